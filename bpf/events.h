@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef BPF_EVENTS_H
+#define BPF_EVENTS_H
+
+/*
+ * What crosses between kernel and user space: ring records, map values, enums. Both sides compile
+ * this file. Everything is fixed-width and padded by hand; the sizes are asserted at the end.
+ */
+
+#ifndef __bpf__
+#include <linux/types.h>
+#endif
+
+#define FRAMES_MAX 4096     /* frames in one sample; deeper stacks keep their leaf end, flagged */
+#define CODES_PER_SAMPLE 16 /* code objects described in one sample, leaf first */
+#define CODE_BYTES_PER_SAMPLE 16384
+#define STRING_BYTES_MAX 4096 /* a name or file name, in the target's own encoding; longer: cut */
+#define LINES_CHUNK 4096      /* a line table travels in chunks of this size */
+#define LINES_CHUNKS_MAX 16   /* the kernel sends 64 KiB of a table; user space reads the rest */
+#define COMM_BYTES 16
+#define ARGS_BYTES 512   /* start of the command line, NUL between arguments */
+#define TASK_SCRATCHES 8 /* samples that task work walks at the same time */
+#define LAYOUTS_MAX 64
+#define SENT_SLOTS 65536 /* power of two */
+#define OFF_NONE 0xffff  /* a field this interpreter does not have */
+
+/* Line-table formats: Objects/lnotab_notes.txt (<= 3.9 and 3.10), Objects/locations.md (3.11+). */
+enum lines_format { LINES_LNOTAB, LINES_DELTAS, LINES_LOCATIONS };
+
+/* How frames are kept. */
+enum frame_kind {
+	FRAME_OBJECT,   /* <= 3.10: PyFrameObject on the heap, tstate->frame */
+	FRAME_CFRAME,   /* 3.11, 3.12: _PyInterpreterFrame, tstate->cframe->current_frame */
+	FRAME_INTERNAL, /* 3.13+: _PyInterpreterFrame, tstate->current_frame */
+};
+
+/*
+ * One CPython build as the unwinder sees it: byte offsets of the fields it reads. From 3.13 filled
+ * from _Py_DebugOffsets, before from the table in user/target/offsets.c. OFF_NONE: no such field.
+ */
+struct py_offsets {
+	__u8 minor, micro;     /* 3.minor.micro */
+	__u8 is_free_threaded; /* Py_GIL_DISABLED */
+	__u8 is_debug;         /* Py_DEBUG with _PyObject_HEAD_EXTRA (3.6, 3.7) */
+	__u8 frame_kind;       /* enum frame_kind */
+	__u8 lines;            /* enum lines_format */
+	__u8 lasti_unit;     /* FRAME_OBJECT: bytes in one step of f_lasti: 1 (<= 3.9), 2 (3.10) */
+	__u8 owner_boundary; /* owner >= this: a C boundary, never shown (3.12+: 3); 0: none */
+	__u8 tagged_mask;    /* low bits of frame_code that are a tag (3.14 on: 3) */
+	__u8 status_bound_gilstate; /* bit mask in tstate->_status, 0: no such bit (3.12+: 8) */
+	__u8 status_active;         /* bit mask: attached, holds the GIL, 0: none (3.12+: 16) */
+	__u8 is_best_effort;        /* an unknown minor read by its own _Py_DebugOffsets */
+	__u8 str_kind_shift;  /* PyASCIIObject.state: kind, 3 bits (2; free-threaded 3.14+: 8) */
+	__u8 str_compact_bit; /* bit number (5; 11) */
+	__u8 str_ascii_bit;   /* bit number (6; 12) */
+	__u8 is_jit;          /* 3.13 with its JIT, which does not say when it runs */
+
+	/* _PyRuntime, from its start; 3.6: its two variables, from the first of them */
+	__u16 runtime_interpreters_head;
+	__u16 runtime_tstate_current; /* gilstate.tstate_current (<= 3.11) */
+
+	/* PyInterpreterState: needs 32 bits in some builds */
+	__u32 interp_next;
+	__u32 interp_threads_head;
+	__u32 interp_id;              /* OFF_NONE: 3.6 */
+	__u32 interp_code_generation; /* 3.14+, 0: none */
+
+	/* PyThreadState */
+	__u16 tstate_prev;
+	__u16 tstate_next;
+	__u16 tstate_interp;
+	__u16 tstate_frame; /* frame, cframe or current_frame, by frame_kind */
+	__u16 tstate_status;
+	__u16 tstate_thread_id;
+	__u16 tstate_native_thread_id;
+	__u16 tstate_executor; /* 3.14+: not NULL while it runs machine code (JIT) */
+	__u16 tstate_size;     /* bytes that cover all of the above */
+	__u16 cframe_current;
+
+	/* PyFrameObject or _PyInterpreterFrame */
+	__u16 frame_code;
+	__u16 frame_previous;
+	__u16 frame_instr; /* f_lasti (int), prev_instr or instr_ptr (pointer) */
+	__u16 frame_owner;
+	__u16 frame_is_entry;   /* 3.11 only */
+	__u16 frame_tlbc_index; /* free-threaded 3.14+ */
+	__u16 frame_size;       /* bytes that cover all of the above */
+
+	/* PyCodeObject */
+	__u16 code_firstlineno;
+	__u16 code_filename;
+	__u16 code_name;
+	__u16 code_qualname;
+	__u16 code_linetable; /* co_lnotab up to 3.9 */
+	__u16 code_adaptive;
+	__u16 code_firsttraceable;
+	__u16 code_tlbc;    /* free-threaded 3.14+ */
+	__u16 code_version; /* 3.12+: unique for each code object of an interpreter */
+	__u16 code_size;    /* sizeof(PyCodeObject) without the bytecode: what one read takes */
+
+	/* PyASCIIObject, PyCompactUnicodeObject, PyBytesObject */
+	__u16 str_length;
+	__u16 str_hash;
+	__u16 str_state;
+	__u16 str_ascii_data;
+	__u16 str_compact_data;
+	__u16 bytes_size;
+	__u16 bytes_data;
+};
+
+/* One process that runs Python: value of the `procs` map, key: its pid. */
+struct proc_row {
+	__u64 start_ns;   /* task_struct.start_boottime of the group leader */
+	__u64 runtime;    /* address of _PyRuntime */
+	__u64 recheck_ns; /* LAYOUT_NONE: ask again after this (CLOCK_MONOTONIC) */
+	__u32 exec_id;    /* task_struct.self_exec_id: another one means another program */
+	__u16 layout;     /* index into layouts[], LAYOUT_NONE: no Python runtime in this process */
+	__u8 is_target;   /* recorded when session.has_filter */
+	__u8 is_ignored;  /* never recorded: ourselves, excluded processes */
+};
+#define LAYOUT_NONE 0xffff
+#define LAYOUT_UNSURE 0xfffe
+
+/*
+ * Key and value of `binaries`: a file whose executable mapping belongs to a known interpreter, or
+ * (LAYOUT_NONE) a program that was seen not to be Python, LAYOUT_UNSURE: that may load it later.
+ */
+struct binary_key {
+	__u64 inode;
+	__u64 dev; /* super_block.s_dev, the kernel's own number */
+};
+
+struct binary_row {
+	__s64 text_to_runtime; /* _PyRuntime = vm_start - file offset of the mapping + this */
+	/* Of a program, 0: not known. From its mm_struct.start_code to _PyRuntime, or
+	 * (LAYOUT_UNSURE) to a pointer that leads into the code of the interpreter it is linked
+	 * with. */
+	__s64 from_start;
+	__u32 layout;
+	__u32 reserved;
+};
+
+/* Set by user space before loading. */
+struct session_config {
+	__u64 period_ns;    /* 0: the event does not count time */
+	__u32 cpus;         /* possible CPUs: scratch slots 0 .. cpus - 1 belong to the sampler */
+	__u32 wakeup_bytes; /* the consumer is woken when this much waits in the ring */
+	__u32 own_pid;      /* never recorded; as all PIDs here: in our own PID namespace */
+	__u32 pidns_inode;  /* our PID namespace, whose processes alone exist; 0: the initial one */
+	__u8 has_filter;    /* record only rows with is_target (per-CPU events) */
+	__u8 follow_children; /* children of targets are targets */
+	__u8 no_task_work;    /* do as kernels before 6.18 do */
+	__u8 has_cgroup;      /* record only tasks in cgroups[0] or below it */
+	__u32 reserved;
+};
+
+/* Entries of the sampler's caches, bpf/cache.h: here because the skeleton shows their arrays. */
+struct cache_slot {
+	__u64 check; /* key ^ value */
+	__u64 value;
+};
+
+struct trust {
+	__u64 process;
+	__u32 clean; /* samples without reuse so far, or TRUST_NEVER */
+	__u32 reserved;
+};
+
+/* Ring records. Each starts with its kind. */
+enum event_kind {
+	EVENT_SAMPLE = 1, /* struct sample_event */
+	EVENT_CODE,       /* struct code_event: a code object at first sight */
+	EVENT_LINES,      /* struct lines_event: a further piece of a line table */
+	EVENT_PROCESS,    /* struct process_event: a process at its first sample */
+	EVENT_THREAD, /* struct thread_event: a thread at its first sample or under a new name */
+	EVENT_WHO,    /* struct who_event: a process user space should look at */
+	EVENT_PAGE,   /* struct page_event: memory user space should read in */
+	EVENT_EXIT,   /* struct exit_event: a known process is gone */
+};
+
+/* How an unwind ended. */
+enum unwind_status {
+	UNWIND_COMPLETE,  /* reached the thread's outermost frame */
+	UNWIND_TRUNCATED, /* deeper than FRAMES_MAX: the leaf end is kept */
+	UNWIND_FAULT,     /* a page was not present: the leaf end is kept */
+	UNWIND_CUT,       /* the chain ends in a frame that is not an entry frame */
+	UNWIND_INVALID,   /* memory that cannot be a frame chain: a cycle, a wild length */
+};
+
+enum sample_flag {
+	SAMPLE_HOLDS_GIL = 1 << 0,  /* attached: holds the GIL, or runs free-threaded */
+	SAMPLE_WEIGHTED = 1 << 1,   /* carries the weight of ticks skipped by the time budget */
+	SAMPLE_AMBIGUOUS = 1 << 2,  /* several thread states of this thread: the likeliest one */
+	SAMPLE_TASK_WORK = 1 << 3,  /* walked in the thread's own context, missing pages read in */
+	SAMPLE_KERNEL = 1 << 4,     /* interrupted in kernel mode */
+	SAMPLE_CODE_FAULT = 1 << 5, /* some frame's code object could not be read */
+};
+
+enum frame_flag {
+	FRAME_UNREADABLE = 1 << 0,  /* code is the code object's address, not an identity */
+	FRAME_NOT_STARTED = 1 << 1, /* no instruction yet: shows the def line */
+	FRAME_IN_JIT = 1 << 2,      /* runs machine code, which seldom says where it is */
+};
+
+/* One frame. code: identity, see py_code_identity() in bpf/python.h. */
+struct frame_record {
+	__u64 code;
+	__u32 instr; /* byte offset from the first bytecode */
+	__u32 flags; /* enum frame_flag */
+};
+
+/* Head; depth frames follow, leaf first. As long as it needs to be. */
+struct sample_event {
+	__u8 kind;
+	__u8 status; /* enum unwind_status */
+	__u16 flags; /* enum sample_flag */
+	__u32 cpu;
+	__u64 ktime_ns; /* CLOCK_MONOTONIC */
+	__u64 process;  /* process identity, as in process_event */
+	__u32 pid;      /* thread group id, in our PID namespace */
+	__u32 tid;
+	__u32 weight; /* ticks this sample stands for, >= 1 */
+	__u32 depth;
+};
+
+/*
+ * A code object. Behind the head: filename_bytes, then name_bytes, each in the target's encoding
+ * (kind 1, 2 or 4 bytes a character), then lines_bytes of the line table from its start.
+ */
+struct code_event {
+	__u8 kind;
+	__u8 filename_kind; /* bytes a character; 0: could not be read */
+	__u8 name_kind;
+	__u8 is_cut; /* bit 0: file name, bit 1: name longer than STRING_BYTES_MAX */
+	__u32 pid;
+	__u64 code;       /* identity */
+	__u64 process;    /* identity */
+	__u64 lines_addr; /* of the table's bytes object, for what the kernel does not send */
+	__u32 first_line;
+	__u32 lines_total; /* length of the whole table */
+	__u32 lines_bytes;
+	__u16 filename_bytes;
+	__u16 name_bytes;
+	__u16 layout;
+	__u16 reserved[3];
+};
+
+/* Head; bytes follow. */
+struct lines_event {
+	__u8 kind;
+	__u8 reserved[3];
+	__u32 pid;
+	__u64 code;
+	__u32 offset;
+	__u32 bytes;
+};
+
+/* Head; args_bytes of the command line follow. */
+struct process_event {
+	__u8 kind;
+	__u8 reserved[3];
+	__u32 pid;
+	__u64 process; /* identity: hash of start time and exec count */
+	__u64 start_ns;
+	__u32 ppid;
+	__u32 exec_id;
+	__u16 layout;
+	__u16 args_bytes;
+	__u32 ns_pid; /* in its own, innermost PID namespace */
+	char comm[COMM_BYTES];
+};
+
+struct thread_event {
+	__u8 kind;
+	__u8 reserved[3];
+	__u32 pid;
+	__u64 process;
+	__u32 tid;
+	__u32 reserved2;
+	char comm[COMM_BYTES];
+};
+
+struct who_event {
+	__u8 kind;
+	__u8 reserved[3];
+	__u32 pid;
+	__u64 start_ns;
+	__u32 exec_id;
+	__u32 reserved2;
+	/* The mapping of the interrupted user address, zero where unknown. */
+	struct binary_key text;
+	__u64 vm_start;
+	__u64 vm_pgoff;        /* bytes */
+	struct binary_key exe; /* the program file */
+	__u64 start_code;      /* mm_struct.start_code: where its code begins */
+};
+
+struct page_event {
+	__u8 kind;
+	__u8 is_code; /* addr is a code object: it, its names and its line table; else a frame */
+	__u16 layout;
+	__u32 pid;
+	__u64 addr;
+};
+
+struct exit_event {
+	__u8 kind;
+	__u8 reserved[3];
+	__u32 pid;
+	__u64 process; /* identity */
+};
+
+/* What the task iterator reports of each process. */
+struct task_record {
+	__u32 pid;
+	__u32 exec_id;
+	__u64 start_ns;
+	struct binary_key exe; /* as in who_event */
+	__u64 start_code;
+};
+
+/*
+ * Every tick ends in exactly one of the counters from STAT_RECORDED to STAT_TW_JOINED; the
+ * ones behind them say more about recorded samples and about the sampler's own work.
+ * X(enum, name in files and /metrics, words for people)
+ */
+#define TICK_STATS(X)                                                                      \
+	X(STAT_RECORDED, "recorded", "recorded")                                           \
+	X(STAT_RING_FULL, "ring_full", "lost: ring buffer full")                           \
+	X(STAT_IDLE, "idle", "CPU idle")                                                   \
+	X(STAT_NO_MM, "kernel_thread", "kernel threads, exiting tasks")                    \
+	X(STAT_FILTERED, "filtered", "other processes")                                    \
+	X(STAT_NOT_PYTHON, "not_python", "processes without Python")                       \
+	X(STAT_UNKNOWN, "unknown_process", "lost: process not identified yet")             \
+	X(STAT_SKIPPED, "skipped", "skipped by the time budget, weight carried over")      \
+	X(STAT_NO_TSTATE, "no_thread_state", "outside Python: thread has no Python state") \
+	X(STAT_NO_FRAME, "no_frame", "outside Python: no frame on the thread")             \
+	X(STAT_TSTATE_FAULT, "thread_state_fault", "lost: thread state not readable")      \
+	X(STAT_NO_SCRATCH, "no_scratch", "lost: no work space")                            \
+	X(STAT_TASK_WORK, "task_work", "handed to task work")                              \
+	X(STAT_TW_JOINED, "task_work_joined", "joined a sample that waits in task work")
+
+#define DETAIL_STATS(X)                                                                   \
+	X(STAT_TW_RECORDED, "task_work_recorded", "recorded in task work")                \
+	X(STAT_TW_RING_FULL, "task_work_ring_full", "lost: ring buffer full (task work)") \
+	X(STAT_TW_FAILED, "task_work_failed", "lost: thread state gone (task work)")      \
+	X(STAT_TW_OUTSIDE, "task_work_outside", "outside Python (task work)")             \
+	X(STAT_WEIGHT, "weight", "ticks that the recorded samples stand for")             \
+	X(STAT_TRUNCATED, "truncated", "deeper than the frame limit")                     \
+	X(STAT_FAULT, "fault", "cut by a missing page")                                   \
+	X(STAT_CUT, "cut", "outermost frame not an entry frame")                          \
+	X(STAT_INVALID, "invalid", "frame chain not valid")                               \
+	X(STAT_AMBIGUOUS, "ambiguous", "several thread states of one thread")             \
+	X(STAT_CODE_FAULT, "code_fault", "code object not readable")                      \
+	X(STAT_TW_BUSY, "task_work_busy", "missing page, no task work free")              \
+	X(STAT_FRAMES, "frames", "frames walked")                                         \
+	X(STAT_CODE_SENT, "code_sent", "code objects described")                          \
+	X(STAT_CODE_DEFERRED, "code_deferred", "code objects put off to a later sample")  \
+	X(STAT_LINES_SENT, "lines_sent", "further line-table pieces")                     \
+	X(STAT_TSTATE_WALK, "thread_state_walk", "thread lists walked")                   \
+	X(STAT_DISCOVERED, "discovered", "processes recognised at a tick")                \
+	X(STAT_WHO, "who", "processes asked about")                                       \
+	X(STAT_PAGE, "page", "pages asked for")                                           \
+	X(STAT_RUN_NS, "run_ns", "time in the sampler, ns")
+
+enum stat_kind {
+#define X(id, name, words) id,
+	TICK_STATS(X) STAT_TICK_END, /* ticks seen = sum of all before this */
+	STAT_DETAIL_START_ = STAT_TICK_END - 1,
+	DETAIL_STATS(X)
+#undef X
+		STAT_COUNT_
+};
+
+_Static_assert(sizeof(struct proc_row) == 32, "map value ABI");
+_Static_assert(sizeof(struct frame_record) == 16, "ring buffer ABI");
+_Static_assert(sizeof(struct sample_event) == 40, "ring buffer ABI");
+_Static_assert(sizeof(struct code_event) == 56, "ring buffer ABI");
+_Static_assert(sizeof(struct lines_event) == 24, "ring buffer ABI");
+_Static_assert(sizeof(struct process_event) == 56, "ring buffer ABI");
+_Static_assert(sizeof(struct thread_event) == 40, "ring buffer ABI");
+_Static_assert(sizeof(struct who_event) == 80, "ring buffer ABI");
+_Static_assert(sizeof(struct page_event) == 16, "ring buffer ABI");
+_Static_assert(sizeof(struct exit_event) == 16, "ring buffer ABI");
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/* fork and exit keep the procs map in step; the iterator lists what runs already. */
+
+#include "vmlinux.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "bpf/events.h"
+#include "bpf/cache.h"
+#include "bpf/read.h"
+#include "bpf/python.h"
+#include "bpf/maps.h"
+#include "bpf/task.h"
+
+extern const volatile struct session_config session;
+
+__u32 pidns_level; /* of our own PID namespace; noted by list_tasks, which runs in our process */
+
+static __always_inline __u32 process_pid(struct task_struct *task)
+{
+	return task_pid_in(task->group_leader, session.pidns_inode, pidns_level);
+}
+
+/*
+ * A child begins as a copy of its parent: same runtime at the same address. Should it exec, its
+ * exec_id no longer fits the row and the sampler looks again.
+ */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	__u32 parent_pid = process_pid(parent), pid = process_pid(child);
+	struct proc_row *row, copy;
+
+	if (child->tgid == parent->tgid || !pid)
+		return 0; /* a thread, or none of our namespace */
+	row = bpf_map_lookup_elem(&procs, &parent_pid);
+	if (!row)
+		return 0;
+	copy = *row;
+	if (copy.exec_id == parent->group_leader->self_exec_id)
+		copy.exec_id = child->self_exec_id;
+	else
+		copy.exec_id = ~0U; /* nobody has looked at the parent since its exec */
+	copy.start_ns = child->start_boottime;
+	if (!session.follow_children)
+		copy.is_target = 0;
+	bpf_map_update_elem(&procs, &pid, &copy, BPF_ANY);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	__u32 pid = process_pid(task);
+	struct exit_event e = { .kind = EVENT_EXIT, .pid = pid };
+
+	if (task->signal->live.counter)
+		return 0; /* other threads live on */
+	if (!bpf_map_lookup_elem(&procs, &pid))
+		return 0;
+	e.process = task_process_id(task);
+	bpf_map_delete_elem(&procs, &pid);
+	bpf_ringbuf_output(&events, &e, sizeof(e), BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/* One task_record a process: what /proc tells too coarsely (10 ms) or not at all. */
+SEC("iter/task")
+int list_tasks(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct task_record r = {};
+
+	pidns_level = bpf_get_current_task_btf()->thread_pid->level;
+	if (!task || task->pid != task->tgid)
+		return 0;
+	r.pid = process_pid(task);
+	if (!r.pid)
+		return 0;
+	r.exec_id = task->self_exec_id;
+	r.start_ns = task->start_boottime;
+	r.exe = file_key(BPF_CORE_READ(task, mm, exe_file));
+	r.start_code = BPF_CORE_READ(task, mm, start_code);
+	bpf_seq_write(ctx->meta->seq, &r, sizeof(r));
+	return 0;
+}

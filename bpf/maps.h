@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef BPF_MAPS_H
+#define BPF_MAPS_H
+
+/* Every map: key, value, who writes, who reads. __weak: each .bpf.c may include this file. */
+
+#include "bpf/python.h"
+
+/* Records of events.h, kernel to user space. User space sets the size. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 8 << 20);
+} events __weak SEC(".maps");
+
+/* pid -> its Python runtime. Written by user space, copied on fork and deleted on exit by
+ * lifecycle, read by the sampler, which never writes it: a hash insert from an interrupt can wait
+ * for a lock that the interrupted code holds. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u32);
+	__type(value, struct proc_row);
+} procs __weak SEC(".maps");
+
+/* File of an executable mapping -> the interpreter in it. Written by user space. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct binary_key);
+	__type(value, struct binary_row);
+} binaries __weak SEC(".maps");
+
+/* The version 2 cgroup to record, where has_cgroup. Written by user space, read by the sampler. */
+struct {
+	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} cgroups __weak SEC(".maps");
+
+struct cpu_state {
+	__u64 stats[STAT_COUNT_];
+	__u64 last_ns;   /* when budget_ns was last filled up */
+	__s64 budget_ns; /* what the sampler may still spend on this CPU */
+	__u32 skipped;   /* ticks whose weight the next sample takes */
+	__u32 reserved;
+};
+
+/* One entry. Written by the sampler, summed up by user space. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct cpu_state);
+} cpu_states __weak SEC(".maps");
+
+/* Work space: one a CPU for the sampler, then TASK_WORKS for task work. User space sets the size.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct py_scratch);
+} scratch __weak SEC(".maps");
+
+#define TASK_WORKS 64 /* samples that wait for a page at the same time; power of two */
+
+/* A sample that a missing page interrupted, to be taken again before the thread goes on. */
+struct task_sample {
+	struct bpf_task_work work;
+	__u64 tid;    /* 0: free */
+	__u32 joined; /* ticks of the same thread while it waited: the sample takes their weight */
+	__u32 layout;
+	__u32 slot; /* of scratch, while it runs */
+	__u32 reserved;
+	struct py_thread thread;
+	struct sample_event sample;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TASK_WORKS);
+	__type(key, __u32);
+	__type(value, struct task_sample);
+} task_samples __weak SEC(".maps");
+
+#endif

@@ -1,0 +1,886 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef BPF_PYTHON_H
+#define BPF_PYTHON_H
+
+/*
+ * The CPython unwinder: from a thread's TLS base to its frames and the description of its code
+ * objects. Pure: needs events.h, cache.h and read_user() only, so the host tests run the same code
+ * over recorded memory. All it reads is hostile: torn, cyclic, out of range.
+ *
+ * One read costs about the same for 8 bytes and for 800, so everything is read in blocks and taken
+ * apart locally. Buffers carry 8 bytes of slack: field_*() mask the offset, which is what bounds it
+ * for the verifier, and may then touch the word behind the last byte.
+ */
+
+#define FRAME_BYTES 256      /* covers the head of every version's frame (3.6 debug: 140) */
+#define BLOCK_BYTES 4096     /* part of the data stack read in one go */
+#define CODE_BYTES 256       /* covers PyCodeObject without its bytecode (3.15t: 240) */
+#define TSTATE_BYTES 512     /* covers what is read of PyThreadState (3.15: 312) */
+#define STRING_HEAD_BYTES 64 /* covers what is read of the heads of str and bytes (at most 56) */
+#define TEXT_BYTES (2 * STRING_HEAD_BYTES + PROBE_BYTES) /* data begins at 88 at the latest */
+#define PROBE_BYTES 96 /* of a name or line table that go into an identity up to 3.11 */
+#define WALK_STEPS (2 * FRAMES_MAX + 2) /* frames, a C boundary below each, and the end */
+#define LIST_STEPS 16384                /* thread states looked at in one search */
+#define OWNED_BY_THREAD 0               /* enum _frameowner, 3.11 to 3.15 */
+#define OWNED_BY_GENERATOR 1
+
+enum loop_result { LOOP_NEXT, LOOP_STOP };
+
+/* Results of the steps below zero. */
+enum py_error { PY_FAULT = -14, PY_NONE = -2 };
+
+struct py_thread {
+	__u64 pointer; /* pthread_self */
+	__u64 runtime; /* address of _PyRuntime */
+	__u64 process; /* identity */
+	__u32 tid;
+	__u32 reserved;
+};
+
+/* A code object that user space does not know yet. */
+struct py_unsent {
+	__u64 id;
+	__u64 addr;
+};
+
+struct py_walk {
+	__u64 frame;          /* the next one, 0 at the end */
+	__u64 entry_previous; /* 3.11, 3.12: where the newest entry frame must lead, 0: not checked
+			       */
+	__u64 block_addr;     /* where block came from */
+	__u32 block_len;
+	__u32 depth; /* frames recorded */
+	__u64 process;
+	__u64 fault_addr;
+	__u64 generation; /* 3.14+: hash of the interpreter and its code generation; 0: not known */
+	__u32 salt;       /* picks the frames whose identity is checked in full */
+	__u32 unsent;
+	__u32 deferred;
+	__u32 bytes_left;   /* of CODE_BYTES_PER_SAMPLE */
+	__u16 flags;        /* enum sample_flag */
+	__u8 status;        /* enum unwind_status */
+	__u8 is_entry;      /* the last frame seen may be outermost */
+	__u8 is_strict;     /* identities are checked in full */
+	__u8 is_reused;     /* a code address turned out to be reused */
+	__u8 is_new;        /* a code object was not met before (up to 3.11) */
+	__u8 has_fault;     /* something could not be read: */
+	__u8 is_code_fault; /* the code object at fault_addr or what it points to, else a frame */
+	__u8 is_jit;        /* the leaf runs machine code */
+};
+
+/* Search of the thread lists. */
+struct py_search {
+	__u64 interp;
+	__u64 tstate;
+	__u64 found;
+	__u32 matches;
+	__u32 is_bound; /* found has bound_gilstate */
+};
+
+/* The code object that is being described. */
+struct py_describing {
+	__u64 id;
+	__u64 lines_addr;
+	__u32 lines_total;
+	__u32 layout;
+	__u32 is_whole; /* all pieces of it were sent */
+	__u32 reserved;
+};
+
+/* Work space: too large for the stack, so it lives in a map. Not cleared between samples. */
+struct py_scratch {
+	struct py_thread thread;
+	struct py_walk walk;
+	struct py_search search;
+	struct py_describing describing;
+	struct py_unsent unsent[CODES_PER_SAMPLE];
+	__u8 tstate[TSTATE_BYTES + 8];
+	__u8 code[CODE_BYTES + 8];
+	__u8 text[2 * STRING_HEAD_BYTES + PROBE_BYTES + 8];
+	__u8 frames[FRAME_BYTES + BLOCK_BYTES + FRAME_BYTES + 8]; /* one frame, then the block */
+	struct sample_event sample;
+	struct frame_record records[FRAMES_MAX];
+	__u8 message[sizeof(struct code_event) + 2 * STRING_BYTES_MAX + LINES_CHUNK + 8];
+};
+
+/*
+ * x, which is no more than max: for the verifier. The compiler checks one copy of a value and uses
+ * another one, and not every kernel sees that they are the same; what it cannot see into it can
+ * neither take apart nor leave out.
+ */
+static __always_inline __u64 at_most(__u64 x, __u64 max)
+{
+	__asm__("" : "+r"(x));
+	if (x > max)
+		x = max;
+	__asm__("" : "+r"(x));
+	return x;
+}
+
+static __always_inline __u64 field_u64(const __u8 *p, __u16 offset, __u32 mask)
+{
+	return *(const __u64 *)(p + (offset & mask));
+}
+
+static __always_inline __u32 field_u32(const __u8 *p, __u16 offset, __u32 mask)
+{
+	return *(const __u32 *)(p + (offset & mask));
+}
+
+#define tstate_u64(s, off) field_u64((s)->tstate, off, TSTATE_BYTES - 1)
+#define code_u64(s, off) field_u64((s)->code, off, CODE_BYTES - 1)
+#define code_u32(s, off) field_u32((s)->code, off, CODE_BYTES - 1)
+
+/* Reads a pointer. 0, and a note that it is missing, if it cannot be read: that ends a search. */
+static __always_inline __u64 read_pointer(struct py_scratch *s, __u64 addr, bool may_fault)
+{
+	__u64 value = 0;
+
+	if (read_user(&value, sizeof(value), addr, may_fault)) {
+		s->walk.has_fault = 1;
+		return 0;
+	}
+	return value;
+}
+
+/* Bounded by user space too (offsets_check()); repeated here for the verifier. */
+static __always_inline int py_read_tstate(struct py_scratch *s, const struct py_offsets *off,
+					  __u64 addr, bool may_fault)
+{
+	__u32 size = off->tstate_size;
+
+	if (size > TSTATE_BYTES)
+		return PY_FAULT;
+	return read_user(s->tstate, size, addr, may_fault);
+}
+
+/*
+ * Is addr a live PyThreadState of this thread? Reads it into s->tstate. A freed one keeps its bytes
+ * and glibc gives its pthread_self to another thread, so it must still hang on its list.
+ */
+static __always_inline bool py_tstate_matches(struct py_scratch *s, const struct py_offsets *off,
+					      const struct py_thread *t, __u64 addr, bool may_fault)
+{
+	__u64 prev, interp, link;
+
+	if (py_read_tstate(s, off, addr, may_fault))
+		return false;
+	if (tstate_u64(s, off->tstate_thread_id) != t->pointer)
+		return false;
+	prev = tstate_u64(s, off->tstate_prev);
+	interp = tstate_u64(s, off->tstate_interp);
+	link = prev ? prev + off->tstate_next : interp + off->interp_threads_head;
+	return read_pointer(s, link, may_fault) == addr;
+}
+
+static __always_inline bool py_tstate_is_bound(struct py_scratch *s, const struct py_offsets *off)
+{
+	return tstate_u64(s, off->tstate_status) & off->status_bound_gilstate;
+}
+
+/* One step over all thread states of all interpreters. */
+static __always_inline int py_search_step(struct py_scratch *s, const struct py_offsets *off,
+					  const struct py_thread *t, bool may_fault)
+{
+	struct py_search *q = &s->search;
+
+	if (!q->tstate) {
+		q->interp = read_pointer(s, q->interp + off->interp_next, may_fault);
+		if (!q->interp)
+			return LOOP_STOP;
+		q->tstate = read_pointer(s, q->interp + off->interp_threads_head, may_fault);
+		return LOOP_NEXT;
+	}
+	if (py_read_tstate(s, off, q->tstate, may_fault)) {
+		s->walk.has_fault = 1;
+		return LOOP_STOP;
+	}
+	if (tstate_u64(s, off->tstate_thread_id) == t->pointer) {
+		q->matches++;
+		q->is_bound = py_tstate_is_bound(s, off);
+		if (!q->found || q->is_bound)
+			q->found = q->tstate;
+		if (q->is_bound)
+			return LOOP_STOP;
+	}
+	q->tstate = tstate_u64(s, off->tstate_next);
+	return LOOP_NEXT;
+}
+
+#ifdef READ_USER_FROM_TEST
+#define LOOP(n, callback, ctx)                              \
+	do {                                                \
+		for (__u32 _i = 0; _i < (n); _i++)          \
+			if (callback(_i, ctx) != LOOP_NEXT) \
+				break;                      \
+	} while (0)
+#else
+#define LOOP(n, callback, ctx) bpf_loop(n, callback, ctx, 0)
+#endif
+
+struct py_loop {
+	struct py_scratch *s;
+	const struct py_offsets *off;
+	const struct py_thread *thread;
+};
+
+static int py_search_now(__u32 i, struct py_loop *l)
+{
+	return py_search_step(l->s, l->off, l->thread, false);
+}
+
+static int py_search_paged(__u32 i, struct py_loop *l)
+{
+	return py_search_step(l->s, l->off, l->thread, true);
+}
+
+/* All thread states of this thread. Sets found and matches; s->tstate is left undefined. */
+static __always_inline void py_search_all(struct py_loop *l, bool may_fault)
+{
+	struct py_scratch *s = l->s;
+	struct py_search *q = &s->search;
+
+	q->found = 0;
+	q->matches = 0;
+	q->interp =
+		read_pointer(s, l->thread->runtime + l->off->runtime_interpreters_head, may_fault);
+	q->tstate =
+		q->interp ? read_pointer(s, q->interp + l->off->interp_threads_head, may_fault) : 0;
+	if (!q->interp)
+		return;
+	if (may_fault)
+		LOOP(LIST_STEPS, py_search_paged, l);
+	else
+		LOOP(LIST_STEPS, py_search_now, l);
+}
+
+/* More than one interpreter? Then one thread may have several thread states. */
+static __always_inline bool py_has_subinterpreters(struct py_loop *l, bool may_fault)
+{
+	struct py_scratch *s = l->s;
+	__u64 head =
+		read_pointer(s, l->thread->runtime + l->off->runtime_interpreters_head, may_fault);
+
+	return head && read_pointer(s, head + l->off->interp_next, may_fault);
+}
+
+/*
+ * Finds the thread state of the interrupted thread and reads it into s->tstate. Returns 0,
+ * PY_NONE (no Python thread), PY_FAULT (something is there, but cannot be read).
+ *
+ * A thread can have several (subinterpreters). From 3.12 bound_gilstate names the one it used last,
+ * also while it has released the GIL. Before, runtime.tstate_current names it while it holds the
+ * GIL; else the last one seen attached is taken, which is a guess where there are others.
+ */
+static __always_inline int py_find_tstate(struct py_loop *l, bool may_fault, bool *has_walked)
+{
+	struct py_scratch *s = l->s;
+	const struct py_offsets *off = l->off;
+	const struct py_thread *t = l->thread;
+	__u64 key = hash_mix(hash_mix(t->process, t->tid), t->pointer);
+	__u64 addr;
+
+	if (off->runtime_tstate_current != OFF_NONE) {
+		addr = read_pointer(s, t->runtime + off->runtime_tstate_current, may_fault);
+		if (addr && !py_read_tstate(s, off, addr, may_fault) &&
+		    tstate_u64(s, off->tstate_thread_id) == t->pointer) {
+			s->walk.flags |= SAMPLE_HOLDS_GIL;
+			cache_put(thread_cache, THREAD_SLOTS, key, addr);
+			return 0;
+		}
+	}
+
+	addr = cache_get(thread_cache, THREAD_SLOTS, key);
+	if (addr && py_tstate_matches(s, off, t, addr, may_fault) &&
+	    (!off->status_bound_gilstate || py_tstate_is_bound(s, off))) {
+		if (!off->status_bound_gilstate && py_has_subinterpreters(l, may_fault))
+			s->walk.flags |= SAMPLE_AMBIGUOUS;
+	} else {
+		*has_walked = true;
+		py_search_all(l, may_fault);
+		addr = s->search.found;
+		if (!addr)
+			return s->walk.has_fault ? PY_FAULT : PY_NONE;
+		if (s->search.matches > 1 && !s->search.is_bound)
+			s->walk.flags |= SAMPLE_AMBIGUOUS;
+		if (py_read_tstate(s, off, addr, may_fault))
+			return PY_FAULT;
+		cache_put(thread_cache, THREAD_SLOTS, key, addr);
+	}
+	if (off->status_active && tstate_u64(s, off->tstate_status) & off->status_active)
+		s->walk.flags |= SAMPLE_HOLDS_GIL;
+	return 0;
+}
+
+/*
+ * Does the thread run machine code of CPython's JIT? That moves instr_ptr only where something may
+ * raise or call. The outer frames wait in a call, so that their lines are right.
+ */
+static __always_inline bool py_runs_machine_code(struct py_scratch *s, const struct py_offsets *off)
+{
+	return off->is_jit ||
+	       (off->tstate_executor != OFF_NONE && tstate_u64(s, off->tstate_executor));
+}
+
+/*
+ * Sets w->frame from s->tstate: 0 if no Python code runs. A 3.11 or 3.12 entry into the interpreter
+ * publishes its _PyCFrame on the C stack before it fills it in: until then current_frame is what an
+ * earlier call left there. The frame it leads to betrays it: see py_step().
+ */
+static __always_inline int py_first_frame(struct py_scratch *s, const struct py_offsets *off,
+					  bool may_fault)
+{
+	struct py_walk *w = &s->walk;
+	struct {
+		__u64 current, previous;
+	} cframe;
+
+	w->is_jit = py_runs_machine_code(s, off);
+	w->frame = tstate_u64(s, off->tstate_frame);
+	w->entry_previous = 0;
+	if (off->frame_kind != FRAME_CFRAME || !w->frame)
+		return 0;
+	/* _PyCFrame: [use_tracing,] current_frame, previous (3.11.0 and 3.12.0 cpython/pystate.h)
+	 */
+	if (read_user(&cframe, sizeof(cframe), w->frame + off->cframe_current, may_fault))
+		return PY_FAULT;
+	w->frame = cframe.current;
+	if (cframe.previous)
+		w->entry_previous =
+			read_pointer(s, cframe.previous + off->cframe_current, may_fault);
+	return 0;
+}
+
+/* Bounded by user space too (offsets_check()); repeated here for the verifier. */
+static __always_inline int py_read_code(struct py_scratch *s, const struct py_offsets *off,
+					__u64 addr, bool may_fault)
+{
+	__u32 size = off->code_size;
+
+	if (size > CODE_BYTES)
+		return PY_FAULT;
+	return read_user(s->code, size, addr, may_fault);
+}
+
+/* No byte more than the object has: the next page may not be there. */
+static __always_inline int py_read_head(struct py_scratch *s, __u32 size, __u64 addr,
+					bool may_fault)
+{
+	if (size > STRING_HEAD_BYTES)
+		return PY_FAULT;
+	return read_user(s->text, size, addr, may_fault);
+}
+
+/*
+ * 3.14+: changes when a code object of the thread's interpreter is freed. Each interpreter counts
+ * for itself. Needs s->tstate; 0 where there is no such count.
+ */
+static __always_inline __u64 py_generation(struct py_scratch *s, const struct py_offsets *off,
+					   bool may_fault)
+{
+	__u64 interp = tstate_u64(s, off->tstate_interp), generation;
+
+	if (!off->interp_code_generation ||
+	    read_user(&generation, sizeof(generation), interp + off->interp_code_generation,
+		      may_fault))
+		return 0;
+	return hash_mix(hash_mix(0, interp), generation) | 1;
+}
+
+struct py_probe {
+	__u8 bytes[PROBE_BYTES];
+};
+
+/*
+ * Hash of the first len bytes (at most all of them). Global on BPF: the verifier takes it once, not
+ * once for each state of each caller.
+ */
+VERIFIED_ONCE __u64 py_probe_hash(const struct py_probe *p, __u64 len, __u64 h)
+{
+	if (!p)
+		return 0; /* for the verifier */
+	for (__u32 i = 0; i < PROBE_BYTES; i += 8) {
+		__u64 word = *(const __u64 *)(p->bytes + i);
+
+		if (i + 8 > len)
+			word = i < len ? word & ((1ULL << 8 * (len - i)) - 1) : 0;
+		h = hash_mix(h, word);
+	}
+	return h | 1;
+}
+
+/*
+ * Reads the head of a str or bytes object and what follows it, at most PROBE_BYTES: in one read,
+ * which may touch memory behind the object; where that is not there, the head alone.
+ */
+static __always_inline bool py_read_probe(struct py_scratch *s, __u32 head, __u64 addr,
+					  bool may_fault, bool *is_whole)
+{
+	*is_whole = !read_user(s->text, TEXT_BYTES, addr, may_fault);
+	return *is_whole || !py_read_head(s, head, addr, may_fault);
+}
+
+static __always_inline struct py_probe *py_probe(struct py_scratch *s, __u32 at)
+{
+	return (struct py_probe *)(s->text + (at & (2 * STRING_HEAD_BYTES - 1)));
+}
+
+/* The part that py_read_probe() did not get, or bytes from further behind, to the same place. */
+static __always_inline bool py_read_rest(struct py_scratch *s, __u32 at, __u64 addr, __u64 len,
+					 bool may_fault)
+{
+	if (len > PROBE_BYTES)
+		len = PROBE_BYTES;
+	return !len || !read_user(py_probe(s, at), len, addr, may_fault);
+}
+
+/* Length and first bytes of a bytes object. 0 if it cannot be read. */
+static __always_inline __u64 py_bytes_hash(struct py_scratch *s, const struct py_offsets *off,
+					   __u64 addr, __u64 h, bool may_fault)
+{
+	__u32 at = off->bytes_data;
+	bool is_whole;
+	__u64 size;
+
+	if (!py_read_probe(s, at, addr, may_fault, &is_whole))
+		return 0;
+	size = field_u64(s->text, off->bytes_size, STRING_HEAD_BYTES - 1);
+	if (!is_whole && !py_read_rest(s, at, addr + at, size, may_fault))
+		return 0;
+	return py_probe_hash(py_probe(s, at), size, hash_mix(h, size));
+}
+
+/*
+ * Length and last bytes of a str, where file names differ; all of them if there are few. Not its
+ * hash field: that is filled in when somebody first asks for it. 0 if it cannot be read.
+ */
+static __always_inline __u64 py_string_hash(struct py_scratch *s, const struct py_offsets *off,
+					    __u64 addr, __u64 h, bool may_fault)
+{
+	__u64 bytes, skip;
+	__u32 state, at;
+	bool is_whole;
+
+	if (!py_read_probe(s, off->str_state + 8, addr, may_fault, &is_whole))
+		return 0;
+	state = field_u32(s->text, off->str_state, STRING_HEAD_BYTES - 1);
+	at = state >> (off->str_ascii_bit & 31) & 1 ? off->str_ascii_data : off->str_compact_data;
+	bytes = field_u64(s->text, off->str_length, STRING_HEAD_BYTES - 1) *
+		(state >> (off->str_kind_shift & 31) & 7);
+	skip = bytes > PROBE_BYTES ? bytes - PROBE_BYTES : 0;
+	if ((!is_whole || skip) && !py_read_rest(s, at, addr + at + skip, bytes - skip, may_fault))
+		return 0;
+	return py_probe_hash(py_probe(s, at), bytes - skip, hash_mix(h, bytes));
+}
+
+/* Up to 3.11: what tells apart two code objects that are equal in all numbers and pointers. */
+static __always_inline __u64 py_content_hash(struct py_scratch *s, const struct py_offsets *off,
+					     __u64 h, bool may_fault)
+{
+	h = py_string_hash(s, off, code_u64(s, off->code_name), h, may_fault);
+	if (h)
+		h = py_string_hash(s, off, code_u64(s, off->code_filename), h, may_fault);
+	if (h)
+		h = py_bytes_hash(s, off, code_u64(s, off->code_linetable), h, may_fault);
+	return h;
+}
+
+/* Hash of the pointers and numbers that make a code object, read into s->code. */
+static __always_inline __u64 py_code_hash(struct py_scratch *s, const struct py_offsets *off,
+					  __u64 addr)
+{
+	__u64 h = hash_mix(s->walk.process, addr);
+
+	h = hash_mix(h, code_u64(s, off->code_filename));
+	h = hash_mix(h, code_u64(s, off->code_name));
+	h = hash_mix(h, code_u64(s, off->code_linetable));
+	h = hash_mix(h, code_u32(s, off->code_firstlineno));
+	if (off->code_qualname != OFF_NONE)
+		h = hash_mix(h, code_u64(s, off->code_qualname));
+	if (off->code_version != OFF_NONE)
+		h = hash_mix(h, code_u32(s, off->code_version));
+	return h | 1;
+}
+
+/*
+ * Identity of a code object: a hash that changes when the object at an address is another one.
+ * Reads s->code unless *is_read stays false (3.14+, nothing freed since it was last seen).
+ * Returns 0 if it cannot be read.
+ */
+static __always_inline __u64 py_code_identity(struct py_scratch *s, const struct py_offsets *off,
+					      __u64 addr, bool may_fault, bool *is_read)
+{
+	struct py_walk *w = &s->walk;
+	__u64 key = 0, id, known;
+
+	*is_read = false;
+	if (w->generation) {
+		key = hash_mix(hash_mix(w->process, addr), w->generation);
+		id = w->depth ? cache_get(code_cache, CODE_SLOTS, key) : 0;
+		if (id)
+			return id;
+	}
+	if (py_read_code(s, off, addr, may_fault))
+		return 0;
+	*is_read = true;
+	id = py_code_hash(s, off, addr);
+	if (key)
+		cache_put(code_cache, CODE_SLOTS, key, id);
+	if (off->code_version != OFF_NONE)
+		return id;
+
+	key = id;
+	known = cache_get(code_cache, CODE_SLOTS, key);
+	if (known && w->depth && !w->is_strict && (w->salt + w->depth) & 7)
+		return known;
+	id = py_content_hash(s, off, key, may_fault);
+	if (id && id != known) {
+		if (known)
+			w->is_reused = 1;
+		else
+			w->is_new = 1;
+		cache_put(code_cache, CODE_SLOTS, key, id);
+	}
+	return id;
+}
+
+/* Remembers a code object that user space does not know. Recursion repeats the last few. */
+static __always_inline void py_note_unsent(struct py_scratch *s, __u64 id, __u64 addr)
+{
+	struct py_walk *w = &s->walk;
+	__u32 n = w->unsent;
+
+	for (__u32 back = 1; back <= 4; back++)
+		if (n >= back && s->unsent[(n - back) & (CODES_PER_SAMPLE - 1)].id == id)
+			return;
+	if (n >= CODES_PER_SAMPLE) {
+		w->deferred++;
+		return;
+	}
+	s->unsent[n & (CODES_PER_SAMPLE - 1)] = (struct py_unsent){ id, addr };
+	w->unsent = n + 1;
+}
+
+/*
+ * Where the bytecode that a frame runs begins. Free-threaded builds from 3.14 on give each thread a
+ * copy: co_tlbc -> _PyCodeArray { size, entries[] } (Include/cpython/code.h); entry 0 is the
+ * original.
+ */
+static __always_inline __u64 py_bytecode(struct py_scratch *s, const struct py_offsets *off,
+					 __u64 code, __u32 tlbc, bool may_fault)
+{
+	__u64 array, entry;
+
+	if (!tlbc || off->code_tlbc == OFF_NONE)
+		return code + off->code_adaptive;
+	array = read_pointer(s, code + off->code_tlbc, may_fault);
+	entry = array ? read_pointer(s, array + 8 + (__u64)tlbc * 8, may_fault) : 0;
+	return entry ? entry : code + off->code_adaptive;
+}
+
+/* Offset of the frame's instruction, in bytes. False: the frame has not started. */
+static __always_inline bool py_instr(const struct py_offsets *off, __u64 raw, __u64 bytecode,
+				     __u32 *instr)
+{
+	__s64 offset;
+
+	if (off->frame_kind == FRAME_OBJECT)
+		offset = (__s64)(__s32)raw * off->lasti_unit;
+	else
+		offset = raw - bytecode;
+	*instr = offset < 0 ? 0 : (__u32)offset;
+	return offset >= 0;
+}
+
+/* Room for the block that holds `previous`, right below this frame: one read, many frames. */
+static __always_inline void py_read_block(struct py_scratch *s, __u64 addr, __u64 previous,
+					  bool may_fault)
+{
+	struct py_walk *w = &s->walk;
+	__u64 start = previous & ~(__u64)(BLOCK_BYTES - 1);
+	__u32 len;
+
+	if (addr - start > BLOCK_BYTES)
+		start = addr - BLOCK_BYTES;
+	len = addr - start;
+	if (len > BLOCK_BYTES)
+		return;
+	w->block_len = 0;
+	if (len && !read_user(s->frames + FRAME_BYTES, len, start, may_fault)) {
+		w->block_addr = start;
+		w->block_len = len;
+	}
+}
+
+static __always_inline void py_note_fault(struct py_walk *w, __u64 addr, bool is_code)
+{
+	w->has_fault = 1;
+	w->is_code_fault = is_code;
+	w->fault_addr = addr;
+}
+
+/* One frame. */
+static __always_inline int py_step(struct py_scratch *s, const struct py_offsets *off,
+				   bool may_fault)
+{
+	struct py_walk *w = &s->walk;
+	__u64 addr = w->frame, pos = addr - w->block_addr, code, previous, raw_instr, id;
+	__u32 size = off->frame_size, depth = w->depth, tlbc = 0, flags, instr;
+	__u8 owner = 0;
+	bool is_read, is_started, is_entry;
+	const __u8 *frame;
+
+	if (!addr) {
+		w->status = w->is_entry ? UNWIND_COMPLETE : UNWIND_CUT;
+		return LOOP_STOP;
+	}
+	if (size > FRAME_BYTES)
+		return LOOP_STOP; /* user space checked; for the verifier */
+	if (pos < BLOCK_BYTES && pos + size <= w->block_len) {
+		pos += FRAME_BYTES;
+	} else {
+		pos = 0;
+		if (read_user(s->frames, size, addr, may_fault)) {
+			w->status = UNWIND_FAULT;
+			py_note_fault(w, addr, false);
+			return LOOP_STOP;
+		}
+	}
+	if (pos > FRAME_BYTES + BLOCK_BYTES)
+		return LOOP_STOP; /* for the verifier */
+	frame = s->frames + pos;
+
+	code = field_u64(frame, off->frame_code, FRAME_BYTES - 1);
+	previous = field_u64(frame, off->frame_previous, FRAME_BYTES - 1);
+	raw_instr = field_u64(frame, off->frame_instr, FRAME_BYTES - 1);
+	if (off->frame_tlbc_index != OFF_NONE)
+		tlbc = field_u32(frame, off->frame_tlbc_index, FRAME_BYTES - 1);
+	if (off->frame_kind == FRAME_OBJECT) {
+		w->is_entry = 1;
+	} else {
+		owner = frame[off->frame_owner & (FRAME_BYTES - 1)];
+		if (!off->owner_boundary)
+			is_entry = frame[off->frame_is_entry & (FRAME_BYTES - 1)];
+		else
+			is_entry = owner >= off->owner_boundary;
+		/*
+		 * greenlet takes the C boundaries out of a chain while it switches. A function's
+		 * frame is linked before it begins, so that where it leads nowhere all ends.
+		 */
+		w->is_entry =
+			is_entry || (off->owner_boundary && depth && owner == OWNED_BY_THREAD);
+		if (is_entry && w->entry_previous) {
+			__u64 expected = w->entry_previous;
+
+			w->entry_previous = 0;
+			if (previous != expected) { /* a stale cframe: this call is not there yet */
+				w->frame = expected;
+				w->depth = 0;
+				w->unsent = 0;
+				w->deferred = 0;
+				w->has_fault = 0;
+				w->is_reused = 0;
+				w->flags &= ~SAMPLE_CODE_FAULT;
+				return LOOP_NEXT;
+			}
+		}
+	}
+	if (previous == addr) {
+		w->status = UNWIND_INVALID;
+		return LOOP_STOP;
+	}
+	w->frame = previous;
+	/* From here on the frame's bytes are gone. */
+	if (off->frame_kind != FRAME_OBJECT && previous < addr && addr - previous < BLOCK_BYTES &&
+	    previous - w->block_addr >= w->block_len)
+		py_read_block(s, addr, previous, may_fault);
+	if (off->owner_boundary && owner >= off->owner_boundary)
+		return LOOP_NEXT;
+	if (depth >= FRAMES_MAX) {
+		w->status = UNWIND_TRUNCATED;
+		return LOOP_STOP;
+	}
+
+	depth = at_most(depth, FRAMES_MAX - 1);
+	code &= ~(__u64)off->tagged_mask;
+	id = py_code_identity(s, off, code, may_fault, &is_read);
+	is_started = py_instr(off, raw_instr, py_bytecode(s, off, code, tlbc, may_fault), &instr);
+	if (!id) {
+		py_note_fault(w, code, true);
+		w->flags |= SAMPLE_CODE_FAULT;
+		s->records[depth] = (struct frame_record){ code, instr, FRAME_UNREADABLE };
+		w->depth = depth + 1;
+		return LOOP_NEXT;
+	}
+	/* A frame that is still being set up is not there yet, as in CPython's own traceback. */
+	if (is_read && !depth && off->code_firsttraceable != OFF_NONE &&
+	    owner != OWNED_BY_GENERATOR &&
+	    (!is_started || instr < 2 * code_u32(s, off->code_firsttraceable)))
+		return LOOP_NEXT;
+	if (off->owner_boundary && !depth && owner == OWNED_BY_THREAD &&
+	    off->code_firsttraceable != OFF_NONE &&
+	    instr > 2 * code_u32(s, off->code_firsttraceable))
+		w->is_entry = 1; /* has begun */
+	if (!is_sent(id))
+		py_note_unsent(s, id, code);
+	flags = (is_started ? 0 : FRAME_NOT_STARTED) | (!depth && w->is_jit ? FRAME_IN_JIT : 0);
+	s->records[depth] = (struct frame_record){ id, instr, flags };
+	w->depth = depth + 1;
+	return LOOP_NEXT;
+}
+
+static int py_step_now(__u32 i, struct py_loop *l)
+{
+	return py_step(l->s, l->off, false);
+}
+
+static int py_step_paged(__u32 i, struct py_loop *l)
+{
+	return py_step(l->s, l->off, true);
+}
+
+/* Walks from w->frame to the thread's outermost frame. */
+static __always_inline void py_walk_frames(struct py_loop *l, bool may_fault)
+{
+	struct py_walk *w = &l->s->walk;
+	struct trust *trust = trust_of(w->process);
+
+	w->block_addr = 0;
+	w->block_len = 0;
+	w->depth = 0;
+	w->unsent = 0;
+	w->deferred = 0;
+	w->bytes_left = CODE_BYTES_PER_SAMPLE;
+	w->is_entry = 0;
+	w->is_reused = 0;
+	w->is_new = 0;
+	w->has_fault = 0;
+	w->is_strict = trust->clean == TRUST_NEVER || trust->clean < TRUST_SAMPLES;
+	w->status = UNWIND_INVALID; /* what a walk that never ends is */
+	if (may_fault)
+		LOOP(WALK_STEPS, py_step_paged, l);
+	else
+		LOOP(WALK_STEPS, py_step_now, l);
+	if (w->is_reused)
+		trust->clean = TRUST_NEVER;
+	else if (trust->clean != TRUST_NEVER)
+		trust->clean = w->is_new ? 0 : trust->clean + w->is_strict;
+}
+
+/*
+ * Copies a str's characters to s->message + at. Returns the bytes copied and *kind, the bytes a
+ * character takes, or PY_FAULT. A str of an unknown shape has kind 0 and no bytes.
+ */
+static __always_inline int py_copy_string(struct py_scratch *s, const struct py_offsets *off,
+					  __u64 addr, __u32 at, __u8 *kind, bool *is_cut,
+					  bool may_fault)
+{
+	__u64 length;
+	__u32 state, bytes, data;
+
+	*kind = 0;
+	*is_cut = false;
+	if (py_read_head(s, off->str_state + 8, addr, may_fault))
+		return PY_FAULT;
+	length = field_u64(s->text, off->str_length, STRING_HEAD_BYTES - 1);
+	state = field_u32(s->text, off->str_state, STRING_HEAD_BYTES - 1);
+	if (!(state >> (off->str_compact_bit & 31) & 1))
+		return 0;
+	*kind = state >> (off->str_kind_shift & 31) & 7;
+	data = state >> (off->str_ascii_bit & 31) & 1 ? off->str_ascii_data : off->str_compact_data;
+	if (*kind != 1 && *kind != 2 && *kind != 4) {
+		*kind = 0;
+		return 0;
+	}
+	if (length > STRING_BYTES_MAX / *kind) {
+		length = STRING_BYTES_MAX / *kind;
+		*is_cut = true;
+	}
+	bytes = length * *kind;
+	if (!bytes || at > sizeof(struct code_event) + STRING_BYTES_MAX)
+		return 0; /* for the verifier */
+	bytes = at_most(bytes, STRING_BYTES_MAX);
+	if (read_user(s->message + at, bytes, addr + data, may_fault))
+		return PY_FAULT;
+	return bytes;
+}
+
+/*
+ * Writes the code_event of the code object at addr to s->message. Returns its length, or PY_FAULT:
+ * then nothing is sent and a later sample tries again.
+ */
+static __always_inline int py_describe(struct py_scratch *s, const struct py_offsets *off,
+				       const struct py_unsent *u, bool may_fault)
+{
+	struct code_event *e = (struct code_event *)s->message;
+	__u32 at = sizeof(*e);
+	__u64 total, lines;
+	bool is_cut;
+	int n;
+
+	if (py_read_code(s, off, u->addr, may_fault))
+		return PY_FAULT;
+	__builtin_memset(e, 0, sizeof(*e));
+	e->kind = EVENT_CODE;
+	e->code = u->id;
+	e->process = s->walk.process;
+	e->first_line = code_u32(s, off->code_firstlineno);
+
+	n = py_copy_string(s, off, code_u64(s, off->code_filename), at, &e->filename_kind, &is_cut,
+			   may_fault);
+	if (n < 0)
+		return n;
+	e->filename_bytes = n;
+	e->is_cut |= is_cut;
+	at += n & (2 * STRING_BYTES_MAX - 1);
+
+	n = py_copy_string(
+		s, off,
+		code_u64(s, off->code_qualname != OFF_NONE ? off->code_qualname : off->code_name),
+		at, &e->name_kind, &is_cut, may_fault);
+	if (n < 0)
+		return n;
+	e->name_bytes = n;
+	e->is_cut |= is_cut << 1;
+	at += n & (2 * STRING_BYTES_MAX - 1);
+
+	lines = code_u64(s, off->code_linetable);
+	if (py_read_head(s, off->bytes_data, lines, may_fault))
+		return PY_FAULT;
+	total = field_u64(s->text, off->bytes_size, STRING_HEAD_BYTES - 1);
+	if (total > 0x7fffffff)
+		total = 0;
+	e->lines_addr = lines + off->bytes_data;
+	e->lines_total = total;
+	if (total > LINES_CHUNK)
+		total = LINES_CHUNK;
+	if (at > sizeof(*e) + 2 * STRING_BYTES_MAX)
+		return PY_FAULT; /* for the verifier */
+	if (total && read_user(s->message + at, total, e->lines_addr, may_fault))
+		return PY_FAULT;
+	e->lines_bytes = total;
+	return at + total;
+}
+
+/* A further piece of a line table. Returns the length of the lines_event, or PY_FAULT. */
+static __always_inline int py_describe_lines(struct py_scratch *s, __u64 id, __u64 lines_addr,
+					     __u32 total, __u32 chunk, bool may_fault)
+{
+	struct lines_event *e = (struct lines_event *)s->message;
+	__u32 offset = chunk * LINES_CHUNK, bytes = total - offset;
+
+	if (offset >= total)
+		return PY_FAULT;
+	if (bytes > LINES_CHUNK)
+		bytes = LINES_CHUNK;
+	__builtin_memset(e, 0, sizeof(*e));
+	e->kind = EVENT_LINES;
+	e->code = id;
+	e->offset = offset;
+	e->bytes = bytes;
+	if (read_user(s->message + sizeof(*e), bytes, lines_addr + offset, may_fault))
+		return PY_FAULT;
+	return sizeof(*e) + bytes;
+}
+
+#endif

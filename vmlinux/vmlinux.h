@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef VMLINUX_VMLINUX_H
+#define VMLINUX_VMLINUX_H
+
+/*
+ * The kernel types our BPF programs name, and of these only the members they read. CO-RE relocates
+ * each access against the running kernel's BTF, so offsets, order and missing members do not
+ * matter here; names and types do. README.md beside this file says how to check and extend it.
+ */
+
+typedef signed char __s8;
+typedef unsigned char __u8;
+typedef short __s16;
+typedef unsigned short __u16;
+typedef int __s32;
+typedef unsigned int __u32;
+typedef long long __s64;
+typedef unsigned long long __u64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s32 s32;
+typedef __s64 s64;
+typedef _Bool bool;
+typedef int pid_t;
+typedef u32 dev_t;
+
+enum { false = 0, true = 1 };
+
+/* UAPI values (include/uapi/linux/bpf.h): never renumbered. */
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_CGROUP_ARRAY = 8,
+	BPF_MAP_TYPE_RINGBUF = 27,
+};
+
+enum {
+	BPF_ANY = 0,
+	BPF_RB_NO_WAKEUP = 1,
+	BPF_RB_FORCE_WAKEUP = 2,
+	BPF_RB_AVAIL_DATA = 0,
+};
+
+/* ABI of the user-visible register frame, not subject to CO-RE. */
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax;
+	unsigned long ip, cs, flags, sp, ss;
+};
+typedef struct pt_regs bpf_user_pt_regs_t;
+#elif defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+	__u64 regs[31];
+	__u64 sp, pc, pstate;
+};
+struct pt_regs {
+	struct user_pt_regs user_regs;
+};
+typedef struct user_pt_regs bpf_user_pt_regs_t;
+#else
+#error "no register layout for this architecture"
+#endif
+
+struct bpf_perf_event_data {
+	bpf_user_pt_regs_t regs;
+	__u64 sample_period;
+	__u64 addr;
+};
+
+/* Opaque to us; the kernel finds it in a map value by this name (6.18). */
+struct bpf_task_work {
+	__u64 __opaque;
+} __attribute__((aligned(8)));
+
+#ifndef BPF_NO_PRESERVE_ACCESS_INDEX
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+#endif
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct super_block {
+	dev_t s_dev;
+};
+
+struct inode {
+	struct super_block *i_sb;
+	unsigned long i_ino;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
+};
+
+struct mm_struct {
+	unsigned long start_code;
+	unsigned long arg_start;
+	unsigned long arg_end;
+	struct file *exe_file;
+};
+
+struct signal_struct {
+	atomic_t live; /* threads that have not exited yet */
+};
+
+/* x86: fsbase; arm64: uw.tp_value. Each is read only where it exists. */
+struct thread_struct {
+#if defined(__TARGET_ARCH_x86)
+	unsigned long fsbase;
+#else
+	struct {
+		unsigned long tp_value;
+	} uw;
+#endif
+};
+
+struct ns_common {
+	unsigned int inum;
+};
+
+struct pid_namespace {
+	struct ns_common ns;
+};
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1]; /* level + 1 of them */
+};
+
+struct task_struct {
+	unsigned int flags;
+	pid_t pid;
+	pid_t tgid;
+	struct task_struct *group_leader;
+	struct task_struct *real_parent;
+	struct mm_struct *mm;
+	struct signal_struct *signal;
+	struct pid *thread_pid;
+	u32 self_exec_id; /* grows with each exec */
+	u64 start_boottime; /* ns, CLOCK_BOOTTIME */
+	char comm[16];
+	struct thread_struct thread;
+};
+
+/* The iterator's context (kernel/bpf/task_iter.c). */
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+	u64 session_id;
+	u64 seq_num;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+/* Complete, because libbpf compares kfunc prototypes down to the kind of each pointed-to type. */
+struct bpf_map {
+	u32 id;
+};
+
+#ifndef BPF_NO_PRESERVE_ACCESS_INDEX
+#pragma clang attribute pop
+#endif
+
+#endif
