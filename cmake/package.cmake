@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# What is installed beside the program: man pages and completions, printed by the program itself
+# from its option tables, and the docs. A .deb of it: make deb.
+include(GNUInstallDirs)
+
+set(share ${CMAKE_BINARY_DIR}/share)
+file(MAKE_DIRECTORY ${share})
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/user/main.c)
+file(STRINGS ${CMAKE_SOURCE_DIR}/user/main.c lines REGEX "&command_[a-z_]+,")
+list(TRANSFORM lines REPLACE ".*&command_([a-z_]+),.*" "\\1" OUTPUT_VARIABLE commands)
+
+# share/FILE is what `pyebpf ARGUMENT...` prints.
+set(printed)
+function(pyebpf_prints file)
+  string(JOIN " " words ${ARGN})
+  add_custom_command(OUTPUT ${share}/${file}
+    COMMAND sh -c "'$<TARGET_FILE:pyebpf>' ${words} > '${share}/${file}'"
+    DEPENDS pyebpf VERBATIM)
+  list(APPEND printed ${share}/${file})
+  set(printed ${printed} PARENT_SCOPE)
+endfunction()
+
+pyebpf_prints(pyebpf.1 man)
+set(pages ${share}/pyebpf.1)
+foreach(command ${commands})
+  pyebpf_prints(pyebpf-${command}.1 man ${command})
+  list(APPEND pages ${share}/pyebpf-${command}.1)
+endforeach()
+pyebpf_prints(pyebpf.bash completions bash)
+pyebpf_prints(_pyebpf completions zsh)
+pyebpf_prints(pyebpf.fish completions fish)
+add_custom_target(pyebpf_share ALL DEPENDS ${printed})
+
+install(TARGETS pyebpf RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${share}/pyebpf.bash RENAME pyebpf
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES ${share}/pyebpf.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+# Debian's zsh looks for what packages bring in a folder of its own.
+install(CODE "
+  set(folder site-functions)
+  if(CMAKE_INSTALL_PREFIX STREQUAL \"/usr\" AND EXISTS /etc/debian_version)
+    set(folder vendor-completions)
+  endif()
+  file(INSTALL \"${share}/_pyebpf\"
+    DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/zsh/\${folder}\")
+")
+install(FILES README.md CHANGELOG.md LICENSE docs/troubleshooting.md
+  DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY LICENSES DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME pyebpf)
+set(CPACK_PACKAGE_CONTACT "pyebpf maintainers <root@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "profiler for running Python programs, by BPF")
+set(CPACK_PACKAGE_DESCRIPTION
+  "Samples the Python stacks of running processes from inside the kernel: they are not
+stopped, not written to and not traced. Any CPython, found by its symbols.")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION utils)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+include(CPack)

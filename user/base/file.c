@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "base/file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+int file_map_open(const char *path, struct file_map **out)
+{
+	_cleanup_(file_map_freep) struct file_map *m = NULL;
+	_cleanup_(closep) int fd = -1;
+	struct stat st;
+	void *data;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hang us */
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_set(-errno, "%s: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return err_set(-EINVAL, "%s: not a regular file", path);
+	if (st.st_size == 0)
+		return err_set(-ENODATA, "%s: empty file", path);
+
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+
+	data = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (data == MAP_FAILED)
+		return err_set(-errno, "map %s: %s", path, strerror(errno));
+	m->data = data;
+	m->size = st.st_size;
+
+	*out = take_ptr(m);
+	return 0;
+}
+
+void file_map_free(struct file_map *m)
+{
+	if (!m)
+		return;
+	if (m->data)
+		munmap((void *)m->data, m->size);
+	free(m);
+}
+
+int file_check_regular(int fd, const char *name, struct stat *st)
+{
+	struct stat own;
+
+	if (!st)
+		st = &own;
+	if (fstat(fd, st) < 0)
+		return err_set(-errno, "%s: %s", name, strerror(errno));
+	if (!S_ISREG(st->st_mode))
+		return err_set(-EINVAL, "%s: not a regular file", name);
+	return 0;
+}
+
+int file_open_regular(const char *path, struct stat *st)
+{
+	_cleanup_(closep) int fd = -1;
+	int r;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return err_set(-errno, "%s: %s", path, strerror(errno));
+	r = file_check_regular(fd, path, st);
+	if (r < 0)
+		return r;
+	return take_fd(fd);
+}
+
+ssize_t file_pread(int fd, void *buf, size_t len, uint64_t offset)
+{
+	size_t got = 0;
+
+	if (len > SSIZE_MAX || offset > (uint64_t)INT64_MAX - len)
+		return -EOVERFLOW;
+	while (got < len) {
+		ssize_t n = pread(fd, (char *)buf + got, len - got, (off_t)(offset + got));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		got += n;
+	}
+	return got;
+}
+
+int file_read(const char *path, size_t max, char **out, size_t *len)
+{
+	_cleanup_(freep) char *bytes = NULL;
+	_cleanup_(closep) int fd = -1;
+	size_t used = 0, cap;
+	struct stat st;
+	ssize_t n;
+
+	assert(max < SSIZE_MAX / 2);
+	fd = file_open_regular(path, &st);
+	if (fd < 0)
+		return fd;
+	if (st.st_size > 0 && (uintmax_t)st.st_size > max)
+		return err_set(-EFBIG, "%s: larger than %zu bytes", path, max);
+
+	/* /proc says size 0, and a size may change while we read: only the end of the file counts
+	 */
+	cap = (size_t)st.st_size + 4096;
+	for (;;) {
+		char *grown = realloc(bytes, cap);
+
+		if (!grown)
+			return -ENOMEM;
+		bytes = grown;
+		n = file_pread(fd, bytes + used, cap - 1 - used, used);
+		if (n < 0)
+			return err_set((int)n, "read %s: %s", path, strerror((int)-n));
+		used += n;
+		if (used > max)
+			return err_set(-EFBIG, "%s: larger than %zu bytes", path, max);
+		if (used < cap - 1)
+			break;
+		cap *= 2;
+	}
+	bytes[used] = '\0';
+	*out = take_ptr(bytes);
+	*len = used;
+	return 0;
+}
+
+int file_write(int fd, const void *bytes, size_t len)
+{
+	const char *p = bytes;
+
+	while (len > 0) {
+		ssize_t n = write(fd, p, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		p += n;
+		len -= n;
+	}
+	return 0;
+}
+
+struct atomic_file {
+	FILE *stream;
+	int fd;
+	int error;  /* of the first write that failed: stdio forgets errno */
+	char *path; /* for messages, and the target of the rename */
+	char *tmp;  /* NULL: bytes go straight out */
+};
+
+static ssize_t atomic_file_write(void *cookie, const char *bytes, size_t len)
+{
+	struct atomic_file *f = cookie;
+
+	if (!f->error)
+		f->error = file_write(f->fd, bytes, len);
+	return f->error ? 0 : (ssize_t)len;
+}
+
+/* A new file beside path, with a name nobody can have prepared. */
+static int open_partial(struct atomic_file *f)
+{
+	_cleanup_(freep) char *name = NULL;
+
+	for (int tries = 0; tries < 16; tries++) {
+		uint32_t random;
+
+		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+			return err_set(-EIO, "no random bytes from the kernel");
+		if (asprintf(&name, "%s.%08x.partial", f->path, random) < 0) {
+			name = NULL;
+			return -ENOMEM;
+		}
+		f->fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (f->fd >= 0) {
+			f->tmp = take_ptr(name);
+			return 0;
+		}
+		if (errno != EEXIST)
+			break;
+		free(take_ptr(name));
+	}
+	return err_set(-errno, "%s: %s", f->path, strerror(errno));
+}
+
+/* Where f writes: a standard stream, a thing that cannot be renamed over, or a new file. */
+static int open_destination(struct atomic_file *f)
+{
+	struct stat st;
+
+	if (!strcmp(f->path, "-") || !strcmp(f->path, "/dev/stdout")) {
+		fflush(stdout); /* what was printed before comes first */
+		f->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	} else if (!strcmp(f->path, "/dev/stderr")) {
+		f->fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	} else if (stat(f->path, &st) == 0 && S_ISDIR(st.st_mode)) {
+		return err_set(-EISDIR, "%s: is a directory", f->path);
+	} else if (stat(f->path, &st) == 0 && !S_ISREG(st.st_mode)) {
+		f->fd = open(f->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	} else {
+		return open_partial(f);
+	}
+	return f->fd < 0 ? err_set(-errno, "%s: %s", f->path, strerror(errno)) : 0;
+}
+
+int atomic_file_open(const char *path, struct atomic_file **out)
+{
+	static const cookie_io_functions_t functions = { .write = atomic_file_write };
+	_cleanup_(atomic_file_freep) struct atomic_file *f = NULL;
+	int r;
+
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return -ENOMEM;
+	f->fd = -1;
+	f->path = strdup(path);
+	if (!f->path)
+		return -ENOMEM;
+	r = open_destination(f);
+	if (r < 0)
+		return r;
+	f->stream = fopencookie(f, "w", functions);
+	if (!f->stream || setvbuf(f->stream, NULL, _IOFBF, 1 << 16))
+		return -ENOMEM;
+	*out = take_ptr(f);
+	return 0;
+}
+
+FILE *atomic_file_stream(struct atomic_file *f)
+{
+	return f->stream;
+}
+
+/* Makes the rename last through a power cut. Best effort: the file is complete either way. */
+static void sync_directory_of(const char *path)
+{
+	_cleanup_(freep) char *copy = strdup(path);
+	_cleanup_(closep) int fd = -1;
+
+	if (!copy)
+		return;
+	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0)
+		(void)!fsync(fd);
+}
+
+int atomic_file_commit(struct atomic_file *f)
+{
+	if (fflush(f->stream) && !f->error)
+		f->error = -EIO;
+	if (!f->error && f->tmp && fsync(f->fd) < 0)
+		f->error = -errno;
+	if (!f->error && f->tmp && rename(f->tmp, f->path) < 0)
+		f->error = -errno;
+	if (f->error)
+		return err_set(f->error, "write %s: %s",
+			       strcmp(f->path, "-") ? f->path : "standard output",
+			       strerror(-f->error));
+	if (f->tmp) {
+		free(take_ptr(f->tmp));
+		sync_directory_of(f->path);
+	}
+	return 0;
+}
+
+void atomic_file_free(struct atomic_file *f)
+{
+	if (!f)
+		return;
+	if (f->tmp)
+		f->error = -ECANCELED; /* nobody wants what is still buffered */
+	if (f->stream)
+		fclose(f->stream);
+	closep(&f->fd);
+	if (f->tmp)
+		unlink(f->tmp);
+	free(f->tmp);
+	free(f->path);
+	free(f);
+}
+
+int file_write_whole(const char *path, const void *bytes, size_t len)
+{
+	_cleanup_(atomic_file_freep) struct atomic_file *f = NULL;
+	int r;
+
+	r = atomic_file_open(path, &f);
+	if (r < 0)
+		return r;
+	fwrite(bytes, 1, len, f->stream);
+	return atomic_file_commit(f);
+}

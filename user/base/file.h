@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+
+/*
+ * A whole file mapped read-only. data stays valid until file_map_free(). Only for files of our
+ * own user: whoever may truncate a mapped file can kill the reader with SIGBUS.
+ */
+struct file_map {
+	const unsigned char *data;
+	size_t size;
+};
+
+/*
+ * -ENODATA for an empty file, -EINVAL for no regular file, else what open/fstat/mmap report.
+ * *out is untouched on failure.
+ */
+int file_map_open(const char *path, struct file_map **out);
+void file_map_free(struct file_map *m);
+DEFINE_CLEANUP(struct file_map *, file_map_free)
+
+/*
+ * For files that others can change: opened for reading without blocking on FIFOs and devices,
+ * then read with bounds. Returns the fd (close-on-exec) and fills st unless it is NULL; -EINVAL
+ * for what is no regular file. Paths are followed as open() does: below the root of a target use
+ * openat2() and file_check_regular().
+ */
+int file_open_regular(const char *path, struct stat *st);
+
+/* The check alone. name is for the message. */
+int file_check_regular(int fd, const char *name, struct stat *st);
+
+/*
+ * Reads len bytes at offset. Returns how many were there: less than len only at the end of the
+ * file. Negative errno (-EOVERFLOW for offsets beyond off_t), without a message.
+ */
+ssize_t file_pread(int fd, void *buf, size_t len, uint64_t offset);
+
+/*
+ * Reads a whole regular file, /proc included, into memory; *out is NUL-terminated, to be freed
+ * with free(). -EFBIG if it holds more than max bytes. Outputs are untouched on failure.
+ */
+int file_read(const char *path, size_t max, char **out, size_t *len);
+
+/* Writes all of it, through short writes and EINTR. Negative errno, without a message. */
+int file_write(int fd, const void *bytes, size_t len);
+
+/*
+ * An output that appears whole or not at all. What is written goes to a new file beside the
+ * target (NAME.XXXXXXXX.partial, so the rename stays in one file system);
+ * atomic_file_commit() syncs it and renames it over the target. Freed before that, it is removed.
+ * Mode 0666 less the umask. A symbolic link at the target is replaced, not followed.
+ *
+ * Where there is nothing to rename, bytes go straight out: path "-" (standard output), /dev/stdout
+ * and the like, devices, FIFOs.
+ */
+struct atomic_file;
+
+/* *out is untouched on failure. */
+int atomic_file_open(const char *path, struct atomic_file **out);
+
+/* Borrowed, fully buffered; never fclose() it. Write errors show in atomic_file_commit(). */
+FILE *atomic_file_stream(struct atomic_file *f);
+
+/*
+ * Call once. Negative errno of the first write that failed, or of sync or rename; the target is
+ * then as before. -EPIPE: whoever read our output has left, which commands take for success.
+ */
+int atomic_file_commit(struct atomic_file *f);
+void atomic_file_free(struct atomic_file *f);
+DEFINE_CLEANUP(struct atomic_file *, atomic_file_free)
+
+/* The three in one: bytes become the file at path ("-": are written to standard output). */
+int file_write_whole(const char *path, const void *bytes, size_t len);
+
+#endif

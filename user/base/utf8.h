@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef BASE_UTF8_H
+#define BASE_UTF8_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define UTF8_REPLACEMENT 0xfffd
+
+/*
+ * Decodes the code point at bytes; len must be at least 1. Returns the bytes it took (1 to 4).
+ *
+ * Anything that is not UTF-8 (overlong forms, surrogates, beyond U+10FFFF, cut sequences) gives
+ * UTF8_REPLACEMENT once per maximal valid prefix, as CPython's errors="replace" does (Unicode 15,
+ * section 3.9, table 3-8). A real U+FFFD takes 3 bytes and starts with 0xef, 0xbf, 0xbd.
+ */
+static inline size_t utf8_decode(const char *bytes, size_t len, uint32_t *code_point)
+{
+	const unsigned char *p = (const unsigned char *)bytes;
+	unsigned char low = 0x80, high = 0xbf; /* of the second byte: table 3-7 */
+	size_t want;
+	uint32_t c;
+
+	*code_point = UTF8_REPLACEMENT;
+	if (p[0] < 0x80) {
+		*code_point = p[0];
+		return 1;
+	}
+	if (p[0] >= 0xc2 && p[0] <= 0xdf) {
+		want = 2;
+		c = p[0] & 0x1f;
+	} else if (p[0] >= 0xe0 && p[0] <= 0xef) {
+		want = 3;
+		c = p[0] & 0x0f;
+		low = p[0] == 0xe0 ? 0xa0 : low;
+		high = p[0] == 0xed ? 0x9f : high;
+	} else if (p[0] >= 0xf0 && p[0] <= 0xf4) {
+		want = 4;
+		c = p[0] & 0x07;
+		low = p[0] == 0xf0 ? 0x90 : low;
+		high = p[0] == 0xf4 ? 0x8f : high;
+	} else {
+		return 1;
+	}
+
+	for (size_t i = 1; i < want; i++) {
+		if (i >= len || p[i] < low || p[i] > high)
+			return i;
+		c = c << 6 | (p[i] & 0x3f);
+		low = 0x80;
+		high = 0xbf;
+	}
+	*code_point = c;
+	return want;
+}
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef CMD_ACCOUNT_H
+#define CMD_ACCOUNT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cmd/load.h"
+#include "cmd/terminal.h"
+
+/*
+ * Where the ticks went that are not in the samples, and what is to be said of those that are: the
+ * counters of a recording by name, as the recorder stored them (bpf/events.h, enum stat_kind).
+ */
+struct account_row {
+	const char *counter;
+	const char *words;
+};
+
+/* Ticks that should have been samples. Ends in { NULL }. */
+extern const struct account_row account_lost[];
+
+/* Ticks of Python processes in which no Python code ran. */
+extern const struct account_row account_outside[];
+
+/* Samples that are less than whole. */
+extern const struct account_row account_quality[];
+
+uint64_t account_sum(const struct profile *p, const struct account_row *rows);
+
+/* "12 of 2,982 (0.4%): ring buffer full 10, thread state not readable 2". sum > 0. */
+void account_put_lost(struct line *l, const struct load *loaded);
+
+/* "ring buffer full 10, thread state not readable 2": rows that are not 0. */
+void account_put_rows(struct line *l, const struct profile *p, const struct account_row *rows);
+
+/* "0.4%", "<0.1%", "100%": part of a whole > 0. */
+struct share_text {
+	char s[16];
+};
+struct share_text share_text(uint64_t part, uint64_t whole);
+
+#endif

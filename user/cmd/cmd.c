@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+
+int cmd_fail(const struct call *call, int r)
+{
+	char prefix[64];
+
+	if (r == -EPIPE)
+		return EXIT_OK;
+	snprintf(prefix, sizeof(prefix), "pyebpf %s: ", call->command->name);
+	log_line(prefix, err_message(r));
+	return EXIT_RUNTIME;
+}
+
+void cmd_try(const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	log_line("try: ", text);
+}
+
+int cmd_usage(const struct call *call, const char *fmt, ...)
+{
+	char prefix[64], text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	snprintf(prefix, sizeof(prefix), "pyebpf %s: ", call->command->name);
+	log_line(prefix, text);
+	cmd_try("pyebpf %s --help", call->command->name);
+	return EXIT_USAGE;
+}
+
+bool cmd_options(struct call *call, const struct opt *opts, int *status)
+{
+	_cleanup_(strbuf_releasep) struct strbuf help = STRBUF_INIT;
+	int r;
+
+	*status = EXIT_OK;
+	if (call->describe) {
+		call->describe(call->command, opts, call->context);
+		return false;
+	}
+	r = opt_parse(opts, call->argc, call->argv, &call->operands);
+	if (r > 0)
+		return true;
+	if (r == 0) {
+		r = cmd_help(call->command, opts, &help);
+		if (r < 0)
+			*status = cmd_fail(call, r);
+		else
+			fputs(strbuf_str(&help), stdout);
+		return false;
+	}
+	*status = r == -ENOMEM ? cmd_fail(call, r) : cmd_usage(call, "%s", err_message(r));
+	return false;
+}
+
+void cmd_describe(const struct command *command,
+		  void (*describe)(const struct command *, const struct opt *, void *),
+		  void *context)
+{
+	struct call call = { .command = command, .describe = describe, .context = context };
+
+	command->run(&call);
+}
+
+static void print_overview(const struct command *const *commands, FILE *out)
+{
+	fprintf(out, "Usage: pyebpf COMMAND [OPTION]... [OPERAND]...\n\n"
+		     "Profiles Python processes from inside the kernel, without stopping them.\n\n"
+		     "Commands:\n");
+	for (; *commands; commands++)
+		fprintf(out, "  %-12s %s\n", (*commands)->name, (*commands)->summary);
+	fprintf(out, "\npyebpf COMMAND --help explains one. pyebpf --version shows the version.\n");
+}
+
+static int unknown_command(const struct command *const *commands, const char *typed)
+{
+	VEC(const char *) names = VEC_INIT;
+	const char *near = NULL;
+	char text[160];
+	int r = 0;
+
+	for (; *commands && !r; commands++)
+		r = vec_push(&names, (*commands)->name);
+	if (!r)
+		r = vec_push(&names, NULL);
+	if (!r)
+		near = opt_nearest(typed, names.items);
+	vec_release(&names);
+
+	snprintf(text, sizeof(text), "unknown %s %.64s%s%s%s",
+		 typed[0] == '-' ? "option" : "command", typed, near ? "; did you mean " : "",
+		 near ? near : "", near ? "?" : "");
+	log_line("pyebpf: ", text);
+	cmd_try("pyebpf --help");
+	return EXIT_USAGE;
+}
+
+static int dispatch(const struct command *const *commands, int argc, char **argv)
+{
+	if (argc < 2) {
+		print_overview(commands, stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help")) {
+		print_overview(commands, stdout);
+		return EXIT_OK;
+	}
+	if (!strcmp(argv[1], "-V") || !strcmp(argv[1], "--version")) {
+		printf("pyebpf %s\n", PYEBPF_VERSION);
+		return EXIT_OK;
+	}
+	for (const struct command *const *c = commands; *c; c++) {
+		struct call call = {
+			.command = *c, .commands = commands, .argc = argc - 1, .argv = argv + 1
+		};
+
+		if (!strcmp((*c)->name, argv[1]))
+			return (*c)->run(&call);
+	}
+	return unknown_command(commands, argv[1]);
+}
+
+/* Errors of earlier writes left no errno: ask the pipe itself. */
+static bool stdout_reader_left(void)
+{
+	struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
+
+	return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+}
+
+int cmd_main(const struct command *const *commands, int argc, char **argv)
+{
+	int status;
+
+	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an errno, and no error */
+	status = dispatch(commands, argc, argv);
+	errno = 0;
+	if ((fflush(stdout) || ferror(stdout)) && !stdout_reader_left()) {
+		log_line("pyebpf: standard output: ", errno ? strerror(errno) : "write failed");
+		if (status == EXIT_OK)
+			status = EXIT_RUNTIME;
+	}
+	return status;
+}

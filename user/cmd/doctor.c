@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "cmd/doctor.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "cmd/cmd.h"
+
+struct doctor_opts {
+	uint32_t pid;
+	bool json;
+};
+
+int doctor_wrap(struct line *l, size_t column, enum style style, const char *text)
+{
+	size_t width = l->t->width;
+
+	while (*text) {
+		size_t len = strcspn(text, " "), columns = foreign_columns(text, len);
+
+		if (width && l->column > column && l->column + columns > width) {
+			int r = line_end(l);
+
+			if (r < 0)
+				return r;
+			line_pad(l, column);
+		}
+		line_put_foreign(l, style, text, len);
+		text += len;
+		if (*text) {
+			line_put(l, style, " ");
+			text++;
+		}
+	}
+	return 0;
+}
+
+int doctor_put(const struct terminal *t, const char *label, enum style style, const char *text)
+{
+	struct line l = LINE_INIT(t);
+	int r;
+
+	line_put(&l, STYLE_DIM, label);
+	line_pad(&l, DOCTOR_LABEL_COLUMN);
+	r = doctor_wrap(&l, DOCTOR_LABEL_COLUMN, style, text);
+	if (r >= 0)
+		r = line_end(&l);
+	line_release(&l);
+	return r;
+}
+
+/* --- The machine ------------------------------------------------------------------------------ */
+
+static int verdict(const struct terminal *t, int is_possible)
+{
+	struct line l = LINE_INIT(t);
+	int r;
+
+	if (is_possible)
+		line_put(&l, STYLE_BOLD, "pyebpf can record here.");
+	else
+		line_put(&l, STYLE_HOT, "pyebpf cannot record here: mend the first missing row.");
+	r = line_end(&l);
+	line_release(&l);
+	return r;
+}
+
+static int run_machine(const struct call *call, bool as_json)
+{
+	struct terminal t;
+	struct json j;
+	int r, can_record;
+
+	if (as_json) {
+		json_init(&j, stdout);
+		json_object(&j);
+		json_key(&j, "pyebpf");
+		json_string(&j, PYEBPF_VERSION);
+		can_record = doctor_machine_json(&j);
+		json_end(&j);
+		r = can_record < 0 ? can_record : json_finish(&j);
+		putchar('\n');
+	} else {
+		terminal_init(&t, stdout);
+		can_record = doctor_machine(&t);
+		r = can_record < 0 ? can_record : verdict(&t, can_record);
+	}
+	if (r < 0)
+		return cmd_fail(call, r);
+	return can_record ? EXIT_OK : EXIT_DENIED;
+}
+
+/* --- One process ------------------------------------------------------------------------------ */
+
+/* What there is to say, then what went wrong (r of doctor_process_look(), e of the test stack). */
+static int print_process(const struct doctor_process *p, const struct doctor_stack *s, int e)
+{
+	struct terminal t;
+	int r;
+
+	terminal_init(&t, stdout);
+	r = doctor_process_print(&t, p);
+	return r < 0 || e < 0 ? r : doctor_stack_print(&t, s);
+}
+
+static int print_process_json(const struct doctor_process *p, const struct doctor_stack *s, int e,
+			      const char *error)
+{
+	struct json j;
+	int r;
+
+	json_init(&j, stdout);
+	json_object(&j);
+	json_key(&j, "pyebpf");
+	json_string(&j, PYEBPF_VERSION);
+	doctor_process_json(&j, p);
+	json_key(&j, "test_stack");
+	if (e < 0)
+		json_null(&j);
+	else
+		doctor_stack_json(&j, s);
+	json_key(&j, "error");
+	if (e < 0)
+		json_string(&j, error);
+	else
+		json_null(&j);
+	json_end(&j);
+	r = json_finish(&j);
+	putchar('\n');
+	return r;
+}
+
+/* e: the error of the look or of the test stack, which came after it. */
+static int exit_code(const struct call *call, bool has_runtime, int e)
+{
+	int code = cmd_fail(call, e);
+
+	if (e == -ENOMEM)
+		return code;
+	if (e == -EPERM || e == -EACCES || (has_runtime && e != -ESRCH)) {
+		cmd_try("pyebpf doctor");
+		return EXIT_DENIED;
+	}
+	return EXIT_NOTHING;
+}
+
+static int run_process(const struct call *call, pid_t pid, bool as_json)
+{
+	struct doctor_process p;
+	struct doctor_stack s = { 0 };
+	char error[512];
+	int e, r, code = EXIT_OK;
+
+	e = doctor_process_look(pid, &p);
+	if (e >= 0)
+		e = doctor_stack_record(pid, &s);
+	snprintf(error, sizeof(error), "%s", e < 0 ? err_message(e) : "");
+	r = as_json ? print_process_json(&p, &s, e, error) : print_process(&p, &s, e);
+	fflush(stdout);
+	if (r < 0) {
+		code = cmd_fail(call, r);
+	} else if (e < 0) {
+		err_set(e, "%s", error);
+		code = exit_code(call, p.has_runtime, e);
+	}
+	doctor_process_release(&p);
+	doctor_stack_release(&s);
+	return code;
+}
+
+static int run(struct call *call)
+{
+	struct doctor_opts o = { 0 };
+	const struct opt opts[] = {
+		OPT_U32('p', "pid", &o.pid, "PID",
+			"explain this process instead, with a test stack", .min = 1,
+			.max = 1 << 22),
+		OPT_FLAG(0, "json", &o.json, "for programs: one JSON object"),
+		OPT_END,
+	};
+	int status;
+
+	if (!cmd_options(call, opts, &status))
+		return status;
+	if (call->operands.len)
+		return cmd_usage(call, "unexpected operand %s: a process is given by -p PID",
+				 call->operands.items[0]);
+	return o.pid ? run_process(call, o.pid, o.json) : run_machine(call, o.json);
+}
+
+const struct command command_doctor = {
+	.name = "doctor",
+	.summary = "tell what this machine allows, or explain one process",
+	.usage = "[--json]\n-p PID [--json]",
+	.about =
+		"Prints what this kernel, these permissions and this machine allow, one row a "
+		"feature: ok, limited (recording works, but for what the row says), missing, or "
+		"unknown (another row says why); and for each row that is not ok what to type. "
+		"Exit status 0 if recording is possible, 4 if not.\n\n"
+		"With -p it says of one process which Python it runs, where that was found and "
+		"how its threads are read, and records it until the first sample, for one second "
+		"at most. Exit status 3 if it runs no Python that can be recorded.\n\n"
+		"The keys of --json do not change: pyebpf, rows (each with name, state, required, "
+		"found, problem, remedy) and can_record; with -p pyebpf, pid, own_pid, comm, "
+		"program, program_deleted, command_line, root, other_mount_namespace, "
+		"other_pid_namespace, threads, python (null, or an object), test_stack (null, or "
+		"load_ns, wait_ns, ticks, thread, frames: root first) and error (null, or a text).",
+	.examples = "pyebpf doctor\tcan I record here?\n"
+		    "pyebpf doctor -p 412\twhy is nothing recorded of process 412?",
+	.operands = "",
+	.run = run,
+};

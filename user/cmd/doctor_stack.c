@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/units.h"
+#include "cmd/doctor.h"
+#include "collect/discover.h"
+#include "collect/pipeline.h"
+#include "collect/session.h"
+
+/* A test stack: one sample of one process, by the same way that `record` goes. */
+
+#define TEST_HZ 997 /* a process that uses 1 ms of CPU time is likely to be seen */
+#define TEST_NS 1000000000ULL
+#define POLL_MS 10
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+static int wait_for_sample(struct session *session, struct pipeline *pipeline, uint64_t start_ns)
+{
+	int r = session_start(session);
+
+	while (r >= 0 && !pipeline_stats(pipeline)->samples && now_ns() - start_ns < TEST_NS) {
+		r = session_consume(session, POLL_MS, pipeline_record, pipeline);
+		if (r >= 0)
+			r = pipeline_settle(pipeline, now_ns(), false);
+	}
+	if (r < 0 || (r = session_stop(session)) < 0 ||
+	    (r = session_consume(session, 0, pipeline_record, pipeline)) < 0)
+		return r;
+	return pipeline_settle(pipeline, now_ns(), true);
+}
+
+static int count_ticks(struct session *session, uint64_t *ticks)
+{
+	uint64_t stats[STAT_COUNT_];
+	int r = session_stats(session, stats);
+
+	if (r < 0)
+		return r;
+	*ticks = 0;
+	for (int i = 0; i < STAT_TICK_END; i++)
+		if (i != STAT_IDLE && i != STAT_FILTERED)
+			*ticks += stats[i];
+	return 0;
+}
+
+int doctor_stack_record(pid_t pid, struct doctor_stack *out)
+{
+	const struct session_opts opts = { .freq_hz = TEST_HZ, .ring_bytes = 1 << 20 };
+	_cleanup_(session_freep) struct session *session = NULL;
+	_cleanup_(discovery_freep) struct discovery *discovery = NULL;
+	_cleanup_(pipeline_freep) struct pipeline *pipeline = NULL;
+	uint64_t begin_ns = now_ns(), start_ns;
+	int r;
+
+	if ((r = session_open(&opts, &session)) < 0 ||
+	    (r = discovery_new(session, &discovery)) < 0 ||
+	    (r = discovery_add_target(discovery, pid, false)) < 0 ||
+	    (r = session_attach(session, &pid, 1, false)) < 0 ||
+	    (r = profile_new(&out->profile)) < 0)
+		return r;
+	start_ns = now_ns();
+	out->load_ns = start_ns - begin_ns;
+	if ((r = pipeline_new(session, discovery, out->profile, start_ns, &pipeline)) < 0 ||
+	    (r = wait_for_sample(session, pipeline, start_ns)) < 0 ||
+	    (r = count_ticks(session, &out->ticks)) < 0)
+		return r;
+	out->wait_ns = out->profile->samples.len ? out->profile->samples.items[0].time_ns
+						 : now_ns() - start_ns;
+	return out->profile->samples.len > 0;
+}
+
+void doctor_stack_release(struct doctor_stack *s)
+{
+	profile_free(s->profile);
+	s->profile = NULL;
+}
+
+static const struct sample *first_sample(const struct doctor_stack *s)
+{
+	return s->profile && s->profile->samples.len ? s->profile->samples.items : NULL;
+}
+
+/* Frame ids of a stack, root first. len of them are there; returns how many the stack has. */
+static size_t stack_frames(const struct profile *p, uint32_t stack, uint32_t *frames, size_t len)
+{
+	const struct stack_entry *entries = stacktab_entries(p->stacks);
+	size_t depth = 0, at;
+
+	for (uint32_t id = stack; id; id = entries[id].parent)
+		depth++;
+	at = depth;
+	for (uint32_t id = stack; id; id = entries[id].parent)
+		if (--at < len)
+			frames[at] = entries[id].frame;
+	return depth;
+}
+
+static void put_frame(struct line *l, const struct profile *p, uint32_t id)
+{
+	const struct frame *f = frametab_get(p->frames, id);
+
+	line_put_foreign(l, STYLE_PLAIN, strtab_get(p->strings, f->name),
+			 strtab_len(p->strings, f->name));
+	if (!f->file)
+		return;
+	line_put(l, STYLE_PLAIN, "  ");
+	line_put_foreign(l, STYLE_DIM, strtab_get(p->strings, f->file),
+			 strtab_len(p->strings, f->file));
+	line_putf(l, STYLE_DIM, ":%u", f->line);
+}
+
+/* What is said where there is no stack to show. */
+static int print_nothing(const struct terminal *t, const struct doctor_stack *s)
+{
+	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+
+	if (s->ticks)
+		strbuf_appendf(&text,
+			       "none: in %s, %s ticks found it on a CPU, none in Python code",
+			       units_ns(s->wait_ns).s, units_count(s->ticks).s);
+	else
+		strbuf_appendf(&text,
+			       "none: it is idle, and used no CPU time in %s (that is no fault)",
+			       units_ns(s->wait_ns).s);
+	return doctor_put(t, "test stack", STYLE_WARM, strbuf_str(&text));
+}
+
+int doctor_stack_print(const struct terminal *t, const struct doctor_stack *s)
+{
+	const struct sample *sample = first_sample(s);
+	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+	uint32_t frames[64];
+	struct line l = LINE_INIT(t);
+	const struct thread *thread;
+	size_t depth;
+	int r;
+
+	if (!sample)
+		return print_nothing(t, s);
+	thread = &s->profile->threads.items[sample->thread];
+	depth = stack_frames(s->profile, sample->stack, frames, 64);
+	strbuf_appendf(&text, "ok: loaded in %s, first sample %s later: thread %u, %zu frame%s",
+		       units_ns(s->load_ns).s, units_ns(s->wait_ns).s, thread->tid, depth,
+		       depth == 1 ? "" : "s");
+	r = doctor_put(t, "test stack", STYLE_BOLD, strbuf_str(&text));
+	for (size_t i = 0; r >= 0 && i < depth && i < 64; i++) {
+		line_pad(&l, DOCTOR_LABEL_COLUMN + 2);
+		put_frame(&l, s->profile, frames[i]);
+		r = line_end(&l);
+	}
+	if (r >= 0 && depth > 64) {
+		line_pad(&l, DOCTOR_LABEL_COLUMN + 2);
+		line_putf(&l, STYLE_DIM, "... and %zu further in", depth - 64);
+		r = line_end(&l);
+	}
+	line_release(&l);
+	return r;
+}
+
+void doctor_stack_json(struct json *j, const struct doctor_stack *s)
+{
+	const struct sample *sample = first_sample(s);
+	const struct profile *p = s->profile;
+	uint32_t frames[1024];
+	size_t depth;
+
+	json_object(j);
+	json_key(j, "load_ns");
+	json_u64(j, s->load_ns);
+	json_key(j, "wait_ns");
+	json_u64(j, s->wait_ns);
+	json_key(j, "ticks");
+	json_u64(j, s->ticks);
+	json_key(j, "thread");
+	if (sample)
+		json_u64(j, p->threads.items[sample->thread].tid);
+	else
+		json_null(j);
+	json_key(j, "frames");
+	json_array(j);
+	depth = sample ? stack_frames(p, sample->stack, frames, 1024) : 0;
+	for (size_t i = 0; i < depth && i < 1024; i++) {
+		const struct frame *f = frametab_get(p->frames, frames[i]);
+
+		json_object(j);
+		json_key(j, "name");
+		json_string_len(j, strtab_get(p->strings, f->name),
+				strtab_len(p->strings, f->name));
+		json_key(j, "file");
+		json_string_len(j, strtab_get(p->strings, f->file),
+				strtab_len(p->strings, f->file));
+		json_key(j, "line");
+		json_u64(j, f->line);
+		json_end(j);
+	}
+	json_end(j);
+	json_end(j);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "export/export.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/strbuf.h"
+#include "base/vec.h"
+#include "cmd/cmd.h"
+#include "cmd/load.h"
+
+#define FORMAT_BY_SUFFIX UINT_MAX
+
+struct export_call {
+	unsigned int format; /* index of exporters[] */
+	const char *output;
+	struct export_opts opts;
+};
+
+static const struct exporter *choose_format(const struct export_call *o)
+{
+	return o->format == FORMAT_BY_SUFFIX ? exporter_for_path(o->output) : exporters[o->format];
+}
+
+/* No -f, and no suffix that tells. */
+static int unknown_format(const struct call *call, const char *output)
+{
+	_cleanup_(strbuf_releasep) struct strbuf names = STRBUF_INIT;
+
+	for (const struct exporter *const *e = exporters; *e; e++)
+		strbuf_appendf(&names, "%s%s", e == exporters ? "" : ", ", (*e)->name);
+	if (!strcmp(output, "-"))
+		return cmd_usage(call, "which format? give -f FORMAT, one of: %s",
+				 strbuf_str(&names));
+	return cmd_usage(call, "%s: no format known by this suffix: give -f FORMAT, one of: %s",
+			 output, strbuf_str(&names));
+}
+
+static int export_to(struct call *call, const struct export_call *o, const struct exporter *e)
+{
+	_cleanup_(load_release) struct load l = { .tally.by_thread =
+							  o->opts.threads || o->opts.processes };
+	int r;
+
+	r = load_operands(&l, call);
+	if (r < 0)
+		return cmd_fail(call, r);
+	if (!l.ticks) {
+		log_line("pyebpf export: ", "the recording has no samples");
+		cmd_try("pyebpf report %s", call->operands.len ? call->operands.items[0] : "");
+		return EXIT_NOTHING;
+	}
+	r = exporter_write(e, l.profile, &l.tally, &o->opts, o->output);
+	return r < 0 ? cmd_fail(call, r) : EXIT_OK;
+}
+
+static int run_with(struct call *call, const char *const *formats)
+{
+	struct export_call o = { .format = FORMAT_BY_SUFFIX, .output = "-" };
+	const struct opt opts[] = {
+		OPT_GROUP("Output"),
+		OPT_ENUM('f', "format", &o.format, "FORMAT", formats,
+			 "what to write (by the suffix of the output)"),
+		OPT_STR('o', "output", &o.output, "FILE", "file to write (standard output)"),
+		OPT_GROUP("Collapsed text"),
+		OPT_FLAG(0, "no-lines", &o.opts.no_lines, "functions, not their lines"),
+		OPT_FLAG(0, "threads", &o.opts.threads, "thread NAME (TID) as the outermost frame"),
+		OPT_FLAG(0, "processes", &o.opts.processes,
+			 "process NAME (PID) as the outermost frame"),
+		OPT_FLAG(0, "header", &o.opts.header,
+			 "a first line with the length of a sample, for pyebpf to read again"),
+		OPT_END,
+	};
+	const struct exporter *e;
+	int status;
+
+	if (!cmd_options(call, opts, &status))
+		return status;
+	e = choose_format(&o);
+	return e ? export_to(call, &o, e) : unknown_format(call, o.output);
+}
+
+static int run(struct call *call)
+{
+	VEC(const char *) formats = VEC_INIT;
+	int r = 0, status;
+
+	for (const struct exporter *const *e = exporters; *e && !r; e++)
+		r = vec_push(&formats, (*e)->name);
+	if (!r)
+		r = vec_push(&formats, NULL);
+	status = r < 0 ? cmd_fail(call, r) : run_with(call, formats.items);
+	vec_release(&formats);
+	return status;
+}
+
+const struct command command_export = {
+	.name = "export",
+	.summary = "convert recordings to other formats",
+	.usage = "-f FORMAT [OPTION]... [FILE]...",
+	.about =
+		"Writes one or more recordings, merged, in a format that other tools read. FILE is "
+		"profile.pyebpf if left out. Without -f the suffix of the output tells the format: "
+		".collapsed, .folded and .txt are collapsed stacks.\n\n"
+		"Collapsed stacks are lines of text: root first, frames joined by semicolons, a "
+		"space, "
+		"the number of samples. A frame is `qualname (file:line)`. Semicolons, "
+		"backslashes, "
+		"control characters and what would make a frame ambiguous are written as \\xHH, "
+		"one "
+		"for each byte of UTF-8.\n\n"
+		"Other tools warn of a header, so there is none by default; without it pyebpf "
+		"takes "
+		"a sample for one millisecond.",
+	.examples =
+		"pyebpf export -f collapsed | flamegraph.pl > flame.svg\ta classic flame graph\n"
+		"pyebpf export --no-lines -o app.collapsed app.pyebpf\tone line a call path of "
+		"functions",
+	.run = run,
+};

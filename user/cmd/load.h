@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef CMD_LOAD_H
+#define CMD_LOAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+#include "cmd/cmd.h"
+#include "export/tally.h"
+#include "profile/profile.h"
+
+/* Stack of one function in a load, by frame id; 0: not looked up yet. */
+struct leaf_map {
+	uint32_t *items; /* a VEC */
+	size_t len;
+	size_t cap;
+};
+
+/*
+ * What commands need of one or more recordings, merged: tables and sums. Samples are summed and
+ * dropped chunk by chunk, so that memory does not grow with the length of a recording. Starts as
+ * { .tally.by_thread = ... }, ends in load_release().
+ */
+struct load {
+	struct profile *profile;    /* without samples */
+	struct tally tally;         /* finished by load_files() */
+	VEC(uint64_t) thread_ticks; /* by thread index */
+	uint64_t records;           /* samples as stored: one may weigh several ticks */
+	uint64_t ticks;             /* their weight: what users are told as samples */
+	bool is_cut;                /* a file ends early, or is damaged from some point on */
+};
+
+/*
+ * Reads them all. A file that ends early or is damaged gives a warning and what is good of it; it
+ * is an error if that is no sample. 0, or a negative errno with a message; l is to be released in
+ * any case.
+ */
+int load_files(struct load *l, const char *const *paths, size_t count);
+
+/*
+ * For a recorder: the samples p holds now, but only by the function they were in, so that what is
+ * kept grows with the program and not with its stacks. functions maps frame ids of p to those of
+ * l->profile, and is to be emptied when p is reset. 0 or -ENOMEM.
+ */
+int load_add_leaves(struct load *l, const struct profile *p, struct leaf_map *functions);
+
+/* The same for a command's operands; without any: profile.pyebpf. */
+int load_operands(struct load *l, const struct call *call);
+
+void load_release(struct load *l);
+
+#endif

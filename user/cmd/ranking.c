@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "cmd/ranking.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profile/calltree.h"
+
+static int rank_functions(const struct calltree *tree, struct ranking *out)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < tree->function_count && !r; i++) {
+		const struct calltree_function *f = &tree->functions[i];
+
+		r = vec_push(out, ((struct ranked){ f->frame, f->self, f->total }));
+	}
+	return r;
+}
+
+/* Preorder: a line that stands below itself was counted further out. */
+static int rank_lines(const struct load *l, const struct calltree *tree, struct ranking *out)
+{
+	uint32_t count = frametab_count(l->profile->frames);
+	_cleanup_(freep) uint32_t *inside = calloc((size_t)count + 1, sizeof(*inside));
+	size_t kept = 0;
+
+	if (!inside || vec_reserve(out, count) < 0)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++)
+		out->items[i] = (struct ranked){ .frame = i };
+	for (uint32_t i = 1; i < tree->node_count; i++) {
+		const struct calltree_node *n = &tree->nodes[i];
+
+		out->items[n->frame].self += n->self;
+		if (i < inside[n->frame])
+			continue;
+		out->items[n->frame].total += n->total;
+		inside[n->frame] = n->end;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		if (out->items[i].total)
+			out->items[kept++] = out->items[i];
+	out->len = kept;
+	return 0;
+}
+
+/* -1 for the larger. */
+static int compare_ticks(uint64_t x, uint64_t y)
+{
+	return x > y ? -1 : x < y;
+}
+
+static int compare_by_self(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+	int d = compare_ticks(x->self, y->self);
+
+	if (!d)
+		d = compare_ticks(x->total, y->total);
+	return d ? d : x->frame < y->frame ? -1 : x->frame > y->frame;
+}
+
+static int compare_by_total(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+	int d = compare_ticks(x->total, y->total);
+
+	return d ? d : compare_by_self(a, b);
+}
+
+int ranking_make(const struct load *l, bool by_line, enum ranking_key key, struct ranking *out)
+{
+	_cleanup_(calltree_freep) struct calltree *tree = NULL;
+	int r = calltree_new(l->profile, &l->tally.stacks,
+			     by_line ? CALLTREE_BY_LINE : CALLTREE_BY_FUNCTION, &tree);
+
+	if (!r)
+		r = by_line ? rank_lines(l, tree, out) : rank_functions(tree, out);
+	if (r < 0) {
+		vec_release(out);
+		return r;
+	}
+	if (out->len)
+		qsort(out->items, out->len, sizeof(*out->items),
+		      key == RANKING_SELF ? compare_by_self : compare_by_total);
+	while (key == RANKING_SELF && out->len && !out->items[out->len - 1].self)
+		out->len--;
+	return 0;
+}
+
+/* What is left of a path for a table. */
+static const char *short_path(const char *path, size_t *len)
+{
+	static const char *const libraries[] = { "/site-packages/", "/dist-packages/" };
+	const char *end = path + *len, *at;
+
+	for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
+		at = memmem(path, *len, libraries[i], strlen(libraries[i]));
+		if (at) {
+			at += strlen(libraries[i]);
+			*len = (size_t)(end - at);
+			return at;
+		}
+	}
+	at = memmem(path, *len, "/lib/python3.", 13);
+	if (at)
+		at = memchr(at + 13, '/', (size_t)(end - at - 13));
+	if (!at) {
+		at = memrchr(path, '/', *len);
+		if (at)
+			at = memrchr(path, '/', (size_t)(at - path));
+	}
+	if (!at)
+		return path;
+	at++;
+	*len = (size_t)(end - at);
+	return at;
+}
+
+void line_put_place(struct line *l, enum style style, const struct profile *p, uint32_t frame,
+		    bool by_line)
+{
+	const struct frame *f = frametab_get(p->frames, frame);
+	size_t len = strtab_len(p->strings, f->file);
+	const char *file = short_path(strtab_get(p->strings, f->file), &len);
+	uint32_t number = by_line ? f->line : f->first_line;
+	bool is_approximate = by_line && (f->flags & FRAME_LINE_APPROXIMATE);
+
+	if (f->kind == FRAME_MARKER)
+		return;
+	line_put_foreign(l, style, file, len);
+	if (number)
+		line_putf(l, style, ":%s%" PRIu32, is_approximate ? "~" : "", number);
+}
+
+void line_put_name(struct line *l, enum style style, const struct profile *p, uint32_t frame)
+{
+	const struct frame *f = frametab_get(p->frames, frame);
+
+	line_put_foreign(l, style, strtab_get(p->strings, f->name),
+			 strtab_len(p->strings, f->name));
+}

@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/units.h"
+#include "cmd/account.h"
+#include "cmd/cmd.h"
+#include "cmd/load.h"
+#include "cmd/ranking.h"
+#include "cmd/terminal.h"
+#include "profile/calltree.h"
+
+#define LABEL_COLUMN 11
+#define NAME_COLUMNS_MAX 50 /* longer names push what follows to the right */
+#define VERSIONS_SHOWN 4
+
+#define TABLE_NAME_COLUMN 29
+
+struct report_opts {
+	enum ranking_key sort;
+	uint32_t limit; /* 0: none */
+	bool by_line;
+	bool tree;
+	bool threads;
+	bool no_summary;
+	const char *min_text;
+	double min_percent;
+};
+
+/* --- what was recorded ------------------------------------------------------------------------ */
+
+static void put_label(struct line *l, const char *label)
+{
+	line_put(l, STYLE_DIM, label);
+	line_pad(l, LABEL_COLUMN);
+}
+
+static void put_text(struct line *l, const char *before, const char *text)
+{
+	if (!text || !*text)
+		return;
+	line_put(l, STYLE_PLAIN, before);
+	line_put_foreign(l, STYLE_PLAIN, text, strlen(text));
+}
+
+static void put_target(struct line *l, const struct profile *p)
+{
+	const char *target = p->meta.target ? p->meta.target : "unknown";
+
+	put_label(l, "target");
+	put_text(l, "", target);
+	if (!strncmp(target, "pid ", 4) && p->processes.len == 1)
+		put_text(l, ": ", strtab_get(p->strings, p->processes.items[0].command_line));
+	if (p->recordings > 1)
+		line_putf(l, STYLE_PLAIN, " (the first of %" PRIu32 " recordings, merged)",
+			  p->recordings);
+}
+
+static void put_origin(struct line *l, const struct metadata *m)
+{
+	time_t seconds = (time_t)(m->start_realtime_ns / 1000000000);
+	char text[64] = "at an unknown time";
+	struct tm tm;
+
+	if (m->start_realtime_ns && gmtime_r(&seconds, &tm))
+		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", &tm);
+	put_label(l, "recorded");
+	line_put(l, STYLE_PLAIN, text);
+	put_text(l, " on ", m->host);
+	put_text(l, ", Linux ", m->kernel);
+	put_text(l, " ", m->machine);
+	put_text(l, ", by pyebpf ", m->version);
+}
+
+/* "CPython 3.12.4": what versions are told apart by. */
+static bool same_version(const struct process *a, const struct process *b)
+{
+	return a->python_version == b->python_version && a->implementation == b->implementation;
+}
+
+static bool is_first_of_version(const struct profile *p, size_t process)
+{
+	for (size_t i = 0; i < process; i++)
+		if (same_version(&p->processes.items[i], &p->processes.items[process]))
+			return false;
+	return true;
+}
+
+static void put_version(struct line *l, const struct profile *p, const struct process *process)
+{
+	const char *implementation = strtab_get(p->strings, process->implementation);
+	const char *version = strtab_get(p->strings, process->python_version);
+
+	put_text(l, "", *implementation ? implementation : "Python");
+	put_text(l, " ", *version ? version : "of unknown version");
+}
+
+static void put_python(struct line *l, const struct profile *p)
+{
+	size_t shown = 0, further = 0, processes = p->processes.len, threads = p->threads.len;
+
+	put_label(l, "python");
+	for (size_t i = 0; i < processes; i++) {
+		if (!is_first_of_version(p, i))
+			continue;
+		if (shown == VERSIONS_SHOWN) {
+			further++;
+			continue;
+		}
+		line_put(l, STYLE_PLAIN, shown++ ? ", " : "");
+		put_version(l, p, &p->processes.items[i]);
+	}
+	if (further)
+		line_putf(l, STYLE_PLAIN, " and %zu more", further);
+	line_putf(l, STYLE_PLAIN, "%s%s process%s, %s thread%s", shown ? "; " : "",
+		  units_count(processes).s, processes == 1 ? "" : "es", units_count(threads).s,
+		  threads == 1 ? "" : "s");
+}
+
+static void put_mode(struct line *l, const struct metadata *m)
+{
+	put_label(l, "mode");
+	put_text(l, "", m->mode ? m->mode : "unknown");
+	put_text(l, ", ", m->event);
+	if (m->rate_hz)
+		line_putf(l, STYLE_PLAIN, " at %s Hz", units_hz(m->rate_hz).s);
+	if (m->duration_ns)
+		line_putf(l, STYLE_PLAIN, ", for %s", units_ns(m->duration_ns).s);
+}
+
+static void put_samples(struct line *l, const struct load *loaded)
+{
+	const struct metadata *m = &loaded->profile->meta;
+
+	put_label(l, "samples");
+	line_put(l, STYLE_PLAIN, units_count(loaded->ticks).s);
+	if (m->interval_ns)
+		line_putf(l, STYLE_PLAIN, " of %s each: %s", units_ns(m->interval_ns).s,
+			  units_ns(loaded->ticks * m->interval_ns).s);
+	if (loaded->records != loaded->ticks)
+		line_putf(l, STYLE_PLAIN, " (%s records: skipped ticks weigh on the next one)",
+			  units_count(loaded->records).s);
+}
+
+static void put_account(struct line *l, const struct load *loaded)
+{
+	const struct profile *p = loaded->profile;
+
+	put_label(l, "lost");
+	if (account_sum(p, account_lost))
+		account_put_lost(l, loaded);
+	else
+		line_put(l, STYLE_PLAIN, p->counters.len ? "nothing" : "unknown");
+	line_end(l);
+	if (account_sum(p, account_outside)) {
+		put_label(l, "outside");
+		line_put(l, STYLE_PLAIN, "Python: ");
+		account_put_rows(l, p, account_outside);
+		line_end(l);
+	}
+	if (account_sum(p, account_quality)) {
+		put_label(l, "quality");
+		line_put(l, STYLE_PLAIN, "samples ");
+		account_put_rows(l, p, account_quality);
+		line_end(l);
+	}
+	if (loaded->is_cut) {
+		put_label(l, "note");
+		line_put(l, STYLE_PLAIN,
+			 "a file ends early or is damaged: what was good of it is shown");
+		line_end(l);
+	}
+}
+
+/* Ends in an empty line. Failures stick to the line: the last call tells. */
+static int put_summary(const struct load *loaded, struct terminal t)
+{
+	_cleanup_(line_release) struct line l = LINE_INIT(&t);
+
+	t.width = 0; /* better wrapped than cut */
+	put_target(&l, loaded->profile);
+	line_end(&l);
+	put_origin(&l, &loaded->profile->meta);
+	line_end(&l);
+	put_python(&l, loaded->profile);
+	line_end(&l);
+	put_mode(&l, &loaded->profile->meta);
+	line_end(&l);
+	put_samples(&l, loaded);
+	line_end(&l);
+	put_account(&l, loaded);
+	return line_end(&l);
+}
+
+/* --- tables ----------------------------------------------------------------------------------- */
+
+static void put_percent(struct line *l, uint64_t part, uint64_t whole)
+{
+	double percent = 100 * (double)part / (double)whole;
+
+	line_putf(l,
+		  percent >= 10  ? STYLE_HOT
+		  : percent >= 1 ? STYLE_WARM
+				 : STYLE_PLAIN,
+		  "%5.1f%%", percent);
+}
+
+/* Ticks as time; as a count where the event does not tell time. */
+static void put_time(struct line *l, uint64_t ticks, uint64_t interval_ns)
+{
+	line_putf(l, STYLE_PLAIN, "%11s",
+		  interval_ns ? units_ns(ticks * interval_ns).s : units_count(ticks).s);
+}
+
+static size_t name_columns(const struct profile *p, const struct ranking *ranking, size_t count)
+{
+	size_t most = 8;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct frame *f = frametab_get(p->frames, ranking->items[i].frame);
+		size_t columns = foreign_columns(strtab_get(p->strings, f->name),
+						 strtab_len(p->strings, f->name));
+
+		if (columns > most)
+			most = columns;
+	}
+	return most < NAME_COLUMNS_MAX ? most : NAME_COLUMNS_MAX;
+}
+
+static int put_rest(struct line *l, const struct report_opts *o, const struct ranking *ranking,
+		    size_t shown, uint64_t ticks)
+{
+	uint64_t self = 0;
+
+	if (shown == ranking->len)
+		return 0;
+	for (size_t i = shown; i < ranking->len; i++)
+		self += ranking->items[i].self;
+	put_percent(l, self, ticks);
+	line_pad(l, TABLE_NAME_COLUMN);
+	line_putf(l, STYLE_DIM, "%s more %s%s", units_count(ranking->len - shown).s,
+		  o->by_line ? "line" : "function", ranking->len - shown == 1 ? "" : "s");
+	return line_end(l);
+}
+
+static int put_table(const struct load *loaded, const struct report_opts *o,
+		     const struct terminal *t)
+{
+	_cleanup_(line_release) struct line l = LINE_INIT(t);
+	const struct profile *p = loaded->profile;
+	struct ranking ranking = VEC_INIT;
+	size_t shown, place_column;
+	int r = ranking_make(loaded, o->by_line, o->sort, &ranking);
+
+	if (r < 0)
+		return r;
+	shown = o->limit && o->limit < ranking.len ? o->limit : ranking.len;
+	place_column = TABLE_NAME_COLUMN + name_columns(p, &ranking, shown) + 2;
+	line_putf(&l, STYLE_BOLD, "  self   total  %11s  function",
+		  p->meta.interval_ns ? "self time" : "samples");
+	line_pad(&l, place_column);
+	line_put(&l, STYLE_BOLD, o->by_line ? "line" : "defined in");
+	r = line_end(&l);
+	for (size_t i = 0; i < shown && !r; i++) {
+		const struct ranked *row = &ranking.items[i];
+
+		put_percent(&l, row->self, loaded->ticks);
+		line_put(&l, STYLE_PLAIN, "  ");
+		put_percent(&l, row->total, loaded->ticks);
+		line_put(&l, STYLE_PLAIN, "  ");
+		put_time(&l, row->self, p->meta.interval_ns);
+		line_pad(&l, TABLE_NAME_COLUMN);
+		line_put_name(&l, STYLE_PLAIN, p, row->frame);
+		line_put(&l, STYLE_PLAIN, "  ");
+		line_pad(&l, place_column);
+		line_put_place(&l, STYLE_DIM, p, row->frame, o->by_line);
+		r = line_end(&l);
+	}
+	if (!r)
+		r = put_rest(&l, o, &ranking, shown, loaded->ticks);
+	vec_release(&ranking);
+	return r;
+}
+
+static int compare_threads(const void *a, const void *b, void *context)
+{
+	const uint64_t *ticks = context;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	if (ticks[x] != ticks[y])
+		return ticks[x] > ticks[y] ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static void put_thread(struct line *l, const struct load *loaded, uint32_t thread)
+{
+	const struct profile *p = loaded->profile;
+	const struct thread *th = &p->threads.items[thread];
+	const struct process *process = &p->processes.items[th->process];
+
+	put_percent(l, loaded->thread_ticks.items[thread], loaded->ticks);
+	line_put(l, STYLE_PLAIN, "  ");
+	put_time(l, loaded->thread_ticks.items[thread], p->meta.interval_ns);
+	line_put(l, STYLE_PLAIN, "  ");
+	line_put_foreign(l, STYLE_PLAIN, strtab_get(p->strings, th->name),
+			 strtab_len(p->strings, th->name));
+	line_putf(l, STYLE_PLAIN, " (%" PRIu32 ")", th->tid);
+	line_put(l, STYLE_DIM, " of ");
+	line_put_foreign(l, STYLE_DIM, strtab_get(p->strings, process->name),
+			 strtab_len(p->strings, process->name));
+	line_putf(l, STYLE_DIM, " (%" PRIu32, process->pid);
+	if (process->ns_pid && process->ns_pid != process->pid)
+		line_putf(l, STYLE_DIM, ", %" PRIu32 " in its namespace", process->ns_pid);
+	line_put(l, STYLE_DIM, ")");
+}
+
+static int put_threads(const struct load *loaded, const struct report_opts *o,
+		       const struct terminal *t)
+{
+	_cleanup_(line_release) struct line l = LINE_INIT(t);
+	size_t count = loaded->thread_ticks.len, shown;
+	_cleanup_(freep) uint32_t *order = calloc(count + 1, sizeof(*order));
+	int r;
+
+	if (!order)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		order[i] = (uint32_t)i;
+	qsort_r(order, count, sizeof(*order), compare_threads, loaded->thread_ticks.items);
+	shown = o->limit && o->limit < count ? o->limit : count;
+	line_putf(&l, STYLE_BOLD, " share  %11s  thread",
+		  loaded->profile->meta.interval_ns ? "time" : "samples");
+	r = line_end(&l);
+	for (size_t i = 0; i < shown && !r; i++) {
+		put_thread(&l, loaded, order[i]);
+		r = line_end(&l);
+	}
+	return r ? r : line_end(&l);
+}
+
+/* --- the tree --------------------------------------------------------------------------------- */
+
+/* A node whose children are being drawn. */
+struct level {
+	uint32_t end;  /* of its subtree */
+	uint32_t left; /* visible children to come */
+	bool is_branching;
+	size_t prefix_len;
+};
+
+struct tree_view {
+	const struct load *loaded;
+	const struct report_opts *o;
+	const struct calltree *tree;
+	struct line line;
+	struct strbuf prefix;
+	VEC(struct level) levels;
+};
+
+static void tree_view_release(struct tree_view *v)
+{
+	line_release(&v->line);
+	strbuf_release(&v->prefix);
+	vec_release(&v->levels);
+}
+
+static bool is_visible(const struct tree_view *v, uint32_t node)
+{
+	return 100 * (double)v->tree->nodes[node].total >=
+	       v->o->min_percent * (double)v->loaded->ticks;
+}
+
+static int open_node(struct tree_view *v, uint32_t node)
+{
+	struct level level = { .end = v->tree->nodes[node].end, .prefix_len = v->prefix.len };
+
+	for (uint32_t c = node + 1; c < level.end && is_visible(v, c); c = v->tree->nodes[c].end)
+		level.left++;
+	level.is_branching = level.left > 1;
+	return vec_push(&v->levels, level);
+}
+
+static int put_node(struct tree_view *v, uint32_t node, const char *branch)
+{
+	const struct calltree_node *n = &v->tree->nodes[node];
+	struct line *l = &v->line;
+
+	put_percent(l, n->total, v->loaded->ticks);
+	line_put(l, STYLE_PLAIN, "  ");
+	put_percent(l, n->self, v->loaded->ticks);
+	line_put(l, STYLE_PLAIN, "  ");
+	line_put(l, STYLE_DIM, strbuf_str(&v->prefix));
+	line_put(l, STYLE_DIM, branch);
+	line_put_name(l, STYLE_PLAIN, v->loaded->profile, n->frame);
+	line_put(l, STYLE_PLAIN, "  ");
+	line_put_place(l, STYLE_DIM, v->loaded->profile, n->frame, v->o->by_line);
+	return line_end(l);
+}
+
+/*
+ * Callees are below their caller; where it has only one, without a branch and not further in, so
+ * that deep stacks stay readable. No recursion: a file may hold stacks of any depth.
+ */
+static int put_nodes(struct tree_view *v)
+{
+	static const char *const ascii[] = { "|- ", "`- ", "|  ", "   " };
+	static const char *const unicode[] = { "├─ ", "└─ ", "│  ", "   " };
+	const char *const *drawn = v->line.t->has_unicode ? unicode : ascii;
+	int r = open_node(v, 0);
+
+	for (uint32_t node = 1; !r && v->levels.len;) {
+		struct level *level = &v->levels.items[v->levels.len - 1];
+		bool is_last;
+
+		strbuf_truncate(&v->prefix, level->prefix_len);
+		if (!level->left) {
+			node = level->end;
+			v->levels.len--;
+			continue;
+		}
+		is_last = --level->left == 0;
+		r = put_node(v, node, level->is_branching ? drawn[is_last] : "");
+		if (!r && level->is_branching)
+			r = strbuf_puts(&v->prefix, drawn[2 + is_last]);
+		if (!r)
+			r = open_node(v, node++);
+	}
+	return r;
+}
+
+static int put_tree(const struct load *loaded, const struct report_opts *o,
+		    const struct terminal *t)
+{
+	_cleanup_(calltree_freep) struct calltree *tree = NULL;
+	_cleanup_(tree_view_release) struct tree_view v = {
+		.loaded = loaded, .o = o, .line = LINE_INIT(t), .prefix = STRBUF_INIT
+	};
+	int r = calltree_new(loaded->profile, &loaded->tally.stacks,
+			     o->by_line ? CALLTREE_BY_LINE : CALLTREE_BY_FUNCTION, &tree);
+
+	if (r < 0)
+		return r;
+	v.tree = tree;
+	line_put(&v.line, STYLE_BOLD, " total    self  function");
+	r = line_end(&v.line);
+	return r ? r : put_nodes(&v);
+}
+
+/* --- the command ------------------------------------------------------------------------------ */
+
+static int put_report(const struct load *loaded, const struct report_opts *o)
+{
+	struct terminal t;
+	int r = 0;
+
+	terminal_init(&t, stdout);
+	if (!o->no_summary)
+		r = put_summary(loaded, t);
+	if (!loaded->ticks)
+		return r;
+	if (o->threads && !r)
+		r = put_threads(loaded, o, &t);
+	if (r < 0)
+		return r;
+	return o->tree ? put_tree(loaded, o, &t) : put_table(loaded, o, &t);
+}
+
+static int read_min_percent(const struct call *call, struct report_opts *o)
+{
+	char *end;
+
+	o->min_percent = strtod(o->min_text, &end);
+	if (end == o->min_text || *end || !(o->min_percent >= 0 && o->min_percent <= 100))
+		return cmd_usage(call, "--min-percent: '%s' is no number from 0 to 100",
+				 o->min_text);
+	return EXIT_OK;
+}
+
+static int report(struct call *call, const struct report_opts *o)
+{
+	_cleanup_(load_release) struct load loaded = { 0 };
+	int r = load_operands(&loaded, call);
+
+	if (!r)
+		r = put_report(&loaded, o);
+	if (r < 0)
+		return cmd_fail(call, r);
+	if (loaded.ticks)
+		return EXIT_OK;
+	log_line("pyebpf report: ", "no samples of Python code in this recording");
+	return EXIT_NOTHING;
+}
+
+static int run(struct call *call)
+{
+	static const char *const keys[] = { "self", "total", NULL };
+	struct report_opts o = { .limit = 20, .min_text = "0.5" };
+	const struct opt opts[] = {
+		OPT_GROUP("Functions"),
+		OPT_ENUM(0, "sort", &o.sort, "KEY", keys, "order of the table (self)"),
+		OPT_U32('n', "limit", &o.limit, "N", "rows of tables; 0: all (20)"),
+		OPT_FLAG(0, "lines", &o.by_line, "lines of code instead of functions"),
+		OPT_GROUP("Call paths"),
+		OPT_FLAG(0, "tree", &o.tree, "the call tree instead of the table"),
+		OPT_STR(0, "min-percent", &o.min_text, "PERCENT",
+			"leave paths with less of the total out of the tree (0.5)"),
+		OPT_GROUP("Around it"),
+		OPT_FLAG(0, "threads", &o.threads, "also the share of each thread"),
+		OPT_FLAG(0, "no-summary", &o.no_summary, "not what was recorded and lost"),
+		OPT_END,
+	};
+	int status;
+
+	if (!cmd_options(call, opts, &status))
+		return status;
+	status = read_min_percent(call, &o);
+	return status ? status : report(call, &o);
+}
+
+const struct command command_report = {
+	.name = "report",
+	.summary = "show where the time went",
+	.usage = "[OPTION]... [FILE]...",
+	.about =
+		"Shows what was recorded, what of it was lost, and the functions by the time spent "
+		"in them. Several recordings are merged. FILE is profile.pyebpf if left out.\n\n"
+		"self is time in the function's own lines, total includes what it called; a "
+		"function that calls itself counts once. In the tree a callee stands below its "
+		"caller, and further in only where there are several.",
+	.examples = "pyebpf report\tthe 20 functions with most time of their own\n"
+		    "pyebpf report --tree --min-percent 2 app.pyebpf\tthe call tree, without its "
+		    "twigs\n"
+		    "pyebpf report --lines --sort total\tlines, with all that they call",
+	.run = run,
+};

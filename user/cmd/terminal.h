@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef CMD_TERMINAL_H
+#define CMD_TERMINAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/strbuf.h"
+
+/* How to draw on an output: decided once, by what it is and by the environment. */
+struct terminal {
+	FILE *out;
+	size_t width;     /* columns; 0: no limit, as it is no terminal */
+	bool has_colour;  /* a terminal other than TERM=dumb, and NO_COLOR is not set */
+	bool has_unicode; /* a terminal in a UTF-8 locale: box-drawing characters */
+};
+
+void terminal_init(struct terminal *t, FILE *out);
+
+enum style { STYLE_PLAIN, STYLE_BOLD, STYLE_DIM, STYLE_HOT, STYLE_WARM };
+
+/* One line as it is put together, cut at the terminal's width. Ends in line_release(). */
+struct line {
+	const struct terminal *t;
+	struct strbuf text;
+	size_t column; /* the next one, from 0 */
+};
+
+#define LINE_INIT(terminal)                          \
+	{                                            \
+		.t = (terminal), .text = STRBUF_INIT \
+	}
+
+/* Text of ours: valid UTF-8 without control characters. */
+void line_put(struct line *l, enum style style, const char *text);
+void line_putf(struct line *l, enum style style, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Text of a target: what could drive the terminal is escaped. */
+void line_put_foreign(struct line *l, enum style style, const char *text, size_t len);
+
+/* Spaces up to the column. */
+void line_pad(struct line *l, size_t column);
+
+/* Prints the line without spaces at its end, begins the next. 0 or -ENOMEM, which sticks. */
+int line_end(struct line *l);
+void line_release(struct line *l);
+
+/*
+ * Columns that text takes: valid UTF-8 without control characters. Wide and combining characters
+ * by block, not one by one.
+ */
+size_t text_columns(const char *text, size_t len);
+
+/* The same of a target's text, after escaping. */
+size_t foreign_columns(const char *text, size_t len);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef COLLECT_COUNTERS_H
+#define COLLECT_COUNTERS_H
+
+#include "collect/pipeline.h"
+#include "collect/session.h"
+#include "profile/profile.h"
+
+/* The account of all ticks since the session began. */
+struct counters {
+	uint64_t stats[STAT_COUNT_];
+	uint64_t expected; /* ticks that the events must have made */
+	uint64_t unnamed;  /* samples with a frame whose name never came */
+};
+
+int counters_read(struct session *s, const struct pipeline *p, struct counters *out);
+
+/*
+ * What was counted from `since` (all zeros: the beginning) to `now`, as counters of the profile:
+ * every enum stat_kind of events.h by its name, and
+ *
+ * ticks          that reached the sampler
+ * expected       that the events must have made
+ * not_delivered  expected less ticks: dropped by the kernel before the sampler
+ * unnamed        samples with a frame whose name never came
+ */
+int counters_store(const struct counters *now, const struct counters *since,
+		   struct profile *profile);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef COLLECT_DISCOVER_H
+#define COLLECT_DISCOVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "bpf/events.h"
+#include "collect/session.h"
+#include "target/cgroup.h"
+
+/*
+ * Which processes run which Python, told to the kernel side: layouts, the files interpreters are
+ * mapped from, and a row a process.
+ */
+struct discovery;
+
+/* session is borrowed. */
+int discovery_new(struct session *session, struct discovery **out);
+void discovery_free(struct discovery *d);
+DEFINE_CLEANUP(struct discovery *, discovery_free)
+
+/*
+ * A process the user named. Errors as of runtime_find(), with a message that names the process.
+ * wait_for_exec: one of our own that is about to exec: a target, whatever it is now.
+ */
+int discovery_add_target(struct discovery *d, pid_t pid, bool wait_for_exec);
+
+/*
+ * The same with the children it has already, and theirs, whose PIDs are appended to out. Those
+ * without Python are targets too, for what they may start; -ENOENT only if none has any.
+ */
+int discovery_add_family(struct discovery *d, pid_t pid, struct pids *out);
+
+/* Every process there is. Those we cannot look into are left out. */
+int discovery_add_all(struct discovery *d);
+
+/*
+ * The processes that are in the cgroup now: those new in it since the last call become targets,
+ * those no longer in it none. Children begin as what their parents are, in the kernel.
+ */
+int discovery_follow_cgroup(struct discovery *d, const struct cgroup *c);
+
+/* The kernel's question about a process. Only -ENOMEM is an error. */
+int discovery_answer(struct discovery *d, const struct who_event *who);
+
+/* NULL for an index that was never given out. */
+const struct py_offsets *discovery_layout(const struct discovery *d, uint32_t layout);
+
+/* What people call an interpreter. All "" for an unknown layout. Borrowed. */
+struct interpreter_text {
+	const char *version;        /* "3.12.1" */
+	const char *implementation; /* "CPython" */
+	const char *path;           /* the file its code is mapped from */
+};
+void discovery_describe(const struct discovery *d, uint32_t layout, struct interpreter_text *out);
+
+/* Python processes found so far, the named targets included. */
+size_t discovery_count(const struct discovery *d);
+
+#endif

@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "collect/features.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <linux/capability.h>
+#include <linux/perf_event.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/file.h"
+
+#define PID_NS_INIT_INO 0xEFFFFFFCu  /* include/linux/proc_ns.h, PROC_PID_INIT_INO */
+#define USER_NS_INIT_INO 0xEFFFFFFDu /* the same, PROC_USER_INIT_INO */
+#define SAMPLE_RATE_MIN 10000 /* Hz: what is measured to work; above it few will want to go */
+#define NOFILE_MIN 384        /* 256 events of threads, and maps, programs and links */
+#define YAMA_NO_ATTACH 3      /* security/yama/yama_lsm.c */
+
+static void found(struct feature_probe *p, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void found(struct feature_probe *p, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(p->found, sizeof(p->found), fmt, ap);
+	va_end(ap);
+}
+
+/* The number that a file of /proc/sys holds. False: no such file, or not for us to see. */
+static bool read_number(const char *path, long *out)
+{
+	_cleanup_(freep) char *text = NULL;
+	size_t len;
+
+	if (file_read(path, 4096, &text, &len) < 0) {
+		err_clear(); /* the caller knows what that means */
+		return false;
+	}
+	*out = strtol(text, NULL, 10);
+	return true;
+}
+
+/* --- Permissions ------------------------------------------------------------------------------ */
+
+static bool is_namespace(const char *path, uint32_t inode)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && st.st_ino == inode;
+}
+
+static enum feature_state probe_user_namespace(struct feature_probe *p)
+{
+	(void)p;
+	return is_namespace("/proc/self/ns/user", USER_NS_INIT_INO) ? FEATURE_OK : FEATURE_MISSING;
+}
+
+/* Capability numbers above 31 are in the second word (linux/capability.h, version 3). */
+static bool has_capability(unsigned cap)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct sets[2] = { 0 };
+
+	if (syscall(SYS_capget, &head, sets) < 0)
+		return false;
+	return sets[cap / 32].effective >> cap % 32 & 1;
+}
+
+static enum feature_state probe_capability(unsigned cap, struct feature_probe *p)
+{
+	if (has_capability(cap))
+		return FEATURE_OK;
+	if (cap == CAP_SYS_PTRACE || !has_capability(CAP_SYS_ADMIN))
+		return FEATURE_MISSING;
+	found(p, "by CAP_SYS_ADMIN");
+	return FEATURE_OK;
+}
+
+/* In a user namespace of its own the kernel does not count them. */
+static bool has_right(unsigned cap)
+{
+	return (has_capability(cap) || has_capability(CAP_SYS_ADMIN)) &&
+	       is_namespace("/proc/self/ns/user", USER_NS_INIT_INO);
+}
+
+static enum feature_state probe_cap_bpf(struct feature_probe *p)
+{
+	return probe_capability(CAP_BPF, p);
+}
+
+static enum feature_state probe_cap_perfmon(struct feature_probe *p)
+{
+	return probe_capability(CAP_PERFMON, p);
+}
+
+static enum feature_state probe_cap_ptrace(struct feature_probe *p)
+{
+	return probe_capability(CAP_SYS_PTRACE, p);
+}
+
+static enum feature_state probe_cap_checkpoint(struct feature_probe *p)
+{
+	return probe_capability(CAP_CHECKPOINT_RESTORE, p) ? FEATURE_LIMITED : FEATURE_OK;
+}
+
+static enum feature_state probe_cap_dac(struct feature_probe *p)
+{
+	(void)p;
+	return has_capability(CAP_DAC_READ_SEARCH) || has_capability(CAP_DAC_OVERRIDE)
+		       ? FEATURE_OK
+		       : FEATURE_LIMITED;
+}
+
+/* All that is asked of /proc is asked by PIDs that are ours. */
+static enum feature_state probe_proc(struct feature_probe *p)
+{
+	char self[16] = "";
+
+	(void)p;
+	if (readlink("/proc/self", self, sizeof(self) - 1) < 0)
+		return FEATURE_MISSING;
+	return strtol(self, NULL, 10) == getpid() ? FEATURE_OK : FEATURE_MISSING;
+}
+
+static enum feature_state probe_pid_namespace(struct feature_probe *p)
+{
+	if (!is_namespace("/proc/self/ns/pid", PID_NS_INIT_INO))
+		return FEATURE_LIMITED;
+	found(p, "the machine's own");
+	return FEATURE_OK;
+}
+
+static enum feature_state probe_yama(struct feature_probe *p)
+{
+	long scope;
+
+	if (!read_number("/proc/sys/kernel/yama/ptrace_scope", &scope)) {
+		found(p, "no Yama");
+		return FEATURE_OK;
+	}
+	found(p, "%ld", scope);
+	return scope >= YAMA_NO_ATTACH ? FEATURE_MISSING : FEATURE_OK;
+}
+
+/* --- BPF -------------------------------------------------------------------------------------- */
+
+/* Makes the smallest map there is. */
+static int try_bpf(void)
+{
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "pyebpf_doctor", sizeof(uint32_t),
+				sizeof(uint32_t), 1, NULL);
+
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
+static enum feature_state probe_bpf(struct feature_probe *p)
+{
+	int r;
+
+	if (!has_right(CAP_BPF))
+		return FEATURE_UNKNOWN;
+	r = try_bpf();
+	if (!r)
+		return FEATURE_OK;
+	found(p, "%s", strerror(-r));
+	return FEATURE_MISSING;
+}
+
+static enum feature_state probe_btf(struct feature_probe *p)
+{
+	(void)p;
+	return access("/sys/kernel/btf/vmlinux", R_OK) == 0 ? FEATURE_OK : FEATURE_MISSING;
+}
+
+static enum feature_state probe_ring_buffer(struct feature_probe *p)
+{
+	(void)p;
+	if (try_bpf() < 0)
+		return FEATURE_UNKNOWN;
+	return libbpf_probe_bpf_map_type(BPF_MAP_TYPE_RINGBUF, NULL) ? FEATURE_OK : FEATURE_MISSING;
+}
+
+/* Asked of the kernel: distributions carry new features back to old releases. */
+static enum feature_state probe_helper(enum bpf_func_id helper)
+{
+	if (try_bpf() < 0)
+		return FEATURE_UNKNOWN;
+	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, helper, NULL) ? FEATURE_OK
+									       : FEATURE_MISSING;
+}
+
+static enum feature_state probe_bpf_loop(struct feature_probe *p)
+{
+	(void)p;
+	return probe_helper(BPF_FUNC_loop);
+}
+
+static enum feature_state probe_find_vma(struct feature_probe *p)
+{
+	(void)p;
+	return probe_helper(BPF_FUNC_find_vma);
+}
+
+static enum feature_state probe_task_pt_regs(struct feature_probe *p)
+{
+	(void)p;
+	return probe_helper(BPF_FUNC_task_pt_regs);
+}
+
+/* In lockdown mode "confidentiality" the kernel does not have this helper. */
+static enum feature_state probe_lockdown(struct feature_probe *p)
+{
+	_cleanup_(freep) char *text = NULL;
+	const char *mode, *end;
+	size_t len;
+
+	if (file_read("/sys/kernel/security/lockdown", 4096, &text, &len) < 0) {
+		err_clear(); /* not mounted, not built in: the helper tells */
+	} else if ((mode = strchr(text, '[')) && (end = strchr(mode, ']'))) {
+		found(p, "%.*s", (int)(end - mode - 1), mode + 1);
+	}
+	return probe_helper(BPF_FUNC_probe_read_kernel);
+}
+
+/* Does the kernel's type information have it? */
+static enum feature_state probe_type(struct feature_probe *p, const char *name, uint32_t kind)
+{
+	if (!p->btf && probe_btf(p) == FEATURE_OK) /* without any, libbpf says so on stderr */
+		p->btf = btf__load_vmlinux_btf();
+	if (!p->btf)
+		return FEATURE_UNKNOWN;
+	return btf__find_by_name_kind(p->btf, name, kind) > 0 ? FEATURE_OK : FEATURE_MISSING;
+}
+
+static enum feature_state probe_tp_btf(struct feature_probe *p)
+{
+	return probe_type(p, "btf_trace_sched_process_fork", BTF_KIND_TYPEDEF);
+}
+
+static enum feature_state probe_task_iterator(struct feature_probe *p)
+{
+	return probe_type(p, "bpf_iter_task", BTF_KIND_FUNC);
+}
+
+/* Runs a callback in the thread's own context on our demand. */
+static enum feature_state probe_task_work(struct feature_probe *p)
+{
+	enum feature_state state =
+		probe_type(p, "bpf_task_work_schedule_signal_impl", BTF_KIND_FUNC);
+
+	return state == FEATURE_MISSING ? FEATURE_LIMITED : state;
+}
+
+static enum feature_state probe_jit(struct feature_probe *p)
+{
+	long value;
+
+	if (!read_number("/proc/sys/net/core/bpf_jit_enable", &value))
+		return FEATURE_UNKNOWN; /* root in the first network namespace sees it */
+	found(p, "%s", value ? "on" : "off");
+	return value ? FEATURE_OK : FEATURE_LIMITED;
+}
+
+static enum feature_state probe_unprivileged(struct feature_probe *p)
+{
+	long value;
+
+	if (read_number("/proc/sys/kernel/unprivileged_bpf_disabled", &value))
+		found(p, "%ld: %s", value,
+		      value ? "for CAP_BPF only" : "for all users, which pyebpf does not need");
+	return FEATURE_OK;
+}
+
+/* --- perf events ------------------------------------------------------------------------------ */
+
+/* Opens an event, switched off, and closes it. 0 or a negative errno. */
+static int try_event(uint32_t type, uint64_t config, pid_t pid, int cpu)
+{
+	struct perf_event_attr attr = {
+		.type = type,
+		.size = sizeof(attr),
+		.config = config,
+		.sample_period = 1000000,
+		.disabled = 1,
+	};
+	int fd = syscall(SYS_perf_event_open, &attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
+/* The state that a refused event means: without CAP_PERFMON nothing can be told. */
+static enum feature_state event_state(struct feature_probe *p, int r, enum feature_state refused)
+{
+	if (!r || r == -ENODEV) /* a CPU that is offline */
+		return FEATURE_OK;
+	if ((r == -EACCES || r == -EPERM) && !has_right(CAP_PERFMON))
+		return FEATURE_UNKNOWN;
+	if (r != -ENOENT && r != -EOPNOTSUPP) /* no such event: the state says it */
+		found(p, "%s", strerror(-r));
+	return refused;
+}
+
+/* Both kinds that session_attach() opens: of a thread, of a CPU. */
+static enum feature_state probe_software_event(struct feature_probe *p)
+{
+	int r = try_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, 0, -1);
+
+	if (!r)
+		r = try_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, -1, 0);
+	return event_state(p, r, FEATURE_MISSING);
+}
+
+static enum feature_state probe_cycles(struct feature_probe *p)
+{
+	int r = try_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, 0, -1);
+
+	return event_state(p, r, FEATURE_LIMITED);
+}
+
+static enum feature_state probe_paranoid(struct feature_probe *p)
+{
+	long value;
+
+	if (!read_number("/proc/sys/kernel/perf_event_paranoid", &value))
+		return FEATURE_UNKNOWN;
+	if (value <= -1 || has_right(CAP_PERFMON)) {
+		found(p, "%ld, which does not bind CAP_PERFMON", value);
+		return FEATURE_OK;
+	}
+	found(p, "%ld", value);
+	return FEATURE_LIMITED;
+}
+
+static enum feature_state probe_sample_rate(struct feature_probe *p)
+{
+	long value;
+
+	if (!read_number("/proc/sys/kernel/perf_event_max_sample_rate", &value))
+		return FEATURE_UNKNOWN;
+	found(p, "%ld Hz", value);
+	return value < SAMPLE_RATE_MIN ? FEATURE_LIMITED : FEATURE_OK;
+}
+
+/* --- The machine ------------------------------------------------------------------------------ */
+
+static enum feature_state probe_kernel(struct feature_probe *p)
+{
+	unsigned major = 0, minor = 0;
+	struct utsname u;
+
+	if (uname(&u) < 0)
+		return FEATURE_UNKNOWN;
+	found(p, "Linux %.80s %.30s", u.release, u.machine);
+	if (sscanf(u.release, "%u.%u", &major, &minor) != 2)
+		return FEATURE_UNKNOWN;
+	return major > 5 || (major == 5 && minor >= 17) ? FEATURE_OK : FEATURE_LIMITED;
+}
+
+static enum feature_state probe_nofile(struct feature_probe *p)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return FEATURE_UNKNOWN;
+	found(p, "%llu", (unsigned long long)limit.rlim_cur);
+	return limit.rlim_cur < NOFILE_MIN ? FEATURE_LIMITED : FEATURE_OK;
+}
+
+/* No fault in itself, but the reason of many. */
+static enum feature_state probe_container(struct feature_probe *p)
+{
+	static const struct {
+		const char *path, *name;
+	} marks[] = {
+		{ "/.dockerenv", "Docker" },
+		{ "/run/.containerenv", "Podman" },
+		{ "/var/run/secrets/kubernetes.io", "Kubernetes" },
+		{ "/run/systemd/container", "systemd-nspawn or LXC" },
+	};
+
+	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
+		if (access(marks[i].path, F_OK) == 0) {
+			found(p, "looks like %s: %s exists", marks[i].name, marks[i].path);
+			return FEATURE_OK;
+		}
+	found(p, "no sign of one");
+	return FEATURE_OK;
+}
+
+#define GRANT                                                                   \
+	"run as root (sudo), or once: sudo setcap cap_bpf,cap_perfmon,cap_sys_" \
+	"ptrace,cap_checkpoint_restore+ep $(command -v pyebpf)"
+
+/* clang-format off */
+const struct feature features[] = {
+	{ "kernel", "this kernel is older than Linux 5.17: features may be missing",
+	  "boot Linux 5.17 or newer", 0, probe_kernel },
+	{ "container", "", "", 0, probe_container },
+	{ "user namespace", "in a user namespace of its own (a rootless container) capabilities do not count",
+	  "run it outside of the container, as root", -EPERM, probe_user_namespace },
+	{ "/proc", "/proc is that of another PID namespace than ours",
+	  "mount ours (mount -t proc proc /proc, unshare --mount-proc), or run outside", -EPERM,
+	  probe_proc },
+	{ "PID namespace", "in a PID namespace of its own (a container) only its processes are seen",
+	  "for all of the machine: docker run --pid=host, hostPID: true in Kubernetes, or run outside",
+	  0, probe_pid_namespace },
+	{ "CAP_BPF", "missing capability CAP_BPF, which loading BPF programs needs", GRANT, -EPERM, probe_cap_bpf },
+	{ "CAP_PERFMON", "missing capability CAP_PERFMON, which sampling needs", GRANT, -EPERM, probe_cap_perfmon },
+	{ "CAP_SYS_PTRACE", "missing capability CAP_SYS_PTRACE, which reading other processes needs",
+	  GRANT, -EPERM, probe_cap_ptrace },
+	{ "CAP_CHECKPOINT_RESTORE", "interpreters whose file was deleted or replaced are not found without CAP_CHECKPOINT_RESTORE",
+	  GRANT, 0, probe_cap_checkpoint },
+	{ "CAP_DAC_READ_SEARCH", "of other users' processes, interpreters that were deleted or are in folders closed to you are not found",
+	  "sudo pyebpf (as a file capability this one would open every file to every user)", 0,
+	  probe_cap_dac },
+	{ "Yama ptrace_scope", "kernel.yama.ptrace_scope is 3: no process may read another, not even root's",
+	  "set it to 2 or less in /etc/sysctl.d and boot: 3 holds until then", -EPERM, probe_yama },
+	{ "bpf()", "the kernel refuses bpf(), though the capabilities are there: a seccomp profile or security module",
+	  "in Docker: docker run --privileged, or --security-opt seccomp=unconfined", -EPERM, probe_bpf },
+	{ "BTF", "this kernel has no type information (/sys/kernel/btf/vmlinux)",
+	  "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions' kernels are",
+	  -EOPNOTSUPP, probe_btf },
+	{ "ring buffer", "this kernel has no BPF ring buffer (it came with Linux 5.8)",
+	  "boot Linux 5.17 or newer", -EOPNOTSUPP, probe_ring_buffer },
+	{ "bpf_task_pt_regs", "this kernel has no bpf_task_pt_regs (it came with Linux 5.15)",
+	  "boot Linux 5.17 or newer", -EOPNOTSUPP, probe_task_pt_regs },
+	{ "bpf_loop", "this kernel has no bpf_loop (it came with Linux 5.17)",
+	  "boot Linux 5.17 or newer", -EOPNOTSUPP, probe_bpf_loop },
+	{ "bpf_find_vma", "this kernel has no bpf_find_vma (it came with Linux 5.17)",
+	  "boot Linux 5.17 or newer", -EOPNOTSUPP, probe_find_vma },
+	{ "lockdown", "in lockdown mode confidentiality BPF programs may not read the kernel",
+	  "boot with lockdown=integrity, or with Secure Boot off", -EOPNOTSUPP, probe_lockdown },
+	{ "tp_btf", "this kernel has no typed tracepoints for sched_process_fork",
+	  "boot a kernel built with CONFIG_BPF_EVENTS=y, as distributions' kernels are",
+	  -EOPNOTSUPP, probe_tp_btf },
+	{ "iter/task", "this kernel has no BPF task iterator (it came with Linux 5.8)",
+	  "boot Linux 5.17 or newer", -EOPNOTSUPP, probe_task_iterator },
+	{ "bpf_task_work", "missing pages cannot be read in by the thread itself: some samples are cut there, flagged and counted",
+	  "boot Linux 6.18 or newer, or leave it: most samples are whole", 0, probe_task_work },
+	{ "BPF JIT", "BPF programs are interpreted: a sample takes many times as long",
+	  "sudo sysctl net.core.bpf_jit_enable=1", 0, probe_jit },
+	{ "unprivileged BPF", "", "", 0, probe_unprivileged },
+	{ "perf software events", "the kernel refuses perf_event_open(): a seccomp profile or security module",
+	  "in Docker: docker run --privileged, or --security-opt seccomp=unconfined", -EPERM,
+	  probe_software_event },
+	{ "hardware cycles", "no cycle counter, as in most virtual machines",
+	  "nothing to do: pyebpf samples by the software clock", 0, probe_cycles },
+	{ "perf_event_paranoid", "perf events are restricted to CAP_PERFMON",
+	  GRANT, 0, probe_paranoid },
+	{ "max sample rate", "the kernel drops samples above this rate",
+	  "sudo sysctl kernel.perf_event_max_sample_rate=100000", 0, probe_sample_rate },
+	{ "open files", "too few for an event a thread: processes of many threads are sampled by events of the CPUs",
+	  "ulimit -n 4096", 0, probe_nofile },
+};
+/* clang-format on */
+const int features_count = sizeof(features) / sizeof(features[0]);
+
+const char *feature_state_name(enum feature_state state)
+{
+	static const char *const names[] = {
+		[FEATURE_OK] = "ok",
+		[FEATURE_LIMITED] = "limited",
+		[FEATURE_MISSING] = "missing",
+		[FEATURE_UNKNOWN] = "unknown",
+	};
+
+	return names[state];
+}
+
+enum feature_state feature_run(const struct feature *f, struct feature_probe *p)
+{
+	p->found[0] = '\0';
+	return f->probe(p);
+}
+
+void feature_probe_release(struct feature_probe *p)
+{
+	btf__free(p->btf);
+	p->btf = NULL;
+}
+
+int features_check(void)
+{
+	_cleanup_(feature_probe_release) struct feature_probe p = { 0 };
+	struct utsname u = { .release = "unknown" };
+
+	uname(&u);
+	for (int i = 0; i < features_count; i++) {
+		const struct feature *f = &features[i];
+
+		if (!f->refusal || feature_run(f, &p) != FEATURE_MISSING)
+			continue;
+		return err_set(f->refusal, "%s (Linux %s): %s", f->problem, u.release, f->remedy);
+	}
+	return 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef COLLECT_FEATURES_H
+#define COLLECT_FEATURES_H
+
+#include <stdbool.h>
+
+/*
+ * What this kernel, these permissions and this machine allow: the one table of it. session_open()
+ * refuses by it, `pyebpf doctor` prints it.
+ */
+enum feature_state {
+	FEATURE_OK,
+	FEATURE_LIMITED, /* recording works, but for what the row's problem says */
+	FEATURE_MISSING,
+	FEATURE_UNKNOWN, /* cannot be told: another row that fails says why */
+};
+
+/* "ok", "limited", "missing", "unknown". */
+const char *feature_state_name(enum feature_state state);
+
+#define FEATURE_FOUND_BYTES 128
+
+/* What probes share. Starts as { 0 }, ends in feature_probe_release(). */
+struct feature_probe {
+	char found[FEATURE_FOUND_BYTES]; /* what the last one saw, "" if its state says it all */
+	struct btf *btf;                 /* the kernel's, from the first probe that wants it */
+};
+
+/* One row a feature, in the order in which they are worth mending: a row that fails can make the
+ * ones behind it fail too. */
+struct feature {
+	const char *name;    /* "BTF", "CAP_BPF", ...: does not change between versions */
+	const char *problem; /* what it means if it is not ok, a clause */
+	const char *remedy;  /* what to type or change, a clause */
+	int refusal; /* of session_open() if it is missing: -EPERM or -EOPNOTSUPP; 0: none */
+	enum feature_state (*probe)(struct feature_probe *p);
+};
+
+extern const struct feature features[];
+extern const int features_count;
+
+/* Runs one row's probe. p->found is valid until the next. */
+enum feature_state feature_run(const struct feature *f, struct feature_probe *p);
+void feature_probe_release(struct feature_probe *p);
+
+/*
+ * 0, or the refusal of the first row that is missing and has one, with a message that says what is
+ * wrong and what to do.
+ */
+int features_check(void);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef COLLECT_PIPELINE_H
+#define COLLECT_PIPELINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "collect/discover.h"
+#include "collect/session.h"
+#include "profile/profile.h"
+
+/*
+ * Ring records -> a profile: names and line tables go to a code table, samples to p->samples with
+ * their stacks interned. A sample whose code objects are not all known yet waits for them, for two
+ * seconds at most. Every record is checked like foreign bytes.
+ */
+struct pipeline;
+
+/* All three are borrowed and must outlive the pipeline. start_ns: CLOCK_MONOTONIC, time 0. */
+int pipeline_new(struct session *session, struct discovery *discovery, struct profile *profile,
+		 uint64_t start_ns, struct pipeline **out);
+void pipeline_free(struct pipeline *p);
+DEFINE_CLEANUP(struct pipeline *, pipeline_free)
+
+/* A session_record_fn; arg is the pipeline. -ENOMEM is its only error. */
+int pipeline_record(void *arg, const void *record, size_t size);
+
+/*
+ * Takes up the samples that wait; is_last: with "<unknown>" for what never came. Call before the
+ * profile's samples are written.
+ */
+int pipeline_settle(struct pipeline *p, uint64_t now_ns, bool is_last);
+
+/*
+ * Forgets all ids: after profile_reset(). Processes that have exited are forgotten altogether.
+ * 0 or -ENOMEM.
+ */
+int pipeline_forget_ids(struct pipeline *p);
+
+/* Another time 0, CLOCK_MONOTONIC. Samples that waited from before it get time 0. */
+void pipeline_set_start(struct pipeline *p, uint64_t start_ns);
+
+/* What user space adds to the counters of the kernel. */
+struct pipeline_stats {
+	uint64_t samples;
+	uint64_t processes; /* met, exited ones included */
+	uint64_t weight;
+	uint64_t unnamed;   /* samples with a frame that never got its name */
+	uint64_t waiting;   /* now */
+	uint64_t malformed; /* records we could not read: a bug */
+};
+const struct pipeline_stats *pipeline_stats(const struct pipeline *p);
+
+#endif

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "collect/session.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <dirent.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/vec.h"
+#include "collect/features.h"
+#include "pyebpf.skel.h"
+
+#define NS_PER_SECOND 1000000000ULL
+#define PIDNS_INITIAL 0xeffffffc /* PROC_PID_INIT_INO of linux/proc_ns.h */
+#define THREAD_EVENTS_MAX 256    /* more threads: per-CPU events cost less */
+
+struct session {
+	struct pyebpf *skel;
+	struct ring_buffer *ring;
+	VEC(int) events;
+	VEC(struct py_offsets) layouts;
+	struct session_opts opts;
+	enum session_event event;
+	uint64_t period_ns;
+	bool is_on_exec;
+	session_record_fn fn; /* of the running session_consume() */
+	void *fn_arg;
+};
+
+/* libbpf's own words go to --verbose: what failed is said in ours. */
+__attribute__((format(printf, 2, 0))) static int libbpf_log(enum libbpf_print_level level,
+							    const char *fmt, va_list ap)
+{
+	char line[1024];
+	int n = vsnprintf(line, sizeof(line), fmt, ap);
+
+	while (n > 0 && n < (int)sizeof(line) && line[n - 1] == '\n')
+		line[--n] = '\0';
+	if (n > 0 && level != LIBBPF_DEBUG)
+		log_debug("%s", line);
+	return 0;
+}
+
+static int on_ring_record(void *arg, void *record, size_t size)
+{
+	struct session *s = arg;
+
+	return s->fn(s->fn_arg, record, size);
+}
+
+/* The inode of our PID namespace, 0 for the initial one. /proc is ours: features_check(). */
+static int own_pid_namespace(uint32_t *inode)
+{
+	struct stat st;
+
+	if (stat("/proc/self/ns/pid", &st) < 0)
+		return err_set(-errno, "/proc/self/ns/pid: %s", strerror(errno));
+	*inode = st.st_ino == PIDNS_INITIAL ? 0 : st.st_ino;
+	return 0;
+}
+
+static int configure(struct session *s, int cpus)
+{
+	struct session_config *c = (struct session_config *)&s->skel->rodata->session;
+	uint32_t inode = 0;
+	int r = own_pid_namespace(&inode);
+
+	if (r < 0)
+		return r;
+	c->pidns_inode = inode;
+	c->period_ns = s->period_ns;
+	c->cpus = cpus;
+	c->wakeup_bytes = s->opts.ring_bytes / 4;
+	c->own_pid = getpid();
+	c->has_filter = !s->opts.is_system_wide;
+	c->follow_children = s->opts.follow_children;
+	c->no_task_work = s->opts.no_task_work;
+	c->has_cgroup = s->opts.cgroup != NULL;
+	return 0;
+}
+
+static int set_cgroup(struct session *s, const struct cgroup *cgroup)
+{
+	uint32_t zero = 0;
+
+	if (bpf_map_update_elem(bpf_map__fd(s->skel->maps.cgroups), &zero, &cgroup->fd, BPF_ANY) <
+	    0)
+		return err_set(-errno, "choose the cgroup %s: %s", cgroup->path, strerror(errno));
+	return 0;
+}
+
+int session_open(const struct session_opts *opts, struct session **out)
+{
+	_cleanup_(session_freep) struct session *s = NULL;
+	int cpus = libbpf_num_possible_cpus(), r;
+
+	r = features_check();
+	if (r < 0)
+		return r;
+	libbpf_set_print(libbpf_log);
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->opts = *opts;
+	s->period_ns = NS_PER_SECOND / opts->freq_hz;
+	s->skel = pyebpf__open();
+	if (!s->skel)
+		return err_set(-errno, "open the BPF object: %s", strerror(errno));
+	r = configure(s, cpus);
+	if (r < 0)
+		return r;
+	if ((r = bpf_map__set_max_entries(s->skel->maps.events, opts->ring_bytes)) < 0 ||
+	    (r = bpf_map__set_max_entries(s->skel->maps.scratch, cpus + TASK_SCRATCHES)) < 0)
+		return err_set(r, "size the BPF maps: %s", strerror(-r));
+	r = pyebpf__load(s->skel);
+	if (r < 0)
+		return err_set(r, "the kernel refused the BPF programs: %s (-vv shows its log)",
+			       strerror(-r));
+	if (opts->cgroup && (r = set_cgroup(s, opts->cgroup)) < 0)
+		return r;
+	r = pyebpf__attach(s->skel); /* lifecycle and iterator; the sampler waits for its events */
+	if (r < 0)
+		return err_set(r, "attach the BPF programs: %s", strerror(-r));
+	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.events), on_ring_record, s, NULL);
+	if (!s->ring)
+		return err_set(-errno, "map the ring buffer: %s", strerror(errno));
+	*out = take_ptr(s);
+	return 0;
+}
+
+void session_free(struct session *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->events.len; i++)
+		close(s->events.items[i]);
+	vec_release(&s->events);
+	vec_release(&s->layouts);
+	ring_buffer__free(s->ring);
+	pyebpf__destroy(s->skel);
+	free(s);
+}
+
+/* An event for one thread (cpu -1) or one CPU (tid -1), disabled, with the sampler on it. */
+static int event_open(struct session *s, pid_t tid, int cpu, int *out)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = s->event == SESSION_TASK_CLOCK ? PERF_COUNT_SW_TASK_CLOCK
+							 : PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = s->period_ns,
+		.disabled = 1,
+		.inherit = tid >= 0,
+		.inherit_thread = tid >= 0 && !s->opts.follow_children,
+		.enable_on_exec = s->is_on_exec,
+	};
+	_cleanup_(closep) int fd = -1;
+
+	fd = syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(s->skel->progs.sample)) < 0)
+		return err_set(-errno, "put the sampler on a perf event: %s", strerror(errno));
+	*out = fd;
+	fd = -1;
+	return 0;
+}
+
+static int event_add(struct session *s, pid_t tid, int cpu)
+{
+	int fd = -1, r;
+
+	r = event_open(s, tid, cpu, &fd);
+	if (r < 0)
+		return r;
+	r = vec_push(&s->events, fd);
+	if (r < 0)
+		close(fd);
+	return r;
+}
+
+typedef VEC(pid_t) pid_list;
+
+static bool pid_list_has(const pid_list *l, pid_t pid)
+{
+	for (size_t i = 0; i < l->len; i++)
+		if (l->items[i] == pid)
+			return true;
+	return false;
+}
+
+/*
+ * Events for all threads of a process. Threads started by one that has an event inherit it; those
+ * started meanwhile by one that had none yet are found by looking again until nothing is new.
+ */
+static int attach_threads(struct session *s, pid_t pid, pid_list *seen)
+{
+	char path[64];
+	size_t before;
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	do {
+		DIR *dir = opendir(path);
+		struct dirent *e;
+
+		if (!dir)
+			return 0; /* gone meanwhile */
+		before = seen->len;
+		r = 0;
+		while (r >= 0 && (e = readdir(dir))) {
+			pid_t tid = strtol(e->d_name, NULL, 10);
+
+			if (tid <= 0 || pid_list_has(seen, tid))
+				continue;
+			r = seen->len >= THREAD_EVENTS_MAX ? -E2BIG : vec_push(seen, tid);
+			if (r >= 0)
+				r = event_add(s, tid, -1);
+			if (r == -ESRCH)
+				r = 0; /* the thread is gone meanwhile */
+		}
+		closedir(dir);
+	} while (r >= 0 && seen->len > before);
+	return r;
+}
+
+static void events_close(struct session *s)
+{
+	for (size_t i = 0; i < s->events.len; i++)
+		close(s->events.items[i]);
+	s->events.len = 0;
+}
+
+static int attach_targets(struct session *s, const pid_t *pids, size_t count)
+{
+	pid_list seen = VEC_INIT;
+	int r = 0;
+
+	s->event = SESSION_TASK_CLOCK;
+	for (size_t i = 0; i < count && r >= 0; i++)
+		r = attach_threads(s, pids[i], &seen);
+	vec_release(&seen);
+	return r;
+}
+
+static int attach_cpus(struct session *s)
+{
+	int cpus = libbpf_num_possible_cpus(), r;
+
+	s->event = SESSION_CPU_CLOCK;
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		r = event_add(s, -1, cpu);
+		if (r < 0 && r != -ENODEV) /* the CPU is offline */
+			return r;
+	}
+	return 0;
+}
+
+int session_attach(struct session *s, const pid_t *pids, size_t count, bool wait_for_exec)
+{
+	int r = -E2BIG;
+
+	s->is_on_exec = wait_for_exec;
+	if (count)
+		r = attach_targets(s, pids, count);
+	if (r == -E2BIG || r == -EMFILE) {
+		events_close(s);
+		r = attach_cpus(s);
+	}
+	if (r < 0)
+		return err_wrap(r, "open perf events");
+	return 0;
+}
+
+enum session_event session_event(const struct session *s)
+{
+	return s->event;
+}
+
+static int events_control(struct session *s, unsigned long request)
+{
+	for (size_t i = 0; i < s->events.len; i++)
+		if (ioctl(s->events.items[i], request, 0) < 0)
+			return err_set(-errno, "switch perf events: %s", strerror(errno));
+	return 0;
+}
+
+int session_start(struct session *s)
+{
+	return s->is_on_exec ? 0 : events_control(s, PERF_EVENT_IOC_ENABLE);
+}
+
+int session_stop(struct session *s)
+{
+	return events_control(s, PERF_EVENT_IOC_DISABLE);
+}
+
+int session_add_layout(struct session *s, const struct py_offsets *off)
+{
+	size_t i;
+
+	for (i = 0; i < s->layouts.len; i++)
+		if (!memcmp(&s->layouts.items[i], off, sizeof(*off)))
+			return i;
+	if (i == LAYOUTS_MAX)
+		return err_set(-ENOSPC, "more than %d different Python builds", LAYOUTS_MAX);
+	if (vec_push(&s->layouts, *off) < 0)
+		return -ENOMEM;
+	s->skel->bss->layouts[i] = *off;
+	return i;
+}
+
+int session_add_binary(struct session *s, const struct binary_key *key,
+		       const struct binary_row *row)
+{
+	int r = bpf_map_update_elem(bpf_map__fd(s->skel->maps.binaries), key, row, BPF_ANY);
+
+	return r < 0 ? -errno : 0;
+}
+
+int session_find_binary(struct session *s, const struct binary_key *key, struct binary_row *row)
+{
+	int r = bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.binaries), key, row);
+
+	return r < 0 ? -errno : 0;
+}
+
+int session_add_process(struct session *s, uint32_t pid, const struct proc_row *row)
+{
+	return bpf_map_update_elem(bpf_map__fd(s->skel->maps.procs), &pid, row, BPF_ANY) < 0
+		       ? -errno
+		       : 0;
+}
+
+void session_remove_process(struct session *s, uint32_t pid)
+{
+	bpf_map_delete_elem(bpf_map__fd(s->skel->maps.procs), &pid); /* it may have exited */
+}
+
+int session_list_tasks(struct session *s, int (*fn)(const struct task_record *r, void *arg),
+		       void *arg)
+{
+	struct task_record records[256];
+	_cleanup_(closep) int fd = -1;
+	ssize_t n;
+
+	fd = bpf_iter_create(bpf_link__fd(s->skel->links.list_tasks));
+	if (fd < 0)
+		return err_set(-errno, "list tasks: %s", strerror(errno));
+	while ((n = read(fd, records, sizeof(records))) != 0) {
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			continue;
+		if (n < 0)
+			return err_set(-errno, "list tasks: %s", strerror(errno));
+		for (size_t i = 0; i < n / sizeof(records[0]); i++) {
+			int r = fn(&records[i], arg);
+
+			if (r < 0)
+				return r;
+		}
+	}
+	return 0;
+}
+
+int session_consume(struct session *s, int timeout_ms, session_record_fn fn, void *arg)
+{
+	int r;
+
+	s->fn = fn;
+	s->fn_arg = arg;
+	r = ring_buffer__consume(s->ring);
+	if (r || !timeout_ms)
+		return r;
+	r = ring_buffer__poll(s->ring, timeout_ms);
+	return r == -EINTR ? 0 : r;
+}
+
+int session_poll_fd(const struct session *s)
+{
+	return ring_buffer__epoll_fd(s->ring);
+}
+
+int session_stats(struct session *s, uint64_t stats[STAT_COUNT_])
+{
+	int cpus = libbpf_num_possible_cpus();
+	uint32_t zero = 0;
+	/* struct cpu_state of bpf/maps.h begins with the counters. */
+	size_t size = bpf_map__value_size(s->skel->maps.cpu_states), stride = (size + 7) & ~7ul;
+	_cleanup_(freep) char *values = calloc(cpus, stride);
+
+	if (!values)
+		return -ENOMEM;
+	if (bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.cpu_states), &zero, values) < 0)
+		return err_set(-errno, "read the counters: %s", strerror(errno));
+	memset(stats, 0, STAT_COUNT_ * sizeof(stats[0]));
+	for (int cpu = 0; cpu < cpus; cpu++)
+		for (int i = 0; i < STAT_COUNT_; i++)
+			stats[i] += ((uint64_t *)(values + cpu * stride))[i];
+	return 0;
+}
+
+int session_expected_ticks(struct session *s, uint64_t *ticks)
+{
+	uint64_t counted, sum = 0;
+
+	for (size_t i = 0; i < s->events.len; i++) {
+		/* Both clocks count ns, those of inherited events included. */
+		if (read(s->events.items[i], &counted, sizeof(counted)) != sizeof(counted))
+			return err_set(-EIO, "read a perf event");
+		sum += counted / s->period_ns;
+	}
+	*ticks = sum;
+	return 0;
+}
+
+void session_resend(struct session *s)
+{
+	__atomic_fetch_add(&s->skel->bss->epoch, 0x9e3779b97f4a7c15ULL, __ATOMIC_RELAXED);
+}

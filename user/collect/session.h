@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef COLLECT_SESSION_H
+#define COLLECT_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "bpf/events.h"
+#include "target/cgroup.h"
+
+/*
+ * The kernel side of a recording: the loaded BPF programs, their maps and the perf events that
+ * drive them. Nothing runs before session_start() and nothing is left behind by session_free().
+ */
+struct session;
+
+/* What a tick is. */
+enum session_event { SESSION_CPU_CLOCK, SESSION_TASK_CLOCK };
+
+struct session_opts {
+	uint32_t freq_hz;    /* 1 .. 100,000 */
+	bool is_system_wide; /* every process; else those whose row says is_target */
+	bool follow_children;
+	bool no_task_work; /* missing pages are not read in by the thread itself, as before 6.18 */
+	/* Only tasks in this version 2 cgroup or below it; NULL: anywhere. Borrowed by
+	 * session_open(). */
+	const struct cgroup *cgroup;
+	size_t ring_bytes; /* power of two, >= 64 KiB */
+};
+
+/*
+ * Loads the programs. In a PID namespace of our own all PIDs are those that it has, and only its
+ * processes are recorded; /proc must be its own then. -EPERM or -EOPNOTSUPP with the missing
+ * capability or kernel feature and what to do about it.
+ */
+int session_open(const struct session_opts *opts, struct session **out);
+void session_free(struct session *s);
+DEFINE_CLEANUP(struct session *, session_free)
+
+/*
+ * Opens the events, still switched off: for each thread of the targets one inherited task-clock
+ * event, as long as there are at most 256 threads; otherwise (and without targets) one cpu-clock
+ * event a CPU. wait_for_exec: the only target is a process that waits before its exec; its events
+ * count from there. A target that is gone meanwhile is no error.
+ */
+int session_attach(struct session *s, const pid_t *pids, size_t count, bool wait_for_exec);
+enum session_event session_event(const struct session *s);
+
+int session_start(struct session *s);
+int session_stop(struct session *s);
+
+/* An interpreter build. Returns its index (the same for equal offsets), -ENOSPC past LAYOUTS_MAX.
+ */
+int session_add_layout(struct session *s, const struct py_offsets *off);
+
+/* Creates or replaces the row of a file. session_find_binary(): -ENOENT if there is none. */
+int session_add_binary(struct session *s, const struct binary_key *key,
+		       const struct binary_row *row);
+int session_find_binary(struct session *s, const struct binary_key *key, struct binary_row *row);
+
+/* Creates or replaces the row of a process. */
+int session_add_process(struct session *s, uint32_t pid, const struct proc_row *row);
+
+/* Forgets it: where there is a filter it is no target any more. */
+void session_remove_process(struct session *s, uint32_t pid);
+
+/*
+ * Calls fn for every process, with its exact start time and exec count. Stops at fn's first
+ * negative result and returns it.
+ */
+int session_list_tasks(struct session *s, int (*fn)(const struct task_record *r, void *arg),
+		       void *arg);
+
+/*
+ * Hands every record in the ring to fn, waiting up to timeout_ms for the first; the ring is woken
+ * when a quarter is full, so a caller polls about every 50 ms. fn's first negative result ends it.
+ * Returns the number of records.
+ */
+typedef int (*session_record_fn)(void *arg, const void *record, size_t size);
+int session_consume(struct session *s, int timeout_ms, session_record_fn fn, void *arg);
+
+/* A descriptor that becomes readable when the ring wants to be emptied. */
+int session_poll_fd(const struct session *s);
+
+/* Sums over the CPUs. */
+int session_stats(struct session *s, uint64_t stats[STAT_COUNT_]);
+
+/*
+ * Ticks the events must have made by now: the time they counted over their period. What is above
+ * the sum of the tick counters was dropped by the kernel before it reached us.
+ */
+int session_expected_ticks(struct session *s, uint64_t *ticks);
+
+/* Has the kernel send every name and line table again. */
+void session_resend(struct session *s);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef EXPORT_EXPORT_H
+#define EXPORT_EXPORT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "export/tally.h"
+#include "profile/profile.h"
+
+/* Formats that leave something out, or put it in, where the user asks for it. */
+struct export_opts {
+	bool no_lines;  /* functions, not lines */
+	bool threads;   /* tell threads apart: needs a tally by thread */
+	bool processes; /* tell processes apart: needs a tally by thread */
+	bool header;    /* collapsed: a first line that says how long one sample is */
+};
+
+struct exporter {
+	const char *name;
+	const char *const *suffixes; /* ".collapsed", NULL last */
+	const char *help;            /* one line, lower case, no full stop */
+
+	/*
+	 * Writes what the tally (finished) has of p; p's own samples are not looked at. 0 or a
+	 * negative errno. Errors of the stream end it early and are left to whoever closes that.
+	 */
+	int (*write)(const struct profile *p, const struct tally *t, const struct export_opts *o,
+		     FILE *out);
+};
+
+/* All of them, NULL last. */
+extern const struct exporter *const exporters[];
+
+/* NULL if there is none of that name. */
+const struct exporter *exporter_find(const char *name);
+
+/* By the suffix of a file name; NULL if none writes such files. */
+const struct exporter *exporter_for_path(const char *path);
+
+/*
+ * Writes to the file at path, which appears whole or not at all; "-" is standard output. 0 or a
+ * negative errno, -EPIPE where the reader of our output has left.
+ */
+int exporter_write(const struct exporter *e, const struct profile *p, const struct tally *t,
+		   const struct export_opts *o, const char *path);
+
+extern const struct exporter exporter_collapsed;
+
+#endif

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Collapsed stacks: what `pyebpf export -f collapsed`, `py-spy record -f raw` and FlameGraph's
+ * stackcollapse-*.pl write. One line a stack, root first, frames joined by `;`, a space, the ticks.
+ *
+ *	first line      `# pyebpf-collapsed interval_us=1000 work=N`, or none; keys in any order or
+ *	                left out, unknown ones ignored; a sample is 1 ms where it does not say
+ *	`name (file:line)` a Python frame, split at its last ` (`; `name (file)`: line 0
+ *	anything else   a marker, of file "~" and line 0
+ *	`process NAME (PID)`, `thread NAME (TID)` in front: no frames, but whose stack it is; one of
+ *	                each, in any order
+ *	`\xHH`          one byte, once a line was taken apart; any other backslash is itself
+ *	blank lines, other lines that start with `#`, counts of 0: skipped and counted
+ *
+ * Bytes that are not UTF-8 are kept. More than TICKS_MAX samples are refused: beyond that doubles
+ * lose them. A count beyond 32 bits is several samples.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "import/import.h"
+#include "import/text_reader.h"
+
+#define HEADER "# pyebpf-collapsed"
+#define MARKER_FILE "~"
+#define INTERVAL_DEFAULT_NS 1000000
+#define INTERVAL_US_MAX 1e12 /* 11 days; %.15g writes it exactly, to the ns */
+#define WORK_MAX 1e18
+#define DECIMAL_CHARS_MAX 40
+#define TICKS_MAX (UINT64_C(1) << 53) /* of a file */
+
+/* A piece of a line. */
+struct span {
+	const char *bytes;
+	size_t len;
+};
+
+struct collapsed {
+	struct profile *p;
+	struct import_facts *facts;
+	struct text_reader reader;
+	struct strbuf text; /* a name without its escapes */
+	uint64_t ticks;
+	uint32_t marker_file; /* string id */
+};
+
+static void collapsed_release(struct collapsed *c)
+{
+	text_reader_release(&c->reader);
+	strbuf_release(&c->text);
+}
+
+static int malformed(const struct collapsed *c, const char *what)
+{
+	return err_set(-EBADMSG, "line %llu, at byte %llu: %s",
+		       (unsigned long long)c->reader.number, (unsigned long long)c->reader.offset,
+		       what);
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* All of s, digits only, up to max. */
+static bool parse_number(struct span s, uint64_t max, uint64_t *out)
+{
+	uint64_t value = 0;
+
+	for (size_t i = 0; i < s.len; i++) {
+		uint64_t digit = (uint64_t)(s.bytes[i] - '0');
+
+		if (!is_digit(s.bytes[i]) || digit > max || value > (max - digit) / 10)
+			return false;
+		value = value * 10 + digit;
+	}
+	*out = value;
+	return s.len > 0;
+}
+
+/* All of s: digits, with a point or without; above 0, up to max. */
+static bool parse_decimal(struct span s, double max, double *out)
+{
+	char text[DECIMAL_CHARS_MAX + 1], *end;
+	double value;
+
+	if (!s.len || s.len > DECIMAL_CHARS_MAX)
+		return false;
+	memcpy(text, s.bytes, s.len);
+	text[s.len] = '\0';
+	if (strspn(text, "0123456789.") != s.len)
+		return false;
+	value = strtod(text, &end);
+	if (*end || !(value > 0 && value <= max))
+		return false;
+	*out = value;
+	return true;
+}
+
+/* --- the header ------------------------------------------------------------------------------- */
+
+static bool is_header(struct span line)
+{
+	size_t len = strlen(HEADER);
+
+	return line.len >= len && !memcmp(line.bytes, HEADER, len) &&
+	       (line.len == len || line.bytes[len] == ' ');
+}
+
+/* Takes `KEY=` off s. */
+static bool take_key(struct span *s, const char *key)
+{
+	size_t len = strlen(key);
+
+	if (s->len < len || memcmp(s->bytes, key, len))
+		return false;
+	*s = (struct span){ s->bytes + len, s->len - len };
+	return true;
+}
+
+static int read_header(struct collapsed *c, struct span line)
+{
+	const char *at = line.bytes + strlen(HEADER), *end = line.bytes + line.len;
+	double interval_us;
+
+	while (at < end) {
+		const char *space = memchr(at, ' ', (size_t)(end - at));
+		struct span word = { at, (size_t)((space ? space : end) - at) };
+
+		at = space ? space + 1 : end;
+		if (take_key(&word, "interval_us=")) {
+			if (!parse_decimal(word, INTERVAL_US_MAX, &interval_us))
+				return malformed(c, "interval_us is no time of a sample");
+			c->facts->interval_ns = (uint64_t)(interval_us * 1000 + 0.5);
+			if (!c->facts->interval_ns)
+				return malformed(c, "interval_us is less than a nanosecond");
+		} else if (take_key(&word, "work=")) {
+			if (!parse_decimal(word, WORK_MAX, &c->facts->work))
+				return malformed(c, "work is no number of units");
+		}
+	}
+	return 0;
+}
+
+/* --- lines ------------------------------------------------------------------------------------ */
+
+static bool is_blank_or_comment(struct span line)
+{
+	return !line.len || line.bytes[0] == '#';
+}
+
+/* Takes ` COUNT` off the end of a line. */
+static bool take_count(struct span *line, struct span *count)
+{
+	const char *space = line->len ? memrchr(line->bytes, ' ', line->len) : NULL;
+
+	if (!space)
+		return false;
+	*count = (struct span){ space + 1, (size_t)(line->bytes + line->len - space) - 1 };
+	for (size_t i = 0; i < count->len; i++)
+		if (!is_digit(count->bytes[i]))
+			return false;
+	line->len = (size_t)(space - line->bytes);
+	return count->len > 0;
+}
+
+/* Splits `HEAD (TAIL)` at the last ` (`. */
+static bool split_place(struct span text, struct span *head, struct span *tail)
+{
+	if (!text.len || text.bytes[text.len - 1] != ')')
+		return false;
+	for (size_t i = text.len - 1; i >= 2; i--) {
+		if (text.bytes[i - 2] != ' ' || text.bytes[i - 1] != '(')
+			continue;
+		*head = (struct span){ text.bytes, i - 2 };
+		*tail = (struct span){ text.bytes + i, text.len - 1 - i };
+		return true;
+	}
+	return false;
+}
+
+static int hex_value(char c)
+{
+	if (is_digit(c))
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* The byte that an escape at the start of s stands for, or -1. */
+static int escaped_byte(struct span s)
+{
+	int high, low;
+
+	if (s.len < 4 || s.bytes[0] != '\\' || s.bytes[1] != 'x')
+		return -1;
+	high = hex_value(s.bytes[2]);
+	low = hex_value(s.bytes[3]);
+	return high < 0 || low < 0 ? -1 : high << 4 | low;
+}
+
+static int unescape(struct span s, struct strbuf *out)
+{
+	const char *end = s.bytes + s.len, *plain = s.bytes, *at = s.bytes;
+
+	while ((at = memchr(at, '\\', (size_t)(end - at)))) {
+		int byte = escaped_byte((struct span){ at, (size_t)(end - at) });
+
+		if (byte < 0) {
+			at++;
+			continue;
+		}
+		strbuf_append(out, plain, (size_t)(at - plain));
+		strbuf_putc(out, (char)byte);
+		at += 4;
+		plain = at;
+	}
+	return strbuf_append(out, plain, (size_t)(end - plain));
+}
+
+static int intern(struct collapsed *c, struct span s, uint32_t *id)
+{
+	int r;
+
+	if (memchr(s.bytes, '\\', s.len)) {
+		strbuf_truncate(&c->text, 0);
+		r = unescape(s, &c->text);
+		if (r < 0)
+			return r;
+		s = (struct span){ strbuf_str(&c->text), c->text.len };
+	}
+	r = strtab_intern(c->p->strings, s.bytes, s.len, id);
+	return r == -EMSGSIZE ? malformed(c, "a name is longer than 1 MiB") : r;
+}
+
+/* Appends the frame that text is to the stack. */
+static int push_frame(struct collapsed *c, struct span text, uint32_t *stack)
+{
+	struct frame f = { .kind = FRAME_MARKER, .file = c->marker_file };
+	struct span name = text, file;
+	const char *colon;
+	uint64_t line;
+	uint32_t id;
+	int r = 0;
+
+	if (split_place(text, &name, &file)) {
+		f.kind = FRAME_PYTHON;
+		colon = file.len ? memrchr(file.bytes, ':', file.len) : NULL;
+		if (colon && parse_number((struct span){ colon + 1, (size_t)(file.bytes + file.len -
+									     colon - 1) },
+					  UINT32_MAX, &line)) {
+			f.line = (uint32_t)line;
+			file.len = (size_t)(colon - file.bytes);
+		}
+		r = intern(c, file, &f.file);
+	}
+	if (r < 0 || (r = intern(c, name, &f.name)) < 0 ||
+	    (r = frametab_intern(c->p->frames, &f, &id)) < 0)
+		return r;
+	return stacktab_intern(c->p->stacks, *stack, id, stack);
+}
+
+/* Is text `KIND NAME (ID)`? */
+static bool parse_tag(struct span text, const char *kind, struct span *name, uint32_t *id)
+{
+	struct span head, tail;
+	size_t len = strlen(kind);
+	uint64_t number;
+
+	if (!split_place(text, &head, &tail) || head.len <= len || memcmp(head.bytes, kind, len) ||
+	    head.bytes[len] != ' ' || !parse_number(tail, UINT32_MAX, &number))
+		return false;
+	*name = (struct span){ head.bytes + len + 1, head.len - len - 1 };
+	*id = (uint32_t)number;
+	return true;
+}
+
+/* The frame or tag that line starts with; rest.bytes is NULL behind the last one. */
+static struct span take_text(struct span *rest)
+{
+	const char *end = rest->len ? memchr(rest->bytes, ';', rest->len) : NULL;
+	struct span text = { rest->bytes, end ? (size_t)(end - rest->bytes) : rest->len };
+
+	*rest = end ? (struct span){ end + 1, rest->len - text.len - 1 } : (struct span){ NULL, 0 };
+	return text;
+}
+
+/* Takes the tags off the line, and finds whose they are. */
+static int take_thread(struct collapsed *c, struct span *line, uint32_t *index)
+{
+	bool has_process = false, has_thread = false;
+	struct process process = { 0 };
+	struct thread thread = { 0 };
+	int r = 0;
+
+	while (line->bytes && !r) {
+		struct span rest = *line, text = take_text(&rest), name;
+
+		if (!has_process && parse_tag(text, "process", &name, &process.pid)) {
+			r = intern(c, name, &process.name);
+			has_process = true;
+		} else if (!has_thread && parse_tag(text, "thread", &name, &thread.tid)) {
+			r = intern(c, name, &thread.name);
+			has_thread = true;
+		} else {
+			break;
+		}
+		*line = rest;
+	}
+	if (!r)
+		r = profile_add_process(c->p, &process, &thread.process);
+	return r ? r : profile_add_thread(c->p, &thread, index);
+}
+
+static int add_ticks(struct collapsed *c, struct sample s, uint64_t ticks)
+{
+	int r = 0;
+
+	for (; ticks && !r; ticks -= s.weight) {
+		s.weight = ticks < UINT32_MAX ? (uint32_t)ticks : UINT32_MAX;
+		r = profile_add_sample(c->p, &s);
+	}
+	return r;
+}
+
+static int read_stack(struct collapsed *c, struct span line)
+{
+	struct sample s = { 0 };
+	struct span count;
+	uint64_t ticks;
+	int r;
+
+	if (!take_count(&line, &count))
+		return malformed(c, "no count at its end");
+	if (!parse_number(count, TICKS_MAX - c->ticks, &ticks))
+		return malformed(c, "more than 2^53 samples");
+	if (!ticks) {
+		c->facts->skipped++;
+		return 0;
+	}
+	c->ticks += ticks;
+	r = take_thread(c, &line, &s.thread);
+	while (line.bytes && !r)
+		r = push_frame(c, take_text(&line), &s.stack);
+	return r ? r : add_ticks(c, s, ticks);
+}
+
+static int read_line(struct collapsed *c, struct span line)
+{
+	if (c->reader.number == 1 && is_header(line))
+		return read_header(c, line);
+	if (!is_blank_or_comment(line))
+		return read_stack(c, line);
+	c->facts->skipped++;
+	return 0;
+}
+
+static int read_collapsed(int fd, struct profile *p, struct import_facts *facts)
+{
+	_cleanup_(collapsed_release) struct collapsed c = {
+		.p = p, .facts = facts, .reader = { .fd = fd }, .text = STRBUF_INIT
+	};
+	struct span line;
+	int r = strtab_intern(p->strings, MARKER_FILE, strlen(MARKER_FILE), &c.marker_file);
+
+	*facts = (struct import_facts){ .interval_ns = INTERVAL_DEFAULT_NS };
+	while (!r && (r = text_reader_next(&c.reader, &line.bytes, &line.len)) > 0)
+		r = read_line(&c, line);
+	if (!r && p->recordings++ == 0)
+		p->meta.interval_ns = facts->interval_ns;
+	return r;
+}
+
+/* By the first line that is neither blank nor a comment: it ends in a count. */
+static bool sniff(const char *head, size_t len)
+{
+	const char *end = head + len;
+
+	for (const char *at = head; at < end;) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+		size_t line_len = (size_t)((newline ? newline : end) - at);
+		struct span line = { at, text_trim(at, line_len) }, count;
+
+		if (at == head && is_header(line))
+			return true;
+		if (!is_blank_or_comment(line)) {
+			if (memchr(at, '\0', line_len))
+				return false;
+			/* the end of a long one is not in the head */
+			return (!newline && len == IMPORT_HEAD_BYTES) || take_count(&line, &count);
+		}
+		at += line_len + 1;
+	}
+	return false;
+}
+
+const struct importer importer_collapsed = {
+	.name = "collapsed",
+	.sniff = sniff,
+	.read = read_collapsed,
+};

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <stddef.h>
+
+#include "cmd/cmd.h"
+
+static const struct command *const commands[] = {
+	&command_record,
+	&command_report,
+	&command_export,
+	&command_doctor,
+	&command_completions,
+	&command_man,
+	NULL,
+};
+
+int main(int argc, char **argv)
+{
+	return cmd_main(commands, argc, argv);
+}

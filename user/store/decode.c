@@ -1,0 +1,660 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "store/decode.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/varint.h"
+#include "store/metadata.h"
+
+/* A section's bytes, consumed from the front. */
+struct cursor {
+	const uint8_t *p;
+	const uint8_t *end;
+};
+
+int decoder_restart(struct decoder *d, uint64_t interval_ns)
+{
+	d->strings.len = d->frames.len = d->stacks.len = d->processes.len = d->threads.len = 0;
+	if (vec_push(&d->strings, 0) < 0 || vec_push(&d->stacks, 0) < 0)
+		return -ENOMEM;
+	return model_restart(&d->model, interval_ns);
+}
+
+void decoder_release(struct decoder *d)
+{
+	model_release(&d->model);
+	vec_release(&d->strings);
+	vec_release(&d->frames);
+	vec_release(&d->stacks);
+	vec_release(&d->processes);
+	vec_release(&d->threads);
+	for (size_t i = 0; i < d->counters.len; i++)
+		free(d->counters.items[i].name);
+	vec_release(&d->counters);
+	vec_release(&d->scratch);
+	column_coder_release(&d->coder);
+}
+
+static int get(struct cursor *c, uint64_t max, uint64_t *v)
+{
+	return varint_get_max(&c->p, c->end, max, v);
+}
+
+/* Number of rows, and room for that many numbers in each of `columns` columns. */
+static int get_rows(struct decoder *d, struct cursor *c, size_t columns, size_t *rows)
+{
+	uint64_t count;
+	int r = get(c, CHUNK_ROWS_MAX, &count);
+
+	if (r < 0)
+		return r;
+	if (!count)
+		return -EBADMSG;
+	d->scratch.len = 0;
+	if (vec_reserve(&d->scratch, columns * count) < 0)
+		return -ENOMEM;
+	*rows = count;
+	return 0;
+}
+
+/* The next `count` numbers, appended to the scratch that get_rows() made room in. */
+static int get_column(struct decoder *d, struct cursor *c, uint64_t max, size_t count,
+		      const uint64_t **values)
+{
+	uint64_t *into = d->scratch.items + d->scratch.len;
+	int r = column_decode(&d->coder, &c->p, c->end, max, into, count);
+
+	if (r < 0)
+		return r;
+	d->scratch.len += count;
+	*values = into;
+	return 0;
+}
+
+/* get_column() for several columns of equal length, each with its greatest number. */
+static int get_columns(struct decoder *d, struct cursor *c, const uint64_t *max, size_t columns,
+		       size_t count, const uint64_t **values)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < columns && !r; i++)
+		r = get_column(d, c, max[i], count, &values[i]);
+	return r;
+}
+
+static int decode_strings(struct decoder *d, struct cursor *c, struct profile *p)
+{
+	const uint64_t *lengths;
+	const uint8_t *text;
+	uint64_t sum = 0;
+	size_t rows;
+	int r;
+
+	r = get_rows(d, c, 1, &rows);
+	if (!r)
+		r = get_column(d, c, STRTAB_LEN_MAX, rows, &lengths);
+	for (size_t i = 0; i < rows && !r; i++)
+		sum += lengths[i];
+	if (!r && sum > CHUNK_TEXT_MAX)
+		return -EBADMSG;
+	if (!r)
+		r = text_decode(&d->coder, &c->p, c->end, sum, &text);
+	if (!r)
+		r = vec_reserve(&d->strings, rows);
+	for (size_t i = 0; i < rows && !r; i++) {
+		uint32_t id;
+
+		r = strtab_intern(p->strings, (const char *)text, lengths[i], &id);
+		text += lengths[i];
+		if (!r)
+			d->strings.items[d->strings.len++] = id;
+	}
+	return r;
+}
+
+/* *v moves by a zigzag difference and must end up below limit. */
+static int move_by(uint32_t *v, uint64_t difference, uint64_t limit)
+{
+	int64_t now = (int64_t)*v + zigzag_decode(difference);
+
+	if (now < 0 || (uint64_t)now >= limit)
+		return -EBADMSG;
+	*v = (uint32_t)now;
+	return 0;
+}
+
+static size_t count_equal(const uint64_t *values, size_t count, uint64_t v)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < count; i++)
+		n += values[i] == v;
+	return n;
+}
+
+/* The functions that a frames section brings. */
+static int decode_functions(struct decoder *d, struct cursor *c, size_t count)
+{
+	static const uint64_t max[4] = { UINT64_C(1) << 33, UINT64_C(1) << 33, UINT32_MAX,
+					 FRAME_TYPE_COUNT - 1 };
+	struct function fn = { 0 };
+	const uint64_t *column[4];
+	int r;
+
+	r = get_columns(d, c, max, 4, count, column);
+	if (!r)
+		r = vec_reserve(&d->model.functions, count);
+	for (size_t i = 0; i < count && !r; i++) {
+		if (move_by(&fn.name, column[0][i], d->strings.len) < 0 ||
+		    move_by(&fn.file, column[1][i], d->strings.len) < 0)
+			return -EBADMSG;
+		fn.first_line = (uint32_t)column[2][i];
+		fn.kind = (uint8_t)column[3][i];
+		d->model.functions.items[d->model.functions.len++] = fn;
+	}
+	return r;
+}
+
+static int decode_frames(struct decoder *d, struct cursor *c, struct profile *p)
+{
+	static const uint64_t max[3] = { UINT32_MAX, UINT64_C(1) << 33, UINT8_MAX };
+	size_t rows, known = d->model.functions.len;
+	const uint64_t *column[3];
+	int r;
+
+	r = get_rows(d, c, 7, &rows);
+	if (!r)
+		r = get_columns(d, c, max, 3, rows, column);
+	if (!r)
+		r = decode_functions(d, c, count_equal(column[0], rows, 0));
+	if (!r)
+		r = vec_reserve(&d->frames, rows);
+	for (size_t i = 0; i < rows && !r; i++) {
+		const struct function *fn;
+		uint32_t id;
+		struct frame f;
+
+		if (column[0][i] > known)
+			return -EBADMSG;
+		fn = &d->model.functions.items[known - column[0][i]];
+		known += column[0][i] == 0;
+		f = (struct frame){
+			.name = d->strings.items[fn->name],
+			.file = d->strings.items[fn->file],
+			.line = fn->first_line,
+			.first_line = fn->first_line,
+			.kind = fn->kind,
+			.flags = (uint8_t)column[2][i],
+		};
+		if (move_by(&f.line, column[1][i], UINT64_C(1) << 32) < 0)
+			return -EBADMSG;
+		r = frametab_intern(p->frames, &f, &id);
+		if (!r)
+			d->frames.items[d->frames.len++] = id;
+	}
+	return r ? r : model_cover_frames(&d->model, d->frames.len);
+}
+
+/* What is left of the columns of chains and children. */
+struct stack_columns {
+	const uint64_t *steps, *distances, *lengths, *children, *frames;
+	size_t distances_left, frames_left;
+};
+
+/* Reads a chain's start: the parent of its first entry. */
+static int chain_parent(const struct model *m, struct stack_columns *in, uint32_t *parent)
+{
+	uint32_t previous = (uint32_t)m->stacks.len - 1;
+	uint64_t steps = *in->steps++;
+
+	if (steps) {
+		while (steps--)
+			previous = m->stacks.items[previous].parent;
+		*parent = previous;
+		return 0;
+	}
+	if (!in->distances_left-- || *in->distances > previous)
+		return -EBADMSG;
+	*parent = previous - (uint32_t)*in->distances++;
+	return 0;
+}
+
+static int child_frame(struct decoder *d, struct stack_columns *in, uint32_t parent,
+		       uint32_t *frame)
+{
+	struct model *m = &d->model;
+	struct recent *list = model_recent(m, parent);
+	unsigned int at = (unsigned int)*in->children++;
+	uint32_t f;
+
+	if (at < CHILD_RECENT) {
+		f = list->frame[at];
+	} else if (at == CHILD_NEXT) {
+		f = m->next_frame;
+	} else {
+		if (!in->frames_left--)
+			return -EBADMSG;
+		f = (uint32_t)*in->frames++;
+	}
+	if (f >= d->frames.len)
+		return -EBADMSG;
+	if (f >= m->next_frame)
+		m->next_frame = f + 1;
+	recent_promote(list, at < CHILD_RECENT ? at : CHILD_RECENT, f);
+	*frame = f;
+	return 0;
+}
+
+/* Also fills ends, which has room for one entry a chain. */
+static int decode_stacks(struct decoder *d, struct cursor *c, struct profile *p,
+			 struct id_map *ends)
+{
+	struct model *m = &d->model;
+	struct stack_columns in = { 0 };
+	uint64_t chains = 0, sum = 0;
+	size_t rows;
+	int r;
+
+	r = get_rows(d, c, 5, &rows);
+	if (!r)
+		r = get(c, rows, &chains);
+	if (!r)
+		r = get_column(d, c, ANCESTOR_MAX, chains, &in.steps);
+	if (r < 0)
+		return r;
+	in.distances_left = count_equal(in.steps, chains, 0);
+	r = get_column(d, c, UINT32_MAX, in.distances_left, &in.distances);
+	if (!r)
+		r = get_column(d, c, rows, chains, &in.lengths);
+	if (!r)
+		r = get_column(d, c, CHILD_EXPLICIT, rows, &in.children);
+	if (r < 0)
+		return r;
+	in.frames_left = count_equal(in.children, rows, CHILD_EXPLICIT);
+	r = get_column(d, c, UINT32_MAX, in.frames_left, &in.frames);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < chains; i++)
+		sum += in.lengths[i] + 1;
+	if (sum != rows || m->stacks.len + rows > UINT32_MAX)
+		return -EBADMSG;
+	if (vec_reserve(&m->stacks, rows) < 0 || vec_reserve(&d->stacks, rows) < 0 ||
+	    vec_reserve(ends, chains) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < chains && !r; i++) {
+		struct stack_entry e;
+
+		r = chain_parent(m, &in, &e.parent);
+		for (uint64_t left = in.lengths[i] + 1; left && !r; left--) {
+			uint32_t id;
+
+			r = child_frame(d, &in, e.parent, &e.frame);
+			if (!r)
+				r = stacktab_intern(p->stacks, d->stacks.items[e.parent],
+						    d->frames.items[e.frame], &id);
+			if (r < 0)
+				return r;
+			m->stacks.items[m->stacks.len++] = e;
+			d->stacks.items[d->stacks.len++] = id;
+			e.parent = (uint32_t)m->stacks.len - 1;
+		}
+		if (!r)
+			ends->items[ends->len++] = e.parent;
+	}
+	return r;
+}
+
+static int decode_processes(struct decoder *d, struct cursor *c, struct profile *p)
+{
+	uint64_t strings = d->strings.len - 1;
+	const uint64_t max[9] = { UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT64_MAX, strings,
+				  strings,    strings,    strings,    strings };
+	const uint64_t *column[9];
+	size_t rows;
+	int r;
+
+	r = get_rows(d, c, 9, &rows);
+	if (!r)
+		r = get_columns(d, c, max, 9, rows, column);
+	if (!r)
+		r = vec_reserve(&d->processes, rows);
+	for (size_t i = 0; i < rows && !r; i++) {
+		struct process process = {
+			.pid = (uint32_t)column[0][i],
+			.ns_pid = (uint32_t)column[1][i],
+			.ppid = (uint32_t)column[2][i],
+			.start_ns = column[3][i],
+			.name = d->strings.items[column[4][i]],
+			.command_line = d->strings.items[column[5][i]],
+			.python_version = d->strings.items[column[6][i]],
+			.implementation = d->strings.items[column[7][i]],
+			.executable = d->strings.items[column[8][i]],
+		};
+		uint32_t index;
+
+		r = profile_add_process(p, &process, &index);
+		if (!r)
+			d->processes.items[d->processes.len++] = index;
+	}
+	return r;
+}
+
+static int decode_threads(struct decoder *d, struct cursor *c, struct profile *p)
+{
+	const uint64_t *column[3];
+	size_t rows;
+	int r;
+
+	if (!d->processes.len)
+		return -EBADMSG;
+	r = get_rows(d, c, 3, &rows);
+	if (!r) {
+		const uint64_t max[3] = { d->processes.len - 1, UINT32_MAX, d->strings.len - 1 };
+
+		r = get_columns(d, c, max, 3, rows, column);
+	}
+	if (!r)
+		r = vec_reserve(&d->threads, rows);
+	for (size_t i = 0; i < rows && !r; i++) {
+		struct thread t = {
+			.process = d->processes.items[column[0][i]],
+			.tid = (uint32_t)column[1][i],
+			.name = d->strings.items[column[2][i]],
+		};
+		uint32_t index;
+
+		r = profile_add_thread(p, &t, &index);
+		if (!r)
+			d->threads.items[d->threads.len++] = index;
+	}
+	return r;
+}
+
+/* Columns of one samples section. */
+struct sample_columns {
+	const uint64_t *threads, *sizes;                                 /* a row a thread */
+	const uint64_t *cpus, *weights, *flags, *stacks, *ticks, *units; /* a row a sample */
+	const uint64_t *fresh; /* a row a zero in stacks */
+	size_t thread_count;
+	uint64_t start_ns;
+	int64_t next_end;
+};
+
+static int get_sample_columns(struct decoder *d, struct cursor *c, size_t rows,
+			      struct sample_columns *in)
+{
+	uint64_t grid, start, count, sum = 0;
+	int r;
+
+	r = get(c, GRID_CPU, &grid);
+	if (!r)
+		r = get(c, INT64_MAX / TIME_UNIT_NS, &start);
+	if (!r)
+		r = get(c, rows, &count);
+	if (!r)
+		r = get_column(d, c, UINT32_MAX, count, &in->threads);
+	if (!r)
+		r = get_column(d, c, rows, count, &in->sizes);
+	if (!r)
+		r = get_column(d, c, UINT16_MAX, rows, &in->cpus);
+	if (!r)
+		r = get_column(d, c, UINT32_MAX - 1, rows, &in->weights);
+	if (!r)
+		r = get_column(d, c, UINT16_MAX, rows, &in->flags);
+	if (!r)
+		r = get_column(d, c, UINT32_MAX, rows, &in->stacks);
+	if (r < 0)
+		return r;
+	r = get_column(d, c, UINT64_MAX, count_equal(in->stacks, rows, 0), &in->fresh);
+	if (!r)
+		r = get_column(d, c, UINT64_MAX, rows, &in->ticks);
+	if (!r)
+		r = get_column(d, c, UINT64_MAX, rows, &in->units);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < count; i++)
+		sum += in->sizes[i] + 1;
+	if (sum != rows)
+		return -EBADMSG;
+	d->grid = grid ? GRID_CPU : GRID_THREAD;
+	in->thread_count = count;
+	in->start_ns = start * TIME_UNIT_NS;
+	return 0;
+}
+
+/* The stack of the next sample whose column says 0: it has none of the places yet. */
+static int fresh_stack(struct decoder *d, struct sample_columns *in, const struct id_map *ends,
+		       uint32_t *stack)
+{
+	struct model *m = &d->model;
+	uint64_t code = *in->fresh++, v = code >> 1;
+
+	if (!(code & 1)) {
+		int64_t step = zigzag_decode(v);
+
+		if (step < -in->next_end || step >= (int64_t)ends->len - in->next_end)
+			return -EBADMSG;
+		in->next_end += step + 1;
+		v = ends->items[in->next_end - 1];
+	}
+	if (v >= m->stacks.len)
+		return -EBADMSG;
+	*stack = (uint32_t)v;
+	return vec_push(&m->sampled, (uint32_t)v);
+}
+
+static int known_stack(struct decoder *d, uint64_t number, uint32_t *stack)
+{
+	struct model *m = &d->model;
+
+	if (number > m->sampled.len)
+		return -EBADMSG;
+	*stack = m->sampled.items[number - 1];
+	model_promote_stack(m, (uint32_t)number - 1);
+	return 0;
+}
+
+static int decode_samples(struct decoder *d, struct cursor *c, struct profile *p,
+			  const struct id_map *ends)
+{
+	struct model *m = &d->model;
+	struct sample_columns in = { 0 };
+	uint64_t thread = 0, top_cpu = 0, last_ns = d->last_ns;
+	size_t rows, at = 0, first = p->samples.len;
+	struct sample *out;
+	int r;
+
+	r = get_rows(d, c, 9, &rows);
+	if (!r)
+		r = get_sample_columns(d, c, rows, &in);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < rows; i++)
+		top_cpu = in.cpus[i] > top_cpu ? in.cpus[i] : top_cpu;
+	if (MODEL_COVER_TIMES(&m->thread_phase, d->threads.len) < 0 ||
+	    MODEL_COVER_TIMES(&m->thread_last, d->threads.len) < 0 ||
+	    MODEL_COVER_TIMES(&m->cpu_phase, top_cpu + 1) < 0 || vec_reserve(&p->samples, rows) < 0)
+		return -ENOMEM;
+	out = p->samples.items + first;
+	for (size_t group = 0; group < in.thread_count; group++) {
+		thread += in.threads[group];
+		if (thread >= d->threads.len)
+			return -EBADMSG;
+		for (size_t stop = at + in.sizes[group] + 1; at < stop; at++) {
+			uint16_t cpu = (uint16_t)in.cpus[at];
+			uint32_t stack;
+			struct tick tick =
+				model_tick(m, d->grid, (uint32_t)thread, cpu, in.start_ns);
+
+			r = in.stacks[at] ? known_stack(d, in.stacks[at], &stack)
+					  : fresh_stack(d, &in, ends, &stack);
+			if (r < 0)
+				return r;
+			model_advance(m, tick, (int64_t)((uint64_t)zigzag_decode(in.ticks[at]) + 1),
+				      zigzag_decode(in.units[at]));
+			if (*tick.last > INT64_MAX)
+				return -EBADMSG;
+			last_ns = *tick.last > last_ns ? *tick.last : last_ns;
+			*out++ = (struct sample){
+				.time_ns = *tick.last,
+				.thread = d->threads.items[thread],
+				.stack = d->stacks.items[stack],
+				.weight = (uint32_t)in.weights[at] + 1,
+				.cpu = cpu,
+				.flags = (uint16_t)in.flags[at],
+			};
+		}
+	}
+	d->last_ns = last_ns;
+	d->samples += rows;
+	p->samples.len += rows;
+	return 0;
+}
+
+static struct counter *counter_find(struct decoder *d, const char *name)
+{
+	for (size_t i = 0; i < d->counters.len; i++)
+		if (!strcmp(d->counters.items[i].name, name))
+			return &d->counters.items[i];
+	return NULL;
+}
+
+/* Totals of this file so far: the profile's, which other files add to, move by the difference. */
+static int set_counter(struct decoder *d, struct profile *p, const char *name, uint64_t value)
+{
+	struct counter *c = counter_find(d, name), new = { NULL, 0 };
+	int r;
+
+	if (!c) {
+		new.name = strdup(name);
+		if (!new.name || vec_push(&d->counters, new) < 0) {
+			free(new.name);
+			return -ENOMEM;
+		}
+		c = &d->counters.items[d->counters.len - 1];
+	}
+	r = profile_set_counter(p, name, profile_counter(p, name) + value - c->value);
+	if (!r)
+		c->value = value;
+	return r;
+}
+
+static int decode_counters(struct decoder *d, struct cursor *c, struct profile *p)
+{
+	char name[COUNTER_NAME_MAX + 1];
+	uint64_t count, len, value;
+	int r = get(c, COUNTERS_MAX, &count);
+
+	for (uint64_t i = 0; i < count && !r; i++) {
+		r = get(c, COUNTER_NAME_MAX, &len);
+		if (r < 0 || len > (size_t)(c->end - c->p))
+			return -EBADMSG;
+		memcpy(name, c->p, len);
+		name[len] = '\0';
+		c->p += len;
+		r = get(c, UINT64_MAX, &value);
+		if (!r)
+			r = set_counter(d, p, name, value);
+	}
+	return r;
+}
+
+static int decode_section(struct decoder *d, uint64_t id, struct cursor *c, struct profile *p,
+			  struct id_map *ends)
+{
+	int r;
+
+	switch (id) {
+	case SECTION_STRINGS:
+		r = decode_strings(d, c, p);
+		break;
+	case SECTION_FRAMES:
+		r = decode_frames(d, c, p);
+		break;
+	case SECTION_STACKS:
+		r = decode_stacks(d, c, p, ends);
+		break;
+	case SECTION_PROCESSES:
+		r = decode_processes(d, c, p);
+		break;
+	case SECTION_THREADS:
+		r = decode_threads(d, c, p);
+		break;
+	case SECTION_SAMPLES:
+		r = decode_samples(d, c, p, ends);
+		break;
+	case SECTION_COUNTERS:
+		r = decode_counters(d, c, p);
+		break;
+	default:
+		return 0; /* of a later minor version */
+	}
+	return r || c->p == c->end ? r : -EBADMSG;
+}
+
+int decode_flush(struct decoder *d, const uint8_t *bytes, size_t len, struct profile *p)
+{
+	struct cursor c = { bytes, bytes + len };
+	struct id_map ends = { 0 };
+	size_t samples = p->samples.len;
+	uint64_t id = 0, before, size;
+	int r = 0;
+
+	while (c.p < c.end && !r) {
+		struct cursor section;
+
+		before = id;
+		id = *c.p++;
+		r = get(&c, (uint64_t)(c.end - c.p), &size);
+		if (!r && size > (size_t)(c.end - c.p))
+			r = -EBADMSG;
+		if (!r && id <= before)
+			r = -EBADMSG;
+		if (r < 0)
+			break;
+		section = (struct cursor){ c.p, c.p + size };
+		r = decode_section(d, id, &section, p, &ends);
+		c.p += size;
+	}
+	vec_release(&ends);
+	if (r < 0)
+		p->samples.len = samples;
+	return r == -EBADMSG ? err_set(r, "malformed section %u", (unsigned int)id) : r;
+}
+
+int decode_metadata(const uint8_t *bytes, size_t len, struct metadata *meta)
+{
+	struct cursor c = { bytes, bytes + len };
+
+	while (c.p < c.end) {
+		const struct metadata_field *field = NULL;
+		uint64_t id, size;
+
+		if (get(&c, UINT32_MAX, &id) < 0 || get(&c, UINT32_MAX, &size) < 0 ||
+		    size > (size_t)(c.end - c.p))
+			return err_set(-EBADMSG, "malformed metadata");
+		for (size_t i = 0; i < METADATA_FIELDS; i++)
+			if (metadata_fields[i].id == id)
+				field = &metadata_fields[i];
+		if (field && field->is_text) {
+			char **text = metadata_text(meta, field);
+			char *copy = strndup((const char *)c.p, size);
+
+			if (!copy)
+				return -ENOMEM;
+			free(*text);
+			*text = copy;
+		} else if (field) {
+			struct cursor number = { c.p, c.p + size };
+
+			if (get(&number, UINT64_MAX, metadata_number(meta, field)) < 0 ||
+			    number.p != number.end)
+				return err_set(-EBADMSG, "malformed metadata");
+		}
+		c.p += size;
+	}
+	return 0;
+}

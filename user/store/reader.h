@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef STORE_READER_H
+#define STORE_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "profile/profile.h"
+
+/*
+ * Reads a recording, FORMAT.md, chunk by chunk. The file may be anybody's: it is read with
+ * bounded pread(), never mapped, and every length, count and id is checked. Memory of its own
+ * stays below 64 MiB whatever a file claims (an index: 88 MiB); what it adds to a profile is up to
+ * the file (a few bytes may say 65,536 equal samples), so a caller who must be bounded sums and
+ * clears the samples after each chunk.
+ */
+struct reader;
+
+/*
+ * -ENODATA: empty file; -EBADMSG: no recording; -EPROTONOSUPPORT: a newer format; -EINVAL: no
+ * regular file; else what open() and read() report. *out is untouched on failure.
+ */
+int reader_open(const char *path, struct reader **out);
+void reader_free(struct reader *r);
+DEFINE_CLEANUP(struct reader *, reader_free)
+
+/*
+ * Adds the next chunk to p: rows are interned, so that several segments and several files merge;
+ * samples are appended, times stay relative to their own file's start. One reader, one profile.
+ * p->meta becomes the first file's; of further ones only the duration and has_ended (of all) are
+ * taken in. Counters of several files add up.
+ *
+ * Returns 1; 0 at the end, also where the file was cut off; -EBADMSG for a damaged file: p then
+ * holds the samples of all chunks before; -ENOMEM, -EOVERFLOW, -EIO. Not to be called again
+ * after 0 or an error.
+ */
+int reader_next(struct reader *r, struct profile *p);
+
+/* Borrowed, as read so far: complete after reader_open() but for duration_ns and has_ended. */
+const struct metadata *reader_metadata(const struct reader *r);
+
+/*
+ * After reader_next() returned 0: true if the file ends without its index, because its recorder
+ * was killed, still runs, or the tail was lost. *offset (may be NULL): of the first byte unused.
+ */
+bool reader_is_truncated(const struct reader *r, uint64_t *offset);
+
+/* One chunk, as the index has it. */
+struct reader_chunk {
+	uint64_t offset;
+	uint64_t bytes;
+	uint64_t samples;
+	uint64_t first_ns, last_ns; /* of the samples, rounded down to 16 us; 0 without */
+	uint8_t type;               /* enum chunk_type */
+};
+
+/*
+ * The index, at any time. *out is to be freed with free(); -ENOENT without message where the
+ * file has none, -EBADMSG, -ENOMEM. Outputs are untouched on failure.
+ */
+int reader_index(struct reader *r, struct reader_chunk **out, size_t *count);
+
+/* All of it. 0; 1 if it was truncated, with all whole chunks in p; else as the functions above. */
+int profile_load(const char *path, struct profile *p);
+
+#endif

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "store/writer.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/err.h"
+#include "base/file.h"
+#include "base/varint.h"
+#include "store/checksum.h"
+#include "store/encode.h"
+#include "store/format.h"
+
+/* One row of the index. */
+struct chunk {
+	uint64_t bytes;
+	struct chunk_summary summary;
+	uint8_t type;
+};
+
+struct writer {
+	int fd;
+	char *path;
+	bool is_stream;     /* a pipe or device: what went out cannot be taken back */
+	bool needs_segment; /* the encoder is ahead of the file: start over */
+	bool is_broken;     /* a stream with half a chunk in it */
+	uint64_t size;
+	uint64_t interval_ns;
+	enum grid grid;
+	struct encoder encoder;
+	struct bytes content;
+	struct bytes stored;
+	VEC(struct chunk) chunks;
+};
+
+void writer_free(struct writer *w)
+{
+	if (!w)
+		return;
+	closep(&w->fd);
+	free(w->path);
+	encoder_release(&w->encoder);
+	vec_release(&w->content);
+	vec_release(&w->stored);
+	vec_release(&w->chunks);
+	free(w);
+}
+
+uint64_t writer_size(const struct writer *w)
+{
+	return w->size;
+}
+
+size_t writer_bytes(const struct writer *w)
+{
+	return sizeof(*w) + encoder_bytes(&w->encoder) + w->content.cap + w->stored.cap +
+	       w->chunks.cap * sizeof(*w->chunks.items);
+}
+
+/* Appends w->content as a chunk to w->stored. */
+static int chunk_append(struct writer *w, enum chunk_type type)
+{
+	size_t len = w->content.len, start = w->stored.len;
+	struct bytes *out = &w->stored;
+
+	assert(len <= CHUNK_CONTENT_MAX);
+	if (vec_reserve(out, sizeof(struct chunk_head)) < 0)
+		return -ENOMEM;
+	out->len += sizeof(struct chunk_head);
+	if (bytes_put_varint(out, len) < 0 || vec_append(out, w->content.items, len) < 0)
+		return -ENOMEM;
+	out->items[start + 4] = (uint8_t)type;
+	put_le32(out->items + start, crc32c(out->items + start + 4, out->len - start - 4));
+	return 0;
+}
+
+/* The chunk is on its way: note it for the index. */
+static int chunk_add(struct writer *w, enum chunk_type type, const struct chunk_summary *summary)
+{
+	struct chunk chunk = { .type = (uint8_t)type };
+	size_t before = w->stored.len;
+
+	if (summary)
+		chunk.summary = *summary;
+	if (chunk_append(w, type) < 0)
+		return -ENOMEM;
+	chunk.bytes = w->stored.len - before;
+	return vec_push(&w->chunks, chunk);
+}
+
+/* Puts w->stored into the file, all or nothing. */
+static int stored_write(struct writer *w)
+{
+	int r;
+
+	if (w->is_broken)
+		return err_set(-EPIPE, "write %s: an earlier write failed", w->path);
+	r = file_write(w->fd, w->stored.items, w->stored.len);
+	if (r < 0) {
+		/* Where even this fails the reader stops at the half chunk: its checksum is wrong.
+		 */
+		w->is_broken = w->is_stream || ftruncate(w->fd, (off_t)w->size) < 0 ||
+			       lseek(w->fd, (off_t)w->size, SEEK_SET) < 0;
+		return err_set(r, "write %s: %s", w->path, strerror(-r));
+	}
+	w->size += w->stored.len;
+	return 0;
+}
+
+/* After a failure since there were `chunks` of them: forget those, start a segment next time. */
+static int give_up(struct writer *w, size_t chunks, int r)
+{
+	w->chunks.len = chunks;
+	w->needs_segment = true;
+	return r == -ENOMEM ? err_set(r, "write %s: out of memory", w->path) : r;
+}
+
+static int begin_segment(struct writer *w)
+{
+	int r;
+
+	w->content.len = 0;
+	r = chunk_add(w, CHUNK_SEGMENT, NULL);
+	if (!r)
+		r = encoder_restart(&w->encoder, w->interval_ns, w->grid);
+	return r;
+}
+
+/* Queues all that is new in w->stored. */
+static int queue_flush(struct writer *w, const struct profile *p)
+{
+	struct chunk_summary summary;
+	size_t sample = 0;
+	int r = 0;
+
+	if (w->needs_segment)
+		r = begin_segment(w);
+	while (!r) {
+		w->content.len = 0;
+		r = encode_flush(&w->encoder, p, &sample, &w->content, &summary);
+		if (!r && w->content.len)
+			r = chunk_add(w, CHUNK_FLUSH, &summary);
+		if (encoder_is_done(&w->encoder, p, sample))
+			break;
+	}
+	return r;
+}
+
+ssize_t writer_flush(struct writer *w, const struct profile *p)
+{
+	size_t chunks = w->chunks.len;
+	int r;
+
+	w->stored.len = 0;
+	r = queue_flush(w, p);
+	if (!r)
+		r = stored_write(w);
+	if (r < 0)
+		return give_up(w, chunks, r);
+	w->needs_segment = false;
+	return (ssize_t)w->stored.len;
+}
+
+int writer_segment(struct writer *w)
+{
+	size_t chunks = w->chunks.len;
+	int r;
+
+	w->stored.len = 0;
+	r = begin_segment(w);
+	if (!r)
+		r = stored_write(w);
+	if (r < 0)
+		return give_up(w, chunks, r);
+	w->needs_segment = false;
+	return 0;
+}
+
+/* Totals, then columns: type, bytes, samples, first time, span. */
+static int encode_index(struct writer *w)
+{
+	struct numbers column[5] = { 0 };
+	uint64_t samples = 0, before = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < 5 && !r; i++)
+		r = vec_reserve(&column[i], w->chunks.len);
+	for (size_t i = 0; i < w->chunks.len && !r; i++) {
+		const struct chunk *c = &w->chunks.items[i];
+		uint64_t first = c->summary.first_ns / TIME_UNIT_NS;
+		uint64_t last = c->summary.last_ns / TIME_UNIT_NS;
+		uint64_t row[5] = { c->type, c->bytes, c->summary.samples,
+				    zigzag_encode((int64_t)(first - before)), last - first };
+
+		for (int k = 0; k < 5; k++)
+			column[k].items[i] = row[k];
+		samples += c->summary.samples;
+		before = first;
+	}
+	w->content.len = 0;
+	if (!r)
+		r = bytes_put_varint(&w->content, samples);
+	if (!r)
+		r = bytes_put_varint(&w->content, w->chunks.len);
+	for (size_t i = 0; i < 5; i++) {
+		if (!r)
+			r = column_encode(&w->encoder.coder, &w->content, column[i].items,
+					  w->chunks.len);
+		vec_release(&column[i]);
+	}
+	return r;
+}
+
+static int queue_end(struct writer *w, const struct profile *p)
+{
+	uint64_t index_offset;
+	int r;
+
+	w->content.len = 0;
+	r = encode_metadata(&p->meta, &w->content);
+	if (!r)
+		r = chunk_add(w, CHUNK_METADATA, NULL);
+	if (r < 0 || w->chunks.len > INDEX_ROWS_MAX)
+		return r; /* so long a recording is read without an index, as if cut off */
+	index_offset = w->size + w->stored.len;
+	r = encode_index(w);
+	if (!r)
+		r = chunk_append(w, CHUNK_INDEX);
+	w->content.len = 0;
+	if (!r)
+		r = vec_reserve(&w->content, 8);
+	if (r < 0)
+		return r;
+	put_le64(w->content.items, index_offset);
+	w->content.len = 8;
+	return chunk_append(w, CHUNK_END);
+}
+
+int writer_finish(struct writer *w, const struct profile *p)
+{
+	size_t chunks = w->chunks.len;
+	ssize_t n = writer_flush(w, p);
+	int r;
+
+	if (n < 0)
+		return (int)n;
+	w->stored.len = 0;
+	r = queue_end(w, p);
+	if (!r)
+		r = stored_write(w);
+	if (r < 0)
+		return give_up(w, chunks, r);
+	if (!w->is_stream && fsync(w->fd) < 0)
+		return err_set(-errno, "write %s: %s", w->path, strerror(errno));
+	return 0;
+}
+
+/* The file with w->stored in it, and w->fd at its end. */
+static int create(struct writer *w)
+{
+	const char *path = w->path;
+	struct stat st;
+	int r;
+
+	if (!strcmp(path, "-") || !strcmp(path, "/dev/stdout")) {
+		w->is_stream = true;
+		w->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	} else if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+		w->is_stream = true;
+		w->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	} else {
+		r = file_write_whole(path, w->stored.items, w->stored.len);
+		if (r < 0)
+			return r;
+		w->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+		if (w->fd >= 0 && lseek(w->fd, 0, SEEK_END) != (off_t)w->stored.len)
+			return err_set(-EBUSY, "%s: somebody else writes to it", path);
+		w->size = w->stored.len;
+	}
+	if (w->fd < 0)
+		return err_set(-errno, "%s: %s", path, strerror(errno));
+	return w->is_stream ? stored_write(w) : 0;
+}
+
+int writer_open(const char *path, const struct profile *p, struct writer **out)
+{
+	struct format_header header = { FORMAT_MAGIC, { FORMAT_MAJOR }, { FORMAT_MINOR } };
+	_cleanup_(writer_freep) struct writer *w = calloc(1, sizeof(*w));
+	const struct metadata *meta = &p->meta;
+	int r;
+
+	if (!w)
+		return -ENOMEM;
+	w->fd = -1;
+	w->interval_ns = meta->interval_ns <= INTERVAL_MAX_NS ? meta->interval_ns : 0;
+	w->grid = meta->event && !strcmp(meta->event, "cpu-clock") ? GRID_CPU : GRID_THREAD;
+	w->path = strdup(path);
+	if (!w->path)
+		return -ENOMEM;
+	if (vec_append(&w->stored, (const uint8_t *)&header, sizeof(header)) < 0 ||
+	    encode_metadata(meta, &w->content) < 0 || chunk_add(w, CHUNK_METADATA, NULL) < 0 ||
+	    encoder_restart(&w->encoder, w->interval_ns, w->grid) < 0)
+		return -ENOMEM;
+	r = create(w);
+	if (r < 0)
+		return r;
+	*out = take_ptr(w);
+	return 0;
+}

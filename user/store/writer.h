@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef STORE_WRITER_H
+#define STORE_WRITER_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "profile/profile.h"
+
+/*
+ * Writes a recording, FORMAT.md, while it is made. The file is valid at every moment: opening
+ * makes a complete recording without samples beside the target and renames it over the target,
+ * so an earlier recording is lost only once there is room and right to write; from then on chunks
+ * are appended, each in one write. kill -9 costs what was not flushed.
+ *
+ * fsync: before the rename and at the end. Not at each flush: a crash of the *program* loses
+ * nothing that was written, and a disk that is waited for each second would hold the recorder up.
+ * A power cut may cost what the kernel had not written back yet (30 s by default); the checksums
+ * tell where it begins.
+ */
+struct writer;
+
+/*
+ * path as for atomic_file_open(): "-", FIFOs and devices are written to as they are. p->meta is
+ * written; its event ("cpu-clock") and interval_ns say on which grid the samples' times lie.
+ * *out is untouched on failure.
+ */
+int writer_open(const char *path, const struct profile *p, struct writer **out);
+
+/*
+ * Appends what is new since the last flush: rows of all tables, all samples that p holds (the
+ * caller then clears them), counters if they changed. Returns the bytes the file grew by.
+ *
+ * On failure (-ENOSPC, -EDQUOT, -EFBIG, -EIO, -EPIPE, -ENOMEM) the file ends where it did before;
+ * p may be flushed again later, when there is room: a new segment begins then.
+ */
+ssize_t writer_flush(struct writer *w, const struct profile *p);
+
+/*
+ * All tables restart: call after a flush and with profile_reset(), so that a recorder's memory
+ * stays bounded. The next flush writes all rows of p anew. 0 or as writer_flush().
+ */
+int writer_segment(struct writer *w);
+
+/* Flushes, adds p->meta as it is now and the index, syncs. Call once. 0 or as writer_flush(). */
+int writer_finish(struct writer *w, const struct profile *p);
+
+uint64_t writer_size(const struct writer *w); /* bytes written so far */
+size_t writer_bytes(const struct writer *w);  /* memory it holds, but for zstd's: about 1 MiB */
+void writer_free(struct writer *w);           /* closes; without writer_finish() as a crash would */
+DEFINE_CLEANUP(struct writer *, writer_free)
+
+#endif

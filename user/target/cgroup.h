@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef TARGET_CGROUP_H
+#define TARGET_CGROUP_H
+
+/*
+ * Control groups: the one at a path, the one of a container, and who is in it. Version 1, version 2
+ * and both side by side.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "target/proc.h"
+
+#define CONTAINER_ID_MIN 12 /* hex digits that people give: what `docker ps` shows */
+
+struct cgroup {
+	char *path; /* of its folder, owned */
+	int fd;     /* of its folder: the same cgroup even if another comes to that path */
+	bool is_v2;
+};
+
+#define CGROUP_INIT                     \
+	{                               \
+		.path = NULL, .fd = -1, \
+	}
+
+void cgroup_release(struct cgroup *c);
+
+/*
+ * path is a folder of a cgroup file system; or a name below a mounted one, as in /proc/PID/cgroup:
+ * "system.slice/a.service". Version 2 is looked at first. -ENOENT: no such cgroup, -EACCES.
+ */
+int cgroup_open(const char *path, struct cgroup *out);
+
+/*
+ * The cgroup of a container, by its id or the start of it, "docker://" or the like in front
+ * allowed: the one in the path of which some process has that id. Version 2 is preferred.
+ *
+ * -EINVAL: cannot be an id; -ENOENT: no process is in such a container; -ENOTUNIQ: processes of
+ * several containers; -EACCES: its cgroup is outside what is mounted here.
+ */
+int cgroup_open_container(const char *id, struct cgroup *out);
+
+/*
+ * PIDs in it and below it, ascending, each once, appended to out. Processes of other PID namespaces
+ * than ours are left out. On failure out holds what it held.
+ */
+int cgroup_list(const struct cgroup *c, struct pids *out);
+
+/* Has it been removed? */
+bool cgroup_is_gone(const struct cgroup *c);
+
+/* A container in a cgroup path: its id is path[id .. id + id_len), its cgroup path[0 .. end). */
+struct cgroup_container {
+	size_t id, id_len, end;
+};
+
+/*
+ * The next container in a cgroup path, outermost first, as engines name them: 64 hex digits, or 32
+ * and a number (ECS), with a prefix like "docker-" and ".scope" around it. Their monitors
+ * ("libpod-conmon-ID.scope") are none. *at is 0 at first. False: no more.
+ */
+bool cgroup_path_next(const char *path, size_t len, size_t *at, struct cgroup_container *out);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef TARGET_RUNTIME_H
+#define TARGET_RUNTIME_H
+
+/*
+ * Which CPython runs in a process, and where its state lives. Found by symbols in the files that
+ * the process maps executable, never by a file's name. What a file says is kept: the next process
+ * of the same file costs a look at its mappings and one read of its memory.
+ */
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "bpf/events.h"
+
+#define RUNTIME_PATH_BYTES 256
+#define RUNTIME_CACHE_FILES 8192 /* then all is forgotten; 0.8 MB, and 0.4 KB for each Python */
+
+struct py_runtime {
+	char path[RUNTIME_PATH_BYTES]; /* of the file, as the process sees it; cut if longer */
+	uint32_t version;              /* PY_VERSION_HEX: VERSION_*() of target/offsets.h */
+	uint64_t runtime_addr;         /* of _PyRuntime in this process; 3.6: see py_offsets */
+	/* The file's executable mapping in this process. */
+	uint64_t text_start;
+	uint64_t text_pgoff; /* of text_start in the file, bytes */
+	uint64_t text_inode; /* as in /proc/PID/maps */
+	uint64_t text_dev;   /* the kernel's own number: major << 20 | minor */
+	/* In every process: _PyRuntime = text_start - text_pgoff + this. */
+	int64_t text_to_runtime;
+	struct py_offsets offsets; /* minor, micro, is_free_threaded... and the layout */
+};
+
+/* What is known of files, by (device, inode, size, mtime). Not thread-safe. */
+struct runtime_cache;
+
+int runtime_cache_new(struct runtime_cache **out);
+void runtime_cache_free(struct runtime_cache *cache);
+DEFINE_CLEANUP(struct runtime_cache *, runtime_cache_free)
+
+/* How many files had to be read so far. */
+uint64_t runtime_cache_misses(const struct runtime_cache *cache);
+
+/*
+ * Finds the interpreter of a process. Of several the one that is initialised is taken, else the
+ * first. Returns 0, or with a message for people:
+ *
+ * -ENOENT   no Python runtime in this process; the message names its executable
+ * -ENOTSUP  a Python we cannot read, by name: CPython 2.7, 3.5, PyPy...
+ * -EBADMSG  an unknown build, or two sources that disagree about the version
+ * -EAGAIN   the interpreter has not said its version yet (3.10 and before, while it starts)
+ * -EPERM    not ours to read: needs root, or CAP_SYS_PTRACE and CAP_CHECKPOINT_RESTORE
+ * -ESRCH    no such process
+ */
+int runtime_find(struct runtime_cache *cache, pid_t pid, struct py_runtime *out);
+
+#endif
