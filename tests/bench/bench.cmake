@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+add_executable(gen_recording ${CMAKE_CURRENT_LIST_DIR}/gen_recording.c)
+target_link_libraries(gen_recording PRIVATE pyebpf_store m)

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The bytes are a text file. It is recognised as any importer may, then read as collapsed stacks
+ * whatever it looks like. Whatever was read must be a sound profile.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "import/import.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
+
+static void require(int fact)
+{
+	if (!fact)
+		abort();
+}
+
+static void check_tables(const struct profile *p)
+{
+	const struct stack_entry *entries = stacktab_entries(p->stacks);
+	uint32_t strings = strtab_count(p->strings), frames = frametab_count(p->frames);
+
+	for (uint32_t i = 0; i < frames; i++) {
+		const struct frame *f = frametab_get(p->frames, i);
+
+		require(f->name < strings && f->file < strings);
+		require(f->kind == FRAME_PYTHON || f->kind == FRAME_MARKER);
+	}
+	for (uint32_t i = 1; i < stacktab_count(p->stacks); i++)
+		require(entries[i].parent < i && entries[i].frame < frames);
+	for (size_t i = 0; i < p->processes.len; i++)
+		require(p->processes.items[i].name < strings);
+	for (size_t i = 0; i < p->threads.len; i++)
+		require(p->threads.items[i].process < p->processes.len &&
+			p->threads.items[i].name < strings);
+}
+
+static void check_samples(const struct profile *p)
+{
+	uint64_t ticks = 0;
+
+	for (size_t i = 0; i < p->samples.len; i++) {
+		const struct sample *s = &p->samples.items[i];
+
+		require(s->thread < p->threads.len && s->stack < stacktab_count(p->stacks));
+		require(s->weight >= 1);
+		ticks += s->weight;
+	}
+	require(ticks <= UINT64_C(1) << 53);
+}
+
+static int read_text(int fd, struct profile *p)
+{
+	struct import_facts facts;
+	int r = importer_collapsed.read(fd, p, &facts);
+
+	check_tables(p);
+	check_samples(p);
+	require(facts.work >= 0);
+	return r;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+	_cleanup_(closep) int fd = memfd_create("text", MFD_CLOEXEC);
+	_cleanup_(profile_freep) struct profile *p = NULL, *recognised = NULL;
+	struct import_facts facts;
+	char path[64];
+	int read, r;
+
+	require(fd >= 0 && file_write(fd, bytes, len) == 0);
+	require(profile_new(&p) == 0 && profile_new(&recognised) == 0);
+	read = read_text(fd, p);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	r = import_file(path, recognised, &facts);
+	if (r) {
+		require((r < 0) == (read < 0));
+		require(recognised->samples.len == p->samples.len);
+	}
+	return 0;
+}

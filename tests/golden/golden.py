@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""One recording, and the exact bytes that export and report make of it.
+
+usage: golden.py PYEBPF GOLDEN_RECORDING [--update]
+
+The recording has odd names, markers, threads, processes, Unicode and what is not. Its collapsed
+text is also read back by the parser of the integration tests: it must give the same samples.
+With --update the files beside this script are written anew; look at what changed.
+"""
+import collections
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "integration"))
+import collapsed  # noqa: E402
+
+COLLAPSED = [
+    ("plain.collapsed", []),
+    ("no-lines.collapsed", ["--no-lines"]),
+    ("header.collapsed", ["--header", "--threads"]),
+    ("tags.collapsed", ["--threads", "--processes"]),
+]
+REPORTS = [
+    ("report.txt", []),
+    ("report-lines.txt", ["--no-summary", "--lines", "--sort", "total", "--limit", "8"]),
+    ("report-threads.txt", ["--no-summary", "--threads", "--limit", "3"]),
+    ("report-tree.txt", ["--no-summary", "--tree"]),
+    ("report-tree-lines.txt", ["--no-summary", "--tree", "--lines", "--min-percent", "5"]),
+]
+PYTHON, NATIVE, KERNEL, MARKER = range(4)
+
+
+def text(field):
+    return bytes.fromhex(field.replace(".", "")).decode("utf-8", "surrogateescape")
+
+
+def frame(name, file, line, kind, arguments):
+    name, file, line, kind = text(name), text(file), int(line), int(kind)
+    if kind in (NATIVE, KERNEL):
+        return collapsed.Frame("%s [%s]" % (name, file), "~", 0)
+    if kind == MARKER or not (file or line):
+        return collapsed.Frame(name, "~", 0)
+    return collapsed.Frame(name, file, 0 if "--no-lines" in arguments else line)
+
+
+def expected(description, arguments):
+    """{Stack: ticks} of the recording as golden_recording tells it."""
+    stacks = collections.Counter()
+    for line in description.splitlines():
+        process, pid, thread, tid, ticks, *rest = line.split(" ")
+        tags = []
+        if "--processes" in arguments:
+            tags.append(("process", text(process), int(pid)))
+        if "--threads" in arguments:
+            tags.append(("thread", text(thread), int(tid)))
+        frames = [frame(*rest[i:i + 4], arguments) for i in range(0, len(rest), 4)]
+        stacks[collapsed.Stack(tuple(tags), tuple(
+            frames or [collapsed.Frame("<unknown>", "~", 0)]))] += int(ticks)
+    return stacks
+
+
+def run(*command):
+    environment = dict(os.environ, LC_ALL="C.UTF-8", TERM="xterm")
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, env=environment)
+    return done.stdout
+
+
+def compare(name, made, update):
+    path = HERE / name
+    if update:
+        path.write_bytes(made)
+    if made == path.read_bytes():
+        return True
+    sys.stderr.write("%s differs:\n" % name)
+    subprocess.run(["diff", "-u", "--text", str(path), "-"], input=made, stdout=sys.stderr.fileno(),
+                   check=False)
+    return False
+
+
+def check_collapsed(made, arguments, description):
+    """What no file can tell: it reads back, it is in order, it is UTF-8 without controls."""
+    decoded = made.decode("utf-8")
+    lines = made.splitlines()
+    lines = lines[1:] if "--header" in arguments else lines
+    assert lines == sorted(lines) and len(lines) == len({x.rpartition(b" ")[0] for x in lines})
+    found = collapsed.parse(decoded, tags="--threads" in arguments or "--processes" in arguments)
+    assert found == expected(description, arguments), (
+        found - expected(description, arguments), expected(description, arguments) - found)
+
+
+def main(pyebpf, golden_recording, update):
+    is_same = True
+    with tempfile.TemporaryDirectory() as folder:
+        recording = os.path.join(folder, "golden.pyebpf")
+        description = run(golden_recording, recording).decode()
+        for name, arguments in COLLAPSED:
+            made = run(pyebpf, "export", "-f", "collapsed", *arguments, recording)
+            check_collapsed(made, arguments, description)
+            is_same &= compare(name, made, update)
+        for name, arguments in REPORTS:
+            is_same &= compare(name, run(pyebpf, "report", *arguments, recording), update)
+    print("%d golden files compared" % len(COLLAPSED + REPORTS))
+    return 0 if is_same else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2], "--update" in sys.argv[3:]))

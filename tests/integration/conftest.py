@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Fixtures: every interpreter, the program, the tier.
+
+    pytest tests/integration [--tier=test|all] [--pythons=NAME,...]
+
+PYEBPF: the program (build/pyebpf). PYEBPF_PYTHONS: more interpreters (tools/pythons.py).
+"""
+import os
+import sys
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "tools"))
+sys.path.insert(0, HERE)
+
+import harness  # noqa: E402
+import pythons  # noqa: E402
+
+OLDEST, NEWEST = 8, 15  # minors of CPython 3 that must work
+
+
+def pytest_addoption(parser):
+    parser.addoption("--tier", choices=("test", "all"), default="test",
+                     help="test: minutes; all: every way to run every interpreter, full counts")
+    parser.addoption("--pythons", default="", help="only these interpreters, by name prefix")
+
+
+def one_a_minor(found):
+    """One interpreter for each minor, not all of one linkage, and the system's own."""
+    chosen = {}
+    for python in found:
+        rank = ({"direct": 0, "chroot": 1, "loader": 2}[python.via],
+                python.source in ("twin", "system"), python.linkage != "static")
+        if python.minor not in chosen or rank < chosen[python.minor][0]:
+            chosen[python.minor] = rank, python
+    return [p for p in found
+            if p is chosen[p.minor][1] or (p.source == "system" and p.linkage == "static")]
+
+
+def pytest_configure(config):
+    found = [p for p in pythons.find_all()
+             if OLDEST <= p.minor <= NEWEST and not p.free_threaded and not p.debug]
+    wanted = [name for name in config.getoption("--pythons").split(",") if name]
+    if wanted:
+        found = [p for p in found if p.name.startswith(tuple(wanted))]
+    config.all_pythons = found
+    config.pythons = found if wanted or config.getoption("--tier") == "all" else one_a_minor(found)
+
+
+def pytest_report_header(config):
+    return ["pyebpf: " + harness.PYEBPF,
+            "interpreters: " + (", ".join(p.name for p in config.pythons) or "NONE FOUND")]
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    terminalreporter.write_line("interpreters used: " + ", ".join(p.name for p in config.pythons))
+    missing = not config.getoption("--pythons") and set(range(OLDEST, NEWEST + 1)) - {p.minor for p in config.all_pythons}
+    if missing:
+        terminalreporter.write_line("NOT TESTED, no such interpreter: " + ", ".join(
+            "CPython 3.%d" % minor for minor in sorted(missing)), red=True, bold=True)
+
+
+def pytest_sessionstart(session):
+    if not session.config.pythons:
+        pytest.exit("not one CPython found: set PYEBPF_PYTHONS to the interpreters to use", 1)
+
+
+def pytest_generate_tests(metafunc):
+    for fixture, found in (("python", metafunc.config.pythons),
+                           ("any_python", metafunc.config.all_pythons)):
+        if fixture in metafunc.fixturenames:
+            metafunc.parametrize(fixture, found, ids=[p.name for p in found])
+
+
+@pytest.fixture
+def is_full(request):
+    return request.config.getoption("--tier") == "all"
+
+
+@pytest.fixture(scope="session")
+def pyebpf():
+    if not os.access(harness.PYEBPF, os.X_OK):
+        pytest.fail("%s is not there: build it, or set PYEBPF" % harness.PYEBPF)
+    if os.geteuid() != 0:
+        pytest.skip("pyebpf records as root only")
+    return harness.PYEBPF
+
+
+@pytest.fixture(scope="session")
+def some_python(request):
+    """One interpreter that runs without chroot or loader, for what does not depend on it."""
+    direct = [p for p in request.config.all_pythons if p.via == "direct"]
+    if not direct:
+        pytest.skip("no interpreter that runs in place")
+    return max(direct, key=lambda p: p.version)
+
+
+@pytest.fixture
+def staged(tmp_path):
+    """stage() for scripts that outlive their Workload, or have none."""
+    used = []
+
+    def stage(python, name):
+        folder = str(tmp_path) + "-%d" % len(used)
+        os.makedirs(folder)
+        used.append((python, folder))
+        return harness.stage(python, name, folder)
+
+    yield stage
+    for python, folder in used:
+        harness.unstage(python, folder)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    outcome = yield
+    if outcome.excinfo and isinstance(outcome.excinfo[1], harness.Skipped):
+        pytest.skip(str(outcome.excinfo[1]))

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Runs workloads and pyebpf beside them."""
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+import collapsed
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+REPOSITORY = os.path.dirname(os.path.dirname(HERE))
+WORKLOADS = os.path.join(os.path.dirname(HERE), "workloads")
+PYEBPF = os.path.abspath(os.environ.get("PYEBPF") or os.path.join(REPOSITORY, "build", "pyebpf"))
+PATIENCE = 60  # seconds after which a process that should have ended is killed: a failure
+
+
+def wait_until(fact, seconds, what):
+    end = time.monotonic() + seconds
+    while not fact():
+        if time.monotonic() > end:
+            raise AssertionError("%s: not within %d s" % (what, seconds))
+        time.sleep(0.01)
+
+
+def stage(python, name, folder):
+    """A workload's path as the interpreter sees it; copied below its root where it has one."""
+    source = os.path.join(WORKLOADS, name)
+    if not python.root:
+        return source
+    target = os.path.join(python.root, "tmp", os.path.basename(folder))
+    os.makedirs(target, exist_ok=True)
+    shutil.copy(source, target)
+    return os.path.join("/tmp", os.path.basename(folder), name)
+
+
+def unstage(python, folder):
+    if python.root:
+        shutil.rmtree(os.path.join(python.root, "tmp", os.path.basename(folder)),
+                      ignore_errors=True)
+
+
+class Skipped(Exception):
+    """The workload says that this interpreter cannot do this."""
+
+
+class Workload:
+    """One workload: READY on start, then go(), truth(), exit()."""
+
+    def __init__(self, python, name, *arguments, ready=True, command=None, env=None):
+        self.python = python
+        self.folder = tempfile.mkdtemp(prefix="pyebpf-test-")
+        self.command = (command or python.command) + [stage(python, name, self.folder)] + \
+            [str(argument) for argument in arguments]
+        self.errors = tempfile.TemporaryFile()
+        clean = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", PYTHONIOENCODING="utf-8",
+                     LC_ALL="C.UTF-8")
+        for key in ("PYTHONHOME", "PYTHONPATH"):
+            clean.pop(key, None)
+        self.process = subprocess.Popen(self.command, env=dict(clean, **env or {}),
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=self.errors)
+        self.pid = self.process.pid
+        self.watchdog = threading.Timer(PATIENCE * 4, self.process.kill)
+        self.watchdog.daemon = True
+        self.watchdog.start()
+        if ready:
+            self.expect_ready()
+
+    def line(self):
+        line = self.process.stdout.readline().decode()
+        if line.startswith("SKIP"):
+            self.close()
+            raise Skipped(line[5:].strip())
+        if not line:
+            self.process.wait()
+            self.errors.seek(0)
+            raise AssertionError("%s ended with %s: %s" % (
+                self.command, self.process.returncode, self.errors.read().decode()[-2000:]))
+        return line
+
+    def expect_ready(self):
+        assert self.line() == "READY\n"
+
+    def go(self):
+        self.process.stdin.write(b"GO\n")
+        self.process.stdin.flush()
+
+    def ahead(self):
+        """Before all other programs, so that what it gets of a CPU does not depend on them: for
+        workloads of one thread, where another CPU is left for the recorder."""
+        if os.cpu_count() > 1:
+            os.sched_setscheduler(self.pid, os.SCHED_RR, os.sched_param(1))
+
+    def truth(self):
+        return json.loads(self.line())
+
+    def exit(self):
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(b"EXIT\n")
+            self.process.stdin.flush()
+        self.process.wait(PATIENCE)
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.watchdog.cancel()
+        self.process.stdin.close()
+        self.process.stdout.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        unstage(self.python, self.folder)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        with contextlib.suppress(BrokenPipeError):
+            self.close()
+
+
+def run(*arguments, timeout=PATIENCE, **options):
+    """pyebpf, to its end: CompletedProcess with text. Never waits for input."""
+    return subprocess.run([PYEBPF, *map(str, arguments)], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout,
+                          encoding="utf-8", errors="surrogateescape", **options)
+
+
+def has_events(pid):
+    """Whether the process has perf events open: it samples."""
+    with contextlib.suppress(OSError):
+        for fd in os.listdir("/proc/%d/fd" % pid):
+            with contextlib.suppress(OSError):
+                if "perf_event" in os.readlink("/proc/%d/fd/%s" % (pid, fd)):
+                    return True
+    return False
+
+
+class Recorder:
+    """`pyebpf record` in the background, with its output file."""
+
+    def __init__(self, output, *arguments, **options):
+        self.output = str(output)
+        self.stdout = tempfile.TemporaryFile()
+        self.stderr = tempfile.TemporaryFile()
+        self.command = [PYEBPF, "record", "-o", self.output, *map(str, arguments)]
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL,
+                                        stdout=self.stdout, stderr=self.stderr, **options)
+
+    def text(self):
+        self.stdout.seek(0)
+        self.stderr.seek(0)
+        return (self.stdout.read() + self.stderr.read()).decode("utf-8", "replace")
+
+    def wait_attached(self):
+        """Until it samples: its events are open and no more come."""
+        def is_there():
+            if self.process.poll() is not None:
+                raise AssertionError("%s ended with %d: %s" % (
+                    " ".join(self.command), self.process.returncode, self.text()))
+            return has_events(self.process.pid)
+        wait_until(is_there, 20, "pyebpf record opens its events")
+        time.sleep(0.15)
+
+    def wait(self):
+        """Its exit status."""
+        try:
+            return self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise AssertionError("%s does not end: %s" % (" ".join(self.command), self.text()))
+
+    def stop(self, number=signal.SIGINT):
+        self.process.send_signal(number)
+        return self.wait()
+
+    def finish(self):
+        """Ends it the ordinary way, which must succeed."""
+        assert self.stop() == 0, self.text()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+def export(recording, *arguments):
+    """{Stack: count} of a recording. Frames of markers alone (no file) stay in."""
+    done = run("export", "-f", "collapsed", *arguments, recording)
+    assert done.returncode == 0, done.stderr
+    return collapsed.parse(done.stdout,
+                           tags="--threads" in arguments or "--processes" in arguments)
+
+
+def frames(stacks):
+    """{frames as plain tuples: count}."""
+    plain = {}
+    for stack, count in stacks.items():
+        key = tuple(map(tuple, stack.frames))
+        plain[key] = plain.get(key, 0) + count
+    return plain
+
+
+def record_whole(workload, folder, hz, *arguments):
+    """Records a workload from before GO to after its truth: (truth, {frames: count}, summary)."""
+    output = os.path.join(str(folder), "whole.pyebpf")
+    with Recorder(output, "-p", workload.pid, "-F", hz, *arguments) as recorder:
+        recorder.wait_attached()
+        workload.go()
+        truth = workload.truth()
+        recorder.finish()
+        text = recorder.text()
+    return truth, frames(export(output)), text
+
+
+def leaf_counts(samples):
+    """{(leaf's name, leaf's line): count}; a marker at the leaf gives (marker, 0)."""
+    counts = {}
+    for stack, count in samples.items():
+        key = (stack[-1][0], stack[-1][2]) if stack else ("", 0)
+        counts[key] = counts.get(key, 0) + count
+    return counts
+
+
+def summary_samples(text):
+    """The number of samples in record's summary, or None if it does not say."""
+    match = re.search(r"([\d,_ ]*\d)\s+samples", text)
+    return int(re.sub(r"\D", "", match.group(1))) if match else None

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""How a recording ends, what it leaves, what the summary and the report say."""
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+from harness import (PYEBPF, Recorder, Workload, export, frames, leaf_counts, run,
+                     summary_samples, wait_until)
+
+pytestmark = pytest.mark.usefixtures("pyebpf")
+HZ = 997
+
+
+def spinning(python, seconds=600):
+    workload = Workload(python, "family.py", seconds, "idle")
+    workload.ahead()
+    workload.go()
+    return workload
+
+
+def spins(path):
+    return sum(count for (name, _), count in leaf_counts(frames(export(path))).items()
+               if name == "spin_idle")
+
+
+def test_killed_recording_is_readable(some_python, tmp_path):
+    output = tmp_path / "killed.pyebpf"
+    with spinning(some_python) as workload:
+        with Recorder(output, "-p", workload.pid, "-F", HZ) as recorder:
+            recorder.wait_attached()
+            time.sleep(4)
+            recorder.stop(signal.SIGKILL)
+    done = run("export", "-f", "collapsed", output)
+    assert done.returncode == 0 and "killed.pyebpf" in done.stderr, done.stderr
+    assert spins(output) > 0.4 * 4 * HZ
+    assert run("report", output).returncode == 0
+    assert os.listdir(tmp_path) == ["killed.pyebpf"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_finishes(number, some_python, tmp_path):
+    output = tmp_path / "x.pyebpf"
+    with spinning(some_python) as workload:
+        with Recorder(output, "-p", workload.pid, "-F", HZ) as recorder:
+            recorder.wait_attached()
+            time.sleep(0.5)
+            start = time.monotonic()
+            assert recorder.stop(number) == 0, recorder.text()
+            assert time.monotonic() - start < 2
+    assert spins(output) > 0.4 * HZ
+    assert os.listdir(tmp_path) == ["x.pyebpf"]
+
+
+def test_sigusr1_writes_and_goes_on(some_python, tmp_path):
+    output = tmp_path / "x.pyebpf"
+    with spinning(some_python) as workload:
+        with Recorder(output, "-p", workload.pid, "-F", HZ) as recorder:
+            recorder.wait_attached()
+            time.sleep(0.5)
+            recorder.process.send_signal(signal.SIGUSR1)
+            wait_until(lambda: run("export", "-f", "collapsed", output).stdout, 5,
+                       "a readable file after SIGUSR1")
+            early = spins(output)
+            time.sleep(0.5)
+            recorder.finish()
+    assert early > 0.3 * HZ
+    assert spins(output) > early + 0.3 * HZ
+
+
+@pytest.mark.parametrize("text,seconds", [("1", 1), ("1s", 1), ("1500ms", 1.5)])
+def test_duration(text, seconds, some_python, tmp_path):
+    output = tmp_path / "x.pyebpf"
+    with spinning(some_python) as workload:
+        start = time.monotonic()
+        done = run("record", "-p", workload.pid, "-d", text, "-F", HZ, "-o", output)
+        spent = time.monotonic() - start
+    assert done.returncode == 0, done.stderr
+    assert seconds <= spent < seconds + 1.5
+    assert 0.85 * seconds * HZ < spins(output) < 1.15 * seconds * HZ + 50
+
+
+@pytest.mark.parametrize("text,hz", [("99", 99), ("1k", 1000), ("2khz", 2000), ("0.5k", 500)])
+def test_rate(text, hz, some_python, tmp_path):
+    output = tmp_path / "x.pyebpf"
+    with spinning(some_python) as workload:
+        done = run("record", "-p", workload.pid, "-d", "1s", "-F", text, "-o", output)
+    assert done.returncode == 0, done.stderr
+    assert abs(spins(output) - hz) < 0.15 * hz + 4 * hz ** 0.5
+
+
+def test_default_rate_and_file(some_python, tmp_path):
+    with spinning(some_python) as workload:
+        done = run("record", "-p", workload.pid, "-d", "1s", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert os.listdir(tmp_path) == ["profile.pyebpf"]
+    assert abs(spins(tmp_path / "profile.pyebpf") - 99) < 30
+    report = run("report", cwd=tmp_path)
+    assert report.returncode == 0 and "spin_idle" in report.stdout, report
+
+
+def test_summary(some_python, tmp_path):
+    output = tmp_path / "x.pyebpf"
+    with spinning(some_python) as workload:
+        done = run("record", "-p", workload.pid, "-d", "1s", "-F", HZ, "-o", output)
+    text = done.stdout + done.stderr
+    assert done.returncode == 0, text
+    assert "spin_idle" in text and "pyebpf report" in text and "x.pyebpf" in text, text
+    assert len(text.splitlines()) <= 14, text
+    assert summary_samples(text) == sum(export(output).values()), text
+
+
+def test_quiet(some_python, tmp_path):
+    with spinning(some_python) as workload:
+        done = run("record", "-q", "-p", workload.pid, "-d", "0.5s", "-o", tmp_path / "x.pyebpf")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_report(some_python, tmp_path):
+    output = tmp_path / "x.pyebpf"
+    with Workload(some_python, "chains.py", 600, 200) as workload:
+        workload.go()
+        done = run("record", "-p", workload.pid, "-d", "1s", "-F", HZ, "-o", output)
+    assert done.returncode == 0, done.stderr
+    by_self = run("report", "--sort", "self", "--limit", "2", output)
+    assert by_self.returncode == 0
+    assert {"a49", "b49"} <= set(re.findall(r"\b[ab]\d+\b", by_self.stdout)), by_self.stdout
+    by_total = run("report", "--sort", "total", "--limit", "200", output).stdout
+    assert by_total.index("main") < by_total.index("a49"), by_total
+    tree = run("report", "--tree", output).stdout
+    names = re.findall(r"(<module>|main|[ab]\d+)  ", tree)
+    assert names[:4] in (["<module>", "main", "a0", "a1"], ["<module>", "main", "b0", "b1"]), tree
+    assert "\x1b" not in by_self.stdout + by_total + tree
+
+
+def test_collapsed_output(some_python, tmp_path):
+    """-o x.collapsed is what export gives; report and export read it again."""
+    output = tmp_path / "x.collapsed"
+    with spinning(some_python) as workload:
+        done = run("record", "-p", workload.pid, "-d", "0.5s", "-F", HZ, "-o", output)
+    assert done.returncode == 0, done.stderr
+    assert re.match(r"(# pyebpf-collapsed.*\n)?<module> \(.*family\.py:\d+\);", output.read_text())
+    assert spins(output) > 0.4 * 0.5 * HZ
+    assert run("report", output).returncode == 0
+
+
+def test_no_lines(some_python, tmp_path):
+    output = tmp_path / "x.pyebpf"
+    with spinning(some_python) as workload:
+        run("record", "-p", workload.pid, "-d", "0.5s", "-F", HZ, "-o", output)
+    stacks = frames(export(output, "--no-lines"))
+    assert all(line == 0 for stack in stacks for _, _, line in stack)
+    assert sum(stacks.values()) == sum(export(output).values())
+
+
+def test_export_to_a_file(some_python, tmp_path):
+    output = tmp_path / "x.pyebpf"
+    with spinning(some_python) as workload:
+        run("record", "-p", workload.pid, "-d", "0.5s", "-F", HZ, "-o", output)
+    done = run("export", "-f", "collapsed", output, "-o", tmp_path / "y")
+    assert done.returncode == 0 and done.stdout == ""
+    assert (tmp_path / "y").read_text() == run("export", "-f", "collapsed", output).stdout
+    assert sorted(os.listdir(tmp_path)) == ["x.pyebpf", "y"]
+
+
+def test_closed_pipe_is_no_error(some_python, tmp_path):
+    output = tmp_path / "x.pyebpf"
+    with Workload(some_python, "lines.py", 600) as workload:
+        workload.go()
+        run("record", "-p", workload.pid, "-d", "1s", "-F", HZ, "-o", output)
+    with subprocess.Popen([PYEBPF, "export", "-f", "collapsed", output], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as child:
+        child.stdout.read(1)
+        child.stdout.close()
+        assert child.wait(20) == 0 and child.stderr.read() == b""
+
+
+def test_two_recorders_at_once(some_python, tmp_path):
+    with spinning(some_python) as workload:
+        with Recorder(tmp_path / "1.pyebpf", "-p", workload.pid, "-F", HZ) as first, \
+                Recorder(tmp_path / "2.pyebpf", "-a", "-F", HZ) as second:
+            first.wait_attached()
+            second.wait_attached()
+            time.sleep(1)
+            first.finish()
+            second.finish()
+    for name in ("1.pyebpf", "2.pyebpf"):
+        assert spins(tmp_path / name) > 0.8 * HZ
+
+
+def test_own_memory_stays_small(some_python, tmp_path):
+    """64 MiB, measured while it records thousands of different functions."""
+    with Workload(some_python, "churn.py", 3, "lines", 3000) as workload:
+        with Recorder(tmp_path / "x.pyebpf", "-p", workload.pid, "-F", "10k") as recorder:
+            recorder.wait_attached()
+            workload.go()
+            workload.truth()
+            with open("/proc/%d/status" % recorder.process.pid) as f:
+                peak = int(re.search(r"VmHWM:\s+(\d+) kB", f.read()).group(1))
+            recorder.finish()
+    assert peak < 64 << 10, "%d KiB" % peak

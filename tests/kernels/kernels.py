@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Provides the kernels to boot: Debian's cloud kernels, below ${XDG_CACHE_HOME:-~/.cache}/pyebpf/kernels.
+
+    kernels.py      provides all of them and prints a line for each
+
+A kernel stays what it was when it was downloaded; remove its folder for a newer one. Signatures are
+checked by apt. Nothing is installed.
+"""
+import collections
+import contextlib
+import glob
+import os
+import re
+import shutil
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "tools"))
+
+import pythons  # noqa: E402
+from pythons import Unavailable  # noqa: E402
+
+# suite: of Debian. series: the newest kernel of it; "": the newest of the suite.
+Kernel = collections.namedtuple("Kernel", "name suite series")
+
+KERNELS = [
+    Kernel("5.10", "bullseye", "5.10"),
+    Kernel("6.1", "bookworm", "6.1"),
+    Kernel("6.12", "trixie", "6.12"),
+    Kernel("6.16", "trixie-backports", "6.16"),
+    Kernel("6.18", "trixie-backports", "6.18"),
+    Kernel("6.19", "trixie-backports", "6.19"),
+    Kernel("7.0", "trixie-backports", "7.0"),
+    Kernel("backports", "trixie-backports", ""),
+    Kernel("sid", "sid", ""),
+]
+REVISION = 1  # raised when what is in a provided folder changes
+PACKAGE = re.compile(r"^linux-image-(\d\S*)-cloud-amd64 ", re.M)
+
+
+def cache_dir():
+    return os.path.join(os.path.dirname(pythons.cache_dir()), "kernels")
+
+
+class SuiteApt(pythons.PrivateApt):
+    """The private apt, for another suite."""
+
+    def __init__(self, folder, suite):
+        super().__init__(folder)
+        sources, = glob.glob(os.path.join(glob.escape(folder), "etc/sources.list.d/*.sources"))
+        with open(sources, encoding="utf-8") as f:
+            text = re.sub(r"(?m)^Suites:.*$", "Suites: " + suite, f.read())
+        with open(sources, "w", encoding="utf-8") as f:
+            f.write(text)
+        self.environment = dict(os.environ, APT_CONFIG=self.conf, LC_ALL="C")
+        self("update", "-o", "APT::Update::Error-Mode=any")
+
+    def releases(self):
+        """The cloud kernels of the suite: "6.1.0-50", "6.12.107+deb13", oldest first."""
+        text = pythons.run(["apt-cache", "search", "--names-only", "^linux-image-.*-cloud-amd64$"],
+                           "apt-cache search", env=self.environment)
+        return sorted(PACKAGE.findall(text),
+                      key=lambda name: [int(number) for number in re.findall(r"\d+", name)])
+
+    def unpack(self, package):
+        """One package, without those it depends on: the folder with its files."""
+        folder = tempfile.mkdtemp(prefix=package + "-", dir=self.folder)
+        pythons.run(["apt-get", "-q", "download", package], "apt-get download", cwd=folder,
+                    env=self.environment)
+        archive, = glob.glob(os.path.join(glob.escape(folder), "*.deb"))
+        pythons.run(["dpkg-deb", "-x", archive, folder], package)
+        return folder
+
+
+@contextlib.contextmanager
+def suite_apt(suite):
+    os.makedirs(cache_dir(), exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".apt-", dir=cache_dir()) as folder:
+        yield SuiteApt(folder, suite)
+
+
+def find_file(folder, *patterns):
+    for pattern in patterns:
+        for path in glob.glob(os.path.join(glob.escape(folder), pattern)):
+            return path
+    return None
+
+
+def download_kernel(kernel, folder):
+    with suite_apt(kernel.suite) as apt:
+        found = [release for release in apt.releases()
+                 if not kernel.series or release.startswith(kernel.series + ".")]
+        if not found:
+            raise Unavailable("Debian %s has no cloud kernel %s" % (kernel.suite, kernel.series))
+        pythons.say("downloading Linux %s of Debian %s" % (found[-1], kernel.suite))
+        image = None
+        for name in ("linux-image-%s-cloud-amd64", "linux-binary-%s-cloud-amd64"):  # since 7.1
+            image = image or find_file(apt.unpack(name % found[-1]), "boot/vmlinuz-*",
+                                       "usr/lib/modules/*/vmlinuz")
+        if not image:
+            raise Unavailable("no vmlinuz in the packages of Linux " + found[-1])
+        shutil.move(image, os.path.join(folder, "vmlinuz"))
+
+
+def download_busybox(folder):
+    with suite_apt(pythons.os_release("VERSION_CODENAME") or "stable") as apt:
+        program = find_file(apt.unpack("busybox-static"), "bin/busybox", "usr/bin/busybox")
+        shutil.move(program, os.path.join(folder, "busybox"))
+
+
+def provide(name, download):
+    folder = os.path.join(cache_dir(), name)
+    with pythons.provided_folder(folder, REVISION) as new:
+        if new:
+            download(new)
+    return folder
+
+
+def find_kernel(kernel):
+    """The path of its vmlinuz. Raises Unavailable, OSError."""
+    folder = provide(kernel.name, lambda new: download_kernel(kernel, new))
+    return os.path.join(folder, "vmlinuz")
+
+
+def find_busybox():
+    return os.path.join(provide("busybox", download_busybox), "busybox")
+
+
+def main():
+    status = 0
+    for kernel in KERNELS:
+        try:
+            print("%-10s %s" % (kernel.name, find_kernel(kernel)))
+        except (Unavailable, OSError) as e:
+            print("%-10s SKIPPED: %s" % (kernel.name, e))
+            status = 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

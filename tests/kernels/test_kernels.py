@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Boots each kernel once and judges what the steps in guest/steps printed.
+
+    pytest tests/kernels [-k 6.1]
+
+PYEBPF: the program (build/pyebpf). One test is one kernel and one step.
+"""
+import base64
+import json
+import os
+import re
+import shutil
+import sys
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TESTS = os.path.dirname(HERE)
+for folder in (HERE, os.path.join(TESTS, "tools"), os.path.join(TESTS, "integration"),
+               os.path.join(TESTS, "bench")):
+    sys.path.insert(0, folder)
+
+import collapsed  # noqa: E402
+import kernels  # noqa: E402
+import pythons  # noqa: E402
+import recording  # noqa: E402
+import vm  # noqa: E402
+
+PYEBPF = os.path.abspath(os.environ.get("PYEBPF")
+                         or os.path.join(os.path.dirname(TESTS), "build", "pyebpf"))
+HZ = 199
+BOOT_SECONDS = 600  # all steps of one kernel; 90 s on two idle CPUs
+TOO_OLD = {"5.10"}
+LOOPS_SINCE, TASK_WORK_SINCE = (5, 17), (6, 18)
+
+
+def tick_counters():
+    """The counters of which each tick is in exactly one: TICK_STATS of bpf/events.h."""
+    with open(os.path.join(os.path.dirname(TESTS), "bpf", "events.h"), encoding="utf-8") as f:
+        text = re.search(r"#define TICK_STATS\(X\)(.*?)#define", f.read(), re.S).group(1)
+    return re.findall(r'X\(\w+, "(\w+)"', text)
+
+
+class Machine:
+    """What one kernel's machine printed."""
+
+    def __init__(self, steps, console):
+        self.steps = steps
+        self.console = console
+        self.version = tuple(map(int, self.steps["uname"].out[0].split(".")[:2]))
+
+    def step(self, name):
+        assert name in self.steps, "step %s did not run; the console ends in\n%s" % (
+            name, "\n".join(self.console.splitlines()[-30:]))
+        return self.steps[name]
+
+    def text(self, name):
+        step = self.step(name)
+        return "%s: status %s\n%s" % (name, step.status, "\n".join(step.out + step.err))
+
+    def truth(self, name):
+        """What family.py said of itself: {"cpu": ..., "lines": ..., "pids": ...}."""
+        truth = {"cpu": {}, "lines": {}, "pids": {}}
+        for line in self.step(name).out:
+            if line.startswith("{"):
+                for key, values in json.loads(line).items():
+                    truth[key].update(values)
+        return truth
+
+    def samples(self, name):
+        """[(pid, frames, count)]"""
+        step = self.step(name + ".collapsed")
+        assert step.status == 0, self.text(name + ".collapsed")
+        stacks = collapsed.parse("\n".join(step.out), tags=True)
+        return [(stack.tags[0][2], stack.frames, count) for stack, count in stacks.items()]
+
+    def counters(self, name, folder):
+        path = os.path.join(str(folder), name)
+        with open(path, "wb") as f:
+            f.write(base64.b64decode("".join(self.step(name + ".file").out)))
+        return recording.counters(path)
+
+
+def spins(samples, function, line, pid=None):
+    """How many samples are in that one line of family.py, reached from <module> by main()."""
+    return sum(count for found, frames, count in samples
+               if pid in (None, found) and frames[-1] == (function, "/family.py", line)
+               and [frame.name for frame in frames[:2]] == ["<module>", "main"])
+
+
+def check_share(samples, function, line):
+    total = sum(count for _, _, count in samples)
+    assert total > HZ and spins(samples, function, line) >= 0.95 * total, samples
+
+
+def check_cpu(machine, name, function, lost, pid=None):
+    """As many samples as the function had CPU time, but for those that the kernel swallowed."""
+    truth = machine.truth(name)
+    expected = truth["cpu"][function] * HZ
+    found = spins(machine.samples(name), function, truth["lines"][function], pid)
+    assert expected - lost - 0.1 * expected - 10 <= found <= 1.1 * expected + 10, (
+        found, expected, lost, machine.text(name))
+
+
+def check_counters(machine, name, folder):
+    """Each tick is in one counter; each sample that was sent is in the recording."""
+    counters = machine.counters(name, folder)
+    assert counters["ticks"] == sum(counters[key] for key in tick_counters()), counters
+    assert counters["not_delivered"] == max(0, counters["expected"] - counters["ticks"]), counters
+    assert counters["weight"] == sum(count for _, _, count in machine.samples(name)), counters
+    assert counters["invalid"] == counters["cut"] == counters["ring_full"] == 0, counters
+    return counters
+
+
+@pytest.fixture(scope="session")
+def initramfs(tmp_path_factory):
+    if not shutil.which(vm.QEMU):
+        pytest.skip("no %s (Debian: apt-get install qemu-system-x86)" % vm.QEMU)
+    assert os.access(PYEBPF, os.X_OK), PYEBPF + " is not built"
+    found = [p for p in pythons.find_all(provision=False)
+             if p.minor >= 8 and not p.free_threaded and not p.debug]
+    assert found, "no CPython on this machine"
+    python = next((p for p in found if p.source == "system"), found[-1])
+    path = str(tmp_path_factory.mktemp("vm") / "initramfs")
+    try:
+        vm.build_initramfs(path, PYEBPF, python.command[-1], kernels.find_busybox())
+    except (kernels.Unavailable, OSError) as e:
+        pytest.skip("no busybox: %s" % e)
+    return path
+
+
+def boot(kernel, initramfs):
+    try:
+        path = kernels.find_kernel(kernel)
+    except (kernels.Unavailable, OSError) as e:
+        pytest.skip("no Linux %s: %s" % (kernel.name, e))
+    return Machine(*vm.boot(path, initramfs, BOOT_SECONDS))
+
+
+def fixture(wanted):
+    params = [kernel for kernel in kernels.KERNELS if wanted(kernel)]
+
+    @pytest.fixture(scope="module", params=params, ids=[kernel.name for kernel in params])
+    def booted(request, initramfs):
+        return boot(request.param, initramfs)
+    return booted
+
+
+machine = fixture(lambda kernel: kernel.name not in TOO_OLD)
+old_machine = fixture(lambda kernel: kernel.name in TOO_OLD)
+
+
+def test_too_old(old_machine):
+    assert old_machine.version < LOOPS_SINCE
+    step = old_machine.step("pid")
+    assert step.status == 4 and not step.out, old_machine.text("pid")
+    said = [line for line in step.err if not line.startswith("try: ")]
+    assert len(said) == 1 and "boot Linux 5.17 or newer" in said[0], said
+    doctor = old_machine.step("doctor")
+    assert doctor.status == 4, old_machine.text("doctor")
+    assert any(re.match(r"missing +bpf_loop .*Linux 5\.17", line) for line in doctor.out), doctor
+
+
+def test_doctor(machine):
+    step = machine.step("doctor")
+    text = "\n".join(step.out)
+    assert step.status == 0 and "missing" not in re.findall(r"(?m)^\w+", text), text
+    has_task_work = machine.version >= TASK_WORK_SINCE
+    assert re.search(r"(?m)^%s +bpf_task_work" % ("ok" if has_task_work else "limited"), text), text
+    assert machine.step("doctor-pid").status == 0, machine.text("doctor-pid")
+
+
+@pytest.mark.parametrize("name", ["pid", "all", "cgroup"])
+def test_running_process(machine, name, tmp_path):
+    assert machine.step(name).status == 0, machine.text(name)
+    check_share(machine.samples(name), "spin_idle", machine.truth("exec")["lines"]["spin_idle"])
+    check_counters(machine, name, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["command", "namespace"])
+def test_command(machine, name, tmp_path):
+    assert machine.step(name).status == 7, machine.text(name)
+    counters = check_counters(machine, name, tmp_path)
+    check_cpu(machine, name, "before_exit", counters["not_delivered"])
+
+
+def test_fork(machine, tmp_path):
+    assert machine.step("fork").status == 0, machine.text("fork")
+    counters = check_counters(machine, "fork", tmp_path)
+    pids = machine.truth("fork")["pids"]
+    assert pids["fork_parent"] != pids["fork_child"]
+    for function in ("fork_parent", "fork_child"):
+        check_cpu(machine, "fork", function, counters["not_delivered"], pids[function])
+
+
+def test_exec(machine, tmp_path):
+    assert machine.step("exec").status == 0, machine.text("exec")
+    counters = check_counters(machine, "exec", tmp_path)
+    pids = machine.truth("exec")["pids"]
+    assert pids["before_exec"] == pids["spin_idle"]
+    for function in ("before_exec", "spin_idle"):
+        check_cpu(machine, "exec", function, counters["not_delivered"], pids[function])
+
+
+def test_task_work(machine, tmp_path):
+    """An interpreter that starts reads pages of its file for the first time."""
+    counters = [machine.counters(name, tmp_path) for name in ("command", "namespace", "fork", "exec")]
+    tried = sum(c["task_work"] for c in counters)
+    recorded = sum(c["task_work_recorded"] for c in counters)
+    if machine.version >= TASK_WORK_SINCE:
+        assert tried > 0 and recorded > 0, counters
+        assert all(c["fault"] == c["page"] == 0 for c in counters), counters
+    else:
+        assert tried == recorded == 0, counters
+
+
+def refused(machine, name, *words):
+    step = machine.step(name)
+    assert step.status == 4 and not step.out, machine.text(name)
+    assert len(step.err) <= 2 and all(word in step.err[0] for word in words), machine.text(name)
+
+
+def test_without_btf(machine):
+    refused(machine, "no-btf", "/sys/kernel/btf/vmlinux")
+
+
+def test_lockdown(machine):
+    refused(machine, "lockdown", "lockdown", "confidentiality")
+    assert machine.step("lockdown-doctor").status == 4, machine.text("lockdown-doctor")
+    assert re.search(r"(?m)^missing +lockdown", "\n".join(machine.step("lockdown-doctor").out))

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A virtual machine without a disk: builds its initramfs, boots it, reads what its steps printed."""
+import collections
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+GUEST = os.path.join(HERE, "guest")
+FAMILY = os.path.join(os.path.dirname(HERE), "workloads", "family.py")
+QEMU = "qemu-system-x86_64"
+FOLDERS = ("bin", "dev", "proc", "sys", "tmp", "root")
+
+# Which files `python3 -S family.py` reads.
+MODULES = """
+import json, runpy, sys
+runpy.run_path(sys.argv[1], run_name="packing")
+print(json.dumps([sys.prefix, sys.exec_prefix] + sorted(
+    m.__file__ for m in list(sys.modules.values()) if getattr(m, "__file__", None))))
+"""
+
+Step = collections.namedtuple("Step", "status out err")
+
+
+class Archive:
+    """An initramfs: cpio, "newc" format (Linux, Documentation/driver-api/early-userspace)."""
+
+    def __init__(self, path):
+        self.file = open(path, "wb")
+        self.inode = 0
+        self.folders = set()
+
+    def put(self, name, mode, content=b""):
+        self.inode += 1
+        name = name.encode() + b"\0"
+        fields = (self.inode, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(name), 0)
+        head = b"070701" + b"".join(b"%08X" % field for field in fields) + name
+        self.file.write(head + bytes(-len(head) % 4) + content + bytes(-len(content) % 4))
+
+    def folder(self, name):
+        parent = os.path.dirname(name)
+        if name and name not in self.folders:
+            self.folder(parent)
+            self.folders.add(name)
+            self.put(name, stat.S_IFDIR | 0o755)
+
+    def add(self, source, name, mode=0o755):
+        name = name.lstrip("/")
+        self.folder(os.path.dirname(name))
+        with open(source, "rb") as f:
+            self.put(name, stat.S_IFREG | mode, f.read())
+
+    def link(self, target, name):
+        self.folder(os.path.dirname(name))
+        self.put(name, stat.S_IFLNK | 0o777, target.encode())
+
+    def close(self):
+        self.put("TRAILER!!!", 0)
+        self.file.close()
+
+
+def libraries(program):
+    """The shared libraries that a program or library loads, the loader among them."""
+    text = subprocess.run(["ldd", program], stdout=subprocess.PIPE, check=True, text=True).stdout
+    return set(re.findall(r"^\s+(?:\S+ => )?(/\S+) \(0x", text, re.M))
+
+
+def build_initramfs(path, pyebpf, python, busybox):
+    """python: an interpreter of this machine."""
+    found = json.loads(subprocess.run(
+        [python, "-E", "-S", "-c", MODULES, FAMILY], stdout=subprocess.PIPE, check=True).stdout)
+    prefix, exec_prefix, *modules = found
+    archive = Archive(path)
+    for folder in FOLDERS:
+        archive.folder(folder)
+    archive.add(busybox, "bin/busybox")
+    archive.link("busybox", "bin/sh")
+    archive.add(pyebpf, "bin/pyebpf")
+    archive.add(python, python)
+    archive.link(python, "bin/python3")
+    archive.add(FAMILY, "family.py")
+    archive.add(os.path.join(GUEST, "init"), "init")
+    archive.add(os.path.join(GUEST, "steps"), "steps")
+    needed = libraries(pyebpf) | libraries(python)
+    for module in modules:
+        if module.endswith(".so"):
+            needed |= libraries(module) | {module}
+        elif module != FAMILY:
+            archive.add(module, module, 0o644)
+    for library in sorted(needed):
+        archive.add(library, library)
+    # What an interpreter looks for to know where it is installed (Modules/getpath.py).
+    version = os.path.basename(os.path.dirname(os.__file__))
+    for folder in {prefix, exec_prefix}:
+        archive.folder(os.path.join(folder, "lib", version, "lib-dynload").lstrip("/"))
+    archive.close()
+
+
+def read_steps(text):
+    """{name: Step}; a step that did not end has status None."""
+    steps, name = {}, None
+    for line in text.replace("\r", "").split("\n"):
+        word, _, rest = line.partition(" ")
+        if word == "@begin":
+            name = rest
+            steps[name] = Step(None, [], [])
+        elif word == "@end":
+            name, _, status = rest.rpartition(" ")
+            steps[name] = steps[name]._replace(status=int(status))
+        elif word in ("out", "err") and name:
+            getattr(steps[name], word).append(rest)
+    return steps, "@done" in text
+
+
+class BootError(Exception):
+    """The machine did not come to its end; the text has the last lines of the console."""
+
+
+def boot(kernel, initramfs, seconds, append=""):
+    """{name: Step} of a machine that ran to its end."""
+    folder = tempfile.mkdtemp(prefix="pyebpf-vm-")
+    console, results = os.path.join(folder, "console"), os.path.join(folder, "results")
+    command = [QEMU, "-accel", "tcg,thread=multi", "-cpu", "max,-cx16", "-smp", "2", "-m", "1024",
+               "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+               "-serial", "file:" + console, "-serial", "file:" + results,
+               "-kernel", kernel, "-initrd", initramfs,
+               "-append", "console=ttyS0 panic=-1 oops=panic " + append]
+    try:
+        try:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, timeout=seconds, check=False)
+            problem = "qemu: %s" % done.stdout.decode(errors="replace").strip()
+        except subprocess.TimeoutExpired:
+            problem = "not done after %d s" % seconds
+        texts = []
+        for path in (results, console):
+            with open(path, errors="replace") as f:
+                texts.append(f.read())
+        steps, is_done = read_steps(texts[0])
+        if not is_done:
+            raise BootError("%s; steps: %s; the console ends in\n%s" % (
+                problem, " ".join(steps) or "none", "\n".join(texts[1].splitlines()[-30:])))
+        return steps, texts[1]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

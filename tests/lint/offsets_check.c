@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Compares the layout that pyebpf uses for one CPython with that CPython's own headers, field by
+ * field. Compiled against each by offsets_check.py; links user/target/offsets.c and
+ * debug_offsets.c. A field of struct py_offsets that is not named here does not compile.
+ */
+#define Py_BUILD_CORE 1
+#include "Python.h"
+#include "frameobject.h"
+#if PY_MINOR_VERSION == 7
+#include "internal/pystate.h"
+#elif PY_MINOR_VERSION >= 8
+#include "internal/pycore_pystate.h"
+#endif
+#if PY_MINOR_VERSION >= 9
+#include "internal/pycore_interp.h"
+#include "internal/pycore_runtime.h"
+#endif
+#if PY_MINOR_VERSION >= 11
+#include "internal/pycore_code.h"
+#include "internal/pycore_frame.h"
+#endif
+#if PY_MINOR_VERSION == 13
+#include "internal/pycore_ceval.h"
+#include "internal/pycore_runtime_init.h"
+#endif
+#if PY_MINOR_VERSION >= 14
+#include "internal/pycore_debug_offsets.h"
+#include "internal/pycore_interpframe.h"
+#include "internal/pycore_stackref.h"
+#endif
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#define stat stat_id /* an enum there, a struct in <sys/stat.h>, which Python.h includes */
+#include "bpf/events.h"
+#undef stat
+#include "base/err.h"
+#include "target/debug_offsets.h"
+#include "target/offsets.h"
+
+#ifdef Py_GIL_DISABLED
+#define FREE_THREADED 1
+#else
+#define FREE_THREADED 0
+#endif
+
+/* clang-format off */
+#define FIELDS(X)                                                                         \
+	X(minor) X(micro) X(is_free_threaded) X(is_debug) X(frame_kind) X(lines)          \
+	X(lasti_unit) X(owner_boundary) X(tagged_mask) X(status_bound_gilstate)           \
+	X(status_active) X(is_best_effort) X(str_kind_shift) X(str_compact_bit)           \
+	X(str_ascii_bit) X(is_jit)                                                        \
+	X(runtime_interpreters_head) X(runtime_tstate_current)                            \
+	X(interp_next) X(interp_threads_head) X(interp_id) X(interp_code_generation)      \
+	X(tstate_prev) X(tstate_next) X(tstate_interp) X(tstate_frame) X(tstate_status)   \
+	X(tstate_thread_id) X(tstate_native_thread_id) X(tstate_executor) X(tstate_size)  \
+	X(cframe_current)                                                                 \
+	X(frame_code) X(frame_previous) X(frame_instr) X(frame_owner) X(frame_is_entry)   \
+	X(frame_tlbc_index) X(frame_size)                                                 \
+	X(code_firstlineno) X(code_filename) X(code_name) X(code_qualname)                \
+	X(code_linetable) X(code_adaptive) X(code_firsttraceable) X(code_tlbc)            \
+	X(code_version) X(code_size)                                                      \
+	X(str_length) X(str_hash) X(str_state) X(str_ascii_data) X(str_compact_data)      \
+	X(bytes_size) X(bytes_data)
+/* clang-format on */
+
+#define SIZE(field) +sizeof(((struct py_offsets *)0)->field)
+_Static_assert(0 FIELDS(SIZE) == sizeof(struct py_offsets), "a field is missing in FIELDS");
+
+/* Numbers of bit-fields are only seen by setting them. */
+static unsigned str_bits(int which)
+{
+	PyASCIIObject object;
+	unsigned bits;
+
+	memset(&object, 0, sizeof(object));
+	if (which == 0)
+		object.state.kind = 1;
+	else if (which == 1)
+		object.state.compact = 1;
+	else
+		object.state.ascii = 1;
+	memcpy(&bits, &object.state, sizeof(bits));
+	return bits;
+}
+
+#if PY_MINOR_VERSION >= 12
+static unsigned status_bits(int which)
+{
+	static PyThreadState tstate;
+	unsigned bits;
+
+	memset(&tstate._status, 0, sizeof(tstate._status));
+	if (which == 0)
+		tstate._status.bound_gilstate = 1;
+	else
+		tstate._status.active = 1;
+	memcpy(&bits, &tstate._status, sizeof(bits));
+	return bits;
+}
+#endif
+
+/* What the headers say. */
+static struct py_offsets expected(void)
+{
+	struct py_offsets e;
+
+	memset(&e, 0, sizeof(e));
+	e.minor = PY_MINOR_VERSION;
+	e.micro = PY_MICRO_VERSION;
+	e.is_free_threaded = FREE_THREADED;
+	e.is_best_effort = PY_MINOR_VERSION >= 13 && PY_RELEASE_LEVEL < PY_RELEASE_LEVEL_GAMMA;
+	e.str_kind_shift = __builtin_ctz(str_bits(0));
+	e.str_compact_bit = __builtin_ctz(str_bits(1));
+	e.str_ascii_bit = __builtin_ctz(str_bits(2));
+
+#if PY_MINOR_VERSION == 6
+	e.runtime_interpreters_head = OFF_NONE;
+	e.interp_id = OFF_NONE;
+#else
+	e.runtime_interpreters_head = offsetof(_PyRuntimeState, interpreters.head);
+	e.interp_id = offsetof(struct _is, id);
+#endif
+	e.runtime_tstate_current = OFF_NONE;
+	e.interp_next = offsetof(struct _is, next);
+#if defined(Py_DEBUG) && PY_MINOR_VERSION <= 7
+	e.is_debug = 1;
+#endif
+	e.tstate_prev = offsetof(PyThreadState, prev);
+	e.tstate_next = offsetof(PyThreadState, next);
+	e.tstate_interp = offsetof(PyThreadState, interp);
+	e.tstate_thread_id = offsetof(PyThreadState, thread_id);
+	e.tstate_status = OFF_NONE;
+	e.tstate_native_thread_id = OFF_NONE;
+	e.tstate_executor = OFF_NONE;
+	e.cframe_current = OFF_NONE;
+	e.frame_owner = OFF_NONE;
+	e.frame_is_entry = OFF_NONE;
+	e.frame_tlbc_index = OFF_NONE;
+	e.code_firstlineno = offsetof(PyCodeObject, co_firstlineno);
+	e.code_filename = offsetof(PyCodeObject, co_filename);
+	e.code_name = offsetof(PyCodeObject, co_name);
+	e.code_qualname = OFF_NONE;
+	e.code_adaptive = OFF_NONE;
+	e.code_firsttraceable = OFF_NONE;
+	e.code_tlbc = OFF_NONE;
+	e.code_version = OFF_NONE;
+	e.str_length = offsetof(PyASCIIObject, length);
+	e.str_hash = offsetof(PyASCIIObject, hash);
+	e.str_state = offsetof(PyASCIIObject, state);
+	e.str_ascii_data = sizeof(PyASCIIObject);
+	e.str_compact_data = sizeof(PyCompactUnicodeObject);
+	e.bytes_size = offsetof(PyVarObject, ob_size);
+	e.bytes_data = offsetof(PyBytesObject, ob_sval);
+
+#if PY_MINOR_VERSION >= 7 && PY_MINOR_VERSION <= 11
+	e.runtime_tstate_current = offsetof(_PyRuntimeState, gilstate.tstate_current);
+#endif
+#if PY_MINOR_VERSION <= 10
+	e.interp_threads_head = offsetof(struct _is, tstate_head);
+	e.frame_kind = FRAME_OBJECT;
+	e.lines = PY_MINOR_VERSION == 10 ? LINES_DELTAS : LINES_LNOTAB;
+	e.lasti_unit = PY_MINOR_VERSION == 10 ? 2 : 1;
+	e.tstate_frame = offsetof(PyThreadState, frame);
+	e.frame_code = offsetof(PyFrameObject, f_code);
+	e.frame_previous = offsetof(PyFrameObject, f_back);
+	e.frame_instr = offsetof(PyFrameObject, f_lasti);
+	e.frame_size = offsetof(PyFrameObject, f_lasti) + sizeof(int);
+	e.code_size = sizeof(PyCodeObject);
+#else
+	e.interp_threads_head = offsetof(struct _is, threads.head);
+	e.lines = LINES_LOCATIONS;
+	e.tstate_native_thread_id = offsetof(PyThreadState, native_thread_id);
+	e.frame_previous = offsetof(_PyInterpreterFrame, previous);
+	e.frame_owner = offsetof(_PyInterpreterFrame, owner);
+	e.frame_size = offsetof(_PyInterpreterFrame, localsplus);
+	e.code_qualname = offsetof(PyCodeObject, co_qualname);
+	e.code_adaptive = offsetof(PyCodeObject, co_code_adaptive);
+	e.code_firsttraceable = offsetof(PyCodeObject, _co_firsttraceable);
+	e.code_size = offsetof(PyCodeObject, co_code_adaptive);
+#endif
+#if PY_MINOR_VERSION <= 9
+	e.code_linetable = offsetof(PyCodeObject, co_lnotab);
+#else
+	e.code_linetable = offsetof(PyCodeObject, co_linetable);
+#endif
+#if PY_MINOR_VERSION == 11
+	e.frame_is_entry = offsetof(_PyInterpreterFrame, is_entry);
+#endif
+#if PY_MINOR_VERSION == 11 || PY_MINOR_VERSION == 12
+	e.frame_kind = FRAME_CFRAME;
+	e.tstate_frame = offsetof(PyThreadState, cframe);
+	e.cframe_current = offsetof(_PyCFrame, current_frame);
+	e.frame_code = offsetof(_PyInterpreterFrame, f_code);
+	e.frame_instr = offsetof(_PyInterpreterFrame, prev_instr);
+#endif
+#if PY_MINOR_VERSION >= 12
+	e.tstate_status = offsetof(PyThreadState, _status);
+	e.status_bound_gilstate = status_bits(0);
+	e.status_active = status_bits(1);
+	e.code_version = offsetof(PyCodeObject, co_version);
+#endif
+#if PY_MINOR_VERSION == 12 || PY_MINOR_VERSION == 13
+	e.owner_boundary = FRAME_OWNED_BY_CSTACK;
+#endif
+#if PY_MINOR_VERSION >= 13
+	e.frame_kind = FRAME_INTERNAL;
+	e.tstate_frame = offsetof(PyThreadState, current_frame);
+	e.frame_code = offsetof(_PyInterpreterFrame, f_executable);
+	e.frame_instr = offsetof(_PyInterpreterFrame, instr_ptr);
+#endif
+#if PY_MINOR_VERSION >= 14
+	e.owner_boundary = FRAME_OWNED_BY_INTERPRETER;
+	e.tagged_mask = Py_TAG_BITS;
+	e.interp_code_generation = offsetof(struct _is, _code_object_generation);
+	e.tstate_executor = offsetof(PyThreadState, current_executor);
+#if FREE_THREADED
+	e.frame_tlbc_index = offsetof(_PyInterpreterFrame, tlbc_index);
+	e.code_tlbc = offsetof(PyCodeObject, co_tlbc);
+#endif
+#endif
+	if (e.is_best_effort) {
+		e.tstate_executor = OFF_NONE;
+		e.code_firsttraceable = OFF_NONE;
+		e.code_version = OFF_NONE;
+	}
+	e.tstate_size = e.tstate_thread_id + 8;
+	if (e.tstate_native_thread_id != OFF_NONE)
+		e.tstate_size = e.tstate_native_thread_id + 8;
+	if (e.tstate_executor != OFF_NONE)
+		e.tstate_size = e.tstate_executor + 8;
+	return e;
+}
+
+#if PY_MINOR_VERSION == 13
+/* Not linked with the objects that the rest of it points to: they are zero here. */
+static _PyRuntimeState runtime = _PyRuntimeState_INIT(runtime, _Py_Debug_Cookie);
+#define TABLE runtime.debug_offsets
+#elif PY_MINOR_VERSION >= 14
+static _Py_DebugOffsets table = _Py_DebugOffsets_INIT(_Py_Debug_Cookie);
+#define TABLE table
+#endif
+
+#if PY_MINOR_VERSION >= 13
+/* Numbers that happen to be equal would hide that the wrong one is read: compare where they are. */
+static int check_shape(void)
+{
+	const struct debug_shape *s = debug_shape_find(PY_MINOR_VERSION);
+	int bad = 0;
+
+	if (!s)
+		return 1;
+#define AT(field, member)                                                               \
+	if (s->field != offsetof(_Py_DebugOffsets, member)) {                           \
+		printf("  debug_shape.%s: %u, the headers say %zu\n", #field, s->field, \
+		       offsetof(_Py_DebugOffsets, member));                             \
+		bad++;                                                                  \
+	}
+	AT(runtime_size, runtime_state.size)
+	AT(interpreters_head, runtime_state.interpreters_head)
+	AT(interp_size, interpreter_state.size)
+	AT(interp_id, interpreter_state.id)
+	AT(interp_next, interpreter_state.next)
+	AT(interp_threads_head, interpreter_state.threads_head)
+	AT(tstate_size, thread_state.size)
+	AT(tstate_prev, thread_state.prev)
+	AT(tstate_next, thread_state.next)
+	AT(tstate_interp, thread_state.interp)
+	AT(tstate_current_frame, thread_state.current_frame)
+	AT(tstate_thread_id, thread_state.thread_id)
+	AT(tstate_native_thread_id, thread_state.native_thread_id)
+	AT(tstate_status, thread_state.status)
+	AT(frame_size, interpreter_frame.size)
+	AT(frame_previous, interpreter_frame.previous)
+	AT(frame_executable, interpreter_frame.executable)
+	AT(frame_instr_ptr, interpreter_frame.instr_ptr)
+	AT(frame_localsplus, interpreter_frame.localsplus)
+	AT(frame_owner, interpreter_frame.owner)
+	AT(code_size, code_object.size)
+	AT(code_filename, code_object.filename)
+	AT(code_name, code_object.name)
+	AT(code_qualname, code_object.qualname)
+	AT(code_linetable, code_object.linetable)
+	AT(code_firstlineno, code_object.firstlineno)
+	AT(code_adaptive, code_object.co_code_adaptive)
+	AT(object_size, pyobject.size)
+	AT(bytes_size, bytes_object.ob_size)
+	AT(bytes_data, bytes_object.ob_sval)
+	AT(str_size, unicode_object.size)
+	AT(str_state, unicode_object.state)
+	AT(str_length, unicode_object.length)
+	AT(str_ascii_size, unicode_object.asciiobject_size)
+#if PY_MINOR_VERSION >= 14
+	AT(interp_code_generation, interpreter_state.code_object_generation)
+	AT(frame_tlbc_index, interpreter_frame.tlbc_index)
+	AT(code_tlbc, code_object.co_tlbc)
+#endif
+#if PY_MINOR_VERSION >= 15
+	AT(str_compact_size, unicode_object.compactunicodeobject_size)
+#endif
+#undef AT
+	if (s->bytes != sizeof(_Py_DebugOffsets)) {
+		printf("  debug_shape.bytes: %u, the headers say %zu\n", s->bytes,
+		       sizeof(_Py_DebugOffsets));
+		bad++;
+	}
+	return bad;
+}
+#endif
+
+int main(void)
+{
+	struct py_offsets want = expected(), got;
+	int bad = 0, r;
+
+#if PY_MINOR_VERSION >= 13
+	bad += check_shape();
+	r = debug_offsets_parse(&TABLE, sizeof(TABLE), &got);
+#elif PY_MINOR_VERSION >= 7
+	r = offsets_find(PY_VERSION_HEX, sizeof(_PyRuntimeState), want.is_debug, &got);
+#else
+	r = offsets_find(PY_VERSION_HEX, 0, want.is_debug, &got);
+#endif
+	if (r < 0) {
+		printf("  %s\n", err_message(r));
+		return 1;
+	}
+#define COMPARE(field)                                                              \
+	if (got.field != want.field) {                                              \
+		printf("  %s: %ld, the headers say %ld\n", #field, (long)got.field, \
+		       (long)want.field);                                           \
+		bad++;                                                              \
+	}
+	FIELDS(COMPARE)
+	if (PY_MINOR_VERSION == 6) /* as the linker may place them */
+		got.runtime_interpreters_head = 16;
+	r = offsets_check(&got);
+	if (r < 0) {
+		printf("  %s\n", err_message(r));
+		bad++;
+	}
+	return bad != 0;
+}

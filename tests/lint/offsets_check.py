@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Compares pyebpf's CPython layouts with the headers of every CPython found, field by field.
+
+Usage: offsets_check.py SOURCE_DIR   exit status 1 if one field differs, or if no headers are found
+       offsets_check.py --fetch      unpacks the headers of Debian sid's 3.13, 3.14 and 3.15 into
+                                     the cache below; changes nothing else
+
+Each version is compiled as it is, as a debug build, and from 3.13 on free-threaded too; 3.7 also
+as it was before 3.7.4: its headers with that release's one change of a layout taken back.
+Found: PYEBPF_HEADERS (folders with a Python.h, colon-separated), pyenv's versions,
+/usr/include/python3.*, ${XDG_CACHE_HOME:-~/.cache}/pyebpf/headers. CC: the compiler (cc).
+"""
+import concurrent.futures
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+MINORS = range(6, 16)  # those that pyebpf has a layout for
+SID_MINORS = (13, 14, 15)
+SOURCES = ("user/target/offsets.c", "user/target/debug_offsets.c", "user/base/err.c")
+
+
+def cache_dir():
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.join(base, "pyebpf", "headers")
+
+
+def version_of(folder):
+    """(text, minor), or None if the folder is not one of a CPython 3 with its internal headers."""
+    try:
+        with open(os.path.join(folder, "patchlevel.h")) as f:
+            text = f.read()
+    except OSError:
+        return None
+    version = re.search(r'^#define PY_VERSION\s+"([^"]+)"', text, re.M)
+    minor = re.search(r"^#define PY_MINOR_VERSION\s+(\d+)", text, re.M)
+    if not version or not minor or not version.group(1).startswith("3.") \
+            or not os.path.isdir(os.path.join(folder, "internal")) and minor.group(1) != "6":
+        return None
+    return version.group(1), int(minor.group(1))
+
+
+def find_headers():
+    """{version: folder}, the first folder of each version."""
+    pyenv = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
+    folders = [os.path.expanduser(f) for f in os.environ.get("PYEBPF_HEADERS", "").split(":") if f]
+    for pattern in (os.path.join(glob.escape(pyenv), "versions/*/include/python3.*"),
+                    "/usr/include/python3.*", "/usr/local/include/python3.*",
+                    os.path.join(glob.escape(cache_dir()), "usr/include/python3.*")):
+        folders += sorted(glob.glob(pattern))
+    found = {}
+    for folder in folders:
+        version = version_of(folder)
+        if version and version[1] in MINORS:
+            found.setdefault(version, folder)
+    return found
+
+
+def fetch():
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools"))
+    import pythons
+    os.makedirs(os.path.dirname(cache_dir()), exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(cache_dir())) as folder:
+        apt_folder = os.path.join(folder, "apt")
+        os.mkdir(apt_folder)
+        apt = pythons.PrivateApt(apt_folder)
+        apt("update", "-o", "APT::Update::Error-Mode=any")
+        subprocess.run(["apt-get", "-q", "download"] +
+                       ["libpython3.%d-dev" % minor for minor in SID_MINORS], check=True,
+                       cwd=folder, env=dict(os.environ, APT_CONFIG=apt.conf, LC_ALL="C"))
+        root = os.path.join(folder, "root")
+        for package in glob.glob(os.path.join(glob.escape(folder), "*.deb")):
+            subprocess.run(["dpkg-deb", "-x", package, root], check=True)
+        shutil.rmtree(cache_dir(), ignore_errors=True)
+        os.rename(root, cache_dir())
+    print("offsets_check: headers unpacked below %s" % cache_dir())
+
+
+def change(folder, name, pattern, replacement):
+    path = os.path.join(folder, name)
+    with open(path) as f:
+        text, count = re.subn(pattern, replacement, f.read(), flags=re.M)
+    if count != 1:
+        sys.exit("offsets_check: %s: %d times %s" % (path, count, pattern))
+    with open(path, "w") as f:
+        f.write(text)
+
+
+def before_3_7_4(headers, folder):
+    """A copy of 3.7's headers without bpo-27987, the change to PyGC_Head that came with 3.7.4."""
+    shutil.copytree(headers, folder)
+    change(folder, "objimpl.h", r"^    long double dummy;", "    double dummy;")
+    change(folder, "patchlevel.h", r"^#define PY_MICRO_VERSION.*", "#define PY_MICRO_VERSION 3")
+    return folder
+
+
+def variants(minor):
+    yield "", []
+    yield "debug", ["-DPy_DEBUG"]
+    if minor >= 13:
+        yield "free-threaded", ["-DPy_GIL_DISABLED=1"]
+
+
+def check(cc, source, objects, output, folder, flags):
+    """'' if all fields are right, else what is wrong."""
+    usr = os.path.dirname(folder)  # Debian's pyconfig.h includes <MULTIARCH/python3.N/pyconfig.h>
+    done = subprocess.run(
+        [cc, "-std=gnu11", "-w", *flags, "-I", folder, "-I", os.path.join(folder, "internal"),
+         "-idirafter", usr, "-I", source, "-I", os.path.join(source, "user"),
+         os.path.join(source, "tests/lint/offsets_check.c"), *objects, "-o", output,
+         # 3.13's table comes with static objects that refer to all of libpython.
+         "-no-pie", "-Wl,--unresolved-symbols=ignore-all"],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        return "  does not compile:\n" + "\n".join(done.stdout.splitlines()[:12])
+    done = subprocess.run([output], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode and not done.stdout:
+        return "  ended with status %d" % done.returncode
+    return done.stdout.rstrip() if done.returncode else ""
+
+
+def main():
+    source = os.path.abspath(sys.argv[1])
+    cc = os.environ.get("CC", "cc")
+    found = find_headers()
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        objects = []
+        for path in SOURCES:
+            objects.append(os.path.join(folder, os.path.basename(path) + ".o"))
+            subprocess.run([cc, "-std=gnu11", "-D_GNU_SOURCE", "-I", source,
+                            "-I", os.path.join(source, "user"), "-c",
+                            os.path.join(source, path), "-o", objects[-1]], check=True)
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            jobs = []
+            targets = [(version, minor, headers) for (version, minor), headers in found.items()]
+            targets += [("3.7.3", 7, before_3_7_4(headers, os.path.join(folder, version)))
+                        for version, minor, headers in targets if minor == 7]
+            for version, minor, headers in sorted(targets, key=lambda target: target[1]):
+                for name, flags in variants(minor):
+                    output = os.path.join(folder, "check-%d" % len(jobs))
+                    job = pool.submit(check, cc, source, objects, output, headers, flags)
+                    jobs.append(("%s %s" % (version, name), headers, job))
+            for name, headers, job in jobs:
+                wrong = job.result()
+                failed += bool(wrong)
+                print("%-22s %-9s %s" % (name, "WRONG" if wrong else "ok", headers))
+                if wrong:
+                    print(wrong)
+    missing = ["3.%d" % minor for minor in MINORS if minor not in {m for _, m in found}]
+    if missing:
+        print("no headers, so not checked: %s (offsets_check.py --fetch gets 3.13 to 3.15)"
+              % ", ".join(missing))
+    print("offsets_check: %d versions, %d builds, %d wrong" % (len(found), len(jobs), failed))
+    return 1 if failed or not found else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--fetch"]:
+        fetch()
+    elif len(sys.argv) == 2:
+        sys.exit(main())
+    else:
+        sys.exit(__doc__)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Proves that the lints next to this file, and tests/run.py, can fail: each gets a sample with
+one mistake.
+
+usage: selftest.py
+"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import run as runner  # noqa: E402
+LICENSE = "/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */\n"
+TABLE = """| folder | may include |
+|---|---|
+| `base/` | nothing |
+| `target/` | `base/` `bpf/` |
+| `collect/` | `base/` `bpf/` `target/` |
+| `cmd/` | everything but `bpf/` |
+"""
+SOUND = {
+    "user/README.md": TABLE,
+    "user/main.c": LICENSE + '#include "cmd/cmd.h"\n',
+    "user/base/err.h": LICENSE,
+    "user/target/elf.c": LICENSE + '#include "base/err.h"\n#include "bpf/events.h"\n',
+    "user/collect/session.c": LICENSE + '#include "pyebpf.skel.h"\n#include "target/elf.h"\n',
+    "user/cmd/record.c": LICENSE + '#include "collect/session.h"\n',
+    "bpf/sample.bpf.c": LICENSE + '#include "vmlinux.h"\n#include "bpf/events.h"\n',
+    "CMakeLists.txt": "pyebpf_library(base)\npyebpf_library(target USES base PACKAGES LIBELF)\n",
+    ".clang-format": (HERE.parent.parent / ".clang-format").read_text(),
+}
+BODY = LICENSE + "int f(void);\n"
+
+# lint, name of the case, files that differ from SOUND, a piece of the message
+CASES = [
+    ("layers.py", "upwards", {"user/base/a.c": '#include "target/elf.h"\n'}, "base/ may not include target/"),
+    ("layers.py", "indented", {"user/base/a.c": '#  include "cmd/opt.h"\n'}, "may not include cmd/"),
+    ("layers.py", "cmd is nobody's", {"user/collect/a.c": '#include "cmd/opt.h"\n'}, "may not include cmd/"),
+    ("layers.py", "cmd and bpf", {"user/cmd/a.c": '#include "bpf/events.h"\n'}, "cmd/ may not include bpf/"),
+    ("layers.py", "more of bpf", {"user/target/a.c": '#include "bpf/maps.h"\n'}, "only bpf/events.h"),
+    ("layers.py", "bpf to user", {"bpf/a.h": '#include "base/err.h"\n'}, 'may not include "base/err.h"'),
+    ("layers.py", "bpf by detour", {"bpf/a.h": '#include "bpf/../user/base/err.h"\n'}, "bpf/ may not include"),
+    ("layers.py", "relative", {"user/target/a.c": '#include "../base/err.h"\n'}, "not named by folder"),
+    ("layers.py", "same folder", {"user/target/a.c": '#include "elf.h"\n'}, "not named by folder"),
+    ("layers.py", "skeleton elsewhere", {"user/target/a.c": '#include "pyebpf.skel.h"\n'}, "not named by folder"),
+    ("layers.py", "new folder", {"user/util/a.c": '#include "base/err.h"\n'}, "has no row"),
+    ("layers.py", "link", {"CMakeLists.txt": "pyebpf_library(base USES target)\n"}, "may not link"),
+    ("layers.py", "no table", {"user/README.md": "nothing\n"}, "no include table"),
+    ("banned.py", "call", {"user/base/a.c": BODY + "int g(char *s) { return atoi(s); }\n"}, "a.c:3: atoi()"),
+    ("banned.py", "call in a test", {"tests/a.c": BODY + 'int g(void) { return system ("x"); }\n'}, "system()"),
+    ("banned.py", "behind a comment", {"user/base/a.c": BODY + "/* x */ gets(s);\n"}, "gets()"),
+    ("banned.py", "to-do", {"user/base/a.c": BODY + "/* TO" + "DO: later */\n"}, "without an issue number"),
+    ("banned.py", "to-do in Python", {"tests/a.py": "#" + LICENSE + "# FIX" + "ME\n"}, "without an issue number"),
+    ("banned.py", "license", {"user/base/a.c": "int f(void);\n"}, "license line missing"),
+    ("format.py", "spaces", {"user/base/a.c": LICENSE + "int   f( void );\n"}, "clang-format"),
+]
+# Look like mistakes, are none.
+SOUND_TOO = {
+    "user/base/ok.c": BODY + '/* atoi(s) */\nconst char *s = "system(x)"; // popen(\nint my_atoi(int);\n'
+                             "/* TO" + "DO(#12): known */\nint c = '\"'; int snprintf_(int);\n",
+}
+
+# report of a stage, exit code of its command; passed, failed, skipped
+REPORTS = [
+    ("passes", '<testcase name="a"/><testcase name="b" status="run"/>', 0, (2, 0, 0)),
+    ("failure", '<testcase name="a"><failure/></testcase><testcase name="b"/>', 1, (1, 1, 0)),
+    ("error in a fixture", '<testcase name="a"><error/></testcase>', 1, (0, 1, 0)),
+    ("pytest skip", '<testcase name="a"><skipped message="why"/></testcase>', 0, (0, 0, 1)),
+    ("ctest skip", '<testcase name="a" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/></testcase>',
+     0, (0, 0, 1)),
+    ("program missing", '<testcase name="a" status="notrun"><skipped message="Unable to find executable"/>'
+     '</testcase>', 8, (0, 1, 0)),
+    ("nothing ran", "", 0, (0, 1, 0)),
+    ("exit code alone", '<testcase name="a"/>', 3, (1, 1, 0)),
+    ("no report", None, 0, (0, 1, 0)),
+    ("torn report", "<testcase", 0, (0, 1, 0)),
+]
+
+
+def read_report(text, status):
+    with tempfile.TemporaryDirectory() as folder:
+        report = pathlib.Path(folder) / "report.xml"
+        writer = "import sys; len(sys.argv) > 2 and open(sys.argv[1], 'w').write(sys.argv[2]); sys.exit(%d)"
+        command = [sys.executable, "-c", writer % status, str(report)]
+        stage = runner.Stage("stage", "sample", command + ([] if text is None else [f"<s>{text}</s>"]))
+        stage.run(report)
+        return stage.passed, len(stage.failed), len(stage.skipped)
+
+
+def run(lint, files):
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, text in files.items():
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        done = subprocess.run([sys.executable, "-B", HERE / lint, root], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        return done.returncode, done.stdout
+
+
+def main():
+    failed = 0
+    for lint in ("layers.py", "banned.py", "format.py"):
+        files = SOUND if lint == "format.py" else {**SOUND, **SOUND_TOO}
+        status, output = run(lint, files)
+        if status not in (0, 77):
+            failed += 1
+            print(f"{lint}: sound sample refused:\n{output}")
+    for lint, name, files, message in CASES:
+        status, output = run(lint, {**SOUND, **files})
+        if status == 77:
+            print(f"{lint}: {output.strip()}")
+        elif status == 0 or message not in output:
+            failed += 1
+            print(f"{lint}: {name}: exit {status}, want {message!r} in:\n{output}")
+    for name, text, status, want in REPORTS:
+        got = read_report(text, status)
+        if got != want:
+            failed += 1
+            print(f"run.py: {name}: got {got}, want {want}")
+    total = len(CASES) + 3 + len(REPORTS)
+    print(f"{total - failed} of {total} as wanted")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Packages of PyPI for the tests, kept below ${XDG_CACHE_HOME:-~/.cache}/pyebpf/packages."""
+import os
+import subprocess
+
+import pythons
+
+# Raised when the list below changes: older folders are then made anew.
+REVISION = 1
+PACKAGES = {
+    "servers": ["gunicorn>=20,<24", "uvicorn>=0.20,<1"],
+    "pyinstaller": ["pyinstaller>=6,<7", "setuptools"],
+}
+
+
+def folder_of(python, name):
+    """A folder for PYTHONPATH. Raises pythons.Unavailable, with the reason."""
+    folder = os.path.join(os.path.dirname(pythons.cache_dir()), "packages",
+                          "%s-%s" % (name, python.label()))
+    with pythons.provided_folder(folder, REVISION) as new:
+        if new:
+            pythons.run([*python.command, "-m", "pip", "install", "-q", "--no-input",
+                         "--disable-pip-version-check", "--target", new, *PACKAGES[name]],
+                        "pip install " + " ".join(PACKAGES[name]))
+    return folder
+
+
+def environment(folder):
+    return dict(os.environ, PYTHONPATH=folder, PYTHONDONTWRITEBYTECODE="1")
+
+
+def bundle(python, script, folder):
+    """script and its interpreter as one file, by PyInstaller. Returns its path."""
+    packages = folder_of(python, "pyinstaller")
+    done = subprocess.run(
+        [*python.command, "-m", "PyInstaller", "--onefile", "--log-level", "ERROR", "--distpath",
+         folder, "--workpath", folder + "/work", "--specpath", folder, script],
+        env=environment(packages), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        raise pythons.Unavailable("PyInstaller: " + done.stdout[-500:])
+    return os.path.join(folder, os.path.splitext(os.path.basename(script))[0])

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef UNWIND_UNWINDER_H
+#define UNWIND_UNWINDER_H
+
+/* bpf/python.h as the host runs it: read_user() comes from memory.c, the caches are plain arrays.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <linux/types.h>
+#include <sys/cdefs.h> /* __always_inline */
+
+#define READ_USER_FROM_TEST
+#include "bpf/events.h"
+#include "bpf/cache.h"
+#include "bpf/read.h"
+#include "bpf/python.h"
+
+struct unwind_result {
+	int error;       /* 0, or what py_find_tstate() or py_first_frame() returned */
+	bool has_walked; /* the thread lists were searched */
+	enum unwind_status status;
+	unsigned depth;
+	unsigned flags; /* enum sample_flag */
+	bool has_fault;
+	const struct frame_record *frames; /* leaf first; valid until the next unwind */
+};
+
+/* Forgets all caches, what was sent, what was trusted. */
+void unwinder_reset(void);
+
+/* One sample, in the steps of take_sample() in bpf/sample.bpf.c, but for describing code objects.
+ */
+struct unwind_result unwind(const struct py_offsets *off, const struct py_thread *thread,
+			    bool may_fault);
+
+/* The walk alone, from a frame. */
+struct unwind_result unwind_from(const struct py_offsets *off, __u64 frame, __u64 process);
+
+/* The work space of the last unwind: what is not sent yet, the message. */
+struct py_scratch *unwinder_scratch(void);
+
+/* Identity of the code object at addr, read in full: 0 if it cannot be. The cache learns it. */
+__u64 unwinder_identity(const struct py_offsets *off, __u64 addr, __u64 process);
+
+/* py_describe(): the event is in unwinder_scratch()->message. */
+int unwinder_describe(const struct py_offsets *off, __u64 id, __u64 addr, bool may_fault);
+int unwinder_describe_lines(__u64 id, __u64 lines_addr, __u32 total, __u32 chunk, bool may_fault);
+
+/* As if the ring had taken it. */
+void unwinder_mark_sent(__u64 id);
+
+/* Samples in a row without reuse, or TRUST_NEVER. */
+__u32 unwinder_trust(__u64 process);
+void unwinder_set_trust(__u64 process, __u32 clean);
+
+/* Picks which frames are checked in full once the process is trusted. */
+void unwinder_set_salt(__u32 salt);
+
+#endif
