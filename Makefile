@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# A thin front of CMake. `make help` lists the targets.
+.POSIX:
+.SUFFIXES:
+.PHONY: build help deps demo test check-all bench format share install deb clean build-asan \
+	build-clang
+
+PREFIX = /usr/local
+DESTDIR =
+JOBS = $$(nproc)
+
+# A folder that was configured keeps its generator; a new one gets Ninja where there is one.
+CONFIGURE = configure() { \
+	if [ ! -f "$$1/CMakeCache.txt" ] && command -v ninja >/dev/null; then \
+		cmake -S . --preset "$$2" -G Ninja; \
+	else \
+		cmake -S . --preset "$$2"; \
+	fi; \
+}; configure
+
+# Debian 12 (bookworm) names.
+PACKAGES = bpftool ca-certificates clang clang-format cmake debootstrap dpkg-dev gcc libbpf-dev \
+	libc6-dev libcap-dev libcjson-dev libclang-rt-14-dev libcmocka-dev libelf-dev libzstd-dev \
+	linux-perf llvm make ninja-build pkg-config procps python3 python3-pytest zlib1g-dev
+
+build:
+	@$(CONFIGURE) build release
+	cmake --build build --target pyebpf -j $(JOBS)
+
+build-asan:
+	@$(CONFIGURE) build-asan asan
+	cmake --build build-asan -j $(JOBS)
+
+build-clang:
+	@$(CONFIGURE) build-clang clang
+	cmake --build build-clang -j $(JOBS)
+
+help:
+	@echo "make             build build/pyebpf"
+	@echo "make deps        install the packages that are missing (Debian 12)"
+	@echo "make demo        record a bundled workload twice, print its top functions"
+	@echo "make test        deps, all builds, unit and integration tests"
+	@echo "make check-all   the same with every interpreter and full counts: hours"
+	@echo "make bench       measure overhead and throughput"
+	@echo "make format      format the C files"
+	@echo "make install     into DESTDIR and PREFIX (/usr/local)"
+	@echo "make deb         build/pyebpf_VERSION_ARCHITECTURE.deb"
+	@echo "make clean       remove the build folders"
+
+deps:
+	@sh cmake/deps.sh $(PACKAGES)
+
+demo: deps build
+	sh tests/demo/demo.sh build/pyebpf
+
+test: deps build build-asan build-clang
+	python3 -B tests/run.py --tier=test
+
+check-all: deps build build-asan build-clang
+	python3 -B tests/run.py --tier=all
+
+bench: deps build
+	sh tests/bench/run.sh
+
+format:
+	python3 -B tests/lint/format.py --fix .
+
+share: build
+	cmake --build build --target pyebpf_share -j $(JOBS)
+
+install: share
+	DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
+
+deb: deps share
+	cd build && cpack -G DEB
+
+clean:
+	cmake -E rm -rf build build-asan build-clang
