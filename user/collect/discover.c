@@ -376,6 +376,7 @@ int discovery_answer(struct discovery *d, const struct who_event *who)
 	if (r == -ENOMEM || r == -ESRCH)
 		return r == -ENOMEM ? r : 0; /* 0: gone */
 	if (r < 0) {
+		log_debug("pid %u: %s", who->pid, err_message(r));
 		if (r != -EAGAIN)
 			mark_program(d, &task, NULL);
 		r = add_other(d, who->pid, who->start_ns, who->exec_id, r == -EAGAIN);

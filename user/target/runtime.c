@@ -202,10 +202,16 @@ static int scan_version(pid_t pid, const struct elf *elf, uint64_t bias, uint32_
 	return 0;
 }
 
+/*
+ * is_static: in .symtab too. Never there alone: the process may have become another program since
+ * its dynamic symbols were searched.
+ */
 static int find_symbol(const struct elf *elf, const char *name, bool is_static,
 		       struct elf_symbol *out)
 {
-	return is_static ? elf_static_symbol(elf, name, out) : elf_dynamic_symbol(elf, name, out);
+	int r = elf_dynamic_symbol(elf, name, out);
+
+	return r < 0 && is_static ? elf_static_symbol(elf, name, out) : r;
 }
 
 /* Py_Version, 0 if the file has none. */
@@ -227,11 +233,8 @@ static uint32_t version_of_symbol(const struct elf *elf, bool is_static)
 static int find_runtime_symbol(const struct elf *elf, bool is_static, struct elf_symbol *out)
 {
 	struct elf_section section;
-	int r;
+	int r = find_symbol(elf, SYMBOL_RUNTIME, is_static, out);
 
-	if (is_static)
-		return elf_static_symbol(elf, SYMBOL_RUNTIME, out);
-	r = elf_dynamic_symbol(elf, SYMBOL_RUNTIME, out);
 	if (!r)
 		return 0;
 	r = elf_section(elf, SECTION_RUNTIME, &section);
@@ -470,7 +473,7 @@ static int look_up(struct runtime_cache *cache, pid_t pid, const struct mapping 
 struct search {
 	struct runtime_cache *cache;
 	pid_t pid;
-	bool is_static; /* search .symtab */
+	bool is_static; /* search .symtab too */
 	bool is_found;  /* *out is filled in, but its interpreter not yet initialised */
 	int error;      /* of the first Python that cannot be used */
 	int unread;     /* of the last file that could not be opened */
