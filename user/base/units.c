@@ -49,6 +49,8 @@ static const struct unit byte_units[] = {
 	{ NULL, 0 },
 };
 
+static const struct unit share_units[] = { { "%", 10000 }, { NULL, 0 } };
+
 static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
@@ -113,6 +115,11 @@ int units_parse_ns(const char *s, uint64_t *ns)
 int units_parse_bytes(const char *s, uint64_t *bytes)
 {
 	return parse_named(s, byte_units, "a size such as 64MiB, 512k or 1GB", bytes);
+}
+
+int units_parse_share(const char *s, uint64_t *ppm)
+{
+	return parse_named(s, share_units, "a share such as 10% or 0.5%", ppm);
 }
 
 int units_parse_count(const char *s, uint64_t *count)
@@ -230,4 +237,12 @@ struct units_text units_ns_exact(uint64_t ns)
 	};
 
 	return ns ? exact(ns, units) : (struct units_text){ "0s" };
+}
+
+struct units_text units_share(uint64_t ppm)
+{
+	struct units_text t;
+
+	snprintf(t.s, sizeof(t.s), "%.10g%%", (double)ppm / 1e4);
+	return t;
 }

@@ -6,8 +6,8 @@
 
 /*
  * Numbers with units, both ways. What is read is a decimal number and a unit, with nothing
- * around them: "99", "1.5k", "30s". The result must be a whole number of Hz, ns or bytes: "0.5"
- * Hz is refused, "0.5s" is 500,000,000 ns.
+ * around them: "99", "1.5k", "30s". The result must be a whole number of Hz, ns, bytes or ppm:
+ * "0.5" Hz is refused, "0.5s" is 500,000,000 ns.
  *
  * Readers return 0, -EINVAL with a message that shows the text and examples, or -ERANGE if it
  * does not fit; the output is untouched then.
@@ -22,6 +22,9 @@ int units_parse_ns(const char *s, uint64_t *ns);
 /* KiB, MiB, GiB, TiB and K, M, G, T are powers of 1024; kB, MB, GB, TB of 1000; B or none: bytes.
  */
 int units_parse_bytes(const char *s, uint64_t *bytes);
+
+/* "10%", "0.5%", in parts per million; without the sign it is refused: 0.1 may mean either. */
+int units_parse_share(const char *s, uint64_t *ppm);
 
 /* Digits only. */
 int units_parse_count(const char *s, uint64_t *count);
@@ -48,5 +51,8 @@ struct units_text units_hz(uint64_t hz);
 
 /* Exact, in the form units_parse_ns() reads: "500ms", "30s", "90s", "24h". */
 struct units_text units_ns_exact(uint64_t ns);
+
+/* Exact, in the form units_parse_share() reads: "10%", "0.5%". */
+struct units_text units_share(uint64_t ppm);
 
 #endif

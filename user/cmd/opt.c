@@ -182,6 +182,8 @@ static struct units_text limit_text(const struct opt *o, uint64_t limit)
 		return units_hz(limit);
 	case OPT_BYTES_:
 		return units_bytes(limit);
+	case OPT_SHARE_:
+		return units_share(limit);
 	default:
 		snprintf(t.s, sizeof(t.s), "%llu", (unsigned long long)limit);
 		return t;
@@ -215,6 +217,9 @@ static int read_number(const struct opt *o, const char *text, uint64_t *v)
 		break;
 	case OPT_BYTES_:
 		r = units_parse_bytes(text, &number);
+		break;
+	case OPT_SHARE_:
+		r = units_parse_share(text, &number);
 		break;
 	default:
 		r = units_parse_count(text, &number);

@@ -27,6 +27,7 @@ struct opt {
 		OPT_TIME_,
 		OPT_FREQ_,
 		OPT_BYTES_,
+		OPT_SHARE_,
 		OPT_STR_,
 		OPT_LIST_,
 		OPT_ENUM_,
@@ -85,10 +86,11 @@ struct opt_u32_list {
 #define OPT_U32_LIST(k, n, v, a, h, ...) \
 	OPT_ROW_(OPT_U32_LIST_, k, n, a, h, .to.u32_list = (v), __VA_ARGS__)
 
-/* uint64_t ns, uint32_t Hz, uint64_t bytes, as base/units.h reads them. */
+/* uint64_t ns, uint32_t Hz, uint64_t bytes, uint64_t ppm, as base/units.h reads them. */
 #define OPT_TIME(k, n, v, h, ...)  OPT_ROW_(OPT_TIME_, k, n, "TIME", h, .to.u64 = (v), __VA_ARGS__)
 #define OPT_FREQ(k, n, v, h, ...)  OPT_ROW_(OPT_FREQ_, k, n, "HZ", h, .to.u32 = (v), __VA_ARGS__)
 #define OPT_BYTES(k, n, v, h, ...) OPT_ROW_(OPT_BYTES_, k, n, "SIZE", h, .to.u64 = (v), __VA_ARGS__)
+#define OPT_SHARE(k, n, v, h, ...) OPT_ROW_(OPT_SHARE_, k, n, "SHARE", h, .to.u64 = (v), __VA_ARGS__)
 
 /* Borrowed from argv. An arg of FILE, PATH or DIR is completed as such. */
 #define OPT_STR(k, n, v, a, h) OPT_ROW_(OPT_STR_, k, n, a, h, .to.str = (v))

@@ -60,6 +60,12 @@ static const struct {
 	{ "bytes: B", units_parse_bytes, "12B", 0, 12 },
 	{ "bytes: 1.5G", units_parse_bytes, "1.5G", 0, UINT64_C(1610612736) },
 	{ "bytes: 16 EiB", units_parse_bytes, "16777216T", -ERANGE, UNTOUCHED },
+	{ "share: percent", units_parse_share, "10%", 0, 100000 },
+	{ "share: fraction", units_parse_share, "0.5%", 0, 5000 },
+	{ "share: above 100", units_parse_share, "250%", 0, 2500000 },
+	{ "share: finer than ppm", units_parse_share, "0.00001%", -EINVAL, UNTOUCHED },
+	{ "share: no sign", units_parse_share, "0.1", -EINVAL, UNTOUCHED },
+	{ "share: space", units_parse_share, "10 %", -EINVAL, UNTOUCHED },
 	{ "count: plain", units_parse_count, "1024", 0, 1024 },
 	{ "count: no units", units_parse_count, "1k", -EINVAL, UNTOUCHED },
 	{ "count: no point", units_parse_count, "1.0", -EINVAL, UNTOUCHED },
@@ -132,6 +138,9 @@ static const struct {
 	{ units_ns_exact, UINT64_C(90000000000), "90s" },
 	{ units_ns_exact, UINT64_C(86400000000000), "24h" },
 	{ units_ns_exact, 1001, "1001ns" },
+	{ units_share, 100000, "10%" },
+	{ units_share, 5000, "0.5%" },
+	{ units_share, 1, "0.0001%" },
 };
 
 static void test_units_format_rows(void **state)

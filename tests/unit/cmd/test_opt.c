@@ -24,6 +24,7 @@ struct sample_opts {
 	uint64_t ring_bytes;
 	uint32_t limit;
 	uint64_t weight;
+	uint64_t least_ppm;
 	bool kernel, native, no_children;
 	const char *output;
 	enum mode mode;
@@ -57,6 +58,7 @@ static int with_table(struct sample_opts *o, int (*use)(const struct opt *opts, 
 			  .min = 4096, .max = UINT64_C(1) << 30),
 		OPT_U32('l', NULL, &o->limit, "N", "rows", .max = 10),
 		OPT_U64(0, "weight", &o->weight, "N", "weight"),
+		OPT_SHARE(0, "least", &o->least_ppm, "share of the total", .max = 500000),
 		OPT_END,
 	};
 
@@ -138,6 +140,10 @@ static void test_opt_parse_rejects_with_a_message(void **state)
 		  { "-d", "soon" },
 		  "--duration: 'soon' is not a time such as 30s, 2m, 500ms or 1h" },
 		{ "size below", { "--ring=1k" }, "--ring: 1k is below the limit of 4 KiB" },
+		{ "share without sign",
+		  { "--least", "5" },
+		  "--least: '5' is not a share such as 10% or 0.5%" },
+		{ "share above", { "--least=51%" }, "--least: 51% is above the limit of 50%" },
 		{ "key only", { "-l", "11" }, "-l: 11 is above the limit of 10" },
 		{ "beyond 32 bits",
 		  { "-p", "4294967296" },
@@ -371,6 +377,7 @@ static const char want_help[] =
 	"                          broken into lines of at most eighty columns (8MiB)\n"
 	"  -l N                    rows\n"
 	"      --weight N          weight\n"
+	"      --least SHARE       share of the total\n"
 	"\n"
 	"Common:\n"
 	"  -h, --help              show this text\n"
