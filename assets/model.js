@@ -1,0 +1,1152 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// The data of the page: decodes the blob (README.md, "The blob") and does all arithmetic on it.
+// Pure: numbers in, numbers out; typed arrays throughout, no object per node.
+//
+// A *tree* is {count, parent, depth, end, func, line, key}: preorder, node 0 the root (parent -1),
+// the subtree of i is i .. end[i] - 1. func: function index. line: null where nodes are functions.
+// key: what siblings are told apart by. Weights are ticks, in arrays with one item a node.
+(function (ns) {
+  "use strict";
+
+  const MAGIC = "pyebpf-page/1\n";
+  const NONE = 0xffffffff;
+  const SIDE_BASE = 0;
+  const SIDE_CURRENT = 1;
+  const BLOCK_GROUPS = 40; // statistics compare the variance of so many blocks of a run
+
+  // The numbers are those of the blob.
+  const KINDS = ["python", "native", "kernel", "marker"];
+  const CLASSES = ["unchanged", "undetermined", "rare", "slower1", "slower2", "slower3", "slower4",
+    "faster1", "faster2", "faster3", "faster4", "new", "removed"];
+  const MATCHES = ["exact", "renamed", "inserted", "deleted", "none"];
+  const SOURCE_STATUS = ["embedded", "changed", "missing", "unknown", "too large"];
+
+  // What is wrong with a blob, in a sentence for the person who opened the page.
+  class PageError extends Error {}
+
+  function broken(what) {
+    return new PageError(`The data in this page is damaged (${what}). The file was probably cut ` +
+      "short or changed on its way: copy it again, or make it again from the recording.");
+  }
+
+  // --- decoding ------------------------------------------------------------------------------
+
+  // base64 text, line breaks allowed, to bytes. atob() would need a string of the whole.
+  function decodeBase64(text) {
+    const value = new Uint8Array(128).fill(255);
+    const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const out = new Uint8Array(Math.floor(text.length / 4) * 3 + 3);
+    let bits = 0, have = 0, n = 0, i = 0;
+
+    for (let k = 0; k < 64; k++)
+      value[alphabet.charCodeAt(k)] = k;
+    for (; i < text.length; i++) {
+      const c = text.charCodeAt(i);
+      if (c < 128 && value[c] < 64) {
+        bits = (bits << 6 | value[c]) & 0xffffff;
+        have += 6;
+        if (have >= 8) {
+          have -= 8;
+          out[n++] = bits >> have & 255;
+        }
+      } else if (c === 61) {
+        break; // padding ends it
+      } else if (c > 32) {
+        throw broken("it is not base64");
+      }
+    }
+    return out.subarray(0, n);
+  }
+
+  function adler32(bytes, length) {
+    let a = 1, b = 0;
+
+    for (let i = 0; i < length;) {
+      for (const stop = Math.min(i + 3800, length); i < stop; i++)
+        b += a += bytes[i];
+      a %= 65521;
+      b %= 65521;
+    }
+    return b * 65536 + a;
+  }
+
+  // Numbers are unsigned LEB128. Every count is checked against the bytes left: a number takes one.
+  class Reader {
+    constructor(bytes, length) {
+      this.bytes = bytes;
+      this.length = length;
+      this.at = 0;
+    }
+
+    number() {
+      let value = 0, scale = 1;
+
+      for (;;) {
+        if (this.at >= this.length)
+          throw broken("it ends inside a number");
+        const byte = this.bytes[this.at++];
+        value += (byte & 127) * scale;
+        if (byte < 128)
+          break;
+        scale *= 128;
+        if (scale > 2 ** 49)
+          throw broken("a number is too large");
+      }
+      return value;
+    }
+
+    count(what) {
+      const n = this.number();
+
+      if (n > this.length - this.at)
+        throw broken(`it has not so many ${what}`);
+      return n;
+    }
+
+    // count numbers below limit.
+    column(count, limit, what, out = new Uint32Array(count)) {
+      const {bytes, length} = this;
+      let at = this.at;
+
+      if (count > length - at)
+        throw broken(`it has not so many ${what}`);
+      for (let i = 0; i < count; i++) {
+        let value = bytes[at++];
+        if (value > 127) {
+          this.at = at - 1;
+          value = this.number();
+          at = this.at;
+        }
+        if (value >= limit)
+          throw broken(`${what}: ${value} is out of range`);
+        out[i] = value;
+      }
+      if (at > length)
+        throw broken("it ends inside a column");
+      this.at = at;
+      return out;
+    }
+
+    slice(length, what) {
+      if (length > this.length - this.at)
+        throw broken(`${what} end early`);
+      this.at += length;
+      return this.bytes.subarray(this.at - length, this.at);
+    }
+  }
+
+  function decodeMeta(reader) {
+    const text = new TextDecoder().decode(reader.slice(reader.number(), "facts"));
+    let meta;
+
+    try {
+      meta = JSON.parse(text);
+    } catch {
+      throw broken("its facts are no JSON");
+    }
+    return meta;
+  }
+
+  // Decoded when asked for: most names are never on screen.
+  function decodeStrings(reader) {
+    const count = reader.count("strings");
+    const lengths = reader.column(count, 2 ** 32, "lengths of strings");
+    const start = new Float64Array(count + 1);
+    for (let i = 0; i < count; i++)
+      start[i + 1] = start[i] + lengths[i];
+    const bytes = reader.slice(start[count], "strings");
+    const texts = new Array(count);
+    const decoder = new TextDecoder();
+
+    return {
+      count,
+      get(id) {
+        return texts[id] ??= decoder.decode(bytes.subarray(start[id], start[id + 1]));
+      },
+    };
+  }
+
+  function decodeFunctions(reader, strings) {
+    const count = reader.count("functions");
+
+    if (!count)
+      throw broken("it has no root");
+    return {
+      count,
+      name: reader.column(count, strings, "names"),
+      file: reader.column(count, strings, "files"),
+      kind: reader.column(count, KINDS.length, "kinds", new Uint8Array(count)),
+      line: reader.column(count, 2 ** 32, "lines"),
+      renamedFrom: reader.column(count, count, "former names"), // 0: has none
+    };
+  }
+
+  // parent and end from how many levels each node is above a child of the one before it.
+  function rebuildTree(pops) {
+    const count = pops.length;
+    const parent = new Int32Array(count), depth = new Uint32Array(count);
+    const end = new Uint32Array(count);
+    let last = 0; // the node before
+
+    parent[0] = -1;
+    for (let i = 1; i < count; i++) {
+      let p = last;
+      for (let k = pops[i]; k > 0; k--) {
+        end[p] = i;
+        p = parent[p];
+        if (p < 0)
+          throw broken("a node is above the root");
+      }
+      parent[i] = p;
+      depth[i] = depth[p] + 1;
+      last = i;
+    }
+    for (let p = last; p >= 0; p = parent[p])
+      end[p] = count;
+    return {count, parent, depth, end};
+  }
+
+  function decodeNodes(reader, functions) {
+    const count = reader.count("nodes");
+
+    if (!count)
+      throw broken("it has no root");
+    const tree = rebuildTree(reader.column(count, count, "levels"));
+    const func = reader.column(count, functions, "functions of nodes");
+    return {...tree, func, line: null, key: func};
+  }
+
+  function decodeSites(reader, nodes, functions) {
+    const counts = reader.column(nodes.count, 2 ** 32, "sites of nodes");
+    const first = new Uint32Array(nodes.count + 1);
+    let total = 0;
+
+    for (let i = 0; i < nodes.count; i++) {
+      if (!counts[i])
+        throw broken("a node has no site");
+      first[i] = total;
+      total += counts[i];
+    }
+    first[nodes.count] = total;
+    const parent = new Int32Array(reader.column(total, 2 ** 31, "callers of sites").buffer);
+    const line = reader.column(total, 2 ** 32, "lines of sites");
+    const node = new Uint32Array(total);
+    for (let i = 0; i < nodes.count; i++) {
+      const p = nodes.parent[i], defined = functions.line[nodes.func[i]];
+      const callers = p < 0 ? 0 : first[p + 1] - first[p];
+      for (let s = first[i]; s < first[i + 1]; s++) {
+        if (p >= 0 && parent[s] >= callers)
+          throw broken("a site has no caller");
+        parent[s] = p < 0 ? -1 : parent[s] + first[p];
+        node[s] = i;
+        if (line[s]) // 0: unknown; else zigzag of the distance from the def, plus 1
+          line[s] = defined + ((line[s] - 1) >>> 1 ^ -((line[s] - 1) & 1));
+      }
+    }
+    if (first[1] !== 1)
+      throw broken("the root has several sites");
+    return {count: total, first, node, parent, line};
+  }
+
+  function decodeRows(reader, sites, tags, slots) {
+    const count = reader.count("rows");
+    const site = reader.column(count, sites, "sites of rows");
+    const tag = reader.column(count, tags, "threads of rows");
+    const slot = reader.column(count, slots, "blocks of rows");
+    const ticks = reader.column(count, 2 ** 32, "weights");
+
+    for (let i = 1; i < count; i++) {
+      const isSame = site[i] === 0 && tag[i] === tag[i - 1];
+      site[i] += site[i - 1];
+      if (isSame)
+        slot[i] += slot[i - 1];
+      if (site[i] >= sites || slot[i] >= slots)
+        throw broken("a row is out of range");
+    }
+    return {count, site, tag, slot, ticks};
+  }
+
+  function decodeClasses(reader, count) {
+    if (reader.number() === 0)
+      return null;
+    return {
+      total: reader.column(count, CLASSES.length, "classes", new Uint8Array(count)),
+      self: reader.column(count, CLASSES.length, "classes", new Uint8Array(count)),
+      match: reader.column(count, MATCHES.length, "matches", new Uint8Array(count)),
+    };
+  }
+
+  // Map of file string id -> {status, parts: [{line, bytes}]}: see sourceLines().
+  function decodeSources(reader, strings) {
+    const fileCount = reader.count("source files");
+    const file = reader.column(fileCount, strings, "source files");
+    const status = reader.column(fileCount, SOURCE_STATUS.length, "states of source files");
+    const partCount = reader.count("pieces of source");
+    const owner = reader.column(partCount, fileCount, "pieces of source");
+    const line = reader.column(partCount, 2 ** 32, "lines of source");
+    const length = reader.column(partCount, 2 ** 32, "lengths of source");
+    const sources = new Map();
+
+    for (let i = 0; i < fileCount; i++)
+      sources.set(file[i], {status: SOURCE_STATUS[status[i]], parts: []});
+    for (let i = 0; i < partCount; i++) {
+      const bytes = reader.slice(length[i], "source lines");
+      sources.get(file[owner[i]]).parts.push({line: line[i], bytes});
+    }
+    return sources;
+  }
+
+  function checkMeta(meta) {
+    const lists = ["runs", "threads", "processes"];
+
+    if (!meta || lists.some((name) => !Array.isArray(meta[name])) || !(meta.blocks >= 1))
+      throw broken("its facts are incomplete");
+    if (meta.threads.some((t) => !meta.processes[t.process]))
+      throw broken("a thread has no process");
+  }
+
+  // The inflated blob, bytes, to a report:
+  //   meta       the facts: README.md, "Facts"
+  //   strings    {count, get(id)}
+  //   functions  {count, name, file, kind, line, renamedFrom}: by function index; 0 is the root
+  //   nodes      the tree by function
+  //   sites      {count, first, node, parent, line}: the same by line; those of node i are
+  //              first[i] .. first[i + 1] - 1, a caller's site comes before its callees'
+  //   rows       {count, site, tag, slot, ticks}: tag: index into meta.threads; slot: run * blocks
+  //              + block
+  //   classes    null, or {total, self, match}: by node, indices of CLASSES and MATCHES
+  //   sources    Map of file (string id) -> {status, parts}
+  // Throws PageError.
+  function decode(bytes) {
+    const length = bytes.length - 4;
+    const head = new TextDecoder("latin1").decode(bytes.subarray(0, MAGIC.length));
+
+    if (head !== MAGIC) {
+      throw /^pyebpf-page\//.test(head)
+        ? new PageError("The data in this page is of another version than its scripts.")
+        : broken("it does not begin as it should");
+    }
+    const sum = new DataView(bytes.buffer, bytes.byteOffset + length, 4).getUint32(0);
+    if (length < MAGIC.length || sum !== adler32(bytes, length))
+      throw broken("its checksum is wrong");
+    const reader = new Reader(bytes, length);
+    reader.at = MAGIC.length;
+    const meta = decodeMeta(reader);
+    checkMeta(meta);
+    const strings = decodeStrings(reader);
+    const functions = decodeFunctions(reader, strings.count);
+    const nodes = decodeNodes(reader, functions.count);
+    const sites = decodeSites(reader, nodes, functions);
+    const rows = decodeRows(reader, sites.count, Math.max(meta.threads.length, 1),
+      Math.max(meta.runs.length, 1) * meta.blocks);
+    const classes = decodeClasses(reader, nodes.count);
+    const sources = decodeSources(reader, strings.count);
+    if (reader.at !== length)
+      throw broken("something follows its end");
+    return {meta, strings, functions, nodes, sites, rows, classes, sources};
+  }
+
+  // Text of the page's data element to bytes. Rejects with PageError.
+  async function inflate(text) {
+    if (typeof DecompressionStream === "undefined") {
+      throw new PageError("This browser is too old to open the page: it has no " +
+        "DecompressionStream. Chrome 103, Edge 103, Firefox 113 and Safari 16.4 or newer have it.");
+    }
+    const chunks = [];
+    let length = 0;
+    const stream = new DecompressionStream("deflate-raw");
+    const writer = stream.writable.getWriter();
+    const written = writer.write(decodeBase64(text)).then(() => writer.close());
+    const reader = stream.readable.getReader();
+
+    try {
+      for (;;) {
+        const {done, value} = await reader.read();
+        if (done)
+          break;
+        chunks.push(value);
+        length += value.length;
+      }
+      await written;
+    } catch {
+      written.catch(() => {}); // the reader has told already
+      throw broken("it cannot be unpacked");
+    }
+    const bytes = new Uint8Array(length);
+    length = 0;
+    for (const chunk of chunks) {
+      bytes.set(chunk, length);
+      length += chunk.length;
+    }
+    return bytes;
+  }
+
+  // --- names ---------------------------------------------------------------------------------
+
+  function functionName(report, func) {
+    return report.strings.get(report.functions.name[func]);
+  }
+
+  function functionFile(report, func) {
+    return report.strings.get(report.functions.file[func]);
+  }
+
+  // --- filters -------------------------------------------------------------------------------
+
+  // What can be filtered by: {process, thread, pod}, each a list of {key, label, ticks}, the
+  // heaviest first. A name stands for all that have it; where several do, each is listed by number
+  // as well: "worker", "worker (413)". state.process = [key...] etc. picks; none: all.
+  function filterChoices(report) {
+    const {meta, rows} = report;
+    const ticks = new Float64Array(meta.threads.length);
+    const choices = {};
+
+    for (let i = 0; i < rows.count; i++)
+      ticks[rows.tag[i]] += rows.ticks[i];
+    for (const dimension of Object.keys(DIMENSIONS)) {
+      const sums = new Map();
+      meta.threads.forEach((thread, tag) => {
+        for (const key of tagKeys(meta, dimension, thread))
+          sums.set(key, (sums.get(key) ?? 0) + ticks[tag]);
+      });
+      choices[dimension] = listChoices(sums);
+    }
+    return choices;
+  }
+
+  // "NAME (NUMBER)" says no more than "NAME" where it is the only one of that name.
+  function listChoices(sums) {
+    const members = new Map();
+    const nameOf = (key) => key.replace(/ \(\d+\)$/, "");
+
+    for (const key of sums.keys())
+      if (nameOf(key) !== key)
+        members.set(nameOf(key), (members.get(nameOf(key)) ?? 0) + 1);
+    return [...sums]
+      .filter(([key]) => nameOf(key) === key || members.get(nameOf(key)) > 1)
+      .map(([key, ticks]) => ({key, label: key || "(no name)", ticks}))
+      .sort((a, b) => b.ticks - a.ticks || (a.key < b.key ? -1 : 1));
+  }
+
+  const DIMENSIONS = {
+    process: (meta, thread) => {
+      const process = meta.processes[thread.process];
+      return [process.name, `${process.name} (${process.pid})`];
+    },
+    thread: (meta, thread) => [thread.name, `${thread.name} (${thread.tid})`],
+    pod: (meta, thread) => {
+      const {pod} = meta.processes[thread.process];
+      return pod ? [pod] : [];
+    },
+  };
+
+  function tagKeys(meta, dimension, thread) {
+    return DIMENSIONS[dimension](meta, thread);
+  }
+
+  // 1 for each tag that all filters let through.
+  function passingTags({meta}, state) {
+    const passes = new Uint8Array(Math.max(meta.threads.length, 1)).fill(1);
+
+    for (const dimension of Object.keys(DIMENSIONS)) {
+      const wanted = state[dimension];
+      if (!wanted?.length)
+        continue;
+      meta.threads.forEach((thread, tag) => {
+        if (!tagKeys(meta, dimension, thread).some((key) => wanted.includes(key)))
+          passes[tag] = 0;
+      });
+    }
+    return passes;
+  }
+
+  function isInRange(block, range) {
+    return !range || (block >= range[0] && block < range[1]);
+  }
+
+  // For each slot the sides its ticks count for, a bit each (1 << SIDE): with a baseline range
+  // blocks of the current side are the base, whatever other runs there are.
+  function slotSides({meta}, state) {
+    const sides = new Uint8Array(Math.max(meta.runs.length, 1) * meta.blocks);
+
+    meta.runs.forEach((run, r) => {
+      for (let block = 0; block < meta.blocks; block++) {
+        const at = r * meta.blocks + block;
+        if (isInRange(block, state.range) && (run.side === SIDE_CURRENT || !state.baseRange))
+          sides[at] |= 1 << run.side;
+        if (state.baseRange && run.side === SIDE_CURRENT && isInRange(block, state.baseRange))
+          sides[at] |= 1 << SIDE_BASE;
+      }
+    });
+    return sides;
+  }
+
+  // True if the page compares: a differential report, or a range against a baseline range.
+  function isComparing({meta}, state) {
+    return Boolean(state.baseRange) || meta.runs.some((run) => run.side === SIDE_BASE);
+  }
+
+  // True if what is shown is all there is, so that what was computed when the page was written
+  // (report.classes) holds.
+  function isWhole(report, state) {
+    const isFiltered = Object.keys(DIMENSIONS).some((d) => state[d]?.length);
+    return !isFiltered && !state.range && !state.baseRange;
+  }
+
+  // --- trees ---------------------------------------------------------------------------------
+
+  // Orders nodes given in any order with parents before children into a preorder tree. Siblings
+  // keep their order. Returns {tree, place}: place[i] is where the tree has node i.
+  function preorderTree({count, parent, func, line, key}) {
+    const size = new Uint32Array(count).fill(1);
+    const place = new Uint32Array(count), next = new Uint32Array(count);
+    const tree = {
+      count,
+      parent: new Int32Array(count),
+      depth: new Uint32Array(count),
+      end: new Uint32Array(count),
+      func: new Uint32Array(count),
+      line: line ? new Uint32Array(count) : null,
+      key: new Uint32Array(count),
+    };
+
+    for (let i = count - 1; i > 0; i--)
+      size[parent[i]] += size[i];
+    for (let i = 0; i < count; i++) {
+      const p = parent[i];
+      let at = 0;
+      if (p >= 0) {
+        at = next[p];
+        next[p] += size[i];
+      }
+      place[i] = at;
+      next[i] = at + 1;
+      tree.parent[at] = p < 0 ? -1 : place[p];
+      tree.depth[at] = p < 0 ? 0 : tree.depth[place[p]] + 1;
+      tree.end[at] = at + size[i];
+      tree.func[at] = func[i];
+      tree.key[at] = key[i];
+      if (line)
+        tree.line[at] = line[i];
+    }
+    return {tree, place};
+  }
+
+  // Grows a tree by looking children up by (parent, key). Rows of nodes are in order of creation.
+  class TreeBuilder {
+    constructor(hasLines, capacity = 1024) {
+      this.count = 0;
+      this.parent = new Int32Array(capacity);
+      this.func = new Uint32Array(capacity);
+      this.key = new Uint32Array(capacity);
+      this.line = hasLines ? new Uint32Array(capacity) : null;
+      this.slots = new Uint32Array(capacity * 2); // node + 1, open addressing; a power of two
+    }
+
+    grow() {
+      const capacity = this.parent.length * 2;
+      for (const name of ["parent", "func", "key", "line"]) {
+        const old = this[name];
+        if (!old)
+          continue;
+        this[name] = new old.constructor(capacity);
+        this[name].set(old);
+      }
+      this.slots = new Uint32Array(capacity * 2);
+      for (let i = 1; i < this.count; i++)
+        this.slots[this.find(this.parent[i], this.key[i])] = i + 1;
+    }
+
+    // The slot that holds the child, or the free one where it would go.
+    find(parent, key) {
+      const mask = this.slots.length - 1;
+      let h = Math.imul(parent ^ Math.imul(key, 0x9e3779b1), 0x85ebca6b);
+
+      for (h ^= h >>> 15; ; h++) {
+        const at = h & mask, node = this.slots[at] - 1;
+        if (node < 0 || (this.parent[node] === parent && this.key[node] === key))
+          return at;
+      }
+    }
+
+    add(parent, func, key, line) {
+      if (this.count === this.parent.length)
+        this.grow();
+      const node = this.count++;
+      this.parent[node] = parent;
+      this.func[node] = func;
+      this.key[node] = key;
+      if (this.line)
+        this.line[node] = line;
+      return node;
+    }
+
+    child(parent, func, key, line) {
+      const at = this.find(parent, key);
+      if (this.slots[at])
+        return this.slots[at] - 1;
+      if (this.count < this.parent.length) {
+        this.slots[at] = this.count + 1;
+        return this.add(parent, func, key, line);
+      }
+      const node = this.add(parent, func, key, line);
+      this.slots[this.find(parent, key)] = node + 1;
+      return node;
+    }
+  }
+
+  // The tree by line. Made at first use, kept with the report: {tree, map}, map by site.
+  function lineTree(report) {
+    return report.lineTree ??= makeLineTree(report);
+  }
+
+  function makeLineTree({nodes, sites}) {
+    const {count, parent, line} = sites;
+    const func = new Uint32Array(count), key = new Uint32Array(count);
+    const ids = new Map();
+
+    for (let s = 0; s < count; s++) {
+      func[s] = nodes.func[sites.node[s]];
+      const frame = func[s] * 2 ** 32 + line[s];
+      let id = ids.get(frame);
+      if (id === undefined)
+        ids.set(frame, id = ids.size);
+      key[s] = id;
+    }
+    const {tree, place} = preorderTree({count, parent, func, line, key});
+    return {tree, map: place};
+  }
+
+  // A shape is {tree, map}: what is drawn, and for each node of the source tree where its self
+  // weight belongs, -1: nowhere. So totals, statistics and elided paths are worked out alike for
+  // all shapes, and children + self = total in each.
+
+  function identity(tree) {
+    return {tree, map: null};
+  }
+
+  function throughMap(map, node) {
+    return map ? map[node] : node;
+  }
+
+  function finish(builder, map) {
+    const {tree, place} = preorderTree(builder);
+    for (let i = 0; i < map.length; i++)
+      if (map[i] >= 0)
+        map[i] = place[map[i]];
+    return {tree, map};
+  }
+
+  // Leaves out nodes whose function isHidden (Uint8Array by function): their callees become their
+  // callers'. Self weights go to the caller.
+  function withoutFunctions(tree, isHidden) {
+    const b = new TreeBuilder(Boolean(tree.line));
+    const map = new Int32Array(tree.count);
+
+    b.add(-1, tree.func[0], tree.key[0], 0);
+    for (let i = 1; i < tree.count; i++) {
+      const p = map[tree.parent[i]];
+      map[i] = isHidden[tree.func[i]] ? p
+        : b.child(p, tree.func[i], tree.key[i], tree.line ? tree.line[i] : 0);
+    }
+    return finish(b, map);
+  }
+
+  // For each node the outermost node of function func it is in (itself included), -1: none.
+  function outermost(tree, func) {
+    const top = new Int32Array(tree.count).fill(-1);
+
+    for (let i = 1; i < tree.count; i++) {
+      const above = top[tree.parent[i]];
+      top[i] = above >= 0 ? above : tree.func[i] === func ? i : -1;
+    }
+    return top;
+  }
+
+  // What func calls: the subtrees of its outermost nodes as one. Below the root, which is all
+  // samples with func in them, stands func.
+  function callees(tree, func) {
+    const top = outermost(tree, func);
+    const b = new TreeBuilder(Boolean(tree.line));
+    const map = new Int32Array(tree.count).fill(-1);
+
+    b.add(-1, tree.func[0], tree.key[0], 0);
+    for (let i = 1; i < tree.count; i++) {
+      if (top[i] < 0)
+        continue;
+      const p = top[i] === i ? 0 : map[tree.parent[i]];
+      map[i] = b.child(p, tree.func[i], tree.key[i], tree.line ? tree.line[i] : 0);
+    }
+    return finish(b, map);
+  }
+
+  const INVERTED_PARTS = 32768; // groups below 1/32768 of the whole are narrower than a pixel
+  const INVERTED_NODES_MAX = 300000;
+
+  // Reversed paths: below the root stand the functions items begin at, below each its callers.
+  // Level by level, heavy groups only: a group lighter than `least` is not taken apart, nor any
+  // once there are INVERTED_NODES_MAX, so its ticks stay its own. Returns {tree, map}, map only
+  // for the nodes of items (the weight of node i goes as far up as its group was taken apart).
+  function reversedTree(tree, items, weight, least) {
+    const b = new TreeBuilder(Boolean(tree.line), 4096);
+    const map = new Int32Array(tree.count).fill(-1);
+    const keys = largest(tree.key) + 1;
+    const childOf = new Int32Array(keys), stamp = new Int32Array(keys).fill(-1);
+    let leaf = items, at = items.slice(); // each item's path has come to this node
+    let groups = {node: new Uint32Array(1), start: Uint32Array.of(0, items.length)};
+
+    b.add(-1, tree.func[0], tree.key[0], 0);
+    const sums = [0];
+    while (groups.node.length) {
+      const children = []; // of this level: node, items
+      const nextLeaf = new Uint32Array(leaf.length), nextAt = new Uint32Array(leaf.length);
+      const nextNode = [], nextStart = [0];
+      let filled = 0;
+      for (let g = 0; g < groups.node.length; g++) {
+        const node = groups.node[g], from = groups.start[g], to = groups.start[g + 1];
+        const firstChild = b.count;
+        children.length = 0;
+        for (let k = from; k < to; k++) {
+          const i = at[k], key = tree.key[i];
+          if (i === 0) { // the root has been reached: the path ends
+            map[leaf[k]] = node;
+            continue;
+          }
+          if (stamp[key] !== node) {
+            stamp[key] = node;
+            childOf[key] = b.add(node, tree.func[i], key, tree.line ? tree.line[i] : 0);
+            sums.push(0);
+            children.push(0);
+          }
+          sums[childOf[key]] += weight[leaf[k]];
+          children[childOf[key] - firstChild]++;
+        }
+        // scatter the items of heavy children, settle those of light ones
+        const offset = new Array(children.length);
+        for (let c = 0; c < children.length; c++) {
+          const isOpen = sums[firstChild + c] >= least && b.count < INVERTED_NODES_MAX;
+          offset[c] = isOpen ? filled : -1;
+          if (isOpen) {
+            filled += children[c];
+            nextNode.push(firstChild + c);
+            nextStart.push(filled);
+          }
+        }
+        for (let k = from; k < to; k++) {
+          const i = at[k];
+          if (i === 0)
+            continue;
+          const child = childOf[tree.key[i]], c = child - firstChild;
+          if (offset[c] < 0) {
+            map[leaf[k]] = child;
+            continue;
+          }
+          nextLeaf[offset[c]] = leaf[k];
+          nextAt[offset[c]++] = tree.parent[i];
+        }
+      }
+      leaf = nextLeaf.subarray(0, filled);
+      at = nextAt.subarray(0, filled);
+      groups = {node: nextNode, start: nextStart};
+    }
+    return orderBySum(b, map, sums);
+  }
+
+  function largest(items) {
+    let most = 0;
+    for (let i = 0; i < items.length; i++)
+      if (items[i] > most)
+        most = items[i];
+    return most;
+  }
+
+  // Siblings by weight, the heaviest first; b has them next to each other.
+  function orderBySum(b, map, sums) {
+    const order = new Uint32Array(b.count).map((_, i) => i);
+    const rank = new Uint32Array(b.count);
+
+    for (let from = 1, to; from < b.count; from = to) {
+      for (to = from + 1; to < b.count && b.parent[to] === b.parent[from];)
+        to++;
+      if (to > from + 1)
+        order.subarray(from, to).sort((x, y) => sums[y] - sums[x] || x - y);
+    }
+    order.forEach((node, i) => {
+      rank[node] = i;
+    });
+    const sorted = {
+      count: b.count,
+      parent: new Int32Array(b.count).map((_, i) => (i ? rank[b.parent[order[i]]] : -1)),
+      func: order.map((node) => b.func[node]),
+      key: order.map((node) => b.key[node]),
+      line: b.line && order.map((node) => b.line[node]),
+    };
+    for (let i = 0; i < map.length; i++)
+      if (map[i] >= 0)
+        map[i] = rank[map[i]];
+    return finish(sorted, map);
+  }
+
+  // Each leaf's own weight along its reversed path.
+  function inverted(tree, weight) {
+    const items = [];
+    let whole = 0;
+
+    for (let i = 0; i < tree.count; i++) {
+      if (weight[i] > 0) {
+        items.push(i);
+        whole += weight[i];
+      }
+    }
+    return reversedTree(tree, Uint32Array.from(items), weight, whole / INVERTED_PARTS);
+  }
+
+  // Who calls func: its outermost nodes' totals along their reversed paths. weight: self weights.
+  function callers(tree, func, weight) {
+    const top = outermost(tree, func);
+    const total = new Float64Array(tree.count);
+    const items = [];
+    let whole = 0;
+
+    for (let i = 1; i < tree.count; i++) {
+      if (top[i] === i)
+        items.push(i);
+      if (top[i] >= 0) {
+        total[top[i]] += weight[i];
+        whole += weight[i];
+      }
+    }
+    const shape = reversedTree(tree, Uint32Array.from(items), total, whole / INVERTED_PARTS);
+    for (let i = tree.count - 1; i > 0; i--)
+      if (top[i] >= 0)
+        shape.map[i] = shape.map[top[i]];
+    return shape;
+  }
+
+  // map of a, then of b.
+  function compose(a, b) {
+    if (!a)
+      return b;
+    if (!b)
+      return a;
+    return Int32Array.from(a, (node) => (node < 0 ? -1 : b[node]));
+  }
+
+  // --- weights -------------------------------------------------------------------------------
+
+  // Ticks of each source node (state.by line: site) by side: {base, current}; base null where
+  // nothing is compared.
+  function selfWeights(report, state) {
+    const {rows, sites} = report;
+    const passes = passingTags(report, state), sides = slotSides(report, state);
+    const byLine = state.by === "line";
+    const count = byLine ? sites.count : report.nodes.count;
+    const current = new Float64Array(count);
+    const base = isComparing(report, state) ? new Float64Array(count) : null;
+
+    for (let i = 0; i < rows.count; i++) {
+      if (!passes[rows.tag[i]])
+        continue;
+      const side = sides[rows.slot[i]];
+      const at = byLine ? rows.site[i] : sites.node[rows.site[i]];
+      if (side & 1 << SIDE_CURRENT)
+        current[at] += rows.ticks[i];
+      if (base && side & 1 << SIDE_BASE)
+        base[at] += rows.ticks[i];
+    }
+    return {base, current};
+  }
+
+  function moveThrough(map, self, count) {
+    if (!map)
+      return self;
+    const moved = new Float64Array(count);
+    for (let i = 0; i < self.length; i++)
+      if (map[i] >= 0)
+        moved[map[i]] += self[i];
+    return moved;
+  }
+
+  // Bottom up: children + self = total.
+  function totals(tree, self) {
+    const total = Float64Array.from(self);
+    for (let i = tree.count - 1; i > 0; i--)
+      total[tree.parent[i]] += total[i];
+    return total;
+  }
+
+  // One base tick in current ticks: meta.scale for the runs as recorded; for two ranges of one
+  // recording by the time they take.
+  function baseScale({meta}, state) {
+    const {range, baseRange} = state;
+
+    if (baseRange) {
+      const current = range ? range[1] - range[0] : meta.blocks;
+      return current / Math.max(baseRange[1] - baseRange[0], 1);
+    }
+    return meta.scale ?? 1;
+  }
+
+  // The one predicate of what was removed: there was a base, there is nothing now.
+  function isElided(active, node) {
+    return active.base !== null && active.current.total[node] === 0 && active.base.total[node] > 0;
+  }
+
+  // Width of each node's own ticks. Additive, so that boxes fill their callers.
+  const WIDTHS = {
+    current: (c) => c,
+    baseline: (c, b) => b,
+    union: (c, b) => Math.max(c, b),
+    delta: (c, b) => Math.abs(c - b),
+  };
+
+  // What the view is drawn by: Base and Head by their own side; Elided by what was removed.
+  function widthBasis(state) {
+    if (state.view === "base")
+      return "baseline";
+    return state.view === "diff" ? state.basis ?? "current" : "current";
+  }
+
+  function widthsOf(active, state) {
+    const {tree, current, base, scale} = active;
+    const self = new Float64Array(tree.count);
+
+    if (!base) {
+      return {self: current.self, total: current.total};
+    }
+    if (state.view === "elided") {
+      for (let i = 0; i < tree.count; i++)
+        if (isElided(active, i))
+          self[i] = base.self[i] * scale;
+    } else {
+      const width = WIDTHS[widthBasis(state)];
+      for (let i = 0; i < tree.count; i++)
+        self[i] = width(current.self[i], base.self[i] * scale);
+    }
+    return {self, total: totals(tree, self)};
+  }
+
+  // The weights a reversed tree is pruned by: either side's.
+  function eitherSide({base, current}, scale) {
+    return base ? current.map((c, i) => c + base[i] * scale) : current;
+  }
+
+  function shapeOf(report, state, weights, scale) {
+    const source = state.by === "line" ? lineTree(report) : identity(report.nodes);
+    const steps = [];
+    let {tree, map} = source;
+    let moved = weights;
+    const apply = (shape) => {
+      steps.push(shape);
+      tree = shape.tree;
+      map = compose(map, shape.map);
+    };
+    const here = () => {
+      moved = {
+        current: moveThrough(map, weights.current, tree.count),
+        base: weights.base && moveThrough(map, weights.base, tree.count),
+      };
+      return eitherSide(moved, scale);
+    };
+
+    if (state.hidden?.some?.(Boolean))
+      apply(withoutFunctions(tree, state.hidden));
+    if (state.shape === "inverted")
+      apply(inverted(tree, here()));
+    else if (state.shape === "callers")
+      apply(callers(tree, state.func, here()));
+    else if (state.shape === "callees")
+      apply(callees(tree, state.func));
+    return {tree, map};
+  }
+
+  // THE data of everything on screen. state, all parts optional:
+  //   view      "head" (default), "base", "diff", "elided"
+  //   basis     "current" (default), "baseline", "union", "delta": widths of the view "diff"
+  //   by        "function" (default), "line"
+  //   shape     "call" (default); "inverted"; "callers", "callees" of function state.func: the two
+  //             halves of a sandwich
+  //   func      function index
+  //   process, thread, pod   [key...] of filterChoices()
+  //   range     [from, to): blocks that count; baseRange: blocks they are compared with
+  //   hidden    Uint8Array by function: 1: leave it out
+  // Returns
+  //   tree      what to draw
+  //   map       by source node (by line: site) its node in tree, -1: none; null: the same
+  //   current   {self, total} ticks by node;  base: the same, unscaled, or null
+  //   scale     one base tick in current ticks
+  //   width     {self, total}: what boxes are as wide as, in current ticks
+  function activeData(report, state) {
+    const weights = selfWeights(report, state), scale = baseScale(report, state);
+    const {tree, map} = shapeOf(report, state, weights, scale);
+    const active = {report, state, tree, map, scale, current: null, base: null, width: null};
+
+    for (const side of ["current", "base"]) {
+      if (!weights[side])
+        continue;
+      const self = moveThrough(map, weights[side], tree.count);
+      active[side] = {self, total: totals(tree, self)};
+    }
+    active.width = widthsOf(active, state);
+    return active;
+  }
+
+  // --- what is read off the active data ------------------------------------------------------
+
+  // {count, self, total, nodes}: removed paths; nodes is 1 where the view Elided fills a box.
+  function elided(active) {
+    const {tree, base} = active;
+    const nodes = new Uint8Array(tree.count);
+    let count = 0, self = 0;
+
+    for (let i = 1; i < tree.count; i++) {
+      if (isElided(active, i)) {
+        nodes[i] = 1;
+        count++;
+        self += base.self[i] * active.scale;
+      }
+    }
+    return {count, self, nodes};
+  }
+
+  // By function index, of all shapes the plain one's figures: {self, total, baseSelf, baseTotal};
+  // total counts a stack once however often the function is in it; base* null without a base.
+  function functionTable(active) {
+    const {tree, current, base} = active;
+    const count = active.report.functions.count;
+    const open = new Uint32Array(count);
+    const path = new Uint32Array(largest(tree.depth) + 1);
+    const table = {
+      self: new Float64Array(count),
+      total: new Float64Array(count),
+      baseSelf: base && new Float64Array(count),
+      baseTotal: base && new Float64Array(count),
+    };
+    let depth = 0;
+
+    for (let i = 1; i < tree.count; i++) {
+      for (; depth >= tree.depth[i]; depth--)
+        open[path[depth]]--;
+      depth = tree.depth[i];
+      const func = path[depth] = tree.func[i];
+      const isOutermost = open[func]++ === 0;
+      table.self[func] += current.self[i];
+      if (isOutermost)
+        table.total[func] += current.total[i];
+      if (base) {
+        table.baseSelf[func] += base.self[i];
+        if (isOutermost)
+          table.baseTotal[func] += base.total[i];
+      }
+    }
+    return table;
+  }
+
+  // Lines of one file: Map of line -> {self, total, baseSelf, baseTotal}; a stack counts once a
+  // line. Filters and ranges apply.
+  function lineHeat(report, state, file) {
+    const {sites, nodes, functions} = report;
+    const weights = selfWeights(report, {...state, by: "line"});
+    const total = {current: Float64Array.from(weights.current),
+      base: weights.base && Float64Array.from(weights.base)};
+    const heat = new Map();
+
+    for (let s = sites.count - 1; s > 0; s--) {
+      total.current[sites.parent[s]] += total.current[s];
+      if (total.base)
+        total.base[sites.parent[s]] += total.base[s];
+    }
+    for (let s = 1; s < sites.count; s++) {
+      if (functions.file[nodes.func[sites.node[s]]] !== file || !sites.line[s])
+        continue;
+      let row = heat.get(sites.line[s]);
+      if (!row)
+        heat.set(sites.line[s], row = {self: 0, total: 0, baseSelf: 0, baseTotal: 0});
+      const isOutermost = !hasLineAbove(report, s, file);
+      row.self += weights.current[s];
+      row.baseSelf += weights.base ? weights.base[s] : 0;
+      if (isOutermost) {
+        row.total += total.current[s];
+        row.baseTotal += total.base ? total.base[s] : 0;
+      }
+    }
+    return heat;
+  }
+
+  function hasLineAbove({sites, nodes, functions}, site, file) {
+    for (let p = sites.parent[site]; p > 0; p = sites.parent[p])
+      if (sites.line[p] === sites.line[site] && functions.file[nodes.func[sites.node[p]]] === file)
+        return true;
+    return false;
+  }
+
+  // {status, lines}: lines: Map of number -> text of a file (string id); status tells why there
+  // are none: one of SOURCE_STATUS, or "unknown" for a file nothing is known of.
+  function sourceLines(report, file) {
+    const source = report.sources.get(file);
+    const lines = new Map();
+
+    for (const {line, bytes} of source?.parts ?? [])
+      new TextDecoder().decode(bytes).split("\n").forEach((text, i) => lines.set(line + i, text));
+    return {status: source?.status ?? "unknown", lines};
+  }
+
+  // Ticks over time under the name filters, whatever the ranges: one series of meta.blocks numbers
+  // for each of {key, label, side}, the heaviest first. by: "run", "process", "thread" or "pod".
+  function timeline(report, state, by = "run") {
+    const {meta, rows} = report;
+    const passes = passingTags(report, state);
+    const series = new Map();
+    const seriesOf = meta.runs.map(() => new Map());
+    const find = (run, tag) => {
+      const key = by === "run" ? String(run)
+        : DIMENSIONS[by](meta, meta.threads[tag])[0] ?? "";
+      const side = meta.runs[run].side, id = `${side} ${key}`;
+      if (!series.has(id)) {
+        const label = by === "run" ? meta.runs[run].file ?? "" : key;
+        series.set(id, {key, label, side, sum: 0, ticks: new Float64Array(meta.blocks)});
+      }
+      return series.get(id);
+    };
+
+    for (let i = 0; i < rows.count; i++) {
+      const tag = rows.tag[i], slot = rows.slot[i];
+      if (!passes[tag])
+        continue;
+      const run = Math.floor(slot / meta.blocks);
+      let row = seriesOf[run].get(tag);
+      if (!row)
+        seriesOf[run].set(tag, row = find(run, tag));
+      row.ticks[slot - run * meta.blocks] += rows.ticks[i];
+      row.sum += rows.ticks[i];
+    }
+    return [...series.values()].sort((a, b) => b.sum - a.sum);
+  }
+
+  // The path of keys from the root to a node, and back: how links name a node. -1: no such path.
+  function pathOf(tree, node) {
+    const path = [];
+    for (let i = node; i > 0; i = tree.parent[i])
+      path.push(tree.key[i]);
+    return path.reverse();
+  }
+
+  function nodeAt(tree, path) {
+    let node = 0;
+    for (const key of path) {
+      let child = node + 1;
+      while (child < tree.end[node] && tree.key[child] !== key)
+        child = tree.end[child];
+      if (child >= tree.end[node])
+        return -1;
+      node = child;
+    }
+    return node;
+  }
+
+  Object.assign(ns, {MAGIC, NONE, SIDE_BASE, SIDE_CURRENT, BLOCK_GROUPS, KINDS, CLASSES, MATCHES,
+    SOURCE_STATUS, PageError, decodeBase64, adler32, decode, inflate, functionName, functionFile,
+    filterChoices, passingTags, slotSides, isComparing, isWhole, preorderTree, lineTree,
+    withoutFunctions, callees, callers, inverted, selfWeights, throughMap, totals, activeData,
+    isElided, elided, functionTable, lineHeat, sourceLines, timeline, pathOf, nodeAt});
+})(globalThis.pyebpf ??= {});

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// Blobs for tests of the page, written from its specification (assets/README.md) and not from the
+// writer in user/export: if the two disagree, a test shows it.
+"use strict";
+const {deflateRawSync} = require("node:zlib");
+
+class Writer {
+  constructor() {
+    this.bytes = [];
+  }
+
+  number(value) {
+    for (; value > 127; value = Math.floor(value / 128))
+      this.bytes.push(value % 128 | 128);
+    this.bytes.push(value);
+  }
+
+  column(values) {
+    for (const value of values)
+      this.number(value);
+  }
+
+  raw(bytes) {
+    for (const byte of bytes)
+      this.bytes.push(byte);
+  }
+}
+
+function intern(table, key) {
+  if (!table.has(key))
+    table.set(key, table.size);
+  return table.get(key);
+}
+
+const zigzag = (n) => (n < 0 ? -2 * n - 1 : 2 * n);
+
+// "name (file:line)" or "name". A function's def is taken to be line 1.
+function parseFrame(text) {
+  const match = /^(.*) \((.*):(\d+)\)$/s.exec(text);
+  return match ? {name: match[1], file: match[2], line: Number(match[3])}
+    : {name: text, file: "", line: 0};
+}
+
+// A tree of stacks: children by function, each with its sites by (caller's site, line).
+function newNode(func, depth) {
+  return {func, depth, children: new Map(), sites: [], siteIds: new Map()};
+}
+
+function siteOf(node, callerSite, line) {
+  const id = intern(node.siteIds, `${callerSite} ${line}`);
+  node.sites[id] ??= {caller: callerSite, line, rows: []};
+  return id;
+}
+
+function addSample(root, tables, sample) {
+  let node = root, site = 0;
+  for (const text of sample.stack ? sample.stack.split(";") : []) {
+    const {name, file, line} = parseFrame(text);
+    const key = JSON.stringify([name, file]);
+    const func = intern(tables.functions, key) + 1;
+    tables.functionRows[func] ??= {name, file, kind: file ? 0 : 3, line: file ? 1 : 0};
+    if (!node.children.has(func))
+      node.children.set(func, newNode(func, node.depth + 1));
+    node = node.children.get(func);
+    site = siteOf(node, site, line);
+  }
+  node.sites[site].rows.push(sample);
+}
+
+function inPreorder(root) {
+  const list = [], stack = [root];
+  while (stack.length) {
+    const node = stack.pop();
+    list.push(node);
+    stack.push(...[...node.children.values()].reverse());
+  }
+  return list;
+}
+
+// Rows in order of site, thread, slot; equal ones summed.
+function collectRows(list, blocks) {
+  const rows = [];
+  let site = 0;
+  for (const node of list) {
+    for (const {rows: samples} of node.sites) {
+      const sums = new Map();
+      for (const {thread = 0, run = 0, block = 0, ticks = 1} of samples) {
+        const key = thread * 2 ** 20 + run * blocks + block;
+        sums.set(key, (sums.get(key) ?? 0) + ticks);
+      }
+      for (const key of [...sums.keys()].sort((a, b) => a - b))
+        rows.push({site, tag: Math.floor(key / 2 ** 20), slot: key % 2 ** 20, ticks: sums.get(key)});
+      site++;
+    }
+  }
+  return rows;
+}
+
+function writeRows(w, rows) {
+  const isSame = rows.map((r, i) => i > 0 && rows[i - 1].site === r.site && rows[i - 1].tag === r.tag);
+  w.number(rows.length);
+  w.column(rows.map((r, i) => r.site - (i ? rows[i - 1].site : 0)));
+  w.column(rows.map((r) => r.tag));
+  w.column(rows.map((r, i) => r.slot - (isSame[i] ? rows[i - 1].slot : 0)));
+  w.column(rows.map((r) => r.ticks));
+}
+
+function writeSources(w, sources, strings) {
+  w.number(sources.length);
+  w.column(sources.map((s) => intern(strings, s.file)));
+  w.column(sources.map((s) => s.status ?? 0));
+  const parts = sources.flatMap((s, owner) =>
+    (s.parts ?? []).map((p) => ({owner, line: p.line, bytes: Buffer.from(p.text)})));
+  w.number(parts.length);
+  w.column(parts.map((p) => p.owner));
+  w.column(parts.map((p) => p.line));
+  w.column(parts.map((p) => p.bytes.length));
+  parts.forEach((p) => w.raw(p.bytes));
+}
+
+function adler32(bytes) {
+  let a = 1, b = 0;
+  for (const byte of bytes) {
+    a = (a + byte) % 65521;
+    b = (b + a) % 65521;
+  }
+  return Buffer.from([b >> 8, b & 255, a >> 8, a & 255]);
+}
+
+// samples: [{stack: "main (app.py:3);f (app.py:9)", thread, run, block, ticks}], the last four 0, 0,
+// 0 and 1 if left out. meta: over the facts of a plain recording of one run with one thread.
+// classes: null or {total, self, match}, an array each by node in preorder.
+// sources: [{file, status, parts: [{line, text}]}].
+function encode({samples = [], meta = {}, classes = null, sources = []}) {
+  const facts = {
+    schema: "pyebpf-page/1", kind: "profile", title: "fixture", blocks: 40, scale: 1,
+    runs: [{side: 1, file: "fixture.pyebpf", interval_ns: 1e6, block_ns: 1e8}],
+    processes: [{pid: 412, name: "app", command_line: "python3 app.py"}],
+    threads: [{process: 0, tid: 412, name: "MainThread"}],
+    ...meta,
+  };
+  const strings = new Map([["", 0]]);
+  const tables = {functions: new Map(), functionRows: [{name: "", file: "", kind: 3, line: 0}]};
+  const root = newNode(0, 0);
+  siteOf(root, 0, 0);
+  samples.forEach((sample) => addSample(root, tables, sample));
+  const list = inPreorder(root);
+
+  const functionRows = tables.functionRows;
+  const names = functionRows.map((f) => intern(strings, f.name));
+  const files = functionRows.map((f) => intern(strings, f.file));
+  const tail = new Writer();
+  tail.number(functionRows.length);
+  tail.column(names);
+  tail.column(files);
+  tail.column(functionRows.map((f) => f.kind));
+  tail.column(functionRows.map((f) => f.line));
+  tail.column(functionRows.map(() => 0));
+  tail.number(list.length);
+  tail.column(list.map((n, i) => (i ? list[i - 1].depth + 1 - n.depth : 0)));
+  tail.column(list.map((n) => n.func));
+  const sites = list.flatMap((n) => n.sites.map((s) => ({...s, def: functionRows[n.func].line})));
+  tail.column(list.map((n) => n.sites.length));
+  tail.column(sites.map((s) => s.caller));
+  tail.column(sites.map((s) => (s.line ? zigzag(s.line - s.def) + 1 : 0)));
+  writeRows(tail, collectRows(list, facts.blocks));
+  tail.number(classes ? 1 : 0);
+  for (const column of classes ? [classes.total, classes.self, classes.match] : [])
+    tail.column(column);
+  writeSources(tail, sources, strings);
+
+  const head = new Writer();
+  head.raw(Buffer.from("pyebpf-page/1\n"));
+  const json = Buffer.from(JSON.stringify(facts));
+  head.number(json.length);
+  head.raw(json);
+  const texts = [...strings.keys()].map((s) => Buffer.from(s));
+  head.number(texts.length);
+  head.column(texts.map((t) => t.length));
+  texts.forEach((t) => head.raw(t));
+  const body = Buffer.concat([Buffer.from(head.bytes), Buffer.from(tail.bytes)]);
+  return Buffer.concat([body, adler32(body)]);
+}
+
+// As it stands in the page's data element.
+function pack(blob) {
+  return deflateRawSync(blob).toString("base64");
+}
+
+module.exports = {encode, pack};
