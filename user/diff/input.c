@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "diff/input.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define RATE_TOLERANCE 0.1        /* intervals further apart are another rate */
+#define THREAD_STRIDE 2654435761u /* spreads threads over the slots: 2^32 / golden ratio, odd */
+
+/* --- texts ------------------------------------------------------------------------------------ */
+
+void diff_texts_release(struct diff_texts *t)
+{
+	for (size_t i = 0; i < t->len; i++)
+		free(t->items[i]);
+	vec_release(t);
+}
+
+int diff_texts_addf(struct diff_texts *t, const char *fmt, ...)
+{
+	char *text;
+	va_list ap;
+	int n;
+
+	if (vec_reserve(t, 1) < 0)
+		return -ENOMEM;
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return -ENOMEM;
+	t->items[t->len++] = text;
+	return 0;
+}
+
+/* --- runs ------------------------------------------------------------------------------------- */
+
+static const size_t fact_texts[] = {
+	offsetof(struct diff_facts, file),    offsetof(struct diff_facts, mode),
+	offsetof(struct diff_facts, event),   offsetof(struct diff_facts, host),
+	offsetof(struct diff_facts, command), offsetof(struct diff_facts, python),
+};
+#define FACT_TEXTS (sizeof(fact_texts) / sizeof(fact_texts[0]))
+
+static char **fact_text(struct diff_facts *facts, size_t i)
+{
+	return (char **)((char *)facts + fact_texts[i]);
+}
+
+static void run_free(struct diff_run *run)
+{
+	for (size_t i = 0; i < FACT_TEXTS; i++)
+		free(*fact_text(&run->facts, i));
+	for (size_t i = 0; i < DIFF_BLOCKS_MAX; i++) {
+		vec_release(&run->blocks[i].cells);
+		vec_release(&run->blocks[i].threads);
+	}
+	vec_release(&run->process_ticks);
+	free(run);
+}
+
+DEFINE_CLEANUP(struct diff_run *, run_free)
+
+int diff_input_new(bool by_thread, struct diff_input **out)
+{
+	_cleanup_(diff_input_freep) struct diff_input *in = calloc(1, sizeof(*in));
+	int r;
+
+	if (!in)
+		return -ENOMEM;
+	in->by_thread = by_thread;
+	r = profile_new(&in->profile);
+	if (r < 0)
+		return r;
+	*out = take_ptr(in);
+	return 0;
+}
+
+void diff_input_free(struct diff_input *in)
+{
+	if (!in)
+		return;
+	profile_free(in->profile);
+	for (size_t i = 0; i < in->runs.len; i++)
+		run_free(in->runs.items[i]);
+	vec_release(&in->runs);
+	vec_release(&in->slots);
+	free(in);
+}
+
+static uint64_t block_length(uint64_t last_ns)
+{
+	return last_ns / DIFF_BLOCKS + 1;
+}
+
+int diff_input_add_run(struct diff_input *in, enum diff_side side, const struct diff_facts *facts,
+		       uint64_t expected_ns, uint32_t *out)
+{
+	_cleanup_(run_freep) struct diff_run *run = calloc(1, sizeof(*run));
+	bool has_all = true;
+
+	if (!run)
+		return -ENOMEM;
+	run->side = side;
+	run->facts = *facts;
+	for (size_t i = 0; i < FACT_TEXTS; i++) {
+		char **text = fact_text(&run->facts, i), *copy = *text ? strdup(*text) : NULL;
+
+		has_all = has_all && (copy || !*text);
+		*text = copy;
+	}
+	if (facts->has_times && expected_ns)
+		run->block_ns = block_length(expected_ns);
+	if (!has_all || vec_push(&in->runs, run) < 0)
+		return -ENOMEM;
+	run = NULL;
+	*out = (uint32_t)in->runs.len - 1;
+	return 0;
+}
+
+/* --- blocks ----------------------------------------------------------------------------------- */
+
+/* Moves what is in `from` to the end of `to`. */
+static int merge_blocks(struct diff_block *to, struct diff_block *from)
+{
+	if (vec_append(&to->cells, from->cells.items, from->cells.len) < 0 ||
+	    vec_append(&to->threads, from->threads.items, from->threads.len) < 0)
+		return -ENOMEM;
+	to->ticks += from->ticks;
+	vec_release(&from->cells);
+	vec_release(&from->threads);
+	from->ticks = 0;
+	return 0;
+}
+
+/* Half as many blocks, twice as long. */
+static int double_blocks(struct diff_run *run)
+{
+	for (size_t i = 0; i < DIFF_BLOCKS; i++) {
+		struct diff_block *to = &run->blocks[i], *from = &run->blocks[2 * i];
+
+		if (i) {
+			struct diff_block moved = *from;
+
+			*from = *to;
+			*to = moved;
+		}
+		if (merge_blocks(to, &run->blocks[2 * i + 1]) < 0)
+			return -ENOMEM;
+	}
+	run->block_ns *= 2;
+	run->block_count = (run->block_count + 1) / 2;
+	return 0;
+}
+
+static int find_block(struct diff_run *run, uint64_t time_ns, struct diff_block **out)
+{
+	uint64_t at = 0;
+
+	if (run->block_ns) {
+		while ((at = time_ns / run->block_ns) >= DIFF_BLOCKS_MAX)
+			if (double_blocks(run) < 0)
+				return -ENOMEM;
+	}
+	if (run->block_count <= at)
+		run->block_count = (uint32_t)at + 1;
+	*out = &run->blocks[at];
+	return 0;
+}
+
+/*
+ * The slots are a lossy map from stack (and thread) to a cell: what stands there is checked against
+ * the cell, so a wrong one only makes a second cell. Hence one table does for all blocks and runs.
+ */
+static int reserve_slots(struct diff_input *in)
+{
+	size_t want = in->slots.len ? in->slots.len : 1024,
+	       count = stacktab_count(in->profile->stacks);
+
+	while (want < count)
+		want *= 2;
+	if (want == in->slots.len)
+		return 0;
+	if (vec_reserve(&in->slots, want - in->slots.len) < 0)
+		return -ENOMEM;
+	memset(in->slots.items + in->slots.len, 0, (want - in->slots.len) * sizeof(uint32_t));
+	in->slots.len = want;
+	return 0;
+}
+
+static int add_to_block(struct diff_input *in, struct diff_block *b, const struct sample *s)
+{
+	uint32_t thread = in->by_thread ? s->thread : 0;
+	uint32_t *slot =
+		&in->slots.items[(s->stack + thread * THREAD_STRIDE) & (in->slots.len - 1)];
+	struct diff_cell *cell = &b->cells.items[*slot];
+
+	b->ticks += s->weight;
+	if (*slot < b->cells.len && cell->stack == s->stack &&
+	    (!in->by_thread || b->threads.items[*slot] == thread) &&
+	    cell->ticks <= UINT32_MAX - s->weight) {
+		cell->ticks += s->weight;
+		return 0;
+	}
+	if (b->cells.len == UINT32_MAX || (in->by_thread && vec_push(&b->threads, thread) < 0) ||
+	    vec_push(&b->cells, ((struct diff_cell){ s->stack, s->weight })) < 0)
+		return -ENOMEM;
+	*slot = (uint32_t)b->cells.len - 1;
+	return 0;
+}
+
+static int reserve_processes(struct diff_run *run, size_t count)
+{
+	size_t more = count > run->process_ticks.len ? count - run->process_ticks.len : 0;
+
+	if (vec_reserve(&run->process_ticks, more) < 0)
+		return -ENOMEM;
+	memset(run->process_ticks.items + run->process_ticks.len, 0, more * sizeof(uint64_t));
+	run->process_ticks.len += more;
+	return 0;
+}
+
+static uint64_t last_time(const struct profile *p)
+{
+	uint64_t last = 0;
+
+	for (size_t i = 0; i < p->samples.len; i++)
+		if (p->samples.items[i].time_ns > last)
+			last = p->samples.items[i].time_ns;
+	return last;
+}
+
+int diff_input_take_samples(struct diff_input *in, uint32_t index)
+{
+	struct diff_run *run = in->runs.items[index];
+	struct profile *p = in->profile;
+	struct diff_block *block;
+
+	if (reserve_slots(in) < 0 || reserve_processes(run, p->processes.len) < 0)
+		return -ENOMEM;
+	if (run->facts.has_times && !run->block_ns && p->samples.len)
+		run->block_ns = block_length(last_time(p));
+	for (size_t i = 0; i < p->samples.len; i++) {
+		const struct sample *s = &p->samples.items[i];
+
+		if (find_block(run, s->time_ns, &block) < 0 || add_to_block(in, block, s) < 0)
+			return -ENOMEM;
+		run->process_ticks.items[p->threads.items[s->thread].process] += s->weight;
+		run->ticks += s->weight;
+	}
+	profile_clear_samples(p);
+	return 0;
+}
+
+/* --- what is known ---------------------------------------------------------------------------- */
+
+const char *diff_run_python(const struct diff_input *in, const struct diff_run *run)
+{
+	uint64_t most = 0;
+	uint32_t version = 0;
+
+	if (run->facts.python)
+		return run->facts.python;
+	for (size_t i = 0; i < run->process_ticks.len; i++) {
+		const struct process *process = &in->profile->processes.items[i];
+
+		if (process->python_version && run->process_ticks.items[i] > most) {
+			most = run->process_ticks.items[i];
+			version = process->python_version;
+		}
+	}
+	return version ? strtab_get(in->profile->strings, version) : NULL;
+}
+
+void diff_input_sum(const struct diff_input *in, enum diff_side side, struct diff_side_sum *out)
+{
+	struct diff_side_sum sum = { .has_times = true, .is_whole = true };
+	bool has_seconds = true, has_work = true, has_interval = true;
+	double interval_ns = 0, time_ns = 0;
+
+	for (size_t i = 0; i < in->runs.len; i++) {
+		const struct diff_run *run = in->runs.items[i];
+
+		if (run->side != side)
+			continue;
+		sum.runs++;
+		sum.ticks += run->ticks;
+		sum.lost += run->facts.lost;
+		sum.seconds += (double)run->facts.duration_ns / 1e9;
+		sum.work += run->facts.work;
+		interval_ns += (double)run->facts.interval_ns;
+		time_ns += (double)run->ticks * (double)run->facts.interval_ns;
+		has_interval = has_interval && run->facts.interval_ns;
+		has_seconds = has_seconds && run->facts.duration_ns;
+		has_work = has_work && run->facts.work > 0;
+		sum.has_times = sum.has_times && run->facts.has_times;
+		sum.is_whole = sum.is_whole && run->facts.is_whole;
+	}
+	if (!has_seconds)
+		sum.seconds = 0;
+	if (!has_work)
+		sum.work = 0;
+	if (has_interval && sum.runs)
+		sum.interval_ns =
+			sum.ticks ? time_ns / (double)sum.ticks : interval_ns / (double)sum.runs;
+	*out = sum;
+}
+
+/* --- reasons not to compare ------------------------------------------------------------------- */
+
+static bool differ(const char *a, const char *b)
+{
+	return a && b && strcmp(a, b) != 0;
+}
+
+/* Of versions 3.12.4 and 3.12.5 no. */
+static bool versions_differ(const char *a, const char *b)
+{
+	size_t len;
+
+	if (!a || !b)
+		return false;
+	len = strcspn(a, ".");
+	if (a[len])
+		len += 1 + strcspn(a + len + 1, ".");
+	return strncmp(a, b, len) != 0 || (b[len] && b[len] != '.');
+}
+
+static bool intervals_differ(uint64_t a, uint64_t b)
+{
+	double low = (double)(a < b ? a : b), high = (double)(a < b ? b : a);
+
+	return low > 0 && high > low * (1 + RATE_TOLERANCE);
+}
+
+static double lost_share(const struct diff_side_sum *s)
+{
+	uint64_t all = s->ticks + s->lost;
+
+	return all ? (double)s->lost / (double)all : 0;
+}
+
+static int check_runs(const struct diff_input *in, const struct diff_run *a,
+		      const struct diff_run *b, struct diff_texts *reasons)
+{
+	const struct diff_facts *x = &a->facts, *y = &b->facts;
+	const char *python[] = { diff_run_python(in, a), diff_run_python(in, b) };
+	int r = 0;
+
+	if (differ(x->mode, y->mode))
+		r = diff_texts_addf(reasons, "%s was recorded in mode %s, %s in mode %s", x->file,
+				    x->mode, y->file, y->mode);
+	if (!r && differ(x->event, y->event))
+		r = diff_texts_addf(reasons, "%s was recorded by the event %s, %s by %s", x->file,
+				    x->event, y->file, y->event);
+	if (!r && intervals_differ(x->interval_ns, y->interval_ns))
+		r = diff_texts_addf(reasons, "%s has a sample each %g us, %s each %g us", x->file,
+				    (double)x->interval_ns / 1e3, y->file,
+				    (double)y->interval_ns / 1e3);
+	if (!r && versions_differ(python[0], python[1]))
+		r = diff_texts_addf(reasons, "%s is of Python %s, %s of Python %s", x->file,
+				    python[0], y->file, python[1]);
+	return r;
+}
+
+static int check_lost(const struct diff_input *in, struct diff_texts *reasons)
+{
+	struct diff_side_sum side[DIFF_SIDES];
+	double share[DIFF_SIDES];
+
+	for (int s = 0; s < DIFF_SIDES; s++) {
+		diff_input_sum(in, s, &side[s]);
+		share[s] = lost_share(&side[s]);
+	}
+	if (fabs(share[DIFF_BASE] - share[DIFF_CURRENT]) <= DIFF_LOST_MAX)
+		return 0;
+	return diff_texts_addf(reasons, "base lost %.1f%% of its samples, current %.1f%%",
+			       100 * share[DIFF_BASE], 100 * share[DIFF_CURRENT]);
+}
+
+/* All are compared with the first run: what differs between two others differs from it as well. */
+int diff_input_check(const struct diff_input *in, struct diff_texts *reasons)
+{
+	int r = 0;
+
+	for (size_t i = 1; i < in->runs.len && !r; i++)
+		r = check_runs(in, in->runs.items[0], in->runs.items[i], reasons);
+	return r ? r : check_lost(in, reasons);
+}

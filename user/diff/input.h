@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef DIFF_INPUT_H
+#define DIFF_INPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "profile/profile.h"
+
+/*
+ * What is compared: the recordings of both sides, each a run, summed over one profile. All runs
+ * are read into input->profile, so that strings, frames and stacks have the same ids everywhere;
+ * samples are summed by (stack, time block) and dropped, so that memory grows with the variety of
+ * the stacks and not with the number of samples. For each file:
+ *
+ *	diff_input_add_run(input, DIFF_BASE, &facts, expected_ns, &run);
+ *	while (reader_next(reader, input->profile) > 0)
+ *		diff_input_take_samples(input, run);
+ *	input->runs.items[run].facts.lost = ...;	what is known only at the end
+ *
+ * import_file() instead of reader_next() is the same with one turn of the loop.
+ */
+
+enum diff_side { DIFF_BASE, DIFF_CURRENT };
+#define DIFF_SIDES 2
+
+/*
+ * A run is cut into this many time blocks, whose scatter shows how far its counts can be trusted.
+ * Where its length is not known in advance: up to twice as many less one.
+ */
+#define DIFF_BLOCKS 40
+#define DIFF_BLOCKS_MAX (2 * DIFF_BLOCKS)
+
+/* What is known of one recording. Texts may be NULL, numbers 0: unknown. */
+struct diff_facts {
+	const char *file;  /* its path */
+	const char *mode;  /* "cpu", "wall" */
+	const char *event; /* "cpu-clock" */
+	const char *host;
+	const char *command;  /* what was recorded, or the recorder's own command line */
+	const char *python;   /* version; NULL: found from its samples' processes */
+	uint64_t interval_ns; /* of a tick; 0: the event does not count time */
+	uint64_t duration_ns; /* observed */
+	uint64_t start_realtime_ns;
+	uint64_t lost;  /* ticks */
+	double work;    /* units of work done, > 0 */
+	bool has_times; /* samples carry time: not so of collapsed text */
+	bool is_whole;  /* a program from its start to its end, not a stretch of a running one */
+};
+
+/* Ticks of a stack in one time block; several cells may be of the same stack. */
+struct diff_cell {
+	uint32_t stack;
+	uint32_t ticks; /* > 0 */
+};
+
+struct diff_block {
+	VEC(struct diff_cell) cells;
+	VEC(uint32_t) threads; /* thread index of each cell; empty where not asked for */
+	uint64_t ticks;
+};
+
+struct diff_run {
+	enum diff_side side;
+	struct diff_facts facts; /* its texts are owned by the run */
+	uint64_t ticks;
+	uint32_t block_count; /* in use: 0 .. DIFF_BLOCKS_MAX; 0 without samples */
+	uint64_t block_ns;    /* the last block may be a part of one; 0: all in one block */
+	struct diff_block blocks[DIFF_BLOCKS_MAX];
+	VEC(uint64_t) process_ticks; /* by process index */
+};
+
+struct diff_input {
+	struct profile *profile; /* owned; without samples between the calls */
+	bool by_thread;          /* keep threads apart: compat_new() and pages need it */
+	VEC(struct diff_run *) runs;
+	VEC(uint32_t) slots; /* where the newest cell of a stack is in its block, perhaps */
+};
+
+/* 0 or -ENOMEM. */
+int diff_input_new(bool by_thread, struct diff_input **out);
+void diff_input_free(struct diff_input *in);
+DEFINE_CLEANUP(struct diff_input *, diff_input_free)
+
+/*
+ * Copies facts. expected_ns: how long the recording is, if that is known (reader_index(): the last
+ * sample); else 0. Returns 0 and *run, an index; or -ENOMEM with *run untouched.
+ */
+int diff_input_add_run(struct diff_input *in, enum diff_side side, const struct diff_facts *facts,
+		       uint64_t expected_ns, uint32_t *run);
+
+/* Takes all samples the profile holds now into the run, and clears them. 0 or -ENOMEM. */
+int diff_input_take_samples(struct diff_input *in, uint32_t run);
+
+/* Version of the process with most samples, or what facts say; NULL: unknown. Borrowed. */
+const char *diff_run_python(const struct diff_input *in, const struct diff_run *run);
+
+/* Sums over the runs of one side. */
+struct diff_side_sum {
+	uint32_t runs;
+	uint64_t ticks;
+	uint64_t lost;
+	double interval_ns; /* mean of a tick; 0: unknown */
+	double seconds;     /* observed, all runs together; 0: unknown of one of them */
+	double work;        /* all runs together; 0: unknown of one of them */
+	bool has_times;     /* all of them */
+	bool is_whole;      /* all of them */
+};
+void diff_input_sum(const struct diff_input *in, enum diff_side side, struct diff_side_sum *out);
+
+/*
+ * What speaks against comparing: another mode, event, rate or Python version, a larger share of
+ * lost samples on one side (more than DIFF_LOST_MAX points apart), runs of one side that do not
+ * belong together. One sentence each, without a full stop. A command refuses unless forced, and
+ * hands them to diff_new() as notes then. What a file does not say is no reason.
+ */
+#define DIFF_LOST_MAX 0.05
+
+struct diff_texts {
+	char **items; /* a VEC; items are owned */
+	size_t len;
+	size_t cap;
+};
+void diff_texts_release(struct diff_texts *t);
+int diff_texts_addf(struct diff_texts *t, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Appends to *reasons. 0 or -ENOMEM. */
+int diff_input_check(const struct diff_input *in, struct diff_texts *reasons);
+
+#endif
