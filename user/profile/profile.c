@@ -32,17 +32,44 @@ int profile_new(struct profile **out)
 	return 0;
 }
 
+static const size_t metadata_texts[] = {
+	offsetof(struct metadata, host),    offsetof(struct metadata, kernel),
+	offsetof(struct metadata, machine), offsetof(struct metadata, version),
+	offsetof(struct metadata, command), offsetof(struct metadata, mode),
+	offsetof(struct metadata, event),   offsetof(struct metadata, target),
+	offsetof(struct metadata, source),
+};
+#define METADATA_TEXTS (sizeof(metadata_texts) / sizeof(metadata_texts[0]))
+
+static char **metadata_text(struct metadata *m, size_t i)
+{
+	return (char **)((char *)m + metadata_texts[i]);
+}
+
 void metadata_release(struct metadata *m)
 {
-	free(m->host);
-	free(m->kernel);
-	free(m->machine);
-	free(m->version);
-	free(m->command);
-	free(m->mode);
-	free(m->event);
-	free(m->target);
+	for (size_t i = 0; i < METADATA_TEXTS; i++)
+		free(*metadata_text(m, i));
 	*m = (struct metadata){ 0 };
+}
+
+int metadata_copy(struct metadata *to, const struct metadata *from)
+{
+	_cleanup_(metadata_release) struct metadata copy = *from;
+	struct metadata old;
+	int r = 0;
+
+	for (size_t i = 0; i < METADATA_TEXTS; i++)
+		*metadata_text(&copy, i) = NULL;
+	for (size_t i = 0; i < METADATA_TEXTS && !r; i++)
+		r = profile_set_text(metadata_text(&copy, i),
+				     *metadata_text((struct metadata *)from, i));
+	if (r < 0)
+		return r;
+	old = *to;
+	*to = copy;
+	copy = old;
+	return 0;
 }
 
 void profile_free(struct profile *p)

@@ -84,6 +84,8 @@ struct metadata {
 	char *mode;    /* "cpu" */
 	char *event;   /* "cpu-clock": ticks lie on one grid a CPU; "task-clock": a thread */
 	char *target;  /* "pid 412" */
+	char *source;  /* what it was imported from: "collapsed text"; NULL: we recorded it */
+	double work;   /* units of work done meanwhile, as the user counts them; finite, >= 0 */
 };
 
 struct profile {
@@ -139,6 +141,15 @@ int profile_set_text(char **text, const char *s);
 
 /* Frees the texts, zeroes all. profile_free() does it for p->meta. */
 void metadata_release(struct metadata *m);
+
+/* *to becomes as from, with texts of its own. 0, or -ENOMEM with *to unchanged. */
+int metadata_copy(struct metadata *to, const struct metadata *from);
+
+/* Work of two recordings: unknown if that of one of them is. */
+static inline double work_sum(double a, double b)
+{
+	return a > 0 && b > 0 ? a + b : 0;
+}
 
 /* Memory it holds, samples included. */
 size_t profile_bytes(const struct profile *p);

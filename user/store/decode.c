@@ -2,6 +2,7 @@
 #include "store/decode.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -625,9 +626,44 @@ int decode_flush(struct decoder *d, const uint8_t *bytes, size_t len, struct pro
 	return r == -EBADMSG ? err_set(r, "malformed section %u", (unsigned int)id) : r;
 }
 
+static int decode_field(const struct metadata_field *f, struct cursor c, struct metadata *meta)
+{
+	size_t size = (size_t)(c.end - c.p);
+	char **text, *copy;
+	uint64_t bits;
+	double real;
+
+	switch (f->type) {
+	case METADATA_TEXT:
+		copy = strndup((const char *)c.p, size);
+		if (!copy)
+			return -ENOMEM;
+		text = metadata_text(meta, f);
+		free(*text);
+		*text = copy;
+		return 0;
+	case METADATA_REAL:
+		if (size != sizeof(bits))
+			return -EBADMSG;
+		bits = get_le64(c.p);
+		memcpy(&real, &bits, sizeof(real));
+		if (!isfinite(real) || real < 0)
+			return -EBADMSG;
+		*metadata_real(meta, f) = real;
+		return 0;
+	case METADATA_NUMBER:
+		if (get(&c, UINT64_MAX, &bits) < 0 || c.p != c.end)
+			return -EBADMSG;
+		*metadata_number(meta, f) = bits;
+		return 0;
+	}
+	return 0;
+}
+
 int decode_metadata(const uint8_t *bytes, size_t len, struct metadata *meta)
 {
 	struct cursor c = { bytes, bytes + len };
+	int r;
 
 	while (c.p < c.end) {
 		const struct metadata_field *field = NULL;
@@ -639,21 +675,9 @@ int decode_metadata(const uint8_t *bytes, size_t len, struct metadata *meta)
 		for (size_t i = 0; i < METADATA_FIELDS; i++)
 			if (metadata_fields[i].id == id)
 				field = &metadata_fields[i];
-		if (field && field->is_text) {
-			char **text = metadata_text(meta, field);
-			char *copy = strndup((const char *)c.p, size);
-
-			if (!copy)
-				return -ENOMEM;
-			free(*text);
-			*text = copy;
-		} else if (field) {
-			struct cursor number = { c.p, c.p + size };
-
-			if (get(&number, UINT64_MAX, metadata_number(meta, field)) < 0 ||
-			    number.p != number.end)
-				return err_set(-EBADMSG, "malformed metadata");
-		}
+		r = field ? decode_field(field, (struct cursor){ c.p, c.p + size }, meta) : 0;
+		if (r < 0)
+			return r == -EBADMSG ? err_set(r, "malformed metadata") : r;
 		c.p += size;
 	}
 	return 0;

@@ -543,23 +543,49 @@ int encode_flush(struct encoder *e, const struct profile *p, size_t *sample, str
 	return r ? r : encode_counters(e, p, out);
 }
 
+/* A field's content; 0 bytes: unknown. At most VARINT_MAX_BYTES are put into room. */
+static size_t metadata_content(const struct metadata *meta, const struct metadata_field *f,
+			       uint8_t *room, const uint8_t **content)
+{
+	struct metadata *m = (struct metadata *)meta;
+	const char *text;
+	uint8_t *end = room;
+	uint64_t bits;
+
+	*content = room;
+	switch (f->type) {
+	case METADATA_TEXT:
+		text = *metadata_text(m, f);
+		*content = (const uint8_t *)text;
+		return text ? strlen(text) : 0;
+	case METADATA_REAL:
+		memcpy(&bits, metadata_real(m, f), sizeof(bits));
+		put_le64(room, bits);
+		return *metadata_real(m, f) > 0 ? sizeof(bits) : 0;
+	case METADATA_NUMBER:
+		varint_put(&end, room + VARINT_MAX_BYTES, *metadata_number(m, f));
+		return *metadata_number(m, f) ? (size_t)(end - room) : 0;
+	}
+	return 0;
+}
+
 int encode_metadata(const struct metadata *meta, struct bytes *out)
 {
+	uint8_t room[VARINT_MAX_BYTES];
+	const uint8_t *content;
 	int r = 0;
 
 	for (size_t i = 0; !r && i < METADATA_FIELDS; i++) {
 		const struct metadata_field *f = &metadata_fields[i];
-		const char *text = f->is_text ? *metadata_text((struct metadata *)meta, f) : NULL;
-		uint64_t number = f->is_text ? 0 : *metadata_number((struct metadata *)meta, f);
+		size_t len = metadata_content(meta, f, room, &content);
 
-		if (!text && !number)
+		if (!len)
 			continue;
 		r = bytes_put_varint(out, f->id);
 		if (!r)
-			r = bytes_put_varint(out, text ? strlen(text) : varint_size(number));
+			r = bytes_put_varint(out, len);
 		if (!r)
-			r = text ? vec_append(out, (const uint8_t *)text, strlen(text))
-				 : bytes_put_varint(out, number);
+			r = vec_append(out, content, len);
 	}
 	return r;
 }

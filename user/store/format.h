@@ -9,7 +9,7 @@
 /* The .pyebpf file: FORMAT.md is the specification, this its numbers. */
 
 #define FORMAT_MAJOR 1
-#define FORMAT_MINOR 0
+#define FORMAT_MINOR 1
 #define FORMAT_MAGIC "\x89PYEBPF\n"
 
 /* First bytes of a file. Little-endian, as everything else. */

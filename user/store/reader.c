@@ -12,7 +12,6 @@
 #include "store/checksum.h"
 #include "store/decode.h"
 #include "store/format.h"
-#include "store/metadata.h"
 
 #define WINDOW_BYTES (256u << 10) /* one read() fetches many small chunks */
 #define HEAD_MAX (sizeof(struct chunk_head) + VARINT_MAX_BYTES)
@@ -264,7 +263,7 @@ int reader_open(const char *path, struct reader **out)
 	return 0;
 }
 
-/* Takes r->meta into p: all of it from the first file, of others how long they lasted. */
+/* Takes r->meta into p: all of it from the first file, of others their length and work. */
 static int join_metadata(struct reader *r, struct profile *p)
 {
 	uint64_t before_ns = p->meta.duration_ns, duration_ns = r->meta.duration_ns;
@@ -273,17 +272,10 @@ static int join_metadata(struct reader *r, struct profile *p)
 	if (!r->has_joined) {
 		r->has_joined = true;
 		r->is_first = p->recordings++ == 0;
+		p->meta.work = work_sum(p->meta.work, r->meta.work);
 	}
-	if (r->is_first)
-		for (size_t i = 0; i < METADATA_FIELDS; i++) {
-			const struct metadata_field *f = &metadata_fields[i];
-
-			if (!f->is_text)
-				*metadata_number(&p->meta, f) = *metadata_number(&r->meta, f);
-			else if (profile_set_text(metadata_text(&p->meta, f),
-						  *metadata_text(&r->meta, f)) < 0)
-				return -ENOMEM;
-		}
+	if (r->is_first && metadata_copy(&p->meta, &r->meta) < 0)
+		return -ENOMEM;
 	if (!r->meta.has_ended && seen_ns > duration_ns)
 		duration_ns = seen_ns;
 	p->meta.duration_ns = before_ns + duration_ns - r->counted_ns;

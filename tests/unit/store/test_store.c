@@ -200,6 +200,8 @@ static struct profile *new_profile(uint64_t interval_ns, const char *event)
 	p->meta.cpus = 2;
 	assert_int_equal(profile_set_text(&p->meta.event, event), 0);
 	assert_int_equal(profile_set_text(&p->meta.host, "box"), 0);
+	assert_int_equal(profile_set_text(&p->meta.source, "another tool"), 0);
+	p->meta.work = 0.1;
 	return p;
 }
 
@@ -294,6 +296,8 @@ static void test_profile_load_gives_back_what_was_written(void **state)
 		assert_int_equal(p->meta.cpus, 2);
 		assert_string_equal(p->meta.host, "box");
 		assert_null(p->meta.kernel);
+		assert_string_equal(p->meta.source, "another tool");
+		assert_true(p->meta.work == 0.1);
 		assert_string_equal(p->meta.event, seed % 2 ? "cpu-clock" : "task-clock");
 		vec_release(&want);
 		vec_release(&got);
@@ -644,6 +648,22 @@ static void test_reader_next_refuses_malformed_chunks(void **state)
 		{ "counter beyond the section", CHUNK_FLUSH, { 7, 4, 1, 9, 'x', 5 }, 6, -EBADMSG },
 		{ "metadata beyond the chunk", CHUNK_METADATA, { 1, 9, 1 }, 3, -EBADMSG },
 		{ "metadata number of two", CHUNK_METADATA, { 1, 2, 1, 1 }, 4, -EBADMSG },
+		{ "work", CHUNK_METADATA, { 16, 8, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f }, 10, 1 },
+		{ "work below 0",
+		  CHUNK_METADATA,
+		  { 16, 8, 0, 0, 0, 0, 0, 0, 0xf0, 0xbf },
+		  10,
+		  -EBADMSG },
+		{ "work without end",
+		  CHUNK_METADATA,
+		  { 16, 8, 0, 0, 0, 0, 0, 0, 0xf0, 0x7f },
+		  10,
+		  -EBADMSG },
+		{ "work of seven bytes",
+		  CHUNK_METADATA,
+		  { 16, 7, 0, 0, 0, 0, 0, 0, 0 },
+		  9,
+		  -EBADMSG },
 	};
 	_cleanup_(freep) uint8_t *bytes = NULL;
 	uint8_t built[1024];
@@ -685,6 +705,7 @@ static void test_profile_load_merges_files(void **state)
 	assert_int_equal(profile_counter(p, "ticks"), 80);
 	assert_int_equal(profile_counter(p, "lost"), 24);
 	assert_int_equal(p->meta.duration_ns, 10000000000);
+	assert_true(p->meta.work == 0.2);
 	assert_string_equal(p->meta.event, "cpu-clock"); /* the first one's */
 	assert_int_equal(p->meta.has_ended, 1);
 
