@@ -3,13 +3,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "import/import.h"
-#include "store/reader.h"
+#include "cmd/input.h"
 
 #define DEFAULT_FILE "profile.pyebpf"
 
@@ -33,12 +33,12 @@ static int sum_samples(struct load *l)
 }
 
 /* The file gave n in the end, and `found` samples: is it of use? 0 or an error. */
-static int judge_end(struct load *l, const struct reader *reader, const char *path, int n,
+static int judge_end(struct load *l, const struct input *in, const char *path, int n,
 		     uint64_t found)
 {
 	uint64_t offset;
 
-	if (!n && !reader_is_truncated(reader, &offset))
+	if (!n && !input_is_truncated(in, &offset))
 		return 0;
 	l->is_cut = true;
 	if (n < 0 && !found)
@@ -56,50 +56,62 @@ static int judge_end(struct load *l, const struct reader *reader, const char *pa
 	return 0;
 }
 
-/* A file of another format: 1; 0 if it is none; a negative errno. */
-static int load_foreign(struct load *l, const char *path)
+/* "of 1 ms each" */
+static void put_interval(char *text, size_t size, uint64_t interval_ns)
 {
-	uint64_t records = l->records, ticks = l->ticks;
-	struct import_facts facts;
-	int n, r;
+	if (interval_ns)
+		snprintf(text, size, "of %s each", units_ns(interval_ns).s);
+	else
+		snprintf(text, size, "of unknown length");
+}
 
-	n = import_file(path, l->profile, &facts);
-	if (n <= 0)
-		return n;
-	if (facts.skipped)
-		log_note("%s: lines skipped, without samples: %s", path,
-			 units_count(facts.skipped).s);
-	if (l->profile->meta.interval_ns != facts.interval_ns)
-		log_warning("%s: its samples are of %s each, and counted as those of the first "
-			    "file, of %s",
-			    path, units_ns(facts.interval_ns).s,
-			    units_ns(l->profile->meta.interval_ns).s);
-	r = sum_samples(l);
-	l->records = records + l->ticks - ticks; /* a line is a sum, not a record */
-	return r < 0 ? r : 1;
+/* Sums of samples that do not last the same are no time: says so. */
+static void compare_intervals(const struct profile *p, const struct input *in, const char *path)
+{
+	uint64_t first_ns = p->meta.interval_ns, interval_ns = input_metadata(in)->interval_ns;
+	char first[64], own[64];
+
+	if (!p->recordings || interval_ns == first_ns)
+		return;
+	put_interval(first, sizeof(first), first_ns);
+	put_interval(own, sizeof(own), interval_ns);
+	log_warning("%s: its samples are %s, and counted as those of the first file, %s", path, own,
+		    first);
+}
+
+/* Batch by batch until it gives no more: 0 or what input_next() says; else -ENOMEM in *r. */
+static int sum_batches(struct load *l, struct input *in, int *r)
+{
+	int n;
+
+	do {
+		n = input_next(in, l->profile);
+		*r = sum_samples(l);
+	} while (n > 0 && !*r);
+	return n;
 }
 
 static int load_file(struct load *l, const char *path)
 {
-	_cleanup_(reader_freep) struct reader *reader = NULL;
-	uint64_t before = l->records;
-	int n, r;
+	_cleanup_(input_freep) struct input *in = NULL;
+	uint64_t records = l->records, ticks = l->ticks;
+	int n, r = input_open(path, &in);
 
-	n = load_foreign(l, path);
-	if (n)
-		return n < 0 ? n : 0;
-	n = reader_open(path, &reader);
-	if (n < 0)
-		return n;
-	do {
-		n = reader_next(reader, l->profile);
-		r = sum_samples(l);
-		if (r < 0)
-			return r;
-	} while (n > 0);
-	if (n < 0 && n != -EBADMSG)
-		return n;
-	return judge_end(l, reader, path, n, l->records - before);
+	if (r < 0)
+		return r;
+	compare_intervals(l->profile, in, path);
+	n = sum_batches(l, in, &r);
+	if (r < 0 || (n < 0 && n != -EBADMSG))
+		return r < 0 ? r : n;
+	if (input_is_text(in)) {
+		l->records = records + l->ticks - ticks; /* a line is a sum, not a record */
+		if (n < 0)
+			return n; /* one wrong line: it may be another format altogether */
+	}
+	if (input_skipped(in))
+		log_note("%s: lines skipped, without samples: %s", path,
+			 units_count(input_skipped(in)).s);
+	return judge_end(l, in, path, n, l->records - records);
 }
 
 int load_files(struct load *l, const char *const *paths, size_t count)

@@ -17,11 +17,9 @@
  * the stacks and not with the number of samples. For each file:
  *
  *	diff_input_add_run(input, DIFF_BASE, &facts, expected_ns, &run);
- *	while (reader_next(reader, input->profile) > 0)
+ *	while (input_next(in, input->profile) > 0)	of cmd/input.h
  *		diff_input_take_samples(input, run);
  *	input->runs.items[run].facts.lost = ...;	what is known only at the end
- *
- * import_file() instead of reader_next() is the same with one turn of the loop.
  */
 
 enum diff_side { DIFF_BASE, DIFF_CURRENT };

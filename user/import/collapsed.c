@@ -5,9 +5,9 @@
  * stackcollapse-*.pl write. One line a stack, root first, frames joined by `;`, a space, the ticks.
  *
  *	first line      `# pyebpf-collapsed interval_us=1000 work=N`, or none; keys in any order or
- *	                left out, unknown ones ignored; a sample is 1 ms where it does not say
+ *	                left out, unknown ones ignored
  *	`name (file:line)` a Python frame, split at its last ` (`; `name (file)`: line 0
- *	anything else   a marker, of file "~" and line 0
+ *	anything else   a marker, without file and line
  *	`process NAME (PID)`, `thread NAME (TID)` in front: no frames, but whose stack it is; one of
  *	                each, in any order
  *	`\xHH`          one byte, once a line was taken apart; any other backslash is itself
@@ -25,8 +25,7 @@
 #include "import/text_reader.h"
 
 #define HEADER "# pyebpf-collapsed"
-#define MARKER_FILE "~"
-#define INTERVAL_DEFAULT_NS 1000000
+#define SOURCE "collapsed text"
 #define INTERVAL_US_MAX 1e12 /* 11 days; %.15g writes it exactly, to the ns */
 #define WORK_MAX 1e18
 #define DECIMAL_CHARS_MAX 40
@@ -39,19 +38,24 @@ struct span {
 };
 
 struct collapsed {
-	struct profile *p;
+	struct profile *p; /* of this call */
 	struct import_facts *facts;
 	struct text_reader reader;
 	struct strbuf text; /* a name without its escapes */
+	struct span first;  /* the first line, unless it was the header; NULL: it was read */
 	uint64_t ticks;
-	uint32_t marker_file; /* string id */
 };
 
-static void collapsed_release(struct collapsed *c)
+static void collapsed_free(void *reader)
 {
+	struct collapsed *c = reader;
+
 	text_reader_release(&c->reader);
 	strbuf_release(&c->text);
+	free(c);
 }
+
+DEFINE_CLEANUP(struct collapsed *, collapsed_free)
 
 static int malformed(const struct collapsed *c, const char *what)
 {
@@ -81,7 +85,7 @@ static bool parse_number(struct span s, uint64_t max, uint64_t *out)
 	return s.len > 0;
 }
 
-/* All of s: digits, with a point or without; above 0, up to max. */
+/* All of s: digits, with or without a point and an exponent; above 0, up to max. */
 static bool parse_decimal(struct span s, double max, double *out)
 {
 	char text[DECIMAL_CHARS_MAX + 1], *end;
@@ -91,7 +95,7 @@ static bool parse_decimal(struct span s, double max, double *out)
 		return false;
 	memcpy(text, s.bytes, s.len);
 	text[s.len] = '\0';
-	if (strspn(text, "0123456789.") != s.len)
+	if (strspn(text, "0123456789.eE+-") != s.len)
 		return false;
 	value = strtod(text, &end);
 	if (*end || !(value > 0 && value <= max))
@@ -134,11 +138,11 @@ static int read_header(struct collapsed *c, struct span line)
 		if (take_key(&word, "interval_us=")) {
 			if (!parse_decimal(word, INTERVAL_US_MAX, &interval_us))
 				return malformed(c, "interval_us is no time of a sample");
-			c->facts->interval_ns = (uint64_t)(interval_us * 1000 + 0.5);
-			if (!c->facts->interval_ns)
+			c->facts->meta.interval_ns = (uint64_t)(interval_us * 1000 + 0.5);
+			if (!c->facts->meta.interval_ns)
 				return malformed(c, "interval_us is less than a nanosecond");
 		} else if (take_key(&word, "work=")) {
-			if (!parse_decimal(word, WORK_MAX, &c->facts->work))
+			if (!parse_decimal(word, WORK_MAX, &c->facts->meta.work))
 				return malformed(c, "work is no number of units");
 		}
 	}
@@ -240,7 +244,7 @@ static int intern(struct collapsed *c, struct span s, uint32_t *id)
 /* Appends the frame that text is to the stack. */
 static int push_frame(struct collapsed *c, struct span text, uint32_t *stack)
 {
-	struct frame f = { .kind = FRAME_MARKER, .file = c->marker_file };
+	struct frame f = { .kind = FRAME_MARKER };
 	struct span name = text, file;
 	const char *colon;
 	uint64_t line;
@@ -351,28 +355,59 @@ static int read_stack(struct collapsed *c, struct span line)
 
 static int read_line(struct collapsed *c, struct span line)
 {
-	if (c->reader.number == 1 && is_header(line))
-		return read_header(c, line);
 	if (!is_blank_or_comment(line))
 		return read_stack(c, line);
 	c->facts->skipped++;
 	return 0;
 }
 
-static int read_collapsed(int fd, struct profile *p, struct import_facts *facts)
+static int open_collapsed(int fd, struct import_facts *facts, void **out)
 {
-	_cleanup_(collapsed_release) struct collapsed c = {
-		.p = p, .facts = facts, .reader = { .fd = fd }, .text = STRBUF_INIT
-	};
-	struct span line;
-	int r = strtab_intern(p->strings, MARKER_FILE, strlen(MARKER_FILE), &c.marker_file);
+	_cleanup_(collapsed_freep) struct collapsed *c = calloc(1, sizeof(*c));
+	int r;
 
-	*facts = (struct import_facts){ .interval_ns = INTERVAL_DEFAULT_NS };
-	while (!r && (r = text_reader_next(&c.reader, &line.bytes, &line.len)) > 0)
-		r = read_line(&c, line);
-	if (!r && p->recordings++ == 0)
-		p->meta.interval_ns = facts->interval_ns;
-	return r;
+	if (!c)
+		return -ENOMEM;
+	c->reader.fd = fd;
+	c->facts = facts;
+	facts->is_text = true;
+	facts->meta.has_ended = 1;
+	r = profile_set_text(&facts->meta.source, SOURCE);
+	if (!r)
+		r = text_reader_next(&c->reader, &c->first.bytes, &c->first.len);
+	if (r > 0 && is_header(c->first)) {
+		r = read_header(c, c->first);
+		c->first.bytes = NULL;
+	}
+	if (r < 0)
+		return r;
+	*out = take_ptr(c);
+	return 0;
+}
+
+/* As text_reader_next(), for the lines behind the header. */
+static int next_line(struct collapsed *c, struct span *line)
+{
+	if (!c->first.bytes)
+		return text_reader_next(&c->reader, &line->bytes, &line->len);
+	*line = c->first;
+	c->first.bytes = NULL;
+	return 1;
+}
+
+static int next_collapsed(void *reader, struct profile *p, struct import_facts *facts)
+{
+	struct collapsed *c = reader;
+	size_t before = p->samples.len;
+	struct span line;
+	int r = 0, more = 1;
+
+	c->p = p;
+	c->facts = facts;
+	while (!r && p->samples.len - before < IMPORT_BATCH_SAMPLES &&
+	       (more = next_line(c, &line)) > 0)
+		r = read_line(c, line);
+	return r ? r : more;
 }
 
 /* By the first line that is neither blank nor a comment: it ends in a count. */
@@ -401,5 +436,7 @@ static bool sniff(const char *head, size_t len)
 const struct importer importer_collapsed = {
 	.name = "collapsed",
 	.sniff = sniff,
-	.read = read_collapsed,
+	.open = open_collapsed,
+	.next = next_collapsed,
+	.free = collapsed_free,
 };

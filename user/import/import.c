@@ -3,11 +3,32 @@
 
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/file.h"
 
+/* Text comes last: it knows the least about itself. */
 const struct importer *const importers[] = { &importer_collapsed, NULL };
+
+struct import {
+	const struct importer *importer;
+	void *reader;
+	int fd;
+	char *path;
+	struct import_facts facts;
+	bool has_joined; /* a profile */
+};
+
+void import_free(struct import *i)
+{
+	if (!i)
+		return;
+	if (i->reader)
+		i->importer->free(i->reader);
+	closep(&i->fd);
+	free(i->path);
+	metadata_release(&i->facts.meta);
+	free(i);
+}
 
 static const struct importer *recognise(const char *head, size_t len)
 {
@@ -17,25 +38,66 @@ static const struct importer *recognise(const char *head, size_t len)
 	return NULL;
 }
 
-int import_file(const char *path, struct profile *p, struct import_facts *facts)
+int import_open(const char *path, struct import **out)
 {
+	_cleanup_(import_freep) struct import *i = calloc(1, sizeof(*i));
 	_cleanup_(freep) char *head = malloc(IMPORT_HEAD_BYTES);
-	_cleanup_(closep) int fd = -1;
-	const struct importer *importer;
 	ssize_t n;
 	int r;
 
-	if (!head)
+	if (!i)
 		return -ENOMEM;
-	fd = file_open_regular(path, NULL);
-	if (fd < 0)
-		return fd;
-	n = file_pread(fd, head, IMPORT_HEAD_BYTES, 0);
+	i->fd = -1;
+	i->path = strdup(path);
+	if (!head || !i->path)
+		return -ENOMEM;
+	i->fd = file_open_regular(path, NULL);
+	if (i->fd < 0)
+		return i->fd;
+	n = file_pread(i->fd, head, IMPORT_HEAD_BYTES, 0);
 	if (n < 0)
 		return err_set((int)n, "%s: %s", path, strerror((int)-n));
-	importer = n ? recognise(head, (size_t)n) : NULL;
-	if (!importer)
+	i->importer = n ? recognise(head, (size_t)n) : NULL;
+	if (!i->importer)
 		return 0;
-	r = importer->read(fd, p, facts);
-	return r < 0 ? err_wrap(r, "%s", path) : 1;
+	r = i->importer->open(i->fd, &i->facts, &i->reader);
+	if (r < 0)
+		return err_wrap(r, "%s", path);
+	*out = take_ptr(i);
+	return 1;
+}
+
+/* The first file's facts are the profile's; times and work add up. */
+static int join(struct import *i, struct profile *p)
+{
+	const struct metadata *meta = &i->facts.meta;
+
+	if (p->recordings == 0 && metadata_copy(&p->meta, meta) < 0)
+		return -ENOMEM;
+	if (p->recordings > 0) {
+		p->meta.duration_ns += meta->duration_ns;
+		p->meta.work = work_sum(p->meta.work, meta->work);
+	}
+	p->recordings++;
+	i->has_joined = true;
+	return 0;
+}
+
+int import_next(struct import *i, struct profile *p)
+{
+	int r = i->has_joined ? 0 : join(i, p);
+
+	if (!r)
+		r = i->importer->next(i->reader, p, &i->facts);
+	return r < 0 ? err_wrap(r, "%s", i->path) : r;
+}
+
+const struct import_facts *import_facts(const struct import *i)
+{
+	return &i->facts;
+}
+
+const char *import_format(const struct import *i)
+{
+	return i->importer->name;
 }

@@ -6,19 +6,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/cleanup.h"
 #include "profile/profile.h"
 
-/* Files of other formats, recognised by what is in them. They may be anybody's. */
+/*
+ * Files of other formats, recognised by what is in them. They may be anybody's: read with bounded
+ * pread(), never mapped, every length and index checked. Samples come in batches, so that a caller
+ * who must be bounded sums and clears them after each; what a file adds to the tables is up to it.
+ */
+struct import;
 
 #define IMPORT_HEAD_BYTES 65536
 
-/* What a file says beyond a profile. */
+/* Samples of a batch; one line of text may bring up to 2^21 more. */
+#define IMPORT_BATCH_SAMPLES 65536
+
+/* What a file says beside its samples. */
 struct import_facts {
-	uint64_t interval_ns; /* what a sample stands for; never 0 */
-	double work;          /* units of work that were done; 0: it does not say */
-	uint64_t skipped;     /* lines without samples: blank, comments, counts of 0 */
+	struct metadata meta; /* what the format cannot tell is unknown */
+	uint64_t skipped;     /* lines without samples so far: blank, comments, counts of 0 */
+	bool is_text;         /* sums without times: all samples are at 0 */
 };
 
+/* A format, behind import_open(). */
 struct importer {
 	const char *name;
 
@@ -26,25 +36,47 @@ struct importer {
 	bool (*sniff)(const char *head, size_t len);
 
 	/*
-	 * Adds what is in fd, from its first byte on, to p and *facts: rows are interned, so that
-	 * files merge, samples appended. 0; -EBADMSG with a message that tells where; -EFBIG,
-	 * -ENOMEM, -EOVERFLOW, or what read() reports.
+	 * fd is borrowed until free(). Fills facts, which is all zero and is owned by the caller.
+	 * Messages of errors tell where, not which file. *out is untouched on failure.
 	 */
-	int (*read)(int fd, struct profile *p, struct import_facts *facts);
+	int (*open)(int fd, struct import_facts *facts, void **out);
+
+	/* As import_next(), but for p->meta. */
+	int (*next)(void *reader, struct profile *p, struct import_facts *facts);
+
+	void (*free)(void *reader);
 };
 
 /* All of them, NULL last. */
 extern const struct importer *const importers[];
 
 /*
- * Adds the file at path to p, and its samples to p->samples. p->meta is filled by the first file
- * that p takes; of a later one it keeps nothing, so that its interval may be another.
- *
- * 1; 0 if no importer knows it, with p as it was: also an empty file. A negative errno with a
- * message that names the path, as the importer's read(); p may then hold a part of it.
+ * 1 and *out; 0 if no importer knows the file: also an empty one. -EBADMSG with a message that
+ * tells where; -EPROTONOSUPPORT for a version of a format that is not read; -EFBIG, -ENOMEM,
+ * -EINVAL (no regular file), or what open() and read() report. Messages name the path. *out is
+ * untouched unless it returns 1.
  */
-int import_file(const char *path, struct profile *p, struct import_facts *facts);
+int import_open(const char *path, struct import **out);
+void import_free(struct import *i);
+DEFINE_CLEANUP(struct import *, import_free)
+
+/*
+ * Adds the next batch to p: rows are interned, so that files merge, samples appended, times
+ * relative to their own file's start; counters are added up. One import, one profile. p->meta
+ * becomes the first file's; of further ones only the duration is taken in.
+ *
+ * 1; 0 at the end; errors as import_open() and -EOVERFLOW. Not to be called again after 0 or an
+ * error.
+ */
+int import_next(struct import *i, struct profile *p);
+
+/* Borrowed: valid until import_free(). Complete after import_open(), but for skipped. */
+const struct import_facts *import_facts(const struct import *i);
+
+/* Name of its format. */
+const char *import_format(const struct import *i);
 
 extern const struct importer importer_collapsed;
+extern const struct importer importer_tachyon;
 
 #endif

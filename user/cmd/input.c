@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "cmd/input.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "import/import.h"
+#include "store/reader.h"
+
+/* One of the two. */
+struct input {
+	struct import *import;
+	struct reader *reader;
+};
+
+void input_free(struct input *in)
+{
+	if (!in)
+		return;
+	import_free(in->import);
+	reader_free(in->reader);
+	free(in);
+}
+
+int input_open(const char *path, struct input **out)
+{
+	_cleanup_(input_freep) struct input *in = calloc(1, sizeof(*in));
+	int r;
+
+	if (!in)
+		return -ENOMEM;
+	r = import_open(path, &in->import);
+	if (!r)
+		r = reader_open(path, &in->reader);
+	if (r < 0)
+		return r;
+	*out = take_ptr(in);
+	return 0;
+}
+
+int input_next(struct input *in, struct profile *p)
+{
+	return in->import ? import_next(in->import, p) : reader_next(in->reader, p);
+}
+
+const struct metadata *input_metadata(const struct input *in)
+{
+	return in->import ? &import_facts(in->import)->meta : reader_metadata(in->reader);
+}
+
+uint64_t input_interval_ns(const struct input *in)
+{
+	uint64_t interval_ns = input_metadata(in)->interval_ns;
+
+	return !interval_ns && input_is_text(in) ? INPUT_INTERVAL_DEFAULT_NS : interval_ns;
+}
+
+bool input_is_text(const struct input *in)
+{
+	return in->import && import_facts(in->import)->is_text;
+}
+
+uint64_t input_skipped(const struct input *in)
+{
+	return in->import ? import_facts(in->import)->skipped : 0;
+}
+
+bool input_is_truncated(const struct input *in, uint64_t *offset)
+{
+	return in->reader && reader_is_truncated(in->reader, offset);
+}
