@@ -112,8 +112,8 @@ const struct command command_export = {
 		"one "
 		"for each byte of UTF-8.\n\n"
 		"Other tools warn of a header, so there is none by default; without it pyebpf "
-		"takes "
-		"a sample for one millisecond.",
+		"does not know how long a sample is, and `pyebpf diff` takes it for one "
+		"millisecond.",
 	.examples =
 		"pyebpf export -f collapsed | flamegraph.pl > flame.svg\ta classic flame graph\n"
 		"pyebpf export --no-lines -o app.collapsed app.pyebpf\tone line a call path of "

@@ -75,6 +75,7 @@ static void put_origin(struct line *l, const struct metadata *m)
 	put_text(l, ", Linux ", m->kernel);
 	put_text(l, " ", m->machine);
 	put_text(l, ", by pyebpf ", m->version);
+	put_text(l, ", imported from ", m->source);
 }
 
 /* "CPython 3.12.4": what versions are told apart by. */
@@ -133,6 +134,19 @@ static void put_mode(struct line *l, const struct metadata *m)
 		line_putf(l, STYLE_PLAIN, ", for %s", units_ns(m->duration_ns).s);
 }
 
+/* Longer than 2^64 ns only in text, where a count may be any number. */
+static struct units_text time_text(uint64_t ticks, uint64_t interval_ns)
+{
+	struct units_text text;
+	uint64_t ns;
+
+	if (!__builtin_mul_overflow(ticks, interval_ns, &ns))
+		return units_ns(ns);
+	snprintf(text.s, sizeof(text.s), "%.0f years",
+		 (double)ticks * (double)interval_ns / (365.25 * 86400e9));
+	return text;
+}
+
 static void put_samples(struct line *l, const struct load *loaded)
 {
 	const struct metadata *m = &loaded->profile->meta;
@@ -141,10 +155,21 @@ static void put_samples(struct line *l, const struct load *loaded)
 	line_put(l, STYLE_PLAIN, units_count(loaded->ticks).s);
 	if (m->interval_ns)
 		line_putf(l, STYLE_PLAIN, " of %s each: %s", units_ns(m->interval_ns).s,
-			  units_ns(loaded->ticks * m->interval_ns).s);
+			  time_text(loaded->ticks, m->interval_ns).s);
 	if (loaded->records != loaded->ticks)
 		line_putf(l, STYLE_PLAIN, " (%s records: skipped ticks weigh on the next one)",
 			  units_count(loaded->records).s);
+}
+
+static void put_work(struct line *l, const struct load *loaded)
+{
+	const struct metadata *m = &loaded->profile->meta;
+	double each_ns = (double)loaded->ticks * (double)m->interval_ns / m->work;
+
+	put_label(l, "work");
+	line_putf(l, STYLE_PLAIN, "%.15g units", m->work);
+	if (each_ns >= 1 && each_ns < 1e18)
+		line_putf(l, STYLE_PLAIN, " of %s each", units_ns((uint64_t)each_ns).s);
 }
 
 static void put_account(struct line *l, const struct load *loaded)
@@ -193,6 +218,10 @@ static int put_summary(const struct load *loaded, struct terminal t)
 	line_end(&l);
 	put_samples(&l, loaded);
 	line_end(&l);
+	if (loaded->profile->meta.work > 0) {
+		put_work(&l, loaded);
+		line_end(&l);
+	}
 	put_account(&l, loaded);
 	return line_end(&l);
 }
@@ -214,7 +243,7 @@ static void put_percent(struct line *l, uint64_t part, uint64_t whole)
 static void put_time(struct line *l, uint64_t ticks, uint64_t interval_ns)
 {
 	line_putf(l, STYLE_PLAIN, "%11s",
-		  interval_ns ? units_ns(ticks * interval_ns).s : units_count(ticks).s);
+		  interval_ns ? time_text(ticks, interval_ns).s : units_count(ticks).s);
 }
 
 static size_t name_columns(const struct profile *p, const struct ranking *ranking, size_t count)

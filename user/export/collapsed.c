@@ -7,13 +7,14 @@
  * exactly: what escape_append() writes as \xHH, and beyond that
  *
  *	`;` and `\` everywhere
+ *	a `#` that a frame begins with, so that its line is no comment
  *	the `(` of each ` (` in file names, so that a frame splits at its last ` (`; also in frames
  *	that have no "(file:line)", so that they do not split at all
  *	without lines, one byte of a file name that ends in `:DIGITS` or is all digits, so that it
  *	is not read as having a line and no frame as a thread or process
  *
  * No header unless it is asked for: other readers warn of a line that is no stack (flamegraph.pl:
- * "Ignored 1 lines with invalid format"). Without it a reader takes a sample for 1 ms.
+ * "Ignored 1 lines with invalid format"). It says the interval and the work where they are known.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -124,7 +125,12 @@ static int append_frame(const struct collapsed *c, const struct frame *f, struct
 	size_t name_len = strtab_len(c->p->strings, f->name);
 	size_t file_len = strtab_len(c->p->strings, f->file);
 
-	if (f->kind == FRAME_MARKER || (!file_len && !f->line))
+	if (name_len && name[0] == '#') {
+		escape_byte(out, '#');
+		name++;
+		name_len--;
+	}
+	if (f->kind == FRAME_MARKER || (!file_len && !f->line && (f->flags & FRAME_NAME_UNKNOWN)))
 		return append_unsplit(out, name, name_len);
 	if (f->kind == FRAME_NATIVE || f->kind == FRAME_KERNEL) {
 		append_unsplit(out, name, name_len);
@@ -417,6 +423,14 @@ static void write_header(const struct metadata *m, FILE *out)
 	fputs("# pyebpf-collapsed", out);
 	if (m->interval_ns)
 		fprintf(out, " interval_us=%.15g", (double)m->interval_ns / 1000);
+	if (m->work > 0) {
+		char text[32];
+
+		snprintf(text, sizeof(text), "%.15g", m->work);
+		if (strtod(text, NULL) != m->work)
+			snprintf(text, sizeof(text), "%.17g", m->work);
+		fprintf(out, " work=%s", text);
+	}
 	fputc('\n', out);
 }
 

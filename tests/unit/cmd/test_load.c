@@ -54,7 +54,7 @@ static uint32_t next_random(uint64_t *state)
 }
 
 /* Pieces that mean something to the format, or to a terminal, or are no text at all. */
-static uint32_t random_name(struct profile *p, uint64_t *random, bool may_be_empty)
+static uint32_t random_name(struct profile *p, uint64_t *random)
 {
 	static const char *const pieces[] = {
 		"f",        "a.py",     " ",     "(",        ")",    " (",       ":",
@@ -67,14 +67,10 @@ static uint32_t random_name(struct profile *p, uint64_t *random, bool may_be_emp
 	size_t len = 0;
 	uint32_t id;
 
-	/* a leading `#` would make a comment of a line */
-	for (uint32_t count = next_random(random) % 6; count || (!len && !may_be_empty);
-	     count -= !!count) {
+	for (uint32_t count = next_random(random) % 6; count; count--) {
 		const char *piece =
 			pieces[next_random(random) % (sizeof(pieces) / sizeof(*pieces))];
 
-		if (!len && *piece == '#')
-			continue;
 		memcpy(name + len, piece, strlen(piece));
 		len += strlen(piece);
 	}
@@ -84,17 +80,16 @@ static uint32_t random_name(struct profile *p, uint64_t *random, bool may_be_emp
 	return id;
 }
 
-/* A frame without a file but with a line loses its `()` to --no-lines: not made there. */
-static uint32_t random_stack(struct profile *p, uint64_t *random, bool has_lines)
+static uint32_t random_stack(struct profile *p, uint64_t *random)
 {
 	uint32_t stack = 0, id;
 
 	for (uint32_t depth = next_random(random) % 5; depth; depth--) {
 		struct frame f = { .kind = (uint8_t)(next_random(random) % FRAME_TYPE_COUNT) };
 
-		f.name = random_name(p, random, true);
+		f.name = random_name(p, random);
 		if (f.kind != FRAME_MARKER)
-			f.file = random_name(p, random, has_lines);
+			f.file = random_name(p, random);
 		if (f.kind == FRAME_PYTHON)
 			f.line = next_random(random) % 3;
 		assert_int_equal(frametab_intern(p->frames, &f, &id), 0);
@@ -103,25 +98,27 @@ static uint32_t random_stack(struct profile *p, uint64_t *random, bool has_lines
 	return stack;
 }
 
-static struct profile *random_profile(uint64_t *random, bool has_lines)
+static struct profile *random_profile(uint64_t *random)
 {
 	struct profile *p = NULL;
 	uint32_t index;
 
 	assert_int_equal(profile_new(&p), 0);
-	p->meta.interval_ns = 1 + next_random(random) % 100000000;
+	p->meta.interval_ns = next_random(random) % 4 ? 1 + next_random(random) % 100000000 : 0;
+	if (next_random(random) % 2)
+		p->meta.work = (double)(1 + next_random(random)) / (1 + next_random(random) % 1000);
 	for (int i = 0; i < 8; i++) {
 		struct process process = { .pid = next_random(random) };
 		struct thread thread = { .tid = next_random(random) };
 
-		process.name = random_name(p, random, true);
-		thread.name = random_name(p, random, true);
+		process.name = random_name(p, random);
+		thread.name = random_name(p, random);
 		assert_int_equal(profile_add_process(p, &process, &thread.process), 0);
 		assert_int_equal(profile_add_thread(p, &thread, &index), 0);
 	}
 	for (int i = 0; i < 100; i++) {
 		struct sample s = { .thread = (uint32_t)i % 8,
-				    .stack = random_stack(p, random, has_lines),
+				    .stack = random_stack(p, random),
 				    .weight =
 					    1 + next_random(random) % (i % 10 ? 10 : UINT32_MAX) };
 
@@ -142,7 +139,7 @@ static void test_collapsed_comes_back(void **state)
 					 .processes = round & 4,
 					 .header = round & 8 };
 		bool by_thread = o.threads || o.processes;
-		struct profile *p = random_profile(&random, !o.no_lines);
+		struct profile *p = random_profile(&random);
 		struct tally tally = { .by_thread = by_thread };
 		size_t len, again_len;
 		uint64_t ticks = 0;
@@ -208,6 +205,26 @@ static void test_collapsed_names_come_back(void **state)
 	profile_free(p);
 }
 
+/* Work, and a root that looks like a comment. */
+static void test_collapsed_header_comes_back(void **state)
+{
+	static const char text[] = "# pyebpf-collapsed work=0.3\n"
+				   "\\x23f (a.py:1) 2\n"
+				   "f (a.py:1);\\x23g 1\n";
+	_cleanup_(freep) char *again = NULL;
+	struct load l;
+	size_t len;
+
+	(void)state;
+	load_text(&l, text, strlen(text), false);
+	assert_int_equal(l.ticks, 3);
+	assert_int_equal(l.profile->meta.interval_ns, 0);
+	assert_true(l.profile->meta.work == 0.3);
+	again = export_text(l.profile, &l.tally, &(struct export_opts){ .header = true }, &len);
+	assert_string_equal(again, text);
+	load_release(&l);
+}
+
 /* The header alone is a profile without samples. */
 static void test_collapsed_empty_profile(void **state)
 {
@@ -228,6 +245,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_collapsed_comes_back),
 		cmocka_unit_test(test_collapsed_names_come_back),
+		cmocka_unit_test(test_collapsed_header_comes_back),
 		cmocka_unit_test(test_collapsed_empty_profile),
 	};
 
