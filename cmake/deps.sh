@@ -13,11 +13,11 @@ missing() {
 # Other systems name things otherwise: check for the things themselves.
 check_by_hand() {
 	lacking=
-	for tool in cmake clang gcc pkg-config python3; do
+	for tool in cmake clang gcc pkg-config protoc protoc-c python3; do
 		command -v "$tool" >/dev/null || lacking="$lacking $tool"
 	done
 	PATH=$PATH:/usr/sbin:/sbin command -v bpftool >/dev/null || lacking="$lacking bpftool"
-	for library in libbpf libelf zlib libzstd libcjson cmocka; do
+	for library in libbpf libelf zlib libzstd libcjson libprotobuf-c cmocka; do
 		pkg-config --exists "$library" 2>/dev/null || lacking="$lacking $library"
 	done
 	if [ -n "$lacking" ]; then

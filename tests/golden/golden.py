@@ -5,25 +5,34 @@
 usage: golden.py PYEBPF GOLDEN_RECORDING [--update]
 
 The recording has odd names, markers, threads, processes, Unicode and what is not. Its collapsed
-text is also read back by the parser of the integration tests: it must give the same samples.
+text and its pprof are also read back by the parsers of the integration tests: they must give the
+same samples. The goldens of pprof are what its parser shows.
 With --update the files beside this script are written anew; look at what changed.
 """
 import collections
+import gzip
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import unicodedata
 
 HERE = pathlib.Path(__file__).resolve().parent
+PROTOS = HERE.parent.parent / "user" / "export"
 sys.path.insert(0, str(HERE.parent / "integration"))
 import collapsed  # noqa: E402
+import pprof  # noqa: E402
 
 COLLAPSED = [
     ("plain.collapsed", []),
     ("no-lines.collapsed", ["--no-lines"]),
     ("header.collapsed", ["--header", "--threads"]),
     ("tags.collapsed", ["--threads", "--processes"]),
+]
+PPROF = [
+    ("plain.pprof.txt", []),
+    ("tags.pprof.txt", ["--threads", "--processes"]),
 ]
 REPORTS = [
     ("report.txt", []),
@@ -33,6 +42,7 @@ REPORTS = [
     ("report-tree-lines.txt", ["--no-summary", "--tree", "--lines", "--min-percent", "5"]),
 ]
 PYTHON, NATIVE, KERNEL, MARKER = range(4)
+CONTROLS_OF_DIRECTION = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 
 
 def text(field):
@@ -93,6 +103,35 @@ def check_collapsed(made, arguments, description):
         found - expected(description, arguments), expected(description, arguments) - found)
 
 
+def shown(text):
+    """A name as formats have it that are no lines: valid UTF-8 without control characters."""
+    def harmless(c):
+        raw = c.encode("utf-8", "surrogateescape")
+        is_control = unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or \
+            unicodedata.bidirectional(c) in CONTROLS_OF_DIRECTION or c in "\u200e\u200f\u061c"
+        return "".join("\\x%02x" % byte for byte in raw) if is_control else c
+    return "".join(map(harmless, text))
+
+
+def check_pprof(path, arguments, description):
+    profile = pprof.Profile(path)
+    wanted = collections.Counter()
+    for stack, ticks in expected(description, arguments).items():
+        wanted[collapsed.Stack(
+            tuple((kind, shown(name), number) for kind, name, number in stack.tags),
+            tuple(collapsed.Frame(shown(f.name), shown(f.file), f.line) for f in stack.frames)
+        )] += ticks
+    assert profile.stacks() == wanted, (profile.stacks() - wanted, wanted - profile.stacks())
+    assert profile.types == [("samples", "count"), ("cpu", "nanoseconds")], profile.types
+    assert profile.period_type == profile.types[1]
+    for sample in profile.samples:
+        assert sample.values[1] == sample.values[0] * profile.period
+    with gzip.open(path) as f:  # its word on UTF-8 and on packed fields
+        subprocess.run(["protoc", "--decode=pprof.Profile", "--proto_path=%s" % PROTOS,
+                        "pprof.proto"], input=f.read(), stdout=subprocess.DEVNULL, check=True)
+    return "".join(profile.lines()).encode()
+
+
 def main(pyebpf, golden_recording, update):
     is_same = True
     with tempfile.TemporaryDirectory() as folder:
@@ -102,9 +141,13 @@ def main(pyebpf, golden_recording, update):
             made = run(pyebpf, "export", "-f", "collapsed", *arguments, recording)
             check_collapsed(made, arguments, description)
             is_same &= compare(name, made, update)
+        for name, arguments in PPROF:
+            made = os.path.join(folder, "golden.pb.gz")
+            run(pyebpf, "export", *arguments, "-o", made, recording)
+            is_same &= compare(name, check_pprof(made, arguments, description), update)
         for name, arguments in REPORTS:
             is_same &= compare(name, run(pyebpf, "report", *arguments, recording), update)
-    print("%d golden files compared" % len(COLLAPSED + REPORTS))
+    print("%d golden files compared" % len(COLLAPSED + PPROF + REPORTS))
     return 0 if is_same else 1
 
 

@@ -64,11 +64,13 @@ static int run_with(struct call *call, const char *const *formats)
 		OPT_ENUM('f', "format", &o.format, "FORMAT", formats,
 			 "what to write (by the suffix of the output)"),
 		OPT_STR('o', "output", &o.output, "FILE", "file to write (standard output)"),
+		OPT_GROUP("Collapsed text, pprof"),
+		OPT_FLAG(0, "threads", &o.opts.threads,
+			 "tell threads apart: outermost frame thread NAME (TID), pprof labels"),
+		OPT_FLAG(0, "processes", &o.opts.processes,
+			 "the same for processes: process NAME (PID)"),
 		OPT_GROUP("Collapsed text"),
 		OPT_FLAG(0, "no-lines", &o.opts.no_lines, "functions, not their lines"),
-		OPT_FLAG(0, "threads", &o.opts.threads, "thread NAME (TID) as the outermost frame"),
-		OPT_FLAG(0, "processes", &o.opts.processes,
-			 "process NAME (PID) as the outermost frame"),
 		OPT_FLAG(0, "header", &o.opts.header,
 			 "a first line with the length of a sample, for pyebpf to read again"),
 		OPT_END,
@@ -103,7 +105,8 @@ const struct command command_export = {
 	.about =
 		"Writes one or more recordings, merged, in a format that other tools read. FILE is "
 		"profile.pyebpf if left out. Without -f the suffix of the output tells the format: "
-		".collapsed, .folded and .txt are collapsed stacks.\n\n"
+		".collapsed, .folded and .txt are collapsed stacks, .pb.gz and .pprof are "
+		"pprof.\n\n"
 		"Collapsed stacks are lines of text: root first, frames joined by semicolons, a "
 		"space, "
 		"the number of samples. A frame is `qualname (file:line)`. Semicolons, "
@@ -117,6 +120,7 @@ const struct command command_export = {
 	.examples =
 		"pyebpf export -f collapsed | flamegraph.pl > flame.svg\ta classic flame graph\n"
 		"pyebpf export --no-lines -o app.collapsed app.pyebpf\tone line a call path of "
-		"functions",
+		"functions\n"
+		"pyebpf export -o app.pb.gz app.pyebpf\tfor go tool pprof -http=: app.pb.gz",
 	.run = run,
 };

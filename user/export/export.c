@@ -7,6 +7,7 @@
 
 const struct exporter *const exporters[] = {
 	&exporter_collapsed,
+	&exporter_pprof,
 	NULL,
 };
 

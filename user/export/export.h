@@ -46,5 +46,6 @@ int exporter_write(const struct exporter *e, const struct profile *p, const stru
 		   const struct export_opts *o, const char *path);
 
 extern const struct exporter exporter_collapsed;
+extern const struct exporter exporter_pprof;
 
 #endif
