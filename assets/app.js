@@ -1,0 +1,1198 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// Wires the page: state -> active data -> layout -> graph, table, heatmap, details. Controls change
+// the state only, through set(); everything on screen follows from it.
+(function (ns) {
+  "use strict";
+
+  const $ = (id) => document.getElementById(id);
+
+  const VIEWS = [
+    ["base", "Base", "The baseline alone (b)"],
+    ["head", "Head", "The current side alone (h)"],
+    ["diff", "Diff", "The current side, coloured by what changed (d)"],
+    ["elided", "Elided", "What only the baseline has (e)"],
+  ];
+  const SHAPES = [
+    ["call", "Calls", "From the program down to what it calls"],
+    ["inverted", "Callers", "From where the time goes up to who called it (i)"],
+    ["sandwich", "Sandwich", "Callers and callees of the chosen function (s)"],
+  ];
+  const MEASURES = [
+    ["total", "Total", "Colours and source lines tell about time with callees"],
+    ["self", "Self", "Colours and source lines tell about a function's own time"],
+  ];
+  const BASES = [["current", "current time"], ["baseline", "baseline time"],
+    ["union", "the larger of both"], ["delta", "size of the change"]];
+  const PALETTES = {
+    auto: "automatic", diff: "change, red to blue", colourblind: "change, orange to blue",
+    modules: "by module", heat: "by share of time",
+  };
+  const KEYS = [
+    ["← ↑ ↓ →", "walk the graph"], ["Enter", "zoom to the chosen box"],
+    ["Esc", "step back: search, zoom, choice"], ["/", "search by regular expression"],
+    ["n  N", "next, previous match"], ["i", "callers first, and back"],
+    ["s", "sandwich of the chosen function"], ["d  b  h  e", "diff, base, head, elided"],
+    ["c", "copy the chosen stack"], ["t", "light or dark"], ["?", "this list"],
+    ["Ctrl + wheel", "zoom at the pointer"], ["Shift + wheel, drag", "move sideways"],
+    ["Drag over time", "count that range only"],
+    ["Ctrl + drag over time", "compare with that range"],
+  ];
+  // Fields whose change needs the active data anew; the rest only repaints or moves.
+  const DATA_FIELDS = ["view", "basis", "by", "shape", "func", "process", "thread", "pod", "range",
+    "baseRange", "imports", "libraries"];
+  const COLOUR_FIELDS = ["measure", "effect", "marks", "palette", "theme", "q", "label"];
+  // Steps of a change measured against the whole, where a change is coloured by impact.
+  const IMPACT_STEPS = [0.001, 0.005, 0.02, 0.05];
+
+  const ORIGINS = {own: "", import: "import machinery", library: "installed package",
+    stdlib: "standard library", native: "native code", kernel: "kernel", marker: ""};
+
+  // --- names of functions, worked out when first needed ------------------------------------------
+
+  function functionFacts(report) {
+    const facts = new Array(report.functions.count);
+
+    return (func) => facts[func] ??= factsOf(report, func);
+  }
+
+  function factsOf(report, func) {
+    const rawName = ns.functionName(report, func), rawFile = ns.functionFile(report, func);
+    const line = report.functions.line[func], file = ns.visible(rawFile);
+    const kind = ns.KINDS[report.functions.kind[func]];
+    const origin = kind === "python" ? ns.originOf(rawName, rawFile) : kind;
+    const name = func === 0 ? "all samples" : ns.visible(rawName) || "(no name)";
+
+    return {name, file, line, origin, module: ns.visible(ns.moduleOf(rawFile)),
+      place: file && file !== "~" ? file + (line ? ":" + line : "") : ORIGINS[origin] || ""};
+  }
+
+  // --- the page ----------------------------------------------------------------------------------
+
+  function startPage(report) {
+    const facts = functionFacts(report), choices = ns.filterChoices(report);
+    const run = (side) => report.meta.runs.find((r) => r.side === side);
+    const isDiffReport = Boolean(run(ns.SIDE_BASE));
+    const current = run(ns.SIDE_CURRENT) || report.meta.runs[0] || {};
+    const msPerTick = (current.interval_ns || 0) / 1e6;
+    let state = ns.readState(location.hash), theme = "light", style = null;
+    let panes = [], search = null, found = null, matched = null, table = null, marksBox = null;
+
+    const comparing = () => ns.isComparing(report, state);
+
+    function viewOf() {
+      if (!comparing())
+        return "head";
+      return state.view === "auto" ? "diff" : state.view;
+    }
+
+    function paletteOf() {
+      const isDiff = viewOf() === "diff" || viewOf() === "elided";
+
+      if (state.palette === "auto" || !isDiff && ["diff", "colourblind"].includes(state.palette))
+        return isDiff ? "diff" : "modules";
+      return state.palette;
+    }
+
+    const isDifferential = () => ["diff", "colourblind"].includes(paletteOf());
+
+    // --- state -> active data
+
+    function hiddenFunctions() {
+      const hide = {import: !state.imports, library: !state.libraries, stdlib: !state.libraries};
+
+      if (state.imports && state.libraries)
+        return null;
+      return Uint8Array.from({length: report.functions.count},
+        (_, f) => Number(f > 0 && Boolean(hide[facts(f).origin])));
+    }
+
+    function queryOf(shape) {
+      const {basis, by, func, process, thread, pod, range, baseRange} = state;
+
+      return {view: viewOf(), basis, by, shape, func, process, thread, pod, range, baseRange,
+        hidden: hiddenFunctions()};
+    }
+
+    function shapesShown() {
+      if (state.shape === "sandwich")
+        return state.func > 0 && state.func < report.functions.count ? ["callers", "callees"]
+          : ["call"];
+      return [state.shape];
+    }
+
+    // What one pane shows; see flamegraph.js for the scene.
+    function derive(pane) {
+      const active = pane.active = ns.activeData(report, queryOf(pane.shape));
+      const {tree, width} = active;
+
+      pane.boxes = ns.layout(tree, width.total);
+      pane.verdicts = null;
+      pane.side = viewOf() === "base" ? active.base : active.current;
+      pane.missing = viewOf() === "diff" ? missingBelow(active) : null;
+    }
+
+    function verdictsOf(pane) {
+      if (!pane.active.base)
+        return null;
+      return pane.verdicts ??= ns.classify(pane.active, {marks: state.marks});
+    }
+
+    // Baseline time of removed callees, in current ticks, at the node they are missing from.
+    function missingBelow(active) {
+      if (!active.base)
+        return null;
+      const {tree, base, current, scale} = active, missing = new Float64Array(tree.count);
+
+      for (let i = 1; i < tree.count; i++)
+        if (ns.isElided(active, i) && current.total[tree.parent[i]] > 0)
+          missing[tree.parent[i]] += base.total[i] * scale;
+      return missing;
+    }
+
+    // --- colours
+
+    function coloursOf(pane) {
+      const scheme = paletteOf(), {tree} = pane.active;
+
+      if (scheme === "modules")
+        return colourByFunction(tree, (f) => {
+          const {module, name, origin} = facts(f);
+
+          return ns.moduleColour(module || (origin === "marker" ? "" : origin), name,
+            origin === "own");
+        });
+      if (scheme === "heat") {
+        const weight = pane.side[state.measure], root = pane.side.total[0] || 1;
+
+        return Uint8Array.from(weight, (w) => ns.heatColour(w / root));
+      }
+      return viewOf() === "elided" ? elidedColours(pane) : changeColours(pane);
+    }
+
+    function colourByFunction(tree, colour) {
+      const ofFunction = new Int16Array(report.functions.count).fill(-1);
+      const out = new Uint8Array(tree.count);
+
+      for (let i = 0; i < tree.count; i++) {
+        const f = tree.func[i];
+
+        if (ofFunction[f] < 0)
+          ofFunction[f] = colour(f);
+        out[i] = ofFunction[f];
+      }
+      return out;
+    }
+
+    function elidedColours({active}) {
+      const out = new Uint8Array(active.tree.count), removed = ns.CLASSES.indexOf("removed");
+
+      for (let i = 1; i < out.length; i++)
+        if (ns.isElided(active, i))
+          out[i] = removed;
+      return out;
+    }
+
+    function changeColours(pane) {
+      const verdicts = verdictsOf(pane);
+
+      if (!verdicts)
+        return new Uint8Array(pane.active.tree.count);
+      const classes = verdicts[state.measure];
+
+      return state.effect === "ratio" ? classes : byImpact(pane.active, classes);
+    }
+
+    // The step of a significant change by its share of the whole, not of itself.
+    function byImpact({current, base, scale}, classes) {
+      const root = current.total[0] || base.total[0] * scale || 1, out = classes.slice();
+      const slower = ns.CLASSES.indexOf("slower1"), faster = ns.CLASSES.indexOf("faster1");
+      const {measure} = state;
+
+      for (let i = 0; i < out.length; i++) {
+        if (out[i] < slower || out[i] >= faster + 4)
+          continue;
+        const impact = Math.abs(current[measure][i] - base[measure][i] * scale) / root;
+        const step = IMPACT_STEPS.findLastIndex((mark) => impact >= mark);
+
+        out[i] = step < 0 ? 0 : (out[i] < faster ? slower : faster) + step;
+      }
+      return out;
+    }
+
+    // Outlined: the topmost new box of a path; in Elided, callers that are still there.
+    function marksOf(pane) {
+      const {tree} = pane.active;
+
+      if (!isDifferential())
+        return null;
+      const mark = new Uint8Array(tree.count), isNew = ns.CLASSES.indexOf("new");
+
+      for (let i = 1; i < tree.count; i++)
+        mark[i] = viewOf() === "elided" ? Number(!ns.isElided(pane.active, i))
+          : Number(pane.colour[i] === isNew && pane.colour[tree.parent[i]] !== isNew);
+      return mark;
+    }
+
+    function dimmed({active: {tree}}) {
+      return matched && Uint8Array.from(tree.func, (f) => 1 - matched[f]);
+    }
+
+    // --- texts of boxes
+
+    const GLYPHS = ns.CLASSES.map((name) =>
+      ({slower: "+ ", faster: "− ", new: "+ ", removed: "− "})[ns.family(name)] || "");
+
+    function nameOf(tree, node) {
+      const {name, module, file} = facts(tree.func[node]);
+      const line = tree.line && tree.line[node] ? ":" + tree.line[node] : "";
+
+      if (!node || state.label === "function")
+        return name + line;
+      if (state.label === "module")
+        return (module ? module + "." : "") + name + line;
+      return `${name} (${file}${line})`;
+    }
+
+    function sceneOf(pane) {
+      const {tree} = pane.active, palette = ns.palette(paletteOf(), theme);
+      const glyphs = isDifferential(), {side} = pane;
+
+      return {tree, boxes: pane.boxes, colour: pane.colour, palette, dim: pane.dim,
+        mark: pane.mark, notch: state.basis === "current" ? pane.missing : null,
+        isUpward: pane.shape === "callers",
+        label: (node) => (glyphs ? GLYPHS[pane.colour[node]] : "") + nameOf(tree, node),
+        note: (node) => noteOf(pane, node),
+        describe: (node) => [nameOf(tree, node), ns.percent(side.total[node] / (side.total[0] || 1)),
+          ...pane.active.base && viewOf() === "diff" ? [ns.CLASSES[classAt(pane, node)],
+            ns.changeText(figuresOf(pane, node))] : []].join(", "),
+      };
+    }
+
+    function noteOf(pane, node) {
+      const {active, side} = pane;
+
+      if (viewOf() !== "diff" || !active.base)
+        return node || viewOf() !== "elided"
+          ? ns.percent(side.total[node] / (side.total[0] || 1)).replace(/^0.0%$/, "") : "";
+      return ns.CLASSES[classAt(pane, node)] === "undetermined" ? ""
+        : ns.changeText({current: {total: active.current.total[node]},
+          base: {total: active.base.total[node]}, scale: active.scale});
+    }
+
+    const classAt = (pane, node) => verdictsOf(pane)?.total[node] ?? 0;
+
+    // Everything that is said about a box: details.js.
+    function figuresOf(pane, node) {
+      const {active, side} = pane, {tree, base, scale} = active, func = tree.func[node];
+      const {name, place, file, line, origin} = facts(func), verdicts = verdictsOf(pane);
+      const view = viewOf(), zoomed = pane.zoom < 0 ? 0 : pane.zoom;
+      const sideName = view === "base" ? "base" : "current";
+      const of = (s) => ({self: s.self[node], total: s.total[node]});
+
+      return {node, name, place, file, defined: line, line: tree.line ? tree.line[node] : 0,
+        origin: ORIGINS[origin], ms: msPerTick, scale, measure: state.measure,
+        current: of(active[sideName]), base: base && sideName === "current" ? of(base) : null,
+        root: (view === "elided" ? base.total[0] * scale : side.total[0]) || 1,
+        selection: (side.total[zoomed] || side.total[0]) || 1,
+        change: ns.CLASSES[classAt(pane, node)], low: verdicts?.low?.[node],
+        high: verdicts?.high?.[node], missing: pane.missing ? pane.missing[node] : 0,
+        notes: [renamedNote(func)].filter(Boolean)};
+    }
+
+    function renamedNote(func) {
+      const from = report.functions.renamedFrom[func];
+
+      return from ? `In the baseline: ${facts(from).name} (${facts(from).place})` : "";
+    }
+
+    // --- panes
+
+    function makePane(shape, index, count) {
+      const canvas = ns.element("canvas", {id: "flame" + index, tabIndex: 0, role: "tree",
+        "aria-label": shape === "callers" ? "Flame graph of callers" : "Flame graph"});
+      const overlay = ns.element("canvas", {className: "overlay", "aria-hidden": "true"});
+      const spacer = document.createElement("div");
+      const scroller = ns.element("div", {className: "scroller"},
+        ns.element("div", {className: "stage"}, canvas, overlay), spacer);
+      const box = ns.element("div", {className: "pane"});
+      const pane = {shape, box, canvas, zoom: -1, selected: -1};
+
+      if (count > 1)
+        box.append(ns.element("h3", {}, shape === "callers" ? "Callers of " : "Called by ",
+          ns.element("bdi", {textContent: facts(state.func).name})));
+      box.append(scroller);
+      pane.graph = ns.flameGraph({canvas, overlay, scroller, spacer}, {
+        select: (node, corner, event) => corner ? openElided(pane, node) : pick(pane, node, event),
+        hover: (node, event) => hover(pane, node, event),
+        view: (view) => pane === panes[panes.length - 1] && minimap.view(view),
+      }, () => style);
+      canvas.addEventListener("focus", () => {
+        if (pane.selected < 0)
+          choose(pane, pane.zoom < 0 ? 0 : pane.zoom);
+      });
+      return pane;
+    }
+
+    const mainPane = () => panes[panes.length - 1];
+
+    function makePanes() {
+      const shapes = shapesShown();
+
+      if (panes.map((p) => p.shape).join() === shapes.join() && state.shape !== "sandwich")
+        return;
+      panes = shapes.map((shape, i) => makePane(shape, i, shapes.length));
+      $("panes").replaceChildren(...panes.map((p) => p.box));
+    }
+
+    function openElided(pane, node) {
+      set({view: "elided", zoom: ns.pathOf(pane.active.tree, node),
+        sel: ns.pathOf(pane.active.tree, node)}, true);
+    }
+
+    // A click: chooses and zooms; on the zoomed box itself, one step out.
+    function pick(pane, node, event) {
+      const isAgain = node === pane.zoom && node === pane.selected;
+      const zoom = event?.altKey ? pane.zoom : isAgain ? pane.active.tree.parent[node] : node;
+
+      choose(pane, node);
+      zoomPane(pane, zoom);
+      pane.canvas.focus({preventScroll: true});
+    }
+
+    function choose(pane, node) {
+      for (const other of panes)
+        if (other !== pane) {
+          other.selected = -1;
+          other.graph.select(-1);
+        }
+      pane.selected = node;
+      pane.graph.select(node);
+      if (pane === mainPane())
+        set({sel: node > 0 ? ns.pathOf(pane.active.tree, node) : null});
+      drawDetails();
+    }
+
+    function zoomPane(pane, node) {
+      pane.zoom = node > 0 ? node : -1;
+      if (pane === mainPane())
+        set({zoom: node > 0 ? ns.pathOf(pane.active.tree, node) : null}, true);
+      pane.graph.zoomTo(Math.max(0, node), true);
+      drawTrail();
+      drawDetails();
+    }
+
+    // --- drawing the parts
+
+    function drawData() {
+      makePanes();
+      for (const pane of panes)
+        derive(pane);
+      table = functionRows(mainTable());
+      drawColours(false);
+      restorePlaces();
+      drawHeatmap();
+      drawHead();
+      drawEmpty();
+    }
+
+    // The table is of all that is active, whatever the shape.
+    function mainTable() {
+      const plain = panes.find((p) => p.shape === "call");
+
+      return plain ? plain.active : ns.activeData(report, {...queryOf("call")});
+    }
+
+    function functionRows(active) {
+      const figures = ns.functionTable(active);
+
+      return {...figures, scale: active.scale, side: viewOf(),
+        all: active.current.total[0], allBase: active.base ? active.base.total[0] : 0,
+        verdicts: active.base && viewOf() === "diff" && ns.classifyFunctions
+          ? ns.classifyFunctions(active, figures, {marks: state.marks}) : null};
+    }
+
+    function drawColours(isKept = true) {
+      drawSearch();
+      for (const pane of panes) {
+        pane.colour = coloursOf(pane);
+        pane.mark = marksOf(pane);
+        pane.dim = dimmed(pane);
+        pane.graph.show(sceneOf(pane), isKept);
+      }
+      minimap.show(sceneOf(mainPane()));
+      drawTable();
+      drawLegend();
+    }
+
+    function drawSearch() {
+      search = ns.compile(state.q);
+      found = matched = null;
+      if (search) {
+        const {tree, width} = mainPane().active;
+        const texts = (f) => f ? [facts(f).name, facts(f).file] : [];
+
+        matched = ns.matchFunctions(search, report.functions.count, texts);
+        found = ns.covered(tree, width.total, matched);
+      }
+      const whole = mainPane().active.width.total[0] || 1;
+
+      $("matched").textContent = found
+        ? found.nodes ? `${ns.percent(found.weight / whole)} in ${ns.count(found.nodes)}` : "no match"
+        : "";
+      $("matched").title = search?.error || "Share of the time that the matches cover, each sample once";
+      $("matched").classList.toggle("none", Boolean(found && !found.nodes));
+      $("next").hidden = $("previous").hidden = !(found && found.nodes);
+      if ($("query").value !== state.q)
+        $("query").value = state.q;
+    }
+
+    function restorePlaces() {
+      const pane = mainPane(), {tree} = pane.active;
+      const find = (path) => path && path.length ? ns.nodeAt(tree, path) : -1;
+
+      pane.zoom = find(state.zoom);
+      pane.selected = find(state.sel);
+      pane.graph.zoomTo(Math.max(0, pane.zoom), false);
+      pane.graph.select(pane.selected);
+      drawTrail();
+      drawDetails();
+    }
+
+    function drawTrail() {
+      const pane = mainPane(), {tree} = pane.active, path = [];
+
+      for (let i = Math.max(0, pane.zoom); i >= 0; i = tree.parent[i])
+        path.unshift(i);
+      const shown = path.length > 5 ? [path[0], -1, ...path.slice(-3)] : path;
+      const parts = shown.map((node) => node < 0 ? ns.element("span", {}, "…")
+        : ns.element("button", {type: "button", title: nameOf(tree, node),
+          onclick: () => zoomPane(pane, node)}, ns.element("bdi", {textContent: nameOf(tree, node)})));
+
+      $("trail").replaceChildren(...parts.flatMap((p, i) => i ? [" › ", p] : [p]));
+    }
+
+    function drawDetails() {
+      const pane = panes.find((p) => p.selected > 0) || mainPane();
+      const node = pane.selected > 0 ? pane.selected : Math.max(0, pane.zoom);
+      const subject = figuresOf(pane, node), {tree} = pane.active, path = [];
+
+      for (let i = node; i > 0; i = tree.parent[i])
+        path.unshift({node: i, name: nameOf(tree, i)});
+      subject.path = path;
+      subject.go = (n) => pick(pane, n);
+      const file = report.functions.file[tree.func[node]];
+      const isSourced = node > 0 && subject.file && subject.file !== "~";
+
+      $("details-body").replaceChildren(...ns.detailsContent(subject,
+        isSourced ? ns.sourceLines(report, file) : {status: "", lines: new Map()},
+        isSourced ? ns.lineHeat(report, queryOf("call"), file) : new Map(),
+        node > 0 ? [
+          ["Copy stack", "Copy the stack as text (c)", () => copyStack(pane, node)],
+          ["Sandwich", "All callers and callees of this function (s)", () => sandwich(tree.func[node])],
+          ["Find all", "Search for this function", () => set({q: exactly(subject.name)})],
+        ] : []));
+    }
+
+    const exactly = (name) => "^" + name.replace(/[$()*+.?[\\\]^{|}/]/g, "\\$&") + "$";
+
+    function sandwich(func) {
+      set({shape: "sandwich", func, zoom: null, sel: null}, true);
+    }
+
+    function drawHeatmap() {
+      const meta = report.meta, by = choices.process.length > 1 ? "process"
+        : choices.thread.length > 1 ? "thread" : "run";
+      const query = queryOf("call"), all = ns.timeline(report, query, by);
+      const series = all.filter((s) => s.side === (viewOf() === "base" && isDiffReport
+        ? ns.SIDE_BASE : ns.SIDE_CURRENT)).map((s) => ({text: ns.visible(s.label), ticks: s.ticks}));
+      const ms = (current.block_ns || 0) * meta.blocks / 1e6;
+      const time = (r) => ms ? `${ns.duration(r[0] / meta.blocks * ms)} – ${
+        ns.duration(r[1] / meta.blocks * ms)}` : `blocks ${r[0]} – ${r[1]}`;
+      const texts = [];
+
+      heat.show(series, meta.blocks, ms, state.range, state.baseRange);
+      if (state.range)
+        texts.push(time(state.range));
+      if (state.baseRange)
+        texts.push(`compared with ${time(state.baseRange)}`);
+      $("time-note").replaceChildren(...texts.length ? [texts.join(", "),
+        ns.button("Clear", "Count all of the time", () => set({range: null, baseRange: null}))] : []);
+      $("heatmap").setAttribute("aria-valuemax", meta.blocks);
+      $("heatmap").setAttribute("aria-valuenow", state.range ? state.range[0] : 0);
+      $("heatmap").setAttribute("aria-valuetext", texts.join(", ") || "all of the time");
+    }
+
+    // --- table
+
+    const amount = (ticks) => msPerTick ? ns.duration(ticks * msPerTick) : ns.count(ticks);
+
+    function columns() {
+      const view = viewOf(), t = table, isBase = view === "base";
+      const name = {key: "name", title: "Function", hint: "Sort by name",
+        value: (f) => facts(f).name.toLowerCase(), text: (f) => facts(f).name,
+        sub: (f) => facts(f).module || facts(f).place};
+      const self = isBase ? t.baseSelf : t.self, total = isBase ? t.baseTotal : t.total;
+      const all = (isBase ? t.allBase : t.all) || 1;
+      const share = (key, title, hint, of) => ({key, title, hint, value: (f) => of[f],
+        text: (f) => ns.percent(of[f] / all), bar: (f) => of[f] / all});
+
+      if (view !== "diff" && view !== "elided")
+        return [name, share("self", "Self", "Share of the time in the function itself", self),
+          share("total", "Total", "Share of the time with the functions it calls", total)];
+      const delta = (key, title, hint, now, before) => {
+        const value = (f) => now[f] - before[f] * t.scale;
+        const most = Math.max(...rowsToShow().map((f) => Math.abs(value(f))), 1e-9);
+
+        return {key, title, hint, value: (f) => state.sort.startsWith("-") ? value(f) : Math.abs(value(f)),
+          text: (f) => ns.signed(amount(value(f)), value(f)), bar: (f) => value(f) / most};
+      };
+
+      return [name,
+        delta("dtotal", "Δ total", "Change of its time with callees", t.total, t.baseTotal),
+        {key: "ratio", title: "Change", hint: "Change of the total in per cent of the baseline",
+          value: (f) => t.baseTotal[f] ? t.total[f] / (t.baseTotal[f] * t.scale) : Infinity,
+          text: (f) => ns.changeText({current: {total: t.total[f]}, base: {total: t.baseTotal[f]},
+            scale: t.scale})},
+        delta("dself", "Δ self", "Change of its own time", t.self, t.baseSelf),
+        share("total", "Total", "Share of the current time with the functions it calls", t.total),
+        share("self", "Self", "Share of the current time in the function itself", t.self)];
+    }
+
+    function rowsToShow() {
+      const {total, baseTotal} = table, rows = [], isBase = viewOf() === "base";
+      const isElidedView = viewOf() === "elided";
+
+      for (let f = 1; f < total.length; f++) {
+        const there = isBase ? baseTotal[f] > 0 : total[f] > 0 || (baseTotal && baseTotal[f] > 0 &&
+          viewOf() !== "head");
+
+        if (there && (!matched || matched[f]) && (!isElidedView || baseTotal[f] > 0))
+          rows.push(f);
+      }
+      return rows;
+    }
+
+    function accentOf(f) {
+      const name = table.verdicts ? ns.family(ns.CLASSES[table.verdicts[f]]) : "";
+
+      return ["slower", "faster", "new", "removed"].includes(name) ? name : "";
+    }
+
+    function drawTable() {
+      const rows = rowsToShow();
+      const fallback = viewOf() === "diff" || viewOf() === "elided" ? "dtotal" : "self";
+      const shown = columns();
+      const sort = shown.some((c) => c.key === state.sort.replace(/^-/, "")) ? state.sort : fallback;
+
+      $("function-count").textContent = ns.count(rows.length);
+      functions.show(shown, rows, sort, accentOf);
+    }
+
+    // --- head, legend, menus
+
+    function fact(key, text, className) {
+      return ns.element("div", {className: className || ""}, ns.element("dt", {textContent: key}),
+        ns.element("dd", {}, ns.element("bdi", {textContent: text})));
+    }
+
+    function drawHead() {
+      const {meta} = report, ticks = mainTableTotals();
+      const list = [];
+
+      document.title = ns.visible(meta.title || "profile") + " – pyebpf";
+      $("title").textContent = ns.visible(current.command || meta.title || "profile");
+      $("title").title = $("title").textContent;
+      if (ticks)
+        list.push(fact("Samples", ns.count(ticks)));
+      if (current.duration_ns)
+        list.push(fact("Over", ns.duration(current.duration_ns / 1e6)));
+      list.push(fact("Lost", current.lost ? ns.count(current.lost) : "nothing",
+        current.lost ? "lost" : ""));
+      if (current.rate_hz)
+        list.push(fact("Rate", `${ns.count(current.rate_hz)} Hz`));
+      if (current.python)
+        list.push(fact("Python", ns.visible(String(current.python))));
+      if (current.host)
+        list.push(fact("Host", ns.visible(current.host), "spare"));
+      if (meta.diff?.normalize)
+        list.push(fact("Scaled by", NORMALIZE[meta.diff.normalize] || meta.diff.normalize, "spare"));
+      $("facts").replaceChildren(...list);
+      drawChange();
+      $("views").hidden = !comparing();
+      showView(viewOf());
+      showShape(state.shape);
+      showMeasure(state.measure);
+      const count = comparing() ? ns.elided(mainPane().active).count : 0;
+      const elidedButton = $("views").querySelector("[data-value=elided]");
+
+      elidedButton.disabled = !count;
+      elidedButton.replaceChildren("Elided", ...count
+        ? [" ", ns.element("span", {className: "count"}, ns.count(count))] : []);
+      $("page").classList.toggle("differs", comparing());
+      $("basis-label").hidden = viewOf() !== "diff";
+      ns.options($("basis"), BASES, state.basis);
+    }
+
+    const NORMALIZE = {share: "share of the run", second: "observed second", absolute: "not at all",
+      work: "unit of work"};
+
+    function mainTableTotals() {
+      const {active, side} = mainPane();
+
+      return state.shape === "sandwich" ? 0 : side.total[0] || active.current.total[0];
+    }
+
+    function drawChange() {
+      const {base, current: now, scale} = mainPane().active, box = $("change");
+
+      box.hidden = !base || !base.total[0];
+      if (box.hidden)
+        return;
+      const before = base.total[0] * scale, after = now.total[0], d = report.meta.diff?.total;
+      const isAll = d && ns.isWhole(report, state) && Number.isFinite(d.low) && Number.isFinite(d.high);
+      const name = ns.CLASSES[classAt(mainPane(), 0)];
+
+      box.className = "change " + ns.family(name);
+      box.replaceChildren(ns.element("strong", {}, ns.ratio(after / before)),
+        "total time, ", isAll ? `${ns.ratio(d.low)} … ${ns.ratio(d.high)}`
+          : `${amount(before)} → ${amount(after)}`);
+      box.title = `All of the time: ${amount(before)} in the baseline, ${amount(after)} now` +
+        (isAll ? "; below, the 95% interval" : "");
+    }
+
+    function drawLegend() {
+      const palette = ns.palette(paletteOf(), theme), box = $("legend"), scheme = paletteOf();
+      const sw = (colour, text) => ns.swatch(palette, colour, text, style.hatch);
+      const parts = [], at = (name) => ns.CLASSES.indexOf(name);
+
+      if (isDifferential() && viewOf() === "diff") {
+        parts.push(ns.element("span", {className: "keys-of"}, sw(at("faster4"), "− faster"),
+          sw(at("unchanged"), "unchanged"), sw(at("undetermined"), "cannot tell"),
+          sw(at("slower4"), "+ slower"), sw(at("new"), "+ new"), sw(at("removed"), "− removed")));
+        if (state.effect === "ratio") {
+          marksBox ??= ns.marksSlider(state.marks, ["unchanged", "slower1", "slower2", "slower3",
+            "slower4"].map((n) => palette.fills[at(n)]), (marks) => set({marks}));
+          parts.push(marksBox);
+        } else {
+          parts.push(ns.element("span", {}, "Steps: 0.1, 0.5, 2, 5% of the whole"));
+        }
+      } else if (isDifferential()) {
+        parts.push(sw(at("removed"), "− only in the baseline"),
+          sw(0, "still there, outlined"));
+      } else if (scheme === "heat") {
+        parts.push(ns.element("span", {className: "keys-of"}, sw(1, "little"),
+          sw(6, ""), sw(ns.HEAT_STEPS, `much ${state.measure} time`)));
+      } else {
+        parts.push(ns.element("span", {className: "keys-of"}, sw(1, ""), sw(1 + 24, ""),
+          sw(1 + 48, "your code, a hue for each module"),
+          sw(ns.LIBRARY + 1, ""), sw(ns.LIBRARY + 1 + 48, "libraries"), sw(0, "other")));
+      }
+      box.replaceChildren(...parts);
+    }
+
+    function drawEmpty() {
+      const isEmpty = !(mainPane().active.width.total[0] > 0), box = $("empty");
+
+      box.hidden = !isEmpty;
+      if (!isEmpty)
+        return;
+      const isFiltered = !ns.isWhole(report, state) || !state.imports || !state.libraries;
+      const [title, text] = isFiltered
+        ? ["No samples match", "The filters or the time range leave nothing over."]
+        : viewOf() === "elided" ? ["Nothing was removed", "Every call path of the baseline is still there."]
+          : ["No samples", "The recording holds no Python stacks. Was the program running, and on a CPU?"];
+
+      box.replaceChildren(ns.element("strong", {}, title), text, document.createElement("br"),
+        ...isFiltered ? [ns.button("Clear filters", "", () => set({process: [], thread: [], pod: [],
+          range: null, baseRange: null, imports: true, libraries: true}))] : []);
+    }
+
+    function drawFilters() {
+      const titles = {process: "Process", thread: "Thread", pod: "Pod"}, parts = [];
+      const whole = choices.process.reduce((sum, c) => c.key.match(/ \(\d+\)$/) ? sum : sum + c.ticks, 0);
+
+      for (const [dimension, title] of Object.entries(titles)) {
+        if (choices[dimension].length < 2)
+          continue;
+        const sheet = ns.element("div", {className: "sheet"}), chosen = state[dimension];
+        const menu = ns.element("details", {className: "menu"}, ns.element("summary", {},
+          title + (chosen.length ? `: ${ns.count(chosen.length)}` : "")), sheet);
+
+        if (chosen.length)
+          menu.dataset.active = "";
+        ns.checkboxes(sheet, choices[dimension].slice(0, 500).map(({key, label, ticks}) =>
+          [key, ns.visible(label), ns.percent(ticks / (whole || 1)), chosen.includes(key)]),
+        (keys) => set({[dimension]: keys}));
+        parts.push(menu);
+      }
+      const open = [...$("filters").children].findIndex((m) => m.open);
+
+      $("filters").replaceChildren(...parts);
+      if (open >= 0 && parts[open])
+        parts[open].open = true;
+    }
+
+    function drawShown() {
+      const sheet = $("shown"), box = (key, text, checked, change) => {
+        const input = ns.element("input", {type: "checkbox", checked, onchange: () => change(input.checked)});
+
+        return ns.element("label", {}, input, text);
+      };
+      const select = (text, key, list) => {
+        const s = ns.element("select", {onchange: () => set({[key]: s.value})});
+
+        ns.options(s, list, state[key]);
+        return ns.element("label", {}, ns.element("span", {className: "faint"}, text), s);
+      };
+
+      sheet.replaceChildren(
+        box("imports", "Import machinery", state.imports, (imports) => set({imports})),
+        box("libraries", "Libraries", state.libraries, (libraries) => set({libraries})),
+        box("by", "A box for each line", state.by === "line", (on) => set({by: on ? "line" : "function"})),
+        select("Names", "label", [["function", "function"], ["module", "module.function"],
+          ["file", "function (file)"]]),
+        ...comparing() ? [select("A change is", "effect", [["ratio", "relative to itself"],
+          ["impact", "relative to all"]])] : []);
+    }
+
+    function drawPalettes() {
+      const isDiff = viewOf() === "diff" || viewOf() === "elided";
+
+      ns.options($("palette"), Object.entries(PALETTES)
+        .filter(([key]) => isDiff || !["diff", "colourblind"].includes(key)), state.palette);
+    }
+
+    // --- what the reader does
+
+    function set(patch, isStep = false) {
+      const changed = Object.keys(patch)
+        .filter((key) => JSON.stringify(patch[key]) !== JSON.stringify(state[key]));
+
+      if (!changed.length)
+        return;
+      state = {...state, ...patch};
+      if ("func" in patch || "shape" in patch)
+        panes = changed.includes("func") && state.shape === "sandwich" ? [] : panes;
+      writeAddress(isStep);
+      update(changed);
+    }
+
+    function update(changed) {
+      const has = (fields) => changed.some((key) => fields.includes(key));
+
+      if (has(["theme"]))
+        applyTheme();
+      if (has(["marks"]))
+        for (const pane of panes)
+          pane.verdicts = null;
+      if (has(["theme", "palette", "view"]))
+        marksBox = null;
+      if (has(DATA_FIELDS))
+        drawData();
+      else if (has(COLOUR_FIELDS)) {
+        if (has(["marks"]))
+          table = functionRows(mainTable());
+        drawColours();
+        drawDetails();
+        showMeasure(state.measure);
+      } else if (has(["sort"]))
+        drawTable();
+      if (has(["view", "process", "thread", "pod", "baseRange"])) {
+        drawFilters();
+        drawPalettes();
+      }
+      if (has(["view", "baseRange", "effect", "by", "imports", "libraries", "label"]))
+        drawShown();
+    }
+
+    let addressTimer = 0;
+
+    // Steps can be taken back with the browser's button; the rest replaces the address, not more
+    // often than browsers bear.
+    function writeAddress(isStep) {
+      const hash = "#" + ns.writeState(state);
+
+      clearTimeout(addressTimer);
+      if (isStep && hash !== location.hash)
+        history.pushState(null, "", hash);
+      else
+        addressTimer = setTimeout(() => history.replaceState(null, "", hash), 120);
+    }
+
+    function readAddress() {
+      const before = state;
+
+      state = ns.readState(location.hash);
+      const changed = Object.keys(state)
+        .filter((key) => JSON.stringify(state[key]) !== JSON.stringify(before[key]));
+
+      if (changed.includes("func"))
+        panes = [];
+      if (!changed.length)
+        return;
+      update(changed);
+      if (!changed.some((key) => DATA_FIELDS.includes(key)))
+        restorePlaces();
+    }
+
+    function applyTheme() {
+      theme = state.theme !== "auto" ? state.theme
+        : matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+      document.documentElement.dataset.theme = theme;
+      $("theme").textContent = theme === "dark" ? "☀" : "☾";
+      $("theme").setAttribute("aria-label", theme === "dark" ? "Light theme" : "Dark theme");
+      readStyle();
+      for (const pane of panes)
+        pane.graph.restyle();
+      minimap.resize();
+      heat.resize();
+    }
+
+    // Canvases take their look from the style sheet, so that each colour stands in one place.
+    function readStyle() {
+      const css = getComputedStyle(document.documentElement), rem = parseFloat(css.fontSize);
+      const value = (name) => css.getPropertyValue("--" + name).trim();
+
+      style = {row: Math.round(parseFloat(value("row")) * rem),
+        font: `${Math.round(rem * 0.86)}px ${value("sans")}`};
+      for (const name of ["ink", "faint", "background", "hatch", "violet", "accent", "cell"])
+        style[name] = value(name);
+    }
+
+    function hover(pane, node, event) {
+      const tip = $("tip");
+
+      tip.hidden = node < 0 || !event || event.pointerType === "touch";
+      if (tip.hidden)
+        return;
+      if (tip.dataset.node !== pane.shape + node) {
+        tip.dataset.node = pane.shape + node;
+        tip.replaceChildren(...ns.tipContent(figuresOf(pane, node)));
+      }
+      const x = event.clientX + 14, y = event.clientY + 18;
+      const left = x + tip.offsetWidth > innerWidth - 8 ? event.clientX - tip.offsetWidth - 10 : x;
+      const top = y + tip.offsetHeight > innerHeight - 8 ? event.clientY - tip.offsetHeight - 12 : y;
+
+      tip.style.transform = `translate(${Math.max(4, left)}px, ${Math.max(4, top)}px)`;
+    }
+
+    function stackText({active: {tree}}, node) {
+      const lines = [];
+
+      for (let i = node; i > 0; i = tree.parent[i]) {
+        const {name, place} = facts(tree.func[i]);
+
+        lines.unshift(place ? `${name} (${place})` : name);
+      }
+      return lines.join("\n") + "\n";
+    }
+
+    function say(text) {
+      $("status").textContent = text;
+    }
+
+    async function copyStack(pane, node) {
+      const text = stackText(pane, node);
+
+      try {
+        await navigator.clipboard.writeText(text);
+      } catch {
+        const area = ns.element("textarea", {value: text});
+
+        document.body.append(area);
+        area.select();
+        document.execCommand("copy");
+        area.remove();
+      }
+      say("Stack copied");
+    }
+
+    function download(blob, suffix) {
+      const url = URL.createObjectURL(blob);
+      const name = (report.meta.title || "profile").replace(/[^\w.-]+/g, "_").slice(0, 80);
+
+      ns.element("a", {href: url, download: `${name}.${suffix}`}).click();
+      setTimeout(() => URL.revokeObjectURL(url), 10000);
+    }
+
+    const EXPORT_WIDTH = 1600, EXPORT_ROWS = 400;
+
+    function exportView() {
+      const pane = mainPane();
+
+      return {...pane.graph.view, size: EXPORT_WIDTH};
+    }
+
+    function exportPng() {
+      const scene = sceneOf(mainPane()), rows = Math.min(EXPORT_ROWS, scene.boxes.rows);
+
+      ns.picture(scene, exportView(), style, rows, 2).toBlob((blob) => download(blob, "png"));
+    }
+
+    function exportSvg() {
+      const ctx = document.createElement("canvas").getContext("2d");
+
+      ctx.font = "12px system-ui, sans-serif";
+      download(new Blob([ns.svgPicture(sceneOf(mainPane()), exportView(), style,
+        report.meta.title || "profile", (c) => ctx.measureText(c).width)], {type: "image/svg+xml"}),
+      "svg");
+    }
+
+    function showAbout() {
+      const parts = [];
+
+      for (const r of report.meta.runs) {
+        const rows = [];
+        const row = (key, value) => {
+          if (value !== undefined && value !== null && value !== "")
+            rows.push(ns.element("dt", {textContent: key}),
+              ns.element("dd", {}, ns.element("bdi", {textContent: ns.visible(String(value))})));
+        };
+
+        row("File", r.file);
+        row("Command", r.command);
+        row("Target", r.target);
+        row("Started", r.start ? new Date(r.start * 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC" : "");
+        row("Lasted", r.duration_ns ? ns.duration(r.duration_ns / 1e6) : "");
+        row("Samples", r.ticks === undefined ? "" : ns.count(r.ticks));
+        row("Lost", r.lost === undefined ? "" : r.lost ? ns.count(r.lost) : "nothing");
+        row("Rate", r.rate_hz ? `${ns.count(r.rate_hz)} Hz` : "");
+        row("Mode", r.mode);
+        row("Event", r.event);
+        row("Host", r.host);
+        row("Kernel", r.kernel);
+        row("Python", r.python);
+        row("pyebpf", r.version);
+        parts.push(ns.element("h2", {}, !isDiffReport ? "Recording"
+          : r.side === ns.SIDE_BASE ? "Baseline" : "Current"),
+        ns.element("dl", {className: "about"}, ...rows));
+      }
+      for (const note of report.meta.notes || [])
+        parts.push(ns.element("p", {className: "said"}, ns.element("bdi", {textContent: ns.visible(note)})));
+      if (report.meta.counters?.length)
+        parts.push(ns.element("h2", {}, "Counters"), ns.element("dl", {className: "about"},
+          ...report.meta.counters.flatMap(([name, value]) => [
+            ns.element("dt", {textContent: name}), ns.element("dd", {textContent: ns.count(value)})])));
+      $("about-body").replaceChildren(...parts);
+      $("about-dialog").showModal();
+    }
+
+    function step(direction) {
+      const pane = mainPane();
+
+      if (!found?.first.length)
+        return;
+      const node = ns.nextMatch(found.first, Math.max(0, pane.selected), direction);
+
+      choose(pane, node);
+      if (!isInView(pane, node))
+        zoomPane(pane, pane.active.tree.parent[node]);
+      pane.graph.reveal(node);
+    }
+
+    function isInView(pane, node) {
+      const place = pane.graph.place(node);
+
+      return Boolean(place) && place.width >= 4;
+    }
+
+    function walk(direction) {
+      const pane = panes.find((p) => p.selected >= 0) || mainPane();
+      const {tree} = pane.active;
+      const turned = pane.shape === "callers" ? {up: "down", down: "up"}[direction] || direction : direction;
+      const from = pane.selected < 0 ? Math.max(0, pane.zoom) : pane.selected;
+      const node = ns.neighbour(tree, pane.boxes, from, turned);
+
+      choose(pane, node);
+      if (!isInView(pane, node))
+        pane.graph.zoomTo(turned === "up" ? node : tree.parent[node], true);
+      pane.graph.reveal(node);
+    }
+
+    function stepBack() {
+      const pane = mainPane();
+
+      if (state.q)
+        set({q: ""});
+      else if (pane.zoom > 0)
+        zoomPane(pane, -1);
+      else if (state.shape === "sandwich")
+        set({shape: "call", zoom: null, sel: null}, true);
+      else
+        choose(pane, -1);
+    }
+
+    function toggleView(view) {
+      if (comparing())
+        set({view: viewOf() === view && view !== "diff" ? "diff" : view}, true);
+    }
+
+    const selectedPane = () => panes.find((p) => p.selected > 0);
+
+    const ACTIONS = {
+      "/": () => {
+        showTab("graph");
+        $("query").focus();
+        $("query").select();
+      },
+      n: () => step(1), N: () => step(-1),
+      i: () => set({shape: state.shape === "inverted" ? "call" : "inverted", zoom: null, sel: null}, true),
+      d: () => toggleView("diff"), e: () => toggleView("elided"),
+      b: () => toggleView("base"), h: () => toggleView("head"),
+      s: () => selectedPane() && sandwich(selectedPane().active.tree.func[selectedPane().selected]),
+      c: () => selectedPane() && copyStack(selectedPane(), selectedPane().selected),
+      t: () => set({theme: theme === "dark" ? "light" : "dark"}),
+      "?": () => $("help-dialog").showModal(),
+      Escape: stepBack,
+      Enter: () => selectedPane() && zoomPane(selectedPane(), selectedPane().selected),
+      ArrowUp: () => walk("up"), ArrowDown: () => walk("down"),
+      ArrowLeft: () => walk("left"), ArrowRight: () => walk("right"),
+    };
+
+    function onKey(e) {
+      const isTyping = e.target.matches?.("input:not([type=checkbox]), select, textarea");
+      const isControl = e.target.matches?.("button, summary, a, .tablebox, .detailsbody, .sourcebox");
+
+      if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey ||
+          document.querySelector("dialog[open]"))
+        return;
+      if (isTyping) {
+        if (e.target === $("query") && e.key === "Enter")
+          step(e.shiftKey ? -1 : 1);
+        if (e.target === $("query") && e.key === "Escape") {
+          set({q: ""});
+          mainPane().canvas.focus();
+        }
+        return;
+      }
+      if (isControl && /^(Enter|Arrow)/.test(e.key) || !Object.hasOwn(ACTIONS, e.key))
+        return;
+      e.preventDefault();
+      ACTIONS[e.key]();
+    }
+
+    function showTab(tab) {
+      $("page").dataset.tab = tab;
+      for (const b of $("tabs").children)
+        b.setAttribute("aria-pressed", String(b.dataset.value === tab));
+      resize();
+    }
+
+    function resize() {
+      readStyle();
+      for (const pane of panes)
+        pane.graph.resize();
+      minimap.resize();
+      heat.resize();
+      functions.resize();
+    }
+
+    function listen() {
+      $("query").addEventListener("input", () => set({q: $("query").value}));
+      $("next").onclick = () => step(1);
+      $("previous").onclick = () => step(-1);
+      $("palette").onchange = () => set({palette: $("palette").value});
+      $("basis").onchange = () => set({basis: $("basis").value});
+      $("theme").onclick = ACTIONS.t;
+      $("help").onclick = ACTIONS["?"];
+      $("about").onclick = showAbout;
+      for (const side of ["left", "right"]) {
+        const panel = side === "left" ? $("functions") : $("details");
+        const show = (on) => {
+          panel.hidden = !on;
+          $("show-" + side).hidden = on;
+          resize();
+        };
+
+        $("hide-" + side).onclick = () => show(false);
+        $("show-" + side).onclick = () => show(true);
+      }
+      $("exports").replaceChildren(ns.button("Image (PNG)", "The graph as shown, as an image", exportPng),
+        ns.button("Drawing (SVG)", "The graph as shown, as an SVG file", exportSvg),
+        ns.button("Copy link", "The address of what is shown", () => navigator.clipboard
+          .writeText(location.href).then(() => say("Link copied"), () => say("The browser forbids copying"))),
+        ns.button("Print", "", () => print()));
+      $("keys").replaceChildren(...KEYS.flatMap(([keys, text]) => [
+        ns.element("dt", {}, ns.element("kbd", {}, keys)), ns.element("dd", {}, text)]));
+      ns.menus(document);
+      document.addEventListener("keydown", onKey);
+      addEventListener("popstate", readAddress);
+      addEventListener("hashchange", readAddress);
+      matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+        if (state.theme === "auto")
+          update(["theme"]);
+      });
+      new ResizeObserver(resize).observe($("graph"));
+      addEventListener("beforeprint", () => panes.forEach((p) => p.graph.flush()));
+    }
+
+    const minimap = ns.minimap($("minimap"), {
+      zoom: (from, to) => mainPane().graph.zoom(from, to, false),
+    }, () => style);
+    const heat = ns.heatmap({canvas: $("heatmap")}, {
+      range: (range) => set({range}),
+      baseRange: (baseRange) => set({baseRange}),
+    }, () => style);
+    const functions = ns.tableView({scroller: $("table-scroller"), table: $("table")}, {
+      sort: (sort) => set({sort}),
+      pick: (func) => {
+        functions.pick(func, false);
+        pickFunction(func);
+      },
+      open: sandwich,
+    }, () => {
+      const css = getComputedStyle(document.documentElement);
+
+      return parseFloat(css.getPropertyValue("--tablerow")) * parseFloat(css.fontSize);
+    });
+
+    // The widest box of a function becomes the chosen one; all of them show by the search.
+    function pickFunction(func) {
+      const pane = mainPane(), {tree, width} = pane.active;
+      let best = -1;
+
+      for (let i = 1; i < tree.count; i++)
+        if (tree.func[i] === func && width.total[i] > (best < 0 ? 0 : width.total[best]))
+          best = i;
+      if (best < 0)
+        return;
+      choose(pane, best);
+      if (!isInView(pane, best))
+        zoomPane(pane, best);
+      pane.graph.reveal(best);
+    }
+
+    const showView = ns.segments($("views"), VIEWS, (view) => set({view}, true));
+    const showShape = ns.segments($("shapes"), SHAPES, (shape) => {
+      const chosen = selectedPane();
+
+      set({shape, zoom: null, sel: null,
+        ...shape === "sandwich" && chosen ? {func: chosen.active.tree.func[chosen.selected]} : {}}, true);
+    });
+    const showMeasure = ns.segments($("measures"), MEASURES, (measure) => set({measure}));
+
+    ns.segments($("tabs"), [["graph", "Graph", ""], ["functions", "Functions", ""],
+      ["details", "Details", ""]], showTab);
+    $("page").hidden = false;
+    applyTheme();
+    drawData();
+    drawFilters();
+    drawPalettes();
+    drawShown();
+    listen();
+    showTab("graph");
+  }
+
+  function showError(error) {
+    const box = $("failure");
+
+    box.textContent = error instanceof ns.PageError ? error.message
+      : `This page failed: ${error.message}`;
+    box.hidden = false;
+    if (!(error instanceof ns.PageError))
+      throw error;
+  }
+
+  ns.inflate($("pyebpf-data").textContent)
+    .then((bytes) => startPage(ns.decode(bytes))).catch(showError);
+})(globalThis.pyebpf ??= {});

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// What is said about one box: in the tooltip, and in full beside the graph.
+//
+// Both take a subject, prepared by app.js: {name, place, origin, ms, unit, current, base, root,
+// selection, change, path, ...}; see figuresOf() there.
+(function (ns) {
+  "use strict";
+
+  const CONTEXT = 4; // source lines shown around a line that has samples
+  const LINES_MAX = 400; // source lines shown at most
+
+  const WORDS = {
+    unchanged: "Unchanged", undetermined: "Undetermined", rare: "Possibly rare", new: "New",
+    removed: "Removed", slower: "Slower", faster: "Faster",
+  };
+
+  const SENTENCES = {
+    unchanged: "Its time lies within the first step of the baseline's.",
+    undetermined: "Too few samples to tell whether it changed.",
+    rare: "Seen on one side only, but too seldom to call it new or removed.",
+    new: "The baseline has no such call path.",
+    removed: "Only the baseline has this call path.",
+    slower: "More time than in the baseline, beyond what chance explains.",
+    faster: "Less time than in the baseline, beyond what chance explains.",
+  };
+
+  // "slower3" -> "slower".
+  const family = (name) => name.replace(/\d$/, "");
+
+  function line(tag, text, className) {
+    return ns.element(tag, {className: className || "", textContent: text});
+  }
+
+  function amount(value, {ms}) {
+    return ms ? ns.duration(value * ms) : ns.count(value);
+  }
+
+  function signedAmount(value, subject) {
+    return ns.signed(amount(value, subject), value);
+  }
+
+  function changeText({current, base, scale}) {
+    const before = base.total * scale, after = current.total;
+
+    return before > 0 ? ns.ratio(after / before) : after > 0 ? "new" : "–";
+  }
+
+  // The tooltip's content.
+  function tipContent(subject) {
+    const {current, base, root} = subject, rows = [];
+    const row = (key, text) => rows.push(line("dt", key), line("dd", text));
+
+    row("Total", `${amount(current.total, subject)}  ·  ${ns.percent(current.total / root)}`);
+    row("Self", `${amount(current.self, subject)}  ·  ${ns.percent(current.self / root)}`);
+    if (base) {
+      row("Baseline", `${amount(base.total * subject.scale, subject)}`);
+      row("Change", `${signedAmount(current.total - base.total * subject.scale, subject)}  ·  ` +
+        changeText(subject));
+      row("Verdict", WORDS[family(subject.change)] + intervalText(subject));
+    }
+    if (subject.run > 1)
+      row("", `strongest of ${ns.count(subject.run)} narrow boxes`);
+    if (subject.missing > 0)
+      row("Removed below", `${amount(subject.missing, subject)} (click the violet corner)`);
+    return [ns.element("div", {className: "name"}, line("bdi", subject.name)),
+      ns.element("div", {className: "place"}, line("bdi", subject.place)),
+      ns.element("dl", {}, ...rows)];
+  }
+
+  function intervalText({low, high}) {
+    return low === undefined || !(high > 0) || !Number.isFinite(high) ? ""
+      : ` (${ns.ratio(low)} to ${ns.ratio(high)})`;
+  }
+
+  function figuresTable(subject) {
+    const {current, base, root, selection, scale} = subject;
+    const columns = base ? ["", "Self", "Total"] : ["", "Self", "Total"];
+    const head = ns.element("tr", {}, ...columns.map((text) =>
+      text ? ns.element("th", {scope: "col", textContent: text}) : document.createElement("td")));
+    const rows = [];
+    const row = (name, read, className) => {
+      rows.push(ns.element("tr", {}, ns.element("th", {scope: "row", textContent: name}),
+        ...["self", "total"].map((key) => {
+          const text = read(key);
+
+          return ns.element("td", {textContent: text,
+            className: className ? className(key) : ""});
+        })));
+    };
+    const side = (key) => base ? current[key] - base[key] * scale : 0;
+
+    row(base ? "Current" : subject.ms ? "Time" : "Samples", (k) => amount(current[k], subject));
+    if (subject.ms)
+      row("Samples", (k) => ns.count(current[k]));
+    if (base) {
+      row("Baseline", (k) => amount(base[k] * scale, subject));
+      row("Change", (k) => signedAmount(side(k), subject),
+        (k) => Math.abs(side(k)) * 1000 < root ? "" : side(k) > 0 ? "slower" : "faster");
+      row("Change, %", (k) => base[k] > 0 ? ns.ratio(current[k] / (base[k] * scale))
+        : current[k] > 0 ? "new" : "–");
+      if (subject.high > 0 && Number.isFinite(subject.high))
+        row("95% interval", (k) => k === "total"
+          ? `${ns.ratio(subject.low)} … ${ns.ratio(subject.high)}` : "");
+    }
+    row("Of all", (k) => ns.percent(current[k] / root));
+    if (selection !== root)
+      row("Of the zoomed", (k) => ns.percent(current[k] / selection));
+    return ns.element("table", {className: "figures"}, ns.element("thead", {}, head),
+      ns.element("tbody", {}, ...rows));
+  }
+
+  const UNAVAILABLE = {
+    changed: "The file on disk is no longer the recorded one, so its lines are not shown.",
+    missing: "The file was not found where the report was made.",
+    unknown: "Whether the file still is the recorded one is not known, so its lines are not shown.",
+    "too large": "The file is too large to be embedded.",
+  };
+
+  // Numbers of the lines worth showing: those with samples and the def, with CONTEXT around.
+  function linesToShow(lines, heat, defined) {
+    const wanted = new Set();
+
+    for (const center of [...heat.keys(), defined])
+      for (let n = center - CONTEXT; n <= center + CONTEXT; n++)
+        if (lines.has(n))
+          wanted.add(n);
+    return [...wanted].sort((a, b) => a - b);
+  }
+
+  function sourceLine(number, text, row, most, subject) {
+    const weight = row ? row[subject.measure] : 0;
+    const li = ns.element("li", {}, line("span", String(number), "no"),
+      line("span", weight ? ns.percent(weight / subject.root) : "", "share"),
+      line("bdi", text));
+
+    if (weight)
+      li.style.background = `color-mix(in srgb, var(--cell) ${Math.round(4 + 46 * weight / most)}%, transparent)`;
+    if (number === subject.line)
+      li.className = "here";
+    if (row && subject.base)
+      li.title = `current ${amount(row.total, subject)}, baseline ${
+        amount(row.baseTotal * subject.scale, subject)}`;
+    return li;
+  }
+
+  // source: {status, lines: Map}, heat: Map of line -> {self, total, ...}.
+  function sourceBox(subject, {status, lines}, heat) {
+    const head = line("h2", "Source", "stackhead");
+
+    if (!subject.file)
+      return [];
+    if (!lines.size)
+      return [head, line("p", UNAVAILABLE[status] || UNAVAILABLE.unknown, "said faint"),
+        ...heatOnly(subject, heat)];
+    const shown = linesToShow(lines, heat, subject.defined).slice(0, LINES_MAX);
+    const most = Math.max(...[...heat.values()].map((row) => row[subject.measure]), 1e-9);
+    const list = document.createElement("ol");
+
+    shown.forEach((number, i) => {
+      if (i && number !== shown[i - 1] + 1)
+        list.append(line("li", "⋯", "gap"));
+      list.append(sourceLine(number, ns.visible(lines.get(number)), heat.get(number), most, subject));
+    });
+    return [head, ns.element("div", {className: "sourcebox", tabIndex: 0, role: "region",
+      "aria-label": "Source lines"}, list)];
+  }
+
+  // Without the text, the line numbers still tell where the time goes.
+  function heatOnly(subject, heat) {
+    const rows = [...heat].filter(([, row]) => row[subject.measure] > 0)
+      .sort((a, b) => b[1][subject.measure] - a[1][subject.measure]).slice(0, 12);
+
+    if (!rows.length)
+      return [];
+    const most = rows[0][1][subject.measure];
+
+    return [ns.element("div", {className: "sourcebox"}, ns.element("ol", {},
+      ...rows.map(([number, row]) => sourceLine(number, "", row, most, subject))))];
+  }
+
+  // on: {copy(), sandwich(), zoom(), find(), go(node)}.
+  function detailsContent(subject, source, heat, on) {
+    const verdict = subject.base ? family(subject.change) : "";
+    const parts = [
+      ns.element("p", {className: "name"}, line("bdi", subject.name)),
+      ns.element("p", {className: "place"}, line("bdi", subject.place)),
+    ];
+
+    if (verdict)
+      parts.push(ns.element("span", {className: "badge"}, WORDS[verdict]));
+    if (subject.origin)
+      parts.push(ns.element("span", {className: "badge"}, subject.origin));
+    if (verdict)
+      parts.push(line("p", SENTENCES[verdict], "said faint"));
+    for (const note of subject.notes || [])
+      parts.push(ns.element("p", {className: "said faint"}, line("bdi", note)));
+    parts.push(figuresTable(subject));
+    parts.push(ns.element("div", {className: "actions"},
+      ...on.map(([text, title, act]) => ns.button(text, title, act))));
+    parts.push(...sourceBox(subject, source, heat));
+    if (subject.path.length > 1)
+      parts.push(line("h2", "Stack", "stackhead"), stackList(subject));
+    return parts;
+  }
+
+  const STACK_MAX = 200;
+
+  function stackList({path, go}) {
+    const hidden = Math.max(0, path.length - STACK_MAX);
+    const list = ns.element("ol", {className: "path"});
+
+    if (hidden)
+      list.append(line("li", `${ns.count(hidden)} callers further out`, "faint"));
+    for (const {node, name} of path.slice(hidden)) {
+      const b = ns.element("button", {type: "button", title: name, onclick: () => go(node)},
+        line("bdi", name));
+
+      list.append(ns.element("li", {}, b));
+    }
+    return list;
+  }
+
+  Object.assign(ns, {WORDS, family, changeText, tipContent, detailsContent});
+})(globalThis.pyebpf ??= {});

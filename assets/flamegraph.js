@@ -1,0 +1,612 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// Paints a flame graph and its minimap on canvases, and says what lies under the pointer.
+//
+// A scene is what is drawn, all of it prepared by app.js:
+//   tree      {count, parent, depth, frame}, see layout.js
+//   boxes     layout() of the tree
+//   colour    Uint8Array, colour number of each node
+//   palette   palette.js: {fills, texts, hatch, strength}
+//   label     node -> text of its box
+//   note      node -> short text at the right end of a wide box, or ""
+//   dim       Uint8Array by node, 1: drawn faded; or null
+//   mark      Uint8Array by node, 1: outlined; or null
+//   notch     Float64Array by node, > 0: something below is missing here; or null
+//   describe  node -> one line for screen readers
+//   isUpward  the root stands at the bottom
+(function (ns) {
+  "use strict";
+
+  const PAD = 5; // pixels between a box's edge and its text
+  const MIN_TEXT = 22; // boxes narrower than this carry no text
+  const NOTCH = 7;
+  const ZOOM_MS = 170;
+
+  // Advance widths of a font, measured once a character: measureText() a label would take longer
+  // than drawing it.
+  function ruler(ctx, font) {
+    const known = new Map();
+
+    return (c) => {
+      let width = known.get(c);
+
+      if (width === undefined) {
+        ctx.font = font;
+        known.set(c, width = ctx.measureText(c).width);
+      }
+      return width;
+    };
+  }
+
+  // Diagonal lines in ink, as a repeating pattern.
+  function hatching(ctx, ink, ratio) {
+    const tile = document.createElement("canvas"), size = Math.round(6 * ratio);
+    const t = tile.getContext("2d");
+
+    tile.width = tile.height = size;
+    t.strokeStyle = ink;
+    t.lineWidth = ratio;
+    t.beginPath();
+    for (const shift of [-size, 0, size]) {
+      t.moveTo(shift - 1, size + 1);
+      t.lineTo(shift + size + 1, -1);
+    }
+    t.stroke();
+    const pattern = ctx.createPattern(tile, "repeat");
+
+    pattern.setTransform(new DOMMatrix([1 / ratio, 0, 0, 1 / ratio, 0, 0]));
+    return pattern;
+  }
+
+  // Boxes of a screen in the order of their fill, so that each fill is set once.
+  function byFill(seen, scene, faded) {
+    const fills = scene.palette.fills.length, key = new Uint16Array(seen.n);
+    const start = new Uint32Array(2 * fills + 1), order = new Uint32Array(seen.n);
+
+    for (let i = 0; i < seen.n; i++) {
+      const node = scene.boxes.node[seen.box[i]];
+
+      key[i] = scene.colour[node] + (faded && scene.dim[node] ? fills : 0);
+      start[key[i] + 1]++;
+    }
+    for (let k = 0; k < 2 * fills; k++)
+      start[k + 1] += start[k];
+    const next = start.slice();
+
+    for (let i = 0; i < seen.n; i++)
+      order[next[key[i]]++] = i;
+    return {start, order};
+  }
+
+  // The line a row is drawn on; the first line is at the top.
+  function lineOf({boxes, isUpward}, row) {
+    return isUpward ? boxes.rows - 1 - row : row;
+  }
+
+  // Paints rows [top, bottom) of scene into ctx; line view.line stands at y = 0. look: {row, font,
+  // ink, faint, background, hatch, violet, accent, ratio, advance}.
+  function paint(ctx, scene, view, look) {
+    const {boxes, palette} = scene;
+    const seen = ns.onScreen(boxes, view, scene.colour, palette.strength);
+    const fills = palette.fills.concat(ns.faded(palette.fills, look.background));
+    const {start, order} = byFill(seen, scene, Boolean(scene.dim));
+    const hatch = palette.hatch.some(Boolean) ? hatching(ctx, look.hatch, look.ratio) : null;
+    const snap = (v) => Math.round(v * look.ratio) / look.ratio;
+    const height = look.row - 1;
+
+    for (let k = 0; k < fills.length; k++) {
+      if (start[k] === start[k + 1])
+        continue;
+      for (const style of [fills[k], palette.hatch[k % palette.fills.length] ? hatch : null]) {
+        if (!style)
+          continue;
+        ctx.fillStyle = style;
+        for (let j = start[k]; j < start[k + 1]; j++) {
+          const i = order[j], x = snap(seen.x[i]), w = snap(seen.x[i] + seen.width[i]) - x;
+
+          ctx.fillRect(x, (lineOf(scene, seen.row[i]) - view.line) * look.row, w > 3 ? w - 1 : w || 1 / look.ratio,
+            height);
+        }
+      }
+    }
+    paintMarks(ctx, scene, seen, view, look);
+    paintLabels(ctx, scene, seen, view, look);
+    return seen;
+  }
+
+  function paintLabels(ctx, scene, seen, view, look) {
+    const {boxes, palette, dim} = scene;
+
+    ctx.font = look.font;
+    ctx.textBaseline = "middle";
+    for (let i = 0; i < seen.n; i++) {
+      const width = seen.width[i];
+
+      if (width < MIN_TEXT || seen.run[i] > 1)
+        continue;
+      const node = boxes.node[seen.box[i]], y = (lineOf(scene, seen.row[i]) - view.line + 0.5) * look.row;
+      let room = width - 2 * PAD;
+      const note = width > 90 ? scene.note(node) : "";
+
+      ctx.fillStyle = dim && dim[node] ? look.faint : palette.texts[scene.colour[node]];
+      if (note) {
+        const noteWidth = textWidth(note, look.advance);
+
+        if (noteWidth < room / 3) {
+          ctx.globalAlpha = 0.8;
+          ctx.fillText(note, seen.x[i] + width - PAD - noteWidth, y);
+          ctx.globalAlpha = 1;
+          room -= noteWidth + 2 * PAD;
+        }
+      }
+      const text = ns.fit(scene.label(node), room, look.advance);
+
+      if (text)
+        ctx.fillText(text, seen.x[i] + PAD, y);
+    }
+  }
+
+  function textWidth(text, advance) {
+    let width = 0;
+
+    for (const c of text)
+      width += advance(c);
+    return width;
+  }
+
+  // Outlines, and a violet corner where calls of the baseline are missing.
+  function paintMarks(ctx, scene, seen, view, look) {
+    const {boxes, mark, notch} = scene;
+
+    if (!mark && !notch)
+      return;
+    for (let i = 0; i < seen.n; i++) {
+      const node = boxes.node[seen.box[i]];
+      const y = (lineOf(scene, seen.row[i]) - view.line) * look.row, w = seen.width[i];
+
+      if (mark && mark[node] && w >= 3) {
+        ctx.strokeStyle = look.ink;
+        ctx.lineWidth = 1.5;
+        ctx.strokeRect(seen.x[i] + 0.75, y + 0.75, w - 2.5, look.row - 2.5);
+      }
+      if (notch && notch[node] > 0 && w >= NOTCH) {
+        const right = seen.x[i] + w - (w > 3 ? 1 : 0), bottom = y + look.row - 1;
+
+        ctx.fillStyle = look.violet;
+        ctx.beginPath();
+        ctx.moveTo(right, bottom);
+        ctx.lineTo(right - NOTCH, bottom);
+        ctx.lineTo(right, bottom - NOTCH);
+        ctx.fill();
+      }
+    }
+  }
+
+  // The graph on screen. dom: {canvas, overlay, scroller, spacer}; on: {select(node), hover(node,
+  // event), view()}, hover(-1) when the pointer left; look(): as for paint(), without advance.
+  function flameGraph(dom, on, look) {
+    const ctx = dom.canvas.getContext("2d"), over = dom.overlay.getContext("2d");
+    let scene = null, style = null, view = {from: 0, to: 1}, width = 0, height = 0, ratio = 1;
+    let hovered = -1, selected = -1, frame = 0, animation = null;
+
+    function fitCanvas() {
+      width = dom.scroller.clientWidth;
+      height = dom.scroller.clientHeight;
+      ratio = devicePixelRatio || 1;
+      for (const canvas of [dom.canvas, dom.overlay]) {
+        canvas.width = Math.max(1, Math.round(width * ratio));
+        canvas.height = Math.max(1, Math.round(height * ratio));
+        canvas.style.width = width + "px";
+        canvas.style.height = height + "px";
+      }
+      restyle();
+    }
+
+    function restyle() {
+      style = look();
+      style.ratio = ratio;
+      style.advance = ruler(ctx, style.font);
+    }
+
+    // A graph that grows upward stands on the bottom of its box.
+    function offset() {
+      return scene.isUpward ? Math.max(0, height - scene.boxes.rows * style.row) : 0;
+    }
+
+    function rowsOnScreen() {
+      const line = Math.floor(dom.scroller.scrollTop / style.row), {rows} = scene.boxes;
+      const end = Math.min(rows, line + Math.ceil(height / style.row) + 1);
+
+      return scene.isUpward ? {line, top: rows - end, bottom: rows - line}
+        : {line, top: line, bottom: end};
+    }
+
+    function draw() {
+      frame = 0;
+      if (!scene || !width)
+        return;
+      const shift = dom.scroller.scrollTop % style.row;
+
+      step();
+      ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+      ctx.fillStyle = style.background;
+      ctx.fillRect(0, 0, width, height);
+      ctx.translate(0, offset() - shift);
+      paint(ctx, scene, {...view, size: width, ...rowsOnScreen()}, style);
+      drawOver();
+      on.view(view);
+    }
+
+    // Boxes the pointer and the keyboard are on; apart, so that hovering repaints nothing else.
+    function drawOver() {
+      over.setTransform(ratio, 0, 0, ratio, 0, 0);
+      over.clearRect(0, 0, width, height);
+      outline(hovered, style.ink, 1);
+      outline(selected, style.accent, 2.5);
+    }
+
+    function outline(node, colour, line) {
+      const r = node < 0 || !scene ? null : place(node);
+
+      if (!r || r.y + r.height < 0 || r.y > height)
+        return;
+      over.strokeStyle = colour;
+      over.lineWidth = line;
+      over.strokeRect(r.x + line / 2, r.y + line / 2, Math.max(1, r.width - line - 1),
+        r.height - line - 1);
+    }
+
+    // Where a node is on screen, in pixels of the scroller; null if it has no box or is left or
+    // right of the screen.
+    function place(node) {
+      const {boxes, tree} = scene, box = boxes.slot[node];
+
+      if (box === undefined || box < 0)
+        return null;
+      const scale = width / (view.to - view.from);
+      const x = Math.max(0, (boxes.x0[box] - view.from) * scale);
+      const right = Math.min(width, (boxes.x1[box] - view.from) * scale);
+
+      return right < 0 || x > width ? null : {x, width: right - x,
+        y: lineOf(scene, tree.depth[node]) * style.row + offset() - dom.scroller.scrollTop,
+        height: style.row};
+    }
+
+    function request() {
+      frame ||= requestAnimationFrame(draw);
+    }
+
+    function step() {
+      if (!animation)
+        return;
+      const t = Math.min(1, (performance.now() - animation.start) / ZOOM_MS);
+      const eased = 1 - (1 - t) ** 3;
+      const {a, b} = animation;
+
+      view = {from: a.from + (b.from - a.from) * eased, to: a.to + (b.to - a.to) * eased};
+      if (t < 1)
+        request();
+      else
+        animation = null;
+    }
+
+    // Shows [from, to); animated unless the reader asked for less motion.
+    function zoom(from, to, animate = true) {
+      const end = scene.boxes.x1[0] || 1;
+      const size = Math.min(end, Math.max(to - from, end * 1e-9));
+
+      from = Math.min(Math.max(0, from), end - size);
+      const goal = {from, to: from + size};
+
+      if (animate && !matchMedia("(prefers-reduced-motion: reduce)").matches) {
+        animation = {a: view, b: goal, start: performance.now()};
+      } else {
+        animation = null;
+        view = goal;
+      }
+      request();
+    }
+
+    function zoomTo(node, animate) {
+      const box = scene.boxes.slot[node];
+
+      if (box === undefined || box < 0)
+        return zoom(0, scene.boxes.x1[0] || 1, animate);
+      zoom(scene.boxes.x0[box], scene.boxes.x1[box], animate);
+      reveal(node);
+    }
+
+    // Scrolls so that the node's row is on screen.
+    function reveal(node) {
+      const y = lineOf(scene, scene.tree.depth[node]) * style.row, top = dom.scroller.scrollTop;
+
+      if (y < top || y + 2 * style.row > top + height)
+        dom.scroller.scrollTop = Math.max(0, y - height / 3);
+    }
+
+    // The node at a point of the scroller's box, or -1; corner: whether it is on its notch.
+    function hit(x, y) {
+      if (!scene || !width)
+        return {node: -1, corner: false};
+      const line = Math.floor((y + dom.scroller.scrollTop - offset()) / style.row);
+      const box = ns.boxAt(scene.boxes, lineOf(scene, line), view.from + x / width * (view.to - view.from));
+
+      if (box < 0)
+        return {node: -1, corner: false};
+      const node = scene.boxes.node[box], r = place(node);
+
+      return {node, corner: Boolean(scene.notch && scene.notch[node] > 0 && r.width >= NOTCH &&
+        x > r.x + r.width - NOTCH - 3 && y > r.y + r.height - NOTCH - 3)};
+    }
+
+    function at(event) {
+      const r = dom.scroller.getBoundingClientRect();
+
+      return hit(event.clientX - r.left, event.clientY - r.top);
+    }
+
+    function listen() {
+      let drag = null;
+
+      dom.scroller.addEventListener("scroll", () => request(), {passive: true});
+      dom.canvas.addEventListener("pointermove", (e) => {
+        if (drag && e.buttons) {
+          drag.moved ||= Math.hypot(e.clientX - drag.x, e.clientY - drag.y) > 4;
+          if (drag.moved) {
+            const perPixel = (view.to - view.from) / width;
+
+            zoom(drag.from - (e.clientX - drag.x) * perPixel,
+              drag.to - (e.clientX - drag.x) * perPixel, false);
+            dom.scroller.scrollTop = drag.top - (e.clientY - drag.y);
+          }
+          return;
+        }
+        const {node} = at(e);
+
+        if (node !== hovered) {
+          hovered = node;
+          drawOver();
+        }
+        on.hover(node, e);
+      });
+      dom.canvas.addEventListener("pointerleave", () => {
+        hovered = -1;
+        drawOver();
+        on.hover(-1);
+      });
+      dom.canvas.addEventListener("pointerdown", (e) => {
+        drag = e.pointerType === "mouse" && e.button === 0
+          ? {x: e.clientX, y: e.clientY, ...view, top: dom.scroller.scrollTop, moved: false} : null;
+        if (drag)
+          dom.canvas.setPointerCapture(e.pointerId);
+      });
+      dom.canvas.addEventListener("pointerup", () => setTimeout(() => drag = null));
+      dom.canvas.addEventListener("click", (e) => {
+        if (drag && drag.moved)
+          return;
+        const {node, corner} = at(e);
+
+        if (node >= 0)
+          on.select(node, corner, e);
+      });
+      dom.canvas.addEventListener("wheel", (e) => {
+        if (!scene || !(e.ctrlKey || e.metaKey || e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY)))
+          return;
+        e.preventDefault();
+        const x = (e.clientX - dom.scroller.getBoundingClientRect().left) / width;
+        const size = view.to - view.from, pivot = view.from + x * size;
+
+        if (e.ctrlKey || e.metaKey) {
+          const factor = Math.exp(Math.max(-1, Math.min(1, e.deltaY / 200)));
+
+          zoom(pivot - x * size * factor, pivot + (1 - x) * size * factor, false);
+        } else {
+          const by = (e.deltaX || e.deltaY) / width * size;
+
+          zoom(view.from + by, view.to + by, false);
+        }
+      }, {passive: false});
+    }
+
+    listen();
+    return {
+      // keep: the view stays where it is, as far as there is something to see.
+      show(next, keep) {
+        scene = next;
+        hovered = -1;
+        if (!style)
+          fitCanvas();
+        dom.spacer.style.height = scene.boxes.rows * style.row + "px";
+        if (!keep) {
+          zoom(0, scene.boxes.x1[0] || 1, false);
+          dom.scroller.scrollTop = scene.isUpward ? dom.scroller.scrollHeight : 0;
+        }
+        request();
+      },
+      resize() {
+        fitCanvas();
+        if (scene)
+          dom.spacer.style.height = scene.boxes.rows * style.row + "px";
+        draw();
+      },
+      // The theme changed.
+      restyle() {
+        restyle();
+        request();
+      },
+      // Draws at once: for callers that measure or print.
+      flush() {
+        if (animation)
+          view = animation.b;
+        animation = null;
+        draw();
+      },
+      select(node) {
+        selected = node;
+        if (!scene)
+          return;
+        drawOver();
+        mirror(dom.canvas, scene, node < 0 ? 0 : node);
+      },
+      get view() { return animation ? animation.b : view; },
+      zoom, zoomTo, reveal, place, hit, request,
+    };
+  }
+
+  const MIRROR_MAX = 40; // boxes of a kind that a screen reader is offered at once
+
+  // What a screen reader walks: the path to a node, its siblings and its callees, as tree items
+  // inside the canvas.
+  function mirror(canvas, scene, node) {
+    const {tree, boxes} = scene, path = [];
+    const nodes = (of) => {
+      const [first, end] = ns.childBoxes(boxes, tree.parent, of);
+
+      return Array.from(boxes.node.subarray(first, end));
+    };
+    const item = (of, position, size) => {
+      const e = document.createElement("span"), children = ns.childBoxes(boxes, tree.parent, of);
+
+      e.id = `${canvas.id}-${of}`;
+      e.setAttribute("role", "treeitem");
+      e.setAttribute("aria-level", tree.depth[of] + 1);
+      e.setAttribute("aria-posinset", position);
+      e.setAttribute("aria-setsize", size);
+      e.setAttribute("aria-selected", String(of === node));
+      if (children[0] < children[1])
+        e.setAttribute("aria-expanded", String(path.includes(of)));
+      e.textContent = scene.describe(of);
+      return e;
+    };
+
+    for (let i = node; i >= 0; i = tree.parent[i])
+      path.push(i);
+    const above = path.slice(1, MIRROR_MAX).reverse(), callees = nodes(node);
+    const peers = node > 0 ? nodes(tree.parent[node]) : [0];
+    const from = Math.max(0, peers.indexOf(node) - MIRROR_MAX / 2);
+    const items = above.map((n) => item(n, 1, 1));
+
+    peers.slice(from, from + MIRROR_MAX).forEach((n, i) => {
+      items.push(item(n, from + i + 1, peers.length));
+      if (n === node)
+        callees.slice(0, MIRROR_MAX).forEach((c, k) => items.push(item(c, k + 1, callees.length)));
+    });
+    canvas.replaceChildren(...items);
+    canvas.setAttribute("aria-activedescendant", `${canvas.id}-${node}`);
+  }
+
+  // The whole graph in one strip; the part on screen is framed. on: {zoom(from, to)}.
+  function minimap(canvas, on, look) {
+    const ctx = canvas.getContext("2d"), picture = document.createElement("canvas");
+    let scene = null, view = {from: 0, to: 1};
+
+    function paintPicture() {
+      const ratio = devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
+      const style = look();
+
+      canvas.width = picture.width = Math.max(1, Math.round(width * ratio));
+      canvas.height = picture.height = Math.max(1, Math.round(height * ratio));
+      if (!scene || !width)
+        return;
+      const p = picture.getContext("2d"), {boxes, palette} = scene;
+      const rows = Math.max(1, boxes.rows), step = Math.min(4, height / rows);
+      const seen = ns.onScreen(boxes, {from: 0, to: boxes.x1[0] || 1, size: width, top: 0,
+        bottom: rows}, scene.colour, palette.strength);
+      const {start, order} = byFill(seen, scene, Boolean(scene.dim));
+      const fills = palette.fills.concat(ns.faded(palette.fills, style.background));
+
+      p.setTransform(ratio, 0, 0, ratio, 0, 0);
+      p.fillStyle = style.background;
+      p.fillRect(0, 0, width, height);
+      for (let k = 0; k < fills.length; k++) {
+        p.fillStyle = fills[k];
+        for (let j = start[k]; j < start[k + 1]; j++) {
+          const i = order[j];
+
+          p.fillRect(seen.x[i], seen.row[i] * step, Math.max(0.5, seen.width[i]), Math.max(0.7, step));
+        }
+      }
+    }
+
+    function draw() {
+      const ratio = devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
+      const style = look();
+
+      ctx.setTransform(1, 0, 0, 1, 0, 0);
+      ctx.drawImage(picture, 0, 0);
+      if (!scene)
+        return;
+      const end = scene.boxes.x1[0] || 1, x0 = view.from / end * width, x1 = view.to / end * width;
+
+      ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+      if (x1 - x0 > width - 1)
+        return;
+      ctx.globalAlpha = 0.6;
+      ctx.fillStyle = style.background;
+      ctx.fillRect(0, 0, x0, height);
+      ctx.fillRect(x1, 0, width - x1, height);
+      ctx.globalAlpha = 1;
+      ctx.strokeStyle = style.accent;
+      ctx.lineWidth = 2;
+      ctx.strokeRect(x0 + 1, 1, Math.max(2, x1 - x0 - 2), height - 2);
+    }
+
+    function listen() {
+      let down = null;
+      const x = (e) => Math.min(1, Math.max(0,
+        (e.clientX - canvas.getBoundingClientRect().left) / canvas.clientWidth));
+
+      canvas.addEventListener("pointerdown", (e) => {
+        down = x(e);
+        canvas.setPointerCapture(e.pointerId);
+      });
+      canvas.addEventListener("pointermove", (e) => {
+        if (down === null || !scene || Math.abs(x(e) - down) * canvas.clientWidth < 4)
+          return;
+        const end = scene.boxes.x1[0] || 1;
+
+        on.zoom(Math.min(down, x(e)) * end, Math.max(down, x(e)) * end);
+      });
+      canvas.addEventListener("pointerup", (e) => {
+        if (down !== null && scene && Math.abs(x(e) - down) * canvas.clientWidth < 4) {
+          const end = scene.boxes.x1[0] || 1, half = (view.to - view.from) / 2;
+
+          on.zoom(x(e) * end - half, x(e) * end + half);
+        }
+        down = null;
+      });
+    }
+
+    listen();
+    return {
+      show(next) {
+        scene = next;
+        paintPicture();
+        draw();
+      },
+      view(next) {
+        view = next;
+        draw();
+      },
+      resize() {
+        paintPicture();
+        draw();
+      },
+    };
+  }
+
+  // A picture of rows [0, rows) as a canvas of its own, for PNG export and print.
+  function picture(scene, view, look, rows, scale) {
+    const canvas = document.createElement("canvas"), ctx = canvas.getContext("2d");
+
+    canvas.width = Math.round(view.size * scale);
+    canvas.height = Math.round(rows * look.row * scale);
+    ctx.scale(scale, scale);
+    ctx.fillStyle = look.background;
+    ctx.fillRect(0, 0, view.size, rows * look.row);
+    paint(ctx, scene, {...view, line: 0, top: 0, bottom: rows},
+      {...look, ratio: scale, advance: ruler(ctx, look.font)});
+    return canvas;
+  }
+
+  Object.assign(ns, {hatching, flameGraph, minimap, picture});
+})(globalThis.pyebpf ??= {});

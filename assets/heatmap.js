@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// Samples over time: a row for each process, thread or run, a column for each time block. Dragging
+// chooses the range that counts, Ctrl-dragging the range it is compared with.
+(function (ns) {
+  "use strict";
+
+  const LABEL = 96; // pixels left of the columns
+  const AXIS = 16; // pixels below the rows
+  const ROWS_MAX = 8;
+
+  // dom: {canvas}; on: {range(range), baseRange(range)}, range null or [first, end) in blocks;
+  // look(): {ink, faint, background, cell, accent, violet, font, ratio}.
+  function heatmap(dom, on, look) {
+    const {canvas} = dom, ctx = canvas.getContext("2d");
+    let series = [], blocks = 1, milliseconds = 0, range = null, baseRange = null, drag = null;
+
+    const rowCount = () => Math.max(1, Math.min(ROWS_MAX, series.length));
+    const rowHeight = () => rowCount() === 1 ? 30 : Math.max(9, Math.min(16, 64 / rowCount()));
+    const labelWidth = () => rowCount() === 1 ? 0 : Math.min(LABEL, canvas.clientWidth / 5);
+
+    function resize() {
+      canvas.style.height = rowCount() * rowHeight() + AXIS + "px";
+      draw();
+    }
+
+    function draw() {
+      const style = look(), ratio = devicePixelRatio || 1;
+      const width = canvas.clientWidth, height = rowCount() * rowHeight() + AXIS;
+
+      canvas.width = Math.max(1, Math.round(width * ratio));
+      canvas.height = Math.max(1, Math.round(height * ratio));
+      ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+      ctx.fillStyle = style.background;
+      ctx.fillRect(0, 0, width, height);
+      if (!width || !series.length)
+        return;
+      const left = labelWidth(), column = (width - left) / blocks;
+      let most = 0;
+
+      for (const s of series.slice(0, ROWS_MAX))
+        for (const ticks of s.ticks)
+          most = Math.max(most, ticks);
+      series.slice(0, ROWS_MAX).forEach((s, row) => drawSeries(s, row, most, left, column, style));
+      drawAxis(left, column, style);
+      drawRange(range, left, column, style.accent, false);
+      drawRange(baseRange, left, column, style.violet, true);
+    }
+
+    function drawSeries(s, row, most, left, column, style) {
+      const h = rowHeight(), y = row * h, gap = column > 4 ? 1 : 0;
+
+      ctx.fillStyle = style.cell;
+      for (let b = 0; b < blocks; b++) {
+        const share = most ? s.ticks[b] / most : 0;
+
+        if (!share)
+          continue;
+        if (rowCount() === 1) {
+          ctx.globalAlpha = 0.85;
+          ctx.fillRect(left + b * column, y + h * (1 - share), column - gap, h * share);
+        } else {
+          ctx.globalAlpha = 0.08 + 0.92 * share;
+          ctx.fillRect(left + b * column, y, column - gap, h - 1);
+        }
+      }
+      ctx.globalAlpha = 1;
+      if (left) {
+        ctx.font = style.font;
+        ctx.fillStyle = style.faint;
+        ctx.textBaseline = "middle";
+        ctx.fillText(ns.fit(s.text, left - 8, (c) => ctx.measureText(c).width), 0, y + h / 2);
+      }
+    }
+
+    function drawAxis(left, column, style) {
+      const y = rowCount() * rowHeight() + AXIS / 2 + 2, width = column * blocks;
+      const parts = width > 500 ? 4 : 2;
+
+      ctx.font = style.font;
+      ctx.fillStyle = style.faint;
+      ctx.textBaseline = "middle";
+      for (let i = 0; i <= parts; i++) {
+        const text = milliseconds ? ns.duration(milliseconds * i / parts) : "";
+
+        ctx.textAlign = i === 0 ? "left" : i === parts ? "right" : "center";
+        ctx.fillText(text, left + width * i / parts, y);
+      }
+      ctx.textAlign = "left";
+    }
+
+    // What is outside a range is veiled; a baseline range is dashed.
+    function drawRange(r, left, column, colour, isDashed) {
+      if (!r)
+        return;
+      const h = rowCount() * rowHeight(), x = left + r[0] * column, w = (r[1] - r[0]) * column;
+
+      ctx.globalAlpha = 0.14;
+      ctx.fillStyle = colour;
+      ctx.fillRect(x, 0, w, h);
+      ctx.globalAlpha = 1;
+      ctx.strokeStyle = colour;
+      ctx.lineWidth = 2;
+      ctx.setLineDash(isDashed ? [4, 3] : []);
+      ctx.strokeRect(x + 1, 1, Math.max(2, w - 2), h - 2);
+      ctx.setLineDash([]);
+    }
+
+    function blockAt(event) {
+      const r = canvas.getBoundingClientRect(), left = labelWidth();
+
+      return Math.max(0, Math.min(blocks - 1,
+        Math.floor((event.clientX - r.left - left) / (r.width - left) * blocks)));
+    }
+
+    function choose(isBase, a, b) {
+      const next = [Math.min(a, b), Math.max(a, b) + 1];
+
+      (isBase ? on.baseRange : on.range)(next[0] === 0 && next[1] === blocks ? null : next);
+    }
+
+    canvas.addEventListener("pointerdown", (e) => {
+      if (e.button !== 0)
+        return;
+      drag = {from: blockAt(e), isBase: e.ctrlKey || e.metaKey, isMoved: false, x: e.clientX};
+      canvas.setPointerCapture(e.pointerId);
+    });
+    canvas.addEventListener("pointermove", (e) => {
+      if (!drag || !drag.isMoved && Math.abs(e.clientX - drag.x) < 4)
+        return;
+      drag.isMoved = true;
+      choose(drag.isBase, drag.from, blockAt(e));
+    });
+    canvas.addEventListener("pointerup", (e) => {
+      if (drag && !drag.isMoved)
+        (drag.isBase ? on.baseRange : on.range)(null);
+      drag = null;
+    });
+    canvas.addEventListener("contextmenu", (e) => {
+      if (e.ctrlKey)
+        e.preventDefault(); // a Ctrl-drag on macOS
+    });
+    // Arrows move the range by a block, Shift-arrows its end; with Ctrl the baseline range.
+    canvas.addEventListener("keydown", (e) => {
+      const step = {ArrowLeft: -1, ArrowRight: 1}[e.key], isBase = e.ctrlKey || e.metaKey;
+
+      if (!step)
+        return;
+      e.preventDefault();
+      e.stopPropagation();
+      const [a, b] = (isBase ? baseRange : range) || (step > 0 ? [-1, 0] : [blocks, blocks + 1]);
+      const from = e.shiftKey ? Math.max(0, a) : a + step, end = b + step;
+
+      if (from >= 0 && end <= blocks && end > from)
+        choose(isBase, from, end - 1);
+    });
+    return {
+      // list: [{text, ticks}], heaviest first; ms: length of the time shown, 0 unknown.
+      show(list, blockCount, ms, chosen, chosenBase) {
+        series = list;
+        blocks = blockCount;
+        milliseconds = ms;
+        range = chosen;
+        baseRange = chosenBase;
+        resize();
+      },
+      resize,
+    };
+  }
+
+  Object.assign(ns, {heatmap});
+})(globalThis.pyebpf ??= {});

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// How names and numbers read. Names come from profiled processes and are hostile: whatever could
+// hide, reorder or break text is spelled out. No DOM.
+(function (ns) {
+  "use strict";
+
+  const LONGEST = 400; // characters of one name that are ever shown
+
+  // Controls, line and paragraph separators, bidi controls, zero-width characters, tags and lone
+  // surrogates.
+  const UNSAFE = new RegExp("[\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200b-\\u200f\\u2028-\\u202e" +
+    "\\u2060-\\u206f\\ufeff\\u{e0000}-\\u{e007f}]|\\p{Surrogate}", "gu");
+
+  function spell(c) {
+    return "\\u{" + c.codePointAt(0).toString(16) + "}";
+  }
+
+  // text with everything unsafe spelled out as \u{HEX}, cut at LONGEST.
+  function visible(text) {
+    const short = text.length > LONGEST ? text.slice(0, LONGEST) + "…" : text;
+
+    return short.replace(UNSAFE, spell);
+  }
+
+  const PACKAGES = /(?:^|\/)(?:site|dist)-packages\/(.+)$/;
+  const STDLIB = /(?:^|\/)(?:lib(?:64)?|Lib)\/python\d[^/]*\/(.+)$/;
+
+  function dotted(path) {
+    return path.replace(/\.py[co]?$/, "").replace(/\/__init__$/, "").replace(/\//g, ".");
+  }
+
+  // The module a file is, as short as it can be: "json.decoder", "orders". "" for no file.
+  function moduleOf(file) {
+    if (!file || file === "~")
+      return "";
+    const frozen = /^<frozen ([^>]+)>$/.exec(file);
+
+    if (frozen)
+      return frozen[1];
+    const library = PACKAGES.exec(file) || STDLIB.exec(file);
+
+    return library ? dotted(library[1]) : dotted(file.slice(file.lastIndexOf("/") + 1));
+  }
+
+  // "import" (the machinery of the import statement), "library" (installed packages), "stdlib",
+  // "native", "kernel", "marker" or "own".
+  function originOf(name, file) {
+    if (/^<frozen (?:importlib|zipimport|runpy)/.test(file) ||
+        /\/importlib\/(?:__init__|_bootstrap\w*)\.py$/.test(file))
+      return "import";
+    if (PACKAGES.test(file))
+      return "library";
+    if (STDLIB.test(file) || /^<frozen /.test(file))
+      return "stdlib";
+    if (/ \[kernel\]$/.test(name))
+      return "kernel";
+    if (/ \[[^\]]+\]$/.test(name))
+      return "native";
+    return !file || file === "~" ? "marker" : "own";
+  }
+
+  // 0.1234 -> "12.3%". Enough digits to tell small shares apart, never more than three figures.
+  function percent(share) {
+    const p = 100 * share;
+
+    if (!Number.isFinite(p))
+      return "–";
+    if (p === 0)
+      return "0%";
+    if (Math.abs(p) < 0.01)
+      return p < 0 ? "−0.01%" : "<0.01%";
+    const digits = Math.abs(p) < 1 ? 2 : Math.abs(p) < 99.95 ? 1 : 0;
+
+    return p.toFixed(digits).replace("-", "−") + "%";
+  }
+
+  function signed(text, value) {
+    return value > 0 ? "+" + text : text;
+  }
+
+  // A change as a share: "+12.3%", "−4.0%", "0.0%".
+  function change(share) {
+    return signed(percent(share), share);
+  }
+
+  // A ratio of current to baseline as a change: 2.1 -> "+110%", 0 -> "−100%"; beyond ten times
+  // "12×".
+  function ratio(value) {
+    if (!(value >= 0) || !Number.isFinite(value))
+      return "–";
+    return value >= 10 ? value.toFixed(value < 100 ? 1 : 0) + "×" : change(value - 1);
+  }
+
+  const THIN = "\u2009";
+
+  // 1234567 -> "1 234 567" (thin spaces); fractions only below 100.
+  function count(value) {
+    const digits = Number.isInteger(value) || Math.abs(value) >= 100 ? 0 : 1;
+
+    return value.toFixed(digits).replace("-", "−").replace(/\B(?=(\d{3})+(?!\d))/g, THIN);
+  }
+
+  const UNITS = [[3600e3, "h"], [60e3, "min"], [1e3, "s"], [1, "ms"], [1e-3, "µs"]];
+
+  // Milliseconds to three figures in the unit that suits: "1.24 s".
+  function duration(ms) {
+    const size = Math.abs(ms);
+
+    if (size === 0)
+      return "0";
+    const [unit, name] = UNITS.find(([u]) => size >= u) || UNITS[UNITS.length - 1];
+    const value = ms / unit;
+    const digits = Math.abs(value) >= 99.95 ? 0 : Math.abs(value) >= 9.995 ? 1 : 2;
+
+    return value.toFixed(digits).replace("-", "−") + " " + name;
+  }
+
+  // text cut to what fits in width, with an ellipsis; "" if not even three characters do.
+  // advance(character) -> its width in the same unit.
+  function fit(text, width, advance) {
+    const dots = advance("…");
+    let used = 0, cut = 0, at = 0;
+
+    for (const c of text) {
+      used += advance(c);
+      if (used > width)
+        return cut >= 2 ? text.slice(0, cut) + "…" : "";
+      at += c.length;
+      if (used + dots <= width)
+        cut = at;
+    }
+    return text;
+  }
+
+  Object.assign(ns, {visible, moduleOf, originOf, percent, change, ratio, count, duration, signed,
+    fit});
+})(globalThis.pyebpf ??= {});

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// Which colour a frame has, in numbers and strings only: no DOM, no canvas.
+//
+// A palette is {fills, texts, hatch, strength}, all indexed by a colour number. Differential
+// palettes number the classes as model.js does (CLASSES). Plain palettes number
+// hues; 0 is always the grey of what has no colour of its own.
+(function (ns) {
+  "use strict";
+
+  // slower4 ... slower1, unchanged, faster1 ... faster4, new, removed. Chosen so that the worst
+  // CIEDE2000 distance over normal, protan, deutan and tritan vision stays large.
+  const DIFFERENTIAL = {
+    light: ["#b2182b", "#d6604d", "#f4a582", "#fddbc7", "#d4d4d4", "#c6e2f2", "#8ec3e2",
+      "#4393c3", "#2166ac", "#3f1a66", "#be99ff"],
+    dark: ["#ff7a6b", "#db5a4e", "#a8423c", "#6b3431", "#474d55", "#2d4f75", "#2f6cab",
+      "#3f92dd", "#7cc0ff", "#efe2ff", "#2a1250"],
+    colourblind: ["#a6480a", "#d9751e", "#f5a95b", "#fdd9b0", "#d4d4d4", "#c6dff5", "#86bbe6",
+      "#4a90cc", "#1b5a96", "#3b1440", "#c299bb"],
+  };
+
+  // Classes drawn with diagonal lines over their colour, so that no meaning hangs on hue alone.
+  const HATCHED = new Set(["undetermined", "rare", "removed"]);
+
+  // A run of boxes narrower than a pixel shows its strongest class, so that a significant change
+  // is never lost among grey. New and removed count as the strongest change.
+  const STRENGTH = {
+    unchanged: 0, undetermined: 1, rare: 2,
+    slower1: 3, faster1: 3, slower2: 4, faster2: 4,
+    slower3: 5, faster3: 5, slower4: 6, faster4: 6, new: 7, removed: 7,
+  };
+
+  const HUES = 24; // of the plain palette: more could not be told apart
+  const SHADES = 3; // of a hue, so that neighbours of one module differ
+  const HEAT_STEPS = 12; // of the self-time ramp
+
+  // A palette's plain colours are 1 + hue * SHADES + shade, libraries' HUES * SHADES further on.
+  const LIBRARY = HUES * SHADES;
+
+  function parseHex(hex) {
+    const n = parseInt(hex.slice(1), 16);
+
+    return [n >> 16 & 255, n >> 8 & 255, n & 255];
+  }
+
+  function toHex(rgb) {
+    return "#" + rgb.map((v) => Math.round(Math.min(255, Math.max(0, v)))
+      .toString(16).padStart(2, "0")).join("");
+  }
+
+  // Part t of the way from hex colour a to b, in sRGB: how a frame fades when it does not match.
+  function mix(a, b, t) {
+    const x = parseHex(a), y = parseHex(b);
+
+    return toHex(x.map((v, i) => v + (y[i] - v) * t));
+  }
+
+  // Relative luminance of WCAG 2.2, 0 to 1.
+  function luminance(hex) {
+    const [r, g, b] = parseHex(hex).map((v) => {
+      const s = v / 255;
+
+      return s <= 0.04045 ? s / 12.92 : ((s + 0.055) / 1.055) ** 2.4;
+    });
+
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  }
+
+  // Contrast ratio of WCAG 2.2, 1 to 21.
+  function contrast(a, b) {
+    const x = luminance(a), y = luminance(b);
+
+    return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
+  }
+
+  const INK = "#07080a", PAPER = "#ffffff";
+
+  // The text colour that reads better on fill.
+  function textOn(fill) {
+    return contrast(fill, INK) >= contrast(fill, PAPER) ? INK : PAPER;
+  }
+
+  // OKLCH to sRGB hex (Ottosson's Oklab): equal lightness looks equally light at every hue.
+  function oklch(lightness, chroma, degrees) {
+    const h = degrees * Math.PI / 180;
+    const a = chroma * Math.cos(h), b = chroma * Math.sin(h);
+    const l = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3;
+    const m = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3;
+    const s = (lightness - 0.0894841775 * a - 1.2914855480 * b) ** 3;
+
+    return toHex([
+      4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s,
+      -1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s,
+      -0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s,
+    ].map((v) => 255 * (v <= 0.0031308 ? 12.92 * v : 1.055 * Math.max(v, 0) ** (1 / 2.4) - 0.055)));
+  }
+
+  function finish(fills, strength, hatch) {
+    return {fills, texts: fills.map(textOn), strength: Uint8Array.from(strength),
+      hatch: Uint8Array.from(hatch)};
+  }
+
+  function differential(name) {
+    const c = DIFFERENTIAL[name];
+    const fills = [c[4], c[4], c[4], c[3], c[2], c[1], c[0], c[5], c[6], c[7], c[8], c[9], c[10]];
+
+    return finish(fills, ns.CLASSES.map((k) => STRENGTH[k]),
+      ns.CLASSES.map((k) => Number(HATCHED.has(k))));
+  }
+
+  // Own code in full colour, libraries paler: the eye finds first what its owner can change.
+  function modules(dark) {
+    const fills = [DIFFERENTIAL[dark ? "dark" : "light"][4]];
+
+    for (const chroma of dark ? [0.085, 0.035] : [0.095, 0.035])
+      for (let hue = 0; hue < HUES; hue++)
+        for (let shade = 0; shade < SHADES; shade++)
+          fills.push(oklch((dark ? 0.46 : 0.83) + 0.03 * shade, chroma, hue * 360 / HUES + 20));
+    return finish(fills, fills.map(() => 0), fills.map(() => 0));
+  }
+
+  // Colour 0 is no self time, HEAT_STEPS all of it: lightness alone orders the steps, so the ramp
+  // survives every kind of colour blindness and a grey printer.
+  function heat(dark) {
+    const fills = [DIFFERENTIAL[dark ? "dark" : "light"][4]];
+
+    for (let i = 1; i <= HEAT_STEPS; i++) {
+      const t = i / HEAT_STEPS;
+
+      fills.push(dark ? oklch(0.40 + 0.45 * t, 0.05 + 0.11 * t, 40 + 50 * t)
+        : oklch(0.93 - 0.45 * t, 0.05 + 0.13 * t, 90 - 60 * t));
+    }
+    return finish(fills, fills.map((_, i) => i), fills.map(() => 0));
+  }
+
+  // theme: "light" or "dark"; scheme: "diff", "colourblind", "modules", "heat".
+  function palette(scheme, theme) {
+    const dark = theme === "dark";
+
+    if (scheme === "modules")
+      return modules(dark);
+    if (scheme === "heat")
+      return heat(dark);
+    if (scheme === "colourblind")
+      return differential("colourblind");
+    return differential(dark ? "dark" : "light");
+  }
+
+  // FNV-1a, 32 bits, over UTF-16 units.
+  function hash(text) {
+    let h = 0x811c9dc5;
+
+    for (let i = 0; i < text.length; i++)
+      h = Math.imul(h ^ text.charCodeAt(i), 0x01000193);
+    return h >>> 0;
+  }
+
+  // Colour number in the "modules" palette: the hue says the module, the shade the function.
+  function moduleColour(module, name, isOwn) {
+    if (!module)
+      return 0;
+    return 1 + (isOwn ? 0 : LIBRARY) + hash(module) % HUES * SHADES + hash(name) % SHADES;
+  }
+
+  // Colour number in the "heat" palette of a share from 0 to 1. The square root spreads the small
+  // shares, where most functions are.
+  function heatColour(share) {
+    return share > 0 ? Math.max(1, Math.round(Math.sqrt(Math.min(1, share)) * HEAT_STEPS)) : 0;
+  }
+
+  // fills faded towards the background, for what does not match a search.
+  function faded(fills, background) {
+    return fills.map((fill) => mix(fill, background, 0.78));
+  }
+
+  Object.assign(ns, {STRENGTH, HEAT_STEPS, LIBRARY, palette, moduleColour, heatColour, faded, mix,
+    contrast, textOn});
+})(globalThis.pyebpf ??= {});

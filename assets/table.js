@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// A sortable table of many thousand rows, of which only those on screen are in the document.
+(function (ns) {
+  "use strict";
+
+  const MARGIN = 8; // rows kept above and below the screen
+
+  function cell(tag, className, text) {
+    const e = document.createElement(tag);
+
+    e.className = className;
+    if (text !== undefined)
+      e.textContent = text;
+    return e;
+  }
+
+  // dom: {scroller, table}. columns: [{key, title, hint, value(row), text(row), bar(row)}], the
+  // first is the name: {..., sub(row)} gives its second line. value sorts, numbers largest first;
+  // bar: 0 to 1, or null. on: {sort(key), pick(row), open(row)}. rowHeight() in pixels.
+  function tableView(dom, on, rowHeight) {
+    const head = dom.table.createTHead(), body = dom.table.createTBody();
+    let columns = [], rows = [], picked = -1, first = -1, last = -1, accents = () => "";
+
+    function drawHead(sort) {
+      const key = sort.replace(/^-/, ""), isAscending = sort.startsWith("-");
+      const line = document.createElement("tr");
+
+      for (const column of columns) {
+        const th = cell("th", column === columns[0] ? "name" : "num");
+        const button = cell("button", "sort", column.title);
+
+        th.scope = "col";
+        button.type = "button";
+        button.title = column.hint;
+        if (column.key === key) {
+          th.setAttribute("aria-sort", isAscending ? "ascending" : "descending");
+          button.append(cell("span", "arrow", isAscending ? " ▲" : " ▼"));
+        }
+        button.addEventListener("click",
+          () => on.sort(column.key === key && !isAscending ? "-" + key : column.key));
+        th.append(button);
+        line.append(th);
+      }
+      head.replaceChildren(line);
+    }
+
+    function drawRow(index) {
+      const row = rows[index], tr = document.createElement("tr");
+
+      tr.setAttribute("aria-rowindex", index + 2);
+      tr.className = (row === picked ? "picked " : "") + accents(row);
+      columns.forEach((column, i) => {
+        const td = cell("td", i ? "num" : "name");
+
+        if (i === 0) {
+          const button = cell("button", "pick"), name = cell("bdi", "", column.text(row));
+
+          button.type = "button";
+          button.title = column.text(row) + "\n" + column.sub(row);
+          button.dataset.row = row;
+          button.append(name, cell("bdi", "sub", column.sub(row)));
+          button.setAttribute("aria-pressed", String(row === picked));
+          td.append(button);
+        } else {
+          const bar = column.bar ? column.bar(row) : null;
+
+          if (bar !== null) {
+            const fill = cell("span", "bar" + (bar < 0 ? " less" : ""));
+
+            fill.style.width = Math.min(100, Math.abs(bar) * 100) + "%";
+            td.append(fill);
+          }
+          td.append(cell("span", "value", column.text(row)));
+        }
+        tr.append(td);
+      });
+      return tr;
+    }
+
+    function spacer(count) {
+      const tr = cell("tr", "spacer"), td = document.createElement("td");
+
+      tr.setAttribute("aria-hidden", "true");
+      td.colSpan = columns.length;
+      td.style.height = count * rowHeight() + "px";
+      tr.append(td);
+      return tr;
+    }
+
+    function draw(isForced) {
+      const height = rowHeight(), top = Math.floor(dom.scroller.scrollTop / height);
+      const from = Math.max(0, top - MARGIN);
+      const to = Math.min(rows.length,
+        top + Math.ceil((dom.scroller.clientHeight || 600) / height) + MARGIN);
+
+      if (!isForced && from === first && to === last)
+        return;
+      first = from;
+      last = to;
+      const focused = body.contains(document.activeElement) ? document.activeElement.dataset.row : null;
+      const lines = [];
+
+      if (from > 0)
+        lines.push(spacer(from));
+      for (let i = from; i < to; i++)
+        lines.push(drawRow(i));
+      if (to < rows.length)
+        lines.push(spacer(rows.length - to));
+      body.replaceChildren(...lines);
+      if (focused !== null)
+        body.querySelector(`button[data-row="${Number(focused)}"]`)?.focus({preventScroll: true});
+    }
+
+    function sorted(list, sort) {
+      const key = sort.replace(/^-/, ""), sign = sort.startsWith("-") ? -1 : 1;
+      const column = columns.find((c) => c.key === key) || columns[columns.length - 1];
+
+      if (column === columns[0])
+        return list.sort((a, b) => sign * (column.value(a) < column.value(b) ? -1 : 1));
+      return list.sort((a, b) => sign * (column.value(b) - column.value(a)) || a - b);
+    }
+
+    dom.scroller.addEventListener("scroll", () => draw(false), {passive: true});
+    body.addEventListener("click", (e) => {
+      const button = e.target.closest("tr")?.querySelector("button.pick");
+
+      if (button)
+        on.pick(Number(button.dataset.row));
+    });
+    body.addEventListener("dblclick", (e) => {
+      const button = e.target.closest("tr")?.querySelector("button.pick");
+
+      if (button)
+        on.open(Number(button.dataset.row));
+    });
+    return {
+      // list: the rows, any numbers; sort: a column's key, "-" in front for smallest first;
+      // accent(row): a class name for a row.
+      show(next, list, sort, accent) {
+        columns = next;
+        accents = accent;
+        rows = sorted(list, sort);
+        dom.table.setAttribute("aria-rowcount", rows.length + 1);
+        drawHead(sort);
+        draw(true);
+      },
+      pick(row, isRevealed) {
+        const at = rows.indexOf(row), height = rowHeight();
+
+        picked = row;
+        if (isRevealed && at >= 0) {
+          const y = at * height, top = dom.scroller.scrollTop;
+
+          if (y < top || y + 2 * height > top + dom.scroller.clientHeight)
+            dom.scroller.scrollTop = Math.max(0, y - dom.scroller.clientHeight / 3);
+        }
+        draw(true);
+      },
+      resize: () => draw(true),
+      get rows() { return rows; },
+    };
+  }
+
+  Object.assign(ns, {tableView});
+})(globalThis.pyebpf ??= {});

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"use strict";
+const test = require("node:test");
+const assert = require("node:assert");
+for (const name of ["model", "names", "state", "layout", "search", "palette", "export"])
+  require(`../../assets/${name}.js`);
+const page = globalThis.pyebpf;
+
+// root 10: a 6 (b 4 (d 1), c 1), e 3; 1 of the root's own
+const TREE = {count: 6, parent: [-1, 0, 1, 2, 1, 0], depth: [0, 1, 2, 3, 2, 1], func: [0, 1, 2, 3, 2, 4]};
+const OWN = [1, 1, 3, 1, 1, 3];
+const TOTAL = page.inclusive(TREE, OWN);
+const BOXES = page.layout(TREE, TOTAL);
+const NO_STRENGTH = new Uint8Array(1), GREY = new Uint8Array(6);
+
+test("inclusive: each node has its own and its children's weight", () => {
+  assert.deepEqual([...TOTAL], [10, 6, 4, 1, 1, 3]);
+});
+
+test("layout: siblings stand side by side, below their caller", () => {
+  const place = (node) => [BOXES.x0[BOXES.slot[node]], BOXES.x1[BOXES.slot[node]]];
+
+  assert.deepEqual([0, 1, 2, 3, 4, 5].map(place),
+    [[0, 10], [0, 6], [0, 4], [0, 1], [4, 5], [6, 9]]);
+  assert.deepEqual([...BOXES.start], [0, 1, 3, 5, 6]);
+});
+
+test("layout: nodes without width have no box", () => {
+  const boxes = page.layout(TREE, [10, 6, 0, 0, 1, 3]);
+
+  assert.equal(boxes.slot[2], -1);
+  assert.equal(boxes.rows, 3);
+  assert.equal(page.layout(TREE, new Float64Array(6)).rows, 0);
+});
+
+test("boxAt: the box under a point, none beside or below", () => {
+  const at = (row, x) => {
+    const box = page.boxAt(BOXES, row, x);
+
+    return box < 0 ? -1 : BOXES.node[box];
+  };
+
+  assert.deepEqual([at(0, 9.9), at(1, 5.99), at(1, 6), at(1, 9), at(2, 4), at(3, 2), at(4, 0),
+    at(-1, 0)], [0, 1, 5, -1, 4, -1, -1, -1]);
+});
+
+test("onScreen: boxes of a pixel or more stand for themselves, cut at the edges", () => {
+  const seen = page.onScreen(BOXES, {from: 3, to: 8, size: 100, top: 1, bottom: 3}, GREY,
+    NO_STRENGTH);
+  const list = [...Array(seen.n).keys()].map((i) => [BOXES.node[seen.box[i]], seen.row[i],
+    seen.x[i], seen.width[i], seen.run[i]]);
+
+  assert.deepEqual(list, [[1, 1, 0, 60, 1], [5, 1, 60, 40, 1], [2, 2, 0, 20, 1], [4, 2, 20, 20, 1]]);
+});
+
+function manyNarrow(count) {
+  return {count: count + 1, parent: Int32Array.from({length: count + 1}, (_, i) => i ? 0 : -1),
+    depth: Uint32Array.from({length: count + 1}, (_, i) => i ? 1 : 0)};
+}
+
+test("onScreen: a run of narrow boxes shows its strongest, at least a pixel wide", () => {
+  const tree = manyNarrow(1000), own = new Float64Array(1001).fill(1);
+  const colour = new Uint8Array(1001);
+
+  own[0] = 0;
+  colour[500] = 2;
+  const boxes = page.layout(tree, page.inclusive(tree, own));
+  const seen = page.onScreen(boxes, {from: 0, to: 1000, size: 100, top: 1, bottom: 2}, colour,
+    Uint8Array.of(0, 0, 5));
+  const strong = [...Array(seen.n).keys()].filter((i) => boxes.node[seen.box[i]] === 500);
+
+  assert.equal(strong.length, 1);
+  assert.ok(seen.width[strong[0]] >= 1);
+  assert.ok(seen.n >= 90 && seen.n <= 110, `${seen.n} runs in 100 pixels`);
+  assert.equal([...seen.run.subarray(0, seen.n)].reduce((a, b) => a + b), 1000);
+});
+
+test("onScreen: more boxes than the first buffer holds", () => {
+  const tree = manyNarrow(9000), own = new Float64Array(9001).fill(1);
+
+  own[0] = 0;
+  const boxes = page.layout(tree, page.inclusive(tree, own));
+  const seen = page.onScreen(boxes, {from: 0, to: 9000, size: 18000, top: 0, bottom: 2},
+    new Uint8Array(9001), NO_STRENGTH);
+
+  assert.equal(seen.n, 9001);
+  assert.equal(boxes.node[seen.box[9000]], 9000);
+});
+
+test("neighbour: callers, widest callees and neighbours in the row", () => {
+  const go = (from, direction) => page.neighbour(TREE, BOXES, from, direction);
+
+  assert.deepEqual([go(2, "up"), go(0, "up"), go(0, "down"), go(1, "down"), go(3, "down"),
+    go(1, "right"), go(5, "right"), go(4, "left"), go(1, "left")], [1, 0, 1, 2, 3, 5, 5, 2, 1]);
+});
+
+test("compile: capitals make case matter, broken patterns are text", () => {
+  const cases = [
+    ["json", "JSONEncoder", true], ["JSON", "json", false], ["^a.c$", "abc", true],
+    ["a.c", "a-c", true], ["foo(", "call foo(x)", true], ["foo(", "foo", false],
+    ["[", "a[0]", true], ["\\W", "a", false], ["\\W", "-", true],
+  ];
+
+  for (const [pattern, text, want] of cases)
+    assert.equal(page.compile(pattern).test(text), want, `${pattern} in ${text}`);
+  assert.equal(page.compile(""), null);
+  assert.notEqual(page.compile("(").error, "");
+  assert.equal(page.compile("a|b").error, "");
+});
+
+test("covered: a match under a match counts once", () => {
+  const matched = page.matchFunctions(page.compile("^[bc]$"), 5, (f) => ["", "a", "b", "c", "e"][f]
+    ? [["", "a", "b", "c", "e"][f]] : []);
+
+  assert.deepEqual([...matched], [0, 0, 1, 1, 0]);
+  assert.deepEqual(page.covered(TREE, TOTAL, matched), {nodes: 3, weight: 5, first: [2, 4]});
+});
+
+test("nextMatch: goes round, both ways, from anywhere", () => {
+  const next = (node, step) => page.nextMatch([2, 4, 9], node, step);
+
+  assert.deepEqual([next(0, 1), next(2, 1), next(9, 1), next(3, 1), next(3, -1), next(2, -1),
+    next(10, 1), next(10, -1)], [2, 4, 2, 4, 2, 9, 2, 9]);
+  assert.equal(page.nextMatch([], 3, 1), -1);
+});
+
+test("visible: nothing hides, reorders or breaks", () => {
+  const cases = [
+    ["plain", "plain"], ["\u202eevil", "\\u{202e}evil"], ["a\u2028b", "a\\u{2028}b"],
+    ["\ud800x", "\\u{d800}x"], ["tab\t", "tab\\u{9}"], ["zero\u200bwidth", "zero\\u{200b}width"],
+    ["\u{e0041}", "\\u{e0041}"], ["größe 函数 \u{1f600}", "größe 函数 \u{1f600}"],
+    ["\u2066iso\u2069", "\\u{2066}iso\\u{2069}"],
+  ];
+
+  for (const [text, want] of cases)
+    assert.equal(page.visible(text), want);
+  assert.equal(page.visible("x".repeat(10000)).length, 401);
+});
+
+test("moduleOf, originOf: whose code a file is", () => {
+  const cases = [
+    ["/usr/lib/python3.11/json/decoder.py", "json.decoder", "stdlib"],
+    ["/venv/lib/python3.12/site-packages/django/__init__.py", "django", "library"],
+    ["/usr/lib/python3/dist-packages/yaml/nodes.py", "yaml.nodes", "library"],
+    ["/srv/shop/orders.py", "orders", "own"],
+    ["<frozen importlib._bootstrap>", "importlib._bootstrap", "import"],
+    ["/usr/lib/python3.6/importlib/_bootstrap_external.py", "importlib._bootstrap_external", "import"],
+    ["<frozen os>", "os", "stdlib"], ["<string>", "<string>", "own"], ["", "", "marker"],
+  ];
+
+  for (const [file, module, origin] of cases) {
+    assert.equal(page.moduleOf(file), module, file);
+    assert.equal(page.originOf("f", file), origin, file);
+  }
+  assert.equal(page.originOf("schedule [kernel]", ""), "kernel");
+  assert.equal(page.originOf("memcpy [libc.so.6]", ""), "native");
+});
+
+test("numbers read as people write them", () => {
+  const cases = [
+    [page.percent(0.12345), "12.3%"], [page.percent(0), "0%"], [page.percent(1), "100%"],
+    [page.percent(0.00312), "0.31%"], [page.percent(0.00001), "<0.01%"], [page.percent(0 / 0), "–"],
+    [page.ratio(2.1), "+110%"], [page.ratio(0.5), "−50.0%"], [page.ratio(12.34), "12.3×"],
+    [page.ratio(Infinity), "–"], [page.count(1234567), "1\u2009234\u2009567"], [page.count(0.5), "0.5"],
+    [page.duration(0), "0"], [page.duration(1237), "1.24 s"], [page.duration(-96.4), "−96.4 ms"],
+    [page.duration(0.25), "250 µs"], [page.duration(5400e3), "1.50 h"],
+  ];
+
+  for (const [got, want] of cases)
+    assert.equal(got, want);
+});
+
+test("fit: whole if it fits, else cut with an ellipsis, else nothing", () => {
+  const fit = (text, width) => page.fit(text, width, () => 1);
+
+  assert.deepEqual([fit("handle", 6), fit("handle", 5), fit("handle", 3), fit("handle", 2),
+    fit("\u{1f600}\u{1f600}\u{1f600}\u{1f600}", 3)],
+  ["handle", "hand…", "ha…", "", "\u{1f600}\u{1f600}…"]);
+});
+
+test("writeState, readState: every field comes back", () => {
+  const state = {...page.defaultState(), view: "elided", basis: "delta", by: "line",
+    shape: "sandwich", func: 12, process: ["web (1)", "a,b=c&d", "%41"], thread: ["Thread-1"],
+    pod: ["größe"], range: [3, 17], baseRange: [0, 3], measure: "self", effect: "impact",
+    marks: [1.2, 1.3, 2, 3.5], palette: "colourblind", theme: "dark", label: "module",
+    imports: false, libraries: false, q: "a|b&c=d#%", sort: "-self", zoom: [4, 0, 9], sel: [1]};
+  const defaults = page.defaultState();
+
+  for (const key of Object.keys(state))
+    assert.notDeepEqual(state[key], defaults[key], `${key} is not tried`);
+  assert.deepEqual(page.readState("#" + page.writeState(state)), state);
+  assert.equal(page.writeState(defaults), "");
+});
+
+test("readState: what cannot be keeps the default", () => {
+  const hashes = ["#view=x", "#range=9-3", "#range=a", "#marks=1-2-3", "#marks=2-1.5-1.2-1.1",
+    "#zoom=1..2", "#constructor=1", "#__proto__=1", "#q", "#=", "#q=%E0%A4%A", "#func=-1",
+    "#thread=%25zz", "#&&&", "#imports=yes"];
+
+  for (const hash of hashes)
+    assert.deepEqual(page.readState(hash), page.defaultState(), hash);
+});
+
+const SCHEMES = ["diff", "colourblind", "modules", "heat"];
+
+test("palette: text reads on every fill", () => {
+  for (const scheme of SCHEMES)
+    for (const theme of ["light", "dark"]) {
+      const {fills, texts} = page.palette(scheme, theme);
+
+      fills.forEach((fill, i) => assert.ok(page.contrast(fill, texts[i]) >= 4.5,
+        `${scheme} ${theme} ${fill} ${texts[i]}: ${page.contrast(fill, texts[i])}`));
+    }
+});
+
+test("palette: every class has a colour; undetermined, rare and removed are hatched", () => {
+  for (const [scheme, theme] of [["diff", "light"], ["diff", "dark"], ["colourblind", "light"]]) {
+    const {fills, hatch, strength} = page.palette(scheme, theme);
+
+    assert.equal(fills.length, page.CLASSES.length);
+    assert.deepEqual(page.CLASSES.filter((_, i) => hatch[i]), ["undetermined", "rare", "removed"]);
+    assert.ok(strength[page.CLASSES.indexOf("new")] > strength[page.CLASSES.indexOf("slower4")]);
+  }
+  assert.equal(page.palette("diff", "light").fills[page.CLASSES.indexOf("slower4")], "#b2182b");
+  assert.equal(page.palette("diff", "dark").fills[page.CLASSES.indexOf("faster4")], "#7cc0ff");
+  assert.equal(page.palette("colourblind", "light").fills[page.CLASSES.indexOf("removed")], "#c299bb");
+});
+
+test("moduleColour, heatColour: numbers within their palettes", () => {
+  const modules = page.palette("modules", "light").fills.length;
+
+  for (const name of ["a", "orders", "json.decoder", "日本"])
+    for (const isOwn of [true, false]) {
+      const colour = page.moduleColour(name, "f", isOwn);
+
+      assert.ok(colour > 0 && colour < modules);
+      assert.equal(colour >= page.LIBRARY + 1, !isOwn);
+    }
+  assert.equal(page.moduleColour("", "f", true), 0);
+  assert.deepEqual([0, 1e-9, 0.25, 1, 2].map(page.heatColour), [0, 1, 6, 12, 12]);
+});
+
+test("svgPicture: names are text, whatever they hold", () => {
+  const scene = {tree: TREE, boxes: BOXES, colour: GREY, palette: page.palette("diff", "light"),
+    label: () => "</text><script>alert(1)</script>", describe: () => "\"&<>\u202e"};
+  const svg = page.svgPicture(scene, {from: 0, to: 10, size: 800},
+    {row: 20, background: "#fff", ink: "#000", hatch: "#888"}, "a & b", () => 6);
+
+  assert.ok(!svg.includes("<script"));
+  assert.ok(svg.includes("&lt;/text&gt;&lt;script&gt;"));
+  assert.ok(svg.includes("&quot;&amp;&lt;&gt;\\u{202e}"));
+  assert.equal(svg.match(/<g>/g).length, 6);
+});
