@@ -17,7 +17,10 @@ sys.path.insert(0, HERE)
 import harness  # noqa: E402
 import pythons  # noqa: E402
 
-OLDEST, NEWEST = 8, 15  # minors of CPython 3 that must work
+OLDEST, NEWEST = 6, 15  # minors of CPython 3 that must work
+# One for each way to keep frames and line tables: a list of objects with an lnotab (to 3.10), the
+# data stack with a cframe (3.11, 3.12), without one (3.13, 3.14), with _Py_DebugOffsets of 3.15.
+FEW = (8, 11, 13, 15)
 
 
 def pytest_addoption(parser):
@@ -39,13 +42,17 @@ def one_a_minor(found):
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "few_pythons: with --tier=test on one interpreter of each "
+                            "kind, not of each minor: for what depends little on it")
     found = [p for p in pythons.find_all()
              if OLDEST <= p.minor <= NEWEST and not p.free_threaded and not p.debug]
     wanted = [name for name in config.getoption("--pythons").split(",") if name]
     if wanted:
         found = [p for p in found if p.name.startswith(tuple(wanted))]
     config.all_pythons = found
-    config.pythons = found if wanted or config.getoption("--tier") == "all" else one_a_minor(found)
+    is_all = wanted or config.getoption("--tier") == "all"
+    config.pythons = found if is_all else one_a_minor(found)
+    config.few_pythons = found if is_all else pythons.of_minors(config.pythons, FEW)
 
 
 def pytest_report_header(config):
@@ -55,8 +62,8 @@ def pytest_report_header(config):
 
 def pytest_terminal_summary(terminalreporter, config):
     terminalreporter.write_line("interpreters used: " + ", ".join(p.name for p in config.pythons))
-    missing = not config.getoption("--pythons") and set(range(OLDEST, NEWEST + 1)) - {p.minor for p in config.all_pythons}
-    if missing:
+    missing = set(range(OLDEST, NEWEST + 1)) - {p.minor for p in config.all_pythons}
+    if missing and not config.getoption("--pythons"):
         terminalreporter.write_line("NOT TESTED, no such interpreter: " + ", ".join(
             "CPython 3.%d" % minor for minor in sorted(missing)), red=True, bold=True)
 
@@ -67,8 +74,10 @@ def pytest_sessionstart(session):
 
 
 def pytest_generate_tests(metafunc):
-    for fixture, found in (("python", metafunc.config.pythons),
-                           ("any_python", metafunc.config.all_pythons)):
+    is_few = metafunc.definition.get_closest_marker("few_pythons")
+    config = metafunc.config
+    for fixture, found in (("python", config.few_pythons if is_few else config.pythons),
+                           ("any_python", config.all_pythons)):
         if fixture in metafunc.fixturenames:
             metafunc.parametrize(fixture, found, ids=[p.name for p in found])
 

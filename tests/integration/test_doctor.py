@@ -205,6 +205,7 @@ def test_its_own_advice_works_for_any_user(public_pyebpf, system_python):
     assert "spin_idle" in [frame["name"] for frame in facts["test_stack"]["frames"]]
 
 
+@pytest.mark.few_pythons
 def test_counts_the_pythons_that_run(python, pyebpf):
     version = "CPython %d.%d.%d" % tuple(python.version[:3])
     with Workload(python, "family.py", 1, "idle"):
@@ -215,6 +216,7 @@ def test_counts_the_pythons_that_run(python, pyebpf):
 # --- One process ----------------------------------------------------------------------------------
 
 
+@pytest.mark.few_pythons
 def test_explains_a_busy_process(python, pyebpf):
     with Workload(python, "family.py", 20, "idle") as workload:
         workload.go()
@@ -261,6 +263,7 @@ def python_script(python, text):
     return child
 
 
+@pytest.mark.few_pythons
 def test_counts_threads(python, pyebpf):
     script = ("import sys, threading\n"
               "for _ in range(3): threading.Thread(target=sys.stdin.read, daemon=True).start()\n"

@@ -24,6 +24,7 @@ def assert_seen(truth, samples, hz=HZ, least=0.85, ignore=()):
             <= judge.plausible(expected * 1.15), (name, got, expected, counts)
 
 
+@pytest.mark.few_pythons
 @pytest.mark.parametrize("case", [
     ("fork",), ("subprocess",), ("multiprocessing", "fork"), ("multiprocessing", "spawn"),
     ("multiprocessing", "forkserver"), ("threads", 50), ("concurrent", 8), ("subinterpreter",),
@@ -35,6 +36,7 @@ def test_family(python, case, tmp_path):
     assert_seen(truth, samples, least=0.75 if case[0] == "threads" else 0.85)
 
 
+@pytest.mark.few_pythons
 def test_no_children(python, tmp_path):
     with Workload(python, "family.py", 0.3, "fork") as workload:
         truth, samples, _ = record_whole(workload, tmp_path, HZ, "--no-children")
@@ -43,6 +45,7 @@ def test_no_children(python, tmp_path):
     assert_seen(truth, samples, ignore=("fork_child",))
 
 
+@pytest.mark.few_pythons
 def test_short_lived_children(python, tmp_path):
     """Of the CPU time each child measures in its function (50 ms), >= 99 % has name and line."""
     with Workload(python, "family.py", 1, "short", 10) as workload:
@@ -59,6 +62,7 @@ def other_python(python, found):
             and p.minor != python.minor]
 
 
+@pytest.mark.few_pythons
 def test_exec_into_another_python(request, python, tmp_path, staged):
     others = other_python(python, request.config.all_pythons)
     if not others:
@@ -81,6 +85,7 @@ def test_exec_into_another_python(request, python, tmp_path, staged):
     assert before["pids"]["before_exec"] == after["pids"]["spin_idle"]
 
 
+@pytest.mark.few_pythons
 def test_several_pids(python, tmp_path):
     output = tmp_path / "several.pyebpf"
     with Workload(python, "family.py", 0.5, "idle") as first, \
@@ -129,6 +134,7 @@ def test_whole_system(request, tmp_path):
             workload.close()
 
 
+@pytest.mark.few_pythons
 def test_whole_system_names_short_lived_processes(python, tmp_path):
     output = tmp_path / "short.pyebpf"
     with Recorder(output, "-a", "-F", HZ) as recorder:
@@ -146,10 +152,10 @@ def test_whole_system_names_short_lived_processes(python, tmp_path):
 @pytest.mark.parametrize("case,status", [(("exit", 0), 0), (("exit", 7), 7), (("signal", 9), 137),
                                          (("signal", 15), 143)],
                          ids=["exit-0", "exit-7", "killed", "terminated"])
-def test_command_keeps_its_status(python, case, status, tmp_path, staged):
+def test_command_keeps_its_status(some_python, case, status, tmp_path, staged):
     output = tmp_path / "command.pyebpf"
-    script = staged(python, "family.py")
-    with Recorder(output, "-F", HZ, "--", *python.command, script, "0.4", *case) as recorder:
+    script = staged(some_python, "family.py")
+    with Recorder(output, "-F", HZ, "--", *some_python.command, script, "0.4", *case) as recorder:
         assert recorder.wait() == status, recorder.text()
     truth = json.loads(next(line for line in recorder.text().splitlines() if line[:1] == "{"))
     assert_seen(truth, frames(export(output)))
@@ -171,6 +177,7 @@ def test_command_not_found(tmp_path):
     assert not os.path.exists(recorder.output)
 
 
+@pytest.mark.few_pythons
 def test_ends_with_its_last_target(python, tmp_path):
     output = tmp_path / "ends.pyebpf"
     with Workload(python, "family.py", 0.3, "idle") as workload:
@@ -257,6 +264,7 @@ def test_pid_reused_is_not_the_target(some_python, tmp_path):
     assert_seen(truth, frames(export(output)))
 
 
+@pytest.mark.few_pythons
 def test_target_is_never_stopped(python, tmp_path):
     """No ptrace, no SIGSTOP: the target's state is never T or t and it has no tracer."""
     output = tmp_path / "state.pyebpf"

@@ -21,6 +21,7 @@ def test_lines_and_stacks(python, tmp_path, is_full):
     assert not errors, errors
 
 
+@pytest.mark.few_pythons
 @pytest.mark.parametrize("pattern", ["random", "lockstep"])
 def test_shares(python, pattern, tmp_path, is_full):
     with Workload(python, "shares.py", 20 if is_full else 2, pattern) as workload:
@@ -35,10 +36,7 @@ def test_shares(python, pattern, tmp_path, is_full):
     assert judge.share_error(counts["heavy"], total, expected) <= 0, (counts, truth)
 
 
-@pytest.mark.parametrize("hz", [1000, 10000])
-@pytest.mark.parametrize("period_us", [20, 200, 10000])
-def test_torn_stacks(python, period_us, hz, tmp_path, is_full):
-    wanted = 100000 if is_full else 3000
+def check_torn(python, period_us, hz, wanted, tmp_path):
     samples = {}
     seconds = wanted / hz * 1.1
     for _ in range(4):  # a rate that is not reached takes longer, but not for ever
@@ -64,6 +62,18 @@ def test_torn_stacks(python, period_us, hz, tmp_path, is_full):
     assert deep > 0.5 * total, "only %d of %d stacks are whole" % (deep, total)
 
 
+def test_torn_stacks(python, tmp_path, is_full):
+    check_torn(python, 20, 10000, 100000 if is_full else 3000, tmp_path)
+
+
+@pytest.mark.few_pythons
+@pytest.mark.parametrize("period_us,hz", [(200, 10000), (10000, 10000), (20, 1000), (200, 1000),
+                                          (10000, 1000)])
+def test_torn_stacks_at_other_paces(python, period_us, hz, tmp_path, is_full):
+    check_torn(python, period_us, hz, 100000 if is_full else hz, tmp_path)
+
+
+@pytest.mark.few_pythons
 @pytest.mark.parametrize("kind", ["hashlib", "zlib", "sleep"])
 def test_gil_free_code_shows_its_caller(python, kind, tmp_path, is_full):
     hz = 997
@@ -83,6 +93,7 @@ def test_gil_free_code_shows_its_caller(python, kind, tmp_path, is_full):
             assert counts.get((name, line), 0) <= judge.plausible(expected * 1.05), (counts, truth)
 
 
+@pytest.mark.few_pythons
 @pytest.mark.parametrize("kind", ["lines", "names", "same"])
 def test_code_made_again_at_the_same_address(python, kind, tmp_path, is_full):
     made = 20000 if is_full else 900

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Interpreters out of the ordinary: 3.6 and 3.7, debug, free-threaded, JIT, greenlets, PyPy.
+"""Interpreters out of the ordinary: 3.6 stripped, debug, free-threaded, JIT, greenlets, PyPy.
 
 What is not on the machine is fetched or built by --tier=all only, into the cache that
 tools/pythons.py has; later runs of --tier=test use it too.
@@ -42,20 +42,17 @@ def unpacked(folder, packages, is_full):
     return root
 
 
-@pytest.fixture(scope="module")
-def found_here():
-    found = pythons.find_here()
-    for python in found:
-        python.name = python.label()
-    return found
-
-
-@pytest.fixture(params=[6, 7], ids=["3.6", "3.7"])
-def old_python(request, found_here):
-    old = [p for p in found_here if p.minor == request.param]
-    if not old:
-        pytest.skip("NOT TESTED: no CPython 3.%d here" % request.param)
-    return old[0]
+def pytest_generate_tests(metafunc):
+    config = metafunc.config
+    if "jit_python" in metafunc.fixturenames:
+        found = [p for p in config.pythons if p.minor >= 13 and jit_is_available(p)]
+        metafunc.parametrize("jit_python", found, ids=[p.name for p in found])
+    if "greenlet_python" in metafunc.fixturenames:
+        found = [p for p in config.all_pythons if p.via == "direct"]
+        if config.getoption("--tier") != "all":
+            # Up to 3.12 greenlet swaps a cframe, from 3.13 on there is none.
+            found = pythons.of_minors(found, (12, max(p.minor for p in found)))
+        metafunc.parametrize("greenlet_python", found, ids=[p.name for p in found])
 
 
 @pytest.fixture
@@ -126,23 +123,12 @@ def greenlet_error(stack):
     return None
 
 
-# --- 3.6, 3.7, debug builds -----------------------------------------------------------------------
+# --- Stripped, debug builds -----------------------------------------------------------------------
 
 
-def test_old_version(old_python, tmp_path):
-    with Workload(old_python, "lines.py", 2, *SITES) as workload:
-        assert_sites_right(workload, tmp_path)
-
-
-def test_old_version_is_not_torn(old_python, tmp_path, is_full):
-    with Workload(old_python, "chains.py", 30 if is_full else 2, 20) as workload:
-        _, samples, _ = record_whole(workload, tmp_path, 4000)
-    assert_not_torn(samples, 50000 if is_full else 1500)
-
-
-def test_3_6_stripped(found_here, tmp_path):
+def test_3_6_stripped(request, tmp_path):
     """Without .symtab the list of interpreters is where PyInterpreterState_Head() reads it."""
-    old = [p for p in found_here if p.minor == 6 and p.linkage == "shared"]
+    old = [p for p in request.config.all_pythons if p.minor == 6 and p.linkage == "shared"]
     if not old:
         pytest.skip("NOT TESTED: no shared CPython 3.6 here")
     if not shutil.which("strip"):
@@ -238,11 +224,9 @@ def marked_share(output, name):
 
 
 @pytest.mark.parametrize("is_on", [True, False], ids=["on", "off"])
-def test_jit_lines_are_marked(python, is_on, tmp_path):
-    if not jit_is_available(python):
-        pytest.skip("built without a JIT")
+def test_jit_lines_are_marked(jit_python, is_on, tmp_path):
     output = tmp_path / "jit.pyebpf"
-    with Workload(python, "hot.py", 1.5, env={"PYTHON_JIT": "01"[is_on]}) as workload:
+    with Workload(jit_python, "hot.py", 1.5, env={"PYTHON_JIT": "01"[is_on]}) as workload:
         with Recorder(output, "-p", workload.pid, "-F", 2000) as recorder:
             recorder.wait_attached()
             workload.go()
@@ -256,11 +240,9 @@ def test_jit_lines_are_marked(python, is_on, tmp_path):
 # --- Greenlets ------------------------------------------------------------------------------------
 
 
-def greenlet_folder(python, may_fetch):
+def greenlet_folder(python):
     """greenlet and gevent from PyPI, by the interpreter's own pip."""
     folder = os.path.join(pythons.cache_dir(), "greenlet", "%d.%d.%d" % python.version)
-    if not may_fetch and not os.path.isdir(folder):
-        pytest.skip("greenlet for %s: only --tier=all fetches it" % python.name)
     if subprocess.run(python.command + ["-m", "pip", "--version"], stdout=subprocess.DEVNULL,
                       stderr=subprocess.DEVNULL, check=False).returncode:
         pytest.skip("%s has no pip" % python.name)
@@ -277,12 +259,10 @@ def greenlet_folder(python, may_fetch):
 
 @pytest.mark.parametrize("period_us", [0, 20])
 @pytest.mark.parametrize("kind", ["greenlet", "gevent"])
-def test_greenlets_keep_their_stacks(any_python, some_python, kind, period_us, tmp_path, is_full):
-    if any_python.via != "direct":
-        pytest.skip("greenlet comes for interpreters that run in place")
-    folder = greenlet_folder(any_python, is_full or any_python is some_python)
+def test_greenlets_keep_their_stacks(greenlet_python, kind, period_us, tmp_path, is_full):
+    folder = greenlet_folder(greenlet_python)
     hz = 10000
-    with Workload(any_python, "greenlets.py", 20 if is_full else 1, period_us, kind,
+    with Workload(greenlet_python, "greenlets.py", 20 if is_full else 1, period_us, kind,
                   folder) as workload:
         truth, samples, _ = record_whole(workload, tmp_path, hz)
     total = sum(samples.values())

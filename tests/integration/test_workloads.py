@@ -7,6 +7,7 @@ from collapsed import Frame, Stack
 from harness import Workload
 
 
+@pytest.mark.few_pythons
 def test_lines_selfcheck(python):
     with Workload(python, "lines.py", "--selfcheck", 2) as workload:
         workload.go()

@@ -485,6 +485,12 @@ def find_all(provision=True):
     return pythons
 
 
+def of_minors(found, minors):
+    """One interpreter for each of these minors; all if none of them is here."""
+    chosen = {p.minor: p for p in reversed(found) if p.minor in minors}
+    return [p for p in found if p is chosen.get(p.minor)] or found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     form = parser.add_mutually_exclusive_group()
