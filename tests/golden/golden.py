@@ -5,12 +5,13 @@
 usage: golden.py PYEBPF GOLDEN_RECORDING [--update]
 
 The recording has odd names, markers, threads, processes, Unicode and what is not. Its collapsed
-text and its pprof are also read back by the parsers of the integration tests: they must give the
-same samples. The goldens of pprof are what its parser shows.
+text, pprof and OTLP are also read back by the parsers of the integration tests: they must give the
+same samples. The goldens of the last two are what their parsers show.
 With --update the files beside this script are written anew; look at what changed.
 """
 import collections
 import gzip
+import json
 import os
 import pathlib
 import subprocess
@@ -22,6 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 PROTOS = HERE.parent.parent / "user" / "export"
 sys.path.insert(0, str(HERE.parent / "integration"))
 import collapsed  # noqa: E402
+import otlp  # noqa: E402
 import pprof  # noqa: E402
 
 COLLAPSED = [
@@ -34,6 +36,7 @@ PPROF = [
     ("plain.pprof.txt", []),
     ("tags.pprof.txt", ["--threads", "--processes"]),
 ]
+OTLP = [("tags.otlp.json", ["--threads", "--processes"])]
 REPORTS = [
     ("report.txt", []),
     ("report-lines.txt", ["--no-summary", "--lines", "--sort", "total", "--limit", "8"]),
@@ -113,22 +116,39 @@ def shown(text):
     return "".join(map(harmless, text))
 
 
-def check_pprof(path, arguments, description):
-    profile = pprof.Profile(path)
+def expected_shown(description, arguments):
     wanted = collections.Counter()
     for stack, ticks in expected(description, arguments).items():
         wanted[collapsed.Stack(
             tuple((kind, shown(name), number) for kind, name, number in stack.tags),
             tuple(collapsed.Frame(shown(f.name), shown(f.file), f.line) for f in stack.frames)
         )] += ticks
+    return wanted
+
+
+def protoc(message, name, packed):
+    """Its word on UTF-8 and on packed fields, by the schema that the program is built with."""
+    subprocess.run(["protoc", "--decode=" + message, "--proto_path=%s" % PROTOS, name],
+                   input=packed, stdout=subprocess.DEVNULL, check=True)
+
+
+def check_otlp(packed, arguments, description):
+    message = otlp.decode(packed)
+    found, wanted = otlp.Request(message).stacks(), expected_shown(description, arguments)
+    assert found == wanted, (found - wanted, wanted - found)
+    protoc("otlp.ExportRequest", "otlp.proto", packed)
+    return (json.dumps(message, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def check_pprof(path, arguments, description):
+    profile, wanted = pprof.Profile(path), expected_shown(description, arguments)
     assert profile.stacks() == wanted, (profile.stacks() - wanted, wanted - profile.stacks())
     assert profile.types == [("samples", "count"), ("cpu", "nanoseconds")], profile.types
     assert profile.period_type == profile.types[1]
     for sample in profile.samples:
         assert sample.values[1] == sample.values[0] * profile.period
-    with gzip.open(path) as f:  # its word on UTF-8 and on packed fields
-        subprocess.run(["protoc", "--decode=pprof.Profile", "--proto_path=%s" % PROTOS,
-                        "pprof.proto"], input=f.read(), stdout=subprocess.DEVNULL, check=True)
+    with gzip.open(path) as f:
+        protoc("pprof.Profile", "pprof.proto", f.read())
     return "".join(profile.lines()).encode()
 
 
@@ -145,9 +165,12 @@ def main(pyebpf, golden_recording, update):
             made = os.path.join(folder, "golden.pb.gz")
             run(pyebpf, "export", *arguments, "-o", made, recording)
             is_same &= compare(name, check_pprof(made, arguments, description), update)
+        for name, arguments in OTLP:
+            made = run(pyebpf, "export", "-f", "otlp", *arguments, recording)
+            is_same &= compare(name, check_otlp(made, arguments, description), update)
         for name, arguments in REPORTS:
             is_same &= compare(name, run(pyebpf, "report", *arguments, recording), update)
-    print("%d golden files compared" % len(COLLAPSED + PPROF + REPORTS))
+    print("%d golden files compared" % len(COLLAPSED + PPROF + OTLP + REPORTS))
     return 0 if is_same else 1
 
 

@@ -1,10 +1,54 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Programs of others that read what we write, for --tier=all."""
+"""Programs of others that read what we write, for --tier=all.
+
+An OpenTelemetry Collector is built from the Go module proxy, once, below
+${XDG_CACHE_HOME:-~/.cache}/pyebpf/collector: that takes Go 1.25, a minute and a half, and 34 MB.
+"""
+import contextlib
+import json
 import os
 import shutil
+import socket
 import subprocess
+import sys
+import tempfile
+import time
 
 import pythons
+
+COLLECTOR = "v0.159.0"
+# Raised when the manifest below changes: an older folder is then made anew.
+REVISION = 1
+MODULES = """\
+dist:
+  name: collector
+  output_path: %(folder)s/source
+  version: 0.0.1
+receivers:
+  - gomod: go.opentelemetry.io/collector/receiver/otlpreceiver %(version)s
+exporters:
+  - gomod: go.opentelemetry.io/collector/exporter/otlphttpexporter %(version)s
+  - gomod: github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter %(version)s
+"""
+CONFIGURATION = """\
+receivers:
+  otlp:
+    protocols:
+      http:
+        endpoint: 127.0.0.1:%(port)d
+exporters:
+  file:
+    path: %(output)s
+service:
+  telemetry:
+    metrics:
+      level: none
+  pipelines:
+    profiles:
+      receivers: [otlp]
+      exporters: [file]
+"""
+PATIENCE = 60  # seconds
 
 
 def go():
@@ -20,7 +64,82 @@ def go():
 def go_pprof(*arguments):
     """What `go tool pprof` prints. It must not complain."""
     done = subprocess.run([go(), "tool", "pprof", *arguments], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, check=False,
-                          env=dict(os.environ, PPROF_TMPDIR="/nonexistent", NO_COLOR="1"))
+                          stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 0 and not done.stderr, done.stderr
     return done.stdout
+
+
+def collector():
+    """Path of a Collector with an OTLP receiver and a file exporter. Raises pythons.Unavailable."""
+    folder = os.path.join(os.path.dirname(pythons.cache_dir()), "collector", COLLECTOR)
+    with pythons.provided_folder(folder, REVISION) as new:
+        if new:
+            manifest = os.path.join(new, "builder.yaml")
+            with open(manifest, "w", encoding="utf-8") as f:
+                f.write(MODULES % {"folder": new, "version": COLLECTOR})
+            command = go()
+            os.environ["PATH"] += os.pathsep + os.path.dirname(command)  # the builder looks for it
+            pythons.run([command, "run",
+                         "go.opentelemetry.io/collector/cmd/builder@" + COLLECTOR, "--config",
+                         manifest], "building an OpenTelemetry Collector")
+            shutil.move(os.path.join(new, "source", "collector"), os.path.join(new, "collector"))
+            shutil.rmtree(os.path.join(new, "source"))
+    return os.path.join(folder, "collector")
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Collector:
+    """A running one. `url` takes profiles; received() gives what it wrote, a message each."""
+
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="pyebpf-collector-")
+        self.output = os.path.join(self.folder, "profiles.jsonl")
+        port = free_port()
+        self.url = "http://127.0.0.1:%d/v1development/profiles" % port
+        configuration = os.path.join(self.folder, "collector.yaml")
+        with open(configuration, "w", encoding="utf-8") as f:
+            f.write(CONFIGURATION % {"port": port, "output": self.output})
+        self.log = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(
+            [collector(), "--config", configuration, "--feature-gates=+service.profilesSupport"],
+            stdout=self.log, stderr=self.log)
+        self.wait(lambda: socket.create_connection(("127.0.0.1", port), 1).close() or True)
+
+    def wait(self, fact):
+        """Until fact() is true; it may raise OSError before."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            with contextlib.suppress(OSError):
+                if fact():
+                    return
+            if self.process.poll() is not None or time.monotonic() > end:
+                self.log.seek(0)
+                raise AssertionError(self.log.read().decode("utf-8", "replace")[-2000:])
+            time.sleep(0.02)
+
+    def received(self, count):
+        """The first `count` messages, parsed."""
+        def is_there():
+            with open(self.output, encoding="utf-8") as f:
+                return f.read().count("\n") >= count
+        self.wait(is_there)
+        with open(self.output, encoding="utf-8") as f:
+            return [json.loads(line) for line in f]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+        self.log.close()
+        shutil.rmtree(self.folder)
+
+
+if __name__ == "__main__":
+    print(collector(), file=sys.stdout)

@@ -9,6 +9,7 @@ import pythons
 REVISION = 1
 PACKAGES = {
     "servers": ["gunicorn>=20,<24", "uvicorn>=0.20,<1"],
+    "otlp": ["opentelemetry-proto>=1.43,<2", "protobuf"],
     "pyinstaller": ["pyinstaller>=6,<7", "setuptools"],
 }
 

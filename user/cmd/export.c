@@ -64,9 +64,10 @@ static int run_with(struct call *call, const char *const *formats)
 		OPT_ENUM('f', "format", &o.format, "FORMAT", formats,
 			 "what to write (by the suffix of the output)"),
 		OPT_STR('o', "output", &o.output, "FILE", "file to write (standard output)"),
-		OPT_GROUP("Collapsed text, pprof"),
+		OPT_GROUP("Collapsed text, pprof, OTLP"),
 		OPT_FLAG(0, "threads", &o.opts.threads,
-			 "tell threads apart: outermost frame thread NAME (TID), pprof labels"),
+			 "tell threads apart: outermost frame thread NAME (TID); labels, "
+			 "attributes"),
 		OPT_FLAG(0, "processes", &o.opts.processes,
 			 "the same for processes: process NAME (PID)"),
 		OPT_GROUP("Collapsed text"),
@@ -105,8 +106,9 @@ const struct command command_export = {
 	.about =
 		"Writes one or more recordings, merged, in a format that other tools read. FILE is "
 		"profile.pyebpf if left out. Without -f the suffix of the output tells the format: "
-		".collapsed, .folded and .txt are collapsed stacks, .pb.gz and .pprof are "
-		"pprof.\n\n"
+		".collapsed, .folded and .txt are collapsed stacks, .pb.gz and .pprof are pprof, "
+		".otlp is OTLP: the body of a request to an OpenTelemetry Collector, to be POSTed "
+		"to /v1development/profiles as application/x-protobuf.\n\n"
 		"Collapsed stacks are lines of text: root first, frames joined by semicolons, a "
 		"space, "
 		"the number of samples. A frame is `qualname (file:line)`. Semicolons, "

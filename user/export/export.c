@@ -8,6 +8,7 @@
 const struct exporter *const exporters[] = {
 	&exporter_collapsed,
 	&exporter_pprof,
+	&exporter_otlp,
 	NULL,
 };
 

@@ -8,12 +8,23 @@
 #include "export/tally.h"
 #include "profile/profile.h"
 
+struct export_attribute {
+	const char *key, *value; /* NUL-terminated, borrowed; keys are ASCII */
+};
+
+struct export_attributes {
+	const struct export_attribute *items;
+	size_t count;
+};
+
 /* Formats that leave something out, or put it in, where the user asks for it. */
 struct export_opts {
 	bool no_lines;  /* functions, not lines */
 	bool threads;   /* tell threads apart: needs a tally by thread */
 	bool processes; /* tell processes apart: needs a tally by thread */
 	bool header;    /* collapsed: a first line that says how long one sample is */
+	/* OTLP: where the profile is from, "service.name" among them; none: the host. */
+	struct export_attributes resource;
 };
 
 struct exporter {
@@ -46,6 +57,7 @@ int exporter_write(const struct exporter *e, const struct profile *p, const stru
 		   const struct export_opts *o, const char *path);
 
 extern const struct exporter exporter_collapsed;
+extern const struct exporter exporter_otlp;
 extern const struct exporter exporter_pprof;
 
 #endif

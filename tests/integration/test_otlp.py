@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""export -f otlp: the same samples as collapsed text, by the field numbers, by the official package,
+and by what a Collector passes on."""
+import json
+import os
+import subprocess
+import urllib.request
+
+import engines
+import otlp
+import packages
+import pytest
+import pythons
+from harness import Recorder, Workload, export, run
+
+pytestmark = pytest.mark.usefixtures("pyebpf")
+HZ = 997
+OPTIONS = ["--processes", "--threads"]
+
+OFFICIAL = """
+import sys
+from google.protobuf.json_format import MessageToJson
+from opentelemetry.proto.collector.profiles.v1development.profiles_service_pb2 import (
+    ExportProfilesServiceRequest)
+message = ExportProfilesServiceRequest.FromString(sys.stdin.buffer.read())
+whole = message.SerializeToString()
+message.DiscardUnknownFields()
+assert message.SerializeToString() == whole, "it does not know all of our fields"
+print(MessageToJson(message))
+"""
+
+
+@pytest.fixture(scope="module")
+def exported(some_python, tmp_path_factory):
+    """(recording, its export)."""
+    folder = tmp_path_factory.mktemp("otlp")
+    recording, output = folder / "x.pyebpf", folder / "x.otlp"
+    with Workload(some_python, "family.py", 0.3, "fork") as workload:
+        with Recorder(recording, "-p", workload.pid, "-F", HZ) as recorder:
+            recorder.wait_attached()
+            workload.go()
+            workload.truth()
+            recorder.finish()
+    done = run("export", *OPTIONS, "-o", output, recording)
+    assert done.returncode == 0, done.stderr
+    return recording, output.read_bytes()
+
+
+def assert_same(recording, message):
+    request = otlp.Request(message)
+    assert request.stacks() == export(recording, *OPTIONS)
+    assert request.value_type("sampleType") == ("samples", "count")
+    assert request.value_type("periodType") == ("cpu", "nanoseconds")
+    assert otlp.number(request.profile, "period") == 1000000000 // HZ
+    assert otlp.number(request.profile, "timeUnixNano") > 1700000000e9
+    assert 0 < otlp.number(request.profile, "durationNano") < 60e9
+    assert request.scope["name"] == "pyebpf"
+    assert request.resource["service.name"] == "unknown_service:python"
+    assert request.resource["host.name"] == os.uname().nodename
+
+
+def test_same_samples_as_collapsed(exported):
+    recording, body = exported
+    assert_same(recording, otlp.decode(body))
+
+
+def test_official_package_reads_it(exported, some_python, is_full):
+    if not is_full:
+        pytest.skip("needs PyPI: --tier=all")
+    try:
+        folder = packages.folder_of(some_python, "otlp")
+    except pythons.Unavailable as error:
+        pytest.skip(str(error))
+    recording, body = exported
+    done = subprocess.run([*some_python.command, "-c", OFFICIAL], input=body, check=True,
+                          stdout=subprocess.PIPE, env=packages.environment(folder))
+    assert_same(recording, json.loads(done.stdout))
+
+
+def test_collector_passes_it_on(exported, is_full):
+    if not is_full:
+        pytest.skip("needs Go: --tier=all")
+    recording, body = exported
+    try:
+        engines.collector()
+    except pythons.Unavailable as error:
+        pytest.skip(str(error))
+    with engines.Collector() as collector:
+        request = urllib.request.Request(collector.url, data=body, headers={
+            "Content-Type": "application/x-protobuf"})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            assert answer.status == 200
+        message, = collector.received(1)
+    assert_same(recording, message)

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * OpenTelemetry's profiles, as a Collector takes them: the body of an export request, otlp.proto,
+ * not compressed. One profile of one sample type, samples/count, since receivers store no other;
+ * the period says how long a sample is. The kind of a frame is its profile.frame.type.
+ *
+ * The samples stand before the dictionary that they point into, and messages around them begin with
+ * their length: both are held in memory, packed.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "export/escape.h"
+#include "export/export.h"
+#include "export/symbols.h"
+#include "otlp.pb-c.h"
+
+#define MESSAGE_MAX INT32_MAX               /* of protobuf */
+#define ATTRIBUTES_MAX 4                    /* of a sample */
+#define NO_SERVICE "unknown_service:python" /* what OpenTelemetry calls a program without name */
+
+/* Indices into the attribute table, by enum frame_type; markers have none. */
+enum { ATTRIBUTE_NONE, ATTRIBUTE_CPYTHON, ATTRIBUTE_NATIVE, ATTRIBUTE_KERNEL };
+
+/* A message as it is put together. */
+struct packed {
+	ProtobufCBuffer buffer; /* appends to bytes */
+	struct strbuf bytes;
+};
+
+static void append_packed(ProtobufCBuffer *buffer, size_t len, const uint8_t *bytes)
+{
+	struct packed *p = (struct packed *)((char *)buffer - offsetof(struct packed, buffer));
+
+	strbuf_append(&p->bytes, bytes, len);
+}
+
+static void packed_release(struct packed *p)
+{
+	strbuf_release(&p->bytes);
+}
+
+#define PACKED_INIT                                                         \
+	{                                                                   \
+		.buffer = { .append = append_packed }, .bytes = STRBUF_INIT \
+	}
+
+struct otlp {
+	const struct profile *p;
+	const struct export_opts *o;
+	struct symbols symbols;
+	struct packed samples;    /* a Profile */
+	struct packed dictionary; /* a Dictionary */
+	struct symbols_stack stack;
+	VEC(int32_t) locations;
+	uint32_t *stack_of;          /* by stack id: index in the stack table; 0: not there yet */
+	uint32_t *process_of;        /* by process: its first attribute; 0: none yet */
+	uint32_t stacks, attributes; /* entries of these tables so far */
+	uint32_t labelled;           /* the thread that thread_attribute is of */
+	uint32_t thread_attribute;   /* its first */
+};
+
+static void otlp_release(struct otlp *w)
+{
+	symbols_release(&w->symbols);
+	packed_release(&w->samples);
+	packed_release(&w->dictionary);
+	vec_release(&w->stack);
+	vec_release(&w->locations);
+	free(w->stack_of);
+	free(w->process_of);
+}
+
+static int put_dictionary(struct otlp *w, const Otlp__Dictionary *part)
+{
+	otlp__dictionary__pack_to_buffer(part, &w->dictionary.buffer);
+	return strbuf_error(&w->dictionary.bytes);
+}
+
+static int put_attribute(struct otlp *w, const char *key, Otlp__AnyValue *value)
+{
+	Otlp__KeyValueAndUnit attribute = OTLP__KEY_VALUE_AND_UNIT__INIT, *attributes = &attribute;
+	Otlp__Dictionary part = OTLP__DICTIONARY__INIT;
+	uint32_t key_id;
+	int r = symbols_text(&w->symbols, key, &key_id);
+
+	if (r < 0)
+		return r;
+	attribute.key_strindex = (int32_t)key_id;
+	attribute.value = value;
+	part.n_attribute_table = 1;
+	part.attribute_table = &attributes;
+	w->attributes++;
+	return put_dictionary(w, &part);
+}
+
+static int put_text_attribute(struct otlp *w, const char *key, const char *text)
+{
+	Otlp__AnyValue value = OTLP__ANY_VALUE__INIT;
+
+	value.value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
+	value.string_value = (char *)text;
+	return put_attribute(w, key, &value);
+}
+
+static int put_number_attribute(struct otlp *w, const char *key, int64_t number)
+{
+	Otlp__AnyValue value = OTLP__ANY_VALUE__INIT;
+
+	value.value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
+	value.int_value = number;
+	return put_attribute(w, key, &value);
+}
+
+/* Entry 0 of each table, and the kinds of frames. */
+static int put_zero_values(struct otlp *w)
+{
+	Otlp__Mapping mapping = OTLP__MAPPING__INIT, *mappings = &mapping;
+	Otlp__Location location = OTLP__LOCATION__INIT, *locations = &location;
+	Otlp__Function function = OTLP__FUNCTION__INIT, *functions = &function;
+	Otlp__Link link = OTLP__LINK__INIT, *links = &link;
+	Otlp__KeyValueAndUnit attribute = OTLP__KEY_VALUE_AND_UNIT__INIT, *attributes = &attribute;
+	Otlp__Stack stack = OTLP__STACK__INIT, *stacks = &stack;
+	Otlp__Dictionary part = OTLP__DICTIONARY__INIT;
+	int r;
+
+	part.n_mapping_table = part.n_location_table = part.n_function_table = 1;
+	part.n_link_table = part.n_attribute_table = part.n_stack_table = 1;
+	part.mapping_table = &mappings;
+	part.location_table = &locations;
+	part.function_table = &functions;
+	part.link_table = &links;
+	part.attribute_table = &attributes;
+	part.stack_table = &stacks;
+	w->stacks = w->attributes = 1;
+	if ((r = put_dictionary(w, &part)) < 0 ||
+	    (r = put_text_attribute(w, "profile.frame.type", "cpython")) < 0 ||
+	    (r = put_text_attribute(w, "profile.frame.type", "native")) < 0)
+		return r;
+	return put_text_attribute(w, "profile.frame.type", "kernel");
+}
+
+static int put_stack(struct otlp *w, uint32_t stack, uint32_t *index)
+{
+	Otlp__Stack entry = OTLP__STACK__INIT, *entries = &entry;
+	Otlp__Dictionary part = OTLP__DICTIONARY__INIT;
+	int r = 0;
+
+	if (!w->stack_of[stack]) {
+		r = symbols_stack(&w->symbols, stack, &w->stack);
+		w->locations.len = 0;
+		for (size_t i = 0; i < w->stack.len && !r; i++)
+			r = vec_push(&w->locations, (int32_t)w->stack.items[i] + 1);
+		if (r < 0)
+			return r;
+		entry.n_location_indices = w->locations.len;
+		entry.location_indices = w->locations.items;
+		part.n_stack_table = 1;
+		part.stack_table = &entries;
+		r = put_dictionary(w, &part);
+		w->stack_of[stack] = w->stacks++;
+	}
+	*index = w->stack_of[stack];
+	return r;
+}
+
+/* Two attributes, a name and a number; *first is the index of the former. */
+static int put_names(struct otlp *w, const char *name_key, uint32_t name, const char *number_key,
+		     uint32_t number, uint32_t *first)
+{
+	uint32_t text;
+	int r = symbols_string(&w->symbols, name, &text);
+
+	*first = w->attributes;
+	if (!r)
+		r = put_text_attribute(w, name_key, strtab_get(w->symbols.strings, text));
+	return r ? r : put_number_attribute(w, number_key, number);
+}
+
+static int label_sample(struct otlp *w, uint32_t index, int32_t *attributes, size_t *count)
+{
+	const struct thread *thread = &w->p->threads.items[index];
+	const struct process *process = &w->p->processes.items[thread->process];
+	uint32_t *of_process = &w->process_of[thread->process];
+	int r = 0;
+
+	if (w->o->processes) {
+		if (!*of_process)
+			r = put_names(w, "process.executable.name", process->name, "process.pid",
+				      process->pid, of_process);
+		attributes[(*count)++] = (int32_t)*of_process;
+		attributes[(*count)++] = (int32_t)*of_process + 1;
+	}
+	if (w->o->threads && !r) {
+		if (w->labelled != index) /* rows are in order of threads */
+			r = put_names(w, "thread.name", thread->name, "thread.id", thread->tid,
+				      &w->thread_attribute);
+		w->labelled = index;
+		attributes[(*count)++] = (int32_t)w->thread_attribute;
+		attributes[(*count)++] = (int32_t)w->thread_attribute + 1;
+	}
+	return r;
+}
+
+static int put_sample(struct otlp *w, const struct tally_row *row)
+{
+	Otlp__Sample sample = OTLP__SAMPLE__INIT, *samples = &sample;
+	Otlp__Profile part = OTLP__PROFILE__INIT;
+	int32_t attributes[ATTRIBUTES_MAX];
+	int64_t ticks = (int64_t)row->ticks;
+	uint32_t stack;
+	int r = put_stack(w, row->stack, &stack);
+
+	if (!r && row->thread != TALLY_NO_THREAD)
+		r = label_sample(w, row->thread, attributes, &sample.n_attribute_indices);
+	if (r < 0)
+		return r;
+	sample.stack_index = (int32_t)stack;
+	sample.attribute_indices = attributes;
+	sample.n_values = 1;
+	sample.values = &ticks;
+	part.n_samples = 1;
+	part.samples = &samples;
+	otlp__profile__pack_to_buffer(&part, &w->samples.buffer);
+	return strbuf_error(&w->samples.bytes);
+}
+
+static int value_type(struct otlp *w, const char *type, const char *unit, Otlp__ValueType *out)
+{
+	uint32_t type_id, unit_id;
+	int r;
+
+	if ((r = symbols_text(&w->symbols, type, &type_id)) < 0 ||
+	    (r = symbols_text(&w->symbols, unit, &unit_id)) < 0)
+		return r;
+	*out = (Otlp__ValueType)OTLP__VALUE_TYPE__INIT;
+	out->type_strindex = (int32_t)type_id;
+	out->unit_strindex = (int32_t)unit_id;
+	return 0;
+}
+
+static int put_head(struct otlp *w)
+{
+	const struct metadata *m = &w->p->meta;
+	Otlp__Profile part = OTLP__PROFILE__INIT;
+	Otlp__ValueType samples, period;
+	int r;
+
+	if ((r = value_type(w, "samples", "count", &samples)) < 0)
+		return r;
+	period = samples;
+	if (m->interval_ns && (r = value_type(w, "cpu", "nanoseconds", &period)) < 0)
+		return r;
+	part.sample_type = &samples;
+	part.time_unix_nano = m->start_realtime_ns;
+	part.duration_nano = m->duration_ns;
+	part.period_type = &period;
+	part.period = m->interval_ns ? (int64_t)m->interval_ns : 1;
+	otlp__profile__pack_to_buffer(&part, &w->samples.buffer);
+	return strbuf_error(&w->samples.bytes);
+}
+
+static int put_location(struct otlp *w, size_t index)
+{
+	static const int32_t types[FRAME_TYPE_COUNT] = { [FRAME_PYTHON] = ATTRIBUTE_CPYTHON,
+							 [FRAME_NATIVE] = ATTRIBUTE_NATIVE,
+							 [FRAME_KERNEL] = ATTRIBUTE_KERNEL,
+							 [FRAME_MARKER] = ATTRIBUTE_NONE };
+	const struct symbols_location *from = &w->symbols.locations.items[index];
+	Otlp__Line line = OTLP__LINE__INIT, *lines = &line;
+	Otlp__Location location = OTLP__LOCATION__INIT, *locations = &location;
+	Otlp__Dictionary part = OTLP__DICTIONARY__INIT;
+	int32_t type = types[from->kind];
+
+	line.function_index = (int32_t)from->function + 1;
+	line.line = from->line;
+	if (from->mapping != SYMBOLS_NO_MAPPING)
+		location.mapping_index = (int32_t)from->mapping + 1;
+	location.n_lines = 1;
+	location.lines = &lines;
+	location.n_attribute_indices = type != ATTRIBUTE_NONE;
+	location.attribute_indices = &type;
+	part.n_location_table = 1;
+	part.location_table = &locations;
+	return put_dictionary(w, &part);
+}
+
+static int put_function(struct otlp *w, uint32_t index)
+{
+	const struct frame *from = frametab_get(w->symbols.functions, index);
+	Otlp__Function function = OTLP__FUNCTION__INIT, *functions = &function;
+	Otlp__Dictionary part = OTLP__DICTIONARY__INIT;
+
+	function.name_strindex = (int32_t)from->name;
+	function.filename_strindex = (int32_t)from->file;
+	function.start_line = from->first_line;
+	part.n_function_table = 1;
+	part.function_table = &functions;
+	return put_dictionary(w, &part);
+}
+
+static int put_mapping(struct otlp *w, size_t index)
+{
+	Otlp__Mapping mapping = OTLP__MAPPING__INIT, *mappings = &mapping;
+	Otlp__Dictionary part = OTLP__DICTIONARY__INIT;
+
+	mapping.filename_strindex = (int32_t)w->symbols.mappings.items[index];
+	part.n_mapping_table = 1;
+	part.mapping_table = &mappings;
+	return put_dictionary(w, &part);
+}
+
+static int put_string(struct otlp *w, uint32_t id)
+{
+	char *string = (char *)strtab_get(w->symbols.strings, id);
+	Otlp__Dictionary part = OTLP__DICTIONARY__INIT;
+
+	part.n_string_table = 1;
+	part.string_table = &string;
+	return put_dictionary(w, &part);
+}
+
+static int put_tables(struct otlp *w)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < w->symbols.locations.len && !r; i++)
+		r = put_location(w, i);
+	for (uint32_t i = 0; i < frametab_count(w->symbols.functions) && !r; i++)
+		r = put_function(w, i);
+	for (size_t i = 0; i < w->symbols.mappings.len && !r; i++)
+		r = put_mapping(w, i);
+	for (uint32_t i = 0; i < strtab_count(w->symbols.strings) && !r; i++)
+		r = put_string(w, i);
+	return r;
+}
+
+static ProtobufCBinaryData as_bytes(const struct packed *p)
+{
+	return (ProtobufCBinaryData){ p->bytes.len, (uint8_t *)p->bytes.bytes };
+}
+
+/* The scope must be there even if it says nothing: without it a Parca server dies. */
+static int wrap_in_scope(const struct packed *profile, struct packed *out)
+{
+	Otlp__Scope scope = OTLP__SCOPE__INIT;
+	Otlp__ScopeProfiles part = OTLP__SCOPE_PROFILES__INIT;
+
+	scope.name = (char *)"pyebpf";
+	scope.version = (char *)PYEBPF_VERSION;
+	part.scope = &scope;
+	part.profiles = as_bytes(profile);
+	otlp__scope_profiles__pack_to_buffer(&part, &out->buffer);
+	return strbuf_error(&out->bytes);
+}
+
+/* Values may come from targets: they are made valid UTF-8. */
+static int put_resource_attribute(const char *key, const char *text, struct packed *out)
+{
+	_cleanup_(strbuf_releasep) struct strbuf valid = STRBUF_INIT;
+	Otlp__AnyValue value = OTLP__ANY_VALUE__INIT;
+	Otlp__KeyValue attribute = OTLP__KEY_VALUE__INIT, *attributes = &attribute;
+	Otlp__Resource part = OTLP__RESOURCE__INIT;
+	int r = escape_append(&valid, text, strlen(text), "");
+
+	if (r < 0)
+		return r;
+	value.value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
+	value.string_value = (char *)strbuf_str(&valid);
+	attribute.key = (char *)key;
+	attribute.value = &value;
+	part.n_attributes = 1;
+	part.attributes = &attributes;
+	otlp__resource__pack_to_buffer(&part, &out->buffer);
+	return strbuf_error(&out->bytes);
+}
+
+static int make_resource(const struct otlp *w, struct packed *out)
+{
+	const struct export_attributes *given = &w->o->resource;
+	int r = 0;
+
+	for (size_t i = 0; i < given->count && !r; i++)
+		r = put_resource_attribute(given->items[i].key, given->items[i].value, out);
+	if (!given->count && !r)
+		r = put_resource_attribute("service.name", NO_SERVICE, out);
+	if (!given->count && !r && w->p->meta.host)
+		r = put_resource_attribute("host.name", w->p->meta.host, out);
+	return r;
+}
+
+/* Straight to the stream, the errors of which are left to whoever closes it. */
+struct stream {
+	ProtobufCBuffer buffer;
+	FILE *out;
+};
+
+static void append_to_stream(ProtobufCBuffer *buffer, size_t len, const uint8_t *bytes)
+{
+	struct stream *s = (struct stream *)((char *)buffer - offsetof(struct stream, buffer));
+
+	fwrite(bytes, 1, len, s->out);
+}
+
+/* The messages around what w has. */
+static int write_request(const struct otlp *w, FILE *out)
+{
+	_cleanup_(packed_release) struct packed resource = PACKED_INIT, scope = PACKED_INIT,
+						wrapped = PACKED_INIT;
+	struct stream stream = { .buffer = { .append = append_to_stream }, .out = out };
+	Otlp__ResourceProfiles profiles = OTLP__RESOURCE_PROFILES__INIT;
+	Otlp__ExportRequest request = OTLP__EXPORT_REQUEST__INIT;
+	int r;
+
+	if ((r = make_resource(w, &resource)) < 0 || (r = wrap_in_scope(&w->samples, &scope)) < 0)
+		return r;
+	profiles.resource = as_bytes(&resource);
+	profiles.scope_profiles = as_bytes(&scope);
+	otlp__resource_profiles__pack_to_buffer(&profiles, &wrapped.buffer);
+	if ((r = strbuf_error(&wrapped.bytes)) < 0)
+		return r;
+	if (wrapped.bytes.len + w->dictionary.bytes.len > MESSAGE_MAX)
+		return err_set(-EFBIG, "a profile beyond 2 GiB, which no reader of protobuf takes");
+	request.resource_profiles = as_bytes(&wrapped);
+	request.dictionary = as_bytes(&w->dictionary);
+	otlp__export_request__pack_to_buffer(&request, &stream.buffer);
+	return 0;
+}
+
+static int write_otlp(const struct profile *p, const struct tally *t, const struct export_opts *o,
+		      FILE *out)
+{
+	_cleanup_(otlp_release) struct otlp w = { .p = p,
+						  .o = o,
+						  .samples = PACKED_INIT,
+						  .dictionary = PACKED_INIT,
+						  .labelled = TALLY_NO_THREAD };
+	int r;
+
+	w.stack_of = calloc(stacktab_count(p->stacks), sizeof(*w.stack_of));
+	w.process_of = calloc(p->processes.len + 1, sizeof(*w.process_of));
+	if (!w.stack_of || !w.process_of)
+		return -ENOMEM;
+	if ((r = symbols_init(&w.symbols, p)) < 0 || (r = put_zero_values(&w)) < 0 ||
+	    (r = put_head(&w)) < 0)
+		return r;
+	for (size_t i = 0; i < t->rows.len && !r; i++)
+		r = put_sample(&w, &t->rows.items[i]);
+	if (!r)
+		r = put_tables(&w);
+	return r ? r : write_request(&w, out);
+}
+
+static const char *const suffixes[] = { ".otlp", NULL };
+
+const struct exporter exporter_otlp = {
+	.name = "otlp",
+	.suffixes = suffixes,
+	.help = "protobuf, an export request of OpenTelemetry profiles, for a Collector",
+	.write = write_otlp,
+};
