@@ -482,6 +482,13 @@ static int look_into_cgroup(struct recorder *r)
 	return discovery_follow_cgroup(r->discovery, &r->cgroup);
 }
 
+/* Of itself, and not by a signal. */
+static bool has_run_to_its_end(struct recorder *r)
+{
+	return has_command(r) && launch_reap(&r->launch, false) >= 0 && r->launch.has_ended &&
+	       WIFEXITED(r->launch.status);
+}
+
 /* Writes the rest of a file. is_last: also samples whose names have not come yet. */
 static int close_file(struct recorder *r, uint64_t now, bool is_last)
 {
@@ -496,6 +503,7 @@ static int close_file(struct recorder *r, uint64_t now, bool is_last)
 	r->since = c;
 	r->profile->meta.duration_ns = now - r->file_start_ns;
 	r->profile->meta.has_ended = 1;
+	r->profile->meta.is_whole = is_last && !r->o->rotate_ns && has_run_to_its_end(r);
 	if ((e = writer_finish(r->writer, r->profile)) < 0)
 		return e;
 	return load_add_leaves(&r->top, r->profile, &r->leaves);

@@ -76,6 +76,7 @@ struct metadata {
 	uint64_t interval_ns; /* one tick; 0: the event does not count time */
 	uint64_t cpus;
 	uint64_t has_ended; /* 1: the recorder finished in good order */
+	uint64_t is_whole;  /* 1: a command from its start to its end, and not a stretch of it */
 	char *host;
 	char *kernel;  /* uname -r */
 	char *machine; /* uname -m */

@@ -35,6 +35,7 @@ static const struct metadata_field {
 	{ 15, METADATA_TEXT, offsetof(struct metadata, target) },
 	{ 16, METADATA_REAL, offsetof(struct metadata, work) },
 	{ 17, METADATA_TEXT, offsetof(struct metadata, source) },
+	{ 18, METADATA_NUMBER, offsetof(struct metadata, is_whole) },
 };
 #define METADATA_FIELDS (sizeof(metadata_fields) / sizeof(metadata_fields[0]))
 

@@ -38,7 +38,10 @@ DEFINE_CLEANUP(struct reader *, reader_free)
  */
 int reader_next(struct reader *r, struct profile *p);
 
-/* Borrowed, as read so far: complete after reader_open() but for duration_ns and has_ended. */
+/*
+ * Borrowed, as read so far: complete after reader_open() but for duration_ns,
+ * has_ended and is_whole.
+ */
 const struct metadata *reader_metadata(const struct reader *r);
 
 /*
