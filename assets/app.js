@@ -127,7 +127,7 @@
 
       pane.boxes = ns.layout(tree, width.total);
       pane.verdicts = null;
-      pane.side = viewOf() === "base" ? active.base : active.current;
+      pane.side = {base: active.base, elided: width}[viewOf()] || active.current;
       pane.missing = viewOf() === "diff" ? missingBelow(active) : null;
     }
 
@@ -197,26 +197,37 @@
 
       if (!verdicts)
         return new Uint8Array(pane.active.tree.count);
-      const classes = verdicts[state.measure];
+      const classes = verdicts[state.measure].slice();
 
-      return state.effect === "ratio" ? classes : byImpact(pane.active, classes);
+      if (state.effect === "impact")
+        colourByImpact(pane.active, classes);
+      softenNew(pane.active.tree, classes);
+      return classes;
+    }
+
+    // Only the topmost new box of a path is strong: what it calls is new as a matter of course.
+    function softenNew({count, parent}, colour) {
+      const isNew = ns.CLASSES.indexOf("new");
+
+      for (let i = count - 1; i > 0; i--)
+        if (colour[i] === isNew && colour[parent[i]] === isNew)
+          colour[i] = ns.NEW_BELOW;
     }
 
     // The step of a significant change by its share of the whole, not of itself.
-    function byImpact({current, base, scale}, classes) {
-      const root = current.total[0] || base.total[0] * scale || 1, out = classes.slice();
+    function colourByImpact({current, base, scale}, colour) {
+      const root = current.total[0] || base.total[0] * scale || 1;
       const slower = ns.CLASSES.indexOf("slower1"), faster = ns.CLASSES.indexOf("faster1");
       const {measure} = state;
 
-      for (let i = 0; i < out.length; i++) {
-        if (out[i] < slower || out[i] >= faster + 4)
+      for (let i = 0; i < colour.length; i++) {
+        if (colour[i] < slower || colour[i] >= faster + 4)
           continue;
         const impact = Math.abs(current[measure][i] - base[measure][i] * scale) / root;
         const step = IMPACT_STEPS.findLastIndex((mark) => impact >= mark);
 
-        out[i] = step < 0 ? 0 : (out[i] < faster ? slower : faster) + step;
+        colour[i] = step < 0 ? 0 : (colour[i] < faster ? slower : faster) + step;
       }
-      return out;
     }
 
     // Outlined: the topmost new box of a path; in Elided, callers that are still there.
@@ -228,9 +239,18 @@
       const mark = new Uint8Array(tree.count), isNew = ns.CLASSES.indexOf("new");
 
       for (let i = 1; i < tree.count; i++)
-        mark[i] = viewOf() === "elided" ? Number(!ns.isElided(pane.active, i))
-          : Number(pane.colour[i] === isNew && pane.colour[tree.parent[i]] !== isNew);
+        mark[i] = viewOf() === "elided" ? 2 * !ns.isElided(pane.active, i)
+          : Number(pane.colour[i] === isNew);
       return mark;
+    }
+
+    // Underlined: boxes whose own time changed for sure, where colours tell of the total.
+    function ownMarks(pane) {
+      if (!isDifferential() || viewOf() !== "diff" || state.measure === "self")
+        return null;
+      const none = ns.CLASSES.indexOf("rare");
+
+      return verdictsOf(pane)?.self.map((c) => Number(c > none)) ?? null;
     }
 
     function dimmed({active: {tree}}) {
@@ -239,13 +259,15 @@
 
     // --- texts of boxes
 
-    const GLYPHS = ns.CLASSES.map((name) =>
+    const GLYPHS = [...ns.CLASSES, "new"].map((name) =>
       ({slower: "+ ", faster: "− ", new: "+ ", removed: "− "})[ns.family(name)] || "");
 
     function nameOf(tree, node) {
       const {name, module, file} = facts(tree.func[node]);
       const line = tree.line && tree.line[node] ? ":" + tree.line[node] : "";
 
+      if (!node && state.shape === "sandwich" && state.func)
+        return "samples with " + facts(state.func).name;
       if (!node || state.label === "function")
         return name + line;
       if (state.label === "module")
@@ -258,7 +280,7 @@
       const glyphs = isDifferential(), {side} = pane;
 
       return {tree, boxes: pane.boxes, colour: pane.colour, palette, dim: pane.dim,
-        mark: pane.mark, notch: state.basis === "current" ? pane.missing : null,
+        mark: pane.mark, own: pane.own, notch: state.basis === "current" ? pane.missing : null,
         isUpward: pane.shape === "callers",
         label: (node) => (glyphs ? GLYPHS[pane.colour[node]] : "") + nameOf(tree, node),
         note: (node) => noteOf(pane, node),
@@ -284,15 +306,16 @@
     // Everything that is said about a box: details.js.
     function figuresOf(pane, node) {
       const {active, side} = pane, {tree, base, scale} = active, func = tree.func[node];
-      const {name, place, file, line, origin} = facts(func), verdicts = verdictsOf(pane);
+      const {place, file, line, origin} = facts(func), verdicts = verdictsOf(pane);
       const view = viewOf(), zoomed = pane.zoom < 0 ? 0 : pane.zoom;
       const sideName = view === "base" ? "base" : "current";
       const of = (s) => ({self: s.self[node], total: s.total[node]});
 
-      return {node, name, place, file, defined: line, line: tree.line ? tree.line[node] : 0,
+      return {node, name: nameOf(tree, node), place, file, defined: line, line: tree.line ? tree.line[node] : 0,
         origin: ORIGINS[origin], ms: msPerTick, scale, measure: state.measure,
         current: of(active[sideName]), base: base && sideName === "current" ? of(base) : null,
-        root: (view === "elided" ? base.total[0] * scale : side.total[0]) || 1,
+        removed: view === "elided" ? of(active.width) : null,
+        root: side.total[0] || 1,
         selection: (side.total[zoomed] || side.total[0]) || 1,
         change: ns.CLASSES[classAt(pane, node)], low: verdicts?.low?.[node],
         high: verdicts?.high?.[node], missing: pane.missing ? pane.missing[node] : 0,
@@ -331,6 +354,14 @@
           choose(pane, pane.zoom < 0 ? 0 : pane.zoom);
       });
       return pane;
+    }
+
+    // Callers take the height they need, up to a half.
+    function fitPanes() {
+      const [callers, callees] = panes;
+
+      if (callees)
+        callers.box.style.flex = `0 1 ${callers.boxes.rows * style.row + 2 * style.rem}px`;
     }
 
     const mainPane = () => panes[panes.length - 1];
@@ -384,9 +415,11 @@
     // --- drawing the parts
 
     function drawData() {
+      $("tip").hidden = true;
       makePanes();
       for (const pane of panes)
         derive(pane);
+      fitPanes();
       table = functionRows(mainTable());
       drawColours(false);
       restorePlaces();
@@ -405,7 +438,10 @@
     function functionRows(active) {
       const figures = ns.functionTable(active);
 
-      return {...figures, scale: active.scale, side: viewOf(),
+      return {...figures, scale: active.scale,
+        removed: viewOf() === "elided"
+          ? ns.functionTable({...active, current: active.width, base: null}) : null,
+        allRemoved: active.width.total[0],
         all: active.current.total[0], allBase: active.base ? active.base.total[0] : 0,
         verdicts: active.base && viewOf() === "diff" && ns.classifyFunctions
           ? ns.classifyFunctions(active, figures, {marks: state.marks}) : null};
@@ -416,6 +452,7 @@
       for (const pane of panes) {
         pane.colour = coloursOf(pane);
         pane.mark = marksOf(pane);
+        pane.own = ownMarks(pane);
         pane.dim = dimmed(pane);
         pane.graph.show(sceneOf(pane), isKept);
       }
@@ -480,17 +517,27 @@
         path.unshift({node: i, name: nameOf(tree, i)});
       subject.path = path;
       subject.go = (n) => pick(pane, n);
-      const file = report.functions.file[tree.func[node]];
+      const func = tree.func[node], file = report.functions.file[func];
       const isSourced = node > 0 && subject.file && subject.file !== "~";
 
       $("details-body").replaceChildren(...ns.detailsContent(subject,
         isSourced ? ns.sourceLines(report, file) : {status: "", lines: new Map()},
-        isSourced ? ns.lineHeat(report, queryOf("call"), file) : new Map(),
+        isSourced ? linesOf(func, ns.lineHeat(report, queryOf("call"), file)) : new Map(),
         node > 0 ? [
           ["Copy stack", "Copy the stack as text (c)", () => copyStack(pane, node)],
           ["Sandwich", "All callers and callees of this function (s)", () => sandwich(tree.func[node])],
           ["Find all", "Search for this function", () => set({q: exactly(subject.name)})],
         ] : []));
+    }
+
+    // Of a file's lines those that ran in one function.
+    function linesOf(func, heat) {
+      const {sites, nodes} = report, own = new Set();
+
+      for (let s = 1; s < sites.count; s++)
+        if (nodes.func[sites.node[s]] === func)
+          own.add(sites.line[s]);
+      return new Map([...heat].filter(([line]) => own.has(line)));
     }
 
     const exactly = (name) => "^" + name.replace(/[$()*+.?[\\\]^{|}/]/g, "\\$&") + "$";
@@ -532,11 +579,19 @@
         value: (f) => facts(f).name.toLowerCase(), text: (f) => facts(f).name,
         sub: (f) => facts(f).module || facts(f).place};
       const self = isBase ? t.baseSelf : t.self, total = isBase ? t.baseTotal : t.total;
+      const removed = view === "elided" ? t.removed : null;
       const all = (isBase ? t.allBase : t.all) || 1;
       const share = (key, title, hint, of) => ({key, title, hint, value: (f) => of[f],
         text: (f) => ns.percent(of[f] / all), bar: (f) => of[f] / all});
 
-      if (view !== "diff" && view !== "elided")
+      if (removed) {
+        const time = (key, title, hint, of) => ({key, title, hint, value: (f) => of[f],
+          text: (f) => amount(of[f]), bar: (f) => of[f] / (t.allRemoved || 1)});
+
+        return [name, time("self", "Self", "Removed time in the function itself", removed.self),
+          time("total", "Total", "Removed time with the functions it called", removed.total)];
+      }
+      if (view !== "diff")
         return [name, share("self", "Self", "Share of the time in the function itself", self),
           share("total", "Total", "Share of the time with the functions it calls", total)];
       const delta = (key, title, hint, now, before) => {
@@ -559,16 +614,17 @@
     }
 
     function rowsToShow() {
-      const {total, baseTotal} = table, rows = [], isBase = viewOf() === "base";
-      const isElidedView = viewOf() === "elided";
+      const {total, baseTotal, removed} = table, rows = [];
+      const isThere = {
+        base: (f) => baseTotal[f] > 0,
+        head: (f) => total[f] > 0,
+        diff: (f) => total[f] > 0 || baseTotal[f] > 0,
+        elided: (f) => removed.total[f] > 0,
+      }[viewOf()];
 
-      for (let f = 1; f < total.length; f++) {
-        const there = isBase ? baseTotal[f] > 0 : total[f] > 0 || (baseTotal && baseTotal[f] > 0 &&
-          viewOf() !== "head");
-
-        if (there && (!matched || matched[f]) && (!isElidedView || baseTotal[f] > 0))
+      for (let f = 1; f < total.length; f++)
+        if (isThere(f) && (!matched || matched[f]))
           rows.push(f);
-      }
       return rows;
     }
 
@@ -580,7 +636,7 @@
 
     function drawTable() {
       const rows = rowsToShow();
-      const fallback = viewOf() === "diff" || viewOf() === "elided" ? "dtotal" : "self";
+      const fallback = viewOf() === "diff" ? "dtotal" : "self";
       const shown = columns();
       const sort = shown.some((c) => c.key === state.sort.replace(/^-/, "")) ? state.sort : fallback;
 
@@ -637,9 +693,9 @@
       work: "unit of work"};
 
     function mainTableTotals() {
-      const {active, side} = mainPane();
+      const {current: now, base} = mainPane().active;
 
-      return state.shape === "sandwich" ? 0 : side.total[0] || active.current.total[0];
+      return state.shape === "sandwich" ? 0 : (viewOf() === "base" ? base : now).total[0];
     }
 
     function drawChange() {
@@ -668,7 +724,9 @@
       if (isDifferential() && viewOf() === "diff") {
         parts.push(ns.element("span", {className: "keys-of"}, sw(at("faster4"), "− faster"),
           sw(at("unchanged"), "unchanged"), sw(at("undetermined"), "cannot tell"),
-          sw(at("slower4"), "+ slower"), sw(at("new"), "+ new"), sw(at("removed"), "− removed")));
+          sw(at("slower4"), "+ slower"), sw(at("new"), "+ new"), sw(at("removed"), "− removed"),
+          ...state.measure === "total" ? [ns.element("span", {className: "swatch"},
+            ns.element("i", {className: "ownline"}), "own time changed")] : []));
         if (state.effect === "ratio") {
           marksBox ??= ns.marksSlider(state.marks, ["unchanged", "slower1", "slower2", "slower3",
             "slower4"].map((n) => palette.fills[at(n)]), (marks) => set({marks}));
@@ -853,7 +911,7 @@
       const css = getComputedStyle(document.documentElement), rem = parseFloat(css.fontSize);
       const value = (name) => css.getPropertyValue("--" + name).trim();
 
-      style = {row: Math.round(parseFloat(value("row")) * rem),
+      style = {rem, row: Math.round(parseFloat(value("row")) * rem),
         font: `${Math.round(rem * 0.86)}px ${value("sans")}`};
       for (const name of ["ink", "faint", "background", "hatch", "violet", "accent", "cell"])
         style[name] = value(name);

@@ -60,6 +60,8 @@
     }
     if (subject.run > 1)
       row("", `strongest of ${ns.count(subject.run)} narrow boxes`);
+    if (subject.removed)
+      row("Removed", amount(subject.removed.total, subject));
     if (subject.missing > 0)
       row("Removed below", `${amount(subject.missing, subject)} (click the violet corner)`);
     return [ns.element("div", {className: "name"}, line("bdi", subject.name)),
@@ -74,9 +76,8 @@
 
   function figuresTable(subject) {
     const {current, base, root, selection, scale} = subject;
-    const columns = base ? ["", "Self", "Total"] : ["", "Self", "Total"];
-    const head = ns.element("tr", {}, ...columns.map((text) =>
-      text ? ns.element("th", {scope: "col", textContent: text}) : document.createElement("td")));
+    const head = ns.element("tr", {}, document.createElement("td"), ...["Self", "Total"]
+      .map((text) => ns.element("th", {scope: "col", textContent: text})));
     const rows = [];
     const row = (name, read, className) => {
       rows.push(ns.element("tr", {}, ns.element("th", {scope: "row", textContent: name}),
@@ -98,13 +99,14 @@
         (k) => Math.abs(side(k)) * 1000 < root ? "" : side(k) > 0 ? "slower" : "faster");
       row("Change, %", (k) => base[k] > 0 ? ns.ratio(current[k] / (base[k] * scale))
         : current[k] > 0 ? "new" : "–");
-      if (subject.high > 0 && Number.isFinite(subject.high))
-        row("95% interval", (k) => k === "total"
-          ? `${ns.ratio(subject.low)} … ${ns.ratio(subject.high)}` : "");
     }
-    row("Of all", (k) => ns.percent(current[k] / root));
+    if (subject.removed)
+      row("Removed", (k) => amount(subject.removed[k], subject));
+    const whole = subject.removed || current;
+
+    row("Of all", (k) => ns.percent(whole[k] / root));
     if (selection !== root)
-      row("Of the zoomed", (k) => ns.percent(current[k] / selection));
+      row("Of the zoomed", (k) => ns.percent(whole[k] / selection));
     return ns.element("table", {className: "figures"}, ns.element("thead", {}, head),
       ns.element("tbody", {}, ...rows));
   }
@@ -116,11 +118,12 @@
     "too large": "The file is too large to be embedded.",
   };
 
-  // Numbers of the lines worth showing: those with samples and the def, with CONTEXT around.
-  function linesToShow(lines, heat, defined) {
+  // Numbers of the lines worth showing: the function's own that have samples, and its def, with
+  // CONTEXT around.
+  function linesToShow(lines, heat, subject) {
     const wanted = new Set();
 
-    for (const center of [...heat.keys(), defined])
+    for (const center of [...heat.keys(), subject.defined])
       for (let n = center - CONTEXT; n <= center + CONTEXT; n++)
         if (lines.has(n))
           wanted.add(n);
@@ -152,7 +155,7 @@
     if (!lines.size)
       return [head, line("p", UNAVAILABLE[status] || UNAVAILABLE.unknown, "said faint"),
         ...heatOnly(subject, heat)];
-    const shown = linesToShow(lines, heat, subject.defined).slice(0, LINES_MAX);
+    const shown = linesToShow(lines, heat, subject).slice(0, LINES_MAX);
     const most = Math.max(...[...heat.values()].map((row) => row[subject.measure]), 1e-9);
     const list = document.createElement("ol");
 
@@ -192,6 +195,11 @@
       parts.push(ns.element("span", {className: "badge"}, subject.origin));
     if (verdict)
       parts.push(line("p", SENTENCES[verdict], "said faint"));
+    if (!subject.node)
+      parts.push(line("p", "Click a box to zoom into it and see its figures and source here. " +
+        "Press ? for the keys.", "said faint"));
+    if (subject.base && intervalText(subject))
+      parts.push(line("p", "With 95% confidence: " + intervalText(subject).slice(2, -1), "said"));
     for (const note of subject.notes || [])
       parts.push(ns.element("p", {className: "said faint"}, line("bdi", note)));
     parts.push(figuresTable(subject));

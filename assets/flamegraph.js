@@ -9,7 +9,8 @@
 //   label     node -> text of its box
 //   note      node -> short text at the right end of a wide box, or ""
 //   dim       Uint8Array by node, 1: drawn faded; or null
-//   mark      Uint8Array by node, 1: outlined; or null
+//   mark      Uint8Array by node, 1: outlined, 2: outlined faintly; or null
+//   own       Uint8Array by node, 1: underlined where its own share lies; or null
 //   notch     Float64Array by node, > 0: something below is missing here; or null
 //   describe  node -> one line for screen readers
 //   isUpward  the root stands at the bottom
@@ -18,7 +19,9 @@
 
   const PAD = 5; // pixels between a box's edge and its text
   const MIN_TEXT = 22; // boxes narrower than this carry no text
-  const NOTCH = 7;
+  const MIN_NOTE = 120; // boxes narrower than this have no room for a second text
+  const OWN_MIN = 8; // pixels: narrower boxes carry no line for their own share
+  const NOTCH = 7; // pixels of the corner that tells of missing calls
   const ZOOM_MS = 170;
 
   // Advance widths of a font, measured once a character: measureText() a label would take longer
@@ -125,13 +128,13 @@
         continue;
       const node = boxes.node[seen.box[i]], y = (lineOf(scene, seen.row[i]) - view.line + 0.5) * look.row;
       let room = width - 2 * PAD;
-      const note = width > 90 ? scene.note(node) : "";
+      const note = width >= MIN_NOTE ? scene.note(node) : "";
 
       ctx.fillStyle = dim && dim[node] ? look.faint : palette.texts[scene.colour[node]];
       if (note) {
         const noteWidth = textWidth(note, look.advance);
 
-        if (noteWidth < room / 3) {
+        if (noteWidth < room / 3.5) {
           ctx.globalAlpha = 0.8;
           ctx.fillText(note, seen.x[i] + width - PAD - noteWidth, y);
           ctx.globalAlpha = 1;
@@ -153,21 +156,35 @@
     return width;
   }
 
+  // A line under a box's own share, which lies right of its callees.
+  function paintOwn(ctx, {boxes, tree, palette, colour}, seen, i, y, view, look) {
+    const node = boxes.node[seen.box[i]], [first, end] = ns.childBoxes(boxes, tree.parent, node);
+    const from = first < end ? boxes.x1[end - 1] : boxes.x0[seen.box[i]];
+    const x = (from - view.from) / (view.to - view.from) * view.size;
+    const right = seen.x[i] + seen.width[i] - 2;
+    const left = Math.max(seen.x[i] + 1, Math.min(x, right - OWN_MIN + 3));
+
+    ctx.fillStyle = palette.texts[colour[node]];
+    ctx.fillRect(left, y + look.row - 4, right - left, 2.5);
+  }
+
   // Outlines, and a violet corner where calls of the baseline are missing.
   function paintMarks(ctx, scene, seen, view, look) {
-    const {boxes, mark, notch} = scene;
+    const {boxes, mark, notch, own} = scene;
 
-    if (!mark && !notch)
+    if (!mark && !notch && !own)
       return;
     for (let i = 0; i < seen.n; i++) {
       const node = boxes.node[seen.box[i]];
       const y = (lineOf(scene, seen.row[i]) - view.line) * look.row, w = seen.width[i];
 
       if (mark && mark[node] && w >= 3) {
-        ctx.strokeStyle = look.ink;
-        ctx.lineWidth = 1.5;
+        ctx.strokeStyle = mark[node] === 1 ? look.ink : look.hatch;
+        ctx.lineWidth = mark[node] === 1 ? 1.5 : 1;
         ctx.strokeRect(seen.x[i] + 0.75, y + 0.75, w - 2.5, look.row - 2.5);
       }
+      if (own && own[node] && w >= OWN_MIN)
+        paintOwn(ctx, scene, seen, i, y, view, look);
       if (notch && notch[node] > 0 && w >= NOTCH) {
         const right = seen.x[i] + w - (w > 3 ? 1 : 0), bottom = y + look.row - 1;
 

@@ -4,28 +4,33 @@
 (function (ns) {
   "use strict";
 
-  const LABEL = 96; // pixels left of the columns
-  const AXIS = 16; // pixels below the rows
+  // Sizes in parts of the page's font size.
+  const LABEL = 7; // left of the columns
+  const AXIS = 1.15; // below the rows
+  const LONE_ROW = 2.2, ROWS = 4.6; // height of an only row; of several together
   const ROWS_MAX = 8;
 
   // dom: {canvas}; on: {range(range), baseRange(range)}, range null or [first, end) in blocks;
-  // look(): {ink, faint, background, cell, accent, violet, font, ratio}.
+  // look(): {ink, faint, background, cell, accent, violet, font, rem}.
   function heatmap(dom, on, look) {
     const {canvas} = dom, ctx = canvas.getContext("2d");
     let series = [], blocks = 1, milliseconds = 0, range = null, baseRange = null, drag = null;
 
     const rowCount = () => Math.max(1, Math.min(ROWS_MAX, series.length));
-    const rowHeight = () => rowCount() === 1 ? 30 : Math.max(9, Math.min(16, 64 / rowCount()));
-    const labelWidth = () => rowCount() === 1 ? 0 : Math.min(LABEL, canvas.clientWidth / 5);
+    const axisHeight = () => AXIS * look().rem;
+    const rowHeight = () => look().rem * (rowCount() === 1 ? LONE_ROW
+      : Math.min(LONE_ROW / 2, ROWS / rowCount()));
+    const labelWidth = () => rowCount() === 1 ? 0
+      : Math.min(LABEL * look().rem, canvas.clientWidth / 5);
 
     function resize() {
-      canvas.style.height = rowCount() * rowHeight() + AXIS + "px";
+      canvas.style.height = rowCount() * rowHeight() + axisHeight() + "px";
       draw();
     }
 
     function draw() {
       const style = look(), ratio = devicePixelRatio || 1;
-      const width = canvas.clientWidth, height = rowCount() * rowHeight() + AXIS;
+      const width = canvas.clientWidth, height = rowCount() * rowHeight() + axisHeight();
 
       canvas.width = Math.max(1, Math.round(width * ratio));
       canvas.height = Math.max(1, Math.round(height * ratio));
@@ -73,7 +78,7 @@
     }
 
     function drawAxis(left, column, style) {
-      const y = rowCount() * rowHeight() + AXIS / 2 + 2, width = column * blocks;
+      const y = rowCount() * rowHeight() + axisHeight() / 2 + 1, width = column * blocks;
       const parts = width > 500 ? 4 : 2;
 
       ctx.font = style.font;

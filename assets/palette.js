@@ -2,8 +2,8 @@
 // Which colour a frame has, in numbers and strings only: no DOM, no canvas.
 //
 // A palette is {fills, texts, hatch, strength}, all indexed by a colour number. Differential
-// palettes number the classes as model.js does (CLASSES). Plain palettes number
-// hues; 0 is always the grey of what has no colour of its own.
+// palettes number the classes as model.js does (CLASSES), and one more, NEW_BELOW: new, as its
+// caller is already. Plain palettes number hues; 0 is the grey of what has no colour of its own.
 (function (ns) {
   "use strict";
 
@@ -29,6 +29,7 @@
     slower3: 5, faster3: 5, slower4: 6, faster4: 6, new: 7, removed: 7,
   };
 
+  const NEW_BELOW = 13;
   const HUES = 24; // of the plain palette: more could not be told apart
   const SHADES = 3; // of a hue, so that neighbours of one module differ
   const HEAT_STEPS = 12; // of the self-time ramp
@@ -101,10 +102,11 @@
 
   function differential(name) {
     const c = DIFFERENTIAL[name];
-    const fills = [c[4], c[4], c[4], c[3], c[2], c[1], c[0], c[5], c[6], c[7], c[8], c[9], c[10]];
+    const fills = [c[4], c[4], c[4], c[3], c[2], c[1], c[0], c[5], c[6], c[7], c[8], c[9], c[10],
+      mix(c[9], c[4], 0.5)];
 
-    return finish(fills, ns.CLASSES.map((k) => STRENGTH[k]),
-      ns.CLASSES.map((k) => Number(HATCHED.has(k))));
+    return finish(fills, [...ns.CLASSES.map((k) => STRENGTH[k]), STRENGTH.slower4],
+      [...ns.CLASSES.map((k) => Number(HATCHED.has(k))), 0]);
   }
 
   // Own code in full colour, libraries paler: the eye finds first what its owner can change.
@@ -172,6 +174,6 @@
     return fills.map((fill) => mix(fill, background, 0.78));
   }
 
-  Object.assign(ns, {STRENGTH, HEAT_STEPS, LIBRARY, palette, moduleColour, heatColour, faded, mix,
+  Object.assign(ns, {NEW_BELOW, HEAT_STEPS, LIBRARY, palette, moduleColour, heatColour, faded, mix,
     contrast, textOn});
 })(globalThis.pyebpf ??= {});

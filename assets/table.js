@@ -141,6 +141,7 @@
         accents = accent;
         rows = sorted(list, sort);
         dom.table.setAttribute("aria-rowcount", rows.length + 1);
+        dom.table.classList.toggle("wide", columns.length > 3);
         drawHead(sort);
         draw(true);
       },

@@ -217,7 +217,8 @@ test("palette: every class has a colour; undetermined, rare and removed are hatc
   for (const [scheme, theme] of [["diff", "light"], ["diff", "dark"], ["colourblind", "light"]]) {
     const {fills, hatch, strength} = page.palette(scheme, theme);
 
-    assert.equal(fills.length, page.CLASSES.length);
+    assert.equal(fills.length, page.CLASSES.length + 1);
+    assert.equal(page.NEW_BELOW, page.CLASSES.length);
     assert.deepEqual(page.CLASSES.filter((_, i) => hatch[i]), ["undetermined", "rare", "removed"]);
     assert.ok(strength[page.CLASSES.indexOf("new")] > strength[page.CLASSES.indexOf("slower4")]);
   }
