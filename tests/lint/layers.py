@@ -16,7 +16,8 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]*)"', re.M)
 LIBRARY = re.compile(r"pyebpf_library\((\w+)([^)]*)\)")
 USES = re.compile(r"USES((?:\s+[a-z]\w*)+)")
 # Headers the build makes, and who may include them.
-GENERATED = {"collect": {"pyebpf.skel.h"}, "bpf": {"vmlinux.h"}, "export": {"otlp.pb-c.h", "pprof.pb-c.h"}}
+GENERATED = {"collect": {"pyebpf.skel.h"}, "bpf": {"vmlinux.h"},
+             "export": {"page_assets.h", "otlp.pb-c.h", "pprof.pb-c.h"}}
 
 
 def read_rules(readme):

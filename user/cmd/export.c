@@ -40,8 +40,10 @@ static int unknown_format(const struct call *call, const char *output)
 
 static int export_to(struct call *call, const struct export_call *o, const struct exporter *e)
 {
-	_cleanup_(load_release) struct load l = { .tally.by_thread =
-							  o->opts.threads || o->opts.processes };
+	_cleanup_(load_release) struct load l = {
+		.tally.by_thread = o->opts.threads || o->opts.processes,
+		.tally.by_time = e->needs_times,
+	};
 	int r;
 
 	r = load_operands(&l, call);

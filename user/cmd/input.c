@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/err.h"
 #include "import/import.h"
 #include "store/reader.h"
 
@@ -58,6 +59,22 @@ uint64_t input_interval_ns(const struct input *in)
 bool input_is_text(const struct input *in)
 {
 	return in->import && import_facts(in->import)->is_text;
+}
+
+uint64_t input_last_ns(struct input *in)
+{
+	_cleanup_(freep) struct reader_chunk *chunks = NULL;
+	uint64_t last_ns = 0;
+	size_t count;
+
+	if (!in->reader || reader_index(in->reader, &chunks, &count) < 0) {
+		err_clear(); /* a damaged index is no reason not to read the samples */
+		return 0;
+	}
+	for (size_t i = 0; i < count; i++)
+		if (chunks[i].last_ns > last_ns)
+			last_ns = chunks[i].last_ns;
+	return last_ns;
 }
 
 uint64_t input_skipped(const struct input *in)

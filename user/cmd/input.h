@@ -41,6 +41,9 @@ uint64_t input_interval_ns(const struct input *in);
 /* Text: sums of stacks, without times. All samples are at 0, and one may stand for any number. */
 bool input_is_text(const struct input *in);
 
+/* When its last sample is, by its index; 0: it has none. */
+uint64_t input_last_ns(struct input *in);
+
 /* Lines of text without samples so far. */
 uint64_t input_skipped(const struct input *in);
 

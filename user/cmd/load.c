@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "cmd/account.h"
 #include "cmd/input.h"
 
 #define DEFAULT_FILE "profile.pyebpf"
@@ -79,6 +80,22 @@ static void compare_intervals(const struct profile *p, const struct input *in, c
 		    first);
 }
 
+static int begin_run(struct load *l, struct input *in, const char *path)
+{
+	if (!l->tally.by_time)
+		return 0;
+	return slots_begin_run(&l->tally.slots, SLOT_CURRENT, path,
+			       input_is_text(in) ? SLOTS_NO_TIMES : input_last_ns(in));
+}
+
+static int end_run(struct load *l, const struct input *in, uint64_t lost)
+{
+	if (!l->tally.by_time)
+		return 0;
+	return slots_describe_run(&l->tally.slots, input_metadata(in),
+				  account_sum(l->profile, account_lost) - lost);
+}
+
 /* Batch by batch until it gives no more: 0 or what input_next() says; else -ENOMEM in *r. */
 static int sum_batches(struct load *l, struct input *in, int *r)
 {
@@ -95,12 +112,17 @@ static int load_file(struct load *l, const char *path)
 {
 	_cleanup_(input_freep) struct input *in = NULL;
 	uint64_t records = l->records, ticks = l->ticks;
+	uint64_t lost = account_sum(l->profile, account_lost);
 	int n, r = input_open(path, &in);
 
 	if (r < 0)
 		return r;
 	compare_intervals(l->profile, in, path);
+	if ((r = begin_run(l, in, path)) < 0)
+		return r;
 	n = sum_batches(l, in, &r);
+	if (!r)
+		r = end_run(l, in, lost);
 	if (r < 0 || (n < 0 && n != -EBADMSG))
 		return r < 0 ? r : n;
 	if (input_is_text(in)) {

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "base/units.h"
+#include "cmd/browser.h"
 #include "cmd/cmd.h"
 #include "cmd/launch.h"
 #include "cmd/load.h"
@@ -49,6 +50,7 @@ struct record_opts {
 	uint32_t freq_hz;
 	bool no_children;
 	const char *output;
+	bool should_open;     /* the page, in a browser */
 	uint64_t rotate_ns;   /* 0: one file */
 	uint32_t rotate_keep; /* 0: all files */
 	uint64_t ring_bytes;
@@ -630,6 +632,8 @@ static int check_usage(const struct call *call, const struct record_opts *o)
 				       "each other");
 	if (!*o->output)
 		return cmd_usage(call, "--output: no file name");
+	if (o->should_open && exporter_for_path(o->output) != &exporter_html)
+		return cmd_usage(call, "--open shows pages: give -o FILE.html");
 	if (o->rotate_keep && !o->rotate_ns)
 		return cmd_usage(call, "--rotate-keep goes with --rotate");
 	if (o->rotate_ns && (!strcmp(o->output, "-") || exporter_for_path(o->output)))
@@ -648,7 +652,7 @@ static int check_usage(const struct call *call, const struct record_opts *o)
 /* The recording in the format that was asked for; on failure the recording stays. */
 static int convert(struct recorder *r)
 {
-	struct load l = { .tally.by_thread = false };
+	struct load l = { .tally.by_time = r->exporter->needs_times };
 	const struct export_opts eo = { .no_lines = false };
 	const char *path = r->path;
 	int e;
@@ -660,6 +664,8 @@ static int convert(struct recorder *r)
 	if (e < 0)
 		return err_wrap(e, "%s is kept; convert it", r->path);
 	unlink(r->path);
+	if (r->o->should_open)
+		browser_open(r->o->output);
 	return 0;
 }
 
@@ -758,7 +764,9 @@ static int run(struct call *call)
 			 .max = 100000),
 		OPT_ALIAS('r', "rate"),
 		OPT_GROUP("Output"),
-		OPT_STR('o', "output", &o.output, "FILE", "recording to write (profile.pyebpf)"),
+		OPT_STR('o', "output", &o.output, "FILE",
+			"recording to write, or by its suffix a page (profile.pyebpf)"),
+		OPT_FLAG(0, "open", &o.should_open, BROWSER_OPEN_HELP),
 		OPT_TIME(0, "rotate", &o.rotate_ns,
 			 "a new file every TIME, the start's time (UTC) in its name",
 			 .min = 1000000000),

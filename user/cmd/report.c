@@ -9,10 +9,12 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cmd/account.h"
+#include "cmd/browser.h"
 #include "cmd/cmd.h"
 #include "cmd/load.h"
 #include "cmd/ranking.h"
 #include "cmd/terminal.h"
+#include "export/export.h"
 #include "profile/calltree.h"
 
 #define LABEL_COLUMN 11
@@ -30,6 +32,8 @@ struct report_opts {
 	bool no_summary;
 	const char *min_text;
 	double min_percent;
+	const char *output; /* NULL: the terminal */
+	bool should_open;
 };
 
 /* --- what was recorded ------------------------------------------------------------------------ */
@@ -482,6 +486,35 @@ static int put_tree(const struct load *loaded, const struct report_opts *o,
 
 /* --- the command ------------------------------------------------------------------------------ */
 
+/* app.pyebpf -> app.html; in the folder we are in. */
+static char *page_beside(const struct call *call)
+{
+	const char *first = call->operands.len ? call->operands.items[0] : "profile.pyebpf";
+	const char *slash = strrchr(first, '/'), *base = slash ? slash + 1 : first;
+	const char *dot = strrchr(base, '.');
+	char *path;
+
+	if (asprintf(&path, "%.*s.html", (int)(dot > base ? dot - base : (ptrdiff_t)strlen(base)),
+		     base) < 0)
+		return NULL;
+	return path;
+}
+
+/* What writes the output; NULL: it is the terminal. */
+static int choose_output(const struct call *call, const struct report_opts *o,
+			 const struct exporter **e)
+{
+	*e = o->output ? exporter_for_path(o->output) : NULL;
+	if (o->output && !*e)
+		return cmd_usage(call,
+				 "--output: %s: reports are written as .html; other formats: "
+				 "pyebpf export",
+				 o->output);
+	if (o->should_open && *e != &exporter_html)
+		return cmd_usage(call, "--open shows pages: --output cannot be %s", o->output);
+	return EXIT_OK;
+}
+
 static int put_report(const struct load *loaded, const struct report_opts *o)
 {
 	struct terminal t;
@@ -510,13 +543,24 @@ static int read_min_percent(const struct call *call, struct report_opts *o)
 	return EXIT_OK;
 }
 
-static int report(struct call *call, const struct report_opts *o)
+static int write_report(const struct load *loaded, const struct exporter *e,
+			const struct report_opts *o)
 {
-	_cleanup_(load_release) struct load loaded = { 0 };
+	const struct export_opts none = { 0 };
+	int r = exporter_write(e, loaded->profile, &loaded->tally, &none, o->output);
+
+	if (!r && o->should_open)
+		browser_open(o->output);
+	return r;
+}
+
+static int report(struct call *call, const struct report_opts *o, const struct exporter *e)
+{
+	_cleanup_(load_release) struct load loaded = { .tally.by_time = e && e->needs_times };
 	int r = load_operands(&loaded, call);
 
 	if (!r)
-		r = put_report(&loaded, o);
+		r = e ? write_report(&loaded, e, o) : put_report(&loaded, o);
 	if (r < 0)
 		return cmd_fail(call, r);
 	if (loaded.ticks)
@@ -541,14 +585,27 @@ static int run(struct call *call)
 		OPT_GROUP("Around it"),
 		OPT_FLAG(0, "threads", &o.threads, "also the share of each thread"),
 		OPT_FLAG(0, "no-summary", &o.no_summary, "not what was recorded and lost"),
+		OPT_GROUP("Page"),
+		OPT_STR('o', "output", &o.output, "FILE",
+			"an .html page with flame graph, table and timeline (the terminal)"),
+		OPT_FLAG(0, "open", &o.should_open, BROWSER_OPEN_HELP),
 		OPT_END,
 	};
+	_cleanup_(freep) char *beside = NULL;
+	const struct exporter *exporter;
 	int status;
 
 	if (!cmd_options(call, opts, &status))
 		return status;
+	if (o.should_open && !o.output) {
+		o.output = beside = page_beside(call);
+		if (!beside)
+			return cmd_fail(call, -ENOMEM);
+	}
 	status = read_min_percent(call, &o);
-	return status ? status : report(call, &o);
+	if (!status)
+		status = choose_output(call, &o, &exporter);
+	return status ? status : report(call, &o, exporter);
 }
 
 const struct command command_report = {
@@ -564,6 +621,7 @@ const struct command command_report = {
 	.examples = "pyebpf report\tthe 20 functions with most time of their own\n"
 		    "pyebpf report --tree --min-percent 2 app.pyebpf\tthe call tree, without its "
 		    "twigs\n"
+		    "pyebpf report -o app.html --open app.pyebpf\ta page with its flame graph\n"
 		    "pyebpf report --lines --sort total\tlines, with all that they call",
 	.run = run,
 };

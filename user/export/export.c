@@ -6,10 +6,7 @@
 #include "base/file.h"
 
 const struct exporter *const exporters[] = {
-	&exporter_collapsed,
-	&exporter_pprof,
-	&exporter_otlp,
-	NULL,
+	&exporter_collapsed, &exporter_pprof, &exporter_otlp, &exporter_html, NULL,
 };
 
 const struct exporter *exporter_find(const char *name)

@@ -31,6 +31,7 @@ struct exporter {
 	const char *name;
 	const char *const *suffixes; /* ".collapsed", NULL last */
 	const char *help;            /* one line, lower case, no full stop */
+	bool needs_times;            /* takes a tally by_time only */
 
 	/*
 	 * Writes what the tally (finished) has of p; p's own samples are not looked at. 0 or a
@@ -59,5 +60,6 @@ int exporter_write(const struct exporter *e, const struct profile *p, const stru
 extern const struct exporter exporter_collapsed;
 extern const struct exporter exporter_otlp;
 extern const struct exporter exporter_pprof;
+extern const struct exporter exporter_html;
 
 #endif

@@ -33,7 +33,7 @@ int tally_add(struct tally *t, const struct profile *p)
 
 	for (size_t i = 0; t->by_thread && i < p->samples.len && !r; i++)
 		r = add_row(t, &p->samples.items[i]);
-	return r;
+	return r || !t->by_time ? r : slots_add(&t->slots, p);
 }
 
 static int compare_rows(const void *a, const void *b)
@@ -66,4 +66,5 @@ void tally_release(struct tally *t)
 	stack_weights_release(&t->stacks);
 	vec_release(&t->rows);
 	idmap_release(&t->map);
+	slots_release(&t->slots);
 }

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "export/slots.h"
 #include "profile/calltree.h"
 #include "profile/idmap.h"
 #include "profile/profile.h"
@@ -25,6 +26,8 @@ struct tally_row {
  */
 struct tally {
 	bool by_thread;
+	bool by_time; /* also sums `slots`, whose runs the caller begins */
+	struct slots slots;
 	struct stack_weights stacks; /* ticks by stack, over all threads */
 	VEC(struct tally_row) rows;
 	struct idmap map; /* of rows, by thread and stack */

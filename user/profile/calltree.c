@@ -286,6 +286,10 @@ int calltree_new(const struct profile *p, const struct stack_weights *w, enum ca
 	}
 	if (sum_functions(&b, t) < 0)
 		return -ENOMEM;
+	t->stack_count = stacktab_count(p->stacks);
+	for (size_t i = 0; i < t->stack_count; i++)
+		b.draft_of[i] = b.place[b.draft_of[i]];
+	t->node_of = take_ptr(b.draft_of);
 	*out = take_ptr(t);
 	return 0;
 }
@@ -296,5 +300,6 @@ void calltree_free(struct calltree *t)
 		return;
 	free(t->nodes);
 	free(t->functions);
+	free(t->node_of);
 	free(t);
 }

@@ -65,6 +65,8 @@ struct calltree {
 	size_t node_count;
 	struct calltree_function *functions; /* those with total > 0, largest total first */
 	size_t function_count;
+	uint32_t *node_of; /* by stack id: its node; 0 for stacks without weight in or below them */
+	size_t stack_count;
 };
 
 /*

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# assets/ -> generated/page_assets.h: the page before and behind its data. report.html names the
+# style sheet and, in order, the scripts; they are joined, stripped of comments and indentation, and
+# their SHA-256 goes into the content security policy.
+#
+# Included by CMakeLists.txt, which makes the rule; run by it with -P, which does the work.
+if(NOT CMAKE_SCRIPT_MODE_FILE)
+  file(GLOB page_assets CONFIGURE_DEPENDS
+    ${CMAKE_SOURCE_DIR}/assets/*.js ${CMAKE_SOURCE_DIR}/assets/*.css
+    ${CMAKE_SOURCE_DIR}/assets/*.html)
+  set(page_header ${CMAKE_BINARY_DIR}/generated/page_assets.h)
+  add_custom_command(OUTPUT ${page_header}
+    COMMAND ${CMAKE_COMMAND} -DASSETS=${CMAKE_SOURCE_DIR}/assets -DHEADER=${page_header}
+      -P ${CMAKE_CURRENT_LIST_FILE}
+    DEPENDS ${page_assets} ${CMAKE_CURRENT_LIST_FILE} VERBATIM)
+  add_custom_target(pyebpf_page DEPENDS ${page_header})
+  return()
+endif()
+
+# Scripts keep to lines that may lose their indentation: no text spans lines, no line of text
+# begins with "//".
+function(read_stripped name out)
+  file(READ ${ASSETS}/${name} text)
+  string(REGEX REPLACE "\n[ \t]+" "\n" text "\n${text}")
+  if(name MATCHES "\\.js$")
+    string(REGEX REPLACE "\n//[^\n]*" "" text "${text}")
+  else()
+    string(REGEX REPLACE "/\\*([^*]|\\*+[^*/])*\\*+/" "" text "${text}")
+  endif()
+  string(REGEX REPLACE "\n\n+" "\n" text "${text}")
+  set(${out} "${text}" PARENT_SCOPE)
+endfunction()
+
+# The 'sha256-...' of the policy: CMake knows digests in hexadecimal only.
+function(policy_hash text out)
+  set(letters "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+  string(SHA256 digest "${text}")
+  set(base64)
+  foreach(at RANGE 0 63 6)
+    string(SUBSTRING "${digest}00" ${at} 6 group)
+    foreach(shift 18 12 6 0)
+      math(EXPR index "(0x${group} >> ${shift}) & 63")
+      string(SUBSTRING ${letters} ${index} 1 letter)
+      string(APPEND base64 ${letter})
+    endforeach()
+  endforeach()
+  string(SUBSTRING ${base64} 0 43 base64) # 32 bytes; the rest is of the two zeros
+  set(${out} "'sha256-${base64}='" PARENT_SCOPE)
+endfunction()
+
+# Cuts text at mark, which must be there once.
+function(cut text mark before behind)
+  string(FIND "${text}" "${mark}" at)
+  string(FIND "${text}" "${mark}" last REVERSE)
+  if(at EQUAL -1 OR NOT at EQUAL last)
+    message(FATAL_ERROR "assets/report.html: must have once: ${mark}")
+  endif()
+  string(LENGTH "${mark}" length)
+  string(SUBSTRING "${text}" 0 ${at} part)
+  set(${before} "${part}" PARENT_SCOPE)
+  math(EXPR at "${at} + ${length}")
+  string(SUBSTRING "${text}" ${at} -1 part)
+  set(${behind} "${part}" PARENT_SCOPE)
+endfunction()
+
+function(append_array name text)
+  file(WRITE ${HEADER}.part "${text}")
+  file(READ ${HEADER}.part bytes HEX)
+  file(REMOVE ${HEADER}.part)
+  string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
+  string(REGEX REPLACE "(0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,)" "\\1\n" bytes "${bytes}")
+  set(array "static const unsigned char ${name}[] = {\n${bytes}\n};\n")
+  set(header "${header}${array}" PARENT_SCOPE)
+endfunction()
+
+file(READ ${ASSETS}/report.html html)
+string(REGEX MATCHALL "<script src=\"[a-z]+\\.js\"></script>" tags "${html}")
+set(script)
+foreach(tag ${tags})
+  string(REGEX REPLACE ".*\"([a-z]+\\.js)\".*" "\\1" name "${tag}")
+  read_stripped(${name} text)
+  string(APPEND script "${text}")
+endforeach()
+string(REGEX REPLACE "\n?<script src=\"[a-z]+\\.js\"></script>" "" html "${html}")
+read_stripped(report.css style)
+if("${script}${style}" MATCHES "</(script|style)")
+  message(FATAL_ERROR "assets: \"</script\" or \"</style\" would end its element")
+endif()
+policy_hash("${script}" script_hash)
+policy_hash("${style}" style_hash)
+
+set(policy "default-src 'none'; script-src ${script_hash}; style-src ${style_hash}")
+string(APPEND policy "; base-uri 'none'; form-action 'none'")
+string(APPEND policy "; require-trusted-types-for 'script'; trusted-types 'none'")
+cut("${html}" "<meta charset=\"utf-8\">" before behind)
+set(meta "<meta http-equiv=\"Content-Security-Policy\" content=\"${policy}\">")
+set(html "${before}<meta charset=\"utf-8\">\n${meta}${behind}")
+cut("${html}" "<link rel=\"stylesheet\" href=\"report.css\">" before behind)
+set(html "${before}<style>${style}</style>${behind}")
+set(data "<script id=\"pyebpf-data\" type=\"application/octet-stream\">")
+cut("${html}" "${data}</script>" before behind)
+
+set(header "/* made from assets/ by cmake/page.cmake */\n")
+append_array(page_head "${before}${data}")
+append_array(page_tail "</script>\n<script>${script}</script>${behind}")
+file(WRITE ${HEADER} "${header}")

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef CMD_BROWSER_H
+#define CMD_BROWSER_H
+
+/* For option tables: what --open does. */
+#define BROWSER_OPEN_HELP "show the page in a browser"
+
+/*
+ * Shows the file at path in the desktop's browser, as the user who called sudo where that is so.
+ * Returns at once. What fails is said in a warning with the address to open by hand: the page has
+ * been written.
+ */
+void browser_open(const char *path);
+
+#endif

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "export/flamegraph.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/varint.h"
+#include "export/blob.h"
+#include "export/export.h"
+#include "page_assets.h"
+
+#define MAGIC "pyebpf-page/1\n"
+#define NS_PER_S 1e9
+
+/* Strings of the page: those of the profile that it uses, in order of first use. */
+struct page_strings {
+	uint32_t *id_of; /* by string id of the profile; 0: not used (yet), or the empty string */
+	VEC(uint32_t) used;
+};
+
+static void page_strings_release(struct page_strings *s)
+{
+	free(s->id_of);
+	vec_release(&s->used);
+}
+
+static int use_string(struct page_strings *s, uint32_t string)
+{
+	if (!string || s->id_of[string])
+		return 0;
+	s->id_of[string] = (uint32_t)s->used.len;
+	return vec_push(&s->used, string);
+}
+
+static int collect_strings(struct page_strings *s, const struct page *page,
+			   const struct sources *sources)
+{
+	int r;
+
+	s->id_of = calloc(strtab_count(page->profile->strings) + 1, sizeof(*s->id_of));
+	if (!s->id_of)
+		return -ENOMEM;
+	r = vec_push(&s->used, 0);
+	for (size_t i = 0; i < page->functions.len && !r; i++) {
+		r = use_string(s, page->functions.items[i].name);
+		if (!r)
+			r = use_string(s, page->functions.items[i].file);
+	}
+	for (size_t i = 0; i < sources->files.len && !r; i++)
+		r = use_string(s, sources->files.items[i].file);
+	return r;
+}
+
+/* --- facts ------------------------------------------------------------------------------------ */
+
+static void put_text(struct json *j, const char *key, const char *text)
+{
+	if (!text || !*text)
+		return;
+	json_key(j, key);
+	json_string(j, text);
+}
+
+static void put_interned(struct json *j, const char *key, const struct profile *p, uint32_t string)
+{
+	if (!string)
+		return;
+	json_key(j, key);
+	json_string_len(j, strtab_get(p->strings, string), strtab_len(p->strings, string));
+}
+
+static void put_number(struct json *j, const char *key, uint64_t v)
+{
+	if (!v)
+		return;
+	json_key(j, key);
+	json_u64(j, v);
+}
+
+static void put_run(struct json *j, const struct slots *s, const struct slot_run *run)
+{
+	const struct metadata *m = &run->meta;
+
+	json_object(j);
+	json_key(j, "side");
+	json_u64(j, run->side);
+	put_text(j, "file", run->path);
+	json_key(j, "blocks");
+	json_u64(j, slots_blocks_used(s, run));
+	put_number(j, "interval_ns", m->interval_ns);
+	if (run->span_ns) {
+		json_key(j, "block_ns");
+		json_double(j, (double)run->span_ns / s->blocks);
+	}
+	put_number(j, "duration_ns", m->duration_ns);
+	if (m->start_realtime_ns) {
+		json_key(j, "start");
+		json_double(j, (double)m->start_realtime_ns / NS_PER_S);
+	}
+	put_number(j, "rate_hz", m->rate_hz);
+	put_number(j, "ticks", run->ticks);
+	put_number(j, "lost", run->lost);
+	put_text(j, "host", m->host);
+	put_text(j, "kernel", m->kernel);
+	put_text(j, "command", m->command);
+	put_text(j, "target", m->target);
+	put_text(j, "mode", m->mode);
+	put_text(j, "event", m->event);
+	put_text(j, "version", m->version);
+	put_text(j, "source", m->source);
+	if (m->work > 0) {
+		json_key(j, "work");
+		json_double(j, m->work);
+	}
+	json_end(j);
+}
+
+static void put_process(struct json *j, const struct profile *p, const struct process *process)
+{
+	json_object(j);
+	put_number(j, "pid", process->pid);
+	json_key(j, "name");
+	json_string_len(j, strtab_get(p->strings, process->name),
+			strtab_len(p->strings, process->name));
+	put_interned(j, "command_line", p, process->command_line);
+	put_interned(j, "python", p, process->python_version);
+	put_interned(j, "implementation", p, process->implementation);
+	put_interned(j, "executable", p, process->executable);
+	json_end(j);
+}
+
+static void put_threads(struct json *j, const struct profile *p)
+{
+	json_key(j, "threads");
+	json_array(j);
+	for (size_t i = 0; i < p->threads.len; i++) {
+		const struct thread *t = &p->threads.items[i];
+
+		json_object(j);
+		json_key(j, "process");
+		json_u64(j, t->process);
+		json_key(j, "tid");
+		json_u64(j, t->tid);
+		json_key(j, "name");
+		json_string_len(j, strtab_get(p->strings, t->name),
+				strtab_len(p->strings, t->name));
+		json_end(j);
+	}
+	json_end(j);
+}
+
+/* What the page is of: the program if there was but one, else what was asked for, else the file. */
+static void put_title(struct json *j, const struct page *page)
+{
+	const struct profile *p = page->profile;
+	const struct slot_run *run = page->slots->runs.len ? page->slots->runs.items : NULL;
+
+	json_key(j, "title");
+	if (p->processes.len == 1 && p->processes.items[0].command_line)
+		json_string(j, strtab_get(p->strings, p->processes.items[0].command_line));
+	else if (run && run->meta.target)
+		json_string(j, run->meta.target);
+	else
+		json_string(j, run ? run->path : "");
+}
+
+static void put_facts(struct json *j, const struct page *page)
+{
+	const struct profile *p = page->profile;
+
+	json_object(j);
+	json_key(j, "schema");
+	json_string(j, "pyebpf-page/1");
+	json_key(j, "kind");
+	json_string(j, "profile");
+	put_title(j, page);
+	json_key(j, "blocks");
+	json_u64(j, page->slots->blocks);
+	json_key(j, "scale");
+	json_u64(j, 1);
+	json_key(j, "runs");
+	json_array(j);
+	for (size_t i = 0; i < page->slots->runs.len; i++)
+		put_run(j, page->slots, &page->slots->runs.items[i]);
+	json_end(j);
+	json_key(j, "processes");
+	json_array(j);
+	for (size_t i = 0; i < p->processes.len; i++)
+		put_process(j, p, &p->processes.items[i]);
+	json_end(j);
+	put_threads(j, p);
+	json_key(j, "counters");
+	json_array(j);
+	for (size_t i = 0; i < p->counters.len; i++) {
+		json_array(j);
+		json_string(j, p->counters.items[i].name);
+		json_u64(j, p->counters.items[i].value);
+		json_end(j);
+	}
+	json_end(j);
+	json_end(j);
+}
+
+static int write_facts(struct blob *b, const struct page *page)
+{
+	_cleanup_(freep) char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+	struct json j;
+	int r;
+
+	if (!f)
+		return -ENOMEM;
+	json_init(&j, f);
+	put_facts(&j, page);
+	r = json_finish(&j);
+	if (fclose(f) || r < 0)
+		return -ENOMEM;
+	blob_number(b, len);
+	blob_bytes(b, text, len);
+	return 0;
+}
+
+/* --- columns ---------------------------------------------------------------------------------- */
+
+static void write_strings(struct blob *b, const struct strtab *t, const struct page_strings *s)
+{
+	blob_number(b, s->used.len);
+	for (size_t i = 0; i < s->used.len; i++)
+		blob_number(b, strtab_len(t, s->used.items[i]));
+	for (size_t i = 0; i < s->used.len; i++)
+		blob_bytes(b, strtab_get(t, s->used.items[i]), strtab_len(t, s->used.items[i]));
+}
+
+/* A column: one number of each item. */
+#define WRITE_COLUMN(blob, vec, item, number)                 \
+	do {                                                  \
+		for (size_t i_ = 0; i_ < (vec)->len; i_++) {  \
+			__auto_type item = &(vec)->items[i_]; \
+			blob_number(blob, number);            \
+		}                                             \
+	} while (0)
+
+static void write_functions(struct blob *b, const struct page *page, const struct page_strings *s)
+{
+	blob_number(b, page->functions.len);
+	WRITE_COLUMN(b, &page->functions, f, s->id_of[f->name]);
+	WRITE_COLUMN(b, &page->functions, f, s->id_of[f->file]);
+	WRITE_COLUMN(b, &page->functions, f, f->kind);
+	WRITE_COLUMN(b, &page->functions, f, f->line);
+	WRITE_COLUMN(b, &page->functions, f, f->renamed_from);
+}
+
+/* How far each node's parent is above the node before it. */
+static void write_levels(struct blob *b, const struct page *page)
+{
+	const struct page_node *nodes = page->nodes.items;
+
+	blob_number(b, 0);
+	for (uint32_t i = 1; i < page->nodes.len; i++) {
+		uint32_t levels = 0;
+
+		for (uint32_t at = i - 1; at != nodes[i].parent; at = nodes[at].parent)
+			levels++;
+		blob_number(b, levels);
+	}
+}
+
+static void write_nodes(struct blob *b, const struct page *page)
+{
+	blob_number(b, page->nodes.len);
+	write_levels(b, page);
+	WRITE_COLUMN(b, &page->nodes, n, n->function);
+}
+
+static uint64_t line_number(const struct page *page, const struct page_site *s)
+{
+	const struct page_node *n = &page->nodes.items[s->node];
+	int64_t defined = page->functions.items[n->function].line;
+
+	return s->line ? zigzag_encode((int64_t)s->line - defined) + 1 : 0;
+}
+
+static int write_sites(struct blob *b, const struct page *page)
+{
+	_cleanup_(freep) uint32_t *first = calloc(page->nodes.len + 1, sizeof(*first));
+
+	if (!first)
+		return -ENOMEM;
+	for (size_t i = 0; i < page->sites.len; i++)
+		first[page->sites.items[i].node + 1]++;
+	for (size_t i = 0; i < page->nodes.len; i++) {
+		blob_number(b, first[i + 1]);
+		first[i + 1] += first[i];
+	}
+	WRITE_COLUMN(b, &page->sites, s,
+		     s->node ? s->caller - first[page->nodes.items[s->node].parent] : 0);
+	WRITE_COLUMN(b, &page->sites, s, line_number(page, s));
+	return 0;
+}
+
+static int write_rows(struct blob *b, const struct page *page)
+{
+	const uint32_t *const site_of[SLOT_SIDES] = { page->site_of[0], page->site_of[1] };
+	_cleanup_(freep) struct slot_row *rows = NULL;
+	size_t count;
+	int r = slots_rows_by(page->slots, site_of, (uint32_t)page->sites.len, &rows, &count);
+
+	if (r < 0)
+		return r;
+	blob_number(b, count);
+	for (size_t i = 0; i < count; i++)
+		blob_number(b, rows[i].stack - (i ? rows[i - 1].stack : 0));
+	for (size_t i = 0; i < count; i++)
+		blob_number(b, rows[i].thread);
+	for (size_t i = 0; i < count; i++) {
+		bool is_same = i && rows[i].stack == rows[i - 1].stack &&
+			       rows[i].thread == rows[i - 1].thread;
+
+		blob_number(b, rows[i].slot - (is_same ? rows[i - 1].slot : 0));
+	}
+	for (size_t i = 0; i < count; i++)
+		blob_number(b, rows[i].ticks);
+	return 0;
+}
+
+static void write_classes(struct blob *b, const struct page *page)
+{
+	bool is_diff = page->site_of[SLOT_BASE];
+
+	blob_number(b, is_diff);
+	if (!is_diff)
+		return;
+	WRITE_COLUMN(b, &page->nodes, n, n->class);
+	WRITE_COLUMN(b, &page->nodes, n, n->self_class);
+	WRITE_COLUMN(b, &page->nodes, n, n->match);
+}
+
+static void write_sources(struct blob *b, const struct sources *sources,
+			  const struct page_strings *s)
+{
+	blob_number(b, sources->files.len);
+	WRITE_COLUMN(b, &sources->files, f, s->id_of[f->file]);
+	WRITE_COLUMN(b, &sources->files, f, f->status);
+	blob_number(b, sources->pieces.len);
+	WRITE_COLUMN(b, &sources->pieces, p, p->file);
+	WRITE_COLUMN(b, &sources->pieces, p, p->line);
+	WRITE_COLUMN(b, &sources->pieces, p, p->len);
+	for (size_t i = 0; i < sources->pieces.len; i++)
+		blob_bytes(b, sources->pieces.items[i].text, sources->pieces.items[i].len);
+}
+
+static int write_blob(struct blob *b, const struct page *page, const struct sources *sources,
+		      const struct page_strings *strings)
+{
+	int r;
+
+	blob_bytes(b, MAGIC, sizeof(MAGIC) - 1);
+	r = write_facts(b, page);
+	if (r < 0)
+		return r;
+	write_strings(b, page->profile->strings, strings);
+	write_functions(b, page, strings);
+	write_nodes(b, page);
+	if ((r = write_sites(b, page)) < 0 || (r = write_rows(b, page)) < 0)
+		return r;
+	write_classes(b, page);
+	write_sources(b, sources, strings);
+	blob_finish(b);
+	return 0;
+}
+
+/* --- the page --------------------------------------------------------------------------------- */
+
+int flamegraph_write(const struct page *page, const struct sources *sources, FILE *out)
+{
+	_cleanup_(page_strings_release) struct page_strings strings = { 0 };
+	_cleanup_(blob_release) struct blob b;
+	int r;
+
+	r = blob_init(&b, out);
+	if (r < 0)
+		return r;
+	r = collect_strings(&strings, page, sources);
+	if (r < 0)
+		return r;
+	fwrite(page_head, 1, sizeof(page_head), out);
+	r = write_blob(&b, page, sources, &strings);
+	if (r < 0)
+		return r;
+	fwrite(page_tail, 1, sizeof(page_tail), out);
+	return 0;
+}
+
+static int write_html(const struct profile *p, const struct tally *t, const struct export_opts *o,
+		      FILE *out)
+{
+	_cleanup_(calltree_freep) struct calltree *tree = NULL;
+	_cleanup_(sources_release) struct sources sources = { 0 };
+	_cleanup_(page_release) struct page page = { 0 };
+	int r;
+
+	(void)o;
+	assert(t->by_time);
+	if ((r = calltree_new(p, &t->stacks, CALLTREE_BY_FUNCTION, &tree)) < 0 ||
+	    (r = page_of_tree(&page, p, &t->slots, tree)) < 0)
+		return r;
+	calltree_free(take_ptr(tree));
+	r = sources_read(&sources, &page);
+	return r < 0 ? r : flamegraph_write(&page, &sources, out);
+}
+
+static const char *const suffixes[] = { ".html", ".htm", NULL };
+
+const struct exporter exporter_html = {
+	.name = "html",
+	.suffixes = suffixes,
+	.help = "one page with flame graph, table, timeline, for any browser",
+	.needs_times = true,
+	.write = write_html,
+};

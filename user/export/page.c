@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "export/page.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "profile/idmap.h"
+
+/* Sites while they are found: by creation, callers before callees. */
+struct site_builder {
+	struct page *page;
+	const uint32_t *node_of; /* by stack id */
+	struct idmap map;
+	VEC(struct page_site) sites;
+	VEC(uint32_t) chain;
+};
+
+static void site_builder_release(struct site_builder *b)
+{
+	idmap_release(&b->map);
+	vec_release(&b->sites);
+	vec_release(&b->chain);
+}
+
+void page_release(struct page *page)
+{
+	vec_release(&page->functions);
+	vec_release(&page->nodes);
+	vec_release(&page->sites);
+	for (size_t i = 0; i < SLOT_SIDES; i++)
+		free(page->site_of[i]);
+}
+
+static int intern_site(struct site_builder *b, uint32_t caller, uint32_t node, uint32_t line,
+		       uint32_t *id)
+{
+	struct page_site made = { .caller = caller, .node = node, .line = line };
+	uint64_t hash = hash_combine((uint64_t)caller << 32 | node, line);
+	size_t at = IDMAP_START;
+	uint32_t found;
+
+	while ((found = idmap_next(&b->map, hash, &at)) != IDMAP_NONE) {
+		const struct page_site *s = &b->sites.items[found];
+
+		if (s->caller == caller && s->node == node && s->line == line) {
+			*id = found;
+			return 0;
+		}
+	}
+	if (idmap_reserve(&b->map) < 0 || vec_push(&b->sites, made) < 0)
+		return -ENOMEM;
+	*id = (uint32_t)b->sites.len - 1;
+	idmap_insert(&b->map, hash, *id);
+	return 0;
+}
+
+/*
+ * The site of a stack whose caller's is known. Nodes that stand between the two are of the other
+ * side only: on this one nobody knows their line.
+ */
+static int find_site(struct site_builder *b, uint32_t caller, uint32_t node, uint32_t line,
+		     uint32_t *id)
+{
+	const struct page_node *nodes = b->page->nodes.items;
+	uint32_t from = b->sites.items[caller].node, between = nodes[node].parent;
+	int r = 0;
+
+	b->chain.len = 0;
+	for (; between != from && between && !r; between = nodes[between].parent)
+		r = vec_push(&b->chain, between);
+	if (between != from)
+		caller = 0;
+	while (b->chain.len && !r)
+		r = intern_site(b, caller, b->chain.items[--b->chain.len], 0, &caller);
+	return r ? r : intern_site(b, caller, node, line, id);
+}
+
+/* Stacks of one side, callers before callees. */
+static int find_sites(struct site_builder *b, uint32_t *site_of)
+{
+	const struct profile *p = b->page->profile;
+	const struct stack_entry *entries = stacktab_entries(p->stacks);
+	int r = 0;
+
+	for (uint32_t i = 1; i < b->page->stack_count && !r; i++)
+		if (b->node_of[i])
+			r = find_site(b, site_of[entries[i].parent], b->node_of[i],
+				      frametab_get(p->frames, entries[i].frame)->line, &site_of[i]);
+	return r;
+}
+
+/* Puts the sites in order of their nodes, which keeps callers before callees. */
+static int order_sites(struct site_builder *b)
+{
+	struct page *page = b->page;
+	size_t count = b->sites.len, nodes = page->nodes.len;
+	_cleanup_(freep) uint32_t *place = calloc(count + 1, sizeof(*place));
+	_cleanup_(freep) uint32_t *start = calloc(nodes + 1, sizeof(*start));
+
+	if (!place || !start || vec_reserve(&page->sites, count) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		start[b->sites.items[i].node + 1]++;
+	for (size_t i = 0; i < nodes; i++)
+		start[i + 1] += start[i];
+	for (size_t i = 0; i < count; i++)
+		place[i] = start[b->sites.items[i].node]++;
+	for (size_t i = 0; i < count; i++) {
+		struct page_site s = b->sites.items[i];
+
+		s.caller = place[s.caller];
+		page->sites.items[place[i]] = s;
+	}
+	page->sites.len = count;
+	for (size_t side = 0; side < SLOT_SIDES; side++)
+		for (size_t i = 0; page->site_of[side] && i < page->stack_count; i++)
+			page->site_of[side][i] = place[page->site_of[side][i]];
+	return 0;
+}
+
+/* node_of: by side; NULL: there is no such side. */
+static int make_sites(struct page *page, const uint32_t *const node_of[SLOT_SIDES])
+{
+	_cleanup_(site_builder_release) struct site_builder b = { .page = page };
+	uint32_t root;
+	int r = intern_site(&b, 0, 0, 0, &root);
+
+	for (size_t side = 0; side < SLOT_SIDES && !r; side++) {
+		if (!node_of[side])
+			continue;
+		page->site_of[side] = calloc(page->stack_count, sizeof(uint32_t));
+		b.node_of = node_of[side];
+		r = page->site_of[side] ? find_sites(&b, page->site_of[side]) : -ENOMEM;
+	}
+	return r ? r : order_sites(&b);
+}
+
+static int add_functions(struct page *page, const struct calltree *tree)
+{
+	struct page_function root = { .kind = FRAME_MARKER };
+	int r = vec_push(&page->functions, root);
+
+	for (size_t i = 0; i < tree->function_count && !r; i++) {
+		const struct calltree_function *f = &tree->functions[i];
+		struct page_function made = {
+			.name = f->name,
+			.file = f->file,
+			.kind = f->kind,
+			.line = frametab_get(page->profile->frames, f->frame)->first_line,
+		};
+
+		r = vec_push(&page->functions, made);
+	}
+	return r;
+}
+
+static int add_nodes(struct page *page, const struct calltree *tree)
+{
+	if (vec_reserve(&page->nodes, tree->node_count) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < tree->node_count; i++)
+		page->nodes.items[i] = (struct page_node){
+			.parent = tree->nodes[i].parent,
+			.function = i ? tree->nodes[i].function + 1 : 0,
+		};
+	page->nodes.len = tree->node_count;
+	return 0;
+}
+
+int page_of_tree(struct page *page, const struct profile *p, const struct slots *s,
+		 const struct calltree *tree)
+{
+	const uint32_t *const node_of[SLOT_SIDES] = { [SLOT_CURRENT] = tree->node_of };
+	int r;
+
+	*page = (struct page){ .profile = p, .slots = s, .stack_count = tree->stack_count };
+	if ((r = add_functions(page, tree)) < 0 || (r = add_nodes(page, tree)) < 0)
+		return r;
+	return make_sites(page, node_of);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef EXPORT_PAGE_H
+#define EXPORT_PAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "export/slots.h"
+#include "profile/calltree.h"
+#include "profile/profile.h"
+
+/*
+ * What an HTML page shows, laid out as its data are (assets/README.md, "The blob"): functions, the
+ * tree by function, and its sites, which are the same by line.
+ */
+struct page_function {
+	uint32_t name; /* string ids */
+	uint32_t file;
+	uint32_t line;         /* of the def; 0: unknown */
+	uint32_t renamed_from; /* index; 0: has not been renamed */
+	uint8_t kind;          /* enum frame_type */
+};
+
+struct page_node {
+	uint32_t parent; /* an earlier index; of the root: 0 */
+	uint32_t function;
+	uint8_t class; /* the three of a differential page; numbers of the blob */
+	uint8_t self_class;
+	uint8_t match;
+};
+
+struct page_site {
+	uint32_t caller; /* an earlier index; of the root: 0 */
+	uint32_t node;
+	uint32_t line; /* 0: unknown */
+};
+
+struct page {
+	const struct profile *profile;       /* borrowed */
+	const struct slots *slots;           /* borrowed */
+	VEC(struct page_function) functions; /* 0 is the root's */
+	VEC(struct page_node) nodes;         /* preorder, 0 the root */
+	VEC(struct page_site) sites;         /* in order of nodes; 0 the root's */
+	uint32_t *site_of[SLOT_SIDES];       /* by stack id; NULL: there is no such side */
+	size_t stack_count;
+};
+
+void page_release(struct page *page);
+
+/* A page of all runs as one. Keeps references to p and s, not to tree. 0 or -ENOMEM. */
+int page_of_tree(struct page *page, const struct profile *p, const struct slots *s,
+		 const struct calltree *tree);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef EXPORT_SLOTS_H
+#define EXPORT_SLOTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+#include "profile/idmap.h"
+#include "profile/profile.h"
+
+/*
+ * Ticks by stack, thread and part of the time: each run (one recording) has `blocks` parts of equal
+ * length, and slot `run * blocks + block` is one of them. Summed chunk by chunk, so that samples
+ * need not all be in memory; where rows grow beyond SLOTS_ROWS_MAX, blocks become longer. Starts as
+ * { 0 }, ends in slots_release().
+ */
+#define SLOTS_BLOCKS_MIN 40  /* statistics compare as many: user/diff */
+#define SLOTS_BLOCKS_MAX 640 /* MIN times a power of two: about two pixels each */
+#define SLOTS_ROWS_MAX (4u << 20)
+
+struct slot_row {
+	uint32_t stack;
+	uint32_t thread; /* index */
+	uint32_t slot;
+	uint32_t ticks; /* > 0; more than fits takes several rows */
+};
+
+enum slot_side { SLOT_BASE, SLOT_CURRENT };
+#define SLOT_SIDES 2
+
+/* Facts are those of the file, as far as it has them. */
+struct slot_run {
+	enum slot_side side;
+	char *path; /* owned */
+	struct metadata meta;
+	uint64_t span_ns;     /* what its blocks divide; 0: no times are known, all is in block 0 */
+	bool is_span_guessed; /* it doubles with the first sample beyond it */
+	uint64_t last_ns;     /* time of the last sample */
+	uint64_t ticks;
+	uint64_t lost;
+};
+
+struct slots {
+	uint32_t blocks;
+	VEC(struct slot_run) runs;
+	VEC(struct slot_row) rows;
+	struct idmap map;   /* of rows from `open` on, by thread and stack */
+	size_t open;        /* they are all of the slot that was seen last */
+	uint32_t open_slot; /* UINT32_MAX: none */
+};
+
+void slots_release(struct slots *s);
+
+/*
+ * What is added from now on is of this file. span_ns: the time of its last sample, if that is
+ * known; 0: it is not, SLOTS_NO_TIMES: samples have none. 0 or -ENOMEM.
+ */
+#define SLOTS_NO_TIMES UINT64_MAX
+int slots_begin_run(struct slots *s, enum slot_side side, const char *path, uint64_t span_ns);
+
+/* Blocks that the run's samples are in: the first so many. */
+uint32_t slots_blocks_used(const struct slots *s, const struct slot_run *run);
+
+/* Copies the facts of the run that was begun last: what is known only at its end. 0 or -ENOMEM. */
+int slots_describe_run(struct slots *s, const struct metadata *m, uint64_t lost);
+
+/* Adds all samples p holds now; after slots_begin_run(), always the same profile. 0 or -ENOMEM. */
+int slots_add(struct slots *s, const struct profile *p);
+
+/*
+ * The rows with another key than the stack: key_of[run side][stack], below `keys`. They are in
+ * order of key (in `stack`), thread, slot, each once. *rows is to be freed with free(). 0 or
+ * -ENOMEM with the outputs untouched.
+ */
+int slots_rows_by(const struct slots *s, const uint32_t *const key_of[SLOT_SIDES], uint32_t keys,
+		  struct slot_row **rows, size_t *count);
+
+#endif

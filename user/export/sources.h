@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef EXPORT_SOURCES_H
+#define EXPORT_SOURCES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+#include "export/page.h"
+
+/*
+ * Source lines around those a page has samples of, read from this machine. A recording says when it
+ * began and on which host, so a file is shown only if it is Python by its name, was recorded here,
+ * has not changed since, and has a def where the recording says. Files are those of other people:
+ * regular ones only, symbolic links are not followed at the end of a path, reading is bounded.
+ */
+#define SOURCE_FILE_BYTES_MAX (4u << 20)
+#define SOURCE_LINE_BYTES_MAX 400
+#define SOURCE_TOTAL_BYTES_MAX (768u << 10) /* heaviest functions first */
+
+/* The numbers are those of the blob. */
+enum source_status {
+	SOURCE_EMBEDDED,
+	SOURCE_CHANGED,
+	SOURCE_MISSING,
+	SOURCE_UNKNOWN,
+	SOURCE_TOO_LARGE,
+};
+
+struct source_file {
+	uint32_t file; /* string id of the path */
+	uint8_t status;
+};
+
+/* Consecutive lines of a file, each ended by a line feed; UTF-8 if the file is. */
+struct source_piece {
+	uint32_t file; /* index of files */
+	uint32_t line; /* of the first */
+	char *text;    /* owned */
+	size_t len;
+};
+
+struct sources {
+	VEC(struct source_file) files;
+	VEC(struct source_piece) pieces; /* by file and line */
+	size_t bytes;
+};
+
+void sources_release(struct sources *s);
+
+/* Those of the current side. 0 or -ENOMEM; a file that cannot be read is no error. */
+int sources_read(struct sources *s, const struct page *page);
+
+#endif
