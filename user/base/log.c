@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "base/log.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+#define LINE_MAX_BYTES 1000 /* without the newline */
+#define PREFIX_MAX_BYTES 100
+#define DOTS "..."
 
 static enum log_level current_level = LOG_LEVEL_WARNING;
 
@@ -28,25 +36,95 @@ enum log_level log_level(void)
 	return current_level;
 }
 
+struct line {
+	char bytes[LINE_MAX_BYTES + 1];
+	size_t len;
+};
+
+/* Appends text, '?' for each control and each byte that is not UTF-8; room is the caller's. */
+static void line_add(struct line *l, const char *text, size_t len)
+{
+	for (size_t i = 0, n; i < len; i += n) {
+		bool is_plain;
+
+		n = utf8_next_plain(text + i, len - i, &is_plain);
+		if (is_plain)
+			memcpy(l->bytes + l->len, text + i, n);
+		else
+			l->bytes[l->len] = '?';
+		l->len += is_plain ? n : 1;
+	}
+}
+
+static bool is_continuation(char byte)
+{
+	return (byte & 0xc0) == 0x80;
+}
+
+/* Both ends of a text count: what it is about, and why. Cuts between characters. */
+static void line_add_cut(struct line *l, const char *text, size_t len)
+{
+	size_t room = LINE_MAX_BYTES - l->len, head, tail;
+
+	if (len <= room) {
+		line_add(l, text, len);
+		return;
+	}
+	head = (room - strlen(DOTS)) / 2;
+	tail = room - strlen(DOTS) - head;
+	while (head && is_continuation(text[head]))
+		head--;
+	while (tail && is_continuation(text[len - tail]))
+		tail--;
+	line_add(l, text, head);
+	line_add(l, DOTS, strlen(DOTS));
+	line_add(l, text + len - tail, tail);
+}
+
+static void line_write(const char *prefix, const char *text, size_t len)
+{
+	struct line l = { .len = 0 };
+
+	assert(strlen(prefix) <= PREFIX_MAX_BYTES);
+	line_add(&l, prefix, strlen(prefix));
+	line_add_cut(&l, text, len);
+	l.bytes[l.len++] = '\n';
+	fwrite(l.bytes, 1, l.len, stderr); /* unbuffered: one write() */
+}
+
 void log_line(const char *prefix, const char *text)
 {
-	char line[1024];
-	size_t n;
+	line_write(prefix, text, strlen(text));
+}
 
-	n = (size_t)snprintf(line, sizeof(line) - 1, "%s%s", prefix, text);
-	if (n > sizeof(line) - 2)
-		n = sizeof(line) - 2;
-	for (size_t i = 0; i < n; i++)
-		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
-			line[i] = '?';
-	line[n++] = '\n';
-	fwrite(line, 1, n, stderr); /* unbuffered: one write() */
+void log_lines(enum log_level level, const char *text, size_t lines_max)
+{
+	const char *end = text + strlen(text), *start, *next;
+	size_t skipped = 0, lines = 0;
+
+	while (end > text && end[-1] == '\n')
+		end--;
+	if (level > current_level || end == text)
+		return;
+	for (start = end; start > text; start--)
+		if (start[-1] == '\n' && ++lines == lines_max)
+			break;
+	for (const char *p = text; p < start; p++)
+		skipped += *p == '\n';
+	if (skipped)
+		log_print(level, "(%zu lines before this)", skipped);
+	for (; start < end; start = next + 1) {
+		next = memchr(start, '\n', (size_t)(end - start));
+		if (!next)
+			next = end;
+		line_write(prefixes[level], start, (size_t)(next - start));
+	}
 }
 
 void log_print(enum log_level level, const char *fmt, ...)
 {
 	int saved_errno = errno;
-	char text[1024];
+	char text[8192]; /* a path and what is said of it */
 	va_list ap;
 
 	va_start(ap, fmt);

@@ -2,10 +2,13 @@
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
+#include <stddef.h>
+
 /*
  * Progress and warnings on stderr, one line per call: "pyebpf: warning: TEXT". The only code
- * outside cmd/ that writes to the terminal. Lines of several threads never mix. Control
- * characters become '?': names from targets must not drive the terminal.
+ * outside cmd/ that writes to the terminal. Lines of several threads never mix. Controls
+ * (utf8_is_control()) and bytes that are not UTF-8 become '?': names from targets must not drive
+ * the terminal. Of lines longer than 1,000 bytes the middle is left out.
  */
 enum log_level {
 	LOG_LEVEL_ERROR,   /* -q: nothing but errors */
@@ -18,14 +21,20 @@ enum log_level {
 void log_set_level(int level);
 enum log_level log_level(void);
 
-/* Lines longer than 1,000 bytes are cut. Leaves errno alone. */
+/* Leaves errno alone. */
 void log_print(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * One line, whatever the level: prefix, text (defused and cut as above), newline. For what a
- * command says when it fails.
+ * One line, whatever the level: prefix (at most 100 bytes), text (defused and cut as above),
+ * newline. For what a command says when it fails.
  */
 void log_line(const char *prefix, const char *text);
+
+/*
+ * Text of many lines, each as a line of its own. Only the last lines_max (> 0) of them, after one
+ * that says how many there were before: a long log ends in its verdict.
+ */
+void log_lines(enum log_level level, const char *text, size_t lines_max);
 
 /* Arguments are not evaluated where the level is off. */
 #define log_at(level, ...)                               \

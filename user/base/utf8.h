@@ -2,8 +2,10 @@
 #ifndef BASE_UTF8_H
 #define BASE_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define UTF8_REPLACEMENT 0xfffd
 
@@ -52,6 +54,32 @@ static inline size_t utf8_decode(const char *bytes, size_t len, uint32_t *code_p
 	}
 	*code_point = c;
 	return want;
+}
+
+/*
+ * Code points that could drive a terminal, or make a line look like another: controls (below
+ * U+0020, U+007F to U+009F), line ends (U+2028, U+2029), controls of the writing direction (U+061C,
+ * U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069).
+ */
+static inline bool utf8_is_control(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+/*
+ * The bytes that the code point at bytes takes (len at least 1), and whether a terminal may have
+ * them as they are: they are UTF-8 and no control.
+ */
+static inline size_t utf8_next_plain(const char *bytes, size_t len, bool *is_plain)
+{
+	uint32_t c;
+	size_t n = utf8_decode(bytes, len, &c);
+
+	/* A real U+FFFD is three bytes, and what is broken never these. */
+	*is_plain = c == UTF8_REPLACEMENT ? n == 3 && !memcmp(bytes, "\xef\xbf\xbd", 3)
+					  : !utf8_is_control(c);
+	return n;
 }
 
 #endif
