@@ -21,8 +21,9 @@
 #define ARGS_BYTES 512   /* start of the command line, NUL between arguments */
 #define TASK_SCRATCHES 8 /* samples that task work walks at the same time */
 #define LAYOUTS_MAX 64
-#define SENT_SLOTS 65536 /* power of two */
-#define OFF_NONE 0xffff  /* a field this interpreter does not have */
+#define SENT_SLOTS 65536          /* power of two */
+#define TASK_WORK_SCHEDULE 0x7479 /* stands for a kernel function; no helper has this number */
+#define OFF_NONE 0xffff           /* a field this interpreter does not have */
 
 /* Line-table formats: Objects/lnotab_notes.txt (<= 3.9 and 3.10), Objects/locations.md (3.11+). */
 enum lines_format { LINES_LNOTAB, LINES_DELTAS, LINES_LOCATIONS };
@@ -149,7 +150,7 @@ struct session_config {
 	__u32 pidns_inode;  /* our PID namespace, whose processes alone exist; 0: the initial one */
 	__u8 has_filter;    /* record only rows with is_target (per-CPU events) */
 	__u8 follow_children; /* children of targets are targets */
-	__u8 no_task_work;    /* do as kernels before 6.18 do */
+	__u8 has_task_work;   /* TASK_WORK_SCHEDULE was replaced; 0: as kernels before 6.18 */
 	__u8 has_cgroup;      /* record only tasks in cgroups[0] or below it */
 	__u32 reserved;
 };

@@ -34,17 +34,15 @@ struct py_offsets layouts[LAYOUTS_MAX]; /* written by user space before any row 
 #define EBUSY 16
 
 /*
- * From 7.0, and before that (6.18). map is any map whose value holds a bpf_task_work; aux is filled
- * in by the verifier. Kernels from 7.0 on have the old name as well, as something else.
+ * bpf_task_work_schedule_signal() of Linux 7.0, with a fifth argument (filled in by the verifier)
+ * bpf_task_work_schedule_signal_impl() of 6.18. map is any map whose value holds a bpf_task_work.
+ * User space puts the function that the kernel has in place of this number, before it loads the
+ * program: a weak __ksym is refused by libbpf where the prototypes differ, and where it is absent
+ * and the BTF of modules may not be read (without CAP_SYS_ADMIN).
  */
-extern int bpf_task_work_schedule_signal(struct task_struct *task, struct bpf_task_work *work,
-					 void *map,
-					 int (*callback)(struct bpf_map *map, void *key,
-							 void *value)) __weak __ksym;
-extern int
-bpf_task_work_schedule_signal_impl(struct task_struct *task, struct bpf_task_work *work, void *map,
-				   int (*callback)(struct bpf_map *map, void *key, void *value),
-				   void *aux) __weak __ksym;
+static long (*task_work_schedule)(struct task_struct *task, struct bpf_task_work *work, void *map,
+				  int (*callback)(struct bpf_map *map, void *key, void *value),
+				  void *aux) = (void *)TASK_WORK_SCHEDULE;
 
 extern __u32 pidns_level;
 
@@ -511,21 +509,6 @@ static int task_sample_run(struct bpf_map *map, void *key, void *value)
 	return 0;
 }
 
-static __always_inline bool has_task_work(void)
-{
-	bool has = bpf_task_work_schedule_signal;
-
-	__asm__("" : "+r"(has)); /* or clang ORs two addresses, which the verifier refuses */
-	return has || bpf_task_work_schedule_signal_impl;
-}
-
-static __always_inline int task_work_schedule(struct task_struct *task, struct bpf_task_work *work)
-{
-	if (bpf_task_work_schedule_signal)
-		return bpf_task_work_schedule_signal(task, work, &task_samples, task_sample_run);
-	return bpf_task_work_schedule_signal_impl(task, work, &task_samples, task_sample_run, NULL);
-}
-
 /*
  * Has this sample taken again where pages can be read in. Returns STAT_TASK_WORK; STAT_TW_JOINED if
  * the thread, still on its way back to user code, waits for that already; -1: not possible now.
@@ -537,7 +520,7 @@ static __always_inline int task_sample_schedule(struct task_struct *task, struct
 	struct task_sample *t;
 	__u64 owner;
 
-	if (!has_task_work() || session.no_task_work)
+	if (!session.has_task_work)
 		return -1;
 	t = bpf_map_lookup_elem(&task_samples, &slot);
 	if (!t)
@@ -552,7 +535,7 @@ static __always_inline int task_sample_schedule(struct task_struct *task, struct
 		t->sample = s->sample;
 		t->sample.flags = s->walk.flags;
 		t->layout = layout;
-		if (!task_work_schedule(task, &t->work))
+		if (!task_work_schedule(task, &t->work, &task_samples, task_sample_run, NULL))
 			return STAT_TASK_WORK;
 		__sync_lock_test_and_set(&t->tid, 0);
 	}

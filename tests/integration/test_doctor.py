@@ -122,6 +122,15 @@ def public_pyebpf(pyebpf):
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]
 PRIVATE_BTF = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /sys/kernel/btf && exec "$@"', "sh"]
 
+
+def lockdown(mode):
+    """A kernel in this mode, as far as it says so."""
+    return ["unshare", "-m", "sh", "-c",
+            "mount -t tmpfs none /sys/kernel/security && "
+            "echo 'none integrity confidentiality' | sed 's/%s/[&]/' >/sys/kernel/security/lockdown "
+            '&& exec "$@"' % mode, "sh"]
+
+
 REFUSALS = [
     ("not root", NOBODY, ["CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE"]),
     ("no CAP_BPF", ["setpriv", "--bounding-set=-sys_admin,-bpf", "--inh-caps=-all"], ["CAP_BPF"]),
@@ -130,6 +139,7 @@ REFUSALS = [
     ("no CAP_SYS_PTRACE", ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-all"],
      ["CAP_SYS_PTRACE"]),
     ("no BTF", PRIVATE_BTF, ["BTF"]),
+    ("lockdown", lockdown("confidentiality"), ["lockdown"]),
     ("user namespace", ["unshare", "-Ur"], ["user namespace"]),
     ("another /proc", ["unshare", "-pf"], ["/proc"]),
 ]
@@ -177,6 +187,16 @@ def test_what_limits_does_not_refuse(wrapper, limited, pyebpf):
     assert can_record
     assert {name for name in rows if rows[name]["state"] != before[name]["state"]} == {limited}
     assert rows[limited]["state"] == "limited"
+
+
+def test_lockdown_for_integrity_does_not_refuse(pyebpf):
+    needs("unshare", "mount")
+    wrapper = lockdown("integrity")
+    if subprocess.run([*wrapper, "true"], stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("cannot run " + " ".join(wrapper))
+    rows, can_record = machine(wrapper=wrapper)
+    assert can_record and rows["lockdown"]["state"] == "ok"
+    assert rows["lockdown"]["found"] == "integrity"
 
 
 @pytest.fixture

@@ -224,7 +224,10 @@ static enum feature_state probe_task_pt_regs(struct feature_probe *p)
 	return probe_helper(BPF_FUNC_task_pt_regs);
 }
 
-/* In lockdown mode "confidentiality" the kernel does not have this helper. */
+/*
+ * In lockdown mode "confidentiality" the kernel refuses this helper, since 6.12 in words that
+ * libbpf's probe does not take for a refusal: where the mode can be read, it counts.
+ */
 static enum feature_state probe_lockdown(struct feature_probe *p)
 {
 	_cleanup_(freep) char *text = NULL;
@@ -235,16 +238,23 @@ static enum feature_state probe_lockdown(struct feature_probe *p)
 		err_clear(); /* not mounted, not built in: the helper tells */
 	} else if ((mode = strchr(text, '[')) && (end = strchr(mode, ']'))) {
 		found(p, "%.*s", (int)(end - mode - 1), mode + 1);
+		if (!strcmp(p->found, "confidentiality"))
+			return FEATURE_MISSING;
 	}
 	return probe_helper(BPF_FUNC_probe_read_kernel);
 }
 
-/* Does the kernel's type information have it? */
-static enum feature_state probe_type(struct feature_probe *p, const char *name, uint32_t kind)
+/* The kernel's type information; NULL: none, or none for us. */
+static const struct btf *kernel_btf(struct feature_probe *p)
 {
 	if (!p->btf && probe_btf(p) == FEATURE_OK) /* without any, libbpf says so on stderr */
 		p->btf = btf__load_vmlinux_btf();
-	if (!p->btf)
+	return p->btf;
+}
+
+static enum feature_state probe_type(struct feature_probe *p, const char *name, uint32_t kind)
+{
+	if (!kernel_btf(p))
 		return FEATURE_UNKNOWN;
 	return btf__find_by_name_kind(p->btf, name, kind) > 0 ? FEATURE_OK : FEATURE_MISSING;
 }
@@ -259,13 +269,41 @@ static enum feature_state probe_task_iterator(struct feature_probe *p)
 	return probe_type(p, "bpf_iter_task", BTF_KIND_FUNC);
 }
 
+/*
+ * From Linux 7.0 the second name belongs to something that programs may not call. The number of
+ * parameters tells what bpf/sample.bpf.c can call from what it cannot.
+ */
+static const struct {
+	const char *name;
+	int params;
+} task_work_functions[] = {
+	{ "bpf_task_work_schedule_signal", 4 },      /* 7.0 */
+	{ "bpf_task_work_schedule_signal_impl", 5 }, /* 6.18 */
+};
+
+uint32_t feature_task_work(struct feature_probe *p)
+{
+	const struct btf *btf = kernel_btf(p);
+
+	for (size_t i = 0; btf && i < sizeof(task_work_functions) / sizeof(task_work_functions[0]);
+	     i++) {
+		int id = btf__find_by_name_kind(btf, task_work_functions[i].name, BTF_KIND_FUNC);
+		const struct btf_type *proto;
+
+		if (id <= 0)
+			continue;
+		proto = btf__type_by_id(btf, btf__type_by_id(btf, id)->type);
+		return btf_vlen(proto) == task_work_functions[i].params ? id : 0;
+	}
+	return 0;
+}
+
 /* Runs a callback in the thread's own context on our demand. */
 static enum feature_state probe_task_work(struct feature_probe *p)
 {
-	enum feature_state state =
-		probe_type(p, "bpf_task_work_schedule_signal_impl", BTF_KIND_FUNC);
-
-	return state == FEATURE_MISSING ? FEATURE_LIMITED : state;
+	if (!kernel_btf(p))
+		return FEATURE_UNKNOWN;
+	return feature_task_work(p) ? FEATURE_OK : FEATURE_LIMITED;
 }
 
 static enum feature_state probe_jit(struct feature_probe *p)
@@ -499,16 +537,15 @@ void feature_probe_release(struct feature_probe *p)
 	p->btf = NULL;
 }
 
-int features_check(void)
+int features_check(struct feature_probe *p)
 {
-	_cleanup_(feature_probe_release) struct feature_probe p = { 0 };
 	struct utsname u = { .release = "unknown" };
 
 	uname(&u);
 	for (int i = 0; i < features_count; i++) {
 		const struct feature *f = &features[i];
 
-		if (!f->refusal || feature_run(f, &p) != FEATURE_MISSING)
+		if (!f->refusal || feature_run(f, p) != FEATURE_MISSING)
 			continue;
 		return err_set(f->refusal, "%s (Linux %s): %s", f->problem, u.release, f->remedy);
 	}

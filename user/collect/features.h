@@ -3,6 +3,7 @@
 #define COLLECT_FEATURES_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /*
  * What this kernel, these permissions and this machine allow: the one table of it. session_open()
@@ -47,6 +48,9 @@ void feature_probe_release(struct feature_probe *p);
  * 0, or the refusal of the first row that is missing and has one, with a message that says what is
  * wrong and what to do.
  */
-int features_check(void);
+int features_check(struct feature_probe *p);
+
+/* The BTF id of the kernel's function that queues task work from a BPF program; 0: it has none. */
+uint32_t feature_task_work(struct feature_probe *p);
 
 #endif

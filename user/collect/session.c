@@ -24,6 +24,7 @@
 #define NS_PER_SECOND 1000000000ULL
 #define PIDNS_INITIAL 0xeffffffc /* PROC_PID_INIT_INO of linux/proc_ns.h */
 #define THREAD_EVENTS_MAX 256    /* more threads: per-CPU events cost less */
+#define LIBBPF_LOG_LINES 100     /* of one message: the last instructions, and the verdict */
 
 struct session {
 	struct pyebpf *skel;
@@ -38,17 +39,19 @@ struct session {
 	void *fn_arg;
 };
 
-/* libbpf's own words go to --verbose: what failed is said in ours. */
+/* libbpf's own words go to --verbose: what failed is said in ours. A verifier's log has MiBs. */
 __attribute__((format(printf, 2, 0))) static int libbpf_log(enum libbpf_print_level level,
 							    const char *fmt, va_list ap)
 {
-	char line[1024];
-	int n = vsnprintf(line, sizeof(line), fmt, ap);
+	_cleanup_(freep) char *text = NULL;
 
-	while (n > 0 && n < (int)sizeof(line) && line[n - 1] == '\n')
-		line[--n] = '\0';
-	if (n > 0 && level != LIBBPF_DEBUG)
-		log_debug("%s", line);
+	if (level == LIBBPF_DEBUG || log_level() < LOG_LEVEL_DEBUG)
+		return 0;
+	if (vasprintf(&text, fmt, ap) < 0) {
+		text = NULL;
+		return 0;
+	}
+	log_lines(LOG_LEVEL_DEBUG, text, LIBBPF_LOG_LINES);
 	return 0;
 }
 
@@ -70,13 +73,38 @@ static int own_pid_namespace(uint32_t *inode)
 	return 0;
 }
 
-static int configure(struct session *s, int cpus)
+/*
+ * Has the sampler call the kernel's function in place of TASK_WORK_SCHEDULE. Where there is none
+ * the call stays, in code that the verifier sees is never reached.
+ */
+static int bind_task_work(struct session *s, uint32_t function)
+{
+	struct bpf_program *sampler = s->skel->progs.sample;
+	size_t count = bpf_program__insn_cnt(sampler);
+	_cleanup_(freep) struct bpf_insn *insns = malloc(count * sizeof(*insns));
+
+	if (!insns)
+		return -ENOMEM;
+	memcpy(insns, bpf_program__insns(sampler), count * sizeof(*insns));
+	for (size_t i = 0; i < count; i++)
+		if (insns[i].code == (BPF_JMP | BPF_CALL) && !insns[i].src_reg &&
+		    insns[i].imm == TASK_WORK_SCHEDULE) {
+			insns[i].src_reg = BPF_PSEUDO_KFUNC_CALL;
+			insns[i].imm = (int)function;
+		}
+	return bpf_program__set_insns(sampler, insns, count);
+}
+
+static int configure(struct session *s, int cpus, uint32_t task_work)
 {
 	struct session_config *c = (struct session_config *)&s->skel->rodata->session;
 	uint32_t inode = 0;
 	int r = own_pid_namespace(&inode);
 
 	if (r < 0)
+		return r;
+	c->has_task_work = task_work && !s->opts.no_task_work;
+	if (c->has_task_work && (r = bind_task_work(s, task_work)) < 0)
 		return r;
 	c->pidns_inode = inode;
 	c->period_ns = s->period_ns;
@@ -85,7 +113,6 @@ static int configure(struct session *s, int cpus)
 	c->own_pid = getpid();
 	c->has_filter = !s->opts.is_system_wide;
 	c->follow_children = s->opts.follow_children;
-	c->no_task_work = s->opts.no_task_work;
 	c->has_cgroup = s->opts.cgroup != NULL;
 	return 0;
 }
@@ -102,10 +129,11 @@ static int set_cgroup(struct session *s, const struct cgroup *cgroup)
 
 int session_open(const struct session_opts *opts, struct session **out)
 {
+	_cleanup_(feature_probe_release) struct feature_probe probe = { 0 };
 	_cleanup_(session_freep) struct session *s = NULL;
 	int cpus = libbpf_num_possible_cpus(), r;
 
-	r = features_check();
+	r = features_check(&probe);
 	if (r < 0)
 		return r;
 	libbpf_set_print(libbpf_log);
@@ -117,7 +145,7 @@ int session_open(const struct session_opts *opts, struct session **out)
 	s->skel = pyebpf__open();
 	if (!s->skel)
 		return err_set(-errno, "open the BPF object: %s", strerror(errno));
-	r = configure(s, cpus);
+	r = configure(s, cpus, feature_task_work(&probe));
 	if (r < 0)
 		return r;
 	if ((r = bpf_map__set_max_entries(s->skel->maps.events, opts->ring_bytes)) < 0 ||

@@ -60,7 +60,7 @@ static void test_features_check_agrees_with_the_rows(void **state)
 		if (!first && f->refusal && s == FEATURE_MISSING)
 			first = f;
 	}
-	r = features_check();
+	r = features_check(&p);
 	assert_int_equal(r, first ? first->refusal : 0);
 	if (first &&
 	    (!strstr(err_message(r), first->problem) || !strstr(err_message(r), first->remedy)))
