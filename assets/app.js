@@ -40,7 +40,8 @@
   // Fields whose change needs the active data anew; the rest only repaints or moves.
   const DATA_FIELDS = ["view", "basis", "by", "shape", "func", "process", "thread", "pod", "range",
     "baseRange", "imports", "libraries"];
-  const COLOUR_FIELDS = ["measure", "effect", "marks", "palette", "theme", "q", "label"];
+  const COLOUR_FIELDS = ["measure", "effect", "marks", "palette", "theme"];
+  const SCENE_FIELDS = ["q", "label"];
   // Steps of a change measured against the whole, where a change is coloured by impact.
   const IMPACT_STEPS = [0.001, 0.005, 0.02, 0.05];
 
@@ -163,8 +164,11 @@
         });
       if (scheme === "heat") {
         const weight = pane.side[state.measure], root = pane.side.total[0] || 1;
+        const out = new Uint8Array(tree.count);
 
-        return Uint8Array.from(weight, (w) => ns.heatColour(w / root));
+        for (let i = 0; i < out.length; i++)
+          out[i] = ns.heatColour(weight[i] / root);
+        return out;
       }
       return viewOf() === "elided" ? elidedColours(pane) : changeColours(pane);
     }
@@ -237,10 +241,10 @@
       if (!isDifferential())
         return null;
       const mark = new Uint8Array(tree.count), isNew = ns.CLASSES.indexOf("new");
+      const isElidedView = viewOf() === "elided";
 
       for (let i = 1; i < tree.count; i++)
-        mark[i] = viewOf() === "elided" ? 2 * !ns.isElided(pane.active, i)
-          : Number(pane.colour[i] === isNew);
+        mark[i] = isElidedView ? 2 * !ns.isElided(pane.active, i) : Number(pane.colour[i] === isNew);
       return mark;
     }
 
@@ -248,13 +252,21 @@
     function ownMarks(pane) {
       if (!isDifferential() || viewOf() !== "diff" || state.measure === "self")
         return null;
-      const none = ns.CLASSES.indexOf("rare");
+      const last = ns.CLASSES.indexOf("rare"), own = verdictsOf(pane).self.slice();
 
-      return verdictsOf(pane)?.self.map((c) => Number(c > none)) ?? null;
+      for (let i = 0; i < own.length; i++)
+        own[i] = own[i] > last ? 1 : 0;
+      return own;
     }
 
     function dimmed({active: {tree}}) {
-      return matched && Uint8Array.from(tree.func, (f) => 1 - matched[f]);
+      if (!matched)
+        return null;
+      const dim = new Uint8Array(tree.count);
+
+      for (let i = 0; i < dim.length; i++)
+        dim[i] = 1 - matched[tree.func[i]];
+      return dim;
     }
 
     // --- texts of boxes
@@ -420,12 +432,26 @@
       for (const pane of panes)
         derive(pane);
       fitPanes();
-      table = functionRows(mainTable());
+      table = null;
+      heats.clear();
       drawColours(false);
       restorePlaces();
-      drawHeatmap();
-      drawHead();
       drawEmpty();
+    }
+
+    // Soon: after the graph is on screen, and once however often it is asked for.
+    let soonTimer = 0;
+
+    function drawSoon() {
+      cancelAnimationFrame(soonTimer);
+      soonTimer = requestAnimationFrame(() => setTimeout(() => {
+        table ??= functionRows(mainTable());
+        drawTable();
+        minimap.show(sceneOf(mainPane()));
+        drawHeatmap();
+        drawHead();
+        drawLegend();
+      }));
     }
 
     // The table is of all that is active, whatever the shape.
@@ -448,17 +474,21 @@
     }
 
     function drawColours(isKept = true) {
-      drawSearch();
       for (const pane of panes) {
         pane.colour = coloursOf(pane);
         pane.mark = marksOf(pane);
         pane.own = ownMarks(pane);
+      }
+      drawScenes(isKept);
+    }
+
+    function drawScenes(isKept = true) {
+      drawSearch();
+      for (const pane of panes) {
         pane.dim = dimmed(pane);
         pane.graph.show(sceneOf(pane), isKept);
       }
-      minimap.show(sceneOf(mainPane()));
-      drawTable();
-      drawLegend();
+      drawSoon();
     }
 
     function drawSearch() {
@@ -520,24 +550,33 @@
       const func = tree.func[node], file = report.functions.file[func];
       const isSourced = node > 0 && subject.file && subject.file !== "~";
 
-      $("details-body").replaceChildren(...ns.detailsContent(subject,
-        isSourced ? ns.sourceLines(report, file) : {status: "", lines: new Map()},
-        isSourced ? linesOf(func, ns.lineHeat(report, queryOf("call"), file)) : new Map(),
-        node > 0 ? [
-          ["Copy stack", "Copy the stack as text (c)", () => copyStack(pane, node)],
-          ["Sandwich", "All callers and callees of this function (s)", () => sandwich(tree.func[node])],
-          ["Find all", "Search for this function", () => set({q: exactly(subject.name)})],
-        ] : []));
+      const source = ns.element("div", {className: "source"});
+
+      $("details-body").replaceChildren(...ns.detailsContent(subject, source, node > 0 ? [
+        ["Copy stack", "Copy the stack as text (c)", () => copyStack(pane, node)],
+        ["Sandwich", "All callers and callees of this function (s)", () => sandwich(func)],
+        ["Find all", "Search for this function", () => set({q: exactly(facts(func).name)})],
+      ] : []));
+      clearTimeout(sourceTimer);
+      if (isSourced)
+        sourceTimer = setTimeout(() => source.append(...ns.sourceBox(subject,
+          ns.sourceLines(report, file), linesOf(func, file))), SOURCE_MS);
     }
 
-    // Of a file's lines those that ran in one function.
-    function linesOf(func, heat) {
+    // Source lines need a pass over the whole report: not while a zoom is under way.
+    const SOURCE_MS = 220, heats = new Map();
+    let sourceTimer = 0;
+
+    // Of a file's lines those that ran in one function: Map of line -> figures.
+    function linesOf(func, file) {
       const {sites, nodes} = report, own = new Set();
 
+      if (!heats.has(file))
+        heats.set(file, ns.lineHeat(report, queryOf("call"), file));
       for (let s = 1; s < sites.count; s++)
         if (nodes.func[sites.node[s]] === func)
           own.add(sites.line[s]);
-      return new Map([...heat].filter(([line]) => own.has(line)));
+      return new Map([...heats.get(file)].filter(([line]) => own.has(line)));
     }
 
     const exactly = (name) => "^" + name.replace(/[$()*+.?[\\\]^{|}/]/g, "\\$&") + "$";
@@ -573,7 +612,7 @@
 
     const amount = (ticks) => msPerTick ? ns.duration(ticks * msPerTick) : ns.count(ticks);
 
-    function columns() {
+    function columns(rows) {
       const view = viewOf(), t = table, isBase = view === "base";
       const name = {key: "name", title: "Function", hint: "Sort by name",
         value: (f) => facts(f).name.toLowerCase(), text: (f) => facts(f).name,
@@ -596,7 +635,7 @@
           share("total", "Total", "Share of the time with the functions it calls", total)];
       const delta = (key, title, hint, now, before) => {
         const value = (f) => now[f] - before[f] * t.scale;
-        const most = Math.max(...rowsToShow().map((f) => Math.abs(value(f))), 1e-9);
+        const most = rows.reduce((max, f) => Math.max(max, Math.abs(value(f))), 1e-9);
 
         return {key, title, hint, value: (f) => state.sort.startsWith("-") ? value(f) : Math.abs(value(f)),
           text: (f) => ns.signed(amount(value(f)), value(f)), bar: (f) => value(f) / most};
@@ -637,7 +676,7 @@
     function drawTable() {
       const rows = rowsToShow();
       const fallback = viewOf() === "diff" ? "dtotal" : "self";
-      const shown = columns();
+      const shown = columns(rows);
       const sort = shown.some((c) => c.key === state.sort.replace(/^-/, "")) ? state.sort : fallback;
 
       $("function-count").textContent = ns.count(rows.length);
@@ -849,11 +888,12 @@
         drawData();
       else if (has(COLOUR_FIELDS)) {
         if (has(["marks"]))
-          table = functionRows(mainTable());
+          table = null;
         drawColours();
         drawDetails();
-        showMeasure(state.measure);
-      } else if (has(["sort"]))
+      } else if (has(SCENE_FIELDS))
+        drawScenes();
+      else if (has(["sort"]))
         drawTable();
       if (has(["view", "process", "thread", "pod", "baseRange"])) {
         drawFilters();

@@ -150,8 +150,6 @@
   function sourceBox(subject, {status, lines}, heat) {
     const head = line("h2", "Source", "stackhead");
 
-    if (!subject.file)
-      return [];
     if (!lines.size)
       return [head, line("p", UNAVAILABLE[status] || UNAVAILABLE.unknown, "said faint"),
         ...heatOnly(subject, heat)];
@@ -181,8 +179,8 @@
       ...rows.map(([number, row]) => sourceLine(number, "", row, most, subject))))];
   }
 
-  // on: {copy(), sandwich(), zoom(), find(), go(node)}.
-  function detailsContent(subject, source, heat, on) {
+  // source: where sourceBox()'s will stand; actions: [[text, title, act]...].
+  function detailsContent(subject, source, actions) {
     const verdict = subject.base ? family(subject.change) : "";
     const parts = [
       ns.element("p", {className: "name"}, line("bdi", subject.name)),
@@ -204,8 +202,8 @@
       parts.push(ns.element("p", {className: "said faint"}, line("bdi", note)));
     parts.push(figuresTable(subject));
     parts.push(ns.element("div", {className: "actions"},
-      ...on.map(([text, title, act]) => ns.button(text, title, act))));
-    parts.push(...sourceBox(subject, source, heat));
+      ...actions.map(([text, title, act]) => ns.button(text, title, act))));
+    parts.push(source);
     if (subject.path.length > 1)
       parts.push(line("h2", "Stack", "stackhead"), stackList(subject));
     return parts;
@@ -228,5 +226,5 @@
     return list;
   }
 
-  Object.assign(ns, {WORDS, family, changeText, tipContent, detailsContent});
+  Object.assign(ns, {WORDS, family, changeText, tipContent, detailsContent, sourceBox});
 })(globalThis.pyebpf ??= {});

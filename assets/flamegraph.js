@@ -511,50 +511,60 @@
     canvas.setAttribute("aria-activedescendant", `${canvas.id}-${node}`);
   }
 
-  // The whole graph in one strip; the part on screen is framed. on: {zoom(from, to)}.
+  // A fill as a pixel of image data, whose bytes are red, green, blue, alpha.
+  function pixelOf(hex) {
+    const n = parseInt(hex.slice(1), 16);
+
+    return (0xff000000 | (n & 255) << 16 | n & 0xff00 | n >> 16) >>> 0;
+  }
+
+  const MINIMAP_ROW = 4; // pixels a row takes at most
+
+  // The whole graph as image data: tens of thousands of specks, for which fillRect() is too slow.
+  function speckle(ctx, scene, background, width, height) {
+    const image = ctx.createImageData(width, height), pixels = new Uint32Array(image.data.buffer);
+    const {boxes, palette, colour, dim} = scene, rows = Math.max(1, boxes.rows);
+    const step = Math.min(MINIMAP_ROW * (devicePixelRatio || 1), height / rows);
+    const seen = ns.onScreen(boxes, {from: 0, to: boxes.x1[0] || 1, size: width, top: 0,
+      bottom: rows}, colour, palette.strength);
+    const fills = palette.fills.map(pixelOf), pale = ns.faded(palette.fills, background).map(pixelOf);
+
+    pixels.fill(pixelOf(background));
+    for (let i = 0; i < seen.n; i++) {
+      const node = boxes.node[seen.box[i]], top = Math.floor(lineOf(scene, seen.row[i]) * step);
+      const bottom = Math.max(top + 1, Math.floor((lineOf(scene, seen.row[i]) + 1) * step));
+      const from = Math.floor(seen.x[i]);
+      const to = Math.min(width, Math.max(from + 1, Math.round(seen.x[i] + seen.width[i])));
+      const pixel = (dim && dim[node] ? pale : fills)[colour[node]];
+
+      for (let y = top; y < bottom && y < height; y++)
+        pixels.fill(pixel, y * width + from, y * width + to);
+    }
+    return image;
+  }
+
+  // The whole graph in one strip; the part on screen is framed. on: {zoom(from, to)}; look(): as
+  // for paint().
   function minimap(canvas, on, look) {
-    const ctx = canvas.getContext("2d"), picture = document.createElement("canvas");
-    let scene = null, view = {from: 0, to: 1};
+    const ctx = canvas.getContext("2d");
+    let scene = null, view = {from: 0, to: 1}, image = null;
 
-    function paintPicture() {
-      const ratio = devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
-      const style = look();
+    function paintImage() {
+      const ratio = devicePixelRatio || 1;
 
-      canvas.width = picture.width = Math.max(1, Math.round(width * ratio));
-      canvas.height = picture.height = Math.max(1, Math.round(height * ratio));
-      if (!scene || !width)
-        return;
-      const p = picture.getContext("2d"), {boxes, palette} = scene;
-      const rows = Math.max(1, boxes.rows), step = Math.min(4, height / rows);
-      const seen = ns.onScreen(boxes, {from: 0, to: boxes.x1[0] || 1, size: width, top: 0,
-        bottom: rows}, scene.colour, palette.strength);
-      const {start, order} = byFill(seen, scene, Boolean(scene.dim));
-      const fills = palette.fills.concat(ns.faded(palette.fills, style.background));
-
-      p.setTransform(ratio, 0, 0, ratio, 0, 0);
-      p.fillStyle = style.background;
-      p.fillRect(0, 0, width, height);
-      for (let k = 0; k < fills.length; k++) {
-        p.fillStyle = fills[k];
-        for (let j = start[k]; j < start[k + 1]; j++) {
-          const i = order[j];
-
-          p.fillRect(seen.x[i], seen.row[i] * step, Math.max(0.5, seen.width[i]), Math.max(0.7, step));
-        }
-      }
+      canvas.width = Math.max(1, Math.round(canvas.clientWidth * ratio));
+      canvas.height = Math.max(1, Math.round(canvas.clientHeight * ratio));
+      image = scene && speckle(ctx, scene, look().background, canvas.width, canvas.height);
     }
 
     function draw() {
-      const ratio = devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
-      const style = look();
+      const ratio = devicePixelRatio || 1, {width, height} = canvas, style = look();
 
-      ctx.setTransform(1, 0, 0, 1, 0, 0);
-      ctx.drawImage(picture, 0, 0);
-      if (!scene)
+      if (!image)
         return;
+      ctx.putImageData(image, 0, 0);
       const end = scene.boxes.x1[0] || 1, x0 = view.from / end * width, x1 = view.to / end * width;
 
-      ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
       if (x1 - x0 > width - 1)
         return;
       ctx.globalAlpha = 0.6;
@@ -563,32 +573,31 @@
       ctx.fillRect(x1, 0, width - x1, height);
       ctx.globalAlpha = 1;
       ctx.strokeStyle = style.accent;
-      ctx.lineWidth = 2;
-      ctx.strokeRect(x0 + 1, 1, Math.max(2, x1 - x0 - 2), height - 2);
+      ctx.lineWidth = 2 * ratio;
+      ctx.strokeRect(x0 + ratio, ratio, Math.max(2, x1 - x0 - 2 * ratio), height - 2 * ratio);
     }
 
     function listen() {
       let down = null;
       const x = (e) => Math.min(1, Math.max(0,
         (e.clientX - canvas.getBoundingClientRect().left) / canvas.clientWidth));
+      const isDrag = (e) => Math.abs(x(e) - down) * canvas.clientWidth >= 4;
 
       canvas.addEventListener("pointerdown", (e) => {
         down = x(e);
         canvas.setPointerCapture(e.pointerId);
       });
       canvas.addEventListener("pointermove", (e) => {
-        if (down === null || !scene || Math.abs(x(e) - down) * canvas.clientWidth < 4)
-          return;
-        const end = scene.boxes.x1[0] || 1;
+        const end = scene?.boxes.x1[0] || 1;
 
-        on.zoom(Math.min(down, x(e)) * end, Math.max(down, x(e)) * end);
+        if (down !== null && isDrag(e))
+          on.zoom(Math.min(down, x(e)) * end, Math.max(down, x(e)) * end);
       });
       canvas.addEventListener("pointerup", (e) => {
-        if (down !== null && scene && Math.abs(x(e) - down) * canvas.clientWidth < 4) {
-          const end = scene.boxes.x1[0] || 1, half = (view.to - view.from) / 2;
+        const end = scene?.boxes.x1[0] || 1, half = (view.to - view.from) / 2;
 
+        if (down !== null && !isDrag(e))
           on.zoom(x(e) * end - half, x(e) * end + half);
-        }
         down = null;
       });
     }
@@ -597,15 +606,17 @@
     return {
       show(next) {
         scene = next;
-        paintPicture();
+        paintImage();
         draw();
       },
       view(next) {
+        if (next.from === view.from && next.to === view.to)
+          return;
         view = next;
         draw();
       },
       resize() {
-        paintPicture();
+        paintImage();
         draw();
       },
     };
