@@ -115,10 +115,10 @@ struct diff_node {
  * often it holds the function.
  */
 struct diff_function {
-	uint32_t name;   /* string ids: as in current, or in base if it is only there */
-	uint32_t file;   /* path as recorded */
-	uint32_t module; /* path with its root stripped: what keys compare */
-	uint32_t frame;  /* a frame of it: def line, flags */
+	uint32_t name;     /* string ids: as in current, or in base if it is only there */
+	uint32_t file;     /* path as recorded */
+	uint32_t root_len; /* bytes of file that are its root: keys compare the rest */
+	uint32_t frame;    /* a frame of it: def line, flags */
 	uint32_t
 		renamed_from; /* string id of its name in base, where a rename matched it; else 0 */
 	uint32_t renamed_from_file; /* the same */

@@ -2,6 +2,7 @@
 #ifndef DIFF_GATE_H
 #define DIFF_GATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,8 +13,7 @@
  * May this change go in? A function fails if it surely became slower by more than the threshold
  * and costs more than the floor. Intervals are simultaneous over all functions that cost more than
  * the floor: the chance that any of them misses is 5 %. The exposure is work where diff->normalize
- * is work, a run where it is absolute, else the side's own CPU time: a uniform slowdown cannot be
- * seen then, which diff->notes say.
+ * is work, a run where it is absolute, else the side's own CPU time.
  */
 enum gate_result { GATE_PASS, GATE_REGRESSION, GATE_INCONCLUSIVE };
 #define GATE_RESULT_COUNT (GATE_INCONCLUSIVE + 1)
@@ -42,9 +42,11 @@ struct gate_row {
 
 struct gate {
 	enum gate_result result;
+	bool is_blind; /* a uniform slowdown cannot be seen: the exposure is the side's own time */
 	double threshold;   /* a share: 0.10 */
 	double floor;       /* of base's total */
 	double could;       /* the total may have grown by this share (upper end); NAN: unknown */
+	uint8_t total;      /* enum gate_verdict of the total; GATE_FINE where is_blind */
 	const char *reason; /* of an inconclusive result, a sentence; else NULL. Static. */
 	struct gate_row *rows; /* largest cost first */
 	size_t row_count;

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "diff/dispersion.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PHI_MIN 1.0
+
+/* A block of a run, or a whole run. */
+struct replicate {
+	const struct diff_run *run;
+	const struct diff_block *blocks;
+	uint32_t block_count;
+	double exposure; /* share of its side's */
+};
+
+struct replicates {
+	struct replicate *items; /* a VEC */
+	size_t len;
+	size_t cap;
+};
+
+static void replicates_release(struct replicates *r)
+{
+	vec_release(r);
+}
+
+struct meter {
+	const struct diff *d;
+	struct dispersion *x;
+	bool of_nodes;
+	bool *is_outermost;             /* by node: no node above it is of its function */
+	uint64_t *ticks[COUNTED_KINDS]; /* of one replicate; of nodes: first self, then totals */
+};
+
+static void meter_release(struct meter *m)
+{
+	free(m->is_outermost);
+	for (int k = 0; k < COUNTED_KINDS; k++)
+		free(m->ticks[k]);
+}
+
+struct counts diff_counts(const struct diff *d, enum counted kind, size_t at)
+{
+	switch (kind) {
+	case COUNTED_NODE:
+		return (struct counts){ d->nodes[at].base_total, d->nodes[at].total };
+	case COUNTED_NODE_SELF:
+		return (struct counts){ d->nodes[at].base_self, d->nodes[at].self };
+	case COUNTED_FUNCTION:
+		return (struct counts){ d->functions[at].base_total, d->functions[at].total };
+	case COUNTED_FUNCTION_SELF:
+		break;
+	}
+	return (struct counts){ d->functions[at].base_self, d->functions[at].self };
+}
+
+static size_t count_of(const struct diff *d, enum counted kind)
+{
+	return kind <= COUNTED_NODE_SELF ? d->node_count : d->function_count;
+}
+
+/* --- replicates ------------------------------------------------------------------------------- */
+
+/* Time of a block; the last one ends with the recording. */
+static double block_time(const struct diff_run *run, uint32_t block)
+{
+	double start = (double)block * (double)run->block_ns;
+	double end = start + (double)run->block_ns, last = (double)run->facts.duration_ns;
+
+	if (block + 1 == run->block_count && last > start && last < end)
+		end = last;
+	return end - start;
+}
+
+static double exposure_of(const struct diff_run *run, int block, enum exposure exposure)
+{
+	if (exposure == EXPOSURE_TICKS)
+		return block < 0 ? (double)run->ticks : (double)run->blocks[block].ticks;
+	if (block >= 0)
+		return block_time(run, (uint32_t)block);
+	if (exposure == EXPOSURE_TIME)
+		return (double)run->facts.duration_ns;
+	return exposure == EXPOSURE_WORK ? run->facts.work : 1;
+}
+
+static int add_replicate(struct replicates *s, const struct diff_run *run, int block,
+			 enum exposure exposure)
+{
+	struct replicate r = {
+		.run = run,
+		.blocks = &run->blocks[block < 0 ? 0 : block],
+		.block_count = block < 0 ? run->block_count : 1,
+		.exposure = exposure_of(run, block, exposure),
+	};
+
+	return r.exposure > 0 ? vec_push(s, r) : 0;
+}
+
+static int find_replicates(const struct diff *d, int side, enum diff_dispersion by,
+			   enum exposure exposure, struct replicates *out)
+{
+	double sum = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < d->input->runs.len && !r; i++) {
+		const struct diff_run *run = d->input->runs.items[i];
+
+		if ((int)run->side != side)
+			continue;
+		if (by == DIFF_BY_RUNS)
+			r = add_replicate(out, run, -1, exposure);
+		for (uint32_t b = 0; by == DIFF_BY_BLOCKS && b < run->block_count && !r; b++)
+			r = add_replicate(out, run, (int)b, exposure);
+	}
+	for (size_t i = 0; i < out->len; i++)
+		sum += out->items[i].exposure;
+	for (size_t i = 0; i < out->len; i++)
+		out->items[i].exposure /= sum;
+	return r;
+}
+
+/* --- one replicate ---------------------------------------------------------------------------- */
+
+/*
+ * A share of the chi-square statistic, which is the sum of these over all replicates of a side,
+ * less the ticks of the side: sum (x - m)^2 / m = sum x^2 / m - n.
+ */
+static void add_square(struct meter *m, enum counted kind, size_t at, uint64_t ticks,
+		       const struct replicate *r)
+{
+	struct counts n = diff_counts(m->d, kind, at);
+	uint64_t all = r->run->side == DIFF_BASE ? n.base : n.current;
+
+	m->x->phi[kind][at] += (double)ticks * (double)ticks / ((double)all * r->exposure);
+}
+
+static void add_cells(struct meter *m, const struct replicate *r)
+{
+	const uint32_t *node_of = m->d->node_of[r->run->side];
+	uint64_t *ticks = m->ticks[COUNTED_NODE];
+
+	memset(ticks, 0, m->d->node_count * sizeof(*ticks));
+	for (uint32_t b = 0; b < r->block_count; b++)
+		for (size_t i = 0; i < r->blocks[b].cells.len; i++) {
+			const struct diff_cell *cell = &r->blocks[b].cells.items[i];
+
+			ticks[node_of[cell->stack]] += cell->ticks;
+		}
+}
+
+static void add_self(struct meter *m, const struct replicate *r)
+{
+	const uint64_t *ticks = m->ticks[COUNTED_NODE];
+
+	for (size_t i = 0; i < m->d->node_count; i++) {
+		if (!ticks[i])
+			continue;
+		if (m->of_nodes)
+			add_square(m, COUNTED_NODE_SELF, i, ticks[i], r);
+		if (i)
+			m->ticks[COUNTED_FUNCTION_SELF][m->d->nodes[i].function] += ticks[i];
+	}
+}
+
+/* From the leaves up: a node is complete when its turn comes. */
+static void add_totals(struct meter *m, const struct replicate *r)
+{
+	uint64_t *ticks = m->ticks[COUNTED_NODE];
+
+	for (size_t i = m->d->node_count; i-- > 0;) {
+		if (!ticks[i])
+			continue;
+		if (m->of_nodes)
+			add_square(m, COUNTED_NODE, i, ticks[i], r);
+		if (!i)
+			break;
+		ticks[m->d->nodes[i].parent] += ticks[i];
+		if (m->is_outermost[i])
+			m->ticks[COUNTED_FUNCTION][m->d->nodes[i].function] += ticks[i];
+	}
+}
+
+static void add_functions(struct meter *m, const struct replicate *r)
+{
+	for (int k = COUNTED_FUNCTION; k <= COUNTED_FUNCTION_SELF; k++)
+		for (size_t i = 0; i < m->d->function_count; i++) {
+			if (m->ticks[k][i])
+				add_square(m, k, i, m->ticks[k][i], r);
+			m->ticks[k][i] = 0;
+		}
+}
+
+/* --- all of them ------------------------------------------------------------------------------ */
+
+/* Runs, where a side has several; else the blocks of those that have time. */
+static enum diff_dispersion choose_replicates(const struct diff *d)
+{
+	bool has_blocks = false;
+
+	for (int s = 0; s < DIFF_SIDES; s++)
+		if (d->side[s].runs > 1)
+			return DIFF_BY_RUNS;
+	for (size_t i = 0; i < d->input->runs.len; i++)
+		has_blocks = has_blocks || d->input->runs.items[i]->block_count > 1;
+	return has_blocks ? DIFF_BY_BLOCKS : DIFF_BY_POISSON;
+}
+
+static int find_outermost(struct meter *m)
+{
+	const struct diff *d = m->d;
+	_cleanup_(freep) uint32_t *inside = calloc(d->function_count + 1, sizeof(*inside));
+
+	m->is_outermost = calloc(d->node_count, sizeof(*m->is_outermost));
+	if (!inside || !m->is_outermost)
+		return -ENOMEM;
+	for (uint32_t i = 1; i < d->node_count; i++) {
+		const struct diff_node *n = &d->nodes[i];
+
+		if (i < inside[n->function])
+			continue;
+		m->is_outermost[i] = true;
+		inside[n->function] = n->end;
+	}
+	return 0;
+}
+
+static int allocate(struct meter *m)
+{
+	for (int k = 0; k < COUNTED_KINDS; k++) {
+		size_t count = count_of(m->d, k) + 1;
+
+		if (k != COUNTED_NODE_SELF) {
+			m->ticks[k] = calloc(count, sizeof(*m->ticks[k]));
+			if (!m->ticks[k])
+				return -ENOMEM;
+		}
+		if (k >= COUNTED_FUNCTION || m->of_nodes) {
+			m->x->phi[k] = calloc(count, sizeof(*m->x->phi[k]));
+			if (!m->x->phi[k])
+				return -ENOMEM;
+		}
+	}
+	return find_outermost(m);
+}
+
+static int measure_side(struct meter *m, int side, enum exposure exposure)
+{
+	_cleanup_(replicates_release) struct replicates all = { 0 };
+	int r = find_replicates(m->d, side, m->x->by, exposure, &all);
+
+	if (r < 0 || all.len < 2)
+		return r;
+	m->x->df[side] = (double)all.len - 1;
+	for (size_t i = 0; i < all.len; i++) {
+		add_cells(m, &all.items[i]);
+		add_self(m, &all.items[i]);
+		add_totals(m, &all.items[i]);
+		add_functions(m, &all.items[i]);
+	}
+	return 0;
+}
+
+/* A side without ticks of a thing, or without replicates, says nothing of its scatter. */
+static double degrees(const struct dispersion *x, struct counts n)
+{
+	return (n.base ? x->df[DIFF_BASE] : 0) + (n.current ? x->df[DIFF_CURRENT] : 0);
+}
+
+static double measured_ticks(const struct dispersion *x, struct counts n)
+{
+	return (x->df[DIFF_BASE] > 0 ? (double)n.base : 0) +
+	       (x->df[DIFF_CURRENT] > 0 ? (double)n.current : 0);
+}
+
+/* The prior comes from things with ticks enough to tell, of as many degrees of freedom as there
+ * are. */
+static int finish_kind(const struct meter *m, enum counted kind)
+{
+	struct dispersion *x = m->x;
+	size_t count = count_of(m->d, kind), kept = 0;
+	_cleanup_(freep) double *values = malloc((count + 1) * sizeof(*values));
+	double most = 0;
+
+	if (!values)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		struct counts n = diff_counts(m->d, kind, i);
+		double df = degrees(x, n),
+		       phi = df > 0 ? x->phi[kind][i] - measured_ticks(x, n) : 0;
+
+		x->phi[kind][i] = phi > 0 ? phi / df : 0;
+		if (n.base + n.current < DIFF_TICKS_MIN || df < most || !(df > 0))
+			continue;
+		if (df > most)
+			kept = 0;
+		most = df;
+		values[kept++] = x->phi[kind][i];
+	}
+	x->prior[kind] = variance_prior(values, kept, most);
+	return 0;
+}
+
+int dispersion_measure(struct dispersion *x, const struct diff *d, enum exposure exposure,
+		       bool of_nodes)
+{
+	_cleanup_(meter_release) struct meter m = { .d = d, .x = x, .of_nodes = of_nodes };
+	int r = allocate(&m);
+
+	x->by = choose_replicates(d);
+	for (int s = 0; s < DIFF_SIDES && x->by != DIFF_BY_POISSON && !r; s++)
+		r = measure_side(&m, s, exposure);
+	for (int k = 0; k < COUNTED_KINDS && !r; k++)
+		if (x->phi[k])
+			r = finish_kind(&m, k);
+	return r;
+}
+
+void dispersion_release(struct dispersion *x)
+{
+	for (int k = 0; k < COUNTED_KINDS; k++)
+		free(x->phi[k]);
+}
+
+/* --- one thing -------------------------------------------------------------------------------- */
+
+unsigned int contrast_sides(struct counts n)
+{
+	return (n.base ? 1 : 0) | (n.current ? 2 : 0);
+}
+
+void contrast_prepare(struct contrast *c, const struct dispersion *x, enum counted kind)
+{
+	c->dispersion = x;
+	c->kind = kind;
+	for (unsigned int sides = 0; sides < 4; sides++) {
+		struct counts n = { sides & 1, sides & 2 };
+
+		c->df_of[sides] = degrees(x, n) + x->prior[kind].d0;
+		c->t_of[sides] = student_quantile(1 - c->alpha / 2, c->df_of[sides]);
+	}
+}
+
+void contrast_choose(struct contrast *c, size_t at, struct counts n)
+{
+	const struct dispersion *x = c->dispersion;
+
+	c->df = c->df_of[contrast_sides(n)];
+	c->t = c->t_of[contrast_sides(n)];
+	c->phi = PHI_MIN;
+	if (x->by != DIFF_BY_POISSON)
+		c->phi = fmax(PHI_MIN, variance_moderated(x->prior[c->kind], x->phi[c->kind][at],
+							  degrees(x, n)));
+}
+
+double contrast_ratio(const struct contrast *c, struct counts n)
+{
+	if (!n.base && !n.current)
+		return NAN;
+	return ((double)n.current + 0.5) / (((double)n.base + 0.5) * c->scale * c->centre);
+}
+
+double contrast_error(const struct contrast *c, struct counts n)
+{
+	return sqrt(c->phi * (1 / ((double)n.current + 0.5) + 1 / ((double)n.base + 0.5)));
+}
+
+/* Where a side has no ticks: the most that it may have had, and the least of the other. */
+static double bounded_share(const struct contrast *c, uint64_t ticks)
+{
+	double least = (double)ticks - c->t * sqrt(c->phi * (double)ticks);
+	double most = -log(c->alpha / 2) * c->phi;
+
+	return least > 0 ? least / most : 0;
+}
+
+void contrast_interval(const struct contrast *c, struct counts n, double *low, double *high)
+{
+	double ratio = contrast_ratio(c, n), margin = exp(c->t * contrast_error(c, n));
+	double unit = c->scale * c->centre;
+
+	*low = ratio / margin;
+	*high = ratio * margin;
+	if (!n.base && n.current) {
+		*low = fmin(bounded_share(c, n.current) / unit, ratio);
+		*high = INFINITY;
+	} else if (n.base && !n.current) {
+		*low = 0;
+		*high = fmax(1 / (bounded_share(c, n.base) * unit), ratio);
+	}
+}
+
+double contrast_chance(const struct contrast *c, struct counts n)
+{
+	double unit = c->scale * c->centre, base = (double)n.base, current = (double)n.current;
+	double variance = c->phi * (current + unit * unit * base);
+
+	if (!(variance > 0))
+		return 1;
+	return student_two_sided((current - unit * base) / sqrt(variance), c->df);
+}
+
+double contrast_missed(const struct contrast *c, struct counts n)
+{
+	if (n.base && n.current)
+		return 1;
+	return exp(-((double)n.current / c->scale + (double)n.base * c->scale) / c->phi);
+}

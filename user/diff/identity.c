@@ -1,0 +1,677 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "diff/identity.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/strbuf.h"
+#include "profile/idmap.h"
+
+#define NONE IDENTITY_NONE
+#define PAIRS_MAX 1000000 /* of files of one name: beyond, none is told from the others */
+
+/* A file of one side. */
+struct source {
+	uint32_t file; /* string id in the profile */
+	uint32_t root_len;
+	uint32_t module; /* string id in `texts`: what keys compare */
+	bool is_matched; /* the other side has the module as well */
+};
+
+/* A directory with its final slash. */
+struct root {
+	const char *path; /* borrowed from the profile */
+	size_t len;
+};
+
+/* A frame's name on its way to a key. */
+struct named {
+	uint32_t module; /* string ids in `texts` */
+	uint32_t name;
+	uint32_t line; /* of the def */
+	uint32_t frame;
+	uint32_t ordinal;
+	uint8_t side;
+	uint8_t kind;
+	bool is_renamed;
+};
+
+struct builder {
+	const struct diff_input *in;
+	const struct profile *p;
+	const uint64_t *const *totals;
+	const struct diff_renames *renames;
+	struct identity *id;
+	struct strtab *texts; /* modules and names, as keys have them */
+	struct strbuf text;
+	VEC(struct root) roots[DIFF_SIDES];
+	VEC(struct source) sources[DIFF_SIDES];
+	uint32_t *source_of[DIFF_SIDES]; /* by string id of the file: index + 1; 0: none */
+	VEC(uint32_t) new_module; /* by rename: of the file it leads to; NONE: no such file */
+	VEC(struct named) names;
+	VEC(struct named) keys; /* the first of each */
+	struct idmap map;       /* of keys */
+};
+
+static void builder_release(struct builder *b)
+{
+	for (int s = 0; s < DIFF_SIDES; s++) {
+		vec_release(&b->roots[s]);
+		vec_release(&b->sources[s]);
+		free(b->source_of[s]);
+	}
+	strtab_free(b->texts);
+	strbuf_release(&b->text);
+	vec_release(&b->new_module);
+	vec_release(&b->names);
+	vec_release(&b->keys);
+	idmap_release(&b->map);
+}
+
+/* --- roots of files --------------------------------------------------------------------------- */
+
+/* Bytes of path up to and with `library/`, 0 without one. */
+static size_t after_library(const char *path, size_t len, const char *library)
+{
+	size_t n = strlen(library), found = 0;
+
+	for (const char *at = path; (at = memmem(at, (size_t)(path + len - at), library, n));
+	     at += n)
+		found = (size_t)(at - path) + n;
+	return found;
+}
+
+/* The same for `/lib/python3.12/` and `/lib64/python3.13t/`. */
+static size_t after_standard_library(const char *path, size_t len)
+{
+	static const char *const folders[] = { "/lib/python", "/lib64/python" };
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		size_t at = after_library(path, len, folders[i]);
+
+		while (at && at < len && (strchr("0123456789.t", path[at]) && path[at]))
+			at++;
+		if (at && at < len && path[at] == '/')
+			return at + 1;
+	}
+	return 0;
+}
+
+static size_t library_root(const char *path, size_t len)
+{
+	size_t at = after_library(path, len, "/site-packages/");
+
+	if (!at)
+		at = after_library(path, len, "/dist-packages/");
+	return at ? at : after_standard_library(path, len);
+}
+
+/* Code of nobody's project: a library's, a frozen module's, none of Python. */
+static bool is_foreign(const struct profile *p, const struct frame *f)
+{
+	const char *file = strtab_get(p->strings, f->file);
+
+	return f->kind != FRAME_PYTHON || !*file || *file == '<' ||
+	       library_root(file, strtab_len(p->strings, f->file));
+}
+
+static int add_root(struct builder *b, int side, uint32_t file)
+{
+	const char *path = strtab_get(b->p->strings, file), *slash = strrchr(path, '/');
+	struct root root = { path, slash ? (size_t)(slash - path) + 1 : 0 };
+
+	for (size_t i = 0; i < b->roots[side].len; i++)
+		if (b->roots[side].items[i].len == root.len &&
+		    !memcmp(b->roots[side].items[i].path, path, root.len))
+			return 0;
+	return root.len ? vec_push(&b->roots[side], root) : 0;
+}
+
+/* Scripts: `<module>` frames with nothing but foreign ones outside of them. */
+static int find_roots(struct builder *b, int side)
+{
+	const struct stack_entry *entries = stacktab_entries(b->p->stacks);
+	uint32_t count = stacktab_count(b->p->stacks);
+	_cleanup_(freep) bool *is_outside = calloc(count, sizeof(*is_outside));
+	int r = 0;
+
+	if (!is_outside)
+		return -ENOMEM;
+	is_outside[0] = true;
+	for (uint32_t i = 1; i < count && !r; i++) {
+		const struct frame *f = frametab_get(b->p->frames, entries[i].frame);
+
+		if (!b->totals[side][i] || !is_outside[entries[i].parent])
+			continue;
+		is_outside[i] = is_foreign(b->p, f);
+		if (!is_outside[i] && !strcmp(strtab_get(b->p->strings, f->name), "<module>"))
+			r = add_root(b, side, f->file);
+	}
+	return r;
+}
+
+static uint32_t root_length(const struct builder *b, int side, uint32_t file)
+{
+	const char *path = strtab_get(b->p->strings, file);
+	size_t len = strtab_len(b->p->strings, file), best = library_root(path, len);
+
+	for (size_t i = 0; i < b->roots[side].len && !best; i++) {
+		const struct root *root = &b->roots[side].items[i];
+
+		if (root->len < len && !memcmp(root->path, path, root->len))
+			best = root->len;
+	}
+	return (uint32_t)best;
+}
+
+static int add_source(struct builder *b, int side, uint32_t file)
+{
+	struct source s = { .file = file };
+	const char *path = strtab_get(b->p->strings, file);
+	int r;
+
+	if (b->source_of[side][file])
+		return 0;
+	s.root_len = root_length(b, side, file);
+	r = strtab_intern(b->texts, path + s.root_len, strlen(path + s.root_len), &s.module);
+	if (!r)
+		r = vec_push(&b->sources[side], s);
+	if (!r)
+		b->source_of[side][file] = (uint32_t)b->sources[side].len;
+	return r;
+}
+
+static int compare_root_lengths(const void *a, const void *b)
+{
+	const struct root *x = a, *y = b;
+
+	return x->len > y->len ? -1 : x->len < y->len;
+}
+
+static int find_sources(struct builder *b, int side)
+{
+	int r = find_roots(b, side);
+
+	b->source_of[side] = calloc(strtab_count(b->p->strings), sizeof(uint32_t));
+	if (!b->source_of[side])
+		return -ENOMEM;
+	if (b->roots[side].len)
+		qsort(b->roots[side].items, b->roots[side].len, sizeof(struct root),
+		      compare_root_lengths);
+	for (uint32_t i = 0; i < frametab_count(b->p->frames) && !r; i++)
+		if (b->id->key_of[side][i] != NONE)
+			r = add_source(b, side, frametab_get(b->p->frames, i)->file);
+	return r;
+}
+
+/* --- files whose root has moved --------------------------------------------------------------- */
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Path components that both end in. */
+static unsigned int common_tail(const char *x, const char *y)
+{
+	const char *i = x + strlen(x), *j = y + strlen(y);
+	unsigned int count = 0;
+
+	while (i > x && j > y && i[-1] == j[-1]) {
+		i--;
+		j--;
+		count += *i == '/';
+	}
+	/* the component that the walk stopped in counts if it is whole on both sides */
+	if ((i == x || i[-1] == '/') && (j == y || j[-1] == '/') && *i != '/')
+		count++;
+	return count;
+}
+
+static const char *source_path(const struct builder *b, const struct source *s)
+{
+	return strtab_get(b->p->strings, s->file);
+}
+
+static void mark_matched(struct builder *b, const bool *has_module[DIFF_SIDES])
+{
+	for (int s = 0; s < DIFF_SIDES; s++)
+		for (size_t i = 0; i < b->sources[s].len; i++) {
+			struct source *source = &b->sources[s].items[i];
+
+			source->is_matched = has_module[!s][source->module];
+		}
+}
+
+/*
+ * The unmatched file of the other side with the longest tail in common with this one, or NULL if
+ * there is none or several are as long. A name that every package has says nothing by itself.
+ */
+static struct source *nearest(struct builder *b, int side, const struct source *from)
+{
+	const char *path = source_path(b, from), *name = base_name(path);
+	unsigned int best = !strcmp(name, "__init__.py") || !strcmp(name, "__main__.py");
+	struct source *found = NULL;
+
+	for (size_t i = 0; i < b->sources[!side].len; i++) {
+		struct source *s = &b->sources[!side].items[i];
+		unsigned int tail;
+
+		if (s->is_matched)
+			continue;
+		tail = common_tail(path, source_path(b, s));
+		if (tail > best)
+			found = s;
+		else if (tail == best)
+			found = NULL;
+		if (tail > best)
+			best = tail;
+	}
+	return found;
+}
+
+static int match_moved_files(struct builder *b)
+{
+	size_t count = b->sources[DIFF_BASE].len, modules = strtab_count(b->texts);
+	_cleanup_(freep) struct source **partner = calloc(count + 1, sizeof(struct source *));
+	_cleanup_(freep) bool *in_base = calloc(modules, sizeof(bool));
+	_cleanup_(freep) bool *in_current = calloc(modules, sizeof(bool));
+
+	if (!partner || !in_base || !in_current)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		in_base[b->sources[DIFF_BASE].items[i].module] = true;
+	for (size_t i = 0; i < b->sources[DIFF_CURRENT].len; i++)
+		in_current[b->sources[DIFF_CURRENT].items[i].module] = true;
+	mark_matched(b, (const bool *[]){ in_base, in_current });
+	if (count * b->sources[DIFF_CURRENT].len > PAIRS_MAX)
+		return 0;
+	for (size_t i = 0; i < count; i++) {
+		struct source *s = &b->sources[DIFF_BASE].items[i];
+
+		if (!s->is_matched && *source_path(b, s) != '<' && *source_path(b, s) != '~')
+			partner[i] = nearest(b, DIFF_BASE, s);
+	}
+	for (size_t i = 0; i < count; i++) {
+		struct source *s = &b->sources[DIFF_BASE].items[i];
+
+		if (partner[i] && nearest(b, DIFF_CURRENT, partner[i]) == s)
+			s->module = partner[i]->module;
+	}
+	return 0;
+}
+
+/* --- renames ---------------------------------------------------------------------------------- */
+
+/* Does path end in tail, by whole components? */
+static bool has_tail(const char *path, const char *tail)
+{
+	size_t len = strlen(path), n = strlen(tail);
+
+	return len >= n && !strcmp(path + len - n, tail) && (len == n || path[len - n - 1] == '/');
+}
+
+/* Is name prefix, or something inside it? */
+static bool has_prefix(const char *name, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	return !strncmp(name, prefix, n) && (!name[n] || name[n] == '.');
+}
+
+static int find_new_modules(struct builder *b)
+{
+	int r = 0;
+
+	for (size_t i = 0; b->renames && i < b->renames->len && !r; i++) {
+		const char *file = b->renames->items[i].new.file;
+		uint32_t module = NONE;
+
+		for (size_t s = 0; file && s < b->sources[DIFF_CURRENT].len && module == NONE;
+		     s++) {
+			const struct source *source = &b->sources[DIFF_CURRENT].items[s];
+
+			if (has_tail(source_path(b, source), file))
+				module = source->module;
+		}
+		r = vec_push(&b->new_module, module);
+		if (!r)
+			r = vec_push(&b->id->used_renames, false);
+	}
+	return r;
+}
+
+static bool fits(const struct builder *b, const struct diff_name *old, const struct frame *f)
+{
+	if (old->file && !has_tail(strtab_get(b->p->strings, f->file), old->file))
+		return false;
+	return !old->qualname || has_prefix(strtab_get(b->p->strings, f->name), old->qualname);
+}
+
+/* The name of a base frame, as current calls it. */
+static int apply_rename(struct builder *b, size_t index, const struct frame *f, struct named *n)
+{
+	const struct diff_rename *rename = &b->renames->items[index];
+	int r = 0;
+
+	b->id->used_renames.items[index] = true;
+	n->is_renamed = true;
+	if (rename->new.file) {
+		n->module = b->new_module.items[index];
+		if (n->module == NONE)
+			r = strtab_intern(b->texts, rename->new.file, strlen(rename->new.file),
+					  &n->module);
+	}
+	if (r < 0 || !rename->new.qualname)
+		return r;
+	strbuf_truncate(&b->text, 0);
+	strbuf_puts(&b->text, rename->new.qualname);
+	r = strbuf_puts(&b->text,
+			strtab_get(b->p->strings, f->name) + strlen(rename->old.qualname));
+	return r ? r : strtab_intern(b->texts, strbuf_str(&b->text), b->text.len, &n->name);
+}
+
+/* --- names ------------------------------------------------------------------------------------ */
+
+static int name_frame(struct builder *b, int side, uint32_t frame)
+{
+	const struct frame *f = frametab_get(b->p->frames, frame);
+	const char *name = strtab_get(b->p->strings, f->name);
+	struct named n = {
+		.module = b->sources[side].items[b->source_of[side][f->file] - 1].module,
+		.line = f->first_line,
+		.frame = frame,
+		.side = (uint8_t)side,
+		.kind = f->kind,
+	};
+	size_t i = 0, count = side == DIFF_BASE && b->renames ? b->renames->len : 0;
+	int r = strtab_intern(b->texts, name, strtab_len(b->p->strings, f->name), &n.name);
+
+	while (i < count && !fits(b, &b->renames->items[i].old, f))
+		i++;
+	if (!r && i < count)
+		r = apply_rename(b, i, f, &n);
+	return r ? r : vec_push(&b->names, n);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	const struct named *x = a, *y = b;
+
+	if (x->module != y->module)
+		return x->module < y->module ? -1 : 1;
+	if (x->name != y->name)
+		return x->name < y->name ? -1 : 1;
+	if (x->side != y->side)
+		return x->side < y->side ? -1 : 1;
+	if (x->line != y->line)
+		return x->line < y->line ? -1 : 1;
+	return x->frame < y->frame ? -1 : x->frame > y->frame;
+}
+
+/* Functions without a name of their own: several may stand in one parent. */
+static bool is_anonymous(const char *name)
+{
+	static const char *const kinds[] = { "<lambda>", "<genexpr>", "<listcomp>", "<setcomp>",
+					     "<dictcomp>" };
+	const char *dot = strrchr(name, '.'), *last = dot ? dot + 1 : name;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (!strcmp(last, kinds[i]))
+			return true;
+	return false;
+}
+
+/* --- order of the nameless -------------------------------------------------------------------- */
+
+/* First lines of one (module, name), both sides; rising, each once. */
+struct lines {
+	VEC(uint32_t) of[DIFF_SIDES];
+	VEC(uint32_t) partner[DIFF_SIDES]; /* index on the other side, or NONE */
+	uint32_t parent[DIFF_SIDES];       /* first line of the parent; 0: unknown */
+};
+
+static void lines_release(struct lines *l)
+{
+	for (int s = 0; s < DIFF_SIDES; s++) {
+		vec_release(&l->of[s]);
+		vec_release(&l->partner[s]);
+	}
+}
+
+/* The line of the def that holds the nameless one, where its qualname tells; else 0. */
+static uint32_t parent_line(struct builder *b, const struct named *n)
+{
+	const char *name = strtab_get(b->texts, n->name), *inside = strrchr(name, '.');
+	struct named parent = { .module = n->module, .side = n->side };
+	size_t low = 0, high = b->names.len;
+	const size_t suffix = strlen(".<locals>");
+
+	if (!inside || (size_t)(inside - name) < suffix ||
+	    strncmp(inside - suffix, ".<locals>", suffix) != 0 ||
+	    strtab_intern(b->texts, name, (size_t)(inside - name) - suffix, &parent.name) < 0)
+		return 0;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (compare_names(&b->names.items[middle], &parent) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == b->names.len || b->names.items[low].module != parent.module ||
+	    b->names.items[low].name != parent.name || b->names.items[low].side != parent.side)
+		return 0;
+	return b->names.items[low].line;
+}
+
+static double line_distance(const struct lines *l, int few, size_t i, size_t j)
+{
+	double x = l->of[few].items[i], y = l->of[!few].items[j];
+
+	if (l->parent[0] && l->parent[1]) {
+		x -= l->parent[few];
+		y -= l->parent[!few];
+	}
+	return x > y ? x - y : y - x;
+}
+
+/*
+ * Pairs all of the side with fewer lines with as many of the other, in order, such that they move
+ * as little as can be, relative to their parent. Not all lambdas are seen on both sides, so their
+ * bare order would not do.
+ */
+static int pair_lines(struct lines *l)
+{
+	int few = l->of[DIFF_CURRENT].len < l->of[DIFF_BASE].len;
+	size_t rows = l->of[few].len, columns = l->of[!few].len, i, j;
+	_cleanup_(freep) double *cost = NULL;
+
+	for (int s = 0; s < DIFF_SIDES; s++) {
+		if (vec_reserve(&l->partner[s], l->of[s].len) < 0)
+			return -ENOMEM;
+		for (i = 0; i < l->of[s].len; i++)
+			l->partner[s].items[i] = rows == columns ? (uint32_t)i : NONE;
+		l->partner[s].len = l->of[s].len;
+	}
+	if (rows == columns || !rows || rows * columns > PAIRS_MAX)
+		return 0;
+	cost = calloc((rows + 1) * (columns + 1), sizeof(*cost));
+	if (!cost)
+		return -ENOMEM;
+#define COST(i, j) cost[(i) * (columns + 1) + (j)]
+	for (i = 1; i <= rows; i++) {
+		for (j = 0; j < i; j++)
+			COST(i, j) = 1e300; /* more than there are */
+		for (j = i; j <= columns; j++) {
+			double with = COST(i - 1, j - 1) + line_distance(l, few, i - 1, j - 1);
+
+			COST(i, j) = j > i && COST(i, j - 1) <= with ? COST(i, j - 1) : with;
+		}
+	}
+	for (i = rows, j = columns; i > 0; j--) {
+		if (j > i && COST(i, j) == COST(i, j - 1))
+			continue;
+		l->partner[few].items[i - 1] = (uint32_t)j - 1;
+		l->partner[!few].items[j - 1] = (uint32_t)i - 1;
+		i--;
+	}
+#undef COST
+	return 0;
+}
+
+/* Current's are numbered by line; base's take their partner's number, or one beyond. */
+static uint32_t ordinal(const struct lines *l, const struct named *n)
+{
+	uint32_t i = 0, partner;
+
+	while (l->of[n->side].items[i] != n->line)
+		i++;
+	partner = l->partner[n->side].items[i];
+	if (n->side == DIFF_CURRENT)
+		return i;
+	return partner != NONE ? partner : (uint32_t)l->of[DIFF_CURRENT].len + i;
+}
+
+/* names: all of one (module, name). */
+static int number_nameless(struct builder *b, struct named *names, size_t count)
+{
+	_cleanup_(lines_release) struct lines l = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < count && !r; i++) {
+		int side = names[i].side;
+
+		if (!l.of[side].len)
+			l.parent[side] = parent_line(b, &names[i]);
+		if (!l.of[side].len || l.of[side].items[l.of[side].len - 1] != names[i].line)
+			r = vec_push(&l.of[side], names[i].line);
+	}
+	if (!r)
+		r = pair_lines(&l);
+	for (size_t i = 0; i < count && !r; i++)
+		names[i].ordinal = ordinal(&l, &names[i]);
+	return r;
+}
+
+static int number_all(struct builder *b)
+{
+	size_t end;
+	int r = 0;
+
+	if (b->names.len)
+		qsort(b->names.items, b->names.len, sizeof(struct named), compare_names);
+	for (size_t i = 0; i < b->names.len && !r; i = end) {
+		const struct named *first = &b->names.items[i];
+
+		for (end = i + 1; end < b->names.len; end++)
+			if (b->names.items[end].module != first->module ||
+			    b->names.items[end].name != first->name)
+				break;
+		if (is_anonymous(strtab_get(b->texts, first->name)))
+			r = number_nameless(b, &b->names.items[i], end - i);
+	}
+	return r;
+}
+
+/* --- keys ------------------------------------------------------------------------------------- */
+
+static int key_intern(struct builder *b, const struct named *n, uint32_t *key)
+{
+	uint64_t hash = hash_combine((uint64_t)n->module << 32 | n->name,
+				     (uint64_t)n->ordinal << 8 | n->kind);
+	struct identity_key fresh = { .frame = { NONE, NONE } };
+	size_t at = IDMAP_START;
+
+	while ((*key = idmap_next(&b->map, hash, &at)) != IDMAP_NONE) {
+		const struct named *k = &b->keys.items[*key];
+
+		if (k->module == n->module && k->name == n->name && k->ordinal == n->ordinal &&
+		    k->kind == n->kind)
+			return 0;
+	}
+	if (idmap_reserve(&b->map) < 0 || vec_push(&b->keys, *n) < 0 ||
+	    vec_push(&b->id->keys, fresh) < 0)
+		return -ENOMEM;
+	*key = (uint32_t)b->keys.len - 1;
+	idmap_insert(&b->map, hash, *key);
+	return 0;
+}
+
+static int make_keys(struct builder *b)
+{
+	for (size_t i = 0; i < b->names.len; i++) {
+		const struct named *n = &b->names.items[i];
+		uint32_t file = frametab_get(b->p->frames, n->frame)->file, key;
+		struct identity_key *k;
+
+		if (key_intern(b, n, &key) < 0)
+			return -ENOMEM;
+		k = &b->id->keys.items[key];
+		b->id->key_of[n->side][n->frame] = key;
+		k->is_renamed = k->is_renamed || n->is_renamed;
+		if (k->frame[n->side] != NONE && k->frame[n->side] < n->frame)
+			continue;
+		k->frame[n->side] = n->frame;
+		k->root_len[n->side] =
+			b->sources[n->side].items[b->source_of[n->side][file] - 1].root_len;
+	}
+	return 0;
+}
+
+/* Frames of the side get key 0 for now, others IDENTITY_NONE. */
+static int find_frames(struct builder *b, int side)
+{
+	const struct stack_entry *entries = stacktab_entries(b->p->stacks);
+	size_t frames = frametab_count(b->p->frames);
+	uint32_t *key_of = malloc((frames + 1) * sizeof(*key_of));
+
+	if (!key_of)
+		return -ENOMEM;
+	memset(key_of, 0xff, (frames + 1) * sizeof(*key_of));
+	for (uint32_t i = 1; i < stacktab_count(b->p->stacks); i++)
+		if (b->totals[side][i])
+			key_of[entries[i].frame] = 0;
+	b->id->key_of[side] = key_of;
+	return find_sources(b, side);
+}
+
+int identity_make(struct identity *id, const struct diff_input *in,
+		  const uint64_t *const totals[DIFF_SIDES], const struct diff_renames *renames)
+{
+	_cleanup_(builder_release) struct builder b = {
+		.in = in,
+		.p = in->profile,
+		.totals = totals,
+		.renames = renames,
+		.id = id,
+		.text = STRBUF_INIT,
+	};
+	int r = strtab_new(&b.texts);
+
+	for (int s = 0; s < DIFF_SIDES && !r; s++)
+		r = find_frames(&b, s);
+	if (!r)
+		r = match_moved_files(&b);
+	if (!r)
+		r = find_new_modules(&b);
+	for (int s = 0; s < DIFF_SIDES && !r; s++)
+		for (uint32_t i = 0; i < frametab_count(in->profile->frames) && !r; i++)
+			if (id->key_of[s][i] != NONE)
+				r = name_frame(&b, s, i);
+	if (!r)
+		r = number_all(&b);
+	return r ? r : make_keys(&b);
+}
+
+void identity_release(struct identity *id)
+{
+	for (int s = 0; s < DIFF_SIDES; s++)
+		free(id->key_of[s]);
+	vec_release(&id->keys);
+	vec_release(&id->used_renames);
+}

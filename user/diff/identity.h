@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef DIFF_IDENTITY_H
+#define DIFF_IDENTITY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+#include "diff/input.h"
+#include "diff/rename.h"
+
+/*
+ * Which frames of both sides are the same function. A key is the path of the file with its root
+ * stripped, the qualname, the kind of frame, and for lambdas and comprehensions of one parent their
+ * order in it. Lines do not count. Stripped are, in this order:
+ *
+ *	.../site-packages/, .../dist-packages/, .../lib/python3.12/
+ *	the directory of the script: of the outermost `<module>` that is no library's
+ *
+ * A file that then has no counterpart takes the one whose path has most of its tail in common, if
+ * that is mutual and no other is as close: a checkout in another directory.
+ */
+#define IDENTITY_NONE UINT32_MAX
+
+struct identity_key {
+	uint32_t frame[DIFF_SIDES];    /* the first frame of it there, or IDENTITY_NONE */
+	uint32_t root_len[DIFF_SIDES]; /* bytes of that frame's file that are its root */
+	bool is_renamed;               /* base's name became current's by a rename */
+};
+
+struct identity {
+	uint32_t *key_of[DIFF_SIDES]; /* by frame id; IDENTITY_NONE where the side lacks it */
+	VEC(struct identity_key) keys;
+	VEC(bool) used_renames; /* by rename: did it fit any frame? */
+};
+
+/* totals: inclusive ticks by stack id, of each side. 0 or -ENOMEM; release id in any case. */
+int identity_make(struct identity *id, const struct diff_input *in,
+		  const uint64_t *const totals[DIFF_SIDES], const struct diff_renames *renames);
+void identity_release(struct identity *id);
+
+#endif

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "diff/union.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "profile/idmap.h"
+
+#define NONE UINT32_MAX
+
+/* A node while the tree grows: parents before children until the alignment moves some. */
+struct draft {
+	uint32_t parent;
+	uint32_t key;
+	uint32_t first_child; /* NONE: none */
+	uint32_t next;        /* sibling; NONE: the last */
+	uint32_t into;        /* NONE: alive; else the draft it was merged into */
+	uint8_t match;
+	uint64_t self[DIFF_SIDES];
+	uint64_t total[DIFF_SIDES];
+};
+
+struct builder {
+	struct diff *d;
+	const struct identity *id;
+	VEC(struct draft) drafts;
+	struct idmap map;       /* of drafts, by parent and key */
+	uint32_t *place_of_key; /* by key: a child of the node at hand, + 1; 0: none */
+	VEC(uint32_t) children; /* of the node at hand, on one side only */
+	VEC(uint32_t) work;
+	VEC(uint64_t) merges; /* from << 32 | to */
+	uint32_t *place;
+};
+
+static void builder_release(struct builder *b)
+{
+	vec_release(&b->drafts);
+	idmap_release(&b->map);
+	free(b->place_of_key);
+	vec_release(&b->children);
+	vec_release(&b->work);
+	vec_release(&b->merges);
+	free(b->place);
+}
+
+/* --- paths of equal keys ---------------------------------------------------------------------- */
+
+static int draft_intern(struct builder *b, uint32_t parent, uint32_t key, uint32_t *out)
+{
+	struct draft fresh = { .parent = parent, .key = key, .first_child = NONE, .into = NONE };
+	uint64_t hash = hash_u64((uint64_t)parent << 32 | key);
+	size_t at = IDMAP_START;
+
+	while ((*out = idmap_next(&b->map, hash, &at)) != IDMAP_NONE)
+		if (b->drafts.items[*out].parent == parent && b->drafts.items[*out].key == key)
+			return 0;
+	if (b->drafts.len == NONE)
+		return -EOVERFLOW;
+	fresh.next = b->drafts.items[parent].first_child;
+	if (idmap_reserve(&b->map) < 0 || vec_push(&b->drafts, fresh) < 0)
+		return -ENOMEM;
+	*out = (uint32_t)b->drafts.len - 1;
+	b->drafts.items[parent].first_child = *out;
+	idmap_insert(&b->map, hash, *out);
+	return 0;
+}
+
+static int add_side(struct builder *b, int side, const uint64_t *self, const uint64_t *totals)
+{
+	const struct profile *p = b->d->input->profile;
+	const struct stack_entry *entries = stacktab_entries(p->stacks);
+	uint32_t *node_of = b->d->node_of[side];
+
+	b->drafts.items[0].self[side] += self[0];
+	b->drafts.items[0].total[side] += totals[0];
+	for (uint32_t i = 1; i < b->d->stack_count; i++) {
+		uint32_t key, at;
+		int r;
+
+		if (!totals[i])
+			continue;
+		key = b->id->key_of[side][entries[i].frame];
+		r = draft_intern(b, node_of[entries[i].parent], key, &at);
+		if (r < 0)
+			return r;
+		node_of[i] = at;
+		b->drafts.items[at].self[side] += self[i];
+		b->drafts.items[at].total[side] += totals[i];
+	}
+	return 0;
+}
+
+/* --- one frame more or less ------------------------------------------------------------------- */
+
+static bool is_only(const struct draft *d, int side)
+{
+	return d->total[side] && !d->total[!side];
+}
+
+/* Takes a draft out of its parent's list. */
+static void unlink_draft(struct builder *b, uint32_t at)
+{
+	struct draft *drafts = b->drafts.items;
+	uint32_t *link = &drafts[drafts[at].parent].first_child;
+
+	while (*link != at)
+		link = &drafts[*link].next;
+	*link = drafts[at].next;
+}
+
+static uint32_t find_child(const struct builder *b, uint32_t parent, uint32_t key)
+{
+	uint32_t c = b->drafts.items[parent].first_child;
+
+	while (c != NONE && b->drafts.items[c].key != key)
+		c = b->drafts.items[c].next;
+	return c;
+}
+
+/* Adds the subtree of `from`, which leaves its parent's list, to that of `to`. */
+static int merge_drafts(struct builder *b, uint32_t from, uint32_t to)
+{
+	struct draft *drafts = b->drafts.items;
+
+	unlink_draft(b, from);
+	b->merges.len = 0;
+	if (vec_push(&b->merges, (uint64_t)from << 32 | to) < 0)
+		return -ENOMEM;
+	while (b->merges.len) {
+		uint64_t pair = b->merges.items[--b->merges.len];
+		uint32_t source = (uint32_t)(pair >> 32), target = (uint32_t)pair, next;
+
+		for (int s = 0; s < DIFF_SIDES; s++) {
+			drafts[target].self[s] += drafts[source].self[s];
+			drafts[target].total[s] += drafts[source].total[s];
+		}
+		drafts[source].into = target;
+		for (uint32_t c = drafts[source].first_child; c != NONE; c = next) {
+			uint32_t same = find_child(b, target, drafts[c].key);
+
+			next = drafts[c].next;
+			if (same != NONE) {
+				if (vec_push(&b->merges, (uint64_t)c << 32 | same) < 0)
+					return -ENOMEM;
+				continue;
+			}
+			drafts[c].parent = target;
+			drafts[c].next = drafts[target].first_child;
+			drafts[target].first_child = c;
+		}
+	}
+	return 0;
+}
+
+static const char *key_name(const struct builder *b, uint32_t key)
+{
+	const struct profile *p = b->d->input->profile;
+	const uint32_t *frame = b->id->keys.items[key].frame;
+	uint32_t any = frame[DIFF_BASE] != NONE ? frame[DIFF_BASE] : frame[DIFF_CURRENT];
+
+	return strtab_get(p->strings, frametab_get(p->frames, any)->name);
+}
+
+/* Ties by name and not by number: which side is which must not matter. */
+static int compare_weights(const void *a, const void *b, void *context)
+{
+	const struct builder *builder = context;
+	const struct draft *x = &builder->drafts.items[*(const uint32_t *)a];
+	const struct draft *y = &builder->drafts.items[*(const uint32_t *)b];
+	uint64_t i = x->total[0] + x->total[1], j = y->total[0] + y->total[1];
+	int order = i > j ? -1 : i < j;
+
+	if (!order)
+		order = strcmp(key_name(builder, x->key), key_name(builder, y->key));
+	return order ? order : x->key < y->key ? -1 : x->key > y->key;
+}
+
+/* Children of parent that one side lacks, the heaviest first, all in place_of_key. */
+static int find_one_sided(struct builder *b, uint32_t parent)
+{
+	const struct draft *drafts = b->drafts.items;
+	size_t of_side[DIFF_SIDES] = { 0 };
+
+	b->children.len = 0;
+	for (uint32_t c = drafts[parent].first_child; c != NONE; c = drafts[c].next)
+		for (int s = 0; s < DIFF_SIDES; s++) {
+			if (!is_only(&drafts[c], s))
+				continue;
+			if (vec_push(&b->children, c) < 0)
+				return -ENOMEM;
+			of_side[s]++;
+		}
+	if (!of_side[DIFF_BASE] || !of_side[DIFF_CURRENT])
+		b->children.len = 0;
+	if (b->children.len)
+		qsort_r(b->children.items, b->children.len, sizeof(uint32_t), compare_weights, b);
+	for (size_t i = 0; i < b->children.len; i++)
+		b->place_of_key[drafts[b->children.items[i]].key] = b->children.items[i] + 1;
+	return 0;
+}
+
+/* Is `between` one side's frame above children that the other has directly below its parent? */
+static int pass_over(struct builder *b, uint32_t between, int side)
+{
+	struct draft *drafts = b->drafts.items;
+	uint32_t next;
+	int r = 0;
+
+	for (uint32_t c = drafts[between].first_child; c != NONE && !r; c = next) {
+		uint32_t found = b->place_of_key[drafts[c].key] - 1;
+
+		next = drafts[c].next;
+		if (found == NONE || !is_only(&drafts[found], !side) || drafts[found].into != NONE)
+			continue;
+		drafts[between].match =
+			side == DIFF_CURRENT ? DIFF_MATCH_INSERTED : DIFF_MATCH_DELETED;
+		drafts[between].total[!side] += drafts[found].total[!side];
+		r = merge_drafts(b, found, c);
+	}
+	return r;
+}
+
+static int align_children(struct builder *b, uint32_t parent)
+{
+	const struct draft *drafts = b->drafts.items;
+	int r = find_one_sided(b, parent);
+
+	for (size_t i = 0; i < b->children.len && !r; i++) {
+		uint32_t at = b->children.items[i];
+
+		if (drafts[at].into == NONE)
+			r = pass_over(b, at,
+				      drafts[at].total[DIFF_CURRENT] ? DIFF_CURRENT : DIFF_BASE);
+	}
+	for (size_t i = 0; i < b->children.len; i++)
+		b->place_of_key[drafts[b->children.items[i]].key] = 0;
+	return r;
+}
+
+/* From the root down, as what was merged may want merging again. */
+static int align(struct builder *b)
+{
+	int r = vec_push(&b->work, 0);
+
+	b->place_of_key = calloc(b->id->keys.len + 1, sizeof(*b->place_of_key));
+	if (!b->place_of_key)
+		return -ENOMEM;
+	while (b->work.len && !r) {
+		uint32_t at = b->work.items[--b->work.len];
+
+		r = align_children(b, at);
+		for (uint32_t c = b->drafts.items[at].first_child; c != NONE && !r;
+		     c = b->drafts.items[c].next)
+			if (b->drafts.items[c].total[0] && b->drafts.items[c].total[1])
+				r = vec_push(&b->work, c);
+	}
+	return r;
+}
+
+/* --- in order --------------------------------------------------------------------------------- */
+
+struct order {
+	const struct draft *drafts;
+	double scale;
+};
+
+static double larger_side(const struct order *o, const struct draft *d)
+{
+	double base = (double)d->total[DIFF_BASE] * o->scale;
+
+	return base > (double)d->total[DIFF_CURRENT] ? base : (double)d->total[DIFF_CURRENT];
+}
+
+static int compare_siblings(const void *a, const void *b, void *order)
+{
+	const struct order *o = order;
+	const struct draft *x = &o->drafts[*(const uint32_t *)a];
+	const struct draft *y = &o->drafts[*(const uint32_t *)b];
+	double i = larger_side(o, x), j = larger_side(o, y);
+
+	if (i != j)
+		return i > j ? -1 : 1;
+	return x->key < y->key ? -1 : x->key > y->key;
+}
+
+static struct diff_node make_node(const struct builder *b, const struct draft *d, uint32_t parent)
+{
+	struct diff_node n = {
+		.parent = parent,
+		.function = d->key,
+		.match = d->match,
+		.base_self = d->self[DIFF_BASE],
+		.base_total = d->total[DIFF_BASE],
+		.self = d->self[DIFF_CURRENT],
+		.total = d->total[DIFF_CURRENT],
+	};
+
+	if (!n.match && n.base_total && n.total)
+		n.match = d->key != NONE && b->id->keys.items[d->key].is_renamed
+				  ? DIFF_MATCH_RENAMED
+				  : DIFF_MATCH_EXACT;
+	return n;
+}
+
+/* A stack of what is still to be placed: its top is placed next, and its children go on top. */
+static int place_nodes(struct builder *b)
+{
+	struct order o = { b->drafts.items, b->d->scale };
+	struct diff_node *nodes = b->d->nodes;
+	uint32_t count = 0;
+
+	b->work.len = 0;
+	if (vec_push(&b->work, 0) < 0)
+		return -ENOMEM;
+	while (b->work.len) {
+		uint32_t at = b->work.items[--b->work.len];
+		const struct draft *d = &b->drafts.items[at];
+
+		b->place[at] = count;
+		nodes[count++] = make_node(b, d, at ? b->place[d->parent] : 0);
+		b->children.len = 0;
+		for (uint32_t c = d->first_child; c != NONE; c = b->drafts.items[c].next)
+			if (vec_push(&b->children, c) < 0)
+				return -ENOMEM;
+		if (b->children.len > 1)
+			qsort_r(b->children.items, b->children.len, sizeof(uint32_t),
+				compare_siblings, &o);
+		while (b->children.len)
+			if (vec_push(&b->work, b->children.items[--b->children.len]) < 0)
+				return -ENOMEM;
+	}
+	b->d->node_count = count;
+	for (uint32_t i = 0; i < count; i++)
+		nodes[i].end = i + 1;
+	for (uint32_t i = count - 1; i > 0; i--)
+		if (nodes[nodes[i].parent].end < nodes[i].end)
+			nodes[nodes[i].parent].end = nodes[i].end;
+	return 0;
+}
+
+/* Where the stacks' drafts have come to. */
+static void place_stacks(struct builder *b)
+{
+	for (int s = 0; s < DIFF_SIDES; s++)
+		for (size_t i = 0; i < b->d->stack_count; i++) {
+			uint32_t at = b->d->node_of[s][i];
+
+			while (b->drafts.items[at].into != NONE)
+				at = b->drafts.items[at].into;
+			b->d->node_of[s][i] = b->place[at];
+		}
+}
+
+int union_make(struct diff *d, const struct identity *id, const uint64_t *const self[DIFF_SIDES],
+	       const uint64_t *const totals[DIFF_SIDES])
+{
+	_cleanup_(builder_release) struct builder b = { .d = d, .id = id };
+	struct draft root = {
+		.key = NONE,
+		.first_child = NONE,
+		.next = NONE,
+		.into = NONE,
+		.match = DIFF_MATCH_EXACT,
+	};
+	int r = vec_push(&b.drafts, root);
+
+	d->stack_count = stacktab_count(d->input->profile->stacks);
+	for (int s = 0; s < DIFF_SIDES && !r; s++) {
+		d->node_of[s] = calloc(d->stack_count, sizeof(uint32_t));
+		r = d->node_of[s] ? add_side(&b, s, self[s], totals[s]) : -ENOMEM;
+	}
+	idmap_release(&b.map);
+	if (!r)
+		r = align(&b);
+	if (r < 0)
+		return r;
+	b.place = calloc(b.drafts.len, sizeof(*b.place));
+	d->nodes = calloc(b.drafts.len, sizeof(*d->nodes));
+	if (!b.place || !d->nodes)
+		return -ENOMEM;
+	r = place_nodes(&b);
+	if (!r)
+		place_stacks(&b);
+	return r;
+}
