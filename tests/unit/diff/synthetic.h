@@ -33,7 +33,7 @@ static inline uint32_t frame_of(struct profile *p, const char *text, size_t len)
 	file_len = open ? (size_t)(text + len - 1 - file) : 1;
 	colon = open ? memrchr(file, ':', file_len) : NULL;
 	if (colon) {
-		f.line = f.first_line = (uint32_t)atoi(colon + 1);
+		f.line = f.first_line = (uint32_t)strtoul(colon + 1, NULL, 10);
 		file_len = (size_t)(colon - file);
 	}
 	assert_int_equal(strtab_intern(p->strings, text, name_len, &f.name), 0);
@@ -107,7 +107,7 @@ static inline void add_text(struct diff_input *in, uint32_t run, const char *lin
 			continue;
 		snprintf(line, sizeof(line), "%.*s", (int)(end - lines), lines);
 		space = strrchr(line, ' ');
-		ticks = atoi(space);
+		ticks = (int)strtol(space, NULL, 10);
 		*space = '\0';
 		stack = stack_of(p, line);
 		for (int block = 0; block < DIFF_BLOCKS; block++)
