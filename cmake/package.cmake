@@ -49,13 +49,30 @@ install(FILES README.md CHANGELOG.md LICENSE docs/troubleshooting.md
   DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY LICENSES DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
+# Who answers for a package is who makes it: named as Debian's tools do, else as in git.
+set(contact "$ENV{DEBFULLNAME} <$ENV{DEBEMAIL}>")
+if(NOT DEFINED ENV{DEBEMAIL})
+  execute_process(COMMAND git -C ${CMAKE_SOURCE_DIR} config user.name
+    OUTPUT_VARIABLE name OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  execute_process(COMMAND git -C ${CMAKE_SOURCE_DIR} config user.email
+    OUTPUT_VARIABLE address OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  set(contact "${name} <${address}>")
+  if(NOT address)
+    cmake_host_system_information(RESULT host QUERY FQDN)
+    set(contact "pyebpf <pyebpf@${host}>")
+  endif()
+endif()
+set(PYEBPF_CONTACT "${contact}" CACHE STRING "who answers for a package: NAME <ADDRESS>")
+
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME pyebpf)
-set(CPACK_PACKAGE_CONTACT "pyebpf maintainers <root@localhost>")
+set(CPACK_PACKAGE_CONTACT "${PYEBPF_CONTACT}")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "profiler for running Python programs, by BPF")
 set(CPACK_PACKAGE_DESCRIPTION
-  "Samples the Python stacks of running processes from inside the kernel: they are not
-stopped, not written to and not traced. Any CPython, found by its symbols.")
+  "Samples the Python stacks of running processes from inside the kernel: they
+are not stopped, not written to and not traced. Any CPython, found by its
+symbols.")
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/debian.cmake)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)

@@ -144,10 +144,32 @@ def test_package_holds_what_install_installs(deb, installed):
     assert {row[1] for row in rows} == {"root/root"}
     assert all(re.match(r"drwxr-xr-x|-rw[x-]r-[x-]r-[x-]", row[0]) for row in rows), listing
     found = {row[5][2:] for row in rows if not row[0].startswith("d")}
+    assert {"usr/share/doc/pyebpf/copyright", "usr/share/doc/pyebpf/changelog.gz"} <= found
     for folder, _, names in os.walk(installed):
         for name in names:
             path = os.path.relpath(os.path.join(folder, name), installed)
-            assert "usr/" + path.replace("zsh/site-functions", "zsh/vendor-completions") in found
+            path = path.replace("zsh/site-functions", "zsh/vendor-completions")
+            assert "usr/" + re.sub(r"(/man1/.*)", r"\1.gz", path) in found
+
+
+def test_package_quotes_its_licenses(deb, tmp_path):
+    call("dpkg-deb", "-x", deb, tmp_path)
+    said = (tmp_path / "usr/share/doc/pyebpf/copyright").read_text()
+    with open(os.path.join(REPOSITORY, "LICENSES/BSD-2-Clause.txt")) as f:
+        holder, _, bsd = f.read().partition("\n\n")
+    assert re.search(r"^Copyright: \d{4} %s$" % re.escape(holder.replace("Copyright (c) ", "")),
+                     said, re.M)
+    quoted = said.partition("License: BSD-2-clause\n")[2].rpartition("\n")[0]
+    assert re.sub(r"^ \.?", "", quoted, flags=re.M).strip() == bsd.strip()
+    assert "/usr/share/common-licenses/GPL-2" in said
+
+
+def test_package_is_clean_for_lintian(deb, is_full):
+    if not is_full:
+        pytest.skip("lintian is not installed by make deps: only with --tier=all")
+    needs("lintian")
+    text = call("lintian", "--allow-root", "--fail-on", "none", "--tag-display-limit", "0", deb)
+    assert not text, text
 
 
 IN_CHROOT = r"""
