@@ -16,7 +16,7 @@ from harness import PYEBPF, REPOSITORY, Workload, run
 KEYS = {"name", "state", "required", "found", "problem", "remedy"}
 PYTHON_KEYS = {"version", "free_threaded", "debug", "shared", "best_effort", "build_id", "path",
                "path_deleted", "mapped_at", "found_by", "runtime_address", "layout",
-               "thread_state", "interpreters", "thread_states"}
+               "thread_state", "jit", "interpreters", "thread_states"}
 
 
 def doctor(*arguments, wrapper=(), program=None):
@@ -265,6 +265,15 @@ def test_explains_a_busy_process(python, pyebpf):
     for part in (found["version"], found["path"], found["found_by"], found["layout"],
                  found["thread_state"], "0x%x" % found["runtime_address"], "spin_idle"):
         assert part in text.stdout, (part, text.stdout)
+
+
+def test_test_stack_has_all_its_names(some_python, pyebpf):
+    """More code objects than one tick sends."""
+    with Workload(some_python, "chains.py", 20, 200) as workload:
+        workload.go()
+        facts, _ = explain(workload.pid)
+    names = [frame["name"] for frame in facts["test_stack"]["frames"]]
+    assert len(names) > 10 and "<unknown>" not in names, names
 
 
 def test_an_idle_process_is_said_to_be_idle(some_python, pyebpf):

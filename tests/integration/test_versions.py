@@ -232,6 +232,8 @@ def test_jit_lines_are_marked(jit_python, is_on, tmp_path):
             workload.go()
             workload.truth()
             recorder.finish()
+        done = run("doctor", "-p", workload.pid)
+    assert bool(re.search(r"^JIT .*PYTHON_JIT", done.stdout, re.M)) == is_on, done.stdout
     for name, least in (("plain", 0.9), ("key", 0.7), ("calling", 0.8)):
         share = marked_share(output, name)
         assert share >= least if is_on else share == 0, (name, share)

@@ -49,6 +49,7 @@ struct doctor_process {
 	const char *found_by; /* "symbol _PyRuntime", ... */
 	const char *layout;   /* where the offsets come from */
 	const char *tstate;   /* how the thread state of a thread is found */
+	const char *jit;      /* what its JIT makes of lines; NULL: none is at work */
 	bool has_lists;       /* the next two are known */
 	size_t interpreters, thread_states;
 };

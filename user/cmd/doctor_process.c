@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,6 +28,8 @@
 #define SYMBOL_RUNTIME "_PyRuntime"
 #define SECTION_RUNTIME ".PyRuntime"
 #define SYMBOL_BEFORE_RUNTIME "_PyThreadState_Current" /* 3.6 */
+
+#define MAPPING_OF_JIT "[anon:cpython:jit]" /* 3.15 Python/jit.c */
 
 /* --- Looking ---------------------------------------------------------------------------------- */
 
@@ -177,6 +180,34 @@ static void look_at_layout(struct doctor_process *p)
 		p->tstate = "the list of them, by pthread_self()";
 }
 
+/* Is there machine code that comes from no file? 3.15 gives its JIT's pages a name. */
+static bool has_code_without_file(pid_t pid)
+{
+	_cleanup_(maps_closep) struct maps *maps = NULL;
+	struct mapping m;
+	bool found = false;
+
+	if (maps_open(pid, &maps) < 0) {
+		err_clear(); /* gone */
+		return false;
+	}
+	while (!found && maps_next(maps, &m) > 0)
+		found = m.perms & PROT_EXEC && !m.inode && !m.is_shared &&
+			(!*m.path || !strcmp(m.path, MAPPING_OF_JIT));
+	return found;
+}
+
+static void look_at_jit(struct doctor_process *p)
+{
+	const struct py_offsets *off = &p->runtime.offsets;
+
+	if (off->is_jit)
+		p->jit = "built in: lines may be a few off, all are marked ~";
+	else if (off->tstate_executor != OFF_NONE && has_code_without_file(p->pid))
+		p->jit = "machine code made at run time is mapped, CPython's (PYTHON_JIT) or a "
+			 "module's: lines that CPython's runs may be a few off, they are marked ~";
+}
+
 static int read_pointer(pid_t pid, uint64_t addr, uint64_t *out)
 {
 	return mem_read(pid, addr, out, sizeof(*out));
@@ -223,6 +254,7 @@ static int look_at_runtime(struct doctor_process *p)
 	p->has_runtime = true;
 	look_at_file(p);
 	look_at_layout(p);
+	look_at_jit(p);
 	p->has_lists = count_thread_states(p, &p->interpreters, &p->thread_states) >= 0;
 	if (!p->has_lists)
 		err_clear(); /* these rows stay unknown */
@@ -356,7 +388,8 @@ int doctor_process_print(const struct terminal *t, const struct doctor_process *
 		return r;
 	if ((r = print_python(t, p)) < 0 || (r = print_place(t, p)) < 0 ||
 	    (p->layout && (r = doctor_put(t, "layout", STYLE_PLAIN, p->layout)) < 0) ||
-	    (r = doctor_put(t, "thread state", STYLE_PLAIN, p->tstate)) < 0)
+	    (r = doctor_put(t, "thread state", STYLE_PLAIN, p->tstate)) < 0 ||
+	    (p->jit && (r = doctor_put(t, "JIT", STYLE_PLAIN, p->jit)) < 0))
 		return r;
 	return print_threads(t, p);
 }
@@ -425,6 +458,7 @@ void doctor_process_json(struct json *j, const struct doctor_process *p)
 	put_number(j, "runtime_address", p->runtime.runtime_addr);
 	put_string(j, "layout", p->layout);
 	put_string(j, "thread_state", p->tstate);
+	put_string(j, "jit", p->jit);
 	json_key(j, "interpreters");
 	p->has_lists ? json_u64(j, p->interpreters) : json_null(j);
 	json_key(j, "thread_states");

@@ -23,11 +23,13 @@ static uint64_t now_ns(void)
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
-static int wait_for_sample(struct session *session, struct pipeline *pipeline, uint64_t start_ns)
+/* A deep stack may take some ticks until all its names have come. */
+static int wait_for_sample(struct session *session, struct pipeline *pipeline,
+			   const struct profile *profile, uint64_t start_ns)
 {
 	int r = session_start(session);
 
-	while (r >= 0 && !pipeline_stats(pipeline)->samples && now_ns() - start_ns < TEST_NS) {
+	while (r >= 0 && !profile->samples.len && now_ns() - start_ns < TEST_NS) {
 		r = session_consume(session, POLL_MS, pipeline_record, pipeline);
 		if (r >= 0)
 			r = pipeline_settle(pipeline, now_ns(), false);
@@ -70,7 +72,7 @@ int doctor_stack_record(pid_t pid, struct doctor_stack *out)
 	start_ns = now_ns();
 	out->load_ns = start_ns - begin_ns;
 	if ((r = pipeline_new(session, discovery, out->profile, start_ns, &pipeline)) < 0 ||
-	    (r = wait_for_sample(session, pipeline, start_ns)) < 0 ||
+	    (r = wait_for_sample(session, pipeline, out->profile, start_ns)) < 0 ||
 	    (r = count_ticks(session, &out->ticks)) < 0)
 		return r;
 	out->wait_ns = out->profile->samples.len ? out->profile->samples.items[0].time_ns
@@ -115,7 +117,7 @@ static void put_frame(struct line *l, const struct profile *p, uint32_t id)
 	line_put(l, STYLE_PLAIN, "  ");
 	line_put_foreign(l, STYLE_DIM, strtab_get(p->strings, f->file),
 			 strtab_len(p->strings, f->file));
-	line_putf(l, STYLE_DIM, ":%u", f->line);
+	line_putf(l, STYLE_DIM, ":%s%u", f->flags & FRAME_LINE_APPROXIMATE ? "~" : "", f->line);
 }
 
 /* What is said where there is no stack to show. */
