@@ -19,8 +19,8 @@ CONFIGURE = configure() { \
 }; configure
 
 # Debian 12 (bookworm) names.
-PACKAGES = bpftool ca-certificates clang clang-format cmake debootstrap dpkg-dev gcc libbpf-dev \
-	libc6-dev libcap-dev libcjson-dev libclang-rt-14-dev libcmocka-dev libelf-dev \
+PACKAGES = bpftool ca-certificates clang clang-format cmake debootstrap dpkg-dev esbuild gcc \
+	libbpf-dev libc6-dev libcap-dev libcjson-dev libclang-rt-14-dev libcmocka-dev libelf-dev \
 	libprotobuf-c-dev libzstd-dev linux-perf llvm make ninja-build pkg-config procps \
 	protobuf-c-compiler protobuf-compiler python3 python3-pytest zlib1g-dev
 

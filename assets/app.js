@@ -596,6 +596,7 @@
         ns.duration(r[1] / meta.blocks * ms)}` : `blocks ${r[0]} – ${r[1]}`;
       const texts = [];
 
+      $("graph").classList.toggle("timeless", !ms);
       heat.show(series, meta.blocks, ms, state.range, state.baseRange);
       if (state.range)
         texts.push(time(state.range));
@@ -691,22 +692,23 @@
     }
 
     function drawHead() {
-      const {meta} = report, ticks = mainTableTotals();
-      const list = [];
+      const {meta} = report, ticks = mainTableTotals(), list = [];
+      const pythons = [...new Set(meta.processes.map((p) => p.python).filter(Boolean))];
 
       document.title = ns.visible(meta.title || "profile") + " – pyebpf";
-      $("title").textContent = ns.visible(current.command || meta.title || "profile");
+      $("title").textContent = ns.visible(current.target || meta.title || "profile");
       $("title").title = $("title").textContent;
       if (ticks)
         list.push(fact("Samples", ns.count(ticks)));
       if (current.duration_ns)
         list.push(fact("Over", ns.duration(current.duration_ns / 1e6)));
-      list.push(fact("Lost", current.lost ? ns.count(current.lost) : "nothing",
-        current.lost ? "lost" : ""));
+      list.push(fact("Lost", current.lost
+        ? `${ns.count(current.lost)} (${ns.percent(lostShare(current))})` : "nothing",
+      lostShare(current) >= LOST_MUCH ? "lost" : ""));
       if (current.rate_hz)
         list.push(fact("Rate", `${ns.count(current.rate_hz)} Hz`));
-      if (current.python)
-        list.push(fact("Python", ns.visible(String(current.python))));
+      if (pythons.length)
+        list.push(fact("Python", ns.visible(pythons.join(", "))));
       if (current.host)
         list.push(fact("Host", ns.visible(current.host), "spare"));
       if (meta.diff?.normalize)
@@ -727,6 +729,9 @@
       $("basis-label").hidden = viewOf() !== "diff";
       ns.options($("basis"), BASES, state.basis);
     }
+
+    const LOST_MUCH = 0.01; // share of lost samples from which they are pointed out
+    const lostShare = ({lost, ticks}) => lost ? lost / (lost + (ticks || 0)) : 0;
 
     const NORMALIZE = {share: "share of the run", second: "observed second", absolute: "not at all",
       work: "unit of work"};
@@ -1059,7 +1064,6 @@
         row("Event", r.event);
         row("Host", r.host);
         row("Kernel", r.kernel);
-        row("Python", r.python);
         row("pyebpf", r.version);
         parts.push(ns.element("h2", {}, !isDiffReport ? "Recording"
           : r.side === ns.SIDE_BASE ? "Baseline" : "Current"),

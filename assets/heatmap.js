@@ -9,6 +9,7 @@
   const AXIS = 1.15; // below the rows
   const LONE_ROW = 2.2, ROWS = 4.6; // height of an only row; of several together
   const ROWS_MAX = 8;
+  const COLUMN_MIN = 4; // pixels
 
   // dom: {canvas}; on: {range(range), baseRange(range)}, range null or [first, end) in blocks;
   // look(): {ink, faint, background, cell, accent, violet, font, rem}.
@@ -40,40 +41,47 @@
       if (!width || !series.length)
         return;
       const left = labelWidth(), column = (width - left) / blocks;
-      let most = 0;
+      const group = Math.max(1, Math.ceil(COLUMN_MIN / column));
+      const shown = series.slice(0, ROWS_MAX).map((s) => columnsOf(s.ticks, group));
+      const most = Math.max(...shown.map((sums) => Math.max(...sums)));
 
-      for (const s of series.slice(0, ROWS_MAX))
-        for (const ticks of s.ticks)
-          most = Math.max(most, ticks);
-      series.slice(0, ROWS_MAX).forEach((s, row) => drawSeries(s, row, most, left, column, style));
+      shown.forEach((sums, row) =>
+        drawSeries(sums, series[row].text, row, most, left, column * group, style));
       drawAxis(left, column, style);
       drawRange(range, left, column, style.accent, false);
       drawRange(baseRange, left, column, style.violet, true);
     }
 
-    function drawSeries(s, row, most, left, column, style) {
+    // Sums of as many blocks as make a column wide enough to see.
+    function columnsOf(ticks, group) {
+      const sums = new Float64Array(Math.ceil(blocks / group));
+
+      for (let b = 0; b < blocks; b++)
+        sums[Math.floor(b / group)] += ticks[b];
+      return sums;
+    }
+
+    function drawSeries(sums, text, row, most, left, column, style) {
       const h = rowHeight(), y = row * h, gap = column > 4 ? 1 : 0;
 
       ctx.fillStyle = style.cell;
-      for (let b = 0; b < blocks; b++) {
-        const share = most ? s.ticks[b] / most : 0;
+      sums.forEach((sum, i) => {
+        const share = most ? sum / most : 0, x = left + i * column;
 
-        if (!share)
-          continue;
-        if (rowCount() === 1) {
+        if (share && rowCount() === 1) {
           ctx.globalAlpha = 0.85;
-          ctx.fillRect(left + b * column, y + h * (1 - share), column - gap, h * share);
-        } else {
+          ctx.fillRect(x, y + h * (1 - share), column - gap, h * share);
+        } else if (share) {
           ctx.globalAlpha = 0.08 + 0.92 * share;
-          ctx.fillRect(left + b * column, y, column - gap, h - 1);
+          ctx.fillRect(x, y, column - gap, h - 1);
         }
-      }
+      });
       ctx.globalAlpha = 1;
       if (left) {
         ctx.font = style.font;
         ctx.fillStyle = style.faint;
         ctx.textBaseline = "middle";
-        ctx.fillText(ns.fit(s.text, left - 8, (c) => ctx.measureText(c).width), 0, y + h / 2);
+        ctx.fillText(ns.fit(text, left - 8, (c) => ctx.measureText(c).width), 0, y + h / 2);
       }
     }
 

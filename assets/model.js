@@ -431,7 +431,8 @@
   const DIMENSIONS = {
     process: (meta, thread) => {
       const process = meta.processes[thread.process];
-      return [process.name, `${process.name} (${process.pid})`];
+      return process.pid === undefined ? [process.name]
+        : [process.name, `${process.name} (${process.pid})`];
     },
     thread: (meta, thread) => [thread.name, `${thread.name} (${thread.tid})`],
     pod: (meta, thread) => {
