@@ -153,7 +153,28 @@ def test_no_samples(some_python, tmp_path):
     """An idle process gives no samples: exit status 3, and says so."""
     with Workload(some_python, "family.py", 1, "idle") as workload:
         done = run("record", "-p", workload.pid, "-d", "0.3s", "-o", tmp_path / "x.pyebpf")
-    assert done.returncode == 3 and re.search("no samples", done.stderr, re.I), done
+    lines = done.stderr.splitlines()
+    assert done.returncode == 3 and len(lines) == 2 and lines[1].startswith("try: "), done
+    assert re.search("no samples of pid %d in .*: no CPU time used" % workload.pid, lines[0]), done
+
+
+def test_no_samples_of_another_program(tmp_path):
+    """What the ticks were instead, said by record and by whoever reads the recording."""
+    output = tmp_path / "x.pyebpf"
+    done = run("record", "-F", 997, "-o", output, "--", "sh", "-c",
+               "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done; exit 5")
+    expected = r"no samples(?: of Python code)?: (\d[\d,]*) ticks, (.*)"
+    report = run("report", output)
+    assert done.returncode == 5 and report.returncode == 3, (done, report)
+    for text in (done.stderr, report.stderr):
+        line, following = text.splitlines()
+        total, parts = re.search(expected, line).groups()
+        counts = [int(count) for count in re.findall(r"(\d+) ", parts.replace(",", ""))]
+        assert int(total.replace(",", "")) == sum(counts) > 20, text
+        assert re.match(r"\d[\d,]* in processes without Python", parts), text
+        assert following.startswith("try: pgrep -af python"), text
+    quiet = run("record", "-q", "-o", output, "--", "true")
+    assert quiet.returncode == 0 and not quiet.stderr, quiet
 
 
 # --- Pythons that are not known ------------------------------------------------------------------

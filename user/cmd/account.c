@@ -33,6 +33,52 @@ const struct account_row account_quality[] = {
 	{ NULL, NULL },
 };
 
+#define TRY_LONGER "pyebpf record with a longer -d, while it works, or with -F 999"
+#define TRY_OTHER "pgrep -af python, then pyebpf record -p PID"
+#define TRY_PROCESS "pyebpf doctor -p PID, which shows one stack of the process"
+#define TRY_RING "pyebpf record with --ring 64MiB"
+
+/* What a tick was if it was no sample. next: what helps if most of them were this. */
+static const struct {
+	const char *counter, *words, *next;
+} no_sample[] = {
+	{ "not_python", "in processes without Python", TRY_OTHER },
+	{ "no_frame", "in Python processes outside Python code", TRY_PROCESS },
+	{ "no_thread_state", "on threads without Python state", TRY_PROCESS },
+	{ "task_work_outside", "on threads that left Python meanwhile", TRY_PROCESS },
+	{ "thread_state_fault", "on threads whose state was not readable", TRY_PROCESS },
+	{ "task_work_failed", "on threads whose state was gone", TRY_PROCESS },
+	{ "unknown_process", "in processes not identified", TRY_LONGER },
+	{ "ring_full", "lost in a full ring buffer", TRY_RING },
+	{ "task_work_ring_full", "lost in a full ring buffer (task work)", TRY_RING },
+	{ "no_scratch", "lost for want of work space", TRY_LONGER },
+	{ "skipped", "skipped by the time budget", TRY_LONGER },
+	{ "filtered", "in other processes", TRY_LONGER },
+	{ "kernel_thread", "in the kernel", TRY_LONGER },
+	{ "idle", "on an idle CPU", TRY_LONGER },
+};
+
+int account_put_nothing(struct strbuf *out, const struct profile *p, const char **next)
+{
+	uint64_t ticks = profile_counter(p, "ticks"), most = 0;
+
+	*next = TRY_LONGER;
+	if (!ticks)
+		return strbuf_puts(out, p->counters.len ? "no CPU time used" : "it is empty");
+	strbuf_appendf(out, "%s tick%s", units_count(ticks).s, ticks == 1 ? "" : "s");
+	for (size_t i = 0; i < sizeof(no_sample) / sizeof(no_sample[0]); i++) {
+		uint64_t count = profile_counter(p, no_sample[i].counter);
+
+		if (count)
+			strbuf_appendf(out, ", %s %s", units_count(count).s, no_sample[i].words);
+		if (count > most) {
+			most = count;
+			*next = no_sample[i].next;
+		}
+	}
+	return strbuf_error(out);
+}
+
 uint64_t account_sum(const struct profile *p, const struct account_row *rows)
 {
 	uint64_t sum = 0;

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/strbuf.h"
 #include "cmd/load.h"
 #include "cmd/terminal.h"
 
@@ -33,6 +34,13 @@ void account_put_lost(struct line *l, const struct load *loaded);
 
 /* "ring buffer full 10, thread state not readable 2": rows that are not 0. */
 void account_put_rows(struct line *l, const struct profile *p, const struct account_row *rows);
+
+/*
+ * Why a recording has no samples: what its ticks were instead, "477 ticks, 475 in processes without
+ * Python, 2 in processes not identified", "no CPU time used". Returns 0 or -ENOMEM; *next: what to
+ * try, static.
+ */
+int account_put_nothing(struct strbuf *out, const struct profile *p, const char **next);
 
 /* "0.4%", "<0.1%", "100%": part of a whole > 0. */
 struct share_text {

@@ -20,6 +20,7 @@
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "cmd/browser.h"
+#include "cmd/account.h"
 #include "cmd/cmd.h"
 #include "cmd/launch.h"
 #include "cmd/load.h"
@@ -669,24 +670,25 @@ static int convert(struct recorder *r)
 	return 0;
 }
 
-/* No samples: why, as far as the counters tell. A command's own status counts for more. */
+/* No samples: what the ticks were. A command's own status counts for more. */
 static int explain_nothing(struct recorder *r)
 {
-	uint64_t ticks = profile_counter(r->top.profile, "ticks");
+	_cleanup_(strbuf_releasep) struct strbuf why = STRBUF_INIT;
+	const char *next;
 
-	if (has_command(r)) {
-		log_warning("%s: no samples: it ran no Python code on the CPU",
-			    r->call->operands.items[0]);
+	if (account_put_nothing(&why, r->top.profile, &next) < 0)
+		return fail(r, -ENOMEM);
+	if (!has_command(r)) {
+		err_set(-ENODATA, "no samples of %s in %s: %s", r->profile->meta.target,
+			units_ns(now_ns() - r->start_ns).s, strbuf_str(&why));
+		cmd_fail(r->call, -ENODATA);
+	} else if (log_level() >= LOG_LEVEL_WARNING) {
+		log_warning("%s: no samples: %s", r->call->operands.items[0], strbuf_str(&why));
+	} else {
 		return EXIT_OK;
 	}
-	if (!ticks)
-		err_set(-ENODATA, "no samples: %s used no CPU time in %s", r->profile->meta.target,
-			units_ns(r->profile->meta.duration_ns).s);
-	else
-		err_set(-ENODATA, "no samples: none of %s ticks found Python code running",
-			units_count(ticks).s);
-	cmd_fail(r->call, -ENODATA);
-	return EXIT_NOTHING;
+	cmd_try("%s", next);
+	return has_command(r) ? EXIT_OK : EXIT_NOTHING;
 }
 
 /* On stderr: stdout may be the command's. */

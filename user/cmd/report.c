@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/log.h"
+#include "base/err.h"
 #include "base/units.h"
 #include "cmd/account.h"
 #include "cmd/browser.h"
@@ -557,7 +557,9 @@ static int write_report(const struct load *loaded, const struct exporter *e,
 static int report(struct call *call, const struct report_opts *o, const struct exporter *e)
 {
 	_cleanup_(load_release) struct load loaded = { .tally.by_time = e && e->needs_times };
+	_cleanup_(strbuf_releasep) struct strbuf why = STRBUF_INIT;
 	int r = load_operands(&loaded, call);
+	const char *next;
 
 	if (!r)
 		r = e ? write_report(&loaded, e, o) : put_report(&loaded, o);
@@ -565,7 +567,11 @@ static int report(struct call *call, const struct report_opts *o, const struct e
 		return cmd_fail(call, r);
 	if (loaded.ticks)
 		return EXIT_OK;
-	log_line("pyebpf report: ", "no samples of Python code in this recording");
+	r = account_put_nothing(&why, loaded.profile, &next);
+	if (r < 0)
+		return cmd_fail(call, r);
+	cmd_fail(call, err_set(-ENODATA, "no samples of Python code: %s", strbuf_str(&why)));
+	cmd_try("%s", next);
 	return EXIT_NOTHING;
 }
 

@@ -150,7 +150,9 @@ static void test_inputs(void **state)
 		{ "no format", "export x.pyebpf", EXIT_USAGE, NULL, "one of: collapsed" },
 		{ "unknown format", "export -f zip x.pyebpf", EXIT_USAGE, NULL, "collapsed" },
 		{ "no samples", "report y.pyebpf", EXIT_NOTHING,
-		  "no Python frame on the thread 17\n", "no samples" },
+		  "no Python frame on the thread 17\n",
+		  "pyebpf report: no samples of Python code: 1,400 ticks, 17 in Python processes "
+		  "outside Python code, 840 on an idle CPU\ntry: pyebpf record" },
 		{ "no samples to export", "export -f collapsed y.pyebpf", EXIT_NOTHING, NULL,
 		  "no samples" },
 		{ "percent", "report --min-percent 101 x.pyebpf", EXIT_USAGE, NULL, "'101'" },
