@@ -2,9 +2,12 @@
 #include "cmd/input.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "base/log.h"
+#include "base/units.h"
 #include "import/import.h"
 #include "store/reader.h"
 
@@ -58,7 +61,7 @@ uint64_t input_interval_ns(const struct input *in)
 
 bool input_is_text(const struct input *in)
 {
-	return in->import && import_facts(in->import)->is_text;
+	return input_metadata(in)->is_summed != 0;
 }
 
 uint64_t input_last_ns(struct input *in)
@@ -85,4 +88,26 @@ uint64_t input_skipped(const struct input *in)
 bool input_is_truncated(const struct input *in, uint64_t *offset)
 {
 	return in->reader && reader_is_truncated(in->reader, offset);
+}
+
+/* "of 1 ms each" */
+static void put_interval(char *text, size_t size, uint64_t interval_ns)
+{
+	if (interval_ns)
+		snprintf(text, size, "of %s each", units_ns(interval_ns).s);
+	else
+		snprintf(text, size, "of unknown length");
+}
+
+void input_compare_intervals(const struct input *in, const struct profile *p, const char *path)
+{
+	uint64_t first_ns = p->meta.interval_ns, interval_ns = input_metadata(in)->interval_ns;
+	char first[64], own[64];
+
+	if (!p->recordings || interval_ns == first_ns)
+		return;
+	put_interval(first, sizeof(first), first_ns);
+	put_interval(own, sizeof(own), interval_ns);
+	log_warning("%s: its samples are %s, and counted as those of the first file, %s", path, own,
+		    first);
 }

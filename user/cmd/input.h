@@ -38,7 +38,10 @@ const struct metadata *input_metadata(const struct input *in);
  */
 uint64_t input_interval_ns(const struct input *in);
 
-/* Text: sums of stacks, without times. All samples are at 0, and one may stand for any number. */
+/*
+ * Text, or a recording made of it: sums of stacks, without times. All samples are at 0, and one may
+ * stand for any number.
+ */
 bool input_is_text(const struct input *in);
 
 /* When its last sample is, by its index; 0: it has none. */
@@ -52,5 +55,11 @@ uint64_t input_skipped(const struct input *in);
  * byte that was not used.
  */
 bool input_is_truncated(const struct input *in, uint64_t *offset);
+
+/*
+ * Before its first batch goes into p: warns if p has inputs whose samples last another time, since
+ * sums of both are no time then.
+ */
+void input_compare_intervals(const struct input *in, const struct profile *p, const char *path);
 
 #endif

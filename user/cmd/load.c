@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -57,29 +56,6 @@ static int judge_end(struct load *l, const struct input *in, const char *path, i
 	return 0;
 }
 
-/* "of 1 ms each" */
-static void put_interval(char *text, size_t size, uint64_t interval_ns)
-{
-	if (interval_ns)
-		snprintf(text, size, "of %s each", units_ns(interval_ns).s);
-	else
-		snprintf(text, size, "of unknown length");
-}
-
-/* Sums of samples that do not last the same are no time: says so. */
-static void compare_intervals(const struct profile *p, const struct input *in, const char *path)
-{
-	uint64_t first_ns = p->meta.interval_ns, interval_ns = input_metadata(in)->interval_ns;
-	char first[64], own[64];
-
-	if (!p->recordings || interval_ns == first_ns)
-		return;
-	put_interval(first, sizeof(first), first_ns);
-	put_interval(own, sizeof(own), interval_ns);
-	log_warning("%s: its samples are %s, and counted as those of the first file, %s", path, own,
-		    first);
-}
-
 static int begin_run(struct load *l, struct input *in, const char *path)
 {
 	if (!l->tally.by_time)
@@ -117,7 +93,7 @@ static int load_file(struct load *l, const char *path)
 
 	if (r < 0)
 		return r;
-	compare_intervals(l->profile, in, path);
+	input_compare_intervals(in, l->profile, path);
 	if ((r = begin_run(l, in, path)) < 0)
 		return r;
 	n = sum_batches(l, in, &r);

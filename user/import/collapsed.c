@@ -370,7 +370,7 @@ static int open_collapsed(int fd, struct import_facts *facts, void **out)
 		return -ENOMEM;
 	c->reader.fd = fd;
 	c->facts = facts;
-	facts->is_text = true;
+	facts->meta.is_summed = 1;
 	facts->meta.has_ended = 1;
 	r = profile_set_text(&facts->meta.source, SOURCE);
 	if (!r)

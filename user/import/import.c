@@ -7,7 +7,7 @@
 #include "base/file.h"
 
 /* Text comes last: it knows the least about itself. */
-const struct importer *const importers[] = { &importer_collapsed, NULL };
+const struct importer *const importers[] = { &importer_tachyon, &importer_collapsed, NULL };
 
 struct import {
 	const struct importer *importer;
@@ -76,7 +76,7 @@ static int join(struct import *i, struct profile *p)
 		return -ENOMEM;
 	if (p->recordings > 0) {
 		p->meta.duration_ns += meta->duration_ns;
-		p->meta.work = work_sum(p->meta.work, meta->work);
+		metadata_join(&p->meta, meta);
 	}
 	p->recordings++;
 	i->has_joined = true;

@@ -25,7 +25,6 @@ struct import;
 struct import_facts {
 	struct metadata meta; /* what the format cannot tell is unknown */
 	uint64_t skipped;     /* lines without samples so far: blank, comments, counts of 0 */
-	bool is_text;         /* sums without times: all samples are at 0 */
 };
 
 /* A format, behind import_open(). */

@@ -72,6 +72,12 @@ int metadata_copy(struct metadata *to, const struct metadata *from)
 	return 0;
 }
 
+void metadata_join(struct metadata *to, const struct metadata *further)
+{
+	to->work = to->work > 0 && further->work > 0 ? to->work + further->work : 0;
+	to->is_summed |= further->is_summed;
+}
+
 void profile_free(struct profile *p)
 {
 	if (!p)

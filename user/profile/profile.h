@@ -77,6 +77,7 @@ struct metadata {
 	uint64_t cpus;
 	uint64_t has_ended; /* 1: the recorder finished in good order */
 	uint64_t is_whole;  /* 1: a command from its start to its end, and not a stretch of it */
+	uint64_t is_summed; /* 1: samples are sums of stacks, all at time 0: from text */
 	char *host;
 	char *kernel;  /* uname -r */
 	char *machine; /* uname -m */
@@ -146,11 +147,11 @@ void metadata_release(struct metadata *m);
 /* *to becomes as from, with texts of its own. 0, or -ENOMEM with *to unchanged. */
 int metadata_copy(struct metadata *to, const struct metadata *from);
 
-/* Work of two recordings: unknown if that of one of them is. */
-static inline double work_sum(double a, double b)
-{
-	return a > 0 && b > 0 ? a + b : 0;
-}
+/*
+ * A further recording joins those that *to is of: work adds up, and is unknown if that of one of
+ * them is; one of sums makes it sums.
+ */
+void metadata_join(struct metadata *to, const struct metadata *further);
 
 /* Memory it holds, samples included. */
 size_t profile_bytes(const struct profile *p);

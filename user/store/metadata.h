@@ -36,6 +36,7 @@ static const struct metadata_field {
 	{ 16, METADATA_REAL, offsetof(struct metadata, work) },
 	{ 17, METADATA_TEXT, offsetof(struct metadata, source) },
 	{ 18, METADATA_NUMBER, offsetof(struct metadata, is_whole) },
+	{ 19, METADATA_NUMBER, offsetof(struct metadata, is_summed) },
 };
 #define METADATA_FIELDS (sizeof(metadata_fields) / sizeof(metadata_fields[0]))
 

@@ -272,7 +272,8 @@ static int join_metadata(struct reader *r, struct profile *p)
 	if (!r->has_joined) {
 		r->has_joined = true;
 		r->is_first = p->recordings++ == 0;
-		p->meta.work = work_sum(p->meta.work, r->meta.work);
+		if (!r->is_first)
+			metadata_join(&p->meta, &r->meta);
 	}
 	if (r->is_first && metadata_copy(&p->meta, &r->meta) < 0)
 		return -ENOMEM;

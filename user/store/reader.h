@@ -29,8 +29,8 @@ DEFINE_CLEANUP(struct reader *, reader_free)
 /*
  * Adds the next chunk to p: rows are interned, so that several segments and several files merge;
  * samples are appended, times stay relative to their own file's start. One reader, one profile.
- * p->meta becomes the first file's; of further ones only the duration, the work and has_ended (of
- * all) are taken in. Counters of several files add up.
+ * p->meta becomes the first file's; of further ones only the duration, has_ended (of all) and what
+ * metadata_join() does are taken in. Counters of several files add up.
  *
  * Returns 1; 0 at the end, also where the file was cut off; -EBADMSG for a damaged file: p then
  * holds the samples of all chunks before; -ENOMEM, -EOVERFLOW, -EIO. Not to be called again
