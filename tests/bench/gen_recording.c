@@ -10,6 +10,7 @@
  * steady    one thread, 50 deep, a loop over 12 lines of its innermost function
  * mixed     four threads under one lock, 5 ms each in turn; a fixed call graph of 400 functions
  *           with four call sites each, 11-31 deep, a random walk through it
+ * cyclic    mixed, but the same million samples again and again
  * churning  one thread, tree recursion 12-40 deep: nearly every sample is a new stack
  *
  * Ticks come 2 us late, plus 3 us on average, one in 200 up to 200 us.
@@ -32,6 +33,8 @@
 #define FUNCTIONS 400
 #define DEPTH_MAX 64
 #define LINES 24
+#define CYCLE 1000000 /* samples, of cyclic */
+#define SEED UINT64_C(88172645463325252)
 
 struct generator {
 	struct profile *p;
@@ -162,17 +165,24 @@ static int churning_stack(struct generator *g, uint32_t *stack)
 static int make_sample(struct generator *g, const char *kind, uint64_t tick)
 {
 	uint64_t time_ns = tick * (1000000000 / g->rate_hz) + 700000;
-	uint32_t thread = kind[0] == 'm' ? (uint32_t)(time_ns / 5000000 % 4) : 0;
+	bool is_walk = kind[0] == 'm' || !strcmp(kind, "cyclic");
+	uint32_t thread = is_walk ? (uint32_t)(time_ns / 5000000 % 4) : 0;
 	struct sample s = { .thread = thread, .weight = 1, .cpu = (uint16_t)(tick / 5000 % 2) };
-	double late_us = 2 - 3 * log(1 - (double)(next_random(g) >> 11) / 9007199254740992.0);
+	double late_us;
 	int r;
 
+	if (kind[1] == 'y' && tick % CYCLE == 0) {
+		g->random = SEED;
+		memset(g->site, 0, sizeof(g->site));
+		memset(g->depth, 0, sizeof(g->depth));
+	}
+	late_us = 2 - 3 * log(1 - (double)(next_random(g) >> 11) / 9007199254740992.0);
 	s.time_ns = time_ns + (uint64_t)(late_us * 1000) +
 		    (below(g, 200) ? 0 : below(g, 200) * UINT64_C(1000));
 	s.flags = SAMPLE_BIT_HOLDS_GIL;
 	if (kind[0] == 's')
 		r = steady_stack(g, &s.stack);
-	else if (kind[0] == 'm')
+	else if (is_walk)
 		r = mixed_stack(g, thread, &s.stack);
 	else
 		r = churning_stack(g, &s.stack);
@@ -255,13 +265,13 @@ int main(int argc, char **argv)
 	int r;
 
 	if (argc != 5 || !g ||
-	    (strcmp(argv[1], "steady") && strcmp(argv[1], "mixed") &&
+	    (strcmp(argv[1], "steady") && strcmp(argv[1], "mixed") && strcmp(argv[1], "cyclic") &&
 	     strcmp(argv[1], "churning"))) {
 		fprintf(stderr,
-			"usage: gen_recording steady|mixed|churning RATE_HZ SECONDS FILE\n");
+			"usage: gen_recording steady|mixed|cyclic|churning RATE_HZ SECONDS FILE\n");
 		return 2;
 	}
-	g->random = 88172645463325252;
+	g->random = SEED;
 	g->rate_hz = strtoull(argv[2], NULL, 10);
 	seconds = strtoull(argv[3], NULL, 10);
 	if (g->rate_hz < 1 || g->rate_hz > 1000000) {

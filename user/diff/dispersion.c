@@ -7,13 +7,15 @@
 #include <string.h>
 
 #define PHI_MIN 1.0
+#define NONE UINT32_MAX
 
 /* A block of a run, or a whole run. */
 struct replicate {
 	const struct diff_run *run;
 	const struct diff_block *blocks;
 	uint32_t block_count;
-	double exposure; /* share of its side's */
+	double exposure;
+	double weight; /* of squares: 1 / share of its side's exposure */
 };
 
 struct replicates {
@@ -31,15 +33,22 @@ struct meter {
 	const struct diff *d;
 	struct dispersion *x;
 	bool of_nodes;
-	bool *is_outermost;             /* by node: no node above it is of its function */
+	uint32_t *parent;    /* by node: packed, for the sake of speed */
+	uint32_t *function;  /* by node */
+	uint32_t *outermost; /* by node: its function, or NONE below another node of it */
 	uint64_t *ticks[COUNTED_KINDS]; /* of one replicate; of nodes: first self, then totals */
+	double *squares[COUNTED_KINDS]; /* of one side: sums of ticks^2 / exposure */
 };
 
 static void meter_release(struct meter *m)
 {
-	free(m->is_outermost);
-	for (int k = 0; k < COUNTED_KINDS; k++)
+	free(m->parent);
+	free(m->function);
+	free(m->outermost);
+	for (int k = 0; k < COUNTED_KINDS; k++) {
 		free(m->ticks[k]);
+		free(m->squares[k]);
+	}
 }
 
 struct counts diff_counts(const struct diff *d, enum counted kind, size_t at)
@@ -64,39 +73,69 @@ static size_t count_of(const struct diff *d, enum counted kind)
 
 /* --- replicates ------------------------------------------------------------------------------- */
 
-/* Time of a block; the last one ends with the recording. */
-static double block_time(const struct diff_run *run, uint32_t block)
+/* From the start of the recording to the end of a block; the last one ends with the recording. */
+static double block_end(const struct diff_run *run, uint32_t block)
 {
-	double start = (double)block * (double)run->block_ns;
-	double end = start + (double)run->block_ns, last = (double)run->facts.duration_ns;
+	double end = ((double)block + 1) * (double)run->block_ns;
+	double last = (double)run->facts.duration_ns;
 
-	if (block + 1 == run->block_count && last > start && last < end)
+	if (block + 1 == run->block_count && last > end - (double)run->block_ns && last < end)
 		end = last;
-	return end - start;
+	return end;
 }
 
-static double exposure_of(const struct diff_run *run, int block, enum exposure exposure)
+static double run_exposure(const struct diff_run *run, enum exposure exposure)
 {
-	if (exposure == EXPOSURE_TICKS)
-		return block < 0 ? (double)run->ticks : (double)run->blocks[block].ticks;
-	if (block >= 0)
-		return block_time(run, (uint32_t)block);
-	if (exposure == EXPOSURE_TIME)
+	switch (exposure) {
+	case EXPOSURE_TIME:
 		return (double)run->facts.duration_ns;
-	return exposure == EXPOSURE_WORK ? run->facts.work : 1;
+	case EXPOSURE_TICKS:
+		return (double)run->ticks;
+	case EXPOSURE_WORK:
+		return run->facts.work;
+	case EXPOSURE_EQUAL:
+		break;
+	}
+	return 1;
 }
 
-static int add_replicate(struct replicates *s, const struct diff_run *run, int block,
-			 enum exposure exposure)
+static int add_run(struct replicates *s, const struct diff_run *run, enum exposure exposure)
 {
 	struct replicate r = {
 		.run = run,
-		.blocks = &run->blocks[block < 0 ? 0 : block],
-		.block_count = block < 0 ? run->block_count : 1,
-		.exposure = exposure_of(run, block, exposure),
+		.blocks = run->blocks,
+		.block_count = run->block_count,
+		.exposure = run_exposure(run, exposure),
 	};
 
 	return r.exposure > 0 ? vec_push(s, r) : 0;
+}
+
+/* A piece of a block at the end counts as a part of the one before. */
+static bool is_short(const struct diff_run *run, uint32_t block)
+{
+	return block_end(run, block) - block_end(run, block - 1) < (double)run->block_ns / 2;
+}
+
+static int add_blocks(struct replicates *s, const struct diff_run *run, enum exposure exposure)
+{
+	int r = 0;
+
+	for (uint32_t b = 0; b < run->block_count && !r; b++) {
+		struct replicate one = { .run = run, .blocks = &run->blocks[b], .block_count = 1 };
+
+		if (b + 2 == run->block_count && is_short(run, b + 1))
+			one.block_count = 2;
+		for (uint32_t i = 0; i < one.block_count; i++)
+			one.exposure += exposure == EXPOSURE_TICKS
+						? (double)one.blocks[i].ticks
+						: block_end(run, b + i) -
+							  (double)(b + i) * (double)run->block_ns;
+		if (one.exposure > 0)
+			r = vec_push(s, one);
+		b += one.block_count - 1;
+	}
+	return r;
 }
 
 static int find_replicates(const struct diff *d, int side, enum diff_dispersion by,
@@ -110,31 +149,21 @@ static int find_replicates(const struct diff *d, int side, enum diff_dispersion 
 
 		if ((int)run->side != side)
 			continue;
-		if (by == DIFF_BY_RUNS)
-			r = add_replicate(out, run, -1, exposure);
-		for (uint32_t b = 0; by == DIFF_BY_BLOCKS && b < run->block_count && !r; b++)
-			r = add_replicate(out, run, (int)b, exposure);
+		r = by == DIFF_BY_RUNS ? add_run(out, run, exposure)
+				       : add_blocks(out, run, exposure);
 	}
 	for (size_t i = 0; i < out->len; i++)
 		sum += out->items[i].exposure;
 	for (size_t i = 0; i < out->len; i++)
-		out->items[i].exposure /= sum;
+		out->items[i].weight = sum / out->items[i].exposure;
 	return r;
 }
 
 /* --- one replicate ---------------------------------------------------------------------------- */
 
-/*
- * A share of the chi-square statistic, which is the sum of these over all replicates of a side,
- * less the ticks of the side: sum (x - m)^2 / m = sum x^2 / m - n.
- */
-static void add_square(struct meter *m, enum counted kind, size_t at, uint64_t ticks,
-		       const struct replicate *r)
+static double square(uint64_t ticks, const struct replicate *r)
 {
-	struct counts n = diff_counts(m->d, kind, at);
-	uint64_t all = r->run->side == DIFF_BASE ? n.base : n.current;
-
-	m->x->phi[kind][at] += (double)ticks * (double)ticks / ((double)all * r->exposure);
+	return (double)ticks * (double)ticks * r->weight;
 }
 
 static void add_cells(struct meter *m, const struct replicate *r)
@@ -155,13 +184,12 @@ static void add_self(struct meter *m, const struct replicate *r)
 {
 	const uint64_t *ticks = m->ticks[COUNTED_NODE];
 
-	for (size_t i = 0; i < m->d->node_count; i++) {
+	for (size_t i = 1; i < m->d->node_count; i++) {
 		if (!ticks[i])
 			continue;
 		if (m->of_nodes)
-			add_square(m, COUNTED_NODE_SELF, i, ticks[i], r);
-		if (i)
-			m->ticks[COUNTED_FUNCTION_SELF][m->d->nodes[i].function] += ticks[i];
+			m->squares[COUNTED_NODE_SELF][i] += square(ticks[i], r);
+		m->ticks[COUNTED_FUNCTION_SELF][m->function[i]] += ticks[i];
 	}
 }
 
@@ -174,12 +202,12 @@ static void add_totals(struct meter *m, const struct replicate *r)
 		if (!ticks[i])
 			continue;
 		if (m->of_nodes)
-			add_square(m, COUNTED_NODE, i, ticks[i], r);
+			m->squares[COUNTED_NODE][i] += square(ticks[i], r);
 		if (!i)
 			break;
-		ticks[m->d->nodes[i].parent] += ticks[i];
-		if (m->is_outermost[i])
-			m->ticks[COUNTED_FUNCTION][m->d->nodes[i].function] += ticks[i];
+		ticks[m->parent[i]] += ticks[i];
+		if (m->outermost[i] != NONE)
+			m->ticks[COUNTED_FUNCTION][m->outermost[i]] += ticks[i];
 	}
 }
 
@@ -187,10 +215,22 @@ static void add_functions(struct meter *m, const struct replicate *r)
 {
 	for (int k = COUNTED_FUNCTION; k <= COUNTED_FUNCTION_SELF; k++)
 		for (size_t i = 0; i < m->d->function_count; i++) {
-			if (m->ticks[k][i])
-				add_square(m, k, i, m->ticks[k][i], r);
+			m->squares[k][i] += square(m->ticks[k][i], r);
 			m->ticks[k][i] = 0;
 		}
+}
+
+/* sum (x - m)^2 / m = sum x^2 / m - n: the chi-square statistic of each thing, added to phi. */
+static void add_side(struct meter *m, int side, enum counted kind)
+{
+	for (size_t i = 0; i < count_of(m->d, kind); i++) {
+		struct counts n = diff_counts(m->d, kind, i);
+		double ticks = side == DIFF_BASE ? (double)n.base : (double)n.current;
+
+		if (ticks > 0)
+			m->x->phi[kind][i] += m->squares[kind][i] / ticks - ticks;
+		m->squares[kind][i] = 0;
+	}
 }
 
 /* --- all of them ------------------------------------------------------------------------------ */
@@ -208,21 +248,25 @@ static enum diff_dispersion choose_replicates(const struct diff *d)
 	return has_blocks ? DIFF_BY_BLOCKS : DIFF_BY_POISSON;
 }
 
-static int find_outermost(struct meter *m)
+static int pack_nodes(struct meter *m)
 {
 	const struct diff *d = m->d;
 	_cleanup_(freep) uint32_t *inside = calloc(d->function_count + 1, sizeof(*inside));
 
-	m->is_outermost = calloc(d->node_count, sizeof(*m->is_outermost));
-	if (!inside || !m->is_outermost)
+	m->parent = calloc(d->node_count, sizeof(*m->parent));
+	m->function = calloc(d->node_count, sizeof(*m->function));
+	m->outermost = calloc(d->node_count, sizeof(*m->outermost));
+	if (!inside || !m->parent || !m->function || !m->outermost)
 		return -ENOMEM;
 	for (uint32_t i = 1; i < d->node_count; i++) {
 		const struct diff_node *n = &d->nodes[i];
+		bool is_nested = i < inside[n->function];
 
-		if (i < inside[n->function])
-			continue;
-		m->is_outermost[i] = true;
-		inside[n->function] = n->end;
+		m->parent[i] = n->parent;
+		m->function[i] = n->function;
+		m->outermost[i] = is_nested ? NONE : n->function;
+		if (!is_nested)
+			inside[n->function] = n->end;
 	}
 	return 0;
 }
@@ -239,11 +283,12 @@ static int allocate(struct meter *m)
 		}
 		if (k >= COUNTED_FUNCTION || m->of_nodes) {
 			m->x->phi[k] = calloc(count, sizeof(*m->x->phi[k]));
-			if (!m->x->phi[k])
+			m->squares[k] = calloc(count, sizeof(*m->squares[k]));
+			if (!m->x->phi[k] || !m->squares[k])
 				return -ENOMEM;
 		}
 	}
-	return find_outermost(m);
+	return pack_nodes(m);
 }
 
 static int measure_side(struct meter *m, int side, enum exposure exposure)
@@ -260,6 +305,9 @@ static int measure_side(struct meter *m, int side, enum exposure exposure)
 		add_totals(m, &all.items[i]);
 		add_functions(m, &all.items[i]);
 	}
+	for (int k = 0; k < COUNTED_KINDS; k++)
+		if (m->x->phi[k])
+			add_side(m, side, k);
 	return 0;
 }
 
@@ -267,12 +315,6 @@ static int measure_side(struct meter *m, int side, enum exposure exposure)
 static double degrees(const struct dispersion *x, struct counts n)
 {
 	return (n.base ? x->df[DIFF_BASE] : 0) + (n.current ? x->df[DIFF_CURRENT] : 0);
-}
-
-static double measured_ticks(const struct dispersion *x, struct counts n)
-{
-	return (x->df[DIFF_BASE] > 0 ? (double)n.base : 0) +
-	       (x->df[DIFF_CURRENT] > 0 ? (double)n.current : 0);
 }
 
 /* The prior comes from things with ticks enough to tell, of as many degrees of freedom as there
@@ -288,10 +330,9 @@ static int finish_kind(const struct meter *m, enum counted kind)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
 		struct counts n = diff_counts(m->d, kind, i);
-		double df = degrees(x, n),
-		       phi = df > 0 ? x->phi[kind][i] - measured_ticks(x, n) : 0;
+		double df = degrees(x, n), phi = x->phi[kind][i];
 
-		x->phi[kind][i] = phi > 0 ? phi / df : 0;
+		x->phi[kind][i] = df > 0 && phi > 0 ? phi / df : 0;
 		if (n.base + n.current < DIFF_TICKS_MIN || df < most || !(df > 0))
 			continue;
 		if (df > most)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define RATE_TOLERANCE 0.1        /* intervals further apart are another rate */
+#define EXPECTED_SLACK_NS 1000000 /* an index rounds down; a block more would be next to empty */
 #define THREAD_STRIDE 2654435761u /* spreads threads over the slots: 2^32 / golden ratio, odd */
 
 /* --- texts ------------------------------------------------------------------------------------ */
@@ -114,7 +115,7 @@ int diff_input_add_run(struct diff_input *in, enum diff_side side, const struct 
 		*text = copy;
 	}
 	if (facts->has_times && expected_ns)
-		run->block_ns = block_length(expected_ns);
+		run->block_ns = block_length(expected_ns + EXPECTED_SLACK_NS);
 	if (!has_all || vec_push(&in->runs, run) < 0)
 		return -ENOMEM;
 	run = NULL;
@@ -238,7 +239,8 @@ int diff_input_take_samples(struct diff_input *in, uint32_t index)
 {
 	struct diff_run *run = in->runs.items[index];
 	struct profile *p = in->profile;
-	struct diff_block *block;
+	struct diff_block *block = NULL;
+	uint64_t start_ns = 0;
 
 	if (reserve_slots(in) < 0 || reserve_processes(run, p->processes.len) < 0)
 		return -ENOMEM;
@@ -247,7 +249,12 @@ int diff_input_take_samples(struct diff_input *in, uint32_t index)
 	for (size_t i = 0; i < p->samples.len; i++) {
 		const struct sample *s = &p->samples.items[i];
 
-		if (find_block(run, s->time_ns, &block) < 0 || add_to_block(in, block, s) < 0)
+		if (!block || s->time_ns - start_ns >= run->block_ns) {
+			if (find_block(run, s->time_ns, &block) < 0)
+				return -ENOMEM;
+			start_ns = (uint64_t)(block - run->blocks) * run->block_ns;
+		}
+		if (add_to_block(in, block, s) < 0)
 			return -ENOMEM;
 		run->process_ticks.items[p->threads.items[s->thread].process] += s->weight;
 		run->ticks += s->weight;
