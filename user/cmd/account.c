@@ -2,6 +2,7 @@
 #include "cmd/account.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/units.h"
 
@@ -13,6 +14,8 @@ const struct account_row account_lost[] = {
 	{ "task_work_failed", "thread state gone (task work)" },
 	{ "no_scratch", "no work space" },
 	{ "not_delivered", "not delivered by the kernel" },
+	{ "sampler_failed", "failed in the sampler it was imported from" },
+	{ "sampler_missed", "missed by the sampler it was imported from" },
 	{ NULL, NULL },
 };
 
@@ -32,6 +35,15 @@ const struct account_row account_quality[] = {
 	{ "unnamed", "with an unnamed frame" },
 	{ NULL, NULL },
 };
+
+bool account_is_known(const struct profile *p, const struct account_row *rows)
+{
+	for (; rows->counter; rows++)
+		for (size_t i = 0; i < p->counters.len; i++)
+			if (!strcmp(p->counters.items[i].name, rows->counter))
+				return true;
+	return false;
+}
 
 #define TRY_LONGER "pyebpf record with a longer -d, while it works, or with -F 999"
 #define TRY_OTHER "pgrep -af python, then pyebpf record -p PID"
@@ -63,6 +75,10 @@ int account_put_nothing(struct strbuf *out, const struct profile *p, const char 
 	uint64_t ticks = profile_counter(p, "ticks"), most = 0;
 
 	*next = TRY_LONGER;
+	if (!ticks && p->meta.source)
+		return strbuf_appendf(out, "%s ticks without Python code, %s failed or missed",
+				      units_count(profile_counter(p, "no_frame")).s,
+				      units_count(account_sum(p, account_lost)).s);
 	if (!ticks)
 		return strbuf_puts(out, p->counters.len ? "no CPU time used" : "it is empty");
 	strbuf_appendf(out, "%s tick%s", units_count(ticks).s, ticks == 1 ? "" : "s");

@@ -2,6 +2,7 @@
 #ifndef CMD_ACCOUNT_H
 #define CMD_ACCOUNT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,8 @@ extern const struct account_row account_outside[];
 /* Samples that are less than whole. */
 extern const struct account_row account_quality[];
 
+/* Whether any of them was counted, be it 0. */
+bool account_is_known(const struct profile *p, const struct account_row *rows);
 uint64_t account_sum(const struct profile *p, const struct account_row *rows);
 
 /* "12 of 2,982 (0.4%): ring buffer full 10, thread state not readable 2". sum > 0. */

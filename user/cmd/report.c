@@ -184,7 +184,7 @@ static void put_account(struct line *l, const struct load *loaded)
 	if (account_sum(p, account_lost))
 		account_put_lost(l, loaded);
 	else
-		line_put(l, STYLE_PLAIN, p->counters.len ? "nothing" : "unknown");
+		line_put(l, STYLE_PLAIN, account_is_known(p, account_lost) ? "nothing" : "unknown");
 	line_end(l);
 	if (account_sum(p, account_outside)) {
 		put_label(l, "outside");

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Files of other profilers: what we make of them is what their own readers make of them."""
+import collections
+import json
+import os
+import stat
+import subprocess
+
+import pytest
+
+import collapsed
+import harness
+
+ORACLE = os.path.join(harness.HERE, "tachyon_oracle.py")
+
+
+@pytest.fixture(scope="session")
+def python315(request, tmp_path_factory):
+    """(command of a 3.15 with profiling.sampling, executable that targets can be started with)."""
+    for python in request.config.all_pythons:
+        if python.minor != 15 or python.via == "chroot":
+            continue
+        done = subprocess.run(python.command + ["-m", "profiling.sampling", "--help"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if done.returncode == 0:
+            starter = tmp_path_factory.mktemp("python") / "python3.15"
+            starter.write_text("#!/bin/sh\nexec %s \"$@\"\n" % " ".join(python.command))
+            starter.chmod(starter.stat().st_mode | stat.S_IXUSR)
+            return python.command, str(starter)
+    pytest.skip("no CPython 3.15 with profiling.sampling that runs outside a chroot")
+
+
+def ask(python315, *arguments):
+    done = subprocess.run(python315[0] + [ORACLE, *map(str, arguments)], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, encoding="utf-8", timeout=300)
+    assert done.returncode == 0, done.stdout[-2000:]
+    return done.stdout
+
+
+def as_read_by_cpython(python315, paths):
+    """For each file {(interpreter, tid, frames root first): samples}."""
+    for line in ask(python315, "read", *paths).splitlines():
+        stacks = collections.Counter()
+        for interpreter, tid, frames, count in json.loads(line)["stacks"]:
+            stacks[interpreter, tid, tuple(
+                (name, "~", 0) if file == "~" else (name, file, number)
+                for file, number, name in frames)] += count
+        yield stacks
+
+
+def as_read_by_us(path, *arguments):
+    done = harness.run("export", "-f", "collapsed", "--threads", *arguments, path)
+    if done.returncode == 3:
+        return collections.Counter()
+    assert done.returncode == 0, done.stderr
+    stacks = collections.Counter()
+    for stack, count in collapsed.parse(done.stdout, tags=True).items():
+        (_, name, tid), = stack.tags
+        interpreter = int(name.replace("interpreter ", "") or 0)
+        stacks[interpreter, tid, tuple(map(tuple, stack.frames))] += count
+    return stacks
+
+
+def test_random_files_of_cpython(python315, pyebpf, is_full, tmp_path):
+    """Threads, interpreters, odd names, missing lines, deep stacks, raw and compressed."""
+    count = 400 if is_full else 40
+    ask(python315, "write", tmp_path, count, 7)
+    paths = [str(tmp_path / ("%d.bin" % number)) for number in range(count)]
+    samples = 0
+    for path, expected in zip(paths, as_read_by_cpython(python315, paths)):
+        assert as_read_by_us(path) == expected, path
+        samples += sum(expected.values())
+    assert samples > 50 * count
+
+
+MODES = [["--mode", mode] + more
+         for mode in ("wall", "cpu", "gil", "exception")
+         for more in ([], ["-a", "--native", "--opcodes", "--compression", "none"])] + [
+             ["--blocking", "--no-gc"], ["-a", "--no-gc", "--compression", "zstd"]]
+
+
+def test_recordings_of_cpython(python315, pyebpf, is_full, tmp_path):
+    """Every mode, of a real program; then the same as a recording of ours."""
+    modes = MODES if is_full else MODES[1:6:2] + MODES[-1:]
+    paths = []
+    for number, mode in enumerate(modes):
+        paths.append(str(tmp_path / ("mode-%d.bin" % number)))
+        ask(python315, "run", python315[1], "run", "-r", "1000", *mode, "--binary", "-o", paths[-1],
+            os.path.join(harness.WORKLOADS, "sampled.py"), "0.4")
+    for mode, path, expected in zip(modes, paths, as_read_by_cpython(python315, paths)):
+        assert sum(expected.values()) > 50 or "exception" in mode, mode
+        assert as_read_by_us(path) == expected, mode
+        ours = path.replace(".bin", ".pyebpf")
+        assert harness.run("import", path, "-o", ours).returncode == 0
+        assert as_read_by_us(ours) == expected, mode
+        told = harness.run("report", ours).stdout
+        name = mode[mode.index("--mode") + 1] if "--mode" in mode else "wall"
+        assert "mode       %s, for" % name in told
+        assert "at an unknown time, imported from CPython 3.15" in told
+        assert "target     unknown" in told
+        assert "failed in the sampler" in told or "lost       " in told
