@@ -18,7 +18,7 @@
   const KINDS = ["python", "native", "kernel", "marker"];
   const CLASSES = ["unchanged", "undetermined", "rare", "slower1", "slower2", "slower3", "slower4",
     "faster1", "faster2", "faster3", "faster4", "new", "removed"];
-  const MATCHES = ["exact", "renamed", "inserted", "deleted", "none"];
+  const MATCHES = ["none", "exact", "renamed", "inserted", "deleted"];
   const SOURCE_STATUS = ["embedded", "changed", "missing", "unknown", "too large"];
 
   // What is wrong with a blob, in a sentence for the person who opened the page.
@@ -686,69 +686,70 @@
 
   // Reversed paths: below the root stand the functions items begin at, below each its callers.
   // Level by level, heavy groups only: a group lighter than `least` is not taken apart, nor any
-  // once there are INVERTED_NODES_MAX, so its ticks stay its own. Returns {tree, map}, map only
-  // for the nodes of items (the weight of node i goes as far up as its group was taken apart).
+  // once there are INVERTED_NODES_MAX, so its ticks stay its own. weight: by item. Returns {tree,
+  // map}, map only for the nodes of items: how far up the path of each was followed.
   function reversedTree(tree, items, weight, least) {
-    const b = new TreeBuilder(Boolean(tree.line), 4096);
+    const {key, parent, func, line} = tree;
+    const b = new TreeBuilder(Boolean(line), 65536);
     const map = new Int32Array(tree.count).fill(-1);
-    const keys = largest(tree.key) + 1;
-    const childOf = new Int32Array(keys), stamp = new Int32Array(keys).fill(-1);
-    let leaf = items, at = items.slice(); // each item's path has come to this node
-    let groups = {node: new Uint32Array(1), start: Uint32Array.of(0, items.length)};
+    const childOf = new Int32Array(largest(key) + 1), stamp = new Int32Array(childOf.length).fill(-1);
+    const child = new Uint32Array(items.length); // of each item, in the group at hand
+    const sums = [0]; // by node
+    // of the level: where each item began, how far it has come, its weight
+    let level = {leaf: items, at: items.slice(), weight, nodes: [0], start: [0, items.length]};
 
-    b.add(-1, tree.func[0], tree.key[0], 0);
-    const sums = [0];
-    while (groups.node.length) {
-      const children = []; // of this level: node, items
-      const nextLeaf = new Uint32Array(leaf.length), nextAt = new Uint32Array(leaf.length);
-      const nextNode = [], nextStart = [0];
+    b.add(-1, func[0], key[0], 0);
+    while (level.nodes.length) {
+      const {leaf, at} = level, count = leaf.length;
+      const next = {leaf: new Uint32Array(count), at: new Uint32Array(count),
+        weight: new Float64Array(count), nodes: [], start: [0]};
       let filled = 0;
-      for (let g = 0; g < groups.node.length; g++) {
-        const node = groups.node[g], from = groups.start[g], to = groups.start[g + 1];
-        const firstChild = b.count;
-        children.length = 0;
+      for (let g = 0; g < level.nodes.length; g++) {
+        const node = level.nodes[g], from = level.start[g], to = level.start[g + 1];
+        const first = b.count, sizes = [];
         for (let k = from; k < to; k++) {
-          const i = at[k], key = tree.key[i];
+          const i = at[k], own = key[i];
           if (i === 0) { // the root has been reached: the path ends
             map[leaf[k]] = node;
+            child[k] = 0;
             continue;
           }
-          if (stamp[key] !== node) {
-            stamp[key] = node;
-            childOf[key] = b.add(node, tree.func[i], key, tree.line ? tree.line[i] : 0);
+          if (stamp[own] !== node) {
+            stamp[own] = node;
+            childOf[own] = b.add(node, func[i], own, line ? line[i] : 0);
             sums.push(0);
-            children.push(0);
+            sizes.push(0);
           }
-          sums[childOf[key]] += weight[leaf[k]];
-          children[childOf[key] - firstChild]++;
+          const c = child[k] = childOf[own];
+          sums[c] += level.weight[k];
+          sizes[c - first]++;
         }
-        // scatter the items of heavy children, settle those of light ones
-        const offset = new Array(children.length);
-        for (let c = 0; c < children.length; c++) {
-          const isOpen = sums[firstChild + c] >= least && b.count < INVERTED_NODES_MAX;
-          offset[c] = isOpen ? filled : -1;
-          if (isOpen) {
-            filled += children[c];
-            nextNode.push(firstChild + c);
-            nextStart.push(filled);
-          }
+        // heavy children become groups; items of light ones have come to their end
+        const offset = new Int32Array(sizes.length).fill(-1);
+        for (let c = 0; c < sizes.length; c++) {
+          if (sums[first + c] < least || b.count >= INVERTED_NODES_MAX)
+            continue;
+          offset[c] = filled;
+          filled += sizes[c];
+          next.nodes.push(first + c);
+          next.start.push(filled);
         }
         for (let k = from; k < to; k++) {
-          const i = at[k];
-          if (i === 0)
+          if (!child[k])
             continue;
-          const child = childOf[tree.key[i]], c = child - firstChild;
-          if (offset[c] < 0) {
-            map[leaf[k]] = child;
+          const c = child[k] - first, place = offset[c];
+          if (place < 0) {
+            map[leaf[k]] = child[k];
             continue;
           }
-          nextLeaf[offset[c]] = leaf[k];
-          nextAt[offset[c]++] = tree.parent[i];
+          offset[c]++;
+          next.leaf[place] = leaf[k];
+          next.at[place] = parent[at[k]];
+          next.weight[place] = level.weight[k];
         }
       }
-      leaf = nextLeaf.subarray(0, filled);
-      at = nextAt.subarray(0, filled);
-      groups = {node: nextNode, start: nextStart};
+      next.leaf = next.leaf.subarray(0, filled);
+      level = next;
     }
     return orderBySum(b, map, sums);
   }
@@ -788,37 +789,30 @@
     return finish(sorted, map);
   }
 
-  // Each leaf's own weight along its reversed path.
+  // Each node's own weight along its reversed path.
   function inverted(tree, weight) {
-    const items = [];
-    let whole = 0;
+    const items = new Uint32Array(tree.count), weights = new Float64Array(tree.count);
+    let whole = 0, n = 0;
 
     for (let i = 0; i < tree.count; i++) {
       if (weight[i] > 0) {
-        items.push(i);
-        whole += weight[i];
+        items[n] = i;
+        whole += weights[n++] = weight[i];
       }
     }
-    return reversedTree(tree, Uint32Array.from(items), weight, whole / INVERTED_PARTS);
+    return reversedTree(tree, items.subarray(0, n), weights.subarray(0, n),
+      whole / INVERTED_PARTS);
   }
 
-  // Who calls func: its outermost nodes' totals along their reversed paths. weight: self weights.
-  function callers(tree, func, weight) {
-    const top = outermost(tree, func);
-    const total = new Float64Array(tree.count);
-    const items = [];
-    let whole = 0;
+  // Who calls func: its outermost nodes' totals along their reversed paths.
+  function callers(tree, func, self) {
+    const top = outermost(tree, func), weight = new Float64Array(tree.count);
 
-    for (let i = 1; i < tree.count; i++) {
-      if (top[i] === i)
-        items.push(i);
-      if (top[i] >= 0) {
-        total[top[i]] += weight[i];
-        whole += weight[i];
-      }
-    }
-    const shape = reversedTree(tree, Uint32Array.from(items), total, whole / INVERTED_PARTS);
-    for (let i = tree.count - 1; i > 0; i--)
+    for (let i = 1; i < tree.count; i++)
+      if (top[i] >= 0)
+        weight[top[i]] += self[i];
+    const shape = inverted(tree, weight);
+    for (let i = 1; i < tree.count; i++)
       if (top[i] >= 0)
         shape.map[i] = shape.map[top[i]];
     return shape;
@@ -888,9 +882,10 @@
     return meta.scale ?? 1;
   }
 
-  // The one predicate of what was removed: there was a base, there is nothing now.
+  // The one predicate of what was removed: a path with samples of its own in the base, and none at
+  // all now, nor in what it calls.
   function isElided(active, node) {
-    return active.base !== null && active.current.total[node] === 0 && active.base.total[node] > 0;
+    return active.base !== null && active.current.total[node] === 0 && active.base.self[node] > 0;
   }
 
   // Width of each node's own ticks. Additive, so that boxes fill their callers.

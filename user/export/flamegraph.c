@@ -3,11 +3,14 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "base/strbuf.h"
 #include "base/varint.h"
+#include "diff/diff.h"
 #include "export/blob.h"
 #include "export/export.h"
 #include "page_assets.h"
@@ -152,19 +155,71 @@ static void put_threads(struct json *j, const struct profile *p)
 	json_end(j);
 }
 
-/* What the page is of: the program if there was but one, else what was asked for, else the file. */
+static const struct slot_run *first_run(const struct slots *s, enum slot_side side)
+{
+	for (size_t i = 0; i < s->runs.len; i++)
+		if (s->runs.items[i].side == side)
+			return &s->runs.items[i];
+	return NULL;
+}
+
+/*
+ * What the page is of: the two files of a comparison; else the program if there was but one, else
+ * what was asked for, else the file.
+ */
 static void put_title(struct json *j, const struct page *page)
 {
+	const struct slot_run *base = first_run(page->slots, SLOT_BASE);
+	const struct slot_run *run = first_run(page->slots, SLOT_CURRENT);
+	_cleanup_(strbuf_releasep) struct strbuf title = STRBUF_INIT;
 	const struct profile *p = page->profile;
-	const struct slot_run *run = page->slots->runs.len ? page->slots->runs.items : NULL;
 
+	if (page->diff)
+		strbuf_appendf(&title, "%s \xe2\x86\x92 %s", base ? base->path : "",
+			       run ? run->path : "");
+	else if (p->processes.len == 1 && p->processes.items[0].command_line)
+		strbuf_puts(&title, strtab_get(p->strings, p->processes.items[0].command_line));
+	else if (run)
+		strbuf_puts(&title, run->meta.target ? run->meta.target : run->path);
 	json_key(j, "title");
-	if (p->processes.len == 1 && p->processes.items[0].command_line)
-		json_string(j, strtab_get(p->strings, p->processes.items[0].command_line));
-	else if (run && run->meta.target)
-		json_string(j, run->meta.target);
-	else
-		json_string(j, run ? run->path : "");
+	json_string(j, strbuf_str(&title));
+}
+
+static void put_ratio(struct json *j, const char *key, double v)
+{
+	json_key(j, key);
+	json_double(j, v);
+}
+
+static void put_diff(struct json *j, const struct diff *d)
+{
+	json_key(j, "diff");
+	json_object(j);
+	put_text(j, "normalize", diff_normalize_names[d->normalize]);
+	put_ratio(j, "centre", d->centre);
+	put_text(j, "dispersion", diff_dispersion_names[d->dispersion]);
+	json_key(j, "marks");
+	json_array(j);
+	for (size_t i = 0; i < sizeof(d->marks) / sizeof(d->marks[0]); i++)
+		json_double(j, round(d->marks[i] * 1e6) / 1e6); /* 1.1, not the float next to it */
+	json_end(j);
+	put_number(j, "elided_count", d->elided_count);
+	json_key(j, "total");
+	json_object(j);
+	put_ratio(j, "baseline", d->total.baseline);
+	put_ratio(j, "value", d->total.value);
+	put_ratio(j, "ratio", d->total.measure.ratio);
+	put_ratio(j, "low", d->total.measure.low);
+	put_ratio(j, "high", d->total.measure.high);
+	put_ratio(j, "q", d->total.measure.q);
+	put_text(j, "class", diff_class_names[d->total.class]);
+	json_end(j);
+	json_end(j);
+	json_key(j, "notes");
+	json_array(j);
+	for (size_t i = 0; i < d->notes.len; i++)
+		json_string(j, d->notes.items[i]);
+	json_end(j);
 }
 
 static void put_facts(struct json *j, const struct page *page)
@@ -175,12 +230,11 @@ static void put_facts(struct json *j, const struct page *page)
 	json_key(j, "schema");
 	json_string(j, "pyebpf-page/1");
 	json_key(j, "kind");
-	json_string(j, "profile");
+	json_string(j, page->diff ? "diff" : "profile");
 	put_title(j, page);
 	json_key(j, "blocks");
 	json_u64(j, page->slots->blocks);
-	json_key(j, "scale");
-	json_u64(j, 1);
+	put_ratio(j, "scale", page->diff ? page->diff->scale : 1);
 	json_key(j, "runs");
 	json_array(j);
 	for (size_t i = 0; i < page->slots->runs.len; i++)
@@ -201,6 +255,8 @@ static void put_facts(struct json *j, const struct page *page)
 		json_end(j);
 	}
 	json_end(j);
+	if (page->diff)
+		put_diff(j, page->diff);
 	json_end(j);
 }
 
@@ -329,10 +385,8 @@ static int write_rows(struct blob *b, const struct page *page)
 
 static void write_classes(struct blob *b, const struct page *page)
 {
-	bool is_diff = page->site_of[SLOT_BASE];
-
-	blob_number(b, is_diff);
-	if (!is_diff)
+	blob_number(b, page->diff ? 1 : 0);
+	if (!page->diff)
 		return;
 	WRITE_COLUMN(b, &page->nodes, n, n->class);
 	WRITE_COLUMN(b, &page->nodes, n, n->self_class);

@@ -119,8 +119,7 @@ static int order_sites(struct site_builder *b)
 	return 0;
 }
 
-/* node_of: by side; NULL: there is no such side. */
-static int make_sites(struct page *page, const uint32_t *const node_of[SLOT_SIDES])
+int page_make_sites(struct page *page, const uint32_t *const node_of[SLOT_SIDES])
 {
 	_cleanup_(site_builder_release) struct site_builder b = { .page = page };
 	uint32_t root;
@@ -177,5 +176,5 @@ int page_of_tree(struct page *page, const struct profile *p, const struct slots 
 	*page = (struct page){ .profile = p, .slots = s, .stack_count = tree->stack_count };
 	if ((r = add_functions(page, tree)) < 0 || (r = add_nodes(page, tree)) < 0)
 		return r;
-	return make_sites(page, node_of);
+	return page_make_sites(page, node_of);
 }

@@ -20,7 +20,7 @@ struct page_function {
 	uint32_t name; /* string ids */
 	uint32_t file;
 	uint32_t line;         /* of the def; 0: unknown */
-	uint32_t renamed_from; /* index; 0: has not been renamed */
+	uint32_t renamed_from; /* index of what it was called in base; 0: the same */
 	uint8_t kind;          /* enum frame_type */
 };
 
@@ -38,6 +38,8 @@ struct page_site {
 	uint32_t line; /* 0: unknown */
 };
 
+struct diff;
+
 struct page {
 	const struct profile *profile;       /* borrowed */
 	const struct slots *slots;           /* borrowed */
@@ -46,6 +48,7 @@ struct page {
 	VEC(struct page_site) sites;         /* in order of nodes; 0 the root's */
 	uint32_t *site_of[SLOT_SIDES];       /* by stack id; NULL: there is no such side */
 	size_t stack_count;
+	const struct diff *diff; /* borrowed; NULL: a plain page */
 };
 
 void page_release(struct page *page);
@@ -53,5 +56,16 @@ void page_release(struct page *page);
 /* A page of all runs as one. Keeps references to p and s, not to tree. 0 or -ENOMEM. */
 int page_of_tree(struct page *page, const struct profile *p, const struct slots *s,
 		 const struct calltree *tree);
+
+/*
+ * A page of both sides of a comparison, whose classes and matches it takes over. d->input must be
+ * by thread. slots { 0 }: what it becomes is needed as long as the page. Keeps references to d and
+ * slots. 0 or -ENOMEM.
+ */
+int page_of_diff(struct page *page, const struct diff *d, struct slots *slots);
+
+/* For the two above, once functions and nodes are there. node_of: by side; NULL: has no such side.
+ */
+int page_make_sites(struct page *page, const uint32_t *const node_of[SLOT_SIDES]);
 
 #endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <errno.h>
+#include <string.h>
+
+#include "diff/diff.h"
+#include "export/page.h"
+
+_Static_assert((int)DIFF_BASE == SLOT_BASE && (int)DIFF_CURRENT == SLOT_CURRENT, "sides are one");
+
+/* --- the runs --------------------------------------------------------------------------------- */
+
+static int describe_run(struct slots *s, const struct diff_input *in, const struct diff_run *run)
+{
+	const struct diff_facts *f = &run->facts;
+	/* texts are copied */
+	const struct metadata m = {
+		.start_realtime_ns = f->start_realtime_ns,
+		.duration_ns = f->duration_ns,
+		.interval_ns = f->interval_ns,
+		.host = (char *)f->host,
+		.command = (char *)f->command,
+		.mode = (char *)f->mode,
+		.event = (char *)f->event,
+		.work = f->work,
+	};
+
+	(void)in;
+	return slots_describe_run(s, &m, f->lost);
+}
+
+static int add_block(struct slots *s, const struct diff_block *block, uint32_t slot)
+{
+	size_t count = block->cells.len;
+
+	if (vec_reserve(&s->rows, count) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		s->rows.items[s->rows.len++] = (struct slot_row){
+			.stack = block->cells.items[i].stack,
+			.thread = block->threads.len ? block->threads.items[i] : 0,
+			.slot = slot,
+			.ticks = block->cells.items[i].ticks,
+		};
+	return 0;
+}
+
+/* The blocks are those the comparison was made with. */
+static int take_runs(struct slots *s, const struct diff_input *in)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < in->runs.len; i++)
+		if (in->runs.items[i]->block_count > s->blocks)
+			s->blocks = in->runs.items[i]->block_count;
+	if (!s->blocks)
+		s->blocks = 1;
+	for (size_t i = 0; i < in->runs.len && !r; i++) {
+		const struct diff_run *run = in->runs.items[i];
+		uint32_t first = (uint32_t)i * s->blocks;
+
+		r = slots_begin_run(s, (enum slot_side)run->side, run->facts.file, SLOTS_NO_TIMES);
+		if (!r)
+			r = describe_run(s, in, run);
+		if (r < 0)
+			break;
+		s->runs.items[i].ticks = run->ticks;
+		s->runs.items[i].span_ns = run->block_ns * s->blocks;
+		s->runs.items[i].last_ns =
+			run->block_count ? run->block_ns * (run->block_count - 1) : 0;
+		for (uint32_t b = 0; b < run->block_count && !r; b++)
+			r = add_block(s, &run->blocks[b], first + b);
+	}
+	return r;
+}
+
+/* --- the tree --------------------------------------------------------------------------------- */
+
+static uint32_t def_line(const struct profile *p, uint32_t frame)
+{
+	return frametab_get(p->frames, frame)->first_line;
+}
+
+/* Functions of the comparison, then the former names of those that were renamed. */
+static int add_functions(struct page *page, const struct diff *d)
+{
+	struct page_function root = { .kind = FRAME_MARKER };
+	int r = vec_push(&page->functions, root);
+
+	for (size_t i = 0; i < d->function_count && !r; i++) {
+		const struct diff_function *f = &d->functions[i];
+		struct page_function made = { .name = f->name, .file = f->file, .kind = f->kind };
+
+		made.line = def_line(page->profile, f->frame);
+		r = vec_push(&page->functions, made);
+	}
+	for (size_t i = 0; i < d->function_count && !r; i++) {
+		const struct diff_function *f = &d->functions[i];
+		struct page_function former = { .name = f->renamed_from,
+						.file = f->renamed_from_file,
+						.kind = f->kind };
+
+		if (!f->renamed_from)
+			continue;
+		page->functions.items[i + 1].renamed_from = (uint32_t)page->functions.len;
+		r = vec_push(&page->functions, former);
+	}
+	return r;
+}
+
+static int add_nodes(struct page *page, const struct diff *d)
+{
+	if (vec_reserve(&page->nodes, d->node_count) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < d->node_count; i++) {
+		const struct diff_node *n = &d->nodes[i];
+
+		page->nodes.items[i] = (struct page_node){
+			.parent = n->parent,
+			.function = i ? n->function + 1 : 0,
+			.class = n->class,
+			.self_class = n->self_class,
+			.match = n->match,
+		};
+	}
+	page->nodes.len = d->node_count;
+	return 0;
+}
+
+int page_of_diff(struct page *page, const struct diff *d, struct slots *slots)
+{
+	const uint32_t *const node_of[SLOT_SIDES] = { d->node_of[DIFF_BASE],
+						      d->node_of[DIFF_CURRENT] };
+	int r = take_runs(slots, d->input);
+
+	*page = (struct page){
+		.profile = d->input->profile,
+		.slots = slots,
+		.stack_count = d->stack_count,
+		.diff = d,
+	};
+	if (r < 0 || (r = add_functions(page, d)) < 0 || (r = add_nodes(page, d)) < 0)
+		return r;
+	return page_make_sites(page, node_of);
+}
