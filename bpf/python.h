@@ -52,6 +52,7 @@ struct py_walk {
 	__u32 depth; /* frames recorded */
 	__u64 process;
 	__u64 fault_addr;
+	__u64 forgotten;  /* by forget() */
 	__u64 generation; /* 3.14+: hash of the interpreter and its code generation; 0: not known */
 	__u32 salt;       /* picks the frames whose identity is checked in full */
 	__u32 unsent;
@@ -115,6 +116,16 @@ static __always_inline __u64 at_most(__u64 x, __u64 max)
 		x = max;
 	__asm__("" : "+r"(x));
 	return x;
+}
+
+/*
+ * x, of which the verifier then knows nothing. From Linux 7.0 on it tells many more values apart,
+ * and walks what follows once for each of them.
+ */
+static __always_inline __u64 forget(struct py_scratch *s, __u64 x)
+{
+	*(volatile __u64 *)&s->walk.forgotten = x;
+	return *(volatile __u64 *)&s->walk.forgotten;
 }
 
 static __always_inline __u64 field_u64(const __u8 *p, __u16 offset, __u32 mask)
@@ -702,8 +713,9 @@ static __always_inline int py_step(struct py_scratch *s, const struct py_offsets
 	}
 
 	depth = at_most(depth, FRAMES_MAX - 1);
-	code &= ~(__u64)off->tagged_mask;
-	id = py_code_identity(s, off, code, may_fault, &is_read);
+	code = forget(s, code & ~(__u64)off->tagged_mask);
+	raw_instr = forget(s, raw_instr);
+	id = forget(s, py_code_identity(s, off, code, may_fault, &is_read));
 	is_started = py_instr(off, raw_instr, py_bytecode(s, off, code, tlbc, may_fault), &instr);
 	if (!id) {
 		py_note_fault(w, code, true);
