@@ -78,6 +78,8 @@ struct recorder {
 	struct counters since; /* what the files before this one have counted */
 	VEC(char *) files;     /* of --rotate-keep, oldest first; owned */
 	uint64_t file_start_ns;
+	uint64_t sampling_ns; /* since when there are ticks: a loaded disk may take its time before
+			       */
 	uint64_t start_ns, last_flush_ns, last_counters_ns, last_progress_ns, last_look_ns;
 	bool has_progress; /* a progress line is on the terminal */
 	bool should_stop;
@@ -468,7 +470,7 @@ static bool targets_are_gone(struct recorder *r)
 /* Until the ring is looked at again, or -d is over. */
 static int poll_timeout(const struct recorder *r)
 {
-	uint64_t elapsed = now_ns() - r->start_ns;
+	uint64_t elapsed = now_ns() - r->sampling_ns;
 
 	if (!r->o->duration_ns || elapsed + POLL_MS * 1000000ULL < r->o->duration_ns)
 		return POLL_MS;
@@ -554,7 +556,7 @@ static int record_loop(struct recorder *r)
 		    (e = look_into_cgroup(r)) < 0)
 			return e;
 		if (targets_are_gone(r) ||
-		    (r->o->duration_ns && now_ns() - r->start_ns >= r->o->duration_ns))
+		    (r->o->duration_ns && now_ns() - r->sampling_ns >= r->o->duration_ns))
 			break;
 		show_progress(r);
 	}
@@ -680,7 +682,7 @@ static int explain_nothing(struct recorder *r)
 		return fail(r, -ENOMEM);
 	if (!has_command(r)) {
 		err_set(-ENODATA, "no samples of %s in %s: %s", r->profile->meta.target,
-			units_ns(now_ns() - r->start_ns).s, strbuf_str(&why));
+			units_ns(now_ns() - r->sampling_ns).s, strbuf_str(&why));
 		cmd_fail(r->call, -ENODATA);
 	} else if (log_level() >= LOG_LEVEL_WARNING) {
 		log_warning("%s: no samples: %s", r->call->operands.items[0], strbuf_str(&why));
@@ -697,7 +699,7 @@ static int summarise(struct recorder *r)
 	struct summary_extra x = {
 		.output = r->o->rotate_ns ? r->path : r->o->output,
 		.processes = pipeline_stats(r->pipeline)->processes,
-		.wall_ns = now_ns() - r->start_ns,
+		.wall_ns = now_ns() - r->sampling_ns,
 		.sampler_ns = profile_counter(r->top.profile, "run_ns"),
 		.is_system_wide = r->o->all,
 	};
@@ -720,6 +722,7 @@ static int record(struct recorder *r)
 	e = prepare(r);
 	if (e >= 0)
 		e = session_start(r->session);
+	r->sampling_ns = now_ns();
 	if (e >= 0 && has_command(r))
 		e = launch_go(&r->launch, r->call->operands.items[0]);
 	if (e < 0)
