@@ -10,6 +10,8 @@ import pytest
 
 import collapsed
 import harness
+import packages
+import pythons
 
 ORACLE = os.path.join(harness.HERE, "tachyon_oracle.py")
 
@@ -46,6 +48,48 @@ def as_read_by_cpython(python315, paths):
                 (name, "~", 0) if file == "~" else (name, file, number)
                 for file, number, name in frames)] += count
         yield stacks
+
+
+def test_collapsed_text_of_cpython(python315, pyebpf, tmp_path):
+    """The same samples as its text and as its binary file; the text has base names only."""
+    binary, text = str(tmp_path / "a.bin"), str(tmp_path / "a.txt")
+    ask(python315, "run", python315[1], "run", "-a", "-r", "1000", "--binary", "-o", binary,
+        os.path.join(harness.WORKLOADS, "sampled.py"), "0.3")
+    ask(python315, "run", python315[1], "replay", "--collapsed", "-o", text, binary)
+    expected = collections.Counter()
+    for (interpreter, tid, frames), count in as_read_by_us(binary).items():
+        expected[interpreter, tid, tuple((name, os.path.basename(file), line)
+                                         for name, file, line in frames)] += count
+    assert sum(expected.values()) > 100
+    assert as_read_by_us(text) == expected
+
+
+def test_raw_text_of_py_spy(some_python, pyebpf, tmp_path):
+    try:
+        folder = packages.folder_of(some_python, "py-spy")
+    except pythons.Unavailable as reason:
+        pytest.skip("py-spy: %s" % reason)
+    raw = str(tmp_path / "raw.txt")
+    done = subprocess.run(
+        [os.path.join(folder, "bin", "py-spy"), "record", "-f", "raw", "--threads",
+         "--subprocesses", "-r", "200", "-o", raw, "--", *some_python.command,
+         os.path.join(harness.WORKLOADS, "sampled.py"), "1"],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", timeout=120)
+    assert done.returncode == 0, done.stdout[-2000:]
+    with open(raw, encoding="utf-8") as lines:
+        expected = sum(int(line.rpartition(" ")[2]) for line in lines)
+    text = harness.run("export", "-f", "collapsed", "--threads", "--processes", raw).stdout
+    samples = collapsed.parse(text, tags=True)
+    assert sum(samples.values()) == expected > 20
+    kinds = {tag[0] for stack in samples for tag in stack.tags}
+    names = {tag[1] for stack in samples for tag in stack.tags}
+    assert kinds == {"process", "thread"}
+    assert "MainThread" in names and any("sampled.py" in name for name in names), names
+    functions = {(frame.name, frame.file) for stack in samples for frame in stack.frames}
+    assert ("main", "sampled.py") in functions and ("leaf", "sampled.py") in functions
+    assert harness.run("import", "-F", "200", raw, "-o", str(tmp_path / "a.pyebpf")).returncode == 0
+    told = harness.run("report", str(tmp_path / "a.pyebpf")).stdout
+    assert "of 5 ms each" in told and "imported from collapsed text" in told
 
 
 def as_read_by_us(path, *arguments):

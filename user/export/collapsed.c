@@ -7,7 +7,8 @@
  * exactly: what escape_append() writes as \xHH, and beyond that
  *
  *	`;` and `\` everywhere
- *	a `#` that a frame begins with, so that its line is no comment
+ *	a `#` that a frame begins with, so that its line is no comment; the first byte of what
+ *	begins like another tool's tag
  *	the `(` of each ` (` in file names, so that a frame splits at its last ` (`; also in frames
  *	that have no "(file:line)", so that they do not split at all
  *	without lines, one byte of a file name that ends in `:DIGITS` or is all digits, so that it
@@ -118,19 +119,28 @@ static int append_file_alone(struct strbuf *out, const char *bytes, size_t len)
 	return append_unsplit(out, bytes + at + 1, len - at - 1);
 }
 
+/* As other tools' tags do, which importers know. */
+static bool begins_like_a_tag(const char *name)
+{
+	return !strncmp(name, "tid:", 4) || !strncmp(name, "process ", 8);
+}
+
 static int append_frame(const struct collapsed *c, const struct frame *f, struct strbuf *out)
 {
 	const char *name = strtab_get(c->p->strings, f->name);
 	const char *file = strtab_get(c->p->strings, f->file);
 	size_t name_len = strtab_len(c->p->strings, f->name);
 	size_t file_len = strtab_len(c->p->strings, f->file);
+	bool is_bare; /* no "(file:line)" behind the name */
 
-	if (name_len && name[0] == '#') {
-		escape_byte(out, '#');
+	is_bare = f->kind != FRAME_PYTHON ||
+		  (!file_len && !f->line && (f->flags & FRAME_NAME_UNKNOWN));
+	if (name_len && (name[0] == '#' || (is_bare && begins_like_a_tag(name)))) {
+		escape_byte(out, (unsigned char)name[0]);
 		name++;
 		name_len--;
 	}
-	if (f->kind == FRAME_MARKER || (!file_len && !f->line && (f->flags & FRAME_NAME_UNKNOWN)))
+	if (is_bare && f->kind != FRAME_NATIVE && f->kind != FRAME_KERNEL)
 		return append_unsplit(out, name, name_len);
 	if (f->kind == FRAME_NATIVE || f->kind == FRAME_KERNEL) {
 		append_unsplit(out, name, name_len);

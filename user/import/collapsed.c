@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Collapsed stacks: what `pyebpf export -f collapsed`, `py-spy record -f raw` and FlameGraph's
- * stackcollapse-*.pl write. One line a stack, root first, frames joined by `;`, a space, the ticks.
+ * Collapsed stacks: what `pyebpf export -f collapsed`, `py-spy record -f raw`, FlameGraph's
+ * stackcollapse-*.pl and CPython's `profiling.sampling --collapsed` write. One line a stack, root
+ *first, frames joined by `;`, a space, the ticks.
  *
  *	first line      `# pyebpf-collapsed interval_us=1000 work=N`, or none; keys in any order or
  *	                left out, unknown ones ignored
@@ -10,6 +11,9 @@
  *	anything else   a marker, without file and line
  *	`process NAME (PID)`, `thread NAME (TID)` in front: no frames, but whose stack it is; one of
  *	                each, in any order
+ *	`process PID:"COMMAND"`, `thread (ID): NAME` the same of py-spy's
+ *	`tid:ID`        the same of CPython's profiling.sampling; the line's frames are then
+ *	                `file:name:line`, or markers
  *	`\xHH`          one byte, once a line was taken apart; any other backslash is itself
  *	blank lines, other lines that start with `#`, counts of 0: skipped and counted
  *
@@ -43,6 +47,7 @@ struct collapsed {
 	struct text_reader reader;
 	struct strbuf text; /* a name without its escapes */
 	struct span first;  /* the first line, unless it was the header; NULL: it was read */
+	bool is_cpython;    /* the line at hand: its frames are FILE:NAME:LINE */
 	uint64_t ticks;
 };
 
@@ -114,12 +119,12 @@ static bool is_header(struct span line)
 	       (line.len == len || line.bytes[len] == ' ');
 }
 
-/* Takes `KEY=` off s. */
-static bool take_key(struct span *s, const char *key)
+/* Takes prefix off s. */
+static bool take_prefix(struct span *s, const char *prefix)
 {
-	size_t len = strlen(key);
+	size_t len = strlen(prefix);
 
-	if (s->len < len || memcmp(s->bytes, key, len))
+	if (s->len < len || memcmp(s->bytes, prefix, len))
 		return false;
 	*s = (struct span){ s->bytes + len, s->len - len };
 	return true;
@@ -135,13 +140,13 @@ static int read_header(struct collapsed *c, struct span line)
 		struct span word = { at, (size_t)((space ? space : end) - at) };
 
 		at = space ? space + 1 : end;
-		if (take_key(&word, "interval_us=")) {
+		if (take_prefix(&word, "interval_us=")) {
 			if (!parse_decimal(word, INTERVAL_US_MAX, &interval_us))
 				return malformed(c, "interval_us is no time of a sample");
 			c->facts->meta.interval_ns = (uint64_t)(interval_us * 1000 + 0.5);
 			if (!c->facts->meta.interval_ns)
 				return malformed(c, "interval_us is less than a nanosecond");
-		} else if (take_key(&word, "work=")) {
+		} else if (take_prefix(&word, "work=")) {
 			if (!parse_decimal(word, WORK_MAX, &c->facts->meta.work))
 				return malformed(c, "work is no number of units");
 		}
@@ -241,6 +246,23 @@ static int intern(struct collapsed *c, struct span s, uint32_t *id)
 	return r == -EMSGSIZE ? malformed(c, "a name is longer than 1 MiB") : r;
 }
 
+/* Splits `FILE:NAME:LINE`, as CPython's profiling.sampling writes it, at its last two colons. */
+static bool split_cpython(struct span text, struct span *name, struct span *file, uint32_t *line)
+{
+	const char *end = text.bytes + text.len, *last, *first;
+	uint64_t number;
+
+	last = text.len ? memrchr(text.bytes, ':', text.len) : NULL;
+	first = last ? memrchr(text.bytes, ':', (size_t)(last - text.bytes)) : NULL;
+	if (!first ||
+	    !parse_number((struct span){ last + 1, (size_t)(end - last) - 1 }, UINT32_MAX, &number))
+		return false;
+	*file = (struct span){ text.bytes, (size_t)(first - text.bytes) };
+	*name = (struct span){ first + 1, (size_t)(last - first) - 1 };
+	*line = (uint32_t)number;
+	return true;
+}
+
 /* Appends the frame that text is to the stack. */
 static int push_frame(struct collapsed *c, struct span text, uint32_t *stack)
 {
@@ -251,7 +273,10 @@ static int push_frame(struct collapsed *c, struct span text, uint32_t *stack)
 	uint32_t id;
 	int r = 0;
 
-	if (split_place(text, &name, &file)) {
+	if (c->is_cpython && split_cpython(text, &name, &file, &f.line)) {
+		f.kind = FRAME_PYTHON;
+		r = intern(c, file, &f.file);
+	} else if (split_place(text, &name, &file)) {
 		f.kind = FRAME_PYTHON;
 		colon = file.len ? memrchr(file.bytes, ':', file.len) : NULL;
 		if (colon && parse_number((struct span){ colon + 1, (size_t)(file.bytes + file.len -
@@ -283,6 +308,65 @@ static bool parse_tag(struct span text, const char *kind, struct span *name, uin
 	return true;
 }
 
+/* Splits s at the first separator: what is before it, s is what is behind. */
+static bool take_until(struct span *s, const char *separator, struct span *before)
+{
+	const char *at = memmem(s->bytes, s->len, separator, strlen(separator));
+
+	if (!at)
+		return false;
+	*before = (struct span){ s->bytes, (size_t)(at - s->bytes) };
+	*s = (struct span){ at + strlen(separator), s->len - before->len - strlen(separator) };
+	return true;
+}
+
+/* `process PID:"COMMAND"`, as py-spy writes it. */
+static bool parse_py_spy_process(struct span text, struct span *name, uint32_t *id)
+{
+	struct span pid;
+	uint64_t number;
+
+	if (!take_prefix(&text, "process ") || !take_until(&text, ":\"", &pid) || !text.len ||
+	    text.bytes[text.len - 1] != '"' || !parse_number(pid, UINT32_MAX, &number))
+		return false;
+	*name = (struct span){ text.bytes, text.len - 1 };
+	*id = (uint32_t)number;
+	return true;
+}
+
+/*
+ * `thread (ID): NAME`, as py-spy writes it. An ID in hex is none of the kernel's: it stays in the
+ * name.
+ */
+static bool parse_py_spy_thread(struct span text, struct span *name, uint32_t *id)
+{
+	struct span whole = text, tid;
+	uint64_t number = 0;
+
+	if (!take_prefix(&text, "thread (") || !take_until(&text, "): ", &tid))
+		return false;
+	*name = text;
+	if (!parse_number(tid, UINT32_MAX, &number)) {
+		if (!take_prefix(&tid, "0x"))
+			return false;
+		*name = (struct span){ whole.bytes + strlen("thread "),
+				       whole.len - strlen("thread ") };
+	}
+	*id = (uint32_t)number;
+	return true;
+}
+
+/* `tid:ID`, as CPython's profiling.sampling writes it. */
+static bool parse_cpython_thread(struct span text, uint32_t *id)
+{
+	uint64_t number;
+
+	if (!take_prefix(&text, "tid:") || !parse_number(text, UINT32_MAX, &number))
+		return false;
+	*id = (uint32_t)number;
+	return true;
+}
+
 /* The frame or tag that line starts with; rest.bytes is NULL behind the last one. */
 static struct span take_text(struct span *rest)
 {
@@ -301,15 +385,20 @@ static int take_thread(struct collapsed *c, struct span *line, uint32_t *index)
 	struct thread thread = { 0 };
 	int r = 0;
 
+	c->is_cpython = false;
 	while (line->bytes && !r) {
 		struct span rest = *line, text = take_text(&rest), name;
 
-		if (!has_process && parse_tag(text, "process", &name, &process.pid)) {
+		if (!has_process && (parse_tag(text, "process", &name, &process.pid) ||
+				     parse_py_spy_process(text, &name, &process.pid))) {
 			r = intern(c, name, &process.name);
 			has_process = true;
-		} else if (!has_thread && parse_tag(text, "thread", &name, &thread.tid)) {
+		} else if (!has_thread && (parse_tag(text, "thread", &name, &thread.tid) ||
+					   parse_py_spy_thread(text, &name, &thread.tid))) {
 			r = intern(c, name, &thread.name);
 			has_thread = true;
+		} else if (!has_thread && parse_cpython_thread(text, &thread.tid)) {
+			c->is_cpython = has_thread = true;
 		} else {
 			break;
 		}

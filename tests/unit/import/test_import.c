@@ -192,8 +192,16 @@ static void test_collapsed_tags(void **state)
 		{ "escaped digit", "thread w (\\x35);f 1\n", " thread w@5:0 !f@:0 x1\n" },
 		{ "beyond 32 bits", "thread w (4294967296);f 1\n",
 		  " thread w@4294967296:0 !f@:0 x1\n" },
-		{ "as py-spy names them", "thread (0x7F2A): MainThread;f (a.py:1) 1\n",
-		  " !thread (0x7F2A): MainThread@:0 f@a.py:1 x1\n" },
+		{ "py-spy's", "process 4:\"py a\";thread (5): w (x);f (a.py:1) 1\n",
+		  "4 py a/5 w (x) f@a.py:1 x1\n" },
+		{ "py-spy's pthread id", "thread (0x7F2A): MainThread;f (a.py:1) 1\n",
+		  "0 /0 (0x7F2A): MainThread f@a.py:1 x1\n" },
+		{ "py-spy's without name", "thread (5): ;f 1\n", "0 /5  !f@:0 x1\n" },
+		{ "nearly py-spy's", "process 4:\"a;thread (x): y;process a:\"b\" 1\n",
+		  " !process 4:\"a@:0 !thread (x): y@:0 !process a:\"b\"@:0 x1\n" },
+		{ "CPython's", "tid:5;<frozen x>:m:1;a.py:f:22;<GC>;C:g:h:0 1\n",
+		  "0 /5  m@<frozen x>:1 f@a.py:22 !<GC>@:0 h@C:g:0 x1\n" },
+		{ "nearly CPython's", "tid:x;a.py:f:22 1\n", " !tid:x@:0 !a.py:f:22@:0 x1\n" },
 	};
 
 	(void)state;
