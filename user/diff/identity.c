@@ -391,6 +391,8 @@ static int name_frame(struct builder *b, int side, uint32_t frame)
 	size_t i = 0, count = side == DIFF_BASE && b->renames ? b->renames->len : 0;
 	int r = strtab_intern(b->texts, name, strtab_len(b->p->strings, f->name), &n.name);
 
+	if (!r && f->kind == FRAME_MARKER) /* of no file, or of "~" */
+		r = strtab_intern(b->texts, "~", 1, &n.module);
 	while (i < count && !fits(b, &b->renames->items[i].old, f))
 		i++;
 	if (!r && i < count)
