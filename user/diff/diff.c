@@ -249,6 +249,9 @@ static int make_functions(struct diff *d, const struct identity *id)
 
 /* --- the robust centre ------------------------------------------------------------------------ */
 
+#define MEDIAN_ERROR 1.2533 /* of a median, in standard errors of a mean: sqrt(pi / 2) */
+#define CENTRE_ERRORS 3     /* a centre nearer to 1 may be noise */
+
 struct vote {
 	double log_ratio;
 	double weight;
@@ -264,27 +267,30 @@ static int compare_votes(const void *a, const void *b)
 /*
  * Shares are compositional: where one function gets faster, all others get a larger part. What
  * most functions did, by their own ticks, is no change: the median of their log ratios, each
- * weighted by its precision.
+ * weighted by its precision. Where that may be noise itself there is no centre: it would colour
+ * everything.
  */
-static int find_centre(struct diff *d)
+static int find_centre(struct diff *d, const struct dispersion *x)
 {
 	_cleanup_(freep) struct vote *votes = calloc(d->function_count + 1, sizeof(*votes));
-	double sum = 0, half = 0;
+	struct contrast c = { .scale = d->scale, .centre = 1, .alpha = ALPHA };
+	double sum = 0, precision = 0, half = 0;
 	size_t count = 0, i;
 
-	d->centre = 1;
 	if (!votes)
 		return -ENOMEM;
-	if (d->normalize != DIFF_SHARE && d->normalize != DIFF_SECOND)
-		return 0;
+	contrast_prepare(&c, x, COUNTED_FUNCTION_SELF);
 	for (i = 0; i < d->function_count; i++) {
-		const struct diff_function *f = &d->functions[i];
-		double base = (double)f->base_self, current = (double)f->self;
+		struct counts n = diff_counts(d, COUNTED_FUNCTION_SELF, i);
+		double error;
 
-		if (!f->base_self || !f->self || f->base_self + f->self < DIFF_TICKS_MIN)
+		if (!n.base || !n.current || n.base + n.current < DIFF_TICKS_MIN)
 			continue;
-		votes[count].log_ratio = log(current / (base * d->scale));
-		votes[count].weight = sqrt(base * current / (base + current));
+		contrast_choose(&c, i, n);
+		error = contrast_error(&c, n);
+		votes[count].log_ratio = log((double)n.current / ((double)n.base * d->scale));
+		votes[count].weight = 1 / error;
+		precision += 1 / (error * error);
 		sum += votes[count++].weight;
 	}
 	if (!count)
@@ -292,7 +298,8 @@ static int find_centre(struct diff *d)
 	qsort(votes, count, sizeof(*votes), compare_votes);
 	for (i = 0; i + 1 < count && half + votes[i].weight < sum / 2; i++)
 		half += votes[i].weight;
-	d->centre = exp(votes[i].log_ratio);
+	if (fabs(votes[i].log_ratio) > CENTRE_ERRORS * MEDIAN_ERROR / sqrt(precision))
+		d->centre = exp(votes[i].log_ratio);
 	return 0;
 }
 
@@ -606,10 +613,11 @@ static enum exposure exposure_for(enum diff_normalize normalize)
 static int compare_sides(struct diff *d)
 {
 	_cleanup_(dispersion_release) struct dispersion x = { 0 };
-	int r = find_centre(d);
+	int r = dispersion_measure(&x, d, exposure_for(d->normalize), true);
 
-	if (!r)
-		r = dispersion_measure(&x, d, exposure_for(d->normalize), true);
+	d->centre = 1;
+	if (!r && (d->normalize == DIFF_SHARE || d->normalize == DIFF_SECOND))
+		r = find_centre(d, &x);
 	d->dispersion = x.by;
 	for (int k = 0; k < COUNTED_KINDS && !r; k++)
 		r = measure_all(d, &x, k, k <= COUNTED_NODE_SELF,
