@@ -104,10 +104,8 @@ size_t foreign_columns(const char *text, size_t len)
 static void put(struct line *l, enum style style, const char *text, size_t len)
 {
 	static const char *const codes[] = {
-		[STYLE_BOLD] = "\033[1m",
-		[STYLE_DIM] = "\033[2m",
-		[STYLE_HOT] = "\033[31m",
-		[STYLE_WARM] = "\033[33m",
+		[STYLE_BOLD] = "\033[1m",  [STYLE_DIM] = "\033[2m",   [STYLE_HOT] = "\033[31m",
+		[STYLE_WARM] = "\033[33m", [STYLE_COOL] = "\033[32m",
 	};
 	bool is_styled = style != STYLE_PLAIN && l->t->has_colour;
 	size_t room = l->t->width ? l->t->width - l->column : SIZE_MAX, columns;

@@ -18,7 +18,7 @@ struct terminal {
 
 void terminal_init(struct terminal *t, FILE *out);
 
-enum style { STYLE_PLAIN, STYLE_BOLD, STYLE_DIM, STYLE_HOT, STYLE_WARM };
+enum style { STYLE_PLAIN, STYLE_BOLD, STYLE_DIM, STYLE_HOT, STYLE_WARM, STYLE_COOL };
 
 /* One line as it is put together, cut at the terminal's width. Ends in line_release(). */
 struct line {

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef EXPORT_DIFF_EXPORT_H
+#define EXPORT_DIFF_EXPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "diff/diff.h"
+#include "diff/gate.h"
+#include "diff/input.h"
+
+/* A finished comparison, as the outputs get it. All pointers are borrowed. */
+struct diff_report {
+	const struct diff_input *input;
+	const struct diff *diff;
+	const struct gate *gate;        /* as asked for, or with the limits by default */
+	const struct diff_texts *notes; /* all there are, in the order to tell them */
+	const char *group_by;           /* glob whose functions are the roots; NULL: none */
+	bool is_gated;                  /* the gate decides; else it is only what outputs need */
+	uint32_t limit; /* rows a table has at most where it is for people; 0: all */
+};
+
+struct diff_exporter {
+	const char *name;
+	const char *suffix; /* ".json" */
+	const char *help;   /* one line, lower case, no full stop */
+
+	/* 0 or a negative errno. Errors of the stream are left to whoever closes it. */
+	int (*write)(const struct diff_report *r, FILE *out);
+};
+
+/* All of them, NULL last. */
+extern const struct diff_exporter *const diff_exporters[];
+
+/* By the suffix of a file name; NULL if none writes such files. */
+const struct diff_exporter *diff_exporter_for_path(const char *path);
+
+/*
+ * Writes to the file at path, which appears whole or not at all; "-" is standard output. 0 or a
+ * negative errno, -EPIPE where the reader of our output has left.
+ */
+int diff_exporter_write(const struct diff_exporter *e, const struct diff_report *r,
+			const char *path);
+
+extern const struct diff_exporter diff_exporter_json;
+extern const struct diff_exporter diff_exporter_markdown;
+extern const struct diff_exporter diff_exporter_junit;
+
+#endif

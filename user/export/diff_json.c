@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * A comparison for programs, docs/diff.md: one object, keys in a fixed order, each element of a
+ * list on a line of its own, so that it is written and can be read as a stream. What is not known
+ * is null.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/json.h"
+#include "export/diff_export.h"
+#include "export/diff_words.h"
+
+#define SCHEMA "pyebpf-diff/1"
+
+static void key_string(struct json *j, const char *key, const char *s)
+{
+	json_key(j, key);
+	if (s)
+		json_string(j, s);
+	else
+		json_null(j);
+}
+
+static void key_u64(struct json *j, const char *key, uint64_t v)
+{
+	json_key(j, key);
+	json_u64(j, v);
+}
+
+static void key_double(struct json *j, const char *key, double v)
+{
+	json_key(j, key);
+	json_double(j, v);
+}
+
+/* Greater than 0, else it is not known. */
+static void key_known(struct json *j, const char *key, double v)
+{
+	key_double(j, key, v > 0 ? v : (double)NAN);
+}
+
+/* The digits a float has, and not those of the double it becomes. */
+static void put_float(struct json *j, float v)
+{
+	char text[32];
+
+	if (!isfinite(v)) {
+		json_null(j);
+		return;
+	}
+	snprintf(text, sizeof(text), "%.6g", (double)v);
+	json_double(j, strtod(text, NULL));
+}
+
+static void key_float(struct json *j, const char *key, float v)
+{
+	json_key(j, key);
+	put_float(j, v);
+}
+
+static void put_text(struct json *j, const struct diff_report *r, uint32_t string)
+{
+	const struct strtab *strings = r->input->profile->strings;
+
+	json_string_len(j, strtab_get(strings, string), strtab_len(strings, string));
+}
+
+/* --- the sides -------------------------------------------------------------------------------- */
+
+/* What all runs of a side say; NULL where they differ or do not say. */
+static const char *common(const struct diff_report *r, enum diff_side side,
+			  const char *(*get)(const struct diff_report *, const struct diff_run *))
+{
+	const char *found = NULL;
+
+	for (size_t i = 0; i < r->input->runs.len; i++) {
+		const struct diff_run *run = r->input->runs.items[i];
+		const char *text = run->side == side ? get(r, run) : NULL;
+
+		if (run->side != side)
+			continue;
+		if (!text || (found && strcmp(found, text) != 0))
+			return NULL;
+		found = text;
+	}
+	return found;
+}
+
+static const char *get_mode(const struct diff_report *r, const struct diff_run *run)
+{
+	(void)r;
+	return run->facts.mode;
+}
+
+static const char *get_python(const struct diff_report *r, const struct diff_run *run)
+{
+	return diff_run_python(r->input, run);
+}
+
+static const char *get_host(const struct diff_report *r, const struct diff_run *run)
+{
+	(void)r;
+	return run->facts.host;
+}
+
+static const char *get_command(const struct diff_report *r, const struct diff_run *run)
+{
+	(void)r;
+	return run->facts.command;
+}
+
+static uint64_t first_start(const struct diff_report *r, enum diff_side side)
+{
+	uint64_t first = 0;
+
+	for (size_t i = 0; i < r->input->runs.len; i++) {
+		const struct diff_run *run = r->input->runs.items[i];
+		uint64_t start = run->facts.start_realtime_ns;
+
+		if (run->side == side && start && (!first || start < first))
+			first = start;
+	}
+	return first;
+}
+
+static void put_start(struct json *j, uint64_t ns)
+{
+	time_t seconds = (time_t)(ns / 1000000000);
+	char text[32];
+	struct tm tm;
+
+	if (ns && gmtime_r(&seconds, &tm) &&
+	    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm))
+		json_string(j, text);
+	else
+		json_null(j);
+}
+
+static void put_side(struct json *j, const struct diff_report *r, enum diff_side side)
+{
+	struct diff_side_sum sum;
+
+	diff_input_sum(r->input, side, &sum);
+	json_object(j);
+	json_key(j, "files");
+	json_array(j);
+	for (size_t i = 0; i < r->input->runs.len; i++)
+		if (r->input->runs.items[i]->side == side)
+			json_string(j, r->input->runs.items[i]->facts.file);
+	json_end(j);
+	key_u64(j, "runs", sum.runs);
+	key_u64(j, "samples", sum.ticks);
+	key_u64(j, "lost", sum.lost);
+	key_known(j, "interval_us", sum.interval_ns / 1e3);
+	json_key(j, "ms");
+	if (sum.interval_ns > 0)
+		json_double(j, (double)sum.ticks * sum.interval_ns / 1e6);
+	else
+		json_null(j);
+	key_known(j, "seconds", sum.seconds);
+	key_known(j, "work", sum.work);
+	key_string(j, "mode", common(r, side, get_mode));
+	key_string(j, "python", common(r, side, get_python));
+	key_string(j, "host", common(r, side, get_host));
+	key_string(j, "command", common(r, side, get_command));
+	json_key(j, "start");
+	put_start(j, first_start(r, side));
+	json_end(j);
+}
+
+static void put_sides(struct json *j, const struct diff_report *r)
+{
+	json_key(j, "base");
+	put_side(j, r, DIFF_BASE);
+	json_key(j, "current");
+	put_side(j, r, DIFF_CURRENT);
+}
+
+static void put_notes(struct json *j, const struct diff_report *r)
+{
+	json_key(j, "notes");
+	json_array_lines(j);
+	for (size_t i = 0; i < r->notes->len; i++)
+		json_string(j, r->notes->items[i]);
+	json_end(j);
+}
+
+static void put_names(struct json *j, const char *key, const char *const *names, size_t count)
+{
+	json_key(j, key);
+	json_array(j);
+	for (size_t i = 0; i < count; i++)
+		json_string(j, names[i]);
+	json_end(j);
+}
+
+/* --- what changed ----------------------------------------------------------------------------- */
+
+static void put_measure_keys(struct json *j, const struct diff_measure *m)
+{
+	key_float(j, "ratio", m->ratio);
+	key_float(j, "low", m->low);
+	key_float(j, "high", m->high);
+	key_float(j, "q", m->q);
+}
+
+static void put_total(struct json *j, const struct diff *d)
+{
+	json_key(j, "total");
+	json_object(j);
+	key_double(j, "baseline", d->total.baseline);
+	key_double(j, "value", d->total.value);
+	key_double(j, "diff", d->total.value - d->total.baseline);
+	put_measure_keys(j, &d->total.measure);
+	key_string(j, "class", diff_class_names[d->total.class]);
+	json_end(j);
+}
+
+static void put_counts(struct json *j, const struct diff *d)
+{
+	json_key(j, "counts");
+	json_object(j);
+	for (size_t i = 0; i < DIFF_CLASS_COUNT; i++)
+		key_u64(j, diff_class_names[i], d->counts[i]);
+	json_end(j);
+	key_double(j, "coloured", d->coloured);
+}
+
+static void put_frames(struct json *j, const struct diff_report *r)
+{
+	json_key(j, "frames");
+	json_array_lines(j);
+	for (size_t i = 0; i < r->diff->function_count; i++) {
+		json_array(j);
+		put_text(j, r, r->diff->functions[i].name);
+		put_text(j, r, r->diff->functions[i].file);
+		json_null(j);
+		json_end(j);
+	}
+	json_end(j);
+}
+
+static void put_function(struct json *j, const struct diff_report *r, const struct diff_function *f)
+{
+	const struct diff *d = r->diff;
+	double baseline = diff_baseline(d, f->base_self), self = (double)f->self;
+
+	json_object(j);
+	json_key(j, "name");
+	put_text(j, r, f->name);
+	json_key(j, "file");
+	put_text(j, r, f->file);
+	key_string(j, "class", diff_class_names[f->class]);
+	key_string(j, "self_class", diff_class_names[f->self_class]);
+	key_u64(j, "base_samples", f->base_total);
+	key_u64(j, "self", f->self);
+	key_u64(j, "value", f->total);
+	key_double(j, "baseline", baseline);
+	key_double(j, "baseline_total", diff_baseline(d, f->base_total));
+	key_double(j, "diff", self - baseline);
+	key_double(j, "diff_pct", diff_percent(self, baseline));
+	put_measure_keys(j, &f->measure);
+	key_float(j, "detectable", f->detectable);
+	json_key(j, "renamed_from");
+	if (f->renamed_from || f->renamed_from_file) {
+		json_array(j);
+		put_text(j, r, f->renamed_from);
+		put_text(j, r, f->renamed_from_file);
+		json_end(j);
+	} else {
+		json_null(j);
+	}
+	json_end(j);
+}
+
+static void put_functions(struct json *j, const struct diff_report *r)
+{
+	json_key(j, "functions");
+	json_array_lines(j);
+	for (size_t i = 0; i < r->diff->function_count; i++)
+		put_function(j, r, &r->diff->functions[i]);
+	json_end(j);
+}
+
+static void put_path(struct json *j, const struct diff *d, const struct diff_node *n)
+{
+	double baseline = diff_baseline(d, n->base_self), self = (double)n->self;
+
+	json_array(j);
+	json_i64(j, (int64_t)n->parent - 1); /* without the root */
+	json_u64(j, n->function);
+	json_u64(j, n->self);
+	json_u64(j, n->total);
+	json_double(j, baseline);
+	json_double(j, diff_baseline(d, n->base_total));
+	json_double(j, self - baseline);
+	json_double(j, diff_percent(self, baseline));
+	put_float(j, n->measure.ratio);
+	put_float(j, n->measure.low);
+	put_float(j, n->measure.high);
+	put_float(j, n->measure.q);
+	json_string(j, diff_class_names[n->class]);
+	json_string(j, diff_class_names[n->self_class]);
+	if (diff_match_names[n->match])
+		json_string(j, diff_match_names[n->match]);
+	else
+		json_null(j);
+	json_end(j);
+}
+
+static void put_paths(struct json *j, const struct diff *d)
+{
+	static const char *const fields[] = {
+		"parent",         "frame", "self",     "value",      "baseline",
+		"baseline_total", "diff",  "diff_pct", "ratio",      "low",
+		"high",           "q",     "class",    "self_class", "match",
+	};
+
+	put_names(j, "path_fields", fields, sizeof(fields) / sizeof(fields[0]));
+	json_key(j, "paths");
+	json_array_lines(j);
+	for (size_t i = 1; i < d->node_count; i++)
+		put_path(j, d, &d->nodes[i]);
+	json_end(j);
+}
+
+/* With --group-by: the first frames of all paths. */
+static void put_groups(struct json *j, const struct diff_report *r)
+{
+	const struct diff *d = r->diff;
+
+	json_key(j, "groups");
+	json_array_lines(j);
+	for (size_t i = 1; i < d->node_count; i = d->nodes[i].end) {
+		const struct diff_node *n = &d->nodes[i];
+
+		json_object(j);
+		json_key(j, "name");
+		put_text(j, r, d->functions[n->function].name);
+		json_key(j, "file");
+		put_text(j, r, d->functions[n->function].file);
+		key_u64(j, "path", i - 1);
+		key_double(j, "baseline", diff_baseline(d, n->base_total));
+		key_u64(j, "value", n->total);
+		put_measure_keys(j, &n->measure);
+		key_string(j, "class", diff_class_names[n->class]);
+		json_end(j);
+	}
+	json_end(j);
+}
+
+/* --- the gate --------------------------------------------------------------------------------- */
+
+static void put_verdicts(struct json *j, const struct diff_report *r, const char *key,
+			 enum gate_verdict verdict)
+{
+	json_key(j, key);
+	json_array_lines(j);
+	for (size_t i = 0; i < r->gate->row_count; i++) {
+		const struct gate_row *row = &r->gate->rows[i];
+
+		if (row->verdict != verdict)
+			continue;
+		json_array(j);
+		put_text(j, r, r->diff->functions[row->function].name);
+		put_text(j, r, r->diff->functions[row->function].file);
+		json_end(j);
+	}
+	json_end(j);
+}
+
+static void put_gate(struct json *j, const struct diff_report *r)
+{
+	const struct gate *g = r->gate;
+
+	json_key(j, "gate");
+	json_object(j);
+	key_string(j, "result", gate_result_names[g->result]);
+	key_u64(j, "exit", gate_exit_codes[g->result]);
+	key_double(j, "threshold", g->threshold);
+	key_double(j, "floor", g->floor);
+	key_double(j, "could", g->could);
+	json_key(j, "total_fails");
+	json_bool(j, g->total == GATE_SLOWER);
+	put_verdicts(j, r, "regressions", GATE_SLOWER);
+	put_verdicts(j, r, "undetermined", GATE_UNDETERMINED);
+	put_verdicts(j, r, "moved", GATE_MOVED);
+	key_string(j, "reason", g->reason);
+	json_end(j);
+}
+
+static void write_changes(struct json *j, const struct diff_report *r)
+{
+	const struct diff *d = r->diff;
+
+	key_string(j, "normalize", diff_normalize_names[d->normalize]);
+	key_double(j, "centre", d->centre);
+	key_known(j, "ms_per_sample", diff_ms_per_tick(d));
+	key_double(j, "scale", d->scale);
+	put_total(j, d);
+	key_string(j, "dispersion", diff_dispersion_names[d->dispersion]);
+	put_counts(j, d);
+	key_u64(j, "elided_count", d->elided_count);
+	put_notes(j, r);
+	put_frames(j, r);
+	put_functions(j, r);
+	put_paths(j, d);
+	if (r->group_by) {
+		key_string(j, "group_by", r->group_by);
+		put_groups(j, r);
+	}
+	if (r->is_gated)
+		put_gate(j, r);
+}
+
+static int write_json(const struct diff_report *r, FILE *out)
+{
+	struct json j;
+	int e;
+
+	json_init(&j, out);
+	json_object(&j);
+	key_string(&j, "schema", SCHEMA);
+	key_string(&j, "compat", NULL);
+	put_sides(&j, r);
+	write_changes(&j, r);
+	json_end(&j);
+	e = json_finish(&j);
+	fputc('\n', out);
+	return e;
+}
+
+const struct diff_exporter diff_exporter_json = {
+	.name = "json",
+	.suffix = ".json",
+	.help = "everything, for programs: docs/diff.md describes it",
+	.write = write_json,
+};

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "export/diff_words.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profile/frametab.h"
+#include "profile/strtab.h"
+
+/* Ratios from which a factor reads better than per cent. */
+#define FACTOR_MIN 10
+
+/* Three digits: changes of a few per cent are to be seen. */
+static struct units_text amount_ns(double ns)
+{
+	static const struct {
+		double ns;
+		const char *name;
+	} units[] = { { 1e9, "s" }, { 1e6, "ms" }, { 1e3, "us" }, { 1, "ns" } };
+	struct units_text t;
+	size_t i = 0;
+
+	while (i < 3 && ns < 0.9995 * units[i].ns)
+		i++;
+	ns /= units[i].ns;
+	snprintf(t.s, sizeof(t.s), ns < 999.5 ? "%.3g %s" : "%.0f %s", ns, units[i].name);
+	return t;
+}
+
+struct units_text diff_amount(const struct diff *d, double ticks)
+{
+	const struct diff_side_sum *side = &d->side[DIFF_CURRENT];
+	const struct diff_side_sum *other = &d->side[DIFF_BASE];
+	double total = d->total.value > 0 ? d->total.value : d->total.baseline;
+	double tick_ns =
+		side->runs && side->interval_ns > 0 ? side->interval_ns : other->interval_ns;
+	double ns = ticks * tick_ns;
+	struct units_text t = { "" };
+
+	if (d->normalize == DIFF_SHARE) {
+		snprintf(t.s, sizeof(t.s), "%.3g%%", total > 0 ? 100 * ticks / total : 0);
+	} else if (!(tick_ns > 0)) {
+		snprintf(t.s, sizeof(t.s), "%.4g samples", side->runs ? ticks / side->runs : ticks);
+	} else if (d->normalize == DIFF_SECOND && side->seconds > 0) {
+		t = amount_ns(ns / side->seconds);
+		snprintf(t.s + strlen(t.s), sizeof(t.s) - strlen(t.s), "/s");
+	} else if (d->normalize == DIFF_WORK && side->work > 0) {
+		t = amount_ns(ns / side->work);
+	} else {
+		t = amount_ns(side->runs ? ns / side->runs : ns);
+	}
+	return t;
+}
+
+const char *const diff_class_words[DIFF_CLASS_COUNT] = {
+	[DIFF_UNCHANGED] = "unchanged", [DIFF_UNDETERMINED] = "the data cannot tell",
+	[DIFF_RARE] = "possibly rare",  [DIFF_SLOWER_1] = "slower",
+	[DIFF_SLOWER_2] = "slower",     [DIFF_SLOWER_3] = "slower",
+	[DIFF_SLOWER_4] = "slower",     [DIFF_FASTER_1] = "faster",
+	[DIFF_FASTER_2] = "faster",     [DIFF_FASTER_3] = "faster",
+	[DIFF_FASTER_4] = "faster",     [DIFF_NEW] = "new",
+	[DIFF_REMOVED] = "removed",
+};
+
+const char *diff_amount_words(const struct diff *d)
+{
+	switch (d->normalize) {
+	case DIFF_SECOND:
+		return "CPU time of an observed second";
+	case DIFF_SHARE:
+		return "share of all samples";
+	case DIFF_WORK:
+		return "CPU time of a unit of work";
+	default:
+		return "CPU time of a run";
+	}
+}
+
+struct units_text diff_change(double ratio)
+{
+	struct units_text t = { "" };
+	double percent = 100 * (ratio - 1);
+
+	if (isnan(ratio))
+		return t;
+	if (isinf(ratio))
+		snprintf(t.s, sizeof(t.s), "any");
+	else if (ratio >= FACTOR_MIN)
+		snprintf(t.s, sizeof(t.s), "x %.3g", ratio);
+	else if (fabs(percent) < 0.05)
+		snprintf(t.s, sizeof(t.s), "0%%");
+	else
+		snprintf(t.s, sizeof(t.s), fabs(percent) < 9.95 ? "%+.1f%%" : "%+.0f%%", percent);
+	return t;
+}
+
+struct diff_interval_text diff_interval(double low, double high)
+{
+	struct diff_interval_text t = { "" };
+
+	if (!isnan(low) && !isnan(high))
+		snprintf(t.s, sizeof(t.s), "%s to %s", diff_change(low).s, diff_change(high).s);
+	return t;
+}
+
+const char *diff_certainty(double q)
+{
+	if (isnan(q))
+		return "";
+	return q <= 0.001                ? "certain"
+	       : q <= 0.01               ? "very likely"
+	       : q <= (double)DIFF_Q_MAX ? "likely"
+					 : "unsure";
+}
+
+const char *diff_dispersion_words(const struct diff *d)
+{
+	switch (d->dispersion) {
+	case DIFF_BY_RUNS:
+		return "noise from run to run";
+	case DIFF_BY_BLOCKS:
+		return "noise within the runs";
+	default:
+		return "noise unknown: certainty is overstated";
+	}
+}
+
+/* --- findings --------------------------------------------------------------------------------- */
+
+const char *const diff_section_names[DIFF_SECTION_COUNT] = {
+	[DIFF_SECTION_SLOWER] = "slower", [DIFF_SECTION_FASTER] = "faster",
+	[DIFF_SECTION_NEW] = "new",       [DIFF_SECTION_REMOVED] = "removed",
+	[DIFF_SECTION_UNTOLD] = "untold",
+};
+
+struct diff_row diff_row(const struct diff *d, const struct diff_function *f, enum diff_key key)
+{
+	bool is_self = key == DIFF_KEY_SELF;
+
+	return (struct diff_row){
+		.before = diff_baseline(d, is_self ? f->base_self : f->base_total),
+		.after = (double)(is_self ? f->self : f->total),
+		.measure = is_self ? &f->self_measure : &f->measure,
+		.class = is_self ? f->self_class : f->class,
+	};
+}
+
+static int section_of(const struct diff *d, const struct diff_function *f, enum diff_key key)
+{
+	struct diff_row row = diff_row(d, f, key);
+
+	if (f->class == DIFF_NEW)
+		return DIFF_SECTION_NEW;
+	if (f->class == DIFF_REMOVED)
+		return DIFF_SECTION_REMOVED;
+	/* a path it had before, but no time of its own: what it does itself is new, it is not */
+	if (diff_class_is_slower(row.class) || row.class == DIFF_NEW)
+		return DIFF_SECTION_SLOWER;
+	if (diff_class_is_faster(row.class) || row.class == DIFF_REMOVED)
+		return DIFF_SECTION_FASTER;
+	return row.class == DIFF_UNCHANGED ? -1 : DIFF_SECTION_UNTOLD;
+}
+
+struct order {
+	const struct diff *d;
+	enum diff_key key;
+};
+
+static double size_of_change(const struct order *o, uint32_t function)
+{
+	struct diff_row row = diff_row(o->d, &o->d->functions[function], o->key);
+
+	return fabs(row.after - row.before);
+}
+
+static int compare_changes(const void *a, const void *b, void *context)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	double p = size_of_change(context, x), q = size_of_change(context, y);
+
+	if (p != q)
+		return p > q ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+int diff_findings_make(const struct diff *d, enum diff_key key, struct diff_findings *out)
+{
+	struct diff_findings f = { 0 };
+	struct order order = { d, key };
+
+	for (uint32_t i = 0; i < d->function_count; i++) {
+		int section = section_of(d, &d->functions[i], key);
+
+		if (section >= 0 && vec_push(&f.section[section], i) < 0) {
+			diff_findings_release(&f);
+			return -ENOMEM;
+		}
+	}
+	for (size_t s = 0; s < DIFF_SECTION_COUNT; s++)
+		if (f.section[s].len)
+			qsort_r(f.section[s].items, f.section[s].len, sizeof(uint32_t),
+				compare_changes, &order);
+	*out = f;
+	return 0;
+}
+
+void diff_findings_release(struct diff_findings *f)
+{
+	for (size_t s = 0; s < DIFF_SECTION_COUNT; s++)
+		vec_release(&f->section[s]);
+}
+
+/* --- names ------------------------------------------------------------------------------------ */
+
+const char *diff_name(const struct diff *d, const struct diff_function *f, size_t *len)
+{
+	*len = strtab_len(d->input->profile->strings, f->name);
+	return strtab_get(d->input->profile->strings, f->name);
+}
+
+const char *diff_module(const struct diff *d, const struct diff_function *f, size_t *len)
+{
+	uint32_t id = f->kind == FRAME_MARKER ? 0 : f->file, root_len = id ? f->root_len : 0;
+
+	*len = strtab_len(d->input->profile->strings, id) - root_len;
+	return strtab_get(d->input->profile->strings, id) + root_len;
+}
+
+uint32_t diff_line(const struct diff *d, const struct diff_function *f)
+{
+	return frametab_get(d->input->profile->frames, f->frame)->first_line;
+}
+
+bool diff_is_unrelated(const struct diff *d)
+{
+	if (!d->side[DIFF_BASE].ticks || !d->side[DIFF_CURRENT].ticks)
+		return false;
+	for (size_t i = 0; i < d->function_count; i++)
+		if (d->functions[i].base_total && d->functions[i].total)
+			return false;
+	return true;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef EXPORT_DIFF_WORDS_H
+#define EXPORT_DIFF_WORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/units.h"
+#include "base/vec.h"
+#include "diff/diff.h"
+#include "diff/gate.h"
+
+/* What a comparison says, in words for people: the terminal, Markdown and JUnit share them. */
+
+/*
+ * An amount of time, for ticks of current (base ticks: diff_baseline()), in what the comparison is
+ * by: "1.2 ms" a run or a unit of work, "120 ms/s", "3.1%" of all; "87 samples" where a tick has no
+ * known length.
+ */
+struct units_text diff_amount(const struct diff *d, double ticks);
+
+/* By class, for sentences: "slower", whatever the mark. */
+extern const char *const diff_class_words[DIFF_CLASS_COUNT];
+
+/* What diff_amount() is of: "CPU time of a run". */
+const char *diff_amount_words(const struct diff *d);
+
+/* "+21%", "-50%", "x 12" from ten times on, "" for NAN. */
+struct units_text diff_change(double ratio);
+
+/* "+15% to +28%"; "" where it is not known. */
+struct diff_interval_text {
+	char s[2 * sizeof(struct units_text) + 8];
+};
+struct diff_interval_text diff_interval(double low, double high);
+
+/* How sure a change is: "certain", "very likely", "likely", "unsure", "" for NAN. */
+const char *diff_certainty(double q);
+
+/* "40 time blocks of a run a side": what noise was measured by. */
+const char *diff_dispersion_words(const struct diff *d);
+
+/*
+ * The findings, each function once. By self time a function is slower for what it does itself, and
+ * not for what it calls.
+ */
+enum diff_key { DIFF_KEY_SELF, DIFF_KEY_TOTAL };
+
+enum diff_section {
+	DIFF_SECTION_SLOWER,
+	DIFF_SECTION_FASTER,
+	DIFF_SECTION_NEW,
+	DIFF_SECTION_REMOVED,
+	DIFF_SECTION_UNTOLD, /* could have changed, the data cannot tell */
+};
+#define DIFF_SECTION_COUNT (DIFF_SECTION_UNTOLD + 1)
+extern const char *const diff_section_names[DIFF_SECTION_COUNT]; /* "slower" */
+
+/* Indices of functions, largest change first. Starts as { 0 }. */
+struct diff_findings {
+	struct diff_list {
+		uint32_t *items; /* a VEC */
+		size_t len;
+		size_t cap;
+	} section[DIFF_SECTION_COUNT];
+};
+
+/* 0 or -ENOMEM with *out empty. */
+int diff_findings_make(const struct diff *d, enum diff_key key, struct diff_findings *out);
+void diff_findings_release(struct diff_findings *f);
+
+/* What a row shows of a function, by the key. */
+struct diff_row {
+	double before, after; /* ticks of current */
+	const struct diff_measure *measure;
+	uint8_t class;
+};
+struct diff_row diff_row(const struct diff *d, const struct diff_function *f, enum diff_key key);
+
+/* The function's name, and the path of its file with its root stripped; "" for markers. Borrowed.
+ */
+const char *diff_name(const struct diff *d, const struct diff_function *f, size_t *len);
+const char *diff_module(const struct diff *d, const struct diff_function *f, size_t *len);
+
+/* Line of its def; 0: unknown. */
+uint32_t diff_line(const struct diff *d, const struct diff_function *f);
+
+/* Have the sides nothing in common? Then everything is new and removed. Empty sides: no. */
+bool diff_is_unrelated(const struct diff *d);
+
+#endif
