@@ -4,8 +4,9 @@
 #include "cmd/cmd.h"
 
 static const struct command *const commands[] = {
-	&command_record, &command_report,      &command_export, &command_import,
-	&command_doctor, &command_completions, &command_man,    NULL,
+	&command_record,      &command_report, &command_diff,
+	&command_export,      &command_import, &command_doctor,
+	&command_completions, &command_man,    NULL,
 };
 
 int main(int argc, char **argv)

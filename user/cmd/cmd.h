@@ -93,6 +93,7 @@ extern const struct command command_record;
 extern const struct command command_export;
 extern const struct command command_import;
 extern const struct command command_report;
+extern const struct command command_diff;
 extern const struct command command_doctor;
 extern const struct command command_completions;
 extern const struct command command_man;

@@ -22,6 +22,8 @@
 #include "cmd/browser.h"
 #include "cmd/account.h"
 #include "cmd/cmd.h"
+#include "cmd/diff_run.h"
+#include "cmd/input.h"
 #include "cmd/launch.h"
 #include "cmd/load.h"
 #include "cmd/summary.h"
@@ -34,6 +36,8 @@
 #include "store/writer.h"
 #include "target/cgroup.h"
 
+#define FREQ_HZ 99
+#define FREQ_MAX_HZ 100000
 #define FLUSH_NS 1000000000ULL
 #define POLL_MS 50
 #define FLUSH_SAMPLES 65536       /* or as soon as so many wait */
@@ -56,6 +60,7 @@ struct record_opts {
 	uint32_t rotate_keep; /* 0: all files */
 	uint64_t ring_bytes;
 	bool no_task_work;
+	struct opt_list bases, diff_outputs; /* --diff */
 };
 
 struct recorder {
@@ -619,8 +624,23 @@ static int fail(const struct recorder *r, int e)
 	return EXIT_NOTHING;
 }
 
+/* What --diff asks for, but for the recording there is going to be. */
+static struct diff_call comparison_of(const struct record_opts *o)
+{
+	static const struct opt_list none;
+	struct diff_call c = DIFF_CALL_INIT;
+
+	c.base = (const char *const *)o->bases.items;
+	c.base_count = o->bases.len;
+	c.renames = &none;
+	c.outputs = &o->diff_outputs;
+	c.out = stderr; /* stdout may be the command's */
+	return c;
+}
+
 static int check_usage(const struct call *call, const struct record_opts *o)
 {
+	const struct diff_call comparison = comparison_of(o);
 	bool has_command = call->operands.len > 0;
 	int given = (o->pids.len > 0) + o->all + !!o->cgroup + !!o->container + has_command;
 
@@ -637,6 +657,10 @@ static int check_usage(const struct call *call, const struct record_opts *o)
 		return cmd_usage(call, "--output: no file name");
 	if (o->should_open && exporter_for_path(o->output) != &exporter_html)
 		return cmd_usage(call, "--open shows pages: give -o FILE.html");
+	if (o->bases.len && o->rotate_ns)
+		return cmd_usage(call, "--diff compares one recording, --rotate makes many");
+	if (o->diff_outputs.len && !o->bases.len)
+		return cmd_usage(call, "--diff-output goes with --diff");
 	if (o->rotate_keep && !o->rotate_ns)
 		return cmd_usage(call, "--rotate-keep goes with --rotate");
 	if (o->rotate_ns && (!strcmp(o->output, "-") || exporter_for_path(o->output)))
@@ -649,7 +673,7 @@ static int check_usage(const struct call *call, const struct record_opts *o)
 		for (size_t j = 0; j < i; j++)
 			if (o->pids.items[i] == o->pids.items[j])
 				return cmd_usage(call, "pid %u is given twice", o->pids.items[i]);
-	return 0;
+	return diff_check_usage(call, &comparison);
 }
 
 /* The recording in the format that was asked for; on failure the recording stays. */
@@ -670,6 +694,38 @@ static int convert(struct recorder *r)
 	if (r->o->should_open)
 		browser_open(r->o->output);
 	return 0;
+}
+
+/* The rate of the first recording to compare with, where that says it. */
+static uint32_t base_freq_hz(const char *path)
+{
+	_cleanup_(input_freep) struct input *in = NULL;
+	uint64_t rate_hz;
+
+	if (input_open(path, &in) < 0) {
+		err_clear(); /* compare() will say it, after the recording */
+		return 0;
+	}
+	rate_hz = input_metadata(in)->rate_hz;
+	return rate_hz <= FREQ_MAX_HZ ? (uint32_t)rate_hz : 0;
+}
+
+/* --diff: the recording is there, whatever becomes of the comparison. */
+static int compare(struct recorder *r)
+{
+	const char *current = r->path;
+	struct diff_call c = comparison_of(r->o);
+	char text[512];
+	int status;
+
+	c.current = &current;
+	c.current_count = 1;
+	status = diff_run(r->call, &c);
+	if (status) {
+		snprintf(text, sizeof(text), "not compared; %s is kept", r->o->output);
+		log_line("pyebpf record: ", text);
+	}
+	return has_command(r) ? EXIT_OK : status; /* its own status counts for more */
 }
 
 /* No samples: what the ticks were. A command's own status counts for more. */
@@ -717,7 +773,7 @@ static int summarise(struct recorder *r)
 /* Records until something ends it; what was recorded is written whatever happens. */
 static int record(struct recorder *r)
 {
-	int e, e_finish;
+	int e, e_finish, status;
 
 	e = prepare(r);
 	if (e >= 0)
@@ -733,9 +789,12 @@ static int record(struct recorder *r)
 		return fail(r, e < 0 ? e : e_finish);
 	if (!pipeline_stats(r->pipeline)->samples)
 		return explain_nothing(r);
-	if ((e = summarise(r)) < 0 || (r->exporter && (e = convert(r)) < 0))
+	if ((e = summarise(r)) < 0)
 		return fail(r, e);
-	return EXIT_OK;
+	status = r->o->bases.len ? compare(r) : EXIT_OK;
+	if (r->exporter && (e = convert(r)) < 0)
+		return fail(r, e);
+	return status;
 }
 
 /* The command goes on after -d or Ctrl-C; its exit status is ours. */
@@ -751,7 +810,7 @@ static int command_status(struct recorder *r)
 
 static int run(struct call *call)
 {
-	struct record_opts o = { .freq_hz = 99, .output = "profile.pyebpf", .ring_bytes = 8 << 20 };
+	struct record_opts o = { .output = "profile.pyebpf", .ring_bytes = 8 << 20 };
 	const struct opt opts[] = {
 		OPT_GROUP("What to record"),
 		OPT_U32_LIST('p', "pid", &o.pids, "PID", "these processes, and their children",
@@ -765,8 +824,9 @@ static int run(struct call *call)
 		OPT_TIME('d', "duration", &o.duration_ns,
 			 "stop after TIME, e.g. 30s (until Ctrl-C or the last target's exit)",
 			 .min = 1000000),
-		OPT_FREQ('F', "freq", &o.freq_hz, "samples a second of CPU time (99)", .min = 1,
-			 .max = 100000),
+		OPT_FREQ('F', "freq", &o.freq_hz,
+			 "samples a second of CPU time (99; with --diff as BASE has it)", .min = 1,
+			 .max = FREQ_MAX_HZ),
 		OPT_ALIAS('r', "rate"),
 		OPT_GROUP("Output"),
 		OPT_STR('o', "output", &o.output, "FILE",
@@ -777,6 +837,11 @@ static int run(struct call *call)
 			 .min = 1000000000),
 		OPT_U32(0, "rotate-keep", &o.rotate_keep, "N",
 			"keep the last N of these files (all)", .min = 1, .max = 1000000),
+		OPT_GROUP("Comparison"),
+		OPT_LIST(0, "diff", &o.bases, "BASE",
+			 "compare with this recording then; several are runs of it"),
+		OPT_LIST(0, "diff-output", &o.diff_outputs, "FILE",
+			 "write the comparison, as diff -o does; may repeat"),
 		OPT_GROUP("Tuning"),
 		OPT_BYTES(0, "ring", &o.ring_bytes,
 			  "buffer between kernel and recorder, a power of two (8MiB)",
@@ -792,11 +857,17 @@ static int run(struct call *call)
 
 	if (!cmd_options(call, opts, &status))
 		return status;
+	if (!o.freq_hz && o.bases.len)
+		o.freq_hz = base_freq_hz(o.bases.items[0]);
+	if (!o.freq_hz)
+		o.freq_hz = FREQ_HZ;
 	status = check_usage(call, &o);
 	if (!status)
 		status = record(&r);
 	if (!status && has_command(&r))
 		status = command_status(&r);
+	vec_release(&o.bases);
+	vec_release(&o.diff_outputs);
 	recorder_release(&r);
 	vec_release(&o.pids);
 	return status;
@@ -816,6 +887,7 @@ const struct command command_record = {
 	.examples = "pyebpf record -p 412 -d 30s\t30 seconds of a running process\n"
 		    "pyebpf record -F 999 -- python3 app.py\ta program from start to end\n"
 		    "pyebpf record --container 6f2a91c0d4e8\ta container, until it ends\n"
+		    "pyebpf record --diff before.pyebpf -- python3 app.py\twhat changed since\n"
 		    "pyebpf record -a -o all.pyebpf\tevery Python process, until Ctrl-C",
 	.operands = "*",
 	.run = run,

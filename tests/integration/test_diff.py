@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""`pyebpf diff` on real recordings of programs whose changes are known."""
+import itertools
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+
+import diffjson
+import pytest
+from harness import PYEBPF, REPOSITORY, WORKLOADS, export, frames, run
+
+pytestmark = pytest.mark.usefixtures("pyebpf")
+CHANGE = os.path.join(WORKLOADS, "change")
+GATE_SCRIPT = os.path.join(REPOSITORY, "deploy", "ci", "pyebpf-gate.sh")
+HZ = 1999
+
+
+def record(output, *command, hz=HZ, arguments=(), **options):
+    done = run("record", "-F", hz, "-o", output, *arguments, "--", *command, timeout=240, **options)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def compare(folder, *arguments):
+    """(CompletedProcess, the checked document) of a comparison."""
+    path = os.path.join(str(folder), "diff.json")
+    done = run("diff", *arguments, "-o", path, timeout=240)
+    assert done.returncode in (0, 5, 6), done.stderr
+    return done, diffjson.load(path)
+
+
+@pytest.fixture(scope="module")
+def shop(some_python, tmp_path_factory, request):
+    """Recordings of the shop before and after its change: {"before": [path...], ...}."""
+    folder = tmp_path_factory.mktemp("shop")
+    is_full = request.config.getoption("--tier") == "all"
+    found = {"before": [], "after": []}
+    for i in range(5 if is_full else 1):
+        for version in found:
+            path = str(folder / ("%s-%d.pyebpf" % (version, i)))
+            record(path, *some_python.command, os.path.join(CHANGE, "shop.py"), version, 250)
+            found[version].append(path)
+    return found
+
+
+def sides(recordings):
+    base, current = recordings["before"], recordings["after"]
+    return [base[0], *current] + [word for path in base[1:] for word in ("--baseline", path)]
+
+
+RENAME = ("--rename", "old_home.py=new_home.py")
+
+
+@pytest.mark.parametrize("mode", [(), ("--work", "250,250"), ("--normalize", "share")],
+                         ids=["absolute", "work", "share"])
+def test_every_change_is_classed_rightly(mode, shop, tmp_path):
+    _, found = compare(tmp_path, *sides(shop), *RENAME, *mode)
+    assert found["normalize"] == (mode[-1] if mode[:1] == ("--normalize",) else
+                                  "work" if mode else "absolute")
+    functions = {f["name"]: f for f in found["functions"] if f["file"].startswith(CHANGE)}
+    assert functions["render"]["class"].startswith("slower")
+    assert functions["parse"]["class"].startswith("faster")
+    assert functions["audit"]["class"] == "new" and functions["legacy_tax"]["class"] == "removed"
+    assert functions["slugify"]["renamed_from"] == [
+        "slugify", os.path.join(CHANGE, "old_home.py")]
+    coloured = {f["name"] for f in found["functions"]
+                if f["class"] not in diffjson.GREY or f["self_class"] not in diffjson.GREY}
+    assert coloured == {"render", "parse", "audit", "legacy_tax"}, found["functions"]
+    # in shares the others are what the centre is: what is said of these two does not change
+    for name, truth in (("render", 1.3), ("parse", 0.5)):
+        f = functions[name]
+        assert f["low"] <= truth <= f["high"], f
+    wrapped = {p.match for p in found["paths"]
+               if found["frames"][p.frame][0].endswith("wrapper")}
+    assert wrapped == {"inserted"}
+    price = [p for p in found["paths"] if found["frames"][p.frame][0] == "price"]
+    assert len(price) == 1 and price[0].match == "exact" and price[0].class_ in diffjson.GREY
+
+
+def test_without_the_rename_the_moved_one_is_new_and_removed(shop, tmp_path):
+    _, found = compare(tmp_path, *sides(shop))
+    moved = {f["class"]: os.path.basename(f["file"]) for f in found["functions"]
+             if f["name"] == "slugify"}
+    assert moved == {"new": "new_home.py", "removed": "old_home.py"}
+
+
+def test_sums_are_those_of_export(shop, tmp_path):
+    """Every path of current, by our own reader of collapsed text."""
+    base, current = shop["before"][0], shop["after"][0]
+    _, found = compare(tmp_path, base, current)
+    for path, own, whole in ((current, "self", "value"), (base, "baseline", "baseline_total")):
+        leaves = {}
+        for stack, count in frames(export(path)).items():
+            key = (stack[-1][0], os.path.basename(stack[-1][1]))
+            leaves[key] = leaves.get(key, 0) + count
+        got = {}
+        for f in found["functions"]:
+            key = (f["name"], os.path.basename(f["file"]))
+            got[key] = got.get(key, 0) + f[own] / (1 if own == "self" else found["scale"])
+        assert {k: round(v) for k, v in got.items() if round(v)} == leaves
+
+
+def test_terminal_tells_the_changes(shop):
+    done = run("diff", *sides(shop), *RENAME)
+    assert done.returncode == 0, done.stderr
+    sections = re.split(r"\n\n", done.stdout)
+    by_title = {s.split(" ")[0].rstrip(","): s for s in sections[1:]}
+    assert re.search(r"^  render .*\+\d+%.*(certain|likely) +shop\.py:\d+$", by_title["slower"],
+                     re.M), done.stdout
+    assert re.search(r"^  parse .*-[45]\d%.*certain", by_title["faster"], re.M), done.stdout
+    assert "audit" in by_title["new"] and "legacy_tax" in by_title["removed"]
+    assert done.stdout.splitlines()[-1].startswith("next: pyebpf diff %s" % shop["before"][0])
+    assert "\x1b" not in done.stdout
+
+
+def test_all_outputs_at_once(shop, tmp_path):
+    files = [str(tmp_path / name) for name in ("x.json", "x.md", "x.xml")]
+    done = run("diff", *sides(shop), *RENAME, *[w for f in files for w in ("-o", f)])
+    assert done.returncode == 0 and "render" in done.stdout, done
+    markdown = open(files[1]).read()
+    headline = r"### <code>render</code> [\d.]+ ms -> [\d.]+ ms, \+\d+%"
+    assert markdown.startswith("<!-- pyebpf-diff -->\n")
+    assert re.search(headline, markdown), markdown
+    assert "<code>parse</code>" in markdown
+    check_junit(files[2])
+
+
+def test_format_to_standard_output(shop):
+    done = run("diff", *sides(shop), "-f", "json")
+    assert done.returncode == 0 and done.stdout.startswith('{"schema":"pyebpf-diff/1"')
+
+
+def check_junit(path):
+    """What the usual schema of JUnit reports demands; returns the test cases by name."""
+    root = ElementTree.parse(path).getroot()
+    assert root.tag == "testsuites"
+    suite, = root
+    assert suite.tag == "testsuite"
+    assert {"name", "package", "id", "hostname", "timestamp", "tests", "failures", "errors",
+            "skipped", "time"} == set(suite.attrib)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", suite.get("timestamp"))
+    assert [e.tag for e in suite if e.tag != "testcase"] == ["properties", "system-out",
+                                                           "system-err"]
+    assert suite[0].tag == "properties" and suite[-1].tag == "system-err"
+    cases = suite.findall("testcase")
+    assert len(cases) == int(suite.get("tests"))
+    for kind, count in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
+        assert len(suite.findall("testcase/" + kind)) == int(suite.get(count))
+    for case in cases:
+        assert {"name", "classname", "time"} == set(case.attrib) and float(case.get("time")) >= 0
+        assert len(case) <= 1 and all(e.get("type") or e.tag == "skipped" for e in case)
+    return {case.get("name"): case for case in cases}
+
+
+# --- record --diff --------------------------------------------------------------------------------
+
+def test_record_and_compare_in_one_go(some_python, shop, tmp_path):
+    output = tmp_path / "x.pyebpf"
+    done = run("record", "--diff", shop["before"][0], "--diff-output", tmp_path / "x.json", "-o",
+               output, "--", *some_python.command, os.path.join(CHANGE, "shop.py"), "after", 250,
+               timeout=240)
+    assert done.returncode == 0, done.stderr
+    found = diffjson.load(str(tmp_path / "x.json"))
+    assert found["current"]["files"] == [str(output)]
+    assert found["current"]["interval_us"] == found["base"]["interval_us"]  # the rate of BASE
+    assert re.search(r"^  parse .*-[45]\d%", done.stderr, re.M), done.stderr
+    assert sum(export(output).values()) == found["current"]["samples"]
+
+
+def test_a_refused_comparison_keeps_the_recording(some_python, shop, tmp_path):
+    output = tmp_path / "x.pyebpf"
+    command = [*some_python.command, os.path.join(CHANGE, "shop.py"), "after", 10]
+    done = run("record", "-F", 499, "--diff", shop["before"][0], "-o", output, "--", *command,
+               timeout=240)
+    assert done.returncode == 0, done.stderr  # the command's own
+    assert "not comparable: " in done.stderr and "x.pyebpf is kept" in done.stderr, done.stderr
+    assert export(output)
+
+
+# --- --group-by -----------------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def test_runs(tmp_path_factory):
+    """Two recordings of a whole run of pytest."""
+    folder = tmp_path_factory.mktemp("tests")
+    found = []
+    for version in ("before", "after"):
+        found.append(str(folder / (version + ".pyebpf")))
+        record(found[-1], sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider",
+               os.path.join(CHANGE, "test_shop.py"), env=dict(os.environ, SHOP=version))
+    return found
+
+
+def test_one_comparison_for_each_test(test_runs, tmp_path):
+    done, found = compare(tmp_path, *test_runs, "--group-by", "test_*")
+    groups = {g["name"].split(".")[-1]: g for g in found["groups"]}
+    assert set(groups) == {"test_parse", "test_render", "test_total", "test_shipping",
+                           "test_audit", "test_tax"}
+    assert groups["test_parse"]["class"].startswith("slower")
+    assert groups["test_parse"]["low"] <= 1.6 <= groups["test_parse"]["high"]
+    assert groups["test_render"]["class"].startswith("faster")
+    assert (groups["test_audit"]["class"], groups["test_tax"]["class"]) == ("new", "removed")
+    assert {groups[n]["class"] for n in ("test_total", "test_shipping")} <= diffjson.GREY
+    # nothing of pytest itself, and what is left out is said
+    assert not any("pytest" in file for _, file, _ in found["frames"])
+    assert any("left out" in note for note in found["notes"])
+    assert re.search(r"^  test_parse .*\+[56]\d%", done.stdout, re.M), done.stdout
+
+
+# --- the gate -------------------------------------------------------------------------------------
+
+def gate_environment(folder, **more):
+    return dict(os.environ, PYEBPF=PYEBPF, PYEBPF_OUT=str(folder / "out"), PYEBPF_FREQ=str(HZ),
+                **more)
+
+
+def gate(*words, **environment):
+    return subprocess.run([GATE_SCRIPT, *map(str, words)], env=environment, timeout=600,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, universal_newlines=True)
+
+
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory):
+    """A checkout before and one after a change that makes step_3 twice as slow."""
+    folder = tmp_path_factory.mktemp("trees")
+    for name in ("base", "head"):
+        shutil.copytree(CHANGE, str(folder / name))
+    path = folder / "head" / "benchmark.py"
+    path.write_text(path.read_text().replace("else 1.0)", "else 2.0)"))
+    return folder
+
+
+def test_the_script_of_ci_fails_a_slow_change(trees, some_python, tmp_path):
+    summary = tmp_path / "summary.md"
+    environment = gate_environment(tmp_path, PYEBPF_RUNS="4", PYEBPF_OPTIONS="--limit 5",
+                                   GITHUB_STEP_SUMMARY=str(summary))
+    command = " ".join(some_python.command) + " benchmark.py $$ 0.01"
+    done = gate("run", trees / "base", trees / "head", command, **environment)
+    assert done.returncode == 5, done.stderr + done.stdout
+    report = (tmp_path / "out" / "report.md").read_text()
+    assert re.search(r"### Regression: <code>step&#95;3</code> .* -> .*, \+\d+%", report), report
+    assert summary.read_text() == report
+    found = diffjson.load(str(tmp_path / "out" / "report.json"))
+    assert found["dispersion"] == "runs" and found["gate"]["result"] == "regression"
+    assert [name for name, _ in found["gate"]["regressions"]] == ["step_3"]
+    cases = check_junit(str(tmp_path / "out" / "report.xml"))
+    assert cases["step_3"].find("failure") is not None
+    # the same folders again, and one side against itself: nothing to fail
+    again = gate("check", tmp_path / "out" / "base", tmp_path / "out" / "head", **environment)
+    assert again.returncode == 5
+    for name in ("3", "4"):
+        os.makedirs(str(tmp_path / "half"), exist_ok=True)
+        os.rename(str(tmp_path / "out" / "base" / ("run-%s.pyebpf" % name)),
+                  str(tmp_path / "half" / ("run-%d.pyebpf" % (int(name) - 2))))
+    null = gate("check", tmp_path / "out" / "base", tmp_path / "half", **environment)
+    assert null.returncode == 0, null.stderr + null.stdout
+
+
+def test_the_script_of_ci_without_baseline_passes(tmp_path):
+    done = gate("check", tmp_path / "none", tmp_path, **gate_environment(tmp_path))
+    assert (done.returncode, done.stderr) == (
+        0, "pyebpf-gate: no baseline in %s yet: nothing to compare with\n" % (tmp_path / "none"))
+
+
+def test_the_script_of_ci_tells_what_failed(tmp_path):
+    done = gate("record", tmp_path / "x", "echo broken; exit 7", **gate_environment(tmp_path))
+    assert done.returncode == 1
+    assert "broken" in done.stderr and "ended with 7: nothing to compare" in done.stderr
+
+
+FAKE_GH = """#!/bin/sh
+printf '%s\\n' "$*" >>"$GH_CALLS"
+case "$*" in *--paginate*) echo "$GH_FOUND" ;; esac
+"""
+
+
+@pytest.mark.parametrize("found,method", [("", "POST"), ("4711", "PATCH")])
+def test_the_comment_is_updated_in_place(found, method, shop, tmp_path):
+    report = tmp_path / "report.md"
+    run("diff", *sides(shop), "-o", report)
+    (tmp_path / "gh").write_text(FAKE_GH)
+    os.chmod(str(tmp_path / "gh"), 0o755)
+    done = gate("comment", report, 12, GH_CALLS=str(tmp_path / "calls"), GH_FOUND=found,
+                GITHUB_REPOSITORY="me/mine", PATH="%s:%s" % (tmp_path, os.environ["PATH"]))
+    assert done.returncode == 0, done.stderr
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert 'startswith("<!-- pyebpf-diff -->")' in calls[0]
+    assert calls[1] == "api --method %s repos/me/mine/issues/%s -F body=@%s" % (
+        method, "comments/4711" if found else "12/comments", report)
+
+
+def benchmark_runs(python, folder, name, count, factor):
+    """Recordings of the noisy benchmark, each with a seed of its own."""
+    found = []
+    for i in range(count):
+        found.append(str(folder / ("%s-%d.pyebpf" % (name, i))))
+        record(found[-1], *python.command, os.path.join(CHANGE, "benchmark.py"),
+               "%d%03d" % (ord(name[0]), i), "0.05", factor)
+    return found
+
+
+def gate_status(base, current):
+    done = run("diff", "--gate", "-q", base[0], *current,
+               *[w for path in base[1:] for w in ("--baseline", path)], timeout=240)
+    assert done.returncode in (0, 5, 6), done.stderr
+    return done.returncode
+
+
+def test_gate_false_alarms_and_power(is_full, some_python, tmp_path):
+    """10 runs a side with 5 % noise from run to run; a change of twice the threshold."""
+    if not is_full:
+        pytest.skip("120 recordings: --tier=all")
+    null = benchmark_runs(some_python, tmp_path, "null", 80, 1.0)
+    slow = benchmark_runs(some_python, tmp_path, "slow", 40, 1.2)
+    chance = random.Random(1)
+    table = {}
+    for runs in (5, 10):
+        alarms = hits = 0
+        for _ in range(40):
+            drawn = chance.sample(null, 2 * runs)
+            alarms += gate_status(drawn[:runs], drawn[runs:]) == 5
+            hits += gate_status(chance.sample(null, runs), chance.sample(slow, runs)) == 5
+        table[runs] = alarms, hits
+        print("%d runs a side: %d of 40 null comparisons fail, %d of 40 with +20%%" % (
+            runs, alarms, hits))
+    assert table[5][0] <= 2 and table[10][0] <= 2, table
+    assert table[10][1] >= 36, table
+
+
+# --- A/A ------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("kind", ["steady", "bursty"])
+def test_two_recordings_of_the_same(kind, is_full, some_python, tmp_path):
+    """Every pair: next to nothing is coloured, and the gate does not fail."""
+    count, seconds = (10, 6) if is_full else (3, 2)
+    found = []
+    for i in range(count):
+        found.append(str(tmp_path / ("%d.pyebpf" % i)))
+        with subprocess.Popen(some_python.command +
+                              [os.path.join(CHANGE, "server.py"), kind, str(seconds + 60)],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+            assert server.stdout.readline() == b"READY\n"
+            if os.cpu_count() > 1:
+                os.sched_setscheduler(server.pid, os.SCHED_RR, os.sched_param(1))
+            server.stdin.write(b"GO\n")
+            server.stdin.flush()
+            done = run("record", "-F", HZ, "-p", server.pid, "-d", "%ds" % seconds, "-o",
+                       found[-1])
+            server.kill()
+        assert done.returncode == 0, done.stderr
+    worst, alarms = 0, 0
+    for a, b in itertools.combinations(found, 2):
+        done, document = compare(tmp_path, a, b, "--gate")
+        assert document["normalize"] == "second"
+        worst = max(worst, document["coloured"])
+        alarms += done.returncode == 5
+    print("%s: %d pairs, %.3f %% coloured at most, %d alarms" % (
+        kind, count * (count - 1) // 2, 100 * worst, alarms))
+    assert worst <= 0.01
+    assert alarms <= (3 if is_full else 0)

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "cmd/cmd.h"
+#include "cmd/diff_run.h"
+
+#define FORMAT_BY_SUFFIX UINT_MAX
+
+struct diff_opts {
+	struct diff_call c;
+	struct opt_list baselines, renames, outputs;
+	const char *work;
+	unsigned int format;    /* index of diff_exporters[] */
+	unsigned int normalize; /* index of diff_normalize_names[] */
+};
+
+/* "N,M" units of work of base and current, or "N" of both. */
+static int read_work(const struct call *call, struct diff_opts *o)
+{
+	const char *text = o->work;
+	char *end;
+
+	if (!text)
+		return EXIT_OK;
+	o->c.work[DIFF_BASE] = o->c.work[DIFF_CURRENT] = strtod(text, &end);
+	if (end != text && *end == ',') {
+		text = end + 1;
+		o->c.work[DIFF_CURRENT] = strtod(text, &end);
+	}
+	if (end == text || *end || !(o->c.work[DIFF_BASE] > 0) || !(o->c.work[DIFF_CURRENT] > 0) ||
+	    !isfinite(o->c.work[DIFF_BASE]) || !isfinite(o->c.work[DIFF_CURRENT]))
+		return cmd_usage(call, "--work: '%s' is not units of work such as 500 or 500,480",
+				 o->work);
+	return EXIT_OK;
+}
+
+/* BASE CURRENT..., and further runs of base by --baseline. */
+static int compare_operands(struct call *call, struct diff_opts *o)
+{
+	VEC(const char *) base = VEC_INIT;
+	struct diff_call *c = &o->c;
+	int r, status;
+
+	r = vec_push(&base, call->operands.items[0]);
+	if (!r)
+		r = vec_append(&base, o->baselines.items, o->baselines.len);
+	c->base = base.items;
+	c->base_count = base.len;
+	c->current = (const char *const *)call->operands.items + 1;
+	c->current_count = (size_t)call->operands.len - 1;
+	status = r < 0 ? cmd_fail(call, r) : diff_run(call, c);
+	vec_release(&base);
+	return status;
+}
+
+static int check_and_compare(struct call *call, struct diff_opts *o)
+{
+	int status;
+
+	if (call->operands.len < 2)
+		return cmd_usage(call, "which two? give BASE and CURRENT; --baseline adds further "
+				       "runs of BASE");
+	o->c.normalize = (enum diff_normalize)o->normalize;
+	o->c.format = o->format == FORMAT_BY_SUFFIX ? NULL : diff_exporters[o->format];
+	o->c.renames = &o->renames;
+	o->c.outputs = &o->outputs;
+	o->c.out = stdout;
+	status = read_work(call, o);
+	if (!status)
+		status = diff_check_usage(call, &o->c);
+	return status ? status : compare_operands(call, o);
+}
+
+static int run_with(struct call *call, const char *const *formats)
+{
+	static const char *const keys[] = { "self", "total", NULL };
+	static const char *const normalizations[] = { "auto",  "absolute", "second",
+						      "share", "work",     NULL };
+	struct diff_opts o = { .c = DIFF_CALL_INIT, .format = FORMAT_BY_SUFFIX };
+	const struct opt opts[] = {
+		OPT_GROUP("What to compare"),
+		OPT_LIST(0, "baseline", &o.baselines, "FILE", "a further run of BASE; may repeat"),
+		OPT_ENUM(0, "normalize", &o.normalize, "BASIS", normalizations,
+			 "compare a run, an observed second, the share of all samples or a unit "
+			 "of work (auto)"),
+		OPT_STR(0, "work", &o.work, "N,M",
+			"units of work done in a run of BASE and of CURRENT"),
+		OPT_LIST(0, "rename", &o.renames, "OLD=NEW",
+			 "what is OLD in BASE is NEW in CURRENT: a file, a function or "
+			 "FILE:FUNCTION; may repeat"),
+		OPT_STR(0, "group-by", &o.c.group_by, "GLOB",
+			"one comparison for each function of such a name, e.g. 'test_*'"),
+		OPT_FLAG(0, "force", &o.c.is_forced, "also recordings that do not fit together"),
+		OPT_GROUP("Output"),
+		OPT_LIST('o', "output", &o.outputs, "FILE",
+			 "file to write, its suffix tells the format; may repeat"),
+		OPT_ENUM('f', "format", &o.format, "FORMAT", formats,
+			 "what to write, where the suffix does not tell"),
+		OPT_ENUM(0, "sort", &o.c.key, "KEY", keys,
+			 "tell functions by the time of their own or with all they call (self)"),
+		OPT_U32('n', "limit", &o.c.limit, "N", "rows of each table; 0: all (10)"),
+		OPT_GROUP("Gate"),
+		OPT_FLAG(0, "gate", &o.c.is_gated,
+			 "exit with 5 if a function surely became slower, with 6 if that cannot "
+			 "be told"),
+		OPT_SHARE(0, "threshold", &o.c.threshold_ppm,
+			  "slower by more than this fails (10%)", .min = 1),
+		OPT_SHARE(0, "floor", &o.c.floor_ppm,
+			  "but not what costs less than this of the whole (0.5%)"),
+		OPT_END,
+	};
+	int status;
+
+	if (!cmd_options(call, opts, &status))
+		return status;
+	status = check_and_compare(call, &o);
+	vec_release(&o.baselines);
+	vec_release(&o.renames);
+	vec_release(&o.outputs);
+	return status;
+}
+
+static int run(struct call *call)
+{
+	VEC(const char *) formats = VEC_INIT;
+	int r = 0, status;
+
+	for (const struct diff_exporter *const *e = diff_exporters; *e && !r; e++)
+		r = vec_push(&formats, (*e)->name);
+	if (!r)
+		r = vec_push(&formats, NULL);
+	status = r < 0 ? cmd_fail(call, r) : run_with(call, formats.items);
+	vec_release(&formats);
+	return status;
+}
+
+const struct command command_diff = {
+	.name = "diff",
+	.summary = "show what became slower, faster, new or gone",
+	.usage = "[OPTION]... BASE CURRENT...",
+	.about = "Compares recordings: the functions that became slower, faster, new or gone, with "
+		 "the interval each change lies in, and how sure it is. Several recordings of one "
+		 "side are its runs, whose scatter is the noise; of a single one it is taken from "
+		 "parts of its time.\n\n"
+		 "Whole runs of a command are compared as they are, stretches of running programs "
+		 "by observed second, and where files tell the units of work done, by unit. In "
+		 "shares and seconds changes are relative to what most functions did.\n\n"
+		 "Files are recordings, CPython 3.15's binary profiles, or collapsed text, each "
+		 "recognised by its content.\n\n"
+		 "With --gate the exit status is 0, 5 (regression) or 6 (inconclusive).",
+	.examples = "pyebpf diff before.pyebpf after.pyebpf\twhat changed\n"
+		    "pyebpf diff before.pyebpf after.pyebpf -o diff.md -o diff.json\tfor a pull "
+		    "request, and for programs\n"
+		    "pyebpf diff --gate a1.pyebpf b1.pyebpf b2.pyebpf --baseline a2.pyebpf\ttwo "
+		    "runs a side; fails if a function is over 10 % slower\n"
+		    "pyebpf diff --group-by 'test_*' a.pyebpf b.pyebpf\ta row for each test",
+	.run = run,
+};

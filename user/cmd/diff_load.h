@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef CMD_DIFF_LOAD_H
+#define CMD_DIFF_LOAD_H
+
+#include <stddef.h>
+
+#include "cmd/diff_group.h"
+#include "diff/input.h"
+
+/*
+ * Reads a recording, or a file of another format, as one more run of a side: chunk by chunk, each
+ * summed and dropped. group (NULL: none) takes apart what goes in. A file that ends early gives a
+ * warning and what is good of it. 0, or a negative errno with a message.
+ */
+int diff_load(struct diff_input *in, enum diff_side side, const char *path,
+	      struct diff_group *group);
+
+/*
+ * Appends to reasons a sentence for each file that one side has twice: it would make the noise
+ * look smaller than it is. 0 or -ENOMEM.
+ */
+int diff_load_check_twice(const struct diff_input *in, struct diff_texts *reasons);
+
+/* Appends to notes that a file stands on both sides, or an equal one. 0 or -ENOMEM. */
+int diff_load_note_same(const struct diff_input *in, struct diff_texts *notes);
+
+#endif

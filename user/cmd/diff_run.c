@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "cmd/diff_run.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "cmd/diff_group.h"
+#include "cmd/diff_load.h"
+#include "cmd/diff_terminal.h"
+#include "cmd/terminal.h"
+
+#define PPM 1e6
+
+/* What a comparison holds from the files to the outputs. */
+struct comparison {
+	const struct call *call;
+	const struct diff_call *c;
+	struct diff_group group;
+	struct diff_input *input;
+	struct diff_renames renames;
+	struct diff_texts notes;
+	struct diff *diff;
+	struct gate *gate;
+};
+
+static void comparison_release(struct comparison *k)
+{
+	gate_free(k->gate);
+	diff_free(k->diff);
+	diff_texts_release(&k->notes);
+	diff_renames_release(&k->renames);
+	diff_input_free(k->input);
+	vec_release(&k->group.stacks);
+}
+
+static const struct diff_exporter *exporter_of(const struct diff_call *c, const char *path)
+{
+	return c->format ? c->format : diff_exporter_for_path(path);
+}
+
+/* --- usage ------------------------------------------------------------------------------------ */
+
+static int unknown_format(const struct call *call, const char *path)
+{
+	_cleanup_(strbuf_releasep) struct strbuf names = STRBUF_INIT;
+
+	for (const struct diff_exporter *const *e = diff_exporters; *e; e++)
+		strbuf_appendf(&names, "%s%s", e == diff_exporters ? "" : ", ", (*e)->name);
+	return cmd_usage(call, "%s: no format known by this suffix: give -f FORMAT, one of: %s",
+			 path, strbuf_str(&names));
+}
+
+static int check_outputs(const struct call *call, const struct diff_call *c)
+{
+	if (c->format && c->outputs->len > 1)
+		return cmd_usage(call,
+				 "-f is of one output, and there are %zu: leave it to their "
+				 "suffixes",
+				 c->outputs->len);
+	for (size_t i = 0; i < c->outputs->len; i++) {
+		const char *path = c->outputs->items[i];
+		const struct diff_exporter *e = exporter_of(c, path);
+
+		if (!*path)
+			return cmd_usage(call, "--output: no file name");
+		if (!e)
+			return unknown_format(call, path);
+		for (size_t k = 0; k < i; k++)
+			if (!strcmp(c->outputs->items[k], path))
+				return cmd_usage(call, "%s is given twice as output", path);
+	}
+	return EXIT_OK;
+}
+
+int diff_check_usage(const struct call *call, const struct diff_call *c)
+{
+	bool has_one_work = (c->work[DIFF_BASE] > 0) != (c->work[DIFF_CURRENT] > 0);
+
+	if (has_one_work)
+		return cmd_usage(call, "--work: units of work must be more than 0");
+	if (c->work[DIFF_BASE] > 0 && c->normalize && c->normalize != DIFF_WORK)
+		return cmd_usage(call, "--work compares by unit of work, --normalize %s does not",
+				 diff_normalize_names[c->normalize]);
+	return check_outputs(call, c);
+}
+
+/* --- input ------------------------------------------------------------------------------------ */
+
+static int load_side(struct comparison *k, enum diff_side side, const char *const *paths,
+		     size_t count)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < count && !r; i++) {
+		size_t first = k->input->runs.len;
+
+		r = diff_load(k->input, side, paths[i], k->c->group_by ? &k->group : NULL);
+		if (!r && k->c->work[side] > 0)
+			k->input->runs.items[first]->facts.work = k->c->work[side];
+	}
+	return r;
+}
+
+static int load_all(struct comparison *k)
+{
+	int r = diff_input_new(false, &k->input);
+
+	for (size_t i = 0; i < k->c->renames->len && !r; i++)
+		r = diff_renames_add(&k->renames, k->c->renames->items[i]);
+	if (r < 0)
+		return r == -EINVAL ? err_wrap(r, "--rename") : r;
+	r = load_side(k, DIFF_BASE, k->c->base, k->c->base_count);
+	return r ? r : load_side(k, DIFF_CURRENT, k->c->current, k->c->current_count);
+}
+
+static int find_reasons(struct comparison *k, struct diff_texts *reasons)
+{
+	int r = diff_load_check_twice(k->input, reasons);
+	return r ? r : diff_input_check(k->input, reasons);
+}
+
+/* 0: go on; 1: refused, which is said; a negative errno. */
+static int judge_reasons(struct comparison *k, const struct diff_texts *reasons)
+{
+	char prefix[64];
+	int r = 0;
+
+	if (!reasons->len)
+		return 0;
+	snprintf(prefix, sizeof(prefix), "pyebpf %s: not comparable: ", k->call->command->name);
+	for (size_t i = 0; i < reasons->len && !r; i++) {
+		if (!k->c->is_forced)
+			log_line(prefix, reasons->items[i]);
+		else
+			r = diff_texts_addf(&k->notes, "compared all the same (--force): %s",
+					    reasons->items[i]);
+	}
+	if (!k->c->is_forced)
+		cmd_try("pyebpf diff --force compares them all the same");
+	return r ? r : !k->c->is_forced;
+}
+
+static int check_comparable(struct comparison *k)
+{
+	struct diff_texts reasons = { 0 };
+	int r = find_reasons(k, &reasons);
+
+	if (!r)
+		r = judge_reasons(k, &reasons);
+	diff_texts_release(&reasons);
+	return r;
+}
+
+/* --- comparing -------------------------------------------------------------------------------- */
+
+static int note_input(struct comparison *k)
+{
+	int r = diff_load_note_same(k->input, &k->notes);
+
+	if (!r && k->c->group_by && k->c->base_count + k->c->current_count == 2)
+		r = diff_texts_addf(&k->notes,
+				    "one run a side: noise from run to run is not known, "
+				    "only that of sampling; more runs tell");
+	if (!r && k->c->group_by && k->group.left_out)
+		r = diff_texts_addf(&k->notes,
+				    "%.3g%% of the samples are not below a function called %s, and "
+				    "left out",
+				    100 * (double)k->group.left_out / (double)k->group.ticks,
+				    k->c->group_by);
+	return r;
+}
+
+static int note_result(struct comparison *k)
+{
+	if (!diff_is_unrelated(k->diff))
+		return 0;
+	return diff_texts_addf(&k->diff->notes,
+			       "the two sides have no function in common: all is new, all of base "
+			       "is gone; are they of the same program? --rename maps what moved");
+}
+
+static int compare(struct comparison *k)
+{
+	struct diff_options o = { .normalize = k->c->normalize,
+				  .renames = &k->renames,
+				  .notes = &k->notes };
+	int r;
+
+	if (!o.normalize && k->c->work[DIFF_BASE] > 0)
+		o.normalize = DIFF_WORK;
+	if ((r = diff_new(k->input, &o, &k->diff)) < 0 || (r = note_result(k)) < 0)
+		return r;
+	return gate_new(k->diff, (double)k->c->threshold_ppm / PPM, (double)k->c->floor_ppm / PPM,
+			&k->gate);
+}
+
+/* --- outputs ---------------------------------------------------------------------------------- */
+
+static int quote(struct strbuf *out, const char *path)
+{
+	bool is_plain = *path && strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+					      "0123456789_-+=.,/:@%") == strlen(path);
+
+	return strbuf_appendf(out, is_plain ? "%s" : "'%s'", path);
+}
+
+/* The files as they were given, to be typed again. */
+static int put_files(struct strbuf *out, const struct diff_call *c)
+{
+	quote(out, c->base[0]);
+	for (size_t i = 0; i < c->current_count; i++) {
+		strbuf_putc(out, ' ');
+		quote(out, c->current[i]);
+	}
+	for (size_t i = 1; i < c->base_count; i++) {
+		strbuf_puts(out, " --baseline ");
+		quote(out, c->base[i]);
+	}
+	return strbuf_error(out);
+}
+
+/* The last line for people: what to type now. */
+static int print_next(const struct comparison *k)
+{
+	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+	struct terminal t;
+	_cleanup_(line_release) struct line line = LINE_INIT(&t);
+	bool is_inconclusive = k->c->is_gated && k->gate->result == GATE_INCONCLUSIVE;
+	bool needs_runs = k->diff->dispersion == DIFF_BY_POISSON;
+
+	terminal_init(&t, k->c->out);
+	t.width = 0; /* better wrapped than cut */
+	strbuf_puts(&text, "next: pyebpf diff ");
+	put_files(&text, k->c);
+	if (is_inconclusive || needs_runs)
+		strbuf_puts(&text, " MORE-RUNS... --baseline MORE-RUNS");
+	else
+		strbuf_puts(&text,
+			    diff_exporter_for_path("diff.html") ? " -o diff.html" : " -o diff.md");
+	if (strbuf_error(&text))
+		return -ENOMEM;
+	line_put_foreign(&line, STYLE_PLAIN, text.bytes, text.len);
+	line_end(&line);
+	return 0;
+}
+
+/* Tables for people, unless standard output is taken by another format. */
+static int write_outputs(const struct comparison *k)
+{
+	const struct diff_report report = {
+		.input = k->input,
+		.diff = k->diff,
+		.gate = k->gate,
+		.notes = &k->diff->notes,
+		.group_by = k->c->group_by,
+		.is_gated = k->c->is_gated,
+		.limit = k->c->limit,
+	};
+	bool is_taken = k->c->format && !k->c->outputs->len;
+	int r = is_taken ? diff_exporter_write(k->c->format, &report, "-") : 0;
+
+	for (size_t i = 0; i < k->c->outputs->len && !r; i++) {
+		const char *path = k->c->outputs->items[i];
+
+		is_taken = is_taken || !strcmp(path, "-");
+		r = diff_exporter_write(exporter_of(k->c, path), &report, path);
+	}
+	if (r < 0 || is_taken)
+		return r;
+	r = diff_terminal_print(k->c->out, &report, k->c->key);
+	return r < 0 || k->c->outputs->len ? r : print_next(k);
+}
+
+static int run_comparison(struct comparison *k)
+{
+	int r;
+
+	if ((r = load_all(k)) < 0)
+		return cmd_fail(k->call, r);
+	r = check_comparable(k);
+	if (r)
+		return r < 0 ? cmd_fail(k->call, r) : EXIT_RUNTIME;
+	r = note_input(k);
+	if (!r)
+		r = compare(k);
+	if (!r)
+		r = write_outputs(k);
+	if (r < 0)
+		return cmd_fail(k->call, r);
+	return k->c->is_gated ? gate_exit_codes[k->gate->result] : EXIT_OK;
+}
+
+int diff_run(const struct call *call, const struct diff_call *c)
+{
+	_cleanup_(comparison_release) struct comparison k = { .call = call,
+							      .c = c,
+							      .group.pattern = c->group_by };
+
+	return run_comparison(&k);
+}

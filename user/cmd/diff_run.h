@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef CMD_DIFF_RUN_H
+#define CMD_DIFF_RUN_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "cmd/cmd.h"
+#include "diff/diff.h"
+#include "export/diff_export.h"
+#include "export/diff_words.h"
+
+/* A comparison as it was asked for. Starts as DIFF_CALL_INIT; strings are borrowed. */
+struct diff_call {
+	const char *const *base, *const *current; /* recordings, each a run */
+	size_t base_count, current_count;
+	enum diff_normalize normalize;
+	double work[DIFF_SIDES]; /* units of work of a run; 0: what the files say */
+	const struct opt_list *renames;
+	const char *group_by;
+	bool is_forced;
+	bool is_gated;
+	uint64_t threshold_ppm, floor_ppm;
+	enum diff_key key;
+	uint32_t limit;
+	const struct opt_list *outputs;     /* files; none: the table on `out` */
+	const struct diff_exporter *format; /* of outputs; NULL: by their suffixes */
+	FILE *out;
+};
+#define DIFF_CALL_INIT                                                  \
+	{                                                               \
+		.threshold_ppm = 100000, .floor_ppm = 5000, .limit = 10 \
+	}
+
+/*
+ * Finds mistakes in it before any file is read: outputs of unknown format, options that exclude
+ * each other. EXIT_OK, or EXIT_USAGE with a message.
+ */
+int diff_check_usage(const struct call *call, const struct diff_call *c);
+
+/* Loads, compares, writes. Returns the exit code, with a message where it failed. */
+int diff_run(const struct call *call, const struct diff_call *c);
+
+#endif
