@@ -18,8 +18,9 @@ CONFIGURE = configure() { \
 	fi; \
 }; configure
 
-# Debian 12 (bookworm) names.
-PACKAGES = bpftool ca-certificates clang clang-format cmake debootstrap dpkg-dev esbuild gcc \
+# Debian 12 (bookworm) names. Node may be of another source, whose package brings npm along.
+PACKAGES = $$(command -v npm >/dev/null || echo nodejs npm) \
+	bpftool ca-certificates chromium clang clang-format cmake debootstrap dpkg-dev esbuild gcc \
 	libbpf-dev libc6-dev libcap-dev libcjson-dev libclang-rt-14-dev libcmocka-dev libelf-dev \
 	libprotobuf-c-dev libzstd-dev linux-perf llvm make ninja-build pkg-config procps \
 	protobuf-c-compiler protobuf-compiler python3 python3-pytest zlib1g-dev

@@ -129,6 +129,8 @@
       pane.boxes = ns.layout(tree, width.total);
       pane.verdicts = null;
       pane.side = {base: active.base, elided: width}[viewOf()] || active.current;
+      pane.root = (viewOf() === "base" ? active.base.total[0]
+        : active.current.total[0] || width.total[0]) || 1;
       pane.missing = viewOf() === "diff" ? missingBelow(active) : null;
     }
 
@@ -163,7 +165,7 @@
             origin === "own");
         });
       if (scheme === "heat") {
-        const weight = pane.side[state.measure], root = pane.side.total[0] || 1;
+        const {root, side: {[state.measure]: weight}} = pane;
         const out = new Uint8Array(tree.count);
 
         for (let i = 0; i < out.length; i++)
@@ -296,7 +298,7 @@
         isUpward: pane.shape === "callers",
         label: (node) => (glyphs ? GLYPHS[pane.colour[node]] : "") + nameOf(tree, node),
         note: (node) => noteOf(pane, node),
-        describe: (node) => [nameOf(tree, node), ns.percent(side.total[node] / (side.total[0] || 1)),
+        describe: (node) => [nameOf(tree, node), ns.percent(side.total[node] / pane.root),
           ...pane.active.base && viewOf() === "diff" ? [ns.CLASSES[classAt(pane, node)],
             ns.changeText(figuresOf(pane, node))] : []].join(", "),
       };
@@ -306,12 +308,15 @@
       const {active, side} = pane;
 
       if (viewOf() !== "diff" || !active.base)
-        return node || viewOf() !== "elided"
-          ? ns.percent(side.total[node] / (side.total[0] || 1)).replace(/^0.0%$/, "") : "";
+        return ns.percent(side.total[node] / pane.root);
       return ns.CLASSES[classAt(pane, node)] === "undetermined" ? ""
         : ns.changeText({current: {total: active.current.total[node]},
           base: {total: active.base.total[node]}, scale: active.scale});
     }
+
+    // "slower", "faster" or, where nothing is sure, "".
+    const leaning = (c) => ({slower: "slower", new: "slower", faster: "faster", removed: "faster"})[
+      ns.family(ns.CLASSES[c ?? 0])] || "";
 
     const classAt = (pane, node) => verdictsOf(pane)?.total[node] ?? 0;
 
@@ -327,9 +332,10 @@
         origin: ORIGINS[origin], ms: msPerTick, scale, measure: state.measure,
         current: of(active[sideName]), base: base && sideName === "current" ? of(base) : null,
         removed: view === "elided" ? of(active.width) : null,
-        root: side.total[0] || 1,
-        selection: (side.total[zoomed] || side.total[0]) || 1,
-        change: ns.CLASSES[classAt(pane, node)], low: verdicts?.low?.[node],
+        root: pane.root,
+        selection: zoomed ? side.total[zoomed] || pane.root : pane.root,
+        change: ns.CLASSES[classAt(pane, node)],
+        verdict: {self: leaning(verdicts?.self[node]), total: leaning(verdicts?.total[node])}, low: verdicts?.low?.[node],
         high: verdicts?.high?.[node], missing: pane.missing ? pane.missing[node] : 0,
         notes: [renamedNote(func)].filter(Boolean)};
     }
@@ -445,7 +451,6 @@
     function drawSoon() {
       cancelAnimationFrame(soonTimer);
       soonTimer = requestAnimationFrame(() => setTimeout(() => {
-        table ??= functionRows(mainTable());
         drawTable();
         minimap.show(sceneOf(mainPane()));
         drawHeatmap();
@@ -668,20 +673,23 @@
       return rows;
     }
 
-    function accentOf(f) {
-      const name = table.verdicts ? ns.family(ns.CLASSES[table.verdicts[f]]) : "";
+    // The rows' class names in the style sheet.
+    function accentsOf({verdicts}) {
+      const accents = ns.CLASSES.map(ns.family)
+        .map((name) => ["slower", "faster", "new", "removed"].includes(name) ? name : "");
 
-      return ["slower", "faster", "new", "removed"].includes(name) ? name : "";
+      return (f) => verdicts ? accents[verdicts[f]] : "";
     }
 
     function drawTable() {
+      table ??= functionRows(mainTable());
       const rows = rowsToShow();
       const fallback = viewOf() === "diff" ? "dtotal" : "self";
       const shown = columns(rows);
       const sort = shown.some((c) => c.key === state.sort.replace(/^-/, "")) ? state.sort : fallback;
 
       $("function-count").textContent = ns.count(rows.length);
-      functions.show(shown, rows, sort, accentOf);
+      functions.show(shown, rows, sort, accentsOf(table));
     }
 
     // --- head, legend, menus

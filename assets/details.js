@@ -96,7 +96,7 @@
     if (base) {
       row("Baseline", (k) => amount(base[k] * scale, subject));
       row("Change", (k) => signedAmount(side(k), subject),
-        (k) => Math.abs(side(k)) * 1000 < root ? "" : side(k) > 0 ? "slower" : "faster");
+        (k) => subject.verdict[k]);
       row("Change, %", (k) => base[k] > 0 ? ns.ratio(current[k] / (base[k] * scale))
         : current[k] > 0 ? "new" : "–");
     }

@@ -4,8 +4,6 @@
 (function (ns) {
   "use strict";
 
-  const MARKS = [1.1, 1.25, 1.5, 2]; // ratios where the four steps of a change begin
-
   const one = (...values) => ({
     default: values[0],
     read: (text) => values.includes(text) ? text : undefined,
@@ -45,11 +43,11 @@
     write: (v) => v.join("-"),
   };
   const marks = {
-    default: MARKS,
+    default: ns.MARKS, // ratios where the steps of a change begin
     read: (t) => {
       const m = t.split("-").map(Number);
 
-      return m.length === MARKS.length && m.every((v, i) => v > (i ? m[i - 1] : 1) && v <= 100)
+      return m.length === ns.MARKS.length && m.every((v, i) => v > (i ? m[i - 1] : 1) && v <= 100)
         ? m : undefined;
     },
     write: (v) => v.map((x) => Number(x.toFixed(3))).join("-"),
@@ -123,5 +121,5 @@
     return state;
   }
 
-  Object.assign(ns, {MARKS, defaultState, writeState, readState});
+  Object.assign(ns, {defaultState, writeState, readState});
 })(globalThis.pyebpf ??= {});

@@ -2,7 +2,7 @@
 "use strict";
 const test = require("node:test");
 const assert = require("node:assert");
-for (const name of ["model", "names", "state", "layout", "search", "palette", "export"])
+for (const name of ["model", "stats", "names", "state", "layout", "search", "palette", "export"])
   require(`../../assets/${name}.js`);
 const page = globalThis.pyebpf;
 

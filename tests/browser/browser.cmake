@@ -1,5 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The page: its pure scripts by node --test, and all of it in a browser.
+find_program(PYEBPF_NODE node)
+if(PYEBPF_NODE)
+  set(node ${PYEBPF_NODE})
+else()
+  set(node sh -c "echo 'SKIPPED: no node: make deps'; exit 77")
+endif()
+file(GLOB asset_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/assets/*.test.js)
+foreach(source ${asset_tests})
+  get_filename_component(name ${source} NAME_WE)
+  add_test(NAME assets/${name} COMMAND ${node} ${source})
+  set_tests_properties(assets/${name} PROPERTIES LABELS unit SKIP_RETURN_CODE 77)
+endforeach()
+
+# Without the label "unit": once, in the build whose speed is a user's, is enough.
+file(GLOB browser_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.test.js)
+foreach(source ${browser_tests})
+  get_filename_component(name ${source} NAME_WE)
+  add_test(NAME browser/${name} COMMAND ${CMAKE_COMMAND} -E env
+    PYEBPF=$<TARGET_FILE:pyebpf> ${node} ${source})
+  set_tests_properties(browser/${name} PROPERTIES LABELS browser SKIP_RETURN_CODE 77 TIMEOUT 900)
+endforeach()
 if(TARGET pyebpf_export AND TARGET pyebpf_diff)
   add_executable(pages ${CMAKE_CURRENT_LIST_DIR}/pages.c)
   target_link_libraries(pages PRIVATE pyebpf_export pyebpf_diff)

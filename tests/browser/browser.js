@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// Opens pages in a headless Chromium, on file://, and keeps watch: a request that leaves the page, a
+// violated policy, an exception or an error on the console fails the test that caused it.
+"use strict";
+const {execFileSync} = require("node:child_process");
+const fs = require("node:fs");
+const os = require("node:os");
+const path = require("node:path");
+const {encode, pack} = require("../assets/fixture.js");
+
+const PACKAGES = ["playwright-core@1", "axe-core@4"];
+const CHROMIUMS = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+const PYEBPF = process.env.PYEBPF || path.join(__dirname, "../../build/pyebpf");
+const RESULTS = path.join(path.dirname(PYEBPF), "test-results", "page");
+
+function skip(reason) {
+  console.log(`SKIPPED: ${reason}`);
+  process.exit(77);
+}
+
+// The folder of PACKAGES, fetched once.
+function packageFolder() {
+  const cache = process.env.XDG_CACHE_HOME || path.join(os.homedir(), ".cache");
+  const folder = path.join(cache, "pyebpf", "browser");
+
+  if (!PACKAGES.every((name) => fs.existsSync(path.join(folder, "node_modules",
+    name.replace(/@\d+$/, ""), "package.json")))) {
+    fs.mkdirSync(folder, {recursive: true});
+    try {
+      execFileSync("npm", ["install", "--silent", "--no-audit", "--no-fund", "--prefix", folder,
+        ...PACKAGES], {stdio: "ignore", timeout: 180000});
+    } catch (error) {
+      skip(`npm install ${PACKAGES.join(" ")}: ${error.message}`);
+    }
+  }
+  return path.join(folder, "node_modules");
+}
+
+const chromium = CHROMIUMS.find((file) => fs.existsSync(file)) || skip("no Chromium: make deps");
+const modules = packageFolder();
+const playwright = require(path.join(modules, "playwright-core"));
+const axeSource = () => fs.readFileSync(path.join(modules, "axe-core", "axe.min.js"), "utf8");
+
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), "pyebpf-page-"));
+let browser = null, template = "", pages = 0;
+
+process.on("exit", () => fs.rmSync(folder, {recursive: true, force: true}));
+
+async function start() {
+  browser = await playwright.chromium.launch({executablePath: chromium,
+    args: ["--no-sandbox", "--disable-gpu"]});
+}
+
+async function stop() {
+  await browser.close();
+}
+
+// A page as pyebpf writes it.
+function emptyPage() {
+  const text = path.join(folder, "one.collapsed"), html = path.join(folder, "one.html");
+
+  fs.writeFileSync(text, "main (app.py:1) 1\n");
+  execFileSync(PYEBPF, ["report", "-o", html, text], {stdio: "pipe"});
+  return fs.readFileSync(html, "utf8");
+}
+
+// The page with other data in it: as fixture.js's encode() takes it, or packed text.
+function writePage(data) {
+  const file = path.join(folder, `page-${pages++}.html`);
+
+  template ||= emptyPage();
+  const mark = /(<script id="pyebpf-data" type="application\/octet-stream">)[^<]*/;
+
+  fs.writeFileSync(file, template.replace(mark,
+    (_, tag) => tag + (typeof data === "string" ? data : pack(encode(data)))));
+  return file;
+}
+
+// Opens a file; options: {hash, width, height, theme, touch, bypass}. bypass: without the policy,
+// for tools that bring scripts of their own. Returns {page, problems, close()}; close() throws if
+// there were problems.
+async function open(file, {hash = "", width = 1280, height = 800, theme = "light", touch = false,
+  bypass = false} = {}) {
+  const context = await browser.newContext({viewport: {width, height}, colorScheme: theme,
+    hasTouch: touch, bypassCSP: bypass, reducedMotion: "reduce", acceptDownloads: true,
+    permissions: ["clipboard-read", "clipboard-write"]});
+  const page = await context.newPage(), problems = [];
+
+  page.on("console", (m) => m.type() === "error" && problems.push(`console: ${m.text()}`));
+  page.on("pageerror", (e) => problems.push(`exception: ${e.stack}`));
+  page.on("request", (r) => /^(file|blob):/.test(r.url()) || problems.push(`request: ${r.url()}`));
+  await page.addInitScript(() => document.addEventListener("securitypolicyviolation",
+    (e) => console.error(`policy: ${e.violatedDirective} ${e.sample}`)));
+  await page.goto(`file://${file}${hash && "#" + hash}`);
+  await page.waitForFunction(() => !document.getElementById("page").hidden ||
+    !document.getElementById("failure").hidden);
+  await settle(page);
+  return {
+    page, problems,
+    async close() {
+      await context.close();
+      if (problems.length)
+        throw new Error(problems.join("\n"));
+    },
+  };
+}
+
+// Until what was asked for is on screen: the page draws in a frame, and its tables after it.
+async function settle(page) {
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() =>
+    requestAnimationFrame(() => setTimeout(() => requestAnimationFrame(() => setTimeout(done)))))));
+}
+
+async function screenshot(page, name) {
+  fs.mkdirSync(RESULTS, {recursive: true});
+  await page.screenshot({path: path.join(RESULTS, `${name}.png`)});
+}
+
+module.exports = {PYEBPF, folder, start, stop, writePage, open, settle, screenshot, axeSource,
+  emptyPage};

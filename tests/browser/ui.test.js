@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// The page in a browser: what a reader does, and what they then see.
+"use strict";
+const test = require("node:test");
+const assert = require("node:assert");
+const {execFileSync} = require("node:child_process");
+const fs = require("node:fs");
+const {start, stop, writePage, open, settle, screenshot, axeSource, emptyPage} =
+  require("./browser.js");
+
+test.before(start);
+test.after(stop);
+
+const RUN = {interval_ns: 1e7, block_ns: 1e9, duration_ns: 4e10, rate_hz: 100, lost: 0};
+const META = {
+  title: "shop", processes: [{pid: 1, name: "web"}, {pid: 2, name: "worker"}],
+  threads: [{process: 0, tid: 1, name: "MainThread"}, {process: 1, tid: 2, name: "pool"}],
+  runs: [{...RUN, side: 1, file: "now.pyebpf", target: "python3 app.py"}],
+};
+
+// 100 ticks of 10 ms: main 10 itself; handle 70 (parse 40 of it), render 20.
+const PLAIN = {
+  meta: META,
+  samples: [
+    {stack: "main (/srv/app.py:3)", ticks: 10, block: 0},
+    {stack: "main (/srv/app.py:4);handle (/srv/app.py:12)", ticks: 30, block: 5},
+    {stack: "main (/srv/app.py:4);handle (/srv/app.py:13);parse (/srv/lib.py:7)", ticks: 40,
+      block: 20, thread: 1},
+    {stack: "main (/srv/app.py:5);render (/srv/app.py:21)", ticks: 20, block: 39},
+  ],
+  sources: [{file: "/srv/app.py", status: 0, parts: [{line: 1, text: Array.from({length: 24},
+    (_, i) => `line ${i + 1} of app`).join("\n")}]}],
+};
+
+const manyBlocks = (stack, run, ticks) => Array.from({length: 40},
+  (_, block) => ({stack, run, block, ticks}));
+
+// parse doubles, render halves, audit is new, legacy is gone; 40 even blocks a side.
+const DIFF = {
+  meta: {...META, kind: "diff", runs: [{...RUN, side: 0, file: "before.pyebpf"}, ...META.runs]},
+  samples: [
+    ...manyBlocks("main (/srv/app.py:3);parse (/srv/lib.py:7)", 0, 10),
+    ...manyBlocks("main (/srv/app.py:3);parse (/srv/lib.py:7)", 1, 20),
+    ...manyBlocks("main (/srv/app.py:4);render (/srv/app.py:21)", 0, 20),
+    ...manyBlocks("main (/srv/app.py:4);render (/srv/app.py:21)", 1, 10),
+    ...manyBlocks("main (/srv/app.py:5);legacy (/srv/app.py:30)", 0, 8),
+    ...manyBlocks("main (/srv/app.py:6);audit (/srv/app.py:40)", 1, 8),
+  ],
+};
+
+const plain = () => writePage(PLAIN);
+const diff = () => writePage(DIFF);
+
+// A test of one page; act(page).
+async function onPage(file, options, act) {
+  const opened = await open(file, options);
+
+  try {
+    await act(opened.page);
+  } finally {
+    await opened.close();
+  }
+}
+
+const text = (page, selector) => page.locator(selector).innerText();
+const state = (page) => page.waitForTimeout(200)
+  .then(() => page.evaluate(() => globalThis.pyebpf.readState(location.hash)));
+
+// The point of row (0: all samples) at a share of the width, on the canvas.
+async function pointAt(page, row, share) {
+  const box = await page.locator("#flame0").boundingBox();
+  const height = await page.evaluate(() => {
+    const css = getComputedStyle(document.documentElement);
+
+    return Math.round(parseFloat(css.getPropertyValue("--row")) * parseFloat(css.fontSize));
+  });
+
+  return {x: box.x + box.width * share, y: box.y + (row + 0.5) * height};
+}
+
+async function clickAt(page, row, share) {
+  const {x, y} = await pointAt(page, row, share);
+
+  await page.mouse.click(x, y);
+  await settle(page);
+}
+
+// What is drawn, as pixels.
+const picture = (page, id = "flame0") =>
+  page.evaluate((i) => document.getElementById(i).toDataURL(), id);
+
+async function functionRows(page) {
+  const rows = await page.locator("#table tbody tr:not(.spacer)").all();
+
+  return Promise.all(rows.map(async (row) =>
+    (await row.locator("td").allInnerTexts()).map((t) => t.split("\n")[0].trim())));
+}
+
+test("a click zooms and shows the figures, a second one steps out", async () => {
+  await onPage(plain(), {}, async (page) => {
+    assert.equal(await page.title(), "shop – pyebpf");
+    assert.match(await text(page, ".head"), /python3 app\.py[\s\S]*Samples\s*100[\s\S]*Lost\s*nothing/);
+    const whole = await picture(page);
+
+    await clickAt(page, 2, 0.3);
+    assert.match(await text(page, "#details-body"), /^handle/);
+    assert.match(await text(page, "#details-body"), /Time\s+300 ms\s+700 ms/);
+    assert.match(await text(page, "#details-body"), /Of all\s+30\.0%\s+70\.0%/);
+    assert.match(await text(page, "#trail"), /all samples\s›\smain\s›\shandle/);
+    assert.notEqual(await picture(page), whole);
+    await clickAt(page, 3, 0.2);
+    assert.match(await text(page, "#details-body"), /Of all\s+40\.0%\s+40\.0%[\s\S]*Of the zoomed\s+100%/);
+    await clickAt(page, 0, 0.5);
+    assert.equal(await text(page, "#trail"), "all samples");
+  });
+});
+
+test("source lines carry their heat", async () => {
+  await onPage(plain(), {}, async (page) => {
+    await clickAt(page, 2, 0.3);
+    await page.locator(".sourcebox").waitFor();
+    const source = await text(page, ".sourcebox");
+
+    assert.match(source, /12\s+30\.0%\s+line 12 of app/);
+    assert.match(source, /13\s+40\.0%\s+line 13 of app/);
+    assert.doesNotMatch(source, /line 21/);
+  });
+});
+
+test("the table lists every function; self adds up to all", async () => {
+  await onPage(plain(), {}, async (page) => {
+    assert.deepEqual(await functionRows(page), [["parse", "40.0%", "40.0%"],
+      ["handle", "30.0%", "70.0%"], ["render", "20.0%", "20.0%"], ["main", "10.0%", "100%"]]);
+    await page.click("#table th:nth-child(3) button");
+    assert.deepEqual((await functionRows(page)).map((r) => r[0]), ["main", "handle", "parse", "render"]);
+    await page.click("#table th:nth-child(3) button");
+    assert.equal((await functionRows(page))[0][0], "render");
+    assert.equal(await page.getAttribute("#table th:nth-child(3)", "aria-sort"), "ascending");
+    await page.click("#table th:nth-child(1) button");
+    assert.deepEqual((await functionRows(page)).map((r) => r[0]), ["handle", "main", "parse", "render"]);
+    await page.click("#table tbody tr:nth-child(3) button");
+    assert.match(await text(page, "#details-body"), /^parse/);
+  });
+});
+
+test("search: share of the matches, n and N, Escape", async () => {
+  await onPage(plain(), {}, async (page) => {
+    await page.keyboard.press("/");
+    await page.keyboard.type("^(parse|render)$");
+    await settle(page);
+    assert.equal(await text(page, "#matched"), "60.0% in 2");
+    assert.deepEqual((await functionRows(page)).map((r) => r[0]), ["parse", "render"]);
+    await page.keyboard.press("Enter");
+    assert.match(await text(page, "#details-body"), /^parse/);
+    await page.locator("#flame0").focus();
+    await page.keyboard.press("n");
+    assert.match(await text(page, "#details-body"), /^render/);
+    await page.keyboard.press("N");
+    assert.match(await text(page, "#details-body"), /^parse/);
+    await page.keyboard.press("/");
+    await page.fill("#query", "nothing(");
+    await settle(page);
+    assert.equal(await text(page, "#matched"), "no match");
+    await page.keyboard.press("Escape");
+    await settle(page);
+    assert.equal((await functionRows(page)).length, 4);
+  });
+});
+
+test("keys walk, zoom, turn, and step back", async () => {
+  await onPage(plain(), {}, async (page) => {
+    const selected = () => page.evaluate(() => {
+      const canvas = document.getElementById("flame0");
+      const item = document.getElementById(canvas.getAttribute("aria-activedescendant"));
+
+      return [item.getAttribute("role"), item.getAttribute("aria-level"), item.textContent];
+    });
+
+    await page.locator("#flame0").focus();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    assert.deepEqual(await selected(), ["treeitem", "3", "handle, 70.0%"]);
+    await page.keyboard.press("ArrowRight");
+    assert.deepEqual(await selected(), ["treeitem", "3", "render, 20.0%"]);
+    await page.keyboard.press("Enter");
+    await settle(page);
+    assert.match(await text(page, "#trail"), /render$/);
+    await page.keyboard.press("Escape");
+    await settle(page);
+    assert.equal(await text(page, "#trail"), "all samples");
+    await page.keyboard.press("ArrowUp");
+    assert.deepEqual(await selected(), ["treeitem", "2", "main, 100%"]);
+    await page.keyboard.press("i");
+    await settle(page);
+    assert.equal((await state(page)).shape, "inverted");
+    await clickAt(page, 1, 0.1);
+    assert.match(await text(page, "#details-body"), /^parse/);
+    await page.keyboard.press("s");
+    await settle(page);
+    assert.match(await text(page, "#panes"), /Callers of parse[\s\S]*Called by parse/);
+    await page.keyboard.press("Escape");
+    await settle(page);
+    assert.equal((await state(page)).shape, "call");
+    await page.keyboard.press("?");
+    assert.ok(await page.locator("#help-dialog").isVisible());
+    await page.keyboard.press("Escape");
+    assert.ok(!await page.locator("#help-dialog").isVisible());
+  });
+});
+
+test("filters by name leave the rest out", async () => {
+  await onPage(plain(), {}, async (page) => {
+    await page.click("#filters summary >> text=Thread");
+    await page.click("#filters .sheet label:has-text('pool') input");
+    await settle(page);
+    assert.match(await text(page, ".facts"), /Samples\s*40/);
+    assert.deepEqual((await functionRows(page))[0], ["parse", "100%", "100%"]);
+    assert.deepEqual((await state(page)).thread, ["pool"]);
+  });
+  await onPage(plain(), {hash: "thread=nobody"}, async (page) => {
+    assert.match(await text(page, "#empty"), /No samples match/);
+    await page.click("#empty button");
+    await settle(page);
+    assert.ok(!await page.locator("#empty").isVisible());
+  });
+});
+
+// Drags over the heatmap from one share of the time to another. Left of it stand the rows' names.
+async function dragTime(page, from, to, key) {
+  const box = await page.locator("#heatmap").boundingBox();
+  const left = Math.min(7 * 14, box.width / 5);
+  const x = (share) => box.x + left + (box.width - left) * share;
+
+  if (key)
+    await page.keyboard.down(key);
+  await page.mouse.move(x(from), box.y + 8);
+  await page.mouse.down();
+  await page.mouse.move(x((from + to) / 2), box.y + 8);
+  await page.mouse.move(x(to), box.y + 8);
+  await page.mouse.up();
+  if (key)
+    await page.keyboard.up(key);
+  await settle(page);
+}
+
+test("a range of time counts alone, and is compared with another", async () => {
+  await onPage(plain(), {}, async (page) => {
+    await dragTime(page, 0.41, 0.61);
+    assert.match(await text(page, ".facts"), /Samples\s*40/);
+    assert.deepEqual((await state(page)).range, [16, 25]);
+    assert.ok(!await page.locator("#views").isVisible());
+    await dragTime(page, 0.99, 0.7, "Control");
+    assert.ok(await page.locator("#views").isVisible());
+    assert.match(await text(page, "#time-note"), /compared with/);
+    assert.match(await text(page, "#views"), /Elided\s*1/);
+    await page.click("#time-note button");
+    await settle(page);
+    assert.equal((await state(page)).range, null);
+    assert.ok(!await page.locator("#views").isVisible());
+  });
+});
+
+test("a difference: views, figures, removed paths", async () => {
+  await onPage(diff(), {}, async (page) => {
+    assert.match(await text(page, "#views"), /Base\s*Head\s*Diff\s*Elided\s*1/);
+    assert.match(await text(page, "#change"), /0%[\s\S]*15\.2 s → 15\.2 s/);
+    const rows = Object.fromEntries((await functionRows(page)).map((r) => [r[0], r.slice(1, 4)]));
+
+    assert.deepEqual(rows.parse, ["+4.00 s", "+100%", "+4.00 s"]);
+    assert.deepEqual(rows.render, ["−4.00 s", "−50.0%", "−4.00 s"]);
+    assert.deepEqual(rows.audit, ["+3.20 s", "new", "+3.20 s"]);
+    assert.deepEqual(rows.legacy, ["−3.20 s", "−100%", "−3.20 s"]);
+    const views = {diff: await picture(page)};
+
+    for (const key of ["b", "h", "e"]) {
+      await page.keyboard.press(key);
+      await settle(page);
+      const {view} = await state(page);
+
+      views[view] = await picture(page);
+      await screenshot(page, `diff-${view}`);
+    }
+    assert.deepEqual(Object.keys(views), ["diff", "base", "head", "elided"]);
+    assert.equal(new Set(Object.values(views)).size, 4);
+    assert.deepEqual(await functionRows(page), [["legacy", "3.20 s", "3.20 s"], ["main", "0", "3.20 s"]]);
+    await clickAt(page, 2, 0.5);
+    assert.match(await text(page, "#details-body"), /^legacy[\s\S]*Removed\s+3\.20 s\s+3\.20 s\s+Of all\s+21\.1%/);
+  });
+});
+
+test("the violet corner opens what is missing below", async () => {
+  await onPage(diff(), {}, async (page) => {
+    const box = await page.locator("#flame0").boundingBox(), {y} = await pointAt(page, 1, 0);
+    const below = await pointAt(page, 2, 0);
+
+    await page.mouse.click(box.x + box.width - 3, y + (below.y - y) / 2 - 3);
+    await settle(page);
+    assert.equal((await state(page)).view, "elided");
+    assert.match(await text(page, "#trail"), /main$/);
+  });
+});
+
+test("widths, marks, palettes and what counts change the picture, and come back by the link", async () => {
+  const file = diff();
+  const hashes = ["basis=union", "basis=delta", "basis=baseline", "palette=colourblind",
+    "measure=self", "palette=heat", "palette=modules", "marks=1.1-1.25-2.5-3", "by=line",
+    "shape=inverted", "q=parse", "theme=dark", "effect=impact", "label=file"];
+  const seen = new Map();
+
+  await onPage(file, {}, async (page) => {
+    for (const hash of ["", ...hashes, ""]) {
+      await page.evaluate((h) => {
+        location.hash = h;
+      }, hash);
+      await page.waitForTimeout(100);
+      await settle(page);
+      const pixels = await picture(page);
+
+      if (hash || !seen.size)
+        for (const [other, known] of seen)
+          assert.notEqual(pixels, known, `${hash} looks like ${other || "the default"}`);
+      else
+        assert.equal(pixels, seen.get(""), "the default does not come back");
+      seen.set(hash, pixels);
+    }
+  });
+});
+
+test("a deep link opens the same picture", async () => {
+  const file = diff();
+  let url = "", pixels = "";
+
+  await onPage(file, {}, async (page) => {
+    await page.selectOption("#basis", "union");
+    await page.click("#measures button:nth-child(2)");
+    await page.fill("#query", "a");
+    await page.click("#theme");
+    await clickAt(page, 2, 0.2);
+    await settle(page);
+    await page.waitForTimeout(200);
+    url = await page.evaluate(() => location.hash.slice(1));
+    pixels = await picture(page);
+  });
+  await onPage(file, {hash: url}, async (page) => {
+    assert.equal(await picture(page), pixels);
+    assert.equal(await page.evaluate(() => location.hash.slice(1)), url);
+    assert.equal(await page.evaluate(() => pyebpf.writeState(pyebpf.readState(location.hash))), url);
+  });
+});
+
+test("the browser's back button takes a zoom back", async () => {
+  await onPage(plain(), {}, async (page) => {
+    const whole = await picture(page);
+
+    await clickAt(page, 2, 0.3);
+    await page.goBack();
+    await settle(page);
+    assert.equal(await text(page, "#trail"), "all samples");
+    assert.equal(await picture(page), whole);
+  });
+});
+
+test("the theme follows the system, and can be chosen", async () => {
+  const background = (page) => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+
+  await onPage(plain(), {theme: "dark"}, async (page) => {
+    assert.equal(await background(page), "rgb(21, 24, 29)");
+    await page.emulateMedia({colorScheme: "light"});
+    await settle(page);
+    assert.equal(await background(page), "rgb(255, 255, 255)");
+    await page.keyboard.press("t");
+    await settle(page);
+    assert.equal(await background(page), "rgb(21, 24, 29)");
+    assert.equal((await state(page)).theme, "dark");
+  });
+});
+
+async function download(page, name) {
+  await page.click("text=Export");
+  const [file] = await Promise.all([page.waitForEvent("download"), page.click(`#exports >> text=${name}`)]);
+
+  return {name: file.suggestedFilename(), bytes: fs.readFileSync(await file.path())};
+}
+
+test("export: an image, a drawing, the stack, the link", async () => {
+  await onPage(diff(), {}, async (page) => {
+    const png = await download(page, "Image");
+
+    assert.equal(png.name, "shop.png");
+    assert.equal(png.bytes.toString("latin1", 1, 4), "PNG");
+    assert.equal(png.bytes.readUInt32BE(16), 3200);
+    await page.keyboard.press("Escape");
+    const svg = await download(page, "Drawing");
+
+    assert.equal(svg.name, "shop.svg");
+    assert.deepEqual(labelsOf(svg.bytes), ["all samples", "main", "+ parse", "− render", "+ audit"].sort());
+    await clickAt(page, 2, 0.2);
+    await page.keyboard.press("c");
+    await page.waitForFunction(() => document.getElementById("status").textContent);
+    assert.match(await page.evaluate(() => navigator.clipboard.readText()),
+      /^main \(\/srv\/app\.py:1\)\nparse \(\/srv\/lib\.py:1\)\n$/);
+  });
+});
+
+// Labels of an SVG file's boxes, read by another parser than the browser's.
+function labelsOf(bytes) {
+  const script = "import sys, xml.etree.ElementTree as e\n" +
+    "t = e.fromstring(sys.stdin.buffer.read())\n" +
+    "n = '{http://www.w3.org/2000/svg}'\n" +
+    "print('\\n'.join(sorted(x.text for x in t.findall(n + 'g/' + n + 'text'))))";
+
+  return execFileSync("python3", ["-c", script], {input: bytes}).toString().trim().split("\n").sort();
+}
+
+const HOSTILE = [
+  "</script><script>window.hacked=1</script>", "<img src=x onerror=window.hacked=1>",
+  "a\u2028b\u2029c", "\u202egpj.exe\u202c", "\u2066isolate", "x".repeat(10000),
+  "\"'`${window.hacked=1}`", "<style>*{display:none}</style>", "javascript:window.hacked=1", "\u0000\u0007\u009b",
+];
+
+test("hostile names, files and sources are inert", async () => {
+  const file = writePage({
+    meta: {...META, title: HOSTILE[0] + HOSTILE[3], runs: [{...META.runs[0], target: HOSTILE[1] + HOSTILE[3],
+      command: HOSTILE[0], host: HOSTILE[1]}], threads: HOSTILE.map((name, i) => ({process: 0, tid: i, name})),
+    processes: [{pid: 1, name: HOSTILE[0]}], notes: HOSTILE},
+    samples: HOSTILE.map((name, i) => ({stack: `${name.replace(/;/g, "")} (/srv/<img src=x onerror=hacked=1>.py:${i + 1})`,
+      thread: i, ticks: 10})),
+    sources: [{file: "/srv/<img src=x onerror=hacked=1>.py", status: 0,
+      parts: [{line: 1, text: HOSTILE.join("\n")}]}],
+  });
+
+  for (const hash of ["", "label=file&q=%3Cimg", "shape=inverted", "q=(a%2B)%2B%24"])
+    await onPage(file, {hash}, async (page) => {
+      for (let i = 0; i < HOSTILE.length; i++) {
+        await clickAt(page, 1, 0.05);
+        await page.keyboard.press("ArrowRight");
+      }
+      await page.locator(".sourcebox").waitFor();
+      await page.click("#about");
+      await settle(page);
+      const found = await page.evaluate(() => ({hacked: window.hacked,
+        images: document.querySelectorAll("img").length, scripts: document.scripts.length,
+        text: document.body.innerText + document.title}));
+
+      assert.equal(found.hacked, undefined);
+      assert.equal(found.images, 0);
+      assert.equal(found.scripts, 2);
+      assert.doesNotMatch(found.text, /[\u2028\u2029\u202a-\u202e\u2066-\u2069]/);
+      assert.match(found.text, /\\u\{202e\}/);
+    });
+});
+
+test("deep stacks scroll to their end", async () => {
+  const stack = Array.from({length: 3000}, (_, i) => `f${i} (/srv/deep.py:${i + 1})`).join(";");
+
+  await onPage(writePage({samples: [{stack, ticks: 5}], meta: META}), {}, async (page) => {
+    const before = await picture(page);
+
+    await page.evaluate(() => {
+      const scroller = document.querySelector(".scroller");
+
+      scroller.scrollTop = scroller.scrollHeight;
+    });
+    await settle(page);
+    assert.notEqual(await picture(page), before);
+    assert.ok(await page.evaluate(() => document.getElementById("flame0").height) < 4000);
+    const box = await page.locator(".scroller").boundingBox();
+
+    await page.mouse.click(box.x + 300, box.y + box.height - 8);
+    await settle(page);
+    assert.match(await text(page, "#details-body"), /^f2999/);
+  });
+});
+
+test("an empty recording and damaged data say so", async () => {
+  await onPage(writePage({samples: [], meta: META}), {}, async (page) => {
+    assert.match(await text(page, "#empty"), /No samples/);
+  });
+  await onPage(writePage("AAAA"), {}, async (page) => {
+    assert.match(await text(page, "#failure"), /damaged/);
+    assert.ok(!await page.locator("#page").isVisible());
+  });
+});
+
+test("a browser without DecompressionStream gets a sentence", async () => {
+  const opened = await open(plain(), {});
+
+  await opened.page.addInitScript(() => delete globalThis.DecompressionStream);
+  await opened.page.reload();
+  await opened.page.locator("#failure:not([hidden])").waitFor();
+  assert.match(await text(opened.page, "#failure"), /too old[\s\S]*Firefox 113/);
+  await opened.close();
+});
+
+const SIZES = [["phone", 390, 844, true], ["tablet", 820, 1180, true], ["laptop", 1280, 800, false],
+  ["4k", 3840, 2160, false]];
+
+test("every width: nothing sticks out, all panels can be reached", async () => {
+  const file = diff();
+
+  for (const [name, width, height, touch] of SIZES)
+    for (const theme of ["light", "dark"])
+      await onPage(file, {width, height, touch, theme}, async (page) => {
+        await screenshot(page, `${name}-${theme}`);
+        assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), name);
+        const visible = (id) => page.locator(id).isVisible();
+        const isNarrow = await visible("#tabs");
+
+        assert.equal(isNarrow, width < 940);
+        for (const [tab, id] of [["Functions", "#table"], ["Details", "#details-body"], ["Graph", "#flame0"]]) {
+          if (isNarrow)
+            await page.click(`#tabs >> text=${tab}`);
+          await settle(page);
+          assert.ok(await visible(id), `${name}: ${id}`);
+        }
+      });
+});
+
+test("print shows the graph and the figures, not the tools", async () => {
+  await onPage(plain(), {}, async (page) => {
+    await page.emulateMedia({media: "print"});
+    await settle(page);
+    assert.ok(await page.locator("#flame0").isVisible());
+    assert.ok(!await page.locator(".tools").isVisible());
+    assert.ok((await page.pdf()).length > 10000);
+  });
+});
+
+const isFull = process.env.PYEBPF_TIER === "all";
+const STATES = ["", "view=elided", "view=base", "shape=inverted", "q=parse", "palette=heat",
+  "shape=sandwich&func=2", "sel=1.2&zoom=1.2", "thread=nobody"];
+
+test("axe finds nothing serious in any view", async () => {
+  const file = diff();
+
+  for (const [i, hash] of STATES.entries())
+    for (const theme of isFull ? ["light", "dark"] : [["light", "dark"][i % 2]])
+      await onPage(file, {hash, theme, bypass: true}, async (page) => {
+        await page.evaluate(axeSource());
+        const found = await page.evaluate(() => axe.run(document, {resultTypes: ["violations"]}));
+        const serious = found.violations.filter((v) => ["serious", "critical"].includes(v.impact))
+          .map((v) => `${v.id}: ${v.nodes[0].html}`);
+
+        assert.ok(found.passes.length > 10);
+        assert.deepEqual(serious, [], `${hash} ${theme}`);
+      });
+});
+
+test("the empty page is small and asks for nothing", () => {
+  const html = emptyPage();
+
+  assert.ok(Buffer.byteLength(html) <= 120 * 1024, `${Buffer.byteLength(html)} bytes`);
+  assert.doesNotMatch(html, /https?:\/\/(?!www\.w3\.org\/2000\/svg)/);
+  assert.doesNotMatch(html, /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(/);
+});
