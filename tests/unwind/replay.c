@@ -2,12 +2,11 @@
 /*
  * Unwinds threads of a live interpreter on the host, out of a recording of its memory:
  *
- *	unwind_replay PID RUNTIME MINOR IDENT:TID...
+ *	unwind_replay PID MINOR IDENT:TID...
  *
- * RUNTIME, if not 0, is where a version without a row in user/target keeps its list of
- *interpreters. The first walk records the pages it touches; all later ones run from the recording
- *alone. One JSON line a thread on stdout. Then pages of the recording are taken away one at a time:
- *what a walk still finds must be the leaf end of the same stack, and say that it is not whole.
+ * The first walk records the pages it touches; all later ones run from the recording alone. One
+ *JSON line a thread on stdout. Then pages of the recording are taken away one at a time: what a
+ *walk still finds must be the leaf end of the same stack, and say that it is not whole.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,7 +22,6 @@
 #include "target/runtime.h"
 
 #include "memory.h"
-#include "rows.h"
 #include "unwinder.h"
 
 #define PROCESS_ID 0x5eed5eed5eed5eedull
@@ -52,17 +50,9 @@ static int page_of_process(void *ctx, __u64 page_addr, __u8 *page)
 static int find_offsets(struct replay *p, unsigned minor)
 {
 	_cleanup_(runtime_cache_freep) struct runtime_cache *cache = NULL;
-	const struct py_offsets *row;
 	struct py_runtime found;
 	int r;
 
-	if (p->runtime) {
-		row = row_find(minor, 0);
-		if (!row)
-			return err_set(-ENOTSUP, "no row for 3.%u", minor);
-		p->off = *row;
-		return 0;
-	}
 	r = runtime_cache_new(&cache);
 	if (r == 0)
 		r = runtime_find(cache, p->pid, &found);
@@ -271,18 +261,17 @@ static int replay_thread(struct replay *p, const struct py_thread *t)
 
 static int replay(int argc, char **argv)
 {
-	struct replay p = { .pid = (pid_t)strtol(argv[1], NULL, 10),
-			    .runtime = strtoull(argv[2], NULL, 10) };
+	struct replay p = { .pid = (pid_t)strtol(argv[1], NULL, 10) };
 	int r;
 
-	r = find_offsets(&p, (unsigned)strtoul(argv[3], NULL, 10));
+	r = find_offsets(&p, (unsigned)strtoul(argv[2], NULL, 10));
 	if (r < 0)
 		return r;
 	r = code_table_new(CODE_TABLE_BYTES_DEFAULT, &p.codes);
 	if (r < 0)
 		return r;
 	p.m = memory_new();
-	for (int i = 4; i < argc && r == 0; i++) {
+	for (int i = 3; i < argc && r == 0; i++) {
 		struct py_thread t = { .runtime = p.runtime, .process = PROCESS_ID };
 		char *end;
 
@@ -301,8 +290,8 @@ int main(int argc, char **argv)
 {
 	int r;
 
-	if (argc < 5) {
-		fprintf(stderr, "usage: %s PID RUNTIME MINOR IDENT:TID...\n", argv[0]);
+	if (argc < 4) {
+		fprintf(stderr, "usage: %s PID MINOR IDENT:TID...\n", argv[0]);
 		return 2;
 	}
 	r = replay(argc, argv);

@@ -118,7 +118,7 @@ def replay(tool, python):
             threads = truth["threads"]
             wait_asleep(child, [t["tid"] for t in threads])
             done = subprocess.run(
-                [tool, str(child.pid), str(truth["runtime"]), str(truth["version"][1])]
+                [tool, str(child.pid), str(truth["version"][1])]
                 + ["%d:%d" % (t["ident"], t["tid"]) for t in threads],
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, timeout=120)
         finally:

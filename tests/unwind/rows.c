@@ -138,11 +138,3 @@ const struct row rows[] = {
 /* clang-format on */
 
 const unsigned row_count = sizeof(rows) / sizeof(rows[0]);
-
-const struct py_offsets *row_find(unsigned minor, int is_free_threaded)
-{
-	for (unsigned i = 0; i < row_count; i++)
-		if (rows[i].off.minor == minor && rows[i].off.is_free_threaded == is_free_threaded)
-			return &rows[i].off;
-	return NULL;
-}

@@ -17,7 +17,4 @@ struct row {
 extern const struct row rows[];
 extern const unsigned row_count;
 
-/* minor, and whether free-threaded; NULL if there is no such row. */
-const struct py_offsets *row_find(unsigned minor, int is_free_threaded);
-
 #endif

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Stops in many threads, each in a stack of another shape, and prints what those stacks are.
 
-One JSON line: {"version", "runtime", "threads": [{"name", "ident", "tid", "frames"}]}, frames leaf
-first, each [name, file, first line, line, f_lasti]; then it sleeps until it is killed. runtime is
-for versions without an exported _PyRuntime: where 3.6's list of interpreters can be read.
-Any CPython from 3.6 on; imports nothing from this folder.
+One JSON line: {"version", "threads": [{"name", "ident", "tid", "frames"}]}, frames leaf first, each
+[name, file, first line, line, f_lasti]; then it sleeps until it is killed. Any CPython
+from 3.6 on; imports nothing from this folder.
 """
 import ctypes
 import functools
@@ -320,16 +319,7 @@ def emit():
         if "reader" in thread:
             with os.fdopen(thread.pop("reader")) as reader:
                 thread["frames"] = json.loads(reader.readline())
-    runtime = 0
-    if sys.version_info < (3, 7):
-        ctypes.pythonapi.PyInterpreterState_Head.restype = ctypes.c_void_p
-        holder = ctypes.c_void_p(ctypes.pythonapi.PyInterpreterState_Head())
-        emit.kept = holder
-        runtime = ctypes.addressof(holder)
-    elif sys.version_info < (3, 8):
-        runtime = ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime"))
-    print(json.dumps({"version": list(sys.version_info[:3]), "runtime": runtime,
-                      "threads": THREADS}), flush=True)
+    print(json.dumps({"version": list(sys.version_info[:3]), "threads": THREADS}), flush=True)
 
 
 sys.setrecursionlimit(10000)
