@@ -17,6 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 REPOSITORY = os.path.dirname(os.path.dirname(HERE))
 WORKLOADS = os.path.join(os.path.dirname(HERE), "workloads")
 PYEBPF = os.path.abspath(os.environ.get("PYEBPF") or os.path.join(REPOSITORY, "build", "pyebpf"))
+POLLS = {"x86_64": ("7", "271"), "aarch64": ("73",)}[os.uname().machine]  # poll(), ppoll()
 PATIENCE = 60  # seconds after which a process that should have ended is killed: a failure
 
 
@@ -50,13 +51,16 @@ class Skipped(Exception):
 
 
 class Workload:
-    """One workload: READY on start, then go(), truth(), exit()."""
+    """One workload: READY on start, then go(), truth(), exit().
+
+    command: what stands before its path and arguments, instead of the interpreter's command; or a
+    function of [path, argument...] that gives the whole command."""
 
     def __init__(self, python, name, *arguments, ready=True, command=None, env=None):
         self.python = python
         self.folder = tempfile.mkdtemp(prefix="pyebpf-test-")
-        self.command = (command or python.command) + [stage(python, name, self.folder)] + \
-            [str(argument) for argument in arguments]
+        words = [stage(python, name, self.folder), *map(str, arguments)]
+        self.command = command(words) if callable(command) else (command or python.command) + words
         self.errors = tempfile.TemporaryFile()
         clean = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", PYTHONIOENCODING="utf-8",
                      LC_ALL="C.UTF-8")
@@ -87,8 +91,8 @@ class Workload:
     def expect_ready(self):
         assert self.line() == "READY\n"
 
-    def go(self):
-        self.process.stdin.write(b"GO\n")
+    def go(self, word="GO"):
+        self.process.stdin.write(word.encode() + b"\n")
         self.process.stdin.flush()
 
     def ahead(self):
@@ -140,6 +144,13 @@ def has_events(pid):
     return False
 
 
+def is_polling(pid):
+    """Whether the process waits in poll(), as record does once it has started."""
+    with contextlib.suppress(OSError), open("/proc/%d/syscall" % pid) as f:
+        return f.read().split()[0] in POLLS
+    return False
+
+
 class Recorder:
     """`pyebpf record` in the background, with its output file."""
 
@@ -157,14 +168,18 @@ class Recorder:
         return (self.stdout.read() + self.stderr.read()).decode("utf-8", "replace")
 
     def wait_attached(self):
-        """Until it samples: its events are open and no more come."""
+        """Until it samples: its events are open, and it waits for what they bring, or has had a
+        second to (on a busy machine it may have work whenever one looks)."""
+        opened = []
+
         def is_there():
             if self.process.poll() is not None:
                 raise AssertionError("%s ended with %d: %s" % (
                     " ".join(self.command), self.process.returncode, self.text()))
-            return has_events(self.process.pid)
-        wait_until(is_there, 20, "pyebpf record opens its events")
-        time.sleep(0.15)
+            if not opened and has_events(self.process.pid):
+                opened.append(time.monotonic())
+            return opened and (is_polling(self.process.pid) or time.monotonic() > opened[0] + 1)
+        wait_until(is_there, 20, "pyebpf record samples")
 
     def wait(self):
         """Its exit status."""

@@ -123,6 +123,13 @@ def greenlet_error(stack):
     return None
 
 
+def is_cut_in_a_switch(stack):
+    """Flagged as incomplete, and what is named is of one greenlet. In 3.11 and 3.12 the way to the
+    frames leads over a cframe on the C stack: greenlet changes the one a moment after the other."""
+    return stack and stack[0][:2] == ("<incomplete>", "~") and \
+        len({file for _, file, _ in stack if re.fullmatch(r"chain_.\.py", file)}) < 2
+
+
 # --- Stripped, debug builds -----------------------------------------------------------------------
 
 
@@ -263,13 +270,15 @@ def greenlet_folder(python):
 @pytest.mark.parametrize("kind", ["greenlet", "gevent"])
 def test_greenlets_keep_their_stacks(greenlet_python, kind, period_us, tmp_path, is_full):
     folder = greenlet_folder(greenlet_python)
-    hz = 10000
+    hz = 7919  # a round of switches may take 100 us: not in step with it
     with Workload(greenlet_python, "greenlets.py", 20 if is_full else 1, period_us, kind,
                   folder) as workload:
         truth, samples, _ = record_whole(workload, tmp_path, hz)
     total = sum(samples.values())
+    cut = sum(count for stack, count in samples.items() if is_cut_in_a_switch(stack))
+    assert cut <= (1 + total // 5000 if greenlet_python.minor in (11, 12) else 0), (cut, total)
     errors = [(greenlet_error(stack), count, stack) for stack, count in samples.items()
-              if greenlet_error(stack)]
+              if greenlet_error(stack) and not is_cut_in_a_switch(stack)]
     assert not errors, "%d of %d, %d switches: %s" % (
         sum(e[1] for e in errors), total, truth["switches"],
         ["%d x %s: %s" % (count, why, judge.show(stack)) for why, count, stack in errors[:5]])
@@ -297,6 +306,17 @@ TURN = (("main.<locals>.turn", "greenlets.py", 45),)
 ], ids=lambda value: value if isinstance(value, str) else None)
 def test_impossible_greenlets_are_recognised(name, stack, is_wrong):
     assert bool(greenlet_error(stack)) == is_wrong, name
+
+
+@pytest.mark.parametrize("name,stack,is_cut", [
+    ("nothing named", (("<incomplete>", "~", 0), ("<unknown>", "~", 0)), True),
+    ("leaf end of one", (("<incomplete>", "~", 0),) + GREENLET[7:], True),
+    ("mixed", (("<incomplete>", "~", 0), ("b0", "chain_b.py", 2)) + GREENLET[7:], False),
+    ("unnamed in the middle", GREENLET[:7] + (("<unknown>", "~", 0),) + GREENLET[8:], False),
+    ("empty", (), False),
+], ids=lambda value: value if isinstance(value, str) else None)
+def test_greenlets_cut_in_a_switch_are_recognised(name, stack, is_cut):
+    assert bool(is_cut_in_a_switch(stack)) == is_cut, name
 
 
 # --- Others ---------------------------------------------------------------------------------------
