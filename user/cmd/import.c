@@ -171,7 +171,7 @@ static int run(struct call *call)
 const struct command command_import = {
 	.name = "import",
 	.summary = "make recordings of other profilers' files",
-	.usage = "FILE... -o OUT.pyebpf",
+	.usage = "[OPTION]... FILE... -o OUT.pyebpf",
 	.about =
 		"Writes one or more files of other profilers, merged, as a recording. Formats are "
 		"told "
