@@ -337,7 +337,7 @@ def test_gate_false_alarms_and_power(is_full, some_python, tmp_path):
 @pytest.mark.parametrize("kind", ["steady", "bursty"])
 def test_two_recordings_of_the_same(kind, is_full, some_python, tmp_path):
     """Every pair: next to nothing is coloured, and the gate does not fail."""
-    count, seconds = (10, 6) if is_full else (3, 2)
+    count, seconds = (10, 8) if is_full else (3, 2)
     found = []
     for i in range(count):
         found.append(str(tmp_path / ("%d.pyebpf" % i)))
@@ -363,3 +363,21 @@ def test_two_recordings_of_the_same(kind, is_full, some_python, tmp_path):
         kind, count * (count - 1) // 2, 100 * worst, alarms))
     assert worst <= 0.01
     assert alarms <= (3 if is_full else 0)
+
+
+# --- CPython's rules ------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("version", ["3.15", "3.15.0a8"])
+def test_by_the_rules_of_cpython(version, shop, tmp_path):
+    """Its columns and its elided view; user/diff is compared with the module itself elsewhere."""
+    base, current = shop["before"][0], shop["after"][0]
+    done, found = compare(tmp_path, base, current, "--compat", version)
+    assert found["compat"] == version and "as CPython %s does" % version in done.stdout
+    rows = [dict(zip(found["path_fields"], row)) for row in found["paths"]]
+    render = [r for r in rows if found["frames"][r["frame"]][0] == "render" and r["self"] > 100]
+    assert render and all(r["diff"] > 0 for r in render)
+    elided = [dict(zip(found["elided_fields"], row)) for row in found["elided"]]
+    gone = {found["frames"][r["frame"]][0] for r in elided if r["elided"]}
+    assert "legacy_tax" in gone and "render" not in gone
+    refused = run("diff", base, current, "--compat", version, "--gate")
+    assert refused.returncode == 2 and "--compat compares by CPython's rules" in refused.stderr

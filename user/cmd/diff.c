@@ -79,6 +79,7 @@ static int run_with(struct call *call, const char *const *formats)
 	static const char *const keys[] = { "self", "total", NULL };
 	static const char *const normalizations[] = { "auto",  "absolute", "second",
 						      "share", "work",     NULL };
+	static const char *const versions[] = { "3.15.0a8", "3.15", NULL };
 	struct diff_opts o = { .c = DIFF_CALL_INIT, .format = FORMAT_BY_SUFFIX };
 	const struct opt opts[] = {
 		OPT_GROUP("What to compare"),
@@ -93,6 +94,8 @@ static int run_with(struct call *call, const char *const *formats)
 			 "FILE:FUNCTION; may repeat"),
 		OPT_STR(0, "group-by", &o.c.group_by, "GLOB",
 			"one comparison for each function of such a name, e.g. 'test_*'"),
+		OPT_ENUM(0, "compat", &o.c.compat, "VERSION", versions,
+			 "by the rules of CPython's own differential flame graph"),
 		OPT_FLAG(0, "force", &o.c.is_forced, "also recordings that do not fit together"),
 		OPT_GROUP("Output"),
 		OPT_LIST('o', "output", &o.outputs, "FILE",

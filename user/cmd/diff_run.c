@@ -26,16 +26,23 @@ struct comparison {
 	struct diff_texts notes;
 	struct diff *diff;
 	struct gate *gate;
+	struct compat *compat;
 };
 
 static void comparison_release(struct comparison *k)
 {
+	compat_free(k->compat);
 	gate_free(k->gate);
 	diff_free(k->diff);
 	diff_texts_release(&k->notes);
 	diff_renames_release(&k->renames);
 	diff_input_free(k->input);
 	vec_release(&k->group.stacks);
+}
+
+static bool has_compat(const struct diff_call *c)
+{
+	return c->compat != DIFF_NO_COMPAT;
 }
 
 static const struct diff_exporter *exporter_of(const struct diff_call *c, const char *path)
@@ -70,6 +77,11 @@ static int check_outputs(const struct call *call, const struct diff_call *c)
 			return cmd_usage(call, "--output: no file name");
 		if (!e)
 			return unknown_format(call, path);
+		if (has_compat(c) && !e->knows_compat)
+			return cmd_usage(call,
+					 "%s: what CPython's rules give is written as json "
+					 "only",
+					 path);
 		for (size_t k = 0; k < i; k++)
 			if (!strcmp(c->outputs->items[k], path))
 				return cmd_usage(call, "%s is given twice as output", path);
@@ -79,8 +91,16 @@ static int check_outputs(const struct call *call, const struct diff_call *c)
 
 int diff_check_usage(const struct call *call, const struct diff_call *c)
 {
+	const char *clash = c->is_gated       ? "--gate"
+			    : c->group_by     ? "--group-by"
+			    : c->renames->len ? "--rename"
+			    : c->normalize    ? "--normalize"
+					      : NULL;
 	bool has_one_work = (c->work[DIFF_BASE] > 0) != (c->work[DIFF_CURRENT] > 0);
 
+	if (has_compat(c) && clash)
+		return cmd_usage(call, "--compat compares by CPython's rules, which know no %s",
+				 clash);
 	if (has_one_work)
 		return cmd_usage(call, "--work: units of work must be more than 0");
 	if (c->work[DIFF_BASE] > 0 && c->normalize && c->normalize != DIFF_WORK)
@@ -108,7 +128,7 @@ static int load_side(struct comparison *k, enum diff_side side, const char *cons
 
 static int load_all(struct comparison *k)
 {
-	int r = diff_input_new(false, &k->input);
+	int r = diff_input_new(has_compat(k->c), &k->input);
 
 	for (size_t i = 0; i < k->c->renames->len && !r; i++)
 		r = diff_renames_add(&k->renames, k->c->renames->items[i]);
@@ -118,9 +138,29 @@ static int load_all(struct comparison *k)
 	return r ? r : load_side(k, DIFF_CURRENT, k->c->current, k->c->current_count);
 }
 
+/* CPython 3.15.2 refuses another mode; its interval and number of samples may differ. */
+static int check_mode(const struct diff_input *in, struct diff_texts *reasons)
+{
+	const struct diff_facts *a = &in->runs.items[0]->facts;
+	int r = 0;
+
+	for (size_t i = 1; i < in->runs.len && !r; i++) {
+		const struct diff_facts *b = &in->runs.items[i]->facts;
+
+		if (a->mode && b->mode && strcmp(a->mode, b->mode) != 0)
+			r = diff_texts_addf(reasons, "%s was recorded in mode %s, %s in mode %s",
+					    a->file, a->mode, b->file, b->mode);
+	}
+	return r;
+}
+
 static int find_reasons(struct comparison *k, struct diff_texts *reasons)
 {
-	int r = diff_load_check_twice(k->input, reasons);
+	int r;
+
+	if (has_compat(k->c))
+		return k->c->compat == COMPAT_3_15 ? check_mode(k->input, reasons) : 0;
+	r = diff_load_check_twice(k->input, reasons);
 	return r ? r : diff_input_check(k->input, reasons);
 }
 
@@ -184,6 +224,7 @@ static int note_result(struct comparison *k)
 			       "is gone; are they of the same program? --rename maps what moved");
 }
 
+/* By our rules. */
 static int compare(struct comparison *k)
 {
 	struct diff_options o = { .normalize = k->c->normalize,
@@ -230,14 +271,17 @@ static int print_next(const struct comparison *k)
 	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
 	struct terminal t;
 	_cleanup_(line_release) struct line line = LINE_INIT(&t);
-	bool is_inconclusive = k->c->is_gated && k->gate->result == GATE_INCONCLUSIVE;
-	bool needs_runs = k->diff->dispersion == DIFF_BY_POISSON;
+	bool is_inconclusive = k->gate && k->c->is_gated && k->gate->result == GATE_INCONCLUSIVE;
+	bool needs_runs = k->diff && k->diff->dispersion == DIFF_BY_POISSON;
 
 	terminal_init(&t, k->c->out);
 	t.width = 0; /* better wrapped than cut */
 	strbuf_puts(&text, "next: pyebpf diff ");
 	put_files(&text, k->c);
-	if (is_inconclusive || needs_runs)
+	if (k->compat)
+		strbuf_appendf(&text, " --compat %s -o diff.json",
+			       compat_names[k->compat->version]);
+	else if (is_inconclusive || needs_runs)
 		strbuf_puts(&text, " MORE-RUNS... --baseline MORE-RUNS");
 	else
 		strbuf_puts(&text,
@@ -256,7 +300,8 @@ static int write_outputs(const struct comparison *k)
 		.input = k->input,
 		.diff = k->diff,
 		.gate = k->gate,
-		.notes = &k->diff->notes,
+		.compat = k->compat,
+		.notes = k->diff ? &k->diff->notes : &k->notes,
 		.group_by = k->c->group_by,
 		.is_gated = k->c->is_gated,
 		.limit = k->c->limit,
@@ -287,7 +332,7 @@ static int run_comparison(struct comparison *k)
 		return r < 0 ? cmd_fail(k->call, r) : EXIT_RUNTIME;
 	r = note_input(k);
 	if (!r)
-		r = compare(k);
+		r = has_compat(k->c) ? compat_new(k->input, k->c->compat, &k->compat) : compare(k);
 	if (!r)
 		r = write_outputs(k);
 	if (r < 0)

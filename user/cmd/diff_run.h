@@ -20,6 +20,7 @@ struct diff_call {
 	enum diff_normalize normalize;
 	double work[DIFF_SIDES]; /* units of work of a run; 0: what the files say */
 	const struct opt_list *renames;
+	unsigned int compat; /* enum compat_version, or DIFF_NO_COMPAT */
 	const char *group_by;
 	bool is_forced;
 	bool is_gated;
@@ -30,9 +31,10 @@ struct diff_call {
 	const struct diff_exporter *format; /* of outputs; NULL: by their suffixes */
 	FILE *out;
 };
-#define DIFF_CALL_INIT                                                  \
-	{                                                               \
-		.threshold_ppm = 100000, .floor_ppm = 5000, .limit = 10 \
+#define DIFF_NO_COMPAT UINT_MAX
+#define DIFF_CALL_INIT                                                                            \
+	{                                                                                         \
+		.compat = DIFF_NO_COMPAT, .threshold_ppm = 100000, .floor_ppm = 5000, .limit = 10 \
 	}
 
 /*

@@ -466,6 +466,70 @@ static int put_gate(struct screen *s)
 	return r ? r : put_verdicts(s, GATE_UNDETERMINED, "could not be told", UNTOLD_SHOWN);
 }
 
+/* --- CPython's rules -------------------------------------------------------------------------- */
+
+static int compare_compat(const void *a, const void *b, void *context)
+{
+	const struct compat *c = context;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	double p = fabs(c->nodes[x].diff), q = fabs(c->nodes[y].diff);
+
+	if (p != q)
+		return p > q ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static int put_compat_row(struct screen *s, const struct compat_node *n)
+{
+	const struct profile *p = s->r->input->profile;
+	const struct frame *f = frametab_get(p->frames, n->frame);
+	struct line *l = &s->line;
+
+	line_putf(l, STYLE_PLAIN, "%12.6g %12.6g", n->self, n->baseline);
+	line_putf(l,
+		  n->diff > 0   ? STYLE_HOT
+		  : n->diff < 0 ? STYLE_COOL
+				: STYLE_PLAIN,
+		  " %+12.6g %+8.1f%%", n->diff, n->diff_pct);
+	line_put(l, STYLE_PLAIN, "  ");
+	line_put_foreign(l, STYLE_PLAIN, strtab_get(p->strings, f->name),
+			 strtab_len(p->strings, f->name));
+	line_put(l, STYLE_PLAIN, "  ");
+	line_put_foreign(l, STYLE_DIM, strtab_get(p->strings, f->file),
+			 strtab_len(p->strings, f->file));
+	if (f->line)
+		line_putf(l, STYLE_DIM, ":%" PRIu32, f->line);
+	return line_end(l);
+}
+
+static int put_compat(struct screen *s)
+{
+	const struct compat *c = s->r->compat;
+	_cleanup_(freep) uint32_t *order = malloc((c->node_count + 1) * sizeof(*order));
+	size_t shown = s->r->limit && s->r->limit < c->node_count ? s->r->limit : c->node_count;
+	struct line *l = &s->line;
+	int r;
+
+	if (!order)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < c->node_count; i++)
+		order[i] = i;
+	qsort_r(order, c->node_count, sizeof(*order), compare_compat, (void *)(uintptr_t)c);
+	put_label(&s->text, "compared");
+	line_putf(&s->text, STYLE_PLAIN,
+		  "as CPython %s does: base x %.6g, in samples; %s path%s elided",
+		  compat_names[c->version], c->scale, units_count(c->elided_count).s,
+		  c->elided_count == 1 ? "" : "s");
+	line_end(&s->text);
+	line_end(l);
+	line_putf(l, STYLE_BOLD, "%12s %12s %12s %9s  %s", "self", "baseline", "diff", "diff",
+		  "line");
+	r = line_end(l);
+	for (size_t i = 0; i < shown && !r; i++)
+		r = put_compat_row(s, &c->nodes[order[i]]);
+	return r ? r : put_more(s, c->node_count - shown);
+}
+
 /* ---------------------------------------------------------------------------------------------- */
 
 static int put_all(struct screen *s)
@@ -502,5 +566,5 @@ int diff_terminal_print(FILE *out, const struct diff_report *r, enum diff_key ke
 	e = put_notes(&s);
 	if (e < 0)
 		return e;
-	return put_all(&s);
+	return r->compat ? put_compat(&s) : put_all(&s);
 }

@@ -7,15 +7,20 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "diff/compat.h"
 #include "diff/diff.h"
 #include "diff/gate.h"
 #include "diff/input.h"
 
-/* A finished comparison, as the outputs get it. All pointers are borrowed. */
+/*
+ * A finished comparison, as the outputs get it: by our rules (diff and gate), or by CPython's
+ * (compat), the others being NULL. All pointers are borrowed.
+ */
 struct diff_report {
 	const struct diff_input *input;
 	const struct diff *diff;
-	const struct gate *gate;        /* as asked for, or with the limits by default */
+	const struct gate *gate; /* as asked for, or with the limits by default */
+	const struct compat *compat;
 	const struct diff_texts *notes; /* all there are, in the order to tell them */
 	const char *group_by;           /* glob whose functions are the roots; NULL: none */
 	bool is_gated;                  /* the gate decides; else it is only what outputs need */
@@ -26,6 +31,7 @@ struct diff_exporter {
 	const char *name;
 	const char *suffix; /* ".json" */
 	const char *help;   /* one line, lower case, no full stop */
+	bool knows_compat;  /* can write what CPython's rules give */
 
 	/* 0 or a negative errno. Errors of the stream are left to whoever closes it. */
 	int (*write)(const struct diff_report *r, FILE *out);

@@ -395,6 +395,99 @@ static void put_gate(struct json *j, const struct diff_report *r)
 	json_end(j);
 }
 
+/* --- CPython's rules -------------------------------------------------------------------------- */
+
+/* The frames of all nodes, in order of first use; index[frame id] is where they went, from 1. */
+static void put_compat_frames(struct json *j, const struct diff_report *r, uint32_t *index)
+{
+	const struct compat *c = r->compat;
+	const struct frametab *frames = r->input->profile->frames;
+	uint32_t used = 0;
+
+	json_key(j, "frames");
+	json_array_lines(j);
+	for (size_t i = 0; i < c->node_count + c->elided_node_count; i++) {
+		const struct compat_node *n =
+			i < c->node_count ? &c->nodes[i] : &c->elided[i - c->node_count];
+		const struct frame *f = frametab_get(frames, n->frame);
+
+		if (index[n->frame])
+			continue;
+		index[n->frame] = ++used;
+		json_array(j);
+		put_text(j, r, f->name);
+		put_text(j, r, f->file);
+		json_u64(j, f->line);
+		json_end(j);
+	}
+	json_end(j);
+}
+
+static void put_compat_node(struct json *j, const struct compat_node *n, const uint32_t *index,
+			    bool is_elided_view)
+{
+	json_array(j);
+	json_i64(j, n->parent == COMPAT_ROOT ? -1 : (int64_t)n->parent);
+	json_u64(j, index[n->frame] - 1);
+	json_double(j, n->self);
+	json_double(j, n->value);
+	json_double(j, n->self_time);
+	json_double(j, n->baseline);
+	json_double(j, n->baseline_total);
+	json_double(j, n->diff);
+	json_double(j, n->diff_pct);
+	if (is_elided_view)
+		json_u64(j, n->is_elided);
+	json_end(j);
+}
+
+static void put_compat_nodes(struct json *j, const char *key, const struct compat_node *nodes,
+			     size_t count, const uint32_t *index, bool is_elided_view)
+{
+	json_key(j, key);
+	json_array_lines(j);
+	for (size_t i = 0; i < count; i++)
+		put_compat_node(j, &nodes[i], index, is_elided_view);
+	json_end(j);
+}
+
+static int write_compat(struct json *j, const struct diff_report *r)
+{
+	static const char *const fields[] = { "parent",    "frame",    "self",           "value",
+					      "self_time", "baseline", "baseline_total", "diff",
+					      "diff_pct",  "elided" };
+	const size_t count = sizeof(fields) / sizeof(fields[0]);
+	const struct compat *c = r->compat;
+	_cleanup_(freep) uint32_t *index = NULL;
+	double baseline = (double)c->base_samples * c->scale;
+	struct diff_side_sum current;
+
+	diff_input_sum(r->input, DIFF_CURRENT, &current);
+	index = calloc((size_t)frametab_count(r->input->profile->frames) + 1, sizeof(*index));
+	if (!index)
+		return -ENOMEM;
+	key_string(
+		j, "normalize",
+		diff_normalize_names[c->version == COMPAT_3_15_0A8 ? DIFF_SHARE : DIFF_ABSOLUTE]);
+	key_double(j, "centre", 1);
+	key_known(j, "ms_per_sample", current.interval_ns / 1e6);
+	key_double(j, "scale", c->scale);
+	json_key(j, "total");
+	json_object(j);
+	key_double(j, "baseline", baseline);
+	key_u64(j, "value", c->value);
+	key_double(j, "diff", (double)c->value - baseline);
+	json_end(j);
+	key_u64(j, "elided_count", c->elided_count);
+	put_notes(j, r);
+	put_compat_frames(j, r, index);
+	put_names(j, "path_fields", fields, count - 1);
+	put_compat_nodes(j, "paths", c->nodes, c->node_count, index, false);
+	put_names(j, "elided_fields", fields, count);
+	put_compat_nodes(j, "elided", c->elided, c->elided_node_count, index, true);
+	return 0;
+}
+
 static void write_changes(struct json *j, const struct diff_report *r)
 {
 	const struct diff *d = r->diff;
@@ -422,14 +515,19 @@ static void write_changes(struct json *j, const struct diff_report *r)
 static int write_json(const struct diff_report *r, FILE *out)
 {
 	struct json j;
-	int e;
+	int e = 0;
 
 	json_init(&j, out);
 	json_object(&j);
 	key_string(&j, "schema", SCHEMA);
-	key_string(&j, "compat", NULL);
+	key_string(&j, "compat", r->compat ? compat_names[r->compat->version] : NULL);
 	put_sides(&j, r);
-	write_changes(&j, r);
+	if (r->compat)
+		e = write_compat(&j, r);
+	else
+		write_changes(&j, r);
+	if (e < 0)
+		return e; /* the file is not going to be */
 	json_end(&j);
 	e = json_finish(&j);
 	fputc('\n', out);
@@ -440,5 +538,6 @@ const struct diff_exporter diff_exporter_json = {
 	.name = "json",
 	.suffix = ".json",
 	.help = "everything, for programs: docs/diff.md describes it",
+	.knows_compat = true,
 	.write = write_json,
 };

@@ -5,7 +5,7 @@
 
 Real work of many kinds (text, numbers, JSON, sorting, regular expressions). steady: a kind at
 random for each request (in turn would be a period, and samples may be in step with that); bursty:
-one kind for a while (exponential, 30 ms on average), then another.
+one kind for a while (exponential, 20 ms on average), then another.
 """
 import hashlib
 import json
@@ -95,7 +95,7 @@ def serve_steady(end, rnd):
 def serve_bursts(end, rnd):
     while time.perf_counter() < end:
         kind = rnd.choice(KINDS)
-        until = time.perf_counter() + rnd.expovariate(1 / 0.030)
+        until = time.perf_counter() + rnd.expovariate(1 / 0.020)
         while time.perf_counter() < until:
             request(kind, rnd)
 

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "cmd/cmd.h"
+#include "profile/profile.h"
+#include "store/writer.h"
+
+/*
+ * What `diff` makes of files that do not fit together, of odd ones, and of hostile names. Real
+ * recordings are compared in tests/integration/test_diff.py.
+ */
+
+static const struct command *const commands[] = { &command_diff, NULL };
+static char folder[] = "/tmp/test_diff_run.XXXXXX";
+
+struct result {
+	int status;
+	char out[65536], err[4096];
+};
+
+static void read_back(int fd, char *text, size_t size)
+{
+	ssize_t n = pread(fd, text, size - 1, 0);
+
+	assert_true(n >= 0);
+	text[n] = '\0';
+	close(fd);
+}
+
+/* Runs a command line in a child, so that its streams are its own. */
+static void run(const char *line, struct result *result)
+{
+	int out = memfd_create("out", MFD_CLOEXEC), err = memfd_create("err", MFD_CLOEXEC);
+	char words[512], *argv[32] = { words }, *save;
+	int argc = 1, status; /* argv[0] is only for show */
+	pid_t pid;
+
+	assert_true(out >= 0 && err >= 0 && strlen(line) < sizeof(words));
+	memcpy(words, line, strlen(line) + 1);
+	for (char *w = strtok_r(words, " ", &save); w; w = strtok_r(NULL, " ", &save))
+		argv[argc++] = w;
+	fflush(NULL);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		dup2(out, STDOUT_FILENO);
+		dup2(err, STDERR_FILENO);
+		status = cmd_main(commands, argc, argv);
+		fflush(NULL);
+		_exit(status);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	result->status = WEXITSTATUS(status);
+	read_back(out, result->out, sizeof(result->out));
+	read_back(err, result->err, sizeof(result->err));
+}
+
+/* --- files ------------------------------------------------------------------------------------ */
+
+struct recording {
+	const char *path, *mode, *event, *python;
+	uint64_t interval_ns, lost, samples;
+};
+
+static uint32_t push(struct profile *p, uint32_t stack, const char *name)
+{
+	struct frame f = { .line = 5, .first_line = 1 };
+	uint32_t id;
+
+	assert_int_equal(strtab_intern(p->strings, name, strlen(name), &f.name), 0);
+	assert_int_equal(strtab_intern(p->strings, "/a/app.py", 9, &f.file), 0);
+	assert_int_equal(frametab_intern(p->frames, &f, &id), 0);
+	assert_int_equal(stacktab_intern(p->stacks, stack, id, &stack), 0);
+	return stack;
+}
+
+static void write_recording(const struct recording *r)
+{
+	_cleanup_(profile_freep) struct profile *p = NULL;
+	_cleanup_(writer_freep) struct writer *w = NULL;
+	struct process process = { .pid = 412 };
+	struct thread thread = { .tid = 412 };
+	uint32_t index;
+
+	assert_int_equal(profile_new(&p), 0);
+	p->meta.interval_ns = r->interval_ns;
+	p->meta.duration_ns = 1000000000;
+	p->meta.has_ended = p->meta.is_whole = 1;
+	assert_int_equal(profile_set_text(&p->meta.mode, r->mode), 0);
+	assert_int_equal(profile_set_text(&p->meta.event, r->event), 0);
+	assert_int_equal(profile_set_counter(p, "ring_full", r->lost), 0);
+	assert_int_equal(
+		strtab_intern(p->strings, r->python, strlen(r->python), &process.python_version),
+		0);
+	assert_int_equal(profile_add_process(p, &process, &index), 0);
+	assert_int_equal(profile_add_thread(p, &thread, &index), 0);
+	assert_int_equal(writer_open(r->path, p, &w), 0);
+	for (uint32_t i = 0; i < r->samples; i++) {
+		struct sample s = { .time_ns = i * r->interval_ns, .weight = 1 };
+
+		s.stack = push(p, push(p, 0, "main"), i % 2 ? "odd" : "even");
+		assert_int_equal(profile_add_sample(p, &s), 0);
+	}
+	assert_int_equal(writer_finish(w, p), 0);
+}
+
+static const struct recording recordings[] = {
+	{ "base", "cpu", "task-clock", "3.12.4", 1000000, 0, 1000 },
+	{ "mode", "wall", "task-clock", "3.12.4", 1000000, 0, 1000 },
+	{ "event", "cpu", "cpu-clock", "3.12.4", 1000000, 0, 1000 },
+	{ "rate", "cpu", "task-clock", "3.12.4", 2000000, 0, 500 },
+	{ "python", "cpu", "task-clock", "3.13.0", 1000000, 0, 1000 },
+	{ "micro", "cpu", "task-clock", "3.12.9", 1000000, 0, 1000 },
+	{ "lossy", "cpu", "task-clock", "3.12.4", 1000000, 500, 1000 },
+	{ "none", "cpu", "task-clock", "3.12.4", 1000000, 0, 0 },
+};
+
+static const struct {
+	const char *path, *text;
+} texts[] = {
+	{ "zero", "" },
+	{ "other", "run (/b/lib.py:1);work (/b/lib.py:5) 1000\n" },
+	{ "header", "# pyebpf-collapsed interval_us=1000 work=10\n" },
+	{ "t1", "main (a.py:1);f (a.py:2) 1000\nmain (a.py:1);g (a.py:9) 1000\n" },
+	{ "t2", "main (a.py:1);f (a.py:2) 1010\nmain (a.py:1);g (a.py:9) 995\n" },
+	{ "t3", "main (a.py:1);f (a.py:2) 990\nmain (a.py:1);g (a.py:9) 1005\n" },
+	{ "t4", "main (a.py:1);f (a.py:2) 1002\nmain (a.py:1);g (a.py:9) 1001\n" },
+	{ "s1", "main (a.py:1);f (a.py:2) 2000\nmain (a.py:1);g (a.py:9) 1000\n" },
+	{ "s2", "main (a.py:1);f (a.py:2) 2015\nmain (a.py:1);g (a.py:9) 1005\n" },
+	{ "s3", "main (a.py:1);f (a.py:2) 1990\nmain (a.py:1);g (a.py:9) 1004\n" },
+};
+
+static void write_newer(void)
+{
+	_cleanup_(freep) char *bytes = NULL;
+	size_t len;
+
+	assert_int_equal(file_read("base", 1 << 20, &bytes, &len), 0);
+	bytes[8] = 9; /* the major version follows the magic */
+	assert_int_equal(file_write_whole("newer", bytes, len), 0);
+}
+
+static int enter_folder(void **state)
+{
+	(void)state;
+	if (!mkdtemp(folder) || chdir(folder) < 0)
+		return -1;
+	for (size_t i = 0; i < sizeof(recordings) / sizeof(recordings[0]); i++)
+		write_recording(&recordings[i]);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (file_write_whole(texts[i].path, texts[i].text, strlen(texts[i].text)) < 0)
+			return -1;
+	write_newer();
+	return symlink("base", "link");
+}
+
+static int leave_folder(void **state)
+{
+	static const char *const made[] = { "newer", "link", "x.json", "x.md", "x.xml", "evil" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(recordings) / sizeof(recordings[0]); i++)
+		unlink(recordings[i].path);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		unlink(texts[i].path);
+	for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++)
+		unlink(made[i]);
+	return chdir("/") < 0 ? -1 : rmdir(folder);
+}
+
+/* --- tests ------------------------------------------------------------------------------------ */
+
+#define REFUSED "pyebpf diff: not comparable: "
+#define TRY "try: pyebpf diff --force compares them all the same\n"
+#define FORCED "note      compared all the same (--force): "
+#define TEXT_RUNS " t1 s1 s2 s3 --baseline t2 --baseline t3 --gate --work 1"
+
+static void test_inputs(void **state)
+{
+	static const struct {
+		const char *name, *line;
+		int status;
+		const char *out, *err; /* out: is in it, or NULL: nothing; err: exactly */
+	} cases[] = {
+		{ "mode", "diff base mode", EXIT_RUNTIME, NULL,
+		  REFUSED "base was recorded in mode cpu, mode in mode wall\n" TRY },
+		{ "event", "diff base event", EXIT_RUNTIME, NULL,
+		  REFUSED "base was recorded by the event task-clock, event by cpu-clock\n" TRY },
+		{ "rate", "diff base rate", EXIT_RUNTIME, NULL,
+		  REFUSED "base has a sample each 1000 us, rate each 2000 us\n" TRY },
+		{ "python", "diff base python", EXIT_RUNTIME, NULL,
+		  REFUSED "base is of Python 3.12.4, python of Python 3.13.0\n" TRY },
+		{ "lost", "diff base lossy", EXIT_RUNTIME, NULL,
+		  REFUSED "base lost 0.0% of its samples, current 33.3%\n" TRY },
+		{ "two reasons", "diff mode rate", EXIT_RUNTIME, NULL,
+		  REFUSED "mode was recorded in mode wall, rate in mode cpu\n" REFUSED
+			  "mode has a sample each 1000 us, rate each 2000 us\n" TRY },
+		{ "one file twice on a side", "diff base micro link --baseline link", EXIT_RUNTIME,
+		  NULL, REFUSED "link is given twice as a run of base\n" TRY },
+		{ "forced", "diff --force base mode", EXIT_OK,
+		  FORCED "base was recorded in mode cpu, mode in mode wall\n", "" },
+		{ "another micro version", "diff base micro", EXIT_OK, "unchanged", "" },
+		{ "one file", "diff base", EXIT_USAGE, NULL,
+		  "pyebpf diff: which two? give BASE and CURRENT; --baseline adds further runs of "
+		  "BASE\ntry: pyebpf diff --help\n" },
+		{ "absent", "diff base absent", EXIT_RUNTIME, NULL,
+		  "pyebpf diff: absent: No such file or directory\n" },
+		{ "zero bytes", "diff zero base", EXIT_RUNTIME, NULL,
+		  "pyebpf diff: zero: empty file\n" },
+		{ "newer than the reader", "diff newer base", EXIT_RUNTIME, NULL, "newer pyebpf" },
+		{ "empty base", "diff none base", EXIT_OK, "\nnew  ", "" },
+		{ "empty current", "diff base none", EXIT_OK, "\nremoved  ", "" },
+		{ "both empty", "diff none none", EXIT_OK, "total", "" },
+		{ "a file with itself", "diff base link", EXIT_OK,
+		  "note      link is on both sides\n", "" },
+		{ "unrelated", "diff t1 other", EXIT_OK,
+		  "the two sides have no function in common: all is new, all of base is gone", "" },
+		{ "unknown format", "diff base micro -o x.zip", EXIT_USAGE, NULL,
+		  "pyebpf diff: x.zip: no format known by this suffix" },
+		{ "one format, two outputs", "diff base micro -f json -o a -o b", EXIT_USAGE, NULL,
+		  "pyebpf diff: -f is of one output, and there are 2: leave it to their "
+		  "suffixes\ntry: pyebpf diff --help\n" },
+		{ "work", "diff base micro --work 1,x", EXIT_USAGE, NULL,
+		  "pyebpf diff: --work: '1,x' is not units of work such as 500 or 500,480\ntry: "
+		  "pyebpf diff --help\n" },
+		{ "threshold", "diff base micro --threshold 0.1", EXIT_USAGE, NULL,
+		  "pyebpf diff: --threshold: '0.1' is not a share such as 10% or 0.5%\ntry: "
+		  "pyebpf diff --help\n" },
+		{ "rename", "diff base micro --rename x", EXIT_RUNTIME, NULL, "--rename: " },
+		{ "gate: pass", "diff t1 t3 t4 --baseline t2 --gate --work 1 --threshold 50%",
+		  EXIT_OK, "gate      pass", "" },
+		{ "gate: regression", "diff" TEXT_RUNS, EXIT_REGRESSION, "gate      REGRESSION",
+		  "" },
+		{ "gate: one text a side", "diff t1 s1 --gate --work 1", EXIT_INCONCLUSIVE,
+		  "gate      inconclusive", "" },
+		{ "below the threshold", "diff" TEXT_RUNS " --threshold 150%", EXIT_OK,
+		  "gate      pass", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		static struct result got;
+		bool is_part = cases[i].err[0] && !strchr(cases[i].err, '\n');
+
+		run(cases[i].line, &got);
+		if (got.status != cases[i].status ||
+		    (cases[i].out ? !strstr(got.out, cases[i].out) : got.out[0] != '\0') ||
+		    (is_part ? !strstr(got.err, cases[i].err) : strcmp(got.err, cases[i].err)))
+			fail_msg("%s: exit %d\n%s--- stderr:\n%s", cases[i].name, got.status,
+				 got.out, got.err);
+	}
+}
+
+#define EVIL                                                                                \
+	"`a`|b|<script>alert(1)</script> [x](http://y) **z** @me #1 www.x.y \\x0a\\x1b[31m" \
+	"\\xe2\\x80\\xae\\xff"
+
+/* Name and file, on one side only, so that they head everything. */
+static void write_evil(void)
+{
+	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+
+	strbuf_puts(&text, "main (a.py:1);" EVIL " (d|`<b>.py:1) 1000\nmain (a.py:1);");
+	for (int i = 0; i < 10000; i++)
+		strbuf_putc(&text, 'n');
+	strbuf_puts(&text, " (e.py:1) 900\nmain (a.py:1);f (a.py:2) 1000\n");
+	assert_int_equal(file_write_whole("evil", text.bytes, text.len), 0);
+}
+
+static bool is_control(unsigned char c)
+{
+	return (c < 0x20 && c != '\n') || c == 0x7f;
+}
+
+/* Every `<` in Markdown is of a tag of ours. */
+static void check_tags(const char *text)
+{
+	static const char *const ours[] = {
+		"<!-- pyebpf-diff -->", "<code>",    "</code>",   "<sub>", "</sub>", "<details>",
+		"</details>",           "<summary>", "</summary>"
+	};
+
+	for (const char *at = text; (at = strchr(at, '<')); at++) {
+		bool is_ours = false;
+
+		for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+			is_ours = is_ours || !strncmp(at, ours[i], strlen(ours[i]));
+		if (!is_ours)
+			fail_msg("foreign tag: %.40s", at);
+	}
+}
+
+/* Rows of a table have as many bars as its head. */
+static void check_bars(const char *text)
+{
+	size_t head = 0;
+
+	while (*text) {
+		size_t len = strcspn(text, "\n"), bars = 0;
+
+		for (size_t i = 0; i < len; i++)
+			bars += text[i] == '|';
+		if (bars && !head)
+			head = bars;
+		if (bars && bars != head)
+			fail_msg("%zu bars, not %zu: %.*s", bars, head, (int)len, text);
+		if (!len)
+			head = 0;
+		text += len + (text[len] == '\n');
+	}
+}
+
+static void test_hostile_names_are_inert(void **state)
+{
+	static const char *const paths[] = { "x.md", "x.xml" };
+	static struct result got;
+
+	(void)state;
+	write_evil();
+	run("diff t1 evil --work 1 -o x.md -o x.xml -o x.json", &got);
+	assert_int_equal(got.status, EXIT_OK);
+	for (const char *c = got.out; *c; c++)
+		assert_false(is_control((unsigned char)*c));
+	assert_null(strstr(got.out, "\xe2\x80\xae"));
+	for (size_t i = 0; i < 2; i++) {
+		_cleanup_(freep) char *text = NULL;
+		size_t len;
+
+		assert_int_equal(file_read(paths[i], 1 << 20, &text, &len), 0);
+		for (size_t k = 0; k < len; k++)
+			assert_false(is_control((unsigned char)text[k]));
+		assert_null(strstr(text, "<script"));
+		assert_null(strstr(text, "\xe2\x80\xae"));
+		assert_non_null(strstr(text, "script"));
+		if (!i) {
+			check_tags(text);
+			check_bars(text);
+			assert_null(strstr(text, "](")); /* no link */
+			assert_null(strstr(text, "http://"));
+			assert_null(strstr(text, "@me"));
+			assert_true(len < 8192); /* the long one is cut */
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_inputs),
+		cmocka_unit_test(test_hostile_names_are_inert),
+	};
+
+	return cmocka_run_group_tests(tests, enter_folder, leave_folder);
+}
