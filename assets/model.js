@@ -346,15 +346,22 @@
     return {meta, strings, functions, nodes, sites, rows, classes, sources};
   }
 
+  // Some browsers have DecompressionStream, but not for this format.
+  function openStream() {
+    try {
+      return new DecompressionStream("deflate-raw");
+    } catch {
+      throw new PageError("This browser is too old to open the page: it cannot unpack its data " +
+        "(DecompressionStream, deflate-raw). Chrome 103, Edge 103, Firefox 113 and Safari 16.4 " +
+        "or newer can.");
+    }
+  }
+
   // Text of the page's data element to bytes. Rejects with PageError.
   async function inflate(text) {
-    if (typeof DecompressionStream === "undefined") {
-      throw new PageError("This browser is too old to open the page: it has no " +
-        "DecompressionStream. Chrome 103, Edge 103, Firefox 113 and Safari 16.4 or newer have it.");
-    }
     const chunks = [];
     let length = 0;
-    const stream = new DecompressionStream("deflate-raw");
+    const stream = openStream();
     const writer = stream.writable.getWriter();
     const written = writer.write(decodeBase64(text)).then(() => writer.close());
     const reader = stream.readable.getReader();

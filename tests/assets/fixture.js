@@ -2,7 +2,8 @@
 // Blobs for tests of the page, written from its specification (assets/README.md) and not from the
 // writer in user/export: if the two disagree, a test shows it.
 "use strict";
-const {deflateRawSync} = require("node:zlib");
+const {Duplex} = require("node:stream");
+const {createInflateRaw, deflateRawSync} = require("node:zlib");
 
 class Writer {
   constructor() {
@@ -187,4 +188,17 @@ function pack(blob) {
   return deflateRawSync(blob).toString("base64");
 }
 
-module.exports = {encode, pack};
+// What node gained only lately (20.12), for pyebpf.inflate().
+function haveDeflateRaw() {
+  try {
+    new DecompressionStream("deflate-raw");
+  } catch {
+    globalThis.DecompressionStream = class {
+      constructor() {
+        Object.assign(this, Duplex.toWeb(createInflateRaw()));
+      }
+    };
+  }
+}
+
+module.exports = {encode, pack, haveDeflateRaw};

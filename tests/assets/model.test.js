@@ -3,7 +3,7 @@
 const test = require("node:test");
 const assert = require("node:assert");
 require("../../assets/model.js");
-const {encode, pack} = require("./fixture.js");
+const {encode, haveDeflateRaw, pack} = require("./fixture.js");
 const model = globalThis.pyebpf;
 
 // 10 ticks: main 1 itself, a 2 + 3 in b below it, b 4 directly below main.
@@ -73,4 +73,177 @@ test("activeData: hidden functions leave their ticks to their callers", () => {
 
   assert.deepEqual(figures(REPORT, model.activeData(REPORT, {hidden})),
     {"": [0, 10], "main": [3, 10], "main/b": [7, 7]});
+});
+
+// --- invariants: whatever is asked for, nothing gets lost ---------------------------------------
+
+function checkSums(tree, {self, total}) {
+  const below = new Float64Array(tree.count);
+  for (let i = tree.count - 1; i > 0; i--)
+    below[tree.parent[i]] += total[i];
+  for (let i = 0; i < tree.count; i++)
+    assert.equal(self[i] + below[i], total[i]);
+}
+
+function checkPreorder({count, parent, depth, end}) {
+  assert.equal(parent[0], -1);
+  assert.equal(end[0], count);
+  for (let i = 1; i < count; i++) {
+    assert.ok(parent[i] < i && i < end[parent[i]] && end[i] <= end[parent[i]]);
+    assert.equal(depth[i], depth[parent[i]] + 1);
+  }
+}
+
+const SHAPES = [{}, {by: "line"}, {shape: "inverted"}, {shape: "inverted", by: "line"},
+  {shape: "callers", func: 2}, {shape: "callees", func: 2}];
+
+for (const shape of SHAPES) {
+  test(`activeData: children + self = total: ${JSON.stringify(shape)}`, () => {
+    for (const filter of [{}, {thread: ["pool"]}, {range: [1, 3]}, {process: ["nobody"]},
+      {range: [2, 40], baseRange: [0, 2]}]) {
+      const active = model.activeData(REPORT, {...shape, ...filter, view: "diff"});
+      checkPreorder(active.tree);
+      checkSums(active.tree, active.current);
+      if (active.base)
+        checkSums(active.tree, active.base);
+      for (const basis of ["current", "baseline", "union", "delta"]) {
+        const state = {...shape, ...filter, view: "diff", basis};
+        const {tree, width} = model.activeData(REPORT, state);
+        checkSums(tree, width);
+      }
+    }
+  });
+}
+
+test("filters partition the total", () => {
+  const ticks = (state) => model.activeData(REPORT, state).current.total[0];
+  const choices = model.filterChoices(REPORT);
+
+  for (const dimension of ["process", "thread"]) {
+    const names = choices[dimension].filter(({key}) => !/ \(\d+\)$/.test(key));
+    assert.equal(names.reduce((sum, {key}) => sum + ticks({[dimension]: [key]}), 0), 10);
+  }
+  assert.equal(ticks({range: [0, 2]}) + ticks({range: [2, 40]}), 10);
+});
+
+test("filterChoices: names, and numbers only where several have one name", () => {
+  assert.deepEqual(model.filterChoices(REPORT), {
+    process: [{key: "worker", label: "worker", ticks: 7}, {key: "web", label: "web", ticks: 3}],
+    thread: [{key: "pool", label: "pool", ticks: 7}, {key: "pool (2)", label: "pool (2)", ticks: 7},
+      {key: "MainThread", label: "MainThread", ticks: 3}, {key: "pool (3)", label: "pool (3)", ticks: 0}],
+    pod: [{key: "shop-1", label: "shop-1", ticks: 3}],
+  });
+});
+
+test("baseRange: one recording against itself, scaled by time", () => {
+  const active = model.activeData(REPORT, {range: [2, 40], baseRange: [0, 2]});
+
+  assert.equal(active.base.total[0], 3);
+  assert.equal(active.current.total[0], 7);
+  assert.equal(active.scale, 19);
+});
+
+// --- tables -------------------------------------------------------------------------------------
+
+test("functionTable: a recursive function counts once", () => {
+  const report = model.decode(encode({samples: [{stack: "f (a.py:1);g (a.py:2);f (a.py:1)", ticks: 3},
+    {stack: "f (a.py:1)", ticks: 2}]}));
+  const table = model.functionTable(model.activeData(report, {}));
+
+  assert.deepEqual([...table.self], [0, 5, 0]);
+  assert.deepEqual([...table.total], [0, 5, 3]);
+});
+
+test("lineHeat: lines of a file, a stack once a line", () => {
+  const report = model.decode(encode({samples: [{stack: "f (a.py:5);f (a.py:5)", ticks: 3},
+    {stack: "f (a.py:6)", ticks: 2}, {stack: "h (b.py:5)", ticks: 9}]}));
+  const file = report.functions.file[1];
+
+  assert.deepEqual([...model.lineHeat(report, {}, file)], [
+    [5, {self: 3, total: 3, baseSelf: 0, baseTotal: 0}],
+    [6, {self: 2, total: 2, baseSelf: 0, baseTotal: 0}],
+  ]);
+});
+
+test("pathOf, nodeAt: a link finds its box", () => {
+  for (const state of SHAPES) {
+    const {tree} = model.activeData(REPORT, state);
+    for (let i = 0; i < tree.count; i++)
+      assert.equal(model.nodeAt(tree, model.pathOf(tree, i)), i);
+    assert.equal(model.nodeAt(tree, [999]), -1);
+  }
+});
+
+test("elided: what is counted is what is drawn", () => {
+  const report = model.decode(encode({
+    meta: {runs: [{side: 0}, {side: 1}]},
+    samples: [{stack: "main (a.py:1);gone (a.py:2);deep (a.py:3)", run: 0, ticks: 4},
+      {stack: "main (a.py:1);gone (a.py:2)", run: 0, ticks: 2},
+      {stack: "main (a.py:1)", run: 0, ticks: 1}, {stack: "main (a.py:1)", run: 1, ticks: 8}],
+  }));
+  const active = model.activeData(report, {view: "elided"});
+  const {count, self, nodes} = model.elided(active);
+
+  assert.deepEqual([count, self, [...nodes]], [2, 6, [0, 0, 1, 1]]);
+  assert.deepEqual([...active.width.total], [6, 6, 6, 4]);
+  assert.equal(model.elided(model.activeData(report, {view: "elided", thread: ["x"]})).count, 0);
+});
+
+// --- damage -------------------------------------------------------------------------------------
+
+const BLOB = encode({samples: SAMPLES, meta: META,
+  sources: [{file: "app.py", parts: [{line: 1, text: "a\nb\n"}]}]});
+
+test("decode: a blob cut anywhere is refused with a sentence", () => {
+  for (let length = 0; length < BLOB.length; length++)
+    assert.throws(() => model.decode(BLOB.subarray(0, length)), model.PageError);
+});
+
+test("decode: a blob with any byte changed is refused", () => {
+  for (let i = 0; i < BLOB.length; i++) {
+    const changed = Uint8Array.from(BLOB);
+    changed[i] ^= 0x41;
+    assert.throws(() => model.decode(changed), model.PageError);
+  }
+});
+
+// With its checksum made good again the decoder itself has to find what is wrong.
+test("decode: hostile numbers are refused, or give a whole report", () => {
+  let random = 12345;
+  const next = () => (random = Math.imul(random, 1103515245) + 12345 >>> 0) >>> 8;
+
+  for (let round = 0; round < 3000; round++) {
+    const changed = Buffer.from(BLOB);
+    for (let k = next() % 3; k >= 0; k--)
+      changed[14 + next() % (BLOB.length - 18)] = next() & 255;
+    changed.writeUInt32BE(model.adler32(changed, changed.length - 4), changed.length - 4);
+    try {
+      const report = model.decode(changed);
+      checkPreorder(report.nodes);
+      for (const shape of SHAPES)
+        if ((shape.func ?? 0) < report.functions.count)
+          checkSums(...(({tree, current}) => [tree, current])(model.activeData(report, shape)));
+    } catch (error) {
+      assert.ok(error instanceof model.PageError, error.stack);
+    }
+  }
+});
+
+test("inflate: what is written is what is read, and damage is told", async () => {
+  haveDeflateRaw();
+  const text = pack(BLOB);
+
+  assert.deepEqual(Buffer.from(await model.inflate(text)), BLOB);
+  await assert.rejects(model.inflate(text.slice(0, 40)), model.PageError);
+  await assert.rejects(model.inflate("<b>" + text), model.PageError);
+});
+
+test("inflate: a browser that cannot unpack gets a sentence", async () => {
+  const kept = globalThis.DecompressionStream;
+
+  for (const none of [undefined, class { constructor() { throw new TypeError("format"); } }]) {
+    globalThis.DecompressionStream = none;
+    await assert.rejects(model.inflate(pack(BLOB)), /too old.*Chrome 103/s);
+  }
+  globalThis.DecompressionStream = kept;
 });

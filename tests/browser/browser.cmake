@@ -9,7 +9,8 @@ endif()
 file(GLOB asset_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/assets/*.test.js)
 foreach(source ${asset_tests})
   get_filename_component(name ${source} NAME_WE)
-  add_test(NAME assets/${name} COMMAND ${node} ${source})
+  add_test(NAME assets/${name} COMMAND ${CMAKE_COMMAND} -E env
+    PAGES=$<TARGET_FILE:pages> ${node} ${source})
   set_tests_properties(assets/${name} PROPERTIES LABELS unit SKIP_RETURN_CODE 77)
 endforeach()
 
@@ -18,7 +19,7 @@ file(GLOB browser_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.test.js)
 foreach(source ${browser_tests})
   get_filename_component(name ${source} NAME_WE)
   add_test(NAME browser/${name} COMMAND ${CMAKE_COMMAND} -E env
-    PYEBPF=$<TARGET_FILE:pyebpf> ${node} ${source})
+    PYEBPF=$<TARGET_FILE:pyebpf> PAGES=$<TARGET_FILE:pages> ${node} ${source})
   set_tests_properties(browser/${name} PROPERTIES LABELS browser SKIP_RETURN_CODE 77 TIMEOUT 900)
 endforeach()
 if(TARGET pyebpf_export AND TARGET pyebpf_diff)

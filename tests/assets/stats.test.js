@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"use strict";
+const test = require("node:test");
+const assert = require("node:assert");
+require("../../assets/model.js");
+require("../../assets/stats.js");
+const {encode} = require("./fixture.js");
+const page = globalThis.pyebpf;
+
+// Reference values: C's erfc(), closed forms of t (df = 3), tables of R.
+for (const [name, got, want] of [
+  ["erfc(0.5)", page.erfc(0.5), 0.47950012218695346],
+  ["erfc(1.99)", page.erfc(1.99), 0.004888586800383003],
+  ["erfc(2)", page.erfc(2), 0.0046777349810472658],
+  ["erfc(5)", page.erfc(5), 1.5374597944280348e-12],
+  ["normal, z = 1.96", page.normalTwoSided(1.96), 0.049995790296440868],
+  ["t = 2, df = 10", page.studentTwoSided(2, 10), 0.073388034770740365],
+  ["t = 8, df = 3", page.studentTwoSided(8, 3), 0.004076577587785457],
+  ["t beyond 5 %, df = 5", page.studentBeyond(0.05, 5), 2.5705818356363147],
+  ["t beyond 5 %, df = infinity", page.studentBeyond(0.05, Infinity), 1.9599639845400542],
+  ["digamma(0.5)", page.digamma(0.5), -1.9635100260214235],
+  ["trigamma(0.5)", page.trigamma(0.5), 4.9348022005446793],
+  ["trigamma of its inverse", page.trigamma(page.trigammaInverse(0.37)), 0.37],
+])
+  test(name, () => {
+    assert.ok(Math.abs(got - want) <= 1e-9 * Math.abs(want), `${got}, not ${want}`);
+  });
+
+test("falseDiscoveryRates: each q is the least of its own and the larger chances'", () => {
+  assert.deepEqual(page.falseDiscoveryRates([0.04, 0.01, 0.03, 0.5]),
+    [0.04 * 4 / 3, 0.04, 0.04 * 4 / 3, 0.5]);
+});
+
+const META = {kind: "diff", blocks: 40, diff: {normalize: "absolute", centre: 1}};
+const RUN = {blocks: 40, block_ns: 1e9, duration_ns: 4e10, interval_ns: 1e7};
+
+// What stacks have in each of 40 blocks: [stack, base, current]; wave: how far blocks differ.
+function twoRuns(rows, wave = 0, meta = {}) {
+  const samples = [];
+  for (const [stack, ...ticks] of rows)
+    for (let block = 0; block < 40; block++)
+      ticks.forEach((count, run) => {
+        const own = Math.round(count * (1 + (block % 2 ? wave : -wave)));
+        if (own)
+          samples.push({stack, run, block, ticks: own});
+      });
+  return page.decode(encode({samples,
+    meta: {...META, runs: [{...RUN, side: 0}, {...RUN, side: 1}], ...meta}}));
+}
+
+function classesByName(report, state = {}) {
+  const active = page.activeData(report, {view: "diff", ...state});
+  const {total} = page.classify(active);
+  const out = {};
+  for (let i = 1; i < active.tree.count; i++)
+    out[page.functionName(report, active.tree.func[i])] = page.CLASSES[total[i]];
+  return out;
+}
+
+test("classify: steady blocks tell changes of 30 %, and what is new and gone", () => {
+  assert.deepEqual(classesByName(twoRuns([["same (a.py:1)", 50, 50], ["slower (a.py:2)", 40, 52],
+    ["half (a.py:3)", 40, 15], ["new (a.py:4)", 0, 10], ["gone (a.py:5)", 10, 0]])),
+  {same: "unchanged", slower: "slower2", half: "faster4", new: "new", gone: "removed"});
+});
+
+test("classify: the same counts in bursts tell nothing", () => {
+  assert.deepEqual(classesByName(twoRuns([["slower (a.py:2)", 40, 44], ["half (a.py:3)", 40, 36]],
+    0.9)), {slower: "undetermined", half: "undetermined"});
+});
+
+test("classify: a filter leaves nothing to compare: nothing is told", () => {
+  assert.deepEqual(classesByName(twoRuns([["slower (a.py:2)", 40, 80]]), {thread: ["nobody"]}),
+    {slower: "unchanged"});
+});
+
+test("classify: two ranges of one recording", () => {
+  const samples = [];
+  for (let block = 0; block < 40; block++) {
+    samples.push({stack: "steady (a.py:1)", block, ticks: 100});
+    samples.push({stack: "phase (a.py:2)", block, ticks: block < 20 ? 20 : 60});
+  }
+  const report = page.decode(encode({samples, meta: {runs: [{...RUN, side: 1}]}}));
+
+  assert.deepEqual(classesByName(report, {range: [20, 40], baseRange: [0, 20]}),
+    {steady: "unchanged", phase: "slower4"});
+  assert.deepEqual(classesByName(report, {range: [0, 20], baseRange: [20, 40]}),
+    {steady: "unchanged", phase: "faster4"});
+});
+
+test("findReplicates: more blocks than twice forty are joined", () => {
+  const report = page.decode(encode({samples: [{stack: "f (a.py:1)"}],
+    meta: {blocks: 640, runs: [{...RUN, blocks: 640, block_ns: 1e6, side: 1}]}}));
+  const active = page.activeData(report, {range: [0, 320], baseRange: [320, 400]});
+  const {by, sides} = page.findReplicates(active);
+
+  assert.equal(by, "blocks");
+  assert.deepEqual(sides.map((list) => list.length), [40, 40]);
+  for (const list of sides)
+    assert.ok(Math.abs(list.reduce((sum, {exposure}) => sum + exposure, 0) - 1) < 1e-12);
+});

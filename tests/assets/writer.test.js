@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// Pages as pyebpf writes them (tests/browser/pages.c, whose contents are known) against model.js and
+// stats.js: what C put in is what the scripts get out, and both say the same of a comparison.
+"use strict";
+const test = require("node:test");
+const assert = require("node:assert");
+const {execFileSync} = require("node:child_process");
+const {createHash} = require("node:crypto");
+const fs = require("node:fs");
+const os = require("node:os");
+const path = require("node:path");
+const {inflateRawSync} = require("node:zlib");
+require("../../assets/model.js");
+require("../../assets/stats.js");
+const page = globalThis.pyebpf;
+
+const PAGES = process.env.PAGES || path.join(__dirname, "../../build/tests/pages");
+const EMPTY_BYTES_MAX = 120 * 1024;
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), "pyebpf-pages-"));
+process.on("exit", () => fs.rmSync(folder, {recursive: true, force: true}));
+
+function makePage(kind, nodes = "") {
+  const file = path.join(folder, `${kind}${nodes}.html`);
+  execFileSync(PAGES, [kind, file, nodes]);
+  const html = fs.readFileSync(file, "utf8");
+  const [, before, data, behind] =
+    /^(.*<script id="pyebpf-data" type="application\/octet-stream">)([^<]*)(<\/script>.*)$/s.exec(html);
+  return {file, html, before, data, behind,
+    report: page.decode(inflateRawSync(Buffer.from(data, "base64")))};
+}
+
+const EMPTY = makePage("empty"), HOSTILE = makePage("hostile");
+
+test("nothing of a recording stands in the page but in base64", () => {
+  assert.equal(HOSTILE.before, EMPTY.before);
+  assert.equal(HOSTILE.behind, EMPTY.behind);
+  assert.match(HOSTILE.data, /^[A-Za-z0-9+/]+={0,2}$/);
+});
+
+test("the policy has the hashes of the script and the style", () => {
+  const [, policy] = /<meta http-equiv="Content-Security-Policy" content="([^"]*)">/.exec(EMPTY.html);
+  const hash = (tag) => {
+    const [, text] = new RegExp(`<${tag}>(.*?)</${tag}>`, "s").exec(EMPTY.html);
+    return `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+  };
+
+  assert.equal(policy, `default-src 'none'; script-src ${hash("script")}; style-src ${
+    hash("style")}; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; ` +
+    "trusted-types 'none'");
+  assert.doesNotMatch(EMPTY.html, / (src|href|style|on[a-z]+)=/);
+});
+
+test("an empty page is small", () => {
+  assert.ok(EMPTY.html.length <= EMPTY_BYTES_MAX, `${EMPTY.html.length} bytes`);
+  assert.equal(EMPTY.report.nodes.count, 1);
+  assert.equal(EMPTY.report.rows.count, 0);
+});
+
+test("one sample: all of the blob", () => {
+  const {report} = makePage("one"), {meta} = report;
+
+  assert.deepEqual({...report, strings: [...Array(report.strings.count).keys()]
+    .map(report.strings.get), meta: Object.keys(meta)}, {
+    meta: ["schema", "kind", "title", "blocks", "scale", "runs", "processes", "threads", "counters"],
+    strings: ["", "main", "/srv/app.py"],
+    functions: {count: 2, name: Uint32Array.of(0, 1), file: Uint32Array.of(0, 2),
+      kind: Uint8Array.of(3, 0), line: Uint32Array.of(0, 10), renamedFrom: Uint32Array.of(0, 0)},
+    nodes: {count: 2, parent: Int32Array.of(-1, 0), depth: Uint32Array.of(0, 1),
+      end: Uint32Array.of(2, 2), func: Uint32Array.of(0, 1), line: null, key: Uint32Array.of(0, 1)},
+    sites: {count: 2, first: Uint32Array.of(0, 1, 2), node: Uint32Array.of(0, 1),
+      parent: Int32Array.of(-1, 0), line: Uint32Array.of(0, 12)},
+    rows: {count: 1, site: Uint32Array.of(1), tag: Uint32Array.of(0), slot: Uint32Array.of(0),
+      ticks: Uint32Array.of(1)},
+    classes: null,
+    sources: new Map([[2, {status: "unknown", parts: []}]]),
+  });
+  assert.deepEqual(meta.processes, [{pid: 412, name: "app", command_line: "app", python: "3.14.1"}]);
+  assert.deepEqual(meta.threads, [{process: 0, tid: 412, name: "MainThread"}]);
+  assert.deepEqual(meta.runs, [{side: 1, file: "<i>page</i>.pyebpf", blocks: 1, interval_ns: 1e6,
+    block_ns: 1e9 / meta.blocks, duration_ns: 6e10, start: 1767348671, rate_hz: 1000, ticks: 1,
+    lost: 3, host: "<b>web1</b>", target: "</script><b>target", mode: "cpu"}]);
+});
+
+test("hostile names come through as they are, bytes that are no UTF-8 as U+FFFD", () => {
+  const {report} = HOSTILE;
+  const names = new Set([...report.functions.name].map(report.strings.get));
+
+  for (const name of ["</script><script>globalThis.pwned=1</script>", "__proto__", "nul\0inside",
+    "line\u2028separator\u2029here", "not utf-8 \ufffd\ufffd", "x".repeat(10000)])
+    assert.ok(names.has(name), name);
+  assert.equal(report.meta.processes[0].name, "</title><script>globalThis.pwned=5</script>");
+});
+
+test("a stack of 3,000 frames", () => {
+  const {report} = makePage("deep");
+  const active = page.activeData(report, {}), inverted = page.activeData(report, {shape: "inverted"});
+
+  assert.equal(report.nodes.count, 3001);
+  assert.equal(report.nodes.depth[3000], 3000);
+  assert.equal(active.current.self[3000], 100);
+  assert.equal(inverted.current.total[0], active.current.total[0]);
+  assert.equal(page.functionTable(active).total[1], 106);
+});
+
+test("a tree of 5,000 paths: every shape has all of its ticks", () => {
+  const {report} = makePage("tree", "5000");
+  const all = report.meta.runs[0].ticks;
+  const ticks = (state) => page.activeData(report, state).current.total[0];
+
+  assert.ok(report.nodes.count > 5000);
+  for (const state of [{}, {by: "line"}, {shape: "inverted"}, {shape: "inverted", by: "line"}])
+    assert.equal(ticks(state), all);
+  for (const dimension of ["process", "thread"]) {
+    const names = page.filterChoices(report)[dimension].filter(({key}) => !/ \(\d+\)$/.test(key));
+    assert.ok(names.length > 1);
+    assert.equal(names.reduce((sum, {key}) => sum + ticks({[dimension]: [key]}), 0), all);
+  }
+  const middle = report.meta.blocks / 2;
+  assert.equal(ticks({range: [0, middle]}) + ticks({range: [middle, 2 * middle]}), all);
+  assert.equal(page.timeline(report, {}, "thread").reduce((sum, row) => sum + row.sum, 0), all);
+});
+
+// --- comparisons --------------------------------------------------------------------------------
+
+function isNear(got, want) {
+  return Object.is(got, want) || Math.abs(got - want) <= 1e-4 * Math.abs(want);
+}
+
+const numberOf = (text) => text === "inf" ? Infinity : /nan/.test(text) ? NaN : Number(text);
+
+for (const nodes of ["", "3000"]) {
+  test(`a comparison is classified as by user/diff (${nodes || "few"} paths)`, () => {
+    const {file, report} = makePage("diff", nodes);
+    const lines = fs.readFileSync(`${file}.measures`, "utf8").trim().split("\n");
+    const active = page.activeData(report, {view: "diff"});
+    // as if something had been chosen: worked out anew
+    const found = page.classify({...active, report: {...report, classes: null}});
+
+    assert.equal(lines.length, report.nodes.count);
+    lines.forEach((line, i) => {
+      const want = line.split(" ").map(numberOf);
+      const got = [found.ratio[i], found.low[i], found.high[i], found.q[i]];
+
+      for (let k = 0; k < 4; k++)
+        assert.ok(isNear(got[k], want[k]), `node ${i}: ${got} against ${line}`);
+      assert.deepEqual([found.total[i], found.self[i]], want.slice(4), `node ${i}`);
+      assert.deepEqual([report.classes.total[i], report.classes.self[i]], want.slice(4));
+    });
+    assert.equal(page.elided(active).count, report.meta.diff.elided_count);
+    assert.equal(found.by, report.meta.diff.dispersion);
+  });
+}
+
+test("a comparison: what was changed is what is shown", () => {
+  const {report} = makePage("diff");
+  const families = {};
+
+  for (let i = 1; i < report.nodes.count; i++)
+    if (report.nodes.depth[i] === 3)
+      families[page.functionName(report, report.nodes.func[i])] =
+        page.CLASSES[report.classes.total[i]].replace(/\d$/, "");
+  assert.deepEqual(families, {steady: "undetermined", slower_by_30_percent: "slower",
+    twice_as_slow: "slower", twice_as_fast: "faster", new_function: "new",
+    removed_function: "removed", rare: "rare", renamed_function: families.renamed_function});
+  assert.match(families.renamed_function, /^un/);
+  const renamed = [...report.functions.renamedFrom].filter(Boolean);
+  assert.deepEqual(renamed.map((f) => page.functionName(report, f)), ["old_name"]);
+});
