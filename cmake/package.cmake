@@ -45,8 +45,10 @@ install(CODE "
   file(INSTALL \"${share}/_pyebpf\"
     DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/zsh/\${folder}\")
 ")
-install(FILES README.md CHANGELOG.md LICENSE docs/troubleshooting.md
+install(FILES README.md CHANGELOG.md LICENSE docs/fleet.md docs/troubleshooting.md
+    deploy/agent.yaml
   DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES deploy/pyebpf-agent.service DESTINATION lib/systemd/system)
 install(DIRECTORY LICENSES DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # Who answers for a package is who makes it: named as Debian's tools do, else as in git.

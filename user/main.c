@@ -4,9 +4,18 @@
 #include "cmd/cmd.h"
 
 static const struct command *const commands[] = {
-	&command_record,      &command_report, &command_diff,
-	&command_export,      &command_import, &command_doctor,
-	&command_completions, &command_man,    NULL,
+	/* clang-format off */ /* cmake/package.cmake reads a command a line */
+	&command_record,
+	&command_report,
+	&command_diff,
+	&command_export,
+	&command_import,
+	&command_agent,
+	&command_doctor,
+	&command_completions,
+	&command_man,
+	NULL,
+	/* clang-format on */
 };
 
 int main(int argc, char **argv)

@@ -138,6 +138,24 @@ int file_read(const char *path, size_t max, char **out, size_t *len)
 	return 0;
 }
 
+int file_make_directory(const char *path, mode_t mode)
+{
+	_cleanup_(freep) char *part = strdup(path);
+	size_t len = strlen(path);
+
+	if (!part)
+		return -ENOMEM;
+	for (size_t i = 1; i <= len; i++) {
+		if (path[i] != '/' && path[i])
+			continue;
+		part[i] = '\0';
+		if (mkdir(part, mode) < 0 && errno != EEXIST)
+			return err_set(-errno, "%s: %s", part, strerror(errno));
+		part[i] = path[i];
+	}
+	return 0;
+}
+
 int file_write(int fd, const void *bytes, size_t len)
 {
 	const char *p = bytes;

@@ -50,6 +50,12 @@ ssize_t file_pread(int fd, void *buf, size_t len, uint64_t offset);
  */
 int file_read(const char *path, size_t max, char **out, size_t *len);
 
+/*
+ * Makes a folder, and those above it that are missing, the umask applied to mode. 0 also if it is
+ * there already; a negative errno with a message.
+ */
+int file_make_directory(const char *path, mode_t mode);
+
 /* Writes all of it, through short writes and EINTR. Negative errno, without a message. */
 int file_write(int fd, const void *bytes, size_t len);
 

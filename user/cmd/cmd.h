@@ -89,6 +89,7 @@ int cmd_option_label(const struct opt *opt, struct strbuf *out);
 int cmd_main(const struct command *const *commands, int argc, char **argv);
 
 /* Those who are not in main.c's table are not reachable. */
+extern const struct command command_agent;
 extern const struct command command_record;
 extern const struct command command_export;
 extern const struct command command_import;

@@ -8,6 +8,8 @@
  * The samples stand before the dictionary that they point into, and messages around them begin with
  * their length: both are held in memory, packed.
  */
+#include "export/otlp.h"
+
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -453,6 +455,16 @@ static int write_otlp(const struct profile *p, const struct tally *t, const stru
 	if (!r)
 		r = put_tables(&w);
 	return r ? r : write_request(&w, out);
+}
+
+bool otlp_answer_rejects(const uint8_t *bytes, size_t len)
+{
+	Otlp__ExportResponse *r = otlp__export_response__unpack(NULL, len, bytes);
+	bool rejects = r && r->partial_success && r->partial_success->rejected_profiles;
+
+	if (r)
+		otlp__export_response__free_unpacked(r, NULL);
+	return rejects;
 }
 
 static const char *const suffixes[] = { ".otlp", NULL };

@@ -225,6 +225,22 @@ static void test_atomic_file_closed_pipe_is_epipe(void **state)
 	close(ends[1]);
 }
 
+static void test_file_make_directory(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(file_make_directory("made/by/us", 0700), 0);
+	assert_int_equal(file_make_directory("made/by/us/", 0755), 0);
+	assert_int_equal(stat("made/by/us", &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0700);
+	assert_int_equal(file_make_directory("/dev/null/x", 0700), -ENOTDIR);
+	assert_string_equal(err_message(-ENOTDIR), "/dev/null/x: Not a directory");
+	assert_int_equal(rmdir("made/by/us"), 0);
+	assert_int_equal(rmdir("made/by"), 0);
+	assert_int_equal(rmdir("made"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -232,6 +248,7 @@ int main(void)
 		cmocka_unit_test(test_file_open_regular_refuses_the_rest_without_hanging),
 		cmocka_unit_test(test_file_pread_stops_at_the_end),
 		cmocka_unit_test(test_file_read_rows),
+		cmocka_unit_test(test_file_make_directory),
 		cmocka_unit_test(test_atomic_file_appears_on_commit_only),
 		cmocka_unit_test(test_atomic_file_free_leaves_nothing),
 		cmocka_unit_test(test_atomic_file_replaces_a_link_not_its_target),

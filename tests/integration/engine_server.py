@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A small server that answers as Pyroscope 2.2, Parca 0.28 and an OpenTelemetry Collector 0.159 do.
+
+Not the engines: what they were seen to accept, refuse and say, a check a case. What it stores is
+what they would count. `script` holds answers that come before those: one a request, in order.
+"""
+import base64
+import collections
+import gzip
+import http.server
+import json
+import os
+import tempfile
+import threading
+import time
+import zlib
+
+import otlp
+import pprof
+
+HOUR, MIB = 3600, 1 << 20
+
+# One answer out of order. hang_up: the connection is closed instead; delay_s: before it.
+Answer = collections.namedtuple("Answer", "status headers delay_s hang_up",
+                                defaults=(503, (), 0, False))
+
+
+class Refusal(Exception):
+    """status, then what the body says."""
+
+
+def series_of(message, is_wrapped):
+    """(labels, pprof.Profile, its size) of each series."""
+    for series in message["series"]:
+        pairs = series["labels"]["labels"] if is_wrapped else series["labels"]
+        for sample in series["samples"]:
+            packed = base64.b64decode(sample["rawProfile"], validate=True)
+            with tempfile.NamedTemporaryFile() as f:
+                f.write(packed)
+                f.flush()
+                yield [(p["name"], p["value"]) for p in pairs], pprof.Profile(f.name), \
+                    len(gzip.decompress(packed))
+
+
+def take_pyroscope(request):
+    if request.path != "/push.v1.PusherService/Push":
+        raise Refusal(404, "page not found")
+    if request.headers["Content-Type"] != "application/json":
+        raise Refusal(415, "")
+    for labels, profile, size in series_of(json.loads(request.body), is_wrapped=False):
+        if not profile.samples:
+            raise Refusal(500, "empty profile")
+        age = time.time() - profile.time_ns / 1e9
+        if age > HOUR or age < -600:
+            raise Refusal(400, "profile with an invalid timestamp")
+        if len(labels) > 30:
+            raise Refusal(400, "%d label names; limit 30" % len(labels))
+        if len(dict(labels)) < len(labels):
+            raise Refusal(400, "duplicate label name")
+        if len(profile.samples) > 16000:
+            raise Refusal(400, "the profile with %d samples exceeds the limit" % len(profile.samples))
+        if size > 4 * MIB:
+            raise Refusal(400, "uncompressed profile payload exceeds limit of 4 MiB")
+        yield dict(labels).get("service_name", "unknown_service"), profile.stacks()
+
+
+def take_parca(request):
+    if request.path != "/api/profiles/writeraw":
+        raise Refusal(200, "<!doctype html>")  # its web page, whatever the path
+    if len(request.body) > 64 * MIB:
+        raise Refusal(429, "")
+    for labels, profile, _ in series_of(json.loads(request.body), is_wrapped=True):
+        if not profile.duration_ns:
+            raise Refusal(400, "duration must be set")
+        yield dict(labels)["service_name"], profile.stacks()
+
+
+def take_otlp(request):
+    if request.path != "/v1development/profiles":
+        raise Refusal(404, "404 page not found")
+    if request.headers["Content-Type"] != "application/x-protobuf":
+        raise Refusal(415, "415 unsupported media type")
+    try:
+        message = otlp.Request(otlp.decode(request.body))
+    except (AssertionError, IndexError, KeyError, ValueError) as error:
+        raise Refusal(400, repr(error)) from error
+    yield message.resource["service.name"], message.stacks()
+
+
+TAKERS = {"pyroscope": take_pyroscope, "parca": take_parca, "otlp": take_otlp}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        engine = self.server.engine
+        self.body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers["Content-Encoding"] == "gzip":
+            self.body = gzip.decompress(self.body)
+        with engine.lock:
+            engine.requests.append((time.monotonic(), dict(self.headers)))
+            answer = engine.script.popleft() if engine.script else None
+        if answer:
+            time.sleep(answer.delay_s)
+            if answer.hang_up:
+                self.close_connection = True
+                return
+            if answer.status != 200:
+                self.say(answer.status, "scripted", answer.headers)
+                return
+        try:
+            taken = list(TAKERS[engine.kind](self))
+        except Refusal as refusal:
+            self.say(*refusal.args)
+            return
+        with engine.lock:
+            engine.stored += taken
+        self.say(200, "{}" if engine.kind != "otlp" else "")
+
+    def say(self, status, text, headers=()):
+        is_page = text.startswith("<")
+        self.send_response(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        self.send_header("Content-Type", "text/html" if is_page else "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_):
+        pass
+
+
+class Engine:
+    """One that runs. stored: (service, {Stack: samples}), one a profile."""
+
+    def __init__(self, kind, port=0, script=()):
+        self.kind, self.script, self.lock = kind, collections.deque(script), threading.Lock()
+        self.requests, self.stored = [], []
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self.server.daemon_threads = True
+        self.server.engine = self
+        self.port = self.server.server_address[1]
+        self.url = "http://127.0.0.1:%d" % self.port
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
+        self.thread.start()
+
+    def total(self, service=None):
+        with self.lock:
+            return sum(sum(stacks.values()) for name, stacks in self.stored
+                       if service in (None, name))
+
+    def stacks(self, service):
+        counts = collections.Counter()
+        with self.lock:
+            for name, stacks in self.stored:
+                if name == service:
+                    counts.update(stacks)
+        return counts
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def make_series(labels, profile, is_wrapped=False):
+    """The body of a request, as the agent writes it."""
+    pairs = [{"name": name, "value": value} for name, value in labels]
+    return json.dumps({"series": [{
+        "labels": {"labels": pairs} if is_wrapped else pairs,
+        "samples": [{"rawProfile": base64.b64encode(profile).decode()}]}]}).encode()
+
+
+def spool_put(folder, number, samples, body, kind, time_ns=None):
+    """Puts an entry into a spool as the agent does."""
+    name = "%016d-%d-%d-%08x.%s" % (number, time_ns or time.time_ns(), samples, zlib.crc32(body), kind)
+    with open(os.path.join(folder, name), "wb") as f:
+        f.write(body)

@@ -1,0 +1,405 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""pyebpf agent: what is recorded reaches the engine, once, whatever the engine does meanwhile."""
+import contextlib
+import gzip
+import os
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+import engine_server
+import engines
+import otlp
+import pytest
+import pythons
+from engine_server import Answer, Engine
+from harness import PATIENCE, PYEBPF, export, run, wait_until
+
+pytestmark = pytest.mark.usefixtures("pyebpf")
+SERVICE = "under-test"
+
+
+class Agent:
+    """One in the background, with its own spool and port."""
+
+    def __init__(self, folder, engine, url=None, output="", more="", window="1s"):
+        self.folder = str(folder)
+        self.spool = os.path.join(self.folder, "spool")
+        self.port = engines.free_port()
+        self.config = os.path.join(self.folder, "agent.yaml")
+        self.engine, self.url, self.window = engine, url, window
+        self.output, self.more = output, more
+        self.write_config()
+        self.log = tempfile.TemporaryFile()
+        self.process = None
+
+    def write_config(self):
+        output = self.output + (
+            "  url: %s\n" % self.url if self.url else "  directory: %s/out\n" % self.folder)
+        with open(self.config, "w") as f:
+            f.write("rate: 499\nwindow: %s\noutput:\n  engine: %s\n%sspool:\n  directory: %s\n"
+                    "http:\n  port: %d\n%s" % (self.window, self.engine, output, self.spool,
+                                              self.port, self.more))
+
+    def start(self):
+        self.process = subprocess.Popen([PYEBPF, "agent", "-v", "--config", self.config],
+                                        stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        wait_until(lambda: self.get("/readyz") == 200, PATIENCE, "the agent is ready")
+        return self
+
+    def fetch(self, path):
+        with urllib.request.urlopen("http://127.0.0.1:%d%s" % (self.port, path), timeout=10) as f:
+            return f.status, f.read().decode()
+
+    def get(self, path):
+        if self.process.poll() is not None:
+            raise AssertionError("the agent ended with %d: %s" % (self.process.returncode, self.text()))
+        try:
+            return self.fetch(path)[0]
+        except urllib.error.HTTPError as error:
+            return error.code
+        except OSError:
+            return None
+
+    def metric(self, name, **labels):
+        label = "{%s}" % ",".join('%s="%s"' % pair for pair in labels.items()) if labels else ""
+        for line in self.fetch("/metrics")[1].splitlines():
+            if line.startswith("pyebpf_%s%s " % (name, label)):
+                return float(line.split()[-1])
+        raise AssertionError("no metric " + name + label)
+
+    def pushes(self, outcome):
+        return self.metric("pushes_total", outcome=outcome)
+
+    def text(self):
+        self.log.seek(0)
+        return self.log.read().decode("utf-8", "replace")
+
+    def recorded(self):
+        """Samples of all windows that ended, by the log."""
+        return sum(int(n) for n in re.findall(r"window: .*?, (\d+) samples", self.text()))
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        status = self.process.wait(PATIENCE)
+        assert status == 0, self.text()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.kill()
+
+
+@contextlib.contextmanager
+def spinning(python, seconds=600):
+    """A service that burns CPU in one function: its process."""
+    code = "import time\ndef hot():\n while time.time() < end: sum(range(1000))\nend = time.time() + %d\nhot()"
+    process = subprocess.Popen([*python.command, "-c", code % seconds],
+                               env=dict(os.environ, OTEL_SERVICE_NAME=SERVICE))
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def names(stacks):
+    return {frame.name for stack in stacks for frame in stack.frames}
+
+
+@pytest.mark.parametrize("kind", ["pyroscope", "parca", "otlp"])
+def test_everything_arrives_once(some_python, kind, tmp_path):
+    with Engine(kind) as engine, spinning(some_python):
+        with Agent(tmp_path, kind, engine.url, more="labels:\n  env: test\n") as agent:
+            wait_until(lambda: engine.total(SERVICE) > 200, PATIENCE, "samples arrive")
+            agent.stop()
+            assert engine.total() == agent.recorded()
+        assert "hot" in names(engine.stacks(SERVICE))
+    assert os.listdir(agent.spool) == ["lock"]
+
+
+def test_files(some_python, tmp_path):
+    """A recording a window; the last ones are kept, each of them whole."""
+    with spinning(some_python):
+        with Agent(tmp_path, "files", output="  keep: 2\n") as agent:
+            wait_until(lambda: agent.metric("windows_total") >= 3, PATIENCE, "three windows")
+            agent.stop()
+    kept = sorted((tmp_path / "out").iterdir())
+    assert len(kept) == 2, kept
+    assert "hot" in names(export(kept[0]))
+
+
+# --- Rows of the engines' tables: entries put into the spool, sent by one agent -------------------
+
+
+def varint(value):
+    out = b""
+    while value > 0x7F:
+        out += bytes([value & 0x7F | 0x80])
+        value >>= 7
+    return out + bytes([value])
+
+
+def field(number, value):
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def make_pprof(samples=1, depth=1, age=0, duration=1, name="f", padding=0):
+    """One of pprof's, by hand: `samples` stacks of `depth` frames, one tick each."""
+    strings = ["", "samples", "count", name] + ["x" * 1000 + str(i) for i in range(padding)]
+    body = field(1, field(1, 1) + field(2, 2))
+    body += b"".join(field(2, field(1, varint(i + 1) + varint(1) * (depth - 1)) + field(2, varint(1)))
+                     for i in range(samples))
+    body += b"".join(field(4, field(1, i + 1) + field(4, field(1, 1) + field(2, i + 1)))
+                     for i in range(samples))
+    body += field(5, field(1, 1) + field(2, 3))
+    body += b"".join(field(6, text.encode()) for text in strings)
+    body += field(9, int((time.time() - age) * 1e9))
+    body += field(10, duration) if duration else b""
+    return gzip.compress(body + field(11, field(1, 1) + field(2, 2)) + field(12, 1))
+
+
+NAMED = [("__name__", "process_cpu"), ("service_name", "row")]
+PYROSCOPE_ROWS = [
+    # what, profile, labels, outcome, stored
+    ("plain", {}, NAMED, "stored", 1),
+    ("no service name", {}, NAMED[:1], "stored", 1),
+    ("1,200 deep", {"depth": 1200}, NAMED, "stored", 1),
+    ("older than an hour", {"age": 3700}, NAMED, "refused", 0),
+    ("20 minutes ahead", {"age": -1200}, NAMED, "refused", 0),
+    ("31 labels", {}, NAMED + [("l%d" % i, "x") for i in range(29)], "refused", 0),
+    ("a label twice", {}, NAMED + NAMED[1:], "refused", 0),
+    ("16,001 samples", {"samples": 16001}, NAMED, "refused", 0),
+    ("beyond 4 MiB", {"padding": 4300}, NAMED, "refused", 0),
+]
+PARCA_ROWS = [
+    ("plain", {}, NAMED, "stored", 1),
+    ("no duration", {"duration": 0}, NAMED, "refused", 0),
+]
+
+
+@pytest.mark.parametrize("kind, rows", [("pyroscope", PYROSCOPE_ROWS), ("parca", PARCA_ROWS)],
+                         ids=lambda value: value if isinstance(value, str) else "")
+def test_rows_of_the_engine(kind, rows, tmp_path):
+    """Each is stored, or dropped and counted, at its first try; none holds up the next."""
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    for number, (_, profile, labels, _, _) in enumerate(rows, 1):
+        body = engine_server.make_series(labels, make_pprof(**profile), kind == "parca")
+        if kind == "pyroscope":
+            body = gzip.compress(body)
+        engine_server.spool_put(spool, number, 1, body, kind)
+    with Engine(kind) as engine:
+        with Agent(tmp_path, kind, engine.url, window="1h") as agent:
+            wait_until(lambda: agent.metric("spool_entries") == 0, PATIENCE, "all are answered")
+            for outcome in {row[3] for row in rows}:
+                assert agent.pushes(outcome) == sum(row[3] == outcome for row in rows), agent.text()
+            dropped = sum(row[3] == "refused" for row in rows)
+            assert agent.metric("push_dropped_samples_total") == dropped
+            agent.stop()
+        assert len(engine.stored) >= sum(row[4] for row in rows)
+        assert len([s for s in engine.stored if names(s[1]) == {"f"}]) == sum(r[4] for r in rows)
+
+
+def put_rows(tmp_path, count):
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    for number in range(1, count + 1):
+        body = engine_server.make_series(NAMED, make_pprof(name="n%d" % number))
+        engine_server.spool_put(spool, number, 1, gzip.compress(body), "pyroscope")
+
+
+ANSWERS = [
+    # what, answers before the ordinary ones, outcome that is counted for them
+    ("429", [Answer(429)], "throttled"),
+    ("429 with Retry-After", [Answer(429, (("Retry-After", "2"),))], "throttled"),
+    ("502", [Answer(502)], "unavailable"),
+    ("503", [Answer(503)], "unavailable"),
+    ("504", [Answer(504)], "unavailable"),
+    ("401", [Answer(401)], "denied"),
+    ("404", [Answer(404)], "wrong_url"),
+    ("302", [Answer(302, (("Location", "/elsewhere"),))], "wrong_url"),
+    ("500 once", [Answer(500)], "failed"),
+    ("half-closed", [Answer(hang_up=True)], "unanswered"),
+    ("slow", [Answer(200, delay_s=2)], None),
+]
+
+
+@pytest.mark.parametrize("what, script, outcome", ANSWERS, ids=[row[0] for row in ANSWERS])
+def test_answers_that_pass(what, script, outcome, is_full, tmp_path):
+    """What is not stored is sent again, and nothing twice."""
+    if not is_full and what not in ("429 with Retry-After", "503", "half-closed"):
+        pytest.skip("with --tier=all; the same row of the table is in unit/agent")
+    put_rows(tmp_path, 3)
+    with Engine("pyroscope", script=script) as engine:
+        with Agent(tmp_path, "pyroscope", engine.url, window="1h") as agent:
+            wait_until(lambda: agent.metric("spool_entries") == 0, PATIENCE, "all are answered")
+            if outcome:
+                assert agent.pushes(outcome) == len(script), agent.text()
+            assert agent.pushes("stored") == 3
+            agent.stop()
+        found = sorted(name for _, stacks in engine.stored for name in names(stacks)
+                       if re.fullmatch(r"n\d", name))
+        assert found == ["n1", "n2", "n3"]
+        if "Retry-After" in what:
+            assert engine.requests[1][0] - engine.requests[0][0] >= 2
+
+
+def test_500_for_ever_is_given_up(tmp_path, is_full):
+    """An empty profile is a 500 to Pyroscope, however often it is sent."""
+    if not is_full:
+        pytest.skip("pauses of several seconds: --tier=all")
+    put_rows(tmp_path, 1)
+    with Engine("pyroscope", script=[Answer(500)] * 4) as engine:
+        with Agent(tmp_path, "pyroscope", engine.url, window="1h") as agent:
+            wait_until(lambda: agent.metric("spool_entries") == 0, PATIENCE, "it is given up")
+            assert agent.pushes("failed") == 4
+            assert agent.metric("push_dropped_samples_total") == 1
+
+
+def test_engine_down_then_up(some_python, tmp_path):
+    """What was recorded meanwhile waits in the spool, and arrives once."""
+    port = engines.free_port()
+    with spinning(some_python):
+        with Agent(tmp_path, "pyroscope", "http://127.0.0.1:%d" % port) as agent:
+            wait_until(lambda: agent.pushes("unreachable") >= 2 and
+                       agent.metric("windows_total") >= 2, PATIENCE, "windows wait")
+            with Engine("pyroscope", port) as engine:
+                wait_until(lambda: agent.metric("spool_entries") == 0, PATIENCE, "all are sent")
+                agent.stop()
+                assert engine.total() == agent.recorded()
+
+
+def test_killed_in_mid_push(some_python, tmp_path):
+    """The engine has read no request whole when the agent dies: all of it comes after a restart."""
+    with spinning(some_python), socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen()
+        port = deaf.getsockname()[1]
+        agent = Agent(tmp_path, "pyroscope", "http://127.0.0.1:%d" % port)
+        with agent:
+            wait_until(lambda: agent.metric("windows_total") >= 2, PATIENCE, "windows wait")
+            connection, _ = deaf.accept()
+            assert agent.metric("spool_entries") >= 2
+            agent.kill()
+            connection.close()
+    spooled = sum(int(name.split("-")[2]) for name in os.listdir(agent.spool) if "-" in name)
+    assert spooled == agent.recorded() > 0
+    with Engine("pyroscope") as engine:
+        with Agent(tmp_path, "pyroscope", engine.url, window="1h") as again:
+            wait_until(lambda: again.metric("spool_entries") == 0, PATIENCE, "all are sent")
+            assert engine.total() == spooled
+            again.stop()
+
+
+def test_spool_disk_full(some_python, tmp_path, is_full):
+    """The oldest make room; what is lost is counted; the agent goes on."""
+    if not is_full:
+        pytest.skip("fills a file system: --tier=all; the same in unit/agent")
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", str(spool)], check=True)
+    try:
+        with spinning(some_python):
+            port = engines.free_port()
+            with Agent(tmp_path, "pyroscope", "http://127.0.0.1:%d" % port) as agent:
+                wait_until(lambda: agent.metric("spool_lost_samples_total", reason="spool_full") +
+                           agent.metric("spool_lost_samples_total", reason="spool_failed") > 0,
+                           PATIENCE, "the disk is full")
+                with Engine("pyroscope", port) as engine:
+                    wait_until(lambda: engine.total() > 0, PATIENCE, "the rest arrives")
+                    agent.stop()
+    finally:
+        subprocess.run(["umount", str(spool)], check=True)
+
+
+def test_reload(some_python, tmp_path):
+    """A wrong configuration changes nothing; a right one is taken over, and nothing is lost."""
+    with Engine("otlp") as first, Engine("pyroscope") as second, spinning(some_python):
+        with Agent(tmp_path, "otlp", first.url) as agent:
+            wait_until(lambda: first.total() > 0, PATIENCE, "the first has some")
+            good = agent.window
+            agent.window = "soon"
+            agent.write_config()
+            agent.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: agent.metric("reload_failures_total") == 1, PATIENCE, "it is refused")
+            assert "agent.yaml:2: window: 'soon'" in agent.text()
+            agent.window, agent.engine, agent.url = good, "pyroscope", second.url
+            agent.write_config()
+            agent.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: second.total() > 0, PATIENCE, "the second has some")
+            agent.stop()
+            assert first.total() + second.total() == agent.recorded()
+
+
+def test_secrets_stay_in_their_file(some_python, tmp_path):
+    """The engine gets the token, read anew for each request; nothing else does."""
+    token = tmp_path / "token"
+    token.write_text("s3cret-one\n")
+    with Engine("pyroscope") as engine, spinning(some_python):
+        with Agent(tmp_path, "pyroscope", engine.url,
+                   output="  token_file: %s\n  tenant: team-a\n" % token) as agent:
+            wait_until(lambda: engine.requests, PATIENCE, "the first request")
+            token.write_text("s3cret-two\n")
+            wait_until(lambda: engine.requests[-1][1]["Authorization"] == "Bearer s3cret-two",
+                       PATIENCE, "the new token is used")
+            metrics = agent.fetch("/metrics")[1]
+            agent.stop()
+        assert engine.requests[0][1]["Authorization"] == "Bearer s3cret-one"
+        assert engine.requests[0][1]["X-Scope-OrgID"] == "team-a"
+    shown = run("agent", "--check", "--config", agent.config)
+    assert shown.returncode == 0 and str(token) in shown.stdout
+    for text in (agent.text(), metrics, shown.stdout, shown.stderr):
+        assert "s3cret" not in text
+
+
+@pytest.mark.parametrize("text, said", [
+    ("window: 1s\n", "output.engine: missing"),
+    ("output:\n  engine: loki\n", ":2: output.engine: 'loki' is not one of: files, pyroscope"),
+    ("output:\n  engine: otlp\n", ":2: output.engine: otlp needs output.url"),
+    ("rate: 19\nwindov: 1s\n", ":2: windov: no such key; there are: rate, window"),
+    ("output:\n  engine: otlp\n  url: http://u:pw@h\n", ":3: output.url: no password"),
+])
+def test_check_names_line_and_key(text, said, tmp_path):
+    config = tmp_path / "agent.yaml"
+    config.write_text(text)
+    done = run("agent", "--check", "--config", config)
+    assert done.returncode == 2 and said in done.stderr, done.stderr
+    assert "pw" not in done.stderr
+
+
+def test_collector_has_what_was_recorded(some_python, is_full, tmp_path):
+    """A real one: the totals of what its file exporter wrote are the agent's."""
+    if not is_full:
+        pytest.skip("needs Go: --tier=all")
+    try:
+        engines.collector()
+    except pythons.Unavailable as error:
+        pytest.skip(str(error))
+    with engines.Collector() as collector, spinning(some_python):
+        url = collector.url.rpartition("/v1development")[0]
+        with Agent(tmp_path, "otlp", url) as agent:
+            wait_until(lambda: agent.pushes("stored") >= 3, PATIENCE, "some is stored")
+            agent.stop()
+            recorded = agent.recorded()
+        requests = []
+
+        def is_all_there():
+            requests[:] = map(otlp.Request, collector.received(1))
+            return sum(sum(r.stacks().values()) for r in requests) == recorded
+        wait_until(is_all_there, PATIENCE, "the Collector has written it all")
+    assert SERVICE in {request.resource["service.name"] for request in requests}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/config.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+
+#define OUTPUT "output: {engine: otlp, url: http://h}\n"
+
+static void test_config_parse_fills_every_key(void **state)
+{
+	static const char text[] =
+		"rate: 1k\nwindow: 30s\njitter_percent: 0\ncgroup: a.slice\n"
+		"output:\n  engine: pyroscope\n  url: https://h:4040/\n"
+		"  tenant: t\n  token_file: /t\n  ca_file: /ca\n  cert_file: /c\n"
+		"  key_file: /k\n  proxy: http://p\n  timeout: 5s\n"
+		"  unanswered: drop\n  directory: /d\n  keep: 7\n"
+		"spool:\n  directory: /s\n  max_size: 2MiB\n  max_age: 1m\n"
+		"services:\n  env: NAME\n  max: 3\n"
+		"http:\n  address: 127.0.0.2\n  port: 0\n"
+		"labels:\n  env: prod\n  zone: 'a b'\n";
+	_cleanup_(config_release) struct config c;
+
+	(void)state;
+	assert_int_equal(config_parse("x", text, strlen(text), &c), 0);
+	assert_int_equal(c.rate_hz, 1000);
+	assert_int_equal(c.window_ns, 30000000000);
+	assert_int_equal(c.jitter_percent, 0);
+	assert_string_equal(c.cgroup, "a.slice");
+	assert_int_equal(c.engine, ENGINE_PYROSCOPE);
+	assert_string_equal(c.url, "https://h:4040/");
+	assert_string_equal(c.tenant, "t");
+	assert_string_equal(c.token_file, "/t");
+	assert_string_equal(c.ca_file, "/ca");
+	assert_string_equal(c.cert_file, "/c");
+	assert_string_equal(c.key_file, "/k");
+	assert_string_equal(c.proxy, "http://p");
+	assert_int_equal(c.timeout_ns, 5000000000);
+	assert_int_equal(c.unanswered, UNANSWERED_DROP);
+	assert_string_equal(c.directory, "/d");
+	assert_int_equal(c.keep, 7);
+	assert_string_equal(c.spool_directory, "/s");
+	assert_int_equal(c.spool_bytes, 2 << 20);
+	assert_int_equal(c.spool_age_ns, 60000000000);
+	assert_string_equal(c.service_env, "NAME");
+	assert_int_equal(c.services_max, 3);
+	assert_string_equal(c.listen_address, "127.0.0.2");
+	assert_int_equal(c.listen_port, 0);
+	assert_int_equal(c.labels.len, 2);
+	assert_string_equal(c.labels.items[1].name, "zone");
+	assert_string_equal(c.labels.items[1].value, "a b");
+}
+
+static void test_config_parse_defaults(void **state)
+{
+	_cleanup_(config_release) struct config c;
+
+	(void)state;
+	assert_int_equal(config_parse("x", OUTPUT, strlen(OUTPUT), &c), 0);
+	assert_int_equal(c.rate_hz, 19);
+	assert_int_equal(c.window_ns, 15000000000);
+	assert_string_equal(c.listen_address, "127.0.0.1");
+	assert_null(c.cgroup);
+}
+
+/* What is printed reads as the same. */
+static void test_config_print_reads_back(void **state)
+{
+	_cleanup_(config_release) struct config c, again;
+	char *texts[2];
+
+	(void)state;
+	assert_int_equal(
+		config_parse("x", OUTPUT "labels: {a: b}\n", strlen(OUTPUT "labels: {a: b}\n"), &c),
+		0);
+	for (int i = 0; i < 2; i++) {
+		size_t len;
+		FILE *out = open_memstream(&texts[i], &len);
+
+		assert_non_null(out);
+		config_print(i ? &again : &c, out);
+		assert_int_equal(fclose(out), 0);
+		if (!i)
+			assert_int_equal(config_parse("x", texts[0], len, &again), 0);
+	}
+	assert_string_equal(texts[0], texts[1]);
+	free(texts[0]);
+	free(texts[1]);
+}
+
+static void test_config_parse_names_line_and_key(void **state)
+{
+	static const struct {
+		const char *name, *text, *want;
+		int error;
+	} cases[] = {
+		{ "unknown", OUTPUT "rat: 1\n",
+		  "x:2: rat: no such key; there are: rate, window, jitter_percent, cgroup, output, "
+		  "spool, services, http, labels",
+		  -EINVAL },
+		{ "unknown below", OUTPUT "http: {prt: 1}\n",
+		  "x:2: http.prt: no such key; there are: address, port", -EINVAL },
+		{ "twice", "rate: 1\nrate: 2\n" OUTPUT, "x:2: rate: set in line 1 already",
+		  -EINVAL },
+		{ "too high", "rate: 11k\n" OUTPUT, "x:1: rate: 11k is out of range", -EINVAL },
+		{ "too low", "window: 1ms\n" OUTPUT, "x:1: window: 1ms is out of range", -EINVAL },
+		{ "a list", "rate: [1]\n" OUTPUT, "x:1: rate: not a single value", -EINVAL },
+		{ "a value for a section", "http: 1\n" OUTPUT,
+		  "x:1: http: keys are to stand below this, indented", -EINVAL },
+		{ "a list for all", "- a\n", "x:1: KEY: VALUE lines are expected", -EINVAL },
+		{ "empty", "", "x: output.engine: missing: say where profiles go", -EINVAL },
+		{ "empty text", "cgroup: ''\n" OUTPUT, "x:1: cgroup: empty", -EINVAL },
+		{ "control character", "cgroup: \"a\\nb\"\n" OUTPUT,
+		  "x:1: cgroup: holds a control character", -EINVAL },
+		{ "NUL", "cgroup: \"a\\0b\"\n" OUTPUT, "x:1: cgroup: not a single value", -EINVAL },
+		{ "our label", OUTPUT "labels: {host: a}\n",
+		  "x:2: labels.host: the agent gives this label itself", -EINVAL },
+		{ "label's name", OUTPUT "labels: {a.b: c}\n",
+		  "x:2: labels.a.b: a label's name is letters, digits and _", -EINVAL },
+		{ "engine's label", OUTPUT "labels: {__x: c}\n",
+		  "x:2: labels.__x: labels that begin with __ are the engine's own", -EINVAL },
+		{ "label twice", OUTPUT "labels: {a: b, a: c}\n", "x:2: labels.a: set twice",
+		  -EINVAL },
+		{ "no scheme", "output: {engine: otlp, url: h}\n",
+		  "x:1: output.url: it begins with http:// or https://", -EINVAL },
+		{ "files", "output: {engine: files}\n",
+		  "x:1: output.engine: files need output.directory", -EINVAL },
+		{ "half a certificate", "output: {engine: otlp, url: http://h, key_file: k}\n",
+		  "x: output.cert_file and output.key_file go together", -EINVAL },
+		{ "not YAML", "a: b: c\n",
+		  "x:1: not YAML: mapping values are not allowed in this context", -EBADMSG },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct config c;
+		int r = config_parse("x", cases[i].text, strlen(cases[i].text), &c);
+
+		if (r != cases[i].error || strcmp(err_message(r), cases[i].want))
+			fail_msg("%s: %d %s", cases[i].name, r, err_message(r));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_config_parse_fills_every_key),
+		cmocka_unit_test(test_config_parse_defaults),
+		cmocka_unit_test(test_config_print_reads_back),
+		cmocka_unit_test(test_config_parse_names_line_and_key),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

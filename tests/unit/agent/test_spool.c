@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/spool.h"
+
+#define SECOND 1000000000ULL
+#define NOW (1000 * SECOND)
+
+struct fixture {
+	char folder[64];
+	struct spool *s;
+};
+
+static void open_spool(struct fixture *f, uint64_t bytes_max)
+{
+	struct spool_opts o = { f->folder, "otlp", bytes_max, 60 * SECOND };
+
+	assert_int_equal(spool_open(&o, &f->s), 0);
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	strncpy(f->folder, "/tmp/pyebpf-spool-XXXXXX", sizeof(f->folder) - 1);
+	assert_non_null(mkdtemp(f->folder));
+	open_spool(f, 1000);
+	*state = f;
+	return 0;
+}
+
+static void for_each_file(const char *folder, void (*fn)(const char *path))
+{
+	DIR *dir = opendir(folder);
+	const struct dirent *d;
+	char path[512];
+
+	assert_non_null(dir);
+	while ((d = readdir(dir))) {
+		if (d->d_name[0] == '.' || !strcmp(d->d_name, "lock"))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", folder, d->d_name);
+		fn(path);
+	}
+	closedir(dir);
+}
+
+static void remove_file(const char *path)
+{
+	assert_int_equal(unlink(path), 0);
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	char lock[128];
+
+	spool_free(f->s);
+	for_each_file(f->folder, remove_file);
+	snprintf(lock, sizeof(lock), "%s/lock", f->folder);
+	unlink(lock);
+	assert_int_equal(rmdir(f->folder), 0);
+	free(f);
+	return 0;
+}
+
+static void reopen(struct fixture *f, uint64_t bytes_max)
+{
+	spool_free(f->s);
+	open_spool(f, bytes_max);
+}
+
+/* Takes the oldest entry out and looks at it; want NULL: there is none. */
+static void expect_next(struct fixture *f, uint64_t now_ns, const char *want)
+{
+	struct spool_entry e;
+	void *body = NULL;
+	size_t len;
+	int n = spool_next(f->s, now_ns, &e, &body, &len);
+
+	assert_int_equal(n, want != NULL);
+	if (!want)
+		return;
+	assert_int_equal(len, strlen(want));
+	assert_memory_equal(body, want, len);
+	assert_int_equal(e.samples, len);
+	free(body);
+	spool_remove(f->s, e.number);
+}
+
+static int add(struct fixture *f, uint64_t time_ns, const char *body)
+{
+	return spool_add(f->s, time_ns, strlen(body), body, strlen(body));
+}
+
+static void test_spool_keeps_the_order_over_restarts(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(add(f, NOW, "first"), 0);
+	assert_int_equal(add(f, NOW - 5, "second"), 0); /* the clock was set back */
+	reopen(f, 1000);
+	assert_int_equal(add(f, NOW, "third"), 0);
+	expect_next(f, NOW, "first");
+	reopen(f, 1000);
+	expect_next(f, NOW, "second");
+	expect_next(f, NOW, "third");
+	expect_next(f, NOW, NULL);
+}
+
+static void test_spool_add_makes_room(void **state)
+{
+	struct fixture *f = *state;
+	struct spool_stats stats;
+
+	reopen(f, 12);
+	assert_int_equal(add(f, NOW, "aaaaa"), 0);
+	assert_int_equal(add(f, NOW, "bbbbb"), 0);
+	assert_int_equal(add(f, NOW, "cccc"), 0);
+	assert_int_equal(spool_add(f->s, NOW, 13, "0123456789abc", 13), -EFBIG);
+	spool_stats(f->s, &stats);
+	assert_int_equal(stats.entries, 2);
+	assert_int_equal(stats.bytes, 9);
+	assert_int_equal(stats.lost_samples[SPOOL_FULL], 5);
+	assert_int_equal(stats.lost_samples[SPOOL_FAILED], 13);
+	expect_next(f, NOW, "bbbbb");
+	expect_next(f, NOW, "cccc");
+}
+
+static void test_spool_next_drops_what_is_too_old(void **state)
+{
+	struct fixture *f = *state;
+	struct spool_stats stats;
+
+	assert_int_equal(add(f, NOW - 61 * SECOND, "old"), 0);
+	assert_int_equal(add(f, NOW - 60 * SECOND, "just"), 0);
+	assert_int_equal(add(f, NOW + 3600 * SECOND, "future"), 0); /* the clock jumped back */
+	expect_next(f, NOW, "just");
+	expect_next(f, NOW, "future");
+	spool_stats(f->s, &stats);
+	assert_int_equal(stats.lost_samples[SPOOL_EXPIRED], 3);
+	assert_int_equal(stats.entries, 0);
+}
+
+static void damage(const char *path)
+{
+	int fd = open(path, O_WRONLY);
+
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, "X", 1, 0), 1);
+	close(fd);
+}
+
+static void cut(const char *path)
+{
+	assert_int_equal(truncate(path, 2), 0);
+}
+
+static void test_spool_next_drops_what_is_damaged(void **state)
+{
+	static void (*const harms[])(const char *) = { damage, cut, remove_file };
+
+	for (size_t i = 0; i < sizeof(harms) / sizeof(harms[0]); i++) {
+		struct fixture *f = *state;
+		struct spool_stats stats;
+
+		assert_int_equal(add(f, NOW, "body"), 0);
+		for_each_file(f->folder, harms[i]);
+		assert_int_equal(add(f, NOW, "whole"), 0);
+		expect_next(f, NOW, "whole");
+		expect_next(f, NOW, NULL);
+		spool_stats(f->s, &stats);
+		assert_int_equal(stats.lost_samples[SPOOL_DAMAGED], 4 * (i + 1));
+		assert_int_equal(stats.bytes, 0);
+	}
+}
+
+static void touch(const struct fixture *f, const char *name)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", f->folder, name);
+	fd = open(path, O_WRONLY | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+/* What a crash left half written goes; what is not ours stays. */
+static void test_spool_open_sorts_files(void **state)
+{
+	static const char *const others[] = { "notes.txt", "0000000000000001-1-1-00000000.parca",
+					      "1-1-1-00000000.otlp", "-1-1-1-0.otlp" };
+	struct fixture *f = *state;
+	char path[256];
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		touch(f, others[i]);
+	touch(f, "0000000000000009-1-1-00000000.otlp.partial");
+	reopen(f, 1000);
+	expect_next(f, NOW, NULL);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", f->folder, others[i]);
+		assert_int_equal(access(path, F_OK), 0);
+	}
+	snprintf(path, sizeof(path), "%s/0000000000000009-1-1-00000000.otlp.partial", f->folder);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+static void test_spool_open_refuses_a_second(void **state)
+{
+	struct fixture *f = *state;
+	struct spool_opts o = { f->folder, "otlp", 1000, SECOND };
+	struct spool *second = NULL;
+
+	assert_int_equal(spool_open(&o, &second), -EBUSY);
+	assert_null(second);
+}
+
+/* A file system of 16 KiB: the oldest make room, the newest are there. */
+static void test_spool_add_on_a_full_disk(void **state)
+{
+	struct fixture *f = *state;
+	struct spool_stats stats;
+	char body[3000];
+
+	spool_free(f->s);
+	f->s = NULL;
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("none", f->folder, "tmpfs", 0, "size=16k") < 0) {
+		print_message("SKIPPED: test_spool_add_on_a_full_disk: may not mount\n");
+		open_spool(f, 1000);
+		return;
+	}
+	open_spool(f, 1 << 20);
+	memset(body, 'x', sizeof(body));
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(spool_add(f->s, NOW, 1, body, sizeof(body)), 0);
+	spool_stats(f->s, &stats);
+	assert_int_equal(stats.lost_samples[SPOOL_FULL] + stats.entries, 20);
+	assert_in_range(stats.entries, 1, 4);
+	assert_int_equal(stats.lost_samples[SPOOL_FAILED], 0);
+	spool_free(f->s);
+	f->s = NULL;
+	assert_int_equal(umount2(f->folder, MNT_DETACH), 0);
+	open_spool(f, 1000);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_spool_keeps_the_order_over_restarts),
+		TEST(test_spool_add_makes_room),
+		TEST(test_spool_next_drops_what_is_too_old),
+		TEST(test_spool_next_drops_what_is_damaged),
+		TEST(test_spool_open_sorts_files),
+		TEST(test_spool_open_refuses_a_second),
+		TEST(test_spool_add_on_a_full_disk),
+	};
+#undef TEST
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

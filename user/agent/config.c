@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "agent/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "base/strbuf.h"
+#include "base/units.h"
+
+#define KEY_BYTES_MAX 64
+
+enum value_type { VALUE_TEXT, VALUE_COUNT, VALUE_HZ, VALUE_TIME, VALUE_BYTES, VALUE_CHOICE };
+
+static const char *const engines[] = { [ENGINE_FILES] = "files",
+				       [ENGINE_PYROSCOPE] = "pyroscope",
+				       [ENGINE_OTLP] = "otlp",
+				       [ENGINE_PARCA] = "parca",
+				       NULL };
+static const char *const unanswered[] = {
+	[UNANSWERED_RETRY] = "retry", [UNANSWERED_DROP] = "drop", NULL
+};
+
+#define SECOND_NS 1000000000ULL
+
+/* clang-format off */
+static const struct key {
+	const char *name;
+	enum value_type type;
+	size_t offset;
+	const char *otherwise; /* as it would stand in the file; NULL: absent */
+	uint64_t min, max;
+	const char *const *choices;
+} keys[] = {
+#define KEY(key, kind, member, text, ...) \
+	{ .name = key, .type = VALUE_##kind, .offset = offsetof(struct config, member), \
+	  .otherwise = text, ##__VA_ARGS__ }
+	KEY("rate", HZ, rate_hz, "19", .min = 1, .max = 10000),
+	KEY("window", TIME, window_ns, "15s", .min = SECOND_NS, .max = 3600 * SECOND_NS),
+	KEY("jitter_percent", COUNT, jitter_percent, "20", .min = 0, .max = 50),
+	KEY("cgroup", TEXT, cgroup, NULL),
+	KEY("output.engine", CHOICE, engine, NULL, .choices = engines),
+	KEY("output.url", TEXT, url, NULL),
+	KEY("output.tenant", TEXT, tenant, NULL),
+	KEY("output.token_file", TEXT, token_file, NULL),
+	KEY("output.ca_file", TEXT, ca_file, NULL),
+	KEY("output.cert_file", TEXT, cert_file, NULL),
+	KEY("output.key_file", TEXT, key_file, NULL),
+	KEY("output.proxy", TEXT, proxy, NULL),
+	KEY("output.timeout", TIME, timeout_ns, "30s", .min = SECOND_NS, .max = 600 * SECOND_NS),
+	KEY("output.unanswered", CHOICE, unanswered, "retry", .choices = unanswered),
+	KEY("output.directory", TEXT, directory, NULL),
+	KEY("output.keep", COUNT, keep, "240", .min = 0, .max = 1000000),
+	KEY("spool.directory", TEXT, spool_directory, "/var/lib/pyebpf/spool"),
+	KEY("spool.max_size", BYTES, spool_bytes, "256MiB", .min = 1 << 20, .max = 1ULL << 40),
+	KEY("spool.max_age", TIME, spool_age_ns, "55m", .min = SECOND_NS, .max = 30 * 86400 * SECOND_NS),
+	KEY("services.env", TEXT, service_env, "OTEL_SERVICE_NAME"),
+	KEY("services.max", COUNT, services_max, "200", .min = 1, .max = 100000),
+	KEY("http.address", TEXT, listen_address, "127.0.0.1"),
+	KEY("http.port", COUNT, listen_port, "9464", .min = 0, .max = 65535),
+#undef KEY
+};
+/* clang-format on */
+#define KEYS (sizeof(keys) / sizeof(keys[0]))
+
+struct parse {
+	const char *name;
+	yaml_document_t *document;
+	struct config *c;
+	size_t line_of[KEYS]; /* where it is set; 0: it is not */
+};
+
+const char *engine_name(enum engine e)
+{
+	return engines[e];
+}
+
+static void *member(const struct config *c, const struct key *k)
+{
+	return (char *)c + k->offset;
+}
+
+void config_release(struct config *c)
+{
+	for (size_t i = 0; i < KEYS; i++)
+		if (keys[i].type == VALUE_TEXT)
+			free(*(char **)member(c, &keys[i]));
+	for (size_t i = 0; i < c->labels.len; i++) {
+		free(c->labels.items[i].name);
+		free(c->labels.items[i].value);
+	}
+	vec_release(&c->labels);
+	*c = (struct config){ 0 };
+}
+
+static int set_choice(const struct key *k, const char *text, unsigned int *out)
+{
+	_cleanup_(strbuf_releasep) struct strbuf names = STRBUF_INIT;
+
+	for (unsigned int i = 0; k->choices[i]; i++) {
+		if (!strcmp(k->choices[i], text)) {
+			*out = i;
+			return 0;
+		}
+		strbuf_appendf(&names, "%s%s", i ? ", " : "", k->choices[i]);
+	}
+	return err_set(-EINVAL, "'%s' is not one of: %s", text, strbuf_str(&names));
+}
+
+static int set_number(const struct key *k, const char *text, uint64_t *out)
+{
+	static int (*const readers[])(const char *, uint64_t *) = {
+		[VALUE_COUNT] = units_parse_count,
+		[VALUE_HZ] = units_parse_hz,
+		[VALUE_TIME] = units_parse_ns,
+		[VALUE_BYTES] = units_parse_bytes,
+	};
+	uint64_t value;
+	int r = readers[k->type](text, &value);
+
+	if (r < 0)
+		return r;
+	if (value < k->min || value > k->max)
+		return err_set(-EINVAL, "%s is out of range", text);
+	*out = value;
+	return 0;
+}
+
+static int set_text(const char *text, char **out)
+{
+	char *copy;
+
+	if (!*text)
+		return err_set(-EINVAL, "empty");
+	for (const char *c = text; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			return err_set(-EINVAL, "holds a control character");
+	copy = strdup(text);
+	if (!copy)
+		return -ENOMEM;
+	free(*out);
+	*out = copy;
+	return 0;
+}
+
+static int set(struct config *c, const struct key *k, const char *text)
+{
+	if (k->type == VALUE_TEXT)
+		return set_text(text, member(c, k));
+	if (k->type == VALUE_CHOICE)
+		return set_choice(k, text, member(c, k));
+	return set_number(k, text, member(c, k));
+}
+
+static int at_line(const struct parse *p, int r, size_t line, const char *key)
+{
+	return err_wrap(r, "%s:%zu: %s", p->name, line, key);
+}
+
+static size_t line_of(const yaml_node_t *node)
+{
+	return node->start_mark.line + 1;
+}
+
+/* The text of a scalar without NUL bytes, or NULL. */
+static const char *scalar_text(const yaml_node_t *node)
+{
+	if (node->type != YAML_SCALAR_NODE ||
+	    strlen((const char *)node->data.scalar.value) != node->data.scalar.length)
+		return NULL;
+	return (const char *)node->data.scalar.value;
+}
+
+/* Names that Prometheus takes, since all engines do; not those that we give ourselves. */
+static int check_label_name(const char *name)
+{
+	static const char *const ours[] = { "service_name", "container_id", "pod_uid",
+					    "host",         "job",          NULL };
+
+	for (const char *const *o = ours; *o; o++)
+		if (!strcmp(name, *o))
+			return err_set(-EINVAL, "the agent gives this label itself");
+	if (!isalpha((unsigned char)*name) && *name != '_')
+		return err_set(-EINVAL, "a label's name is letters, digits and _");
+	for (const char *c = name; *c; c++)
+		if (!isalnum((unsigned char)*c) && *c != '_')
+			return err_set(-EINVAL, "a label's name is letters, digits and _");
+	if (!strncmp(name, "__", 2))
+		return err_set(-EINVAL, "labels that begin with __ are the engine's own");
+	return 0;
+}
+
+static int add_label(struct parse *p, const char *name, const char *value)
+{
+	struct config_label l = { NULL, NULL };
+	int r;
+
+	for (size_t i = 0; i < p->c->labels.len; i++)
+		if (!strcmp(p->c->labels.items[i].name, name))
+			return err_set(-EINVAL, "set twice");
+	if (p->c->labels.len == CONFIG_LABELS_MAX)
+		return err_set(-EINVAL, "more than %d labels", CONFIG_LABELS_MAX);
+	if ((r = check_label_name(name)) < 0)
+		return r;
+	if ((r = set_text(name, &l.name)) < 0 || (r = set_text(value, &l.value)) < 0 ||
+	    (r = vec_push(&p->c->labels, l)) < 0) {
+		free(l.name);
+		free(l.value);
+	}
+	return r;
+}
+
+static bool is_section(const char *name)
+{
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < KEYS; i++)
+		if (!strncmp(keys[i].name, name, len) && keys[i].name[len] == '.')
+			return true;
+	return !strcmp(name, "labels");
+}
+
+static int unknown_key(const char *prefix)
+{
+	_cleanup_(strbuf_releasep) struct strbuf names = STRBUF_INIT;
+	size_t len = strlen(prefix);
+	const char *last = NULL;
+
+	for (size_t i = 0; i < KEYS; i++) {
+		const char *rest = keys[i].name + len;
+		size_t rest_len;
+
+		if (strncmp(keys[i].name, prefix, len))
+			continue;
+		rest_len = strcspn(rest, ".");
+		if (last && !strncmp(last, rest, rest_len + 1))
+			continue;
+		strbuf_appendf(&names, "%s%.*s", last ? ", " : "", (int)rest_len, rest);
+		last = rest;
+	}
+	return err_set(-EINVAL, "no such key; there are: %s%s", strbuf_str(&names),
+		       len ? "" : ", labels");
+}
+
+static int read_mapping(struct parse *p, const yaml_node_t *node, const char *prefix);
+
+static int read_value(struct parse *p, const char *prefix, const char *full,
+		      const yaml_node_t *value)
+{
+	const char *text = scalar_text(value);
+
+	if (!strcmp(prefix, "labels."))
+		return text ? add_label(p, full + strlen(prefix), text)
+			    : err_set(-EINVAL, "not a text");
+	for (size_t i = 0; i < KEYS; i++) {
+		if (strcmp(keys[i].name, full))
+			continue;
+		if (!text)
+			return err_set(-EINVAL, "not a single value");
+		if (p->line_of[i])
+			return err_set(-EINVAL, "set in line %zu already", p->line_of[i]);
+		p->line_of[i] = line_of(value);
+		return set(p->c, &keys[i], text);
+	}
+	if (!is_section(full))
+		return unknown_key(prefix);
+	if (value->type != YAML_MAPPING_NODE)
+		return err_set(-EINVAL, "keys are to stand below this, indented");
+	return read_mapping(p, value, full);
+}
+
+static int read_mapping(struct parse *p, const yaml_node_t *node, const char *section)
+{
+	const yaml_node_pair_t *pair;
+	int r = 0;
+
+	for (pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top && !r;
+	     pair++) {
+		const yaml_node_t *key = yaml_document_get_node(p->document, pair->key);
+		const yaml_node_t *value = yaml_document_get_node(p->document, pair->value);
+		char prefix[2 * KEY_BYTES_MAX], full[4 * KEY_BYTES_MAX];
+		const char *name = scalar_text(key);
+
+		if (!name || strlen(name) > KEY_BYTES_MAX)
+			return at_line(p, err_set(-EINVAL, "not a name"), line_of(key), "key");
+		snprintf(prefix, sizeof(prefix), "%s%s", section, *section ? "." : "");
+		snprintf(full, sizeof(full), "%s%s", prefix, name);
+		r = read_value(p, prefix, full, value);
+		if (r < 0 && (value->type != YAML_MAPPING_NODE || !is_section(full)))
+			r = at_line(p, r, line_of(key), full);
+	}
+	return r;
+}
+
+/* Things that are each right and wrong together. */
+static int check_whole(const struct parse *p)
+{
+	const struct config *c = p->c;
+	size_t engine = 0, url = 0;
+	const char *host;
+
+	for (size_t i = 0; i < KEYS; i++) {
+		engine = strcmp(keys[i].name, "output.engine") ? engine : p->line_of[i];
+		url = strcmp(keys[i].name, "output.url") ? url : p->line_of[i];
+	}
+	if (!engine)
+		return err_set(-EINVAL, "%s: output.engine: missing: say where profiles go",
+			       p->name);
+	if (c->engine == ENGINE_FILES)
+		return c->directory ? 0
+				    : at_line(p, err_set(-EINVAL, "files need output.directory"),
+					      engine, "output.engine");
+	if (!c->url)
+		return at_line(p, err_set(-EINVAL, "%s needs output.url", engines[c->engine]),
+			       engine, "output.engine");
+	if (strncmp(c->url, "http://", 7) && strncmp(c->url, "https://", 8))
+		return at_line(p, err_set(-EINVAL, "it begins with http:// or https://"), url,
+			       "output.url");
+	host = strstr(c->url, "//") + 2;
+	if (memchr(host, '@', strcspn(host, "/?#")))
+		return at_line(p,
+			       err_set(-EINVAL, "no password may stand here, where logs show it: "
+						"use output.token_file"),
+			       url, "output.url");
+	if (!c->cert_file != !c->key_file)
+		return err_set(-EINVAL, "%s: output.cert_file and output.key_file go together",
+			       p->name);
+	return 0;
+}
+
+static int read_document(struct parse *p, yaml_document_t *document)
+{
+	const yaml_node_t *root = yaml_document_get_root_node(document);
+	int r = 0;
+
+	p->document = document;
+	for (size_t i = 0; i < KEYS && !r; i++)
+		if (keys[i].otherwise)
+			r = set(p->c, &keys[i], keys[i].otherwise);
+	if (r < 0)
+		return r;
+	if (root && root->type != YAML_MAPPING_NODE)
+		return err_set(-EINVAL, "%s:%zu: KEY: VALUE lines are expected", p->name,
+			       line_of(root));
+	r = root ? read_mapping(p, root, "") : 0;
+	return r ? r : check_whole(p);
+}
+
+int config_parse(const char *name, const char *text, size_t len, struct config *out)
+{
+	struct config c = { 0 };
+	struct parse p = { .name = name, .c = &c };
+	yaml_document_t document;
+	yaml_parser_t parser;
+	int r;
+
+	if (!yaml_parser_initialize(&parser))
+		return -ENOMEM;
+	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
+	if (!yaml_parser_load(&parser, &document)) {
+		r = err_set(-EBADMSG, "%s:%zu: not YAML: %s", name, parser.problem_mark.line + 1,
+			    parser.problem ? parser.problem : "cannot be read");
+		yaml_parser_delete(&parser);
+		return r;
+	}
+	r = read_document(&p, &document);
+	yaml_document_delete(&document);
+	yaml_parser_delete(&parser);
+	if (r < 0)
+		config_release(&c);
+	else
+		*out = c;
+	return r;
+}
+
+int config_read(const char *path, struct config *out)
+{
+	_cleanup_(freep) char *text = NULL;
+	size_t len;
+	int r = file_read(path, CONFIG_BYTES_MAX, &text, &len);
+
+	return r < 0 ? r : config_parse(path, text, len, out);
+}
+
+static void print_value(const struct config *c, const struct key *k, FILE *out)
+{
+	const char *text = k->type == VALUE_TEXT ? *(char **)member(c, k) : NULL;
+	uint64_t number = 0;
+
+	if (k->type == VALUE_CHOICE)
+		text = k->choices[*(unsigned int *)member(c, k)];
+	else if (k->type != VALUE_TEXT)
+		number = *(uint64_t *)member(c, k);
+	if (text)
+		fputs(text, out);
+	else if (k->type == VALUE_HZ)
+		fputs(units_hz(number).s, out);
+	else if (k->type == VALUE_TIME)
+		fputs(units_ns_exact(number).s, out);
+	else
+		fprintf(out, "%" PRIu64, number);
+}
+
+void config_print(const struct config *c, FILE *out)
+{
+	const char *section = "";
+
+	for (size_t i = 0; i < KEYS; i++) {
+		const struct key *k = &keys[i];
+		const char *dot = strchr(k->name, '.');
+		size_t len = dot ? (size_t)(dot - k->name) : 0;
+
+		if (k->type == VALUE_TEXT && !*(char **)member(c, k))
+			continue;
+		if (len && strncmp(section, k->name, len + 1))
+			fprintf(out, "%.*s:\n", (int)len, k->name);
+		section = k->name;
+		fprintf(out, "%s%s: ", dot ? "  " : "", dot ? dot + 1 : k->name);
+		print_value(c, k, out);
+		fputc('\n', out);
+	}
+	if (c->labels.len)
+		fputs("labels:\n", out);
+	for (size_t i = 0; i < c->labels.len; i++)
+		fprintf(out, "  %s: %s\n", c->labels.items[i].name, c->labels.items[i].value);
+}

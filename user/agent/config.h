@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef AGENT_CONFIG_H
+#define AGENT_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/vec.h"
+
+/*
+ * agent.yaml: one mapping, of scalars and of mappings of scalars. Every key and its default is a
+ * row of one table in config.c. No key holds a secret: tokens and keys are in files that are named.
+ */
+
+#define CONFIG_BYTES_MAX (1u << 20)
+#define CONFIG_LABELS_MAX 20 /* Pyroscope takes 30 with ours */
+
+enum engine { ENGINE_FILES, ENGINE_PYROSCOPE, ENGINE_OTLP, ENGINE_PARCA };
+#define ENGINE_COUNT 4
+
+/* "files", "pyroscope", "otlp", "parca". */
+const char *engine_name(enum engine e);
+
+/* What becomes of a profile that was sent whole but not answered: was it stored? */
+enum unanswered { UNANSWERED_RETRY, UNANSWERED_DROP };
+
+struct config_label {
+	char *name, *value; /* owned */
+};
+
+/* Texts are owned; NULL where the key is absent and has no default. */
+struct config {
+	uint64_t rate_hz;
+	uint64_t window_ns;
+	uint64_t jitter_percent;
+	char *cgroup; /* NULL: every process */
+	unsigned int engine;
+	char *url;
+	char *tenant;
+	char *token_file, *ca_file, *cert_file, *key_file;
+	char *proxy;
+	uint64_t timeout_ns;
+	unsigned int unanswered;
+	char *directory;
+	uint64_t keep; /* files; 0: all */
+	char *spool_directory;
+	uint64_t spool_bytes;
+	uint64_t spool_age_ns;
+	char *service_env; /* a variable of the target */
+	uint64_t services_max;
+	char *listen_address;
+	uint64_t listen_port; /* 0: no metrics */
+	VEC(struct config_label) labels;
+};
+
+/*
+ * 0, or a negative errno with a message "FILE:LINE: KEY: what is wrong", *out untouched: -EINVAL
+ * what it says is wrong, -EBADMSG it is not YAML, else as file_read().
+ */
+int config_read(const char *path, struct config *out);
+
+/* The same of a text; name is for messages. */
+int config_parse(const char *name, const char *text, size_t len, struct config *out);
+
+void config_release(struct config *c);
+
+/* For people: every key as it is in effect, a line each, in the form config_read() reads. */
+void config_print(const struct config *c, FILE *out);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef AGENT_FILES_H
+#define AGENT_FILES_H
+
+#include "agent/config.h"
+#include "profile/profile.h"
+
+/*
+ * Writes one window as a recording of its own to output.directory (made if it is not there), named
+ * pyebpf-START.pyebpf by its start in UTC, and removes the oldest of these files beyond
+ * output.keep. 0 or a negative errno with a message.
+ */
+int files_write(const struct config *config, const struct profile *p);
+
+#endif

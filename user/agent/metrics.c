@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "agent/metrics.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/file.h"
+
+#define OUTCOMES_MAX 16
+#define ALIVE_NS 60000000000ULL
+
+struct metrics {
+	pthread_mutex_t lock;
+	struct spool *spool;
+	uint64_t windows, samples, services, merged, encoded_bytes;
+	uint64_t pushes[OUTCOMES_MAX]; /* as verdict_outcomes[] */
+	uint64_t push_ns, pushed_bytes, dropped_samples;
+	uint64_t reloads, bad_reloads;
+	VEC(struct counter) counters; /* names owned */
+	uint64_t last_beat_ns;        /* CLOCK_MONOTONIC */
+	uint64_t last_stored_ns;      /* CLOCK_REALTIME; 0: never */
+	bool is_ready;
+};
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+int metrics_new(struct metrics **out)
+{
+	struct metrics *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return -ENOMEM;
+	pthread_mutex_init(&m->lock, NULL);
+	m->last_beat_ns = clock_ns(CLOCK_MONOTONIC);
+	*out = m;
+	return 0;
+}
+
+void metrics_free(struct metrics *m)
+{
+	if (!m)
+		return;
+	pthread_mutex_destroy(&m->lock);
+	for (size_t i = 0; i < m->counters.len; i++)
+		free(m->counters.items[i].name);
+	vec_release(&m->counters);
+	free(m);
+}
+
+static int add_counter(struct metrics *m, const struct counter *c)
+{
+	struct counter copy = { .value = c->value };
+
+	for (size_t i = 0; i < m->counters.len; i++) {
+		if (!strcmp(m->counters.items[i].name, c->name)) {
+			m->counters.items[i].value += c->value;
+			return 0;
+		}
+	}
+	copy.name = strdup(c->name);
+	if (!copy.name || vec_push(&m->counters, copy) < 0) {
+		free(copy.name);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int metrics_add_window(struct metrics *m, const struct profile *p, const struct window_stats *w)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&m->lock);
+	m->windows++;
+	m->samples += w->samples;
+	m->services = w->services;
+	m->merged += w->merged;
+	m->encoded_bytes += w->bytes;
+	for (size_t i = 0; i < p->counters.len && !r; i++)
+		r = add_counter(m, &p->counters.items[i]);
+	pthread_mutex_unlock(&m->lock);
+	return r;
+}
+
+void metrics_add_push(struct metrics *m, const struct push_result *r, size_t bytes,
+		      uint64_t samples_dropped)
+{
+	pthread_mutex_lock(&m->lock);
+	for (int i = 0; verdict_outcomes[i]; i++)
+		m->pushes[i] += r->verdict.outcome == verdict_outcomes[i];
+	m->push_ns += r->took_ns;
+	m->pushed_bytes += bytes;
+	m->dropped_samples += samples_dropped;
+	if (r->verdict.action == ACTION_STORED)
+		m->last_stored_ns = clock_ns(CLOCK_REALTIME);
+	pthread_mutex_unlock(&m->lock);
+}
+
+void metrics_add_reload(struct metrics *m, bool is_good)
+{
+	pthread_mutex_lock(&m->lock);
+	m->reloads += is_good;
+	m->bad_reloads += !is_good;
+	pthread_mutex_unlock(&m->lock);
+}
+
+void metrics_set_spool(struct metrics *m, struct spool *s)
+{
+	pthread_mutex_lock(&m->lock);
+	m->spool = s;
+	pthread_mutex_unlock(&m->lock);
+}
+
+void metrics_beat(struct metrics *m)
+{
+	pthread_mutex_lock(&m->lock);
+	m->last_beat_ns = clock_ns(CLOCK_MONOTONIC);
+	pthread_mutex_unlock(&m->lock);
+}
+
+void metrics_set_ready(struct metrics *m, bool is_ready)
+{
+	pthread_mutex_lock(&m->lock);
+	m->is_ready = is_ready;
+	pthread_mutex_unlock(&m->lock);
+}
+
+bool metrics_is_alive(struct metrics *m)
+{
+	bool is_alive;
+
+	pthread_mutex_lock(&m->lock);
+	is_alive = clock_ns(CLOCK_MONOTONIC) - m->last_beat_ns < ALIVE_NS;
+	pthread_mutex_unlock(&m->lock);
+	return is_alive;
+}
+
+bool metrics_is_ready(struct metrics *m)
+{
+	bool is_ready;
+
+	pthread_mutex_lock(&m->lock);
+	is_ready = m->is_ready;
+	pthread_mutex_unlock(&m->lock);
+	return is_ready;
+}
+
+static void put_head(struct strbuf *out, const char *name, const char *type, const char *help)
+{
+	strbuf_appendf(out, "# HELP pyebpf_%s %s\n# TYPE pyebpf_%s %s\n", name, help, name, type);
+}
+
+static void put(struct strbuf *out, const char *name, const char *type, const char *help,
+		double value)
+{
+	put_head(out, name, type, help);
+	strbuf_appendf(out, "pyebpf_%s %.17g\n", name, value);
+}
+
+static void put_own_cost(struct strbuf *out)
+{
+	_cleanup_(freep) char *statm = NULL;
+	unsigned long long pages = 0;
+	struct rusage u;
+	size_t len;
+
+	getrusage(RUSAGE_SELF, &u);
+	put(out, "agent_cpu_seconds_total", "counter",
+	    "CPU time of the agent, without the sampler.",
+	    (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+		    (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6);
+	if (file_read("/proc/self/statm", 4096, &statm, &len) < 0 ||
+	    sscanf(statm, "%*u %llu", &pages) != 1)
+		return;
+	put(out, "agent_resident_bytes", "gauge", "Memory of the agent.",
+	    (double)pages * (double)sysconf(_SC_PAGESIZE));
+}
+
+static void put_spool(struct metrics *m, struct strbuf *out)
+{
+	static const char *const losses[] = {
+#define X(id, name) [id] = name,
+		SPOOL_LOSSES(X)
+#undef X
+	};
+	struct spool_stats s;
+
+	spool_stats(m->spool, &s);
+	put(out, "spool_entries", "gauge", "Profiles that wait to be sent.", (double)s.entries);
+	put(out, "spool_bytes", "gauge", "Bytes they take on disk.", (double)s.bytes);
+	put_head(out, "spool_lost_samples_total", "counter",
+		 "Samples that left the spool without being sent, by reason.");
+	for (size_t i = 0; i < SPOOL_LOSS_COUNT; i++)
+		strbuf_appendf(out, "pyebpf_spool_lost_samples_total{reason=\"%s\"} %" PRIu64 "\n",
+			       losses[i], s.lost_samples[i]);
+}
+
+static void put_pushes(const struct metrics *m, struct strbuf *out)
+{
+	put_head(out, "pushes_total", "counter", "Requests to the engine, by outcome.");
+	for (int i = 0; verdict_outcomes[i]; i++)
+		strbuf_appendf(out, "pyebpf_pushes_total{outcome=\"%s\"} %" PRIu64 "\n",
+			       verdict_outcomes[i], m->pushes[i]);
+	put(out, "push_seconds_total", "counter", "Time these requests took.",
+	    (double)m->push_ns / 1e9);
+	put(out, "push_bytes_total", "counter", "Bytes of their bodies.", (double)m->pushed_bytes);
+	put(out, "push_dropped_samples_total", "counter", "Samples the engine would not take.",
+	    (double)m->dropped_samples);
+	put(out, "last_stored_timestamp_seconds", "gauge",
+	    "When the engine last stored a profile; 0: not yet.", (double)m->last_stored_ns / 1e9);
+}
+
+/* Names are of our own tables: letters, digits, underscores. */
+static void put_ticks(const struct metrics *m, struct strbuf *out)
+{
+	put_head(out, "recorder_total", "counter",
+		 "What became of ticks, and what was met: the counters of `pyebpf record`.");
+	for (size_t i = 0; i < m->counters.len; i++)
+		strbuf_appendf(out, "pyebpf_recorder_total{counter=\"%s\"} %" PRIu64 "\n",
+			       m->counters.items[i].name, m->counters.items[i].value);
+}
+
+int metrics_print(struct metrics *m, struct strbuf *out)
+{
+	pthread_mutex_lock(&m->lock);
+	put(out, "windows_total", "counter", "Windows recorded.", (double)m->windows);
+	put(out, "samples_total", "counter", "Samples recorded.", (double)m->samples);
+	put(out, "services", "gauge", "Services in the last window.", (double)m->services);
+	put(out, "services_merged_total", "counter",
+	    "Services beyond services.max, counted as `other`.", (double)m->merged);
+	put(out, "encoded_bytes_total", "counter", "Bytes of request bodies made.",
+	    (double)m->encoded_bytes);
+	put(out, "reloads_total", "counter", "Configurations taken over.", (double)m->reloads);
+	put(out, "reload_failures_total", "counter", "Configurations refused.",
+	    (double)m->bad_reloads);
+	put_ticks(m, out);
+	put_pushes(m, out);
+	if (m->spool)
+		put_spool(m, out);
+	put_own_cost(out);
+	pthread_mutex_unlock(&m->lock);
+	return strbuf_error(out);
+}
+
+static enum MHD_Result answer(struct MHD_Connection *connection, unsigned int status,
+			      const char *type, const char *text)
+{
+	struct MHD_Response *r =
+		MHD_create_response_from_buffer(strlen(text), (void *)text, MHD_RESPMEM_MUST_COPY);
+	enum MHD_Result result;
+
+	if (!r)
+		return MHD_NO;
+	MHD_add_response_header(r, "Content-Type", type);
+	result = MHD_queue_response(connection, status, r);
+	MHD_destroy_response(r);
+	return result;
+}
+
+static enum MHD_Result answer_probe(struct MHD_Connection *connection, bool is_good)
+{
+	return answer(connection, is_good ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE,
+		      "text/plain; charset=utf-8", is_good ? "ok\n" : "no\n");
+}
+
+static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, const char *url,
+			      const char *method, const char *version, const char *upload,
+			      size_t *upload_len, void **state)
+{
+	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+	struct metrics *m = arg;
+
+	(void)version, (void)upload, (void)state;
+	if ((strcmp(method, "GET") && strcmp(method, "HEAD")) || *upload_len)
+		return answer(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain", "GET only\n");
+	if (!strcmp(url, "/healthz"))
+		return answer_probe(connection, metrics_is_alive(m));
+	if (!strcmp(url, "/readyz"))
+		return answer_probe(connection, metrics_is_ready(m));
+	if (strcmp(url, "/metrics"))
+		return answer(connection, MHD_HTTP_NOT_FOUND, "text/plain",
+			      "there are /metrics, /healthz, /readyz\n");
+	if (metrics_print(m, &text) < 0)
+		return MHD_NO;
+	return answer(connection, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8",
+		      strbuf_str(&text));
+}
+
+struct metrics_server {
+	struct MHD_Daemon *daemon;
+};
+
+int metrics_serve(struct metrics *m, const struct config *c, struct metrics_server **out)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_port = htons((uint16_t)c->listen_port) };
+	struct metrics_server *s;
+
+	if (inet_pton(AF_INET, c->listen_address, &address.sin_addr) != 1)
+		return err_set(-EINVAL, "http.address: %s is no IPv4 address", c->listen_address);
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL, 0, NULL, NULL,
+				     handle, m, MHD_OPTION_SOCK_ADDR, &address,
+				     MHD_OPTION_CONNECTION_LIMIT, 16u,
+				     MHD_OPTION_CONNECTION_TIMEOUT, 10u, MHD_OPTION_END);
+	if (!s->daemon) {
+		free(s);
+		return err_set(-EADDRINUSE, "http.port: cannot listen on %s:%" PRIu64,
+			       c->listen_address, c->listen_port);
+	}
+	*out = s;
+	return 0;
+}
+
+void metrics_close(struct metrics_server *s)
+{
+	if (s)
+		MHD_stop_daemon(s->daemon);
+	free(s);
+}

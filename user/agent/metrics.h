@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef AGENT_METRICS_H
+#define AGENT_METRICS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/config.h"
+#include "agent/push.h"
+#include "agent/spool.h"
+#include "agent/window.h"
+#include "base/cleanup.h"
+#include "base/strbuf.h"
+#include "profile/profile.h"
+
+/*
+ * What the agent counts since the process began, for Prometheus, and the state that probes ask for.
+ * All functions may be called by several threads.
+ */
+struct metrics;
+
+int metrics_new(struct metrics **out);
+void metrics_free(struct metrics *m);
+DEFINE_CLEANUP(struct metrics *, metrics_free)
+
+/* A window is over: p's counters are of it alone. NULL stats: it went to a file, of `samples`. */
+int metrics_add_window(struct metrics *m, const struct profile *p, const struct window_stats *w);
+void metrics_add_push(struct metrics *m, const struct push_result *r, size_t bytes,
+		      uint64_t samples_dropped);
+void metrics_add_reload(struct metrics *m, bool is_good);
+
+/* Borrowed; NULL: there is none. */
+void metrics_set_spool(struct metrics *m, struct spool *s);
+
+/* The recorder is alive; it samples. */
+void metrics_beat(struct metrics *m);
+void metrics_set_ready(struct metrics *m, bool is_ready);
+
+/* It has given sign of life in the last minute. */
+bool metrics_is_alive(struct metrics *m);
+bool metrics_is_ready(struct metrics *m);
+
+/* Prometheus' text format 0.0.4. 0 or -ENOMEM. */
+int metrics_print(struct metrics *m, struct strbuf *out);
+
+/* Serves /metrics, /healthz and /readyz in a thread of its own, until metrics_close(). */
+struct metrics_server;
+int metrics_serve(struct metrics *m, const struct config *c, struct metrics_server **out);
+void metrics_close(struct metrics_server *s);
+DEFINE_CLEANUP(struct metrics_server *, metrics_close)
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef AGENT_ORIGIN_H
+#define AGENT_ORIGIN_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Where a process belongs, as engines label it. NUL-terminated, valid UTF-8; "": none. */
+struct origin {
+	char service[128];
+	char container[65]; /* the innermost one's id */
+	char pod[37];       /* the pod's UID */
+};
+
+/* What is known of a process that may have ended. */
+struct origin_process {
+	pid_t pid;
+	const char *name;         /* of its first thread */
+	const char *command_line; /* arguments joined by spaces; "": unknown */
+};
+
+/*
+ * The service is, first that is there: the value of the variable `env` (NULL: none) that the
+ * process was started with; the script or module of its command line; its name. Of the environment
+ * nothing else is looked at. What cannot be read is left out: the process may have ended.
+ */
+void origin_find(const struct origin_process *p, const char *env, struct origin *out);
+
+/* The parts that do not ask the system. */
+void origin_of_command(const char *command_line, char *service, size_t size);
+void origin_of_cgroups(const char *text, size_t len, struct origin *out); /* /proc/PID/cgroup */
+
+#endif

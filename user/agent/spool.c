@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "agent/spool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/err.h"
+#include "base/file.h"
+#include "base/vec.h"
+
+#define NAME_BYTES 128
+#define ENTRIES_MAX 1000000 /* of a folder that somebody else filled */
+#define PARTIAL ".partial"
+
+struct entry {
+	struct spool_entry e;
+	uint64_t bytes;
+	uint32_t crc;
+};
+
+struct spool {
+	pthread_mutex_t lock;
+	struct spool_opts o;
+	char *directory, *engine; /* what o points to */
+	int fd;                   /* of the directory */
+	int lock_fd;
+	VEC(struct entry) entries; /* by number */
+	uint64_t next_number;
+	struct spool_stats stats;
+};
+
+static void name_of(const struct spool *s, const struct entry *x, char name[NAME_BYTES])
+{
+	snprintf(name, NAME_BYTES, "%016" PRIu64 "-%" PRIu64 "-%" PRIu64 "-%08" PRIx32 ".%s",
+		 x->e.number, x->e.time_ns, x->e.samples, x->crc, s->o.engine);
+}
+
+/* False: not a name that name_of() gives. */
+static bool parse_name(const struct spool *s, const char *name, struct entry *out)
+{
+	struct entry x = { 0 };
+	char again[NAME_BYTES];
+
+	if (sscanf(name, "%" SCNu64 "-%" SCNu64 "-%" SCNu64 "-%" SCNx32, &x.e.number, &x.e.time_ns,
+		   &x.e.samples, &x.crc) != 4)
+		return false;
+	name_of(s, &x, again);
+	*out = x;
+	return !strcmp(again, name);
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	return x->e.number < y->e.number ? -1 : x->e.number > y->e.number;
+}
+
+static bool ends_in(const char *name, const char *suffix)
+{
+	size_t len = strlen(name), suffix_len = strlen(suffix);
+
+	return len >= suffix_len && !strcmp(name + len - suffix_len, suffix);
+}
+
+/* One file that was there before us. */
+static int take_up(struct spool *s, const char *name)
+{
+	struct entry x;
+	struct stat st;
+
+	if (ends_in(name, PARTIAL)) { /* it was never whole */
+		unlinkat(s->fd, name, 0);
+		return 0;
+	}
+	if (s->entries.len == ENTRIES_MAX || !parse_name(s, name, &x) ||
+	    fstatat(s->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	x.bytes = (uint64_t)st.st_size;
+	s->stats.bytes += x.bytes;
+	if (x.e.number >= s->next_number && x.e.number < UINT64_MAX)
+		s->next_number = x.e.number + 1;
+	return vec_push(&s->entries, x);
+}
+
+static int scan(struct spool *s)
+{
+	int fd = openat(s->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *d;
+
+	if (!dir) {
+		closep(&fd);
+		return err_set(-errno, "%s: %s", s->o.directory, strerror(errno));
+	}
+	while (!r && (d = readdir(dir)))
+		r = take_up(s, d->d_name);
+	closedir(dir);
+	if (s->entries.len)
+		qsort(s->entries.items, s->entries.len, sizeof(struct entry), compare_entries);
+	return r;
+}
+
+static int open_directory(struct spool *s)
+{
+	int r = file_make_directory(s->o.directory, 0700);
+
+	if (r < 0)
+		return r;
+	s->fd = open(s->o.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->fd < 0)
+		return err_set(-errno, "%s: %s", s->o.directory, strerror(errno));
+	s->lock_fd = openat(s->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (s->lock_fd < 0)
+		return err_set(-errno, "%s/lock: %s", s->o.directory, strerror(errno));
+	if (flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0)
+		return err_set(-EBUSY, "%s: another agent uses this spool", s->o.directory);
+	return 0;
+}
+
+int spool_open(const struct spool_opts *opts, struct spool **out)
+{
+	_cleanup_(spool_freep) struct spool *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	pthread_mutex_init(&s->lock, NULL);
+	s->o = *opts;
+	s->fd = s->lock_fd = -1;
+	s->next_number = 1;
+	s->o.directory = s->directory = strdup(opts->directory);
+	s->o.engine = s->engine = strdup(opts->engine);
+	if (!s->directory || !s->engine)
+		return -ENOMEM;
+	if ((r = open_directory(s)) < 0 || (r = scan(s)) < 0)
+		return r;
+	*out = take_ptr(s);
+	return 0;
+}
+
+void spool_free(struct spool *s)
+{
+	if (!s)
+		return;
+	pthread_mutex_destroy(&s->lock);
+	closep(&s->fd);
+	closep(&s->lock_fd);
+	free(s->directory);
+	free(s->engine);
+	vec_release(&s->entries);
+	free(s);
+}
+
+static void remove_at(struct spool *s, size_t i)
+{
+	char name[NAME_BYTES];
+
+	name_of(s, &s->entries.items[i], name);
+	unlinkat(s->fd, name, 0);
+	s->stats.bytes -= s->entries.items[i].bytes;
+	memmove(&s->entries.items[i], &s->entries.items[i + 1],
+		(--s->entries.len - i) * sizeof(struct entry));
+}
+
+static void lose(struct spool *s, size_t i, enum spool_loss why)
+{
+	s->stats.lost_entries[why]++;
+	s->stats.lost_samples[why] += s->entries.items[i].e.samples;
+	remove_at(s, i);
+}
+
+static int write_entry(struct spool *s, const struct entry *x, const void *body)
+{
+	_cleanup_(closep) int fd = -1;
+	char name[NAME_BYTES], partial[NAME_BYTES + sizeof(PARTIAL)];
+	int r;
+
+	name_of(s, x, name);
+	snprintf(partial, sizeof(partial), "%s" PARTIAL, name);
+	fd = openat(s->fd, partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	r = file_write(fd, body, x->bytes);
+	if (!r && renameat(s->fd, partial, s->fd, name) < 0)
+		r = -errno;
+	if (r < 0)
+		unlinkat(s->fd, partial, 0);
+	return r;
+}
+
+static int add(struct spool *s, struct entry *x, const void *body)
+{
+	int r;
+
+	if (x->bytes > s->o.bytes_max)
+		return err_set(-EFBIG, "a profile of %" PRIu64 " bytes is larger than the spool",
+			       x->bytes);
+	while (s->entries.len && s->stats.bytes + x->bytes > s->o.bytes_max)
+		lose(s, 0, SPOOL_FULL);
+	if ((r = vec_reserve(&s->entries, 1)) < 0)
+		return r;
+	x->e.number = s->next_number++;
+	while ((r = write_entry(s, x, body)) < 0 && (r == -ENOSPC || r == -EDQUOT) &&
+	       s->entries.len)
+		lose(s, 0, SPOOL_FULL);
+	if (r < 0)
+		return err_set(r, "%s: %s", s->o.directory, strerror(-r));
+	s->stats.bytes += x->bytes;
+	s->entries.items[s->entries.len++] = *x;
+	return 0;
+}
+
+int spool_add(struct spool *s, uint64_t time_ns, uint64_t samples, const void *body, size_t len)
+{
+	struct entry x = { .e = { .time_ns = time_ns, .samples = samples },
+			   .bytes = len,
+			   .crc = (uint32_t)crc32_z(0, body, len) };
+	int r;
+
+	pthread_mutex_lock(&s->lock);
+	r = add(s, &x, body);
+	if (r < 0) {
+		s->stats.lost_entries[SPOOL_FAILED]++;
+		s->stats.lost_samples[SPOOL_FAILED] += samples;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+/* -EBADMSG: not what was written. */
+static int read_entry(struct spool *s, const struct entry *x, void **body)
+{
+	_cleanup_(freep) void *bytes = NULL;
+	_cleanup_(closep) int fd = -1;
+	char name[NAME_BYTES];
+
+	if (x->bytes > s->o.bytes_max)
+		return -EBADMSG;
+	bytes = malloc(x->bytes + 1);
+	if (!bytes)
+		return -ENOMEM;
+	name_of(s, x, name);
+	fd = openat(s->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0 || file_pread(fd, bytes, x->bytes, 0) != (ssize_t)x->bytes ||
+	    crc32_z(0, bytes, x->bytes) != x->crc)
+		return -EBADMSG;
+	*body = take_ptr(bytes);
+	return 0;
+}
+
+int spool_next(struct spool *s, uint64_t now_ns, struct spool_entry *out, void **body, size_t *len)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&s->lock);
+	while (s->entries.len && !r) {
+		const struct entry x = s->entries.items[0];
+
+		if (now_ns > x.e.time_ns && now_ns - x.e.time_ns > s->o.age_max_ns) {
+			lose(s, 0, SPOOL_EXPIRED);
+			continue;
+		}
+		r = read_entry(s, &x, body);
+		if (r == -EBADMSG) {
+			lose(s, 0, SPOOL_DAMAGED);
+			r = 0;
+			continue;
+		}
+		if (r < 0)
+			break;
+		*out = x.e;
+		*len = x.bytes;
+		r = 1;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+void spool_remove(struct spool *s, uint64_t number)
+{
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < s->entries.len; i++) {
+		if (s->entries.items[i].e.number != number)
+			continue;
+		remove_at(s, i);
+		break;
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+void spool_stats(struct spool *s, struct spool_stats *out)
+{
+	pthread_mutex_lock(&s->lock);
+	*out = s->stats;
+	out->entries = s->entries.len;
+	out->oldest_ns = s->entries.len ? s->entries.items[0].e.time_ns : 0;
+	pthread_mutex_unlock(&s->lock);
+}

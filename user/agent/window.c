@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "agent/window.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/origin.h"
+#include "agent/push.h"
+#include "base/cleanup.h"
+#include "base/gzip.h"
+#include "base/json.h"
+#include "base/strbuf.h"
+#include "export/export.h"
+
+#define OTHER_SERVICES "other"
+#define ATTRIBUTES_MAX (CONFIG_LABELS_MAX + 8)
+#define NO_GROUP UINT32_MAX
+
+struct window {
+	const struct config *config;
+	struct profile *p;
+	window_body_fn fn;
+	void *arg;
+	struct window_stats stats;
+	VEC(struct origin) groups;
+	uint32_t *group_of; /* by process */
+};
+
+/* Bytes as they are written. Ends in memory_release(). */
+struct memory {
+	FILE *stream;
+	char *bytes;
+	size_t len;
+};
+
+static void memory_release(struct memory *m)
+{
+	if (m->stream)
+		fclose(m->stream);
+	free(m->bytes);
+}
+
+static int memory_open(struct memory *m)
+{
+	*m = (struct memory){ 0 };
+	m->stream = open_memstream(&m->bytes, &m->len);
+	return m->stream ? 0 : -ENOMEM;
+}
+
+static int memory_end(struct memory *m)
+{
+	int r = fclose(m->stream);
+
+	m->stream = NULL;
+	return r ? -ENOMEM : 0;
+}
+
+static void window_release(struct window *w)
+{
+	vec_release(&w->groups);
+	free(w->group_of);
+}
+
+/* The same service in the same container is one group. */
+static int find_group(struct window *w, const struct origin *o, uint32_t *group)
+{
+	struct origin other = { .service = OTHER_SERVICES };
+	int r;
+
+	for (size_t i = 0; i < w->groups.len; i++) {
+		if (!memcmp(&w->groups.items[i], o, sizeof(*o))) {
+			*group = (uint32_t)i;
+			return 0;
+		}
+	}
+	if (w->groups.len >= w->config->services_max && strcmp(o->service, OTHER_SERVICES)) {
+		w->stats.merged++;
+		return find_group(w, &other, group);
+	}
+	r = vec_push(&w->groups, *o);
+	if (!r)
+		*group = (uint32_t)w->groups.len - 1;
+	return r;
+}
+
+static int group_process(struct window *w, uint32_t index)
+{
+	const struct process *process = &w->p->processes.items[index];
+	struct origin_process asked = {
+		.pid = (pid_t)process->pid,
+		.name = strtab_get(w->p->strings, process->name),
+		.command_line = strtab_get(w->p->strings, process->command_line),
+	};
+	struct origin o;
+
+	if (w->group_of[index] != NO_GROUP)
+		return 0;
+	origin_find(&asked, w->config->service_env, &o);
+	return find_group(w, &o, &w->group_of[index]);
+}
+
+static uint32_t group_of_sample(const struct window *w, const struct sample *s)
+{
+	return w->group_of[w->p->threads.items[s->thread].process];
+}
+
+static int compare_samples(const void *a, const void *b, void *arg)
+{
+	uint32_t x = group_of_sample(arg, a), y = group_of_sample(arg, b);
+
+	return x < y ? -1 : x > y;
+}
+
+/* Finds the groups of all samples, and puts those of one next to each other. */
+static int group_samples(struct window *w)
+{
+	int r = 0;
+
+	w->group_of = malloc((w->p->processes.len + 1) * sizeof(*w->group_of));
+	if (!w->group_of)
+		return -ENOMEM;
+	memset(w->group_of, 0xff, (w->p->processes.len + 1) * sizeof(*w->group_of));
+	for (size_t i = 0; i < w->p->samples.len && !r; i++)
+		r = group_process(w, w->p->threads.items[w->p->samples.items[i].thread].process);
+	if (!r && w->p->samples.len)
+		qsort_r(w->p->samples.items, w->p->samples.len, sizeof(struct sample),
+			compare_samples, w);
+	return r;
+}
+
+/* Each engine has a name of its own for what all of them are told. */
+static size_t describe_group(const struct window *w, const struct origin *o,
+			     struct export_attribute *out)
+{
+	bool is_otlp = w->config->engine == ENGINE_OTLP;
+	const struct export_attribute all[] = {
+		{ is_otlp ? "service.name" : "service_name", o->service },
+		{ is_otlp ? "container.id" : "container_id", o->container },
+		{ is_otlp ? "k8s.pod.uid" : "pod_uid", o->pod },
+		{ is_otlp ? "host.name" : "host", w->p->meta.host },
+		{ "__name__", is_otlp ? NULL : "process_cpu" },
+		{ "job", w->config->engine == ENGINE_PARCA ? o->service : NULL },
+	};
+	size_t n = 0;
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (all[i].value && *all[i].value)
+			out[n++] = all[i];
+	for (size_t i = 0; i < w->config->labels.len; i++)
+		out[n++] = (struct export_attribute){ w->config->labels.items[i].name,
+						      w->config->labels.items[i].value };
+	return n;
+}
+
+/* RFC 4648, with padding. */
+static int append_base64(struct strbuf *out, const unsigned char *bytes, size_t len)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	int r = strbuf_reserve(out, (len + 2) / 3 * 4);
+
+	for (size_t i = 0; i < len && !r; i += 3) {
+		size_t left = len - i;
+		uint32_t group = (uint32_t)bytes[i] << 16 |
+				 (left > 1 ? (uint32_t)bytes[i + 1] << 8 : 0) |
+				 (left > 2 ? bytes[i + 2] : 0);
+		char four[4] = { digits[group >> 18], digits[group >> 12 & 63],
+				 left > 1 ? digits[group >> 6 & 63] : '=',
+				 left > 2 ? digits[group & 63] : '=' };
+
+		r = strbuf_append(out, four, sizeof(four));
+	}
+	return r;
+}
+
+/* {"series":[{"labels":LABELS,"samples":[{"rawProfile":"BASE64"}]}]}; Parca wraps its labels. */
+static int write_series(const struct window *w, const struct export_attribute *labels, size_t count,
+			const struct memory *profile, FILE *out)
+{
+	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+	bool is_wrapped = w->config->engine == ENGINE_PARCA;
+	struct json j;
+	int r = append_base64(&text, (const unsigned char *)profile->bytes, profile->len);
+
+	if (r < 0)
+		return r;
+	json_init(&j, out);
+	json_object(&j);
+	json_key(&j, "series");
+	json_array(&j);
+	json_object(&j);
+	json_key(&j, "labels");
+	if (is_wrapped) {
+		json_object(&j);
+		json_key(&j, "labels");
+	}
+	json_array(&j);
+	for (size_t i = 0; i < count; i++) {
+		json_object(&j);
+		json_key(&j, "name");
+		json_string(&j, labels[i].key);
+		json_key(&j, "value");
+		json_string(&j, labels[i].value);
+		json_end(&j);
+	}
+	json_end(&j);
+	if (is_wrapped)
+		json_end(&j);
+	json_key(&j, "samples");
+	json_array(&j);
+	json_object(&j);
+	json_key(&j, "rawProfile");
+	json_string_len(&j, text.bytes, text.len);
+	for (int open = 5; open; open--)
+		json_end(&j);
+	return json_finish(&j) < 0 ? -ENOMEM : 0;
+}
+
+static int compress(const struct memory *from, struct memory *to)
+{
+	_cleanup_(gzip_freep) struct gzip *g = NULL;
+	int r;
+
+	if ((r = memory_open(to)) < 0 || (r = gzip_new(to->stream, &g)) < 0)
+		return r;
+	if (gzip_write(g, from->bytes, from->len) < 0 || gzip_finish(g) < 0)
+		return -ENOMEM;
+	return memory_end(to);
+}
+
+static uint64_t sum_ticks(const struct tally *t)
+{
+	uint64_t ticks = 0;
+
+	for (size_t i = 0; i < t->rows.len; i++)
+		ticks += t->rows.items[i].ticks;
+	return ticks;
+}
+
+static int hand_over(struct window *w, const struct tally *t, const struct memory *body)
+{
+	uint64_t ticks = sum_ticks(t);
+
+	w->stats.samples += ticks;
+	w->stats.bytes += body->len;
+	return w->fn(w->arg, ticks, body->bytes, body->len);
+}
+
+/* What a gzip file unpacks to, by its last four bytes (RFC 1952): good below 4 GiB. */
+static size_t unpacked_bytes(const struct memory *m)
+{
+	uint32_t size;
+
+	memcpy(&size, m->bytes + m->len - sizeof(size), sizeof(size));
+	return le32toh(size);
+}
+
+static int encode(struct window *w, const struct origin *o, const struct tally *t,
+		  struct memory *profile, struct memory *body, size_t *profile_bytes)
+{
+	bool is_otlp = w->config->engine == ENGINE_OTLP;
+	struct export_attribute attributes[ATTRIBUTES_MAX];
+	struct export_opts opts = { .resource.items = attributes };
+	_cleanup_(memory_release) struct memory series = { 0 };
+	size_t count = describe_group(w, o, attributes);
+	int r;
+
+	opts.resource.count = count;
+	if ((r = memory_open(profile)) < 0 ||
+	    (r = (is_otlp ? &exporter_otlp : &exporter_pprof)
+			 ->write(w->p, t, &opts, profile->stream)) < 0 ||
+	    (r = memory_end(profile)) < 0)
+		return r;
+	*profile_bytes = is_otlp ? profile->len : unpacked_bytes(profile);
+	if (is_otlp)
+		return compress(profile, body);
+	if ((r = memory_open(&series)) < 0 ||
+	    (r = write_series(w, attributes, count, profile, series.stream)) < 0 ||
+	    (r = memory_end(&series)) < 0)
+		return r;
+	if (w->config->engine == ENGINE_PYROSCOPE)
+		return compress(&series, body);
+	*body = series;
+	series = (struct memory){ 0 };
+	return 0;
+}
+
+static int encode_rows(struct window *w, const struct origin *o, struct tally t)
+{
+	_cleanup_(memory_release) struct memory profile = { 0 }, body = { 0 };
+	struct tally first = t, rest = t;
+	size_t bytes = 0;
+	int r;
+
+	if (t.rows.len <= PUSH_PROFILE_SAMPLES_MAX) {
+		r = encode(w, o, &t, &profile, &body, &bytes);
+		if (r < 0 || bytes <= PUSH_BODY_MAX || t.rows.len == 1)
+			return r < 0 ? r : hand_over(w, &t, &body);
+	}
+	first.rows.len = t.rows.len / 2;
+	rest.rows.items += first.rows.len;
+	rest.rows.len -= first.rows.len;
+	r = encode_rows(w, o, first);
+	return r < 0 ? r : encode_rows(w, o, rest);
+}
+
+/* The samples from..to are one group's. */
+static int encode_group(struct window *w, size_t from, size_t to)
+{
+	_cleanup_(tally_release) struct tally t = { .by_thread = false };
+	uint32_t group = group_of_sample(w, &w->p->samples.items[from]);
+	__auto_type all = w->p->samples;
+	int r;
+
+	w->p->samples.items += from;
+	w->p->samples.len = to - from;
+	r = tally_add(&t, w->p);
+	w->p->samples = all;
+	if (!r)
+		r = tally_finish(&t);
+	w->stats.services++;
+	return r ? r : encode_rows(w, &w->groups.items[group], t);
+}
+
+int window_encode(const struct config *config, struct profile *p, window_body_fn fn, void *arg,
+		  struct window_stats *out)
+{
+	_cleanup_(window_release) struct window w = {
+		.config = config, .p = p, .fn = fn, .arg = arg
+	};
+	size_t from = 0;
+	int r = group_samples(&w);
+
+	for (size_t i = 1; i <= p->samples.len && !r; i++) {
+		if (i < p->samples.len &&
+		    !compare_samples(&p->samples.items[i - 1], &p->samples.items[i], &w))
+			continue;
+		r = encode_group(&w, from, i);
+		from = i;
+	}
+	*out = w.stats;
+	return r;
+}
