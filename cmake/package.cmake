@@ -6,8 +6,9 @@ include(GNUInstallDirs)
 set(share ${CMAKE_BINARY_DIR}/share)
 file(MAKE_DIRECTORY ${share})
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/user/main.c)
-file(STRINGS ${CMAKE_SOURCE_DIR}/user/main.c lines REGEX "&command_[a-z_]+,")
-list(TRANSFORM lines REPLACE ".*&command_([a-z_]+),.*" "\\1" OUTPUT_VARIABLE commands)
+file(READ ${CMAKE_SOURCE_DIR}/user/main.c main)
+string(REGEX MATCHALL "&command_[a-z_]+" commands "${main}")
+list(TRANSFORM commands REPLACE "&command_" "")
 
 # share/FILE is what `pyebpf ARGUMENT...` prints.
 set(printed)
