@@ -249,12 +249,12 @@ static int make_functions(struct diff *d, const struct identity *id)
 
 /* --- the robust centre ------------------------------------------------------------------------ */
 
-#define MEDIAN_ERROR 1.2533 /* of a median, in standard errors of a mean: sqrt(pi / 2) */
-#define CENTRE_ERRORS 3     /* a centre nearer to 1 may be noise */
+#define CENTRE_ERRORS 3 /* a centre nearer to 1 may be noise */
 
+/* What one function says of the centre. */
 struct vote {
 	double log_ratio;
-	double weight;
+	double error; /* standard */
 };
 
 static int compare_votes(const void *a, const void *b)
@@ -264,46 +264,68 @@ static int compare_votes(const void *a, const void *b)
 	return x->log_ratio < y->log_ratio ? -1 : x->log_ratio > y->log_ratio;
 }
 
-/*
- * Shares are compositional: where one function gets faster, all others get a larger part. What
- * most functions did, by their own ticks, is no change: the median of their log ratios, each
- * weighted by its precision. Where that may be noise itself there is no centre: it would colour
- * everything.
- */
-static int find_centre(struct diff *d, const struct dispersion *x)
+static size_t collect_votes(const struct diff *d, const struct dispersion *x, struct vote *votes)
 {
-	_cleanup_(freep) struct vote *votes = calloc(d->function_count + 1, sizeof(*votes));
 	struct contrast c = { .scale = d->scale, .centre = 1, .alpha = ALPHA };
-	double sum = 0, precision = 0, half = 0;
-	size_t count = 0, i;
+	size_t count = 0;
 
-	if (!votes)
-		return -ENOMEM;
 	contrast_prepare(&c, x, COUNTED_FUNCTION_SELF);
-	for (i = 0; i < d->function_count; i++) {
+	for (size_t i = 0; i < d->function_count; i++) {
 		struct counts n = diff_counts(d, COUNTED_FUNCTION_SELF, i);
-		double error;
 
 		if (!n.base || !n.current || n.base + n.current < DIFF_TICKS_MIN)
 			continue;
 		contrast_choose(&c, i, n);
-		error = contrast_error(&c, n);
-		votes[count].log_ratio = log((double)n.current / ((double)n.base * d->scale));
-		votes[count].weight = 1 / error;
-		precision += 1 / (error * error);
-		sum += votes[count++].weight;
+		votes[count++] = (struct vote){ log(contrast_ratio(&c, n)), contrast_error(&c, n) };
 	}
+	return count;
+}
+
+/*
+ * Shares are compositional: where one function gets faster, all others get a larger part. What
+ * most functions did, by their own ticks, is no change: the median of their log ratios, each with
+ * the weight 1 / error. Of such a median the variance is pi / 2 / sum(1 / error^2): the sum of the
+ * weights' squares, over twice that of the weights times the densities at 0, squared. A median
+ * that may be noise itself is no centre, but what it may be off by counts in any case.
+ */
+static int find_centre(struct diff *d, const struct dispersion *x)
+{
+	_cleanup_(freep) struct vote *votes = calloc(d->function_count + 1, sizeof(*votes));
+	double sum = 0, precision = 0, below = 0;
+	size_t count, i;
+
+	d->centre = 1;
+	if (!votes)
+		return -ENOMEM;
+	if (d->normalize != DIFF_SHARE && d->normalize != DIFF_SECOND)
+		return 0;
+	count = collect_votes(d, x, votes);
 	if (!count)
 		return 0;
 	qsort(votes, count, sizeof(*votes), compare_votes);
-	for (i = 0; i + 1 < count && half + votes[i].weight < sum / 2; i++)
-		half += votes[i].weight;
-	if (fabs(votes[i].log_ratio) > CENTRE_ERRORS * MEDIAN_ERROR / sqrt(precision))
+	for (i = 0; i < count; i++) {
+		sum += 1 / votes[i].error;
+		precision += 1 / (votes[i].error * votes[i].error);
+	}
+	for (i = 0; i + 1 < count && below + 1 / votes[i].error < sum / 2; i++)
+		below += 1 / votes[i].error;
+	d->centre_error = sqrt(M_PI / 2 / precision);
+	if (fabs(votes[i].log_ratio) > CENTRE_ERRORS * d->centre_error)
 		d->centre = exp(votes[i].log_ratio);
 	return 0;
 }
 
 /* --- measures and classes --------------------------------------------------------------------- */
+
+static struct contrast relative_contrast(const struct diff *d)
+{
+	return (struct contrast){
+		.scale = d->scale,
+		.centre = d->centre,
+		.centre_error = d->centre_error,
+		.alpha = ALPHA,
+	};
+}
 
 static void measure(const struct contrast *c, struct counts n, struct diff_measure *out)
 {
@@ -428,7 +450,7 @@ static int measure_all(struct diff *d, const struct dispersion *x, enum counted 
 		       size_t count)
 {
 	_cleanup_(tested_release) struct tested t = { 0 };
-	struct contrast c = { .scale = d->scale, .centre = d->centre, .alpha = ALPHA };
+	struct contrast c = relative_contrast(d);
 	size_t next = 0;
 	int r;
 
@@ -453,7 +475,7 @@ static int measure_all(struct diff *d, const struct dispersion *x, enum counted 
 
 static void find_detectable(struct diff *d, const struct dispersion *x)
 {
-	struct contrast c = { .scale = d->scale, .centre = d->centre, .alpha = ALPHA };
+	struct contrast c = relative_contrast(d);
 	double beyond[4];
 
 	contrast_prepare(&c, x, COUNTED_FUNCTION);
@@ -615,10 +637,9 @@ static int compare_sides(struct diff *d)
 	_cleanup_(dispersion_release) struct dispersion x = { 0 };
 	int r = dispersion_measure(&x, d, exposure_for(d->normalize), true);
 
-	d->centre = 1;
-	if (!r && (d->normalize == DIFF_SHARE || d->normalize == DIFF_SECOND))
-		r = find_centre(d, &x);
 	d->dispersion = x.by;
+	if (!r)
+		r = find_centre(d, &x);
 	for (int k = 0; k < COUNTED_KINDS && !r; k++)
 		r = measure_all(d, &x, k, k <= COUNTED_NODE_SELF,
 				k <= COUNTED_NODE_SELF ? d->node_count : d->function_count);

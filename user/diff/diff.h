@@ -156,8 +156,9 @@ struct diff {
 	enum diff_normalize normalize;  /* never DIFF_AUTO */
 	enum diff_dispersion dispersion;
 	struct diff_side_sum side[DIFF_SIDES];
-	double scale;  /* one base tick in ticks of current */
-	double centre; /* taken off ratios in share and second; else 1 */
+	double scale;        /* one base tick in ticks of current */
+	double centre;       /* taken off ratios in share and second; else 1 */
+	double centre_error; /* standard, of its logarithm */
 	float marks[4];
 	struct diff_total total;
 	struct diff_node *nodes; /* node 0 is the root, its self the ticks of empty stacks */

@@ -405,7 +405,9 @@ double contrast_ratio(const struct contrast *c, struct counts n)
 
 double contrast_error(const struct contrast *c, struct counts n)
 {
-	return sqrt(c->phi * (1 / ((double)n.current + 0.5) + 1 / ((double)n.base + 0.5)));
+	double counts = 1 / ((double)n.current + 0.5) + 1 / ((double)n.base + 0.5);
+
+	return sqrt(c->phi * counts + c->centre_error * c->centre_error);
 }
 
 /* Where a side has no ticks: the most that it may have had, and the least of the other. */
@@ -436,7 +438,8 @@ void contrast_interval(const struct contrast *c, struct counts n, double *low, d
 double contrast_chance(const struct contrast *c, struct counts n)
 {
 	double unit = c->scale * c->centre, base = (double)n.base, current = (double)n.current;
-	double variance = c->phi * (current + unit * unit * base);
+	double shift = unit * base * c->centre_error;
+	double variance = c->phi * (current + unit * unit * base) + shift * shift;
 
 	if (!(variance > 0))
 		return 1;

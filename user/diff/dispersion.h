@@ -51,15 +51,16 @@ void dispersion_release(struct dispersion *x);
 struct counts diff_counts(const struct diff *d, enum counted kind, size_t at);
 
 /*
- * How counts of one thing compare. The caller sets the first three, then
+ * How counts of one thing compare. The caller sets the first four, then
  *
  *	contrast_prepare(&c, x, kind);
  *	for each thing: contrast_choose(&c, at, n), and ask
  */
 struct contrast {
-	double scale;  /* what a base tick is worth in ticks of current */
-	double centre; /* the ratio that means no change */
-	double alpha;  /* chance that an interval misses, both ends together */
+	double scale;        /* what a base tick is worth in ticks of current */
+	double centre;       /* the ratio that means no change */
+	double centre_error; /* standard, of its logarithm */
+	double alpha;        /* chance that an interval misses, both ends together */
 
 	double phi; /* moderated, not below 1 */
 	double df;  /* of it */

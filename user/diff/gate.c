@@ -8,7 +8,7 @@
 #include "base/vec.h"
 #include "diff/dispersion.h"
 
-#define ALPHA 0.05 /* chance that any of the intervals misses */
+#define ALPHA 0.05 /* chance that any of the lower ends is too high; as much above */
 #define POWER 0.9  /* of `detectable` */
 
 const char *const gate_result_names[GATE_RESULT_COUNT] = {
@@ -133,7 +133,7 @@ static int judge_functions(struct judge *j)
 
 	for (size_t i = 0; i < j->d->function_count; i++)
 		count += is_above_floor(j, diff_counts(j->d, COUNTED_FUNCTION, i));
-	c.alpha = each_alpha(count);
+	c.alpha = 2 * each_alpha(count); /* contrast has it for both ends */
 	contrast_prepare(&c, &j->x, COUNTED_FUNCTION);
 	for (int s = 0; s < 4; s++)
 		beyond[s] = c.t_of[s] + student_quantile(POWER, c.df_of[s]);

@@ -12,8 +12,8 @@
 /*
  * May this change go in? A function fails if it surely became slower by more than the threshold
  * and costs more than the floor. Intervals are simultaneous over all functions that cost more than
- * the floor: the chance that any of them misses is 5 %. The exposure is work where diff->normalize
- * is work, a run where it is absolute, else the side's own CPU time.
+ * the floor: the chance that the lower end of any is too high is 5 %. The exposure is work where
+ * diff->normalize is work, a run where it is absolute, else the side's own CPU time.
  */
 enum gate_result { GATE_PASS, GATE_REGRESSION, GATE_INCONCLUSIVE };
 #define GATE_RESULT_COUNT (GATE_INCONCLUSIVE + 1)

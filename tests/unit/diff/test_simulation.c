@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Programs by dice, with fixed seeds: how often is something coloured or failed that did not
+ * change, and how often is found what did?
+ *
+ * The program: main calls 12 functions, each of which calls 5 others. Each function has a share of
+ * the time of its own, a few much, most little. In a block of time it is sampled by Poisson's law,
+ * about its share; in the bursty program it works in 3 blocks of 10, more then.
+ */
+#include "synthetic.h"
+
+#include "diff/gate.h"
+
+#define CALLERS 12
+#define CALLEES 5
+#define FUNCTIONS (CALLERS * (1 + CALLEES))
+#define BUSY 0.3 /* share of the blocks in which a function of the bursty program works */
+
+struct program {
+	double ticks; /* of a run */
+	bool is_bursty;
+	double noise;        /* of a run: standard deviation of each function's log cost */
+	unsigned int slower; /* function that changed */
+	double factor;       /* of its cost */
+};
+
+static double share(unsigned int function)
+{
+	double sum = 0;
+
+	for (unsigned int i = 0; i < FUNCTIONS; i++)
+		sum += 1.0 / (i + 3);
+	/* spread over the tree: 7 and 72 have no common divisor but 1 */
+	return 1.0 / ((function * 7) % FUNCTIONS + 3) / sum;
+}
+
+static uint32_t function_stack(struct profile *p, unsigned int function)
+{
+	char text[128];
+	unsigned int caller = function / (1 + CALLEES), callee = function % (1 + CALLEES);
+	int n = snprintf(text, sizeof(text), "main (/x.py:1);caller%u (/x.py:2)", caller);
+
+	if (callee)
+		snprintf(text + n, sizeof(text) - (size_t)n, ";callee%u_%u (/x.py:3)", caller,
+			 callee);
+	return stack_of(p, text);
+}
+
+static void simulate(struct diff_input *in, enum diff_side side, const struct program *program,
+		     struct dice *dice)
+{
+	uint32_t run = add_run(in, side, true), thread = add_thread(in->profile, 1);
+
+	for (unsigned int f = 0; f < FUNCTIONS; f++) {
+		uint32_t stack = function_stack(in->profile, f);
+		double cost = share(f) * program->ticks / DIFF_BLOCKS;
+
+		cost *= exp(program->noise * dice_normal(dice));
+		if (program->factor > 0 && f == program->slower)
+			cost *= program->factor;
+		for (int block = 0; block < DIFF_BLOCKS; block++) {
+			double mean = cost;
+
+			if (program->is_bursty)
+				mean = dice_uniform(dice) < BUSY ? cost / BUSY : 0;
+			put(in->profile, stack, thread, (uint64_t)block * 1000000000 + 500000000,
+			    dice_poisson(dice, mean));
+		}
+	}
+	assert_int_equal(diff_input_take_samples(in, run), 0);
+}
+
+struct outcome {
+	double coloured;
+	enum gate_result result;
+	uint8_t verdict; /* of the function that changed */
+	uint8_t class;
+	double ratio;
+};
+
+/* What became of the function that changed. */
+static void look_up(const struct diff *d, const struct gate *g, unsigned int changed,
+		    struct outcome *o)
+{
+	const struct diff_function *f;
+	char name[64];
+
+	snprintf(name, sizeof(name), "callee%u_%u", changed / (1 + CALLEES),
+		 changed % (1 + CALLEES));
+	f = function_named(d, name);
+	o->class = f->class;
+	o->ratio = (double)f->measure.ratio;
+	for (size_t i = 0; i < g->row_count; i++)
+		if (&d->functions[g->rows[i].function] == f)
+			o->verdict = g->rows[i].verdict;
+}
+
+static struct outcome try(const struct program *base, const struct program *current,
+			  unsigned int runs, enum diff_normalize normalize, struct dice *dice)
+{
+	struct outcome o = { 0 };
+	struct diff_input *in;
+	struct diff *d;
+	struct gate *g;
+
+	assert_int_equal(diff_input_new(false, &in), 0);
+	for (unsigned int i = 0; i < runs; i++) {
+		simulate(in, DIFF_BASE, base, dice);
+		simulate(in, DIFF_CURRENT, current, dice);
+	}
+	d = compare(in, normalize, NULL);
+	assert_int_equal(d->dispersion, runs > 1 ? DIFF_BY_RUNS : DIFF_BY_BLOCKS);
+	assert_int_equal(gate_new(d, GATE_THRESHOLD, GATE_FLOOR, &g), 0);
+	o.coloured = d->coloured;
+	o.result = g->result;
+	if (current->factor > 0)
+		look_up(d, g, current->slower, &o);
+	gate_free(g);
+	diff_free(d);
+	diff_input_free(in);
+	return o;
+}
+
+#define CHANGED 55 /* callee9_1: (55 * 7) % 72 = 25, a share of 1.3 % */
+#define HEAVY 31   /* callee5_1: (31 * 7) % 72 = 1, a share of 9 % */
+
+static void test_nothing_changed(void **state)
+{
+	static const struct {
+		const char *name;
+		struct program program;
+		enum diff_normalize normalize;
+		unsigned int runs;
+	} cases[] = {
+		{ "steady", { .ticks = 10000 }, DIFF_ABSOLUTE, 1 },
+		{ "steady, shares", { .ticks = 10000 }, DIFF_SHARE, 1 },
+		{ "steady, few ticks", { .ticks = 1000 }, DIFF_ABSOLUTE, 1 },
+		{ "steady, many ticks", { .ticks = 1000000 }, DIFF_ABSOLUTE, 1 },
+		{ "bursty", { .ticks = 10000, .is_bursty = true }, DIFF_ABSOLUTE, 1 },
+		{ "bursty, shares", { .ticks = 10000, .is_bursty = true }, DIFF_SHARE, 1 },
+		{ "bursty, many ticks", { .ticks = 1000000, .is_bursty = true }, DIFF_ABSOLUTE, 1 },
+		{ "5 runs, 5 % noise", { .ticks = 10000, .noise = 0.05 }, DIFF_ABSOLUTE, 5 },
+		{ "5 runs, 5 % noise, shares", { .ticks = 10000, .noise = 0.05 }, DIFF_SHARE, 5 },
+		{ "2 runs, 5 % noise", { .ticks = 10000, .noise = 0.05 }, DIFF_ABSOLUTE, 2 },
+		{ "10 runs, 5 % noise", { .ticks = 10000, .noise = 0.05 }, DIFF_ABSOLUTE, 10 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct dice dice = { 20261121 + i };
+		unsigned int count[GATE_RESULT_COUNT] = { 0 };
+		double coloured = 0;
+
+		for (int k = 0; k < 40; k++) {
+			struct outcome o = try(&cases[i].program, &cases[i].program, cases[i].runs,
+					       cases[i].normalize, &dice);
+
+			coloured += o.coloured / 40;
+			count[o.result]++;
+		}
+		print_message(
+			"%s: %.2f %% coloured, gate %u pass, %u regression, %u inconclusive\n",
+			cases[i].name, 100 * coloured, count[GATE_PASS], count[GATE_REGRESSION],
+			count[GATE_INCONCLUSIVE]);
+		if (coloured > 0.01)
+			fail_msg("%s: %g %% of the width is coloured", cases[i].name,
+				 100 * coloured);
+		if (count[GATE_REGRESSION] > 2)
+			fail_msg("%s: %u of 40 fail", cases[i].name, count[GATE_REGRESSION]);
+	}
+}
+
+static void test_changes_are_found(void **state)
+{
+	static const struct {
+		const char *name;
+		struct program base, current;
+		enum diff_normalize normalize;
+		unsigned int runs;
+	} cases[] = {
+		{ "30 % slower",
+		  { .ticks = 100000 },
+		  { .ticks = 100000, .slower = HEAVY, .factor = 1.3 },
+		  DIFF_ABSOLUTE,
+		  1 },
+		{ "twice the threshold, one run",
+		  { .ticks = 100000 },
+		  { .ticks = 100000, .slower = HEAVY, .factor = 1.2 },
+		  DIFF_ABSOLUTE,
+		  1 },
+		/* 9 % of the time, 1.23 times as slow, are 1.2 times as large a share */
+		{ "twice the threshold, shares",
+		  { .ticks = 100000 },
+		  { .ticks = 100000, .slower = HEAVY, .factor = 1.23 },
+		  DIFF_SHARE,
+		  1 },
+		{ "twice the threshold, 10 runs, 3 % noise",
+		  { .ticks = 20000, .noise = 0.03 },
+		  { .ticks = 20000, .noise = 0.03, .slower = HEAVY, .factor = 1.2 },
+		  DIFF_ABSOLUTE,
+		  10 },
+		{ "twice the threshold, 5 runs, 2 % noise",
+		  { .ticks = 100000, .noise = 0.02 },
+		  { .ticks = 100000, .noise = 0.02, .slower = HEAVY, .factor = 1.2 },
+		  DIFF_ABSOLUTE,
+		  5 },
+		{ "a small one doubles",
+		  { .ticks = 100000 },
+		  { .ticks = 100000, .slower = CHANGED, .factor = 2 },
+		  DIFF_ABSOLUTE,
+		  1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct dice dice = { 8128 + i };
+		unsigned int found = 0, slower = 0;
+		double ratio = 0;
+
+		for (int k = 0; k < 40; k++) {
+			struct outcome o = try(&cases[i].base, &cases[i].current, cases[i].runs,
+					       cases[i].normalize, &dice);
+
+			found += o.verdict == GATE_SLOWER && o.result == GATE_REGRESSION;
+
+			slower += diff_class_is_slower(o.class);
+			ratio += o.ratio / 40;
+		}
+		print_message("%s: found %u of 40, slower %u of 40, ratio %.3f\n", cases[i].name,
+			      found, slower, ratio);
+		if (found < 36 || slower < 36)
+			fail_msg("%s: %u of 40 found, %u classed slower", cases[i].name, found,
+				 slower);
+		if (fabs(ratio / cases[i].current.factor - 1) > 0.03)
+			fail_msg("%s: ratio %g", cases[i].name, ratio);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nothing_changed),
+		cmocka_unit_test(test_changes_are_found),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
