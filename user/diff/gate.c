@@ -186,7 +186,7 @@ static void judge_total(struct judge *j)
 
 /*
  * What the functions that look slower or new may have added together: by their own ticks, which
- * do not overlap, and only those whose own interval is above 1.
+ * do not overlap, and only those whose own interval is above 1. Cost that moved is none.
  */
 static double candidates_could(const struct judge *j)
 {
@@ -196,15 +196,16 @@ static double candidates_could(const struct judge *j)
 	contrast_prepare(&c, &j->x, COUNTED_FUNCTION_SELF);
 	for (size_t i = 0; i < j->d->function_count; i++) {
 		struct counts n = diff_counts(j->d, COUNTED_FUNCTION_SELF, i);
-		double low, high;
+		double low, high, up;
 
 		if (!n.base && !n.current)
 			continue;
 		contrast_choose(&c, i, n);
 		contrast_interval(&c, n, &low, &high);
-		if (low <= 1)
+		up = cost(j, n.base, n.current);
+		if (low <= 1 || j->moved[i] >= up / 2)
 			continue;
-		sum += cost(j, n.base, n.current);
+		sum += up;
 		variance += c.phi * ((double)n.current + c.scale * c.scale * (double)n.base);
 	}
 	return (sum + c.t_of[3] * sqrt(variance)) / j->base_total;
