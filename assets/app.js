@@ -337,7 +337,29 @@
         change: ns.CLASSES[classAt(pane, node)],
         verdict: {self: leaning(verdicts?.self[node]), total: leaning(verdicts?.total[node])}, low: verdicts?.low?.[node],
         high: verdicts?.high?.[node], missing: pane.missing ? pane.missing[node] : 0,
-        notes: [renamedNote(func)].filter(Boolean)};
+        notes: [renamedNote(func), matchNote(pane, node), ...node ? [] : certaintyNotes(verdicts)]
+          .filter(Boolean)};
+    }
+
+    function matchNote({active}, node) {
+      const match = active.map || !report.classes ? "" : ns.MATCHES[report.classes.match[node]];
+
+      return {
+        inserted: "This call was put between two that both sides have; below it they are compared.",
+        deleted: "This call stood between two that both sides have; below it they are compared.",
+      }[match] || "";
+    }
+
+    // What the reader must know of all verdicts.
+    function certaintyNotes(verdicts) {
+      if (!verdicts)
+        return [];
+      return [
+        verdicts.by === "poisson" ? "How much the figures scatter by themselves is not known: the " +
+          "data has neither times nor several runs. Verdicts are surer than they should be." : "",
+        Math.abs(Math.log(verdicts.centre)) > 0.005 ? "Verdicts are relative to what the typical " +
+          `function did: ${ns.ratio(verdicts.centre)}.` : "",
+      ];
     }
 
     function renamedNote(func) {
@@ -445,18 +467,34 @@
       drawEmpty();
     }
 
-    // Soon: after the graph is on screen, and once however often it is asked for.
-    let soonTimer = 0;
-
-    function drawSoon() {
-      cancelAnimationFrame(soonTimer);
-      soonTimer = requestAnimationFrame(() => setTimeout(() => {
-        drawTable();
-        minimap.show(sceneOf(mainPane()));
-        drawHeatmap();
+    // Soon: after the graph is on screen, and once however often it is asked for. What needs
+    // intervals of every function comes last.
+    const SOON = [
+      () => {
         drawHead();
         drawLegend();
-      }));
+        minimap.show(sceneOf(mainPane()));
+        drawHeatmap();
+      },
+      () => {
+        drawTable();
+        drawDetails();
+      },
+    ];
+    let soonFrame = 0, soonTimer = 0;
+
+    function drawSoon() {
+      const step = (i) => {
+        SOON[i]();
+        if (i + 1 < SOON.length)
+          soonTimer = setTimeout(step, 0, i + 1);
+      };
+
+      cancelAnimationFrame(soonFrame);
+      clearTimeout(soonTimer);
+      soonFrame = requestAnimationFrame(() => {
+        soonTimer = setTimeout(step, 0, 0);
+      });
     }
 
     // The table is of all that is active, whatever the shape.
@@ -527,7 +565,6 @@
       pane.graph.zoomTo(Math.max(0, pane.zoom), false);
       pane.graph.select(pane.selected);
       drawTrail();
-      drawDetails();
     }
 
     function drawTrail() {
@@ -903,7 +940,6 @@
         if (has(["marks"]))
           table = null;
         drawColours();
-        drawDetails();
       } else if (has(SCENE_FIELDS))
         drawScenes();
       else if (has(["sort"]))
@@ -942,8 +978,10 @@
       if (!changed.length)
         return;
       update(changed);
-      if (!changed.some((key) => DATA_FIELDS.includes(key)))
+      if (!changed.some((key) => DATA_FIELDS.includes(key))) {
         restorePlaces();
+        drawDetails();
+      }
     }
 
     function applyTheme() {

@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // What is said about one box: in the tooltip, and in full beside the graph.
 //
-// Both take a subject, prepared by app.js: {name, place, origin, ms, unit, current, base, root,
-// selection, change, path, ...}; see figuresOf() there.
+// Both take a subject, prepared by figuresOf() in app.js:
+//   node, name, place, file, defined, line, origin   what the box is; line 0: of all its lines
+//   ms, scale        of a tick; one base tick in current ticks
+//   current, base    {self, total} ticks; base null where nothing is compared
+//   removed          {self, total} current ticks, in the elided view only
+//   root, selection  ticks of all, and of the zoomed box
+//   measure          "self" or "total": what source lines show
+//   change, verdict, low, high   class, {self, total}: "slower", "faster" or "", interval of the ratio
+//   missing          current ticks of removed calls below; notes: sentences
+//   path, go(node)   the stack, root first: [{node, name}...]
 (function (ns) {
   "use strict";
 
@@ -58,8 +66,6 @@
         changeText(subject));
       row("Verdict", WORDS[family(subject.change)] + intervalText(subject));
     }
-    if (subject.run > 1)
-      row("", `strongest of ${ns.count(subject.run)} narrow boxes`);
     if (subject.removed)
       row("Removed", amount(subject.removed.total, subject));
     if (subject.missing > 0)
