@@ -41,7 +41,7 @@ build-clang:
 help:
 	@echo "make             build build/pyebpf"
 	@echo "make deps        install the packages that are missing (Debian 12)"
-	@echo "make demo        record a bundled workload twice, print its top functions"
+	@echo "make demo        record a bundled workload twice, leave demo.html, demo-diff.html"
 	@echo "make test        deps, all builds, unit and integration tests"
 	@echo "make check-all   the same with every interpreter and full counts: hours"
 	@echo "make bench       measure overhead and throughput"

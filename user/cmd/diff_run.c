@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "cmd/browser.h"
 #include "cmd/diff_group.h"
 #include "cmd/diff_load.h"
 #include "cmd/diff_terminal.h"
@@ -64,6 +65,8 @@ static int unknown_format(const struct call *call, const char *path)
 
 static int check_outputs(const struct call *call, const struct diff_call *c)
 {
+	const char *page = NULL;
+
 	if (c->format && c->outputs->len > 1)
 		return cmd_usage(call,
 				 "-f is of one output, and there are %zu: leave it to their "
@@ -77,6 +80,8 @@ static int check_outputs(const struct call *call, const struct diff_call *c)
 			return cmd_usage(call, "--output: no file name");
 		if (!e)
 			return unknown_format(call, path);
+		if (!page && e == &diff_exporter_html)
+			page = path;
 		if (has_compat(c) && !e->knows_compat)
 			return cmd_usage(call,
 					 "%s: what CPython's rules give is written as json "
@@ -86,6 +91,8 @@ static int check_outputs(const struct call *call, const struct diff_call *c)
 			if (!strcmp(c->outputs->items[k], path))
 				return cmd_usage(call, "%s is given twice as output", path);
 	}
+	if (c->should_open && (!page || !strcmp(page, "-")))
+		return cmd_usage(call, "--open shows pages: give -o FILE.html");
 	return EXIT_OK;
 }
 
@@ -126,9 +133,18 @@ static int load_side(struct comparison *k, enum diff_side side, const char *cons
 	return r;
 }
 
+static bool needs_threads(const struct diff_call *c)
+{
+	bool is_needed = c->format && c->format->needs_threads;
+
+	for (size_t i = 0; i < c->outputs->len; i++)
+		is_needed = is_needed || exporter_of(c, c->outputs->items[i])->needs_threads;
+	return is_needed;
+}
+
 static int load_all(struct comparison *k)
 {
-	int r = diff_input_new(has_compat(k->c), &k->input);
+	int r = diff_input_new(has_compat(k->c) || needs_threads(k->c), &k->input);
 
 	for (size_t i = 0; i < k->c->renames->len && !r; i++)
 		r = diff_renames_add(&k->renames, k->c->renames->items[i]);
@@ -314,6 +330,8 @@ static int write_outputs(const struct comparison *k)
 
 		is_taken = is_taken || !strcmp(path, "-");
 		r = diff_exporter_write(exporter_of(k->c, path), &report, path);
+		if (!r && k->c->should_open && exporter_of(k->c, path) == &diff_exporter_html)
+			browser_open(path);
 	}
 	if (r < 0 || is_taken)
 		return r;

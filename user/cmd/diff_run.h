@@ -29,6 +29,7 @@ struct diff_call {
 	uint32_t limit;
 	const struct opt_list *outputs;     /* files; none: the table on `out` */
 	const struct diff_exporter *format; /* of outputs; NULL: by their suffixes */
+	bool should_open;                   /* pages among them, in a browser */
 	FILE *out;
 };
 #define DIFF_NO_COMPAT UINT_MAX

@@ -9,6 +9,7 @@
 #include "cmd/load.h"
 #include "cmd/ranking.h"
 #include "cmd/terminal.h"
+#include "export/export.h"
 
 #define TOP_FUNCTIONS 5
 
@@ -113,8 +114,11 @@ int summary_print(FILE *out, const struct load *loaded, const struct summary_ext
 	if (x->is_system_wide)
 		put_python_share(&l, loaded);
 	if (loaded->ticks) {
-		line_put(&l, STYLE_PLAIN, "next: pyebpf report --tree ");
+		bool is_page = exporter_for_path(x->output) == &exporter_html;
+
+		line_put(&l, STYLE_PLAIN, is_page ? "next: open " : "next: pyebpf report --tree ");
 		line_put_foreign(&l, STYLE_PLAIN, x->output, strlen(x->output));
+		line_put(&l, STYLE_PLAIN, is_page ? " in a browser" : "");
 		r = line_end(&l);
 	}
 	return r < 0 ? r : strbuf_error(&l.text) ? -ENOMEM : !loaded->ticks;

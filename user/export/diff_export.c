@@ -9,6 +9,7 @@ const struct diff_exporter *const diff_exporters[] = {
 	&diff_exporter_json,
 	&diff_exporter_markdown,
 	&diff_exporter_junit,
+	&diff_exporter_html,
 	NULL,
 };
 

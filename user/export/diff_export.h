@@ -32,6 +32,7 @@ struct diff_exporter {
 	const char *suffix; /* ".json" */
 	const char *help;   /* one line, lower case, no full stop */
 	bool knows_compat;  /* can write what CPython's rules give */
+	bool needs_threads; /* of an input by_thread only */
 
 	/* 0 or a negative errno. Errors of the stream are left to whoever closes it. */
 	int (*write)(const struct diff_report *r, FILE *out);
@@ -53,5 +54,6 @@ int diff_exporter_write(const struct diff_exporter *e, const struct diff_report 
 extern const struct diff_exporter diff_exporter_json;
 extern const struct diff_exporter diff_exporter_markdown;
 extern const struct diff_exporter diff_exporter_junit;
+extern const struct diff_exporter diff_exporter_html;
 
 #endif

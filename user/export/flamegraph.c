@@ -215,10 +215,14 @@ static void put_diff(struct json *j, const struct diff *d)
 	put_text(j, "class", diff_class_names[d->total.class]);
 	json_end(j);
 	json_end(j);
+}
+
+static void put_notes(struct json *j, const struct diff_texts *notes)
+{
 	json_key(j, "notes");
 	json_array(j);
-	for (size_t i = 0; i < d->notes.len; i++)
-		json_string(j, d->notes.items[i]);
+	for (size_t i = 0; i < notes->len; i++)
+		json_string(j, notes->items[i]);
 	json_end(j);
 }
 
@@ -257,6 +261,8 @@ static void put_facts(struct json *j, const struct page *page)
 	json_end(j);
 	if (page->diff)
 		put_diff(j, page->diff);
+	if (page->notes)
+		put_notes(j, page->notes);
 	json_end(j);
 }
 

@@ -3,7 +3,10 @@
 #include <string.h>
 
 #include "diff/diff.h"
+#include "export/diff_export.h"
+#include "export/flamegraph.h"
 #include "export/page.h"
+#include "export/sources.h"
 
 _Static_assert((int)DIFF_BASE == SLOT_BASE && (int)DIFF_CURRENT == SLOT_CURRENT, "sides are one");
 
@@ -142,3 +145,27 @@ int page_of_diff(struct page *page, const struct diff *d, struct slots *slots)
 		return r;
 	return page_make_sites(page, node_of);
 }
+
+/* --- the exporter ----------------------------------------------------------------------------- */
+
+static int write_html(const struct diff_report *report, FILE *out)
+{
+	_cleanup_(sources_release) struct sources sources = { 0 };
+	_cleanup_(slots_release) struct slots slots = { 0 };
+	_cleanup_(page_release) struct page page = { 0 };
+	int r = page_of_diff(&page, report->diff, &slots);
+
+	if (r < 0)
+		return r;
+	page.notes = report->notes;
+	r = sources_read(&sources, &page);
+	return r < 0 ? r : flamegraph_write(&page, &sources, out);
+}
+
+const struct diff_exporter diff_exporter_html = {
+	.name = "html",
+	.suffix = ".html",
+	.help = "one page with differential flame graphs, table, timeline, for any browser",
+	.needs_threads = true,
+	.write = write_html,
+};
