@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Reads the data of a page by its specification (assets/README.md, "The blob"), apart from both
+the program that writes it and the scripts that show it."""
+import base64
+import collections
+import json
+import re
+import zlib
+
+DATA = re.compile(r'<script id="pyebpf-data" type="application/octet-stream">([^<]*)</script>')
+STATUS = ["embedded", "changed", "missing", "unknown", "too large"]
+
+
+class Numbers:
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def number(self):
+        value = shift = 0
+        while True:
+            byte = self.data[self.at]
+            self.at += 1
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+            shift += 7
+
+    def column(self, count):
+        return [self.number() for _ in range(count)]
+
+    def bytes(self, length):
+        self.at += length
+        return self.data[self.at - length:self.at]
+
+
+class Page:
+    def __init__(self, path):
+        self.html = open(path, encoding="utf-8").read()
+        data = zlib.decompress(base64.b64decode(DATA.search(self.html).group(1), validate=True), -15)
+        assert int.from_bytes(data[-4:], "big") == zlib.adler32(data[:-4])
+        assert data.startswith(b"pyebpf-page/1\n")
+        n = Numbers(data[:-4])
+        n.at = 14
+        self.facts = json.loads(n.bytes(n.number()).decode())
+        lengths = n.column(n.number())
+        self.strings = [n.bytes(length).decode("utf-8", "replace") for length in lengths]
+        self.read_tree(n)
+        self.read_sources(n)
+        assert n.at == len(n.data)
+
+    def read_tree(self, n):
+        count = n.number()
+        names, files, _, lines, _ = (n.column(count) for _ in range(5))
+        count = n.number()
+        levels, self.function = n.column(count), n.column(count)
+        self.name = [self.strings[i] for i in names]
+        self.file = [self.strings[i] for i in files]
+        path, self.parent = [0], [None]
+        for node in range(1, count):
+            del path[len(path) - levels[node]:]
+            self.parent.append(path[-1])
+            path.append(node)
+        counts = n.column(count)
+        self.node = [node for node in range(count) for _ in range(counts[node])]
+        first = [sum(counts[:node]) for node in range(count)] if count < 2000 else self.sums(counts)
+        callers, distances = n.column(len(self.node)), n.column(len(self.node))
+        self.caller = [first[self.parent[node]] + caller if node else None
+                       for node, caller in zip(self.node, callers)]
+        self.line = [0 if not d else lines[self.function[node]] + (d - 1 >> 1 ^ -(d - 1 & 1))
+                     for node, d in zip(self.node, distances)]
+        count = n.number()
+        self.rows = list(zip(*(n.column(count) for _ in range(4))))
+        self.classes = [n.column(len(counts)) for _ in range(3)] if n.number() else None
+
+    @staticmethod
+    def sums(counts):
+        first, at = [], 0
+        for count in counts:
+            first.append(at)
+            at += count
+        return first
+
+    def read_sources(self, n):
+        count = n.number()
+        files, status = n.column(count), n.column(count)
+        count = n.number()
+        owners, lines, lengths = (n.column(count) for _ in range(3))
+        self.status = {self.strings[f]: STATUS[s] for f, s in zip(files, status)}
+        self.source = collections.defaultdict(dict)
+        for owner, line, length in zip(owners, lines, lengths):
+            text = n.bytes(length).decode("utf-8", "replace")
+            for i, source in enumerate(text.splitlines()):
+                self.source[self.strings[files[owner]]][line + i] = source
+
+    def stacks(self, side=1):
+        """Ticks by stack, root first: ((name, file, line), ...)."""
+        ticks, site, thread, slot = collections.Counter(), 0, None, 0
+        for distance, tag, more, weight in self.rows:
+            is_same = distance == 0 and tag == thread
+            site, thread, slot = site + distance, tag, slot + more if is_same else more
+            if self.facts["runs"][slot // self.facts["blocks"]]["side"] == side:
+                ticks[self.stack(site)] += weight
+        return ticks
+
+    def stack(self, site):
+        frames = []
+        while site:
+            function = self.function[self.node[site]]
+            frames.append((self.name[function], self.file[function], self.line[site]))
+            site = self.caller[site]
+        return tuple(reversed(frames))
