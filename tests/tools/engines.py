@@ -123,13 +123,13 @@ class Collector:
             time.sleep(0.02)
 
     def received(self, count):
-        """The first `count` messages, parsed."""
+        """All messages so far, at least `count`, parsed."""
         def is_there():
             with open(self.output, encoding="utf-8") as f:
                 return f.read().count("\n") >= count
         self.wait(is_there)
         with open(self.output, encoding="utf-8") as f:
-            return [json.loads(line) for line in f]
+            return [json.loads(line) for line in f if line.endswith("\n")]
 
     def __enter__(self):
         return self
