@@ -2,8 +2,8 @@
 # A thin front of CMake. `make help` lists the targets.
 .POSIX:
 .SUFFIXES:
-.PHONY: build help deps demo test check-all bench format share install deb clean build-asan \
-	build-clang
+.PHONY: build help deps deps-all demo test check-all coverage-table bench format share install deb \
+	clean build-asan build-clang
 
 PREFIX = /usr/local
 DESTDIR =
@@ -26,6 +26,9 @@ PACKAGES = $$(command -v npm >/dev/null || echo nodejs npm) \
 	libzstd-dev linux-perf llvm make ninja-build pkg-config procps protobuf-c-compiler \
 	protobuf-compiler python3 python3-pytest zlib1g-dev
 
+# What only some tests need beside them: containers, shells, other tracers, other kernels.
+ALL_PACKAGES = bpftrace fish groff lintian man-db podman qemu-system-x86 runc zsh
+
 build:
 	@$(CONFIGURE) build release
 	cmake --build build --target pyebpf -j $(JOBS)
@@ -44,6 +47,7 @@ help:
 	@echo "make demo        record a bundled workload twice, leave demo.html, demo-diff.html"
 	@echo "make test        deps, all builds, unit and integration tests"
 	@echo "make check-all   the same with every interpreter and full counts: hours"
+	@echo "make coverage-table   measure docs/interpreters.md: half an hour, on a quiet machine"
 	@echo "make bench       measure overhead and throughput"
 	@echo "make format      format the C files"
 	@echo "make install     into DESTDIR and PREFIX (/usr/local)"
@@ -53,14 +57,21 @@ help:
 deps:
 	@sh cmake/deps.sh $(PACKAGES)
 
+deps-all: deps
+	@sh cmake/deps.sh $(ALL_PACKAGES)
+
 demo: deps build
 	sh tests/demo/demo.sh build/pyebpf
 
 test: deps build build-asan build-clang
 	python3 -B tests/run.py --tier=test
 
-check-all: deps build build-asan build-clang
+check-all: deps-all build build-asan build-clang
 	python3 -B tests/run.py --tier=all
+
+coverage-table: deps-all build
+	python3 -B tests/tools/build_freethreaded.py
+	python3 -B tests/tools/coverage_table.py
 
 bench: deps build
 	sh tests/bench/run.sh

@@ -51,6 +51,7 @@ import json, sys
 try:
     import sysconfig
     var = sysconfig.get_config_var
+    var("LIBPL")  # Debian's debug build has no such file without its -dev package
 except ImportError:
     var = lambda name: None
 print(json.dumps({
