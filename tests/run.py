@@ -89,7 +89,8 @@ def make_stages(options, reports):
     # lints look at the sources, not at a build: once is enough
     selection = ["-E", "^lint/"] + (["-LE", "vm"] if options.tier == "test" else [])
     pytest = [python_with_pytest(), "-B", "-m", "pytest", "tests/integration", "-p", "no:cacheprovider",
-              "-rfEs", f"--tier={options.tier}", f"--junitxml={integration}", *options.pytest]
+              "-rfEs", "-o", "junit_family=xunit1", f"--tier={options.tier}",
+              f"--junitxml={integration}", *options.pytest]
     stages = [
         Stage("unit", "ctest -L unit, gcc with ASan and UBSan",
               ctest(options.build_asan, unit, "-L", "unit")),

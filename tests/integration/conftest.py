@@ -5,6 +5,7 @@
 
 PYEBPF: the program (build/pyebpf). PYEBPF_PYTHONS: more interpreters (tools/pythons.py).
 """
+import json
 import os
 import sys
 
@@ -119,6 +120,15 @@ def staged(tmp_path):
     yield stage
     for python, folder in used:
         harness.unstage(python, folder)
+
+
+@pytest.fixture
+def fault(record_property):
+    """fault(what, does, status, file, figures): a row of docs/faults.md, tools/fault_table.py."""
+    def row(*cells):
+        assert len(cells) == 5, cells
+        record_property("fault", json.dumps([str(cell) for cell in cells]))
+    return row
 
 
 @pytest.hookimpl(hookwrapper=True)

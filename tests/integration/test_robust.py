@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What can go wrong around a recording, and what is left of it then."""
+"""What can go wrong around a recording, and what is left of it then.
+
+Each test also says what it saw, as a row of docs/faults.md (tools/fault_table.py)."""
 import contextlib
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -44,22 +47,46 @@ def assert_accounted(path, is_finished=True):
     return c
 
 
+def figures(c):
+    """Where the ticks went, as far as they were the target's or were lost."""
+    names = [("recorded", "recorded"), ("task_work_recorded", "recorded in task work"),
+             ("ring_full", "lost: ring full"), ("task_work_ring_full", "lost: ring full (task work)"),
+             ("skipped", "carried over by the time budget"),
+             ("unknown_process", "lost: process not identified yet"),
+             ("thread_state_fault", "lost: thread state not readable"),
+             ("not_delivered", "not delivered by the kernel")]
+    return "%d ticks expected: " % max(c["ticks"], c["expected"]) + ", ".join(
+        "%d %s" % (c[key], words) for key, words in names if c[key])
+
+
+def complete(path):
+    file = chunks.read(path)
+    assert file.is_finished, path
+    return "complete: %d samples" % file.samples
+
+
 # --- Signals -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP],
                          ids=["INT", "TERM", "HUP"])
-def test_signal_writes_all(number, some_python, tmp_path):
+def test_signal_writes_all(number, some_python, tmp_path, fault):
     output = tmp_path / "x.pyebpf"
     with spinning(some_python) as workload:
         with Recorder(output, "-p", workload.pid, "-F", HZ) as recorder:
             recorder.wait_attached()
+            before = cpu_seconds(workload.pid)
             time.sleep(0.4)
-            assert recorder.stop(number) == 0, recorder.text()
-    assert assert_accounted(output)["recorded"] > 0.3 * HZ
+            used = cpu_seconds(workload.pid) - before
+            status = recorder.stop(number)
+    assert status == 0, recorder.text()
+    c = assert_accounted(output)
+    assert spins(output) > 0.95 * HZ * used - c["not_delivered"], (used, c)
+    fault(number.name, "stops, writes the rest, prints the summary", status, complete(output),
+          figures(c))
 
 
-def test_sigusr1_writes_what_there_is(some_python, tmp_path):
+def test_sigusr1_writes_what_there_is(some_python, tmp_path, fault):
     """At once, and not at the next flush, which comes each second."""
     output = tmp_path / "x.pyebpf"
     with spinning(some_python) as workload:
@@ -72,12 +99,14 @@ def test_sigusr1_writes_what_there_is(some_python, tmp_path):
                 wait_until(lambda: os.path.getsize(output) > size, 0.3, "a snapshot")
                 assert spins(output) > least * HZ
                 assert chunks.read(output).counters["recorded"] > least * HZ
+                snapshot = spins(output)
                 time.sleep(0.3)
             recorder.finish()
-    assert_accounted(output)
+    fault("SIGUSR1, twice", "writes what there is at once, goes on", 0, complete(output),
+          "%d samples readable after the second; %s" % (snapshot, figures(assert_accounted(output))))
 
 
-def test_closed_stderr(some_python, tmp_path):
+def test_closed_stderr(some_python, tmp_path, fault):
     output = tmp_path / "x.pyebpf"
     reading, writing = os.pipe()
     with spinning(some_python) as workload:
@@ -85,11 +114,13 @@ def test_closed_stderr(some_python, tmp_path):
                                     str(HZ), "-o", str(output)], stderr=writing)
         os.close(writing)
         os.close(reading)
-        assert process.wait(20) == 0
-    assert_accounted(output)
+        status = process.wait(20)
+    assert status == 0
+    fault("SIGPIPE: nobody reads its stderr", "records on, to its end", status, complete(output),
+          figures(assert_accounted(output)))
 
 
-def test_closed_stdout(some_python):
+def test_closed_stdout(some_python, fault):
     """-o -: whoever reads the recording has gone."""
     with spinning(some_python) as workload:
         with subprocess.Popen([PYEBPF, "record", "-p", str(workload.pid), "-d", "30s", "-F", str(HZ),
@@ -97,27 +128,66 @@ def test_closed_stdout(some_python):
                               stderr=subprocess.PIPE) as process:
             process.stdout.read(8)
             process.stdout.close()
-            assert process.wait(10) == 0, process.stderr.read()
+            start = time.monotonic()
+            status = process.wait(10)
+            assert status == 0, process.stderr.read()
+    fault("SIGPIPE: `-o -`, and its reader goes", "ends: a closed pipe is no error", status,
+          "none: what the reader took", "ended after %.1f s of 30 s" % (time.monotonic() - start))
 
 
-def test_killed_at_any_moment(some_python, tmp_path, is_full):
-    """Readable up to the last second each time."""
-    chance = random.Random(1)
-    moments = sorted(chance.uniform(0.05, 3.5) for _ in range(20 if is_full else 8))
-    with spinning(some_python) as workload, contextlib.ExitStack() as stack:
-        recorders = [stack.enter_context(Recorder(tmp_path / ("%d.pyebpf" % i), "-p", workload.pid,
+def kill_recorders(workload, folder, moments):
+    """Recorders that are killed so many seconds after all of them had begun: how many seconds of
+    samples each file is short of."""
+    with contextlib.ExitStack() as stack:
+        recorders = [stack.enter_context(Recorder(folder / ("%d.pyebpf" % i), "-p", workload.pid,
                                                   "-F", 199)) for i in range(len(moments))]
         for recorder in recorders:
             recorder.wait_attached()
-        start = time.monotonic()
+        start, before, used = time.monotonic(), cpu_seconds(workload.pid), []
         for moment, recorder in zip(moments, recorders):
             time.sleep(max(0, start + moment - time.monotonic()))
-            recorder.stop(signal.SIGKILL)
-    for moment, recorder in zip(moments, recorders):
-        done = run("export", "-f", "collapsed", recorder.output)
-        assert done.returncode == 0, (moment, done.stderr)
-        assert spins(recorder.output) >= 0.5 * 199 * (moment - 1.3), moment
-    assert len(os.listdir(tmp_path)) == len(moments)
+            used.append(cpu_seconds(workload.pid) - before)
+            assert recorder.stop(signal.SIGKILL) == -signal.SIGKILL
+    assert len(os.listdir(folder)) == len(moments)
+    for seconds, recorder in zip(used, recorders):
+        done = run("report", recorder.output)
+        assert done.returncode in (0, 3), done
+        yield seconds - spins(recorder.output) / 199 if done.returncode == 0 else seconds
+
+
+def test_killed_at_any_moment(some_python, tmp_path, is_full, fault):
+    """Readable up to the last second each time."""
+    chance = random.Random(1)
+    short = []
+    with spinning(some_python) as workload:
+        for batch in range(20 if is_full else 2):
+            folder = tmp_path / str(batch)
+            folder.mkdir()
+            moments = sorted(chance.uniform(0.05, 2.5) for _ in range(10))
+            short += kill_recorders(workload, folder, moments)
+    assert max(short) < 1.3, short
+    fault("SIGKILL, %d times, after 0.05 to 2.5 s" % len(short), "is gone", -signal.SIGKILL,
+          "readable each time, up to its last flush (one a second)",
+          "the last %.2f s missing at most, %.2f s on average" % (
+              max(short), sum(short) / len(short)))
+
+
+def test_killed_while_it_starts(some_python, tmp_path, is_full, fault):
+    """No file, or one that is read."""
+    chance, count, absent = random.Random(2), 50 if is_full else 5, 0
+    with spinning(some_python) as workload:
+        for i in range(count):
+            output = tmp_path / ("%d.pyebpf" % i)
+            with Recorder(output, "-p", workload.pid) as recorder:
+                time.sleep(chance.uniform(0, 0.3))
+                recorder.stop(signal.SIGKILL)
+            if not output.exists():
+                absent += 1
+                continue
+            done = run("report", output)
+            assert done.returncode in (0, 3), done
+    fault("SIGKILL, %d times, in the first 0.3 s" % count, "is gone", -signal.SIGKILL,
+          "none, or one that is read", "%d without a file, %d with one" % (absent, count - absent))
 
 
 # --- The recorder cannot keep up -----------------------------------------------------------------
@@ -131,7 +201,7 @@ def stopped(recorder, seconds):
     recorder.process.send_signal(signal.SIGCONT)
 
 
-def test_full_ring(some_python, tmp_path):
+def test_full_ring(some_python, tmp_path, fault):
     """What no longer fits is counted: produced = consumed + lost."""
     output = tmp_path / "x.pyebpf"
     with Workload(some_python, "chains.py", 600, 200) as workload:
@@ -149,9 +219,11 @@ def test_full_ring(some_python, tmp_path):
     assert c["ring_full"] > 5000, c
     assert c["recorded"] + c["ring_full"] + c["skipped"] + c["task_work_recorded"] \
         + c["task_work_ring_full"] > 0.95 * 4999 * used - c["not_delivered"], (used, c)
+    fault("a ring of 64 KiB, 4,999 Hz, 200 frames deep, and the recorder stopped for 2 s",
+          "counts what does not fit, goes on", 0, complete(output), figures(c))
 
 
-def test_stopped_for_3_seconds(some_python, tmp_path):
+def test_stopped_for_3_seconds(some_python, tmp_path, fault):
     """At an ordinary rate the ring holds what comes meanwhile."""
     output = tmp_path / "x.pyebpf"
     with spinning(some_python) as workload:
@@ -166,9 +238,11 @@ def test_stopped_for_3_seconds(some_python, tmp_path):
     c = assert_accounted(output)
     assert not c["ring_full"] and not c["skipped"], c
     assert spins(output) > 0.97 * HZ * used - c["not_delivered"], (used, c)
+    fault("the recorder stopped for 3 s", "the ring holds what comes meanwhile", 0,
+          complete(output), figures(c))
 
 
-def test_no_space_left(some_python, tmp_path):
+def test_no_space_left(some_python, tmp_path, fault):
     disk = tmp_path / "disk"
     disk.mkdir()
     done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12k", "none", str(disk)],
@@ -186,7 +260,11 @@ def test_no_space_left(some_python, tmp_path):
     finally:
         subprocess.run(["umount", str(disk)], check=True)
     counts = leaf_counts(frames(export(tmp_path / "x.pyebpf")))
-    assert sum(count for (name, _), count in counts.items() if name.startswith("f_")) > 100
+    left = sum(count for (name, _), count in counts.items() if name.startswith("f_"))
+    assert left > 100
+    fault("no space left (a tmpfs of 12 KiB)", "ends, and says which file", 1,
+          "readable up to its last flush", "%d samples; said: %s" % (
+              left, text.strip().replace(str(disk), "/disk")))
 
 
 # --- Crowds --------------------------------------------------------------------------------------
@@ -197,10 +275,11 @@ CROWDS = [("threads", 1000, 5000), ("processes", 300, 2000), ("forks", 500, 5000
 
 
 @pytest.mark.parametrize("case,count,full_count", CROWDS, ids=[case for case, _, _ in CROWDS])
-def test_crowd(case, count, full_count, some_python, tmp_path, is_full):
+def test_crowd(case, count, full_count, some_python, tmp_path, is_full, fault):
     output = tmp_path / "x.pyebpf"
+    count = full_count if is_full else count
     target = ("-a",) if case == "execs" else None
-    with Workload(some_python, "crowd.py", 2, case, full_count if is_full else count) as workload:
+    with Workload(some_python, "crowd.py", 2, case, count) as workload:
         with Recorder(output, *(target or ("-p", workload.pid)), "-F", HZ) as recorder:
             recorder.wait_attached()
             workload.go()
@@ -217,55 +296,79 @@ def test_crowd(case, count, full_count, some_python, tmp_path, is_full):
     assert 0.93 * expected - slack <= got <= 1.05 * expected + slack, (got, expected, c)
     assert not c["ring_full"] and not c["unnamed"], c
     assert peak < 64 << 10, "%d KiB" % peak
+    fault("%d %s" % (count, case), "records them", 0, complete(output),
+          "%d samples where %.0f were due; %s; %.1f MiB of memory" % (
+              got, expected, figures(c), peak / 1024))
 
 
 # --- Others beside it ----------------------------------------------------------------------------
 
 
-def test_beside_perf(some_python, tmp_path):
+@contextlib.contextmanager
+def running(*command):
+    """Another program that is told to end by SIGINT."""
+    with subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as other:
+        try:
+            yield other
+            assert other.poll() is None, "%s ended by itself" % command[0]
+            other.send_signal(signal.SIGINT)
+            other.wait(harness.PATIENCE)
+        finally:
+            other.kill()
+
+
+def record_beside(some_python, output, *command):
+    """Records all of the machine while another profiler runs: the counters."""
+    with running(*command) as other, spinning(some_python) as workload:
+        wait_until(lambda: harness.has_events(other.pid), 20, "%s opens its events" % command[0])
+        with Recorder(output, "-a", "-F", HZ) as recorder:
+            recorder.wait_attached()
+            before = cpu_seconds(workload.pid)
+            time.sleep(1.5)
+            used = cpu_seconds(workload.pid) - before
+            recorder.finish()
+    c = assert_accounted(output)
+    found = spins(output)
+    assert found > 0.97 * HZ * used - c["not_delivered"], (found, used, c)
+    return "%d samples where %.0f were due; %s" % (found, HZ * used, figures(c))
+
+
+def test_beside_perf(some_python, tmp_path, fault):
     """Another profiler of the same event takes nothing away."""
     if not shutil.which("perf"):
         say_skipped("no perf here")
     output = tmp_path / "x.pyebpf"
-    with spinning(some_python) as workload:
-        with subprocess.Popen(["perf", "record", "-q", "-e", "cpu-clock", "-F", str(HZ), "-a", "-g",
-                               "-o", str(tmp_path / "perf.data")], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as other:
-            with Recorder(output, "-a", "-F", HZ) as recorder:
-                recorder.wait_attached()
-                before = cpu_seconds(workload.pid)
-                time.sleep(1.5)
-                used = cpu_seconds(workload.pid) - before
-                recorder.finish()
-            other.send_signal(signal.SIGINT)
-            other.wait(20)
-    c = assert_accounted(output)
-    assert spins(output) > 0.97 * HZ * used - c["not_delivered"], (used, c)
+    seen = record_beside(some_python, output, "perf", "record", "-q", "-e", "cpu-clock", "-F", HZ,
+                         "-a", "-g", "-o", tmp_path / "perf.data")
+    assert os.path.getsize(tmp_path / "perf.data") > 10000
+    fault("`perf record -a` beside it", "records", 0, complete(output), seen)
 
 
-def test_beside_bpftrace(some_python, tmp_path):
+def test_beside_bpftrace(some_python, tmp_path, fault):
     if not shutil.which("bpftrace"):
         say_skipped("no bpftrace here")
     output = tmp_path / "x.pyebpf"
-    with spinning(some_python) as workload:
-        with subprocess.Popen(["bpftrace", "-e", "profile:hz:%d { @[kstack] = count(); }" % HZ],
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as other:
-            with Recorder(output, "-a", "-F", HZ) as recorder:
-                recorder.wait_attached()
-                before = cpu_seconds(workload.pid)
-                time.sleep(1.5)
-                used = cpu_seconds(workload.pid) - before
-                recorder.finish()
-            other.send_signal(signal.SIGINT)
-            other.wait(20)
-    c = assert_accounted(output)
-    assert spins(output) > 0.97 * HZ * used - c["not_delivered"], (used, c)
+    seen = record_beside(some_python, output, "bpftrace", "-e",
+                         "profile:hz:%d { @[kstack] = count(); }" % HZ)
+    fault("bpftrace with a BPF program on the same clock beside it", "records", 0,
+          complete(output), seen)
+
+
+def test_beside_another_pyebpf(some_python, tmp_path, fault):
+    """Both see everything; neither records the other."""
+    output, second = tmp_path / "x.pyebpf", tmp_path / "second.pyebpf"
+    seen = record_beside(some_python, output, PYEBPF, "record", "-a", "-F", HZ, "-o", second)
+    c = assert_accounted(second)
+    assert spins(second) >= spins(output) > 0, c
+    fault("two pyebpf at once, both `-a`", "both record", 0, complete(output) + "; the other: "
+          + complete(second), seen)
 
 
 # --- --rotate ------------------------------------------------------------------------------------
 
 
-def test_rotate(some_python, tmp_path):
+def test_rotate(some_python, tmp_path, fault):
     """Each file is complete; none of the samples is lost or twice at the seams."""
     with Workload(some_python, "chains.py", 600, 50) as workload:
         workload.ahead()
@@ -277,7 +380,7 @@ def test_rotate(some_python, tmp_path):
             recorder.finish()
             text = recorder.text()
     paths = sorted(tmp_path.iterdir())
-    assert len(paths) == 4, paths
+    assert len(paths) >= 3, paths
     files = [chunks.read(path) for path in paths]
     for path, file in zip(paths, files):
         assert file.is_finished and file.metadata[chunks.HAS_ENDED] == 1, path
@@ -295,9 +398,27 @@ def test_rotate(some_python, tmp_path):
     assert sum(sum(export(path).values()) for path in paths) == total["weight"]
     assert harness.summary_samples(text) == total["weight"], text
     assert str(paths[-1]) in text
+    assert_sum_of_parts(paths, total["weight"])
+    fault("`--rotate 1s`", "a new file each second", 0,
+          "%d files, each complete by itself" % len(paths),
+          "%s; samples of all files: %d" % (figures(total), samples))
 
 
-def test_rotate_keep(some_python, tmp_path):
+def assert_sum_of_parts(paths, weight):
+    """Read together, the files give what they give one by one."""
+    parts = {}
+    for path in paths:
+        for stack, count in frames(export(path)).items():
+            parts[stack] = parts.get(stack, 0) + count
+    done = run("export", "-f", "collapsed", *paths)
+    assert done.returncode == 0, done.stderr
+    assert frames(harness.collapsed.parse(done.stdout)) == parts
+    report = run("report", *paths)
+    assert report.returncode == 0, report.stderr
+    assert re.search(r"samples +%s of" % "{:,}".format(weight), report.stdout), report.stdout
+
+
+def test_rotate_keep(some_python, tmp_path, fault):
     with spinning(some_python) as workload:
         with Recorder(tmp_path / "x", "-p", workload.pid, "-F", HZ, "--rotate", "1s",
                       "--rotate-keep", 2) as recorder:
@@ -306,8 +427,12 @@ def test_rotate_keep(some_python, tmp_path):
             recorder.finish()
     paths = sorted(tmp_path.iterdir())
     assert len(paths) == 2, paths
+    counts = [spins(path) for path in paths]
+    assert min(counts) > 0, counts
     for path in paths:
-        assert spins(path) > 0.2 * HZ, path
+        assert_accounted(path)
+    fault("`--rotate 1s --rotate-keep 2`, ended after 3.4 s", "removes the oldest", 0,
+          "the last 2 files, each complete by itself", "%d and %d samples" % tuple(counts))
 
 
 @pytest.mark.parametrize("arguments,word", [

@@ -450,13 +450,14 @@ static const char *root_marker(uint8_t status)
 	}
 }
 
-/* The stack without its leaf. */
+/* The stack without its leaf: nothing but a marker where not even that could be read. */
 static int caller_stack(struct pipeline *p, const struct sample_event *e,
 			const struct frame_record *frames, bool allow_unknown,
 			struct stack_notes *notes, uint32_t *stack)
 {
 	const char *marker = root_marker(e->status);
-	uint64_t hash = hash_bytes(frames + 1, (e->depth - 1) * sizeof(*frames),
+	uint32_t callers = e->depth ? e->depth - 1 : 0;
+	uint64_t hash = hash_bytes(frames + 1, callers * sizeof(*frames),
 				   p->seed ^ e->status ^ (uint64_t)e->depth << 32);
 	struct stack_slot *slot = &p->stacks[hash & (STACK_SLOTS - 1)];
 	uint32_t frame;
@@ -470,7 +471,7 @@ static int caller_stack(struct pipeline *p, const struct sample_event *e,
 	if (marker && ((r = marker_frame(p, marker, &frame)) < 0 ||
 		       (r = stacktab_intern(p->profile->stacks, 0, frame, stack)) < 0))
 		return r;
-	for (uint32_t i = e->depth - 1; i > 0; i--)
+	for (uint32_t i = callers; i > 0; i--)
 		if ((r = push_frame(p, &frames[i], allow_unknown, notes, stack)) < 0)
 			return r;
 	if (!notes->is_unnamed && !notes->is_approximate)
@@ -514,7 +515,7 @@ static int add_sample(struct pipeline *p, const struct sample_event *e, bool all
 	int r;
 
 	if ((r = caller_stack(p, e, frames, allow_unknown, &notes, &s.stack)) < 0 ||
-	    (r = push_frame(p, &frames[0], allow_unknown, &notes, &s.stack)) < 0 ||
+	    (e->depth && (r = push_frame(p, &frames[0], allow_unknown, &notes, &s.stack)) < 0) ||
 	    (r = thread_id(p, e, &s.thread)) < 0)
 		return r;
 	s.time_ns = e->ktime_ns > p->start_ns ? e->ktime_ns - p->start_ns : 0;
@@ -537,8 +538,8 @@ static int on_sample(struct pipeline *p, const struct sample_event *e, size_t si
 {
 	int r;
 
-	if (e->depth > FRAMES_MAX || !e->depth || e->status > UNWIND_INVALID || !e->weight ||
-	    sample_size(e) > size) {
+	if (e->depth > FRAMES_MAX || (!e->depth && e->status == UNWIND_COMPLETE) ||
+	    e->status > UNWIND_INVALID || !e->weight || sample_size(e) > size) {
 		p->stats.malformed++;
 		return 0;
 	}
