@@ -20,7 +20,7 @@ CONFIGURE = configure() { \
 
 # Debian 12 (bookworm) names. Node may be of another source, whose package brings npm along.
 PACKAGES = $$(command -v npm >/dev/null || echo nodejs npm) \
-	bpftool ca-certificates chromium clang clang-format cmake debootstrap dpkg-dev esbuild gcc \
+	bpftool bpftrace ca-certificates chromium clang clang-format cmake debootstrap dpkg-dev esbuild gcc \
 	libbpf-dev libc6-dev libcap-dev libcjson-dev libclang-rt-14-dev libcmocka-dev \
 	libcurl4-openssl-dev libelf-dev libmicrohttpd-dev libprotobuf-c-dev libyaml-dev \
 	libzstd-dev linux-perf llvm make ninja-build pkg-config procps protobuf-c-compiler \

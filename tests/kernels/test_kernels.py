@@ -208,8 +208,10 @@ def test_task_work(machine, tmp_path):
     tried = sum(c["task_work"] for c in counters)
     recorded = sum(c["task_work_recorded"] for c in counters)
     if machine.version >= TASK_WORK_SINCE:
-        assert tried > 0 and recorded > 0, counters
         assert all(c["fault"] == c["page"] == 0 for c in counters), counters
+        if not tried:
+            pytest.skip("no page was missing in these recordings")
+        assert recorded > 0, counters
     else:
         assert tried == recorded == 0, counters
 
