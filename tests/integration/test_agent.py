@@ -2,6 +2,7 @@
 """pyebpf agent: what is recorded reaches the engine, once, whatever the engine does meanwhile."""
 import contextlib
 import gzip
+import json
 import os
 import re
 import signal
@@ -346,6 +347,19 @@ def test_reload(some_python, tmp_path):
             wait_until(lambda: second.total() > 0, PATIENCE, "the second has some")
             agent.stop()
             assert first.total() + second.total() == agent.recorded()
+
+
+def test_json_log(tmp_path):
+    """Each line of it an object; an engine that is away is a warning."""
+    port = engines.free_port()
+    put_rows(tmp_path, 1)
+    with Agent(tmp_path, "pyroscope", "http://127.0.0.1:%d" % port, window="1h",
+               more="log:\n  format: json\n") as agent:
+        wait_until(lambda: agent.pushes("unreachable") >= 1, PATIENCE, "the engine is away")
+        agent.stop()
+    lines = [json.loads(line) for line in agent.text().splitlines()]
+    assert any(line["level"] == "warning" and "push: unreachable" in line["message"] for line in lines)
+    assert all(re.match(r"20\d\d-\d\d-\d\dT", line["time"]) for line in lines)
 
 
 def test_secrets_stay_in_their_file(some_python, tmp_path):

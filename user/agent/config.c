@@ -26,6 +26,8 @@ static const char *const unanswered[] = {
 	[UNANSWERED_RETRY] = "retry", [UNANSWERED_DROP] = "drop", NULL
 };
 
+static const char *const log_formats[] = { [LOG_TEXT] = "text", [LOG_JSON] = "json", NULL };
+
 #define SECOND_NS 1000000000ULL
 
 /* clang-format off */
@@ -63,6 +65,7 @@ static const struct key {
 	KEY("services.max", COUNT, services_max, "200", .min = 1, .max = 100000),
 	KEY("http.address", TEXT, listen_address, "127.0.0.1"),
 	KEY("http.port", COUNT, listen_port, "9464", .min = 0, .max = 65535),
+	KEY("log.format", CHOICE, log_format, "text", .choices = log_formats),
 #undef KEY
 };
 /* clang-format on */

@@ -26,6 +26,8 @@ const char *engine_name(enum engine e);
 /* What becomes of a profile that was sent whole but not answered: was it stored? */
 enum unanswered { UNANSWERED_RETRY, UNANSWERED_DROP };
 
+enum log_format { LOG_TEXT, LOG_JSON };
+
 struct config_label {
 	char *name, *value; /* owned */
 };
@@ -35,8 +37,8 @@ struct config {
 	uint64_t rate_hz;
 	uint64_t window_ns;
 	uint64_t jitter_percent;
-	char *cgroup; /* NULL: every process */
-	unsigned int engine;
+	char *cgroup;        /* NULL: every process */
+	unsigned int engine; /* enum engine; so for all enums: the key table's type */
 	char *url;
 	char *tenant;
 	char *token_file, *ca_file, *cert_file, *key_file;
@@ -52,6 +54,7 @@ struct config {
 	uint64_t services_max;
 	char *listen_address;
 	uint64_t listen_port; /* 0: no metrics */
+	unsigned int log_format;
 	VEC(struct config_label) labels;
 };
 

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/utf8.h"
 
@@ -14,6 +15,7 @@
 #define DOTS "..."
 
 static enum log_level current_level = LOG_LEVEL_WARNING;
+static bool writes_json;
 
 static const char *const prefixes[] = {
 	[LOG_LEVEL_ERROR] = "pyebpf: ",
@@ -21,6 +23,18 @@ static const char *const prefixes[] = {
 	[LOG_LEVEL_NOTE] = "pyebpf: ",
 	[LOG_LEVEL_DEBUG] = "pyebpf: debug: ",
 };
+
+static const char *const names[] = {
+	[LOG_LEVEL_ERROR] = "error",
+	[LOG_LEVEL_WARNING] = "warning",
+	[LOG_LEVEL_NOTE] = "info",
+	[LOG_LEVEL_DEBUG] = "debug",
+};
+
+void log_set_json(bool is_json)
+{
+	writes_json = is_json;
+}
 
 void log_set_level(int level)
 {
@@ -92,6 +106,38 @@ static void line_write(const char *prefix, const char *text, size_t len)
 	fwrite(l.bytes, 1, l.len, stderr); /* unbuffered: one write() */
 }
 
+/* The text is defused and cut first, so that only quotes and backslashes are left to escape. */
+static void line_write_json(enum log_level level, const char *text, size_t len)
+{
+	char out[128 + 2 * LINE_MAX_BYTES];
+	struct line l = { .len = 0 };
+	struct timespec now;
+	struct tm utc;
+	size_t n;
+
+	line_add_cut(&l, text, len);
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &utc);
+	n = strftime(out, sizeof(out), "{\"time\":\"%Y-%m-%dT%H:%M:%S", &utc);
+	n += (size_t)snprintf(out + n, sizeof(out) - n, ".%03ldZ\",\"level\":\"%s\",\"message\":\"",
+			      now.tv_nsec / 1000000, names[level]);
+	for (size_t i = 0; i < l.len; i++) {
+		if (l.bytes[i] == '"' || l.bytes[i] == '\\')
+			out[n++] = '\\';
+		out[n++] = l.bytes[i];
+	}
+	n += (size_t)snprintf(out + n, sizeof(out) - n, "\"}\n");
+	fwrite(out, 1, n, stderr);
+}
+
+static void line_write_level(enum log_level level, const char *text, size_t len)
+{
+	if (writes_json)
+		line_write_json(level, text, len);
+	else
+		line_write(prefixes[level], text, len);
+}
+
 void log_line(const char *prefix, const char *text)
 {
 	line_write(prefix, text, strlen(text));
@@ -117,7 +163,7 @@ void log_lines(enum log_level level, const char *text, size_t lines_max)
 		next = memchr(start, '\n', (size_t)(end - start));
 		if (!next)
 			next = end;
-		line_write(prefixes[level], start, (size_t)(next - start));
+		line_write_level(level, start, (size_t)(next - start));
 	}
 }
 
@@ -130,6 +176,6 @@ void log_print(enum log_level level, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	log_line(prefixes[level], text);
+	line_write_level(level, text, strlen(text));
 	errno = saved_errno;
 }

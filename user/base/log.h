@@ -2,6 +2,7 @@
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -20,6 +21,12 @@ enum log_level {
 /* Call before threads start. Levels outside the enum are clamped to it. */
 void log_set_level(int level);
 enum log_level log_level(void);
+
+/*
+ * From now on lines with a level are JSON, for a service's log: {"time":"2026-01-31T09:30:00.123Z",
+ * "level":"warning","message":TEXT}, level one of error, warning, info, debug.
+ */
+void log_set_json(bool is_json);
 
 /* Leaves errno alone. */
 void log_print(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

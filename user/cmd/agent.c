@@ -45,6 +45,7 @@ static int run_for_ever(struct call *call, const char *path, struct config *conf
 	do {
 		_cleanup_(metrics_closep) struct metrics_server *server = NULL;
 
+		log_set_json(config->log_format == LOG_JSON);
 		if (config->listen_port && (r = metrics_serve(m, config, &server)) < 0)
 			return cmd_fail(call, r);
 		r = agent_run(path, config, m);

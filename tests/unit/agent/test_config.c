@@ -27,6 +27,7 @@ static void test_config_parse_fills_every_key(void **state)
 		"spool:\n  directory: /s\n  max_size: 2MiB\n  max_age: 1m\n"
 		"services:\n  env: NAME\n  max: 3\n"
 		"http:\n  address: 127.0.0.2\n  port: 0\n"
+		"log:\n  format: json\n"
 		"labels:\n  env: prod\n  zone: 'a b'\n";
 	_cleanup_(config_release) struct config c;
 
@@ -55,6 +56,7 @@ static void test_config_parse_fills_every_key(void **state)
 	assert_int_equal(c.services_max, 3);
 	assert_string_equal(c.listen_address, "127.0.0.2");
 	assert_int_equal(c.listen_port, 0);
+	assert_int_equal(c.log_format, LOG_JSON);
 	assert_int_equal(c.labels.len, 2);
 	assert_string_equal(c.labels.items[1].name, "zone");
 	assert_string_equal(c.labels.items[1].value, "a b");
@@ -105,7 +107,7 @@ static void test_config_parse_names_line_and_key(void **state)
 	} cases[] = {
 		{ "unknown", OUTPUT "rat: 1\n",
 		  "x:2: rat: no such key; there are: rate, window, jitter_percent, cgroup, output, "
-		  "spool, services, http, labels",
+		  "spool, services, http, log, labels",
 		  -EINVAL },
 		{ "unknown below", OUTPUT "http: {prt: 1}\n",
 		  "x:2: http.prt: no such key; there are: address, port", -EINVAL },

@@ -195,6 +195,28 @@ static void test_log_print_keeps_errno(void **state)
 	assert_int_equal(errno, ENOSPC);
 }
 
+static void test_log_set_json(void **state)
+{
+	static const char message[] = "\"level\":\"warning\",\"message\":\"a \\\"b\\\" \\\\ ?\"}\n";
+	struct capture c = capture_start(LOG_LEVEL_WARNING);
+	int year, month, day, hour, minute, second, ms, len = 0;
+	char out[4096], text[2000];
+
+	(void)state;
+	log_set_json(true);
+	log_warning("a \"b\" \\ \n");
+	memset(text, '"', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	log_warning("%s", text); /* the longest there is */
+	log_set_json(false);
+	capture_end(&c, out, sizeof(out));
+	assert_int_equal(sscanf(out, "{\"time\":\"%4d-%2d-%2dT%2d:%2d:%2d.%3dZ\",%n", &year, &month,
+				&day, &hour, &minute, &second, &ms, &len),
+			 7);
+	assert_int_equal(strncmp(out + len, message, strlen(message)), 0);
+	assert_string_equal(out + strlen(out) - 5, "\\\"\"}\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -204,6 +226,7 @@ int main(void)
 		cmocka_unit_test(test_log_lines_keeps_the_last),
 		cmocka_unit_test(test_log_skips_arguments_of_silent_levels),
 		cmocka_unit_test(test_log_print_keeps_errno),
+		cmocka_unit_test(test_log_set_json),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
