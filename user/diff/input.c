@@ -10,6 +10,7 @@
 
 #define RATE_TOLERANCE 0.1        /* intervals further apart are another rate */
 #define EXPECTED_SLACK_NS 1000000 /* an index rounds down; a block more would be next to empty */
+#define PREFETCH 16               /* samples ahead: slots of many stacks are not in the cache */
 #define THREAD_STRIDE 2654435761u /* spreads threads over the slots: 2^32 / golden ratio, odd */
 
 /* --- texts ------------------------------------------------------------------------------------ */
@@ -193,11 +194,17 @@ static int reserve_slots(struct diff_input *in)
 	return 0;
 }
 
+static uint32_t *slot_of(struct diff_input *in, const struct sample *s)
+{
+	uint32_t thread = in->by_thread ? s->thread : 0;
+
+	return &in->slots.items[(s->stack + thread * THREAD_STRIDE) & (in->slots.len - 1)];
+}
+
 static int add_to_block(struct diff_input *in, struct diff_block *b, const struct sample *s)
 {
 	uint32_t thread = in->by_thread ? s->thread : 0;
-	uint32_t *slot =
-		&in->slots.items[(s->stack + thread * THREAD_STRIDE) & (in->slots.len - 1)];
+	uint32_t *slot = slot_of(in, s);
 	struct diff_cell *cell = &b->cells.items[*slot];
 
 	b->ticks += s->weight;
@@ -249,6 +256,8 @@ int diff_input_take_samples(struct diff_input *in, uint32_t index)
 	for (size_t i = 0; i < p->samples.len; i++) {
 		const struct sample *s = &p->samples.items[i];
 
+		if (i + PREFETCH < p->samples.len)
+			__builtin_prefetch(slot_of(in, &p->samples.items[i + PREFETCH]));
 		if (!block || s->time_ns - start_ns >= run->block_ns) {
 			if (find_block(run, s->time_ns, &block) < 0)
 				return -ENOMEM;
