@@ -231,15 +231,6 @@ static int note_input(struct comparison *k)
 	return r;
 }
 
-static int note_result(struct comparison *k)
-{
-	if (!diff_is_unrelated(k->diff))
-		return 0;
-	return diff_texts_addf(&k->diff->notes,
-			       "the two sides have no function in common: all is new, all of base "
-			       "is gone; are they of the same program? --rename maps what moved");
-}
-
 /* By our rules. */
 static int compare(struct comparison *k)
 {
@@ -250,7 +241,7 @@ static int compare(struct comparison *k)
 
 	if (!o.normalize && k->c->work[DIFF_BASE] > 0)
 		o.normalize = DIFF_WORK;
-	if ((r = diff_new(k->input, &o, &k->diff)) < 0 || (r = note_result(k)) < 0)
+	if ((r = diff_new(k->input, &o, &k->diff)) < 0)
 		return r;
 	return gate_new(k->diff, (double)k->c->threshold_ppm / PPM, (double)k->c->floor_ppm / PPM,
 			&k->gate);

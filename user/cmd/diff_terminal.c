@@ -454,6 +454,11 @@ static int put_gate(struct screen *s)
 	line_putf(l, STYLE_PLAIN, ": slower by more than %.3g%%, costing more than %.3g%% of all",
 		  100 * g->threshold, 100 * g->floor);
 	r = line_end(l);
+	if (g->is_blind && !r) {
+		put_label(l, "");
+		line_put(l, STYLE_WARM, DIFF_BLIND_WORDS);
+		r = line_end(l);
+	}
 	if (g->reason && !r) {
 		put_label(l, "");
 		line_put(l, STYLE_PLAIN, g->reason);

@@ -386,6 +386,8 @@ static void put_gate(struct json *j, const struct diff_report *r)
 	key_double(j, "threshold", g->threshold);
 	key_double(j, "floor", g->floor);
 	key_double(j, "could", g->could);
+	json_key(j, "is_blind");
+	json_bool(j, g->is_blind);
 	json_key(j, "total_fails");
 	json_bool(j, g->total == GATE_SLOWER);
 	put_verdicts(j, r, "regressions", GATE_SLOWER);

@@ -104,8 +104,9 @@ static int put_place(struct page *p, const struct diff_function *f)
 
 static void put_table_head(struct page *p)
 {
-	strbuf_puts(&p->text, "| | function | before | after | change | 95 % interval | |\n"
-			      "|---|---|---:|---:|---:|:---:|---|\n");
+	strbuf_puts(&p->text,
+		    "| | function | before | after | change | 95 % interval | certainty |\n"
+		    "|---|---|---:|---:|---:|:---:|---|\n");
 }
 
 static void put_row(struct page *p, const char *what, const struct diff_function *f,
@@ -260,8 +261,10 @@ static void put_total(struct page *p)
 			       "Fails what is surely slower by more than %.3g %% and costs more "
 			       "than %.3g %% of the whole.",
 			       100 * p->r->gate->threshold, 100 * p->r->gate->floor);
+		if (p->r->gate->is_blind)
+			strbuf_puts(&p->text, " **Note that " DIFF_BLIND_WORDS ".**");
 		if (p->r->gate->reason)
-			strbuf_appendf(&p->text, " **%s.**", p->r->gate->reason);
+			strbuf_appendf(&p->text, " **It cannot be told: %s.**", p->r->gate->reason);
 		strbuf_putc(&p->text, '\n');
 	}
 	strbuf_putc(&p->text, '\n');

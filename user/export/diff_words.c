@@ -233,13 +233,3 @@ uint32_t diff_line(const struct diff *d, const struct diff_function *f)
 {
 	return frametab_get(d->input->profile->frames, f->frame)->first_line;
 }
-
-bool diff_is_unrelated(const struct diff *d)
-{
-	if (!d->side[DIFF_BASE].ticks || !d->side[DIFF_CURRENT].ticks)
-		return false;
-	for (size_t i = 0; i < d->function_count; i++)
-		if (d->functions[i].base_total && d->functions[i].total)
-			return false;
-	return true;
-}

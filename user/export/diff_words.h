@@ -41,6 +41,9 @@ const char *diff_certainty(double q);
 /* "40 time blocks of a run a side": what noise was measured by. */
 const char *diff_dispersion_words(const struct diff *d);
 
+/* Where gate->is_blind. */
+#define DIFF_BLIND_WORDS "a slowdown of everything alike cannot be seen: --work or whole runs tell"
+
 /*
  * The findings, each function once. By self time a function is slower for what it does itself, and
  * not for what it calls.
@@ -85,8 +88,5 @@ const char *diff_module(const struct diff *d, const struct diff_function *f, siz
 
 /* Line of its def; 0: unknown. */
 uint32_t diff_line(const struct diff *d, const struct diff_function *f);
-
-/* Have the sides nothing in common? Then everything is new and removed. Empty sides: no. */
-bool diff_is_unrelated(const struct diff *d);
 
 #endif
