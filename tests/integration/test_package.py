@@ -63,7 +63,7 @@ def test_install_puts_everything_in_its_place(installed):
         "share/bash-completion/completions/pyebpf", "share/zsh/site-functions/_pyebpf",
         "share/fish/vendor_completions.d/pyebpf.fish"} | {
             "share/doc/pyebpf/" + name for name in (
-                "README.md", "CHANGELOG.md", "LICENSE", "troubleshooting.md",
+                "README.md", "CHANGELOG.md", "LICENSE", "diff.md", "troubleshooting.md",
                 "LICENSES/GPL-2.0-only.txt", "LICENSES/BSD-2-Clause.txt")}
     assert call(installed / "bin/pyebpf", "--version") == run("--version").stdout
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A benchmark as a gate sees it: run to its end, noisy from run to run.
 
-    benchmark.py SEED NOISE [FACTOR]
+    benchmark.py SEED NOISE SLICES [FACTOR]
 
-Eight functions of 20 ms CPU time each, in slices; in every run each is off by NOISE (of its
+Eight functions of SLICES ms CPU time each; in every run each is off by NOISE (of its
 logarithm, normally distributed, chosen by SEED), and step_3 takes FACTOR times as long.
 """
 import math
@@ -12,7 +12,7 @@ import sys
 
 from burning import cpu
 
-SLICES, SECONDS = 20, 0.001
+SECONDS = 0.001
 
 
 def step_0(seconds):
@@ -55,14 +55,15 @@ def step_7(seconds):
     while cpu() < until: pass
 
 
-def main(seed, noise, factor):
+def main(seed, noise, slices, factor):
     chance = random.Random(seed)
     steps = [(step, SECONDS * math.exp(chance.gauss(0, noise)))
              for step in (step_0, step_1, step_2, step_3, step_4, step_5, step_6, step_7)]
-    for _ in range(SLICES):
+    for _ in range(slices):
         for step, seconds in steps:
             step(seconds * (factor if step is step_3 else 1))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3]) if len(sys.argv) > 3 else 1.0)
+    main(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]),
+         float(sys.argv[4]) if len(sys.argv) > 4 else 1.0)
