@@ -61,9 +61,11 @@ def test_install_puts_everything_in_its_place(installed):
     assert found == pages | {
         "bin/pyebpf", "share/man/man1/pyebpf.1",
         "share/bash-completion/completions/pyebpf", "share/zsh/site-functions/_pyebpf",
-        "share/fish/vendor_completions.d/pyebpf.fish"} | {
+        "share/fish/vendor_completions.d/pyebpf.fish",
+        "lib/systemd/system/pyebpf-agent.service"} | {
             "share/doc/pyebpf/" + name for name in (
-                "README.md", "CHANGELOG.md", "LICENSE", "diff.md", "troubleshooting.md",
+                "README.md", "CHANGELOG.md", "LICENSE", "agent.yaml", "diff.md", "fleet.md",
+                "troubleshooting.md",
                 "LICENSES/GPL-2.0-only.txt", "LICENSES/BSD-2-Clause.txt")}
     assert call(installed / "bin/pyebpf", "--version") == run("--version").stdout
 
