@@ -42,6 +42,7 @@
     "baseRange", "imports", "libraries"];
   const COLOUR_FIELDS = ["measure", "effect", "marks", "palette", "theme"];
   const SCENE_FIELDS = ["q", "label"];
+  const JUDGED_AT_ONCE = 100000; // boxes
   // Steps of a change measured against the whole, where a change is coloured by impact.
   const IMPACT_STEPS = [0.001, 0.005, 0.02, 0.05];
 
@@ -128,14 +129,17 @@
 
       pane.boxes = ns.layout(tree, width.total);
       pane.verdicts = null;
+      pane.isJudged = tree.count < JUDGED_AT_ONCE || Boolean(report.classes && !active.map &&
+        ns.isWhole(report, state));
       pane.side = {base: active.base, elided: width}[viewOf()] || active.current;
       pane.root = (viewOf() === "base" ? active.base.total[0]
         : active.current.total[0] || width.total[0]) || 1;
       pane.missing = viewOf() === "diff" ? missingBelow(active) : null;
     }
 
+    // Null while there is nothing to judge by, or not yet: see judge().
     function verdictsOf(pane) {
-      if (!pane.active.base)
+      if (!pane.active.base || !pane.isJudged)
         return null;
       return pane.verdicts ??= ns.classify(pane.active, {marks: state.marks});
     }
@@ -254,8 +258,10 @@
     function ownMarks(pane) {
       if (!isDifferential() || viewOf() !== "diff" || state.measure === "self")
         return null;
-      const last = ns.CLASSES.indexOf("rare"), own = verdictsOf(pane).self.slice();
+      const last = ns.CLASSES.indexOf("rare"), own = verdictsOf(pane)?.self.slice();
 
+      if (!own)
+        return null;
       for (let i = 0; i < own.length; i++)
         own[i] = own[i] > last ? 1 : 0;
       return own;
@@ -300,7 +306,7 @@
         note: (node) => noteOf(pane, node),
         describe: (node) => [nameOf(tree, node), ns.percent(side.total[node] / pane.root),
           ...pane.active.base && viewOf() === "diff" ? [ns.CLASSES[classAt(pane, node)],
-            ns.changeText(figuresOf(pane, node))] : []].join(", "),
+            changeAt(pane, node)] : []].join(", "),
       };
     }
 
@@ -309,10 +315,11 @@
 
       if (viewOf() !== "diff" || !active.base)
         return ns.percent(side.total[node] / pane.root);
-      return ns.CLASSES[classAt(pane, node)] === "undetermined" ? ""
-        : ns.changeText({current: {total: active.current.total[node]},
-          base: {total: active.base.total[node]}, scale: active.scale});
+      return ns.CLASSES[classAt(pane, node)] === "undetermined" ? "" : changeAt(pane, node);
     }
+
+    const changeAt = ({active: {current: now, base, scale}}, node) => ns.changeText(
+      {current: {total: now.total[node]}, base: {total: base.total[node]}, scale});
 
     // "slower", "faster" or, where nothing is sure, "".
     const leaning = (c) => ({slower: "slower", new: "slower", faster: "faster", removed: "faster"})[
@@ -335,10 +342,15 @@
         root: pane.root,
         selection: zoomed ? side.total[zoomed] || pane.root : pane.root,
         change: ns.CLASSES[classAt(pane, node)],
-        verdict: {self: leaning(verdicts?.self[node]), total: leaning(verdicts?.total[node])}, low: verdicts?.low?.[node],
-        high: verdicts?.high?.[node], missing: pane.missing ? pane.missing[node] : 0,
-        notes: [renamedNote(func), matchNote(pane, node), ...node ? [] : certaintyNotes(verdicts)]
-          .filter(Boolean)};
+        verdict: {self: leaning(verdicts?.self[node]), total: leaning(verdicts?.total[node])},
+        // only when asked for: intervals of a million boxes take a while
+        get low() { return verdicts?.low[node]; },
+        get high() { return verdicts?.high[node]; },
+        missing: pane.missing ? pane.missing[node] : 0,
+        get notes() {
+          return [renamedNote(func), matchNote(pane, node), ...node ? [] : certaintyNotes(verdicts)]
+            .filter(Boolean);
+        }};
     }
 
     function matchNote({active}, node) {
@@ -480,8 +492,19 @@
         drawTable();
         drawDetails();
       },
+      judge,
     ];
     let soonFrame = 0, soonTimer = 0;
+
+    // Large trees are shown in grey first: what is sure of a million boxes takes a second.
+    function judge() {
+      const waiting = panes.filter((p) => p.active.base && !p.isJudged);
+
+      for (const pane of waiting)
+        pane.isJudged = true;
+      if (waiting.length)
+        drawColours();
+    }
 
     function drawSoon() {
       const step = (i) => {
@@ -814,12 +837,14 @@
         parts.push(ns.element("span", {className: "keys-of"}, sw(at("faster4"), "− faster"),
           sw(at("unchanged"), "unchanged"), sw(at("undetermined"), "cannot tell"),
           sw(at("slower4"), "+ slower"), sw(at("new"), "+ new"), sw(at("removed"), "− removed"),
+          ns.element("span", {className: "swatch"}, ns.element("i", {className: "corner-of"}),
+            "calls missing below"),
           ...state.measure === "total" ? [ns.element("span", {className: "swatch"},
             ns.element("i", {className: "ownline"}), "own time changed")] : []));
         if (state.effect === "ratio") {
           marksBox ??= ns.marksSlider(state.marks, ["unchanged", "slower1", "slower2", "slower3",
             "slower4"].map((n) => palette.fills[at(n)]), (marks) => set({marks}));
-          parts.push(marksBox);
+          parts.push(ns.element("span", {className: "steps"}, "Steps of a change"), marksBox);
         } else {
           parts.push(ns.element("span", {}, "Steps: 0.1, 0.5, 2, 5% of the whole"));
         }
