@@ -105,11 +105,11 @@ class Agent:
 
 
 @contextlib.contextmanager
-def spinning(python, seconds=600):
+def spinning(python, seconds=600, name=SERVICE):
     """A service that burns CPU in one function: its process."""
     code = "import time\ndef hot():\n while time.time() < end: sum(range(1000))\nend = time.time() + %d\nhot()"
     process = subprocess.Popen([*python.command, "-c", code % seconds],
-                               env=dict(os.environ, OTEL_SERVICE_NAME=SERVICE))
+                               env=dict(os.environ, OTEL_SERVICE_NAME=name))
     try:
         yield process
     finally:
@@ -130,6 +130,19 @@ def test_everything_arrives_once(some_python, kind, tmp_path):
             assert engine.total() == agent.recorded()
         assert "hot" in names(engine.stacks(SERVICE))
     assert os.listdir(agent.spool) == ["lock"]
+
+
+def test_excluded_services_stay_here(some_python, tmp_path):
+    """Only what is included and not excluded is sent; the rest is counted."""
+    with Engine("pyroscope") as engine, spinning(some_python, name="shop-web"), \
+            spinning(some_python, name="shop-cron"), spinning(some_python, name="other"):
+        with Agent(tmp_path, "pyroscope", engine.url,
+                   more="services:\n  include: ['shop-*']\n  exclude: ['*-cron']\n") as agent:
+            wait_until(lambda: engine.total() > 20, PATIENCE, "samples arrive")
+            assert agent.metric("excluded_samples_total") > 0
+            agent.stop()
+        assert {service for service, _ in engine.stored} == {"shop-web"}
+        assert engine.total() == agent.recorded()
 
 
 def test_files(some_python, tmp_path):

@@ -15,7 +15,15 @@
 
 #define KEY_BYTES_MAX 64
 
-enum value_type { VALUE_TEXT, VALUE_COUNT, VALUE_HZ, VALUE_TIME, VALUE_BYTES, VALUE_CHOICE };
+enum value_type {
+	VALUE_TEXT,
+	VALUE_COUNT,
+	VALUE_HZ,
+	VALUE_TIME,
+	VALUE_BYTES,
+	VALUE_CHOICE,
+	VALUE_LIST
+};
 
 static const char *const engines[] = { [ENGINE_FILES] = "files",
 				       [ENGINE_PYROSCOPE] = "pyroscope",
@@ -63,6 +71,8 @@ static const struct key {
 	KEY("spool.max_age", TIME, spool_age_ns, "55m", .min = SECOND_NS, .max = 30 * 86400 * SECOND_NS),
 	KEY("services.env", TEXT, service_env, "OTEL_SERVICE_NAME"),
 	KEY("services.max", COUNT, services_max, "200", .min = 1, .max = 100000),
+	KEY("services.include", LIST, include, NULL),
+	KEY("services.exclude", LIST, exclude, NULL),
 	KEY("http.address", TEXT, listen_address, "127.0.0.1"),
 	KEY("http.port", COUNT, listen_port, "9464", .min = 0, .max = 65535),
 	KEY("log.format", CHOICE, log_format, "text", .choices = log_formats),
@@ -88,11 +98,21 @@ static void *member(const struct config *c, const struct key *k)
 	return (char *)c + k->offset;
 }
 
+static void list_release(struct config_list *l)
+{
+	for (size_t i = 0; i < l->len; i++)
+		free(l->items[i]);
+	vec_release(l);
+}
+
 void config_release(struct config *c)
 {
-	for (size_t i = 0; i < KEYS; i++)
+	for (size_t i = 0; i < KEYS; i++) {
 		if (keys[i].type == VALUE_TEXT)
 			free(*(char **)member(c, &keys[i]));
+		if (keys[i].type == VALUE_LIST)
+			list_release(member(c, &keys[i]));
+	}
 	for (size_t i = 0; i < c->labels.len; i++) {
 		free(c->labels.items[i].name);
 		free(c->labels.items[i].value);
@@ -218,6 +238,26 @@ static int add_label(struct parse *p, const char *name, const char *value)
 	return r;
 }
 
+static int set_list(struct parse *p, const yaml_node_t *node, struct config_list *out)
+{
+	int r = 0;
+
+	if (node->type != YAML_SEQUENCE_NODE)
+		return err_set(-EINVAL, "not a list, such as [a, 'b*']");
+	for (const yaml_node_item_t *i = node->data.sequence.items.start;
+	     i < node->data.sequence.items.top && !r; i++) {
+		const char *text = scalar_text(yaml_document_get_node(p->document, *i));
+		char *copy = NULL;
+
+		if (!text)
+			return err_set(-EINVAL, "a list of single values is expected");
+		r = set_text(text, &copy);
+		if (!r && (r = vec_push(out, copy)) < 0)
+			free(copy);
+	}
+	return r;
+}
+
 static bool is_section(const char *name)
 {
 	size_t len = strlen(name);
@@ -263,11 +303,13 @@ static int read_value(struct parse *p, const char *prefix, const char *full,
 	for (size_t i = 0; i < KEYS; i++) {
 		if (strcmp(keys[i].name, full))
 			continue;
-		if (!text)
-			return err_set(-EINVAL, "not a single value");
 		if (p->line_of[i])
 			return err_set(-EINVAL, "set in line %zu already", p->line_of[i]);
 		p->line_of[i] = line_of(value);
+		if (keys[i].type == VALUE_LIST)
+			return set_list(p, value, member(p->c, &keys[i]));
+		if (!text)
+			return err_set(-EINVAL, "not a single value");
 		return set(p->c, &keys[i], text);
 	}
 	if (!is_section(full))
@@ -390,6 +432,31 @@ int config_read(const char *path, struct config *out)
 	return r < 0 ? r : config_parse(path, text, len, out);
 }
 
+/* In quotes, unless YAML takes it for nothing but text without them. */
+static void print_text(const char *text, FILE *out)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_./";
+
+	if (!text[strspn(text, plain)]) {
+		fputs(text, out);
+		return;
+	}
+	fputc('\'', out);
+	for (; *text; text++)
+		fputs(*text == '\'' ? "''" : (char[]){ *text, '\0' }, out);
+	fputc('\'', out);
+}
+
+static void print_list(const struct config_list *l, FILE *out)
+{
+	for (size_t i = 0; i < l->len; i++) {
+		fputs(i ? ", " : "[", out);
+		print_text(l->items[i], out);
+	}
+	fputc(']', out);
+}
+
 static void print_value(const struct config *c, const struct key *k, FILE *out)
 {
 	const char *text = k->type == VALUE_TEXT ? *(char **)member(c, k) : NULL;
@@ -397,10 +464,12 @@ static void print_value(const struct config *c, const struct key *k, FILE *out)
 
 	if (k->type == VALUE_CHOICE)
 		text = k->choices[*(unsigned int *)member(c, k)];
-	else if (k->type != VALUE_TEXT)
+	else if (k->type != VALUE_TEXT && k->type != VALUE_LIST)
 		number = *(uint64_t *)member(c, k);
-	if (text)
-		fputs(text, out);
+	if (k->type == VALUE_LIST)
+		print_list(member(c, k), out);
+	else if (text)
+		print_text(text, out);
 	else if (k->type == VALUE_HZ)
 		fputs(units_hz(number).s, out);
 	else if (k->type == VALUE_TIME)
@@ -420,6 +489,8 @@ void config_print(const struct config *c, FILE *out)
 
 		if (k->type == VALUE_TEXT && !*(char **)member(c, k))
 			continue;
+		if (k->type == VALUE_LIST && !((struct config_list *)member(c, k))->len)
+			continue;
 		if (len && strncmp(section, k->name, len + 1))
 			fprintf(out, "%.*s:\n", (int)len, k->name);
 		section = k->name;
@@ -429,6 +500,9 @@ void config_print(const struct config *c, FILE *out)
 	}
 	if (c->labels.len)
 		fputs("labels:\n", out);
-	for (size_t i = 0; i < c->labels.len; i++)
-		fprintf(out, "  %s: %s\n", c->labels.items[i].name, c->labels.items[i].value);
+	for (size_t i = 0; i < c->labels.len; i++) {
+		fprintf(out, "  %s: ", c->labels.items[i].name);
+		print_text(c->labels.items[i].value, out);
+		fputc('\n', out);
+	}
 }

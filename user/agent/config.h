@@ -10,8 +10,9 @@
 #include "base/vec.h"
 
 /*
- * agent.yaml: one mapping, of scalars and of mappings of scalars. Every key and its default is a
- * row of one table in config.c. No key holds a secret: tokens and keys are in files that are named.
+ * agent.yaml: one mapping, of scalars, lists of scalars, and of mappings of them. Every key and its
+ * default is a row of one table in config.c. No key holds a secret: tokens and keys are in files
+ * that are named.
  */
 
 #define CONFIG_BYTES_MAX (1u << 20)
@@ -30,6 +31,12 @@ enum log_format { LOG_TEXT, LOG_JSON };
 
 struct config_label {
 	char *name, *value; /* owned */
+};
+
+struct config_list {
+	char **items; /* a VEC; owned */
+	size_t len;
+	size_t cap;
 };
 
 /* Texts are owned; NULL where the key is absent and has no default. */
@@ -52,6 +59,7 @@ struct config {
 	uint64_t spool_age_ns;
 	char *service_env; /* a variable of the target */
 	uint64_t services_max;
+	struct config_list include, exclude; /* patterns of fnmatch(3) for services */
 	char *listen_address;
 	uint64_t listen_port; /* 0: no metrics */
 	unsigned int log_format;

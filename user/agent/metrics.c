@@ -22,7 +22,7 @@
 struct metrics {
 	pthread_mutex_t lock;
 	struct spool *spool;
-	uint64_t windows, samples, services, merged, encoded_bytes;
+	uint64_t windows, samples, excluded, services, merged, encoded_bytes;
 	uint64_t pushes[OUTCOMES_MAX]; /* as verdict_outcomes[] */
 	uint64_t push_ns, pushed_bytes, dropped_samples;
 	uint64_t reloads, bad_reloads;
@@ -90,6 +90,7 @@ int metrics_add_window(struct metrics *m, const struct profile *p, const struct 
 	m->samples += w->samples;
 	m->services = w->services;
 	m->merged += w->merged;
+	m->excluded += w->excluded;
 	m->encoded_bytes += w->bytes;
 	for (size_t i = 0; i < p->counters.len && !r; i++)
 		r = add_counter(m, &p->counters.items[i]);
@@ -239,7 +240,11 @@ int metrics_print(struct metrics *m, struct strbuf *out)
 {
 	pthread_mutex_lock(&m->lock);
 	put(out, "windows_total", "counter", "Windows recorded.", (double)m->windows);
-	put(out, "samples_total", "counter", "Samples recorded.", (double)m->samples);
+	put(out, "samples_total", "counter", "Samples recorded of the services that are wanted.",
+	    (double)m->samples);
+	put(out, "excluded_samples_total", "counter",
+	    "Samples of services that are left out, by services.include and exclude.",
+	    (double)m->excluded);
 	put(out, "services", "gauge", "Services in the last window.", (double)m->services);
 	put(out, "services_merged_total", "counter",
 	    "Services beyond services.max, counted as `other`.", (double)m->merged);

@@ -3,6 +3,8 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <fnmatch.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,6 +19,7 @@
 #define OTHER_SERVICES "other"
 #define ATTRIBUTES_MAX (CONFIG_LABELS_MAX + 8)
 #define NO_GROUP UINT32_MAX
+#define EXCLUDED (UINT32_MAX - 1)
 
 struct window {
 	const struct config *config;
@@ -85,6 +88,20 @@ static int find_group(struct window *w, const struct origin *o, uint32_t *group)
 	return r;
 }
 
+static bool matches(const struct config_list *patterns, const char *service)
+{
+	for (size_t i = 0; i < patterns->len; i++)
+		if (!fnmatch(patterns->items[i], service, 0))
+			return true;
+	return false;
+}
+
+static bool is_wanted(const struct config *c, const struct origin *o)
+{
+	return (!c->include.len || matches(&c->include, o->service)) &&
+	       !matches(&c->exclude, o->service);
+}
+
 static int group_process(struct window *w, uint32_t index)
 {
 	const struct process *process = &w->p->processes.items[index];
@@ -98,6 +115,10 @@ static int group_process(struct window *w, uint32_t index)
 	if (w->group_of[index] != NO_GROUP)
 		return 0;
 	origin_find(&asked, w->config->service_env, &o);
+	if (!is_wanted(w->config, &o)) {
+		w->group_of[index] = EXCLUDED;
+		return 0;
+	}
 	return find_group(w, &o, &w->group_of[index]);
 }
 
@@ -314,6 +335,10 @@ static int encode_group(struct window *w, size_t from, size_t to)
 	__auto_type all = w->p->samples;
 	int r;
 
+	for (size_t i = from; i < to && group == EXCLUDED; i++)
+		w->stats.excluded += all.items[i].weight;
+	if (group == EXCLUDED)
+		return 0;
 	w->p->samples.items += from;
 	w->p->samples.len = to - from;
 	r = tally_add(&t, w->p);

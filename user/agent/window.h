@@ -23,6 +23,7 @@ struct window_stats {
 	uint64_t services; /* with samples */
 	uint64_t merged;   /* services beyond the limit, counted as one: "other" */
 	uint64_t bytes;    /* of the bodies */
+	uint64_t excluded; /* ticks of services that the configuration leaves out */
 };
 
 /* The samples of p, its metadata and duration set; they may come back in another order. */

@@ -25,7 +25,8 @@ static void test_config_parse_fills_every_key(void **state)
 		"  key_file: /k\n  proxy: http://p\n  timeout: 5s\n"
 		"  unanswered: drop\n  directory: /d\n  keep: 7\n"
 		"spool:\n  directory: /s\n  max_size: 2MiB\n  max_age: 1m\n"
-		"services:\n  env: NAME\n  max: 3\n"
+		"services:\n  env: NAME\n  max: 3\n  include: [a, 'b*']\n"
+		"  exclude:\n  - c\n"
 		"http:\n  address: 127.0.0.2\n  port: 0\n"
 		"log:\n  format: json\n"
 		"labels:\n  env: prod\n  zone: 'a b'\n";
@@ -54,6 +55,10 @@ static void test_config_parse_fills_every_key(void **state)
 	assert_int_equal(c.spool_age_ns, 60000000000);
 	assert_string_equal(c.service_env, "NAME");
 	assert_int_equal(c.services_max, 3);
+	assert_int_equal(c.include.len, 2);
+	assert_string_equal(c.include.items[1], "b*");
+	assert_int_equal(c.exclude.len, 1);
+	assert_string_equal(c.exclude.items[0], "c");
 	assert_string_equal(c.listen_address, "127.0.0.2");
 	assert_int_equal(c.listen_port, 0);
 	assert_int_equal(c.log_format, LOG_JSON);
@@ -82,7 +87,12 @@ static void test_config_print_reads_back(void **state)
 
 	(void)state;
 	assert_int_equal(
-		config_parse("x", OUTPUT "labels: {a: b}\n", strlen(OUTPUT "labels: {a: b}\n"), &c),
+		config_parse("x",
+			     OUTPUT
+			     "services: {exclude: [\"it's\"]}\nlabels: {a: b, c: \"x: 'y' # z\"}\n",
+			     strlen(OUTPUT "services: {exclude: [\"it's\"]}\nlabels: {a: b, c: "
+					   "\"x: 'y' # z\"}\n"),
+			     &c),
 		0);
 	for (int i = 0; i < 2; i++) {
 		size_t len;
@@ -116,6 +126,10 @@ static void test_config_parse_names_line_and_key(void **state)
 		{ "too high", "rate: 11k\n" OUTPUT, "x:1: rate: 11k is out of range", -EINVAL },
 		{ "too low", "window: 1ms\n" OUTPUT, "x:1: window: 1ms is out of range", -EINVAL },
 		{ "a list", "rate: [1]\n" OUTPUT, "x:1: rate: not a single value", -EINVAL },
+		{ "a value for a list", "services: {include: a}\n" OUTPUT,
+		  "x:1: services.include: not a list, such as [a, 'b*']", -EINVAL },
+		{ "a list of lists", "services: {include: [[a]]}\n" OUTPUT,
+		  "x:1: services.include: a list of single values is expected", -EINVAL },
 		{ "a value for a section", "http: 1\n" OUTPUT,
 		  "x:1: http: keys are to stand below this, indented", -EINVAL },
 		{ "a list for all", "- a\n", "x:1: KEY: VALUE lines are expected", -EINVAL },
