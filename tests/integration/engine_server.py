@@ -135,14 +135,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Engine:
     """One that runs. stored: (service, {Stack: samples}), one a profile."""
 
-    def __init__(self, kind, port=0, script=()):
+    def __init__(self, kind, port=0, script=(), tls=None):
         self.kind, self.script, self.lock = kind, collections.deque(script), threading.Lock()
         self.requests, self.stored = [], []
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self.server.daemon_threads = True
         self.server.engine = self
         self.port = self.server.server_address[1]
-        self.url = "http://127.0.0.1:%d" % self.port
+        self.url = "http%s://127.0.0.1:%d" % ("s" if tls else "", self.port)
+        if tls:  # an ssl.SSLContext
+            self.server.socket = tls.wrap_socket(self.server.socket, server_side=True,
+                                                 do_handshake_on_connect=False)
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
         self.thread.start()
 

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import time
@@ -284,6 +285,48 @@ def test_500_for_ever_is_given_up(tmp_path, is_full):
             wait_until(lambda: agent.metric("spool_entries") == 0, PATIENCE, "it is given up")
             assert agent.pushes("failed") == 4
             assert agent.metric("push_dropped_samples_total") == 1
+
+
+@pytest.mark.parametrize("kind", ["parca", "otlp"])
+def test_wrong_url_keeps_what_there_is(kind, tmp_path):
+    """Parca answers 200 and a web page there, a Collector 404. With the right URL it arrives."""
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    body = engine_server.make_series(NAMED, make_pprof(), is_wrapped=True)
+    engine_server.spool_put(spool, 1, 1, body if kind == "parca" else gzip.compress(body), kind)
+    with Engine(kind) as engine:
+        with Agent(tmp_path, kind, engine.url + "/nowhere", window="1h") as agent:
+            wait_until(lambda: agent.pushes("wrong_url") >= 1, PATIENCE, "an answer")
+            assert agent.metric("spool_entries") == 1
+            assert agent.metric("push_dropped_samples_total") == 0
+            agent.stop()
+        assert not engine.stored
+
+
+def test_tls_with_certificates_of_both_sides(tmp_path):
+    """The engine is known by ca_file, the agent by its certificate; a stranger is not spoken to."""
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                    "-subj", "/CN=engine", "-addext", "subjectAltName=IP:127.0.0.1",
+                    "-keyout", str(key), "-out", str(certificate)], check=True,
+                   stderr=subprocess.DEVNULL)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    context.load_verify_locations(certificate)
+    context.verify_mode = ssl.CERT_REQUIRED
+    put_rows(tmp_path, 1)
+    with Engine("pyroscope", tls=context) as engine:
+        with Agent(tmp_path, "pyroscope", engine.url, window="1h") as stranger:
+            wait_until(lambda: stranger.pushes("unreachable") >= 1, PATIENCE, "it is refused")
+            assert "certificate" in stranger.text()
+            stranger.stop()
+        assert not engine.stored
+        known = "  ca_file: %s\n  cert_file: %s\n  key_file: %s\n" % (certificate, certificate, key)
+        with Agent(tmp_path, "pyroscope", engine.url, output=known, window="1h") as agent:
+            wait_until(lambda: agent.metric("spool_entries") == 0, PATIENCE, "it arrives")
+            assert agent.pushes("stored") == 1
+            agent.stop()
+        assert names(engine.stored[0][1]) == {"n1"}
 
 
 def test_engine_down_then_up(some_python, tmp_path):
