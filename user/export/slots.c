@@ -125,6 +125,15 @@ static int compare_rows(const void *a, const void *b)
 	return x->slot < y->slot ? -1 : x->slot > y->slot;
 }
 
+/* As they mostly are: samples come in order of time, and many stacks are of one thread. */
+static bool is_sorted(const struct slot_row *rows, size_t count)
+{
+	for (size_t i = 1; i < count; i++)
+		if (compare_rows(&rows[i - 1], &rows[i]) > 0)
+			return false;
+	return true;
+}
+
 /* Returns how many are left. */
 static size_t merge_rows(struct slot_row *rows, size_t count)
 {
@@ -167,7 +176,7 @@ static int sort_rows(const struct slots *s, const uint32_t *const key_of[SLOT_SI
 		sorted[start[row.stack]++] = row;
 	}
 	for (uint32_t i = 0, from = 0; i < keys; from = start[i++])
-		if (start[i] - from > 1)
+		if (!is_sorted(sorted + from, start[i] - from))
 			qsort(sorted + from, start[i] - from, sizeof(*sorted), compare_rows);
 	*count = merge_rows(sorted, s->rows.len);
 	*out = take_ptr(sorted);
@@ -230,8 +239,11 @@ int slots_add(struct slots *s, const struct profile *p)
 		r = add_ticks(s, sample);
 		run->ticks += sample->weight;
 	}
-	while (!r && s->rows.len > SLOTS_ROWS_MAX && s->blocks > SLOTS_BLOCKS_MIN)
-		r = halve_blocks(s, stacktab_count(p->stacks));
+	if (r || s->rows.len <= SLOTS_ROWS_MAX)
+		return r;
+	do /* room for a while, as sorting takes time */
+		r = s->blocks > SLOTS_BLOCKS_MIN ? halve_blocks(s, stacktab_count(p->stacks)) : 0;
+	while (!r && s->rows.len > SLOTS_ROWS_MAX / 2 && s->blocks > SLOTS_BLOCKS_MIN);
 	return r;
 }
 

@@ -18,7 +18,7 @@
  */
 #define SLOTS_BLOCKS_MIN 40  /* statistics compare as many: user/diff */
 #define SLOTS_BLOCKS_MAX 640 /* MIN times a power of two: about two pixels each */
-#define SLOTS_ROWS_MAX (4u << 20)
+#define SLOTS_ROWS_MAX (2u << 20)
 
 struct slot_row {
 	uint32_t stack;
