@@ -257,7 +257,7 @@ static int quote(struct strbuf *out, const char *path)
 	return strbuf_appendf(out, is_plain ? "%s" : "'%s'", path);
 }
 
-/* The files as they were given, to be typed again. */
+/* The files as they were given, and what makes them comparable, to be typed again. */
 static int put_files(struct strbuf *out, const struct diff_call *c)
 {
 	quote(out, c->base[0]);
@@ -269,6 +269,16 @@ static int put_files(struct strbuf *out, const struct diff_call *c)
 		strbuf_puts(out, " --baseline ");
 		quote(out, c->base[i]);
 	}
+	for (size_t i = 0; i < c->renames->len; i++) {
+		strbuf_puts(out, " --rename ");
+		quote(out, c->renames->items[i]);
+	}
+	if (c->group_by) {
+		strbuf_puts(out, " --group-by ");
+		quote(out, c->group_by);
+	}
+	if (c->work[DIFF_BASE] > 0)
+		strbuf_appendf(out, " --work %g,%g", c->work[DIFF_BASE], c->work[DIFF_CURRENT]);
 	return strbuf_error(out);
 }
 
