@@ -688,20 +688,22 @@
     return finish(b, map);
   }
 
-  const INVERTED_PARTS = 32768; // groups below 1/32768 of the whole are narrower than a pixel
-  const INVERTED_NODES_MAX = 300000;
+  const INVERTED_PARTS = 32768; // what is lighter than 1/32768 of the whole is below a pixel
+  const INVERTED_STEPS_MAX = 4e7; // items times levels: about half a second
 
   // Reversed paths: below the root stand the functions items begin at, below each its callers.
-  // Level by level, heavy groups only: a group lighter than `least` is not taken apart, nor any
-  // once there are INVERTED_NODES_MAX, so its ticks stay its own. weight: by item. Returns {tree,
-  // map}, map only for the nodes of items: how far up the path of each was followed.
+  // Level by level: callers lighter than `least` get no box (but at the first level, which sums up
+  // to the root): their ticks stay the own of what they call. weight: by item. Returns {tree, map},
+  // map only for the nodes of items: how far up the path of each was followed.
   function reversedTree(tree, items, weight, least) {
     const {key, parent, func, line} = tree;
     const b = new TreeBuilder(Boolean(line), 65536);
     const map = new Int32Array(tree.count).fill(-1);
-    const childOf = new Int32Array(largest(key) + 1), stamp = new Int32Array(childOf.length).fill(-1);
-    const child = new Uint32Array(items.length); // of each item, in the group at hand
-    const sums = [0]; // by node
+    const keys = largest(key) + 1;
+    const stamp = new Int32Array(keys).fill(-1), local = new Uint32Array(keys);
+    const child = new Uint32Array(items.length); // of each item, + 1, in the group at hand
+    const nodeSums = [0];
+    let steps = 0;
     // of the level: where each item began, how far it has come, its weight
     let level = {leaf: items, at: items.slice(), weight, nodes: [0], start: [0, items.length]};
 
@@ -711,45 +713,50 @@
       const next = {leaf: new Uint32Array(count), at: new Uint32Array(count),
         weight: new Float64Array(count), nodes: [], start: [0]};
       let filled = 0;
+      steps += count;
       for (let g = 0; g < level.nodes.length; g++) {
         const node = level.nodes[g], from = level.start[g], to = level.start[g + 1];
-        const first = b.count, sizes = [];
+        const sums = [], sizes = [], ends = []; // of the group's children; an item of each
         for (let k = from; k < to; k++) {
           const i = at[k], own = key[i];
           if (i === 0) { // the root has been reached: the path ends
-            map[leaf[k]] = node;
             child[k] = 0;
             continue;
           }
           if (stamp[own] !== node) {
             stamp[own] = node;
-            childOf[own] = b.add(node, func[i], own, line ? line[i] : 0);
-            sums.push(0);
+            local[own] = sums.push(0) - 1;
             sizes.push(0);
+            ends.push(i);
           }
-          const c = child[k] = childOf[own];
+          const c = local[own];
+          child[k] = c + 1;
           sums[c] += level.weight[k];
-          sizes[c - first]++;
+          sizes[c]++;
         }
-        // heavy children become groups; items of light ones have come to their end
-        const offset = new Int32Array(sizes.length).fill(-1);
-        for (let c = 0; c < sizes.length; c++) {
-          if (sums[first + c] < least || b.count >= INVERTED_NODES_MAX)
+        // heavy children become groups; items of the others have come to their end
+        const made = new Int32Array(sums.length), offset = new Int32Array(sums.length).fill(-1);
+        for (let c = 0; c < sums.length; c++) {
+          const i = ends[c], isHeavy = sums[c] >= least && steps < INVERTED_STEPS_MAX;
+          made[c] = node;
+          if (!isHeavy && node !== 0)
+            continue;
+          made[c] = b.add(node, func[i], key[i], line ? line[i] : 0);
+          nodeSums.push(sums[c]);
+          if (!isHeavy)
             continue;
           offset[c] = filled;
           filled += sizes[c];
-          next.nodes.push(first + c);
+          next.nodes.push(made[c]);
           next.start.push(filled);
         }
         for (let k = from; k < to; k++) {
-          if (!child[k])
-            continue;
-          const c = child[k] - first, place = offset[c];
-          if (place < 0) {
-            map[leaf[k]] = child[k];
+          const c = child[k] - 1;
+          if (c < 0 || offset[c] < 0) {
+            map[leaf[k]] = c < 0 ? node : made[c];
             continue;
           }
-          offset[c]++;
+          const place = offset[c]++;
           next.leaf[place] = leaf[k];
           next.at[place] = parent[at[k]];
           next.weight[place] = level.weight[k];
@@ -758,7 +765,7 @@
       next.leaf = next.leaf.subarray(0, filled);
       level = next;
     }
-    return orderBySum(b, map, sums);
+    return orderBySum(b, map, nodeSums);
   }
 
   function largest(items) {

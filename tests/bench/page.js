@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// node tests/bench/page.js [NODES]...: what pages of so many call paths cost (10000 100000 1000000).
+//
+// Pages are made by tests/browser/pages.c and opened in a headless Chromium. Of what a reader does
+// the time its scripts take on the main thread is told (Chromium's ScriptDuration), the median of
+// several; first paint is from the start of navigation to the first contentful paint, memory is the
+// renderer's private pages after all of it. Prints a table in Markdown.
+"use strict";
+const {execFileSync} = require("node:child_process");
+const fs = require("node:fs");
+const path = require("node:path");
+const {folder, open, settle, start, stop} = require("../browser/browser.js");
+
+const PAGES = process.env.PAGES || path.join(__dirname, "../../build/tests/pages");
+const ROUNDS = 15;
+const TARGETS = {"first paint": "250 ms at 100k, 700 ms at 1M", "zoom, p95": "12 ms", hover: "2 ms",
+  search: "50 ms", filter: "200 ms", invert: "200 ms", memory: "250 MB", file: "8 MB at 1M"};
+
+const at = (list, share) => [...list].sort((a, b) => a - b)[
+  Math.min(Math.floor(list.length * share), list.length - 1)];
+const ms = (seconds) => `${(seconds * 1000).toFixed(1)} ms`;
+
+async function scriptTime(page, cdp, act) {
+  const read = async () => (await cdp.send("Performance.getMetrics")).metrics
+    .find(({name}) => name === "ScriptDuration").value;
+  const before = await read();
+
+  await act();
+  await settle(page);
+  return await read() - before;
+}
+
+async function several(count, page, cdp, act) {
+  const times = [];
+  for (let i = 0; i < count; i++)
+    times.push(await scriptTime(page, cdp, () => act(i)));
+  return times;
+}
+
+const setHash = (page, hash) => page.evaluate((text) => {
+  location.hash = text;
+}, hash);
+
+// Of all processes of this Chromium that show pages: ours is the only one with a page in it.
+async function rendererMemory(page) {
+  const cdp = await page.context().browser().newBrowserCDPSession();
+  const {processInfo} = await cdp.send("SystemInfo.getProcessInfo");
+  const bytes = processInfo.filter(({type}) => type === "renderer").map(({id}) => {
+    const text = fs.readFileSync(`/proc/${id}/smaps_rollup`, "utf8");
+    return [...text.matchAll(/^Private_\w+: +(\d+) kB/gm)]
+      .reduce((sum, [, kb]) => sum + Number(kb) * 1024, 0);
+  });
+
+  return Math.max(...bytes);
+}
+
+async function measure(nodes) {
+  const file = path.join(folder, `${nodes}.html`);
+  execFileSync(PAGES, ["tree", file, String(nodes)]);
+  const {page, close} = await open(file);
+  const cdp = await page.context().newCDPSession(page);
+  await cdp.send("Performance.enable");
+  const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]
+    .startTime);
+  const box = await page.locator("#panes canvas").first().boundingBox();
+  const over = (i, row) => [box.x + box.width * (0.1 + 0.8 * (i % 7) / 7), box.y + 10 + 20 * row];
+
+  const hover = await several(ROUNDS, page, cdp, (i) => page.mouse.move(...over(i, 1 + i % 5)));
+  const zoom = [];
+  for (let i = 0; i < ROUNDS; i++) {
+    zoom.push(await scriptTime(page, cdp, () => page.mouse.dblclick(...over(i, 1 + i % 3))));
+    await page.keyboard.press("Escape");
+    await setHash(page, "");
+    await settle(page);
+  }
+  const search = await several(ROUNDS, page, cdp,
+    (i) => page.locator("#query").fill(i % 2 ? "method_1" : "Class3"));
+  await page.locator("#query").fill("");
+  await settle(page);
+  const filter = await several(6, page, cdp, (i) => setHash(page, i % 2 ? "" : "process=web"));
+  const invert = await several(6, page, cdp, (i) => setHash(page, i % 2 ? "" : "shape=inverted"));
+  const row = {
+    "first paint": `${paint.toFixed(0)} ms`, "zoom, p95": ms(at(zoom, 0.95)),
+    hover: ms(at(hover, 0.5)), search: ms(at(search, 0.5)),
+    filter: ms(at(filter.filter((_, i) => i % 2 === 0), 0.5)),
+    invert: ms(at(invert.filter((_, i) => i % 2 === 0), 0.5)),
+    memory: `${((await rendererMemory(page)) / 1e6).toFixed(0)} MB`,
+    file: `${(fs.statSync(file).size / 1e6).toFixed(2)} MB`,
+  };
+
+  await close();
+  return row;
+}
+
+async function main(sizes) {
+  const rows = [];
+
+  await start();
+  for (const nodes of sizes)
+    rows.push(await measure(nodes));
+  await stop();
+  const line = (cells) => console.log(`| ${cells.join(" | ")} |`);
+  line(["", ...sizes.map((n) => n.toLocaleString("en")), "target"]);
+  line(["---", ...sizes.map(() => "---:"), "---"]);
+  for (const [name, target] of Object.entries(TARGETS))
+    line([name, ...rows.map((row) => row[name]), target]);
+}
+
+main(process.argv.length > 2 ? process.argv.slice(2).map(Number) : [10000, 100000, 1000000]);
