@@ -830,7 +830,7 @@
 
     function drawLegend() {
       const palette = ns.palette(paletteOf(), theme), box = $("legend"), scheme = paletteOf();
-      const sw = (colour, text) => ns.swatch(palette, colour, text, style.hatch);
+      const sw = (colour, text) => ns.swatch(palette, colour, text);
       const parts = [], at = (name) => ns.CLASSES.indexOf(name);
 
       if (isDifferential() && viewOf() === "diff") {

@@ -71,14 +71,14 @@
   }
 
   // A piece of colour with its hatching, as the graph draws it.
-  function swatch(palette, colour, text, hatch) {
+  function swatch(palette, colour, text) {
     const canvas = element("canvas", {width: 48, height: 26, "aria-hidden": "true"});
     const ctx = canvas.getContext("2d");
 
     ctx.fillStyle = palette.fills[colour];
     ctx.fillRect(0, 0, 48, 26);
     if (palette.hatch[colour]) {
-      ctx.fillStyle = ns.hatching(ctx, hatch, 2);
+      ctx.fillStyle = ns.hatching(ctx, ns.hatchOn(palette.texts[colour]), 2);
       ctx.scale(2, 2);
       ctx.fillRect(0, 0, 24, 13);
     }

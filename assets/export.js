@@ -7,7 +7,7 @@
 
   const escapeXml = (text) => ns.visible(text).replace(/[&<>"']/g, (c) => XML[c]);
 
-  // scene, view {from, to, size}, look {row, background, ink, hatch}: as for flamegraph.js's
+  // scene, view {from, to, size}, look {row, background, ink}: as for flamegraph.js's
   // paint(). title: text above. advance(character): width of the font at 12 pixels.
   function svgPicture(scene, view, look, title, advance) {
     const {boxes, palette, colour} = scene, head = 34;
@@ -16,7 +16,7 @@
     const out = [`<svg xmlns="http://www.w3.org/2000/svg" width="${view.size}" height="${height}" ` +
       `viewBox="0 0 ${view.size} ${height}" font-family="system-ui, sans-serif" font-size="12">`,
       "<defs><pattern id=\"h\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">" +
-      `<path d="M-1 7L7 -1M-1 1L1 -1M5 7L7 5" stroke="${look.hatch}"/></pattern></defs>`,
+      "<path d=\"M-1 7L7 -1M-1 1L1 -1M5 7L7 5\" stroke=\"#777\"/></pattern></defs>",
       `<rect width="100%" height="100%" fill="${look.background}"/>`,
       `<text x="8" y="21" font-size="14" font-weight="600" fill="${look.ink}">${
         escapeXml(title)}</text>`];

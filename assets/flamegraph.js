@@ -60,24 +60,71 @@
     return pattern;
   }
 
-  // Boxes of a screen in the order of their fill, so that each fill is set once.
-  function byFill(seen, scene, faded) {
+  // A fill as a pixel of image data, whose bytes are red, green, blue, alpha.
+  function pixelOf(hex) {
+    const n = parseInt(hex.slice(1), 16);
+
+    return (0xff000000 | (n & 255) << 16 | n & 0xff00 | n >> 16) >>> 0;
+  }
+
+  const NARROW = 3; // pixels: narrower boxes go into a strip instead of being filled one by one
+
+  // What a screen shows by fill: key, the fill of each entry; order, the wide entries, those of fill
+  // k from start[k] to start[k + 1], so that each fill is set once. Fills from `fills` on are faded.
+  function byFill(seen, scene) {
     const fills = scene.palette.fills.length, key = new Uint16Array(seen.n);
     const start = new Uint32Array(2 * fills + 1), order = new Uint32Array(seen.n);
 
     for (let i = 0; i < seen.n; i++) {
       const node = scene.boxes.node[seen.box[i]];
 
-      key[i] = scene.colour[node] + (faded && scene.dim[node] ? fills : 0);
-      start[key[i] + 1]++;
+      key[i] = scene.colour[node] + (scene.dim && scene.dim[node] ? fills : 0);
+      if (seen.width[i] >= NARROW)
+        start[key[i] + 1]++;
     }
     for (let k = 0; k < 2 * fills; k++)
       start[k + 1] += start[k];
     const next = start.slice();
 
     for (let i = 0; i < seen.n; i++)
-      order[next[key[i]]++] = i;
-    return {start, order};
+      if (seen.width[i] >= NARROW)
+        order[next[key[i]]++] = i;
+    return {key, start, order};
+  }
+
+  // Narrow boxes, tens of thousands where all of a large profile is on screen: a pixel each in an
+  // image one pixel high a row, which is then stretched to the rows' height.
+  function paintNarrow(ctx, scene, seen, key, pixels, view, look) {
+    const width = Math.max(1, Math.round(view.size * look.ratio)), rows = view.bottom - view.top;
+
+    if (rows <= 0)
+      return;
+    const image = ctx.createImageData(width, rows), used = new Uint8Array(rows);
+    const data = new Uint32Array(image.data.buffer);
+
+    for (let i = 0; i < seen.n; i++) {
+      if (seen.width[i] >= NARROW)
+        continue;
+      const row = seen.row[i] - view.top, from = Math.floor(seen.x[i] * look.ratio);
+      const to = Math.max(from + 1, Math.round((seen.x[i] + seen.width[i]) * look.ratio));
+
+      used[row] = 1;
+      data.fill(pixels[key[i]], row * width + from, row * width + Math.min(width, to));
+    }
+    if (!used.includes(1))
+      return;
+    const strip = document.createElement("canvas");
+
+    strip.width = width;
+    strip.height = rows;
+    strip.getContext("2d").putImageData(image, 0, 0);
+    ctx.imageSmoothingEnabled = false;
+    used.forEach((isUsed, row) => {
+      const y = (lineOf(scene, row + view.top) - view.line) * look.row;
+
+      if (isUsed)
+        ctx.drawImage(strip, 0, row, width, 1, 0, y, view.size, look.row - 1);
+    });
   }
 
   // The line a row is drawn on; the first line is at the top.
@@ -86,34 +133,34 @@
   }
 
   // Paints rows [top, bottom) of scene into ctx; line view.line stands at y = 0. look: {row, font,
-  // ink, faint, background, hatch, violet, accent, ratio, advance}.
+  // ink, faint, background, violet, accent, ratio, advance}.
   function paint(ctx, scene, view, look) {
     const {boxes, palette} = scene;
     const seen = ns.onScreen(boxes, view, scene.colour, palette.strength);
     const fills = palette.fills.concat(ns.faded(palette.fills, look.background));
-    const {start, order} = byFill(seen, scene, Boolean(scene.dim));
-    const hatch = palette.hatch.some(Boolean) ? hatching(ctx, look.hatch, look.ratio) : null;
+    const {key, start, order} = byFill(seen, scene);
     const snap = (v) => Math.round(v * look.ratio) / look.ratio;
-    const height = look.row - 1;
 
+    paintNarrow(ctx, scene, seen, key, fills.map(pixelOf), view, look);
     for (let k = 0; k < fills.length; k++) {
       if (start[k] === start[k + 1])
         continue;
-      for (const style of [fills[k], palette.hatch[k % palette.fills.length] ? hatch : null]) {
+      const c = k % palette.fills.length;
+      const hatch = palette.hatch[c] ? hatching(ctx, ns.hatchOn(palette.texts[c]), look.ratio) : null;
+
+      for (const style of [fills[k], hatch]) {
         if (!style)
           continue;
         ctx.fillStyle = style;
         for (let j = start[k]; j < start[k + 1]; j++) {
           const i = order[j], x = snap(seen.x[i]), w = snap(seen.x[i] + seen.width[i]) - x;
 
-          ctx.fillRect(x, (lineOf(scene, seen.row[i]) - view.line) * look.row, w > 3 ? w - 1 : w || 1 / look.ratio,
-            height);
+          ctx.fillRect(x, (lineOf(scene, seen.row[i]) - view.line) * look.row, w - 1, look.row - 1);
         }
       }
     }
     paintMarks(ctx, scene, seen, view, look);
     paintLabels(ctx, scene, seen, view, look);
-    return seen;
   }
 
   function paintLabels(ctx, scene, seen, view, look) {
@@ -509,13 +556,6 @@
     });
     canvas.replaceChildren(...items);
     canvas.setAttribute("aria-activedescendant", `${canvas.id}-${node}`);
-  }
-
-  // A fill as a pixel of image data, whose bytes are red, green, blue, alpha.
-  function pixelOf(hex) {
-    const n = parseInt(hex.slice(1), 16);
-
-    return (0xff000000 | (n & 255) << 16 | n & 0xff00 | n >> 16) >>> 0;
   }
 
   const MINIMAP_ROW = 4; // pixels a row takes at most

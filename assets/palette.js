@@ -80,6 +80,11 @@
     return contrast(fill, INK) >= contrast(fill, PAPER) ? INK : PAPER;
   }
 
+  // The lines of a hatching on a fill that bears text of this colour.
+  function hatchOn(text) {
+    return text === PAPER ? "rgba(255, 255, 255, 0.3)" : "rgba(7, 8, 10, 0.28)";
+  }
+
   // OKLCH to sRGB hex (Ottosson's Oklab): equal lightness looks equally light at every hue.
   function oklch(lightness, chroma, degrees) {
     const h = degrees * Math.PI / 180;
@@ -175,5 +180,5 @@
   }
 
   Object.assign(ns, {NEW_BELOW, HEAT_STEPS, LIBRARY, palette, moduleColour, heatColour, faded, mix,
-    contrast, textOn});
+    contrast, hatchOn});
 })(globalThis.pyebpf ??= {});
