@@ -336,23 +336,20 @@ def test_gate_false_alarms_and_power(is_full, some_python, tmp_path):
 
 @pytest.mark.parametrize("kind", ["steady", "bursty"])
 def test_two_recordings_of_the_same(kind, is_full, some_python, tmp_path):
-    """Of nearly all pairs next to nothing is coloured, and the gate does not fail."""
-    count, seconds = (10, 8) if is_full else (3, 1.5)
-    found = []
-    for i in range(count):
-        found.append(str(tmp_path / ("%d.pyebpf" % i)))
-        with subprocess.Popen(some_python.command +
-                              [os.path.join(CHANGE, "server.py"), kind, str(seconds + 60)],
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
-            assert server.stdout.readline() == b"READY\n"
-            if os.cpu_count() > 1:
-                os.sched_setscheduler(server.pid, os.SCHED_RR, os.sched_param(1))
-            server.stdin.write(b"GO\n")
-            server.stdin.flush()
-            done = run("record", "-F", HZ, "-p", server.pid, "-d", "%gs" % seconds, "-o",
-                       found[-1])
-            server.kill()
-        assert done.returncode == 0, done.stderr
+    """One process, recorded again and again: of nearly all pairs next to nothing is coloured."""
+    count, seconds = (10, 5) if is_full else (3, 1.5)
+    found = [str(tmp_path / ("%d.pyebpf" % i)) for i in range(count)]
+    with subprocess.Popen(some_python.command + [os.path.join(CHANGE, "server.py"), kind, "600"],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdout.readline() == b"READY\n"
+        if os.cpu_count() > 1:
+            os.sched_setscheduler(server.pid, os.SCHED_RR, os.sched_param(1))
+        server.stdin.write(b"GO\n")
+        server.stdin.flush()
+        done = [run("record", "-F", HZ, "-p", server.pid, "-d", "%gs" % seconds, "-o", path)
+                for path in found]
+        server.kill()
+    assert all(d.returncode == 0 for d in done), done
     coloured, alarms = [], 0
     for a, b in itertools.combinations(found, 2):
         done, document = compare(tmp_path, a, b, "--gate")
@@ -363,8 +360,8 @@ def test_two_recordings_of_the_same(kind, is_full, some_python, tmp_path):
     print("%s: %d pairs, %.2f %% coloured on average, %d of them more than 1 %% (%.2f %% at most), "
           "%d alarms" % (kind, len(coloured), 100 * sum(coloured) / len(coloured), above,
                          100 * max(coloured), alarms))
-    # one process in ten may really be another (its memory layout, its neighbours): nine pairs
-    assert above <= (9 if is_full else 1) and sum(coloured) / len(coloured) <= 0.02
+    # one pair in twenty may have a false finding: Benjamini-Hochberg at 5 %
+    assert above <= (2 if is_full else 1) and sum(coloured) / len(coloured) <= 0.02
     assert alarms <= (3 if is_full else 1)
 
 
