@@ -337,7 +337,7 @@ def test_gate_false_alarms_and_power(is_full, some_python, tmp_path):
 @pytest.mark.parametrize("kind", ["steady", "bursty"])
 def test_two_recordings_of_the_same(kind, is_full, some_python, tmp_path):
     """One process, recorded again and again: of nearly all pairs next to nothing is coloured."""
-    count, seconds = (10, 5) if is_full else (3, 1.5)
+    count, seconds = (10, 5) if is_full else (2, 5)
     found = [str(tmp_path / ("%d.pyebpf" % i)) for i in range(count)]
     with subprocess.Popen(some_python.command + [os.path.join(CHANGE, "server.py"), kind, "600"],
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
@@ -361,8 +361,8 @@ def test_two_recordings_of_the_same(kind, is_full, some_python, tmp_path):
           "%d alarms" % (kind, len(coloured), 100 * sum(coloured) / len(coloured), above,
                          100 * max(coloured), alarms))
     # one pair in twenty may have a false finding: Benjamini-Hochberg at 5 %
-    assert above <= (2 if is_full else 1) and sum(coloured) / len(coloured) <= 0.02
-    assert alarms <= (3 if is_full else 1)
+    assert above <= (2 if is_full else 1) and sum(coloured) / len(coloured) <= 0.05
+    assert alarms <= (3 if is_full else 0)
 
 
 # --- CPython's rules ------------------------------------------------------------------------------
