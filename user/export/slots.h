@@ -70,7 +70,8 @@ int slots_describe_run(struct slots *s, const struct metadata *m, uint64_t lost)
 int slots_add(struct slots *s, const struct profile *p);
 
 /*
- * The rows with another key than the stack: key_of[run side][stack], below `keys`. They are in
+ * The rows with another key than the stack: key_of[run side][stack], below `keys`; NULL: with the
+ * stack. They are in
  * order of key (in `stack`), thread, slot, each once. *rows is to be freed with free(). 0 or
  * -ENOMEM with the outputs untouched.
  */
