@@ -105,10 +105,13 @@ async function open(file, {hash = "", width = 1280, height = 800, theme = "light
   };
 }
 
-// Until what was asked for is on screen: the page draws in a frame, and its tables after it.
+// Until what was asked for is on screen: the page draws in a frame, its tables in tasks after it, and
+// the graph once more if those changed its size.
 async function settle(page) {
-  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() =>
-    requestAnimationFrame(() => setTimeout(() => requestAnimationFrame(() => setTimeout(done)))))));
+  await page.evaluate(async () => {
+    for (let i = 0; i < 8; i++)
+      await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  });
 }
 
 async function screenshot(page, name) {
