@@ -2,7 +2,8 @@
 """The numbers of `--compat 3.15` are those of CPython 3.15's own profiling.sampling.
 
 tests/compat/reference.py, run by that Python, writes and compares pairs of recordings with the
-real module; compat_dump compares the same files: every number of every node must be the same.
+real module; compat_dump, from any build that has the tests, compares the same files: every number
+of every node must be the same.
 """
 import json
 import os
@@ -12,7 +13,10 @@ import harness
 import pytest
 
 REFERENCE = os.path.join(harness.REPOSITORY, "tests", "compat", "reference.py")
-DUMP = os.path.join(os.path.dirname(harness.PYEBPF), "tests", "compat_dump")
+BUILDS = [os.path.dirname(harness.PYEBPF),
+          *(os.path.join(harness.REPOSITORY, name) for name in ("build-clang", "build-asan"))]
+DUMP = next(filter(os.path.exists, (os.path.join(build, "tests", "compat_dump")
+                                    for build in BUILDS)), "compat_dump")
 PROBE = "import profiling.sampling.stack_collector as s; s.DiffFlamegraphCollector._sample_weight"
 SEED = 315
 BUSY = """
