@@ -360,9 +360,11 @@ def test_two_recordings_of_the_same(kind, is_full, some_python, tmp_path):
     print("%s: %d pairs, %.2f %% coloured on average, %d of them more than 1 %% (%.2f %% at most), "
           "%d alarms" % (kind, len(coloured), 100 * sum(coloured) / len(coloured), above,
                          100 * max(coloured), alarms))
-    # one pair in twenty may have a false finding: Benjamini-Hochberg at 5 %
-    assert above <= (2 if is_full else 1) and sum(coloured) / len(coloured) <= 0.05
     assert alarms <= (3 if is_full else 0)
+    # One pair in twenty may have a false finding (Benjamini-Hochberg at 5 %), so that a single pair
+    # shows nothing: tests/unit/diff/test_simulation.c counts many.
+    if is_full:
+        assert above <= 2 and sum(coloured) / len(coloured) <= 0.05
 
 
 # --- CPython's rules ------------------------------------------------------------------------------

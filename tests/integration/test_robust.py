@@ -96,7 +96,7 @@ def test_sigusr1_writes_what_there_is(some_python, tmp_path, fault):
             for least in (0.2, 0.4):
                 size = os.path.getsize(output)
                 recorder.process.send_signal(signal.SIGUSR1)
-                wait_until(lambda: os.path.getsize(output) > size, 0.3, "a snapshot")
+                wait_until(lambda: os.path.getsize(output) > size, 0.6, "a snapshot")
                 assert spins(output) > least * HZ
                 assert chunks.read(output).counters["recorded"] > least * HZ
                 snapshot = spins(output)
@@ -135,6 +135,12 @@ def test_closed_stdout(some_python, fault):
           "none: what the reader took", "ended after %.1f s of 30 s" % (time.monotonic() - start))
 
 
+def is_short(done):
+    """The recorder was killed before its first flush."""
+    return done.returncode == 3 or (
+        done.returncode == 1 and "cut off before its first sample" in done.stderr)
+
+
 def kill_recorders(workload, folder, moments):
     """Recorders that are killed so many seconds after all of them had begun: how many seconds of
     samples each file is short of."""
@@ -151,7 +157,7 @@ def kill_recorders(workload, folder, moments):
     assert len(os.listdir(folder)) == len(moments)
     for seconds, recorder in zip(used, recorders):
         done = run("report", recorder.output)
-        assert done.returncode in (0, 3), done
+        assert done.returncode == 0 or is_short(done), done
         yield seconds - spins(recorder.output) / 199 if done.returncode == 0 else seconds
 
 
@@ -185,7 +191,7 @@ def test_killed_while_it_starts(some_python, tmp_path, is_full, fault):
                 absent += 1
                 continue
             done = run("report", output)
-            assert done.returncode in (0, 3), done
+            assert done.returncode == 0 or is_short(done), done
     fault("SIGKILL, %d times, in the first 0.3 s" % count, "is gone", -signal.SIGKILL,
           "none, or one that is read", "%d without a file, %d with one" % (absent, count - absent))
 
@@ -420,10 +426,16 @@ def assert_sum_of_parts(paths, weight):
 
 def test_rotate_keep(some_python, tmp_path, fault):
     with spinning(some_python) as workload:
-        with Recorder(tmp_path / "x", "-p", workload.pid, "-F", HZ, "--rotate", "1s",
+        with Recorder(tmp_path / "x", "-p", workload.pid, "-F", HZ, "--rotate", "2s",
                       "--rotate-keep", 2) as recorder:
-            recorder.wait_attached()
-            time.sleep(3.4)
+            seen = set()
+
+            def has_rotated_twice():
+                seen.update(os.listdir(tmp_path))
+                return len(seen) == 3
+
+            wait_until(has_rotated_twice, 20, "the third file")
+            time.sleep(1)
             recorder.finish()
     paths = sorted(tmp_path.iterdir())
     assert len(paths) == 2, paths
@@ -431,7 +443,7 @@ def test_rotate_keep(some_python, tmp_path, fault):
     assert min(counts) > 0, counts
     for path in paths:
         assert_accounted(path)
-    fault("`--rotate 1s --rotate-keep 2`, ended after 3.4 s", "removes the oldest", 0,
+    fault("`--rotate 2s --rotate-keep 2`, ended in the third file", "removes the oldest", 0,
           "the last 2 files, each complete by itself", "%d and %d samples" % tuple(counts))
 
 
