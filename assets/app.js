@@ -799,7 +799,7 @@
     }
 
     const LOST_MUCH = 0.01; // share of lost samples from which they are pointed out
-    const lostShare = ({lost, ticks}) => lost ? lost / (lost + (ticks || 0)) : 0;
+    const lostShare = ({lost, ticks, busy}) => lost ? lost / (busy || lost + (ticks || 0)) : 0;
 
     const NORMALIZE = {share: "share of the run", second: "observed second", absolute: "not at all",
       work: "unit of work"};

@@ -346,6 +346,7 @@ struct task_record {
 	X(STAT_TW_RING_FULL, "task_work_ring_full", "lost: ring buffer full (task work)") \
 	X(STAT_TW_FAILED, "task_work_failed", "lost: thread state gone (task work)")      \
 	X(STAT_TW_OUTSIDE, "task_work_outside", "outside Python (task work)")             \
+	X(STAT_IDLE_MISSED, "idle_missed", "not delivered to a CPU that was idle")        \
 	X(STAT_WEIGHT, "weight", "ticks that the recorded samples stand for")             \
 	X(STAT_TRUNCATED, "truncated", "deeper than the frame limit")                     \
 	X(STAT_FAULT, "fault", "cut by a missing page")                                   \

@@ -40,6 +40,7 @@ struct {
 
 struct cpu_state {
 	__u64 stats[STAT_COUNT_];
+	__u64 tick_ns;   /* of the tick before */
 	__u64 last_ns;   /* when budget_ns was last filled up */
 	__s64 budget_ns; /* what the sampler may still spend on this CPU */
 	__u32 skipped;   /* ticks whose weight the next sample takes */

@@ -631,6 +631,18 @@ static __always_inline bool is_wanted(struct task_struct *task)
 	return !session.has_cgroup || bpf_current_task_under_cgroup(&cgroups, 0) == 1;
 }
 
+/*
+ * Ticks that should have come between the one before on this CPU and this one, which found it idle:
+ * nobody's. Only events of a whole CPU tick there. A virtual CPU that sleeps gets its timer late.
+ */
+static __always_inline void note_idle(struct cpu_state *c, __u64 now)
+{
+	__u64 period = session.period_ns, gap = now - c->tick_ns;
+
+	if (c->tick_ns && period && gap > period + period / 2)
+		stat_add(c, STAT_IDLE_MISSED, (gap + period / 2) / period - 1);
+}
+
 SEC("perf_event")
 int sample(struct bpf_perf_event_data *ctx)
 {
@@ -641,14 +653,17 @@ int sample(struct bpf_perf_event_data *ctx)
 
 	if (!c)
 		return 0;
-	if (!task->tgid)
+	if (!task->tgid) {
+		note_idle(c, now);
 		r = STAT_IDLE;
-	else if (!task->mm)
+	} else if (!task->mm) {
 		r = STAT_NO_MM;
-	else if (!is_wanted(task))
+	} else if (!is_wanted(task)) {
 		r = STAT_FILTERED;
-	else
+	} else {
 		r = sample_thread(ctx, c, task, now);
+	}
+	c->tick_ns = now;
 	if (r >= STAT_TICK_END)
 		return 0; /* for the verifier */
 	stat_add(c, r, 1);

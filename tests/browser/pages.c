@@ -356,7 +356,7 @@ static int make_plain(struct maker *m, FILE *out)
 	if (!r)
 		r = tally_add(&m->tally, m->p);
 	if (!r)
-		r = slots_describe_run(&m->tally.slots, &facts, 3);
+		r = slots_describe_run(&m->tally.slots, &facts, 3, 0);
 	if (!r)
 		r = tally_finish(&m->tally);
 	return r ? r : exporter_html.write(m->p, &m->tally, &o, out);

@@ -42,7 +42,9 @@ def assert_accounted(path, is_finished=True):
     sent = c["recorded"] + c["task_work_recorded"]
     assert file.samples == sent, (file.samples, c)
     assert sum(export(path).values()) == c["weight"], c
-    assert c["ticks"] + c["not_delivered"] == max(c["ticks"], c["expected"]), c
+    assert c["idle_missed"] == 0 or c["idle"] > 0, c
+    accounted = c["ticks"] + c["idle_missed"]
+    assert accounted + c["not_delivered"] == max(accounted, c["expected"]), c
     assert c["task_work"] + c["task_work_joined"] >= c["task_work_recorded"], c
     return c
 

@@ -118,15 +118,20 @@ void account_put_rows(struct line *l, const struct profile *p, const struct acco
 	}
 }
 
+uint64_t account_busy(const struct profile *p, uint64_t ticks)
+{
+	uint64_t known = ticks + account_sum(p, account_lost);
+	uint64_t expected = profile_counter(p, "expected");
+	uint64_t idle = profile_counter(p, "idle") + profile_counter(p, "idle_missed");
+
+	return expected > known + idle ? expected - idle : known;
+}
+
 void account_put_lost(struct line *l, const struct load *loaded)
 {
 	uint64_t lost = account_sum(loaded->profile, account_lost);
-	uint64_t expected = profile_counter(loaded->profile, "expected");
-	uint64_t all = loaded->ticks + lost;
+	uint64_t all = account_busy(loaded->profile, loaded->ticks);
 
-	/* Recorders of all processes see ticks that are no samples of ours, and may lose those. */
-	if (expected > all)
-		all = expected;
 	line_putf(l, STYLE_PLAIN, "%s of %s (%s): ", units_count(lost).s, units_count(all).s,
 		  share_text(lost, all).s);
 	account_put_rows(l, loaded->profile, account_lost);

@@ -32,6 +32,13 @@ extern const struct account_row account_quality[];
 bool account_is_known(const struct profile *p, const struct account_row *rows);
 uint64_t account_sum(const struct profile *p, const struct account_row *rows);
 
+/*
+ * Ticks that should have met a task: those lost are some of them. At least the ticks of the samples
+ * and those lost; recorders of whole CPUs also see ticks that are no samples of ours, and may lose
+ * those.
+ */
+uint64_t account_busy(const struct profile *p, uint64_t ticks);
+
 /* "12 of 2,982 (0.4%): ring buffer full 10, thread state not readable 2". sum > 0. */
 void account_put_lost(struct line *l, const struct load *loaded);
 

@@ -64,12 +64,16 @@ static int begin_run(struct load *l, struct input *in, const char *path)
 			       input_is_text(in) ? SLOTS_NO_TIMES : input_last_ns(in));
 }
 
-static int end_run(struct load *l, const struct input *in, uint64_t lost)
+/* lost, busy: before the run. */
+static int end_run(struct load *l, const struct input *in, uint64_t lost, uint64_t busy)
 {
+	uint64_t now = account_busy(l->profile, l->ticks);
+
 	if (!l->tally.by_time)
 		return 0;
 	return slots_describe_run(&l->tally.slots, input_metadata(in),
-				  account_sum(l->profile, account_lost) - lost);
+				  account_sum(l->profile, account_lost) - lost,
+				  now > busy ? now - busy : 0);
 }
 
 /* Batch by batch until it gives no more: 0 or what input_next() says; else -ENOMEM in *r. */
@@ -89,6 +93,7 @@ static int load_file(struct load *l, const char *path)
 	_cleanup_(input_freep) struct input *in = NULL;
 	uint64_t records = l->records, ticks = l->ticks;
 	uint64_t lost = account_sum(l->profile, account_lost);
+	uint64_t busy = account_busy(l->profile, l->ticks);
 	int n, r = input_open(path, &in);
 
 	if (r < 0)
@@ -98,7 +103,7 @@ static int load_file(struct load *l, const char *path)
 		return r;
 	n = sum_batches(l, in, &r);
 	if (!r)
-		r = end_run(l, in, lost);
+		r = end_run(l, in, lost, busy);
 	if (r < 0 || (n < 0 && n != -EBADMSG))
 		return r < 0 ? r : n;
 	if (input_is_text(in)) {

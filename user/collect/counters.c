@@ -22,7 +22,9 @@ int counters_read(struct session *s, const struct pipeline *p, struct counters *
 int counters_store(const struct counters *now, const struct counters *since,
 		   struct profile *profile)
 {
-	uint64_t expected = now->expected - since->expected, ticks = 0;
+	uint64_t expected = now->expected - since->expected;
+	uint64_t idle_missed = now->stats[STAT_IDLE_MISSED] - since->stats[STAT_IDLE_MISSED];
+	uint64_t ticks = 0, accounted;
 	int r;
 
 	for (int i = 0; i < STAT_COUNT_; i++) {
@@ -33,10 +35,11 @@ int counters_store(const struct counters *now, const struct counters *since,
 		if ((r = profile_set_counter(profile, stat_names[i], count)) < 0)
 			return r;
 	}
+	accounted = ticks + idle_missed;
 	if ((r = profile_set_counter(profile, "ticks", ticks)) < 0 ||
 	    (r = profile_set_counter(profile, "expected", expected)) < 0 ||
 	    (r = profile_set_counter(profile, "not_delivered",
-				     expected > ticks ? expected - ticks : 0)) < 0)
+				     expected > accounted ? expected - accounted : 0)) < 0)
 		return r;
 	return profile_set_counter(profile, "unnamed", now->unnamed - since->unnamed);
 }

@@ -21,7 +21,8 @@ int counters_read(struct session *s, const struct pipeline *p, struct counters *
  *
  * ticks          that reached the sampler
  * expected       that the events must have made
- * not_delivered  expected less ticks: dropped by the kernel before the sampler
+ * not_delivered  expected less ticks, and less those that an idle CPU slept through (idle_missed):
+ *                dropped by the kernel before the sampler
  * unnamed        samples with a frame whose name never came
  */
 int counters_store(const struct counters *now, const struct counters *since,

@@ -106,6 +106,7 @@ static void put_run(struct json *j, const struct slots *s, const struct slot_run
 	put_number(j, "rate_hz", m->rate_hz);
 	put_number(j, "ticks", run->ticks);
 	put_number(j, "lost", run->lost);
+	put_number(j, "busy", run->busy);
 	put_text(j, "host", m->host);
 	put_text(j, "kernel", m->kernel);
 	put_text(j, "command", m->command);

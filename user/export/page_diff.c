@@ -28,7 +28,7 @@ static int describe_run(struct slots *s, const struct diff_input *in, const stru
 	};
 
 	(void)in;
-	return slots_describe_run(s, &m, f->lost);
+	return slots_describe_run(s, &m, f->lost, 0);
 }
 
 static int add_block(struct slots *s, const struct diff_block *block, uint32_t slot)

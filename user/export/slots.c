@@ -59,11 +59,12 @@ uint32_t slots_blocks_used(const struct slots *s, const struct slot_run *run)
 	return run->ticks ? block_of(s, run, run->last_ns) + 1 : 0;
 }
 
-int slots_describe_run(struct slots *s, const struct metadata *m, uint64_t lost)
+int slots_describe_run(struct slots *s, const struct metadata *m, uint64_t lost, uint64_t busy)
 {
 	struct slot_run *run = &s->runs.items[s->runs.len - 1];
 
 	run->lost = lost;
+	run->busy = busy;
 	return metadata_copy(&run->meta, m);
 }
 

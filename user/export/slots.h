@@ -40,6 +40,8 @@ struct slot_run {
 	uint64_t last_ns;     /* time of the last sample */
 	uint64_t ticks;
 	uint64_t lost;
+	uint64_t busy; /* ticks that those lost are some of; 0: those of the samples and those lost
+			*/
 };
 
 struct slots {
@@ -63,8 +65,11 @@ int slots_begin_run(struct slots *s, enum slot_side side, const char *path, uint
 /* Blocks that the run's samples are in: the first so many. */
 uint32_t slots_blocks_used(const struct slots *s, const struct slot_run *run);
 
-/* Copies the facts of the run that was begun last: what is known only at its end. 0 or -ENOMEM. */
-int slots_describe_run(struct slots *s, const struct metadata *m, uint64_t lost);
+/*
+ * Copies the facts of the run that was begun last: what is known only at its end. lost, busy: see
+ * struct slot_run. 0 or -ENOMEM.
+ */
+int slots_describe_run(struct slots *s, const struct metadata *m, uint64_t lost, uint64_t busy);
 
 /* Adds all samples p holds now; after slots_begin_run(), always the same profile. 0 or -ENOMEM. */
 int slots_add(struct slots *s, const struct profile *p);

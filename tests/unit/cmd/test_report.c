@@ -113,6 +113,8 @@ static void write_recording(const char *path, bool has_samples, uint64_t lost)
 	assert_int_equal(profile_set_counter(p, "no_frame", 17), 0);
 	assert_int_equal(profile_set_counter(p, "ticks", 1400), 0);
 	assert_int_equal(profile_set_counter(p, "idle", 840), 0);
+	assert_int_equal(profile_set_counter(p, "expected", 1700), 0);
+	assert_int_equal(profile_set_counter(p, "idle_missed", 200), 0);
 	assert_int_equal(profile_add_process(p, &process, &index), 0);
 	assert_int_equal(profile_add_thread(p, &thread, &index), 0);
 	assert_int_equal(writer_open(path, p, &w), 0);
@@ -295,7 +297,7 @@ static void test_summary_print(void **state)
 		  "   17.9%  f5  b/app.py:1\n"
 		  "   14.3%  f4  b/app.py:1\n"
 		  "   10.7%  f3  b/app.py:1\n"
-		  "lost: 3 of 283 (1.1%): ring buffer full 3\n"
+		  "lost: 3 of 660 (0.5%): ring buffer full 3\n"
 		  "target never paused; pyebpf used 20 ms of CPU time, 1.0% of one CPU (2 ms in "
 		  "the "
 		  "kernel), 21 MiB of memory\n"
