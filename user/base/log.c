@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/err.h"
 #include "base/utf8.h"
 
 #define LINE_MAX_BYTES 1000 /* without the newline */
@@ -170,7 +171,7 @@ void log_lines(enum log_level level, const char *text, size_t lines_max)
 void log_print(enum log_level level, const char *fmt, ...)
 {
 	int saved_errno = errno;
-	char text[8192]; /* a path and what is said of it */
+	char text[ERR_BYTES];
 	va_list ap;
 
 	va_start(ap, fmt);

@@ -25,7 +25,7 @@ int cmd_fail(const struct call *call, int r)
 
 void cmd_try(const char *fmt, ...)
 {
-	char text[512];
+	char text[ERR_BYTES];
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -36,7 +36,7 @@ void cmd_try(const char *fmt, ...)
 
 int cmd_usage(const struct call *call, const char *fmt, ...)
 {
-	char prefix[64], text[512];
+	char prefix[64], text[ERR_BYTES];
 	va_list ap;
 
 	va_start(ap, fmt);

@@ -150,7 +150,7 @@ static int run_process(const struct call *call, pid_t pid, bool as_json)
 {
 	struct doctor_process p;
 	struct doctor_stack s = { 0 };
-	char error[512];
+	char error[ERR_BYTES];
 	int e, r, code = EXIT_OK;
 
 	e = doctor_process_look(pid, &p);

@@ -715,7 +715,7 @@ static int compare(struct recorder *r)
 {
 	const char *current = r->path;
 	struct diff_call c = comparison_of(r->o);
-	char text[512];
+	char text[ERR_BYTES];
 	int status;
 
 	c.current = &current;

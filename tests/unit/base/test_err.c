@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -34,7 +35,7 @@ static void test_err_message_falls_back_to_strerror(void **state)
 
 static void test_err_wrap_marks_what_it_cuts(void **state)
 {
-	char long_text[600];
+	char long_text[ERR_BYTES + 100];
 	const char *got;
 
 	(void)state;
@@ -45,6 +46,22 @@ static void test_err_wrap_marks_what_it_cuts(void **state)
 	got = err_message(-EIO);
 	assert_memory_equal(got, "outer: xxx", 10);
 	assert_string_equal(got + strlen(got) - 4, "x...");
+	err_set(-EIO, "%s", long_text);
+	got = err_message(-EIO);
+	assert_string_equal(got + strlen(got) - 4, "x...");
+}
+
+/* What to do about an error stands behind the path. */
+static void test_err_wrap_keeps_what_follows_the_longest_path(void **state)
+{
+	char path[PATH_MAX];
+
+	(void)state;
+	memset(path, 'x', sizeof(path) - 1);
+	path[sizeof(path) - 1] = '\0';
+	err_set(-ENOSPC, "No space left on device");
+	err_wrap(-ENOSPC, "%s is kept; convert it", path);
+	assert_non_null(strstr(err_message(-ENOSPC), "x is kept; convert it: No space left"));
 }
 
 int main(void)
@@ -53,6 +70,7 @@ int main(void)
 		cmocka_unit_test(test_err_wrap_puts_context_in_front),
 		cmocka_unit_test(test_err_message_falls_back_to_strerror),
 		cmocka_unit_test(test_err_wrap_marks_what_it_cuts),
+		cmocka_unit_test(test_err_wrap_keeps_what_follows_the_longest_path),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
