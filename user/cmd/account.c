@@ -14,6 +14,7 @@ const struct account_row account_lost[] = {
 	{ "task_work_failed", "thread state gone (task work)" },
 	{ "no_scratch", "no work space" },
 	{ "not_delivered", "not delivered by the kernel" },
+	{ "malformed", "refused by the recorder" },
 	{ "sampler_failed", "failed in the sampler it was imported from" },
 	{ "sampler_missed", "missed by the sampler it was imported from" },
 	{ NULL, NULL },
@@ -48,6 +49,7 @@ bool account_is_known(const struct profile *p, const struct account_row *rows)
 #define TRY_LONGER "pyebpf record with a longer -d, while it works, or with -F 999"
 #define TRY_OTHER "pgrep -af python, then pyebpf record -p PID"
 #define TRY_PROCESS "pyebpf doctor -p PID, which shows one stack of the process"
+#define TRY_DOCTOR "pyebpf doctor, and tell us what it prints: this is a defect of pyebpf"
 #define TRY_RING "pyebpf record with --ring 64MiB"
 
 /* What a tick was if it was no sample. next: what helps if most of them were this. */
@@ -64,6 +66,7 @@ static const struct {
 	{ "ring_full", "lost in a full ring buffer", TRY_RING },
 	{ "task_work_ring_full", "lost in a full ring buffer (task work)", TRY_RING },
 	{ "no_scratch", "lost for want of work space", TRY_LONGER },
+	{ "malformed", "refused by the recorder", TRY_DOCTOR },
 	{ "skipped", "skipped by the time budget", TRY_LONGER },
 	{ "filtered", "in other processes", TRY_LONGER },
 	{ "kernel_thread", "in the kernel", TRY_LONGER },

@@ -9,7 +9,8 @@ static const char *const stat_names[] = {
 
 int counters_read(struct session *s, const struct pipeline *p, struct counters *out)
 {
-	struct counters c = { .unnamed = pipeline_stats(p)->unnamed };
+	const struct pipeline_stats *consumed = pipeline_stats(p);
+	struct counters c = { .unnamed = consumed->unnamed, .malformed = consumed->malformed };
 	int r;
 
 	/* Expected first: ticks that come in between must not show as lost. */
@@ -39,7 +40,8 @@ int counters_store(const struct counters *now, const struct counters *since,
 	if ((r = profile_set_counter(profile, "ticks", ticks)) < 0 ||
 	    (r = profile_set_counter(profile, "expected", expected)) < 0 ||
 	    (r = profile_set_counter(profile, "not_delivered",
-				     expected > accounted ? expected - accounted : 0)) < 0)
+				     expected > accounted ? expected - accounted : 0)) < 0 ||
+	    (r = profile_set_counter(profile, "unnamed", now->unnamed - since->unnamed)) < 0)
 		return r;
-	return profile_set_counter(profile, "unnamed", now->unnamed - since->unnamed);
+	return profile_set_counter(profile, "malformed", now->malformed - since->malformed);
 }

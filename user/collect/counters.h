@@ -9,8 +9,9 @@
 /* The account of all ticks since the session began. */
 struct counters {
 	uint64_t stats[STAT_COUNT_];
-	uint64_t expected; /* ticks that the events must have made */
-	uint64_t unnamed;  /* samples with a frame whose name never came */
+	uint64_t expected;  /* ticks that the events must have made */
+	uint64_t unnamed;   /* samples with a frame whose name never came */
+	uint64_t malformed; /* records that the pipeline refused */
 };
 
 int counters_read(struct session *s, const struct pipeline *p, struct counters *out);
@@ -24,6 +25,7 @@ int counters_read(struct session *s, const struct pipeline *p, struct counters *
  * not_delivered  expected less ticks, and less those that an idle CPU slept through (idle_missed):
  *                dropped by the kernel before the sampler
  * unnamed        samples with a frame whose name never came
+ * malformed      records of the sampler that the recorder refused: a sample each, or a name
  */
 int counters_store(const struct counters *now, const struct counters *since,
 		   struct profile *profile);

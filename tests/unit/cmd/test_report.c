@@ -110,6 +110,7 @@ static void write_recording(const char *path, bool has_samples, uint64_t lost)
 	p->meta.interval_ns = 1000000;
 	p->meta.has_ended = 1;
 	assert_int_equal(profile_set_counter(p, "ring_full", lost), 0);
+	assert_int_equal(profile_set_counter(p, "malformed", lost / 3), 0);
 	assert_int_equal(profile_set_counter(p, "no_frame", 17), 0);
 	assert_int_equal(profile_set_counter(p, "ticks", 1400), 0);
 	assert_int_equal(profile_set_counter(p, "idle", 840), 0);
@@ -297,7 +298,7 @@ static void test_summary_print(void **state)
 		  "   17.9%  f5  b/app.py:1\n"
 		  "   14.3%  f4  b/app.py:1\n"
 		  "   10.7%  f3  b/app.py:1\n"
-		  "lost: 3 of 660 (0.5%): ring buffer full 3\n"
+		  "lost: 4 of 660 (0.6%): ring buffer full 3, refused by the recorder 1\n"
 		  "target never paused; pyebpf used 20 ms of CPU time, 1.0% of one CPU (2 ms in "
 		  "the "
 		  "kernel), 21 MiB of memory\n"

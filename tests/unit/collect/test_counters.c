@@ -74,10 +74,28 @@ static void test_counters_store_not_delivered(void **state)
 	}
 }
 
+static void test_counters_store_subtracts_what_was_before(void **state)
+{
+	const struct counters since = { .expected = 10, .unnamed = 1, .malformed = 2 };
+	const struct counters now = {
+		.stats = { [STAT_RECORDED] = 3 }, .expected = 15, .unnamed = 1, .malformed = 5
+	};
+	_cleanup_(profile_freep) struct profile *profile = NULL;
+
+	(void)state;
+	assert_int_equal(profile_new(&profile), 0);
+	assert_int_equal(counters_store(&now, &since, profile), 0);
+	assert_int_equal(profile_counter(profile, "ticks"), 3);
+	assert_int_equal(profile_counter(profile, "not_delivered"), 2);
+	assert_int_equal(profile_counter(profile, "unnamed"), 0);
+	assert_int_equal(profile_counter(profile, "malformed"), 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counters_store_not_delivered),
+		cmocka_unit_test(test_counters_store_subtracts_what_was_before),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
