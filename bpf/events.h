@@ -190,7 +190,7 @@ enum unwind_status {
 
 enum sample_flag {
 	SAMPLE_HOLDS_GIL = 1 << 0,  /* attached: holds the GIL, or runs free-threaded */
-	SAMPLE_WEIGHTED = 1 << 1,   /* carries the weight of ticks skipped by the time budget */
+	SAMPLE_WEIGHTED = 1 << 1,   /* stands for several ticks: stride, skipped by the budget */
 	SAMPLE_AMBIGUOUS = 1 << 2,  /* several thread states of this thread: the likeliest one */
 	SAMPLE_TASK_WORK = 1 << 3,  /* walked in the thread's own context, missing pages read in */
 	SAMPLE_KERNEL = 1 << 4,     /* interrupted in kernel mode */
@@ -321,7 +321,8 @@ struct task_record {
 };
 
 /*
- * Every tick ends in exactly one of the counters from STAT_RECORDED to STAT_TW_JOINED; the
+ * Every tick ends in exactly one of the counters from STAT_RECORDED to STAT_TW_JOINED; where the
+ * events come less often than the ticks, each counts as all the ticks that it stands for. The
  * ones behind them say more about recorded samples and about the sampler's own work.
  * X(enum, name in files and /metrics, words for people)
  */

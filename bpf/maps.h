@@ -44,7 +44,7 @@ struct cpu_state {
 	__u64 last_ns;   /* when budget_ns was last filled up */
 	__s64 budget_ns; /* what the sampler may still spend on this CPU */
 	__u32 skipped;   /* ticks whose weight the next sample takes */
-	__u32 reserved;
+	__u32 ticks;     /* that the interrupt being handled stands for: stride, read once */
 };
 
 /* One entry. Written by the sampler, summed up by user space. */

@@ -25,6 +25,7 @@ struct cache_slot thread_cache[THREAD_SLOTS];
 struct trust trusts[TRUST_SLOTS];
 __u64 sent[SENT_SLOTS];
 __u64 epoch;
+__u32 stride = 1; /* ticks that one interrupt stands for; written by user space at any time */
 struct py_offsets layouts[LAYOUTS_MAX]; /* written by user space before any row names them */
 
 /* The sampler may use a quarter of a CPU, and that for at most 25 ms at a stretch. */
@@ -82,10 +83,10 @@ static __always_inline __u32 budget_take(struct cpu_state *c, __u64 now)
 	if (c->budget_ns > BUDGET_MAX_NS)
 		c->budget_ns = BUDGET_MAX_NS;
 	if (c->budget_ns < 0) {
-		c->skipped++;
+		c->skipped += c->ticks;
 		return 0;
 	}
-	weight = 1 + c->skipped;
+	weight = c->ticks + c->skipped;
 	c->skipped = 0;
 	return weight;
 }
@@ -502,7 +503,7 @@ static int task_sample_run(struct bpf_map *map, void *key, void *value)
 		r = task_sample_take(t, c);
 		__sync_lock_test_and_set(&task_scratch_busy[t->slot & (TASK_SCRATCHES - 1)], 0);
 	}
-	stat_add(c, r, 1);
+	stat_add(c, r, stride);
 	stat_add(c, r == STAT_TW_OUTSIDE ? r : STAT_TW_FAILED,
 		 __sync_lock_test_and_set(&t->joined, 0));
 	__sync_lock_test_and_set(&t->tid, 0);
@@ -637,10 +638,10 @@ static __always_inline bool is_wanted(struct task_struct *task)
  */
 static __always_inline void note_idle(struct cpu_state *c, __u64 now)
 {
-	__u64 period = session.period_ns, gap = now - c->tick_ns;
+	__u64 period = session.period_ns * c->ticks, gap = now - c->tick_ns;
 
 	if (c->tick_ns && period && gap > period + period / 2)
-		stat_add(c, STAT_IDLE_MISSED, (gap + period / 2) / period - 1);
+		stat_add(c, STAT_IDLE_MISSED, ((gap + period / 2) / period - 1) * c->ticks);
 }
 
 SEC("perf_event")
@@ -653,6 +654,7 @@ int sample(struct bpf_perf_event_data *ctx)
 
 	if (!c)
 		return 0;
+	c->ticks = stride;
 	if (!task->tgid) {
 		note_idle(c, now);
 		r = STAT_IDLE;
@@ -666,7 +668,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	c->tick_ns = now;
 	if (r >= STAT_TICK_END)
 		return 0; /* for the verifier */
-	stat_add(c, r, 1);
+	stat_add(c, r, c->ticks);
 	spent = bpf_ktime_get_ns() - now;
 	stat_add(c, STAT_RUN_NS, spent);
 	c->budget_ns -= spent;

@@ -146,6 +146,35 @@ def test_excluded_services_stay_here(some_python, tmp_path):
         assert engine.total() == agent.recorded()
 
 
+def cpu_seconds(pid):
+    """User and system time of a process so far."""
+    with open("/proc/%d/stat" % pid) as f:
+        fields = f.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_totals_hold_across_a_change_of_rate(some_python, tmp_path):
+    """Over its CPU budget the agent samples a tenth as often, and each sample stands for ten."""
+    rate, rate_min = 199, 19
+    with Engine("pyroscope") as engine, spinning(some_python) as spinner:
+        wait_until(lambda: cpu_seconds(spinner.pid) > 0.3, PATIENCE, "it spins")
+        agent = Agent(tmp_path, "pyroscope", engine.url,
+                      more="rate_min: %d\ncpu_budget: 0.01%%\n" % rate_min)
+        with agent:
+            start, before = time.monotonic(), cpu_seconds(spinner.pid)
+            wait_until(lambda: agent.metric("windows_total") >= 5, PATIENCE, "some windows")
+            assert agent.metric("rate_hertz") == rate / (rate // rate_min)
+            assert agent.metric("rate_changes_total") >= 1
+            assert agent.metric("cost_ratio") > agent.metric("cpu_budget_ratio") == 1e-4
+            agent.stop()
+            elapsed, spun = time.monotonic() - start, cpu_seconds(spinner.pid) - before
+    assert "cpu_budget 0.01%" in agent.text()
+    stride = rate // rate_min
+    chance = stride * (elapsed * rate / stride) ** 0.5 / 2  # binomial, the most it can be
+    assert abs(engine.total(SERVICE) - spun * rate) < 4 * chance + 3 * stride, (elapsed, spun)
+    assert engine.total() == agent.recorded()
+
+
 def test_files(some_python, tmp_path):
     """A recording a window; the last ones are kept, each of them whole."""
     with spinning(some_python):
@@ -442,7 +471,7 @@ def test_secrets_stay_in_their_file(some_python, tmp_path):
     ("window: 1s\n", "output.engine: missing"),
     ("output:\n  engine: loki\n", ":2: output.engine: 'loki' is not one of: files, pyroscope"),
     ("output:\n  engine: otlp\n", ":2: output.engine: otlp needs output.url"),
-    ("rate: 19\nwindov: 1s\n", ":2: windov: no such key; there are: rate, window"),
+    ("rate: 19\nwindov: 1s\n", ":2: windov: no such key; there are: rate, rate_min, cpu_budget, window"),
     ("output:\n  engine: otlp\n  url: http://u:pw@h\n", ":3: output.url: no password"),
 ])
 def test_check_names_line_and_key(text, said, tmp_path):

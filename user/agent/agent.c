@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "agent/files.h"
+#include "agent/governor.h"
 #include "agent/sender.h"
 #include "agent/spool.h"
 #include "agent/window.h"
@@ -31,6 +32,7 @@
 #define POLL_MS 50
 #define LOOK_NS 250000000ULL /* who is in a version 1 cgroup is asked this often */
 #define SETTLE_NS 1000000000ULL
+#define GOVERN_NS 30000000000ULL /* windows may be long */
 #define RING_BYTES (8u << 20)
 #define PROFILE_BYTES_MAX (24u << 20) /* a window that grows beyond ends early */
 
@@ -48,6 +50,8 @@ struct agent {
 	struct sender *sender;
 	int signal_fd;
 	struct counters since; /* what the windows before this one have counted */
+	struct governor governor;
+	uint64_t governed_ns, spent_ns; /* when last, and the cost until then */
 	uint64_t window_start_ns, window_ns, last_look_ns, last_settle_ns;
 	bool should_stop, should_reload;
 };
@@ -149,6 +153,56 @@ static int add_targets(struct agent *a)
 				 : discovery_add_all(a->discovery);
 }
 
+/* CPU time of the agent and of the sampler so far. */
+static int read_cost(struct agent *a, uint64_t *ns)
+{
+	struct counters c;
+	struct timespec own;
+	int r = counters_read(a->session, a->pipeline, &c);
+
+	if (r < 0)
+		return r;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own);
+	*ns = own.tv_sec * 1000000000ULL + own.tv_nsec + counters_sampler_ns(&c);
+	return 0;
+}
+
+/* Takes up the cost since the last call, and changes the rate if it is not within the budget. */
+static int govern(struct agent *a, uint64_t now)
+{
+	uint64_t elapsed_ns = now - a->governed_ns, spent_ns;
+	struct governor *g = &a->governor;
+	uint32_t before = g->stride;
+	bool has_changed;
+	int r = read_cost(a, &spent_ns);
+
+	if (r < 0)
+		return r;
+	has_changed = governor_update(g, spent_ns - a->spent_ns,
+				      elapsed_ns * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
+	a->governed_ns = now;
+	a->spent_ns = spent_ns;
+	metrics_set_governor(a->metrics, a->config->rate_hz, g, has_changed);
+	if (!has_changed)
+		return 0;
+	log_warning("cost %s of the CPUs, cpu_budget %s: a sample every %" PRIu32
+		    " ticks, was %" PRIu32 " (%.3g Hz)",
+		    units_share(g->cost_ppm).s, units_share(g->budget_ppm).s, g->stride, before,
+		    (double)a->config->rate_hz / g->stride);
+	return session_set_stride(a->session, g->stride);
+}
+
+/* What it took to start is not held against the windows. */
+static int start_governor(struct agent *a, uint64_t now)
+{
+	const struct config *c = a->config;
+
+	governor_init(&a->governor, c->cpu_budget_ppm, c->rate_hz, c->rate_min_hz);
+	metrics_set_governor(a->metrics, c->rate_hz, &a->governor, false);
+	a->governed_ns = now;
+	return read_cost(a, &a->spent_ns);
+}
+
 static int start(struct agent *a)
 {
 	struct session_opts o = { .freq_hz = (uint32_t)a->config->rate_hz,
@@ -174,7 +228,8 @@ static int start(struct agent *a)
 	if ((r = pipeline_new(a->session, a->discovery, a->profile, start_ns, &a->pipeline)) < 0)
 		return r;
 	begin_window(a, start_ns);
-	return session_start(a->session);
+	r = start_governor(a, start_ns);
+	return r < 0 ? r : session_start(a->session);
 }
 
 static int spool_body(void *arg, uint64_t samples, const void *body, size_t len)
@@ -285,7 +340,11 @@ static int step(struct agent *a)
 		metrics_beat(a->metrics);
 		r = pipeline_settle(a->pipeline, now, false);
 	}
-	return !r && is_window_over(a, now) ? end_window(a, false) : r;
+	if (!r && is_window_over(a, now)) {
+		r = end_window(a, false);
+		return r < 0 ? r : govern(a, now_ns());
+	}
+	return !r && now - a->governed_ns >= GOVERN_NS ? govern(a, now) : r;
 }
 
 static int loop(struct agent *a)

@@ -20,6 +20,7 @@ enum value_type {
 	VALUE_COUNT,
 	VALUE_HZ,
 	VALUE_TIME,
+	VALUE_SHARE,
 	VALUE_BYTES,
 	VALUE_CHOICE,
 	VALUE_LIST
@@ -51,6 +52,8 @@ static const struct key {
 	{ .name = key, .type = VALUE_##kind, .offset = offsetof(struct config, member), \
 	  .otherwise = text, ##__VA_ARGS__ }
 	KEY("rate", HZ, rate_hz, "19", .min = 1, .max = 10000),
+	KEY("rate_min", HZ, rate_min_hz, "1", .min = 1, .max = 10000),
+	KEY("cpu_budget", SHARE, cpu_budget_ppm, "1%", .min = 100, .max = 1000000),
 	KEY("window", TIME, window_ns, "15s", .min = SECOND_NS, .max = 3600 * SECOND_NS),
 	KEY("jitter_percent", COUNT, jitter_percent, "20", .min = 0, .max = 50),
 	KEY("cgroup", TEXT, cgroup, NULL),
@@ -138,9 +141,8 @@ static int set_choice(const struct key *k, const char *text, unsigned int *out)
 static int set_number(const struct key *k, const char *text, uint64_t *out)
 {
 	static int (*const readers[])(const char *, uint64_t *) = {
-		[VALUE_COUNT] = units_parse_count,
-		[VALUE_HZ] = units_parse_hz,
-		[VALUE_TIME] = units_parse_ns,
+		[VALUE_COUNT] = units_parse_count, [VALUE_HZ] = units_parse_hz,
+		[VALUE_TIME] = units_parse_ns,     [VALUE_SHARE] = units_parse_share,
 		[VALUE_BYTES] = units_parse_bytes,
 	};
 	uint64_t value;
@@ -474,6 +476,8 @@ static void print_value(const struct config *c, const struct key *k, FILE *out)
 		fputs(units_hz(number).s, out);
 	else if (k->type == VALUE_TIME)
 		fputs(units_ns_exact(number).s, out);
+	else if (k->type == VALUE_SHARE)
+		fputs(units_share(number).s, out);
 	else
 		fprintf(out, "%" PRIu64, number);
 }

@@ -42,6 +42,8 @@ struct config_list {
 /* Texts are owned; NULL where the key is absent and has no default. */
 struct config {
 	uint64_t rate_hz;
+	uint64_t rate_min_hz;    /* what cpu_budget leaves of it */
+	uint64_t cpu_budget_ppm; /* of the time of all CPUs */
 	uint64_t window_ns;
 	uint64_t jitter_percent;
 	char *cgroup;        /* NULL: every process */

@@ -26,6 +26,8 @@ struct metrics {
 	uint64_t pushes[OUTCOMES_MAX]; /* as verdict_outcomes[] */
 	uint64_t push_ns, pushed_bytes, dropped_samples;
 	uint64_t reloads, bad_reloads;
+	struct governor governor;
+	uint64_t rate_hz, rate_changes;
 	VEC(struct counter) counters; /* names owned */
 	uint64_t last_beat_ns;        /* CLOCK_MONOTONIC */
 	uint64_t last_stored_ns;      /* CLOCK_REALTIME; 0: never */
@@ -112,6 +114,16 @@ void metrics_add_push(struct metrics *m, const struct push_result *r, size_t byt
 	pthread_mutex_unlock(&m->lock);
 }
 
+void metrics_set_governor(struct metrics *m, uint64_t rate_hz, const struct governor *g,
+			  bool has_changed)
+{
+	pthread_mutex_lock(&m->lock);
+	m->governor = *g;
+	m->rate_hz = rate_hz;
+	m->rate_changes += has_changed;
+	pthread_mutex_unlock(&m->lock);
+}
+
 void metrics_add_reload(struct metrics *m, bool is_good)
 {
 	pthread_mutex_lock(&m->lock);
@@ -171,6 +183,23 @@ static void put(struct strbuf *out, const char *name, const char *type, const ch
 {
 	put_head(out, name, type, help);
 	strbuf_appendf(out, "pyebpf_%s %.17g\n", name, value);
+}
+
+static void put_governor(const struct metrics *m, struct strbuf *out)
+{
+	const struct governor *g = &m->governor;
+
+	if (!g->stride)
+		return; /* not started yet */
+	put(out, "rate_hertz", "gauge", "Samples a second on each CPU, as cpu_budget allows.",
+	    (double)m->rate_hz / g->stride);
+	put(out, "rate_changes_total", "counter", "How often cpu_budget has changed it.",
+	    (double)m->rate_changes);
+	put(out, "cost_ratio", "gauge",
+	    "CPU time of the agent and the sampler over that of all CPUs, when last measured.",
+	    (double)g->cost_ppm / 1e6);
+	put(out, "cpu_budget_ratio", "gauge", "The share of all CPUs that it may be.",
+	    (double)g->budget_ppm / 1e6);
 }
 
 static void put_own_cost(struct strbuf *out)
@@ -257,6 +286,7 @@ int metrics_print(struct metrics *m, struct strbuf *out)
 	put_pushes(m, out);
 	if (m->spool)
 		put_spool(m, out);
+	put_governor(m, out);
 	put_own_cost(out);
 	pthread_mutex_unlock(&m->lock);
 	return strbuf_error(out);

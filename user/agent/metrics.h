@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "agent/config.h"
+#include "agent/governor.h"
 #include "agent/push.h"
 #include "agent/spool.h"
 #include "agent/window.h"
@@ -27,6 +28,9 @@ DEFINE_CLEANUP(struct metrics *, metrics_free)
 int metrics_add_window(struct metrics *m, const struct profile *p, const struct window_stats *w);
 void metrics_add_push(struct metrics *m, const struct push_result *r, size_t bytes,
 		      uint64_t samples_dropped);
+/* rate_hz: of ticks. */
+void metrics_set_governor(struct metrics *m, uint64_t rate_hz, const struct governor *g,
+			  bool has_changed);
 void metrics_add_reload(struct metrics *m, bool is_good);
 
 /* Borrowed; NULL: there is none. */

@@ -20,6 +20,11 @@ int counters_read(struct session *s, const struct pipeline *p, struct counters *
 	return 0;
 }
 
+uint64_t counters_sampler_ns(const struct counters *c)
+{
+	return c->stats[STAT_RUN_NS];
+}
+
 int counters_store(const struct counters *now, const struct counters *since,
 		   struct profile *profile)
 {

@@ -16,6 +16,9 @@ struct counters {
 
 int counters_read(struct session *s, const struct pipeline *p, struct counters *out);
 
+/* CPU time that the sampler took from the CPUs it interrupted, task work left out. */
+uint64_t counters_sampler_ns(const struct counters *c);
+
 /*
  * What was counted from `since` (all zeros: the beginning) to `now`, as counters of the profile:
  * every enum stat_kind of events.h by its name, and

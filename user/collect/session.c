@@ -335,6 +335,18 @@ int session_stop(struct session *s)
 	return events_control(s, PERF_EVENT_IOC_DISABLE);
 }
 
+int session_set_stride(struct session *s, uint32_t stride)
+{
+	uint64_t period_ns = s->period_ns * stride;
+
+	__atomic_store_n(&s->skel->data->stride, stride, __ATOMIC_RELAXED);
+	for (size_t i = 0; i < s->events.len; i++)
+		if (ioctl(s->events.items[i], PERF_EVENT_IOC_PERIOD, &period_ns) < 0)
+			return err_set(-errno, "change the rate of perf events: %s",
+				       strerror(errno));
+	return 0;
+}
+
 int session_add_layout(struct session *s, const struct py_offsets *off)
 {
 	size_t i;

@@ -52,6 +52,13 @@ enum session_event session_event(const struct session *s);
 int session_start(struct session *s);
 int session_stop(struct session *s);
 
+/*
+ * From now on an event comes every `stride` ticks (1 at first) and stands for so many: samples
+ * carry the weight, counters count ticks. Totals stay what they would be, but for the interval that
+ * the change cuts short on each CPU. For events of CPUs only; may be called while they run.
+ */
+int session_set_stride(struct session *s, uint32_t stride);
+
 /* An interpreter build. Returns its index (the same for equal offsets), -ENOSPC past LAYOUTS_MAX.
  */
 int session_add_layout(struct session *s, const struct py_offsets *off);

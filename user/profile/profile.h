@@ -43,7 +43,7 @@ enum sample_bits {
 	SAMPLE_BIT_FAULT = 1 << 2,        /* a page was missing: leaf end kept */
 	SAMPLE_BIT_CUT = 1 << 3,          /* the chain ends in a frame that is no entry frame */
 	SAMPLE_BIT_AMBIGUOUS = 1 << 4,    /* several thread states: the likeliest one */
-	SAMPLE_BIT_WEIGHTED = 1 << 5,     /* carries the weight of skipped ticks */
+	SAMPLE_BIT_WEIGHTED = 1 << 5,     /* stands for several ticks */
 	SAMPLE_BIT_APPROX_LINES = 1 << 6, /* some frame's line is approximate */
 	SAMPLE_BIT_TASK_WORK = 1 << 7,    /* walked in the thread's own context */
 	SAMPLE_BIT_KERNEL = 1 << 8,       /* interrupted in kernel mode */

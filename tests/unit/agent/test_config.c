@@ -19,7 +19,8 @@
 static void test_config_parse_fills_every_key(void **state)
 {
 	static const char text[] =
-		"rate: 1k\nwindow: 30s\njitter_percent: 0\ncgroup: a.slice\n"
+		"rate: 1k\nrate_min: 5\ncpu_budget: 0.5%\nwindow: 30s\njitter_percent: 0\ncgroup: "
+		"a.slice\n"
 		"output:\n  engine: pyroscope\n  url: https://h:4040/\n"
 		"  tenant: t\n  token_file: /t\n  ca_file: /ca\n  cert_file: /c\n"
 		"  key_file: /k\n  proxy: http://p\n  timeout: 5s\n"
@@ -35,6 +36,8 @@ static void test_config_parse_fills_every_key(void **state)
 	(void)state;
 	assert_int_equal(config_parse("x", text, strlen(text), &c), 0);
 	assert_int_equal(c.rate_hz, 1000);
+	assert_int_equal(c.rate_min_hz, 5);
+	assert_int_equal(c.cpu_budget_ppm, 5000);
 	assert_int_equal(c.window_ns, 30000000000);
 	assert_int_equal(c.jitter_percent, 0);
 	assert_string_equal(c.cgroup, "a.slice");
@@ -74,6 +77,7 @@ static void test_config_parse_defaults(void **state)
 	(void)state;
 	assert_int_equal(config_parse("x", OUTPUT, strlen(OUTPUT), &c), 0);
 	assert_int_equal(c.rate_hz, 19);
+	assert_int_equal(c.cpu_budget_ppm, 10000);
 	assert_int_equal(c.window_ns, 15000000000);
 	assert_string_equal(c.listen_address, "127.0.0.1");
 	assert_null(c.cgroup);
@@ -116,7 +120,8 @@ static void test_config_parse_names_line_and_key(void **state)
 		int error;
 	} cases[] = {
 		{ "unknown", OUTPUT "rat: 1\n",
-		  "x:2: rat: no such key; there are: rate, window, jitter_percent, cgroup, output, "
+		  "x:2: rat: no such key; there are: rate, rate_min, cpu_budget, window, "
+		  "jitter_percent, cgroup, output, "
 		  "spool, services, http, log, labels",
 		  -EINVAL },
 		{ "unknown below", OUTPUT "http: {prt: 1}\n",
