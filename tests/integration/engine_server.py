@@ -61,7 +61,7 @@ def take_pyroscope(request):
             raise Refusal(400, "the profile with %d samples exceeds the limit" % len(profile.samples))
         if size > 4 * MIB:
             raise Refusal(400, "uncompressed profile payload exceeds limit of 4 MiB")
-        yield dict(labels).get("service_name", "unknown_service"), profile.stacks()
+        yield dict(labels).get("service_name", "unknown_service"), profile.stacks(), dict(labels)
 
 
 def take_parca(request):
@@ -72,7 +72,7 @@ def take_parca(request):
     for labels, profile, _ in series_of(json.loads(request.body), is_wrapped=True):
         if not profile.duration_ns:
             raise Refusal(400, "duration must be set")
-        yield dict(labels)["service_name"], profile.stacks()
+        yield dict(labels)["service_name"], profile.stacks(), dict(labels)
 
 
 def take_otlp(request):
@@ -84,7 +84,7 @@ def take_otlp(request):
         message = otlp.Request(otlp.decode(request.body))
     except (AssertionError, IndexError, KeyError, ValueError) as error:
         raise Refusal(400, repr(error)) from error
-    yield message.resource["service.name"], message.stacks()
+    yield message.resource["service.name"], message.stacks(), dict(message.resource)
 
 
 TAKERS = {"pyroscope": take_pyroscope, "parca": take_parca, "otlp": take_otlp}
@@ -115,7 +115,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.say(*refusal.args)
             return
         with engine.lock:
-            engine.stored += taken
+            engine.stored += [(service, stacks) for service, stacks, _ in taken]
+            engine.labels += [labels for _, _, labels in taken]
         self.say(200, "{}" if engine.kind != "otlp" else "")
 
     def say(self, status, text, headers=()):
@@ -133,11 +134,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Engine:
-    """One that runs. stored: (service, {Stack: samples}), one a profile."""
+    """One that runs. stored: (service, {Stack: samples}), one a profile; labels: of each."""
 
     def __init__(self, kind, port=0, script=(), tls=None):
         self.kind, self.script, self.lock = kind, collections.deque(script), threading.Lock()
-        self.requests, self.stored = [], []
+        self.requests, self.stored, self.labels = [], [], []
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self.server.daemon_threads = True
         self.server.engine = self
@@ -161,6 +162,12 @@ class Engine:
                 if name == service:
                     counts.update(stacks)
         return counts
+
+    def labels_of(self, service):
+        """Of its last profile."""
+        with self.lock:
+            return next((labels for (name, _), labels in
+                         zip(reversed(self.stored), reversed(self.labels)) if name == service), {})
 
     def close(self):
         self.server.shutdown()

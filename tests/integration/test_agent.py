@@ -28,6 +28,7 @@ SERVICE = "under-test"
 
 class Agent:
     """One in the background, with its own spool and port."""
+    prefix = ()  # of its command
 
     def __init__(self, folder, engine, url=None, output="", more="", window="1s"):
         self.folder = str(folder)
@@ -49,7 +50,7 @@ class Agent:
                                               self.port, self.more))
 
     def start(self):
-        self.process = subprocess.Popen([PYEBPF, "agent", "-v", "--config", self.config],
+        self.process = subprocess.Popen([*self.prefix, PYEBPF, "agent", "-v", "--config", self.config],
                                         stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         wait_until(lambda: self.get("/readyz") == 200, PATIENCE, "the agent is ready")
         return self

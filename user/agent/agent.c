@@ -15,6 +15,7 @@
 
 #include "agent/files.h"
 #include "agent/governor.h"
+#include "agent/origins.h"
 #include "agent/sender.h"
 #include "agent/spool.h"
 #include "agent/window.h"
@@ -48,6 +49,7 @@ struct agent {
 	struct pipeline *pipeline;
 	struct spool *spool;
 	struct sender *sender;
+	struct origins *origins; /* NULL: to files, which keep what /proc says as it is */
 	int signal_fd;
 	struct counters since; /* what the windows before this one have counted */
 	struct governor governor;
@@ -141,7 +143,7 @@ static int open_output(struct agent *a)
 
 	if (a->config->engine == ENGINE_FILES)
 		return 0;
-	if ((r = spool_open(&o, &a->spool)) < 0)
+	if ((r = spool_open(&o, &a->spool)) < 0 || (r = origins_new(a->config, &a->origins)) < 0)
 		return r;
 	metrics_set_spool(a->metrics, a->spool);
 	return sender_new(a->config, a->spool, a->metrics, &a->sender);
@@ -258,7 +260,11 @@ static int hand_on(struct agent *a)
 	int r = 0;
 
 	if (a->sender) {
-		r = window_encode(a->config, a->profile, spool_body, a, &stats);
+		r = origins_look(a->origins, a->profile);
+		if (!r)
+			r = window_encode(a->config, a->origins, a->profile, spool_body, a, &stats);
+		if (!r)
+			r = origins_next_window(a->origins);
 		sender_wake(a->sender);
 	} else if (stats.samples && (r = files_write(a->config, a->profile)) < 0 && r != -ENOMEM) {
 		log_error("%s: %" PRIu64 " samples lost", err_message(r), stats.samples);
@@ -340,6 +346,8 @@ static int step(struct agent *a)
 		metrics_beat(a->metrics);
 		r = pipeline_settle(a->pipeline, now, false);
 	}
+	if (!r && a->origins)
+		r = origins_look(a->origins, a->profile);
 	if (!r && is_window_over(a, now)) {
 		r = end_window(a, false);
 		return r < 0 ? r : govern(a, now_ns());
@@ -374,6 +382,7 @@ static void agent_release(struct agent *a)
 	discovery_free(a->discovery);
 	session_free(a->session);
 	cgroup_release(&a->cgroup);
+	origins_free(a->origins);
 	sender_free(a->sender);
 	metrics_set_spool(a->metrics, NULL);
 	spool_free(a->spool);

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/origin.h"
 #include "agent/push.h"
 #include "base/cleanup.h"
 #include "base/gzip.h"
@@ -23,6 +22,7 @@
 
 struct window {
 	const struct config *config;
+	const struct origins *origins;
 	struct profile *p;
 	window_body_fn fn;
 	void *arg;
@@ -104,22 +104,15 @@ static bool is_wanted(const struct config *c, const struct origin *o)
 
 static int group_process(struct window *w, uint32_t index)
 {
-	const struct process *process = &w->p->processes.items[index];
-	struct origin_process asked = {
-		.pid = (pid_t)process->pid,
-		.name = strtab_get(w->p->strings, process->name),
-		.command_line = strtab_get(w->p->strings, process->command_line),
-	};
-	struct origin o;
+	const struct origin *o = origins_get(w->origins, index);
 
 	if (w->group_of[index] != NO_GROUP)
 		return 0;
-	origin_find(&asked, w->config->service_env, &o);
-	if (!is_wanted(w->config, &o)) {
+	if (!is_wanted(w->config, o)) {
 		w->group_of[index] = EXCLUDED;
 		return 0;
 	}
-	return find_group(w, &o, &w->group_of[index]);
+	return find_group(w, o, &w->group_of[index]);
 }
 
 static uint32_t group_of_sample(const struct window *w, const struct sample *s)
@@ -349,11 +342,11 @@ static int encode_group(struct window *w, size_t from, size_t to)
 	return r ? r : encode_rows(w, &w->groups.items[group], t);
 }
 
-int window_encode(const struct config *config, struct profile *p, window_body_fn fn, void *arg,
-		  struct window_stats *out)
+int window_encode(const struct config *config, const struct origins *origins, struct profile *p,
+		  window_body_fn fn, void *arg, struct window_stats *out)
 {
 	_cleanup_(window_release) struct window w = {
-		.config = config, .p = p, .fn = fn, .arg = arg
+		.config = config, .origins = origins, .p = p, .fn = fn, .arg = arg
 	};
 	size_t from = 0;
 	int r = group_samples(&w);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "agent/config.h"
+#include "agent/origins.h"
 #include "profile/profile.h"
 
 /*
@@ -26,8 +27,11 @@ struct window_stats {
 	uint64_t excluded; /* ticks of services that the configuration leaves out */
 };
 
-/* The samples of p, its metadata and duration set; they may come back in another order. */
-int window_encode(const struct config *config, struct profile *p, window_body_fn fn, void *arg,
-		  struct window_stats *out);
+/*
+ * The samples of p, its metadata and duration set; they may come back in another order. origins has
+ * looked at all processes of p.
+ */
+int window_encode(const struct config *config, const struct origins *origins, struct profile *p,
+		  window_body_fn fn, void *arg, struct window_stats *out);
 
 #endif

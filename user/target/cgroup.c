@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/strbuf.h"
+#include "base/vec.h"
 
 #define ID_DIGITS 64  /* a SHA-256: docker, podman, containerd, CRI-O */
 #define ECS_DIGITS 32 /* then "-" and a number */
@@ -463,4 +465,198 @@ int cgroup_open_container(const char *id, struct cgroup *out)
 	}
 	*out = found;
 	return 0;
+}
+
+/* --- Namespaces ------------------------------------------------------------------------------- */
+
+#define INITIAL_NAMESPACE 0xeffffffbU /* PROC_CGROUP_INIT_INO (linux/proc_ns.h) */
+#define FOLDERS_MAX 65536             /* looked at; a host has some thousand */
+
+void cgroup_namespace_release(struct cgroup_namespace *n)
+{
+	for (size_t i = 0; i < n->len; i++) {
+		free(n->items[i].controllers);
+		free(n->items[i].path);
+	}
+	vec_release(n);
+}
+
+/* Takes off the last name; the first `floor` bytes are no part of the path. */
+static void path_pop(struct strbuf *path, size_t floor)
+{
+	const char *slash = memrchr(path->bytes + floor, '/', path->len - floor);
+
+	strbuf_truncate(path, slash ? (size_t)(slash - path->bytes) : floor);
+}
+
+static int path_join(const char *root, const char *path, size_t len, struct strbuf *out)
+{
+	size_t floor = out->len;
+	int r = strbuf_puts(out, root);
+
+	for (size_t at = 0, end; at < len && !r; at = end + 1) {
+		const char *name = path + at;
+		const char *slash = memchr(name, '/', len - at);
+
+		end = slash ? (size_t)(slash - path) : len;
+		if (end - at == 2 && !memcmp(name, "..", 2)) {
+			path_pop(out, floor);
+		} else if (end > at) {
+			strbuf_putc(out, '/');
+			r = strbuf_append(out, name, end - at);
+		}
+	}
+	return !r && out->len == floor ? strbuf_putc(out, '/') : r;
+}
+
+/* NULL: not known. */
+static const char *root_path(const struct cgroup_namespace *n, const struct line *l)
+{
+	for (size_t i = 0; i < n->len; i++)
+		if (strlen(n->items[i].controllers) == l->controllers_len &&
+		    !memcmp(n->items[i].controllers, l->controllers, l->controllers_len))
+			return n->items[i].path;
+	return NULL;
+}
+
+int cgroup_namespace_path(const struct cgroup_namespace *n, const char *line, size_t len,
+			  struct strbuf *out)
+{
+	const char *root;
+	struct line l;
+
+	if (!line_parse(line, len, &l))
+		return 0;
+	root = root_path(n, &l);
+	return root ? path_join(root, l.path, l.path_len, out)
+		    : strbuf_append(out, l.path, l.path_len);
+}
+
+static bool holds_process(int folder, pid_t pid)
+{
+	_cleanup_(freep) char *text = NULL;
+	size_t len;
+
+	if (read_below(folder, "cgroup.procs", &text, &len) < 0)
+		return false; /* removed meanwhile, or threaded: its processes are listed above it
+			       */
+	for (char *p = text; p && *p;) {
+		if (strtol(p, &p, 10) == pid)
+			return true;
+		p += strcspn(p, "0123456789");
+	}
+	return false;
+}
+
+/* Appends to path where below the folder the process is. 1; 0: nowhere; a negative errno. */
+static int find_process(int folder, pid_t pid, unsigned depth, size_t *looked_at,
+			struct strbuf *path)
+{
+	_cleanup_(closedirp) DIR *dir = NULL;
+	_cleanup_(closep) int fd = -1;
+	const size_t len = path->len;
+	struct dirent *entry;
+	int r = 0;
+
+	if (holds_process(folder, pid))
+		return 1;
+	if (depth == DEPTH_MAX || ++*looked_at > FOLDERS_MAX)
+		return 0;
+	fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir = fd >= 0 ? fdopendir(fd) : NULL;
+	if (!dir)
+		return 0; /* removed meanwhile */
+	take_fd(fd);
+	while (!r && (entry = readdir(dir))) {
+		_cleanup_(closep) int below = -1;
+
+		if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+			continue;
+		below = openat(dirfd(dir), entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (below < 0)
+			continue;
+		if (strbuf_appendf(path, "/%s", entry->d_name) < 0)
+			return -ENOMEM;
+		r = find_process(below, pid, depth + 1, looked_at, path);
+		if (!r)
+			strbuf_truncate(path, len);
+	}
+	return r;
+}
+
+/* Our own line for the hierarchy of a mount, in the text of /proc/self/cgroup. */
+static bool own_line(const char *text, const struct mount *m, struct line *out)
+{
+	for (size_t n; *text; text += n + (text[n] == '\n')) {
+		n = strcspn(text, "\n");
+		if (line_parse(text, n, out) && m->is_v2 == !out->controllers_len &&
+		    (m->is_v2 || has_words(m->options, out->controllers, out->controllers_len)))
+			return true;
+	}
+	return false;
+}
+
+static bool begins_above(const char *path, size_t len)
+{
+	return len >= 3 && !memcmp(path, "/..", 3);
+}
+
+static int add_root(struct cgroup_namespace *n, const struct line *own, struct strbuf *path)
+{
+	struct cgroup_root root = { strndup(own->controllers, own->controllers_len),
+				    strbuf_take(path) };
+
+	if (root.controllers && root.path && !vec_push(n, root))
+		return 0;
+	free(root.controllers);
+	free(root.path);
+	return -ENOMEM;
+}
+
+/* The root is where we are less what we read of that. 0 also where this mount does not show it. */
+static int root_by_mount(const struct mount *m, const char *own_cgroups, struct cgroup_namespace *n)
+{
+	_cleanup_(strbuf_releasep) struct strbuf path = STRBUF_INIT;
+	_cleanup_(cgroup_release) struct cgroup top = CGROUP_INIT;
+	size_t looked_at = 0, below;
+	struct line own;
+	int r;
+
+	if (!begins_above(m->root, strlen(m->root)) || !own_line(own_cgroups, m, &own) ||
+	    root_path(n, &own) || begins_above(own.path, own.path_len) ||
+	    open_folder(m->point, &top) < 0)
+		return 0;
+	r = find_process(top.fd, getpid(), 0, &looked_at, &path);
+	if (r <= 0)
+		return r;
+	below = own.path_len > 1 ? own.path_len : 0; /* "/": we are at the root */
+	if (path.len <= below || memcmp(path.bytes + path.len - below, own.path, below) != 0)
+		return 0;
+	strbuf_truncate(&path, path.len - below);
+	return add_root(n, &own, &path);
+}
+
+int cgroup_namespace_find(struct cgroup_namespace *out)
+{
+	_cleanup_(freep) char *mounts = NULL, *own = NULL;
+	char *rest = NULL;
+	struct stat st;
+	size_t len;
+	int r;
+
+	*out = (struct cgroup_namespace){ NULL, 0, 0 };
+	if (stat("/proc/self/ns/cgroup", &st) < 0 || st.st_ino == INITIAL_NAMESPACE)
+		return 0;
+	if ((r = file_read("/proc/self/cgroup", PATH_LINE_MAX, &own, &len)) < 0 ||
+	    (r = file_read("/proc/self/mountinfo", TEXT_MAX, &mounts, &len)) < 0)
+		return r;
+	for (char *l = strtok_r(mounts, "\n", &rest); l && !r; l = strtok_r(NULL, "\n", &rest)) {
+		struct mount m;
+
+		if (mount_parse(l, &m))
+			r = root_by_mount(&m, own, out);
+	}
+	if (r < 0)
+		cgroup_namespace_release(out);
+	return r;
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "base/strbuf.h"
 #include "target/proc.h"
 
 #define CONTAINER_ID_MIN 12 /* hex digits that people give: what `docker ps` shows */
@@ -63,5 +64,32 @@ struct cgroup_container {
  * ("libpod-conmon-ID.scope") are none. *at is 0 at first. False: no more.
  */
 bool cgroup_path_next(const char *path, size_t len, size_t *at, struct cgroup_container *out);
+
+/*
+ * In a cgroup namespace of its own, as container engines give on version 2, a process reads in
+ * /proc/PID/cgroup paths from that namespace's root: "/", "/../other-pod/container". What that root
+ * is called outside shows where a cgroup file system is mounted from further up, such as the host's
+ * /sys/fs/cgroup: there our own process is looked for.
+ */
+struct cgroup_namespace {
+	struct cgroup_root {
+		char *controllers; /* of its hierarchy: "" is version 2; owned */
+		char *path;        /* as far up as the mount shows it; owned */
+	} * items; /* a VEC: the hierarchies in which it is known, and not the host's */
+	size_t len;
+	size_t cap;
+};
+
+/* 0, or a negative errno with a message; then it is empty. */
+int cgroup_namespace_find(struct cgroup_namespace *out);
+void cgroup_namespace_release(struct cgroup_namespace *n);
+
+/*
+ * Appends the path of a line of /proc/PID/cgroup as it is outside our namespace, as far as that is
+ * known: below the root "/a/b", "/c" is "/a/b/c" and "/../c" is "/a/c". Above "/" is "/". What is
+ * no such line gives nothing. 0 or -ENOMEM.
+ */
+int cgroup_namespace_path(const struct cgroup_namespace *n, const char *line, size_t len,
+			  struct strbuf *out);
 
 #endif

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -265,6 +266,104 @@ static void test_cgroup_lists_who_is_in_it(void **state)
 	}
 }
 
+static void test_cgroup_namespace_path_is_the_one_outside(void **state)
+{
+	static const struct {
+		const char *name, *controllers, *root, *line, *want;
+	} cases[] = {
+		{ "at the root", "", "/pods/p/c", "0::/", "/pods/p/c" },
+		{ "below it", "", "/pods/p/c", "0::/init.scope", "/pods/p/c/init.scope" },
+		{ "beside it", "", "/pods/p/c", "0::/../d", "/pods/p/d" },
+		{ "another pod", "", "/pods/p/c", "0::/../../q/d", "/pods/q/d" },
+		{ "the host's root", "", "/pods/p/c", "0::/../../..", "/" },
+		{ "above the host's", "", "/pods/p/c", "0::/../../../../x", "/x" },
+		{ "names with dots", "", "/pods/p", "0::/..x/x../.", "/pods/p/..x/x../." },
+		{ "another hierarchy", "", "/pods/p", "9:name=systemd:/../a", "/../a" },
+		{ "version 1", "cpu,cpuacct", "/docker/c", "3:cpu,cpuacct:/", "/docker/c" },
+		{ "colons in the path", "", "/a", "0::/b:c", "/a/b:c" },
+		{ "no namespace", "", NULL, "0::/../a", "/../a" },
+		{ "no path", "", "/a", "0::", "/a" },
+		{ "no line", "", "/a", "0:", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct cgroup_root roots[] = {
+			{ (char *)"pids", (char *)"/wrong" },
+			{ (char *)cases[i].controllers, (char *)cases[i].root },
+		};
+		struct cgroup_namespace n = { roots, cases[i].root ? 2 : 0, 0 };
+		struct strbuf got = STRBUF_INIT;
+
+		assert_int_equal(strbuf_puts(&got, "before "), 0);
+		assert_int_equal(
+			cgroup_namespace_path(&n, cases[i].line, strlen(cases[i].line), &got), 0);
+		if (strcmp(strbuf_str(&got) + strlen("before "), cases[i].want) != 0)
+			fail_msg("%s: got \"%s\"", cases[i].name, strbuf_str(&got));
+		strbuf_release(&got);
+	}
+}
+
+/* In the child: a container's cgroup of its own namespace. What it finds goes to the parent. */
+static void look_from_within(const char *folder, int out)
+{
+	static const char line[] = "0::/../libpod-" B ".scope";
+	struct strbuf got = STRBUF_INIT;
+	struct cgroup_namespace n;
+	char path[400];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", folder);
+	f = fopen(path, "w");
+	if (!f || fputs("0", f) < 0 || fclose(f) || unshare(CLONE_NEWCGROUP) < 0 ||
+	    cgroup_namespace_find(&n) < 0 ||
+	    cgroup_namespace_path(&n, line, strlen(line), &got) < 0 ||
+	    write(out, got.bytes, got.len) != (ssize_t)got.len)
+		_exit(1);
+	strbuf_release(&got);
+	cgroup_namespace_release(&n);
+	_exit(0);
+}
+
+static void test_cgroup_namespace_find_names_its_root(void **state)
+{
+	struct cgroup root = CGROUP_INIT;
+	struct cgroup_namespace ours;
+	char slice[200], scope[300], beside[300], got[256] = "";
+	int fds[2], status;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid() || (cgroup_open("/sys/fs/cgroup/unified", &root) < 0 &&
+			  cgroup_open("/sys/fs/cgroup", &root) < 0))
+		root.is_v2 = false;
+	snprintf(slice, sizeof(slice), "%s/test-%d.slice", root.path ? root.path : "", getpid());
+	if (!root.is_v2 || mkdir(slice, 0755) < 0) {
+		cgroup_release(&root);
+		print_message("SKIPPED: no version 2 cgroup can be made here\n");
+		skip();
+	}
+	snprintf(scope, sizeof(scope), "%s/crio-" A ".scope", slice);
+	assert_int_equal(mkdir(scope, 0755), 0);
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	if (!pid)
+		look_from_within(scope, fds[1]);
+	close(fds[1]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(rmdir(scope), 0);
+	assert_int_equal(rmdir(slice), 0);
+	assert_int_equal(status, 0);
+	assert_true(read(fds[0], got, sizeof(got) - 1) > 0);
+	close(fds[0]);
+	snprintf(beside, sizeof(beside), "%s/libpod-" B ".scope", slice);
+	assert_string_equal(got, beside + strlen(root.path));
+
+	assert_int_equal(cgroup_namespace_find(&ours), 0);
+	cgroup_namespace_release(&ours);
+	cgroup_release(&root);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -272,6 +371,8 @@ int main(void)
 		cmocka_unit_test(test_cgroup_open_container_explains),
 		cmocka_unit_test(test_cgroup_open_refuses_other_folders),
 		cmocka_unit_test(test_cgroup_lists_who_is_in_it),
+		cmocka_unit_test(test_cgroup_namespace_path_is_the_one_outside),
+		cmocka_unit_test(test_cgroup_namespace_find_names_its_root),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""pyebpf agent: which service, container and pod a profile is said to be of."""
+import contextlib
+import os
+
+import pytest
+from engine_server import Engine
+from harness import PATIENCE, wait_until
+from spinning import cpu_seconds
+from test_agent import SERVICE, Agent, spinning
+
+pytestmark = pytest.mark.usefixtures("pyebpf")
+POD, POD_NAME = "1f2e3d4c-5b6a-7988-a7b6-c5d4e3f2a1b0", "1f2e3d4c_5b6a_7988_a7b6_c5d4e3f2a1b0"
+CONTAINER, NEIGHBOUR = "0123456789abcdef" * 4, "fedcba9876543210" * 4
+HIERARCHIES = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
+
+
+@contextlib.contextmanager
+def pod_cgroups(*containers):
+    """A pod's cgroups on version 2, as systemd and containerd name them: their folders."""
+    root = next((h for h in HIERARCHIES if os.path.exists(h + "/cgroup.procs")), None)
+    if not root or not os.access(root, os.W_OK):
+        pytest.skip("no cgroup of version 2 can be made here")
+    top = "%s/test-%d.slice" % (root, os.getpid())
+    pod = "%s/kubepods-burstable-pod%s.slice" % (top, POD_NAME)
+    scopes = ["%s/cri-containerd-%s.scope" % (pod, name) for name in containers]
+    folders = [top, pod, *scopes]
+    for folder in folders:
+        os.mkdir(folder)
+    try:
+        yield scopes
+    finally:
+        for folder in reversed(folders):
+            wait_until(lambda: not open(folder + "/cgroup.procs").read(), PATIENCE, "it is empty")
+            os.rmdir(folder)
+
+
+def enter(folder, pid):
+    with open(folder + "/cgroup.procs", "w") as f:
+        f.write(str(pid))
+
+
+def test_pod_beside_an_agent_in_a_namespace(some_python, tmp_path):
+    """The agent reads "0::/../cri-containerd-ID.scope": the pod is that of its own container."""
+    with pod_cgroups(CONTAINER, NEIGHBOUR) as (own, other), Engine("pyroscope") as engine, \
+            spinning(some_python) as target:
+        enter(other, target.pid)
+        agent = Agent(tmp_path, "pyroscope", engine.url)
+        agent.prefix = ("sh", "-c", "echo $$ > %s/cgroup.procs; exec unshare -C \"$@\"" % own, "sh")
+        with agent:
+            wait_until(lambda: engine.total(SERVICE) > 0, PATIENCE, "samples arrive")
+            agent.stop()
+        with open("/proc/%d/cgroup" % target.pid) as f:
+            assert other.rpartition("/")[2] in f.read()
+        labels = engine.labels_of(SERVICE)
+        target.kill()
+        target.wait()
+    assert (labels["container_id"], labels["pod_uid"]) == (NEIGHBOUR, POD)
+
+
+def test_process_that_ends_before_its_window(some_python, tmp_path):
+    """What it was called and where it ran was read while it lived."""
+    with pod_cgroups(CONTAINER) as (own,), Engine("pyroscope") as engine:
+        with Agent(tmp_path, "pyroscope", engine.url, window="1h") as agent:
+            with spinning(some_python) as target:
+                enter(own, target.pid)
+                wait_until(lambda: cpu_seconds(target.pid) > 2, PATIENCE, "it is sampled")
+            assert not os.path.exists("/proc/%d" % target.pid)
+            agent.stop()
+        labels = engine.labels_of(SERVICE)
+    assert (labels["container_id"], labels["pod_uid"]) == (CONTAINER, POD)

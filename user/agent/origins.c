@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "agent/origins.h"
+
+#include <errno.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/vec.h"
+#include "profile/idmap.h"
+
+struct known {
+	uint64_t start_ns;
+	uint64_t command_hash; /* after an exec it is another program */
+	uint32_t pid;
+	bool is_in_window;
+	struct origin origin;
+};
+
+struct origins {
+	const struct config *config;
+	struct cgroup_namespace ours;
+	VEC(struct known) known;
+	struct idmap by_process; /* index into known */
+	VEC(uint32_t) in_window; /* the same, by index into the profile's processes */
+};
+
+int origins_new(const struct config *config, struct origins **out)
+{
+	struct origins *o = calloc(1, sizeof(*o));
+	int r;
+
+	if (!o)
+		return -ENOMEM;
+	o->config = config;
+	r = cgroup_namespace_find(&o->ours);
+	if (r < 0) /* containers that it would tell go without */
+		log_warning("our cgroup namespace: %s", err_message(r));
+	*out = o;
+	return 0;
+}
+
+void origins_free(struct origins *o)
+{
+	if (!o)
+		return;
+	cgroup_namespace_release(&o->ours);
+	idmap_release(&o->by_process);
+	vec_release(&o->in_window);
+	vec_release(&o->known);
+	free(o);
+}
+
+static uint64_t hash_of(const struct known *k)
+{
+	return hash_combine(hash_combine(k->pid, k->start_ns), k->command_hash);
+}
+
+static uint32_t find(const struct origins *o, const struct known *wanted)
+{
+	size_t at = IDMAP_START;
+	uint32_t i;
+
+	while ((i = idmap_next(&o->by_process, hash_of(wanted), &at)) != IDMAP_NONE) {
+		const struct known *k = &o->known.items[i];
+
+		if (k->pid == wanted->pid && k->start_ns == wanted->start_ns &&
+		    k->command_hash == wanted->command_hash)
+			break;
+	}
+	return i;
+}
+
+static int insert(struct origins *o, const struct known *k)
+{
+	if (idmap_reserve(&o->by_process) < 0 || vec_push(&o->known, *k) < 0)
+		return -ENOMEM;
+	idmap_insert(&o->by_process, hash_of(k), (uint32_t)o->known.len - 1);
+	return 0;
+}
+
+static int look_at(struct origins *o, const struct profile *p, const struct process *process)
+{
+	const struct origin_process asked = {
+		.pid = (pid_t)process->pid,
+		.name = strtab_get(p->strings, process->name),
+		.command_line = strtab_get(p->strings, process->command_line),
+	};
+	struct known k = { .pid = process->pid,
+			   .start_ns = process->start_ns,
+			   .command_hash = hash_string(asked.command_line, 0) };
+	uint32_t i = find(o, &k);
+	int r = 0;
+
+	if (i == IDMAP_NONE) {
+		origin_find(&asked, o->config->service_env, &o->ours, &k.origin);
+		r = insert(o, &k);
+		i = (uint32_t)o->known.len - 1;
+	}
+	if (!r)
+		r = vec_push(&o->in_window, i);
+	if (!r)
+		o->known.items[i].is_in_window = true;
+	return r;
+}
+
+int origins_look(struct origins *o, const struct profile *p)
+{
+	int r = 0;
+
+	while (o->in_window.len < p->processes.len && !r)
+		r = look_at(o, p, &p->processes.items[o->in_window.len]);
+	return r;
+}
+
+const struct origin *origins_get(const struct origins *o, uint32_t process)
+{
+	return &o->known.items[o->in_window.items[process]].origin;
+}
+
+int origins_next_window(struct origins *o)
+{
+	size_t len = o->known.len;
+	int r = 0;
+
+	idmap_release(&o->by_process);
+	vec_release(&o->in_window);
+	o->known.len = 0;
+	for (size_t i = 0; i < len && !r; i++) {
+		struct known k = o->known.items[i];
+
+		if (!k.is_in_window)
+			continue;
+		k.is_in_window = false;
+		r = insert(o, &k);
+	}
+	return r;
+}
