@@ -348,8 +348,9 @@
         get high() { return verdicts?.high[node]; },
         missing: pane.missing ? pane.missing[node] : 0,
         get notes() {
-          return [renamedNote(func), matchNote(pane, node), ...node ? [] : certaintyNotes(verdicts)]
-            .filter(Boolean);
+          return [renamedNote(func), matchNote(pane, node),
+            ...node ? [] : [...certaintyNotes(verdicts), ...report.meta.notes || []]]
+            .filter(Boolean).map(ns.visible);
         }};
     }
 
@@ -624,24 +625,41 @@
       ] : []));
       clearTimeout(sourceTimer);
       if (isSourced)
-        sourceTimer = setTimeout(() => source.append(...ns.sourceBox(subject,
-          ns.sourceLines(report, file), linesOf(func, file))), SOURCE_MS);
+        sourceTimer = setTimeout(() => source.append(...sourceOf(subject, func, file)), SOURCE_MS);
     }
 
     // Source lines need a pass over the whole report: not while a zoom is under way.
     const SOURCE_MS = 220, heats = new Map();
     let sourceTimer = 0;
 
-    // Of a file's lines those that ran in one function: Map of line -> figures.
-    function linesOf(func, file) {
-      const {sites, nodes} = report, own = new Set();
+    // Of a file's lines those that ran in one function. The text is of the current side's file:
+    // lines of the baseline, and of what it alone has, are others.
+    function sourceOf(subject, func, file) {
+      const isBase = viewOf() === "base";
 
       if (!heats.has(file))
         heats.set(file, ns.lineHeat(report, queryOf("call"), file));
+      const {all, allBase, lines} = heats.get(file), own = linesOf(func, lines);
+      const isGone = !isBase && Boolean(subject.base) && (own.size
+        ? ![...own.values()].some((row) => row.total) : !subject.current.total);
+
+      subject.all = (isBase || isGone ? allBase : all) || 1;
+      if (!isBase && !isGone)
+        return ns.sourceBox(subject, ns.sourceLines(report, file), own);
+      for (const row of own.values())
+        Object.assign(row, {self: row.baseSelf, total: row.baseTotal});
+      return ns.sourceBox(Object.create(subject, {base: {value: null}}),
+        {status: "baseline", lines: new Map()}, own);
+    }
+
+    // Map of line -> figures of its own, those of the lines that ran in a function.
+    function linesOf(func, lines) {
+      const {sites, nodes} = report, own = new Map();
+
       for (let s = 1; s < sites.count; s++)
-        if (nodes.func[sites.node[s]] === func)
-          own.add(sites.line[s]);
-      return new Map([...heats.get(file)].filter(([line]) => own.has(line)));
+        if (nodes.func[sites.node[s]] === func && lines.has(sites.line[s]))
+          own.set(sites.line[s], {...lines.get(sites.line[s])});
+      return own;
     }
 
     const exactly = (name) => "^" + name.replace(/[$()*+.?[\\\]^{|}/]/g, "\\$&") + "$";
@@ -773,14 +791,14 @@
       list.push(fact("Lost", current.lost
         ? `${ns.count(current.lost)} (${ns.percent(lostShare(current))})` : "nothing",
       lostShare(current) >= LOST_MUCH ? "lost" : ""));
-      if (current.rate_hz)
-        list.push(fact("Rate", `${ns.count(current.rate_hz)} Hz`));
+      if (rateOf(current))
+        list.push(fact("Rate", `${ns.count(rateOf(current))} Hz`));
       if (pythons.length)
         list.push(fact("Python", ns.visible(pythons.join(", "))));
       if (current.host)
         list.push(fact("Host", ns.visible(current.host), "spare"));
       if (meta.diff?.normalize)
-        list.push(fact("Scaled by", NORMALIZE[meta.diff.normalize] || meta.diff.normalize, "spare"));
+        list.push(fact("Compared", NORMALIZE[meta.diff.normalize] || meta.diff.normalize, "spare"));
       $("facts").replaceChildren(...list);
       drawChange();
       $("views").hidden = !comparing();
@@ -798,11 +816,12 @@
       ns.options($("basis"), BASES, state.basis);
     }
 
+    const rateOf = (r) => r.rate_hz || (r.interval_ns ? Math.round(1e9 / r.interval_ns) : 0);
     const LOST_MUCH = 0.01; // share of lost samples from which they are pointed out
     const lostShare = ({lost, ticks, busy}) => lost ? lost / (busy || lost + (ticks || 0)) : 0;
 
-    const NORMALIZE = {share: "share of the run", second: "observed second", absolute: "not at all",
-      work: "unit of work"};
+    const NORMALIZE = {share: "by share of the run", second: "per second", absolute: "in all",
+      work: "per unit of work"};
 
     function mainTableTotals() {
       const {current: now, base} = mainPane().active;
@@ -860,6 +879,7 @@
           sw(ns.LIBRARY + 1, ""), sw(ns.LIBRARY + 1 + 48, "libraries"), sw(0, "other")));
       }
       box.replaceChildren(...parts);
+      document.documentElement.dataset.palette = scheme;
     }
 
     function drawEmpty() {
@@ -1129,8 +1149,8 @@
         row("Started", r.start ? new Date(r.start * 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC" : "");
         row("Lasted", r.duration_ns ? ns.duration(r.duration_ns / 1e6) : "");
         row("Samples", r.ticks === undefined ? "" : ns.count(r.ticks));
-        row("Lost", r.lost === undefined ? "" : r.lost ? ns.count(r.lost) : "nothing");
-        row("Rate", r.rate_hz ? `${ns.count(r.rate_hz)} Hz` : "");
+        row("Lost", r.lost ? `${ns.count(r.lost)} (${ns.percent(lostShare(r))})` : "nothing");
+        row("Rate", rateOf(r) ? `${ns.count(rateOf(r))} Hz` : "");
         row("Mode", r.mode);
         row("Event", r.event);
         row("Host", r.host);
@@ -1142,10 +1162,12 @@
       }
       for (const note of report.meta.notes || [])
         parts.push(ns.element("p", {className: "said"}, ns.element("bdi", {textContent: ns.visible(note)})));
-      if (report.meta.counters?.length)
-        parts.push(ns.element("h2", {}, "Counters"), ns.element("dl", {className: "about"},
-          ...report.meta.counters.flatMap(([name, value]) => [
-            ns.element("dt", {textContent: name}), ns.element("dd", {textContent: ns.count(value)})])));
+      const counted = (report.meta.counters || []).filter(([, value]) => value);
+
+      if (counted.length)
+        parts.push(ns.element("details", {}, ns.element("summary", {}, "Counters of the recorder"),
+          ns.element("dl", {className: "about"}, ...counted.flatMap(([name, value]) => [
+            ns.element("dt", {textContent: name}), ns.element("dd", {textContent: ns.count(value)})]))));
       $("about-body").replaceChildren(...parts);
       $("about-dialog").showModal();
     }

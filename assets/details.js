@@ -9,6 +9,7 @@
 //   root, selection  ticks of all, and of the zoomed box
 //   measure          "self" or "total": what source lines show
 //   change, verdict, low, high   class, {self, total}: "slower", "faster" or "", interval of the ratio
+//   all              ticks of all, for source lines
 //   missing          current ticks of removed calls below; notes: sentences
 //   path, go(node)   the stack, root first: [{node, name}...]
 (function (ns) {
@@ -98,11 +99,15 @@
 
     row(base ? "Current" : subject.ms ? "Time" : "Samples", (k) => amount(current[k], subject));
     if (subject.ms)
-      row("Samples", (k) => ns.count(current[k]));
+      row(base ? "Current samples" : "Samples", (k) => ns.count(current[k]));
     if (base) {
       row("Baseline", (k) => amount(base[k] * scale, subject));
+      if (subject.ms)
+        row("Baseline samples", (k) => ns.count(base[k]));
       row("Change", (k) => signedAmount(side(k), subject),
         (k) => subject.verdict[k]);
+      if (subject.ms)
+        row("Change, samples", (k) => ns.signed(ns.count(Math.round(side(k))), Math.round(side(k))));
       row("Change, %", (k) => base[k] > 0 ? ns.ratio(current[k] / (base[k] * scale))
         : current[k] > 0 ? "new" : "–");
     }
@@ -122,6 +127,7 @@
     missing: "The file was not found where the report was made.",
     unknown: "Whether the file still is the recorded one is not known, so its lines are not shown.",
     "too large": "The file is too large to be embedded.",
+    baseline: "These are lines of the baseline's file, which may be another by now.",
   };
 
   // Numbers of the lines worth showing: the function's own that have samples, and its def, with
@@ -139,7 +145,7 @@
   function sourceLine(number, text, row, most, subject) {
     const weight = row ? row[subject.measure] : 0;
     const li = ns.element("li", {}, line("span", String(number), "no"),
-      line("span", weight ? ns.percent(weight / subject.root) : "", "share"),
+      line("span", weight ? ns.percent(weight / subject.all) : "", "share"),
       line("bdi", text));
 
     if (weight)

@@ -1052,8 +1052,8 @@
     return table;
   }
 
-  // Lines of one file: Map of line -> {self, total, baseSelf, baseTotal}; a stack counts once a
-  // line. Filters and ranges apply.
+  // Lines of one file: {lines, all, allBase}: Map of line -> {self, total, baseSelf, baseTotal}, a
+  // stack counts once a line; ticks of each side. Filters and ranges apply.
   function lineHeat(report, state, file) {
     const {sites, nodes, functions} = report;
     const weights = selfWeights(report, {...state, by: "line"});
@@ -1080,7 +1080,7 @@
         row.baseTotal += total.base ? total.base[s] : 0;
       }
     }
-    return heat;
+    return {lines: heat, all: total.current[0], allBase: total.base ? total.base[0] : 0};
   }
 
   function hasLineAbove({sites, nodes, functions}, site, file) {

@@ -124,6 +124,11 @@ test("source lines carry their heat", async () => {
     assert.match(source, /12\s+30\.0%\s+line 12 of app/);
     assert.match(source, /13\s+40\.0%\s+line 13 of app/);
     assert.doesNotMatch(source, /line 21/);
+    await page.click(".actions button:nth-child(2)"); // shares stay those of all samples
+    await settle(page);
+    await clickAt(page, 1, 0.3);
+    await page.locator(".sourcebox").waitFor();
+    assert.equal(await text(page, ".sourcebox"), source);
   });
 });
 
@@ -285,6 +290,9 @@ test("a difference: views, figures, removed paths", async () => {
     assert.deepEqual(await functionRows(page), [["legacy", "3.20 s", "3.20 s"], ["main", "0", "3.20 s"]]);
     await clickAt(page, 2, 0.5);
     assert.match(await text(page, "#details-body"), /^legacy[\s\S]*Removed\s+3\.20 s\s+3\.20 s\s+Of all\s+21\.1%/);
+    assert.match(await text(page, "#details-body"), /Change, samples\s+−320\s+−320/);
+    await page.locator(".sourcebox").waitFor();
+    assert.match(await text(page, ".source"), /lines of the baseline's file[\s\S]*21\.1%/);
   });
 });
 

@@ -76,6 +76,16 @@ def test_several_recordings_are_runs_of_one_page(recorded, tmp_path):
     assert page.stacks() == {stack: 2 * count for stack, count in once.items()}
 
 
+def test_a_page_says_what_is_wrong_with_its_recording(recorded, tmp_path):
+    recording, _ = recorded
+    notes = page_of(recording, tmp_path).facts["notes"]
+    assert not [note for note in notes if "ends early" in note], notes
+    cut = tmp_path / "cut.pyebpf"
+    cut.write_bytes(recording.read_bytes()[:-12])
+    notes = page_of(cut, tmp_path).facts["notes"]
+    assert [note for note in notes if "ends early" in note and "cut.pyebpf" in note], notes
+
+
 def test_source_is_embedded_where_it_is_what_was_recorded(recorded, tmp_path):
     recording, program = recorded
     page = page_of(recording, tmp_path)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "diff/input.h"
 
 const struct account_row account_lost[] = {
 	{ "ring_full", "ring buffer full" },
@@ -130,14 +131,30 @@ uint64_t account_busy(const struct profile *p, uint64_t ticks)
 	return expected > known + idle ? expected - idle : known;
 }
 
-void account_put_lost(struct line *l, const struct load *loaded)
+void account_put_lost(struct line *l, const struct profile *p, uint64_t ticks)
 {
-	uint64_t lost = account_sum(loaded->profile, account_lost);
-	uint64_t all = account_busy(loaded->profile, loaded->ticks);
+	uint64_t lost = account_sum(p, account_lost), all = account_busy(p, ticks);
 
 	line_putf(l, STYLE_PLAIN, "%s of %s (%s): ", units_count(lost).s, units_count(all).s,
 		  share_text(lost, all).s);
-	account_put_rows(l, loaded->profile, account_lost);
+	account_put_rows(l, p, account_lost);
+}
+
+int account_note(const struct profile *p, uint64_t ticks, struct diff_texts *notes)
+{
+	static const struct terminal plain;
+	_cleanup_(line_release) struct line lost = LINE_INIT(&plain), quality = LINE_INIT(&plain);
+	int r = 0;
+
+	if (account_sum(p, account_lost)) {
+		account_put_lost(&lost, p, ticks);
+		r = diff_texts_addf(notes, "Lost: %s.", strbuf_str(&lost.text));
+	}
+	if (!r && account_sum(p, account_quality)) {
+		account_put_rows(&quality, p, account_quality);
+		r = diff_texts_addf(notes, "Samples %s.", strbuf_str(&quality.text));
+	}
+	return strbuf_error(&lost.text) || strbuf_error(&quality.text) ? -ENOMEM : r;
 }
 
 struct share_text share_text(uint64_t part, uint64_t whole)

@@ -39,8 +39,14 @@ uint64_t account_sum(const struct profile *p, const struct account_row *rows);
  */
 uint64_t account_busy(const struct profile *p, uint64_t ticks);
 
+/*
+ * Adds, as sentences, what was lost and which samples are less than whole, unless it is nothing.
+ * 0 or -ENOMEM.
+ */
+int account_note(const struct profile *p, uint64_t ticks, struct diff_texts *notes);
+
 /* "12 of 2,982 (0.4%): ring buffer full 10, thread state not readable 2". sum > 0. */
-void account_put_lost(struct line *l, const struct load *loaded);
+void account_put_lost(struct line *l, const struct profile *p, uint64_t ticks);
 
 /* "ring buffer full 10, thread state not readable 2": rows that are not 0. */
 void account_put_rows(struct line *l, const struct profile *p, const struct account_row *rows);

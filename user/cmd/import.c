@@ -103,7 +103,8 @@ static int convert_file(struct conversion *c, const char *path)
 
 	if (r < 0)
 		return r;
-	input_compare_intervals(in, c->p, path);
+	if ((r = input_compare_intervals(in, c->p, path, NULL)) < 0)
+		return r;
 	r = convert(c, in);
 	if (!r && input_is_truncated(in, &offset))
 		log_warning("%s: ends early at byte %" PRIu64 ": what is before that is taken",

@@ -12,6 +12,7 @@
  * A file with samples, as commands take it: a recording, or a file of another format, told apart
  * by what is in it. Samples come in batches: who sums and clears them after each stays bounded.
  */
+struct diff_texts;
 struct input;
 
 /* What a sample of text stands for where its first line does not say. */
@@ -58,8 +59,10 @@ bool input_is_truncated(const struct input *in, uint64_t *offset);
 
 /*
  * Before its first batch goes into p: warns if p has inputs whose samples last another time, since
- * sums of both are no time then.
+ * sums of both are no time then. The sentence is added to notes as well, unless that is NULL. 0 or
+ * -ENOMEM.
  */
-void input_compare_intervals(const struct input *in, const struct profile *p, const char *path);
+int input_compare_intervals(const struct input *in, const struct profile *p, const char *path,
+			    struct diff_texts *notes);
 
 #endif

@@ -46,12 +46,16 @@ static int judge_end(struct load *l, const struct input *in, const char *path, i
 	if (!found)
 		return err_set(-EBADMSG, "%s: cut off before its first sample", path);
 	if (n < 0)
-		log_warning("%s; the %s samples before that are used", err_message(n),
-			    units_count(found).s);
+		n = diff_texts_addf(&l->notes, "%s; the %s samples before that are used",
+				    err_message(n), units_count(found).s);
 	else
-		log_warning("%s: ends early at byte %" PRIu64
-			    ": its recorder was killed or still runs",
-			    path, offset);
+		n = diff_texts_addf(&l->notes,
+				    "%s: ends early at byte %" PRIu64
+				    ": its recorder was killed or still runs",
+				    path, offset);
+	if (n < 0)
+		return n;
+	log_warning("%s", l->notes.items[l->notes.len - 1]);
 	err_clear();
 	return 0;
 }
@@ -98,8 +102,8 @@ static int load_file(struct load *l, const char *path)
 
 	if (r < 0)
 		return r;
-	input_compare_intervals(in, l->profile, path);
-	if ((r = begin_run(l, in, path)) < 0)
+	if ((r = input_compare_intervals(in, l->profile, path, &l->notes)) < 0 ||
+	    (r = begin_run(l, in, path)) < 0)
 		return r;
 	n = sum_batches(l, in, &r);
 	if (!r)
@@ -123,6 +127,8 @@ int load_files(struct load *l, const char *const *paths, size_t count)
 
 	for (size_t i = 0; i < count && !r; i++)
 		r = load_file(l, paths[i]);
+	if (!r)
+		r = account_note(l->profile, l->ticks, &l->notes);
 	return r ? r : tally_finish(&l->tally);
 }
 
@@ -191,4 +197,5 @@ void load_release(struct load *l)
 	profile_free(l->profile);
 	tally_release(&l->tally);
 	vec_release(&l->thread_ticks);
+	diff_texts_release(&l->notes);
 }

@@ -680,7 +680,7 @@ static int check_usage(const struct call *call, const struct record_opts *o)
 static int convert(struct recorder *r)
 {
 	struct load l = { .tally.by_time = r->exporter->needs_times };
-	const struct export_opts eo = { .no_lines = false };
+	const struct export_opts eo = { .notes = &l.notes };
 	const char *path = r->path;
 	int e;
 

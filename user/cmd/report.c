@@ -182,7 +182,7 @@ static void put_account(struct line *l, const struct load *loaded)
 
 	put_label(l, "lost");
 	if (account_sum(p, account_lost))
-		account_put_lost(l, loaded);
+		account_put_lost(l, p, loaded->ticks);
 	else
 		line_put(l, STYLE_PLAIN, account_is_known(p, account_lost) ? "nothing" : "unknown");
 	line_end(l);
@@ -546,8 +546,8 @@ static int read_min_percent(const struct call *call, struct report_opts *o)
 static int write_report(const struct load *loaded, const struct exporter *e,
 			const struct report_opts *o)
 {
-	const struct export_opts none = { 0 };
-	int r = exporter_write(e, loaded->profile, &loaded->tally, &none, o->output);
+	const struct export_opts eo = { .notes = &loaded->notes };
+	int r = exporter_write(e, loaded->profile, &loaded->tally, &eo, o->output);
 
 	if (!r && o->should_open)
 		browser_open(o->output);

@@ -49,7 +49,7 @@ static void put_lost(struct line *l, const struct load *loaded)
 {
 	if (account_sum(loaded->profile, account_lost)) {
 		line_put(l, STYLE_PLAIN, "lost: ");
-		account_put_lost(l, loaded);
+		account_put_lost(l, loaded->profile, loaded->ticks);
 	} else {
 		line_put(l, STYLE_PLAIN, "nothing lost");
 	}

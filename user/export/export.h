@@ -8,6 +8,8 @@
 #include "export/tally.h"
 #include "profile/profile.h"
 
+struct diff_texts;
+
 struct export_attribute {
 	const char *key, *value; /* NUL-terminated, borrowed; keys are ASCII */
 };
@@ -23,6 +25,7 @@ struct export_opts {
 	bool threads;   /* tell threads apart: needs a tally by thread */
 	bool processes; /* tell processes apart: needs a tally by thread */
 	bool header;    /* collapsed: a first line that says how long one sample is */
+	const struct diff_texts *notes; /* page: what its reader should know; NULL: nothing */
 	/* OTLP: where the profile is from, "service.name" among them; none: the host. */
 	struct export_attributes resource;
 };

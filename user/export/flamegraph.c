@@ -464,11 +464,11 @@ static int write_html(const struct profile *p, const struct tally *t, const stru
 	_cleanup_(page_release) struct page page = { 0 };
 	int r;
 
-	(void)o;
 	assert(t->by_time);
 	if ((r = calltree_new(p, &t->stacks, CALLTREE_BY_FUNCTION, &tree)) < 0 ||
 	    (r = page_of_tree(&page, p, &t->slots, tree)) < 0)
 		return r;
+	page.notes = o->notes;
 	calltree_free(take_ptr(tree));
 	r = sources_read(&sources, &page);
 	return r < 0 ? r : flamegraph_write(&page, &sources, out);
