@@ -33,7 +33,7 @@ class Agent:
     def __init__(self, folder, engine, url=None, output="", more="", window="1s"):
         self.folder = str(folder)
         self.spool = os.path.join(self.folder, "spool")
-        self.port = engines.free_port()
+        self.host, self.port = "127.0.0.1", engines.free_port()
         self.config = os.path.join(self.folder, "agent.yaml")
         self.engine, self.url, self.window = engine, url, window
         self.output, self.more = output, more
@@ -56,7 +56,7 @@ class Agent:
         return self
 
     def fetch(self, path):
-        with urllib.request.urlopen("http://127.0.0.1:%d%s" % (self.port, path), timeout=10) as f:
+        with urllib.request.urlopen("http://%s:%d%s" % (self.host, self.port, path), timeout=10) as f:
             return f.status, f.read().decode()
 
     def get(self, path):
@@ -432,6 +432,20 @@ def test_reload(some_python, tmp_path):
             wait_until(lambda: second.total() > 0, PATIENCE, "the second has some")
             agent.stop()
             assert first.total() + second.total() == agent.recorded()
+
+
+@pytest.mark.parametrize("address, asked", [
+    ("::1", "[::1]"), ("::", "[::1]"), ("::", "127.0.0.1"), ("0.0.0.0", "127.0.0.1")])
+def test_metrics_are_served_by_either_protocol(address, asked, tmp_path):
+    if ":" in address and not os.path.exists("/proc/net/if_inet6"):
+        pytest.skip("this kernel has no IPv6")
+    agent = Agent(tmp_path, "files")
+    with open(agent.config, "a") as f:
+        f.write("  address: '%s'\n" % address)
+    agent.host = asked
+    with agent:
+        assert agent.metric("windows_total") >= 0
+        agent.stop()
 
 
 def test_json_log(tmp_path):

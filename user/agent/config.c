@@ -344,17 +344,48 @@ static int read_mapping(struct parse *p, const yaml_node_t *node, const char *se
 	return r;
 }
 
+int config_resolve_address(const struct config *c, struct addrinfo **out)
+{
+	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
+					.ai_socktype = SOCK_STREAM };
+	char port[8];
+
+	snprintf(port, sizeof(port), "%" PRIu64, c->listen_port);
+	if (getaddrinfo(c->listen_address, port, &hints, out))
+		return err_set(-EINVAL, "%s is no IPv4 or IPv6 address", c->listen_address);
+	return 0;
+}
+
+static int check_address(const struct config *c)
+{
+	struct addrinfo *address;
+	int r = config_resolve_address(c, &address);
+
+	if (!r)
+		freeaddrinfo(address);
+	return r;
+}
+
+/* Where a key is set; 0: it is not. */
+static size_t line_of_key(const struct parse *p, const char *name)
+{
+	size_t i = 0;
+
+	while (strcmp(keys[i].name, name))
+		i++;
+	return p->line_of[i];
+}
+
 /* Things that are each right and wrong together. */
 static int check_whole(const struct parse *p)
 {
+	size_t engine = line_of_key(p, "output.engine"), url = line_of_key(p, "output.url");
 	const struct config *c = p->c;
-	size_t engine = 0, url = 0;
 	const char *host;
+	int r = check_address(c);
 
-	for (size_t i = 0; i < KEYS; i++) {
-		engine = strcmp(keys[i].name, "output.engine") ? engine : p->line_of[i];
-		url = strcmp(keys[i].name, "output.url") ? url : p->line_of[i];
-	}
+	if (r < 0)
+		return at_line(p, r, line_of_key(p, "http.address"), "http.address");
 	if (!engine)
 		return err_set(-EINVAL, "%s: output.engine: missing: say where profiles go",
 			       p->name);

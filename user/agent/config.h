@@ -2,6 +2,7 @@
 #ifndef AGENT_CONFIG_H
 #define AGENT_CONFIG_H
 
+#include <netdb.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -76,6 +77,12 @@ int config_read(const char *path, struct config *out);
 
 /* The same of a text; name is for messages. */
 int config_parse(const char *name, const char *text, size_t len, struct config *out);
+
+/*
+ * http.address and http.port: of IPv4 or IPv6, "fe80::1%eth0" too, never a name. 0, with *out for
+ * freeaddrinfo(), or -EINVAL with a message, as config_parse() has it.
+ */
+int config_resolve_address(const struct config *c, struct addrinfo **out);
 
 void config_release(struct config *c);
 

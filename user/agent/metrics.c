@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "agent/metrics.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <microhttpd.h>
@@ -342,22 +341,26 @@ struct metrics_server {
 
 int metrics_serve(struct metrics *m, const struct config *c, struct metrics_server **out)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET,
-				       .sin_port = htons((uint16_t)c->listen_port) };
+	unsigned int flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL;
+	struct addrinfo *address;
 	struct metrics_server *s;
+	int r = config_resolve_address(c, &address);
 
-	if (inet_pton(AF_INET, c->listen_address, &address.sin_addr) != 1)
-		return err_set(-EINVAL, "http.address: %s is no IPv4 address", c->listen_address);
+	if (r < 0)
+		return r;
 	s = calloc(1, sizeof(*s));
+	if (s)
+		s->daemon = MHD_start_daemon(
+			flags | (address->ai_family == AF_INET6 ? MHD_USE_DUAL_STACK : 0), 0, NULL,
+			NULL, handle, m, MHD_OPTION_SOCK_ADDR, address->ai_addr,
+			MHD_OPTION_CONNECTION_LIMIT, 16u, MHD_OPTION_CONNECTION_TIMEOUT, 10u,
+			MHD_OPTION_END);
+	freeaddrinfo(address);
 	if (!s)
 		return -ENOMEM;
-	s->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL, 0, NULL, NULL,
-				     handle, m, MHD_OPTION_SOCK_ADDR, &address,
-				     MHD_OPTION_CONNECTION_LIMIT, 16u,
-				     MHD_OPTION_CONNECTION_TIMEOUT, 10u, MHD_OPTION_END);
 	if (!s->daemon) {
 		free(s);
-		return err_set(-EADDRINUSE, "http.port: cannot listen on %s:%" PRIu64,
+		return err_set(-EADDRINUSE, "http.port: cannot listen on %s port %" PRIu64,
 			       c->listen_address, c->listen_port);
 	}
 	*out = s;

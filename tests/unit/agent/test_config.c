@@ -28,7 +28,7 @@ static void test_config_parse_fills_every_key(void **state)
 		"spool:\n  directory: /s\n  max_size: 2MiB\n  max_age: 1m\n"
 		"services:\n  env: NAME\n  max: 3\n  include: [a, 'b*']\n"
 		"  exclude:\n  - c\n"
-		"http:\n  address: 127.0.0.2\n  port: 0\n"
+		"http:\n  address: '::1'\n  port: 0\n"
 		"log:\n  format: json\n"
 		"labels:\n  env: prod\n  zone: 'a b'\n";
 	_cleanup_(config_release) struct config c;
@@ -62,7 +62,7 @@ static void test_config_parse_fills_every_key(void **state)
 	assert_string_equal(c.include.items[1], "b*");
 	assert_int_equal(c.exclude.len, 1);
 	assert_string_equal(c.exclude.items[0], "c");
-	assert_string_equal(c.listen_address, "127.0.0.2");
+	assert_string_equal(c.listen_address, "::1");
 	assert_int_equal(c.listen_port, 0);
 	assert_int_equal(c.log_format, LOG_JSON);
 	assert_int_equal(c.labels.len, 2);
@@ -157,6 +157,8 @@ static void test_config_parse_names_line_and_key(void **state)
 		  "x:1: output.engine: files need output.directory", -EINVAL },
 		{ "half a certificate", "output: {engine: otlp, url: http://h, key_file: k}\n",
 		  "x: output.cert_file and output.key_file go together", -EINVAL },
+		{ "a name for an address", OUTPUT "http: {address: localhost}\n",
+		  "x:2: http.address: localhost is no IPv4 or IPv6 address", -EINVAL },
 		{ "not YAML", "a: b: c\n",
 		  "x:1: not YAML: mapping values are not allowed in this context", -EBADMSG },
 	};
