@@ -448,6 +448,42 @@ def test_metrics_are_served_by_either_protocol(address, asked, tmp_path):
         agent.stop()
 
 
+# Their numbers in linux/capability.h.
+DAC_READ_SEARCH, SYS_PTRACE, PERFMON, BPF, CHECKPOINT_RESTORE = (1 << n for n in (2, 19, 38, 39, 40))
+IN_EFFECT = DAC_READ_SEARCH | SYS_PTRACE | CHECKPOINT_RESTORE
+FOR_A_SESSION = PERFMON | BPF
+
+
+def assert_privileges(agent):
+    """Of every thread of it."""
+    kept = "CAP_BPF at each use of a map" in agent.text()  # Linux before 6.0
+    tasks = "/proc/%d/task" % agent.process.pid
+    for tid in os.listdir(tasks):
+        with open(os.path.join(tasks, tid, "status")) as f:
+            status = dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
+        effective, permitted = (int(status[name], 16) for name in ("CapEff", "CapPrm"))
+        assert effective & ~(IN_EFFECT | (FOR_A_SESSION if kept else 0)) == 0, (tid, effective)
+        assert effective & SYS_PTRACE
+        assert permitted & ~(IN_EFFECT | FOR_A_SESSION) == 0, (tid, permitted)
+        assert int(status["CapInh"], 16) == 0
+        assert status["NoNewPrivs"] == "1"
+
+
+def test_privileges_that_are_not_needed_are_gone(some_python, tmp_path):
+    """Processes that come later are recorded without them, and a reload has what it needs."""
+    with Engine("pyroscope") as engine:
+        with Agent(tmp_path, "pyroscope", engine.url) as agent:
+            assert_privileges(agent)
+            with spinning(some_python, name="later"):
+                wait_until(lambda: engine.total("later") > 0, PATIENCE, "a new process is recorded")
+            agent.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: agent.text().count("recording at") == 2, PATIENCE, "it goes on")
+            with spinning(some_python, name="last"):
+                wait_until(lambda: engine.total("last") > 0, PATIENCE, "and one after the reload")
+            assert_privileges(agent)
+            agent.stop()
+
+
 def test_json_log(tmp_path):
     """Each line of it an object; an engine that is away is a warning."""
     port = engines.free_port()

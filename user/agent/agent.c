@@ -16,6 +16,7 @@
 #include "agent/files.h"
 #include "agent/governor.h"
 #include "agent/origins.h"
+#include "agent/privilege.h"
 #include "agent/sender.h"
 #include "agent/spool.h"
 #include "agent/window.h"
@@ -205,6 +206,46 @@ static int start_governor(struct agent *a, uint64_t now)
 	return read_cost(a, &a->spent_ns);
 }
 
+/*
+ * Linux before 6.0 asks for CAP_BPF at each use of a map where others may not use bpf(2) at all
+ * (kernel.unprivileged_bpf_disabled).
+ */
+static int keep_what_maps_need(struct agent *a)
+{
+	uint64_t stats[STAT_COUNT_];
+	int r = session_stats(a->session, stats);
+
+	if (r != -EPERM)
+		return r;
+	err_clear();
+	log_note("this kernel asks for CAP_BPF at each use of a map: it stays in effect");
+	return privilege_raise();
+}
+
+static int attach(struct agent *a, const struct session_opts *o)
+{
+	int r;
+
+	if ((r = session_open(o, &a->session)) < 0 ||
+	    (r = discovery_new(a->session, &a->discovery)) < 0 || (r = add_targets(a)) < 0)
+		return r;
+	return session_attach(a->session, NULL, 0, false);
+}
+
+/* With the capabilities that this needs, which all that follows does without. */
+static int attach_raised(struct agent *a, const struct session_opts *o)
+{
+	int r = privilege_raise(), r_lower;
+
+	if (r < 0)
+		return r;
+	r = attach(a, o);
+	if (r < 0)
+		return r;
+	r_lower = privilege_lower();
+	return r_lower < 0 ? r_lower : keep_what_maps_need(a);
+}
+
 static int start(struct agent *a)
 {
 	struct session_opts o = { .freq_hz = (uint32_t)a->config->rate_hz,
@@ -221,9 +262,7 @@ static int start(struct agent *a)
 		o.is_system_wide = true;
 		o.cgroup = &a->cgroup;
 	}
-	if ((r = open_output(a)) < 0 || (r = session_open(&o, &a->session)) < 0 ||
-	    (r = discovery_new(a->session, &a->discovery)) < 0 || (r = add_targets(a)) < 0 ||
-	    (r = session_attach(a->session, NULL, 0, false)) < 0 ||
+	if ((r = open_output(a)) < 0 || (r = attach_raised(a, &o)) < 0 ||
 	    (r = profile_new(&a->profile)) < 0 || (r = describe(a)) < 0)
 		return r;
 	start_ns = now_ns();

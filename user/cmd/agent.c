@@ -8,6 +8,7 @@
 
 #include "agent/config.h"
 #include "agent/metrics.h"
+#include "agent/privilege.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
 
@@ -40,7 +41,7 @@ static int run_for_ever(struct call *call, const char *path, struct config *conf
 {
 	int r = agent_block_signals();
 
-	if (r < 0)
+	if (r < 0 || (r = privilege_shed()) < 0)
 		return cmd_fail(call, r);
 	do {
 		_cleanup_(metrics_closep) struct metrics_server *server = NULL;
