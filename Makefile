@@ -74,6 +74,7 @@ coverage-table: deps-all build
 	python3 -B tests/tools/coverage_table.py
 
 bench: deps build
+	cmake --build build --target pages -j $(JOBS)
 	sh tests/bench/run.sh
 
 format:

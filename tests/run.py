@@ -94,7 +94,8 @@ def make_stages(options, reports):
     stages = [
         Stage("unit", "ctest -L unit, gcc with ASan and UBSan",
               ctest(options.build_asan, unit, "-L", "unit")),
-        Stage("clang", "ctest, clang", ctest(options.build_clang, clang, *selection)),
+        Stage("clang", "ctest, clang", ctest(options.build_clang, clang, *selection),
+              {"PYEBPF_TIER": options.tier}),
         Stage("integration", "pytest on the release build", pytest,
               {"PYEBPF": str(options.build / "pyebpf")}),
     ]

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// node tests/bench/page.js [NODES]...: what pages of so many call paths cost (10000 100000 1000000).
+// node tests/bench/page.js [--json] [NODES]...: what pages of so many call paths cost (10000 100000
+// 1000000).
 //
 // Pages are made by tests/browser/pages.c and opened in a headless Chromium. Of what a reader does
 // the time its scripts take on the main thread is told (Chromium's ScriptDuration), the median of
 // several; first paint is from the start of navigation to the first contentful paint, memory is the
-// renderer's private pages after all of it. Prints a table in Markdown.
+// renderer's private pages after all of it. Prints a table in Markdown, or {columns, rows} for run.py.
 "use strict";
 const {execFileSync} = require("node:child_process");
 const fs = require("node:fs");
@@ -99,11 +100,25 @@ async function main(sizes) {
   for (const nodes of sizes)
     rows.push(await measure(nodes));
   await stop();
-  const line = (cells) => console.log(`| ${cells.join(" | ")} |`);
-  line(["", ...sizes.map((n) => n.toLocaleString("en")), "target"]);
-  line(["---", ...sizes.map(() => "---:"), "---"]);
-  for (const [name, target] of Object.entries(TARGETS))
-    line([name, ...rows.map((row) => row[name]), target]);
+  const columns = [...sizes.map((n) => n.toLocaleString("en")), "target"];
+  const table = Object.entries(TARGETS)
+    .map(([name, target]) => [name, ...rows.map((row) => row[name]), target]);
+
+  if (isJson)
+    console.log(JSON.stringify({columns, rows: table}));
+  else
+    printMarkdown(columns, table);
 }
 
-main(process.argv.length > 2 ? process.argv.slice(2).map(Number) : [10000, 100000, 1000000]);
+function printMarkdown(columns, rows) {
+  const line = (cells) => console.log(`| ${cells.join(" | ")} |`);
+
+  line(["", ...columns]);
+  line(["---", ...columns.map(() => "---:")]);
+  rows.forEach(line);
+}
+
+const isJson = process.argv.includes("--json");
+const sizes = process.argv.slice(2).filter((word) => word !== "--json").map(Number);
+
+main(sizes.length ? sizes : [10000, 100000, 1000000]);

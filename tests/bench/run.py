@@ -25,12 +25,13 @@ import pythons  # noqa: E402
 # Seconds are of one run; a measurement of one cell takes rounds of them.
 Plan = collections.namedtuple("Plan", "depths sampler_seconds rates toggle_seconds toggle_rounds "
                               "cells alternate_seconds alternate_rounds "
-                              "file_rates file_seconds start_rounds")
-QUICK = Plan((50, 800), 0.5, (100, 1000), 2, 2, ((1000, 200),), 1.5, 2, (1000,), 3, 1)
+                              "file_rates file_seconds start_rounds page_sizes")
+QUICK = Plan((50, 800), 0.5, (100, 1000), 2, 2, ((1000, 200),), 1.5, 2, (1000,), 3, 1,
+             (10000, 100000))
 FULL = Plan((10, 50, 200, 800), 2, (100, 1000, 10000), 5, 4,
             ((1000, 200), (1000, 20), (10000, 200), (10000, 20)), 3, 2,
-            (99, 1000, 10000), 6, 5)
-PARTS = ("sampler", "slowdown", "stacks", "files", "start")
+            (99, 1000, 10000), 6, 5, (10000, 100000, 1000000))
+PARTS = ("sampler", "slowdown", "stacks", "files", "start", "page")
 
 
 def rate_text(hz):
@@ -59,6 +60,7 @@ class Bench:
         self.main = None
         self.sampler = table.Table("BPF program of pyebpf: ns a sample at a constant stack, by "
                                    "depth", "Python")
+        self.page = table.Table("A page in headless Chromium, by call paths", "")
         self.ours = tools.Pyebpf()
         self.floor = None
         self.columns = []
@@ -285,6 +287,22 @@ class Bench:
                     if column.is_ours else {}
                 self.main.put(row, column.title, "%.0f" % middle, {"ms": values}, **limit)
 
+    def part_page(self):
+        """Time of scripts on the main thread, first paint, memory: tests/bench/page.js."""
+        self.say("page")
+        measured = self.attempt("pages", self.measure_pages) or {"rows": []}
+        for name, *cells in measured["rows"]:
+            for column, text in zip(measured["columns"], cells):
+                self.page.put(name, column, text)
+
+    def measure_pages(self):
+        command = ["node", os.path.join(HERE, "page.js"), "--json",
+                   *map(str, self.plan.page_sizes)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            raise tools.Failed(done.stdout.strip() or "see above")
+        return json.loads(done.stdout)
+
 
 # --- Front ---------------------------------------------------------------------------------------
 
@@ -333,7 +351,7 @@ def write_markdown(path, text):
 
 def markdown(bench, lines, command):
     out = ["`%s`" % command, ""] + ["%s  " % line for line in lines] + [""]
-    for t in (bench.main, bench.sampler):
+    for t in (bench.main, bench.sampler, bench.page):
         if t.rows:
             out += [t.markdown(), ""]
     return "\n".join(out + ["- " + text for text in misses(bench)]) + "\n"
@@ -369,14 +387,15 @@ def main():
             getattr(bench, "part_" + part)()
         lines.append("Meanwhile " + neighbours.text())
     print("\n".join(lines) + "\n")
-    for t in (bench.main, bench.sampler):
+    for t in (bench.main, bench.sampler, bench.page):
         if t.rows:
             print(t.plain() + "\n")
     print("\n".join(misses(bench)))
     if arguments.json:
         with open(arguments.json, "w") as f:
             json.dump({"about": lines, "plan": plan._asdict(), "main": bench.main.values,
-                       "sampler": bench.sampler.values, "misses": misses(bench)}, f, indent=1)
+                       "sampler": bench.sampler.values, "page": bench.page.values,
+                       "misses": misses(bench)}, f, indent=1)
     if arguments.markdown:
         command = ["sudo tests/bench/run.sh"] + ["--quick"] * arguments.quick
         command += ["--only " + part for part in arguments.only or ()]
