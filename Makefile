@@ -3,7 +3,7 @@
 .POSIX:
 .SUFFIXES:
 .PHONY: build help deps deps-all demo test check-all coverage-table bench format share install deb \
-	clean build-asan build-clang
+	image manifests clean build-asan build-clang
 
 PREFIX = /usr/local
 DESTDIR =
@@ -24,10 +24,10 @@ PACKAGES = $$(command -v npm >/dev/null || echo nodejs npm) \
 	libbpf-dev libc6-dev libcap-dev libcjson-dev libclang-rt-14-dev libcmocka-dev \
 	libcurl4-openssl-dev libelf-dev libmicrohttpd-dev libprotobuf-c-dev libyaml-dev \
 	libzstd-dev linux-perf llvm make ninja-build pkg-config procps protobuf-c-compiler \
-	protobuf-compiler python3 python3-pytest zlib1g-dev
+	protobuf-compiler python3 python3-pytest python3-yaml zlib1g-dev
 
 # What only some tests need beside them: containers, shells, other tracers, other kernels.
-ALL_PACKAGES = bpftrace fish groff lintian man-db podman qemu-system-x86 runc zsh
+ALL_PACKAGES = bpftrace catatonit fish groff lintian man-db podman qemu-system-x86 runc zsh
 
 build:
 	@$(CONFIGURE) build release
@@ -52,6 +52,8 @@ help:
 	@echo "make format      format the C files"
 	@echo "make install     into DESTDIR and PREFIX (/usr/local)"
 	@echo "make deb         build/pyebpf_VERSION_ARCHITECTURE.deb"
+	@echo "make image       an image of it, pyebpf:VERSION: docs/kubernetes.md"
+	@echo "make manifests   deploy/kubernetes/daemonset.yaml from the Helm chart"
 	@echo "make clean       remove the build folders"
 
 deps:
@@ -88,6 +90,12 @@ install: share
 
 deb: deps share
 	cd build && cpack -G DEB
+
+image: deps build
+	sh deploy/image/build.sh build/pyebpf pyebpf
+
+manifests:
+	python3 -B tests/tools/charts.py
 
 clean:
 	cmake -E rm -rf build build-asan build-clang

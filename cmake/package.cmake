@@ -46,7 +46,7 @@ install(CODE "
   file(INSTALL \"${share}/_pyebpf\"
     DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/zsh/\${folder}\")
 ")
-install(FILES README.md CHANGELOG.md LICENSE docs/diff.md docs/fleet.md docs/troubleshooting.md
+install(FILES README.md CHANGELOG.md LICENSE docs/diff.md docs/fleet.md docs/kubernetes.md docs/troubleshooting.md
     deploy/agent.yaml
   DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES deploy/pyebpf-agent.service DESTINATION lib/systemd/system)

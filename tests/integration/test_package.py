@@ -65,7 +65,7 @@ def test_install_puts_everything_in_its_place(installed):
         "lib/systemd/system/pyebpf-agent.service"} | {
             "share/doc/pyebpf/" + name for name in (
                 "README.md", "CHANGELOG.md", "LICENSE", "agent.yaml", "diff.md", "fleet.md",
-                "troubleshooting.md",
+                "kubernetes.md", "troubleshooting.md",
                 "LICENSES/GPL-2.0-only.txt", "LICENSES/BSD-2-Clause.txt")}
     assert call(installed / "bin/pyebpf", "--version") == run("--version").stdout
 

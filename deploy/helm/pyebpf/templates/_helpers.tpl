@@ -1,0 +1,43 @@
+{{- define "pyebpf.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "pyebpf.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
+{{- else if contains (include "pyebpf.name" .) .Release.Name }}
+{{- .Release.Name | trunc 63 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name (include "pyebpf.name" .) | trunc 63 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "pyebpf.serviceAccount" -}}
+{{- if .Values.serviceAccount.create }}
+{{- default (include "pyebpf.fullname" .) .Values.serviceAccount.name }}
+{{- else }}
+{{- default "default" .Values.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{- define "pyebpf.selector" -}}
+app.kubernetes.io/name: {{ include "pyebpf.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "pyebpf.labels" -}}
+{{ include "pyebpf.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end }}
+
+{{- define "pyebpf.probe" -}}
+httpGet:
+  path: {{ .path }}
+  port: metrics
+  {{- if ne .http.address "0.0.0.0" }}
+  host: {{ .http.address }}
+  {{- end }}
+{{ toYaml .probe }}
+{{- end }}

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""deploy/: the chart, the plain manifests and the unit agree with each other and with the program;
+Helm and Kubernetes' own code take them."""
+import os
+import re
+
+import charts
+import pytest
+import pythons
+from harness import REPOSITORY, run
+from spinning import say_skipped
+
+DEPLOY = os.path.join(REPOSITORY, "deploy")
+PLAIN = ("daemonset", "sidecar")
+# What operators may set beyond the defaults.
+VARIANTS = [
+    (),
+    ("namespace.create=true", "serviceMonitor.enabled=true", "config.http.address=0.0.0.0"),
+    ("hostNetwork=false", "config.http.address=0.0.0.0", "existingSecret=engine-token",
+     "config.output.tenant=team-a"),
+    ("serviceAccount.create=false", "serviceAccount.name=other", "imagePullSecrets[0].name=registry",
+     "priorityClassName=system-node-critical", "fullnameOverride=profiler", "config.rate=49",
+     "podLabels.team=a", "podAnnotations.note=b", "updateStrategy.type=OnDelete",
+     "updateStrategy.rollingUpdate=null", "image.tag=abc", "nameOverride=short",
+     "config.output.engine=otlp", "config.labels.cluster=one"),
+]
+REFUSED = [
+    ("config.output.engine=loki", "one of 'pyroscope', 'otlp', 'parca'"),
+    ("config.output.url=pyroscope:4040", "config/output/url"),
+    ("config.http.port=0", "config/http/port"),
+    ("hostnetwork=true", "hostnetwork"),
+    ("spool.hostPath=relative", "spool/hostPath"),
+    ("hostNetwork=false", "set 0.0.0.0"),
+]
+
+
+def read(*path):
+    with open(os.path.join(DEPLOY, *path), encoding="utf-8") as f:
+        return f.read()
+
+
+def documents(text):
+    """{kind: document}"""
+    try:
+        import yaml
+    except ImportError:
+        say_skipped("no PyYAML (apt-get install python3-yaml)")
+    return {document["kind"]: document for document in yaml.safe_load_all(text) if document}
+
+
+def plain(name):
+    return documents(read("kubernetes", name + ".yaml"))
+
+
+def daemonset():
+    return plain("daemonset")["DaemonSet"]["spec"]["template"]["spec"]["containers"][0]
+
+
+def sidecar():
+    return plain("sidecar")["Deployment"]["spec"]["template"]["spec"]["initContainers"][0]
+
+
+def check_config(config, folder):
+    path = folder / "agent.yaml"
+    path.write_text(config)
+    done = run("agent", "--check", "--config", path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_plain_daemonset_was_made_of_the_chart_as_it_is():
+    text = read("kubernetes", "daemonset.yaml")
+    body = text[text.index("apiVersion"):]
+    assert text == charts.HEAD % charts.digest(body) + body, "run `make manifests`"
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_configuration_in_the_manifest_is_taken(name, tmp_path):
+    check_config(plain(name)["ConfigMap"]["data"]["agent.yaml"], tmp_path)
+
+
+def test_all_run_the_agent_alike():
+    """As a sidecar, from the chart, in `kubectl debug`, under systemd."""
+    ours, beside = daemonset(), sidecar()
+    for probe in "livenessProbe", "readinessProbe":
+        assert ours[probe]["httpGet"].pop("host") == "127.0.0.1"  # hostNetwork
+    for key in ("image", "args", "securityContext", "resources", "livenessProbe", "readinessProbe"):
+        assert ours[key] == beside[key], key
+    import yaml
+    debug = yaml.safe_load(read("kubernetes", "debug.yaml"))["securityContext"]
+    assert debug.items() <= ours["securityContext"].items()
+    unit = re.search(r"^CapabilityBoundingSet=(.*)$", read("pyebpf-agent.service"), re.M).group(1)
+    assert set(unit.split()) == {"CAP_" + name for name in debug["capabilities"]["add"]}
+
+
+def test_versions_agree():
+    version = run("--version").stdout.split()[1]
+    chart = read("helm", "pyebpf", "Chart.yaml")
+    assert re.search(r"^appVersion: (.*)$", chart, re.M).group(1) == version
+    assert daemonset()["image"] == "pyebpf:" + version
+
+
+# --- With Helm and Kubernetes' own code -----------------------------------------------------------
+
+
+@pytest.fixture
+def tools(is_full):
+    if not is_full:
+        pytest.skip("needs Go: --tier=all")
+    try:
+        charts.helm()
+        charts.judge()
+    except pythons.Unavailable as error:
+        say_skipped(str(error))
+
+
+def test_plain_daemonset_is_what_helm_makes(tools):
+    assert read("kubernetes", "daemonset.yaml") == charts.plain(), "run `make manifests`"
+    assert "0 chart(s) failed" in charts.lint()
+
+
+@pytest.mark.parametrize("settings", VARIANTS, ids=lambda settings: "+".join(settings)[:40])
+def test_chart_makes_what_kubernetes_takes(tools, settings, tmp_path):
+    text = charts.render(*settings)
+    made = documents(text)
+    assert len(charts.judged(text)) == len(made) >= 2
+    check_config(made["ConfigMap"]["data"]["agent.yaml"], tmp_path)
+
+
+@pytest.mark.parametrize("setting, said", REFUSED)
+def test_chart_refuses_values_that_cannot_work(tools, setting, said):
+    with pytest.raises(charts.Refused, match=re.escape(said)):
+        charts.render(setting)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_kubernetes_takes_the_plain_manifests(tools, name):
+    assert len(charts.judged(read("kubernetes", name + ".yaml"))) == len(plain(name))
+
+
+@pytest.mark.parametrize("before, after, said", [
+    ("hostPID: true", "hostPid: true", 'unknown field "spec.template.spec.hostPid"'),
+    ("app.kubernetes.io/name: pyebpf\n      app", "app.kubernetes.io/name: other\n      app",
+     "selector"),
+    ("memory: 64Mi", "memory: 512Mi", "must be less than or equal to memory limit"),
+    ("port: metrics", "port: nowhere_at_all", "port"),
+])
+def test_the_judge_refuses_what_kubernetes_does(tools, before, after, said):
+    text = read("kubernetes", "daemonset.yaml")
+    assert before in text
+    with pytest.raises(charts.Refused, match=re.escape(said)):
+        charts.judged(text.replace(before, after, 1))
+
+
+def test_kubernetes_takes_the_container_of_kubectl_debug(tools):
+    lines = read("kubernetes", "debug.yaml").splitlines()
+    pod = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: app\nspec:\n  containers:\n  - name: debug\n" \
+        "    image: pyebpf\n" + "".join("    %s\n" % line for line in lines)
+    assert charts.judged(pod) == ["Pod/app"]
