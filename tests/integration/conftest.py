@@ -17,6 +17,7 @@ sys.path.insert(0, HERE)
 
 import harness  # noqa: E402
 import pythons  # noqa: E402
+import spinning  # noqa: E402
 
 OLDEST, NEWEST = 6, 15  # minors of CPython 3 that must work
 # One for each way to keep frames and line tables: a list of objects with an lnotab (to 3.10), the
@@ -104,6 +105,17 @@ def some_python(request):
     if not direct:
         pytest.skip("no interpreter that runs in place")
     return max(direct, key=lambda p: p.version)
+
+
+@pytest.fixture
+def rooted(request):
+    """Interpreters of a root of their own, by rising version, one a minor."""
+    found = {p.minor: p for p in request.config.all_pythons
+             if p.via == "chroot" and p.linkage == "static"}
+    if len(found) < 2:
+        spinning.say_skipped("no two interpreters with a root of their own "
+                             "(Debian sid could not be had)")
+    return [found[minor] for minor in sorted(found)]
 
 
 @pytest.fixture

@@ -136,10 +136,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Engine:
     """One that runs. stored: (service, {Stack: samples}), one a profile; labels: of each."""
 
-    def __init__(self, kind, port=0, script=(), tls=None):
+    def __init__(self, kind, port=0, script=(), tls=None, address="127.0.0.1"):
         self.kind, self.script, self.lock = kind, collections.deque(script), threading.Lock()
         self.requests, self.stored, self.labels = [], [], []
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self.server = http.server.ThreadingHTTPServer((address, port), Handler)
         self.server.daemon_threads = True
         self.server.engine = self
         self.port = self.server.server_address[1]

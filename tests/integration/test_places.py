@@ -11,6 +11,7 @@ import time
 
 import harness
 import pytest
+from containers import container, podman
 from harness import Recorder, Workload, export, frames, leaf_counts, wait_until
 from spinning import (HZ, LEAF, SCRIPT, Spinning, assert_spins, children, pids, record, record_pid,
                       say_skipped)
@@ -21,18 +22,6 @@ pytestmark = pytest.mark.usefixtures("pyebpf")
 # What is enough to record; without CAP_SYS_ADMIN and CAP_CHECKPOINT_RESTORE /proc/PID/map_files is
 # closed, so that files are opened by their paths below the target's root.
 LEAST = ("setpriv", "--bounding-set", "-all,+bpf,+perfmon,+sys_ptrace")
-PODMAN = ("podman", "--runtime", "runc", "run", "--rm", "--ulimit", "nofile=1024:1024",
-          "--ulimit", "nproc=1024:1024", "--network", "none")
-
-
-@pytest.fixture
-def rooted(request):
-    """Interpreters of a root of their own, by rising version, one a minor."""
-    found = {p.minor: p for p in request.config.all_pythons
-             if p.via == "chroot" and p.linkage == "static"}
-    if len(found) < 2:
-        say_skipped("no two interpreters with a root of their own (Debian sid could not be had)")
-    return [found[minor] for minor in sorted(found)]
 
 
 @pytest.fixture
@@ -381,31 +370,6 @@ def test_container_id_of_two(some_python, cgroup_v2, tmp_path):
 
 
 # --- Containers -----------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def container(python, *more):
-    """A podman container over the interpreter's root, in which spin.py runs as /opt/python."""
-    if not shutil.which("podman") or not shutil.which("runc"):
-        say_skipped("no podman and runc here (apt-get install podman runc)")
-    done = subprocess.run(
-        [*PODMAN, "-d", "-v", "%s/usr/bin/python3.%d:/opt/python:ro" % (python.root, python.minor),
-         "-v", SCRIPT + ":/opt/spin.py:ro", *more, "--rootfs", python.root + ":O",
-         "/opt/python", "/opt/spin.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        timeout=60)
-    if done.returncode:
-        say_skipped("podman starts no container here: " + done.stderr.strip()[-300:])
-    ident = done.stdout.strip()
-    try:
-        wait_until(lambda: "READY" in podman("logs", ident), 20, "the container's program starts")
-        yield ident, int(podman("inspect", "-f", "{{.State.Pid}}", ident))
-    finally:
-        podman("rm", "-f", "-t", "0", ident)
-
-
-def podman(*arguments):
-    return subprocess.run(["podman", "--runtime", "runc", *arguments], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, timeout=60).stdout
 
 
 def test_two_containers_with_different_pythons_at_one_path(rooted, tmp_path):
