@@ -295,6 +295,13 @@
       return `${name} (${file}${line})`;
     }
 
+    // For boxes too narrow for the whole name.
+    function shortNames(tree, node) {
+      const {name, origin} = facts(tree.func[node]);
+
+      return !node || ["native", "kernel", "marker"].includes(origin) ? [] : [ns.lastPart(name)];
+    }
+
     function sceneOf(pane) {
       const {tree} = pane.active, palette = ns.palette(paletteOf(), theme);
       const glyphs = isDifferential(), {side} = pane;
@@ -302,7 +309,8 @@
       return {tree, boxes: pane.boxes, colour: pane.colour, palette, dim: pane.dim,
         mark: pane.mark, own: pane.own, notch: state.basis === "current" ? pane.missing : null,
         isUpward: pane.shape === "callers",
-        label: (node) => (glyphs ? GLYPHS[pane.colour[node]] : "") + nameOf(tree, node),
+        labels: (node) => [nameOf(tree, node), ...shortNames(tree, node)]
+          .map((name) => (glyphs ? GLYPHS[pane.colour[node]] : "") + name),
         note: (node) => noteOf(pane, node),
         describe: (node) => [nameOf(tree, node), ns.percent(side.total[node] / pane.root),
           ...pane.active.base && viewOf() === "diff" ? [ns.CLASSES[classAt(pane, node)],

@@ -48,8 +48,8 @@
     return ns.signed(amount(value, subject), value);
   }
 
-  function changeText({current, base, scale}) {
-    const before = base.total * scale, after = current.total;
+  function changeText({current, base, scale}, key = "total") {
+    const before = base[key] * scale, after = current[key];
 
     return before > 0 ? ns.ratio(after / before) : after > 0 ? "new" : "–";
   }
@@ -59,14 +59,19 @@
     const {current, base, root} = subject, rows = [];
     const row = (key, text) => rows.push(line("dt", key), line("dd", text));
 
-    row("Total", `${amount(current.total, subject)}  ·  ${ns.percent(current.total / root)}`);
-    row("Self", `${amount(current.self, subject)}  ·  ${ns.percent(current.self / root)}`);
-    if (base) {
-      row("Baseline", `${amount(base.total * subject.scale, subject)}`);
-      row("Change", `${signedAmount(current.total - base.total * subject.scale, subject)}  ·  ` +
-        changeText(subject));
-      row("Verdict", WORDS[family(subject.change)] + intervalText(subject));
-    }
+    const part = (key, title) => {
+      row(title, `${amount(current[key], subject)}  ·  ${ns.percent(current[key] / root)}`);
+      if (!base)
+        return;
+      row("  baseline", amount(base[key] * subject.scale, subject));
+      row("  change", `${signedAmount(current[key] - base[key] * subject.scale, subject)}  ·  ` +
+        changeText(subject, key));
+    };
+
+    part("total", "Total");
+    if (base)
+      row("  verdict", WORDS[family(subject.change)] + intervalText(subject));
+    part("self", "Self");
     if (subject.removed)
       row("Removed", amount(subject.removed.total, subject));
     if (subject.missing > 0)
@@ -108,8 +113,7 @@
         (k) => subject.verdict[k]);
       if (subject.ms)
         row("Change, samples", (k) => ns.signed(ns.count(Math.round(side(k))), Math.round(side(k))));
-      row("Change, %", (k) => base[k] > 0 ? ns.ratio(current[k] / (base[k] * scale))
-        : current[k] > 0 ? "new" : "–");
+      row("Change, %", (k) => changeText(subject, k));
     }
     if (subject.removed)
       row("Removed", (k) => amount(subject.removed[k], subject));

@@ -27,7 +27,7 @@
       const row = scene.isUpward ? boxes.rows - 1 - seen.row[i] : seen.row[i];
       const y = head + row * look.row, x = fixed(seen.x[i]);
       const frame = `x="${x}" y="${y}" width="${w > 3 ? fixed(w - 1) : w}" height="${look.row - 1}"`;
-      const text = w > 22 ? ns.fit(scene.label(node), w - 10, advance) : "";
+      const text = w > 22 ? ns.fitOne(scene.labels(node), w - 10, advance) : "";
       const hatch = palette.hatch[c] ? `<rect ${frame} fill="url(#h)"/>` : "";
       const label = text ? `<text x="${x + 5}" y="${y + look.row / 2 + 4}" fill="${
         palette.texts[c]}">${escapeXml(text)}</text>` : "";

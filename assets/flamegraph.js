@@ -6,7 +6,7 @@
 //   boxes     layout() of the tree
 //   colour    Uint8Array, colour number of each node
 //   palette   palette.js: {fills, texts, hatch, strength}
-//   label     node -> text of its box
+//   labels    node -> texts of its box: the first that fits is shown
 //   note      node -> short text at the right end of a wide box, or ""
 //   dim       Uint8Array by node, 1: drawn faded; or null
 //   mark      Uint8Array by node, 1: outlined, 2: outlined faintly; or null
@@ -188,7 +188,7 @@
           room -= noteWidth + 2 * PAD;
         }
       }
-      const text = ns.fit(scene.label(node), room, look.advance);
+      const text = ns.fitOne(scene.labels(node), room, look.advance);
 
       if (text)
         ctx.fillText(text, seen.x[i] + PAD, y);

@@ -132,6 +132,23 @@
     return text;
   }
 
+  // The first of texts that fits whole, else what fits of the last.
+  function fitOne(texts, width, advance) {
+    let fitted = "";
+
+    for (const text of texts) {
+      fitted = fit(text, width, advance);
+      if (fitted === text)
+        break;
+    }
+    return fitted;
+  }
+
+  // "Shop.parse.<locals>.<listcomp>" -> "<listcomp>": what tells it from its neighbours.
+  function lastPart(name) {
+    return name.slice(name.lastIndexOf(".") + 1) || name;
+  }
+
   Object.assign(ns, {visible, moduleOf, originOf, percent, change, ratio, count, duration, signed,
-    fit});
+    fit, fitOne, lastPart});
 })(globalThis.pyebpf ??= {});

@@ -170,6 +170,13 @@ test("numbers read as people write them", () => {
     assert.equal(got, want);
 });
 
+test("fitOne: the first name that fits whole, else the last one cut", () => {
+  const fit = (width) => page.fitOne(["Shop.render", page.lastPart("Shop.render")], width, () => 1);
+
+  assert.deepEqual([fit(11), fit(10), fit(6), fit(5)], ["Shop.render", "render", "render", "rend…"]);
+  assert.deepEqual(["f", "a.<locals>.<lambda>", "odd."].map(page.lastPart), ["f", "<lambda>", "odd."]);
+});
+
 test("fit: whole if it fits, else cut with an ellipsis, else nothing", () => {
   const fit = (text, width) => page.fit(text, width, () => 1);
 
@@ -243,7 +250,7 @@ test("moduleColour, heatColour: numbers within their palettes", () => {
 
 test("svgPicture: names are text, whatever they hold", () => {
   const scene = {tree: TREE, boxes: BOXES, colour: GREY, palette: page.palette("diff", "light"),
-    label: () => "</text><script>alert(1)</script>", describe: () => "\"&<>\u202e"};
+    labels: () => ["</text><script>alert(1)</script>"], describe: () => "\"&<>\u202e"};
   const svg = page.svgPicture(scene, {from: 0, to: 10, size: 800},
     {row: 20, background: "#fff", ink: "#000", hatch: "#888"}, "a & b", () => 6);
 
