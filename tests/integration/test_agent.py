@@ -147,6 +147,30 @@ def test_excluded_services_stay_here(some_python, tmp_path):
         assert engine.total() == agent.recorded()
 
 
+def test_rules_change_and_drop_what_is_sent(some_python, tmp_path):
+    """By the labels of each process, those that are not sent among them; equal ones are one series."""
+    rules = """relabel:
+  - {action: drop, source_labels: [service_name], regex: '.*-cron'}
+  - {source_labels: [service_name], regex: '(shop)-.*', target_label: service_name}
+  - {source_labels: [__python_version, host], regex: '(3[.]\\d+).*;.+', target_label: python}
+  - {action: labeldrop, regex: 'host|container_id|pod_uid'}
+"""
+    with Engine("pyroscope") as engine, spinning(some_python, name="shop-web"), \
+            spinning(some_python, name="shop-api"), spinning(some_python, name="shop-cron"):
+        with Agent(tmp_path, "pyroscope", engine.url, more=rules) as agent:
+            wait_until(lambda: engine.total("shop") > 50, PATIENCE, "samples arrive")
+            assert agent.metric("excluded_samples_total") > 0
+            agent.stop()
+        assert not {"shop-web", "shop-api", "shop-cron"} & {service for service, _ in engine.stored}
+        version = "3.%d" % some_python.minor
+        ours = [labels for labels in engine.labels if labels["service_name"] == "shop"]
+        assert all(labels == {"__name__": "process_cpu", "service_name": "shop", "python": version}
+                   for labels in ours), ours
+        assert engine.total() == agent.recorded()
+    shown = run("agent", "--check", "--config", agent.config)
+    assert shown.returncode == 0 and "action: labeldrop, separator" in shown.stdout, shown.stdout
+
+
 def cpu_seconds(pid):
     """User and system time of a process so far."""
     with open("/proc/%d/stat" % pid) as f:

@@ -121,6 +121,7 @@ void config_release(struct config *c)
 		free(c->labels.items[i].value);
 	}
 	vec_release(&c->labels);
+	relabel_rules_release(&c->relabel);
 	*c = (struct config){ 0 };
 }
 
@@ -260,6 +261,83 @@ static int set_list(struct parse *p, const yaml_node_t *node, struct config_list
 	return r;
 }
 
+/* Values of a rule: what is not a list may be "". */
+static int set_rule_key(struct parse *p, struct relabel_rule *rule, const char *name,
+			const yaml_node_t *value)
+{
+	const struct {
+		const char *name;
+		char **text;
+	} texts[] = { { "separator", &rule->separator },
+		      { "regex", &rule->regex },
+		      { "target_label", &rule->target },
+		      { "replacement", &rule->replacement } };
+	static const struct key action = { .choices = relabel_actions };
+	const char *text = scalar_text(value);
+
+	if (!strcmp(name, "source_labels"))
+		return rule->sources.len ? err_set(-EINVAL, "set twice")
+					 : set_list(p, value, &rule->sources);
+	if (!text)
+		return err_set(-EINVAL, "not a single value");
+	if (!strcmp(name, "action"))
+		return set_choice(&action, text, &rule->action);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		if (strcmp(texts[i].name, name))
+			continue;
+		if (*texts[i].text)
+			return err_set(-EINVAL, "set twice");
+		*texts[i].text = strdup(text);
+		return *texts[i].text ? 0 : -ENOMEM;
+	}
+	return err_set(-EINVAL, "no such key; there are: action, source_labels, separator, regex, "
+				"target_label, replacement");
+}
+
+static int read_rule(struct parse *p, const yaml_node_t *node, struct relabel_rule *rule)
+{
+	int r;
+
+	if (node->type != YAML_MAPPING_NODE)
+		return err_set(-EINVAL, "KEY: VALUE lines are expected");
+	for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+	     pair < node->data.mapping.pairs.top; pair++) {
+		const char *name = scalar_text(yaml_document_get_node(p->document, pair->key));
+
+		if (!name || strlen(name) > KEY_BYTES_MAX)
+			return err_set(-EINVAL, "not a name");
+		r = set_rule_key(p, rule, name, yaml_document_get_node(p->document, pair->value));
+		if (r < 0)
+			return err_wrap(r, "%s", name);
+	}
+	return relabel_rule_finish(rule);
+}
+
+static int read_rules(struct parse *p, const yaml_node_t *node)
+{
+	struct relabel_rules *rules = &p->c->relabel;
+	int r = 0;
+
+	if (node->type != YAML_SEQUENCE_NODE || rules->list.len)
+		return err_set(-EINVAL, rules->list.len ? "set twice" : "not a list of rules");
+	for (const yaml_node_item_t *i = node->data.sequence.items.start;
+	     i < node->data.sequence.items.top && !r; i++) {
+		const yaml_node_t *item = yaml_document_get_node(p->document, *i);
+		struct relabel_rule rule = { 0 };
+
+		if (rules->list.len == RELABEL_RULES_MAX)
+			return err_set(-EINVAL, "more than %d rules", RELABEL_RULES_MAX);
+		r = read_rule(p, item, &rule);
+		if (r < 0)
+			r = err_wrap(r, "rule in line %zu", line_of(item));
+		else
+			r = vec_push(&rules->list, rule);
+		if (r < 0)
+			relabel_rule_release(&rule);
+	}
+	return r;
+}
+
 static bool is_section(const char *name)
 {
 	size_t len = strlen(name);
@@ -289,7 +367,7 @@ static int unknown_key(const char *prefix)
 		last = rest;
 	}
 	return err_set(-EINVAL, "no such key; there are: %s%s", strbuf_str(&names),
-		       len ? "" : ", labels");
+		       len ? "" : ", labels, relabel");
 }
 
 static int read_mapping(struct parse *p, const yaml_node_t *node, const char *prefix);
@@ -302,6 +380,8 @@ static int read_value(struct parse *p, const char *prefix, const char *full,
 	if (!strcmp(prefix, "labels."))
 		return text ? add_label(p, full + strlen(prefix), text)
 			    : err_set(-EINVAL, "not a text");
+	if (!strcmp(full, "relabel"))
+		return read_rules(p, value);
 	for (size_t i = 0; i < KEYS; i++) {
 		if (strcmp(keys[i].name, full))
 			continue;
@@ -471,7 +551,7 @@ static void print_text(const char *text, FILE *out)
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				    "0123456789_./";
 
-	if (!text[strspn(text, plain)]) {
+	if (*text && !text[strspn(text, plain)]) {
 		fputs(text, out);
 		return;
 	}
@@ -488,6 +568,29 @@ static void print_list(const struct config_list *l, FILE *out)
 		print_text(l->items[i], out);
 	}
 	fputc(']', out);
+}
+
+static void print_rule(const struct relabel_rule *rule, FILE *out)
+{
+	const struct {
+		const char *name, *text;
+	} texts[] = { { "separator", rule->separator },
+		      { "regex", rule->regex },
+		      { "target_label", rule->target },
+		      { "replacement", rule->replacement } };
+
+	fprintf(out, "  - {action: %s", relabel_actions[rule->action]);
+	if (rule->sources.len) {
+		fputs(", source_labels: ", out);
+		print_list(&rule->sources, out);
+	}
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		if (!texts[i].text)
+			continue;
+		fprintf(out, ", %s: ", texts[i].name);
+		print_text(texts[i].text, out);
+	}
+	fputs("}\n", out);
 }
 
 static void print_value(const struct config *c, const struct key *k, FILE *out)
@@ -540,4 +643,8 @@ void config_print(const struct config *c, FILE *out)
 		print_text(c->labels.items[i].value, out);
 		fputc('\n', out);
 	}
+	if (c->relabel.list.len)
+		fputs("relabel:\n", out);
+	for (size_t i = 0; i < c->relabel.list.len; i++)
+		print_rule(&c->relabel.list.items[i], out);
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "agent/relabel.h"
 #include "base/vec.h"
 
 /*
@@ -32,12 +33,6 @@ enum log_format { LOG_TEXT, LOG_JSON };
 
 struct config_label {
 	char *name, *value; /* owned */
-};
-
-struct config_list {
-	char **items; /* a VEC; owned */
-	size_t len;
-	size_t cap;
 };
 
 /* Texts are owned; NULL where the key is absent and has no default. */
@@ -67,6 +62,7 @@ struct config {
 	uint64_t listen_port; /* 0: no metrics */
 	unsigned int log_format;
 	VEC(struct config_label) labels;
+	struct relabel_rules relabel;
 };
 
 /*

@@ -16,7 +16,8 @@
 #include "export/export.h"
 
 #define OTHER_SERVICES "other"
-#define ATTRIBUTES_MAX (CONFIG_LABELS_MAX + 8)
+#define UNKNOWN_SERVICE "unknown_service" /* OpenTelemetry's name for it */
+#define LABELS_SENT_MAX 29                /* Pyroscope takes 30, __name__ among them */
 #define NO_GROUP UINT32_MAX
 #define EXCLUDED (UINT32_MAX - 1)
 
@@ -27,8 +28,9 @@ struct window {
 	window_body_fn fn;
 	void *arg;
 	struct window_stats stats;
-	VEC(struct origin) groups;
-	uint32_t *group_of; /* by process */
+	VEC(struct labels) groups;
+	uint32_t other_group; /* NO_GROUP: not yet */
+	uint32_t *group_of;   /* by process */
 };
 
 /* Bytes as they are written. Ends in memory_release(). */
@@ -62,30 +64,103 @@ static int memory_end(struct memory *m)
 
 static void window_release(struct window *w)
 {
+	for (size_t i = 0; i < w->groups.len; i++)
+		labels_release(&w->groups.items[i]);
 	vec_release(&w->groups);
 	free(w->group_of);
 }
 
-/* The same service in the same container is one group. */
-static int find_group(struct window *w, const struct origin *o, uint32_t *group)
+/* The labels of a service, as rules see them: by the names that Pyroscope has for them. */
+static int describe_service(const struct window *w, const struct origin *o, struct labels *out)
 {
-	struct origin other = { .service = OTHER_SERVICES };
+	const struct export_attribute known[] = {
+		{ "service_name", o->service },
+		{ "container_id", o->container },
+		{ "pod_uid", o->pod },
+		{ "host", w->p->meta.host },
+	};
+	int r = 0;
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]) && !r; i++)
+		r = labels_set(out, known[i].key, known[i].value ?: "");
+	for (size_t i = 0; i < w->config->labels.len && !r; i++)
+		r = labels_set(out, w->config->labels.items[i].name,
+			       w->config->labels.items[i].value);
+	return r;
+}
+
+/* What rules may look at and is not sent. */
+static int describe_process(const struct window *w, const struct process *p, struct labels *out)
+{
+	const struct strtab *s = w->p->strings;
 	int r;
 
+	if (!w->config->relabel.list.len)
+		return 0;
+	if ((r = labels_set(out, "__process_name", strtab_get(s, p->name))) < 0 ||
+	    (r = labels_set(out, "__command_line", strtab_get(s, p->command_line))) < 0 ||
+	    (r = labels_set(out, "__executable", strtab_get(s, p->executable))) < 0)
+		return r;
+	return labels_set(out, "__python_version", strtab_get(s, p->python_version));
+}
+
+/* After the rules: without what is not sent, within what engines take, and with a service. */
+static int finish_labels(struct labels *l)
+{
+	int r = 0;
+
+	for (size_t i = l->list.len; i-- > 0;)
+		if (!strncmp(l->list.items[i].name, "__", 2))
+			labels_remove_at(l, i);
+	if (!*labels_get(l, "service_name"))
+		r = labels_set(l, "service_name", UNKNOWN_SERVICE);
+	for (size_t i = l->list.len; l->list.len > LABELS_SENT_MAX && i-- > 0;)
+		if (strcmp(l->list.items[i].name, "service_name") != 0)
+			labels_remove_at(l, i);
+	return r;
+}
+
+/* Takes l over. */
+static int add_group(struct window *w, struct labels *l, uint32_t *group)
+{
+	int r = vec_push(&w->groups, *l);
+
+	if (r < 0)
+		return r;
+	*l = (struct labels){ 0 };
+	*group = (uint32_t)w->groups.len - 1;
+	return 0;
+}
+
+/* The service that those beyond services.max become. */
+static int find_other_group(struct window *w, uint32_t *group)
+{
+	_cleanup_(labels_release) struct labels l = { 0 };
+	const struct origin other = { .service = OTHER_SERVICES };
+	int r = 0;
+
+	w->stats.merged++;
+	if (w->other_group == NO_GROUP) {
+		r = describe_service(w, &other, &l);
+		if (!r)
+			r = add_group(w, &l, &w->other_group);
+	}
+	*group = w->other_group;
+	return r;
+}
+
+/* Those with the same labels are one group. Takes l over, or leaves it. */
+static int find_group(struct window *w, struct labels *l, uint32_t *group)
+{
 	for (size_t i = 0; i < w->groups.len; i++) {
-		if (!memcmp(&w->groups.items[i], o, sizeof(*o))) {
+		if (labels_equal(&w->groups.items[i], l)) {
 			*group = (uint32_t)i;
 			return 0;
 		}
 	}
-	if (w->groups.len >= w->config->services_max && strcmp(o->service, OTHER_SERVICES)) {
-		w->stats.merged++;
-		return find_group(w, &other, group);
-	}
-	r = vec_push(&w->groups, *o);
-	if (!r)
-		*group = (uint32_t)w->groups.len - 1;
-	return r;
+	if (w->groups.len >= w->config->services_max)
+		return find_other_group(w, group);
+	return add_group(w, l, group);
 }
 
 static bool matches(const struct config_list *patterns, const char *service)
@@ -104,15 +179,21 @@ static bool is_wanted(const struct config *c, const struct origin *o)
 
 static int group_process(struct window *w, uint32_t index)
 {
+	_cleanup_(labels_release) struct labels l = { 0 };
 	const struct origin *o = origins_get(w->origins, index);
+	int r;
 
 	if (w->group_of[index] != NO_GROUP)
 		return 0;
-	if (!is_wanted(w->config, o)) {
-		w->group_of[index] = EXCLUDED;
+	w->group_of[index] = EXCLUDED;
+	if (!is_wanted(w->config, o))
 		return 0;
-	}
-	return find_group(w, o, &w->group_of[index]);
+	if ((r = describe_service(w, o, &l)) < 0 ||
+	    (r = describe_process(w, &w->p->processes.items[index], &l)) < 0 ||
+	    (r = relabel_apply(&w->config->relabel, &l)) <= 0)
+		return r;
+	r = finish_labels(&l);
+	return r < 0 ? r : find_group(w, &l, &w->group_of[index]);
 }
 
 static uint32_t group_of_sample(const struct window *w, const struct sample *s)
@@ -144,27 +225,40 @@ static int group_samples(struct window *w)
 	return r;
 }
 
+/* OpenTelemetry's name for a label of ours. */
+static const char *otlp_name(const char *name)
+{
+	static const char *const names[][2] = {
+		{ "service_name", "service.name" },
+		{ "container_id", "container.id" },
+		{ "pod_uid", "k8s.pod.uid" },
+		{ "host", "host.name" },
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(names[i][0], name))
+			return names[i][1];
+	return name;
+}
+
 /* Each engine has a name of its own for what all of them are told. */
-static size_t describe_group(const struct window *w, const struct origin *o,
+static size_t describe_group(const struct window *w, const struct labels *l,
 			     struct export_attribute *out)
 {
 	bool is_otlp = w->config->engine == ENGINE_OTLP;
-	const struct export_attribute all[] = {
-		{ is_otlp ? "service.name" : "service_name", o->service },
-		{ is_otlp ? "container.id" : "container_id", o->container },
-		{ is_otlp ? "k8s.pod.uid" : "pod_uid", o->pod },
-		{ is_otlp ? "host.name" : "host", w->p->meta.host },
-		{ "__name__", is_otlp ? NULL : "process_cpu" },
-		{ "job", w->config->engine == ENGINE_PARCA ? o->service : NULL },
-	};
 	size_t n = 0;
 
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if (all[i].value && *all[i].value)
-			out[n++] = all[i];
-	for (size_t i = 0; i < w->config->labels.len; i++)
-		out[n++] = (struct export_attribute){ w->config->labels.items[i].name,
-						      w->config->labels.items[i].value };
+	for (size_t i = 0; i < l->list.len; i++) {
+		const struct label *label = &l->list.items[i];
+
+		out[n++] =
+			(struct export_attribute){ is_otlp ? otlp_name(label->name) : label->name,
+						   label->value };
+	}
+	if (!is_otlp)
+		out[n++] = (struct export_attribute){ "__name__", "process_cpu" };
+	if (w->config->engine == ENGINE_PARCA)
+		out[n++] = (struct export_attribute){ "job", labels_get(l, "service_name") };
 	return n;
 }
 
@@ -271,14 +365,14 @@ static size_t unpacked_bytes(const struct memory *m)
 	return le32toh(size);
 }
 
-static int encode(struct window *w, const struct origin *o, const struct tally *t,
+static int encode(struct window *w, const struct labels *l, const struct tally *t,
 		  struct memory *profile, struct memory *body, size_t *profile_bytes)
 {
 	bool is_otlp = w->config->engine == ENGINE_OTLP;
-	struct export_attribute attributes[ATTRIBUTES_MAX];
+	struct export_attribute attributes[LABELS_MAX + 2];
 	struct export_opts opts = { .resource.items = attributes };
 	_cleanup_(memory_release) struct memory series = { 0 };
-	size_t count = describe_group(w, o, attributes);
+	size_t count = describe_group(w, l, attributes);
 	int r;
 
 	opts.resource.count = count;
@@ -301,7 +395,7 @@ static int encode(struct window *w, const struct origin *o, const struct tally *
 	return 0;
 }
 
-static int encode_rows(struct window *w, const struct origin *o, struct tally t)
+static int encode_rows(struct window *w, const struct labels *l, struct tally t)
 {
 	_cleanup_(memory_release) struct memory profile = { 0 }, body = { 0 };
 	struct tally first = t, rest = t;
@@ -309,15 +403,15 @@ static int encode_rows(struct window *w, const struct origin *o, struct tally t)
 	int r;
 
 	if (t.rows.len <= PUSH_PROFILE_SAMPLES_MAX) {
-		r = encode(w, o, &t, &profile, &body, &bytes);
+		r = encode(w, l, &t, &profile, &body, &bytes);
 		if (r < 0 || bytes <= PUSH_BODY_MAX || t.rows.len == 1)
 			return r < 0 ? r : hand_over(w, &t, &body);
 	}
 	first.rows.len = t.rows.len / 2;
 	rest.rows.items += first.rows.len;
 	rest.rows.len -= first.rows.len;
-	r = encode_rows(w, o, first);
-	return r < 0 ? r : encode_rows(w, o, rest);
+	r = encode_rows(w, l, first);
+	return r < 0 ? r : encode_rows(w, l, rest);
 }
 
 /* The samples from..to are one group's. */
@@ -346,7 +440,12 @@ int window_encode(const struct config *config, const struct origins *origins, st
 		  window_body_fn fn, void *arg, struct window_stats *out)
 {
 	_cleanup_(window_release) struct window w = {
-		.config = config, .origins = origins, .p = p, .fn = fn, .arg = arg
+		.config = config,
+		.origins = origins,
+		.p = p,
+		.fn = fn,
+		.arg = arg,
+		.other_group = NO_GROUP,
 	};
 	size_t from = 0;
 	int r = group_samples(&w);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* agent.yaml: what is accepted is within bounds. */
+/* agent.yaml: what is accepted is within bounds, and its rules can be applied. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +8,18 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
+static void apply_rules(const struct config *c)
+{
+	struct labels l = { 0 };
+
+	if (labels_set(&l, "service_name", "shop-web") < 0 || labels_set(&l, "host", "a1") < 0 ||
+	    labels_set(&l, "__command_line", "python3 -m shop \xff --all") < 0)
+		abort();
+	if (relabel_apply(&c->relabel, &l) < 0 || l.list.len > LABELS_MAX)
+		abort();
+	labels_release(&l);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	struct config c;
@@ -15,8 +27,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	if (config_parse("fuzz", (const char *)bytes, len, &c) < 0)
 		return 0;
 	if (c.labels.len > CONFIG_LABELS_MAX || !c.rate_hz || !c.window_ns ||
-	    c.engine >= ENGINE_COUNT || (c.engine != ENGINE_FILES && !c.url))
+	    c.engine >= ENGINE_COUNT || (c.engine != ENGINE_FILES && !c.url) ||
+	    c.relabel.list.len > RELABEL_RULES_MAX)
 		abort();
+	apply_rules(&c);
 	config_release(&c);
 	return 0;
 }

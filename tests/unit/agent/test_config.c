@@ -30,7 +30,10 @@ static void test_config_parse_fills_every_key(void **state)
 		"  exclude:\n  - c\n"
 		"http:\n  address: '::1'\n  port: 0\n"
 		"log:\n  format: json\n"
-		"labels:\n  env: prod\n  zone: 'a b'\n";
+		"labels:\n  env: prod\n  zone: 'a b'\n"
+		"relabel:\n  - action: drop\n    source_labels: [env, host]\n"
+		"    separator: '@'\n    regex: dev.*\n"
+		"  - {target_label: tier, replacement: ''}\n";
 	_cleanup_(config_release) struct config c;
 
 	(void)state;
@@ -68,6 +71,16 @@ static void test_config_parse_fills_every_key(void **state)
 	assert_int_equal(c.labels.len, 2);
 	assert_string_equal(c.labels.items[1].name, "zone");
 	assert_string_equal(c.labels.items[1].value, "a b");
+	assert_int_equal(c.relabel.list.len, 2);
+	assert_int_equal(c.relabel.list.items[0].action, RELABEL_DROP);
+	assert_string_equal(c.relabel.list.items[0].sources.items[1], "host");
+	assert_string_equal(c.relabel.list.items[0].separator, "@");
+	assert_string_equal(c.relabel.list.items[0].regex, "dev.*");
+	assert_int_equal(c.relabel.list.items[1].action, RELABEL_REPLACE);
+	assert_string_equal(c.relabel.list.items[1].separator, ";");
+	assert_string_equal(c.relabel.list.items[1].regex, "(.*)");
+	assert_string_equal(c.relabel.list.items[1].target, "tier");
+	assert_string_equal(c.relabel.list.items[1].replacement, "");
 }
 
 static void test_config_parse_defaults(void **state)
@@ -87,17 +100,15 @@ static void test_config_parse_defaults(void **state)
 static void test_config_print_reads_back(void **state)
 {
 	_cleanup_(config_release) struct config c, again;
+	static const char text[] =
+		OUTPUT "services: {exclude: [\"it's\"]}\nlabels: {a: b, c: \"x: 'y' # z\"}\n"
+		       "relabel: [{source_labels: [a], target_label: d, separator: '',\n"
+		       "           regex: '(it''s|\\d+)', replacement: '${1}, $$'},\n"
+		       "          {action: labeldrop, regex: b}]\n";
 	char *texts[2];
 
 	(void)state;
-	assert_int_equal(
-		config_parse("x",
-			     OUTPUT
-			     "services: {exclude: [\"it's\"]}\nlabels: {a: b, c: \"x: 'y' # z\"}\n",
-			     strlen(OUTPUT "services: {exclude: [\"it's\"]}\nlabels: {a: b, c: "
-					   "\"x: 'y' # z\"}\n"),
-			     &c),
-		0);
+	assert_int_equal(config_parse("x", text, strlen(text), &c), 0);
 	for (int i = 0; i < 2; i++) {
 		size_t len;
 		FILE *out = open_memstream(&texts[i], &len);
@@ -122,7 +133,7 @@ static void test_config_parse_names_line_and_key(void **state)
 		{ "unknown", OUTPUT "rat: 1\n",
 		  "x:2: rat: no such key; there are: rate, rate_min, cpu_budget, window, "
 		  "jitter_percent, cgroup, output, "
-		  "spool, services, http, log, labels",
+		  "spool, services, http, log, labels, relabel",
 		  -EINVAL },
 		{ "unknown below", OUTPUT "http: {prt: 1}\n",
 		  "x:2: http.prt: no such key; there are: address, port", -EINVAL },
@@ -159,6 +170,44 @@ static void test_config_parse_names_line_and_key(void **state)
 		  "x: output.cert_file and output.key_file go together", -EINVAL },
 		{ "a name for an address", OUTPUT "http: {address: localhost}\n",
 		  "x:2: http.address: localhost is no IPv4 or IPv6 address", -EINVAL },
+		{ "rules that are none", OUTPUT "relabel: a\n", "x:2: relabel: not a list of rules",
+		  -EINVAL },
+		{ "a rule that is none", OUTPUT "relabel:\n- a\n",
+		  "x:2: relabel: rule in line 3: KEY: VALUE lines are expected", -EINVAL },
+		{ "rules twice",
+		  OUTPUT "relabel: [{action: drop, source_labels: [a]}]\n"
+			 "relabel: []\n",
+		  "x:3: relabel: set twice", -EINVAL },
+		{ "a rule's key", OUTPUT "relabel: [{modulus: 3}]\n",
+		  "x:2: relabel: rule in line 2: modulus: no such key; there are: action, "
+		  "source_labels, separator, regex, target_label, replacement",
+		  -EINVAL },
+		{ "a rule's action", OUTPUT "relabel: [{action: hashmod}]\n",
+		  "x:2: relabel: rule in line 2: action: 'hashmod' is not one of: replace, keep, "
+		  "drop, labelmap, labeldrop, labelkeep",
+		  -EINVAL },
+		{ "a rule's expression",
+		  OUTPUT "relabel: [{action: keep, source_labels: [a], regex: 'a('}]\n",
+		  "x:2: relabel: rule in line 2: regex: a(: missing closing parenthesis", -EINVAL },
+		{ "an expression too large",
+		  OUTPUT "relabel: [{action: labeldrop, regex: '(((a{999}){999}){999})'}]\n",
+		  "x:2: relabel: rule in line 2: regex: (((a{999}){999}){999}): regular expression "
+		  "is too large",
+		  -EINVAL },
+		{ "a rule's replacement",
+		  OUTPUT "relabel: [{target_label: a, replacement: '${1'}]\n",
+		  "x:2: relabel: rule in line 2: replacement: ${1: expected closing curly bracket "
+		  "in replacement string",
+		  -EINVAL },
+		{ "a rule's target", OUTPUT "relabel: [{target_label: job}]\n",
+		  "x:2: relabel: rule in line 2: target_label: 'job' is no name for a label",
+		  -EINVAL },
+		{ "no target", OUTPUT "relabel: [{source_labels: [a]}]\n",
+		  "x:2: relabel: rule in line 2: target_label: replace has one", -EINVAL },
+		{ "no sources", OUTPUT "relabel: [{action: drop}]\n",
+		  "x:2: relabel: rule in line 2: source_labels: drop has some", -EINVAL },
+		{ "sources too many", OUTPUT "relabel: [{action: labeldrop, source_labels: [a]}]\n",
+		  "x:2: relabel: rule in line 2: source_labels: labeldrop has none", -EINVAL },
 		{ "not YAML", "a: b: c\n",
 		  "x:1: not YAML: mapping values are not allowed in this context", -EBADMSG },
 	};
