@@ -596,7 +596,7 @@ static int nothing_found(const struct search *s)
 	if (s->unread == -EPERM || s->unread == -EACCES)
 		return err_set(-EPERM,
 			       "no permission to read the files that pid %d maps (needs root, or "
-			       "CAP_CHECKPOINT_RESTORE)",
+			       "CAP_DAC_READ_SEARCH, and CAP_CHECKPOINT_RESTORE for deleted ones)",
 			       s->pid);
 	if (proc_exe(s->pid, &exe) < 0)
 		return err_set(-ENOENT,

@@ -49,7 +49,7 @@ uint64_t runtime_cache_misses(const struct runtime_cache *cache);
  * -ENOTSUP  a Python we cannot read, by name: CPython 2.7, 3.5, PyPy...
  * -EBADMSG  an unknown build, or two sources that disagree about the version
  * -EAGAIN   the interpreter has not said its version yet (3.10 and before, while it starts)
- * -EPERM    not ours to read: needs root, or CAP_SYS_PTRACE and CAP_CHECKPOINT_RESTORE
+ * -EPERM    not ours to read: needs root, or CAP_SYS_PTRACE, in closed folders CAP_DAC_READ_SEARCH
  * -ESRCH    no such process
  */
 int runtime_find(struct runtime_cache *cache, pid_t pid, struct py_runtime *out);
