@@ -24,11 +24,12 @@ libraries() {
 	awk '$2 == "=>" { print $3 } $1 ~ /^\// { print $1 }' "$work/ldd"
 }
 
-# What a library's package asks of those who hand it on; libraries of no package ask nothing.
-add_copyright() {
-	package=$(dpkg-query -S "$1" 2>/dev/null || dpkg-query -S "/usr$1" 2>/dev/null) || return 0
-	package=${package%%:*}
-	install -D -m 644 -t "$root/usr/share/doc/$package" "/usr/share/doc/$package/copyright"
+# What packages ask of those who hand their libraries on; libraries of no package ask nothing.
+add_copyrights() {
+	sed p "$1" | sed '1~2s|^|/usr|' | xargs dpkg-query -S 2>/dev/null | cut -d: -f1 | sort -u >"$work/packages"
+	while read -r package; do
+		install -D -m 644 -t "$root/usr/share/doc/$package" "/usr/share/doc/$package/copyright"
+	done <"$work/packages"
 }
 
 make_root() {
@@ -39,8 +40,8 @@ make_root() {
 	libraries >"$work/libraries"
 	while read -r library; do
 		install -D "$library" "$root$library"
-		add_copyright "$library"
 	done <"$work/libraries"
+	add_copyrights "$work/libraries"
 	install -D -m 644 "$authorities" "$root$authorities"
 	install -D -m 644 -t "$root/etc/pyebpf" "$top/deploy/agent.yaml"
 	install -D -m 644 -t "$root/usr/share/doc/pyebpf" "$top/LICENSE" "$top"/LICENSES/*

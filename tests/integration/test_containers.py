@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""pyebpf from its own image: beside a container, with one capability less, as a DaemonSet and as a
+sidecar from the manifests in deploy/."""
+import contextlib
+import copy
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+
+import engines
+import harness
+import pytest
+from containers import PODMAN, container, podman
+from engine_server import Engine
+from harness import PATIENCE, PYEBPF, REPOSITORY, export, frames, wait_until
+from spinning import HZ, SCRIPT, Spinning, assert_spins, pids, say_skipped
+from test_agent import names, spinning
+from test_deploy import plain, read
+from test_places import static_python
+
+pytestmark = pytest.mark.usefixtures("pyebpf")
+CAPABILITIES = re.search(r"add: \[(.*)\]", read("kubernetes", "debug.yaml")).group(1).split(", ")
+# `play kube` of podman 4.3 gives limits that a small machine may not set, and knows no seccompProfile.
+RUNTIME = """#!/usr/bin/python3
+import json, os, sys
+for word in sys.argv:
+    path = os.path.join(word, "config.json")
+    if os.path.isfile(path):
+        with open(path) as f:
+            spec = json.load(f)
+        spec["process"].pop("rlimits", None)
+        spec["linux"].pop("seccomp", None)
+        with open(path, "w") as f:
+            json.dump(spec, f)
+os.execvp("runc", ["runc", *sys.argv[1:]])
+"""
+
+
+@pytest.fixture(scope="module")
+def image(request):
+    """The name of an image of the program under test."""
+    if request.config.getoption("--tier") != "all":
+        pytest.skip("builds an image: --tier=all")
+    if not shutil.which("podman") or not shutil.which("runc"):
+        say_skipped("no podman and runc here (apt-get install podman runc)")
+    name = "localhost/pyebpf-test-%d" % os.getpid()
+    done = subprocess.run(["sh", os.path.join(REPOSITORY, "deploy/image/build.sh"), PYEBPF, name],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    made = done.stdout.splitlines()[-1].split(": ")[0]
+    yield made
+    podman("rmi", "-f", made)
+
+
+def capabilities(*without):
+    return ["--cap-drop=all", "--read-only", "--security-opt", "seccomp=unconfined", "--cap-add=" +
+            ",".join(sorted(set(CAPABILITIES) - set(without)))]
+
+
+def run_image(image, *command, options=()):
+    return subprocess.run([*PODMAN, *map(str, options), image, *map(str, command)],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, timeout=PATIENCE, check=False)
+
+
+def test_image_is_the_program_and_little_else(image):
+    assert run_image(image, "--version").stdout == harness.run("--version").stdout
+    said = re.search(r"^(\d+) MiB \(", read("..", "docs", "kubernetes.md"), re.M).group(1)
+    size = int(podman("image", "inspect", "-f", "{{.Size}}", image)) / (1 << 20)
+    assert abs(size - int(said)) < 3, (size, said)
+
+
+def test_doctor_says_that_the_capabilities_are_enough(image):
+    done = run_image(image, "doctor", options=["--pid=host", *capabilities()])
+    assert done.returncode == 0 and "pyebpf can record here" in done.stdout, done.stdout + done.stderr
+    done = run_image(image, "doctor", options=["--pid=host", *capabilities("PERFMON")])
+    assert done.returncode == 4 and "CAP_PERFMON" in done.stdout, done.stdout + done.stderr
+
+
+def test_one_look_at_one_container(image, rooted):
+    """As by `kubectl debug --target`: in its PID namespace, from another root, out of a second
+    container's sight. The recording is left in the target's file system."""
+    with container(rooted[0]), container(rooted[-1]) as (ident, pid):
+        done = run_image(image, "record", "-a", "-F", HZ, "-d", "500ms", "-o",
+                         "/proc/1/root/tmp/profile.pyebpf",
+                         options=["--pid=container:" + ident, *capabilities()])
+        assert done.returncode == 0, done.stderr
+        output = "/proc/%d/root/tmp/profile.pyebpf" % pid
+        assert_spins(frames(export(output)), done.stderr)
+        assert pids(output) == {1}
+
+
+@contextlib.contextmanager
+def interpreters(some_python):
+    """{what: a process that spins}: of root, of another user in a closed folder, of a deleted file."""
+    folder = tempfile.mkdtemp(prefix="pyebpf-test-")
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder)
+        os.chmod(folder, 0o755)
+        script = shutil.copy(SCRIPT, folder)
+        closed = os.path.join(folder, "closed")
+        os.mkdir(closed)
+        for path in (folder + "/plain", folder + "/deleted", closed + "/python"):
+            shutil.copy(static_python(some_python), path)
+        os.chmod(closed, stat.S_IRWXU)
+        os.chown(closed, 65534, 65534)
+        as_nobody = ("setpriv", "--reuid=65534", "--clear-groups")
+        found = {"plain": Spinning(folder + "/plain", script),
+                 "deleted": Spinning(folder + "/deleted", script),
+                 "closed": Spinning(*as_nobody, closed + "/python", script)}
+        for target in found.values():
+            stack.enter_context(target)
+        os.remove(folder + "/deleted")
+        yield found
+
+
+# The table of docs/kubernetes.md: without this capability, the exit code of recording what.
+WITHOUT = [
+    (None, {"plain": 0, "closed": 0, "deleted": 0}),
+    ("BPF", {"plain": 4}),
+    ("PERFMON", {"plain": 4}),
+    ("SYS_PTRACE", {"plain": 4}),
+    ("DAC_READ_SEARCH", {"plain": 0, "closed": 4, "deleted": 0}),
+    ("CHECKPOINT_RESTORE", {"plain": 0, "closed": 0, "deleted": 3}),
+]
+
+
+def test_each_capability_is_needed_and_no_other(image, some_python):
+    assert {row[0] for row in WITHOUT} == {None, *CAPABILITIES}
+    with interpreters(some_python) as targets:
+        for without, statuses in WITHOUT:
+            for what, status in statuses.items():
+                done = run_image(image, "record", "-F", HZ, "-d", "400ms", "-o", "/tmp/x", "-p",
+                                 targets[what].pid, options=["--pid=host", "--tmpfs=/tmp",
+                                                             *capabilities(without)])
+                assert done.returncode == status, (without, what, done.stdout, done.stderr)
+                if status == 4:
+                    assert "CAP_" + without in done.stderr, done.stderr
+
+
+def agent_config(manifest, engine):
+    """agent.yaml of a manifest's ConfigMap, for an engine and a port of this test."""
+    import yaml
+    config = yaml.safe_load(manifest["ConfigMap"]["data"]["agent.yaml"])
+    config["output"]["url"] = engine.url
+    config["http"]["port"] = engines.free_port()
+    return yaml.safe_dump({**config, "rate": 199, "window": "1s", "cpu_budget": "100%"})
+
+
+@contextlib.contextmanager
+def running(*command):
+    """A container in the background, which must live to the end: its id. Its log if it fails."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          check=False)
+    assert done.returncode == 0, done.stderr
+    ident = done.stdout.strip()
+    try:
+        yield ident
+        assert podman("inspect", "-f", "{{.State.Running}}", ident) == "true\n"
+    except BaseException:
+        print(podman("logs", ident)[-4000:])
+        raise
+    finally:
+        podman("rm", "-f", "-t", "0", ident)
+
+
+def test_daemonset_sees_every_container(image, rooted, tmp_path):
+    """The node's processes, in its network, without its files: each profile has its container's id."""
+    with container(rooted[0]) as (first, _), container(rooted[-1]) as (second, _), \
+            Engine("pyroscope") as engine:
+        (tmp_path / "agent.yaml").write_text(agent_config(plain("daemonset"), engine))
+        options = [word for word in PODMAN if word not in ("--network", "none")]
+        with running(*options, "-d", "--pid=host", "--network=host", *capabilities(),
+                     "-v", "%s:/etc/pyebpf:ro" % tmp_path, "--tmpfs=/var/lib/pyebpf", image):
+            def seen():
+                with engine.lock:
+                    return {labels.get("container_id") for labels in engine.labels}
+            wait_until(lambda: {first, second} <= seen(), PATIENCE, "both containers are seen")
+        with engine.lock:
+            own = [stacks for (_, stacks), labels in zip(engine.stored, engine.labels)
+                   if labels.get("container_id") in (first, second)]
+        assert all("spin_here" in names(stacks) for stacks in own)
+
+
+def sidecar_pod(image, engine, python):
+    """deploy/kubernetes/sidecar.yaml as `play kube` of podman 4.3 can have it: a Pod, the sidecar an
+    ordinary container, a network that exists here, the app's files from the interpreter's root."""
+    import yaml
+    made = copy.deepcopy(plain("sidecar"))
+    made["ConfigMap"]["data"]["agent.yaml"] = agent_config(made, engine)
+    spec = made["Deployment"]["spec"]["template"]["spec"]
+    app, = spec["containers"]
+    sidecar, = spec.pop("initContainers")
+    assert sidecar.pop("restartPolicy") == "Always"
+    for key in "livenessProbe", "readinessProbe", "ports":  # not with hostNetwork
+        del sidecar[key]
+    mounts = {"/usr": python.root + "/usr", "/lib": python.root + "/usr/lib",
+              "/lib64": python.root + "/usr/lib64", "/opt/spin.py": SCRIPT}
+    app.update(image=image, command=["/usr/bin/python3.%d" % python.minor, "/opt/spin.py", "600"],
+               volumeMounts=[{"name": "m%d" % i, "mountPath": path, "readOnly": True}
+                             for i, path in enumerate(mounts)])
+    spec["volumes"] += [{"name": "m%d" % i, "hostPath": {"path": path}}
+                        for i, path in enumerate(mounts.values())]
+    sidecar["image"] = image
+    spec.update(containers=[app, sidecar], hostNetwork=True)
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pyebpf-test-%d" % os.getpid()},
+           "spec": spec}
+    return yaml.safe_dump_all([made["ConfigMap"], pod])
+
+
+def test_sidecar_sees_its_pod_alone(image, some_python, rooted, tmp_path):
+    """One PID namespace for both containers of a pod; a service of the host spins beside it."""
+    if not os.path.exists("/usr/libexec/podman/catatonit"):
+        say_skipped("no pods here (apt-get install catatonit)")
+    runtime = tmp_path / "runtime"
+    runtime.write_text(RUNTIME)
+    runtime.chmod(0o755)
+    manifest = tmp_path / "pod.yaml"
+    call = ("podman", "--runtime", str(runtime))
+    with Engine("pyroscope") as engine, spinning(some_python, name="beside"):
+        manifest.write_text(sidecar_pod(image, engine, rooted[-1]))
+        done = subprocess.run([*call, "play", "kube", "-q", str(manifest)], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, check=False)
+        try:
+            assert done.returncode == 0, done.stdout
+            wait_until(lambda: engine.total("app") > 100, PATIENCE, "the app's samples arrive")
+        finally:
+            logs = podman("pod", "logs", "pyebpf-test-%d" % os.getpid())
+            subprocess.run([*call, "pod", "rm", "-f", "-t", "0", "pyebpf-test-%d" % os.getpid()],
+                           stdout=subprocess.DEVNULL, check=False)
+            print(logs[-4000:])
+        assert {service for service, _ in engine.stored} == {"app"}
+        assert "spin_here" in names(engine.stacks("app"))
