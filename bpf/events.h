@@ -12,7 +12,7 @@
 #endif
 
 #define FRAMES_MAX 4096     /* frames in one sample; deeper stacks keep their leaf end, flagged */
-#define CODES_PER_SAMPLE 16 /* code objects described in one sample, leaf first */
+#define CODES_PER_SAMPLE 64 /* code objects described in one sample, leaf first */
 #define CODE_BYTES_PER_SAMPLE 16384
 #define STRING_BYTES_MAX 4096 /* a name or file name, in the target's own encoding; longer: cut */
 #define LINES_CHUNK 4096      /* a line table travels in chunks of this size */

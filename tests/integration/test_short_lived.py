@@ -38,7 +38,8 @@ def pytest_generate_tests(metafunc):
         found = selected(metafunc.config)
         cases = ALL_CASES if metafunc.config.getoption("--tier") == "all" else CASES
         metafunc.parametrize("brief_python", found, ids=[p.name for p in found])
-        metafunc.parametrize("kind,hz,at_once", cases)
+        if "kind" in metafunc.fixturenames:
+            metafunc.parametrize("kind,hz,at_once", cases)
 
 
 def tell(process):
@@ -105,3 +106,14 @@ def test_named_for_99_percent_of_their_time(brief_python, kind, hz, at_once, tmp
     print(says)
     assert got >= SHARE - 4 * sigma, says
     assert got <= 1.01 + 4 * sigma, says
+
+
+def test_deep_stack_met_once_is_named(brief_python, tmp_path, staged):
+    """All of its code objects are new to the one or two samples that there are of it."""
+    output = tmp_path / "once.pyebpf"
+    script = staged(brief_python, "once.py")
+    with Recorder(output, "-F", 99, "--", *brief_python.command, script) as recorder:
+        assert recorder.wait() == 0, recorder.text()
+    names = [tuple(frame[0] for frame in stack.frames) for stack in export(output)]
+    deep = ("<module>", *("deep_%d" % i for i in range(50)))
+    assert deep in names and not any("<unknown>" in stack for stack in names), names
