@@ -81,6 +81,7 @@ def record_paged_out(python, output, *arguments):
         workload.go()
         with Recorder(output, "-p", workload.pid, "-F", HZ, *arguments) as recorder:
             recorder.wait_attached()
+            os.setpriority(os.PRIO_PROCESS, recorder.process.pid, -10)
             most = 0
             for _ in range(ROUNDS):
                 most = max(most, page_out(workload.pid))
@@ -136,7 +137,8 @@ def test_user_space_reads_them_in(some_python, swap, tmp_path, fault):
     assert c["page"] >= ROUNDS, c
     assert c["fault"] + c["code_fault"] + c["thread_state_fault"] >= ROUNDS, c
     assert cut == c["fault"], (cut, c)
-    assert whole > cut + c["thread_state_fault"], (whole, cut, c)
+    # More than there were before the first round: read in, though the recorder waits for a CPU.
+    assert whole > HZ * ROUND_SECONDS, (whole, cut, c)
     fault("the same, `--no-task-work` (as before Linux 6.18)",
           "cuts the sample there, counts it, reads the page for the next one", 0, complete(output),
           "%d of %d samples whole, %d cut, %d without a thread state, %d pages asked for; %s" % (
