@@ -143,6 +143,15 @@ def fault(record_property):
     return row
 
 
+@pytest.fixture
+def refusal(record_property, tmp_path):
+    """refusal(what, done): a row of what docs/faults.md says of wrong input, of a run that ended."""
+    def row(what, done):
+        said = done.stderr.replace(str(tmp_path) + "/", "").splitlines()
+        record_property("refusal", json.dumps([what, done.returncode, said]))
+    return row
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_pyfunc_call(pyfuncitem):
     outcome = yield

@@ -151,12 +151,14 @@ machine = fixture(lambda kernel: kernel.name not in TOO_OLD)
 old_machine = fixture(lambda kernel: kernel.name in TOO_OLD)
 
 
-def test_too_old(old_machine):
+def test_too_old(old_machine, record_property):
     assert old_machine.version < LOOPS_SINCE
     step = old_machine.step("pid")
     assert step.status == 4 and not step.out, old_machine.text("pid")
     said = [line for line in step.err if not line.startswith("try: ")]
     assert len(said) == 1 and "boot Linux 5.17 or newer" in said[0], said
+    # A row of docs/faults.md (tools/fault_table.py).
+    record_property("refusal", json.dumps(["Linux 5.10", step.status, step.err]))
     doctor = old_machine.step("doctor")
     assert doctor.status == 4, old_machine.text("doctor")
     assert any(re.match(r"missing +bpf_loop .*Linux 5\.17", line) for line in doctor.out), doctor

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Writes docs/faults.md: runs tests/integration/test_robust.py and test_pages.py and puts down what
-each of their tests saw.
+"""Writes docs/faults.md: runs the tests of faults and of wrong input and puts down what they saw.
 
     fault_table.py [--tier=test|all] [-o FILE] [-- PYTEST ARGUMENT...]
 
-A row comes from the test itself (the fixture `fault`), only if it passed. Exit code 1, and no file,
-if one of them failed. PYEBPF: the program (build/pyebpf).
+A row comes from the test itself (the fixtures `fault` and `refusal`), only if it passed. Exit code 1,
+and no file, if one of them failed. --tier=all: with full counts, and a kernel that is too old, in a
+virtual machine. PYEBPF: the program (build/pyebpf).
 """
 import argparse
 import json
@@ -19,47 +19,78 @@ import tempfile
 import xml.etree.ElementTree as ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-TESTS = ["tests/integration/test_robust.py", "tests/integration/test_pages.py"]
-HEAD = ("fault", "what pyebpf does", "exit code", "what the file holds", "seen")
+TESTS = ["tests/integration/test_robust.py", "tests/integration/test_pages.py",
+         "tests/integration/test_bad_input.py"]
+TESTS_OF_ALL = ["tests/kernels/test_kernels.py::test_too_old"]
+FAULTS = ("fault", "what pyebpf does", "exit code", "what the file holds", "seen")
+REFUSALS = ("what is wrong", "exit code", "what pyebpf says, and what to try")
 INTRODUCTION = """\
 # Faults
 
-What can go wrong around a recording, what `pyebpf record` does then, and what is left. Written by
-`python3 tests/tools/fault_table.py --tier=all`: each row is a test of `tests/integration/` that
-passed, and says what that test saw, on %s (%d CPUs). Every tick is accounted for: the samples in
-the file are those the kernel says it sent, and ticks expected are ticks seen and ticks that the
-kernel did not deliver.
+What can go wrong around a recording, and what comes of it. `python3 tests/tools/fault_table.py
+--tier=%s` wrote this page: each row is a test that passed, and says what that test saw, on %s
+(%d CPUs).
+
+## While it records
+
+Every tick is accounted for: the samples in the file are those the kernel says it sent, and ticks
+expected are ticks seen and ticks that the kernel did not deliver. Exit code -9 is the shell's 137.
+
+"""
+INTRODUCTION_OF_REFUSALS = """
+## What is not recorded, or not read
+
+One line says what is wrong, a second one what to try. Nothing is left behind where no file is named.
+[troubleshooting.md](troubleshooting.md) has every message.
+
 """
 
 
-def cases(report):
-    """(name, outcome, reason, rows) of each test of a JUnit report."""
-    for case in ElementTree.parse(report).iter("testcase"):
-        rows = [json.loads(p.get("value")) for p in case.iter("property")
-                if p.get("name") == "fault"]
-        failed = case.find("failure") if case.find("failure") is not None else case.find("error")
-        skipped = case.find("skipped")
-        if failed is not None:
-            yield case.get("name"), "failed", failed.get("message", ""), rows
-        elif skipped is not None:
-            yield case.get("name"), "skipped", skipped.get("message", ""), rows
-        else:
-            yield case.get("name"), "passed", "", rows
+def properties(case, name):
+    return [json.loads(p.get("value")) for p in case.iter("property") if p.get("name") == name]
+
+
+class Case:
+    """A test of a JUnit report."""
+
+    def __init__(self, element):
+        self.name = element.get("name")
+        self.faults, self.refusals = (properties(element, name) for name in ("fault", "refusal"))
+        skipped = element.find("skipped")
+        self.reason_skipped = None if skipped is None else skipped.get("message", "")
 
 
 def cell(text):
-    return " ".join(text.split()).replace("|", "\\|")
+    return " ".join(str(text).split()).replace("|", "\\|")
 
 
-def page(found):
-    rows = [row for _, _, _, rows in found for row in rows]
-    text = INTRODUCTION % ("Linux " + platform.release(), os.cpu_count())
-    text += "\n| " + " | ".join(HEAD) + " |\n" + "|---" * len(HEAD) + "|\n"
-    for row in rows:
-        text += "| " + " | ".join(map(cell, row)) + " |\n"
-    skipped = [(name, reason) for name, outcome, reason, _ in found if outcome == "skipped"]
+def table(head, rows):
+    lines = [head, ["---"] * len(head), *([cell(text) for text in row] for row in rows)]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def merged(refusals):
+    """Tests that differ in a number only are one row for each of their exit codes."""
+    kinds = {}
+    for what, status, said in refusals:
+        kinds.setdefault(what, {}).setdefault(status, []).append(said)
+    for what, by_status in kinds.items():
+        count = sum(map(len, by_status.values()))
+        for status, texts in sorted(by_status.items()):
+            share = " (%d of %d)" % (len(texts), count) if count > 2 else ""
+            yield what + share, status, "<br>".join(
+                "`` %s ``" % line for line in texts[0]) or "nothing"
+
+
+def page(found, tier):
+    text = INTRODUCTION % (tier, "Linux " + platform.release().split("-")[0], os.cpu_count())
+    text += table(FAULTS, [row for case in found for row in case.faults])
+    text += INTRODUCTION_OF_REFUSALS
+    text += table(REFUSALS, merged(row for case in found for row in case.refusals))
+    skipped = ["%s (%s)" % (case.name, case.reason_skipped) for case in found
+               if case.reason_skipped is not None]
     if skipped:
-        text += "\nNot run: " + "; ".join("%s (%s)" % pair for pair in skipped) + ".\n"
+        text += "\nNot run: " + "; ".join(skipped) + ".\n"
     return text
 
 
@@ -74,12 +105,14 @@ def main(arguments):
         done = subprocess.run(
             [sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-q", "-rfEs",
              "-o", "junit_family=xunit1", "--tier=" + options.tier, "--junitxml=" + report, *TESTS,
-             *options.pytest], cwd=ROOT, check=False)
-        found = list(cases(report)) if os.path.exists(report) else []
-    if done.returncode or not any(rows for _, _, _, rows in found):
+             *(TESTS_OF_ALL if options.tier == "all" else []), *options.pytest], cwd=ROOT,
+            check=False)
+        found = [Case(element) for element in ElementTree.parse(report).iter("testcase")] \
+            if os.path.exists(report) else []
+    if done.returncode or not any(case.faults + case.refusals for case in found):
         print("fault_table.py: no table: the tests did not all pass", file=sys.stderr)
         return 1
-    options.output.write_text(page(found), encoding="utf-8")
+    options.output.write_text(page(found, options.tier), encoding="utf-8")
     return 0
 
 
