@@ -20,14 +20,14 @@ CONFIGURE = configure() { \
 
 # Debian 12 (bookworm) names. Node may be of another source, whose package brings npm along.
 PACKAGES = $$(command -v npm >/dev/null || echo nodejs npm) \
-	bpftool bpftrace ca-certificates chromium clang clang-format cmake debootstrap dpkg-dev esbuild gcc \
-	libbpf-dev libc6-dev libcap-dev libcjson-dev libclang-rt-14-dev libcmocka-dev \
+	bpftool bpftrace ca-certificates chromium clang clang-format cmake debootstrap dpkg-dev \
+	esbuild gcc libbpf-dev libc6-dev libcap-dev libcjson-dev libclang-rt-14-dev libcmocka-dev \
 	libcurl4-openssl-dev libelf-dev libmicrohttpd-dev libpcre2-dev libprotobuf-c-dev \
-	libyaml-dev libzstd-dev linux-perf llvm make ninja-build pkg-config procps protobuf-c-compiler \
-	protobuf-compiler python3 python3-pytest python3-yaml zlib1g-dev
+	libyaml-dev libzstd-dev linux-perf llvm make ninja-build pkg-config procps \
+	protobuf-c-compiler protobuf-compiler python3 python3-pytest python3-yaml zlib1g-dev
 
-# What only some tests need beside them: containers, shells, other tracers, other kernels.
-ALL_PACKAGES = bpftrace catatonit fish groff lintian man-db podman qemu-system-x86 runc zsh
+# What only some tests need beside them: containers, shells, other kernels.
+ALL_PACKAGES = catatonit fish groff lintian man-db podman qemu-system-x86 runc zsh
 
 build:
 	@$(CONFIGURE) build release
