@@ -152,6 +152,8 @@ struct session_config {
 	__u8 follow_children; /* children of targets are targets */
 	__u8 has_task_work;   /* TASK_WORK_SCHEDULE was replaced; 0: as kernels before 6.18 */
 	__u8 has_cgroup;      /* record only tasks in cgroups[0] or below it */
+	__u32 target_pidns;   /* inode: record only processes of this PID namespace; 0: of all */
+	__u32 target_pidns_depth; /* its level less that of our own */
 	__u32 reserved;
 };
 

@@ -629,6 +629,9 @@ static __always_inline bool is_wanted(struct task_struct *task)
 
 	if (!pid || pid == session.own_pid)
 		return false;
+	if (session.target_pidns && !task_pid_in(task->group_leader, session.target_pidns,
+						 pidns_level + session.target_pidns_depth))
+		return false;
 	return !session.has_cgroup || bpf_current_task_under_cgroup(&cgroups, 0) == 1;
 }
 

@@ -171,6 +171,45 @@ def test_rules_change_and_drop_what_is_sent(some_python, tmp_path):
     assert shown.returncode == 0 and "action: labeldrop, separator" in shown.stdout, shown.stdout
 
 
+@contextlib.contextmanager
+def in_pid_namespaces(python):
+    """Services "inside" a PID namespace and "deeper" in one of its own there: unshare's process."""
+    spin = "%s -c 'while True: sum(range(1000))'" % " ".join(python.command)
+    script = ("OTEL_SERVICE_NAME=inside %s & OTEL_SERVICE_NAME=deeper "
+              "unshare --pid --fork --kill-child %s" % (spin, spin))
+    process = subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", "sh", "-c", script])
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_only_one_pid_namespace(some_python, tmp_path):
+    """The kernel leaves out what is not in it, before a stack is walked."""
+    with Engine("pyroscope") as engine, spinning(some_python, name="outside"), \
+            in_pid_namespaces(some_python) as unshare:
+        children = "/proc/%d/ns/pid_for_children" % unshare.pid
+        own = os.stat("/proc/self/ns/pid").st_ino
+        wait_until(lambda: os.path.exists(children) and os.stat(children).st_ino != own, PATIENCE,
+                   "the namespace is there")
+        with Agent(tmp_path, "pyroscope", engine.url,
+                   more="pid_namespace: %s\n" % children) as agent:
+            wait_until(lambda: engine.total("inside") > 20 and engine.total("deeper") > 20,
+                       PATIENCE, "samples of both arrive")
+            assert agent.metric("recorder_total", counter="filtered") > 0
+            assert agent.metric("excluded_samples_total") == 0
+            agent.stop()
+        assert {service for service, _ in engine.stored} == {"inside", "deeper"}
+
+
+def test_pid_namespace_that_is_none(tmp_path):
+    for path, said in (("/proc/self/ns/net", "no PID namespace"), ("/proc/none", "No such file")):
+        agent = Agent(tmp_path, "files", more="pid_namespace: %s\n" % path)
+        done = run("agent", "--config", agent.config)
+        assert done.returncode == 1 and "pid_namespace: " in done.stderr and said in done.stderr
+
+
 def cpu_seconds(pid):
     """User and system time of a process so far."""
     with open("/proc/%d/stat" % pid) as f:

@@ -30,6 +30,7 @@
 #include "collect/session.h"
 #include "profile/profile.h"
 #include "target/cgroup.h"
+#include "target/pid_namespace.h"
 
 #define POLL_MS 50
 #define LOOK_NS 250000000ULL /* who is in a version 1 cgroup is asked this often */
@@ -44,6 +45,7 @@ struct agent {
 	struct config fresh; /* to go on with, if should_reload */
 	struct metrics *metrics;
 	struct cgroup cgroup;
+	struct pid_namespace pid_namespace;
 	struct session *session;
 	struct discovery *discovery;
 	struct profile *profile;
@@ -112,7 +114,7 @@ static int describe(struct agent *a)
 	    (r = profile_set_text(&m->mode, "cpu")) < 0 ||
 	    (r = profile_set_text(&m->event, "cpu-clock")) < 0)
 		return r;
-	return profile_set_text(&m->target, a->config->cgroup ?: "all processes");
+	return profile_set_text(&m->target, a->config->cgroup ?: a->config->pid_namespace ?: "all processes");
 }
 
 /* Windows of all hosts are not to end at once: each is longer or shorter by chance. */
@@ -258,6 +260,12 @@ static int start(struct agent *a)
 	if ((r = watch_signals(a)) < 0 ||
 	    (a->config->cgroup && (r = cgroup_open(a->config->cgroup, &a->cgroup)) < 0))
 		return r;
+	if (a->config->pid_namespace) {
+		r = pid_namespace_open(a->config->pid_namespace, &a->pid_namespace);
+		if (r < 0)
+			return err_wrap(r, "pid_namespace");
+		o.pid_namespace = &a->pid_namespace;
+	}
 	if (a->cgroup.is_v2) { /* the kernel knows who is in it */
 		o.is_system_wide = true;
 		o.cgroup = &a->cgroup;
@@ -421,6 +429,7 @@ static void agent_release(struct agent *a)
 	discovery_free(a->discovery);
 	session_free(a->session);
 	cgroup_release(&a->cgroup);
+	pid_namespace_release(&a->pid_namespace);
 	origins_free(a->origins);
 	sender_free(a->sender);
 	metrics_set_spool(a->metrics, NULL);
@@ -450,6 +459,7 @@ int agent_run(const char *config_path, struct config *config, struct metrics *m)
 			   .config = config,
 			   .metrics = m,
 			   .cgroup = CGROUP_INIT,
+			   .pid_namespace = PID_NAMESPACE_INIT,
 			   .signal_fd = -1 };
 	int r = record(&a);
 

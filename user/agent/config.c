@@ -57,6 +57,7 @@ static const struct key {
 	KEY("window", TIME, window_ns, "15s", .min = SECOND_NS, .max = 3600 * SECOND_NS),
 	KEY("jitter_percent", COUNT, jitter_percent, "20", .min = 0, .max = 50),
 	KEY("cgroup", TEXT, cgroup, NULL),
+	KEY("pid_namespace", TEXT, pid_namespace, NULL),
 	KEY("output.engine", CHOICE, engine, NULL, .choices = engines),
 	KEY("output.url", TEXT, url, NULL),
 	KEY("output.tenant", TEXT, tenant, NULL),

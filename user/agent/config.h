@@ -43,6 +43,7 @@ struct config {
 	uint64_t window_ns;
 	uint64_t jitter_percent;
 	char *cgroup;        /* NULL: every process */
+	char *pid_namespace; /* a file; NULL: of all */
 	unsigned int engine; /* enum engine; so for all enums: the key table's type */
 	char *url;
 	char *tenant;

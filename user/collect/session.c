@@ -114,6 +114,10 @@ static int configure(struct session *s, int cpus, uint32_t task_work)
 	c->has_filter = !s->opts.is_system_wide;
 	c->follow_children = s->opts.follow_children;
 	c->has_cgroup = s->opts.cgroup != NULL;
+	if (s->opts.pid_namespace) {
+		c->target_pidns = s->opts.pid_namespace->inode;
+		c->target_pidns_depth = s->opts.pid_namespace->depth;
+	}
 	return 0;
 }
 

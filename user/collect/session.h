@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "bpf/events.h"
 #include "target/cgroup.h"
+#include "target/pid_namespace.h"
 
 /*
  * The kernel side of a recording: the loaded BPF programs, their maps and the perf events that
@@ -28,6 +29,8 @@ struct session_opts {
 	/* Only tasks in this version 2 cgroup or below it; NULL: anywhere. Borrowed by
 	 * session_open(). */
 	const struct cgroup *cgroup;
+	/* Only tasks of this PID namespace or of those inside it; NULL: of any. Borrowed. */
+	const struct pid_namespace *pid_namespace;
 	size_t ring_bytes; /* power of two, >= 64 KiB */
 };
 

@@ -20,7 +20,7 @@ static void test_config_parse_fills_every_key(void **state)
 {
 	static const char text[] =
 		"rate: 1k\nrate_min: 5\ncpu_budget: 0.5%\nwindow: 30s\njitter_percent: 0\ncgroup: "
-		"a.slice\n"
+		"a.slice\npid_namespace: /proc/7/ns/pid\n"
 		"output:\n  engine: pyroscope\n  url: https://h:4040/\n"
 		"  tenant: t\n  token_file: /t\n  ca_file: /ca\n  cert_file: /c\n"
 		"  key_file: /k\n  proxy: http://p\n  timeout: 5s\n"
@@ -44,6 +44,7 @@ static void test_config_parse_fills_every_key(void **state)
 	assert_int_equal(c.window_ns, 30000000000);
 	assert_int_equal(c.jitter_percent, 0);
 	assert_string_equal(c.cgroup, "a.slice");
+	assert_string_equal(c.pid_namespace, "/proc/7/ns/pid");
 	assert_int_equal(c.engine, ENGINE_PYROSCOPE);
 	assert_string_equal(c.url, "https://h:4040/");
 	assert_string_equal(c.tenant, "t");
@@ -132,7 +133,7 @@ static void test_config_parse_names_line_and_key(void **state)
 	} cases[] = {
 		{ "unknown", OUTPUT "rat: 1\n",
 		  "x:2: rat: no such key; there are: rate, rate_min, cpu_budget, window, "
-		  "jitter_percent, cgroup, output, "
+		  "jitter_percent, cgroup, pid_namespace, output, "
 		  "spool, services, http, log, labels, relabel",
 		  -EINVAL },
 		{ "unknown below", OUTPUT "http: {prt: 1}\n",
