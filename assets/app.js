@@ -78,6 +78,7 @@
     const msPerTick = (current.interval_ns || 0) / 1e6;
     let state = ns.readState(location.hash), theme = "light", style = null;
     let panes = [], search = null, found = null, matched = null, table = null, marksBox = null;
+    let series = null, sumsOf = ""; // see forgetSums()
 
     const comparing = () => ns.isComparing(report, state);
 
@@ -481,8 +482,9 @@
       for (const pane of panes)
         derive(pane);
       fitPanes();
-      table = null;
+      forgetSums();
       heats.clear();
+      siteSums = null;
       drawColours(false);
       restorePlaces();
       drawEmpty();
@@ -527,6 +529,19 @@
       soonFrame = requestAnimationFrame(() => {
         soonTimer = setTimeout(step, 0, 0);
       });
+    }
+
+    // Of a large report, the table and the timeline take as long as the graph: they are kept while
+    // only the graph's shape changes.
+    function forgetSums() {
+      const {basis, by, process, thread, pod, range, baseRange, imports, libraries} = state;
+      const key = JSON.stringify([viewOf(), basis, by, process, thread, pod, range, baseRange,
+        imports, libraries]);
+
+      if (key === sumsOf)
+        return;
+      sumsOf = key;
+      table = series = null;
     }
 
     // The table is of all that is active, whatever the shape.
@@ -638,7 +653,7 @@
 
     // Source lines need a pass over the whole report: not while a zoom is under way.
     const SOURCE_MS = 220, heats = new Map();
-    let sourceTimer = 0;
+    let sourceTimer = 0, siteSums = null;
 
     // Of a file's lines those that ran in one function. The text is of the current side's file:
     // lines of the baseline, and of what it alone has, are others.
@@ -646,7 +661,7 @@
       const isBase = viewOf() === "base";
 
       if (!heats.has(file))
-        heats.set(file, ns.lineHeat(report, queryOf("call"), file));
+        heats.set(file, ns.lineHeat(report, siteSums ??= ns.siteSums(report, queryOf("call")), file));
       const {all, allBase, lines} = heats.get(file), own = linesOf(func, lines);
       const isGone = !isBase && Boolean(subject.base) && (own.size
         ? ![...own.values()].some((row) => row.total) : !subject.current.total);
@@ -665,7 +680,7 @@
       const {sites, nodes} = report, own = new Map();
 
       for (let s = 1; s < sites.count; s++)
-        if (nodes.func[sites.node[s]] === func && lines.has(sites.line[s]))
+        if (nodes.func[sites.node[s]] === func && lines.has(sites.line[s]) && !own.has(sites.line[s]))
           own.set(sites.line[s], {...lines.get(sites.line[s])});
       return own;
     }
@@ -679,9 +694,10 @@
     function drawHeatmap() {
       const meta = report.meta, by = choices.process.length > 1 ? "process"
         : choices.thread.length > 1 ? "thread" : "run";
-      const query = queryOf("call"), all = ns.timeline(report, query, by);
-      const series = all.filter((s) => s.side === (viewOf() === "base" && isDiffReport
-        ? ns.SIDE_BASE : ns.SIDE_CURRENT)).map((s) => ({text: ns.visible(s.label), ticks: s.ticks}));
+      const side = viewOf() === "base" && isDiffReport ? ns.SIDE_BASE : ns.SIDE_CURRENT;
+
+      series ??= ns.timeline(report, queryOf("call"), by).filter((s) => s.side === side)
+        .map((s) => ({text: ns.visible(s.label), ticks: s.ticks}));
       const ms = (current.block_ns || 0) * meta.blocks / 1e6;
       const time = (r) => ms ? `${ns.duration(r[0] / meta.blocks * ms)} – ${
         ns.duration(r[1] / meta.blocks * ms)}` : `blocks ${r[0]} – ${r[1]}`;
@@ -1046,7 +1062,7 @@
       readStyle();
       for (const pane of panes)
         pane.graph.restyle();
-      minimap.resize();
+      minimap.restyle();
       heat.resize();
     }
 

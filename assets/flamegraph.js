@@ -265,6 +265,13 @@
       restyle();
     }
 
+    function isFitted() {
+      const {row, font} = look();
+
+      return style !== null && width === dom.scroller.clientWidth && height === dom.scroller.clientHeight &&
+        ratio === (devicePixelRatio || 1) && style.row === row && style.font === font;
+    }
+
     function restyle() {
       style = look();
       style.ratio = ratio;
@@ -285,6 +292,7 @@
     }
 
     function draw() {
+      cancelAnimationFrame(frame); // drawn before its time
       frame = 0;
       if (!scene || !width)
         return;
@@ -486,7 +494,10 @@
         }
         request();
       },
+      // Nothing is drawn anew where nothing changed: a million boxes take a while.
       resize() {
+        if (isFitted())
+          return;
         fitCanvas();
         if (scene)
           dom.spacer.style.height = scene.boxes.rows * style.row + "px";
@@ -589,11 +600,11 @@
     const ctx = canvas.getContext("2d");
     let scene = null, view = {from: 0, to: 1}, image = null;
 
-    function paintImage() {
-      const ratio = devicePixelRatio || 1;
+    const sizeInPixels = () => ["clientWidth", "clientHeight"]
+      .map((key) => Math.max(1, Math.round(canvas[key] * (devicePixelRatio || 1))));
 
-      canvas.width = Math.max(1, Math.round(canvas.clientWidth * ratio));
-      canvas.height = Math.max(1, Math.round(canvas.clientHeight * ratio));
+    function paintImage() {
+      [canvas.width, canvas.height] = sizeInPixels();
       image = scene && speckle(ctx, scene, look().background, canvas.width, canvas.height);
     }
 
@@ -656,6 +667,13 @@
         draw();
       },
       resize() {
+        const [width, height] = sizeInPixels();
+
+        if (width !== canvas.width || height !== canvas.height)
+          this.restyle();
+      },
+      // The theme changed.
+      restyle() {
         paintImage();
         draw();
       },

@@ -33,6 +33,8 @@
 
   // base64 text, line breaks allowed, to bytes. atob() would need a string of the whole.
   function decodeBase64(text) {
+    if (Uint8Array.fromBase64) // faster, and not in every browser of the floor
+      return fromBase64(text);
     const value = new Uint8Array(128).fill(255);
     const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const out = new Uint8Array(Math.floor(text.length / 4) * 3 + 3);
@@ -56,6 +58,14 @@
       }
     }
     return out.subarray(0, n);
+  }
+
+  function fromBase64(text) {
+    try {
+      return Uint8Array.fromBase64(text);
+    } catch {
+      throw broken("it is not base64");
+    }
   }
 
   function adler32(bytes, length) {
@@ -1052,20 +1062,25 @@
     return table;
   }
 
-  // Lines of one file: {lines, all, allBase}: Map of line -> {self, total, baseSelf, baseTotal}, a
-  // stack counts once a line; ticks of each side. Filters and ranges apply.
-  function lineHeat(report, state, file) {
-    const {sites, nodes, functions} = report;
-    const weights = selfWeights(report, {...state, by: "line"});
-    const total = {current: Float64Array.from(weights.current),
-      base: weights.base && Float64Array.from(weights.base)};
-    const heat = new Map();
+  // Ticks of each site, {self, total}: {current, base}; base null where nothing is compared.
+  function siteSums(report, state) {
+    const {sites} = report, self = selfWeights(report, {...state, by: "line"});
+    const total = {current: Float64Array.from(self.current),
+      base: self.base && Float64Array.from(self.base)};
 
     for (let s = sites.count - 1; s > 0; s--) {
       total.current[sites.parent[s]] += total.current[s];
       if (total.base)
         total.base[sites.parent[s]] += total.base[s];
     }
+    return {self, total};
+  }
+
+  // Lines of one file: {lines, all, allBase}: Map of line -> {self, total, baseSelf, baseTotal}, a
+  // stack counts once a line; ticks of each side. Of siteSums().
+  function lineHeat(report, {self, total}, file) {
+    const {sites, nodes, functions} = report, heat = new Map();
+
     for (let s = 1; s < sites.count; s++) {
       if (functions.file[nodes.func[sites.node[s]]] !== file || !sites.line[s])
         continue;
@@ -1073,8 +1088,8 @@
       if (!row)
         heat.set(sites.line[s], row = {self: 0, total: 0, baseSelf: 0, baseTotal: 0});
       const isOutermost = !hasLineAbove(report, s, file);
-      row.self += weights.current[s];
-      row.baseSelf += weights.base ? weights.base[s] : 0;
+      row.self += self.current[s];
+      row.baseSelf += self.base ? self.base[s] : 0;
       if (isOutermost) {
         row.total += total.current[s];
         row.baseTotal += total.base ? total.base[s] : 0;
@@ -1106,8 +1121,8 @@
   function timeline(report, state, by = "run") {
     const {meta, rows} = report;
     const passes = passingTags(report, state);
-    const series = new Map();
-    const seriesOf = meta.runs.map(() => new Map());
+    const series = new Map(), {blocks} = meta, tags = passes.length;
+    const seriesOf = new Array(meta.runs.length * tags); // by run, then tag
     const find = (run, tag) => {
       const key = by === "run" ? String(run)
         : DIMENSIONS[by](meta, meta.threads[tag])[0] ?? "";
@@ -1123,11 +1138,9 @@
       const tag = rows.tag[i], slot = rows.slot[i];
       if (!passes[tag])
         continue;
-      const run = Math.floor(slot / meta.blocks);
-      let row = seriesOf[run].get(tag);
-      if (!row)
-        seriesOf[run].set(tag, row = find(run, tag));
-      row.ticks[slot - run * meta.blocks] += rows.ticks[i];
+      const run = Math.floor(slot / blocks);
+      const row = seriesOf[run * tags + tag] ??= find(run, tag);
+      row.ticks[slot - run * blocks] += rows.ticks[i];
       row.sum += rows.ticks[i];
     }
     return [...series.values()].sort((a, b) => b.sum - a.sum);
@@ -1158,5 +1171,5 @@
     SOURCE_STATUS, PageError, decodeBase64, adler32, decode, inflate, functionName, functionFile,
     filterChoices, passingTags, slotSides, isComparing, isWhole, preorderTree, lineTree,
     withoutFunctions, callees, callers, inverted, selfWeights, throughMap, totals, activeData,
-    isElided, elided, functionTable, lineHeat, sourceLines, timeline, pathOf, nodeAt});
+    isElided, elided, functionTable, siteSums, lineHeat, sourceLines, timeline, pathOf, nodeAt});
 })(globalThis.pyebpf ??= {});

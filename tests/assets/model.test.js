@@ -157,7 +157,8 @@ test("functionTable: a recursive function counts once", () => {
 test("lineHeat: lines of a file, a stack once a line", () => {
   const report = model.decode(encode({samples: [{stack: "f (a.py:5);f (a.py:5)", ticks: 3},
     {stack: "f (a.py:6)", ticks: 2}, {stack: "h (b.py:5)", ticks: 9}]}));
-  const file = report.functions.file[1], {lines, all, allBase} = model.lineHeat(report, {}, file);
+  const file = report.functions.file[1], {lines, all, allBase} = model.lineHeat(report,
+    model.siteSums(report, {}), file);
 
   assert.deepEqual([all, allBase], [14, 0]);
   assert.deepEqual([...lines], [
