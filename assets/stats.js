@@ -7,10 +7,11 @@
 
   const ALPHA = 0.05; // of intervals
   const MISSED_MAX = 0.01; // chance below which what is on one side only is new or removed
-  const Q_MAX = 0.05;
+  const Q_MAX = 0.01;
   const TICKS_MIN = 8; // of both sides together, to be tested
   const PHI_MIN = 1;
-  const BLOCKS = 40; // a run is cut into as many; up to twice as many where its length was unknown
+  const REPLICATES = 20; // of a run, up to twice as many less one
+  const CENTRE_ERRORS = 4; // a centre nearer to 1 may be noise
   const DF_NORMAL = 1e7; // beyond, t and normal differ by less than rounding
   const VARIANCE_FLOOR = 1e-5; // of the median
   const MARKS = [1.10, 1.25, 1.5, 2.0];
@@ -222,12 +223,16 @@
     return list;
   }
 
-  // Up to twice BLOCKS they stand for themselves; more are joined, as near to BLOCKS as that goes.
-  function groupBlocks(blocks) {
-    const size = blocks.length < 2 * BLOCKS ? 1 : Math.floor(blocks.length / BLOCKS);
-    const groups = [];
-    for (let i = 0; i < blocks.length; i += size)
-      groups.push(blocks.slice(i, i + size));
+  // Neighbours are joined: bursts reach over the ends of blocks. A short rest goes with the last.
+  function groupBlocks(run, blocks) {
+    const size = Math.max(Math.floor(blocks.length / REPLICATES), 1), groups = [];
+    for (let i = 0, end; i < blocks.length; i = end) {
+      end = i + size;
+      const rest = blocks.slice(end).reduce((sum, b) => sum + blockTime(run, b), 0);
+      if (rest < size * run.block_ns / 2)
+        end = blocks.length;
+      groups.push(blocks.slice(i, end));
+    }
     return groups;
   }
 
@@ -256,7 +261,7 @@
       const list = [];
       for (const r of by === "poisson" ? [] : runsOf[side]) {
         const blocks = blocksOf(report, slots, r, side), run = meta.runs[r];
-        for (const group of by === "runs" ? [blocks] : groupBlocks(blocks)) {
+        for (const group of by === "runs" ? [blocks] : groupBlocks(run, blocks)) {
           const exposure = exposureOf(run, group, by === "runs", normalize, ticks, r * meta.blocks);
           if (exposure > 0)
             list.push({slots: group.map((b) => r * meta.blocks + b), exposure});
@@ -402,19 +407,48 @@
     });
     for (const kind of Object.values(kinds))
       finishKind(kind, df);
-    return {by, df, kinds};
+    return {by, df, kinds, sides, index};
+  }
+
+  // Variance of the sum over one side of weights[function] times its self ticks, as replicates
+  // have it: things that come and go together are seen to. 0 where nothing can be measured.
+  function varianceOfSum(active, {sides, index}, side, weights) {
+    const {report, tree, map} = active, {rows, sites} = report, list = sides[side];
+    const byLine = active.state.by === "line";
+    let sum = 0, squares = 0, products = 0, exposures = 0;
+
+    if (list.length < 2)
+      return 0;
+    for (const {slots, exposure} of list) {
+      let ticks = 0;
+      for (const slot of slots)
+        for (let k = index.start[slot]; k < index.start[slot + 1]; k++) {
+          const row = index.order[k];
+          const source = byLine ? rows.site[row] : sites.node[rows.site[row]];
+          const node = map ? map[source] : source;
+          if (node > 0)
+            ticks += rows.ticks[row] * weights[tree.func[node]];
+        }
+      sum += ticks;
+      squares += ticks * ticks;
+      products += ticks * exposure;
+      exposures += exposure * exposure;
+    }
+    squares += sum * sum * exposures - 2 * sum * products; // sum (x - exposure * sum)^2
+    return Math.max(squares, 0) * list.length / (list.length - 1);
   }
 
   // --- one thing -----------------------------------------------------------------------------
 
   // How base and current ticks of one thing compare.
   class Contrast {
-    constructor({by, df}, kind, scale, centre) {
+    constructor({by, df}, kind, scale, {centre, error} = {centre: 1, error: 0}) {
       this.kind = kind;
       this.by = by;
       this.df = df;
       this.scale = scale;
       this.unit = scale * centre;
+      this.centreError = error;
       this.dfOf = [0, 1, 2, 3].map((s) => degrees(df, s & 1, s & 2) + kind.prior.d0);
       this.tOf = this.dfOf.map((d) => studentBeyond(ALPHA, d));
     }
@@ -433,7 +467,8 @@
     }
 
     error() {
-      return Math.sqrt(this.phi * (1 / (this.c + 0.5) + 1 / (this.b + 0.5)));
+      return Math.sqrt(this.phi * (1 / (this.c + 0.5) + 1 / (this.b + 0.5)) +
+        this.centreError ** 2);
     }
 
     // Where a side has no ticks: the most it may have had, and the least of the other.
@@ -457,7 +492,8 @@
 
     // That counts differ as much without a change.
     chance() {
-      const {b, c, unit} = this, variance = this.phi * (c + unit * unit * b);
+      const {b, c, unit} = this;
+      const variance = this.phi * (c + unit * unit * b) + (unit * b * this.centreError) ** 2;
       return variance > 0 ? studentTwoSided((c - unit * b) / Math.sqrt(variance), this.degrees) : 1;
     }
 
@@ -543,33 +579,62 @@
     }
   }
 
-  // What most functions did is no change where the sides are made equal by time or share: the
-  // median of their log ratios, each weighted by its precision.
-  function robustCentre(table, scale) {
+  // What each function says of the centre, by its own ticks: {func, logRatio, error}.
+  function centreVotes(dispersion, scale) {
+    const kind = dispersion.kinds.funcSelf, contrast = new Contrast(dispersion, kind, scale);
     const votes = [];
-    let sum = 0, half = 0, i = 0;
 
-    for (let f = 1; f < table.self.length; f++) {
-      const b = table.baseSelf[f], c = table.self[f];
-      if (!b || !c || b + c < TICKS_MIN)
-        continue;
-      const weight = Math.sqrt(b * c / (b + c));
-      votes.push([Math.log(c / (b * scale)), weight]);
-      sum += weight;
+    for (let func = 1; func < kind.base.length; func++) {
+      contrast.choose(func);
+      const {b, c} = contrast;
+      if (b && c && b + c >= TICKS_MIN)
+        votes.push({func, logRatio: Math.log(contrast.ratio()), error: contrast.error()});
     }
+    return votes.sort((x, y) => x.logRatio - y.logRatio);
+  }
+
+  function medianVote(votes) {
+    const half = votes.reduce((sum, {error}) => sum + 1 / error, 0) / 2;
+    let below = 0, i = 0;
+
+    for (; i + 1 < votes.length && below + 1 / votes[i].error < half; i++)
+      below += 1 / votes[i].error;
+    return votes[i].logRatio;
+  }
+
+  // Of the mean log ratio, weighted by precision.
+  function meanVariance(active, dispersion, votes) {
+    const {funcSelf} = dispersion.kinds;
+    const precision = votes.reduce((sum, {error}) => sum + error ** -2, 0);
+    const weights = new Float64Array(funcSelf.base.length);
+    let sum = 0;
+
+    [funcSelf.base, funcSelf.current].forEach((ticks, side) => {
+      for (const {func, error} of votes)
+        weights[func] = 1 / (error * error * precision * (ticks[func] + 0.5));
+      sum += varianceOfSum(active, dispersion, side, weights);
+    });
+    return Math.max(sum, 1 / precision);
+  }
+
+  // {centre, error}: what most functions did is no change where the sides are made equal by time
+  // or share: the median of their log ratios. The variance of a median is pi / 2 times that of the
+  // mean, or less; a median that may be noise itself is no centre.
+  function robustCentre(active, dispersion) {
+    const votes = centreVotes(dispersion, active.scale);
     if (!votes.length)
-      return 1;
-    votes.sort((x, y) => x[0] - y[0]);
-    for (; i + 1 < votes.length && half + votes[i][1] < sum / 2; i++)
-      half += votes[i][1];
-    return Math.exp(votes[i][0]);
+      return {centre: 1, error: 0};
+    const median = medianVote(votes);
+    const error = Math.sqrt(Math.PI / 2 * meanVariance(active, dispersion, votes));
+    return {centre: Math.abs(median) > CENTRE_ERRORS * error ? Math.exp(median) : 1, error};
   }
 
   // Of a differential page as it was written; of two ranges of a recording their own.
-  function centreOf(active) {
+  function centreOf(active, dispersion) {
+    const {diff} = active.report.meta;
     if (!active.state.baseRange)
-      return active.report.meta.diff?.centre ?? 1;
-    return robustCentre(ns.functionTable(active), active.scale);
+      return {centre: diff?.centre ?? 1, error: diff?.centre_error ?? 0};
+    return robustCentre(active, dispersion);
   }
 
   // Everything that does not depend on marks: worked out once, kept with the active data.
@@ -578,8 +643,8 @@
   }
 
   function measureChanges(active) {
-    const {scale} = active, centre = centreOf(active);
-    const dispersion = measureDispersion(active), {kinds} = dispersion;
+    const {scale} = active, dispersion = measureDispersion(active), {kinds} = dispersion;
+    const centre = centreOf(active, dispersion);
     const measure = (kind, whole) => measureKind(dispersion, kind, whole, 1, scale, centre);
     const nodes = measure(kinds.node, kinds.node);
     const total = measureTotal(active, dispersion);
@@ -588,12 +653,12 @@
       nodes[key][0] = total[key];
     return {nodes, selfs: measure(kinds.nodeSelf, kinds.node),
       functions: measure(kinds.func, kinds.func), functionSelfs: measure(kinds.funcSelf, kinds.func),
-      centre, by: dispersion.by};
+      centre: centre.centre, by: dispersion.by};
   }
 
   // The whole of both sides, never relative to the centre.
   function measureTotal(active, dispersion) {
-    const contrast = new Contrast(dispersion, dispersion.kinds.node, active.scale, 1);
+    const contrast = new Contrast(dispersion, dispersion.kinds.node, active.scale);
     contrast.choose(0);
     const {b, c} = contrast, ratio = contrast.ratio(), [low, high] = contrast.interval(ratio);
 

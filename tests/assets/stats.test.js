@@ -40,7 +40,7 @@ function twoRuns(rows, wave = 0, meta = {}) {
   for (const [stack, ...ticks] of rows)
     for (let block = 0; block < 40; block++)
       ticks.forEach((count, run) => {
-        const own = Math.round(count * (1 + (block % 2 ? wave : -wave)));
+        const own = Math.round(count * (1 + (block & 2 ? wave : -wave)));
         if (own)
           samples.push({stack, run, block, ticks: own});
       });
@@ -87,14 +87,14 @@ test("classify: two ranges of one recording", () => {
     {steady: "unchanged", phase: "faster4"});
 });
 
-test("findReplicates: more blocks than twice forty are joined", () => {
+test("findReplicates: blocks are joined to twenty parts of a run", () => {
   const report = page.decode(encode({samples: [{stack: "f (a.py:1)"}],
     meta: {blocks: 640, runs: [{...RUN, blocks: 640, block_ns: 1e6, side: 1}]}}));
   const active = page.activeData(report, {range: [0, 320], baseRange: [320, 400]});
   const {by, sides} = page.findReplicates(active);
 
   assert.equal(by, "blocks");
-  assert.deepEqual(sides.map((list) => list.length), [40, 40]);
+  assert.deepEqual(sides.map((list) => list.length), [20, 20]);
   for (const list of sides)
     assert.ok(Math.abs(list.reduce((sum, {exposure}) => sum + exposure, 0) - 1) < 1e-12);
 });

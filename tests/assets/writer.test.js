@@ -128,9 +128,9 @@ function isNear(got, want) {
 
 const numberOf = (text) => text === "inf" ? Infinity : /nan/.test(text) ? NaN : Number(text);
 
-for (const nodes of ["", "3000"]) {
-  test(`a comparison is classified as by user/diff (${nodes || "few"} paths)`, () => {
-    const {file, report} = makePage("diff", nodes);
+for (const [kind, nodes] of [["diff", ""], ["diff", "3000"], ["shares", ""], ["shares", "3000"]]) {
+  test(`a comparison is classified as by user/diff (${kind}, ${nodes || "few"} paths)`, () => {
+    const {file, report} = makePage(kind, nodes);
     const lines = fs.readFileSync(`${file}.measures`, "utf8").trim().split("\n");
     const active = page.activeData(report, {view: "diff"});
     // as if something had been chosen: worked out anew
@@ -159,7 +159,7 @@ test("a comparison: what was changed is what is shown", () => {
     if (report.nodes.depth[i] === 3)
       families[page.functionName(report, report.nodes.func[i])] =
         page.CLASSES[report.classes.total[i]].replace(/\d$/, "");
-  assert.deepEqual(families, {steady: "undetermined", slower_by_30_percent: "slower",
+  assert.deepEqual(families, {steady: "unchanged", slower_by_30_percent: "slower",
     twice_as_slow: "slower", twice_as_fast: "faster", new_function: "new",
     removed_function: "removed", rare: "rare", renamed_function: families.renamed_function});
   assert.match(families.renamed_function, /^un/);

@@ -11,6 +11,7 @@
  * tree     NODES call paths (10,000) of three processes with four threads each, over a minute
  * diff     the same twice, with changes: functions slower, faster, new, removed, renamed. Also
  *          FILE.measures: a line a node, "ratio low high q class self_class"
+ * shares   the same, compared by share
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -311,12 +312,13 @@ static int write_diff(const struct diff *d, const char *path, FILE *out)
 	return r ? r : write_measures(d, path);
 }
 
-static int make_diff(struct maker *m, uint32_t nodes, const char *path, FILE *out)
+static int make_diff(struct maker *m, enum diff_normalize normalize, uint32_t nodes,
+		     const char *path, FILE *out)
 {
 	_cleanup_(diff_input_freep) struct diff_input *in = NULL;
 	_cleanup_(diff_freep) struct diff *d = NULL;
 	struct diff_renames renames = { 0 };
-	const struct diff_options o = { .renames = &renames };
+	const struct diff_options o = { .normalize = normalize, .renames = &renames };
 	int r = diff_input_new(true, &in);
 
 	if (r < 0)
@@ -371,7 +373,8 @@ int main(int argc, char **argv)
 	int r = -1;
 
 	if (!out || profile_new(&m.p) < 0) {
-		fprintf(stderr, "usage: pages empty|one|deep|hostile|tree|diff FILE [NODES]\n");
+		fprintf(stderr,
+			"usage: pages empty|one|deep|hostile|tree|diff|shares FILE [NODES]\n");
 		return 2;
 	}
 	if (!strcmp(kind, "one"))
@@ -382,7 +385,12 @@ int main(int argc, char **argv)
 		make_hostile(&m);
 	else if (!strcmp(kind, "tree"))
 		make_tree(&m, nodes ? nodes : 10000);
-	r = strcmp(kind, "diff") ? make_plain(&m, out) : make_diff(&m, nodes, argv[2], out);
+	if (!strcmp(kind, "diff"))
+		r = make_diff(&m, DIFF_AUTO, nodes, argv[2], out);
+	else if (!strcmp(kind, "shares"))
+		r = make_diff(&m, DIFF_SHARE, nodes, argv[2], out);
+	else
+		r = make_plain(&m, out);
 	if (fclose(out))
 		r = -1;
 	if (r < 0)

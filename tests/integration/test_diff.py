@@ -75,7 +75,8 @@ def test_every_change_is_classed_rightly(mode, shop, tmp_path):
         f = functions[name]
         assert f["low"] <= truth <= f["high"], f
     wrapped = {p.match for p in found["paths"]
-               if found["frames"][p.frame][0].endswith("wrapper")}
+               if found["frames"][p.frame][0].split(".")[-1] == "wrapper" and
+               found["frames"][p.frame][1].endswith("shop.py")}
     assert wrapped == {"inserted"}
     price = [p for p in found["paths"] if found["frames"][p.frame][0] == "price"]
     assert len(price) == 1 and price[0].match == "exact" and price[0].class_ in diffjson.GREY
@@ -334,25 +335,44 @@ def test_gate_false_alarms_and_power(is_full, some_python, tmp_path):
 
 # --- A/A ------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("kind", ["steady", "bursty"])
-def test_two_recordings_of_the_same(kind, is_full, some_python, tmp_path):
-    """One process, recorded again and again: of nearly all pairs next to nothing is coloured."""
-    count, seconds = (10, 5) if is_full else (2, 5)
-    found = [str(tmp_path / ("%d.pyebpf" % i)) for i in range(count)]
-    with subprocess.Popen(some_python.command + [os.path.join(CHANGE, "server.py"), kind, "600"],
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
-        assert server.stdout.readline() == b"READY\n"
+class Server(object):
+    """The server that does the same for ever, at work; undisturbed where that can be had."""
+
+    def __init__(self, python, kind):
+        self.process = subprocess.Popen(
+            python.command + [os.path.join(CHANGE, "server.py"), kind, "600"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def __enter__(self):
+        assert self.process.stdout.readline() == b"READY\n"
         if os.cpu_count() > 1:
-            os.sched_setscheduler(server.pid, os.SCHED_RR, os.sched_param(1))
-        server.stdin.write(b"GO\n")
-        server.stdin.flush()
-        done = [run("record", "-F", HZ, "-p", server.pid, "-d", "%gs" % seconds, "-o", path)
-                for path in found]
-        server.kill()
+            os.sched_setscheduler(self.process.pid, os.SCHED_RR, os.sched_param(1))
+        self.process.stdin.write(b"GO\n")
+        self.process.stdin.flush()
+        return self.process
+
+    def __exit__(self, *error):
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.mark.parametrize("is_anew", [False, True], ids=["one-process", "started-anew"])
+@pytest.mark.parametrize("kind", ["steady", "bursty"])
+def test_two_recordings_of_the_same(kind, is_anew, is_full, some_python, tmp_path):
+    """The same again and again: of nearly all pairs next to nothing is coloured."""
+    if is_anew and not is_full:
+        pytest.skip("10 recordings: --tier=all")
+    found = [str(tmp_path / ("%d.pyebpf" % i)) for i in range(10 if is_full else 2)]
+    done = []
+    for paths in [[path] for path in found] if is_anew else [found]:
+        with Server(some_python, kind) as server:
+            done += [run("record", "-F", HZ, "-p", server.pid, "-d", "5s", "-o", path)
+                     for path in paths]
     assert all(d.returncode == 0 for d in done), done
     coloured, alarms = [], 0
     for a, b in itertools.combinations(found, 2):
-        done, document = compare(tmp_path, a, b, "--gate")
+        # a busy machine may lose more of one than of the other
+        done, document = compare(tmp_path, a, b, "--gate", "--force")
         assert document["normalize"] == "second"
         coloured.append(document["coloured"])
         alarms += done.returncode == 5
@@ -361,10 +381,10 @@ def test_two_recordings_of_the_same(kind, is_full, some_python, tmp_path):
           "%d alarms" % (kind, len(coloured), 100 * sum(coloured) / len(coloured), above,
                          100 * max(coloured), alarms))
     assert alarms <= (3 if is_full else 0)
-    # One pair in twenty may have a false finding (Benjamini-Hochberg at 5 %), so that a single pair
-    # shows nothing: tests/unit/diff/test_simulation.c counts many.
+    # One pair in a hundred may have a false finding (Benjamini-Hochberg at 1 %): a single pair
+    # shows nothing, tests/unit/diff/test_simulation.c counts many.
     if is_full:
-        assert above <= 2 and sum(coloured) / len(coloured) <= 0.05
+        assert above <= 1 and sum(coloured) / len(coloured) <= 0.01
 
 
 # --- CPython's rules ------------------------------------------------------------------------------

@@ -249,13 +249,26 @@ static int make_functions(struct diff *d, const struct identity *id)
 
 /* --- the robust centre ------------------------------------------------------------------------ */
 
-#define CENTRE_ERRORS 3 /* a centre nearer to 1 may be noise */
+#define CENTRE_ERRORS 4 /* a centre nearer to 1 may be noise: the error itself is a rough one */
 
 /* What one function says of the centre. */
 struct vote {
+	uint32_t function;
 	double log_ratio;
 	double error; /* standard */
 };
+
+struct votes {
+	struct vote *items; /* a VEC */
+	size_t len;
+	size_t cap;
+	double precision; /* sum of 1 / error^2 */
+};
+
+static void votes_release(struct votes *v)
+{
+	vec_release(v);
+}
 
 static int compare_votes(const void *a, const void *b)
 {
@@ -264,55 +277,94 @@ static int compare_votes(const void *a, const void *b)
 	return x->log_ratio < y->log_ratio ? -1 : x->log_ratio > y->log_ratio;
 }
 
-static size_t collect_votes(const struct diff *d, const struct dispersion *x, struct vote *votes)
+static int collect_votes(const struct diff *d, const struct dispersion *x, struct votes *votes)
 {
 	struct contrast c = { .scale = d->scale, .centre = 1, .alpha = ALPHA };
-	size_t count = 0;
+	int r = 0;
 
 	contrast_prepare(&c, x, COUNTED_FUNCTION_SELF);
-	for (size_t i = 0; i < d->function_count; i++) {
+	for (uint32_t i = 0; i < d->function_count && !r; i++) {
 		struct counts n = diff_counts(d, COUNTED_FUNCTION_SELF, i);
+		struct vote vote = { .function = i };
 
 		if (!n.base || !n.current || n.base + n.current < DIFF_TICKS_MIN)
 			continue;
 		contrast_choose(&c, i, n);
-		votes[count++] = (struct vote){ log(contrast_ratio(&c, n)), contrast_error(&c, n) };
+		vote.log_ratio = log(contrast_ratio(&c, n));
+		vote.error = contrast_error(&c, n);
+		votes->precision += 1 / (vote.error * vote.error);
+		r = vec_push(votes, vote);
 	}
-	return count;
+	if (votes->len)
+		qsort(votes->items, votes->len, sizeof(*votes->items), compare_votes);
+	return r;
+}
+
+/* Each vote with the weight 1 / error. */
+static double median_vote(const struct votes *votes)
+{
+	double sum = 0, below = 0;
+	size_t i;
+
+	for (i = 0; i < votes->len; i++)
+		sum += 1 / votes->items[i].error;
+	for (i = 0; i + 1 < votes->len && below + 1 / votes->items[i].error < sum / 2; i++)
+		below += 1 / votes->items[i].error;
+	return votes->items[i].log_ratio;
+}
+
+/*
+ * Variance of the mean log ratio, weighted by precision: 1 / precision if functions came and went
+ * by themselves. What is called together does so together.
+ */
+static int mean_variance(const struct diff *d, const struct dispersion *x,
+			 const struct votes *votes, double *out)
+{
+	_cleanup_(freep) double *weights = calloc(d->function_count + 1, sizeof(*weights));
+	double sum = 0, variance;
+	int r = 0;
+
+	if (!weights)
+		return -ENOMEM;
+	for (int s = 0; s < DIFF_SIDES && !r; s++) {
+		for (size_t i = 0; i < votes->len; i++) {
+			const struct vote *v = &votes->items[i];
+			struct counts n = diff_counts(d, COUNTED_FUNCTION_SELF, v->function);
+			double ticks = s == DIFF_BASE ? (double)n.base : (double)n.current;
+
+			weights[v->function] =
+				1 / (v->error * v->error * votes->precision * (ticks + 0.5));
+		}
+		r = dispersion_of_sum(x, d, s, weights, &variance);
+		sum += variance;
+	}
+	*out = fmax(sum, 1 / votes->precision);
+	return r;
 }
 
 /*
  * Shares are compositional: where one function gets faster, all others get a larger part. What
- * most functions did, by their own ticks, is no change: the median of their log ratios, each with
- * the weight 1 / error. Of such a median the variance is pi / 2 / sum(1 / error^2): the sum of the
- * weights' squares, over twice that of the weights times the densities at 0, squared. A median
- * that may be noise itself is no centre, but what it may be off by counts in any case.
+ * most functions did, by their own ticks, is no change: the median of their log ratios. The
+ * variance of a median is pi / 2 times that of the mean, or less. A median that may be noise
+ * itself is no centre, but what it may be off by counts in any case.
  */
 static int find_centre(struct diff *d, const struct dispersion *x)
 {
-	_cleanup_(freep) struct vote *votes = calloc(d->function_count + 1, sizeof(*votes));
-	double sum = 0, precision = 0, below = 0;
-	size_t count, i;
+	_cleanup_(votes_release) struct votes votes = { 0 };
+	double variance = 0;
+	int r;
 
 	d->centre = 1;
-	if (!votes)
-		return -ENOMEM;
 	if (d->normalize != DIFF_SHARE && d->normalize != DIFF_SECOND)
 		return 0;
-	count = collect_votes(d, x, votes);
-	if (!count)
-		return 0;
-	qsort(votes, count, sizeof(*votes), compare_votes);
-	for (i = 0; i < count; i++) {
-		sum += 1 / votes[i].error;
-		precision += 1 / (votes[i].error * votes[i].error);
-	}
-	for (i = 0; i + 1 < count && below + 1 / votes[i].error < sum / 2; i++)
-		below += 1 / votes[i].error;
-	d->centre_error = sqrt(M_PI / 2 / precision);
-	if (fabs(votes[i].log_ratio) > CENTRE_ERRORS * d->centre_error)
-		d->centre = exp(votes[i].log_ratio);
-	return 0;
+	r = collect_votes(d, x, &votes);
+	if (r < 0 || !votes.len)
+		return r;
+	r = mean_variance(d, x, &votes, &variance);
+	d->centre_error = sqrt(M_PI / 2 * variance);
+	if (fabs(median_vote(&votes)) > CENTRE_ERRORS * d->centre_error)
+		d->centre = exp(median_vote(&votes));
+	return r;
 }
 
 /* --- measures and classes --------------------------------------------------------------------- */

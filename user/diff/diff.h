@@ -89,7 +89,7 @@ struct diff_measure {
 	float ratio, low, high, q;
 };
 #define DIFF_TICKS_MIN 8 /* of both sides together, to be tested */
-#define DIFF_Q_MAX 0.05  /* at most: is significant */
+#define DIFF_Q_MAX 0.01  /* at most: is significant */
 
 /*
  * A call path of the union of both sides. Preorder: the subtree of node i is i .. end - 1, its

@@ -7,6 +7,9 @@
 #include <string.h>
 
 #define PHI_MIN 1.0
+/* Of a run, up to twice as many less one: bursts reach over the ends of blocks, so that 40 would
+ * show too little scatter (docs/findings.md). */
+#define REPLICATES 20
 #define NONE UINT32_MAX
 
 /* A block of a run, or a whole run. */
@@ -111,35 +114,51 @@ static int add_run(struct replicates *s, const struct diff_run *run, enum exposu
 	return r.exposure > 0 ? vec_push(s, r) : 0;
 }
 
-/* A piece of a block at the end counts as a part of the one before. */
-static bool is_short(const struct diff_run *run, uint32_t block)
+/* Where the replicate ends that begins with a block: a short rest of the run goes with it. */
+static uint32_t replicate_end(const struct diff_run *run, uint32_t first, uint32_t size)
 {
-	return block_end(run, block) - block_end(run, block - 1) < (double)run->block_ns / 2;
+	uint32_t end = first + size;
+	double last;
+
+	if (end >= run->block_count)
+		return run->block_count;
+	last = block_end(run, run->block_count - 1);
+	return last - block_end(run, end - 1) < (double)(size * run->block_ns) / 2
+		       ? run->block_count
+		       : end;
+}
+
+static double blocks_exposure(const struct replicate *r, enum exposure exposure)
+{
+	uint32_t first = (uint32_t)(r->blocks - r->run->blocks), end = first + r->block_count;
+	uint64_t ticks = 0;
+
+	if (exposure != EXPOSURE_TICKS)
+		return block_end(r->run, end - 1) - (double)first * (double)r->run->block_ns;
+	for (uint32_t b = 0; b < r->block_count; b++)
+		ticks += r->blocks[b].ticks;
+	return (double)ticks;
 }
 
 static int add_blocks(struct replicates *s, const struct diff_run *run, enum exposure exposure)
 {
+	uint32_t size = run->block_count < 2 * REPLICATES ? 1 : run->block_count / REPLICATES;
 	int r = 0;
 
-	for (uint32_t b = 0; b < run->block_count && !r; b++) {
-		struct replicate one = { .run = run, .blocks = &run->blocks[b], .block_count = 1 };
+	for (uint32_t b = 0, end; b < run->block_count && !r; b = end) {
+		struct replicate one = { .run = run, .blocks = &run->blocks[b] };
 
-		if (b + 2 == run->block_count && is_short(run, b + 1))
-			one.block_count = 2;
-		for (uint32_t i = 0; i < one.block_count; i++)
-			one.exposure += exposure == EXPOSURE_TICKS
-						? (double)one.blocks[i].ticks
-						: block_end(run, b + i) -
-							  (double)(b + i) * (double)run->block_ns;
+		end = replicate_end(run, b, size);
+		one.block_count = end - b;
+		one.exposure = blocks_exposure(&one, exposure);
 		if (one.exposure > 0)
 			r = vec_push(s, one);
-		b += one.block_count - 1;
 	}
 	return r;
 }
 
-static int find_replicates(const struct diff *d, int side, enum diff_dispersion by,
-			   enum exposure exposure, struct replicates *out)
+static int find_replicates(const struct diff *d, int side, const struct dispersion *x,
+			   struct replicates *out)
 {
 	double sum = 0;
 	int r = 0;
@@ -149,8 +168,8 @@ static int find_replicates(const struct diff *d, int side, enum diff_dispersion 
 
 		if ((int)run->side != side)
 			continue;
-		r = by == DIFF_BY_RUNS ? add_run(out, run, exposure)
-				       : add_blocks(out, run, exposure);
+		r = x->by == DIFF_BY_RUNS ? add_run(out, run, x->exposure)
+					  : add_blocks(out, run, x->exposure);
 	}
 	for (size_t i = 0; i < out->len; i++)
 		sum += out->items[i].exposure;
@@ -291,10 +310,10 @@ static int allocate(struct meter *m)
 	return pack_nodes(m);
 }
 
-static int measure_side(struct meter *m, int side, enum exposure exposure)
+static int measure_side(struct meter *m, int side)
 {
 	_cleanup_(replicates_release) struct replicates all = { 0 };
-	int r = find_replicates(m->d, side, m->x->by, exposure, &all);
+	int r = find_replicates(m->d, side, m->x, &all);
 
 	if (r < 0 || all.len < 2)
 		return r;
@@ -351,8 +370,9 @@ int dispersion_measure(struct dispersion *x, const struct diff *d, enum exposure
 	int r = allocate(&m);
 
 	x->by = choose_replicates(d);
+	x->exposure = exposure;
 	for (int s = 0; s < DIFF_SIDES && x->by != DIFF_BY_POISSON && !r; s++)
-		r = measure_side(&m, s, exposure);
+		r = measure_side(&m, s);
 	for (int k = 0; k < COUNTED_KINDS && !r; k++)
 		if (x->phi[k])
 			r = finish_kind(&m, k);
@@ -363,6 +383,49 @@ void dispersion_release(struct dispersion *x)
 {
 	for (int k = 0; k < COUNTED_KINDS; k++)
 		free(x->phi[k]);
+}
+
+/* --- a weighted sum --------------------------------------------------------------------------- */
+
+static double weighted_ticks(const struct diff *d, const struct replicate *r, const double *weights)
+{
+	const uint32_t *node_of = d->node_of[r->run->side];
+	double sum = 0;
+
+	for (uint32_t b = 0; b < r->block_count; b++)
+		for (size_t i = 0; i < r->blocks[b].cells.len; i++) {
+			const struct diff_cell *cell = &r->blocks[b].cells.items[i];
+			uint32_t node = node_of[cell->stack];
+
+			if (node)
+				sum += weights[d->nodes[node].function] * cell->ticks;
+		}
+	return sum;
+}
+
+int dispersion_of_sum(const struct dispersion *x, const struct diff *d, int side,
+		      const double *weights, double *out)
+{
+	_cleanup_(replicates_release) struct replicates all = { 0 };
+	double sum = 0, squares = 0, products = 0, exposures = 0;
+	int r = x->by == DIFF_BY_POISSON ? 0 : find_replicates(d, side, x, &all);
+
+	*out = 0;
+	if (r < 0 || all.len < 2)
+		return r;
+	for (size_t i = 0; i < all.len; i++) {
+		double exposure = 1 / all.items[i].weight;
+		double ticks = weighted_ticks(d, &all.items[i], weights);
+
+		sum += ticks;
+		squares += ticks * ticks;
+		products += ticks * exposure;
+		exposures += exposure * exposure;
+	}
+	/* sum (x - exposure * sum)^2 */
+	squares += sum * sum * exposures - 2 * sum * products;
+	*out = fmax(squares, 0) * (double)all.len / ((double)all.len - 1);
+	return 0;
 }
 
 /* --- one thing -------------------------------------------------------------------------------- */

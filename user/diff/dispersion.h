@@ -38,6 +38,7 @@ struct counts {
 
 struct dispersion {
 	enum diff_dispersion by;
+	enum exposure exposure;
 	double df[DIFF_SIDES];      /* replicates less one; 0 where there is but one */
 	double *phi[COUNTED_KINDS]; /* as measured; NULL where not asked for */
 	struct variance_prior prior[COUNTED_KINDS];
@@ -47,6 +48,13 @@ struct dispersion {
 int dispersion_measure(struct dispersion *x, const struct diff *d, enum exposure exposure,
 		       bool of_nodes);
 void dispersion_release(struct dispersion *x);
+
+/*
+ * Variance of the sum over one side of weights[function] times its self ticks, as replicates have
+ * it: things that come and go together are seen to. 0 where nothing can be measured. 0 or -ENOMEM.
+ */
+int dispersion_of_sum(const struct dispersion *x, const struct diff *d, int side,
+		      const double *weights, double *out);
 
 struct counts diff_counts(const struct diff *d, enum counted kind, size_t at);
 

@@ -110,10 +110,7 @@ const char *diff_certainty(double q)
 {
 	if (isnan(q))
 		return "";
-	return q <= 0.001                ? "certain"
-	       : q <= 0.01               ? "very likely"
-	       : q <= (double)DIFF_Q_MAX ? "likely"
-					 : "unsure";
+	return q <= 0.001 ? "certain" : q <= (double)DIFF_Q_MAX ? "likely" : "unsure";
 }
 
 const char *diff_dispersion_words(const struct diff *d)

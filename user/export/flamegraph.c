@@ -198,6 +198,7 @@ static void put_diff(struct json *j, const struct diff *d)
 	json_object(j);
 	put_text(j, "normalize", diff_normalize_names[d->normalize]);
 	put_ratio(j, "centre", d->centre);
+	put_ratio(j, "centre_error", d->centre_error);
 	put_text(j, "dispersion", diff_dispersion_names[d->dispersion]);
 	json_key(j, "marks");
 	json_array(j);
