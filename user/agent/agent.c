@@ -15,6 +15,7 @@
 
 #include "agent/files.h"
 #include "agent/governor.h"
+#include "agent/kubernetes.h"
 #include "agent/origins.h"
 #include "agent/privilege.h"
 #include "agent/sender.h"
@@ -52,7 +53,8 @@ struct agent {
 	struct pipeline *pipeline;
 	struct spool *spool;
 	struct sender *sender;
-	struct origins *origins; /* NULL: to files, which keep what /proc says as it is */
+	struct kubernetes *kubernetes; /* NULL: not asked for */
+	struct origins *origins;       /* NULL: to files, which keep what /proc says as it is */
 	int signal_fd;
 	struct counters since; /* what the windows before this one have counted */
 	struct governor governor;
@@ -146,7 +148,9 @@ static int open_output(struct agent *a)
 
 	if (a->config->engine == ENGINE_FILES)
 		return 0;
-	if ((r = spool_open(&o, &a->spool)) < 0 || (r = origins_new(a->config, &a->origins)) < 0)
+	if ((r = spool_open(&o, &a->spool)) < 0 ||
+	    (r = kubernetes_new(a->config, a->metrics, &a->kubernetes)) < 0 ||
+	    (r = origins_new(a->config, a->kubernetes, &a->origins)) < 0)
 		return r;
 	metrics_set_spool(a->metrics, a->spool);
 	return sender_new(a->config, a->spool, a->metrics, &a->sender);
@@ -431,6 +435,7 @@ static void agent_release(struct agent *a)
 	cgroup_release(&a->cgroup);
 	pid_namespace_release(&a->pid_namespace);
 	origins_free(a->origins);
+	kubernetes_free(a->kubernetes);
 	sender_free(a->sender);
 	metrics_set_spool(a->metrics, NULL);
 	spool_free(a->spool);

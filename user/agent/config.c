@@ -37,7 +37,15 @@ static const char *const unanswered[] = {
 
 static const char *const log_formats[] = { [LOG_TEXT] = "text", [LOG_JSON] = "json", NULL };
 
+static const char *const kubernetes_sources[] = { [KUBERNETES_NONE] = "none",
+						  [KUBERNETES_KUBELET] = "kubelet",
+						  [KUBERNETES_API] = "api",
+						  [KUBERNETES_FILES] = "files",
+						  NULL };
+static const char *const yes_no[] = { [VERIFY_YES] = "yes", [VERIFY_NO] = "no", NULL };
+
 #define SECOND_NS 1000000000ULL
+#define ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount/" /* where pods have theirs */
 
 /* clang-format off */
 static const struct key {
@@ -74,9 +82,19 @@ static const struct key {
 	KEY("spool.max_size", BYTES, spool_bytes, "256MiB", .min = 1 << 20, .max = 1ULL << 40),
 	KEY("spool.max_age", TIME, spool_age_ns, "55m", .min = SECOND_NS, .max = 30 * 86400 * SECOND_NS),
 	KEY("services.env", TEXT, service_env, "OTEL_SERVICE_NAME"),
+	KEY("services.label", TEXT, service_label, "app.kubernetes.io/name"),
 	KEY("services.max", COUNT, services_max, "200", .min = 1, .max = 100000),
 	KEY("services.include", LIST, include, NULL),
 	KEY("services.exclude", LIST, exclude, NULL),
+	KEY("kubernetes.source", CHOICE, kubernetes, "none", .choices = kubernetes_sources),
+	KEY("kubernetes.url", TEXT, kubernetes_url, NULL),
+	KEY("kubernetes.node", TEXT, node, NULL),
+	KEY("kubernetes.token_file", TEXT, kubernetes_token_file, ACCOUNT "token"),
+	KEY("kubernetes.ca_file", TEXT, kubernetes_ca_file, ACCOUNT "ca.crt"),
+	KEY("kubernetes.verify", CHOICE, kubernetes_verify, "yes", .choices = yes_no),
+	KEY("kubernetes.pod_logs", TEXT, pod_logs, "/var/log/pods"),
+	KEY("kubernetes.downward", TEXT, downward, NULL),
+	KEY("kubernetes.labels", LIST, pod_labels, NULL),
 	KEY("http.address", TEXT, listen_address, "127.0.0.1"),
 	KEY("http.port", COUNT, listen_port, "9464", .min = 0, .max = 65535),
 	KEY("log.format", CHOICE, log_format, "text", .choices = log_formats),
@@ -207,7 +225,8 @@ static const char *scalar_text(const yaml_node_t *node)
 static int check_label_name(const char *name)
 {
 	static const char *const ours[] = { "service_name", "container_id", "pod_uid",
-					    "host",         "job",          NULL };
+					    "host",         "job",          "namespace",
+					    "pod",          "container",    NULL };
 
 	for (const char *const *o = ours; *o; o++)
 		if (!strcmp(name, *o))
@@ -457,6 +476,52 @@ static size_t line_of_key(const struct parse *p, const char *name)
 	return p->line_of[i];
 }
 
+void config_pod_label_name(const char *key, char out[CONFIG_POD_LABEL_NAME_BYTES])
+{
+	snprintf(out, CONFIG_POD_LABEL_NAME_BYTES, "label_%s", key);
+	for (char *c = out; *c; c++)
+		if (!isalnum((unsigned char)*c))
+			*c = '_';
+}
+
+/* Labels of pods become ours under another name: no two may meet. */
+static int check_pod_labels(const struct config *c)
+{
+	char name[CONFIG_POD_LABEL_NAME_BYTES], other[CONFIG_POD_LABEL_NAME_BYTES];
+
+	if (c->labels.len + c->pod_labels.len > CONFIG_LABELS_MAX)
+		return err_set(-EINVAL, "more than %d labels, with those of `labels`",
+			       CONFIG_LABELS_MAX);
+	for (size_t i = 0; i < c->pod_labels.len; i++) {
+		if (strlen(c->pod_labels.items[i]) >= CONFIG_POD_LABEL_BYTES)
+			return err_set(-EINVAL, "no label of Kubernetes is that long");
+		config_pod_label_name(c->pod_labels.items[i], name);
+		for (size_t j = 0; j < c->labels.len; j++)
+			if (!strcmp(c->labels.items[j].name, name))
+				return err_set(-EINVAL, "%s is in `labels` too", name);
+		for (size_t j = 0; j < i; j++) {
+			config_pod_label_name(c->pod_labels.items[j], other);
+			if (!strcmp(name, other))
+				return err_set(-EINVAL, "%s twice", name);
+		}
+	}
+	return 0;
+}
+
+static int check_kubernetes(const struct parse *p)
+{
+	static const char url_key[] = "kubernetes.url", labels_key[] = "kubernetes.labels";
+	const char *url = p->c->kubernetes_url;
+	int r = check_pod_labels(p->c);
+
+	if (r < 0)
+		return at_line(p, r, line_of_key(p, labels_key), labels_key);
+	if (!url || !strncmp(url, "https://", 8) || !strncmp(url, "http://", 7))
+		return 0;
+	return at_line(p, err_set(-EINVAL, "it begins with http:// or https://"),
+		       line_of_key(p, url_key), url_key);
+}
+
 /* Things that are each right and wrong together. */
 static int check_whole(const struct parse *p)
 {
@@ -489,7 +554,7 @@ static int check_whole(const struct parse *p)
 	if (!c->cert_file != !c->key_file)
 		return err_set(-EINVAL, "%s: output.cert_file and output.key_file go together",
 			       p->name);
-	return 0;
+	return check_kubernetes(p);
 }
 
 static int read_document(struct parse *p, yaml_document_t *document)

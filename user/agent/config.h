@@ -18,7 +18,9 @@
  */
 
 #define CONFIG_BYTES_MAX (1u << 20)
-#define CONFIG_LABELS_MAX 20 /* Pyroscope takes 30 with ours */
+#define CONFIG_LABELS_MAX 20       /* Pyroscope takes 30 with ours */
+#define CONFIG_POD_LABEL_BYTES 320 /* PREFIX/NAME and NUL: what Kubernetes allows is shorter */
+#define CONFIG_POD_LABEL_NAME_BYTES (CONFIG_POD_LABEL_BYTES + 6) /* "label_" */
 
 enum engine { ENGINE_FILES, ENGINE_PYROSCOPE, ENGINE_OTLP, ENGINE_PARCA };
 #define ENGINE_COUNT 4
@@ -30,6 +32,11 @@ const char *engine_name(enum engine e);
 enum unanswered { UNANSWERED_RETRY, UNANSWERED_DROP };
 
 enum log_format { LOG_TEXT, LOG_JSON };
+
+/* Who says what pods are called. */
+enum kubernetes_source { KUBERNETES_NONE, KUBERNETES_KUBELET, KUBERNETES_API, KUBERNETES_FILES };
+
+enum verify { VERIFY_YES, VERIFY_NO };
 
 struct config_label {
 	char *name, *value; /* owned */
@@ -56,9 +63,16 @@ struct config {
 	char *spool_directory;
 	uint64_t spool_bytes;
 	uint64_t spool_age_ns;
-	char *service_env; /* a variable of the target */
+	char *service_env;   /* a variable of the target */
+	char *service_label; /* of its pod */
 	uint64_t services_max;
 	struct config_list include, exclude; /* patterns of fnmatch(3) for services */
+	unsigned int kubernetes;
+	char *kubernetes_url, *node;
+	char *kubernetes_token_file, *kubernetes_ca_file;
+	unsigned int kubernetes_verify;
+	char *pod_logs, *downward;     /* folders */
+	struct config_list pod_labels; /* with `labels` at most CONFIG_LABELS_MAX */
 	char *listen_address;
 	uint64_t listen_port; /* 0: no metrics */
 	unsigned int log_format;
@@ -82,6 +96,9 @@ int config_parse(const char *name, const char *text, size_t len, struct config *
 int config_resolve_address(const struct config *c, struct addrinfo **out);
 
 void config_release(struct config *c);
+
+/* As a label of ours: "app.kubernetes.io/name" is "label_app_kubernetes_io_name". */
+void config_pod_label_name(const char *key, char out[CONFIG_POD_LABEL_NAME_BYTES]);
 
 /* For people: every key as it is in effect, a line each, in the form config_read() reads. */
 void config_print(const struct config *c, FILE *out);

@@ -25,6 +25,7 @@ struct metrics {
 	uint64_t pushes[OUTCOMES_MAX]; /* as verdict_outcomes[] */
 	uint64_t push_ns, pushed_bytes, dropped_samples;
 	uint64_t reloads, bad_reloads;
+	uint64_t refreshes, bad_refreshes, pods;
 	struct governor governor;
 	uint64_t rate_hz, rate_changes;
 	VEC(struct counter) counters; /* names owned */
@@ -128,6 +129,21 @@ void metrics_add_reload(struct metrics *m, bool is_good)
 	pthread_mutex_lock(&m->lock);
 	m->reloads += is_good;
 	m->bad_reloads += !is_good;
+	pthread_mutex_unlock(&m->lock);
+}
+
+void metrics_add_refresh(struct metrics *m, bool is_good)
+{
+	pthread_mutex_lock(&m->lock);
+	m->refreshes += is_good;
+	m->bad_refreshes += !is_good;
+	pthread_mutex_unlock(&m->lock);
+}
+
+void metrics_set_pods(struct metrics *m, size_t pods)
+{
+	pthread_mutex_lock(&m->lock);
+	m->pods = pods;
 	pthread_mutex_unlock(&m->lock);
 }
 
@@ -254,6 +270,16 @@ static void put_pushes(const struct metrics *m, struct strbuf *out)
 	    "When the engine last stored a profile; 0: not yet.", (double)m->last_stored_ns / 1e9);
 }
 
+static void put_pods(const struct metrics *m, struct strbuf *out)
+{
+	put(out, "kubernetes_pods", "gauge", "Pods of this node whose names are known.",
+	    (double)m->pods);
+	put(out, "kubernetes_refreshes_total", "counter", "Lists of pods taken over.",
+	    (double)m->refreshes);
+	put(out, "kubernetes_refresh_failures_total", "counter", "Lists of pods not to be had.",
+	    (double)m->bad_refreshes);
+}
+
 /* Names are of our own tables: letters, digits, underscores. */
 static void put_ticks(const struct metrics *m, struct strbuf *out)
 {
@@ -281,6 +307,7 @@ int metrics_print(struct metrics *m, struct strbuf *out)
 	put(out, "reloads_total", "counter", "Configurations taken over.", (double)m->reloads);
 	put(out, "reload_failures_total", "counter", "Configurations refused.",
 	    (double)m->bad_reloads);
+	put_pods(m, out);
 	put_ticks(m, out);
 	put_pushes(m, out);
 	if (m->spool)

@@ -33,6 +33,10 @@ void metrics_set_governor(struct metrics *m, uint64_t rate_hz, const struct gove
 			  bool has_changed);
 void metrics_add_reload(struct metrics *m, bool is_good);
 
+/* Names of pods were asked for; so many are known. */
+void metrics_add_refresh(struct metrics *m, bool is_good);
+void metrics_set_pods(struct metrics *m, size_t pods);
+
 /* Borrowed; NULL: there is none. */
 void metrics_set_spool(struct metrics *m, struct spool *s);
 

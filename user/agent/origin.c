@@ -281,6 +281,7 @@ void origin_find(const struct origin_process *p, const char *env,
 	find_container(p->pid, ours, out);
 	if (env)
 		read_variable(p->pid, env, out->service, sizeof(out->service));
+	out->is_named = *out->service;
 	if (!*out->service)
 		origin_of_command(p->command_line, out->service, sizeof(out->service));
 	if (!*out->service)

@@ -2,6 +2,7 @@
 #ifndef AGENT_ORIGIN_H
 #define AGENT_ORIGIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -12,6 +13,7 @@ struct origin {
 	char service[128];
 	char container[65]; /* the innermost one's id */
 	char pod[37];       /* the pod's UID */
+	bool is_named;      /* the process itself says what service it is */
 };
 
 /* What is known of a process that may have ended. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "base/hash.h"
@@ -20,13 +21,14 @@ struct known {
 
 struct origins {
 	const struct config *config;
+	struct kubernetes *kubernetes;
 	struct cgroup_namespace ours;
 	VEC(struct known) known;
 	struct idmap by_process; /* index into known */
 	VEC(uint32_t) in_window; /* the same, by index into the profile's processes */
 };
 
-int origins_new(const struct config *config, struct origins **out)
+int origins_new(const struct config *config, struct kubernetes *kubernetes, struct origins **out)
 {
 	struct origins *o = calloc(1, sizeof(*o));
 	int r;
@@ -34,6 +36,7 @@ int origins_new(const struct config *config, struct origins **out)
 	if (!o)
 		return -ENOMEM;
 	o->config = config;
+	o->kubernetes = kubernetes;
 	r = cgroup_namespace_find(&o->ours);
 	if (r < 0) /* containers that it would tell go without */
 		log_warning("our cgroup namespace: %s", err_message(r));
@@ -91,10 +94,12 @@ static int look_at(struct origins *o, const struct profile *p, const struct proc
 			   .start_ns = process->start_ns,
 			   .command_hash = hash_string(asked.command_line, 0) };
 	uint32_t i = find(o, &k);
+	struct pod_names names;
 	int r = 0;
 
 	if (i == IDMAP_NONE) {
 		origin_find(&asked, o->config->service_env, &o->ours, &k.origin);
+		origins_names(o, &k.origin, &names); /* so that it is known in time */
 		r = insert(o, &k);
 		i = (uint32_t)o->known.len - 1;
 	}
@@ -114,9 +119,19 @@ int origins_look(struct origins *o, const struct profile *p)
 	return r;
 }
 
-const struct origin *origins_get(const struct origins *o, uint32_t process)
+bool origins_names(const struct origins *o, const struct origin *origin, struct pod_names *out)
 {
-	return &o->known.items[o->in_window.items[process]].origin;
+	return kubernetes_find(o->kubernetes, origin->pod, origin->container, out);
+}
+
+void origins_get(const struct origins *o, uint32_t process, struct origin *out)
+{
+	struct pod_names names;
+
+	*out = o->known.items[o->in_window.items[process]].origin;
+	if (!out->is_named && origins_names(o, out, &names) && *names.service)
+		strncpy(out->service, names.service, sizeof(out->service)); /* to its end */
+	out->is_named = true; /* whoever did: origins of one service are equal */
 }
 
 int origins_next_window(struct origins *o)

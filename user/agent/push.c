@@ -7,12 +7,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "agent/headers.h"
 #include "base/err.h"
-#include "base/file.h"
 #include "base/strbuf.h"
 #include "export/otlp.h"
 
-#define TOKEN_BYTES_MAX 65536
 #define ANSWER_BYTES_MAX 65536 /* read of an answer; the rest is let go */
 
 /* How each engine is spoken to. */
@@ -115,70 +114,25 @@ void pusher_free(struct pusher *p)
 	free(p);
 }
 
-/* The header is a secret: whoever frees it wipes it. */
-static int read_token(const char *path, struct strbuf *header)
-{
-	_cleanup_(freep) char *token = NULL;
-	size_t len;
-	int r = file_read(path, TOKEN_BYTES_MAX, &token, &len);
-
-	if (r < 0)
-		return err_wrap(r, "output.token_file");
-	while (len && strchr(" \t\r\n", token[len - 1]))
-		token[--len] = '\0';
-	if (!len || strpbrk(token, "\r\n"))
-		r = err_set(-EINVAL, "output.token_file: %s: not one line", path);
-	else
-		r = strbuf_appendf(header, "Authorization: Bearer %s", token);
-	explicit_bzero(token, len);
-	return r;
-}
-
-static void wipe(struct strbuf *secret)
-{
-	if (secret->bytes)
-		explicit_bzero(secret->bytes, secret->cap);
-	strbuf_release(secret);
-}
-
-static void free_headers(struct curl_slist **headers)
-{
-	for (struct curl_slist *h = *headers; h; h = h->next)
-		explicit_bzero(h->data, strlen(h->data));
-	curl_slist_free_all(*headers);
-}
-
-static int add_header(struct curl_slist **headers, const char *text)
-{
-	struct curl_slist *longer = curl_slist_append(*headers, text);
-
-	if (!longer)
-		return -ENOMEM;
-	*headers = longer;
-	return 0;
-}
-
 static int make_headers(const struct pusher *p, struct curl_slist **headers)
 {
 	const struct dialect *d = &dialects[p->config->engine];
-	_cleanup_(wipe) struct strbuf token = STRBUF_INIT;
 	_cleanup_(strbuf_releasep) struct strbuf type = STRBUF_INIT, tenant = STRBUF_INIT;
 	int r;
 
 	if ((r = strbuf_appendf(&type, "Content-Type: %s", d->content_type)) < 0 ||
-	    (r = add_header(headers, strbuf_str(&type))) < 0 ||
-	    (r = add_header(headers, "Expect:")) < 0)
+	    (r = headers_add(headers, strbuf_str(&type))) < 0 ||
+	    (r = headers_add(headers, "Expect:")) < 0)
 		return r;
-	if (d->is_gzip && (r = add_header(headers, "Content-Encoding: gzip")) < 0)
+	if (d->is_gzip && (r = headers_add(headers, "Content-Encoding: gzip")) < 0)
 		return r;
 	if (p->config->tenant &&
 	    ((r = strbuf_appendf(&tenant, "X-Scope-OrgID: %s", p->config->tenant)) < 0 ||
-	     (r = add_header(headers, strbuf_str(&tenant))) < 0))
+	     (r = headers_add(headers, strbuf_str(&tenant))) < 0))
 		return r;
-	if (p->config->token_file && ((r = read_token(p->config->token_file, &token)) < 0 ||
-				      (r = add_header(headers, strbuf_str(&token))) < 0))
-		return r;
-	return 0;
+	return p->config->token_file
+		       ? headers_add_token(headers, "output.token_file", p->config->token_file)
+		       : 0;
 }
 
 /* The first line of what the engine says, or curl's words. */
@@ -226,7 +180,7 @@ static void judge(struct pusher *p, CURLcode code, size_t len, struct push_resul
 
 int pusher_send(struct pusher *p, const void *body, size_t len, struct push_result *out)
 {
-	_cleanup_(free_headers) struct curl_slist *headers = NULL;
+	_cleanup_(headers_release) struct curl_slist *headers = NULL;
 	struct timespec start, end;
 	CURLcode code;
 	int r = make_headers(p, &headers);

@@ -70,6 +70,25 @@ static void window_release(struct window *w)
 	free(w->group_of);
 }
 
+static int describe_pod(const struct window *w, const struct origin *o, struct labels *out)
+{
+	char key[CONFIG_POD_LABEL_NAME_BYTES];
+	struct pod_names names;
+	int r;
+
+	if (!origins_names(w->origins, o, &names))
+		return 0;
+	if ((r = labels_set(out, "namespace", names.space)) < 0 ||
+	    (r = labels_set(out, "pod", names.pod)) < 0 ||
+	    (r = labels_set(out, "container", names.container)) < 0)
+		return r;
+	for (size_t i = 0; i < w->config->pod_labels.len && !r; i++) {
+		config_pod_label_name(w->config->pod_labels.items[i], key);
+		r = labels_set(out, key, names.labels[i]);
+	}
+	return r;
+}
+
 /* The labels of a service, as rules see them: by the names that Pyroscope has for them. */
 static int describe_service(const struct window *w, const struct origin *o, struct labels *out)
 {
@@ -79,7 +98,7 @@ static int describe_service(const struct window *w, const struct origin *o, stru
 		{ "pod_uid", o->pod },
 		{ "host", w->p->meta.host },
 	};
-	int r = 0;
+	int r = describe_pod(w, o, out);
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]) && !r; i++)
 		r = labels_set(out, known[i].key, known[i].value ?: "");
@@ -180,15 +199,16 @@ static bool is_wanted(const struct config *c, const struct origin *o)
 static int group_process(struct window *w, uint32_t index)
 {
 	_cleanup_(labels_release) struct labels l = { 0 };
-	const struct origin *o = origins_get(w->origins, index);
+	struct origin o;
 	int r;
 
 	if (w->group_of[index] != NO_GROUP)
 		return 0;
 	w->group_of[index] = EXCLUDED;
-	if (!is_wanted(w->config, o))
+	origins_get(w->origins, index, &o);
+	if (!is_wanted(w->config, &o))
 		return 0;
-	if ((r = describe_service(w, o, &l)) < 0 ||
+	if ((r = describe_service(w, &o, &l)) < 0 ||
 	    (r = describe_process(w, &w->p->processes.items[index], &l)) < 0 ||
 	    (r = relabel_apply(&w->config->relabel, &l)) <= 0)
 		return r;
@@ -225,25 +245,38 @@ static int group_samples(struct window *w)
 	return r;
 }
 
-/* OpenTelemetry's name for a label of ours. */
-static const char *otlp_name(const char *name)
+#define OTLP_KEY_BYTES (CONFIG_POD_LABEL_BYTES + 16) /* "k8s.pod.label." */
+
+/* OpenTelemetry's name for a label of ours; buffer is for those that are made up. */
+static const char *otlp_name(const struct config *c, const char *name, char buffer[OTLP_KEY_BYTES])
 {
 	static const char *const names[][2] = {
 		{ "service_name", "service.name" },
 		{ "container_id", "container.id" },
 		{ "pod_uid", "k8s.pod.uid" },
+		{ "namespace", "k8s.namespace.name" },
+		{ "pod", "k8s.pod.name" },
+		{ "container", "k8s.container.name" },
 		{ "host", "host.name" },
 	};
+	char key[CONFIG_POD_LABEL_NAME_BYTES];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(names[i][0], name))
 			return names[i][1];
+	for (size_t i = 0; i < c->pod_labels.len; i++) {
+		config_pod_label_name(c->pod_labels.items[i], key);
+		if (strcmp(key, name) != 0)
+			continue;
+		snprintf(buffer, OTLP_KEY_BYTES, "k8s.pod.label.%s", c->pod_labels.items[i]);
+		return buffer;
+	}
 	return name;
 }
 
 /* Each engine has a name of its own for what all of them are told. */
 static size_t describe_group(const struct window *w, const struct labels *l,
-			     struct export_attribute *out)
+			     char buffers[][OTLP_KEY_BYTES], struct export_attribute *out)
 {
 	bool is_otlp = w->config->engine == ENGINE_OTLP;
 	size_t n = 0;
@@ -251,9 +284,10 @@ static size_t describe_group(const struct window *w, const struct labels *l,
 	for (size_t i = 0; i < l->list.len; i++) {
 		const struct label *label = &l->list.items[i];
 
-		out[n++] =
-			(struct export_attribute){ is_otlp ? otlp_name(label->name) : label->name,
-						   label->value };
+		out[n] = (struct export_attribute){ label->name, label->value };
+		if (is_otlp)
+			out[n].key = otlp_name(w->config, label->name, buffers[n]);
+		n++;
 	}
 	if (!is_otlp)
 		out[n++] = (struct export_attribute){ "__name__", "process_cpu" };
@@ -372,7 +406,8 @@ static int encode(struct window *w, const struct labels *l, const struct tally *
 	struct export_attribute attributes[LABELS_MAX + 2];
 	struct export_opts opts = { .resource.items = attributes };
 	_cleanup_(memory_release) struct memory series = { 0 };
-	size_t count = describe_group(w, l, attributes);
+	char keys[LABELS_MAX][OTLP_KEY_BYTES];
+	size_t count = describe_group(w, l, keys, attributes);
 	int r;
 
 	opts.resource.count = count;

@@ -17,6 +17,22 @@ struct agent_opts {
 	bool check;
 };
 
+/* Of the service account's files only a pod can say whether they are there. */
+static void check_kubernetes(const struct config *c)
+{
+	const char *const files[] = { c->kubernetes_token_file, c->kubernetes_ca_file };
+
+	if (c->kubernetes != KUBERNETES_KUBELET && c->kubernetes != KUBERNETES_API)
+		return;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		if (access(files[i], R_OK))
+			log_warning("%s: cannot be read here: %s", files[i], strerror(errno));
+	if (!strncmp(c->kubernetes_url ?: "", "http://", 7))
+		log_warning("kubernetes.url is http: the token is not sent");
+	else if (c->kubernetes_verify == VERIFY_NO)
+		log_warning("kubernetes.verify is no: whoever answers there gets the token");
+}
+
 /* Shows the configuration in effect, and whether the files it names can be read. */
 static int check(const struct config *c)
 {
@@ -32,6 +48,7 @@ static int check(const struct config *c)
 	}
 	if (c->token_file && !strncmp(c->url ?: "", "http://", 7))
 		log_warning("output.url is http: the token goes over the network as it is");
+	check_kubernetes(c);
 	return status;
 }
 

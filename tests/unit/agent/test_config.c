@@ -26,8 +26,11 @@ static void test_config_parse_fills_every_key(void **state)
 		"  key_file: /k\n  proxy: http://p\n  timeout: 5s\n"
 		"  unanswered: drop\n  directory: /d\n  keep: 7\n"
 		"spool:\n  directory: /s\n  max_size: 2MiB\n  max_age: 1m\n"
-		"services:\n  env: NAME\n  max: 3\n  include: [a, 'b*']\n"
+		"services:\n  env: NAME\n  label: app\n  max: 3\n  include: [a, 'b*']\n"
 		"  exclude:\n  - c\n"
+		"kubernetes:\n  source: kubelet\n  url: https://n:10250\n  node: n\n"
+		"  token_file: /kt\n  ca_file: /kca\n  verify: no\n  pod_logs: /logs\n"
+		"  downward: /info\n  labels: [app, 'example.org/team']\n"
 		"http:\n  address: '::1'\n  port: 0\n"
 		"log:\n  format: json\n"
 		"labels:\n  env: prod\n  zone: 'a b'\n"
@@ -61,7 +64,18 @@ static void test_config_parse_fills_every_key(void **state)
 	assert_int_equal(c.spool_bytes, 2 << 20);
 	assert_int_equal(c.spool_age_ns, 60000000000);
 	assert_string_equal(c.service_env, "NAME");
+	assert_string_equal(c.service_label, "app");
 	assert_int_equal(c.services_max, 3);
+	assert_int_equal(c.kubernetes, KUBERNETES_KUBELET);
+	assert_string_equal(c.kubernetes_url, "https://n:10250");
+	assert_string_equal(c.node, "n");
+	assert_string_equal(c.kubernetes_token_file, "/kt");
+	assert_string_equal(c.kubernetes_ca_file, "/kca");
+	assert_int_equal(c.kubernetes_verify, VERIFY_NO);
+	assert_string_equal(c.pod_logs, "/logs");
+	assert_string_equal(c.downward, "/info");
+	assert_int_equal(c.pod_labels.len, 2);
+	assert_string_equal(c.pod_labels.items[1], "example.org/team");
 	assert_int_equal(c.include.len, 2);
 	assert_string_equal(c.include.items[1], "b*");
 	assert_int_equal(c.exclude.len, 1);
@@ -134,7 +148,7 @@ static void test_config_parse_names_line_and_key(void **state)
 		{ "unknown", OUTPUT "rat: 1\n",
 		  "x:2: rat: no such key; there are: rate, rate_min, cpu_budget, window, "
 		  "jitter_percent, cgroup, pid_namespace, output, "
-		  "spool, services, http, log, labels, relabel",
+		  "spool, services, kubernetes, http, log, labels, relabel",
 		  -EINVAL },
 		{ "unknown below", OUTPUT "http: {prt: 1}\n",
 		  "x:2: http.prt: no such key; there are: address, port", -EINVAL },
@@ -161,6 +175,23 @@ static void test_config_parse_names_line_and_key(void **state)
 		  "x:2: labels.a.b: a label's name is letters, digits and _", -EINVAL },
 		{ "engine's label", OUTPUT "labels: {__x: c}\n",
 		  "x:2: labels.__x: labels that begin with __ are the engine's own", -EINVAL },
+		{ "pods' names", OUTPUT "labels: {pod: a}\n",
+		  "x:2: labels.pod: the agent gives this label itself", -EINVAL },
+		{ "source of pods", OUTPUT "kubernetes: {source: docker}\n",
+		  "x:2: kubernetes.source: 'docker' is not one of: none, kubelet, api, files",
+		  -EINVAL },
+		{ "URL of the kubelet", OUTPUT "kubernetes:\n  url: node:10250\n",
+		  "x:3: kubernetes.url: it begins with http:// or https://", -EINVAL },
+		{ "a pod's label that meets another", OUTPUT "kubernetes: {labels: [a.b, a-b]}\n",
+		  "x:2: kubernetes.labels: label_a_b twice", -EINVAL },
+		{ "a pod's label that meets one of ours",
+		  OUTPUT "kubernetes: {labels: [a]}\nlabels: {label_a: x}\n",
+		  "x:2: kubernetes.labels: label_a is in `labels` too", -EINVAL },
+		{ "too many labels with those of pods",
+		  OUTPUT
+		  "labels: {a: 1, b: 1}\nkubernetes: {labels: [a, b, c, d, e, f, g, h, i, j, k, "
+		  "l, m, n, o, p, q, r, s]}\n",
+		  "x:3: kubernetes.labels: more than 20 labels, with those of `labels`", -EINVAL },
 		{ "label twice", OUTPUT "labels: {a: b, a: c}\n", "x:2: labels.a: set twice",
 		  -EINVAL },
 		{ "no scheme", "output: {engine: otlp, url: h}\n",

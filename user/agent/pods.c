@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "agent/pods.h"
+
+#include <cJSON.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "base/utf8.h"
+
+#define FILE_BYTES_MAX (1u << 20)
+
+DEFINE_CLEANUP(DIR *, closedir)
+DEFINE_CLEANUP(cJSON *, cJSON_Delete)
+
+static void pod_release(struct pod *p)
+{
+	vec_release(&p->containers);
+}
+
+void pods_release(struct pods *p)
+{
+	for (size_t i = 0; i < p->len; i++)
+		pod_release(&p->items[i]);
+	vec_release(p);
+}
+
+const struct pod *pods_find(const struct pods *p, const char *uid)
+{
+	for (size_t i = 0; i < p->len; i++)
+		if (!strcmp(p->items[i].uid, uid))
+			return &p->items[i];
+	return NULL;
+}
+
+/* The whole of it or, where it is too long or no plain text, nothing. */
+static void take(const char *text, size_t len, char *out, size_t size)
+{
+	bool is_plain = true;
+
+	for (size_t i = 0; i < len && is_plain;)
+		i += utf8_next_plain(text + i, len - i, &is_plain);
+	if (!is_plain || len >= size)
+		len = 0;
+	memcpy(out, text, len);
+	out[len] = '\0';
+}
+
+static void take_label(const struct config *c, const char *key, const char *value, size_t len,
+		       struct pod *out)
+{
+	if (c->service_label && !strcmp(key, c->service_label))
+		take(value, len, out->service, sizeof(out->service));
+	for (size_t i = 0; i < c->pod_labels.len && i < CONFIG_LABELS_MAX; i++)
+		if (!strcmp(key, c->pod_labels.items[i]))
+			take(value, len, out->labels[i], sizeof(out->labels[i]));
+}
+
+/* Takes over the pod, or frees it. */
+static int add_pod(struct pods *pods, struct pod *pod)
+{
+	int r = 0;
+
+	if (!*pod->uid || !*pod->name)
+		pod_release(pod);
+	else if (pods->len == PODS_MAX)
+		r = err_set(-EFBIG, "more than %d pods", PODS_MAX);
+	else
+		r = vec_push(pods, *pod);
+	if (r < 0)
+		pod_release(pod);
+	return r;
+}
+
+/* --- A list of the kubelet or the API server -------------------------------------------------- */
+
+static const char *text_of(const cJSON *object, const char *key)
+{
+	return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key)) ?: "";
+}
+
+static void take_text(const cJSON *object, const char *key, char *out, size_t size)
+{
+	const char *text = text_of(object, key);
+
+	take(text, strlen(text), out, size);
+}
+
+/* "containerd://ID" */
+static int take_containers(const cJSON *status, const char *key, struct pod *out)
+{
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(status, key))
+	{
+		const char *id = text_of(item, "containerID"), *bare = strstr(id, "://");
+		struct pod_container c;
+
+		if (!bare || out->containers.len == PODS_CONTAINERS_MAX)
+			continue; /* it has not started */
+		take(bare + 3, strlen(bare + 3), c.id, sizeof(c.id));
+		take_text(item, "name", c.name, sizeof(c.name));
+		if (*c.id && *c.name && vec_push(&out->containers, c) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int take_item(struct pods_reader *r)
+{
+	static const char *const kinds[] = { "containerStatuses", "initContainerStatuses",
+					     "ephemeralContainerStatuses", NULL };
+	_cleanup_(cJSON_Deletep) cJSON *item = cJSON_ParseWithLength(r->item.bytes, r->item.len);
+	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(item, "metadata"), *label;
+	const cJSON *annotations = cJSON_GetObjectItemCaseSensitive(metadata, "annotations");
+	const cJSON *status = cJSON_GetObjectItemCaseSensitive(item, "status");
+	struct pod pod = { 0 };
+	int error = 0;
+
+	if (!item)
+		return err_set(-EBADMSG, "a pod in it is no JSON");
+	take_text(metadata, "uid", pod.uid, sizeof(pod.uid));
+	/* A static pod's cgroups are named by its hash; the API server gives it another uid. */
+	if (*text_of(annotations, "kubernetes.io/config.hash"))
+		take_text(annotations, "kubernetes.io/config.hash", pod.uid, sizeof(pod.uid));
+	take_text(metadata, "namespace", pod.space, sizeof(pod.space));
+	take_text(metadata, "name", pod.name, sizeof(pod.name));
+	cJSON_ArrayForEach(label, cJSON_GetObjectItemCaseSensitive(metadata, "labels"))
+	{
+		const char *value = cJSON_GetStringValue(label);
+
+		if (value && label->string)
+			take_label(r->config, label->string, value, strlen(value), &pod);
+	}
+	for (size_t i = 0; kinds[i] && !error; i++)
+		error = take_containers(status, kinds[i], &pod);
+	if (error < 0) {
+		pod_release(&pod);
+		return error;
+	}
+	return add_pod(&r->pods, &pod);
+}
+
+/* Items are the objects in the list's array "items". */
+static bool begins_item(const struct pods_reader *r, char c)
+{
+	return c == '{' && r->depth == 2 && r->open[0] == '{' && r->open[1] == '[' &&
+	       r->key_len == strlen("items") && !memcmp(r->key, "items", r->key_len);
+}
+
+static void open_bracket(struct pods_reader *r, char c)
+{
+	r->is_item = r->is_item || begins_item(r, c);
+	if (r->depth < sizeof(r->open))
+		r->open[r->depth] = c;
+	r->depth++;
+}
+
+static int close_bracket(struct pods_reader *r)
+{
+	int error = 0;
+
+	r->depth--;
+	r->has_ended = !r->depth;
+	if (r->is_item && r->depth == 2) {
+		error = take_item(r);
+		strbuf_truncate(&r->item, 0);
+		r->is_item = false;
+	}
+	return error;
+}
+
+static void step_string(struct pods_reader *r, char c)
+{
+	if (r->is_escaped)
+		r->is_escaped = false;
+	else if (c == '\\')
+		r->is_escaped = true;
+	else if (c == '"')
+		r->in_string = false;
+	if (r->in_string && r->depth == 1 && r->key_len < sizeof(r->key))
+		r->key[r->key_len++] = c;
+}
+
+static int step(struct pods_reader *r, char c)
+{
+	int error = 0;
+
+	if (!r->depth && (c != '{' || r->has_ended))
+		return memchr(" \t\r\n", c, 4) ? 0 : err_set(-EBADMSG, "not a list of pods");
+	if (r->in_string) {
+		step_string(r, c);
+	} else if (c == '"') {
+		r->in_string = true;
+		r->key_len = r->depth == 1 ? 0 : r->key_len;
+	} else if (c == '{' || c == '[') {
+		open_bracket(r, c);
+	}
+	if (r->is_item) {
+		if (r->item.len == PODS_ITEM_BYTES)
+			return err_set(-EFBIG, "a pod of more than %u bytes", PODS_ITEM_BYTES);
+		error = strbuf_putc(&r->item, c);
+	}
+	if (!error && !r->in_string && (c == '}' || c == ']'))
+		error = close_bracket(r);
+	return error;
+}
+
+int pods_reader_feed(struct pods_reader *r, const char *bytes, size_t len)
+{
+	int error = 0;
+
+	r->bytes += len;
+	if (r->bytes > PODS_BYTES_MAX)
+		return err_set(-EFBIG, "more than %u bytes", PODS_BYTES_MAX);
+	for (size_t i = 0; i < len && !error; i++)
+		error = step(r, bytes[i]);
+	return error;
+}
+
+int pods_reader_finish(struct pods_reader *r)
+{
+	return r->has_ended ? 0 : err_set(-EBADMSG, "not a complete list of pods");
+}
+
+void pods_reader_release(struct pods_reader *r)
+{
+	pods_release(&r->pods);
+	strbuf_release(&r->item);
+}
+
+/* --- Files ------------------------------------------------------------------------------------ */
+
+bool pod_of_folder(const char *name, struct pod *out)
+{
+	const char *first = strchr(name, '_'), *last = strrchr(name, '_');
+
+	*out = (struct pod){ 0 };
+	if (!first || first == last || strchr(first + 1, '_') != last)
+		return false; /* neither names nor uid have one */
+	take(name, (size_t)(first - name), out->space, sizeof(out->space));
+	take(first + 1, (size_t)(last - first - 1), out->name, sizeof(out->name));
+	take(last + 1, strlen(last + 1), out->uid, sizeof(out->uid));
+	return *out->space && *out->name && *out->uid;
+}
+
+int pods_read_logs(const char *directory, struct pods *out)
+{
+	_cleanup_(closedirp) DIR *dir = opendir(directory);
+	struct dirent *entry;
+	int r = 0;
+
+	if (!dir)
+		return err_set(-errno, "%s: %s", directory, strerror(errno));
+	while (!r && (entry = readdir(dir))) {
+		struct pod pod;
+
+		if (pod_of_folder(entry->d_name, &pod) && !pods_find(out, pod.uid))
+			r = add_pod(out, &pod);
+	}
+	return r;
+}
+
+/* KEY="VALUE" lines; what Kubernetes allows in a label's value needs no escapes. */
+void pod_read_labels(const struct config *c, const char *text, size_t len, struct pod *out)
+{
+	for (size_t at = 0, n; at < len; at += n + 1) {
+		const char *line = text + at;
+		char key[CONFIG_POD_LABEL_BYTES];
+		const char *equals;
+
+		n = (size_t)((char *)(memchr(line, '\n', len - at) ?: text + len) - line);
+		equals = memchr(line, '=', n);
+		if (!equals || n - (size_t)(equals - line) < 3 || equals[1] != '"' ||
+		    line[n - 1] != '"')
+			continue;
+		take(line, (size_t)(equals - line), key, sizeof(key));
+		take_label(c, key, equals + 2, n - (size_t)(equals - line) - 3, out);
+	}
+}
+
+static int read_below(const char *directory, const char *name, char **text, size_t *len)
+{
+	_cleanup_(strbuf_releasep) struct strbuf path = STRBUF_INIT;
+	int r = strbuf_appendf(&path, "%s/%s", directory, name);
+
+	return r < 0 ? r : file_read(strbuf_str(&path), FILE_BYTES_MAX, text, len);
+}
+
+int pods_read_downward(const struct config *c, const char *directory, struct pods *out)
+{
+	_cleanup_(freep) char *labels = NULL;
+	struct pod pod = { 0 };
+	const struct {
+		const char *name;
+		char *to;
+		size_t size;
+	} words[] = { { "uid", pod.uid, sizeof(pod.uid) },
+		      { "name", pod.name, sizeof(pod.name) },
+		      { "namespace", pod.space, sizeof(pod.space) } };
+	size_t len;
+	int r;
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		_cleanup_(freep) char *text = NULL;
+
+		if ((r = read_below(directory, words[i].name, &text, &len)) < 0)
+			return r;
+		take(text, strcspn(text, "\n"), words[i].to, words[i].size);
+	}
+	r = read_below(directory, "labels", &labels, &len);
+	if (!r)
+		pod_read_labels(c, labels, len, &pod);
+	else if (r == -ENOENT)
+		err_clear(); /* it need not be there */
+	else
+		return r;
+	return pods_find(out, pod.uid) ? 0 : add_pod(out, &pod);
+}
