@@ -20,9 +20,10 @@ import pprof
 
 HOUR, MIB = 3600, 1 << 20
 
-# One answer out of order. hang_up: the connection is closed instead; delay_s: before it.
-Answer = collections.namedtuple("Answer", "status headers delay_s hang_up",
-                                defaults=(503, (), 0, False))
+# One answer out of order. hang_up: the connection is closed instead; delay_s: before it; until: a
+# threading.Event that it waits for.
+Answer = collections.namedtuple("Answer", "status headers delay_s hang_up until",
+                                defaults=(503, (), 0, False, None))
 
 
 class Refusal(Exception):
@@ -103,6 +104,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             answer = engine.script.popleft() if engine.script else None
         if answer:
             time.sleep(answer.delay_s)
+            if answer.until:
+                answer.until.wait()
             if answer.hang_up:
                 self.close_connection = True
                 return

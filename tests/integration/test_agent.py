@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """pyebpf agent: what is recorded reaches the engine, once, whatever the engine does meanwhile."""
+import collections
 import contextlib
 import gzip
 import json
@@ -9,7 +10,9 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -30,13 +33,14 @@ class Agent:
     """One in the background, with its own spool and port."""
     prefix = ()  # of its command
 
-    def __init__(self, folder, engine, url=None, output="", more="", window="1s"):
+    def __init__(self, folder, engine, url=None, output="", more="", window="1s", environment=None):
         self.folder = str(folder)
         self.spool = os.path.join(self.folder, "spool")
         self.host, self.port = "127.0.0.1", engines.free_port()
         self.config = os.path.join(self.folder, "agent.yaml")
         self.engine, self.url, self.window = engine, url, window
         self.output, self.more = output, more
+        self.environment = dict(os.environ, **environment or {})
         self.write_config()
         self.log = tempfile.TemporaryFile()
         self.process = None
@@ -51,7 +55,8 @@ class Agent:
 
     def start(self):
         self.process = subprocess.Popen([*self.prefix, PYEBPF, "agent", "-v", "--config", self.config],
-                                        stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+                                        stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+                                        env=self.environment)
         wait_until(lambda: self.get("/readyz") == 200, PATIENCE, "the agent is ready")
         return self
 
@@ -421,17 +426,24 @@ def test_tls_with_certificates_of_both_sides(tmp_path):
         assert [1 for _, stacks in engine.stored if names(stacks) == {"n1"}] == [1]
 
 
-def test_engine_down_then_up(some_python, tmp_path):
+def test_engine_down_then_up(some_python, tmp_path, is_full):
     """What was recorded meanwhile waits in the spool, and arrives once."""
-    port = engines.free_port()
+    port, up_at = engines.free_port(), time.monotonic() + (60 if is_full else 0)
     with spinning(some_python):
         with Agent(tmp_path, "pyroscope", "http://127.0.0.1:%d" % port) as agent:
             wait_until(lambda: agent.pushes("unreachable") >= 2 and
-                       agent.metric("windows_total") >= 2, PATIENCE, "windows wait")
+                       agent.metric("windows_total") >= 2 and time.monotonic() >= up_at,
+                       PATIENCE + 60, "windows wait")
             with Engine("pyroscope", port) as engine:
                 wait_until(lambda: agent.metric("spool_entries") == 0, PATIENCE, "all are sent")
                 agent.stop()
                 assert engine.total() == agent.recorded()
+
+
+def spooled(agent):
+    """Names of what is whole in its spool."""
+    return [name for name in os.listdir(agent.spool)
+            if "-" in name and not name.endswith(".partial")]
 
 
 def test_killed_in_mid_push(some_python, tmp_path):
@@ -448,13 +460,108 @@ def test_killed_in_mid_push(some_python, tmp_path):
             assert agent.metric("spool_entries") >= 2
             agent.kill()
             connection.close()
-    spooled = sum(int(name.split("-")[2]) for name in os.listdir(agent.spool) if "-" in name)
-    assert spooled == agent.recorded() > 0
+    waiting = sum(int(name.split("-")[2]) for name in spooled(agent))
+    assert waiting == agent.recorded() > 0
     with Engine("pyroscope") as engine:
         with Agent(tmp_path, "pyroscope", engine.url, window="1h") as again:
             wait_until(lambda: again.metric("spool_entries") == 0, PATIENCE, "all are sent")
-            assert engine.total() == spooled
+            assert engine.total() == waiting
             again.stop()
+
+
+def test_killed_while_the_engine_answers(tmp_path):
+    """Nothing is lost; what was sent whole and not answered at a kill, and that alone, comes twice."""
+    rows, kills = 24, 3
+    put_rows(tmp_path, rows)
+    dead = [threading.Event() for _ in range(kills)]
+    script = [answer for event in dead for answer in [Answer(200)] * 5 + [Answer(200, until=event)]]
+    with Engine("pyroscope", script=script) as engine:
+        def found():
+            with engine.lock:
+                stored = list(engine.stored)
+            return collections.Counter(name for profile in stored for name in names(profile[1])
+                                       if re.fullmatch(r"n\d+", name))
+        for kill, event in enumerate(dead, 1):
+            with Agent(tmp_path, "pyroscope", engine.url, window="1h") as agent:
+                wait_until(lambda: len(engine.requests) == 6 * kill, PATIENCE, "one is in flight")
+                agent.kill()
+            event.set()
+            assert len(spooled(agent)) == rows - 5 * kill
+        with Agent(tmp_path, "pyroscope", engine.url, window="1h") as agent:
+            wait_until(lambda: agent.metric("spool_entries") == 0, PATIENCE, "all are answered")
+            agent.stop()
+        wait_until(lambda: sum(found().values()) == rows + kills, PATIENCE, "late ones are stored")
+        assert found() == {"n%d" % n: 2 if n in (6, 11, 16) else 1 for n in range(1, rows + 1)}
+
+
+CLOCK = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+
+static const volatile long *offset_s;
+static int (*real)(clockid_t, struct timespec *);
+
+static void start(void)
+{
+	offset_s = mmap(NULL, sizeof(*offset_s), PROT_READ, MAP_SHARED,
+			open(getenv("CLOCK_OFFSET"), O_RDONLY | O_CLOEXEC), 0);
+	real = dlsym(RTLD_NEXT, "clock_gettime");
+}
+
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+	int r;
+
+	if (!real)
+		start(); /* libraries ask for the time before there are threads */
+	r = real(clock, t);
+	if (clock == CLOCK_REALTIME)
+		t->tv_sec += *offset_s;
+	return r;
+}
+"""
+
+
+class Clock:
+    """The time of day of a program that runs with `environment`, so many seconds off."""
+
+    def __init__(self, folder):
+        library = str(folder / "clock.so")
+        subprocess.run(["cc", "-shared", "-fPIC", "-xc", "-", "-o", library], input=CLOCK.encode(),
+                       check=True)
+        self.path = str(folder / "offset")
+        self.environment = {"LD_PRELOAD": library, "CLOCK_OFFSET": self.path}
+        self.set(0)
+
+    def set(self, offset_s):
+        with open(self.path, "r+b" if os.path.exists(self.path) else "wb") as f:
+            f.write(offset_s.to_bytes(8, sys.byteorder, signed=True))
+
+
+def test_clock_jumps(some_python, tmp_path):
+    """Two hours ahead what waits is too old, and counted; the rest arrives once, before and after."""
+    clock, port = Clock(tmp_path), engines.free_port()
+    with spinning(some_python):
+        with Agent(tmp_path, "parca", "http://127.0.0.1:%d" % port,
+                   environment=clock.environment) as agent:
+            wait_until(lambda: agent.metric("spool_entries") >= 2, PATIENCE, "windows wait")
+            clock.set(7200)
+            with Engine("parca", port) as engine:
+                wait_until(lambda: engine.total() > 0, PATIENCE, "windows after the jump arrive")
+                before, windows = engine.total(), agent.metric("windows_total")
+                clock.set(0)
+                wait_until(lambda: engine.total() > before and
+                           agent.metric("windows_total") >= windows + 2, PATIENCE, "and back again")
+                wait_until(lambda: agent.metric("spool_entries") == 0, PATIENCE, "all are sent")
+                lost = agent.metric("spool_lost_samples_total", reason="expired")
+                assert agent.get("/healthz") == 200
+                agent.stop()
+                assert lost > 0
+                assert engine.total() + lost == agent.recorded()
 
 
 def test_spool_disk_full(some_python, tmp_path, is_full):
