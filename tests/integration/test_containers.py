@@ -81,17 +81,25 @@ def test_doctor_says_that_the_capabilities_are_enough(image):
     assert done.returncode == 4 and "CAP_PERFMON" in done.stdout, done.stdout + done.stderr
 
 
-def test_one_look_at_one_container(image, rooted):
-    """As by `kubectl debug --target`: in its PID namespace, from another root, out of a second
-    container's sight. The recording is left in the target's file system."""
-    with container(rooted[0]), container(rooted[-1]) as (ident, pid):
+def test_one_look_at_one_container(image, rooted, some_python):
+    """As by `kubectl debug --target`: in its PID namespace, from another root. Seen are its process and
+    one in a PID namespace below, which has files of its own; the neighbour's is not. The recording
+    is left in the target's file system."""
+    with container(rooted[0]), container(rooted[-1]) as (ident, pid), \
+            Spinning("nsenter", "-t", pid, "-p", "unshare", "-pf", "--mount-proc",
+                     *some_python.command, SCRIPT) as below:
+        assert below.inner_pid == 1
         done = run_image(image, "record", "-a", "-F", HZ, "-d", "500ms", "-o",
                          "/proc/1/root/tmp/profile.pyebpf",
                          options=["--pid=container:" + ident, *capabilities()])
         assert done.returncode == 0, done.stderr
         output = "/proc/%d/root/tmp/profile.pyebpf" % pid
         assert_spins(frames(export(output)), done.stderr)
-        assert pids(output) == {1}
+        seen = pids(output)
+        assert 1 in seen and len(seen) == 2, seen
+        text = harness.run("report", "--threads", output).stdout
+        for python in rooted[-1], some_python:
+            assert "CPython 3.%d." % python.minor in text, text
 
 
 @contextlib.contextmanager
@@ -148,6 +156,7 @@ def agent_config(manifest, engine):
     config = yaml.safe_load(manifest["ConfigMap"]["data"]["agent.yaml"])
     config["output"]["url"] = engine.url
     config["http"]["port"] = engines.free_port()
+    del config["kubernetes"]  # nobody is here to ask
     return yaml.safe_dump({**config, "rate": 199, "window": "1s", "cpu_budget": "100%"})
 
 
@@ -196,10 +205,12 @@ def sidecar_pod(image, engine, python):
     app, = spec["containers"]
     sidecar, = spec.pop("initContainers")
     assert sidecar.pop("restartPolicy") == "Always"
-    for key in "livenessProbe", "readinessProbe", "ports":  # not with hostNetwork
+    for key in "livenessProbe", "ports":  # not with hostNetwork
         del sidecar[key]
     mounts = {"/usr": python.root + "/usr", "/lib": python.root + "/usr/lib",
               "/lib64": python.root + "/usr/lib64", "/opt/spin.py": SCRIPT}
+    for named in sidecar["volumeMounts"], spec["volumes"]:
+        assert named.pop()["name"] == "pyebpf-podinfo"  # podman has no downward API
     app.update(image=image, command=["/usr/bin/python3.%d" % python.minor, "/opt/spin.py", "600"],
                volumeMounts=[{"name": "m%d" % i, "mountPath": path, "readOnly": True}
                              for i, path in enumerate(mounts)])

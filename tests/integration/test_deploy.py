@@ -16,13 +16,16 @@ PLAIN = ("daemonset", "sidecar")
 VARIANTS = [
     (),
     ("namespace.create=true", "serviceMonitor.enabled=true", "config.http.address=0.0.0.0"),
-    ("hostNetwork=false", "config.http.address=0.0.0.0", "existingSecret=engine-token",
-     "config.output.tenant=team-a"),
+    ("hostNetwork=false", "config.http.address=::", "existingSecret=engine-token",
+     "config.output.tenant=team-a", "config.kubernetes.source=kubelet",
+     "config.kubernetes.verify=no"),
     ("serviceAccount.create=false", "serviceAccount.name=other", "imagePullSecrets[0].name=registry",
      "priorityClassName=system-node-critical", "fullnameOverride=profiler", "config.rate=49",
      "podLabels.team=a", "podAnnotations.note=b", "updateStrategy.type=OnDelete",
      "updateStrategy.rollingUpdate=null", "image.tag=abc", "nameOverride=short",
-     "config.output.engine=otlp", "config.labels.cluster=one"),
+     "config.output.engine=otlp", "config.labels.cluster=one", "config.kubernetes.source=files",
+     "config.services.exclude={*-cron,batch-*}"),
+    ("rbac.create=false", "config.kubernetes.source=none"),
 ]
 REFUSED = [
     ("config.output.engine=loki", "one of 'pyroscope', 'otlp', 'parca'"),
@@ -30,7 +33,7 @@ REFUSED = [
     ("config.http.port=0", "config/http/port"),
     ("hostnetwork=true", "hostnetwork"),
     ("spool.hostPath=relative", "spool/hostPath"),
-    ("hostNetwork=false", "set 0.0.0.0"),
+    ("hostNetwork=false", "probes cannot reach 127.0.0.1"),
 ]
 
 
@@ -81,15 +84,25 @@ def test_configuration_in_the_manifest_is_taken(name, tmp_path):
 def test_all_run_the_agent_alike():
     """As a sidecar, from the chart, in `kubectl debug`, under systemd."""
     ours, beside = daemonset(), sidecar()
-    for probe in "livenessProbe", "readinessProbe":
-        assert ours[probe]["httpGet"].pop("host") == "127.0.0.1"  # hostNetwork
-    for key in ("image", "args", "securityContext", "resources", "livenessProbe", "readinessProbe"):
+    assert ours["livenessProbe"]["httpGet"].pop("host") == "127.0.0.1"  # hostNetwork
+    for key in ("image", "args", "securityContext", "resources", "livenessProbe"):
         assert ours[key] == beside[key], key
+    assert "readinessProbe" not in beside  # a profiler takes no app out of service
     import yaml
     debug = yaml.safe_load(read("kubernetes", "debug.yaml"))["securityContext"]
     assert debug.items() <= ours["securityContext"].items()
     unit = re.search(r"^CapabilityBoundingSet=(.*)$", read("pyebpf-agent.service"), re.M).group(1)
     assert set(unit.split()) == {"CAP_" + name for name in debug["capabilities"]["add"]}
+
+
+def test_role_is_what_the_configuration_needs():
+    """Pods may be listed, and nothing else; who asks nobody has no token."""
+    made = plain("daemonset")
+    assert made["ClusterRole"]["rules"] == [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]
+    assert "source: api\n" in made["ConfigMap"]["data"]["agent.yaml"]
+    pod = plain("sidecar")["Deployment"]["spec"]["template"]["spec"]
+    assert pod["automountServiceAccountToken"] is False
 
 
 def test_versions_agree():
@@ -156,3 +169,15 @@ def test_kubernetes_takes_the_container_of_kubectl_debug(tools):
     pod = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: app\nspec:\n  containers:\n  - name: debug\n" \
         "    image: pyebpf\n" + "".join("    %s\n" % line for line in lines)
     assert charts.judged(pod) == ["Pod/app"]
+
+
+@pytest.mark.parametrize("source, resources", [
+    ("api", ["pods"]), ("kubelet", ["nodes/proxy"]), ("files", None), ("none", None)])
+def test_role_follows_the_source_of_names(tools, source, resources):
+    made = documents(charts.render("config.kubernetes.source=" + source))
+    assert ("ClusterRole" in made) == ("ClusterRoleBinding" in made) == bool(resources)
+    if resources:
+        assert made["ClusterRole"]["rules"][0]["resources"] == resources
+    pod = made["DaemonSet"]["spec"]["template"]["spec"]
+    assert pod["automountServiceAccountToken"] == bool(resources)
+    assert ("pod-logs" in str(pod["volumes"])) == (source == "files")

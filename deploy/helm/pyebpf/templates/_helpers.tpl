@@ -32,12 +32,24 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 
+{{- define "pyebpf.podNames" -}}
+{{- dig "kubernetes" "source" "none" .Values.config }}
+{{- end }}
+
+{{- define "pyebpf.asksWithToken" -}}
+{{- has (include "pyebpf.podNames" .) (list "api" "kubelet") }}
+{{- end }}
+
+{{- define "pyebpf.isLocal" -}}
+{{- has .Values.config.http.address (list "127.0.0.1" "::1") }}
+{{- end }}
+
 {{- define "pyebpf.probe" -}}
 httpGet:
   path: {{ .path }}
   port: metrics
-  {{- if ne .http.address "0.0.0.0" }}
-  host: {{ .http.address }}
+  {{- if eq (include "pyebpf.isLocal" .root) "true" }}
+  host: {{ .root.Values.config.http.address | quote }}
   {{- end }}
 {{ toYaml .probe }}
 {{- end }}
