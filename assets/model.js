@@ -122,7 +122,9 @@
         throw broken(`it has not so many ${what}`);
       for (let i = 0; i < count; i++) {
         let value = bytes[at++];
-        if (value > 127) {
+        if (value > 127 && bytes[at] < 128) {
+          value += 128 * bytes[at++] - 128; // two bytes: nearly all that are not one
+        } else if (value > 127) {
           this.at = at - 1;
           value = this.number();
           at = this.at;
