@@ -572,9 +572,8 @@ static int look_at_all(struct search *s, struct py_runtime *out)
 		return err_set(-ESRCH, "no process with pid %d", s->pid);
 	if (r == -EACCES || r == -EPERM)
 		return err_set(-EPERM,
-			       "no permission to see the mappings of pid %d (needs root or "
-			       "CAP_SYS_PTRACE)",
-			       s->pid);
+			       "no permission to see its mappings (needs root or CAP_SYS_PTRACE; "
+			       "who has it is held back by a security module or a sandbox)");
 	if (r < 0)
 		return r;
 	while ((r = maps_next(maps, &m)) > 0) {
