@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TESTS = ["tests/integration/test_robust.py", "tests/integration/test_pages.py",
          "tests/integration/test_bad_input.py"]
 TESTS_OF_ALL = ["tests/kernels/test_kernels.py::test_too_old"]
+VERSION = platform.release().split("-")[0]
 FAULTS = ("fault", "what pyebpf does", "exit code", "what the file holds", "seen")
 REFUSALS = ("what is wrong", "exit code", "what pyebpf says, and what to try")
 INTRODUCTION = """\
@@ -61,7 +62,7 @@ class Case:
 
 
 def cell(text):
-    return " ".join(str(text).split()).replace("|", "\\|")
+    return " ".join(str(text).split()).replace(platform.release(), VERSION).replace("|", "\\|")
 
 
 def table(head, rows):
@@ -83,7 +84,7 @@ def merged(refusals):
 
 
 def page(found, tier):
-    text = INTRODUCTION % (tier, "Linux " + platform.release().split("-")[0], os.cpu_count())
+    text = INTRODUCTION % (tier, "Linux " + VERSION, os.cpu_count())
     text += table(FAULTS, [row for case in found for row in case.faults])
     text += INTRODUCTION_OF_REFUSALS
     text += table(REFUSALS, merged(row for case in found for row in case.refusals))
