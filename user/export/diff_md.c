@@ -241,7 +241,9 @@ static void put_headline(struct page *p)
 	if (f)
 		put_change_words(p, f, &row);
 	else
-		strbuf_puts(&p->text, "no change found");
+		strbuf_puts(&p->text, p->r->diff->total.class == DIFF_UNCHANGED
+					      ? "no change found"
+					      : "no change is sure");
 	strbuf_puts(&p->text, "\n\n");
 }
 
