@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """pyebpf agent: what pods are called, by a kubelet, an API server or files, and by none of them."""
+import os
+
 import pytest
 from engine_server import Engine
 from harness import PATIENCE, run, wait_until
@@ -109,8 +111,7 @@ def test_pod_that_is_new(some_python, tmp_path):
         with Agent(tmp_path, "pyroscope", engine.url, more=settings(kubelet, tmp_path)) as agent:
             wait_until(lambda: agent.metric("kubernetes_refreshes_total") == 1, PATIENCE, "none yet")
             kubelet.pods.append(SHOP)
-            with spinning(some_python) as target:
-                enter(own, target.pid)
+            with spinning(some_python, first=lambda: enter(own, os.getpid())):
                 wait_until(lambda: engine.labels_of(SERVICE).get("pod") == "shop-7d9f", PATIENCE,
                            "it has a name")
             agent.stop()
