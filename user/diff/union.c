@@ -16,6 +16,7 @@ struct draft {
 	uint32_t key;
 	uint32_t first_child; /* NONE: none */
 	uint32_t next;        /* sibling; NONE: the last */
+	uint32_t before;      /* sibling; NONE: the first */
 	uint32_t into;        /* NONE: alive; else the draft it was merged into */
 	uint8_t match;
 	uint64_t self[DIFF_SIDES];
@@ -28,6 +29,7 @@ struct builder {
 	VEC(struct draft) drafts;
 	struct idmap map;       /* of drafts, by parent and key */
 	uint32_t *place_of_key; /* by key: a child of the node at hand, + 1; 0: none */
+	uint32_t *child_of_key; /* the same, of a node that is merged into */
 	VEC(uint32_t) children; /* of the node at hand, on one side only */
 	VEC(uint32_t) work;
 	VEC(uint64_t) merges; /* from << 32 | to */
@@ -39,6 +41,7 @@ static void builder_release(struct builder *b)
 	vec_release(&b->drafts);
 	idmap_release(&b->map);
 	free(b->place_of_key);
+	free(b->child_of_key);
 	vec_release(&b->children);
 	vec_release(&b->work);
 	vec_release(&b->merges);
@@ -46,6 +49,19 @@ static void builder_release(struct builder *b)
 }
 
 /* --- paths of equal keys ---------------------------------------------------------------------- */
+
+static void link_first(struct builder *b, uint32_t at, uint32_t parent)
+{
+	struct draft *drafts = b->drafts.items;
+	uint32_t next = drafts[parent].first_child;
+
+	drafts[at].parent = parent;
+	drafts[at].before = NONE;
+	drafts[at].next = next;
+	if (next != NONE)
+		drafts[next].before = at;
+	drafts[parent].first_child = at;
+}
 
 static int draft_intern(struct builder *b, uint32_t parent, uint32_t key, uint32_t *out)
 {
@@ -58,11 +74,10 @@ static int draft_intern(struct builder *b, uint32_t parent, uint32_t key, uint32
 			return 0;
 	if (b->drafts.len == NONE)
 		return -EOVERFLOW;
-	fresh.next = b->drafts.items[parent].first_child;
 	if (idmap_reserve(&b->map) < 0 || vec_push(&b->drafts, fresh) < 0)
 		return -ENOMEM;
 	*out = (uint32_t)b->drafts.len - 1;
-	b->drafts.items[parent].first_child = *out;
+	link_first(b, *out, parent);
 	idmap_insert(&b->map, hash, *out);
 	return 0;
 }
@@ -103,55 +118,60 @@ static bool is_only(const struct draft *d, int side)
 static void unlink_draft(struct builder *b, uint32_t at)
 {
 	struct draft *drafts = b->drafts.items;
-	uint32_t *link = &drafts[drafts[at].parent].first_child;
+	struct draft *d = &drafts[at];
 
-	while (*link != at)
-		link = &drafts[*link].next;
-	*link = drafts[at].next;
+	if (d->before == NONE)
+		drafts[d->parent].first_child = d->next;
+	else
+		drafts[d->before].next = d->next;
+	if (d->next != NONE)
+		drafts[d->next].before = d->before;
 }
 
-static uint32_t find_child(const struct builder *b, uint32_t parent, uint32_t key)
+/* What both have is to be merged as well, the rest moves. */
+static int merge_children(struct builder *b, uint32_t from, uint32_t to)
 {
-	uint32_t c = b->drafts.items[parent].first_child;
+	struct draft *drafts = b->drafts.items;
+	uint32_t *child_of_key = b->child_of_key, next;
+	int r = 0;
 
-	while (c != NONE && b->drafts.items[c].key != key)
-		c = b->drafts.items[c].next;
-	return c;
+	for (uint32_t c = drafts[to].first_child; c != NONE; c = drafts[c].next)
+		child_of_key[drafts[c].key] = c + 1;
+	for (uint32_t c = drafts[from].first_child; c != NONE && !r; c = next) {
+		uint32_t same = child_of_key[drafts[c].key];
+
+		next = drafts[c].next;
+		if (same)
+			r = vec_push(&b->merges, (uint64_t)c << 32 | (same - 1));
+		else
+			link_first(b, c, to);
+	}
+	for (uint32_t c = drafts[to].first_child; c != NONE; c = drafts[c].next)
+		child_of_key[drafts[c].key] = 0;
+	return r;
 }
 
 /* Adds the subtree of `from`, which leaves its parent's list, to that of `to`. */
 static int merge_drafts(struct builder *b, uint32_t from, uint32_t to)
 {
 	struct draft *drafts = b->drafts.items;
+	int r;
 
 	unlink_draft(b, from);
 	b->merges.len = 0;
-	if (vec_push(&b->merges, (uint64_t)from << 32 | to) < 0)
-		return -ENOMEM;
-	while (b->merges.len) {
+	r = vec_push(&b->merges, (uint64_t)from << 32 | to);
+	while (b->merges.len && !r) {
 		uint64_t pair = b->merges.items[--b->merges.len];
-		uint32_t source = (uint32_t)(pair >> 32), target = (uint32_t)pair, next;
+		uint32_t source = (uint32_t)(pair >> 32), target = (uint32_t)pair;
 
 		for (int s = 0; s < DIFF_SIDES; s++) {
 			drafts[target].self[s] += drafts[source].self[s];
 			drafts[target].total[s] += drafts[source].total[s];
 		}
 		drafts[source].into = target;
-		for (uint32_t c = drafts[source].first_child; c != NONE; c = next) {
-			uint32_t same = find_child(b, target, drafts[c].key);
-
-			next = drafts[c].next;
-			if (same != NONE) {
-				if (vec_push(&b->merges, (uint64_t)c << 32 | same) < 0)
-					return -ENOMEM;
-				continue;
-			}
-			drafts[c].parent = target;
-			drafts[c].next = drafts[target].first_child;
-			drafts[target].first_child = c;
-		}
+		r = merge_children(b, source, target);
 	}
-	return 0;
+	return r;
 }
 
 static const char *key_name(const struct builder *b, uint32_t key)
@@ -245,7 +265,8 @@ static int align(struct builder *b)
 	int r = vec_push(&b->work, 0);
 
 	b->place_of_key = calloc(b->id->keys.len + 1, sizeof(*b->place_of_key));
-	if (!b->place_of_key)
+	b->child_of_key = calloc(b->id->keys.len + 1, sizeof(*b->child_of_key));
+	if (!b->place_of_key || !b->child_of_key)
 		return -ENOMEM;
 	while (b->work.len && !r) {
 		uint32_t at = b->work.items[--b->work.len];
@@ -361,6 +382,7 @@ int union_make(struct diff *d, const struct identity *id, const uint64_t *const 
 		.key = NONE,
 		.first_child = NONE,
 		.next = NONE,
+		.before = NONE,
 		.into = NONE,
 		.match = DIFF_MATCH_EXACT,
 	};
