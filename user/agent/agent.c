@@ -43,7 +43,8 @@
 struct agent {
 	const char *config_path;
 	struct config *config;
-	struct config fresh; /* to go on with, if should_reload */
+	struct config fresh;       /* to go on with, if should_reload */
+	struct config_stamp tried; /* of the file that was last read, right or wrong */
 	struct metrics *metrics;
 	struct cgroup cgroup;
 	struct pid_namespace pid_namespace;
@@ -353,8 +354,10 @@ static int end_window(struct agent *a, bool is_last)
 static void reload(struct agent *a)
 {
 	struct config fresh;
-	int r = config_read(a->config_path, &fresh);
+	int r;
 
+	config_stamp_get(a->config_path, &a->tried);
+	r = config_read(a->config_path, &fresh);
 	metrics_add_reload(a->metrics, r >= 0);
 	if (r < 0) {
 		log_error("reload: %s; the old configuration stays", err_message(r));
@@ -363,6 +366,16 @@ static void reload(struct agent *a)
 	config_release(&a->fresh);
 	a->fresh = fresh;
 	a->should_reload = true;
+}
+
+/* A file that is away may be on its way back. */
+static void reload_if_changed(struct agent *a)
+{
+	struct config_stamp now;
+
+	config_stamp_get(a->config_path, &now);
+	if (now.inode && !config_stamp_equal(&now, &a->tried))
+		reload(a);
 }
 
 static void handle_signals(struct agent *a)
@@ -395,6 +408,7 @@ static int step(struct agent *a)
 	if (!r && now - a->last_settle_ns >= SETTLE_NS) {
 		a->last_settle_ns = now;
 		metrics_beat(a->metrics);
+		reload_if_changed(a);
 		r = pipeline_settle(a->pipeline, now, false);
 	}
 	if (!r && a->origins)
@@ -462,6 +476,7 @@ int agent_run(const char *config_path, struct config *config, struct metrics *m)
 {
 	struct agent a = { .config_path = config_path,
 			   .config = config,
+			   .tried = config->stamp,
 			   .metrics = m,
 			   .cgroup = CGROUP_INIT,
 			   .pid_namespace = PID_NAMESPACE_INIT,

@@ -7,8 +7,9 @@
 
 /*
  * Records windows for ever and hands them on: to files, or by a spool to an engine. SIGTERM and
- * SIGINT end it: the window so far is encoded, and sent if that goes at once. SIGHUP reads the
- * configuration again; one that is wrong is reported, and the old one stays.
+ * SIGINT end it: the window so far is encoded, and sent if that goes at once. SIGHUP, and a change
+ * of its file, has the configuration read again; one that is wrong is reported, and the old one
+ * stays.
  */
 enum agent_end { AGENT_STOPPED, AGENT_RELOAD };
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <yaml.h>
 
 #include "base/cleanup.h"
@@ -605,10 +606,36 @@ int config_parse(const char *name, const char *text, size_t len, struct config *
 int config_read(const char *path, struct config *out)
 {
 	_cleanup_(freep) char *text = NULL;
+	struct config_stamp stamp;
 	size_t len;
-	int r = file_read(path, CONFIG_BYTES_MAX, &text, &len);
+	int r;
 
-	return r < 0 ? r : config_parse(path, text, len, out);
+	config_stamp_get(path, &stamp);
+	r = file_read(path, CONFIG_BYTES_MAX, &text, &len);
+	if (!r)
+		r = config_parse(path, text, len, out);
+	if (!r)
+		out->stamp = stamp;
+	return r;
+}
+
+void config_stamp_get(const char *path, struct config_stamp *out)
+{
+	struct stat st;
+
+	*out = (struct config_stamp){ 0 };
+	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+		return;
+	*out = (struct config_stamp){ .device = st.st_dev,
+				      .inode = st.st_ino,
+				      .size = (uint64_t)st.st_size,
+				      .changed = st.st_ctim };
+}
+
+bool config_stamp_equal(const struct config_stamp *a, const struct config_stamp *b)
+{
+	return a->device == b->device && a->inode == b->inode && a->size == b->size &&
+	       a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
 }
 
 /* In quotes, unless YAML takes it for nothing but text without them. */

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "agent/relabel.h"
 #include "base/vec.h"
@@ -42,8 +43,15 @@ struct config_label {
 	char *name, *value; /* owned */
 };
 
+/* Which file, written when: equal ones hold the same. All zeros: of no file. */
+struct config_stamp {
+	uint64_t device, inode, size;
+	struct timespec changed;
+};
+
 /* Texts are owned; NULL where the key is absent and has no default. */
 struct config {
+	struct config_stamp stamp; /* of the file before it was read */
 	uint64_t rate_hz;
 	uint64_t rate_min_hz;    /* what cpu_budget leaves of it */
 	uint64_t cpu_budget_ppm; /* of the time of all CPUs */
@@ -88,6 +96,10 @@ int config_read(const char *path, struct config *out);
 
 /* The same of a text; name is for messages. */
 int config_parse(const char *name, const char *text, size_t len, struct config *out);
+
+/* What there is now; all zeros where there is no regular file. */
+void config_stamp_get(const char *path, struct config_stamp *out);
+bool config_stamp_equal(const struct config_stamp *a, const struct config_stamp *b);
 
 /*
  * http.address and http.port: of IPv4 or IPv6, "fe80::1%eth0" too, never a name. 0, with *out for

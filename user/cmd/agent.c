@@ -117,7 +117,8 @@ const struct command command_agent = {
 		"Records windows of some seconds for ever and pushes each to Grafana Pyroscope, to "
 		"an OpenTelemetry Collector or to Parca, or keeps them as files. What cannot be "
 		"sent waits in a spool on disk, bounded in size and age.\n\n"
-		"SIGHUP reads the configuration again, SIGTERM ends it after sending what it has. "
+		"The configuration is read again when its file changes, and at SIGHUP; SIGTERM "
+		"ends it after sending what it has. "
 		"/metrics, /healthz and /readyz are served on 127.0.0.1:9464.",
 	.examples = "pyebpf agent --check --config agent.yaml\tsee what a configuration means\n"
 		    "pyebpf agent -v --config agent.yaml\trun, and say what happens",
