@@ -15,8 +15,9 @@
 #define ENVIRON_BYTES_MAX (1u << 20)
 #define MOUNTS_BYTES_MAX (1u << 20)
 #define MOUNT_BYTES_MAX 1024 /* of a line */
-#define UID_LEN 36           /* 8-4-4-4-12 hex digits */
-#define STATIC_UID_LEN 32    /* of a pod from a file: a hash of it */
+#define ATTRIBUTES_BYTES_MAX 4096
+#define UID_LEN 36        /* 8-4-4-4-12 hex digits */
+#define STATIC_UID_LEN 32 /* of a pod from a file: a hash of it */
 #define CONTAINER_ID_LEN 64
 
 /* Copies as many characters as fit; controls and what is not UTF-8 become '_'. */
@@ -72,10 +73,28 @@ static void strip_suffix(struct word *w, const char *suffix)
 		w->len -= len;
 }
 
-/* One of the interpreter's options the argument of which is the next word: python3 --help. */
-static bool takes_word(const struct word *w)
+/*
+ * One word of the interpreter's options, such as -u, -um or -Xdev; what belongs to it is taken too.
+ * True: the name is found: that of the module, or "" where code or nothing names the program.
+ */
+static bool take_options(const char **at, const struct word *options, struct word *name)
 {
-	return w->len == 2 && strchr("XW", w->s[1]);
+	const struct word none = { "", 0 };
+	struct word rest;
+
+	for (size_t i = 1; i < options->len && options->s[1] != '-'; i++) {
+		if (!strchr("cmXW", options->s[i]))
+			continue;
+		rest = (struct word){ options->s + i + 1, options->len - i - 1 };
+		if (options->s[i] != 'c' && !rest.len)
+			next_word(at, &rest);
+		*name = options->s[i] == 'm' ? rest : none;
+		return strchr("cm", options->s[i]);
+	}
+	if (options->len > 1)
+		return false;
+	*name = none; /* "-": standard input */
+	return true;
 }
 
 void origin_of_command(const char *command_line, char *service, size_t size)
@@ -90,22 +109,32 @@ void origin_of_command(const char *command_line, char *service, size_t size)
 	strip_suffix(&program, ":"); /* a title the program gave itself: "gunicorn: master [app]" */
 	w = program;
 	if (program.len >= 6 && !memcmp(program.s, "python", 6)) {
-		while (next_word(&at, &w) && w.s[0] == '-') {
-			if (w.len == 2 && w.s[1] == 'c')
-				break; /* code, not a name */
-			if (w.len == 2 && w.s[1] == 'm') {
-				next_word(&at, &w);
+		while (next_word(&at, &w) && w.s[0] == '-')
+			if (take_options(&at, &(struct word){ w.s, w.len }, &w))
 				break;
-			}
-			if (takes_word(&w))
-				next_word(&at, &w);
-		}
 		if (!w.len || w.s[0] == '-')
 			w = program;
 		strip_folder(&w);
 		strip_suffix(&w, ".py");
 	}
 	copy_text(w.s, w.len, service, size);
+}
+
+void origin_of_attributes(const char *text, char *service, size_t size)
+{
+	static const char key[] = "service.name=";
+
+	*service = '\0';
+	while (*text) {
+		size_t len;
+
+		text += strspn(text, " ");
+		if (!strncmp(text, key, sizeof(key) - 1))
+			copy_text(text + sizeof(key) - 1, strcspn(text + sizeof(key) - 1, ","),
+				  service, size);
+		len = strcspn(text, ",");
+		text += len + (text[len] == ',');
+	}
 }
 
 static size_t hex_digits(const char *s, size_t len)
@@ -277,10 +306,16 @@ static void find_container(pid_t pid, const struct cgroup_namespace *ours, struc
 void origin_find(const struct origin_process *p, const char *env,
 		 const struct cgroup_namespace *ours, struct origin *out)
 {
+	char attributes[ATTRIBUTES_BYTES_MAX] = "";
+
 	*out = (struct origin){ 0 };
 	find_container(p->pid, ours, out);
 	if (env)
 		read_variable(p->pid, env, out->service, sizeof(out->service));
+	if (env && !*out->service) {
+		read_variable(p->pid, "OTEL_RESOURCE_ATTRIBUTES", attributes, sizeof(attributes));
+		origin_of_attributes(attributes, out->service, sizeof(out->service));
+	}
 	out->is_named = *out->service;
 	if (!*out->service)
 		origin_of_command(p->command_line, out->service, sizeof(out->service));

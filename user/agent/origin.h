@@ -25,8 +25,9 @@ struct origin_process {
 
 /*
  * The service is, first that is there: the value of the variable `env` (NULL: none) that the
- * process was started with; the script or module of its command line; its name. Of the environment
- * nothing else is looked at. What cannot be read is left out: the process may have ended.
+ * process was started with; service.name in its OTEL_RESOURCE_ATTRIBUTES (not with NULL); the
+ * script or module of its command line; its name. Of the environment nothing else is looked at.
+ * What cannot be read is left out: the process may have ended.
  *
  * Container and pod are those of its cgroups, which `ours` completes where our own namespace hides
  * a part; where they say nothing, those of the files that engines mount into a container.
@@ -36,6 +37,7 @@ void origin_find(const struct origin_process *p, const char *env,
 
 /* The parts that do not ask the system. The last two fill in what is still empty. */
 void origin_of_command(const char *command_line, char *service, size_t size);
+void origin_of_attributes(const char *text, char *service, size_t size);
 void origin_of_cgroups(const char *text, size_t len, const struct cgroup_namespace *ours,
 		       struct origin *out);                              /* /proc/PID/cgroup */
 void origin_of_mounts(const char *text, size_t len, struct origin *out); /* .../mountinfo */

@@ -20,6 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	memcpy(text, bytes, len);
 	text[len] = '\0';
 	origin_of_command(text, service, sizeof(service));
+	origin_of_attributes(text, service, sizeof(service));
 	origin_of_cgroups(text, len, &outer, &o);
 	origin_of_cgroups(text, len, &inner, &o);
 	origin_of_mounts(text, len, &o);

@@ -30,6 +30,13 @@ static void test_origin_of_command_names_the_service(void **state)
 		{ "module", "python3 -m uvicorn app:api", "uvicorn" },
 		{ "options before", "python3 -u -X dev -W ignore app.py", "app" },
 		{ "code", "python3 -c import os", "python3" },
+		{ "module behind other letters", "python3 -Ium shop.worker --x", "shop.worker" },
+		{ "module in the same word", "python3 -mshop", "shop" },
+		{ "option with its value", "python3 -Xdev -Wignore app.py", "app" },
+		{ "code behind other letters", "python3 -Ec import os", "python3" },
+		{ "long option", "python3 --version-like-m app.py", "app" },
+		{ "standard input", "python3 - a b", "python3" },
+		{ "module that is not there", "python3 -m", "python3" },
 		{ "interactive", "python3.12", "python3.12" },
 		{ "only options", "python3 -i", "python3" },
 		{ "program of its own", "/opt/app/server --x", "server" },
@@ -46,6 +53,29 @@ static void test_origin_of_command_names_the_service(void **state)
 		char got[128];
 
 		origin_of_command(cases[i].command_line, got, sizeof(got));
+		if (strcmp(got, cases[i].want))
+			fail_msg("%s: got '%s'", cases[i].name, got);
+	}
+}
+
+static void test_origin_of_attributes(void **state)
+{
+	static const struct {
+		const char *name, *text, *want;
+	} cases[] = {
+		{ "alone", "service.name=shop", "shop" },
+		{ "among others", "a=b, service.name=shop,c=d", "shop" },
+		{ "another's end", "x.service.name=shop", "" },
+		{ "empty", "service.name=,a=b", "" },
+		{ "commas alone", ",, ,", "" },
+		{ "nothing", "", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char got[128];
+
+		origin_of_attributes(cases[i].text, got, sizeof(got));
 		if (strcmp(got, cases[i].want))
 			fail_msg("%s: got '%s'", cases[i].name, got);
 	}
@@ -212,6 +242,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_origin_of_command_names_the_service),
+		cmocka_unit_test(test_origin_of_attributes),
 		cmocka_unit_test(test_origin_of_command_is_cut_at_a_character),
 		cmocka_unit_test(test_origin_of_cgroups),
 		cmocka_unit_test(test_origin_of_mounts),
