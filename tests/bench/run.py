@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 
+import agent
 import kernel
 import measure
 import table
@@ -25,13 +26,15 @@ import pythons  # noqa: E402
 # Seconds are of one run; a measurement of one cell takes rounds of them.
 Plan = collections.namedtuple("Plan", "depths sampler_seconds rates toggle_seconds toggle_rounds "
                               "cells alternate_seconds alternate_rounds "
-                              "file_rates file_seconds start_rounds page_sizes")
+                              "file_rates file_seconds start_rounds page_sizes "
+                              "agent_windows agent_starts")
 QUICK = Plan((50, 800), 0.5, (100, 1000), 2, 2, ((1000, 200),), 1.5, 2, (1000,), 3, 1,
-             (10000, 100000))
+             (10000, 100000), 2, 2000)
 FULL = Plan((10, 50, 200, 800), 2, (100, 1000, 10000), 5, 4,
             ((1000, 200), (1000, 20), (10000, 200), (10000, 20)), 3, 2,
-            (99, 1000, 10000), 6, 5, (10000, 100000, 1000000))
-PARTS = ("sampler", "slowdown", "stacks", "files", "start", "page")
+            (99, 1000, 10000), 6, 5, (10000, 100000, 1000000), 12, 100000)
+PARTS = ("sampler", "slowdown", "stacks", "files", "start", "page", "agent")
+AGENT_PROCESSES = 200
 
 
 def rate_text(hz):
@@ -61,6 +64,7 @@ class Bench:
         self.sampler = table.Table("BPF program of pyebpf: ns a sample at a constant stack, by "
                                    "depth", "Python")
         self.page = table.Table("A page in headless Chromium, by call paths", "")
+        self.agent = table.Table("pyebpf agent", "")
         self.ours = tools.Pyebpf()
         self.floor = None
         self.columns = []
@@ -304,6 +308,47 @@ class Bench:
         return json.loads(done.stdout)
 
 
+    def part_agent(self):
+        """Beside many processes, and while others start and end."""
+        python = self.python(13) or self.found[-1]
+        for hz in (19, 99):
+            self.say("agent at %d Hz" % hz)
+            found = self.attempt("agent", agent.steady, python, hz, AGENT_PROCESSES,
+                                 self.plan.agent_windows)
+            if found:
+                self.put_agent(hz, found)
+        self.say("agent, %d process starts" % self.plan.agent_starts)
+        found = self.attempt("agent", agent.churn, python, 19, self.plan.agent_starts)
+        if found:
+            self.put_churn(found)
+
+    def put_agent(self, hz, found):
+        column = "%d Hz, %d processes" % (hz, AGENT_PROCESSES)
+        windows, services = found["windows"], max(1, found["services"])
+        mib = found["resident"] / (1 << 20)
+        rows = (("samples a window of %d s" % agent.WINDOW_SECONDS, "%.0f",
+                 found["samples"] / windows),
+                ("own CPU, % of one CPU", "%.2f", 100 * found["cpu"] / found["seconds"]),
+                ("own CPU a sample, us", "%.0f", found["cpu"] / found["samples"] * 1e6),
+                ("requests a window", "%.0f", services),
+                ("bytes a window", "%.0f", found["bytes"] / windows),
+                ("bytes a request", "%.0f", found["bytes"] / windows / services),
+                ("memory of BPF maps and programs, MiB", "%.0f", found["bpf"] / (1 << 20)))
+        for row, form, value in rows:
+            self.agent.put(row, column, form % value, found)
+        self.agent.put("resident memory at most, MiB", column, "%.0f" % mib, found,
+                       goal=64, value=mib)
+
+    def put_churn(self, found):
+        column = "19 Hz, %d process starts" % found["starts"]
+        mib = [value / (1 << 20) for value in found["resident"]]
+        peak = found["peak"] / (1 << 20)
+        self.agent.put("resident memory at most, MiB", column, "%.0f" % peak, found,
+                       goal=64, value=peak)
+        self.agent.put("resident memory before, and after each quarter, MiB", column,
+                       ", ".join("%.1f" % value for value in mib), found)
+
+
 # --- Front ---------------------------------------------------------------------------------------
 
 
@@ -329,7 +374,7 @@ def head(bench, mode, started):
 
 
 def misses(bench):
-    found = bench.sampler.misses + bench.main.misses
+    found = bench.sampler.misses + bench.main.misses + bench.agent.misses
     return ["Misses its goal: " + text for text in found] or ["No goal is missed."]
 
 
@@ -351,7 +396,7 @@ def write_markdown(path, text):
 
 def markdown(bench, lines, command):
     out = ["`%s`" % command, ""] + ["%s  " % line for line in lines] + [""]
-    for t in (bench.main, bench.sampler, bench.page):
+    for t in (bench.main, bench.sampler, bench.page, bench.agent):
         if t.rows:
             out += [t.markdown(), ""]
     return "\n".join(out + ["- " + text for text in misses(bench)]) + "\n"
@@ -387,14 +432,15 @@ def main():
             getattr(bench, "part_" + part)()
         lines.append("Meanwhile " + neighbours.text())
     print("\n".join(lines) + "\n")
-    for t in (bench.main, bench.sampler, bench.page):
+    for t in (bench.main, bench.sampler, bench.page, bench.agent):
         if t.rows:
             print(t.plain() + "\n")
     print("\n".join(misses(bench)))
     if arguments.json:
         with open(arguments.json, "w") as f:
             json.dump({"about": lines, "plan": plan._asdict(), "main": bench.main.values,
-                       "sampler": bench.sampler.values, "page": bench.page.values,
+                       "sampler": bench.sampler.values,
+                       "agent": bench.agent.values, "page": bench.page.values,
                        "misses": misses(bench)}, f, indent=1)
     if arguments.markdown:
         command = ["sudo tests/bench/run.sh"] + ["--quick"] * arguments.quick
