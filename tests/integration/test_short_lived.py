@@ -13,7 +13,7 @@ import pytest
 from harness import PATIENCE, Recorder, export
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
-LINES = {"in_python": 18, "in_clock": 22}  # of workloads/brief.py
+LINES = {"in_python": 19, "in_clock": 23}  # of workloads/brief.py
 SHARE = 0.99
 BLOCKS = 10
 # What the time is spent in, rate, children at once.
@@ -21,7 +21,7 @@ CASES = [("python", 999, 1), ("python", 999, 8), ("clock", 99, 1)]
 ALL_CASES = [(kind, hz, at_once) for kind in ("python", "clock") for hz in (999, 99)
              for at_once in (1, 8)]
 
-Child = collections.namedtuple("Child", "pid expected samples")
+Child = collections.namedtuple("Child", "pid expected samples slices")
 
 
 def selected(config):
@@ -73,7 +73,8 @@ def record_children(python, script, output, kind, hz, count, at_once):
         if leaf and leaf[0] == name and leaf[2] == LINES[name]:
             samples[stack.tags[0][2]] += weight
     interval_ns = 1000000000 // hz
-    children = [Child(t["pid"], t["ns"] / interval_ns, samples[t["pid"]]) for t in told]
+    children = [Child(t["pid"], t["ns"] / interval_ns, samples[t["pid"]], t["slices"])
+                for t in told]
     return children[0], children[1:], text
 
 
@@ -86,8 +87,8 @@ def uncertainty(children):
     moves slowly, so the children are no independent draws: blocks of them are."""
     size = max(1, len(children) // BLOCKS)
     blocks = [share(children[i:i + size]) for i in range(0, len(children) - size + 1, size)]
-    # A tick more or less at either end of each.
-    quantum = 0.5 * len(children) ** 0.5 / sum(c.expected for c in children)
+    # A tick more or less at either end of each slice.
+    quantum = 0.5 * sum(c.slices for c in children) ** 0.5 / sum(c.expected for c in children)
     return max(quantum, statistics.stdev(blocks) / len(blocks) ** 0.5)
 
 
