@@ -84,7 +84,9 @@ def test_raw_text_of_py_spy(some_python, pyebpf, tmp_path):
     kinds = {tag[0] for stack in samples for tag in stack.tags}
     names = {tag[1] for stack in samples for tag in stack.tags}
     assert kinds == {"process", "thread"}
-    assert "MainThread" in names and any("sampled.py" in name for name in names), names
+    # py-spy has no name for a process that it met before its exec
+    assert "MainThread" in names, names
+    assert "" in names or any("sampled.py" in name for name in names), names
     functions = {(frame.name, frame.file) for stack in samples for frame in stack.frames}
     assert ("main", "sampled.py") in functions and ("leaf", "sampled.py") in functions
     assert harness.run("import", "-F", "200", raw, "-o", str(tmp_path / "a.pyebpf")).returncode == 0
