@@ -29,6 +29,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "integration"))
 sys.path.insert(0, HERE)
 
 import build_freethreaded  # noqa: E402
+import containers  # noqa: E402
 import harness  # noqa: E402
 import packages  # noqa: E402
 import pytest  # noqa: E402
@@ -356,13 +357,13 @@ def _(found, folder):
     def command(words):
         with contextlib.suppress(FileNotFoundError):
             os.remove(ident)
-        return [*places.PODMAN, "-i", "--cidfile", ident, "-v", harness.WORKLOADS + ":/opt/w:ro",
+        return [*containers.PODMAN, "-i", "--cidfile", ident, "-v", harness.WORKLOADS + ":/opt/w:ro",
                 "--rootfs", python.root + ":O", "/usr/bin/python3.%d" % python.minor,
                 "/opt/w/" + os.path.basename(words[0]), *words[1:]]
 
     def started(workload):
         workload.ident = open(ident).read().strip()
-        workload.pid = int(places.podman("inspect", "-f", "{{.State.Pid}}", workload.ident))
+        workload.pid = int(containers.podman("inspect", "-f", "{{.State.Pid}}", workload.ident))
 
     def targets(pid):
         return "--container", open(ident).read().strip()
