@@ -8,10 +8,10 @@ import urllib.error
 import urllib.request
 
 import pytest
+import pythons
 from harness import PYEBPF, REPOSITORY, run
 
 BUILD = os.path.dirname(PYEBPF)
-MIRROR = os.environ.get("PYEBPF_MIRROR", "http://deb.debian.org/debian")
 
 
 def call(*command, **options):
@@ -222,11 +222,15 @@ def bookworm(is_full, tmp_path):
         pytest.skip("installs a Debian: only with --tier=all")
     needs("debootstrap", "unshare", "chroot")
     try:
-        urllib.request.urlopen(MIRROR + "/dists/bookworm/Release", timeout=20).close()
+        mirror, _ = pythons.debian_mirror()
+    except pythons.Unavailable as reason:
+        pytest.skip("NOT TESTED: %s" % reason)
+    try:
+        urllib.request.urlopen(mirror.rstrip("/") + "/dists/bookworm/Release", timeout=20).close()
     except (urllib.error.URLError, OSError) as error:
-        pytest.skip("NOT TESTED, no Debian mirror at %s: %s" % (MIRROR, error))
+        pytest.skip("NOT TESTED, no Debian mirror at %s: %s" % (mirror, error))
     root = tmp_path / "bookworm"
-    done = subprocess.run(["debootstrap", "--variant=minbase", "bookworm", str(root), MIRROR],
+    done = subprocess.run(["debootstrap", "--variant=minbase", "bookworm", str(root), mirror],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=900)
     assert done.returncode == 0, done.stdout[-3000:]
