@@ -319,24 +319,30 @@
     }
   }
 
-  // One pass over the tree a replicate: self, then totals, of nodes and of functions.
-  function addReplicate(active, kinds, side, replicate, index, work) {
-    const {report, tree, map} = active, {rows, sites} = report;
-    const byLine = active.state.by === "line";
-    const {ticks, self, total, isOutermost} = work;
+  // visit(node, ticks) for each row of these slots that is of the tree at hand.
+  function visitRows({report, map, state}, index, slots, visit) {
+    const {rows, sites} = report, byLine = state.by === "line";
 
-    ticks.fill(0);
-    self.fill(0);
-    total.fill(0);
-    for (const slot of replicate.slots) {
+    for (const slot of slots)
       for (let k = index.start[slot]; k < index.start[slot + 1]; k++) {
         const row = index.order[k];
         const source = byLine ? rows.site[row] : sites.node[rows.site[row]];
         const node = map ? map[source] : source;
         if (node >= 0)
-          ticks[node] += rows.ticks[row];
+          visit(node, rows.ticks[row]);
       }
-    }
+  }
+
+  // One pass over the tree a replicate: self, then totals, of nodes and of functions.
+  function addReplicate(active, kinds, side, replicate, index, work) {
+    const {tree} = active, {ticks, self, total, isOutermost} = work;
+
+    ticks.fill(0);
+    self.fill(0);
+    total.fill(0);
+    visitRows(active, index, replicate.slots, (node, own) => {
+      ticks[node] += own;
+    });
     addSquares(kinds.nodeSelf, side, ticks, replicate.exposure);
     for (let i = tree.count - 1; i > 0; i--) {
       const t = ticks[i];
@@ -413,22 +419,17 @@
   // Variance of the sum over one side of weights[function] times its self ticks, as replicates
   // have it: things that come and go together are seen to. 0 where nothing can be measured.
   function varianceOfSum(active, {sides, index}, side, weights) {
-    const {report, tree, map} = active, {rows, sites} = report, list = sides[side];
-    const byLine = active.state.by === "line";
+    const {tree} = active, list = sides[side];
     let sum = 0, squares = 0, products = 0, exposures = 0;
 
     if (list.length < 2)
       return 0;
     for (const {slots, exposure} of list) {
       let ticks = 0;
-      for (const slot of slots)
-        for (let k = index.start[slot]; k < index.start[slot + 1]; k++) {
-          const row = index.order[k];
-          const source = byLine ? rows.site[row] : sites.node[rows.site[row]];
-          const node = map ? map[source] : source;
-          if (node > 0)
-            ticks += rows.ticks[row] * weights[tree.func[node]];
-        }
+      visitRows(active, index, slots, (node, own) => {
+        if (node)
+          ticks += own * weights[tree.func[node]];
+      });
       sum += ticks;
       squares += ticks * ticks;
       products += ticks * exposure;
