@@ -351,7 +351,7 @@ static int mean_variance(const struct diff *d, const struct dispersion *x,
 static int find_centre(struct diff *d, const struct dispersion *x)
 {
 	_cleanup_(votes_release) struct votes votes = { 0 };
-	double variance = 0;
+	double median, variance = 0;
 	int r;
 
 	d->centre = 1;
@@ -362,8 +362,9 @@ static int find_centre(struct diff *d, const struct dispersion *x)
 		return r;
 	r = mean_variance(d, x, &votes, &variance);
 	d->centre_error = sqrt(M_PI / 2 * variance);
-	if (fabs(median_vote(&votes)) > CENTRE_ERRORS * d->centre_error)
-		d->centre = exp(median_vote(&votes));
+	median = median_vote(&votes);
+	if (fabs(median) > CENTRE_ERRORS * d->centre_error)
+		d->centre = exp(median);
 	return r;
 }
 

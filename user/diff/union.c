@@ -65,7 +65,7 @@ static void link_first(struct builder *b, uint32_t at, uint32_t parent)
 
 static int draft_intern(struct builder *b, uint32_t parent, uint32_t key, uint32_t *out)
 {
-	struct draft fresh = { .parent = parent, .key = key, .first_child = NONE, .into = NONE };
+	struct draft fresh = { .key = key, .first_child = NONE, .into = NONE };
 	uint64_t hash = hash_u64((uint64_t)parent << 32 | key);
 	size_t at = IDMAP_START;
 

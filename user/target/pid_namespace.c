@@ -74,8 +74,7 @@ int pid_namespace_open(const char *path, struct pid_namespace *out)
 		return err_set(-EACCES, "%s: a PID namespace that is not inside our own", path);
 	if (r < 0)
 		return err_set(r, "%s: %s", path, strerror(-r));
-	n.fd = fd;
-	fd = -1;
+	n.fd = take_fd(fd);
 	*out = n;
 	return 0;
 }
