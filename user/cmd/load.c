@@ -172,6 +172,7 @@ int load_add_leaves(struct load *l, const struct profile *p, struct leaf_map *fu
 			r = leaf_stack(l, p, stacks[s.stack].frame, stack);
 		s.stack = stack ? *stack : 0;
 		s.thread = 0;
+		s.opcode = 0;
 		l->ticks += s.weight;
 		if (!r)
 			r = profile_add_sample(l->profile, &s);

@@ -55,7 +55,8 @@ struct sample {
 	uint32_t stack;   /* stack id */
 	uint32_t weight;  /* ticks, >= 1 */
 	uint16_t cpu;
-	uint16_t flags; /* enum sample_bits */
+	uint16_t flags;  /* enum sample_bits */
+	uint32_t opcode; /* string id: the instruction its leaf frame was at; 0: not recorded */
 };
 
 #define COUNTERS_MAX 4096

@@ -563,8 +563,25 @@ static int decode_counters(struct decoder *d, struct cursor *c, struct profile *
 	return r;
 }
 
+/* Of the chunk's samples, which are those of p from `first` on. */
+static int decode_opcodes(struct decoder *d, struct cursor *c, struct profile *p, size_t first)
+{
+	size_t count = p->samples.len - first;
+	const uint64_t *opcodes;
+	int r;
+
+	d->scratch.len = 0;
+	if (vec_reserve(&d->scratch, count) < 0)
+		return -ENOMEM;
+	r = get_column(d, c, d->strings.len - 1, count, &opcodes);
+	for (size_t i = 0; i < count && !r; i++)
+		p->samples.items[first + i].opcode = d->strings.items[opcodes[i]];
+	return r;
+}
+
+/* ends, first_sample: what the chunk's earlier sections brought. */
 static int decode_section(struct decoder *d, uint64_t id, struct cursor *c, struct profile *p,
-			  struct id_map *ends)
+			  struct id_map *ends, size_t first_sample)
 {
 	int r;
 
@@ -589,6 +606,9 @@ static int decode_section(struct decoder *d, uint64_t id, struct cursor *c, stru
 		break;
 	case SECTION_COUNTERS:
 		r = decode_counters(d, c, p);
+		break;
+	case SECTION_OPCODES:
+		r = decode_opcodes(d, c, p, first_sample);
 		break;
 	default:
 		return 0; /* of a later minor version */
@@ -617,7 +637,7 @@ int decode_flush(struct decoder *d, const uint8_t *bytes, size_t len, struct pro
 		if (r < 0)
 			break;
 		section = (struct cursor){ c.p, c.p + size };
-		r = decode_section(d, id, &section, p, &ends);
+		r = decode_section(d, id, &section, p, &ends, samples);
 		c.p += size;
 	}
 	vec_release(&ends);

@@ -457,6 +457,26 @@ static int encode_samples(struct encoder *e, const struct profile *p, size_t fir
 	return section_end(out, start);
 }
 
+/* A string a sample, in the order of encode_samples(), whose grouping it uses; if any has one. */
+static int encode_opcodes(struct encoder *e, const struct profile *p, size_t first, size_t count,
+			  struct bytes *out)
+{
+	bool has_any = false;
+	size_t start;
+
+	for (size_t i = first; i < first + count && !has_any; i++)
+		has_any = p->samples.items[i].opcode;
+	if (!has_any)
+		return 0;
+	if (section_begin(out, SECTION_OPCODES, &start) < 0 || columns_begin(e, 1, count) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		column_add(e, COL_A, p->samples.items[first + e->order.items[i]].opcode);
+	if (columns_end(e, 1, out) < 0)
+		return -ENOMEM;
+	return section_end(out, start);
+}
+
 /* All counters, if any differs from what was written last. */
 static int encode_counters(struct encoder *e, const struct profile *p, struct bytes *out)
 {
@@ -502,7 +522,7 @@ int encode_flush(struct encoder *e, const struct profile *p, size_t *sample, str
 		 struct chunk_summary *summary)
 {
 	size_t more = stacktab_count(p->stacks) - e->sampled_of.len;
-	size_t count;
+	size_t count, first = *sample;
 	int r = 0;
 
 	/* Tables only grow; a reset of the profile goes with encoder_restart(). */
@@ -538,9 +558,11 @@ int encode_flush(struct encoder *e, const struct profile *p, size_t *sample, str
 	if (count > CHUNK_ROWS_MAX)
 		count = CHUNK_ROWS_MAX;
 	if (count)
-		r = encode_samples(e, p, *sample, count, out, summary);
+		r = encode_samples(e, p, first, count, out, summary);
 	*sample += count;
-	return r ? r : encode_counters(e, p, out);
+	if (!r)
+		r = encode_counters(e, p, out);
+	return r ? r : encode_opcodes(e, p, first, count, out);
 }
 
 /* A field's content; 0 bytes: unknown. At most VARINT_MAX_BYTES are put into room. */

@@ -55,6 +55,7 @@ static void check_samples(const struct profile *p)
 
 		require(s->thread < p->threads.len && s->stack < stacktab_count(p->stacks));
 		require(s->weight >= 1 && s->time_ns <= INT64_MAX);
+		require(s->opcode < strtab_count(p->strings));
 	}
 }
 

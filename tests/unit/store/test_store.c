@@ -64,6 +64,7 @@ static uint64_t hash_sample(const struct profile *p, const struct sample *s)
 	h = hash_id(p, process->executable, h);
 	for (uint32_t stack = s->stack; stack; stack = entries[stack].parent)
 		h = hash_frame(p, frametab_get(p->frames, entries[stack].frame), h);
+	h = hash_id(p, s->opcode, h);
 	return hash_combine(h, (uint64_t)s->weight << 32 | (uint32_t)s->cpu << 16 | s->flags);
 }
 
@@ -162,9 +163,10 @@ static uint32_t random_stack(struct profile *p)
 	return stack;
 }
 
-/* A flush's worth: regular ticks, and now and then anything at all. */
+/* A flush's worth: regular ticks, and now and then anything at all. Half of them have opcodes. */
 static void add_random_samples(struct profile *p, uint32_t count, uint64_t *time_ns)
 {
+	bool has_opcodes = random_below(2);
 	uint32_t stacks[8], threads[4];
 
 	for (int i = 0; i < 8; i++)
@@ -180,6 +182,7 @@ static void add_random_samples(struct profile *p, uint32_t count, uint64_t *time
 			.weight = is_odd ? 1 + random_below(UINT32_MAX) : 1,
 			.cpu = (uint16_t)(is_odd ? random_below(65536) : random_below(2)),
 			.flags = (uint16_t)(is_odd ? random_below(65536) : 1),
+			.opcode = has_opcodes ? random_string(p, "LOAD_ATTR", 5) : 0,
 		};
 
 		if (random_below(100) == 0)
@@ -654,6 +657,7 @@ static void test_reader_next_refuses_malformed_chunks(void **state)
 		  { 16, 8, 0, 0, 0, 0, 0, 0, 0xf0, 0xbf },
 		  10,
 		  -EBADMSG },
+		{ "opcodes without samples", CHUNK_FLUSH, { 8, 2, 0, 0 }, 4, -EBADMSG },
 		{ "work without end",
 		  CHUNK_METADATA,
 		  { 16, 8, 0, 0, 0, 0, 0, 0, 0xf0, 0x7f },
