@@ -108,6 +108,16 @@ static bool process_equal(const struct process *a, const struct process *b)
 	       a->implementation == b->implementation && a->executable == b->executable;
 }
 
+void process_set_place(struct process *p, const struct process *from)
+{
+	if (process_has_place(p))
+		return;
+	p->container = from->container;
+	p->pod_uid = from->pod_uid;
+	p->pod_name = from->pod_name;
+	p->pod_namespace = from->pod_namespace;
+}
+
 int profile_add_process(struct profile *p, const struct process *process, uint32_t *index)
 {
 	uint64_t hash = hash_combine(hash_combine(process->pid, process->start_ns), process->name);

@@ -26,7 +26,10 @@ struct process {
 	uint32_t python_version; /* "3.12.4" */
 	uint32_t implementation; /* "CPython", "CPython free-threaded" */
 	uint32_t executable;     /* path */
-	uint64_t start_ns;       /* CLOCK_BOOTTIME */
+	uint32_t container;      /* id */
+	uint32_t pod_uid;        /* of Kubernetes */
+	uint32_t pod_name, pod_namespace;
+	uint64_t start_ns; /* CLOCK_BOOTTIME */
 };
 
 /* A thread that changes its name gets a second entry. */
@@ -109,11 +112,20 @@ void profile_free(struct profile *p);
 DEFINE_CLEANUP(struct profile *, profile_free)
 
 /*
- * Interned over all fields. Return 0 and *index, or -ENOMEM, -EOVERFLOW with *index untouched.
- * The strings must be in p->strings, t->process below p->processes.len.
+ * Interned over all fields, but for where a process runs: there the first word stands. Return 0
+ * and *index, or -ENOMEM, -EOVERFLOW with *index untouched. The strings must be in p->strings,
+ * t->process below p->processes.len.
  */
 int profile_add_process(struct profile *p, const struct process *process, uint32_t *index);
 int profile_add_thread(struct profile *p, const struct thread *t, uint32_t *index);
+
+/* Container and pod become those of `from`, unless they are known. */
+void process_set_place(struct process *p, const struct process *from);
+
+static inline bool process_has_place(const struct process *p)
+{
+	return p->container || p->pod_uid;
+}
 
 /* 0 or -ENOMEM. thread and stack must be in p. */
 static inline int profile_add_sample(struct profile *p, const struct sample *s)

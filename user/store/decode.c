@@ -579,6 +579,33 @@ static int decode_opcodes(struct decoder *d, struct cursor *c, struct profile *p
 	return r;
 }
 
+static int decode_places(struct decoder *d, struct cursor *c, struct profile *p)
+{
+	uint64_t strings = d->strings.len - 1, row = 0;
+	const uint64_t max[5] = { UINT32_MAX, strings, strings, strings, strings };
+	const uint64_t *column[5];
+	size_t rows;
+	int r;
+
+	r = get_rows(d, c, 5, &rows);
+	if (!r)
+		r = get_columns(d, c, max, 5, rows, column);
+	for (size_t i = 0; i < rows && !r; i++) {
+		const struct process place = {
+			.container = d->strings.items[column[1][i]],
+			.pod_uid = d->strings.items[column[2][i]],
+			.pod_name = d->strings.items[column[3][i]],
+			.pod_namespace = d->strings.items[column[4][i]],
+		};
+
+		row += column[0][i];
+		if (row >= d->processes.len)
+			return -EBADMSG;
+		process_set_place(&p->processes.items[d->processes.items[row]], &place);
+	}
+	return r;
+}
+
 /* ends, first_sample: what the chunk's earlier sections brought. */
 static int decode_section(struct decoder *d, uint64_t id, struct cursor *c, struct profile *p,
 			  struct id_map *ends, size_t first_sample)
@@ -609,6 +636,9 @@ static int decode_section(struct decoder *d, uint64_t id, struct cursor *c, stru
 		break;
 	case SECTION_OPCODES:
 		r = decode_opcodes(d, c, p, first_sample);
+		break;
+	case SECTION_PLACES:
+		r = decode_places(d, c, p);
 		break;
 	default:
 		return 0; /* of a later minor version */

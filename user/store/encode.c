@@ -16,7 +16,7 @@ enum { COL_A, COL_B, COL_C, COL_D, COL_E, COL_F, COL_G, COL_H, COL_I };
 int encoder_restart(struct encoder *e, uint64_t interval_ns, enum grid grid)
 {
 	e->strings = 1; /* "" is known to everyone */
-	e->frames = e->processes = e->threads = 0;
+	e->frames = e->processes = e->threads = e->places = 0;
 	e->grid = grid;
 	e->counters.len = 0;
 	vec_release(&e->group);
@@ -509,12 +509,42 @@ static int encode_counters(struct encoder *e, const struct profile *p, struct by
 	return r;
 }
 
+/* A row for each process that is in a container or pod. */
+static int encode_places(struct encoder *e, const struct profile *p, struct bytes *out)
+{
+	const struct process *items = p->processes.items;
+	uint32_t count = at_most_rows(e->processes - e->places), rows = 0, before = 0;
+	size_t start;
+
+	for (uint32_t i = e->places; i < e->places + count; i++)
+		rows += process_has_place(&items[i]);
+	if (rows && (section_begin(out, SECTION_PLACES, &start) < 0 ||
+		     columns_begin(e, 5, rows) < 0 || bytes_put_varint(out, rows) < 0))
+		return -ENOMEM;
+	for (uint32_t i = e->places; i < e->places + count; i++) {
+		if (!process_has_place(&items[i]))
+			continue;
+		column_add(e, COL_A, i - before);
+		column_add(e, COL_B, items[i].container);
+		column_add(e, COL_C, items[i].pod_uid);
+		column_add(e, COL_D, items[i].pod_name);
+		column_add(e, COL_E, items[i].pod_namespace);
+		before = i;
+	}
+	e->places += count;
+	if (!rows)
+		return 0;
+	if (columns_end(e, 5, out) < 0)
+		return -ENOMEM;
+	return section_end(out, start);
+}
+
 bool encoder_is_done(const struct encoder *e, const struct profile *p, size_t sample)
 {
 	return e->strings == strtab_count(p->strings) && e->frames == frametab_count(p->frames) &&
 	       e->model.stacks.len == stacktab_count(p->stacks) &&
 	       e->processes == p->processes.len && e->threads == p->threads.len &&
-	       sample == p->samples.len;
+	       e->places == p->processes.len && sample == p->samples.len;
 }
 
 /* A row may refer to rows of earlier tables: a table waits until those before it are through. */
@@ -562,7 +592,9 @@ int encode_flush(struct encoder *e, const struct profile *p, size_t *sample, str
 	*sample += count;
 	if (!r)
 		r = encode_counters(e, p, out);
-	return r ? r : encode_opcodes(e, p, first, count, out);
+	if (!r)
+		r = encode_opcodes(e, p, first, count, out);
+	return r || e->places == e->processes ? r : encode_places(e, p, out);
 }
 
 /* A field's content; 0 bytes: unknown. At most VARINT_MAX_BYTES are put into room. */

@@ -17,6 +17,7 @@
 struct encoder {
 	struct model model;
 	uint32_t strings, frames, processes, threads; /* rows written; stacks: model.stacks.len */
+	uint32_t places;                              /* processes whose place is written */
 	enum grid grid;
 	struct idmap functions;   /* numbers of model.functions */
 	struct bytes counters;    /* section content as last written */

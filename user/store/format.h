@@ -9,7 +9,7 @@
 /* The .pyebpf file: FORMAT.md is the specification, this its numbers. */
 
 #define FORMAT_MAJOR 1
-#define FORMAT_MINOR 2
+#define FORMAT_MINOR 3
 #define FORMAT_MAGIC "\x89PYEBPF\n"
 
 /* First bytes of a file. Little-endian, as everything else. */
@@ -51,6 +51,7 @@ enum section {
 	SECTION_SAMPLES = 6,
 	SECTION_COUNTERS = 7,
 	SECTION_OPCODES = 8,
+	SECTION_PLACES = 9,
 };
 
 /* How a stack entry's frame is told, given its parent's. Below CHILD_RECENT: one of the latest. */

@@ -42,7 +42,11 @@ static void check_tables(const struct profile *p)
 	for (size_t i = 0; i < p->processes.len; i++)
 		require(p->processes.items[i].name < strings &&
 			p->processes.items[i].command_line < strings &&
-			p->processes.items[i].executable < strings);
+			p->processes.items[i].executable < strings &&
+			p->processes.items[i].container < strings &&
+			p->processes.items[i].pod_uid < strings &&
+			p->processes.items[i].pod_name < strings &&
+			p->processes.items[i].pod_namespace < strings);
 	for (size_t i = 0; i < p->threads.len; i++)
 		require(p->threads.items[i].process < p->processes.len &&
 			p->threads.items[i].name < strings);

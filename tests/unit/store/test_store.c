@@ -62,6 +62,8 @@ static uint64_t hash_sample(const struct profile *p, const struct sample *s)
 	h = hash_id(p, process->command_line, hash_id(p, process->name, h));
 	h = hash_id(p, process->implementation, hash_id(p, process->python_version, h));
 	h = hash_id(p, process->executable, h);
+	h = hash_id(p, process->pod_uid, hash_id(p, process->container, h));
+	h = hash_id(p, process->pod_namespace, hash_id(p, process->pod_name, h));
 	for (uint32_t stack = s->stack; stack; stack = entries[stack].parent)
 		h = hash_frame(p, frametab_get(p->frames, entries[stack].frame), h);
 	h = hash_id(p, s->opcode, h);
@@ -122,10 +124,31 @@ static uint32_t random_string(struct profile *p, const char *prefix, uint32_t co
 	return id;
 }
 
+static uint32_t string_id(struct profile *p, const char *text)
+{
+	uint32_t id;
+
+	assert_int_equal(strtab_intern(p->strings, text, strlen(text), &id), 0);
+	return id;
+}
+
+/* What runs in none, in a container, in a pod of which nothing else is known, and in all. */
+static void place_process(struct profile *p, struct process *process)
+{
+	if (process->pid % 4 == 2 || process->pid % 4 == 0)
+		process->container = string_id(p, process->ppid == 1 ? "a1" : "b2");
+	if (process->pid % 4 == 3 || process->pid % 4 == 0)
+		process->pod_uid = string_id(p, "1f2e");
+	if (process->pid % 4 == 0) {
+		process->pod_name = string_id(p, "shop-1");
+		process->pod_namespace = string_id(p, "prod");
+	}
+}
+
 static uint32_t random_thread(struct profile *p)
 {
 	struct process process = {
-		.pid = 1 + random_below(3),
+		.pid = 1 + random_below(4),
 		.ns_pid = random_below(2),
 		.ppid = random_below(2) ? UINT32_MAX : 1,
 		.start_ns = random_below(2) ? UINT64_MAX : 0,
@@ -138,6 +161,7 @@ static uint32_t random_thread(struct profile *p)
 	struct thread t = { .tid = 1 + random_below(5), .name = random_string(p, "thread", 4) };
 	uint32_t index;
 
+	place_process(p, &process);
 	assert_int_equal(profile_add_process(p, &process, &t.process), 0);
 	assert_int_equal(profile_add_thread(p, &t, &index), 0);
 	return index;
@@ -324,6 +348,7 @@ static void test_writer_flush_splits_what_is_too_much_for_a_chunk(void **state)
 		struct sample s = { .time_ns = i * UINT64_C(1000000), .weight = 1 };
 		uint32_t frame;
 
+		place_process(p, &process);
 		assert_int_equal(strtab_intern(p->strings, text, (size_t)len, &f.name), 0);
 		assert_int_equal(frametab_intern(p->frames, &f, &frame), 0);
 		assert_int_equal(stacktab_intern(p->stacks, i % 3 ? i : 0, frame, &s.stack), 0);
@@ -656,6 +681,11 @@ static void test_reader_next_refuses_malformed_chunks(void **state)
 		  CHUNK_METADATA,
 		  { 16, 8, 0, 0, 0, 0, 0, 0, 0xf0, 0xbf },
 		  10,
+		  -EBADMSG },
+		{ "a place of no process",
+		  CHUNK_FLUSH,
+		  { 9, 11, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 },
+		  13,
 		  -EBADMSG },
 		{ "opcodes without samples", CHUNK_FLUSH, { 8, 2, 0, 0 }, 4, -EBADMSG },
 		{ "work without end",
