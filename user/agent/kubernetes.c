@@ -378,8 +378,8 @@ void kubernetes_free(struct kubernetes *k)
 static void copy_names(const struct pod *pod, const char *container, struct pod_names *out)
 {
 	*out = (struct pod_names){ 0 };
-	memcpy(out->space, pod->space, sizeof(out->space));
-	memcpy(out->pod, pod->name, sizeof(out->pod));
+	memcpy(out->space, pod->names.space, sizeof(out->space));
+	memcpy(out->pod, pod->names.name, sizeof(out->pod));
 	memcpy(out->service, pod->service, sizeof(out->service));
 	memcpy(out->labels, pod->labels, sizeof(out->labels));
 	for (size_t i = 0; i < pod->containers.len; i++)

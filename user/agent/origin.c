@@ -8,17 +8,10 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/file.h"
-#include "base/strbuf.h"
 #include "base/utf8.h"
 
-#define CGROUP_BYTES_MAX 65536
 #define ENVIRON_BYTES_MAX (1u << 20)
-#define MOUNTS_BYTES_MAX (1u << 20)
-#define MOUNT_BYTES_MAX 1024 /* of a line */
 #define ATTRIBUTES_BYTES_MAX 4096
-#define UID_LEN 36        /* 8-4-4-4-12 hex digits */
-#define STATIC_UID_LEN 32 /* of a pod from a file: a hash of it */
-#define CONTAINER_ID_LEN 64
 
 /* Copies as many characters as fit; controls and what is not UTF-8 become '_'. */
 static void copy_text(const char *text, size_t len, char *out, size_t size)
@@ -137,150 +130,18 @@ void origin_of_attributes(const char *text, char *service, size_t size)
 	}
 }
 
-static size_t hex_digits(const char *s, size_t len)
-{
-	size_t n = 0;
-
-	while (n < len && ((s[n] >= '0' && s[n] <= '9') || (s[n] >= 'a' && s[n] <= 'f')))
-		n++;
-	return n;
-}
-
-/* 8-4-4-4-12 digits with a dash (systemd's names: an underscore) between; static pods: 32. */
-static bool read_uid(const char *s, size_t len, char out[UID_LEN + 1])
-{
-	static const size_t parts[] = { 8, 4, 4, 4, 12 };
-	size_t at = 0;
-
-	if (hex_digits(s, len) == STATIC_UID_LEN) {
-		snprintf(out, UID_LEN + 1, "%.*s", STATIC_UID_LEN, s);
-		return true;
-	}
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		if (i && (at == len || (s[at] != '-' && s[at] != '_')))
-			return false;
-		at += i > 0;
-		if (hex_digits(s + at, len - at) != parts[i])
-			return false;
-		at += parts[i];
-	}
-	for (size_t i = 0; i < UID_LEN; i++)
-		out[i] = s[i] == '_' ? '-' : s[i];
-	out[UID_LEN] = '\0';
-	return true;
-}
-
-/* Behind "/pod" (cgroupfs) or "-pod" (systemd). */
-static void find_pod(const char *path, size_t len, char out[UID_LEN + 1])
-{
-	for (size_t i = 1; i + 3 < len; i++)
-		if (!memcmp(path + i, "pod", 3) && strchr("/-", path[i - 1]) && path[i - 1] &&
-		    read_uid(path + i + 3, len - i - 3, out))
-			return;
-}
-
-static void of_path(const char *path, size_t len, struct origin *out)
-{
-	struct cgroup_container c;
-	size_t at = 0;
-
-	while (cgroup_path_next(path, len, &at, &c))
-		if (c.id_len < sizeof(out->container))
-			snprintf(out->container, sizeof(out->container), "%.*s", (int)c.id_len,
-				 path + c.id);
-	if (!*out->pod)
-		find_pod(path, len, out->pod);
-}
-
-void origin_of_cgroups(const char *text, size_t len, const struct cgroup_namespace *ours,
-		       struct origin *out)
-{
-	const char *end = text + len;
-
-	while (text < end) {
-		_cleanup_(strbuf_releasep) struct strbuf path = STRBUF_INIT;
-		size_t line = (size_t)((char *)(memchr(text, '\n', end - text) ?: end) - text);
-
-		if (!cgroup_namespace_path(ours, text, line, &path))
-			of_path(strbuf_str(&path), path.len, out);
-		text += line + 1;
-	}
-}
-
-/* The name behind a folder of that name: of "/var/lib/kubelet/pods/UID/etc-hosts" the UID. */
-static struct word behind_folder(const char *path, const char *folder)
-{
-	struct word w = { "", 0 };
-	const char *at = strstr(path, folder);
-
-	if (at) {
-		w.s = at + strlen(folder);
-		w.len = strcspn(w.s, "/");
-	}
-	return w;
-}
-
-/*
- * The kubelet mounts hosts and termination-log from its folder of the pod. Engines mount hostname
- * from one of the container, but in a pod from one of its sandbox, whose id is not the container's.
- */
-static void of_mount(const char *root, const char *point, struct origin *out)
-{
-	static const char *const folders[] = { "/containers/", "/overlay-containers/", NULL };
-	struct word w;
-
-	if (!strcmp(point, "/etc/hosts") || !strcmp(point, "/dev/termination-log")) {
-		w = behind_folder(root, "/pods/");
-		if (!*out->pod)
-			read_uid(w.s, w.len, out->pod);
-	}
-	for (size_t i = 0; folders[i] && !strcmp(point, "/etc/hostname"); i++) {
-		w = behind_folder(root, folders[i]);
-		if (!*out->container && w.len == CONTAINER_ID_LEN &&
-		    hex_digits(w.s, w.len) == CONTAINER_ID_LEN)
-			snprintf(out->container, sizeof(out->container), "%.*s", CONTAINER_ID_LEN,
-				 w.s);
-	}
-}
-
-void origin_of_mounts(const char *text, size_t len, struct origin *out)
-{
-	struct origin found = *out;
-	char line[MOUNT_BYTES_MAX], root[MOUNT_BYTES_MAX], point[64];
-
-	for (size_t at = 0, n; at < len; at += n + 1) {
-		n = (size_t)((char *)(memchr(text + at, '\n', len - at) ?: text + len) - text) - at;
-		if (n >= sizeof(line))
-			continue; /* none of those that are looked for */
-		snprintf(line, sizeof(line), "%.*s", (int)n, text + at);
-		/* ID PARENT DEVICE ROOT POINT ...: proc_pid_mountinfo(5) */
-		if (sscanf(line, "%*s %*s %*s %1023s %63s", root, point) == 2)
-			of_mount(root, point, &found);
-	}
-	if (*found.pod && !*out->container)
-		*found.container = '\0';
-	*out = found;
-}
-
-/* NULL: it has ended, or has more than we read. */
-static char *read_proc(pid_t pid, const char *name, size_t max, size_t *len)
-{
-	char path[64], *text = NULL;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	if (file_read(path, max, &text, len) < 0)
-		err_clear();
-	return text;
-}
-
 /* The value of one variable of the environment, if it is there. */
 static void read_variable(pid_t pid, const char *name, char *out, size_t size)
 {
+	_cleanup_(freep) char *environment = NULL;
 	size_t len, name_len = strlen(name);
-	_cleanup_(freep) char *environment = read_proc(pid, "environ", ENVIRON_BYTES_MAX, &len);
+	char path[64];
 
-	if (!environment)
+	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
+	if (file_read(path, ENVIRON_BYTES_MAX, &environment, &len) < 0) {
+		err_clear(); /* it has ended, or has more than we read */
 		return;
+	}
 	for (size_t at = 0; at < len; at += strlen(environment + at) + 1)
 		if (!strncmp(environment + at, name, name_len) && environment[at + name_len] == '=')
 			copy_text(environment + at + name_len + 1,
@@ -288,28 +149,13 @@ static void read_variable(pid_t pid, const char *name, char *out, size_t size)
 	explicit_bzero(environment, len);
 }
 
-static void find_container(pid_t pid, const struct cgroup_namespace *ours, struct origin *out)
-{
-	_cleanup_(freep) char *cgroups = NULL, *mounts = NULL;
-	size_t len;
-
-	cgroups = read_proc(pid, "cgroup", CGROUP_BYTES_MAX, &len);
-	if (cgroups)
-		origin_of_cgroups(cgroups, len, ours, out);
-	if (*out->container || *out->pod)
-		return;
-	mounts = read_proc(pid, "mountinfo", MOUNTS_BYTES_MAX, &len);
-	if (mounts)
-		origin_of_mounts(mounts, len, out);
-}
-
-void origin_find(const struct origin_process *p, const char *env,
-		 const struct cgroup_namespace *ours, struct origin *out)
+void origin_find(const struct origin_process *p, const char *env, struct origin *out)
 {
 	char attributes[ATTRIBUTES_BYTES_MAX] = "";
 
 	*out = (struct origin){ 0 };
-	find_container(p->pid, ours, out);
+	snprintf(out->container, sizeof(out->container), "%s", p->container);
+	snprintf(out->pod, sizeof(out->pod), "%s", p->pod);
 	if (env)
 		read_variable(p->pid, env, out->service, sizeof(out->service));
 	if (env && !*out->service) {

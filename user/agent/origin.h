@@ -6,14 +6,14 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "target/cgroup.h"
+#include "target/container.h"
 
 /* Where a process belongs, as engines label it. NUL-terminated, valid UTF-8; "": none. */
 struct origin {
 	char service[128];
-	char container[65]; /* the innermost one's id */
-	char pod[37];       /* the pod's UID */
-	bool is_named;      /* the process itself says what service it is */
+	char container[CONTAINER_ID_BYTES]; /* the innermost one's id */
+	char pod[POD_UID_BYTES];
+	bool is_named; /* the process itself says what service it is */
 };
 
 /* What is known of a process that may have ended. */
@@ -21,6 +21,8 @@ struct origin_process {
 	pid_t pid;
 	const char *name;         /* of its first thread */
 	const char *command_line; /* arguments joined by spaces; "": unknown */
+	const char *container;    /* id; "": none or unknown, as with the next */
+	const char *pod;          /* UID */
 };
 
 /*
@@ -28,18 +30,11 @@ struct origin_process {
  * process was started with; service.name in its OTEL_RESOURCE_ATTRIBUTES (not with NULL); the
  * script or module of its command line; its name. Of the environment nothing else is looked at.
  * What cannot be read is left out: the process may have ended.
- *
- * Container and pod are those of its cgroups, which `ours` completes where our own namespace hides
- * a part; where they say nothing, those of the files that engines mount into a container.
  */
-void origin_find(const struct origin_process *p, const char *env,
-		 const struct cgroup_namespace *ours, struct origin *out);
+void origin_find(const struct origin_process *p, const char *env, struct origin *out);
 
-/* The parts that do not ask the system. The last two fill in what is still empty. */
+/* The parts that do not ask the system. */
 void origin_of_command(const char *command_line, char *service, size_t size);
 void origin_of_attributes(const char *text, char *service, size_t size);
-void origin_of_cgroups(const char *text, size_t len, const struct cgroup_namespace *ours,
-		       struct origin *out);                              /* /proc/PID/cgroup */
-void origin_of_mounts(const char *text, size_t len, struct origin *out); /* .../mountinfo */
 
 #endif

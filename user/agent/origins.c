@@ -5,9 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/err.h"
 #include "base/hash.h"
-#include "base/log.h"
 #include "base/vec.h"
 #include "profile/idmap.h"
 
@@ -22,7 +20,6 @@ struct known {
 struct origins {
 	const struct config *config;
 	struct kubernetes *kubernetes;
-	struct cgroup_namespace ours;
 	VEC(struct known) known;
 	struct idmap by_process; /* index into known */
 	VEC(uint32_t) in_window; /* the same, by index into the profile's processes */
@@ -31,15 +28,11 @@ struct origins {
 int origins_new(const struct config *config, struct kubernetes *kubernetes, struct origins **out)
 {
 	struct origins *o = calloc(1, sizeof(*o));
-	int r;
 
 	if (!o)
 		return -ENOMEM;
 	o->config = config;
 	o->kubernetes = kubernetes;
-	r = cgroup_namespace_find(&o->ours);
-	if (r < 0) /* containers that it would tell go without */
-		log_warning("our cgroup namespace: %s", err_message(r));
 	*out = o;
 	return 0;
 }
@@ -48,7 +41,6 @@ void origins_free(struct origins *o)
 {
 	if (!o)
 		return;
-	cgroup_namespace_release(&o->ours);
 	idmap_release(&o->by_process);
 	vec_release(&o->in_window);
 	vec_release(&o->known);
@@ -89,6 +81,8 @@ static int look_at(struct origins *o, const struct profile *p, const struct proc
 		.pid = (pid_t)process->pid,
 		.name = strtab_get(p->strings, process->name),
 		.command_line = strtab_get(p->strings, process->command_line),
+		.container = strtab_get(p->strings, process->container),
+		.pod = strtab_get(p->strings, process->pod_uid),
 	};
 	struct known k = { .pid = process->pid,
 			   .start_ns = process->start_ns,
@@ -98,7 +92,7 @@ static int look_at(struct origins *o, const struct profile *p, const struct proc
 	int r = 0;
 
 	if (i == IDMAP_NONE) {
-		origin_find(&asked, o->config->service_env, &o->ours, &k.origin);
+		origin_find(&asked, o->config->service_env, &k.origin);
 		origins_names(o, &k.origin, &names); /* so that it is known in time */
 		r = insert(o, &k);
 		i = (uint32_t)o->known.len - 1;

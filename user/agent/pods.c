@@ -10,7 +10,6 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/file.h"
-#include "base/utf8.h"
 
 #define FILE_BYTES_MAX (1u << 20)
 
@@ -32,32 +31,19 @@ void pods_release(struct pods *p)
 const struct pod *pods_find(const struct pods *p, const char *uid)
 {
 	for (size_t i = 0; i < p->len; i++)
-		if (!strcmp(p->items[i].uid, uid))
+		if (!strcmp(p->items[i].names.uid, uid))
 			return &p->items[i];
 	return NULL;
-}
-
-/* The whole of it or, where it is too long or no plain text, nothing. */
-static void take(const char *text, size_t len, char *out, size_t size)
-{
-	bool is_plain = true;
-
-	for (size_t i = 0; i < len && is_plain;)
-		i += utf8_next_plain(text + i, len - i, &is_plain);
-	if (!is_plain || len >= size)
-		len = 0;
-	memcpy(out, text, len);
-	out[len] = '\0';
 }
 
 static void take_label(const struct config *c, const char *key, const char *value, size_t len,
 		       struct pod *out)
 {
 	if (c->service_label && !strcmp(key, c->service_label))
-		take(value, len, out->service, sizeof(out->service));
+		pod_take_text(value, len, out->service, sizeof(out->service));
 	for (size_t i = 0; i < c->pod_labels.len && i < CONFIG_LABELS_MAX; i++)
 		if (!strcmp(key, c->pod_labels.items[i]))
-			take(value, len, out->labels[i], sizeof(out->labels[i]));
+			pod_take_text(value, len, out->labels[i], sizeof(out->labels[i]));
 }
 
 /* Takes over the pod, or frees it. */
@@ -65,7 +51,7 @@ static int add_pod(struct pods *pods, struct pod *pod)
 {
 	int r = 0;
 
-	if (!*pod->uid || !*pod->name)
+	if (!*pod->names.uid || !*pod->names.name)
 		pod_release(pod);
 	else if (pods->len == PODS_MAX)
 		r = err_set(-EFBIG, "more than %d pods", PODS_MAX);
@@ -87,7 +73,7 @@ static void take_text(const cJSON *object, const char *key, char *out, size_t si
 {
 	const char *text = text_of(object, key);
 
-	take(text, strlen(text), out, size);
+	pod_take_text(text, strlen(text), out, size);
 }
 
 /* "containerd://ID" */
@@ -102,7 +88,7 @@ static int take_containers(const cJSON *status, const char *key, struct pod *out
 
 		if (!bare || out->containers.len == PODS_CONTAINERS_MAX)
 			continue; /* it has not started */
-		take(bare + 3, strlen(bare + 3), c.id, sizeof(c.id));
+		pod_take_text(bare + 3, strlen(bare + 3), c.id, sizeof(c.id));
 		take_text(item, "name", c.name, sizeof(c.name));
 		if (*c.id && *c.name && vec_push(&out->containers, c) < 0)
 			return -ENOMEM;
@@ -123,12 +109,13 @@ static int take_item(struct pods_reader *r)
 
 	if (!item)
 		return err_set(-EBADMSG, "a pod in it is no JSON");
-	take_text(metadata, "uid", pod.uid, sizeof(pod.uid));
+	take_text(metadata, "uid", pod.names.uid, sizeof(pod.names.uid));
 	/* A static pod's cgroups are named by its hash; the API server gives it another uid. */
 	if (*text_of(annotations, "kubernetes.io/config.hash"))
-		take_text(annotations, "kubernetes.io/config.hash", pod.uid, sizeof(pod.uid));
-	take_text(metadata, "namespace", pod.space, sizeof(pod.space));
-	take_text(metadata, "name", pod.name, sizeof(pod.name));
+		take_text(annotations, "kubernetes.io/config.hash", pod.names.uid,
+			  sizeof(pod.names.uid));
+	take_text(metadata, "namespace", pod.names.space, sizeof(pod.names.space));
+	take_text(metadata, "name", pod.names.name, sizeof(pod.names.name));
 	cJSON_ArrayForEach(label, cJSON_GetObjectItemCaseSensitive(metadata, "labels"))
 	{
 		const char *value = cJSON_GetStringValue(label);
@@ -235,19 +222,6 @@ void pods_reader_release(struct pods_reader *r)
 
 /* --- Files ------------------------------------------------------------------------------------ */
 
-bool pod_of_folder(const char *name, struct pod *out)
-{
-	const char *first = strchr(name, '_'), *last = strrchr(name, '_');
-
-	*out = (struct pod){ 0 };
-	if (!first || first == last || strchr(first + 1, '_') != last)
-		return false; /* neither names nor uid have one */
-	take(name, (size_t)(first - name), out->space, sizeof(out->space));
-	take(first + 1, (size_t)(last - first - 1), out->name, sizeof(out->name));
-	take(last + 1, strlen(last + 1), out->uid, sizeof(out->uid));
-	return *out->space && *out->name && *out->uid;
-}
-
 int pods_read_logs(const char *directory, struct pods *out)
 {
 	_cleanup_(closedirp) DIR *dir = opendir(directory);
@@ -257,9 +231,9 @@ int pods_read_logs(const char *directory, struct pods *out)
 	if (!dir)
 		return err_set(-errno, "%s: %s", directory, strerror(errno));
 	while (!r && (entry = readdir(dir))) {
-		struct pod pod;
+		struct pod pod = { 0 };
 
-		if (pod_of_folder(entry->d_name, &pod) && !pods_find(out, pod.uid))
+		if (pod_name_of_folder(entry->d_name, &pod.names) && !pods_find(out, pod.names.uid))
 			r = add_pod(out, &pod);
 	}
 	return r;
@@ -278,7 +252,7 @@ void pod_read_labels(const struct config *c, const char *text, size_t len, struc
 		if (!equals || n - (size_t)(equals - line) < 3 || equals[1] != '"' ||
 		    line[n - 1] != '"')
 			continue;
-		take(line, (size_t)(equals - line), key, sizeof(key));
+		pod_take_text(line, (size_t)(equals - line), key, sizeof(key));
 		take_label(c, key, equals + 2, n - (size_t)(equals - line) - 3, out);
 	}
 }
@@ -299,9 +273,9 @@ int pods_read_downward(const struct config *c, const char *directory, struct pod
 		const char *name;
 		char *to;
 		size_t size;
-	} words[] = { { "uid", pod.uid, sizeof(pod.uid) },
-		      { "name", pod.name, sizeof(pod.name) },
-		      { "namespace", pod.space, sizeof(pod.space) } };
+	} words[] = { { "uid", pod.names.uid, sizeof(pod.names.uid) },
+		      { "name", pod.names.name, sizeof(pod.names.name) },
+		      { "namespace", pod.names.space, sizeof(pod.names.space) } };
 	size_t len;
 	int r;
 
@@ -310,7 +284,7 @@ int pods_read_downward(const struct config *c, const char *directory, struct pod
 
 		if ((r = read_below(directory, words[i].name, &text, &len)) < 0)
 			return r;
-		take(text, strcspn(text, "\n"), words[i].to, words[i].size);
+		pod_take_text(text, strcspn(text, "\n"), words[i].to, words[i].size);
 	}
 	r = read_below(directory, "labels", &labels, &len);
 	if (!r)
@@ -319,5 +293,5 @@ int pods_read_downward(const struct config *c, const char *directory, struct pod
 		err_clear(); /* it need not be there */
 	else
 		return r;
-	return pods_find(out, pod.uid) ? 0 : add_pod(out, &pod);
+	return pods_find(out, pod.names.uid) ? 0 : add_pod(out, &pod);
 }

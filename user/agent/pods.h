@@ -8,11 +8,7 @@
 #include "agent/config.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
-
-/* Bytes with the final NUL, of what Kubernetes allows at most. */
-#define POD_UID_BYTES 37
-#define POD_NAME_BYTES 254
-#define POD_WORD_BYTES 64 /* namespaces, containers, values of labels */
+#include "target/container.h"
 
 #define PODS_MAX 4096              /* of a node; Kubernetes supports 110 */
 #define PODS_BYTES_MAX (64u << 20) /* of a list */
@@ -20,13 +16,12 @@
 #define PODS_CONTAINERS_MAX 64     /* of a pod */
 
 struct pod_container {
-	char id[65];
+	char id[CONTAINER_ID_BYTES];
 	char name[POD_WORD_BYTES];
 };
 
 struct pod {
-	char uid[POD_UID_BYTES]; /* as cgroups have it: of static pods their hash */
-	char space[POD_WORD_BYTES], name[POD_NAME_BYTES];
+	struct pod_name names;
 	char service[POD_WORD_BYTES];                   /* value of the label services.label */
 	char labels[CONFIG_LABELS_MAX][POD_WORD_BYTES]; /* of kubernetes.labels; "": it has none */
 	VEC(struct pod_container) containers;
@@ -69,8 +64,7 @@ int pods_read_logs(const char *directory, struct pods *out);
 /* Our own pod, by files of the downward API: uid, name, namespace and labels. As above. */
 int pods_read_downward(const struct config *c, const char *directory, struct pods *out);
 
-/* The parts that read no files. */
-bool pod_of_folder(const char *name, struct pod *out);
+/* The part that reads no files. */
 void pod_read_labels(const struct config *c, const char *text, size_t len, struct pod *out);
 
 #endif

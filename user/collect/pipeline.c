@@ -13,6 +13,7 @@
 #include "bpf/events.h"
 #include "profile/idmap.h"
 #include "symbolize/code.h"
+#include "target/container.h"
 #include "target/mem.h"
 
 #define STACK_SLOTS 16384 /* power of two */
@@ -27,6 +28,7 @@
 struct known_process {
 	struct process_event event; /* without its arguments */
 	char *command_line;         /* owned, "" if unknown */
+	struct container *place;    /* owned, NULL: in no container or pod */
 	uint32_t id;                /* in the profile, NO_ID: not yet */
 	bool has_exited;
 };
@@ -59,6 +61,7 @@ struct pipeline {
 	struct discovery *discovery;
 	struct profile *profile;
 	struct code_table *codes;
+	struct cgroup_namespace ours;
 	uint64_t start_ns;
 	uint64_t seed;
 	uint64_t resent_ns;
@@ -91,8 +94,16 @@ int pipeline_new(struct session *session, struct discovery *discovery, struct pr
 	r = code_table_new(CODE_TABLE_BYTES_DEFAULT, &p->codes);
 	if (r < 0)
 		return r;
+	if ((r = cgroup_namespace_find(&p->ours)) < 0) /* containers that it tells go without */
+		log_warning("our cgroup namespace: %s", err_message(r));
 	*out = take_ptr(p);
 	return 0;
+}
+
+static void known_process_release(struct known_process *known)
+{
+	free(known->command_line);
+	free(known->place);
 }
 
 void pipeline_free(struct pipeline *p)
@@ -100,7 +111,8 @@ void pipeline_free(struct pipeline *p)
 	if (!p)
 		return;
 	for (size_t i = 0; i < p->processes.len; i++)
-		free(p->processes.items[i].command_line);
+		known_process_release(&p->processes.items[i]);
+	cgroup_namespace_release(&p->ours);
 	vec_release(&p->processes);
 	vec_release(&p->threads);
 	vec_release(&p->waiting);
@@ -152,6 +164,21 @@ static char *join_args(const char *args, size_t len)
 	return line;
 }
 
+/* Asked at once: soon the process may have ended. *out is NULL where it is in none. */
+static int find_place(const struct pipeline *p, pid_t pid, struct container **out)
+{
+	struct container found;
+
+	*out = NULL;
+	if (!container_find(pid, &p->ours, &found))
+		return 0;
+	*out = malloc(sizeof(found));
+	if (!*out)
+		return -ENOMEM;
+	**out = found;
+	return 0;
+}
+
 static int on_process(struct pipeline *p, const struct process_event *e, size_t size)
 {
 	struct known_process known = { .event = *e, .id = NO_ID };
@@ -166,11 +193,13 @@ static int on_process(struct pipeline *p, const struct process_event *e, size_t 
 	known.command_line = join_args((const char *)(e + 1), e->args_bytes);
 	if (!known.command_line)
 		return -ENOMEM;
-	r = idmap_reserve(&p->process_ids);
+	r = find_place(p, (pid_t)e->pid, &known.place);
+	if (!r)
+		r = idmap_reserve(&p->process_ids);
 	if (!r)
 		r = vec_push(&p->processes, known);
 	if (r < 0) {
-		free(known.command_line);
+		known_process_release(&known);
 		return r;
 	}
 	idmap_insert(&p->process_ids, e->process, p->processes.len - 1);
@@ -271,6 +300,19 @@ static int intern(struct pipeline *p, const char *text, uint32_t *id)
 	return strtab_intern(p->profile->strings, text ? text : "", text ? strlen(text) : 0, id);
 }
 
+static int intern_place(struct pipeline *p, const struct container *place, struct process *out)
+{
+	int r;
+
+	if (!place)
+		return 0;
+	if ((r = intern(p, place->id, &out->container)) < 0 ||
+	    (r = intern(p, place->pod.uid, &out->pod_uid)) < 0 ||
+	    (r = intern(p, place->pod.name, &out->pod_name)) < 0)
+		return r;
+	return intern(p, place->pod.space, &out->pod_namespace);
+}
+
 /* The process in the profile's own terms. */
 static int process_id(struct pipeline *p, uint32_t i, uint32_t *id)
 {
@@ -294,6 +336,7 @@ static int process_id(struct pipeline *p, uint32_t i, uint32_t *id)
 	    (r = intern(p, text.version, &process.python_version)) < 0 ||
 	    (r = intern(p, text.implementation, &process.implementation)) < 0 ||
 	    (r = intern(p, text.path, &process.executable)) < 0 ||
+	    (r = intern_place(p, known->place, &process)) < 0 ||
 	    (r = profile_add_process(p->profile, &process, &known->id)) < 0)
 		return r;
 	*id = known->id;
@@ -689,7 +732,7 @@ static int forget_processes(struct pipeline *p)
 			idmap_insert(&p->process_ids, known->event.process, kept);
 			p->processes.items[kept++] = *known;
 		} else {
-			free(known->command_line);
+			known_process_release(known);
 		}
 	}
 	p->processes.len = kept;

@@ -55,8 +55,8 @@ static void check_list(const struct pods *pods, const char *how)
 
 	if (pods->len != 2 || !shop || !proxy)
 		fail_msg("%s: %zu pods", how, pods->len);
-	assert_string_equal(shop->space, "prod");
-	assert_string_equal(shop->name, "shop-7d9f");
+	assert_string_equal(shop->names.space, "prod");
+	assert_string_equal(shop->names.name, "shop-7d9f");
 	assert_string_equal(shop->service, "shop");
 	assert_string_equal(shop->labels[0], "pay");
 	assert_string_equal(shop->labels[1], "");
@@ -64,7 +64,7 @@ static void check_list(const struct pods *pods, const char *how)
 	assert_string_equal(shop->containers.items[0].id, A);
 	assert_string_equal(shop->containers.items[0].name, "web");
 	assert_string_equal(shop->containers.items[1].name, "setup");
-	assert_string_equal(proxy->name, "kube-proxy-n1");
+	assert_string_equal(proxy->names.name, "kube-proxy-n1");
 	assert_null(pods_find(pods, UID2));
 }
 
@@ -171,34 +171,6 @@ static void test_pods_reader_is_bounded(void **state)
 	pods_reader_release(&many);
 }
 
-static void test_pod_of_folder_reads_the_kubelets_names(void **state)
-{
-	static const struct {
-		const char *name, *folder, *space, *pod, *uid; /* uid NULL: refused */
-	} cases[] = {
-		{ "a pod", "prod_shop-7d9f_" UID1, "prod", "shop-7d9f", UID1 },
-		{ "a static pod", "kube-system_kube-proxy-n1_" STATIC, "kube-system",
-		  "kube-proxy-n1", STATIC },
-		{ "a name with dots", "a_b.c.d_" UID1, "a", "b.c.d", UID1 },
-		{ "two parts", "prod_shop", NULL, NULL, NULL },
-		{ "four parts", "a_b_c_d", NULL, NULL, NULL },
-		{ "an empty part", "a__" UID1, NULL, NULL, NULL },
-		{ "a dot", ".", NULL, NULL, NULL },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct pod got;
-		bool is_pod = pod_of_folder(cases[i].folder, &got);
-
-		if (is_pod != (cases[i].uid != NULL))
-			fail_msg("%s: %d", cases[i].name, is_pod);
-		if (is_pod && (strcmp(got.space, cases[i].space) ||
-			       strcmp(got.name, cases[i].pod) || strcmp(got.uid, cases[i].uid)))
-			fail_msg("%s: %s %s %s", cases[i].name, got.space, got.name, got.uid);
-	}
-}
-
 static void write_file(const char *folder, const char *name, const char *text)
 {
 	char path[256];
@@ -241,7 +213,7 @@ static void test_pods_read_files(void **state)
 	assert_string_equal(pods_find(&pods, UID1)->service, "shop");
 	assert_string_equal(pods_find(&pods, UID1)->labels[0], "pay");
 	assert_string_equal(pods_find(&pods, UID1)->labels[1], "");
-	assert_string_equal(pods_find(&pods, UID2)->name, "other");
+	assert_string_equal(pods_find(&pods, UID2)->names.name, "other");
 	pods_release(&pods);
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
@@ -258,7 +230,6 @@ int main(void)
 		cmocka_unit_test(test_pods_reader_takes_any_pieces),
 		cmocka_unit_test(test_pods_reader_refuses),
 		cmocka_unit_test(test_pods_reader_is_bounded),
-		cmocka_unit_test(test_pod_of_folder_reads_the_kubelets_names),
 		cmocka_unit_test(test_pods_read_files),
 	};
 
