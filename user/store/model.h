@@ -128,14 +128,22 @@ static inline uint32_t model_promote_stack(struct model *m, uint32_t place)
 	return to;
 }
 
+/* To the nearest multiple. Most are 0, which saves the division. */
+static inline uint64_t round_to_interval(uint64_t distance, uint64_t interval_ns)
+{
+	uint64_t half = interval_ns / 2;
+
+	return distance < interval_ns - half ? 0 : (distance + half) / interval_ns * interval_ns;
+}
+
 /* The grid point nearest to t; all arithmetic is modulo 2^64. */
 static inline uint64_t grid_nearest(uint64_t phase, uint64_t t, uint64_t interval_ns)
 {
 	uint64_t after = t - phase, before = phase - t;
 
 	if (after <= before)
-		return phase + (after + interval_ns / 2) / interval_ns * interval_ns;
-	return phase - (before + interval_ns / 2) / interval_ns * interval_ns;
+		return phase + round_to_interval(after, interval_ns);
+	return phase - round_to_interval(before, interval_ns);
 }
 
 /*

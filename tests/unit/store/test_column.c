@@ -242,6 +242,29 @@ static void test_crc32c_of_known_bytes(void **state)
 	}
 }
 
+/* A bit at a time, as the definition has it. */
+static uint32_t crc32c_by_bits(const uint8_t *bytes, size_t len)
+{
+	uint32_t crc = UINT32_MAX;
+
+	for (size_t bit = 0; bit < 8 * len; bit++) {
+		crc ^= bytes[bit / 8] >> bit % 8 & 1;
+		crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78 : 0);
+	}
+	return ~crc;
+}
+
+static void test_crc32c_of_every_length(void **state)
+{
+	uint8_t bytes[67]; /* the first is left out: no alignment */
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i * 151 + 7);
+	for (size_t len = 0; len + 1 < sizeof(bytes); len++)
+		assert_int_equal(crc32c(bytes + 1, len), crc32c_by_bits(bytes + 1, len));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -250,6 +273,7 @@ int main(void)
 		cmocka_unit_test(test_column_decode_refuses_malformed_columns),
 		cmocka_unit_test(test_text_decode_gives_back_what_was_encoded),
 		cmocka_unit_test(test_crc32c_of_known_bytes),
+		cmocka_unit_test(test_crc32c_of_every_length),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
