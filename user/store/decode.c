@@ -3,12 +3,15 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/varint.h"
 #include "store/metadata.h"
+
+#define PREFETCH 16 /* samples ahead: of many stacks, few are in the cache */
 
 /* A section's bytes, consumed from the front. */
 struct cursor {
@@ -447,6 +450,15 @@ static int fresh_stack(struct decoder *d, struct sample_columns *in, const struc
 	return vec_push(&m->sampled, (uint32_t)v);
 }
 
+/* Of a sample to come: where its stack mostly still will be found. Any place, if it is a new one.
+ */
+static const uint32_t *place_ahead(const struct model *m, uint64_t number, bool is_promoted)
+{
+	uint32_t place = number && number <= m->sampled.len ? (uint32_t)number - 1 : 0;
+
+	return &m->sampled.items[is_promoted ? model_promoted_place(place) : place];
+}
+
 static int known_stack(struct decoder *d, uint64_t number, uint32_t *stack)
 {
 	struct model *m = &d->model;
@@ -490,6 +502,14 @@ static int decode_samples(struct decoder *d, struct cursor *c, struct profile *p
 			struct tick tick =
 				model_tick(m, d->grid, (uint32_t)thread, cpu, in.start_ns);
 
+			if (at + 2 * PREFETCH < rows && m->sampled.len) {
+				uint64_t next = in.stacks[at + PREFETCH],
+					 later = in.stacks[at + 2 * PREFETCH];
+
+				__builtin_prefetch(place_ahead(m, later, false), 1);
+				__builtin_prefetch(place_ahead(m, later, true), 1);
+				__builtin_prefetch(&d->stacks.items[*place_ahead(m, next, false)]);
+			}
 			r = in.stacks[at] ? known_stack(d, in.stacks[at], &stack)
 					  : fresh_stack(d, &in, ends, &stack);
 			if (r < 0)

@@ -115,13 +115,18 @@ static inline void recent_promote(struct recent *list, unsigned int at, uint32_t
 	list->frame[0] = frame;
 }
 
+static inline uint32_t model_promoted_place(uint32_t place)
+{
+	return place - (place + 3) / 4;
+}
+
 /*
  * A sample has the stack at `place`: it moves a quarter of the way to the front, so that what is
  * frequent now has a low place. Returns the place it left to the stack that was there.
  */
 static inline uint32_t model_promote_stack(struct model *m, uint32_t place)
 {
-	uint32_t to = place - (place + 3) / 4, other = m->sampled.items[to];
+	uint32_t to = model_promoted_place(place), other = m->sampled.items[to];
 
 	m->sampled.items[to] = m->sampled.items[place];
 	m->sampled.items[place] = other;
