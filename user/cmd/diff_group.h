@@ -15,7 +15,7 @@
  * Such functions run one after another: parts of the recording's time would show which of them ran
  * then, and not how noisy it is. Samples are dealt out over the time blocks in turn instead, which
  * leaves the noise of sampling; what differs from run to run only several runs can show.
- * Starts as { .pattern = ... }, ends in vec_release(&group.stacks).
+ * Of one profile. Starts as { .pattern = ... }, ends in vec_release(&group.stacks).
  */
 struct diff_group {
 	const char *pattern;  /* as fnmatch() takes it: of the qualname, or of its last part */

@@ -3,17 +3,20 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/parallel.h"
 #include "base/units.h"
 #include "cmd/account.h"
 #include "cmd/input.h"
 
 #define COMPARE_BYTES 65536
+#define AT_ONCE 4 /* files that are read at the same time: each holds tables of its own */
 
 static const char *known(const char *text)
 {
@@ -39,14 +42,6 @@ static struct diff_facts facts_of(const char *path, const struct input *file)
 	};
 }
 
-static uint64_t last_time(const struct profile *p, uint64_t last)
-{
-	for (size_t i = 0; i < p->samples.len; i++)
-		if (p->samples.items[i].time_ns > last)
-			last = p->samples.items[i].time_ns;
-	return last;
-}
-
 /* What is known only at the end. last_ns: when its last sample was taken. */
 static void complete_facts(struct diff_facts *facts, const struct input *file, uint64_t last_ns)
 {
@@ -59,19 +54,19 @@ static void complete_facts(struct diff_facts *facts, const struct input *file, u
 }
 
 /* The file gave n in the end: is it of use? 0 or an error. */
-static int judge_end(const struct input *file, const char *path, int n, uint64_t ticks)
+static int judge_end(const struct input *file, const char *path, int n, uint64_t samples)
 {
 	uint64_t offset;
 
 	if (!n && !input_is_truncated(file, &offset))
 		return 0;
-	if (n < 0 && (n != -EBADMSG || !ticks))
+	if (n < 0 && (n != -EBADMSG || !samples))
 		return n;
-	if (!ticks)
+	if (!samples)
 		return err_set(-EBADMSG, "%s: cut off before its first sample", path);
 	if (n < 0)
 		log_warning("%s; the %s samples before that are used", err_message(n),
-			    units_count(ticks).s);
+			    units_count(samples).s);
 	else
 		log_warning("%s: ends early at byte %" PRIu64
 			    ": its recorder was killed or still runs",
@@ -80,38 +75,123 @@ static int judge_end(const struct input *file, const char *path, int n, uint64_t
 	return 0;
 }
 
-int diff_load(struct diff_input *in, enum diff_side side, const char *path,
-	      struct diff_group *group)
+/* --- several at once -------------------------------------------------------------------------- */
+
+/* Each has an input of its own, so that threads share nothing. */
+struct loading {
+	const struct diff_file *file;
+	struct input *source;
+	struct diff_input *input;
+	struct diff_group group;
+	uint64_t samples;
+	uint64_t last_ns; /* of any of them */
+	int end;          /* what input_next() said last */
+	int error;        /* anything else that went wrong */
+	char *message;    /* of either: err_set() is of a thread */
+};
+
+static void loading_release(struct loading *l)
 {
-	_cleanup_(input_freep) struct input *file = NULL;
-	uint64_t lost = account_sum(in->profile, account_lost), last_ns = 0, ticks = 0;
+	input_free(l->source);
+	diff_input_free(l->input);
+	vec_release(&l->group.stacks);
+	free(l->message);
+	*l = (struct loading){ 0 };
+}
+
+static int take_batch(struct loading *l)
+{
+	struct profile *p = l->input->profile;
+	int r = 0;
+
+	for (size_t i = 0; i < p->samples.len; i++)
+		if (p->samples.items[i].time_ns > l->last_ns)
+			l->last_ns = p->samples.items[i].time_ns;
+	l->samples += p->samples.len;
+	if (l->group.pattern)
+		r = diff_group_samples(&l->group, p);
+	return r ? r : diff_input_take_samples(l->input, 0);
+}
+
+static int read_file(struct loading *l)
+{
 	struct diff_facts facts;
 	uint32_t run;
-	int n, r;
+	int r = input_open(l->file->path, &l->source);
 
-	r = input_open(path, &file);
 	if (r < 0)
 		return r;
-	facts = facts_of(path, file);
-	r = diff_input_add_run(in, side, &facts, 0, &run);
+	facts = facts_of(l->file->path, l->source);
+	r = diff_input_add_run(l->input, l->file->side, &facts, 0, &run);
 	if (r < 0)
 		return r;
 	do {
-		n = input_next(file, in->profile);
-		last_ns = last_time(in->profile, last_ns);
-		ticks += in->profile->samples.len;
-		r = group ? diff_group_samples(group, in->profile) : 0;
+		l->end = input_next(l->source, l->input->profile);
+		r = take_batch(l);
+	} while (l->end > 0 && !r);
+	return r;
+}
+
+static void read_one(void *loadings, size_t i)
+{
+	struct loading *l = (struct loading *)loadings + i;
+
+	l->error = read_file(l);
+	if (l->error < 0 || l->end < 0)
+		l->message = strdup(err_message(l->error < 0 ? l->error : l->end));
+}
+
+/* Of one that was read: what is to be said, and its run goes to the others. */
+static int conclude(struct loading *l, struct diff_input *in, struct diff_group *group)
+{
+	struct diff_run *run;
+	int r = l->error < 0 ? l->error : l->end;
+
+	if (r < 0)
+		err_set(r, "%s", l->message ? l->message : strerror(-r));
+	if (l->error < 0)
+		return l->error;
+	run = l->input->runs.items[0];
+	complete_facts(&run->facts, l->source, l->last_ns);
+	run->facts.lost = account_sum(l->input->profile, account_lost);
+	group->ticks += l->group.ticks;
+	group->left_out += l->group.left_out;
+	if (input_skipped(l->source))
+		log_note("%s: lines skipped, without samples: %s", l->file->path,
+			 units_count(input_skipped(l->source)).s);
+	r = judge_end(l->source, l->file->path, l->end, l->samples);
+	return r ? r : diff_input_join(in, l->input);
+}
+
+static int load_some(struct diff_input *in, const struct diff_file *files, size_t count,
+		     struct diff_group *group)
+{
+	struct loading loadings[AT_ONCE] = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < count && !r; i++) {
+		loadings[i].file = &files[i];
+		loadings[i].group.pattern = group->pattern;
+		r = diff_input_new(in->by_thread, &loadings[i].input);
+	}
+	if (!r)
+		parallel_run(count, read_one, loadings);
+	for (size_t i = 0; i < count; i++) {
 		if (!r)
-			r = diff_input_take_samples(in, run);
-		if (r < 0)
-			return r;
-	} while (n > 0);
-	complete_facts(&in->runs.items[run]->facts, file, last_ns);
-	in->runs.items[run]->facts.lost = account_sum(in->profile, account_lost) - lost;
-	if (input_skipped(file))
-		log_note("%s: lines skipped, without samples: %s", path,
-			 units_count(input_skipped(file)).s);
-	return judge_end(file, path, n, ticks);
+			r = conclude(&loadings[i], in, group);
+		loading_release(&loadings[i]);
+	}
+	return r;
+}
+
+int diff_load(struct diff_input *in, const struct diff_file *files, size_t count,
+	      struct diff_group *group)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < count && !r; i += AT_ONCE)
+		r = load_some(in, &files[i], count - i < AT_ONCE ? count - i : AT_ONCE, group);
+	return r;
 }
 
 /* --- the same twice --------------------------------------------------------------------------- */

@@ -7,12 +7,18 @@
 #include "cmd/diff_group.h"
 #include "diff/input.h"
 
+/* A recording, or a file of another format: one run of a side. */
+struct diff_file {
+	enum diff_side side;
+	const char *path;
+};
+
 /*
- * Reads a recording, or a file of another format, as one more run of a side: chunk by chunk, each
- * summed and dropped. group (NULL: none) takes apart what goes in. A file that ends early gives a
- * warning and what is good of it. 0, or a negative errno with a message.
+ * Reads them, several at once, as runs in this order: chunk by chunk, each summed and dropped.
+ * group (its pattern NULL: none) takes apart what goes in. A file that ends early gives a warning
+ * and what is good of it. 0, or a negative errno with a message, of the first file that has one.
  */
-int diff_load(struct diff_input *in, enum diff_side side, const char *path,
+int diff_load(struct diff_input *in, const struct diff_file *files, size_t count,
 	      struct diff_group *group);
 
 /*

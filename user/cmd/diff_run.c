@@ -118,17 +118,30 @@ int diff_check_usage(const struct call *call, const struct diff_call *c)
 
 /* --- input ------------------------------------------------------------------------------------ */
 
-static int load_side(struct comparison *k, enum diff_side side, const char *const *paths,
-		     size_t count)
+static void add_files(struct diff_file *files, enum diff_side side, const char *const *paths,
+		      size_t count)
 {
-	int r = 0;
+	for (size_t i = 0; i < count; i++)
+		files[i] = (struct diff_file){ side, paths[i] };
+}
 
-	for (size_t i = 0; i < count && !r; i++) {
-		size_t first = k->input->runs.len;
+static int load_files(struct comparison *k)
+{
+	const struct diff_call *c = k->c;
+	size_t count = c->base_count + c->current_count;
+	_cleanup_(freep) struct diff_file *files = calloc(count, sizeof(*files));
+	int r;
 
-		r = diff_load(k->input, side, paths[i], k->c->group_by ? &k->group : NULL);
-		if (!r && k->c->work[side] > 0)
-			k->input->runs.items[first]->facts.work = k->c->work[side];
+	if (!files)
+		return -ENOMEM;
+	add_files(files, DIFF_BASE, c->base, c->base_count);
+	add_files(files + c->base_count, DIFF_CURRENT, c->current, c->current_count);
+	r = diff_load(k->input, files, count, &k->group);
+	for (size_t i = 0; i < k->input->runs.len; i++) {
+		struct diff_run *run = k->input->runs.items[i];
+
+		if (c->work[run->side] > 0)
+			run->facts.work = c->work[run->side];
 	}
 	return r;
 }
@@ -150,8 +163,7 @@ static int load_all(struct comparison *k)
 		r = diff_renames_add(&k->renames, k->c->renames->items[i]);
 	if (r < 0)
 		return r == -EINVAL ? err_wrap(r, "--rename") : r;
-	r = load_side(k, DIFF_BASE, k->c->base, k->c->base_count);
-	return r ? r : load_side(k, DIFF_CURRENT, k->c->current, k->c->current_count);
+	return load_files(k);
 }
 
 /* CPython 3.15.2 refuses another mode; its interval and number of samples may differ. */

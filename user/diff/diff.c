@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/parallel.h"
 #include "diff/dispersion.h"
 #include "diff/identity.h"
 #include "diff/union.h"
@@ -685,17 +686,35 @@ static enum exposure exposure_for(enum diff_normalize normalize)
 	return EXPOSURE_EQUAL;
 }
 
+/* Kinds are kept in places of their own, and measured at the same time. */
+struct measuring {
+	struct diff *d;
+	const struct dispersion *x;
+	int error[COUNTED_KINDS];
+};
+
+static void measure_kind(void *measuring, size_t kind)
+{
+	struct measuring *m = measuring;
+	bool of_nodes = kind <= COUNTED_NODE_SELF;
+
+	m->error[kind] = measure_all(m->d, m->x, kind, of_nodes,
+				     of_nodes ? m->d->node_count : m->d->function_count);
+}
+
 static int compare_sides(struct diff *d)
 {
 	_cleanup_(dispersion_release) struct dispersion x = { 0 };
+	struct measuring m = { .d = d, .x = &x };
 	int r = dispersion_measure(&x, d, exposure_for(d->normalize), true);
 
 	d->dispersion = x.by;
 	if (!r)
 		r = find_centre(d, &x);
+	if (!r)
+		parallel_run(COUNTED_KINDS, measure_kind, &m);
 	for (int k = 0; k < COUNTED_KINDS && !r; k++)
-		r = measure_all(d, &x, k, k <= COUNTED_NODE_SELF,
-				k <= COUNTED_NODE_SELF ? d->node_count : d->function_count);
+		r = m.error[k];
 	if (r < 0)
 		return r;
 	inherit_absence(d);

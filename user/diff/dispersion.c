@@ -6,11 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parallel.h"
+
 #define PHI_MIN 1.0
 /* Of a run, up to twice as many less one: bursts reach over the ends of blocks, so that 40 would
  * show too little scatter (docs/findings.md). */
 #define REPLICATES 20
 #define NONE UINT32_MAX
+#define PREFETCH 16 /* cells ahead: of many nodes, few are in the cache */
 
 /* A block of a run, or a whole run. */
 struct replicate {
@@ -32,22 +35,29 @@ static void replicates_release(struct replicates *r)
 	vec_release(r);
 }
 
+/* What is asked of each node, packed for the sake of speed. */
+struct path {
+	uint32_t parent;
+	uint32_t function;
+	uint32_t outermost; /* its function, or NONE below another node of it */
+};
+
+/* Measures one side. */
 struct meter {
 	const struct diff *d;
-	struct dispersion *x;
+	const struct dispersion *x;
+	const struct path *paths; /* by node */
+	int side;
 	bool of_nodes;
-	uint32_t *parent;    /* by node: packed, for the sake of speed */
-	uint32_t *function;  /* by node */
-	uint32_t *outermost; /* by node: its function, or NONE below another node of it */
-	uint64_t *ticks[COUNTED_KINDS]; /* of one replicate; of nodes: first self, then totals */
-	double *squares[COUNTED_KINDS]; /* of one side: sums of ticks^2 / exposure */
+	uint64_t *ticks[COUNTED_KINDS]; /* of one replicate; zeros between them */
+	double *squares[COUNTED_KINDS]; /* sums of ticks^2 / exposure; of nodes: NULL unless asked
+					   for */
+	double df;                      /* replicates less one; 0 where there is but one */
+	int error;
 };
 
 static void meter_release(struct meter *m)
 {
-	free(m->parent);
-	free(m->function);
-	free(m->outermost);
 	for (int k = 0; k < COUNTED_KINDS; k++) {
 		free(m->ticks[k]);
 		free(m->squares[k]);
@@ -187,46 +197,49 @@ static double square(uint64_t ticks, const struct replicate *r)
 
 static void add_cells(struct meter *m, const struct replicate *r)
 {
-	const uint32_t *node_of = m->d->node_of[r->run->side];
-	uint64_t *ticks = m->ticks[COUNTED_NODE];
+	const uint32_t *node_of = m->d->node_of[m->side];
+	uint64_t *self = m->ticks[COUNTED_NODE_SELF];
 
-	memset(ticks, 0, m->d->node_count * sizeof(*ticks));
-	for (uint32_t b = 0; b < r->block_count; b++)
-		for (size_t i = 0; i < r->blocks[b].cells.len; i++) {
-			const struct diff_cell *cell = &r->blocks[b].cells.items[i];
+	for (uint32_t b = 0; b < r->block_count; b++) {
+		const struct diff_cell *cells = r->blocks[b].cells.items;
+		size_t len = r->blocks[b].cells.len;
 
-			ticks[node_of[cell->stack]] += cell->ticks;
+		for (size_t i = 0; i < len; i++) {
+			if (i + 2 * PREFETCH < len) {
+				__builtin_prefetch(&node_of[cells[i + 2 * PREFETCH].stack]);
+				__builtin_prefetch(&self[node_of[cells[i + PREFETCH].stack]], 1);
+			}
+			self[node_of[cells[i].stack]] += cells[i].ticks;
 		}
-}
-
-static void add_self(struct meter *m, const struct replicate *r)
-{
-	const uint64_t *ticks = m->ticks[COUNTED_NODE];
-
-	for (size_t i = 1; i < m->d->node_count; i++) {
-		if (!ticks[i])
-			continue;
-		if (m->of_nodes)
-			m->squares[COUNTED_NODE_SELF][i] += square(ticks[i], r);
-		m->ticks[COUNTED_FUNCTION_SELF][m->function[i]] += ticks[i];
 	}
 }
 
 /* From the leaves up: a node is complete when its turn comes. */
-static void add_totals(struct meter *m, const struct replicate *r)
+static void add_nodes(struct meter *m, const struct replicate *r)
 {
-	uint64_t *ticks = m->ticks[COUNTED_NODE];
+	uint64_t *self = m->ticks[COUNTED_NODE_SELF], *totals = m->ticks[COUNTED_NODE];
+	uint64_t *of_function = m->ticks[COUNTED_FUNCTION];
+	uint64_t *self_of_function = m->ticks[COUNTED_FUNCTION_SELF];
 
 	for (size_t i = m->d->node_count; i-- > 0;) {
-		if (!ticks[i])
+		const struct path *path = &m->paths[i];
+		uint64_t own = self[i], total = totals[i] + own;
+
+		if (!total)
 			continue;
+		self[i] = totals[i] = 0;
 		if (m->of_nodes)
-			m->squares[COUNTED_NODE][i] += square(ticks[i], r);
+			m->squares[COUNTED_NODE][i] += square(total, r);
 		if (!i)
 			break;
-		ticks[m->parent[i]] += ticks[i];
-		if (m->outermost[i] != NONE)
-			m->ticks[COUNTED_FUNCTION][m->outermost[i]] += ticks[i];
+		totals[path->parent] += total;
+		if (path->outermost != NONE)
+			of_function[path->outermost] += total;
+		if (!own)
+			continue;
+		if (m->of_nodes)
+			m->squares[COUNTED_NODE_SELF][i] += square(own, r);
+		self_of_function[path->function] += own;
 	}
 }
 
@@ -239,17 +252,47 @@ static void add_functions(struct meter *m, const struct replicate *r)
 		}
 }
 
-/* sum (x - m)^2 / m = sum x^2 / m - n: the chi-square statistic of each thing, added to phi. */
-static void add_side(struct meter *m, int side, enum counted kind)
+static int allocate(struct meter *m)
 {
-	for (size_t i = 0; i < count_of(m->d, kind); i++) {
-		struct counts n = diff_counts(m->d, kind, i);
-		double ticks = side == DIFF_BASE ? (double)n.base : (double)n.current;
+	for (int k = 0; k < COUNTED_KINDS; k++) {
+		size_t count = count_of(m->d, k) + 1;
 
-		if (ticks > 0)
-			m->x->phi[kind][i] += m->squares[kind][i] / ticks - ticks;
-		m->squares[kind][i] = 0;
+		m->ticks[k] = calloc(count, sizeof(*m->ticks[k]));
+		if (!m->ticks[k])
+			return -ENOMEM;
+		if (!m->x->phi[k])
+			continue;
+		m->squares[k] = calloc(count, sizeof(*m->squares[k]));
+		if (!m->squares[k])
+			return -ENOMEM;
 	}
+	return 0;
+}
+
+static int measure_side(struct meter *m)
+{
+	_cleanup_(replicates_release) struct replicates all = { 0 };
+	int r = find_replicates(m->d, m->side, m->x, &all);
+
+	if (r < 0 || all.len < 2)
+		return r;
+	r = allocate(m);
+	if (r < 0)
+		return r;
+	m->df = (double)all.len - 1;
+	for (size_t i = 0; i < all.len; i++) {
+		add_cells(m, &all.items[i]);
+		add_nodes(m, &all.items[i]);
+		add_functions(m, &all.items[i]);
+	}
+	return 0;
+}
+
+static void measure_one(void *meters, size_t side)
+{
+	struct meter *m = (struct meter *)meters + side;
+
+	m->error = measure_side(m);
 }
 
 /* --- all of them ------------------------------------------------------------------------------ */
@@ -267,67 +310,74 @@ static enum diff_dispersion choose_replicates(const struct diff *d)
 	return has_blocks ? DIFF_BY_BLOCKS : DIFF_BY_POISSON;
 }
 
-static int pack_nodes(struct meter *m)
+static struct path *pack_paths(const struct diff *d)
 {
-	const struct diff *d = m->d;
 	_cleanup_(freep) uint32_t *inside = calloc(d->function_count + 1, sizeof(*inside));
+	struct path *paths = calloc(d->node_count, sizeof(*paths));
 
-	m->parent = calloc(d->node_count, sizeof(*m->parent));
-	m->function = calloc(d->node_count, sizeof(*m->function));
-	m->outermost = calloc(d->node_count, sizeof(*m->outermost));
-	if (!inside || !m->parent || !m->function || !m->outermost)
-		return -ENOMEM;
+	if (!inside || !paths) {
+		free(paths);
+		return NULL;
+	}
 	for (uint32_t i = 1; i < d->node_count; i++) {
 		const struct diff_node *n = &d->nodes[i];
 		bool is_nested = i < inside[n->function];
 
-		m->parent[i] = n->parent;
-		m->function[i] = n->function;
-		m->outermost[i] = is_nested ? NONE : n->function;
+		paths[i] = (struct path){
+			.parent = n->parent,
+			.function = n->function,
+			.outermost = is_nested ? NONE : n->function,
+		};
 		if (!is_nested)
 			inside[n->function] = n->end;
 	}
+	return paths;
+}
+
+static int allocate_phi(struct dispersion *x, const struct diff *d, bool of_nodes)
+{
+	for (int k = of_nodes ? 0 : COUNTED_FUNCTION; k < COUNTED_KINDS; k++) {
+		x->phi[k] = calloc(count_of(d, k) + 1, sizeof(*x->phi[k]));
+		if (!x->phi[k])
+			return -ENOMEM;
+	}
 	return 0;
 }
 
-static int allocate(struct meter *m)
+/* sum (x - m)^2 / m = sum x^2 / m - n: the chi-square statistic of each thing, added to phi. */
+static void add_side(struct dispersion *x, const struct meter *m, enum counted kind)
 {
-	for (int k = 0; k < COUNTED_KINDS; k++) {
-		size_t count = count_of(m->d, k) + 1;
+	for (size_t i = 0; i < count_of(m->d, kind); i++) {
+		struct counts n = diff_counts(m->d, kind, i);
+		double ticks = m->side == DIFF_BASE ? (double)n.base : (double)n.current;
 
-		if (k != COUNTED_NODE_SELF) {
-			m->ticks[k] = calloc(count, sizeof(*m->ticks[k]));
-			if (!m->ticks[k])
-				return -ENOMEM;
-		}
-		if (k >= COUNTED_FUNCTION || m->of_nodes) {
-			m->x->phi[k] = calloc(count, sizeof(*m->x->phi[k]));
-			m->squares[k] = calloc(count, sizeof(*m->squares[k]));
-			if (!m->x->phi[k] || !m->squares[k])
-				return -ENOMEM;
-		}
+		if (ticks > 0)
+			x->phi[kind][i] += m->squares[kind][i] / ticks - ticks;
 	}
-	return pack_nodes(m);
 }
 
-static int measure_side(struct meter *m, int side)
+static int measure_sides(struct dispersion *x, const struct diff *d, bool of_nodes)
 {
-	_cleanup_(replicates_release) struct replicates all = { 0 };
-	int r = find_replicates(m->d, side, m->x, &all);
+	_cleanup_(freep) struct path *paths = pack_paths(d);
+	struct meter sides[DIFF_SIDES];
+	int r = 0;
 
-	if (r < 0 || all.len < 2)
-		return r;
-	m->x->df[side] = (double)all.len - 1;
-	for (size_t i = 0; i < all.len; i++) {
-		add_cells(m, &all.items[i]);
-		add_self(m, &all.items[i]);
-		add_totals(m, &all.items[i]);
-		add_functions(m, &all.items[i]);
+	if (!paths)
+		return -ENOMEM;
+	for (int s = 0; s < DIFF_SIDES; s++)
+		sides[s] = (struct meter){
+			.d = d, .x = x, .paths = paths, .side = s, .of_nodes = of_nodes
+		};
+	parallel_run(DIFF_SIDES, measure_one, sides);
+	for (int s = 0; s < DIFF_SIDES; s++) {
+		r = r ? r : sides[s].error;
+		x->df[s] = sides[s].df;
+		for (int k = 0; k < COUNTED_KINDS && !r; k++)
+			if (sides[s].squares[k])
+				add_side(x, &sides[s], k);
+		meter_release(&sides[s]);
 	}
-	for (int k = 0; k < COUNTED_KINDS; k++)
-		if (m->x->phi[k])
-			add_side(m, side, k);
-	return 0;
+	return r;
 }
 
 /* A side without ticks of a thing, or without replicates, says nothing of its scatter. */
@@ -338,17 +388,16 @@ static double degrees(const struct dispersion *x, struct counts n)
 
 /* The prior comes from things with ticks enough to tell, of as many degrees of freedom as there
  * are. */
-static int finish_kind(const struct meter *m, enum counted kind)
+static int finish_kind(struct dispersion *x, const struct diff *d, enum counted kind)
 {
-	struct dispersion *x = m->x;
-	size_t count = count_of(m->d, kind), kept = 0;
+	size_t count = count_of(d, kind), kept = 0;
 	_cleanup_(freep) double *values = malloc((count + 1) * sizeof(*values));
 	double most = 0;
 
 	if (!values)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
-		struct counts n = diff_counts(m->d, kind, i);
+		struct counts n = diff_counts(d, kind, i);
 		double df = degrees(x, n), phi = x->phi[kind][i];
 
 		x->phi[kind][i] = df > 0 && phi > 0 ? phi / df : 0;
@@ -363,19 +412,34 @@ static int finish_kind(const struct meter *m, enum counted kind)
 	return 0;
 }
 
+struct finishing {
+	struct dispersion *x;
+	const struct diff *d;
+	int error[COUNTED_KINDS];
+};
+
+static void finish_one(void *finishing, size_t kind)
+{
+	struct finishing *f = finishing;
+
+	if (f->x->phi[kind])
+		f->error[kind] = finish_kind(f->x, f->d, kind);
+}
+
 int dispersion_measure(struct dispersion *x, const struct diff *d, enum exposure exposure,
 		       bool of_nodes)
 {
-	_cleanup_(meter_release) struct meter m = { .d = d, .x = x, .of_nodes = of_nodes };
-	int r = allocate(&m);
+	struct finishing f = { .x = x, .d = d };
+	int r = allocate_phi(x, d, of_nodes);
 
 	x->by = choose_replicates(d);
 	x->exposure = exposure;
-	for (int s = 0; s < DIFF_SIDES && x->by != DIFF_BY_POISSON && !r; s++)
-		r = measure_side(&m, s);
+	if (!r && x->by != DIFF_BY_POISSON)
+		r = measure_sides(x, d, of_nodes);
+	if (!r)
+		parallel_run(COUNTED_KINDS, finish_one, &f);
 	for (int k = 0; k < COUNTED_KINDS && !r; k++)
-		if (x->phi[k])
-			r = finish_kind(&m, k);
+		r = f.error[k];
 	return r;
 }
 
@@ -392,14 +456,23 @@ static double weighted_ticks(const struct diff *d, const struct replicate *r, co
 	const uint32_t *node_of = d->node_of[r->run->side];
 	double sum = 0;
 
-	for (uint32_t b = 0; b < r->block_count; b++)
-		for (size_t i = 0; i < r->blocks[b].cells.len; i++) {
-			const struct diff_cell *cell = &r->blocks[b].cells.items[i];
-			uint32_t node = node_of[cell->stack];
+	for (uint32_t b = 0; b < r->block_count; b++) {
+		const struct diff_cell *cells = r->blocks[b].cells.items;
+		size_t len = r->blocks[b].cells.len;
 
+		for (size_t i = 0; i < len; i++) {
+			uint32_t node = node_of[cells[i].stack];
+
+			if (i + 2 * PREFETCH < len) {
+				uint32_t next = node_of[cells[i + PREFETCH].stack];
+
+				__builtin_prefetch(&node_of[cells[i + 2 * PREFETCH].stack]);
+				__builtin_prefetch(&d->nodes[next].function);
+			}
 			if (node)
-				sum += weights[d->nodes[node].function] * cell->ticks;
+				sum += weights[d->nodes[node].function] * cells[i].ticks;
 		}
+	}
 	return sum;
 }
 

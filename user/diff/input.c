@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "profile/merge.h"
+
 #define RATE_TOLERANCE 0.1        /* intervals further apart are another rate */
 #define EXPECTED_SLACK_NS 1000000 /* an index rounds down; a block more would be next to empty */
 #define PREFETCH 16               /* samples ahead: slots of many stacks are not in the cache */
@@ -269,6 +271,62 @@ int diff_input_take_samples(struct diff_input *in, uint32_t index)
 		run->ticks += s->weight;
 	}
 	profile_clear_samples(p);
+	return 0;
+}
+
+/* --- joining inputs --------------------------------------------------------------------------- */
+
+static void renumber(struct diff_run *run, const struct profile_ids *ids)
+{
+	for (uint32_t i = 0; i < run->block_count; i++) {
+		struct diff_block *b = &run->blocks[i];
+
+		for (size_t c = 0; c < b->cells.len; c++)
+			b->cells.items[c].stack = ids->stacks[b->cells.items[c].stack];
+		for (size_t t = 0; t < b->threads.len; t++)
+			b->threads.items[t] = ids->threads[b->threads.items[t]];
+	}
+}
+
+static int renumber_processes(struct diff_run *run, const struct profile *p,
+			      const struct profile_ids *ids)
+{
+	struct diff_run by_new_ids = { 0 };
+
+	if (reserve_processes(&by_new_ids, p->processes.len) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < run->process_ticks.len; i++)
+		by_new_ids.process_ticks.items[ids->processes[i]] += run->process_ticks.items[i];
+	vec_release(&run->process_ticks);
+	run->process_ticks.items = by_new_ids.process_ticks.items;
+	run->process_ticks.len = by_new_ids.process_ticks.len;
+	run->process_ticks.cap = by_new_ids.process_ticks.cap;
+	return 0;
+}
+
+int diff_input_join(struct diff_input *to, struct diff_input *from)
+{
+	_cleanup_(profile_ids_release) struct profile_ids ids = { 0 };
+	struct diff_input empty = *to;
+	int r;
+
+	if (!to->runs.len) {
+		*to = *from;
+		*from = empty;
+		return 0;
+	}
+	r = profile_merge(to->profile, from->profile, &ids);
+	if (!r)
+		r = vec_reserve(&to->runs, from->runs.len);
+	for (size_t i = 0; i < from->runs.len && !r; i++) {
+		renumber(from->runs.items[i], &ids);
+		r = renumber_processes(from->runs.items[i], to->profile, &ids);
+	}
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < from->runs.len; i++)
+		to->runs.items[to->runs.len++] = from->runs.items[i];
+	from->runs.len = 0;
 	return 0;
 }
 

@@ -12,9 +12,10 @@
 
 /*
  * What is compared: the recordings of both sides, each a run, summed over one profile. All runs
- * are read into input->profile, so that strings, frames and stacks have the same ids everywhere;
- * samples are summed by (stack, time block) and dropped, so that memory grows with the variety of
- * the stacks and not with the number of samples. For each file:
+ * are read into input->profile, so that strings, frames and stacks have the same ids everywhere, or
+ * into inputs of their own, at the same time, that are joined then; samples are summed by (stack,
+ * time block) and dropped, so that memory grows with the variety of the stacks and not with the
+ * number of samples. For each file:
  *
  *	diff_input_add_run(input, DIFF_BASE, &facts, expected_ns, &run);
  *	while (input_next(in, input->profile) > 0)	of cmd/input.h
@@ -92,6 +93,12 @@ int diff_input_add_run(struct diff_input *in, enum diff_side side, const struct 
 
 /* Takes all samples the profile holds now into the run, and clears them. 0 or -ENOMEM. */
 int diff_input_take_samples(struct diff_input *in, uint32_t run);
+
+/*
+ * The runs of `from` come behind those of `to`, as if they had been read into it; `from` is to be
+ * freed only. Both keep threads apart, or neither. 0, -EOVERFLOW, -ENOMEM.
+ */
+int diff_input_join(struct diff_input *to, struct diff_input *from);
 
 /* Version of the process with most samples, or what facts say; NULL: unknown. Borrowed. */
 const char *diff_run_python(const struct diff_input *in, const struct diff_run *run);

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "profile/merge.h"
+
+#define ROWS 50
+
+/* Some of its strings other files have, some not. */
+static uint32_t text(struct profile *p, int file, int row, const char *of)
+{
+	char s[64];
+	uint32_t id;
+	int len = snprintf(s, sizeof(s), "%s%d", of, row % 3 ? row : row + 1000 * file);
+
+	assert_int_equal(strtab_intern(p->strings, s, (size_t)len, &id), 0);
+	return id;
+}
+
+static struct profile *new_profile(void)
+{
+	struct profile *p = NULL;
+
+	assert_int_equal(profile_new(&p), 0);
+	return p;
+}
+
+static void add_row(struct profile *p, int file, int row, uint32_t *stack)
+{
+	struct frame f = { .line = (uint32_t)row, .kind = FRAME_PYTHON };
+	struct process process = { .pid = (uint32_t)row, .start_ns = 7 };
+	struct thread t = { .tid = (uint32_t)row };
+	uint32_t frame, id;
+
+	memset(&f, 0,
+	       sizeof(f)); /* with what lies between its fields: they are compared by bytes */
+	f.line = (uint32_t)row;
+	f.kind = FRAME_PYTHON;
+	f.name = text(p, file, row, "name");
+	f.file = text(p, file, row, "file");
+	assert_int_equal(frametab_intern(p->frames, &f, &frame), 0);
+	assert_int_equal(stacktab_intern(p->stacks, row % 5 ? *stack : 0, frame, stack), 0);
+	process.name = text(p, file, row, "process");
+	process.command_line = text(p, file, row, "command");
+	process.python_version = text(p, file, row, "version");
+	process.implementation = text(p, file, row, "implementation");
+	process.executable = text(p, file, row, "executable");
+	process.container = text(p, file, row, "container");
+	process.pod_uid = text(p, file, row, "uid");
+	process.pod_name = text(p, file, row, "pod");
+	process.pod_namespace = text(p, file, row, "namespace");
+	assert_int_equal(profile_add_process(p, &process, &t.process), 0);
+	t.name = text(p, file, row, "thread");
+	assert_int_equal(profile_add_thread(p, &t, &id), 0);
+}
+
+/* What reading a file into p does. */
+static void add_file(struct profile *p, int file)
+{
+	struct metadata meta = { .duration_ns = 5, .has_ended = file == 1, .work = file };
+	uint32_t stack = 0;
+
+	for (int row = 0; row < ROWS; row++)
+		add_row(p, file, row, &stack);
+	profile_set_counter(p, "lost", profile_counter(p, "lost") + (uint64_t)file);
+	profile_set_counter(p, file == 1 ? "first" : "second", 1);
+	if (p->recordings++) {
+		metadata_join(&p->meta, &meta);
+		p->meta.duration_ns += meta.duration_ns;
+		p->meta.has_ended &= meta.has_ended;
+	} else {
+		p->meta = meta;
+	}
+}
+
+static void assert_same_tables(const struct profile *a, const struct profile *b)
+{
+	assert_int_equal(strtab_count(a->strings), strtab_count(b->strings));
+	for (uint32_t i = 0; i < strtab_count(a->strings); i++)
+		assert_string_equal(strtab_get(a->strings, i), strtab_get(b->strings, i));
+	assert_int_equal(frametab_count(a->frames), frametab_count(b->frames));
+	for (uint32_t i = 0; i < frametab_count(a->frames); i++) {
+		const struct frame *x = frametab_get(a->frames, i), *y = frametab_get(b->frames, i);
+
+		assert_true(x->name == y->name && x->file == y->file && x->line == y->line &&
+			    x->kind == y->kind);
+	}
+	assert_int_equal(stacktab_count(a->stacks), stacktab_count(b->stacks));
+	assert_memory_equal(stacktab_entries(a->stacks), stacktab_entries(b->stacks),
+			    stacktab_count(a->stacks) * sizeof(struct stack_entry));
+	assert_int_equal(a->processes.len, b->processes.len);
+	assert_memory_equal(a->processes.items, b->processes.items,
+			    a->processes.len * sizeof(struct process));
+	assert_int_equal(a->threads.len, b->threads.len);
+	assert_memory_equal(a->threads.items, b->threads.items,
+			    a->threads.len * sizeof(struct thread));
+}
+
+static void test_profile_merge_is_as_reading_one_after_another(void **state)
+{
+	struct profile *both = new_profile(), *first = new_profile(), *second = new_profile();
+	struct profile_ids ids = { 0 };
+
+	(void)state;
+	add_file(both, 1);
+	add_file(both, 2);
+	add_file(first, 1);
+	add_file(second, 2);
+	assert_int_equal(profile_merge(first, second, &ids), 0);
+	assert_same_tables(first, both);
+	assert_int_equal(first->recordings, 2);
+	assert_int_equal(first->meta.duration_ns, 10);
+	assert_int_equal(first->meta.has_ended, 0);
+	assert_true(first->meta.work == 3);
+	assert_int_equal(profile_counter(first, "lost"), 3);
+	assert_int_equal(profile_counter(first, "first"), 1);
+	assert_int_equal(profile_counter(first, "second"), 1);
+	for (uint32_t i = 0; i < strtab_count(second->strings); i++)
+		assert_string_equal(strtab_get(first->strings, ids.strings[i]),
+				    strtab_get(second->strings, i));
+	for (size_t i = 0; i < second->threads.len; i++) {
+		const struct thread *t = &first->threads.items[ids.threads[i]];
+
+		assert_int_equal(t->tid, second->threads.items[i].tid);
+		assert_int_equal(t->process, ids.processes[second->threads.items[i].process]);
+	}
+	profile_ids_release(&ids);
+	profile_free(both);
+	profile_free(first);
+	profile_free(second);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_profile_merge_is_as_reading_one_after_another),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

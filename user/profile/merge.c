@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "profile/merge.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void profile_ids_release(struct profile_ids *ids)
+{
+	free(ids->strings);
+	free(ids->frames);
+	free(ids->stacks);
+	free(ids->processes);
+	free(ids->threads);
+}
+
+static int allocate(const struct profile *from, struct profile_ids *ids)
+{
+	ids->strings = calloc(strtab_count(from->strings), sizeof(uint32_t));
+	ids->frames = calloc(frametab_count(from->frames) + 1, sizeof(uint32_t));
+	ids->stacks = calloc(stacktab_count(from->stacks), sizeof(uint32_t));
+	ids->processes = calloc(from->processes.len + 1, sizeof(uint32_t));
+	ids->threads = calloc(from->threads.len + 1, sizeof(uint32_t));
+	return ids->strings && ids->frames && ids->stacks && ids->processes && ids->threads
+		       ? 0
+		       : -ENOMEM;
+}
+
+static int merge_strings(struct profile *to, const struct strtab *from, uint32_t *ids)
+{
+	int r = 0;
+
+	for (uint32_t i = 1; i < strtab_count(from) && !r; i++)
+		r = strtab_intern(to->strings, strtab_get(from, i), strtab_len(from, i), &ids[i]);
+	return r;
+}
+
+static int merge_frames(struct profile *to, const struct frametab *from, struct profile_ids *ids)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < frametab_count(from) && !r; i++) {
+		struct frame f = *frametab_get(from, i);
+
+		f.name = ids->strings[f.name];
+		f.file = ids->strings[f.file];
+		r = frametab_intern(to->frames, &f, &ids->frames[i]);
+	}
+	return r;
+}
+
+static int merge_stacks(struct profile *to, const struct stacktab *from, struct profile_ids *ids)
+{
+	const struct stack_entry *entries = stacktab_entries(from);
+	int r = 0;
+
+	for (uint32_t i = 1; i < stacktab_count(from) && !r; i++)
+		r = stacktab_intern(to->stacks, ids->stacks[entries[i].parent],
+				    ids->frames[entries[i].frame], &ids->stacks[i]);
+	return r;
+}
+
+static int merge_processes(struct profile *to, const struct profile *from, struct profile_ids *ids)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < from->processes.len && !r; i++) {
+		struct process process = from->processes.items[i];
+
+		process.name = ids->strings[process.name];
+		process.command_line = ids->strings[process.command_line];
+		process.python_version = ids->strings[process.python_version];
+		process.implementation = ids->strings[process.implementation];
+		process.executable = ids->strings[process.executable];
+		process.container = ids->strings[process.container];
+		process.pod_uid = ids->strings[process.pod_uid];
+		process.pod_name = ids->strings[process.pod_name];
+		process.pod_namespace = ids->strings[process.pod_namespace];
+		r = profile_add_process(to, &process, &ids->processes[i]);
+		if (!r)
+			process_set_place(&to->processes.items[ids->processes[i]], &process);
+	}
+	return r;
+}
+
+static int merge_threads(struct profile *to, const struct profile *from, struct profile_ids *ids)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < from->threads.len && !r; i++) {
+		struct thread t = from->threads.items[i];
+
+		t.process = ids->processes[t.process];
+		t.name = ids->strings[t.name];
+		r = profile_add_thread(to, &t, &ids->threads[i]);
+	}
+	return r;
+}
+
+static int merge_counters(struct profile *to, const struct profile *from)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < from->counters.len && !r; i++) {
+		const struct counter *c = &from->counters.items[i];
+
+		r = profile_set_counter(to, c->name, profile_counter(to, c->name) + c->value);
+	}
+	return r;
+}
+
+static int merge_metadata(struct profile *to, const struct profile *from)
+{
+	if (!to->recordings && metadata_copy(&to->meta, &from->meta) < 0)
+		return -ENOMEM;
+	if (to->recordings) {
+		to->meta.duration_ns += from->meta.duration_ns;
+		to->meta.has_ended &= from->meta.has_ended;
+		metadata_join(&to->meta, &from->meta);
+	}
+	to->recordings += from->recordings;
+	return 0;
+}
+
+int profile_merge(struct profile *to, const struct profile *from, struct profile_ids *ids)
+{
+	int r = allocate(from, ids);
+
+	if (!r)
+		r = merge_strings(to, from->strings, ids->strings);
+	if (!r)
+		r = merge_frames(to, from->frames, ids);
+	if (!r)
+		r = merge_stacks(to, from->stacks, ids);
+	if (!r)
+		r = merge_processes(to, from, ids);
+	if (!r)
+		r = merge_threads(to, from, ids);
+	if (!r)
+		r = merge_counters(to, from);
+	return r ? r : merge_metadata(to, from);
+}
