@@ -178,7 +178,6 @@ enum event_kind {
 	EVENT_THREAD, /* struct thread_event: a thread at its first sample or under a new name */
 	EVENT_WHO,    /* struct who_event: a process user space should look at */
 	EVENT_PAGE,   /* struct page_event: memory user space should read in */
-	EVENT_EXIT,   /* struct exit_event: a known process is gone */
 };
 
 /* How an unwind ended. */
@@ -306,18 +305,12 @@ struct page_event {
 	__u64 addr;
 };
 
-struct exit_event {
-	__u8 kind;
-	__u8 reserved[3];
-	__u32 pid;
-	__u64 process; /* identity */
-};
-
 /* What the task iterator reports of each process. */
 struct task_record {
 	__u32 pid;
 	__u32 exec_id;
 	__u64 start_ns;
+	__u64 process;         /* identity */
 	struct binary_key exe; /* as in who_event */
 	__u64 start_code;
 };
@@ -386,6 +379,5 @@ _Static_assert(sizeof(struct process_event) == 56, "ring buffer ABI");
 _Static_assert(sizeof(struct thread_event) == 40, "ring buffer ABI");
 _Static_assert(sizeof(struct who_event) == 80, "ring buffer ABI");
 _Static_assert(sizeof(struct page_event) == 16, "ring buffer ABI");
-_Static_assert(sizeof(struct exit_event) == 16, "ring buffer ABI");
 
 #endif

@@ -55,15 +55,9 @@ SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
 	__u32 pid = process_pid(task);
-	struct exit_event e = { .kind = EVENT_EXIT, .pid = pid };
 
-	if (task->signal->live.counter)
-		return 0; /* other threads live on */
-	if (!bpf_map_lookup_elem(&procs, &pid))
-		return 0;
-	e.process = task_process_id(task);
-	bpf_map_delete_elem(&procs, &pid);
-	bpf_ringbuf_output(&events, &e, sizeof(e), BPF_RB_NO_WAKEUP);
+	if (!task->signal->live.counter) /* no other threads live on */
+		bpf_map_delete_elem(&procs, &pid);
 	return 0;
 }
 
@@ -80,6 +74,7 @@ int list_tasks(struct bpf_iter__task *ctx)
 	r.pid = process_pid(task);
 	if (!r.pid)
 		return 0;
+	r.process = task_process_id(task);
 	r.exec_id = task->self_exec_id;
 	r.start_ns = task->start_boottime;
 	r.exe = file_key(BPF_CORE_READ(task, mm, exe_file));

@@ -19,6 +19,7 @@
 #define RECHECK_MIN_NS 5000000ULL     /* a process that has just begun may still map Python */
 #define RECHECK_MAX_NS 60000000000ULL /* one that never had any may load it some day */
 #define ASKED_SLOTS 4096              /* power of two */
+#define SWEEP_ANSWERS 1024            /* at most so many rows may be of processes that are gone */
 
 /* Since when a process without Python is asked about. Lossy: forgetting means asking sooner. */
 struct asked_slot {
@@ -39,8 +40,10 @@ struct discovery {
 	struct runtime_cache *runtimes;
 	VEC(struct interpreter) interpreters; /* the first of each layout describes it */
 	VEC(struct py_offsets) layouts;       /* by layout index */
-	VEC(struct task_record) tasks;
-	struct pids members; /* of the cgroup that is followed, ascending */
+	VEC(struct task_record) tasks;        /* by pid */
+	VEC(uint64_t) alive;                  /* identities at the last sweep, ascending */
+	uint32_t answers;                     /* since then */
+	struct pids members;                  /* of the cgroup that is followed, ascending */
 	size_t found;
 	struct asked_slot asked[ASKED_SLOTS];
 };
@@ -69,6 +72,7 @@ void discovery_free(struct discovery *d)
 	vec_release(&d->interpreters);
 	vec_release(&d->layouts);
 	vec_release(&d->tasks);
+	vec_release(&d->alive);
 	vec_release(&d->members);
 	runtime_cache_free(d->runtimes);
 	free(d);
@@ -158,18 +162,64 @@ static int note_task(const struct task_record *r, void *arg)
 	return vec_push(&d->tasks, *r);
 }
 
+static int compare_tasks(const void *a, const void *b)
+{
+	const struct task_record *x = a, *y = b;
+
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
 static int list_tasks(struct discovery *d)
 {
+	int r;
+
 	d->tasks.len = 0;
-	return session_list_tasks(d->session, note_task, d);
+	r = session_list_tasks(d->session, note_task, d);
+	if (!r && d->tasks.len)
+		qsort(d->tasks.items, d->tasks.len, sizeof(struct task_record), compare_tasks);
+	return r;
 }
 
 static const struct task_record *find_task(const struct discovery *d, uint32_t pid)
 {
-	for (size_t i = 0; i < d->tasks.len; i++)
-		if (d->tasks.items[i].pid == pid)
-			return &d->tasks.items[i];
-	return NULL;
+	const struct task_record wanted = { .pid = pid };
+
+	return d->tasks.len ? bsearch(&wanted, d->tasks.items, d->tasks.len,
+				      sizeof(struct task_record), compare_tasks)
+			    : NULL;
+}
+
+static int compare_identities(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Rows are listed before tasks: who is not among the tasks then has ended since. */
+int discovery_sweep(struct discovery *d)
+{
+	_cleanup_(pids_releasep) struct pids rows = VEC_INIT;
+	int r;
+
+	d->answers = 0;
+	if ((r = session_list_processes(d->session, &rows)) < 0 || (r = list_tasks(d)) < 0)
+		return r;
+	for (size_t i = 0; i < rows.len; i++)
+		if (!find_task(d, rows.items[i]))
+			session_remove_process(d->session, rows.items[i]);
+	d->alive.len = 0;
+	for (size_t i = 0; i < d->tasks.len && !r; i++)
+		r = vec_push(&d->alive, d->tasks.items[i].process);
+	if (!r && d->alive.len)
+		qsort(d->alive.items, d->alive.len, sizeof(uint64_t), compare_identities);
+	return r;
+}
+
+bool discovery_has(const struct discovery *d, uint64_t process)
+{
+	return d->alive.len && bsearch(&process, d->alive.items, d->alive.len, sizeof(uint64_t),
+				       compare_identities);
 }
 
 /*
@@ -200,8 +250,7 @@ static int add_other(struct discovery *d, uint32_t pid, uint64_t start_ns, uint3
 
 /*
  * A program that is not Python, as far as was seen, or one that has or loads it: then how it is
- * found from where the program begins. What is Python stays so. The map may be full: then ticks of
- * such processes count as not identified.
+ * found from where the program begins. What is Python stays so.
  */
 static void mark_program(struct discovery *d, const struct task_record *task,
 			 const struct py_runtime *rt)
@@ -371,8 +420,11 @@ int discovery_answer(struct discovery *d, const struct who_event *who)
 					  .exe = who->exe,
 					  .start_code = who->start_code };
 	struct py_runtime rt;
-	int r = runtime_find(d->runtimes, who->pid, &rt);
+	int r = ++d->answers > SWEEP_ANSWERS ? discovery_sweep(d) : 0;
 
+	if (r < 0)
+		return r;
+	r = runtime_find(d->runtimes, who->pid, &rt);
 	if (r == -ENOMEM || r == -ESRCH)
 		return r == -ENOMEM ? r : 0; /* 0: gone */
 	if (r < 0) {

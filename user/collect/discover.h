@@ -44,8 +44,19 @@ int discovery_add_all(struct discovery *d);
  */
 int discovery_follow_cgroup(struct discovery *d, const struct cgroup *c);
 
-/* The kernel's question about a process. Only -ENOMEM is an error. */
+/* The kernel's question about a process. What cannot be answered is no error. */
 int discovery_answer(struct discovery *d, const struct who_event *who);
+
+/*
+ * Removes the rows of processes that are gone: the kernel does so when one ends, but not for those
+ * whose row came after that. Goes on by itself after every so many answers. 0, or a negative errno
+ * with a message.
+ */
+int discovery_sweep(struct discovery *d);
+
+/* By its identity: it was there at the last sweep, and has not begun another program before that.
+ */
+bool discovery_has(const struct discovery *d, uint64_t process);
 
 /* NULL for an index that was never given out. */
 const struct py_offsets *discovery_layout(const struct discovery *d, uint32_t layout);

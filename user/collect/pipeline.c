@@ -30,7 +30,7 @@ struct known_process {
 	char *command_line;         /* owned, "" if unknown */
 	struct container *place;    /* owned, NULL: in no container or pod */
 	uint32_t id;                /* in the profile, NO_ID: not yet */
-	bool has_exited;
+	bool is_awaited;            /* some sample of it waits */
 };
 
 struct known_thread {
@@ -256,6 +256,7 @@ static int on_code(struct pipeline *p, const struct code_event *e, size_t size)
 	const struct py_offsets *off = discovery_layout(p->discovery, e->layout);
 	struct code_desc d = {
 		.identity = e->code,
+		.process = e->process,
 		.first_line = e->first_line,
 		.lines_total = e->lines_total,
 		.name = { .bytes = name,
@@ -632,14 +633,6 @@ static void on_page(struct pipeline *p, const struct page_event *e)
 	err_clear(); /* a target that is gone, or has other memory there now */
 }
 
-static void on_exit_event(struct pipeline *p, const struct exit_event *e)
-{
-	uint32_t i = process_find(p, e->process);
-
-	if (i != IDMAP_NONE)
-		p->processes.items[i].has_exited = true;
-}
-
 int pipeline_record(void *arg, const void *record, size_t size)
 {
 	/* Smallest record of each kind. */
@@ -651,7 +644,6 @@ int pipeline_record(void *arg, const void *record, size_t size)
 		[EVENT_THREAD] = sizeof(struct thread_event),
 		[EVENT_WHO] = sizeof(struct who_event),
 		[EVENT_PAGE] = sizeof(struct page_event),
-		[EVENT_EXIT] = sizeof(struct exit_event),
 	};
 	struct pipeline *p = arg;
 	uint8_t kind = size ? *(const uint8_t *)record : 0;
@@ -673,11 +665,8 @@ int pipeline_record(void *arg, const void *record, size_t size)
 		return on_thread(p, record);
 	case EVENT_WHO:
 		return discovery_answer(p->discovery, record);
-	case EVENT_PAGE:
-		on_page(p, record);
-		return 0;
 	default:
-		on_exit_event(p, record);
+		on_page(p, record);
 		return 0;
 	}
 }
@@ -717,7 +706,23 @@ int pipeline_settle(struct pipeline *p, uint64_t now_ns, bool is_last)
 	return 0;
 }
 
-/* Drops the processes that have exited. */
+static void mark_awaited(struct pipeline *p)
+{
+	const struct sample_event *e;
+
+	for (size_t i = 0; i < p->processes.len; i++)
+		p->processes.items[i].is_awaited = false;
+	for (size_t at = 0; at < p->waiting.len; at += sample_size(e) / sizeof(uint64_t)) {
+		uint32_t i;
+
+		e = (const void *)&p->waiting.items[at];
+		i = process_find(p, e->process);
+		if (i != IDMAP_NONE)
+			p->processes.items[i].is_awaited = true;
+	}
+}
+
+/* Drops the processes that are gone. */
 static int forget_processes(struct pipeline *p)
 {
 	size_t kept = 0;
@@ -728,7 +733,8 @@ static int forget_processes(struct pipeline *p)
 		struct known_process *known = &p->processes.items[i];
 
 		known->id = NO_ID;
-		if (!known->has_exited && !r && !(r = idmap_reserve(&p->process_ids))) {
+		if ((known->is_awaited || discovery_has(p->discovery, known->event.process)) &&
+		    !r && !(r = idmap_reserve(&p->process_ids))) {
 			idmap_insert(&p->process_ids, known->event.process, kept);
 			p->processes.items[kept++] = *known;
 		} else {
@@ -761,13 +767,22 @@ static int forget_threads(struct pipeline *p)
 	return r;
 }
 
+static bool is_known(void *arg, uint64_t process)
+{
+	return process_find(arg, process) != IDMAP_NONE;
+}
+
 int pipeline_forget_ids(struct pipeline *p)
 {
 	int r;
 
 	p->generation++;
-	r = forget_processes(p);
-	return r < 0 ? r : forget_threads(p);
+	mark_awaited(p);
+	if ((r = discovery_sweep(p->discovery)) < 0 || (r = forget_processes(p)) < 0 ||
+	    (r = forget_threads(p)) < 0)
+		return r;
+	code_table_retain(p->codes, is_known, p);
+	return 0;
 }
 
 void pipeline_set_start(struct pipeline *p, uint64_t start_ns)

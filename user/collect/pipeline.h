@@ -33,8 +33,9 @@ int pipeline_record(void *arg, const void *record, size_t size);
 int pipeline_settle(struct pipeline *p, uint64_t now_ns, bool is_last);
 
 /*
- * Forgets all ids: after profile_reset(). Processes that have exited are forgotten altogether.
- * 0 or -ENOMEM.
+ * Forgets all ids: after profile_reset(). Processes that are gone, and programs that ran before an
+ * exec, are forgotten altogether, with their threads and code objects; not where samples still
+ * wait. 0, or a negative errno with a message.
  */
 int pipeline_forget_ids(struct pipeline *p);
 

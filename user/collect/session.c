@@ -366,12 +366,54 @@ int session_add_layout(struct session *s, const struct py_offsets *off)
 	return i;
 }
 
+/*
+ * Keys of a hash map, all in one call; malloc()ed. A map that changes meanwhile may show one twice
+ * or not at all.
+ */
+static int read_keys(const struct bpf_map *map, void **out, uint32_t *count)
+{
+	uint32_t size = bpf_map__max_entries(map), found = size, next;
+	_cleanup_(freep) void *values = malloc((size_t)size * bpf_map__value_size(map));
+	_cleanup_(freep) void *keys = malloc((size_t)size * bpf_map__key_size(map));
+
+	if (!keys || !values)
+		return -ENOMEM;
+	if (bpf_map_lookup_batch(bpf_map__fd(map), NULL, &next, keys, values, &found, NULL) < 0 &&
+	    errno != ENOENT) /* the end */
+		return err_set(-errno, "read the BPF map %s: %s", bpf_map__name(map),
+			       strerror(errno));
+	*out = take_ptr(keys);
+	*count = found;
+	return 0;
+}
+
+static int empty_map(const struct bpf_map *map)
+{
+	_cleanup_(freep) void *keys = NULL;
+	uint32_t count;
+	int r = read_keys(map, &keys, &count);
+
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < count; i++)
+		bpf_map_delete_elem(bpf_map__fd(map), (char *)keys + i * bpf_map__key_size(map));
+	return 0;
+}
+
+/* What is forgotten is asked about again, where it still runs. */
 int session_add_binary(struct session *s, const struct binary_key *key,
 		       const struct binary_row *row)
 {
-	int r = bpf_map_update_elem(bpf_map__fd(s->skel->maps.binaries), key, row, BPF_ANY);
+	int fd = bpf_map__fd(s->skel->maps.binaries), r;
 
-	return r < 0 ? -errno : 0;
+	if (!bpf_map_update_elem(fd, key, row, BPF_ANY))
+		return 0;
+	if (errno != E2BIG)
+		return -errno;
+	r = empty_map(s->skel->maps.binaries);
+	if (r < 0)
+		return r;
+	return bpf_map_update_elem(fd, key, row, BPF_ANY) < 0 ? -errno : 0;
 }
 
 int session_find_binary(struct session *s, const struct binary_key *key, struct binary_row *row)
@@ -391,6 +433,15 @@ int session_add_process(struct session *s, uint32_t pid, const struct proc_row *
 void session_remove_process(struct session *s, uint32_t pid)
 {
 	bpf_map_delete_elem(bpf_map__fd(s->skel->maps.procs), &pid); /* it may have exited */
+}
+
+int session_list_processes(struct session *s, struct pids *out)
+{
+	_cleanup_(freep) void *keys = NULL;
+	uint32_t count;
+	int r = read_keys(s->skel->maps.procs, &keys, &count);
+
+	return r < 0 ? r : vec_append(out, (const pid_t *)keys, count);
 }
 
 int session_list_tasks(struct session *s, int (*fn)(const struct task_record *r, void *arg),

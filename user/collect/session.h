@@ -66,7 +66,8 @@ int session_set_stride(struct session *s, uint32_t stride);
  */
 int session_add_layout(struct session *s, const struct py_offsets *off);
 
-/* Creates or replaces the row of a file. session_find_binary(): -ENOENT if there is none. */
+/* Creates or replaces the row of a file; a full map is emptied first. session_find_binary():
+ * -ENOENT if there is none. */
 int session_add_binary(struct session *s, const struct binary_key *key,
 		       const struct binary_row *row);
 int session_find_binary(struct session *s, const struct binary_key *key, struct binary_row *row);
@@ -76,6 +77,9 @@ int session_add_process(struct session *s, uint32_t pid, const struct proc_row *
 
 /* Forgets it: where there is a filter it is no target any more. */
 void session_remove_process(struct session *s, uint32_t pid);
+
+/* Appends the PIDs of all rows to out. 0, or a negative errno with a message. */
+int session_list_processes(struct session *s, struct pids *out);
 
 /*
  * Calls fn for every process, with its exact start time and exec count. Stops at fn's first

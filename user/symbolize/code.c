@@ -27,6 +27,7 @@ struct piece {
 struct entry {
 	struct code code;   /* first: code_line() goes from there to here */
 	struct entry *next; /* in the bucket */
+	uint64_t process;
 	struct lines lines;
 	struct piece *pieces;
 	uint32_t lines_total;
@@ -227,6 +228,7 @@ static struct entry *entry_new(const struct code_desc *d, const struct text *nam
 
 	if (!e)
 		return NULL;
+	e->process = d->process;
 	memcpy(e->text, name->s, name->len);
 	memcpy(e->text + name->len + 1, file->s, file->len);
 	e->code = (struct code){
@@ -387,6 +389,21 @@ int code_table_add_lines(struct code_table *t, uint64_t identity, uint32_t offse
 	account(t, e);
 	evict(t, e);
 	return r;
+}
+
+void code_table_retain(struct code_table *t, bool (*is_wanted)(void *arg, uint64_t process),
+		       void *arg)
+{
+	for (size_t i = 0; i < t->bucket_count; i++) {
+		struct entry **link = &t->buckets[i];
+
+		while (*link) {
+			if (is_wanted(arg, (*link)->process))
+				link = &(*link)->next;
+			else
+				link_remove(t, link);
+		}
+	}
 }
 
 const struct code *code_find(struct code_table *t, uint64_t identity)

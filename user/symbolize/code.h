@@ -33,6 +33,7 @@ enum code_flag {
 /* What a target says of a code object. Every field may be hostile. Bytes are only borrowed. */
 struct code_desc {
 	uint64_t identity;
+	uint64_t process; /* whose it is: for code_table_retain() */
 	enum lines_format format;
 	int32_t first_line;   /* co_firstlineno */
 	uint32_t lines_total; /* length of the whole line table, or CODE_LINES_UNKNOWN */
@@ -84,7 +85,14 @@ int code_table_add(struct code_table *t, const struct code_desc *d);
 int code_table_add_lines(struct code_table *t, uint64_t identity, uint32_t offset,
 			 const uint8_t *bytes, size_t len);
 
-/* NULL if not held. Borrowed: valid until the next code_table_add*() or code_table_free(). */
+/* Forgets the code objects of the processes that is_wanted() says false of. */
+void code_table_retain(struct code_table *t, bool (*is_wanted)(void *arg, uint64_t process),
+		       void *arg);
+
+/*
+ * NULL if not held. Borrowed: valid until the next code_table_add*(), code_table_retain() or
+ * code_table_free().
+ */
 const struct code *code_find(struct code_table *t, uint64_t identity);
 
 /*

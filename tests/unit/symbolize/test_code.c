@@ -418,9 +418,50 @@ static void test_code_table_survives_one_that_fills_it(void **state)
 	free(lines);
 }
 
+static bool is_even(void *arg, uint64_t process)
+{
+	++*(size_t *)arg;
+	return process % 2 == 0;
+}
+
+static void test_code_table_retain_forgets_processes(void **state)
+{
+	struct code_table *t = table_new(CODE_TABLE_BYTES_DEFAULT);
+	size_t empty = code_table_stats(t)->bytes, asked = 0;
+	struct code_desc d = { .format = LINES_LOCATIONS,
+			       .name = ASCII("f"),
+			       .file = ASCII("/f.py") };
+
+	(void)state;
+	for (uint64_t i = 0; i < 100; i++) {
+		d.identity = 1000 + i;
+		d.process = i / 10;
+		assert_int_equal(code_table_add(t, &d), 0);
+	}
+	code_table_retain(t, is_even, &asked);
+	assert_int_equal(asked, 100);
+	assert_int_equal(code_table_stats(t)->codes, 50);
+	for (uint64_t i = 0; i < 100; i++)
+		if (!code_find(t, 1000 + i) != i / 10 % 2)
+			fail_msg("code object %d", (int)i);
+	d.name = (struct pystring)ASCII("g"); /* the same again keeps its process */
+	code_table_add(t, &d);
+	code_table_retain(t, is_even, &asked);
+	assert_int_equal(code_table_stats(t)->codes, 50);
+	code_table_free(t);
+
+	t = table_new(CODE_TABLE_BYTES_DEFAULT);
+	d.process = 1;
+	assert_int_equal(code_table_add(t, &d), 0);
+	code_table_retain(t, is_even, &asked);
+	assert_int_equal(code_table_stats(t)->bytes, empty);
+	code_table_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_code_table_retain_forgets_processes),
 		cmocka_unit_test(test_code_table_add_names_what_it_can),
 		cmocka_unit_test(test_code_table_add_keeps_the_first),
 		cmocka_unit_test(test_code_table_add_fills_in_what_was_missing),
