@@ -245,6 +245,32 @@ def test_totals_hold_across_a_change_of_rate(some_python, tmp_path):
     assert engine.total() == agent.recorded()
 
 
+def test_processes_that_ended_before_they_were_looked_at(tmp_path):
+    """They get a row like others, which goes when they do. Maps and tables say how full they are."""
+    count = 150
+    with Agent(tmp_path, "files") as agent:
+        def rows():
+            return agent.metric("bpf_map_entries", map="procs")
+        wait_until(lambda: agent.metric("windows_total") >= 2, PATIENCE, "a window")
+        before = rows()
+        agent.process.send_signal(signal.SIGSTOP)
+        ended = [subprocess.Popen(["perl", "-e", "1 while (times)[0] < 0.03"])
+                 for _ in range(count)]
+        for process in ended:  # not reaped: they are zombies
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        agent.process.send_signal(signal.SIGCONT)
+        wait_until(lambda: rows() > before + count / 2, PATIENCE, "they have rows")
+        for process in ended:
+            process.wait()
+        wait_until(lambda: rows() < before + count / 2, PATIENCE, "the rows are gone")
+        assert agent.metric("bpf_map_max_entries", map="procs") == 16384
+        assert 0 < agent.metric("bpf_map_entries", map="events") <= \
+            agent.metric("bpf_map_max_entries", map="events")
+        assert agent.metric("table_bytes", table="code_objects") < \
+            agent.metric("table_max_bytes", table="code_objects")
+        agent.stop()
+
+
 def test_files(some_python, tmp_path):
     """A recording a window; the last ones are kept, each of them whole."""
     with spinning(some_python):

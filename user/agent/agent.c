@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -330,6 +331,28 @@ static int hand_on(struct agent *a)
 	return metrics_add_window(a->metrics, a->profile, &stats);
 }
 
+/* What a window took goes back to the system: one that was large is not paid for ever after. */
+static void trim_heap(void)
+{
+#ifdef __GLIBC__
+	malloc_trim(0);
+#endif
+}
+
+static int measure(struct agent *a)
+{
+	struct usage maps[SESSION_USAGES], tables[METRICS_TABLES];
+	int r = session_usage(a->session, maps);
+
+	if (r < 0)
+		return r;
+	pipeline_usage(a->pipeline, tables);
+	tables[PIPELINE_USAGES] =
+		(struct usage){ "window", profile_bytes(a->profile), PROFILE_BYTES_MAX };
+	metrics_set_usage(a->metrics, maps, tables);
+	return 0;
+}
+
 static int end_window(struct agent *a, bool is_last)
 {
 	uint64_t now = now_ns();
@@ -344,11 +367,13 @@ static int end_window(struct agent *a, bool is_last)
 	a->since = c;
 	a->profile->meta.duration_ns = now - a->window_start_ns;
 	a->profile->meta.has_ended = 1;
-	if ((r = hand_on(a)) < 0 || (r = profile_reset(a->profile)) < 0)
+	if ((r = measure(a)) < 0 || (r = hand_on(a)) < 0 || (r = profile_reset(a->profile)) < 0)
 		return r;
 	pipeline_set_start(a->pipeline, now);
 	begin_window(a, now);
-	return pipeline_forget_ids(a->pipeline);
+	r = pipeline_forget_ids(a->pipeline);
+	trim_heap();
+	return r;
 }
 
 static void reload(struct agent *a)

@@ -28,9 +28,10 @@ struct metrics {
 	uint64_t refreshes, bad_refreshes, pods;
 	struct governor governor;
 	uint64_t rate_hz, rate_changes;
-	VEC(struct counter) counters; /* names owned */
-	uint64_t last_beat_ns;        /* CLOCK_MONOTONIC */
-	uint64_t last_stored_ns;      /* CLOCK_REALTIME; 0: never */
+	VEC(struct counter) counters;                              /* names owned */
+	struct usage maps[SESSION_USAGES], tables[METRICS_TABLES]; /* no names: not known yet */
+	uint64_t last_beat_ns;                                     /* CLOCK_MONOTONIC */
+	uint64_t last_stored_ns;                                   /* CLOCK_REALTIME; 0: never */
 	bool is_ready;
 };
 
@@ -144,6 +145,15 @@ void metrics_set_pods(struct metrics *m, size_t pods)
 {
 	pthread_mutex_lock(&m->lock);
 	m->pods = pods;
+	pthread_mutex_unlock(&m->lock);
+}
+
+void metrics_set_usage(struct metrics *m, const struct usage maps[SESSION_USAGES],
+		       const struct usage tables[METRICS_TABLES])
+{
+	pthread_mutex_lock(&m->lock);
+	memcpy(m->maps, maps, sizeof(m->maps));
+	memcpy(m->tables, tables, sizeof(m->tables));
 	pthread_mutex_unlock(&m->lock);
 }
 
@@ -280,6 +290,44 @@ static void put_pods(const struct metrics *m, struct strbuf *out)
 	    (double)m->bad_refreshes);
 }
 
+/* One metric of several things, and another of their bounds. */
+struct usage_metric {
+	const char *name, *help, *max_name, *max_help;
+	const char *label;
+};
+
+static void put_usages(const struct usage_metric *metric, const struct usage *u, size_t count,
+		       struct strbuf *out)
+{
+	if (!u->name)
+		return; /* no window is over yet */
+	put_head(out, metric->name, "gauge", metric->help);
+	for (size_t i = 0; i < count; i++)
+		strbuf_appendf(out, "pyebpf_%s{%s=\"%s\"} %" PRIu64 "\n", metric->name,
+			       metric->label, u[i].name, u[i].used);
+	put_head(out, metric->max_name, "gauge", metric->max_help);
+	for (size_t i = 0; i < count; i++)
+		if (u[i].max)
+			strbuf_appendf(out, "pyebpf_%s{%s=\"%s\"} %" PRIu64 "\n", metric->max_name,
+				       metric->label, u[i].name, u[i].max);
+}
+
+static void put_memory(const struct metrics *m, struct strbuf *out)
+{
+	static const struct usage_metric
+		maps = { "bpf_map_entries",
+			 "Entries of BPF maps and caches at the end of the last window; of "
+			 "`events` "
+			 "the most bytes that waited in it.",
+			 "bpf_map_max_entries", "What they have room for.", "map" },
+		tables = { "table_bytes",
+			   "Memory of the agent's tables, as the last window left them.",
+			   "table_max_bytes", "What they may grow to.", "table" };
+
+	put_usages(&maps, m->maps, SESSION_USAGES, out);
+	put_usages(&tables, m->tables, METRICS_TABLES, out);
+}
+
 /* Names are of our own tables: letters, digits, underscores. */
 static void put_ticks(const struct metrics *m, struct strbuf *out)
 {
@@ -313,6 +361,7 @@ int metrics_print(struct metrics *m, struct strbuf *out)
 	if (m->spool)
 		put_spool(m, out);
 	put_governor(m, out);
+	put_memory(m, out);
 	put_own_cost(out);
 	pthread_mutex_unlock(&m->lock);
 	return strbuf_error(out);

@@ -12,6 +12,9 @@
 #include "agent/window.h"
 #include "base/cleanup.h"
 #include "base/strbuf.h"
+#include "collect/pipeline.h"
+#include "collect/session.h"
+#include "collect/usage.h"
 #include "profile/profile.h"
 
 /*
@@ -36,6 +39,11 @@ void metrics_add_reload(struct metrics *m, bool is_good);
 /* Names of pods were asked for; so many are known. */
 void metrics_add_refresh(struct metrics *m, bool is_good);
 void metrics_set_pods(struct metrics *m, size_t pods);
+
+/* How full the maps of the BPF programs are (entries), and the agent's own tables (bytes). */
+#define METRICS_TABLES (PIPELINE_USAGES + 1)
+void metrics_set_usage(struct metrics *m, const struct usage maps[SESSION_USAGES],
+		       const struct usage tables[METRICS_TABLES]);
 
 /* Borrowed; NULL: there is none. */
 void metrics_set_spool(struct metrics *m, struct spool *s);

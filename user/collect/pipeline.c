@@ -794,3 +794,18 @@ const struct pipeline_stats *pipeline_stats(const struct pipeline *p)
 {
 	return &p->stats;
 }
+
+void pipeline_usage(const struct pipeline *p, struct usage out[PIPELINE_USAGES])
+{
+	uint64_t processes = p->processes.cap * sizeof(p->processes.items[0]) +
+			     p->threads.cap * sizeof(p->threads.items[0]) +
+			     idmap_bytes(&p->process_ids) + idmap_bytes(&p->thread_ids);
+
+	for (size_t i = 0; i < p->processes.len; i++)
+		processes += strlen(p->processes.items[i].command_line) + 1;
+	out[0] = (struct usage){ "code_objects", code_table_stats(p->codes)->bytes,
+				 CODE_TABLE_BYTES_DEFAULT };
+	out[1] = (struct usage){ "processes", processes, 0 };
+	out[2] = (struct usage){ "waiting_samples", p->waiting.len * sizeof(uint64_t),
+				 WAITING_BYTES_MAX };
+}

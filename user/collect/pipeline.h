@@ -53,4 +53,8 @@ struct pipeline_stats {
 };
 const struct pipeline_stats *pipeline_stats(const struct pipeline *p);
 
+/* Bytes of the tables that grow: code objects, processes with their threads, samples that wait. */
+#define PIPELINE_USAGES 3
+void pipeline_usage(const struct pipeline *p, struct usage out[PIPELINE_USAGES]);
+
 #endif

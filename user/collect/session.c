@@ -25,6 +25,7 @@
 #define PIDNS_INITIAL 0xeffffffc /* PROC_PID_INIT_INO of linux/proc_ns.h */
 #define THREAD_EVENTS_MAX 256    /* more threads: per-CPU events cost less */
 #define LIBBPF_LOG_LINES 100     /* of one message: the last instructions, and the verdict */
+#define RING_HEAD 8              /* BPF_RINGBUF_HDR_SZ: before each record, which is padded to 8 */
 
 struct session {
 	struct pyebpf *skel;
@@ -37,6 +38,7 @@ struct session {
 	bool is_on_exec;
 	session_record_fn fn; /* of the running session_consume() */
 	void *fn_arg;
+	size_t ring_taken, ring_most; /* bytes: by that call; by one since session_usage() */
 };
 
 /* libbpf's own words go to --verbose: what failed is said in ours. A verifier's log has MiBs. */
@@ -59,6 +61,7 @@ static int on_ring_record(void *arg, void *record, size_t size)
 {
 	struct session *s = arg;
 
+	s->ring_taken += RING_HEAD + (size + 7) / 8 * 8;
 	return s->fn(s->fn_arg, record, size);
 }
 
@@ -444,6 +447,50 @@ int session_list_processes(struct session *s, struct pids *out)
 	return r < 0 ? r : vec_append(out, (const pid_t *)keys, count);
 }
 
+static int count_rows(const struct bpf_map *map, const char *name, struct usage *out)
+{
+	_cleanup_(freep) void *keys = NULL;
+	uint32_t count;
+	int r = read_keys(map, &keys, &count);
+
+	if (!r)
+		*out = (struct usage){ name, count, bpf_map__max_entries(map) };
+	return r;
+}
+
+/* Slots that are in use; `word` is one of them that then is not 0. */
+static struct usage count_slots(const char *name, const void *slots, size_t size, size_t count,
+				size_t word)
+{
+	struct usage u = { .name = name, .max = count };
+
+	for (size_t i = 0; i < count; i++)
+		u.used += *(const uint64_t *)((const char *)slots + i * size + word) != 0;
+	return u;
+}
+
+int session_usage(struct session *s, struct usage out[SESSION_USAGES])
+{
+	const __typeof__(*s->skel->bss) *b = s->skel->bss;
+	size_t most = s->ring_most < s->opts.ring_bytes ? s->ring_most : s->opts.ring_bytes;
+	int r;
+
+	if ((r = count_rows(s->skel->maps.procs, "procs", out)) < 0 ||
+	    (r = count_rows(s->skel->maps.binaries, "binaries", out + 1)) < 0)
+		return r;
+#define SLOTS(name, word) \
+	count_slots(#name, b->name, sizeof(b->name[0]), sizeof(b->name) / sizeof(b->name[0]), word)
+	out[2] = SLOTS(sent, 0);
+	out[3] = SLOTS(code_cache, offsetof(struct cache_slot, value));
+	out[4] = SLOTS(thread_cache, offsetof(struct cache_slot, value));
+	out[5] = SLOTS(trusts, offsetof(struct trust, process));
+#undef SLOTS
+	out[6] = (struct usage){ "layouts", s->layouts.len, LAYOUTS_MAX };
+	out[7] = (struct usage){ "events", most, s->opts.ring_bytes };
+	s->ring_most = 0;
+	return 0;
+}
+
 int session_list_tasks(struct session *s, int (*fn)(const struct task_record *r, void *arg),
 		       void *arg)
 {
@@ -475,7 +522,10 @@ int session_consume(struct session *s, int timeout_ms, session_record_fn fn, voi
 
 	s->fn = fn;
 	s->fn_arg = arg;
+	s->ring_taken = 0;
 	r = ring_buffer__consume(s->ring);
+	if (s->ring_taken > s->ring_most)
+		s->ring_most = s->ring_taken;
 	if (r || !timeout_ms)
 		return r;
 	r = ring_buffer__poll(s->ring, timeout_ms);

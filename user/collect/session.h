@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "bpf/events.h"
+#include "collect/usage.h"
 #include "target/cgroup.h"
 #include "target/pid_namespace.h"
 
@@ -107,6 +108,14 @@ int session_stats(struct session *s, uint64_t stats[STAT_COUNT_]);
  * the sum of the tick counters was dropped by the kernel before it reached us.
  */
 int session_expected_ticks(struct session *s, uint64_t *ticks);
+
+/*
+ * How full the maps are, by their names in bpf/README.md. The ring's is the most that was taken out
+ * of it at once since the last call, in bytes; lossy caches fill up in the course of time and lose
+ * nothing but time then. Costs less than a millisecond.
+ */
+#define SESSION_USAGES 8
+int session_usage(struct session *s, struct usage out[SESSION_USAGES]);
 
 /* Has the kernel send every name and line table again. */
 void session_resend(struct session *s);
