@@ -9,6 +9,7 @@ import json
 import ssl
 import subprocess
 import threading
+import urllib.parse
 
 # One answer out of order. body None: the list of pods; hang_s: nothing comes for so long.
 Answer = collections.namedtuple("Answer", "status body hang_s", defaults=(200, None, 0))
@@ -32,14 +33,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
             kubelet.closed.wait(answer.hang_s)
             self.close_connection = True
             return
-        if self.path not in ("/pods", "/api/v1/pods?fieldSelector=spec.nodeName%3Dnode-1"):
+        path, _, query = self.path.partition("?")
+        query = dict(urllib.parse.parse_qsl(query, strict_parsing=bool(query)))
+        if path not in ("/pods", "/api/v1/pods"):
             answer = Answer(404, b"404 page not found")
+        elif path == "/api/v1/pods" and query.get("fieldSelector") != "spec.nodeName=node-1":
+            answer = Answer(400, b"unable to find label selector")
         elif self.headers["Authorization"] != "Bearer " + kubelet.token:
             answer = Answer(401, b"Unauthorized")
         body = answer.body
         if body is None:
-            body = json.dumps({"kind": "PodList", "apiVersion": "v1", "metadata": {},
-                               "items": kubelet.pods}).encode()
+            body = json.dumps(kubelet.page(query)).encode()
         self.send_response(answer.status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -53,8 +57,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Kubelet:
     """One that runs, over TLS with a certificate of its own: `certificate`."""
 
-    def __init__(self, folder, token, pods=(), script=()):
+    def __init__(self, folder, token, pods=(), script=(), page_pods=None):
         self.token, self.pods, self.script = token, list(pods), collections.deque(script)
+        self.page_pods = page_pods  # an API server without a cache: at most so many at once
         self.requests, self.closed = [], threading.Event()
         key, self.certificate = folder / "kubelet.key", folder / "kubelet.pem"
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
@@ -70,6 +75,14 @@ class Kubelet:
                                                  do_handshake_on_connect=False)
         self.url = "https://127.0.0.1:%d" % self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def page(self, query):
+        """The list, or what its part is that the query names: its name is no word of a URL's."""
+        first = int(query.get("continue", "page &=+/0").rpartition("/")[2])
+        last = len(self.pods) if self.page_pods is None else first + self.page_pods
+        more = {"continue": "page &=+/%d" % last} if last < len(self.pods) else {}
+        return {"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "7", **more},
+                "items": self.pods[first:last]}
 
     def __enter__(self):
         return self

@@ -48,6 +48,37 @@ def test_names_of_pod_and_container(some_python, kind, source, tmp_path):
     assert TOKEN not in agent.text()
 
 
+def test_pages_of_the_api_server(some_python, tmp_path):
+    """All of them are read; a list that is too old to go on with is begun anew."""
+    others = [pod("0000-%d" % i, name="other-%d" % i) for i in range(4)]
+    script = [Answer(), Answer(410, b"the provided continue parameter is too old")]
+    with pod_cgroups(CONTAINER) as (own,), Engine("pyroscope") as engine, \
+            Kubelet(tmp_path, TOKEN, others + [SHOP], script, page_pods=2) as kubelet, \
+            spinning(some_python) as target:
+        enter(own, target.pid)
+        with Agent(tmp_path, "pyroscope", engine.url,
+                   more=settings(kubelet, tmp_path, "api")) as agent:
+            wait_until(lambda: agent.metric("kubernetes_pods") == 5, PATIENCE, "all are known")
+            assert agent.metric("kubernetes_refresh_failures_total") == 0, agent.text()
+            wait_until(lambda: engine.labels_of(SERVICE).get("pod") == "shop-7d9f", PATIENCE,
+                       "it has a name")
+            agent.stop()
+        target.kill()
+        target.wait()
+    asked = ["continue" in path for path, _ in kubelet.requests]
+    assert asked[:5] == [False, True, False, True, True], kubelet.requests
+    assert "resourceVersion=0" in kubelet.requests[0][0]
+
+
+def test_host_is_the_node(some_python, tmp_path):
+    """Within a pod the host's name would be the pod's."""
+    with Engine("pyroscope") as engine, spinning(some_python):
+        with Agent(tmp_path, "pyroscope", engine.url, environment={"NODE_NAME": "node-7"}) as agent:
+            wait_until(lambda: engine.labels_of(SERVICE).get("host") == "node-7", PATIENCE,
+                       "samples arrive")
+            agent.stop()
+
+
 BAD_ANSWERS = [
     # what, answer, said
     ("403", Answer(403, b"Forbidden"), "status 403: not allowed"),

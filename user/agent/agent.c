@@ -101,14 +101,14 @@ static int watch_signals(struct agent *a)
 static int describe(struct agent *a)
 {
 	struct metadata *m = &a->profile->meta;
-	char host[256] = "";
+	char host[CONFIG_NODE_BYTES];
 	struct utsname u;
 	int r;
 
 	m->rate_hz = a->config->rate_hz;
 	m->interval_ns = 1000000000ULL / a->config->rate_hz;
 	m->cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
-	gethostname(host, sizeof(host) - 1);
+	config_node_name(a->config, host);
 	uname(&u);
 	if ((r = profile_set_text(&m->host, host)) < 0 ||
 	    (r = profile_set_text(&m->kernel, u.release)) < 0 ||

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <yaml.h>
 
 #include "base/cleanup.h"
@@ -475,6 +476,17 @@ static size_t line_of_key(const struct parse *p, const char *name)
 	while (strcmp(keys[i].name, name))
 		i++;
 	return p->line_of[i];
+}
+
+void config_node_name(const struct config *c, char out[CONFIG_NODE_BYTES])
+{
+	const char *node = c->node ?: getenv("NODE_NAME");
+
+	memset(out, 0, CONFIG_NODE_BYTES);
+	if (node && *node)
+		snprintf(out, CONFIG_NODE_BYTES, "%s", node);
+	else
+		gethostname(out, CONFIG_NODE_BYTES - 1);
 }
 
 void config_pod_label_name(const char *key, char out[CONFIG_POD_LABEL_NAME_BYTES])

@@ -109,6 +109,11 @@ int config_resolve_address(const struct config *c, struct addrinfo **out);
 
 void config_release(struct config *c);
 
+/* kubernetes.node, else the variable NODE_NAME, else the host's own name, cut where that is longer.
+ */
+#define CONFIG_NODE_BYTES 256
+void config_node_name(const struct config *c, char out[CONFIG_NODE_BYTES]);
+
 /* As a label of ours: "app.kubernetes.io/name" is "label_app_kubernetes_io_name". */
 void config_pod_label_name(const char *key, char out[CONFIG_POD_LABEL_NAME_BYTES]);
 

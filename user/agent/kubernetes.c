@@ -22,6 +22,9 @@
 #define REFRESH_NS 300000000000ULL /* labels of a pod may change */
 #define REQUEST_MS 10000L
 #define CONNECT_MS 3000L
+#define PAGE_PODS 500
+#define PAGES_MAX 100
+#define STATUS_GONE 410 /* the next page's name is too old: the list begins anew */
 
 struct kubernetes {
 	const struct config *config;
@@ -49,17 +52,6 @@ static uint64_t now_ns(void)
 }
 
 /* --- Questions -------------------------------------------------------------------------------- */
-
-static const char *node_name(const struct config *c, char host[256])
-{
-	const char *node = c->node ?: getenv("NODE_NAME");
-
-	if (node && *node)
-		return node;
-	host[0] = '\0';
-	gethostname(host, 255);
-	return host;
-}
 
 /* A host that is an IPv6 address stands in brackets. */
 static int put_host(struct strbuf *url, const char *host)
@@ -89,26 +81,48 @@ static int put_base(const struct kubernetes *k, const char *node, struct strbuf 
 	return strbuf_appendf(url, ":%s", port);
 }
 
+static int put_escaped(const struct kubernetes *k, const char *text, struct strbuf *url)
+{
+	char *escaped = curl_easy_escape(k->curl, text, 0);
+	int r = escaped ? strbuf_puts(url, escaped) : -ENOMEM;
+
+	curl_free(escaped);
+	return r;
+}
+
 static int build_url(struct kubernetes *k)
 {
 	_cleanup_(strbuf_releasep) struct strbuf url = STRBUF_INIT;
-	char host[256] = "";
-	const char *node = node_name(k->config, host);
-	char *escaped = NULL;
-	int r = put_base(k, node, &url);
+	char node[CONFIG_NODE_BYTES];
+	int r;
 
+	config_node_name(k->config, node);
+	if ((r = put_base(k, node, &url)) < 0)
+		return r;
+	if (k->config->kubernetes == KUBERNETES_KUBELET)
+		r = strbuf_puts(&url, "/pods");
+	else if (!(r = strbuf_puts(&url, "/api/v1/pods?fieldSelector=spec.nodeName%3D")))
+		r = put_escaped(k, node, &url);
 	if (r < 0)
 		return r;
-	if (k->config->kubernetes == KUBERNETES_KUBELET) {
-		strbuf_puts(&url, "/pods");
-	} else {
-		escaped = curl_easy_escape(k->curl, node, 0);
-		strbuf_appendf(&url, "/api/v1/pods?fieldSelector=spec.nodeName%%3D%s",
-			       escaped ?: "");
-		curl_free(escaped);
-	}
 	k->url = strbuf_take(&url);
 	return k->url ? 0 : -ENOMEM;
+}
+
+/*
+ * The first page is asked of the API server's cache (resourceVersion=0), which knows the pods of a
+ * node without reading those of all others, and which answers with all of them. One that has no
+ * such cache sends pages, each of which names the next.
+ */
+static int page_url(const struct kubernetes *k, const char *next, struct strbuf *url)
+{
+	int r = strbuf_puts(url, k->url);
+
+	if (r < 0 || k->config->kubernetes == KUBERNETES_KUBELET)
+		return r;
+	r = strbuf_appendf(url, "&limit=%d&%s", PAGE_PODS,
+			   *next ? "continue=" : "resourceVersion=0");
+	return r < 0 || !*next ? r : put_escaped(k, next, url);
 }
 
 /* What arrives goes to the reader; other answers than 200 are not looked at. */
@@ -147,7 +161,6 @@ static int set_options(struct kubernetes *k)
 	CURLcode bad = CURLE_OK;
 
 #define SET(option, value) bad = bad ?: curl_easy_setopt(k->curl, option, value)
-	SET(CURLOPT_URL, k->url);
 	SET(CURLOPT_PROTOCOLS_STR, "http,https");
 	SET(CURLOPT_NOSIGNAL, 1L);
 	SET(CURLOPT_PROXY, ""); /* a node's own services are not behind one */
@@ -197,29 +210,57 @@ static int explain(long status)
 }
 
 /* Options are set for each request: the CA's file may be there only later. */
-static int ask(struct kubernetes *k, struct pods *out)
+static int ask_page(struct kubernetes *k, struct answer_reader *a, long *status)
 {
 	_cleanup_(headers_release) struct curl_slist *headers = NULL;
-	struct answer_reader a = { .k = k, .pods = { .config = k->config } };
-	long status = 0;
+	_cleanup_(strbuf_releasep) struct strbuf url = STRBUF_INIT;
 	CURLcode code;
 	int r;
 
-	if ((r = set_options(k)) < 0 || (r = make_headers(k, &headers)) < 0)
+	if ((r = set_options(k)) < 0 || (r = make_headers(k, &headers)) < 0 ||
+	    (r = page_url(k, a->pods.next, &url)) < 0)
 		return r;
+	pods_reader_next(&a->pods);
+	curl_easy_setopt(k->curl, CURLOPT_URL, strbuf_str(&url));
 	curl_easy_setopt(k->curl, CURLOPT_HTTPHEADER, headers);
-	curl_easy_setopt(k->curl, CURLOPT_WRITEDATA, &a);
+	curl_easy_setopt(k->curl, CURLOPT_WRITEDATA, a);
 	code = curl_easy_perform(k->curl);
-	curl_easy_getinfo(k->curl, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(k->curl, CURLINFO_RESPONSE_CODE, status);
 	curl_easy_setopt(k->curl, CURLOPT_HTTPHEADER, NULL);
-	if (a.error)
-		r = a.error;
-	else if (code != CURLE_OK)
-		r = err_set(-EIO, "%s", curl_easy_strerror(code));
-	else if (status != 200)
-		r = explain(status);
-	else
-		r = pods_reader_finish(&a.pods);
+	if (a->error)
+		return a->error;
+	if (code != CURLE_OK)
+		return err_set(-EIO, "%s", curl_easy_strerror(code));
+	return *status == 200 ? pods_reader_finish(&a->pods) : explain(*status);
+}
+
+/* Page by page. A list whose next page is too old is begun anew, once. */
+static int ask_pages(struct kubernetes *k, struct answer_reader *a)
+{
+	bool has_begun_anew = false;
+	int r;
+
+	for (int page = 0; page < PAGES_MAX; page++) {
+		long status = 0;
+
+		r = ask_page(k, a, &status);
+		if (status == STATUS_GONE && !has_begun_anew) {
+			err_clear();
+			has_begun_anew = true;
+			pods_reader_release(&a->pods);
+			a->pods = (struct pods_reader){ .config = k->config };
+		} else if (r < 0 || !*a->pods.next) {
+			return r;
+		}
+	}
+	return err_set(-EFBIG, "more than %d pages", PAGES_MAX);
+}
+
+static int ask(struct kubernetes *k, struct pods *out)
+{
+	struct answer_reader a = { .k = k, .pods = { .config = k->config } };
+	int r = ask_pages(k, &a);
+
 	if (!r) {
 		*out = a.pods.pods;
 		a.pods.pods = (struct pods){ NULL, 0, 0 };

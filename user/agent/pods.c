@@ -96,11 +96,25 @@ static int take_containers(const cJSON *status, const char *key, struct pod *out
 	return 0;
 }
 
+/* The list's own. A name of the next page that is cut or none would end in a list cut short. */
+static int take_list_metadata(struct pods_reader *r)
+{
+	_cleanup_(cJSON_Deletep) cJSON *metadata =
+		cJSON_ParseWithLength(r->object.bytes, r->object.len);
+	const char *next = text_of(metadata, "continue");
+
+	if (!metadata)
+		return err_set(-EBADMSG, "the list's metadata are no JSON");
+	pod_take_text(next, strlen(next), r->next, sizeof(r->next));
+	return *next && !*r->next ? err_set(-EBADMSG, "the next page has no name") : 0;
+}
+
 static int take_item(struct pods_reader *r)
 {
 	static const char *const kinds[] = { "containerStatuses", "initContainerStatuses",
 					     "ephemeralContainerStatuses", NULL };
-	_cleanup_(cJSON_Deletep) cJSON *item = cJSON_ParseWithLength(r->item.bytes, r->item.len);
+	_cleanup_(cJSON_Deletep) cJSON *item =
+		cJSON_ParseWithLength(r->object.bytes, r->object.len);
 	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(item, "metadata"), *label;
 	const cJSON *annotations = cJSON_GetObjectItemCaseSensitive(metadata, "annotations");
 	const cJSON *status = cJSON_GetObjectItemCaseSensitive(item, "status");
@@ -132,16 +146,24 @@ static int take_item(struct pods_reader *r)
 	return add_pod(&r->pods, &pod);
 }
 
-/* Items are the objects in the list's array "items". */
-static bool begins_item(const struct pods_reader *r, char c)
+static bool key_is(const struct pods_reader *r, const char *key)
 {
-	return c == '{' && r->depth == 2 && r->open[0] == '{' && r->open[1] == '[' &&
-	       r->key_len == strlen("items") && !memcmp(r->key, "items", r->key_len);
+	return r->key_len == strlen(key) && !memcmp(r->key, key, r->key_len);
+}
+
+/* Read as a whole: the objects in the list's array "items", and its own "metadata". */
+static bool begins_object(const struct pods_reader *r)
+{
+	if (r->object_depth || r->open[0] != '{')
+		return false;
+	return (r->depth == 2 && r->open[1] == '[' && key_is(r, "items")) ||
+	       (r->depth == 1 && key_is(r, "metadata"));
 }
 
 static void open_bracket(struct pods_reader *r, char c)
 {
-	r->is_item = r->is_item || begins_item(r, c);
+	if (c == '{' && begins_object(r))
+		r->object_depth = r->depth + 1;
 	if (r->depth < sizeof(r->open))
 		r->open[r->depth] = c;
 	r->depth++;
@@ -151,13 +173,13 @@ static int close_bracket(struct pods_reader *r)
 {
 	int error = 0;
 
+	if (r->object_depth == r->depth) {
+		error = r->depth == 2 ? take_list_metadata(r) : take_item(r);
+		strbuf_truncate(&r->object, 0);
+		r->object_depth = 0;
+	}
 	r->depth--;
 	r->has_ended = !r->depth;
-	if (r->is_item && r->depth == 2) {
-		error = take_item(r);
-		strbuf_truncate(&r->item, 0);
-		r->is_item = false;
-	}
 	return error;
 }
 
@@ -187,10 +209,10 @@ static int step(struct pods_reader *r, char c)
 	} else if (c == '{' || c == '[') {
 		open_bracket(r, c);
 	}
-	if (r->is_item) {
-		if (r->item.len == PODS_ITEM_BYTES)
+	if (r->object_depth) {
+		if (r->object.len == PODS_ITEM_BYTES)
 			return err_set(-EFBIG, "a pod of more than %u bytes", PODS_ITEM_BYTES);
-		error = strbuf_putc(&r->item, c);
+		error = strbuf_putc(&r->object, c);
 	}
 	if (!error && !r->in_string && (c == '}' || c == ']'))
 		error = close_bracket(r);
@@ -214,10 +236,16 @@ int pods_reader_finish(struct pods_reader *r)
 	return r->has_ended ? 0 : err_set(-EBADMSG, "not a complete list of pods");
 }
 
+void pods_reader_next(struct pods_reader *r)
+{
+	*r->next = '\0';
+	r->has_ended = false;
+}
+
 void pods_reader_release(struct pods_reader *r)
 {
 	pods_release(&r->pods);
-	strbuf_release(&r->item);
+	strbuf_release(&r->object);
 }
 
 /* --- Files ------------------------------------------------------------------------------------ */

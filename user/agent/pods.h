@@ -11,7 +11,8 @@
 #include "target/container.h"
 
 #define PODS_MAX 4096              /* of a node; Kubernetes supports 110 */
-#define PODS_BYTES_MAX (64u << 20) /* of a list */
+#define PODS_BYTES_MAX (64u << 20) /* of a list, all its pages together */
+#define PODS_TOKEN_BYTES 4096      /* what names a page; a hundred in practice */
 #define PODS_ITEM_BYTES (2u << 20) /* of one pod in it: beyond what etcd takes */
 #define PODS_CONTAINERS_MAX 64     /* of a pod */
 
@@ -46,16 +47,21 @@ const struct pod *pods_find(const struct pods *p, const char *uid);
 struct pods_reader {
 	const struct config *config;
 	struct pods pods;
-	struct strbuf item; /* the pod that is being read */
-	char open[2];       /* brackets around it: '{' and '[' */
-	char key[8];        /* the last one of the list's own, as far as it matters */
+	char next[PODS_TOKEN_BYTES]; /* metadata.continue: names the next page; "": there is none */
+	struct strbuf object;        /* the pod, or the list's metadata, that is being read */
+	size_t object_depth;         /* of its own bracket; 0: there is none */
+	char open[2];                /* brackets around it: '{' and '[' */
+	char key[9];                 /* the last one of the list's own, as far as it matters */
 	size_t key_len, bytes, depth;
-	bool in_string, is_escaped, is_item, has_ended;
+	bool in_string, is_escaped, has_ended;
 };
 
 /* 0, or a negative errno with a message: -EBADMSG not such a list, -EFBIG, -ENOMEM. */
 int pods_reader_feed(struct pods_reader *r, const char *bytes, size_t len);
 int pods_reader_finish(struct pods_reader *r); /* -EBADMSG: it is not complete */
+
+/* After pods_reader_finish(): another list comes, whose pods are added to those that are there. */
+void pods_reader_next(struct pods_reader *r);
 void pods_reader_release(struct pods_reader *r);
 
 /* By the kubelet's folders of logs: NAMESPACE_NAME_UID. 0, or a negative errno with a message. */

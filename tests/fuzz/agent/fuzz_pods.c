@@ -15,6 +15,8 @@ static size_t read_in_two(const struct config *c, const char *text, size_t len, 
 
 	if (!pods_reader_feed(&r, text, cut) && !pods_reader_feed(&r, text + cut, len - cut))
 		(void)!pods_reader_finish(&r);
+	if (strlen(r.next) >= sizeof(r.next))
+		abort();
 	for (size_t i = 0; i < r.pods.len; i++)
 		if (!*r.pods.items[i].names.uid || !*r.pods.items[i].names.name ||
 		    r.pods.items[i].containers.len > PODS_CONTAINERS_MAX)

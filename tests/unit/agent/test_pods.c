@@ -134,6 +134,68 @@ static void test_pods_reader_refuses(void **state)
 	}
 }
 
+static void test_pods_reader_names_the_next_page(void **state)
+{
+	static const struct {
+		const char *name, *text, *want; /* NULL: refused */
+	} cases[] = {
+		{ "none", "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}", "" },
+		{ "before the pods", "{\"metadata\":{\"continue\":\"a/+=b\"},\"items\":[]}",
+		  "a/+=b" },
+		{ "behind them", "{\"items\":[{}],\"metadata\":{\"x\":{},\"continue\":\"c\"}}",
+		  "c" },
+		{ "of a pod", "{\"items\":[{\"metadata\":{\"continue\":\"c\"}}]}", "" },
+		{ "deeper", "{\"metadata\":{\"x\":{\"continue\":\"c\"}}}", "" },
+		{ "of another object", "{\"metadata1\":{\"continue\":\"c\"}}", "" },
+		{ "no text", "{\"metadata\":{\"continue\":[1]}}", "" },
+		{ "metadata in a list", "{\"metadata\":[{\"continue\":\"c\"}]}", "" },
+		{ "a control", "{\"metadata\":{\"continue\":\"c\\n\"}}", NULL },
+		{ "no JSON", "{\"metadata\":{\"continue\":}}", NULL },
+	};
+	_cleanup_(config_release) struct config c;
+
+	(void)state;
+	read_config(&c);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct pods_reader r = { .config = &c };
+		int got = pods_reader_feed(&r, cases[i].text, strlen(cases[i].text));
+
+		got = got ? got : pods_reader_finish(&r);
+		if (got != (cases[i].want ? 0 : -EBADMSG))
+			fail_msg("%s: %d", cases[i].name, got);
+		if (cases[i].want && strcmp(r.next, cases[i].want) != 0)
+			fail_msg("%s: '%s'", cases[i].name, r.next);
+		pods_reader_release(&r);
+	}
+}
+
+static void test_pods_reader_adds_up_pages(void **state)
+{
+	struct pods_reader r = { .config = NULL };
+	_cleanup_(config_release) struct config c;
+
+	(void)state;
+	read_config(&c);
+	r.config = &c;
+	for (int page = 0; page < 3; page++) {
+		char text[128];
+
+		snprintf(text, sizeof(text),
+			 "{\"metadata\":{%s},\"items\":[{\"metadata\":{\"uid\":\"%d\",\"name\":"
+			 "\"n\"}}]}",
+			 page < 2 ? "\"continue\":\"more\"" : "", page);
+		pods_reader_next(&r);
+		assert_int_equal(pods_reader_feed(&r, text, strlen(text)), 0);
+		assert_int_equal(pods_reader_finish(&r), 0);
+		assert_string_equal(r.next, page < 2 ? "more" : "");
+	}
+	assert_int_equal(r.pods.len, 3);
+	assert_non_null(pods_find(&r.pods, "0"));
+	pods_reader_next(&r); /* one that never comes */
+	assert_int_equal(pods_reader_finish(&r), -EBADMSG);
+	pods_reader_release(&r);
+}
+
 static void test_pods_reader_is_bounded(void **state)
 {
 	static const char block[] =
@@ -227,6 +289,8 @@ static void test_pods_read_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pods_reader_names_the_next_page),
+		cmocka_unit_test(test_pods_reader_adds_up_pages),
 		cmocka_unit_test(test_pods_reader_takes_any_pieces),
 		cmocka_unit_test(test_pods_reader_refuses),
 		cmocka_unit_test(test_pods_reader_is_bounded),
