@@ -15,6 +15,7 @@ import tempfile
 
 import agent
 import kernel
+import large
 import measure
 import table
 import tools
@@ -27,13 +28,13 @@ import pythons  # noqa: E402
 Plan = collections.namedtuple("Plan", "depths sampler_seconds rates toggle_seconds toggle_rounds "
                               "cells alternate_seconds alternate_rounds "
                               "file_rates file_seconds start_rounds page_sizes "
-                              "agent_windows agent_starts")
+                              "agent_windows agent_starts large_samples")
 QUICK = Plan((50, 800), 0.5, (100, 1000), 2, 2, ((1000, 200),), 1.5, 2, (1000,), 3, 1,
-             (10000, 100000), 2, 2000)
+             (10000, 100000), 2, 2000, 1000000)
 FULL = Plan((10, 50, 200, 800), 2, (100, 1000, 10000), 5, 4,
             ((1000, 200), (1000, 20), (10000, 200), (10000, 20)), 3, 2,
-            (99, 1000, 10000), 6, 5, (10000, 100000, 1000000), 12, 100000)
-PARTS = ("sampler", "slowdown", "stacks", "files", "start", "page", "agent")
+            (99, 1000, 10000), 6, 5, (10000, 100000, 1000000), 12, 100000, 10000000)
+PARTS = ("sampler", "slowdown", "stacks", "files", "start", "page", "large", "agent")
 AGENT_PROCESSES = 200
 
 
@@ -64,6 +65,7 @@ class Bench:
         self.sampler = table.Table("BPF program of pyebpf: ns a sample at a constant stack, by "
                                    "depth", "Python")
         self.page = table.Table("A page in headless Chromium, by call paths", "")
+        self.large = table.Table("Large recordings: the shorter of some runs", "")
         self.agent = table.Table("pyebpf agent", "")
         self.ours = tools.Pyebpf()
         self.floor = None
@@ -307,6 +309,24 @@ class Bench:
             raise tools.Failed(done.stdout.strip() or "see above")
         return json.loads(done.stdout)
 
+    def part_large(self):
+        for kind in ("steady", "cyclic"):
+            self.say("%d samples, %s" % (self.plan.large_samples, kind))
+            with tempfile.TemporaryDirectory(prefix="pyebpf-bench-") as folder:
+                found = self.attempt("large recordings", large.measure, kind,
+                                     self.plan.large_samples, folder)
+            if found:
+                self.put_large(*found)
+
+    def put_large(self, stacks, found):
+        column = "%s samples, %s stacks" % tuple("{:,}".format(n) for n in (
+            self.plan.large_samples, stacks))
+        for what, (wall, cpu, memory) in found.items():
+            mib = memory / (1 << 20)
+            self.large.put(what + ", s", column, "%.2f" % wall, {"s": wall}, goal=2, value=wall)
+            self.large.put(what + ", CPU s", column, "%.2f" % cpu, {"s": cpu})
+            self.large.put(what + ", MiB", column, "%.0f" % mib, {"bytes": memory}, goal=512,
+                           value=mib)
 
     def part_agent(self):
         """Beside many processes, and while others start and end."""
@@ -374,7 +394,8 @@ def head(bench, mode, started):
 
 
 def misses(bench):
-    found = bench.sampler.misses + bench.main.misses + bench.agent.misses
+    found = (bench.sampler.misses + bench.main.misses + bench.large.misses +
+             bench.agent.misses)
     return ["Misses its goal: " + text for text in found] or ["No goal is missed."]
 
 
@@ -396,7 +417,7 @@ def write_markdown(path, text):
 
 def markdown(bench, lines, command):
     out = ["`%s`" % command, ""] + ["%s  " % line for line in lines] + [""]
-    for t in (bench.main, bench.sampler, bench.page, bench.agent):
+    for t in (bench.main, bench.sampler, bench.page, bench.large, bench.agent):
         if t.rows:
             out += [t.markdown(), ""]
     return "\n".join(out + ["- " + text for text in misses(bench)]) + "\n"
@@ -432,7 +453,7 @@ def main():
             getattr(bench, "part_" + part)()
         lines.append("Meanwhile " + neighbours.text())
     print("\n".join(lines) + "\n")
-    for t in (bench.main, bench.sampler, bench.page, bench.agent):
+    for t in (bench.main, bench.sampler, bench.page, bench.large, bench.agent):
         if t.rows:
             print(t.plain() + "\n")
     print("\n".join(misses(bench)))
@@ -440,7 +461,7 @@ def main():
         with open(arguments.json, "w") as f:
             json.dump({"about": lines, "plan": plan._asdict(), "main": bench.main.values,
                        "sampler": bench.sampler.values,
-                       "agent": bench.agent.values, "page": bench.page.values,
+                       "agent": bench.agent.values, "page": bench.page.values, "large": bench.large.values,
                        "misses": misses(bench)}, f, indent=1)
     if arguments.markdown:
         command = ["sudo tests/bench/run.sh"] + ["--quick"] * arguments.quick
