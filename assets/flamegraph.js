@@ -205,7 +205,7 @@
 
   // A line under a box's own share, which lies right of its callees.
   function paintOwn(ctx, {boxes, tree, palette, colour}, seen, i, y, view, look) {
-    const node = boxes.node[seen.box[i]], [first, end] = ns.childBoxes(boxes, tree.parent, node);
+    const node = boxes.node[seen.box[i]], [first, end] = ns.childBoxes(boxes, tree, node);
     const from = first < end ? boxes.x1[end - 1] : boxes.x0[seen.box[i]];
     const x = (from - view.from) / (view.to - view.from) * view.size;
     const right = seen.x[i] + seen.width[i] - 2;
@@ -330,9 +330,9 @@
     // Where a node is on screen, in pixels of the scroller; null if it has no box or is left or
     // right of the screen.
     function place(node) {
-      const {boxes, tree} = scene, box = boxes.slot[node];
+      const {boxes, tree} = scene, box = ns.boxOf(boxes, tree, node);
 
-      if (box === undefined || box < 0)
+      if (box < 0)
         return null;
       const scale = width / (view.to - view.from);
       const x = Math.max(0, (boxes.x0[box] - view.from) * scale);
@@ -379,9 +379,9 @@
     }
 
     function zoomTo(node, animate) {
-      const box = scene.boxes.slot[node];
+      const box = ns.boxOf(scene.boxes, scene.tree, node);
 
-      if (box === undefined || box < 0)
+      if (box < 0)
         return zoom(0, scene.boxes.x1[0] || 1, animate);
       zoom(scene.boxes.x0[box], scene.boxes.x1[box], animate);
       reveal(node);
@@ -534,12 +534,12 @@
   function mirror(canvas, scene, node) {
     const {tree, boxes} = scene, path = [];
     const nodes = (of) => {
-      const [first, end] = ns.childBoxes(boxes, tree.parent, of);
+      const [first, end] = ns.childBoxes(boxes, tree, of);
 
       return Array.from(boxes.node.subarray(first, end));
     };
     const item = (of, position, size) => {
-      const e = document.createElement("span"), children = ns.childBoxes(boxes, tree.parent, of);
+      const e = document.createElement("span"), children = ns.childBoxes(boxes, tree, of);
 
       e.id = `${canvas.id}-${of}`;
       e.setAttribute("role", "treeitem");

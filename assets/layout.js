@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // Pure geometry: no DOM, no canvas. A box is [x0, x1) in weight units, in the row of its depth.
 //
-// A tree is {count, parent, depth}: parallel arrays in preorder, node 0 the root (parent -1,
-// depth 0). Boxes are kept row by row and sorted by x, so that a screen is found by binary search
-// and read in memory order: a million boxes are scanned in a few milliseconds.
+// A tree is {count, parent, depth, end}: parallel arrays in preorder, node 0 the root (parent -1,
+// depth 0), the subtree of i up to end[i]. Boxes are kept row by row and sorted by x, so that a
+// screen is found by binary search and read in memory order; of very many boxes what is far below
+// a pixel is joined beforehand.
 (function (ns) {
   "use strict";
 
@@ -18,43 +19,60 @@
   }
 
   // width: inclusive weight of each node, never smaller than the sum of its children's.
-  // Returns {rows, start, node, x0, x1, slot}: row d holds the boxes start[d] .. start[d + 1];
-  // node, x0, x1 are indexed by box; slot is the box of a node, -1 where it has no width.
-  // Siblings keep their order; a node's own share lies to the right of its children.
-  function layout({count, parent, depth}, width) {
-    const left = new Float64Array(count), cursor = new Float64Array(count);
-    let rows = 0;
-
-    for (let i = 0; i < count; i++)
-      if (width[i] > 0 && depth[i] >= rows)
-        rows = depth[i] + 1;
-    const start = new Uint32Array(rows + 1);
+  // Returns {rows, start, node, x0, x1}: row d holds the boxes start[d] .. start[d + 1]; node, x0,
+  // x1 are indexed by box, nodes rise in a row. Nodes without width have no box. Siblings keep
+  // their order; a node's own share lies to the right of its children.
+  function layout({count, depth}, width) {
+    const sizes = []; // of rows
 
     for (let i = 0; i < count; i++)
       if (width[i] > 0)
-        start[depth[i] + 1]++;
-    for (let d = 0; d < rows; d++)
-      start[d + 1] += start[d];
+        sizes[depth[i]] = (sizes[depth[i]] ?? 0) + 1;
+    const rows = sizes.length, start = new Uint32Array(rows + 1);
 
-    const boxes = start[rows], next = start.slice();
-    const node = new Uint32Array(boxes), x0 = new Float64Array(boxes);
-    const x1 = new Float64Array(boxes), slot = new Int32Array(count).fill(-1);
+    sizes.forEach((size, row) => {
+      start[row + 1] = start[row] + size;
+    });
+    const boxes = start[rows], next = start.slice(), node = new Uint32Array(boxes);
+    const x0 = new Float64Array(boxes), x1 = new Float64Array(boxes);
+    const left = new Float64Array(rows + 1); // where the next box of each row begins
 
     for (let i = 0; i < count; i++) {
       if (!(width[i] > 0))
         continue;
-      if (i > 0) {
-        left[i] = left[parent[i]] + cursor[parent[i]];
-        cursor[parent[i]] += width[i];
-      }
-      const box = next[depth[i]]++;
+      const row = depth[i], box = next[row]++;
 
       node[box] = i;
-      x0[box] = left[i];
-      x1[box] = left[i] + width[i];
-      slot[i] = box;
+      x0[box] = left[row + 1] = left[row];
+      x1[box] = left[row] += width[i];
     }
-    return {rows, start, node, x0, x1, slot};
+    return {rows, start, node, x0, x1};
+  }
+
+  // First box of a row whose node is not before this one; the row's end if none is.
+  function boxFrom({start, node}, row, of) {
+    let low = start[row], high = start[row + 1];
+
+    while (low < high) {
+      const middle = low + high >>> 1;
+
+      if (node[middle] < of)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low;
+  }
+
+  // The box of a node, -1: it has none.
+  function boxOf(boxes, {depth}, of) {
+    const row = depth[of];
+
+    if (!(row < boxes.rows)) // also of what is no node
+      return -1;
+    const box = boxFrom(boxes, row, of);
+
+    return box < boxes.start[row + 1] && boxes.node[box] === of ? box : -1;
   }
 
   // First box of a row that ends after x; the row's end if none does.
@@ -88,18 +106,40 @@
   // strong ones: strength[colour[node]], see palette.js. A run with any strength is at least a
   // pixel wide: a significant change is never too thin to see.
   function onScreen(boxes, {from, to, size, top, bottom}, colour, strength) {
-    const out = screenBuffer();
+    const out = screenBuffer(), pixel = (to - from) / size;
+    const items = boxes.node.length > MANY && pixel >= boxes.x1[0] / CELLS
+      ? overview(boxes, colour, strength) : boxes;
 
     for (let row = top; row < Math.min(bottom, boxes.rows); row++)
-      scanRow(boxes, row, {from, to, size}, colour, strength, out);
+      scanRow(boxes, items, row, {from, to, pixel, scale: 1 / pixel, least: pixel}, colour,
+        strength, out);
     return out;
+  }
+
+  const MANY = 50000; // boxes that are not looked at one by one while all of them are on screen
+  const CELLS = 4096; // pixels of an overview
+
+  // The boxes as a screen so wide would show them, x0 and x1 in weight units: what narrower ones
+  // show is read off it. Kept with the boxes until colours change.
+  function overview(boxes, colour, strength) {
+    if (boxes.overview?.colour === colour)
+      return boxes.overview;
+    const out = screenBuffer(), start = new Uint32Array(boxes.rows + 1);
+
+    for (let row = 0; row < boxes.rows; row++) {
+      scanRow(boxes, boxes, row, {from: 0, to: Infinity, pixel: boxes.x1[0] / CELLS, scale: 1,
+        least: 0}, colour, strength, out);
+      start[row + 1] = out.n;
+    }
+    return boxes.overview = {colour, start, box: out.box, run: out.run, x0: out.x,
+      x1: out.x.map((x, i) => x + out.width[i])};
   }
 
   function screenBuffer() {
     const room = 4096;
 
-    return {n: 0, box: new Uint32Array(room), x: new Float32Array(room),
-      width: new Float32Array(room), row: new Uint16Array(room), run: new Uint32Array(room)};
+    return {n: 0, box: new Uint32Array(room), x: new Float64Array(room),
+      width: new Float64Array(room), row: new Uint16Array(room), run: new Uint32Array(room)};
   }
 
   function grow(out) {
@@ -111,100 +151,78 @@
     }
   }
 
-  function put(out, box, left, right, row, run) {
+  function put(out, box, x, width, row, run) {
     if (out.n === out.box.length)
       grow(out);
     out.box[out.n] = box;
-    out.x[out.n] = left;
-    out.width[out.n] = right - left;
+    out.x[out.n] = x;
+    out.width[out.n] = width;
     out.row[out.n] = row;
     out.run[out.n++] = run;
   }
 
-  function scanRow(boxes, row, {from, to, size}, colour, strength, out) {
-    const {start, node, x0, x1} = boxes;
-    const scale = size / (to - from), end = start[row + 1];
+  // items: the boxes themselves, or their overview. pixel, least: in weight units, the least width
+  // of what stands for itself, and of a run with strength.
+  function scanRow(boxes, items, row, {from, to, pixel, scale, least}, colour, strength, out) {
+    const {node} = boxes, {x0, x1, box, run: counts} = items, end = items.start[row + 1];
     let left = 0, right = 0, best = 0, bestStrength = 0, bestWidth = 0, run = 0;
-    const flush = () => {
-      if (run)
-        put(out, best, left, bestStrength && right < left + 1 ? left + 1 : right, row, run);
-      run = 0;
-    };
+    const show = (which, a, b, count) => put(out, which, (a - from) * scale, (b - a) * scale, row,
+      count);
+    const runEnd = (a, b, strong) => strong ? Math.max(b, a + least) : b;
 
-    for (let i = firstBox(boxes, row, from); i < end && x0[i] < to; i++) {
-      const a = (x0[i] - from) * scale, b = (x1[i] - from) * scale;
+    for (let i = firstBox(items, row, from); i < end && x0[i] < to; i++) {
+      const a = x0[i], b = x1[i], isWide = b - a >= pixel;
+      const own = box ? box[i] : i, count = counts ? counts[i] : 1;
 
-      if (b - a >= 1) {
-        flush();
-        put(out, i, a < 0 ? 0 : a, b > size ? size : b, row, 1);
+      if (run && (isWide || b - left > pixel)) {
+        show(best, left, runEnd(left, right, bestStrength), run);
+        run = 0;
+      }
+      if (isWide) {
+        show(own, Math.max(a, from), Math.min(b, to), count);
         continue;
       }
-      if (run && b - left > 1)
-        flush();
-      const s = strength[colour[node[i]]];
+      const s = strength[colour[node[own]]], width = boxes.x1[own] - boxes.x0[own];
 
-      if (!run) {
-        left = a;
-        bestStrength = -1;
-      }
-      if (s > bestStrength || s === bestStrength && b - a > bestWidth) {
-        best = i;
+      if (!run || s > bestStrength || s === bestStrength && width > bestWidth) {
+        best = own;
         bestStrength = s;
-        bestWidth = b - a;
+        bestWidth = width;
       }
+      if (!run)
+        left = a;
       right = b;
-      run++;
+      run += count;
     }
-    flush();
+    if (run)
+      show(best, left, runEnd(left, right, bestStrength), run);
   }
 
   // The box beside one, for the keyboard: "up" the caller, "down" the widest callee, "left" and
   // "right" the neighbours in the row. Returns the node, or node itself where there is none.
-  function neighbour({parent}, boxes, from, direction) {
-    const box = boxes.slot[from];
+  function neighbour(tree, boxes, from, direction) {
+    const box = boxOf(boxes, tree, from), row = tree.depth[from];
 
     if (box < 0)
       return from;
     if (direction === "up")
-      return parent[from] >= 0 ? parent[from] : from;
+      return tree.parent[from] >= 0 ? tree.parent[from] : from;
     if (direction === "down")
-      return widestChild(boxes, parent, from);
+      return widestChild(boxes, tree, from);
     const to = box + (direction === "left" ? -1 : 1);
-    const row = rowOf(boxes, box);
 
     return to >= boxes.start[row] && to < boxes.start[row + 1] ? boxes.node[to] : from;
   }
 
-  function rowOf({start, rows}, box) {
-    let low = 0, high = rows;
-
-    while (low < high - 1) {
-      const middle = low + high >>> 1;
-
-      if (start[middle] <= box)
-        low = middle;
-      else
-        high = middle;
-    }
-    return low;
-  }
-
   // Boxes of the children of a node: [first, end) in the next row.
-  function childBoxes(boxes, parent, of) {
-    const box = boxes.slot[of], row = box < 0 ? boxes.rows : rowOf(boxes, box) + 1;
+  function childBoxes(boxes, {depth, end}, of) {
+    const row = depth[of] + 1;
 
-    if (row >= boxes.rows)
-      return [0, 0];
-    let first = firstBox(boxes, row, boxes.x0[box]), end = boxes.start[row + 1];
-    let last = first;
-
-    while (last < end && parent[boxes.node[last]] === of)
-      last++;
-    return [first, last];
+    return row < boxes.rows ? [boxFrom(boxes, row, of), boxFrom(boxes, row, end[of])] : [0, 0];
   }
 
-  function widestChild(boxes, parent, of) {
-    const [first, end] = childBoxes(boxes, parent, of);
+  function widestChild(boxes, tree, of) {
+    const [first, end] = childBoxes(boxes, tree, of);
     let best = of, width = 0;
 
     for (let i = first; i < end; i++)
@@ -215,5 +233,5 @@
     return best;
   }
 
-  Object.assign(ns, {inclusive, layout, firstBox, boxAt, onScreen, neighbour, childBoxes, rowOf});
+  Object.assign(ns, {inclusive, layout, firstBox, boxAt, boxOf, onScreen, neighbour, childBoxes});
 })(globalThis.pyebpf ??= {});

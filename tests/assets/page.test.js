@@ -7,7 +7,8 @@ for (const name of ["model", "stats", "names", "state", "layout", "search", "pal
 const page = globalThis.pyebpf;
 
 // root 10: a 6 (b 4 (d 1), c 1), e 3; 1 of the root's own
-const TREE = {count: 6, parent: [-1, 0, 1, 2, 1, 0], depth: [0, 1, 2, 3, 2, 1], func: [0, 1, 2, 3, 2, 4]};
+const TREE = {count: 6, parent: [-1, 0, 1, 2, 1, 0], depth: [0, 1, 2, 3, 2, 1], end: [6, 5, 4, 4, 5, 6],
+  func: [0, 1, 2, 3, 2, 4]};
 const OWN = [1, 1, 3, 1, 1, 3];
 const TOTAL = page.inclusive(TREE, OWN);
 const BOXES = page.layout(TREE, TOTAL);
@@ -18,7 +19,7 @@ test("inclusive: each node has its own and its children's weight", () => {
 });
 
 test("layout: siblings stand side by side, below their caller", () => {
-  const place = (node) => [BOXES.x0[BOXES.slot[node]], BOXES.x1[BOXES.slot[node]]];
+  const place = (node) => ["x0", "x1"].map((key) => BOXES[key][page.boxOf(BOXES, TREE, node)]);
 
   assert.deepEqual([0, 1, 2, 3, 4, 5].map(place),
     [[0, 10], [0, 6], [0, 4], [0, 1], [4, 5], [6, 9]]);
@@ -28,7 +29,7 @@ test("layout: siblings stand side by side, below their caller", () => {
 test("layout: nodes without width have no box", () => {
   const boxes = page.layout(TREE, [10, 6, 0, 0, 1, 3]);
 
-  assert.equal(boxes.slot[2], -1);
+  assert.deepEqual([1, 2, 3, 4, -1].map((node) => page.boxOf(boxes, TREE, node)), [1, -1, -1, 3, -1]);
   assert.equal(boxes.rows, 3);
   assert.equal(page.layout(TREE, new Float64Array(6)).rows, 0);
 });
@@ -73,6 +74,52 @@ test("onScreen: a run of narrow boxes shows its strongest, at least a pixel wide
   assert.ok(seen.width[strong[0]] >= 1);
   assert.ok(seen.n >= 90 && seen.n <= 110, `${seen.n} runs in 100 pixels`);
   assert.equal([...seen.run.subarray(0, seen.n)].reduce((a, b) => a + b), 1000);
+});
+
+// A row of boxes, most of them far below a pixel; widths and colours by a fixed sequence.
+test("onScreen: many boxes show what they would one by one", () => {
+  const count = 120000, tree = manyNarrow(count), own = new Float64Array(count + 1);
+  const colour = new Uint8Array(count + 1), strength = Uint8Array.of(0, 1, 7);
+  let random = 1;
+
+  for (let i = 1; i <= count; i++) {
+    random = random * 48271 % 2147483647;
+    own[i] = random % 5000 === 0 ? 20000 : 1 + random % 7;
+    colour[i] = random % 9001 === 0 ? 2 : Number(random % 5 === 0);
+  }
+  const boxes = page.layout(tree, page.inclusive(tree, own)), whole = boxes.x1[0];
+  const counted = (seen) => [...seen.run.subarray(0, seen.n)].reduce((a, b) => a + b, 0);
+  const strong = [...colour.keys()].filter((i) => colour[i] === 2);
+
+  for (const size of [300, 1000, 4000]) {
+    const pixel = whole / size, view = {from: 0, to: whole, size, top: 1, bottom: 2};
+    const seen = page.onScreen(boxes, view, colour, strength);
+    const shown = [...Array(seen.n).keys()];
+    const wide = shown.filter((i) => seen.width[i] * pixel >= pixel && seen.run[i] === 1)
+      .map((i) => boxes.node[seen.box[i]]);
+
+    assert.equal(counted(seen), count, `${size} pixels: each box stands for itself or in a run`);
+    assert.deepEqual(wide.filter((node) => own[node] === 20000),
+      [...own.keys()].filter((node) => own[node] === 20000), `${size} pixels: wide boxes`);
+    for (const i of shown)
+      assert.ok(i === 0 || seen.x[i] >= seen.x[i - 1], `${size} pixels: from left to right`);
+    for (const node of strong) {
+      const x = boxes.x0[node] / pixel;
+
+      assert.ok(shown.some((i) => colour[boxes.node[seen.box[i]]] === 2 && seen.width[i] >= 0.999 &&
+        Math.abs(seen.x[i] - x) <= 2), `${size} pixels: the strong box ${node} is seen`);
+    }
+  }
+  const near = page.onScreen(boxes, {from: 0, to: whole / 100, size: 1000, top: 1, bottom: 2}, colour,
+    strength);
+
+  assert.equal(counted(near), page.firstBox(boxes, 1, whole / 100) + 1 - boxes.start[1]);
+  const other = new Uint8Array(count + 1);
+
+  other[77777] = 2;
+  const seen = page.onScreen(boxes, {from: 0, to: whole, size: 300, top: 1, bottom: 2}, other, strength);
+
+  assert.ok(seen.box.subarray(0, seen.n).includes(77777), "other colours, another strong box");
 });
 
 test("onScreen: more boxes than the first buffer holds", () => {
