@@ -80,6 +80,10 @@
     return b * 65536 + a;
   }
 
+  function arrayFor(count, limit) {
+    return new (limit <= 256 ? Uint8Array : limit <= 65536 ? Uint16Array : Uint32Array)(count);
+  }
+
   // Numbers are unsigned LEB128. Every count is checked against the bytes left: a number takes one.
   class Reader {
     constructor(bytes, length) {
@@ -113,8 +117,8 @@
       return n;
     }
 
-    // count numbers below limit.
-    column(count, limit, what, out = new Uint32Array(count)) {
+    // count numbers below limit, in an array no wider than they need.
+    column(count, limit, what, out = arrayFor(count, limit)) {
       const {bytes, length} = this;
       let at = this.at;
 
@@ -187,23 +191,23 @@
       count,
       name: reader.column(count, strings, "names"),
       file: reader.column(count, strings, "files"),
-      kind: reader.column(count, KINDS.length, "kinds", new Uint8Array(count)),
+      kind: reader.column(count, KINDS.length, "kinds"),
       line: reader.column(count, 2 ** 32, "lines"),
       renamedFrom: reader.column(count, count, "former names"), // 0: has none
     };
   }
 
-  // parent and end from how many levels each node is above a child of the one before it.
-  function rebuildTree(pops) {
-    const count = pops.length;
+  // parent and end from how many levels each node is above a child of the one before it; end takes
+  // their place: a node's is known after its number was read.
+  function rebuildTree(end) {
+    const count = end.length;
     const parent = new Int32Array(count), depth = new Uint32Array(count);
-    const end = new Uint32Array(count);
     let last = 0; // the node before
 
     parent[0] = -1;
     for (let i = 1; i < count; i++) {
       let p = last;
-      for (let k = pops[i]; k > 0; k--) {
+      for (let k = end[i]; k > 0; k--) {
         end[p] = i;
         p = parent[p];
         if (p < 0)
@@ -223,21 +227,22 @@
 
     if (!count)
       throw broken("it has no root");
-    const tree = rebuildTree(reader.column(count, count, "levels"));
+    const tree = rebuildTree(reader.column(count, count, "levels", new Uint32Array(count)));
     const func = reader.column(count, functions, "functions of nodes");
     return {...tree, func, line: null, key: func};
   }
 
   function decodeSites(reader, nodes, functions) {
-    const counts = reader.column(nodes.count, 2 ** 32, "sites of nodes");
-    const first = new Uint32Array(nodes.count + 1);
+    const first = new Uint32Array(nodes.count + 1); // of each node how many, then the sum before it
     let total = 0;
 
+    reader.column(nodes.count, 2 ** 32, "sites of nodes", first);
     for (let i = 0; i < nodes.count; i++) {
-      if (!counts[i])
+      const own = first[i];
+      if (!own)
         throw broken("a node has no site");
       first[i] = total;
-      total += counts[i];
+      total += own;
     }
     first[nodes.count] = total;
     const parent = new Int32Array(reader.column(total, 2 ** 31, "callers of sites").buffer);
@@ -269,11 +274,11 @@
 
     for (let i = 1; i < count; i++) {
       const isSame = site[i] === 0 && tag[i] === tag[i - 1];
-      site[i] += site[i - 1];
-      if (isSame)
-        slot[i] += slot[i - 1];
-      if (site[i] >= sites || slot[i] >= slots)
+      const at = site[i] + site[i - 1], when = isSame ? slot[i] + slot[i - 1] : slot[i];
+      if (at >= sites || when >= slots)
         throw broken("a row is out of range");
+      site[i] = at;
+      slot[i] = when;
     }
     return {count, site, tag, slot, ticks};
   }
@@ -282,9 +287,9 @@
     if (reader.number() === 0)
       return null;
     return {
-      total: reader.column(count, CLASSES.length, "classes", new Uint8Array(count)),
-      self: reader.column(count, CLASSES.length, "classes", new Uint8Array(count)),
-      match: reader.column(count, MATCHES.length, "matches", new Uint8Array(count)),
+      total: reader.column(count, CLASSES.length, "classes"),
+      self: reader.column(count, CLASSES.length, "classes"),
+      match: reader.column(count, MATCHES.length, "matches"),
     };
   }
 
@@ -371,33 +376,18 @@
 
   // Text of the page's data element to bytes. Rejects with PageError.
   async function inflate(text) {
-    const chunks = [];
-    let length = 0;
-    const stream = openStream();
-    const writer = stream.writable.getWriter();
+    const stream = openStream(), writer = stream.writable.getWriter();
     const written = writer.write(decodeBase64(text)).then(() => writer.close());
-    const reader = stream.readable.getReader();
 
     try {
-      for (;;) {
-        const {done, value} = await reader.read();
-        if (done)
-          break;
-        chunks.push(value);
-        length += value.length;
-      }
+      const bytes = await new Response(stream.readable).arrayBuffer();
+
       await written;
+      return new Uint8Array(bytes);
     } catch {
       written.catch(() => {}); // the reader has told already
       throw broken("it cannot be unpacked");
     }
-    const bytes = new Uint8Array(length);
-    length = 0;
-    for (const chunk of chunks) {
-      bytes.set(chunk, length);
-      length += chunk.length;
-    }
-    return bytes;
   }
 
   // --- names ---------------------------------------------------------------------------------
@@ -1034,32 +1024,28 @@
   // By function index, of all shapes the plain one's figures: {self, total, baseSelf, baseTotal};
   // total counts a stack once however often the function is in it; base* null without a base.
   function functionTable(active) {
-    const {tree, current, base} = active;
+    const {tree, current, base} = active, {func, end} = tree;
     const count = active.report.functions.count;
-    const open = new Uint32Array(count);
-    const path = new Uint32Array(largest(tree.depth) + 1);
+    const inside = new Uint32Array(count); // of each function where its outermost node ends
     const table = {
       self: new Float64Array(count),
       total: new Float64Array(count),
       baseSelf: base && new Float64Array(count),
       baseTotal: base && new Float64Array(count),
     };
-    let depth = 0;
 
     for (let i = 1; i < tree.count; i++) {
-      for (; depth >= tree.depth[i]; depth--)
-        open[path[depth]]--;
-      depth = tree.depth[i];
-      const func = path[depth] = tree.func[i];
-      const isOutermost = open[func]++ === 0;
-      table.self[func] += current.self[i];
-      if (isOutermost)
-        table.total[func] += current.total[i];
-      if (base) {
-        table.baseSelf[func] += base.self[i];
-        if (isOutermost)
-          table.baseTotal[func] += base.total[i];
+      const f = func[i], isOutermost = i >= inside[f];
+      if (isOutermost) {
+        inside[f] = end[i];
+        table.total[f] += current.total[i];
       }
+      table.self[f] += current.self[i];
+      if (!base)
+        continue;
+      table.baseSelf[f] += base.self[i];
+      if (isOutermost)
+        table.baseTotal[f] += base.total[i];
     }
     return table;
   }
