@@ -184,12 +184,25 @@ static int sort_rows(const struct slots *s, const uint32_t *const key_of[SLOT_SI
 	return 0;
 }
 
-/* Blocks of twice the length. */
-static int halve_blocks(struct slots *s, uint32_t stacks)
+/* Puts the rows in order of stack, thread, slot. */
+static int order_rows(struct slots *s, uint32_t stacks)
 {
 	struct slot_row *rows;
 	size_t count;
 
+	if (sort_rows(s, NULL, stacks, &rows, &count) < 0)
+		return -ENOMEM;
+	free(s->rows.items);
+	s->rows.items = rows;
+	s->rows.cap = s->rows.len + 1;
+	s->rows.len = count;
+	s->open_slot = NO_SLOT;
+	return 0;
+}
+
+/* Blocks of twice the length. Rows are in order, and stay so. */
+static void halve_blocks(struct slots *s)
+{
 	for (size_t i = 0; i < s->rows.len; i++) {
 		struct slot_row *row = &s->rows.items[i];
 		uint32_t run = row->slot / s->blocks, block = row->slot % s->blocks;
@@ -197,14 +210,7 @@ static int halve_blocks(struct slots *s, uint32_t stacks)
 		row->slot = run * (s->blocks / 2) + block / 2;
 	}
 	s->blocks /= 2;
-	s->open_slot = NO_SLOT;
-	if (sort_rows(s, NULL, stacks, &rows, &count) < 0)
-		return -ENOMEM;
-	free(s->rows.items);
-	s->rows.items = rows;
-	s->rows.cap = s->rows.len + 1;
-	s->rows.len = count;
-	return 0;
+	s->rows.len = merge_rows(s->rows.items, s->rows.len);
 }
 
 /* The run that is being added takes longer than was thought: its blocks become twice as long. */
@@ -240,12 +246,14 @@ int slots_add(struct slots *s, const struct profile *p)
 		r = add_ticks(s, sample);
 		run->ticks += sample->weight;
 	}
-	if (r || s->rows.len <= SLOTS_ROWS_MAX)
+	if (r || s->rows.len <= SLOTS_ROWS_MAX || s->blocks <= SLOTS_BLOCKS_MIN)
 		return r;
+	if (order_rows(s, stacktab_count(p->stacks)) < 0)
+		return -ENOMEM;
 	do /* room for a while, as sorting takes time */
-		r = s->blocks > SLOTS_BLOCKS_MIN ? halve_blocks(s, stacktab_count(p->stacks)) : 0;
-	while (!r && s->rows.len > SLOTS_ROWS_MAX / 2 && s->blocks > SLOTS_BLOCKS_MIN);
-	return r;
+		halve_blocks(s);
+	while (s->rows.len > SLOTS_ROWS_MAX / 2 && s->blocks > SLOTS_BLOCKS_MIN);
+	return 0;
 }
 
 int slots_rows_by(const struct slots *s, const uint32_t *const key_of[SLOT_SIDES], uint32_t keys,
