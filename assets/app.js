@@ -243,39 +243,21 @@
 
     // Outlined: the topmost new box of a path; in Elided, callers that are still there.
     function marksOf(pane) {
-      const {tree} = pane.active;
+      const isNew = ns.CLASSES.indexOf("new"), {active, colour} = pane;
 
       if (!isDifferential())
         return null;
-      const mark = new Uint8Array(tree.count), isNew = ns.CLASSES.indexOf("new");
-      const isElidedView = viewOf() === "elided";
-
-      for (let i = 1; i < tree.count; i++)
-        mark[i] = isElidedView ? 2 * !ns.isElided(pane.active, i) : Number(pane.colour[i] === isNew);
-      return mark;
+      return viewOf() === "elided" ? (node) => node && !ns.isElided(active, node) ? 2 : 0
+        : (node) => Number(colour[node] === isNew);
     }
 
     // Underlined: boxes whose own time changed for sure, where colours tell of the total.
     function ownMarks(pane) {
       if (!isDifferential() || viewOf() !== "diff" || state.measure === "self")
         return null;
-      const last = ns.CLASSES.indexOf("rare"), own = verdictsOf(pane)?.self.slice();
+      const last = ns.CLASSES.indexOf("rare"), own = verdictsOf(pane)?.self;
 
-      if (!own)
-        return null;
-      for (let i = 0; i < own.length; i++)
-        own[i] = own[i] > last ? 1 : 0;
-      return own;
-    }
-
-    function dimmed({active: {tree}}) {
-      if (!matched)
-        return null;
-      const dim = new Uint8Array(tree.count);
-
-      for (let i = 0; i < dim.length; i++)
-        dim[i] = 1 - matched[tree.func[i]];
-      return dim;
+      return own ? (node) => own[node] > last : null;
     }
 
     // --- texts of boxes
@@ -307,7 +289,7 @@
       const {tree} = pane.active, palette = ns.palette(paletteOf(), theme);
       const glyphs = isDifferential(), {side} = pane;
 
-      return {tree, boxes: pane.boxes, colour: pane.colour, palette, dim: pane.dim,
+      return {tree, boxes: pane.boxes, colour: pane.colour, palette, matched,
         mark: pane.mark, own: pane.own, notch: state.basis === "current" ? pane.missing : null,
         isUpward: pane.shape === "callers",
         labels: (node) => [nameOf(tree, node), ...shortNames(tree, node)]
@@ -575,7 +557,6 @@
     function drawScenes(isKept = true) {
       drawSearch();
       for (const pane of panes) {
-        pane.dim = dimmed(pane);
         pane.graph.show(sceneOf(pane), isKept);
       }
       drawSoon();

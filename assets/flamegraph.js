@@ -8,9 +8,9 @@
 //   palette   palette.js: {fills, texts, hatch, strength}
 //   labels    node -> texts of its box: the first that fits is shown
 //   note      node -> short text at the right end of a wide box, or ""
-//   dim       Uint8Array by node, 1: drawn faded; or null
-//   mark      Uint8Array by node, 1: outlined, 2: outlined faintly; or null
-//   own       Uint8Array by node, 1: underlined where its own share lies; or null
+//   matched   Uint8Array by function, 0: drawn faded; or null
+//   mark      node -> 1: outlined, 2: outlined faintly, 0: not; or null
+//   own       node -> whether it is underlined where its own share lies; or null
 //   notch     Float64Array by node, > 0: something below is missing here; or null
 //   describe  node -> one line for screen readers
 //   isUpward  the root stands at the bottom
@@ -67,6 +67,8 @@
     return (0xff000000 | (n & 255) << 16 | n & 0xff00 | n >> 16) >>> 0;
   }
 
+  const isFaded = ({matched, tree}, node) => matched !== null && !matched[tree.func[node]];
+
   const NARROW = 3; // pixels: narrower boxes go into a strip instead of being filled one by one
 
   // What a screen shows by fill: key, the fill of each entry; order, the wide entries, those of fill
@@ -78,7 +80,7 @@
     for (let i = 0; i < seen.n; i++) {
       const node = scene.boxes.node[seen.box[i]];
 
-      key[i] = scene.colour[node] + (scene.dim && scene.dim[node] ? fills : 0);
+      key[i] = scene.colour[node] + (isFaded(scene, node) ? fills : 0);
       if (seen.width[i] >= NARROW)
         start[key[i] + 1]++;
     }
@@ -164,7 +166,7 @@
   }
 
   function paintLabels(ctx, scene, seen, view, look) {
-    const {boxes, palette, dim} = scene;
+    const {boxes, palette} = scene;
 
     ctx.font = look.font;
     ctx.textBaseline = "middle";
@@ -177,7 +179,7 @@
       let room = width - 2 * PAD;
       const note = width >= MIN_NOTE ? scene.note(node) : "";
 
-      ctx.fillStyle = dim && dim[node] ? look.faint : palette.texts[scene.colour[node]];
+      ctx.fillStyle = isFaded(scene, node) ? look.faint : palette.texts[scene.colour[node]];
       if (note) {
         const noteWidth = textWidth(note, look.advance);
 
@@ -225,12 +227,14 @@
       const node = boxes.node[seen.box[i]];
       const y = (lineOf(scene, seen.row[i]) - view.line) * look.row, w = seen.width[i];
 
-      if (mark && mark[node] && w >= 3) {
-        ctx.strokeStyle = mark[node] === 1 ? look.ink : look.hatch;
-        ctx.lineWidth = mark[node] === 1 ? 1.5 : 1;
+      const line = mark && w >= 3 ? mark(node) : 0;
+
+      if (line) {
+        ctx.strokeStyle = line === 1 ? look.ink : look.hatch;
+        ctx.lineWidth = line === 1 ? 1.5 : 1;
         ctx.strokeRect(seen.x[i] + 0.75, y + 0.75, w - 2.5, look.row - 2.5);
       }
-      if (own && own[node] && w >= OWN_MIN)
+      if (own && w >= OWN_MIN && own(node))
         paintOwn(ctx, scene, seen, i, y, view, look);
       if (notch && notch[node] > 0 && w >= NOTCH) {
         const right = seen.x[i] + w - (w > 3 ? 1 : 0), bottom = y + look.row - 1;
@@ -574,7 +578,7 @@
   // The whole graph as image data: tens of thousands of specks, for which fillRect() is too slow.
   function speckle(ctx, scene, background, width, height) {
     const image = ctx.createImageData(width, height), pixels = new Uint32Array(image.data.buffer);
-    const {boxes, palette, colour, dim} = scene, rows = Math.max(1, boxes.rows);
+    const {boxes, palette, colour} = scene, rows = Math.max(1, boxes.rows);
     const step = Math.min(MINIMAP_ROW * (devicePixelRatio || 1), height / rows);
     const seen = ns.onScreen(boxes, {from: 0, to: boxes.x1[0] || 1, size: width, top: 0,
       bottom: rows}, colour, palette.strength);
@@ -586,7 +590,7 @@
       const bottom = Math.max(top + 1, Math.floor((lineOf(scene, seen.row[i]) + 1) * step));
       const from = Math.floor(seen.x[i]);
       const to = Math.min(width, Math.max(from + 1, Math.round(seen.x[i] + seen.width[i])));
-      const pixel = (dim && dim[node] ? pale : fills)[colour[node]];
+      const pixel = (isFaded(scene, node) ? pale : fills)[colour[node]];
 
       for (let y = top; y < bottom && y < height; y++)
         pixels.fill(pixel, y * width + from, y * width + to);

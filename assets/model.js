@@ -904,9 +904,9 @@
     return active.base !== null && active.current.total[node] === 0 && active.base.self[node] > 0;
   }
 
-  // Width of each node's own ticks. Additive, so that boxes fill their callers.
+  // Width of each node's own ticks, but for "current", which is at hand. Additive, so that boxes
+  // fill their callers.
   const WIDTHS = {
-    current: (c) => c,
     baseline: (c, b) => b,
     union: (c, b) => Math.max(c, b),
     delta: (c, b) => Math.abs(c - b),
@@ -920,18 +920,18 @@
   }
 
   function widthsOf(active, state) {
-    const {tree, current, base, scale} = active;
+    const {tree, current, base, scale} = active, basis = widthBasis(state);
+
+    if (!base || state.view !== "elided" && basis === "current")
+      return current;
     const self = new Float64Array(tree.count);
 
-    if (!base) {
-      return {self: current.self, total: current.total};
-    }
     if (state.view === "elided") {
       for (let i = 0; i < tree.count; i++)
         if (isElided(active, i))
           self[i] = base.self[i] * scale;
     } else {
-      const width = WIDTHS[widthBasis(state)];
+      const width = WIDTHS[basis];
       for (let i = 0; i < tree.count; i++)
         self[i] = width(current.self[i], base.self[i] * scale);
     }

@@ -180,14 +180,25 @@
     return d0 === Infinity || !(df > 0) ? s0 : (d0 * s0 + df * value) / (d0 + df);
   }
 
-  // Benjamini-Hochberg: chances become q, in place.
+  // Benjamini-Hochberg: chances become q, in place. Equal chances have one q: that of the last.
   function falseDiscoveryRates(p) {
-    const order = new Uint32Array(p.length).map((_, i) => i).sort((x, y) => p[x] - p[y] || x - y);
+    const sorted = Float64Array.from(p).sort(), count = p.length, q = new Float64Array(count);
     let least = 1;
 
-    for (let i = order.length - 1; i >= 0; i--) {
-      least = Math.min(least, p[order[i]] * p.length / (i + 1));
-      p[order[i]] = least;
+    for (let i = count - 1; i >= 0; i--)
+      q[i] = least = Math.min(least, sorted[i] * count / (i + 1));
+    for (let i = 0; i < count; i++) {
+      let low = 0, high = count - 1;
+
+      while (low < high) {
+        const middle = low + high + 1 >>> 1;
+
+        if (sorted[middle] <= p[i])
+          low = middle;
+        else
+          high = middle - 1;
+      }
+      p[i] = q[low];
     }
     return p;
   }
@@ -277,25 +288,51 @@
 
   // Things that are counted: base and current ticks of each, and how they scatter.
   function newKind(base, current) {
-    return {base, current, phi: new Float64Array(base.length), prior: null};
+    return {base, current, sides: [base, current], phi: new Float64Array(base.length), prior: null};
   }
 
-  // Row indices in order of slot: start[slot] .. start[slot + 1] - 1. Only those that pass.
-  function rowsBySlot(report, state) {
-    const {meta, rows} = report;
+  // Ticks of each node, replicate by replicate: those of node i are start[i] .. start[i + 1] - 1 of
+  // {replicate, ticks}. Replicates of the current side are numbered after the base's.
+  function rowsByNode({report, map, state, tree}, sides) {
+    const {rows, sites} = report, byLine = state.by === "line";
     const passes = ns.passingTags(report, state);
-    const start = new Uint32Array(Math.max(meta.runs.length, 1) * meta.blocks + 1);
+    const start = new Uint32Array(tree.count + 1);
+    let many = 0;
+    const replicateOf = sides.map((list) => {
+      const of = [];
+      for (const {slots} of list) {
+        for (const slot of slots)
+          of[slot] = many;
+        many++;
+      }
+      return of;
+    });
+    const visit = (each) => {
+      for (let row = 0; row < rows.count; row++) {
+        if (!passes[rows.tag[row]])
+          continue;
+        const source = byLine ? rows.site[row] : sites.node[rows.site[row]];
+        const node = map ? map[source] : source;
+        for (let side = 0; node >= 0 && side < 2; side++) {
+          const r = replicateOf[side][rows.slot[row]];
+          if (r !== undefined)
+            each(node, r, rows.ticks[row]);
+        }
+      }
+    };
 
-    for (let i = 0; i < rows.count; i++)
-      start[rows.slot[i] + 1] += passes[rows.tag[i]];
-    for (let s = 1; s < start.length; s++)
-      start[s] += start[s - 1];
-    const next = start.slice();
-    const order = new Uint32Array(start[start.length - 1]);
-    for (let i = 0; i < rows.count; i++)
-      if (passes[rows.tag[i]])
-        order[next[rows.slot[i]]++] = i;
-    return {start, order};
+    visit((node) => {
+      start[node + 1]++;
+    });
+    for (let i = 0; i < tree.count; i++)
+      start[i + 1] += start[i];
+    const next = start.slice(), all = start[tree.count];
+    const replicate = new Uint32Array(all), ticks = new Uint32Array(all);
+    visit((node, r, weight) => {
+      replicate[next[node]] = r;
+      ticks[next[node]++] = weight;
+    });
+    return {start, replicate, ticks};
   }
 
   function outermostNodes(tree, functionCount) {
@@ -310,57 +347,61 @@
   }
 
   // sum (x - m)^2 / m over the replicates of a side is the sum of these, less the side's ticks.
-  function addSquares(kind, side, ticks, exposure) {
-    const all = side ? kind.current : kind.base, {phi} = kind;
-    for (let i = 0; i < ticks.length; i++) {
-      const t = ticks[i];
-      if (t)
-        phi[i] += t * t / (all[i] * exposure);
+  function addSquare(phi, all, i, ticks, exposure) {
+    phi[i] += ticks * ticks / (all[i] * exposure);
+  }
+
+  // By function and replicate.
+  function addSquares({phi, sides}, many, ticks, sideOf, exposure) {
+    for (let k = 0; k < ticks.length; k++) {
+      const r = k % many;
+      if (ticks[k])
+        addSquare(phi, sides[sideOf[r]], (k - r) / many, ticks[k], exposure[r]);
     }
   }
 
-  // visit(node, ticks) for each row of these slots that is of the tree at hand.
-  function visitRows({report, map, state}, index, slots, visit) {
-    const {rows, sites} = report, byLine = state.by === "line";
+  // One pass over the tree from its end, so that callees come before their callers: a row of
+  // sums by replicate for each level that is open. Of a node without callees only the replicates
+  // it has samples in are looked at.
+  function addReplicates({tree, report}, kinds, sides, {start, replicate, ticks}) {
+    const {depth, func, end, count} = tree, {node: {phi, sides: all}, nodeSelf, func: total,
+      funcSelf} = kinds;
+    const exposure = sides.flatMap((list) => list.map((r) => r.exposure)), many = exposure.length;
+    const sideOf = sides.flatMap((list, side) => list.map(() => side));
+    const isOutermost = outermostNodes(tree, report.functions.count);
+    const sums = new Float64Array((depth.reduce((a, b) => Math.max(a, b)) + 2) * many);
+    const own = new Float64Array(many);
+    const self = new Float64Array(report.functions.count * many), totals = self.slice();
 
-    for (const slot of slots)
-      for (let k = index.start[slot]; k < index.start[slot + 1]; k++) {
-        const row = index.order[k];
-        const source = byLine ? rows.site[row] : sites.node[rows.site[row]];
-        const node = map ? map[source] : source;
-        if (node >= 0)
-          visit(node, rows.ticks[row]);
+    for (let i = count - 1; i >= 0; i--) {
+      const here = depth[i] * many, below = here + many, f = func[i] * many;
+      const first = start[i], last = start[i + 1], isLeaf = end[i] === i + 1;
+
+      for (let k = first; k < last; k++)
+        own[replicate[k]] += ticks[k];
+      for (let k = first; k < last; k++) {
+        const r = replicate[k], t = own[r];
+        if (!t)
+          continue;
+        own[r] = 0;
+        addSquare(nodeSelf.phi, nodeSelf.sides[sideOf[r]], i, t, exposure[r]);
+        sums[below + r] += t;
+        if (i > 0) // the root is no function
+          self[f + r] += t;
       }
-  }
-
-  // One pass over the tree a replicate: self, then totals, of nodes and of functions.
-  function addReplicate(active, kinds, side, replicate, index, work) {
-    const {tree} = active, {ticks, self, total, isOutermost} = work;
-
-    ticks.fill(0);
-    self.fill(0);
-    total.fill(0);
-    visitRows(active, index, replicate.slots, (node, own) => {
-      ticks[node] += own;
-    });
-    addSquares(kinds.nodeSelf, side, ticks, replicate.exposure);
-    for (let i = tree.count - 1; i > 0; i--) {
-      const t = ticks[i];
-      if (!t)
-        continue;
-      self[tree.func[i]] += t;
+      for (let k = isLeaf ? first : 0; k < (isLeaf ? last : many); k++) {
+        const r = isLeaf ? replicate[k] : k, t = sums[below + r];
+        if (!t)
+          continue;
+        sums[below + r] = 0;
+        sums[here + r] += t;
+        addSquare(phi, all[sideOf[r]], i, t, exposure[r]);
+        if (isOutermost[i])
+          totals[f + r] += t;
+      }
     }
-    for (let i = tree.count - 1; i > 0; i--) {
-      const t = ticks[i];
-      if (!t)
-        continue;
-      ticks[tree.parent[i]] += t;
-      if (isOutermost[i])
-        total[tree.func[i]] += t;
-    }
-    addSquares(kinds.node, side, ticks, replicate.exposure);
-    addSquares(kinds.func, side, total, replicate.exposure);
-    addSquares(kinds.funcSelf, side, self, replicate.exposure);
+    addSquares(total, many, totals, sideOf, exposure);
+    addSquares(funcSelf, many, self, sideOf, exposure);
   }
 
   function degrees(df, base, current) {
@@ -397,44 +438,37 @@
       func: newKind(table.baseTotal, table.total),
       funcSelf: newKind(table.baseSelf, table.self),
     };
-    const {by, sides} = findReplicates(active);
-    const df = sides.map((list) => (list.length > 1 ? list.length - 1 : 0));
-    const index = rowsBySlot(report, active.state);
-    const work = {
-      ticks: new Float64Array(tree.count),
-      self: new Float64Array(report.functions.count),
-      total: new Float64Array(report.functions.count),
-      isOutermost: outermostNodes(tree, report.functions.count),
-    };
+    const {by, sides: found} = findReplicates(active);
+    const sides = found.map((list) => (list.length > 1 ? list : [])); // one tells nothing
+    const df = sides.map((list) => Math.max(list.length - 1, 0));
+    const entries = rowsByNode(active, sides);
 
-    sides.forEach((list, side) => {
-      for (const replicate of list.length > 1 ? list : [])
-        addReplicate(active, kinds, side, replicate, index, work);
-    });
+    if (sides.some((list) => list.length))
+      addReplicates(active, kinds, sides, entries);
     for (const kind of Object.values(kinds))
       finishKind(kind, df);
-    return {by, df, kinds, sides, index};
+    return {by, df, kinds, sides, entries};
   }
 
   // Variance of the sum over one side of weights[function] times its self ticks, as replicates
   // have it: things that come and go together are seen to. 0 where nothing can be measured.
-  function varianceOfSum(active, {sides, index}, side, weights) {
-    const {tree} = active, list = sides[side];
+  function varianceOfSum({tree}, {sides, entries}, side, weights) {
+    const {start, replicate, ticks} = entries, list = sides[side];
+    const ticksOf = new Float64Array(sides[0].length + sides[1].length);
     let sum = 0, squares = 0, products = 0, exposures = 0;
 
-    if (list.length < 2)
+    if (!list.length)
       return 0;
-    for (const {slots, exposure} of list) {
-      let ticks = 0;
-      visitRows(active, index, slots, (node, own) => {
-        if (node)
-          ticks += own * weights[tree.func[node]];
-      });
-      sum += ticks;
-      squares += ticks * ticks;
-      products += ticks * exposure;
+    for (let i = 1; i < tree.count; i++)
+      for (let k = start[i]; k < start[i + 1]; k++)
+        ticksOf[replicate[k]] += ticks[k] * weights[tree.func[i]];
+    list.forEach(({exposure}, r) => {
+      const own = ticksOf[side * sides[0].length + r];
+      sum += own;
+      squares += own * own;
+      products += own * exposure;
       exposures += exposure * exposure;
-    }
+    });
     squares += sum * sum * exposures - 2 * sum * products; // sum (x - exposure * sum)^2
     return Math.max(squares, 0) * list.length / (list.length - 1);
   }
@@ -534,7 +568,8 @@
       high: new Float32Array(count), q: new Float32Array(count).fill(NaN),
       fixed: new Uint8Array(count).fill(BY_MARKS).fill(UNCHANGED, 0, first)};
     const contrast = new Contrast(dispersion, kind, scale, centre);
-    const things = [], chances = [];
+    const things = new Uint32Array(count), chances = new Float64Array(count);
+    let tested = 0;
 
     for (let i = first; i < count; i++) {
       contrast.choose(i);
@@ -545,10 +580,10 @@
         out.fixed[i] = absence(contrast);
       if (b + c < TICKS_MIN)
         continue;
-      things.push(i);
-      chances.push(contrast.chance());
+      things[tested] = i;
+      chances[tested++] = contrast.chance();
     }
-    falseDiscoveryRates(chances).forEach((q, k) => {
+    falseDiscoveryRates(chances.subarray(0, tested)).forEach((q, k) => {
       out.q[things[k]] = q;
     });
     return out;
