@@ -205,7 +205,7 @@ def sidecar_pod(image, engine, python):
     app, = spec["containers"]
     sidecar, = spec.pop("initContainers")
     assert sidecar.pop("restartPolicy") == "Always"
-    for key in "livenessProbe", "ports":  # not with hostNetwork
+    for key in "livenessProbe", "ports", "env":  # not with hostNetwork; no node is known here
         del sidecar[key]
     mounts = {"/usr": python.root + "/usr", "/lib": python.root + "/usr/lib",
               "/lib64": python.root + "/usr/lib64", "/opt/spin.py": SCRIPT}

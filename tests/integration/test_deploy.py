@@ -15,8 +15,9 @@ PLAIN = ("daemonset", "sidecar")
 # What operators may set beyond the defaults.
 VARIANTS = [
     (),
-    ("namespace.create=true", "serviceMonitor.enabled=true", "config.http.address=0.0.0.0"),
-    ("hostNetwork=false", "config.http.address=::", "existingSecret=engine-token",
+    ("namespace.create=true", "serviceMonitor.enabled=true"),
+    ("hostNetwork=true", "config.http.address=127.0.0.1", "config.output.engine=parca"),
+    ("config.http.address=::", "existingSecret=engine-token",
      "config.output.tenant=team-a", "config.kubernetes.source=kubelet",
      "config.kubernetes.verify=no"),
     ("serviceAccount.create=false", "serviceAccount.name=other", "imagePullSecrets[0].name=registry",
@@ -33,7 +34,7 @@ REFUSED = [
     ("config.http.port=0", "config/http/port"),
     ("hostnetwork=true", "hostnetwork"),
     ("spool.hostPath=relative", "spool/hostPath"),
-    ("hostNetwork=false", "probes cannot reach 127.0.0.1"),
+    ("config.http.address=127.0.0.1", "probes cannot reach 127.0.0.1"),
 ]
 
 
@@ -84,8 +85,7 @@ def test_configuration_in_the_manifest_is_taken(name, tmp_path):
 def test_all_run_the_agent_alike():
     """As a sidecar, from the chart, in `kubectl debug`, under systemd."""
     ours, beside = daemonset(), sidecar()
-    assert ours["livenessProbe"]["httpGet"].pop("host") == "127.0.0.1"  # hostNetwork
-    for key in ("image", "args", "securityContext", "resources", "livenessProbe"):
+    for key in ("image", "args", "env", "securityContext", "resources", "livenessProbe"):
         assert ours[key] == beside[key], key
     assert "readinessProbe" not in beside  # a profiler takes no app out of service
     import yaml
