@@ -68,3 +68,29 @@ def test_process_that_ends_before_its_window(some_python, tmp_path):
             agent.stop()
         labels = engine.labels_of(SERVICE)
     assert (labels["container_id"], labels["pod_uid"]) == (CONTAINER, POD)
+
+
+def test_units_name_services(some_python, tmp_path):
+    """By rules on the path of the cgroup, as systemd has it for a service."""
+    root = next((h for h in HIERARCHIES if os.path.exists(h + "/cgroup.procs")), None)
+    if not root or not os.access(root, os.W_OK):
+        pytest.skip("no cgroup of version 2 can be made here")
+    unit = "%s/test-%d.service" % (root, os.getpid())
+    os.mkdir(unit)
+    rules = ("relabel:\n  - {source_labels: [__cgroup], regex: '/(test-.*)[.]service', "
+             "target_label: service_name}\n"
+             "  - {action: keep, source_labels: [__cgroup], regex: '.*[.]service'}\n")
+    try:
+        with Engine("pyroscope") as engine, \
+                spinning(some_python, first=lambda: enter(unit, os.getpid())) as target, \
+                spinning(some_python, name="elsewhere"):
+            with Agent(tmp_path, "pyroscope", engine.url, more=rules) as agent:
+                wait_until(lambda: engine.total(os.path.basename(unit)[:-8]) > 0 and
+                           agent.metric("excluded_samples_total") > 0, PATIENCE, "samples arrive")
+                agent.stop()
+            assert "elsewhere" not in {service for service, _ in engine.stored}
+            assert "__cgroup" not in engine.labels_of(os.path.basename(unit)[:-8])
+            target.kill()
+            target.wait()
+    finally:
+        os.rmdir(unit)

@@ -8,10 +8,12 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "base/strbuf.h"
 #include "base/utf8.h"
 
 #define ENVIRON_BYTES_MAX (1u << 20)
 #define ATTRIBUTES_BYTES_MAX 4096
+#define CGROUPS_BYTES_MAX 65536
 
 /* Copies as many characters as fit; controls and what is not UTF-8 become '_'. */
 static void copy_text(const char *text, size_t len, char *out, size_t size)
@@ -169,4 +171,20 @@ void origin_find(const struct origin_process *p, const char *env, struct origin 
 		copy_text(p->name, strlen(p->name), out->service, sizeof(out->service));
 	if (!*out->service)
 		copy_text("python", strlen("python"), out->service, sizeof(out->service));
+}
+
+void origin_read_cgroup(pid_t pid, const struct cgroup_namespace *ours,
+			char out[ORIGIN_CGROUP_BYTES])
+{
+	_cleanup_(strbuf_releasep) struct strbuf known = STRBUF_INIT;
+	_cleanup_(freep) char *text = NULL;
+	char path[64];
+	size_t len;
+
+	*out = '\0';
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+	if (file_read(path, CGROUPS_BYTES_MAX, &text, &len) < 0)
+		err_clear(); /* it has ended */
+	else if (!cgroup_path_of_text(ours, text, len, &known))
+		copy_text(strbuf_str(&known), known.len, out, ORIGIN_CGROUP_BYTES);
 }

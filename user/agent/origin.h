@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "target/cgroup.h"
 #include "target/container.h"
 
 /* Where a process belongs, as engines label it. NUL-terminated, valid UTF-8; "": none. */
@@ -32,6 +33,11 @@ struct origin_process {
  * What cannot be read is left out: the process may have ended.
  */
 void origin_find(const struct origin_process *p, const char *env, struct origin *out);
+
+/* As cgroup_path_of_text() has it, cut to whole characters; "" where it cannot be read. */
+#define ORIGIN_CGROUP_BYTES 513
+void origin_read_cgroup(pid_t pid, const struct cgroup_namespace *ours,
+			char out[ORIGIN_CGROUP_BYTES]);
 
 /* The parts that do not ask the system. */
 void origin_of_command(const char *command_line, char *service, size_t size);

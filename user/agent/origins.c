@@ -5,25 +5,34 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "base/hash.h"
 #include "base/vec.h"
 #include "profile/idmap.h"
+#include "target/cgroup.h"
 
 struct known {
 	uint64_t start_ns;
 	uint64_t command_hash; /* after an exec it is another program */
 	uint32_t pid;
 	bool is_in_window;
+	char *cgroup; /* owned; NULL: not asked for */
 	struct origin origin;
 };
 
 struct origins {
 	const struct config *config;
 	struct kubernetes *kubernetes;
+	struct cgroup_namespace ours; /* for rules */
 	VEC(struct known) known;
 	struct idmap by_process; /* index into known */
 	VEC(uint32_t) in_window; /* the same, by index into the profile's processes */
 };
+
+static bool has_rules(const struct origins *o)
+{
+	return o->config->relabel.list.len;
+}
 
 int origins_new(const struct config *config, struct kubernetes *kubernetes, struct origins **out)
 {
@@ -33,6 +42,8 @@ int origins_new(const struct config *config, struct kubernetes *kubernetes, stru
 		return -ENOMEM;
 	o->config = config;
 	o->kubernetes = kubernetes;
+	if (has_rules(o) && cgroup_namespace_find(&o->ours) < 0)
+		err_clear(); /* the recorder has said that */
 	*out = o;
 	return 0;
 }
@@ -41,6 +52,9 @@ void origins_free(struct origins *o)
 {
 	if (!o)
 		return;
+	for (size_t i = 0; i < o->known.len; i++)
+		free(o->known.items[i].cgroup);
+	cgroup_namespace_release(&o->ours);
 	idmap_release(&o->by_process);
 	vec_release(&o->in_window);
 	vec_release(&o->known);
@@ -75,6 +89,24 @@ static int insert(struct origins *o, const struct known *k)
 	return 0;
 }
 
+/* Takes k->cgroup over, in any case. */
+static int add_known(struct origins *o, struct known *k)
+{
+	char cgroup[ORIGIN_CGROUP_BYTES];
+	int r;
+
+	if (has_rules(o)) {
+		origin_read_cgroup((pid_t)k->pid, &o->ours, cgroup);
+		k->cgroup = strdup(cgroup);
+		if (!k->cgroup)
+			return -ENOMEM;
+	}
+	r = insert(o, k);
+	if (r < 0)
+		free(k->cgroup);
+	return r;
+}
+
 static int look_at(struct origins *o, const struct profile *p, const struct process *process)
 {
 	const struct origin_process asked = {
@@ -94,7 +126,7 @@ static int look_at(struct origins *o, const struct profile *p, const struct proc
 	if (i == IDMAP_NONE) {
 		origin_find(&asked, o->config->service_env, &k.origin);
 		origins_names(o, &k.origin, &names); /* so that it is known in time */
-		r = insert(o, &k);
+		r = add_known(o, &k);
 		i = (uint32_t)o->known.len - 1;
 	}
 	if (!r)
@@ -136,13 +168,20 @@ int origins_next_window(struct origins *o)
 	idmap_release(&o->by_process);
 	vec_release(&o->in_window);
 	o->known.len = 0;
-	for (size_t i = 0; i < len && !r; i++) {
+	for (size_t i = 0; i < len; i++) {
 		struct known k = o->known.items[i];
+		bool is_kept = k.is_in_window && !r;
 
-		if (!k.is_in_window)
-			continue;
 		k.is_in_window = false;
-		r = insert(o, &k);
+		if (is_kept)
+			r = insert(o, &k);
+		if (!is_kept || r < 0)
+			free(k.cgroup);
 	}
 	return r;
+}
+
+const char *origins_cgroup(const struct origins *o, uint32_t process)
+{
+	return o->known.items[o->in_window.items[process]].cgroup ?: "";
 }

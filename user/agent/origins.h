@@ -32,6 +32,9 @@ int origins_look(struct origins *o, const struct profile *p);
  */
 void origins_get(const struct origins *o, uint32_t process, struct origin *out);
 
+/* Its cgroup's path, "" where that is not known or no rule could ask for it. Borrowed. */
+const char *origins_cgroup(const struct origins *o, uint32_t process);
+
 /* What the pod is called. False: it is in none, or not known. */
 bool origins_names(const struct origins *o, const struct origin *origin, struct pod_names *out);
 

@@ -109,8 +109,9 @@ static int describe_service(const struct window *w, const struct origin *o, stru
 }
 
 /* What rules may look at and is not sent. */
-static int describe_process(const struct window *w, const struct process *p, struct labels *out)
+static int describe_process(const struct window *w, uint32_t index, struct labels *out)
 {
+	const struct process *p = &w->p->processes.items[index];
 	const struct strtab *s = w->p->strings;
 	int r;
 
@@ -118,6 +119,7 @@ static int describe_process(const struct window *w, const struct process *p, str
 		return 0;
 	if ((r = labels_set(out, "__process_name", strtab_get(s, p->name))) < 0 ||
 	    (r = labels_set(out, "__command_line", strtab_get(s, p->command_line))) < 0 ||
+	    (r = labels_set(out, "__cgroup", origins_cgroup(w->origins, index))) < 0 ||
 	    (r = labels_set(out, "__executable", strtab_get(s, p->executable))) < 0)
 		return r;
 	return labels_set(out, "__python_version", strtab_get(s, p->python_version));
@@ -208,8 +210,7 @@ static int group_process(struct window *w, uint32_t index)
 	origins_get(w->origins, index, &o);
 	if (!is_wanted(w->config, &o))
 		return 0;
-	if ((r = describe_service(w, &o, &l)) < 0 ||
-	    (r = describe_process(w, &w->p->processes.items[index], &l)) < 0 ||
+	if ((r = describe_service(w, &o, &l)) < 0 || (r = describe_process(w, index, &l)) < 0 ||
 	    (r = relabel_apply(&w->config->relabel, &l)) <= 0)
 		return r;
 	r = finish_labels(&l);

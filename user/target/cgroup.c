@@ -532,6 +532,41 @@ int cgroup_namespace_path(const struct cgroup_namespace *n, const char *line, si
 		    : strbuf_append(out, l.path, l.path_len);
 }
 
+/* How well a line says where a process belongs. */
+static int rank_of(const struct line *l)
+{
+	static const char systemd[] = "name=systemd";
+
+	if (l->path_len <= 1)
+		return 0; /* "/" */
+	if (!l->controllers_len)
+		return 3; /* version 2 */
+	return l->controllers_len == strlen(systemd) &&
+			       !memcmp(l->controllers, systemd, l->controllers_len)
+		       ? 2
+		       : 1;
+}
+
+int cgroup_path_of_text(const struct cgroup_namespace *n, const char *text, size_t len,
+			struct strbuf *out)
+{
+	const char *best = NULL;
+	size_t best_len = 0, size;
+	int best_rank = -1;
+	struct line l;
+
+	for (size_t at = 0; at < len; at += size + 1) {
+		size = (size_t)((char *)(memchr(text + at, '\n', len - at) ?: text + len) - text) -
+		       at;
+		if (!line_parse(text + at, size, &l) || rank_of(&l) <= best_rank)
+			continue;
+		best = text + at;
+		best_len = size;
+		best_rank = rank_of(&l);
+	}
+	return best ? cgroup_namespace_path(n, best, best_len, out) : 0;
+}
+
 static bool holds_process(int folder, pid_t pid)
 {
 	_cleanup_(freep) char *text = NULL;

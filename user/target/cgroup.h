@@ -92,4 +92,12 @@ void cgroup_namespace_release(struct cgroup_namespace *n);
 int cgroup_namespace_path(const struct cgroup_namespace *n, const char *line, size_t len,
 			  struct strbuf *out);
 
+/*
+ * Appends the path that people know a process's cgroup by, of the text of /proc/PID/cgroup, as
+ * above: on version 2 or, where it is at the root there, in systemd's hierarchy of version 1, else
+ * in any. 0 or -ENOMEM.
+ */
+int cgroup_path_of_text(const struct cgroup_namespace *n, const char *text, size_t len,
+			struct strbuf *out);
+
 #endif

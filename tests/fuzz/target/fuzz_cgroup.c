@@ -11,6 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	char *path = malloc(len + !len); /* of its own, so that one byte too far is seen */
+	const struct cgroup_namespace none = { NULL, 0, 0 };
+	struct strbuf known = STRBUF_INIT;
 	struct cgroup_container c;
 	size_t at = 0, before = 0;
 
@@ -24,6 +26,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 			abort();
 		before = at;
 	}
+	if (cgroup_path_of_text(&none, path, len, &known) < 0 || known.len > len)
+		abort();
+	strbuf_release(&known);
 	free(path);
 	return 0;
 }

@@ -304,6 +304,40 @@ static void test_cgroup_namespace_path_is_the_one_outside(void **state)
 	}
 }
 
+static void test_cgroup_path_of_text_is_the_one_people_know(void **state)
+{
+	static const struct {
+		const char *name, *text, *want;
+	} cases[] = {
+		{ "version 2", "0::/system.slice/web.service\n", "/system.slice/web.service" },
+		{ "hybrid, version 2 is used",
+		  "1:name=systemd:/user.slice\n0::/system.slice/a.service\n",
+		  "/system.slice/a.service" },
+		{ "hybrid, version 2 is not used",
+		  "2:cpu:/x\n1:name=systemd:/system.slice/a.service\n0::/\n",
+		  "/system.slice/a.service" },
+		{ "version 1 without systemd", "3:pids:/\n2:cpu:/batch\n1:memory:/other\n",
+		  "/batch" },
+		{ "the root", "0::/\n", "/" },
+		{ "colons in the path", "0::/a:b", "/a:b" },
+		{ "a service with a name like systemd's", "1:name=systemdx:/a\n2:cpu:/b\n", "/a" },
+		{ "nothing", "", "" },
+		{ "no lines", "\n\nx\n", "" },
+	};
+	const struct cgroup_namespace none = { NULL, 0, 0 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct strbuf got = STRBUF_INIT;
+
+		assert_int_equal(
+			cgroup_path_of_text(&none, cases[i].text, strlen(cases[i].text), &got), 0);
+		if (strcmp(strbuf_str(&got), cases[i].want) != 0)
+			fail_msg("%s: got \"%s\"", cases[i].name, strbuf_str(&got));
+		strbuf_release(&got);
+	}
+}
+
 /* In the child: a container's cgroup of its own namespace. What it finds goes to the parent. */
 static void look_from_within(const char *folder, int out)
 {
@@ -372,6 +406,7 @@ int main(void)
 		cmocka_unit_test(test_cgroup_open_refuses_other_folders),
 		cmocka_unit_test(test_cgroup_lists_who_is_in_it),
 		cmocka_unit_test(test_cgroup_namespace_path_is_the_one_outside),
+		cmocka_unit_test(test_cgroup_path_of_text_is_the_one_people_know),
 		cmocka_unit_test(test_cgroup_namespace_find_names_its_root),
 	};
 
