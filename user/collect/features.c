@@ -21,9 +21,9 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "target/pid_namespace.h"
 
-#define PID_NS_INIT_INO 0xEFFFFFFCu  /* include/linux/proc_ns.h, PROC_PID_INIT_INO */
-#define USER_NS_INIT_INO 0xEFFFFFFDu /* the same, PROC_USER_INIT_INO */
+#define USER_NS_INIT_INO 0xEFFFFFFDu /* include/linux/proc_ns.h, PROC_USER_INIT_INO */
 #define SAMPLE_RATE_MIN 10000 /* Hz: what is measured to work; above it few will want to go */
 #define NOFILE_MIN 384        /* 256 events of threads, and maps, programs and links */
 #define YAMA_NO_ATTACH 3      /* security/yama/yama_lsm.c */
@@ -56,17 +56,17 @@ static bool read_number(const char *path, long *out)
 
 /* --- Permissions ------------------------------------------------------------------------------ */
 
-static bool is_namespace(const char *path, uint32_t inode)
+static bool is_initial_user_namespace(void)
 {
 	struct stat st;
 
-	return stat(path, &st) == 0 && st.st_ino == inode;
+	return stat("/proc/self/ns/user", &st) == 0 && st.st_ino == USER_NS_INIT_INO;
 }
 
 static enum feature_state probe_user_namespace(struct feature_probe *p)
 {
 	(void)p;
-	return is_namespace("/proc/self/ns/user", USER_NS_INIT_INO) ? FEATURE_OK : FEATURE_MISSING;
+	return is_initial_user_namespace() ? FEATURE_OK : FEATURE_MISSING;
 }
 
 /* Capability numbers above 31 are in the second word (linux/capability.h, version 3). */
@@ -94,7 +94,7 @@ static enum feature_state probe_capability(unsigned cap, struct feature_probe *p
 static bool has_right(unsigned cap)
 {
 	return (has_capability(cap) || has_capability(CAP_SYS_ADMIN)) &&
-	       is_namespace("/proc/self/ns/user", USER_NS_INIT_INO);
+	       is_initial_user_namespace();
 }
 
 static enum feature_state probe_cap_bpf(struct feature_probe *p)
@@ -138,7 +138,12 @@ static enum feature_state probe_proc(struct feature_probe *p)
 
 static enum feature_state probe_pid_namespace(struct feature_probe *p)
 {
-	if (!is_namespace("/proc/self/ns/pid", PID_NS_INIT_INO))
+	uint32_t inode = 0;
+	int r = pid_namespace_own(&inode);
+
+	if (r < 0)
+		err_clear();
+	if (r < 0 || inode)
 		return FEATURE_LIMITED;
 	found(p, "the machine's own");
 	return FEATURE_OK;

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,10 +21,9 @@
 #include "pyebpf.skel.h"
 
 #define NS_PER_SECOND 1000000000ULL
-#define PIDNS_INITIAL 0xeffffffc /* PROC_PID_INIT_INO of linux/proc_ns.h */
-#define THREAD_EVENTS_MAX 256    /* more threads: per-CPU events cost less */
-#define LIBBPF_LOG_LINES 100     /* of one message: the last instructions, and the verdict */
-#define RING_HEAD 8              /* BPF_RINGBUF_HDR_SZ: before each record, which is padded to 8 */
+#define THREAD_EVENTS_MAX 256 /* more threads: per-CPU events cost less */
+#define LIBBPF_LOG_LINES 100  /* of one message: the last instructions, and the verdict */
+#define RING_HEAD 8           /* BPF_RINGBUF_HDR_SZ: before each record, which is padded to 8 */
 
 struct session {
 	struct pyebpf *skel;
@@ -65,17 +63,6 @@ static int on_ring_record(void *arg, void *record, size_t size)
 	return s->fn(s->fn_arg, record, size);
 }
 
-/* The inode of our PID namespace, 0 for the initial one. /proc is ours: features_check(). */
-static int own_pid_namespace(uint32_t *inode)
-{
-	struct stat st;
-
-	if (stat("/proc/self/ns/pid", &st) < 0)
-		return err_set(-errno, "/proc/self/ns/pid: %s", strerror(errno));
-	*inode = st.st_ino == PIDNS_INITIAL ? 0 : st.st_ino;
-	return 0;
-}
-
 /*
  * Has the sampler call the kernel's function in place of TASK_WORK_SCHEDULE. Where there is none
  * the call stays, in code that the verifier sees is never reached.
@@ -102,7 +89,7 @@ static int configure(struct session *s, int cpus, uint32_t task_work)
 {
 	struct session_config *c = (struct session_config *)&s->skel->rodata->session;
 	uint32_t inode = 0;
-	int r = own_pid_namespace(&inode);
+	int r = pid_namespace_own(&inode);
 
 	if (r < 0)
 		return r;

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/strbuf.h"
+#include "target/pid_namespace.h"
 
 #define CGROUP_BYTES_MAX 65536
 #define MOUNTS_BYTES_MAX (1u << 20)
@@ -158,9 +159,21 @@ static char *read_proc(pid_t pid, const char *name, size_t max, size_t *len)
 	return text;
 }
 
+/* The kubelet's folders are ours, or the host's: those of its first process, if that is ours. */
+static void find_pod_name(struct pod_name *pod)
+{
+	uint32_t pid_namespace;
+
+	if (pod_name_find("/var/log/pods", pod->uid, pod))
+		return;
+	if (pid_namespace_own(&pid_namespace) < 0)
+		err_clear();
+	else if (!pid_namespace)
+		pod_name_find("/proc/1/root/var/log/pods", pod->uid, pod);
+}
+
 bool container_find(pid_t pid, const struct cgroup_namespace *ours, struct container *out)
 {
-	static const char *const logs[] = { "/var/log/pods", "/proc/1/root/var/log/pods" };
 	_cleanup_(freep) char *cgroups = NULL, *mounts = NULL;
 	struct container found = { 0 };
 	size_t len;
@@ -172,9 +185,8 @@ bool container_find(pid_t pid, const struct cgroup_namespace *ours, struct conta
 		mounts = read_proc(pid, "mountinfo", MOUNTS_BYTES_MAX, &len);
 	if (mounts)
 		container_of_mounts(mounts, len, &found);
-	for (size_t i = 0; *found.pod.uid && i < sizeof(logs) / sizeof(logs[0]); i++)
-		if (pod_name_find(logs[i], found.pod.uid, &found.pod))
-			break;
+	if (*found.pod.uid)
+		find_pod_name(&found.pod);
 	*out = found;
 	return *found.id || *found.pod.uid;
 }

@@ -20,8 +20,9 @@ struct container {
 /*
  * Container and pod are those of the process's cgroups, which `ours` completes where our own
  * namespace hides a part; where they say nothing, those of the files that engines mount into a
- * container. The pod's names are those of the kubelet's folders of logs, /var/log/pods, ours or the
- * first process's. Nothing of it is the target's own word, and no network is asked.
+ * container. The pod's names are those of the kubelet's folders of logs, /var/log/pods, our own or,
+ * where processes are seen as the host sees them, the host's. Nothing of it is the target's own
+ * word, and no network is asked.
  *
  * False: in neither, as far as can be seen: the process may have ended.
  */

@@ -13,7 +13,9 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
-#define DEPTH_MAX 32 /* MAX_PID_NS_LEVEL of linux/pid_namespace.h */
+#define DEPTH_MAX 32             /* MAX_PID_NS_LEVEL of linux/pid_namespace.h */
+#define INITIAL_INODE 0xeffffffc /* PROC_PID_INIT_INO of linux/proc_ns.h */
+#define OWN "/proc/self/ns/pid"
 
 static int inode_of(int fd, uint32_t *inode)
 {
@@ -46,15 +48,33 @@ static int depth_below(int fd, uint32_t ours, uint32_t *depth)
 	return r;
 }
 
+static int own_inode(uint32_t *inode)
+{
+	struct stat st;
+
+	if (stat(OWN, &st) < 0)
+		return -errno;
+	*inode = (uint32_t)st.st_ino;
+	return 0;
+}
+
+int pid_namespace_own(uint32_t *inode)
+{
+	uint32_t own;
+	int r = own_inode(&own);
+
+	if (r < 0)
+		return err_set(r, OWN ": %s", strerror(-r));
+	*inode = own == INITIAL_INODE ? 0 : own;
+	return 0;
+}
+
 static int look(int fd, struct pid_namespace *out)
 {
-	_cleanup_(closep) int own = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
 	uint32_t ours;
 	int r;
 
-	if (own < 0)
-		return -errno;
-	if ((r = inode_of(own, &ours)) < 0 || (r = inode_of(fd, &out->inode)) < 0)
+	if ((r = own_inode(&ours)) < 0 || (r = inode_of(fd, &out->inode)) < 0)
 		return r;
 	return depth_below(fd, ours, &out->depth);
 }

@@ -17,6 +17,12 @@ struct pid_namespace {
 	}
 
 /*
+ * The inode of our own, 0 if that is the machine's first. /proc is taken to be ours. 0, or a
+ * negative errno with a message.
+ */
+int pid_namespace_own(uint32_t *inode);
+
+/*
  * By a file that stands for it: /proc/PID/ns/pid. 0, or a negative errno with a message: -EINVAL it
  * is none, -EACCES it is not inside ours, else why it cannot be opened.
  */
