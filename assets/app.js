@@ -905,7 +905,7 @@
     }
 
     function drawFilters() {
-      const titles = {process: "Process", thread: "Thread", pod: "Pod"}, parts = [];
+      const titles = {process: "Process", thread: "Thread", pod: "Runs in"}, parts = [];
       const whole = choices.process.reduce((sum, c) => c.key.match(/ \(\d+\)$/) ? sum : sum + c.ticks, 0);
 
       for (const [dimension, title] of Object.entries(titles)) {

@@ -444,10 +444,7 @@
         : [process.name, `${process.name} (${process.pid})`];
     },
     thread: (meta, thread) => [thread.name, `${thread.name} (${thread.tid})`],
-    pod: (meta, thread) => {
-      const {pod} = meta.processes[thread.process];
-      return pod ? [pod] : [];
-    },
+    pod: (meta, thread) => [meta.processes[thread.process].pod ?? "(none)"],
   };
 
   function tagKeys(meta, dimension, thread) {

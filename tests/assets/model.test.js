@@ -131,7 +131,7 @@ test("filterChoices: names, and numbers only where several have one name", () =>
     process: [{key: "worker", label: "worker", ticks: 7}, {key: "web", label: "web", ticks: 3}],
     thread: [{key: "pool", label: "pool", ticks: 7}, {key: "pool (2)", label: "pool (2)", ticks: 7},
       {key: "MainThread", label: "MainThread", ticks: 3}, {key: "pool (3)", label: "pool (3)", ticks: 0}],
-    pod: [{key: "shop-1", label: "shop-1", ticks: 3}],
+    pod: [{key: "(none)", label: "(none)", ticks: 7}, {key: "shop-1", label: "shop-1", ticks: 3}],
   });
 });
 

@@ -94,6 +94,15 @@ test("hostile names come through as they are, bytes that are no UTF-8 as U+FFFD"
   assert.equal(report.meta.processes[0].name, "</title><script>globalThis.pwned=5</script>");
 });
 
+test("where processes run: the pod by its names, else the container by the start of its id", () => {
+  const {report} = makePage("tree");
+
+  assert.deepEqual(report.meta.processes.map(({name, pod}) => [name, pod]),
+    [["web", "prod/web-7d9f"], ["worker", "container fedcba987654"], ["cron", undefined]]);
+  assert.deepEqual(page.filterChoices(report).pod.map(({key}) => key).sort(),
+    ["(none)", "container fedcba987654", "prod/web-7d9f"]);
+});
+
 test("a stack of 3,000 frames", () => {
   const {report} = makePage("deep");
   const active = page.activeData(report, {}), inverted = page.activeData(report, {shape: "inverted"});

@@ -72,13 +72,23 @@ static uint32_t extend(struct maker *m, uint32_t stack, uint32_t name, uint32_t 
 	return id;
 }
 
+/* In a pod, in a container, and in none. */
+static const struct process_place {
+	const char *container, *pod_uid, *pod_name, *pod_namespace;
+} in_pod = { "0123456789abcdef", "1f2e3d4c-5b6a-7988", "web-7d9f", "prod" },
+  in_container = { "fedcba9876543210", "", "", "" }, in_none = { "", "", "", "" };
+
 static void add_thread(struct maker *m, uint32_t pid, const char *process_name, uint32_t tid,
-		       const char *name)
+		       const char *name, const struct process_place *place)
 {
 	struct process process = { .pid = pid,
 				   .name = intern_text(m, process_name),
 				   .python_version = intern_text(m, "3.14.1"),
-				   .command_line = intern_text(m, process_name) };
+				   .command_line = intern_text(m, process_name),
+				   .container = intern_text(m, place->container),
+				   .pod_uid = intern_text(m, place->pod_uid),
+				   .pod_name = intern_text(m, place->pod_name),
+				   .pod_namespace = intern_text(m, place->pod_namespace) };
 	struct thread thread = { .tid = tid, .name = intern_text(m, name) };
 	uint32_t index;
 
@@ -100,7 +110,7 @@ static void add_sample(struct maker *m, uint32_t stack, uint32_t thread, uint64_
 
 static void make_one(struct maker *m)
 {
-	add_thread(m, 412, "app", 412, "MainThread");
+	add_thread(m, 412, "app", 412, "MainThread", &in_none);
 	add_sample(m, extend(m, 0, intern_text(m, "main"), intern_text(m, "/srv/app.py"), 12), 0, 5,
 		   1);
 }
@@ -109,7 +119,7 @@ static void make_deep(struct maker *m)
 {
 	uint32_t name = intern_text(m, "recurse"), file = intern_text(m, "/srv/deep.py"), at = 0;
 
-	add_thread(m, 412, "deep", 412, "MainThread");
+	add_thread(m, 412, "deep", 412, "MainThread", &in_none);
 	for (uint32_t i = 0; i < 3000; i++) {
 		at = extend(m, at, name, file, 10 + i % 3);
 		if (i % 500 == 0)
@@ -150,8 +160,9 @@ static void make_hostile(struct maker *m)
 	uint32_t at = 0;
 
 	memset(long_name, 'x', sizeof(long_name) - 1);
-	add_thread(m, 1, "</title><script>globalThis.pwned=5</script>", 1, "<b>thread</b>");
-	add_thread(m, 2, "constructor", 2, "__proto__");
+	add_thread(m, 1, "</title><script>globalThis.pwned=5</script>", 1, "<b>thread</b>",
+		   &(struct process_place){ "", "", "<img src=x onerror=pwned=6>", "</script>" });
+	add_thread(m, 2, "constructor", 2, "__proto__", &in_none);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		uint32_t name = intern(m, names[i].text, names[i].len);
 
@@ -166,11 +177,12 @@ static void make_hostile(struct maker *m)
 static void make_threads(struct maker *m)
 {
 	static const char *const processes[] = { "web", "worker", "cron" };
+	const struct process_place *const places[] = { &in_pod, &in_container, &in_none };
 	char name[16];
 
 	for (uint32_t i = 0; i < THREADS; i++) {
 		snprintf(name, sizeof(name), "%s-%u", i % 4 ? "pool" : "MainThread", i % 4);
-		add_thread(m, 100 + i / 4, processes[i / 4], 1000 + i, name);
+		add_thread(m, 100 + i / 4, processes[i / 4], 1000 + i, name, places[i / 4]);
 	}
 }
 

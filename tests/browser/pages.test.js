@@ -44,6 +44,21 @@ for (const [kind, title] of Object.entries(TITLES)) {
   });
 }
 
+test("tree: filtered by the pod, as by the one process that is in it", async () => {
+  await onPage("tree", {}, async (page) => {
+    await page.click("#filters summary >> text=Runs in");
+    await page.click("#filters .sheet label:has-text('prod/web-7d9f') input");
+    await settle(page);
+    const shown = await page.locator(".facts").innerText();
+
+    assert.match(page.url(), /pod=prod/);
+    await onPage("tree", {hash: "process=web"}, async (same) =>
+      assert.equal(await same.locator(".facts").innerText(), shown));
+    await onPage("tree", {hash: "process=worker"}, async (other) =>
+      assert.notEqual(await other.locator(".facts").innerText(), shown));
+  });
+});
+
 test("the policy refuses markup, inline scripts, requests", async () => {
   const opened = await open(makePage("one"));
   const caught = await opened.page.evaluate(async () => {

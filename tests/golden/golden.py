@@ -134,7 +134,8 @@ def protoc(message, name, packed):
 
 def check_otlp(packed, arguments, description):
     message = otlp.decode(packed)
-    found, wanted = otlp.Request(message).stacks(), expected_shown(description, arguments)
+    found = sum((each.stacks() for each in otlp.Request.each(message)), collections.Counter())
+    wanted = expected_shown(description, arguments)
     assert found == wanted, (found - wanted, wanted - found)
     protoc("otlp.ExportRequest", "otlp.proto", packed)
     return (json.dumps(message, indent=1, ensure_ascii=False) + "\n").encode()

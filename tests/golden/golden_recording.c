@@ -14,6 +14,8 @@
 #include "store/writer.h"
 
 #define APP "/srv/shop/app.py"
+#define CONTAINER "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define POD "1f2e3d4c-5b6a-7988-a7b6-c5d4e3f2a1b0"
 #define LIB "/usr/lib/python3.12/json/decoder.py"
 #define SITE "/venv/lib/python3.12/site-packages/requests/api.py"
 
@@ -65,9 +67,12 @@ static const struct golden_frame {
 static const struct {
 	uint32_t pid;
 	struct text name, command_line, python_version, implementation;
+	struct text container, pod_uid, pod_name, pod_namespace;
 } processes[] = {
-	{ 412, T("shop"), T("python3 " APP), T("3.12.4"), T("CPython") },
-	{ 500, T("we;ird\n(1)"), T(""), T("3.14.0"), T("CPython free-threaded") },
+	{ 412, T("shop"), T("python3 " APP), T("3.12.4"), T("CPython"), T(CONTAINER), T(POD),
+	  T("shop-7d9f"), T("prod") },
+	{ 500, T("we;ird\n(1)"), T(""), T("3.14.0"), T("CPython free-threaded"), T("\x1b[2J\xffid"),
+	  T(""), T(""), T("") },
 };
 
 static const struct {
@@ -120,7 +125,11 @@ static int add_tables(struct profile *p)
 		if (!(r = intern(p, processes[i].name, &process.name)) &&
 		    !(r = intern(p, processes[i].command_line, &process.command_line)) &&
 		    !(r = intern(p, processes[i].python_version, &process.python_version)) &&
-		    !(r = intern(p, processes[i].implementation, &process.implementation)))
+		    !(r = intern(p, processes[i].implementation, &process.implementation)) &&
+		    !(r = intern(p, processes[i].container, &process.container)) &&
+		    !(r = intern(p, processes[i].pod_uid, &process.pod_uid)) &&
+		    !(r = intern(p, processes[i].pod_name, &process.pod_name)) &&
+		    !(r = intern(p, processes[i].pod_namespace, &process.pod_namespace)))
 			r = profile_add_process(p, &process, &index);
 	}
 	for (size_t i = 0; i < sizeof(threads) / sizeof(threads[0]) && !r; i++) {

@@ -79,19 +79,24 @@ def number(message, name):
 
 
 class Request:
-    """An export request in the shape above, of one profile."""
+    """An export request in the shape above, of one profile; or one of its resources."""
 
-    def __init__(self, message):
+    def __init__(self, message, resource=None):
         self.dictionary = message["dictionary"]
         self.strings = self.dictionary["stringTable"]
         for name in TABLES:
             zero = self.dictionary[name][0]  # a Collector writes {"value": {}} of an attribute
             assert not (any(zero.values()) if isinstance(zero, dict) else zero), (name, zero)
-        resource_profiles, = message["resourceProfiles"]
+        resource_profiles, = message["resourceProfiles"] if resource is None else [resource]
         scope_profiles, = resource_profiles["scopeProfiles"]
         self.scope = scope_profiles["scope"]
         self.profile, = scope_profiles["profiles"]
         self.resource = dict(map(self.attribute, resource_profiles["resource"]["attributes"]))
+
+    @classmethod
+    def each(cls, message):
+        """Of an export request of several resources."""
+        return [cls(message, resource) for resource in message["resourceProfiles"]]
 
     def string(self, message, name):
         return self.strings[number(message, name)]

@@ -71,7 +71,8 @@ static int run_with(struct call *call, const char *const *formats)
 			 "tell threads apart: outermost frame thread NAME (TID); labels, "
 			 "attributes"),
 		OPT_FLAG(0, "processes", &o.opts.processes,
-			 "the same for processes: process NAME (PID)"),
+			 "the same for processes: process NAME (PID); labels also of their "
+			 "containers and pods"),
 		OPT_GROUP("Collapsed text"),
 		OPT_FLAG(0, "no-lines", &o.opts.no_lines, "functions, not their lines"),
 		OPT_FLAG(0, "header", &o.opts.header,

@@ -755,6 +755,7 @@ static int summarise(struct recorder *r)
 	struct summary_extra x = {
 		.output = r->o->rotate_ns ? r->path : r->o->output,
 		.processes = pipeline_stats(r->pipeline)->processes,
+		.contained = pipeline_stats(r->pipeline)->contained,
 		.wall_ns = now_ns() - r->sampling_ns,
 		.sampler_ns = profile_counter(r->top.profile, "run_ns"),
 		.is_system_wide = r->o->all,

@@ -20,6 +20,7 @@
 #define LABEL_COLUMN 11
 #define NAME_COLUMNS_MAX 50 /* longer names push what follows to the right */
 #define VERSIONS_SHOWN 4
+#define PLACES_SHOWN 4
 
 #define TABLE_NAME_COLUMN 29
 
@@ -127,6 +128,51 @@ static void put_python(struct line *l, const struct profile *p)
 		  threads == 1 ? "" : "s");
 }
 
+/* Containers of one pod are one place. */
+static bool same_place(const struct process *a, const struct process *b)
+{
+	return a->pod_uid == b->pod_uid && (a->pod_uid || a->container == b->container);
+}
+
+static bool is_first_of_place(const struct profile *p, size_t process)
+{
+	for (size_t i = 0; i < process; i++)
+		if (same_place(&p->processes.items[i], &p->processes.items[process]))
+			return false;
+	return true;
+}
+
+static void put_place(struct line *l, const struct profile *p, const struct process *process)
+{
+	_cleanup_(strbuf_releasep) struct strbuf place = STRBUF_INIT;
+
+	process_put_place(p, process, &place);
+	line_put_foreign(l, STYLE_PLAIN, strbuf_str(&place), place.len);
+}
+
+/* Pods and containers; nothing where no process is in any. */
+static void put_places(struct line *l, const struct profile *p)
+{
+	size_t shown = 0, further = 0;
+
+	for (size_t i = 0; i < p->processes.len; i++) {
+		if (!process_has_place(&p->processes.items[i]) || !is_first_of_place(p, i))
+			continue;
+		if (shown == PLACES_SHOWN) {
+			further++;
+			continue;
+		}
+		if (!shown)
+			put_label(l, "runs in");
+		line_put(l, STYLE_PLAIN, shown++ ? ", " : "");
+		put_place(l, p, &p->processes.items[i]);
+	}
+	if (further)
+		line_putf(l, STYLE_PLAIN, " and %zu more", further);
+	if (shown)
+		line_end(l);
+}
+
 static void put_mode(struct line *l, const struct metadata *m)
 {
 	put_label(l, "mode");
@@ -218,6 +264,7 @@ static int put_summary(const struct load *loaded, struct terminal t)
 	line_end(&l);
 	put_python(&l, loaded->profile);
 	line_end(&l);
+	put_places(&l, loaded->profile);
 	put_mode(&l, &loaded->profile->meta);
 	line_end(&l);
 	put_samples(&l, loaded);
@@ -350,6 +397,10 @@ static void put_thread(struct line *l, const struct load *loaded, uint32_t threa
 	if (process->ns_pid && process->ns_pid != process->pid)
 		line_putf(l, STYLE_DIM, ", %" PRIu32 " in its namespace", process->ns_pid);
 	line_put(l, STYLE_DIM, ")");
+	if (process_has_place(process)) {
+		line_put(l, STYLE_DIM, " in ");
+		put_place(l, p, process);
+	}
 }
 
 static int put_threads(const struct load *loaded, const struct report_opts *o,

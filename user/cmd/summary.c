@@ -20,6 +20,8 @@ static void put_samples(struct line *l, const struct load *loaded, const struct 
 	line_put_foreign(l, STYLE_BOLD, x->output, strlen(x->output));
 	line_putf(l, STYLE_PLAIN, ": %s samples of %s process%s", units_count(loaded->ticks).s,
 		  units_count(processes).s, processes == 1 ? "" : "es");
+	if (x->contained)
+		line_putf(l, STYLE_PLAIN, ", %s in containers", units_count(x->contained).s);
 	if (loaded->records != loaded->ticks)
 		line_putf(l, STYLE_PLAIN, " (%s records)", units_count(loaded->records).s);
 	if (x->wall_ns)

@@ -12,6 +12,7 @@
 struct summary_extra {
 	const char *output;     /* the file the user asked for */
 	size_t processes;       /* of which there were samples */
+	size_t contained;       /* those of them in a container */
 	uint64_t wall_ns;       /* from the first tick to the last */
 	uint64_t cpu_ns;        /* user and system time of the recorder */
 	uint64_t sampler_ns;    /* in the kernel, all CPUs: counter run_ns */

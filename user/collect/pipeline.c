@@ -204,6 +204,7 @@ static int on_process(struct pipeline *p, const struct process_event *e, size_t 
 	}
 	idmap_insert(&p->process_ids, e->process, p->processes.len - 1);
 	p->stats.processes++;
+	p->stats.contained += known.place != NULL;
 	return 0;
 }
 

@@ -46,6 +46,7 @@ void pipeline_set_start(struct pipeline *p, uint64_t start_ns);
 struct pipeline_stats {
 	uint64_t samples;
 	uint64_t processes; /* met, exited ones included */
+	uint64_t contained; /* those of them in a container or pod */
 	uint64_t weight;
 	uint64_t unnamed;   /* samples with a frame that never got its name */
 	uint64_t waiting;   /* now */

@@ -124,6 +124,9 @@ static void put_run(struct json *j, const struct slots *s, const struct slot_run
 
 static void put_process(struct json *j, const struct profile *p, const struct process *process)
 {
+	_cleanup_(strbuf_releasep) struct strbuf place = STRBUF_INIT;
+
+	process_put_place(p, process, &place);
 	json_object(j);
 	put_number(j, "pid", process->pid);
 	json_key(j, "name");
@@ -133,6 +136,8 @@ static void put_process(struct json *j, const struct profile *p, const struct pr
 	put_interned(j, "python", p, process->python_version);
 	put_interned(j, "implementation", p, process->implementation);
 	put_interned(j, "executable", p, process->executable);
+	if (place.len)
+		put_text(j, "pod", strbuf_str(&place));
 	json_end(j);
 }
 

@@ -5,6 +5,9 @@
  * not compressed. One profile of one sample type, samples/count, since receivers store no other;
  * the period says how long a sample is. The kind of a frame is its profile.frame.type.
  *
+ * What runs in different containers, as far as the tally tells threads apart, is of different
+ * resources, with a profile each.
+ *
  * The samples stand before the dictionary that they point into, and messages around them begin with
  * their length: both are held in memory, packed.
  */
@@ -23,6 +26,7 @@
 
 #define MESSAGE_MAX INT32_MAX               /* of protobuf */
 #define ATTRIBUTES_MAX 4                    /* of a sample */
+#define NOWHERE UINT32_MAX                  /* in no container, or in several */
 #define NO_SERVICE "unknown_service:python" /* what OpenTelemetry calls a program without name */
 
 /* Indices into the attribute table, by enum frame_type; markers have none. */
@@ -56,11 +60,14 @@ struct otlp {
 	const struct export_opts *o;
 	struct symbols symbols;
 	struct packed samples;    /* a Profile */
+	struct packed resources;  /* an ExportRequest: ResourceProfiles that are complete */
 	struct packed dictionary; /* a Dictionary */
 	struct symbols_stack stack;
 	VEC(int32_t) locations;
-	uint32_t *stack_of;          /* by stack id: index in the stack table; 0: not there yet */
-	uint32_t *process_of;        /* by process: its first attribute; 0: none yet */
+	uint32_t *stack_of;    /* by stack id: index in the stack table; 0: not there yet */
+	uint32_t *process_of;  /* by process: its first attribute; 0: none yet */
+	uint32_t *place_of;    /* by process: the first one that runs where it does; NOWHERE */
+	uint32_t common_place; /* of rows that tell no threads apart, likewise */
 	uint32_t stacks, attributes; /* entries of these tables so far */
 	uint32_t labelled;           /* the thread that thread_attribute is of */
 	uint32_t thread_attribute;   /* its first */
@@ -70,11 +77,13 @@ static void otlp_release(struct otlp *w)
 {
 	symbols_release(&w->symbols);
 	packed_release(&w->samples);
+	packed_release(&w->resources);
 	packed_release(&w->dictionary);
 	vec_release(&w->stack);
 	vec_release(&w->locations);
 	free(w->stack_of);
 	free(w->process_of);
+	free(w->place_of);
 }
 
 static int put_dictionary(struct otlp *w, const Otlp__Dictionary *part)
@@ -381,7 +390,28 @@ static int put_resource_attribute(const char *key, const char *text, struct pack
 	return strbuf_error(&out->bytes);
 }
 
-static int make_resource(const struct otlp *w, struct packed *out)
+/* Container and pod of the process. */
+static int put_place(const struct otlp *w, const struct process *process, struct packed *out)
+{
+	const struct {
+		const char *key;
+		uint32_t value;
+	} known[] = {
+		{ "container.id", process->container },
+		{ "k8s.pod.uid", process->pod_uid },
+		{ "k8s.pod.name", process->pod_name },
+		{ "k8s.namespace.name", process->pod_namespace },
+	};
+	int r = 0;
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]) && !r; i++)
+		if (known[i].value)
+			r = put_resource_attribute(known[i].key,
+						   strtab_get(w->p->strings, known[i].value), out);
+	return r;
+}
+
+static int make_resource(const struct otlp *w, uint32_t place, struct packed *out)
 {
 	const struct export_attributes *given = &w->o->resource;
 	int r = 0;
@@ -392,7 +422,81 @@ static int make_resource(const struct otlp *w, struct packed *out)
 		r = put_resource_attribute("service.name", NO_SERVICE, out);
 	if (!given->count && !r && w->p->meta.host)
 		r = put_resource_attribute("host.name", w->p->meta.host, out);
-	return r;
+	return r || place == NOWHERE ? r : put_place(w, &w->p->processes.items[place], out);
+}
+
+/* The messages around the samples w has. */
+static int finish_resource(struct otlp *w, uint32_t place)
+{
+	_cleanup_(packed_release) struct packed resource = PACKED_INIT, scope = PACKED_INIT,
+						wrapped = PACKED_INIT;
+	Otlp__ResourceProfiles profiles = OTLP__RESOURCE_PROFILES__INIT;
+	Otlp__ExportRequest part = OTLP__EXPORT_REQUEST__INIT;
+	ProtobufCBinaryData bytes;
+	int r;
+
+	if ((r = make_resource(w, place, &resource)) < 0 ||
+	    (r = wrap_in_scope(&w->samples, &scope)) < 0)
+		return r;
+	profiles.resource = as_bytes(&resource);
+	profiles.scope_profiles = as_bytes(&scope);
+	otlp__resource_profiles__pack_to_buffer(&profiles, &wrapped.buffer);
+	if ((r = strbuf_error(&wrapped.bytes)) < 0)
+		return r;
+	bytes = as_bytes(&wrapped);
+	part.n_resource_profiles = 1;
+	part.resource_profiles = &bytes;
+	otlp__export_request__pack_to_buffer(&part, &w->resources.buffer);
+	return strbuf_error(&w->resources.bytes);
+}
+
+static uint32_t place_of_row(const struct otlp *w, const struct tally_row *row)
+{
+	return row->thread == TALLY_NO_THREAD
+		       ? w->common_place
+		       : w->place_of[w->p->threads.items[row->thread].process];
+}
+
+/* The rows of one place; without any, nothing. */
+static int put_resource(struct otlp *w, const struct tally *t, uint32_t place)
+{
+	size_t samples = 0;
+	int r;
+
+	strbuf_truncate(&w->samples.bytes, 0);
+	r = put_head(w);
+	for (size_t i = 0; i < t->rows.len && !r; i++) {
+		if (place_of_row(w, &t->rows.items[i]) != place)
+			continue;
+		r = put_sample(w, &t->rows.items[i]);
+		samples++;
+	}
+	return r || !samples ? r : finish_resource(w, place);
+}
+
+static bool same_place(const struct process *a, const struct process *b)
+{
+	return a->container == b->container && a->pod_uid == b->pod_uid &&
+	       a->pod_name == b->pod_name && a->pod_namespace == b->pod_namespace;
+}
+
+/* Where the caller names the resource, that is all that is said of it. */
+static void find_places(struct otlp *w)
+{
+	const struct process *items = w->p->processes.items;
+
+	for (uint32_t i = 0; i < w->p->processes.len; i++) {
+		uint32_t first = 0;
+
+		while (!same_place(&items[first], &items[i]))
+			first++;
+		w->place_of[i] =
+			w->o->resource.count || !process_has_place(&items[i]) ? NOWHERE : first;
+	}
+	w->common_place = w->p->processes.len ? w->place_of[0] : NOWHERE;
+	for (size_t i = 0; i < w->p->processes.len; i++)
+		if (w->place_of[i] != w->common_place)
+			w->common_place = NOWHERE;
 }
 
 /* Straight to the stream, the errors of which are left to whoever closes it. */
@@ -408,26 +512,15 @@ static void append_to_stream(ProtobufCBuffer *buffer, size_t len, const uint8_t 
 	fwrite(bytes, 1, len, s->out);
 }
 
-/* The messages around what w has. */
 static int write_request(const struct otlp *w, FILE *out)
 {
-	_cleanup_(packed_release) struct packed resource = PACKED_INIT, scope = PACKED_INIT,
-						wrapped = PACKED_INIT;
 	struct stream stream = { .buffer = { .append = append_to_stream }, .out = out };
-	Otlp__ResourceProfiles profiles = OTLP__RESOURCE_PROFILES__INIT;
 	Otlp__ExportRequest request = OTLP__EXPORT_REQUEST__INIT;
-	int r;
 
-	if ((r = make_resource(w, &resource)) < 0 || (r = wrap_in_scope(&w->samples, &scope)) < 0)
-		return r;
-	profiles.resource = as_bytes(&resource);
-	profiles.scope_profiles = as_bytes(&scope);
-	otlp__resource_profiles__pack_to_buffer(&profiles, &wrapped.buffer);
-	if ((r = strbuf_error(&wrapped.bytes)) < 0)
-		return r;
-	if (wrapped.bytes.len + w->dictionary.bytes.len > MESSAGE_MAX)
+	if (w->resources.bytes.len + w->dictionary.bytes.len > MESSAGE_MAX)
 		return err_set(-EFBIG, "a profile beyond 2 GiB, which no reader of protobuf takes");
-	request.resource_profiles = as_bytes(&wrapped);
+	append_to_stream(&stream.buffer, w->resources.bytes.len,
+			 (const uint8_t *)w->resources.bytes.bytes);
 	request.dictionary = as_bytes(&w->dictionary);
 	otlp__export_request__pack_to_buffer(&request, &stream.buffer);
 	return 0;
@@ -439,19 +532,23 @@ static int write_otlp(const struct profile *p, const struct tally *t, const stru
 	_cleanup_(otlp_release) struct otlp w = { .p = p,
 						  .o = o,
 						  .samples = PACKED_INIT,
+						  .resources = PACKED_INIT,
 						  .dictionary = PACKED_INIT,
 						  .labelled = TALLY_NO_THREAD };
 	int r;
 
 	w.stack_of = calloc(stacktab_count(p->stacks), sizeof(*w.stack_of));
 	w.process_of = calloc(p->processes.len + 1, sizeof(*w.process_of));
-	if (!w.stack_of || !w.process_of)
+	w.place_of = calloc(p->processes.len + 1, sizeof(*w.place_of));
+	if (!w.stack_of || !w.process_of || !w.place_of)
 		return -ENOMEM;
-	if ((r = symbols_init(&w.symbols, p)) < 0 || (r = put_zero_values(&w)) < 0 ||
-	    (r = put_head(&w)) < 0)
+	find_places(&w);
+	if ((r = symbols_init(&w.symbols, p)) < 0 || (r = put_zero_values(&w)) < 0)
 		return r;
-	for (size_t i = 0; i < t->rows.len && !r; i++)
-		r = put_sample(&w, &t->rows.items[i]);
+	r = put_resource(&w, t, NOWHERE);
+	for (uint32_t i = 0; i < p->processes.len && !r; i++)
+		if (w.place_of[i] == i)
+			r = put_resource(&w, t, i);
 	if (!r)
 		r = put_tables(&w);
 	return r ? r : write_request(&w, out);

@@ -20,7 +20,7 @@
 #include "export/symbols.h"
 #include "pprof.pb-c.h"
 
-#define LABELS_MAX 4
+#define LABELS_MAX 8
 
 struct pprof {
 	const struct profile *p;
@@ -59,27 +59,51 @@ static int put(struct pprof *w, const Pprof__Profile *part)
 	return gzip_write(w->gzip, w->packed.bytes, w->packed.len);
 }
 
-/* A text label if `string` (of the profile) is one that says something, and a number. */
-static int add_labels(struct pprof *w, const char *name, uint32_t string, const char *number_name,
-		      uint32_t number, Pprof__Label *labels, size_t *count)
+/* A text label if `string` (of the profile) is one that says something. */
+static int add_text_label(struct pprof *w, const char *name, uint32_t string, Pprof__Label *labels,
+			  size_t *count)
 {
 	uint32_t key, value;
 	int r;
 
-	if (string) {
-		if ((r = symbols_text(&w->symbols, name, &key)) < 0 ||
-		    (r = symbols_string(&w->symbols, string, &value)) < 0)
-			return r;
-		labels[*count] = (Pprof__Label)PPROF__LABEL__INIT;
-		labels[*count].key = key;
-		labels[(*count)++].str = value;
-	}
-	if ((r = symbols_text(&w->symbols, number_name, &key)) < 0)
+	if (!string)
+		return 0;
+	if ((r = symbols_text(&w->symbols, name, &key)) < 0 ||
+	    (r = symbols_string(&w->symbols, string, &value)) < 0)
+		return r;
+	labels[*count] = (Pprof__Label)PPROF__LABEL__INIT;
+	labels[*count].key = key;
+	labels[(*count)++].str = value;
+	return 0;
+}
+
+/* A text label and a number. */
+static int add_labels(struct pprof *w, const char *name, uint32_t string, const char *number_name,
+		      uint32_t number, Pprof__Label *labels, size_t *count)
+{
+	uint32_t key;
+	int r;
+
+	if ((r = add_text_label(w, name, string, labels, count)) < 0 ||
+	    (r = symbols_text(&w->symbols, number_name, &key)) < 0)
 		return r;
 	labels[*count] = (Pprof__Label)PPROF__LABEL__INIT;
 	labels[*count].key = key;
 	labels[(*count)++].num = number;
 	return 0;
+}
+
+/* As the agent's labels are called. */
+static int add_place_labels(struct pprof *w, const struct process *process, Pprof__Label *labels,
+			    size_t *count)
+{
+	int r;
+
+	if ((r = add_text_label(w, "container_id", process->container, labels, count)) < 0 ||
+	    (r = add_text_label(w, "pod_uid", process->pod_uid, labels, count)) < 0 ||
+	    (r = add_text_label(w, "pod", process->pod_name, labels, count)) < 0)
+		return r;
+	return add_text_label(w, "namespace", process->pod_namespace, labels, count);
 }
 
 static int label_sample(struct pprof *w, uint32_t index, Pprof__Label *labels, size_t *count)
@@ -90,6 +114,8 @@ static int label_sample(struct pprof *w, uint32_t index, Pprof__Label *labels, s
 
 	if (w->o->processes)
 		r = add_labels(w, "process", process->name, "pid", process->pid, labels, count);
+	if (w->o->processes && !r)
+		r = add_place_labels(w, process, labels, count);
 	if (w->o->threads && !r)
 		r = add_labels(w, "thread", thread->name, "tid", thread->tid, labels, count);
 	return r;

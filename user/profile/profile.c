@@ -118,6 +118,22 @@ void process_set_place(struct process *p, const struct process *from)
 	p->pod_namespace = from->pod_namespace;
 }
 
+int process_put_place(const struct profile *p, const struct process *process, struct strbuf *out)
+{
+	const char *uid = strtab_get(p->strings, process->pod_uid);
+	const char *name = strtab_get(p->strings, process->pod_name);
+
+	if (*name)
+		return strbuf_appendf(out, "%s/%s", strtab_get(p->strings, process->pod_namespace),
+				      name);
+	if (*uid)
+		return strbuf_appendf(out, "pod %.8s", uid);
+	if (process->container)
+		return strbuf_appendf(out, "container %.12s",
+				      strtab_get(p->strings, process->container));
+	return 0;
+}
+
 int profile_add_process(struct profile *p, const struct process *process, uint32_t *index)
 {
 	uint64_t hash = hash_combine(hash_combine(process->pid, process->start_ns), process->name);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "base/strbuf.h"
 #include "base/vec.h"
 #include "profile/frametab.h"
 #include "profile/stacktab.h"
@@ -126,6 +127,12 @@ static inline bool process_has_place(const struct process *p)
 {
 	return p->container || p->pod_uid;
 }
+
+/*
+ * Appends what people call the place: "NAMESPACE/POD", "pod 1f2e3d4c", "container 0123456789ab";
+ * nothing where none is known. The bytes are the recording's. 0 or -ENOMEM.
+ */
+int process_put_place(const struct profile *p, const struct process *process, struct strbuf *out);
 
 /* 0 or -ENOMEM. thread and stack must be in p. */
 static inline int profile_add_sample(struct profile *p, const struct sample *s)
