@@ -2,6 +2,8 @@
 #ifndef BPF_CACHE_H
 #define BPF_CACHE_H
 
+#include "bpf/verifier.h"
+
 /*
  * Lossy caches, written by the sampler on every CPU without locks or atomics: sets of WAYS slots
  * (one cache line of keys and values), an entry may sit in any slot of its set. A two-word slot
@@ -28,6 +30,10 @@ static __always_inline __u64 hash_mix(__u64 h, __u64 v)
 	return h ^ h >> 32;
 }
 
+struct cache_set {
+	struct cache_slot slots[WAYS];
+};
+
 /* First slot of a key's set. Keys are hashes whose lowest bit is set. */
 static __always_inline __u32 set_of(__u64 key, __u32 slots)
 {
@@ -48,12 +54,15 @@ static __always_inline __u64 cache_get(const struct cache_slot *cache, __u32 slo
 	return 0;
 }
 
-/* Replaces the key's own entry, else a free one, else one picked by the key. */
-static __always_inline void cache_put(struct cache_slot *cache, __u32 slots, __u64 key, __u64 value)
+/* Returns 0. */
+VERIFIED_ONCE int cache_set_put(struct cache_set *s, __u64 key, __u64 value)
 {
-	volatile struct cache_slot *set = &cache[set_of(key, slots)];
+	volatile struct cache_slot *set;
 	__u32 at = key >> 4 & (WAYS - 1);
 
+	if (!s)
+		return 0; /* for the verifier */
+	set = s->slots;
 	for (int i = WAYS - 1; i >= 0; i--)
 		if (!set[i].value)
 			at = i;
@@ -62,6 +71,13 @@ static __always_inline void cache_put(struct cache_slot *cache, __u32 slots, __u
 			at = i;
 	set[at].check = key ^ value;
 	set[at].value = value;
+	return 0;
+}
+
+/* Replaces the key's own entry, else a free one, else one picked by the key. */
+static __always_inline void cache_put(struct cache_slot *cache, __u32 slots, __u64 key, __u64 value)
+{
+	cache_set_put((struct cache_set *)&cache[set_of(key, slots)], key, value);
 }
 
 static __always_inline bool is_sent(__u64 id)
@@ -72,7 +88,8 @@ static __always_inline bool is_sent(__u64 id)
 	return set[0] == mark || set[1] == mark || set[2] == mark || set[3] == mark;
 }
 
-static __always_inline void mark_sent(__u64 id)
+/* Returns 0. */
+VERIFIED_ONCE int mark_sent(__u64 id)
 {
 	volatile __u64 *set = &sent[set_of(id, SENT_SLOTS)];
 	__u32 at = id >> 4 & (WAYS - 1);
@@ -81,6 +98,7 @@ static __always_inline void mark_sent(__u64 id)
 		if (!set[i])
 			at = i;
 	set[at] = id ^ epoch;
+	return 0;
 }
 
 /*

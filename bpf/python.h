@@ -24,8 +24,6 @@
 #define OWNED_BY_THREAD 0               /* enum _frameowner, 3.11 to 3.15 */
 #define OWNED_BY_GENERATOR 1
 
-enum loop_result { LOOP_NEXT, LOOP_STOP };
-
 /* Results of the steps below zero. */
 enum py_error { PY_FAULT = -14, PY_NONE = -2 };
 
@@ -45,6 +43,7 @@ struct py_unsent {
 
 struct py_walk {
 	__u64 frame;          /* the next one, 0 at the end */
+	__u64 above;          /* the one that led there, if both may be on a data stack; else 0 */
 	__u64 entry_previous; /* 3.11, 3.12: where the newest entry frame must lead, 0: not checked
 			       */
 	__u64 block_addr;     /* where block came from */
@@ -52,7 +51,6 @@ struct py_walk {
 	__u32 depth; /* frames recorded */
 	__u64 process;
 	__u64 fault_addr;
-	__u64 forgotten;  /* by forget() */
 	__u64 generation; /* 3.14+: hash of the interpreter and its code generation; 0: not known */
 	__u32 salt;       /* picks the frames whose identity is checked in full */
 	__u32 unsent;
@@ -67,6 +65,18 @@ struct py_walk {
 	__u8 has_fault;     /* something could not be read: */
 	__u8 is_code_fault; /* the code object at fault_addr or what it points to, else a frame */
 	__u8 is_jit;        /* the leaf runs machine code */
+};
+
+/* The frame that the walk is at, taken apart. */
+struct py_frame {
+	__u64 code;      /* address of its code object */
+	__u64 id;        /* identity of that, 0: not readable */
+	__u64 raw_instr; /* as the frame has it */
+	__u64 bytecode;  /* where it begins */
+	__u32 tlbc;      /* which thread's copy of the bytecode runs */
+	__u8 owner;
+	__u8 is_code_read; /* s->code is this code object */
+	__u8 reserved[2];
 };
 
 /* Search of the thread lists. */
@@ -92,6 +102,7 @@ struct py_describing {
 struct py_scratch {
 	struct py_thread thread;
 	struct py_walk walk;
+	struct py_frame frame;
 	struct py_search search;
 	struct py_describing describing;
 	struct py_unsent unsent[CODES_PER_SAMPLE];
@@ -103,30 +114,6 @@ struct py_scratch {
 	struct frame_record records[FRAMES_MAX];
 	__u8 message[sizeof(struct code_event) + 2 * STRING_BYTES_MAX + LINES_CHUNK + 8];
 };
-
-/*
- * x, which is no more than max: for the verifier. The compiler checks one copy of a value and uses
- * another one, and not every kernel sees that they are the same; what it cannot see into it can
- * neither take apart nor leave out.
- */
-static __always_inline __u64 at_most(__u64 x, __u64 max)
-{
-	__asm__("" : "+r"(x));
-	if (x > max)
-		x = max;
-	__asm__("" : "+r"(x));
-	return x;
-}
-
-/*
- * x, of which the verifier then knows nothing. From Linux 7.0 on it tells many more values apart,
- * and walks what follows once for each of them.
- */
-static __always_inline __u64 forget(struct py_scratch *s, __u64 x)
-{
-	*(volatile __u64 *)&s->walk.forgotten = x;
-	return *(volatile __u64 *)&s->walk.forgotten;
-}
 
 static __always_inline __u64 field_u64(const __u8 *p, __u16 offset, __u32 mask)
 {
@@ -217,17 +204,6 @@ static __always_inline int py_search_step(struct py_scratch *s, const struct py_
 	q->tstate = tstate_u64(s, off->tstate_next);
 	return LOOP_NEXT;
 }
-
-#ifdef READ_USER_FROM_TEST
-#define LOOP(n, callback, ctx)                              \
-	do {                                                \
-		for (__u32 _i = 0; _i < (n); _i++)          \
-			if (callback(_i, ctx) != LOOP_NEXT) \
-				break;                      \
-	} while (0)
-#else
-#define LOOP(n, callback, ctx) bpf_loop(n, callback, ctx, 0)
-#endif
 
 struct py_loop {
 	struct py_scratch *s;
@@ -402,10 +378,7 @@ struct py_probe {
 	__u8 bytes[PROBE_BYTES];
 };
 
-/*
- * Hash of the first len bytes (at most all of them). Global on BPF: the verifier takes it once, not
- * once for each state of each caller.
- */
+/* Hash of the first len bytes (at most all of them). */
 VERIFIED_ONCE __u64 py_probe_hash(const struct py_probe *p, __u64 len, __u64 h)
 {
 	if (!p)
@@ -515,16 +488,16 @@ static __always_inline __u64 py_code_hash(struct py_scratch *s, const struct py_
 
 /*
  * Identity of a code object: a hash that changes when the object at an address is another one.
- * Reads s->code unless *is_read stays false (3.14+, nothing freed since it was last seen).
- * Returns 0 if it cannot be read.
+ * Reads s->code unless s->frame.is_code_read is false (3.14+, nothing freed since it was last
+ * seen). Returns 0 if it cannot be read.
  */
 static __always_inline __u64 py_code_identity(struct py_scratch *s, const struct py_offsets *off,
-					      __u64 addr, bool may_fault, bool *is_read)
+					      __u64 addr, bool may_fault)
 {
 	struct py_walk *w = &s->walk;
 	__u64 key = 0, id, known;
 
-	*is_read = false;
+	s->frame.is_code_read = 0;
 	if (w->generation) {
 		key = hash_mix(hash_mix(w->process, addr), w->generation);
 		id = w->depth ? cache_get(code_cache, CODE_SLOTS, key) : 0;
@@ -533,7 +506,7 @@ static __always_inline __u64 py_code_identity(struct py_scratch *s, const struct
 	}
 	if (py_read_code(s, off, addr, may_fault))
 		return 0;
-	*is_read = true;
+	s->frame.is_code_read = 1;
 	id = py_code_hash(s, off, addr);
 	if (key)
 		cache_put(code_cache, CODE_SLOTS, key, id);
@@ -603,20 +576,16 @@ static __always_inline bool py_instr(const struct py_offsets *off, __u64 raw, __
 	return offset >= 0;
 }
 
-/* Room for the block that holds `previous`, right below this frame: one read, many frames. */
-static __always_inline void py_read_block(struct py_scratch *s, __u64 addr, __u64 previous,
-					  bool may_fault)
+/* Reads the block below the frame above that holds the walk's next one: one read, many frames. */
+static __always_inline void py_read_block(struct py_scratch *s, bool may_fault)
 {
 	struct py_walk *w = &s->walk;
-	__u64 start = previous & ~(__u64)(BLOCK_BYTES - 1);
-	__u32 len;
+	__u64 start = w->frame & ~(__u64)(BLOCK_BYTES - 1), len;
 
-	if (addr - start > BLOCK_BYTES)
-		start = addr - BLOCK_BYTES;
-	len = addr - start;
-	if (len > BLOCK_BYTES)
-		return;
+	if (w->above - start > BLOCK_BYTES)
+		start = w->above - BLOCK_BYTES;
 	w->block_len = 0;
+	len = at_most(w->above - start, BLOCK_BYTES);
 	if (len && !read_user(s->frames + FRAME_BYTES, len, start, may_fault)) {
 		w->block_addr = start;
 		w->block_len = len;
@@ -630,114 +599,176 @@ static __always_inline void py_note_fault(struct py_walk *w, __u64 addr, bool is
 	w->fault_addr = addr;
 }
 
+/*
+ * Reads the walk's next frame. Returns where in s->frames it is: in the block, or read alone, at
+ * the front. PY_FAULT if it cannot be read.
+ */
+static __always_inline int py_read_frame(struct py_scratch *s, const struct py_offsets *off,
+					 bool may_fault)
+{
+	struct py_walk *w = &s->walk;
+	__u32 size = off->frame_size;
+	__u64 pos;
+
+	if (w->frame < w->above && w->above - w->frame < BLOCK_BYTES &&
+	    w->frame - w->block_addr >= w->block_len)
+		py_read_block(s, may_fault);
+	pos = w->frame - w->block_addr;
+	if (pos < BLOCK_BYTES && pos + size <= w->block_len)
+		return FRAME_BYTES + pos;
+	if (size > FRAME_BYTES)
+		return PY_FAULT; /* user space checked; for the verifier */
+	return read_user(s->frames, size, w->frame, may_fault) ? PY_FAULT : 0;
+}
+
+/* A frame that is taken apart is recorded, passed over, or the last one. */
+enum frame_use { FRAME_RECORDED, FRAME_PASSED, FRAME_LAST };
+
+/*
+ * A 3.11 or 3.12 entry frame that does not lead where the newest one must: a stale cframe. The call
+ * that it belongs to is not there yet, so that the walk begins again at the frame expected.
+ */
+static __always_inline void py_walk_again(struct py_walk *w, __u64 expected)
+{
+	w->frame = expected;
+	w->above = 0;
+	w->depth = 0;
+	w->unsent = 0;
+	w->deferred = 0;
+	w->has_fault = 0;
+	w->is_reused = 0;
+	w->flags &= ~SAMPLE_CODE_FAULT;
+}
+
+/* Takes the frame at s->frames + pos apart. Returns enum frame_use. */
+VERIFIED_ONCE int py_take_frame(struct py_scratch *s, const struct py_offsets *off, __u32 pos)
+{
+	__u64 previous, expected;
+	struct py_walk *w;
+	struct py_frame *f;
+	const __u8 *frame;
+	bool is_entry;
+
+	if (!s || !off || pos > FRAME_BYTES + BLOCK_BYTES)
+		return FRAME_LAST; /* for the verifier */
+	w = &s->walk;
+	f = &s->frame;
+	frame = s->frames + pos;
+	f->code = field_u64(frame, off->frame_code, FRAME_BYTES - 1) & ~(__u64)off->tagged_mask;
+	f->raw_instr = field_u64(frame, off->frame_instr, FRAME_BYTES - 1);
+	f->tlbc = off->frame_tlbc_index != OFF_NONE
+			  ? field_u32(frame, off->frame_tlbc_index, FRAME_BYTES - 1)
+			  : 0;
+	f->owner = 0;
+	previous = field_u64(frame, off->frame_previous, FRAME_BYTES - 1);
+	if (off->frame_kind == FRAME_OBJECT) {
+		w->is_entry = 1;
+	} else {
+		f->owner = frame[off->frame_owner & (FRAME_BYTES - 1)];
+		if (!off->owner_boundary)
+			is_entry = frame[off->frame_is_entry & (FRAME_BYTES - 1)];
+		else
+			is_entry = f->owner >= off->owner_boundary;
+		/*
+		 * greenlet takes the C boundaries out of a chain while it switches. A function's
+		 * frame is linked before it begins, so that where it leads nowhere all ends.
+		 */
+		w->is_entry = is_entry ||
+			      (off->owner_boundary && w->depth && f->owner == OWNED_BY_THREAD);
+		expected = w->entry_previous;
+		if (is_entry && expected) {
+			w->entry_previous = 0;
+			if (previous != expected) {
+				py_walk_again(w, expected);
+				return FRAME_PASSED;
+			}
+		}
+	}
+	if (previous == w->frame) {
+		w->status = UNWIND_INVALID;
+		return FRAME_LAST;
+	}
+	w->above = off->frame_kind == FRAME_OBJECT ? 0 : w->frame;
+	w->frame = previous;
+	if (off->owner_boundary && f->owner >= off->owner_boundary)
+		return FRAME_PASSED;
+	if (w->depth >= FRAMES_MAX) {
+		w->status = UNWIND_TRUNCATED;
+		return FRAME_LAST;
+	}
+	return FRAME_RECORDED;
+}
+
+/* Records the frame that was taken apart, but for one that is still being set up. Returns 0. */
+VERIFIED_ONCE int py_record_frame(struct py_scratch *s, const struct py_offsets *off)
+{
+	struct frame_record *r;
+	struct py_walk *w;
+	struct py_frame *f;
+	bool is_started;
+	__u32 depth, instr;
+
+	if (!s || !off)
+		return 0; /* for the verifier */
+	w = &s->walk;
+	f = &s->frame;
+	depth = w->depth;
+	if (depth >= FRAMES_MAX)
+		return 0; /* for the verifier */
+	r = &s->records[depth];
+	is_started = py_instr(off, f->raw_instr, f->bytecode, &instr);
+	if (!f->id) {
+		py_note_fault(w, f->code, true);
+		w->flags |= SAMPLE_CODE_FAULT;
+		*r = (struct frame_record){ f->code, instr, FRAME_UNREADABLE };
+		w->depth = depth + 1;
+		return 0;
+	}
+	/* A frame that is still being set up is not there yet, as in CPython's own traceback. */
+	if (f->is_code_read && !depth && off->code_firsttraceable != OFF_NONE &&
+	    f->owner != OWNED_BY_GENERATOR &&
+	    (!is_started || instr < 2 * code_u32(s, off->code_firsttraceable)))
+		return 0;
+	if (off->owner_boundary && !depth && f->owner == OWNED_BY_THREAD &&
+	    off->code_firsttraceable != OFF_NONE &&
+	    instr > 2 * code_u32(s, off->code_firsttraceable))
+		w->is_entry = 1; /* has begun */
+	if (!is_sent(f->id))
+		py_note_unsent(s, f->id, f->code);
+	*r = (struct frame_record){
+		.code = f->id,
+		.instr = instr,
+		.flags = (is_started ? 0 : FRAME_NOT_STARTED) |
+			 (!depth && w->is_jit ? FRAME_IN_JIT : 0),
+	};
+	w->depth = depth + 1;
+	return 0;
+}
+
 /* One frame. */
 static __always_inline int py_step(struct py_scratch *s, const struct py_offsets *off,
 				   bool may_fault)
 {
 	struct py_walk *w = &s->walk;
-	__u64 addr = w->frame, pos = addr - w->block_addr, code, previous, raw_instr, id;
-	__u32 size = off->frame_size, depth = w->depth, tlbc = 0, flags, instr;
-	__u8 owner = 0;
-	bool is_read, is_started, is_entry;
-	const __u8 *frame;
+	struct py_frame *f = &s->frame;
+	int pos, use;
 
-	if (!addr) {
+	if (!w->frame) {
 		w->status = w->is_entry ? UNWIND_COMPLETE : UNWIND_CUT;
 		return LOOP_STOP;
 	}
-	if (size > FRAME_BYTES)
-		return LOOP_STOP; /* user space checked; for the verifier */
-	if (pos < BLOCK_BYTES && pos + size <= w->block_len) {
-		pos += FRAME_BYTES;
-	} else {
-		pos = 0;
-		if (read_user(s->frames, size, addr, may_fault)) {
-			w->status = UNWIND_FAULT;
-			py_note_fault(w, addr, false);
-			return LOOP_STOP;
-		}
-	}
-	if (pos > FRAME_BYTES + BLOCK_BYTES)
-		return LOOP_STOP; /* for the verifier */
-	frame = s->frames + pos;
-
-	code = field_u64(frame, off->frame_code, FRAME_BYTES - 1);
-	previous = field_u64(frame, off->frame_previous, FRAME_BYTES - 1);
-	raw_instr = field_u64(frame, off->frame_instr, FRAME_BYTES - 1);
-	if (off->frame_tlbc_index != OFF_NONE)
-		tlbc = field_u32(frame, off->frame_tlbc_index, FRAME_BYTES - 1);
-	if (off->frame_kind == FRAME_OBJECT) {
-		w->is_entry = 1;
-	} else {
-		owner = frame[off->frame_owner & (FRAME_BYTES - 1)];
-		if (!off->owner_boundary)
-			is_entry = frame[off->frame_is_entry & (FRAME_BYTES - 1)];
-		else
-			is_entry = owner >= off->owner_boundary;
-		/*
-		 * greenlet takes the C boundaries out of a chain while it switches. A function's
-		 * frame is linked before it begins, so that where it leads nowhere all ends.
-		 */
-		w->is_entry =
-			is_entry || (off->owner_boundary && depth && owner == OWNED_BY_THREAD);
-		if (is_entry && w->entry_previous) {
-			__u64 expected = w->entry_previous;
-
-			w->entry_previous = 0;
-			if (previous != expected) { /* a stale cframe: this call is not there yet */
-				w->frame = expected;
-				w->depth = 0;
-				w->unsent = 0;
-				w->deferred = 0;
-				w->has_fault = 0;
-				w->is_reused = 0;
-				w->flags &= ~SAMPLE_CODE_FAULT;
-				return LOOP_NEXT;
-			}
-		}
-	}
-	if (previous == addr) {
-		w->status = UNWIND_INVALID;
+	pos = py_read_frame(s, off, may_fault);
+	if (pos < 0) {
+		w->status = UNWIND_FAULT;
+		py_note_fault(w, w->frame, false);
 		return LOOP_STOP;
 	}
-	w->frame = previous;
-	/* From here on the frame's bytes are gone. */
-	if (off->frame_kind != FRAME_OBJECT && previous < addr && addr - previous < BLOCK_BYTES &&
-	    previous - w->block_addr >= w->block_len)
-		py_read_block(s, addr, previous, may_fault);
-	if (off->owner_boundary && owner >= off->owner_boundary)
-		return LOOP_NEXT;
-	if (depth >= FRAMES_MAX) {
-		w->status = UNWIND_TRUNCATED;
-		return LOOP_STOP;
-	}
-
-	depth = at_most(depth, FRAMES_MAX - 1);
-	code = forget(s, code & ~(__u64)off->tagged_mask);
-	raw_instr = forget(s, raw_instr);
-	id = forget(s, py_code_identity(s, off, code, may_fault, &is_read));
-	is_started = py_instr(off, raw_instr, py_bytecode(s, off, code, tlbc, may_fault), &instr);
-	if (!id) {
-		py_note_fault(w, code, true);
-		w->flags |= SAMPLE_CODE_FAULT;
-		s->records[depth] = (struct frame_record){ code, instr, FRAME_UNREADABLE };
-		w->depth = depth + 1;
-		return LOOP_NEXT;
-	}
-	/* A frame that is still being set up is not there yet, as in CPython's own traceback. */
-	if (is_read && !depth && off->code_firsttraceable != OFF_NONE &&
-	    owner != OWNED_BY_GENERATOR &&
-	    (!is_started || instr < 2 * code_u32(s, off->code_firsttraceable)))
-		return LOOP_NEXT;
-	if (off->owner_boundary && !depth && owner == OWNED_BY_THREAD &&
-	    off->code_firsttraceable != OFF_NONE &&
-	    instr > 2 * code_u32(s, off->code_firsttraceable))
-		w->is_entry = 1; /* has begun */
-	if (!is_sent(id))
-		py_note_unsent(s, id, code);
-	flags = (is_started ? 0 : FRAME_NOT_STARTED) | (!depth && w->is_jit ? FRAME_IN_JIT : 0);
-	s->records[depth] = (struct frame_record){ id, instr, flags };
-	w->depth = depth + 1;
+	use = py_take_frame(s, off, pos);
+	if (use != FRAME_RECORDED)
+		return use == FRAME_PASSED ? LOOP_NEXT : LOOP_STOP;
+	f->id = py_code_identity(s, off, f->code, may_fault);
+	f->bytecode = py_bytecode(s, off, f->code, f->tlbc, may_fault);
+	py_record_frame(s, off);
 	return LOOP_NEXT;
 }
 
@@ -757,6 +788,7 @@ static __always_inline void py_walk_frames(struct py_loop *l, bool may_fault)
 	struct py_walk *w = &l->s->walk;
 	struct trust *trust = trust_of(w->process);
 
+	w->above = 0;
 	w->block_addr = 0;
 	w->block_len = 0;
 	w->depth = 0;

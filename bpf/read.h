@@ -10,10 +10,8 @@
  * The host tests define READ_USER_FROM_TEST and bring their own read_user().
  */
 #ifdef READ_USER_FROM_TEST
-#define VERIFIED_ONCE static
 int read_user(void *dst, __u32 size, __u64 addr, bool may_fault);
 #else
-#define VERIFIED_ONCE __weak __noinline /* a global function */
 static __always_inline int read_user(void *dst, __u32 size, __u64 addr, bool may_fault)
 {
 	if (may_fault)

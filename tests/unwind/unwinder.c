@@ -93,11 +93,10 @@ struct unwind_result unwind_from(const struct py_offsets *off, __u64 frame, __u6
 __u64 unwinder_identity(const struct py_offsets *off, __u64 addr, __u64 process)
 {
 	struct py_walk kept = scratch.walk;
-	bool is_read;
 	__u64 id;
 
 	scratch.walk = (struct py_walk){ .process = process, .is_strict = 1 };
-	id = py_code_identity(&scratch, off, addr, false, &is_read);
+	id = py_code_identity(&scratch, off, addr, false);
 	scratch.walk = kept;
 	return id;
 }
