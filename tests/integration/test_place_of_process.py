@@ -79,6 +79,22 @@ def test_pyebpf_in_a_namespace(some_python, tmp_path):
         assert places(tmp_path / "spinning.pyebpf") == {target.pid: (NEIGHBOUR, POD, None, None)}
 
 
+def test_container_beside_pyebpf_in_a_namespace(some_python, tmp_path):
+    """Its id is in "0::/../cri-containerd-ID.scope"; its folder, below the host's cgroups."""
+    inside = "echo $$ > %s/cgroup.procs; exec unshare -C \"$@\""
+    hidden = "umount -l {0} && mount -t cgroup2 none {0} && exec \"$@\""
+    with pod_cgroups(CONTAINER, NEIGHBOUR) as (own, other), \
+            Spinning(*some_python.command, SCRIPT) as target:
+        enter(other, target.pid)
+        wrapper = ("sh", "-c", inside % own, "sh")
+        record(tmp_path, "--container", NEIGHBOUR[:12], wrapper=wrapper)
+        assert set(places(tmp_path / "spinning.pyebpf")) == {target.pid}
+        root = own.partition("/test-")[0]
+        _, said = record(tmp_path, "--container", NEIGHBOUR, status=4, wrapper=(
+            *wrapper, "unshare", "-m", "sh", "-c", hidden.format(root), "sh"))
+    assert "mount the host's /sys/fs/cgroup here" in said, said
+
+
 def test_process_that_has_ended(some_python, tmp_path):
     """It was asked while it lived: the recording's end is too late."""
     with pod_cgroups(CONTAINER) as (own,):

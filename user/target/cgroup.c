@@ -358,13 +358,74 @@ static bool line_parse(const char *text, size_t len, struct line *l)
 	return true;
 }
 
+/* Takes off the last name; the first `floor` bytes are no part of the path. */
+static void path_pop(struct strbuf *path, size_t floor)
+{
+	const char *slash = memrchr(path->bytes + floor, '/', path->len - floor);
+
+	strbuf_truncate(path, slash ? (size_t)(slash - path->bytes) : floor);
+}
+
+static int path_join(const char *root, const char *path, size_t len, struct strbuf *out)
+{
+	size_t floor = out->len;
+	int r = strbuf_puts(out, root);
+
+	for (size_t at = 0, end; at < len && !r; at = end + 1) {
+		const char *name = path + at;
+		const char *slash = memchr(name, '/', len - at);
+
+		end = slash ? (size_t)(slash - path) : len;
+		if (end - at == 2 && !memcmp(name, "..", 2)) {
+			path_pop(out, floor);
+		} else if (end > at) {
+			strbuf_putc(out, '/');
+			r = strbuf_append(out, name, end - at);
+		}
+	}
+	return !r && out->len == floor ? strbuf_putc(out, '/') : r;
+}
+
+/* NULL: not known. */
+static const struct cgroup_root *find_root(const struct cgroup_namespace *n, const struct line *l)
+{
+	for (size_t i = 0; i < n->len; i++)
+		if (strlen(n->items[i].controllers) == l->controllers_len &&
+		    !memcmp(n->items[i].controllers, l->controllers, l->controllers_len))
+			return &n->items[i];
+	return NULL;
+}
+
+static bool begins_above(const char *path, size_t len)
+{
+	return len >= 3 && !memcmp(path, "/..", 3);
+}
+
 /* What is known so far of the container that is looked for. */
 struct search {
 	const char *id; /* the start of it */
 	char full[ECS_DIGITS * 4];
+	struct cgroup_namespace ours;
 	struct cgroup *out;
 	int error; /* why its cgroup could not be opened */
 };
+
+/* The cgroup of a path as search_process() has it. Errors as of open_mounted(). */
+static int open_found(const struct search *s, const struct line *l, size_t len, struct cgroup *out)
+{
+	_cleanup_(strbuf_releasep) struct strbuf folder = STRBUF_INIT;
+	const struct cgroup_root *root = find_root(&s->ours, l);
+
+	if (!root && begins_above(l->path, l->path_len))
+		return -ENOENT;
+	if (!root)
+		return open_mounted(l->controllers, l->controllers_len, !l->controllers_len,
+				    l->path, len, out);
+	strbuf_puts(&folder, root->point);
+	if (strbuf_append(&folder, l->path, len) < 0)
+		return -ENOMEM;
+	return open_folder(strbuf_str(&folder), out);
+}
 
 /* Takes up the cgroup of one line if it is the container's, and better than what there is. */
 static int consider(struct search *s, const struct line *l)
@@ -387,7 +448,7 @@ static int consider(struct search *s, const struct line *l)
 		memcpy(s->full, id, c.id_len);
 		if (s->out->is_v2 || (s->out->fd >= 0 && !is_v2))
 			continue;
-		r = open_mounted(l->controllers, l->controllers_len, is_v2, l->path, c.end, &found);
+		r = open_found(s, l, c.end, &found);
 		if (r == -ENOMEM)
 			return r;
 		if (r < 0) {
@@ -414,9 +475,15 @@ static int search_process(struct search *s, pid_t pid)
 		return r == -ENOMEM ? r : 0;
 	}
 	for (char *l = strtok_r(text, "\n", &rest); l && r >= 0; l = strtok_r(NULL, "\n", &rest)) {
+		_cleanup_(strbuf_releasep) struct strbuf outside = STRBUF_INIT;
 		struct line line;
 
-		if (line_parse(l, strlen(l), &line))
+		if (!line_parse(l, strlen(l), &line))
+			continue;
+		r = cgroup_namespace_path(&s->ours, l, strlen(l), &outside);
+		line.path = strbuf_str(&outside);
+		line.path_len = outside.len;
+		if (!r)
 			r = consider(s, &line);
 	}
 	return r;
@@ -447,17 +514,19 @@ int cgroup_open_container(const char *id, struct cgroup *out)
 	struct search s = { .id = wanted, .out = &found };
 	int r = id_normalise(id, wanted);
 
-	if (r < 0 || (r = proc_list(&all)) < 0)
+	if (r < 0 || (r = proc_list(&all)) < 0 || (r = cgroup_namespace_find(&s.ours)) < 0)
 		return r;
 	for (size_t i = 0; i < all.len && r >= 0; i++)
 		r = search_process(&s, all.items[i]);
+	cgroup_namespace_release(&s.ours);
 	if (r >= 0 && !s.full[0])
 		r = err_set(-ENOENT, "container %s: no process here is in a container with this id",
 			    id);
 	else if (r >= 0 && found.fd < 0)
 		r = err_set(-EACCES,
 			    "container %s: its cgroup is not below those mounted here (%s): run in "
-			    "the host's cgroup namespace, or use -p",
+			    "the host's cgroup namespace, mount the host's /sys/fs/cgroup here, or "
+			    "use -p",
 			    id, strerror(-s.error));
 	if (r < 0) {
 		cgroup_release(&found);
@@ -477,58 +546,21 @@ void cgroup_namespace_release(struct cgroup_namespace *n)
 	for (size_t i = 0; i < n->len; i++) {
 		free(n->items[i].controllers);
 		free(n->items[i].path);
+		free(n->items[i].point);
 	}
 	vec_release(n);
-}
-
-/* Takes off the last name; the first `floor` bytes are no part of the path. */
-static void path_pop(struct strbuf *path, size_t floor)
-{
-	const char *slash = memrchr(path->bytes + floor, '/', path->len - floor);
-
-	strbuf_truncate(path, slash ? (size_t)(slash - path->bytes) : floor);
-}
-
-static int path_join(const char *root, const char *path, size_t len, struct strbuf *out)
-{
-	size_t floor = out->len;
-	int r = strbuf_puts(out, root);
-
-	for (size_t at = 0, end; at < len && !r; at = end + 1) {
-		const char *name = path + at;
-		const char *slash = memchr(name, '/', len - at);
-
-		end = slash ? (size_t)(slash - path) : len;
-		if (end - at == 2 && !memcmp(name, "..", 2)) {
-			path_pop(out, floor);
-		} else if (end > at) {
-			strbuf_putc(out, '/');
-			r = strbuf_append(out, name, end - at);
-		}
-	}
-	return !r && out->len == floor ? strbuf_putc(out, '/') : r;
-}
-
-/* NULL: not known. */
-static const char *root_path(const struct cgroup_namespace *n, const struct line *l)
-{
-	for (size_t i = 0; i < n->len; i++)
-		if (strlen(n->items[i].controllers) == l->controllers_len &&
-		    !memcmp(n->items[i].controllers, l->controllers, l->controllers_len))
-			return n->items[i].path;
-	return NULL;
 }
 
 int cgroup_namespace_path(const struct cgroup_namespace *n, const char *line, size_t len,
 			  struct strbuf *out)
 {
-	const char *root;
+	const struct cgroup_root *root;
 	struct line l;
 
 	if (!line_parse(line, len, &l))
 		return 0;
-	root = root_path(n, &l);
-	return root ? path_join(root, l.path, l.path_len, out)
+	root = find_root(n, &l);
+	return root ? path_join(root->path, l.path, l.path_len, out)
 		    : strbuf_append(out, l.path, l.path_len);
 }
 
@@ -631,20 +663,17 @@ static bool own_line(const char *text, const struct mount *m, struct line *out)
 	return false;
 }
 
-static bool begins_above(const char *path, size_t len)
-{
-	return len >= 3 && !memcmp(path, "/..", 3);
-}
-
-static int add_root(struct cgroup_namespace *n, const struct line *own, struct strbuf *path)
+static int add_root(struct cgroup_namespace *n, const struct line *own, struct strbuf *path,
+		    const char *point)
 {
 	struct cgroup_root root = { strndup(own->controllers, own->controllers_len),
-				    strbuf_take(path) };
+				    strbuf_take(path), strdup(point) };
 
-	if (root.controllers && root.path && !vec_push(n, root))
+	if (root.controllers && root.path && root.point && !vec_push(n, root))
 		return 0;
 	free(root.controllers);
 	free(root.path);
+	free(root.point);
 	return -ENOMEM;
 }
 
@@ -658,7 +687,7 @@ static int root_by_mount(const struct mount *m, const char *own_cgroups, struct 
 	int r;
 
 	if (!begins_above(m->root, strlen(m->root)) || !own_line(own_cgroups, m, &own) ||
-	    root_path(n, &own) || begins_above(own.path, own.path_len) ||
+	    find_root(n, &own) || begins_above(own.path, own.path_len) ||
 	    open_folder(m->point, &top) < 0)
 		return 0;
 	r = find_process(top.fd, getpid(), 0, &looked_at, &path);
@@ -668,7 +697,7 @@ static int root_by_mount(const struct mount *m, const char *own_cgroups, struct 
 	if (path.len <= below || memcmp(path.bytes + path.len - below, own.path, below) != 0)
 		return 0;
 	strbuf_truncate(&path, path.len - below);
-	return add_root(n, &own, &path);
+	return add_root(n, &own, &path, m->point);
 }
 
 int cgroup_namespace_find(struct cgroup_namespace *out)

@@ -37,7 +37,8 @@ int cgroup_open(const char *path, struct cgroup *out);
 
 /*
  * The cgroup of a container, by its id or the start of it, "docker://" or the like in front
- * allowed: the one in the path of which some process has that id. Version 2 is preferred.
+ * allowed: the one in the path of which some process has that id. Version 2 is preferred. In a
+ * cgroup namespace of our own, those are found that a mount from further up shows (below).
  *
  * -EINVAL: cannot be an id; -ENOENT: no process is in such a container; -ENOTUNIQ: processes of
  * several containers; -EACCES: its cgroup is outside what is mounted here.
@@ -75,6 +76,7 @@ struct cgroup_namespace {
 	struct cgroup_root {
 		char *controllers; /* of its hierarchy: "" is version 2; owned */
 		char *path;        /* as far up as the mount shows it; owned */
+		char *point;       /* of that mount; owned */
 	} * items; /* a VEC: the hierarchies in which it is known, and not the host's */
 	size_t len;
 	size_t cap;

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	char *text = malloc(len + 1);
-	struct cgroup_root root = { (char *)"", (char *)"/kubepods/pod/container" };
+	struct cgroup_root root = { (char *)"", (char *)"/kubepods/pod/container", NULL };
 	const struct cgroup_namespace inner = { &root, 1, 0 }, outer = { NULL, 0, 0 };
 	struct container c = { 0 };
 	struct pod_name name;

@@ -289,8 +289,8 @@ static void test_cgroup_namespace_path_is_the_one_outside(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct cgroup_root roots[] = {
-			{ (char *)"pids", (char *)"/wrong" },
-			{ (char *)cases[i].controllers, (char *)cases[i].root },
+			{ (char *)"pids", (char *)"/wrong", NULL },
+			{ (char *)cases[i].controllers, (char *)cases[i].root, NULL },
 		};
 		struct cgroup_namespace n = { roots, cases[i].root ? 2 : 0, 0 };
 		struct strbuf got = STRBUF_INIT;

@@ -110,7 +110,7 @@ static void test_container_of_cgroups(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct cgroup_root root = { (char *)"", (char *)cases[i].root };
+		struct cgroup_root root = { (char *)"", (char *)cases[i].root, NULL };
 		struct cgroup_namespace ours = { &root, root.path != NULL, 0 };
 		struct container got = { 0 };
 
