@@ -182,7 +182,8 @@
         show(own, Math.max(a, from), Math.min(b, to), count);
         continue;
       }
-      const s = strength[colour[node[own]]], width = boxes.x1[own] - boxes.x0[own];
+      const s = strength[colour[node[own]]];
+      const width = box ? boxes.x1[own] - boxes.x0[own] : b - a;
 
       if (!run || s > bestStrength || s === bestStrength && width > bestWidth) {
         best = own;

@@ -143,11 +143,12 @@
       return out;
     }
 
+    // A copy, so that what is kept of the bytes does not keep them all.
     slice(length, what) {
       if (length > this.length - this.at)
         throw broken(`${what} end early`);
       this.at += length;
-      return this.bytes.subarray(this.at - length, this.at);
+      return this.bytes.slice(this.at - length, this.at);
     }
   }
 

@@ -360,22 +360,23 @@
     }
   }
 
-  // One pass over the tree from its end, so that callees come before their callers: a row of
-  // sums by replicate for each level that is open. Of a node without callees only the replicates
-  // it has samples in are looked at.
+  // One pass over the tree from its end, so that callees come before their callers: a row of sums
+  // by replicate for each level that is open, and a bit for each that is not 0: most nodes have
+  // samples in few.
   function addReplicates({tree, report}, kinds, sides, {start, replicate, ticks}) {
-    const {depth, func, end, count} = tree, {node: {phi, sides: all}, nodeSelf, func: total,
+    const {depth, func, count} = tree, {node: {phi, sides: all}, nodeSelf, func: total,
       funcSelf} = kinds;
     const exposure = sides.flatMap((list) => list.map((r) => r.exposure)), many = exposure.length;
     const sideOf = sides.flatMap((list, side) => list.map(() => side));
     const isOutermost = outermostNodes(tree, report.functions.count);
-    const sums = new Float64Array((depth.reduce((a, b) => Math.max(a, b)) + 2) * many);
+    const levels = depth.reduce((a, b) => Math.max(a, b)) + 2, words = (many + 31) >> 5;
+    const sums = new Float64Array(levels * many), used = new Uint32Array(levels * words);
     const own = new Float64Array(many);
     const self = new Float64Array(report.functions.count * many), totals = self.slice();
 
     for (let i = count - 1; i >= 0; i--) {
       const here = depth[i] * many, below = here + many, f = func[i] * many;
-      const first = start[i], last = start[i + 1], isLeaf = end[i] === i + 1;
+      const bits = depth[i] * words, first = start[i], last = start[i + 1];
 
       for (let k = first; k < last; k++)
         own[replicate[k]] += ticks[k];
@@ -386,18 +387,25 @@
         own[r] = 0;
         addSquare(nodeSelf.phi, nodeSelf.sides[sideOf[r]], i, t, exposure[r]);
         sums[below + r] += t;
+        used[bits + words + (r >> 5)] |= 1 << (r & 31);
         if (i > 0) // the root is no function
           self[f + r] += t;
       }
-      for (let k = isLeaf ? first : 0; k < (isLeaf ? last : many); k++) {
-        const r = isLeaf ? replicate[k] : k, t = sums[below + r];
-        if (!t)
-          continue;
-        sums[below + r] = 0;
-        sums[here + r] += t;
-        addSquare(phi, all[sideOf[r]], i, t, exposure[r]);
-        if (isOutermost[i])
-          totals[f + r] += t;
+      for (let word = 0; word < words; word++) {
+        let left = used[bits + words + word];
+
+        used[bits + words + word] = 0;
+        used[bits + word] |= left;
+        while (left) {
+          const bit = 31 - Math.clz32(left), r = word * 32 + bit, t = sums[below + r];
+
+          left &= ~(1 << bit);
+          sums[below + r] = 0;
+          sums[here + r] += t;
+          addSquare(phi, all[sideOf[r]], i, t, exposure[r]);
+          if (isOutermost[i])
+            totals[f + r] += t;
+        }
       }
     }
     addSquares(total, many, totals, sideOf, exposure);
