@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// node tests/bench/page.js [--json] [NODES]...: what pages of so many call paths cost (10000 100000
-// 1000000).
+// node tests/bench/page.js [--json] [[KIND:]NODES]...: what pages of so many call paths cost (10000
+// 100000 1000000 diff:1000000). KIND: tree, a plain page; diff, a comparison of two such.
 //
 // Pages are made by tests/browser/pages.c and opened in a headless Chromium. Of what a reader does
-// the time its scripts take on the main thread is told (Chromium's ScriptDuration), the median of
-// several; first paint is from the start of navigation to the first contentful paint, memory is the
-// renderer's private pages after all of it. Prints a table in Markdown, or {columns, rows} for run.py.
+// the CPU time of the scripts on the main thread is told (Chromium's ScriptDuration in thread ticks:
+// other work on the machine is not counted, though it makes memory slower), until all is drawn, the
+// median of several. zoom: a step of the wheel, which is a frame. choose: a double click, the box, its
+// caller and their lines. first paint, and it alone, is by the clock: from the start of navigation
+// to the first contentful paint. memory: the renderer's private pages after all of it. Prints a table
+// in Markdown, or {columns, rows} for run.py.
 "use strict";
 const {execFileSync} = require("node:child_process");
 const fs = require("node:fs");
@@ -15,7 +18,7 @@ const {folder, open, settle, start, stop} = require("../browser/browser.js");
 const PAGES = process.env.PAGES || path.join(__dirname, "../../build/tests/pages");
 const ROUNDS = 15;
 const TARGETS = {"first paint": "250 ms at 100k, 700 ms at 1M", "zoom, p95": "12 ms", hover: "2 ms",
-  search: "50 ms", filter: "200 ms", invert: "200 ms", memory: "250 MB", file: "8 MB at 1M"};
+  choose: "", search: "50 ms", recolour: "50 ms", filter: "200 ms", invert: "200 ms", memory: "250 MB", file: "8 MB at 1M"};
 
 const at = (list, share) => [...list].sort((a, b) => a - b)[
   Math.min(Math.floor(list.length * share), list.length - 1)];
@@ -55,21 +58,25 @@ async function rendererMemory(page) {
   return Math.max(...bytes);
 }
 
-async function measure(nodes) {
-  const file = path.join(folder, `${nodes}.html`);
-  execFileSync(PAGES, ["tree", file, String(nodes)]);
+async function measure({kind, nodes}) {
+  const file = path.join(folder, `${kind}${nodes}.html`);
+  execFileSync(PAGES, [kind, file, String(nodes)]);
   const {page, close} = await open(file);
   const cdp = await page.context().newCDPSession(page);
-  await cdp.send("Performance.enable");
+  await cdp.send("Performance.enable", {timeDomain: "threadTicks"});
   const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]
     .startTime);
   const box = await page.locator("#panes canvas").first().boundingBox();
   const over = (i, row) => [box.x + box.width * (0.1 + 0.8 * (i % 7) / 7), box.y + 10 + 20 * row];
 
   const hover = await several(ROUNDS, page, cdp, (i) => page.mouse.move(...over(i, 1 + i % 5)));
-  const zoom = [];
+  await page.mouse.move(...over(3, 2));
+  await page.keyboard.down("Control");
+  const zoom = await several(2 * ROUNDS, page, cdp, (i) => page.mouse.wheel(0, i % 10 < 5 ? -60 : 60));
+  await page.keyboard.up("Control");
+  const choose = [];
   for (let i = 0; i < ROUNDS; i++) {
-    zoom.push(await scriptTime(page, cdp, () => page.mouse.dblclick(...over(i, 1 + i % 3))));
+    choose.push(await scriptTime(page, cdp, () => page.mouse.dblclick(...over(i, 1 + i % 3))));
     await page.keyboard.press("Escape");
     await setHash(page, "");
     await settle(page);
@@ -78,13 +85,14 @@ async function measure(nodes) {
     (i) => page.locator("#query").fill(i % 2 ? "method_1" : "Class3"));
   await page.locator("#query").fill("");
   await settle(page);
-  const filter = await several(6, page, cdp, (i) => setHash(page, i % 2 ? "" : "process=web"));
-  const invert = await several(6, page, cdp, (i) => setHash(page, i % 2 ? "" : "shape=inverted"));
+  const there = async (hash) => (await several(6, page, cdp, (i) => setHash(page, i % 2 ? "" : hash)))
+    .filter((_, i) => i % 2 === 0);
+  const recolour = await there("palette=heat"), filter = await there("process=web");
+  const invert = await there("shape=inverted");
   const row = {
     "first paint": `${paint.toFixed(0)} ms`, "zoom, p95": ms(at(zoom, 0.95)),
-    hover: ms(at(hover, 0.5)), search: ms(at(search, 0.5)),
-    filter: ms(at(filter.filter((_, i) => i % 2 === 0), 0.5)),
-    invert: ms(at(invert.filter((_, i) => i % 2 === 0), 0.5)),
+    hover: ms(at(hover, 0.5)), choose: ms(at(choose, 0.5)), search: ms(at(search, 0.5)),
+    recolour: ms(at(recolour, 0.5)), filter: ms(at(filter, 0.5)), invert: ms(at(invert, 0.5)),
     memory: `${((await rendererMemory(page)) / 1e6).toFixed(0)} MB`,
     file: `${(fs.statSync(file).size / 1e6).toFixed(2)} MB`,
   };
@@ -100,7 +108,8 @@ async function main(sizes) {
   for (const nodes of sizes)
     rows.push(await measure(nodes));
   await stop();
-  const columns = [...sizes.map((n) => n.toLocaleString("en")), "target"];
+  const columns = [...sizes.map(({kind, nodes}) => nodes.toLocaleString("en") +
+    (kind === "diff" ? ", compared" : "")), "target"];
   const table = Object.entries(TARGETS)
     .map(([name, target]) => [name, ...rows.map((row) => row[name]), target]);
 
@@ -119,6 +128,9 @@ function printMarkdown(columns, rows) {
 }
 
 const isJson = process.argv.includes("--json");
-const sizes = process.argv.slice(2).filter((word) => word !== "--json").map(Number);
+const words = process.argv.slice(2).filter((word) => word !== "--json");
+const sizes = (words.length ? words : ["10000", "100000", "1000000", "diff:1000000"])
+  .map((word) => word.split(":").reverse())
+  .map(([nodes, kind = "tree"]) => ({kind, nodes: Number(nodes)}));
 
-main(sizes.length ? sizes : [10000, 100000, 1000000]);
+main(sizes);

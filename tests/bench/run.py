@@ -33,7 +33,8 @@ QUICK = Plan((50, 800), 0.5, (100, 1000), 2, 2, ((1000, 200),), 1.5, 2, (1000,),
              (10000, 100000), 2, 2000, 1000000)
 FULL = Plan((10, 50, 200, 800), 2, (100, 1000, 10000), 5, 4,
             ((1000, 200), (1000, 20), (10000, 200), (10000, 20)), 3, 2,
-            (99, 1000, 10000), 6, 5, (10000, 100000, 1000000), 12, 100000, 10000000)
+            (99, 1000, 10000), 6, 5, (10000, 100000, 1000000, "diff:1000000"), 12, 100000,
+            10000000)
 PARTS = ("sampler", "slowdown", "stacks", "files", "start", "page", "large", "agent")
 AGENT_PROCESSES = 200
 
@@ -294,7 +295,7 @@ class Bench:
                 self.main.put(row, column.title, "%.0f" % middle, {"ms": values}, **limit)
 
     def part_page(self):
-        """Time of scripts on the main thread, first paint, memory: tests/bench/page.js."""
+        """CPU time of scripts on the main thread, first paint, memory: tests/bench/page.js."""
         self.say("page")
         measured = self.attempt("pages", self.measure_pages) or {"rows": []}
         for name, *cells in measured["rows"]:
