@@ -23,6 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 PROTOS = HERE.parent.parent / "user" / "export"
 sys.path.insert(0, str(HERE.parent / "integration"))
 import collapsed  # noqa: E402
+import htmlpage  # noqa: E402
 import otlp  # noqa: E402
 import pprof  # noqa: E402
 
@@ -153,6 +154,18 @@ def check_pprof(path, arguments, description):
     return "".join(profile.lines()).encode()
 
 
+def check_losses(pyebpf, recording, folder):
+    """A comparison's page says of each side what the recording's own page says of it."""
+    page = os.path.join(folder, "page.html")
+    run(pyebpf, "report", "-o", page, recording)
+    alone = htmlpage.Page(page).facts["notes"]
+    assert alone[0].startswith("Lost: 5 of 190 (2.6%): ") and alone[1].startswith("Samples "), alone
+    run(pyebpf, "diff", "-o", page, recording, recording)
+    told = [side + rest for side in ("Baseline", "Current")
+            for rest in (" lost" + alone[0][4:], " s" + alone[1][1:])]
+    assert htmlpage.Page(page).facts["notes"][:4] == told, told
+
+
 def main(pyebpf, golden_recording, update):
     is_same = True
     with tempfile.TemporaryDirectory() as folder:
@@ -171,6 +184,7 @@ def main(pyebpf, golden_recording, update):
             is_same &= compare(name, check_otlp(made, arguments, description), update)
         for name, arguments in REPORTS:
             is_same &= compare(name, run(pyebpf, "report", *arguments, recording), update)
+        check_losses(pyebpf, recording, folder)
     print("%d golden files compared" % len(COLLAPSED + PPROF + OTLP + REPORTS))
     return 0 if is_same else 1
 

@@ -14,6 +14,7 @@
 #include "base/units.h"
 #include "cmd/account.h"
 #include "cmd/input.h"
+#include "profile/merge.h"
 
 #define COMPARE_BYTES 65536
 #define AT_ONCE 4 /* files that are read at the same time: each holds tables of its own */
@@ -142,7 +143,8 @@ static void read_one(void *loadings, size_t i)
 }
 
 /* Of one that was read: what is to be said, and its run goes to the others. */
-static int conclude(struct loading *l, struct diff_input *in, struct diff_group *group)
+static int conclude(struct loading *l, struct diff_input *in, struct diff_group *group,
+		    struct profile *const sides[DIFF_SIDES])
 {
 	struct diff_run *run;
 	int r = l->error < 0 ? l->error : l->end;
@@ -159,12 +161,14 @@ static int conclude(struct loading *l, struct diff_input *in, struct diff_group 
 	if (input_skipped(l->source))
 		log_note("%s: lines skipped, without samples: %s", l->file->path,
 			 units_count(input_skipped(l->source)).s);
-	r = judge_end(l->source, l->file->path, l->end, l->samples);
-	return r ? r : diff_input_join(in, l->input);
+	if ((r = judge_end(l->source, l->file->path, l->end, l->samples)) < 0 ||
+	    (r = profile_merge_counters(sides[l->file->side], l->input->profile)) < 0)
+		return r;
+	return diff_input_join(in, l->input);
 }
 
 static int load_some(struct diff_input *in, const struct diff_file *files, size_t count,
-		     struct diff_group *group)
+		     struct diff_group *group, struct profile *const sides[DIFF_SIDES])
 {
 	struct loading loadings[AT_ONCE] = { 0 };
 	int r = 0;
@@ -178,19 +182,20 @@ static int load_some(struct diff_input *in, const struct diff_file *files, size_
 		parallel_run(count, read_one, loadings);
 	for (size_t i = 0; i < count; i++) {
 		if (!r)
-			r = conclude(&loadings[i], in, group);
+			r = conclude(&loadings[i], in, group, sides);
 		loading_release(&loadings[i]);
 	}
 	return r;
 }
 
 int diff_load(struct diff_input *in, const struct diff_file *files, size_t count,
-	      struct diff_group *group)
+	      struct diff_group *group, struct profile *const sides[DIFF_SIDES])
 {
 	int r = 0;
 
 	for (size_t i = 0; i < count && !r; i += AT_ONCE)
-		r = load_some(in, &files[i], count - i < AT_ONCE ? count - i : AT_ONCE, group);
+		r = load_some(in, &files[i], count - i < AT_ONCE ? count - i : AT_ONCE, group,
+			      sides);
 	return r;
 }
 

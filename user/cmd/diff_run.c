@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "cmd/account.h"
 #include "cmd/browser.h"
 #include "cmd/diff_group.h"
 #include "cmd/diff_load.h"
@@ -25,6 +26,8 @@ struct comparison {
 	struct diff_input *input;
 	struct diff_renames renames;
 	struct diff_texts notes;
+	struct profile *sides[DIFF_SIDES]; /* counters only */
+	struct diff_texts losses;
 	struct diff *diff;
 	struct gate *gate;
 	struct compat *compat;
@@ -36,6 +39,9 @@ static void comparison_release(struct comparison *k)
 	gate_free(k->gate);
 	diff_free(k->diff);
 	diff_texts_release(&k->notes);
+	diff_texts_release(&k->losses);
+	for (size_t i = 0; i < DIFF_SIDES; i++)
+		profile_free(k->sides[i]);
 	diff_renames_release(&k->renames);
 	diff_input_free(k->input);
 	vec_release(&k->group.stacks);
@@ -125,18 +131,19 @@ static void add_files(struct diff_file *files, enum diff_side side, const char *
 		files[i] = (struct diff_file){ side, paths[i] };
 }
 
-static int load_files(struct comparison *k)
+static int read_sides(struct comparison *k)
 {
 	const struct diff_call *c = k->c;
 	size_t count = c->base_count + c->current_count;
 	_cleanup_(freep) struct diff_file *files = calloc(count, sizeof(*files));
 	int r;
 
-	if (!files)
+	if (!files || profile_new(&k->sides[DIFF_BASE]) < 0 ||
+	    profile_new(&k->sides[DIFF_CURRENT]) < 0)
 		return -ENOMEM;
 	add_files(files, DIFF_BASE, c->base, c->base_count);
 	add_files(files + c->base_count, DIFF_CURRENT, c->current, c->current_count);
-	r = diff_load(k->input, files, count, &k->group);
+	r = diff_load(k->input, files, count, &k->group, k->sides);
 	for (size_t i = 0; i < k->input->runs.len; i++) {
 		struct diff_run *run = k->input->runs.items[i];
 
@@ -163,7 +170,7 @@ static int load_all(struct comparison *k)
 		r = diff_renames_add(&k->renames, k->c->renames->items[i]);
 	if (r < 0)
 		return r == -EINVAL ? err_wrap(r, "--rename") : r;
-	return load_files(k);
+	return read_sides(k);
 }
 
 /* CPython 3.15.2 refuses another mode; its interval and number of samples may differ. */
@@ -240,6 +247,19 @@ static int note_input(struct comparison *k)
 				    "left out",
 				    100 * (double)k->group.left_out / (double)k->group.ticks,
 				    k->c->group_by);
+	return r;
+}
+
+static int note_losses(struct comparison *k)
+{
+	static const char *const names[DIFF_SIDES] = { "Baseline", "Current" };
+	struct diff_side_sum sum;
+	int r = 0;
+
+	for (enum diff_side side = DIFF_BASE; side < DIFF_SIDES && !r; side++) {
+		diff_input_sum(k->input, side, &sum);
+		r = account_note(k->sides[side], sum.ticks, names[side], &k->losses);
+	}
 	return r;
 }
 
@@ -331,6 +351,7 @@ static int write_outputs(const struct comparison *k)
 		.gate = k->gate,
 		.compat = k->compat,
 		.notes = k->diff ? &k->diff->notes : &k->notes,
+		.losses = &k->losses,
 		.group_by = k->c->group_by,
 		.is_gated = k->c->is_gated,
 		.limit = k->c->limit,
@@ -362,6 +383,8 @@ static int run_comparison(struct comparison *k)
 	if (r)
 		return r < 0 ? cmd_fail(k->call, r) : EXIT_RUNTIME;
 	r = note_input(k);
+	if (!r)
+		r = note_losses(k);
 	if (!r)
 		r = has_compat(k->c) ? compat_new(k->input, k->c->compat, &k->compat) : compare(k);
 	if (!r)

@@ -128,7 +128,7 @@ int load_files(struct load *l, const char *const *paths, size_t count)
 	for (size_t i = 0; i < count && !r; i++)
 		r = load_file(l, paths[i]);
 	if (!r)
-		r = account_note(l->profile, l->ticks, &l->notes);
+		r = account_note(l->profile, l->ticks, "", &l->notes);
 	return r ? r : tally_finish(&l->tally);
 }
 

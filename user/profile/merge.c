@@ -96,7 +96,7 @@ static int merge_threads(struct profile *to, const struct profile *from, struct 
 	return r;
 }
 
-static int merge_counters(struct profile *to, const struct profile *from)
+int profile_merge_counters(struct profile *to, const struct profile *from)
 {
 	int r = 0;
 
@@ -136,6 +136,6 @@ int profile_merge(struct profile *to, const struct profile *from, struct profile
 	if (!r)
 		r = merge_threads(to, from, ids);
 	if (!r)
-		r = merge_counters(to, from);
+		r = profile_merge_counters(to, from);
 	return r ? r : merge_metadata(to, from);
 }

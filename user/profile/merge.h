@@ -20,4 +20,7 @@ void profile_ids_release(struct profile_ids *ids);
  */
 int profile_merge(struct profile *to, const struct profile *from, struct profile_ids *ids);
 
+/* The counters alone: those of `from` are added to those of `to`. 0, -ENOMEM, -EOVERFLOW. */
+int profile_merge_counters(struct profile *to, const struct profile *from);
+
 #endif
