@@ -377,18 +377,33 @@
 
   // Text of the page's data element to bytes. Rejects with PageError.
   async function inflate(text) {
-    const stream = openStream(), writer = stream.writable.getWriter();
+    const chunks = [];
+    let length = 0;
+    const stream = openStream();
+    const writer = stream.writable.getWriter();
     const written = writer.write(decodeBase64(text)).then(() => writer.close());
+    const reader = stream.readable.getReader();
 
     try {
-      const bytes = await new Response(stream.readable).arrayBuffer();
-
+      for (;;) {
+        const {done, value} = await reader.read();
+        if (done)
+          break;
+        chunks.push(value);
+        length += value.length;
+      }
       await written;
-      return new Uint8Array(bytes);
     } catch {
       written.catch(() => {}); // the reader has told already
       throw broken("it cannot be unpacked");
     }
+    const bytes = new Uint8Array(length);
+    length = 0;
+    for (const chunk of chunks) {
+      bytes.set(chunk, length);
+      length += chunk.length;
+    }
+    return bytes;
   }
 
   // --- names ---------------------------------------------------------------------------------
