@@ -24,6 +24,7 @@
 #define SENT_SLOTS 65536          /* power of two */
 #define TASK_WORK_SCHEDULE 0x7479 /* stands for a kernel function; no helper has this number */
 #define OFF_NONE 0xffff           /* a field this interpreter does not have */
+#define OPCODE_NONE 0xffff        /* not asked for, or not known */
 
 /* Line-table formats: Objects/lnotab_notes.txt (<= 3.9 and 3.10), Objects/locations.md (3.11+). */
 enum lines_format { LINES_LNOTAB, LINES_DELTAS, LINES_LOCATIONS };
@@ -93,7 +94,7 @@ struct py_offsets {
 	__u16 code_name;
 	__u16 code_qualname;
 	__u16 code_linetable; /* co_lnotab up to 3.9 */
-	__u16 code_adaptive;
+	__u16 code_adaptive;  /* the bytecode; up to 3.10 co_code: a pointer to it */
 	__u16 code_firsttraceable;
 	__u16 code_tlbc;    /* free-threaded 3.14+ */
 	__u16 code_version; /* 3.12+: unique for each code object of an interpreter */
@@ -154,7 +155,8 @@ struct session_config {
 	__u8 has_cgroup;      /* record only tasks in cgroups[0] or below it */
 	__u32 target_pidns;   /* inode: record only processes of this PID namespace; 0: of all */
 	__u32 target_pidns_depth; /* its level less that of our own */
-	__u32 reserved;
+	__u8 has_opcodes;         /* samples tell the instruction of their leaf frame */
+	__u8 reserved[3];
 };
 
 /* Entries of the sampler's caches, bpf/cache.h: here because the skeleton shows their arrays. */
@@ -216,7 +218,8 @@ struct sample_event {
 	__u8 kind;
 	__u8 status; /* enum unwind_status */
 	__u16 flags; /* enum sample_flag */
-	__u32 cpu;
+	__u16 cpu;
+	__u16 opcode;   /* of the instruction that the leaf frame is at, or OPCODE_NONE */
 	__u64 ktime_ns; /* CLOCK_MONOTONIC */
 	__u64 process;  /* process identity, as in process_event */
 	__u32 pid;      /* thread group id, in our PID namespace */

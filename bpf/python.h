@@ -52,7 +52,10 @@ struct py_walk {
 	__u64 process;
 	__u64 fault_addr;
 	__u64 generation; /* 3.14+: hash of the interpreter and its code generation; 0: not known */
-	__u32 salt;       /* picks the frames whose identity is checked in full */
+	__u64 leaf_instr; /* of the first frame recorded, as that has it */
+	__u64 leaf_bytecode; /* up to 3.10: its co_code, a bytes object */
+	__s32 leaf_stacktop; /* 3.11, 3.12 */
+	__u32 salt;          /* picks the frames whose identity is checked in full */
 	__u32 unsent;
 	__u32 deferred;
 	__u32 bytes_left;   /* of CODE_BYTES_PER_SAMPLE */
@@ -74,9 +77,10 @@ struct py_frame {
 	__u64 raw_instr; /* as the frame has it */
 	__u64 bytecode;  /* where it begins */
 	__u32 tlbc;      /* which thread's copy of the bytecode runs */
+	__s32 stacktop;  /* 3.11, 3.12: behind prev_instr */
 	__u8 owner;
 	__u8 is_code_read; /* s->code is this code object */
-	__u8 reserved[2];
+	__u8 reserved[6];
 };
 
 /* Search of the thread lists. */
@@ -659,6 +663,7 @@ VERIFIED_ONCE int py_take_frame(struct py_scratch *s, const struct py_offsets *o
 	f->tlbc = off->frame_tlbc_index != OFF_NONE
 			  ? field_u32(frame, off->frame_tlbc_index, FRAME_BYTES - 1)
 			  : 0;
+	f->stacktop = field_u32(frame, off->frame_instr + 8, FRAME_BYTES - 1);
 	f->owner = 0;
 	previous = field_u64(frame, off->frame_previous, FRAME_BYTES - 1);
 	if (off->frame_kind == FRAME_OBJECT) {
@@ -742,6 +747,11 @@ VERIFIED_ONCE int py_record_frame(struct py_scratch *s, const struct py_offsets 
 			 (!depth && w->is_jit ? FRAME_IN_JIT : 0),
 	};
 	w->depth = depth + 1;
+	if (!depth) {
+		w->leaf_instr = f->raw_instr;
+		w->leaf_bytecode = code_u64(s, off->code_adaptive);
+		w->leaf_stacktop = f->stacktop;
+	}
 	return 0;
 }
 
@@ -809,6 +819,102 @@ static __always_inline void py_walk_frames(struct py_loop *l, bool may_fault)
 		trust->clean = TRUST_NEVER;
 	else if (trust->clean != TRUST_NEVER)
 		trust->clean = w->is_new ? 0 : trust->clean + w->is_strict;
+}
+
+static __always_inline __u16 py_read_opcode(__u64 addr, bool may_fault)
+{
+	__u8 opcode;
+
+	return read_user(&opcode, sizeof(opcode), addr, may_fault) ? OPCODE_NONE : opcode;
+}
+
+#define EXTENDED_ARG 144 /* 3.6 to 3.10, opcode.h */
+
+/* Up to 3.10. f_lasti stays at the first EXTENDED_ARG of an instruction that has up to three. */
+static __always_inline __u16 py_opcode_of_object(const struct py_scratch *s,
+						 const struct py_offsets *off, bool may_fault)
+{
+	__u64 addr = s->walk.leaf_bytecode + off->bytes_data + s->records[0].instr;
+	__u16 opcode = OPCODE_NONE;
+
+	for (__u32 i = 0; i < 4; i++) {
+		opcode = py_read_opcode(addr + 2 * i, may_fault);
+		if (opcode != EXTENDED_ARG)
+			break;
+	}
+	return opcode;
+}
+
+/*
+ * 3.11 and 3.12: inline cache entries of the instructions that go on with another Python frame
+ * (DISPATCH_INLINED in ceval.c and bytecodes.c; numbers: opcode.h).
+ */
+#define CACHE 0
+#define CALL_CACHES_MAX 9
+static const __u8 call_caches[2][256] = {
+	{
+		[17] = 4,  /* BINARY_SUBSCR_ADAPTIVE */
+		[19] = 4,  /* BINARY_SUBSCR_GETITEM */
+		[22] = 4,  /* CALL_ADAPTIVE */
+		[23] = 4,  /* CALL_PY_EXACT_ARGS */
+		[24] = 4,  /* CALL_PY_WITH_DEFAULTS */
+		[171] = 4, /* CALL */
+	},
+	{
+		[20] = 1,  /* BINARY_SUBSCR_GETITEM */
+		[23] = 3,  /* CALL_PY_EXACT_ARGS */
+		[24] = 3,  /* CALL_PY_WITH_DEFAULTS */
+		[28] = 3,  /* CALL_BOUND_METHOD_EXACT_ARGS */
+		[65] = 1,  /* FOR_ITER_GEN */
+		[72] = 9,  /* LOAD_ATTR_GETATTRIBUTE_OVERRIDDEN */
+		[77] = 9,  /* LOAD_ATTR_PROPERTY */
+		[123] = 1, /* SEND */
+		[168] = 1, /* SEND_GEN */
+		[171] = 3, /* CALL */
+		[241] = 3, /* INSTRUMENTED_CALL */
+	},
+};
+
+/*
+ * 3.11 and 3.12. prev_instr is at the last cache entry of an instruction that calls, from before
+ * the new frame is linked until the caller's next instruction begins. stacktop, which follows it,
+ * is not negative until the frame that was called is cleared away, then -1 as wherever a frame
+ * runs.
+ */
+static __always_inline __u16 py_opcode_of_cframe(const struct py_scratch *s,
+						 const struct py_offsets *off, bool may_fault)
+{
+	static const __u8 counts[] = { 1, 3, 4, CALL_CACHES_MAX };
+	const struct py_walk *w = &s->walk;
+	__u16 opcode = py_read_opcode(w->leaf_instr, may_fault);
+	__u8 before[2 * CALL_CACHES_MAX], caller;
+
+	if ((w->leaf_stacktop < 0 && opcode != CACHE) ||
+	    read_user(before, sizeof(before), w->leaf_instr - sizeof(before), may_fault))
+		return opcode;
+	for (__u32 i = 0; i < sizeof(counts); i++) {
+		caller = before[sizeof(before) - 2 * counts[i]];
+		if (call_caches[off->minor == 12][caller] == counts[i])
+			return caller;
+	}
+	return opcode;
+}
+
+/*
+ * The instruction that the leaf frame is at: from 3.11 on what the interpreter has made of it, from
+ * the thread's own copy where it has one. OPCODE_NONE if it has none yet, runs machine code, or
+ * cannot be read.
+ */
+static __always_inline __u16 py_opcode(const struct py_scratch *s, const struct py_offsets *off,
+				       bool may_fault)
+{
+	if (!s->walk.depth || s->records[0].flags)
+		return OPCODE_NONE;
+	if (off->frame_kind == FRAME_OBJECT)
+		return py_opcode_of_object(s, off, may_fault);
+	if (off->frame_kind == FRAME_CFRAME)
+		return py_opcode_of_cframe(s, off, may_fault);
+	return py_read_opcode(s->walk.leaf_instr, may_fault);
 }
 
 /*

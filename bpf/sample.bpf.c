@@ -416,6 +416,7 @@ static __always_inline int take_sample(struct py_loop *l, struct cpu_state *c, _
 	py_walk_frames(l, may_fault);
 	if (!s->walk.depth && s->walk.status == UNWIND_COMPLETE)
 		return STAT_NO_FRAME; /* 3.15: the thread's base frame alone */
+	s->sample.opcode = session.has_opcodes ? py_opcode(s, l->off, may_fault) : OPCODE_NONE;
 	s->describing.layout = layout;
 	if (may_fault)
 		bpf_loop(CODES_PER_SAMPLE, describe_paged, &d, 0);

@@ -47,6 +47,12 @@
 #define FREE_THREADED 0
 #endif
 
+#if PY_MINOR_VERSION == 11 || PY_MINOR_VERSION == 12
+_Static_assert(offsetof(_PyInterpreterFrame, stacktop) ==
+		       offsetof(_PyInterpreterFrame, prev_instr) + 8,
+	       "py_opcode_of_cframe() reads what follows prev_instr");
+#endif
+
 /* clang-format off */
 #define FIELDS(X)                                                                         \
 	X(minor) X(micro) X(is_free_threaded) X(is_debug) X(frame_kind) X(lines)          \
@@ -144,7 +150,6 @@ static struct py_offsets expected(void)
 	e.code_filename = offsetof(PyCodeObject, co_filename);
 	e.code_name = offsetof(PyCodeObject, co_name);
 	e.code_qualname = OFF_NONE;
-	e.code_adaptive = OFF_NONE;
 	e.code_firsttraceable = OFF_NONE;
 	e.code_tlbc = OFF_NONE;
 	e.code_version = OFF_NONE;
@@ -169,6 +174,7 @@ static struct py_offsets expected(void)
 	e.frame_previous = offsetof(PyFrameObject, f_back);
 	e.frame_instr = offsetof(PyFrameObject, f_lasti);
 	e.frame_size = offsetof(PyFrameObject, f_lasti) + sizeof(int);
+	e.code_adaptive = offsetof(PyCodeObject, co_code);
 	e.code_size = sizeof(PyCodeObject);
 #else
 	e.interp_threads_head = offsetof(struct _is, threads.head);

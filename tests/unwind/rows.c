@@ -30,7 +30,7 @@
 #define CODE_OLD(first, file, size)                                                     \
 	.code_firstlineno = first, .code_filename = file, .code_name = file + 8,         \
 	.code_qualname = OFF_NONE, .code_linetable = file + 16,                         \
-	.code_adaptive = OFF_NONE, .code_firsttraceable = OFF_NONE,                     \
+	.code_adaptive = first + (first == 36 ? 4 : 8), .code_firsttraceable = OFF_NONE, \
 	.code_tlbc = OFF_NONE, .code_version = OFF_NONE, .code_size = size
 #define CODE_NEW(first, file, traceable, adaptive, tlbc, version)                       \
 	.code_firstlineno = first, .code_filename = file, .code_name = file + 8,         \

@@ -90,6 +90,11 @@ struct unwind_result unwind_from(const struct py_offsets *off, __u64 frame, __u6
 	return result_of_walk();
 }
 
+__u16 unwinder_opcode(const struct py_offsets *off, bool may_fault)
+{
+	return py_opcode(&scratch, off, may_fault);
+}
+
 __u64 unwinder_identity(const struct py_offsets *off, __u64 addr, __u64 process)
 {
 	struct py_walk kept = scratch.walk;

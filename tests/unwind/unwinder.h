@@ -37,6 +37,9 @@ struct unwind_result unwind(const struct py_offsets *off, const struct py_thread
 /* The walk alone, from a frame. */
 struct unwind_result unwind_from(const struct py_offsets *off, __u64 frame, __u64 process);
 
+/* py_opcode() of the last unwind. */
+__u16 unwinder_opcode(const struct py_offsets *off, bool may_fault);
+
 /* The work space of the last unwind: what is not sent yet, the message. */
 struct py_scratch *unwinder_scratch(void);
 

@@ -54,6 +54,7 @@ struct record_opts {
 	uint64_t duration_ns;
 	uint32_t freq_hz;
 	bool no_children;
+	bool has_opcodes;
 	const char *output;
 	bool should_open;     /* the page, in a browser */
 	uint64_t rotate_ns;   /* 0: one file */
@@ -330,6 +331,7 @@ static int prepare(struct recorder *r)
 		.is_system_wide = r->o->all,
 		.follow_children = !r->o->no_children || has_cgroup(r),
 		.ring_bytes = r->o->ring_bytes,
+		.has_opcodes = r->o->has_opcodes,
 		.no_task_work = r->o->no_task_work,
 	};
 	int e;
@@ -829,6 +831,8 @@ static int run(struct call *call)
 			 "samples a second of CPU time (99; with --diff as BASE has it)", .min = 1,
 			 .max = FREQ_MAX_HZ),
 		OPT_ALIAS('r', "rate"),
+		OPT_FLAG(0, "opcodes", &o.has_opcodes,
+			 "also which bytecode instruction each sample is at"),
 		OPT_GROUP("Output"),
 		OPT_STR('o', "output", &o.output, "FILE",
 			"recording to write, or by its suffix a page (profile.pyebpf)"),

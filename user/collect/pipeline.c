@@ -12,6 +12,7 @@
 #include "base/vec.h"
 #include "bpf/events.h"
 #include "profile/idmap.h"
+#include "profile/opcodes.h"
 #include "symbolize/code.h"
 #include "target/container.h"
 #include "target/mem.h"
@@ -524,6 +525,17 @@ static int caller_stack(struct pipeline *p, const struct sample_event *e,
 	return 0;
 }
 
+/* Name of the leaf's instruction, "" where it is not known. */
+static int opcode_id(struct pipeline *p, const struct sample_event *e, uint32_t *id)
+{
+	uint32_t process = process_find(p, e->process);
+	const struct py_offsets *off = NULL;
+
+	if (process != IDMAP_NONE)
+		off = discovery_layout(p->discovery, p->processes.items[process].event.layout);
+	return intern(p, off ? opcode_name(off->minor, e->opcode) : NULL, id);
+}
+
 static uint16_t sample_bits(const struct sample_event *e, const struct stack_notes *notes)
 {
 	/* clang-format off */
@@ -557,11 +569,16 @@ static int add_sample(struct pipeline *p, const struct sample_event *e, bool all
 	const struct frame_record *frames = (const struct frame_record *)(e + 1);
 	struct stack_notes notes = { 0 };
 	struct sample s = { .weight = e->weight, .cpu = e->cpu };
+	uint32_t callers;
 	int r;
 
-	if ((r = caller_stack(p, e, frames, allow_unknown, &notes, &s.stack)) < 0 ||
-	    (e->depth && (r = push_frame(p, &frames[0], allow_unknown, &notes, &s.stack)) < 0) ||
-	    (r = thread_id(p, e, &s.thread)) < 0)
+	if ((r = caller_stack(p, e, frames, allow_unknown, &notes, &callers)) < 0)
+		return r;
+	s.stack = callers;
+	if ((e->depth && (r = push_frame(p, &frames[0], allow_unknown, &notes, &s.stack)) < 0) ||
+	    (r = thread_id(p, e, &s.thread)) < 0 ||
+	    (e->opcode != OPCODE_NONE && s.stack != callers &&
+	     (r = opcode_id(p, e, &s.opcode)) < 0))
 		return r;
 	s.time_ns = e->ktime_ns > p->start_ns ? e->ktime_ns - p->start_ns : 0;
 	s.flags = sample_bits(e, &notes);

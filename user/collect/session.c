@@ -104,6 +104,7 @@ static int configure(struct session *s, int cpus, uint32_t task_work)
 	c->has_filter = !s->opts.is_system_wide;
 	c->follow_children = s->opts.follow_children;
 	c->has_cgroup = s->opts.cgroup != NULL;
+	c->has_opcodes = s->opts.has_opcodes;
 	if (s->opts.pid_namespace) {
 		c->target_pidns = s->opts.pid_namespace->inode;
 		c->target_pidns_depth = s->opts.pid_namespace->depth;

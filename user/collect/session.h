@@ -26,6 +26,7 @@ struct session_opts {
 	uint32_t freq_hz;    /* 1 .. 100,000 */
 	bool is_system_wide; /* every process; else those whose row says is_target */
 	bool follow_children;
+	bool has_opcodes;  /* samples carry the instruction of their leaf frame */
 	bool no_task_work; /* missing pages are not read in by the thread itself, as before 6.18 */
 	/* Only tasks in this version 2 cgroup or below it; NULL: anywhere. Borrowed by
 	 * session_open(). */

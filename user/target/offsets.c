@@ -53,7 +53,7 @@ struct offsets_row {
 	.frame_owner = OFF_NONE, .frame_is_entry = OFF_NONE, .frame_tlbc_index = OFF_NONE,        \
 	.frame_size = (head) + (lasti) + 4,                                                       \
 	.code_firstlineno = (head) + 20, .code_filename = (head) + 80, .code_name = (head) + 88,  \
-	.code_qualname = OFF_NONE, .code_linetable = (head) + 96, .code_adaptive = OFF_NONE,      \
+	.code_qualname = OFF_NONE, .code_linetable = (head) + 96, .code_adaptive = (head) + 24,      \
 	.code_firsttraceable = OFF_NONE, .code_tlbc = OFF_NONE, .code_version = OFF_NONE,         \
 	.code_size = (head) + 128,                                                                \
 	.str_length = (head), .str_hash = (head) + 8, .str_state = (head) + 16,                   \
@@ -93,7 +93,7 @@ static const struct offsets_row rows[] = {
 		.frame_owner = OFF_NONE, .frame_is_entry = OFF_NONE, .frame_tlbc_index = OFF_NONE,
 		.frame_size = 108,
 		.code_firstlineno = 40, .code_filename = 104, .code_name = 112,
-		.code_qualname = OFF_NONE, .code_linetable = 120, .code_adaptive = OFF_NONE,
+		.code_qualname = OFF_NONE, .code_linetable = 120, .code_adaptive = 48,
 		.code_firsttraceable = OFF_NONE, .code_tlbc = OFF_NONE, .code_version = OFF_NONE,
 		.code_size = 176,
 		.str_length = 16, .str_hash = 24, .str_state = 32, .str_ascii_data = 48,
@@ -111,7 +111,7 @@ static const struct offsets_row rows[] = {
 		.frame_owner = OFF_NONE, .frame_is_entry = OFF_NONE, .frame_tlbc_index = OFF_NONE,
 		.frame_size = 108,
 		.code_firstlineno = 40, .code_filename = 104, .code_name = 112,
-		.code_qualname = OFF_NONE, .code_linetable = 120, .code_adaptive = OFF_NONE,
+		.code_qualname = OFF_NONE, .code_linetable = 120, .code_adaptive = 48,
 		.code_firsttraceable = OFF_NONE, .code_tlbc = OFF_NONE, .code_version = OFF_NONE,
 		.code_size = 176,
 		.str_length = 16, .str_hash = 24, .str_state = 32, .str_ascii_data = 48,
@@ -129,7 +129,7 @@ static const struct offsets_row rows[] = {
 		.frame_owner = OFF_NONE, .frame_is_entry = OFF_NONE, .frame_tlbc_index = OFF_NONE,
 		.frame_size = 100,
 		.code_firstlineno = 40, .code_filename = 104, .code_name = 112,
-		.code_qualname = OFF_NONE, .code_linetable = 120, .code_adaptive = OFF_NONE,
+		.code_qualname = OFF_NONE, .code_linetable = 120, .code_adaptive = 48,
 		.code_firsttraceable = OFF_NONE, .code_tlbc = OFF_NONE, .code_version = OFF_NONE,
 		.code_size = 176,
 		.str_length = 16, .str_hash = 24, .str_state = 32, .str_ascii_data = 48,
@@ -278,7 +278,7 @@ int offsets_check(const struct py_offsets *off)
 		RULE(code_name, 8, off->code_size, true),
 		RULE(code_qualname, 8, off->code_size, !is_object),
 		RULE(code_linetable, 8, off->code_size, true),
-		RULE(code_adaptive, 8, CODE_BYTES + 8, !is_object), /* right behind code_size */
+		RULE(code_adaptive, 8, is_object ? off->code_size : CODE_BYTES + 8, true),
 		RULE(code_firsttraceable, 4, off->code_size, false),
 		RULE(code_tlbc, 8, off->code_size, false),
 		RULE(code_version, 4, off->code_size, false),

@@ -140,6 +140,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		memory_use(m);
 		r = unwind(&off, &thread, may_fault);
 		check_walk(&r, m);
+		unwinder_opcode(&off, may_fault);
 		for (uint32_t u = 0; !r.error && u < s->walk.unsent; u++)
 			describe(&off, s->unsent[u], may_fault);
 	}
