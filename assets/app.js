@@ -647,8 +647,12 @@
       const isGone = !isBase && Boolean(subject.base) && (own.size
         ? ![...own.values()].some((row) => row.total) : !subject.current.total);
 
-      subject.all = (isBase || isGone ? allBase : all) || 1;
-      if (!isBase && !isGone)
+      const side = isBase || isGone ? ns.SIDE_BASE : ns.SIDE_CURRENT;
+      const opcodes = ns.lineOpcodes(report, queryOf("call"), func, side);
+      for (const [number, row] of own)
+        row.opcodes = opcodes.get(number);
+      subject.all = (side === ns.SIDE_BASE ? allBase : all) || 1;
+      if (side)
         return ns.sourceBox(subject, ns.sourceLines(report, file), own);
       for (const row of own.values())
         Object.assign(row, {self: row.baseSelf, total: row.baseTotal});

@@ -162,6 +162,30 @@
     return li;
   }
 
+  // The instructions of a line: the heaviest one; opened all, by their parts of the line and of all.
+  function opcodeList({opcodes}, {base, all}) {
+    const sum = (key) => opcodes.reduce((n, one) => n + one[key], 0) || 1;
+    const parts = [["of line", "current", sum("current")], ["of all", "current", all]];
+    const row = (name, text) => ns.element("tr", {}, ...parts.map((part) => line("td", text(part))),
+      line("td", name));
+
+    if (base)
+      parts.unshift(["base", "base", sum("base")]);
+    return ns.element("li", {className: "ops"}, ns.element("details", {},
+      line("summary", opcodes[0].name),
+      ns.element("table", {}, row("", ([title]) => title), ...opcodes.map((one) =>
+        row(one.name, ([, key, whole]) => ns.percent(one[key] / whole))))));
+  }
+
+  // A line, and below it the instructions it was at, where they were recorded.
+  function sourceRows(number, text, row, most, subject) {
+    const rows = [sourceLine(number, text, row, most, subject)];
+
+    if (row?.opcodes && row.self + row.baseSelf > 0)
+      rows.push(opcodeList(row, subject));
+    return rows;
+  }
+
   // source: {status, lines: Map}, heat: Map of line -> {self, total, ...}.
   function sourceBox(subject, {status, lines}, heat) {
     const head = line("h2", "Source", "stackhead");
@@ -176,7 +200,7 @@
     shown.forEach((number, i) => {
       if (i && number !== shown[i - 1] + 1)
         list.append(line("li", "⋯", "gap"));
-      list.append(sourceLine(number, ns.visible(lines.get(number)), heat.get(number), most, subject));
+      list.append(...sourceRows(number, ns.visible(lines.get(number)), heat.get(number), most, subject));
     });
     return [head, ns.element("div", {className: "sourcebox", tabIndex: 0, role: "region",
       "aria-label": "Source lines"}, list)];
@@ -192,7 +216,7 @@
     const most = rows[0][1][subject.measure];
 
     return [ns.element("div", {className: "sourcebox"}, ns.element("ol", {},
-      ...rows.map(([number, row]) => sourceLine(number, "", row, most, subject))))];
+      ...rows.flatMap(([number, row]) => sourceRows(number, "", row, most, subject))))];
   }
 
   // source: where sourceBox()'s will stand; actions: [[text, title, act]...].

@@ -266,12 +266,13 @@
     return {count: total, first, node, parent, line};
   }
 
-  function decodeRows(reader, sites, tags, slots) {
+  function decodeRows(reader, sites, tags, slots, opcodes) {
     const count = reader.count("rows");
     const site = reader.column(count, sites, "sites of rows");
     const tag = reader.column(count, tags, "threads of rows");
     const slot = reader.column(count, slots, "blocks of rows");
     const ticks = reader.column(count, 2 ** 32, "weights");
+    const opcode = opcodes ? reader.column(count, opcodes.length, "opcodes") : null;
 
     for (let i = 1; i < count; i++) {
       const isSame = site[i] === 0 && tag[i] === tag[i - 1];
@@ -281,7 +282,7 @@
       site[i] = at;
       slot[i] = when;
     }
-    return {count, site, tag, slot, ticks};
+    return {count, site, tag, slot, ticks, opcode};
   }
 
   function decodeClasses(reader, count) {
@@ -330,8 +331,8 @@
   //   nodes      the tree by function
   //   sites      {count, first, node, parent, line}: the same by line; those of node i are
   //              first[i] .. first[i + 1] - 1, a caller's site comes before its callees'
-  //   rows       {count, site, tag, slot, ticks}: tag: index into meta.threads; slot: run * blocks
-  //              + block
+  //   rows       {count, site, tag, slot, ticks, opcode}: tag: index into meta.threads; slot: run *
+  //              blocks + block; opcode: index into meta.opcodes, null where none were recorded
   //   classes    null, or {total, self, match}: by node, indices of CLASSES and MATCHES
   //   sources    Map of file (string id) -> {status, parts}
   // Throws PageError.
@@ -356,7 +357,7 @@
     const nodes = decodeNodes(reader, functions.count);
     const sites = decodeSites(reader, nodes, functions);
     const rows = decodeRows(reader, sites.count, Math.max(meta.threads.length, 1),
-      Math.max(meta.runs.length, 1) * meta.blocks);
+      Math.max(meta.runs.length, 1) * meta.blocks, meta.opcodes);
     const classes = decodeClasses(reader, nodes.count);
     const sources = decodeSources(reader, strings.count);
     if (reader.at !== length)
@@ -1099,6 +1100,30 @@
     return {lines: heat, all: total.current[0], allBase: total.base ? total.base[0] : 0};
   }
 
+  // Instructions that one function was at itself: Map of line -> [{name, current, base}...], the heaviest
+  // first; ticks of the side that is shown, and of the base. Empty where none were recorded.
+  function lineOpcodes(report, state, func, shown) {
+    const {meta, rows, sites, nodes} = report, lines = new Map();
+    const passes = passingTags(report, state), sides = slotSides(report, state);
+
+    for (let i = 0; rows.opcode && i < rows.count; i++) {
+      const site = rows.site[i], line = sites.line[site], side = sides[rows.slot[i]];
+      if (nodes.func[sites.node[site]] !== func || !passes[rows.tag[i]] || !side)
+        continue;
+      if (!lines.has(line))
+        lines.set(line, []);
+      const list = lines.get(line), name = meta.opcodes[rows.opcode[i]] || "unknown";
+      let one = list.find((o) => o.name === name);
+      if (!one)
+        list.push(one = {name, current: 0, base: 0});
+      one.current += (side >> shown & 1) * rows.ticks[i];
+      one.base += (side & 1) * rows.ticks[i];
+    }
+    for (const list of lines.values())
+      list.sort((a, b) => b.current - a.current || b.base - a.base);
+    return lines;
+  }
+
   function hasLineAbove({sites, nodes, functions}, site, file) {
     for (let p = sites.parent[site]; p > 0; p = sites.parent[p])
       if (sites.line[p] === sites.line[site] && functions.file[nodes.func[sites.node[p]]] === file)
@@ -1172,5 +1197,5 @@
     SOURCE_STATUS, PageError, decodeBase64, adler32, decode, inflate, functionName, functionFile,
     filterChoices, passingTags, slotSides, isComparing, isWhole, preorderTree, lineTree,
     withoutFunctions, callees, callers, inverted, selfWeights, throughMap, totals, activeData,
-    isElided, elided, functionTable, siteSums, lineHeat, sourceLines, timeline, pathOf, nodeAt});
+    isElided, elided, functionTable, siteSums, lineHeat, lineOpcodes, sourceLines, timeline, pathOf, nodeAt});
 })(globalThis.pyebpf ??= {});

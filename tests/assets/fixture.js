@@ -78,32 +78,35 @@ function inPreorder(root) {
   return list;
 }
 
-// Rows in order of site, thread, slot; equal ones summed.
-function collectRows(list, blocks) {
+// Rows in order of site, thread, slot, opcode; equal ones summed.
+function collectRows(list, blocks, opcodes = [""]) {
   const rows = [];
   let site = 0;
   for (const node of list) {
     for (const {rows: samples} of node.sites) {
       const sums = new Map();
-      for (const {thread = 0, run = 0, block = 0, ticks = 1} of samples) {
-        const key = thread * 2 ** 20 + run * blocks + block;
+      for (const {thread = 0, run = 0, block = 0, ticks = 1, opcode = ""} of samples) {
+        const key = (thread * 2 ** 20 + run * blocks + block) * 256 + Math.max(opcodes.indexOf(opcode), 0);
         sums.set(key, (sums.get(key) ?? 0) + ticks);
       }
       for (const key of [...sums.keys()].sort((a, b) => a - b))
-        rows.push({site, tag: Math.floor(key / 2 ** 20), slot: key % 2 ** 20, ticks: sums.get(key)});
+        rows.push({site, tag: Math.floor(key / 2 ** 28), slot: Math.floor(key / 256) % 2 ** 20,
+          ticks: sums.get(key), opcode: key % 256});
       site++;
     }
   }
   return rows;
 }
 
-function writeRows(w, rows) {
+function writeRows(w, rows, opcodes) {
   const isSame = rows.map((r, i) => i > 0 && rows[i - 1].site === r.site && rows[i - 1].tag === r.tag);
   w.number(rows.length);
   w.column(rows.map((r, i) => r.site - (i ? rows[i - 1].site : 0)));
   w.column(rows.map((r) => r.tag));
   w.column(rows.map((r, i) => r.slot - (isSame[i] ? rows[i - 1].slot : 0)));
   w.column(rows.map((r) => r.ticks));
+  if (opcodes)
+    w.column(rows.map((r) => r.opcode));
 }
 
 function writeSources(w, sources, strings) {
@@ -128,8 +131,8 @@ function adler32(bytes) {
   return Buffer.from([b >> 8, b & 255, a >> 8, a & 255]);
 }
 
-// samples: [{stack: "main (app.py:3);f (app.py:9)", thread, run, block, ticks}], the last four 0, 0,
-// 0 and 1 if left out. meta: over the facts of a plain recording of one run with one thread.
+// samples: [{stack: "main (app.py:3);f (app.py:9)", thread, run, block, ticks, opcode}], the last five
+// 0, 0, 0, 1 and "" if left out; opcode: one of meta.opcodes, if that is there. meta: over the facts of a plain recording of one run with one thread.
 // classes: null or {total, self, match}, an array each by node in preorder.
 // sources: [{file, status, parts: [{line, text}]}].
 function encode({samples = [], meta = {}, classes = null, sources = []}) {
@@ -164,7 +167,7 @@ function encode({samples = [], meta = {}, classes = null, sources = []}) {
   tail.column(list.map((n) => n.sites.length));
   tail.column(sites.map((s) => s.caller));
   tail.column(sites.map((s) => (s.line ? zigzag(s.line - s.def) + 1 : 0)));
-  writeRows(tail, collectRows(list, facts.blocks));
+  writeRows(tail, collectRows(list, facts.blocks, facts.opcodes), facts.opcodes);
   tail.number(classes ? 1 : 0);
   for (const column of classes ? [classes.total, classes.self, classes.match] : [])
     tail.column(column);

@@ -167,6 +167,40 @@ test("lineHeat: lines of a file, a stack once a line", () => {
   ]);
 });
 
+const OPCODES = {opcodes: ["", "LOAD_FAST", "BINARY_OP"], runs: [{side: 0}, {side: 1}],
+  threads: [{process: 0, tid: 1, name: "a"}, {process: 0, tid: 2, name: "b"}]};
+
+test("lineOpcodes: what a function itself was at, by line and side", () => {
+  const report = model.decode(encode({meta: OPCODES, samples: [
+    {stack: "f (a.py:5)", run: 1, ticks: 3, opcode: "LOAD_FAST"},
+    {stack: "f (a.py:5)", run: 1, block: 7, ticks: 4, opcode: "BINARY_OP"},
+    {stack: "f (a.py:5)", run: 1, thread: 1, ticks: 2, opcode: "BINARY_OP"},
+    {stack: "f (a.py:5)", run: 0, ticks: 5, opcode: "LOAD_FAST"},
+    {stack: "f (a.py:6);f (a.py:6)", run: 1, ticks: 1},
+    {stack: "f (a.py:5);g (a.py:9)", run: 1, ticks: 9, opcode: "LOAD_FAST"}]}));
+
+  assert.deepEqual([...model.lineOpcodes(report, {}, 1, model.SIDE_CURRENT)], [
+    [5, [{name: "BINARY_OP", current: 6, base: 0}, {name: "LOAD_FAST", current: 3, base: 5}]],
+    [6, [{name: "unknown", current: 1, base: 0}]],
+  ]);
+  assert.deepEqual([...model.lineOpcodes(report, {thread: ["b"]}, 1, model.SIDE_CURRENT)],
+    [[5, [{name: "BINARY_OP", current: 2, base: 0}]]]);
+  assert.deepEqual(model.lineOpcodes(report, {}, 1, model.SIDE_BASE).get(5),
+    [{name: "LOAD_FAST", current: 5, base: 5}, {name: "BINARY_OP", current: 0, base: 0}]);
+});
+
+test("opcodes: totals are those of the same samples without", () => {
+  const samples = Array.from({length: 60}, (_, i) => ({stack: `f (a.py:${i % 3})`, block: i % 7,
+    run: i % 2, ticks: i + 1, opcode: OPCODES.opcodes[i % 3]}));
+  const totals = (meta) => {
+    const active = model.activeData(model.decode(encode({meta, samples})), {by: "line"});
+    return [[...active.current.self], [...active.base.self]];
+  };
+
+  assert.deepEqual(totals(OPCODES), totals({...OPCODES, opcodes: undefined}));
+  assert.equal(model.lineOpcodes(REPORT, {}, 1, model.SIDE_CURRENT).size, 0);
+});
+
 test("pathOf, nodeAt: a link finds its box", () => {
   for (const state of SHAPES) {
     const {tree} = model.activeData(REPORT, state);

@@ -115,6 +115,58 @@ test("a click zooms and shows the figures, a second one steps out", async () => 
   });
 });
 
+// main spends 60 ticks on line 3 and 40, whose instruction nobody knows, on line 4.
+const OPCODES = {
+  meta: {...META, opcodes: ["", "LOAD_FAST", "BINARY_OP_ADD_INT"]},
+  samples: [{stack: "main (/srv/app.py:3)", ticks: 45, opcode: "BINARY_OP_ADD_INT"},
+    {stack: "main (/srv/app.py:3)", ticks: 15, opcode: "LOAD_FAST"},
+    {stack: "main (/srv/app.py:4)", ticks: 40}],
+};
+
+async function opcodesOf(page) {
+  await clickAt(page, 1, 0.3);
+  await page.locator(".sourcebox").waitFor();
+  const lists = [];
+  for (const list of await page.locator(".ops").all()) {
+    await list.locator("summary").click();
+    lists.push((await list.locator("tr").allInnerTexts()).map((row) => row.trim().split(/\s+/).join(" ")));
+  }
+  return lists;
+}
+
+test("source lines unfold into their opcodes", async () => {
+  for (const sources of [PLAIN.sources, []]) {
+    await onPage(writePage({...OPCODES, sources}), {}, async (page) => {
+      assert.deepEqual(await opcodesOf(page), [
+        ["of line of all", "75.0% 45.0% BINARY_OP_ADD_INT", "25.0% 15.0% LOAD_FAST"],
+        ["of line of all", "100% 40.0% unknown"]]);
+      assert.equal(await page.locator(".ops summary").first().innerText(), "BINARY_OP_ADD_INT");
+    });
+  }
+});
+
+test("a comparison has the opcodes of both sides", async () => {
+  const side = (run, tops) => tops.map(([opcode, ticks]) =>
+    ({stack: "main (/srv/app.py:3)", run, opcode, ticks}));
+  const file = writePage({meta: {...OPCODES.meta, kind: "diff", runs: DIFF.meta.runs},
+    samples: [...side(0, [["LOAD_FAST", 10], ["BINARY_OP_ADD_INT", 30]]),
+      ...side(1, [["LOAD_FAST", 20], ["BINARY_OP_ADD_INT", 20]])]});
+
+  await onPage(file, {}, async (page) => {
+    const [[head, ...rows]] = await opcodesOf(page);
+
+    assert.equal(head, "base of line of all");
+    assert.deepEqual(rows.sort(), ["25.0% 50.0% 50.0% LOAD_FAST",
+      "75.0% 50.0% 50.0% BINARY_OP_ADD_INT"]);
+  });
+});
+
+test("no opcodes where none were recorded", async () => {
+  await onPage(plain(), {}, async (page) => {
+    assert.deepEqual(await opcodesOf(page), []);
+  });
+});
+
 test("source lines carry their heat", async () => {
   await onPage(plain(), {}, async (page) => {
     await clickAt(page, 2, 0.3);

@@ -70,6 +70,8 @@ class Page:
                      for node, d in zip(self.node, distances)]
         count = n.number()
         self.rows = list(zip(*(n.column(count) for _ in range(4))))
+        names = self.facts.get("opcodes")
+        self.opcodes = [names[i] for i in n.column(count)] if names else [""] * count
         self.classes = [n.column(len(counts)) for _ in range(3)] if n.number() else None
 
     @staticmethod
@@ -100,6 +102,15 @@ class Page:
             site, thread, slot = site + distance, tag, slot + more if is_same else more
             if self.facts["runs"][slot // self.facts["blocks"]]["side"] == side:
                 ticks[self.stack(site)] += weight
+        return ticks
+
+    def opcodes_of(self, name):
+        """Ticks by (line, instruction) of the samples whose leaf is the function `name`."""
+        ticks, site = collections.Counter(), 0
+        for (distance, _, _, weight), opcode in zip(self.rows, self.opcodes):
+            site += distance
+            if self.name[self.function[self.node[site]]] == name:
+                ticks[self.line[site], opcode] += weight
         return ticks
 
     def stack(self, site):

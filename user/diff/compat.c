@@ -288,7 +288,7 @@ static int mark_threads(struct builder *b)
 
 					if (pass)
 						cells[count] = (struct thread_cell){
-							block->threads.items[j],
+							block->tags.items[j].thread,
 							t->line_of[block->cells.items[j].stack],
 							block->cells.items[j].ticks,
 						};

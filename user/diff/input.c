@@ -13,7 +13,7 @@
 #define RATE_TOLERANCE 0.1        /* intervals further apart are another rate */
 #define EXPECTED_SLACK_NS 1000000 /* an index rounds down; a block more would be next to empty */
 #define PREFETCH 16               /* samples ahead: slots of many stacks are not in the cache */
-#define THREAD_STRIDE 2654435761u /* spreads threads over the slots: 2^32 / golden ratio, odd */
+#define TAG_STRIDE 2654435761u    /* spreads tags over the slots: 2^32 / golden ratio, odd */
 
 /* --- texts ------------------------------------------------------------------------------------ */
 
@@ -61,7 +61,7 @@ static void run_free(struct diff_run *run)
 		free(*fact_text(&run->facts, i));
 	for (size_t i = 0; i < DIFF_BLOCKS_MAX; i++) {
 		vec_release(&run->blocks[i].cells);
-		vec_release(&run->blocks[i].threads);
+		vec_release(&run->blocks[i].tags);
 	}
 	vec_release(&run->process_ticks);
 	free(run);
@@ -132,11 +132,11 @@ int diff_input_add_run(struct diff_input *in, enum diff_side side, const struct 
 static int merge_blocks(struct diff_block *to, struct diff_block *from)
 {
 	if (vec_append(&to->cells, from->cells.items, from->cells.len) < 0 ||
-	    vec_append(&to->threads, from->threads.items, from->threads.len) < 0)
+	    vec_append(&to->tags, from->tags.items, from->tags.len) < 0)
 		return -ENOMEM;
 	to->ticks += from->ticks;
 	vec_release(&from->cells);
-	vec_release(&from->threads);
+	vec_release(&from->tags);
 	from->ticks = 0;
 	return 0;
 }
@@ -177,7 +177,7 @@ static int find_block(struct diff_run *run, uint64_t time_ns, struct diff_block 
 }
 
 /*
- * The slots are a lossy map from stack (and thread) to a cell: what stands there is checked against
+ * The slots are a lossy map from stack (and tag) to a cell: what stands there is checked against
  * the cell, so a wrong one only makes a second cell. Hence one table does for all blocks and runs.
  */
 static int reserve_slots(struct diff_input *in)
@@ -198,25 +198,32 @@ static int reserve_slots(struct diff_input *in)
 
 static uint32_t *slot_of(struct diff_input *in, const struct sample *s)
 {
-	uint32_t thread = in->by_thread ? s->thread : 0;
+	uint32_t tag = in->by_thread ? s->thread + s->opcode * TAG_STRIDE : 0;
 
-	return &in->slots.items[(s->stack + thread * THREAD_STRIDE) & (in->slots.len - 1)];
+	return &in->slots.items[(s->stack + tag * TAG_STRIDE) & (in->slots.len - 1)];
+}
+
+static bool has_tag(const struct diff_input *in, const struct diff_block *b, uint32_t cell,
+		    const struct sample *s)
+{
+	return !in->by_thread ||
+	       (b->tags.items[cell].thread == s->thread && b->tags.items[cell].opcode == s->opcode);
 }
 
 static int add_to_block(struct diff_input *in, struct diff_block *b, const struct sample *s)
 {
-	uint32_t thread = in->by_thread ? s->thread : 0;
 	uint32_t *slot = slot_of(in, s);
 	struct diff_cell *cell = &b->cells.items[*slot];
 
 	b->ticks += s->weight;
-	if (*slot < b->cells.len && cell->stack == s->stack &&
-	    (!in->by_thread || b->threads.items[*slot] == thread) &&
+	if (*slot < b->cells.len && cell->stack == s->stack && has_tag(in, b, *slot, s) &&
 	    cell->ticks <= UINT32_MAX - s->weight) {
 		cell->ticks += s->weight;
 		return 0;
 	}
-	if (b->cells.len == UINT32_MAX || (in->by_thread && vec_push(&b->threads, thread) < 0) ||
+	if (b->cells.len == UINT32_MAX ||
+	    (in->by_thread &&
+	     vec_push(&b->tags, ((struct diff_tag){ s->thread, s->opcode })) < 0) ||
 	    vec_push(&b->cells, ((struct diff_cell){ s->stack, s->weight })) < 0)
 		return -ENOMEM;
 	*slot = (uint32_t)b->cells.len - 1;
@@ -283,8 +290,10 @@ static void renumber(struct diff_run *run, const struct profile_ids *ids)
 
 		for (size_t c = 0; c < b->cells.len; c++)
 			b->cells.items[c].stack = ids->stacks[b->cells.items[c].stack];
-		for (size_t t = 0; t < b->threads.len; t++)
-			b->threads.items[t] = ids->threads[b->threads.items[t]];
+		for (size_t t = 0; t < b->tags.len; t++) {
+			b->tags.items[t].thread = ids->threads[b->tags.items[t].thread];
+			b->tags.items[t].opcode = ids->strings[b->tags.items[t].opcode];
+		}
 	}
 }
 

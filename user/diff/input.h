@@ -56,9 +56,15 @@ struct diff_cell {
 	uint32_t ticks; /* > 0 */
 };
 
+/* What else the ticks of a cell have in common. */
+struct diff_tag {
+	uint32_t thread; /* index */
+	uint32_t opcode; /* string id: see struct sample */
+};
+
 struct diff_block {
 	VEC(struct diff_cell) cells;
-	VEC(uint32_t) threads; /* thread index of each cell; empty where not asked for */
+	VEC(struct diff_tag) tags; /* of each cell; empty where not asked for */
 	uint64_t ticks;
 };
 
@@ -74,7 +80,7 @@ struct diff_run {
 
 struct diff_input {
 	struct profile *profile; /* owned; without samples between the calls */
-	bool by_thread;          /* keep threads apart: compat_new() and pages need it */
+	bool by_thread;          /* keep tags apart: compat_new() and pages need it */
 	VEC(struct diff_run *) runs;
 	VEC(uint32_t) slots; /* where the newest cell of a stack is in its block, perhaps */
 };

@@ -18,7 +18,7 @@
 #define MAGIC "pyebpf-page/1\n"
 #define NS_PER_S 1e9
 
-/* Strings of the page: those of the profile that it uses, in order of first use. */
+/* Strings of a part of the page: those of the profile that it uses, in order of first use. */
 struct page_strings {
 	uint32_t *id_of; /* by string id of the profile; 0: not used (yet), or the empty string */
 	VEC(uint32_t) used;
@@ -38,15 +38,17 @@ static int use_string(struct page_strings *s, uint32_t string)
 	return vec_push(&s->used, string);
 }
 
+static int page_strings_init(struct page_strings *s, const struct page *page)
+{
+	s->id_of = calloc(strtab_count(page->profile->strings) + 1, sizeof(*s->id_of));
+	return s->id_of ? vec_push(&s->used, 0) : -ENOMEM;
+}
+
 static int collect_strings(struct page_strings *s, const struct page *page,
 			   const struct sources *sources)
 {
-	int r;
+	int r = page_strings_init(s, page);
 
-	s->id_of = calloc(strtab_count(page->profile->strings) + 1, sizeof(*s->id_of));
-	if (!s->id_of)
-		return -ENOMEM;
-	r = vec_push(&s->used, 0);
 	for (size_t i = 0; i < page->functions.len && !r; i++) {
 		r = use_string(s, page->functions.items[i].name);
 		if (!r)
@@ -54,6 +56,16 @@ static int collect_strings(struct page_strings *s, const struct page *page,
 	}
 	for (size_t i = 0; i < sources->files.len && !r; i++)
 		r = use_string(s, sources->files.items[i].file);
+	return r;
+}
+
+/* Names of instructions: of the rows alone. */
+static int collect_opcodes(struct page_strings *s, const struct page *page)
+{
+	int r = page_strings_init(s, page);
+
+	for (size_t i = 0; i < page->slots->rows.len && !r; i++)
+		r = use_string(s, page->slots->rows.items[i].opcode);
 	return r;
 }
 
@@ -233,7 +245,19 @@ static void put_notes(struct json *j, const struct diff_texts *notes)
 	json_end(j);
 }
 
-static void put_facts(struct json *j, const struct page *page)
+/* Only where there are some. */
+static void put_opcodes(struct json *j, const struct profile *p, const struct page_strings *opcodes)
+{
+	if (opcodes->used.len == 1)
+		return;
+	json_key(j, "opcodes");
+	json_array(j);
+	for (size_t i = 0; i < opcodes->used.len; i++)
+		json_string(j, strtab_get(p->strings, opcodes->used.items[i]));
+	json_end(j);
+}
+
+static void put_facts(struct json *j, const struct page *page, const struct page_strings *opcodes)
 {
 	const struct profile *p = page->profile;
 
@@ -266,6 +290,7 @@ static void put_facts(struct json *j, const struct page *page)
 		json_end(j);
 	}
 	json_end(j);
+	put_opcodes(j, p, opcodes);
 	if (page->diff)
 		put_diff(j, page->diff);
 	if (page->notes)
@@ -273,7 +298,7 @@ static void put_facts(struct json *j, const struct page *page)
 	json_end(j);
 }
 
-static int write_facts(struct blob *b, const struct page *page)
+static int write_facts(struct blob *b, const struct page *page, const struct page_strings *opcodes)
 {
 	_cleanup_(freep) char *text = NULL;
 	size_t len;
@@ -284,7 +309,7 @@ static int write_facts(struct blob *b, const struct page *page)
 	if (!f)
 		return -ENOMEM;
 	json_init(&j, f);
-	put_facts(&j, page);
+	put_facts(&j, page, opcodes);
 	r = json_finish(&j);
 	if (fclose(f) || r < 0)
 		return -ENOMEM;
@@ -371,7 +396,7 @@ static int write_sites(struct blob *b, const struct page *page)
 	return 0;
 }
 
-static int write_rows(struct blob *b, const struct page *page)
+static int write_rows(struct blob *b, const struct page *page, const struct page_strings *opcodes)
 {
 	const uint32_t *const site_of[SLOT_SIDES] = { page->site_of[0], page->site_of[1] };
 	_cleanup_(freep) struct slot_row *rows = NULL;
@@ -393,6 +418,8 @@ static int write_rows(struct blob *b, const struct page *page)
 	}
 	for (size_t i = 0; i < count; i++)
 		blob_number(b, rows[i].ticks);
+	for (size_t i = 0; i < count && opcodes->used.len > 1; i++)
+		blob_number(b, opcodes->id_of[rows[i].opcode]);
 	return 0;
 }
 
@@ -421,18 +448,18 @@ static void write_sources(struct blob *b, const struct sources *sources,
 }
 
 static int write_blob(struct blob *b, const struct page *page, const struct sources *sources,
-		      const struct page_strings *strings)
+		      const struct page_strings *strings, const struct page_strings *opcodes)
 {
 	int r;
 
 	blob_bytes(b, MAGIC, sizeof(MAGIC) - 1);
-	r = write_facts(b, page);
+	r = write_facts(b, page, opcodes);
 	if (r < 0)
 		return r;
 	write_strings(b, page->profile->strings, strings);
 	write_functions(b, page, strings);
 	write_nodes(b, page);
-	if ((r = write_sites(b, page)) < 0 || (r = write_rows(b, page)) < 0)
+	if ((r = write_sites(b, page)) < 0 || (r = write_rows(b, page, opcodes)) < 0)
 		return r;
 	write_classes(b, page);
 	write_sources(b, sources, strings);
@@ -444,18 +471,18 @@ static int write_blob(struct blob *b, const struct page *page, const struct sour
 
 int flamegraph_write(const struct page *page, const struct sources *sources, FILE *out)
 {
-	_cleanup_(page_strings_release) struct page_strings strings = { 0 };
+	_cleanup_(page_strings_release) struct page_strings strings = { 0 }, opcodes = { 0 };
 	_cleanup_(blob_release) struct blob b;
 	int r;
 
 	r = blob_init(&b, out);
 	if (r < 0)
 		return r;
-	r = collect_strings(&strings, page, sources);
-	if (r < 0)
+	if ((r = collect_strings(&strings, page, sources)) < 0 ||
+	    (r = collect_opcodes(&opcodes, page)) < 0)
 		return r;
 	fwrite(page_head, 1, sizeof(page_head), out);
-	r = write_blob(&b, page, sources, &strings);
+	r = write_blob(&b, page, sources, &strings, &opcodes);
 	if (r < 0)
 		return r;
 	fwrite(page_tail, 1, sizeof(page_tail), out);

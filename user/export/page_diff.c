@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -37,12 +38,14 @@ static int add_block(struct slots *s, const struct diff_block *block, uint32_t s
 
 	if (vec_reserve(&s->rows, count) < 0)
 		return -ENOMEM;
+	assert(block->tags.len == count);
 	for (size_t i = 0; i < count; i++)
 		s->rows.items[s->rows.len++] = (struct slot_row){
 			.stack = block->cells.items[i].stack,
-			.thread = block->threads.len ? block->threads.items[i] : 0,
+			.thread = block->tags.items[i].thread,
 			.slot = slot,
 			.ticks = block->cells.items[i].ticks,
+			.opcode = block->tags.items[i].opcode,
 		};
 	return 0;
 }

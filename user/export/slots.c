@@ -71,14 +71,21 @@ int slots_describe_run(struct slots *s, const struct metadata *m, uint64_t lost,
 /* A row of the open slot, found or made. */
 static int find_row(struct slots *s, const struct sample *sample, struct slot_row **row)
 {
-	struct slot_row made = { sample->stack, sample->thread, s->open_slot, 0 };
-	uint64_t hash = hash_u64((uint64_t)sample->thread << 32 | sample->stack);
+	struct slot_row made = {
+		.stack = sample->stack,
+		.thread = sample->thread,
+		.slot = s->open_slot,
+		.opcode = sample->opcode,
+	};
+	uint64_t hash =
+		hash_combine((uint64_t)sample->thread << 32 | sample->stack, sample->opcode);
 	size_t at = IDMAP_START;
 	uint32_t id;
 
 	while ((id = idmap_next(&s->map, hash, &at)) != IDMAP_NONE) {
 		*row = &s->rows.items[s->open + id];
-		if ((*row)->thread == sample->thread && (*row)->stack == sample->stack)
+		if ((*row)->thread == sample->thread && (*row)->stack == sample->stack &&
+		    (*row)->opcode == sample->opcode)
 			return 0;
 	}
 	if (idmap_reserve(&s->map) < 0 || vec_push(&s->rows, made) < 0)
@@ -90,14 +97,15 @@ static int find_row(struct slots *s, const struct sample *sample, struct slot_ro
 
 static int add_ticks(struct slots *s, const struct sample *sample)
 {
-	struct slot_row *row;
+	struct slot_row *row, more;
 	int r = find_row(s, sample, &row);
 
 	if (r < 0 || !__builtin_add_overflow(row->ticks, sample->weight, &row->ticks))
 		return r;
 	row->ticks -= sample->weight;
-	return vec_push(&s->rows, ((struct slot_row){ sample->stack, sample->thread, s->open_slot,
-						      sample->weight }));
+	more = *row;
+	more.ticks = sample->weight;
+	return vec_push(&s->rows, more);
 }
 
 /* Rows of one slot follow each other; where samples come back to it, it gets further ones. */
@@ -114,7 +122,8 @@ static void open_slot(struct slots *s, uint32_t slot)
 
 static bool is_same_row(const struct slot_row *a, const struct slot_row *b)
 {
-	return a->stack == b->stack && a->thread == b->thread && a->slot == b->slot;
+	return a->stack == b->stack && a->thread == b->thread && a->slot == b->slot &&
+	       a->opcode == b->opcode;
 }
 
 static int compare_rows(const void *a, const void *b)
@@ -123,14 +132,28 @@ static int compare_rows(const void *a, const void *b)
 
 	if (x->thread != y->thread)
 		return x->thread < y->thread ? -1 : 1;
-	return x->slot < y->slot ? -1 : x->slot > y->slot;
+	if (x->slot != y->slot)
+		return x->slot < y->slot ? -1 : 1;
+	return x->opcode < y->opcode ? -1 : x->opcode > y->opcode;
 }
 
+/* So that rows that become those of one slot stay next to each other: see halve_blocks(). */
+static int compare_by_opcode(const void *a, const void *b)
+{
+	const struct slot_row *x = a, *y = b;
+
+	if (x->opcode != y->opcode)
+		return x->opcode < y->opcode ? -1 : 1;
+	return compare_rows(a, b);
+}
+
+typedef int compare_fn(const void *a, const void *b);
+
 /* As they mostly are: samples come in order of time, and many stacks are of one thread. */
-static bool is_sorted(const struct slot_row *rows, size_t count)
+static bool is_sorted(const struct slot_row *rows, size_t count, compare_fn *compare)
 {
 	for (size_t i = 1; i < count; i++)
-		if (compare_rows(&rows[i - 1], &rows[i]) > 0)
+		if (compare(&rows[i - 1], &rows[i]) > 0)
 			return false;
 	return true;
 }
@@ -157,9 +180,9 @@ static uint32_t key_of_row(const struct slots *s, const uint32_t *const key_of[S
 	return key_of ? key_of[s->runs.items[row->slot / s->blocks].side][row->stack] : row->stack;
 }
 
-/* Counting sort by key, then each key's few by thread and slot. key_of NULL: the stack itself. */
+/* Counting sort by key, then each key's few by compare(). key_of NULL: the stack itself. */
 static int sort_rows(const struct slots *s, const uint32_t *const key_of[SLOT_SIDES], uint32_t keys,
-		     struct slot_row **out, size_t *count)
+		     compare_fn *compare, struct slot_row **out, size_t *count)
 {
 	_cleanup_(freep) uint32_t *start = calloc((size_t)keys + 1, sizeof(*start));
 	_cleanup_(freep) struct slot_row *sorted = malloc((s->rows.len + 1) * sizeof(*sorted));
@@ -177,20 +200,20 @@ static int sort_rows(const struct slots *s, const uint32_t *const key_of[SLOT_SI
 		sorted[start[row.stack]++] = row;
 	}
 	for (uint32_t i = 0, from = 0; i < keys; from = start[i++])
-		if (!is_sorted(sorted + from, start[i] - from))
-			qsort(sorted + from, start[i] - from, sizeof(*sorted), compare_rows);
+		if (!is_sorted(sorted + from, start[i] - from, compare))
+			qsort(sorted + from, start[i] - from, sizeof(*sorted), compare);
 	*count = merge_rows(sorted, s->rows.len);
 	*out = take_ptr(sorted);
 	return 0;
 }
 
-/* Puts the rows in order of stack, thread, slot. */
+/* Puts the rows in order of stack, opcode, thread, slot. */
 static int order_rows(struct slots *s, uint32_t stacks)
 {
 	struct slot_row *rows;
 	size_t count;
 
-	if (sort_rows(s, NULL, stacks, &rows, &count) < 0)
+	if (sort_rows(s, NULL, stacks, compare_by_opcode, &rows, &count) < 0)
 		return -ENOMEM;
 	free(s->rows.items);
 	s->rows.items = rows;
@@ -259,5 +282,5 @@ int slots_add(struct slots *s, const struct profile *p)
 int slots_rows_by(const struct slots *s, const uint32_t *const key_of[SLOT_SIDES], uint32_t keys,
 		  struct slot_row **rows, size_t *count)
 {
-	return sort_rows(s, key_of, keys, rows, count);
+	return sort_rows(s, key_of, keys, compare_rows, rows, count);
 }

@@ -11,10 +11,10 @@
 #include "profile/profile.h"
 
 /*
- * Ticks by stack, thread and part of the time: each run (one recording) has `blocks` parts of equal
- * length, and slot `run * blocks + block` is one of them. Summed chunk by chunk, so that samples
- * need not all be in memory; where rows grow beyond SLOTS_ROWS_MAX, blocks become longer. Starts as
- * { 0 }, ends in slots_release().
+ * Ticks by stack, instruction, thread and part of the time: each run (one recording) has `blocks`
+ * parts of equal length, and slot `run * blocks + block` is one of them. Summed chunk by chunk, so
+ * that samples need not all be in memory; where rows grow beyond SLOTS_ROWS_MAX, blocks become
+ * longer. Starts as { 0 }, ends in slots_release().
  */
 #define SLOTS_BLOCKS_MIN 40  /* statistics compare as many: user/diff */
 #define SLOTS_BLOCKS_MAX 640 /* MIN times a power of two: about two pixels each */
@@ -24,7 +24,8 @@ struct slot_row {
 	uint32_t stack;
 	uint32_t thread; /* index */
 	uint32_t slot;
-	uint32_t ticks; /* > 0; more than fits takes several rows */
+	uint32_t ticks;  /* > 0; more than fits takes several rows */
+	uint32_t opcode; /* string id: see struct sample */
 };
 
 enum slot_side { SLOT_BASE, SLOT_CURRENT };
@@ -77,8 +78,8 @@ int slots_add(struct slots *s, const struct profile *p);
 /*
  * The rows with another key than the stack: key_of[run side][stack], below `keys`; NULL: with the
  * stack. They are in
- * order of key (in `stack`), thread, slot, each once. *rows is to be freed with free(). 0 or
- * -ENOMEM with the outputs untouched.
+ * order of key (in `stack`), thread, slot, opcode, each once. *rows is to be freed with free(). 0
+ * or -ENOMEM with the outputs untouched.
  */
 int slots_rows_by(const struct slots *s, const uint32_t *const key_of[SLOT_SIDES], uint32_t keys,
 		  struct slot_row **rows, size_t *count);

@@ -43,7 +43,9 @@ static size_t rows_of(const struct slots *s, uint32_t stacks, struct slot_row **
 
 static void test_slots_rows_are_sorted_and_summed(void **state)
 {
-	static const struct slot_row want[] = { { 1, 0, 0, 5 }, { 1, 0, 320, 2 }, { 2, 0, 0, 1 } };
+	static const struct slot_row want[] = { { 1, 0, 0, 5, 0 },
+						{ 1, 0, 320, 2, 0 },
+						{ 2, 0, 0, 1, 0 } };
 	struct profile *p = profile_with_stacks(2);
 	struct slots s = { 0 };
 	struct slot_row *rows;
@@ -57,6 +59,31 @@ static void test_slots_rows_are_sorted_and_summed(void **state)
 	assert_int_equal(rows_of(&s, 3, &rows), 3);
 	assert_memory_equal(rows, want, sizeof(want));
 	assert_int_equal(slots_blocks_used(&s, s.runs.items), 321);
+	free(rows);
+	slots_release(&s);
+	profile_free(p);
+}
+
+static void test_slots_rows_are_kept_apart_by_opcode(void **state)
+{
+	static const struct slot_row want[] = { { 1, 0, 0, 3, 0 },
+						{ 1, 0, 0, 2, 7 },
+						{ 1, 0, 0, 5, 9 } };
+	static const uint32_t opcodes[] = { 9, 0, 7, 9, 0, 7, 9, 9, 0, 9 };
+	struct profile *p = profile_with_stacks(1);
+	struct slots s = { 0 };
+	struct slot_row *rows;
+
+	(void)state;
+	assert_int_equal(slots_begin_run(&s, SLOT_CURRENT, "x", 639), 0);
+	for (size_t i = 0; i < sizeof(opcodes) / sizeof(opcodes[0]); i++) {
+		struct sample sample = { .stack = 1, .weight = 1, .opcode = opcodes[i] };
+
+		assert_int_equal(profile_add_sample(p, &sample), 0);
+	}
+	assert_int_equal(slots_add(&s, p), 0);
+	assert_int_equal(rows_of(&s, 2, &rows), 3);
+	assert_memory_equal(rows, want, sizeof(want));
 	free(rows);
 	slots_release(&s);
 	profile_free(p);
@@ -159,6 +186,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_slots_rows_are_sorted_and_summed),
+		cmocka_unit_test(test_slots_rows_are_kept_apart_by_opcode),
 		cmocka_unit_test(test_slots_ticks_beyond_32_bits_take_several_rows),
 		cmocka_unit_test(test_slots_an_unknown_span_doubles),
 		cmocka_unit_test(test_slots_runs_have_slots_of_their_own),
