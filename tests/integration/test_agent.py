@@ -345,7 +345,7 @@ def test_rows_of_the_engine(kind, rows, tmp_path):
             body = gzip.compress(body)
         engine_server.spool_put(spool, number, 1, body, kind)
     with Engine(kind) as engine:
-        with Agent(tmp_path, kind, engine.url, window="1h") as agent:
+        with Agent(tmp_path, kind, engine.url, window="30m") as agent:
             wait_until(lambda: agent.metric("spool_entries") == 0, PATIENCE, "all are answered")
             for outcome in {row[3] for row in rows}:
                 assert agent.pushes(outcome) == sum(row[3] == outcome for row in rows), agent.text()
@@ -387,7 +387,7 @@ def test_answers_that_pass(what, script, outcome, is_full, tmp_path):
         pytest.skip("with --tier=all; the same row of the table is in unit/agent")
     put_rows(tmp_path, 3)
     with Engine("pyroscope", script=script) as engine:
-        with Agent(tmp_path, "pyroscope", engine.url, window="1h") as agent:
+        with Agent(tmp_path, "pyroscope", engine.url, window="30m") as agent:
             wait_until(lambda: agent.metric("spool_entries") == 0, PATIENCE, "all are answered")
             if outcome:
                 assert agent.pushes(outcome) == len(script), agent.text()
@@ -406,7 +406,7 @@ def test_500_for_ever_is_given_up(tmp_path, is_full):
         pytest.skip("pauses of several seconds: --tier=all")
     put_rows(tmp_path, 1)
     with Engine("pyroscope", script=[Answer(500)] * 4) as engine:
-        with Agent(tmp_path, "pyroscope", engine.url, window="1h") as agent:
+        with Agent(tmp_path, "pyroscope", engine.url, window="30m") as agent:
             wait_until(lambda: agent.metric("spool_entries") == 0, PATIENCE, "it is given up")
             assert agent.pushes("failed") == 4
             assert agent.metric("push_dropped_samples_total") == 1
@@ -420,7 +420,7 @@ def test_wrong_url_keeps_what_there_is(kind, tmp_path):
     body = engine_server.make_series(NAMED, make_pprof(), is_wrapped=True)
     engine_server.spool_put(spool, 1, 1, body if kind == "parca" else gzip.compress(body), kind)
     with Engine(kind) as engine:
-        with Agent(tmp_path, kind, engine.url + "/nowhere", window="1h") as agent:
+        with Agent(tmp_path, kind, engine.url + "/nowhere", window="30m") as agent:
             wait_until(lambda: agent.pushes("wrong_url") >= 1, PATIENCE, "an answer")
             assert agent.metric("spool_entries") == 1
             assert agent.metric("push_dropped_samples_total") == 0
@@ -441,13 +441,13 @@ def test_tls_with_certificates_of_both_sides(tmp_path):
     context.verify_mode = ssl.CERT_REQUIRED
     put_rows(tmp_path, 1)
     with Engine("pyroscope", tls=context) as engine:
-        with Agent(tmp_path, "pyroscope", engine.url, window="1h") as stranger:
+        with Agent(tmp_path, "pyroscope", engine.url, window="30m") as stranger:
             wait_until(lambda: stranger.pushes("unreachable") >= 1, PATIENCE, "it is refused")
             assert "certificate" in stranger.text()
             stranger.stop()
         assert not engine.stored
         known = "  ca_file: %s\n  cert_file: %s\n  key_file: %s\n" % (certificate, certificate, key)
-        with Agent(tmp_path, "pyroscope", engine.url, output=known, window="1h") as agent:
+        with Agent(tmp_path, "pyroscope", engine.url, output=known, window="30m") as agent:
             wait_until(lambda: agent.metric("spool_entries") == 0, PATIENCE, "it arrives")
             agent.stop()
         assert [1 for _, stacks in engine.stored if names(stacks) == {"n1"}] == [1]
@@ -490,7 +490,7 @@ def test_killed_in_mid_push(some_python, tmp_path):
     waiting = sum(int(name.split("-")[2]) for name in spooled(agent))
     assert waiting == agent.recorded() > 0
     with Engine("pyroscope") as engine:
-        with Agent(tmp_path, "pyroscope", engine.url, window="1h") as again:
+        with Agent(tmp_path, "pyroscope", engine.url, window="30m") as again:
             wait_until(lambda: again.metric("spool_entries") == 0, PATIENCE, "all are sent")
             assert engine.total() == waiting
             again.stop()
@@ -509,12 +509,12 @@ def test_killed_while_the_engine_answers(tmp_path):
             return collections.Counter(name for profile in stored for name in names(profile[1])
                                        if re.fullmatch(r"n\d+", name))
         for kill, event in enumerate(dead, 1):
-            with Agent(tmp_path, "pyroscope", engine.url, window="1h") as agent:
+            with Agent(tmp_path, "pyroscope", engine.url, window="30m") as agent:
                 wait_until(lambda: len(engine.requests) == 6 * kill, PATIENCE, "one is in flight")
                 agent.kill()
             event.set()
             assert len(spooled(agent)) == rows - 5 * kill
-        with Agent(tmp_path, "pyroscope", engine.url, window="1h") as agent:
+        with Agent(tmp_path, "pyroscope", engine.url, window="30m") as agent:
             wait_until(lambda: agent.metric("spool_entries") == 0, PATIENCE, "all are answered")
             agent.stop()
         wait_until(lambda: sum(found().values()) == rows + kills, PATIENCE, "late ones are stored")
@@ -701,7 +701,7 @@ def test_json_log(tmp_path):
     """Each line of it an object; an engine that is away is a warning."""
     port = engines.free_port()
     put_rows(tmp_path, 1)
-    with Agent(tmp_path, "pyroscope", "http://127.0.0.1:%d" % port, window="1h",
+    with Agent(tmp_path, "pyroscope", "http://127.0.0.1:%d" % port, window="30m",
                more="log:\n  format: json\n") as agent:
         wait_until(lambda: agent.pushes("unreachable") >= 1, PATIENCE, "the engine is away")
         agent.stop()

@@ -61,7 +61,7 @@ def test_pod_beside_an_agent_in_a_namespace(some_python, tmp_path):
 def test_process_that_ends_before_its_window(some_python, tmp_path):
     """What it was called and where it ran was read while it lived."""
     with pod_cgroups(CONTAINER) as (own,), Engine("pyroscope") as engine:
-        with Agent(tmp_path, "pyroscope", engine.url, window="1h") as agent:
+        with Agent(tmp_path, "pyroscope", engine.url, window="30m") as agent:
             with spinning(some_python, first=lambda: enter(own, os.getpid())) as target:
                 wait_until(lambda: cpu_seconds(target.pid) > 2, PATIENCE, "it is sampled")
             assert not os.path.exists("/proc/%d" % target.pid)

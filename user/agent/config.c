@@ -535,6 +535,24 @@ static int check_kubernetes(const struct parse *p)
 		       line_of_key(p, url_key), url_key);
 }
 
+/* Numbers that are each right and wrong together. */
+static int check_numbers(const struct parse *p)
+{
+	const struct config *c = p->c;
+	uint64_t longest_ns = c->window_ns / 100 * (100 + c->jitter_percent);
+
+	if (c->rate_min_hz > c->rate_hz)
+		return at_line(p, err_set(-EINVAL, "it is above rate"), line_of_key(p, "rate_min"),
+			       "rate_min");
+	if (c->engine != ENGINE_FILES && longest_ns >= c->spool_age_ns)
+		return at_line(p,
+			       err_set(-EINVAL, "what a window begins with would be older than "
+						"spool.max_age at its end, and not be sent"),
+			       line_of_key(p, "window") ?: line_of_key(p, "spool.max_age"),
+			       "window");
+	return 0;
+}
+
 /* Things that are each right and wrong together. */
 static int check_whole(const struct parse *p)
 {
@@ -548,6 +566,8 @@ static int check_whole(const struct parse *p)
 	if (!engine)
 		return err_set(-EINVAL, "%s: output.engine: missing: say where profiles go",
 			       p->name);
+	if ((r = check_numbers(p)) < 0)
+		return r;
 	if (c->engine == ENGINE_FILES)
 		return c->directory ? 0
 				    : at_line(p, err_set(-EINVAL, "files need output.directory"),

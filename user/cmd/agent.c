@@ -48,6 +48,11 @@ static int check(const struct config *c)
 	}
 	if (c->token_file && !strncmp(c->url ?: "", "http://", 7))
 		log_warning("output.url is http: the token goes over the network as it is");
+	if (c->engine == ENGINE_FILES &&
+	    (c->include.len || c->exclude.len || c->relabel.list.len || c->kubernetes))
+		log_warning(
+			"output.engine is files: they hold everything, whatever services.include, "
+			"services.exclude, relabel and kubernetes say");
 	check_kubernetes(c);
 	return status;
 }

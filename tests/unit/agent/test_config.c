@@ -156,6 +156,16 @@ static void test_config_parse_names_line_and_key(void **state)
 		  -EINVAL },
 		{ "too high", "rate: 11k\n" OUTPUT, "x:1: rate: 11k is out of range", -EINVAL },
 		{ "too low", "window: 1ms\n" OUTPUT, "x:1: window: 1ms is out of range", -EINVAL },
+		{ "lowest above the rate", "rate_min: 20\n" OUTPUT,
+		  "x:1: rate_min: it is above rate", -EINVAL },
+		{ "a window beyond the spool's age", "window: 50m\n" OUTPUT,
+		  "x:1: window: what a window begins with would be older than spool.max_age at its "
+		  "end, and not be sent",
+		  -EINVAL },
+		{ "an age below the window's", OUTPUT "spool: {max_age: 16s}\n",
+		  "x:2: window: what a window begins with would be older than spool.max_age at its "
+		  "end, and not be sent",
+		  -EINVAL },
 		{ "a list", "rate: [1]\n" OUTPUT, "x:1: rate: not a single value", -EINVAL },
 		{ "a value for a list", "services: {include: a}\n" OUTPUT,
 		  "x:1: services.include: not a list, such as [a, 'b*']", -EINVAL },
