@@ -359,8 +359,9 @@ static int end_window(struct agent *a, bool is_last)
 	struct counters c;
 	int r;
 
-	if ((r = session_consume(a->session, 0, pipeline_record, a->pipeline)) < 0 ||
-	    (r = pipeline_settle(a->pipeline, now, is_last)) < 0 ||
+	r = is_last ? session_drain(a->session, pipeline_record, a->pipeline)
+		    : session_consume(a->session, 0, pipeline_record, a->pipeline);
+	if (r < 0 || (r = pipeline_settle(a->pipeline, now, is_last)) < 0 ||
 	    (r = counters_read(a->session, a->pipeline, &c)) < 0 ||
 	    (r = counters_store(&c, &a->since, a->profile)) < 0)
 		return r;

@@ -35,7 +35,7 @@ static int wait_for_sample(struct session *session, struct pipeline *pipeline,
 			r = pipeline_settle(pipeline, now_ns(), false);
 	}
 	if (r < 0 || (r = session_stop(session)) < 0 ||
-	    (r = session_consume(session, 0, pipeline_record, pipeline)) < 0)
+	    (r = session_drain(session, pipeline_record, pipeline)) < 0)
 		return r;
 	return pipeline_settle(pipeline, now_ns(), true);
 }

@@ -507,8 +507,9 @@ static int close_file(struct recorder *r, uint64_t now, bool is_last)
 	struct counters c;
 	int e;
 
-	if ((e = session_consume(r->session, 0, pipeline_record, r->pipeline)) < 0 ||
-	    (e = pipeline_settle(r->pipeline, now, is_last)) < 0 ||
+	e = is_last ? session_drain(r->session, pipeline_record, r->pipeline)
+		    : session_consume(r->session, 0, pipeline_record, r->pipeline);
+	if (e < 0 || (e = pipeline_settle(r->pipeline, now, is_last)) < 0 ||
 	    (e = counters_read(r->session, r->pipeline, &c)) < 0 ||
 	    (e = counters_store(&c, &r->since, r->profile)) < 0)
 		return e;

@@ -12,6 +12,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -21,6 +22,8 @@
 #include "pyebpf.skel.h"
 
 #define NS_PER_SECOND 1000000000ULL
+#define NS_PER_MS 1000000ULL
+#define CONSUME_NS 100000000ULL
 #define THREAD_EVENTS_MAX 256 /* more threads: per-CPU events cost less */
 #define LIBBPF_LOG_LINES 100  /* of one message: the last instructions, and the verdict */
 #define RING_HEAD 8           /* BPF_RINGBUF_HDR_SZ: before each record, which is padded to 8 */
@@ -36,6 +39,9 @@ struct session {
 	bool is_on_exec;
 	session_record_fn fn; /* of the running session_consume() */
 	void *fn_arg;
+	uint64_t consume_until_ns;
+	int consumed;                 /* records, by that call */
+	bool is_cut_short;            /* it ended with records left */
 	size_t ring_taken, ring_most; /* bytes: by that call; by one since session_usage() */
 };
 
@@ -55,12 +61,26 @@ __attribute__((format(printf, 2, 0))) static int libbpf_log(enum libbpf_print_le
 	return 0;
 }
 
+/* To some milliseconds: it is asked for each record. */
+static uint64_t coarse_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return t.tv_sec * NS_PER_SECOND + t.tv_nsec;
+}
+
 static int on_ring_record(void *arg, void *record, size_t size)
 {
 	struct session *s = arg;
+	int r = s->fn(s->fn_arg, record, size);
 
 	s->ring_taken += RING_HEAD + (size + 7) / 8 * 8;
-	return s->fn(s->fn_arg, record, size);
+	s->consumed++;
+	if (r < 0)
+		return r;
+	s->is_cut_short = coarse_ns() >= s->consume_until_ns;
+	return s->is_cut_short ? -ECANCELED : 0;
 }
 
 /*
@@ -510,14 +530,29 @@ int session_consume(struct session *s, int timeout_ms, session_record_fn fn, voi
 
 	s->fn = fn;
 	s->fn_arg = arg;
-	s->ring_taken = 0;
+	s->consumed = 0;
+	s->consume_until_ns = coarse_ns() + CONSUME_NS + (uint64_t)timeout_ms * NS_PER_MS;
+	if (!s->is_cut_short)
+		s->ring_taken = 0; /* else what it left counts as having waited, too */
+	s->is_cut_short = false;
 	r = ring_buffer__consume(s->ring);
 	if (s->ring_taken > s->ring_most)
 		s->ring_most = s->ring_taken;
-	if (r || !timeout_ms)
-		return r;
-	r = ring_buffer__poll(s->ring, timeout_ms);
+	if (!r && timeout_ms)
+		r = ring_buffer__poll(s->ring, timeout_ms);
+	if (s->is_cut_short)
+		return s->consumed;
 	return r == -EINTR ? 0 : r;
+}
+
+int session_drain(struct session *s, session_record_fn fn, void *arg)
+{
+	int r;
+
+	do
+		r = session_consume(s, 0, fn, arg);
+	while (r > 0);
+	return r;
 }
 
 int session_poll_fd(const struct session *s)

@@ -91,12 +91,16 @@ int session_list_tasks(struct session *s, int (*fn)(const struct task_record *r,
 		       void *arg);
 
 /*
- * Hands every record in the ring to fn, waiting up to timeout_ms for the first; the ring is woken
- * when a quarter is full, so a caller polls about every 50 ms. fn's first negative result ends it.
- * Returns the number of records.
+ * Hands the records in the ring to fn, waiting up to timeout_ms for the first; the ring is woken
+ * when a quarter is full, so a caller polls about every 50 ms. fn's first negative result ends it,
+ * and so do 100 ms: where records come faster than they are worked off, the caller has its turn all
+ * the same. Returns the number of records.
  */
 typedef int (*session_record_fn)(void *arg, const void *record, size_t size);
 int session_consume(struct session *s, int timeout_ms, session_record_fn fn, void *arg);
+
+/* After session_stop(): all that is left. 0, or fn's first negative result. */
+int session_drain(struct session *s, session_record_fn fn, void *arg);
 
 /* A descriptor that becomes readable when the ring wants to be emptied. */
 int session_poll_fd(const struct session *s);
