@@ -155,14 +155,20 @@ def steady(python, hz, processes, windows):
 
 
 def churn(python, hz, starts, steps=4):
-    """Memory that is resident before and after each part of so many process starts."""
+    """Memory that is resident before and after each part of so many process starts. To the sampler a
+    forked process is as new as one that was executed: nothing that is known of its parent counts for
+    it, its code objects are sent again. At a rate that meets most of them once."""
     with tempfile.TemporaryDirectory(prefix="pyebpf-bench-") as folder, Sink() as sink, \
-            Crowd(python, SERVICES) as crowd, Agent(folder, sink.url, hz) as agent:
+            Crowd(python, 0) as crowd, Agent(folder, sink.url, hz) as agent:
         agent.wait_for_windows(1)
-        resident = [agent.resident()]
+        resident, seconds = [agent.resident()], 0
+        cpu = kernel.cpu_seconds(agent.pid)
         for _ in range(steps):
+            begin = time.monotonic()
             crowd.start(starts // steps)
-            agent.wait_for_windows(1)
+            seconds += time.monotonic() - begin
+            rows = agent.wait_for_windows(2)[0]['bpf_map_entries{map="procs"}']
             resident.append(agent.resident())
         return {"starts": starts, "resident": resident, "peak": kernel.peak_bytes(agent.pid),
-                "bpf": kernel.bpf_bytes(agent.pid)}
+                "bpf": kernel.bpf_bytes(agent.pid), "seconds": seconds, "rows": rows,
+                "cpu": kernel.cpu_seconds(agent.pid) - cpu}

@@ -37,6 +37,7 @@ FULL = Plan((10, 50, 200, 800), 2, (100, 1000, 10000), 5, 4,
             10000000)
 PARTS = ("sampler", "slowdown", "stacks", "files", "start", "page", "large", "agent")
 AGENT_PROCESSES = 200
+CHURN_HZ = 997
 
 
 def rate_text(hz):
@@ -339,7 +340,7 @@ class Bench:
             if found:
                 self.put_agent(hz, found)
         self.say("agent, %d process starts" % self.plan.agent_starts)
-        found = self.attempt("agent", agent.churn, python, 19, self.plan.agent_starts)
+        found = self.attempt("agent", agent.churn, python, CHURN_HZ, self.plan.agent_starts)
         if found:
             self.put_churn(found)
 
@@ -361,11 +362,16 @@ class Bench:
                        goal=64, value=mib)
 
     def put_churn(self, found):
-        column = "19 Hz, %d process starts" % found["starts"]
+        column = "%d Hz, %d process starts" % (CHURN_HZ, found["starts"])
         mib = [value / (1 << 20) for value in found["resident"]]
         peak = found["peak"] / (1 << 20)
         self.agent.put("resident memory at most, MiB", column, "%.0f" % peak, found,
                        goal=64, value=peak)
+        self.agent.put("process starts a second", column, "%.0f" % (found["starts"] / found["seconds"]),
+                       found)
+        self.agent.put("own CPU a process start, us", column,
+                       "%.0f" % (found["cpu"] / found["starts"] * 1e6), found)
+        self.agent.put("rows of processes afterwards", column, "%.0f" % found["rows"], found)
         self.agent.put("resident memory before, and after each quarter, MiB", column,
                        ", ".join("%.1f" % value for value in mib), found)
 

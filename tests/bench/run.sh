@@ -2,6 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Measures pyebpf beside the other profilers of this machine: see run.py --help.
 set -u
-cd "$(dirname "$0")" || exit 1
-sh ./install.sh
-exec python3 -B ./run.py "$@"
+here=$(dirname "$0")
+sh "$here/install.sh"
+exec python3 -B "$here/run.py" "$@"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """services.py PROCESSES SERVICES: that many processes of so many services, which parse, match and sort
-5 to 25 calls deep for ever; then, for each line N on standard input, N processes that are forked, run
-for about a millisecond and end, and DONE.
+5 to 25 calls deep for ever; then, for each line N on standard input, N processes that run for about a
+millisecond of their own and end, and DONE. One in ten is an interpreter of its own, by exec; the others
+are forked.
 """
 import contextlib
 import json
@@ -11,6 +12,7 @@ import re
 import sys
 import time
 
+BRIEF = "for i in range(100): sum(range(500))"  # about a millisecond
 PATTERN = re.compile(r"(\w+)@(\w+)\.(com|org)")
 
 
@@ -57,11 +59,13 @@ def start_workers(processes, services, leader):
 
 def start_brief(count, at_once=4):
     running = 0
-    for _ in range(count):
+    for i in range(count):
         if running == at_once:
             os.waitpid(-1, 0)
             running -= 1
-        if not os.fork():
+        if i % 10 == 0:
+            os.posix_spawn(sys.executable, [sys.executable, "-I", "-S", "-c", BRIEF], os.environ)
+        elif not os.fork():
             brief()
             os._exit(0)
         running += 1
