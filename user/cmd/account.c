@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/texts.h"
 #include "base/units.h"
-#include "diff/input.h"
 
 const struct account_row account_lost[] = {
 	{ "ring_full", "ring buffer full" },
@@ -140,8 +140,7 @@ void account_put_lost(struct line *l, const struct profile *p, uint64_t ticks)
 	account_put_rows(l, p, account_lost);
 }
 
-int account_note(const struct profile *p, uint64_t ticks, const char *side,
-		 struct diff_texts *notes)
+int account_note(const struct profile *p, uint64_t ticks, const char *side, struct texts *notes)
 {
 	static const struct terminal plain;
 	_cleanup_(line_release) struct line lost = LINE_INIT(&plain), quality = LINE_INIT(&plain);
@@ -149,13 +148,13 @@ int account_note(const struct profile *p, uint64_t ticks, const char *side,
 
 	if (account_sum(p, account_lost)) {
 		account_put_lost(&lost, p, ticks);
-		r = diff_texts_addf(notes, "%s%s: %s.", side, *side ? " lost" : "Lost",
-				    strbuf_str(&lost.text));
+		r = texts_addf(notes, "%s%s: %s.", side, *side ? " lost" : "Lost",
+			       strbuf_str(&lost.text));
 	}
 	if (!r && account_sum(p, account_quality)) {
 		account_put_rows(&quality, p, account_quality);
-		r = diff_texts_addf(notes, "%s%s %s.", side, *side ? " samples" : "Samples",
-				    strbuf_str(&quality.text));
+		r = texts_addf(notes, "%s%s %s.", side, *side ? " samples" : "Samples",
+			       strbuf_str(&quality.text));
 	}
 	return strbuf_error(&lost.text) || strbuf_error(&quality.text) ? -ENOMEM : r;
 }

@@ -43,8 +43,7 @@ uint64_t account_busy(const struct profile *p, uint64_t ticks);
  * Adds, as sentences, what was lost and which samples are less than whole, unless it is nothing.
  * side: whose, with a capital letter; "": there is but one. 0 or -ENOMEM.
  */
-int account_note(const struct profile *p, uint64_t ticks, const char *side,
-		 struct diff_texts *notes);
+int account_note(const struct profile *p, uint64_t ticks, const char *side, struct texts *notes);
 
 /* "12 of 2,982 (0.4%): ring buffer full 10, thread state not readable 2". sum > 0. */
 void account_put_lost(struct line *l, const struct profile *p, uint64_t ticks);

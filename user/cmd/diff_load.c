@@ -229,7 +229,7 @@ static bool has_same_bytes(const char *a, const char *b)
 	return true;
 }
 
-int diff_load_check_twice(const struct diff_input *in, struct diff_texts *reasons)
+int diff_load_check_twice(const struct diff_input *in, struct texts *reasons)
 {
 	int r = 0;
 
@@ -239,14 +239,14 @@ int diff_load_check_twice(const struct diff_input *in, struct diff_texts *reason
 		for (size_t k = 0; k < i && !r; k++)
 			if (in->runs.items[k]->side == run->side &&
 			    is_same_file(in->runs.items[k]->facts.file, run->facts.file))
-				r = diff_texts_addf(reasons, "%s is given twice as a run of %s",
-						    run->facts.file,
-						    run->side == DIFF_BASE ? "base" : "current");
+				r = texts_addf(reasons, "%s is given twice as a run of %s",
+					       run->facts.file,
+					       run->side == DIFF_BASE ? "base" : "current");
 	}
 	return r;
 }
 
-int diff_load_note_same(const struct diff_input *in, struct diff_texts *notes)
+int diff_load_note_same(const struct diff_input *in, struct texts *notes)
 {
 	int r = 0;
 
@@ -259,9 +259,9 @@ int diff_load_note_same(const struct diff_input *in, struct diff_texts *notes)
 			if (in->runs.items[i]->side == in->runs.items[k]->side)
 				continue;
 			if (is_same_file(a->file, b->file))
-				r = diff_texts_addf(notes, "%s is on both sides", a->file);
+				r = texts_addf(notes, "%s is on both sides", a->file);
 			else if (has_same_bytes(a->file, b->file))
-				r = diff_texts_addf(notes, "%s and %s are equal", b->file, a->file);
+				r = texts_addf(notes, "%s and %s are equal", b->file, a->file);
 		}
 	}
 	return r;

@@ -26,9 +26,9 @@ int diff_load(struct diff_input *in, const struct diff_file *files, size_t count
  * Appends to reasons a sentence for each file that one side has twice: it would make the noise
  * look smaller than it is. 0 or -ENOMEM.
  */
-int diff_load_check_twice(const struct diff_input *in, struct diff_texts *reasons);
+int diff_load_check_twice(const struct diff_input *in, struct texts *reasons);
 
 /* Appends to notes that a file stands on both sides, or an equal one. 0 or -ENOMEM. */
-int diff_load_note_same(const struct diff_input *in, struct diff_texts *notes);
+int diff_load_note_same(const struct diff_input *in, struct texts *notes);
 
 #endif

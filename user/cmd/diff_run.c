@@ -25,9 +25,9 @@ struct comparison {
 	struct diff_group group;
 	struct diff_input *input;
 	struct diff_renames renames;
-	struct diff_texts notes;
+	struct texts notes;
 	struct profile *sides[DIFF_SIDES]; /* counters only */
-	struct diff_texts losses;
+	struct texts losses;
 	struct diff *diff;
 	struct gate *gate;
 	struct compat *compat;
@@ -38,8 +38,8 @@ static void comparison_release(struct comparison *k)
 	compat_free(k->compat);
 	gate_free(k->gate);
 	diff_free(k->diff);
-	diff_texts_release(&k->notes);
-	diff_texts_release(&k->losses);
+	texts_release(&k->notes);
+	texts_release(&k->losses);
 	for (size_t i = 0; i < DIFF_SIDES; i++)
 		profile_free(k->sides[i]);
 	diff_renames_release(&k->renames);
@@ -174,7 +174,7 @@ static int load_all(struct comparison *k)
 }
 
 /* CPython 3.15.2 refuses another mode; its interval and number of samples may differ. */
-static int check_mode(const struct diff_input *in, struct diff_texts *reasons)
+static int check_mode(const struct diff_input *in, struct texts *reasons)
 {
 	const struct diff_facts *a = &in->runs.items[0]->facts;
 	int r = 0;
@@ -183,13 +183,13 @@ static int check_mode(const struct diff_input *in, struct diff_texts *reasons)
 		const struct diff_facts *b = &in->runs.items[i]->facts;
 
 		if (a->mode && b->mode && strcmp(a->mode, b->mode) != 0)
-			r = diff_texts_addf(reasons, "%s was recorded in mode %s, %s in mode %s",
-					    a->file, a->mode, b->file, b->mode);
+			r = texts_addf(reasons, "%s was recorded in mode %s, %s in mode %s",
+				       a->file, a->mode, b->file, b->mode);
 	}
 	return r;
 }
 
-static int find_reasons(struct comparison *k, struct diff_texts *reasons)
+static int find_reasons(struct comparison *k, struct texts *reasons)
 {
 	int r;
 
@@ -200,7 +200,7 @@ static int find_reasons(struct comparison *k, struct diff_texts *reasons)
 }
 
 /* 0: go on; 1: refused, which is said; a negative errno. */
-static int judge_reasons(struct comparison *k, const struct diff_texts *reasons)
+static int judge_reasons(struct comparison *k, const struct texts *reasons)
 {
 	char prefix[64];
 	int r = 0;
@@ -212,8 +212,8 @@ static int judge_reasons(struct comparison *k, const struct diff_texts *reasons)
 		if (!k->c->is_forced)
 			log_line(prefix, reasons->items[i]);
 		else
-			r = diff_texts_addf(&k->notes, "compared all the same (--force): %s",
-					    reasons->items[i]);
+			r = texts_addf(&k->notes, "compared all the same (--force): %s",
+				       reasons->items[i]);
 	}
 	if (!k->c->is_forced)
 		cmd_try("pyebpf diff --force compares them all the same");
@@ -222,12 +222,12 @@ static int judge_reasons(struct comparison *k, const struct diff_texts *reasons)
 
 static int check_comparable(struct comparison *k)
 {
-	struct diff_texts reasons = { 0 };
+	struct texts reasons = { 0 };
 	int r = find_reasons(k, &reasons);
 
 	if (!r)
 		r = judge_reasons(k, &reasons);
-	diff_texts_release(&reasons);
+	texts_release(&reasons);
 	return r;
 }
 
@@ -238,15 +238,14 @@ static int note_input(struct comparison *k)
 	int r = diff_load_note_same(k->input, &k->notes);
 
 	if (!r && k->c->group_by && k->c->base_count + k->c->current_count == 2)
-		r = diff_texts_addf(&k->notes,
-				    "one run a side: noise from run to run is not known, "
-				    "only that of sampling; more runs tell");
+		r = texts_addf(&k->notes, "one run a side: noise from run to run is not known, "
+					  "only that of sampling; more runs tell");
 	if (!r && k->c->group_by && k->group.left_out)
-		r = diff_texts_addf(&k->notes,
-				    "%.3g%% of the samples are not below a function called %s, and "
-				    "left out",
-				    100 * (double)k->group.left_out / (double)k->group.ticks,
-				    k->c->group_by);
+		r = texts_addf(&k->notes,
+			       "%.3g%% of the samples are not below a function called %s, and "
+			       "left out",
+			       100 * (double)k->group.left_out / (double)k->group.ticks,
+			       k->c->group_by);
 	return r;
 }
 

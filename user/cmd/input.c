@@ -7,8 +7,8 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/texts.h"
 #include "base/units.h"
-#include "diff/input.h"
 #include "import/import.h"
 #include "store/reader.h"
 
@@ -103,7 +103,7 @@ static void put_interval(char *text, size_t size, uint64_t interval_ns)
 #define INTERVALS_DIFFER "%s: its samples are %s, and counted as those of the first file, %s"
 
 int input_compare_intervals(const struct input *in, const struct profile *p, const char *path,
-			    struct diff_texts *notes)
+			    struct texts *notes)
 {
 	uint64_t first_ns = p->meta.interval_ns, interval_ns = input_metadata(in)->interval_ns;
 	char first[64], own[64];
@@ -113,5 +113,5 @@ int input_compare_intervals(const struct input *in, const struct profile *p, con
 	put_interval(first, sizeof(first), first_ns);
 	put_interval(own, sizeof(own), interval_ns);
 	log_warning(INTERVALS_DIFFER, path, own, first);
-	return notes ? diff_texts_addf(notes, INTERVALS_DIFFER, path, own, first) : 0;
+	return notes ? texts_addf(notes, INTERVALS_DIFFER, path, own, first) : 0;
 }

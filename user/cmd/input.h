@@ -12,7 +12,7 @@
  * A file with samples, as commands take it: a recording, or a file of another format, told apart
  * by what is in it. Samples come in batches: who sums and clears them after each stays bounded.
  */
-struct diff_texts;
+struct texts;
 struct input;
 
 /* What a sample of text stands for where its first line does not say. */
@@ -63,6 +63,6 @@ bool input_is_truncated(const struct input *in, uint64_t *offset);
  * -ENOMEM.
  */
 int input_compare_intervals(const struct input *in, const struct profile *p, const char *path,
-			    struct diff_texts *notes);
+			    struct texts *notes);
 
 #endif

@@ -46,13 +46,13 @@ static int judge_end(struct load *l, const struct input *in, const char *path, i
 	if (!found)
 		return err_set(-EBADMSG, "%s: cut off before its first sample", path);
 	if (n < 0)
-		n = diff_texts_addf(&l->notes, "%s; the %s samples before that are used",
-				    err_message(n), units_count(found).s);
+		n = texts_addf(&l->notes, "%s; the %s samples before that are used", err_message(n),
+			       units_count(found).s);
 	else
-		n = diff_texts_addf(&l->notes,
-				    "%s: ends early at byte %" PRIu64
-				    ": its recorder was killed or still runs",
-				    path, offset);
+		n = texts_addf(&l->notes,
+			       "%s: ends early at byte %" PRIu64
+			       ": its recorder was killed or still runs",
+			       path, offset);
 	if (n < 0)
 		return n;
 	log_warning("%s", l->notes.items[l->notes.len - 1]);
@@ -198,5 +198,5 @@ void load_release(struct load *l)
 	profile_free(l->profile);
 	tally_release(&l->tally);
 	vec_release(&l->thread_ticks);
-	diff_texts_release(&l->notes);
+	texts_release(&l->notes);
 }

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/texts.h"
 #include "base/vec.h"
 #include "cmd/cmd.h"
-#include "diff/input.h"
 #include "export/tally.h"
 #include "profile/profile.h"
 
@@ -31,7 +31,7 @@ struct load {
 	uint64_t records;           /* samples as stored: one may weigh several ticks */
 	uint64_t ticks;             /* their weight: what users are told as samples */
 	bool is_cut;                /* a file ends early, or is damaged from some point on */
-	struct diff_texts notes;    /* what the reader of a page should know of the files */
+	struct texts notes;         /* what the reader of a page should know of the files */
 };
 
 /*

@@ -626,10 +626,10 @@ static int note_renames(struct diff *d, const struct identity *id, const struct 
 		const struct diff_name *old = &all->items[i].old;
 
 		if (!id->used_renames.items[i])
-			r = diff_texts_addf(&d->notes, "base has no %s%s%s to rename",
-					    old->file ? old->file : "",
-					    old->file && old->qualname ? ":" : "",
-					    old->qualname ? old->qualname : "");
+			r = texts_addf(&d->notes, "base has no %s%s%s to rename",
+				       old->file ? old->file : "",
+				       old->file && old->qualname ? ":" : "",
+				       old->qualname ? old->qualname : "");
 	}
 	return r;
 }
@@ -641,30 +641,30 @@ static int note(struct diff *d)
 
 	for (int s = 0; s < DIFF_SIDES && !r; s++)
 		if (!d->side[s].ticks)
-			r = diff_texts_addf(&d->notes, "%s has no samples", sides[s]);
+			r = texts_addf(&d->notes, "%s has no samples", sides[s]);
 	if (!r && d->side[0].ticks && d->side[1].ticks) {
 		if (common_share(d) <= UNRELATED_MAX)
-			r = diff_texts_addf(&d->notes, "the sides have next to no call path in "
-						       "common: these are different programs, or "
-						       "their code has moved (--rename OLD=NEW)");
+			r = texts_addf(&d->notes, "the sides have next to no call path in "
+						  "common: these are different programs, or "
+						  "their code has moved (--rename OLD=NEW)");
 		if (!r && d->dispersion == DIFF_BY_POISSON)
-			r = diff_texts_addf(&d->notes, "noise unknown: files without time, one a "
-						       "side; give several of each (--baseline)");
+			r = texts_addf(&d->notes, "noise unknown: files without time, one a "
+						  "side; give several of each (--baseline)");
 	}
 	if (!r && d->centre != 1)
-		r = diff_texts_addf(&d->notes,
-				    "changes are relative to what most functions did: "
-				    "x %.3f",
-				    d->centre);
+		r = texts_addf(&d->notes,
+			       "changes are relative to what most functions did: "
+			       "x %.3f",
+			       d->centre);
 	return r;
 }
 
-static int copy_notes(struct diff *d, const struct diff_texts *notes)
+static int copy_notes(struct diff *d, const struct texts *notes)
 {
 	int r = 0;
 
 	for (size_t i = 0; notes && i < notes->len && !r; i++)
-		r = diff_texts_addf(&d->notes, "%s", notes->items[i]);
+		r = texts_addf(&d->notes, "%s", notes->items[i]);
 	return r;
 }
 
@@ -780,6 +780,6 @@ void diff_free(struct diff *d)
 	free(d->functions);
 	for (int s = 0; s < DIFF_SIDES; s++)
 		free(d->node_of[s]);
-	diff_texts_release(&d->notes);
+	texts_release(&d->notes);
 	free(d);
 }

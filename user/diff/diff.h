@@ -143,7 +143,7 @@ struct diff_total {
 struct diff_options {
 	enum diff_normalize normalize;
 	const struct diff_renames *renames; /* NULL: none */
-	const struct diff_texts *notes;     /* NULL: none; copied in front of diff->notes */
+	const struct texts *notes;          /* NULL: none; copied in front of diff->notes */
 	float marks[4];                     /* ratios > 1, rising; all 0: DIFF_MARKS */
 };
 #define DIFF_MARKS                       \
@@ -168,7 +168,7 @@ struct diff {
 	uint64_t counts[DIFF_CLASS_COUNT]; /* nodes by class of the total, the root left out */
 	double coloured;       /* share of the area (larger of both sides) that is not grey */
 	uint64_t elided_count; /* nodes that diff_is_elided() */
-	struct diff_texts notes;
+	struct texts notes;
 	uint32_t *node_of[DIFF_SIDES]; /* by stack id; 0 also for stacks the side does not have */
 	size_t stack_count;
 };

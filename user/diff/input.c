@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "profile/merge.h"
@@ -14,32 +12,6 @@
 #define EXPECTED_SLACK_NS 1000000 /* an index rounds down; a block more would be next to empty */
 #define PREFETCH 16               /* samples ahead: slots of many stacks are not in the cache */
 #define TAG_STRIDE 2654435761u    /* spreads tags over the slots: 2^32 / golden ratio, odd */
-
-/* --- texts ------------------------------------------------------------------------------------ */
-
-void diff_texts_release(struct diff_texts *t)
-{
-	for (size_t i = 0; i < t->len; i++)
-		free(t->items[i]);
-	vec_release(t);
-}
-
-int diff_texts_addf(struct diff_texts *t, const char *fmt, ...)
-{
-	char *text;
-	va_list ap;
-	int n;
-
-	if (vec_reserve(t, 1) < 0)
-		return -ENOMEM;
-	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
-	va_end(ap);
-	if (n < 0)
-		return -ENOMEM;
-	t->items[t->len++] = text;
-	return 0;
-}
 
 /* --- runs ------------------------------------------------------------------------------------- */
 
@@ -428,29 +400,28 @@ static double lost_share(const struct diff_side_sum *s)
 }
 
 static int check_runs(const struct diff_input *in, const struct diff_run *a,
-		      const struct diff_run *b, struct diff_texts *reasons)
+		      const struct diff_run *b, struct texts *reasons)
 {
 	const struct diff_facts *x = &a->facts, *y = &b->facts;
 	const char *python[] = { diff_run_python(in, a), diff_run_python(in, b) };
 	int r = 0;
 
 	if (differ(x->mode, y->mode))
-		r = diff_texts_addf(reasons, "%s was recorded in mode %s, %s in mode %s", x->file,
-				    x->mode, y->file, y->mode);
+		r = texts_addf(reasons, "%s was recorded in mode %s, %s in mode %s", x->file,
+			       x->mode, y->file, y->mode);
 	if (!r && differ(x->event, y->event))
-		r = diff_texts_addf(reasons, "%s was recorded by the event %s, %s by %s", x->file,
-				    x->event, y->file, y->event);
+		r = texts_addf(reasons, "%s was recorded by the event %s, %s by %s", x->file,
+			       x->event, y->file, y->event);
 	if (!r && intervals_differ(x->interval_ns, y->interval_ns))
-		r = diff_texts_addf(reasons, "%s has a sample each %g us, %s each %g us", x->file,
-				    (double)x->interval_ns / 1e3, y->file,
-				    (double)y->interval_ns / 1e3);
+		r = texts_addf(reasons, "%s has a sample each %g us, %s each %g us", x->file,
+			       (double)x->interval_ns / 1e3, y->file, (double)y->interval_ns / 1e3);
 	if (!r && versions_differ(python[0], python[1]))
-		r = diff_texts_addf(reasons, "%s is of Python %s, %s of Python %s", x->file,
-				    python[0], y->file, python[1]);
+		r = texts_addf(reasons, "%s is of Python %s, %s of Python %s", x->file, python[0],
+			       y->file, python[1]);
 	return r;
 }
 
-static int check_lost(const struct diff_input *in, struct diff_texts *reasons)
+static int check_lost(const struct diff_input *in, struct texts *reasons)
 {
 	struct diff_side_sum side[DIFF_SIDES];
 	double share[DIFF_SIDES];
@@ -461,12 +432,12 @@ static int check_lost(const struct diff_input *in, struct diff_texts *reasons)
 	}
 	if (fabs(share[DIFF_BASE] - share[DIFF_CURRENT]) <= DIFF_LOST_MAX)
 		return 0;
-	return diff_texts_addf(reasons, "base lost %.1f%% of its samples, current %.1f%%",
-			       100 * share[DIFF_BASE], 100 * share[DIFF_CURRENT]);
+	return texts_addf(reasons, "base lost %.1f%% of its samples, current %.1f%%",
+			  100 * share[DIFF_BASE], 100 * share[DIFF_CURRENT]);
 }
 
 /* All are compared with the first run: what differs between two others differs from it as well. */
-int diff_input_check(const struct diff_input *in, struct diff_texts *reasons)
+int diff_input_check(const struct diff_input *in, struct texts *reasons)
 {
 	int r = 0;
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "base/texts.h"
 #include "base/vec.h"
 #include "profile/profile.h"
 
@@ -130,16 +131,7 @@ void diff_input_sum(const struct diff_input *in, enum diff_side side, struct dif
  */
 #define DIFF_LOST_MAX 0.05
 
-struct diff_texts {
-	char **items; /* a VEC; items are owned */
-	size_t len;
-	size_t cap;
-};
-void diff_texts_release(struct diff_texts *t);
-int diff_texts_addf(struct diff_texts *t, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-
 /* Appends to *reasons. 0 or -ENOMEM. */
-int diff_input_check(const struct diff_input *in, struct diff_texts *reasons);
+int diff_input_check(const struct diff_input *in, struct texts *reasons);
 
 #endif

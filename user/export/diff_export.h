@@ -21,11 +21,11 @@ struct diff_report {
 	const struct diff *diff;
 	const struct gate *gate; /* as asked for, or with the limits by default */
 	const struct compat *compat;
-	const struct diff_texts *notes;  /* all there are, in the order to tell them */
-	const struct diff_texts *losses; /* page: what each side lost; NULL: not asked */
-	const char *group_by;            /* glob whose functions are the roots; NULL: none */
-	bool is_gated;                   /* the gate decides; else it is only what outputs need */
-	uint32_t limit; /* rows a table has at most where it is for people; 0: all */
+	const struct texts *notes;  /* all there are, in the order to tell them */
+	const struct texts *losses; /* page: what each side lost; NULL: not asked */
+	const char *group_by;       /* glob whose functions are the roots; NULL: none */
+	bool is_gated;              /* the gate decides; else it is only what outputs need */
+	uint32_t limit;             /* rows a table has at most where it is for people; 0: all */
 };
 
 struct diff_exporter {

@@ -8,7 +8,7 @@
 #include "export/tally.h"
 #include "profile/profile.h"
 
-struct diff_texts;
+struct texts;
 
 struct export_attribute {
 	const char *key, *value; /* NUL-terminated, borrowed; keys are ASCII */
@@ -21,11 +21,11 @@ struct export_attributes {
 
 /* Formats that leave something out, or put it in, where the user asks for it. */
 struct export_opts {
-	bool no_lines;  /* functions, not lines */
-	bool threads;   /* tell threads apart: needs a tally by thread */
-	bool processes; /* tell processes apart: needs a tally by thread */
-	bool header;    /* collapsed: a first line that says how long one sample is */
-	const struct diff_texts *notes; /* page: what its reader should know; NULL: nothing */
+	bool no_lines;             /* functions, not lines */
+	bool threads;              /* tell threads apart: needs a tally by thread */
+	bool processes;            /* tell processes apart: needs a tally by thread */
+	bool header;               /* collapsed: a first line that says how long one sample is */
+	const struct texts *notes; /* page: what its reader should know; NULL: nothing */
 	/* OTLP: where the profile is from, "service.name" among them; none: the host. */
 	struct export_attributes resource;
 };

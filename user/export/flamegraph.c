@@ -236,7 +236,7 @@ static void put_diff(struct json *j, const struct diff *d)
 	json_end(j);
 }
 
-static void put_notes(struct json *j, const struct diff_texts *notes)
+static void put_notes(struct json *j, const struct texts *notes)
 {
 	json_key(j, "notes");
 	json_array(j);

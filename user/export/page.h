@@ -39,7 +39,7 @@ struct page_site {
 };
 
 struct diff;
-struct diff_texts;
+struct texts;
 
 struct page {
 	const struct profile *profile;       /* borrowed */
@@ -49,8 +49,8 @@ struct page {
 	VEC(struct page_site) sites;         /* in order of nodes; 0 the root's */
 	uint32_t *site_of[SLOT_SIDES];       /* by stack id; NULL: there is no such side */
 	size_t stack_count;
-	const struct diff *diff;        /* borrowed; NULL: a plain page */
-	const struct diff_texts *notes; /* borrowed; NULL: none */
+	const struct diff *diff;   /* borrowed; NULL: a plain page */
+	const struct texts *notes; /* borrowed; NULL: none */
 };
 
 void page_release(struct page *page);

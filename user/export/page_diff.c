@@ -151,18 +151,18 @@ int page_of_diff(struct page *page, const struct diff *d, struct slots *slots)
 
 /* --- the exporter ----------------------------------------------------------------------------- */
 
-static int add_texts(struct diff_texts *to, const struct diff_texts *more)
+static int add_texts(struct texts *to, const struct texts *more)
 {
 	int r = 0;
 
 	for (size_t i = 0; more && i < more->len && !r; i++)
-		r = diff_texts_addf(to, "%s", more->items[i]);
+		r = texts_addf(to, "%s", more->items[i]);
 	return r;
 }
 
 static int write_html(const struct diff_report *report, FILE *out)
 {
-	_cleanup_(diff_texts_release) struct diff_texts notes = { 0 };
+	_cleanup_(texts_release) struct texts notes = { 0 };
 	_cleanup_(sources_release) struct sources sources = { 0 };
 	_cleanup_(slots_release) struct slots slots = { 0 };
 	_cleanup_(page_release) struct page page = { 0 };

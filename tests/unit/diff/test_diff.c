@@ -654,7 +654,7 @@ static void test_reasons(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct diff_texts reasons = VEC_INIT;
+		struct texts reasons = VEC_INIT;
 		struct diff_input *in;
 		uint32_t run;
 
@@ -669,7 +669,7 @@ static void test_reasons(void **state)
 		    (cases[i].reason && !strstr(reasons.items[0], cases[i].reason)))
 			fail_msg("%s: %zu reasons, %s", cases[i].name, reasons.len,
 				 reasons.len ? reasons.items[0] : "");
-		diff_texts_release(&reasons);
+		texts_release(&reasons);
 		diff_input_free(in);
 	}
 }
