@@ -6,10 +6,12 @@ usage: tachyon_oracle.py write FOLDER COUNT SEED    COUNT random files, N.bin
        tachyon_oracle.py run EXECUTABLE ARGUMENT... python -m profiling.sampling ARGUMENT...
        tachyon_oracle.py large FILE SAMPLES         a program's worth of stacks, SAMPLES samples
 
-read: {"stacks": [[interpreter, tid, [[file, line, name]...] root first, samples]...]}. run:
-EXECUTABLE is what it starts targets with.
+read: {"stacks": [[interpreter, tid, [[file, line, name]...] root first, samples]...], "opcodes":
+[[name, line, instruction, samples]...] of the leaves that have one}. run: EXECUTABLE is what it
+starts targets with.
 """
 import collections
+import dis
 import json
 import os
 import random
@@ -85,6 +87,7 @@ class Sums:
 
     def __init__(self):
         self.samples = collections.Counter()
+        self.opcodes = collections.Counter()
 
     def collect(self, stack_frames, timestamps_us=None):
         from profiling.sampling.collector import extract_lineno, filter_internal_frames
@@ -98,6 +101,12 @@ class Sums:
                     (f.filename, max(0, extract_lineno(f.location)), f.funcname)
                     for f in reversed(frames)))
                 self.samples[key] += len(timestamps_us)
+                self.collect_opcode(key[2][-1], frames[0].opcode, len(timestamps_us))
+
+    def collect_opcode(self, leaf, opcode, count):
+        name = "<" if opcode is None else dis._all_opname[opcode]
+        if not name.startswith("<"):
+            self.opcodes[leaf[2], leaf[1], name] += count
 
 
 def read(paths):
@@ -106,7 +115,9 @@ def read(paths):
         sums = Sums()
         with BinaryReader(path) as reader:
             reader.replay_samples(sums)
-        print(json.dumps({"stacks": [[*key, count] for key, count in sums.samples.items()]}))
+        print(json.dumps({
+            "stacks": [[*key, count] for key, count in sums.samples.items()],
+            "opcodes": [[*key, count] for key, count in sums.opcodes.items()]}))
 
 
 def large(path, samples):

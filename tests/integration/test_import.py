@@ -12,6 +12,7 @@ import collapsed
 import harness
 import packages
 import pythons
+from htmlpage import Page
 
 ORACLE = os.path.join(harness.HERE, "tachyon_oracle.py")
 
@@ -48,6 +49,23 @@ def as_read_by_cpython(python315, paths):
                 (name, "~", 0) if file == "~" else (name, file, number)
                 for file, number, name in frames)] += count
         yield stacks
+
+
+def opcodes_as_read_by_cpython(python315, paths):
+    """For each file {(function, line, instruction): samples} of the leaves that have one."""
+    for line in ask(python315, "read", *paths).splitlines():
+        yield collections.Counter({(name, number, instruction): count for
+                                   name, number, instruction, count in json.loads(line)["opcodes"]})
+
+
+def opcodes_as_read_by_us(path, page):
+    assert harness.run("report", "-o", page, path).returncode == 0
+    page = Page(page)
+    found = collections.Counter()
+    for name in set(page.name):
+        for (line, instruction), count in page.opcodes_of(name).items():
+            found[name, line, instruction] += count if instruction else 0
+    return +found
 
 
 def test_collapsed_text_of_cpython(python315, pyebpf, tmp_path):
@@ -117,6 +135,25 @@ def test_random_files_of_cpython(python315, pyebpf, is_full, tmp_path):
         assert as_read_by_us(path) == expected, path
         samples += sum(expected.values())
     assert samples > 50 * count
+
+
+def test_opcodes_of_cpython(python315, pyebpf, tmp_path):
+    """Of random files, and of a real program; then the same as a recording of ours."""
+    ask(python315, "write", tmp_path, 10, 11)
+    paths = [str(tmp_path / ("%d.bin" % number)) for number in range(10)]
+    paths.append(str(tmp_path / "real.bin"))
+    ask(python315, "run", python315[1], "run", "-r", "1000", "--opcodes", "--binary", "-o",
+        paths[-1], os.path.join(harness.WORKLOADS, "sampled.py"), "0.4")
+    samples = []
+    for path, expected in zip(paths, opcodes_as_read_by_cpython(python315, paths)):
+        samples.append(sum(expected.values()))
+        if not expected:
+            continue
+        assert opcodes_as_read_by_us(path, path + ".html") == expected, path
+        ours = path.replace(".bin", ".pyebpf")
+        assert harness.run("import", path, "-o", ours).returncode == 0
+        assert opcodes_as_read_by_us(ours, path + ".html") == expected, path
+    assert samples[-1] > 50 and sum(samples) > samples[-1] + 100, samples
 
 
 MODES = [["--mode", mode] + more

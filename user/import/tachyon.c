@@ -10,7 +10,7 @@
  * A stack belongs to a thread of an interpreter and is told as a change of that thread's last one.
  * As in upstream's own outputs, frames of its start-up code (_sync_coordinator.py) are left out,
  * and samples that have no frame then: those are counted as "no_frame". A stack of 256 frames, the
- * most the format keeps, is taken for a cut one. Columns and opcodes are left behind.
+ * most the format keeps, is taken for a cut one. Columns are left behind.
  */
 #include <errno.h>
 #include <math.h>
@@ -26,6 +26,7 @@
 #include "import/byte_stream.h"
 #include "import/import.h"
 #include "profile/idmap.h"
+#include "profile/opcodes.h"
 
 /* Sizes and numbers: Modules/_remote_debugging/binary_io.h, 3.15.0 */
 #define MAGIC "HCAT" /* 0x54414348, little-endian */
@@ -90,14 +91,27 @@ struct string {
 };
 
 #define FRAME_INTERNAL UINT32_MAX /* instead of a frame id: left out */
+#define OPCODE_NONE 255           /* was not captured */
+
+/* What a frame of the file is in the profile. */
+struct source_frame {
+	uint32_t id;     /* or FRAME_INTERNAL */
+	uint32_t opcode; /* string id; 0: not known */
+};
+
+/* An entry of a thread's stack. */
+struct source_entry {
+	uint32_t stack; /* stack id of all entries up to this one */
+	uint32_t opcode;
+};
 
 /* One thread of one interpreter. */
 struct source_thread {
 	uint64_t tid;
 	uint32_t interpreter;
-	uint32_t index;     /* in the profile */
-	uint64_t time_us;   /* of its last sample, since the start of the recording */
-	VEC(uint32_t) path; /* stack ids, root first: of the outermost 1, 2, ... frames */
+	uint32_t index;                /* in the profile */
+	uint64_t time_us;              /* of its last sample, since the start of the recording */
+	VEC(struct source_entry) path; /* root first */
 };
 
 struct tachyon {
@@ -109,7 +123,7 @@ struct tachyon {
 	uint32_t string_count, frame_count;
 	uint64_t tables_end;
 	bool has_tables;
-	VEC(uint32_t) frames; /* frame ids, or FRAME_INTERNAL */
+	VEC(struct source_frame) frames;
 	VEC(struct source_thread) threads;
 	struct idmap thread_map; /* by tid and interpreter */
 	uint32_t process;
@@ -411,13 +425,24 @@ static uint32_t line_of(uint64_t zigzag)
 	return line > 0 && line <= INT32_MAX ? (uint32_t)line : 0;
 }
 
+/* The name of an instruction, as a string of p: 0 where the file has none, or one we do not know.
+ */
+static int intern_opcode(const struct tachyon *t, struct profile *p, uint8_t opcode, uint32_t *id)
+{
+	const char *name = opcode == OPCODE_NONE ? NULL : opcode_name(t->header.python[1], opcode);
+
+	*id = 0;
+	return name ? strtab_intern(p->strings, name, strlen(name), id) : 0;
+}
+
 static int read_frame(struct tachyon *t, struct profile *p, const struct strings *strings)
 {
 	struct byte_stream *s = &t->stream;
 	uint64_t field[6]; /* file, name, line; what is not kept: end, column, its end */
 	const struct string *file;
 	struct frame f = { 0 };
-	uint32_t id = FRAME_INTERNAL;
+	struct source_frame frame = { .id = FRAME_INTERNAL };
+	uint8_t opcode;
 	int r = byte_stream_fill(s, FRAME_BYTES_MAX);
 
 	for (size_t i = 0; i < ARRAY_SIZE(field) && !r; i++)
@@ -426,7 +451,7 @@ static int read_frame(struct tachyon *t, struct profile *p, const struct strings
 		return malformed(t, t->header.frame_offset, "a frame beyond its table");
 	if (r < 0)
 		return r;
-	s->p++; /* opcode */
+	opcode = *s->p++;
 	if (field[0] >= strings->len || field[1] >= strings->len)
 		return malformed(t, t->header.frame_offset, "a frame names no string");
 	file = &strings->items[field[0]];
@@ -435,8 +460,10 @@ static int read_frame(struct tachyon *t, struct profile *p, const struct strings
 	f.name = strings->items[field[1]].id;
 	f.line = file->is_marker ? 0 : line_of(field[2]);
 	if (!file->is_internal)
-		r = frametab_intern(p->frames, &f, &id);
-	return r ? r : vec_push(&t->frames, id);
+		r = frametab_intern(p->frames, &f, &frame.id);
+	if (!r && f.kind == FRAME_PYTHON)
+		r = intern_opcode(t, p, opcode, &frame.opcode);
+	return r ? r : vec_push(&t->frames, frame);
 }
 
 /* 0; else the table at start has bytes behind its last row. */
@@ -576,7 +603,8 @@ static int get_time(struct tachyon *t, uint8_t *status)
 static int get_stack(struct tachyon *t, struct profile *p, uint64_t kept, uint64_t count)
 {
 	struct source_thread *thread = &t->threads.items[t->thread];
-	uint32_t frames[DEPTH_MAX], stack;
+	const struct source_frame *frames[DEPTH_MAX];
+	struct source_entry e = { 0 };
 	uint64_t index;
 	int r;
 
@@ -588,16 +616,22 @@ static int get_stack(struct tachyon *t, struct profile *p, uint64_t kept, uint64
 			return r;
 		if (index >= t->frames.len)
 			return malformed(t, HEADER_BYTES, "a frame that is not in the table");
-		frames[i] = t->frames.items[index];
+		frames[i] = &t->frames.items[index];
 	}
 	thread->path.len = kept;
-	stack = kept ? thread->path.items[kept - 1] : 0;
+	if (kept)
+		e = thread->path.items[kept - 1];
 	while (count--) {
-		r = frames[count] == FRAME_INTERNAL
-			    ? 0
-			    : stacktab_intern(p->stacks, stack, frames[count], &stack);
-		if (r < 0 || (r = vec_push(&thread->path, stack)) < 0)
-			return r;
+		const struct source_frame *f = frames[count];
+
+		if (f->id != FRAME_INTERNAL) {
+			r = stacktab_intern(p->stacks, e.stack, f->id, &e.stack);
+			if (r < 0)
+				return r;
+			e.opcode = f->opcode;
+		}
+		if (vec_push(&thread->path, e) < 0)
+			return -ENOMEM;
 	}
 	return 0;
 }
@@ -611,8 +645,10 @@ static int add_sample(struct tachyon *t, struct profile *p, uint8_t status)
 
 	if (t->samples++ == t->header.samples)
 		return malformed(t, HEADER_BYTES, "more samples than its header says");
-	if (thread->path.len)
-		s.stack = thread->path.items[thread->path.len - 1];
+	if (thread->path.len) {
+		s.stack = thread->path.items[thread->path.len - 1].stack;
+		s.opcode = thread->path.items[thread->path.len - 1].opcode;
+	}
 	if (!s.stack) {
 		t->without_frame++;
 		return 0;
