@@ -314,6 +314,40 @@ static double median_vote(const struct votes *votes)
 	return votes->items[i].log_ratio;
 }
 
+/* Variance of the mean of the votes' log ratios, as one side's replicates have it. */
+struct side_variance {
+	const struct diff *d;
+	const struct dispersion *x;
+	const struct votes *votes;
+	double variance;
+	int error;
+};
+
+static int measure_variance(struct side_variance *v, int side)
+{
+	_cleanup_(freep) double *weights = calloc(v->d->function_count + 1, sizeof(*weights));
+	const struct votes *votes = v->votes;
+
+	if (!weights)
+		return -ENOMEM;
+	for (size_t i = 0; i < votes->len; i++) {
+		const struct vote *vote = &votes->items[i];
+		struct counts n = diff_counts(v->d, COUNTED_FUNCTION_SELF, vote->function);
+		double ticks = side == DIFF_BASE ? (double)n.base : (double)n.current;
+
+		weights[vote->function] =
+			1 / (vote->error * vote->error * votes->precision * (ticks + 0.5));
+	}
+	return dispersion_of_sum(v->x, v->d, side, weights, &v->variance);
+}
+
+static void measure_variance_of(void *sides, size_t side)
+{
+	struct side_variance *v = (struct side_variance *)sides + side;
+
+	v->error = measure_variance(v, (int)side);
+}
+
 /*
  * Variance of the mean log ratio, weighted by precision: 1 / precision if functions came and went
  * by themselves. What is called together does so together.
@@ -321,26 +355,12 @@ static double median_vote(const struct votes *votes)
 static int mean_variance(const struct diff *d, const struct dispersion *x,
 			 const struct votes *votes, double *out)
 {
-	_cleanup_(freep) double *weights = calloc(d->function_count + 1, sizeof(*weights));
-	double sum = 0, variance;
-	int r = 0;
+	struct side_variance sides[DIFF_SIDES] = { { .d = d, .x = x, .votes = votes },
+						   { .d = d, .x = x, .votes = votes } };
 
-	if (!weights)
-		return -ENOMEM;
-	for (int s = 0; s < DIFF_SIDES && !r; s++) {
-		for (size_t i = 0; i < votes->len; i++) {
-			const struct vote *v = &votes->items[i];
-			struct counts n = diff_counts(d, COUNTED_FUNCTION_SELF, v->function);
-			double ticks = s == DIFF_BASE ? (double)n.base : (double)n.current;
-
-			weights[v->function] =
-				1 / (v->error * v->error * votes->precision * (ticks + 0.5));
-		}
-		r = dispersion_of_sum(x, d, s, weights, &variance);
-		sum += variance;
-	}
-	*out = fmax(sum, 1 / votes->precision);
-	return r;
+	parallel_run(DIFF_SIDES, measure_variance_of, sides);
+	*out = fmax(sides[DIFF_BASE].variance + sides[DIFF_CURRENT].variance, 1 / votes->precision);
+	return sides[DIFF_BASE].error ? sides[DIFF_BASE].error : sides[DIFF_CURRENT].error;
 }
 
 /*

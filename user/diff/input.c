@@ -10,7 +10,7 @@
 
 #define RATE_TOLERANCE 0.1        /* intervals further apart are another rate */
 #define EXPECTED_SLACK_NS 1000000 /* an index rounds down; a block more would be next to empty */
-#define PREFETCH 16               /* samples ahead: slots of many stacks are not in the cache */
+#define PREFETCH 16               /* samples ahead: of many stacks, few are in the cache */
 #define TAG_STRIDE 2654435761u    /* spreads tags over the slots: 2^32 / golden ratio, odd */
 
 /* --- runs ------------------------------------------------------------------------------------- */
@@ -182,6 +182,15 @@ static bool has_tag(const struct diff_input *in, const struct diff_block *b, uin
 	       (b->tags.items[cell].thread == s->thread && b->tags.items[cell].opcode == s->opcode);
 }
 
+/* Where the cell of a sample to come probably is; NULL: it will be a new one. */
+static const struct diff_cell *cell_ahead(struct diff_input *in, const struct diff_block *b,
+					  const struct sample *s)
+{
+	uint32_t at = *slot_of(in, s);
+
+	return at < b->cells.len ? &b->cells.items[at] : NULL;
+}
+
 static int add_to_block(struct diff_input *in, struct diff_block *b, const struct sample *s)
 {
 	uint32_t *slot = slot_of(in, s);
@@ -237,8 +246,10 @@ int diff_input_take_samples(struct diff_input *in, uint32_t index)
 	for (size_t i = 0; i < p->samples.len; i++) {
 		const struct sample *s = &p->samples.items[i];
 
-		if (i + PREFETCH < p->samples.len)
-			__builtin_prefetch(slot_of(in, &p->samples.items[i + PREFETCH]));
+		if (block && i + 2 * PREFETCH < p->samples.len) {
+			__builtin_prefetch(slot_of(in, s + 2 * PREFETCH));
+			__builtin_prefetch(cell_ahead(in, block, s + PREFETCH));
+		}
 		if (!block || s->time_ns - start_ns >= run->block_ns) {
 			if (find_block(run, s->time_ns, &block) < 0)
 				return -ENOMEM;

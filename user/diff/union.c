@@ -2,6 +2,7 @@
 #include "diff/union.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,6 +83,17 @@ static int draft_intern(struct builder *b, uint32_t parent, uint32_t key, uint32
 	return 0;
 }
 
+/* Where the stack is of which the other side has all above it in the same place, too; else 0. */
+static uint32_t place_of_other(const struct builder *b, int side, uint32_t stack,
+			       const struct stack_entry *e)
+{
+	const uint32_t *own = b->d->node_of[side], *other = b->d->node_of[!side];
+	bool is_same = other && own[e->parent] == other[e->parent] &&
+		       b->id->key_of[0][e->frame] == b->id->key_of[1][e->frame];
+
+	return is_same ? other[stack] : 0;
+}
+
 static int add_side(struct builder *b, int side, const uint64_t *self, const uint64_t *totals)
 {
 	const struct profile *p = b->d->input->profile;
@@ -91,13 +103,15 @@ static int add_side(struct builder *b, int side, const uint64_t *self, const uin
 	b->drafts.items[0].self[side] += self[0];
 	b->drafts.items[0].total[side] += totals[0];
 	for (uint32_t i = 1; i < b->d->stack_count; i++) {
-		uint32_t key, at;
-		int r;
+		uint32_t at;
+		int r = 0;
 
 		if (!totals[i])
 			continue;
-		key = b->id->key_of[side][entries[i].frame];
-		r = draft_intern(b, node_of[entries[i].parent], key, &at);
+		at = place_of_other(b, side, i, &entries[i]);
+		if (!at)
+			r = draft_intern(b, node_of[entries[i].parent],
+					 b->id->key_of[side][entries[i].frame], &at);
 		if (r < 0)
 			return r;
 		node_of[i] = at;

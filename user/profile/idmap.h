@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 /*
  * Hash -> dense id, for the interning tables of this folder: open addressing, linear probing, at
@@ -53,6 +54,13 @@ static inline uint32_t idmap_next(const struct idmap *m, uint64_t hash, size_t *
 	return IDMAP_NONE;
 }
 
+/* For an idmap_next() to come. */
+static inline void idmap_prefetch(const struct idmap *m, uint64_t hash)
+{
+	if (m->size)
+		__builtin_prefetch(&m->slots[(uint32_t)hash & (m->size - 1)]);
+}
+
 static inline void idmap_place_(struct idmap *m, uint64_t slot)
 {
 	size_t mask = m->size - 1, i = (slot >> 32) & mask;
@@ -62,6 +70,19 @@ static inline void idmap_place_(struct idmap *m, uint64_t slot)
 	m->slots[i] = slot;
 }
 
+/*
+ * Zeros that are written: pages of calloc() that are read first, as slots are, get the kernel's
+ * page of zeros, and are copied at the first write, all threads on other CPUs being interrupted for
+ * it.
+ */
+static inline uint64_t *idmap_slots_(size_t size)
+{
+	size_t bytes = size * sizeof(uint64_t);
+	uint64_t *slots = aligned_alloc(64, bytes); /* gcc makes malloc() and memset() a calloc() */
+
+	return slots ? memset(slots, 0, bytes) : NULL;
+}
+
 /* Room for one more. 0 or -ENOMEM, the map unchanged. */
 static inline int idmap_reserve(struct idmap *m)
 {
@@ -69,7 +90,7 @@ static inline int idmap_reserve(struct idmap *m)
 
 	if (old.size && old.used < old.size / 4 * 3)
 		return 0;
-	grown.slots = calloc(grown.size, sizeof(*grown.slots));
+	grown.slots = idmap_slots_(grown.size);
 	if (!grown.slots)
 		return -ENOMEM;
 	for (size_t i = 0; i < old.size; i++)

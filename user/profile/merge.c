@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define PREFETCH 16 /* stacks ahead */
+
 void profile_ids_release(struct profile_ids *ids)
 {
 	free(ids->strings);
@@ -51,11 +53,18 @@ static int merge_frames(struct profile *to, const struct frametab *from, struct 
 static int merge_stacks(struct profile *to, const struct stacktab *from, struct profile_ids *ids)
 {
 	const struct stack_entry *entries = stacktab_entries(from);
+	uint32_t count = stacktab_count(from);
 	int r = 0;
 
-	for (uint32_t i = 1; i < stacktab_count(from) && !r; i++)
-		r = stacktab_intern(to->stacks, ids->stacks[entries[i].parent],
-				    ids->frames[entries[i].frame], &ids->stacks[i]);
+	for (uint32_t i = 1; i < count && !r; i++) {
+		const struct stack_entry *e = &entries[i], *next = &entries[i + PREFETCH];
+
+		if (count - i > PREFETCH && next->parent < i)
+			stacktab_prefetch(to->stacks, ids->stacks[next->parent],
+					  ids->frames[next->frame]);
+		r = stacktab_intern(to->stacks, ids->stacks[e->parent], ids->frames[e->frame],
+				    &ids->stacks[i]);
+	}
 	return r;
 }
 

@@ -35,10 +35,20 @@ void stacktab_free(struct stacktab *t)
 	free(t);
 }
 
+static uint64_t hash_of(uint32_t parent, uint32_t frame)
+{
+	return hash_u64((uint64_t)parent << 32 | frame);
+}
+
+void stacktab_prefetch(const struct stacktab *t, uint32_t parent, uint32_t frame)
+{
+	idmap_prefetch(&t->map, hash_of(parent, frame));
+}
+
 int stacktab_intern(struct stacktab *t, uint32_t parent, uint32_t frame, uint32_t *id)
 {
 	struct stack_entry e = { parent, frame };
-	uint64_t hash = hash_u64((uint64_t)parent << 32 | frame);
+	uint64_t hash = hash_of(parent, frame);
 	size_t at = IDMAP_START;
 	uint32_t found;
 

@@ -26,6 +26,9 @@ void stacktab_free(struct stacktab *t);
  */
 int stacktab_intern(struct stacktab *t, uint32_t parent, uint32_t frame, uint32_t *id);
 
+/* For a stacktab_intern() to come, of which many find nothing in the cache. */
+void stacktab_prefetch(const struct stacktab *t, uint32_t parent, uint32_t frame);
+
 /* All entries, by id. Borrowed: valid until the next stacktab_intern(). */
 const struct stack_entry *stacktab_entries(const struct stacktab *t);
 uint32_t stacktab_count(const struct stacktab *t); /* >= 1 */
