@@ -71,7 +71,7 @@
   // --- the page ----------------------------------------------------------------------------------
 
   function startPage(report) {
-    const facts = functionFacts(report), choices = ns.filterChoices(report);
+    const facts = functionFacts(report);
     const run = (side) => report.meta.runs.find((r) => r.side === side);
     const isDiffReport = Boolean(run(ns.SIDE_BASE));
     const current = run(ns.SIDE_CURRENT) || report.meta.runs[0] || {};
@@ -79,6 +79,7 @@
     let state = ns.readState(location.hash), theme = "light", style = null;
     let panes = [], search = null, found = null, matched = null, table = null, marksBox = null;
     let series = null, sumsOf = ""; // see forgetSums()
+    let choices = null; // see choicesOf()
 
     const comparing = () => ns.isComparing(report, state);
 
@@ -97,6 +98,9 @@
     }
 
     const isDifferential = () => ["diff", "colourblind"].includes(paletteOf());
+
+    // Not before the graph is on screen: it takes a pass over the rows.
+    const choicesOf = () => choices ??= ns.filterChoices(report);
 
     // --- state -> active data
 
@@ -472,14 +476,16 @@
       drawEmpty();
     }
 
-    // Soon: after the graph is on screen, and once however often it is asked for. What needs
-    // intervals of every function comes last.
+    // Soon: after the frame that shows the graph (it is painted by other threads, which want the
+    // CPUs), and once however often it is asked for. What needs intervals of every function comes
+    // last.
     const SOON = [
       () => {
         drawHead();
         drawLegend();
         minimap.show(sceneOf(mainPane()));
         drawHeatmap();
+        drawFilters();
       },
       () => {
         drawTable();
@@ -509,7 +515,9 @@
       cancelAnimationFrame(soonFrame);
       clearTimeout(soonTimer);
       soonFrame = requestAnimationFrame(() => {
-        soonTimer = setTimeout(step, 0, 0);
+        soonFrame = requestAnimationFrame(() => {
+          soonTimer = setTimeout(step, 0, 0);
+        });
       });
     }
 
@@ -677,8 +685,8 @@
     }
 
     function drawHeatmap() {
-      const meta = report.meta, by = choices.process.length > 1 ? "process"
-        : choices.thread.length > 1 ? "thread" : "run";
+      const meta = report.meta, {process, thread} = choicesOf();
+      const by = process.length > 1 ? "process" : thread.length > 1 ? "thread" : "run";
       const side = viewOf() === "base" && isDiffReport ? ns.SIDE_BASE : ns.SIDE_CURRENT;
 
       series ??= ns.timeline(report, queryOf("call"), by).filter((s) => s.side === side)
@@ -910,7 +918,7 @@
 
     function drawFilters() {
       const titles = {process: "Process", thread: "Thread", pod: "Runs in"}, parts = [];
-      const whole = choices.process.reduce((sum, c) => c.key.match(/ \(\d+\)$/) ? sum : sum + c.ticks, 0);
+      const choices = choicesOf(), whole = choices.process.reduce((sum, c) => c.key.match(/ \(\d+\)$/) ? sum : sum + c.ticks, 0);
 
       for (const [dimension, title] of Object.entries(titles)) {
         if (choices[dimension].length < 2)
@@ -998,10 +1006,8 @@
         drawScenes();
       else if (has(["sort"]))
         drawTable();
-      if (has(["view", "process", "thread", "pod", "baseRange"])) {
-        drawFilters();
+      if (has(["view", "process", "thread", "pod", "baseRange"]))
         drawPalettes();
-      }
       if (has(["view", "baseRange", "effect", "by", "imports", "libraries", "label"]))
         drawShown();
     }
@@ -1380,7 +1386,6 @@
     $("page").hidden = false;
     applyTheme();
     drawData();
-    drawFilters();
     drawPalettes();
     drawShown();
     listen();
@@ -1394,9 +1399,10 @@
       : `This page failed: ${error.message}`;
     box.hidden = false;
     if (!(error instanceof ns.PageError))
-      throw error;
+      console.error(error);
   }
 
+  addEventListener("error", ({error}) => error && showError(error)); // some is decoded later
   ns.inflate($("pyebpf-data").textContent)
     .then((bytes) => startPage(ns.decode(bytes))).catch(showError);
 })(globalThis.pyebpf ??= {});

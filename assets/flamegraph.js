@@ -254,7 +254,7 @@
   function flameGraph(dom, on, look) {
     const ctx = dom.canvas.getContext("2d"), over = dom.overlay.getContext("2d");
     let scene = null, style = null, view = {from: 0, to: 1}, width = 0, height = 0, ratio = 1;
-    let hovered = -1, selected = -1, frame = 0, animation = null;
+    let hovered = -1, selected = -1, frame = 0, animation = null, isOverUsed = false;
 
     function fitCanvas() {
       width = dom.scroller.clientWidth;
@@ -312,8 +312,12 @@
       on.view(view);
     }
 
-    // Boxes the pointer and the keyboard are on; apart, so that hovering repaints nothing else.
+    // Boxes the pointer and the keyboard are on; apart, so that hovering repaints nothing else. A
+    // canvas that nothing was ever drawn on costs nothing.
     function drawOver() {
+      if (hovered < 0 && selected < 0 && !isOverUsed)
+        return;
+      isOverUsed = true;
       over.setTransform(ratio, 0, 0, ratio, 0, 0);
       over.clearRect(0, 0, width, height);
       outline(hovered, style.ink, 1);

@@ -107,8 +107,11 @@
   // pixel wide: a significant change is never too thin to see.
   function onScreen(boxes, {from, to, size, top, bottom}, colour, strength) {
     const out = screenBuffer(), pixel = (to - from) / size;
-    const items = boxes.node.length > MANY && pixel >= boxes.x1[0] / CELLS
-      ? overview(boxes, colour, strength) : boxes;
+    const isMany = boxes.node.length > MANY && pixel >= boxes.x1[0] / CELLS;
+    const items = isMany && boxes.seenIn === colour ? overview(boxes, colour, strength) : boxes;
+
+    if (isMany)
+      boxes.seenIn = colour; // an overview pays from the second look on
 
     for (let row = top; row < Math.min(bottom, boxes.rows); row++)
       scanRow(boxes, items, row, {from, to, pixel, scale: 1 / pixel, least: pixel}, colour,

@@ -8,7 +8,7 @@
 (function (ns) {
   "use strict";
 
-  const MAGIC = "pyebpf-page/1\n";
+  const MAGIC = "pyebpf-page/2\n";
   const NONE = 0xffffffff;
   const SIDE_BASE = 0;
   const SIDE_CURRENT = 1;
@@ -31,53 +31,21 @@
 
   // --- decoding ------------------------------------------------------------------------------
 
-  // base64 text, line breaks allowed, to bytes. atob() would need a string of the whole.
+  // base64 text, line breaks allowed, to bytes.
   function decodeBase64(text) {
-    if (Uint8Array.fromBase64) // faster, and not in every browser of the floor
-      return fromBase64(text);
-    const value = new Uint8Array(128).fill(255);
-    const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const out = new Uint8Array(Math.floor(text.length / 4) * 3 + 3);
-    let bits = 0, have = 0, n = 0, i = 0;
-
-    for (let k = 0; k < 64; k++)
-      value[alphabet.charCodeAt(k)] = k;
-    for (; i < text.length; i++) {
-      const c = text.charCodeAt(i);
-      if (c < 128 && value[c] < 64) {
-        bits = (bits << 6 | value[c]) & 0xffffff;
-        have += 6;
-        if (have >= 8) {
-          have -= 8;
-          out[n++] = bits >> have & 255;
-        }
-      } else if (c === 61) {
-        break; // padding ends it
-      } else if (c > 32) {
-        throw broken("it is not base64");
-      }
-    }
-    return out.subarray(0, n);
-  }
-
-  function fromBase64(text) {
     try {
-      return Uint8Array.fromBase64(text);
+      return Uint8Array.fromBase64?.(text) ?? bytesOf(atob(text)); // not all of the floor have it
     } catch {
       throw broken("it is not base64");
     }
   }
 
-  function adler32(bytes, length) {
-    let a = 1, b = 0;
+  function bytesOf(binary) {
+    const bytes = new Uint8Array(binary.length);
 
-    for (let i = 0; i < length;) {
-      for (const stop = Math.min(i + 3800, length); i < stop; i++)
-        b += a += bytes[i];
-      a %= 65521;
-      b %= 65521;
-    }
-    return b * 65536 + a;
+    for (let i = 0; i < bytes.length; i++)
+      bytes[i] = binary.charCodeAt(i);
+    return bytes;
   }
 
   function arrayFor(count, limit) {
@@ -86,10 +54,10 @@
 
   // Numbers are unsigned LEB128. Every count is checked against the bytes left: a number takes one.
   class Reader {
-    constructor(bytes, length) {
+    constructor(bytes, at) {
       this.bytes = bytes;
-      this.length = length;
-      this.at = 0;
+      this.length = bytes.length;
+      this.at = at;
     }
 
     number() {
@@ -233,6 +201,12 @@
     return {...tree, func, line: null, key: func};
   }
 
+  function decodeSelf(reader, count, hasBase) {
+    const ticks = () => reader.column(count, 2 ** 53, "weights", new Float64Array(count));
+
+    return {current: ticks(), base: hasBase ? ticks() : null};
+  }
+
   function decodeSites(reader, nodes, functions) {
     const first = new Uint32Array(nodes.count + 1); // of each node how many, then the sum before it
     let total = 0;
@@ -329,15 +303,16 @@
   //   strings    {count, get(id)}
   //   functions  {count, name, file, kind, line, renamedFrom}: by function index; 0 is the root
   //   nodes      the tree by function
+  //   self       {current, base}: own ticks of each node; base null where no run is of that side
   //   sites      {count, first, node, parent, line}: the same by line; those of node i are
   //              first[i] .. first[i + 1] - 1, a caller's site comes before its callees'
   //   rows       {count, site, tag, slot, ticks, opcode}: tag: index into meta.threads; slot: run *
   //              blocks + block; opcode: index into meta.opcodes, null where none were recorded
   //   classes    null, or {total, self, match}: by node, indices of CLASSES and MATCHES
   //   sources    Map of file (string id) -> {status, parts}
-  // Throws PageError.
+  // sites, rows and sources are decoded when first asked for: the graph is drawn without. Throws
+  // PageError, then too.
   function decode(bytes) {
-    const length = bytes.length - 4;
     const head = new TextDecoder("latin1").decode(bytes.subarray(0, MAGIC.length));
 
     if (head !== MAGIC) {
@@ -345,33 +320,44 @@
         ? new PageError("The data in this page is of another version than its scripts.")
         : broken("it does not begin as it should");
     }
-    const sum = new DataView(bytes.buffer, bytes.byteOffset + length, 4).getUint32(0);
-    if (length < MAGIC.length || sum !== adler32(bytes, length))
-      throw broken("its checksum is wrong");
-    const reader = new Reader(bytes, length);
-    reader.at = MAGIC.length;
+    let reader = new Reader(bytes, MAGIC.length), rest = null;
     const meta = decodeMeta(reader);
     checkMeta(meta);
     const strings = decodeStrings(reader);
     const functions = decodeFunctions(reader, strings.count);
     const nodes = decodeNodes(reader, functions.count);
+    const self = decodeSelf(reader, nodes.count, isComparing({meta}, {}));
+    const classes = decodeClasses(reader, nodes.count);
+    const later = () => {
+      rest ??= decodeRest(reader, meta, strings, functions, nodes);
+      reader = null; // the bytes are not needed any more
+      return rest;
+    };
+
+    return {meta, strings, functions, nodes, self, classes,
+      get sites() { return later().sites; },
+      get rows() { return later().rows; },
+      get sources() { return later().sources; }};
+  }
+
+  function decodeRest(reader, meta, strings, functions, nodes) {
     const sites = decodeSites(reader, nodes, functions);
     const rows = decodeRows(reader, sites.count, Math.max(meta.threads.length, 1),
       Math.max(meta.runs.length, 1) * meta.blocks, meta.opcodes);
-    const classes = decodeClasses(reader, nodes.count);
     const sources = decodeSources(reader, strings.count);
-    if (reader.at !== length)
+
+    if (reader.at !== reader.length)
       throw broken("something follows its end");
-    return {meta, strings, functions, nodes, sites, rows, classes, sources};
+    return {sites, rows, sources};
   }
 
   // Some browsers have DecompressionStream, but not for this format.
   function openStream() {
     try {
-      return new DecompressionStream("deflate-raw");
+      return new DecompressionStream("deflate");
     } catch {
       throw new PageError("This browser is too old to open the page: it cannot unpack its data " +
-        "(DecompressionStream, deflate-raw). Chrome 103, Edge 103, Firefox 113 and Safari 16.4 " +
+        "(DecompressionStream). Chrome 103, Edge 103, Firefox 113 and Safari 16.4 " +
         "or newer can.");
     }
   }
@@ -862,9 +848,11 @@
   // Ticks of each source node (state.by line: site) by side: {base, current}; base null where
   // nothing is compared.
   function selfWeights(report, state) {
+    const byLine = state.by === "line";
+    if (!byLine && isWhole(report, state))
+      return report.self;
     const {rows, sites} = report;
     const passes = passingTags(report, state), sides = slotSides(report, state);
-    const byLine = state.by === "line";
     const count = byLine ? sites.count : report.nodes.count;
     const current = new Float64Array(count);
     const base = isComparing(report, state) ? new Float64Array(count) : null;
@@ -1194,7 +1182,7 @@
   }
 
   Object.assign(ns, {MAGIC, NONE, SIDE_BASE, SIDE_CURRENT, BLOCK_GROUPS, KINDS, CLASSES, MATCHES,
-    SOURCE_STATUS, PageError, decodeBase64, adler32, decode, inflate, functionName, functionFile,
+    SOURCE_STATUS, PageError, decodeBase64, decode, inflate, functionName, functionFile,
     filterChoices, passingTags, slotSides, isComparing, isWhole, preorderTree, lineTree,
     withoutFunctions, callees, callers, inverted, selfWeights, throughMap, totals, activeData,
     isElided, elided, functionTable, siteSums, lineHeat, lineOpcodes, sourceLines, timeline, pathOf, nodeAt});

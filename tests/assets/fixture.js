@@ -2,8 +2,7 @@
 // Blobs for tests of the page, written from its specification (assets/README.md) and not from the
 // writer in user/export: if the two disagree, a test shows it.
 "use strict";
-const {Duplex} = require("node:stream");
-const {createInflateRaw, deflateRawSync} = require("node:zlib");
+const {deflateSync} = require("node:zlib");
 
 class Writer {
   constructor() {
@@ -78,6 +77,11 @@ function inPreorder(root) {
   return list;
 }
 
+function ticksOf(node, runs, side) {
+  return node.sites.flatMap((s) => s.rows).filter(({run = 0}) => runs[run]?.side === side)
+    .reduce((sum, {ticks = 1}) => sum + ticks, 0);
+}
+
 // Rows in order of site, thread, slot, opcode; equal ones summed.
 function collectRows(list, blocks, opcodes = [""]) {
   const rows = [];
@@ -122,22 +126,13 @@ function writeSources(w, sources, strings) {
   parts.forEach((p) => w.raw(p.bytes));
 }
 
-function adler32(bytes) {
-  let a = 1, b = 0;
-  for (const byte of bytes) {
-    a = (a + byte) % 65521;
-    b = (b + a) % 65521;
-  }
-  return Buffer.from([b >> 8, b & 255, a >> 8, a & 255]);
-}
-
 // samples: [{stack: "main (app.py:3);f (app.py:9)", thread, run, block, ticks, opcode}], the last five
 // 0, 0, 0, 1 and "" if left out; opcode: one of meta.opcodes, if that is there. meta: over the facts of a plain recording of one run with one thread.
 // classes: null or {total, self, match}, an array each by node in preorder.
 // sources: [{file, status, parts: [{line, text}]}].
 function encode({samples = [], meta = {}, classes = null, sources = []}) {
   const facts = {
-    schema: "pyebpf-page/1", kind: "profile", title: "fixture", blocks: 40, scale: 1,
+    schema: "pyebpf-page/2", kind: "profile", title: "fixture", blocks: 40, scale: 1,
     runs: [{side: 1, file: "fixture.pyebpf", interval_ns: 1e6, block_ns: 1e8}],
     processes: [{pid: 412, name: "app", command_line: "python3 app.py"}],
     threads: [{process: 0, tid: 412, name: "MainThread"}],
@@ -163,18 +158,20 @@ function encode({samples = [], meta = {}, classes = null, sources = []}) {
   tail.number(list.length);
   tail.column(list.map((n, i) => (i ? list[i - 1].depth + 1 - n.depth : 0)));
   tail.column(list.map((n) => n.func));
+  for (const side of facts.runs.some((r) => r.side === 0) ? [1, 0] : [1])
+    tail.column(list.map((n) => ticksOf(n, facts.runs, side)));
+  tail.number(classes ? 1 : 0);
+  for (const column of classes ? [classes.total, classes.self, classes.match] : [])
+    tail.column(column);
   const sites = list.flatMap((n) => n.sites.map((s) => ({...s, def: functionRows[n.func].line})));
   tail.column(list.map((n) => n.sites.length));
   tail.column(sites.map((s) => s.caller));
   tail.column(sites.map((s) => (s.line ? zigzag(s.line - s.def) + 1 : 0)));
   writeRows(tail, collectRows(list, facts.blocks, facts.opcodes), facts.opcodes);
-  tail.number(classes ? 1 : 0);
-  for (const column of classes ? [classes.total, classes.self, classes.match] : [])
-    tail.column(column);
   writeSources(tail, sources, strings);
 
   const head = new Writer();
-  head.raw(Buffer.from("pyebpf-page/1\n"));
+  head.raw(Buffer.from("pyebpf-page/2\n"));
   const json = Buffer.from(JSON.stringify(facts));
   head.number(json.length);
   head.raw(json);
@@ -182,26 +179,12 @@ function encode({samples = [], meta = {}, classes = null, sources = []}) {
   head.number(texts.length);
   head.column(texts.map((t) => t.length));
   texts.forEach((t) => head.raw(t));
-  const body = Buffer.concat([Buffer.from(head.bytes), Buffer.from(tail.bytes)]);
-  return Buffer.concat([body, adler32(body)]);
+  return Buffer.concat([Buffer.from(head.bytes), Buffer.from(tail.bytes)]);
 }
 
 // As it stands in the page's data element.
 function pack(blob) {
-  return deflateRawSync(blob).toString("base64");
+  return deflateSync(blob).toString("base64");
 }
 
-// What node gained only lately (20.12), for pyebpf.inflate().
-function haveDeflateRaw() {
-  try {
-    new DecompressionStream("deflate-raw");
-  } catch {
-    globalThis.DecompressionStream = class {
-      constructor() {
-        Object.assign(this, Duplex.toWeb(createInflateRaw()));
-      }
-    };
-  }
-}
-
-module.exports = {encode, pack, haveDeflateRaw};
+module.exports = {encode, pack};

@@ -9,7 +9,7 @@ const {createHash} = require("node:crypto");
 const fs = require("node:fs");
 const os = require("node:os");
 const path = require("node:path");
-const {inflateRawSync} = require("node:zlib");
+const {inflateSync} = require("node:zlib");
 require("../../assets/model.js");
 require("../../assets/stats.js");
 const page = globalThis.pyebpf;
@@ -26,7 +26,7 @@ function makePage(kind, nodes = "") {
   const [, before, data, behind] =
     /^(.*<script id="pyebpf-data" type="application\/octet-stream">)([^<]*)(<\/script>.*)$/s.exec(html);
   return {file, html, before, data, behind,
-    report: page.decode(inflateRawSync(Buffer.from(data, "base64")))};
+    report: page.decode(inflateSync(Buffer.from(data, "base64")))};
 }
 
 const EMPTY = makePage("empty"), HOSTILE = makePage("hostile");
@@ -62,7 +62,7 @@ const listed = (part) => Object.fromEntries(Object.entries(part)
 
 test("one sample: all of the blob", () => {
   const {report} = makePage("one"), {meta} = report;
-  const parts = ["functions", "nodes", "sites", "rows"].map((key) => [key, listed(report[key])]);
+  const parts = ["functions", "nodes", "self", "sites", "rows"].map((key) => [key, listed(report[key])]);
 
   assert.deepEqual({...report, ...Object.fromEntries(parts), meta: Object.keys(meta),
     strings: [...Array(report.strings.count).keys()].map(report.strings.get)}, {
@@ -72,6 +72,7 @@ test("one sample: all of the blob", () => {
       renamedFrom: [0, 0]},
     nodes: {count: 2, parent: [-1, 0], depth: [0, 1], end: [2, 2], func: [0, 1], line: null,
       key: [0, 1]},
+    self: {current: [0, 1], base: null},
     sites: {count: 2, first: [0, 1, 2], node: [0, 1], parent: [-1, 0], line: [0, 12]},
     rows: {count: 1, site: [1], tag: [0], slot: [0], ticks: [1], opcode: null},
     classes: null,

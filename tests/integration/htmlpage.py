@@ -36,10 +36,9 @@ class Numbers:
 class Page:
     def __init__(self, path):
         self.html = open(path, encoding="utf-8").read()
-        data = zlib.decompress(base64.b64decode(DATA.search(self.html).group(1), validate=True), -15)
-        assert int.from_bytes(data[-4:], "big") == zlib.adler32(data[:-4])
-        assert data.startswith(b"pyebpf-page/1\n")
-        n = Numbers(data[:-4])
+        data = zlib.decompress(base64.b64decode(DATA.search(self.html).group(1), validate=True))
+        assert data.startswith(b"pyebpf-page/2\n")
+        n = Numbers(data)
         n.at = 14
         self.facts = json.loads(n.bytes(n.number()).decode())
         lengths = n.column(n.number())
@@ -60,6 +59,9 @@ class Page:
             del path[len(path) - levels[node]:]
             self.parent.append(path[-1])
             path.append(node)
+        sides = [1, 0] if any(run["side"] == 0 for run in self.facts["runs"]) else [1]
+        own = {side: n.column(count) for side in sides}
+        self.classes = [n.column(count) for _ in range(3)] if n.number() else None
         counts = n.column(count)
         self.node = [node for node in range(count) for _ in range(counts[node])]
         first = [sum(counts[:node]) for node in range(count)] if count < 2000 else self.sums(counts)
@@ -72,7 +74,11 @@ class Page:
         self.rows = list(zip(*(n.column(count) for _ in range(4))))
         names = self.facts.get("opcodes")
         self.opcodes = [names[i] for i in n.column(count)] if names else [""] * count
-        self.classes = [n.column(len(counts)) for _ in range(3)] if n.number() else None
+        for side, ticks in own.items():
+            sums = collections.Counter()
+            for site, weight in self.weights(side):
+                sums[self.node[site]] += weight
+            assert [sums[node] for node in range(len(ticks))] == ticks
 
     @staticmethod
     def sums(counts):
@@ -94,14 +100,20 @@ class Page:
             for i, source in enumerate(text.splitlines()):
                 self.source[self.strings[files[owner]]][line + i] = source
 
-    def stacks(self, side=1):
-        """Ticks by stack, root first: ((name, file, line), ...)."""
-        ticks, site, thread, slot = collections.Counter(), 0, None, 0
+    def weights(self, side):
+        """(site, ticks) of each row of a side."""
+        site, thread, slot = 0, None, 0
         for distance, tag, more, weight in self.rows:
             is_same = distance == 0 and tag == thread
             site, thread, slot = site + distance, tag, slot + more if is_same else more
             if self.facts["runs"][slot // self.facts["blocks"]]["side"] == side:
-                ticks[self.stack(site)] += weight
+                yield site, weight
+
+    def stacks(self, side=1):
+        """Ticks by stack, root first: ((name, file, line), ...)."""
+        ticks = collections.Counter()
+        for site, weight in self.weights(side):
+            ticks[self.stack(site)] += weight
         return ticks
 
     def opcodes_of(self, name):

@@ -11,8 +11,8 @@
 
 int blob_init(struct blob *b, FILE *out)
 {
-	*b = (struct blob){ .out = out, .adler = (uint32_t)adler32(0, NULL, 0) };
-	if (deflateInit2(&b->z, DEFLATE_LEVEL, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL,
+	*b = (struct blob){ .out = out };
+	if (deflateInit2(&b->z, DEFLATE_LEVEL, Z_DEFLATED, MAX_WBITS, MAX_MEM_LEVEL,
 			 Z_DEFAULT_STRATEGY) != Z_OK)
 		return -ENOMEM;
 	return 0;
@@ -85,18 +85,12 @@ static void deflate_pending(struct blob *b, int flush)
 	b->pending_len = 0;
 }
 
-static void flush_pending(struct blob *b)
-{
-	b->adler = (uint32_t)adler32(b->adler, b->pending, (uInt)b->pending_len);
-	deflate_pending(b, Z_NO_FLUSH);
-}
-
 void blob_number(struct blob *b, uint64_t v)
 {
 	uint8_t *p = b->pending + b->pending_len;
 
 	if (varint_put(&p, b->pending + sizeof(b->pending), v) < 0) {
-		flush_pending(b);
+		deflate_pending(b, Z_NO_FLUSH);
 		p = b->pending;
 		varint_put(&p, b->pending + sizeof(b->pending), v);
 	}
@@ -116,15 +110,12 @@ void blob_bytes(struct blob *b, const void *bytes, size_t len)
 		from += n;
 		len -= n;
 		if (b->pending_len == sizeof(b->pending))
-			flush_pending(b);
+			deflate_pending(b, Z_NO_FLUSH);
 	}
 }
 
 void blob_finish(struct blob *b)
 {
-	flush_pending(b);
-	for (int shift = 24; shift >= 0; shift -= 8)
-		b->pending[b->pending_len++] = (uint8_t)(b->adler >> shift);
 	deflate_pending(b, Z_FINISH);
 	put_last_group(b);
 	blob_release(b);

@@ -8,14 +8,13 @@
 #include <zlib.h>
 
 /*
- * The data of a page as it is written: numbers and bytes go through raw deflate and base64 to a
- * stream, with an Adler-32 of all behind the last one. assets/README.md, "The blob". What is
- * written is not kept: memory is the same whatever goes through.
+ * The data of a page as it is written: numbers and bytes go through zlib and base64 to a stream.
+ * assets/README.md, "The blob". What is written is not kept: memory is the same whatever goes
+ * through.
  */
 struct blob {
 	FILE *out; /* borrowed */
 	z_stream z;
-	uint32_t adler;
 	uint8_t pending[1 << 16];
 	size_t pending_len;
 	uint8_t tail[3]; /* deflated, not yet a whole group of base64 */
@@ -28,7 +27,7 @@ int blob_init(struct blob *b, FILE *out);
 void blob_number(struct blob *b, uint64_t v);
 void blob_bytes(struct blob *b, const void *bytes, size_t len);
 
-/* Writes the checksum and what is pending. Errors of the stream are left to whoever closes it. */
+/* Writes what is pending. Errors of the stream are left to whoever closes it. */
 void blob_finish(struct blob *b);
 void blob_release(struct blob *b);
 

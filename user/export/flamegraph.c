@@ -15,7 +15,8 @@
 #include "export/export.h"
 #include "page_assets.h"
 
-#define MAGIC "pyebpf-page/1\n"
+#define SCHEMA "pyebpf-page/2"
+#define MAGIC SCHEMA "\n"
 #define NS_PER_S 1e9
 
 /* Strings of a part of the page: those of the profile that it uses, in order of first use. */
@@ -263,7 +264,7 @@ static void put_facts(struct json *j, const struct page *page, const struct page
 
 	json_object(j);
 	json_key(j, "schema");
-	json_string(j, "pyebpf-page/1");
+	json_string(j, SCHEMA);
 	json_key(j, "kind");
 	json_string(j, page->diff ? "diff" : "profile");
 	put_title(j, page);
@@ -368,6 +369,9 @@ static void write_nodes(struct blob *b, const struct page *page)
 	blob_number(b, page->nodes.len);
 	write_levels(b, page);
 	WRITE_COLUMN(b, &page->nodes, n, n->function);
+	WRITE_COLUMN(b, &page->nodes, n, n->self[SLOT_CURRENT]);
+	if (first_run(page->slots, SLOT_BASE))
+		WRITE_COLUMN(b, &page->nodes, n, n->self[SLOT_BASE]);
 }
 
 static uint64_t line_number(const struct page *page, const struct page_site *s)
@@ -459,9 +463,9 @@ static int write_blob(struct blob *b, const struct page *page, const struct sour
 	write_strings(b, page->profile->strings, strings);
 	write_functions(b, page, strings);
 	write_nodes(b, page);
+	write_classes(b, page);
 	if ((r = write_sites(b, page)) < 0 || (r = write_rows(b, page, opcodes)) < 0)
 		return r;
-	write_classes(b, page);
 	write_sources(b, sources, strings);
 	blob_finish(b);
 	return 0;

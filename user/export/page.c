@@ -160,6 +160,7 @@ static int add_nodes(struct page *page, const struct calltree *tree)
 		return -ENOMEM;
 	for (size_t i = 0; i < tree->node_count; i++)
 		page->nodes.items[i] = (struct page_node){
+			.self = { [SLOT_CURRENT] = tree->nodes[i].self },
 			.parent = tree->nodes[i].parent,
 			.function = i ? tree->nodes[i].function + 1 : 0,
 		};

@@ -25,7 +25,8 @@ struct page_function {
 };
 
 struct page_node {
-	uint32_t parent; /* an earlier index; of the root: 0 */
+	uint64_t self[SLOT_SIDES]; /* ticks */
+	uint32_t parent;           /* an earlier index; of the root: 0 */
 	uint32_t function;
 	uint8_t class; /* the three of a differential page; numbers of the blob */
 	uint8_t self_class;

@@ -129,6 +129,7 @@ static int add_nodes(struct page *page, const struct diff *d)
 		const struct diff_node *n = &d->nodes[i];
 
 		page->nodes.items[i] = (struct page_node){
+			.self = { [SLOT_BASE] = n->base_self, [SLOT_CURRENT] = n->self },
 			.parent = n->parent,
 			.function = i ? n->function + 1 : 0,
 			.class = n->class,
