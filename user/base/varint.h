@@ -29,19 +29,23 @@ static inline size_t varint_size(uint64_t v)
 	return (size_t)(63 - __builtin_clzll(v | 1)) / 7 + 1;
 }
 
+/* Writes at p, where there is room for it, and returns what is behind it. */
+static inline uint8_t *varint_write(uint8_t *p, uint64_t v)
+{
+	while (v >= 0x80) {
+		*p++ = (uint8_t)v | 0x80;
+		v >>= 7;
+	}
+	*p++ = (uint8_t)v;
+	return p;
+}
+
 /* Writes at *p, before end. -ENOBUFS if it does not fit, with nothing written. */
 static inline int varint_put(uint8_t **p, const uint8_t *end, uint64_t v)
 {
-	uint8_t *q = *p;
-
-	if ((size_t)(end - q) < varint_size(v))
+	if ((size_t)(end - *p) < varint_size(v))
 		return -ENOBUFS;
-	while (v >= 0x80) {
-		*q++ = (uint8_t)v | 0x80;
-		v >>= 7;
-	}
-	*q++ = (uint8_t)v;
-	*p = q;
+	*p = varint_write(*p, v);
 	return 0;
 }
 

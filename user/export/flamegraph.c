@@ -13,6 +13,7 @@
 #include "diff/diff.h"
 #include "export/blob.h"
 #include "export/export.h"
+#include "export/page_rows.h"
 #include "page_assets.h"
 
 #define SCHEMA "pyebpf-page/2"
@@ -60,14 +61,17 @@ static int collect_strings(struct page_strings *s, const struct page *page,
 	return r;
 }
 
+static int use_opcode(void *strings, uint32_t opcode)
+{
+	return use_string(strings, opcode);
+}
+
 /* Names of instructions: of the rows alone. */
 static int collect_opcodes(struct page_strings *s, const struct page *page)
 {
 	int r = page_strings_init(s, page);
 
-	for (size_t i = 0; i < page->slots->rows.len && !r; i++)
-		r = use_string(s, page->slots->rows.items[i].opcode);
-	return r;
+	return r ? r : slots_each_opcode(page->slots, use_opcode, s);
 }
 
 /* --- facts ------------------------------------------------------------------------------------ */
@@ -400,33 +404,6 @@ static int write_sites(struct blob *b, const struct page *page)
 	return 0;
 }
 
-static int write_rows(struct blob *b, const struct page *page, const struct page_strings *opcodes)
-{
-	const uint32_t *const site_of[SLOT_SIDES] = { page->site_of[0], page->site_of[1] };
-	_cleanup_(freep) struct slot_row *rows = NULL;
-	size_t count;
-	int r = slots_rows_by(page->slots, site_of, (uint32_t)page->sites.len, &rows, &count);
-
-	if (r < 0)
-		return r;
-	blob_number(b, count);
-	for (size_t i = 0; i < count; i++)
-		blob_number(b, rows[i].stack - (i ? rows[i - 1].stack : 0));
-	for (size_t i = 0; i < count; i++)
-		blob_number(b, rows[i].thread);
-	for (size_t i = 0; i < count; i++) {
-		bool is_same = i && rows[i].stack == rows[i - 1].stack &&
-			       rows[i].thread == rows[i - 1].thread;
-
-		blob_number(b, rows[i].slot - (is_same ? rows[i - 1].slot : 0));
-	}
-	for (size_t i = 0; i < count; i++)
-		blob_number(b, rows[i].ticks);
-	for (size_t i = 0; i < count && opcodes->used.len > 1; i++)
-		blob_number(b, opcodes->id_of[rows[i].opcode]);
-	return 0;
-}
-
 static void write_classes(struct blob *b, const struct page *page)
 {
 	blob_number(b, page->diff ? 1 : 0);
@@ -464,7 +441,8 @@ static int write_blob(struct blob *b, const struct page *page, const struct sour
 	write_functions(b, page, strings);
 	write_nodes(b, page);
 	write_classes(b, page);
-	if ((r = write_sites(b, page)) < 0 || (r = write_rows(b, page, opcodes)) < 0)
+	if ((r = write_sites(b, page)) < 0 ||
+	    (r = page_rows_write(b, page, opcodes->used.len > 1 ? opcodes->id_of : NULL)) < 0)
 		return r;
 	write_sources(b, sources, strings);
 	blob_finish(b);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -32,36 +31,10 @@ static int describe_run(struct slots *s, const struct diff_input *in, const stru
 	return slots_describe_run(s, &m, f->lost, 0);
 }
 
-/* Of which there is room for. */
-static void add_block(struct slots *s, const struct diff_block *block, uint32_t slot)
-{
-	size_t count = block->cells.len;
-
-	assert(block->tags.len == count);
-	for (size_t i = 0; i < count; i++)
-		s->rows.items[s->rows.len++] = (struct slot_row){
-			.stack = block->cells.items[i].stack,
-			.thread = block->tags.items[i].thread,
-			.slot = slot,
-			.ticks = block->cells.items[i].ticks,
-			.opcode = block->tags.items[i].opcode,
-		};
-}
-
-static size_t count_cells(const struct diff_input *in)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < in->runs.len; i++)
-		for (uint32_t b = 0; b < in->runs.items[i]->block_count; b++)
-			count += in->runs.items[i]->blocks[b].cells.len;
-	return count;
-}
-
 /* The blocks are those the comparison was made with. */
 static int take_runs(struct slots *s, const struct diff_input *in)
 {
-	int r = vec_reserve(&s->rows, count_cells(in));
+	int r = 0;
 
 	for (size_t i = 0; i < in->runs.len; i++)
 		if (in->runs.items[i]->block_count > s->blocks)
@@ -81,8 +54,8 @@ static int take_runs(struct slots *s, const struct diff_input *in)
 		s->runs.items[i].span_ns = run->block_ns * s->blocks;
 		s->runs.items[i].last_ns =
 			run->block_count ? run->block_ns * (run->block_count - 1) : 0;
-		for (uint32_t b = 0; b < run->block_count; b++)
-			add_block(s, &run->blocks[b], first + b);
+		for (uint32_t b = 0; b < run->block_count && !r; b++)
+			r = vec_push(&s->kept, ((struct slot_block){ first + b, &run->blocks[b] }));
 	}
 	return r;
 }

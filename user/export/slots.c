@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "export/slots.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -8,6 +9,8 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/parallel.h"
+#include "diff/input.h"
 
 #define NO_SLOT UINT32_MAX
 #define FIRST_SPAN_NS 1000000000 /* where it is not known: what it takes comes of itself */
@@ -20,6 +23,7 @@ void slots_release(struct slots *s)
 	}
 	vec_release(&s->runs);
 	vec_release(&s->rows);
+	vec_release(&s->kept);
 	idmap_release(&s->map);
 }
 
@@ -174,49 +178,285 @@ static size_t merge_rows(struct slot_row *rows, size_t count)
 	return kept;
 }
 
-static uint32_t key_of_row(const struct slots *s, const uint32_t *const key_of[SLOT_SIDES],
-			   const struct slot_row *row)
+/* --- in order of a key ------------------------------------------------------------------------ */
+
+#define STRETCH_ROWS (1u << 18) /* of `rows`: what a thread marks at a time */
+_Static_assert(SLOTS_PARTS <= UINT8_MAX + 1, "a mark is a byte");
+
+/* Rows that follow each other: some of `rows`, or those of a block that is kept elsewhere. */
+struct stretch {
+	const struct slot_row *rows; /* NULL: of a block */
+	const struct diff_cell *cells;
+	const struct diff_tag *tags;
+	uint32_t slot; /* of a block */
+	size_t count;
+	size_t first; /* row, of all */
+};
+
+struct stretches {
+	struct stretch *items; /* a VEC */
+	size_t len, cap;
+	size_t rows;
+};
+
+static void stretches_release(struct stretches *t)
 {
-	return key_of ? key_of[s->runs.items[row->slot / s->blocks].side][row->stack] : row->stack;
+	vec_release(t);
 }
 
-/* Counting sort by key, then each key's few by compare(). key_of NULL: the stack itself. */
-static int sort_rows(const struct slots *s, const uint32_t *const key_of[SLOT_SIDES], uint32_t keys,
-		     compare_fn *compare, struct slot_row **out, size_t *count)
+static int add_stretch(struct stretches *to, struct stretch t)
 {
-	_cleanup_(freep) uint32_t *start = calloc((size_t)keys + 1, sizeof(*start));
-	_cleanup_(freep) struct slot_row *sorted = malloc((s->rows.len + 1) * sizeof(*sorted));
+	t.first = to->rows;
+	to->rows += t.count;
+	return t.count ? vec_push(to, t) : 0;
+}
 
-	if (!start || !sorted)
-		return -ENOMEM;
-	for (size_t i = 0; i < s->rows.len; i++)
-		start[key_of_row(s, key_of, &s->rows.items[i]) + 1]++;
-	for (uint32_t i = 0; i < keys; i++)
-		start[i + 1] += start[i];
-	for (size_t i = 0; i < s->rows.len; i++) {
-		struct slot_row row = s->rows.items[i];
+static int find_stretches(const struct slots *s, struct stretches *out)
+{
+	int r = 0;
 
-		row.stack = key_of_row(s, key_of, &row);
-		sorted[start[row.stack]++] = row;
+	for (size_t i = 0; i < s->rows.len && !r; i += STRETCH_ROWS) {
+		size_t left = s->rows.len - i;
+		struct stretch t = { .rows = &s->rows.items[i],
+				     .count = left < STRETCH_ROWS ? left : STRETCH_ROWS };
+
+		r = add_stretch(out, t);
 	}
-	for (uint32_t i = 0, from = 0; i < keys; from = start[i++])
-		if (!is_sorted(sorted + from, start[i] - from, compare))
-			qsort(sorted + from, start[i] - from, sizeof(*sorted), compare);
-	*count = merge_rows(sorted, s->rows.len);
-	*out = take_ptr(sorted);
+	for (size_t i = 0; i < s->kept.len && !r; i++) {
+		const struct diff_block *block = s->kept.items[i].block;
+		struct stretch t = { .cells = block->cells.items,
+				     .tags = block->tags.items,
+				     .slot = s->kept.items[i].slot,
+				     .count = block->cells.len };
+
+		assert(block->tags.len == block->cells.len);
+		r = add_stretch(out, t);
+	}
+	return r;
+}
+
+static inline struct slot_row row_of(const struct stretch *t, size_t i)
+{
+	if (t->rows)
+		return t->rows[i];
+	return (struct slot_row){
+		.stack = t->cells[i].stack,
+		.thread = t->tags[i].thread,
+		.slot = t->slot,
+		.ticks = t->cells[i].ticks,
+		.opcode = t->tags[i].opcode,
+	};
+}
+
+int slots_each_opcode(const struct slots *s, int (*use)(void *context, uint32_t opcode),
+		      void *context)
+{
+	_cleanup_(stretches_release) struct stretches all = { 0 };
+	int r = find_stretches(s, &all);
+
+	for (size_t i = 0; i < all.len; i++) {
+		const struct stretch *t = &all.items[i];
+
+		for (size_t row = 0; row < t->count && !r; row++) {
+			uint32_t opcode = t->rows ? t->rows[row].opcode : t->tags[row].opcode;
+
+			if (opcode)
+				r = use(context, opcode);
+		}
+	}
+	return r;
+}
+
+/* Rows are marked with the part they go to, then each part picks its own and sorts them. */
+struct sorting {
+	compare_fn *compare;
+	struct stretches stretches;
+	const uint32_t **key_of_slot; /* by slot, then by stack; NULL: the stack itself */
+	uint32_t *start;              /* by key: where its rows begin, and how far they have come */
+	uint8_t *part_of_key, *part_of_row;
+	uint32_t first_key[SLOTS_PARTS + 1], first_row[SLOTS_PARTS + 1];
+	const struct slots_taker *taker;
+	struct slot_row *sorted; /* where there is no taker: all parts */
+	size_t count[SLOTS_PARTS];
+	int error[SLOTS_PARTS];
+};
+
+static void sorting_release(struct sorting *w)
+{
+	stretches_release(&w->stretches);
+	free(w->key_of_slot);
+	free(w->start);
+	free(w->part_of_key);
+	free(w->part_of_row);
+	free(w->sorted);
+}
+
+static inline uint32_t key_at(const struct sorting *w, const struct stretch *t, size_t i)
+{
+	uint32_t stack = t->rows ? t->rows[i].stack : t->cells[i].stack;
+	const uint32_t *keys = w->key_of_slot[t->rows ? t->rows[i].slot : t->slot];
+
+	return keys ? keys[stack] : stack;
+}
+
+static int allocate(struct sorting *w, const struct slots *s, uint32_t keys)
+{
+	if (find_stretches(s, &w->stretches) < 0)
+		return -ENOMEM;
+	if (w->stretches.rows >= UINT32_MAX)
+		return -EOVERFLOW;
+	w->key_of_slot = calloc(s->runs.len * s->blocks + 1, sizeof(*w->key_of_slot));
+	w->start = calloc((size_t)keys + 1, sizeof(*w->start));
+	w->part_of_key = malloc((size_t)keys + 1);
+	w->part_of_row = malloc(w->stretches.rows + 1);
+	return w->key_of_slot && w->start && w->part_of_key && w->part_of_row ? 0 : -ENOMEM;
+}
+
+static void count_rows(struct sorting *w, uint32_t keys)
+{
+	for (size_t i = 0; i < w->stretches.len; i++) {
+		const struct stretch *t = &w->stretches.items[i];
+
+		for (size_t row = 0; row < t->count; row++)
+			w->start[key_at(w, t, row) + 1]++;
+	}
+	for (uint32_t i = 0; i < keys; i++)
+		w->start[i + 1] += w->start[i];
+}
+
+/* Parts of about as many rows each, but whole keys. */
+static void cut_parts(struct sorting *w, uint32_t keys)
+{
+	uint64_t rows = w->stretches.rows;
+	uint32_t part = 0;
+
+	for (uint32_t key = 0; key < keys; key++) {
+		uint64_t at = w->start[key] * (uint64_t)SLOTS_PARTS / (rows + 1);
+
+		while (part < at) {
+			w->first_key[++part] = key;
+			w->first_row[part] = w->start[key];
+		}
+		w->part_of_key[key] = (uint8_t)part;
+	}
+	while (part < SLOTS_PARTS) {
+		w->first_key[++part] = keys;
+		w->first_row[part] = (uint32_t)rows;
+	}
+}
+
+static void mark_rows(void *sorting, size_t i)
+{
+	const struct sorting *w = sorting;
+	const struct stretch *t = &w->stretches.items[i];
+
+	for (size_t row = 0; row < t->count; row++)
+		w->part_of_row[t->first + row] = w->part_of_key[key_at(w, t, row)];
+}
+
+static int sorting_begin(struct sorting *w, const struct slots *s,
+			 const uint32_t *const key_of[SLOT_SIDES], uint32_t keys)
+{
+	int r = allocate(w, s, keys);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; key_of && i < s->runs.len * s->blocks; i++)
+		w->key_of_slot[i] = key_of[s->runs.items[i / s->blocks].side];
+	count_rows(w, keys);
+	cut_parts(w, keys);
+	parallel_run(w->stretches.len, mark_rows, w);
 	return 0;
+}
+
+/* Counting sort by key, whose start ends where the next one begins. */
+static void pick_rows(const struct sorting *w, size_t part, struct slot_row *out)
+{
+	for (size_t i = 0; i < w->stretches.len; i++) {
+		const struct stretch *t = &w->stretches.items[i];
+		const uint8_t *marks = w->part_of_row + t->first, *end = marks + t->count;
+		const uint8_t *at = marks;
+
+		while (at < end && (at = memchr(at, (int)part, (size_t)(end - at)))) {
+			struct slot_row row = row_of(t, (size_t)(at - marks));
+
+			row.stack = key_at(w, t, (size_t)(at - marks));
+			out[w->start[row.stack]++ - w->first_row[part]] = row;
+			at++;
+		}
+	}
+}
+
+/* Each key's few by compare(). Returns how many are left. */
+static size_t sort_part(const struct sorting *w, size_t part, struct slot_row *out)
+{
+	uint32_t first = w->first_row[part], from = 0;
+
+	pick_rows(w, part, out);
+	for (uint32_t key = w->first_key[part]; key < w->first_key[part + 1]; key++) {
+		uint32_t end = w->start[key] - first;
+
+		if (!is_sorted(out + from, end - from, w->compare))
+			qsort(out + from, end - from, sizeof(*out), w->compare);
+		from = end;
+	}
+	return merge_rows(out, from);
+}
+
+static void give_part(void *sorting, size_t part)
+{
+	struct sorting *w = sorting;
+	size_t count = w->first_row[part + 1] - w->first_row[part];
+	_cleanup_(freep) struct slot_row *rows = malloc((count + 1) * sizeof(*rows));
+
+	if (!rows) {
+		w->error[part] = -ENOMEM;
+		return;
+	}
+	count = sort_part(w, part, rows);
+	w->error[part] = w->taker->take(w->taker->context, part, rows, count);
+}
+
+int slots_by_key(const struct slots *s, const uint32_t *const key_of[SLOT_SIDES], uint32_t keys,
+		 const struct slots_taker *taker)
+{
+	_cleanup_(sorting_release) struct sorting w = { .compare = compare_rows, .taker = taker };
+	int r = sorting_begin(&w, s, key_of, keys);
+
+	if (!r)
+		parallel_run(SLOTS_PARTS, give_part, &w);
+	for (size_t i = 0; i < SLOTS_PARTS && !r; i++)
+		r = w.error[i];
+	return r;
+}
+
+static void put_part(void *sorting, size_t part)
+{
+	struct sorting *w = sorting;
+
+	w->count[part] = sort_part(w, part, w->sorted + w->first_row[part]);
 }
 
 /* Puts the rows in order of stack, opcode, thread, slot. */
 static int order_rows(struct slots *s, uint32_t stacks)
 {
-	struct slot_row *rows;
-	size_t count;
+	_cleanup_(sorting_release) struct sorting w = { .compare = compare_by_opcode };
+	size_t count = 0;
+	int r = sorting_begin(&w, s, NULL, stacks);
 
-	if (sort_rows(s, NULL, stacks, compare_by_opcode, &rows, &count) < 0)
+	if (r < 0)
+		return r;
+	w.sorted = malloc((s->rows.len + 1) * sizeof(*w.sorted));
+	if (!w.sorted)
 		return -ENOMEM;
+	parallel_run(SLOTS_PARTS, put_part, &w);
+	for (size_t part = 0; part < SLOTS_PARTS; part++) {
+		memmove(w.sorted + count, w.sorted + w.first_row[part],
+			w.count[part] * sizeof(*w.sorted));
+		count += w.count[part];
+	}
 	free(s->rows.items);
-	s->rows.items = rows;
+	s->rows.items = take_ptr(w.sorted);
 	s->rows.cap = s->rows.len + 1;
 	s->rows.len = count;
 	s->open_slot = NO_SLOT;
@@ -271,16 +511,11 @@ int slots_add(struct slots *s, const struct profile *p)
 	}
 	if (r || s->rows.len <= SLOTS_ROWS_MAX || s->blocks <= SLOTS_BLOCKS_MIN)
 		return r;
-	if (order_rows(s, stacktab_count(p->stacks)) < 0)
-		return -ENOMEM;
+	r = order_rows(s, stacktab_count(p->stacks));
+	if (r < 0)
+		return r;
 	do /* room for a while, as sorting takes time */
 		halve_blocks(s);
 	while (s->rows.len > SLOTS_ROWS_MAX / 2 && s->blocks > SLOTS_BLOCKS_MIN);
 	return 0;
-}
-
-int slots_rows_by(const struct slots *s, const uint32_t *const key_of[SLOT_SIDES], uint32_t keys,
-		  struct slot_row **rows, size_t *count)
-{
-	return sort_rows(s, key_of, keys, compare_rows, rows, count);
 }

@@ -28,6 +28,13 @@ struct slot_row {
 	uint32_t opcode; /* string id: see struct sample */
 };
 
+/* Rows that a comparison keeps: all of one slot. */
+struct diff_block;
+struct slot_block {
+	uint32_t slot;
+	const struct diff_block *block; /* borrowed; with tags */
+};
+
 enum slot_side { SLOT_BASE, SLOT_CURRENT };
 #define SLOT_SIDES 2
 
@@ -49,9 +56,10 @@ struct slots {
 	uint32_t blocks;
 	VEC(struct slot_run) runs;
 	VEC(struct slot_row) rows;
-	struct idmap map;   /* of rows from `open` on, by thread and stack */
-	size_t open;        /* they are all of the slot that was seen last */
-	uint32_t open_slot; /* UINT32_MAX: none */
+	VEC(struct slot_block) kept; /* further rows, which halving and doubling leave alone */
+	struct idmap map;            /* of rows from `open` on, by thread and stack */
+	size_t open;                 /* they are all of the slot that was seen last */
+	uint32_t open_slot;          /* UINT32_MAX: none */
 };
 
 void slots_release(struct slots *s);
@@ -72,16 +80,29 @@ uint32_t slots_blocks_used(const struct slots *s, const struct slot_run *run);
  */
 int slots_describe_run(struct slots *s, const struct metadata *m, uint64_t lost, uint64_t busy);
 
-/* Adds all samples p holds now; after slots_begin_run(), always the same profile. 0 or -ENOMEM. */
+/*
+ * Adds all samples p holds now; after slots_begin_run(), always the same profile. 0, -ENOMEM,
+ * -EOVERFLOW (4 G rows).
+ */
 int slots_add(struct slots *s, const struct profile *p);
+
+/* Calls use() with the opcode of each row that has one, in order. 0, or what use() returned. */
+int slots_each_opcode(const struct slots *s, int (*use)(void *context, uint32_t opcode),
+		      void *context);
 
 /*
  * The rows with another key than the stack: key_of[run side][stack], below `keys`; NULL: with the
- * stack. They are in
- * order of key (in `stack`), thread, slot, opcode, each once. *rows is to be freed with free(). 0
- * or -ENOMEM with the outputs untouched.
+ * stack. They are in order of key (in `stack`), thread, slot, opcode, each once, and are handed out
+ * in parts, so that they need not all be in memory: take() gets each part 0 .. SLOTS_PARTS - 1
+ * once, in any order, several at once by several threads. Rows of a key are all in one part. 0;
+ * -ENOMEM, -EOVERFLOW (4 G rows), or what take() returned.
  */
-int slots_rows_by(const struct slots *s, const uint32_t *const key_of[SLOT_SIDES], uint32_t keys,
-		  struct slot_row **rows, size_t *count);
+#define SLOTS_PARTS 32
+struct slots_taker {
+	int (*take)(void *context, size_t part, const struct slot_row *rows, size_t count);
+	void *context;
+};
+int slots_by_key(const struct slots *s, const uint32_t *const key_of[SLOT_SIDES], uint32_t keys,
+		 const struct slots_taker *taker);
 
 #endif

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
+#include "diff/input.h"
 #include "export/slots.h"
 
 static struct profile *profile_with_stacks(uint32_t count)
@@ -33,12 +37,46 @@ static void add(struct slots *s, struct profile *p, uint32_t stack, uint64_t tim
 	profile_clear_samples(p);
 }
 
+/* Parts as they are handed out. */
+struct taken {
+	struct slot_row *rows[SLOTS_PARTS];
+	size_t count[SLOTS_PARTS];
+	int error; /* what to return */
+};
+
+static int take(void *context, size_t part, const struct slot_row *rows, size_t count)
+{
+	struct taken *taken = context;
+
+	taken->rows[part] = malloc((count + 1) * sizeof(*rows));
+	memcpy(taken->rows[part], rows, count * sizeof(*rows));
+	taken->count[part] = count;
+	return taken->error;
+}
+
+static size_t rows_by(const struct slots *s, const uint32_t *const key_of[SLOT_SIDES],
+		      uint32_t keys, struct slot_row **rows)
+{
+	struct taken taken = { .error = 0 };
+	const struct slots_taker taker = { take, &taken };
+	size_t count = 0;
+
+	assert_int_equal(slots_by_key(s, key_of, keys, &taker), 0);
+	for (size_t i = 0; i < SLOTS_PARTS; i++)
+		count += taken.count[i];
+	*rows = malloc((count + 1) * sizeof(**rows));
+	count = 0;
+	for (size_t i = 0; i < SLOTS_PARTS; i++) {
+		memcpy(*rows + count, taken.rows[i], taken.count[i] * sizeof(**rows));
+		count += taken.count[i];
+		free(taken.rows[i]);
+	}
+	return count;
+}
+
 static size_t rows_of(const struct slots *s, uint32_t stacks, struct slot_row **rows)
 {
-	size_t count;
-
-	assert_int_equal(slots_rows_by(s, NULL, stacks, rows, &count), 0);
-	return count;
+	return rows_by(s, NULL, stacks, rows);
 }
 
 static void test_slots_rows_are_sorted_and_summed(void **state)
@@ -182,6 +220,91 @@ static void test_slots_too_many_rows_make_longer_blocks(void **state)
 	profile_free(p);
 }
 
+#define STACKS 500
+#define KEYS 100
+#define THREADS 3
+#define SLOTS 8 /* of two runs */
+#define OPCODES 3
+
+/* Ticks by key, thread, slot, opcode: one after the other, rows are in order of this index. */
+static size_t place_of(uint32_t key, uint32_t thread, uint32_t slot, uint32_t opcode)
+{
+	return ((key * THREADS + thread) * SLOTS + slot) * OPCODES + opcode;
+}
+
+static void fill_block(struct diff_block *block, uint32_t slot, const uint32_t *key_of,
+		       uint64_t *want)
+{
+	for (uint32_t i = 0; i < 2 * STACKS; i++) {
+		uint32_t random = (i * SLOTS + slot) * 2654435761u >> 8;
+		struct diff_cell cell = { .stack = random % STACKS, .ticks = 1 + random % 5 };
+		struct diff_tag tag = { .thread = random / STACKS % THREADS,
+					.opcode = random / 7 % OPCODES };
+
+		assert_int_equal(vec_push(&block->cells, cell), 0);
+		assert_int_equal(vec_push(&block->tags, tag), 0);
+		want[place_of(key_of[cell.stack], tag.thread, slot, tag.opcode)] += cell.ticks;
+	}
+}
+
+static void test_slots_by_key_sums_kept_blocks_of_both_sides(void **state)
+{
+	static uint32_t keys[SLOT_SIDES][STACKS];
+	static uint64_t want[KEYS * THREADS * SLOTS * OPCODES];
+	const uint32_t *const key_of[SLOT_SIDES] = { keys[SLOT_BASE], keys[SLOT_CURRENT] };
+	struct diff_block blocks[SLOTS] = { { .ticks = 0 } };
+	struct slots s = { .blocks = SLOTS / 2 };
+	struct slot_row *rows;
+	size_t count, places = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < STACKS; i++) {
+		keys[SLOT_BASE][i] = i * i % KEYS;
+		keys[SLOT_CURRENT][i] = i * 7 % 10; /* few, with many rows each */
+	}
+	assert_int_equal(slots_begin_run(&s, SLOT_BASE, "a", SLOTS_NO_TIMES), 0);
+	assert_int_equal(slots_begin_run(&s, SLOT_CURRENT, "b", SLOTS_NO_TIMES), 0);
+	for (uint32_t i = 0; i < SLOTS; i++) {
+		struct slot_block kept = { i, &blocks[i] };
+
+		fill_block(&blocks[i], i, keys[i / s.blocks], want);
+		assert_int_equal(vec_push(&s.kept, kept), 0);
+	}
+	count = rows_by(&s, key_of, KEYS, &rows);
+	for (size_t i = 0, last = 0; i < count; i++) {
+		size_t at = place_of(rows[i].stack, rows[i].thread, rows[i].slot, rows[i].opcode);
+
+		assert_true(!i || at > last);
+		assert_true(rows[i].ticks == want[last = at]);
+	}
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++)
+		places += want[i] > 0;
+	assert_int_equal(count, places);
+	free(rows);
+	slots_release(&s);
+	for (size_t i = 0; i < SLOTS; i++) {
+		vec_release(&blocks[i].cells);
+		vec_release(&blocks[i].tags);
+	}
+}
+
+static void test_slots_by_key_returns_what_the_taker_did(void **state)
+{
+	struct taken taken = { .error = -EXDEV };
+	const struct slots_taker taker = { take, &taken };
+	struct profile *p = profile_with_stacks(1);
+	struct slots s = { 0 };
+
+	(void)state;
+	assert_int_equal(slots_begin_run(&s, SLOT_CURRENT, "x", 639), 0);
+	add(&s, p, 1, 0, 1);
+	assert_int_equal(slots_by_key(&s, NULL, 2, &taker), -EXDEV);
+	for (size_t i = 0; i < SLOTS_PARTS; i++)
+		free(taken.rows[i]);
+	slots_release(&s);
+	profile_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -191,6 +314,8 @@ int main(void)
 		cmocka_unit_test(test_slots_an_unknown_span_doubles),
 		cmocka_unit_test(test_slots_runs_have_slots_of_their_own),
 		cmocka_unit_test(test_slots_too_many_rows_make_longer_blocks),
+		cmocka_unit_test(test_slots_by_key_sums_kept_blocks_of_both_sides),
+		cmocka_unit_test(test_slots_by_key_returns_what_the_taker_did),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Columns are written one after the other, rows are found part by part: a part keeps the bytes of
+ * its stretch of each column, a byte a number mostly, and no rows.
+ */
+#include "export/page_rows.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/varint.h"
+
+enum row_column { COLUMN_SITE, COLUMN_THREAD, COLUMN_SLOT, COLUMN_TICKS, COLUMN_OPCODE };
+#define COLUMNS (COLUMN_OPCODE + 1)
+#define NUMBER_BYTES_MAX 5 /* of 32 bits */
+
+struct part {
+	uint8_t *bytes; /* columns one after the other */
+	size_t end[COLUMNS];
+	size_t count;
+	uint32_t first_site, last_site; /* the distance to the first one is of another part */
+};
+
+struct parts {
+	const uint32_t *opcodes;
+	struct part part[SLOTS_PARTS];
+};
+
+static void parts_release(struct parts *parts)
+{
+	for (size_t i = 0; i < SLOTS_PARTS; i++)
+		free(parts->part[i].bytes);
+}
+
+static uint8_t *encode_sites(uint8_t *at, const struct slot_row *rows, size_t count)
+{
+	for (size_t i = 1; i < count; i++)
+		at = varint_write(at, rows[i].stack - rows[i - 1].stack);
+	return at;
+}
+
+static uint8_t *encode_threads(uint8_t *at, const struct slot_row *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		at = varint_write(at, rows[i].thread);
+	return at;
+}
+
+static uint8_t *encode_slots(uint8_t *at, const struct slot_row *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		bool is_same = i && rows[i].stack == rows[i - 1].stack &&
+			       rows[i].thread == rows[i - 1].thread;
+
+		at = varint_write(at, rows[i].slot - (is_same ? rows[i - 1].slot : 0));
+	}
+	return at;
+}
+
+static uint8_t *encode_ticks(uint8_t *at, const struct slot_row *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		at = varint_write(at, rows[i].ticks);
+	return at;
+}
+
+static uint8_t *encode_opcodes(uint8_t *at, const struct slot_row *rows, size_t count,
+			       const uint32_t *opcodes)
+{
+	for (size_t i = 0; opcodes && i < count; i++)
+		at = varint_write(at, opcodes[rows[i].opcode]);
+	return at;
+}
+
+static int take_part(void *context, size_t index, const struct slot_row *rows, size_t count)
+{
+	struct parts *parts = context;
+	struct part *part = &parts->part[index];
+	uint8_t *bytes, *at, *kept;
+
+	if (!count)
+		return 0;
+	at = bytes = malloc(count * COLUMNS * NUMBER_BYTES_MAX);
+	if (!bytes)
+		return -ENOMEM;
+	part->end[COLUMN_SITE] = (size_t)((at = encode_sites(at, rows, count)) - bytes);
+	part->end[COLUMN_THREAD] = (size_t)((at = encode_threads(at, rows, count)) - bytes);
+	part->end[COLUMN_SLOT] = (size_t)((at = encode_slots(at, rows, count)) - bytes);
+	part->end[COLUMN_TICKS] = (size_t)((at = encode_ticks(at, rows, count)) - bytes);
+	at = encode_opcodes(at, rows, count, parts->opcodes);
+	part->end[COLUMN_OPCODE] = (size_t)(at - bytes);
+	part->count = count;
+	part->first_site = rows[0].stack;
+	part->last_site = rows[count - 1].stack;
+	kept = realloc(bytes, part->end[COLUMN_OPCODE]);
+	part->bytes = kept ? kept : bytes;
+	return 0;
+}
+
+static void write_column(struct blob *b, const struct parts *parts, enum row_column column)
+{
+	uint32_t site = 0;
+
+	for (size_t i = 0; i < SLOTS_PARTS; i++) {
+		const struct part *part = &parts->part[i];
+		size_t from = column ? part->end[column - 1] : 0;
+
+		if (!part->count)
+			continue;
+		if (column == COLUMN_SITE)
+			blob_number(b, part->first_site - site);
+		site = part->last_site;
+		blob_bytes(b, part->bytes + from, part->end[column] - from);
+	}
+}
+
+int page_rows_write(struct blob *b, const struct page *page, const uint32_t *opcodes)
+{
+	const uint32_t *const site_of[SLOT_SIDES] = { page->site_of[0], page->site_of[1] };
+	_cleanup_(parts_release) struct parts parts = { .opcodes = opcodes };
+	const struct slots_taker taker = { take_part, &parts };
+	size_t count = 0;
+	int r = slots_by_key(page->slots, site_of, (uint32_t)page->sites.len, &taker);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < SLOTS_PARTS; i++)
+		count += parts.part[i].count;
+	blob_number(b, count);
+	for (enum row_column column = 0; column < COLUMNS; column++)
+		write_column(b, &parts, column);
+	return 0;
+}
