@@ -44,7 +44,6 @@ static void comparison_release(struct comparison *k)
 		profile_free(k->sides[i]);
 	diff_renames_release(&k->renames);
 	diff_input_free(k->input);
-	vec_release(&k->group.stacks);
 }
 
 static bool has_compat(const struct diff_call *c)

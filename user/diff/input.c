@@ -283,16 +283,17 @@ static void renumber(struct diff_run *run, const struct profile_ids *ids)
 static int renumber_processes(struct diff_run *run, const struct profile *p,
 			      const struct profile_ids *ids)
 {
-	struct diff_run by_new_ids = { 0 };
+	size_t count = p->processes.len;
+	uint64_t *ticks = calloc(count + 1, sizeof(*ticks));
 
-	if (reserve_processes(&by_new_ids, p->processes.len) < 0)
+	if (!ticks)
 		return -ENOMEM;
 	for (size_t i = 0; i < run->process_ticks.len; i++)
-		by_new_ids.process_ticks.items[ids->processes[i]] += run->process_ticks.items[i];
-	vec_release(&run->process_ticks);
-	run->process_ticks.items = by_new_ids.process_ticks.items;
-	run->process_ticks.len = by_new_ids.process_ticks.len;
-	run->process_ticks.cap = by_new_ids.process_ticks.cap;
+		ticks[ids->processes[i]] += run->process_ticks.items[i];
+	free(run->process_ticks.items);
+	run->process_ticks.items = ticks;
+	run->process_ticks.len = count;
+	run->process_ticks.cap = count + 1;
 	return 0;
 }
 

@@ -12,7 +12,7 @@ _Static_assert((int)DIFF_BASE == SLOT_BASE && (int)DIFF_CURRENT == SLOT_CURRENT,
 
 /* --- the runs --------------------------------------------------------------------------------- */
 
-static int describe_run(struct slots *s, const struct diff_input *in, const struct diff_run *run)
+static int describe_run(struct slots *s, const struct diff_run *run)
 {
 	const struct diff_facts *f = &run->facts;
 	/* texts are copied */
@@ -27,7 +27,6 @@ static int describe_run(struct slots *s, const struct diff_input *in, const stru
 		.work = f->work,
 	};
 
-	(void)in;
 	return slots_describe_run(s, &m, f->lost, 0);
 }
 
@@ -47,7 +46,7 @@ static int take_runs(struct slots *s, const struct diff_input *in)
 
 		r = slots_begin_run(s, (enum slot_side)run->side, run->facts.file, SLOTS_NO_TIMES);
 		if (!r)
-			r = describe_run(s, in, run);
+			r = describe_run(s, run);
 		if (r < 0)
 			break;
 		s->runs.items[i].ticks = run->ticks;

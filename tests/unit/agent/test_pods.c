@@ -49,6 +49,13 @@ static void read_config(struct config *out)
 	assert_int_equal(config_parse("x", CONFIG, strlen(CONFIG), out), 0);
 }
 
+static int read_all(struct pods_reader *r, const char *text)
+{
+	int error = pods_reader_feed(r, text, strlen(text));
+
+	return error ? error : pods_reader_finish(r);
+}
+
 static void check_list(const struct pods *pods, const char *how)
 {
 	const struct pod *shop = pods_find(pods, UID1), *proxy = pods_find(pods, STATIC);
@@ -125,9 +132,8 @@ static void test_pods_reader_refuses(void **state)
 	read_config(&c);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct pods_reader r = { .config = &c };
-		int got = pods_reader_feed(&r, cases[i].text, strlen(cases[i].text));
+		int got = read_all(&r, cases[i].text);
 
-		got = got ? got : pods_reader_finish(&r);
 		if (got != cases[i].want || r.pods.len != cases[i].pods)
 			fail_msg("%s: %d, %zu pods", cases[i].name, got, r.pods.len);
 		pods_reader_release(&r);
@@ -158,9 +164,8 @@ static void test_pods_reader_names_the_next_page(void **state)
 	read_config(&c);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct pods_reader r = { .config = &c };
-		int got = pods_reader_feed(&r, cases[i].text, strlen(cases[i].text));
+		int got = read_all(&r, cases[i].text);
 
-		got = got ? got : pods_reader_finish(&r);
 		if (got != (cases[i].want ? 0 : -EBADMSG))
 			fail_msg("%s: %d", cases[i].name, got);
 		if (cases[i].want && strcmp(r.next, cases[i].want) != 0)
@@ -185,8 +190,7 @@ static void test_pods_reader_adds_up_pages(void **state)
 			 "\"n\"}}]}",
 			 page < 2 ? "\"continue\":\"more\"" : "", page);
 		pods_reader_next(&r);
-		assert_int_equal(pods_reader_feed(&r, text, strlen(text)), 0);
-		assert_int_equal(pods_reader_finish(&r), 0);
+		assert_int_equal(read_all(&r, text), 0);
 		assert_string_equal(r.next, page < 2 ? "more" : "");
 	}
 	assert_int_equal(r.pods.len, 3);
