@@ -542,7 +542,8 @@
     return {tree, place};
   }
 
-  // Grows a tree by looking children up by (parent, key). Rows of nodes are in order of creation.
+  // Grows a tree, by looking children up by (parent, key) where child() is asked. Rows of nodes are
+  // in order of creation.
   class TreeBuilder {
     constructor(hasLines, capacity = 1024) {
       this.count = 0;
@@ -550,7 +551,7 @@
       this.func = new Uint32Array(capacity);
       this.key = new Uint32Array(capacity);
       this.line = hasLines ? new Uint32Array(capacity) : null;
-      this.slots = new Uint32Array(capacity * 2); // node + 1, open addressing; a power of two
+      this.slots = null; // node + 1, open addressing; a power of two
     }
 
     grow() {
@@ -562,7 +563,12 @@
         this[name] = new old.constructor(capacity);
         this[name].set(old);
       }
-      this.slots = new Uint32Array(capacity * 2);
+      if (this.slots)
+        this.index();
+    }
+
+    index() {
+      this.slots = new Uint32Array(this.parent.length * 2);
       for (let i = 1; i < this.count; i++)
         this.slots[this.find(this.parent[i], this.key[i])] = i + 1;
     }
@@ -592,6 +598,8 @@
     }
 
     child(parent, func, key, line) {
+      if (!this.slots)
+        this.index();
       const at = this.find(parent, key);
       if (this.slots[at])
         return this.slots[at] - 1;
@@ -693,59 +701,66 @@
   const INVERTED_PARTS = 32768; // what is lighter than 1/32768 of the whole is below a pixel
   const INVERTED_STEPS_MAX = 4e7; // items times levels: about half a second
 
-  // Reversed paths: below the root stand the functions items begin at, below each its callers.
-  // Level by level: callers lighter than `least` get no box (but at the first level, which sums up
-  // to the root): their ticks stay the own of what they call. weight: by item. Returns {tree, map},
-  // map only for the nodes of items: how far up the path of each was followed.
-  function reversedTree(tree, items, weight, least) {
-    const {key, parent, func, line} = tree;
+  // Items of a level of reversed paths: where each began, how far it has come, the key there (it is
+  // looked up while its memory is near), its weight; those of group g, the ones that came to
+  // nodes[g] of the new tree, are start[g] .. start[g + 1] - 1.
+  function emptyLevel(count) {
+    return {leaf: new Uint32Array(count), at: new Uint32Array(count), name: new Uint32Array(count),
+      weight: new Float64Array(count), nodes: [], start: [0]};
+  }
+
+  // Reversed paths: below the root stand the functions items begin at, below each its callers, the
+  // heaviest first. Level by level: callers lighter than `least` get no box (but at the first
+  // level, which sums up to the root): their ticks stay the own of what they call. level: the first,
+  // of one group. Returns {tree, map}, map only for the nodes of items: how far up the path of each
+  // was followed.
+  function reversedTree(tree, level, least) {
+    const {key, parent, func, line} = tree, count = level.start[1];
     const b = new TreeBuilder(Boolean(line), 65536);
     const map = new Int32Array(tree.count).fill(-1);
     const keys = largest(key) + 1;
+    // of the group at hand: its children by key; of each item its child, + 1; of each child
     const stamp = new Int32Array(keys).fill(-1), local = new Uint32Array(keys);
-    const child = new Uint32Array(items.length); // of each item, + 1, in the group at hand
-    const nodeSums = [0];
-    let steps = 0;
-    // of the level: where each item began, how far it has come, its weight
-    let level = {leaf: items, at: items.slice(), weight, nodes: [0], start: [0, items.length]};
+    const child = new Uint32Array(count);
+    const sums = new Float64Array(keys), sizes = new Uint32Array(keys), ends = new Uint32Array(keys);
+    const made = new Int32Array(keys), offset = new Int32Array(keys);
+    let next = emptyLevel(count), steps = 0;
 
     b.add(-1, func[0], key[0], 0);
     while (level.nodes.length) {
-      const {leaf, at} = level, count = leaf.length;
-      const next = {leaf: new Uint32Array(count), at: new Uint32Array(count),
-        weight: new Float64Array(count), nodes: [], start: [0]};
+      const {leaf, at, name, weight: own, nodes, start} = level, groups = nodes.length;
+      const {leaf: nextLeaf, at: nextAt, name: nextName, weight: nextOwn} = next;
       let filled = 0;
-      steps += count;
-      for (let g = 0; g < level.nodes.length; g++) {
-        const node = level.nodes[g], from = level.start[g], to = level.start[g + 1];
-        const sums = [], sizes = [], ends = []; // of the group's children; an item of each
+      steps += start[groups];
+      if (steps >= INVERTED_STEPS_MAX)
+        least = Infinity;
+      for (let g = 0; g < groups; g++) {
+        const node = nodes[g], from = start[g], to = start[g + 1];
+        let children = 0;
         for (let k = from; k < to; k++) {
-          const i = at[k], own = key[i];
+          const i = at[k], here = name[k];
           if (i === 0) { // the root has been reached: the path ends
             child[k] = 0;
             continue;
           }
-          if (stamp[own] !== node) {
-            stamp[own] = node;
-            local[own] = sums.push(0) - 1;
-            sizes.push(0);
-            ends.push(i);
+          if (stamp[here] !== node) {
+            stamp[here] = node;
+            sums[children] = sizes[children] = 0;
+            ends[children] = i; // an item of it
+            local[here] = children++;
           }
-          const c = local[own];
+          const c = local[here];
           child[k] = c + 1;
-          sums[c] += level.weight[k];
+          sums[c] += own[k];
           sizes[c]++;
         }
         // heavy children become groups; items of the others have come to their end
-        const made = new Int32Array(sums.length), offset = new Int32Array(sums.length).fill(-1);
-        for (let c = 0; c < sums.length; c++) {
-          const i = ends[c], isHeavy = sums[c] >= least && steps < INVERTED_STEPS_MAX;
-          made[c] = node;
-          if (!isHeavy && node !== 0)
-            continue;
+        made.fill(node, 0, children);
+        offset.fill(-1, 0, children);
+        for (const c of heaviestFirst(sums, children, node === 0 ? 0 : least)) {
+          const i = ends[c];
           made[c] = b.add(node, func[i], key[i], line ? line[i] : 0);
-          nodeSums.push(sums[c]);
-          if (!isHeavy)
+          if (sums[c] < least)
             continue;
           offset[c] = filled;
           filled += sizes[c];
@@ -758,16 +773,25 @@
             map[leaf[k]] = c < 0 ? node : made[c];
             continue;
           }
-          const place = offset[c]++;
-          next.leaf[place] = leaf[k];
-          next.at[place] = parent[at[k]];
-          next.weight[place] = level.weight[k];
+          const place = offset[c]++, above = parent[at[k]];
+          nextLeaf[place] = leaf[k];
+          nextAt[place] = above;
+          nextName[place] = key[above];
+          nextOwn[place] = own[k];
         }
       }
-      next.leaf = next.leaf.subarray(0, filled);
-      level = next;
+      [level, next] = [next, Object.assign(level, {nodes: [], start: [0]})];
     }
-    return orderBySum(b, map, nodeSums);
+    return finish(b, map);
+  }
+
+  // Those of 0 .. count - 1 that sum up to `least` or more.
+  function heaviestFirst(sums, count, least) {
+    const order = [];
+    for (let c = 0; c < count; c++)
+      if (sums[c] >= least)
+        order.push(c);
+    return order.sort((x, y) => sums[y] - sums[x]);
   }
 
   function largest(items) {
@@ -778,46 +802,21 @@
     return most;
   }
 
-  // Siblings by weight, the heaviest first; b has them next to each other.
-  function orderBySum(b, map, sums) {
-    const order = new Uint32Array(b.count).map((_, i) => i);
-    const rank = new Uint32Array(b.count);
-
-    for (let from = 1, to; from < b.count; from = to) {
-      for (to = from + 1; to < b.count && b.parent[to] === b.parent[from];)
-        to++;
-      if (to > from + 1)
-        order.subarray(from, to).sort((x, y) => sums[y] - sums[x] || x - y);
-    }
-    order.forEach((node, i) => {
-      rank[node] = i;
-    });
-    const sorted = {
-      count: b.count,
-      parent: new Int32Array(b.count).map((_, i) => (i ? rank[b.parent[order[i]]] : -1)),
-      func: order.map((node) => b.func[node]),
-      key: order.map((node) => b.key[node]),
-      line: b.line && order.map((node) => b.line[node]),
-    };
-    for (let i = 0; i < map.length; i++)
-      if (map[i] >= 0)
-        map[i] = rank[map[i]];
-    return finish(sorted, map);
-  }
-
   // Each node's own weight along its reversed path.
   function inverted(tree, weight) {
-    const items = new Uint32Array(tree.count), weights = new Float64Array(tree.count);
+    const level = emptyLevel(tree.count);
     let whole = 0, n = 0;
 
     for (let i = 0; i < tree.count; i++) {
       if (weight[i] > 0) {
-        items[n] = i;
-        whole += weights[n++] = weight[i];
+        level.leaf[n] = level.at[n] = i;
+        level.name[n] = tree.key[i];
+        whole += level.weight[n++] = weight[i];
       }
     }
-    return reversedTree(tree, items.subarray(0, n), weights.subarray(0, n),
-      whole / INVERTED_PARTS);
+    level.nodes.push(0);
+    level.start.push(n);
+    return reversedTree(tree, level, whole / INVERTED_PARTS);
   }
 
   // Who calls func: its outermost nodes' totals along their reversed paths.
