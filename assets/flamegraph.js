@@ -585,7 +585,7 @@
     const {boxes, palette, colour} = scene, rows = Math.max(1, boxes.rows);
     const step = Math.min(MINIMAP_ROW * (devicePixelRatio || 1), height / rows);
     const seen = ns.onScreen(boxes, {from: 0, to: boxes.x1[0] || 1, size: width, top: 0,
-      bottom: rows}, colour, palette.strength);
+      bottom: rows, isLast: true}, colour, palette.strength);
     const fills = palette.fills.map(pixelOf), pale = ns.faded(palette.fills, background).map(pixelOf);
 
     pixels.fill(pixelOf(background));

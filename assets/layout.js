@@ -23,11 +23,13 @@
   // x1 are indexed by box, nodes rise in a row. Nodes without width have no box. Siblings keep
   // their order; a node's own share lies to the right of its children.
   function layout({count, depth}, width) {
-    const sizes = []; // of rows
+    const sizes = []; // of rows; callers have width where callees have, so they come one by one
 
     for (let i = 0; i < count; i++)
-      if (width[i] > 0)
-        sizes[depth[i]] = (sizes[depth[i]] ?? 0) + 1;
+      if (width[i] > 0 && depth[i] === sizes.length)
+        sizes.push(1);
+      else if (width[i] > 0)
+        sizes[depth[i]]++;
     const rows = sizes.length, start = new Uint32Array(rows + 1);
 
     sizes.forEach((size, row) => {
@@ -104,14 +106,11 @@
   // of a pixel or more stands for itself (run 1). Narrower neighbours are joined into runs of
   // about a pixel (run = how many), each standing for its strongest box, the widest of equally
   // strong ones: strength[colour[node]], see palette.js. A run with any strength is at least a
-  // pixel wide: a significant change is never too thin to see.
-  function onScreen(boxes, {from, to, size, top, bottom}, colour, strength) {
+  // pixel wide: a significant change is never too thin to see. isLast: nobody will look again.
+  function onScreen(boxes, {from, to, size, top, bottom, isLast = false}, colour, strength) {
     const out = screenBuffer(), pixel = (to - from) / size;
-    const isMany = boxes.node.length > MANY && pixel >= boxes.x1[0] / CELLS;
-    const items = isMany && boxes.seenIn === colour ? overview(boxes, colour, strength) : boxes;
-
-    if (isMany)
-      boxes.seenIn = colour; // an overview pays from the second look on
+    const items = boxes.node.length > MANY && pixel >= boxes.x1[0] / CELLS
+      ? overview(boxes, colour, strength, isLast) : boxes;
 
     for (let row = top; row < Math.min(bottom, boxes.rows); row++)
       scanRow(boxes, items, row, {from, to, pixel, scale: 1 / pixel, least: pixel}, colour,
@@ -123,10 +122,16 @@
   const CELLS = 4096; // pixels of an overview
 
   // The boxes as a screen so wide would show them, x0 and x1 in weight units: what narrower ones
-  // show is read off it. Kept with the boxes until colours change.
-  function overview(boxes, colour, strength) {
-    if (boxes.overview?.colour === colour)
+  // show is read off it. Kept with the boxes until colours with a strength change, and made for the
+  // second look only, when it begins to pay: until then, the boxes themselves.
+  function overview(boxes, colour, strength, isLast) {
+    const key = strength && colour, isSecond = boxes.looked === key;
+    if (boxes.overview?.key === key)
       return boxes.overview;
+    if (!isLast)
+      boxes.looked = key;
+    if (isLast || !isSecond)
+      return boxes;
     const out = screenBuffer(), start = new Uint32Array(boxes.rows + 1);
 
     for (let row = 0; row < boxes.rows; row++) {
@@ -134,7 +139,7 @@
         least: 0}, colour, strength, out);
       start[row + 1] = out.n;
     }
-    return boxes.overview = {colour, start, box: out.box, run: out.run, x0: out.x,
+    return boxes.overview = {key, start, box: out.box, run: out.run, x0: out.x,
       x1: out.x.map((x, i) => x + out.width[i])};
   }
 
@@ -185,7 +190,7 @@
         show(own, Math.max(a, from), Math.min(b, to), count);
         continue;
       }
-      const s = strength[colour[node[own]]];
+      const s = strength ? strength[colour[node[own]]] : 0;
       const width = box ? boxes.x1[own] - boxes.x0[own] : b - a;
 
       if (!run || s > bestStrength || s === bestStrength && width > bestWidth) {

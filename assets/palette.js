@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // Which colour a frame has, in numbers and strings only: no DOM, no canvas.
 //
-// A palette is {fills, texts, hatch, strength}, all indexed by a colour number. Differential
-// palettes number the classes as model.js does (CLASSES), and one more, NEW_BELOW: new, as its
-// caller is already. Plain palettes number hues; 0 is the grey of what has no colour of its own.
+// A palette is {fills, texts, hatch, strength}, all indexed by a colour number; strength null: no
+// colour is stronger than another. Differential palettes number the classes as model.js does
+// (CLASSES), and one more, NEW_BELOW: new, as its caller is already. Plain palettes number hues; 0
+// is the grey of what has no colour of its own.
 (function (ns) {
   "use strict";
 
@@ -33,6 +34,7 @@
   const HUES = 24; // of the plain palette: more could not be told apart
   const SHADES = 3; // of a hue, so that neighbours of one module differ
   const HEAT_STEPS = 12; // of the self-time ramp
+  const HEAT_LOW = (1.5 / HEAT_STEPS) ** 2; // shares below are of step 1
 
   // A palette's plain colours are 1 + hue * SHADES + shade, libraries' HUES * SHADES further on.
   const LIBRARY = HUES * SHADES;
@@ -101,7 +103,7 @@
   }
 
   function finish(fills, strength, hatch) {
-    return {fills, texts: fills.map(textOn), strength: Uint8Array.from(strength),
+    return {fills, texts: fills.map(textOn), strength: strength && Uint8Array.from(strength),
       hatch: Uint8Array.from(hatch)};
   }
 
@@ -122,7 +124,7 @@
       for (let hue = 0; hue < HUES; hue++)
         for (let shade = 0; shade < SHADES; shade++)
           fills.push(oklch((dark ? 0.46 : 0.83) + 0.03 * shade, chroma, hue * 360 / HUES + 20));
-    return finish(fills, fills.map(() => 0), fills.map(() => 0));
+    return finish(fills, null, fills.map(() => 0));
   }
 
   // Colour 0 is no self time, HEAT_STEPS all of it: lightness alone orders the steps, so the ramp
@@ -171,7 +173,7 @@
   // Colour number in the "heat" palette of a share from 0 to 1. The square root spreads the small
   // shares, where most functions are.
   function heatColour(share) {
-    return share > 0 ? Math.max(1, Math.round(Math.sqrt(Math.min(1, share)) * HEAT_STEPS)) : 0;
+    return share > 0 ? share < HEAT_LOW ? 1 : Math.round(Math.sqrt(Math.min(1, share)) * HEAT_STEPS) : 0;
   }
 
   // fills faded towards the background, for what does not match a search.

@@ -90,7 +90,11 @@ test("onScreen: many boxes show what they would one by one", () => {
   const boxes = page.layout(tree, page.inclusive(tree, own)), whole = boxes.x1[0];
   const counted = (seen) => [...seen.run.subarray(0, seen.n)].reduce((a, b) => a + b, 0);
   const strong = [...colour.keys()].filter((i) => colour[i] === 2);
+  const all = {from: 0, to: whole, size: 300, top: 1, bottom: 2};
 
+  assert.equal(counted(page.onScreen(boxes, {...all, isLast: true}, colour, strength)), count);
+  assert.equal(counted(page.onScreen(boxes, all, colour, strength)), count);
+  assert.ok(!boxes.overview, "one look does without");
   for (const size of [300, 1000, 4000]) {
     const pixel = whole / size, view = {from: 0, to: whole, size, top: 1, bottom: 2};
     const seen = page.onScreen(boxes, view, colour, strength);
@@ -98,6 +102,7 @@ test("onScreen: many boxes show what they would one by one", () => {
     const wide = shown.filter((i) => seen.width[i] * pixel >= pixel && seen.run[i] === 1)
       .map((i) => boxes.node[seen.box[i]]);
 
+    assert.ok(boxes.overview.start[2] < count / 10);
     assert.equal(counted(seen), count, `${size} pixels: each box stands for itself or in a run`);
     assert.deepEqual(wide.filter((node) => own[node] === 20000),
       [...own.keys()].filter((node) => own[node] === 20000), `${size} pixels: wide boxes`);
@@ -117,9 +122,18 @@ test("onScreen: many boxes show what they would one by one", () => {
   const other = new Uint8Array(count + 1);
 
   other[77777] = 2;
-  const seen = page.onScreen(boxes, {from: 0, to: whole, size: 300, top: 1, bottom: 2}, other, strength);
+  for (const look of ["first", "second"]) {
+    const seen = page.onScreen(boxes, all, other, strength);
 
-  assert.ok(seen.box.subarray(0, seen.n).includes(77777), "other colours, another strong box");
+    assert.ok(seen.box.subarray(0, seen.n).includes(77777), `${look} look: other colours`);
+  }
+  page.onScreen(boxes, all, colour, null);
+  const plain = page.onScreen(boxes, all, colour, null), {overview} = boxes;
+
+  assert.equal(counted(plain), count);
+  assert.deepEqual(page.onScreen(boxes, all, other, null).box.subarray(0, plain.n),
+    plain.box.subarray(0, plain.n), "without strength all colours are one");
+  assert.equal(boxes.overview, overview);
 });
 
 test("onScreen: more boxes than the first buffer holds", () => {
