@@ -78,11 +78,20 @@ function(append_array name text)
   set(header "${header}${array}" PARENT_SCOPE)
 endfunction()
 
+# Adds the names by which scripts know each other, and nobody else: those they hang on `ns` in
+# several words. Single words might be properties of the browser's objects, or of the facts.
+function(append_shared_names text names)
+  string(REGEX MATCHALL "Object\\.assign\\(ns, {[^}]*}" lists "${text}")
+  string(REGEX MATCHALL "[a-zA-Z]+[A-Z_][a-zA-Z_]*" found "${lists}")
+  list(REMOVE_ITEM found Object.assign)
+  set(${names} ${${names}} ${found} PARENT_SCOPE)
+endfunction()
+
 # esbuild, where it is installed, makes the page a third smaller; without it the page works alike.
 function(minify text loader out)
   if(ESBUILD)
     file(WRITE ${HEADER}.in "${text}")
-    execute_process(COMMAND ${ESBUILD} --minify --charset=utf8 --loader=${loader}
+    execute_process(COMMAND ${ESBUILD} --minify --charset=utf8 --loader=${loader} ${ARGN}
       --log-level=error --target=chrome103,firefox113,safari16.4
       INPUT_FILE ${HEADER}.in OUTPUT_FILE ${HEADER}.out COMMAND_ERROR_IS_FATAL ANY)
     file(READ ${HEADER}.out text)
@@ -99,13 +108,15 @@ foreach(tag ${tags})
   string(REGEX REPLACE ".*\"([a-z]+\\.js)\".*" "\\1" name "${tag}")
   read_stripped(${name} text)
   string(APPEND script "${text}")
+  append_shared_names("${text}" shared)
 endforeach()
 string(REGEX REPLACE "\n?<script src=\"[a-z]+\\.js\"></script>" "" html "${html}")
 read_stripped(report.css style)
 if("${script}${style}" MATCHES "</(script|style)")
   message(FATAL_ERROR "assets: \"</script\" or \"</style\" would end its element")
 endif()
-minify("${script}" js script)
+string(JOIN "|" shared ${shared})
+minify("${script}" js script "--mangle-props=^(${shared})$")
 minify("${style}" css style)
 policy_hash("${script}" script_hash)
 policy_hash("${style}" style_hash)

@@ -7,6 +7,10 @@ const {execFileSync} = require("node:child_process");
 const fs = require("node:fs");
 const {start, stop, writePage, open, settle, screenshot, axeSource, emptyPage} =
   require("./browser.js");
+require("../../assets/model.js");
+require("../../assets/stats.js");
+require("../../assets/state.js");
+const {readState, writeState} = globalThis.pyebpf;
 
 test.before(start);
 test.after(stop);
@@ -63,8 +67,8 @@ async function onPage(file, options, act) {
 }
 
 const text = (page, selector) => page.locator(selector).innerText();
-const state = (page) => page.waitForTimeout(200)
-  .then(() => page.evaluate(() => globalThis.pyebpf.readState(location.hash)));
+const hash = (page) => page.evaluate(() => location.hash);
+const state = (page) => page.waitForTimeout(200).then(async () => readState(await hash(page)));
 
 // The point of row (0: all samples) at a share of the width, on the canvas.
 async function pointAt(page, row, share) {
@@ -403,8 +407,8 @@ test("a deep link opens the same picture", async () => {
   });
   await onPage(file, {hash: url}, async (page) => {
     assert.ok(await picture(page) === pixels, "the picture differs");
-    assert.equal(await page.evaluate(() => location.hash.slice(1)), url);
-    assert.equal(await page.evaluate(() => pyebpf.writeState(pyebpf.readState(location.hash))), url);
+    assert.equal((await hash(page)).slice(1), url);
+    assert.equal(writeState(readState(await hash(page))), url);
   });
 });
 
