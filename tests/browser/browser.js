@@ -76,11 +76,11 @@ function writePage(data) {
   return file;
 }
 
-// Opens a file; options: {hash, width, height, theme, touch, bypass}. bypass: without the policy,
-// for tools that bring scripts of their own. Returns {page, problems, close()}; close() throws if
-// there were problems.
+// Opens a file; options: {hash, width, height, theme, touch, bypass, rest}. bypass: without the
+// policy, for tools that bring scripts of their own. rest: milliseconds for the window, which loads
+// pages of its own. Returns {page, problems, close()}; close() throws if there were problems.
 async function open(file, {hash = "", width = 1280, height = 800, theme = "light", touch = false,
-  bypass = false} = {}) {
+  bypass = false, rest = 0} = {}) {
   const context = await browser.newContext({viewport: {width, height}, colorScheme: theme,
     hasTouch: touch, bypassCSP: bypass, reducedMotion: "reduce", acceptDownloads: true,
     permissions: ["clipboard-read", "clipboard-write"]});
@@ -91,6 +91,8 @@ async function open(file, {hash = "", width = 1280, height = 800, theme = "light
   page.on("request", (r) => /^(file|blob):/.test(r.url()) || problems.push(`request: ${r.url()}`));
   await page.addInitScript(() => document.addEventListener("securitypolicyviolation",
     (e) => console.error(`policy: ${e.violatedDirective} ${e.sample}`)));
+  if (rest)
+    await page.waitForTimeout(rest);
   await page.goto(`file://${file}${hash && "#" + hash}`);
   await page.waitForFunction(() => !document.getElementById("page").hidden ||
     !document.getElementById("failure").hidden);
@@ -109,7 +111,7 @@ async function open(file, {hash = "", width = 1280, height = 800, theme = "light
 // the graph once more if those changed its size.
 async function settle(page) {
   await page.evaluate(async () => {
-    for (let i = 0; i < 8; i++)
+    for (let i = 0; i < 12; i++)
       await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
   });
 }
