@@ -1044,8 +1044,8 @@
       }
     }
 
-    function applyTheme() {
-      theme = state.theme !== "auto" ? state.theme
+    function applyTheme(isPaper) {
+      theme = isPaper ? "light" : state.theme !== "auto" ? state.theme
         : matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
       document.documentElement.dataset.theme = theme;
       $("theme").textContent = theme === "dark" ? "☀" : "☾";
@@ -1124,18 +1124,44 @@
       setTimeout(() => URL.revokeObjectURL(url), 10000);
     }
 
-    const EXPORT_WIDTH = 1600, EXPORT_ROWS = 400;
+    const EXPORT_WIDTH = 1600;
 
     function exportView() {
-      const pane = mainPane();
-
-      return {...pane.graph.view, size: EXPORT_WIDTH};
+      return {...mainPane().graph.view(), size: EXPORT_WIDTH};
     }
 
     function exportPng() {
-      const scene = sceneOf(mainPane()), rows = Math.min(EXPORT_ROWS, scene.boxes.rows);
+      ns.picture(sceneOf(mainPane()), exportView(), style, 2).toBlob((blob) => download(blob, "png"));
+    }
 
-      ns.picture(scene, exportView(), style, rows, 2).toBlob((blob) => download(blob, "png"));
+    // Paper is light, and as wide as it is: pictures stand in for the canvases, cut between rows so
+    // that a page may end there.
+    const PAPER_WIDTH = 1000, PAPER_ROWS = 60, PAPER_PART = 10;
+
+    function toPaper() {
+      applyTheme(true);
+      marksBox = null;
+      drawLegend();
+      for (const pane of panes) {
+        const scene = sceneOf(pane), {rows} = scene.boxes, parts = [];
+        let left = rows;
+
+        for (let i = 0; i < PAPER_ROWS && left; i += PAPER_PART) {
+          const view = {...pane.graph.view(i, PAPER_PART), size: PAPER_WIDTH};
+
+          left = rows - view.line - (view.bottom - view.top);
+          parts.push(ns.picture(scene, view, style, 2));
+        }
+        pane.box.append(ns.element("div", {className: "paper"}, ...parts,
+          left ? `${ns.count(left)} rows more` : ""));
+      }
+    }
+
+    function fromPaper() {
+      document.querySelectorAll(".paper").forEach((e) => e.remove());
+      applyTheme();
+      marksBox = null;
+      drawLegend();
     }
 
     function exportSvg() {
@@ -1333,7 +1359,8 @@
           update(["theme"]);
       });
       new ResizeObserver(resize).observe($("graph"));
-      addEventListener("beforeprint", () => panes.forEach((p) => p.graph.flush()));
+      addEventListener("beforeprint", toPaper);
+      addEventListener("afterprint", fromPaper);
     }
 
     const minimap = ns.minimap($("minimap"), {

@@ -287,9 +287,10 @@
       return scene.isUpward ? Math.max(0, height - scene.boxes.rows * style.row) : 0;
     }
 
-    function rowsOnScreen() {
-      const line = Math.floor(dom.scroller.scrollTop / style.row), {rows} = scene.boxes;
-      const end = Math.min(rows, line + Math.ceil(height / style.row) + 1);
+    // The lines on screen, or as many as asked for, after those to skip.
+    function lines(skip = 0, count = Math.ceil(height / style.row) + 1) {
+      const line = Math.floor(dom.scroller.scrollTop / style.row) + skip, {rows} = scene.boxes;
+      const end = Math.min(rows, line + count);
 
       return scene.isUpward ? {line, top: rows - end, bottom: rows - line}
         : {line, top: line, bottom: end};
@@ -307,7 +308,7 @@
       ctx.fillStyle = style.background;
       ctx.fillRect(0, 0, width, height);
       ctx.translate(0, offset() - shift);
-      paint(ctx, scene, {...view, size: width, ...rowsOnScreen()}, style);
+      paint(ctx, scene, {...view, size: width, ...lines()}, style);
       drawOver();
       on.view(view);
     }
@@ -516,13 +517,6 @@
         restyle();
         request();
       },
-      // Draws at once: for callers that measure or print.
-      flush() {
-        if (animation)
-          view = animation.b;
-        animation = null;
-        draw();
-      },
       select(node) {
         selected = node;
         if (!scene)
@@ -530,7 +524,8 @@
         drawOver();
         mirror(dom.canvas, scene, node < 0 ? 0 : node);
       },
-      get view() { return animation ? animation.b : view; },
+      // What of the scene is on screen, or will be: see lines() and paint().
+      view: (skip, count) => ({...animation ? animation.b : view, ...lines(skip, count)}),
       zoom, zoomTo, reveal, place, hit, request,
     };
   }
@@ -688,17 +683,17 @@
     };
   }
 
-  // A picture of rows [0, rows) as a canvas of its own, for PNG export and print.
-  function picture(scene, view, look, rows, scale) {
+  // The rows of a view as a canvas of its own, for PNG export and print.
+  function picture(scene, view, look, scale) {
     const canvas = document.createElement("canvas"), ctx = canvas.getContext("2d");
+    const height = (view.bottom - view.top) * look.row;
 
     canvas.width = Math.round(view.size * scale);
-    canvas.height = Math.round(rows * look.row * scale);
+    canvas.height = Math.round(height * scale);
     ctx.scale(scale, scale);
     ctx.fillStyle = look.background;
-    ctx.fillRect(0, 0, view.size, rows * look.row);
-    paint(ctx, scene, {...view, line: 0, top: 0, bottom: rows},
-      {...look, ratio: scale, advance: ruler(ctx, look.font)});
+    ctx.fillRect(0, 0, view.size, height);
+    paint(ctx, scene, view, {...look, ratio: scale, advance: ruler(ctx, look.font)});
     return canvas;
   }
 

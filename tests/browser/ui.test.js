@@ -580,14 +580,37 @@ test("every width: nothing sticks out, all panels can be reached", async () => {
       });
 });
 
-test("print shows the graph and the figures, not the tools", async () => {
-  await onPage(plain(), {}, async (page) => {
-    await page.emulateMedia({media: "print"});
-    await settle(page);
-    assert.ok(await page.locator("#flame0").isVisible());
-    assert.ok(!await page.locator(".tools").isVisible());
-    assert.ok((await page.pdf()).length > 10000);
-  });
+// Pages of a PDF file.
+const pagesOf = (pdf) => pdf.toString("latin1").match(/\/Type\s*\/Page\b/g).length;
+
+test("print: the graph first, on light paper, as wide as it is; no tools, no blank pages", async () => {
+  const stack = Array.from({length: 3000}, (_, i) => `f${i} (/srv/deep.py:${i + 1})`).join(";");
+
+  for (const data of [PLAIN, DIFF, {samples: [{stack, ticks: 5}], meta: META}])
+    await onPage(writePage(data), {theme: "dark", width: 794, height: 1123}, async (page) => {
+      const theme = () => page.evaluate(() => document.documentElement.dataset.theme);
+
+      assert.ok(pagesOf(await page.pdf({format: "A4"})) <= 3);
+      assert.equal(await theme(), "dark");
+      await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+      await page.emulateMedia({media: "print"});
+      await settle(page);
+      assert.equal(await theme(), "light");
+      assert.ok(!await page.locator(".tools").isVisible());
+      const graph = await page.locator(".paper canvas").first().boundingBox();
+      const pixel = await page.evaluate(() => [...document.querySelector(".paper canvas")
+        .getContext("2d").getImageData(1990, 2, 1, 1).data]);
+
+      assert.ok(graph.width > 760, `${graph.width} wide`);
+      if (data === DIFF)
+        assert.deepEqual(pixel, [212, 212, 212, 255]);
+      assert.equal(await page.locator(".paper canvas").count(), data === PLAIN || data === DIFF ? 1 : 6);
+      if (await page.locator("#table").isVisible())
+        assert.ok(graph.y < (await page.locator("#table").boundingBox()).y);
+      assert.ok(await page.evaluate(() => document.documentElement.scrollHeight) < 3 * 1123);
+      await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+      assert.equal(await page.locator(".paper").count(), 0);
+    });
 });
 
 const isFull = process.env.PYEBPF_TIER === "all";
