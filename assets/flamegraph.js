@@ -184,9 +184,7 @@
         const noteWidth = textWidth(note, look.advance);
 
         if (noteWidth < room / 3.5) {
-          ctx.globalAlpha = 0.8;
           ctx.fillText(note, seen.x[i] + width - PAD - noteWidth, y);
-          ctx.globalAlpha = 1;
           room -= noteWidth + 2 * PAD;
         }
       }

@@ -178,7 +178,7 @@
 
   // fills faded towards the background, for what does not match a search.
   function faded(fills, background) {
-    return fills.map((fill) => mix(fill, background, 0.78));
+    return fills.map((fill) => mix(fill, background, 0.86));
   }
 
   Object.assign(ns, {NEW_BELOW, HEAT_STEPS, LIBRARY, palette, moduleColour, heatColour, faded, mix,

@@ -4,9 +4,11 @@
 "use strict";
 const test = require("node:test");
 const assert = require("node:assert");
+const fs = require("node:fs");
+const path = require("node:path");
 for (const name of ["model", "palette"])
   require(`../../assets/${name}.js`);
-const {palette, CLASSES} = globalThis.pyebpf;
+const {palette, faded, contrast, CLASSES} = globalThis.pyebpf;
 
 const VISIONS = {
   normal: [1, 0, 0, 0, 1, 0, 0, 0, 1],
@@ -104,3 +106,23 @@ for (const [scheme, theme] of [["diff", "light"], ["diff", "dark"], ["colourblin
       assert.ok(found.distance >= least, JSON.stringify(found));
     }
   });
+
+// The page's own inks, by theme.
+function inksOf(theme) {
+  const css = fs.readFileSync(path.join(__dirname, "../../assets/report.css"), "utf8");
+  const block = css.slice(css.indexOf(theme === "dark" ? "[data-theme=\"dark\"]" : ":root"));
+  const value = (name) => new RegExp(`--${name}: (#[0-9a-f]{6})`).exec(block)[1];
+
+  return {faint: value("faint"), background: value("background")};
+}
+
+test("names read on every fill, also where a search fades them", () => {
+  for (const theme of ["light", "dark"])
+    for (const scheme of ["diff", "colourblind", "modules", "heat"]) {
+      const {fills, texts} = palette(scheme, theme), {faint, background} = inksOf(theme);
+
+      fills.forEach((fill, i) => assert.ok(contrast(fill, texts[i]) >= 4.5, `${scheme} ${fill}`));
+      for (const fill of faded(fills, background))
+        assert.ok(contrast(fill, faint) >= 4.5, `${scheme}, ${theme}, faded: ${fill}`);
+    }
+});

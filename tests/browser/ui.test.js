@@ -615,14 +615,16 @@ test("print: the graph first, on light paper, as wide as it is; no tools, no bla
 
 const isFull = process.env.PYEBPF_TIER === "all";
 const STATES = ["", "view=elided", "view=base", "shape=inverted", "q=parse", "palette=heat",
-  "shape=sandwich&func=2", "sel=1.2&zoom=1.2", "thread=nobody"];
+  "shape=sandwich&func=2", "thread=nobody", "sel=1.3&zoom=1.3", "sel=1.3&measure=self"];
 
 test("axe finds nothing serious in any view", async () => {
-  const file = diff();
+  const file = writePage({...DIFF, sources: PLAIN.sources});
 
   for (const [i, hash] of STATES.entries())
     for (const theme of isFull ? ["light", "dark"] : [["light", "dark"][i % 2]])
       await onPage(file, {hash, theme, bypass: true}, async (page) => {
+        if (hash.startsWith("sel"))
+          await page.locator(".sourcebox .no").first().scrollIntoViewIfNeeded();
         await page.evaluate(axeSource());
         const found = await page.evaluate(() => axe.run(document, {resultTypes: ["violations"]}));
         const serious = found.violations.filter((v) => ["serious", "critical"].includes(v.impact))
