@@ -2,6 +2,7 @@
 #include "export/page.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/hash.h"
@@ -10,7 +11,8 @@
 /* Sites while they are found: by creation, callers before callees. */
 struct site_builder {
 	struct page *page;
-	const uint32_t *node_of; /* by stack id */
+	const uint32_t *node_of;                       /* by stack id */
+	const uint32_t *other_node_of, *other_site_of; /* of the side that is done; NULL: none */
 	struct idmap map;
 	VEC(struct page_site) sites;
 	VEC(uint32_t) chain;
@@ -76,6 +78,17 @@ static int find_site(struct site_builder *b, uint32_t caller, uint32_t node, uin
 	return r ? r : intern_site(b, caller, node, line, id);
 }
 
+/* As most stacks are on both sides, in the same place: the other's site of it; 0: look it up. */
+static uint32_t site_of_other(const struct site_builder *b, const uint32_t *site_of, uint32_t stack,
+			      uint32_t parent)
+{
+	const uint32_t *other = b->other_site_of;
+	bool is_same = other && b->other_node_of[stack] == b->node_of[stack] &&
+		       other[parent] == site_of[parent];
+
+	return is_same ? other[stack] : 0;
+}
+
 /* Stacks of one side, callers before callees. */
 static int find_sites(struct site_builder *b, uint32_t *site_of)
 {
@@ -83,10 +96,16 @@ static int find_sites(struct site_builder *b, uint32_t *site_of)
 	const struct stack_entry *entries = stacktab_entries(p->stacks);
 	int r = 0;
 
-	for (uint32_t i = 1; i < b->page->stack_count && !r; i++)
-		if (b->node_of[i])
-			r = find_site(b, site_of[entries[i].parent], b->node_of[i],
-				      frametab_get(p->frames, entries[i].frame)->line, &site_of[i]);
+	for (uint32_t i = 1; i < b->page->stack_count && !r; i++) {
+		const struct stack_entry *e = &entries[i];
+
+		if (!b->node_of[i])
+			continue;
+		site_of[i] = site_of_other(b, site_of, i, e->parent);
+		if (!site_of[i])
+			r = find_site(b, site_of[e->parent], b->node_of[i],
+				      frametab_get(p->frames, e->frame)->line, &site_of[i]);
+	}
 	return r;
 }
 
@@ -131,6 +150,8 @@ int page_make_sites(struct page *page, const uint32_t *const node_of[SLOT_SIDES]
 		page->site_of[side] = calloc(page->stack_count, sizeof(uint32_t));
 		b.node_of = node_of[side];
 		r = page->site_of[side] ? find_sites(&b, page->site_of[side]) : -ENOMEM;
+		b.other_node_of = b.node_of;
+		b.other_site_of = page->site_of[side];
 	}
 	return r ? r : order_sites(&b);
 }
