@@ -42,6 +42,7 @@
     "baseRange", "imports", "libraries"];
   const COLOUR_FIELDS = ["measure", "effect", "marks", "palette", "theme"];
   const SCENE_FIELDS = ["q", "label"];
+  const NOWHERE = {zoom: null, span: null, sel: null}; // places are of one tree
   const JUDGED_AT_ONCE = 100000; // boxes
   // Steps of a change measured against the whole, where a change is coloured by impact.
   const IMPACT_STEPS = [0.001, 0.005, 0.02, 0.05];
@@ -77,8 +78,8 @@
     const current = run(ns.SIDE_CURRENT) || report.meta.runs[0] || {};
     const msPerTick = (current.interval_ns || 0) / 1e6;
     let state = ns.readState(location.hash), theme = "light", style = null;
-    let panes = [], search = null, found = null, matched = null, table = null, marksBox = null;
-    let series = null, sumsOf = ""; // see forgetSums()
+    let panes = [], search = null, found = null, matched = null, table = null, legendOf = "";
+    let series = null, plain = null, sumsOf = ""; // see forgetSums()
     let choices = null; // see choicesOf()
 
     const comparing = () => ns.isComparing(report, state);
@@ -130,15 +131,15 @@
     // What one pane shows; see flamegraph.js for the scene.
     function derive(pane) {
       const active = pane.active = ns.activeData(report, queryOf(pane.shape));
-      const {tree, width} = active;
+      const {tree, width} = active, all = wholeOf(active);
 
       pane.boxes = ns.layout(tree, width.total);
       pane.verdicts = null;
       pane.isJudged = tree.count < JUDGED_AT_ONCE || Boolean(report.classes && !active.map &&
         ns.isWhole(report, state));
       pane.side = {base: active.base, elided: width}[viewOf()] || active.current;
-      pane.root = (viewOf() === "base" ? active.base.total[0]
-        : active.current.total[0] || width.total[0]) || 1;
+      pane.root = (viewOf() === "base" ? all.base.total[0]
+        : all.current.total[0] || width.total[0]) || 1;
       pane.missing = viewOf() === "diff" ? missingBelow(active) : null;
     }
 
@@ -156,7 +157,7 @@
       const {tree, base, current, scale} = active, missing = new Float64Array(tree.count);
 
       for (let i = 1; i < tree.count; i++)
-        if (ns.isElided(active, i) && current.total[tree.parent[i]] > 0)
+        if (ns.isGone(active, i) && current.total[tree.parent[i]] > 0)
           missing[tree.parent[i]] += base.total[i] * scale;
       return missing;
     }
@@ -202,7 +203,7 @@
       const out = new Uint8Array(active.tree.count), removed = ns.CLASSES.indexOf("removed");
 
       for (let i = 1; i < out.length; i++)
-        if (ns.isElided(active, i))
+        if (ns.isGone(active, i))
           out[i] = removed;
       return out;
     }
@@ -251,7 +252,7 @@
 
       if (!isDifferential())
         return null;
-      return viewOf() === "elided" ? (node) => node && !ns.isElided(active, node) ? 2 : 0
+      return viewOf() === "elided" ? (node) => node && !ns.isGone(active, node) ? 2 : 0
         : (node) => Number(colour[node] === isNew);
     }
 
@@ -395,7 +396,12 @@
       pane.graph = ns.flameGraph({canvas, overlay, scroller, spacer}, {
         select: (node, corner, event) => corner ? openElided(pane, node) : pick(pane, node, event),
         hover: (node, event) => hover(pane, node, event),
-        view: (view) => pane === panes[panes.length - 1] && minimap.view(view),
+        view: (view) => {
+          if (pane === mainPane()) {
+            minimap.view(view);
+            keepSpan(pane);
+          }
+        },
       }, () => style);
       canvas.addEventListener("focus", () => {
         if (pane.selected < 0)
@@ -451,6 +457,15 @@
       drawDetails();
     }
 
+    // What the wheel or the minimap came to belongs to the state as the box zoomed to does.
+    function keepSpan({graph, boxes, active: {tree}, zoom}) {
+      const {from, to} = graph.view, box = ns.boxOf(boxes, tree, Math.max(0, zoom)), whole = boxes.x1[0];
+      const isNear = (a, b) => Math.abs(a - b) < whole * 1e-9;
+      const isBox = box < 0 || isNear(from, boxes.x0[box]) && isNear(to, boxes.x1[box]);
+
+      set({span: isBox ? null : [from, to].map((x) => Number((x / whole).toFixed(9)))});
+    }
+
     function zoomPane(pane, node) {
       pane.zoom = node > 0 ? node : -1;
       if (pane === mainPane())
@@ -465,10 +480,10 @@
     function drawData() {
       $("tip").hidden = true;
       makePanes();
+      forgetSums();
       for (const pane of panes)
         derive(pane);
       fitPanes();
-      forgetSums();
       heats.clear();
       siteSums = null;
       drawColours(false);
@@ -531,15 +546,18 @@
       if (key === sumsOf)
         return;
       sumsOf = key;
-      table = series = null;
+      table = series = plain = null;
     }
 
     // The table is of all that is active, whatever the shape.
     function mainTable() {
-      const plain = panes.find((p) => p.shape === "call");
+      const shown = panes.find((p) => p.shape === "call");
 
-      return plain ? plain.active : ns.activeData(report, {...queryOf("call")});
+      return shown ? shown.active : plain ??= ns.activeData(report, queryOf("call"));
     }
+
+    // With the whole at its root: a sandwich has the samples of one function there.
+    const wholeOf = (active) => state.shape === "sandwich" ? mainTable() : active;
 
     function functionRows(active) {
       const figures = ns.functionTable(active);
@@ -571,19 +589,23 @@
     }
 
     function drawSearch() {
+      let none = "";
+
       search = ns.compile(state.q);
       found = matched = null;
       if (search) {
-        const {tree, width} = mainPane().active;
+        const {tree, width, base} = mainPane().active;
         const texts = (f) => f ? [facts(f).name, facts(f).file] : [];
 
         matched = ns.matchFunctions(search, report.functions.count, texts);
         found = ns.covered(tree, width.total, matched);
+        none = !found.nodes && base?.total.some((ticks, i) => ticks && matched[tree.func[i]])
+          ? "only removed" : "no match";
       }
       const whole = mainPane().active.width.total[0] || 1;
 
       $("matched").textContent = found
-        ? found.nodes ? `${ns.percent(found.weight / whole)} in ${ns.count(found.nodes)}` : "no match"
+        ? found.nodes ? `${ns.percent(found.weight / whole)} in ${ns.count(found.nodes)}` : none
         : "";
       $("matched").title = search?.error || "Share of the time that the matches cover, each sample once";
       $("matched").classList.toggle("none", Boolean(found && !found.nodes));
@@ -599,6 +621,8 @@
       pane.zoom = find(state.zoom);
       pane.selected = find(state.sel);
       pane.graph.zoomTo(Math.max(0, pane.zoom), false);
+      if (state.span)
+        pane.graph.zoom(...state.span.map((x) => x * pane.boxes.x1[0]), false);
       pane.graph.select(pane.selected);
       drawTrail();
     }
@@ -681,7 +705,7 @@
     const exactly = (name) => "^" + name.replace(/[$()*+.?[\\\]^{|}/]/g, "\\$&") + "$";
 
     function sandwich(func) {
-      set({shape: "sandwich", func, zoom: null, sel: null}, true);
+      set({shape: "sandwich", func, ...NOWHERE}, true);
     }
 
     function drawHeatmap() {
@@ -795,19 +819,22 @@
     }
 
     function drawHead() {
-      const {meta} = report, ticks = mainTableTotals(), list = [];
+      const {meta} = report, active = wholeOf(mainPane().active), list = [];
+      const isBase = viewOf() === "base";
+      const runs = meta.runs.filter((r) => r.side === (isBase && isDiffReport ? ns.SIDE_BASE : ns.SIDE_CURRENT));
+      const sum = (of) => runs.reduce((all, r) => all + (of(r) || 0), 0);
+      const time = sum((r) => r.duration_ns), lost = sum((r) => r.lost);
+      const share = lostShare({lost, busy: sum(busyOf)});
       const pythons = [...new Set(meta.processes.map((p) => p.python).filter(Boolean))];
 
       document.title = ns.visible(meta.title || "profile") + " – pyebpf";
       $("title").textContent = ns.visible(current.target || meta.title || "profile");
       $("title").title = $("title").textContent;
-      if (ticks)
-        list.push(fact("Samples", ns.count(ticks)));
-      if (current.duration_ns)
-        list.push(fact("Over", ns.duration(current.duration_ns / 1e6)));
-      list.push(fact("Lost", current.lost
-        ? `${ns.count(current.lost)} (${ns.percent(lostShare(current))})` : "nothing",
-      lostShare(current) >= LOST_MUCH ? "lost" : ""));
+      list.push(fact("Samples", ns.count((isBase ? active.base : active.current).total[0])));
+      if (time && !state.range)
+        list.push(fact("Over", ns.duration(time / 1e6)));
+      list.push(fact("Lost", lost ? `${ns.count(lost)} (${ns.percent(share)})` : "nothing",
+        share >= LOST_MUCH ? "lost" : ""));
       if (rateOf(current))
         list.push(fact("Rate", `${ns.count(rateOf(current))} Hz`));
       if (pythons.length)
@@ -817,12 +844,12 @@
       if (meta.diff?.normalize)
         list.push(fact("Compared", NORMALIZE[meta.diff.normalize] || meta.diff.normalize, "spare"));
       $("facts").replaceChildren(...list);
-      drawChange();
+      drawChange(active);
       $("views").hidden = !comparing();
       showView(viewOf());
       showShape(state.shape);
       showMeasure(state.measure);
-      const count = comparing() ? ns.elided(mainPane().active).count : 0;
+      const count = comparing() ? ns.elided(active).count : 0;
       const elidedButton = $("views").querySelector("[data-value=elided]");
 
       elidedButton.disabled = !count;
@@ -835,26 +862,22 @@
 
     const rateOf = (r) => r.rate_hz || (r.interval_ns ? Math.round(1e9 / r.interval_ns) : 0);
     const LOST_MUCH = 0.01; // share of lost samples from which they are pointed out
-    const lostShare = ({lost, ticks, busy}) => lost ? lost / (busy || lost + (ticks || 0)) : 0;
+    const busyOf = ({lost = 0, ticks = 0, busy}) => busy || lost + ticks;
+    const lostShare = (r) => r.lost ? r.lost / busyOf(r) : 0;
 
     const NORMALIZE = {share: "by share of the run", second: "per second", absolute: "in all",
       work: "per unit of work"};
 
-    function mainTableTotals() {
-      const {current: now, base} = mainPane().active;
-
-      return state.shape === "sandwich" ? 0 : (viewOf() === "base" ? base : now).total[0];
-    }
-
-    function drawChange() {
-      const {base, current: now, scale} = mainPane().active, box = $("change");
+    function drawChange({base, current: now, scale}) {
+      const box = $("change");
 
       box.hidden = !base || !base.total[0];
       if (box.hidden)
         return;
       const before = base.total[0] * scale, after = now.total[0], d = report.meta.diff?.total;
       const isAll = d && ns.isWhole(report, state) && Number.isFinite(d.low) && Number.isFinite(d.high);
-      const name = ns.CLASSES[classAt(mainPane(), 0)];
+      const name = state.shape === "sandwich" ? isAll && d.class || ""
+        : ns.CLASSES[classAt(mainPane(), 0)];
 
       box.className = "change " + ns.family(name);
       box.replaceChildren(ns.element("strong", {}, ns.ratio(after / before)),
@@ -865,7 +888,12 @@
     }
 
     function drawLegend() {
-      const palette = ns.palette(paletteOf(), theme), box = $("legend"), scheme = paletteOf();
+      const scheme = paletteOf(), palette = ns.palette(scheme, theme), box = $("legend");
+      const subject = [scheme, theme, viewOf(), state.effect, state.measure].join();
+
+      if (subject === legendOf) // the slider may be in somebody's hand
+        return;
+      legendOf = subject;
       const sw = (colour, text) => ns.swatch(palette, colour, text);
       const parts = [], at = (name) => ns.CLASSES.indexOf(name);
 
@@ -878,9 +906,9 @@
           ...state.measure === "total" ? [ns.element("span", {className: "swatch"},
             ns.element("i", {className: "ownline"}), "own time changed")] : []));
         if (state.effect === "ratio") {
-          marksBox ??= ns.marksSlider(state.marks, ["unchanged", "slower1", "slower2", "slower3",
-            "slower4"].map((n) => palette.fills[at(n)]), (marks) => set({marks}));
-          parts.push(ns.element("span", {className: "steps"}, "Steps of a change"), marksBox);
+          parts.push(ns.element("span", {className: "steps"}, "Steps of a change"),
+            ns.marksSlider(state.marks, ["unchanged", "slower1", "slower2", "slower3",
+              "slower4"].map((n) => palette.fills[at(n)]), (marks) => set({marks})));
         } else {
           parts.push(ns.element("span", {}, "Steps: 0.1, 0.5, 2, 5% of the whole"));
         }
@@ -906,7 +934,9 @@
       if (!isEmpty)
         return;
       const isFiltered = !ns.isWhole(report, state) || !state.imports || !state.libraries;
-      const [title, text] = isFiltered
+      const [title, text] = viewOf() === "diff" && mainPane().active.base.total[0]
+        ? ["Nothing is left", "Only the baseline has samples here: see Elided."]
+        : isFiltered
         ? ["No samples match", "The filters or the time range leave nothing over."]
         : viewOf() === "elided" ? ["Nothing was removed", "Every call path of the baseline is still there."]
           : ["No samples", "The recording holds no Python stacks. Was the program running, and on a CPU?"];
@@ -931,7 +961,7 @@
           menu.dataset.active = "";
         ns.checkboxes(sheet, choices[dimension].slice(0, 500).map(({key, label, ticks}) =>
           [key, ns.visible(label), ns.percent(ticks / (whole || 1)), chosen.includes(key)]),
-        (keys) => set({[dimension]: keys}));
+        (keys) => set({[dimension]: keys}, true));
         parts.push(menu);
       }
       const open = [...$("filters").children].findIndex((m) => m.open);
@@ -957,7 +987,8 @@
       sheet.replaceChildren(
         box("imports", "Import machinery", state.imports, (imports) => set({imports})),
         box("libraries", "Libraries", state.libraries, (libraries) => set({libraries})),
-        box("by", "A box for each line", state.by === "line", (on) => set({by: on ? "line" : "function"})),
+        box("by", "A box for each line", state.by === "line",
+          (on) => set({by: on ? "line" : "function", ...NOWHERE})),
         select("Names", "label", [["function", "function"], ["module", "module.function"],
           ["file", "function (file)"]]),
         ...comparing() ? [select("A change is", "effect", [["ratio", "relative to itself"],
@@ -994,8 +1025,6 @@
       if (has(["marks"]))
         for (const pane of panes)
           pane.verdicts = null;
-      if (has(["theme", "palette", "view"]))
-        marksBox = null;
       if (has(DATA_FIELDS))
         drawData();
       else if (has(COLOUR_FIELDS)) {
@@ -1021,20 +1050,25 @@
 
       clearTimeout(addressTimer);
       if (isStep && hash !== location.hash)
-        history.pushState(null, "", hash);
+        history.pushState(true, "", hash);
       else
-        addressTimer = setTimeout(() => history.replaceState(null, "", hash), 120);
+        addressTimer = setTimeout(() => history.replaceState(true, "", hash), 120);
     }
 
-    function readAddress() {
-      const before = state;
+    // isBack: to a step of before; how it looked then is no part of it.
+    function readAddress(isBack) {
+      const before = state, {theme, palette} = state;
 
-      state = ns.readState(location.hash);
+      state = {...ns.readState(location.hash), ...isBack ? {theme, palette} : {}};
+      if (isBack)
+        history.replaceState(true, "", "#" + ns.writeState(state));
       const changed = Object.keys(state)
         .filter((key) => JSON.stringify(state[key]) !== JSON.stringify(before[key]));
 
       if (changed.includes("func"))
         panes = [];
+      if (changed.includes("marks"))
+        legendOf = "";
       if (!changed.length)
         return;
       update(changed);
@@ -1250,10 +1284,10 @@
 
       if (state.q)
         set({q: ""});
-      else if (pane.zoom > 0)
+      else if (pane.zoom > 0 || state.span)
         zoomPane(pane, -1);
       else if (state.shape === "sandwich")
-        set({shape: "call", zoom: null, sel: null}, true);
+        set({shape: "call", ...NOWHERE}, true);
       else
         choose(pane, -1);
     }
@@ -1272,7 +1306,7 @@
         $("query").select();
       },
       n: () => step(1), N: () => step(-1),
-      i: () => set({shape: state.shape === "inverted" ? "call" : "inverted", zoom: null, sel: null}, true),
+      i: () => set({shape: state.shape === "inverted" ? "call" : "inverted", ...NOWHERE}, true),
       d: () => toggleView("diff"), e: () => toggleView("elided"),
       b: () => toggleView("base"), h: () => toggleView("head"),
       s: () => selectedPane() && sandwich(selectedPane().active.tree.func[selectedPane().selected]),
@@ -1352,8 +1386,9 @@
         ns.element("dt", {}, ns.element("kbd", {}, keys)), ns.element("dd", {}, text)]));
       ns.menus(document);
       document.addEventListener("keydown", onKey);
-      addEventListener("popstate", readAddress);
-      addEventListener("hashchange", readAddress);
+      history.replaceState(true, ""); // a mark: who comes back to it has not typed an address
+      addEventListener("popstate", (e) => readAddress(e.state));
+      addEventListener("hashchange", () => readAddress(false));
       matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
         if (state.theme === "auto")
           update(["theme"]);
@@ -1383,7 +1418,8 @@
       return parseFloat(css.getPropertyValue("--tablerow")) * parseFloat(css.fontSize);
     });
 
-    // The widest box of a function becomes the chosen one; all of them show by the search.
+    // The widest box of a function becomes the chosen one; all of them show by the search. What was
+    // removed has its boxes in Elided.
     function pickFunction(func) {
       const pane = mainPane(), {tree, width} = pane.active;
       let best = -1;
@@ -1391,6 +1427,10 @@
       for (let i = 1; i < tree.count; i++)
         if (tree.func[i] === func && width.total[i] > (best < 0 ? 0 : width.total[best]))
           best = i;
+      if (best < 0 && viewOf() === "diff") {
+        set({view: "elided"}, true);
+        pickFunction(func);
+      }
       if (best < 0)
         return;
       choose(pane, best);
@@ -1403,8 +1443,10 @@
     const showShape = ns.segments($("shapes"), SHAPES, (shape) => {
       const chosen = selectedPane();
 
-      set({shape, zoom: null, sel: null,
-        ...shape === "sandwich" && chosen ? {func: chosen.active.tree.func[chosen.selected]} : {}}, true);
+      if (shape === "sandwich")
+        sandwich(chosen ? chosen.active.tree.func[chosen.selected] : state.func || functions.rows[0] || 0);
+      else
+        set({shape, ...NOWHERE}, true);
     });
     const showMeasure = ns.segments($("measures"), MEASURES, (measure) => set({measure}));
 

@@ -65,7 +65,7 @@
       if (menu) {
         menu.open = false;
         menu.querySelector("summary").focus();
-        e.stopPropagation();
+        e.preventDefault();
       }
     });
   }

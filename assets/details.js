@@ -266,5 +266,5 @@
     return list;
   }
 
-  Object.assign(ns, {WORDS, family, changeText, tipContent, detailsContent, sourceBox});
+  Object.assign(ns, {family, changeText, tipContent, detailsContent, sourceBox});
 })(globalThis.pyebpf ??= {});

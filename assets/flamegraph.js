@@ -71,32 +71,33 @@
 
   const NARROW = 3; // pixels: narrower boxes go into a strip instead of being filled one by one
 
-  // What a screen shows by fill: key, the fill of each entry; order, the wide entries, those of fill
-  // k from start[k] to start[k + 1], so that each fill is set once. Fills from `fills` on are faded.
-  function byFill(seen, scene) {
-    const fills = scene.palette.fills.length, key = new Uint16Array(seen.n);
+  // What a screen shows by fill: [{k, entries}...], faded fills (those from the palette's length on)
+  // first, then from weak to strong: each is set once, and what tells most is not painted over.
+  function byFill(seen, {boxes, palette, colour, matched, tree}) {
+    const fills = palette.fills.length, key = new Uint16Array(seen.n);
     const start = new Uint32Array(2 * fills + 1), order = new Uint32Array(seen.n);
 
     for (let i = 0; i < seen.n; i++) {
-      const node = scene.boxes.node[seen.box[i]];
+      const node = boxes.node[seen.box[i]];
 
-      key[i] = scene.colour[node] + (isFaded(scene, node) ? fills : 0);
-      if (seen.width[i] >= NARROW)
-        start[key[i] + 1]++;
+      key[i] = colour[node] + (isFaded({matched, tree}, node) ? fills : 0);
+      start[key[i] + 1]++;
     }
     for (let k = 0; k < 2 * fills; k++)
       start[k + 1] += start[k];
-    const next = start.slice();
+    const next = start.slice(), strength = palette.strength ?? [];
 
     for (let i = 0; i < seen.n; i++)
-      if (seen.width[i] >= NARROW)
-        order[next[key[i]]++] = i;
-    return {key, start, order};
+      order[next[key[i]]++] = i;
+    return Array.from(next, (_, k) => ({k, entries: order.subarray(start[k], start[k + 1])}))
+      .filter(({entries}) => entries.length)
+      .sort((a, b) => (b.k >= fills) - (a.k >= fills) ||
+        (strength[a.k % fills] ?? 0) - (strength[b.k % fills] ?? 0));
   }
 
   // Narrow boxes, tens of thousands where all of a large profile is on screen: a pixel each in an
   // image one pixel high a row, which is then stretched to the rows' height.
-  function paintNarrow(ctx, scene, seen, key, pixels, view, look) {
+  function paintNarrow(ctx, scene, seen, groups, pixels, view, look) {
     const width = Math.max(1, Math.round(view.size * look.ratio)), rows = view.bottom - view.top;
 
     if (rows <= 0)
@@ -104,15 +105,16 @@
     const image = ctx.createImageData(width, rows), used = new Uint8Array(rows);
     const data = new Uint32Array(image.data.buffer);
 
-    for (let i = 0; i < seen.n; i++) {
-      if (seen.width[i] >= NARROW)
-        continue;
-      const row = seen.row[i] - view.top, from = Math.floor(seen.x[i] * look.ratio);
-      const to = Math.max(from + 1, Math.round((seen.x[i] + seen.width[i]) * look.ratio));
+    for (const {k, entries} of groups)
+      for (const i of entries) {
+        if (seen.width[i] >= NARROW)
+          continue;
+        const row = seen.row[i] - view.top, from = Math.floor(seen.x[i] * look.ratio);
+        const to = Math.max(from + 1, Math.round((seen.x[i] + seen.width[i]) * look.ratio));
 
-      used[row] = 1;
-      data.fill(pixels[key[i]], row * width + from, row * width + Math.min(width, to));
-    }
+        used[row] = 1;
+        data.fill(pixels[k], row * width + from, row * width + Math.min(width, to));
+      }
     if (!used.includes(1))
       return;
     const strip = document.createElement("canvas");
@@ -140,13 +142,9 @@
     const {boxes, palette} = scene;
     const seen = ns.onScreen(boxes, view, scene.colour, palette.strength);
     const fills = palette.fills.concat(ns.faded(palette.fills, look.background));
-    const {key, start, order} = byFill(seen, scene);
-    const snap = (v) => Math.round(v * look.ratio) / look.ratio;
+    const groups = byFill(seen, scene), snap = (v) => Math.round(v * look.ratio) / look.ratio;
 
-    paintNarrow(ctx, scene, seen, key, fills.map(pixelOf), view, look);
-    for (let k = 0; k < fills.length; k++) {
-      if (start[k] === start[k + 1])
-        continue;
+    for (const {k, entries} of groups) {
       const c = k % palette.fills.length;
       const hatch = palette.hatch[c] ? hatching(ctx, ns.hatchOn(palette.texts[c]), look.ratio) : null;
 
@@ -154,13 +152,15 @@
         if (!style)
           continue;
         ctx.fillStyle = style;
-        for (let j = start[k]; j < start[k + 1]; j++) {
-          const i = order[j], x = snap(seen.x[i]), w = snap(seen.x[i] + seen.width[i]) - x;
+        for (const i of entries) {
+          const x = snap(seen.x[i]), w = snap(seen.x[i] + seen.width[i]) - x;
 
-          ctx.fillRect(x, (lineOf(scene, seen.row[i]) - view.line) * look.row, w - 1, look.row - 1);
+          if (seen.width[i] >= NARROW)
+            ctx.fillRect(x, (lineOf(scene, seen.row[i]) - view.line) * look.row, w - 1, look.row - 1);
         }
       }
     }
+    paintNarrow(ctx, scene, seen, groups, fills.map(pixelOf), view, look);
     paintMarks(ctx, scene, seen, view, look);
     paintLabels(ctx, scene, seen, view, look);
   }
@@ -579,19 +579,19 @@
     const step = Math.min(MINIMAP_ROW * (devicePixelRatio || 1), height / rows);
     const seen = ns.onScreen(boxes, {from: 0, to: boxes.x1[0] || 1, size: width, top: 0,
       bottom: rows, isLast: true}, colour, palette.strength);
-    const fills = palette.fills.map(pixelOf), pale = ns.faded(palette.fills, background).map(pixelOf);
+    const fills = palette.fills.concat(ns.faded(palette.fills, background)).map(pixelOf);
 
     pixels.fill(pixelOf(background));
-    for (let i = 0; i < seen.n; i++) {
-      const node = boxes.node[seen.box[i]], top = Math.floor(lineOf(scene, seen.row[i]) * step);
-      const bottom = Math.max(top + 1, Math.floor((lineOf(scene, seen.row[i]) + 1) * step));
-      const from = Math.floor(seen.x[i]);
-      const to = Math.min(width, Math.max(from + 1, Math.round(seen.x[i] + seen.width[i])));
-      const pixel = (isFaded(scene, node) ? pale : fills)[colour[node]];
+    for (const {k, entries} of byFill(seen, scene))
+      for (const i of entries) {
+        const top = Math.floor(lineOf(scene, seen.row[i]) * step);
+        const bottom = Math.max(top + 1, Math.floor((lineOf(scene, seen.row[i]) + 1) * step));
+        const from = Math.floor(seen.x[i]);
+        const to = Math.min(width, Math.max(from + 1, Math.round(seen.x[i] + seen.width[i])));
 
-      for (let y = top; y < bottom && y < height; y++)
-        pixels.fill(pixel, y * width + from, y * width + to);
-    }
+        for (let y = top; y < bottom && y < height; y++)
+          pixels.fill(fills[k], y * width + from, y * width + to);
+      }
     return image;
   }
 

@@ -8,16 +8,6 @@
 (function (ns) {
   "use strict";
 
-  // Inclusive weights from own ones (index = node, any sign). Children follow their parent in
-  // preorder, so one backward pass adds every subtree up.
-  function inclusive({count, parent}, own) {
-    const total = Float64Array.from(own);
-
-    for (let i = count - 1; i > 0; i--)
-      total[parent[i]] += total[i];
-    return total;
-  }
-
   // width: inclusive weight of each node, never smaller than the sum of its children's.
   // Returns {rows, start, node, x0, x1}: row d holds the boxes start[d] .. start[d + 1]; node, x0,
   // x1 are indexed by box, nodes rise in a row. Nodes without width have no box. Siblings keep
@@ -242,5 +232,5 @@
     return best;
   }
 
-  Object.assign(ns, {inclusive, layout, firstBox, boxAt, boxOf, onScreen, neighbour, childBoxes});
+  Object.assign(ns, {layout, firstBox, boxAt, boxOf, onScreen, neighbour, childBoxes});
 })(globalThis.pyebpf ??= {});

@@ -9,10 +9,9 @@
   "use strict";
 
   const MAGIC = "pyebpf-page/2\n";
-  const NONE = 0xffffffff;
   const SIDE_BASE = 0;
   const SIDE_CURRENT = 1;
-  const BLOCK_GROUPS = 40; // statistics compare the variance of so many blocks of a run
+  const TIMELINE_ROWS = 8; // members of a dimension that are told apart in the timeline
 
   // The numbers are those of the blob.
   const KINDS = ["python", "native", "kernel", "marker"];
@@ -407,35 +406,42 @@
 
   // What can be filtered by: {process, thread, pod}, each a list of {key, label, ticks}, the
   // heaviest first. A name stands for all that have it; where several do, each is listed by number
-  // as well: "worker", "worker (413)". state.process = [key...] etc. picks; none: all.
+  // as well: "worker", "worker (413)", but for numbers that one side of a comparison alone has: by
+  // these nothing can be compared. state.process = [key...] etc. picks; none: all.
   function filterChoices(report) {
     const {meta, rows} = report;
-    const ticks = new Float64Array(meta.threads.length);
+    const ticks = new Float64Array(meta.threads.length), sides = new Uint8Array(meta.threads.length);
+    const sideOf = slotSides(report, {}), isTwo = isComparing(report, {});
     const choices = {};
 
-    for (let i = 0; i < rows.count; i++)
+    for (let i = 0; i < rows.count; i++) {
       ticks[rows.tag[i]] += rows.ticks[i];
+      sides[rows.tag[i]] |= sideOf[rows.slot[i]];
+    }
     for (const dimension of Object.keys(DIMENSIONS)) {
-      const sums = new Map();
+      const sums = new Map(), seen = new Map();
       meta.threads.forEach((thread, tag) => {
-        for (const key of tagKeys(meta, dimension, thread))
+        for (const key of tagKeys(meta, dimension, thread)) {
           sums.set(key, (sums.get(key) ?? 0) + ticks[tag]);
+          seen.set(key, seen.get(key) | sides[tag]);
+        }
       });
-      choices[dimension] = listChoices(sums);
+      choices[dimension] = listChoices(sums, (key) => !isTwo || seen.get(key) === 3);
     }
     return choices;
   }
 
+  const nameOf = (key) => key.replace(/ \(\d+\)$/, "");
+
   // "NAME (NUMBER)" says no more than "NAME" where it is the only one of that name.
-  function listChoices(sums) {
+  function listChoices(sums, isComparable) {
     const members = new Map();
-    const nameOf = (key) => key.replace(/ \(\d+\)$/, "");
 
     for (const key of sums.keys())
       if (nameOf(key) !== key)
         members.set(nameOf(key), (members.get(nameOf(key)) ?? 0) + 1);
     return [...sums]
-      .filter(([key]) => nameOf(key) === key || members.get(nameOf(key)) > 1)
+      .filter(([key]) => nameOf(key) === key || members.get(nameOf(key)) > 1 && isComparable(key))
       .map(([key, ticks]) => ({key, label: key || "(no name)", ticks}))
       .sort((a, b) => b.ticks - a.ticks || (a.key < b.key ? -1 : 1));
   }
@@ -641,10 +647,6 @@
 
   function identity(tree) {
     return {tree, map: null};
-  }
-
-  function throughMap(map, node) {
-    return map ? map[node] : node;
   }
 
   function finish(builder, map) {
@@ -879,11 +881,12 @@
     return moved;
   }
 
-  // Bottom up: children + self = total.
-  function totals(tree, self) {
+  // Inclusive weights from own ones (index = node, any sign): children + self = total. Children
+  // follow their parent in preorder, so one backward pass adds every subtree up.
+  function totals({count, parent}, self) {
     const total = Float64Array.from(self);
-    for (let i = tree.count - 1; i > 0; i--)
-      total[tree.parent[i]] += total[i];
+    for (let i = count - 1; i > 0; i--)
+      total[parent[i]] += total[i];
     return total;
   }
 
@@ -899,10 +902,14 @@
     return meta.scale ?? 1;
   }
 
-  // The one predicate of what was removed: a path with samples of its own in the base, and none at
-  // all now, nor in what it calls.
+  // A path of the base that nothing is on any more.
+  function isGone({base, current}, node) {
+    return base !== null && current.total[node] === 0 && base.total[node] > 0;
+  }
+
+  // The one predicate of what Elided counts and draws: the gone paths with samples of their own.
   function isElided(active, node) {
-    return active.base !== null && active.current.total[node] === 0 && active.base.self[node] > 0;
+    return isGone(active, node) && active.base.self[node] > 0;
   }
 
   // Width of each node's own ticks, but for "current", which is at hand. Additive, so that boxes
@@ -1130,18 +1137,22 @@
   }
 
   // Ticks over time under the name filters, whatever the ranges: one series of meta.blocks numbers
-  // for each of {key, label, side}, the heaviest first. by: "run", "process", "thread" or "pod".
+  // for each of {key, label, side}, the heaviest first. by: "run", "process", "thread" or "pod". A
+  // few processes or threads have each its own, many of one name one together.
   function timeline(report, state, by = "run") {
     const {meta, rows} = report;
     const passes = passingTags(report, state);
     const series = new Map(), {blocks} = meta, tags = passes.length;
+    const members = {process: meta.processes, thread: meta.threads}[by] ?? [];
+    const isFew = members.length <= TIMELINE_ROWS;
+    const isLone = (name) => members.filter((m) => m.name === name).length < 2;
     const seriesOf = new Array(meta.runs.length * tags); // by run, then tag
     const find = (run, tag) => {
       const key = by === "run" ? String(run)
-        : DIMENSIONS[by](meta, meta.threads[tag])[0] ?? "";
+        : DIMENSIONS[by](meta, meta.threads[tag]).at(isFew ? -1 : 0) ?? "";
       const side = meta.runs[run].side, id = `${side} ${key}`;
       if (!series.has(id)) {
-        const label = by === "run" ? meta.runs[run].file ?? "" : key;
+        const label = by === "run" ? meta.runs[run].file ?? "" : isLone(nameOf(key)) ? nameOf(key) : key;
         series.set(id, {key, label, side, sum: 0, ticks: new Float64Array(meta.blocks)});
       }
       return series.get(id);
@@ -1180,9 +1191,8 @@
     return node;
   }
 
-  Object.assign(ns, {MAGIC, NONE, SIDE_BASE, SIDE_CURRENT, BLOCK_GROUPS, KINDS, CLASSES, MATCHES,
-    SOURCE_STATUS, PageError, decodeBase64, decode, inflate, functionName, functionFile,
-    filterChoices, passingTags, slotSides, isComparing, isWhole, preorderTree, lineTree,
-    withoutFunctions, callees, callers, inverted, selfWeights, throughMap, totals, activeData,
-    isElided, elided, functionTable, siteSums, lineHeat, lineOpcodes, sourceLines, timeline, pathOf, nodeAt});
+  Object.assign(ns, {SIDE_BASE, SIDE_CURRENT, KINDS, CLASSES, MATCHES, PageError, decode, inflate,
+    functionName, functionFile, filterChoices, passingTags, slotSides, isComparing, isWhole,
+    totals, activeData, isGone, elided, functionTable, siteSums, lineHeat, lineOpcodes,
+    sourceLines, timeline, pathOf, nodeAt});
 })(globalThis.pyebpf ??= {});

@@ -42,6 +42,16 @@
     },
     write: (v) => v.join("-"),
   };
+  // The part of the width that is shown, where that is no box; null: the box `zoom`.
+  const span = {
+    default: null,
+    read: (t) => {
+      const [from, to] = t.split("-").map(Number);
+
+      return from >= 0 && from < to && to <= 1 ? [from, to] : undefined;
+    },
+    write: (v) => v.map((x) => x.toFixed(9)).join("-"),
+  };
   const marks = {
     default: ns.MARKS, // ratios where the steps of a change begin
     read: (t) => {
@@ -76,6 +86,7 @@
     q: text,
     sort: text, // column of the table, "-" in front: smallest first
     zoom: path,
+    span,
     sel: path,
   };
 

@@ -135,6 +135,20 @@ test("filterChoices: names, and numbers only where several have one name", () =>
   });
 });
 
+test("filterChoices, timeline: numbers of one side alone are no choice; a few have rows of their own", () => {
+  const runs = [0, 1].map((side) => ({side, file: String(side), interval_ns: 1e6, block_ns: 1e8}));
+  const report = model.decode(encode({meta: {runs, processes: [1, 2, 3].map((pid) => ({pid, name: "web"})),
+    threads: [0, 1, 2].map((process) => ({process, tid: process + 1, name: "main"}))},
+  samples: [{stack: "f (a.py:1)", run: 0, thread: 0}, {stack: "f (a.py:1)", run: 1, thread: 1},
+    {stack: "f (a.py:1)", run: 0, thread: 2}, {stack: "f (a.py:1)", run: 1, thread: 2}]}));
+  const keys = (list) => list.map(({key}) => key);
+
+  assert.deepEqual(keys(model.filterChoices(report).process), ["web", "web (3)"]);
+  assert.deepEqual(model.timeline(report, {}, "process").map(({label, side}) => `${side} ${label}`).sort(),
+    ["0 web (1)", "0 web (3)", "1 web (2)", "1 web (3)"]);
+  assert.deepEqual(model.timeline(REPORT, {}, "process").map(({label}) => label), ["worker", "web"]);
+});
+
 test("baseRange: one recording against itself, scaled by time", () => {
   const active = model.activeData(REPORT, {range: [2, 40], baseRange: [0, 2]});
 

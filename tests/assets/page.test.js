@@ -10,11 +10,11 @@ const page = globalThis.pyebpf;
 const TREE = {count: 6, parent: [-1, 0, 1, 2, 1, 0], depth: [0, 1, 2, 3, 2, 1], end: [6, 5, 4, 4, 5, 6],
   func: [0, 1, 2, 3, 2, 4]};
 const OWN = [1, 1, 3, 1, 1, 3];
-const TOTAL = page.inclusive(TREE, OWN);
+const TOTAL = page.totals(TREE, OWN);
 const BOXES = page.layout(TREE, TOTAL);
 const NO_STRENGTH = new Uint8Array(1), GREY = new Uint8Array(6);
 
-test("inclusive: each node has its own and its children's weight", () => {
+test("totals: each node has its own and its children's weight", () => {
   assert.deepEqual([...TOTAL], [10, 6, 4, 1, 1, 3]);
 });
 
@@ -65,7 +65,7 @@ test("onScreen: a run of narrow boxes shows its strongest, at least a pixel wide
 
   own[0] = 0;
   colour[500] = 2;
-  const boxes = page.layout(tree, page.inclusive(tree, own));
+  const boxes = page.layout(tree, page.totals(tree, own));
   const seen = page.onScreen(boxes, {from: 0, to: 1000, size: 100, top: 1, bottom: 2}, colour,
     Uint8Array.of(0, 0, 5));
   const strong = [...Array(seen.n).keys()].filter((i) => boxes.node[seen.box[i]] === 500);
@@ -87,7 +87,7 @@ test("onScreen: many boxes show what they would one by one", () => {
     own[i] = random % 5000 === 0 ? 20000 : 1 + random % 7;
     colour[i] = random % 9001 === 0 ? 2 : Number(random % 5 === 0);
   }
-  const boxes = page.layout(tree, page.inclusive(tree, own)), whole = boxes.x1[0];
+  const boxes = page.layout(tree, page.totals(tree, own)), whole = boxes.x1[0];
   const counted = (seen) => [...seen.run.subarray(0, seen.n)].reduce((a, b) => a + b, 0);
   const strong = [...colour.keys()].filter((i) => colour[i] === 2);
   const all = {from: 0, to: whole, size: 300, top: 1, bottom: 2};
@@ -140,7 +140,7 @@ test("onScreen: more boxes than the first buffer holds", () => {
   const tree = manyNarrow(9000), own = new Float64Array(9001).fill(1);
 
   own[0] = 0;
-  const boxes = page.layout(tree, page.inclusive(tree, own));
+  const boxes = page.layout(tree, page.totals(tree, own));
   const seen = page.onScreen(boxes, {from: 0, to: 9000, size: 18000, top: 0, bottom: 2},
     new Uint8Array(9001), NO_STRENGTH);
 
@@ -251,7 +251,7 @@ test("writeState, readState: every field comes back", () => {
     shape: "sandwich", func: 12, process: ["web (1)", "a,b=c&d", "%41"], thread: ["Thread-1"],
     pod: ["größe"], range: [3, 17], baseRange: [0, 3], measure: "self", effect: "impact",
     marks: [1.2, 1.3, 2, 3.5], palette: "colourblind", theme: "dark", label: "module",
-    imports: false, libraries: false, q: "a|b&c=d#%", sort: "-self", zoom: [4, 0, 9], sel: [1]};
+    imports: false, libraries: false, q: "a|b&c=d#%", sort: "-self", zoom: [4, 0, 9], span: [0.25, 0.75], sel: [1]};
   const defaults = page.defaultState();
 
   for (const key of Object.keys(state))
@@ -263,7 +263,7 @@ test("writeState, readState: every field comes back", () => {
 test("readState: what cannot be keeps the default", () => {
   const hashes = ["#view=x", "#range=9-3", "#range=a", "#marks=1-2-3", "#marks=2-1.5-1.2-1.1",
     "#zoom=1..2", "#constructor=1", "#__proto__=1", "#q", "#=", "#q=%E0%A4%A", "#func=-1",
-    "#thread=%25zz", "#&&&", "#imports=yes"];
+    "#thread=%25zz", "#&&&", "#imports=yes", "#span=0.5-0.2", "#span=x", "#span=0-2"];
 
   for (const hash of hashes)
     assert.deepEqual(page.readState(hash), page.defaultState(), hash);

@@ -364,6 +364,142 @@ test("the violet corner opens what is missing below", async () => {
   });
 });
 
+// gone has no time of its own: legacy, below it, has all of it.
+const REMOVED = {...DIFF, samples: [...DIFF.samples,
+  ...manyBlocks("main (/srv/app.py:7);gone (/srv/app.py:50);old (/srv/app.py:60)", 0, 8)]};
+
+test("a removed call is told of where it is missing, and drawn as removed with what it called", async () => {
+  await onPage(writePage(REMOVED), {}, async (page) => {
+    const {x: left, y: top} = await pointAt(page, 1, 0.5);
+
+    await page.mouse.move(left, top);
+    assert.match(await text(page, "#tip"), /Removed below[^\d]+6\.40 s/);
+    await page.click("#table button.pick:has-text(\"gone\")");
+    await settle(page);
+    assert.equal((await state(page)).view, "elided");
+    assert.match(await text(page, "#details-body"), /^gone\s+\S+\s+Removed/);
+    const colours = await Promise.all([2, 3].map(async (row) => {
+      const {x, y} = await pointAt(page, row, 0.99), box = await page.locator("#flame0").boundingBox();
+
+      return page.evaluate(([a, b]) => [...document.getElementById("flame0").getContext("2d")
+        .getImageData(a, b, 1, 1).data].slice(0, 3), [x - box.x - 12, y - box.y]);
+    }));
+    for (const [, green, blue] of colours)
+      assert.ok(blue > green + 60, `${colours}: both are violet`);
+  });
+});
+
+test("a sandwich tells of the whole program in the head, and of shares of it", async () => {
+  await onPage(diff(), {}, async (page) => {
+    const before = await text(page, "#change"), samples = await text(page, "#facts");
+
+    await page.click("#shapes button:nth-child(3)");
+    await settle(page);
+    assert.ok((await state(page)).func > 0, "of the function on top of the table, as none was chosen");
+    assert.equal(await text(page, "#change"), before);
+    assert.equal(await text(page, "#facts"), samples);
+    assert.match(await text(page, "#details-body"), /Of all\s+0%\s+52\.6%/);
+  });
+});
+
+test("what only the baseline has is said to be removed, not missing", async () => {
+  await onPage(diff(), {hash: "q=legacy"}, async (page) => {
+    assert.equal(await text(page, "#matched"), "only removed");
+  });
+  await onPage(writePage({...DIFF, samples: DIFF.samples.filter((s) => s.run === 0)}), {}, async (page) => {
+    assert.match(await text(page, "#empty"), /Nothing is left/);
+  });
+});
+
+test("the handles of the steps follow the pointer, the keys and the address", async () => {
+  await onPage(diff(), {}, async (page) => {
+    const handle = page.locator(".marks [role=slider]").nth(3), {x, y, width, height} =
+      await handle.boundingBox();
+
+    await page.mouse.move(x + width / 2, y + height / 2);
+    await page.mouse.down();
+    for (let i = 1; i <= 8; i++) {
+      await page.mouse.move(x + width / 2 + 10 * i, y + height / 2);
+      await page.waitForTimeout(50);
+    }
+    await page.mouse.up();
+    const moved = await handle.boundingBox(), value = (await state(page)).marks[3];
+
+    assert.ok(Math.abs(moved.x - x - 80) < 3, `${moved.x - x} pixels`);
+    await handle.focus();
+    for (let i = 0; i < 3; i++) {
+      await page.keyboard.press("ArrowLeft");
+      await settle(page);
+    }
+    assert.ok((await state(page)).marks[3] < value);
+    assert.ok((await handle.boundingBox()).x < moved.x - 10, "three steps, not one");
+    await page.evaluate(() => {
+      location.hash = "marks=1.2-1.6-2-3";
+    });
+    await settle(page);
+    assert.equal(await page.locator(".marks [role=slider]").nth(3).getAttribute("aria-valuenow"), "3.00");
+  });
+});
+
+test("a zoom by the wheel is in the link, and Escape takes it back", async () => {
+  const file = plain();
+  let url = "", pixels = "";
+
+  await onPage(file, {}, async (page) => {
+    const {x, y} = await pointAt(page, 1, 0.2), whole = await picture(page);
+
+    await page.mouse.move(x, y);
+    await page.keyboard.down("Control");
+    for (let i = 0; i < 5; i++)
+      await page.mouse.wheel(0, -100);
+    await page.keyboard.up("Control");
+    await page.waitForTimeout(300);
+    url = (await hash(page)).slice(1);
+    pixels = await picture(page);
+    assert.match(url, /span=/);
+    await page.keyboard.press("Escape");
+    await page.waitForTimeout(300);
+    assert.equal(await hash(page), "");
+    assert.ok(await picture(page) === whole, "all of it again");
+  });
+  await onPage(file, {hash: url}, async (page) => {
+    assert.ok(await picture(page) === pixels, "the link shows the same");
+  });
+});
+
+test("Escape in a menu closes the menu alone", async () => {
+  await onPage(plain(), {hash: "q=parse"}, async (page) => {
+    await page.click("summary:has-text(\"Show\")");
+    await page.locator("#shown input").first().focus();
+    await page.keyboard.press("Escape");
+    await settle(page);
+    assert.equal((await state(page)).q, "parse");
+    assert.equal(await page.locator("details.menu[open]").count(), 0);
+  });
+});
+
+// 6000 calls beside each other, a tenth of a pixel each, of which one has become five times as slow.
+test("a change far below a pixel is not painted over", async () => {
+  const samples = Array.from({length: 6000}, (_, i) => [0, 1].map((run) =>
+    ({stack: `main (a.py:1);f${i} (a.py:2)`, run, ticks: run && i === 0 ? 1500 : 300}))).flat();
+  const classes = {total: Array(6002).fill(0), self: Array(6002).fill(0), match: Array(6002).fill(1)};
+
+  classes.total[2] = classes.self[2] = 6; // slower4
+  await onPage(writePage({meta: {...DIFF.meta, title: "narrow"}, samples, classes}), {}, async (page) => {
+    const {y} = await pointAt(page, 2, 0), box = await page.locator("#flame0").boundingBox();
+    const red = ([id, at]) => {
+      const canvas = document.getElementById(id), ctx = canvas.getContext("2d");
+      const {data} = ctx.getImageData(0, at ?? 0, canvas.width, at === undefined ? canvas.height : 1);
+
+      return Array.from({length: data.length / 4}, (_, i) => data[4 * i] > data[4 * i + 1] + 60)
+        .filter(Boolean).length;
+    };
+
+    assert.ok(await page.evaluate(red, ["flame0", Math.round(y - box.y)]) >= 1);
+    assert.ok(await page.evaluate(red, ["minimap"]) >= 1);
+  });
+});
+
 test("widths, marks, palettes and what counts change the picture, and come back by the link", async () => {
   const file = diff();
   const hashes = ["basis=union", "basis=delta", "basis=baseline", "palette=colourblind",
@@ -412,7 +548,7 @@ test("a deep link opens the same picture", async () => {
   });
 });
 
-test("the browser's back button takes a zoom back", async () => {
+test("the browser's back button takes a zoom back, not how the page looks", async () => {
   await onPage(plain(), {}, async (page) => {
     const whole = await picture(page);
 
@@ -421,6 +557,13 @@ test("the browser's back button takes a zoom back", async () => {
     await settle(page);
     assert.equal(await text(page, "#trail"), "all samples");
     assert.ok(await picture(page) === whole, "the picture differs");
+    await clickAt(page, 2, 0.3);
+    await page.click("#theme");
+    await page.waitForTimeout(200);
+    await page.goBack();
+    await settle(page);
+    assert.equal(await text(page, "#trail"), "all samples");
+    assert.equal((await state(page)).theme, "dark");
   });
 });
 
