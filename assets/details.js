@@ -26,6 +26,7 @@
   const SENTENCES = {
     unchanged: "Its time lies within the first step of the baseline's.",
     undetermined: "Too few samples to tell whether it changed.",
+    likely: "Probably changed, but by less than a step, or not surely enough among so many boxes.",
     rare: "Seen on one side only, but too seldom to call it new or removed.",
     new: "The baseline has no such call path.",
     removed: "Only the baseline has this call path.",
@@ -222,6 +223,7 @@
   // source: where sourceBox()'s will stand; actions: [[text, title, act]...].
   function detailsContent(subject, source, actions) {
     const verdict = subject.base ? family(subject.change) : "";
+    const isLikely = verdict === "undetermined" && (subject.low > 1 || subject.high < 1);
     const parts = [
       ns.element("p", {className: "name"}, line("bdi", subject.name)),
       ns.element("p", {className: "place"}, line("bdi", subject.place)),
@@ -232,7 +234,7 @@
     if (subject.origin)
       parts.push(ns.element("span", {className: "badge"}, subject.origin));
     if (verdict)
-      parts.push(line("p", SENTENCES[verdict], "said faint"));
+      parts.push(line("p", SENTENCES[isLikely ? "likely" : verdict], "said faint"));
     if (!subject.node)
       parts.push(line("p", "Click a box to zoom into it and see its figures and source here. " +
         "Press ? for the keys.", "said faint"));

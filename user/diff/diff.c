@@ -581,6 +581,23 @@ static void inherit_absence(struct diff *d)
 	}
 }
 
+/* Where all of the time is a thing's own there is one time, and one verdict on it: the total's. */
+static void unite_verdicts(struct diff *d)
+{
+	for (size_t i = 0; i < d->node_count; i++) {
+		struct diff_node *n = &d->nodes[i];
+
+		if (n->base_self == n->base_total && n->self == n->total)
+			n->self_class = n->class;
+	}
+	for (size_t i = 0; i < d->function_count; i++) {
+		struct diff_function *f = &d->functions[i];
+
+		if (f->base_self == f->base_total && f->self == f->total)
+			f->self_class = f->class;
+	}
+}
+
 /* --- sums over the graph ---------------------------------------------------------------------- */
 
 static void measure_total(struct diff *d, const struct dispersion *x)
@@ -740,6 +757,7 @@ static int compare_sides(struct diff *d)
 	inherit_absence(d);
 	find_detectable(d, &x);
 	measure_total(d, &x);
+	unite_verdicts(d);
 	sum_classes(d);
 	return 0;
 }

@@ -98,13 +98,13 @@ struct diff_measure {
  * an inserted or deleted frame's total on the side that lacks it is that of what is beneath.
  */
 struct diff_node {
-	uint32_t parent;   /* index; of the root (node 0): 0 */
-	uint32_t end;      /* index after the subtree */
-	uint32_t function; /* index; of the root: UINT32_MAX */
-	uint8_t match;     /* enum diff_match */
-	uint8_t class;     /* enum diff_class, of the totals */
-	uint8_t self_class;
-	bool is_top; /* the topmost of its kind: its parent is not new (removed) as well */
+	uint32_t parent;    /* index; of the root (node 0): 0 */
+	uint32_t end;       /* index after the subtree */
+	uint32_t function;  /* index; of the root: UINT32_MAX */
+	uint8_t match;      /* enum diff_match */
+	uint8_t class;      /* enum diff_class, of the totals */
+	uint8_t self_class; /* where all time is its own, the same */
+	bool is_top;        /* the topmost of its kind: its parent is not new (removed) as well */
 	uint64_t base_self, base_total; /* ticks of base, unscaled */
 	uint64_t self, total;           /* ticks of current */
 	struct diff_measure measure;    /* of the totals */
