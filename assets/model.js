@@ -806,14 +806,14 @@
 
   // Each node's own weight along its reversed path.
   function inverted(tree, weight) {
-    const level = emptyLevel(tree.count);
+    const level = emptyLevel(tree.count), {leaf, at, name, weight: own} = level, {count, key} = tree;
     let whole = 0, n = 0;
 
-    for (let i = 0; i < tree.count; i++) {
+    for (let i = 0; i < count; i++) {
       if (weight[i] > 0) {
-        level.leaf[n] = level.at[n] = i;
-        level.name[n] = tree.key[i];
-        whole += level.weight[n++] = weight[i];
+        leaf[n] = at[n] = i;
+        name[n] = key[i];
+        whole += own[n++] = weight[i];
       }
     }
     level.nodes.push(0);
@@ -948,7 +948,12 @@
 
   // The weights a reversed tree is pruned by: either side's.
   function eitherSide({base, current}, scale) {
-    return base ? current.map((c, i) => c + base[i] * scale) : current;
+    if (!base)
+      return current;
+    const sum = Float64Array.from(current);
+    for (let i = 0; i < sum.length; i++)
+      sum[i] += base[i] * scale;
+    return sum;
   }
 
   function shapeOf(report, state, weights, scale) {

@@ -137,15 +137,15 @@ test("onScreen: many boxes show what they would one by one", () => {
 });
 
 test("onScreen: more boxes than the first buffer holds", () => {
-  const tree = manyNarrow(9000), own = new Float64Array(9001).fill(1);
+  const tree = manyNarrow(20000), own = new Float64Array(20001).fill(1);
 
   own[0] = 0;
   const boxes = page.layout(tree, page.totals(tree, own));
-  const seen = page.onScreen(boxes, {from: 0, to: 9000, size: 18000, top: 0, bottom: 2},
-    new Uint8Array(9001), NO_STRENGTH);
+  const seen = page.onScreen(boxes, {from: 0, to: 20000, size: 40000, top: 0, bottom: 2},
+    new Uint8Array(20001), NO_STRENGTH);
 
-  assert.equal(seen.n, 9001);
-  assert.equal(boxes.node[seen.box[9000]], 9000);
+  assert.equal(seen.n, 20001);
+  assert.equal(boxes.node[seen.box[20000]], 20000);
 });
 
 test("neighbour: callers, widest callees and neighbours in the row", () => {
