@@ -1157,7 +1157,8 @@
         : DIMENSIONS[by](meta, meta.threads[tag]).at(isFew ? -1 : 0) ?? "";
       const side = meta.runs[run].side, id = `${side} ${key}`;
       if (!series.has(id)) {
-        const label = by === "run" ? meta.runs[run].file ?? "" : isLone(nameOf(key)) ? nameOf(key) : key;
+        const label = by === "run" ? meta.runs[run].file ?? "" : isLone(nameOf(key)) ? nameOf(key)
+          : key.replace(/(.*) \((\d+)\)$/, "$2 $1"); // a long name is cut at its end
         series.set(id, {key, label, side, sum: 0, ticks: new Float64Array(meta.blocks)});
       }
       return series.get(id);

@@ -145,7 +145,7 @@ test("filterChoices, timeline: numbers of one side alone are no choice; a few ha
 
   assert.deepEqual(keys(model.filterChoices(report).process), ["web", "web (3)"]);
   assert.deepEqual(model.timeline(report, {}, "process").map(({label, side}) => `${side} ${label}`).sort(),
-    ["0 web (1)", "0 web (3)", "1 web (2)", "1 web (3)"]);
+    ["0 1 web", "0 3 web", "1 2 web", "1 3 web"]);
   assert.deepEqual(model.timeline(REPORT, {}, "process").map(({label}) => label), ["worker", "web"]);
 });
 
