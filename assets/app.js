@@ -339,9 +339,9 @@
         selection: zoomed ? side.total[zoomed] || pane.root : pane.root,
         change: ns.CLASSES[classAt(pane, node)],
         verdict: {self: leaning(verdicts?.self[node]), total: leaning(verdicts?.total[node])},
-        // only when asked for: intervals of a million boxes take a while
-        get low() { return verdicts?.low[node]; },
-        get high() { return verdicts?.high[node]; },
+        // only when asked for: of a page as it was written the first interval takes a while
+        get low() { return verdicts?.measures(node).low; },
+        get high() { return verdicts?.measures(node).high; },
         missing: pane.missing ? pane.missing[node] : 0,
         get notes() {
           return [renamedNote(func), matchNote(pane, node),

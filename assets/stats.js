@@ -6,16 +6,19 @@
   "use strict";
 
   const ALPHA = 0.05; // of intervals
-  const MISSED_MAX = 0.01; // chance below which what is on one side only is new or removed
+  const EXPECTED_MIN = -Math.log(0.01); // ticks: where there are none the chance is 1 %
   const Q_MAX = 0.01;
+  const NEAR = 2.57; // standard errors: what is nearer has a chance, and a q, above Q_MAX
   const TICKS_MIN = 8; // of both sides together, to be tested
   const PHI_MIN = 1;
   const REPLICATES = 20; // of a run, up to twice as many less one
   const CENTRE_ERRORS = 4; // a centre nearer to 1 may be noise
   const DF_NORMAL = 1e7; // beyond, t and normal differ by less than rounding
   const VARIANCE_FLOOR = 1e-5; // of the median
+  const NO_CENTRE = {centre: 1, error: 0};
   const MARKS = [1.10, 1.25, 1.5, 2.0];
 
+  const T_LEAST = 1.95; // of intervals, whatever their degrees of freedom
   const UNCHANGED = 0, UNDETERMINED = 1, RARE = 2, SLOWER = 3, FASTER = 7, NEW = 11, REMOVED = 12;
 
   // --- distributions -------------------------------------------------------------------------
@@ -148,15 +151,38 @@
     return Math.exp((low + high) / 2);
   }
 
-  // The common variance {s0, d0} that values (Float64Array, reordered) scatter about: Smyth 2004,
+  // The k-th least of values, which are reordered about it (Hoare's FIND).
+  function select(values, k) {
+    for (let from = 0, to = values.length - 1; from < to;) {
+      const pivot = values[k];
+      let low = from, high = to;
+      while (low <= high) {
+        while (values[low] < pivot)
+          low++;
+        while (values[high] > pivot)
+          high--;
+        if (low <= high) {
+          const value = values[low];
+          values[low++] = values[high];
+          values[high--] = value;
+        }
+      }
+      if (high < k)
+        from = low;
+      if (low > k)
+        to = high;
+    }
+    return values[k];
+  }
+
+  // The common variance {s0, d0} that values (Float64Array, overwritten) scatter about: Smyth 2004,
   // section 6.2.
   function variancePrior(values, df) {
     const prior = {s0: 1, d0: Infinity};
     const count = values.length;
     if (!count)
       return prior;
-    values.sort();
-    const floor = values[count >> 1] * VARIANCE_FLOOR;
+    const floor = select(values, count >> 1) * VARIANCE_FLOOR;
     if (!(floor > 0))
       return prior;
     const shift = Math.log(df / 2) - digamma(df / 2);
@@ -165,8 +191,8 @@
       values[i] = Math.log(Math.max(values[i], floor)) + shift;
       mean += values[i] / count;
     }
-    for (const value of values)
-      scatter += (value - mean) ** 2;
+    for (let i = 0; i < count; i++)
+      scatter += (values[i] - mean) ** 2;
     const excess = count > 1 ? scatter / (count - 1) - trigamma(df / 2) : 0;
     prior.s0 = Math.exp(mean);
     if (excess > 0) {
@@ -180,27 +206,15 @@
     return d0 === Infinity || !(df > 0) ? s0 : (d0 * s0 + df * value) / (d0 + df);
   }
 
-  // Benjamini-Hochberg: chances become q, in place. Equal chances have one q: that of the last.
-  function falseDiscoveryRates(p) {
-    const sorted = Float64Array.from(p).sort(), count = p.length, q = new Float64Array(count);
-    let least = 1;
+  // Benjamini-Hochberg: the largest of some chances whose q is no more than Q_MAX, if any. All of
+  // count that are no more than Q_MAX must be among them: no other can be.
+  function largestFound(chances, count) {
+    const sorted = Float64Array.from(chances).sort();
+    let i = sorted.length;
 
-    for (let i = count - 1; i >= 0; i--)
-      q[i] = least = Math.min(least, sorted[i] * count / (i + 1));
-    for (let i = 0; i < count; i++) {
-      let low = 0, high = count - 1;
-
-      while (low < high) {
-        const middle = low + high + 1 >>> 1;
-
-        if (sorted[middle] <= p[i])
-          low = middle;
-        else
-          high = middle - 1;
-      }
-      p[i] = q[low];
-    }
-    return p;
+    while (i > 0 && sorted[i - 1] * count / i > Q_MAX)
+      i--;
+    return sorted[i - 1];
   }
 
   // --- replicates ----------------------------------------------------------------------------
@@ -261,8 +275,8 @@
   // has several, else the blocks of those that have times.
   function findReplicates(active) {
     const {report, state} = active, {meta} = report;
-    const slots = ns.slotSides(report, state), ticks = slotTicks(report);
-    const normalize = normalization(active);
+    const slots = ns.slotSides(report, state), normalize = normalization(active);
+    const ticks = normalize === "share" ? slotTicks(report) : null;
     const runsOf = [0, 1].map((side) => meta.runs.map((_, r) => r)
       .filter((r) => blocksOf(report, slots, r, side).length));
     const hasRuns = !state.baseRange && runsOf.some((runs) => runs.length > 1);
@@ -286,192 +300,217 @@
 
   // --- dispersion ----------------------------------------------------------------------------
 
-  // Things that are counted: base and current ticks of each, and how they scatter.
+  // Things that are counted: base and current ticks of each, and how they scatter. The first `many`
+  // of tested are those with ticks enough to tell. See finishKind().
   function newKind(base, current) {
-    return {base, current, sides: [base, current], phi: new Float64Array(base.length), prior: null};
+    return {base, current, phi: new Float64Array(base.length),
+      tested: new Uint32Array(base.length), many: 0};
   }
 
-  // Ticks of each node, replicate by replicate: those of node i are start[i] .. start[i + 1] - 1 of
-  // {replicate, ticks}. Replicates of the current side are numbered after the base's.
-  function rowsByNode({report, map, state, tree}, sides) {
-    const {rows, sites} = report, byLine = state.by === "line";
-    const passes = ns.passingTags(report, state);
-    const start = new Uint32Array(tree.count + 1);
-    let many = 0;
-    const replicateOf = sides.map((list) => {
+  // [slots, ticks, nodeOf]: rows in order of their nodes. nodeOf: row -> node of the tree, -1:
+  // it is not shown. Those of the plain tree by function are in order as they stand.
+  function rowsByNode({report, map, state, tree}) {
+    const {rows: {count, site, tag, slot, ticks}, sites: {node}} = report;
+    const passes = ns.passingTags(report, state), byLine = state.by === "line";
+    const nodeOf = (row) => {
+      const source = byLine ? site[row] : node[site[row]];
+      return passes[tag[row]] ? map ? map[source] : source : -1;
+    };
+    if (!map)
+      return [slot, ticks, nodeOf];
+    const ends = new Uint32Array(tree.count + 1), nodes = new Int32Array(count);
+    const slots = slot.slice(), weights = ticks.slice();
+    let sum = 0;
+
+    for (let row = 0; row < count; row++)
+      ends[nodeOf(row) + 1]++;
+    for (let i = 0; i <= tree.count; i++)
+      ends[i] = sum += ends[i];
+    for (let row = 0; row < count; row++) {
+      const own = nodeOf(row), at = --ends[own + 1];
+      nodes[at] = own;
+      slots[at] = slot[row];
+      weights[at] = ticks[row];
+    }
+    return [slots, weights, (row) => nodes[row]];
+  }
+
+  // For the nodes of the tree from the last to the first, each when its turn comes: adds its own
+  // ticks to `sums`, by replicate, and sets their bits in `used`, from `bits` on.
+  function ownTicks(active, sides, words, sums, used) {
+    const [slot, ticks, nodeOf] = rowsByNode(active);
+    const replicates = sides.map((list) => { // by slot; some are of none
       const of = [];
-      for (const {slots} of list) {
-        for (const slot of slots)
-          of[slot] = many;
-        many++;
-      }
+      list.forEach(({slots}, r) => slots.forEach((at) => {
+        of[at] = r;
+      }));
       return of;
     });
-    const visit = (each) => {
-      for (let row = 0; row < rows.count; row++) {
-        if (!passes[rows.tag[row]])
-          continue;
-        const source = byLine ? rows.site[row] : sites.node[rows.site[row]];
-        const node = map ? map[source] : source;
-        for (let side = 0; node >= 0 && side < 2; side++) {
-          const r = replicateOf[side][rows.slot[row]];
-          if (r !== undefined)
-            each(node, r, rows.ticks[row]);
+    let row = slot.length - 1;
+
+    return (node, bits) => {
+      for (; row >= 0; row--) {
+        const at = nodeOf(row);
+        if (at >= 0 && at !== node)
+          return;
+        for (let side = 0; side < 2 && at >= 0; side++) {
+          const r = replicates[side][slot[row]];
+          if (r === undefined)
+            continue;
+          sums[side * sides[0].length + r] += ticks[row];
+          used[bits + side * words + (r >> 5)] |= 1 << (r & 31);
         }
       }
     };
-
-    visit((node) => {
-      start[node + 1]++;
-    });
-    for (let i = 0; i < tree.count; i++)
-      start[i + 1] += start[i];
-    const next = start.slice(), all = start[tree.count];
-    const replicate = new Uint32Array(all), ticks = new Uint32Array(all);
-    visit((node, r, weight) => {
-      replicate[next[node]] = r;
-      ticks[next[node]++] = weight;
-    });
-    return {start, replicate, ticks};
   }
 
-  function outermostNodes(tree, functionCount) {
-    const is = new Uint8Array(tree.count), inside = new Uint32Array(functionCount);
-    for (let i = 1; i < tree.count; i++) {
-      if (i < inside[tree.func[i]])
+  // [1 for each node that is not inside another of its function, number of levels]
+  function outline({count, func, depth, end}, functionCount) {
+    const isOutermost = new Uint8Array(count), inside = new Uint32Array(functionCount);
+    let levels = 1;
+
+    for (let i = 1; i < count; i++) {
+      levels = Math.max(levels, depth[i] + 1);
+      if (i < inside[func[i]])
         continue;
-      is[i] = 1;
-      inside[tree.func[i]] = tree.end[i];
+      isOutermost[i] = 1;
+      inside[func[i]] = end[i];
     }
-    return is;
+    return [isOutermost, levels];
   }
 
-  // sum (x - m)^2 / m over the replicates of a side is the sum of these, less the side's ticks.
-  function addSquare(phi, all, i, ticks, exposure) {
-    phi[i] += ticks * ticks / (all[i] * exposure);
+  // Squares: sums of ticks^2 / exposure over the replicates of a side; less the side's ticks such a
+  // sum is that of (x - m)^2 / m.
+  function setPhi(kind, i, squares, df) {
+    const b = kind.base[i], c = kind.current[i], own = degrees(df, b, c);
+    const sum = (df[0] && b ? squares[0] / b - b : 0) + (df[1] && c ? squares[1] / c - c : 0);
+
+    if (own > 0)
+      kind.phi[i] = Math.max(sum, 0) / own;
+    if (b + c >= TICKS_MIN)
+      kind.tested[kind.many++] = i;
   }
 
-  // By function and replicate.
-  function addSquares({phi, sides}, many, ticks, sideOf, exposure) {
-    for (let k = 0; k < ticks.length; k++) {
-      const r = k % many;
-      if (ticks[k])
-        addSquare(phi, sides[sideOf[r]], (k - r) / many, ticks[k], exposure[r]);
-    }
+  // By function, then side. sums: by function and replicate.
+  function squaresOf(sums, sides, functions) {
+    let k = 0;
+
+    return Array.from({length: functions}, () => sides.map((list) =>
+      list.reduce((sum, {exposure}) => sum + sums[k++] ** 2 / exposure, 0)));
   }
 
   // One pass over the tree from its end, so that callees come before their callers: a row of sums
   // by replicate for each level that is open, and a bit for each that is not 0: most nodes have
-  // samples in few.
-  function addReplicates({tree, report}, kinds, sides, {start, replicate, ticks}) {
-    const {depth, func, count} = tree, {node: {phi, sides: all}, nodeSelf, func: total,
-      funcSelf} = kinds;
-    const exposure = sides.flatMap((list) => list.map((r) => r.exposure)), many = exposure.length;
-    const sideOf = sides.flatMap((list, side) => list.map(() => side));
-    const isOutermost = outermostNodes(tree, report.functions.count);
-    const levels = depth.reduce((a, b) => Math.max(a, b)) + 2, words = (many + 31) >> 5;
-    const sums = new Float64Array(levels * many), used = new Uint32Array(levels * words);
-    const own = new Float64Array(many);
-    const self = new Float64Array(report.functions.count * many), totals = self.slice();
+  // samples in few. Replicates of the current side are numbered after the base's. Returns {self,
+  // total}, ticks by function and replicate.
+  function addReplicates(active, node, nodeSelf, sides, df) {
+    const {tree: {depth, func, count}, tree, report: {functions}} = active;
+    const [isOutermost, levels] = outline(tree, functions.count);
+    const weight = Float64Array.from(sides.flat(), ({exposure}) => 1 / exposure);
+    const many = weight.length; // replicates
+    const words = Math.ceil(Math.max(sides[0].length, sides[1].length) / 32); // of a side
+    const sums = new Float64Array((levels + 1) * many), own = new Float64Array(many);
+    const used = new Uint32Array((levels + 1) * words * 2);
+    const self = new Float64Array(functions.count * many), total = self.slice();
+    const addOwn = ownTicks(active, sides, words, own, used);
+    const selfSquares = [0, 0], squares = [0, 0];
 
     for (let i = count - 1; i >= 0; i--) {
       const here = depth[i] * many, below = here + many, f = func[i] * many;
-      const bits = depth[i] * words, first = start[i], last = start[i + 1];
 
-      for (let k = first; k < last; k++)
-        own[replicate[k]] += ticks[k];
-      for (let k = first; k < last; k++) {
-        const r = replicate[k], t = own[r];
-        if (!t)
-          continue;
-        own[r] = 0;
-        addSquare(nodeSelf.phi, nodeSelf.sides[sideOf[r]], i, t, exposure[r]);
-        sums[below + r] += t;
-        used[bits + words + (r >> 5)] |= 1 << (r & 31);
-        if (i > 0) // the root is no function
-          self[f + r] += t;
-      }
-      for (let word = 0; word < words; word++) {
-        let left = used[bits + words + word];
+      addOwn(i, (depth[i] + 1) * words * 2);
+      for (let side = 0; side < 2; side++) {
+        let ofSelf = 0, of = 0;
+        for (let word = 0; word < words; word++) {
+          const at = (depth[i] * 2 + side) * words + word;
+          const first = side * sides[0].length + word * 32;
+          let left = used[at + words * 2];
 
-        used[bits + words + word] = 0;
-        used[bits + word] |= left;
-        while (left) {
-          const bit = 31 - Math.clz32(left), r = word * 32 + bit, t = sums[below + r];
+          used[at] |= left;
+          used[at + words * 2] = 0;
+          while (left) {
+            const bit = 31 - Math.clz32(left), r = first + bit;
+            const t = own[r], sum = sums[below + r] + t;
 
-          left &= ~(1 << bit);
-          sums[below + r] = 0;
-          sums[here + r] += t;
-          addSquare(phi, all[sideOf[r]], i, t, exposure[r]);
-          if (isOutermost[i])
-            totals[f + r] += t;
+            left ^= 1 << bit;
+            own[r] = sums[below + r] = 0;
+            sums[here + r] += sum;
+            of += sum * sum * weight[r];
+            if (isOutermost[i])
+              total[f + r] += sum;
+            if (t) {
+              self[f + r] += t;
+              ofSelf += t * t * weight[r];
+            }
+          }
         }
+        selfSquares[side] = ofSelf;
+        squares[side] = of;
       }
+      setPhi(nodeSelf, i, selfSquares, df);
+      setPhi(node, i, squares, df);
     }
-    addSquares(total, many, totals, sideOf, exposure);
-    addSquares(funcSelf, many, self, sideOf, exposure);
+    self.fill(0, 0, many); // the root is no function
+    return {self, total};
   }
 
   function degrees(df, base, current) {
     return (base ? df[0] : 0) + (current ? df[1] : 0);
   }
 
-  // The prior comes from things with ticks enough to tell, of as many degrees of freedom as there
-  // are.
+  // The prior comes from what is tested, of as many degrees of freedom as there are.
   function finishKind(kind, df) {
-    let values = [], most = 0;
+    const {base, current, phi} = kind, tested = kind.tested = kind.tested.slice(0, kind.many);
+    const values = new Float64Array(tested.length);
+    let most = 0, many = 0;
 
-    for (let i = 0; i < kind.base.length; i++) {
-      const base = kind.base[i], current = kind.current[i], own = degrees(df, base, current);
-      const measured = (df[0] > 0 ? base : 0) + (df[1] > 0 ? current : 0);
-      const phi = own > 0 ? Math.max(kind.phi[i] - measured, 0) / own : 0;
-      kind.phi[i] = phi;
-      if (base + current < TICKS_MIN || own < most || !(own > 0))
+    for (const i of tested) {
+      const own = degrees(df, base[i], current[i]);
+      if (own < most)
         continue;
       if (own > most)
-        values = [];
+        many = 0;
       most = own;
-      values.push(phi);
+      values[many++] = phi[i];
     }
-    kind.prior = variancePrior(Float64Array.from(values), most);
+    kind.prior = variancePrior(values.subarray(0, many), most);
+    return kind;
   }
 
-  // {by, df, kinds}: of all nodes and functions of the active data.
+  // {by, df, sides, kinds, self, squares}: kinds: [totals, self times] of all nodes of the active
+  // data; self: ticks by function and replicate; squares: what functions scatter by.
   function measureDispersion(active) {
-    const {report, tree, current, base} = active;
-    const table = ns.functionTable(active);
-    const kinds = {
-      node: newKind(base.total, current.total),
-      nodeSelf: newKind(base.self, current.self),
-      func: newKind(table.baseTotal, table.total),
-      funcSelf: newKind(table.baseSelf, table.self),
-    };
-    const {by, sides: found} = findReplicates(active);
+    const {report, current, base} = active, {by, sides: found} = findReplicates(active);
     const sides = found.map((list) => (list.length > 1 ? list : [])); // one tells nothing
     const df = sides.map((list) => Math.max(list.length - 1, 0));
-    const entries = rowsByNode(active, sides);
+    const node = newKind(base.total, current.total), nodeSelf = newKind(base.self, current.self);
+    const {self, total} = addReplicates(active, node, nodeSelf, sides, df);
+    const squares = (sums) => squaresOf(sums, sides, report.functions.count);
 
-    if (sides.some((list) => list.length))
-      addReplicates(active, kinds, sides, entries);
-    for (const kind of Object.values(kinds))
-      finishKind(kind, df);
-    return {by, df, kinds, sides, entries};
+    return {by, df, sides, kinds: [finishKind(node, df), finishKind(nodeSelf, df)], self,
+      squares: {self: squares(self), total: squares(total)}};
+  }
+
+  // key: "self" or "total" of each function; table: functionTable() of the active data.
+  function functionKind({df, squares}, table, key) {
+    const kind = newKind(key === "self" ? table.baseSelf : table.baseTotal, table[key]);
+
+    for (let f = 0; f < kind.base.length; f++)
+      setPhi(kind, f, squares[key][f], df);
+    return finishKind(kind, df);
   }
 
   // Variance of the sum over one side of weights[function] times its self ticks, as replicates
   // have it: things that come and go together are seen to. 0 where nothing can be measured.
-  function varianceOfSum({tree}, {sides, entries}, side, weights) {
-    const {start, replicate, ticks} = entries, list = sides[side];
-    const ticksOf = new Float64Array(sides[0].length + sides[1].length);
+  function varianceOfSum({sides, self}, side, weights) {
+    const list = sides[side], many = sides[0].length + sides[1].length;
     let sum = 0, squares = 0, products = 0, exposures = 0;
 
     if (!list.length)
       return 0;
-    for (let i = 1; i < tree.count; i++)
-      for (let k = start[i]; k < start[i + 1]; k++)
-        ticksOf[replicate[k]] += ticks[k] * weights[tree.func[i]];
     list.forEach(({exposure}, r) => {
-      const own = ticksOf[side * sides[0].length + r];
+      const at = side * sides[0].length + r;
+      const own = weights.reduce((all, weight, func) => all + weight * self[func * many + at], 0);
       sum += own;
       squares += own * own;
       products += own * exposure;
@@ -485,28 +524,26 @@
 
   // How base and current ticks of one thing compare.
   class Contrast {
-    constructor({by, df}, kind, scale, {centre, error} = {centre: 1, error: 0}) {
+    constructor(df, kind, scale, {centre, error}) {
       this.kind = kind;
-      this.by = by;
       this.df = df;
       this.scale = scale;
       this.unit = scale * centre;
       this.centreError = error;
-      this.dfOf = [0, 1, 2, 3].map((s) => degrees(df, s & 1, s & 2) + kind.prior.d0);
-      this.tOf = this.dfOf.map((d) => studentBeyond(ALPHA, d));
+      this.tOf = [0, 1, 2, 3].map((sides) =>
+        studentBeyond(ALPHA, degrees(df, sides & 1, sides & 2) + kind.prior.d0));
     }
 
     choose(i) {
-      const b = this.b = this.kind.base[i], c = this.c = this.kind.current[i];
-      const sides = (b ? 1 : 0) | (c ? 2 : 0);
-      this.degrees = this.dfOf[sides];
-      this.t = this.tOf[sides];
-      this.phi = this.by === "poisson" ? PHI_MIN : Math.max(PHI_MIN,
-        moderated(this.kind.prior, this.kind.phi[i], degrees(this.df, b, c)));
+      const {base, current, phi, prior} = this.kind, b = this.b = base[i], c = this.c = current[i];
+      const own = degrees(this.df, b, c);
+      this.degrees = own + prior.d0;
+      this.t = this.tOf[(b ? 1 : 0) | (c ? 2 : 0)];
+      this.phi = Math.max(PHI_MIN, moderated(prior, phi[i], own));
     }
 
     ratio() {
-      return this.b || this.c ? (this.c + 0.5) / ((this.b + 0.5) * this.unit) : NaN;
+      return (this.c + 0.5) / ((this.b + 0.5) * this.unit);
     }
 
     error() {
@@ -520,11 +557,9 @@
       return least > 0 ? least / (-Math.log(ALPHA / 2) * this.phi) : 0;
     }
 
-    // [low, high] of ratio: 95 %.
+    // [low, high] of ratio: 95 %. One side has ticks, or both.
     interval(ratio) {
       const {b, c, unit} = this;
-      if (!b && !c)
-        return [NaN, NaN];
       if (!b)
         return [Math.min(this.boundedShare(c) / unit, ratio), Infinity];
       if (!c)
@@ -533,17 +568,36 @@
       return [ratio / margin, ratio * margin];
     }
 
-    // That counts differ as much without a change.
-    chance() {
+    // In standard errors. There are ticks.
+    distance() {
       const {b, c, unit} = this;
       const variance = this.phi * (c + unit * unit * b) + (unit * b * this.centreError) ** 2;
-      return variance > 0 ? studentTwoSided((c - unit * b) / Math.sqrt(variance), this.degrees) : 1;
+      return Math.abs(c - unit * b) / Math.sqrt(variance);
     }
 
-    // That the side without ticks has none only by accident.
-    missed() {
+    // That counts differ as much without a change.
+    chance() {
+      return studentTwoSided(this.distance(), this.degrees);
+    }
+
+    // True if the interval is. Most are wider by half, which is cheaper to tell.
+    isWithin(mark) {
+      if (!this.b || !this.c || this.t * this.error() >= Math.log(mark))
+        return false;
+      const [low, high] = this.interval(this.ratio());
+      return Math.fround(low) > 1 / mark && Math.fround(high) < mark;
+    }
+
+    // isFound: its q is no more than Q_MAX.
+    classify(isFound, marks) {
+      const found = isFound ? marked(Math.fround(this.ratio()), marks) : UNDETERMINED;
+      return found === UNDETERMINED && this.isWithin(marks[0]) ? UNCHANGED : found;
+    }
+
+    // Of what is on one side only: whether the other has none by accident.
+    absence() {
       const {b, c, scale} = this;
-      return b && c ? 1 : Math.exp(-(c / scale + b * scale) / this.phi);
+      return c / scale + b * scale <= EXPECTED_MIN * this.phi ? RARE : c ? NEW : REMOVED;
     }
   }
 
@@ -558,74 +612,64 @@
     return mark ? (ratio > 1 ? SLOWER : FASTER) + mark - 1 : UNDETERMINED;
   }
 
-  function classify({ratio, low, high, q}, marks) {
-    if (Number.isNaN(ratio))
-      return UNCHANGED;
-    const found = q <= Q_MAX ? marked(ratio, marks) : UNDETERMINED;
-    return found <= RARE && low > 1 / marks[0] && high < marks[0] ? UNCHANGED : found;
-  }
+  // Returns contrast with {whole, isFound: 1 for each thing that differs for sure}. whole: the kind
+  // of its totals where kind is self times: a self time where there was none is no new thing. The
+  // root is no thing.
+  function measureKind(contrast, whole) {
+    const isFound = contrast.isFound = new Uint8Array(whole.base.length), {tested} = contrast.kind;
+    const things = [], chances = [];
 
-  const BY_MARKS = 255; // no class of its own: the marks decide
-
-  // {ratio, low, high, q, fixed}: an item a thing; fixed: its class where it is on one side only,
-  // else BY_MARKS. whole: the kind of its totals where kind is self times: a self time where there
-  // was none is no new thing. Things before `first` are not tested.
-  function measureKind(dispersion, kind, whole, first, scale, centre) {
-    const count = kind.base.length;
-    const out = {ratio: new Float32Array(count), low: new Float32Array(count),
-      high: new Float32Array(count), q: new Float32Array(count).fill(NaN),
-      fixed: new Uint8Array(count).fill(BY_MARKS).fill(UNCHANGED, 0, first)};
-    const contrast = new Contrast(dispersion, kind, scale, centre);
-    const things = new Uint32Array(count), chances = new Float64Array(count);
-    let tested = 0;
-
-    for (let i = first; i < count; i++) {
-      contrast.choose(i);
-      const {b, c} = contrast, ratio = contrast.ratio();
-      out.ratio[i] = ratio;
-      [out.low[i], out.high[i]] = contrast.interval(ratio);
-      if (isOneSided(b, c) && isOneSided(whole.base[i], whole.current[i]))
-        out.fixed[i] = absence(contrast);
-      if (b + c < TICKS_MIN)
+    for (const thing of tested) {
+      contrast.choose(thing);
+      if (!thing || contrast.distance() < NEAR)
         continue;
-      things[tested] = i;
-      chances[tested++] = contrast.chance();
+      things.push(thing);
+      chances.push(contrast.chance());
     }
-    falseDiscoveryRates(chances.subarray(0, tested)).forEach((q, k) => {
-      out.q[things[k]] = q;
+    const most = largestFound(chances, tested.length - tested.includes(0));
+    things.forEach((thing, k) => {
+      isFound[thing] = chances[k] <= most;
     });
-    return out;
+    contrast.whole = whole;
+    return contrast;
   }
 
-  function absence(contrast) {
-    return contrast.missed() >= MISSED_MAX ? RARE : contrast.c ? NEW : REMOVED;
-  }
+  // Most classes are told by the ticks alone, as phi >= PHI_MIN: where the least error, of ticks
+  // that are the same on both sides, is too large for an interval within a mark; and where so few
+  // are missing that it is no wonder.
+  function classesOf(contrast, marks) {
+    const {kind: {base, current}, scale, whole, isFound} = contrast;
+    const classes = new Uint8Array(base.length);
+    const wide = 4 * (T_LEAST / Math.log(marks[0])) ** 2 - 1;
 
-  function classesOf({ratio, low, high, q, fixed}, marks) {
-    return fixed.map((own, i) => (own !== BY_MARKS ? own
-      : classify({ratio: ratio[i], low: low[i], high: high[i], q: q[i]}, marks)));
-  }
-
-  function isAbsent({base, current}, node) {
-    return !base.total[node] || !current.total[node];
+    for (let i = 1; i < classes.length; i++) {
+      const b = base[i], c = current[i];
+      if (!b && !c)
+        continue; // UNCHANGED
+      const isAbsent = isOneSided(b, c) && isOneSided(whole.base[i], whole.current[i]);
+      classes[i] = isAbsent ? RARE : UNDETERMINED;
+      if (isAbsent ? c / scale + b * scale <= EXPECTED_MIN : !isFound[i] && b + c < wide)
+        continue;
+      contrast.choose(i);
+      classes[i] = isAbsent ? contrast.absence() : contrast.classify(isFound[i], marks);
+    }
+    return classes;
   }
 
   // Below a path that is surely new everything is new, however rare.
-  function inheritAbsence(active, total, self) {
-    const {tree} = active;
-
-    for (let i = 1; i < tree.count; i++) {
-      const p = tree.parent[i];
-      if (total[i] === RARE && p > 0 && isAbsent(active, p))
-        total[i] = total[p];
-      if (self[i] === RARE && total[i] > RARE && isAbsent(active, i))
+  function inheritAbsence({parent, count}, total, self) {
+    for (let i = 1; i < count; i++) {
+      const above = parent[i] && total[parent[i]];
+      if (total[i] === RARE && above >= NEW)
+        total[i] = above;
+      if (self[i] === RARE && total[i] >= NEW)
         self[i] = total[i];
     }
   }
 
   // What each function says of the centre, by its own ticks: {func, logRatio, error}.
-  function centreVotes(dispersion, scale) {
-    const kind = dispersion.kinds.funcSelf, contrast = new Contrast(dispersion, kind, scale);
+  function centreVotes({df}, kind, scale) {
+    const contrast = new Contrast(df, kind, scale, NO_CENTRE);
     const votes = [];
 
     for (let func = 1; func < kind.base.length; func++) {
@@ -647,8 +691,7 @@
   }
 
   // Of the mean log ratio, weighted by precision.
-  function meanVariance(active, dispersion, votes) {
-    const {funcSelf} = dispersion.kinds;
+  function meanVariance(dispersion, funcSelf, votes) {
     const precision = votes.reduce((sum, {error}) => sum + error ** -2, 0);
     const weights = new Float64Array(funcSelf.base.length);
     let sum = 0;
@@ -656,7 +699,7 @@
     [funcSelf.base, funcSelf.current].forEach((ticks, side) => {
       for (const {func, error} of votes)
         weights[func] = 1 / (error * error * precision * (ticks[func] + 0.5));
-      sum += varianceOfSum(active, dispersion, side, weights);
+      sum += varianceOfSum(dispersion, side, weights);
     });
     return Math.max(sum, 1 / precision);
   }
@@ -665,11 +708,12 @@
   // or share: the median of their log ratios. The variance of a median is pi / 2 times that of the
   // mean, or less; a median that may be noise itself is no centre.
   function robustCentre(active, dispersion) {
-    const votes = centreVotes(dispersion, active.scale);
+    const kind = functionKind(dispersion, ns.functionTable(active), "self");
+    const votes = centreVotes(dispersion, kind, active.scale);
     if (!votes.length)
-      return {centre: 1, error: 0};
+      return NO_CENTRE;
     const median = medianVote(votes);
-    const error = Math.sqrt(Math.PI / 2 * meanVariance(active, dispersion, votes));
+    const error = Math.sqrt(Math.PI / 2 * meanVariance(dispersion, kind, votes));
     return {centre: Math.abs(median) > CENTRE_ERRORS * error ? Math.exp(median) : 1, error};
   }
 
@@ -687,56 +731,66 @@
   }
 
   function measureChanges(active) {
-    const {scale} = active, dispersion = measureDispersion(active), {kinds} = dispersion;
+    const dispersion = measureDispersion(active), {by, df, squares} = dispersion;
+    const [node, nodeSelf] = dispersion.kinds;
     const centre = centreOf(active, dispersion);
-    const measure = (kind, whole) => measureKind(dispersion, kind, whole, 1, scale, centre);
-    const nodes = measure(kinds.node, kinds.node);
-    const total = measureTotal(active, dispersion);
+    const contrast = (kind, of = centre) => new Contrast(df, kind, active.scale, of);
+    const functions = (table, key) => functionKind({df, squares}, table, key);
 
-    for (const key of Object.keys(total))
-      nodes[key][0] = total[key];
-    return {nodes, selfs: measure(kinds.nodeSelf, kinds.node),
-      functions: measure(kinds.func, kinds.func), functionSelfs: measure(kinds.funcSelf, kinds.func),
-      centre: centre.centre, by: dispersion.by};
+    return {root: contrast(node, NO_CENTRE), // never relative to the centre
+      nodes: measureKind(contrast(node), node), selfs: measureKind(contrast(nodeSelf), node),
+      functions: (table, key) => {
+        const total = functions(table, "total");
+        return measureKind(contrast(key === "self" ? functions(table, key) : total), total);
+      },
+      centre: centre.centre, by};
   }
 
-  // The whole of both sides, never relative to the centre.
-  function measureTotal(active, dispersion) {
-    const contrast = new Contrast(dispersion, dispersion.kinds.node, active.scale);
-    contrast.choose(0);
-    const {b, c} = contrast, ratio = contrast.ratio(), [low, high] = contrast.interval(ratio);
+  // {ratio, low, high, chance} of the total of one node.
+  function measures(active, node) {
+    const {root, nodes} = changes(active), contrast = node ? nodes : root;
 
-    if (normalization(active) === "share" && b && c)
-      return {ratio: 1, low: 1, high: 1, q: NaN, fixed: BY_MARKS}; // by definition
-    return {ratio, low, high, q: b + c >= TICKS_MIN ? contrast.chance() : NaN,
-      fixed: isOneSided(b, c) ? absence(contrast) : BY_MARKS};
+    contrast.choose(node);
+    const {b, c} = contrast;
+    if (!b && !c || !node && b && c && normalization(active) === "share") {
+      const ratio = c ? 1 : NaN; // of shares the whole of both sides is the same by definition
+      return {ratio, low: ratio, high: ratio, chance: NaN};
+    }
+    const ratio = contrast.ratio(), [low, high] = contrast.interval(ratio);
+    return {ratio, low, high, chance: b + c < TICKS_MIN ? NaN : contrast.chance()};
   }
 
-  function isSame(a, b) {
-    return a.length === b.length && a.every((v, i) => v === b[i]);
+  function classOfRoot(active, marks) {
+    const {root} = changes(active), {low, high, chance} = measures(active, 0);
+
+    if (!(low < high)) // nothing is there, or it is the same by definition
+      return UNCHANGED;
+    return isOneSided(root.b, root.c) ? root.absence() : root.classify(chance <= Q_MAX, marks);
+  }
+
+  function marksOf({report}, marks) {
+    return marks ?? report.meta.diff?.marks ?? MARKS;
   }
 
   // What the program found is taken as it stands where nothing has been chosen since.
   function isAsWritten(active, marks) {
     const {report, state} = active;
     return report.classes && !active.map && ns.isWhole(report, state) &&
-      isSame(marks, report.meta.diff?.marks ?? MARKS);
+      String(marks) === String(marksOf(active));
   }
 
   // How each box changed; active must have a base. marks: ratios > 1, rising; null: as written.
-  //   total, self           Uint8Array by node: CLASSES of its total and its self time
-  //   ratio, low, high, q   of the totals: current over scaled base, its 95 % interval, the share
-  //                         of false findings among all as sure; worked out when first asked for
-  //   centre                what ratios are relative to; the root's is not
-  //   by                    what the scatter was measured by: "runs", "blocks"; "poisson": nothing,
-  //                         certainty is overstated
+  //   total, self      Uint8Array by node: CLASSES of its total and its self time
+  //   measures(node)   {ratio, low, high, chance} of its total: current over scaled base, its 95 %
+  //                    interval, the chance to differ as much without a change (NaN: not tested)
+  //   centre           what ratios are relative to; the root's is not
+  //   by               what the scatter was measured by: "runs", "blocks"; "poisson": nothing,
+  //                    certainty is overstated
+  // All but the classes are worked out when asked for.
   function classifyNodes(active, {marks = null} = {}) {
-    const written = active.report.meta.diff?.marks ?? MARKS, wanted = marks ?? written;
+    const wanted = marksOf(active, marks);
     const out = {
-      get ratio() { return changes(active).nodes.ratio; },
-      get low() { return changes(active).nodes.low; },
-      get high() { return changes(active).nodes.high; },
-      get q() { return changes(active).nodes.q; },
+      measures: (node) => measures(active, node),
       get centre() { return changes(active).centre; },
       get by() { return changes(active).by; },
     };
@@ -747,20 +801,17 @@
       return out;
     }
     out.total = classesOf(changes(active).nodes, wanted);
+    out.total[0] = classOfRoot(active, wanted);
     out.self = classesOf(changes(active).selfs, wanted);
-    inheritAbsence(active, out.total, out.self);
+    inheritAbsence(active.tree, out.total, out.self);
     return out;
   }
 
   // The class of each function's total, or of its self time; active: of the plain shape.
-  function classifyFunctions(active, _figures, {marks = null, measure = "total"} = {}) {
-    const wanted = marks ?? active.report.meta.diff?.marks ?? MARKS;
-    const {functions, functionSelfs} = changes(active);
-
-    return classesOf(measure === "self" ? functionSelfs : functions, wanted);
+  function classifyFunctions(active, figures, {marks = null, measure = "total"} = {}) {
+    return classesOf(changes(active).functions(figures, measure), marksOf(active, marks));
   }
 
   Object.assign(ns, {MARKS, erfc, normalTwoSided, studentTwoSided, studentBeyond, digamma, trigamma,
-    trigammaInverse, variancePrior, falseDiscoveryRates, robustCentre, findReplicates, changes,
-    classify: classifyNodes, classifyFunctions});
+    trigammaInverse, largestFound, findReplicates, classify: classifyNodes, classifyFunctions});
 })(globalThis.pyebpf ??= {});

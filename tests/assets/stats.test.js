@@ -26,9 +26,11 @@ for (const [name, got, want] of [
     assert.ok(Math.abs(got - want) <= 1e-9 * Math.abs(want), `${got}, not ${want}`);
   });
 
-test("falseDiscoveryRates: each q is the least of its own and the larger chances'", () => {
-  assert.deepEqual(page.falseDiscoveryRates([0.04, 0.01, 0.03, 0.5]),
-    [0.04 * 4 / 3, 0.04, 0.04 * 4 / 3, 0.5]);
+test("largestFound: what makes one of larger chances sure makes those below it sure", () => {
+  assert.equal(page.largestFound([0.004, 0.0001, 0.009, 0.0035], 4), 0.009);
+  assert.equal(page.largestFound([0.004, 0.0001, 0.009, 0.0035], 7), 0.004); // 0.009 * 7 / 4
+  assert.equal(page.largestFound([0.004, 0.0001, 0.009, 0.0035], 50), 0.0001);
+  assert.equal(page.largestFound([0.004], 50), undefined);
 });
 
 const META = {kind: "diff", blocks: 40, diff: {normalize: "absolute", centre: 1}};
@@ -48,9 +50,9 @@ function twoRuns(rows, wave = 0, meta = {}) {
     meta: {...META, runs: [{...RUN, side: 0}, {...RUN, side: 1}], ...meta}}));
 }
 
-function classesByName(report, state = {}) {
+function classesByName(report, state = {}, marks = null) {
   const active = page.activeData(report, {view: "diff", ...state});
-  const {total} = page.classify(active);
+  const {total} = page.classify(active, {marks});
   const out = {};
   for (let i = 1; i < active.tree.count; i++)
     out[page.functionName(report, active.tree.func[i])] = page.CLASSES[total[i]];
@@ -66,6 +68,55 @@ test("classify: steady blocks tell changes of 30 %, and what is new and gone", (
 test("classify: the same counts in bursts tell nothing", () => {
   assert.deepEqual(classesByName(twoRuns([["slower (a.py:2)", 40, 44], ["half (a.py:3)", 40, 36]],
     0.9)), {slower: "undetermined", half: "undetermined"});
+});
+
+test("classify: few ticks tell nothing, but where marks are far apart", () => {
+  const samples = [];
+  for (let block = 0; block < 40; block++)
+    for (const run of [0, 1]) {
+      samples.push({stack: "many (a.py:1)", run, block, ticks: 50});
+      if (block % 13 === 0)
+        samples.push({stack: "few (a.py:2)", run, block}); // 4 a side
+    }
+  const report = page.decode(encode({samples,
+    meta: {...META, runs: [{...RUN, side: 0}, {...RUN, side: 1}]}}));
+  const active = page.activeData(report, {view: "diff"});
+  const {low, high} = page.classify(active).measures(2);
+
+  assert.ok(high > 3 && high < 10 && Math.abs(low * high - 1) < 1e-12);
+  for (const [mark, few] of [[1.1, "undetermined"], [high * 0.999, "undetermined"],
+    [high * 1.001, "unchanged"]])
+    assert.deepEqual(classesByName(report, {}, [mark, 20, 30, 40]), {many: "unchanged", few});
+});
+
+test("classify: by line and callers first, paths of one function, as by function", () => {
+  const report = twoRuns([["same (a.py:1)", 50, 50], ["slower (a.py:2)", 40, 52],
+    ["half (a.py:3)", 40, 15], ["new (a.py:4)", 0, 10], ["rest (a.py:5)", 7, 8]], 0.1);
+  const measured = (state) => {
+    const active = page.activeData(report, {view: "diff", ...state});
+    const {total, self, measures} = page.classify(active), of = {};
+    for (let i = 1; i < active.tree.count; i++)
+      of[page.functionName(report, active.tree.func[i])] = [total[i], self[i], measures(i)];
+    return of;
+  };
+  const plain = measured({});
+
+  assert.equal(Object.keys(plain).length, 5);
+  for (const state of [{by: "line"}, {shape: "inverted"}, {by: "line", shape: "inverted"}])
+    assert.deepEqual(measured(state), plain);
+});
+
+test("classifyFunctions: a function of one path has the class of its box", () => {
+  const report = twoRuns([["same (a.py:1)", 50, 50], ["slower (a.py:2)", 40, 52],
+    ["half (a.py:3)", 40, 15], ["new (a.py:4)", 0, 10], ["gone (a.py:5)", 10, 0]]);
+  const active = page.activeData(report, {view: "diff"}), table = page.functionTable(active);
+  const boxes = page.classify(active);
+
+  for (const measure of ["total", "self"]) {
+    const classes = page.classifyFunctions(active, table, {measure});
+    for (let i = 1; i < active.tree.count; i++)
+      assert.equal(classes[active.tree.func[i]], boxes[measure][i]);
+  }
 });
 
 test("classify: a filter leaves nothing to compare: nothing is told", () => {
