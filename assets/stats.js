@@ -667,6 +667,13 @@
     }
   }
 
+  // Where all of the time is a box's own there is one time, and one verdict on it: the total's.
+  function uniteVerdicts({tree, current, base}, total, self) {
+    for (let i = 0; i < tree.count; i++)
+      if (current.self[i] === current.total[i] && base.self[i] === base.total[i])
+        self[i] = total[i];
+  }
+
   // What each function says of the centre, by its own ticks: {func, logRatio, error}.
   function centreVotes({df}, kind, scale) {
     const contrast = new Contrast(df, kind, scale, NO_CENTRE);
@@ -804,6 +811,7 @@
     out.total[0] = classOfRoot(active, wanted);
     out.self = classesOf(changes(active).selfs, wanted);
     inheritAbsence(active.tree, out.total, out.self);
+    uniteVerdicts(active, out.total, out.self);
     return out;
   }
 
