@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/parallel.h"
 #include "base/strbuf.h"
 #include "base/varint.h"
 #include "diff/diff.h"
@@ -428,21 +429,47 @@ static void write_sources(struct blob *b, const struct sources *sources,
 		blob_bytes(b, sources->pieces.items[i].text, sources->pieces.items[i].len);
 }
 
+/* What is written first, and what is written then: rows are put in order meanwhile. */
+struct writing {
+	struct blob *blob;
+	const struct page *page;
+	const struct page_strings *strings, *opcodes;
+	struct page_rows *rows; /* owned */
+	int error[2];
+};
+
+static void write_or_order(void *writing, size_t i)
+{
+	struct writing *w = writing;
+
+	if (i) {
+		w->error[i] = page_rows_new(
+			w->page, w->opcodes->used.len > 1 ? w->opcodes->id_of : NULL, &w->rows);
+		return;
+	}
+	write_strings(w->blob, w->page->profile->strings, w->strings);
+	write_functions(w->blob, w->page, w->strings);
+	write_nodes(w->blob, w->page);
+	write_classes(w->blob, w->page);
+	w->error[i] = write_sites(w->blob, w->page);
+}
+
 static int write_blob(struct blob *b, const struct page *page, const struct sources *sources,
 		      const struct page_strings *strings, const struct page_strings *opcodes)
 {
+	struct writing w = { .blob = b, .page = page, .strings = strings, .opcodes = opcodes };
 	int r;
 
 	blob_bytes(b, MAGIC, sizeof(MAGIC) - 1);
 	r = write_facts(b, page, opcodes);
 	if (r < 0)
 		return r;
-	write_strings(b, page->profile->strings, strings);
-	write_functions(b, page, strings);
-	write_nodes(b, page);
-	write_classes(b, page);
-	if ((r = write_sites(b, page)) < 0 ||
-	    (r = page_rows_write(b, page, opcodes->used.len > 1 ? opcodes->id_of : NULL)) < 0)
+	parallel_run(2, write_or_order, &w);
+	r = w.error[0] ? w.error[0] : w.error[1];
+	if (!r)
+		page_rows_write(b, w.rows);
+	page_rows_free(w.rows);
+	if (r < 0)
 		return r;
 	write_sources(b, sources, strings);
 	blob_finish(b);

@@ -23,15 +23,16 @@ struct part {
 	uint32_t first_site, last_site; /* the distance to the first one is of another part */
 };
 
-struct parts {
+struct page_rows {
 	const uint32_t *opcodes;
 	struct part part[SLOTS_PARTS];
 };
 
-static void parts_release(struct parts *parts)
+void page_rows_free(struct page_rows *rows)
 {
-	for (size_t i = 0; i < SLOTS_PARTS; i++)
-		free(parts->part[i].bytes);
+	for (size_t i = 0; rows && i < SLOTS_PARTS; i++)
+		free(rows->part[i].bytes);
+	free(rows);
 }
 
 static uint8_t *encode_sites(uint8_t *at, const struct slot_row *rows, size_t count)
@@ -76,8 +77,8 @@ static uint8_t *encode_opcodes(uint8_t *at, const struct slot_row *rows, size_t 
 
 static int take_part(void *context, size_t index, const struct slot_row *rows, size_t count)
 {
-	struct parts *parts = context;
-	struct part *part = &parts->part[index];
+	struct page_rows *all = context;
+	struct part *part = &all->part[index];
 	uint8_t *bytes, *at, *kept;
 
 	if (!count)
@@ -89,7 +90,7 @@ static int take_part(void *context, size_t index, const struct slot_row *rows, s
 	part->end[COLUMN_THREAD] = (size_t)((at = encode_threads(at, rows, count)) - bytes);
 	part->end[COLUMN_SLOT] = (size_t)((at = encode_slots(at, rows, count)) - bytes);
 	part->end[COLUMN_TICKS] = (size_t)((at = encode_ticks(at, rows, count)) - bytes);
-	at = encode_opcodes(at, rows, count, parts->opcodes);
+	at = encode_opcodes(at, rows, count, all->opcodes);
 	part->end[COLUMN_OPCODE] = (size_t)(at - bytes);
 	part->count = count;
 	part->first_site = rows[0].stack;
@@ -99,12 +100,12 @@ static int take_part(void *context, size_t index, const struct slot_row *rows, s
 	return 0;
 }
 
-static void write_column(struct blob *b, const struct parts *parts, enum row_column column)
+static void write_column(struct blob *b, const struct page_rows *rows, enum row_column column)
 {
 	uint32_t site = 0;
 
 	for (size_t i = 0; i < SLOTS_PARTS; i++) {
-		const struct part *part = &parts->part[i];
+		const struct part *part = &rows->part[i];
 		size_t from = column ? part->end[column - 1] : 0;
 
 		if (!part->count)
@@ -116,20 +117,30 @@ static void write_column(struct blob *b, const struct parts *parts, enum row_col
 	}
 }
 
-int page_rows_write(struct blob *b, const struct page *page, const uint32_t *opcodes)
+void page_rows_write(struct blob *b, const struct page_rows *rows)
 {
-	const uint32_t *const site_of[SLOT_SIDES] = { page->site_of[0], page->site_of[1] };
-	_cleanup_(parts_release) struct parts parts = { .opcodes = opcodes };
-	const struct slots_taker taker = { take_part, &parts };
 	size_t count = 0;
-	int r = slots_by_key(page->slots, site_of, (uint32_t)page->sites.len, &taker);
 
-	if (r < 0)
-		return r;
 	for (size_t i = 0; i < SLOTS_PARTS; i++)
-		count += parts.part[i].count;
+		count += rows->part[i].count;
 	blob_number(b, count);
 	for (enum row_column column = 0; column < COLUMNS; column++)
-		write_column(b, &parts, column);
+		write_column(b, rows, column);
+}
+
+int page_rows_new(const struct page *page, const uint32_t *opcodes, struct page_rows **out)
+{
+	const uint32_t *const site_of[SLOT_SIDES] = { page->site_of[0], page->site_of[1] };
+	_cleanup_(page_rows_freep) struct page_rows *rows = calloc(1, sizeof(*rows));
+	const struct slots_taker taker = { take_part, rows };
+	int r;
+
+	if (!rows)
+		return -ENOMEM;
+	rows->opcodes = opcodes;
+	r = slots_by_key(page->slots, site_of, (uint32_t)page->sites.len, &taker);
+	if (r < 0)
+		return r;
+	*out = take_ptr(rows);
 	return 0;
 }
