@@ -478,6 +478,8 @@
     // --- drawing the parts
 
     function drawData() {
+      const isFocused = $("panes").contains(document.activeElement);
+
       $("tip").hidden = true;
       makePanes();
       forgetSums();
@@ -489,6 +491,8 @@
       drawColours(false);
       restorePlaces();
       drawEmpty();
+      if (isFocused)
+        mainPane().canvas.focus({preventScroll: true});
     }
 
     // Soon: after the frame that shows the graph (it is painted by other threads, which want the
@@ -637,7 +641,7 @@
         : ns.element("button", {type: "button", title: nameOf(tree, node),
           onclick: () => zoomPane(pane, node)}, ns.element("bdi", {textContent: nameOf(tree, node)})));
 
-      $("trail").replaceChildren(...parts.flatMap((p, i) => i ? [" › ", p] : [p]));
+      ns.refill($("trail"), ...parts.flatMap((p, i) => i ? [" › ", p] : [p]));
     }
 
     function drawDetails() {
@@ -654,7 +658,8 @@
 
       const source = ns.element("div", {className: "source"});
 
-      $("details-body").replaceChildren(...ns.detailsContent(subject, source, node > 0 ? [
+      functions.pick(node ? func : -1);
+      ns.refill($("details-body"), ...ns.detailsContent(subject, source, node > 0 ? [
         ["Copy stack", "Copy the stack as text (c)", () => copyStack(pane, node)],
         ["Sandwich", "All callers and callees of this function (s)", () => sandwich(func)],
         ["Find all", "Search for this function", () => set({q: exactly(facts(func).name)})],
@@ -966,9 +971,9 @@
       }
       const open = [...$("filters").children].findIndex((m) => m.open);
 
-      $("filters").replaceChildren(...parts);
-      if (open >= 0 && parts[open])
+      if (parts[open])
         parts[open].open = true;
+      ns.refill($("filters"), ...parts);
     }
 
     function drawShown() {
@@ -984,7 +989,7 @@
         return ns.element("label", {}, ns.element("span", {className: "faint"}, text), s);
       };
 
-      sheet.replaceChildren(
+      ns.refill(sheet,
         box("imports", "Import machinery", state.imports, (imports) => set({imports})),
         box("libraries", "Libraries", state.libraries, (libraries) => set({libraries})),
         box("by", "A box for each line", state.by === "line",
@@ -1371,6 +1376,7 @@
         const show = (on) => {
           panel.hidden = !on;
           $("show-" + side).hidden = on;
+          $((on ? "hide-" : "show-") + side).focus();
           resize();
         };
 
@@ -1407,10 +1413,7 @@
     }, () => style);
     const functions = ns.tableView({scroller: $("table-scroller"), table: $("table")}, {
       sort: (sort) => set({sort}),
-      pick: (func) => {
-        functions.pick(func, false);
-        pickFunction(func);
-      },
+      pick: pickFunction,
       open: sandwich,
     }, () => {
       const css = getComputedStyle(document.documentElement);

@@ -17,6 +17,17 @@
     return e;
   }
 
+  // Replaces what is in a box; the focus goes to the control in the place of the one that had it.
+  function refill(box, ...children) {
+    const controls = () => [...box.querySelectorAll("button, input, select, summary")];
+    const at = controls().indexOf(document.activeElement);
+
+    box.replaceChildren(...children);
+    const now = controls();
+
+    now[Math.min(at, now.length - 1)]?.focus({preventScroll: true});
+  }
+
   const button = (text, title, click) =>
     element("button", {type: "button", textContent: text, title, onclick: click});
 
@@ -161,5 +172,5 @@
     return box;
   }
 
-  Object.assign(ns, {element, button, segments, options, checkboxes, menus, swatch, marksSlider});
+  Object.assign(ns, {element, refill, button, segments, options, checkboxes, menus, swatch, marksSlider});
 })(globalThis.pyebpf ??= {});

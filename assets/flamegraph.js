@@ -382,7 +382,15 @@
         animation = null;
         view = goal;
       }
+      leave();
       request();
+    }
+
+    // Nothing is under the pointer any more, or something else.
+    function leave() {
+      hovered = -1;
+      drawOver();
+      on.hover(-1);
     }
 
     function zoomTo(node, animate) {
@@ -426,7 +434,10 @@
     function listen() {
       let drag = null;
 
-      dom.scroller.addEventListener("scroll", () => request(), {passive: true});
+      dom.scroller.addEventListener("scroll", () => {
+        leave();
+        request();
+      }, {passive: true});
       dom.canvas.addEventListener("pointermove", (e) => {
         if (drag && e.buttons) {
           drag.moved ||= Math.hypot(e.clientX - drag.x, e.clientY - drag.y) > 4;
@@ -447,11 +458,7 @@
         }
         on.hover(node, e);
       });
-      dom.canvas.addEventListener("pointerleave", () => {
-        hovered = -1;
-        drawOver();
-        on.hover(-1);
-      });
+      dom.canvas.addEventListener("pointerleave", leave);
       dom.canvas.addEventListener("pointerdown", (e) => {
         drag = e.pointerType === "mouse" && e.button === 0
           ? {x: e.clientX, y: e.clientY, ...view, top: dom.scroller.scrollTop, moved: false} : null;

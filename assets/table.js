@@ -20,6 +20,7 @@
   function tableView(dom, on, rowHeight) {
     const head = dom.table.createTHead(), body = dom.table.createTBody();
     let columns = [], rows = [], picked = -1, first = -1, last = -1, accents = () => "";
+    let stop = -1; // the row that the Tab key reaches
 
     function drawHead(sort) {
       const key = sort.replace(/^-/, ""), isAscending = sort.startsWith("-");
@@ -41,14 +42,14 @@
         th.append(button);
         line.append(th);
       }
-      head.replaceChildren(line);
+      ns.refill(head, line);
     }
 
     function drawRow(index) {
       const row = rows[index], tr = document.createElement("tr");
 
       tr.setAttribute("aria-rowindex", index + 2);
-      tr.className = (row === picked ? "picked " : "") + accents(row);
+      tr.className = accents(row);
       columns.forEach((column, i) => {
         const td = cell("td", i ? "num" : "name");
 
@@ -59,7 +60,6 @@
           button.title = column.text(row) + "\n" + column.sub(row);
           button.dataset.row = row;
           button.append(name, cell("bdi", "sub", column.sub(row)));
-          button.setAttribute("aria-pressed", String(row === picked));
           td.append(button);
         } else {
           const bar = column.bar ? column.bar(row) : null;
@@ -107,8 +107,32 @@
       if (to < rows.length)
         lines.push(spacer(rows.length - to));
       body.replaceChildren(...lines);
-      if (focused !== null)
-        body.querySelector(`button[data-row="${Number(focused)}"]`)?.focus({preventScroll: true});
+      mark();
+      if (focused)
+        buttonOf(focused)?.focus({preventScroll: true});
+    }
+
+    const buttonOf = (row) => body.querySelector(`[data-row="${row}"]`);
+
+    // Which of the rows in the document is the chosen one, and which the Tab key's only one.
+    function mark() {
+      const one = buttonOf(stop) || body.querySelector("button");
+
+      for (const button of body.querySelectorAll("button")) {
+        const isPicked = Number(button.dataset.row) === picked;
+
+        button.tabIndex = button === one ? 0 : -1;
+        button.setAttribute("aria-pressed", String(isPicked));
+        button.closest("tr").classList.toggle("picked", isPicked);
+      }
+    }
+
+    function reveal(index) {
+      const height = rowHeight(), y = index * height, top = dom.scroller.scrollTop;
+
+      if (y < top || y + 2 * height > top + dom.scroller.clientHeight)
+        dom.scroller.scrollTop = Math.max(0, y - dom.scroller.clientHeight / 3);
+      draw(false);
     }
 
     function sorted(list, sort) {
@@ -120,18 +144,26 @@
       return list.sort((a, b) => sign * (column.value(b) - column.value(a)) || a - b);
     }
 
+    const rowOf = (e) => e.target.closest("tr").querySelector("button")?.dataset.row;
+
     dom.scroller.addEventListener("scroll", () => draw(false), {passive: true});
-    body.addEventListener("click", (e) => {
-      const button = e.target.closest("tr")?.querySelector("button.pick");
-
-      if (button)
-        on.pick(Number(button.dataset.row));
+    for (const [type, act] of [["click", on.pick], ["dblclick", on.open]])
+      body.addEventListener(type, (e) => rowOf(e) && act(Number(rowOf(e))));
+    body.addEventListener("focusin", (e) => {
+      stop = rowOf(e);
+      mark();
     });
-    body.addEventListener("dblclick", (e) => {
-      const button = e.target.closest("tr")?.querySelector("button.pick");
+    body.addEventListener("keydown", (e) => {
+      const at = rows.indexOf(Number(rowOf(e)));
+      const to = {ArrowUp: at - 1, ArrowDown: at + 1, Home: 0, End: rows.length - 1}[e.key];
 
-      if (button)
-        on.open(Number(button.dataset.row));
+      if (to === undefined)
+        return;
+      e.preventDefault();
+      if (to in rows) {
+        reveal(to);
+        buttonOf(rows[to]).focus({preventScroll: true});
+      }
     });
     return {
       // list: the rows, any numbers; sort: a column's key, "-" in front for smallest first;
@@ -145,17 +177,19 @@
         drawHead(sort);
         draw(true);
       },
-      pick(row, isRevealed) {
-        const at = rows.indexOf(row), height = rowHeight();
+      // Marks a row, -1 none, and shows it.
+      pick(row) {
+        const at = rows.indexOf(row);
 
+        if (row === picked)
+          return;
         picked = row;
-        if (isRevealed && at >= 0) {
-          const y = at * height, top = dom.scroller.scrollTop;
-
-          if (y < top || y + 2 * height > top + dom.scroller.clientHeight)
-            dom.scroller.scrollTop = Math.max(0, y - dom.scroller.clientHeight / 3);
+        if (at >= 0)
+          {
+          stop = row;
+          reveal(at);
         }
-        draw(true);
+        mark();
       },
       resize: () => draw(true),
       get rows() { return rows; },

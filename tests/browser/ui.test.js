@@ -269,6 +269,86 @@ test("keys walk, zoom, turn, and step back", async () => {
   });
 });
 
+// What has the focus: its tag, and its text or name.
+const focused = (page) => page.evaluate(() => {
+  const e = document.activeElement;
+
+  return [e.tagName, e.id || e.querySelector("bdi")?.textContent || e.textContent.trim()].join(" ");
+});
+
+test("the table: one tab stop, keys move, it and the graph follow each other", async () => {
+  const stacks = Array.from({length: 500}, (_, i) => ({stack: `main (/srv/app.py:1);f${i} (/srv/app.py:2)`,
+    ticks: 1000 - i}));
+  const picked = (page) => page.evaluate(() =>
+    [...document.querySelectorAll("tr.picked bdi:not(.sub)")].map((e) => e.textContent));
+
+  await onPage(writePage({...PLAIN, samples: stacks}), {}, async (page) => {
+    await page.locator("#table th button").last().focus();
+    await page.keyboard.press("Tab");
+    assert.equal(await focused(page), "BUTTON f0");
+    for (const [key, name] of [["ArrowDown", "f1"], ["End", "main"], ["ArrowDown", "main"],
+      ["ArrowUp", "f499"], ["Home", "f0"], ["ArrowUp", "f0"], ["ArrowDown", "f1"]]) {
+      await page.keyboard.press(key);
+      assert.equal(await focused(page), `BUTTON ${name}`, key);
+    }
+    await page.keyboard.press("Enter");
+    await settle(page);
+    assert.equal(await focused(page), "BUTTON f1");
+    assert.match(await text(page, "#details-body"), /^f1\n/);
+    assert.deepEqual(await picked(page), ["f1"]);
+    await page.keyboard.press("Tab");
+    assert.notEqual((await focused(page)).slice(0, 8), "BUTTON f");
+    await clickAt(page, 1, 0.5);
+    assert.deepEqual(await picked(page), ["main"]);
+    await page.locator("#table td button").nth(3).dblclick();
+    await settle(page);
+    assert.match(await text(page, "#panes"), /^Callers of/);
+  });
+  await onPage(plain(), {hash: "sel=1.2.3"}, async (page) =>
+    assert.deepEqual(await picked(page), ["parse"]));
+});
+
+test("the focus stays on the control that was used", async () => {
+  await onPage(plain(), {}, async (page) => {
+    const press = async (selector, key = "Enter") => {
+      await page.locator(selector).focus();
+      await page.keyboard.press(key);
+      await settle(page);
+      return focused(page);
+    };
+
+    assert.match(await press("#table th:nth-child(3) button"), /^BUTTON Total/);
+    assert.equal(await press("#flame0", "i"), "CANVAS flame0");
+    await clickAt(page, 1, 0.2);
+    assert.equal(await press(".actions button:nth-child(3)"), "BUTTON Find all");
+    assert.equal(await press("#trail button:nth-child(1)"), "BUTTON all samples");
+    assert.equal(await press("#hide-left"), "BUTTON show-left");
+    await page.click("summary:text('Show')");
+    assert.match(await press("#shown label:nth-child(2) input", "Space"), /^INPUT/);
+    assert.equal(await page.isChecked("#shown label:nth-child(2) input:focus"), false);
+    await page.click("#filters summary >> text=Thread");
+    assert.match(await press("#filters details:last-child label:nth-child(2) input", "Space"), /^INPUT/);
+    assert.ok(await page.isChecked("#filters details:last-child label:nth-child(2) input:focus"));
+  });
+});
+
+test("the tooltip goes when the graph moves under the pointer", async () => {
+  const stack = Array.from({length: 300}, (_, i) => `f${i} (/srv/deep.py:${i + 1})`).join(";");
+
+  await onPage(writePage({samples: [{stack, ticks: 5}], meta: META}), {}, async (page) => {
+    const {x, y} = await pointAt(page, 5, 0.3);
+
+    for (const move of [() => page.mouse.wheel(0, 300), () => page.keyboard.press("i")]) {
+      await page.mouse.move(x, y);
+      await page.mouse.move(x + 5, y);
+      assert.ok(await page.locator("#tip").isVisible());
+      await move();
+      await settle(page);
+      assert.ok(!await page.locator("#tip").isVisible());
+    }
+  });
+});
+
 test("filters by name leave the rest out", async () => {
   await onPage(plain(), {}, async (page) => {
     await page.click("#filters summary >> text=Thread");
