@@ -301,8 +301,7 @@
           .map((name) => (glyphs ? GLYPHS[pane.colour[node]] : "") + name),
         note: (node) => noteOf(pane, node),
         describe: (node) => [nameOf(tree, node), ns.percent(side.total[node] / pane.root),
-          ...pane.active.base && viewOf() === "diff" ? [ns.CLASSES[classAt(pane, node)],
-            changeAt(pane, node)] : []].join(", "),
+          ...pane.active.base && viewOf() === "diff" ? [ns.WORDS[ns.family(ns.CLASSES[classAt(pane, node)])].toLowerCase(), changeAt(pane, node)] : []].join(", "),
       };
     }
 
@@ -609,7 +608,8 @@
       const whole = mainPane().active.width.total[0] || 1;
 
       $("matched").textContent = found
-        ? found.nodes ? `${ns.percent(found.weight / whole)} in ${ns.count(found.nodes)}` : none
+        ? (search.error && "taken as text: ") + (found.nodes
+          ? `${ns.percent(found.weight / whole)} in ${ns.count(found.nodes)}` : none)
         : "";
       $("matched").title = search?.error || "Share of the time that the matches cover, each sample once";
       $("matched").classList.toggle("none", Boolean(found && !found.nodes));
@@ -767,7 +767,7 @@
         const value = (f) => now[f] - before[f] * t.scale;
         const most = rows.reduce((max, f) => Math.max(max, Math.abs(value(f))), 1e-9);
 
-        return {key, title, hint, value: (f) => state.sort.startsWith("-") ? value(f) : Math.abs(value(f)),
+        return {key, title, hint, value: (f) => state.sort ? value(f) : Math.abs(value(f)),
           text: (f) => ns.signed(amount(value(f)), value(f)), bar: (f) => value(f) / most};
       };
 
@@ -808,7 +808,7 @@
     function drawTable() {
       table ??= functionRows(mainTable());
       const rows = rowsToShow();
-      const fallback = viewOf() === "diff" ? "dtotal" : "self";
+      const fallback = viewOf() === "diff" ? "+dtotal" : "self"; // +: by size, of either sign
       const shown = columns(rows);
       const sort = shown.some((c) => c.key === state.sort.replace(/^-/, "")) ? state.sort : fallback;
 
@@ -819,7 +819,7 @@
     // --- head, legend, menus
 
     function fact(key, text, className) {
-      return ns.element("div", {className: className || ""}, ns.element("dt", {textContent: key}),
+      return ns.element("div", {className: className || "", title: text}, ns.element("dt", {textContent: key}),
         ns.element("dd", {}, ns.element("bdi", {textContent: text})));
     }
 
@@ -845,9 +845,13 @@
       if (pythons.length)
         list.push(fact("Python", ns.visible(pythons.join(", "))));
       if (current.host)
-        list.push(fact("Host", ns.visible(current.host), "spare"));
+        list.push(fact("Host", ns.visible(current.host)));
       if (meta.diff?.normalize)
-        list.push(fact("Compared", NORMALIZE[meta.diff.normalize] || meta.diff.normalize, "spare"));
+        list.push(fact("Compared", NORMALIZE[meta.diff.normalize] || meta.diff.normalize));
+      const commands = new Set(meta.runs.map((r) => r.command).filter(Boolean));
+
+      if (isDiffReport && commands.size)
+        list.push(fact("Command", ns.visible([...commands].join(" → "))));
       $("facts").replaceChildren(...list);
       drawChange(active);
       $("views").hidden = !comparing();
@@ -1135,8 +1139,13 @@
       return lines.join("\n") + "\n";
     }
 
+    const SAY_MS = 3000;
+    let sayTimer = 0;
+
     function say(text) {
       $("status").textContent = text;
+      clearTimeout(sayTimer);
+      sayTimer = setTimeout(() => $("status").replaceChildren(), SAY_MS);
     }
 
     async function copyStack(pane, node) {
@@ -1253,11 +1262,11 @@
     }
 
     function step(direction) {
-      const pane = mainPane();
+      const pane = mainPane(), {tree, width} = pane.active;
 
-      if (!found?.first.length)
+      if (!found?.nodes)
         return;
-      const node = ns.nextMatch(found.first, Math.max(0, pane.selected), direction);
+      const node = ns.nextMatch(tree, width.total, matched, Math.max(0, pane.selected), direction);
 
       choose(pane, node);
       if (!isInView(pane, node))

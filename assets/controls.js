@@ -63,12 +63,15 @@
     sheet.replaceChildren(...boxes);
   }
 
-  // Menus close on Escape and on a click elsewhere.
+  // Menus close on Escape, on a click elsewhere and on one of their buttons.
   function menus(root) {
     root.addEventListener("click", (e) => {
+      const isDone = e.target.closest(".sheet button");
+
       for (const menu of root.querySelectorAll("details.menu[open]"))
-        if (!menu.contains(e.target))
+        if (isDone || !menu.contains(e.target))
           menu.open = false;
+      isDone?.closest("details").firstChild.focus();
     });
     root.addEventListener("keydown", (e) => {
       const menu = e.key === "Escape" && e.target.closest?.("details.menu[open]");

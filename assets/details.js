@@ -268,5 +268,5 @@
     return list;
   }
 
-  Object.assign(ns, {family, changeText, tipContent, detailsContent, sourceBox});
+  Object.assign(ns, {WORDS, family, changeText, tipContent, detailsContent, sourceBox});
 })(globalThis.pyebpf ??= {});

@@ -546,14 +546,15 @@
 
       return Array.from(boxes.node.subarray(first, end));
     };
-    const item = (of, position, size) => {
+    const item = (of) => {
       const e = document.createElement("span"), children = ns.childBoxes(boxes, tree, of);
+      const [first, end] = of ? ns.childBoxes(boxes, tree, tree.parent[of]) : [0, 1];
 
       e.id = `${canvas.id}-${of}`;
       e.setAttribute("role", "treeitem");
       e.setAttribute("aria-level", tree.depth[of] + 1);
-      e.setAttribute("aria-posinset", position);
-      e.setAttribute("aria-setsize", size);
+      e.setAttribute("aria-posinset", Math.max(0, ns.boxOf(boxes, tree, of) - first) + 1);
+      e.setAttribute("aria-setsize", end - first);
       e.setAttribute("aria-selected", String(of === node));
       if (children[0] < children[1])
         e.setAttribute("aria-expanded", String(path.includes(of)));
@@ -566,13 +567,13 @@
     const above = path.slice(1, MIRROR_MAX).reverse(), callees = nodes(node);
     const peers = node > 0 ? nodes(tree.parent[node]) : [0];
     const from = Math.max(0, peers.indexOf(node) - MIRROR_MAX / 2);
-    const items = above.map((n) => item(n, 1, 1));
+    const items = above.map(item);
 
-    peers.slice(from, from + MIRROR_MAX).forEach((n, i) => {
-      items.push(item(n, from + i + 1, peers.length));
+    for (const n of peers.slice(from, from + MIRROR_MAX)) {
+      items.push(item(n));
       if (n === node)
-        callees.slice(0, MIRROR_MAX).forEach((c, k) => items.push(item(c, k + 1, callees.length)));
-    });
+        items.push(...callees.slice(0, MIRROR_MAX).map(item));
+    }
     canvas.replaceChildren(...items);
     canvas.setAttribute("aria-activedescendant", `${canvas.id}-${node}`);
   }

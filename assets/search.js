@@ -40,11 +40,10 @@
     return matched;
   }
 
-  // tree: {count, parent, func}; weight: inclusive. Returns {nodes, weight, first}: how many
-  // nodes match and the weight they cover, each sample once: what lies under another match adds
-  // nothing. first: the matching nodes that lie under no other, in preorder.
+  // tree: {count, parent, func}; weight: inclusive. Returns {nodes, weight}: how many nodes match
+  // and the weight they cover, each sample once: what lies under another match adds nothing.
   function covered({count, parent, func}, weight, matched) {
-    const under = new Uint8Array(count), first = [];
+    const under = new Uint8Array(count);
     let nodes = 0, sum = 0;
 
     for (let i = 0; i < count; i++) {
@@ -56,24 +55,18 @@
       }
       under[i] = 1;
       nodes++;
-      if (!above) {
+      if (!above)
         sum += weight[i];
-        first.push(i);
-      }
     }
-    return {nodes, weight: sum, first};
+    return {nodes, weight: sum};
   }
 
-  // The match after (step 1) or before (step -1) node among first, an ascending list; -1 if empty.
-  function nextMatch(first, node, step) {
-    if (!first.length)
-      return -1;
-    const at = first.findIndex((m) => m >= node);
-    const here = at >= 0 ? at : first.length;
-
-    if (step > 0 && first[here] !== node)
-      return first[here % first.length];
-    return first[(here + step + first.length) % first.length];
+  // The match after (step 1) or before (step -1) node, round and round; there is one.
+  function nextMatch({count, func}, weight, matched, node, step) {
+    do
+      node = (node + step + count) % count;
+    while (!matched[func[node]] || !(weight[node] > 0));
+    return node;
   }
 
   Object.assign(ns, {compile, matchFunctions, covered, nextMatch});

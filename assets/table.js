@@ -23,7 +23,7 @@
     let stop = -1; // the row that the Tab key reaches
 
     function drawHead(sort) {
-      const key = sort.replace(/^-/, ""), isAscending = sort.startsWith("-");
+      const [, sign, key] = /^([-+]?)(.*)/.exec(sort);
       const line = document.createElement("tr");
 
       for (const column of columns) {
@@ -34,11 +34,11 @@
         button.type = "button";
         button.title = column.hint;
         if (column.key === key) {
-          th.setAttribute("aria-sort", isAscending ? "ascending" : "descending");
-          button.append(cell("span", "arrow", isAscending ? " ▲" : " ▼"));
+          th.setAttribute("aria-sort", {"-": "ascending", "+": "other"}[sign] || "descending");
+          button.append(cell("span", "arrow", {"-": " ▲", "+": " ±"}[sign] || " ▼"));
         }
         button.addEventListener("click",
-          () => on.sort(column.key === key && !isAscending ? "-" + key : column.key));
+          () => on.sort(column.key === sort ? "-" + key : column.key));
         th.append(button);
         line.append(th);
       }
@@ -136,7 +136,7 @@
     }
 
     function sorted(list, sort) {
-      const key = sort.replace(/^-/, ""), sign = sort.startsWith("-") ? -1 : 1;
+      const key = sort.replace(/^[-+]/, ""), sign = sort.startsWith("-") ? -1 : 1;
       const column = columns.find((c) => c.key === key) || columns[columns.length - 1];
 
       if (column === columns[0])
@@ -166,7 +166,8 @@
       }
     });
     return {
-      // list: the rows, any numbers; sort: a column's key, "-" in front for smallest first;
+      // list: the rows, any numbers; sort: a column's key, "-" in front for smallest first, "+"
+      // where value is a size and the next click is to sort by the column itself;
       // accent(row): a class name for a row.
       show(next, list, sort, accent) {
         columns = next;

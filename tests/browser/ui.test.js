@@ -218,10 +218,18 @@ test("search: share of the matches, n and N, Escape", async () => {
     assert.match(await text(page, "#details-body"), /^render/);
     await page.keyboard.press("N");
     assert.match(await text(page, "#details-body"), /^parse/);
+    await page.fill("#query", "^(handle|parse)$");
+    await settle(page);
+    assert.equal(await text(page, "#matched"), "70.0% in 2");
+    await page.locator("#flame0").focus();
+    for (const name of ["handle", "parse", "handle"]) {
+      await page.keyboard.press("n");
+      assert.equal((await text(page, "#details-body")).split("\n")[0], name);
+    }
     await page.keyboard.press("/");
     await page.fill("#query", "nothing(");
     await settle(page);
-    assert.equal(await text(page, "#matched"), "no match");
+    assert.equal(await text(page, "#matched"), "taken as text: no match");
     await page.keyboard.press("Escape");
     await settle(page);
     assert.equal((await functionRows(page)).length, 4);
@@ -411,6 +419,21 @@ test("a difference: views, figures, removed paths", async () => {
     assert.deepEqual(rows.render, ["−4.00 s", "−50.0%", "−4.00 s"]);
     assert.deepEqual(rows.audit, ["+3.20 s", "new", "+3.20 s"]);
     assert.deepEqual(rows.legacy, ["−3.20 s", "−100%", "−3.20 s"]);
+    const sorted = async () => {
+      await page.click("#table th:nth-child(2) button");
+      return (await functionRows(page)).map((r) => r[0]).filter((name) => name !== "main");
+    };
+
+    assert.deepEqual(await sorted(), ["parse", "audit", "legacy", "render"]); // slower first
+    assert.deepEqual(await sorted(), ["render", "legacy", "audit", "parse"]);
+    await page.locator("#flame0").focus();
+    for (const key of ["ArrowDown", "ArrowDown", "ArrowRight"])
+      await page.keyboard.press(key);
+    assert.deepEqual(await page.evaluate(() => [...document.querySelectorAll("#flame0 [aria-level='3']")]
+      .map((e) => [e.textContent, e.ariaPosInSet, e.ariaSetSize].join(" "))), [
+      "parse, 52.6%, slower, +100% 1 3", "render, 26.3%, faster, −50.0% 2 3", "audit, 21.1%, new, new 3 3"]);
+    await page.keyboard.press("Escape");
+    await settle(page);
     const views = {diff: await picture(page)};
 
     for (const key of ["b", "h", "e"]) {
@@ -676,14 +699,16 @@ test("export: an image, a drawing, the stack, the link", async () => {
     assert.equal(png.name, "shop.png");
     assert.equal(png.bytes.toString("latin1", 1, 4), "PNG");
     assert.equal(png.bytes.readUInt32BE(16), 3200);
-    await page.keyboard.press("Escape");
+    assert.ok(!await page.locator("#exports").isVisible());
+    assert.equal(await focused(page), "SUMMARY Export");
     const svg = await download(page, "Drawing");
 
     assert.equal(svg.name, "shop.svg");
     assert.deepEqual(labelsOf(svg.bytes), ["all samples", "main", "+ parse", "− render", "+ audit"].sort());
     await clickAt(page, 2, 0.2);
     await page.keyboard.press("c");
-    await page.waitForFunction(() => document.getElementById("status").textContent);
+    await page.locator("#status:text('Stack copied')").waitFor();
+    assert.equal(await page.evaluate(() => getComputedStyle(document.getElementById("status")).opacity), "1");
     assert.match(await page.evaluate(() => navigator.clipboard.readText()),
       /^main \(\/srv\/app\.py:1\)\nparse \(\/srv\/lib\.py:1\)\n$/);
   });
@@ -805,6 +830,38 @@ test("every width: nothing sticks out, all panels can be reached", async () => {
 
 // Pages of a PDF file.
 const pagesOf = (pdf) => pdf.toString("latin1").match(/\/Type\s*\/Page\b/g).length;
+
+test("small heights: the page scrolls, the graph keeps its room", async () => {
+  for (const [width, height] of [[320, 256], [844, 390], [640, 400]])
+    await onPage(diff(), {width, height}, async (page) => {
+      const box = await page.locator(".scroller").boundingBox();
+
+      assert.ok(box.height > 120, `${box.height} of ${height}`);
+      await page.locator(".scroller").hover();
+      await page.locator("#tabs").scrollIntoViewIfNeeded();
+      assert.ok(await page.evaluate(() => scrollY) > 0);
+    });
+});
+
+test("the head is not cut", async () => {
+  const runs = DIFF.meta.runs.map((r, i) => ({...r, host: "a-host", command: `python3 app.py ${i}`}));
+
+  for (const [width, height] of [[1280, 800], [390, 844]])
+    await onPage(writePage({...DIFF, meta: {...DIFF.meta, runs, diff: {normalize: "work"}}}),
+      {width, height}, async (page) => {
+        const {bottom, texts} = await page.evaluate(() => ({
+          bottom: document.querySelector(".tools").getBoundingClientRect().top,
+          texts: [...document.querySelectorAll("#facts div")].map((e) => {
+            const r = e.getBoundingClientRect(), t = e.lastChild.getBoundingClientRect();
+
+            return {text: e.innerText, title: e.title, bottom: r.bottom, isWhole: t.right <= r.right + 1 && r.right <= innerWidth};
+          })}));
+
+        assert.equal(texts.at(-1).title, "python3 app.py 0 → python3 app.py 1");
+        for (const {text: t, isWhole, bottom: y} of texts) // a long command may have an ellipsis
+          assert.ok((isWhole || t.startsWith("Command")) && y <= bottom, t);
+      });
+});
 
 test("print: the graph first, on light paper, as wide as it is; no tools, no blank pages", async () => {
   const stack = Array.from({length: 3000}, (_, i) => `f${i} (/srv/deep.py:${i + 1})`).join(";");
