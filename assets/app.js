@@ -1422,7 +1422,10 @@
     }, () => style);
     const functions = ns.tableView({scroller: $("table-scroller"), table: $("table")}, {
       sort: (sort) => set({sort}),
-      pick: pickFunction,
+      pick: (func) => {
+        showTab("graph");
+        pickFunction(func);
+      },
       open: sandwich,
     }, () => {
       const css = getComputedStyle(document.documentElement);

@@ -432,22 +432,38 @@
     }
 
     function listen() {
-      let drag = null;
+      const held = new Map(); // where pointers that are down stand, by their id
+      let down = null, isMoved = false;
+
+      // Middle of the pointers, and how far apart they are.
+      const grip = () => {
+        const left = Math.min(...held.values()), right = Math.max(...held.values());
+
+        return [(left + right) / 2 - dom.scroller.getBoundingClientRect().left, right - left];
+      };
+
+      // What was below the pointers stays there: one moves the view, two also stretch it.
+      const drag = (e) => {
+        const [x, apart] = grip(), unit = (view.to - view.from) / width;
+
+        held.set(e.pointerId, e.clientX);
+        const [nextX, nextApart] = grip(), next = apart * nextApart ? unit * apart / nextApart : unit;
+        const from = view.from + x * unit - nextX * next;
+
+        zoom(from, from + width * next, false);
+        if (e.pointerType === "mouse")
+          dom.scroller.scrollTop = down.top - (e.clientY - down.y);
+      };
 
       dom.scroller.addEventListener("scroll", () => {
         leave();
         request();
       }, {passive: true});
       dom.canvas.addEventListener("pointermove", (e) => {
-        if (drag && e.buttons) {
-          drag.moved ||= Math.hypot(e.clientX - drag.x, e.clientY - drag.y) > 4;
-          if (drag.moved) {
-            const perPixel = (view.to - view.from) / width;
-
-            zoom(drag.from - (e.clientX - drag.x) * perPixel,
-              drag.to - (e.clientX - drag.x) * perPixel, false);
-            dom.scroller.scrollTop = drag.top - (e.clientY - drag.y);
-          }
+        if (held.has(e.pointerId)) {
+          isMoved ||= held.size > 1 || Math.hypot(e.clientX - down.x, e.clientY - down.y) > 4;
+          if (isMoved)
+            drag(e);
           return;
         }
         const {node} = at(e);
@@ -460,14 +476,17 @@
       });
       dom.canvas.addEventListener("pointerleave", leave);
       dom.canvas.addEventListener("pointerdown", (e) => {
-        drag = e.pointerType === "mouse" && e.button === 0
-          ? {x: e.clientX, y: e.clientY, ...view, top: dom.scroller.scrollTop, moved: false} : null;
-        if (drag)
-          dom.canvas.setPointerCapture(e.pointerId);
+        if (e.button !== 0)
+          return;
+        isMoved &&= held.size > 0;
+        down = {x: e.clientX, y: e.clientY, top: dom.scroller.scrollTop};
+        held.set(e.pointerId, e.clientX);
+        dom.canvas.setPointerCapture(e.pointerId);
       });
-      dom.canvas.addEventListener("pointerup", () => setTimeout(() => drag = null));
+      for (const type of ["pointerup", "pointercancel"])
+        dom.canvas.addEventListener(type, (e) => held.delete(e.pointerId));
       dom.canvas.addEventListener("click", (e) => {
-        if (drag && drag.moved)
+        if (isMoved)
           return;
         const {node, corner} = at(e);
 

@@ -831,6 +831,35 @@ test("every width: nothing sticks out, all panels can be reached", async () => {
 // Pages of a PDF file.
 const pagesOf = (pdf) => pdf.toString("latin1").match(/\/Type\s*\/Page\b/g).length;
 
+test("touch: a finger moves the graph, two stretch it, a function leads to its box", async () => {
+  await onPage(diff(), {width: 390, height: 844, touch: true}, async (page) => {
+    const touch = await page.context().newCDPSession(page), {y} = await pointAt(page, 2, 0);
+    const send = (type, ...xs) => touch.send("Input.dispatchTouchEvent",
+      {type, touchPoints: xs.map((x, id) => ({x, y, id}))});
+    const seen = [await picture(page)];
+    const gesture = async (...steps) => {
+      await send("touchStart", ...steps[0]);
+      for (const xs of steps)
+        await send("touchMove", ...xs);
+      await send("touchEnd");
+      await settle(page);
+      seen.push(await picture(page));
+    };
+
+    await gesture([150, 200], [130, 220], [100, 250], [50, 300]);
+    await gesture([200], [190], [150], [100]);
+    await gesture([50, 300], [100, 250], [150, 200], [170, 180]);
+    assert.equal(new Set(seen).size, 3);
+    assert.ok(seen[3] === seen[0], "not whole again");
+    assert.equal((await state(page)).sel, null);
+    await page.click("#tabs >> text=Functions");
+    await page.tap("#table button.pick");
+    await settle(page);
+    assert.ok(await page.locator("#flame0").isVisible());
+    assert.notEqual((await state(page)).sel, null);
+  });
+});
+
 test("small heights: the page scrolls, the graph keeps its room", async () => {
   for (const [width, height] of [[320, 256], [844, 390], [640, 400]])
     await onPage(diff(), {width, height}, async (page) => {
