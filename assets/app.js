@@ -458,7 +458,7 @@
 
     // What the wheel or the minimap came to belongs to the state as the box zoomed to does.
     function keepSpan({graph, boxes, active: {tree}, zoom}) {
-      const {from, to} = graph.view, box = ns.boxOf(boxes, tree, Math.max(0, zoom)), whole = boxes.x1[0];
+      const {from, to} = graph.view(), box = ns.boxOf(boxes, tree, Math.max(0, zoom)), whole = boxes.x1[0];
       const isNear = (a, b) => Math.abs(a - b) < whole * 1e-9;
       const isBox = box < 0 || isNear(from, boxes.x0[box]) && isNear(to, boxes.x1[box]);
 
@@ -1188,7 +1188,6 @@
 
     function toPaper() {
       applyTheme(true);
-      marksBox = null;
       drawLegend();
       for (const pane of panes) {
         const scene = sceneOf(pane), {rows} = scene.boxes, parts = [];
@@ -1208,7 +1207,6 @@
     function fromPaper() {
       document.querySelectorAll(".paper").forEach((e) => e.remove());
       applyTheme();
-      marksBox = null;
       drawLegend();
     }
 
