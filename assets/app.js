@@ -402,10 +402,10 @@
           }
         },
       }, () => style);
-      canvas.addEventListener("focus", () => {
+      canvas.onfocus = () => {
         if (pane.selected < 0)
           choose(pane, pane.zoom < 0 ? 0 : pane.zoom);
-      });
+      };
       return pane;
     }
 
@@ -1172,14 +1172,14 @@
       setTimeout(() => URL.revokeObjectURL(url), 10000);
     }
 
-    const EXPORT_WIDTH = 1600;
+    const EXPORT_WIDTH = 1600, exportTitle = () => ns.visible(report.meta.title || "profile");
 
     function exportView() {
       return {...mainPane().graph.view(), size: EXPORT_WIDTH};
     }
 
     function exportPng() {
-      ns.picture(sceneOf(mainPane()), exportView(), style, 2).toBlob((blob) => download(blob, "png"));
+      ns.picture(sceneOf(mainPane()), exportView(), style, 2, exportTitle()).toBlob((blob) => download(blob, "png"));
     }
 
     // Paper is light, and as wide as it is: pictures stand in for the canvases, cut between rows so
@@ -1197,7 +1197,7 @@
           const view = {...pane.graph.view(i, PAPER_PART), size: PAPER_WIDTH};
 
           left = rows - view.line - (view.bottom - view.top);
-          parts.push(ns.picture(scene, view, style, 2));
+          parts.push(ns.picture(scene, view, style, 2, ""));
         }
         pane.box.append(ns.element("div", {className: "paper"}, ...parts,
           left ? `${ns.count(left)} rows more` : ""));
@@ -1214,8 +1214,8 @@
       const ctx = document.createElement("canvas").getContext("2d");
 
       ctx.font = "12px system-ui, sans-serif";
-      download(new Blob([ns.svgPicture(sceneOf(mainPane()), exportView(), style,
-        report.meta.title || "profile", (c) => ctx.measureText(c).width)], {type: "image/svg+xml"}),
+      download(new Blob([ns.svgPicture(sceneOf(mainPane()), exportView(), style, exportTitle(),
+        (c) => ctx.measureText(c).width)], {type: "image/svg+xml"}),
       "svg");
     }
 
@@ -1370,7 +1370,7 @@
     }
 
     function listen() {
-      $("query").addEventListener("input", () => set({q: $("query").value}));
+      $("query").oninput = () => set({q: $("query").value});
       $("next").onclick = () => step(1);
       $("previous").onclick = () => step(-1);
       $("palette").onchange = () => set({palette: $("palette").value});
@@ -1398,14 +1398,14 @@
       $("keys").replaceChildren(...KEYS.flatMap(([keys, text]) => [
         ns.element("dt", {}, ns.element("kbd", {}, keys)), ns.element("dd", {}, text)]));
       ns.menus(document);
-      document.addEventListener("keydown", onKey);
+      document.onkeydown = onKey;
       history.replaceState(true, ""); // a mark: who comes back to it has not typed an address
       addEventListener("popstate", (e) => readAddress(e.state));
       addEventListener("hashchange", () => readAddress(false));
-      matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+      matchMedia("(prefers-color-scheme: dark)").onchange = () => {
         if (state.theme === "auto")
           update(["theme"]);
-      });
+      };
       new ResizeObserver(resize).observe($("graph"));
       addEventListener("beforeprint", toPaper);
       addEventListener("afterprint", fromPaper);
@@ -1421,7 +1421,8 @@
     const functions = ns.tableView({scroller: $("table-scroller"), table: $("table")}, {
       sort: (sort) => set({sort}),
       pick: (func) => {
-        showTab("graph");
+        if ($("page").dataset.tab !== "graph") // rows drawn anew get no double click
+          showTab("graph");
         pickFunction(func);
       },
       open: sandwich,

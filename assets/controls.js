@@ -153,13 +153,13 @@
     }
 
     parts.forEach(({handle, text}, i) => {
-      handle.addEventListener("pointerdown", (e) => handle.setPointerCapture(e.pointerId));
-      handle.addEventListener("pointermove", (e) => {
+      handle.onpointerdown = (e) => handle.setPointerCapture(e.pointerId);
+      handle.onpointermove = (e) => {
         const r = track.getBoundingClientRect();
 
         if (handle.hasPointerCapture(e.pointerId))
           move(i, (e.clientX - r.left) / r.width);
-      });
+      };
       handle.addEventListener("keydown", (e) => {
         const step = {ArrowLeft: -0.02, ArrowDown: -0.02, ArrowRight: 0.02, ArrowUp: 0.02}[e.key];
 

@@ -40,8 +40,10 @@
     };
   }
 
-  // Diagonal lines in ink, as a repeating pattern.
+  // Diagonal lines in ink, as a repeating pattern; a drawing (export.js) has its own.
   function hatching(ctx, ink, ratio) {
+    if (ctx.hatching)
+      return ctx.hatching;
     const tile = document.createElement("canvas"), size = Math.round(6 * ratio);
     const t = tile.getContext("2d");
 
@@ -100,7 +102,7 @@
   function paintNarrow(ctx, scene, seen, groups, pixels, view, look) {
     const width = Math.max(1, Math.round(view.size * look.ratio)), rows = view.bottom - view.top;
 
-    if (rows <= 0)
+    if (rows <= 0 || ctx.hatching)
       return;
     const image = ctx.createImageData(width, rows), used = new Uint8Array(rows);
     const data = new Uint32Array(image.data.buffer);
@@ -155,8 +157,9 @@
         for (const i of entries) {
           const x = snap(seen.x[i]), w = snap(seen.x[i] + seen.width[i]) - x;
 
-          if (seen.width[i] >= NARROW)
-            ctx.fillRect(x, (lineOf(scene, seen.row[i]) - view.line) * look.row, w - 1, look.row - 1);
+          if (seen.width[i] >= NARROW || ctx.hatching)
+            ctx.fillRect(x, (lineOf(scene, seen.row[i]) - view.line) * look.row,
+              w - (w >= NARROW), look.row - 1);
         }
       }
     }
@@ -455,11 +458,11 @@
           dom.scroller.scrollTop = down.top - (e.clientY - down.y);
       };
 
-      dom.scroller.addEventListener("scroll", () => {
+      dom.scroller.onscroll = () => {
         leave();
         request();
-      }, {passive: true});
-      dom.canvas.addEventListener("pointermove", (e) => {
+      };
+      dom.canvas.onpointermove = (e) => {
         if (held.has(e.pointerId)) {
           isMoved ||= held.size > 1 || Math.hypot(e.clientX - down.x, e.clientY - down.y) > 4;
           if (isMoved)
@@ -473,27 +476,28 @@
           drawOver();
         }
         on.hover(node, e);
-      });
-      dom.canvas.addEventListener("pointerleave", leave);
-      dom.canvas.addEventListener("pointerdown", (e) => {
+      };
+      dom.canvas.onpointerleave = leave;
+      dom.canvas.onpointerdown = (e) => {
         if (e.button !== 0)
           return;
         isMoved &&= held.size > 0;
         down = {x: e.clientX, y: e.clientY, top: dom.scroller.scrollTop};
         held.set(e.pointerId, e.clientX);
         dom.canvas.setPointerCapture(e.pointerId);
-      });
-      for (const type of ["pointerup", "pointercancel"])
-        dom.canvas.addEventListener(type, (e) => held.delete(e.pointerId));
-      dom.canvas.addEventListener("click", (e) => {
+      };
+      dom.canvas.onpointerup = dom.canvas.onpointercancel = (e) => {
+        held.delete(e.pointerId);
+      };
+      dom.canvas.onclick = (e) => {
         if (isMoved)
           return;
         const {node, corner} = at(e);
 
         if (node >= 0)
           on.select(node, corner, e);
-      });
-      dom.canvas.addEventListener("wheel", (e) => {
+      };
+      dom.canvas.onwheel = (e) => {
         if (!scene || !(e.ctrlKey || e.metaKey || e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY)))
           return;
         e.preventDefault();
@@ -509,7 +513,7 @@
 
           zoom(view.from + by, view.to + by, false);
         }
-      }, {passive: false});
+      };
     }
 
     listen();
@@ -566,19 +570,14 @@
       return Array.from(boxes.node.subarray(first, end));
     };
     const item = (of) => {
-      const e = document.createElement("span"), children = ns.childBoxes(boxes, tree, of);
+      const children = ns.childBoxes(boxes, tree, of);
       const [first, end] = of ? ns.childBoxes(boxes, tree, tree.parent[of]) : [0, 1];
 
-      e.id = `${canvas.id}-${of}`;
-      e.setAttribute("role", "treeitem");
-      e.setAttribute("aria-level", tree.depth[of] + 1);
-      e.setAttribute("aria-posinset", Math.max(0, ns.boxOf(boxes, tree, of) - first) + 1);
-      e.setAttribute("aria-setsize", end - first);
-      e.setAttribute("aria-selected", String(of === node));
-      if (children[0] < children[1])
-        e.setAttribute("aria-expanded", String(path.includes(of)));
-      e.textContent = scene.describe(of);
-      return e;
+      return ns.element("span", {id: `${canvas.id}-${of}`, role: "treeitem",
+        textContent: scene.describe(of), "aria-level": tree.depth[of] + 1,
+        "aria-posinset": Math.max(0, ns.boxOf(boxes, tree, of) - first) + 1,
+        "aria-setsize": end - first, "aria-selected": of === node,
+        ...children[0] < children[1] ? {"aria-expanded": path.includes(of)} : {}});
     };
 
     for (let i = node; i >= 0; i = tree.parent[i])
@@ -662,23 +661,23 @@
         (e.clientX - canvas.getBoundingClientRect().left) / canvas.clientWidth));
       const isDrag = (e) => Math.abs(x(e) - down) * canvas.clientWidth >= 4;
 
-      canvas.addEventListener("pointerdown", (e) => {
+      canvas.onpointerdown = (e) => {
         down = x(e);
         canvas.setPointerCapture(e.pointerId);
-      });
-      canvas.addEventListener("pointermove", (e) => {
+      };
+      canvas.onpointermove = (e) => {
         const end = scene?.boxes.x1[0] || 1;
 
         if (down !== null && isDrag(e))
           on.zoom(Math.min(down, x(e)) * end, Math.max(down, x(e)) * end);
-      });
-      canvas.addEventListener("pointerup", (e) => {
+      };
+      canvas.onpointerup = (e) => {
         const end = scene?.boxes.x1[0] || 1, half = (view.to - view.from) / 2;
 
         if (down !== null && !isDrag(e))
           on.zoom(x(e) * end - half, x(e) * end + half);
         down = null;
-      });
+      };
     }
 
     listen();
@@ -708,19 +707,25 @@
     };
   }
 
-  // The rows of a view as a canvas of its own, for PNG export and print.
-  function picture(scene, view, look, scale) {
+  const TITLE = 34; // pixels above an exported graph
+
+  // The rows of a view as a canvas of its own, for PNG export and print; title: text above, or "".
+  function picture(scene, view, look, scale, title) {
     const canvas = document.createElement("canvas"), ctx = canvas.getContext("2d");
-    const height = (view.bottom - view.top) * look.row;
+    const head = title ? TITLE : 0, height = head + (view.bottom - view.top) * look.row;
 
     canvas.width = Math.round(view.size * scale);
     canvas.height = Math.round(height * scale);
     ctx.scale(scale, scale);
     ctx.fillStyle = look.background;
     ctx.fillRect(0, 0, view.size, height);
+    ctx.fillStyle = look.ink;
+    ctx.font = look.font;
+    ctx.fillText(title, 8, 21);
+    ctx.translate(0, head);
     paint(ctx, scene, view, {...look, ratio: scale, advance: ruler(ctx, look.font)});
     return canvas;
   }
 
-  Object.assign(ns, {hatching, flameGraph, minimap, picture});
+  Object.assign(ns, {hatching, flameGraph, minimap, picture, paint, lineOf, TITLE});
 })(globalThis.pyebpf ??= {});

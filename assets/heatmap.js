@@ -131,29 +131,29 @@
       (isBase ? on.baseRange : on.range)(next[0] === 0 && next[1] === blocks ? null : next);
     }
 
-    canvas.addEventListener("pointerdown", (e) => {
+    canvas.onpointerdown = (e) => {
       if (e.button !== 0)
         return;
       drag = {from: blockAt(e), isBase: e.ctrlKey || e.metaKey, isMoved: false, x: e.clientX};
       canvas.setPointerCapture(e.pointerId);
-    });
-    canvas.addEventListener("pointermove", (e) => {
+    };
+    canvas.onpointermove = (e) => {
       if (!drag || !drag.isMoved && Math.abs(e.clientX - drag.x) < 4)
         return;
       drag.isMoved = true;
       choose(drag.isBase, drag.from, blockAt(e));
-    });
-    canvas.addEventListener("pointerup", (e) => {
+    };
+    canvas.onpointerup = (e) => {
       if (drag && !drag.isMoved)
         (drag.isBase ? on.baseRange : on.range)(null);
       drag = null;
-    });
-    canvas.addEventListener("contextmenu", (e) => {
+    };
+    canvas.oncontextmenu = (e) => {
       if (e.ctrlKey)
         e.preventDefault(); // a Ctrl-drag on macOS
-    });
+    };
     // Arrows move the range by a block, Shift-arrows its end; with Ctrl the baseline range.
-    canvas.addEventListener("keydown", (e) => {
+    canvas.onkeydown = (e) => {
       const step = {ArrowLeft: -1, ArrowRight: 1}[e.key], isBase = e.ctrlKey || e.metaKey;
 
       if (!step)
@@ -165,7 +165,7 @@
 
       if (from >= 0 && end <= blocks && end > from)
         choose(isBase, from, end - 1);
-    });
+    };
     return {
       // list: [{text, ticks}], heaviest first; ms: length of the time shown, 0 unknown.
       show(list, blockCount, ms, chosen, chosenBase) {

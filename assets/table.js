@@ -37,8 +37,7 @@
           th.setAttribute("aria-sort", {"-": "ascending", "+": "other"}[sign] || "descending");
           button.append(cell("span", "arrow", {"-": " ▲", "+": " ±"}[sign] || " ▼"));
         }
-        button.addEventListener("click",
-          () => on.sort(column.key === sort ? "-" + key : column.key));
+        button.onclick = () => on.sort(column.key === sort ? "-" + key : column.key);
         th.append(button);
         line.append(th);
       }
@@ -146,14 +145,14 @@
 
     const rowOf = (e) => e.target.closest("tr").querySelector("button")?.dataset.row;
 
-    dom.scroller.addEventListener("scroll", () => draw(false), {passive: true});
+    dom.scroller.onscroll = () => draw(false);
     for (const [type, act] of [["click", on.pick], ["dblclick", on.open]])
       body.addEventListener(type, (e) => rowOf(e) && act(Number(rowOf(e))));
     body.addEventListener("focusin", (e) => {
       stop = rowOf(e);
       mark();
     });
-    body.addEventListener("keydown", (e) => {
+    body.onkeydown = (e) => {
       const at = rows.indexOf(Number(rowOf(e)));
       const to = {ArrowUp: at - 1, ArrowDown: at + 1, Home: 0, End: rows.length - 1}[e.key];
 
@@ -164,7 +163,7 @@
         reveal(to);
         buttonOf(rows[to]).focus({preventScroll: true});
       }
-    });
+    };
     return {
       // list: the rows, any numbers; sort: a column's key, "-" in front for smallest first, "+"
       // where value is a size and the next click is to sort by the column itself;

@@ -2,7 +2,7 @@
 "use strict";
 const test = require("node:test");
 const assert = require("node:assert");
-for (const name of ["model", "stats", "names", "state", "layout", "search", "palette", "export"])
+for (const name of ["model", "stats", "names", "state", "layout", "search", "palette", "export", "flamegraph"])
   require(`../../assets/${name}.js`);
 const page = globalThis.pyebpf;
 
@@ -313,12 +313,14 @@ test("moduleColour, heatColour: numbers within their palettes", () => {
 
 test("svgPicture: names are text, whatever they hold", () => {
   const scene = {tree: TREE, boxes: BOXES, colour: GREY, palette: page.palette("diff", "light"),
-    labels: () => ["</text><script>alert(1)</script>"], describe: () => "\"&<>\u202e"};
-  const svg = page.svgPicture(scene, {from: 0, to: 10, size: 800},
-    {row: 20, background: "#fff", ink: "#000", hatch: "#888"}, "a & b", () => 6);
+    matched: null, note: () => "<b>", labels: () => ["</text><script>alert(1)</script>"],
+    describe: () => "\"&<>\u202e"};
+  const svg = page.svgPicture(scene, {from: 0, to: 10, size: 800, line: 0, top: 0, bottom: 4},
+    {row: 20, background: "#ffffff", ink: "#000000", hatch: "#888888"}, "a & b", () => 6);
 
   assert.ok(!svg.includes("<script"));
   assert.ok(svg.includes("&lt;/text&gt;&lt;script&gt;"));
   assert.ok(svg.includes("&quot;&amp;&lt;&gt;\\u{202e}"));
-  assert.equal(svg.match(/<g>/g).length, 6);
+  assert.ok(svg.includes(">&lt;b&gt;</text>"));
+  assert.equal(svg.match(/<title>/g).length, 6);
 });

@@ -704,7 +704,20 @@ test("export: an image, a drawing, the stack, the link", async () => {
     const svg = await download(page, "Drawing");
 
     assert.equal(svg.name, "shop.svg");
-    assert.deepEqual(labelsOf(svg.bytes), ["all samples", "main", "+ parse", "− render", "+ audit"].sort());
+    assert.deepEqual(labelsOf(svg.bytes), ["all samples", "0%", "main", "0%", "+ parse", "+100%",
+      "− render", "−50.0%", "+ audit", "new"].sort());
+    const drawing = svg.bytes.toString();
+
+    assert.match(drawing, /<title>parse, 52\.6%, slower, \+100%<\/title>/);
+    assert.match(drawing, /<rect [^>]*fill="none" stroke="#1a1e24"/); // the outline of what is new
+    assert.match(drawing, /<path d="M[^"]*" fill="#7634c9"/); // the corner of what is missing
+    await page.fill("#query", "parse");
+    await settle(page);
+    const faded = await download(page, "Drawing");
+
+    assert.match(faded.bytes.toString(), /fill="#5a6370">main</);
+    await page.fill("#query", "");
+    await settle(page);
     await clickAt(page, 2, 0.2);
     await page.keyboard.press("c");
     await page.locator("#status:text('Stack copied')").waitFor();
