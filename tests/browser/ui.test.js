@@ -844,6 +844,28 @@ test("every width: nothing sticks out, all panels can be reached", async () => {
 // Pages of a PDF file.
 const pagesOf = (pdf) => pdf.toString("latin1").match(/\/Type\s*\/Page\b/g).length;
 
+test("the table of a comparison can be pulled wider, up to all of its columns", async () => {
+  await onPage(diff(), {}, async (page) => {
+    const {x, y, width, height} = await page.locator("#functions").boundingBox();
+    const hidden = () => page.evaluate(() => {
+      const box = document.getElementById("table-scroller");
+
+      return box.scrollWidth - box.clientWidth;
+    });
+
+    assert.ok(await hidden() > 100);
+    await page.mouse.move(x + width - 4, y + height - 4);
+    await page.mouse.down();
+    await page.mouse.move(x + width + 100, y + height - 4);
+    await page.mouse.move(x + width + 240, y + height - 4);
+    await page.mouse.up();
+    await settle(page);
+    assert.equal(await hidden(), 0);
+    assert.ok(await page.evaluate(() => document.getElementById("flame0").clientWidth ===
+      document.querySelector(".scroller").clientWidth));
+  });
+});
+
 test("touch: a finger moves the graph, two stretch it, a function leads to its box", async () => {
   await onPage(diff(), {width: 390, height: 844, touch: true}, async (page) => {
     const touch = await page.context().newCDPSession(page), {y} = await pointAt(page, 2, 0);
