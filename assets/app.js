@@ -363,6 +363,8 @@
       if (!verdicts)
         return [];
       return [
+        state.by === "line" && !state.baseRange
+          ? "Lines are compared by their numbers: code that moved reads as changed." : "",
         verdicts.by === "poisson" ? "How much the figures scatter by themselves is not known: the " +
           "data has neither times nor several runs. Verdicts are surer than they should be." : "",
         Math.abs(Math.log(verdicts.centre)) > 0.005 ? "Verdicts are relative to what the typical " +
