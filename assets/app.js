@@ -154,7 +154,7 @@
     function missingBelow(active) {
       if (!active.base)
         return null;
-      const {tree, base, current, scale} = active, missing = new Float64Array(tree.count);
+      const {tree, base, current, scale} = active, missing = new Float32Array(tree.count);
 
       for (let i = 1; i < tree.count; i++)
         if (ns.isGone(active, i) && current.total[tree.parent[i]] > 0)
@@ -364,7 +364,7 @@
         return [];
       return [
         state.by === "line" && !state.baseRange
-          ? "Lines are compared by their numbers: code that moved reads as changed." : "",
+          ? "Lines are compared by number: code that moved reads as changed." : "",
         verdicts.by === "poisson" ? "How much the figures scatter by themselves is not known: the " +
           "data has neither times nor several runs. Verdicts are surer than they should be." : "",
         Math.abs(Math.log(verdicts.centre)) > 0.005 ? "Verdicts are relative to what the typical " +
@@ -1024,7 +1024,7 @@
       state = {...state, ...patch};
       if ("func" in patch || "shape" in patch)
         panes = changed.includes("func") && state.shape === "sandwich" ? [] : panes;
-      writeAddress(isStep);
+      writeAddress(isStep, patch.span ? 500 : 120);
       update(changed);
     }
 
@@ -1055,15 +1055,15 @@
     let addressTimer = 0;
 
     // Steps can be taken back with the browser's button; the rest replaces the address, not more
-    // often than browsers bear.
-    function writeAddress(isStep) {
+    // often than browsers bear, and not between two turns of the wheel.
+    function writeAddress(isStep, ms) {
       const hash = "#" + ns.writeState(state);
 
       clearTimeout(addressTimer);
       if (isStep && hash !== location.hash)
         history.pushState(true, "", hash);
       else
-        addressTimer = setTimeout(() => history.replaceState(true, "", hash), 120);
+        addressTimer = setTimeout(() => history.replaceState(true, "", hash), ms);
     }
 
     // isBack: to a step of before; how it looked then is no part of it.

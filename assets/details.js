@@ -26,7 +26,7 @@
   const SENTENCES = {
     unchanged: "Its time lies within the first step of the baseline's.",
     undetermined: "Too few samples to tell whether it changed.",
-    likely: "Probably changed, but by less than a step, or not surely enough among so many boxes.",
+    likely: "Probably changed, but by less than a step, or not surely among so many boxes.",
     rare: "Seen on one side only, but too seldom to call it new or removed.",
     new: "The baseline has no such call path.",
     removed: "Only the baseline has this call path.",

@@ -97,6 +97,8 @@
         (strength[a.k % fills] ?? 0) - (strength[b.k % fills] ?? 0));
   }
 
+  let strip = null; // of paintNarrow(), for all frames
+
   // Narrow boxes, tens of thousands where all of a large profile is on screen: a pixel each in an
   // image one pixel high a row, which is then stretched to the rows' height.
   function paintNarrow(ctx, scene, seen, groups, pixels, view, look) {
@@ -119,8 +121,7 @@
       }
     if (!used.includes(1))
       return;
-    const strip = document.createElement("canvas");
-
+    strip ??= document.createElement("canvas");
     strip.width = width;
     strip.height = rows;
     strip.getContext("2d").putImageData(image, 0, 0);

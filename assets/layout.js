@@ -97,11 +97,13 @@
   // about a pixel (run = how many), each standing for its strongest box, the widest of equally
   // strong ones: strength[colour[node]], see palette.js. A run with any strength is at least a
   // pixel wide: a significant change is never too thin to see. isLast: nobody will look again.
+  // What is returned holds until these boxes are looked at again.
   function onScreen(boxes, {from, to, size, top, bottom, isLast = false}, colour, strength) {
-    const out = screenBuffer(), pixel = (to - from) / size;
+    const out = boxes.screen ??= screenBuffer(), pixel = (to - from) / size;
     const items = boxes.node.length > MANY && pixel >= boxes.x1[0] / CELLS
       ? overview(boxes, colour, strength, isLast) : boxes;
 
+    out.n = 0;
     for (let row = top; row < Math.min(bottom, boxes.rows); row++)
       scanRow(boxes, items, row, {from, to, pixel, scale: 1 / pixel, least: pixel}, colour,
         strength, out);

@@ -200,10 +200,13 @@
     return {...tree, func, line: null, key: func};
   }
 
-  function decodeSelf(reader, count, hasBase) {
-    const ticks = () => reader.column(count, 2 ** 53, "weights", new Float64Array(count));
+  // In arrays no wider than the ticks of the runs ask for.
+  function decodeSelf(reader, count, meta) {
+    const all = meta.runs.reduce((sum, run) => sum + run.ticks, 1);
+    const ticks = () => reader.column(count, all || 2 ** 53, "weights",
+      all < 2 ** 32 ? arrayFor(count, all) : new Float64Array(count));
 
-    return {current: ticks(), base: hasBase ? ticks() : null};
+    return {current: ticks(), base: isComparing({meta}, {}) ? ticks() : null};
   }
 
   function decodeSites(reader, nodes, functions) {
@@ -325,7 +328,7 @@
     const strings = decodeStrings(reader);
     const functions = decodeFunctions(reader, strings.count);
     const nodes = decodeNodes(reader, functions.count);
-    const self = decodeSelf(reader, nodes.count, isComparing({meta}, {}));
+    const self = decodeSelf(reader, nodes.count, meta);
     const classes = decodeClasses(reader, nodes.count);
     const later = () => {
       rest ??= decodeRest(reader, meta, strings, functions, nodes);

@@ -556,7 +556,7 @@ test("a zoom by the wheel is in the link, and Escape takes it back", async () =>
     for (let i = 0; i < 5; i++)
       await page.mouse.wheel(0, -100);
     await page.keyboard.up("Control");
-    await page.waitForTimeout(300);
+    await page.waitForTimeout(800);
     url = (await hash(page)).slice(1);
     pixels = await picture(page);
     assert.match(url, /span=/);
