@@ -8,7 +8,7 @@
 // median of several. zoom: a step of the wheel, which is a frame. choose: a double click, the box, its
 // caller and their lines. first paint, and it alone, is by the clock: from the start of navigation,
 // in a window that is open, to the first contentful paint, which is the graph's; median of several
-// windows. memory: the renderer's private pages after all of it. Prints a table
+// windows. memory: the renderer's private pages after all of it, garbage collected. Prints a table
 // in Markdown, or {columns, rows} for run.py.
 "use strict";
 const {execFileSync} = require("node:child_process");
@@ -99,6 +99,7 @@ async function measure({kind, nodes}) {
     .filter((_, i) => i % 2 === 0);
   const recolour = await there("palette=heat"), filter = await there("process=web");
   const invert = await there("shape=inverted");
+  await cdp.send("HeapProfiler.collectGarbage");
   const row = {
     "first paint": `${at(paint, 0.5).toFixed(0)} ms`, "zoom, p95": ms(at(zoom, 0.95)),
     hover: ms(at(hover, 0.5)), choose: ms(at(choose, 0.5)), search: ms(at(search, 0.5)),
