@@ -301,7 +301,9 @@
           .map((name) => (glyphs ? GLYPHS[pane.colour[node]] : "") + name),
         note: (node) => noteOf(pane, node),
         describe: (node) => [nameOf(tree, node), ns.percent(side.total[node] / pane.root),
-          ...pane.active.base && viewOf() === "diff" ? [ns.WORDS[ns.family(ns.CLASSES[classAt(pane, node)])].toLowerCase(), changeAt(pane, node)] : []].join(", "),
+          ...pane.active.base && viewOf() === "diff" ? [
+            ns.WORDS[ns.family(ns.CLASSES[classAt(pane, node)])].toLowerCase(),
+            changeAt(pane, node)] : []].join(", "),
       };
     }
 
@@ -352,10 +354,10 @@
     function matchNote({active}, node) {
       const match = active.map || !report.classes ? "" : ns.MATCHES[report.classes.match[node]];
 
-      return {
-        inserted: "This call was put between two that both sides have; below it they are compared.",
-        deleted: "This call stood between two that both sides have; below it they are compared.",
-      }[match] || "";
+      const how = {inserted: "was put", deleted: "stood"}[match];
+
+      return how ? `This call ${how} between two that both sides have; below it they are compared.`
+        : "";
     }
 
     // What the reader must know of all verdicts.
@@ -364,9 +366,7 @@
         return [];
       return [
         state.by === "line" && !state.baseRange
-          ? "Lines are compared by number: code that moved reads as changed." : "",
-        verdicts.by === "poisson" ? "How much the figures scatter by themselves is not known: the " +
-          "data has neither times nor several runs. Verdicts are surer than they should be." : "",
+          ? "Lines are compared by number: moved code reads as changed." : "",
         Math.abs(Math.log(verdicts.centre)) > 0.005 ? "Verdicts are relative to what the typical " +
           `function did: ${ns.ratio(verdicts.centre)}.` : "",
       ];
@@ -384,7 +384,7 @@
       const canvas = ns.element("canvas", {id: "flame" + index, tabIndex: 0, role: "tree",
         "aria-label": shape === "callers" ? "Flame graph of callers" : "Flame graph"});
       const overlay = ns.element("canvas", {className: "overlay", "aria-hidden": "true"});
-      const spacer = document.createElement("div");
+      const spacer = ns.element("div");
       const scroller = ns.element("div", {className: "scroller"},
         ns.element("div", {className: "stage"}, canvas, overlay), spacer);
       const box = ns.element("div", {className: "pane"});
@@ -460,7 +460,8 @@
 
     // What the wheel or the minimap came to belongs to the state as the box zoomed to does.
     function keepSpan({graph, boxes, active: {tree}, zoom}) {
-      const {from, to} = graph.view(), box = ns.boxOf(boxes, tree, Math.max(0, zoom)), whole = boxes.x1[0];
+      const {from, to} = graph.view(), whole = boxes.x1[0];
+      const box = ns.boxOf(boxes, tree, Math.max(0, zoom));
       const isNear = (a, b) => Math.abs(a - b) < whole * 1e-9;
       const isBox = box < 0 || isNear(from, boxes.x0[box]) && isNear(to, boxes.x1[box]);
 
@@ -821,14 +822,16 @@
     // --- head, legend, menus
 
     function fact(key, text, className) {
-      return ns.element("div", {className: className || "", title: text}, ns.element("dt", {textContent: key}),
+      return ns.element("div", {className: className || "", title: text},
+        ns.element("dt", {textContent: key}),
         ns.element("dd", {}, ns.element("bdi", {textContent: text})));
     }
 
     function drawHead() {
       const {meta} = report, active = wholeOf(mainPane().active), list = [];
       const isBase = viewOf() === "base";
-      const runs = meta.runs.filter((r) => r.side === (isBase && isDiffReport ? ns.SIDE_BASE : ns.SIDE_CURRENT));
+      const side = isBase && isDiffReport ? ns.SIDE_BASE : ns.SIDE_CURRENT;
+      const runs = meta.runs.filter((r) => r.side === side);
       const sum = (of) => runs.reduce((all, r) => all + (of(r) || 0), 0);
       const time = sum((r) => r.duration_ns), lost = sum((r) => r.lost);
       const share = lostShare({lost, busy: sum(busyOf)});
@@ -947,19 +950,21 @@
       const isFiltered = !ns.isWhole(report, state) || !state.imports || !state.libraries;
       const [title, text] = viewOf() === "diff" && mainPane().active.base.total[0]
         ? ["Nothing is left", "Only the baseline has samples here: see Elided."]
-        : isFiltered
-        ? ["No samples match", "The filters or the time range leave nothing over."]
-        : viewOf() === "elided" ? ["Nothing was removed", "Every call path of the baseline is still there."]
-          : ["No samples", "The recording holds no Python stacks. Was the program running, and on a CPU?"];
+        : isFiltered ? ["No samples match", "The filters or the time range leave nothing over."]
+          : viewOf() === "elided"
+            ? ["Nothing was removed", "Every call path of the baseline is still there."]
+            : ["No samples", "The recording holds no Python stacks. Was the program running, on " +
+              "a CPU?"];
 
-      box.replaceChildren(ns.element("strong", {}, title), text, document.createElement("br"),
+      box.replaceChildren(ns.element("strong", {}, title), text, ns.element("br"),
         ...isFiltered ? [ns.button("Clear filters", "", () => set({process: [], thread: [], pod: [],
           range: null, baseRange: null, imports: true, libraries: true}))] : []);
     }
 
     function drawFilters() {
       const titles = {process: "Process", thread: "Thread", pod: "Runs in"}, parts = [];
-      const choices = choicesOf(), whole = choices.process.reduce((sum, c) => c.key.match(/ \(\d+\)$/) ? sum : sum + c.ticks, 0);
+      const choices = choicesOf(), whole = choices.process
+        .reduce((sum, {key, ticks}) => / \(\d+\)$/.test(key) ? sum : sum + ticks, 0);
 
       for (const [dimension, title] of Object.entries(titles)) {
         if (choices[dimension].length < 2)
@@ -1181,7 +1186,8 @@
     }
 
     function exportPng() {
-      ns.picture(sceneOf(mainPane()), exportView(), style, 2, exportTitle()).toBlob((blob) => download(blob, "png"));
+      ns.picture(sceneOf(mainPane()), exportView(), style, 2, exportTitle())
+        .toBlob((blob) => download(blob, "png"));
     }
 
     // Paper is light, and as wide as it is: pictures stand in for the canvases, cut between rows so
@@ -1213,7 +1219,7 @@
     }
 
     function exportSvg() {
-      const ctx = document.createElement("canvas").getContext("2d");
+      const ctx = ns.element("canvas").getContext("2d");
 
       ctx.font = "12px system-ui, sans-serif";
       download(new Blob([ns.svgPicture(sceneOf(mainPane()), exportView(), style, exportTitle(),
@@ -1460,7 +1466,8 @@
       const chosen = selectedPane();
 
       if (shape === "sandwich")
-        sandwich(chosen ? chosen.active.tree.func[chosen.selected] : state.func || functions.rows[0] || 0);
+        sandwich(chosen ? chosen.active.tree.func[chosen.selected]
+          : state.func || functions.rows[0] || 0);
       else
         set({shape, ...NOWHERE}, true);
     });

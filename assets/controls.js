@@ -3,6 +3,8 @@
 (function (ns) {
   "use strict";
 
+  const rectOf = (e) => e.getBoundingClientRect();
+
   // element("button", {className, title, ...properties}, ...children): text becomes text nodes.
   function element(tag, properties, ...children) {
     const e = document.createElement(tag);
@@ -133,7 +135,7 @@
         handle.setAttribute("aria-valuetext", `${now[i].toFixed(2)} times`);
       });
       track.replaceChildren(...fills.map((fill, i) => {
-        const e = document.createElement("i");
+        const e = element("i");
 
         e.style.background = fill;
         e.style.width = (i < now.length ? at(i) : 100) - (i ? at(i - 1) : 0) + "%";
@@ -155,7 +157,7 @@
     parts.forEach(({handle, text}, i) => {
       handle.onpointerdown = (e) => handle.setPointerCapture(e.pointerId);
       handle.onpointermove = (e) => {
-        const r = track.getBoundingClientRect();
+        const r = rectOf(track);
 
         if (handle.hasPointerCapture(e.pointerId))
           move(i, (e.clientX - r.left) / r.width);
@@ -175,5 +177,6 @@
     return box;
   }
 
-  Object.assign(ns, {element, refill, button, segments, options, checkboxes, menus, swatch, marksSlider});
+  Object.assign(ns, {element, rectOf, refill, button, segments, options, checkboxes, menus, swatch,
+    marksSlider});
 })(globalThis.pyebpf ??= {});

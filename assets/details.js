@@ -26,7 +26,7 @@
   const SENTENCES = {
     unchanged: "Its time lies within the first step of the baseline's.",
     undetermined: "Too few samples to tell whether it changed.",
-    likely: "Probably changed, but by less than a step, or not surely among so many boxes.",
+    likely: "Perhaps changed, but not surely, or by less than a step.",
     rare: "Seen on one side only, but too seldom to call it new or removed.",
     new: "The baseline has no such call path.",
     removed: "Only the baseline has this call path.",
@@ -89,7 +89,7 @@
 
   function figuresTable(subject) {
     const {current, base, root, selection, scale} = subject;
-    const head = ns.element("tr", {}, document.createElement("td"), ...["Self", "Total"]
+    const head = ns.element("tr", {}, ns.element("td"), ...["Self", "Total"]
       .map((text) => ns.element("th", {scope: "col", textContent: text})));
     const rows = [];
     const row = (name, read, className) => {
@@ -196,7 +196,7 @@
         ...heatOnly(subject, heat)];
     const shown = linesToShow(lines, heat, subject).slice(0, LINES_MAX);
     const most = Math.max(...[...heat.values()].map((row) => row[subject.measure]), 1e-9);
-    const list = document.createElement("ol");
+    const list = ns.element("ol");
 
     shown.forEach((number, i) => {
       if (i && number !== shown[i - 1] + 1)
@@ -236,7 +236,7 @@
     if (verdict)
       parts.push(line("p", SENTENCES[isLikely ? "likely" : verdict], "said faint"));
     if (!subject.node)
-      parts.push(line("p", "Click a box to zoom into it and see its figures and source here. " +
+      parts.push(line("p", "Click a box to zoom into it, for its figures and source. " +
         "Press ? for the keys.", "said faint"));
     if (subject.base && intervalText(subject))
       parts.push(line("p", "With 95% confidence: " + intervalText(subject).slice(2, -1), "said"));

@@ -41,7 +41,6 @@
   // the font at 12 pixels.
   function svgPicture(scene, view, look, title, advance) {
     const height = ns.TITLE + (view.bottom - view.top) * look.row + 6;
-    const seen = ns.onScreen(scene.boxes, view, scene.colour, scene.palette.strength);
     const out = [`<svg xmlns="http://www.w3.org/2000/svg" width="${view.size}" height="${height}" ` +
       `viewBox="0 0 ${view.size} ${height}" font-family="system-ui, sans-serif" font-size="12">`,
       "<defs><pattern id=\"h\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">" +
@@ -51,6 +50,8 @@
         escapeXml(title)}</text>`, `<g transform="translate(0 ${ns.TITLE})">`], ctx = svgContext(out);
 
     ns.paint(ctx, scene, view, {...look, ratio: 100, advance});
+    const seen = ns.onScreen(scene.boxes, view, scene.colour, scene.palette.strength);
+
     // What a box says when pointed at.
     for (let i = 0; i < seen.n; i++)
       ctx.rect(seen.x[i], (ns.lineOf(scene, seen.row[i]) - view.line) * look.row, seen.width[i], look.row,

@@ -44,7 +44,7 @@
   function hatching(ctx, ink, ratio) {
     if (ctx.hatching)
       return ctx.hatching;
-    const tile = document.createElement("canvas"), size = Math.round(6 * ratio);
+    const tile = ns.element("canvas"), size = Math.round(6 * ratio);
     const t = tile.getContext("2d");
 
     tile.width = tile.height = size;
@@ -121,7 +121,7 @@
       }
     if (!used.includes(1))
       return;
-    strip ??= document.createElement("canvas");
+    strip ??= ns.element("canvas");
     strip.width = width;
     strip.height = rows;
     strip.getContext("2d").putImageData(image, 0, 0);
@@ -430,7 +430,7 @@
     }
 
     function at(event) {
-      const r = dom.scroller.getBoundingClientRect();
+      const r = ns.rectOf(dom.scroller);
 
       return hit(event.clientX - r.left, event.clientY - r.top);
     }
@@ -443,7 +443,7 @@
       const grip = () => {
         const left = Math.min(...held.values()), right = Math.max(...held.values());
 
-        return [(left + right) / 2 - dom.scroller.getBoundingClientRect().left, right - left];
+        return [(left + right) / 2 - ns.rectOf(dom.scroller).left, right - left];
       };
 
       // What was below the pointers stays there: one moves the view, two also stretch it.
@@ -502,7 +502,7 @@
         if (!scene || !(e.ctrlKey || e.metaKey || e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY)))
           return;
         e.preventDefault();
-        const x = (e.clientX - dom.scroller.getBoundingClientRect().left) / width;
+        const x = (e.clientX - ns.rectOf(dom.scroller).left) / width;
         const size = view.to - view.from, pivot = view.from + x * size;
 
         if (e.ctrlKey || e.metaKey) {
@@ -659,7 +659,7 @@
     function listen() {
       let down = null;
       const x = (e) => Math.min(1, Math.max(0,
-        (e.clientX - canvas.getBoundingClientRect().left) / canvas.clientWidth));
+        (e.clientX - ns.rectOf(canvas).left) / canvas.clientWidth));
       const isDrag = (e) => Math.abs(x(e) - down) * canvas.clientWidth >= 4;
 
       canvas.onpointerdown = (e) => {
@@ -712,7 +712,7 @@
 
   // The rows of a view as a canvas of its own, for PNG export and print; title: text above, or "".
   function picture(scene, view, look, scale, title) {
-    const canvas = document.createElement("canvas"), ctx = canvas.getContext("2d");
+    const canvas = ns.element("canvas"), ctx = canvas.getContext("2d");
     const head = title ? TITLE : 0, height = head + (view.bottom - view.top) * look.row;
 
     canvas.width = Math.round(view.size * scale);

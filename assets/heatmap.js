@@ -119,7 +119,7 @@
     }
 
     function blockAt(event) {
-      const r = canvas.getBoundingClientRect(), left = labelWidth();
+      const r = ns.rectOf(canvas), left = labelWidth();
 
       return Math.max(0, Math.min(blocks - 1,
         Math.floor((event.clientX - r.left - left) / (r.width - left) * blocks)));

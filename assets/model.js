@@ -714,24 +714,74 @@
       weight: new Float64Array(count), nodes: [], start: [0]};
   }
 
-  // Reversed paths: below the root stand the functions items begin at, below each its callers, the
-  // heaviest first. Level by level: callers lighter than `least` get no box (but at the first
-  // level, which sums up to the root): their ticks stay the own of what they call. level: the first,
-  // of one group. Returns {tree, map}, map only for the nodes of items: how far up the path of each
-  // was followed.
-  function reversedTree(tree, level, least) {
-    const {key, parent, func, line} = tree, count = level.start[1];
-    const b = new TreeBuilder(Boolean(line), 65536);
-    const map = new Int32Array(tree.count).fill(-1);
-    const keys = largest(key) + 1;
-    // of the group at hand: its children by key; of each item its child, + 1; of each child
-    const stamp = new Int32Array(keys).fill(-1), local = new Uint32Array(keys);
-    const child = new Uint32Array(count);
-    const sums = new Float64Array(keys), sizes = new Uint32Array(keys), ends = new Uint32Array(keys);
-    const made = new Int32Array(keys), offset = new Int32Array(keys);
-    let next = emptyLevel(count), steps = 0;
+  // Each node's own weight along its reversed path: below the root stand the functions that have
+  // some, below each its callers, the heaviest first. Callers that are too light get no box: their
+  // ticks stay the own of what they call. Returns {tree, map}, map only for nodes with weight: how
+  // far up the path of each was followed.
+  function inverted(tree, weight) {
+    const {count, key, parent, func, line} = tree, keys = largest(key) + 1;
+    const b = new TreeBuilder(Boolean(line), 65536), map = new Int32Array(count).fill(-1);
+    const {sums, sizes, ends: first, made, offset} = newChildren(keys);
+    let whole = weight[0], filled = 0;
 
     b.add(-1, func[0], key[0], 0);
+    if (weight[0] > 0)
+      map[0] = 0;
+    for (let i = 1; i < count; i++) {
+      if (!(weight[i] > 0))
+        continue;
+      const k = key[i];
+      whole += weight[i];
+      sums[k] += weight[i];
+      if (!sizes[k]++)
+        first[k] = i;
+    }
+    const level = emptyLevel(count), least = whole / INVERTED_PARTS;
+    for (const k of [...sizes.keys()].filter((one) => sizes[one])
+      .sort((x, y) => sums[y] - sums[x] || first[x] - first[y])) {
+      const i = first[k];
+      made[k] = b.add(0, func[i], key[i], line ? line[i] : 0);
+      offset[k] = -1;
+      if (sums[k] < least) // on this level all have a box, so that they sum up to the root
+        continue;
+      offset[k] = filled;
+      filled += sizes[k];
+      level.nodes.push(made[k]);
+      level.start.push(filled);
+    }
+    const {leaf, at, name, weight: own} = level;
+    for (let i = 1; i < count; i++) {
+      if (!(weight[i] > 0))
+        continue;
+      const k = key[i], place = offset[k];
+      if (place < 0) {
+        map[i] = made[k];
+        continue;
+      }
+      offset[k]++;
+      leaf[place] = i;
+      at[place] = parent[i];
+      name[place] = key[parent[i]];
+      own[place] = weight[i];
+    }
+    addCallers(b, tree, level, filled, map, least, keys);
+    return finish(b, map);
+  }
+
+  // Of each child of a group: the sum and number of its items, one of them, its node, where its items
+  // go on the next level.
+  function newChildren(keys) {
+    return {sums: new Float64Array(keys), sizes: new Uint32Array(keys), ends: new Uint32Array(keys),
+      made: new Int32Array(keys), offset: new Int32Array(keys)};
+  }
+
+  // The levels above the first one, `level`, of count items.
+  function addCallers(b, {key, parent, func, line}, level, count, map, least, keys) {
+    // of the group at hand: its children by key; of each item its child, + 1
+    const stamp = new Int32Array(keys).fill(-1), local = new Uint32Array(keys);
+    const child = new Uint32Array(count), {sums, sizes, ends, made, offset} = newChildren(keys);
+    let next = emptyLevel(count), steps = count;
+
     while (level.nodes.length) {
       const {leaf, at, name, weight: own, nodes, start} = level, groups = nodes.length;
       const {leaf: nextLeaf, at: nextAt, name: nextName, weight: nextOwn} = next;
@@ -762,11 +812,9 @@
         // heavy children become groups; items of the others have come to their end
         made.fill(node, 0, children);
         offset.fill(-1, 0, children);
-        for (const c of heaviestFirst(sums, children, node === 0 ? 0 : least)) {
+        for (const c of heaviestFirst(sums, children, least)) {
           const i = ends[c];
           made[c] = b.add(node, func[i], key[i], line ? line[i] : 0);
-          if (sums[c] < least)
-            continue;
           offset[c] = filled;
           filled += sizes[c];
           next.nodes.push(made[c]);
@@ -787,7 +835,6 @@
       }
       [level, next] = [next, Object.assign(level, {nodes: [], start: [0]})];
     }
-    return finish(b, map);
   }
 
   // Those of 0 .. count - 1 that sum up to `least` or more.
@@ -805,23 +852,6 @@
       if (items[i] > most)
         most = items[i];
     return most;
-  }
-
-  // Each node's own weight along its reversed path.
-  function inverted(tree, weight) {
-    const level = emptyLevel(tree.count), {leaf, at, name, weight: own} = level, {count, key} = tree;
-    let whole = 0, n = 0;
-
-    for (let i = 0; i < count; i++) {
-      if (weight[i] > 0) {
-        leaf[n] = at[n] = i;
-        name[n] = key[i];
-        whole += own[n++] = weight[i];
-      }
-    }
-    level.nodes.push(0);
-    level.start.push(n);
-    return reversedTree(tree, level, whole / INVERTED_PARTS);
   }
 
   // Who calls func: its outermost nodes' totals along their reversed paths.

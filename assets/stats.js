@@ -477,17 +477,17 @@
     return kind;
   }
 
-  // {by, df, sides, kinds, self, squares}: kinds: [totals, self times] of all nodes of the active
+  // {df, sides, kinds, self, squares}: kinds: [totals, self times] of all nodes of the active
   // data; self: ticks by function and replicate; squares: what functions scatter by.
   function measureDispersion(active) {
-    const {report, current, base} = active, {by, sides: found} = findReplicates(active);
+    const {report, current, base} = active, {sides: found} = findReplicates(active);
     const sides = found.map((list) => (list.length > 1 ? list : [])); // one tells nothing
     const df = sides.map((list) => Math.max(list.length - 1, 0));
     const node = newKind(base.total, current.total), nodeSelf = newKind(base.self, current.self);
     const {self, total} = addReplicates(active, node, nodeSelf, sides, df);
     const squares = (sums) => squaresOf(sums, sides, report.functions.count);
 
-    return {by, df, sides, kinds: [finishKind(node, df), finishKind(nodeSelf, df)], self,
+    return {df, sides, kinds: [finishKind(node, df), finishKind(nodeSelf, df)], self,
       squares: {self: squares(self), total: squares(total)}};
   }
 
@@ -738,7 +738,7 @@
   }
 
   function measureChanges(active) {
-    const dispersion = measureDispersion(active), {by, df, squares} = dispersion;
+    const dispersion = measureDispersion(active), {df, squares} = dispersion;
     const [node, nodeSelf] = dispersion.kinds;
     const centre = centreOf(active, dispersion);
     const contrast = (kind, of = centre) => new Contrast(df, kind, active.scale, of);
@@ -750,7 +750,7 @@
         const total = functions(table, "total");
         return measureKind(contrast(key === "self" ? functions(table, key) : total), total);
       },
-      centre: centre.centre, by};
+      centre: centre.centre};
   }
 
   // {ratio, low, high, chance} of the total of one node.
@@ -791,15 +791,12 @@
   //   measures(node)   {ratio, low, high, chance} of its total: current over scaled base, its 95 %
   //                    interval, the chance to differ as much without a change (NaN: not tested)
   //   centre           what ratios are relative to; the root's is not
-  //   by               what the scatter was measured by: "runs", "blocks"; "poisson": nothing,
-  //                    certainty is overstated
   // All but the classes are worked out when asked for.
   function classifyNodes(active, {marks = null} = {}) {
     const wanted = marksOf(active, marks);
     const out = {
       measures: (node) => measures(active, node),
       get centre() { return changes(active).centre; },
-      get by() { return changes(active).by; },
     };
 
     if (isAsWritten(active, wanted)) {

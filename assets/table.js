@@ -6,7 +6,7 @@
   const MARGIN = 8; // rows kept above and below the screen
 
   function cell(tag, className, text) {
-    const e = document.createElement(tag);
+    const e = ns.element(tag);
 
     e.className = className;
     if (text !== undefined)
@@ -24,7 +24,7 @@
 
     function drawHead(sort) {
       const [, sign, key] = /^([-+]?)(.*)/.exec(sort);
-      const line = document.createElement("tr");
+      const line = ns.element("tr");
 
       for (const column of columns) {
         const th = cell("th", column === columns[0] ? "name" : "num");
@@ -45,7 +45,7 @@
     }
 
     function drawRow(index) {
-      const row = rows[index], tr = document.createElement("tr");
+      const row = rows[index], tr = ns.element("tr");
 
       tr.setAttribute("aria-rowindex", index + 2);
       tr.className = accents(row);
@@ -77,7 +77,7 @@
     }
 
     function spacer(count) {
-      const tr = cell("tr", "spacer"), td = document.createElement("td");
+      const tr = cell("tr", "spacer"), td = ns.element("td");
 
       tr.setAttribute("aria-hidden", "true");
       td.colSpan = columns.length;
@@ -184,8 +184,7 @@
         if (row === picked)
           return;
         picked = row;
-        if (at >= 0)
-          {
+        if (at >= 0) {
           stop = row;
           reveal(at);
         }

@@ -173,7 +173,7 @@ for (const [kind, nodes] of [["diff", ""], ["diff", "3000"], ["shares", ""], ["s
       assert.deepEqual([report.classes.total[i], report.classes.self[i]], want.slice(4));
     });
     assert.equal(page.elided(active).count, report.meta.diff.elided_count);
-    assert.equal(found.by, report.meta.diff.dispersion);
+    assert.equal(page.findReplicates(active).by, report.meta.diff.dispersion);
   });
 }
 
