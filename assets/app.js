@@ -964,7 +964,7 @@
     function drawFilters() {
       const titles = {process: "Process", thread: "Thread", pod: "Runs in"}, parts = [];
       const choices = choicesOf(), whole = choices.process
-        .reduce((sum, {key, ticks}) => / \(\d+\)$/.test(key) ? sum : sum + ticks, 0);
+        .reduce((sum, {key, ticks}) => ns.withoutNumber(key) === key ? sum + ticks : sum, 0);
 
       for (const [dimension, title] of Object.entries(titles)) {
         if (choices[dimension].length < 2)

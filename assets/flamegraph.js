@@ -75,14 +75,15 @@
 
   // What a screen shows by fill: [{k, entries}...], faded fills (those from the palette's length on)
   // first, then from weak to strong: each is set once, and what tells most is not painted over.
-  function byFill(seen, {boxes, palette, colour, matched, tree}) {
-    const fills = palette.fills.length, key = new Uint16Array(seen.n);
+  function byFill(seen, scene) {
+    const {boxes, palette, colour} = scene, fills = palette.fills.length;
+    const key = new Uint16Array(seen.n);
     const start = new Uint32Array(2 * fills + 1), order = new Uint32Array(seen.n);
 
     for (let i = 0; i < seen.n; i++) {
       const node = boxes.node[seen.box[i]];
 
-      key[i] = colour[node] + (isFaded({matched, tree}, node) ? fills : 0);
+      key[i] = colour[node] + (isFaded(scene, node) ? fills : 0);
       start[key[i] + 1]++;
     }
     for (let k = 0; k < 2 * fills; k++)

@@ -434,17 +434,18 @@
     return choices;
   }
 
-  const nameOf = (key) => key.replace(/ \(\d+\)$/, "");
+  const withoutNumber = (key) => key.replace(/ \(\d+\)$/, "");
 
   // "NAME (NUMBER)" says no more than "NAME" where it is the only one of that name.
   function listChoices(sums, isComparable) {
     const members = new Map();
 
     for (const key of sums.keys())
-      if (nameOf(key) !== key)
-        members.set(nameOf(key), (members.get(nameOf(key)) ?? 0) + 1);
+      if (withoutNumber(key) !== key)
+        members.set(withoutNumber(key), (members.get(withoutNumber(key)) ?? 0) + 1);
     return [...sums]
-      .filter(([key]) => nameOf(key) === key || members.get(nameOf(key)) > 1 && isComparable(key))
+      .filter(([key]) => withoutNumber(key) === key ||
+        members.get(withoutNumber(key)) > 1 && isComparable(key))
       .map(([key, ticks]) => ({key, label: key || "(no name)", ticks}))
       .sort((a, b) => b.ticks - a.ticks || (a.key < b.key ? -1 : 1));
   }
@@ -1190,7 +1191,8 @@
         : DIMENSIONS[by](meta, meta.threads[tag]).at(isFew ? -1 : 0) ?? "";
       const side = meta.runs[run].side, id = `${side} ${key}`;
       if (!series.has(id)) {
-        const label = by === "run" ? meta.runs[run].file ?? "" : isLone(nameOf(key)) ? nameOf(key)
+        const name = withoutNumber(key);
+        const label = by === "run" ? meta.runs[run].file ?? "" : isLone(name) ? name
           : key.replace(/(.*) \((\d+)\)$/, "$2 $1"); // a long name is cut at its end
         series.set(id, {key, label, side, sum: 0, ticks: new Float64Array(meta.blocks)});
       }
@@ -1232,6 +1234,6 @@
 
   Object.assign(ns, {SIDE_BASE, SIDE_CURRENT, KINDS, CLASSES, MATCHES, PageError, decode, inflate,
     functionName, functionFile, filterChoices, passingTags, slotSides, isComparing, isWhole,
-    totals, activeData, isGone, elided, functionTable, siteSums, lineHeat, lineOpcodes,
+    withoutNumber, totals, activeData, isGone, elided, functionTable, siteSums, lineHeat, lineOpcodes,
     sourceLines, timeline, pathOf, nodeAt});
 })(globalThis.pyebpf ??= {});

@@ -57,9 +57,10 @@ static int merge_stacks(struct profile *to, const struct stacktab *from, struct 
 	int r = 0;
 
 	for (uint32_t i = 1; i < count && !r; i++) {
-		const struct stack_entry *e = &entries[i], *next = &entries[i + PREFETCH];
+		const struct stack_entry *e = &entries[i];
+		const struct stack_entry *next = count - i > PREFETCH ? e + PREFETCH : NULL;
 
-		if (count - i > PREFETCH && next->parent < i)
+		if (next && next->parent < i)
 			stacktab_prefetch(to->stacks, ids->stacks[next->parent],
 					  ids->frames[next->frame]);
 		r = stacktab_intern(to->stacks, ids->stacks[e->parent], ids->frames[e->frame],
