@@ -144,7 +144,6 @@ struct binary_row {
 
 /* Set by user space before loading. */
 struct session_config {
-	__u64 period_ns;    /* 0: the event does not count time */
 	__u32 cpus;         /* possible CPUs: scratch slots 0 .. cpus - 1 belong to the sampler */
 	__u32 wakeup_bytes; /* the consumer is woken when this much waits in the ring */
 	__u32 own_pid;      /* never recorded; as all PIDs here: in our own PID namespace */
@@ -157,6 +156,17 @@ struct session_config {
 	__u32 target_pidns_depth; /* its level less that of our own */
 	__u8 has_opcodes;         /* samples tell the instruction of their leaf frame */
 	__u8 reserved[3];
+};
+
+/*
+ * The ticks of one CPU: value of `cpu_ticks`, key: its number. Written by user space just before it
+ * sets the event's period, and to be read at any moment: the fields may not belong together.
+ */
+struct cpu_ticks {
+	__u64 set_ns; /* CLOCK_MONOTONIC: since when */
+	__u64 period_ns;
+	__u32 weight; /* ticks that one event stands for; 0: nothing is recorded */
+	__u32 reserved;
 };
 
 /* Entries of the sampler's caches, bpf/cache.h: here because the skeleton shows their arrays. */
@@ -345,7 +355,7 @@ struct task_record {
 	X(STAT_TW_RING_FULL, "task_work_ring_full", "lost: ring buffer full (task work)") \
 	X(STAT_TW_FAILED, "task_work_failed", "lost: thread state gone (task work)")      \
 	X(STAT_TW_OUTSIDE, "task_work_outside", "outside Python (task work)")             \
-	X(STAT_IDLE_MISSED, "idle_missed", "not delivered to a CPU that was idle")        \
+	X(STAT_MISSED, "missed", "missing before a tick of a thread that ran all along")  \
 	X(STAT_WEIGHT, "weight", "ticks that the recorded samples stand for")             \
 	X(STAT_TRUNCATED, "truncated", "deeper than the frame limit")                     \
 	X(STAT_FAULT, "fault", "cut by a missing page")                                   \
@@ -374,6 +384,7 @@ enum stat_kind {
 };
 
 _Static_assert(sizeof(struct proc_row) == 32, "map value ABI");
+_Static_assert(sizeof(struct cpu_ticks) == 24, "map value ABI");
 _Static_assert(sizeof(struct frame_record) == 16, "ring buffer ABI");
 _Static_assert(sizeof(struct sample_event) == 40, "ring buffer ABI");
 _Static_assert(sizeof(struct code_event) == 56, "ring buffer ABI");

@@ -51,13 +51,38 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
+/* CPU time of the threads of targets: of those that have ended, and of those list_cpu_time() saw.
+ */
+__u64 ended_cpu_ns, living_cpu_ns;
+
+static __always_inline bool is_target(struct task_struct *task)
+{
+	__u32 pid = process_pid(task);
+	struct proc_row *row = bpf_map_lookup_elem(&procs, &pid);
+
+	return row && row->is_target && row->start_ns == task->group_leader->start_boottime;
+}
+
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
 	__u32 pid = process_pid(task);
 
+	if (is_target(task))
+		__sync_fetch_and_add(&ended_cpu_ns, task->se.sum_exec_runtime);
 	if (!task->signal->live.counter) /* no other threads live on */
 		bpf_map_delete_elem(&procs, &pid);
+	return 0;
+}
+
+/* Adds up living_cpu_ns, and writes nothing. */
+SEC("iter/task")
+int list_cpu_time(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+
+	if (task && is_target(task))
+		living_cpu_ns += task->se.sum_exec_runtime;
 	return 0;
 }
 

@@ -38,13 +38,24 @@ struct {
 	__type(value, __u32);
 } cgroups __weak SEC(".maps");
 
+/* CPU -> its ticks. Written by user space, which maps it; read by the sampler. User space sets the
+ * size. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct cpu_ticks);
+} cpu_ticks __weak SEC(".maps");
+
 struct cpu_state {
 	__u64 stats[STAT_COUNT_];
-	__u64 tick_ns;   /* of the tick before */
+	__u64 tick_ns; /* of the tick before, and its period */
+	__u64 period_ns;
 	__u64 last_ns;   /* when budget_ns was last filled up */
 	__s64 budget_ns; /* what the sampler may still spend on this CPU */
 	__u32 skipped;   /* ticks whose weight the next sample takes */
-	__u32 ticks;     /* that the interrupt being handled stands for: stride, read once */
+	__u32 ticks;     /* that the interrupt being handled stands for */
 };
 
 /* One entry. Written by the sampler, summed up by user space. */
@@ -72,8 +83,8 @@ struct task_sample {
 	__u64 tid;    /* 0: free */
 	__u32 joined; /* ticks of the same thread while it waited: the sample takes their weight */
 	__u32 layout;
-	__u32 slot; /* of scratch, while it runs */
-	__u32 reserved;
+	__u32 slot;  /* of scratch, while it runs */
+	__u32 ticks; /* that the interrupt which queued it stands for */
 	struct py_thread thread;
 	struct sample_event sample;
 };

@@ -25,7 +25,6 @@ struct cache_slot thread_cache[THREAD_SLOTS];
 struct trust trusts[TRUST_SLOTS];
 __u64 sent[SENT_SLOTS];
 __u64 epoch;
-__u32 stride = 1; /* ticks that one interrupt stands for; written by user space at any time */
 struct py_offsets layouts[LAYOUTS_MAX]; /* written by user space before any row names them */
 
 /* The sampler may use a quarter of a CPU, and that for at most 25 ms at a stretch. */
@@ -33,6 +32,8 @@ struct py_offsets layouts[LAYOUTS_MAX]; /* written by user space before any row 
 #define BUDGET_MAX_NS 25000000
 
 #define EBUSY 16
+#define SCHED_NORMAL 0 /* include/uapi/linux/sched.h */
+#define SCHED_BATCH 3
 
 /*
  * bpf_task_work_schedule_signal() of Linux 7.0, with a fifth argument (filled in by the verifier)
@@ -504,7 +505,7 @@ static int task_sample_run(struct bpf_map *map, void *key, void *value)
 		r = task_sample_take(t, c);
 		__sync_lock_test_and_set(&task_scratch_busy[t->slot & (TASK_SCRATCHES - 1)], 0);
 	}
-	stat_add(c, r, stride);
+	stat_add(c, r, t->ticks);
 	stat_add(c, r == STAT_TW_OUTSIDE ? r : STAT_TW_FAILED,
 		 __sync_lock_test_and_set(&t->joined, 0));
 	__sync_lock_test_and_set(&t->tid, 0);
@@ -537,6 +538,7 @@ static __always_inline int task_sample_schedule(struct task_struct *task, struct
 		t->sample = s->sample;
 		t->sample.flags = s->walk.flags;
 		t->layout = layout;
+		t->ticks = c->ticks;
 		if (!task_work_schedule(task, &t->work, &task_samples, task_sample_run, NULL))
 			return STAT_TASK_WORK;
 		__sync_lock_test_and_set(&t->tid, 0);
@@ -637,15 +639,38 @@ static __always_inline bool is_wanted(struct task_struct *task)
 }
 
 /*
- * Ticks that should have come between the one before on this CPU and this one, which found it idle:
- * nobody's. Only events of a whole CPU tick there. A virtual CPU that sleeps gets its timer late.
+ * Ticks that should have come since the one before, while this thread was on the CPU all along: the
+ * kernel drops one while a BPF program of another kind runs, and where interrupts are off for too
+ * long. Where another ran in between, or none, nobody knows who would have been met: on a CPU that
+ * sleeps, above all a virtual one, timers come late or not at all. Only the fair scheduler notes
+ * when it gave a thread the CPU; up to its last look at it, some milliseconds ago.
  */
-static __always_inline void note_idle(struct cpu_state *c, __u64 now)
+static __always_inline __u64 count_missed(struct cpu_state *c, struct task_struct *task,
+					  const struct cpu_ticks *ticks, __u64 now)
 {
-	__u64 period = session.period_ns * c->ticks, gap = now - c->tick_ns;
+	__u64 set = ticks->set_ns, period = ticks->period_ns, since = c->tick_ns, missed = 0, ran;
+	__u64 period_before = c->period_ns;
 
-	if (c->tick_ns && period && gap > period + period / 2)
-		stat_add(c, STAT_IDLE_MISSED, ((gap + period / 2) / period - 1) * c->ticks);
+	c->tick_ns = now;
+	c->period_ns = period;
+	if (!since || !period || !period_before || set > now)
+		return 0; /* the first one; or its period is just being set */
+	if (set > since) {
+		missed = (set - since) / period_before;
+		since = set;
+	}
+	if (now - since > period + period / 2)
+		missed += (now - since + period / 2) / period - 1;
+	if (!missed || (task->policy != SCHED_NORMAL && task->policy != SCHED_BATCH))
+		return 0;
+	ran = (task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime) / period;
+	return (missed < ran ? missed : ran) * c->ticks;
+}
+
+/* Whose the tick was that ended like this: a Python process's that is recorded? */
+static __always_inline bool is_ours(int r)
+{
+	return r != STAT_IDLE && r != STAT_NO_MM && r != STAT_FILTERED && r != STAT_NOT_PYTHON;
 }
 
 SEC("perf_event")
@@ -653,14 +678,18 @@ int sample(struct bpf_perf_event_data *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct cpu_state *c = this_cpu_state();
-	__u64 now = bpf_ktime_get_ns(), spent;
+	__u64 now = bpf_ktime_get_ns(), spent, missed;
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_ticks *ticks = bpf_map_lookup_elem(&cpu_ticks, &cpu);
 	int r;
 
-	if (!c)
+	if (!c || !ticks)
 		return 0;
-	c->ticks = stride;
+	c->ticks = *(volatile __u32 *)&ticks->weight;
+	if (!c->ticks)
+		return 0;
+	missed = count_missed(c, task, ticks, now);
 	if (!task->tgid) {
-		note_idle(c, now);
 		r = STAT_IDLE;
 	} else if (!task->mm) {
 		r = STAT_NO_MM;
@@ -669,10 +698,11 @@ int sample(struct bpf_perf_event_data *ctx)
 	} else {
 		r = sample_thread(ctx, c, task, now);
 	}
-	c->tick_ns = now;
 	if (r >= STAT_TICK_END)
 		return 0; /* for the verifier */
 	stat_add(c, r, c->ticks);
+	if (missed && is_ours(r))
+		stat_add(c, STAT_MISSED, missed);
 	spent = bpf_ktime_get_ns() - now;
 	stat_add(c, STAT_RUN_NS, spent);
 	c->budget_ns -= spent;

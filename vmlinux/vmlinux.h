@@ -45,6 +45,7 @@ enum {
 	BPF_RB_NO_WAKEUP = 1,
 	BPF_RB_FORCE_WAKEUP = 2,
 	BPF_RB_AVAIL_DATA = 0,
+	BPF_F_MMAPABLE = 1024,
 };
 
 /* ABI of the user-visible register frame, not subject to CO-RE. */
@@ -146,10 +147,16 @@ struct pid {
 	struct upid numbers[1]; /* level + 1 of them */
 };
 
+struct sched_entity {
+	u64 sum_exec_runtime; /* ns on a CPU, up to the last time the scheduler looked */
+	u64 prev_sum_exec_runtime; /* the same when it was last given the CPU, by the fair scheduler */
+};
+
 struct task_struct {
 	unsigned int flags;
 	pid_t pid;
 	pid_t tgid;
+	unsigned int policy; /* SCHED_* */
 	struct task_struct *group_leader;
 	struct task_struct *real_parent;
 	struct mm_struct *mm;
@@ -158,8 +165,10 @@ struct task_struct {
 	u32 self_exec_id; /* grows with each exec */
 	u64 start_boottime; /* ns, CLOCK_BOOTTIME */
 	char comm[16];
+	struct sched_entity se;
 	struct thread_struct thread;
 };
+
 
 /* The iterator's context (kernel/bpf/task_iter.c). */
 struct seq_file;

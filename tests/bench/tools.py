@@ -183,7 +183,7 @@ class Pyebpf(Tool):
 
     def lost_share(self, run):
         c = recording.counters(run.output)
-        return c["not_delivered"] / max(1, c["expected"])
+        return c["not_delivered"] / max(1, c["not_delivered"] + c["weight"])
 
 
 class PySpy(Tool):

@@ -14,6 +14,7 @@ import time
 import chunks
 import harness
 import pytest
+import truth as judge
 from harness import (PYEBPF, Recorder, Workload, export, frames, leaf_counts, run, wait_until)
 from spinning import cpu_seconds, say_skipped
 
@@ -42,9 +43,7 @@ def assert_accounted(path, is_finished=True):
     sent = c["recorded"] + c["task_work_recorded"]
     assert file.samples == sent, (file.samples, c)
     assert sum(export(path).values()) == c["weight"], c
-    assert c["idle_missed"] == 0 or c["idle"] > 0, c
-    accounted = c["ticks"] + c["idle_missed"]
-    assert accounted + c["not_delivered"] == max(accounted, c["expected"]), c
+    assert c["ticks"] <= c["expected"] + os.cpu_count(), c
     assert c["task_work"] + c["task_work_joined"] >= c["task_work_recorded"], c
     return c
 
@@ -83,7 +82,7 @@ def test_signal_writes_all(number, some_python, tmp_path, fault):
             status = recorder.stop(number)
     assert status == 0, recorder.text()
     c = assert_accounted(output)
-    assert spins(output) > 0.95 * HZ * used - c["not_delivered"], (used, c)
+    assert spins(output) > judge.least(HZ * used, c), (used, c)
     fault(number.name, "stops, writes the rest, prints the summary", status, complete(output),
           figures(c))
 
@@ -226,7 +225,7 @@ def test_full_ring(some_python, tmp_path, fault):
     c = assert_accounted(output)
     assert c["ring_full"] > 5000, c
     assert c["recorded"] + c["ring_full"] + c["skipped"] + c["task_work_recorded"] \
-        + c["task_work_ring_full"] > 0.95 * 4999 * used - c["not_delivered"], (used, c)
+        + c["task_work_ring_full"] > judge.least(4999 * used, c, 0.95), (used, c)
     fault("a ring of 64 KiB, 4,999 Hz, 200 frames deep, and the recorder stopped for 2 s",
           "counts what does not fit, goes on", 0, complete(output), figures(c))
 
@@ -245,7 +244,7 @@ def test_stopped_for_3_seconds(some_python, tmp_path, fault):
             recorder.finish()
     c = assert_accounted(output)
     assert not c["ring_full"] and not c["skipped"], c
-    assert spins(output) > 0.97 * HZ * used - c["not_delivered"], (used, c)
+    assert spins(output) > judge.least(HZ * used, c), (used, c)
     fault("the recorder stopped for 3 s", "the ring holds what comes meanwhile", 0,
           complete(output), figures(c))
 
@@ -300,7 +299,7 @@ def test_crowd(case, count, full_count, some_python, tmp_path, is_full, fault):
     (name, spent), = truth["cpu"].items()
     got, expected = counts.get((name, truth["lines"][name]), 0), HZ * spent
     # Spins of 2 ms: a tick that falls on their first instruction has the def line.
-    slack = 4 * expected ** 0.5 + c["not_delivered"]
+    slack = 4 * expected ** 0.5 + min(c["not_delivered"], judge.EXCUSE_MAX * expected)
     assert 0.93 * expected - slack <= got <= 1.05 * expected + slack, (got, expected, c)
     assert not c["ring_full"] and not c["unnamed"], c
     assert peak < 64 << 10, "%d KiB" % peak
@@ -338,7 +337,7 @@ def record_beside(some_python, output, *command):
             recorder.finish()
     c = assert_accounted(output)
     found = spins(output)
-    assert found > 0.97 * HZ * used - c["not_delivered"], (found, used, c)
+    assert found > judge.least(HZ * used, c), (found, used, c)
     return "%d samples where %.0f were due; %s" % (found, HZ * used, figures(c))
 
 

@@ -97,6 +97,7 @@ def check_cpu(machine, name, function, lost, pid=None):
     """As many samples as the function had CPU time, but for those that the kernel swallowed."""
     truth = machine.truth(name)
     expected = truth["cpu"][function] * HZ
+    lost = min(lost, 0.02 * expected)
     found = spins(machine.samples(name), function, truth["lines"][function], pid)
     assert expected - lost - 0.1 * expected - 10 <= found <= 1.1 * expected + 10, (
         found, expected, lost, machine.text(name))
@@ -106,8 +107,7 @@ def check_counters(machine, name, folder):
     """Each tick is in one counter; each sample that was sent is in the recording."""
     counters = machine.counters(name, folder)
     assert counters["ticks"] == sum(counters[key] for key in tick_counters()), counters
-    accounted = counters["ticks"] + counters["idle_missed"]
-    assert counters["not_delivered"] == max(0, counters["expected"] - accounted), counters
+    assert counters["ticks"] <= counters["expected"] + 1, counters
     assert counters["weight"] == sum(count for _, _, count in machine.samples(name)), counters
     assert counters["invalid"] == counters["cut"] == counters["ring_full"] == 0, counters
     return counters

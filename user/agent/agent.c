@@ -237,7 +237,7 @@ static int attach(struct agent *a, const struct session_opts *o)
 	if ((r = session_open(o, &a->session)) < 0 ||
 	    (r = discovery_new(a->session, &a->discovery)) < 0 || (r = add_targets(a)) < 0)
 		return r;
-	return session_attach(a->session, NULL, 0, false);
+	return session_attach(a->session);
 }
 
 /* With the capabilities that this needs, which all that follows does without. */
@@ -258,6 +258,7 @@ static int start(struct agent *a)
 {
 	struct session_opts o = { .freq_hz = (uint32_t)a->config->rate_hz,
 				  .is_system_wide = !a->config->cgroup,
+				  .cgroup = a->config->cgroup ? &a->cgroup : NULL,
 				  .follow_children = true,
 				  .ring_bytes = RING_BYTES };
 	uint64_t start_ns;
@@ -271,10 +272,6 @@ static int start(struct agent *a)
 		if (r < 0)
 			return err_wrap(r, "pid_namespace");
 		o.pid_namespace = &a->pid_namespace;
-	}
-	if (a->cgroup.is_v2) { /* the kernel knows who is in it */
-		o.is_system_wide = true;
-		o.cgroup = &a->cgroup;
 	}
 	if ((r = open_output(a)) < 0 || (r = attach_raised(a, &o)) < 0 ||
 	    (r = profile_new(&a->profile)) < 0 || (r = describe(a)) < 0)
@@ -492,9 +489,8 @@ static int record(struct agent *a)
 	log_note("recording at %s Hz, windows of %s, to %s", units_hz(a->config->rate_hz).s,
 		 units_ns(a->config->window_ns).s, a->config->url ?: a->config->directory);
 	r = loop(a);
-	r_end = session_stop(a->session);
-	if (!r_end)
-		r_end = end_window(a, true);
+	session_stop(a->session);
+	r_end = end_window(a, true);
 	return r < 0 ? r : r_end;
 }
 

@@ -122,18 +122,14 @@ void account_put_rows(struct line *l, const struct profile *p, const struct acco
 	}
 }
 
-uint64_t account_busy(const struct profile *p, uint64_t ticks)
+uint64_t account_due(const struct profile *p, uint64_t ticks)
 {
-	uint64_t known = ticks + account_sum(p, account_lost);
-	uint64_t expected = profile_counter(p, "expected");
-	uint64_t idle = profile_counter(p, "idle") + profile_counter(p, "idle_missed");
-
-	return expected > known + idle ? expected - idle : known;
+	return ticks + account_sum(p, account_lost);
 }
 
 void account_put_lost(struct line *l, const struct profile *p, uint64_t ticks)
 {
-	uint64_t lost = account_sum(p, account_lost), all = account_busy(p, ticks);
+	uint64_t lost = account_sum(p, account_lost), all = account_due(p, ticks);
 
 	line_putf(l, STYLE_PLAIN, "%s of %s (%s): ", units_count(lost).s, units_count(all).s,
 		  share_text(lost, all).s);

@@ -32,12 +32,8 @@ extern const struct account_row account_quality[];
 bool account_is_known(const struct profile *p, const struct account_row *rows);
 uint64_t account_sum(const struct profile *p, const struct account_row *rows);
 
-/*
- * Ticks that should have met a task: those lost are some of them. At least the ticks of the samples
- * and those lost; recorders of whole CPUs also see ticks that are no samples of ours, and may lose
- * those.
- */
-uint64_t account_busy(const struct profile *p, uint64_t ticks);
+/* Ticks that should be in the samples: those that are, and those lost. */
+uint64_t account_due(const struct profile *p, uint64_t ticks);
 
 /*
  * Adds, as sentences, what was lost and which samples are less than whole, unless it is nothing.

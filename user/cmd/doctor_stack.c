@@ -34,8 +34,10 @@ static int wait_for_sample(struct session *session, struct pipeline *pipeline,
 		if (r >= 0)
 			r = pipeline_settle(pipeline, now_ns(), false);
 	}
-	if (r < 0 || (r = session_stop(session)) < 0 ||
-	    (r = session_drain(session, pipeline_record, pipeline)) < 0)
+	if (r < 0)
+		return r;
+	session_stop(session);
+	if ((r = session_drain(session, pipeline_record, pipeline)) < 0)
 		return r;
 	return pipeline_settle(pipeline, now_ns(), true);
 }
@@ -66,8 +68,7 @@ int doctor_stack_record(pid_t pid, struct doctor_stack *out)
 	if ((r = session_open(&opts, &session)) < 0 ||
 	    (r = discovery_new(session, &discovery)) < 0 ||
 	    (r = discovery_add_target(discovery, pid, false)) < 0 ||
-	    (r = session_attach(session, &pid, 1, false)) < 0 ||
-	    (r = profile_new(&out->profile)) < 0)
+	    (r = session_attach(session)) < 0 || (r = profile_new(&out->profile)) < 0)
 		return r;
 	start_ns = now_ns();
 	out->load_ns = start_ns - begin_ns;

@@ -71,7 +71,7 @@ static int begin_run(struct load *l, struct input *in, const char *path)
 /* lost, busy: before the run. */
 static int end_run(struct load *l, const struct input *in, uint64_t lost, uint64_t busy)
 {
-	uint64_t now = account_busy(l->profile, l->ticks);
+	uint64_t now = account_due(l->profile, l->ticks);
 
 	if (!l->tally.by_time)
 		return 0;
@@ -97,7 +97,7 @@ static int load_file(struct load *l, const char *path)
 	_cleanup_(input_freep) struct input *in = NULL;
 	uint64_t records = l->records, ticks = l->ticks;
 	uint64_t lost = account_sum(l->profile, account_lost);
-	uint64_t busy = account_busy(l->profile, l->ticks);
+	uint64_t busy = account_due(l->profile, l->ticks);
 	int n, r = input_open(path, &in);
 
 	if (r < 0)

@@ -77,9 +77,8 @@ struct recorder {
 	struct pipeline *pipeline;
 	struct writer *writer;
 	int signal_fd;
-	int *pid_fds;       /* one a target; -1: it has exited */
-	struct pids family; /* children that the targets have already */
-	struct load top;    /* for the summary: samples by function */
+	int *pid_fds;    /* one a target; -1: it has exited */
+	struct load top; /* for the summary: samples by function */
 	struct leaf_map leaves;
 	struct counters since; /* what the files before this one have counted */
 	VEC(char *) files;     /* of --rotate-keep, oldest first; owned */
@@ -171,20 +170,8 @@ static int add_targets(struct recorder *r)
 	for (size_t i = 0; i < target_count(r) && e >= 0; i++)
 		e = has_command(r) || r->o->no_children
 			    ? discovery_add_target(r->discovery, target_pid(r, i), has_command(r))
-			    : discovery_add_family(r->discovery, target_pid(r, i), &r->family);
+			    : discovery_add_family(r->discovery, target_pid(r, i));
 	return e;
-}
-
-static int attach_targets(struct recorder *r)
-{
-	_cleanup_(pids_releasep) struct pids all = VEC_INIT;
-	int e = 0;
-
-	for (size_t i = 0; i < target_count(r) && e >= 0; i++)
-		e = vec_push(&all, target_pid(r, i));
-	if (e < 0 || (e = vec_append(&all, r->family.items, r->family.len)) < 0)
-		return e;
-	return session_attach(r->session, all.items, all.len, has_command(r));
 }
 
 /* "pid 412, pid 413", "all processes", "container 0123456789ab", a cgroup's folder, the command. */
@@ -241,9 +228,7 @@ static int describe_recording(struct recorder *r)
 	    (e = profile_set_text(&m->mode, "cpu")) < 0 ||
 	    (e = profile_set_text(&m->target, strbuf_str(&target))) < 0)
 		return e;
-	return profile_set_text(&m->event, session_event(r->session) == SESSION_TASK_CLOCK
-						   ? "task-clock"
-						   : "cpu-clock");
+	return profile_set_text(&m->event, "cpu-clock");
 }
 
 /* Another format is made at the end, from a recording beside it that a crash would leave. */
@@ -338,17 +323,13 @@ static int prepare(struct recorder *r)
 
 	if ((e = choose_path(r)) < 0 || (e = watch_signals(r)) < 0 || (e = open_cgroup(r)) < 0)
 		return e;
-	/* Version 2: the kernel knows who is in it. Version 1: the rows say so. */
-	if (r->cgroup.is_v2) {
-		so.is_system_wide = true;
-		so.cgroup = &r->cgroup;
-	}
+	so.cgroup = has_cgroup(r) ? &r->cgroup : NULL;
 	if (has_command(r) && (e = launch_prepare(&r->launch, r->call->operands.items)) < 0)
 		return e;
-	if ((e = session_open(&so, &r->session)) < 0 ||
+	if ((e = session_open(&so, &r->session)) < 0 || (e = session_attach(r->session)) < 0 ||
 	    (e = discovery_new(r->session, &r->discovery)) < 0 || (e = add_targets(r)) < 0 ||
-	    (e = watch_targets(r)) < 0 || (e = attach_targets(r)) < 0 ||
-	    (e = profile_new(&r->profile)) < 0 || (e = profile_new(&r->top.profile)) < 0)
+	    (e = watch_targets(r)) < 0 || (e = profile_new(&r->profile)) < 0 ||
+	    (e = profile_new(&r->top.profile)) < 0)
 		return e;
 	r->start_ns = now_ns();
 	if ((e = describe_recording(r)) < 0 ||
@@ -561,7 +542,7 @@ static int record_loop(struct recorder *r)
 		    (e = handle_signals(r)) < 0)
 			return e;
 		if ((is_flush_due(r) && (e = flush(r)) < 0) || (e = rotate(r)) < 0 ||
-		    (e = look_into_cgroup(r)) < 0)
+		    (e = look_into_cgroup(r)) < 0 || (e = session_follow_cpus(r->session)) < 0)
 			return e;
 		if (targets_are_gone(r) ||
 		    (r->o->duration_ns && now_ns() - r->sampling_ns >= r->o->duration_ns))
@@ -578,8 +559,7 @@ static int finish(struct recorder *r)
 	int e;
 
 	clear_progress(r);
-	if ((e = session_stop(r->session)) < 0)
-		return e;
+	session_stop(r->session);
 	if (!r->writer)
 		return 0; /* the next file could not be opened */
 	if ((e = close_file(r, now_ns(), true)) < 0)
@@ -601,7 +581,6 @@ static void recorder_release(struct recorder *r)
 	session_free(r->session);
 	launch_release(&r->launch);
 	cgroup_release(&r->cgroup);
-	vec_release(&r->family);
 	for (size_t i = 0; i < r->files.len; i++)
 		free(r->files.items[i]);
 	vec_release(&r->files);

@@ -9,9 +9,11 @@
 /* The account of all ticks since the session began. */
 struct counters {
 	uint64_t stats[STAT_COUNT_];
-	uint64_t expected;  /* ticks that the events must have made */
-	uint64_t unnamed;   /* samples with a frame whose name never came */
-	uint64_t malformed; /* records that the pipeline refused */
+	uint64_t interval_ns; /* of a tick; 0: not known */
+	uint64_t expected;    /* ticks that the events must have made */
+	uint64_t cpu_ns;      /* CPU time of the targets; 0: not known */
+	uint64_t unnamed;     /* samples with a frame whose name never came */
+	uint64_t malformed;   /* records that the pipeline refused */
 };
 
 int counters_read(struct session *s, const struct pipeline *p, struct counters *out);
@@ -23,10 +25,10 @@ uint64_t counters_sampler_ns(const struct counters *c);
  * What was counted from `since` (all zeros: the beginning) to `now`, as counters of the profile:
  * every enum stat_kind of events.h by its name, and
  *
- * ticks          that reached the sampler
- * expected       that the events must have made
- * not_delivered  expected less ticks, and less those that an idle CPU slept through (idle_missed):
- *                dropped by the kernel before the sampler
+ * ticks          that reached the sampler, on all CPUs and whoever ran
+ * expected       that the events must have made: more, where a CPU slept through its timer
+ * not_delivered  of the recorded processes: dropped by the kernel before the sampler
+ * cpu_ns         CPU time of the targets, as the scheduler counts it; 0: not known
  * unnamed        samples with a frame whose name never came
  * malformed      records of the sampler that the recorder refused: a sample each, or a name
  */

@@ -300,20 +300,20 @@ static int find_target(struct discovery *d, pid_t pid, struct py_runtime *rt)
 			   : 0;
 }
 
+/*
+ * The task is looked up before its runtime: should it exec in between, the sampler sees from the
+ * row's exec_id that the runtime is another program's.
+ */
 int discovery_add_target(struct discovery *d, pid_t pid, bool wait_for_exec)
 {
-	struct py_runtime rt;
 	const struct task_record *task;
-	int r;
+	struct py_runtime rt;
+	int r = list_tasks(d);
 
-	if (!wait_for_exec && (r = find_target(d, pid, &rt)) < 0)
-		return r;
-	if ((r = list_tasks(d)) < 0)
+	if (r < 0)
 		return r;
 	task = find_task(d, pid);
-	if (!task)
-		return err_set(-ESRCH, "pid %d: no such process", pid);
-	if (wait_for_exec) {
+	if (wait_for_exec && task) {
 		struct proc_row row = { .start_ns = task->start_ns,
 					.exec_id = ~0U, /* whatever it execs is looked at */
 					.layout = LAYOUT_NONE,
@@ -321,6 +321,10 @@ int discovery_add_target(struct discovery *d, pid_t pid, bool wait_for_exec)
 
 		return session_add_process(d->session, pid, &row);
 	}
+	if ((r = find_target(d, pid, &rt)) < 0)
+		return r;
+	if (!task)
+		return err_set(-ESRCH, "pid %d: no such process", pid);
 	r = add_process(d, &rt, pid, task->start_ns, task->exec_id);
 	mark_program(d, task, &rt);
 	return r;
@@ -343,29 +347,55 @@ static int add_task(struct discovery *d, const struct task_record *task)
 	return add_other(d, task->pid, task->start_ns, task->exec_id, r == -EAGAIN);
 }
 
-int discovery_add_family(struct discovery *d, pid_t pid, struct pids *out)
+static bool pids_has(const struct pids *list, pid_t pid)
 {
-	const struct task_record *own;
-	size_t first = out->len;
+	for (size_t i = 0; i < list->len; i++)
+		if (list->items[i] == pid)
+			return true;
+	return false;
+}
+
+/* Those of them that are no targets yet: how many, or a negative errno. */
+static int add_new(struct discovery *d, const struct pids *family, struct pids *known,
+		   bool *has_python)
+{
+	int added = 0, r = list_tasks(d);
+
+	for (size_t i = 0; i < family->len && r >= 0; i++) {
+		const struct task_record *task;
+
+		if (pids_has(known, family->items[i]))
+			continue;
+		if ((r = vec_push(known, family->items[i])) < 0)
+			break;
+		added++;
+		task = find_task(d, family->items[i]);
+		r = task ? add_task(d, task) : 0; /* else it has ended */
+		*has_python |= r > 0;
+	}
+	return r < 0 ? r : added;
+}
+
+/*
+ * Parents first, and again until nobody is new: whoever has a row hands it on to its children, in
+ * the kernel, so that only those can be missed that were forked before their parent had one.
+ */
+int discovery_add_family(struct discovery *d, pid_t pid)
+{
+	_cleanup_(pids_releasep) struct pids known = VEC_INIT;
 	bool has_python = false;
-	int r = proc_descendants(pid, out);
+	int r;
 
-	if (r == -ENOMEM || (r = list_tasks(d)) < 0)
-		return r;
-	for (size_t i = first; i < out->len; i++) {
-		const struct task_record *task = find_task(d, out->items[i]);
+	do {
+		_cleanup_(pids_releasep) struct pids family = VEC_INIT;
 
-		r = task ? add_task(d, task) : 0;
-		if (r < 0)
-			return r;
-		has_python |= r > 0;
-	}
-	own = find_task(d, pid);
-	if (own && has_python) {
-		r = add_task(d, own);
-		return r < 0 ? r : 0;
-	}
-	return discovery_add_target(d, pid, false);
+		r = vec_push(&family, pid);
+		if (!r)
+			r = proc_descendants(pid, &family);
+		if (r != -ENOMEM)
+			r = add_new(d, &family, &known, &has_python);
+	} while (r > 0);
+	return r < 0 || has_python ? r : discovery_add_target(d, pid, false);
 }
 
 int discovery_add_all(struct discovery *d)

@@ -30,10 +30,10 @@ DEFINE_CLEANUP(struct discovery *, discovery_free)
 int discovery_add_target(struct discovery *d, pid_t pid, bool wait_for_exec);
 
 /*
- * The same with the children it has already, and theirs, whose PIDs are appended to out. Those
- * without Python are targets too, for what they may start; -ENOENT only if none has any.
+ * The same with the children it has already, and theirs. Those without Python are targets too, for
+ * what they may start; -ENOENT only if none has any.
  */
-int discovery_add_family(struct discovery *d, pid_t pid, struct pids *out);
+int discovery_add_family(struct discovery *d, pid_t pid);
 
 /* Every process there is. Those we cannot look into are left out. */
 int discovery_add_all(struct discovery *d);

@@ -25,7 +25,7 @@
 
 #define USER_NS_INIT_INO 0xEFFFFFFDu /* include/linux/proc_ns.h, PROC_USER_INIT_INO */
 #define SAMPLE_RATE_MIN 10000 /* Hz: what is measured to work; above it few will want to go */
-#define NOFILE_MIN 384        /* 256 events of threads, and maps, programs and links */
+#define NOFILE_OWN 128        /* maps, programs, links, files: beside an event a CPU */
 #define YAMA_NO_ATTACH 3      /* security/yama/yama_lsm.c */
 
 static void found(struct feature_probe *p, const char *fmt, ...)
@@ -363,13 +363,10 @@ static enum feature_state event_state(struct feature_probe *p, int r, enum featu
 	return refused;
 }
 
-/* Both kinds that session_attach() opens: of a thread, of a CPU. */
 static enum feature_state probe_software_event(struct feature_probe *p)
 {
-	int r = try_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, 0, -1);
+	int r = try_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, -1, 0);
 
-	if (!r)
-		r = try_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, -1, 0);
 	return event_state(p, r, FEATURE_MISSING);
 }
 
@@ -426,7 +423,8 @@ static enum feature_state probe_nofile(struct feature_probe *p)
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return FEATURE_UNKNOWN;
 	found(p, "%llu", (unsigned long long)limit.rlim_cur);
-	return limit.rlim_cur < NOFILE_MIN ? FEATURE_LIMITED : FEATURE_OK;
+	return limit.rlim_cur < (rlim_t)(libbpf_num_possible_cpus() + NOFILE_OWN) ? FEATURE_LIMITED
+										  : FEATURE_OK;
 }
 
 /* No fault in itself, but the reason of many. */
@@ -512,7 +510,7 @@ const struct feature features[] = {
 	  GRANT, 0, probe_paranoid },
 	{ "max sample rate", "the kernel drops samples above this rate",
 	  "sudo sysctl kernel.perf_event_max_sample_rate=100000", 0, probe_sample_rate },
-	{ "open files", "too few for an event a thread: processes of many threads are sampled by events of the CPUs",
+	{ "open files", "too few for an event a CPU and what else a recording takes",
 	  "ulimit -n 4096", 0, probe_nofile },
 };
 /* clang-format on */

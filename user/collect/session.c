@@ -3,15 +3,12 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <dirent.h>
 #include <errno.h>
-#include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
-#include <sys/syscall.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,25 +16,25 @@
 #include "base/log.h"
 #include "base/vec.h"
 #include "collect/features.h"
+#include "collect/ticker.h"
 #include "pyebpf.skel.h"
 
 #define NS_PER_SECOND 1000000000ULL
 #define NS_PER_MS 1000000ULL
 #define CONSUME_NS 100000000ULL
-#define THREAD_EVENTS_MAX 256 /* more threads: per-CPU events cost less */
-#define LIBBPF_LOG_LINES 100  /* of one message: the last instructions, and the verdict */
-#define RING_HEAD 8           /* BPF_RINGBUF_HDR_SZ: before each record, which is padded to 8 */
+#define LIBBPF_LOG_LINES 100 /* of one message: the last instructions, and the verdict */
+#define RING_HEAD 8          /* BPF_RINGBUF_HDR_SZ: before each record, which is padded to 8 */
 
 struct session {
 	struct pyebpf *skel;
 	struct ring_buffer *ring;
-	VEC(int) events;
 	VEC(struct py_offsets) layouts;
 	struct session_opts opts;
-	enum session_event event;
-	uint64_t period_ns;
-	bool is_on_exec;
-	session_record_fn fn; /* of the running session_consume() */
+	struct cpu_ticks *ticks; /* of each CPU; mapped */
+	size_t ticks_bytes;
+	struct ticker *ticker;     /* NULL: not attached */
+	uint64_t cpu_time_base_ns; /* of the targets, before the session's start */
+	session_record_fn fn;      /* of the running session_consume() */
 	void *fn_arg;
 	uint64_t consume_until_ns;
 	int consumed;                 /* records, by that call */
@@ -117,13 +114,12 @@ static int configure(struct session *s, int cpus, uint32_t task_work)
 	if (c->has_task_work && (r = bind_task_work(s, task_work)) < 0)
 		return r;
 	c->pidns_inode = inode;
-	c->period_ns = s->period_ns;
 	c->cpus = cpus;
 	c->wakeup_bytes = s->opts.ring_bytes / 4;
 	c->own_pid = getpid();
-	c->has_filter = !s->opts.is_system_wide;
+	c->has_cgroup = s->opts.cgroup && s->opts.cgroup->is_v2;
+	c->has_filter = !s->opts.is_system_wide && !c->has_cgroup;
 	c->follow_children = s->opts.follow_children;
-	c->has_cgroup = s->opts.cgroup != NULL;
 	c->has_opcodes = s->opts.has_opcodes;
 	if (s->opts.pid_namespace) {
 		c->target_pidns = s->opts.pid_namespace->inode;
@@ -156,7 +152,6 @@ int session_open(const struct session_opts *opts, struct session **out)
 	if (!s)
 		return -ENOMEM;
 	s->opts = *opts;
-	s->period_ns = NS_PER_SECOND / opts->freq_hz;
 	s->skel = pyebpf__open();
 	if (!s->skel)
 		return err_set(-errno, "open the BPF object: %s", strerror(errno));
@@ -164,13 +159,14 @@ int session_open(const struct session_opts *opts, struct session **out)
 	if (r < 0)
 		return r;
 	if ((r = bpf_map__set_max_entries(s->skel->maps.events, opts->ring_bytes)) < 0 ||
-	    (r = bpf_map__set_max_entries(s->skel->maps.scratch, cpus + TASK_SCRATCHES)) < 0)
+	    (r = bpf_map__set_max_entries(s->skel->maps.scratch, cpus + TASK_SCRATCHES)) < 0 ||
+	    (r = bpf_map__set_max_entries(s->skel->maps.cpu_ticks, cpus)) < 0)
 		return err_set(r, "size the BPF maps: %s", strerror(-r));
 	r = pyebpf__load(s->skel);
 	if (r < 0)
 		return err_set(r, "the kernel refused the BPF programs: %s (-vv shows its log)",
 			       strerror(-r));
-	if (opts->cgroup && (r = set_cgroup(s, opts->cgroup)) < 0)
+	if (opts->cgroup && opts->cgroup->is_v2 && (r = set_cgroup(s, opts->cgroup)) < 0)
 		return r;
 	r = pyebpf__attach(s->skel); /* lifecycle and iterator; the sampler waits for its events */
 	if (r < 0)
@@ -186,180 +182,55 @@ void session_free(struct session *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < s->events.len; i++)
-		close(s->events.items[i]);
-	vec_release(&s->events);
+	ticker_free(s->ticker);
+	if (s->ticks)
+		munmap(s->ticks, s->ticks_bytes);
 	vec_release(&s->layouts);
 	ring_buffer__free(s->ring);
 	pyebpf__destroy(s->skel);
 	free(s);
 }
 
-/* An event for one thread (cpu -1) or one CPU (tid -1), disabled, with the sampler on it. */
-static int event_open(struct session *s, pid_t tid, int cpu, int *out)
+/* The periods of all CPUs, in memory that the sampler reads. */
+static int map_ticks(struct session *s, int cpus)
 {
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = s->event == SESSION_TASK_CLOCK ? PERF_COUNT_SW_TASK_CLOCK
-							 : PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = s->period_ns,
-		.disabled = 1,
-		.inherit = tid >= 0,
-		.inherit_thread = tid >= 0 && !s->opts.follow_children,
-		.enable_on_exec = s->is_on_exec,
-	};
-	_cleanup_(closep) int fd = -1;
+	size_t bytes = (size_t)cpus * sizeof(struct cpu_ticks);
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+			bpf_map__fd(s->skel->maps.cpu_ticks), 0);
 
-	fd = syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(s->skel->progs.sample)) < 0)
-		return err_set(-errno, "put the sampler on a perf event: %s", strerror(errno));
-	*out = fd;
-	fd = -1;
+	if (at == MAP_FAILED)
+		return err_set(-errno, "map the BPF map cpu_ticks: %s", strerror(errno));
+	s->ticks = at;
+	s->ticks_bytes = bytes;
 	return 0;
 }
 
-static int event_add(struct session *s, pid_t tid, int cpu)
+int session_attach(struct session *s)
 {
-	int fd = -1, r;
+	struct ticker_opts opts = { .freq_hz = s->opts.freq_hz,
+				    .program_fd = bpf_program__fd(s->skel->progs.sample),
+				    .cpus = libbpf_num_possible_cpus() };
+	int r = map_ticks(s, opts.cpus);
 
-	r = event_open(s, tid, cpu, &fd);
 	if (r < 0)
 		return r;
-	r = vec_push(&s->events, fd);
-	if (r < 0)
-		close(fd);
-	return r;
+	opts.ticks = s->ticks;
+	return ticker_new(&opts, &s->ticker);
 }
 
-typedef VEC(pid_t) pid_list;
-
-static bool pid_list_has(const pid_list *l, pid_t pid)
+void session_stop(struct session *s)
 {
-	for (size_t i = 0; i < l->len; i++)
-		if (l->items[i] == pid)
-			return true;
-	return false;
+	ticker_stop(s->ticker);
 }
 
-/*
- * Events for all threads of a process. Threads started by one that has an event inherit it; those
- * started meanwhile by one that had none yet are found by looking again until nothing is new.
- */
-static int attach_threads(struct session *s, pid_t pid, pid_list *seen)
+int session_follow_cpus(struct session *s)
 {
-	char path[64];
-	size_t before;
-	int r;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	do {
-		DIR *dir = opendir(path);
-		struct dirent *e;
-
-		if (!dir)
-			return 0; /* gone meanwhile */
-		before = seen->len;
-		r = 0;
-		while (r >= 0 && (e = readdir(dir))) {
-			pid_t tid = strtol(e->d_name, NULL, 10);
-
-			if (tid <= 0 || pid_list_has(seen, tid))
-				continue;
-			r = seen->len >= THREAD_EVENTS_MAX ? -E2BIG : vec_push(seen, tid);
-			if (r >= 0)
-				r = event_add(s, tid, -1);
-			if (r == -ESRCH)
-				r = 0; /* the thread is gone meanwhile */
-		}
-		closedir(dir);
-	} while (r >= 0 && seen->len > before);
-	return r;
-}
-
-static void events_close(struct session *s)
-{
-	for (size_t i = 0; i < s->events.len; i++)
-		close(s->events.items[i]);
-	s->events.len = 0;
-}
-
-static int attach_targets(struct session *s, const pid_t *pids, size_t count)
-{
-	pid_list seen = VEC_INIT;
-	int r = 0;
-
-	s->event = SESSION_TASK_CLOCK;
-	for (size_t i = 0; i < count && r >= 0; i++)
-		r = attach_threads(s, pids[i], &seen);
-	vec_release(&seen);
-	return r;
-}
-
-static int attach_cpus(struct session *s)
-{
-	int cpus = libbpf_num_possible_cpus(), r;
-
-	s->event = SESSION_CPU_CLOCK;
-	for (int cpu = 0; cpu < cpus; cpu++) {
-		r = event_add(s, -1, cpu);
-		if (r < 0 && r != -ENODEV) /* the CPU is offline */
-			return r;
-	}
-	return 0;
-}
-
-int session_attach(struct session *s, const pid_t *pids, size_t count, bool wait_for_exec)
-{
-	int r = -E2BIG;
-
-	s->is_on_exec = wait_for_exec;
-	if (count)
-		r = attach_targets(s, pids, count);
-	if (r == -E2BIG || r == -EMFILE) {
-		events_close(s);
-		r = attach_cpus(s);
-	}
-	if (r < 0)
-		return err_wrap(r, "open perf events");
-	return 0;
-}
-
-enum session_event session_event(const struct session *s)
-{
-	return s->event;
-}
-
-static int events_control(struct session *s, unsigned long request)
-{
-	for (size_t i = 0; i < s->events.len; i++)
-		if (ioctl(s->events.items[i], request, 0) < 0)
-			return err_set(-errno, "switch perf events: %s", strerror(errno));
-	return 0;
-}
-
-int session_start(struct session *s)
-{
-	return s->is_on_exec ? 0 : events_control(s, PERF_EVENT_IOC_ENABLE);
-}
-
-int session_stop(struct session *s)
-{
-	return events_control(s, PERF_EVENT_IOC_DISABLE);
+	return ticker_follow_cpus(s->ticker);
 }
 
 int session_set_stride(struct session *s, uint32_t stride)
 {
-	uint64_t period_ns = s->period_ns * stride;
-
-	__atomic_store_n(&s->skel->data->stride, stride, __ATOMIC_RELAXED);
-	for (size_t i = 0; i < s->events.len; i++)
-		if (ioctl(s->events.items[i], PERF_EVENT_IOC_PERIOD, &period_ns) < 0)
-			return err_set(-errno, "change the rate of perf events: %s",
-				       strerror(errno));
-	return 0;
+	return ticker_set_stride(s->ticker, stride);
 }
 
 int session_add_layout(struct session *s, const struct py_offsets *off)
@@ -579,18 +450,70 @@ int session_stats(struct session *s, uint64_t stats[STAT_COUNT_])
 	return 0;
 }
 
-int session_expected_ticks(struct session *s, uint64_t *ticks)
+/*
+ * Of the tasks whose rows say that they are targets. Those that have ended first: who ends in
+ * between is seen once then, or not until the next time.
+ */
+static int read_rows_cpu_time(struct session *s, uint64_t *ns)
 {
-	uint64_t counted, sum = 0;
+	uint64_t ended = s->skel->bss->ended_cpu_ns;
+	_cleanup_(closep) int fd = -1;
+	ssize_t n;
+	char none;
 
-	for (size_t i = 0; i < s->events.len; i++) {
-		/* Both clocks count ns, those of inherited events included. */
-		if (read(s->events.items[i], &counted, sizeof(counted)) != sizeof(counted))
-			return err_set(-EIO, "read a perf event");
-		sum += counted / s->period_ns;
-	}
-	*ticks = sum;
+	s->skel->bss->living_cpu_ns = 0;
+	fd = bpf_iter_create(bpf_link__fd(s->skel->links.list_cpu_time));
+	if (fd < 0)
+		return err_set(-errno, "list tasks: %s", strerror(errno));
+	do
+		n = read(fd, &none, sizeof(none));
+	while (n < 0 && (errno == EAGAIN || errno == EINTR));
+	if (n < 0)
+		return err_set(-errno, "list tasks: %s", strerror(errno));
+	*ns = ended + s->skel->bss->living_cpu_ns;
 	return 0;
+}
+
+static int read_cpu_time(struct session *s, uint64_t *ns)
+{
+	*ns = 0;
+	if (s->opts.is_system_wide)
+		return 0;
+	if (!s->opts.cgroup)
+		return read_rows_cpu_time(s, ns);
+	if (cgroup_cpu_time(s->opts.cgroup, ns) < 0) {
+		err_clear(); /* it is gone, or its hierarchy does not count that: not known */
+		*ns = s->cpu_time_base_ns;
+	}
+	return 0;
+}
+
+int session_cpu_time(struct session *s, uint64_t *ns)
+{
+	uint64_t now_ns;
+	int r = read_cpu_time(s, &now_ns);
+
+	if (r < 0)
+		return r;
+	*ns = now_ns - s->cpu_time_base_ns;
+	return 0;
+}
+
+int session_start(struct session *s)
+{
+	int r = ticker_start(s->ticker);
+
+	return r < 0 ? r : read_cpu_time(s, &s->cpu_time_base_ns);
+}
+
+uint64_t session_interval_ns(const struct session *s)
+{
+	return NS_PER_SECOND / s->opts.freq_hz;
+}
+
+uint64_t session_expected_ticks(struct session *s)
+{
+	return ticker_expected(s->ticker);
 }
 
 void session_resend(struct session *s)

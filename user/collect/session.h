@@ -19,17 +19,16 @@
  */
 struct session;
 
-/* What a tick is. */
-enum session_event { SESSION_CPU_CLOCK, SESSION_TASK_CLOCK };
-
 struct session_opts {
 	uint32_t freq_hz;    /* 1 .. 100,000 */
 	bool is_system_wide; /* every process; else those whose row says is_target */
 	bool follow_children;
 	bool has_opcodes;  /* samples carry the instruction of their leaf frame */
 	bool no_task_work; /* missing pages are not read in by the thread itself, as before 6.18 */
-	/* Only tasks in this version 2 cgroup or below it; NULL: anywhere. Borrowed by
-	 * session_open(). */
+	/*
+	 * Only tasks in this cgroup or below it; NULL: anywhere. Borrowed until session_free(). Of
+	 * version 2 the kernel knows who is in it, of version 1 the rows say so.
+	 */
 	const struct cgroup *cgroup;
 	/* Only tasks of this PID namespace or of those inside it; NULL: of any. Borrowed. */
 	const struct pid_namespace *pid_namespace;
@@ -46,21 +45,21 @@ void session_free(struct session *s);
 DEFINE_CLEANUP(struct session *, session_free)
 
 /*
- * Opens the events, still switched off: for each thread of the targets one inherited task-clock
- * event, as long as there are at most 256 threads; otherwise (and without targets) one cpu-clock
- * event a CPU. wait_for_exec: the only target is a process that waits before its exec; its events
- * count from there. A target that is gone meanwhile is no error.
+ * Opens an event a CPU (collect/ticker.h), which run but count for nothing: the earlier this is
+ * done, the less session_start() waits.
  */
-int session_attach(struct session *s, const pid_t *pids, size_t count, bool wait_for_exec);
-enum session_event session_event(const struct session *s);
+int session_attach(struct session *s);
 
 int session_start(struct session *s);
-int session_stop(struct session *s);
+void session_stop(struct session *s);
+
+/* To be called now and then: CPUs that come online get an event. Needs what session_attach() needs
+ * if there are any. 0, or a negative errno with a message. */
+int session_follow_cpus(struct session *s);
 
 /*
  * From now on an event comes every `stride` ticks (1 at first) and stands for so many: samples
- * carry the weight, counters count ticks. Totals stay what they would be, but for the interval that
- * the change cuts short on each CPU. For events of CPUs only; may be called while they run.
+ * carry the weight, counters count ticks. May be called while they run.
  */
 int session_set_stride(struct session *s, uint32_t stride);
 
@@ -108,11 +107,21 @@ int session_poll_fd(const struct session *s);
 /* Sums over the CPUs. */
 int session_stats(struct session *s, uint64_t stats[STAT_COUNT_]);
 
+/* What a tick stands for, ns. */
+uint64_t session_interval_ns(const struct session *s);
+
 /*
- * Ticks the events must have made by now: the time they counted over their period. What is above
- * the sum of the tick counters was dropped by the kernel before it reached us.
+ * CPU time of all targets since session_start(), as the scheduler counts it, threads that have
+ * ended included; 0: not known, where everything is recorded. May go through all tasks. 0, or a
+ * negative errno with a message.
  */
-int session_expected_ticks(struct session *s, uint64_t *ticks);
+int session_cpu_time(struct session *s, uint64_t *ns);
+
+/*
+ * Ticks the events must have made since session_start(). What is above the sum of the tick counters
+ * was dropped by the kernel before it reached us.
+ */
+uint64_t session_expected_ticks(struct session *s);
 
 /*
  * How full the maps are, by their names in bpf/README.md. The ring's is the most that was taken out

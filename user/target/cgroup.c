@@ -330,6 +330,37 @@ int cgroup_list(const struct cgroup *c, struct pids *out)
 	return vec_append(out, found.items, kept);
 }
 
+/* A number in a file of the cgroup, behind the word `key` at the start of a line. */
+static int read_value(const struct cgroup *c, const char *file, const char *key, uint64_t *value)
+{
+	_cleanup_(freep) char *text = NULL;
+	size_t key_len = strlen(key), len;
+	int r = read_below(c->fd, file, &text, &len);
+
+	if (r < 0)
+		return r;
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, key, key_len) != 0)
+			continue;
+		*value = strtoull(line + key_len, NULL, 10);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+int cgroup_cpu_time(const struct cgroup *c, uint64_t *ns)
+{
+	uint64_t microseconds;
+	int r = read_value(c, "cpu.stat", "usage_usec ", &microseconds);
+
+	if (!r)
+		*ns = microseconds * 1000;
+	else
+		r = read_value(c, "cpuacct.usage", "", ns);
+	return r;
+}
+
 bool cgroup_is_gone(const struct cgroup *c)
 {
 	return faccessat(c->fd, "cgroup.procs", F_OK, 0) < 0 && errno != EACCES;

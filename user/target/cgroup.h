@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/strbuf.h"
@@ -50,6 +51,13 @@ int cgroup_open_container(const char *id, struct cgroup *out);
  * than ours are left out. On failure out holds what it held.
  */
 int cgroup_list(const struct cgroup *c, struct pids *out);
+
+/*
+ * CPU time of all that is or was in it and below it, ns since it was made: version 2's own count
+ * (to a microsecond), or that of version 1's cpuacct. -ENOENT: this hierarchy of version 1 does not
+ * count it.
+ */
+int cgroup_cpu_time(const struct cgroup *c, uint64_t *ns);
 
 /* Has it been removed? */
 bool cgroup_is_gone(const struct cgroup *c);

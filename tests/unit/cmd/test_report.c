@@ -115,7 +115,6 @@ static void write_recording(const char *path, bool has_samples, uint64_t lost)
 	assert_int_equal(profile_set_counter(p, "ticks", 1400), 0);
 	assert_int_equal(profile_set_counter(p, "idle", 840), 0);
 	assert_int_equal(profile_set_counter(p, "expected", 1700), 0);
-	assert_int_equal(profile_set_counter(p, "idle_missed", 200), 0);
 	assert_int_equal(profile_add_process(p, &process, &index), 0);
 	assert_int_equal(profile_add_thread(p, &thread, &index), 0);
 	assert_int_equal(writer_open(path, p, &w), 0);

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""No moment of a thread's life is out of sight, and no loop is in step with the timer: halves of
+the CPU time are halves of the samples, in lives shorter than a period and in loops as long as one,
+whatever is recorded."""
+import json
+import os
+
+import harness
+import pytest
+from harness import Recorder, Workload, export, frames
+
+pytestmark = pytest.mark.usefixtures("pyebpf")
+HOWS = ("pid", "command", "all", "cgroup")
+LIVES = {"forks": (300, 7), "threads": (600, 7), "execs": (40, 15)}  # count, milliseconds a half
+LOOPS = [(20, 50), (10, 50), (20, 99), (10, 99), (10, 100), (1, 100), (10, 200), (1, 999), (1, 1000)]
+FULL_LOOPS = [(ms, hz) for ms in (20, 10, 1) for hz in (50, 99, 100, 200, 1000)]
+
+
+def make_cgroup(name):
+    for root in ("/sys/fs/cgroup/unified", "/sys/fs/cgroup"):
+        if os.path.exists(root + "/cgroup.procs"):
+            path = "%s/%s" % (root, name)
+            os.makedirs(path, exist_ok=True)
+            return path
+    pytest.skip("no cgroup file system of version 2")
+
+
+def record_halves(how, python, output, hz, *arguments):
+    """(truth, {a, b: samples}, what the recorder said) of halves.py with these arguments."""
+    if how == "command":
+        folder = str(output) + "-stage"
+        try:
+            script = harness.stage(python, "halves.py", folder)
+            with Recorder(output, "-F", hz, "--", *python.command, script, *arguments,
+                          "now") as recorder:
+                assert recorder.wait() == 0, recorder.text()
+                truth = json.loads(next(line for line in recorder.text().splitlines()
+                                        if line[:1] == "{"))
+                text = recorder.text()
+        finally:
+            harness.unstage(python, folder)
+    else:
+        with Workload(python, "halves.py", *arguments) as workload:
+            target = {"pid": ("-p", workload.pid), "all": ("-a",)}.get(how)
+            cgroup = None
+            if how == "cgroup":
+                cgroup = make_cgroup("pyebpf-halves-%d" % workload.pid)
+                with open(cgroup + "/cgroup.procs", "w") as f:
+                    f.write("%d" % workload.pid)
+                target = ("--cgroup", cgroup)
+            try:
+                with Recorder(output, *target, "-F", hz) as recorder:
+                    recorder.wait_attached()
+                    workload.go()
+                    truth = workload.truth()
+                    recorder.finish()
+                    text = recorder.text()
+            finally:
+                if cgroup:
+                    workload.close()
+                    os.rmdir(cgroup)
+    samples = frames(export(output))
+    return truth, {half: sum(count for stack, count in samples.items()
+                             if any(name == half for name, _, _ in stack))
+                   for half in "ab"}, text
+
+
+def assert_halves(truth, seen, hz, text):
+    cpu, total = truth["cpu"], sum(seen.values())
+    half = cpu["a"] / sum(cpu.values())
+    ideal = hz * sum(cpu.values())
+    says = "a %d, b %d of %.0f; %.3f of the CPU time in a\n%s" % (seen["a"], seen["b"], ideal, half, text)
+    print(says)
+    assert total > 0.9 * ideal - 4 * ideal ** 0.5, says
+    assert total < 1.1 * ideal + 4 * ideal ** 0.5, says
+    sigma = (half * (1 - half) / total) ** 0.5
+    assert abs(seen["a"] / total - half) <= 4 * sigma + 0.02, says
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("case", LIVES)
+def test_lives_shorter_than_a_period(some_python, case, how, tmp_path):
+    count, milliseconds = LIVES[case]
+    truth, seen, text = record_halves(how, some_python, tmp_path / "x.pyebpf", 99, case, count,
+                                      milliseconds)
+    assert_halves(truth, seen, 99, text)
+
+
+@pytest.mark.parametrize("case", ["forks", "threads"])
+def test_lives_shorter_than_a_period_on(python, case, tmp_path, is_full):
+    count, milliseconds = LIVES[case]
+    truth, seen, text = record_halves("pid", python, tmp_path / "x.pyebpf", 199,
+                                      case, count if is_full else count // 2, milliseconds)
+    assert_halves(truth, seen, 199, text)
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("milliseconds,hz", [(10, 100), (1, 1000)])
+def test_loops_in_step(some_python, milliseconds, hz, how, tmp_path):
+    truth, seen, text = record_halves(how, some_python, tmp_path / "x.pyebpf", hz, "loop",
+                                      int(4000 / milliseconds), milliseconds / 2)
+    assert_halves(truth, seen, hz, text)
+
+
+@pytest.mark.parametrize("milliseconds,hz", LOOPS)
+def test_loops_in_step_at(some_python, milliseconds, hz, tmp_path):
+    truth, seen, text = record_halves("pid", some_python, tmp_path / "x.pyebpf", hz, "loop",
+                                      int(4000 / milliseconds), milliseconds / 2)
+    assert_halves(truth, seen, hz, text)

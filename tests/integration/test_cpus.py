@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""CPUs that come and go while it records: what runs there is seen a second later."""
+import os
+
+import pytest
+from harness import Recorder, Workload, export, frames, leaf_counts
+
+pytestmark = pytest.mark.usefixtures("pyebpf")
+HZ = 997
+CPU = 1
+SWITCH = "/sys/devices/system/cpu/cpu%d/online" % CPU
+
+
+def switch(is_on):
+    with open(SWITCH, "w") as f:
+        f.write("%d" % is_on)
+
+
+@pytest.fixture
+def switchable():
+    """A second CPU that can be switched off, on again in the end."""
+    try:
+        switch(True)
+    except OSError as e:
+        pytest.skip("no second CPU that can be switched off: %s" % e)
+    yield
+    switch(True)
+
+
+def record_there(workload, recorder):
+    """Spins on that CPU alone; counts the samples of it."""
+    os.sched_setaffinity(workload.pid, {CPU})
+    workload.go()
+    truth = workload.truth()
+    recorder.finish()
+    seen = leaf_counts(frames(export(recorder.output)))
+    got = sum(count for (name, _), count in seen.items() if name == "spin_idle")
+    return got, truth["cpu"]["spin_idle"], recorder.text()
+
+
+def test_cpu_that_comes_later(switchable, some_python, tmp_path):
+    with Workload(some_python, "family.py", 4, "idle") as workload:
+        switch(False)
+        with Recorder(tmp_path / "x.pyebpf", "-p", workload.pid, "-F", HZ) as recorder:
+            recorder.wait_attached()
+            switch(True)
+            got, cpu, text = record_there(workload, recorder)
+    assert got > 0.6 * cpu * HZ, (got, cpu, text)
+
+
+def test_cpu_that_was_away(switchable, some_python, tmp_path):
+    with Workload(some_python, "family.py", 4, "idle") as workload:
+        with Recorder(tmp_path / "x.pyebpf", "-p", workload.pid, "-F", HZ) as recorder:
+            recorder.wait_attached()
+            switch(False)
+            switch(True)
+            got, cpu, text = record_there(workload, recorder)
+    assert got > 0.6 * cpu * HZ, (got, cpu, text)
