@@ -120,7 +120,8 @@ static __always_inline struct trust *trust_of(__u64 process)
 
 	if (t->process != process) {
 		t->process = process;
-		t->clean = 0;
+		if (t->clean != TRUST_NEVER) /* two processes that share a slot share this, too */
+			t->clean = 0;
 	}
 	return t;
 }

@@ -20,6 +20,8 @@
 #define COMM_BYTES 16
 #define ARGS_BYTES 512   /* start of the command line, NUL between arguments */
 #define TASK_SCRATCHES 8 /* samples that task work walks at the same time */
+#define TASK_WORKS 256   /* samples that wait for it; power of two */
+#define FAULTS_MAX 8     /* of what a sample could not read, so much is noted */
 #define LAYOUTS_MAX 64
 #define SENT_SLOTS 65536          /* power of two */
 #define TASK_WORK_SCHEDULE 0x7479 /* stands for a kernel function; no helper has this number */
@@ -66,6 +68,7 @@ struct py_offsets {
 	__u32 interp_threads_head;
 	__u32 interp_id;              /* OFF_NONE: 3.6 */
 	__u32 interp_code_generation; /* 3.14+, 0: none */
+	__u32 runtime_size;           /* 3.13+, 0: not known. The main interpreter lies within */
 
 	/* PyThreadState */
 	__u16 tstate_prev;
@@ -139,7 +142,7 @@ struct binary_row {
 	 * with. */
 	__s64 from_start;
 	__u32 layout;
-	__u32 reserved;
+	__u32 interpreter; /* LAYOUT_UNSURE: index into layouts[] of the one it is linked with */
 };
 
 /* Set by user space before loading. */
@@ -181,6 +184,13 @@ struct trust {
 	__u32 reserved;
 };
 
+/* Of a sample that waits for task work: see bpf/task_work.h. */
+struct task_slot {
+	__u64 owner;  /* its thread's tid << 32 | ticks of that thread that joined it; 0: free */
+	__u32 weight; /* ticks that it stands for without these */
+	__u32 reserved;
+};
+
 /* Ring records. Each starts with its kind. */
 enum event_kind {
 	EVENT_SAMPLE = 1, /* struct sample_event */
@@ -199,6 +209,9 @@ enum unwind_status {
 	UNWIND_FAULT,     /* a page was not present: the leaf end is kept */
 	UNWIND_CUT,       /* the chain ends in a frame that is not an entry frame */
 	UNWIND_INVALID,   /* memory that cannot be a frame chain: a cycle, a wild length */
+	UNWIND_LATE,      /* it took too long: the leaf end is kept */
+	UNWIND_OUTSIDE,   /* the thread runs no Python code, its process has a Python: no frames */
+	UNWIND_UNIDENTIFIED, /* the process is not known yet: no frames */
 };
 
 enum sample_flag {
@@ -297,8 +310,10 @@ struct thread_event {
 
 struct who_event {
 	__u8 kind;
-	__u8 reserved[3];
+	__u8 is_exec; /* it has just begun this program: its Python may come in a moment */
+	__u8 reserved[2];
 	__u32 pid;
+	__u64 process; /* identity */
 	__u64 start_ns;
 	__u32 exec_id;
 	__u32 reserved2;
@@ -310,12 +325,19 @@ struct who_event {
 	__u64 start_code;      /* mm_struct.start_code: where its code begins */
 };
 
+/* Memory of a target that a sample could not read. */
+struct page_range {
+	__u64 addr;
+	__u32 bytes;
+	__u32 is_code; /* a code object: its names and its line table will be wanted next */
+};
+
 struct page_event {
 	__u8 kind;
-	__u8 is_code; /* addr is a code object: it, its names and its line table; else a frame */
+	__u8 count; /* of ranges */
 	__u16 layout;
 	__u32 pid;
-	__u64 addr;
+	struct page_range ranges[FAULTS_MAX];
 };
 
 /* What the task iterator reports of each process. */
@@ -334,30 +356,31 @@ struct task_record {
  * ones behind them say more about recorded samples and about the sampler's own work.
  * X(enum, name in files and /metrics, words for people)
  */
-#define TICK_STATS(X)                                                                      \
-	X(STAT_RECORDED, "recorded", "recorded")                                           \
-	X(STAT_RING_FULL, "ring_full", "lost: ring buffer full")                           \
-	X(STAT_IDLE, "idle", "CPU idle")                                                   \
-	X(STAT_NO_MM, "kernel_thread", "kernel threads, exiting tasks")                    \
-	X(STAT_FILTERED, "filtered", "other processes")                                    \
-	X(STAT_NOT_PYTHON, "not_python", "processes without Python")                       \
-	X(STAT_UNKNOWN, "unknown_process", "lost: process not identified yet")             \
-	X(STAT_SKIPPED, "skipped", "skipped by the time budget, weight carried over")      \
-	X(STAT_NO_TSTATE, "no_thread_state", "outside Python: thread has no Python state") \
-	X(STAT_NO_FRAME, "no_frame", "outside Python: no frame on the thread")             \
-	X(STAT_TSTATE_FAULT, "thread_state_fault", "lost: thread state not readable")      \
-	X(STAT_NO_SCRATCH, "no_scratch", "lost: no work space")                            \
-	X(STAT_TASK_WORK, "task_work", "handed to task work")                              \
+#define TICK_STATS(X)                                                                    \
+	X(STAT_RECORDED, "recorded", "recorded")                                         \
+	X(STAT_RING_FULL, "ring_full", "lost: ring buffer full")                         \
+	X(STAT_IDLE, "idle", "CPU idle")                                                 \
+	X(STAT_NO_MM, "kernel_thread", "kernel threads, exiting tasks")                  \
+	X(STAT_FILTERED, "filtered", "other processes")                                  \
+	X(STAT_NOT_PYTHON, "not_python", "processes without Python")                     \
+	X(STAT_UNKNOWN, "unknown_process", "lost: process not identified yet")           \
+	X(STAT_SKIPPED, "skipped", "skipped by the time budget")                         \
+	X(STAT_TSTATE_FAULT, "thread_state_fault", "lost: thread state not readable")    \
+	X(STAT_TSTATE_LATE, "thread_state_late", "lost: thread state not found in time") \
+	X(STAT_NO_SCRATCH, "no_scratch", "lost: no work space")                          \
+	X(STAT_TASK_WORK, "task_work", "handed to task work")                            \
 	X(STAT_TW_JOINED, "task_work_joined", "joined a sample that waits in task work")
 
 #define DETAIL_STATS(X)                                                                   \
 	X(STAT_TW_RECORDED, "task_work_recorded", "recorded in task work")                \
 	X(STAT_TW_RING_FULL, "task_work_ring_full", "lost: ring buffer full (task work)") \
 	X(STAT_TW_FAILED, "task_work_failed", "lost: thread state gone (task work)")      \
-	X(STAT_TW_OUTSIDE, "task_work_outside", "outside Python (task work)")             \
 	X(STAT_MISSED, "missed", "missing before a tick of a thread that ran all along")  \
 	X(STAT_WEIGHT, "weight", "ticks that the recorded samples stand for")             \
+	X(STAT_CARRIED, "carried", "skipped ticks whose weight a later sample took")      \
+	X(STAT_OUTSIDE, "outside", "recorded outside of Python code")                     \
 	X(STAT_TRUNCATED, "truncated", "deeper than the frame limit")                     \
+	X(STAT_LATE, "late", "cut by the time limit")                                     \
 	X(STAT_FAULT, "fault", "cut by a missing page")                                   \
 	X(STAT_CUT, "cut", "outermost frame not an entry frame")                          \
 	X(STAT_INVALID, "invalid", "frame chain not valid")                               \
@@ -391,7 +414,7 @@ _Static_assert(sizeof(struct code_event) == 56, "ring buffer ABI");
 _Static_assert(sizeof(struct lines_event) == 24, "ring buffer ABI");
 _Static_assert(sizeof(struct process_event) == 56, "ring buffer ABI");
 _Static_assert(sizeof(struct thread_event) == 40, "ring buffer ABI");
-_Static_assert(sizeof(struct who_event) == 80, "ring buffer ABI");
-_Static_assert(sizeof(struct page_event) == 16, "ring buffer ABI");
+_Static_assert(sizeof(struct who_event) == 88, "ring buffer ABI");
+_Static_assert(sizeof(struct page_event) == 8 + 16 * FAULTS_MAX, "ring buffer ABI");
 
 #endif

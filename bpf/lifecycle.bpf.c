@@ -14,15 +14,10 @@
 #include "bpf/python.h"
 #include "bpf/maps.h"
 #include "bpf/task.h"
+#include "bpf/session.h"
+#include "bpf/discover.h"
 
-extern const volatile struct session_config session;
-
-__u32 pidns_level; /* of our own PID namespace; noted by list_tasks, which runs in our process */
-
-static __always_inline __u32 process_pid(struct task_struct *task)
-{
-	return task_pid_in(task->group_leader, session.pidns_inode, pidns_level);
-}
+__u32 pidns_level; /* noted by list_tasks, which runs in our process */
 
 /*
  * A child begins as a copy of its parent: same runtime at the same address. Should it exec, its
@@ -40,6 +35,8 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	if (!row)
 		return 0;
 	copy = *row;
+	if (copy.start_ns != parent->group_leader->start_boottime)
+		return 0; /* of another process that had this pid */
 	if (copy.exec_id == parent->group_leader->self_exec_id)
 		copy.exec_id = child->self_exec_id;
 	else
@@ -51,16 +48,35 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
+/*
+ * A program that user space has not seen yet is looked at as soon as it begins: before the first
+ * tick, mostly, and before its Python.
+ */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task)
+{
+	struct binary_key exe = file_key(BPF_CORE_READ(task, mm, exe_file));
+	struct cpu_state *c = this_cpu_state();
+	struct vma_search none = {};
+	struct proc_row row;
+
+	if (!c || !is_wanted(task) || bpf_map_lookup_elem(&binaries, &exe))
+		return 0;
+	if (session.has_filter && (!proc_row_read(task, &row) || !row.is_target))
+		return 0;
+	send_who(c, task, &none, &exe, true);
+	return 0;
+}
+
 /* CPU time of the threads of targets: of those that have ended, and of those list_cpu_time() saw.
  */
 __u64 ended_cpu_ns, living_cpu_ns;
 
 static __always_inline bool is_target(struct task_struct *task)
 {
-	__u32 pid = process_pid(task);
-	struct proc_row *row = bpf_map_lookup_elem(&procs, &pid);
+	struct proc_row row;
 
-	return row && row->is_target && row->start_ns == task->group_leader->start_boottime;
+	return proc_row_read(task, &row) && row.is_target;
 }
 
 SEC("tp_btf/sched_process_exit")

@@ -52,10 +52,11 @@ struct cpu_state {
 	__u64 stats[STAT_COUNT_];
 	__u64 tick_ns; /* of the tick before, and its period */
 	__u64 period_ns;
-	__u64 last_ns;   /* when budget_ns was last filled up */
-	__s64 budget_ns; /* what the sampler may still spend on this CPU */
-	__u32 skipped;   /* ticks whose weight the next sample takes */
-	__u32 ticks;     /* that the interrupt being handled stands for */
+	__u64 last_ns;         /* when budget_ns was last filled up */
+	__s64 budget_ns;       /* what the sampler may still spend on this CPU */
+	__u64 skipped_process; /* whose ticks were skipped last, */
+	__u32 skipped; /* and how many: the next sample of that process takes their weight */
+	__u32 ticks;   /* that the interrupt being handled stands for */
 };
 
 /* One entry. Written by the sampler, summed up by user space. */
@@ -75,18 +76,18 @@ struct {
 	__type(value, struct py_scratch);
 } scratch __weak SEC(".maps");
 
-#define TASK_WORKS 64 /* samples that wait for a page at the same time; power of two */
-
 /* A sample that a missing page interrupted, to be taken again before the thread goes on. */
 struct task_sample {
 	struct bpf_task_work work;
-	__u64 tid;    /* 0: free */
-	__u32 joined; /* ticks of the same thread while it waited: the sample takes their weight */
 	__u32 layout;
-	__u32 slot;  /* of scratch, while it runs */
+	__u32 slot; /* of task_slots */
+	__u32 scratch; /* its number, while it runs */
 	__u32 ticks; /* that the interrupt which queued it stands for */
+	__u32 fault_count;
+	__u32 reserved;
 	struct py_thread thread;
 	struct sample_event sample;
+	struct page_range faults[FAULTS_MAX]; /* to be read in first */
 };
 
 struct {

@@ -21,11 +21,13 @@
 #define PROBE_BYTES 96 /* of a name or line table that go into an identity up to 3.11 */
 #define WALK_STEPS (2 * FRAMES_MAX + 2) /* frames, a C boundary below each, and the end */
 #define LIST_STEPS 16384                /* thread states looked at in one search */
-#define OWNED_BY_THREAD 0               /* enum _frameowner, 3.11 to 3.15 */
+#define TIME_MAX_NS 2000000             /* for one sample: interrupts are off meanwhile */
+#define TIME_STEPS 64     /* the clock is looked at every so many frames or thread states */
+#define OWNED_BY_THREAD 0 /* enum _frameowner, 3.11 to 3.15 */
 #define OWNED_BY_GENERATOR 1
 
 /* Results of the steps below zero. */
-enum py_error { PY_FAULT = -14, PY_NONE = -2 };
+enum py_error { PY_FAULT = -14, PY_NONE = -2, PY_LATE = -62 };
 
 struct py_thread {
 	__u64 pointer; /* pthread_self */
@@ -50,7 +52,6 @@ struct py_walk {
 	__u32 block_len;
 	__u32 depth; /* frames recorded */
 	__u64 process;
-	__u64 fault_addr;
 	__u64 generation; /* 3.14+: hash of the interpreter and its code generation; 0: not known */
 	__u64 leaf_instr; /* of the first frame recorded, as that has it */
 	__u64 leaf_bytecode; /* up to 3.10: its co_code, a bytes object */
@@ -58,16 +59,17 @@ struct py_walk {
 	__u32 salt;          /* picks the frames whose identity is checked in full */
 	__u32 unsent;
 	__u32 deferred;
-	__u32 bytes_left;   /* of CODE_BYTES_PER_SAMPLE */
-	__u16 flags;        /* enum sample_flag */
-	__u8 status;        /* enum unwind_status */
-	__u8 is_entry;      /* the last frame seen may be outermost */
-	__u8 is_strict;     /* identities are checked in full */
-	__u8 is_reused;     /* a code address turned out to be reused */
-	__u8 is_new;        /* a code object was not met before (up to 3.11) */
-	__u8 has_fault;     /* something could not be read: */
-	__u8 is_code_fault; /* the code object at fault_addr or what it points to, else a frame */
-	__u8 is_jit;        /* the leaf runs machine code */
+	__u32 bytes_left;  /* of CODE_BYTES_PER_SAMPLE */
+	__u64 deadline_ns; /* CLOCK_MONOTONIC */
+	__u32 steps;       /* since the start, of frames and thread states */
+	__u32 faults;      /* of py_scratch.faults that are filled in: what could not be read */
+	__u16 flags;       /* enum sample_flag */
+	__u8 status;       /* enum unwind_status */
+	__u8 is_entry;     /* the last frame seen may be outermost */
+	__u8 is_strict;    /* identities are checked in full */
+	__u8 is_reused;    /* a code address turned out to be reused */
+	__u8 is_new;       /* a code object was not met before (up to 3.11) */
+	__u8 is_jit;       /* the leaf runs machine code */
 };
 
 /* The frame that the walk is at, taken apart. */
@@ -90,6 +92,8 @@ struct py_search {
 	__u64 found;
 	__u32 matches;
 	__u32 is_bound; /* found has bound_gilstate */
+	__u32 is_late;  /* it took too long */
+	__u32 reserved;
 };
 
 /* The code object that is being described. */
@@ -110,6 +114,7 @@ struct py_scratch {
 	struct py_search search;
 	struct py_describing describing;
 	struct py_unsent unsent[CODES_PER_SAMPLE];
+	struct page_range faults[FAULTS_MAX];
 	__u8 tstate[TSTATE_BYTES + 8];
 	__u8 code[CODE_BYTES + 8];
 	__u8 text[2 * STRING_HEAD_BYTES + PROBE_BYTES + 8];
@@ -133,27 +138,52 @@ static __always_inline __u32 field_u32(const __u8 *p, __u16 offset, __u32 mask)
 #define code_u64(s, off) field_u64((s)->code, off, CODE_BYTES - 1)
 #define code_u32(s, off) field_u32((s)->code, off, CODE_BYTES - 1)
 
-/* Reads a pointer. 0, and a note that it is missing, if it cannot be read: that ends a search. */
-static __always_inline __u64 read_pointer(struct py_scratch *s, __u64 addr, bool may_fault)
+/* Notes memory that should be there and cannot be read. is_code: a code object. Returns PY_FAULT.
+ */
+VERIFIED_ONCE int py_note_fault(struct py_scratch *s, __u64 addr, __u32 bytes, bool is_code)
+{
+	__u32 n;
+
+	if (!s)
+		return PY_FAULT; /* for the verifier */
+	n = s->walk.faults;
+	if (n < FAULTS_MAX) {
+		s->faults[n] = (struct page_range){ addr, bytes, is_code };
+		s->walk.faults = n + 1;
+	}
+	return PY_FAULT;
+}
+
+/* Reads what should be there: 0 or PY_FAULT, noted. read_user() is for what need not be. */
+static __always_inline int py_read(struct py_scratch *s, void *dst, __u32 size, __u64 addr)
+{
+	return read_user(dst, size, addr) ? py_note_fault(s, addr, size, false) : 0;
+}
+
+/* Reads a pointer. 0 if it cannot be read: that ends a search. */
+static __always_inline __u64 read_pointer(struct py_scratch *s, __u64 addr)
 {
 	__u64 value = 0;
 
-	if (read_user(&value, sizeof(value), addr, may_fault)) {
-		s->walk.has_fault = 1;
-		return 0;
-	}
-	return value;
+	return py_read(s, &value, sizeof(value), addr) ? 0 : value;
 }
 
-/* Bounded by user space too (offsets_check()); repeated here for the verifier. */
+/* Has this sample taken too long? Looks at the clock now and then only. */
+static __always_inline bool py_is_late(struct py_walk *w)
+{
+	return !(++w->steps & (TIME_STEPS - 1)) && clock_ns() > w->deadline_ns;
+}
+
+/* The address may be an old one: it is for the caller to say whether that is a fault. Bounded by
+ * user space too (offsets_check()); repeated here for the verifier. */
 static __always_inline int py_read_tstate(struct py_scratch *s, const struct py_offsets *off,
-					  __u64 addr, bool may_fault)
+					  __u64 addr)
 {
 	__u32 size = off->tstate_size;
 
 	if (size > TSTATE_BYTES)
 		return PY_FAULT;
-	return read_user(s->tstate, size, addr, may_fault);
+	return read_user(s->tstate, size, addr);
 }
 
 /*
@@ -161,18 +191,18 @@ static __always_inline int py_read_tstate(struct py_scratch *s, const struct py_
  * and glibc gives its pthread_self to another thread, so it must still hang on its list.
  */
 static __always_inline bool py_tstate_matches(struct py_scratch *s, const struct py_offsets *off,
-					      const struct py_thread *t, __u64 addr, bool may_fault)
+					      const struct py_thread *t, __u64 addr)
 {
-	__u64 prev, interp, link;
+	__u64 prev, interp, link, head;
 
-	if (py_read_tstate(s, off, addr, may_fault))
+	if (py_read_tstate(s, off, addr))
 		return false;
 	if (tstate_u64(s, off->tstate_thread_id) != t->pointer)
 		return false;
 	prev = tstate_u64(s, off->tstate_prev);
 	interp = tstate_u64(s, off->tstate_interp);
 	link = prev ? prev + off->tstate_next : interp + off->interp_threads_head;
-	return read_pointer(s, link, may_fault) == addr;
+	return !read_user(&head, sizeof(head), link) && head == addr;
 }
 
 static __always_inline bool py_tstate_is_bound(struct py_scratch *s, const struct py_offsets *off)
@@ -180,24 +210,35 @@ static __always_inline bool py_tstate_is_bound(struct py_scratch *s, const struc
 	return tstate_u64(s, off->tstate_status) & off->status_bound_gilstate;
 }
 
+struct py_loop {
+	struct py_scratch *s;
+	const struct py_offsets *off;
+	const struct py_thread *thread;
+};
+
 /* One step over all thread states of all interpreters. */
-static __always_inline int py_search_step(struct py_scratch *s, const struct py_offsets *off,
-					  const struct py_thread *t, bool may_fault)
+static int py_search_step(__u32 i, struct py_loop *l)
 {
+	struct py_scratch *s = l->s;
+	const struct py_offsets *off = l->off;
 	struct py_search *q = &s->search;
 
-	if (!q->tstate) {
-		q->interp = read_pointer(s, q->interp + off->interp_next, may_fault);
-		if (!q->interp)
-			return LOOP_STOP;
-		q->tstate = read_pointer(s, q->interp + off->interp_threads_head, may_fault);
-		return LOOP_NEXT;
-	}
-	if (py_read_tstate(s, off, q->tstate, may_fault)) {
-		s->walk.has_fault = 1;
+	if (py_is_late(&s->walk)) {
+		q->is_late = 1;
 		return LOOP_STOP;
 	}
-	if (tstate_u64(s, off->tstate_thread_id) == t->pointer) {
+	if (!q->tstate) {
+		q->interp = read_pointer(s, q->interp + off->interp_next);
+		if (!q->interp)
+			return LOOP_STOP;
+		q->tstate = read_pointer(s, q->interp + off->interp_threads_head);
+		return LOOP_NEXT;
+	}
+	if (py_read_tstate(s, off, q->tstate)) {
+		py_note_fault(s, q->tstate, off->tstate_size, false);
+		return LOOP_STOP;
+	}
+	if (tstate_u64(s, off->tstate_thread_id) == l->thread->pointer) {
 		q->matches++;
 		q->is_bound = py_tstate_is_bound(s, off);
 		if (!q->found || q->is_bound)
@@ -209,61 +250,40 @@ static __always_inline int py_search_step(struct py_scratch *s, const struct py_
 	return LOOP_NEXT;
 }
 
-struct py_loop {
-	struct py_scratch *s;
-	const struct py_offsets *off;
-	const struct py_thread *thread;
-};
-
-static int py_search_now(__u32 i, struct py_loop *l)
-{
-	return py_search_step(l->s, l->off, l->thread, false);
-}
-
-static int py_search_paged(__u32 i, struct py_loop *l)
-{
-	return py_search_step(l->s, l->off, l->thread, true);
-}
-
 /* All thread states of this thread. Sets found and matches; s->tstate is left undefined. */
-static __always_inline void py_search_all(struct py_loop *l, bool may_fault)
+static __always_inline void py_search_all(struct py_loop *l)
 {
 	struct py_scratch *s = l->s;
 	struct py_search *q = &s->search;
 
 	q->found = 0;
 	q->matches = 0;
-	q->interp =
-		read_pointer(s, l->thread->runtime + l->off->runtime_interpreters_head, may_fault);
-	q->tstate =
-		q->interp ? read_pointer(s, q->interp + l->off->interp_threads_head, may_fault) : 0;
-	if (!q->interp)
-		return;
-	if (may_fault)
-		LOOP(LIST_STEPS, py_search_paged, l);
-	else
-		LOOP(LIST_STEPS, py_search_now, l);
+	q->is_late = 0;
+	q->interp = read_pointer(s, l->thread->runtime + l->off->runtime_interpreters_head);
+	q->tstate = q->interp ? read_pointer(s, q->interp + l->off->interp_threads_head) : 0;
+	if (q->interp)
+		LOOP(LIST_STEPS, py_search_step, l);
 }
 
 /* More than one interpreter? Then one thread may have several thread states. */
-static __always_inline bool py_has_subinterpreters(struct py_loop *l, bool may_fault)
+static __always_inline bool py_has_subinterpreters(struct py_loop *l)
 {
 	struct py_scratch *s = l->s;
-	__u64 head =
-		read_pointer(s, l->thread->runtime + l->off->runtime_interpreters_head, may_fault);
+	__u64 head = read_pointer(s, l->thread->runtime + l->off->runtime_interpreters_head);
 
-	return head && read_pointer(s, head + l->off->interp_next, may_fault);
+	return head && read_pointer(s, head + l->off->interp_next);
 }
 
 /*
  * Finds the thread state of the interrupted thread and reads it into s->tstate. Returns 0,
- * PY_NONE (no Python thread), PY_FAULT (something is there, but cannot be read).
+ * PY_NONE (no Python thread), PY_FAULT (something is there, but cannot be read), PY_LATE (too many
+ * to look at all).
  *
  * A thread can have several (subinterpreters). From 3.12 bound_gilstate names the one it used last,
  * also while it has released the GIL. Before, runtime.tstate_current names it while it holds the
  * GIL; else the last one seen attached is taken, which is a guess where there are others.
  */
-static __always_inline int py_find_tstate(struct py_loop *l, bool may_fault, bool *has_walked)
+static __always_inline int py_find_tstate(struct py_loop *l, bool *has_walked)
 {
 	struct py_scratch *s = l->s;
 	const struct py_offsets *off = l->off;
@@ -272,8 +292,8 @@ static __always_inline int py_find_tstate(struct py_loop *l, bool may_fault, boo
 	__u64 addr;
 
 	if (off->runtime_tstate_current != OFF_NONE) {
-		addr = read_pointer(s, t->runtime + off->runtime_tstate_current, may_fault);
-		if (addr && !py_read_tstate(s, off, addr, may_fault) &&
+		addr = read_pointer(s, t->runtime + off->runtime_tstate_current);
+		if (addr && !py_read_tstate(s, off, addr) &&
 		    tstate_u64(s, off->tstate_thread_id) == t->pointer) {
 			s->walk.flags |= SAMPLE_HOLDS_GIL;
 			cache_put(thread_cache, THREAD_SLOTS, key, addr);
@@ -282,20 +302,20 @@ static __always_inline int py_find_tstate(struct py_loop *l, bool may_fault, boo
 	}
 
 	addr = cache_get(thread_cache, THREAD_SLOTS, key);
-	if (addr && py_tstate_matches(s, off, t, addr, may_fault) &&
+	if (addr && py_tstate_matches(s, off, t, addr) &&
 	    (!off->status_bound_gilstate || py_tstate_is_bound(s, off))) {
-		if (!off->status_bound_gilstate && py_has_subinterpreters(l, may_fault))
+		if (!off->status_bound_gilstate && py_has_subinterpreters(l))
 			s->walk.flags |= SAMPLE_AMBIGUOUS;
 	} else {
 		*has_walked = true;
-		py_search_all(l, may_fault);
+		py_search_all(l);
 		addr = s->search.found;
 		if (!addr)
-			return s->walk.has_fault ? PY_FAULT : PY_NONE;
+			return s->search.is_late ? PY_LATE : s->walk.faults ? PY_FAULT : PY_NONE;
 		if (s->search.matches > 1 && !s->search.is_bound)
 			s->walk.flags |= SAMPLE_AMBIGUOUS;
-		if (py_read_tstate(s, off, addr, may_fault))
-			return PY_FAULT;
+		if (py_read_tstate(s, off, addr))
+			return py_note_fault(s, addr, off->tstate_size, false);
 		cache_put(thread_cache, THREAD_SLOTS, key, addr);
 	}
 	if (off->status_active && tstate_u64(s, off->tstate_status) & off->status_active)
@@ -318,8 +338,7 @@ static __always_inline bool py_runs_machine_code(struct py_scratch *s, const str
  * publishes its _PyCFrame on the C stack before it fills it in: until then current_frame is what an
  * earlier call left there. The frame it leads to betrays it: see py_step().
  */
-static __always_inline int py_first_frame(struct py_scratch *s, const struct py_offsets *off,
-					  bool may_fault)
+static __always_inline int py_first_frame(struct py_scratch *s, const struct py_offsets *off)
 {
 	struct py_walk *w = &s->walk;
 	struct {
@@ -333,49 +352,51 @@ static __always_inline int py_first_frame(struct py_scratch *s, const struct py_
 		return 0;
 	/* _PyCFrame: [use_tracing,] current_frame, previous (3.11.0 and 3.12.0 cpython/pystate.h)
 	 */
-	if (read_user(&cframe, sizeof(cframe), w->frame + off->cframe_current, may_fault))
+	if (py_read(s, &cframe, sizeof(cframe), w->frame + off->cframe_current))
 		return PY_FAULT;
 	w->frame = cframe.current;
 	if (cframe.previous)
-		w->entry_previous =
-			read_pointer(s, cframe.previous + off->cframe_current, may_fault);
+		w->entry_previous = read_pointer(s, cframe.previous + off->cframe_current);
 	return 0;
 }
 
 /* Bounded by user space too (offsets_check()); repeated here for the verifier. */
 static __always_inline int py_read_code(struct py_scratch *s, const struct py_offsets *off,
-					__u64 addr, bool may_fault)
+					__u64 addr)
 {
 	__u32 size = off->code_size;
 
 	if (size > CODE_BYTES)
 		return PY_FAULT;
-	return read_user(s->code, size, addr, may_fault);
+	return read_user(s->code, size, addr) ? py_note_fault(s, addr, size, true) : 0;
 }
 
 /* No byte more than the object has: the next page may not be there. */
-static __always_inline int py_read_head(struct py_scratch *s, __u32 size, __u64 addr,
-					bool may_fault)
+static __always_inline int py_read_head(struct py_scratch *s, __u32 size, __u64 addr)
 {
 	if (size > STRING_HEAD_BYTES)
 		return PY_FAULT;
-	return read_user(s->text, size, addr, may_fault);
+	return py_read(s, s->text, size, addr);
 }
 
 /*
  * 3.14+: changes when a code object of the thread's interpreter is freed. Each interpreter counts
- * for itself. Needs s->tstate; 0 where there is no such count.
+ * for itself, from 0, and a new one may come to the place of one that has ended: its id is never
+ * used again. The main one stays where it is, within _PyRuntime. Needs s->tstate; 0 where there is
+ * no such count.
  */
-static __always_inline __u64 py_generation(struct py_scratch *s, const struct py_offsets *off,
-					   bool may_fault)
+static __always_inline __u64 py_generation(struct py_loop *l)
 {
-	__u64 interp = tstate_u64(s, off->tstate_interp), generation;
+	const struct py_offsets *off = l->off;
+	__u64 interp = tstate_u64(l->s, off->tstate_interp), generation, id = 0;
 
 	if (!off->interp_code_generation ||
-	    read_user(&generation, sizeof(generation), interp + off->interp_code_generation,
-		      may_fault))
+	    read_user(&generation, sizeof(generation), interp + off->interp_code_generation))
 		return 0;
-	return hash_mix(hash_mix(0, interp), generation) | 1;
+	if (interp - l->thread->runtime >= off->runtime_size &&
+	    read_user(&id, sizeof(id), interp + off->interp_id))
+		return 0;
+	return hash_mix(hash_mix(hash_mix(0, interp), id), generation) | 1;
 }
 
 struct py_probe {
@@ -402,10 +423,10 @@ VERIFIED_ONCE __u64 py_probe_hash(const struct py_probe *p, __u64 len, __u64 h)
  * which may touch memory behind the object; where that is not there, the head alone.
  */
 static __always_inline bool py_read_probe(struct py_scratch *s, __u32 head, __u64 addr,
-					  bool may_fault, bool *is_whole)
+					  bool *is_whole)
 {
-	*is_whole = !read_user(s->text, TEXT_BYTES, addr, may_fault);
-	return *is_whole || !py_read_head(s, head, addr, may_fault);
+	*is_whole = !read_user(s->text, TEXT_BYTES, addr);
+	return *is_whole || !py_read_head(s, head, addr);
 }
 
 static __always_inline struct py_probe *py_probe(struct py_scratch *s, __u32 at)
@@ -414,26 +435,25 @@ static __always_inline struct py_probe *py_probe(struct py_scratch *s, __u32 at)
 }
 
 /* The part that py_read_probe() did not get, or bytes from further behind, to the same place. */
-static __always_inline bool py_read_rest(struct py_scratch *s, __u32 at, __u64 addr, __u64 len,
-					 bool may_fault)
+static __always_inline bool py_read_rest(struct py_scratch *s, __u32 at, __u64 addr, __u64 len)
 {
 	if (len > PROBE_BYTES)
 		len = PROBE_BYTES;
-	return !len || !read_user(py_probe(s, at), len, addr, may_fault);
+	return !len || !py_read(s, py_probe(s, at), len, addr);
 }
 
 /* Length and first bytes of a bytes object. 0 if it cannot be read. */
 static __always_inline __u64 py_bytes_hash(struct py_scratch *s, const struct py_offsets *off,
-					   __u64 addr, __u64 h, bool may_fault)
+					   __u64 addr, __u64 h)
 {
 	__u32 at = off->bytes_data;
 	bool is_whole;
 	__u64 size;
 
-	if (!py_read_probe(s, at, addr, may_fault, &is_whole))
+	if (!py_read_probe(s, at, addr, &is_whole))
 		return 0;
 	size = field_u64(s->text, off->bytes_size, STRING_HEAD_BYTES - 1);
-	if (!is_whole && !py_read_rest(s, at, addr + at, size, may_fault))
+	if (!is_whole && !py_read_rest(s, at, addr + at, size))
 		return 0;
 	return py_probe_hash(py_probe(s, at), size, hash_mix(h, size));
 }
@@ -443,33 +463,33 @@ static __always_inline __u64 py_bytes_hash(struct py_scratch *s, const struct py
  * hash field: that is filled in when somebody first asks for it. 0 if it cannot be read.
  */
 static __always_inline __u64 py_string_hash(struct py_scratch *s, const struct py_offsets *off,
-					    __u64 addr, __u64 h, bool may_fault)
+					    __u64 addr, __u64 h)
 {
 	__u64 bytes, skip;
 	__u32 state, at;
 	bool is_whole;
 
-	if (!py_read_probe(s, off->str_state + 8, addr, may_fault, &is_whole))
+	if (!py_read_probe(s, off->str_state + 8, addr, &is_whole))
 		return 0;
 	state = field_u32(s->text, off->str_state, STRING_HEAD_BYTES - 1);
 	at = state >> (off->str_ascii_bit & 31) & 1 ? off->str_ascii_data : off->str_compact_data;
 	bytes = field_u64(s->text, off->str_length, STRING_HEAD_BYTES - 1) *
 		(state >> (off->str_kind_shift & 31) & 7);
 	skip = bytes > PROBE_BYTES ? bytes - PROBE_BYTES : 0;
-	if ((!is_whole || skip) && !py_read_rest(s, at, addr + at + skip, bytes - skip, may_fault))
+	if ((!is_whole || skip) && !py_read_rest(s, at, addr + at + skip, bytes - skip))
 		return 0;
 	return py_probe_hash(py_probe(s, at), bytes - skip, hash_mix(h, bytes));
 }
 
 /* Up to 3.11: what tells apart two code objects that are equal in all numbers and pointers. */
 static __always_inline __u64 py_content_hash(struct py_scratch *s, const struct py_offsets *off,
-					     __u64 h, bool may_fault)
+					     __u64 h)
 {
-	h = py_string_hash(s, off, code_u64(s, off->code_name), h, may_fault);
+	h = py_string_hash(s, off, code_u64(s, off->code_name), h);
 	if (h)
-		h = py_string_hash(s, off, code_u64(s, off->code_filename), h, may_fault);
+		h = py_string_hash(s, off, code_u64(s, off->code_filename), h);
 	if (h)
-		h = py_bytes_hash(s, off, code_u64(s, off->code_linetable), h, may_fault);
+		h = py_bytes_hash(s, off, code_u64(s, off->code_linetable), h);
 	return h;
 }
 
@@ -496,7 +516,7 @@ static __always_inline __u64 py_code_hash(struct py_scratch *s, const struct py_
  * seen). Returns 0 if it cannot be read.
  */
 static __always_inline __u64 py_code_identity(struct py_scratch *s, const struct py_offsets *off,
-					      __u64 addr, bool may_fault)
+					      __u64 addr)
 {
 	struct py_walk *w = &s->walk;
 	__u64 key = 0, id, known;
@@ -508,7 +528,7 @@ static __always_inline __u64 py_code_identity(struct py_scratch *s, const struct
 		if (id)
 			return id;
 	}
-	if (py_read_code(s, off, addr, may_fault))
+	if (py_read_code(s, off, addr))
 		return 0;
 	s->frame.is_code_read = 1;
 	id = py_code_hash(s, off, addr);
@@ -521,7 +541,7 @@ static __always_inline __u64 py_code_identity(struct py_scratch *s, const struct
 	known = cache_get(code_cache, CODE_SLOTS, key);
 	if (known && w->depth && !w->is_strict && (w->salt + w->depth) & 7)
 		return known;
-	id = py_content_hash(s, off, key, may_fault);
+	id = py_content_hash(s, off, key);
 	if (id && id != known) {
 		if (known)
 			w->is_reused = 1;
@@ -555,14 +575,14 @@ static __always_inline void py_note_unsent(struct py_scratch *s, __u64 id, __u64
  * original.
  */
 static __always_inline __u64 py_bytecode(struct py_scratch *s, const struct py_offsets *off,
-					 __u64 code, __u32 tlbc, bool may_fault)
+					 __u64 code, __u32 tlbc)
 {
 	__u64 array, entry;
 
 	if (!tlbc || off->code_tlbc == OFF_NONE)
 		return code + off->code_adaptive;
-	array = read_pointer(s, code + off->code_tlbc, may_fault);
-	entry = array ? read_pointer(s, array + 8 + (__u64)tlbc * 8, may_fault) : 0;
+	array = read_pointer(s, code + off->code_tlbc);
+	entry = array ? read_pointer(s, array + 8 + (__u64)tlbc * 8) : 0;
 	return entry ? entry : code + off->code_adaptive;
 }
 
@@ -581,7 +601,7 @@ static __always_inline bool py_instr(const struct py_offsets *off, __u64 raw, __
 }
 
 /* Reads the block below the frame above that holds the walk's next one: one read, many frames. */
-static __always_inline void py_read_block(struct py_scratch *s, bool may_fault)
+static __always_inline void py_read_block(struct py_scratch *s)
 {
 	struct py_walk *w = &s->walk;
 	__u64 start = w->frame & ~(__u64)(BLOCK_BYTES - 1), len;
@@ -590,25 +610,17 @@ static __always_inline void py_read_block(struct py_scratch *s, bool may_fault)
 		start = w->above - BLOCK_BYTES;
 	w->block_len = 0;
 	len = at_most(w->above - start, BLOCK_BYTES);
-	if (len && !read_user(s->frames + FRAME_BYTES, len, start, may_fault)) {
+	if (len && !read_user(s->frames + FRAME_BYTES, len, start)) {
 		w->block_addr = start;
 		w->block_len = len;
 	}
-}
-
-static __always_inline void py_note_fault(struct py_walk *w, __u64 addr, bool is_code)
-{
-	w->has_fault = 1;
-	w->is_code_fault = is_code;
-	w->fault_addr = addr;
 }
 
 /*
  * Reads the walk's next frame. Returns where in s->frames it is: in the block, or read alone, at
  * the front. PY_FAULT if it cannot be read.
  */
-static __always_inline int py_read_frame(struct py_scratch *s, const struct py_offsets *off,
-					 bool may_fault)
+static __always_inline int py_read_frame(struct py_scratch *s, const struct py_offsets *off)
 {
 	struct py_walk *w = &s->walk;
 	__u32 size = off->frame_size;
@@ -616,13 +628,13 @@ static __always_inline int py_read_frame(struct py_scratch *s, const struct py_o
 
 	if (w->frame < w->above && w->above - w->frame < BLOCK_BYTES &&
 	    w->frame - w->block_addr >= w->block_len)
-		py_read_block(s, may_fault);
+		py_read_block(s);
 	pos = w->frame - w->block_addr;
 	if (pos < BLOCK_BYTES && pos + size <= w->block_len)
 		return FRAME_BYTES + pos;
 	if (size > FRAME_BYTES)
 		return PY_FAULT; /* user space checked; for the verifier */
-	return read_user(s->frames, size, w->frame, may_fault) ? PY_FAULT : 0;
+	return py_read(s, s->frames, size, w->frame);
 }
 
 /* A frame that is taken apart is recorded, passed over, or the last one. */
@@ -639,7 +651,7 @@ static __always_inline void py_walk_again(struct py_walk *w, __u64 expected)
 	w->depth = 0;
 	w->unsent = 0;
 	w->deferred = 0;
-	w->has_fault = 0;
+	w->faults = 0;
 	w->is_reused = 0;
 	w->flags &= ~SAMPLE_CODE_FAULT;
 }
@@ -723,7 +735,6 @@ VERIFIED_ONCE int py_record_frame(struct py_scratch *s, const struct py_offsets 
 	r = &s->records[depth];
 	is_started = py_instr(off, f->raw_instr, f->bytecode, &instr);
 	if (!f->id) {
-		py_note_fault(w, f->code, true);
 		w->flags |= SAMPLE_CODE_FAULT;
 		*r = (struct frame_record){ f->code, instr, FRAME_UNREADABLE };
 		w->depth = depth + 1;
@@ -756,9 +767,10 @@ VERIFIED_ONCE int py_record_frame(struct py_scratch *s, const struct py_offsets 
 }
 
 /* One frame. */
-static __always_inline int py_step(struct py_scratch *s, const struct py_offsets *off,
-				   bool may_fault)
+static int py_step(__u32 i, struct py_loop *l)
 {
+	struct py_scratch *s = l->s;
+	const struct py_offsets *off = l->off;
 	struct py_walk *w = &s->walk;
 	struct py_frame *f = &s->frame;
 	int pos, use;
@@ -767,33 +779,26 @@ static __always_inline int py_step(struct py_scratch *s, const struct py_offsets
 		w->status = w->is_entry ? UNWIND_COMPLETE : UNWIND_CUT;
 		return LOOP_STOP;
 	}
-	pos = py_read_frame(s, off, may_fault);
+	if (py_is_late(w)) {
+		w->status = UNWIND_LATE;
+		return LOOP_STOP;
+	}
+	pos = py_read_frame(s, off);
 	if (pos < 0) {
 		w->status = UNWIND_FAULT;
-		py_note_fault(w, w->frame, false);
 		return LOOP_STOP;
 	}
 	use = py_take_frame(s, off, pos);
 	if (use != FRAME_RECORDED)
 		return use == FRAME_PASSED ? LOOP_NEXT : LOOP_STOP;
-	f->id = py_code_identity(s, off, f->code, may_fault);
-	f->bytecode = py_bytecode(s, off, f->code, f->tlbc, may_fault);
+	f->id = py_code_identity(s, off, f->code);
+	f->bytecode = py_bytecode(s, off, f->code, f->tlbc);
 	py_record_frame(s, off);
 	return LOOP_NEXT;
 }
 
-static int py_step_now(__u32 i, struct py_loop *l)
-{
-	return py_step(l->s, l->off, false);
-}
-
-static int py_step_paged(__u32 i, struct py_loop *l)
-{
-	return py_step(l->s, l->off, true);
-}
-
 /* Walks from w->frame to the thread's outermost frame. */
-static __always_inline void py_walk_frames(struct py_loop *l, bool may_fault)
+static __always_inline void py_walk_frames(struct py_loop *l)
 {
 	struct py_walk *w = &l->s->walk;
 	struct trust *trust = trust_of(w->process);
@@ -808,37 +813,33 @@ static __always_inline void py_walk_frames(struct py_loop *l, bool may_fault)
 	w->is_entry = 0;
 	w->is_reused = 0;
 	w->is_new = 0;
-	w->has_fault = 0;
+	w->faults = 0;
 	w->is_strict = trust->clean == TRUST_NEVER || trust->clean < TRUST_SAMPLES;
 	w->status = UNWIND_INVALID; /* what a walk that never ends is */
-	if (may_fault)
-		LOOP(WALK_STEPS, py_step_paged, l);
-	else
-		LOOP(WALK_STEPS, py_step_now, l);
+	LOOP(WALK_STEPS, py_step, l);
 	if (w->is_reused)
 		trust->clean = TRUST_NEVER;
 	else if (trust->clean != TRUST_NEVER)
 		trust->clean = w->is_new ? 0 : trust->clean + w->is_strict;
 }
 
-static __always_inline __u16 py_read_opcode(__u64 addr, bool may_fault)
+static __always_inline __u16 py_read_opcode(struct py_scratch *s, __u64 addr)
 {
 	__u8 opcode;
 
-	return read_user(&opcode, sizeof(opcode), addr, may_fault) ? OPCODE_NONE : opcode;
+	return py_read(s, &opcode, sizeof(opcode), addr) ? OPCODE_NONE : opcode;
 }
 
 #define EXTENDED_ARG 144 /* 3.6 to 3.10, opcode.h */
 
 /* Up to 3.10. f_lasti stays at the first EXTENDED_ARG of an instruction that has up to three. */
-static __always_inline __u16 py_opcode_of_object(const struct py_scratch *s,
-						 const struct py_offsets *off, bool may_fault)
+static __always_inline __u16 py_opcode_of_object(struct py_scratch *s, const struct py_offsets *off)
 {
 	__u64 addr = s->walk.leaf_bytecode + off->bytes_data + s->records[0].instr;
 	__u16 opcode = OPCODE_NONE;
 
 	for (__u32 i = 0; i < 4; i++) {
-		opcode = py_read_opcode(addr + 2 * i, may_fault);
+		opcode = py_read_opcode(s, addr + 2 * i);
 		if (opcode != EXTENDED_ARG)
 			break;
 	}
@@ -881,16 +882,15 @@ static const __u8 call_caches[2][256] = {
  * is not negative until the frame that was called is cleared away, then -1 as wherever a frame
  * runs.
  */
-static __always_inline __u16 py_opcode_of_cframe(const struct py_scratch *s,
-						 const struct py_offsets *off, bool may_fault)
+static __always_inline __u16 py_opcode_of_cframe(struct py_scratch *s, const struct py_offsets *off)
 {
 	static const __u8 counts[] = { 1, 3, 4, CALL_CACHES_MAX };
 	const struct py_walk *w = &s->walk;
-	__u16 opcode = py_read_opcode(w->leaf_instr, may_fault);
+	__u16 opcode = py_read_opcode(s, w->leaf_instr);
 	__u8 before[2 * CALL_CACHES_MAX], caller;
 
 	if ((w->leaf_stacktop < 0 && opcode != CACHE) ||
-	    read_user(before, sizeof(before), w->leaf_instr - sizeof(before), may_fault))
+	    read_user(before, sizeof(before), w->leaf_instr - sizeof(before)))
 		return opcode;
 	for (__u32 i = 0; i < sizeof(counts); i++) {
 		caller = before[sizeof(before) - 2 * counts[i]];
@@ -905,16 +905,15 @@ static __always_inline __u16 py_opcode_of_cframe(const struct py_scratch *s,
  * the thread's own copy where it has one. OPCODE_NONE if it has none yet, runs machine code, or
  * cannot be read.
  */
-static __always_inline __u16 py_opcode(const struct py_scratch *s, const struct py_offsets *off,
-				       bool may_fault)
+static __always_inline __u16 py_opcode(struct py_scratch *s, const struct py_offsets *off)
 {
 	if (!s->walk.depth || s->records[0].flags)
 		return OPCODE_NONE;
 	if (off->frame_kind == FRAME_OBJECT)
-		return py_opcode_of_object(s, off, may_fault);
+		return py_opcode_of_object(s, off);
 	if (off->frame_kind == FRAME_CFRAME)
-		return py_opcode_of_cframe(s, off, may_fault);
-	return py_read_opcode(s->walk.leaf_instr, may_fault);
+		return py_opcode_of_cframe(s, off);
+	return py_read_opcode(s, s->walk.leaf_instr);
 }
 
 /*
@@ -922,15 +921,14 @@ static __always_inline __u16 py_opcode(const struct py_scratch *s, const struct 
  * character takes, or PY_FAULT. A str of an unknown shape has kind 0 and no bytes.
  */
 static __always_inline int py_copy_string(struct py_scratch *s, const struct py_offsets *off,
-					  __u64 addr, __u32 at, __u8 *kind, bool *is_cut,
-					  bool may_fault)
+					  __u64 addr, __u32 at, __u8 *kind, bool *is_cut)
 {
 	__u64 length;
 	__u32 state, bytes, data;
 
 	*kind = 0;
 	*is_cut = false;
-	if (py_read_head(s, off->str_state + 8, addr, may_fault))
+	if (py_read_head(s, off->str_state + 8, addr))
 		return PY_FAULT;
 	length = field_u64(s->text, off->str_length, STRING_HEAD_BYTES - 1);
 	state = field_u32(s->text, off->str_state, STRING_HEAD_BYTES - 1);
@@ -950,7 +948,7 @@ static __always_inline int py_copy_string(struct py_scratch *s, const struct py_
 	if (!bytes || at > sizeof(struct code_event) + STRING_BYTES_MAX)
 		return 0; /* for the verifier */
 	bytes = at_most(bytes, STRING_BYTES_MAX);
-	if (read_user(s->message + at, bytes, addr + data, may_fault))
+	if (py_read(s, s->message + at, bytes, addr + data))
 		return PY_FAULT;
 	return bytes;
 }
@@ -960,7 +958,7 @@ static __always_inline int py_copy_string(struct py_scratch *s, const struct py_
  * then nothing is sent and a later sample tries again.
  */
 static __always_inline int py_describe(struct py_scratch *s, const struct py_offsets *off,
-				       const struct py_unsent *u, bool may_fault)
+				       const struct py_unsent *u)
 {
 	struct code_event *e = (struct code_event *)s->message;
 	__u32 at = sizeof(*e);
@@ -968,7 +966,7 @@ static __always_inline int py_describe(struct py_scratch *s, const struct py_off
 	bool is_cut;
 	int n;
 
-	if (py_read_code(s, off, u->addr, may_fault))
+	if (py_read_code(s, off, u->addr))
 		return PY_FAULT;
 	__builtin_memset(e, 0, sizeof(*e));
 	e->kind = EVENT_CODE;
@@ -976,8 +974,7 @@ static __always_inline int py_describe(struct py_scratch *s, const struct py_off
 	e->process = s->walk.process;
 	e->first_line = code_u32(s, off->code_firstlineno);
 
-	n = py_copy_string(s, off, code_u64(s, off->code_filename), at, &e->filename_kind, &is_cut,
-			   may_fault);
+	n = py_copy_string(s, off, code_u64(s, off->code_filename), at, &e->filename_kind, &is_cut);
 	if (n < 0)
 		return n;
 	e->filename_bytes = n;
@@ -987,7 +984,7 @@ static __always_inline int py_describe(struct py_scratch *s, const struct py_off
 	n = py_copy_string(
 		s, off,
 		code_u64(s, off->code_qualname != OFF_NONE ? off->code_qualname : off->code_name),
-		at, &e->name_kind, &is_cut, may_fault);
+		at, &e->name_kind, &is_cut);
 	if (n < 0)
 		return n;
 	e->name_bytes = n;
@@ -995,7 +992,7 @@ static __always_inline int py_describe(struct py_scratch *s, const struct py_off
 	at += n & (2 * STRING_BYTES_MAX - 1);
 
 	lines = code_u64(s, off->code_linetable);
-	if (py_read_head(s, off->bytes_data, lines, may_fault))
+	if (py_read_head(s, off->bytes_data, lines))
 		return PY_FAULT;
 	total = field_u64(s->text, off->bytes_size, STRING_HEAD_BYTES - 1);
 	if (total > 0x7fffffff)
@@ -1006,7 +1003,7 @@ static __always_inline int py_describe(struct py_scratch *s, const struct py_off
 		total = LINES_CHUNK;
 	if (at > sizeof(*e) + 2 * STRING_BYTES_MAX)
 		return PY_FAULT; /* for the verifier */
-	if (total && read_user(s->message + at, total, e->lines_addr, may_fault))
+	if (total && py_read(s, s->message + at, total, e->lines_addr))
 		return PY_FAULT;
 	e->lines_bytes = total;
 	return at + total;
@@ -1014,7 +1011,7 @@ static __always_inline int py_describe(struct py_scratch *s, const struct py_off
 
 /* A further piece of a line table. Returns the length of the lines_event, or PY_FAULT. */
 static __always_inline int py_describe_lines(struct py_scratch *s, __u64 id, __u64 lines_addr,
-					     __u32 total, __u32 chunk, bool may_fault)
+					     __u32 total, __u32 chunk)
 {
 	struct lines_event *e = (struct lines_event *)s->message;
 	__u32 offset = chunk * LINES_CHUNK, bytes = total - offset;
@@ -1028,7 +1025,7 @@ static __always_inline int py_describe_lines(struct py_scratch *s, __u64 id, __u
 	e->code = id;
 	e->offset = offset;
 	e->bytes = bytes;
-	if (read_user(s->message + sizeof(*e), bytes, lines_addr + offset, may_fault))
+	if (py_read(s, s->message + sizeof(*e), bytes, lines_addr + offset))
 		return PY_FAULT;
 	return sizeof(*e) + bytes;
 }

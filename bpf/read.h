@@ -3,20 +3,25 @@
 #define BPF_READ_H
 
 /*
- * The only door to target memory. may_fault is a compile-time constant: false in interrupts, where
- * a page that is not present is -EFAULT and trying again is useless; true in task work, where the
- * page is read in. dst is zeroed on failure.
+ * The doors to what is outside of the walk: target memory, and the time. A page that is not present
+ * is -EFAULT, and trying again at once is useless: nothing here waits for a page. dst is zeroed on
+ * failure.
  *
- * The host tests define READ_USER_FROM_TEST and bring their own read_user().
+ * The host tests define READ_USER_FROM_TEST and bring their own.
  */
 #ifdef READ_USER_FROM_TEST
-int read_user(void *dst, __u32 size, __u64 addr, bool may_fault);
+int read_user(void *dst, __u32 size, __u64 addr);
+__u64 clock_ns(void);
 #else
-static __always_inline int read_user(void *dst, __u32 size, __u64 addr, bool may_fault)
+static __always_inline int read_user(void *dst, __u32 size, __u64 addr)
 {
-	if (may_fault)
-		return bpf_copy_from_user(dst, size, (const void *)addr);
 	return bpf_probe_read_user(dst, size, (const void *)addr);
+}
+
+/* CLOCK_MONOTONIC */
+static __always_inline __u64 clock_ns(void)
+{
+	return bpf_ktime_get_ns();
 }
 #endif
 

@@ -61,6 +61,7 @@ _Static_assert(offsetof(_PyInterpreterFrame, stacktop) ==
 	X(str_ascii_bit) X(is_jit)                                                        \
 	X(runtime_interpreters_head) X(runtime_tstate_current)                            \
 	X(interp_next) X(interp_threads_head) X(interp_id) X(interp_code_generation)      \
+	X(runtime_size)                                                                   \
 	X(tstate_prev) X(tstate_next) X(tstate_interp) X(tstate_frame) X(tstate_status)   \
 	X(tstate_thread_id) X(tstate_native_thread_id) X(tstate_executor) X(tstate_size)  \
 	X(cframe_current)                                                                 \
@@ -213,6 +214,7 @@ static struct py_offsets expected(void)
 	e.owner_boundary = FRAME_OWNED_BY_CSTACK;
 #endif
 #if PY_MINOR_VERSION >= 13
+	e.runtime_size = sizeof(_PyRuntimeState);
 	e.frame_kind = FRAME_INTERNAL;
 	e.tstate_frame = offsetof(PyThreadState, current_frame);
 	e.frame_code = offsetof(_PyInterpreterFrame, f_executable);

@@ -265,7 +265,7 @@ static void check_room(const __u8 *dst, size_t size)
 	abort();
 }
 
-static const __u8 *page_read(struct memory *m, __u64 number, bool may_fault)
+static const __u8 *page_read(struct memory *m, __u64 number)
 {
 	struct page *p = page_slot(m, number);
 	__u8 bytes[PAGE_BYTES];
@@ -277,10 +277,10 @@ static const __u8 *page_read(struct memory *m, __u64 number, bool may_fault)
 		memcpy(p->bytes, bytes, PAGE_BYTES);
 	}
 	p->is_touched = true;
-	return p->is_swapped && !may_fault ? NULL : p->bytes;
+	return p->is_swapped ? NULL : p->bytes;
 }
 
-int read_user(void *dst, __u32 size, __u64 addr, bool may_fault)
+int read_user(void *dst, __u32 size, __u64 addr)
 {
 	__u8 *to = dst;
 	__u32 left = size;
@@ -290,8 +290,7 @@ int read_user(void *dst, __u32 size, __u64 addr, bool may_fault)
 	while (left) {
 		__u64 folded = addr & current->mask;
 		__u32 at = addr % PAGE_BYTES, n = PAGE_BYTES - at < left ? PAGE_BYTES - at : left;
-		const __u8 *from =
-			folded >> 47 ? NULL : page_read(current, folded / PAGE_BYTES, may_fault);
+		const __u8 *from = folded >> 47 ? NULL : page_read(current, folded / PAGE_BYTES);
 
 		if (!from) {
 			memset(dst, 0, size);
@@ -303,4 +302,24 @@ int read_user(void *dst, __u32 size, __u64 addr, bool may_fault)
 		left -= n;
 	}
 	return 0;
+}
+
+/* The page of one byte. */
+static bool read_in_byte(__u64 addr)
+{
+	__u64 folded = addr & current->mask;
+	struct page *p;
+
+	if (folded >> 47)
+		return false;
+	if (!page_read(current, folded / PAGE_BYTES) && !memory_is_present(current, folded))
+		return false;
+	p = page_slot(current, folded / PAGE_BYTES);
+	p->is_swapped = false;
+	return true;
+}
+
+bool memory_read_in(__u64 addr, __u32 bytes)
+{
+	return read_in_byte(addr) && (!bytes || read_in_byte(addr + bytes - 1));
 }

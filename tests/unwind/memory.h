@@ -4,7 +4,7 @@
 
 /*
  * A target's address space for the host: pages that are there, pages that are swapped out (they
- * fault unless the read may fault them in) and nothing elsewhere. read_user() of bpf/read.h reads
+ * fault) and nothing elsewhere. read_user() of bpf/read.h reads
  * the memory chosen by memory_use().
  */
 
@@ -47,6 +47,10 @@ bool memory_is_present(const struct memory *m, __u64 addr);
 void memory_remove(struct memory *m, __u64 addr, size_t len);
 void memory_swap_out(struct memory *m, __u64 addr, size_t len);
 void memory_swap_in(struct memory *m, __u64 addr, size_t len);
+
+/* As a thread that waits for its pages: those of the first and of the last byte are there then.
+ * False: there is no such memory. Of the memory in use. */
+bool memory_read_in(__u64 addr, __u32 bytes);
 
 /* Reads that read_user() was asked for since memory_use(). */
 size_t memory_reads(const struct memory *m);

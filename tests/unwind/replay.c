@@ -85,7 +85,7 @@ static int add_lines(struct replay *p, __u64 id, __u64 lines_addr, __u32 total)
 				r = code_table_add_lines(p->codes, id, at, bytes, n);
 			continue;
 		}
-		r = unwinder_describe_lines(id, lines_addr, total, chunk, false);
+		r = unwinder_describe_lines(id, lines_addr, total, chunk);
 		if (r < 0)
 			return err_set(r, "line table piece %u not readable", chunk);
 		memcpy(&e, message, sizeof(e));
@@ -100,7 +100,7 @@ static int add_code(struct replay *p, struct py_unsent u)
 	struct code_event e;
 	int r;
 
-	r = unwinder_describe(&p->off, u.id, u.addr, false);
+	r = unwinder_describe(&p->off, u.id, u.addr);
 	if (r < 0)
 		return err_set(r, "code object at %" PRIx64 " not readable", (uint64_t)u.addr);
 	memcpy(&e, unwinder_scratch()->message, sizeof(e));
@@ -130,7 +130,7 @@ static int unwind_and_describe(struct replay *p, const struct py_thread *t,
 	int r;
 
 	for (int round = 0; round < ROUNDS_MAX; round++) {
-		*out = unwind(&p->off, t, false);
+		*out = unwind(&p->off, t);
 		if (out->error)
 			return err_set(-EFAULT, "no stack: %d", out->error);
 		if (!s->walk.unsent)
@@ -211,7 +211,7 @@ static int take_pages(struct replay *p, const struct py_thread *t, const struct 
 
 	memory_use(p->m);
 	unwinder_reset();
-	r = unwind(&p->off, t, false);
+	r = unwind(&p->off, t);
 	if (r.error || r.depth != depth || !is_leaf_end(&r, whole, depth))
 		return err_set(-EBADMSG, "another stack from the recording");
 	count = memory_touched(p->m, pages, TOUCHED_MAX);
@@ -221,14 +221,14 @@ static int take_pages(struct replay *p, const struct py_thread *t, const struct 
 	for (size_t i = 0; i < count; i += step) {
 		memory_swap_out(p->m, pages[i], 1);
 		unwinder_reset();
-		r = unwind(&p->off, t, false);
+		r = unwind(&p->off, t);
 		if (r.error ? r.error != PY_FAULT : !is_leaf_end(&r, whole, depth))
 			return err_set(-EBADMSG,
 				       "without page %" PRIx64
 				       ": error %d, status %d, depth %u of %u",
 				       (uint64_t)pages[i], r.error, r.status, r.depth, depth);
 		unwinder_reset();
-		r = unwind(&p->off, t, true);
+		r = unwind_paged(&p->off, t);
 		if (r.error || r.depth != depth || r.has_fault || !is_leaf_end(&r, whole, depth))
 			return err_set(-EBADMSG, "page %" PRIx64 " read in: another stack",
 				       (uint64_t)pages[i]);

@@ -392,6 +392,19 @@ static void test_trust_never_covers_the_leaf(void **state)
 		}
 }
 
+/* Processes that share a slot of the table: who reuses addresses is not forgotten for another. */
+static void test_trust_that_is_lost_stays_lost(void **state)
+{
+	const __u64 process = 5, other = process + TRUST_SLOTS;
+
+	(void)state;
+	unwinder_set_trust(process, TRUST_NEVER);
+	assert_int_equal(unwinder_trust(other), TRUST_NEVER);
+	assert_int_equal(unwinder_trust(process), TRUST_NEVER);
+	unwinder_set_trust(process + 1, TRUST_SAMPLES);
+	assert_int_equal(unwinder_trust(other + 1), 0);
+}
+
 /* --- Generations, 3.14 and later ----------------------------------------------------------------
  */
 
@@ -489,6 +502,33 @@ static void test_generation_is_one_of_an_interpreter(void **state)
 	}
 }
 
+/* A subinterpreter that ends makes room for the next one, which counts from 0 again: its id
+ * differs. */
+static void test_generation_is_not_that_of_an_interpreter_before(void **state)
+{
+	(void)state;
+	for (unsigned v = 0; v < row_count; v++) {
+		struct code_parts parts;
+		struct unwind_result r;
+		__u64 code, before;
+		struct world w;
+
+		if (!rows[v].off.interp_code_generation)
+			continue;
+		code = generation_world(&w, &rows[v].off, &parts);
+		memory_write_u64(w.m, w.interp + w.off->interp_id, 1);
+		r = world_unwind(&w);
+		before = r.frames[1].code;
+		memory_write_u64(w.m, w.interp + w.off->interp_id, 2);
+		change(&w, &parts, CHANGE_FIRST_LINE);
+		world_code_write(&w, code, &parts);
+		r = world_unwind(&w);
+		if (r.frames[1].code == before)
+			world_fail(rows[v].name, "the next interpreter", "old identity");
+		world_release(&w);
+	}
+}
+
 /* --- What is left to describe -------------------------------------------------------------------
  */
 
@@ -556,6 +596,8 @@ int main(void)
 		WORLD_TEST(test_trust_never_covers_the_leaf),
 		WORLD_TEST(test_generation_saves_the_read_of_a_code_object),
 		WORLD_TEST(test_generation_is_one_of_an_interpreter),
+		WORLD_TEST(test_generation_is_not_that_of_an_interpreter_before),
+		WORLD_TEST(test_trust_that_is_lost_stays_lost),
 		WORLD_TEST(test_unsent_lists_each_code_object_once),
 		WORLD_TEST(test_unsent_is_bounded_and_leaf_first),
 	};

@@ -60,7 +60,7 @@ static void check_text(const struct row *row, const struct text_case *c)
 	parts.lines = world_bytes(&w, lines, sizeof(lines));
 	code = world_code_of(&w, &parts);
 	unwinder_scratch()->walk.process = WORLD_PROCESS;
-	n = unwinder_describe(w.off, ID, code, false);
+	n = unwinder_describe(w.off, ID, code);
 	memcpy(&e, message, sizeof(e));
 	if (n != (int)(sizeof(e) + 2 * want + sizeof(lines)))
 		world_fail(row->name, c->name, "%d bytes, want %zu", n,
@@ -131,7 +131,7 @@ static void test_describe_prefers_the_qualified_name(void **state)
 					     .qualname = world_str(&w, "Outer.name"),
 					     .filename = world_str(&w, "f"),
 					     .lines = world_bytes(&w, NO_LINES, 0) };
-		n = unwinder_describe(w.off, ID, world_code_of(&w, &parts), false);
+		n = unwinder_describe(w.off, ID, world_code_of(&w, &parts));
 		memcpy(&e, message, sizeof(e));
 		if (n < 0 || e.name_bytes != strlen(want) ||
 		    memcmp(message + sizeof(e) + e.filename_bytes, want, strlen(want)))
@@ -180,7 +180,7 @@ static void test_describe_refuses_wild_texts(void **state)
 			memory_write_u32(w.m, parts.name + off->str_state,
 					 cases[i].kind << off->str_kind_shift |
 						 1u << off->str_compact_bit);
-			n = unwinder_describe(off, ID, world_code_of(&w, &parts), false);
+			n = unwinder_describe(off, ID, world_code_of(&w, &parts));
 			memcpy(&e, unwinder_scratch()->message, sizeof(e));
 			if (n < 0 || e.name_bytes != cases[i].want_bytes ||
 			    e.name_kind != cases[i].want_kind ||
@@ -223,7 +223,7 @@ static void test_describe_sends_line_tables_in_pieces(void **state)
 						     .qualname = world_str(&w, "generated"),
 						     .filename = world_str(&w, "<string>"),
 						     .lines = world_bytes(&w, table, len) };
-			n = unwinder_describe(w.off, ID, world_code_of(&w, &parts), false);
+			n = unwinder_describe(w.off, ID, world_code_of(&w, &parts));
 			memcpy(&e, message, sizeof(e));
 			if (n < 0 || e.lines_total != len ||
 			    e.lines_bytes != (len < LINES_CHUNK ? len : LINES_CHUNK)) {
@@ -237,8 +237,7 @@ static void test_describe_sends_line_tables_in_pieces(void **state)
 			for (unsigned chunk = 1; have < len; chunk++) {
 				struct lines_event l;
 
-				n = unwinder_describe_lines(ID, e.lines_addr, e.lines_total, chunk,
-							    false);
+				n = unwinder_describe_lines(ID, e.lines_addr, e.lines_total, chunk);
 				if (n < (int)sizeof(l))
 					break;
 				memcpy(&l, message, sizeof(l));
@@ -252,8 +251,8 @@ static void test_describe_sends_line_tables_in_pieces(void **state)
 				world_fail(rows[v].name, "line table", "%zu bytes right of %zu",
 					   have, len);
 			if (unwinder_describe_lines(ID, e.lines_addr, e.lines_total,
-						    (len + LINES_CHUNK - 1) / LINES_CHUNK,
-						    false) != PY_FAULT)
+						    (len + LINES_CHUNK - 1) / LINES_CHUNK) !=
+			    PY_FAULT)
 				world_fail(rows[v].name, "line table", "a piece behind its end");
 			world_release(&w);
 		}
@@ -280,7 +279,7 @@ static void test_describe_sends_no_lines_of_a_wild_table(void **state)
 						     .lines = world_bytes(&w, table,
 									  sizeof(table)) };
 			memory_write_u64(w.m, parts.lines + w.off->bytes_size, lengths[i]);
-			n = unwinder_describe(w.off, ID, world_code_of(&w, &parts), false);
+			n = unwinder_describe(w.off, ID, world_code_of(&w, &parts));
 			memcpy(&e, unwinder_scratch()->message, sizeof(e));
 			if (n < 0 || e.lines_total || e.lines_bytes)
 				world_fail(rows[v].name, "wild length", "%d: %u bytes of %u", n,
@@ -318,10 +317,14 @@ static void test_describe_needs_every_part(void **state)
 			world_new_page(&w);
 			at[PART_CODE] = world_code_of(&w, &parts);
 			memory_swap_out(w.m, at[part], 16);
-			n = unwinder_describe(w.off, ID, at[PART_CODE], false);
+			unwinder_scratch()->walk.faults = 0;
+			n = unwinder_describe(w.off, ID, at[PART_CODE]);
 			if (n != PY_FAULT)
 				world_fail(rows[v].name, names[part], "%d, want PY_FAULT", n);
-			n = unwinder_describe(w.off, ID, at[PART_CODE], true);
+			for (__u32 i = 0; i < unwinder_scratch()->walk.faults; i++)
+				memory_read_in(unwinder_scratch()->faults[i].addr,
+					       unwinder_scratch()->faults[i].bytes);
+			n = unwinder_describe(w.off, ID, at[PART_CODE]);
 			if (n < 0)
 				world_fail(rows[v].name, names[part], "not read in: %d", n);
 			world_release(&w);
@@ -350,7 +353,7 @@ static void test_describe_reads_no_byte_behind_the_objects(void **state)
 		memory_write(w.m, parts.name + off->str_ascii_data, name, strlen(name));
 		parts.lines = end + 0x100000 + PAGE_BYTES - off->bytes_data;
 		memory_write_u64(w.m, parts.lines + off->bytes_size, 0);
-		n = unwinder_describe(off, ID, world_code_of(&w, &parts), false);
+		n = unwinder_describe(off, ID, world_code_of(&w, &parts));
 		if (n != (int)(sizeof(struct code_event) + 2 * strlen(name)))
 			world_fail(rows[v].name, "end of a page", "%d", n);
 		world_release(&w);

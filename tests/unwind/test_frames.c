@@ -343,6 +343,32 @@ static void test_first_frame_says_when_the_cframe_is_missing(void **state)
 	}
 }
 
+/* Interrupts are off meanwhile: what a slow machine does not walk in time is cut, and said to be.
+ */
+static void test_walk_ends_in_time(void **state)
+{
+	const unsigned depth = 1000;
+	struct world w;
+
+	(void)state;
+	for (unsigned v = 0; v < row_count; v++) {
+		struct unwind_result r;
+
+		world_init(&w, &rows[v].off);
+		build_stack(&w, depth);
+		unwinder_set_clock(TIME_MAX_NS / 4);
+		r = world_unwind(&w);
+		if (r.error || r.status != UNWIND_LATE || r.depth >= depth ||
+		    r.depth < 2 * TIME_STEPS || r.depth > 6 * TIME_STEPS)
+			world_fail(rows[v].name, "a slow clock", "error %d, status %d, depth %u",
+				   r.error, r.status, r.depth);
+		unwinder_set_clock(0);
+		r = world_unwind(&w);
+		world_check("a fast clock", rows[v].name, &w, &r, UNWIND_COMPLETE, depth);
+		world_release(&w);
+	}
+}
+
 /* What is swapped out in the interrupt is read in by task work. */
 static void test_walk_reads_in_pages_where_it_may(void **state)
 {
@@ -359,7 +385,7 @@ static void test_walk_reads_in_pages_where_it_may(void **state)
 		r = world_unwind(&w);
 		if (!r.error && !r.has_fault)
 			world_fail(rows[v].name, "swapped out", "no fault in an interrupt");
-		r = unwind(w.off, &w.thread, true);
+		r = unwind_paged(w.off, &w.thread);
 		memory_swap_in(w.m, w.want[7].code, 256);
 		memory_swap_in(w.m, w.top, 1);
 		world_check("pages read in", rows[v].name, &w, &r, UNWIND_COMPLETE, 20);
@@ -781,6 +807,7 @@ int main(void)
 		WORLD_TEST(test_walk_keeps_the_leaf_end_before_a_missing_page),
 		WORLD_TEST(test_walk_goes_on_behind_an_unreadable_code_object),
 		WORLD_TEST(test_first_frame_says_when_the_cframe_is_missing),
+		WORLD_TEST(test_walk_ends_in_time),
 		WORLD_TEST(test_walk_reads_in_pages_where_it_may),
 		WORLD_TEST(test_walk_ends_in_chains_that_are_none),
 		WORLD_TEST(test_walk_shows_what_a_traceback_shows),

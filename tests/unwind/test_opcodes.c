@@ -101,7 +101,7 @@ static void test_opcode_is_that_of_the_leaf(void **state)
 			world_init(&w, &rows[v].off);
 			build(&w, &cases[i]);
 			world_unwind(&w);
-			got = unwinder_opcode(w.off, false);
+			got = unwinder_opcode(w.off);
 			if (got != cases[i].want)
 				world_fail(rows[v].name, cases[i].name, "%u, want %u", got,
 					   cases[i].want);
@@ -124,9 +124,11 @@ static void test_opcode_is_unknown_where_the_bytecode_is_missing(void **state)
 		bytecode = build(&w, &cases[0]);
 		memory_swap_out(w.m, bytecode, 1);
 		world_unwind(&w);
-		if (unwinder_opcode(w.off, false) != OPCODE_NONE)
+		if (unwinder_opcode(w.off) != OPCODE_NONE)
 			world_fail(rows[v].name, "page swapped out", "an opcode");
-		if (unwinder_opcode(w.off, true) != cases[0].want)
+		memory_read_in(unwinder_scratch()->faults[0].addr,
+			       unwinder_scratch()->faults[0].bytes);
+		if (unwinder_opcode(w.off) != cases[0].want)
 			world_fail(rows[v].name, "page read in", "no opcode");
 		world_release(&w);
 	}
@@ -143,13 +145,13 @@ static void test_opcode_is_unknown_in_machine_code_and_without_frames(void **sta
 		if (rows[v].off.tstate_executor != OFF_NONE) {
 			memory_write_u64(w.m, w.tstate + w.off->tstate_executor, w.interp);
 			world_unwind(&w);
-			if (unwinder_opcode(w.off, false) != OPCODE_NONE)
+			if (unwinder_opcode(w.off) != OPCODE_NONE)
 				world_fail(rows[v].name, "machine code", "an opcode");
 		}
 		w.top = 0;
 		world_publish(&w);
 		world_unwind(&w);
-		if (unwinder_opcode(w.off, false) != OPCODE_NONE)
+		if (unwinder_opcode(w.off) != OPCODE_NONE)
 			world_fail(rows[v].name, "no frame", "an opcode");
 		world_release(&w);
 	}

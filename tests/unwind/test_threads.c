@@ -312,6 +312,24 @@ static void test_find_tstate_tells_a_fault_from_no_python(void **state)
 	each_row(missing);
 }
 
+/* A list longer than there is time for: not that there is no such thread. */
+static void late(const char *row, struct world *w)
+{
+	__u64 second = world_tstate(w, w->interp, OTHER_THREAD);
+
+	w->thread.pointer = 0x123450;
+	memory_write_u64(w->m, w->tstate + w->off->tstate_next, second);
+	unwinder_set_clock(TIME_MAX_NS / 4);
+	check(row, "no time left", w, (struct want){ PY_LATE, 0, true, 0 });
+	unwinder_set_clock(0);
+}
+
+static void test_find_tstate_ends_in_time(void **state)
+{
+	(void)state;
+	each_row(late);
+}
+
 static void check_bounded(const char *row, const char *name, struct world *w)
 {
 	memory_use(w->m);
@@ -369,6 +387,7 @@ int main(void)
 		WORLD_TEST(test_find_tstate_takes_the_current_one),
 		WORLD_TEST(test_find_tstate_is_sure_with_one_interpreter),
 		WORLD_TEST(test_find_tstate_tells_a_fault_from_no_python),
+		WORLD_TEST(test_find_tstate_ends_in_time),
 		WORLD_TEST(test_find_tstate_ends_in_cyclic_lists),
 		WORLD_TEST(test_first_frame_of_an_idle_thread_is_none),
 	};

@@ -13,6 +13,7 @@ __u64 epoch;
 
 static struct py_scratch scratch;
 static __u32 salt;
+static __u64 clock_step_ns, now_ns;
 
 #define ROOM(member)                                              \
 	{                                                         \
@@ -32,6 +33,7 @@ void unwinder_reset(void)
 	/* Nothing may rely on what an earlier sample left. */
 	memset(&scratch, 0xa5, sizeof(scratch));
 	salt = 0;
+	clock_step_ns = 0;
 	memory_guard(rooms, sizeof(rooms) / sizeof(rooms[0]), &scratch, sizeof(scratch));
 }
 
@@ -46,13 +48,31 @@ static struct unwind_result result_of_walk(void)
 		.status = scratch.walk.status,
 		.depth = scratch.walk.depth,
 		.flags = scratch.walk.flags,
-		.has_fault = scratch.walk.has_fault,
+		.has_fault = scratch.walk.faults > 0,
 		.frames = scratch.records,
 	};
 }
 
-struct unwind_result unwind(const struct py_offsets *off, const struct py_thread *thread,
-			    bool may_fault)
+__u64 clock_ns(void)
+{
+	now_ns += clock_step_ns;
+	return now_ns;
+}
+
+void unwinder_set_clock(__u64 step_ns)
+{
+	clock_step_ns = step_ns;
+}
+
+static void begin_walk(void)
+{
+	scratch.walk.flags = 0;
+	scratch.walk.faults = 0;
+	scratch.walk.steps = 0;
+	scratch.walk.deadline_ns = clock_ns() + TIME_MAX_NS;
+}
+
+struct unwind_result unwind(const struct py_offsets *off, const struct py_thread *thread)
 {
 	struct py_loop l = { .s = &scratch, .off = off, .thread = thread };
 	struct unwind_result result = { 0 };
@@ -60,20 +80,33 @@ struct unwind_result unwind(const struct py_offsets *off, const struct py_thread
 
 	scratch.walk.process = thread->process;
 	scratch.walk.salt = salt;
-	scratch.walk.flags = 0;
-	scratch.walk.has_fault = 0;
-	result.error = py_find_tstate(&l, may_fault, &has_walked);
+	begin_walk();
+	result.error = py_find_tstate(&l, &has_walked);
 	if (!result.error)
-		result.error = py_first_frame(&scratch, off, may_fault);
+		result.error = py_first_frame(&scratch, off);
 	if (result.error) {
 		result.has_walked = has_walked;
 		return result;
 	}
-	scratch.walk.generation = py_generation(&scratch, off, may_fault);
-	py_walk_frames(&l, may_fault);
+	scratch.walk.generation = py_generation(&l);
+	py_walk_frames(&l);
 	result = result_of_walk();
 	result.has_walked = has_walked;
 	return result;
+}
+
+struct unwind_result unwind_paged(const struct py_offsets *off, const struct py_thread *thread)
+{
+	struct unwind_result r;
+	bool has_more = true;
+
+	for (unsigned pass = 0; pass < UNWIND_PASSES && has_more; pass++) {
+		r = unwind(off, thread);
+		has_more = false;
+		for (__u32 i = 0; i < scratch.walk.faults; i++)
+			has_more |= memory_read_in(scratch.faults[i].addr, scratch.faults[i].bytes);
+	}
+	return r;
 }
 
 struct unwind_result unwind_from(const struct py_offsets *off, __u64 frame, __u64 process)
@@ -82,17 +115,17 @@ struct unwind_result unwind_from(const struct py_offsets *off, __u64 frame, __u6
 
 	scratch.walk.process = process;
 	scratch.walk.salt = salt;
-	scratch.walk.flags = 0;
+	begin_walk();
 	scratch.walk.generation = 0;
 	scratch.walk.entry_previous = 0;
 	scratch.walk.frame = frame;
-	py_walk_frames(&l, false);
+	py_walk_frames(&l);
 	return result_of_walk();
 }
 
-__u16 unwinder_opcode(const struct py_offsets *off, bool may_fault)
+__u16 unwinder_opcode(const struct py_offsets *off)
 {
-	return py_opcode(&scratch, off, may_fault);
+	return py_opcode(&scratch, off);
 }
 
 __u64 unwinder_identity(const struct py_offsets *off, __u64 addr, __u64 process)
@@ -101,21 +134,21 @@ __u64 unwinder_identity(const struct py_offsets *off, __u64 addr, __u64 process)
 	__u64 id;
 
 	scratch.walk = (struct py_walk){ .process = process, .is_strict = 1 };
-	id = py_code_identity(&scratch, off, addr, false);
+	id = py_code_identity(&scratch, off, addr);
 	scratch.walk = kept;
 	return id;
 }
 
-int unwinder_describe(const struct py_offsets *off, __u64 id, __u64 addr, bool may_fault)
+int unwinder_describe(const struct py_offsets *off, __u64 id, __u64 addr)
 {
 	struct py_unsent u = { .id = id, .addr = addr };
 
-	return py_describe(&scratch, off, &u, may_fault);
+	return py_describe(&scratch, off, &u);
 }
 
-int unwinder_describe_lines(__u64 id, __u64 lines_addr, __u32 total, __u32 chunk, bool may_fault)
+int unwinder_describe_lines(__u64 id, __u64 lines_addr, __u32 total, __u32 chunk)
 {
-	return py_describe_lines(&scratch, id, lines_addr, total, chunk, may_fault);
+	return py_describe_lines(&scratch, id, lines_addr, total, chunk);
 }
 
 void unwinder_mark_sent(__u64 id)

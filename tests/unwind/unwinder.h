@@ -29,16 +29,21 @@ struct unwind_result {
 /* Forgets all caches, what was sent, what was trusted. */
 void unwinder_reset(void);
 
-/* One sample, in the steps of take_sample() in bpf/sample.bpf.c, but for describing code objects.
- */
-struct unwind_result unwind(const struct py_offsets *off, const struct py_thread *thread,
-			    bool may_fault);
+/* One sample, in the steps of take_sample() in bpf/sampler.h, but for describing code objects. */
+struct unwind_result unwind(const struct py_offsets *off, const struct py_thread *thread);
+
+/* The same again and again, as bpf/task_work.h does, each time with what was missing read in. */
+#define UNWIND_PASSES 1024
+struct unwind_result unwind_paged(const struct py_offsets *off, const struct py_thread *thread);
+
+/* Each look at the clock takes so long. */
+void unwinder_set_clock(__u64 step_ns);
 
 /* The walk alone, from a frame. */
 struct unwind_result unwind_from(const struct py_offsets *off, __u64 frame, __u64 process);
 
 /* py_opcode() of the last unwind. */
-__u16 unwinder_opcode(const struct py_offsets *off, bool may_fault);
+__u16 unwinder_opcode(const struct py_offsets *off);
 
 /* The work space of the last unwind: what is not sent yet, the message. */
 struct py_scratch *unwinder_scratch(void);
@@ -47,8 +52,8 @@ struct py_scratch *unwinder_scratch(void);
 __u64 unwinder_identity(const struct py_offsets *off, __u64 addr, __u64 process);
 
 /* py_describe(): the event is in unwinder_scratch()->message. */
-int unwinder_describe(const struct py_offsets *off, __u64 id, __u64 addr, bool may_fault);
-int unwinder_describe_lines(__u64 id, __u64 lines_addr, __u32 total, __u32 chunk, bool may_fault);
+int unwinder_describe(const struct py_offsets *off, __u64 id, __u64 addr);
+int unwinder_describe_lines(__u64 id, __u64 lines_addr, __u32 total, __u32 chunk);
 
 /* As if the ring had taken it. */
 void unwinder_mark_sent(__u64 id);

@@ -329,7 +329,7 @@ void world_publish(struct world *w)
 
 struct unwind_result world_unwind(struct world *w)
 {
-	return unwind(w->off, &w->thread, false);
+	return unwind(w->off, &w->thread);
 }
 
 void world_forget_leaf(struct world *w, unsigned count)

@@ -452,10 +452,10 @@ static int loop(struct agent *a)
 	int r;
 
 	while (!a->should_stop && !a->should_reload) {
-		if (poll(fds, 2, POLL_MS) < 0 && errno != EINTR)
+		if (poll(fds, 2, discovery_timeout_ms(a->discovery, POLL_MS)) < 0 && errno != EINTR)
 			return err_set(-errno, "poll: %s", strerror(errno));
 		if ((r = session_consume(a->session, 0, pipeline_record, a->pipeline)) < 0 ||
-		    (r = step(a)) < 0)
+		    (r = discovery_step(a->discovery)) < 0 || (r = step(a)) < 0)
 			return r;
 		handle_signals(a);
 	}

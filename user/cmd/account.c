@@ -7,12 +7,17 @@
 #include "base/texts.h"
 #include "base/units.h"
 
+#define MOSTLY_WAITS 5 /* less than a fifth of one CPU */
+
 const struct account_row account_lost[] = {
 	{ "ring_full", "ring buffer full" },
 	{ "task_work_ring_full", "ring buffer full (task work)" },
 	{ "unknown_process", "process not identified yet" },
 	{ "thread_state_fault", "thread state not readable" },
+	{ "thread_state_late", "thread state not found in time" },
 	{ "task_work_failed", "thread state gone (task work)" },
+	{ "task_work_pending", "thread still in the kernel at the end" },
+	{ "skipped_lost", "skipped by the time budget" },
 	{ "no_scratch", "no work space" },
 	{ "not_delivered", "not delivered by the kernel" },
 	{ "malformed", "refused by the recorder" },
@@ -21,15 +26,9 @@ const struct account_row account_lost[] = {
 	{ NULL, NULL },
 };
 
-const struct account_row account_outside[] = {
-	{ "no_frame", "no Python frame on the thread" },
-	{ "no_thread_state", "thread without Python state" },
-	{ "task_work_outside", "thread without Python state (task work)" },
-	{ NULL, NULL },
-};
-
 const struct account_row account_quality[] = {
 	{ "truncated", "deeper than the frame limit" },
+	{ "late", "cut by the time limit" },
 	{ "fault", "cut by a missing page" },
 	{ "cut", "without their outermost frames" },
 	{ "invalid", "with a broken frame chain" },
@@ -53,32 +52,30 @@ bool account_is_known(const struct profile *p, const struct account_row *rows)
 #define TRY_DOCTOR "pyebpf doctor, and tell us what it prints: this is a defect of pyebpf"
 #define TRY_RING "pyebpf record with --ring 64MiB"
 
-/* What a tick was if it was no sample. next: what helps if most of them were this. */
+/* What a tick of the targets, or of anything, was if it was no sample. next: what helps if most of them were this. */
 static const struct {
 	const char *counter, *words, *next;
 } no_sample[] = {
 	{ "not_python", "in processes without Python", TRY_OTHER },
-	{ "no_frame", "in Python processes outside Python code", TRY_PROCESS },
-	{ "no_thread_state", "on threads without Python state", TRY_PROCESS },
-	{ "task_work_outside", "on threads that left Python meanwhile", TRY_PROCESS },
 	{ "thread_state_fault", "on threads whose state was not readable", TRY_PROCESS },
+	{ "thread_state_late", "on threads whose state was not found in time", TRY_PROCESS },
 	{ "task_work_failed", "on threads whose state was gone", TRY_PROCESS },
 	{ "unknown_process", "in processes not identified", TRY_LONGER },
 	{ "ring_full", "lost in a full ring buffer", TRY_RING },
 	{ "task_work_ring_full", "lost in a full ring buffer (task work)", TRY_RING },
+	{ "task_work_pending", "on threads still in the kernel at the end", TRY_LONGER },
 	{ "no_scratch", "lost for want of work space", TRY_LONGER },
 	{ "malformed", "refused by the recorder", TRY_DOCTOR },
 	{ "skipped", "skipped by the time budget", TRY_LONGER },
-	{ "filtered", "in other processes", TRY_LONGER },
-	{ "kernel_thread", "in the kernel", TRY_LONGER },
-	{ "idle", "on an idle CPU", TRY_LONGER },
 };
 
 int account_put_nothing(struct strbuf *out, const struct profile *p, const char **next)
 {
-	uint64_t ticks = profile_counter(p, "ticks"), most = 0;
+	uint64_t ticks = 0, most = 0;
 
 	*next = TRY_LONGER;
+	for (size_t i = 0; i < sizeof(no_sample) / sizeof(no_sample[0]); i++)
+		ticks += profile_counter(p, no_sample[i].counter);
 	if (!ticks && p->meta.source)
 		return strbuf_appendf(out, "%s ticks without Python code, %s failed or missed",
 				      units_count(profile_counter(p, "no_frame")).s,
@@ -120,6 +117,31 @@ void account_put_rows(struct line *l, const struct profile *p, const struct acco
 		line_putf(l, STYLE_PLAIN, "%s%s %s", comma, rows->words, units_count(value).s);
 		comma = ", ";
 	}
+}
+
+uint64_t account_cpu_ns(const struct profile *p, uint64_t ticks)
+{
+	uint64_t counted = profile_counter(p, "cpu_ns"), sampled;
+
+	if (__builtin_mul_overflow(ticks, p->meta.interval_ns, &sampled))
+		sampled = 0;
+	return counted ? counted : sampled;
+}
+
+void account_put_cpu(struct line *l, const struct profile *p, uint64_t ticks, uint64_t wall_ns)
+{
+	uint64_t cpu_ns = account_cpu_ns(p, ticks);
+	uint64_t other_ns = profile_counter(p, "not_python") * p->meta.interval_ns;
+
+	if (!cpu_ns)
+		return;
+	line_putf(l, STYLE_PLAIN, "%s of CPU time", units_ns(cpu_ns).s);
+	if (wall_ns)
+		line_putf(l, STYLE_PLAIN, " in %s", units_ns(wall_ns).s);
+	if (profile_counter(p, "cpu_ns") && other_ns)
+		line_putf(l, STYLE_PLAIN, ", %s of it without Python", units_ns(other_ns).s);
+	if (cpu_ns < wall_ns / MOSTLY_WAITS)
+		line_put(l, STYLE_PLAIN, ": it mostly waited, which samples of CPU time do not show");
 }
 
 uint64_t account_due(const struct profile *p, uint64_t ticks)

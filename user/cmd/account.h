@@ -22,15 +22,24 @@ struct account_row {
 /* Ticks that should have been samples. Ends in { NULL }. */
 extern const struct account_row account_lost[];
 
-/* Ticks of Python processes in which no Python code ran. */
-extern const struct account_row account_outside[];
-
 /* Samples that are less than whole. */
 extern const struct account_row account_quality[];
 
 /* Whether any of them was counted, be it 0. */
 bool account_is_known(const struct profile *p, const struct account_row *rows);
 uint64_t account_sum(const struct profile *p, const struct account_row *rows);
+
+/*
+ * CPU time of what was recorded, ns: as the scheduler counted it, where the recorder knew whose, and
+ * with what did not run Python; else that of the samples. 0: not known.
+ */
+uint64_t account_cpu_ns(const struct profile *p, uint64_t ticks);
+
+/*
+ * " of CPU time in 8 s", with what was no Python's, and whether it mostly waited; wall_ns 0: not known.
+ * Nothing where the CPU time is not.
+ */
+void account_put_cpu(struct line *l, const struct profile *p, uint64_t ticks, uint64_t wall_ns);
 
 /* Ticks that should be in the samples: those that are, and those lost. */
 uint64_t account_due(const struct profile *p, uint64_t ticks);

@@ -23,13 +23,29 @@ static uint64_t now_ns(void)
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
+static bool is_of_python(const struct profile *p, const struct sample *s)
+{
+	const struct stack_entry *leaf = &stacktab_entries(p->stacks)[s->stack];
+
+	return frametab_get(p->frames, leaf->frame)->kind == FRAME_PYTHON;
+}
+
+/* The first one in Python code; NULL: there is none. */
+static const struct sample *find_sample(const struct profile *p)
+{
+	for (size_t i = 0; i < p->samples.len; i++)
+		if (is_of_python(p, &p->samples.items[i]))
+			return &p->samples.items[i];
+	return NULL;
+}
+
 /* A deep stack may take some ticks until all its names have come. */
 static int wait_for_sample(struct session *session, struct pipeline *pipeline,
 			   const struct profile *profile, uint64_t start_ns)
 {
 	int r = session_start(session);
 
-	while (r >= 0 && !profile->samples.len && now_ns() - start_ns < TEST_NS) {
+	while (r >= 0 && !find_sample(profile) && now_ns() - start_ns < TEST_NS) {
 		r = session_consume(session, POLL_MS, pipeline_record, pipeline);
 		if (r >= 0)
 			r = pipeline_settle(pipeline, now_ns(), false);
@@ -51,7 +67,7 @@ static int count_ticks(struct session *session, uint64_t *ticks)
 		return r;
 	*ticks = 0;
 	for (int i = 0; i < STAT_TICK_END; i++)
-		if (i != STAT_IDLE && i != STAT_FILTERED)
+		if (i != STAT_IDLE && i != STAT_NO_MM && i != STAT_FILTERED)
 			*ticks += stats[i];
 	return 0;
 }
@@ -63,6 +79,7 @@ int doctor_stack_record(pid_t pid, struct doctor_stack *out)
 	_cleanup_(discovery_freep) struct discovery *discovery = NULL;
 	_cleanup_(pipeline_freep) struct pipeline *pipeline = NULL;
 	uint64_t begin_ns = now_ns(), start_ns;
+	const struct sample *first;
 	int r;
 
 	if ((r = session_open(&opts, &session)) < 0 ||
@@ -76,9 +93,9 @@ int doctor_stack_record(pid_t pid, struct doctor_stack *out)
 	    (r = wait_for_sample(session, pipeline, out->profile, start_ns)) < 0 ||
 	    (r = count_ticks(session, &out->ticks)) < 0)
 		return r;
-	out->wait_ns = out->profile->samples.len ? out->profile->samples.items[0].time_ns
-						 : now_ns() - start_ns;
-	return out->profile->samples.len > 0;
+	first = find_sample(out->profile);
+	out->wait_ns = first ? first->time_ns : now_ns() - start_ns;
+	return first != NULL;
 }
 
 void doctor_stack_release(struct doctor_stack *s)
@@ -89,7 +106,7 @@ void doctor_stack_release(struct doctor_stack *s)
 
 static const struct sample *first_sample(const struct doctor_stack *s)
 {
-	return s->profile && s->profile->samples.len ? s->profile->samples.items : NULL;
+	return s->profile ? find_sample(s->profile) : NULL;
 }
 
 /* Frame ids of a stack, root first. len of them are there; returns how many the stack has. */

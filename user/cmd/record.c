@@ -216,6 +216,7 @@ static int describe_recording(struct recorder *r)
 
 	m->rate_hz = r->o->freq_hz;
 	m->interval_ns = 1000000000ULL / r->o->freq_hz;
+	r->top.profile->meta.interval_ns = m->interval_ns;
 	m->cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	gethostname(host, sizeof(host) - 1);
 	uname(&u);
@@ -455,14 +456,16 @@ static bool targets_are_gone(struct recorder *r)
 	return true;
 }
 
-/* Until the ring is looked at again, or -d is over. */
+/* Until the ring or a new process is looked at again, or -d is over. */
 static int poll_timeout(const struct recorder *r)
 {
 	uint64_t elapsed = now_ns() - r->sampling_ns;
+	int max_ms = POLL_MS;
 
-	if (!r->o->duration_ns || elapsed + POLL_MS * 1000000ULL < r->o->duration_ns)
-		return POLL_MS;
-	return elapsed < r->o->duration_ns ? (r->o->duration_ns - elapsed) / 1000000 + 1 : 0;
+	if (r->o->duration_ns && elapsed + POLL_MS * 1000000ULL > r->o->duration_ns)
+		max_ms = elapsed < r->o->duration_ns ? (r->o->duration_ns - elapsed) / 1000000 + 1
+						     : 0;
+	return discovery_timeout_ms(r->discovery, max_ms);
 }
 
 static int look_into_cgroup(struct recorder *r)
@@ -539,7 +542,7 @@ static int record_loop(struct recorder *r)
 		if (poll(fds, 2, poll_timeout(r)) < 0 && errno != EINTR)
 			return err_set(-errno, "poll: %s", strerror(errno));
 		if ((e = session_consume(r->session, 0, pipeline_record, r->pipeline)) < 0 ||
-		    (e = handle_signals(r)) < 0)
+		    (e = discovery_step(r->discovery)) < 0 || (e = handle_signals(r)) < 0)
 			return e;
 		if ((is_flush_due(r) && (e = flush(r)) < 0) || (e = rotate(r)) < 0 ||
 		    (e = look_into_cgroup(r)) < 0 || (e = session_follow_cpus(r->session)) < 0)

@@ -211,6 +211,17 @@ static void put_samples(struct line *l, const struct load *loaded)
 			  units_count(loaded->records).s);
 }
 
+static void put_cpu(struct line *l, const struct load *loaded)
+{
+	const struct profile *p = loaded->profile;
+
+	if (!account_cpu_ns(p, loaded->ticks))
+		return;
+	put_label(l, "time");
+	account_put_cpu(l, p, loaded->ticks, p->meta.duration_ns);
+	line_end(l);
+}
+
 static void put_work(struct line *l, const struct load *loaded)
 {
 	const struct metadata *m = &loaded->profile->meta;
@@ -232,10 +243,12 @@ static void put_account(struct line *l, const struct load *loaded)
 	else
 		line_put(l, STYLE_PLAIN, account_is_known(p, account_lost) ? "nothing" : "unknown");
 	line_end(l);
-	if (account_sum(p, account_outside)) {
+	if (profile_counter(p, "outside")) {
 		put_label(l, "outside");
-		line_put(l, STYLE_PLAIN, "Python: ");
-		account_put_rows(l, p, account_outside);
+		line_putf(l, STYLE_PLAIN,
+			  "Python: %s samples: threads without Python code, an interpreter's start "
+			  "and end",
+			  units_count(profile_counter(p, "outside")).s);
 		line_end(l);
 	}
 	if (account_sum(p, account_quality)) {
@@ -269,6 +282,7 @@ static int put_summary(const struct load *loaded, struct terminal t)
 	line_end(&l);
 	put_samples(&l, loaded);
 	line_end(&l);
+	put_cpu(&l, loaded);
 	if (loaded->profile->meta.work > 0) {
 		put_work(&l, loaded);
 		line_end(&l);

@@ -24,8 +24,12 @@ static void put_samples(struct line *l, const struct load *loaded, const struct 
 		line_putf(l, STYLE_PLAIN, ", %s in containers", units_count(x->contained).s);
 	if (loaded->records != loaded->ticks)
 		line_putf(l, STYLE_PLAIN, " (%s records)", units_count(loaded->records).s);
-	if (x->wall_ns)
+	if (x->wall_ns && x->is_system_wide)
 		line_putf(l, STYLE_PLAIN, " in %s", units_ns(x->wall_ns).s);
+	line_end(l);
+	if (x->is_system_wide)
+		return;
+	account_put_cpu(l, loaded->profile, loaded->ticks, x->wall_ns);
 	line_end(l);
 }
 
@@ -55,16 +59,6 @@ static void put_lost(struct line *l, const struct load *loaded)
 	} else {
 		line_put(l, STYLE_PLAIN, "nothing lost");
 	}
-	line_end(l);
-}
-
-/* No samples: what were the ticks? */
-static void put_outside(struct line *l, const struct load *loaded)
-{
-	if (!account_sum(loaded->profile, account_outside))
-		return;
-	line_put(l, STYLE_PLAIN, "outside Python: ");
-	account_put_rows(l, loaded->profile, account_outside);
 	line_end(l);
 }
 
@@ -110,8 +104,6 @@ int summary_print(FILE *out, const struct load *loaded, const struct summary_ext
 	if (r < 0)
 		return r;
 	put_lost(&l, loaded);
-	if (!loaded->ticks)
-		put_outside(&l, loaded);
 	put_cost(&l, x);
 	if (x->is_system_wide)
 		put_python_share(&l, loaded);

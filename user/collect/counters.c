@@ -17,6 +17,9 @@ int counters_read(struct session *s, const struct pipeline *p, struct counters *
 		.interval_ns = session_interval_ns(s),
 		.expected =
 			session_expected_ticks(s), /* first: later ticks must not show as lost */
+		.pending = session_pending(s),
+		.found_outside = consumed->found_outside,
+		.found_other = consumed->found_other,
 		.unnamed = consumed->unnamed,
 		.malformed = consumed->malformed,
 	};
@@ -67,19 +70,39 @@ static bool is_of_others(int stat)
 	return stat == STAT_IDLE || stat == STAT_NO_MM || stat == STAT_FILTERED;
 }
 
+/* Since the counters before; what became of ticks whose process was not known at first comes later.
+ */
+static void subtract(const struct counters *now, const struct counters *since,
+		     uint64_t stats[STAT_COUNT_])
+{
+	uint64_t outside = difference(now->found_outside, since->found_outside);
+	uint64_t other = difference(now->found_other, since->found_other);
+	uint64_t unknown;
+
+	for (int i = 0; i < STAT_COUNT_; i++)
+		stats[i] = now->stats[i] - since->stats[i];
+	unknown = stats[STAT_UNKNOWN];
+	stats[STAT_UNKNOWN] = difference(unknown, outside + other);
+	stats[STAT_RECORDED] += outside;
+	stats[STAT_WEIGHT] += outside;
+	stats[STAT_OUTSIDE] += outside;
+	stats[STAT_NOT_PYTHON] += other;
+}
+
 int counters_store(const struct counters *now, const struct counters *since,
 		   struct profile *profile)
 {
 	uint64_t expected = difference(now->expected, since->expected);
 	uint64_t cpu_ns = difference(now->cpu_ns, since->cpu_ns), ticks = 0;
+	uint64_t stats[STAT_COUNT_];
 	struct delivery d = {
-		.missed = now->stats[STAT_MISSED] - since->stats[STAT_MISSED],
 		.used = now->interval_ns ? cpu_ns / now->interval_ns : 0,
 	};
 	int r;
 
+	subtract(now, since, stats);
 	for (int i = 0; i < STAT_COUNT_; i++) {
-		uint64_t count = now->stats[i] - since->stats[i];
+		uint64_t count = stats[i];
 
 		if (i < STAT_TICK_END)
 			ticks += count;
@@ -88,9 +111,14 @@ int counters_store(const struct counters *now, const struct counters *since,
 		if ((r = profile_set_counter(profile, stat_names[i], count)) < 0)
 			return r;
 	}
+	d.missed = stats[STAT_MISSED];
 	if ((r = profile_set_counter(profile, "ticks", ticks)) < 0 ||
 	    (r = profile_set_counter(profile, "expected", expected)) < 0 ||
 	    (r = profile_set_counter(profile, "not_delivered", count_not_delivered(&d))) < 0 ||
+	    (r = profile_set_counter(profile, "task_work_pending",
+				     difference(now->pending, since->pending))) < 0 ||
+	    (r = profile_set_counter(profile, "skipped_lost",
+				     difference(stats[STAT_SKIPPED], stats[STAT_CARRIED]))) < 0 ||
 	    (r = profile_set_counter(profile, "cpu_ns", cpu_ns)) < 0 ||
 	    (r = profile_set_counter(profile, "unnamed", now->unnamed - since->unnamed)) < 0)
 		return r;

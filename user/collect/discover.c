@@ -16,15 +16,29 @@
 #include "target/runtime.h"
 
 #define NS_PER_SECOND 1000000000ULL
+#define NS_PER_MS 1000000ULL
 #define RECHECK_MIN_NS 5000000ULL     /* a process that has just begun may still map Python */
 #define RECHECK_MAX_NS 60000000000ULL /* one that never had any may load it some day */
 #define ASKED_SLOTS 4096              /* power of two */
 #define SWEEP_ANSWERS 1024            /* at most so many rows may be of processes that are gone */
+#define YOUNG_FIRST_NS 1000000        /* until the second look at a new program, then doubled: */
+#define YOUNG_LOOKS 7                 /* the last one 63 ms after it began */
+#define YOUNG_MAX 256
 
-/* Since when a process without Python is asked about. Lossy: forgetting means asking sooner. */
+/* A process in which no Python was seen to run. Lossy: forgetting means asking sooner. */
 struct asked_slot {
-	uint64_t process;
-	uint64_t first_ns;
+	uint64_t process;  /* identity */
+	uint64_t first_ns; /* when it was looked at first; or since its Python is there, and not
+			      ready */
+	uint64_t last_ns;  /* when it was looked at last */
+	bool is_starting;
+};
+
+/* A process that has just begun a program new to us. */
+struct young {
+	struct who_event who;
+	uint64_t next_ns; /* when it is looked at again */
+	unsigned int looks;
 };
 
 /* One interpreter file. */
@@ -44,6 +58,7 @@ struct discovery {
 	VEC(uint64_t) alive;                  /* identities at the last sweep, ascending */
 	uint32_t answers;                     /* since then */
 	struct pids members;                  /* of the cgroup that is followed, ascending */
+	VEC(struct young) young;
 	size_t found;
 	struct asked_slot asked[ASKED_SLOTS];
 };
@@ -74,6 +89,7 @@ void discovery_free(struct discovery *d)
 	vec_release(&d->tasks);
 	vec_release(&d->alive);
 	vec_release(&d->members);
+	vec_release(&d->young);
 	runtime_cache_free(d->runtimes);
 	free(d);
 }
@@ -222,35 +238,60 @@ bool discovery_has(const struct discovery *d, uint64_t process)
 				       compare_identities);
 }
 
+/* look_ns: when the look began that saw none, or (is_starting) one that was not ready. */
+static struct asked_slot *note_nothing(struct discovery *d, uint64_t process, uint64_t look_ns,
+				       bool is_starting)
+{
+	struct asked_slot *slot = &d->asked[process & (ASKED_SLOTS - 1)];
+
+	if (slot->process != process || is_starting != slot->is_starting)
+		*slot = (struct asked_slot){ process, look_ns, look_ns, is_starting };
+	slot->last_ns = look_ns;
+	return slot;
+}
+
+bool discovery_saw_nothing(const struct discovery *d, uint64_t process, uint64_t at_ns)
+{
+	const struct asked_slot *slot = &d->asked[process & (ASKED_SLOTS - 1)];
+
+	return slot->process == process && slot->last_ns > at_ns;
+}
+
 /*
  * A process without Python, or not looked at yet. It is asked about again after as long as it has
  * been known, so that one that still loads its interpreter is found soon and others cost little.
  * is_starting: it has one, which is not ready.
  */
-static int add_other(struct discovery *d, uint32_t pid, uint64_t start_ns, uint32_t exec_id,
+static int add_other(struct discovery *d, const struct task_record *task, uint64_t look_ns,
 		     bool is_starting)
 {
-	uint64_t process = hash_combine(hash_combine(start_ns, exec_id), pid), now = monotonic_ns();
-	struct asked_slot *slot = &d->asked[process & (ASKED_SLOTS - 1)];
-	struct proc_row row = {
-		.start_ns = start_ns, .exec_id = exec_id, .layout = LAYOUT_NONE, .is_target = 1
-	};
-	uint64_t wait;
+	const struct asked_slot *slot = note_nothing(d, task->process, look_ns, is_starting);
+	struct proc_row row = { .start_ns = task->start_ns,
+				.exec_id = task->exec_id,
+				.layout = LAYOUT_NONE,
+				.is_target = 1 };
+	uint64_t now = monotonic_ns(), wait = now - slot->first_ns;
 
-	if (slot->process != process || is_starting)
-		*slot = (struct asked_slot){ process, now };
-	wait = now - slot->first_ns;
 	if (wait < RECHECK_MIN_NS)
 		wait = RECHECK_MIN_NS;
 	if (wait > RECHECK_MAX_NS)
 		wait = RECHECK_MAX_NS;
 	row.recheck_ns = now + wait;
-	return session_add_process(d->session, pid, &row);
+	return session_add_process(d->session, task->pid, &row);
+}
+
+/* Has it begun no other program since? */
+static bool is_still(struct discovery *d, const struct task_record *task)
+{
+	struct task_record now;
+
+	return !session_find_task(d->session, task->pid, &now) && now.process == task->process;
 }
 
 /*
  * A program that is not Python, as far as was seen, or one that has or loads it: then how it is
- * found from where the program begins. What is Python stays so.
+ * found from where the program begins. What is Python stays so. What was seen in the process is
+ * only said of the program that it ran then, if it still runs that.
  */
 static void mark_program(struct discovery *d, const struct task_record *task,
 			 const struct py_runtime *rt)
@@ -263,20 +304,21 @@ static void mark_program(struct discovery *d, const struct task_record *task,
 	if (!task->exe.inode || (is_known && (!rt || before.from_start)))
 		return;
 	if (rt) {
-		row.layout = LAYOUT_UNSURE;
+		layout = add_interpreter(d, rt);
+		if (layout < 0)
+			return;
 		r = program_find_lead(task->pid, task->start_code, rt, &distance);
 		if (r < 0)
 			err_clear(); /* the next process will be asked about */
 		if (r == -ESRCH || (r < 0 && is_known && before.layout != LAYOUT_NONE))
 			return;
 		row.from_start = distance;
-		layout = r > 0 ? add_interpreter(d, rt) : -ENOENT;
-		if (layout >= 0) {
-			row.layout = layout;
-			row.text_to_runtime = rt->text_to_runtime;
-		}
+		row.layout = r > 0 ? (uint32_t)layout : LAYOUT_UNSURE;
+		row.interpreter = layout;
+		row.text_to_runtime = r > 0 ? rt->text_to_runtime : 0;
 	}
-	session_add_binary(d->session, &task->exe, &row);
+	if (is_still(d, task))
+		session_add_binary(d->session, &task->exe, &row);
 }
 
 /* The interpreter of a process the user named, or why there is none. */
@@ -333,10 +375,13 @@ int discovery_add_target(struct discovery *d, pid_t pid, bool wait_for_exec)
 /* A process that may run Python (1) or not (0). */
 static int add_task(struct discovery *d, const struct task_record *task)
 {
+	uint64_t look_ns = monotonic_ns();
 	struct py_runtime rt;
 	int r = runtime_find(d->runtimes, task->pid, &rt);
 
 	if (r >= 0) {
+		if (!rt.is_initialised)
+			note_nothing(d, task->process, look_ns, true);
 		r = add_process(d, &rt, task->pid, task->start_ns, task->exec_id);
 		mark_program(d, task, &rt);
 		return r < 0 ? r : 1;
@@ -344,7 +389,7 @@ static int add_task(struct discovery *d, const struct task_record *task)
 	if (r == -ENOMEM)
 		return r;
 	log_debug("%s", err_message(r)); /* one that is none of ours to record */
-	return add_other(d, task->pid, task->start_ns, task->exec_id, r == -EAGAIN);
+	return add_other(d, task, look_ns, r == -EAGAIN);
 }
 
 static bool pids_has(const struct pids *list, pid_t pid)
@@ -442,36 +487,123 @@ int discovery_follow_cgroup(struct discovery *d, const struct cgroup *c)
 	return 0;
 }
 
+static struct task_record task_of(const struct who_event *who)
+{
+	return (struct task_record){ .pid = who->pid,
+				     .exec_id = who->exec_id,
+				     .start_ns = who->start_ns,
+				     .process = who->process,
+				     .exe = who->exe,
+				     .start_code = who->start_code };
+}
+
+/* A process in which a Python was found. */
+static int add_found(struct discovery *d, const struct who_event *who, const struct py_runtime *rt)
+{
+	const struct task_record task = task_of(who);
+	int r = add_process(d, rt, who->pid, who->start_ns, who->exec_id);
+
+	mark_program(d, &task, rt);
+	/* The kernel's own numbers for the file: stat() shows others on some file systems. */
+	if (r >= 0 && who->text.inode && who->vm_start == rt->text_start)
+		r = add_binary(d, rt, add_interpreter(d, rt), &who->text);
+	if (r >= 0 || r == -ENOMEM)
+		return r < 0 ? r : 0;
+	log_note("pid %u: %s", who->pid, err_message(r));
+	return 0;
+}
+
+static struct young *find_young(struct discovery *d, uint64_t process)
+{
+	for (size_t i = 0; i < d->young.len; i++)
+		if (d->young.items[i].who.process == process)
+			return &d->young.items[i];
+	return NULL;
+}
+
+static void remove_young(struct discovery *d, struct young *y)
+{
+	*y = d->young.items[--d->young.len];
+}
+
+/* One that has just begun may load Python yet: it has no row meanwhile, and is looked at again. */
+static bool is_to_wait(struct discovery *d, const struct who_event *who, uint64_t now)
+{
+	struct young *y = find_young(d, who->process), new = { .who = *who };
+
+	if (!y && (!who->is_exec || d->young.len >= YOUNG_MAX || vec_push(&d->young, new) < 0))
+		return false;
+	y = find_young(d, who->process);
+	y->looks++;
+	y->next_ns = now + (YOUNG_FIRST_NS << y->looks >> 1);
+	if (y->looks < YOUNG_LOOKS)
+		return true;
+	remove_young(d, y);
+	return false;
+}
+
+static int look(struct discovery *d, const struct who_event *who)
+{
+	const struct task_record task = task_of(who);
+	uint64_t look_ns = monotonic_ns();
+	struct py_runtime rt;
+	struct young *y;
+	int r = runtime_find(d->runtimes, who->pid, &rt);
+
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0 && r != -ESRCH && is_to_wait(d, who, look_ns)) {
+		note_nothing(d, who->process, look_ns, r == -EAGAIN);
+		return 0;
+	}
+	y = find_young(d, who->process);
+	if (y)
+		remove_young(d, y);
+	if (r == -ESRCH)
+		return 0; /* gone */
+	if (r >= 0) {
+		if (!rt.is_initialised)
+			note_nothing(d, who->process, look_ns, true);
+		return add_found(d, who, &rt);
+	}
+	log_debug("pid %u: %s", who->pid, err_message(r));
+	if (r != -EAGAIN)
+		mark_program(d, &task, NULL);
+	r = add_other(d, &task, look_ns, r == -EAGAIN);
+	return r == -ENOMEM ? r : 0;
+}
+
 int discovery_answer(struct discovery *d, const struct who_event *who)
 {
-	const struct task_record task = { .pid = who->pid,
-					  .exec_id = who->exec_id,
-					  .start_ns = who->start_ns,
-					  .exe = who->exe,
-					  .start_code = who->start_code };
-	struct py_runtime rt;
 	int r = ++d->answers > SWEEP_ANSWERS ? discovery_sweep(d) : 0;
 
-	if (r < 0)
-		return r;
-	r = runtime_find(d->runtimes, who->pid, &rt);
-	if (r == -ENOMEM || r == -ESRCH)
-		return r == -ENOMEM ? r : 0; /* 0: gone */
-	if (r < 0) {
-		log_debug("pid %u: %s", who->pid, err_message(r));
-		if (r != -EAGAIN)
-			mark_program(d, &task, NULL);
-		r = add_other(d, who->pid, who->start_ns, who->exec_id, r == -EAGAIN);
-		return r == -ENOMEM ? r : 0;
-	}
-	r = add_process(d, &rt, who->pid, who->start_ns, who->exec_id);
-	mark_program(d, &task, &rt);
-	/* The kernel's own numbers for the file: stat() shows others on some file systems. */
-	if (r >= 0 && who->text.inode && who->vm_start == rt.text_start)
-		r = add_binary(d, &rt, add_interpreter(d, &rt), &who->text);
-	if (r < 0 && r != -ENOMEM) {
-		log_note("pid %u: %s", who->pid, err_message(r));
-		r = 0;
+	return r < 0 ? r : look(d, who);
+}
+
+int discovery_timeout_ms(const struct discovery *d, int max_ms)
+{
+	uint64_t now = monotonic_ns(), due = now + (uint64_t)max_ms * NS_PER_MS;
+
+	for (size_t i = 0; i < d->young.len; i++)
+		if (d->young.items[i].next_ns < due)
+			due = d->young.items[i].next_ns;
+	return due > now ? (int)((due - now + NS_PER_MS - 1) / NS_PER_MS) : 0;
+}
+
+int discovery_step(struct discovery *d)
+{
+	uint64_t now = monotonic_ns();
+	int r = 0;
+
+	/* A look may take its entry away, and move the last one there: that one's turn is next
+	 * time. */
+	for (size_t i = d->young.len; i-- > 0 && !r;) {
+		struct who_event who;
+
+		if (i >= d->young.len || d->young.items[i].next_ns > now)
+			continue;
+		who = d->young.items[i].who;
+		r = look(d, &who);
 	}
 	return r;
 }

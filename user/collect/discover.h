@@ -48,6 +48,19 @@ int discovery_follow_cgroup(struct discovery *d, const struct cgroup *c);
 int discovery_answer(struct discovery *d, const struct who_event *who);
 
 /*
+ * Looks again at processes that have just begun a program, which may load Python yet. To be called
+ * after discovery_timeout_ms(), which is max_ms at most. 0 or -ENOMEM.
+ */
+int discovery_timeout_ms(const struct discovery *d, int max_ms);
+int discovery_step(struct discovery *d);
+
+/*
+ * Whether a look at this process after at_ns (CLOCK_MONOTONIC) saw no interpreter, or one that had
+ * not begun. Old answers may be forgotten.
+ */
+bool discovery_saw_nothing(const struct discovery *d, uint64_t process, uint64_t at_ns);
+
+/*
  * Removes the rows of processes that are gone: the kernel does so when one ends, but not for those
  * whose row came after that. Goes on by itself after every so many answers. 0, or a negative errno
  * with a message.

@@ -282,8 +282,8 @@ static const struct {
 	const char *name;
 	int params;
 } task_work_functions[] = {
-	{ "bpf_task_work_schedule_signal", 4 },      /* 7.0 */
-	{ "bpf_task_work_schedule_signal_impl", 5 }, /* 6.18 */
+	{ "bpf_task_work_schedule_resume", 4 },      /* 7.0 */
+	{ "bpf_task_work_schedule_resume_impl", 5 }, /* 6.18 */
 };
 
 uint32_t feature_task_work(struct feature_probe *p)

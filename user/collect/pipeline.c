@@ -490,7 +490,11 @@ static const char *root_marker(uint8_t status)
 	case UNWIND_COMPLETE:
 		return NULL;
 	case UNWIND_TRUNCATED:
+	case UNWIND_LATE:
 		return "<truncated>";
+	case UNWIND_OUTSIDE:
+	case UNWIND_UNIDENTIFIED:
+		return PROFILE_OUTSIDE_PYTHON;
 	default:
 		return "<incomplete>";
 	}
@@ -545,6 +549,9 @@ static uint16_t sample_bits(const struct sample_event *e, const struct stack_not
 		[UNWIND_FAULT] = SAMPLE_BIT_FAULT,
 		[UNWIND_CUT] = SAMPLE_BIT_CUT,
 		[UNWIND_INVALID] = SAMPLE_BIT_CUT,
+		[UNWIND_LATE] = SAMPLE_BIT_TRUNCATED,
+		[UNWIND_OUTSIDE] = 0,
+		[UNWIND_UNIDENTIFIED] = 0,
 	};
 	static const struct { uint16_t from, to; } by_flag[] = {
 		{ SAMPLE_HOLDS_GIL, SAMPLE_BIT_HOLDS_GIL },
@@ -563,6 +570,27 @@ static uint16_t sample_bits(const struct sample_event *e, const struct stack_not
 	return notes->is_approximate ? bits | SAMPLE_BIT_APPROX_LINES : bits;
 }
 
+/*
+ * A tick of a process that was not identified then. If it has a Python since, which had not begun
+ * when that was first looked at, after the tick, it was outside Python code; if it has none, of no
+ * interest; else nobody knows, and it stays lost. 1: outside; 0: not to be added; -EAGAIN: not
+ * known yet.
+ */
+static int judge_unidentified(struct pipeline *p, const struct sample_event *e, bool is_last_chance)
+{
+	bool has_python = process_find(p, e->process) != IDMAP_NONE;
+
+	if (!has_python && !is_last_chance)
+		return -EAGAIN;
+	if (!discovery_saw_nothing(p->discovery, e->process, e->ktime_ns))
+		return 0;
+	if (has_python)
+		p->stats.found_outside += e->weight;
+	else
+		p->stats.found_other += e->weight;
+	return has_python;
+}
+
 /* 0, -EAGAIN: some code object is not known yet, -ENOMEM. */
 static int add_sample(struct pipeline *p, const struct sample_event *e, bool allow_unknown)
 {
@@ -572,6 +600,8 @@ static int add_sample(struct pipeline *p, const struct sample_event *e, bool all
 	uint32_t callers;
 	int r;
 
+	if (e->status == UNWIND_UNIDENTIFIED && (r = judge_unidentified(p, e, allow_unknown)) <= 0)
+		return r;
 	if ((r = caller_stack(p, e, frames, allow_unknown, &notes, &callers)) < 0)
 		return r;
 	s.stack = callers;
@@ -601,7 +631,7 @@ static int on_sample(struct pipeline *p, const struct sample_event *e, size_t si
 	int r;
 
 	if (e->depth > FRAMES_MAX || (!e->depth && e->status == UNWIND_COMPLETE) ||
-	    e->status > UNWIND_INVALID || !e->weight || sample_size(e) > size) {
+	    e->status > UNWIND_UNIDENTIFIED || !e->weight || sample_size(e) > size) {
 		p->stats.malformed++;
 		return 0;
 	}
@@ -629,25 +659,30 @@ static uint64_t code_pointer(const uint8_t *code, size_t size, uint16_t offset)
  * Reads memory of a target that is not present, which makes it so. What is read is thrown away: by
  * now it may be something else. The sampler will see it with its identity the next time.
  */
+static void read_in(pid_t pid, const struct page_range *range, const struct py_offsets *off)
+{
+	const uint16_t pointers[] = { off->code_filename, off->code_name, off->code_qualname,
+				      off->code_linetable };
+	uint8_t bytes[PAGE_BYTES], byte;
+	size_t size = range->bytes < sizeof(bytes) ? range->bytes : sizeof(bytes);
+
+	if (mem_read(pid, range->addr, bytes, size) < 0 || !range->is_code)
+		return;
+	for (size_t i = 0; i < sizeof(pointers) / sizeof(pointers[0]); i++) {
+		uint64_t addr = code_pointer(bytes, size, pointers[i]);
+
+		/* Its page and the next: what a name or a line table spans. */
+		if (addr && mem_read(pid, addr, &byte, 1) == 0)
+			mem_read(pid, (addr | (PAGE_BYTES - 1)) + 1, &byte, 1);
+	}
+}
+
 static void on_page(struct pipeline *p, const struct page_event *e)
 {
 	const struct py_offsets *off = discovery_layout(p->discovery, e->layout);
-	uint8_t code[UINT8_MAX + 1], byte;
-	size_t size = off && e->is_code ? off->code_size : 8;
-	const uint16_t pointers[] = { off ? off->code_filename : OFF_NONE,
-				      off ? off->code_name : OFF_NONE,
-				      off ? off->code_qualname : OFF_NONE,
-				      off ? off->code_linetable : OFF_NONE };
 
-	if (size > sizeof(code) || mem_read(e->pid, e->addr, code, size) < 0)
-		size = 0;
-	for (size_t i = 0; size && e->is_code && i < sizeof(pointers) / sizeof(pointers[0]); i++) {
-		uint64_t addr = code_pointer(code, size, pointers[i]);
-
-		/* Its page and the next: what a name or a line table spans. */
-		if (addr && mem_read(e->pid, addr, &byte, 1) == 0)
-			mem_read(e->pid, (addr | (PAGE_BYTES - 1)) + 1, &byte, 1);
-	}
+	for (unsigned int i = 0; off && i < e->count && i < FAULTS_MAX; i++)
+		read_in((pid_t)e->pid, &e->ranges[i], off);
 	err_clear(); /* a target that is gone, or has other memory there now */
 }
 
@@ -704,7 +739,7 @@ int pipeline_settle(struct pipeline *p, uint64_t now_ns, bool is_last)
 
 	while (at < p->waiting.len) {
 		const struct sample_event *e = (const void *)&p->waiting.items[at];
-		bool is_old = is_last || now_ns - e->ktime_ns > WAIT_NS;
+		bool is_old = is_last || e->ktime_ns + WAIT_NS < now_ns;
 		int r = add_sample(p, e, is_old);
 
 		words = sample_size(e) / sizeof(uint64_t);

@@ -51,6 +51,9 @@ struct pipeline_stats {
 	uint64_t unnamed;   /* samples with a frame that never got its name */
 	uint64_t waiting;   /* now */
 	uint64_t malformed; /* records we could not read: a bug */
+	/* Ticks of processes that were not identified then: now samples outside Python; without
+	 * Python */
+	uint64_t found_outside, found_other;
 };
 const struct pipeline_stats *pipeline_stats(const struct pipeline *p);
 

@@ -33,6 +33,7 @@ struct session {
 	struct cpu_ticks *ticks; /* of each CPU; mapped */
 	size_t ticks_bytes;
 	struct ticker *ticker;     /* NULL: not attached */
+	bool is_stopped;
 	uint64_t cpu_time_base_ns; /* of the targets, before the session's start */
 	session_record_fn fn;      /* of the running session_consume() */
 	void *fn_arg;
@@ -221,6 +222,7 @@ int session_attach(struct session *s)
 void session_stop(struct session *s)
 {
 	ticker_stop(s->ticker);
+	s->is_stopped = true;
 }
 
 int session_follow_cpus(struct session *s)
@@ -370,14 +372,13 @@ int session_usage(struct session *s, struct usage out[SESSION_USAGES])
 	return 0;
 }
 
-int session_list_tasks(struct session *s, int (*fn)(const struct task_record *r, void *arg),
-		       void *arg)
+/* What an iterator writes, record by record. Stops at fn's first negative result. */
+static int read_tasks(int link_fd, int (*fn)(const struct task_record *r, void *arg), void *arg)
 {
 	struct task_record records[256];
-	_cleanup_(closep) int fd = -1;
+	_cleanup_(closep) int fd = bpf_iter_create(link_fd);
 	ssize_t n;
 
-	fd = bpf_iter_create(bpf_link__fd(s->skel->links.list_tasks));
 	if (fd < 0)
 		return err_set(-errno, "list tasks: %s", strerror(errno));
 	while ((n = read(fd, records, sizeof(records))) != 0) {
@@ -393,6 +394,46 @@ int session_list_tasks(struct session *s, int (*fn)(const struct task_record *r,
 		}
 	}
 	return 0;
+}
+
+int session_list_tasks(struct session *s, int (*fn)(const struct task_record *r, void *arg),
+		       void *arg)
+{
+	return read_tasks(bpf_link__fd(s->skel->links.list_tasks), fn, arg);
+}
+
+/* The record of one process, for read_tasks(). */
+struct task_search {
+	uint32_t pid;
+	bool is_found;
+	struct task_record *out;
+};
+
+static int find_task(const struct task_record *r, void *arg)
+{
+	struct task_search *search = arg;
+
+	if (r->pid == search->pid) {
+		*search->out = *r;
+		search->is_found = true;
+	}
+	return 0;
+}
+
+/* Before Linux 6.1 the iterator knows no single task: it goes through all of them then. */
+int session_find_task(struct session *s, uint32_t pid, struct task_record *out)
+{
+	union bpf_iter_link_info one = { .task = { .pid = pid } };
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &one, .link_info_len = sizeof(one));
+	struct task_search search = { .pid = pid, .out = out };
+	struct bpf_link *link = bpf_program__attach_iter(s->skel->progs.list_tasks, &opts);
+	int r;
+
+	if (!link)
+		return -ESRCH;
+	r = read_tasks(bpf_link__fd(link), find_task, &search);
+	bpf_link__destroy(link);
+	return r < 0 ? r : search.is_found ? 0 : -ESRCH;
 }
 
 int session_consume(struct session *s, int timeout_ms, session_record_fn fn, void *arg)
@@ -504,6 +545,19 @@ int session_start(struct session *s)
 	int r = ticker_start(s->ticker);
 
 	return r < 0 ? r : read_cpu_time(s, &s->cpu_time_base_ns);
+}
+
+uint64_t session_pending(const struct session *s)
+{
+	uint64_t ticks = 0;
+
+	for (size_t i = 0; s->is_stopped && i < TASK_WORKS; i++) {
+		const struct task_slot *slot = &s->skel->bss->task_slots[i];
+
+		if (slot->owner)
+			ticks += slot->weight + (uint32_t)slot->owner;
+	}
+	return ticks;
 }
 
 uint64_t session_interval_ns(const struct session *s)

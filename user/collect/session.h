@@ -89,6 +89,9 @@ int session_list_processes(struct session *s, struct pids *out);
 int session_list_tasks(struct session *s, int (*fn)(const struct task_record *r, void *arg),
 		       void *arg);
 
+/* The same of one process. -ESRCH if there is none. */
+int session_find_task(struct session *s, uint32_t pid, struct task_record *out);
+
 /*
  * Hands the records in the ring to fn, waiting up to timeout_ms for the first; the ring is woken
  * when a quarter is full, so a caller polls about every 50 ms. fn's first negative result ends it,
@@ -106,6 +109,10 @@ int session_poll_fd(const struct session *s);
 
 /* Sums over the CPUs. */
 int session_stats(struct session *s, uint64_t stats[STAT_COUNT_]);
+
+/* After session_stop(): ticks of samples that still wait for their threads to come back from the
+ * kernel. They are lost. */
+uint64_t session_pending(const struct session *s);
 
 /* What a tick stands for, ns. */
 uint64_t session_interval_ns(const struct session *s);

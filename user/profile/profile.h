@@ -18,6 +18,9 @@
  * about the recording. Fields may be read directly; they are changed by the functions below.
  */
 
+/* Marker of a thread that runs no Python code in a process that has a Python. */
+#define PROFILE_OUTSIDE_PYTHON "<outside Python>"
+
 struct process {
 	uint32_t pid;    /* initial pid namespace */
 	uint32_t ns_pid; /* in its own namespace; 0: unknown */

@@ -233,6 +233,7 @@ static int read_table(const void *bytes, const struct debug_shape *s, bool is_fr
 			   i < sizeof(free_threaded_members) / sizeof(*free_threaded_members);
 	     i++)
 		r = copy_member(bytes, &free_threaded_members[i], out);
+	out->runtime_size = (uint32_t)runtime;
 	out->str_ascii_data = ascii;
 	out->str_compact_data = compact;
 	out->str_hash = out->str_length + 8; /* PyASCIIObject: length, hash, state */

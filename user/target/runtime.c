@@ -554,6 +554,7 @@ static int look_at(struct search *s, const struct mapping *m, struct py_runtime 
 		keep_error(s, m, r);
 		return 0;
 	}
+	found.is_initialised = r > 0;
 	if (r || !s->is_found)
 		*out = found;
 	s->is_found = true;

@@ -8,6 +8,7 @@
  * of the same file costs a look at its mappings and one read of its memory.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -28,6 +29,7 @@ struct py_runtime {
 	uint64_t text_dev;   /* the kernel's own number: major << 20 | minor */
 	/* In every process: _PyRuntime = text_start - text_pgoff + this. */
 	int64_t text_to_runtime;
+	bool is_initialised;       /* it had an interpreter when it was looked at; else not yet */
 	struct py_offsets offsets; /* minor, micro, is_free_threaded... and the layout */
 };
 

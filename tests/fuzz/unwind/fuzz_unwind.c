@@ -84,11 +84,11 @@ static void check_walk(const struct unwind_result *r, const struct memory *m)
 	require(s->walk.unsent <= CODES_PER_SAMPLE);
 }
 
-static void describe(const struct py_offsets *off, struct py_unsent u, bool may_fault)
+static void describe(const struct py_offsets *off, struct py_unsent u)
 {
 	struct code_event e;
 	struct lines_event l;
-	int n = unwinder_describe(off, u.id, u.addr, may_fault);
+	int n = unwinder_describe(off, u.id, u.addr);
 
 	if (n < 0) {
 		require(n == PY_FAULT);
@@ -100,7 +100,7 @@ static void describe(const struct py_offsets *off, struct py_unsent u, bool may_
 	require((size_t)n == sizeof(e) + e.filename_bytes + e.name_bytes + e.lines_bytes);
 	require((size_t)n <= sizeof(unwinder_scratch()->message));
 	for (uint32_t chunk = 1; chunk < LINES_CHUNKS_MAX; chunk++) {
-		n = unwinder_describe_lines(u.id, e.lines_addr, e.lines_total, chunk, may_fault);
+		n = unwinder_describe_lines(u.id, e.lines_addr, e.lines_total, chunk);
 		if (n < 0)
 			break;
 		memcpy(&l, unwinder_scratch()->message, sizeof(l));
@@ -134,15 +134,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	/* In an interrupt, again with warm caches, then in task work. */
 	for (int i = 0; i < 3; i++) {
 		struct py_scratch *s = unwinder_scratch();
-		bool may_fault = i == 2;
 		struct unwind_result r;
 
 		memory_use(m);
-		r = unwind(&off, &thread, may_fault);
-		check_walk(&r, m);
-		unwinder_opcode(&off, may_fault);
+		r = i < 2 ? unwind(&off, &thread) : unwind_paged(&off, &thread);
+		if (i < 2)
+			check_walk(&r, m);
+		unwinder_opcode(&off);
 		for (uint32_t u = 0; !r.error && u < s->walk.unsent; u++)
-			describe(&off, s->unsent[u], may_fault);
+			describe(&off, s->unsent[u]);
 	}
 	memory_free(m);
 	return 0;

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef BPF_DESCRIBE_H
+#define BPF_DESCRIBE_H
+
+/* Names, sent once: of processes, threads and code objects. */
+
+#include "bpf/session.h"
+#include "bpf/stats.h"
+
+/* Process and thread at first sight, so that a process that is gone has a name. */
+static __always_inline void introduce(struct py_scratch *s, struct task_struct *task, __u64 process,
+				      __u32 layout)
+{
+	struct process_event *p = (struct process_event *)s->message;
+	struct thread_event *t = (struct thread_event *)s->message;
+	__u64 name[2] = {}, id, start, bytes;
+
+	if (!is_sent(process)) {
+		__builtin_memset(p, 0, sizeof(*p));
+		p->kind = EVENT_PROCESS;
+		p->pid = s->sample.pid;
+		p->ns_pid = task_ns_pid(task->group_leader);
+		p->process = process;
+		p->start_ns = task->group_leader->start_boottime;
+		p->ppid = process_pid(task->real_parent);
+		p->exec_id = task->group_leader->self_exec_id;
+		p->layout = layout;
+		bpf_probe_read_kernel_str(p->comm, sizeof(p->comm), task->group_leader->comm);
+		start = task->mm ? task->mm->arg_start : 0;
+		bytes = start ? task->mm->arg_end - start : 0;
+		if (bytes > ARGS_BYTES)
+			bytes = ARGS_BYTES;
+		if (bytes && read_user(s->message + sizeof(*p), bytes, start))
+			bytes = 0;
+		p->args_bytes = bytes;
+		if (ring_send(p, sizeof(*p) + bytes))
+			mark_sent(process);
+	}
+
+	bpf_get_current_comm(name, sizeof(name));
+	id = hash_mix(hash_mix(hash_mix(process, task->pid), name[0]), name[1]);
+	if (is_sent(id))
+		return;
+	__builtin_memset(t, 0, sizeof(*t));
+	t->kind = EVENT_THREAD;
+	t->pid = s->sample.pid;
+	t->process = process;
+	t->tid = s->sample.tid;
+	__builtin_memcpy(t->comm, name, sizeof(t->comm));
+	if (ring_send(t, sizeof(*t)))
+		mark_sent(id);
+}
+
+/* Pointers only: values kept on the stack would have the verifier tell each state apart. */
+struct describe_loop {
+	struct py_scratch *s;
+	const struct py_offsets *off;
+	struct cpu_state *stats;
+};
+
+static int describe_lines(__u32 chunk, struct describe_loop *l)
+{
+	struct py_scratch *s = l->s;
+	struct py_describing *d = &s->describing;
+	struct lines_event *e = (struct lines_event *)s->message;
+	__u64 id = hash_mix(d->id, chunk + 1);
+	int n;
+
+	if ((chunk + 1) * LINES_CHUNK >= d->lines_total)
+		return LOOP_STOP;
+	if (is_sent(id))
+		return LOOP_NEXT;
+	d->is_whole = 0;
+	if (s->walk.bytes_left < LINES_CHUNK)
+		return LOOP_STOP;
+	n = py_describe_lines(s, d->id, d->lines_addr, d->lines_total, chunk + 1);
+	if (n < 0)
+		return LOOP_STOP;
+	e->pid = s->sample.pid;
+	if (!ring_send(e, n & (2 * LINES_CHUNK - 1)))
+		return LOOP_STOP;
+	mark_sent(id);
+	d->is_whole = 1;
+	s->walk.bytes_left -= LINES_CHUNK;
+	stat_add(l->stats, STAT_LINES_SENT, 1);
+	return LOOP_NEXT;
+}
+
+/* Sends what user space lacks of one code object. */
+static int describe(__u32 i, struct describe_loop *l)
+{
+	struct py_scratch *s = l->s;
+	struct py_describing *d = &s->describing;
+	struct py_unsent *u = &s->unsent[i & (CODES_PER_SAMPLE - 1)];
+	struct code_event *e = (struct code_event *)s->message;
+	__u64 head_id = hash_mix(u->id, 0);
+	__u32 bytes;
+	int n;
+
+	if (i >= s->walk.unsent)
+		return LOOP_STOP;
+	if (is_sent(u->id))
+		return LOOP_NEXT;
+	n = s->walk.bytes_left && clock_ns() < s->walk.deadline_ns ? py_describe(s, l->off, u) : 0;
+	if (n <= 0) {
+		stat_add(l->stats, STAT_CODE_DEFERRED, 1);
+		return LOOP_NEXT;
+	}
+	d->id = u->id;
+	d->lines_addr = e->lines_addr;
+	d->lines_total = e->lines_total;
+	d->is_whole = 1;
+	if (!is_sent(head_id)) {
+		e->pid = s->sample.pid;
+		e->layout = d->layout;
+		bytes = n;
+		if (bytes > sizeof(s->message) || !ring_send(e, bytes))
+			return LOOP_NEXT;
+		stat_add(l->stats, STAT_CODE_SENT, 1);
+		s->walk.bytes_left -= bytes < s->walk.bytes_left ? bytes : s->walk.bytes_left;
+	}
+	if (d->lines_total > LINES_CHUNK) {
+		mark_sent(head_id);
+		bpf_loop(LINES_CHUNKS_MAX - 1, describe_lines, l, 0);
+	}
+	if (d->is_whole)
+		mark_sent(d->id);
+	return LOOP_NEXT;
+}
+
+#endif

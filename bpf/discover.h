@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef BPF_DISCOVER_H
+#define BPF_DISCOVER_H
+
+/* Which Python a process runs, as far as that can be told at a tick; else user space is asked. */
+
+#include "bpf/session.h"
+#include "bpf/stats.h"
+
+#define EBUSY 16
+
+/* What can be said of the current task without its process's row. */
+static __always_inline bool is_wanted(struct task_struct *task)
+{
+	__u32 pid = process_pid(task);
+
+	if (!pid || pid == session.own_pid)
+		return false;
+	if (session.target_pidns && !task_pid_in(task->group_leader, session.target_pidns,
+						 pidns_level + session.target_pidns_depth))
+		return false;
+	return !session.has_cgroup || bpf_current_task_under_cgroup(&cgroups, 0) == 1;
+}
+
+/* A mapping of a file. */
+struct vma_search {
+	struct binary_key key;
+	__u64 vm_start;
+	__u64 vm_pgoff;
+};
+
+static long vma_note(struct task_struct *task, struct vm_area_struct *vma, struct vma_search *v)
+{
+	struct file *file = vma->vm_file;
+
+	if (!file)
+		return 0;
+	v->key = file_key(file);
+	v->vm_start = vma->vm_start;
+	v->vm_pgoff = vma->vm_pgoff << 12;
+	return 0;
+}
+
+/*
+ * An address that should lie in the interpreter: where the program's own pointer into it leads, if
+ * that is known, else where the user code is. Only one can be tried: bpf_find_vma() fails if it is
+ * called twice in an interrupt.
+ */
+static __always_inline __u64 likely_address(struct task_struct *task,
+					    const struct binary_row *program, __u64 start_code)
+{
+	__u64 addr = regs_ip((struct pt_regs *)bpf_task_pt_regs(task));
+
+	if (program && program->layout == LAYOUT_UNSURE && program->from_start)
+		read_user(&addr, sizeof(addr), start_code + program->from_start);
+	return addr;
+}
+
+/* Tells user space of a process it should look at. v: the mapping that was met, or all zero. */
+static __always_inline bool send_who(struct cpu_state *c, struct task_struct *task,
+				     const struct vma_search *v, const struct binary_key *exe,
+				     bool is_exec)
+{
+	struct who_event e = {
+		.kind = EVENT_WHO,
+		.is_exec = is_exec,
+		.pid = process_pid(task),
+		.process = task_process_id(task),
+		.start_ns = task->group_leader->start_boottime,
+		.exec_id = task->group_leader->self_exec_id,
+		.text = v->key,
+		.vm_start = v->vm_start,
+		.vm_pgoff = v->vm_pgoff,
+		.exe = *exe,
+		.start_code = BPF_CORE_READ(task, mm, start_code),
+	};
+
+	if (bpf_ringbuf_output(&events, &e, sizeof(e), BPF_RB_FORCE_WAKEUP))
+		return false;
+	stat_add(c, STAT_WHO, 1);
+	return true;
+}
+
+/* The same at most every 8 ms (2^23 ns) for one process: false if it was too soon. */
+static __always_inline bool ask_who(struct cpu_state *c, struct task_struct *task, __u64 process,
+				    const struct vma_search *v, const struct binary_key *exe,
+				    __u64 now)
+{
+	__u64 id = hash_mix(process, now >> 23);
+
+	if (is_sent(id) || !send_who(c, task, v, exe, false))
+		return false;
+	mark_sent(id);
+	return true;
+}
+
+/*
+ * A process of a program that is known to run Python and has none yet: it is in the midst of exec,
+ * or its linker has not come to that. *out says which Python it is going to be, and has no runtime.
+ */
+static __always_inline int proc_starts(const struct binary_row *program, struct proc_row *out)
+{
+	out->runtime = 0;
+	out->layout = program->layout < LAYOUTS_MAX ? program->layout : program->interpreter;
+	return STAT_RECORDED;
+}
+
+/*
+ * A process without a row, with one from before an exec, or without Python so far. That its program
+ * has a known interpreter in it, or leads to one, is enough to make a row for this sample.
+ */
+static __always_inline int proc_discover(struct cpu_state *c, struct task_struct *task,
+					 __u64 process, __u64 now, bool may_ask,
+					 struct proc_row *out)
+{
+	struct binary_key exe = file_key(BPF_CORE_READ(task, mm, exe_file));
+	struct binary_row *program = bpf_map_lookup_elem(&binaries, &exe), *binary;
+	__u64 start_code = BPF_CORE_READ(task, mm, start_code), file;
+	struct vma_search v = {};
+	long r;
+
+	if (program && program->from_start && !start_code)
+		return proc_starts(program, out); /* in the midst of exec */
+	if (program && program->layout < LAYOUTS_MAX && program->from_start) {
+		ask_who(c, task, process, &v, &exe, now);
+		stat_add(c, STAT_DISCOVERED, 1);
+		out->runtime = start_code + program->from_start;
+		out->layout = program->layout;
+		return STAT_RECORDED;
+	}
+	r = bpf_find_vma(task, likely_address(task, program, start_code), vma_note, &v, 0);
+	binary = v.vm_start ? bpf_map_lookup_elem(&binaries, &v.key) : NULL;
+	if (binary && binary->layout < LAYOUTS_MAX) {
+		ask_who(c, task, process, &v, &exe, now);
+		stat_add(c, STAT_DISCOVERED, 1);
+		out->runtime = v.vm_start - v.vm_pgoff + binary->text_to_runtime;
+		out->layout = binary->layout;
+		return STAT_RECORDED;
+	}
+	/* A file that is new to us may be an interpreter that the process has just loaded. */
+	file = hash_mix(v.key.inode, v.key.dev);
+	if ((may_ask || (v.vm_start && !is_sent(file))) && ask_who(c, task, process, &v, &exe, now))
+		mark_sent(file);
+	if (program && program->layout == LAYOUT_NONE)
+		return STAT_NOT_PYTHON;
+	/* The linker has not set the pointer yet: it leads nowhere, or back into the program. */
+	if (program && program->from_start && r != -EBUSY &&
+	    (!v.vm_start || (v.key.inode == exe.inode && v.key.dev == exe.dev)))
+		return proc_starts(program, out);
+	return STAT_UNKNOWN;
+}
+
+/*
+ * The row of this process. A row that is removed meanwhile may become another process's while it is
+ * copied: its start comes first and is looked at once more behind all else.
+ */
+static __always_inline bool proc_row_read(struct task_struct *task, struct proc_row *out)
+{
+	__u32 pid = process_pid(task);
+	const volatile struct proc_row *row = bpf_map_lookup_elem(&procs, &pid);
+
+	if (!row)
+		return false;
+	*out = *(const struct proc_row *)row;
+	__asm__ volatile("" ::: "memory");
+	return row->start_ns == task->group_leader->start_boottime &&
+	       row->start_ns == out->start_ns;
+}
+
+/* Which Python this process runs. STAT_RECORDED and *out, or the counter that says why not. */
+static __always_inline int proc_find(struct cpu_state *c, struct task_struct *task, __u64 process,
+				     __u64 now, struct proc_row *out)
+{
+	bool is_current = false, may_ask = true;
+	int r;
+
+	if (proc_row_read(task, out)) {
+		if (out->is_ignored || (session.has_filter && !out->is_target))
+			return STAT_FILTERED;
+		is_current = out->exec_id == task->group_leader->self_exec_id;
+		if (is_current && out->layout != LAYOUT_NONE)
+			return STAT_RECORDED;
+		may_ask = !is_current || now >= out->recheck_ns;
+	} else if (session.has_filter) {
+		return STAT_FILTERED;
+	}
+	r = proc_discover(c, task, process, now, may_ask, out);
+	return r == STAT_UNKNOWN && is_current ? STAT_NOT_PYTHON : r;
+}
+
+#endif

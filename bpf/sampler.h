@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef BPF_SAMPLER_H
+#define BPF_SAMPLER_H
+
+/* One sample of a thread, in whichever context: walked, described, sent. */
+
+#include "bpf/describe.h"
+
+extern struct py_offsets layouts[LAYOUTS_MAX];
+
+static __always_inline void count_walk(struct cpu_state *c, const struct py_walk *w)
+{
+	stat_add(c, STAT_FRAMES, w->depth);
+	if (w->deferred)
+		stat_add(c, STAT_CODE_DEFERRED, w->deferred);
+	if (w->flags & SAMPLE_AMBIGUOUS)
+		stat_add(c, STAT_AMBIGUOUS, 1);
+	if (w->flags & SAMPLE_CODE_FAULT)
+		stat_add(c, STAT_CODE_FAULT, 1);
+	if (w->status == UNWIND_TRUNCATED)
+		stat_add(c, STAT_TRUNCATED, 1);
+	else if (w->status == UNWIND_FAULT)
+		stat_add(c, STAT_FAULT, 1);
+	else if (w->status == UNWIND_CUT)
+		stat_add(c, STAT_CUT, 1);
+	else if (w->status == UNWIND_INVALID)
+		stat_add(c, STAT_INVALID, 1);
+	else if (w->status == UNWIND_LATE)
+		stat_add(c, STAT_LATE, 1);
+}
+
+/* A thread that runs no Python code. */
+static __always_inline int be_outside(struct py_walk *w)
+{
+	w->status = UNWIND_OUTSIDE;
+	w->depth = 0;
+	return STAT_RECORDED;
+}
+
+/*
+ * Walks the thread and describes what is new. Returns STAT_RECORDED when s->walk, s->sample and
+ * s->records hold a sample to be sent, else the counter that says why there is none.
+ */
+static __always_inline int take_sample(struct py_loop *l, struct cpu_state *c, __u32 layout)
+{
+	struct py_scratch *s = l->s;
+	struct describe_loop d = { .s = s, .off = l->off, .stats = c };
+	bool has_walked = false;
+	int r;
+
+	s->walk.faults = 0;
+	s->walk.steps = 0;
+	s->walk.deadline_ns = clock_ns() + TIME_MAX_NS;
+	s->sample.opcode = OPCODE_NONE;
+	r = py_find_tstate(l, &has_walked);
+	if (has_walked)
+		stat_add(c, STAT_TSTATE_WALK, 1);
+	if (r == PY_NONE)
+		return be_outside(&s->walk);
+	if (r)
+		return r == PY_LATE ? STAT_TSTATE_LATE : STAT_TSTATE_FAULT;
+	if (py_first_frame(s, l->off))
+		return STAT_TSTATE_FAULT;
+	if (!s->walk.frame)
+		return be_outside(&s->walk);
+	s->walk.generation = py_generation(l);
+	py_walk_frames(l);
+	if (!s->walk.depth && s->walk.status == UNWIND_COMPLETE)
+		return be_outside(&s->walk); /* 3.15: the thread's base frame alone */
+	if (session.has_opcodes)
+		s->sample.opcode = py_opcode(s, l->off);
+	s->describing.layout = layout;
+	bpf_loop(CODES_PER_SAMPLE, describe, &d, 0);
+	return STAT_RECORDED;
+}
+
+static __always_inline bool send_sample(struct py_scratch *s, struct cpu_state *c)
+{
+	__u32 depth = s->walk.depth;
+
+	s->sample.kind = EVENT_SAMPLE;
+	s->sample.status = s->walk.status;
+	s->sample.flags = s->walk.flags;
+	s->sample.depth = depth;
+	if (depth > FRAMES_MAX)
+		return false; /* for the verifier */
+	if (!ring_send(&s->sample, sizeof(s->sample) + depth * sizeof(struct frame_record)))
+		return false;
+	stat_add(c, STAT_WEIGHT, s->sample.weight);
+	if (s->walk.status == UNWIND_OUTSIDE)
+		stat_add(c, STAT_OUTSIDE, s->sample.weight);
+	count_walk(c, &s->walk);
+	return true;
+}
+
+static __always_inline struct py_scratch *scratch_get(__u32 slot)
+{
+	return bpf_map_lookup_elem(&scratch, &slot);
+}
+
+#endif

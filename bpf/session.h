@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef BPF_SESSION_H
+#define BPF_SESSION_H
+
+/* What all programs share: how they are set up, which processes there are for them, the ring. */
+
+#include "bpf/maps.h"
+#include "bpf/task.h"
+
+extern const volatile struct session_config session;
+extern __u32 pidns_level; /* of our own PID namespace */
+
+/* PIDs are those that our own PID namespace has. */
+static __always_inline __u32 process_pid(struct task_struct *task)
+{
+	return task_pid_in(task->group_leader, session.pidns_inode, pidns_level);
+}
+
+static __always_inline void ring_output(void *record, __u64 size, long *result)
+{
+	__u64 flags = BPF_RB_NO_WAKEUP;
+
+	if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) >= session.wakeup_bytes)
+		flags = BPF_RB_FORCE_WAKEUP;
+	*result = bpf_ringbuf_output(&events, record, size, flags);
+}
+
+static __always_inline bool ring_send(void *record, __u64 size)
+{
+	long r;
+
+	ring_output(record, size, &r);
+	return r == 0;
+}
+
+#endif

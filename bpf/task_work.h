@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef BPF_TASK_WORK_H
+#define BPF_TASK_WORK_H
+
+/*
+ * A sample that met missing pages is taken again by the thread itself, before it returns to the
+ * code that the tick interrupted: there a page can be waited for. It reads the pages in, takes a
+ * work space, walks as an interrupt would, and where that meets the next missing page gives the
+ * work space back before it waits: a page of a dead network mount holds nobody up but its own
+ * thread.
+ */
+
+#include "bpf/sampler.h"
+
+#define TASK_PASSES 64 /* each reads in at least one page */
+#define TASK_WAYS 4    /* slots that a thread may have */
+
+/*
+ * bpf_task_work_schedule_resume() of Linux 7.0, with a fifth argument (filled in by the verifier)
+ * bpf_task_work_schedule_resume_impl() of 6.18. Not the signal form: that makes a thread which is
+ * about to sleep in the kernel return as if a signal had come. map is any map whose value holds a
+ * bpf_task_work. User space puts the function that the kernel has in place of this number, before
+ * it loads the program: a weak __ksym is refused by libbpf where the prototypes differ, and where
+ * it is absent and the BTF of modules may not be read (without CAP_SYS_ADMIN).
+ */
+static long (*task_work_schedule)(struct task_struct *task, struct bpf_task_work *work, void *map,
+				  int (*callback)(struct bpf_map *map, void *key, void *value),
+				  void *aux) = (void *)TASK_WORK_SCHEDULE;
+
+/* Who has which of task_samples; user space sees what waits. */
+struct task_slot task_slots[TASK_WORKS];
+
+/* Which of the scratch slots of task work are taken. */
+__u32 task_scratch_busy[TASK_SCRATCHES];
+
+/*
+ * Sets t->scratch. Through the map: as the constants of an unrolled loop the slots would have the
+ * verifier go through all that follows eight times.
+ */
+static __always_inline bool task_scratch_claim(struct task_sample *t)
+{
+	for (__u32 i = 0; i < TASK_SCRATCHES; i++) {
+		if (!__sync_val_compare_and_swap(&task_scratch_busy[i], 0, 1)) {
+			*(volatile __u32 *)&t->scratch = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static __always_inline void task_scratch_release(struct task_sample *t)
+{
+	__sync_lock_test_and_set(&task_scratch_busy[t->scratch & (TASK_SCRATCHES - 1)], 0);
+}
+
+static __always_inline __u64 owner_of(__u32 tid)
+{
+	return (__u64)tid << 32;
+}
+
+/* Takes the ticks that joined; the slot stays its thread's, or is free (tid 0). */
+static __always_inline __u32 take_joined(struct task_sample *t, __u32 tid)
+{
+	struct task_slot *slot = &task_slots[t->slot & (TASK_WORKS - 1)];
+
+	return __sync_lock_test_and_set(&slot->owner, owner_of(tid));
+}
+
+/* The first and the last byte of each range: none spans more than two pages. How many could be
+ * read. */
+static __always_inline __u32 read_in(struct task_sample *t)
+{
+	__u32 count = 0;
+	__u8 byte;
+
+	for (__u32 i = 0; i < FAULTS_MAX; i++) {
+		const struct page_range *p = &t->faults[i];
+
+		if (i >= t->fault_count)
+			break;
+		if (bpf_copy_from_user(&byte, 1, (void *)p->addr))
+			continue;
+		count += !p->bytes ||
+			 !bpf_copy_from_user(&byte, 1, (void *)(p->addr + p->bytes - 1));
+	}
+	return count;
+}
+
+/* One pass: from t->sample, as the tick left it. Returns as take_sample(). */
+static __always_inline int task_sample_walk(struct task_sample *t, struct py_scratch *s,
+					    struct cpu_state *c)
+{
+	struct py_loop l = { .s = s };
+
+	s->thread = t->thread;
+	l.thread = &s->thread;
+	l.off = &layouts[t->layout & (LAYOUTS_MAX - 1)];
+	s->sample = t->sample;
+	s->walk.process = s->thread.process;
+	s->walk.salt = t->sample.ktime_ns >> 7;
+	s->walk.flags = (t->sample.flags & (SAMPLE_WEIGHTED | SAMPLE_KERNEL)) | SAMPLE_TASK_WORK;
+	return take_sample(&l, c, t->layout);
+}
+
+struct task_passes {
+	struct task_sample *t;
+	struct cpu_state *stats;
+	int result;
+};
+
+static __always_inline int send_task_sample(struct task_passes *p, struct py_scratch *s)
+{
+	__u32 joined = take_joined(p->t, s->thread.tid);
+
+	s->sample.weight += joined;
+	if (joined)
+		s->walk.flags |= SAMPLE_WEIGHTED;
+	return send_sample(s, p->stats) ? STAT_TW_RECORDED : STAT_TW_RING_FULL;
+}
+
+/* Nothing of the work space is held while pages are waited for. */
+static int task_sample_pass(__u32 i, struct task_passes *p)
+{
+	struct task_sample *t = p->t;
+	bool is_last = !read_in(t) || i == TASK_PASSES - 1;
+	struct py_scratch *s;
+	int r;
+
+	if (!task_scratch_claim(t))
+		return LOOP_STOP;
+	s = scratch_get(session.cpus + (*(volatile __u32 *)&t->scratch & (TASK_SCRATCHES - 1)));
+	if (!s)
+		return LOOP_STOP; /* for the verifier */
+	r = task_sample_walk(t, s, p->stats);
+	if (!is_last && s->walk.faults) {
+		t->fault_count = s->walk.faults;
+		__builtin_memcpy(t->faults, s->faults, sizeof(t->faults));
+		task_scratch_release(t);
+		return LOOP_NEXT;
+	}
+	if (r == STAT_RECORDED)
+		p->result = send_task_sample(p, s);
+	task_scratch_release(t);
+	return LOOP_STOP;
+}
+
+/* Runs in the thread itself. */
+static int task_sample_run(struct bpf_map *map, void *key, void *value)
+{
+	struct task_sample *t = value;
+	struct task_passes p = { .t = t, .stats = this_cpu_state(), .result = STAT_TW_FAILED };
+	bool is_recorded;
+
+	if (!p.stats)
+		return 0;
+	bpf_loop(TASK_PASSES, task_sample_pass, &p, 0);
+	is_recorded = p.result == STAT_TW_RECORDED;
+	if (is_recorded)
+		stat_add(p.stats, STAT_TW_RECORDED, t->ticks);
+	else if (p.result == STAT_TW_RING_FULL)
+		stat_add(p.stats, STAT_TW_RING_FULL, t->sample.weight);
+	else
+		stat_add(p.stats, STAT_TW_FAILED, t->sample.weight);
+	stat_add(p.stats, STAT_TW_FAILED, take_joined(t, 0));
+	return 0;
+}
+
+/* The slot for a thread: one that is its own already, else a free one, now its own. */
+enum task_claim { TASK_SLOT_JOINED = -1, TASK_SLOT_NONE = -2 };
+
+VERIFIED_ONCE int task_slot_claim(__u32 tid, __u32 weight)
+{
+	struct task_slot *slot;
+
+	for (__u32 i = 0; i < TASK_WAYS; i++) {
+		slot = &task_slots[(tid + i) & (TASK_WORKS - 1)];
+		if (slot->owner >> 32 != tid)
+			continue;
+		/* It cannot be given back in between: this interrupts the thread that would. */
+		__sync_fetch_and_add(&slot->owner, weight);
+		return TASK_SLOT_JOINED;
+	}
+	for (__u32 i = 0; i < TASK_WAYS; i++) {
+		slot = &task_slots[(tid + i) & (TASK_WORKS - 1)];
+		if (__sync_val_compare_and_swap(&slot->owner, 0, owner_of(tid)))
+			continue;
+		slot->weight = weight;
+		return (tid + i) & (TASK_WORKS - 1);
+	}
+	return TASK_SLOT_NONE;
+}
+
+/*
+ * Has this sample taken again where pages can be read in. Returns STAT_TASK_WORK; STAT_TW_JOINED if
+ * the thread, still on its way back to user code, waits for that already; -1: not possible now.
+ */
+static __always_inline int task_sample_schedule(struct task_struct *task, struct cpu_state *c,
+						struct py_scratch *s, __u32 layout)
+{
+	struct task_sample *t;
+	__u32 slot;
+	int claimed;
+
+	if (!session.has_task_work)
+		return -1;
+	claimed = task_slot_claim(s->thread.tid, s->sample.weight);
+	if (claimed == TASK_SLOT_JOINED)
+		return STAT_TW_JOINED;
+	slot = claimed;
+	t = bpf_map_lookup_elem(&task_samples, &slot);
+	if (t) {
+		t->thread = s->thread;
+		t->sample = s->sample;
+		t->sample.flags = s->walk.flags;
+		t->layout = layout;
+		t->slot = slot;
+		t->ticks = c->ticks;
+		t->fault_count = s->walk.faults;
+		__builtin_memcpy(t->faults, s->faults, sizeof(t->faults));
+		if (!task_work_schedule(task, &t->work, &task_samples, task_sample_run, NULL))
+			return STAT_TASK_WORK;
+		take_joined(t, 0);
+	}
+	stat_add(c, STAT_TW_BUSY, 1);
+	return -1;
+}
+
+#endif

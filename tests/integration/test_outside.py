@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Time outside Python code is told, everywhere: threads without Python, an interpreter's start."""
+import json
+import re
+
+import chunks
+import pytest
+import truth as judge
+from harness import Recorder, Workload, export, frames, run
+
+pytestmark = pytest.mark.usefixtures("pyebpf")
+HZ = 997
+OUTSIDE = (("<outside Python>", "~", 0),)
+
+
+@pytest.fixture(scope="module")
+def recorded(request, tmp_path_factory):
+    """One recording for all who look at it: (truth, path, what the recorder said)."""
+    output = tmp_path_factory.mktemp("outside") / "x.pyebpf"
+    python = max((p for p in request.config.all_pythons if p.via == "direct"),
+                 key=lambda p: p.version)
+    return record(python, output)
+
+
+def record(python, output):
+    with Workload(python, "native.py", 1.5) as workload:
+        with Recorder(output, "-p", workload.pid, "-F", HZ) as recorder:
+            recorder.wait_attached()
+            workload.go()
+            truth = workload.truth()
+            recorder.finish()
+            return truth, output, recorder.text()
+
+
+def assert_share(truth, output):
+    samples = frames(export(output))
+    total = sum(samples.values())
+    native = 1 - truth["python"] / truth["cpu"]
+    assert 0.05 < native < 0.95, truth
+    assert judge.share_error(samples.get(OUTSIDE, 0), total, native) <= 0.015, (samples, truth)
+    in_python = sum(n for stack, n in samples.items() if stack[-1][0] == "python")
+    assert judge.share_error(in_python, total, 1 - native) <= 0.015, (samples, truth)
+
+
+def test_thread_without_python(python, tmp_path):
+    truth, output, _ = record(python, tmp_path / "x.pyebpf")
+    assert_share(truth, output)
+
+
+def test_summary_and_counters_add_up(recorded):
+    truth, output, text = recorded
+    assert "<outside Python>" in text, text
+    counters = chunks.read(output).counters
+    stacks = frames(export(output))
+    assert counters["weight"] == sum(stacks.values())
+    assert abs(counters["outside"] - stacks[OUTSIDE]) == 0
+    ended = ("recorded", "ring_full", "idle", "kernel_thread", "filtered", "not_python",
+             "unknown_process", "skipped", "thread_state_fault", "thread_state_late", "no_scratch",
+             "task_work", "task_work_joined")
+    assert counters["ticks"] == sum(counters[name] for name in ended), counters
+    assert abs(counters["cpu_ns"] / 1e9 - truth["cpu"]) < 0.05 * truth["cpu"] + 0.02, counters
+
+
+def test_report_page_exports_and_diff(recorded, tmp_path):
+    _, output, _ = recorded
+    assert re.search(r"^ *\d+\.\d% +\d+\.\d% .* <outside Python>", run("report", output).stdout, re.M)
+    assert "<outside Python>" in run("report", "--tree", output).stdout
+    assert run("report", output, "-o", tmp_path / "x.html").returncode == 0
+    assert "outside Python" in run("report", output).stdout
+    assert run("export", "-f", "pprof", output, "-o", tmp_path / "x.pb.gz").returncode == 0
+    done = run("diff", output, output, "-o", tmp_path / "x.json")
+    assert done.returncode == 0, done.stderr
+    with open(tmp_path / "x.json", encoding="utf-8") as f:
+        compared = json.load(f)
+    assert any(row[0] == "<outside Python>" for row in compared["frames"]), compared["frames"][:20]
+
+
+def test_nothing_but_start_and_end_is_a_recording(some_python, tmp_path):
+    """Few functions, if any: exit 0, for there were samples."""
+    output = tmp_path / "x.pyebpf"
+    with Recorder(output, "-F", "5k", "--", *some_python.command, "-S", "-E", "-c", "pass") as recorder:
+        assert recorder.wait() == 0, recorder.text()
+    assert frames(export(output)).get(OUTSIDE, 0) > 0
+
+
+def test_cpu_and_wall_time_are_told(some_python, tmp_path):
+    with Workload(some_python, "family.py", 0.3, "idle") as workload:
+        with Recorder(tmp_path / "x.pyebpf", "-p", workload.pid, "-F", HZ, "-d", "2s") as recorder:
+            recorder.wait_attached()
+            workload.go()
+            spent = workload.truth()["cpu"]["spin_idle"] * 1000
+            assert recorder.wait() == 0
+            text = recorder.text()
+    match = re.search(r"^(\d+) ms of CPU time in 2 s: it mostly waited", text, re.M)
+    assert match and abs(int(match.group(1)) - spent) < 0.05 * spent + 20, (spent, text)
+    assert re.search(r"time +\d+ ms of CPU time in 2 s: it mostly waited",
+                     run("report", tmp_path / "x.pyebpf").stdout)
