@@ -105,6 +105,14 @@ static __always_inline int proc_starts(const struct binary_row *program, struct 
 	return STAT_RECORDED;
 }
 
+/* Of a program that never ran Python so far it is asked about later: most are gone by then. */
+#define NEW_PROCESS_NS 1000000000
+
+static __always_inline bool is_new_process(struct task_struct *task)
+{
+	return bpf_ktime_get_boot_ns() - task->group_leader->start_boottime < NEW_PROCESS_NS;
+}
+
 /*
  * A process without a row, with one from before an exec, or without Python so far. That its program
  * has a known interpreter in it, or leads to one, is enough to make a row for this sample.
@@ -139,6 +147,8 @@ static __always_inline int proc_discover(struct cpu_state *c, struct task_struct
 	}
 	/* A file that is new to us may be an interpreter that the process has just loaded. */
 	file = hash_mix(v.key.inode, v.key.dev);
+	if (program && program->layout == LAYOUT_NONE && is_new_process(task))
+		may_ask = false;
 	if ((may_ask || (v.vm_start && !is_sent(file))) && ask_who(c, task, process, &v, &exe, now))
 		mark_sent(file);
 	if (program && program->layout == LAYOUT_NONE)

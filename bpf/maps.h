@@ -80,9 +80,9 @@ struct {
 struct task_sample {
 	struct bpf_task_work work;
 	__u32 layout;
-	__u32 slot; /* of task_slots */
+	__u32 slot;    /* of task_slots */
 	__u32 scratch; /* its number, while it runs */
-	__u32 ticks; /* that the interrupt which queued it stands for */
+	__u32 ticks;   /* that the interrupt which queued it stands for */
 	__u32 fault_count;
 	__u32 reserved;
 	struct py_thread thread;

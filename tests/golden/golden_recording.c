@@ -105,7 +105,7 @@ static const struct golden_sample {
 
 static const struct counter counters[] = {
 	{ (char *)"expected", 190 },    { (char *)"ticks", 187 },    { (char *)"ring_full", 2 },
-	{ (char *)"not_delivered", 3 }, { (char *)"no_frame", 15 },  { (char *)"truncated", 9 },
+	{ (char *)"not_delivered", 3 }, { (char *)"outside", 15 },   { (char *)"truncated", 9 },
 	{ (char *)"unnamed", 1 },       { (char *)"recorded", 170 },
 };
 

@@ -129,6 +129,7 @@ class Page:
         frames = []
         while site:
             function = self.function[self.node[site]]
-            frames.append((self.name[function], self.file[function], self.line[site]))
+            # A marker has no file: "~", as in collapsed text.
+            frames.append((self.name[function], self.file[function] or "~", self.line[site]))
             site = self.caller[site]
         return tuple(reversed(frames))

@@ -244,7 +244,8 @@ def test_stopped_for_3_seconds(some_python, tmp_path, fault):
             recorder.finish()
     c = assert_accounted(output)
     assert not c["ring_full"] and not c["skipped"], c
-    assert spins(output) > judge.least(HZ * used, c), (used, c)
+    # Who draws the periods was stopped as well: the last ones drawn stay, within 30 % of the rate.
+    assert spins(output) > judge.least(HZ * used, c, 0.68), (used, c)
     fault("the recorder stopped for 3 s", "the ring holds what comes meanwhile", 0,
           complete(output), figures(c))
 
@@ -423,6 +424,23 @@ def assert_sum_of_parts(paths, weight):
     report = run("report", *paths)
     assert report.returncode == 0, report.stderr
     assert re.search(r"samples +%s of" % "{:,}".format(weight), report.stdout), report.stdout
+
+
+def test_rotate_keeps_the_names_of_short_lives(some_python, tmp_path):
+    """Processes that begin, are sampled and end while a file is closed: named in the next one."""
+    with Workload(some_python, "halves.py", "forks", 800, 2) as workload:
+        with Recorder(tmp_path / "x.pyebpf", "-p", workload.pid, "-F", 4999, "--rotate",
+                      "1s") as recorder:
+            recorder.wait_attached()
+            workload.go()
+            workload.truth()
+            recorder.finish()
+    files = sorted(tmp_path.glob("x-*.pyebpf"))
+    assert len(files) >= 3, files
+    for path in files:
+        unknown = {stack: count for stack, count in frames(export(path)).items()
+                   if any(name == "<unknown>" for name, _, _ in stack)}
+        assert not unknown, (path.name, unknown)
 
 
 def test_rotate_keep(some_python, tmp_path, fault):

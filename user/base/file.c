@@ -173,6 +173,18 @@ int file_write(int fd, const void *bytes, size_t len)
 	return 0;
 }
 
+void file_sync_directory_of(const char *path)
+{
+	_cleanup_(freep) char *copy = strdup(path);
+	_cleanup_(closep) int fd = -1;
+
+	if (!copy)
+		return;
+	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0)
+		(void)!fsync(fd);
+}
+
 struct atomic_file {
 	FILE *stream;
 	int fd;
@@ -190,30 +202,53 @@ static ssize_t atomic_file_write(void *cookie, const char *bytes, size_t len)
 	return f->error ? 0 : (ssize_t)len;
 }
 
-/* A new file beside path, with a name nobody can have prepared. */
-static int open_partial(struct atomic_file *f)
+/* An id that sudo says, or -1. */
+static long caller_id(const char *variable)
 {
-	_cleanup_(freep) char *name = NULL;
+	const char *text = getenv(variable);
+	char *end;
+	long id;
+
+	if (!text || !*text)
+		return -1;
+	id = strtol(text, &end, 10);
+	return *end || id < 0 || id > UINT32_MAX ? -1 : id;
+}
+
+int file_give_to_caller(int fd)
+{
+	long uid = caller_id("SUDO_UID"), gid = caller_id("SUDO_GID");
+
+	if (geteuid() != 0 || uid < 0 || gid < 0)
+		return 0;
+	return fchown(fd, (uid_t)uid, (gid_t)gid) < 0 ? -errno : 0;
+}
+
+int file_open_partial(const char *path, char **name)
+{
+	_cleanup_(freep) char *tried = NULL;
 
 	for (int tries = 0; tries < 16; tries++) {
 		uint32_t random;
+		int fd;
 
 		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 			return err_set(-EIO, "no random bytes from the kernel");
-		if (asprintf(&name, "%s.%08x.partial", f->path, random) < 0) {
-			name = NULL;
+		if (asprintf(&tried, "%s.%08x.partial", path, random) < 0) {
+			tried = NULL;
 			return -ENOMEM;
 		}
-		f->fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (f->fd >= 0) {
-			f->tmp = take_ptr(name);
-			return 0;
+		fd = open(tried, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (fd >= 0) {
+			file_give_to_caller(fd); /* where that fails, root's */
+			*name = take_ptr(tried);
+			return fd;
 		}
 		if (errno != EEXIST)
 			break;
-		free(take_ptr(name));
+		free(take_ptr(tried));
 	}
-	return err_set(-errno, "%s: %s", f->path, strerror(errno));
+	return err_set(-errno, "%s: %s", path, strerror(errno));
 }
 
 /* Where f writes: a standard stream, a thing that cannot be renamed over, or a new file. */
@@ -231,7 +266,8 @@ static int open_destination(struct atomic_file *f)
 	} else if (stat(f->path, &st) == 0 && !S_ISREG(st.st_mode)) {
 		f->fd = open(f->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
 	} else {
-		return open_partial(f);
+		f->fd = file_open_partial(f->path, &f->tmp);
+		return f->fd < 0 ? f->fd : 0;
 	}
 	return f->fd < 0 ? err_set(-errno, "%s: %s", f->path, strerror(errno)) : 0;
 }
@@ -264,19 +300,6 @@ FILE *atomic_file_stream(struct atomic_file *f)
 	return f->stream;
 }
 
-/* Makes the rename last through a power cut. Best effort: the file is complete either way. */
-static void sync_directory_of(const char *path)
-{
-	_cleanup_(freep) char *copy = strdup(path);
-	_cleanup_(closep) int fd = -1;
-
-	if (!copy)
-		return;
-	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0)
-		(void)!fsync(fd);
-}
-
 int atomic_file_commit(struct atomic_file *f)
 {
 	if (fflush(f->stream) && !f->error)
@@ -291,7 +314,7 @@ int atomic_file_commit(struct atomic_file *f)
 			       strerror(-f->error));
 	if (f->tmp) {
 		free(take_ptr(f->tmp));
-		sync_directory_of(f->path);
+		file_sync_directory_of(f->path);
 	}
 	return 0;
 }

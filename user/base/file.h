@@ -56,6 +56,22 @@ int file_read(const char *path, size_t max, char **out, size_t *len);
  */
 int file_make_directory(const char *path, mode_t mode);
 
+/*
+ * A new file beside path, with a name that nobody can have prepared: *name, to be freed, from where
+ * it is to be renamed. It belongs to the caller of sudo. Returns the descriptor, for reading and
+ * writing, or a negative errno with a message that names path.
+ */
+int file_open_partial(const char *path, char **name);
+
+/* Makes renames to path last through a power cut. Best effort. */
+void file_sync_directory_of(const char *path);
+
+/*
+ * A file that we have made becomes that of the user who called sudo, if we are root by that. 0 or a
+ * negative errno, without a message.
+ */
+int file_give_to_caller(int fd);
+
 /* Writes all of it, through short writes and EINTR. Negative errno, without a message. */
 int file_write(int fd, const void *bytes, size_t len);
 

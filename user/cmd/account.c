@@ -52,7 +52,8 @@ bool account_is_known(const struct profile *p, const struct account_row *rows)
 #define TRY_DOCTOR "pyebpf doctor, and tell us what it prints: this is a defect of pyebpf"
 #define TRY_RING "pyebpf record with --ring 64MiB"
 
-/* What a tick of the targets, or of anything, was if it was no sample. next: what helps if most of them were this. */
+/* What a tick of the targets, or of anything, was if it was no sample. next: what helps if most of
+ * them were this. */
 static const struct {
 	const char *counter, *words, *next;
 } no_sample[] = {
@@ -130,18 +131,17 @@ uint64_t account_cpu_ns(const struct profile *p, uint64_t ticks)
 
 void account_put_cpu(struct line *l, const struct profile *p, uint64_t ticks, uint64_t wall_ns)
 {
-	uint64_t cpu_ns = account_cpu_ns(p, ticks);
+	uint64_t cpu_ns = account_cpu_ns(p, ticks), counted_ns = profile_counter(p, "cpu_ns");
 	uint64_t other_ns = profile_counter(p, "not_python") * p->meta.interval_ns;
 
-	if (!cpu_ns)
-		return;
 	line_putf(l, STYLE_PLAIN, "%s of CPU time", units_ns(cpu_ns).s);
 	if (wall_ns)
 		line_putf(l, STYLE_PLAIN, " in %s", units_ns(wall_ns).s);
-	if (profile_counter(p, "cpu_ns") && other_ns)
+	if (counted_ns && other_ns)
 		line_putf(l, STYLE_PLAIN, ", %s of it without Python", units_ns(other_ns).s);
-	if (cpu_ns < wall_ns / MOSTLY_WAITS)
-		line_put(l, STYLE_PLAIN, ": it mostly waited, which samples of CPU time do not show");
+	if (counted_ns && cpu_ns < wall_ns / MOSTLY_WAITS)
+		line_put(l, STYLE_PLAIN,
+			 ": it mostly waited, which samples of CPU time do not show");
 }
 
 uint64_t account_due(const struct profile *p, uint64_t ticks)

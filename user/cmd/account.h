@@ -30,14 +30,14 @@ bool account_is_known(const struct profile *p, const struct account_row *rows);
 uint64_t account_sum(const struct profile *p, const struct account_row *rows);
 
 /*
- * CPU time of what was recorded, ns: as the scheduler counted it, where the recorder knew whose, and
- * with what did not run Python; else that of the samples. 0: not known.
+ * CPU time of what was recorded, ns: as the scheduler counted it, where the recorder knew whose,
+ * and with what did not run Python; else that of the samples. 0: not known.
  */
 uint64_t account_cpu_ns(const struct profile *p, uint64_t ticks);
 
 /*
- * " of CPU time in 8 s", with what was no Python's, and whether it mostly waited; wall_ns 0: not known.
- * Nothing where the CPU time is not.
+ * "1.2 s of CPU time in 8 s", of a CPU time that is known, and where the scheduler counted it also
+ * what was no Python's, and whether it mostly waited. wall_ns 0: not known.
  */
 void account_put_cpu(struct line *l, const struct profile *p, uint64_t ticks, uint64_t wall_ns);
 

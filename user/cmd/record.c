@@ -26,12 +26,12 @@
 #include "cmd/input.h"
 #include "cmd/launch.h"
 #include "cmd/load.h"
+#include "cmd/record_files.h"
 #include "cmd/summary.h"
 #include "collect/counters.h"
 #include "collect/discover.h"
 #include "collect/pipeline.h"
 #include "collect/session.h"
-#include "export/export.h"
 #include "profile/profile.h"
 #include "store/writer.h"
 #include "target/cgroup.h"
@@ -55,10 +55,7 @@ struct record_opts {
 	uint32_t freq_hz;
 	bool no_children;
 	bool has_opcodes;
-	const char *output;
-	bool should_open;     /* the page, in a browser */
-	uint64_t rotate_ns;   /* 0: one file */
-	uint32_t rotate_keep; /* 0: all files */
+	struct record_outputs outputs;
 	uint64_t ring_bytes;
 	bool no_task_work;
 	struct opt_list bases, diff_outputs; /* --diff */
@@ -67,10 +64,9 @@ struct record_opts {
 struct recorder {
 	struct call *call;
 	const struct record_opts *o;
-	const struct exporter *exporter; /* NULL: the output is the recording itself */
-	char *path;                      /* of the recording, owned */
-	struct launch launch;            /* the COMMAND, if any */
-	struct cgroup cgroup;            /* of --cgroup or --container */
+	struct record_files files;
+	struct launch launch; /* the COMMAND, if any */
+	struct cgroup cgroup; /* of --cgroup or --container */
 	struct session *session;
 	struct discovery *discovery;
 	struct profile *profile;
@@ -81,7 +77,6 @@ struct recorder {
 	struct load top; /* for the summary: samples by function */
 	struct leaf_map leaves;
 	struct counters since; /* what the files before this one have counted */
-	VEC(char *) files;     /* of --rotate-keep, oldest first; owned */
 	uint64_t file_start_ns;
 	uint64_t sampling_ns; /* since when there are ticks: a loaded disk may take its time before
 			       */
@@ -232,63 +227,6 @@ static int describe_recording(struct recorder *r)
 	return profile_set_text(&m->event, "cpu-clock");
 }
 
-/* Another format is made at the end, from a recording beside it that a crash would leave. */
-static int choose_path(struct recorder *r)
-{
-	r->exporter = exporter_for_path(r->o->output);
-	if (asprintf(&r->path, "%s%s", r->o->output, r->exporter ? ".pyebpf" : "") < 0) {
-		r->path = NULL;
-		return -ENOMEM;
-	}
-	return 0;
-}
-
-/* app.pyebpf -> app-20260131T093000Z.pyebpf, a second later where that is taken. */
-static int choose_rotated_path(struct recorder *r)
-{
-	const char *output = r->o->output, *suffix = strrchr(output, '.');
-	time_t start = r->profile->meta.start_realtime_ns / 1000000000ULL;
-	char stamp[32];
-	struct tm utc;
-
-	if (!suffix || strcmp(suffix, ".pyebpf"))
-		suffix = output + strlen(output);
-	do {
-		free(r->path);
-		gmtime_r(&start, &utc);
-		strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &utc);
-		if (asprintf(&r->path, "%.*s-%s%s", (int)(suffix - output), output, stamp, suffix) <
-		    0) {
-			r->path = NULL;
-			return -ENOMEM;
-		}
-		start++;
-	} while (!access(r->path, F_OK));
-	return 0;
-}
-
-/* Removes the oldest files of this recording beyond --rotate-keep. */
-static int keep_file(struct recorder *r)
-{
-	char *path;
-	int e;
-
-	if (!r->o->rotate_keep)
-		return 0;
-	path = strdup(r->path);
-	e = path ? vec_push(&r->files, path) : -ENOMEM;
-	if (e < 0) {
-		free(path);
-		return e;
-	}
-	if (r->files.len <= r->o->rotate_keep)
-		return 0;
-	unlink(r->files.items[0]);
-	free(r->files.items[0]);
-	memmove(r->files.items, r->files.items + 1, --r->files.len * sizeof(r->files.items[0]));
-	return 0;
-}
-
 /* Begins a file whose time 0 is start_ns. */
 static int open_file(struct recorder *r, uint64_t start_ns)
 {
@@ -302,11 +240,10 @@ static int open_file(struct recorder *r, uint64_t start_ns)
 	m->duration_ns = 0;
 	m->has_ended = 0;
 	r->file_start_ns = r->last_flush_ns = r->last_counters_ns = start_ns;
-	if (r->o->rotate_ns && (e = choose_rotated_path(r)) < 0)
+	if ((e = record_files_next(&r->files, m->start_realtime_ns)) < 0 ||
+	    (e = writer_open(r->files.path, r->profile, &r->writer)) < 0)
 		return e;
-	if ((e = writer_open(r->path, r->profile, &r->writer)) < 0)
-		return e;
-	return keep_file(r);
+	return record_files_keep(&r->files);
 }
 
 /* Everything up to the first tick. */
@@ -322,7 +259,7 @@ static int prepare(struct recorder *r)
 	};
 	int e;
 
-	if ((e = choose_path(r)) < 0 || (e = watch_signals(r)) < 0 || (e = open_cgroup(r)) < 0)
+	if ((e = watch_signals(r)) < 0 || (e = open_cgroup(r)) < 0)
 		return e;
 	so.cgroup = has_cgroup(r) ? &r->cgroup : NULL;
 	if (has_command(r) && (e = launch_prepare(&r->launch, r->call->operands.items)) < 0)
@@ -500,7 +437,7 @@ static int close_file(struct recorder *r, uint64_t now, bool is_last)
 	r->since = c;
 	r->profile->meta.duration_ns = now - r->file_start_ns;
 	r->profile->meta.has_ended = 1;
-	r->profile->meta.is_whole = is_last && !r->o->rotate_ns && has_run_to_its_end(r);
+	r->profile->meta.is_whole = is_last && !r->o->outputs.rotate_ns && has_run_to_its_end(r);
 	if ((e = writer_finish(r->writer, r->profile)) < 0)
 		return e;
 	return load_add_leaves(&r->top, r->profile, &r->leaves);
@@ -515,7 +452,7 @@ static int rotate(struct recorder *r)
 	uint64_t now = now_ns();
 	int e;
 
-	if (!r->o->rotate_ns || now - r->file_start_ns < r->o->rotate_ns)
+	if (!r->o->outputs.rotate_ns || now - r->file_start_ns < r->o->outputs.rotate_ns)
 		return 0;
 	if ((e = close_file(r, now, false)) < 0)
 		return e;
@@ -584,11 +521,8 @@ static void recorder_release(struct recorder *r)
 	session_free(r->session);
 	launch_release(&r->launch);
 	cgroup_release(&r->cgroup);
-	for (size_t i = 0; i < r->files.len; i++)
-		free(r->files.items[i]);
-	vec_release(&r->files);
+	record_files_release(&r->files);
 	closep(&r->signal_fd);
-	free(r->path);
 }
 
 /* The exit code of an error: what it means depends on how far we were. */
@@ -609,6 +543,16 @@ static int fail(const struct recorder *r, int e)
 	return EXIT_NOTHING;
 }
 
+/* Nothing is left of a recording that has no samples. */
+static int give_up(struct recorder *r, int e)
+{
+	int code = fail(r, e);
+
+	if (r->writer)
+		writer_discard(r->writer);
+	return code;
+}
+
 /* What --diff asks for, but for the recording there is going to be. */
 static struct diff_call comparison_of(const struct record_opts *o)
 {
@@ -627,7 +571,7 @@ static int check_usage(const struct call *call, const struct record_opts *o)
 {
 	const struct diff_call comparison = comparison_of(o);
 	bool has_command = call->operands.len > 0;
-	int given = (o->pids.len > 0) + o->all + !!o->cgroup + !!o->container + has_command;
+	int status, given = (o->pids.len > 0) + o->all + !!o->cgroup + !!o->container + has_command;
 
 	if (has_command && call->operands.dashed != call->operands.len)
 		return cmd_usage(call, "unexpected operand %s: a command to run goes behind --",
@@ -638,19 +582,10 @@ static int check_usage(const struct call *call, const struct record_opts *o)
 	if (given > 1)
 		return cmd_usage(call, "-p, -a, --cgroup, --container and -- COMMAND exclude "
 				       "each other");
-	if (!*o->output)
-		return cmd_usage(call, "--output: no file name");
-	if (o->should_open && exporter_for_path(o->output) != &exporter_html)
-		return cmd_usage(call, "--open shows pages: give -o FILE.html");
-	if (o->bases.len && o->rotate_ns)
+	if (o->bases.len && o->outputs.rotate_ns)
 		return cmd_usage(call, "--diff compares one recording, --rotate makes many");
 	if (o->diff_outputs.len && !o->bases.len)
 		return cmd_usage(call, "--diff-output goes with --diff");
-	if (o->rotate_keep && !o->rotate_ns)
-		return cmd_usage(call, "--rotate-keep goes with --rotate");
-	if (o->rotate_ns && (!strcmp(o->output, "-") || exporter_for_path(o->output)))
-		return cmd_usage(call, "--rotate writes recordings: --output cannot be %s",
-				 o->output);
 	if (o->ring_bytes & (o->ring_bytes - 1))
 		return cmd_usage(call, "--ring: %s is not a power of two",
 				 units_bytes(o->ring_bytes).s);
@@ -658,27 +593,8 @@ static int check_usage(const struct call *call, const struct record_opts *o)
 		for (size_t j = 0; j < i; j++)
 			if (o->pids.items[i] == o->pids.items[j])
 				return cmd_usage(call, "pid %u is given twice", o->pids.items[i]);
-	return diff_check_usage(call, &comparison);
-}
-
-/* The recording in the format that was asked for; on failure the recording stays. */
-static int convert(struct recorder *r)
-{
-	struct load l = { .tally.by_time = r->exporter->needs_times };
-	const struct export_opts eo = { .notes = &l.notes };
-	const char *path = r->path;
-	int e;
-
-	e = load_files(&l, &path, 1);
-	if (e >= 0)
-		e = exporter_write(r->exporter, l.profile, &l.tally, &eo, r->o->output);
-	load_release(&l);
-	if (e < 0)
-		return err_wrap(e, "%s is kept; convert it", r->path);
-	unlink(r->path);
-	if (r->o->should_open)
-		browser_open(r->o->output);
-	return 0;
+	status = record_files_check(call, &o->outputs);
+	return status ? status : diff_check_usage(call, &comparison);
 }
 
 /* The rate of the first recording to compare with, where that says it. */
@@ -698,7 +614,7 @@ static uint32_t base_freq_hz(const char *path)
 /* --diff: the recording is there, whatever becomes of the comparison. */
 static int compare(struct recorder *r)
 {
-	const char *current = r->path;
+	const char *current = r->files.path;
 	struct diff_call c = comparison_of(r->o);
 	char text[ERR_BYTES];
 	int status;
@@ -707,7 +623,8 @@ static int compare(struct recorder *r)
 	c.current_count = 1;
 	status = diff_run(r->call, &c);
 	if (status) {
-		snprintf(text, sizeof(text), "not compared; %s is kept", r->o->output);
+		snprintf(text, sizeof(text), "not compared; %s is kept",
+			 record_files_name(&r->files));
 		log_line("pyebpf record: ", text);
 	}
 	return has_command(r) ? EXIT_OK : status; /* its own status counts for more */
@@ -730,6 +647,8 @@ static int explain_nothing(struct recorder *r)
 	} else {
 		return EXIT_OK;
 	}
+	if (writer_has_kept_old(r->writer))
+		log_warning("%s is still the recording of before", r->files.path);
 	cmd_try("%s", next);
 	return has_command(r) ? EXIT_OK : EXIT_NOTHING;
 }
@@ -738,7 +657,7 @@ static int explain_nothing(struct recorder *r)
 static int summarise(struct recorder *r)
 {
 	struct summary_extra x = {
-		.output = r->o->rotate_ns ? r->path : r->o->output,
+		.output = record_files_name(&r->files),
 		.processes = pipeline_stats(r->pipeline)->processes,
 		.contained = pipeline_stats(r->pipeline)->contained,
 		.wall_ns = now_ns() - r->sampling_ns,
@@ -768,17 +687,20 @@ static int record(struct recorder *r)
 	if (e >= 0 && has_command(r))
 		e = launch_go(&r->launch, r->call->operands.items[0]);
 	if (e < 0)
-		return fail(r, e);
+		return give_up(r, e);
 	e = record_loop(r);
 	e_finish = finish(r);
 	if (e < 0 || e_finish < 0)
-		return fail(r, e < 0 ? e : e_finish);
-	if (!pipeline_stats(r->pipeline)->samples)
+		return give_up(r, e < 0 ? e : e_finish);
+	if (!pipeline_stats(r->pipeline)->samples) {
+		if (!record_files_has_recording(&r->files))
+			writer_discard(r->writer);
 		return explain_nothing(r);
+	}
 	if ((e = summarise(r)) < 0)
 		return fail(r, e);
 	status = r->o->bases.len ? compare(r) : EXIT_OK;
-	if (r->exporter && (e = convert(r)) < 0)
+	if ((e = record_files_convert(&r->files)) < 0)
 		return fail(r, e);
 	return status;
 }
@@ -796,7 +718,7 @@ static int command_status(struct recorder *r)
 
 static int run(struct call *call)
 {
-	struct record_opts o = { .output = "profile.pyebpf", .ring_bytes = 8 << 20 };
+	struct record_opts o = { .ring_bytes = 8 << 20 };
 	const struct opt opts[] = {
 		OPT_GROUP("What to record"),
 		OPT_U32_LIST('p', "pid", &o.pids, "PID", "these processes, and their children",
@@ -817,13 +739,14 @@ static int run(struct call *call)
 		OPT_FLAG(0, "opcodes", &o.has_opcodes,
 			 "also which bytecode instruction each sample is at"),
 		OPT_GROUP("Output"),
-		OPT_STR('o', "output", &o.output, "FILE",
-			"recording to write, or by its suffix a page (profile.pyebpf)"),
-		OPT_FLAG(0, "open", &o.should_open, BROWSER_OPEN_HELP),
-		OPT_TIME(0, "rotate", &o.rotate_ns,
+		OPT_LIST('o', "output", &o.outputs.paths, "FILE",
+			 "recording to write, or by its suffix a page, ...; may repeat "
+			 "(" DEFAULT_RECORDING ")"),
+		OPT_FLAG(0, "open", &o.outputs.should_open, BROWSER_OPEN_HELP),
+		OPT_TIME(0, "rotate", &o.outputs.rotate_ns,
 			 "a new file every TIME, the start's time (UTC) in its name",
 			 .min = 1000000000),
-		OPT_U32(0, "rotate-keep", &o.rotate_keep, "N",
+		OPT_U32(0, "rotate-keep", &o.outputs.rotate_keep, "N",
 			"keep the last N of these files (all)", .min = 1, .max = 1000000),
 		OPT_GROUP("Comparison"),
 		OPT_LIST(0, "diff", &o.bases, "BASE",
@@ -838,9 +761,12 @@ static int run(struct call *call)
 			 "do not have threads read missing pages in, as before Linux 6.18"),
 		OPT_END,
 	};
-	struct recorder r = {
-		.call = call, .o = &o, .launch = LAUNCH_INIT, .cgroup = CGROUP_INIT, .signal_fd = -1
-	};
+	struct recorder r = { .call = call,
+			      .o = &o,
+			      .files.o = &o.outputs,
+			      .launch = LAUNCH_INIT,
+			      .cgroup = CGROUP_INIT,
+			      .signal_fd = -1 };
 	int status;
 
 	if (!cmd_options(call, opts, &status))
@@ -854,6 +780,7 @@ static int run(struct call *call)
 		status = record(&r);
 	if (!status && has_command(&r))
 		status = command_status(&r);
+	vec_release(&o.outputs.paths);
 	vec_release(&o.bases);
 	vec_release(&o.diff_outputs);
 	recorder_release(&r);

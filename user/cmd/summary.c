@@ -24,10 +24,8 @@ static void put_samples(struct line *l, const struct load *loaded, const struct 
 		line_putf(l, STYLE_PLAIN, ", %s in containers", units_count(x->contained).s);
 	if (loaded->records != loaded->ticks)
 		line_putf(l, STYLE_PLAIN, " (%s records)", units_count(loaded->records).s);
-	if (x->wall_ns && x->is_system_wide)
-		line_putf(l, STYLE_PLAIN, " in %s", units_ns(x->wall_ns).s);
 	line_end(l);
-	if (x->is_system_wide)
+	if (!account_cpu_ns(loaded->profile, loaded->ticks))
 		return;
 	account_put_cpu(l, loaded->profile, loaded->ticks, x->wall_ns);
 	line_end(l);

@@ -9,9 +9,9 @@
 /* The account of all ticks since the session began. */
 struct counters {
 	uint64_t stats[STAT_COUNT_];
-	uint64_t interval_ns;                /* of a tick; 0: not known */
-	uint64_t expected;                   /* ticks that the events must have made */
-	uint64_t cpu_ns;                     /* CPU time of the targets; 0: not known */
+	uint64_t interval_ns; /* of a tick; 0: not known */
+	uint64_t expected;    /* ticks that the events must have made */
+	uint64_t cpu_ns;      /* CPU time of the targets; 0: not known */
 	uint64_t pending; /* ticks of samples that waited for task work when the session ended */
 	uint64_t found_outside, found_other; /* ticks, as the pipeline has them */
 	uint64_t unnamed;                    /* samples with a frame whose name never came */

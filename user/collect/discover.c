@@ -573,11 +573,21 @@ static int look(struct discovery *d, const struct who_event *who)
 	return r == -ENOMEM ? r : 0;
 }
 
+/* Answered since it was asked: where answers come late, a question comes more than once. */
+static bool is_answered(struct discovery *d, const struct who_event *who)
+{
+	struct proc_row row;
+
+	return !session_find_process(d->session, who->pid, &row) && row.start_ns == who->start_ns &&
+	       row.exec_id == who->exec_id &&
+	       (row.layout != LAYOUT_NONE || row.recheck_ns > monotonic_ns());
+}
+
 int discovery_answer(struct discovery *d, const struct who_event *who)
 {
 	int r = ++d->answers > SWEEP_ANSWERS ? discovery_sweep(d) : 0;
 
-	return r < 0 ? r : look(d, who);
+	return r < 0 || is_answered(d, who) ? r : look(d, who);
 }
 
 int discovery_timeout_ms(const struct discovery *d, int max_ms)

@@ -32,6 +32,7 @@ struct known_process {
 	struct container *place;    /* owned, NULL: in no container or pod */
 	uint32_t id;                /* in the profile, NO_ID: not yet */
 	bool is_awaited;            /* some sample of it waits */
+	bool was_gone;              /* at the last pipeline_forget_ids() */
 };
 
 struct known_thread {
@@ -775,7 +776,10 @@ static void mark_awaited(struct pipeline *p)
 	}
 }
 
-/* Drops the processes that are gone. */
+/*
+ * Drops the processes that were gone the last time already: samples of one that has ended since may
+ * still be in the ring.
+ */
 static int forget_processes(struct pipeline *p)
 {
 	size_t kept = 0;
@@ -785,9 +789,12 @@ static int forget_processes(struct pipeline *p)
 	for (size_t i = 0; i < p->processes.len; i++) {
 		struct known_process *known = &p->processes.items[i];
 
+		bool is_alive = discovery_has(p->discovery, known->event.process);
+		bool is_kept = is_alive || known->is_awaited || !known->was_gone;
+
 		known->id = NO_ID;
-		if ((known->is_awaited || discovery_has(p->discovery, known->event.process)) &&
-		    !r && !(r = idmap_reserve(&p->process_ids))) {
+		known->was_gone = !is_alive;
+		if (is_kept && !r && !(r = idmap_reserve(&p->process_ids))) {
 			idmap_insert(&p->process_ids, known->event.process, kept);
 			p->processes.items[kept++] = *known;
 		} else {

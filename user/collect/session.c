@@ -32,7 +32,7 @@ struct session {
 	struct session_opts opts;
 	struct cpu_ticks *ticks; /* of each CPU; mapped */
 	size_t ticks_bytes;
-	struct ticker *ticker;     /* NULL: not attached */
+	struct ticker *ticker; /* NULL: not attached */
 	bool is_stopped;
 	uint64_t cpu_time_base_ns; /* of the targets, before the session's start */
 	session_record_fn fn;      /* of the running session_consume() */
@@ -312,6 +312,13 @@ int session_add_process(struct session *s, uint32_t pid, const struct proc_row *
 	return bpf_map_update_elem(bpf_map__fd(s->skel->maps.procs), &pid, row, BPF_ANY) < 0
 		       ? -errno
 		       : 0;
+}
+
+int session_find_process(struct session *s, uint32_t pid, struct proc_row *row)
+{
+	int r = bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.procs), &pid, row);
+
+	return r < 0 ? -errno : 0;
 }
 
 void session_remove_process(struct session *s, uint32_t pid)

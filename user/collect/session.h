@@ -76,6 +76,9 @@ int session_find_binary(struct session *s, const struct binary_key *key, struct 
 /* Creates or replaces the row of a process. */
 int session_add_process(struct session *s, uint32_t pid, const struct proc_row *row);
 
+/* -ENOENT if it has none. */
+int session_find_process(struct session *s, uint32_t pid, struct proc_row *row);
+
 /* Forgets it: where there is a filter it is no target any more. */
 void session_remove_process(struct session *s, uint32_t pid);
 

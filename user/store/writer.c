@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/err.h"
@@ -23,15 +24,19 @@ struct chunk {
 };
 
 struct writer {
-	int fd;
+	int fd;     /* -1: nothing is written yet, since there is an old file: */
+	int old_fd; /* that one, locked, until there are samples; else -1 */
 	char *path;
 	bool is_stream;     /* a pipe or device: what went out cannot be taken back */
+	bool is_made;       /* the file was not there before */
+	bool has_samples;   /* were written */
 	bool needs_segment; /* the encoder is ahead of the file: start over */
 	bool is_broken;     /* a stream with half a chunk in it */
 	uint64_t size;
 	uint64_t interval_ns;
 	enum grid grid;
 	struct encoder encoder;
+	struct bytes head; /* the file's first bytes */
 	struct bytes content;
 	struct bytes stored;
 	VEC(struct chunk) chunks;
@@ -42,8 +47,10 @@ void writer_free(struct writer *w)
 	if (!w)
 		return;
 	closep(&w->fd);
+	closep(&w->old_fd);
 	free(w->path);
 	encoder_release(&w->encoder);
+	vec_release(&w->head);
 	vec_release(&w->content);
 	vec_release(&w->stored);
 	vec_release(&w->chunks);
@@ -111,6 +118,55 @@ static int stored_write(struct writer *w)
 	return 0;
 }
 
+/* Nobody else may write to it as long as we have it open. */
+static int lock(int fd, const char *path)
+{
+	if (!flock(fd, LOCK_EX | LOCK_NB))
+		return 0;
+	if (errno == EWOULDBLOCK)
+		return err_set(-EBUSY, "%s: another pyebpf writes to it", path);
+	return err_set(-errno, "lock %s: %s", path, strerror(errno));
+}
+
+/* The new file, with its head and w->stored in it, takes the place of the old one. */
+static int replace_old(struct writer *w)
+{
+	_cleanup_(freep) char *name = NULL;
+	_cleanup_(closep) int fd = file_open_partial(w->path, &name);
+	int r = fd < 0 ? fd : lock(fd, w->path);
+
+	if (r < 0)
+		return r;
+	r = file_write(fd, w->head.items, w->head.len);
+	if (!r)
+		r = file_write(fd, w->stored.items, w->stored.len);
+	if (!r && (fsync(fd) < 0 || rename(name, w->path) < 0))
+		r = -errno;
+	if (r < 0) {
+		unlink(name);
+		return err_set(r, "write %s: %s", w->path, strerror(-r));
+	}
+	file_sync_directory_of(w->path);
+	w->size += w->stored.len;
+	w->fd = take_fd(fd);
+	closep(&w->old_fd);
+	w->old_fd = -1;
+	return 0;
+}
+
+/* As stored_write(); an old file stays as it is until there are samples. */
+static int write_flush(struct writer *w, size_t samples)
+{
+	int r;
+
+	if (w->old_fd < 0)
+		r = stored_write(w);
+	else
+		r = replace_old(w);
+	w->has_samples |= !r && samples;
+	return r;
+}
+
 /* After a failure since there were `chunks` of them: forget those, start a segment next time. */
 static int give_up(struct writer *w, size_t chunks, int r)
 {
@@ -156,9 +212,11 @@ ssize_t writer_flush(struct writer *w, const struct profile *p)
 	int r;
 
 	w->stored.len = 0;
+	if (w->old_fd >= 0 && !p->samples.len)
+		return 0;
 	r = queue_flush(w, p);
 	if (!r)
-		r = stored_write(w);
+		r = write_flush(w, p->samples.len);
 	if (r < 0)
 		return give_up(w, chunks, r);
 	w->needs_segment = false;
@@ -171,6 +229,10 @@ int writer_segment(struct writer *w)
 	int r;
 
 	w->stored.len = 0;
+	if (w->old_fd >= 0) {
+		w->needs_segment = true;
+		return 0;
+	}
 	r = begin_segment(w);
 	if (!r)
 		r = stored_write(w);
@@ -248,6 +310,8 @@ int writer_finish(struct writer *w, const struct profile *p)
 
 	if (n < 0)
 		return (int)n;
+	if (w->old_fd >= 0)
+		return 0; /* no samples: the old file stays */
 	w->stored.len = 0;
 	r = queue_end(w, p);
 	if (!r)
@@ -259,31 +323,112 @@ int writer_finish(struct writer *w, const struct profile *p)
 	return 0;
 }
 
-/* The file with w->stored in it, and w->fd at its end. */
+/* Is it a recording? What is none is not overwritten: it may be anything. */
+static int check_old(int fd, const char *path)
+{
+	static const char magic[] = FORMAT_MAGIC;
+	char head[sizeof(magic) - 1];
+	ssize_t n = pread(fd, head, sizeof(head), 0);
+
+	if (n == (ssize_t)sizeof(head) && !memcmp(head, magic, sizeof(head)))
+		return 0;
+	return err_set(-EEXIST, "%s: there is such a file, and it is no recording", path);
+}
+
+/*
+ * The file at path, locked: a new one, empty, or the one that is there. That one may be replaced
+ * between open() and flock(): then the next one is tried.
+ */
+static int open_locked(struct writer *w, struct stat *st)
+{
+	for (;;) {
+		_cleanup_(closep) int fd = -1;
+		struct stat named;
+		int r;
+
+		fd = open(w->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+		w->is_made = fd >= 0;
+		if (fd < 0 && errno == EEXIST) {
+			fd = open(w->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+			if (fd < 0 && errno == ENOENT)
+				continue; /* it was removed meanwhile */
+		}
+		if (fd < 0 && errno == ELOOP)
+			return err_set(-ELOOP, "%s: a symbolic link, which is not followed",
+				       w->path);
+		if (fd < 0)
+			return err_set(-errno, "%s: %s", w->path, strerror(errno));
+		if (w->is_made)
+			file_give_to_caller(fd);
+		r = lock(fd, w->path);
+		if (r < 0)
+			return r;
+		if (fstat(fd, st) < 0)
+			return err_set(-errno, "%s: %s", w->path, strerror(errno));
+		if (!stat(w->path, &named) && named.st_dev == st->st_dev &&
+		    named.st_ino == st->st_ino)
+			return take_fd(fd);
+	}
+}
+
+static int create_file(struct writer *w)
+{
+	_cleanup_(closep) int fd = -1;
+	struct stat st;
+	int r;
+
+	fd = open_locked(w, &st);
+	if (fd < 0)
+		return fd;
+	if (st.st_size) {
+		r = check_old(fd, w->path);
+		if (r < 0)
+			return r;
+		w->old_fd = take_fd(fd);
+		w->size = w->head.len; /* of the file that will be there */
+		return 0;
+	}
+	w->fd = take_fd(fd);
+	r = vec_append(&w->stored, w->head.items, w->head.len);
+	if (!r)
+		r = stored_write(w);
+	if (r < 0)
+		writer_discard(w);
+	return r;
+}
+
 static int create(struct writer *w)
 {
 	const char *path = w->path;
 	struct stat st;
-	int r;
 
 	if (!strcmp(path, "-") || !strcmp(path, "/dev/stdout")) {
 		w->is_stream = true;
 		w->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-	} else if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+	} else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+		return err_set(-EISDIR, "%s: is a directory", path);
+	} else if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
 		w->is_stream = true;
 		w->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
 	} else {
-		r = file_write_whole(path, w->stored.items, w->stored.len);
-		if (r < 0)
-			return r;
-		w->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-		if (w->fd >= 0 && lseek(w->fd, 0, SEEK_END) != (off_t)w->stored.len)
-			return err_set(-EBUSY, "%s: somebody else writes to it", path);
-		w->size = w->stored.len;
+		return create_file(w);
 	}
 	if (w->fd < 0)
 		return err_set(-errno, "%s: %s", path, strerror(errno));
-	return w->is_stream ? stored_write(w) : 0;
+	if (vec_append(&w->stored, w->head.items, w->head.len) < 0)
+		return -ENOMEM;
+	return stored_write(w);
+}
+
+bool writer_has_kept_old(const struct writer *w)
+{
+	return w->old_fd >= 0;
+}
+
+void writer_discard(struct writer *w)
+{
+	if (w->is_made && !w->has_samples)
+		unlink(w->path);
 }
 
 int writer_open(const char *path, const struct profile *p, struct writer **out)
@@ -295,7 +440,7 @@ int writer_open(const char *path, const struct profile *p, struct writer **out)
 
 	if (!w)
 		return -ENOMEM;
-	w->fd = -1;
+	w->fd = w->old_fd = -1;
 	w->interval_ns = meta->interval_ns <= INTERVAL_MAX_NS ? meta->interval_ns : 0;
 	w->grid = meta->event && !strcmp(meta->event, "cpu-clock") ? GRID_CPU : GRID_THREAD;
 	w->path = strdup(path);
@@ -303,8 +448,10 @@ int writer_open(const char *path, const struct profile *p, struct writer **out)
 		return -ENOMEM;
 	if (vec_append(&w->stored, (const uint8_t *)&header, sizeof(header)) < 0 ||
 	    encode_metadata(meta, &w->content) < 0 || chunk_add(w, CHUNK_METADATA, NULL) < 0 ||
-	    encoder_restart(&w->encoder, w->interval_ns, w->grid) < 0)
+	    encoder_restart(&w->encoder, w->interval_ns, w->grid) < 0 ||
+	    vec_append(&w->head, w->stored.items, w->stored.len) < 0)
 		return -ENOMEM;
+	w->stored.len = 0;
 	r = create(w);
 	if (r < 0)
 		return r;

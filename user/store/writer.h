@@ -2,6 +2,7 @@
 #ifndef STORE_WRITER_H
 #define STORE_WRITER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -9,10 +10,12 @@
 #include "profile/profile.h"
 
 /*
- * Writes a recording, FORMAT.md, while it is made. The file is valid at every moment: opening
- * makes a complete recording without samples beside the target and renames it over the target,
- * so an earlier recording is lost only once there is room and right to write; from then on chunks
- * are appended, each in one write. kill -9 costs what was not flushed.
+ * Writes a recording, FORMAT.md, while it is made. A new file is there at once, a complete
+ * recording without samples; chunks are appended, each in one write: kill -9 costs what was not
+ * flushed. An old recording stays as it is until the first samples are flushed: then a new file,
+ * with them in it, is renamed over it.
+ *
+ * The file is locked (flock) as long as the writer lives: there is one for each at a time.
  *
  * fsync: before the rename and at the end. Not at each flush: a crash of the *program* loses
  * nothing that was written, and a disk that is waited for each second would hold the recorder up.
@@ -22,9 +25,10 @@
 struct writer;
 
 /*
- * path as for atomic_file_open(): "-", FIFOs and devices are written to as they are. p->meta is
- * written; its event ("cpu-clock") and interval_ns say on which grid the samples' times lie.
- * *out is untouched on failure.
+ * "-", FIFOs and devices are written to as they are; symbolic links to files are not followed; a
+ * new file belongs to the caller of sudo. p->meta is written; its event ("cpu-clock") and
+ * interval_ns say on which grid the samples' times lie. *out is untouched on failure: -EBUSY where
+ * another writer has the file, -EEXIST where it is no recording.
  */
 int writer_open(const char *path, const struct profile *p, struct writer **out);
 
@@ -43,8 +47,17 @@ ssize_t writer_flush(struct writer *w, const struct profile *p);
  */
 int writer_segment(struct writer *w);
 
-/* Flushes, adds p->meta as it is now and the index, syncs. Call once. 0 or as writer_flush(). */
+/*
+ * Flushes, adds p->meta as it is now and the index, syncs. Call once. 0 or as writer_flush(). Where
+ * there were no samples an old file is as it was.
+ */
 int writer_finish(struct writer *w, const struct profile *p);
+
+/* The old recording is still there: there were no samples yet. */
+bool writer_has_kept_old(const struct writer *w);
+
+/* Removes the file, if it was not there before and has no samples. */
+void writer_discard(struct writer *w);
 
 uint64_t writer_size(const struct writer *w); /* bytes written so far */
 size_t writer_bytes(const struct writer *w);  /* memory it holds, but for zstd's: about 1 MiB */

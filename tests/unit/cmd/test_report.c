@@ -111,12 +111,14 @@ static void write_recording(const char *path, bool has_samples, uint64_t lost)
 	p->meta.has_ended = 1;
 	assert_int_equal(profile_set_counter(p, "ring_full", lost), 0);
 	assert_int_equal(profile_set_counter(p, "malformed", lost / 3), 0);
-	assert_int_equal(profile_set_counter(p, "no_frame", 17), 0);
+	assert_int_equal(profile_set_counter(p, "not_python", 17), 0);
+	assert_int_equal(profile_set_counter(p, "outside", 30), 0);
 	assert_int_equal(profile_set_counter(p, "ticks", 1400), 0);
 	assert_int_equal(profile_set_counter(p, "idle", 840), 0);
 	assert_int_equal(profile_set_counter(p, "expected", 1700), 0);
 	assert_int_equal(profile_add_process(p, &process, &index), 0);
 	assert_int_equal(profile_add_thread(p, &thread, &index), 0);
+	unlink(path);
 	assert_int_equal(writer_open(path, p, &w), 0);
 	for (uint32_t i = 1; i <= 7 && has_samples; i++) {
 		char name[8] = { 'f', (char)('0' + i) };
@@ -151,10 +153,11 @@ static void test_inputs(void **state)
 		{ "unknown suffix", "export -o out.zip x.pyebpf", EXIT_USAGE, NULL, "collapsed" },
 		{ "no format", "export x.pyebpf", EXIT_USAGE, NULL, "one of: collapsed" },
 		{ "unknown format", "export -f zip x.pyebpf", EXIT_USAGE, NULL, "collapsed" },
-		{ "no samples", "report y.pyebpf", EXIT_NOTHING,
-		  "no Python frame on the thread 17\n",
-		  "pyebpf report: no samples of Python code: 1,400 ticks, 17 in Python processes "
-		  "outside Python code, 840 on an idle CPU\ntry: pyebpf record" },
+		{ "no samples", "report y.pyebpf", EXIT_NOTHING, "samples    0 of",
+		  "pyebpf report: no samples of Python code: 17 ticks, 17 in processes without "
+		  "Python\ntry: pgrep" },
+		{ "time", "report x.pyebpf", EXIT_OK, "time       280 ms of CPU time\n", NULL },
+		{ "outside", "report x.pyebpf", EXIT_OK, "outside    Python: 30 samples", NULL },
 		{ "no samples to export", "export -f collapsed y.pyebpf", EXIT_NOTHING, NULL,
 		  "no samples" },
 		{ "percent", "report --min-percent 101 x.pyebpf", EXIT_USAGE, NULL, "'101'" },
@@ -279,6 +282,7 @@ static void test_summary_print(void **state)
 		struct summary_extra x;
 		int status;
 		const char *want;
+		uint64_t cpu_ns; /* as counted */
 	} cases[] = {
 		{ "all there is",
 		  true,
@@ -291,18 +295,37 @@ static void test_summary_print(void **state)
 		    .rss_bytes_max = 21 << 20,
 		    .is_system_wide = true },
 		  0,
-		  "x.pyebpf: 280 samples of 1 process (7 records) in 2 s\n"
+		  "x.pyebpf: 280 samples of 1 process (7 records)\n"
+		  "280 ms of CPU time in 2 s\n"
 		  "   25.0%  f7  b/app.py:1\n"
 		  "   21.4%  f6  b/app.py:1\n"
 		  "   17.9%  f5  b/app.py:1\n"
 		  "   14.3%  f4  b/app.py:1\n"
 		  "   10.7%  f3  b/app.py:1\n"
-		  "lost: 4 of 660 (0.6%): ring buffer full 3, refused by the recorder 1\n"
+		  "lost: 4 of 284 (1.4%): ring buffer full 3, refused by the recorder 1\n"
 		  "target never paused; pyebpf used 20 ms of CPU time, 1.0% of one CPU (2 ms in "
 		  "the "
 		  "kernel), 21 MiB of memory\n"
 		  "Python code was 50.0% of all CPU time used\n"
-		  "next: pyebpf report --tree x.pyebpf\n" },
+		  "next: pyebpf report --tree x.pyebpf\n",
+		  0 },
+		{ "mostly waits",
+		  true,
+		  0,
+		  { .output = "x.pyebpf", .processes = 1, .wall_ns = UINT64_C(8000000000) },
+		  0,
+		  "x.pyebpf: 280 samples of 1 process (7 records)\n"
+		  "300 ms of CPU time in 8 s, 17 ms of it without Python: it mostly waited, "
+		  "which samples of CPU time do not show\n"
+		  "   25.0%  f7  b/app.py:1\n"
+		  "   21.4%  f6  b/app.py:1\n"
+		  "   17.9%  f5  b/app.py:1\n"
+		  "   14.3%  f4  b/app.py:1\n"
+		  "   10.7%  f3  b/app.py:1\n"
+		  "nothing lost\n"
+		  "target never paused\n"
+		  "next: pyebpf report --tree x.pyebpf\n",
+		  300000000 },
 		{ "no samples",
 		  false,
 		  0,
@@ -310,8 +333,8 @@ static void test_summary_print(void **state)
 		  1,
 		  "out.folded: 0 samples of 1 process\n"
 		  "nothing lost\n"
-		  "outside Python: no Python frame on the thread 17\n"
-		  "target never paused\n" },
+		  "target never paused\n",
+		  0 },
 	};
 
 	(void)state;
@@ -325,6 +348,7 @@ static void test_summary_print(void **state)
 		assert_non_null(out);
 		write_recording("x.pyebpf", cases[i].has_samples, cases[i].lost);
 		assert_int_equal(load_files(&loaded, &path, 1), 0);
+		assert_int_equal(profile_set_counter(loaded.profile, "cpu_ns", cases[i].cpu_ns), 0);
 		assert_int_equal(summary_print(out, &loaded, &cases[i].x), cases[i].status);
 		assert_int_equal(fclose(out), 0);
 		if (strcmp(text, cases[i].want))

@@ -38,7 +38,7 @@ static void test_pipeline_record_counts_what_it_refuses(void **state)
 		{ "sample with more frames than it holds", sizeof(struct sample_event),
 		  { .sample = { .kind = EVENT_SAMPLE, .weight = 1, .depth = 1 } }, true },
 		{ "sample of no known status", sizeof(struct sample_event),
-		  { .sample = { .kind = EVENT_SAMPLE, .weight = 1, .status = UNWIND_INVALID + 1 } }, true },
+		  { .sample = { .kind = EVENT_SAMPLE, .weight = 1, .status = UNWIND_UNIDENTIFIED + 1 } }, true },
 		{ "code object of a layout there is not", sizeof(struct code_event),
 		  { .code = { .kind = EVENT_CODE, .layout = 7 } }, true },
 		{ "line table longer than its record", sizeof(struct lines_event),

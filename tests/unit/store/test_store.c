@@ -244,6 +244,7 @@ static void write_recording(const char *to, unsigned int seed, int flushes, bool
 	uint64_t time_ns = 700000;
 
 	srand(seed);
+	unlink(to); /* an old one stays where there are no samples */
 	p = new_profile(seed % 3 ? 1000000 : 0, seed % 2 ? "cpu-clock" : "task-clock");
 	assert_int_equal(writer_open(to, p, &w), 0);
 	for (int i = 0; i < flushes; i++) {
@@ -810,32 +811,112 @@ static void test_writer_flush_takes_back_what_did_not_fit(void **state)
 	vec_release(&got);
 }
 
-static void test_writer_open_keeps_the_old_recording_until_there_is_room(void **state)
+static void assert_recording(const char *name, struct seen_list *want)
+{
+	struct seen_list got = { 0 };
+
+	if (load(path, &got, NULL) < 0)
+		fail_msg("%s: %s", name, err_message(-1));
+	assert_same_samples(want, &got);
+	vec_release(&got);
+}
+
+static void test_writer_keeps_the_old_recording_until_there_are_samples(void **state)
 {
 	_cleanup_(profile_freep) struct profile *p = new_profile(1000000, "task-clock");
-	struct seen_list want = { 0 }, got = { 0 };
+	struct seen_list old = { 0 }, want = { 0 };
+	struct writer *w = NULL;
+	uint64_t time_ns = 0;
+
+	(void)state;
+	write_recording(path, 3, 2, true, &old);
+	assert_int_equal(writer_open(path, p, &w), 0);
+	assert_true(writer_has_kept_old(w));
+	assert_int_equal(writer_flush(w, p), 0);
+	assert_int_equal(writer_segment(w), 0);
+	assert_recording("opened and flushed", &old);
+	assert_int_equal(writer_finish(w, p), 0);
+	writer_discard(w);
+	writer_free(w);
+	assert_recording("finished without samples", &old);
+
+	assert_int_equal(writer_open(path, p, &w), 0);
+	add_random_samples(p, 20, &time_ns);
+	see(&want, p);
+	signal(SIGXFSZ, SIG_IGN);
+	limit_file_size(10);
+	assert_true(writer_flush(w, p) < 0);
+	limit_file_size(RLIM_INFINITY);
+	assert_recording("no room for the new one", &old);
+	assert_true(writer_flush(w, p) > 0);
+	assert_false(writer_has_kept_old(w));
+	profile_clear_samples(p);
+	assert_recording("flushed with samples", &want);
+	assert_int_equal(writer_finish(w, p), 0);
+	writer_free(w);
+	assert_recording("finished with samples", &want);
+	vec_release(&old);
+	vec_release(&want);
+}
+
+static void test_writer_makes_a_new_recording_at_once(void **state)
+{
+	_cleanup_(profile_freep) struct profile *p = new_profile(1000000, "task-clock");
+	struct seen_list got = { 0 };
 	struct writer *w = NULL;
 
 	(void)state;
-	write_recording(path, 3, 2, true, &want);
-	signal(SIGXFSZ, SIG_IGN);
-	limit_file_size(10);
-	assert_int_equal(writer_open(path, p, &w), -EFBIG);
-	limit_file_size(RLIM_INFINITY);
-	assert_null(w);
-	assert_int_equal(load(path, &got, NULL), 0);
-	assert_same_samples(&want, &got);
-	assert_int_equal(writer_open("/dev/full", p, &w), -ENOSPC);
-	assert_int_equal(writer_open("/nonexistent/x.pyebpf", p, &w), -ENOENT);
-
-	/* From the moment it is open the new one is there, and whole. */
-	got.len = 0;
+	unlink(path);
 	assert_int_equal(writer_open(path, p, &w), 0);
 	assert_int_equal(load(path, &got, NULL), 1);
 	assert_int_equal(got.len, 0);
+	writer_discard(w);
 	writer_free(w);
-	vec_release(&want);
+	assert_int_equal(access(path, F_OK), -1);
 	vec_release(&got);
+}
+
+static void test_writer_open_refuses(void **state)
+{
+	static const char text[] = "#!/usr/bin/env python3\nprint('mine')\n";
+	_cleanup_(profile_freep) struct profile *p = new_profile(1000000, "task-clock");
+	struct seen_list want = { 0 };
+	struct writer *first = NULL, *w = NULL;
+	struct stat st;
+
+	(void)state;
+	signal(SIGXFSZ, SIG_IGN);
+	unlink(path);
+	limit_file_size(10);
+	assert_int_equal(writer_open(path, p, &w), -EFBIG);
+	limit_file_size(RLIM_INFINITY);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(writer_open("/dev/full", p, &w), -ENOSPC);
+	assert_int_equal(writer_open("/nonexistent/x.pyebpf", p, &w), -ENOENT);
+	assert_int_equal(writer_open("/", p, &w), -EISDIR);
+
+	/* One that another has open: new, or still the old one. */
+	assert_int_equal(writer_open(path, p, &first), 0);
+	assert_int_equal(writer_open(path, p, &w), -EBUSY);
+	writer_free(first);
+	write_recording(path, 3, 2, true, &want);
+	assert_int_equal(writer_open(path, p, &first), 0);
+	assert_int_equal(writer_open(path, p, &w), -EBUSY);
+	writer_free(first);
+	assert_recording("another had it open", &want);
+
+	/* What is no recording may be anything; a link may lead anywhere. */
+	write_file(path, (const uint8_t *)text, strlen(text));
+	assert_int_equal(writer_open(path, p, &w), -EEXIST);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_size, strlen(text));
+	unlink(other_path);
+	assert_int_equal(symlink(path, other_path), 0);
+	assert_int_equal(writer_open(other_path, p, &w), -ELOOP);
+	unlink(other_path);
+	unlink(path);
+	assert_null(w);
+	vec_release(&want);
 }
 
 static void test_writer_open_writes_to_a_pipe_as_it_is(void **state)
@@ -983,7 +1064,9 @@ int main(void)
 		cmocka_unit_test(test_reader_next_refuses_malformed_chunks),
 		cmocka_unit_test(test_profile_load_merges_files),
 		cmocka_unit_test(test_writer_flush_takes_back_what_did_not_fit),
-		cmocka_unit_test(test_writer_open_keeps_the_old_recording_until_there_is_room),
+		cmocka_unit_test(test_writer_keeps_the_old_recording_until_there_are_samples),
+		cmocka_unit_test(test_writer_makes_a_new_recording_at_once),
+		cmocka_unit_test(test_writer_open_refuses),
 		cmocka_unit_test(test_writer_open_writes_to_a_pipe_as_it_is),
 		cmocka_unit_test(test_reader_is_truncated_tells_where),
 		cmocka_unit_test(test_reader_index_lists_the_chunks),

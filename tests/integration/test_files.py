@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What `record` does to the files that are there: nothing is overwritten, and nothing is left over."""
+import os
+import re
+import sys
+
+import pytest
+from harness import Recorder, Workload, export, frames, leaf_counts, run
+
+pytestmark = pytest.mark.usefixtures("pyebpf")
+SPIN = "import time\nend = time.perf_counter() + 0.4\nwhile time.perf_counter() < end: pass\n"
+
+
+@pytest.fixture
+def spin(tmp_path):
+    """A command that spins for 0.4 s, and a recording of it."""
+    folder = tmp_path / "program"
+    folder.mkdir()
+    program = folder / "spin.py"
+    program.write_text(SPIN)
+    return [sys.executable, "-S", "-E", str(program)]
+
+
+def record(*arguments, **options):
+    return run("record", "-F", 997, *arguments, **options)
+
+
+def total(path):
+    return sum(leaf_counts(frames(export(path))).values())
+
+
+def test_second_recorder_is_refused_before_its_command_starts(some_python, spin, tmp_path):
+    output, mark = tmp_path / "x.pyebpf", tmp_path / "started"
+    with Workload(some_python, "family.py", 600, "idle") as workload:
+        workload.go()
+        with Recorder(output, "-p", workload.pid, "-F", 997) as first:
+            first.wait_attached()
+            done = record("-o", output, "--", "touch", mark)
+            assert done.returncode == 1, done
+            assert re.search(r"x\.pyebpf: another pyebpf writes to it", done.stderr), done.stderr
+            assert not mark.exists()
+            first.finish()
+    assert total(output) > 0
+    assert record("-o", output, "--", *spin).returncode == 0
+    assert sorted(os.listdir(tmp_path)) == ["program", "x.pyebpf"]
+
+
+def test_old_recording_stays_where_there_are_no_samples(some_python, spin, tmp_path):
+    output = tmp_path / "x.pyebpf"
+    assert record("-o", output, "--", *spin).returncode == 0
+    before = output.read_bytes()
+    with Workload(some_python, "family.py", 600, "idle") as idle:
+        done = record("-o", output, "-p", idle.pid, "-d", "300ms")
+    assert done.returncode == 3 and "still the recording of before" in done.stderr, done
+    assert output.read_bytes() == before
+    done = record("-o", output, "--", "true")
+    assert done.returncode == 0 and "still the recording of before" in done.stderr, done
+    assert output.read_bytes() == before
+    done = record("-o", output, "-p", 4194300)
+    assert done.returncode == 3 and output.read_bytes() == before, done
+
+
+@pytest.mark.parametrize("name", ["x.html", "x.txt", "x.pb.gz"])
+@pytest.mark.parametrize("how", ["no samples", "no process", "no command", "no Python"])
+def test_other_formats_leave_nothing_behind(some_python, name, how, tmp_path):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    target = {"no process": ("-p", 4194300), "no command": ("--", "/nonexistent"),
+              "no Python": ("--", "true")}.get(how)
+    with Workload(some_python, "family.py", 600, "idle") as idle:
+        done = record("-o", folder / name, *(target or ("-p", idle.pid, "-d", "300ms")))
+    assert done.returncode == {"no command": 1, "no Python": 0}.get(how, 3), done
+    assert os.listdir(folder) == [], done
+
+
+@pytest.mark.parametrize("name", ["prof.svg", "prof.json", "important.py", "x.pyebpf.bak", "a/b.tar.gz"])
+def test_unknown_suffix_is_a_usage_error(name, spin, tmp_path):
+    done = record("-o", name, "--", *spin, cwd=tmp_path)
+    assert done.returncode == 2 and os.path.basename(name) in done.stderr, done
+    for known in (".pyebpf", ".html", ".collapsed", ".pb.gz", ".otlp"):
+        assert known in done.stderr, done.stderr
+    assert os.listdir(tmp_path) == ["program"]
+
+
+def test_what_is_no_recording_is_not_overwritten(spin, tmp_path):
+    (tmp_path / "Makefile").write_text("all:\n")
+    done = record("-o", "Makefile", "--", *spin, cwd=tmp_path)
+    assert done.returncode == 1 and "Makefile: there is such a file, and it is no recording" \
+        in done.stderr, done
+    assert (tmp_path / "Makefile").read_text() == "all:\n"
+
+
+def test_several_outputs(spin, tmp_path):
+    outputs = ["a.pyebpf", "a.html", "a.collapsed"]
+    done = record(*[word for name in outputs for word in ("-o", name)], "--", *spin, cwd=tmp_path)
+    assert done.returncode == 0, done
+    assert sorted(os.listdir(tmp_path)) == sorted(outputs + ["program"])
+    assert frames(export(tmp_path / "a.pyebpf")) == frames(export(tmp_path / "a.collapsed"))
+    done = record("-o", "b.html", "-o", "b.pb.gz", "--", *spin, cwd=tmp_path)
+    assert done.returncode == 0, done
+    assert {"b.html", "b.pb.gz"} == {n for n in os.listdir(tmp_path) if n.startswith("b")}
+
+
+@pytest.mark.parametrize("outputs", [("a.pyebpf", "b.pyebpf"), ("a.html", "a.html"), ("a.html", "")])
+def test_outputs_that_exclude_each_other(outputs, spin, tmp_path):
+    done = record(*[word for name in outputs for word in ("-o", name)], "--", *spin, cwd=tmp_path)
+    assert done.returncode == 2 and os.listdir(tmp_path) == ["program"], done
+
+
+def test_files_belong_to_who_called_sudo(spin, tmp_path):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    env = dict(os.environ, SUDO_UID="1234", SUDO_GID="2345")
+    for names in (("x.pyebpf",), ("y.pyebpf", "y.html")):
+        done = record(*[word for name in names for word in ("-o", folder / name)], "--", *spin,
+                      env=env)
+        assert done.returncode == 0, done
+        for name in names:
+            found = os.stat(folder / name)
+            assert (found.st_uid, found.st_gid) == (1234, 2345), name
+    # Replaced by a new one: that is theirs as well.
+    os.chown(folder / "x.pyebpf", 0, 0)
+    assert record("-o", folder / "x.pyebpf", "--", *spin, env=env).returncode == 0
+    assert os.stat(folder / "x.pyebpf").st_uid == 1234
+
+
+def test_symbolic_links_are_not_followed(spin, tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("precious\n")
+    for name in ("x.pyebpf", "x.html"):
+        os.symlink(victim, tmp_path / name)
+    done = record("-o", tmp_path / "x.pyebpf", "--", *spin)
+    assert done.returncode == 1 and "a symbolic link, which is not followed" in done.stderr, done
+    done = record("-o", tmp_path / "x.html", "--", *spin)
+    assert done.returncode == 0 and not os.path.islink(tmp_path / "x.html"), done
+    assert victim.read_text() == "precious\n" and os.stat(victim).st_uid == os.getuid()
