@@ -302,7 +302,8 @@ def test_crowd(case, count, full_count, some_python, tmp_path, is_full, fault):
     # Spins of 2 ms: a tick that falls on their first instruction has the def line.
     slack = 4 * expected ** 0.5 + min(c["not_delivered"], judge.EXCUSE_MAX * expected)
     assert 0.93 * expected - slack <= got <= 1.05 * expected + slack, (got, expected, c)
-    assert not c["ring_full"] and not c["unnamed"], c
+    # one that execs while its tick is described takes the names along
+    assert not c["ring_full"] and c["unnamed"] <= 0.005 * c["recorded"], c
     assert peak < 64 << 10, "%d KiB" % peak
     fault("%d %s" % (count, case), "records them", 0, complete(output),
           "%d samples where %.0f were due; %s; %.1f MiB of memory" % (

@@ -10,10 +10,9 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/vec.h"
+#include "collect/looker.h"
 #include "target/offsets.h"
 #include "target/proc.h"
-#include "target/program.h"
-#include "target/runtime.h"
 
 #define NS_PER_SECOND 1000000000ULL
 #define NS_PER_MS 1000000ULL
@@ -32,6 +31,7 @@ struct asked_slot {
 			      ready */
 	uint64_t last_ns;  /* when it was looked at last */
 	bool is_starting;
+	bool is_hanging; /* the last look at it has not come back */
 };
 
 /* A process that has just begun a program new to us. */
@@ -51,7 +51,7 @@ struct interpreter {
 
 struct discovery {
 	struct session *session;
-	struct runtime_cache *runtimes;
+	struct looker *looker;
 	VEC(struct interpreter) interpreters; /* the first of each layout describes it */
 	VEC(struct py_offsets) layouts;       /* by layout index */
 	VEC(struct task_record) tasks;        /* by pid */
@@ -71,7 +71,7 @@ int discovery_new(struct session *session, struct discovery **out)
 	if (!d)
 		return -ENOMEM;
 	d->session = session;
-	r = runtime_cache_new(&d->runtimes);
+	r = looker_new(&d->looker);
 	if (r < 0)
 		return r;
 	*out = take_ptr(d);
@@ -90,7 +90,7 @@ void discovery_free(struct discovery *d)
 	vec_release(&d->alive);
 	vec_release(&d->members);
 	vec_release(&d->young);
-	runtime_cache_free(d->runtimes);
+	looker_free(d->looker);
 	free(d);
 }
 
@@ -245,7 +245,9 @@ static struct asked_slot *note_nothing(struct discovery *d, uint64_t process, ui
 	struct asked_slot *slot = &d->asked[process & (ASKED_SLOTS - 1)];
 
 	if (slot->process != process || is_starting != slot->is_starting)
-		*slot = (struct asked_slot){ process, look_ns, look_ns, is_starting };
+		*slot = (struct asked_slot){ .process = process,
+					     .first_ns = look_ns,
+					     .is_starting = is_starting };
 	slot->last_ns = look_ns;
 	return slot;
 }
@@ -260,21 +262,21 @@ bool discovery_saw_nothing(const struct discovery *d, uint64_t process, uint64_t
 /*
  * A process without Python, or not looked at yet. It is asked about again after as long as it has
  * been known, so that one that still loads its interpreter is found soon and others cost little.
- * is_starting: it has one, which is not ready.
  */
-static int add_other(struct discovery *d, const struct task_record *task, uint64_t look_ns,
-		     bool is_starting)
+static int add_other(struct discovery *d, const struct task_record *task,
+		     const struct sighting *seen)
 {
-	const struct asked_slot *slot = note_nothing(d, task->process, look_ns, is_starting);
+	struct asked_slot *slot = note_nothing(d, task->process, seen->look_ns, seen->r == -EAGAIN);
 	struct proc_row row = { .start_ns = task->start_ns,
 				.exec_id = task->exec_id,
 				.layout = LAYOUT_NONE,
 				.is_target = 1 };
 	uint64_t now = monotonic_ns(), wait = now - slot->first_ns;
 
+	slot->is_hanging = seen->r == -ETIMEDOUT;
 	if (wait < RECHECK_MIN_NS)
 		wait = RECHECK_MIN_NS;
-	if (wait > RECHECK_MAX_NS)
+	if (wait > RECHECK_MAX_NS || slot->is_hanging)
 		wait = RECHECK_MAX_NS;
 	row.recheck_ns = now + wait;
 	return session_add_process(d->session, task->pid, &row);
@@ -293,42 +295,50 @@ static bool is_still(struct discovery *d, const struct task_record *task)
  * found from where the program begins. What is Python stays so. What was seen in the process is
  * only said of the program that it ran then, if it still runs that.
  */
-static void mark_program(struct discovery *d, const struct task_record *task,
-			 const struct py_runtime *rt)
+static void mark_program(struct discovery *d, const struct sighting *seen)
 {
+	const struct task_record *task = &seen->task;
 	struct binary_row row = { .layout = LAYOUT_NONE }, before;
 	bool is_known = session_find_binary(d->session, &task->exe, &before) == 0;
-	int64_t distance = 0;
-	int layout, r;
+	int layout;
 
-	if (!task->exe.inode || (is_known && (!rt || before.from_start)))
+	if (!task->exe.inode || (is_known && (seen->r < 0 || before.from_start)))
 		return;
-	if (rt) {
-		layout = add_interpreter(d, rt);
-		if (layout < 0)
+	if (seen->r >= 0) {
+		layout = add_interpreter(d, &seen->runtime);
+		/* Without a lead the next process will be asked about. */
+		if (layout < 0 || !seen->has_lead || seen->lead == -ESRCH ||
+		    (seen->lead < 0 && is_known && before.layout != LAYOUT_NONE))
 			return;
-		r = program_find_lead(task->pid, task->start_code, rt, &distance);
-		if (r < 0)
-			err_clear(); /* the next process will be asked about */
-		if (r == -ESRCH || (r < 0 && is_known && before.layout != LAYOUT_NONE))
-			return;
-		row.from_start = distance;
-		row.layout = r > 0 ? (uint32_t)layout : LAYOUT_UNSURE;
+		row.from_start = seen->lead < 0 ? 0 : seen->distance;
+		row.layout = seen->lead > 0 ? (uint32_t)layout : LAYOUT_UNSURE;
 		row.interpreter = layout;
-		row.text_to_runtime = r > 0 ? rt->text_to_runtime : 0;
+		row.text_to_runtime = seen->lead > 0 ? seen->runtime.text_to_runtime : 0;
 	}
 	if (is_still(d, task))
 		session_add_binary(d->session, &task->exe, &row);
 }
 
-/* The interpreter of a process the user named, or why there is none. */
-static int find_target(struct discovery *d, pid_t pid, struct py_runtime *rt)
+/* Looks at a process, also for how the next one of its program is found, if that is not known. */
+static int look_at(struct discovery *d, const struct task_record *task, uint64_t patience_ns,
+		   struct sighting *out)
+{
+	struct binary_row row;
+	bool is_known = !task->exe.inode ||
+			(!session_find_binary(d->session, &task->exe, &row) && row.from_start);
+
+	return looker_find(d->looker, task, !is_known, patience_ns, out);
+}
+
+/* The interpreter of a process the user named, or why there is none. task: NULL, if it was gone. */
+static int find_target(struct discovery *d, pid_t pid, const struct task_record *task,
+		       struct sighting *out)
 {
 	struct proc_stat stat;
 	int r = proc_stat(pid, &stat);
 
-	if (r == -ESRCH)
-		return err_set(r, "pid %d: no such process", pid);
+	if (r == -ESRCH || (!r && !task))
+		return err_set(-ESRCH, "pid %d: no such process", pid);
 	if (r < 0)
 		return r;
 	if (stat.is_kernel_thread)
@@ -336,7 +346,7 @@ static int find_target(struct discovery *d, pid_t pid, struct py_runtime *rt)
 	if (stat.is_zombie)
 		return err_set(-ENOENT, "pid %d: has ended already (%s is a zombie)", pid,
 			       stat.comm);
-	r = runtime_find(d->runtimes, pid, rt);
+	r = look_at(d, task, LOOK_PATIENT_NS, out);
 	return r == -ESRCH ? err_set(r, "pid %d: no such process", pid)
 	       : r < 0     ? err_wrap(r, "pid %d", pid)
 			   : 0;
@@ -348,48 +358,48 @@ static int find_target(struct discovery *d, pid_t pid, struct py_runtime *rt)
  */
 int discovery_add_target(struct discovery *d, pid_t pid, bool wait_for_exec)
 {
-	const struct task_record *task;
-	struct py_runtime rt;
+	struct task_record task;
+	const struct task_record *found;
+	struct sighting seen;
 	int r = list_tasks(d);
 
 	if (r < 0)
 		return r;
-	task = find_task(d, pid);
-	if (wait_for_exec && task) {
-		struct proc_row row = { .start_ns = task->start_ns,
+	found = find_task(d, pid);
+	if (found)
+		task = *found;
+	if (wait_for_exec && found) {
+		struct proc_row row = { .start_ns = task.start_ns,
 					.exec_id = ~0U, /* whatever it execs is looked at */
 					.layout = LAYOUT_NONE,
 					.is_target = 1 };
 
 		return session_add_process(d->session, pid, &row);
 	}
-	if ((r = find_target(d, pid, &rt)) < 0)
+	if ((r = find_target(d, pid, found ? &task : NULL, &seen)) < 0)
 		return r;
-	if (!task)
-		return err_set(-ESRCH, "pid %d: no such process", pid);
-	r = add_process(d, &rt, pid, task->start_ns, task->exec_id);
-	mark_program(d, task, &rt);
+	r = add_process(d, &seen.runtime, pid, task.start_ns, task.exec_id);
+	mark_program(d, &seen);
 	return r;
 }
 
 /* A process that may run Python (1) or not (0). */
 static int add_task(struct discovery *d, const struct task_record *task)
 {
-	uint64_t look_ns = monotonic_ns();
-	struct py_runtime rt;
-	int r = runtime_find(d->runtimes, task->pid, &rt);
+	struct sighting seen;
+	int r = look_at(d, task, LOOK_SOON_NS, &seen);
 
 	if (r >= 0) {
-		if (!rt.is_initialised)
-			note_nothing(d, task->process, look_ns, true);
-		r = add_process(d, &rt, task->pid, task->start_ns, task->exec_id);
-		mark_program(d, task, &rt);
+		if (!seen.runtime.is_initialised)
+			note_nothing(d, task->process, seen.look_ns, true);
+		r = add_process(d, &seen.runtime, task->pid, task->start_ns, task->exec_id);
+		mark_program(d, &seen);
 		return r < 0 ? r : 1;
 	}
 	if (r == -ENOMEM)
 		return r;
 	log_debug("%s", err_message(r)); /* one that is none of ours to record */
-	return add_other(d, task, look_ns, r == -EAGAIN);
+	return add_other(d, task, &seen);
 }
 
 static bool pids_has(const struct pids *list, pid_t pid)
@@ -497,19 +507,23 @@ static struct task_record task_of(const struct who_event *who)
 				     .start_code = who->start_code };
 }
 
-/* A process in which a Python was found. */
-static int add_found(struct discovery *d, const struct who_event *who, const struct py_runtime *rt)
+/* A process in which a Python was found; who: the question that it answers, or NULL. */
+static int add_found(struct discovery *d, const struct sighting *seen, const struct who_event *who)
 {
-	const struct task_record task = task_of(who);
-	int r = add_process(d, rt, who->pid, who->start_ns, who->exec_id);
+	const struct py_runtime *rt = &seen->runtime;
+	const struct task_record *task = &seen->task;
+	int r;
 
-	mark_program(d, &task, rt);
+	if (!rt->is_initialised)
+		note_nothing(d, task->process, seen->look_ns, true);
+	r = add_process(d, rt, task->pid, task->start_ns, task->exec_id);
+	mark_program(d, seen);
 	/* The kernel's own numbers for the file: stat() shows others on some file systems. */
-	if (r >= 0 && who->text.inode && who->vm_start == rt->text_start)
+	if (r >= 0 && who && who->text.inode && who->vm_start == rt->text_start)
 		r = add_binary(d, rt, add_interpreter(d, rt), &who->text);
 	if (r >= 0 || r == -ENOMEM)
 		return r < 0 ? r : 0;
-	log_note("pid %u: %s", who->pid, err_message(r));
+	log_note("pid %u: %s", task->pid, err_message(r));
 	return 0;
 }
 
@@ -542,18 +556,27 @@ static bool is_to_wait(struct discovery *d, const struct who_event *who, uint64_
 	return false;
 }
 
+static bool is_hanging(const struct discovery *d, uint64_t process)
+{
+	const struct asked_slot *slot = &d->asked[process & (ASKED_SLOTS - 1)];
+
+	return slot->process == process && slot->is_hanging;
+}
+
 static int look(struct discovery *d, const struct who_event *who)
 {
 	const struct task_record task = task_of(who);
-	uint64_t look_ns = monotonic_ns();
-	struct py_runtime rt;
+	struct sighting seen;
 	struct young *y;
-	int r = runtime_find(d->runtimes, who->pid, &rt);
+	int r;
 
+	if (is_hanging(d, who->process))
+		return 0;
+	r = look_at(d, &task, LOOK_SOON_NS, &seen);
 	if (r == -ENOMEM)
 		return r;
-	if (r < 0 && r != -ESRCH && is_to_wait(d, who, look_ns)) {
-		note_nothing(d, who->process, look_ns, r == -EAGAIN);
+	if (r < 0 && r != -ESRCH && r != -ETIMEDOUT && is_to_wait(d, who, seen.look_ns)) {
+		note_nothing(d, who->process, seen.look_ns, r == -EAGAIN);
 		return 0;
 	}
 	y = find_young(d, who->process);
@@ -561,15 +584,12 @@ static int look(struct discovery *d, const struct who_event *who)
 		remove_young(d, y);
 	if (r == -ESRCH)
 		return 0; /* gone */
-	if (r >= 0) {
-		if (!rt.is_initialised)
-			note_nothing(d, who->process, look_ns, true);
-		return add_found(d, who, &rt);
-	}
+	if (r >= 0)
+		return add_found(d, &seen, who);
 	log_debug("pid %u: %s", who->pid, err_message(r));
-	if (r != -EAGAIN)
-		mark_program(d, &task, NULL);
-	r = add_other(d, &task, look_ns, r == -EAGAIN);
+	if (r != -EAGAIN && r != -ETIMEDOUT && r != -EBUSY)
+		mark_program(d, &seen);
+	r = add_other(d, &task, &seen);
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -600,10 +620,27 @@ int discovery_timeout_ms(const struct discovery *d, int max_ms)
 	return due > now ? (int)((due - now + NS_PER_MS - 1) / NS_PER_MS) : 0;
 }
 
+/* Looks that were given up, and came back after all. */
+static int take_late(struct discovery *d)
+{
+	struct sighting seen;
+	int r = 0;
+
+	while (!r && looker_next(d->looker, &seen)) {
+		struct asked_slot *slot = &d->asked[seen.task.process & (ASKED_SLOTS - 1)];
+
+		if (slot->process == seen.task.process)
+			slot->is_hanging = false;
+		if (seen.r >= 0 && is_still(d, &seen.task))
+			r = add_found(d, &seen, NULL);
+	}
+	return r;
+}
+
 int discovery_step(struct discovery *d)
 {
 	uint64_t now = monotonic_ns();
-	int r = 0;
+	int r = take_late(d);
 
 	/* A look may take its entry away, and move the last one there: that one's turn is next
 	 * time. */
@@ -616,6 +653,11 @@ int discovery_step(struct discovery *d)
 		r = look(d, &who);
 	}
 	return r;
+}
+
+struct looker *discovery_looker(const struct discovery *d)
+{
+	return d->looker;
 }
 
 const struct py_offsets *discovery_layout(const struct discovery *d, uint32_t layout)

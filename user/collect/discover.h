@@ -17,6 +17,7 @@
  * mapped from, and a row a process.
  */
 struct discovery;
+struct looker;
 
 /* session is borrowed. */
 int discovery_new(struct session *session, struct discovery **out);
@@ -70,6 +71,9 @@ int discovery_sweep(struct discovery *d);
 /* By its identity: it was there at the last sweep, and has not begun another program before that.
  */
 bool discovery_has(const struct discovery *d, uint64_t process);
+
+/* What looks into targets for it, and for others. Borrowed. */
+struct looker *discovery_looker(const struct discovery *d);
 
 /* NULL for an index that was never given out. */
 const struct py_offsets *discovery_layout(const struct discovery *d, uint32_t layout);

@@ -11,11 +11,11 @@
 #include "base/log.h"
 #include "base/vec.h"
 #include "bpf/events.h"
+#include "collect/looker.h"
 #include "profile/idmap.h"
 #include "profile/opcodes.h"
 #include "symbolize/code.h"
 #include "target/container.h"
-#include "target/mem.h"
 
 #define STACK_SLOTS 16384 /* power of two */
 #define FRAME_SLOTS 32768 /* power of two */
@@ -23,7 +23,6 @@
 #define WAITING_BYTES_MAX (4u << 20)
 #define LINES_SENT_MAX (LINES_CHUNKS_MAX * LINES_CHUNK)
 #define LINES_READ_MAX (1u << 20)
-#define PAGE_BYTES 4096 /* the smallest there is: touching more pages than need be does no harm */
 #define NO_ID UINT32_MAX
 
 struct known_process {
@@ -243,7 +242,8 @@ static int read_lines_rest(struct pipeline *p, const struct code_event *e, const
 	table = malloc(e->lines_total);
 	if (!table)
 		return -ENOMEM;
-	if (mem_read(e->pid, e->lines_addr, table, e->lines_total) < 0 ||
+	if (looker_read(discovery_looker(p->discovery), (pid_t)e->pid, e->lines_addr, table,
+			e->lines_total) < 0 ||
 	    memcmp(table, seen, e->lines_bytes)) {
 		err_clear(); /* gone or reused: the lines stay approximate */
 		return 0;
@@ -645,46 +645,14 @@ static int on_sample(struct pipeline *p, const struct sample_event *e, size_t si
 	return vec_append(&p->waiting, (const uint64_t *)e, sample_size(e) / sizeof(uint64_t));
 }
 
-/* A field of a code object that is a pointer; 0 if the layout has no such field. */
-static uint64_t code_pointer(const uint8_t *code, size_t size, uint16_t offset)
-{
-	uint64_t value;
-
-	if (offset == OFF_NONE || offset + sizeof(value) > size)
-		return 0;
-	memcpy(&value, code + offset, sizeof(value));
-	return value;
-}
-
-/*
- * Reads memory of a target that is not present, which makes it so. What is read is thrown away: by
- * now it may be something else. The sampler will see it with its identity the next time.
- */
-static void read_in(pid_t pid, const struct page_range *range, const struct py_offsets *off)
-{
-	const uint16_t pointers[] = { off->code_filename, off->code_name, off->code_qualname,
-				      off->code_linetable };
-	uint8_t bytes[PAGE_BYTES], byte;
-	size_t size = range->bytes < sizeof(bytes) ? range->bytes : sizeof(bytes);
-
-	if (mem_read(pid, range->addr, bytes, size) < 0 || !range->is_code)
-		return;
-	for (size_t i = 0; i < sizeof(pointers) / sizeof(pointers[0]); i++) {
-		uint64_t addr = code_pointer(bytes, size, pointers[i]);
-
-		/* Its page and the next: what a name or a line table spans. */
-		if (addr && mem_read(pid, addr, &byte, 1) == 0)
-			mem_read(pid, (addr | (PAGE_BYTES - 1)) + 1, &byte, 1);
-	}
-}
-
+/* The sampler will see it with its identity the next time. */
 static void on_page(struct pipeline *p, const struct page_event *e)
 {
 	const struct py_offsets *off = discovery_layout(p->discovery, e->layout);
 
-	for (unsigned int i = 0; off && i < e->count && i < FAULTS_MAX; i++)
-		read_in((pid_t)e->pid, &e->ranges[i], off);
-	err_clear(); /* a target that is gone, or has other memory there now */
+	if (off && e->count <= FAULTS_MAX)
+		looker_touch(discovery_looker(p->discovery), (pid_t)e->pid, off, e->ranges,
+			     e->count);
 }
 
 int pipeline_record(void *arg, const void *record, size_t size)

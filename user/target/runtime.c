@@ -17,7 +17,7 @@
 #include "target/offsets.h"
 #include "target/proc.h"
 
-#define SCAN_MAX (16u << 20) /* bytes of .bss that are searched; 3.6 to 3.10 have 0.2 MB */
+#define SCAN_MAX (16u << 20) /* bytes of .bss that are searched in all; 3.6 to 3.10 have 0.2 MB */
 #define SCAN_BLOCK 65536
 #define MESSAGE_BYTES 192
 #define OLD_RUNTIME_BYTES 256 /* between 3.6's two variables; 16 in the builds seen */
@@ -155,6 +155,7 @@ static int scan_version(pid_t pid, const struct elf *elf, uint64_t bias, uint32_
 	const size_t longest = 32; /* all of it that matters */
 	_cleanup_(freep) char *block = malloc(SCAN_BLOCK + longest);
 	uint32_t found = 0;
+	uint64_t left = SCAN_MAX;
 
 	if (!block)
 		return -ENOMEM;
@@ -164,8 +165,9 @@ static int scan_version(pid_t pid, const struct elf *elf, uint64_t bias, uint32_
 
 		if (s->p_type != PT_LOAD || !(s->p_flags & PF_W) || end < at)
 			continue;
-		if (end - at > SCAN_MAX)
-			end = at + SCAN_MAX;
+		if (end - at > left)
+			end = at + left;
+		left -= end - at;
 		for (; at < end; at += SCAN_BLOCK) {
 			size_t n =
 				end - at < SCAN_BLOCK + longest ? end - at : SCAN_BLOCK + longest;

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Targets whose files do not answer, as those on a network mount that hangs: they hold up nobody but
+whoever asked for them."""
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+import truth as judge
+from harness import HERE, WORKLOADS, Recorder, Workload, export, frames, leaf_counts, run
+
+pytestmark = pytest.mark.usefixtures("pyebpf")
+HZ = 997
+
+
+class Mount:
+    """The program on a file system of our own; hang() stops that, and starts it again."""
+
+    def __init__(self, program, folder):
+        self.folder = str(folder)
+        os.makedirs(self.folder)
+        self.server = subprocess.Popen(
+            [sys.executable, os.path.join(HERE, "fuse_server.py"), program, self.folder],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if self.server.stdout.readline() != b"READY\n":
+            pytest.skip("no file system of our own: %s" % self.server.stderr.read().decode())
+        self.program = os.path.join(self.folder, "file")
+
+    def hang(self):
+        self.server.stdin.write(b"\n")
+        self.server.stdin.flush()
+        assert self.server.stdout.readline() == b"OK\n"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.kill()  # what waits for it goes on
+        self.server.wait()
+        subprocess.run(["umount", "-l", self.folder], check=False)
+
+
+@pytest.fixture
+def static_python():
+    for path in ("/usr/bin/python3.11", "/usr/bin/python3.13"):
+        if os.path.exists(path):
+            return path
+    pytest.skip("no interpreter that brings its library with it")
+
+
+@contextlib.contextmanager
+def hanging(static_python, tmp_path):
+    """(mount, PID) of a Python that spins, and whose program's file does not answer any more."""
+    with Mount(static_python, tmp_path / "mount") as mount:
+        env = dict(os.environ, PYTHONHOME="/usr", PYTHONDONTWRITEBYTECODE="1")
+        with subprocess.Popen([mount.program, os.path.join(WORKLOADS, "spin.py")], env=env,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+            try:
+                assert process.stdout.readline().startswith(b"READY"), "it does not run"
+                mount.hang()
+                yield mount, process.pid
+            finally:
+                process.kill()
+
+
+def test_others_are_recorded(static_python, some_python, tmp_path):
+    output = tmp_path / "x.pyebpf"
+    with hanging(static_python, tmp_path), Workload(some_python, "family.py", 1, "idle") as workload:
+        with Recorder(output, "-a", "-F", HZ) as recorder:
+            recorder.wait_attached()
+            workload.go()
+            truth = workload.truth()
+            began = time.monotonic()
+            recorder.finish()
+            assert time.monotonic() - began < 2
+    got = leaf_counts(frames(export(output)))
+    spins = sum(count for (name, _), count in got.items() if name == "spin_idle")
+    assert spins > judge.least(HZ * truth["cpu"]["spin_idle"], {"not_delivered": 0}), (spins, truth)
+
+
+def test_named_one_is_refused(static_python, tmp_path):
+    with hanging(static_python, tmp_path) as (_, pid):
+        done = run("record", "-p", pid, "-d", "1s", "-o", tmp_path / "x.pyebpf", timeout=30)
+    assert done.returncode == 3, done
+    assert re.search(r"pid %d: its memory or its files do not answer" % pid, done.stderr), done
+
+
+def test_it_is_recorded_once_it_answers(static_python, tmp_path):
+    output = tmp_path / "x.pyebpf"
+    with hanging(static_python, tmp_path) as (mount, pid):
+        with Recorder(output, "-a", "-F", HZ) as recorder:
+            recorder.wait_attached()
+            time.sleep(0.5)
+            mount.hang()  # no more
+            time.sleep(1.5)
+            recorder.finish()
+        tags = export(output, "--processes")
+    got = sum(count for stack, count in tags.items()
+              if stack.tags[0][2] == pid and stack.frames[-1][0] == "spin_here")
+    assert got > 0.3 * HZ, (got, tags)

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "collect/looker.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/workers.h"
+#include "target/mem.h"
+#include "target/program.h"
+
+struct looker {
+	struct workers *workers;
+};
+
+static int new_context(void **context)
+{
+	struct runtime_cache *cache;
+	int r = runtime_cache_new(&cache);
+
+	if (!r)
+		*context = cache;
+	return r;
+}
+
+static void free_context(void *context)
+{
+	runtime_cache_free(context);
+}
+
+int looker_new(struct looker **out)
+{
+	_cleanup_(looker_freep) struct looker *l = calloc(1, sizeof(*l));
+	int r;
+
+	if (!l)
+		return -ENOMEM;
+	r = workers_new(new_context, free_context, &l->workers);
+	if (r < 0)
+		return r;
+	*out = take_ptr(l);
+	return 0;
+}
+
+void looker_free(struct looker *l)
+{
+	if (!l)
+		return;
+	workers_free(l->workers);
+	free(l);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+static void free_work(struct work *w)
+{
+	free(w);
+}
+
+/* --- processes -------------------------------------------------------------------------------- */
+
+struct find {
+	struct work work;
+	bool wants_lead;
+	struct sighting seen;
+};
+
+static void find_run(struct work *w, void *cache)
+{
+	struct find *f = (struct find *)w;
+	struct sighting *s = &f->seen;
+
+	s->r = runtime_find(cache, s->task.pid, &s->runtime);
+	if (s->r < 0)
+		snprintf(s->text, sizeof(s->text), "%s", err_message(s->r));
+	if (s->r < 0 || !f->wants_lead)
+		return;
+	s->lead = program_find_lead(s->task.pid, s->task.start_code, &s->runtime, &s->distance);
+	s->has_lead = true;
+}
+
+static int not_seen(const struct task_record *task, int r, struct sighting *out)
+{
+	*out = (struct sighting){ .task = *task, .look_ns = now_ns() };
+	if (r == -EINPROGRESS)
+		out->r = err_set(-ETIMEDOUT,
+				 "its memory or its files do not answer: a network mount "
+				 "that hangs?");
+	else
+		out->r = err_set(-EBUSY, "too many processes whose memory or files do not answer");
+	snprintf(out->text, sizeof(out->text), "%s", err_message(out->r));
+	return out->r;
+}
+
+int looker_find(struct looker *l, const struct task_record *task, bool wants_lead, uint64_t ns,
+		struct sighting *out)
+{
+	struct find *f = calloc(1, sizeof(*f));
+	int r;
+
+	if (!f)
+		return -ENOMEM;
+	f->work = (struct work){ .run = find_run, .free = free_work };
+	f->wants_lead = wants_lead;
+	f->seen.task = *task;
+	f->seen.look_ns = now_ns();
+	r = workers_run(l->workers, &f->work, ns);
+	if (r == -EINPROGRESS)
+		return not_seen(task, r, out);
+	if (!r)
+		*out = f->seen;
+	free(f);
+	if (r < 0)
+		return r == -ENOMEM ? r : not_seen(task, r, out);
+	return out->r < 0 ? err_set(out->r, "%s", out->text) : out->r;
+}
+
+bool looker_next(struct looker *l, struct sighting *out)
+{
+	struct work *w;
+	bool is_find = false;
+
+	while (!is_find && (w = workers_next(l->workers))) {
+		is_find = w->run == find_run;
+		if (is_find)
+			*out = ((struct find *)w)->seen;
+		w->free(w);
+	}
+	return is_find;
+}
+
+/* --- memory ----------------------------------------------------------------------------------- */
+
+struct reading {
+	struct work work;
+	pid_t pid;
+	uint64_t addr;
+	size_t len;
+	int r;
+	char bytes[];
+};
+
+static void read_run(struct work *w, void *cache)
+{
+	struct reading *rd = (struct reading *)w;
+
+	(void)cache;
+	rd->r = mem_read(rd->pid, rd->addr, rd->bytes, rd->len);
+}
+
+int looker_read(struct looker *l, pid_t pid, uint64_t addr, void *buf, size_t len)
+{
+	struct reading *rd = malloc(sizeof(*rd) + len);
+	int r;
+
+	if (!rd)
+		return -ENOMEM;
+	*rd = (struct reading){
+		.work = { .run = read_run, .free = free_work }, .pid = pid, .addr = addr, .len = len
+	};
+	r = workers_run(l->workers, &rd->work, LOOK_SOON_NS);
+	if (r == -EINPROGRESS)
+		return -ETIMEDOUT;
+	if (!r)
+		r = rd->r;
+	if (!r)
+		memcpy(buf, rd->bytes, len);
+	free(rd);
+	return r;
+}
+
+#define PAGE_BYTES 4096 /* the smallest there is: touching more pages than need be does no harm */
+
+struct touching {
+	struct work work;
+	pid_t pid;
+	struct py_offsets off;
+	size_t count;
+	struct page_range ranges[];
+};
+
+/* A field of a code object that is a pointer; 0 if the layout has no such field. */
+static uint64_t code_pointer(const uint8_t *code, size_t size, uint16_t offset)
+{
+	uint64_t value;
+
+	if (offset == OFF_NONE || offset + sizeof(value) > size)
+		return 0;
+	memcpy(&value, code + offset, sizeof(value));
+	return value;
+}
+
+/* What is read is thrown away: by now it may be something else. */
+static void touch_code(pid_t pid, const struct page_range *range, const struct py_offsets *off)
+{
+	const uint16_t pointers[] = { off->code_filename, off->code_name, off->code_qualname,
+				      off->code_linetable };
+	uint8_t code[PAGE_BYTES], byte;
+	size_t size = range->bytes < sizeof(code) ? range->bytes : sizeof(code);
+
+	if (mem_read(pid, range->addr, code, size) < 0)
+		return;
+	for (size_t i = 0; i < sizeof(pointers) / sizeof(pointers[0]); i++) {
+		uint64_t addr = code_pointer(code, size, pointers[i]);
+
+		/* Its page and the next: what a name or a line table spans. */
+		if (addr && mem_read(pid, addr, &byte, 1) == 0)
+			mem_read(pid, (addr | (PAGE_BYTES - 1)) + 1, &byte, 1);
+	}
+}
+
+static void touch_run(struct work *w, void *cache)
+{
+	const struct touching *t = (const struct touching *)w;
+	char byte;
+
+	(void)cache;
+	for (size_t i = 0; i < t->count; i++) {
+		const struct page_range *p = &t->ranges[i];
+
+		if (p->is_code)
+			touch_code(t->pid, p, &t->off);
+		else if (!mem_read(t->pid, p->addr, &byte, 1) && p->bytes)
+			mem_read(t->pid, p->addr + p->bytes - 1, &byte, 1);
+	}
+	err_clear();
+}
+
+void looker_touch(struct looker *l, pid_t pid, const struct py_offsets *off,
+		  const struct page_range *ranges, size_t count)
+{
+	struct touching *t = malloc(sizeof(*t) + count * sizeof(t->ranges[0]));
+
+	if (!t)
+		return;
+	*t = (struct touching){ .work = { .run = touch_run, .free = free_work },
+				.pid = pid,
+				.off = *off,
+				.count = count };
+	memcpy(t->ranges, ranges, count * sizeof(t->ranges[0]));
+	if (workers_run(l->workers, &t->work, LOOK_SOON_NS) != -EINPROGRESS)
+		free(t);
+}

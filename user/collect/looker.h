@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef COLLECT_LOOKER_H
+#define COLLECT_LOOKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "bpf/events.h"
+#include "target/runtime.h"
+
+/*
+ * Looks into targets: their mappings, files and memory, any of which may hang for ever (a network
+ * mount, a file system whose server has stopped). So threads do it, which are left behind if need
+ * be; at most eight of them, then looks are refused.
+ */
+struct looker;
+
+int looker_new(struct looker **out);
+void looker_free(struct looker *l);
+DEFINE_CLEANUP(struct looker *, looker_free)
+
+#define LOOK_SOON_NS 50000000ULL       /* patience with one that the kernel asked about */
+#define LOOK_PATIENT_NS 10000000000ULL /* with one that the user named */
+
+/* What was seen of a process. */
+struct sighting {
+	struct task_record task; /* as it was before the look */
+	uint64_t look_ns;        /* CLOCK_MONOTONIC: when that began */
+	int r;                   /* as runtime_find(); -ETIMEDOUT: not seen yet; -EBUSY: refused */
+	char text[ERR_BYTES];    /* the message of r */
+	struct py_runtime runtime; /* if r >= 0 */
+	bool has_lead;             /* asked for: what program_find_lead() says */
+	int lead;
+	int64_t distance;
+};
+
+/*
+ * Looks for the interpreter of a process, and (wants_lead) for how the next one of its program is
+ * found. What takes longer than ns is given up: looker_next() has it, if it comes. Returns out->r,
+ * -ENOMEM.
+ */
+int looker_find(struct looker *l, const struct task_record *task, bool wants_lead, uint64_t ns,
+		struct sighting *out);
+
+/* A look that was given up, and is done now. False: there is none. */
+bool looker_next(struct looker *l, struct sighting *out);
+
+/* As mem_read(), soon or not at all: then -ETIMEDOUT. */
+int looker_read(struct looker *l, pid_t pid, uint64_t addr, void *buf, size_t len);
+
+/*
+ * Reads the first and the last byte of each range, and throws them away: what was not present is
+ * then. Of a code object, by off, also what it points to.
+ */
+void looker_touch(struct looker *l, pid_t pid, const struct py_offsets *off,
+		  const struct page_range *ranges, size_t count);
+
+#endif
