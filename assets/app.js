@@ -1414,7 +1414,10 @@
         if (state.theme === "auto")
           update(["theme"]);
       };
-      new ResizeObserver(resize).observe($("graph"));
+      const observer = new ResizeObserver(resize);
+
+      for (const id of ["graph", "panes"]) // what stands above the panes may come and go by itself
+        observer.observe($(id));
       addEventListener("beforeprint", toPaper);
       addEventListener("afterprint", fromPaper);
     }
