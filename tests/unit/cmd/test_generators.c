@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "cmd/cmd.h"
+#include "tests/unit/skip.h"
 
 /*
  * Completions and man pages of a sample command, in the hands of the programs that read them.
@@ -215,7 +216,7 @@ static void test_completions_bash_offers(void **state)
 			 "_pyebpf 2>/dev/null; echo \"${COMPREPLY[*]}\"",
 			 cases[i].words);
 		if (spawn(argv) == 127)
-			skip();
+			SKIP("bash is not installed: its completions were not run");
 		assert_contains(cases[i].name, "out", cases[i].want);
 		assert_contains(cases[i].name, "err", "");
 	}
@@ -233,10 +234,8 @@ static void test_completions_zsh_parses_and_defines(void **state)
 	(void)state;
 	assert_int_equal(run("completions", "zsh", NULL), EXIT_OK);
 	assert_contains("zsh", "script", "#compdef pyebpf\n");
-	if (spawn(argv) == 127) {
-		print_message("SKIPPED: zsh is not installed: its completions were not run\n");
-		skip();
-	}
+	if (spawn(argv) == 127)
+		SKIP("zsh is not installed: its completions were not run");
 	assert_contains("zsh", "err", "");
 	assert_contains("zsh registers", "out", "compdef _pyebpf pyebpf\n");
 	assert_contains("zsh quotes", "out",
@@ -263,11 +262,8 @@ static void test_completions_fish_offers(void **state)
 
 		snprintf(program, sizeof(program), "source ./script; complete -C '%s'",
 			 cases[i].line);
-		if (spawn(argv) == 127) {
-			print_message(
-				"SKIPPED: fish is not installed: its completions were not run\n");
-			skip();
-		}
+		if (spawn(argv) == 127)
+			SKIP("fish is not installed: its completions were not run");
 		assert_contains(cases[i].name, "err", "");
 		assert_contains(cases[i].name, "out", cases[i].want);
 	}
@@ -282,11 +278,8 @@ static void test_man_page_formats_without_warnings(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
 		assert_int_equal(run("man", pages[i], NULL), EXIT_OK);
-		if (spawn(argv) == 127) {
-			print_message(
-				"SKIPPED: groff is not installed: man pages were not formatted\n");
-			skip();
-		}
+		if (spawn(argv) == 127)
+			SKIP("groff is not installed: man pages were not formatted");
 		assert_contains("warnings", "err", "");
 		if (pages[i] && !strcmp(pages[i], "sample")) {
 			assert_contains("label", "out", "-F, --freq HZ, -r, --rate\n");

@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "target/cgroup.h"
+#include "tests/unit/skip.h"
 
 /* clang-format off */
 #define A "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -260,10 +261,8 @@ static void test_cgroup_lists_who_is_in_it(void **state)
 		check_hierarchy(roots[i].root, roots[i].is_v2);
 		checked++;
 	}
-	if (!checked) {
-		print_message("SKIPPED: no cgroup can be made here (not root, or read-only)\n");
-		skip();
-	}
+	if (!checked)
+		SKIP("no cgroup can be made here (not root, or read-only)");
 }
 
 static void test_cgroup_namespace_path_is_the_one_outside(void **state)
@@ -374,8 +373,7 @@ static void test_cgroup_namespace_find_names_its_root(void **state)
 	snprintf(slice, sizeof(slice), "%s/test-%d.slice", root.path ? root.path : "", getpid());
 	if (!root.is_v2 || mkdir(slice, 0755) < 0) {
 		cgroup_release(&root);
-		print_message("SKIPPED: no version 2 cgroup can be made here\n");
-		skip();
+		SKIP("no version 2 cgroup can be made here");
 	}
 	snprintf(scope, sizeof(scope), "%s/crio-" A ".scope", slice);
 	assert_int_equal(mkdir(scope, 0755), 0);

@@ -19,6 +19,7 @@
 
 #include "base/err.h"
 #include "target/proc.h"
+#include "tests/unit/skip.h"
 
 #define NO_PID 4194305 /* beyond PID_MAX_LIMIT */
 #define NOBODY 65534
@@ -214,7 +215,7 @@ static void test_proc_stat_knows_kernel_threads(void **state)
 
 	(void)state;
 	if (proc_stat(2, &stat) < 0 || strcmp(stat.comm, "kthreadd"))
-		skip(); /* another PID namespace */
+		SKIP("no kthreadd in this PID namespace");
 	assert_true(stat.is_kernel_thread);
 }
 

@@ -35,6 +35,7 @@
 #include "target/mem.h"
 #include "target/offsets.h"
 #include "target/runtime.h"
+#include "tests/unit/skip.h"
 
 #define NO_PID 4194305 /* beyond PID_MAX_LIMIT */
 #define NOBODY 65534
@@ -440,7 +441,7 @@ static void test_runtime_find_names_sources_that_disagree(void **state)
 	int r;
 
 	if (!start_any(&c, *state, 13, 99, spoil))
-		skip();
+		SKIP("no CPython 3.13 or newer with ctypes");
 	assert_int_equal(runtime_cache_new(&cache), 0);
 	r = runtime_find(cache, c.pid, &rt);
 	assert_int_equal(r, -EBADMSG);
@@ -471,7 +472,7 @@ static void test_runtime_find_is_not_spoilt_by_one_process(void **state)
 	int r;
 
 	if (!start_any(&c, *state, 8, 10, spoil))
-		skip();
+		SKIP("no CPython 3.8 to 3.10 with ctypes");
 	assert_int_equal(runtime_cache_new(&cache), 0);
 	r = runtime_find(cache, c.pid, &rt);
 	assert_int_equal(r, -ENOTSUP);
@@ -526,7 +527,7 @@ static void test_runtime_find_needs_permission(void **state)
 	pid_t pid;
 
 	if (geteuid())
-		skip();
+		SKIP("not root");
 	assert_true(start_any(&c, *state, 8, 99, ""));
 	assert_int_equal(runtime_cache_new(&cache), 0);
 	pid = fork();
