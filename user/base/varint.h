@@ -77,7 +77,7 @@ static inline int varint_get(const uint8_t **p, const uint8_t *end, uint64_t *v)
 static inline int varint_get_max(const uint8_t **p, const uint8_t *end, uint64_t max, uint64_t *v)
 {
 	const uint8_t *q = *p;
-	uint64_t value;
+	uint64_t value = 0; /* gcc 12 at -Os does not see that it is set with 0 */
 
 	if (varint_get(&q, end, &value) < 0 || value > max)
 		return -EBADMSG;

@@ -663,7 +663,7 @@ static int run(struct call *call)
 		OPT_END,
 	};
 	_cleanup_(freep) char *beside = NULL;
-	const struct exporter *exporter;
+	const struct exporter *exporter = NULL;
 	int status;
 
 	if (!cmd_options(call, opts, &status))

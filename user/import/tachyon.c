@@ -665,7 +665,7 @@ static int add_sample(struct tachyon *t, struct profile *p, uint8_t status)
 static int read_stack(struct tachyon *t, struct profile *p, enum record_kind kind)
 {
 	uint64_t first = 0, count = 0, depth = 0;
-	uint8_t status;
+	uint8_t status = 0; /* gcc 12 at -O3 does not see that get_time() sets it */
 	int r = get_time(t, &status);
 
 	if (!r && kind != RECORD_FULL)
@@ -704,7 +704,7 @@ static int read_record(struct tachyon *t, struct profile *p)
 
 static int read_repetition(struct tachyon *t, struct profile *p)
 {
-	uint8_t status;
+	uint8_t status = 0; /* gcc 12 at -O3 does not see that get_time() sets it */
 	int r = get_time(t, &status);
 
 	t->repeat_left--;

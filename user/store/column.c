@@ -450,7 +450,7 @@ static int decode_plain(struct column_coder *z, const uint8_t **p, const uint8_t
 			uint64_t *values, size_t count)
 {
 	const uint8_t *q = *p;
-	uint64_t v;
+	uint64_t v = 0; /* as in varint_get_max() */
 	int r;
 
 	if (!count)
