@@ -132,22 +132,30 @@ void origin_of_attributes(const char *text, char *service, size_t size)
 	}
 }
 
-/* The value of one variable of the environment, if it is there. */
+void origin_of_environment(const char *bytes, size_t len, const char *name, char *value,
+			   size_t size)
+{
+	size_t name_len = strlen(name);
+
+	for (size_t at = 0; at < len; at += strlen(bytes + at) + 1)
+		if (!strncmp(bytes + at, name, name_len) && bytes[at + name_len] == '=')
+			copy_text(bytes + at + name_len + 1, strlen(bytes + at + name_len + 1),
+				  value, size);
+}
+
+/* Of a process, if it is there. */
 static void read_variable(pid_t pid, const char *name, char *out, size_t size)
 {
 	_cleanup_(freep) char *environment = NULL;
-	size_t len, name_len = strlen(name);
 	char path[64];
+	size_t len;
 
 	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
 	if (file_read(path, ENVIRON_BYTES_MAX, &environment, &len) < 0) {
 		err_clear(); /* it has ended, or has more than we read */
 		return;
 	}
-	for (size_t at = 0; at < len; at += strlen(environment + at) + 1)
-		if (!strncmp(environment + at, name, name_len) && environment[at + name_len] == '=')
-			copy_text(environment + at + name_len + 1,
-				  strlen(environment + at + name_len + 1), out, size);
+	origin_of_environment(environment, len, name, out, size);
 	explicit_bzero(environment, len);
 }
 

@@ -43,4 +43,12 @@ void origin_read_cgroup(pid_t pid, const struct cgroup_namespace *ours,
 void origin_of_command(const char *command_line, char *service, size_t size);
 void origin_of_attributes(const char *text, char *service, size_t size);
 
+/*
+ * The value of a variable, the last of that name; untouched if there is none. bytes: len of them as
+ * /proc/PID/environ has it, NAME=VALUE and NUL one after the other, which whoever runs there may
+ * have written over; and one NUL behind them.
+ */
+void origin_of_environment(const char *bytes, size_t len, const char *name, char *value,
+			   size_t size);
+
 #endif

@@ -65,6 +65,8 @@ static enum diff_normalize choose_normalize(const struct diff *d)
 	return DIFF_SECOND;
 }
 
+#define SCALE_MAX 1e12 /* what is beyond is no profile's; ratios stay within a float */
+
 /* Exposure of a side, in the unit of the normalisation; 0: unknown. */
 static double side_exposure(const struct diff_side_sum *s, enum diff_normalize normalize)
 {
@@ -100,6 +102,11 @@ static int find_scale(struct diff *d)
 				       : "a recording does not say how long it was: values of each "
 					 "second are not to be had");
 	d->scale = tick * current / base;
+	if (!(d->scale > 1 / SCALE_MAX && d->scale < SCALE_MAX))
+		return err_set(-EINVAL,
+			       "a tick of base would be %g of current: one side's length, interval "
+			       "or units of work cannot be right",
+			       d->scale);
 	return 0;
 }
 

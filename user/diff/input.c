@@ -194,10 +194,10 @@ static const struct diff_cell *cell_ahead(struct diff_input *in, const struct di
 static int add_to_block(struct diff_input *in, struct diff_block *b, const struct sample *s)
 {
 	uint32_t *slot = slot_of(in, s);
-	struct diff_cell *cell = &b->cells.items[*slot];
+	struct diff_cell *cell = *slot < b->cells.len ? &b->cells.items[*slot] : NULL;
 
 	b->ticks += s->weight;
-	if (*slot < b->cells.len && cell->stack == s->stack && has_tag(in, b, *slot, s) &&
+	if (cell && cell->stack == s->stack && has_tag(in, b, *slot, s) &&
 	    cell->ticks <= UINT32_MAX - s->weight) {
 		cell->ticks += s->weight;
 		return 0;

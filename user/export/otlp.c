@@ -519,8 +519,9 @@ static int write_request(const struct otlp *w, FILE *out)
 
 	if (w->resources.bytes.len + w->dictionary.bytes.len > MESSAGE_MAX)
 		return err_set(-EFBIG, "a profile beyond 2 GiB, which no reader of protobuf takes");
-	append_to_stream(&stream.buffer, w->resources.bytes.len,
-			 (const uint8_t *)w->resources.bytes.bytes);
+	if (w->resources.bytes.len) /* none without a tick */
+		append_to_stream(&stream.buffer, w->resources.bytes.len,
+				 (const uint8_t *)w->resources.bytes.bytes);
 	request.dictionary = as_bytes(&w->dictionary);
 	otlp__export_request__pack_to_buffer(&request, &stream.buffer);
 	return 0;

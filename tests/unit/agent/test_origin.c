@@ -70,6 +70,36 @@ static void test_origin_of_attributes(void **state)
 	}
 }
 
+#define ENVIRONMENT(text) text, sizeof(text) - 1
+
+static void test_origin_of_environment_finds_the_variable(void **state)
+{
+	static const struct {
+		const char *name, *bytes;
+		size_t len;
+		const char *want;
+	} cases[] = {
+		{ "among others", ENVIRONMENT("A=b\0NAME=shop\0Z=\0"), "shop" },
+		{ "the last counts", ENVIRONMENT("NAME=old\0NAME=new\0"), "new" },
+		{ "another's end", ENVIRONMENT("MY_NAME=shop\0"), "before" },
+		{ "another's beginning", ENVIRONMENT("NAMES=shop\0"), "before" },
+		{ "without a value", ENVIRONMENT("NAME=\0"), "" },
+		{ "no variable", ENVIRONMENT("NAME\0\0=\0"), "before" },
+		{ "cut off", ENVIRONMENT("NAME=sho"), "sho" },
+		{ "controls, not UTF-8", ENVIRONMENT("NAME=a\x1b\xff\0"), "a__" },
+		{ "none", ENVIRONMENT(""), "before" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char got[128] = "before";
+
+		origin_of_environment(cases[i].bytes, cases[i].len, "NAME", got, sizeof(got));
+		if (strcmp(got, cases[i].want))
+			fail_msg("%s: got '%s'", cases[i].name, got);
+	}
+}
+
 static void test_origin_of_command_is_cut_at_a_character(void **state)
 {
 	char got[5];
@@ -86,6 +116,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_origin_of_command_names_the_service),
 		cmocka_unit_test(test_origin_of_attributes),
+		cmocka_unit_test(test_origin_of_environment_finds_the_variable),
 		cmocka_unit_test(test_origin_of_command_is_cut_at_a_character),
 	};
 

@@ -425,6 +425,13 @@ static void test_scale(void **state)
 	} cases[] = {
 		{ "absolute", DIFF_ABSOLUTE, { 10, 10 }, { 5, 9 }, { 0, 0 }, { 1, 1 }, 1 },
 		{ "absolute, other rate", DIFF_ABSOLUTE, { 20, 10 }, { 0, 0 }, { 0 }, { 1, 1 }, 2 },
+		{ "work that cannot be",
+		  DIFF_WORK,
+		  { 10, 10 },
+		  { 5, 9 },
+		  { 5, 1e-300 },
+		  { 1, 1 },
+		  -1 },
 		{ "absolute, several runs",
 		  DIFF_ABSOLUTE,
 		  { 10, 10 },

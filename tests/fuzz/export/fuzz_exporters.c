@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Every format of a profile that somebody else filled, names and numbers alike: what is text is
+ * UTF-8, what is a message can be unpacked, and none loses a tick.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/utf8.h"
+#include "export/export.h"
+#include "otlp.pb-c.h"
+#include "pprof.pb-c.h"
+#include "tests/fuzz/hostile_profile.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
+
+struct text {
+	char *bytes;
+	size_t len;
+};
+
+static bool is_utf8(const char *s, size_t len)
+{
+	bool is_plain = true;
+
+	for (size_t i = 0; i < len && is_plain;) {
+		uint32_t c;
+		size_t n = utf8_decode(s + i, len - i, &c);
+
+		is_plain = c != UTF8_REPLACEMENT || n == 3;
+		i += n;
+	}
+	return is_plain;
+}
+
+static uint64_t ticks_of(const struct tally *t)
+{
+	uint64_t ticks = 0;
+
+	for (size_t i = 0; i < t->rows.len; i++)
+		ticks += t->rows.items[i].ticks;
+	return ticks;
+}
+
+/* A line a stack, behind the last space its ticks. */
+static void check_collapsed(const struct text *t, uint64_t ticks)
+{
+	require(is_utf8(t->bytes, t->len));
+	for (size_t at = 0; at < t->len;) {
+		const char *line = t->bytes + at, *end = memchr(line, '\n', t->len - at), *space;
+
+		require(end != NULL);
+		space = memrchr(line, ' ', (size_t)(end - line));
+		require(space != NULL);
+		if (at || *line != '#')
+			ticks -= strtoull(space + 1, NULL, 10);
+		at += (size_t)(end - line) + 1;
+	}
+	require(ticks == 0);
+}
+
+static struct text unpack_gzip(const struct text *packed)
+{
+	z_stream z = { .next_in = (uint8_t *)packed->bytes, .avail_in = (uint32_t)packed->len };
+	struct text t = { 0 };
+	size_t cap = 0;
+	int r;
+
+	require(inflateInit2(&z, 15 + 16) == Z_OK);
+	do {
+		cap = cap * 2 + 65536;
+		t.bytes = realloc(t.bytes, cap);
+		require(t.bytes != NULL);
+		z.next_out = (uint8_t *)t.bytes + z.total_out;
+		z.avail_out = (uint32_t)(cap - z.total_out);
+		r = inflate(&z, Z_NO_FLUSH);
+		require(r == Z_OK || r == Z_STREAM_END);
+	} while (r != Z_STREAM_END);
+	t.len = z.total_out;
+	inflateEnd(&z);
+	return t;
+}
+
+static void check_pprof(const struct text *packed, uint64_t ticks)
+{
+	struct text t = unpack_gzip(packed);
+	Pprof__Profile *m = pprof__profile__unpack(NULL, t.len, (uint8_t *)t.bytes);
+
+	require(m && m->n_string_table && !*m->string_table[0]);
+	for (size_t i = 0; i < m->n_string_table; i++)
+		require(is_utf8(m->string_table[i], strlen(m->string_table[i])));
+	for (size_t i = 0; i < m->n_sample; i++)
+		ticks -= (uint64_t)m->sample[i]->value[0];
+	require(ticks == 0);
+	pprof__profile__free_unpacked(m, NULL);
+	free(t.bytes);
+}
+
+/* What a message has as bytes is a message of its own. */
+#define UNPACK(type, bytes)                                                      \
+	({                                                                       \
+		__auto_type from = (bytes);                                      \
+		__auto_type message = type##__unpack(NULL, from.len, from.data); \
+		require(message != NULL);                                        \
+		message;                                                         \
+	})
+
+static uint64_t sum_profile(ProtobufCBinaryData bytes, size_t stacks)
+{
+	Otlp__ResourceProfiles *resource = UNPACK(otlp__resource_profiles, bytes);
+	Otlp__ScopeProfiles *scope = UNPACK(otlp__scope_profiles, resource->scope_profiles);
+	Otlp__Profile *profile = UNPACK(otlp__profile, scope->profiles);
+	uint64_t ticks = 0;
+
+	for (size_t i = 0; i < profile->n_samples; i++) {
+		require(profile->samples[i]->n_values == 1);
+		require((size_t)profile->samples[i]->stack_index < stacks);
+		ticks += (uint64_t)profile->samples[i]->values[0];
+	}
+	otlp__profile__free_unpacked(profile, NULL);
+	otlp__scope_profiles__free_unpacked(scope, NULL);
+	otlp__resource_profiles__free_unpacked(resource, NULL);
+	return ticks;
+}
+
+static void check_otlp(struct text *t, uint64_t ticks)
+{
+	ProtobufCBinaryData all = { t->len, (uint8_t *)t->bytes };
+	Otlp__ExportRequest *m = UNPACK(otlp__export_request, all);
+	Otlp__Dictionary *d = UNPACK(otlp__dictionary, m->dictionary);
+
+	for (size_t i = 0; i < d->n_string_table; i++)
+		require(is_utf8(d->string_table[i], strlen(d->string_table[i])));
+	for (size_t i = 0; i < m->n_resource_profiles; i++)
+		ticks -= sum_profile(m->resource_profiles[i], d->n_stack_table);
+	require(ticks == 0);
+	otlp__dictionary__free_unpacked(d, NULL);
+	otlp__export_request__free_unpacked(m, NULL);
+}
+
+static void export(const struct exporter *e, const struct profile *p, const struct tally *tally,
+		   const struct export_opts *o)
+{
+	struct text t = { 0 };
+	FILE *out = open_memstream(&t.bytes, &t.len);
+	int r;
+
+	require(out != NULL);
+	r = e->write(p, tally, o, out);
+	require(fclose(out) == 0 && r == 0);
+	if (e == &exporter_collapsed)
+		check_collapsed(&t, ticks_of(tally));
+	else if (e == &exporter_pprof)
+		check_pprof(&t, ticks_of(tally));
+	else if (e == &exporter_otlp)
+		check_otlp(&t, ticks_of(tally));
+	else
+		require(is_utf8(t.bytes, t.len));
+	free(t.bytes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+	struct hostile h = { bytes, bytes + len };
+	uint8_t how = (uint8_t)hostile_number(&h, 1);
+	const struct export_opts o = {
+		.no_lines = how & 1, .header = how & 2, .threads = how & 4, .processes = how & 8
+	};
+	struct tally plain = { .by_thread = o.threads || o.processes }, timed = { .by_time = true };
+	_cleanup_(profile_freep) struct profile *p = NULL;
+	bool is_more;
+
+	require(profile_new(&p) == 0);
+	do {
+		require(slots_begin_run(&timed.slots, SLOT_CURRENT, "run.pyebpf",
+					how & 16 ? SLOTS_NO_TIMES : hostile_number(&h, 8)) == 0);
+		is_more = hostile_fill(&h, p);
+		require(tally_add(&plain, p) == 0 && tally_add(&timed, p) == 0);
+		require(slots_describe_run(&timed.slots, &p->meta, hostile_number(&h, 8), 0) == 0);
+		profile_clear_samples(p);
+	} while (is_more);
+	require(tally_finish(&plain) == 0 && tally_finish(&timed) == 0);
+	for (const struct exporter *const *e = exporters; *e; e++)
+		export(*e, p, (*e)->needs_times ? &timed : &plain, &o);
+	tally_release(&plain);
+	tally_release(&timed);
+	return 0;
+}
