@@ -7,8 +7,8 @@ const fs = require("node:fs");
 const os = require("node:os");
 const path = require("node:path");
 const {encode, pack} = require("../assets/fixture.js");
+const {packageFolder} = require("./packages.js");
 
-const PACKAGES = ["playwright-core@1", "axe-core@4"];
 const CHROMIUMS = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 const PYEBPF = process.env.PYEBPF || path.join(__dirname, "../../build/pyebpf");
 const RESULTS = path.join(path.dirname(PYEBPF), "test-results", "page");
@@ -16,24 +16,6 @@ const RESULTS = path.join(path.dirname(PYEBPF), "test-results", "page");
 function skip(reason) {
   console.log(`SKIPPED: ${reason}`);
   process.exit(77);
-}
-
-// The folder of PACKAGES, fetched once.
-function packageFolder() {
-  const cache = process.env.XDG_CACHE_HOME || path.join(os.homedir(), ".cache");
-  const folder = path.join(cache, "pyebpf", "browser");
-
-  if (!PACKAGES.every((name) => fs.existsSync(path.join(folder, "node_modules",
-    name.replace(/@\d+$/, ""), "package.json")))) {
-    fs.mkdirSync(folder, {recursive: true});
-    try {
-      execFileSync("npm", ["install", "--silent", "--no-audit", "--no-fund", "--prefix", folder,
-        ...PACKAGES], {stdio: "ignore", timeout: 180000});
-    } catch (error) {
-      skip(`npm install ${PACKAGES.join(" ")}: ${error.message}`);
-    }
-  }
-  return path.join(folder, "node_modules");
 }
 
 const chromium = CHROMIUMS.find((file) => fs.existsSync(file)) || skip("no Chromium: make deps");
