@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Drives a fuzz target without libFuzzer: replay COUNT FOLDER runs every file of the folder, then
- * COUNT mutations of them. The seed is fixed, so a failure comes back; its input is left in
- * crash-TARGET, in the working folder.
+ * Drives a fuzz target without libFuzzer: replay FOLDER [MUTATIONS] runs every file of the folder,
+ * then so many mutations of them (or as many as PYEBPF_MUTATIONS says, or 5000). The seed is fixed,
+ * so a failure comes back; its input is left in crash-TARGET, in the working folder.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -179,18 +179,20 @@ int main(int argc, char **argv)
 	static uint8_t mutated[INPUT_BYTES_MAX];
 	uint64_t seed = UINT64_C(0x9e3779b97f4a7c15);
 	struct dirent **names = NULL;
+	const char *asked;
 	long mutations;
 	char *end;
 	int count;
 
-	mutations = argc == 3 ? strtol(argv[1], &end, 10) : -1;
-	if (mutations < 0 || *end) {
-		fprintf(stderr, "usage: %s MUTATIONS FOLDER\n", argv[0]);
+	asked = argc == 3 ? argv[2] : getenv("PYEBPF_MUTATIONS") ?: "5000";
+	mutations = strtol(asked, &end, 10);
+	if (argc < 2 || argc > 3 || mutations < 0 || end == asked || *end) {
+		fprintf(stderr, "usage: %s FOLDER [MUTATIONS]\n", argv[0]);
 		return 2;
 	}
-	count = scandir(argv[2], &names, is_input, by_name);
+	count = scandir(argv[1], &names, is_input, by_name);
 	if (count < 1 || count > FILES_MAX) {
-		fprintf(stderr, "%s: %s: no corpus (1 to %d files)\n", argv[0], argv[2], FILES_MAX);
+		fprintf(stderr, "%s: %s: no corpus (1 to %d files)\n", argv[0], argv[1], FILES_MAX);
 		return 1;
 	}
 
@@ -202,9 +204,9 @@ int main(int argc, char **argv)
 	signal(SIGBUS, on_crash);
 	signal(SIGFPE, on_crash);
 	for (int i = 0; i < count; i++) {
-		if (!read_input(argv[2], names[i]->d_name, &inputs[i])) {
+		if (!read_input(argv[1], names[i]->d_name, &inputs[i])) {
 			fprintf(stderr, "%s: %s/%s: not readable, or larger than %d bytes\n",
-				argv[0], argv[2], names[i]->d_name, INPUT_BYTES_MAX);
+				argv[0], argv[1], names[i]->d_name, INPUT_BYTES_MAX);
 			return 1;
 		}
 		free(names[i]);

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The exact bytes of exporters and reports. Needs the program.
 if(TARGET pyebpf)
-  find_package(Python3 3.8 COMPONENTS Interpreter REQUIRED)
   add_executable(golden_recording ${CMAKE_CURRENT_LIST_DIR}/golden_recording.c)
   target_link_libraries(golden_recording PRIVATE pyebpf_store)
   add_test(NAME golden COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/golden.py

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The line tables against every CPython of this machine. Python loads the library, so it is built
 # without the sanitizers that pyebpf_flags may ask for.
-find_package(Python3 3.8 COMPONENTS Interpreter REQUIRED)
 
 add_library(linetable_oracle SHARED
   ${CMAKE_CURRENT_LIST_DIR}/linetable_oracle.c ${CMAKE_SOURCE_DIR}/user/symbolize/linetable.c)

@@ -234,7 +234,7 @@ def find_interpreters():
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
     import pythons
     found = {}
-    for python in pythons.find_all(os.path.isdir(os.path.join(pythons.cache_dir(), "sid"))):
+    for python in pythons.find_all():
         if python.via != "chroot":
             found.setdefault((python.version, python.free_threaded, python.debug), python)
     return [found[key] for key in sorted(found)]

@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-find_package(Python3 3.8 COMPONENTS Interpreter REQUIRED)
-
 foreach(lint layers banned format)
   add_test(NAME lint/${lint}
     COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/${lint}.py ${CMAKE_SOURCE_DIR})

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The layouts in user/target against the headers of every CPython of this machine.
-find_package(Python3 3.8 COMPONENTS Interpreter REQUIRED)
 
 add_test(NAME lint/offsets_check
   COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/offsets_check.py ${CMAKE_SOURCE_DIR})

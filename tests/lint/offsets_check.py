@@ -3,13 +3,12 @@
 """Compares pyebpf's CPython layouts with the headers of every CPython found, field by field.
 
 Usage: offsets_check.py SOURCE_DIR   exit status 1 if one field differs, or if no headers are found
-       offsets_check.py --fetch      unpacks the headers of Debian sid's 3.13, 3.14 and 3.15 into
-                                     the cache below; changes nothing else
 
-Each version is compiled as it is, as a debug build, and from 3.13 on free-threaded too; 3.7 also
+Prints TAP: a test is a build of a version; a minor without headers is skipped. Each version is compiled as it is, as a debug build, and from 3.13 on free-threaded too; 3.7 also
 as it was before 3.7.4: its headers with that release's one change of a layout taken back.
 Found: PYEBPF_HEADERS (folders with a Python.h, colon-separated), pyenv's versions,
-/usr/include/python3.*, ${XDG_CACHE_HOME:-~/.cache}/pyebpf/headers. CC: the compiler (cc).
+/usr/include/python3.*, ${XDG_CACHE_HOME:-~/.cache}/pyebpf/headers, where those of Debian sid's 3.13,
+3.14 and 3.15 are unpacked. CC: the compiler (cc).
 """
 import concurrent.futures
 import glob
@@ -20,8 +19,11 @@ import subprocess
 import sys
 import tempfile
 
-MINORS = range(6, 16)  # those that pyebpf has a layout for
-SID_MINORS = (13, 14, 15)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools"))
+
+import pythons  # noqa: E402
+
+HEADERS_REVISION = 1  # raised when what is in the folder of headers changes
 SOURCES = ("user/target/offsets.c", "user/target/debug_offsets.c", "user/base/err.c")
 
 
@@ -56,29 +58,31 @@ def find_headers():
     found = {}
     for folder in folders:
         version = version_of(folder)
-        if version and version[1] in MINORS:
+        if version and version[1] in pythons.MINORS:
             found.setdefault(version, folder)
     return found
 
 
-def fetch():
-    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools"))
-    import pythons
-    os.makedirs(os.path.dirname(cache_dir()), exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=os.path.dirname(cache_dir())) as folder:
-        apt_folder = os.path.join(folder, "apt")
-        os.mkdir(apt_folder)
-        apt = pythons.PrivateApt(apt_folder)
-        apt("update", "-o", "APT::Update::Error-Mode=any")
-        subprocess.run(["apt-get", "-q", "download"] +
-                       ["libpython3.%d-dev" % minor for minor in SID_MINORS], check=True,
-                       cwd=folder, env=dict(os.environ, APT_CONFIG=apt.conf, LC_ALL="C"))
-        root = os.path.join(folder, "root")
-        for package in glob.glob(os.path.join(glob.escape(folder), "*.deb")):
-            subprocess.run(["dpkg-deb", "-x", package, root], check=True)
-        shutil.rmtree(cache_dir(), ignore_errors=True)
-        os.rename(root, cache_dir())
-    print("offsets_check: headers unpacked below %s" % cache_dir())
+def provide():
+    """The headers of Debian sid. Why not, or None."""
+    try:
+        with pythons.provided_folder(cache_dir(), HEADERS_REVISION) as new:
+            if new:
+                with tempfile.TemporaryDirectory(dir=os.path.dirname(cache_dir())) as folder:
+                    download(folder, new)
+    except (pythons.Unavailable, OSError) as error:
+        return str(error)
+    return None
+
+
+def download(folder, root):
+    apt = pythons.PrivateApt(folder)
+    apt("update", "-o", "APT::Update::Error-Mode=any")
+    pythons.run(["apt-get", "-q", "download",
+                 *("libpython3.%d-dev" % minor for minor in pythons.SID_MINORS)], "apt-get download",
+                cwd=folder, env=dict(os.environ, APT_CONFIG=apt.conf, LC_ALL="C"))
+    for package in glob.glob(os.path.join(glob.escape(folder), "*.deb")):
+        pythons.run(["dpkg-deb", "-x", package, root], os.path.basename(package))
 
 
 def change(folder, name, pattern, replacement):
@@ -127,6 +131,7 @@ def check(cc, source, objects, output, folder, flags):
 def main():
     source = os.path.abspath(sys.argv[1])
     cc = os.environ.get("CC", "cc")
+    unavailable = provide()
     found = find_headers()
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -146,24 +151,18 @@ def main():
                     output = os.path.join(folder, "check-%d" % len(jobs))
                     job = pool.submit(check, cc, source, objects, output, headers, flags)
                     jobs.append(("%s %s" % (version, name), headers, job))
-            for name, headers, job in jobs:
+            for number, (name, headers, job) in enumerate(jobs, 1):
                 wrong = job.result()
                 failed += bool(wrong)
-                print("%-22s %-9s %s" % (name, "WRONG" if wrong else "ok", headers))
-                if wrong:
-                    print(wrong)
-    missing = ["3.%d" % minor for minor in MINORS if minor not in {m for _, m in found}]
-    if missing:
-        print("no headers, so not checked: %s (offsets_check.py --fetch gets 3.13 to 3.15)"
-              % ", ".join(missing))
-    print("offsets_check: %d versions, %d builds, %d wrong" % (len(found), len(jobs), failed))
+                print("%sok %d - %s" % ("not " * bool(wrong), number, name.strip()))
+                print("\n".join("# " + line for line in [headers, *wrong.splitlines()]))
+    missing = [minor for minor in pythons.MINORS if minor not in {m for _, m in found}]
+    for number, minor in enumerate(missing, len(jobs) + 1):
+        print("ok %d - 3.%d # SKIP no headers%s" % (
+            number, minor, ": " + unavailable if minor in pythons.SID_MINORS and unavailable else ""))
+    print("# %d versions, %d builds, %d wrong" % (len(found), len(jobs), failed))
     return 1 if failed or not found else 0
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--fetch"]:
-        fetch()
-    elif len(sys.argv) == 2:
-        sys.exit(main())
-    else:
-        sys.exit(__doc__)
+    sys.exit(main() if len(sys.argv) == 2 else __doc__)

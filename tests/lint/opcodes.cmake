@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The names of instructions against the modules of every CPython of this machine.
-find_package(Python3 3.8 COMPONENTS Interpreter REQUIRED)
 
 add_test(NAME lint/opcodes
   COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_SOURCE_DIR}/tests/tools/opcode_names.py --check

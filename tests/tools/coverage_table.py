@@ -39,7 +39,7 @@ import test_shapes as shapes  # noqa: E402
 import test_short_lived as short_lived  # noqa: E402
 import test_versions as versions  # noqa: E402
 import truth as judge  # noqa: E402
-from conftest import FEW, OLDEST  # noqa: E402
+from conftest import FEW  # noqa: E402
 from spinning import children, family  # noqa: E402
 
 COLUMNS = ("found", "named", "lines right", "share right", "GIL-free kept", "torn",
@@ -719,7 +719,7 @@ def measure_short(python, kind, hz, at_once, count):
 
 def one_a_kind(found):
     """The oldest, and one for each way to keep frames."""
-    return pythons.of_minors([p for p in found if p.via != "loader"], (OLDEST, *FEW))
+    return pythons.of_minors([p for p in found if p.via != "loader"], (pythons.MINORS[0], *FEW))
 
 
 # --- The page -------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def ask(python):
 def ask_all():
     """[(Python, {number: name})]; versions that have to be fetched if they are there already."""
     import pythons
-    found = pythons.find_all(os.path.isdir(os.path.join(pythons.cache_dir(), "sid")))
+    found = pythons.find_all()
     with concurrent.futures.ThreadPoolExecutor() as pool:
         return list(zip(found, pool.map(ask, found)))
 

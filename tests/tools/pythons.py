@@ -10,7 +10,8 @@ Provided, below ${XDG_CACHE_HOME:-~/.cache}/pyebpf/pythons, without a change to 
   twins/   an interpreter that comes with both kinds of libpython gets a twin of the other kind
            (shared or static): a main() of ten lines linked against it.
 
-What cannot be provided is said on stderr with the reason. Exit status 1: not one found.
+What cannot be provided is said on stderr with the reason. Exit status 1: not one found. --check tells
+of each minor version whether it is here, as TAP: a test that is skipped where it is not.
 """
 import argparse
 import concurrent.futures
@@ -27,6 +28,7 @@ import sys
 import tempfile
 import threading
 
+MINORS = range(6, 16)  # of CPython 3 that must work
 SID_MINORS = (13, 14, 15)
 DEBIAN_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 # Raised when the contents of a provided folder change: an older folder is then made anew.
@@ -361,9 +363,10 @@ def provided_folder(path, revision):
         if is_current():
             yield None
             return
-        for stale in glob.glob(os.path.join(glob.escape(parent), ".new-*")):
+        prefix = ".new-%s-" % os.path.basename(path)  # others may be made of the folders beside it
+        for stale in glob.glob(os.path.join(glob.escape(parent), prefix + "*")):
             shutil.rmtree(stale, ignore_errors=True)
-        new = tempfile.mkdtemp(prefix=".new-", dir=parent)
+        new = tempfile.mkdtemp(prefix=prefix, dir=parent)
         try:
             os.chmod(new, 0o755)
             yield new
@@ -413,14 +416,16 @@ def loader_command(root, program):
     return [loader[0], "--library-path", ":".join(libraries), program]
 
 
-def find_sid():
+def find_sid(missing):
+    """missing: {minor: why} of those that are not to be had."""
     root = os.path.join(cache_dir(), "sid")
     try:
         with provided_folder(root, SID_REVISION) as new:
             if new:
                 make_sid(new)
     except (Unavailable, OSError) as e:
-        say("SKIPPED: no CPython 3.13 to 3.15 of Debian sid: %s" % e)
+        say("no CPython 3.13 to 3.15 of Debian sid: %s" % e)
+        missing.update((minor, "not to be had of Debian sid: %s" % e) for minor in SID_MINORS)
         return []
     pythons = []
     for minor in SID_MINORS:
@@ -469,11 +474,11 @@ def find_twins(pythons):
 # --- Front ---------------------------------------------------------------------------------------
 
 
-def find_all(provision=True):
-    """Every interpreter, oldest first, each with a unique name."""
+def find_all(provision=True, missing=None):
+    """Every interpreter, oldest first, each with a unique name. missing: see find_sid()."""
     pythons = find_here()
     if provision:
-        pythons += find_twins(pythons) + find_sid()
+        pythons += find_twins(pythons) + find_sid({} if missing is None else missing)
     pythons.sort(key=lambda p: (p.version, p.linkage, p.via, p.source))
     names = set()
     for python in pythons:
@@ -492,14 +497,31 @@ def of_minors(found, minors):
     return [p for p in found if p is chosen.get(p.minor)] or found
 
 
+def check():
+    """A test a minor: is it here?"""
+    missing = dict.fromkeys(MINORS, "none on this machine, and none is fetched")
+    found = {}
+    for python in find_all(missing=missing):
+        found.setdefault(python.minor, []).append(python.name)
+    for number, minor in enumerate(MINORS, 1):
+        print("ok %d - CPython 3.%d%s" % (
+            number, minor, "" if minor in found else " # SKIP " + missing[minor]))
+        for name in found.get(minor, ()):
+            print("# " + name)
+    return 0 if found else 1
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--list", action="store_true", help="one line an interpreter (default)")
     form.add_argument("--json", action="store_true", help="everything known, one object a line")
+    form.add_argument("--check", action="store_true", help="which minor versions are here, as TAP")
     form.add_argument("--commands", action="store_true", help="only the command, for a shell")
     parser.add_argument("--no-provision", action="store_true", help="only what is here already")
     arguments = parser.parse_args()
+    if arguments.check:
+        return check()
     pythons = find_all(not arguments.no_provision)
     for python in pythons:
         if arguments.json:

@@ -7,7 +7,6 @@
 #include <cmocka.h>
 
 #include <errno.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,12 +19,11 @@
 
 static size_t read_corpus(const char *name, uint8_t bytes[DEBUG_OFFSETS_BYTES])
 {
-	char path[4096], source[] = __FILE__;
 	_cleanup_(fclosep) FILE *f = NULL;
+	char path[4096];
 	size_t n;
 
-	snprintf(path, sizeof(path), "%s/../../fuzz/corpus/debug_offsets/%s", dirname(source),
-		 name);
+	snprintf(path, sizeof(path), PYEBPF_CORPUS "/debug_offsets/%s", name);
 	f = fopen(path, "re");
 	if (!f)
 		fail_msg("%s: %s", path, strerror(errno));

@@ -8,7 +8,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,10 +21,10 @@
 
 static int open_corpus(const char *name)
 {
-	char path[4096], source[] = __FILE__;
+	char path[4096];
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/../../fuzz/corpus/elf/%s", dirname(source), name);
+	snprintf(path, sizeof(path), PYEBPF_CORPUS "/elf/%s", name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		fail_msg("%s: %s", path, strerror(errno));
