@@ -20,10 +20,10 @@ foreach(source ${bpf_sources})
   get_filename_component(name ${source} NAME_WE)
   set(object ${generated}/${name}.bpf.o)
   add_custom_command(OUTPUT ${object}
-    COMMAND ${CLANG_BPF} -target bpf -g -O2 -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter
-      -mcpu=v3 -D__TARGET_ARCH_${BPF_ARCH} -I${CMAKE_SOURCE_DIR}/vmlinux -I${CMAKE_SOURCE_DIR}
+    COMMAND ${CLANG_BPF} -target bpf -g -O2 -std=gnu11 -Wall -Wextra -Wno-unused-parameter
+      $<$<BOOL:${PYEBPF_WERROR}>:-Werror> -mcpu=v3 -D__TARGET_ARCH_${BPF_ARCH} -I${CMAKE_SOURCE_DIR}/vmlinux -I${CMAKE_SOURCE_DIR}
       -c ${source} -o ${object}
-    DEPENDS ${source} ${bpf_headers} VERBATIM)
+    DEPENDS ${source} ${bpf_headers} VERBATIM COMMAND_EXPAND_LISTS)
   list(APPEND bpf_objects ${object})
 endforeach()
 
