@@ -73,7 +73,7 @@ static int read_text(int fd, struct profile *p)
 	return r;
 }
 
-/* 0: not recognised. */
+/* 0: not recognised, or taken for another format, which may refuse it. */
 static int read_file(int fd, struct profile *p)
 {
 	_cleanup_(import_freep) struct import *i = NULL;
@@ -83,7 +83,7 @@ static int read_file(int fd, struct profile *p)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	r = import_open(path, &i);
 	if (r <= 0 || strcmp(import_format(i), "collapsed"))
-		return r < 0 ? r : 0;
+		return 0;
 	do {
 		r = import_next(i, p);
 	} while (r > 0);
