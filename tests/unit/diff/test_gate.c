@@ -87,6 +87,39 @@ static void test_verdicts(void **state)
 	}
 }
 
+/* Which functions are judged is the floor's business: a share of base's total. */
+static void test_floor(void **state)
+{
+	static const char base[] = MAIN ";" WORK " 90000\n" MAIN ";" ELSE " 2000";
+	static const char current[] = MAIN ";" WORK " 90000\n" MAIN ";" ELSE " 6000";
+	static const struct {
+		double floor;
+		enum gate_result result;
+		int verdict;
+	} cases[] = {
+		{ 0, GATE_REGRESSION, GATE_SLOWER },
+		{ 0.001, GATE_REGRESSION, GATE_SLOWER },
+		{ GATE_FLOOR, GATE_REGRESSION, GATE_SLOWER }, /* it costs 4.3 % more */
+		{ 0.2, GATE_PASS, NONE },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct diff_input *in = input_of(base, current);
+		struct diff *d = compare(in, DIFF_ABSOLUTE, NULL);
+		struct gate *g;
+
+		assert_int_equal(gate_new(d, GATE_THRESHOLD, cases[i].floor, &g), 0);
+		if (g->result != cases[i].result || verdict_of(d, g, "else") != cases[i].verdict ||
+		    g->floor != cases[i].floor)
+			fail_msg("floor %g: %s, verdict %d", cases[i].floor,
+				 gate_result_names[g->result], verdict_of(d, g, "else"));
+		gate_free(g);
+		diff_free(d);
+		diff_input_free(in);
+	}
+}
+
 static void test_exit_codes(void **state)
 {
 	(void)state;
@@ -144,6 +177,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_verdicts),
+		cmocka_unit_test(test_floor),
 		cmocka_unit_test(test_exit_codes),
 		cmocka_unit_test(test_text_files_are_inconclusive),
 		cmocka_unit_test(test_empty_sides_are_inconclusive),
