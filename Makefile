@@ -2,51 +2,73 @@
 # A thin front of CMake. `make help` lists the targets.
 .POSIX:
 .SUFFIXES:
-.PHONY: build help deps deps-all demo test check-all coverage-table bench format share install deb \
-	image manifests clean build-asan build-clang
+.PHONY: build help deps deps-all demo check test check-all coverage-table bench format share install \
+	deb image manifests clean build-tests build-asan build-clang build-tsan build-fuzz build-type
 
 PREFIX = /usr/local
 DESTDIR =
 JOBS = $$(nproc)
 
-# A folder that was configured keeps its generator; a new one gets Ninja where there is one.
+# configure FOLDER ARGUMENT...: one that was configured keeps its generator; a new one gets Ninja where
+# there is one.
 CONFIGURE = configure() { \
-	if [ ! -f "$$1/CMakeCache.txt" ] && command -v ninja >/dev/null; then \
-		cmake -S . --preset "$$2" -G Ninja; \
+	folder=$$1; \
+	shift; \
+	if [ ! -f "$$folder/CMakeCache.txt" ] && command -v ninja >/dev/null; then \
+		cmake -S . -B "$$folder" -G Ninja "$$@"; \
 	else \
-		cmake -S . --preset "$$2"; \
+		cmake -S . -B "$$folder" "$$@"; \
 	fi; \
 }; configure
 
 # Debian 12 (bookworm) names. Node may be of another source, whose package brings npm along.
 PACKAGES = $$(command -v npm >/dev/null || echo nodejs npm) \
-	bpftool bpftrace ca-certificates chromium clang clang-format cmake debootstrap dpkg-dev \
+	bpftool bpftrace ca-certificates ccache chromium clang clang-format cmake debootstrap dpkg-dev \
 	esbuild gcc libbpf-dev libc6-dev libcap-dev libcjson-dev libclang-rt-14-dev libcmocka-dev \
 	libcurl4-openssl-dev libelf-dev libmicrohttpd-dev libpcre2-dev libprotobuf-c-dev \
 	libyaml-dev libzstd-dev linux-perf llvm make ninja-build pkg-config procps \
-	protobuf-c-compiler protobuf-compiler python3 python3-pytest python3-yaml zlib1g-dev
+	protobuf-c-compiler protobuf-compiler python3 python3-pytest python3-pytest-xdist \
+	python3-yaml zlib1g-dev
 
 # What only some tests need beside them: containers, shells, other kernels.
 ALL_PACKAGES = catatonit fish groff lintian man-db podman qemu-system-x86 runc zsh
 
 build:
-	@$(CONFIGURE) build release
+	@$(CONFIGURE) build --preset release
 	cmake --build build --target pyebpf -j $(JOBS)
 
+build-tests: build
+	cmake --build build --target test_programs -j $(JOBS)
+
 build-asan:
-	@$(CONFIGURE) build-asan asan
+	@$(CONFIGURE) build-asan --preset asan
 	cmake --build build-asan -j $(JOBS)
 
 build-clang:
-	@$(CONFIGURE) build-clang clang
+	@$(CONFIGURE) build-clang --preset clang
 	cmake --build build-clang -j $(JOBS)
+
+build-tsan:
+	@$(CONFIGURE) build-tsan --preset tsan
+	cmake --build build-tsan -j $(JOBS)
+
+build-fuzz:
+	@$(CONFIGURE) build-fuzz --preset fuzz
+	cmake --build build-fuzz -j $(JOBS)
+
+# The program alone: make build-type COMPILER=gcc TYPE=Release
+build-type:
+	@$(CONFIGURE) "build-types/$(COMPILER)-$(TYPE)" -DCMAKE_C_COMPILER="$(COMPILER)" \
+		-DCMAKE_BUILD_TYPE="$(TYPE)" -DPYEBPF_WERROR=ON -DPYEBPF_TESTS=OFF
+	cmake --build "build-types/$(COMPILER)-$(TYPE)" -j $(JOBS)
 
 help:
 	@echo "make             build build/pyebpf"
 	@echo "make deps        install the packages that are missing (Debian 12)"
 	@echo "make demo        record a bundled workload twice, leave demo.html, demo-diff.html"
-	@echo "make test        deps, all builds, unit and integration tests"
-	@echo "make check-all   the same with every interpreter and full counts: hours"
+	@echo "make check       what a change is most likely to break: three minutes at most"
+	@echo "make test        all builds, every kind of test with small counts: ten minutes; what CI runs"
+	@echo "make check-all   every interpreter, full counts, other kernels, engines, fuzzing: hours"
 	@echo "make coverage-table   measure docs/interpreters.md: half an hour, on a quiet machine"
 	@echo "make bench       measure overhead and throughput"
 	@echo "make format      format the C files"
@@ -65,10 +87,13 @@ deps-all: deps
 demo: deps build
 	sh tests/demo/demo.sh build/pyebpf
 
-test: deps build build-asan build-clang
+check: deps
+	python3 -B tests/run.py --tier=check
+
+test: deps
 	python3 -B tests/run.py --tier=test
 
-check-all: deps-all build build-asan build-clang
+check-all: deps-all
 	python3 -B tests/run.py --tier=all
 
 coverage-table: deps-all build
@@ -98,4 +123,4 @@ manifests:
 	python3 -B tests/tools/charts.py
 
 clean:
-	cmake -E rm -rf build build-asan build-clang
+	cmake -E rm -rf build build-asan build-clang build-tsan build-fuzz build-types

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Fixtures: every interpreter, the program, the tier.
 
-    pytest tests/integration [--tier=test|all] [--pythons=NAME,...]
+    pytest tests/integration [--tier=check|test|all] [--pythons=NAME,...]
 
 PYEBPF: the program (build/pyebpf). PYEBPF_PYTHONS: more interpreters (tools/pythons.py).
 """
 import json
 import os
 import sys
+import tempfile
 
 import pytest
 
@@ -19,15 +20,25 @@ import harness  # noqa: E402
 import pythons  # noqa: E402
 import spinning  # noqa: E402
 
-OLDEST, NEWEST = 6, 15  # minors of CPython 3 that must work
 # One for each way to keep frames and line tables: a list of objects with an lnotab (to 3.10), the
 # data stack with a cframe (3.11, 3.12), without one (3.13, 3.14), with _Py_DebugOffsets of 3.15.
 FEW = (8, 11, 13, 15)
+MARKERS = (
+    "few_pythons: with --tier=test on one interpreter of each kind, not of each minor: for what "
+    "depends little on it",
+    "full: with --tier=all only: takes long, or what make deps does not install",
+    "quick: with --tier=check too",
+    "threads: also by the build with TSan",
+    "alone: not beside other tests: it counts what they do too",
+    "hostile: by the build with ASan and UBSan",
+    "xdist_group(name): tests that may not run side by side",
+)
 
 
 def pytest_addoption(parser):
-    parser.addoption("--tier", choices=("test", "all"), default="test",
-                     help="test: minutes; all: every way to run every interpreter, full counts")
+    parser.addoption("--tier", choices=("check", "test", "all"), default="test",
+                     help="check: what is marked quick; test: what is not marked full; all: every "
+                     "way to run every interpreter, full counts")
     parser.addoption("--pythons", default="", help="only these interpreters, by name prefix")
 
 
@@ -44,17 +55,33 @@ def one_a_minor(found):
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "few_pythons: with --tier=test on one interpreter of each "
-                            "kind, not of each minor: for what depends little on it")
+    for marker in MARKERS:
+        config.addinivalue_line("markers", marker)
     found = [p for p in pythons.find_all()
-             if OLDEST <= p.minor <= NEWEST and not p.free_threaded and not p.debug]
+             if p.minor in pythons.MINORS and not p.free_threaded and not p.debug]
     wanted = [name for name in config.getoption("--pythons").split(",") if name]
     if wanted:
         found = [p for p in found if p.name.startswith(tuple(wanted))]
     config.all_pythons = found
-    is_all = wanted or config.getoption("--tier") == "all"
-    config.pythons = found if is_all else one_a_minor(found)
-    config.few_pythons = found if is_all else pythons.of_minors(config.pythons, FEW)
+    tier = "all" if wanted else config.getoption("--tier")
+    config.pythons = found if tier == "all" else one_a_minor(found)
+    config.few_pythons = found if tier == "all" else pythons.of_minors(config.pythons, FEW)
+    if tier == "check":
+        config.pythons = config.few_pythons
+        config.few_pythons = pythons.of_minors(config.pythons, FEW[::3])
+
+
+def pytest_collection_modifyitems(config, items):
+    """What is not of the tier is not skipped: it is no part of it."""
+    tier = config.getoption("--tier")
+
+    def is_of_tier(item):
+        if item.get_closest_marker("full"):
+            return tier == "all"
+        return tier != "check" or item.get_closest_marker("quick")
+
+    config.hook.pytest_deselected(items=[item for item in items if not is_of_tier(item)])
+    items[:] = [item for item in items if is_of_tier(item)]
 
 
 def pytest_report_header(config):
@@ -64,7 +91,7 @@ def pytest_report_header(config):
 
 def pytest_terminal_summary(terminalreporter, config):
     terminalreporter.write_line("interpreters used: " + ", ".join(p.name for p in config.pythons))
-    missing = set(range(OLDEST, NEWEST + 1)) - {p.minor for p in config.all_pythons}
+    missing = set(pythons.MINORS) - {p.minor for p in config.all_pythons}
     if missing and not config.getoption("--pythons"):
         terminalreporter.write_line("NOT TESTED, no such interpreter: " + ", ".join(
             "CPython 3.%d" % minor for minor in sorted(missing)), red=True, bold=True)
@@ -124,8 +151,7 @@ def staged(tmp_path):
     used = []
 
     def stage(python, name):
-        folder = str(tmp_path) + "-%d" % len(used)
-        os.makedirs(folder)
+        folder = tempfile.mkdtemp(dir=str(tmp_path))  # its name is used in the interpreter's root
         used.append((python, folder))
         return harness.stage(python, name, folder)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Runs workloads and pyebpf beside them."""
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -46,6 +47,23 @@ def unstage(python, folder):
                       ignore_errors=True)
 
 
+def one_ahead():
+    """For a process of one thread that goes before all other programs, so that what it gets of a CPU
+    does not depend on them: another CPU is left for the recorder, and so it is one at a time on
+    this machine. What is returned is to be closed when the process has ended."""
+    lock = open(os.path.join(tempfile.gettempdir(), "pyebpf-test-ahead"), "w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock
+
+
+def ahead(pid):
+    """The same for a process that is there."""
+    lock = one_ahead()
+    if os.cpu_count() > 1:
+        os.sched_setscheduler(pid, os.SCHED_RR, os.sched_param(1))
+    return lock
+
+
 class Skipped(Exception):
     """The workload says that this interpreter cannot do this."""
 
@@ -70,6 +88,7 @@ class Workload:
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=self.errors)
         self.pid = self.process.pid
+        self.stack = contextlib.ExitStack()  # closed when it has ended
         self.watchdog = threading.Timer(PATIENCE * 4, self.process.kill)
         self.watchdog.daemon = True
         self.watchdog.start()
@@ -96,10 +115,7 @@ class Workload:
         self.process.stdin.flush()
 
     def ahead(self):
-        """Before all other programs, so that what it gets of a CPU does not depend on them: for
-        workloads of one thread, where another CPU is left for the recorder."""
-        if os.cpu_count() > 1:
-            os.sched_setscheduler(self.pid, os.SCHED_RR, os.sched_param(1))
+        self.stack.enter_context(ahead(self.pid))
 
     def truth(self):
         return json.loads(self.line())
@@ -113,6 +129,7 @@ class Workload:
     def close(self):
         self.process.kill()
         self.process.wait()
+        self.stack.close()
         self.watchdog.cancel()
         self.process.stdin.close()
         self.process.stdout.close()

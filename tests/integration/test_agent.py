@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import ssl
@@ -25,8 +26,8 @@ import pythons
 from engine_server import Answer, Engine
 from harness import PATIENCE, PYEBPF, export, run, wait_until
 
-pytestmark = pytest.mark.usefixtures("pyebpf")
-SERVICE = "under-test"
+pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.xdist_group("agent")]
+SERVICE = "under-test-%d" % os.getpid()  # others on this machine may run the same
 
 
 class Agent:
@@ -129,6 +130,8 @@ def names(stacks):
     return {frame.name for stack in stacks for frame in stack.frames}
 
 
+@pytest.mark.threads
+@pytest.mark.quick
 @pytest.mark.parametrize("kind", ["pyroscope", "parca", "otlp"])
 def test_everything_arrives_once(some_python, kind, tmp_path):
     with Engine(kind) as engine, spinning(some_python):
@@ -245,16 +248,19 @@ def test_totals_hold_across_a_change_of_rate(some_python, tmp_path):
     assert engine.total() == agent.recorded()
 
 
+@pytest.mark.alone
 def test_processes_that_ended_before_they_were_looked_at(tmp_path):
     """They get a row like others, which goes when they do. Maps and tables say how full they are."""
-    count = 150
+    count, in_ring = 60, []
+    program = shutil.copy(shutil.which("perl"), tmp_path)  # one that nobody has been asked about
     with Agent(tmp_path, "files") as agent:
         def rows():
+            in_ring.append(agent.metric("bpf_map_entries", map="events"))
             return agent.metric("bpf_map_entries", map="procs")
         wait_until(lambda: agent.metric("windows_total") >= 2, PATIENCE, "a window")
         before = rows()
         agent.process.send_signal(signal.SIGSTOP)
-        ended = [subprocess.Popen(["perl", "-e", "1 while (times)[0] < 0.03"])
+        ended = [subprocess.Popen([program, "-e", "1 for 1 .. 4000000"])
                  for _ in range(count)]
         for process in ended:  # not reaped: they are zombies
             os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
@@ -264,13 +270,13 @@ def test_processes_that_ended_before_they_were_looked_at(tmp_path):
             process.wait()
         wait_until(lambda: rows() < before + count / 2, PATIENCE, "the rows are gone")
         assert agent.metric("bpf_map_max_entries", map="procs") == 16384
-        assert 0 < agent.metric("bpf_map_entries", map="events") <= \
-            agent.metric("bpf_map_max_entries", map="events")
+        assert 0 < max(in_ring) <= agent.metric("bpf_map_max_entries", map="events")
         assert agent.metric("table_bytes", table="code_objects") < \
             agent.metric("table_max_bytes", table="code_objects")
         agent.stop()
 
 
+@pytest.mark.quick
 def test_files(some_python, tmp_path):
     """A recording a window; the last ones are kept, each of them whole."""
     with spinning(some_python):
@@ -380,11 +386,15 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize("what, script, outcome", ANSWERS, ids=[row[0] for row in ANSWERS])
-def test_answers_that_pass(what, script, outcome, is_full, tmp_path):
+# The others are rows of the table in unit/agent too.
+IN_MINUTES = ("429 with Retry-After", "503", "half-closed")
+
+
+@pytest.mark.parametrize("what, script, outcome", [
+    pytest.param(*row, id=row[0], marks=() if row[0] in IN_MINUTES else pytest.mark.full)
+    for row in ANSWERS])
+def test_answers_that_pass(what, script, outcome, tmp_path):
     """What is not stored is sent again, and nothing twice."""
-    if not is_full and what not in ("429 with Retry-After", "503", "half-closed"):
-        pytest.skip("with --tier=all; the same row of the table is in unit/agent")
     put_rows(tmp_path, 3)
     with Engine("pyroscope", script=script) as engine:
         with Agent(tmp_path, "pyroscope", engine.url, window="30m") as agent:
@@ -400,10 +410,9 @@ def test_answers_that_pass(what, script, outcome, is_full, tmp_path):
             assert engine.requests[1][0] - engine.requests[0][0] >= 2
 
 
-def test_500_for_ever_is_given_up(tmp_path, is_full):
+@pytest.mark.full
+def test_500_for_ever_is_given_up(tmp_path):
     """An empty profile is a 500 to Pyroscope, however often it is sent."""
-    if not is_full:
-        pytest.skip("pauses of several seconds: --tier=all")
     put_rows(tmp_path, 1)
     with Engine("pyroscope", script=[Answer(500)] * 4) as engine:
         with Agent(tmp_path, "pyroscope", engine.url, window="30m") as agent:
@@ -453,6 +462,7 @@ def test_tls_with_certificates_of_both_sides(tmp_path):
         assert [1 for _, stacks in engine.stored if names(stacks) == {"n1"}] == [1]
 
 
+@pytest.mark.threads
 def test_engine_down_then_up(some_python, tmp_path, is_full):
     """What was recorded meanwhile waits in the spool, and arrives once."""
     port, up_at = engines.free_port(), time.monotonic() + (60 if is_full else 0)
@@ -591,10 +601,9 @@ def test_clock_jumps(some_python, tmp_path):
                 assert engine.total() + lost == agent.recorded()
 
 
-def test_spool_disk_full(some_python, tmp_path, is_full):
-    """The oldest make room; what is lost is counted; the agent goes on."""
-    if not is_full:
-        pytest.skip("fills a file system: --tier=all; the same in unit/agent")
+@pytest.mark.full
+def test_spool_disk_full(some_python, tmp_path):
+    """The oldest make room; what is lost is counted; the agent goes on (as in unit/agent)."""
     spool = tmp_path / "spool"
     spool.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", str(spool)], check=True)
@@ -612,6 +621,8 @@ def test_spool_disk_full(some_python, tmp_path, is_full):
         subprocess.run(["umount", str(spool)], check=True)
 
 
+@pytest.mark.threads
+@pytest.mark.quick
 def test_reload(some_python, tmp_path):
     """A wrong configuration changes nothing; a right one is taken over, and nothing is lost."""
     with Engine("otlp") as first, Engine("pyroscope") as second, spinning(some_python):
@@ -697,6 +708,7 @@ def test_privileges_that_are_not_needed_are_gone(some_python, tmp_path):
             agent.stop()
 
 
+@pytest.mark.threads
 def test_json_log(tmp_path):
     """Each line of it an object; an engine that is away is a warning."""
     port = engines.free_port()
@@ -710,6 +722,7 @@ def test_json_log(tmp_path):
     assert all(re.match(r"20\d\d-\d\d-\d\dT", line["time"]) for line in lines)
 
 
+@pytest.mark.threads
 def test_secrets_stay_in_their_file(some_python, tmp_path):
     """The engine gets the token, read anew for each request; nothing else does."""
     token = tmp_path / "token"
@@ -738,6 +751,7 @@ def test_secrets_stay_in_their_file(some_python, tmp_path):
     ("rate: 19\nwindov: 1s\n", ":2: windov: no such key; there are: rate, rate_min, cpu_budget, window"),
     ("output:\n  engine: otlp\n  url: http://u:pw@h\n", ":3: output.url: no password"),
 ])
+@pytest.mark.quick
 def test_check_names_line_and_key(text, said, tmp_path):
     config = tmp_path / "agent.yaml"
     config.write_text(text)
@@ -746,10 +760,9 @@ def test_check_names_line_and_key(text, said, tmp_path):
     assert "pw" not in done.stderr
 
 
-def test_collector_has_what_was_recorded(some_python, is_full, tmp_path):
+@pytest.mark.full
+def test_collector_has_what_was_recorded(some_python, tmp_path):
     """A real one: the totals of what its file exporter wrote are the agent's."""
-    if not is_full:
-        pytest.skip("needs Go: --tier=all")
     try:
         engines.collector()
     except pythons.Unavailable as error:

@@ -9,7 +9,7 @@ from kubelet_server import Answer, Kubelet, pod
 from test_agent import SERVICE, Agent, spinning
 from test_agent_origin import CONTAINER, POD, enter, pod_cgroups
 
-pytestmark = pytest.mark.usefixtures("pyebpf")
+pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.xdist_group("agent")]
 TOKEN = "s3cret-pods"
 SHOP = pod(POD, labels={"app.kubernetes.io/name": "shop", "team": "pay"},
            containers={"web": CONTAINER})
@@ -23,6 +23,7 @@ def settings(kubelet, tmp_path, source="kubelet", more=""):
             "  labels: [team]\n%s" % (source, kubelet.url, token, kubelet.certificate, more))
 
 
+@pytest.mark.threads
 @pytest.mark.parametrize("kind, source", [("pyroscope", "kubelet"), ("otlp", "api")])
 def test_names_of_pod_and_container(some_python, kind, source, tmp_path):
     """The label names the service; a process that names its own keeps that."""
@@ -92,11 +93,15 @@ BAD_ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize("what, answer, said", BAD_ANSWERS, ids=[row[0] for row in BAD_ANSWERS])
-def test_bad_answer_stops_nothing(some_python, what, answer, said, is_full, tmp_path):
+# The texts of the others are in unit/agent/test_pods.
+IN_MINUTES = ("403", "malformed", "slow")
+
+
+@pytest.mark.parametrize("what, answer, said", [
+    pytest.param(*row, id=row[0], marks=() if row[0] in IN_MINUTES else pytest.mark.full)
+    for row in BAD_ANSWERS])
+def test_bad_answer_stops_nothing(some_python, what, answer, said, tmp_path):
     """It is said once, recording goes on, and the next answer is taken."""
-    if not is_full and what not in ("403", "malformed", "slow"):
-        pytest.skip("with --tier=all; the same texts are in unit/agent/test_pods")
     with pod_cgroups(CONTAINER) as (own,), Engine("pyroscope") as engine, \
             Kubelet(tmp_path, TOKEN, [SHOP], [answer]) as kubelet, \
             spinning(some_python) as target:

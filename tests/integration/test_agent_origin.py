@@ -9,7 +9,7 @@ from harness import PATIENCE, wait_until
 from spinning import cpu_seconds
 from test_agent import SERVICE, Agent, spinning
 
-pytestmark = pytest.mark.usefixtures("pyebpf")
+pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.xdist_group("agent")]
 POD, POD_NAME = "1f2e3d4c-5b6a-7988-a7b6-c5d4e3f2a1b0", "1f2e3d4c_5b6a_7988_a7b6_c5d4e3f2a1b0"
 CONTAINER, NEIGHBOUR = "0123456789abcdef" * 4, "fedcba9876543210" * 4
 HIERARCHIES = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")

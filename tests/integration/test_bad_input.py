@@ -386,10 +386,10 @@ def test_full_disk(some_python, tmp_path):
     needs("mount", "umount")
     disk = tmp_path / "disk"
     disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", disk], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "none", disk], check=True)
     try:
         output = disk / "x.pyebpf"
-        with Workload(some_python, "churn.py", 4, "lines", 4000) as workload:
+        with Workload(some_python, "churn.py", 2, "lines", 2000) as workload:
             with Recorder(output, "-p", workload.pid, "-F", 10000) as recorder:
                 recorder.wait_attached()
                 workload.go()
@@ -398,7 +398,7 @@ def test_full_disk(some_python, tmp_path):
                     recorder.process.send_signal(signal.SIGINT)
                 status = recorder.wait()
                 text = recorder.text()
-        if status == 0 and output.stat().st_size < 12000:
+        if status == 0 and output.stat().st_size < 4000:
             pytest.skip("the recording is too small to fill the disk")
         assert status == 1 and re.search("no space", text, re.I) and "x.pyebpf" in text, text
         done = run("export", "-f", "collapsed", output)

@@ -22,7 +22,7 @@ from test_agent import names, spinning
 from test_deploy import plain, read
 from test_places import static_python
 
-pytestmark = pytest.mark.usefixtures("pyebpf")
+pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.xdist_group("containers")]
 CAPABILITIES = re.search(r"add: \[(.*)\]", read("kubernetes", "debug.yaml")).group(1).split(", ")
 # `play kube` of podman 4.3 gives limits that a small machine may not set, and knows no seccompProfile.
 RUNTIME = """#!/usr/bin/python3
@@ -41,10 +41,8 @@ os.execvp("runc", ["runc", *sys.argv[1:]])
 
 
 @pytest.fixture(scope="module")
-def image(request):
-    """The name of an image of the program under test."""
-    if request.config.getoption("--tier") != "all":
-        pytest.skip("builds an image: --tier=all")
+def image():
+    """The name of an image of the program under test: takes its time."""
     if not shutil.which("podman") or not shutil.which("runc"):
         say_skipped("no podman and runc here (apt-get install podman runc)")
     name = "localhost/pyebpf-test-%d" % os.getpid()
@@ -67,6 +65,7 @@ def run_image(image, *command, options=()):
                           text=True, timeout=PATIENCE, check=False)
 
 
+@pytest.mark.full
 def test_image_is_the_program_and_little_else(image):
     assert run_image(image, "--version").stdout == harness.run("--version").stdout
     said = re.search(r"^(\d+) MiB \(", read("..", "docs", "kubernetes.md"), re.M).group(1)
@@ -74,6 +73,7 @@ def test_image_is_the_program_and_little_else(image):
     assert abs(size - int(said)) < 3, (size, said)
 
 
+@pytest.mark.full
 def test_doctor_says_that_the_capabilities_are_enough(image):
     done = run_image(image, "doctor", options=["--pid=host", *capabilities()])
     assert done.returncode == 0 and "pyebpf can record here" in done.stdout, done.stdout + done.stderr
@@ -81,6 +81,7 @@ def test_doctor_says_that_the_capabilities_are_enough(image):
     assert done.returncode == 4 and "CAP_PERFMON" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.full
 def test_one_look_at_one_container(image, rooted, some_python):
     """As by `kubectl debug --target`: in its PID namespace, from another root. Seen are its process and
     one in a PID namespace below, which has files of its own; the neighbour's is not. The recording
@@ -137,6 +138,7 @@ WITHOUT = [
 ]
 
 
+@pytest.mark.full
 def test_each_capability_is_needed_and_no_other(image, some_python):
     assert {row[0] for row in WITHOUT} == {None, *CAPABILITIES}
     with interpreters(some_python) as targets:
@@ -177,6 +179,7 @@ def running(*command):
         podman("rm", "-f", "-t", "0", ident)
 
 
+@pytest.mark.full
 def test_daemonset_sees_every_container(image, rooted, tmp_path):
     """The node's processes, in its network, without its files: each profile has its container's id."""
     with container(rooted[0]) as (first, _), container(rooted[-1]) as (second, _), \
@@ -223,6 +226,7 @@ def sidecar_pod(image, engine, python):
     return yaml.safe_dump_all([made["ConfigMap"], pod])
 
 
+@pytest.mark.full
 def test_sidecar_sees_its_pod_alone(image, some_python, rooted, tmp_path):
     """One PID namespace for both containers of a pod; a service of the host spins beside it."""
     if not os.path.exists("/usr/libexec/podman/catatonit"):

@@ -116,9 +116,8 @@ def test_versions_agree():
 
 
 @pytest.fixture
-def tools(is_full):
-    if not is_full:
-        pytest.skip("needs Go: --tier=all")
+def tools():
+    """They take Go, and minutes to build."""
     try:
         charts.helm()
         charts.judge()
@@ -126,11 +125,13 @@ def tools(is_full):
         say_skipped(str(error))
 
 
+@pytest.mark.full
 def test_plain_daemonset_is_what_helm_makes(tools):
     assert read("kubernetes", "daemonset.yaml") == charts.plain(), "run `make manifests`"
     assert "0 chart(s) failed" in charts.lint()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("settings", VARIANTS, ids=lambda settings: "+".join(settings)[:40])
 def test_chart_makes_what_kubernetes_takes(tools, settings, tmp_path):
     text = charts.render(*settings)
@@ -139,17 +140,20 @@ def test_chart_makes_what_kubernetes_takes(tools, settings, tmp_path):
     check_config(made["ConfigMap"]["data"]["agent.yaml"], tmp_path)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("setting, said", REFUSED)
 def test_chart_refuses_values_that_cannot_work(tools, setting, said):
     with pytest.raises(charts.Refused, match=re.escape(said)):
         charts.render(setting)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", PLAIN)
 def test_kubernetes_takes_the_plain_manifests(tools, name):
     assert len(charts.judged(read("kubernetes", name + ".yaml"))) == len(plain(name))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("before, after, said", [
     ("hostPID: true", "hostPid: true", 'unknown field "spec.template.spec.hostPid"'),
     ("app.kubernetes.io/name: pyebpf\n      app", "app.kubernetes.io/name: other\n      app",
@@ -164,6 +168,7 @@ def test_the_judge_refuses_what_kubernetes_does(tools, before, after, said):
         charts.judged(text.replace(before, after, 1))
 
 
+@pytest.mark.full
 def test_kubernetes_takes_the_container_of_kubectl_debug(tools):
     lines = read("kubernetes", "debug.yaml").splitlines()
     pod = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: app\nspec:\n  containers:\n  - name: debug\n" \
@@ -171,6 +176,7 @@ def test_kubernetes_takes_the_container_of_kubectl_debug(tools):
     assert charts.judged(pod) == ["Pod/app"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("source, resources", [
     ("api", ["pods"]), ("kubelet", ["nodes/proxy"]), ("files", None), ("none", None)])
 def test_role_follows_the_source_of_names(tools, source, resources):

@@ -11,9 +11,9 @@ import xml.etree.ElementTree as ElementTree
 
 import diffjson
 import pytest
-from harness import PYEBPF, REPOSITORY, WORKLOADS, export, frames, run
+from harness import PYEBPF, REPOSITORY, WORKLOADS, ahead, export, frames, one_ahead, run
 
-pytestmark = pytest.mark.usefixtures("pyebpf")
+pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.xdist_group("diff")]
 CHANGE = os.path.join(WORKLOADS, "change")
 GATE_SCRIPT = os.path.join(REPOSITORY, "deploy", "ci", "pyebpf-gate.sh")
 HZ = 1999
@@ -24,8 +24,9 @@ ALONE = ("chrt", "--rr", "1") if os.cpu_count() > 1 else ()
 
 
 def record(output, *command, hz=HZ, arguments=(), **options):
-    done = run("record", "-F", hz, "-o", output, *arguments, "--", *ALONE, *command, timeout=240,
-               **options)
+    with one_ahead():
+        done = run("record", "-F", hz, "-o", output, *arguments, "--", *ALONE, *command,
+                   timeout=240, **options)
     assert done.returncode == 0, done.stderr
     return done
 
@@ -35,10 +36,10 @@ def lost_percent(path):
     return float(told.group(1)) if told else 0
 
 
-def record_undisturbed(path, *command):
+def record_undisturbed(path, *command, **options):
     """As record(), anew where others kept the recorder from the CPU: what lost much is refused."""
     for _ in range(8):
-        record(path, *command)
+        record(path, *command, **options)
         if lost_percent(path) < 2:
             return
     raise AssertionError("%s: still loses %g %%" % (path, lost_percent(path)))
@@ -211,8 +212,9 @@ def test_runs(tmp_path_factory):
     found = []
     for version in ("before", "after"):
         found.append(str(folder / (version + ".pyebpf")))
-        record(found[-1], sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider",
-               os.path.join(CHANGE, "test_shop.py"), env=dict(os.environ, SHOP=version))
+        record_undisturbed(found[-1], sys.executable, "-B", "-m", "pytest", "-q", "-p",
+                           "no:cacheprovider", os.path.join(CHANGE, "test_shop.py"),
+                           env=dict(os.environ, SHOP=version))
     return found
 
 
@@ -315,6 +317,24 @@ def test_the_comment_is_updated_in_place(found, method, shop, tmp_path):
         method, "comments/4711" if found else "12/comments", report)
 
 
+@pytest.mark.parametrize("floor, share, is_judged", [
+    ("0.1%", 0.001, True), ("0.5%", 0.005, True), ("95%", 0.95, False)])
+def test_floor_says_what_is_judged(floor, share, is_judged, shop, tmp_path):
+    """render became 1.3 times as slow: where that costs less than the floor nobody asks."""
+    _, found = compare(tmp_path, *sides(shop), *RENAME, "--gate", "--floor", floor)
+    judged = {name for verdict in ("regressions", "undetermined", "moved")
+              for name, _ in found["gate"][verdict]}
+    assert found["gate"]["floor"] == share
+    assert ("render" in judged) == is_judged, found["gate"]
+    assert is_judged or not judged, found["gate"]
+
+
+@pytest.mark.parametrize("floor", ["x", "-1%"])
+def test_floor_is_a_share(floor, shop):
+    done = run("diff", *sides(shop), "--gate", "--floor", floor)
+    assert done.returncode == 2 and "--floor" in done.stderr, done
+
+
 def benchmark_runs(python, folder, name, count, factor):
     """Recordings of the noisy benchmark, each with a seed of its own."""
     found = []
@@ -332,10 +352,9 @@ def gate_status(base, current):
     return done.returncode
 
 
-def test_gate_false_alarms_and_power(is_full, some_python, tmp_path):
-    """Runs with 3 % noise from one to the next; a change of twice the threshold."""
-    if not is_full:
-        pytest.skip("60 recordings: --tier=all")
+@pytest.mark.full
+def test_gate_false_alarms_and_power(some_python, tmp_path):
+    """Runs with 3 % noise from one to the next; a change of twice the threshold. 60 recordings."""
     null = benchmark_runs(some_python, tmp_path, "null", 40, 1.0)
     slow = benchmark_runs(some_python, tmp_path, "slow", 20, 1.2)
     chance = random.Random(1)
@@ -365,8 +384,7 @@ class Server(object):
 
     def __enter__(self):
         assert self.process.stdout.readline() == b"READY\n"
-        if os.cpu_count() > 1:
-            os.sched_setscheduler(self.process.pid, os.SCHED_RR, os.sched_param(1))
+        self.lock = ahead(self.process.pid)
         self.process.stdin.write(b"GO\n")
         self.process.stdin.flush()
         return self.process
@@ -374,19 +392,20 @@ class Server(object):
     def __exit__(self, *error):
         self.process.kill()
         self.process.communicate()
+        self.lock.close()
 
 
-@pytest.mark.parametrize("is_anew", [False, True], ids=["one-process", "started-anew"])
+@pytest.mark.parametrize("is_anew", [False, pytest.param(True, marks=pytest.mark.full)],
+                         ids=["one-process", "started-anew"])
 @pytest.mark.parametrize("kind", ["steady", "bursty"])
 def test_two_recordings_of_the_same(kind, is_anew, is_full, some_python, tmp_path):
     """The same again and again: of nearly all pairs next to nothing is coloured."""
-    if is_anew and not is_full:
-        pytest.skip("10 recordings: --tier=all")
-    found = [str(tmp_path / ("%d.pyebpf" % i)) for i in range(10 if is_full else 2)]
+    count, seconds = (10, "5s") if is_full else (2, "2s")
+    found = [str(tmp_path / ("%d.pyebpf" % i)) for i in range(count)]
     done = []
     for paths in [[path] for path in found] if is_anew else [found]:
         with Server(some_python, kind) as server:
-            done += [run("record", "-F", HZ, "-p", server.pid, "-d", "5s", "-o", path)
+            done += [run("record", "-F", HZ, "-p", server.pid, "-d", seconds, "-o", path)
                      for path in paths]
     assert all(d.returncode == 0 for d in done), done
     coloured, alarms = [], 0
@@ -409,6 +428,7 @@ def test_two_recordings_of_the_same(kind, is_anew, is_full, some_python, tmp_pat
 
 # --- CPython's rules ------------------------------------------------------------------------------
 
+@pytest.mark.quick
 @pytest.mark.parametrize("version", ["3.15", "3.15.0a8"])
 def test_by_the_rules_of_cpython(version, shop, tmp_path):
     """Its columns and its elided view; user/diff is compared with the module itself elsewhere."""

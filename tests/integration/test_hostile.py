@@ -12,7 +12,7 @@ import pytest
 from harness import REPOSITORY, Recorder, WORKLOADS
 from spinning import HZ, LEAF, SCRIPT, Spinning, cpu_seconds
 
-pytestmark = pytest.mark.usefixtures("pyebpf")
+pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.hostile]
 HOSTILE = os.path.join(WORKLOADS, "hostile.py")
 FAST = 4999
 REPORTS = re.compile(r"Sanitizer|runtime error|BUG")
@@ -57,7 +57,7 @@ def leaves(output, folder):
 
 
 def test_target_that_rewrites_itself(attacked, some_python, sanitized, is_full, tmp_path):
-    seconds = 60 if is_full else 20
+    seconds = 60 if is_full else 10
     output = tmp_path / "hostile.pyebpf"
     with Spinning(*some_python.command, SCRIPT, "120") as bystander, \
             Spinning(*attacked.command, HOSTILE, seconds, int(time.time())) as hostile:
@@ -87,11 +87,9 @@ def test_target_that_rewrites_itself(attacked, some_python, sanitized, is_full, 
     assert done.returncode == 0 and not REPORTS.search(done.stderr), done.stderr
 
 
-def test_targets_that_rewrite_themselves_under_all(attacked, some_python, sanitized, is_full,
-                                                   tmp_path):
+@pytest.mark.full
+def test_targets_that_rewrite_themselves_under_all(attacked, some_python, sanitized, tmp_path):
     """The same under -a, several at once, at an ordinary rate."""
-    if not is_full:
-        pytest.skip("--tier=all")
     output = tmp_path / "hostile.pyebpf"
     with Spinning(*some_python.command, SCRIPT, "120") as bystander:
         with Recorder(output, "-a", "-F", HZ) as recorder:

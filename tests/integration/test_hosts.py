@@ -12,7 +12,7 @@ from harness import PATIENCE, wait_until
 from spinning import family, say_skipped
 from test_agent import Agent
 
-pytestmark = pytest.mark.usefixtures("pyebpf")
+pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.xdist_group("agent")]
 # name, service
 HOSTS = [("alder", "shop"), ("birch", "shop"), ("cedar", "cron")]
 SPINS = "while True: sum(range(1000))"

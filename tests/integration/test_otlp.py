@@ -13,7 +13,7 @@ import pytest
 import pythons
 from harness import Recorder, Workload, export, run
 
-pytestmark = pytest.mark.usefixtures("pyebpf")
+pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.quick]
 HZ = 997
 OPTIONS = ["--processes", "--threads"]
 
@@ -64,9 +64,8 @@ def test_same_samples_as_collapsed(exported):
     assert_same(recording, otlp.decode(body))
 
 
-def test_official_package_reads_it(exported, some_python, is_full):
-    if not is_full:
-        pytest.skip("needs PyPI: --tier=all")
+@pytest.mark.full
+def test_official_package_reads_it(exported, some_python):
     try:
         folder = packages.folder_of(some_python, "otlp")
     except pythons.Unavailable as error:
@@ -77,9 +76,8 @@ def test_official_package_reads_it(exported, some_python, is_full):
     assert_same(recording, json.loads(done.stdout))
 
 
-def test_collector_passes_it_on(exported, is_full):
-    if not is_full:
-        pytest.skip("needs Go: --tier=all")
+@pytest.mark.full
+def test_collector_passes_it_on(exported):
     recording, body = exported
     try:
         engines.collector()

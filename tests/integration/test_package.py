@@ -12,6 +12,7 @@ import pythons
 from harness import PYEBPF, REPOSITORY, run
 
 BUILD = os.path.dirname(PYEBPF)
+pytestmark = pytest.mark.xdist_group("package")  # one folder of a build
 
 
 def call(*command, **options):
@@ -166,9 +167,8 @@ def test_package_quotes_its_licenses(deb, tmp_path):
     assert "/usr/share/common-licenses/GPL-2" in said
 
 
-def test_package_is_clean_for_lintian(deb, is_full):
-    if not is_full:
-        pytest.skip("lintian is not installed by make deps: only with --tier=all")
+@pytest.mark.full
+def test_package_is_clean_for_lintian(deb):
     needs("lintian")
     text = call("lintian", "--allow-root", "--fail-on", "none", "--tag-display-limit", "0", deb)
     assert not text, text
@@ -216,10 +216,8 @@ def in_chroot(root, script, timeout):
 
 
 @pytest.fixture
-def bookworm(is_full, tmp_path):
+def bookworm(tmp_path):
     """A fresh Debian 12, with the package sources of the mirror."""
-    if not is_full:
-        pytest.skip("installs a Debian: only with --tier=all")
     needs("debootstrap", "unshare", "chroot")
     try:
         mirror, _ = pythons.debian_mirror()
@@ -238,6 +236,7 @@ def bookworm(is_full, tmp_path):
     shutil.rmtree(root)
 
 
+@pytest.mark.full
 def test_package_installs_and_records_on_a_fresh_debian(pyebpf, deb, bookworm):
     shutil.copy(deb, bookworm / "tmp/pyebpf.deb")
     in_chroot(bookworm, "apt-get update -q && apt-get install -y -q --no-install-recommends "

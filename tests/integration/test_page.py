@@ -10,7 +10,7 @@ import pytest
 from harness import PYEBPF, export, frames, run
 from htmlpage import Page
 
-pytestmark = pytest.mark.usefixtures("pyebpf")
+pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.quick]
 
 PROGRAM = """import time
 

@@ -10,7 +10,7 @@ from harness import run
 from spinning import SCRIPT, Spinning, record
 from test_agent_origin import CONTAINER, NEIGHBOUR, POD, enter, pod_cgroups
 
-pytestmark = pytest.mark.usefixtures("pyebpf")
+pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.xdist_group("containers")]
 KEYS = ("container_id", "pod_uid", "pod", "namespace")
 # The kubelet's folders of logs, in a mount namespace where there are no others.
 LOGS = ("unshare", "-m", "sh", "-c", "mount -t tmpfs logs /var/log && "

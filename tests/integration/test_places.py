@@ -185,6 +185,7 @@ def test_overlay(rooted, tmp_path, is_full):
                     record_pid(tmp_path, target.pid, wrapper=wrapper)
 
 
+@pytest.mark.alone
 def test_overlay_new_process_is_known_by_its_file(rooted, tmp_path):
     """Under -a, of processes one after another: all but the first from their first tick on."""
     folder = tmp_path / "overlay"

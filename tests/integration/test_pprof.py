@@ -9,7 +9,7 @@ import pytest
 import pythons
 from harness import Recorder, Workload, export, run
 
-pytestmark = pytest.mark.usefixtures("pyebpf")
+pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.quick]
 HZ = 997
 
 
@@ -46,10 +46,9 @@ def test_record_writes_it(some_python, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["x.pprof"]
 
 
-def test_go_reads_it(some_python, is_full, tmp_path):
+@pytest.mark.full
+def test_go_reads_it(some_python, tmp_path):
     """Names as they are, `<module>` too; totals exact; processes by tag."""
-    if not is_full:
-        pytest.skip("needs Go: --tier=all")
     try:
         engines.go()
     except pythons.Unavailable as error:

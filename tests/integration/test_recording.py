@@ -27,19 +27,20 @@ def spins(path):
 
 
 def test_killed_recording_is_readable(some_python, tmp_path):
-    output = tmp_path / "killed.pyebpf"
+    output, seconds = tmp_path / "killed.pyebpf", 2.5
     with spinning(some_python) as workload:
         with Recorder(output, "-p", workload.pid, "-F", HZ) as recorder:
             recorder.wait_attached()
-            time.sleep(4)
+            time.sleep(seconds)
             recorder.stop(signal.SIGKILL)
     done = run("export", "-f", "collapsed", output)
     assert done.returncode == 0 and "killed.pyebpf" in done.stderr, done.stderr
-    assert spins(output) > 0.4 * 4 * HZ
+    assert spins(output) > 0.4 * seconds * HZ
     assert run("report", output).returncode == 0
     assert os.listdir(tmp_path) == ["killed.pyebpf"]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_finishes(number, some_python, tmp_path):
     output = tmp_path / "x.pyebpf"
@@ -101,6 +102,7 @@ def test_default_rate_and_file(some_python, tmp_path):
     assert report.returncode == 0 and "spin_idle" in report.stdout, report
 
 
+@pytest.mark.quick
 def test_summary(some_python, tmp_path):
     output = tmp_path / "x.pyebpf"
     with spinning(some_python) as workload:
@@ -118,6 +120,7 @@ def test_quiet(some_python, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.quick
 def test_report(some_python, tmp_path):
     output = tmp_path / "x.pyebpf"
     with Workload(some_python, "chains.py", 600, 200) as workload:
@@ -135,6 +138,7 @@ def test_report(some_python, tmp_path):
     assert "\x1b" not in by_self.stdout + by_total + tree
 
 
+@pytest.mark.quick
 def test_collapsed_output(some_python, tmp_path):
     """-o x.collapsed is what export gives; report and export read it again."""
     output = tmp_path / "x.collapsed"
@@ -192,7 +196,7 @@ def test_two_recorders_at_once(some_python, tmp_path):
 
 def test_own_memory_stays_small(some_python, tmp_path):
     """64 MiB, measured while it records thousands of different functions."""
-    with Workload(some_python, "churn.py", 3, "lines", 3000) as workload:
+    with Workload(some_python, "churn.py", 2, "lines", 2000) as workload:
         with Recorder(tmp_path / "x.pyebpf", "-p", workload.pid, "-F", "10k") as recorder:
             recorder.wait_attached()
             workload.go()

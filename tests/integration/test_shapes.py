@@ -233,11 +233,6 @@ def test_child_of_a_program_without_python(some_python, tmp_path):
 # --- From PyPI -------------------------------------------------------------------------------------
 
 
-def only_in_full(is_full):
-    if not is_full:
-        pytest.skip("needs PyPI and half a minute: --tier=all")
-
-
 @contextlib.contextmanager
 def unavailable_is_skipped():
     try:
@@ -246,9 +241,9 @@ def unavailable_is_skipped():
         say_skipped(str(e))
 
 
-def test_bundled_as_one_file(is_full, shared_python, tmp_path):
+@pytest.mark.full
+def test_bundled_as_one_file(shared_python, tmp_path):
     """A program without Python unpacks one and starts itself again as a child."""
-    only_in_full(is_full)
     with unavailable_is_skipped():
         program = packages.bundle(shared_python, SCRIPT, str(tmp_path / "dist"))
     with Spinning(program) as target:
@@ -281,10 +276,10 @@ SERVERS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", sorted(SERVERS))
-def test_workers_of_a_server(is_full, shared_python, name, tmp_path):
+def test_workers_of_a_server(shared_python, name, tmp_path):
     """-p of the master records the workers that are there."""
-    only_in_full(is_full)
     with unavailable_is_skipped():
         folder = packages.folder_of(shared_python, "servers")
     port = free_port()

@@ -29,6 +29,7 @@ def assert_seen(truth, samples, hz=HZ, least=0.85, ignore=()):
     ("fork",), ("subprocess",), ("multiprocessing", "fork"), ("multiprocessing", "spawn"),
     ("multiprocessing", "forkserver"), ("threads", 50), ("concurrent", 8), ("subinterpreter",),
 ], ids=lambda case: "-".join(map(str, case)))
+@pytest.mark.quick
 def test_family(python, case, tmp_path):
     with Workload(python, "family.py", 0.4, *case) as workload:
         truth, samples, _ = record_whole(workload, tmp_path, HZ)
@@ -134,6 +135,7 @@ def test_whole_system(request, tmp_path):
             workload.close()
 
 
+@pytest.mark.alone
 @pytest.mark.few_pythons
 def test_whole_system_names_short_lived_processes(python, tmp_path):
     output = tmp_path / "short.pyebpf"
@@ -149,6 +151,7 @@ def test_whole_system_names_short_lived_processes(python, tmp_path):
         (got, expected)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("case,status", [(("exit", 0), 0), (("exit", 7), 7), (("signal", 9), 137),
                                          (("signal", 15), 143)],
                          ids=["exit-0", "exit-7", "killed", "terminated"])
@@ -177,6 +180,7 @@ def test_command_not_found(tmp_path):
     assert not os.path.exists(recorder.output)
 
 
+@pytest.mark.quick
 @pytest.mark.few_pythons
 def test_ends_with_its_last_target(python, tmp_path):
     output = tmp_path / "ends.pyebpf"
@@ -192,7 +196,7 @@ def test_ends_with_its_last_target(python, tmp_path):
 
 def start_with_pid(pid, start):
     """start() until what it started has this PID; None if the kernel will not have it."""
-    for _ in range(20):
+    for _ in range(200):  # others start processes meanwhile
         try:
             with open("/proc/sys/kernel/ns_last_pid", "w") as f:
                 f.write(str(pid - 1))
@@ -205,6 +209,7 @@ def start_with_pid(pid, start):
     return None
 
 
+@pytest.mark.alone
 def test_pid_reused_by_another_version(request, tmp_path):
     """Under -a: a new process with an old one's PID gets its own layout and names."""
     direct = [p for p in request.config.all_pythons if p.via == "direct"]
@@ -237,6 +242,7 @@ def test_pid_reused_by_another_version(request, tmp_path):
         assert got > 0.8 * HZ * new_truth[name] - 20, (name, got, new_truth, counts)
 
 
+@pytest.mark.alone
 def test_pid_reused_is_not_the_target(some_python, tmp_path):
     """-p follows a process, not a number: the next owner of the PID is not recorded."""
     output = tmp_path / "reuse.pyebpf"

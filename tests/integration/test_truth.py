@@ -7,15 +7,18 @@ from harness import Recorder, Workload, export, frames, leaf_counts, record_whol
 pytestmark = pytest.mark.usefixtures("pyebpf")
 
 
+@pytest.mark.quick
 def test_lines_and_stacks(python, tmp_path, is_full):
     hz = 1000
-    with Workload(python, "lines.py", 30 if is_full else 4) as workload:
+    with Workload(python, "lines.py", 30 if is_full else 2) as workload:
         truth, samples, _ = record_whole(workload, tmp_path, hz)
     sites = judge.SiteTruth(truth)
     verdict = sites.judge(samples, hz)
     assert not verdict.wrong, verdict.text()
     assert sum(verdict.exact.values()) > 0.9 * hz * sum(sites.site_cpu.values()), verdict.text()
-    unseen = [name for name in sites.site_cpu if not verdict.exact[name]]
+    # A site that the way to it took nearly all the time of has few.
+    unseen = [name for name, spent in sites.site_cpu.items()
+              if not verdict.exact[name] and spent * hz > 6]
     assert not unseen, "never seen: %s\n  %s" % (unseen, verdict.text())
     errors = sites.share_errors(verdict)
     assert not errors, errors
@@ -24,7 +27,7 @@ def test_lines_and_stacks(python, tmp_path, is_full):
 @pytest.mark.few_pythons
 @pytest.mark.parametrize("pattern", ["random", "lockstep"])
 def test_shares(python, pattern, tmp_path, is_full):
-    with Workload(python, "shares.py", 20 if is_full else 2, pattern) as workload:
+    with Workload(python, "shares.py", 20 if is_full else 1, pattern) as workload:
         truth, samples, _ = record_whole(workload, tmp_path, 997)
     counts = {"heavy": 0, "light": 0}
     for stack, count in samples.items():
@@ -62,22 +65,23 @@ def check_torn(python, period_us, hz, wanted, tmp_path):
     assert deep > 0.2 * total, "only %d of %d stacks are whole" % (deep, total)
 
 
+@pytest.mark.quick
 def test_torn_stacks(python, tmp_path, is_full):
-    check_torn(python, 20, 10000, 100000 if is_full else 3000, tmp_path)
+    check_torn(python, 20, 10000, 100000 if is_full else 2000, tmp_path)
 
 
 @pytest.mark.few_pythons
 @pytest.mark.parametrize("period_us,hz", [(200, 10000), (10000, 10000), (20, 1000), (200, 1000),
                                           (10000, 1000)])
 def test_torn_stacks_at_other_paces(python, period_us, hz, tmp_path, is_full):
-    check_torn(python, period_us, hz, 100000 if is_full else hz, tmp_path)
+    check_torn(python, period_us, hz, 100000 if is_full else hz // 2, tmp_path)
 
 
 @pytest.mark.few_pythons
 @pytest.mark.parametrize("kind", ["hashlib", "zlib", "sleep"])
 def test_gil_free_code_shows_its_caller(python, kind, tmp_path, is_full):
     hz = 997
-    with Workload(python, "gilfree.py", 10 if is_full else 1.5, kind) as workload:
+    with Workload(python, "gilfree.py", 10 if is_full else 0.8, kind) as workload:
         truth, samples, _ = record_whole(workload, tmp_path, hz)
     counts = leaf_counts(samples)
     total = sum(counts.values())
@@ -96,7 +100,7 @@ def test_gil_free_code_shows_its_caller(python, kind, tmp_path, is_full):
 @pytest.mark.few_pythons
 @pytest.mark.parametrize("kind", ["lines", "names", "same"])
 def test_code_made_again_at_the_same_address(python, kind, tmp_path, is_full):
-    made = 20000 if is_full else 900
+    made = 20000 if is_full else 450
     with Workload(python, "churn.py", made / 600, kind, made) as workload:
         truth, samples, _ = record_whole(workload, tmp_path, 4000)
     errors = [(judge.churn_error(stack, kind), count, stack) for stack, count in samples.items()

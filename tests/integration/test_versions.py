@@ -168,7 +168,7 @@ def test_debug_build(tmp_path, is_full):
 
 
 def test_free_threaded_lines_and_stacks(free_threaded, tmp_path, is_full):
-    with Workload(free_threaded, "lines.py", 30 if is_full else 4) as workload:
+    with Workload(free_threaded, "lines.py", 30 if is_full else 2) as workload:
         truth, samples, _ = record_whole(workload, tmp_path, HZ)
     sites = judge.SiteTruth(truth)
     verdict = sites.judge(samples, HZ)

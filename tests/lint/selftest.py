@@ -62,6 +62,30 @@ SOUND_TOO = {
                              "/* TO" + "DO(#12): known */\nint c = '\"'; int snprintf_(int);\n",
 }
 
+CMOCKA = """<system-out>[==========] Running 2 test(s).
+[ RUN      ] test_b
+[       OK ] test_b
+[ RUN      ] test_c
+SKIPPED: not root
+[  SKIPPED ] test_c
+[==========] 2 test(s) run.
+[  PASSED  ] 1 test(s).
+[  SKIPPED ] 1 test(s), listed below:
+[  SKIPPED ] test_c
+</system-out>"""
+CMOCKA_FAILED = """<system-out>[ RUN      ] test_b
+[  ERROR   ] --- 0x3 != 0x2
+[   LINE   ] --- test.c:121: error: Failure!
+[  FAILED  ] test_b
+[ RUN      ] test_c
+[       OK ] test_c
+[ RUN      ] test_d
+[  FAILED  ] test_d
+[  FAILED  ] 2 test(s), listed below:
+[  FAILED  ] test_b
+[  FAILED  ] test_d
+</system-out>"""
+
 # report of a stage, exit code of its command; passed, failed, skipped
 REPORTS = [
     ("passes", '<testcase name="a"/><testcase name="b" status="run"/>', 0, (2, 0, 0)),
@@ -76,6 +100,34 @@ REPORTS = [
     ("exit code alone", '<testcase name="a"/>', 3, (1, 1, 0)),
     ("no report", None, 0, (0, 1, 0)),
     ("torn report", "<testcase", 0, (0, 1, 0)),
+    ("cmocka", f"<testcase name='a' status='run'>{CMOCKA}</testcase>", 0, (1, 0, 1)),
+    ("cmocka, all skipped", "<testcase name='a' status='run'><system-out>[ RUN      ] test_b\n"
+     "[  SKIPPED ] test_b</system-out></testcase>", 0, (0, 0, 1)),
+    ("cmocka, failed", f"<testcase name='a' status='fail'><failure/>{CMOCKA_FAILED}</testcase>", 8,
+     (1, 2, 0)),
+    ("a leak at its end", f"<testcase name='a' status='fail'><failure/>{CMOCKA}</testcase>", 8,
+     (1, 1, 1)),
+    ("TAP", "<testcase name='a' status='run'><system-out>ok 1 - b\nok 2 - c # SKIP why\n    ok 1 - in c"
+     "</system-out></testcase>", 0, (1, 0, 1)),
+]
+
+# What a stage without a report says, exit code of its command; passed, failed, skipped
+OUTPUTS = [
+    ("succeeds", "built", 0, (1, 0, 0)),
+    ("fails", "built", 2, (0, 1, 0)),
+    ("tells its tests", "ok 1 - a\nok 2 - b # SKIP why\nnot ok 3 - c\n", 1, (1, 1, 1)),
+]
+
+ALLOWED = """# TIERS | TEST | REASON | WHY
+
+check,test | stage::unit/*::test_[ab] | no zsh* | large
+all | stage::* | * | of another tier
+"""
+# A test that was skipped, its reason; is it allowed?
+SKIPS = [
+    ("unit/cmd/x::test_a", "no zsh here", True),
+    ("unit/cmd/x::test_c", "no zsh here", False),
+    ("unit/cmd/x::test_a", "not root", False),
 ]
 
 
@@ -84,9 +136,27 @@ def read_report(text, status):
         report = pathlib.Path(folder) / "report.xml"
         writer = "import sys; len(sys.argv) > 2 and open(sys.argv[1], 'w').write(sys.argv[2]); sys.exit(%d)"
         command = [sys.executable, "-c", writer % status, str(report)]
-        stage = runner.Stage("stage", "sample", command + ([] if text is None else [f"<s>{text}</s>"]))
-        stage.run(report)
+        stage = runner.Stage("stage", "sample", command + ([] if text is None else [f"<s>{text}</s>"]),
+                             report=report)
+        stage.run(pathlib.Path(folder) / "log")
         return stage.passed, len(stage.failed), len(stage.skipped)
+
+
+def read_output(text, status):
+    """Of a stage without a report."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = "import sys; print(sys.argv[1], end=''); sys.exit(%d)" % status
+        stage = runner.Stage("stage", "sample", [sys.executable, "-c", program, text])
+        stage.run(pathlib.Path(folder) / "log")
+        return stage.passed, len(stage.failed), len(stage.skipped)
+
+
+def judge(allowed, name, reason):
+    """Whether a skipped test is still one after the list was asked."""
+    stage = runner.Stage("stage", "sample", [])
+    stage.skipped.append((name, reason))
+    runner.judge_skips([stage], runner.read_allowed(allowed, "test"))
+    return stage.skipped == [(name, reason)] and not stage.failed
 
 
 def run(lint, files):
@@ -121,7 +191,16 @@ def main():
         if got != want:
             failed += 1
             print(f"run.py: {name}: got {got}, want {want}")
-    total = len(CASES) + 3 + len(REPORTS)
+    for name, text, status, want in OUTPUTS:
+        got = read_output(text, status)
+        if got != want:
+            failed += 1
+            print(f"run.py: {name}: got {got}, want {want}")
+    for name, reason, want in SKIPS:
+        if judge(ALLOWED, name, reason) != want:
+            failed += 1
+            print(f"run.py: {name}, {reason}: allowed: {not want}, want {want}")
+    total = len(CASES) + 3 + len(REPORTS) + len(OUTPUTS) + len(SKIPS)
     print(f"{total - failed} of {total} as wanted")
     return failed > 0
 
