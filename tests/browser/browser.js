@@ -11,6 +11,7 @@ const {packageFolder} = require("./packages.js");
 
 const CHROMIUMS = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 const PYEBPF = process.env.PYEBPF || path.join(__dirname, "../../build/pyebpf");
+const LATER_MS = 1000; // what comes then takes away a message or an address: nothing waits for it
 const RESULTS = path.join(path.dirname(PYEBPF), "test-results", "page");
 
 function skip(reason) {
@@ -73,6 +74,7 @@ async function open(file, {hash = "", width = 1280, height = 800, theme = "light
   page.on("request", (r) => /^(file|blob):/.test(r.url()) || problems.push(`request: ${r.url()}`));
   await page.addInitScript(() => document.addEventListener("securitypolicyviolation",
     (e) => console.error(`policy: ${e.violatedDirective} ${e.sample}`)));
+  await page.addInitScript(countTasks, LATER_MS);
   if (rest)
     await page.waitForTimeout(rest);
   await page.goto(`file://${file}${hash && "#" + hash}`);
@@ -89,14 +91,49 @@ async function open(file, {hash = "", width = 1280, height = 800, theme = "light
   };
 }
 
-// Until what was asked for is on screen: the page draws in a frame, its tables in tasks after it, and
-// the graph once more if those changed its size.
-async function settle(page) {
-  await page.evaluate(async () => {
-    for (let i = 0; i < 12; i++)
-      await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
-  });
+// Runs in the page, before its scripts: notes what they have still to do.
+function countTasks(laterMs) {
+  const {requestAnimationFrame: frame, cancelAnimationFrame: noFrame, setTimeout: timer,
+    clearTimeout: noTimer} = window;
+  const frames = new Set(), timers = new Set();
+
+  window.requestAnimationFrame = (act) => {
+    const id = frame((time) => {
+      frames.delete(id);
+      act(time);
+    });
+
+    frames.add(id);
+    return id;
+  };
+  window.cancelAnimationFrame = (id) => {
+    frames.delete(id);
+    noFrame(id);
+  };
+  window.setTimeout = (act, ms = 0, ...rest) => {
+    const id = timer(() => {
+      timers.delete(id);
+      act(...rest);
+    }, ms);
+
+    if (ms < laterMs)
+      timers.add(id);
+    return id;
+  };
+  window.clearTimeout = (id) => {
+    timers.delete(id);
+    noTimer(id);
+  };
+  // The layout of a frame may ask for another one: three in a row with nothing to do are the end.
+  window.settled = async () => {
+    for (let idle = 0; idle < 3; idle = frames.size + timers.size ? 0 : idle + 1)
+      await new Promise((done) => frame(() => timer(done)));
+  };
 }
+
+// Until what was asked for is on screen and in the address: the page draws in frames, its tables in
+// tasks after them, and writes the address when nothing has changed for a while.
+const settle = (page) => page.evaluate(() => window.settled());
 
 async function screenshot(page, name) {
   fs.mkdirSync(RESULTS, {recursive: true});

@@ -68,7 +68,7 @@ async function onPage(file, options, act) {
 
 const text = (page, selector) => page.locator(selector).innerText();
 const hash = (page) => page.evaluate(() => location.hash);
-const state = (page) => page.waitForTimeout(200).then(async () => readState(await hash(page)));
+const state = (page) => settle(page).then(async () => readState(await hash(page)));
 
 // The point of row (0: all samples) at a share of the width, on the canvas.
 async function pointAt(page, row, share) {
@@ -523,7 +523,7 @@ test("the handles of the steps follow the pointer, the keys and the address", as
     await page.mouse.down();
     for (let i = 1; i <= 8; i++) {
       await page.mouse.move(x + width / 2 + 10 * i, y + height / 2);
-      await page.waitForTimeout(50);
+      await settle(page);
     }
     await page.mouse.up();
     const moved = await handle.boundingBox(), value = (await state(page)).marks[3];
@@ -556,12 +556,12 @@ test("a zoom by the wheel is in the link, and Escape takes it back", async () =>
     for (let i = 0; i < 5; i++)
       await page.mouse.wheel(0, -100);
     await page.keyboard.up("Control");
-    await page.waitForTimeout(800);
+    await settle(page);
     url = (await hash(page)).slice(1);
     pixels = await picture(page);
     assert.match(url, /span=/);
     await page.keyboard.press("Escape");
-    await page.waitForTimeout(300);
+    await settle(page);
     assert.equal(await hash(page), "");
     assert.ok(await picture(page) === whole, "all of it again");
   });
@@ -615,7 +615,6 @@ test("widths, marks, palettes and what counts change the picture, and come back 
       await page.evaluate((h) => {
         location.hash = h;
       }, hash);
-      await page.waitForTimeout(100);
       await settle(page);
       const pixels = await picture(page);
 
@@ -640,7 +639,6 @@ test("a deep link opens the same picture", async () => {
     await page.click("#theme");
     await clickAt(page, 2, 0.2);
     await settle(page);
-    await page.waitForTimeout(200);
     url = await page.evaluate(() => location.hash.slice(1));
     pixels = await picture(page);
   });
@@ -662,7 +660,7 @@ test("the browser's back button takes a zoom back, not how the page looks", asyn
     assert.ok(await picture(page) === whole, "the picture differs");
     await clickAt(page, 2, 0.3);
     await page.click("#theme");
-    await page.waitForTimeout(200);
+    await settle(page);
     await page.goBack();
     await settle(page);
     assert.equal(await text(page, "#trail"), "all samples");
