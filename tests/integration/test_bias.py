@@ -14,6 +14,8 @@ HOWS = ("pid", "command", "all", "cgroup")
 LIVES = {"forks": (300, 7), "threads": (600, 7), "execs": (40, 15)}  # count, milliseconds a half
 LOOPS = [(20, 50), (10, 50), (20, 99), (10, 99), (10, 100), (1, 100), (10, 200), (1, 999), (1, 1000)]
 FULL_LOOPS = [(ms, hz) for ms in (20, 10, 1) for hz in (50, 99, 100, 200, 1000)]
+LOOP_MS = 4000  # of turns
+FEWER = 0.4  # of all counts, without --tier=all: 150 ticks and more in all but the shortest
 
 
 def make_cgroup(name):
@@ -77,33 +79,43 @@ def assert_halves(truth, seen, hz, text):
     assert abs(seen["a"] / total - half) <= 4 * sigma + 0.02, says
 
 
+@pytest.fixture
+def scale(is_full):
+    return 1 if is_full else FEWER
+
+
+def check_lives(how, python, output, hz, case, scale):
+    count, milliseconds = LIVES[case]
+    truth, seen, text = record_halves(how, python, output, hz, case, int(count * scale),
+                                      milliseconds)
+    assert_halves(truth, seen, hz, text)
+
+
+def check_loop(how, python, output, hz, milliseconds, scale):
+    truth, seen, text = record_halves(how, python, output, hz, "loop",
+                                      int(LOOP_MS * scale / milliseconds), milliseconds / 2)
+    assert_halves(truth, seen, hz, text)
+
+
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("case", LIVES)
-def test_lives_shorter_than_a_period(some_python, case, how, tmp_path):
-    count, milliseconds = LIVES[case]
-    truth, seen, text = record_halves(how, some_python, tmp_path / "x.pyebpf", 99, case, count,
-                                      milliseconds)
-    assert_halves(truth, seen, 99, text)
+def test_lives_shorter_than_a_period(some_python, case, how, tmp_path, scale):
+    check_lives(how, some_python, tmp_path / "x.pyebpf", 99, case, scale)
 
 
+@pytest.mark.few_pythons
 @pytest.mark.parametrize("case", ["forks", "threads"])
-def test_lives_shorter_than_a_period_on(python, case, tmp_path, is_full):
-    count, milliseconds = LIVES[case]
-    truth, seen, text = record_halves("pid", python, tmp_path / "x.pyebpf", 199,
-                                      case, count if is_full else count // 2, milliseconds)
-    assert_halves(truth, seen, 199, text)
+def test_lives_shorter_than_a_period_on(python, case, tmp_path, scale):
+    check_lives("pid", python, tmp_path / "x.pyebpf", 199, case, scale / 2)
 
 
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("milliseconds,hz", [(10, 100), (1, 1000)])
-def test_loops_in_step(some_python, milliseconds, hz, how, tmp_path):
-    truth, seen, text = record_halves(how, some_python, tmp_path / "x.pyebpf", hz, "loop",
-                                      int(4000 / milliseconds), milliseconds / 2)
-    assert_halves(truth, seen, hz, text)
+def test_loops_in_step(some_python, milliseconds, hz, how, tmp_path, scale):
+    check_loop(how, some_python, tmp_path / "x.pyebpf", hz, milliseconds, scale)
 
 
-@pytest.mark.parametrize("milliseconds,hz", LOOPS)
-def test_loops_in_step_at(some_python, milliseconds, hz, tmp_path):
-    truth, seen, text = record_halves("pid", some_python, tmp_path / "x.pyebpf", hz, "loop",
-                                      int(4000 / milliseconds), milliseconds / 2)
-    assert_halves(truth, seen, hz, text)
+@pytest.mark.parametrize("milliseconds,hz", LOOPS + [
+    pytest.param(*row, marks=pytest.mark.full) for row in FULL_LOOPS if row not in LOOPS])
+def test_loops_in_step_at(some_python, milliseconds, hz, tmp_path, scale):
+    check_loop("pid", some_python, tmp_path / "x.pyebpf", hz, milliseconds, scale)

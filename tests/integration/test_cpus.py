@@ -5,7 +5,7 @@ import os
 import pytest
 from harness import Recorder, Workload, export, frames, leaf_counts
 
-pytestmark = pytest.mark.usefixtures("pyebpf")
+pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.alone]
 HZ = 997
 CPU = 1
 SWITCH = "/sys/devices/system/cpu/cpu%d/online" % CPU
