@@ -7,7 +7,7 @@ import os
 
 import harness
 import pytest
-from harness import Recorder, Workload, export, frames
+from harness import Recorder, Workload, export
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
 HOWS = ("pid", "command", "all", "cgroup")
@@ -61,10 +61,15 @@ def record_halves(how, python, output, hz, *arguments):
                 if cgroup:
                     workload.close()
                     os.rmdir(cgroup)
-    samples = frames(export(output))
-    return truth, {half: sum(count for stack, count in samples.items()
-                             if any(name == half for name, _, _ in stack))
-                   for half in "ab"}, text
+    return truth, halves(output, set(truth["pids"])), text
+
+
+def halves(output, pids):
+    """{a, b: samples} of these processes: other tests may run the same."""
+    samples = [(count, {frame.name for frame in stack.frames})
+               for stack, count in export(output, "--processes").items()
+               if any(kind == "process" and ident in pids for kind, _, ident in stack.tags)]
+    return {half: sum(count for count, names in samples if half in names) for half in "ab"}
 
 
 def assert_halves(truth, seen, hz, text):

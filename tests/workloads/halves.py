@@ -9,7 +9,8 @@
   loop     COUNT turns of 2 x MILLISECONDS by the clock: a() in the first half of each, b() in the other
 
 READY, GO, the truth, EXIT. With a fourth argument it begins at once and says the truth only.
-Truth: {"cpu": {"a": CPU seconds, "b": ...}}, each measured by the thread that spent them.
+Truth: {"cpu": {"a": CPU seconds, "b": ...}, "pids": who spent them}, each measured by the thread that
+spent it.
 """
 import json
 import os
@@ -22,6 +23,7 @@ clock = time.perf_counter
 thread_cpu = getattr(  # 3.6 has no thread_time()
     time, "thread_time", None) or (lambda: time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID))
 CPU = {"a": 0.0, "b": 0.0}
+PIDS = []
 
 
 def a(now, end):
@@ -40,6 +42,7 @@ def spend(milliseconds):
     b(thread_cpu, middle + milliseconds / 1000)
     CPU["a"] += middle - start
     CPU["b"] += thread_cpu() - middle
+    PIDS.append(os.getpid())
 
 
 def forks(count, milliseconds):
@@ -48,8 +51,9 @@ def forks(count, milliseconds):
         pid = os.fork()
         if pid == 0:
             CPU.update(a=0.0, b=0.0)
+            PIDS.clear()
             spend(milliseconds)
-            os.write(writing, json.dumps(CPU).encode())
+            os.write(writing, json.dumps(truth()).encode())
             os._exit(0)
         os.close(writing)
         with os.fdopen(reading) as f:
@@ -67,7 +71,7 @@ def threads(count, milliseconds):
 def execs(count, milliseconds):
     command = [sys.executable, "-S", "-E", sys.argv[0], "once", "1", str(milliseconds), "now"]
     for _ in range(count):
-        add(json.loads(subprocess.check_output(command).decode())["cpu"])
+        add(json.loads(subprocess.check_output(command).decode()))
 
 
 def once(_, milliseconds):
@@ -76,6 +80,7 @@ def once(_, milliseconds):
 
 def loop(count, milliseconds):
     half = milliseconds / 1000
+    PIDS.append(os.getpid())
     edge = clock()
     for _ in range(count):
         start = thread_cpu()
@@ -87,9 +92,14 @@ def loop(count, milliseconds):
         edge += 2 * half
 
 
-def add(cpu):
+def truth():
+    return {"cpu": CPU, "pids": sorted(set(PIDS))}
+
+
+def add(other):
     for name in CPU:
-        CPU[name] += cpu[name]
+        CPU[name] += other["cpu"][name]
+    PIDS.extend(other["pids"])
 
 
 def main():
@@ -100,7 +110,7 @@ def main():
         sys.stdout.flush()
         sys.stdin.readline()
     globals()[case](count, milliseconds)
-    sys.stdout.write(json.dumps({"cpu": CPU}) + "\n")
+    sys.stdout.write(json.dumps(truth()) + "\n")
     sys.stdout.flush()
     if not is_now:
         sys.stdin.readline()
