@@ -185,8 +185,8 @@ class Recorder:
         return (self.stdout.read() + self.stderr.read()).decode("utf-8", "replace")
 
     def wait_attached(self):
-        """Until it samples: its events are open, and it waits for what they bring, or has had a
-        second to (on a busy machine it may have work whenever one looks)."""
+        """Until it samples: its events are open, and it waits for what they bring, or has had some
+        seconds to (it may have work whenever one looks)."""
         opened = []
 
         def is_there():
@@ -195,8 +195,13 @@ class Recorder:
                     " ".join(self.command), self.process.returncode, self.text()))
             if not opened and has_events(self.process.pid):
                 opened.append(time.monotonic())
-            return opened and (is_polling(self.process.pid) or time.monotonic() > opened[0] + 1)
-        wait_until(is_there, 20, "pyebpf record samples")
+            return opened and (is_polling(self.process.pid) or time.monotonic() > opened[0] + 5)
+        wait_until(is_there, PATIENCE, "pyebpf record samples")
+
+    def ahead(self):
+        """Before all other programs, for tests that say when it does something; it waits mostly."""
+        if os.cpu_count() > 1:
+            os.sched_setscheduler(self.process.pid, os.SCHED_RR, os.sched_param(1))
 
     def wait(self):
         """Its exit status."""

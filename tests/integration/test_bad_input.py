@@ -351,7 +351,7 @@ def test_paranoid(some_python, paranoid, refused, refusal, public_pyebpf, tmp_pa
     refused("perf_event_paranoid is 4, no CAP_PERFMON",
             record_wrapped(without, some_python, public_pyebpf), 4, r"CAP_PERFMON")
     output = tmp_path / "x.pyebpf"
-    with Workload(some_python, "family.py", 1, "idle") as workload:
+    with Workload(some_python, "family.py", 600, "idle") as workload:
         workload.go()
         done = run("record", "-q", "-p", workload.pid, "-d", "0.5s", "-o", output, timeout=20)
     assert done.returncode == 0 and leaf_counts(frames(export(output))), done

@@ -116,8 +116,8 @@ while ! grep -q READY $output.ready; do sleep 0.02; done
 pid=$!
 [ -z "$deeper" ] || pid=$(cat /proc/$!/task/$!/children)
 echo $pid
-$pyebpf record -F 997 -d 500ms -o $output.pid -p $pid || exit
-$pyebpf record -F 997 -d 500ms -o $output.all -a
+$pyebpf record -F 997 -d 500ms -o $output-pid -p $pid || exit
+$pyebpf record -F 997 -d 500ms -o $output-all -a
 """
 
 
@@ -133,10 +133,10 @@ def test_recorded_from_inside_a_pid_namespace(some_python, tmp_path, deeper):
         pid = int(done.stdout.split()[0])
         assert pid < 30 and pid != outside.pid
         for name in "pid", "all":
-            output = str(tmp_path / "inside") + "." + name
+            output = str(tmp_path / "inside") + "-" + name
             assert_spins(frames(export(output)), done.stderr)
             assert pids(output) == {pid}, (name, done.stderr)
-        report = harness.run("report", "--threads", str(tmp_path / "inside.pid")).stdout
+        report = harness.run("report", "--threads", str(tmp_path / "inside-pid")).stdout
         assert ("(%d, 1 in its namespace)" % pid in report) == bool(deeper), report
 
 

@@ -6,8 +6,9 @@ import signal
 import subprocess
 import time
 
+import chunks
 import pytest
-from harness import (PYEBPF, Recorder, Workload, export, frames, leaf_counts, run,
+from harness import (PATIENCE, PYEBPF, Recorder, Workload, export, frames, leaf_counts, run,
                      summary_samples, wait_until)
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
@@ -26,16 +27,22 @@ def spins(path):
                if name == "spin_idle")
 
 
+def duration(path):
+    """Seconds that were recorded, as the file says: a recorder that waits for a CPU begins late."""
+    return chunks.read(path).metadata[chunks.DURATION_NS] / 1e9
+
+
 def test_killed_recording_is_readable(some_python, tmp_path):
-    output, seconds = tmp_path / "killed.pyebpf", 2.5
+    output = tmp_path / "killed.pyebpf"
     with spinning(some_python) as workload:
         with Recorder(output, "-p", workload.pid, "-F", HZ) as recorder:
             recorder.wait_attached()
-            time.sleep(seconds)
+            wait_until(lambda: run("report", output).returncode == 0, PATIENCE, "the first second")
+            wait_until(lambda: spins(output) > HZ, PATIENCE, "the next")
             recorder.stop(signal.SIGKILL)
     done = run("export", "-f", "collapsed", output)
     assert done.returncode == 0 and "killed.pyebpf" in done.stderr, done.stderr
-    assert spins(output) > 0.4 * seconds * HZ
+    assert spins(output) > HZ
     assert run("report", output).returncode == 0
     assert os.listdir(tmp_path) == ["killed.pyebpf"]
 
@@ -50,7 +57,7 @@ def test_signal_finishes(number, some_python, tmp_path):
             time.sleep(0.5)
             start = time.monotonic()
             assert recorder.stop(number) == 0, recorder.text()
-            assert time.monotonic() - start < 2
+            assert time.monotonic() - start < 10
     assert spins(output) > 0.4 * HZ
     assert os.listdir(tmp_path) == ["x.pyebpf"]
 
@@ -75,12 +82,11 @@ def test_sigusr1_writes_and_goes_on(some_python, tmp_path):
 def test_duration(text, seconds, some_python, tmp_path):
     output = tmp_path / "x.pyebpf"
     with spinning(some_python) as workload:
-        start = time.monotonic()
         done = run("record", "-p", workload.pid, "-d", text, "-F", HZ, "-o", output)
-        spent = time.monotonic() - start
     assert done.returncode == 0, done.stderr
-    assert seconds <= spent < seconds + 1.5
-    assert 0.85 * seconds * HZ < spins(output) < 1.15 * seconds * HZ + 50
+    spent = duration(output)
+    assert seconds <= spent < seconds + 1
+    assert 0.85 * spent * HZ < spins(output) < 1.15 * spent * HZ + 50
 
 
 @pytest.mark.parametrize("text,hz", [("99", 99), ("1k", 1000), ("2khz", 2000), ("0.5k", 500)])
@@ -89,7 +95,8 @@ def test_rate(text, hz, some_python, tmp_path):
     with spinning(some_python) as workload:
         done = run("record", "-p", workload.pid, "-d", "1s", "-F", text, "-o", output)
     assert done.returncode == 0, done.stderr
-    assert abs(spins(output) - hz) < 0.15 * hz + 4 * hz ** 0.5
+    due = hz * duration(output)
+    assert abs(spins(output) - due) < 0.15 * due + 4 * due ** 0.5
 
 
 def test_default_rate_and_file(some_python, tmp_path):
@@ -97,7 +104,7 @@ def test_default_rate_and_file(some_python, tmp_path):
         done = run("record", "-p", workload.pid, "-d", "1s", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert os.listdir(tmp_path) == ["profile.pyebpf"]
-    assert abs(spins(tmp_path / "profile.pyebpf") - 99) < 30
+    assert abs(spins(tmp_path / "profile.pyebpf") - 99 * duration(tmp_path / "profile.pyebpf")) < 30
     report = run("report", cwd=tmp_path)
     assert report.returncode == 0 and "spin_idle" in report.stdout, report
 

@@ -93,6 +93,7 @@ def test_sigusr1_writes_what_there_is(some_python, tmp_path, fault):
     with spinning(some_python) as workload:
         with Recorder(output, "-p", workload.pid, "-F", HZ) as recorder:
             recorder.wait_attached()
+            recorder.ahead()
             time.sleep(0.3)
             for least in (0.2, 0.4):
                 size = os.path.getsize(output)
@@ -200,6 +201,9 @@ def test_killed_while_it_starts(some_python, tmp_path, is_full, fault):
 # --- The recorder cannot keep up -----------------------------------------------------------------
 
 
+STOPPED = 0.68  # who draws the periods is stopped as well: the last one stays, within 30 % of the rate
+
+
 @contextlib.contextmanager
 def stopped(recorder, seconds):
     recorder.process.send_signal(signal.SIGSTOP)
@@ -225,7 +229,7 @@ def test_full_ring(some_python, tmp_path, fault):
     c = assert_accounted(output)
     assert c["ring_full"] > 5000, c
     assert c["recorded"] + c["ring_full"] + c["skipped"] + c["task_work_recorded"] \
-        + c["task_work_ring_full"] > judge.least(4999 * used, c, 0.95), (used, c)
+        + c["task_work_ring_full"] > judge.least(4999 * used, c, STOPPED), (used, c)
     fault("a ring of 64 KiB, 4,999 Hz, 200 frames deep, and the recorder stopped for 2 s",
           "counts what does not fit, goes on", 0, complete(output), figures(c))
 
@@ -244,8 +248,7 @@ def test_stopped_for_3_seconds(some_python, tmp_path, fault):
             recorder.finish()
     c = assert_accounted(output)
     assert not c["ring_full"] and not c["skipped"], c
-    # Who draws the periods was stopped as well: the last ones drawn stay, within 30 % of the rate.
-    assert spins(output) > judge.least(HZ * used, c, 0.68), (used, c)
+    assert spins(output) > judge.least(HZ * used, c, STOPPED), (used, c)
     fault("the recorder stopped for 3 s", "the ring holds what comes meanwhile", 0,
           complete(output), figures(c))
 
