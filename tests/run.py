@@ -34,7 +34,7 @@ FUZZ_SECONDS = 120
 # Line tables that lint/linetable_oracle makes up for each interpreter.
 ORACLE_COUNT = {"check": 2000, "test": 5000, "all": 20000}
 # Unit tests of code that has threads.
-THREADED = r"^unit/(agent|cmd|export)/|^unit/base/test_parallel$|^unit/diff/test_diff$"
+THREADED = r"^unit/(agent|cmd|export)/|^unit/base/test_(parallel|workers)$|^unit/diff/test_diff$"
 
 
 class Stage:

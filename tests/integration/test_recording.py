@@ -47,6 +47,7 @@ def test_killed_recording_is_readable(some_python, tmp_path):
     assert os.listdir(tmp_path) == ["killed.pyebpf"]
 
 
+@pytest.mark.threads
 @pytest.mark.quick
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_finishes(number, some_python, tmp_path):
