@@ -13,7 +13,7 @@ static __always_inline void introduce(struct py_scratch *s, struct task_struct *
 {
 	struct process_event *p = (struct process_event *)s->message;
 	struct thread_event *t = (struct thread_event *)s->message;
-	__u64 name[2] = {}, id, start, bytes;
+	__u64 *name = (__u64 *)t->comm, id, start, bytes;
 
 	if (!is_sent(process)) {
 		__builtin_memset(p, 0, sizeof(*p));
@@ -37,16 +37,15 @@ static __always_inline void introduce(struct py_scratch *s, struct task_struct *
 			mark_sent(process);
 	}
 
-	bpf_get_current_comm(name, sizeof(name));
+	__builtin_memset(t, 0, sizeof(*t));
+	bpf_get_current_comm(t->comm, sizeof(t->comm));
 	id = hash_mix(hash_mix(hash_mix(process, task->pid), name[0]), name[1]);
 	if (is_sent(id))
 		return;
-	__builtin_memset(t, 0, sizeof(*t));
 	t->kind = EVENT_THREAD;
 	t->pid = s->sample.pid;
 	t->process = process;
 	t->tid = s->sample.tid;
-	__builtin_memcpy(t->comm, name, sizeof(t->comm));
 	if (ring_send(t, sizeof(*t)))
 		mark_sent(id);
 }

@@ -115,8 +115,7 @@ static __always_inline void begin_sample(struct py_scratch *s, struct task_struc
  * A tick of a process that is not known yet: user space, when it has looked, may find that it was
  * no Python, or that its Python had not begun.
  */
-static __always_inline void send_unidentified(struct task_struct *task, struct cpu_state *c,
-					      __u64 process, __u64 now)
+VERIFIED_ONCE int send_unidentified(__u64 process, __u32 pid, __u32 tid, __u64 now, __u32 weight)
 {
 	struct sample_event e = {
 		.kind = EVENT_SAMPLE,
@@ -125,12 +124,19 @@ static __always_inline void send_unidentified(struct task_struct *task, struct c
 		.opcode = OPCODE_NONE,
 		.ktime_ns = now,
 		.process = process,
-		.pid = process_pid(task),
-		.tid = task_pid_in(task, session.pidns_inode, pidns_level),
-		.weight = c->ticks,
+		.pid = pid,
+		.tid = tid,
+		.weight = weight,
 	};
 
-	ring_send(&e, sizeof(e));
+	return ring_send(&e, sizeof(e));
+}
+
+/* Its stack is free again before the walk, which goes five calls deep. */
+static __noinline int find_process(struct cpu_state *c, struct task_struct *task, __u64 process,
+				   __u64 now, struct proc_row *out)
+{
+	return proc_find(c, task, process, now, out);
 }
 
 static __always_inline int sample_thread(struct bpf_perf_event_data *ctx, struct cpu_state *c,
@@ -139,14 +145,15 @@ static __always_inline int sample_thread(struct bpf_perf_event_data *ctx, struct
 	__u32 cpu = bpf_get_smp_processor_id();
 	__u64 process = task_process_id(task);
 	struct proc_row row = {};
-	struct py_loop l = {};
 	struct py_scratch *s;
 	__u32 weight;
 	int r, handed;
 
-	r = proc_find(c, task, process, now, &row);
+	r = find_process(c, task, process, now, &row);
 	if (r == STAT_UNKNOWN)
-		send_unidentified(task, c, process, now);
+		send_unidentified(process, process_pid(task),
+				  task_pid_in(task, session.pidns_inode, pidns_level), now,
+				  c->ticks);
 	if (r != STAT_RECORDED)
 		return r;
 	weight = budget_take(c, process, now);
@@ -160,12 +167,8 @@ static __always_inline int sample_thread(struct bpf_perf_event_data *ctx, struct
 	s->sample.weight = weight;
 	if (weight > 1)
 		s->walk.flags |= SAMPLE_WEIGHTED;
-	l.s = s;
-	l.thread = &s->thread;
-	l.off = &layouts[row.layout & (LAYOUTS_MAX - 1)];
-
 	introduce(s, task, process, row.layout);
-	r = row.runtime ? take_sample(&l, c, row.layout) : be_outside(&s->walk);
+	r = row.runtime ? take_sample(s, c, row.layout) : be_outside(&s->walk);
 	if (row.runtime && s->walk.faults && (r == STAT_TSTATE_FAULT || r == STAT_RECORDED)) {
 		handed = task_sample_schedule(task, c, s, row.layout);
 		if (handed >= 0) {
@@ -242,9 +245,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	} else {
 		r = sample_thread(ctx, c, task, now);
 	}
-	if (r >= STAT_TICK_END)
-		return 0; /* for the verifier */
-	stat_add(c, r, c->ticks);
+	stat_add(c, at_most((__u32)r, STAT_TICK_END - 1), c->ticks);
 	if (missed && is_ours(r))
 		stat_add(c, STAT_MISSED, missed);
 	spent = bpf_ktime_get_ns() - now;

@@ -39,36 +39,42 @@ static __always_inline int be_outside(struct py_walk *w)
 
 /*
  * Walks the thread and describes what is new. Returns STAT_RECORDED when s->walk, s->sample and
- * s->records hold a sample to be sent, else the counter that says why there is none.
+ * s->records hold a sample to be sent, else the counter that says why there is none. On the way to
+ * frames and names this is where most states are: verified once, for the tick and for task work.
  */
-static __always_inline int take_sample(struct py_loop *l, struct cpu_state *c, __u32 layout)
+VERIFIED_ONCE int take_sample(struct py_scratch *s, struct cpu_state *c, __u32 layout)
 {
-	struct py_scratch *s = l->s;
-	struct describe_loop d = { .s = s, .off = l->off, .stats = c };
+	struct describe_loop d = { .s = s, .stats = c };
+	struct py_loop l = { .s = s };
 	bool has_walked = false;
 	int r;
 
+	if (!s || !c)
+		return STAT_NO_SCRATCH;
+	l.thread = &s->thread;
+	l.off = &layouts[layout & (LAYOUTS_MAX - 1)];
+	d.off = l.off;
 	s->walk.faults = 0;
 	s->walk.steps = 0;
 	s->walk.deadline_ns = clock_ns() + TIME_MAX_NS;
 	s->sample.opcode = OPCODE_NONE;
-	r = py_find_tstate(l, &has_walked);
+	r = py_find_tstate(&l, &has_walked);
 	if (has_walked)
 		stat_add(c, STAT_TSTATE_WALK, 1);
 	if (r == PY_NONE)
 		return be_outside(&s->walk);
 	if (r)
 		return r == PY_LATE ? STAT_TSTATE_LATE : STAT_TSTATE_FAULT;
-	if (py_first_frame(s, l->off))
+	if (py_first_frame(s, l.off))
 		return STAT_TSTATE_FAULT;
 	if (!s->walk.frame)
 		return be_outside(&s->walk);
-	s->walk.generation = py_generation(l);
-	py_walk_frames(l);
+	s->walk.generation = py_generation(&l);
+	py_walk_frames(&l);
 	if (!s->walk.depth && s->walk.status == UNWIND_COMPLETE)
 		return be_outside(&s->walk); /* 3.15: the thread's base frame alone */
 	if (session.has_opcodes)
-		s->sample.opcode = py_opcode(s, l->off);
+		s->sample.opcode = py_opcode(s, l.off);
 	s->describing.layout = layout;
 	bpf_loop(CODES_PER_SAMPLE, describe, &d, 0);
 	return STAT_RECORDED;

@@ -90,16 +90,12 @@ static __always_inline __u32 read_in(struct task_sample *t)
 static __always_inline int task_sample_walk(struct task_sample *t, struct py_scratch *s,
 					    struct cpu_state *c)
 {
-	struct py_loop l = { .s = s };
-
 	s->thread = t->thread;
-	l.thread = &s->thread;
-	l.off = &layouts[t->layout & (LAYOUTS_MAX - 1)];
 	s->sample = t->sample;
 	s->walk.process = s->thread.process;
 	s->walk.salt = t->sample.ktime_ns >> 7;
 	s->walk.flags = (t->sample.flags & (SAMPLE_WEIGHTED | SAMPLE_KERNEL)) | SAMPLE_TASK_WORK;
-	return take_sample(&l, c, t->layout);
+	return take_sample(s, c, t->layout);
 }
 
 struct task_passes {

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Pages that are missing when a sample is taken: the kernel was told to swap them out meanwhile."""
 import ctypes
+import json
 import os
 import shutil
 import subprocess
 
 import pytest
-from harness import Recorder, Workload, export, frames, wait_until
+from harness import Recorder, Workload, export, frames, run, stage, unstage, wait_until
 from spinning import cpu_seconds, say_skipped
 from test_robust import assert_accounted, complete, figures
 
@@ -111,6 +112,29 @@ def split(stacks):
             assert fits(names, truth), (len(names), names[:3], names[-3:])
             whole += count
     return whole, cut
+
+
+COLD, COLD_SECONDS = 20, 0.05
+
+
+def test_names_in_cold_pages(python, tmp_path):
+    """Pages that are mapped and in no page table: no swap needed. cold.py says how."""
+    if python.minor < 8:
+        say_skipped("code objects of %s cannot be given another name" % python.name)
+    output = tmp_path / "x.pyebpf"
+    done = run("record", "-F", HZ, "-o", output, "--", *python.command,
+               stage(python, "cold.py", str(tmp_path)), COLD, COLD_SECONDS)
+    unstage(python, str(tmp_path))
+    assert done.returncode == 0, done
+    truth = json.loads(done.stdout.splitlines()[0])["cold"]
+    c, stacks = assert_accounted(output), frames(export(output))
+    if c["task_work"]:
+        assert c["task_work_recorded"] >= 0.9 * COLD and not c["fault"] and not c["page"], c
+    else:
+        assert c["page"] >= 0.9 * COLD, c
+    for begin, seconds in truth.items():
+        found = sum(count for stack, count in stacks.items() if stack[-1][0].startswith(begin))
+        assert found > 0.5 * HZ * seconds, (begin, found, c)
 
 
 def test_the_thread_reads_them_in(some_python, swap, tmp_path, fault):

@@ -30,6 +30,7 @@ PYEBPF = os.path.abspath(os.environ.get("PYEBPF")
                          or os.path.join(os.path.dirname(TESTS), "build", "pyebpf"))
 HZ = 199
 BOOT_SECONDS = 600  # all steps of one kernel; 90 s on two idle CPUs
+EMULATED_LOSS = 0.25  # of the ticks, which come while the slow sampler of an emulated CPU runs
 TOO_OLD = {"5.10"}
 LOOPS_SINCE, TASK_WORK_SINCE = (5, 17), (6, 18)
 
@@ -59,8 +60,8 @@ class Machine:
         return "%s: status %s\n%s" % (name, step.status, "\n".join(step.out + step.err))
 
     def truth(self, name):
-        """What family.py said of itself: {"cpu": ..., "lines": ..., "pids": ...}."""
-        truth = {"cpu": {}, "lines": {}, "pids": {}}
+        """What the workload said of itself: {"cpu": ..., "lines": ..., "pids": ..., "cold": ...}."""
+        truth = {"cpu": {}, "lines": {}, "pids": {}, "cold": {}}
         for line in self.step(name).out:
             if line.startswith("{"):
                 for key, values in json.loads(line).items():
@@ -93,14 +94,14 @@ def check_share(samples, function, line):
     assert total > HZ and spins(samples, function, line) >= 0.95 * total, samples
 
 
-def check_cpu(machine, name, function, lost, pid=None):
+def check_cpu(machine, name, function, counters, pid=None):
     """As many samples as the function had CPU time, but for those that the kernel swallowed."""
     truth = machine.truth(name)
     expected = truth["cpu"][function] * HZ
-    lost = min(lost, 0.02 * expected)
+    lost = min(counters["not_delivered"], EMULATED_LOSS * expected)
     found = spins(machine.samples(name), function, truth["lines"][function], pid)
     assert expected - lost - 0.1 * expected - 10 <= found <= 1.1 * expected + 10, (
-        found, expected, lost, machine.text(name))
+        found, expected, counters, machine.text(name))
 
 
 def check_counters(machine, name, folder):
@@ -184,7 +185,7 @@ def test_running_process(machine, name, tmp_path):
 def test_command(machine, name, tmp_path):
     assert machine.step(name).status == 7, machine.text(name)
     counters = check_counters(machine, name, tmp_path)
-    check_cpu(machine, name, "before_exit", counters["not_delivered"])
+    check_cpu(machine, name, "before_exit", counters)
 
 
 def test_fork(machine, tmp_path):
@@ -193,7 +194,7 @@ def test_fork(machine, tmp_path):
     pids = machine.truth("fork")["pids"]
     assert pids["fork_parent"] != pids["fork_child"]
     for function in ("fork_parent", "fork_child"):
-        check_cpu(machine, "fork", function, counters["not_delivered"], pids[function])
+        check_cpu(machine, "fork", function, counters, pids[function])
 
 
 def test_exec(machine, tmp_path):
@@ -202,21 +203,24 @@ def test_exec(machine, tmp_path):
     pids = machine.truth("exec")["pids"]
     assert pids["before_exec"] == pids["spin_idle"]
     for function in ("before_exec", "spin_idle"):
-        check_cpu(machine, "exec", function, counters["not_delivered"], pids[function])
+        check_cpu(machine, "exec", function, counters, pids[function])
 
 
 def test_task_work(machine, tmp_path):
-    """An interpreter that starts reads pages of its file for the first time."""
-    counters = [machine.counters(name, tmp_path) for name in ("command", "namespace", "fork", "exec")]
-    tried = sum(c["task_work"] for c in counters)
-    recorded = sum(c["task_work_recorded"] for c in counters)
+    """Names in pages that are not present: with task work the thread reads them in; without, user space
+    does, for the next sample."""
+    assert machine.step("cold").status == 0, machine.text("cold")
+    c = check_counters(machine, "cold", tmp_path)
+    cold = machine.truth("cold")["cold"]
     if machine.version >= TASK_WORK_SINCE:
-        assert all(c["fault"] == c["page"] == 0 for c in counters), counters
-        if not tried:
-            pytest.skip("no page was missing in these recordings")
-        assert recorded > 0, counters
+        assert c["task_work"] >= 0.9 * len(cold) and c["task_work_recorded"] >= 0.9 * len(cold), c
+        assert not c["fault"] and not c["page"], c
     else:
-        assert tried == recorded == 0, counters
+        assert not c["task_work"] and not c["task_work_recorded"] and c["page"] >= 0.9 * len(cold), c
+    samples = machine.samples("cold")
+    for begin, seconds in cold.items():
+        found = sum(count for _, frames, count in samples if frames[-1].name.startswith(begin))
+        assert found > 0.5 * HZ * seconds, (begin, found, c)
 
 
 def refused(machine, name, *words):

@@ -11,14 +11,16 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 GUEST = os.path.join(HERE, "guest")
-FAMILY = os.path.join(os.path.dirname(HERE), "workloads", "family.py")
+WORKLOADS = [os.path.join(os.path.dirname(HERE), "workloads", name)
+             for name in ("family.py", "cold.py")]
 QEMU = "qemu-system-x86_64"
 FOLDERS = ("bin", "dev", "proc", "sys", "tmp", "root")
 
-# Which files `python3 -S family.py` reads.
+# Which files `python3 -S` reads for the workloads.
 MODULES = """
 import json, runpy, sys
-runpy.run_path(sys.argv[1], run_name="packing")
+for path in sys.argv[1:]:
+    runpy.run_path(path, run_name="packing")
 print(json.dumps([sys.prefix, sys.exec_prefix] + sorted(
     m.__file__ for m in list(sys.modules.values()) if getattr(m, "__file__", None))))
 """
@@ -72,7 +74,7 @@ def libraries(program):
 def build_initramfs(path, pyebpf, python, busybox):
     """python: an interpreter of this machine."""
     found = json.loads(subprocess.run(
-        [python, "-E", "-S", "-c", MODULES, FAMILY], stdout=subprocess.PIPE, check=True).stdout)
+        [python, "-E", "-S", "-c", MODULES, *WORKLOADS], stdout=subprocess.PIPE, check=True).stdout)
     prefix, exec_prefix, *modules = found
     archive = Archive(path)
     for folder in FOLDERS:
@@ -82,14 +84,15 @@ def build_initramfs(path, pyebpf, python, busybox):
     archive.add(pyebpf, "bin/pyebpf")
     archive.add(python, python)
     archive.link(python, "bin/python3")
-    archive.add(FAMILY, "family.py")
+    for path in WORKLOADS:
+        archive.add(path, os.path.basename(path))
     archive.add(os.path.join(GUEST, "init"), "init")
     archive.add(os.path.join(GUEST, "steps"), "steps")
     needed = libraries(pyebpf) | libraries(python)
     for module in modules:
         if module.endswith(".so"):
             needed |= libraries(module) | {module}
-        elif module != FAMILY:
+        elif module not in WORKLOADS:
             archive.add(module, module, 0o644)
     for library in sorted(needed):
         archive.add(library, library)

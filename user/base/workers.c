@@ -61,9 +61,14 @@ static void *work_all_the_time(void *arg)
 {
 	struct workers *ws = arg;
 	void *context = NULL;
-	bool is_needed = !ws->context_new || !ws->context_new(&context);
+	bool has_context = !ws->context_new || !ws->context_new(&context);
+	bool is_needed = has_context;
 
 	pthread_mutex_lock(&ws->lock);
+	if (!has_context) {
+		ws->has_idle = false;
+		pthread_cond_broadcast(&ws->changed);
+	}
 	while (is_needed && !ws->is_ending) {
 		struct work *w = ws->waiting;
 
@@ -79,7 +84,7 @@ static void *work_all_the_time(void *arg)
 		is_needed = finish(ws, w);
 	}
 	pthread_mutex_unlock(&ws->lock);
-	if (ws->context_free)
+	if (has_context && ws->context_free)
 		ws->context_free(context);
 	release(ws);
 	return NULL;
@@ -164,7 +169,7 @@ int workers_run(struct workers *ws, struct work *w, uint64_t ns)
 	w->state = WORK_WAITS;
 	ws->waiting = w;
 	pthread_cond_broadcast(&ws->changed);
-	while (w->state != WORK_DONE && !r)
+	while (w->state != WORK_DONE && (ws->has_idle || w->state != WORK_WAITS) && !r)
 		r = -pthread_cond_timedwait(&ws->changed, &ws->lock, &end);
 	if (w->state == WORK_DONE) {
 		r = 0;

@@ -143,11 +143,36 @@ static void test_workers_run_leaves_behind_what_hangs(void **state)
 		close(pipes[i][0]);
 }
 
+static int no_context(void **context)
+{
+	(void)context;
+	return -ENOMEM;
+}
+
+static void test_workers_run_without_a_context(void **state)
+{
+	struct workers *ws;
+	struct work *w;
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(workers_new(no_context, free, &ws), 0);
+	w = new_reading(ends[0]);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(workers_run(ws, w, LONG_NS), -EAGAIN);
+	w->free(w);
+	workers_free(ws);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_workers_run_waits_for_what_comes_in_time),
 		cmocka_unit_test(test_workers_run_leaves_behind_what_hangs),
+		cmocka_unit_test(test_workers_run_without_a_context),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
