@@ -462,34 +462,45 @@ int discovery_add_all(struct discovery *d)
 	return r < 0 ? r : 0;
 }
 
+static int compare_pids(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static bool is_among(const struct pids *ascending, pid_t pid)
+{
+	return ascending->len &&
+	       bsearch(&pid, ascending->items, ascending->len, sizeof(pid), compare_pids);
+}
+
+/*
+ * Rows are listed before the members are: who has one and is no member then has left, and not just
+ * begun. Not only those that were members before: an answer that was under way while a process left
+ * has made its row anew.
+ */
 int discovery_follow_cgroup(struct discovery *d, const struct cgroup *c)
 {
-	_cleanup_(pids_releasep) struct pids now = VEC_INIT;
+	_cleanup_(pids_releasep) struct pids rows = VEC_INIT, now = VEC_INIT;
 	struct pids before = d->members;
-	size_t old = 0;
-	int r = cgroup_list(c, &now);
+	int r = session_list_processes(d->session, &rows);
 
-	if (r < 0)
+	if (r < 0 || (r = cgroup_list(c, &now)) < 0)
 		return r;
+	for (size_t i = 0; i < rows.len; i++)
+		if (!is_among(&now, rows.items[i]))
+			session_remove_process(d->session, rows.items[i]);
 	if (now.len == before.len &&
 	    (!now.len || !memcmp(now.items, before.items, now.len * sizeof(pid_t))))
 		return 0;
 	r = list_tasks(d);
 	for (size_t i = 0; i < now.len && r >= 0; i++) {
-		const struct task_record *task;
+		const struct task_record *task = find_task(d, now.items[i]);
 
-		for (; old < before.len && before.items[old] < now.items[i]; old++)
-			session_remove_process(d->session, before.items[old]);
-		if (old < before.len && before.items[old] == now.items[i]) {
-			old++;
-			continue;
-		}
-		task = find_task(d, now.items[i]);
-		if (task)
+		if (task && !is_among(&before, now.items[i]))
 			r = add_task(d, task);
 	}
-	for (; old < before.len && r >= 0; old++)
-		session_remove_process(d->session, before.items[old]);
 	if (r < 0)
 		return r;
 	d->members = now;
