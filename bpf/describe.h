@@ -8,44 +8,46 @@
 #include "bpf/stats.h"
 
 /* Process and thread at first sight, so that a process that is gone has a name. */
-static __always_inline void introduce(struct py_scratch *s, struct task_struct *task, __u64 process,
-				      __u32 layout)
+static __always_inline void introduce(struct py_scratch *s, struct task_struct *task,
+				      const struct task_facts *f, __u32 layout)
 {
 	struct process_event *p = (struct process_event *)s->message;
 	struct thread_event *t = (struct thread_event *)s->message;
 	__u64 *name = (__u64 *)t->comm, id, start, bytes;
+	struct task_struct *leader;
 
-	if (!is_sent(process)) {
+	if (!is_sent(f->process)) {
+		leader = task->group_leader;
 		__builtin_memset(p, 0, sizeof(*p));
 		p->kind = EVENT_PROCESS;
-		p->pid = s->sample.pid;
-		p->ns_pid = task_ns_pid(task->group_leader);
-		p->process = process;
-		p->start_ns = task->group_leader->start_boottime;
+		p->pid = f->pid;
+		p->ns_pid = task_ns_pid(leader);
+		p->process = f->process;
+		p->start_ns = f->start_ns;
 		p->ppid = process_pid(task->real_parent);
-		p->exec_id = task->group_leader->self_exec_id;
+		p->exec_id = f->exec_id;
 		p->layout = layout;
-		bpf_probe_read_kernel_str(p->comm, sizeof(p->comm), task->group_leader->comm);
-		start = task->mm ? task->mm->arg_start : 0;
-		bytes = start ? task->mm->arg_end - start : 0;
+		bpf_probe_read_kernel_str(p->comm, sizeof(p->comm), leader->comm);
+		start = BPF_CORE_READ(task, mm, arg_start);
+		bytes = start ? BPF_CORE_READ(task, mm, arg_end) - start : 0;
 		if (bytes > ARGS_BYTES)
 			bytes = ARGS_BYTES;
 		if (bytes && read_user(s->message + sizeof(*p), bytes, start))
 			bytes = 0;
 		p->args_bytes = bytes;
 		if (ring_send(p, sizeof(*p) + bytes))
-			mark_sent(process);
+			mark_sent(f->process);
 	}
 
 	__builtin_memset(t, 0, sizeof(*t));
 	bpf_get_current_comm(t->comm, sizeof(t->comm));
-	id = hash_mix(hash_mix(hash_mix(process, task->pid), name[0]), name[1]);
+	id = hash_mix(hash_mix(hash_mix(f->process, task->pid), name[0]), name[1]);
 	if (is_sent(id))
 		return;
 	t->kind = EVENT_THREAD;
-	t->pid = s->sample.pid;
-	t->process = process;
-	t->tid = s->sample.tid;
+	t->pid = f->pid;
+	t->process = f->process;
+	t->tid = f->tid;
 	if (ring_send(t, sizeof(*t)))
 		mark_sent(id);
 }

@@ -10,11 +10,9 @@
 #define EBUSY 16
 
 /* What can be said of the current task without its process's row. */
-static __always_inline bool is_wanted(struct task_struct *task)
+static __always_inline bool is_wanted(struct task_struct *task, const struct task_facts *f)
 {
-	__u32 pid = process_pid(task);
-
-	if (!pid || pid == session.own_pid)
+	if (!f->pid || f->pid == session.own_pid)
 		return false;
 	if (session.target_pidns && !task_pid_in(task->group_leader, session.target_pidns,
 						 pidns_level + session.target_pidns_depth))
@@ -57,22 +55,22 @@ static __always_inline __u64 likely_address(struct task_struct *task,
 }
 
 /* Tells user space of a process it should look at. v: the mapping that was met, or all zero. */
-static __always_inline bool send_who(struct cpu_state *c, struct task_struct *task,
+static __always_inline bool send_who(struct cpu_state *c, const struct task_facts *f,
 				     const struct vma_search *v, const struct binary_key *exe,
-				     bool is_exec)
+				     __u64 start_code, bool is_exec)
 {
 	struct who_event e = {
 		.kind = EVENT_WHO,
 		.is_exec = is_exec,
-		.pid = process_pid(task),
-		.process = task_process_id(task),
-		.start_ns = task->group_leader->start_boottime,
-		.exec_id = task->group_leader->self_exec_id,
+		.pid = f->pid,
+		.process = f->process,
+		.start_ns = f->start_ns,
+		.exec_id = f->exec_id,
 		.text = v->key,
 		.vm_start = v->vm_start,
 		.vm_pgoff = v->vm_pgoff,
 		.exe = *exe,
-		.start_code = BPF_CORE_READ(task, mm, start_code),
+		.start_code = start_code,
 	};
 
 	if (bpf_ringbuf_output(&events, &e, sizeof(e), BPF_RB_FORCE_WAKEUP))
@@ -82,13 +80,13 @@ static __always_inline bool send_who(struct cpu_state *c, struct task_struct *ta
 }
 
 /* The same at most every 8 ms (2^23 ns) for one process: false if it was too soon. */
-static __always_inline bool ask_who(struct cpu_state *c, struct task_struct *task, __u64 process,
+static __always_inline bool ask_who(struct cpu_state *c, const struct task_facts *f,
 				    const struct vma_search *v, const struct binary_key *exe,
-				    __u64 now)
+				    __u64 start_code, __u64 now)
 {
-	__u64 id = hash_mix(process, now >> 23);
+	__u64 id = hash_mix(f->process, now >> 23);
 
-	if (is_sent(id) || !send_who(c, task, v, exe, false))
+	if (is_sent(id) || !send_who(c, f, v, exe, start_code, false))
 		return false;
 	mark_sent(id);
 	return true;
@@ -108,9 +106,9 @@ static __always_inline int proc_starts(const struct binary_row *program, struct 
 /* Of a program that never ran Python so far it is asked about later: most are gone by then. */
 #define NEW_PROCESS_NS 1000000000
 
-static __always_inline bool is_new_process(struct task_struct *task)
+static __always_inline bool is_new_process(const struct task_facts *f)
 {
-	return bpf_ktime_get_boot_ns() - task->group_leader->start_boottime < NEW_PROCESS_NS;
+	return bpf_ktime_get_boot_ns() - f->start_ns < NEW_PROCESS_NS;
 }
 
 /*
@@ -118,7 +116,7 @@ static __always_inline bool is_new_process(struct task_struct *task)
  * has a known interpreter in it, or leads to one, is enough to make a row for this sample.
  */
 static __always_inline int proc_discover(struct cpu_state *c, struct task_struct *task,
-					 __u64 process, __u64 now, bool may_ask,
+					 const struct task_facts *f, __u64 now, bool may_ask,
 					 struct proc_row *out)
 {
 	struct binary_key exe = file_key(BPF_CORE_READ(task, mm, exe_file));
@@ -130,7 +128,7 @@ static __always_inline int proc_discover(struct cpu_state *c, struct task_struct
 	if (program && program->from_start && !start_code)
 		return proc_starts(program, out); /* in the midst of exec */
 	if (program && program->layout < LAYOUTS_MAX && program->from_start) {
-		ask_who(c, task, process, &v, &exe, now);
+		ask_who(c, f, &v, &exe, start_code, now);
 		stat_add(c, STAT_DISCOVERED, 1);
 		out->runtime = start_code + program->from_start;
 		out->layout = program->layout;
@@ -139,7 +137,7 @@ static __always_inline int proc_discover(struct cpu_state *c, struct task_struct
 	r = bpf_find_vma(task, likely_address(task, program, start_code), vma_note, &v, 0);
 	binary = v.vm_start ? bpf_map_lookup_elem(&binaries, &v.key) : NULL;
 	if (binary && binary->layout < LAYOUTS_MAX) {
-		ask_who(c, task, process, &v, &exe, now);
+		ask_who(c, f, &v, &exe, start_code, now);
 		stat_add(c, STAT_DISCOVERED, 1);
 		out->runtime = v.vm_start - v.vm_pgoff + binary->text_to_runtime;
 		out->layout = binary->layout;
@@ -147,9 +145,9 @@ static __always_inline int proc_discover(struct cpu_state *c, struct task_struct
 	}
 	/* A file that is new to us may be an interpreter that the process has just loaded. */
 	file = hash_mix(v.key.inode, v.key.dev);
-	if (program && program->layout == LAYOUT_NONE && is_new_process(task))
+	if (program && program->layout == LAYOUT_NONE && is_new_process(f))
 		may_ask = false;
-	if ((may_ask || (v.vm_start && !is_sent(file))) && ask_who(c, task, process, &v, &exe, now))
+	if ((may_ask || (v.vm_start && !is_sent(file))) && ask_who(c, f, &v, &exe, start_code, now))
 		mark_sent(file);
 	if (program && program->layout == LAYOUT_NONE)
 		return STAT_NOT_PYTHON;
@@ -164,37 +162,36 @@ static __always_inline int proc_discover(struct cpu_state *c, struct task_struct
  * The row of this process. A row that is removed meanwhile may become another process's while it is
  * copied: its start comes first and is looked at once more behind all else.
  */
-static __always_inline bool proc_row_read(struct task_struct *task, struct proc_row *out)
+static __always_inline bool proc_row_read(const struct task_facts *f, struct proc_row *out)
 {
-	__u32 pid = process_pid(task);
+	__u32 pid = f->pid;
 	const volatile struct proc_row *row = bpf_map_lookup_elem(&procs, &pid);
 
 	if (!row)
 		return false;
 	*out = *(const struct proc_row *)row;
 	__asm__ volatile("" ::: "memory");
-	return row->start_ns == task->group_leader->start_boottime &&
-	       row->start_ns == out->start_ns;
+	return row->start_ns == f->start_ns && row->start_ns == out->start_ns;
 }
 
 /* Which Python this process runs. STAT_RECORDED and *out, or the counter that says why not. */
-static __always_inline int proc_find(struct cpu_state *c, struct task_struct *task, __u64 process,
-				     __u64 now, struct proc_row *out)
+static __always_inline int proc_find(struct cpu_state *c, struct task_struct *task,
+				     const struct task_facts *f, __u64 now, struct proc_row *out)
 {
 	bool is_current = false, may_ask = true;
 	int r;
 
-	if (proc_row_read(task, out)) {
+	if (proc_row_read(f, out)) {
 		if (out->is_ignored || (session.has_filter && !out->is_target))
 			return STAT_FILTERED;
-		is_current = out->exec_id == task->group_leader->self_exec_id;
+		is_current = out->exec_id == f->exec_id;
 		if (is_current && out->layout != LAYOUT_NONE)
 			return STAT_RECORDED;
 		may_ask = !is_current || now >= out->recheck_ns;
 	} else if (session.has_filter) {
 		return STAT_FILTERED;
 	}
-	r = proc_discover(c, task, process, now, may_ask, out);
+	r = proc_discover(c, task, f, now, may_ask, out);
 	return r == STAT_UNKNOWN && is_current ? STAT_NOT_PYTHON : r;
 }
 

@@ -58,13 +58,15 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	struct binary_key exe = file_key(BPF_CORE_READ(task, mm, exe_file));
 	struct cpu_state *c = this_cpu_state();
 	struct vma_search none = {};
+	struct task_facts f;
 	struct proc_row row;
 
-	if (!c || !is_wanted(task) || bpf_map_lookup_elem(&binaries, &exe))
+	task_facts_read(task, &f);
+	if (!c || !is_wanted(task, &f) || bpf_map_lookup_elem(&binaries, &exe))
 		return 0;
-	if (session.has_filter && (!proc_row_read(task, &row) || !row.is_target))
+	if (session.has_filter && (!proc_row_read(&f, &row) || !row.is_target))
 		return 0;
-	send_who(c, task, &none, &exe, true);
+	send_who(c, &f, &none, &exe, BPF_CORE_READ(task, mm, start_code), true);
 	return 0;
 }
 
@@ -72,19 +74,22 @@ int BPF_PROG(on_exec, struct task_struct *task)
  */
 __u64 ended_cpu_ns, living_cpu_ns;
 
-static __always_inline bool is_target(struct task_struct *task)
+static __always_inline bool is_target(const struct task_facts *f)
 {
 	struct proc_row row;
 
-	return proc_row_read(task, &row) && row.is_target;
+	return proc_row_read(f, &row) && row.is_target;
 }
 
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
-	__u32 pid = process_pid(task);
+	struct task_facts f;
+	__u32 pid;
 
-	if (is_target(task))
+	task_facts_read(task, &f);
+	pid = f.pid;
+	if (is_target(&f))
 		__sync_fetch_and_add(&ended_cpu_ns, task->se.sum_exec_runtime);
 	if (!task->signal->live.counter) /* no other threads live on */
 		bpf_map_delete_elem(&procs, &pid);
@@ -96,8 +101,12 @@ SEC("iter/task")
 int list_cpu_time(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
+	struct task_facts f;
 
-	if (task && is_target(task))
+	if (!task)
+		return 0;
+	task_facts_read(task, &f);
+	if (is_target(&f))
 		living_cpu_ns += task->se.sum_exec_runtime;
 	return 0;
 }
@@ -108,16 +117,18 @@ int list_tasks(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct task_record r = {};
+	struct task_facts f;
 
 	pidns_level = bpf_get_current_task_btf()->thread_pid->level;
 	if (!task || task->pid != task->tgid)
 		return 0;
-	r.pid = process_pid(task);
-	if (!r.pid)
+	task_facts_read(task, &f);
+	if (!f.pid)
 		return 0;
-	r.process = task_process_id(task);
-	r.exec_id = task->self_exec_id;
-	r.start_ns = task->start_boottime;
+	r.pid = f.pid;
+	r.process = f.process;
+	r.exec_id = f.exec_id;
+	r.start_ns = f.start_ns;
 	r.exe = file_key(BPF_CORE_READ(task, mm, exe_file));
 	r.start_code = BPF_CORE_READ(task, mm, start_code);
 	bpf_seq_write(ctx->meta->seq, &r, sizeof(r));

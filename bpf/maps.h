@@ -4,6 +4,7 @@
 
 /* Every map: key, value, who writes, who reads. __weak: each .bpf.c may include this file. */
 
+#include "bpf/task.h"
 #include "bpf/python.h"
 
 /* Records of events.h, kernel to user space. User space sets the size. */
@@ -57,6 +58,7 @@ struct cpu_state {
 	__u64 skipped_process; /* whose ticks were skipped last, */
 	__u32 skipped; /* and how many: the next sample of that process takes their weight */
 	__u32 ticks;   /* that the interrupt being handled stands for */
+	struct task_facts who; /* it interrupts */
 };
 
 /* One entry. Written by the sampler, summed up by user space. */
@@ -84,7 +86,7 @@ struct task_sample {
 	__u32 scratch; /* its number, while it runs */
 	__u32 ticks;   /* that the interrupt which queued it stands for */
 	__u32 fault_count;
-	__u32 reserved;
+	__u32 read_in; /* how many of them could be, at this pass */
 	struct py_thread thread;
 	struct sample_event sample;
 	struct page_range faults[FAULTS_MAX]; /* to be read in first */

@@ -94,20 +94,22 @@ static __always_inline void ask_page(struct cpu_state *c, struct py_scratch *s, 
 
 /* Fills in what is known of the tick before the walk. */
 static __always_inline void begin_sample(struct py_scratch *s, struct task_struct *task,
-					 const struct proc_row *row, bool is_user, __u64 now)
+					 const struct task_facts *f, const struct proc_row *row,
+					 bool is_user, __u64 now)
 {
+	s->thread.process = f->process;
 	s->thread.pointer = task_thread_pointer(task);
 	s->thread.runtime = row->runtime;
 	s->thread.tid = task->pid;
-	s->walk.process = s->thread.process;
+	s->walk.process = f->process;
 	s->walk.salt = now >> 7;
 	s->walk.flags = is_user ? 0 : SAMPLE_KERNEL;
 	s->walk.depth = 0;
 	s->sample.cpu = bpf_get_smp_processor_id();
 	s->sample.ktime_ns = now;
-	s->sample.process = s->thread.process;
-	s->sample.pid = process_pid(task);
-	s->sample.tid = task_pid_in(task, session.pidns_inode, pidns_level);
+	s->sample.process = f->process;
+	s->sample.pid = f->pid;
+	s->sample.tid = f->tid;
 	s->sample.opcode = OPCODE_NONE;
 }
 
@@ -133,41 +135,38 @@ VERIFIED_ONCE int send_unidentified(__u64 process, __u32 pid, __u32 tid, __u64 n
 }
 
 /* Its stack is free again before the walk, which goes five calls deep. */
-static __noinline int find_process(struct cpu_state *c, struct task_struct *task, __u64 process,
-				   __u64 now, struct proc_row *out)
+static __noinline int find_process(struct cpu_state *c, struct task_struct *task, __u64 now,
+				   struct proc_row *out)
 {
-	return proc_find(c, task, process, now, out);
+	return proc_find(c, task, &c->who, now, out);
 }
 
 static __always_inline int sample_thread(struct bpf_perf_event_data *ctx, struct cpu_state *c,
 					 struct task_struct *task, __u64 now)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
-	__u64 process = task_process_id(task);
+	const struct task_facts *f = &c->who;
 	struct proc_row row = {};
 	struct py_scratch *s;
 	__u32 weight;
 	int r, handed;
 
-	r = find_process(c, task, process, now, &row);
+	r = find_process(c, task, now, &row);
 	if (r == STAT_UNKNOWN)
-		send_unidentified(process, process_pid(task),
-				  task_pid_in(task, session.pidns_inode, pidns_level), now,
-				  c->ticks);
+		send_unidentified(f->process, f->pid, f->tid, now, c->ticks);
 	if (r != STAT_RECORDED)
 		return r;
-	weight = budget_take(c, process, now);
+	weight = budget_take(c, f->process, now);
 	if (!weight)
 		return STAT_SKIPPED;
 	s = cpu < session.cpus ? scratch_get(cpu) : NULL;
 	if (!s)
 		return STAT_NO_SCRATCH;
-	s->thread.process = process;
-	begin_sample(s, task, &row, regs_are_user((struct pt_regs *)&ctx->regs), now);
+	begin_sample(s, task, f, &row, regs_are_user((struct pt_regs *)&ctx->regs), now);
 	s->sample.weight = weight;
 	if (weight > 1)
 		s->walk.flags |= SAMPLE_WEIGHTED;
-	introduce(s, task, process, row.layout);
+	introduce(s, task, f, row.layout);
 	r = row.runtime ? take_sample(s, c, row.layout) : be_outside(&s->walk);
 	if (row.runtime && s->walk.faults && (r == STAT_TSTATE_FAULT || r == STAT_RECORDED)) {
 		handed = task_sample_schedule(task, c, s, row.layout);
@@ -236,11 +235,12 @@ int sample(struct bpf_perf_event_data *ctx)
 	if (!c->ticks)
 		return 0;
 	missed = count_missed(c, task, ticks, now);
+	task_facts_read(task, &c->who);
 	if (!task->tgid) {
 		r = STAT_IDLE;
 	} else if (!task->mm) {
 		r = STAT_NO_MM;
-	} else if (!is_wanted(task)) {
+	} else if (!is_wanted(task, &c->who)) {
 		r = STAT_FILTERED;
 	} else {
 		r = sample_thread(ctx, c, task, now);

@@ -16,6 +16,18 @@ static __always_inline __u32 process_pid(struct task_struct *task)
 	return task_pid_in(task->group_leader, session.pidns_inode, pidns_level);
 }
 
+static __always_inline void task_facts_read(struct task_struct *task, struct task_facts *f)
+{
+	struct task_struct *leader = task->group_leader;
+
+	f->start_ns = leader->start_boottime;
+	f->exec_id = leader->self_exec_id;
+	f->process = hash_mix(hash_mix(f->start_ns, task->tgid), f->exec_id) | 1;
+	f->pid = task_pid_in(leader, session.pidns_inode, pidns_level);
+	f->tid = task_pid_in(task, session.pidns_inode, pidns_level);
+	f->reserved = 0;
+}
+
 static __always_inline void ring_output(void *record, __u64 size, long *result)
 {
 	__u64 flags = BPF_RB_NO_WAKEUP;

@@ -6,13 +6,20 @@
 
 #include "bpf/cache.h"
 
-/* A process that runs one program: another after exec, another when the pid is used again. */
-static __always_inline __u64 task_process_id(struct task_struct *task)
-{
-	return hash_mix(hash_mix(task->group_leader->start_boottime, task->tgid),
-			task->group_leader->self_exec_id) |
-	       1;
-}
+/*
+ * Whose a task is, read once: for each pointer in a task_struct that is followed, and in each state
+ * in which it is, the verifier of 6.18 searches all of the kernel's types by name, a third of a
+ * millisecond each.
+ */
+struct task_facts {
+	__u64 process;  /* one that runs one program: another after exec, or with the pid used again
+			 */
+	__u64 start_ns; /* task_struct.start_boottime of the leader */
+	__u32 exec_id;  /* task_struct.self_exec_id of the leader */
+	__u32 pid;      /* of the process, and */
+	__u32 tid;      /* of the thread, as our own PID namespace has them; 0: it has not */
+	__u32 reserved;
+};
 
 /* A task's number in one of the PID namespaces it is in; level 0: the initial one. */
 static __always_inline struct upid task_upid(struct task_struct *task, __u32 level)

@@ -66,13 +66,16 @@ static __always_inline __u32 take_joined(struct task_sample *t, __u32 tid)
 	return __sync_lock_test_and_set(&slot->owner, owner_of(tid));
 }
 
-/* The first and the last byte of each range: none spans more than two pages. How many could be
- * read. */
-static __always_inline __u32 read_in(struct task_sample *t)
+/*
+ * The first and the last byte of each range: none spans more than two pages. t->read_in: how many
+ * could be read, there and not in a register, where it would have the verifier tell each number
+ * apart in all that follows.
+ */
+static __always_inline void read_in(struct task_sample *t)
 {
-	__u32 count = 0;
 	__u8 byte;
 
+	t->read_in = 0;
 	for (__u32 i = 0; i < FAULTS_MAX; i++) {
 		const struct page_range *p = &t->faults[i];
 
@@ -80,10 +83,10 @@ static __always_inline __u32 read_in(struct task_sample *t)
 			break;
 		if (bpf_copy_from_user(&byte, 1, (void *)p->addr))
 			continue;
-		count += !p->bytes ||
-			 !bpf_copy_from_user(&byte, 1, (void *)(p->addr + p->bytes - 1));
+		if (p->bytes && bpf_copy_from_user(&byte, 1, (void *)(p->addr + p->bytes - 1)))
+			continue;
+		(*(volatile __u32 *)&t->read_in)++;
 	}
-	return count;
 }
 
 /* One pass: from t->sample, as the tick left it. Returns as take_sample(). */
@@ -118,10 +121,12 @@ static __always_inline int send_task_sample(struct task_passes *p, struct py_scr
 static int task_sample_pass(__u32 i, struct task_passes *p)
 {
 	struct task_sample *t = p->t;
-	bool is_last = !read_in(t) || i == TASK_PASSES - 1;
 	struct py_scratch *s;
+	bool is_last;
 	int r;
 
+	read_in(t);
+	is_last = !*(volatile __u32 *)&t->read_in || i == TASK_PASSES - 1;
 	if (!task_scratch_claim(t))
 		return LOOP_STOP;
 	s = scratch_get(session.cpus + (*(volatile __u32 *)&t->scratch & (TASK_SCRATCHES - 1)));
