@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "cmd/py_spy.h"
 
 int cmd_fail(const struct call *call, int r)
 {
@@ -95,10 +96,16 @@ static void print_overview(const struct command *const *commands, FILE *out)
 static int unknown_command(const struct command *const *commands, const char *typed)
 {
 	VEC(const char *) names = VEC_INIT;
-	const char *near = NULL;
+	const char *near = NULL, *next = NULL, *here = py_spy_command(typed, &next);
 	char text[160];
 	int r = 0;
 
+	if (here) {
+		snprintf(text, sizeof(text), "unknown command %s: %s", typed, here);
+		log_line("pyebpf: ", text);
+		cmd_try("%s", next);
+		return EXIT_USAGE;
+	}
 	for (; *commands && !r; commands++)
 		r = vec_push(&names, (*commands)->name);
 	if (!r)

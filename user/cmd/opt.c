@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "cmd/py_spy.h"
 
 const struct opt opt_common[] = {
 	OPT_GROUP("Common"),
@@ -135,14 +136,16 @@ const char *opt_nearest(const char *typed, const char *const *names)
 	return best;
 }
 
-static int unknown_long(const struct opt *opts, const char *typed, size_t len)
+static int unknown_long(const struct opt *opts, const char *command, const char *typed, size_t len)
 {
 	const struct opt *const tables[] = { opts, opt_common };
 	VEC(const char *) names = VEC_INIT;
-	const char *near = NULL;
+	const char *near = NULL, *here = py_spy_option(command, typed, len, 0);
 	char word[64];
 
 	snprintf(word, sizeof(word), "%.*s", (int)(len < 63 ? len : 63), typed);
+	if (here)
+		return err_set(-EINVAL, "unknown option --%s: %s", word, here);
 	for (size_t t = 0; t < 2; t++)
 		for (const struct opt *o = tables[t]; o->kind != OPT_END_; o++)
 			if (is_option(o) && o->name && vec_push(&names, o->name) < 0)
@@ -153,6 +156,13 @@ static int unknown_long(const struct opt *opts, const char *typed, size_t len)
 	if (near)
 		return err_set(-EINVAL, "unknown option --%s; did you mean --%s?", word, near);
 	return err_set(-EINVAL, "unknown option --%s", word);
+}
+
+static int unknown_short(const char *command, char key)
+{
+	const char *here = py_spy_option(command, NULL, 0, key);
+
+	return err_set(-EINVAL, "unknown option -%c%s%s", key, here ? ": " : "", here ? here : "");
 }
 
 /* What to call the row in messages: "--freq", or "-F" if it has no long name. */
@@ -336,7 +346,7 @@ static int apply(const struct opt *typed, const char *value, bool *help)
 }
 
 /* "--name", "--name=value", "--name" "value". Returns how many words it took. */
-static int parse_long(const struct opt *opts, char **argv, bool *help)
+static int parse_long(const struct opt *opts, const char *command, char **argv, bool *help)
 {
 	const char *name = argv[0] + 2, *value = strchr(name, '=');
 	size_t len = value ? (size_t)(value - name) : strlen(name);
@@ -344,7 +354,7 @@ static int parse_long(const struct opt *opts, char **argv, bool *help)
 	int used = 1, r;
 
 	if (!o)
-		return unknown_long(opts, name, len);
+		return unknown_long(opts, command, name, len);
 	if (value) {
 		value++;
 		if (!takes_value(without_alias(o)))
@@ -358,14 +368,14 @@ static int parse_long(const struct opt *opts, char **argv, bool *help)
 }
 
 /* "-abc" flags, "-F99", "-F" "99", "-abF99". Returns how many words it took. */
-static int parse_short(const struct opt *opts, char **argv, bool *help)
+static int parse_short(const struct opt *opts, const char *command, char **argv, bool *help)
 {
 	for (const char *p = argv[0] + 1; *p && !*help; p++) {
 		const struct opt *o = find(opts, NULL, 0, *p);
 		int r;
 
 		if (!o)
-			return err_set(-EINVAL, "unknown option -%c", *p);
+			return unknown_short(command, *p);
 		if (takes_value(without_alias(o))) {
 			r = apply(o, p[1] ? p + 1 : argv[1], help);
 			return r < 0 ? r : p[1] ? 1 : 2;
@@ -397,9 +407,9 @@ int opt_parse(const struct opt *opts, int argc, char **argv, struct operands *op
 		if (argv[i][0] != '-' || !argv[i][1])
 			argv[1 + found.len++] = argv[i];
 		else if (argv[i][1] == '-')
-			used = parse_long(opts, argv + i, &help);
+			used = parse_long(opts, argv[0], argv + i, &help);
 		else
-			used = parse_short(opts, argv + i, &help);
+			used = parse_short(opts, argv[0], argv + i, &help);
 		if (used < 0)
 			return used;
 		if (help)

@@ -111,8 +111,8 @@ struct operands {
 };
 
 /*
- * Reads argv (argv[0] is skipped), fills the destinations, and gathers the operands, which may
- * stand between options, at the front of argv. -v and -q set the log level.
+ * Reads argv (argv[0]: the command's name), fills the destinations, and gathers the operands, which
+ * may stand between options, at the front of argv. -v and -q set the log level.
  *
  * Returns 1, or 0 at -h or --help (the rest is not read then); -EINVAL or -ERANGE with a message
  * that names the option, -ENOMEM. Destinations hold what was read before the error.

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "cmd/py_spy.h"
+
+#include <string.h>
+
+/* clang-format off */
+static const struct {
+	char key;
+	const char *name, *here;
+} options[] = {
+	{ 's', "subprocesses", "leave it out: children are recorded, unless --no-children is given" },
+	{ 't', "threads", "leave it out: threads are told apart afterwards, by pyebpf export --threads" },
+	{ 'g', "gil", "leave it out: threads that run are recorded, with the GIL and without" },
+	{ 'i', "idle", "leave it out: CPU time is recorded, and threads that wait have none" },
+	{ 'n', "native", "leave it out: C code counts for the Python line that called it" },
+	{ 0, "nonblocking", "leave it out: the target is never paused" },
+	{ 'f', "format", "the suffix says it: -o profile.html (flame graph), -o profile.collapsed (raw)" },
+	{ 0, "function", "leave it out: pyebpf report shows functions, pyebpf report --lines lines" },
+	{ 0, "nolineno", "leave it out: pyebpf export --no-lines writes functions" },
+	{ 0, "full-filenames", "leave it out: recordings have the full names of files" },
+};
+
+static const struct {
+	const char *name, *here, *try;
+} commands[] = {
+	{ "top", "there is no live view", "pyebpf record -p PID -d 10s && pyebpf report" },
+	{ "dump", "stacks are not shown by themselves; doctor takes one", "pyebpf doctor -p PID" },
+	{ "help", "help is an option", "pyebpf --help, pyebpf record --help" },
+};
+/* clang-format on */
+
+const char *py_spy_option(const char *command, const char *name, size_t len, char key)
+{
+	if (strcmp(command, "record"))
+		return NULL;
+	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
+		if (name ? strlen(options[i].name) == len && !memcmp(options[i].name, name, len)
+			 : options[i].key == key)
+			return options[i].here;
+	return NULL;
+}
+
+const char *py_spy_command(const char *name, const char **try)
+{
+	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
+		if (!strcmp(commands[i].name, name)) {
+			*try = commands[i].try;
+			return commands[i].here;
+		}
+	}
+	return NULL;
+}
