@@ -48,7 +48,9 @@ static __always_inline void introduce(struct py_scratch *s, struct task_struct *
 	t->pid = f->pid;
 	t->process = f->process;
 	t->tid = f->tid;
-	if (ring_send(t, sizeof(*t)))
+	t->pointer = s->thread.pointer;
+	/* What Python calls it can only be read while it lives: it may not for long. */
+	if (!bpf_ringbuf_output(&events, t, sizeof(*t), BPF_RB_FORCE_WAKEUP))
 		mark_sent(id);
 }
 

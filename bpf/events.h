@@ -68,6 +68,7 @@ struct py_offsets {
 	__u32 interp_threads_head;
 	__u32 interp_id;              /* OFF_NONE: 3.6 */
 	__u32 interp_code_generation; /* 3.14+, 0: none */
+	__u32 interp_modules;         /* sys.modules; for user space */
 	__u32 runtime_size;           /* 3.13+, 0: not known. The main interpreter lies within */
 
 	/* PyThreadState */
@@ -305,6 +306,7 @@ struct thread_event {
 	__u64 process;
 	__u32 tid;
 	__u32 reserved2;
+	__u64 pointer; /* pthread_self() */
 	char comm[COMM_BYTES];
 };
 
@@ -413,7 +415,7 @@ _Static_assert(sizeof(struct sample_event) == 40, "ring buffer ABI");
 _Static_assert(sizeof(struct code_event) == 56, "ring buffer ABI");
 _Static_assert(sizeof(struct lines_event) == 24, "ring buffer ABI");
 _Static_assert(sizeof(struct process_event) == 56, "ring buffer ABI");
-_Static_assert(sizeof(struct thread_event) == 40, "ring buffer ABI");
+_Static_assert(sizeof(struct thread_event) == 48, "ring buffer ABI");
 _Static_assert(sizeof(struct who_event) == 88, "ring buffer ABI");
 _Static_assert(sizeof(struct page_event) == 8 + 16 * FAULTS_MAX, "ring buffer ABI");
 

@@ -18,7 +18,9 @@
 #endif
 #if PY_MINOR_VERSION >= 11
 #include "internal/pycore_code.h"
+#include "internal/pycore_dict.h"
 #include "internal/pycore_frame.h"
+#include "internal/pycore_object.h"
 #endif
 #if PY_MINOR_VERSION == 13
 #include "internal/pycore_ceval.h"
@@ -40,6 +42,7 @@
 #include "base/err.h"
 #include "target/debug_offsets.h"
 #include "target/offsets.h"
+#include "target/threading.h"
 
 #ifdef Py_GIL_DISABLED
 #define FREE_THREADED 1
@@ -61,6 +64,7 @@ _Static_assert(offsetof(_PyInterpreterFrame, stacktop) ==
 	X(str_ascii_bit) X(is_jit)                                                        \
 	X(runtime_interpreters_head) X(runtime_tstate_current)                            \
 	X(interp_next) X(interp_threads_head) X(interp_id) X(interp_code_generation)      \
+	X(interp_modules)                                                                 \
 	X(runtime_size)                                                                   \
 	X(tstate_prev) X(tstate_next) X(tstate_interp) X(tstate_frame) X(tstate_status)   \
 	X(tstate_thread_id) X(tstate_native_thread_id) X(tstate_executor) X(tstate_size)  \
@@ -167,6 +171,7 @@ static struct py_offsets expected(void)
 #endif
 #if PY_MINOR_VERSION <= 10
 	e.interp_threads_head = offsetof(struct _is, tstate_head);
+	e.interp_modules = offsetof(struct _is, modules);
 	e.frame_kind = FRAME_OBJECT;
 	e.lines = PY_MINOR_VERSION == 10 ? LINES_DELTAS : LINES_LNOTAB;
 	e.lasti_unit = PY_MINOR_VERSION == 10 ? 2 : 1;
@@ -203,6 +208,11 @@ static struct py_offsets expected(void)
 	e.cframe_current = offsetof(_PyCFrame, current_frame);
 	e.frame_code = offsetof(_PyInterpreterFrame, f_code);
 	e.frame_instr = offsetof(_PyInterpreterFrame, prev_instr);
+#endif
+#if PY_MINOR_VERSION == 11
+	e.interp_modules = offsetof(struct _is, modules);
+#elif PY_MINOR_VERSION >= 12
+	e.interp_modules = offsetof(struct _is, imports.modules);
 #endif
 #if PY_MINOR_VERSION >= 12
 	e.tstate_status = offsetof(PyThreadState, _status);
@@ -273,6 +283,7 @@ static int check_shape(void)
 	AT(interp_id, interpreter_state.id)
 	AT(interp_next, interpreter_state.next)
 	AT(interp_threads_head, interpreter_state.threads_head)
+	AT(interp_modules, interpreter_state.imports_modules)
 	AT(tstate_size, thread_state.size)
 	AT(tstate_prev, thread_state.prev)
 	AT(tstate_next, thread_state.next)
@@ -319,6 +330,87 @@ static int check_shape(void)
 }
 #endif
 
+#if PY_MINOR_VERSION >= 11
+_Static_assert(THREADING_MANAGED_DICT == Py_TPFLAGS_MANAGED_DICT, "flag");
+#endif
+#if PY_MINOR_VERSION == 11 || PY_MINOR_VERSION >= 13
+_Static_assert(-THREADING_DICT_BEFORE(FREE_THREADED) == MANAGED_DICT_OFFSET, "before the object");
+#endif
+#if PY_MINOR_VERSION >= 13
+_Static_assert(THREADING_INLINE_VALUES == Py_TPFLAGS_INLINE_VALUES, "flag");
+_Static_assert(THREADING_VALUES_VALID == offsetof(struct _dictvalues, valid), "their state");
+#endif
+
+/* What the headers say of objects. */
+static struct threading_layout expected_objects(void)
+{
+	const size_t head = sizeof(PyObject);
+	struct threading_layout e = {
+		.minor_first = PY_MINOR_VERSION,
+		.minor_last = PY_MINOR_VERSION,
+		.dict_keys = offsetof(PyDictObject, ma_keys) - head,
+		.dict_values = offsetof(PyDictObject, ma_values) - head,
+		.type_flags = offsetof(PyTypeObject, tp_flags) - head,
+		.type_dictoffset = offsetof(PyTypeObject, tp_dictoffset) - head,
+		.type_cached_keys = OFF_NONE,
+		/* Not in the headers: Objects/dict-common.h of 3.6 to 3.10. */
+		.keys_size = 8,
+		.keys_kind = OFF_NONE_8,
+		.keys_nentries = 32,
+		.keys_indices = 40,
+	};
+
+#if PY_MINOR_VERSION >= 11
+	e.attributes = PY_MINOR_VERSION == 11   ? ATTRIBUTES_POINTERS
+		       : PY_MINOR_VERSION == 12 ? ATTRIBUTES_TAGGED
+						: ATTRIBUTES_INLINE;
+	e.type_cached_keys = offsetof(PyHeapTypeObject, ht_cached_keys) - head;
+	e.keys_are_logs = 1;
+	e.keys_size = offsetof(PyDictKeysObject, dk_log2_index_bytes);
+	e.keys_kind = offsetof(PyDictKeysObject, dk_kind);
+	e.keys_nentries = offsetof(PyDictKeysObject, dk_nentries);
+	e.keys_indices = offsetof(PyDictKeysObject, dk_indices);
+	e.values_items = offsetof(struct _dictvalues, values);
+#endif
+	return e;
+}
+
+static int check_objects(const struct py_offsets *off)
+{
+	const struct threading_layout *got = threading_layout_find(off);
+	struct threading_layout want = expected_objects();
+	int bad = 0;
+
+	if (!got || got->minor_first > off->minor || got->minor_last < off->minor) {
+		printf("  no threading_layout\n");
+		return 1;
+	}
+	if (off->str_length != sizeof(PyObject)) {
+		printf("  str_length is not the size of PyObject\n");
+		bad++;
+	}
+#define SAME(field)                                                               \
+	if (got->field != want.field) {                                           \
+		printf("  threading_layout.%s: %u, the headers say %u\n", #field, \
+		       (unsigned)got->field, (unsigned)want.field);               \
+		bad++;                                                            \
+	}
+	SAME(attributes)
+	SAME(keys_are_logs)
+	SAME(keys_size)
+	SAME(keys_kind)
+	SAME(keys_nentries)
+	SAME(keys_indices)
+	SAME(values_items)
+	SAME(dict_keys)
+	SAME(dict_values)
+	SAME(type_flags)
+	SAME(type_dictoffset)
+	SAME(type_cached_keys)
+#undef SAME
+	return bad;
+}
+
 int main(void)
 {
 	struct py_offsets want = expected(), got;
@@ -343,6 +435,7 @@ int main(void)
 		bad++;                                                              \
 	}
 	FIELDS(COMPARE)
+	bad += check_objects(&got);
 	if (PY_MINOR_VERSION == 6) /* as the linker may place them */
 		got.runtime_interpreters_head = 16;
 	r = offsets_check(&got);

@@ -249,3 +249,49 @@ void looker_touch(struct looker *l, pid_t pid, const struct py_offsets *off,
 	if (workers_run(l->workers, &t->work, LOOK_SOON_NS) != -EINPROGRESS)
 		free(t);
 }
+
+struct naming {
+	struct work work;
+	struct thread_place thread;
+	struct py_offsets off;
+	uint64_t active;
+	int r;
+	char name[THREAD_NAME_BYTES];
+};
+
+static void name_run(struct work *w, void *cache)
+{
+	struct naming *n = (struct naming *)w;
+
+	(void)cache;
+	n->r = thread_name_read(&n->thread, &n->active, n->name);
+}
+
+int looker_thread_name(struct looker *l, const struct thread_place *thread, uint64_t *active,
+		       char out[THREAD_NAME_BYTES])
+{
+	struct naming *n = calloc(1, sizeof(*n));
+	int r;
+
+	if (!n)
+		return -ENOMEM;
+	n->work = (struct work){ .run = name_run, .free = free_work };
+	n->thread = *thread;
+	n->off = *thread->off;
+	n->thread.off = &n->off;
+	n->active = *active;
+	r = workers_run(l->workers, &n->work, LOOK_SOON_NS);
+	if (r == -EINPROGRESS)
+		return -ETIMEDOUT;
+	if (r < 0) {
+		free(n);
+		return r == -EAGAIN ? -ETIMEDOUT : r;
+	}
+	r = n->r;
+	if (!r) {
+		*active = n->active;
+		memcpy(out, n->name, sizeof(n->name));
+	}
+	free(n);
+	return r;
+}

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "bpf/events.h"
+#include "collect/thread_name.h"
 #include "target/runtime.h"
 
 /*
@@ -58,5 +59,12 @@ int looker_read(struct looker *l, pid_t pid, uint64_t addr, void *buf, size_t le
  */
 void looker_touch(struct looker *l, pid_t pid, const struct py_offsets *off,
 		  const struct page_range *ranges, size_t count);
+
+/*
+ * As thread_name_read(), soon or not at all: then -ETIMEDOUT, also where too many looks hang
+ * already.
+ */
+int looker_thread_name(struct looker *l, const struct thread_place *thread, uint64_t *active,
+		       char out[THREAD_NAME_BYTES]);
 
 #endif

@@ -20,6 +20,10 @@
 #define STACK_SLOTS 16384 /* power of two */
 #define FRAME_SLOTS 32768 /* power of two */
 #define WAIT_NS 2000000000ULL
+#define AWAITED_LOOKS 4 /* for the name of a thread that has just begun, at its first samples */
+#define RENAME_MIN_NS \
+	1000000000ULL /* a thread's name is looked at again after this, then doubled */
+#define RENAME_MAX_NS 64000000000ULL
 #define WAITING_BYTES_MAX (4u << 20)
 #define LINES_SENT_MAX (LINES_CHUNKS_MAX * LINES_CHUNK)
 #define LINES_READ_MAX (1u << 20)
@@ -29,6 +33,7 @@ struct known_process {
 	struct process_event event; /* without its arguments */
 	char *command_line;         /* owned, "" if unknown */
 	struct container *place;    /* owned, NULL: in no container or pod */
+	uint64_t active;            /* see struct threading_process */
 	uint32_t id;                /* in the profile, NO_ID: not yet */
 	bool is_awaited;            /* some sample of it waits */
 	bool was_gone;              /* at the last pipeline_forget_ids() */
@@ -39,6 +44,14 @@ struct known_thread {
 	uint32_t tid;
 	uint32_t id; /* in the profile, NO_ID: not yet */
 	char comm[COMM_BYTES];
+	char *name;       /* what Python calls it; owned, NULL: nothing that we know of */
+	uint64_t pointer; /* pthread_self(), 0: not known */
+	uint64_t look_ns; /* when it is looked for next, 0: not again */
+	uint64_t wait_ns; /* until the one after that */
+	uint32_t looks;   /* so far; enough of them */
+	bool is_awaited;  /* its samples wait for its name, until there were so many, or a flush */
+	bool is_seen;     /* it has samples since the last look */
+	bool is_main;     /* of its process */
 };
 
 /* Lossy caches, valid until pipeline_forget_ids(). */
@@ -66,6 +79,7 @@ struct pipeline {
 	uint64_t start_ns;
 	uint64_t seed;
 	uint64_t resent_ns;
+	uint32_t awaited;    /* threads whose samples wait for their name */
 	uint32_t generation; /* of the caches */
 	VEC(struct known_process) processes;
 	VEC(struct known_thread) threads;
@@ -113,6 +127,8 @@ void pipeline_free(struct pipeline *p)
 		return;
 	for (size_t i = 0; i < p->processes.len; i++)
 		known_process_release(&p->processes.items[i]);
+	for (size_t i = 0; i < p->threads.len; i++)
+		free(p->threads.items[i].name);
 	cgroup_namespace_release(&p->ours);
 	vec_release(&p->processes);
 	vec_release(&p->threads);
@@ -209,24 +225,135 @@ static int on_process(struct pipeline *p, const struct process_event *e, size_t 
 	return 0;
 }
 
-static int on_thread(struct pipeline *p, const struct thread_event *e)
+/* Where its name is to be read. False: nowhere, as far as we know. */
+static bool thread_place(const struct pipeline *p, const struct known_thread *known,
+			 const struct known_process *process, struct thread_place *out)
 {
-	struct known_thread known = { .process = e->process, .tid = e->tid, .id = NO_ID };
-	uint32_t i = thread_find(p, e->process, e->tid);
+	const struct process_event *e = &process->event;
+	const struct py_offsets *off = discovery_layout(p->discovery, e->layout);
+	struct proc_row row;
+
+	if (!known->pointer || !off || session_find_process(p->session, e->pid, &row) < 0 ||
+	    row.start_ns != e->start_ns || row.exec_id != e->exec_id || row.layout != e->layout)
+		return false;
+	*out = (struct thread_place){ .pid = (pid_t)e->pid,
+				      .tid = (pid_t)known->tid,
+				      .pointer = known->pointer,
+				      .runtime = row.runtime,
+				      .off = off };
+	return row.runtime;
+}
+
+/* What `threading` calls every main thread: its process's name says more. */
+#define MAIN_THREAD "MainThread"
+
+/* As looker_thread_name(). Another name is another entry in the profile. */
+static int look_for_name(struct pipeline *p, struct known_thread *known)
+{
+	uint32_t i = process_find(p, known->process);
+	char name[THREAD_NAME_BYTES], *copy;
+	struct thread_place place;
+	int r = -ENOTSUP;
+
+	if (i != IDMAP_NONE && thread_place(p, known, &p->processes.items[i], &place))
+		r = looker_thread_name(discovery_looker(p->discovery), &place,
+				       &p->processes.items[i].active, name);
+	if (r < 0 || (known->name && !strcmp(known->name, name)) ||
+	    (known->is_main && !known->name && !strcmp(name, MAIN_THREAD)))
+		return r;
+	copy = strdup(name);
+	if (!copy)
+		return -ENOMEM;
+	free(known->name);
+	known->name = copy;
+	known->id = NO_ID;
+	return 0;
+}
+
+static void set_awaited(struct pipeline *p, struct known_thread *known, bool is_awaited)
+{
+	p->awaited += is_awaited;
+	p->awaited -= known->is_awaited;
+	known->is_awaited = is_awaited;
+}
+
+/* After a look that gave r: no other would give more. */
+static bool is_over(int r)
+{
+	return r == -ESRCH || r == -ENOTSUP || r == -ETIMEDOUT;
+}
+
+/* Names that were not there at first, and those that have changed since. */
+static int look_for_names(struct pipeline *p, uint64_t now_ns)
+{
+	for (size_t i = 0; i < p->threads.len; i++) {
+		struct known_thread *known = &p->threads.items[i];
+		int r;
+
+		if (!known->is_awaited &&
+		    (!known->is_seen || !known->look_ns || known->look_ns > now_ns))
+			continue;
+		r = look_for_name(p, known);
+		if (r == -ENOMEM)
+			return r;
+		set_awaited(p, known, false);
+		known->is_seen = false;
+		known->look_ns = is_over(r) ? 0 : now_ns + known->wait_ns;
+		if (known->wait_ns < RENAME_MAX_NS)
+			known->wait_ns *= 2;
+	}
+	return 0;
+}
+
+/* At one of its first samples: a thread is not where names are before it has run a little. */
+static int look_for_awaited(struct pipeline *p, struct known_thread *known)
+{
 	int r;
 
-	memcpy(known.comm, e->comm, sizeof(known.comm));
-	if (i != IDMAP_NONE) {
-		if (memcmp(p->threads.items[i].comm, e->comm, sizeof(e->comm)))
-			p->threads.items[i] = known; /* renamed: a new entry in the profile */
-		return 0;
-	}
-	r = idmap_reserve(&p->thread_ids);
+	if (known->looks >= AWAITED_LOOKS)
+		return 0; /* at the next flush */
+	known->looks++;
+	r = look_for_name(p, known);
+	if (r == -ENOMEM)
+		return r;
+	set_awaited(p, known, r < 0 && !is_over(r) && !known->is_main);
+	known->wait_ns = RENAME_MIN_NS;
+	known->look_ns = is_over(r) ? 0 : 1; /* the next flush */
+	return 0;
+}
+
+static int add_thread(struct pipeline *p, const struct thread_event *e, uint32_t *i)
+{
+	struct known_thread known = { .process = e->process, .tid = e->tid, .id = NO_ID };
+	int r = idmap_reserve(&p->thread_ids);
+
 	if (!r)
 		r = vec_push(&p->threads, known);
-	if (!r)
-		idmap_insert(&p->thread_ids, thread_hash(e->process, e->tid), p->threads.len - 1);
-	return r;
+	if (r < 0)
+		return r;
+	*i = p->threads.len - 1;
+	idmap_insert(&p->thread_ids, thread_hash(e->process, e->tid), *i);
+	return 0;
+}
+
+/* At its first sample, or under another name than before. */
+static int on_thread(struct pipeline *p, const struct thread_event *e)
+{
+	uint32_t i = thread_find(p, e->process, e->tid);
+	struct known_thread *known;
+	int r = 0;
+
+	if (i != IDMAP_NONE && !memcmp(p->threads.items[i].comm, e->comm, sizeof(e->comm)))
+		return 0;
+	if (i == IDMAP_NONE && (r = add_thread(p, e, &i)) < 0)
+		return r;
+	known = &p->threads.items[i];
+	memcpy(known->comm, e->comm, sizeof(known->comm));
+	known->pointer = e->pointer;
+	known->is_main = e->tid == e->pid;
+	known->looks = 0;
+	known->id = NO_ID;
+	return look_for_awaited(p, known);
 }
 
 /*
@@ -376,10 +503,11 @@ static int thread_id(struct pipeline *p, const struct sample_event *e, uint32_t 
 		i = thread_find(p, e->process, e->tid);
 	}
 	known = &p->threads.items[i];
+	known->is_seen = true;
 	if (known->id == NO_ID) {
 		memcpy(comm, known->comm, COMM_BYTES);
 		if ((r = process_id(p, process, &thread.process)) < 0 ||
-		    (r = intern(p, comm, &thread.name)) < 0 ||
+		    (r = intern(p, known->name ? known->name : comm, &thread.name)) < 0 ||
 		    (r = profile_add_thread(p->profile, &thread, &known->id)) < 0)
 			return r;
 	}
@@ -592,7 +720,15 @@ static int judge_unidentified(struct pipeline *p, const struct sample_event *e, 
 	return has_python;
 }
 
-/* 0, -EAGAIN: some code object is not known yet, -ENOMEM. */
+/* NULL, or the sample's thread, whose name may come yet. */
+static struct known_thread *awaited_thread(struct pipeline *p, const struct sample_event *e)
+{
+	uint32_t i = p->awaited ? thread_find(p, e->process, e->tid) : IDMAP_NONE;
+
+	return i != IDMAP_NONE && p->threads.items[i].is_awaited ? &p->threads.items[i] : NULL;
+}
+
+/* 0, -EAGAIN: some code object, or the thread's name, is not known yet, -ENOMEM. */
 static int add_sample(struct pipeline *p, const struct sample_event *e, bool allow_unknown)
 {
 	const struct frame_record *frames = (const struct frame_record *)(e + 1);
@@ -601,6 +737,8 @@ static int add_sample(struct pipeline *p, const struct sample_event *e, bool all
 	uint32_t callers;
 	int r;
 
+	if (!allow_unknown && awaited_thread(p, e))
+		return -EAGAIN;
 	if (e->status == UNWIND_UNIDENTIFIED && (r = judge_unidentified(p, e, allow_unknown)) <= 0)
 		return r;
 	if ((r = caller_stack(p, e, frames, allow_unknown, &notes, &callers)) < 0)
@@ -629,6 +767,7 @@ static size_t sample_size(const struct sample_event *e)
 
 static int on_sample(struct pipeline *p, const struct sample_event *e, size_t size)
 {
+	struct known_thread *awaited;
 	int r;
 
 	if (e->depth > FRAMES_MAX || (!e->depth && e->status == UNWIND_COMPLETE) ||
@@ -636,6 +775,9 @@ static int on_sample(struct pipeline *p, const struct sample_event *e, size_t si
 		p->stats.malformed++;
 		return 0;
 	}
+	awaited = awaited_thread(p, e);
+	if (awaited && (r = look_for_awaited(p, awaited)) < 0)
+		return r;
 	r = add_sample(p, e, false);
 	if (r != -EAGAIN)
 		return r;
@@ -705,12 +847,15 @@ static void ask_again(struct pipeline *p, uint64_t now_ns)
 int pipeline_settle(struct pipeline *p, uint64_t now_ns, bool is_last)
 {
 	size_t kept = 0, at = 0, words;
+	int r = look_for_names(p, now_ns);
 
+	if (r < 0)
+		return r;
 	while (at < p->waiting.len) {
 		const struct sample_event *e = (const void *)&p->waiting.items[at];
 		bool is_old = is_last || e->ktime_ns + WAIT_NS < now_ns;
-		int r = add_sample(p, e, is_old);
 
+		r = add_sample(p, e, is_old);
 		words = sample_size(e) / sizeof(uint64_t);
 		if (r == -EAGAIN) {
 			memmove(&p->waiting.items[kept], e, words * sizeof(uint64_t));
@@ -783,8 +928,12 @@ static int forget_threads(struct pipeline *p)
 		struct known_thread *known = &p->threads.items[i];
 
 		known->id = NO_ID;
-		if (process_find(p, known->process) == IDMAP_NONE)
+		if (process_find(p, known->process) == IDMAP_NONE) {
+			p->awaited -= known->is_awaited;
+			free(known->name);
+			known->name = NULL;
 			continue;
+		}
 		r = idmap_reserve(&p->thread_ids);
 		if (r < 0)
 			break;
@@ -831,6 +980,9 @@ void pipeline_usage(const struct pipeline *p, struct usage out[PIPELINE_USAGES])
 
 	for (size_t i = 0; i < p->processes.len; i++)
 		processes += strlen(p->processes.items[i].command_line) + 1;
+	for (size_t i = 0; i < p->threads.len; i++)
+		if (p->threads.items[i].name)
+			processes += strlen(p->threads.items[i].name) + 1;
 	out[0] = (struct usage){ "code_objects", code_table_stats(p->codes)->bytes,
 				 CODE_TABLE_BYTES_DEFAULT };
 	out[1] = (struct usage){ "processes", processes, 0 };

@@ -61,10 +61,10 @@ struct offsets_row {
 	.bytes_size = (head), .bytes_data = (head) + 16
 #define OLD_3_6(head)                                                                              \
 	OLD(head, 104), .runtime_interpreters_head = OFF_NONE, .runtime_tstate_current = OFF_NONE, \
-	.interp_id = OFF_NONE, .tstate_thread_id = 152, .tstate_size = 160
+	.interp_id = OFF_NONE, .interp_modules = 16, .tstate_thread_id = 152, .tstate_size = 160
 #define OLD_3_7(head, current)                                                                    \
 	OLD(head, 88), .runtime_interpreters_head = 24,                                           \
-	.runtime_tstate_current = (current) + MUTEXES, .interp_id = 16,                           \
+	.runtime_tstate_current = (current) + MUTEXES, .interp_id = 16, .interp_modules = 40,     \
 	.tstate_thread_id = 176, .tstate_size = 184
 
 /*
@@ -84,7 +84,7 @@ static const struct offsets_row rows[] = {
 		.frame_kind = FRAME_OBJECT, .lines = LINES_LNOTAB, .lasti_unit = 1,
 		.str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,
 		.runtime_interpreters_head = 32, .runtime_tstate_current = 1368 + MUTEXES,
-		.interp_next = 0, .interp_threads_head = 8, .interp_id = 16,
+		.interp_next = 0, .interp_threads_head = 8, .interp_id = 16, .interp_modules = 56,
 		.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 24,
 		.tstate_status = OFF_NONE, .tstate_thread_id = 176,
 		.tstate_native_thread_id = OFF_NONE, .tstate_executor = OFF_NONE,
@@ -102,7 +102,7 @@ static const struct offsets_row rows[] = {
 		.frame_kind = FRAME_OBJECT, .lines = LINES_LNOTAB, .lasti_unit = 1,
 		.str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,
 		.runtime_interpreters_head = 32, .runtime_tstate_current = 568 + MUTEXES,
-		.interp_next = 0, .interp_threads_head = 8, .interp_id = 24,
+		.interp_next = 0, .interp_threads_head = 8, .interp_id = 24, .interp_modules = 856,
 		.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 24,
 		.tstate_status = OFF_NONE, .tstate_thread_id = 176,
 		.tstate_native_thread_id = OFF_NONE, .tstate_executor = OFF_NONE,
@@ -120,7 +120,7 @@ static const struct offsets_row rows[] = {
 		.frame_kind = FRAME_OBJECT, .lines = LINES_DELTAS, .lasti_unit = 2,
 		.str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,
 		.runtime_interpreters_head = 32, .runtime_tstate_current = 568 + MUTEXES,
-		.interp_next = 0, .interp_threads_head = 8, .interp_id = 24,
+		.interp_next = 0, .interp_threads_head = 8, .interp_id = 24, .interp_modules = 856,
 		.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 24,
 		.tstate_status = OFF_NONE, .tstate_thread_id = 176,
 		.tstate_native_thread_id = OFF_NONE, .tstate_executor = OFF_NONE,
@@ -138,7 +138,7 @@ static const struct offsets_row rows[] = {
 		.frame_kind = FRAME_CFRAME, .lines = LINES_LOCATIONS,
 		.str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,
 		.runtime_interpreters_head = 40, .runtime_tstate_current = 576 + MUTEXES,
-		.interp_next = 0, .interp_threads_head = 16, .interp_id = 48,
+		.interp_next = 0, .interp_threads_head = 16, .interp_id = 48, .interp_modules = 888,
 		.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 56,
 		.tstate_status = OFF_NONE, .tstate_thread_id = 152,
 		.tstate_native_thread_id = 160, .tstate_executor = OFF_NONE, .tstate_size = 168,
@@ -157,7 +157,7 @@ static const struct offsets_row rows[] = {
 		.owner_boundary = 3, .status_bound_gilstate = 8, .status_active = 16,
 		.str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,
 		.runtime_interpreters_head = 40, .runtime_tstate_current = OFF_NONE,
-		.interp_next = 0, .interp_threads_head = 72, .interp_id = 8,
+		.interp_next = 0, .interp_threads_head = 72, .interp_id = 8, .interp_modules = 944,
 		.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 56,
 		.tstate_status = 24, .tstate_thread_id = 136,
 		.tstate_native_thread_id = 144, .tstate_executor = OFF_NONE, .tstate_size = 152,
@@ -256,6 +256,7 @@ int offsets_check(const struct py_offsets *off)
 		RULE(interp_threads_head, 8, INTERP_BYTES, true),
 		RULE(interp_id, 8, INTERP_BYTES, off->minor > 6),
 		RULE(interp_code_generation, 8, INTERP_BYTES, false),
+		RULE(interp_modules, 8, INTERP_BYTES, true),
 		RULE(tstate_prev, 8, off->tstate_size, true),
 		RULE(tstate_next, 8, off->tstate_size, true),
 		RULE(tstate_interp, 8, off->tstate_size, true),

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Any memory at all: the input, repeated over the whole address space, so that every pointer leads
+ * somewhere, also back. The search must end, after no more reads than it says, with a name that
+ * fits.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "target/offsets.h"
+#include "target/threading.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
+
+struct memory {
+	const uint8_t *bytes;
+	size_t len;
+	uint32_t reads;
+};
+
+static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
+{
+	struct memory *m = arg;
+
+	if (len > THREADING_READ_BYTES || ++m->reads > THREADING_READS_MAX)
+		abort();
+	for (size_t i = 0; i < len; i++)
+		((uint8_t *)buf)[i] = m->bytes[(addr + i) % m->len];
+	return 0;
+}
+
+/* 3.6 to 3.15, in both kinds of build: what tells them apart is set by hand from 3.12 on. */
+static struct py_offsets offsets_of(uint8_t choice)
+{
+	struct py_offsets off = { 0 };
+	unsigned int minor = 6 + (choice & 15) % 10;
+
+	offsets_find(VERSION_HEX(3, minor < 12 ? minor : 12, 4, VERSION_LEVEL_FINAL), 0, false,
+		     &off);
+	off.minor = minor;
+	if (minor >= 13 && choice & 16) {
+		off.is_free_threaded = true;
+		off.str_length += 16;
+		off.str_state += 16;
+		off.str_ascii_data += 16;
+		off.str_compact_data += 16;
+	}
+	if (minor == 6)
+		off.runtime_interpreters_head = 16;
+	return off;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+	struct py_offsets off;
+	struct memory m;
+	struct threading_process p;
+	struct threading_name name;
+	uint64_t ident;
+
+	if (len < 18)
+		return 0;
+	off = offsets_of(bytes[0]);
+	m = (struct memory){ bytes + 1, len - 1, 0 };
+	p = (struct threading_process){ read_memory, &m, 256, &off, bytes[1] };
+	memcpy(&ident, bytes + 2, sizeof(ident));
+	if (threading_name(&p, ident, &name))
+		return 0;
+	if ((name.kind != 1 && name.kind != 2 && name.kind != 4) || !name.len ||
+	    name.len > sizeof(name.bytes) || name.len % name.kind)
+		abort();
+	return 0;
+}

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Threads have the names that the program gave them, on every version, however it is recorded."""
+import json
+
+import pytest
+from harness import Recorder, Workload, export, run, stage, unstage
+
+pytestmark = pytest.mark.usefixtures("pyebpf")
+HZ = 997
+LONGEST = 128
+
+
+def names_by_pid(recording):
+    """{pid: {function: {name of its thread: samples}}}; of main threads, function "main"."""
+    found = {}
+    for stack, count in export(recording, "--processes", "--threads").items():
+        tags = {kind: (name, ident) for kind, name, ident in stack.tags}
+        name, tid = tags["thread"]
+        pid = tags["process"][1]
+        functions = {frame.name for frame in stack.frames if frame.file.endswith("named.py")}
+        for function in {"main"} if tid == pid else functions:
+            by_name = found.setdefault(pid, {}).setdefault(function, {})
+            by_name[name] = by_name.get(name, 0) + count
+    return found
+
+
+def judge(truth, found):
+    for function, names in truth["names"].items():
+        wanted = {name if len(name) <= LONGEST else name[:LONGEST] + "\u2026" for name in names}
+        if names == [""]:
+            wanted = set(found["main"]) & set(found.get(function, ()))  # its process's
+        assert wanted and set(found.get(function, ())) == wanted, (function, names, found)
+    later = found["renamed_later"]
+    assert later["the later name"] > later["the first name"] / 2, later
+
+
+@pytest.mark.few_pythons
+def test_of_a_process(python, tmp_path):
+    recording = tmp_path / "names.pyebpf"
+    with Workload(python, "named.py") as workload:
+        with Recorder(recording, "-p", workload.pid, "-F", HZ) as recorder:
+            recorder.wait_attached()
+            workload.go()
+            truth = workload.truth()
+            recorder.finish()
+    judge(truth, names_by_pid(recording)[workload.pid])
+
+
+@pytest.mark.few_pythons
+def test_of_a_command(python, tmp_path):
+    recording = tmp_path / "names.pyebpf"
+    script = stage(python, "named.py", str(tmp_path))
+    try:
+        done = run("record", "-F", HZ, "-o", recording, "--", *python.command, script)
+    finally:
+        unstage(python, str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    truth = json.loads(done.stdout.splitlines()[-1])
+    (found,) = names_by_pid(recording).values()
+    judge(truth, found)
+
+
+def test_of_every_version_at_once(request, tmp_path):
+    recording = tmp_path / "names.pyebpf"
+    workloads = []
+    try:
+        with Recorder(recording, "-a", "-F", HZ) as recorder:
+            recorder.wait_attached()
+            for python in request.config.pythons:
+                workloads.append(Workload(python, "named.py"))
+            for workload in workloads:
+                workload.go()
+            truths = [workload.truth() for workload in workloads]
+            recorder.finish()
+        found = names_by_pid(recording)
+        for workload, truth in zip(workloads, truths):
+            judge(truth, found[workload.pid])
+    finally:
+        for workload in workloads:
+            workload.close()
