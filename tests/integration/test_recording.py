@@ -47,6 +47,33 @@ def test_killed_recording_is_readable(some_python, tmp_path):
     assert os.listdir(tmp_path) == ["killed.pyebpf"]
 
 
+LONG_COMMAND = "import time; print('begun', flush=True); time.sleep(600)"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_command_that_goes_on_is_told_of(number, some_python, tmp_path):
+    """After -d; and what ends it may be sent to either of the two."""
+    with Recorder(tmp_path / "x.pyebpf", "-d", "300ms", "-F", HZ, "--", *some_python.command, "-c",
+                  LONG_COMMAND) as recorder:
+        wait_until(lambda: "goes on" in recorder.text(), 20, "the command is told of")
+        text = recorder.text()
+        assert text.index("samples of") < text.index("goes on after the recording"), text
+        pid = int(re.search(r"\(pid (\d+)\) goes on", text).group(1))
+        assert "try: Ctrl-C or kill %d" % pid in text
+        with open("/proc/%d/cmdline" % pid) as f:
+            assert LONG_COMMAND in f.read()
+        assert recorder.stop(number) == 128 + number, recorder.text()
+        assert not os.path.exists("/proc/%d" % pid)
+
+
+@pytest.mark.parametrize("options", [("-q", "-d", "300ms"), ()], ids=["quiet", "ends with it"])
+def test_command_that_does_not_go_on_is_not_told_of(options, some_python, tmp_path):
+    command = "import time; time.sleep(1)"
+    done = run("record", "-o", tmp_path / "x.pyebpf", *options, "--", *some_python.command, "-c",
+               command)
+    assert done.returncode == 0 and "goes on" not in done.stderr, done.stderr
+
+
 @pytest.mark.threads
 @pytest.mark.quick
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -45,6 +45,7 @@
 #define COMMAND_LINE_MAX (1u << 20)
 #define COUNTERS_NS 10000000000ULL
 #define PROGRESS_NS 500000000ULL
+#define COMMAND_END_MS 200   /* a command that does not end with the recording goes on */
 #define LOOK_NS 250000000ULL /* who is in a version 1 cgroup is asked this often */
 
 struct record_opts {
@@ -705,14 +706,44 @@ static int record(struct recorder *r)
 	return status;
 }
 
-/* The command goes on after -d or Ctrl-C; its exit status is ours. */
+/* What a terminal sends the command gets as well, and what kill sends from here. */
+static void pass_signals_on(struct recorder *r)
+{
+	struct signalfd_siginfo info;
+
+	while (read(r->signal_fd, &info, sizeof(info)) == sizeof(info))
+		if (info.ssi_code <= 0 && info.ssi_signo != SIGCHLD && info.ssi_signo != SIGUSR1)
+			kill(r->launch.pid, (int)info.ssi_signo);
+}
+
+static void tell_that_command_goes_on(const struct recorder *r)
+{
+	char text[ERR_BYTES];
+
+	if (log_level() < LOG_LEVEL_WARNING)
+		return;
+	snprintf(text, sizeof(text),
+		 "%s (pid %d) goes on after the recording; its exit status is waited for",
+		 r->call->operands.items[0], r->launch.pid);
+	log_line("pyebpf record: ", text);
+	cmd_try("Ctrl-C or kill %d, to end it", r->launch.pid);
+}
+
+/* The command goes on after -d, and may after Ctrl-C; its exit status is ours. */
 static int command_status(struct recorder *r)
 {
-	if (!r->launch.has_ended)
-		log_note("waiting for %s (pid %d) to end", r->call->operands.items[0],
-			 r->launch.pid);
-	if (launch_reap(&r->launch, true) < 0)
-		return EXIT_RUNTIME;
+	struct pollfd p = { .fd = r->signal_fd, .events = POLLIN };
+	int timeout_ms = COMMAND_END_MS;
+
+	while (!r->launch.has_ended) {
+		if (poll(&p, 1, timeout_ms) == 0) {
+			tell_that_command_goes_on(r);
+			timeout_ms = -1;
+		}
+		pass_signals_on(r);
+		if (launch_reap(&r->launch, false) < 0)
+			return EXIT_RUNTIME;
+	}
 	return launch_exit_code(&r->launch);
 }
 
@@ -798,7 +829,9 @@ const struct command command_record = {
 		 "processes are not stopped, not written to and not traced. Needs root, or the "
 		 "capabilities CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE.\n\n"
 		 "The recording is readable at any moment, also after kill -9. SIGUSR1 writes what "
-		 "there is now. With COMMAND the exit status is the command's own.",
+		 "there is now. With COMMAND the exit status is the command's own, which is waited "
+		 "for "
+		 "where that goes on after the recording.",
 	.examples = "pyebpf record -p 412 -d 30s\t30 seconds of a running process\n"
 		    "pyebpf record -F 999 -- python3 app.py\ta program from start to end\n"
 		    "pyebpf record --container 6f2a91c0d4e8\ta container, until it ends\n"
