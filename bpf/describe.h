@@ -7,6 +7,22 @@
 #include "bpf/session.h"
 #include "bpf/stats.h"
 
+/* In the midst of exec there are no arguments yet: they are sent as soon as there are. */
+VERIFIED_ONCE int send_process(struct py_scratch *s)
+{
+	struct process_event *p;
+	__u64 id, bytes;
+
+	if (!s)
+		return 0; /* for the verifier */
+	p = (struct process_event *)s->message;
+	bytes = at_most(p->args_bytes, ARGS_BYTES);
+	id = bytes ? p->process : hash_mix(p->process, 1);
+	if (!is_sent(id) && ring_send(p, sizeof(*p) + bytes))
+		mark_sent(id);
+	return 0;
+}
+
 /* Process and thread at first sight, so that a process that is gone has a name. */
 static __always_inline void introduce(struct py_scratch *s, struct task_struct *task,
 				      const struct task_facts *f, __u32 layout)
@@ -35,8 +51,7 @@ static __always_inline void introduce(struct py_scratch *s, struct task_struct *
 		if (bytes && read_user(s->message + sizeof(*p), bytes, start))
 			bytes = 0;
 		p->args_bytes = bytes;
-		if (ring_send(p, sizeof(*p) + bytes))
-			mark_sent(f->process);
+		send_process(s);
 	}
 
 	__builtin_memset(t, 0, sizeof(*t));

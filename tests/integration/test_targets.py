@@ -2,11 +2,13 @@
 """Which processes, threads and interpreters are recorded, and under which names."""
 import json
 import os
+import subprocess
 import time
 
 import pytest
 import truth as judge
 from harness import Recorder, Workload, export, frames, leaf_counts, record_whole
+from htmlpage import Page
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
 HZ = 997
@@ -133,6 +135,46 @@ def test_whole_system(request, tmp_path):
     finally:
         for workload in early + late:
             workload.close()
+
+
+def command_lines(page):
+    """{pid: {command line, ...}} of a page's processes."""
+    found = {}
+    for process in Page(page).facts["processes"]:
+        found.setdefault(process["pid"], set()).add(process.get("command_line", ""))
+    return found
+
+
+@pytest.mark.few_pythons
+def test_whole_system_has_the_command_lines_of_processes_met_in_exec(python, tmp_path):
+    """At this rate one in five has its first tick before its arguments are in place."""
+    output = tmp_path / "exec.html"
+    started = {}
+    with Recorder(output, "-a", "-F", 20000) as recorder:
+        recorder.wait_attached()
+        for number in range(20):
+            child = subprocess.Popen([*python.command, "-S", "-c", "pass", "number", str(number)])
+            started[child.pid] = number
+            assert child.wait() == 0
+        recorder.finish()
+    found = {pid: lines for pid, lines in command_lines(output).items() if pid in started}
+    assert len(found) > len(started) / 2
+    for pid, lines in found.items():
+        assert len(lines) == 1 and lines.pop().endswith("-S -c pass number %d" % started[pid]), \
+            found
+
+
+@pytest.mark.parametrize("afterwards", ["spins", "sleeps"])
+def test_command_line_that_cannot_be_read_at_first(afterwards, some_python, tmp_path):
+    """By the kernel at a later sample, or from /proc if there is none."""
+    output = tmp_path / "titled.html"
+    with Workload(some_python, "titled.py", "worker: idle, so far", afterwards) as workload:
+        with Recorder(output, "-a", "-F", HZ) as recorder:
+            recorder.wait_attached()
+            workload.go()
+            workload.truth()
+            recorder.finish()
+    assert command_lines(output)[workload.pid] == {"worker: idle, so far"}
 
 
 @pytest.mark.alone

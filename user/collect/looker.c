@@ -9,6 +9,7 @@
 
 #include "base/workers.h"
 #include "target/mem.h"
+#include "target/proc.h"
 #include "target/program.h"
 
 struct looker {
@@ -293,5 +294,47 @@ int looker_thread_name(struct looker *l, const struct thread_place *thread, uint
 		memcpy(out, n->name, sizeof(n->name));
 	}
 	free(n);
+	return r;
+}
+
+struct asking {
+	struct work work;
+	pid_t pid;
+	int r;
+	char args[ARGS_BYTES];
+};
+
+static void ask_run(struct work *w, void *cache)
+{
+	struct asking *a = (struct asking *)w;
+	_cleanup_(freep) char *args = NULL;
+	size_t len;
+
+	(void)cache;
+	a->r = proc_cmdline(a->pid, &args, &len);
+	err_clear();
+	if (a->r < 0)
+		return;
+	a->r = len < sizeof(a->args) ? (int)len : (int)sizeof(a->args);
+	memcpy(a->args, args, (size_t)a->r);
+}
+
+int looker_arguments(struct looker *l, pid_t pid, char out[ARGS_BYTES])
+{
+	struct asking *a = calloc(1, sizeof(*a));
+	int r;
+
+	if (!a)
+		return -ENOMEM;
+	a->work = (struct work){ .run = ask_run, .free = free_work };
+	a->pid = pid;
+	r = workers_run(l->workers, &a->work, LOOK_SOON_NS);
+	if (r == -EINPROGRESS)
+		return -ETIMEDOUT;
+	if (!r)
+		r = a->r;
+	if (r > 0)
+		memcpy(out, a->args, (size_t)r);
+	free(a);
 	return r;
 }

@@ -67,4 +67,10 @@ void looker_touch(struct looker *l, pid_t pid, const struct py_offsets *off,
 int looker_thread_name(struct looker *l, const struct thread_place *thread, uint64_t *active,
 		       char out[THREAD_NAME_BYTES]);
 
+/*
+ * The start of a process's arguments, NUL behind each, soon or not at all. How many bytes, or a
+ * negative errno without a message.
+ */
+int looker_arguments(struct looker *l, pid_t pid, char out[ARGS_BYTES]);
+
 #endif

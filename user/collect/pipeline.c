@@ -36,6 +36,7 @@ struct known_process {
 	uint64_t active;            /* see struct threading_process */
 	uint32_t id;                /* in the profile, NO_ID: not yet */
 	bool is_awaited;            /* some sample of it waits */
+	bool awaits_args;           /* its samples wait for its command line, until a flush */
 	bool was_gone;              /* at the last pipeline_forget_ids() */
 };
 
@@ -79,7 +80,7 @@ struct pipeline {
 	uint64_t start_ns;
 	uint64_t seed;
 	uint64_t resent_ns;
-	uint32_t awaited;    /* threads whose samples wait for their name */
+	uint32_t awaited;    /* threads and processes whose samples wait for a name of theirs */
 	uint32_t generation; /* of the caches */
 	VEC(struct known_process) processes;
 	VEC(struct known_thread) threads;
@@ -196,21 +197,91 @@ static int find_place(const struct pipeline *p, pid_t pid, struct container **ou
 	return 0;
 }
 
+static void set_awaits_args(struct pipeline *p, struct known_process *known, bool awaits_args)
+{
+	p->awaited += awaits_args;
+	p->awaited -= known->awaits_args;
+	known->awaits_args = awaits_args;
+}
+
+/*
+ * Where the kernel could not read the arguments: in the midst of exec, or of a page that is not
+ * present. They are its own if it still runs what it ran then.
+ */
+static int read_args(struct pipeline *p, struct known_process *known)
+{
+	const struct process_event *e = &known->event;
+	struct task_record task;
+	char args[ARGS_BYTES], *line;
+	int len = looker_arguments(discovery_looker(p->discovery), (pid_t)e->pid, args);
+
+	if (len == -ENOMEM)
+		return len;
+	if (len <= 0 || session_find_task(p->session, e->pid, &task) < 0 ||
+	    task.process != e->process) {
+		err_clear(); /* gone, or it has none: it goes without */
+		return 0;
+	}
+	line = join_args(args, (size_t)len);
+	if (!line)
+		return -ENOMEM;
+	free(known->command_line);
+	known->command_line = line;
+	return 0;
+}
+
+/* At a flush, once more. */
+static int look_for_args(struct pipeline *p)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < p->processes.len && !r; i++) {
+		struct known_process *known = &p->processes.items[i];
+
+		if (!known->awaits_args)
+			continue;
+		r = read_args(p, known);
+		set_awaits_args(p, known, false);
+	}
+	return r;
+}
+
+/* Known already: with its arguments this time? */
+static int on_process_again(struct pipeline *p, struct known_process *known,
+			    const struct process_event *e)
+{
+	char *line;
+
+	if (*known->command_line || !e->args_bytes)
+		return 0;
+	line = join_args((const char *)(e + 1), e->args_bytes);
+	if (!line)
+		return -ENOMEM;
+	free(known->command_line);
+	known->command_line = line;
+	set_awaits_args(p, known, false);
+	return 0;
+}
+
 static int on_process(struct pipeline *p, const struct process_event *e, size_t size)
 {
 	struct known_process known = { .event = *e, .id = NO_ID };
+	uint32_t i;
 	int r;
 
 	if (sizeof(*e) + e->args_bytes > size) {
 		p->stats.malformed++;
 		return 0;
 	}
-	if (process_find(p, e->process) != IDMAP_NONE)
-		return 0;
+	i = process_find(p, e->process);
+	if (i != IDMAP_NONE)
+		return on_process_again(p, &p->processes.items[i], e);
 	known.command_line = join_args((const char *)(e + 1), e->args_bytes);
 	if (!known.command_line)
 		return -ENOMEM;
 	r = find_place(p, (pid_t)e->pid, &known.place);
+	if (!r && !e->args_bytes && e->start_ns) /* not one that only stands in */
+		r = read_args(p, &known);
 	if (!r)
 		r = idmap_reserve(&p->process_ids);
 	if (!r)
@@ -220,6 +291,8 @@ static int on_process(struct pipeline *p, const struct process_event *e, size_t 
 		return r;
 	}
 	idmap_insert(&p->process_ids, e->process, p->processes.len - 1);
+	set_awaits_args(p, &p->processes.items[p->processes.len - 1],
+			e->start_ns && !*known.command_line);
 	p->stats.processes++;
 	p->stats.contained += known.place != NULL;
 	return 0;
@@ -728,7 +801,14 @@ static struct known_thread *awaited_thread(struct pipeline *p, const struct samp
 	return i != IDMAP_NONE && p->threads.items[i].is_awaited ? &p->threads.items[i] : NULL;
 }
 
-/* 0, -EAGAIN: some code object, or the thread's name, is not known yet, -ENOMEM. */
+static bool awaits_args(const struct pipeline *p, const struct sample_event *e)
+{
+	uint32_t i = p->awaited ? process_find(p, e->process) : IDMAP_NONE;
+
+	return i != IDMAP_NONE && p->processes.items[i].awaits_args;
+}
+
+/* 0, -EAGAIN: some code object, or the thread's or process's name, is not known yet, -ENOMEM. */
 static int add_sample(struct pipeline *p, const struct sample_event *e, bool allow_unknown)
 {
 	const struct frame_record *frames = (const struct frame_record *)(e + 1);
@@ -737,7 +817,7 @@ static int add_sample(struct pipeline *p, const struct sample_event *e, bool all
 	uint32_t callers;
 	int r;
 
-	if (!allow_unknown && awaited_thread(p, e))
+	if (!allow_unknown && (awaited_thread(p, e) || awaits_args(p, e)))
 		return -EAGAIN;
 	if (e->status == UNWIND_UNIDENTIFIED && (r = judge_unidentified(p, e, allow_unknown)) <= 0)
 		return r;
@@ -847,9 +927,9 @@ static void ask_again(struct pipeline *p, uint64_t now_ns)
 int pipeline_settle(struct pipeline *p, uint64_t now_ns, bool is_last)
 {
 	size_t kept = 0, at = 0, words;
-	int r = look_for_names(p, now_ns);
+	int r;
 
-	if (r < 0)
+	if ((r = look_for_names(p, now_ns)) < 0 || (r = look_for_args(p)) < 0)
 		return r;
 	while (at < p->waiting.len) {
 		const struct sample_event *e = (const void *)&p->waiting.items[at];
@@ -911,6 +991,7 @@ static int forget_processes(struct pipeline *p)
 			idmap_insert(&p->process_ids, known->event.process, kept);
 			p->processes.items[kept++] = *known;
 		} else {
+			set_awaits_args(p, known, false);
 			known_process_release(known);
 		}
 	}
