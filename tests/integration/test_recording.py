@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """How a recording ends, what it leaves, what the summary and the report say."""
+import contextlib
+import fcntl
 import os
+import pty
 import re
 import signal
+import struct
 import subprocess
+import termios
 import time
 
 import chunks
@@ -171,6 +176,43 @@ def test_report(some_python, tmp_path):
     names = re.findall(r"(<module>|main|[ab]\d+)  ", tree)
     assert names[:4] in (["<module>", "main", "a0", "a1"], ["<module>", "main", "b0", "b1"]), tree
     assert "\x1b" not in by_self.stdout + by_total + tree
+
+
+def on_a_terminal(columns, *arguments):
+    """The lines that the program prints on a terminal so wide."""
+    pid, fd = pty.fork()
+    if not pid:
+        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        os.execve(PYEBPF, [PYEBPF, *map(str, arguments)],
+                  {"TERM": "xterm", "NO_COLOR": "1", "LC_ALL": "C.UTF-8"})
+    text = b""
+    with contextlib.suppress(OSError):  # Linux: the last writer has left
+        while True:
+            text += os.read(fd, 65536)
+    os.close(fd)
+    assert os.WEXITSTATUS(os.waitpid(pid, 0)[1]) == 0, text
+    return text.decode().splitlines()
+
+
+PLACE = "/usr/lib/python3/dist-packages/django/db/models/fields/related_descriptors.py"
+
+
+@pytest.mark.parametrize("columns", [100, 80, 60])
+@pytest.mark.parametrize("options", [("--lines",), ("--tree", "--lines")],
+                         ids=["table", "tree"])
+def test_narrow_terminal_cuts_folders_before_names_and_lines(columns, options, tmp_path):
+    stacks = tmp_path / "stacks.collapsed"
+    stacks.write_text("main (app.py:3);ReverseManyToOne.get_queryset (%s:1234) 10\n"
+                      "main (app.py:3) 2\n" % PLACE)
+    lines = on_a_terminal(columns, "report", "--no-summary", *options, stacks)
+    assert all(len(line) <= columns for line in lines), lines
+    (row,) = [line for line in lines if "get_queryset" in line]
+    assert row.endswith(".py:1234") if columns > 60 else row.endswith(":1234"), row
+    if columns > 60:
+        assert "ReverseManyToOne.get_queryset  " in row, row
+    assert any(line.endswith("app.py:3") for line in lines), lines
+    if columns == 100:
+        assert "../related_descriptors.py:1234" in row or "fields/related" in row, row
 
 
 @pytest.mark.quick

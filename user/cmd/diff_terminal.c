@@ -9,7 +9,6 @@
 
 #include "base/units.h"
 #include "cmd/terminal.h"
-#include "export/escape.h"
 
 #define LABEL_COLUMN 10
 #define NUMBERS_COLUMNS 58 /* of a row, behind the name */
@@ -190,25 +189,12 @@ static size_t choose_name_columns(const struct screen *s)
 	return columns < room ? columns : room;
 }
 
-/* The last columns of the name, as its end tells more than its start. */
 static void put_name(struct screen *s, enum style style, const struct diff_function *f)
 {
-	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
-	size_t len, skip = 0;
+	size_t len;
 	const char *name = diff_name(s->r->diff, f, &len);
 
-	if (escape_append(&text, name, len, "") < 0) {
-		s->line.text.error = -ENOMEM; /* line_end() tells */
-		return;
-	}
-	if (s->t->width && text_columns(text.bytes, text.len) > s->name_columns) {
-		while (text_columns(text.bytes + skip, text.len - skip) > s->name_columns - 2)
-			do
-				skip++;
-			while (((unsigned char)text.bytes[skip] & 0xc0) == 0x80);
-		line_put(&s->line, STYLE_DIM, "..");
-	}
-	line_put(&s->line, style, strbuf_str(&text) + skip);
+	line_put_tail(&s->line, style, name, len, "", s->t->width ? s->name_columns : SIZE_MAX);
 }
 
 static void put_place(struct screen *s, const struct diff_function *f)

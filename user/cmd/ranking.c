@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,18 +130,22 @@ void line_put_place(struct line *l, enum style style, const struct profile *p, u
 	const char *file = short_path(strtab_get(p->strings, f->file), &len);
 	uint32_t number = by_line ? f->line : f->first_line;
 	bool is_approximate = by_line && (f->flags & FRAME_LINE_APPROXIMATE);
+	char line[16] = "";
 
 	if (f->kind == FRAME_MARKER)
 		return;
-	line_put_foreign(l, style, file, len);
 	if (number)
-		line_putf(l, style, ":%s%" PRIu32, is_approximate ? "~" : "", number);
+		snprintf(line, sizeof(line), ":%s%" PRIu32, is_approximate ? "~" : "", number);
+	line_put_tail(l, style, file, len, line, line_room(l));
 }
 
 void line_put_name(struct line *l, enum style style, const struct profile *p, uint32_t frame)
 {
 	const struct frame *f = frametab_get(p->frames, frame);
+	size_t room = line_room(l);
 
-	line_put_foreign(l, style, strtab_get(p->strings, f->name),
-			 strtab_len(p->strings, f->name));
+	if (f->kind != FRAME_MARKER && room != SIZE_MAX)
+		room = room > PLACE_COLUMNS_MIN ? room - PLACE_COLUMNS_MIN : 0;
+	line_put_tail(l, style, strtab_get(p->strings, f->name), strtab_len(p->strings, f->name),
+		      "", room);
 }

@@ -28,13 +28,16 @@ int ranking_make(const struct load *l, bool by_line, enum ranking_key key, struc
 
 /*
  * "orders.py:31": the line of the def, or by_line the frame's own, `~` in front if it is
- * approximate. Of a file in a library: its path there; of others: the last two parts. Nothing for
- * markers.
+ * approximate. Of a file in a library: its path there; of others: the last two parts; where the
+ * line has no room for these, their end. Nothing for markers.
  */
 void line_put_place(struct line *l, enum style style, const struct profile *p, uint32_t frame,
 		    bool by_line);
 
-/* The frame's name. */
+/* What a place, with two spaces before it, keeps of a line: names are cut where they leave less. */
+#define PLACE_COLUMNS_MIN 10
+
+/* The frame's name, before its place. */
 void line_put_name(struct line *l, enum style style, const struct profile *p, uint32_t frame);
 
 #endif

@@ -18,6 +18,7 @@
 #include "profile/calltree.h"
 
 #define LABEL_COLUMN 11
+#define NAME_COLUMNS_MIN 8
 #define NAME_COLUMNS_MAX 50 /* longer names push what follows to the right */
 #define VERSIONS_SHOWN 4
 #define PLACES_SHOWN 4
@@ -311,9 +312,10 @@ static void put_time(struct line *l, uint64_t ticks, uint64_t interval_ns)
 		  interval_ns ? time_text(ticks, interval_ns).s : units_count(ticks).s);
 }
 
-static size_t name_columns(const struct profile *p, const struct ranking *ranking, size_t count)
+static size_t name_columns(const struct terminal *t, const struct profile *p,
+			   const struct ranking *ranking, size_t count)
 {
-	size_t most = 8;
+	size_t room = TABLE_NAME_COLUMN + PLACE_COLUMNS_MIN, most = NAME_COLUMNS_MIN;
 
 	for (size_t i = 0; i < count; i++) {
 		const struct frame *f = frametab_get(p->frames, ranking->items[i].frame);
@@ -323,7 +325,10 @@ static size_t name_columns(const struct profile *p, const struct ranking *rankin
 		if (columns > most)
 			most = columns;
 	}
-	return most < NAME_COLUMNS_MAX ? most : NAME_COLUMNS_MAX;
+	room = !t->width ? NAME_COLUMNS_MAX : t->width > room ? t->width - room : NAME_COLUMNS_MIN;
+	if (room > NAME_COLUMNS_MAX)
+		room = NAME_COLUMNS_MAX;
+	return most < room ? most : room;
 }
 
 static int put_rest(struct line *l, const struct report_opts *o, const struct ranking *ranking,
@@ -354,7 +359,7 @@ static int put_table(const struct load *loaded, const struct report_opts *o,
 	if (r < 0)
 		return r;
 	shown = o->limit && o->limit < ranking.len ? o->limit : ranking.len;
-	place_column = TABLE_NAME_COLUMN + name_columns(p, &ranking, shown) + 2;
+	place_column = TABLE_NAME_COLUMN + name_columns(t, p, &ranking, shown) + 2;
 	line_putf(&l, STYLE_BOLD, "  self   total  %11s  function",
 		  p->meta.interval_ns ? "self time" : "samples");
 	line_pad(&l, place_column);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "cmd/terminal.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -101,6 +102,11 @@ size_t foreign_columns(const char *text, size_t len)
 	return text_columns(strbuf_str(&escaped), escaped.len);
 }
 
+size_t line_room(const struct line *l)
+{
+	return l->t->width ? l->t->width - l->column : SIZE_MAX;
+}
+
 static void put(struct line *l, enum style style, const char *text, size_t len)
 {
 	static const char *const codes[] = {
@@ -108,9 +114,9 @@ static void put(struct line *l, enum style style, const char *text, size_t len)
 		[STYLE_WARM] = "\033[33m", [STYLE_COOL] = "\033[32m",
 	};
 	bool is_styled = style != STYLE_PLAIN && l->t->has_colour;
-	size_t room = l->t->width ? l->t->width - l->column : SIZE_MAX, columns;
+	size_t columns;
 
-	len = fitting(text, len, room, &columns);
+	len = fitting(text, len, line_room(l), &columns);
 	if (!len)
 		return;
 	if (is_styled)
@@ -145,6 +151,45 @@ void line_put_foreign(struct line *l, enum style style, const char *text, size_t
 		l->text.error = -ENOMEM; /* line_end() tells */
 	else
 		put(l, style, strbuf_str(&escaped), escaped.len);
+}
+
+#define CUT ".."
+#define CUT_COLUMNS 2
+
+/* The bytes to leave out so that the rest takes no more than these columns. */
+static size_t head_to_cut(const char *text, size_t len, size_t columns)
+{
+	size_t skip = 0;
+
+	for (const char *at = text; (at = memchr(at, '/', len - (size_t)(at - text))); at++)
+		if (text_columns(at, len - (size_t)(at - text)) <= columns)
+			return (size_t)(at - text);
+	while (skip < len && text_columns(text + skip, len - skip) > columns)
+		do
+			skip++;
+		while (skip < len && ((unsigned char)text[skip] & 0xc0) == 0x80);
+	return skip;
+}
+
+void line_put_tail(struct line *l, enum style style, const char *text, size_t len,
+		   const char *suffix, size_t columns)
+{
+	_cleanup_(strbuf_releasep) struct strbuf escaped = STRBUF_INIT;
+	size_t suffix_columns = text_columns(suffix, strlen(suffix)), skip;
+
+	if (escape_append(&escaped, text, len, "") < 0) {
+		l->text.error = -ENOMEM; /* line_end() tells */
+		return;
+	}
+	columns -= columns < suffix_columns ? columns : suffix_columns;
+	if (text_columns(strbuf_str(&escaped), escaped.len) <= columns) {
+		put(l, style, strbuf_str(&escaped), escaped.len);
+	} else if (columns > CUT_COLUMNS) {
+		skip = head_to_cut(escaped.bytes, escaped.len, columns - CUT_COLUMNS);
+		line_put(l, style, CUT);
+		put(l, style, escaped.bytes + skip, escaped.len - skip);
+	}
+	line_put(l, style, suffix);
 }
 
 void line_pad(struct line *l, size_t column)

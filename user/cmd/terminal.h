@@ -40,6 +40,16 @@ void line_putf(struct line *l, enum style style, const char *fmt, ...)
 /* Text of a target: what could drive the terminal is escaped. */
 void line_put_foreign(struct line *l, enum style style, const char *text, size_t len);
 
+/*
+ * The same, but no more than its last columns: "..its end", as that tells more than its start. A
+ * path loses folders first ("../base.py:12"), and suffix is never cut: a line's number.
+ */
+void line_put_tail(struct line *l, enum style style, const char *text, size_t len,
+		   const char *suffix, size_t columns);
+
+/* Columns that are left of the line; SIZE_MAX where there is no limit. */
+size_t line_room(const struct line *l);
+
 /* Spaces up to the column. */
 void line_pad(struct line *l, size_t column);
 

@@ -253,12 +253,12 @@ static void test_terminal(void **state)
 	static const struct {
 		const char *name, *locale, *no_colour, *line;
 	} cases[] = {
-		{ "plain", "C", "1", "\r\n 25.0%   25.0%  |- f7  b/app.py\r\n" },
+		{ "plain", "C", "1", "\r\n 25.0%   25.0%  |- f7  ..p.py:1\r\n" },
 		{ "unicode", "C.UTF-8", "1",
-		  "\r\n 25.0%   25.0%  \xe2\x94\x9c\xe2\x94\x80 f7  b/app.py\r\n" },
+		  "\r\n 25.0%   25.0%  \xe2\x94\x9c\xe2\x94\x80 f7  ..p.py:1\r\n" },
 		{ "colour", "C", "",
 		  "\r\n\033[31m 25.0%\033[0m  \033[31m 25.0%\033[0m  \033[2m|- \033[0mf7  "
-		  "\033[2mb/app.py\033[0m\r\n" },
+		  "\033[2m..\033[0m\033[2mp.py\033[0m\033[2m:1\033[0m\r\n" },
 	};
 	char text[8192];
 
