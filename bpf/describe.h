@@ -29,7 +29,7 @@ static __always_inline void introduce(struct py_scratch *s, struct task_struct *
 {
 	struct process_event *p = (struct process_event *)s->message;
 	struct thread_event *t = (struct thread_event *)s->message;
-	__u64 *name = (__u64 *)t->comm, id, start, bytes;
+	__u64 *name = (__u64 *)t->comm, id, start, end, bytes;
 	struct task_struct *leader;
 
 	if (!is_sent(f->process)) {
@@ -45,7 +45,9 @@ static __always_inline void introduce(struct py_scratch *s, struct task_struct *
 		p->layout = layout;
 		bpf_probe_read_kernel_str(p->comm, sizeof(p->comm), leader->comm);
 		start = BPF_CORE_READ(task, mm, arg_start);
-		bytes = start ? BPF_CORE_READ(task, mm, arg_end) - start : 0;
+		end = BPF_CORE_READ(task, mm, arg_end);
+		/* In exec the start comes first: behind the arguments is the environment. */
+		bytes = start && end > start ? end - start : 0;
 		if (bytes > ARGS_BYTES)
 			bytes = ARGS_BYTES;
 		if (bytes && read_user(s->message + sizeof(*p), bytes, start))

@@ -149,6 +149,8 @@ def command_lines(page):
 def test_whole_system_has_the_command_lines_of_processes_met_in_exec(python, tmp_path):
     """At this rate one in five has its first tick before its arguments are in place."""
     output = tmp_path / "exec.html"
+    with open("/proc/self/cmdline") as f:
+        ours = f.read().strip("\0").replace("\0", " ")
     started = {}
     with Recorder(output, "-a", "-F", 20000) as recorder:
         recorder.wait_attached()
@@ -160,8 +162,10 @@ def test_whole_system_has_the_command_lines_of_processes_met_in_exec(python, tmp
     found = {pid: lines for pid, lines in command_lines(output).items() if pid in started}
     assert len(found) > len(started) / 2
     for pid, lines in found.items():
-        assert len(lines) == 1 and lines.pop().endswith("-S -c pass number %d" % started[pid]), \
-            found
+        lines.discard(ours)  # between fork and exec
+        if python.via != "direct":
+            lines.discard("")  # chroot, which is gone by the time that anyone can ask
+        assert all(line.endswith("-S -c pass number %d" % started[pid]) for line in lines), lines
 
 
 @pytest.mark.parametrize("afterwards", ["spins", "sleeps"])
