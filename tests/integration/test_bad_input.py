@@ -3,6 +3,7 @@
 
 What is said of it becomes rows of docs/faults.md (tools/fault_table.py)."""
 import os
+import pathlib
 import re
 import shlex
 import shutil
@@ -15,6 +16,8 @@ import time
 
 import pytest
 from harness import PYEBPF, Recorder, Workload, export, frames, leaf_counts, run
+
+CORPUS = pathlib.Path(__file__).resolve().parent.parent / "fuzz" / "corpus" / "store"
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
 
@@ -443,6 +446,17 @@ def test_foreign_recording(command, what, content, recording, refused, tmp_path)
     path.write_bytes(content(recording))
     done = run(*command, path, timeout=20)
     refused("`%s` of %s" % (command[0], what), done, 1, "bad.pyebpf", command[0])
+    assert os.listdir(tmp_path) == ["bad.pyebpf"]
+
+
+@pytest.mark.parametrize("command", [["export", "-f", "collapsed"], ["report"]], ids=" ".join)
+def test_rows_without_bytes(command, refused, tmp_path):
+    """600 bytes that claim a million empty strings (tests/unit/store/test_cost.c made them)."""
+    path = tmp_path / "bad.pyebpf"
+    shutil.copy(CORPUS / "hostile_00", path)
+    done = run(*command, path, timeout=20)
+    refused("`%s` of a recording of rows that have no bytes" % command[0], done, 1,
+            "more memory than their bytes", command[0])
     assert os.listdir(tmp_path) == ["bad.pyebpf"]
 
 

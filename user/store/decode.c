@@ -47,8 +47,16 @@ static int get(struct cursor *c, uint64_t max, uint64_t *v)
 	return varint_get_max(&c->p, c->end, max, v);
 }
 
+/* Rows are paid before memory is taken for them. 0, or -EFBIG: they cost more than the budget. */
+static int pay(struct decoder *d, uint64_t cost)
+{
+	d->model.cost += cost;
+	return d->model.cost > d->budget ? -EFBIG : 0;
+}
+
 /* Number of rows, and room for that many numbers in each of `columns` columns. */
-static int get_rows(struct decoder *d, struct cursor *c, size_t columns, size_t *rows)
+static int get_rows(struct decoder *d, struct cursor *c, size_t columns, enum row_cost cost,
+		    size_t *rows)
 {
 	uint64_t count;
 	int r = get(c, CHUNK_ROWS_MAX, &count);
@@ -57,6 +65,9 @@ static int get_rows(struct decoder *d, struct cursor *c, size_t columns, size_t 
 		return r;
 	if (!count)
 		return -EBADMSG;
+	r = pay(d, count * cost);
+	if (r < 0)
+		return r;
 	d->scratch.len = 0;
 	if (vec_reserve(&d->scratch, columns * count) < 0)
 		return -ENOMEM;
@@ -97,13 +108,15 @@ static int decode_strings(struct decoder *d, struct cursor *c, struct profile *p
 	size_t rows;
 	int r;
 
-	r = get_rows(d, c, 1, &rows);
+	r = get_rows(d, c, 1, COST_STRING, &rows);
 	if (!r)
 		r = get_column(d, c, STRTAB_LEN_MAX, rows, &lengths);
 	for (size_t i = 0; i < rows && !r; i++)
 		sum += lengths[i];
 	if (!r && sum > CHUNK_TEXT_MAX)
 		return -EBADMSG;
+	if (!r)
+		r = pay(d, sum);
 	if (!r)
 		r = text_decode(&d->coder, &c->p, c->end, sum, &text);
 	if (!r)
@@ -169,7 +182,7 @@ static int decode_frames(struct decoder *d, struct cursor *c, struct profile *p)
 	const uint64_t *column[3];
 	int r;
 
-	r = get_rows(d, c, 7, &rows);
+	r = get_rows(d, c, 7, COST_FRAME, &rows);
 	if (!r)
 		r = get_columns(d, c, max, 3, rows, column);
 	if (!r)
@@ -262,7 +275,7 @@ static int decode_stacks(struct decoder *d, struct cursor *c, struct profile *p,
 	size_t rows;
 	int r;
 
-	r = get_rows(d, c, 5, &rows);
+	r = get_rows(d, c, 5, COST_STACK, &rows);
 	if (!r)
 		r = get(c, rows, &chains);
 	if (!r)
@@ -320,7 +333,7 @@ static int decode_processes(struct decoder *d, struct cursor *c, struct profile 
 	size_t rows;
 	int r;
 
-	r = get_rows(d, c, 9, &rows);
+	r = get_rows(d, c, 9, COST_PROCESS, &rows);
 	if (!r)
 		r = get_columns(d, c, max, 9, rows, column);
 	if (!r)
@@ -354,7 +367,7 @@ static int decode_threads(struct decoder *d, struct cursor *c, struct profile *p
 
 	if (!d->processes.len)
 		return -EBADMSG;
-	r = get_rows(d, c, 3, &rows);
+	r = get_rows(d, c, 3, COST_THREAD, &rows);
 	if (!r) {
 		const uint64_t max[3] = { d->processes.len - 1, UINT32_MAX, d->strings.len - 1 };
 
@@ -475,12 +488,12 @@ static int decode_samples(struct decoder *d, struct cursor *c, struct profile *p
 {
 	struct model *m = &d->model;
 	struct sample_columns in = { 0 };
-	uint64_t thread = 0, top_cpu = 0, last_ns = d->last_ns;
+	uint64_t thread = 0, top_cpu = 0, last_ns = d->last_ns, changes = 0;
 	size_t rows, at = 0, first = p->samples.len;
 	struct sample *out;
 	int r;
 
-	r = get_rows(d, c, 9, &rows);
+	r = get_rows(d, c, 9, COST_SAMPLE, &rows);
 	if (!r)
 		r = get_sample_columns(d, c, rows, &in);
 	if (r < 0)
@@ -493,6 +506,8 @@ static int decode_samples(struct decoder *d, struct cursor *c, struct profile *p
 		return -ENOMEM;
 	out = p->samples.items + first;
 	for (size_t group = 0; group < in.thread_count; group++) {
+		uint32_t before = MODEL_NONE;
+
 		thread += in.threads[group];
 		if (thread >= d->threads.len)
 			return -EBADMSG;
@@ -518,6 +533,8 @@ static int decode_samples(struct decoder *d, struct cursor *c, struct profile *p
 				      zigzag_decode(in.units[at]));
 			if (*tick.last > INT64_MAX)
 				return -EBADMSG;
+			changes += stack != before;
+			before = stack;
 			last_ns = *tick.last > last_ns ? *tick.last : last_ns;
 			*out++ = (struct sample){
 				.time_ns = *tick.last,
@@ -529,6 +546,9 @@ static int decode_samples(struct decoder *d, struct cursor *c, struct profile *p
 			};
 		}
 	}
+	r = pay(d, changes * COST_CHANGE);
+	if (r < 0)
+		return r;
 	d->last_ns = last_ns;
 	d->samples += rows;
 	p->samples.len += rows;
@@ -558,6 +578,8 @@ static int set_counter(struct decoder *d, struct profile *p, const char *name, u
 		c = &d->counters.items[d->counters.len - 1];
 	}
 	r = profile_set_counter(p, name, profile_counter(p, name) + value - c->value);
+	if (r == -EOVERFLOW)
+		return err_set(-EBADMSG, "more than %d counters", COUNTERS_MAX);
 	if (!r)
 		c->value = value;
 	return r;
@@ -607,7 +629,7 @@ static int decode_places(struct decoder *d, struct cursor *c, struct profile *p)
 	size_t rows;
 	int r;
 
-	r = get_rows(d, c, 5, &rows);
+	r = get_rows(d, c, 5, COST_PLACE, &rows);
 	if (!r)
 		r = get_columns(d, c, max, 5, rows, column);
 	for (size_t i = 0; i < rows && !r; i++) {
@@ -693,6 +715,8 @@ int decode_flush(struct decoder *d, const uint8_t *bytes, size_t len, struct pro
 	vec_release(&ends);
 	if (r < 0)
 		p->samples.len = samples;
+	if (r == -EFBIG)
+		return err_set(-EBADMSG, "its rows take more memory than their bytes pay for");
 	return r == -EBADMSG ? err_set(r, "malformed section %u", (unsigned int)id) : r;
 }
 

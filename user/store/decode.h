@@ -26,6 +26,7 @@ struct decoder {
 	VEC(struct counter) counters; /* as last read: what this file has added to the profile */
 	struct numbers scratch;
 	struct column_coder coder;
+	uint64_t budget; /* of model.cost: the reader's */
 	uint64_t samples;
 	uint64_t last_ns; /* latest sample so far */
 };
@@ -36,8 +37,8 @@ void decoder_release(struct decoder *d);
 
 /*
  * Adds the content of one flush chunk to p. 0; -EBADMSG with err_set() text for what breaks the
- * format; -ENOMEM, -EOVERFLOW. On failure p holds some of the chunk's table rows (harmless) but
- * none of its samples, and d is of no further use.
+ * format, or for more rows than d->budget has room for; -ENOMEM, -EOVERFLOW. On failure p holds
+ * some of the chunk's table rows (harmless) but none of its samples, and d is of no further use.
  */
 int decode_flush(struct decoder *d, const uint8_t *bytes, size_t len, struct profile *p);
 

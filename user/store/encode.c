@@ -124,6 +124,7 @@ static int encode_strings(struct encoder *e, const struct profile *p, struct byt
 	if (text_encode(&e->coder, out, e->text.items, e->text.len) < 0)
 		return -ENOMEM;
 	e->strings += count;
+	e->model.cost += (uint64_t)count * COST_STRING + bytes;
 	return section_end(out, start);
 }
 
@@ -190,6 +191,7 @@ static int encode_frames(struct encoder *e, const struct profile *p, struct byte
 		}
 	}
 	e->frames += count;
+	e->model.cost += (uint64_t)count * COST_FRAME;
 	if (columns_end(e, 7, out) < 0)
 		return -ENOMEM;
 	return section_end(out, start);
@@ -264,6 +266,7 @@ static int encode_stacks(struct encoder *e, const struct profile *p, struct byte
 		encode_child(e, parent, entries[i].frame);
 		m->stacks.items[m->stacks.len++] = entries[i];
 	}
+	m->cost += (uint64_t)count * COST_STACK;
 	if (bytes_put_varint(out, count) < 0 || bytes_put_varint(out, e->ends.len) < 0 ||
 	    columns_end(e, 5, out) < 0)
 		return -ENOMEM;
@@ -292,6 +295,7 @@ static int encode_processes(struct encoder *e, const struct profile *p, struct b
 		column_add(e, COL_I, process->executable);
 	}
 	e->processes += count;
+	e->model.cost += (uint64_t)count * COST_PROCESS;
 	if (columns_end(e, 9, out) < 0)
 		return -ENOMEM;
 	return section_end(out, start);
@@ -313,6 +317,7 @@ static int encode_threads(struct encoder *e, const struct profile *p, struct byt
 		column_add(e, COL_C, t->name);
 	}
 	e->threads += count;
+	e->model.cost += (uint64_t)count * COST_THREAD;
 	if (columns_end(e, 3, out) < 0)
 		return -ENOMEM;
 	return section_end(out, start);
@@ -418,6 +423,7 @@ static int encode_samples(struct encoder *e, const struct profile *p, size_t fir
 			  struct bytes *out, struct chunk_summary *summary)
 {
 	struct model *m = &e->model;
+	const struct sample *before = NULL;
 	uint64_t min = UINT64_MAX, max = 0;
 	size_t start, next_end = 0, threads;
 	uint32_t cpus = 0;
@@ -435,6 +441,7 @@ static int encode_samples(struct encoder *e, const struct profile *p, size_t fir
 	}
 	assert(max <= INT64_MAX);
 	*summary = (struct chunk_summary){ (uint32_t)count, min, max };
+	m->cost += (uint64_t)count * COST_SAMPLE;
 	min -= min % TIME_UNIT_NS;
 	if (MODEL_COVER_TIMES(&m->thread_phase, p->threads.len) < 0 ||
 	    MODEL_COVER_TIMES(&m->thread_last, p->threads.len) < 0 ||
@@ -443,6 +450,9 @@ static int encode_samples(struct encoder *e, const struct profile *p, size_t fir
 	for (size_t i = 0; i < count; i++) {
 		const struct sample *s = &p->samples.items[first + e->order.items[i]];
 
+		if (!before || s->thread != before->thread || s->stack != before->stack)
+			m->cost += COST_CHANGE;
+		before = s;
 		column_add(e, COL_C, s->cpu);
 		column_add(e, COL_D, s->weight - 1);
 		column_add(e, COL_E, s->flags);
@@ -532,10 +542,26 @@ static int encode_places(struct encoder *e, const struct profile *p, struct byte
 		before = i;
 	}
 	e->places += count;
+	e->model.cost += (uint64_t)rows * COST_PLACE;
 	if (!rows)
 		return 0;
 	if (columns_end(e, 5, out) < 0)
 		return -ENOMEM;
+	return section_end(out, start);
+}
+
+int encode_padding(struct encoder *e, uint64_t before, struct bytes *out)
+{
+	uint64_t budget = model_budget(before + out->len), missing;
+	size_t start;
+
+	if (e->model.cost <= budget)
+		return 0;
+	missing = (e->model.cost - budget) / COST_OF_BYTE + 1;
+	if (section_begin(out, SECTION_PADDING, &start) < 0 || vec_reserve(out, missing) < 0)
+		return -ENOMEM;
+	memset(out->items + out->len, 0, missing);
+	out->len += missing;
 	return section_end(out, start);
 }
 

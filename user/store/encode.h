@@ -50,6 +50,12 @@ size_t encoder_bytes(const struct encoder *e); /* memory it holds, but for zstd'
 int encode_flush(struct encoder *e, const struct profile *p, size_t *sample, struct bytes *out,
 		 struct chunk_summary *summary);
 
+/*
+ * Appends what makes the rows up to here affordable (FORMAT.md, "Paying for rows") to the chunk
+ * whose content is out, if anything: before is the size of the file in front of it. 0 or -ENOMEM.
+ */
+int encode_padding(struct encoder *e, uint64_t before, struct bytes *out);
+
 /* True when every row of every table and every sample below `sample` is written. */
 bool encoder_is_done(const struct encoder *e, const struct profile *p, size_t sample);
 

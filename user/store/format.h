@@ -9,7 +9,7 @@
 /* The .pyebpf file: FORMAT.md is the specification, this its numbers. */
 
 #define FORMAT_MAJOR 1
-#define FORMAT_MINOR 3
+#define FORMAT_MINOR 4
 #define FORMAT_MAGIC "\x89PYEBPF\n"
 
 /* First bytes of a file. Little-endian, as everything else. */
@@ -38,6 +38,7 @@ enum chunk_type {
 #define CHUNK_CONTENT_MAX (16u << 20) /* bytes: bounds the reader's memory */
 #define CHUNK_TEXT_MAX (5u << 20)     /* bytes of strings, decompressed */
 #define CHUNK_ROWS_MAX 65536u         /* of each table, and samples */
+#define CHUNK_BYTES_MIN 6             /* head, length 0 */
 #define CHUNK_END_BYTES 14            /* head, length 8, u64 offset of the index chunk */
 #define INDEX_ROWS_MAX (1u << 20)     /* chunks; twelve days of a flush a second */
 
@@ -52,6 +53,7 @@ enum section {
 	SECTION_COUNTERS = 7,
 	SECTION_OPCODES = 8,
 	SECTION_PLACES = 9,
+	SECTION_PADDING = 255,
 };
 
 /* How a stack entry's frame is told, given its parent's. Below CHILD_RECENT: one of the latest. */

@@ -33,6 +33,24 @@ struct function {
 	uint8_t kind;
 };
 
+/*
+ * What a row takes in memory at most, bytes: ids here, the row and its share of a hash table in the
+ * profile, its nodes in a report's tree or its row in a page's; strings take their text as well.
+ * FORMAT.md, "Paying for rows".
+ */
+enum row_cost {
+	COST_STRING = 48,
+	COST_FRAME = 128,
+	COST_STACK = 128,
+	COST_PROCESS = 160,
+	COST_THREAD = 96,
+	COST_SAMPLE = 32,
+	COST_CHANGE = 32, /* a sample of another thread or stack than the one before it */
+	COST_PLACE = 32,  /* none of its own, but time */
+};
+#define COST_FREE (UINT64_C(16) << 20) /* before any byte is read */
+#define COST_OF_BYTE 512               /* the densest profile of FORMAT.md, "Size", takes 250 */
+
 struct model {
 	VEC(struct function) functions; /* in order of their first frame */
 	VEC(struct recent) recent;      /* by parent's frame + 1; 0: under the empty stack */
@@ -43,7 +61,14 @@ struct model {
 	VEC(uint64_t) thread_last;      /* time of its last sample, by thread */
 	uint32_t next_frame;            /* no entry has used it or any above */
 	uint64_t interval_ns;
+	uint64_t cost; /* of all rows so far: of the file, not of the segment */
 };
+
+/* What rows may cost in the file's first `bytes`. */
+static inline uint64_t model_budget(uint64_t bytes)
+{
+	return COST_FREE + bytes * COST_OF_BYTE;
+}
 
 static inline void model_release(struct model *m)
 {

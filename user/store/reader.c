@@ -307,6 +307,7 @@ static int take_chunk(struct reader *r, const struct chunk *chunk, struct profil
 		n = decode_metadata(chunk->content, chunk->len, &r->meta);
 		return n < 0 ? n : join_metadata(r, p);
 	case CHUNK_FLUSH:
+		r->decoder.budget = model_budget(chunk->end);
 		return decode_flush(&r->decoder, chunk->content, chunk->len, p);
 	case CHUNK_SEGMENT:
 		return decoder_restart(&r->decoder, r->decoder.model.interval_ns);
@@ -361,7 +362,7 @@ int reader_index(struct reader *r, struct reader_chunk **out, size_t *count)
 	_cleanup_(freep) struct reader_chunk *chunks = NULL;
 	_cleanup_(freep) uint64_t *column = NULL;
 	struct chunk index = { 0 };
-	uint64_t samples, rows, offset = sizeof(struct format_header), first = 0;
+	uint64_t samples, rows, rows_max, offset = sizeof(struct format_header), first = 0;
 	const uint8_t *p, *end;
 	int n;
 
@@ -374,7 +375,11 @@ int reader_index(struct reader *r, struct reader_chunk **out, size_t *count)
 		return damaged(r, r->index_offset, "no index where it should be");
 	p = index.content;
 	end = p + index.len;
-	if (varint_get(&p, end, &samples) < 0 || varint_get_max(&p, end, INDEX_ROWS_MAX, &rows) < 0)
+	/* As many chunks as there is room for: an index cannot make up others. */
+	rows_max = (r->index_offset - sizeof(struct format_header)) / CHUNK_BYTES_MIN;
+	if (rows_max > INDEX_ROWS_MAX)
+		rows_max = INDEX_ROWS_MAX;
+	if (varint_get(&p, end, &samples) < 0 || varint_get_max(&p, end, rows_max, &rows) < 0)
 		return damaged(r, r->index_offset, "no index where it should be");
 	chunks = calloc(rows + 1, sizeof(*chunks));
 	column = calloc(5 * rows + 1, sizeof(*column));

@@ -11,10 +11,11 @@
 
 /*
  * Reads a recording, FORMAT.md, chunk by chunk. The file may be anybody's: it is read with
- * bounded pread(), never mapped, and every length, count and id is checked. Memory of its own
- * stays below 64 MiB whatever a file claims (an index: 88 MiB); what it adds to a profile is up to
- * the file (a few bytes may say 65,536 equal samples), so a caller who must be bounded sums and
- * clears the samples after each chunk.
+ * bounded pread(), never mapped, and every length, count and id is checked. Memory is bounded by
+ * the bytes of the file, whatever they claim: rows that take more, here and in the profile, than
+ * 16 MiB and 512 bytes for each byte read so far are refused (FORMAT.md, "Paying for rows"). Beyond
+ * these it needs 24 MiB at most; an index, 88 bytes for each 6 of the file, 88 MiB at most. The
+ * samples of one chunk, 65,536 at most, are for the caller to sum and clear.
  */
 struct reader;
 

@@ -198,6 +198,8 @@ static int queue_flush(struct writer *w, const struct profile *p)
 	while (!r) {
 		w->content.len = 0;
 		r = encode_flush(&w->encoder, p, &sample, &w->content, &summary);
+		if (!r)
+			r = encode_padding(&w->encoder, w->size + w->stored.len, &w->content);
 		if (!r && w->content.len)
 			r = chunk_add(w, CHUNK_FLUSH, &summary);
 		if (encoder_is_done(&w->encoder, p, sample))
