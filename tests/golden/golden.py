@@ -7,6 +7,7 @@ usage: golden.py PYEBPF GOLDEN_RECORDING [--update]
 The recording has odd names, markers, threads, processes, Unicode and what is not. Its collapsed
 text, pprof and OTLP are also read back by the parsers of the integration tests: they must give the
 same samples. The goldens of the last two are what their parsers show.
+Each process hashes under a key of its own, so each output is made three times.
 With --update the files beside this script are written anew; look at what changed.
 """
 import collections
@@ -46,6 +47,7 @@ REPORTS = [
     ("report-tree-lines.txt", ["--no-summary", "--tree", "--lines", "--min-percent", "5"]),
 ]
 PYTHON, NATIVE, KERNEL, MARKER = range(4)
+KEYS = 3
 CONTROLS_OF_DIRECTION = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 
 
@@ -80,8 +82,19 @@ def expected(description, arguments):
 
 def run(*command):
     environment = dict(os.environ, LC_ALL="C.UTF-8", TERM="xterm")
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, env=environment)
-    return done.stdout
+    made = [subprocess.run(command, stdout=subprocess.PIPE, check=True, env=environment).stdout
+            for _ in range(KEYS)]
+    assert made == KEYS * made[:1], command
+    return made[0]
+
+
+def same_file(path, *command):
+    """The same where the output is a file."""
+    made = []
+    for _ in range(KEYS):
+        run(*command)
+        made.append(pathlib.Path(path).read_bytes())
+    assert made == KEYS * made[:1], command
 
 
 def compare(name, made, update):
@@ -157,10 +170,10 @@ def check_pprof(path, arguments, description):
 def check_losses(pyebpf, recording, folder):
     """A comparison's page says of each side what the recording's own page says of it."""
     page = os.path.join(folder, "page.html")
-    run(pyebpf, "report", "-o", page, recording)
+    same_file(page, pyebpf, "report", "-o", page, recording)
     alone = htmlpage.Page(page).facts["notes"]
     assert alone[0].startswith("Lost: 5 of 172 (2.9%): ") and alone[1].startswith("Samples "), alone
-    run(pyebpf, "diff", "-o", page, recording, recording)
+    same_file(page, pyebpf, "diff", "-o", page, recording, recording)
     told = [side + rest for side in ("Baseline", "Current")
             for rest in (" lost" + alone[0][4:], " s" + alone[1][1:])]
     assert htmlpage.Page(page).facts["notes"][:4] == told, told
@@ -177,13 +190,16 @@ def main(pyebpf, golden_recording, update):
             is_same &= compare(name, made, update)
         for name, arguments in PPROF:
             made = os.path.join(folder, "golden.pb.gz")
-            run(pyebpf, "export", *arguments, "-o", made, recording)
+            same_file(made, pyebpf, "export", *arguments, "-o", made, recording)
             is_same &= compare(name, check_pprof(made, arguments, description), update)
         for name, arguments in OTLP:
             made = run(pyebpf, "export", "-f", "otlp", *arguments, recording)
             is_same &= compare(name, check_otlp(made, arguments, description), update)
         for name, arguments in REPORTS:
             is_same &= compare(name, run(pyebpf, "report", *arguments, recording), update)
+        for suffix in "json", "md", "xml":
+            made = os.path.join(folder, "diff." + suffix)
+            same_file(made, pyebpf, "diff", "-o", made, recording, recording)
         check_losses(pyebpf, recording, folder)
     print("%d golden files compared" % len(COLLAPSED + PPROF + OTLP + REPORTS))
     return 0 if is_same else 1

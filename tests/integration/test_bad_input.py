@@ -17,7 +17,7 @@ import time
 import pytest
 from harness import PYEBPF, Recorder, Workload, export, frames, leaf_counts, run
 
-CORPUS = pathlib.Path(__file__).resolve().parent.parent / "fuzz" / "corpus" / "store"
+CORPUS = pathlib.Path(__file__).resolve().parent.parent / "fuzz" / "corpus" / "store_rows"
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
 
@@ -453,7 +453,7 @@ def test_foreign_recording(command, what, content, recording, refused, tmp_path)
 def test_rows_without_bytes(command, refused, tmp_path):
     """600 bytes that claim a million empty strings (tests/unit/store/test_cost.c made them)."""
     path = tmp_path / "bad.pyebpf"
-    shutil.copy(CORPUS / "hostile_00", path)
+    shutil.copy(CORPUS / "00", path)
     done = run(*command, path, timeout=20)
     refused("`%s` of a recording of rows that have no bytes" % command[0], done, 1,
             "more memory than their bytes", command[0])

@@ -36,6 +36,7 @@ endforeach()
 add_executable(unwind_replay
   ${CMAKE_CURRENT_LIST_DIR}/replay.c
   ${CMAKE_SOURCE_DIR}/user/base/err.c
+  ${CMAKE_SOURCE_DIR}/user/base/hash.c
   ${CMAKE_SOURCE_DIR}/user/base/file.c
   ${CMAKE_SOURCE_DIR}/user/base/json.c
   ${CMAKE_SOURCE_DIR}/user/symbolize/code.c

@@ -709,7 +709,7 @@ static int caller_stack(struct pipeline *p, const struct sample_event *e,
 {
 	const char *marker = root_marker(e->status);
 	uint32_t callers = e->depth ? e->depth - 1 : 0;
-	uint64_t hash = hash_bytes(frames + 1, callers * sizeof(*frames),
+	uint64_t hash = hash_words(frames + 1, callers * sizeof(*frames) / sizeof(uint64_t),
 				   p->seed ^ e->status ^ (uint64_t)e->depth << 32);
 	struct stack_slot *slot = &p->stacks[hash & (STACK_SLOTS - 1)];
 	uint32_t frame;

@@ -462,11 +462,11 @@ static int remove_path(void **state)
 	return unlink(path);
 }
 
-/* test_cost FOLDER: a file of each kind, as seeds of tests/fuzz. */
+/* test_cost FOLDER: a small file of each kind, for tests/fuzz/corpus/store_rows. */
 static int write_seeds(const char *folder)
 {
 	for (size_t i = 0; i < HOSTILES; i++) {
-		snprintf(path, sizeof(path), "%s/hostile_%02zu", folder, i);
+		snprintf(path, sizeof(path), "%s/%02zu", folder, i);
 		write_hostile(&hostiles[i], 600);
 	}
 	return 0;
