@@ -220,11 +220,33 @@ void json_double(struct json *j, double v)
 		json_null(j);
 		return;
 	}
+	if (fabs(v) < 1e15 && v == (double)(int64_t)v && (v != 0 || !signbit(v))) {
+		json_i64(j, (int64_t)v); /* most are, and this is twenty times as fast */
+		return;
+	}
 	before_value(j);
 	for (int digits = 15; digits <= 17; digits++) { /* 17 always suffice for IEEE 754 */
 		n = snprintf(text, sizeof(text), "%.*g", digits, v);
 		if (strtod(text, NULL) == v)
 			break;
 	}
+	put(j, text, n);
+}
+
+void json_float(struct json *j, float v)
+{
+	char text[32];
+	int n;
+
+	if (!isfinite(v)) {
+		json_null(j);
+		return;
+	}
+	n = snprintf(text, sizeof(text), "%.6g", (double)v);
+	if (strchr(text, '+')) { /* 1.23e+06 is longer than the number itself */
+		json_double(j, strtod(text, NULL));
+		return;
+	}
+	before_value(j);
 	put(j, text, n);
 }

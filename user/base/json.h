@@ -60,4 +60,7 @@ void json_null(struct json *j);
 /* The shortest digits that read back as v; null for NaN and infinities, which JSON lacks. */
 void json_double(struct json *j, double v);
 
+/* The six digits that a float has, and not those of the double it becomes. */
+void json_float(struct json *j, float v);
+
 #endif

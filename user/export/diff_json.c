@@ -45,23 +45,10 @@ static void key_known(struct json *j, const char *key, double v)
 	key_double(j, key, v > 0 ? v : (double)NAN);
 }
 
-/* The digits a float has, and not those of the double it becomes. */
-static void put_float(struct json *j, float v)
-{
-	char text[32];
-
-	if (!isfinite(v)) {
-		json_null(j);
-		return;
-	}
-	snprintf(text, sizeof(text), "%.6g", (double)v);
-	json_double(j, strtod(text, NULL));
-}
-
 static void key_float(struct json *j, const char *key, float v)
 {
 	json_key(j, key);
-	put_float(j, v);
+	json_float(j, v);
 }
 
 static void put_text(struct json *j, const struct diff_report *r, uint32_t string)
@@ -301,10 +288,10 @@ static void put_path(struct json *j, const struct diff *d, const struct diff_nod
 	json_double(j, diff_baseline(d, n->base_total));
 	json_double(j, self - baseline);
 	json_double(j, diff_percent(self, baseline));
-	put_float(j, n->measure.ratio);
-	put_float(j, n->measure.low);
-	put_float(j, n->measure.high);
-	put_float(j, n->measure.q);
+	json_float(j, n->measure.ratio);
+	json_float(j, n->measure.low);
+	json_float(j, n->measure.high);
+	json_float(j, n->measure.q);
 	json_string(j, diff_class_names[n->class]);
 	json_string(j, diff_class_names[n->self_class]);
 	if (diff_match_names[n->match])

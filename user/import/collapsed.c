@@ -25,6 +25,7 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "base/vec.h"
 #include "import/import.h"
 #include "import/text_reader.h"
 
@@ -41,6 +42,22 @@ struct span {
 	size_t len;
 };
 
+/* Where a frame of the line before ends, and the stack up to it. */
+struct mark {
+	size_t end;
+	uint32_t stack;
+};
+
+/*
+ * The frames of the line before. Most writers sort: what a line has in common with the one before
+ * it need not be taken apart again.
+ */
+struct before {
+	VEC(char) text;
+	VEC(struct mark) marks;
+	bool is_cpython;
+};
+
 struct collapsed {
 	struct profile *p; /* of this call */
 	struct import_facts *facts;
@@ -48,6 +65,7 @@ struct collapsed {
 	struct strbuf text; /* a name without its escapes */
 	struct span first;  /* the first line, unless it was the header; NULL: it was read */
 	bool is_cpython;    /* the line at hand: its frames are FILE:NAME:LINE */
+	struct before before;
 	uint64_t ticks;
 };
 
@@ -57,6 +75,8 @@ static void collapsed_free(void *reader)
 
 	text_reader_release(&c->reader);
 	strbuf_release(&c->text);
+	vec_release(&c->before.text);
+	vec_release(&c->before.marks);
 	free(c);
 }
 
@@ -420,6 +440,73 @@ static int add_ticks(struct collapsed *c, struct sample s, uint64_t ticks)
 	return r;
 }
 
+static size_t common_bytes(const char *a, const char *b, size_t len)
+{
+	size_t n = 0;
+	uint64_t x, y;
+
+	for (; n + sizeof(x) <= len; n += sizeof(x)) {
+		memcpy(&x, a + n, sizeof(x));
+		memcpy(&y, b + n, sizeof(y));
+		if (x != y)
+			break;
+	}
+	while (n < len && a[n] == b[n])
+		n++;
+	return n;
+}
+
+/* Takes the frames off the line that it shares with the one before, which then ends there. */
+static void take_common(struct collapsed *c, struct span *line, uint32_t *stack)
+{
+	struct before *b = &c->before;
+	size_t len = b->text.len < line->len ? b->text.len : line->len, common = 0;
+
+	if (b->is_cpython == c->is_cpython && len)
+		common = common_bytes(b->text.items, line->bytes, len);
+	while (b->marks.len) {
+		size_t end = b->marks.items[b->marks.len - 1].end;
+
+		if (end < common ||
+		    (end == common && (end == line->len || line->bytes[end] == ';')))
+			break;
+		b->marks.len--;
+	}
+	b->is_cpython = c->is_cpython;
+	b->text.len = 0;
+	if (!b->marks.len)
+		return;
+	*stack = b->marks.items[b->marks.len - 1].stack;
+	b->text.len = b->marks.items[b->marks.len - 1].end;
+	if (b->text.len == line->len)
+		*line = (struct span){ NULL, 0 };
+	else
+		*line = (struct span){ line->bytes + b->text.len + 1, line->len - b->text.len - 1 };
+}
+
+/* The stack of the frames that line has; line.bytes may be NULL: none. */
+static int read_frames(struct collapsed *c, struct span line, uint32_t *stack)
+{
+	struct before *b = &c->before;
+	int r = 0;
+
+	if (!line.bytes)
+		return 0;
+	take_common(c, &line, stack);
+	while (line.bytes && !r) {
+		struct span text = take_text(&line);
+
+		r = push_frame(c, text, stack);
+		if (!r && b->marks.len)
+			r = vec_push(&b->text, ';');
+		if (!r)
+			r = vec_append(&b->text, text.bytes, text.len);
+		if (!r)
+			r = vec_push(&b->marks, ((struct mark){ b->text.len, *stack }));
+	}
+	return r;
+}
+
 static int read_stack(struct collapsed *c, struct span line)
 {
 	struct sample s = { 0 };
@@ -437,8 +524,8 @@ static int read_stack(struct collapsed *c, struct span line)
 	}
 	c->ticks += ticks;
 	r = take_thread(c, &line, &s.thread);
-	while (line.bytes && !r)
-		r = push_frame(c, take_text(&line), &s.stack);
+	if (!r)
+		r = read_frames(c, line, &s.stack);
 	return r ? r : add_ticks(c, s, ticks);
 }
 
@@ -493,6 +580,7 @@ static int next_collapsed(void *reader, struct profile *p, struct import_facts *
 
 	c->p = p;
 	c->facts = facts;
+	c->before.marks.len = 0; /* the caller may have emptied its tables */
 	while (!r && p->samples.len - before < IMPORT_BATCH_SAMPLES &&
 	       (more = next_line(c, &line)) > 0)
 		r = read_line(c, line);

@@ -154,6 +154,9 @@ static void test_json_double_rows(void **state)
 		{ "needs 17 digits", 0.1 + 0.2, "0.30000000000000004" },
 		{ "negative zero", -0.0, "-0" },
 		{ "large", 1e300, "1e+300" },
+		{ "fifteen digits", -999999999999999.0, "-999999999999999" },
+		{ "sixteen digits", 1e15, "1e+15" },
+		{ "sixteen digits, all of use", 1234567890123456.0, "1234567890123456" },
 		{ "not a number", NAN, "null" },
 		{ "infinite", -INFINITY, "null" },
 	};
@@ -164,6 +167,31 @@ static void test_json_double_rows(void **state)
 
 		start(&j);
 		json_double(&j, cases[i].in);
+		expect(&j, cases[i].name, cases[i].want);
+	}
+}
+
+static void test_json_float_rows(void **state)
+{
+	static const struct {
+		const char *name;
+		float in;
+		const char *want;
+	} cases[] = {
+		{ "whole", 2, "2" },
+		{ "not the double next to it", 0.1f, "0.1" },
+		{ "six digits", 1.0f / 3, "0.333333" },
+		{ "small", 4.094e-22f, "4.094e-22" },
+		{ "large", 1.5e6f, "1500000" },
+		{ "infinite", INFINITY, "null" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct json j;
+
+		start(&j);
+		json_float(&j, cases[i].in);
 		expect(&j, cases[i].name, cases[i].want);
 	}
 }
@@ -190,6 +218,7 @@ int main(void)
 		cmocka_unit_test(test_json_nests_to_its_limit),
 		cmocka_unit_test(test_json_string_rows),
 		cmocka_unit_test(test_json_double_rows),
+		cmocka_unit_test(test_json_float_rows),
 		cmocka_unit_test(test_json_finish_reports_a_stream_that_failed),
 	};
 

@@ -326,6 +326,61 @@ static void test_collapsed_errors(void **state)
 }
 
 /* Counts are 64 bits, weights 32. */
+/* What a line has in common with those before it is taken over: it must not change what it is. */
+static void test_collapsed_lines_do_not_depend_on_those_before(void **state)
+{
+	static const char *const lines[] = {
+		"a;b;c 1\n",
+		"a;b 1\n",
+		"a 1\n",
+		"a;b;c;d 1\n",
+		"a;bc;c 1\n",
+		"ab;c 1\n",
+		"a;b;;c 1\n",
+		"a;b; 1\n",
+		";a;b 1\n",
+		"; 1\n",
+		" 1\n",
+		"f.py:a:1;f.py:b:2 1\n",
+		"tid:1;f.py:a:1;f.py:b:2 1\n",
+		"tid:1;f.py:a:1;f.py:b:22 1\n",
+		"tid:2;f.py:a:1 1\n",
+		"thread x (1);f.py:a:1;f.py:b:2 1\n",
+		"thread x (1) 1\n",
+		"process p (1);a;b 1\n",
+		"process p (1);thread x (1);a;b;c 1\n",
+		"process p (1);process q (2);a 1\n",
+		"a (f.py:1);b (f.py:2) 1\n",
+		"a (f.py:1);b (f.py:22) 1\n",
+		"a\\x3bb;c 1\n",
+		"a\\x3bb;c;d 2\n",
+		"#\n",
+	};
+	const size_t count = sizeof(lines) / sizeof(lines[0]);
+	struct fixture alone[sizeof(lines) / sizeof(lines[0])];
+
+	(void)state;
+	for (size_t i = 0; i < count; i++)
+		fixture_read(&alone[i], lines[i]);
+	for (size_t i = 0; i < count * count * count; i++) {
+		const size_t at[3] = { i / count / count, i / count % count, i % count };
+		char text[256], want[512];
+		struct fixture f;
+
+		snprintf(text, sizeof(text), "a 1\n%s%s%s", lines[at[0]], lines[at[1]],
+			 lines[at[2]]);
+		snprintf(want, sizeof(want), " !a@:0 x1\n%s%s%s", strbuf_str(&alone[at[0]].text),
+			 strbuf_str(&alone[at[1]].text), strbuf_str(&alone[at[2]].text));
+		fixture_read(&f, text);
+		if (f.result < 0 || strcmp(strbuf_str(&f.text), want))
+			fail_msg("%s: %d, got %s, want %s", text, f.result, strbuf_str(&f.text),
+				 want);
+		fixture_release(&f);
+	}
+	for (size_t i = 0; i < count; i++)
+		fixture_release(&alone[i]);
+}
+
 static void test_collapsed_large_counts(void **state)
 {
 	static const struct {
@@ -520,6 +575,7 @@ int main(void)
 		cmocka_unit_test(test_collapsed_threads_are_shared),
 		cmocka_unit_test(test_collapsed_header),
 		cmocka_unit_test(test_collapsed_errors),
+		cmocka_unit_test(test_collapsed_lines_do_not_depend_on_those_before),
 		cmocka_unit_test(test_collapsed_large_counts),
 		cmocka_unit_test(test_import_file_recognises),
 		cmocka_unit_test(test_import_file_that_is_none),
