@@ -97,6 +97,7 @@ static int run_with(struct call *call, const char *const *formats)
 			"one comparison for each function of such a name, e.g. 'test_*'"),
 		OPT_ENUM(0, "compat", &o.c.compat, "VERSION", versions,
 			 "by the rules of CPython's own differential flame graph"),
+		OPT_FLAG(0, "no-fold-imports", &o.c.keeps_imports, KEEPS_IMPORTS_HELP),
 		OPT_FLAG(0, "force", &o.c.is_forced, "also recordings that do not fit together"),
 		OPT_GROUP("Output"),
 		OPT_LIST('o', "output", &o.outputs, "FILE",

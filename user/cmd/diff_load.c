@@ -14,6 +14,7 @@
 #include "base/units.h"
 #include "cmd/account.h"
 #include "cmd/input.h"
+#include "profile/imports.h"
 #include "profile/merge.h"
 
 #define COMPARE_BYTES 65536
@@ -84,6 +85,8 @@ struct loading {
 	struct input *source;
 	struct diff_input *input;
 	struct diff_group group;
+	bool folds_imports;
+	struct import_fold imports;
 	uint64_t samples;
 	uint64_t last_ns; /* of any of them */
 	int end;          /* what input_next() said last */
@@ -96,6 +99,7 @@ static void loading_release(struct loading *l)
 	input_free(l->source);
 	diff_input_free(l->input);
 	vec_release(&l->group.stacks);
+	import_fold_release(&l->imports);
 	free(l->message);
 	*l = (struct loading){ 0 };
 }
@@ -109,7 +113,9 @@ static int take_batch(struct loading *l)
 		if (p->samples.items[i].time_ns > l->last_ns)
 			l->last_ns = p->samples.items[i].time_ns;
 	l->samples += p->samples.len;
-	if (l->group.pattern)
+	if (l->folds_imports)
+		r = import_fold_samples(&l->imports, p);
+	if (!r && l->group.pattern)
 		r = diff_group_samples(&l->group, p);
 	return r ? r : diff_input_take_samples(l->input, 0);
 }
@@ -168,13 +174,15 @@ static int conclude(struct loading *l, struct diff_input *in, struct diff_group 
 }
 
 static int load_some(struct diff_input *in, const struct diff_file *files, size_t count,
-		     struct diff_group *group, struct profile *const sides[DIFF_SIDES])
+		     bool folds_imports, struct diff_group *group,
+		     struct profile *const sides[DIFF_SIDES])
 {
 	struct loading loadings[AT_ONCE] = { 0 };
 	int r = 0;
 
 	for (size_t i = 0; i < count && !r; i++) {
 		loadings[i].file = &files[i];
+		loadings[i].folds_imports = folds_imports;
 		loadings[i].group.pattern = group->pattern;
 		r = diff_input_new(in->by_thread, &loadings[i].input);
 	}
@@ -189,13 +197,13 @@ static int load_some(struct diff_input *in, const struct diff_file *files, size_
 }
 
 int diff_load(struct diff_input *in, const struct diff_file *files, size_t count,
-	      struct diff_group *group, struct profile *const sides[DIFF_SIDES])
+	      bool folds_imports, struct diff_group *group, struct profile *const sides[DIFF_SIDES])
 {
 	int r = 0;
 
 	for (size_t i = 0; i < count && !r; i += AT_ONCE)
-		r = load_some(in, &files[i], count - i < AT_ONCE ? count - i : AT_ONCE, group,
-			      sides);
+		r = load_some(in, &files[i], count - i < AT_ONCE ? count - i : AT_ONCE,
+			      folds_imports, group, sides);
 	return r;
 }
 

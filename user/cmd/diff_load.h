@@ -2,6 +2,7 @@
 #ifndef CMD_DIFF_LOAD_H
 #define CMD_DIFF_LOAD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "cmd/diff_group.h"
@@ -15,12 +16,14 @@ struct diff_file {
 
 /*
  * Reads them, several at once, as runs in this order: chunk by chunk, each summed and dropped.
+ * folds_imports: profile/imports.h; not for --compat.
  * group (its pattern NULL: none) takes apart what goes in. The counters of sides[] become the sums
  * of each side's. A file that ends early gives a warning and what is good of it. 0, or a negative
  * errno with a message, of the first file that has one.
  */
 int diff_load(struct diff_input *in, const struct diff_file *files, size_t count,
-	      struct diff_group *group, struct profile *const sides[DIFF_SIDES]);
+	      bool folds_imports, struct diff_group *group,
+	      struct profile *const sides[DIFF_SIDES]);
 
 /*
  * Appends to reasons a sentence for each file that one side has twice: it would make the noise

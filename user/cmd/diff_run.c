@@ -142,7 +142,8 @@ static int read_sides(struct comparison *k)
 		return -ENOMEM;
 	add_files(files, DIFF_BASE, c->base, c->base_count);
 	add_files(files + c->base_count, DIFF_CURRENT, c->current, c->current_count);
-	r = diff_load(k->input, files, count, &k->group, k->sides);
+	r = diff_load(k->input, files, count, !c->keeps_imports && c->compat == DIFF_NO_COMPAT,
+		      &k->group, k->sides);
 	for (size_t i = 0; i < k->input->runs.len; i++) {
 		struct diff_run *run = k->input->runs.items[i];
 

@@ -22,6 +22,7 @@ struct diff_call {
 	const struct opt_list *renames;
 	unsigned int compat; /* enum compat_version, or DIFF_NO_COMPAT */
 	const char *group_by;
+	bool keeps_imports; /* as they are, and not folded: profile/imports.h */
 	bool is_forced;
 	bool is_gated;
 	uint64_t threshold_ppm, floor_ppm;

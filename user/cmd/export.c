@@ -16,6 +16,7 @@
 struct export_call {
 	unsigned int format; /* index of exporters[] */
 	const char *output;
+	bool folds_imports;
 	struct export_opts opts;
 };
 
@@ -43,6 +44,7 @@ static int export_to(struct call *call, const struct export_call *o, const struc
 	_cleanup_(load_release) struct load l = {
 		.tally.by_thread = o->opts.threads || o->opts.processes,
 		.tally.by_time = e->needs_times,
+		.folds_imports = o->folds_imports,
 	};
 	int r;
 
@@ -73,6 +75,9 @@ static int run_with(struct call *call, const char *const *formats)
 		OPT_FLAG(0, "processes", &o.opts.processes,
 			 "the same for processes: process NAME (PID); labels also of their "
 			 "containers and pods"),
+		OPT_GROUP("Any format"),
+		OPT_FLAG(0, "fold-imports", &o.folds_imports,
+			 "import statements as one frame, as in reports, not as importlib's"),
 		OPT_GROUP("Collapsed text"),
 		OPT_FLAG(0, "no-lines", &o.opts.no_lines, "functions, not their lines"),
 		OPT_FLAG(0, "header", &o.opts.header,

@@ -18,7 +18,10 @@ static int sum_samples(struct load *l)
 {
 	struct profile *p = l->profile;
 	size_t more = p->threads.len - l->thread_ticks.len;
+	int r = l->folds_imports ? import_fold_samples(&l->imports, p) : 0;
 
+	if (r < 0)
+		return r;
 	if (vec_reserve(&l->thread_ticks, more) < 0 || tally_add(&l->tally, p) < 0)
 		return -ENOMEM;
 	memset(l->thread_ticks.items + l->thread_ticks.len, 0, more * sizeof(uint64_t));
@@ -198,5 +201,6 @@ void load_release(struct load *l)
 	profile_free(l->profile);
 	tally_release(&l->tally);
 	vec_release(&l->thread_ticks);
+	import_fold_release(&l->imports);
 	texts_release(&l->notes);
 }

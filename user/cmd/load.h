@@ -10,6 +10,7 @@
 #include "base/vec.h"
 #include "cmd/cmd.h"
 #include "export/tally.h"
+#include "profile/imports.h"
 #include "profile/profile.h"
 
 /* Stack of one function in a load, by frame id; 0: not looked up yet. */
@@ -31,7 +32,9 @@ struct load {
 	uint64_t records;           /* samples as stored: one may weigh several ticks */
 	uint64_t ticks;             /* their weight: what users are told as samples */
 	bool is_cut;                /* a file ends early, or is damaged from some point on */
-	struct texts notes;         /* what the reader of a page should know of the files */
+	bool folds_imports;         /* set by the caller: profile/imports.h */
+	struct import_fold imports;
+	struct texts notes; /* what the reader of a page should know of the files */
 };
 
 /*

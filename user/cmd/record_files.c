@@ -186,7 +186,10 @@ int record_files_keep(struct record_files *f)
 
 static int convert(const char *recording, const struct exporter *e, const char *to)
 {
-	struct load l = { .tally.by_time = e->needs_times };
+	struct load l = {
+		.tally.by_time = e->needs_times,
+		.folds_imports = e == &exporter_html,
+	};
 	const struct export_opts eo = { .notes = &l.notes };
 	int r = load_files(&l, &recording, 1);
 

@@ -32,6 +32,7 @@ struct report_opts {
 	bool tree;
 	bool threads;
 	bool no_summary;
+	bool keeps_imports;
 	const char *min_text;
 	double min_percent;
 	const char *output; /* NULL: the terminal */
@@ -626,7 +627,10 @@ static int write_report(const struct load *loaded, const struct exporter *e,
 
 static int report(struct call *call, const struct report_opts *o, const struct exporter *e)
 {
-	_cleanup_(load_release) struct load loaded = { .tally.by_time = e && e->needs_times };
+	_cleanup_(load_release) struct load loaded = {
+		.tally.by_time = e && e->needs_times,
+		.folds_imports = !o->keeps_imports,
+	};
 	_cleanup_(strbuf_releasep) struct strbuf why = STRBUF_INIT;
 	int r = load_operands(&loaded, call);
 	const char *next;
@@ -661,6 +665,7 @@ static int run(struct call *call)
 		OPT_GROUP("Around it"),
 		OPT_FLAG(0, "threads", &o.threads, "also the share of each thread"),
 		OPT_FLAG(0, "no-summary", &o.no_summary, "not what was recorded and lost"),
+		OPT_FLAG(0, "no-fold-imports", &o.keeps_imports, KEEPS_IMPORTS_HELP),
 		OPT_GROUP("Page"),
 		OPT_STR('o', "output", &o.output, "FILE",
 			"an .html page with flame graph, table and timeline (the terminal)"),

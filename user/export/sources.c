@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/strbuf.h"
+#include "profile/imports.h"
 
 #define CONTEXT_LINES 4 /* around a line with samples */
 
@@ -225,7 +226,9 @@ static bool begins_def(const char *line, size_t len)
 	return false;
 }
 
-/* Is there a def wherever the page has a function of this file? "<lambda>" and the like have none.
+/*
+ * Is there a def wherever the page has a function of this file? "<lambda>" and the like have none,
+ * nor have modules that are imported.
  */
 static bool has_all_defs(const struct reading *r, uint32_t file, const struct strbuf *text,
 			 const struct line_starts *starts)
@@ -237,7 +240,8 @@ static bool has_all_defs(const struct reading *r, uint32_t file, const struct st
 		const char *name = strtab_get(page->profile->strings, f->name), *line;
 		size_t len = strlen(name);
 
-		if (f->file != file || !f->line || !len || name[len - 1] == '>')
+		if (f->file != file || !f->line || !len || name[len - 1] == '>' ||
+		    !strncmp(name, IMPORT_PREFIX, strlen(IMPORT_PREFIX)))
 			continue;
 		if (f->line >= starts->len)
 			return false;
