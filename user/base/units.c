@@ -119,6 +119,10 @@ int units_parse_bytes(const char *s, uint64_t *bytes)
 
 int units_parse_share(const char *s, uint64_t *ppm)
 {
+	if (!strcmp(s, "0")) {
+		*ppm = 0;
+		return 0;
+	}
 	return parse_named(s, share_units, "a share such as 10% or 0.5%", ppm);
 }
 

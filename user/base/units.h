@@ -23,7 +23,10 @@ int units_parse_ns(const char *s, uint64_t *ns);
  */
 int units_parse_bytes(const char *s, uint64_t *bytes);
 
-/* "10%", "0.5%", in parts per million; without the sign it is refused: 0.1 may mean either. */
+/*
+ * "10%", "0.5%", in parts per million; without the sign it is refused: 0.1 may mean either. "0" may
+ * not.
+ */
 int units_parse_share(const char *s, uint64_t *ppm);
 
 /* Digits only. */

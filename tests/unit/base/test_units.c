@@ -65,6 +65,8 @@ static const struct {
 	{ "share: above 100", units_parse_share, "250%", 0, 2500000 },
 	{ "share: finer than ppm", units_parse_share, "0.00001%", -EINVAL, UNTOUCHED },
 	{ "share: no sign", units_parse_share, "0.1", -EINVAL, UNTOUCHED },
+	{ "share: nothing", units_parse_share, "0", 0, 0 },
+	{ "share: nothing, with a sign", units_parse_share, "0%", 0, 0 },
 	{ "share: space", units_parse_share, "10 %", -EINVAL, UNTOUCHED },
 	{ "count: plain", units_parse_count, "1024", 0, 1024 },
 	{ "count: no units", units_parse_count, "1k", -EINVAL, UNTOUCHED },
