@@ -1,3 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 add_executable(gen_recording ${CMAKE_CURRENT_LIST_DIR}/gen_recording.c)
 target_link_libraries(gen_recording PRIVATE pyebpf_store m)
+add_executable(gen_runs ${CMAKE_CURRENT_LIST_DIR}/gen_runs.c)
+target_link_libraries(gen_runs PRIVATE pyebpf_store m)
