@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // What a change is worth: scatter of counts, intervals, chances, classes. The formulas are those of
-// user/diff (dispersion.c, distribution.c, diff.c), so that a page that filters says what the
-// program would say of the same samples; on all samples both say the same, which a test compares.
+// user/diff (replicates.c, dispersion.c, contrast.c, centre.c, classes.c), so that a page that
+// filters says what the program would say of the same samples; on all samples both say the same,
+// which a test compares.
 (function (ns) {
   "use strict";
 
@@ -10,211 +11,30 @@
   const Q_MAX = 0.01;
   const NEAR = 2.57; // standard errors: what is nearer has a chance, and a q, above Q_MAX
   const TICKS_MIN = 8; // of both sides together, to be tested
-  const PHI_MIN = 1;
+  const FLOOR = 0.005; // of a side: what takes more of either is told apart from the rest
   const REPLICATES = 20; // of a run, up to twice as many less one
+  const GROWTH_CHANCE = 0.01; // that a variance which does not grow is taken for one that does
+  const CHANCE_LIKELY = 1.5; // such a ratio has a larger chance than that, of 100 parts even
   const CENTRE_ERRORS = 4; // a centre nearer to 1 may be noise
-  const DF_NORMAL = 1e7; // beyond, t and normal differ by less than rounding
-  const VARIANCE_FLOOR = 1e-5; // of the median
   const NO_CENTRE = {centre: 1, error: 0};
   const MARKS = [1.10, 1.25, 1.5, 2.0];
 
   const T_LEAST = 1.95; // of intervals, whatever their degrees of freedom
   const UNCHANGED = 0, UNDETERMINED = 1, RARE = 2, SLOWER = 3, FASTER = 7, NEW = 11, REMOVED = 12;
 
-  // --- distributions -------------------------------------------------------------------------
+  // Benjamini-Hochberg: the largest of some chances whose q is no more than Q_MAX, if any. All that
+  // are no more than Q_MAX must be among them: no other can be. weights: for how many findings each
+  // counts; all: of everything that was tested.
+  function largestFound(chances, weights, all) {
+    const order = chances.map((_, i) => i).sort((a, b) => chances[a] - chances[b]);
+    let below = 0, found;
 
-  // Lanczos' approximation, g = 7, n = 9 (Numerical Recipes' form): 15 digits.
-  const LANCZOS = [0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313,
-    -176.61502916214059, 12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6,
-    1.5056327351493116e-7];
-
-  function logGamma(x) {
-    if (x < 0.5)
-      return Math.log(Math.PI / Math.sin(Math.PI * x)) - logGamma(1 - x);
-    const t = x + 6.5;
-    let sum = LANCZOS[0];
-    for (let i = 1; i < LANCZOS.length; i++)
-      sum += LANCZOS[i] / (x - 1 + i);
-    return 0.5 * Math.log(2 * Math.PI) + (x - 0.5) * Math.log(t) - t + Math.log(sum);
-  }
-
-  // x >= 0. Series of erf below 2, above it the continued fraction (NIST DLMF 7.6.2, 7.9.1).
-  function erfc(x) {
-    if (x < 2) {
-      let term = x, sum = x;
-      for (let n = 1; Math.abs(term) > 1e-17 * sum; n++) {
-        term *= 2 * x * x / (2 * n + 1);
-        sum += term;
-      }
-      return 1 - 2 / Math.sqrt(Math.PI) * Math.exp(-x * x) * sum;
+    for (const i of order) {
+      below += weights[i];
+      if (chances[i] * all <= Q_MAX * below)
+        found = chances[i];
     }
-    let f = 0;
-    for (let n = 60; n > 0; n--)
-      f = n / 2 / (x + f);
-    return Math.exp(-x * x) / (x + f) / Math.sqrt(Math.PI);
-  }
-
-  // Chance that a standard normal variable is further from 0 than z.
-  function normalTwoSided(z) {
-    return erfc(Math.abs(z) / Math.SQRT2);
-  }
-
-  // Continued fraction of the incomplete beta function (NIST DLMF 8.17.22), by Lentz's method.
-  function betaFraction(a, b, x) {
-    const least = Number.MIN_VALUE * 2 ** 52;
-    const safe = (v) => (Math.abs(v) < least ? least : v);
-    let c = 1, d = 1 / safe(1 - (a + b) * x / (a + 1)), f = d;
-
-    for (let m = 1; m < 300; m++) {
-      let change = 1;
-      for (let odd = 0; odd < 2; odd++) {
-        const n = a + 2 * m;
-        const term = odd ? -(a + m) * (a + b + m) * x / (n * (n + 1))
-          : m * (b - m) * x / ((n - 1) * n);
-        d = 1 / safe(1 + term * d);
-        c = safe(1 + term / c);
-        change = c * d;
-        f *= change;
-      }
-      if (Math.abs(change - 1) < Number.EPSILON)
-        break;
-    }
-    return f;
-  }
-
-  // Regularized: I_x(a, b); y = 1 - x.
-  function incompleteBeta(a, b, x, y) {
-    if (x <= 0 || y <= 0)
-      return x <= 0 ? 0 : 1;
-    const front = Math.exp(logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) +
-      b * Math.log(y));
-    if (x < (a + 1) / (a + b + 2))
-      return front * betaFraction(a, b, x) / a;
-    return 1 - front * betaFraction(b, a, y) / b;
-  }
-
-  // Chance that Student's t with df > 0 degrees of freedom is further from 0 than t.
-  function studentTwoSided(t, df) {
-    const whole = df + t * t;
-
-    return df > DF_NORMAL ? normalTwoSided(t)
-      : incompleteBeta(df / 2, 0.5, df / whole, t * t / whole);
-  }
-
-  // t > 0 that a chance of `chance` lies beyond, both ends together. It falls with t: halving.
-  function studentBeyond(chance, df) {
-    let low = 0, high = 1;
-
-    while (studentTwoSided(high, df) > chance && high < 1e300)
-      high *= 2;
-    while (high - low > high * 2 * Number.EPSILON) {
-      const middle = low + (high - low) / 2;
-      if (middle <= low || middle >= high)
-        break;
-      if (studentTwoSided(middle, df) > chance)
-        low = middle;
-      else
-        high = middle;
-    }
-    return high;
-  }
-
-  // x > 0. Recurrence up to 10, then the asymptotic series (NIST DLMF 5.11.2).
-  function digamma(x) {
-    let sum = 0;
-    for (; x < 10; x++)
-      sum -= 1 / x;
-    const i = 1 / (x * x);
-    return sum + Math.log(x) - 1 / (2 * x) -
-      i * (1 / 12 - i * (1 / 120 - i * (1 / 252 - i * (1 / 240 - i / 132))));
-  }
-
-  function trigamma(x) {
-    let sum = 0;
-    for (; x < 10; x++)
-      sum += 1 / (x * x);
-    const i = 1 / (x * x);
-    return sum + 1 / x + i / 2 +
-      i / x * (1 / 6 - i * (1 / 30 - i * (1 / 42 - i * (1 / 30 - i * 5 / 66))));
-  }
-
-  function trigammaInverse(y) {
-    let low = -40, high = 40; // exponents of e
-
-    while (high - low > 1e-14 * (1 + Math.abs(low))) {
-      const middle = (low + high) / 2;
-      if (trigamma(Math.exp(middle)) > y)
-        low = middle;
-      else
-        high = middle;
-    }
-    return Math.exp((low + high) / 2);
-  }
-
-  // The k-th least of values, which are reordered about it (Hoare's FIND).
-  function select(values, k) {
-    for (let from = 0, to = values.length - 1; from < to;) {
-      const pivot = values[k];
-      let low = from, high = to;
-      while (low <= high) {
-        while (values[low] < pivot)
-          low++;
-        while (values[high] > pivot)
-          high--;
-        if (low <= high) {
-          const value = values[low];
-          values[low++] = values[high];
-          values[high--] = value;
-        }
-      }
-      if (high < k)
-        from = low;
-      if (low > k)
-        to = high;
-    }
-    return values[k];
-  }
-
-  // The common variance {s0, d0} that values (Float64Array, overwritten) scatter about: Smyth 2004,
-  // section 6.2.
-  function variancePrior(values, df) {
-    const prior = {s0: 1, d0: Infinity};
-    const count = values.length;
-    if (!count)
-      return prior;
-    const floor = select(values, count >> 1) * VARIANCE_FLOOR;
-    if (!(floor > 0))
-      return prior;
-    const shift = Math.log(df / 2) - digamma(df / 2);
-    let mean = 0, scatter = 0;
-    for (let i = 0; i < count; i++) {
-      values[i] = Math.log(Math.max(values[i], floor)) + shift;
-      mean += values[i] / count;
-    }
-    for (let i = 0; i < count; i++)
-      scatter += (values[i] - mean) ** 2;
-    const excess = count > 1 ? scatter / (count - 1) - trigamma(df / 2) : 0;
-    prior.s0 = Math.exp(mean);
-    if (excess > 0) {
-      prior.d0 = 2 * trigammaInverse(excess);
-      prior.s0 = Math.exp(mean + digamma(prior.d0 / 2) - Math.log(prior.d0 / 2));
-    }
-    return prior;
-  }
-
-  function moderated({s0, d0}, value, df) {
-    return d0 === Infinity || !(df > 0) ? s0 : (d0 * s0 + df * value) / (d0 + df);
-  }
-
-  // Benjamini-Hochberg: the largest of some chances whose q is no more than Q_MAX, if any. All of
-  // count that are no more than Q_MAX must be among them: no other can be.
-  function largestFound(chances, count) {
-    const sorted = Float64Array.from(chances).sort();
-    let i = sorted.length;
-
-    while (i > 0 && sorted[i - 1] * count / i > Q_MAX)
-      i--;
-    return sorted[i - 1];
+    return found;
   }
 
   // --- replicates ----------------------------------------------------------------------------
@@ -249,8 +69,9 @@
   }
 
   // Neighbours are joined: bursts reach over the ends of blocks. A short rest goes with the last.
-  function groupBlocks(run, blocks) {
-    const size = Math.max(Math.floor(blocks.length / REPLICATES), 1), groups = [];
+  // times: groups of so many times the usual length.
+  function groupBlocks(run, blocks, times = 1) {
+    const size = Math.max(Math.floor(blocks.length / REPLICATES), 1) * times, groups = [];
     for (let i = 0, end; i < blocks.length; i = end) {
       end = i + size;
       const rest = blocks.slice(end).reduce((sum, b) => sum + blockTime(run, b), 0);
@@ -271,8 +92,9 @@
     return blocks.reduce((sum, b) => sum + blockTime(run, b), 0);
   }
 
-  // {by, sides: for each side [{slots, exposure}...]}: exposures add up to 1. Runs where a side
-  // has several, else the blocks of those that have times.
+  // {by, sides: for each side [{slots, exposure, pair}...]}: exposures add up to 1. Runs where a
+  // side has several, else the blocks of those that have times; pair: the block of twice the length
+  // that it is of.
   function findReplicates(active) {
     const {report, state} = active, {meta} = report;
     const slots = ns.slotSides(report, state), normalize = normalization(active);
@@ -286,24 +108,38 @@
       const list = [];
       for (const r of by === "poisson" ? [] : runsOf[side]) {
         const blocks = blocksOf(report, slots, r, side), run = meta.runs[r];
+        const pairs = groupBlocks(run, blocks, 2);
         for (const group of by === "runs" ? [blocks] : groupBlocks(run, blocks)) {
           const exposure = exposureOf(run, group, by === "runs", normalize, ticks, r * meta.blocks);
           if (exposure > 0)
-            list.push({slots: group.map((b) => r * meta.blocks + b), exposure});
+            list.push({slots: group.map((b) => r * meta.blocks + b), exposure,
+              pair: pairs.findIndex((pair) => pair.includes(group[0]))});
         }
       }
       const sum = list.reduce((all, {exposure}) => all + exposure, 0);
-      return list.map(({slots: own, exposure}) => ({slots: own, exposure: exposure / sum}));
+      return list.map((one) => ({...one, exposure: one.exposure / sum}));
     });
     return {by, sides};
+  }
+
+  // {df, share, pairs, pairDf}: replicates less one; the sum of the squares of their shares; the
+  // share of each pair, pairs less one, 0 where there are none.
+  function describeSide(list, by) {
+    const pairs = [];
+
+    for (const {exposure, pair} of by === "blocks" ? list : [])
+      pairs[pair] = (pairs[pair] ?? 0) + exposure;
+    return {df: Math.max(list.length - 1, 0), pairs, pairDf: Math.max(pairs.length - 1, 0),
+      share: list.reduce((sum, {exposure}) => sum + exposure * exposure, 0)};
   }
 
   // --- dispersion ----------------------------------------------------------------------------
 
   // Things that are counted: base and current ticks of each, and how they scatter. The first `many`
-  // of tested are those with ticks enough to tell. See finishKind().
-  function newKind(base, current) {
+  // of tested are those with ticks enough to tell. growth: null: of runs there is none.
+  function newKind(base, current, hasGrowth) {
     return {base, current, phi: new Float64Array(base.length),
+      growth: hasGrowth ? new Float32Array(base.length) : null,
       tested: new Uint32Array(base.length), many: 0};
   }
 
@@ -379,51 +215,90 @@
     return [isOutermost, levels];
   }
 
-  // Squares: sums of ticks^2 / exposure over the replicates of a side; less the side's ticks such a
-  // sum is that of (x - m)^2 / m.
-  function setPhi(kind, i, squares, df) {
-    const b = kind.base[i], c = kind.current[i], own = degrees(df, b, c);
-    const sum = (df[0] && b ? squares[0] / b - b : 0) + (df[1] && c ? squares[1] / c - c : 0);
+  // What blocks miss the mean by is what pairs of them miss it by, and what the two of each pair
+  // differ by. Independent blocks have as much of both, for each degree of freedom.
+  function growthOf(fine, coarse, df, coarseDf, parts) {
+    const within = (fine - coarse) / (df - coarseDf);
+
+    if (!(coarse > 0) || !(coarseDf > 0) || !(df > coarseDf))
+      return 1;
+    if (within > 0) {
+      const f = coarse / coarseDf / within;
+      if (f < CHANCE_LIKELY || ns.fisherBeyond(f, coarseDf, df - coarseDf) > GROWTH_CHANCE)
+        return 1;
+    }
+    return Math.min(Math.max((coarse / coarseDf / (fine / df)) ** Math.log2(parts), 1), parts);
+  }
+
+  // Squares, by side: sums of ticks^2 / exposure over its replicates; less the side's ticks such a
+  // sum is that of (x - m)^2 / m. pairSquares: the same of its pairs.
+  function setPhi(kind, i, squares, pairSquares, sides) {
+    const b = kind.base[i], c = kind.current[i], [base, current] = sides;
+    const chi = (of) => (base.df && b ? Math.max(of[0] / b - b, 0) : 0) +
+      (current.df && c ? Math.max(of[1] / c - c, 0) : 0);
+    const fine = chi(squares), own = degrees(sides, b, c);
 
     if (own > 0)
-      kind.phi[i] = Math.max(sum, 0) / own;
+      kind.phi[i] = fine / own;
+    if (kind.growth)
+      kind.growth[i] = b + c < TICKS_MIN ? 1 : growthOf(fine, chi(pairSquares), own,
+        (b ? base.pairDf : 0) + (c ? current.pairDf : 0), Math.max(base.df, current.df) + 1);
     if (b + c >= TICKS_MIN)
       kind.tested[kind.many++] = i;
   }
 
-  // By function, then side. sums: by function and replicate.
+  // By function, then side: [squares, squares of pairs]. sums: by function and replicate.
   function squaresOf(sums, sides, functions) {
     let k = 0;
 
-    return Array.from({length: functions}, () => sides.map((list) =>
-      list.reduce((sum, {exposure}) => sum + sums[k++] ** 2 / exposure, 0)));
+    return Array.from({length: functions}, () => {
+      const squares = [0, 0], pairSquares = [0, 0];
+
+      sides.forEach(({list, pairs}, side) => {
+        const ofPair = new Float64Array(pairs.length);
+        for (const {exposure, pair} of list) {
+          const ticks = sums[k++];
+          squares[side] += ticks * ticks / exposure;
+          if (pairs.length)
+            ofPair[pair] += ticks;
+        }
+        pairs.forEach((share, p) => {
+          pairSquares[side] += ofPair[p] * ofPair[p] / share;
+        });
+      });
+      return [squares, pairSquares];
+    });
   }
 
   // One pass over the tree from its end, so that callees come before their callers: a row of sums
   // by replicate for each level that is open, and a bit for each that is not 0: most nodes have
   // samples in few. Replicates of the current side are numbered after the base's. Returns {self,
   // total}, ticks by function and replicate.
-  function addReplicates(active, node, nodeSelf, sides, df) {
+  function addReplicates(active, node, nodeSelf, sides) {
     const {tree: {depth, func, count}, tree, report: {functions}} = active;
-    const [isOutermost, levels] = outline(tree, functions.count);
-    const weight = Float64Array.from(sides.flat(), ({exposure}) => 1 / exposure);
+    const [isOutermost, levels] = outline(tree, functions.count), lists = sides.map(({list}) => list);
+    const weight = Float64Array.from(lists.flat(), ({exposure}) => 1 / exposure);
+    const pairOf = Uint8Array.from(lists.flat(), ({pair}) => Math.max(pair, 0));
+    const pairWeight = sides.map(({pairs}) => pairs.map((share) => 1 / share));
     const many = weight.length; // replicates
-    const words = Math.ceil(Math.max(sides[0].length, sides[1].length) / 32); // of a side
+    const words = Math.ceil(Math.max(lists[0].length, lists[1].length) / 32); // of a side
     const sums = new Float64Array((levels + 1) * many), own = new Float64Array(many);
+    const ofPair = new Float64Array(32), ownOfPair = new Float64Array(32); // up to 20
     const used = new Uint32Array((levels + 1) * words * 2);
     const self = new Float64Array(functions.count * many), total = self.slice();
-    const addOwn = ownTicks(active, sides, words, own, used);
-    const selfSquares = [0, 0], squares = [0, 0];
+    const addOwn = ownTicks(active, lists, words, own, used);
+    const squares = [0, 0], selfSquares = [0, 0], pairs = [0, 0], selfPairs = [0, 0];
 
     for (let i = count - 1; i >= 0; i--) {
       const here = depth[i] * many, below = here + many, f = func[i] * many;
 
       addOwn(i, (depth[i] + 1) * words * 2);
       for (let side = 0; side < 2; side++) {
-        let ofSelf = 0, of = 0;
+        const hasPairs = pairWeight[side].length > 0;
+        let ofSelf = 0, of = 0, touched = 0;
         for (let word = 0; word < words; word++) {
           const at = (depth[i] * 2 + side) * words + word;
-          const first = side * sides[0].length + word * 32;
+          const first = side * lists[0].length + word * 32;
           let left = used[at + words * 2];
 
           used[at] |= left;
@@ -436,6 +311,11 @@
             own[r] = sums[below + r] = 0;
             sums[here + r] += sum;
             of += sum * sum * weight[r];
+            if (hasPairs) {
+              ofPair[pairOf[r]] += sum;
+              ownOfPair[pairOf[r]] += t;
+              touched |= 1 << pairOf[r];
+            }
             if (isOutermost[i])
               total[f + r] += sum;
             if (t) {
@@ -446,70 +326,87 @@
         }
         selfSquares[side] = ofSelf;
         squares[side] = of;
+        selfPairs[side] = pairs[side] = 0;
+        while (touched) {
+          const p = 31 - Math.clz32(touched);
+
+          touched ^= 1 << p;
+          pairs[side] += ofPair[p] * ofPair[p] * pairWeight[side][p];
+          selfPairs[side] += ownOfPair[p] * ownOfPair[p] * pairWeight[side][p];
+          ofPair[p] = ownOfPair[p] = 0;
+        }
       }
-      setPhi(nodeSelf, i, selfSquares, df);
-      setPhi(node, i, squares, df);
+      setPhi(nodeSelf, i, selfSquares, selfPairs, sides);
+      setPhi(node, i, squares, pairs, sides);
     }
     self.fill(0, 0, many); // the root is no function
     return {self, total};
   }
 
-  function degrees(df, base, current) {
-    return (base ? df[0] : 0) + (current ? df[1] : 0);
+  function degrees([base, current], b, c) {
+    return (b ? base.df : 0) + (c ? current.df : 0);
   }
 
-  // The prior comes from what is tested, of as many degrees of freedom as there are.
-  function finishKind(kind, df) {
-    const {base, current, phi} = kind, tested = kind.tested = kind.tested.slice(0, kind.many);
-    const values = new Float64Array(tested.length);
-    let most = 0, many = 0;
+  // What of a side's ticks makes its chi^2 larger by tau2: they are their own mean.
+  function meanOf(sides, b, c) {
+    const [base, current] = sides, own = degrees(sides, b, c);
 
-    for (const i of tested) {
-      const own = degrees(df, base[i], current[i]);
-      if (own < most)
-        continue;
-      if (own > most)
-        many = 0;
-      most = own;
-      values[many++] = phi[i];
-    }
-    kind.prior = variancePrior(values.subarray(0, many), most);
+    if (!own)
+      return b * base.share + c * current.share;
+    return (b * (base.df ? 1 - base.share : 0) + c * (current.df ? 1 - current.share : 0)) / own;
+  }
+
+  function finishKind(kind) {
+    kind.tested = kind.tested.slice(0, kind.many);
     return kind;
   }
 
-  // {df, sides, kinds, self, squares}: kinds: [totals, self times] of all nodes of the active
-  // data; self: ticks by function and replicate; squares: what functions scatter by.
-  function measureDispersion(active) {
-    const {report, current, base} = active, {sides: found} = findReplicates(active);
-    const sides = found.map((list) => (list.length > 1 ? list : [])); // one tells nothing
-    const df = sides.map((list) => Math.max(list.length - 1, 0));
-    const node = newKind(base.total, current.total), nodeSelf = newKind(base.self, current.self);
-    const {self, total} = addReplicates(active, node, nodeSelf, sides, df);
-    const squares = (sums) => squaresOf(sums, sides, report.functions.count);
+  // Laws of nodes and of functions, as the program found them: those of what is shown, unless that
+  // is a range of time. Of such each thing has its own scatter alone.
+  function lawsOf({report, state}) {
+    const diff = state.range || state.baseRange ? null : report.meta.diff;
 
-    return {df, sides, kinds: [finishKind(node, df), finishKind(nodeSelf, df)], self,
+    return {node: new ns.Noise(diff?.node_noise), func: new ns.Noise(diff?.function_noise)};
+  }
+
+  // {by, sides, kinds, laws, self, squares}: sides: describeSide() with their replicates, `list`;
+  // kinds: [totals, self times] of all nodes of the active data; laws: of nodes and of functions;
+  // self: ticks by function and replicate; squares: what functions scatter by.
+  function measureDispersion(active) {
+    const {report, current, base} = active, {by, sides: found} = findReplicates(active);
+    const sides = found.map((all) => {
+      const list = all.length > 1 ? all : []; // one tells nothing
+      return {...describeSide(list, by), list, share: describeSide(all, by).share};
+    });
+    const hasGrowth = by === "blocks";
+    const node = newKind(base.total, current.total, hasGrowth);
+    const nodeSelf = newKind(base.self, current.self, hasGrowth);
+    const {self, total} = addReplicates(active, node, nodeSelf, sides);
+    const squares = (sums) => squaresOf(sums, sides, report.functions.count);
+    return {by, sides, self, kinds: [finishKind(node), finishKind(nodeSelf)], laws: lawsOf(active),
       squares: {self: squares(self), total: squares(total)}};
   }
 
   // key: "self" or "total" of each function; table: functionTable() of the active data.
-  function functionKind({df, squares}, table, key) {
-    const kind = newKind(key === "self" ? table.baseSelf : table.baseTotal, table[key]);
+  function functionKind({by, sides, squares}, table, key) {
+    const kind = newKind(key === "self" ? table.baseSelf : table.baseTotal, table[key],
+      by === "blocks");
 
     for (let f = 0; f < kind.base.length; f++)
-      setPhi(kind, f, squares[key][f], df);
-    return finishKind(kind, df);
+      setPhi(kind, f, ...squares[key][f], sides);
+    return finishKind(kind);
   }
 
   // Variance of the sum over one side of weights[function] times its self ticks, as replicates
   // have it: things that come and go together are seen to. 0 where nothing can be measured.
   function varianceOfSum({sides, self}, side, weights) {
-    const list = sides[side], many = sides[0].length + sides[1].length;
+    const {list} = sides[side], many = sides[0].list.length + sides[1].list.length;
     let sum = 0, squares = 0, products = 0, exposures = 0;
 
     if (!list.length)
       return 0;
     list.forEach(({exposure}, r) => {
-      const at = side * sides[0].length + r;
+      const at = side * sides[0].list.length + r;
       const own = weights.reduce((all, weight, func) => all + weight * self[func * many + at], 0);
       sum += own;
       squares += own * own;
@@ -522,67 +419,106 @@
 
   // --- one thing -----------------------------------------------------------------------------
 
-  // How base and current ticks of one thing compare.
+  // How base and current ticks of one thing compare. law: of its kind; isAlone: the whole has
+  // nothing to borrow from.
   class Contrast {
-    constructor(df, kind, scale, {centre, error}) {
-      this.kind = kind;
-      this.df = df;
-      this.scale = scale;
-      this.unit = scale * centre;
-      this.centreError = error;
-      this.tOf = [0, 1, 2, 3].map((sides) =>
-        studentBeyond(ALPHA, degrees(df, sides & 1, sides & 2) + kind.prior.d0));
+    #sides; #law; #isMeasured; #isAlone; #unit; #centreError; #quantiles;
+    #phi; #tau2; #degrees; #t;
+
+    constructor({by, sides}, kind, law, scale, {centre, error}, isAlone = false) {
+      Object.assign(this, {kind, scale, b: 0, c: 0});
+      this.#sides = sides;
+      this.#law = law;
+      this.#isMeasured = by !== "poisson";
+      this.#isAlone = isAlone;
+      this.#unit = scale * centre;
+      this.#centreError = error;
+      this.#quantiles = new ns.StudentTable(ALPHA);
     }
 
     choose(i) {
-      const {base, current, phi, prior} = this.kind, b = this.b = base[i], c = this.c = current[i];
-      const own = degrees(this.df, b, c);
-      this.degrees = own + prior.d0;
-      this.t = this.tOf[(b ? 1 : 0) | (c ? 2 : 0)];
-      this.phi = Math.max(PHI_MIN, moderated(prior, phi[i], own));
+      const {kind} = this, b = this.b = kind.base[i], c = this.c = kind.current[i];
+      this.#phi = 1;
+      this.#tau2 = 0;
+      this.#degrees = this.#isMeasured ? degrees(this.#sides, b, c) : Infinity;
+      if (this.#isMeasured)
+        this.#moderate(meanOf(this.#sides, b, c), kind.phi[i], kind.growth?.[i] ?? 1);
+      this.#t = this.#quantiles.get(this.#degrees);
+    }
+
+    #moderate(mean, own, growth) {
+      const law = this.#law;
+      let ratio = own;
+      if (!this.#isAlone || !this.#degrees)
+        [ratio, this.#degrees] = law.moderate(mean, own, this.#degrees);
+      const more = ratio / law.ratioAt(mean) * growth;
+      if (more * law.ratioAt(mean) > 1) {
+        this.#phi = Math.max(more * law.phi, 1);
+        this.#tau2 = more * law.tau2;
+      }
     }
 
     ratio() {
-      return (this.c + 0.5) / ((this.b + 0.5) * this.unit);
+      return (this.c + 0.5) / ((this.b + 0.5) * this.#unit);
+    }
+
+    // Of the logarithm of the ratio: what counting leaves, and what is off in proportion.
+    #countVariance() {
+      return this.#phi * (1 / (this.c + 0.5) + 1 / (this.b + 0.5));
+    }
+
+    #relativeVariance() {
+      return this.#tau2 * (this.#sides[0].share + this.#sides[1].share) + this.#centreError ** 2;
     }
 
     error() {
-      return Math.sqrt(this.phi * (1 / (this.c + 0.5) + 1 / (this.b + 0.5)) +
-        this.centreError ** 2);
+      return Math.sqrt(this.#countVariance() + this.#relativeVariance());
+    }
+
+    // Half the interval of the logarithm; see log_margin() in user/diff/contrast.c.
+    #margin() {
+      const relative = this.#t * Math.sqrt(this.#relativeVariance()) / 2;
+      return relative < 1
+        ? Math.hypot(this.#t * Math.sqrt(this.#countVariance()), 2 * Math.atanh(relative)) : Infinity;
+    }
+
+    // Variance of one side's ticks over their number.
+    #spread(side, ticks) {
+      return this.#phi + this.#tau2 * ticks * this.#sides[side].share;
     }
 
     // Where a side has no ticks: the most it may have had, and the least of the other.
-    boundedShare(ticks) {
-      const least = ticks - this.t * Math.sqrt(this.phi * ticks);
-      return least > 0 ? least / (-Math.log(ALPHA / 2) * this.phi) : 0;
+    #boundedShare(side, ticks) {
+      const least = ticks - this.#t * Math.sqrt(this.#spread(side, ticks) * ticks);
+      return least > 0 ? least / (-Math.log(ALPHA / 2) * this.#phi) : 0;
     }
 
     // [low, high] of ratio: 95 %. One side has ticks, or both.
     interval(ratio) {
-      const {b, c, unit} = this;
+      const {b, c} = this, unit = this.#unit;
       if (!b)
-        return [Math.min(this.boundedShare(c) / unit, ratio), Infinity];
+        return [Math.min(this.#boundedShare(1, c) / unit, ratio), Infinity];
       if (!c)
-        return [0, Math.max(1 / (this.boundedShare(b) * unit), ratio)];
-      const margin = Math.exp(this.t * this.error());
+        return [0, Math.max(1 / (this.#boundedShare(0, b) * unit), ratio)];
+      const margin = Math.exp(this.#margin());
       return [ratio / margin, ratio * margin];
     }
 
-    // In standard errors. There are ticks.
+    // In standard errors if there is no change. There are ticks.
     distance() {
-      const {b, c, unit} = this;
-      const variance = this.phi * (c + unit * unit * b) + (unit * b * this.centreError) ** 2;
+      const {b, c} = this, unit = this.#unit, mean = (c + unit * b) / 2;
+      const variance = this.#phi * (c + unit * unit * b) + mean * mean * this.#relativeVariance();
       return Math.abs(c - unit * b) / Math.sqrt(variance);
     }
 
     // That counts differ as much without a change.
     chance() {
-      return studentTwoSided(this.distance(), this.degrees);
+      return ns.studentTwoSided(this.distance(), this.#degrees);
     }
 
     // True if the interval is. Most are wider by half, which is cheaper to tell.
     isWithin(mark) {
-      if (!this.b || !this.c || this.t * this.error() >= Math.log(mark))
+      if (!this.b || !this.c || this.#t * this.error() >= Math.log(mark))
         return false;
       const [low, high] = this.interval(this.ratio());
       return Math.fround(low) > 1 / mark && Math.fround(high) < mark;
@@ -596,8 +532,8 @@
 
     // Of what is on one side only: whether the other has none by accident.
     absence() {
-      const {b, c, scale} = this;
-      return c / scale + b * scale <= EXPECTED_MIN * this.phi ? RARE : c ? NEW : REMOVED;
+      const {b, c, scale} = this, expected = c / scale + b * scale;
+      return expected <= EXPECTED_MIN * this.#spread(b ? 1 : 0, expected) ? RARE : c ? NEW : REMOVED;
     }
   }
 
@@ -612,24 +548,59 @@
     return mark ? (ratio > 1 ? SLOWER : FASTER) + mark - 1 : UNDETERMINED;
   }
 
+  // A box with next to all of its time in one callee is that one's finding again: it counts as far
+  // as its largest callee leaves something. {node, func}: weights, by node and by function.
+  function weigh({tree: {count, parent, func, end}, base, current, scale, report: {functions}}) {
+    const node = new Float64Array(count), ofFunction = new Float64Array(functions.count);
+    const sums = new Float64Array(functions.count), inside = new Uint32Array(functions.count);
+    const ticksOf = (i) => base.total[i] * scale + current.total[i];
+
+    for (let i = 1; i < count; i++)
+      node[parent[i]] = Math.max(node[parent[i]], ticksOf(i));
+    for (let i = 1; i < count; i++) {
+      const ticks = ticksOf(i), left = Math.max(ticks - node[i], 0), f = func[i];
+
+      node[i] = ticks > 0 ? left / ticks : 0;
+      if (i < inside[f])
+        continue;
+      inside[f] = end[i];
+      ofFunction[f] += left;
+      sums[f] += ticks;
+    }
+    return {node, func: ofFunction.map((left, f) => (sums[f] > 0 ? left / sums[f] : 0))};
+  }
+
   // Returns contrast with {whole, isFound: 1 for each thing that differs for sure}. whole: the kind
   // of its totals where kind is self times: a self time where there was none is no new thing. The
-  // root is no thing.
-  function measureKind(contrast, whole) {
-    const isFound = contrast.isFound = new Uint8Array(whole.base.length), {tested} = contrast.kind;
-    const things = [], chances = [];
+  // root is no thing. Things that take more than the floor of either side are tested among
+  // themselves, and so are the rest. weights: of findings, by thing; null: all alike. ticks: of both
+  // sides, all.
+  function measureKind(contrast, whole, weights, ticks) {
+    const {kind: {tested, base, current}} = contrast;
+    const isFound = contrast.isFound = new Uint8Array(whole.base.length);
+    const families = [0, 1].map(() => ({things: [], chances: [], weights: [], all: 0, count: 0}));
 
     for (const thing of tested) {
-      contrast.choose(thing);
-      if (!thing || contrast.distance() < NEAR)
+      if (!thing)
         continue;
-      things.push(thing);
-      chances.push(contrast.chance());
+      const isLarge = base[thing] > FLOOR * ticks[0] || current[thing] > FLOOR * ticks[1];
+      const family = families[Number(isLarge)], weight = weights ? weights[thing] : 1;
+      contrast.choose(thing);
+      family.all += weight;
+      family.count++;
+      if (contrast.distance() < NEAR)
+        continue;
+      family.things.push(thing);
+      family.chances.push(contrast.chance());
+      family.weights.push(weight);
     }
-    const most = largestFound(chances, tested.length - tested.includes(0));
-    things.forEach((thing, k) => {
-      isFound[thing] = chances[k] <= most;
-    });
+    const both = families.filter(({count}) => count).length; // the promise is of both together
+    for (const {things, chances, weights: own, all} of families) {
+      const most = largestFound(chances, own, all * both);
+      things.forEach((thing, k) => {
+        isFound[thing] = chances[k] <= most;
+      });
+    }
     contrast.whole = whole;
     return contrast;
   }
@@ -675,8 +646,8 @@
   }
 
   // What each function says of the centre, by its own ticks: {func, logRatio, error}.
-  function centreVotes({df}, kind, scale) {
-    const contrast = new Contrast(df, kind, scale, NO_CENTRE);
+  function centreVotes(dispersion, kind, scale) {
+    const contrast = new Contrast(dispersion, kind, dispersion.laws.func, scale, NO_CENTRE);
     const votes = [];
 
     for (let func = 1; func < kind.base.length; func++) {
@@ -738,17 +709,21 @@
   }
 
   function measureChanges(active) {
-    const dispersion = measureDispersion(active), {df, squares} = dispersion;
-    const [node, nodeSelf] = dispersion.kinds;
-    const centre = centreOf(active, dispersion);
-    const contrast = (kind, of = centre) => new Contrast(df, kind, active.scale, of);
-    const functions = (table, key) => functionKind({df, squares}, table, key);
+    const dispersion = measureDispersion(active), {laws, kinds: [node, nodeSelf]} = dispersion;
+    const centre = centreOf(active, dispersion), weights = weigh(active);
+    const ticks = [active.base.total[0], active.current.total[0]];
+    const contrast = (kind, law) => new Contrast(dispersion, kind, law, active.scale, centre);
+    const ofFunctions = (table, key) =>
+      contrast(functionKind(dispersion, table, key), laws.func);
 
-    return {root: contrast(node, NO_CENTRE), // never relative to the centre
-      nodes: measureKind(contrast(node), node), selfs: measureKind(contrast(nodeSelf), node),
+    return {
+      root: new Contrast(dispersion, node, laws.node, active.scale, NO_CENTRE, true),
+      nodes: measureKind(contrast(node, laws.node), node, weights.node, ticks),
+      selfs: measureKind(contrast(nodeSelf, laws.node), node, null, ticks),
       functions: (table, key) => {
-        const total = functions(table, "total");
-        return measureKind(contrast(key === "self" ? functions(table, key) : total), total);
+        const total = ofFunctions(table, "total");
+        return measureKind(key === "self" ? ofFunctions(table, key) : total, total.kind,
+          key === "self" ? null : weights.func, ticks);
       },
       centre: centre.centre};
   }
@@ -817,6 +792,6 @@
     return classesOf(changes(active).functions(figures, measure), marksOf(active, marks));
   }
 
-  Object.assign(ns, {MARKS, erfc, normalTwoSided, studentTwoSided, studentBeyond, digamma, trigamma,
-    trigammaInverse, largestFound, findReplicates, classify: classifyNodes, classifyFunctions});
+  Object.assign(ns, {MARKS, largestFound, findReplicates, weigh, classify: classifyNodes,
+    classifyFunctions});
 })(globalThis.pyebpf ??= {});

@@ -2,7 +2,7 @@
 "use strict";
 const test = require("node:test");
 const assert = require("node:assert");
-for (const name of ["model", "stats", "names", "state", "layout", "search", "palette", "export", "flamegraph"])
+for (const name of ["model", "noise", "stats", "names", "state", "layout", "search", "palette", "export", "flamegraph"])
   require(`../../assets/${name}.js`);
 const page = globalThis.pyebpf;
 

@@ -11,6 +11,7 @@ const os = require("node:os");
 const path = require("node:path");
 const {inflateSync} = require("node:zlib");
 require("../../assets/model.js");
+require("../../assets/noise.js");
 require("../../assets/stats.js");
 const page = globalThis.pyebpf;
 
@@ -141,14 +142,32 @@ function isNear(got, want) {
 
 const numberOf = (text) => text === "inf" ? Infinity : /nan/.test(text) ? NaN : Number(text);
 
-// By Benjamini and Hochberg, of all but the root, which is one test of its own.
-function falseDiscoveryRates(chances) {
-  const q = [...chances], tested = q.map((p, i) => i).filter((i) => i && !Number.isNaN(q[i]))
-    .sort((i, k) => chances[i] - chances[k]);
-  let least = 1;
+// By Benjamini and Hochberg, of all but the root, which is one test of its own: among those above
+// the floor of either side, and among the rest. A box counts for what its largest callee leaves.
+function falseDiscoveryRates(chances, {tree, base, current, scale}) {
+  const q = [...chances], weights = q.map((_, i) => {
+    const ticks = (k) => base.total[k] * scale + current.total[k], callees = q.map((_, k) => k)
+      .filter((k) => tree.parent[k] === i && k > i && k < tree.end[i]);
+    return 1 - Math.max(0, ...callees.map(ticks)) / ticks(i);
+  });
+  const isTested = (i) => i && !Number.isNaN(chances[i]);
+  const isLarge = (i) => base.total[i] > 0.005 * base.total[0] ||
+    current.total[i] > 0.005 * current.total[0];
 
-  for (let n = tested.length; n > 0; n--)
-    q[tested[n - 1]] = least = Math.min(least, chances[tested[n - 1]] * tested.length / n);
+  const families = new Set(q.map((p, i) => i).filter(isTested).map(isLarge)).size;
+  for (const large of [true, false]) {
+    const tested = q.map((p, i) => i).filter((i) => isTested(i) && isLarge(i) === large)
+      .sort((i, k) => chances[i] - chances[k]);
+    const all = tested.reduce((sum, i) => sum + weights[i], 0);
+    let least = 1, below = all;
+
+    for (let n = tested.length; n > 0; n--) {
+      const i = tested[n - 1];
+      least = Math.min(least, below > 0 ? chances[i] * all / below : 1);
+      q[i] = Math.min(least * families, 1);
+      below -= weights[i];
+    }
+  }
   return q;
 }
 
@@ -160,7 +179,7 @@ for (const [kind, nodes] of [["diff", ""], ["diff", "3000"], ["shares", ""], ["s
     // as if something had been chosen: worked out anew
     const found = page.classify({...active, report: {...report, classes: null}});
     const measures = lines.map((_, i) => found.measures(i));
-    const q = falseDiscoveryRates(measures.map(({chance}) => chance));
+    const q = falseDiscoveryRates(measures.map(({chance}) => chance), active);
 
     assert.equal(lines.length, report.nodes.count);
     lines.forEach((line, i) => {

@@ -8,6 +8,7 @@ const fs = require("node:fs");
 const {start, stop, writePage, open, settle, screenshot, axeSource, emptyPage} =
   require("./browser.js");
 require("../../assets/model.js");
+require("../../assets/noise.js");
 require("../../assets/stats.js");
 require("../../assets/state.js");
 const {readState, writeState} = globalThis.pyebpf;

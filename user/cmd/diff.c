@@ -9,11 +9,13 @@
 #include "cmd/diff_run.h"
 
 #define FORMAT_BY_SUFFIX UINT_MAX
+#define PPM 1e6
 
 struct diff_opts {
 	struct diff_call c;
 	struct opt_list baselines, renames, outputs;
 	const char *work;
+	uint64_t threshold_ppm, floor_ppm, run_noise_ppm;
 	unsigned int format;    /* index of diff_exporters[] */
 	unsigned int normalize; /* index of diff_normalize_names[] */
 };
@@ -67,6 +69,11 @@ static int check_and_compare(struct call *call, struct diff_opts *o)
 	o->c.normalize = (enum diff_normalize)o->normalize;
 	o->c.format = o->format == FORMAT_BY_SUFFIX ? NULL : diff_exporters[o->format];
 	o->c.renames = &o->renames;
+	o->c.gate = (struct gate_options){
+		.threshold = (double)o->threshold_ppm / PPM,
+		.floor = (double)o->floor_ppm / PPM,
+		.run_noise = (double)o->run_noise_ppm / PPM,
+	};
 	o->c.outputs = &o->outputs;
 	o->c.out = stdout;
 	status = read_work(call, o);
@@ -81,7 +88,14 @@ static int run_with(struct call *call, const char *const *formats)
 	static const char *const normalizations[] = { "auto",  "absolute", "second",
 						      "share", "work",     NULL };
 	static const char *const versions[] = { "3.15.0a8", "3.15", NULL };
-	struct diff_opts o = { .c = DIFF_CALL_INIT, .format = FORMAT_BY_SUFFIX };
+	static const struct gate_options gate = GATE_OPTIONS_DEFAULT;
+	struct diff_opts o = {
+		.c = DIFF_CALL_INIT,
+		.format = FORMAT_BY_SUFFIX,
+		.threshold_ppm = (uint64_t)llround(gate.threshold * PPM),
+		.floor_ppm = (uint64_t)llround(gate.floor * PPM),
+		.run_noise_ppm = (uint64_t)llround(gate.run_noise * PPM),
+	};
 	const struct opt opts[] = {
 		OPT_GROUP("What to compare"),
 		OPT_LIST(0, "baseline", &o.baselines, "FILE", "a further run of BASE; may repeat"),
@@ -112,10 +126,13 @@ static int run_with(struct call *call, const char *const *formats)
 		OPT_FLAG(0, "gate", &o.c.is_gated,
 			 "exit with 5 if a function surely became slower, with 6 if that cannot "
 			 "be told"),
-		OPT_SHARE(0, "threshold", &o.c.threshold_ppm,
-			  "slower by more than this fails (10%)", .min = 1),
-		OPT_SHARE(0, "floor", &o.c.floor_ppm,
+		OPT_SHARE(0, "threshold", &o.threshold_ppm, "slower by more than this fails (10%)",
+			  .min = 1),
+		OPT_SHARE(0, "floor", &o.floor_ppm,
 			  "but not what costs less than this of the whole (0.5%)"),
+		OPT_SHARE(0, "run-noise", &o.run_noise_ppm,
+			  "what a function's cost is off by from run to run, presumed where there "
+			  "is one run a side (5%)"),
 		OPT_END,
 	};
 	int status;

@@ -16,8 +16,6 @@
 #include "cmd/diff_terminal.h"
 #include "cmd/terminal.h"
 
-#define PPM 1e6
-
 /* What a comparison holds from the files to the outputs. */
 struct comparison {
 	const struct call *call;
@@ -274,8 +272,7 @@ static int compare(struct comparison *k)
 		o.normalize = DIFF_WORK;
 	if ((r = diff_new(k->input, &o, &k->diff)) < 0)
 		return r;
-	return gate_new(k->diff, (double)k->c->threshold_ppm / PPM, (double)k->c->floor_ppm / PPM,
-			&k->gate);
+	return gate_new(k->diff, &k->c->gate, &k->gate);
 }
 
 /* --- outputs ---------------------------------------------------------------------------------- */

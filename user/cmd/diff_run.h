@@ -25,7 +25,7 @@ struct diff_call {
 	bool keeps_imports; /* as they are, and not folded: profile/imports.h */
 	bool is_forced;
 	bool is_gated;
-	uint64_t threshold_ppm, floor_ppm;
+	struct gate_options gate;
 	enum diff_key key;
 	uint32_t limit;
 	const struct opt_list *outputs;     /* files; none: the table on `out` */
@@ -34,9 +34,9 @@ struct diff_call {
 	FILE *out;
 };
 #define DIFF_NO_COMPAT UINT_MAX
-#define DIFF_CALL_INIT                                                                            \
-	{                                                                                         \
-		.compat = DIFF_NO_COMPAT, .threshold_ppm = 100000, .floor_ppm = 5000, .limit = 10 \
+#define DIFF_CALL_INIT                                                               \
+	{                                                                            \
+		.compat = DIFF_NO_COMPAT, .gate = GATE_OPTIONS_DEFAULT, .limit = 10, \
 	}
 
 /*

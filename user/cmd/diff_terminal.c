@@ -318,7 +318,7 @@ static bool is_large(const struct screen *s, const struct diff_row *row)
 {
 	const struct diff_total *t = &s->r->diff->total;
 
-	return row->before >= GATE_FLOOR * t->baseline || row->after >= GATE_FLOOR * t->value;
+	return row->before >= DIFF_FLOOR * t->baseline || row->after >= DIFF_FLOOR * t->value;
 }
 
 /* Those that may hide a change, and how large it would have to be. */
@@ -443,6 +443,11 @@ static int put_gate(struct screen *s)
 	if (g->is_blind && !r) {
 		put_label(l, "");
 		line_put(l, STYLE_WARM, DIFF_BLIND_WORDS);
+		r = line_end(l);
+	}
+	if (g->run_noise > 0 && !r) {
+		put_label(l, "");
+		line_put(l, STYLE_PLAIN, diff_presumed(g).s);
 		r = line_end(l);
 	}
 	if (g->reason && !r) {

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "diff/input.h"
+#include "diff/noise.h"
 #include "diff/rename.h"
 
 /*
@@ -82,14 +83,15 @@ extern const char *const diff_dispersion_names[DIFF_DISPERSION_COUNT];
 /*
  * How one thing changed. ratio is current over base, half a tick added to each, over the robust
  * centre; low .. high is its 95 % interval, for this one thing alone; q the share of false
- * findings among all as sure as this one (Benjamini-Hochberg), NAN below DIFF_TICKS_MIN. All are
- * NAN where both sides are 0.
+ * findings among all as sure as this one (Benjamini-Hochberg, among all above DIFF_FLOOR or below
+ * it), NAN below DIFF_TICKS_MIN. All are NAN where both sides are 0.
  */
 struct diff_measure {
 	float ratio, low, high, q;
 };
 #define DIFF_TICKS_MIN 8 /* of both sides together, to be tested */
 #define DIFF_Q_MAX 0.01  /* at most: is significant */
+#define DIFF_FLOOR 0.005 /* of a side: what takes more of either is told apart from the rest */
 
 /*
  * A call path of the union of both sides. Preorder: the subtree of node i is i .. end - 1, its
@@ -155,6 +157,7 @@ struct diff {
 	const struct diff_input *input; /* borrowed */
 	enum diff_normalize normalize;  /* never DIFF_AUTO */
 	enum diff_dispersion dispersion;
+	struct noise node_noise, function_noise; /* the laws by which their counts scatter */
 	struct diff_side_sum side[DIFF_SIDES];
 	double scale;        /* one base tick in ticks of current */
 	double centre;       /* taken off ratios in share and second; else 1 */

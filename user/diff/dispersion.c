@@ -7,33 +7,12 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "diff/distribution.h"
 
-#define PHI_MIN 1.0
-/* Of a run, up to twice as many less one: bursts reach over the ends of blocks, so that 40 would
- * show too little scatter (docs/findings.md). */
-#define REPLICATES 20
 #define NONE UINT32_MAX
-#define PREFETCH 16 /* cells ahead: of many nodes, few are in the cache */
-
-/* A block of a run, or a whole run. */
-struct replicate {
-	const struct diff_run *run;
-	const struct diff_block *blocks;
-	uint32_t block_count;
-	double exposure;
-	double weight; /* of squares: 1 / share of its side's exposure */
-};
-
-struct replicates {
-	struct replicate *items; /* a VEC */
-	size_t len;
-	size_t cap;
-};
-
-static void replicates_release(struct replicates *r)
-{
-	vec_release(r);
-}
+#define PREFETCH 16       /* cells ahead: of many nodes, few are in the cache */
+#define GROWTH_CHANCE .01 /* that a variance which does not grow is taken for one that does */
+#define LARGE_SHARE .001  /* of all ticks: functions that show whether all are off together */
 
 /* What is asked of each node, packed for the sake of speed. */
 struct path {
@@ -42,17 +21,45 @@ struct path {
 	uint32_t outermost; /* its function, or NONE below another node of it */
 };
 
+/* Functions of some weight, and what each of their replicates misses the mean by. */
+struct large {
+	VEC(uint32_t) functions;
+	double *off[DIFF_SIDES]; /* by function and replicate, in Poisson's standard deviations */
+	size_t replicates[DIFF_SIDES];
+};
+
+static void large_release(struct large *l)
+{
+	vec_release(&l->functions);
+	for (int s = 0; s < DIFF_SIDES; s++)
+		free(l->off[s]);
+}
+
+/* chi^2 of each thing, both sides together. */
+struct chi {
+	double *of[COUNTED_KINDS]; /* NULL where not asked for */
+	struct dispersion_side side[DIFF_SIDES];
+};
+
+static void chi_release(struct chi *chi)
+{
+	for (int k = 0; k < COUNTED_KINDS; k++)
+		free(chi->of[k]);
+}
+
 /* Measures one side. */
 struct meter {
 	const struct diff *d;
 	const struct dispersion *x;
 	const struct path *paths; /* by node */
 	int side;
+	uint32_t times; /* blocks of so many times the usual length */
 	bool of_nodes;
+	struct large *large;            /* NULL: not asked for */
 	uint64_t *ticks[COUNTED_KINDS]; /* of one replicate; zeros between them */
-	double *squares[COUNTED_KINDS]; /* sums of ticks^2 / exposure; of nodes: NULL unless asked
-					   for */
-	double df;                      /* replicates less one; 0 where there is but one */
+	double *squares[COUNTED_KINDS]; /* sums of ticks^2 / share; of nodes: NULL unless asked for
+					 */
+	struct dispersion_side found;
 	int error;
 };
 
@@ -84,115 +91,11 @@ static size_t count_of(const struct diff *d, enum counted kind)
 	return kind <= COUNTED_NODE_SELF ? d->node_count : d->function_count;
 }
 
-/* --- replicates ------------------------------------------------------------------------------- */
-
-/* From the start of the recording to the end of a block; the last one ends with the recording. */
-static double block_end(const struct diff_run *run, uint32_t block)
-{
-	double end = ((double)block + 1) * (double)run->block_ns;
-	double last = (double)run->facts.duration_ns;
-
-	if (block + 1 == run->block_count && last > end - (double)run->block_ns && last < end)
-		end = last;
-	return end;
-}
-
-static double run_exposure(const struct diff_run *run, enum exposure exposure)
-{
-	switch (exposure) {
-	case EXPOSURE_TIME:
-		return (double)run->facts.duration_ns;
-	case EXPOSURE_TICKS:
-		return (double)run->ticks;
-	case EXPOSURE_WORK:
-		return run->facts.work;
-	case EXPOSURE_EQUAL:
-		break;
-	}
-	return 1;
-}
-
-static int add_run(struct replicates *s, const struct diff_run *run, enum exposure exposure)
-{
-	struct replicate r = {
-		.run = run,
-		.blocks = run->blocks,
-		.block_count = run->block_count,
-		.exposure = run_exposure(run, exposure),
-	};
-
-	return r.exposure > 0 ? vec_push(s, r) : 0;
-}
-
-/* Where the replicate ends that begins with a block: a short rest of the run goes with it. */
-static uint32_t replicate_end(const struct diff_run *run, uint32_t first, uint32_t size)
-{
-	uint32_t end = first + size;
-	double last;
-
-	if (end >= run->block_count)
-		return run->block_count;
-	last = block_end(run, run->block_count - 1);
-	return last - block_end(run, end - 1) < (double)(size * run->block_ns) / 2
-		       ? run->block_count
-		       : end;
-}
-
-static double blocks_exposure(const struct replicate *r, enum exposure exposure)
-{
-	uint32_t first = (uint32_t)(r->blocks - r->run->blocks), end = first + r->block_count;
-	uint64_t ticks = 0;
-
-	if (exposure != EXPOSURE_TICKS)
-		return block_end(r->run, end - 1) - (double)first * (double)r->run->block_ns;
-	for (uint32_t b = 0; b < r->block_count; b++)
-		ticks += r->blocks[b].ticks;
-	return (double)ticks;
-}
-
-static int add_blocks(struct replicates *s, const struct diff_run *run, enum exposure exposure)
-{
-	uint32_t size = run->block_count < 2 * REPLICATES ? 1 : run->block_count / REPLICATES;
-	int r = 0;
-
-	for (uint32_t b = 0, end; b < run->block_count && !r; b = end) {
-		struct replicate one = { .run = run, .blocks = &run->blocks[b] };
-
-		end = replicate_end(run, b, size);
-		one.block_count = end - b;
-		one.exposure = blocks_exposure(&one, exposure);
-		if (one.exposure > 0)
-			r = vec_push(s, one);
-	}
-	return r;
-}
-
-static int find_replicates(const struct diff *d, int side, const struct dispersion *x,
-			   struct replicates *out)
-{
-	double sum = 0;
-	int r = 0;
-
-	for (size_t i = 0; i < d->input->runs.len && !r; i++) {
-		const struct diff_run *run = d->input->runs.items[i];
-
-		if ((int)run->side != side)
-			continue;
-		r = x->by == DIFF_BY_RUNS ? add_run(out, run, x->exposure)
-					  : add_blocks(out, run, x->exposure);
-	}
-	for (size_t i = 0; i < out->len; i++)
-		sum += out->items[i].exposure;
-	for (size_t i = 0; i < out->len; i++)
-		out->items[i].weight = sum / out->items[i].exposure;
-	return r;
-}
-
 /* --- one replicate ---------------------------------------------------------------------------- */
 
 static double square(uint64_t ticks, const struct replicate *r)
 {
-	return (double)ticks * (double)ticks * r->weight;
+	return (double)ticks * (double)ticks / r->share;
 }
 
 static void add_cells(struct meter *m, const struct replicate *r)
@@ -243,6 +146,22 @@ static void add_nodes(struct meter *m, const struct replicate *r)
 	}
 }
 
+/* at: which one of the replicates it is. */
+static void add_large(struct meter *m, const struct replicate *r, size_t at)
+{
+	const struct large *l = m->large;
+
+	for (size_t i = 0; i < l->functions.len; i++) {
+		uint32_t function = l->functions.items[i];
+		const struct diff_function *f = &m->d->functions[function];
+		double all = (double)(m->side == DIFF_BASE ? f->base_self : f->self);
+		double ticks = (double)m->ticks[COUNTED_FUNCTION_SELF][function];
+
+		l->off[m->side][i * l->replicates[m->side] + at] =
+			(ticks - all * r->share) / sqrt(all * r->share);
+	}
+}
+
 static void add_functions(struct meter *m, const struct replicate *r)
 {
 	for (int k = COUNTED_FUNCTION; k <= COUNTED_FUNCTION_SELF; k++)
@@ -252,37 +171,47 @@ static void add_functions(struct meter *m, const struct replicate *r)
 		}
 }
 
-static int allocate(struct meter *m)
+static int allocate(struct meter *m, size_t replicates)
 {
+	struct large *l = m->large;
+
 	for (int k = 0; k < COUNTED_KINDS; k++) {
 		size_t count = count_of(m->d, k) + 1;
 
 		m->ticks[k] = calloc(count, sizeof(*m->ticks[k]));
 		if (!m->ticks[k])
 			return -ENOMEM;
-		if (!m->x->phi[k])
+		if (k <= COUNTED_NODE_SELF && !m->of_nodes)
 			continue;
 		m->squares[k] = calloc(count, sizeof(*m->squares[k]));
 		if (!m->squares[k])
 			return -ENOMEM;
 	}
-	return 0;
+	if (!l)
+		return 0;
+	l->replicates[m->side] = replicates;
+	l->off[m->side] = calloc(l->functions.len * replicates + 1, sizeof(double));
+	return l->off[m->side] ? 0 : -ENOMEM;
 }
 
 static int measure_side(struct meter *m)
 {
 	_cleanup_(replicates_release) struct replicates all = { 0 };
-	int r = find_replicates(m->d, m->side, m->x, &all);
+	int r = replicates_find(&all, m->d, m->side, m->x->by, m->x->exposure, m->times);
 
+	for (size_t i = 0; i < all.len; i++)
+		m->found.share += all.items[i].share * all.items[i].share;
 	if (r < 0 || all.len < 2)
 		return r;
-	r = allocate(m);
+	r = allocate(m, all.len);
 	if (r < 0)
 		return r;
-	m->df = (double)all.len - 1;
+	m->found.df = (double)all.len - 1;
 	for (size_t i = 0; i < all.len; i++) {
 		add_cells(m, &all.items[i]);
 		add_nodes(m, &all.items[i]);
+		if (m->large)
+			add_large(m, &all.items[i], i);
 		add_functions(m, &all.items[i]);
 	}
 	return 0;
@@ -295,7 +224,7 @@ static void measure_one(void *meters, size_t side)
 	m->error = measure_side(m);
 }
 
-/* --- all of them ------------------------------------------------------------------------------ */
+/* --- both sides ------------------------------------------------------------------------------- */
 
 /* Runs, where a side has several; else the blocks of those that have time. */
 static enum diff_dispersion choose_replicates(const struct diff *d)
@@ -334,119 +263,305 @@ static struct path *pack_paths(const struct diff *d)
 	return paths;
 }
 
-static int allocate_phi(struct dispersion *x, const struct diff *d, bool of_nodes)
-{
-	for (int k = of_nodes ? 0 : COUNTED_FUNCTION; k < COUNTED_KINDS; k++) {
-		x->phi[k] = calloc(count_of(d, k) + 1, sizeof(*x->phi[k]));
-		if (!x->phi[k])
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-/* sum (x - m)^2 / m = sum x^2 / m - n: the chi-square statistic of each thing, added to phi. */
-static void add_side(struct dispersion *x, const struct meter *m, enum counted kind)
+/* sum (x - m)^2 / m = sum x^2 / m - n: the chi-square statistic of each thing. */
+static void add_side(struct chi *chi, const struct meter *m, enum counted kind)
 {
 	for (size_t i = 0; i < count_of(m->d, kind); i++) {
 		struct counts n = diff_counts(m->d, kind, i);
 		double ticks = m->side == DIFF_BASE ? (double)n.base : (double)n.current;
 
 		if (ticks > 0)
-			x->phi[kind][i] += m->squares[kind][i] / ticks - ticks;
+			chi->of[kind][i] += fmax(m->squares[kind][i] / ticks - ticks, 0);
 	}
 }
 
-static int measure_sides(struct dispersion *x, const struct diff *d, bool of_nodes)
+static int allocate_chi(struct chi *chi, const struct diff *d, bool of_nodes)
 {
-	_cleanup_(freep) struct path *paths = pack_paths(d);
-	struct meter sides[DIFF_SIDES];
-	int r = 0;
+	for (int k = of_nodes ? 0 : COUNTED_FUNCTION; k < COUNTED_KINDS; k++) {
+		chi->of[k] = calloc(count_of(d, k) + 1, sizeof(*chi->of[k]));
+		if (!chi->of[k])
+			return -ENOMEM;
+	}
+	return 0;
+}
 
-	if (!paths)
-		return -ENOMEM;
+static int measure_sides(const struct dispersion *x, const struct diff *d, const struct path *paths,
+			 uint32_t times, bool of_nodes, struct large *large, struct chi *chi)
+{
+	struct meter sides[DIFF_SIDES];
+	int r = allocate_chi(chi, d, of_nodes);
+
 	for (int s = 0; s < DIFF_SIDES; s++)
-		sides[s] = (struct meter){
-			.d = d, .x = x, .paths = paths, .side = s, .of_nodes = of_nodes
-		};
-	parallel_run(DIFF_SIDES, measure_one, sides);
+		sides[s] = (struct meter){ .d = d,
+					   .x = x,
+					   .paths = paths,
+					   .side = s,
+					   .times = times,
+					   .of_nodes = of_nodes,
+					   .large = large };
+	if (!r)
+		parallel_run(DIFF_SIDES, measure_one, sides);
 	for (int s = 0; s < DIFF_SIDES; s++) {
 		r = r ? r : sides[s].error;
-		x->df[s] = sides[s].df;
+		chi->side[s] = sides[s].found;
 		for (int k = 0; k < COUNTED_KINDS && !r; k++)
 			if (sides[s].squares[k])
-				add_side(x, &sides[s], k);
+				add_side(chi, &sides[s], k);
 		meter_release(&sides[s]);
 	}
 	return r;
 }
 
+/* --- what it comes to ------------------------------------------------------------------------- */
+
 /* A side without ticks of a thing, or without replicates, says nothing of its scatter. */
-static double degrees(const struct dispersion *x, struct counts n)
+static double degrees(const struct dispersion_side side[DIFF_SIDES], struct counts n)
 {
-	return (n.base ? x->df[DIFF_BASE] : 0) + (n.current ? x->df[DIFF_CURRENT] : 0);
+	return (n.base ? side[DIFF_BASE].df : 0) + (n.current ? side[DIFF_CURRENT].df : 0);
 }
 
-/* The prior comes from things with ticks enough to tell, of as many degrees of freedom as there
- * are. */
-static int finish_kind(struct dispersion *x, const struct diff *d, enum counted kind)
+double dispersion_degrees(const struct dispersion *x, struct counts n)
 {
-	size_t count = count_of(d, kind), kept = 0;
-	_cleanup_(freep) double *values = malloc((count + 1) * sizeof(*values));
+	return degrees(x->side, n);
+}
+
+/* What of a side's ticks makes its chi^2 larger by tau2: they are their own mean. */
+static double counted_mean(const struct dispersion *x, enum diff_side side, uint64_t ticks)
+{
+	const struct dispersion_side *s = &x->side[side];
+
+	return (double)ticks * (s->df > 0 ? 1 - s->share : 0);
+}
+
+struct scatter dispersion_scatter(const struct dispersion *x, enum counted kind, size_t at,
+				  struct counts n)
+{
+	double df = dispersion_degrees(x, n);
+	double mean = counted_mean(x, DIFF_BASE, n.base) + counted_mean(x, DIFF_CURRENT, n.current);
+
+	if (df > 0)
+		return (struct scatter){ mean / df, x->phi[kind][at] };
+	return (struct scatter){ (double)n.base * x->side[DIFF_BASE].share +
+					 (double)n.current * x->side[DIFF_CURRENT].share,
+				 0 };
+}
+
+double dispersion_growth(const struct dispersion *x, enum counted kind, size_t at)
+{
+	return x->growth[kind] ? (double)x->growth[kind][at] : 1;
+}
+
+/*
+ * What blocks miss the mean by is what pairs of them miss it by, and what the two of each pair
+ * differ by. Independent blocks have as much of both, for each degree of freedom.
+ */
+static float growth_of(double fine, double coarse, double df, double coarse_df, double parts)
+{
+	double within = (fine - coarse) / (df - coarse_df), ratio;
+
+	if (!(coarse > 0) || !(coarse_df > 0) || !(df > coarse_df))
+		return 1;
+	if (within > 0 &&
+	    fisher_beyond(coarse / coarse_df / within, coarse_df, df - coarse_df) > GROWTH_CHANCE)
+		return 1;
+	ratio = coarse / coarse_df / (fine / df);
+	return (float)fmin(fmax(pow(ratio, log2(parts)), 1), parts);
+}
+
+/* Blocks only: what is between two runs is no time. */
+static int measure_growth(struct dispersion *x, const struct diff *d, const struct path *paths,
+			  bool of_nodes, const struct chi *fine)
+{
+	_cleanup_(chi_release) struct chi coarse = { 0 };
+	double parts = fmax(fine->side[DIFF_BASE].df, fine->side[DIFF_CURRENT].df) + 1;
+	int r = measure_sides(x, d, paths, 2, of_nodes, NULL, &coarse);
+
+	for (int k = 0; k < COUNTED_KINDS && !r; k++) {
+		if (!fine->of[k])
+			continue;
+		x->growth[k] = calloc(count_of(d, k) + 1, sizeof(*x->growth[k]));
+		if (!x->growth[k])
+			return -ENOMEM;
+		for (size_t i = 0; i < count_of(d, k); i++) {
+			struct counts n = diff_counts(d, k, i);
+
+			x->growth[k][i] =
+				growth_of(fine->of[k][i], coarse.of[k][i], degrees(fine->side, n),
+					  degrees(coarse.side, n), parts);
+		}
+	}
+	return r;
+}
+
+static void divide_by_degrees(struct dispersion *x, const struct diff *d, enum counted kind)
+{
+	for (size_t i = 0; x->phi[kind] && i < count_of(d, kind); i++) {
+		double df = dispersion_degrees(x, diff_counts(d, kind, i));
+
+		x->phi[kind][i] = df > 0 ? x->phi[kind][i] / df : 0;
+	}
+}
+
+/*
+ * The law is that of own ticks, which are of one thing only, with ticks enough to tell, of as many
+ * degrees of freedom as there are. A total of several lies below it, or on it if they go together.
+ */
+static int find_law(struct dispersion *x, const struct diff *d, enum counted own,
+		    enum counted totals)
+{
+	size_t count = count_of(d, own), kept = 0;
+	_cleanup_(freep) struct scatter *items = malloc((count + 1) * sizeof(*items));
 	double most = 0;
 
-	if (!values)
+	if (!items)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
-		struct counts n = diff_counts(d, kind, i);
-		double df = degrees(x, n), phi = x->phi[kind][i];
+		struct counts n = diff_counts(d, own, i);
+		double df = dispersion_degrees(x, n);
 
-		x->phi[kind][i] = df > 0 && phi > 0 ? phi / df : 0;
 		if (n.base + n.current < DIFF_TICKS_MIN || df < most || !(df > 0))
 			continue;
 		if (df > most)
 			kept = 0;
 		most = df;
-		values[kept++] = x->phi[kind][i];
+		items[kept++] = dispersion_scatter(x, own, i, n);
 	}
-	x->prior[kind] = variance_prior(values, kept, most);
+	noise_fit(&x->noise[own], items, kept, most);
+	x->noise[totals] = x->noise[own];
 	return 0;
 }
 
-struct finishing {
-	struct dispersion *x;
-	const struct diff *d;
-	int error[COUNTED_KINDS];
+/* --- do things come and go together? ---------------------------------------------------------- */
+
+static int find_large(const struct diff *d, struct large *l)
+{
+	double all =
+		(double)d->side[DIFF_BASE].ticks * d->scale + (double)d->side[DIFF_CURRENT].ticks;
+	int r = 0;
+
+	for (uint32_t i = 0; i < d->function_count && !r; i++) {
+		struct counts n = diff_counts(d, COUNTED_FUNCTION_SELF, i);
+
+		if (n.base && n.current && n.base + n.current >= DIFF_TICKS_MIN &&
+		    (double)n.base * d->scale + (double)n.current > LARGE_SHARE * all)
+			r = vec_push(&l->functions, i);
+	}
+	return r;
+}
+
+/* Sums over pairs of things, of the squares of their products and of what these would be if they
+ * were one; both with each thing's product with itself. */
+struct products {
+	double own, own_squares; /* sums of |thing|^2 and of its square */
+	double *of_pair;         /* by two replicates: sum of their products */
 };
 
-static void finish_one(void *finishing, size_t kind)
+static double *off_at(const struct large *l, size_t thing, size_t replicate)
 {
-	struct finishing *f = finishing;
+	size_t first = l->replicates[DIFF_BASE];
 
-	if (f->x->phi[kind])
-		f->error[kind] = finish_kind(f->x, f->d, kind);
+	if (replicate < first)
+		return &l->off[DIFF_BASE][thing * first + replicate];
+	return &l->off[DIFF_CURRENT][thing * l->replicates[DIFF_CURRENT] + replicate - first];
+}
+
+static void add_products(struct products *p, const struct large *l, size_t thing, double weight)
+{
+	size_t count = l->replicates[DIFF_BASE] + l->replicates[DIFF_CURRENT];
+	double own = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		double x = *off_at(l, thing, i);
+
+		own += weight * x * x;
+		for (size_t k = 0; k < count; k++)
+			p->of_pair[i * count + k] += weight * x * *off_at(l, thing, k);
+	}
+	p->own += own;
+	p->own_squares += own * own;
+}
+
+/*
+ * The mean squared correlation of the large functions, each counted as far as tau2 makes it
+ * scatter. The sum of the squared products of all things is that of the matrix of the replicates'
+ * products, which is small. By chance a squared correlation is 1 / df.
+ */
+static int measure_likeness(struct dispersion *x, const struct diff *d, const struct large *l)
+{
+	size_t count = l->replicates[DIFF_BASE] + l->replicates[DIFF_CURRENT];
+	_cleanup_(freep) double *of_pair = calloc(count * count + 1, sizeof(*of_pair));
+	const struct noise *law = &x->noise[COUNTED_FUNCTION_SELF];
+	double df = x->side[DIFF_BASE].df + x->side[DIFF_CURRENT].df, squares = 0, pairs;
+	double likeness = 0;
+	struct products p = { .of_pair = of_pair };
+
+	if (!of_pair)
+		return -ENOMEM;
+	for (size_t i = 0; i < l->functions.len; i++) {
+		uint32_t function = l->functions.items[i];
+		struct counts n = diff_counts(d, COUNTED_FUNCTION_SELF, function);
+		struct scatter s = dispersion_scatter(x, COUNTED_FUNCTION_SELF, function, n);
+		double share = noise_share(law, s.mean);
+
+		add_products(&p, l, i, share * share / (law->phi + law->tau2 * s.mean));
+	}
+	for (size_t i = 0; i < count * count; i++)
+		squares += of_pair[i] * of_pair[i];
+	pairs = p.own * p.own - p.own_squares;
+	if (pairs > 0)
+		likeness = df > 1 ? (df * (squares - p.own_squares) / pairs - 1) / (df - 1) : 1;
+	for (int k = 0; k < COUNTED_KINDS; k++)
+		noise_set_likeness(&x->noise[k], fmin(fmax(likeness, 0), 1));
+	return 0;
+}
+
+/* --- all of it -------------------------------------------------------------------------------- */
+
+static int find_laws(struct dispersion *x, const struct diff *d, const struct large *large,
+		     bool of_nodes)
+{
+	int r = find_law(x, d, COUNTED_FUNCTION_SELF, COUNTED_FUNCTION);
+
+	if (!r && of_nodes)
+		r = find_law(x, d, COUNTED_NODE_SELF, COUNTED_NODE);
+	return r ? r : measure_likeness(x, d, large);
+}
+
+static int measure_all(struct dispersion *x, const struct diff *d, bool of_nodes)
+{
+	_cleanup_(freep) struct path *paths = pack_paths(d);
+	_cleanup_(large_release) struct large large = { 0 };
+	_cleanup_(chi_release) struct chi chi = { 0 };
+	int r = paths ? find_large(d, &large) : -ENOMEM;
+
+	if (!r)
+		r = measure_sides(x, d, paths, 1, of_nodes, &large, &chi);
+	memcpy(x->side, chi.side, sizeof(x->side));
+	if (!r && x->by == DIFF_BY_BLOCKS)
+		r = measure_growth(x, d, paths, of_nodes, &chi);
+	if (r < 0)
+		return r;
+	for (int k = 0; k < COUNTED_KINDS; k++) {
+		x->phi[k] = take_ptr(chi.of[k]);
+		divide_by_degrees(x, d, k);
+	}
+	return find_laws(x, d, &large, of_nodes);
 }
 
 int dispersion_measure(struct dispersion *x, const struct diff *d, enum exposure exposure,
 		       bool of_nodes)
 {
-	struct finishing f = { .x = x, .d = d };
-	int r = allocate_phi(x, d, of_nodes);
-
 	x->by = choose_replicates(d);
 	x->exposure = exposure;
-	if (!r && x->by != DIFF_BY_POISSON)
-		r = measure_sides(x, d, of_nodes);
-	if (!r)
-		parallel_run(COUNTED_KINDS, finish_one, &f);
-	for (int k = 0; k < COUNTED_KINDS && !r; k++)
-		r = f.error[k];
-	return r;
+	return x->by == DIFF_BY_POISSON ? 0 : measure_all(x, d, of_nodes);
 }
 
 void dispersion_release(struct dispersion *x)
 {
-	for (int k = 0; k < COUNTED_KINDS; k++)
+	for (int k = 0; k < COUNTED_KINDS; k++) {
 		free(x->phi[k]);
+		free(x->growth[k]);
+	}
 }
 
 /* --- a weighted sum --------------------------------------------------------------------------- */
@@ -481,13 +596,14 @@ int dispersion_of_sum(const struct dispersion *x, const struct diff *d, int side
 {
 	_cleanup_(replicates_release) struct replicates all = { 0 };
 	double sum = 0, squares = 0, products = 0, exposures = 0;
-	int r = x->by == DIFF_BY_POISSON ? 0 : find_replicates(d, side, x, &all);
+	int r = x->by == DIFF_BY_POISSON ? 0
+					 : replicates_find(&all, d, side, x->by, x->exposure, 1);
 
 	*out = 0;
 	if (r < 0 || all.len < 2)
 		return r;
 	for (size_t i = 0; i < all.len; i++) {
-		double exposure = 1 / all.items[i].weight;
+		double exposure = all.items[i].share;
 		double ticks = weighted_ticks(d, &all.items[i], weights);
 
 		sum += ticks;
@@ -499,92 +615,4 @@ int dispersion_of_sum(const struct dispersion *x, const struct diff *d, int side
 	squares += sum * sum * exposures - 2 * sum * products;
 	*out = fmax(squares, 0) * (double)all.len / ((double)all.len - 1);
 	return 0;
-}
-
-/* --- one thing -------------------------------------------------------------------------------- */
-
-unsigned int contrast_sides(struct counts n)
-{
-	return (n.base ? 1 : 0) | (n.current ? 2 : 0);
-}
-
-void contrast_prepare(struct contrast *c, const struct dispersion *x, enum counted kind)
-{
-	c->dispersion = x;
-	c->kind = kind;
-	for (unsigned int sides = 0; sides < 4; sides++) {
-		struct counts n = { sides & 1, sides & 2 };
-
-		c->df_of[sides] = degrees(x, n) + x->prior[kind].d0;
-		c->t_of[sides] = student_quantile(1 - c->alpha / 2, c->df_of[sides]);
-	}
-}
-
-void contrast_choose(struct contrast *c, size_t at, struct counts n)
-{
-	const struct dispersion *x = c->dispersion;
-
-	c->df = c->df_of[contrast_sides(n)];
-	c->t = c->t_of[contrast_sides(n)];
-	c->phi = PHI_MIN;
-	if (x->by != DIFF_BY_POISSON)
-		c->phi = fmax(PHI_MIN, variance_moderated(x->prior[c->kind], x->phi[c->kind][at],
-							  degrees(x, n)));
-}
-
-double contrast_ratio(const struct contrast *c, struct counts n)
-{
-	if (!n.base && !n.current)
-		return NAN;
-	return ((double)n.current + 0.5) / (((double)n.base + 0.5) * c->scale * c->centre);
-}
-
-double contrast_error(const struct contrast *c, struct counts n)
-{
-	double counts = 1 / ((double)n.current + 0.5) + 1 / ((double)n.base + 0.5);
-
-	return sqrt(c->phi * counts + c->centre_error * c->centre_error);
-}
-
-/* Where a side has no ticks: the most that it may have had, and the least of the other. */
-static double bounded_share(const struct contrast *c, uint64_t ticks)
-{
-	double least = (double)ticks - c->t * sqrt(c->phi * (double)ticks);
-	double most = -log(c->alpha / 2) * c->phi;
-
-	return least > 0 ? least / most : 0;
-}
-
-void contrast_interval(const struct contrast *c, struct counts n, double *low, double *high)
-{
-	double ratio = contrast_ratio(c, n), margin = exp(c->t * contrast_error(c, n));
-	double unit = c->scale * c->centre;
-
-	*low = ratio / margin;
-	*high = ratio * margin;
-	if (!n.base && n.current) {
-		*low = fmin(bounded_share(c, n.current) / unit, ratio);
-		*high = INFINITY;
-	} else if (n.base && !n.current) {
-		*low = 0;
-		*high = fmax(1 / (bounded_share(c, n.base) * unit), ratio);
-	}
-}
-
-double contrast_chance(const struct contrast *c, struct counts n)
-{
-	double unit = c->scale * c->centre, base = (double)n.base, current = (double)n.current;
-	double shift = unit * base * c->centre_error;
-	double variance = c->phi * (current + unit * unit * base) + shift * shift;
-
-	if (!(variance > 0))
-		return 1;
-	return student_two_sided((current - unit * base) / sqrt(variance), c->df);
-}
-
-double contrast_missed(const struct contrast *c, struct counts n)
-{
-	if (n.base && n.current)
-		return 1;
-	return exp(-((double)n.current / c->scale + (double)n.base * c->scale) / c->phi);
 }

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 
 #define FRACTION_STEPS 300
-#define DF_NORMAL 1e7       /* beyond, t and normal differ by less than rounding */
-#define VARIANCE_FLOOR 1e-5 /* of the median: log(0) has no mean. limma does the same */
+#define DF_NORMAL 1e7 /* beyond, t and normal differ by less than rounding */
 
 double normal_two_sided(double z)
 {
@@ -114,6 +113,27 @@ double student_quantile(double p, double df)
 	return p < 0.5 ? -high : high;
 }
 
+static double table_step(struct student_table *table, size_t step)
+{
+	double df = step ? (double)STUDENT_STEPS / (double)step : INFINITY;
+
+	if (!(table->t[step] > 0))
+		table->t[step] = student_quantile(table->p, df);
+	return table->t[step];
+}
+
+/* The logarithm of a quantile is nearly straight between two steps of 1 / df. */
+double student_table_get(struct student_table *table, double df)
+{
+	double at = STUDENT_STEPS / fmax(df, 1), low;
+	size_t step = (size_t)at;
+
+	low = table_step(table, step);
+	if (!(at > (double)step))
+		return low;
+	return low * pow(table_step(table, step + 1) / low, at - (double)step);
+}
+
 /* Recurrence up to 10, then the asymptotic series (NIST DLMF 5.11.2). */
 double digamma(double x)
 {
@@ -138,60 +158,13 @@ double trigamma(double x)
 	       i / x * (1. / 6 - i * (1. / 30 - i * (1. / 42 - i * (1. / 30 - i * 5 / 66))));
 }
 
-/* trigamma falls: halving, on a logarithmic scale. */
-double trigamma_inverse(double y)
+/* Wilson and Hilferty 1931, for the ratio of two: cube roots of chi^2 are nearly normal. */
+double fisher_beyond(double f, double df, double below)
 {
-	double low = -40, high = 40; /* exponents of e: trigamma of them is 1e34 and 1e-17 */
+	double root = cbrt(f), own = 2 / (9 * df), other = 2 / (9 * below);
+	double z = ((1 - other) * root - (1 - own)) / sqrt(other * root * root + own);
 
-	while (high - low > 1e-14 * (1 + fabs(low))) {
-		double middle = (low + high) / 2;
-
-		if (trigamma(exp(middle)) > y)
-			low = middle;
-		else
-			high = middle;
-	}
-	return exp((low + high) / 2);
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-struct variance_prior variance_prior(double *items, size_t count, double df)
-{
-	struct variance_prior prior = { 1, INFINITY };
-	double floor, mean = 0, scatter = 0, excess;
-
-	if (!count)
-		return prior;
-	qsort(items, count, sizeof(*items), compare_doubles);
-	floor = items[count / 2] * VARIANCE_FLOOR;
-	if (!(floor > 0))
-		return prior; /* half of them do not vary at all */
-	for (size_t i = 0; i < count; i++) {
-		items[i] = log(items[i] > floor ? items[i] : floor) - digamma(df / 2) + log(df / 2);
-		mean += items[i] / (double)count;
-	}
-	for (size_t i = 0; i < count; i++)
-		scatter += (items[i] - mean) * (items[i] - mean);
-	excess = count > 1 ? scatter / (double)(count - 1) - trigamma(df / 2) : 0;
-	prior.s0 = exp(mean);
-	if (excess > 0) {
-		prior.d0 = 2 * trigamma_inverse(excess);
-		prior.s0 = exp(mean + digamma(prior.d0 / 2) - log(prior.d0 / 2));
-	}
-	return prior;
-}
-
-double variance_moderated(struct variance_prior prior, double item, double df)
-{
-	if (isinf(prior.d0) || !(df > 0))
-		return prior.s0;
-	return (prior.d0 * prior.s0 + df * item) / (prior.d0 + df);
+	return 0.5 * erfc(z / M_SQRT2);
 }
 
 static int compare_chances(const void *a, const void *b, void *chances)
@@ -204,19 +177,23 @@ static int compare_chances(const void *a, const void *b, void *chances)
 	return x < y ? -1 : x > y;
 }
 
-void false_discovery_rates(double *p, size_t *order, size_t count)
+void false_discovery_rates(double *p, const double *weights, size_t *order, size_t count)
 {
-	double least = 1;
+	double least = 1, sum = 0, below;
 
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		order[i] = i;
+		sum += weights[i];
+	}
 	if (count)
 		qsort_r(order, count, sizeof(*order), compare_chances, p);
+	below = sum;
 	for (size_t i = count; i-- > 0;) {
-		double q = p[order[i]] * (double)count / (double)(i + 1);
+		double q = below > 0 ? p[order[i]] * sum / below : 1;
 
 		if (q < least)
 			least = q;
 		p[order[i]] = least;
+		below -= weights[order[i]];
 	}
 }

@@ -19,33 +19,34 @@ double normal_quantile(double p);
 double student_two_sided(double t, double df);
 double student_quantile(double p, double df);
 
+/*
+ * Quantiles at one p for many degrees of freedom, each found when first asked for, within 1e-5.
+ * Starts as { .p = p }.
+ */
+#define STUDENT_STEPS 256
+struct student_table {
+	double p;
+	double t[STUDENT_STEPS + 1]; /* by STUDENT_STEPS / df; 0: not yet known */
+};
+
+/* df >= 1. */
+double student_table_get(struct student_table *table, double df);
+
 /* x > 0. */
 double digamma(double x);
 double trigamma(double x);
 
-/* x > 0 such that trigamma(x) = y; y > 0. */
-double trigamma_inverse(double y);
-
 /*
- * How variances (or dispersions) of many things scatter about their true values, and those about
- * a common one: s0 is their prior, worth d0 degrees of freedom, INFINITY where they do not differ.
- * Smyth 2004, "Linear models and empirical Bayes methods", section 6.2.
+ * Chance that the ratio of two mean squares, of df over `below` degrees of freedom, is beyond f:
+ * within a tenth of itself from 3 degrees on, for chances above 0.001.
  */
-struct variance_prior {
-	double s0;
-	double d0;
-};
-
-/* items: count of them, >= 0, each of df > 0 degrees of freedom; reordered. None: 1, INFINITY. */
-struct variance_prior variance_prior(double *items, size_t count, double df);
-
-/* One of them, moved towards the prior as far as its own evidence is weak. */
-double variance_moderated(struct variance_prior prior, double item, double df);
+double fisher_beyond(double f, double df, double below);
 
 /*
  * Benjamini-Hochberg: each chance p becomes q, the share of false findings if all as small were
- * called findings. order: room for count numbers.
+ * called findings. weights, >= 0: for how many findings each counts (Benjamini and Hochberg 1997).
+ * order: room for count numbers.
  */
-void false_discovery_rates(double *p, size_t *order, size_t count);
+void false_discovery_rates(double *p, const double *weights, size_t *order, size_t count);
 
 #endif

@@ -6,10 +6,12 @@
 #include <stdlib.h>
 
 #include "base/vec.h"
-#include "diff/dispersion.h"
+#include "diff/budget.h"
+#include "diff/centre.h"
+#include "diff/contrast.h"
+#include "diff/distribution.h"
 
 #define ALPHA 0.05 /* chance that any of the lower ends is too high; as much above */
-#define POWER 0.9  /* of `detectable` */
 
 const char *const gate_result_names[GATE_RESULT_COUNT] = {
 	[GATE_PASS] = "pass",
@@ -27,83 +29,42 @@ struct judge {
 	const struct diff *d;
 	struct gate *g;
 	struct dispersion x;
-	double scale;      /* of a base tick, by exposure */
-	double base_total; /* in ticks of current */
+	double scale; /* of a base tick, by exposure */
+	struct centre centre;
+	double base_total; /* in ticks of current, after scale and centre: what it would cost now */
 	VEC(struct gate_row) rows;
-	double *moved; /* by function: cost that came from its callers' own */
+	double *paid; /* by function: cost that moved to it, in ticks of current */
 };
 
 static void judge_release(struct judge *j)
 {
 	dispersion_release(&j->x);
 	vec_release(&j->rows);
-	free(j->moved);
+	free(j->paid);
 }
 
-static double cost(const struct judge *j, uint64_t base, uint64_t current)
+static struct contrast contrast_of(const struct judge *j, double alpha)
 {
-	return (double)current - (double)base * j->scale;
+	return (struct contrast){
+		.scale = j->scale,
+		.centre = j->centre.ratio,
+		.centre_error = j->centre.error,
+		.alpha = alpha,
+	};
 }
 
-/* --- cost that moved -------------------------------------------------------------------------- */
-
-/* What a node's own code and calls that are gone took: work that moved to its other calls. */
-static double released(const struct judge *j, uint32_t at)
+static double floor_ticks(const struct judge *j)
 {
-	const struct diff_node *nodes = j->d->nodes, *n = &nodes[at];
-	double sum = fmax(0, -cost(j, n->base_self, n->self));
-
-	for (uint32_t c = at + 1; c < n->end; c = nodes[c].end)
-		if (!nodes[c].total)
-			sum += (double)nodes[c].base_total * j->scale;
-	return sum;
-}
-
-/*
- * A child that costs more, below a caller that does not: did its cost come from the caller's own
- * code, or from calls that are gone? The nearest caller that is not up as well decides.
- */
-static bool has_moved(const struct judge *j, uint32_t at)
-{
-	const struct diff_node *nodes = j->d->nodes;
-	double up = cost(j, nodes[at].base_total, nodes[at].total);
-
-	for (uint32_t a = at; a;) {
-		a = nodes[a].parent;
-		if (cost(j, nodes[a].base_total, nodes[a].total) <= up / 2)
-			return a && released(j, a) >= up / 2;
-	}
-	return false;
-}
-
-static int find_moved(struct judge *j)
-{
-	const struct diff *d = j->d;
-	_cleanup_(freep) uint32_t *inside = calloc(d->function_count + 1, sizeof(*inside));
-
-	j->moved = calloc(d->function_count + 1, sizeof(*j->moved));
-	if (!inside || !j->moved)
-		return -ENOMEM;
-	for (uint32_t i = 1; i < d->node_count; i++) {
-		const struct diff_node *n = &d->nodes[i];
-		double up = cost(j, n->base_total, n->total);
-
-		if (i < inside[n->function])
-			continue;
-		inside[n->function] = n->end;
-		if (up > j->g->floor / 2 * j->base_total && has_moved(j, i))
-			j->moved[n->function] += up;
-	}
-	return 0;
+	return j->g->floor * j->base_total;
 }
 
 /* --- functions -------------------------------------------------------------------------------- */
 
 static bool is_above_floor(const struct judge *j, struct counts n)
 {
-	double floor = j->g->floor * j->base_total;
+	double unit = j->scale * j->centre.ratio;
 
-	return (double)n.current > floor || (double)n.base * j->scale > floor;
+	return (double)n.current > floor_ticks(j) || (double)n.base * unit > floor_ticks(j);
 }
 
 /* Intervals of so many functions miss together as rarely as one should (Sidak). */
@@ -112,48 +73,80 @@ static double each_alpha(size_t count)
 	return count ? -expm1(log1p(-ALPHA) / (double)count) : ALPHA;
 }
 
-static uint8_t judge_function(const struct judge *j, const struct gate_row *row, struct counts n)
+/* The lower end of an interval where runs differ by what is presumed beside what was measured;
+ * alpha: chance that it is too high. */
+static double lower_end(const struct judge *j, double ratio, double low, double alpha)
 {
-	double limit = 1 + j->g->threshold, up = cost(j, n.base, n.current);
-	double could = ((double)row->high - 1) * fmax((double)n.base, 0.5) * j->scale;
+	double presumed = normal_quantile(1 - alpha) * M_SQRT2 * j->g->run_noise;
+
+	if (!(presumed > 0) || !(low > 0) || !isfinite(ratio))
+		return low;
+	return ratio * exp(-hypot(log(ratio / low), presumed));
+}
+
+/* Its cost came from elsewhere, and what is left is not surely above the floor. */
+static bool is_moved(const struct judge *j, const struct contrast *c, struct counts n, double paid)
+{
+	double run_noise = M_SQRT2 * j->g->run_noise *
+			   ((double)n.current + (double)n.base * c->scale * c->centre) / 2;
+	double of_paid = sqrt(c->phi * paid + c->tau2 * paid * paid);
+	double error = hypot(hypot(contrast_difference_error(c, n), of_paid), run_noise);
+
+	return paid > floor_ticks(j) &&
+	       contrast_difference(c, n) - paid - c->t * error <= floor_ticks(j);
+}
+
+static uint8_t judge_function(const struct judge *j, const struct gate_row *row,
+			      const struct contrast *c, struct counts n)
+{
+	double limit = 1 + j->g->threshold;
+	double could = ((double)row->high - 1) * fmax((double)n.base, 0.5) * c->scale * c->centre;
 
 	if (row->low > limit && row->cost > j->g->floor)
-		return j->moved[row->function] >= up / 2 ? GATE_MOVED : GATE_SLOWER;
-	if (row->high > limit && could > j->g->floor * j->base_total)
+		return is_moved(j, c, n, j->paid[row->function]) ? GATE_MOVED : GATE_SLOWER;
+	if (row->high > limit && could > floor_ticks(j))
 		return GATE_UNDETERMINED;
 	return GATE_FINE;
 }
 
+static struct gate_row make_row(const struct judge *j, struct contrast *c, uint32_t function,
+				struct counts n, struct demand *demand)
+{
+	struct gate_row row = { .function = function };
+	double low, high, ratio;
+
+	contrast_choose(c, function, n);
+	contrast_interval(c, n, &low, &high);
+	ratio = contrast_ratio(c, n);
+	row.ratio = (float)ratio;
+	row.low = (float)(n.base && n.current ? lower_end(j, ratio, low, c->alpha / 2) : low);
+	row.high = (float)high;
+	row.cost = (float)(contrast_difference(c, n) / j->base_total);
+	row.detectable = (float)contrast_detectable(c, n.base, demand);
+	row.verdict = judge_function(j, &row, c, n);
+	return row;
+}
+
 static int judge_functions(struct judge *j)
 {
-	struct contrast c = { .scale = j->scale, .centre = 1 };
-	double beyond[4], limit = 1 + j->g->threshold;
+	struct contrast c;
+	struct demand demand;
 	size_t count = 0;
 	int r = 0;
 
 	for (size_t i = 0; i < j->d->function_count; i++)
 		count += is_above_floor(j, diff_counts(j->d, COUNTED_FUNCTION, i));
-	c.alpha = 2 * each_alpha(count); /* contrast has it for both ends */
+	c = contrast_of(j, 2 * each_alpha(count)); /* contrast has it for both ends */
 	contrast_prepare(&c, &j->x, COUNTED_FUNCTION);
-	for (int s = 0; s < 4; s++)
-		beyond[s] = c.t_of[s] + student_quantile(POWER, c.df_of[s]);
-	for (size_t i = 0; i < j->d->function_count && !r; i++) {
+	demand_init(&demand, 1);
+	demand.above = 1 + j->g->threshold;
+	demand.is_of_low = true;
+	demand.ticks = floor_ticks(j);
+	for (uint32_t i = 0; i < j->d->function_count && !r; i++) {
 		struct counts n = diff_counts(j->d, COUNTED_FUNCTION, i);
-		struct gate_row row = { .function = (uint32_t)i };
-		double low, high;
 
-		if (!is_above_floor(j, n))
-			continue;
-		contrast_choose(&c, i, n);
-		contrast_interval(&c, n, &low, &high);
-		row.ratio = (float)contrast_ratio(&c, n);
-		row.low = (float)low;
-		row.high = (float)high;
-		row.cost = (float)(cost(j, n.base, n.current) / j->base_total);
-		row.detectable =
-			(float)(limit * exp(beyond[contrast_sides(n)] * contrast_error(&c, n)));
-		row.verdict = judge_function(j, &row, n);
-		r = vec_push(&j->rows, row);
+		if (is_above_floor(j, n))
+			r = vec_push(&j->rows, make_row(j, &c, i, n, &demand));
 	}
 	return r;
 }
@@ -178,7 +171,7 @@ static void judge_total(struct judge *j)
 	if (j->g->is_blind || isnan(m->ratio))
 		return;
 	j->g->could = (double)m->high - 1;
-	if (m->low > limit)
+	if (lower_end(j, m->ratio, m->low, ALPHA / 2) > limit)
 		j->g->total = GATE_SLOWER;
 	else if (m->high > limit + j->g->floor)
 		j->g->total = GATE_UNDETERMINED;
@@ -190,8 +183,8 @@ static void judge_total(struct judge *j)
  */
 static double candidates_could(const struct judge *j)
 {
-	struct contrast c = { .scale = j->scale, .centre = 1, .alpha = ALPHA };
-	double sum = 0, variance = 0;
+	struct contrast c = contrast_of(j, ALPHA);
+	double sum = 0, variance = 0, t = normal_quantile(1 - ALPHA / 2);
 
 	contrast_prepare(&c, &j->x, COUNTED_FUNCTION_SELF);
 	for (size_t i = 0; i < j->d->function_count; i++) {
@@ -202,13 +195,33 @@ static double candidates_could(const struct judge *j)
 			continue;
 		contrast_choose(&c, i, n);
 		contrast_interval(&c, n, &low, &high);
-		up = cost(j, n.base, n.current);
-		if (low <= 1 || j->moved[i] >= up / 2)
+		up = contrast_difference(&c, n) - j->paid[i];
+		if (low <= 1 || up <= 0)
 			continue;
 		sum += up;
-		variance += c.phi * ((double)n.current + c.scale * c.scale * (double)n.base);
+		variance += pow(contrast_difference_error(&c, n), 2);
+		t = fmax(t, c.t);
 	}
-	return (sum + c.t_of[3] * sqrt(variance)) / j->base_total;
+	return (sum + t * sqrt(variance)) / j->base_total;
+}
+
+/* Share of the own time above the floor in which not even a large change would have been found.
+ * What is on one side only was found, or is none of the gate's. */
+static double blind_share(const struct judge *j)
+{
+	double limit = 1 + GATE_BLIND_TIMES * j->g->threshold, blind = 0, all = 0;
+
+	for (size_t i = 0; i < j->rows.len; i++) {
+		const struct diff_function *f = &j->d->functions[j->rows.items[i].function];
+		double own = (double)f->base_self * j->scale * j->centre.ratio + (double)f->self;
+
+		if (!f->base_total || !f->total)
+			continue;
+		all += own;
+		if (!(f->detectable <= limit))
+			blind += own;
+	}
+	return all > 0 ? blind / all : 0;
 }
 
 static bool has_slower(const struct gate *g)
@@ -235,6 +248,9 @@ static void decide(struct judge *j)
 	} else if (together > g->threshold + g->floor) {
 		g->reason = "what looks slower or new could exceed the threshold together; give "
 			    "more runs, or longer ones";
+	} else if (g->blind_share > GATE_BLIND_SHARE) {
+		g->reason = "most of the program could have become slower by three times the "
+			    "threshold unseen; give more runs, or longer ones";
 	}
 	if (isnan(g->could))
 		g->could = together;
@@ -260,13 +276,17 @@ static int judge_all(struct judge *j)
 {
 	int r = dispersion_measure(&j->x, j->d, choose_exposure(j), false);
 
-	j->base_total = (double)j->d->side[DIFF_BASE].ticks * j->scale;
+	if (!r && j->g->is_blind)
+		r = centre_find(&j->centre, j->d, &j->x, j->scale);
+	j->g->centre = j->centre.ratio;
+	j->base_total = (double)j->d->side[DIFF_BASE].ticks * j->scale * j->centre.ratio;
 	if (!r)
-		r = find_moved(j);
+		r = budget_spend(j->d, j->scale * j->centre.ratio, floor_ticks(j) / 2, &j->paid);
 	if (!r)
 		r = judge_functions(j);
 	if (r < 0)
 		return r;
+	j->g->blind_share = blind_share(j);
 	if (j->rows.len)
 		qsort(j->rows.items, j->rows.len, sizeof(struct gate_row), compare_rows);
 	j->g->row_count = j->rows.len;
@@ -276,16 +296,23 @@ static int judge_all(struct judge *j)
 	return 0;
 }
 
-int gate_new(const struct diff *d, double threshold, double floor, struct gate **out)
+static bool has_several_runs(const struct diff *d)
+{
+	return d->side[DIFF_BASE].runs > 1 || d->side[DIFF_CURRENT].runs > 1;
+}
+
+int gate_new(const struct diff *d, const struct gate_options *o, struct gate **out)
 {
 	_cleanup_(gate_freep) struct gate *g = calloc(1, sizeof(*g));
-	_cleanup_(judge_release) struct judge j = { .d = d, .g = g };
+	_cleanup_(judge_release) struct judge j = { .d = d, .g = g, .centre = CENTRE_NONE };
 	int r = 0;
 
 	if (!g)
 		return -ENOMEM;
-	g->threshold = threshold;
-	g->floor = floor;
+	g->threshold = o->threshold;
+	g->floor = o->floor;
+	g->run_noise = has_several_runs(d) ? 0 : o->run_noise;
+	g->centre = 1;
 	g->could = NAN;
 	if (d->side[DIFF_BASE].ticks && d->side[DIFF_CURRENT].ticks) {
 		r = judge_all(&j);

@@ -375,6 +375,9 @@ static void put_gate(struct json *j, const struct diff_report *r)
 	key_double(j, "could", g->could);
 	json_key(j, "is_blind");
 	json_bool(j, g->is_blind);
+	key_double(j, "blind_share", g->blind_share);
+	key_double(j, "run_noise", g->run_noise);
+	key_double(j, "centre", g->centre);
 	json_key(j, "total_fails");
 	json_bool(j, g->total == GATE_SLOWER);
 	put_verdicts(j, r, "regressions", GATE_SLOWER);

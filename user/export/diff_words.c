@@ -125,6 +125,18 @@ const char *diff_dispersion_words(const struct diff *d)
 	}
 }
 
+struct diff_presumed_text diff_presumed(const struct gate *g)
+{
+	struct diff_presumed_text t = { "" };
+
+	if (g->run_noise > 0)
+		snprintf(t.s, sizeof(t.s),
+			 "one run a side: to fail, functions are presumed to be off by %.3g%% from "
+			 "run to run (--run-noise); what would be found goes by the noise measured",
+			 100 * g->run_noise);
+	return t;
+}
+
 /* --- findings --------------------------------------------------------------------------------- */
 
 const char *const diff_section_names[DIFF_SECTION_COUNT] = {

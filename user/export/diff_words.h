@@ -41,6 +41,12 @@ const char *diff_certainty(double q);
 /* "40 time blocks of a run a side": what noise was measured by. */
 const char *diff_dispersion_words(const struct diff *d);
 
+/* What the gate presumed of noise that one run a side cannot show; "" where it did not. */
+struct diff_presumed_text {
+	char s[256];
+};
+struct diff_presumed_text diff_presumed(const struct gate *g);
+
 /* Where gate->is_blind. */
 #define DIFF_BLIND_WORDS "a slowdown of everything alike cannot be seen: --work or whole runs tell"
 

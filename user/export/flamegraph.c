@@ -215,6 +215,19 @@ static void put_ratio(struct json *j, const char *key, double v)
 	json_double(j, v);
 }
 
+/* In the order in which noise.js takes them. */
+static void put_noise(struct json *j, const char *key, const struct noise *n)
+{
+	const double numbers[] = { n->phi,     n->tau2,       n->of_phi,     n->of_both,
+				   n->of_tau2, n->phi_varies, n->tau_varies, n->alike };
+
+	json_key(j, key);
+	json_array(j);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		json_double(j, numbers[i]);
+	json_end(j);
+}
+
 static void put_diff(struct json *j, const struct diff *d)
 {
 	json_key(j, "diff");
@@ -223,6 +236,8 @@ static void put_diff(struct json *j, const struct diff *d)
 	put_ratio(j, "centre", d->centre);
 	put_ratio(j, "centre_error", d->centre_error);
 	put_text(j, "dispersion", diff_dispersion_names[d->dispersion]);
+	put_noise(j, "node_noise", &d->node_noise);
+	put_noise(j, "function_noise", &d->function_noise);
 	json_key(j, "marks");
 	json_array(j);
 	for (size_t i = 0; i < sizeof(d->marks) / sizeof(d->marks[0]); i++)

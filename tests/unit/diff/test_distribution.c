@@ -106,48 +106,91 @@ static void test_gamma_functions(void **state)
 
 		check("digamma", x, 0, digamma(x), cases[i][1]);
 		check("trigamma", x, 0, trigamma(x), cases[i][2]);
-		check("trigamma_inverse", cases[i][2], 0, trigamma_inverse(cases[i][2]), x);
 	}
 }
 
 /* By hand: 0.01 x 4 / 1, 0.02 x 4 / 2, 0.03 x 4 / 3, 0.5; a later one is never below an earlier. */
 static void test_false_discovery_rates(void **state)
 {
+	static const double one[] = { 1, 1, 1, 1 };
 	double p[] = { 0.03, 0.01, 0.5, 0.02 }, same[] = { 0.9, 0.04, 0.05 };
 	const double want[] = { 0.04, 0.04, 0.5, 0.04 }, want_same[] = { 0.9, 0.075, 0.075 };
 	size_t order[4];
 
 	(void)state;
-	false_discovery_rates(p, order, 4);
-	false_discovery_rates(same, order, 3);
+	false_discovery_rates(p, one, order, 4);
+	false_discovery_rates(same, one, order, 3);
 	for (size_t i = 0; i < 4; i++)
 		check("q", (double)i, 0, p[i], want[i]);
 	for (size_t i = 0; i < 3; i++)
 		check("q", (double)i, 0, same[i], want_same[i]);
-	false_discovery_rates(p, order, 0);
+	false_discovery_rates(p, one, order, 0);
 }
 
-/* Variances that differ no more than chance has them have one true value; others do not. */
-static void test_variance_prior(void **state)
+/*
+ * Ten boxes, one in another, are one finding: 0.001 x 2.1 / 1.1 each, and not a reason to believe
+ * what has a chance of 0.004. What counts for nothing is as sure as the next that counts.
+ */
+static void test_weights_of_findings(void **state)
 {
-	double equal[50], spread[50];
-	struct variance_prior prior;
+	double p[13], weights[13], none[] = { 0.001, 0.004 }, no_weight[] = { 0, 1 };
+	size_t order[13];
 
 	(void)state;
-	for (int i = 0; i < 50; i++) {
-		equal[i] = 2 + 0.001 * i;
-		spread[i] = exp(0.2 * (i - 25));
+	for (size_t i = 0; i < 11; i++) {
+		p[i] = 0.001;
+		weights[i] = i ? 0.01 : 1;
 	}
-	prior = variance_prior(equal, 50, 10);
-	assert_true(isinf(prior.d0));
-	assert_true(prior.s0 > 2 && prior.s0 < 2.4); /* the mean log of chi-squares is below 0 */
-	assert_true(variance_moderated(prior, 7, 10) == prior.s0);
-	prior = variance_prior(spread, 50, 10);
-	assert_true(prior.d0 > 0 && prior.d0 < 2);
-	assert_true(variance_moderated(prior, 7, 10) > 5);
-	check("moderated", 3, 6, variance_moderated((struct variance_prior){ 2, 4 }, 7, 6), 5);
-	prior = variance_prior(equal, 0, 10);
-	assert_true(prior.s0 == 1 && isinf(prior.d0));
+	p[11] = 0.004;
+	p[12] = 0.5;
+	weights[11] = weights[12] = 1;
+	false_discovery_rates(p, weights, order, 13);
+	for (size_t i = 0; i < 11; i++)
+		check("q", (double)i, 0, p[i], 0.001 * 3.1 / 1.1);
+	check("q", 11, 0, p[11], 0.004 * 3.1 / 2.1);
+	false_discovery_rates(none, no_weight, order, 2);
+	check("q", 0, 0, none[0], 0.004);
+	check("q", 1, 0, none[1], 0.004);
+}
+
+static void test_student_table(void **state)
+{
+	static const double degrees[] = { 1, 1.3, 2, 3.7, 8, 38, 1000, 1e9, INFINITY };
+	static const double chances[] = { 0.975, 0.9999 };
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(chances) / sizeof(chances[0]); k++) {
+		struct student_table table = { .p = chances[k] };
+
+		for (size_t i = 0; i < sizeof(degrees) / sizeof(degrees[0]); i++) {
+			double want = student_quantile(chances[k], degrees[i]);
+			double got = student_table_get(&table, degrees[i]);
+
+			if (!(fabs(got - want) <= 3e-5 * want))
+				fail_msg("p %g, df %g: %.9g, not %.9g", chances[k], degrees[i], got,
+					 want);
+		}
+	}
+}
+
+/* Expected values: SciPy 1.17, f.sf(). */
+static void test_fisher_beyond(void **state)
+{
+	static const double cases[][4] = {
+		{ 2, 18, 20, 0.06792584 },   { 3.0771, 18, 20, 0.00852312 },
+		{ 2.5, 4, 8, 0.12572609 },   { 7.0061, 4, 8, 0.0099999 },
+		{ 2.4, 4, 100, 0.05498183 }, { 1.7, 38, 38, 0.05310531 },
+		{ 5, 38, 4, 0.06319849 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		double got = fisher_beyond(cases[i][0], cases[i][1], cases[i][2]);
+
+		if (fabs(got / cases[i][3] - 1) > 0.06)
+			fail_msg("F %g (%g, %g): %g, not %g", cases[i][0], cases[i][1], cases[i][2],
+				 got, cases[i][3]);
+	}
 }
 
 int main(void)
@@ -158,7 +201,9 @@ int main(void)
 		cmocka_unit_test(test_normal),
 		cmocka_unit_test(test_gamma_functions),
 		cmocka_unit_test(test_false_discovery_rates),
-		cmocka_unit_test(test_variance_prior),
+		cmocka_unit_test(test_weights_of_findings),
+		cmocka_unit_test(test_student_table),
+		cmocka_unit_test(test_fisher_beyond),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,8 @@
 
 #include "diff/gate.h"
 
+static const struct gate_options options = { .threshold = 0.10, .floor = 0.005 };
+
 #define CALLERS 12
 #define CALLEES 5
 #define FUNCTIONS (CALLERS * (1 + CALLEES))
@@ -138,7 +140,7 @@ static struct outcome try(const struct program *base, const struct program *curr
 	}
 	d = compare(in, normalize, NULL);
 	assert_int_equal(d->dispersion, runs > 1 ? DIFF_BY_RUNS : DIFF_BY_BLOCKS);
-	assert_int_equal(gate_new(d, GATE_THRESHOLD, GATE_FLOOR, &g), 0);
+	assert_int_equal(gate_new(d, &options, &g), 0);
 	o.coloured = d->coloured;
 	o.result = g->result;
 	if (current->factor > 0)
@@ -270,11 +272,149 @@ static void test_changes_are_found(void **state)
 	}
 }
 
+/* --- intervals -------------------------------------------------------------------------------- */
+
+#define HOT 6
+#define HOT_TICKS 2500 /* of each, a run; the small ones share SMALL_TICKS */
+#define SMALL_TICKS 5000
+
+/* A run of flat functions, each off by noise, all of them by the noise of the run. */
+static void simulate_flat(struct diff_input *in, enum diff_side side, unsigned int small,
+			  double noise, double run_noise, struct dice *dice)
+{
+	uint32_t run = add_run(in, side, true), thread = add_thread(in->profile, 1);
+	double all = exp(run_noise * dice_normal(dice));
+
+	for (unsigned int f = 0; f < HOT + small; f++) {
+		double mean = f < HOT ? HOT_TICKS : (double)SMALL_TICKS / small;
+		char text[64];
+
+		snprintf(text, sizeof(text), "main (/x.py:1);f%u (/x.py:2)", f);
+		put(in->profile, stack_of(in->profile, text), thread, 0,
+		    dice_poisson(dice, all * mean * exp(noise * dice_normal(dice))));
+	}
+	assert_int_equal(diff_input_take_samples(in, run), 0);
+}
+
+static bool holds(const struct diff_measure *m, double truth)
+{
+	return (double)m->low <= truth && truth <= (double)m->high;
+}
+
+/* Hot functions are off by their cost, small ones by counting: 95 % of each, and of the whole. */
+static void test_intervals_hold_the_truth(void **state)
+{
+	static const struct {
+		unsigned int small, runs;
+		double noise, run_noise;
+	} cases[] = {
+		{ 66, 3, 0.05, 0 },    { 66, 5, 0.05, 0 },  { 66, 10, 0.05, 0 },
+		{ 300, 3, 0.05, 0 },   { 300, 5, 0.05, 0 }, { 300, 10, 0.05, 0 },
+		{ 66, 5, 0.05, 0.03 }, { 66, 5, 0, 0.03 },  { 66, 5, 0, 0 },
+	};
+
+	unsigned int certain = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct dice dice = { 4711 + i };
+		unsigned int hot = 0, small = 0, total = 0;
+		const unsigned int times = 150;
+
+		for (unsigned int k = 0; k < times; k++) {
+			struct diff_input *in;
+			struct diff *d;
+
+			assert_int_equal(diff_input_new(false, &in), 0);
+			for (unsigned int run = 0; run < 2 * cases[i].runs; run++)
+				simulate_flat(in, run % 2, cases[i].small, cases[i].noise,
+					      cases[i].run_noise, &dice);
+			d = compare(in, DIFF_ABSOLUTE, NULL);
+			for (unsigned int f = 0; f < HOT + 20; f++) {
+				char name[16];
+				const struct diff_function *found;
+
+				snprintf(name, sizeof(name), "f%u", f);
+				found = function_named(d, name);
+				*(f < HOT ? &hot : &small) += holds(&found->measure, 1);
+				certain += found->measure.q <= 0.001f &&
+					   !diff_class_is_grey(found->class);
+			}
+			total += holds(&d->total.measure, 1);
+			diff_free(d);
+			diff_input_free(in);
+		}
+		print_message("%u small, %u runs, %g and %g: hot %.1f %%, small %.1f %%, total "
+			      "%.1f %%\n",
+			      cases[i].small, cases[i].runs, cases[i].noise, cases[i].run_noise,
+			      100.0 * hot / times / HOT, 100.0 * small / times / 20,
+			      100.0 * total / times);
+		/* without noise a law that allows for some is too careful */
+		if (hot < 0.93 * times * HOT ||
+		    hot > (cases[i].noise > 0 ? 0.97 : 0.99) * times * HOT ||
+		    small < 0.94 * times * 20 || small > 0.98 * times * 20 || total < 0.9 * times)
+			fail_msg("%u small, %u runs, %g and %g", cases[i].small, cases[i].runs,
+				 cases[i].noise, cases[i].run_noise);
+	}
+	assert_true(certain <= 2); /* one comparison of a thousand may have one: of 1350 */
+}
+
+/* --- what lasts longer than a part of the time ------------------------------------------------ */
+
+/* A function at work from the start to some block, beside a steady one. */
+static void simulate_phase(struct diff_input *in, enum diff_side side, int until)
+{
+	uint32_t run = add_run(in, side, true), thread = add_thread(in->profile, 1);
+	uint32_t phase = stack_of(in->profile, "main (/x.py:1);phase (/x.py:2)");
+	uint32_t steady = stack_of(in->profile, "main (/x.py:1);steady (/x.py:3)");
+	struct dice dice = { 99 + side };
+
+	for (int block = 0; block < DIFF_BLOCKS; block++) {
+		uint64_t time_ns = (uint64_t)block * 1000000000 + 500000000;
+
+		put(in->profile, steady, thread, time_ns, dice_poisson(&dice, 500));
+		put(in->profile, phase, thread, time_ns,
+		    block < until ? dice_poisson(&dice, 500) : 0);
+	}
+	assert_int_equal(diff_input_take_samples(in, run), 0);
+}
+
+/* The start-up of one run takes half as long again as that of the other: or was it cut later? */
+static void test_long_phases_are_undetermined(void **state)
+{
+	static const int until[][2] = { { 12, 18 }, { 10, 16 }, { 20, 30 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(until) / sizeof(until[0]); i++) {
+		struct diff_input *in;
+		const struct diff_function *f;
+		struct gate *g;
+		struct diff *d;
+
+		assert_int_equal(diff_input_new(false, &in), 0);
+		simulate_phase(in, DIFF_BASE, until[i][0]);
+		simulate_phase(in, DIFF_CURRENT, until[i][1]);
+		d = compare(in, DIFF_ABSOLUTE, NULL);
+		f = function_named(d, "phase");
+		if (f->class != DIFF_UNDETERMINED || f->measure.q <= 0.05f)
+			fail_msg("%d to %d: %s, q %g", until[i][0], until[i][1],
+				 diff_class_names[f->class], (double)f->measure.q);
+		assert_int_equal(function_named(d, "steady")->class, DIFF_UNCHANGED);
+		assert_int_equal(gate_new(d, &options, &g), 0);
+		assert_int_not_equal(g->result, GATE_REGRESSION);
+		gate_free(g);
+		diff_free(d);
+		diff_input_free(in);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_changed),
 		cmocka_unit_test(test_changes_are_found),
+		cmocka_unit_test(test_intervals_hold_the_truth),
+		cmocka_unit_test(test_long_phases_are_undetermined),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

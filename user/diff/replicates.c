@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "diff/replicates.h"
+
+/* Of a run, up to twice as many less one: bursts reach over the ends of blocks, so that 40 would
+ * show too little scatter (docs/findings.md). */
+#define REPLICATES 20
+
+/* From the start of the recording to the end of a block; the last one ends with the recording. */
+static double block_end(const struct diff_run *run, uint32_t block)
+{
+	double end = ((double)block + 1) * (double)run->block_ns;
+	double last = (double)run->facts.duration_ns;
+
+	if (block + 1 == run->block_count && last > end - (double)run->block_ns && last < end)
+		end = last;
+	return end;
+}
+
+static double run_exposure(const struct diff_run *run, enum exposure exposure)
+{
+	switch (exposure) {
+	case EXPOSURE_TIME:
+		return (double)run->facts.duration_ns;
+	case EXPOSURE_TICKS:
+		return (double)run->ticks;
+	case EXPOSURE_WORK:
+		return run->facts.work;
+	case EXPOSURE_EQUAL:
+		break;
+	}
+	return 1;
+}
+
+static int add_run(struct replicates *s, const struct diff_run *run, enum exposure exposure)
+{
+	struct replicate r = {
+		.run = run,
+		.blocks = run->blocks,
+		.block_count = run->block_count,
+		.exposure = run_exposure(run, exposure),
+	};
+
+	return r.exposure > 0 ? vec_push(s, r) : 0;
+}
+
+/* Where the replicate ends that begins with a block: a short rest of the run goes with it. */
+static uint32_t replicate_end(const struct diff_run *run, uint32_t first, uint32_t size)
+{
+	uint32_t end = first + size;
+	double last;
+
+	if (end >= run->block_count)
+		return run->block_count;
+	last = block_end(run, run->block_count - 1);
+	return last - block_end(run, end - 1) < (double)(size * run->block_ns) / 2
+		       ? run->block_count
+		       : end;
+}
+
+static double blocks_exposure(const struct replicate *r, enum exposure exposure)
+{
+	uint32_t first = (uint32_t)(r->blocks - r->run->blocks), end = first + r->block_count;
+	uint64_t ticks = 0;
+
+	if (exposure != EXPOSURE_TICKS)
+		return block_end(r->run, end - 1) - (double)first * (double)r->run->block_ns;
+	for (uint32_t b = 0; b < r->block_count; b++)
+		ticks += r->blocks[b].ticks;
+	return (double)ticks;
+}
+
+static int add_blocks(struct replicates *s, const struct diff_run *run, enum exposure exposure,
+		      uint32_t times)
+{
+	uint32_t size = run->block_count < 2 * REPLICATES ? 1 : run->block_count / REPLICATES;
+	int r = 0;
+
+	for (uint32_t b = 0, end; b < run->block_count && !r; b = end) {
+		struct replicate one = { .run = run, .blocks = &run->blocks[b] };
+
+		end = replicate_end(run, b, size * times);
+		one.block_count = end - b;
+		one.exposure = blocks_exposure(&one, exposure);
+		if (one.exposure > 0)
+			r = vec_push(s, one);
+	}
+	return r;
+}
+
+int replicates_find(struct replicates *out, const struct diff *d, enum diff_side side,
+		    enum diff_dispersion by, enum exposure exposure, uint32_t times)
+{
+	double sum = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < d->input->runs.len && !r; i++) {
+		const struct diff_run *run = d->input->runs.items[i];
+
+		if (run->side != side)
+			continue;
+		r = by == DIFF_BY_RUNS ? add_run(out, run, exposure)
+				       : add_blocks(out, run, exposure, times);
+	}
+	for (size_t i = 0; i < out->len; i++)
+		sum += out->items[i].exposure;
+	for (size_t i = 0; i < out->len; i++)
+		out->items[i].share = out->items[i].exposure / sum;
+	return r;
+}
+
+void replicates_release(struct replicates *r)
+{
+	vec_release(r);
+}
