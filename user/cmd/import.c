@@ -127,6 +127,50 @@ static int finish(struct conversion *c)
 	return 0;
 }
 
+/* Is it a command from its start to its end? That stands at the end of a recording. 1, 0 or an
+ * error.
+ */
+static int is_whole_run(const char *path)
+{
+	_cleanup_(profile_freep) struct profile *p = NULL;
+	_cleanup_(input_freep) struct input *in = NULL;
+	int r = profile_new(&p);
+
+	if (!r)
+		r = input_open(path, &in);
+	if (r < 0)
+		return r;
+	while ((r = input_next(in, p)) > 0)
+		profile_clear_samples(p);
+	return r < 0 ? r : input_metadata(in)->is_whole != 0;
+}
+
+/*
+ * A recording does not know of how many runs it is: several whole ones in one would be compared as
+ * one that did as much. EXIT_OK, or another status with a message.
+ */
+static int check_runs(struct call *call)
+{
+	const char *first = NULL;
+
+	for (int i = 0; call->operands.len > 1 && i < call->operands.len; i++) {
+		int r = is_whole_run(call->operands.items[i]);
+
+		if (r < 0)
+			return cmd_fail(call, r);
+		if (r && first)
+			return cmd_usage(
+				call,
+				"%s and %s are whole runs, and one recording of both would "
+				"be taken for one run: diff takes each as it is "
+				"(--baseline FILE)",
+				first, call->operands.items[i]);
+		if (r)
+			first = call->operands.items[i];
+	}
+	return EXIT_OK;
+}
+
 static int import_files(struct call *call, const struct import_call *o)
 {
 	_cleanup_(conversion_release) struct conversion c = { .o = o };
@@ -166,7 +210,8 @@ static int run(struct call *call)
 		return cmd_usage(call, "where to? give -o OUT.pyebpf");
 	if (!call->operands.len)
 		return cmd_usage(call, "no FILE to import");
-	return import_files(call, &o);
+	status = check_runs(call);
+	return status ? status : import_files(call, &o);
 }
 
 const struct command command_import = {
@@ -179,7 +224,8 @@ const struct command command_import = {
 		"by the content: the binary format of CPython 3.15 (python -m profiling.sampling "
 		"run "
 		"--binary), collapsed text (py-spy record -f raw, FlameGraph's stackcollapse-*.pl, "
-		"async-profiler, pyebpf export), recordings.\n\n"
+		"async-profiler, pyebpf export), recordings. Several whole runs of a command are "
+		"refused: a recording does not know of how many runs it is.\n\n"
 		"What a file does not say stays unknown. Text says neither when its samples were "
 		"taken nor how long one is: -F tells that. report, export and diff read all these "
 		"files as they are, too.",

@@ -22,7 +22,7 @@
  * recordings are compared in tests/integration/test_diff.py.
  */
 
-static const struct command *const commands[] = { &command_diff, NULL };
+static const struct command *const commands[] = { &command_diff, &command_import, NULL };
 static char folder[] = "/tmp/test_diff_run.XXXXXX";
 
 struct result {
@@ -266,6 +266,40 @@ static void test_inputs(void **state)
 	}
 }
 
+/* One recording of several runs would be compared as one run that did as much. */
+static void test_import_takes_one_whole_run(void **state)
+{
+	static const struct {
+		const char *name, *line;
+		int status;
+		const char *err; /* is in it */
+	} cases[] = {
+		{ "one", "import base -o merged", EXIT_OK, "" },
+		{ "two texts", "import t1 t2 -o merged", EXIT_OK, "" },
+		{ "a whole run and a text", "import base t1 -o merged", EXIT_OK, "" },
+		{ "two whole runs", "import base micro -o merged", EXIT_USAGE,
+		  "base and micro are whole runs" },
+		{ "not next to each other", "import base t1 micro -o merged", EXIT_USAGE,
+		  "(--baseline FILE)" },
+		{ "to standard output", "import base micro -o -", EXIT_USAGE, "whole runs" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		static struct result got;
+		bool is_there;
+
+		unlink("merged");
+		run(cases[i].line, &got);
+		is_there = !access("merged", F_OK);
+		if (got.status != cases[i].status || !strstr(got.err, cases[i].err) ||
+		    is_there != (cases[i].status == EXIT_OK) || (cases[i].status && got.out[0]))
+			fail_msg("%s: exit %d, %s written\n--- stderr:\n%s", cases[i].name,
+				 got.status, is_there ? "" : "not", got.err);
+	}
+	unlink("merged");
+}
+
 #define EVIL                                                                                \
 	"`a`|b|<script>alert(1)</script> [x](http://y) **z** @me #1 www.x.y \\x0a\\x1b[31m" \
 	"\\xe2\\x80\\xae\\xff"
@@ -362,6 +396,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_inputs),
+		cmocka_unit_test(test_import_takes_one_whole_run),
 		cmocka_unit_test(test_hostile_names_are_inert),
 	};
 
