@@ -307,6 +307,18 @@ static int note_renames(struct diff *d, const struct identity *id, const struct 
 	return r;
 }
 
+static int note_files(struct diff *d, const struct identity *id)
+{
+	if (!id->ambiguous_files)
+		return 0;
+	return texts_addf(&d->notes,
+			  "%zu file%s of base could be several of current, and %s left unmatched, "
+			  "such as %s (--rename OLD=NEW)",
+			  id->ambiguous_files, id->ambiguous_files == 1 ? "" : "s",
+			  id->ambiguous_files == 1 ? "is" : "are",
+			  strtab_get(d->input->profile->strings, id->ambiguous_file));
+}
+
 static int note(struct diff *d)
 {
 	static const char *const sides[] = { "base", "current" };
@@ -391,7 +403,7 @@ static int compare_sides(struct diff *d)
 static int join_sides(struct diff *d, const struct diff_renames *renames)
 {
 	_cleanup_(side_sums_release) struct side_sums sums[DIFF_SIDES] = { { NULL, NULL } };
-	_cleanup_(identity_release) struct identity id = { { NULL, NULL }, VEC_INIT, VEC_INIT };
+	_cleanup_(identity_release) struct identity id = { 0 };
 	const uint64_t *self[DIFF_SIDES], *totals[DIFF_SIDES];
 	int r = sum_stacks(d->input, sums);
 
@@ -405,6 +417,8 @@ static int join_sides(struct diff *d, const struct diff_renames *renames)
 		r = union_make(d, &id, self, totals);
 	if (!r)
 		r = make_functions(d, &id);
+	if (!r)
+		r = note_files(d, &id);
 	return r ? r : note_renames(d, &id, renames);
 }
 

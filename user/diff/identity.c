@@ -7,24 +7,13 @@
 
 #include "base/hash.h"
 #include "base/strbuf.h"
+#include "diff/files.h"
 #include "profile/idmap.h"
 
 #define NONE IDENTITY_NONE
-#define PAIRS_MAX 1000000 /* of files of one name: beyond, none is told from the others */
-
-/* A file of one side. */
-struct source {
-	uint32_t file; /* string id in the profile */
-	uint32_t root_len;
-	uint32_t module; /* string id in `texts`: what keys compare */
-	bool is_matched; /* the other side has the module as well */
-};
-
-/* A directory with its final slash. */
-struct root {
-	const char *path; /* borrowed from the profile */
-	size_t len;
-};
+#define PAIRS_MAX                                                                      \
+	1000000 /* of nameless functions of one parent: beyond, they go by their order \
+		 */
 
 /* A frame's name on its way to a key. */
 struct named {
@@ -46,9 +35,7 @@ struct builder {
 	struct identity *id;
 	struct strtab *texts; /* modules and names, as keys have them */
 	struct strbuf text;
-	VEC(struct root) roots[DIFF_SIDES];
-	VEC(struct source) sources[DIFF_SIDES];
-	uint32_t *source_of[DIFF_SIDES]; /* by string id of the file: index + 1; 0: none */
+	struct sources sources;
 	VEC(uint32_t) new_module; /* by rename: of the file it leads to; NONE: no such file */
 	VEC(struct named) names;
 	VEC(struct named) keys; /* the first of each */
@@ -57,252 +44,13 @@ struct builder {
 
 static void builder_release(struct builder *b)
 {
-	for (int s = 0; s < DIFF_SIDES; s++) {
-		vec_release(&b->roots[s]);
-		vec_release(&b->sources[s]);
-		free(b->source_of[s]);
-	}
+	sources_release_all(&b->sources);
 	strtab_free(b->texts);
 	strbuf_release(&b->text);
 	vec_release(&b->new_module);
 	vec_release(&b->names);
 	vec_release(&b->keys);
 	idmap_release(&b->map);
-}
-
-/* --- roots of files --------------------------------------------------------------------------- */
-
-/* Bytes of path up to and with `library/`, 0 without one. */
-static size_t after_library(const char *path, size_t len, const char *library)
-{
-	size_t n = strlen(library), found = 0;
-
-	for (const char *at = path; (at = memmem(at, (size_t)(path + len - at), library, n));
-	     at += n)
-		found = (size_t)(at - path) + n;
-	return found;
-}
-
-/* The same for `/lib/python3.12/` and `/lib64/python3.13t/`. */
-static size_t after_standard_library(const char *path, size_t len)
-{
-	static const char *const folders[] = { "/lib/python", "/lib64/python" };
-
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		size_t at = after_library(path, len, folders[i]);
-
-		while (at && at < len && (strchr("0123456789.t", path[at]) && path[at]))
-			at++;
-		if (at && at < len && path[at] == '/')
-			return at + 1;
-	}
-	return 0;
-}
-
-static size_t library_root(const char *path, size_t len)
-{
-	size_t at = after_library(path, len, "/site-packages/");
-
-	if (!at)
-		at = after_library(path, len, "/dist-packages/");
-	return at ? at : after_standard_library(path, len);
-}
-
-/* Code of nobody's project: a library's, a frozen module's, none of Python. */
-static bool is_foreign(const struct profile *p, const struct frame *f)
-{
-	const char *file = strtab_get(p->strings, f->file);
-
-	return f->kind != FRAME_PYTHON || !*file || *file == '<' ||
-	       library_root(file, strtab_len(p->strings, f->file));
-}
-
-static int add_root(struct builder *b, int side, uint32_t file)
-{
-	const char *path = strtab_get(b->p->strings, file), *slash = strrchr(path, '/');
-	struct root root = { path, slash ? (size_t)(slash - path) + 1 : 0 };
-
-	for (size_t i = 0; i < b->roots[side].len; i++)
-		if (b->roots[side].items[i].len == root.len &&
-		    !memcmp(b->roots[side].items[i].path, path, root.len))
-			return 0;
-	return root.len ? vec_push(&b->roots[side], root) : 0;
-}
-
-/* Scripts: `<module>` frames with nothing but foreign ones outside of them. */
-static int find_roots(struct builder *b, int side)
-{
-	const struct stack_entry *entries = stacktab_entries(b->p->stacks);
-	uint32_t count = stacktab_count(b->p->stacks);
-	_cleanup_(freep) bool *is_outside = calloc(count, sizeof(*is_outside));
-	int r = 0;
-
-	if (!is_outside)
-		return -ENOMEM;
-	is_outside[0] = true;
-	for (uint32_t i = 1; i < count && !r; i++) {
-		const struct frame *f = frametab_get(b->p->frames, entries[i].frame);
-
-		if (!b->totals[side][i] || !is_outside[entries[i].parent])
-			continue;
-		is_outside[i] = is_foreign(b->p, f);
-		if (!is_outside[i] && !strcmp(strtab_get(b->p->strings, f->name), "<module>"))
-			r = add_root(b, side, f->file);
-	}
-	return r;
-}
-
-static uint32_t root_length(const struct builder *b, int side, uint32_t file)
-{
-	const char *path = strtab_get(b->p->strings, file);
-	size_t len = strtab_len(b->p->strings, file), best = library_root(path, len);
-
-	for (size_t i = 0; i < b->roots[side].len && !best; i++) {
-		const struct root *root = &b->roots[side].items[i];
-
-		if (root->len < len && !memcmp(root->path, path, root->len))
-			best = root->len;
-	}
-	return (uint32_t)best;
-}
-
-static int add_source(struct builder *b, int side, uint32_t file)
-{
-	struct source s = { .file = file };
-	const char *path = strtab_get(b->p->strings, file);
-	int r;
-
-	if (b->source_of[side][file])
-		return 0;
-	s.root_len = root_length(b, side, file);
-	r = strtab_intern(b->texts, path + s.root_len, strlen(path + s.root_len), &s.module);
-	if (!r)
-		r = vec_push(&b->sources[side], s);
-	if (!r)
-		b->source_of[side][file] = (uint32_t)b->sources[side].len;
-	return r;
-}
-
-static int compare_root_lengths(const void *a, const void *b)
-{
-	const struct root *x = a, *y = b;
-
-	return x->len > y->len ? -1 : x->len < y->len;
-}
-
-static int find_sources(struct builder *b, int side)
-{
-	int r = find_roots(b, side);
-
-	b->source_of[side] = calloc(strtab_count(b->p->strings), sizeof(uint32_t));
-	if (!b->source_of[side])
-		return -ENOMEM;
-	if (b->roots[side].len)
-		qsort(b->roots[side].items, b->roots[side].len, sizeof(struct root),
-		      compare_root_lengths);
-	for (uint32_t i = 0; i < frametab_count(b->p->frames) && !r; i++)
-		if (b->id->key_of[side][i] != NONE)
-			r = add_source(b, side, frametab_get(b->p->frames, i)->file);
-	return r;
-}
-
-/* --- files whose root has moved --------------------------------------------------------------- */
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-/* Path components that both end in. */
-static unsigned int common_tail(const char *x, const char *y)
-{
-	const char *i = x + strlen(x), *j = y + strlen(y);
-	unsigned int count = 0;
-
-	while (i > x && j > y && i[-1] == j[-1]) {
-		i--;
-		j--;
-		count += *i == '/';
-	}
-	/* the component that the walk stopped in counts if it is whole on both sides */
-	if ((i == x || i[-1] == '/') && (j == y || j[-1] == '/') && *i != '/')
-		count++;
-	return count;
-}
-
-static const char *source_path(const struct builder *b, const struct source *s)
-{
-	return strtab_get(b->p->strings, s->file);
-}
-
-static void mark_matched(struct builder *b, const bool *has_module[DIFF_SIDES])
-{
-	for (int s = 0; s < DIFF_SIDES; s++)
-		for (size_t i = 0; i < b->sources[s].len; i++) {
-			struct source *source = &b->sources[s].items[i];
-
-			source->is_matched = has_module[!s][source->module];
-		}
-}
-
-/*
- * The unmatched file of the other side with the longest tail in common with this one, or NULL if
- * there is none or several are as long. A name that every package has says nothing by itself.
- */
-static struct source *nearest(struct builder *b, int side, const struct source *from)
-{
-	const char *path = source_path(b, from), *name = base_name(path);
-	unsigned int best = !strcmp(name, "__init__.py") || !strcmp(name, "__main__.py");
-	struct source *found = NULL;
-
-	for (size_t i = 0; i < b->sources[!side].len; i++) {
-		struct source *s = &b->sources[!side].items[i];
-		unsigned int tail;
-
-		if (s->is_matched)
-			continue;
-		tail = common_tail(path, source_path(b, s));
-		if (tail > best)
-			found = s;
-		else if (tail == best)
-			found = NULL;
-		if (tail > best)
-			best = tail;
-	}
-	return found;
-}
-
-static int match_moved_files(struct builder *b)
-{
-	size_t count = b->sources[DIFF_BASE].len, modules = strtab_count(b->texts);
-	_cleanup_(freep) struct source **partner = calloc(count + 1, sizeof(struct source *));
-	_cleanup_(freep) bool *in_base = calloc(modules, sizeof(bool));
-	_cleanup_(freep) bool *in_current = calloc(modules, sizeof(bool));
-
-	if (!partner || !in_base || !in_current)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		in_base[b->sources[DIFF_BASE].items[i].module] = true;
-	for (size_t i = 0; i < b->sources[DIFF_CURRENT].len; i++)
-		in_current[b->sources[DIFF_CURRENT].items[i].module] = true;
-	mark_matched(b, (const bool *[]){ in_base, in_current });
-	if (count * b->sources[DIFF_CURRENT].len > PAIRS_MAX)
-		return 0;
-	for (size_t i = 0; i < count; i++) {
-		struct source *s = &b->sources[DIFF_BASE].items[i];
-
-		if (!s->is_matched && *source_path(b, s) != '<' && *source_path(b, s) != '~')
-			partner[i] = nearest(b, DIFF_BASE, s);
-	}
-	for (size_t i = 0; i < count; i++) {
-		struct source *s = &b->sources[DIFF_BASE].items[i];
-
-		if (partner[i] && nearest(b, DIFF_CURRENT, partner[i]) == s)
-			s->module = partner[i]->module;
-	}
-	return 0;
 }
 
 /* --- renames ---------------------------------------------------------------------------------- */
@@ -331,11 +79,11 @@ static int find_new_modules(struct builder *b)
 		const char *file = b->renames->items[i].new.file;
 		uint32_t module = NONE;
 
-		for (size_t s = 0; file && s < b->sources[DIFF_CURRENT].len && module == NONE;
+		for (size_t s = 0; file && s < b->sources.of[DIFF_CURRENT].len && module == NONE;
 		     s++) {
-			const struct source *source = &b->sources[DIFF_CURRENT].items[s];
+			const struct source *source = &b->sources.of[DIFF_CURRENT].items[s];
 
-			if (has_tail(source_path(b, source), file))
+			if (has_tail(source_path(&b->sources, source), file))
 				module = source->module;
 		}
 		r = vec_push(&b->new_module, module);
@@ -382,7 +130,7 @@ static int name_frame(struct builder *b, int side, uint32_t frame)
 	const struct frame *f = frametab_get(b->p->frames, frame);
 	const char *name = strtab_get(b->p->strings, f->name);
 	struct named n = {
-		.module = b->sources[side].items[b->source_of[side][f->file] - 1].module,
+		.module = source_of(&b->sources, side, f->file)->module,
 		.line = f->first_line,
 		.frame = frame,
 		.side = (uint8_t)side,
@@ -491,16 +239,17 @@ static int pair_lines(struct lines *l)
 {
 	int few = l->of[DIFF_CURRENT].len < l->of[DIFF_BASE].len;
 	size_t rows = l->of[few].len, columns = l->of[!few].len, i, j;
+	bool in_order = rows == columns || rows * columns > PAIRS_MAX;
 	_cleanup_(freep) double *cost = NULL;
 
 	for (int s = 0; s < DIFF_SIDES; s++) {
 		if (vec_reserve(&l->partner[s], l->of[s].len) < 0)
 			return -ENOMEM;
 		for (i = 0; i < l->of[s].len; i++)
-			l->partner[s].items[i] = rows == columns ? (uint32_t)i : NONE;
+			l->partner[s].items[i] = in_order && i < rows ? (uint32_t)i : NONE;
 		l->partner[s].len = l->of[s].len;
 	}
-	if (rows == columns || !rows || rows * columns > PAIRS_MAX)
+	if (in_order || !rows)
 		return 0;
 	cost = calloc((rows + 1) * (columns + 1), sizeof(*cost));
 	if (!cost)
@@ -619,27 +368,44 @@ static int make_keys(struct builder *b)
 		if (k->frame[n->side] != NONE && k->frame[n->side] < n->frame)
 			continue;
 		k->frame[n->side] = n->frame;
-		k->root_len[n->side] =
-			b->sources[n->side].items[b->source_of[n->side][file] - 1].root_len;
+		k->root_len[n->side] = source_of(&b->sources, n->side, file)->root_len;
 	}
 	return 0;
 }
 
 /* Frames of the side get key 0 for now, others IDENTITY_NONE. */
-static int find_frames(struct builder *b, int side)
+static int find_frames(struct builder *b, int side, bool *has_frame)
 {
 	const struct stack_entry *entries = stacktab_entries(b->p->stacks);
 	size_t frames = frametab_count(b->p->frames);
 	uint32_t *key_of = malloc((frames + 1) * sizeof(*key_of));
 
+	b->id->key_of[side] = key_of;
 	if (!key_of)
 		return -ENOMEM;
 	memset(key_of, 0xff, (frames + 1) * sizeof(*key_of));
 	for (uint32_t i = 1; i < stacktab_count(b->p->stacks); i++)
-		if (b->totals[side][i])
+		if (b->totals[side][i]) {
 			key_of[entries[i].frame] = 0;
-	b->id->key_of[side] = key_of;
-	return find_sources(b, side);
+			has_frame[entries[i].frame] = true;
+		}
+	return 0;
+}
+
+static int find_sources(struct builder *b)
+{
+	size_t frames = frametab_count(b->p->frames);
+	_cleanup_(freep) bool *has_frame = calloc(DIFF_SIDES * frames + 1, sizeof(bool));
+	const bool *of[DIFF_SIDES] = { has_frame, has_frame + frames };
+	int r = has_frame ? 0 : -ENOMEM;
+
+	for (int s = 0; s < DIFF_SIDES && !r; s++)
+		r = find_frames(b, s, has_frame + s * frames);
+	if (!r)
+		r = sources_find(&b->sources, b->p, b->texts, of, b->totals);
+	b->id->ambiguous_files = b->sources.ambiguous;
+	b->id->ambiguous_file = b->sources.one_of_them;
+	return r;
 }
 
 int identity_make(struct identity *id, const struct diff_input *in,
@@ -655,10 +421,8 @@ int identity_make(struct identity *id, const struct diff_input *in,
 	};
 	int r = strtab_new(&b.texts);
 
-	for (int s = 0; s < DIFF_SIDES && !r; s++)
-		r = find_frames(&b, s);
 	if (!r)
-		r = match_moved_files(&b);
+		r = find_sources(&b);
 	if (!r)
 		r = find_new_modules(&b);
 	for (int s = 0; s < DIFF_SIDES && !r; s++)

@@ -11,15 +11,9 @@
 #include "diff/rename.h"
 
 /*
- * Which frames of both sides are the same function. A key is the path of the file with its root
- * stripped, the qualname, the kind of frame, and for lambdas and comprehensions of one parent their
- * order in it. Lines do not count. Stripped are, in this order:
- *
- *	.../site-packages/, .../dist-packages/, .../lib/python3.12/
- *	the directory of the script: of the outermost `<module>` that is no library's
- *
- * A file that then has no counterpart takes the one whose path has most of its tail in common, if
- * that is mutual and no other is as close: a checkout in another directory.
+ * Which frames of both sides are the same function. A key is the module of the file (files.h), the
+ * qualname, the kind of frame, and for lambdas and comprehensions of one parent their order in it.
+ * Lines do not count.
  */
 #define IDENTITY_NONE UINT32_MAX
 
@@ -32,7 +26,9 @@ struct identity_key {
 struct identity {
 	uint32_t *key_of[DIFF_SIDES]; /* by frame id; IDENTITY_NONE where the side lacks it */
 	VEC(struct identity_key) keys;
-	VEC(bool) used_renames; /* by rename: did it fit any frame? */
+	VEC(bool) used_renames;  /* by rename: did it fit any frame? */
+	size_t ambiguous_files;  /* of base, that could be several of current's */
+	uint32_t ambiguous_file; /* string id of the path of one */
 };
 
 /* totals: inclusive ticks by stack id, of each side. 0 or -ENOMEM; release id in any case. */

@@ -32,6 +32,7 @@ struct builder {
 	uint32_t *place_of_key; /* by key: a child of the node at hand, + 1; 0: none */
 	uint32_t *child_of_key; /* the same, of a node that is merged into */
 	VEC(uint32_t) children; /* of the node at hand, on one side only */
+	VEC(uint32_t) common;   /* of the node at hand, on both, with callees */
 	VEC(uint32_t) work;
 	VEC(uint64_t) merges; /* from << 32 | to */
 	uint32_t *place;
@@ -44,6 +45,7 @@ static void builder_release(struct builder *b)
 	free(b->place_of_key);
 	free(b->child_of_key);
 	vec_release(&b->children);
+	vec_release(&b->common);
 	vec_release(&b->work);
 	vec_release(&b->merges);
 	free(b->place);
@@ -211,31 +213,48 @@ static int compare_weights(const void *a, const void *b, void *context)
 	return order ? order : x->key < y->key ? -1 : x->key > y->key;
 }
 
-/* Children of parent that one side lacks, the heaviest first, all in place_of_key. */
+static void order_by_weight(struct builder *b, uint32_t *drafts, size_t count)
+{
+	if (count)
+		qsort_r(drafts, count, sizeof(*drafts), compare_weights, b);
+}
+
+/* Children of parent that one side lacks, all in place_of_key, and those that both have; the
+ * heaviest first. None where nothing could be passed over. */
 static int find_one_sided(struct builder *b, uint32_t parent)
 {
 	const struct draft *drafts = b->drafts.items;
-	size_t of_side[DIFF_SIDES] = { 0 };
+	bool has_side[DIFF_SIDES] = { false };
+	int r = 0;
 
-	b->children.len = 0;
-	for (uint32_t c = drafts[parent].first_child; c != NONE; c = drafts[c].next)
-		for (int s = 0; s < DIFF_SIDES; s++) {
-			if (!is_only(&drafts[c], s))
-				continue;
-			if (vec_push(&b->children, c) < 0)
-				return -ENOMEM;
-			of_side[s]++;
+	b->children.len = b->common.len = 0;
+	for (uint32_t c = drafts[parent].first_child; c != NONE && !r; c = drafts[c].next) {
+		const struct draft *d = &drafts[c];
+
+		if (d->total[DIFF_BASE] && d->total[DIFF_CURRENT]) {
+			if (d->first_child != NONE)
+				r = vec_push(&b->common, c);
+			continue;
 		}
-	if (!of_side[DIFF_BASE] || !of_side[DIFF_CURRENT])
+		has_side[is_only(d, DIFF_CURRENT)] = true;
+		r = vec_push(&b->children, c);
+	}
+	if (!(has_side[DIFF_BASE] && has_side[DIFF_CURRENT]) && !b->common.len)
 		b->children.len = 0;
-	if (b->children.len)
-		qsort_r(b->children.items, b->children.len, sizeof(uint32_t), compare_weights, b);
+	if (!b->children.len)
+		b->common.len = 0;
+	order_by_weight(b, b->children.items, b->children.len);
+	order_by_weight(b, b->common.items, b->common.len);
 	for (size_t i = 0; i < b->children.len; i++)
 		b->place_of_key[drafts[b->children.items[i]].key] = b->children.items[i] + 1;
-	return 0;
+	return r;
 }
 
-/* Is `between` one side's frame above children that the other has directly below its parent? */
+/*
+ * Is `between` a frame above children of one side that the other has directly below its parent?
+ * It may be of that side alone, or stand above other calls on both: a decorator that was put on
+ * one more function.
+ */
 static int pass_over(struct builder *b, uint32_t between, int side)
 {
 	struct draft *drafts = b->drafts.items;
@@ -246,10 +265,12 @@ static int pass_over(struct builder *b, uint32_t between, int side)
 		uint32_t found = b->place_of_key[drafts[c].key] - 1;
 
 		next = drafts[c].next;
-		if (found == NONE || !is_only(&drafts[found], !side) || drafts[found].into != NONE)
+		if (found == NONE || !is_only(&drafts[c], side) ||
+		    !is_only(&drafts[found], !side) || drafts[found].into != NONE)
 			continue;
-		drafts[between].match =
-			side == DIFF_CURRENT ? DIFF_MATCH_INSERTED : DIFF_MATCH_DELETED;
+		if (is_only(&drafts[between], side))
+			drafts[between].match =
+				side == DIFF_CURRENT ? DIFF_MATCH_INSERTED : DIFF_MATCH_DELETED;
 		drafts[between].total[!side] += drafts[found].total[!side];
 		r = merge_drafts(b, found, c);
 	}
@@ -268,6 +289,9 @@ static int align_children(struct builder *b, uint32_t parent)
 			r = pass_over(b, at,
 				      drafts[at].total[DIFF_CURRENT] ? DIFF_CURRENT : DIFF_BASE);
 	}
+	for (size_t i = 0; i < b->common.len && !r; i++)
+		for (int side = 0; side < DIFF_SIDES && !r; side++)
+			r = pass_over(b, b->common.items[i], side);
 	for (size_t i = 0; i < b->children.len; i++)
 		b->place_of_key[drafts[b->children.items[i]].key] = 0;
 	return r;

@@ -10,7 +10,8 @@
 
 /*
  * The union of both sides' call trees: paths of equal keys are one node; then, under each node that
- * both sides have, one inserted or deleted frame is passed over where the keys below it match.
+ * both sides have, one inserted or deleted frame is passed over where the keys below it match; also
+ * where it stands there on both sides, above other calls.
  *
  * Fills d->nodes (parent, end, match, ticks), node_count, node_of and stack_count; node->function
  * is a key of id for now. self: ticks by stack id, of each side; totals: the same with all that is

@@ -106,6 +106,134 @@ static void test_identity_differs(void **state)
 	}
 }
 
+/* Two files of one name on a side are two, whatever root their scripts have. */
+static void test_files_of_one_name_stay_apart(void **state)
+{
+#define A "<module> (/srv/a/main.py:1);handle (/srv/a/main.py:5)"
+#define B "<module> (/srv/b/main.py:1);handle (/srv/b/main.py:5)"
+#define OLD_A "<module> (/old/a/main.py:1);handle (/old/a/main.py:5)"
+#define APP "<module> (/srv/app.py:1);"
+	static const struct {
+		const char *name, *base, *current;
+		size_t functions;     /* of both sides together */
+		const char *ticks[4]; /* "base current" of those called handle or decode, sorted */
+	} cases[] = {
+		{ "two scripts",
+		  A " 1000\n" B " 1500",
+		  A " 1500\n" B " 1000",
+		  4,
+		  { "1000 1500", "1500 1000" } },
+		{ "and their roots moved",
+		  OLD_A " 1000\n" B " 1500",
+		  A " 1500\n" B " 1000",
+		  4,
+		  { "1000 1500", "1500 1000" } },
+		{ "one of them is new",
+		  B " 1500",
+		  A " 1500\n" B " 1000",
+		  4,
+		  { "0 1500", "1500 1000" } },
+		{ "one of them is gone",
+		  A " 1000\n" B " 1500",
+		  A " 1500",
+		  4,
+		  { "1000 1500", "1500 0" } },
+		{ "a module called as one of the standard library",
+		  APP "decode (/srv/json/decoder.py:1) 1000\n" APP
+		      "decode (/usr/lib/python3.12/json/decoder.py:1) 1500",
+		  APP "decode (/srv/json/decoder.py:1) 1500\n" APP
+		      "decode (/opt/lib/python3.12/json/decoder.py:1) 1000",
+		  3,
+		  { "1000 1500", "1500 1000" } },
+		{ "a package of two environments",
+		  "decode (/v1/lib/python3.12/site-packages/r/api.py:1) 1000\n"
+		  "decode (/v2/lib/python3.12/site-packages/r/api.py:1) 1500",
+		  "decode (/v1/lib/python3.12/site-packages/r/api.py:1) 1500\n"
+		  "decode (/v2/lib/python3.12/site-packages/r/api.py:1) 1000",
+		  2,
+		  { "1000 1500", "1500 1000" } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct diff_input *in = input_of(cases[i].base, cases[i].current);
+		struct diff *d = compare(in, DIFF_ABSOLUTE, NULL);
+		const struct strtab *strings = in->profile->strings;
+		char found[256] = "", want[256] = "";
+
+		for (int k = 0; k < 4 && cases[i].ticks[k]; k++)
+			snprintf(want + strlen(want), sizeof(want) - strlen(want), "%s, ",
+				 cases[i].ticks[k]);
+		for (uint64_t base = 0; base <= 1500; base += 500)
+			for (size_t f = 0; f < d->function_count; f++) {
+				const struct diff_function *function = &d->functions[f];
+				const char *name = strtab_get(strings, function->name);
+
+				if (function->base_total == base && name[0] != '<')
+					snprintf(found + strlen(found),
+						 sizeof(found) - strlen(found), "%u %u, ",
+						 (unsigned int)function->base_total,
+						 (unsigned int)function->total);
+			}
+		if (d->function_count != cases[i].functions || strcmp(found, want) != 0)
+			fail_msg("%s: %zu functions, %s not %s", cases[i].name, d->function_count,
+				 found, want);
+		diff_free(d);
+		diff_input_free(in);
+	}
+}
+
+/* However many files there are: by their names first, then by their folders. */
+static void test_a_thousand_files_move(void **state)
+{
+	struct diff_facts facts = { 0 };
+	struct diff_input *in;
+	struct diff *d;
+
+	(void)state;
+	assert_int_equal(diff_input_new(false, &in), 0);
+	for (int side = 0; side < DIFF_SIDES; side++) {
+		uint32_t run, thread = add_thread(in->profile, 1);
+
+		assert_int_equal(diff_input_add_run(in, side, &facts, 0, &run), 0);
+		for (int i = 0; i < 3000; i++) {
+			char text[128];
+
+			snprintf(text, sizeof(text), "f (/%s/deep/p%d/%s%d.py:1)",
+				 side ? "new" : "old/er", i / 3, i % 3 ? "m" : "__init__", i % 3);
+			if (i % 3 == 0)
+				snprintf(text, sizeof(text), "f (/%s/deep/p%d/__init__.py:1)",
+					 side ? "new" : "old/er", i / 3);
+			put(in->profile, stack_of(in->profile, text), thread, 0, 100);
+		}
+		assert_int_equal(diff_input_take_samples(in, run), 0);
+	}
+	d = compare(in, DIFF_ABSOLUTE, NULL);
+	assert_int_equal(d->counts[DIFF_NEW] + d->counts[DIFF_REMOVED], 0);
+	assert_int_equal(d->function_count, 3000);
+	diff_free(d);
+	diff_input_free(in);
+}
+
+/* What could be either of two is neither, and that is said. */
+static void test_ambiguous_files_are_noted(void **state)
+{
+	struct diff_input *in = input_of("f (/a/x/m.py:1) 100\nf (/a/y/m.py:1) 100",
+					 "f (/b/p/m.py:1) 100\nf (/b/q/m.py:1) 100");
+	struct diff *d = compare(in, DIFF_ABSOLUTE, NULL);
+	bool is_told = false;
+
+	(void)state;
+	assert_int_equal(d->function_count, 4);
+	for (size_t i = 0; i < d->notes.len; i++)
+		is_told = is_told || (strstr(d->notes.items[i],
+					     "2 files of base could be several of current") &&
+				      strstr(d->notes.items[i], "m.py (--rename OLD=NEW)"));
+	assert_true(is_told);
+	diff_free(d);
+	diff_input_free(in);
+}
+
 /* Lambdas of one parent are told apart by their order, however far they moved. */
 static void test_identity_lambdas(void **state)
 {
@@ -238,6 +366,20 @@ static void test_align(void **state)
 		{ "others stay", MAIN ";" WORK " 400\n" MAIN ";" ELSE " 100",
 		  MAIN ";" WRAP ";" WORK " 400\n" MAIN ";" ELSE " 100", "main;else",
 		  DIFF_MATCH_EXACT, 100, 100 },
+		{ "a decorator that was in use before",
+		  MAIN ";" WRAP ";" LEAF " 400\n" MAIN ";" WORK " 300",
+		  MAIN ";" WRAP ";" LEAF " 400\n" MAIN ";" WRAP ";" WORK " 310", "main;wrap;work",
+		  DIFF_MATCH_EXACT, 300, 310 },
+		{ "the decorator itself", MAIN ";" WRAP ";" LEAF " 400\n" MAIN ";" WORK " 300",
+		  MAIN ";" WRAP ";" LEAF " 400\n" MAIN ";" WRAP ";" WORK " 310", "main;wrap",
+		  DIFF_MATCH_EXACT, 700, 710 },
+		{ "taken from one that keeps others",
+		  MAIN ";" WRAP ";" LEAF " 400\n" MAIN ";" WRAP ";" WORK " 310",
+		  MAIN ";" WRAP ";" LEAF " 400\n" MAIN ";" WORK " 300", "main;wrap;work",
+		  DIFF_MATCH_EXACT, 310, 300 },
+		{ "what it calls on both sides is not another's",
+		  MAIN ";" WRAP ";" WORK " 400\n" MAIN ";" WORK " 300",
+		  MAIN ";" WRAP ";" WORK " 700", "main;work", DIFF_MATCH_NONE, 300, 0 },
 		{ "a call that stays is not moved", MAIN ";" WORK " 400",
 		  MAIN ";" WORK " 400\n" MAIN ";" WRAP ";" WORK " 50", "main;wrap", DIFF_MATCH_NONE,
 		  0, 50 },
@@ -686,6 +828,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_identity_pairs),
 		cmocka_unit_test(test_identity_differs),
+		cmocka_unit_test(test_files_of_one_name_stay_apart),
+		cmocka_unit_test(test_a_thousand_files_move),
+		cmocka_unit_test(test_ambiguous_files_are_noted),
 		cmocka_unit_test(test_identity_lambdas),
 		cmocka_unit_test(test_rename_errors),
 		cmocka_unit_test(test_rename_unused_is_noted),
