@@ -24,6 +24,29 @@ int cmd_fail(const struct call *call, int r)
 	return EXIT_RUNTIME;
 }
 
+int cmd_put_quoted(struct strbuf *out, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '\'')
+			strbuf_puts(out, "'\\''");
+		else
+			strbuf_putc(out, *text);
+	}
+	return strbuf_error(out);
+}
+
+int cmd_put_word(struct strbuf *out, const char *word)
+{
+	bool is_plain = *word && strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+					      "0123456789_-+=.,/:@%") == strlen(word);
+
+	if (is_plain)
+		return strbuf_puts(out, word);
+	strbuf_putc(out, '\'');
+	cmd_put_quoted(out, word);
+	return strbuf_putc(out, '\'');
+}
+
 void cmd_try(const char *fmt, ...)
 {
 	char text[ERR_BYTES];

@@ -53,6 +53,12 @@ struct call {
 	void *context;
 };
 
+/* Appends what stands inside '...' for a POSIX shell and zsh. 0 or -ENOMEM. */
+int cmd_put_quoted(struct strbuf *out, const char *text);
+
+/* Appends a word of a command line: as it is if a shell takes it as that, else quoted. The same. */
+int cmd_put_word(struct strbuf *out, const char *word);
+
 /*
  * Reads the command line by the table. True: go on, options and call->operands are set. False:
  * return *status at once; help or an error was printed, or the table was only asked for.

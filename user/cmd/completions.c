@@ -56,17 +56,6 @@ static bool append_operands(const struct script *s, const struct command *comman
 	return true;
 }
 
-/* text inside '...' for a POSIX shell and zsh. */
-static void append_quoted(struct strbuf *out, const char *text)
-{
-	for (; *text; text++) {
-		if (*text == '\'')
-			strbuf_puts(out, "'\\''");
-		else
-			strbuf_putc(out, *text);
-	}
-}
-
 /* Rows of both tables, one after the other; aliases get the row they stand for. */
 static void for_each_option(const struct script *s, const struct opt *opts,
 			    void (*visit)(const struct script *, const struct opt *row,
@@ -192,7 +181,7 @@ static void zsh_help(struct strbuf *out, const char *text)
 			strbuf_putc(&escaped, '\\');
 		strbuf_putc(&escaped, *text);
 	}
-	append_quoted(out, strbuf_str(&escaped));
+	cmd_put_quoted(out, strbuf_str(&escaped));
 }
 
 /* One spec a name: '*--freq=[help]:HZ:action'. */
@@ -262,7 +251,7 @@ static void zsh(const struct script *s)
 			    "\t\tlocal -a commands=(\n");
 	for (const struct command *const *c = s->commands; *c; c++) {
 		strbuf_appendf(s->out, "\t\t\t'%s:", (*c)->name);
-		append_quoted(s->out, (*c)->summary);
+		cmd_put_quoted(s->out, (*c)->summary);
 		strbuf_puts(s->out, "'\n");
 	}
 	strbuf_puts(s->out, "\t\t)\n\t\t_describe command commands\n\t\treturn\n\tfi\n"

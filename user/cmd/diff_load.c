@@ -25,7 +25,7 @@ static const char *known(const char *text)
 	return text && *text ? text : NULL;
 }
 
-static struct diff_facts facts_of(const char *path, const struct input *file)
+static struct diff_facts facts_of(const char *path, const struct input *file, bool has_unit)
 {
 	const struct metadata *m = input_metadata(file);
 
@@ -35,11 +35,12 @@ static struct diff_facts facts_of(const char *path, const struct input *file)
 		.event = known(m->event),
 		.host = known(m->host),
 		.command = known(m->target ? m->target : m->command),
-		.interval_ns = input_interval_ns(file),
+		.interval_ns = has_unit ? input_interval_ns(file) : m->interval_ns,
 		.duration_ns = m->duration_ns,
 		.start_realtime_ns = m->start_realtime_ns,
 		.work = m->work,
 		.has_times = !input_is_text(file),
+		.is_text = input_is_text(file),
 		.is_whole = m->is_whole,
 	};
 }
@@ -83,9 +84,9 @@ static int judge_end(const struct input *file, const char *path, int n, uint64_t
 struct loading {
 	const struct diff_file *file;
 	struct input *source;
+	const struct diff_reading *how;
 	struct diff_input *input;
 	struct diff_group group;
-	bool folds_imports;
 	struct import_fold imports;
 	uint64_t samples;
 	uint64_t last_ns; /* of any of them */
@@ -113,7 +114,7 @@ static int take_batch(struct loading *l)
 		if (p->samples.items[i].time_ns > l->last_ns)
 			l->last_ns = p->samples.items[i].time_ns;
 	l->samples += p->samples.len;
-	if (l->folds_imports)
+	if (l->how->folds_imports)
 		r = import_fold_samples(&l->imports, p);
 	if (!r && l->group.pattern)
 		r = diff_group_samples(&l->group, p);
@@ -128,7 +129,7 @@ static int read_file(struct loading *l)
 
 	if (r < 0)
 		return r;
-	facts = facts_of(l->file->path, l->source);
+	facts = facts_of(l->file->path, l->source, l->how->has_unit);
 	r = diff_input_add_run(l->input, l->file->side, &facts, 0, &run);
 	if (r < 0)
 		return r;
@@ -174,7 +175,7 @@ static int conclude(struct loading *l, struct diff_input *in, struct diff_group 
 }
 
 static int load_some(struct diff_input *in, const struct diff_file *files, size_t count,
-		     bool folds_imports, struct diff_group *group,
+		     const struct diff_reading *how, struct diff_group *group,
 		     struct profile *const sides[DIFF_SIDES])
 {
 	struct loading loadings[AT_ONCE] = { 0 };
@@ -182,7 +183,7 @@ static int load_some(struct diff_input *in, const struct diff_file *files, size_
 
 	for (size_t i = 0; i < count && !r; i++) {
 		loadings[i].file = &files[i];
-		loadings[i].folds_imports = folds_imports;
+		loadings[i].how = how;
 		loadings[i].group.pattern = group->pattern;
 		r = diff_input_new(in->by_thread, &loadings[i].input);
 	}
@@ -197,13 +198,14 @@ static int load_some(struct diff_input *in, const struct diff_file *files, size_
 }
 
 int diff_load(struct diff_input *in, const struct diff_file *files, size_t count,
-	      bool folds_imports, struct diff_group *group, struct profile *const sides[DIFF_SIDES])
+	      const struct diff_reading *how, struct diff_group *group,
+	      struct profile *const sides[DIFF_SIDES])
 {
 	int r = 0;
 
 	for (size_t i = 0; i < count && !r; i += AT_ONCE)
-		r = load_some(in, &files[i], count - i < AT_ONCE ? count - i : AT_ONCE,
-			      folds_imports, group, sides);
+		r = load_some(in, &files[i], count - i < AT_ONCE ? count - i : AT_ONCE, how, group,
+			      sides);
 	return r;
 }
 

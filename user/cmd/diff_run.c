@@ -131,6 +131,10 @@ static void add_files(struct diff_file *files, enum diff_side side, const char *
 static int read_sides(struct comparison *k)
 {
 	const struct diff_call *c = k->c;
+	const struct diff_reading how = {
+		.folds_imports = !c->keeps_imports && !has_compat(c),
+		.has_unit = has_compat(c),
+	};
 	size_t count = c->base_count + c->current_count;
 	_cleanup_(freep) struct diff_file *files = calloc(count, sizeof(*files));
 	int r;
@@ -140,8 +144,7 @@ static int read_sides(struct comparison *k)
 		return -ENOMEM;
 	add_files(files, DIFF_BASE, c->base, c->base_count);
 	add_files(files + c->base_count, DIFF_CURRENT, c->current, c->current_count);
-	r = diff_load(k->input, files, count, !c->keeps_imports && c->compat == DIFF_NO_COMPAT,
-		      &k->group, k->sides);
+	r = diff_load(k->input, files, count, &how, &k->group, k->sides);
 	for (size_t i = 0; i < k->input->runs.len; i++) {
 		struct diff_run *run = k->input->runs.items[i];
 
@@ -185,6 +188,29 @@ static int check_mode(const struct diff_input *in, struct texts *reasons)
 				       a->file, a->mode, b->file, b->mode);
 	}
 	return r;
+}
+
+static const char *file_without_unit(const struct diff_input *in)
+{
+	for (size_t i = 0; i < in->runs.len; i++)
+		if (!diff_run_has_unit(in->runs.items[i]))
+			return in->runs.items[i]->facts.file;
+	return NULL;
+}
+
+/* Of samples of unknown length only shares can be compared. EXIT_OK, or EXIT_USAGE with a message.
+ */
+static int check_unit(const struct comparison *k)
+{
+	const char *file = has_compat(k->c) ? NULL : file_without_unit(k->input);
+	bool is_share = k->c->normalize == DIFF_AUTO || k->c->normalize == DIFF_SHARE;
+
+	if (!file || (is_share && !(k->c->work[DIFF_BASE] > 0)))
+		return EXIT_OK;
+	return cmd_usage(k->call,
+			 "%s does not say how long its samples are (interval_us=): only shares can "
+			 "be compared (--normalize share)",
+			 file);
 }
 
 static int find_reasons(struct comparison *k, struct texts *reasons)
@@ -277,33 +303,25 @@ static int compare(struct comparison *k)
 
 /* --- outputs ---------------------------------------------------------------------------------- */
 
-static int quote(struct strbuf *out, const char *path)
-{
-	bool is_plain = *path && strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-					      "0123456789_-+=.,/:@%") == strlen(path);
-
-	return strbuf_appendf(out, is_plain ? "%s" : "'%s'", path);
-}
-
 /* The files as they were given, and what makes them comparable, to be typed again. */
 static int put_files(struct strbuf *out, const struct diff_call *c)
 {
-	quote(out, c->base[0]);
+	cmd_put_word(out, c->base[0]);
 	for (size_t i = 0; i < c->current_count; i++) {
 		strbuf_putc(out, ' ');
-		quote(out, c->current[i]);
+		cmd_put_word(out, c->current[i]);
 	}
 	for (size_t i = 1; i < c->base_count; i++) {
 		strbuf_puts(out, " --baseline ");
-		quote(out, c->base[i]);
+		cmd_put_word(out, c->base[i]);
 	}
 	for (size_t i = 0; i < c->renames->len; i++) {
 		strbuf_puts(out, " --rename ");
-		quote(out, c->renames->items[i]);
+		cmd_put_word(out, c->renames->items[i]);
 	}
 	if (c->group_by) {
 		strbuf_puts(out, " --group-by ");
-		quote(out, c->group_by);
+		cmd_put_word(out, c->group_by);
 	}
 	if (c->work[DIFF_BASE] > 0)
 		strbuf_appendf(out, " --work %g,%g", c->work[DIFF_BASE], c->work[DIFF_CURRENT]);
@@ -338,7 +356,8 @@ static int print_next(const struct comparison *k)
 	return 0;
 }
 
-/* Tables for people, unless standard output is taken by another format. */
+/* Tables for people, unless standard output is taken by another format, or they want to be left
+ * alone. */
 static int write_outputs(const struct comparison *k)
 {
 	const struct diff_report report = {
@@ -363,7 +382,7 @@ static int write_outputs(const struct comparison *k)
 		if (!r && k->c->should_open && exporter_of(k->c, path) == &diff_exporter_html)
 			browser_open(path);
 	}
-	if (r < 0 || is_taken)
+	if (r < 0 || is_taken || log_level() <= LOG_LEVEL_ERROR)
 		return r;
 	r = diff_terminal_print(k->c->out, &report, k->c->key);
 	return r < 0 || k->c->outputs->len ? r : print_next(k);
@@ -375,6 +394,8 @@ static int run_comparison(struct comparison *k)
 
 	if ((r = load_all(k)) < 0)
 		return cmd_fail(k->call, r);
+	if ((r = check_unit(k)) != EXIT_OK)
+		return r;
 	r = check_comparable(k);
 	if (r)
 		return r < 0 ? cmd_fail(k->call, r) : EXIT_RUNTIME;

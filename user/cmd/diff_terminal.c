@@ -124,10 +124,12 @@ static struct units_text interval_text(const struct diff_measure *m)
 	if (m->high < 10)
 		snprintf(t.s, sizeof(t.s), "%+.0f..%+.0f%%", 100 * ((double)m->low - 1),
 			 100 * ((double)m->high - 1));
-	else if (isfinite(m->high))
+	else if (m->high < 1000)
 		snprintf(t.s, sizeof(t.s), "x%.2g..x%.3g", (double)m->low, (double)m->high);
-	else
+	else if (m->low >= 0.01f)
 		snprintf(t.s, sizeof(t.s), "x%.2g or more", (double)m->low);
+	else
+		snprintf(t.s, sizeof(t.s), "any");
 	return t;
 }
 
@@ -491,8 +493,11 @@ static int put_compat_row(struct screen *s, const struct compat_node *n)
 	line_put_foreign(l, STYLE_PLAIN, strtab_get(p->strings, f->name),
 			 strtab_len(p->strings, f->name));
 	line_put(l, STYLE_PLAIN, "  ");
-	line_put_foreign(l, STYLE_DIM, strtab_get(p->strings, f->file),
-			 strtab_len(p->strings, f->file));
+	if (f->kind == FRAME_MARKER)
+		line_put(l, STYLE_DIM, COMPAT_MARKER_FILE);
+	else
+		line_put_foreign(l, STYLE_DIM, strtab_get(p->strings, f->file),
+				 strtab_len(p->strings, f->file));
 	if (f->line)
 		line_putf(l, STYLE_DIM, ":%" PRIu32, f->line);
 	return line_end(l);

@@ -23,6 +23,7 @@ enum compat_version {
 extern const char *const compat_names[COMPAT_COUNT]; /* "3.15.0a8", "3.15" */
 
 #define COMPAT_ROOT UINT32_MAX
+#define COMPAT_MARKER_FILE "~" /* upstream's name for the file of what is no code */
 
 /* Fields have upstream's names and units: samples of current. */
 struct compat_node {

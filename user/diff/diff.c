@@ -57,6 +57,8 @@ static enum diff_normalize choose_normalize(const struct diff *d)
 {
 	const struct diff_side_sum *b = &d->side[DIFF_BASE], *c = &d->side[DIFF_CURRENT];
 
+	if (!b->has_unit || !c->has_unit)
+		return DIFF_SHARE;
 	if (b->work > 0 && c->work > 0)
 		return DIFF_WORK;
 	if ((b->is_whole && c->is_whole) || !(b->seconds > 0 && c->seconds > 0))
@@ -336,6 +338,9 @@ static int note(struct diff *d)
 			r = texts_addf(&d->notes, "noise unknown: files without time, one a "
 						  "side; give several of each (--baseline)");
 	}
+	if (!r && !(d->side[DIFF_BASE].has_unit && d->side[DIFF_CURRENT].has_unit))
+		r = texts_addf(&d->notes, "shares are compared: a text does not say how long its "
+					  "samples are (interval_us=)");
 	if (!r && d->centre != 1)
 		r = texts_addf(&d->notes,
 			       "changes are relative to what most functions did: "

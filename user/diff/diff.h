@@ -18,7 +18,8 @@
 
 /* How the sides are made comparable. */
 enum diff_normalize {
-	DIFF_AUTO,     /* work if known of all runs, absolute for whole runs, else second */
+	DIFF_AUTO,     /* share of samples of unknown length; work if known of all runs, absolute
+			* for whole runs, else second */
 	DIFF_ABSOLUTE, /* a run against a run */
 	DIFF_SECOND,   /* each observed second */
 	DIFF_SHARE,    /* of all samples */

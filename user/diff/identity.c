@@ -164,16 +164,27 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* Functions without a name of their own: several may stand in one parent. */
-static bool is_anonymous(const char *name)
+static const char *const nameless[] = { "<listcomp>", "<setcomp>", "<dictcomp>", "<lambda>",
+					"<genexpr>" };
+#define COMPREHENSIONS 3 /* the first so many; a generator has a frame in all versions */
+#define NAMELESS (sizeof(nameless) / sizeof(nameless[0]))
+
+static bool is_one_of(const char *name, const char *const *kinds, size_t count)
 {
-	static const char *const kinds[] = { "<lambda>", "<genexpr>", "<listcomp>", "<setcomp>",
-					     "<dictcomp>" };
 	const char *dot = strrchr(name, '.'), *last = dot ? dot + 1 : name;
 
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+	for (size_t i = 0; i < count; i++)
 		if (!strcmp(last, kinds[i]))
 			return true;
 	return false;
+}
+
+static bool is_comprehension(const struct profile *p, uint32_t frame)
+{
+	const struct frame *f = frametab_get(p->frames, frame);
+
+	return f->kind == FRAME_PYTHON &&
+	       is_one_of(strtab_get(p->strings, f->name), nameless, COMPREHENSIONS);
 }
 
 /* --- order of the nameless -------------------------------------------------------------------- */
@@ -323,7 +334,7 @@ static int number_all(struct builder *b)
 			if (b->names.items[end].module != first->module ||
 			    b->names.items[end].name != first->name)
 				break;
-		if (is_anonymous(strtab_get(b->texts, first->name)))
+		if (is_one_of(strtab_get(b->texts, first->name), nameless, NAMELESS))
 			r = number_nameless(b, &b->names.items[i], end - i);
 	}
 	return r;
@@ -374,7 +385,7 @@ static int make_keys(struct builder *b)
 }
 
 /* Frames of the side get key 0 for now, others IDENTITY_NONE. */
-static int find_frames(struct builder *b, int side, bool *has_frame)
+static int find_frames(struct builder *b, int side, bool inlines, bool *has_frame)
 {
 	const struct stack_entry *entries = stacktab_entries(b->p->stacks);
 	size_t frames = frametab_count(b->p->frames);
@@ -386,8 +397,10 @@ static int find_frames(struct builder *b, int side, bool *has_frame)
 	memset(key_of, 0xff, (frames + 1) * sizeof(*key_of));
 	for (uint32_t i = 1; i < stacktab_count(b->p->stacks); i++)
 		if (b->totals[side][i]) {
-			key_of[entries[i].frame] = 0;
-			has_frame[entries[i].frame] = true;
+			uint32_t frame = entries[i].frame;
+
+			has_frame[frame] = !inlines || !is_comprehension(b->p, frame);
+			key_of[frame] = has_frame[frame] ? 0 : IDENTITY_INLINED;
 		}
 	return 0;
 }
@@ -397,10 +410,11 @@ static int find_sources(struct builder *b)
 	size_t frames = frametab_count(b->p->frames);
 	_cleanup_(freep) bool *has_frame = calloc(DIFF_SIDES * frames + 1, sizeof(bool));
 	const bool *of[DIFF_SIDES] = { has_frame, has_frame + frames };
+	bool inlines = diff_input_versions_differ(b->in);
 	int r = has_frame ? 0 : -ENOMEM;
 
 	for (int s = 0; s < DIFF_SIDES && !r; s++)
-		r = find_frames(b, s, has_frame + s * frames);
+		r = find_frames(b, s, inlines, has_frame + s * frames);
 	if (!r)
 		r = sources_find(&b->sources, b->p, b->texts, of, b->totals);
 	b->id->ambiguous_files = b->sources.ambiguous;
@@ -427,7 +441,7 @@ int identity_make(struct identity *id, const struct diff_input *in,
 		r = find_new_modules(&b);
 	for (int s = 0; s < DIFF_SIDES && !r; s++)
 		for (uint32_t i = 0; i < frametab_count(in->profile->frames) && !r; i++)
-			if (id->key_of[s][i] != NONE)
+			if (!id->key_of[s][i])
 				r = name_frame(&b, s, i);
 	if (!r)
 		r = number_all(&b);

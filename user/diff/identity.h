@@ -14,8 +14,12 @@
  * Which frames of both sides are the same function. A key is the module of the file (files.h), the
  * qualname, the kind of frame, and for lambdas and comprehensions of one parent their order in it.
  * Lines do not count.
+ *
+ * Between two versions of Python comprehensions are inlined on both sides: from 3.12 on they have
+ * no frame of their own (PEP 709), and their time would seem to be their caller's.
  */
 #define IDENTITY_NONE UINT32_MAX
+#define IDENTITY_INLINED (UINT32_MAX - 1)
 
 struct identity_key {
 	uint32_t frame[DIFF_SIDES];    /* the first frame of it there, or IDENTITY_NONE */
@@ -24,7 +28,9 @@ struct identity_key {
 };
 
 struct identity {
-	uint32_t *key_of[DIFF_SIDES]; /* by frame id; IDENTITY_NONE where the side lacks it */
+	/* By frame id; IDENTITY_NONE where the side lacks it, IDENTITY_INLINED where it is a part
+	 * of the function that calls it. */
+	uint32_t *key_of[DIFF_SIDES];
 	VEC(struct identity_key) keys;
 	VEC(bool) used_renames;  /* by rename: did it fit any frame? */
 	size_t ambiguous_files;  /* of base, that could be several of current's */

@@ -345,7 +345,7 @@ const char *diff_run_python(const struct diff_input *in, const struct diff_run *
 
 void diff_input_sum(const struct diff_input *in, enum diff_side side, struct diff_side_sum *out)
 {
-	struct diff_side_sum sum = { .has_times = true, .is_whole = true };
+	struct diff_side_sum sum = { .has_times = true, .is_whole = true, .has_unit = true };
 	bool has_seconds = true, has_work = true, has_interval = true;
 	double interval_ns = 0, time_ns = 0;
 
@@ -366,6 +366,7 @@ void diff_input_sum(const struct diff_input *in, enum diff_side side, struct dif
 		has_work = has_work && run->facts.work > 0;
 		sum.has_times = sum.has_times && run->facts.has_times;
 		sum.is_whole = sum.is_whole && run->facts.is_whole;
+		sum.has_unit = sum.has_unit && diff_run_has_unit(run);
 	}
 	if (!has_seconds)
 		sum.seconds = 0;
@@ -395,6 +396,19 @@ static bool versions_differ(const char *a, const char *b)
 	if (a[len])
 		len += 1 + strcspn(a + len + 1, ".");
 	return strncmp(a, b, len) != 0 || (b[len] && b[len] != '.');
+}
+
+bool diff_input_versions_differ(const struct diff_input *in)
+{
+	for (size_t i = 0; i < in->runs.len; i++)
+		for (size_t k = 0; k < i; k++) {
+			const struct diff_run *a = in->runs.items[i], *b = in->runs.items[k];
+
+			if (a->side != b->side &&
+			    versions_differ(diff_run_python(in, a), diff_run_python(in, b)))
+				return true;
+		}
+	return false;
 }
 
 static bool intervals_differ(uint64_t a, uint64_t b)

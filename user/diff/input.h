@@ -48,6 +48,7 @@ struct diff_facts {
 	uint64_t lost;  /* ticks */
 	double work;    /* units of work done, > 0 */
 	bool has_times; /* samples carry time: not so of collapsed text */
+	bool is_text;   /* sums of stacks; without an interval nobody knows what a sample is */
 	bool is_whole;  /* a program from its start to its end, not a stretch of a running one */
 };
 
@@ -107,8 +108,17 @@ int diff_input_take_samples(struct diff_input *in, uint32_t run);
  */
 int diff_input_join(struct diff_input *to, struct diff_input *from);
 
+/* Is it known what its samples count? */
+static inline bool diff_run_has_unit(const struct diff_run *run)
+{
+	return run->facts.interval_ns || !run->facts.is_text;
+}
+
 /* Version of the process with most samples, or what facts say; NULL: unknown. Borrowed. */
 const char *diff_run_python(const struct diff_input *in, const struct diff_run *run);
+
+/* Are the sides of two minor versions of Python, as far as they say? Compared by force. */
+bool diff_input_versions_differ(const struct diff_input *in);
 
 /* Sums over the runs of one side. */
 struct diff_side_sum {
@@ -120,6 +130,7 @@ struct diff_side_sum {
 	double work;        /* all runs together; 0: unknown of one of them */
 	bool has_times;     /* all of them */
 	bool is_whole;      /* all of them */
+	bool has_unit;      /* of each it is known what its samples count */
 };
 void diff_input_sum(const struct diff_input *in, enum diff_side side, struct diff_side_sum *out);
 

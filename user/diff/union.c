@@ -110,6 +110,11 @@ static int add_side(struct builder *b, int side, const uint64_t *self, const uin
 
 		if (!totals[i])
 			continue;
+		if (b->id->key_of[side][entries[i].frame] == IDENTITY_INLINED) {
+			node_of[i] = node_of[entries[i].parent];
+			b->drafts.items[node_of[i]].self[side] += self[i];
+			continue;
+		}
 		at = place_of_other(b, side, i, &entries[i]);
 		if (!at)
 			r = draft_intern(b, node_of[entries[i].parent],

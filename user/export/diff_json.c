@@ -408,7 +408,10 @@ static void put_compat_frames(struct json *j, const struct diff_report *r, uint3
 		index[n->frame] = ++used;
 		json_array(j);
 		put_text(j, r, f->name);
-		put_text(j, r, f->file);
+		if (f->kind == FRAME_MARKER)
+			json_string(j, COMPAT_MARKER_FILE);
+		else
+			put_text(j, r, f->file);
 		json_u64(j, f->line);
 		json_end(j);
 	}

@@ -12,6 +12,7 @@
 
 /* Ratios from which a factor reads better than per cent. */
 #define FACTOR_MIN 10
+#define FACTOR_MAX 1000 /* more is a bound of next to nothing */
 
 /* Three digits: changes of a few per cent are to be seen. */
 static struct units_text amount_ns(double ns)
@@ -88,6 +89,8 @@ struct units_text diff_change(double ratio)
 		return t;
 	if (isinf(ratio))
 		snprintf(t.s, sizeof(t.s), "any");
+	else if (ratio >= FACTOR_MAX)
+		snprintf(t.s, sizeof(t.s), "over x %d", FACTOR_MAX);
 	else if (ratio >= FACTOR_MIN)
 		snprintf(t.s, sizeof(t.s), "x %.3g", ratio);
 	else if (fabs(percent) < 0.05)

@@ -128,19 +128,23 @@ static const struct recording recordings[] = {
 	{ "none", "cpu", "task-clock", "3.12.4", 1000000, 0, 0 },
 };
 
+#define HEADER "# pyebpf-collapsed interval_us=1000\n"
+
 static const struct {
 	const char *path, *text;
 } texts[] = {
 	{ "zero", "" },
-	{ "other", "run (/b/lib.py:1);work (/b/lib.py:5) 1000\n" },
+	{ "other", HEADER "run (/b/lib.py:1);work (/b/lib.py:5) 1000\n" },
 	{ "header", "# pyebpf-collapsed interval_us=1000 work=10\n" },
-	{ "t1", "main (a.py:1);f (a.py:2) 1000\nmain (a.py:1);g (a.py:9) 1000\n" },
-	{ "t2", "main (a.py:1);f (a.py:2) 1010\nmain (a.py:1);g (a.py:9) 995\n" },
-	{ "t3", "main (a.py:1);f (a.py:2) 990\nmain (a.py:1);g (a.py:9) 1005\n" },
-	{ "t4", "main (a.py:1);f (a.py:2) 1002\nmain (a.py:1);g (a.py:9) 1001\n" },
-	{ "s1", "main (a.py:1);f (a.py:2) 2000\nmain (a.py:1);g (a.py:9) 1000\n" },
-	{ "s2", "main (a.py:1);f (a.py:2) 2015\nmain (a.py:1);g (a.py:9) 1005\n" },
-	{ "s3", "main (a.py:1);f (a.py:2) 1990\nmain (a.py:1);g (a.py:9) 1004\n" },
+	{ "t1", HEADER "main (a.py:1);f (a.py:2) 1000\nmain (a.py:1);g (a.py:9) 1000\n" },
+	{ "t2", HEADER "main (a.py:1);f (a.py:2) 1010\nmain (a.py:1);g (a.py:9) 995\n" },
+	{ "t3", HEADER "main (a.py:1);f (a.py:2) 990\nmain (a.py:1);g (a.py:9) 1005\n" },
+	{ "t4", HEADER "main (a.py:1);f (a.py:2) 1002\nmain (a.py:1);g (a.py:9) 1001\n" },
+	{ "raw", "main (a.py:1);f (a.py:2) 100\nmain (a.py:1);even (a.py:9) 100\n" },
+	{ "it's raw", "main (a.py:1);f (a.py:2) 100\n" },
+	{ "s1", HEADER "main (a.py:1);f (a.py:2) 2000\nmain (a.py:1);g (a.py:9) 1000\n" },
+	{ "s2", HEADER "main (a.py:1);f (a.py:2) 2015\nmain (a.py:1);g (a.py:9) 1005\n" },
+	{ "s3", HEADER "main (a.py:1);f (a.py:2) 1990\nmain (a.py:1);g (a.py:9) 1004\n" },
 };
 
 static void write_newer(void)
@@ -242,6 +246,24 @@ static void test_inputs(void **state)
 		  "pyebpf diff: --threshold: '0.1' is not a share such as 10% or 0.5%\ntry: "
 		  "pyebpf diff --help\n" },
 		{ "rename", "diff base micro --rename x", EXIT_RUNTIME, NULL, "--rename: " },
+		{ "samples of unknown length", "diff base raw", EXIT_OK,
+		  "note      shares are compared: a text does not say how long its samples are "
+		  "(interval_us=)\n",
+		  "" },
+		{ "their share", "diff raw base --normalize share", EXIT_OK, "compared  share",
+		  "" },
+		{ "no run of theirs", "diff base raw --normalize absolute", EXIT_USAGE, NULL,
+		  "pyebpf diff: raw does not say how long its samples are (interval_us=): only "
+		  "shares "
+		  "can be compared (--normalize share)\ntry: pyebpf diff --help\n" },
+		{ "no second", "diff raw base --normalize second", EXIT_USAGE, NULL,
+		  "only shares" },
+		{ "no unit of work", "diff raw base --work 1", EXIT_USAGE, NULL, "only shares" },
+		{ "by CPython's rules they are of 1 ms", "diff raw raw --compat 3.15", EXIT_OK,
+		  "base x 1,", "" },
+		{ "quiet", "diff base micro -q", EXIT_OK, NULL, "" },
+		{ "quiet, but asked for", "diff base micro -q -f json", EXIT_OK, "pyebpf-diff/1",
+		  "" },
 		{ "gate: pass", "diff t1 t3 t4 --baseline t2 --gate --work 1 --threshold 50%",
 		  EXIT_OK, "gate      pass", "" },
 		{ "gate: regression", "diff" TEXT_RUNS, EXIT_REGRESSION, "gate      REGRESSION",
@@ -264,6 +286,31 @@ static void test_inputs(void **state)
 			fail_msg("%s: exit %d\n%s--- stderr:\n%s", cases[i].name, got.status,
 				 got.out, got.err);
 	}
+}
+
+/* What is to be typed next can be typed, whatever the files are called. */
+static void test_the_hint_is_quoted(void **state)
+{
+	static struct result got;
+	char *argv[] = { (char *)"pyebpf",   (char *)"diff",     (char *)"raw",
+			 (char *)"it's raw", (char *)"--rename", (char *)"a b=it's" };
+	int fd = memfd_create("out", MFD_CLOEXEC), status;
+	pid_t pid;
+
+	(void)state;
+	fflush(NULL);
+	pid = fork();
+	assert_true(pid >= 0 && fd >= 0);
+	if (!pid) {
+		dup2(fd, STDOUT_FILENO);
+		status = cmd_main(commands, 6, argv);
+		fflush(NULL);
+		_exit(status);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	read_back(fd, got.out, sizeof(got.out));
+	if (!strstr(got.out, "next: pyebpf diff raw 'it'\\''s raw' --rename 'a b=it'\\''s'"))
+		fail_msg("%s", got.out);
 }
 
 /* One recording of several runs would be compared as one run that did as much. */
@@ -309,7 +356,7 @@ static void write_evil(void)
 {
 	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
 
-	strbuf_puts(&text, "main (a.py:1);" EVIL " (d|`<b>.py:1) 1000\nmain (a.py:1);");
+	strbuf_puts(&text, HEADER "main (a.py:1);" EVIL " (d|`<b>.py:1) 1000\nmain (a.py:1);");
 	for (int i = 0; i < 10000; i++)
 		strbuf_putc(&text, 'n');
 	strbuf_puts(&text, " (e.py:1) 900\nmain (a.py:1);f (a.py:2) 1000\n");
@@ -396,6 +443,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_inputs),
+		cmocka_unit_test(test_the_hint_is_quoted),
 		cmocka_unit_test(test_import_takes_one_whole_run),
 		cmocka_unit_test(test_hostile_names_are_inert),
 	};

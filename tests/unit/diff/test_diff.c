@@ -400,6 +400,54 @@ static void test_align(void **state)
 	}
 }
 
+/* From 3.12 on comprehensions are their callers' code: between versions they are on both sides. */
+static void test_comprehensions_of_two_versions(void **state)
+{
+	static const struct {
+		const char *name, *base_python, *current_python, *base, *current;
+		size_t nodes; /* with the root */
+		uint64_t base_self, self;
+	} cases[] = {
+		{ "inlined", "3.11.9", "3.13.1",
+		  MAIN ";" WORK ";work.<locals>.<listcomp> (/a/x.py:4);" LEAF " 300\n" MAIN ";" WORK
+		       ";work.<locals>.<listcomp> (/a/x.py:4) 100",
+		  MAIN ";" WORK ";" LEAF " 300\n" MAIN ";" WORK " 100", 4, 100, 100 },
+		{ "on both sides", "3.13.1", "3.11.9",
+		  MAIN ";" WORK ";work.<locals>.<dictcomp> (/a/x.py:4) 100",
+		  MAIN ";" WORK ";work.<locals>.<setcomp> (/a/x.py:4) 100", 3, 100, 100 },
+		{ "a generator is a function of its own", "3.11.9", "3.13.1",
+		  MAIN ";" WORK ";work.<locals>.<genexpr> (/a/x.py:4) 100",
+		  MAIN ";" WORK ";work.<locals>.<genexpr> (/a/x.py:4) 100", 4, 0, 0 },
+		{ "of one version they are as they are", "3.11.9", "3.11.2",
+		  MAIN ";" WORK ";work.<locals>.<listcomp> (/a/x.py:4) 100", MAIN ";" WORK " 100",
+		  4, 0, 100 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct diff_facts base = { .python = cases[i].base_python },
+				  current = { .python = cases[i].current_python };
+		struct diff_input *in;
+		const struct diff_node *n;
+		struct diff *d;
+		uint32_t run;
+
+		assert_int_equal(diff_input_new(false, &in), 0);
+		assert_int_equal(diff_input_add_run(in, DIFF_BASE, &base, 0, &run), 0);
+		add_text(in, run, cases[i].base);
+		assert_int_equal(diff_input_add_run(in, DIFF_CURRENT, &current, 0, &run), 0);
+		add_text(in, run, cases[i].current);
+		d = compare(in, DIFF_ABSOLUTE, NULL);
+		n = node_at(d, "main;work");
+		if (d->node_count != cases[i].nodes || n->base_self != cases[i].base_self ||
+		    n->self != cases[i].self)
+			fail_msg("%s: %zu nodes, self %u -> %u", cases[i].name, d->node_count,
+				 (unsigned int)n->base_self, (unsigned int)n->self);
+		diff_free(d);
+		diff_input_free(in);
+	}
+}
+
 /* Random trees: sums hold, and the diff of swapped sides is the mirror image. */
 static void test_random_invariants(void **state)
 {
@@ -836,6 +884,7 @@ int main(void)
 		cmocka_unit_test(test_rename_unused_is_noted),
 		cmocka_unit_test(test_rename_is_told),
 		cmocka_unit_test(test_align),
+		cmocka_unit_test(test_comprehensions_of_two_versions),
 		cmocka_unit_test(test_random_invariants),
 		cmocka_unit_test(test_classes),
 		cmocka_unit_test(test_effect_is_symmetric),
