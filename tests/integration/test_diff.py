@@ -178,6 +178,28 @@ def check_junit(path):
     return {case.get("name"): case for case in cases}
 
 
+def test_the_environment_is_recorded_and_compared(some_python, tmp_path):
+    """Two hash seeds and two allocators, on one machine: told first, and beside the verdict."""
+    found = []
+    for seed, allocator in (("0", "malloc"), ("1", "pymalloc")):
+        found.append(str(tmp_path / (seed + ".pyebpf")))
+        record(found[-1], *some_python.command, os.path.join(CHANGE, "shop.py"), "before", 20,
+               env=dict(os.environ, PYTHONHASHSEED=seed, PYTHONMALLOC=allocator))
+    done, document = compare(tmp_path, *found, "--gate")
+    assert done.stdout.startswith("differs   hash seed: 0 -> 1; allocator: malloc -> pymalloc\n")
+    assert document["notes"][:2] == ["different environments: hash seed: 0 -> 1",
+                                     "different environments: allocator: malloc -> pymalloc"]
+    base, current = (document[side]["environment"] for side in ("base", "current"))
+    assert base["cpu_model"] == current["cpu_model"] and base["kernel"] == os.uname().release
+    assert (base["hash_seed"], current["allocator"]) == ("0", "pymalloc")
+    assert base["python"] == document["base"]["python"] and base["cpus"] == str(os.cpu_count())
+    assert document["gate"]["is_elsewhere"] and ", different environments: " in done.stdout
+    strict = run("diff", *found, "--gate", "--strict-environment", "-q")
+    assert strict.returncode == 6
+    _, same = compare(tmp_path, found[0], found[0])
+    assert not any("environments" in note for note in same["notes"])
+
+
 # --- record --diff --------------------------------------------------------------------------------
 
 def test_record_and_compare_in_one_go(some_python, shop, tmp_path):

@@ -133,6 +133,8 @@ static int run_with(struct call *call, const char *const *formats)
 		OPT_SHARE(0, "run-noise", &o.run_noise_ppm,
 			  "what a function's cost is off by from run to run, presumed where there "
 			  "is one run a side (5%)"),
+		OPT_FLAG(0, "strict-environment", &o.c.is_strict,
+			 "exit with 6 if the sides ran on another CPU, kernel or build of Python"),
 		OPT_END,
 	};
 	int status;

@@ -34,7 +34,17 @@ static struct diff_facts facts_of(const char *path, const struct input *file, bo
 		.mode = known(m->mode),
 		.event = known(m->event),
 		.host = known(m->host),
-		.command = known(m->target ? m->target : m->command),
+		.command = known(m->command),
+		.target = known(m->target),
+		.version = known(m->version),
+		.source = known(m->source),
+		.kernel = known(m->kernel),
+		.cpu_model = known(m->cpu_model),
+		.governor = known(m->governor),
+		.build = known(m->build),
+		.hash_seed = known(m->hash_seed),
+		.allocator = known(m->allocator),
+		.cpus = m->cpus,
 		.interval_ns = has_unit ? input_interval_ns(file) : m->interval_ns,
 		.duration_ns = m->duration_ns,
 		.start_realtime_ns = m->start_realtime_ns,
@@ -45,15 +55,18 @@ static struct diff_facts facts_of(const char *path, const struct input *file, bo
 	};
 }
 
-/* What is known only at the end. last_ns: when its last sample was taken. */
-static void complete_facts(struct diff_facts *facts, const struct input *file, uint64_t last_ns)
+/* What is known only at the end. last_ns: when its last sample was taken. 0 or -ENOMEM. */
+static int complete_facts(struct diff_facts *facts, const struct input *file, uint64_t last_ns)
 {
 	const struct metadata *m = input_metadata(file);
 
+	if (m->build && !facts->build && !(facts->build = strdup(m->build)))
+		return -ENOMEM;
 	facts->is_whole = m->is_whole;
 	facts->duration_ns = m->duration_ns ? m->duration_ns : last_ns; /* 0: recorder killed */
 	facts->work = m->work;
 	facts->has_times = last_ns > 0; /* also of what was imported from text */
+	return 0;
 }
 
 /* The file gave n in the end: is it of use? 0 or an error. */
@@ -161,7 +174,8 @@ static int conclude(struct loading *l, struct diff_input *in, struct diff_group 
 	if (l->error < 0)
 		return l->error;
 	run = l->input->runs.items[0];
-	complete_facts(&run->facts, l->source, l->last_ns);
+	if ((r = complete_facts(&run->facts, l->source, l->last_ns)) < 0)
+		return r;
 	run->facts.lost = account_sum(l->input->profile, account_lost);
 	group->ticks += l->group.ticks;
 	group->left_out += l->group.left_out;

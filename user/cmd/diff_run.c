@@ -24,6 +24,7 @@ struct comparison {
 	struct diff_input *input;
 	struct diff_renames renames;
 	struct texts notes;
+	struct differences environment;
 	struct profile *sides[DIFF_SIDES]; /* counters only */
 	struct texts losses;
 	struct diff *diff;
@@ -38,6 +39,7 @@ static void comparison_release(struct comparison *k)
 	diff_free(k->diff);
 	texts_release(&k->notes);
 	texts_release(&k->losses);
+	differences_release(&k->environment);
 	for (size_t i = 0; i < DIFF_SIDES; i++)
 		profile_free(k->sides[i]);
 	diff_renames_release(&k->renames);
@@ -296,9 +298,13 @@ static int compare(struct comparison *k)
 
 	if (!o.normalize && k->c->work[DIFF_BASE] > 0)
 		o.normalize = DIFF_WORK;
-	if ((r = diff_new(k->input, &o, &k->diff)) < 0)
+	if ((r = diff_new(k->input, &o, &k->diff)) < 0 ||
+	    (r = gate_new(k->diff, &k->c->gate, &k->gate)) < 0 ||
+	    (r = environment_compare(k->input, &k->environment)) < 0)
 		return r;
-	return gate_new(k->diff, &k->c->gate, &k->gate);
+	if (k->environment.len)
+		gate_set_elsewhere(k->gate, k->c->is_strict);
+	return 0;
 }
 
 /* --- outputs ---------------------------------------------------------------------------------- */
@@ -365,6 +371,7 @@ static int write_outputs(const struct comparison *k)
 		.diff = k->diff,
 		.gate = k->gate,
 		.compat = k->compat,
+		.environment = &k->environment,
 		.notes = k->diff ? &k->diff->notes : &k->notes,
 		.losses = &k->losses,
 		.group_by = k->c->group_by,

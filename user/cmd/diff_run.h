@@ -26,6 +26,7 @@ struct diff_call {
 	bool is_forced;
 	bool is_gated;
 	struct gate_options gate;
+	bool is_strict; /* different environments are inconclusive */
 	enum diff_key key;
 	uint32_t limit;
 	const struct opt_list *outputs;     /* files; none: the table on `out` */

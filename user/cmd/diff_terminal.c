@@ -94,6 +94,26 @@ static int put_side(struct screen *s, enum diff_side side)
 	return line_end(l);
 }
 
+/* First of all: what ran elsewhere may be slower for that. */
+static int put_environment(struct screen *s)
+{
+	struct line *l = &s->text;
+
+	if (!s->r->environment->len)
+		return 0;
+	put_label(l, "differs");
+	for (size_t i = 0; i < s->r->environment->len; i++) {
+		const struct difference *d = &s->r->environment->items[i];
+
+		line_putf(l, STYLE_WARM, "%s%s: ", i ? "; " : "", d->what);
+		line_put_foreign(l, STYLE_WARM, d->value[DIFF_BASE], strlen(d->value[DIFF_BASE]));
+		line_put(l, STYLE_WARM, " -> ");
+		line_put_foreign(l, STYLE_WARM, d->value[DIFF_CURRENT],
+				 strlen(d->value[DIFF_CURRENT]));
+	}
+	return line_end(l);
+}
+
 static int put_notes(struct screen *s)
 {
 	int r = 0;
@@ -270,20 +290,18 @@ static int put_section(struct screen *s, enum diff_section section)
 	const struct diff *d = s->r->diff;
 	const struct diff_list *list = &s->findings.section[section];
 	size_t shown = s->r->limit && s->r->limit < list->len ? s->r->limit : list->len;
-	bool is_one_sided = section == DIFF_SECTION_NEW || section == DIFF_SECTION_REMOVED;
+	enum diff_key key = diff_section_key(section, s->key);
 	char title[64];
 	int r;
 
 	if (!list->len)
 		return 0;
-	snprintf(title, sizeof(title), "%s%s", diff_section_names[section],
-		 is_one_sided              ? ""
-		 : s->key == DIFF_KEY_SELF ? ", self"
-					   : ", total");
+	snprintf(title, sizeof(title), key == s->key ? "%s, %s" : "%s  (%s)",
+		 diff_section_names[section], key == DIFF_KEY_SELF ? "self" : "total");
 	r = put_heading(s, title);
 	for (size_t i = 0; i < shown && !r; i++) {
 		const struct diff_function *f = &d->functions[list->items[i]];
-		struct diff_row row = diff_row(d, f, is_one_sided ? DIFF_KEY_TOTAL : s->key);
+		struct diff_row row = diff_row(d, f, key);
 
 		r = put_row(s, f, &row);
 	}
@@ -439,6 +457,8 @@ static int put_gate(struct screen *s)
 	line_end(l);
 	put_label(l, "gate");
 	line_put(l, styles[g->result], words[g->result]);
+	if (g->is_elsewhere)
+		line_put(l, STYLE_WARM, ", different environments");
 	line_putf(l, STYLE_PLAIN, ": slower by more than %.3g%%, costing more than %.3g%% of all",
 		  100 * g->threshold, 100 * g->floor);
 	r = line_end(l);
@@ -562,6 +582,7 @@ int diff_terminal_print(FILE *out, const struct diff_report *r, enum diff_key ke
 	terminal_init(&t, out);
 	unlimited = t;
 	unlimited.width = 0;
+	put_environment(&s);
 	put_side(&s, DIFF_BASE);
 	put_side(&s, DIFF_CURRENT);
 	e = put_notes(&s);

@@ -23,6 +23,7 @@
 #include "cmd/account.h"
 #include "cmd/cmd.h"
 #include "cmd/diff_run.h"
+#include "cmd/environment.h"
 #include "cmd/input.h"
 #include "cmd/launch.h"
 #include "cmd/load.h"
@@ -223,7 +224,8 @@ static int describe_recording(struct recorder *r)
 	    (e = profile_set_text(&m->version, PYEBPF_VERSION)) < 0 ||
 	    (e = profile_set_text(&m->command, strbuf_str(&command))) < 0 ||
 	    (e = profile_set_text(&m->mode, "cpu")) < 0 ||
-	    (e = profile_set_text(&m->target, strbuf_str(&target))) < 0)
+	    (e = profile_set_text(&m->target, strbuf_str(&target))) < 0 ||
+	    (e = environment_describe(m, target_count(r) == 1 ? target_pid(r, 0) : 0)) < 0)
 		return e;
 	return profile_set_text(&m->event, "cpu-clock");
 }
@@ -439,7 +441,8 @@ static int close_file(struct recorder *r, uint64_t now, bool is_last)
 	r->profile->meta.duration_ns = now - r->file_start_ns;
 	r->profile->meta.has_ended = 1;
 	r->profile->meta.is_whole = is_last && !r->o->outputs.rotate_ns && has_run_to_its_end(r);
-	if ((e = writer_finish(r->writer, r->profile)) < 0)
+	if ((e = environment_complete(r->profile)) < 0 ||
+	    (e = writer_finish(r->writer, r->profile)) < 0)
 		return e;
 	return load_add_leaves(&r->top, r->profile, &r->leaves);
 }

@@ -327,6 +327,15 @@ int gate_new(const struct diff *d, const struct gate_options *o, struct gate **o
 	return 0;
 }
 
+void gate_set_elsewhere(struct gate *g, bool is_strict)
+{
+	g->is_elsewhere = true;
+	if (!is_strict)
+		return;
+	g->result = GATE_INCONCLUSIVE;
+	g->reason = "the sides ran in different environments";
+}
+
 void gate_free(struct gate *g)
 {
 	if (!g)

@@ -64,6 +64,7 @@ struct gate_row {
 
 struct gate {
 	enum gate_result result;
+	bool is_elsewhere; /* the sides ran in different environments: see gate_set_environment() */
 	bool is_blind; /* a uniform slowdown cannot be seen: the exposure is the side's own time */
 	double threshold, floor; /* of the options */
 	double run_noise;        /* that was presumed; 0: of several runs it was measured */
@@ -78,6 +79,10 @@ struct gate {
 
 /* Keeps nothing of d but indices. 0 or -ENOMEM. */
 int gate_new(const struct diff *d, const struct gate_options *o, struct gate **out);
+
+/* The sides ran in different environments. is_strict: which is inconclusive, whatever was found. */
+void gate_set_elsewhere(struct gate *g, bool is_strict);
+
 void gate_free(struct gate *g);
 DEFINE_CLEANUP(struct gate *, gate_free)
 

@@ -16,9 +16,14 @@
 /* --- runs ------------------------------------------------------------------------------------- */
 
 static const size_t fact_texts[] = {
-	offsetof(struct diff_facts, file),    offsetof(struct diff_facts, mode),
-	offsetof(struct diff_facts, event),   offsetof(struct diff_facts, host),
-	offsetof(struct diff_facts, command), offsetof(struct diff_facts, python),
+	offsetof(struct diff_facts, file),      offsetof(struct diff_facts, mode),
+	offsetof(struct diff_facts, event),     offsetof(struct diff_facts, host),
+	offsetof(struct diff_facts, command),   offsetof(struct diff_facts, target),
+	offsetof(struct diff_facts, version),   offsetof(struct diff_facts, source),
+	offsetof(struct diff_facts, python),    offsetof(struct diff_facts, kernel),
+	offsetof(struct diff_facts, cpu_model), offsetof(struct diff_facts, governor),
+	offsetof(struct diff_facts, build),     offsetof(struct diff_facts, hash_seed),
+	offsetof(struct diff_facts, allocator),
 };
 #define FACT_TEXTS (sizeof(fact_texts) / sizeof(fact_texts[0]))
 
@@ -325,22 +330,29 @@ int diff_input_join(struct diff_input *to, struct diff_input *from)
 
 /* --- what is known ---------------------------------------------------------------------------- */
 
-const char *diff_run_python(const struct diff_input *in, const struct diff_run *run)
+const struct process *diff_run_process(const struct diff_input *in, const struct diff_run *run)
 {
+	const struct process *found = NULL;
 	uint64_t most = 0;
-	uint32_t version = 0;
 
-	if (run->facts.python)
-		return run->facts.python;
 	for (size_t i = 0; i < run->process_ticks.len; i++) {
 		const struct process *process = &in->profile->processes.items[i];
 
 		if (process->python_version && run->process_ticks.items[i] > most) {
 			most = run->process_ticks.items[i];
-			version = process->python_version;
+			found = process;
 		}
 	}
-	return version ? strtab_get(in->profile->strings, version) : NULL;
+	return found;
+}
+
+const char *diff_run_python(const struct diff_input *in, const struct diff_run *run)
+{
+	const struct process *process = diff_run_process(in, run);
+
+	if (run->facts.python || !process)
+		return run->facts.python;
+	return strtab_get(in->profile->strings, process->python_version);
 }
 
 void diff_input_sum(const struct diff_input *in, enum diff_side side, struct diff_side_sum *out)

@@ -40,8 +40,14 @@ struct diff_facts {
 	const char *mode;  /* "cpu", "wall" */
 	const char *event; /* "cpu-clock" */
 	const char *host;
-	const char *command;  /* what was recorded, or the recorder's own command line */
-	const char *python;   /* version; NULL: found from its samples' processes */
+	const char *command; /* of the recorder */
+	const char *target;  /* what was recorded */
+	const char *version; /* of the pyebpf that recorded */
+	const char *source;  /* what it was imported from */
+	const char *python;  /* version; NULL: found from its samples' processes */
+	/* the environment: struct metadata */
+	const char *kernel, *cpu_model, *governor, *build, *hash_seed, *allocator;
+	uint64_t cpus;
 	uint64_t interval_ns; /* of a tick; 0: the event does not count time */
 	uint64_t duration_ns; /* observed */
 	uint64_t start_realtime_ns;
@@ -113,6 +119,9 @@ static inline bool diff_run_has_unit(const struct diff_run *run)
 {
 	return run->facts.interval_ns || !run->facts.is_text;
 }
+
+/* The Python process with most samples; NULL: none is known. Borrowed. */
+const struct process *diff_run_process(const struct diff_input *in, const struct diff_run *run);
 
 /* Version of the process with most samples, or what facts say; NULL: unknown. Borrowed. */
 const char *diff_run_python(const struct diff_input *in, const struct diff_run *run);

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/json.h"
+#include "base/strbuf.h"
 #include "export/diff_export.h"
 #include "export/diff_words.h"
 
@@ -99,7 +100,7 @@ static const char *get_host(const struct diff_report *r, const struct diff_run *
 static const char *get_command(const struct diff_report *r, const struct diff_run *run)
 {
 	(void)r;
-	return run->facts.command;
+	return run->facts.target ? run->facts.target : run->facts.command;
 }
 
 static uint64_t first_start(const struct diff_report *r, enum diff_side side)
@@ -127,6 +128,20 @@ static void put_start(struct json *j, uint64_t ns)
 		json_string(j, text);
 	else
 		json_null(j);
+}
+
+static void put_environment(struct json *j, const struct diff_report *r, enum diff_side side)
+{
+	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+
+	json_key(j, "environment");
+	json_object(j);
+	for (size_t i = 0; i < ENVIRONMENT_FACTS; i++) {
+		strbuf_truncate(&text, 0);
+		environment_put(r->input, side, i, &text);
+		key_string(j, environment_keys[i], text.len ? strbuf_str(&text) : NULL);
+	}
+	json_end(j);
 }
 
 static void put_side(struct json *j, const struct diff_report *r, enum diff_side side)
@@ -158,6 +173,7 @@ static void put_side(struct json *j, const struct diff_report *r, enum diff_side
 	key_string(j, "command", common(r, side, get_command));
 	json_key(j, "start");
 	put_start(j, first_start(r, side));
+	put_environment(j, r, side);
 	json_end(j);
 }
 
@@ -169,10 +185,18 @@ static void put_sides(struct json *j, const struct diff_report *r)
 	put_side(j, r, DIFF_CURRENT);
 }
 
+/* Where the sides ran, as far as it differs, comes first. */
 static void put_notes(struct json *j, const struct diff_report *r)
 {
+	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+
 	json_key(j, "notes");
 	json_array_lines(j);
+	for (size_t i = 0; i < r->environment->len; i++) {
+		strbuf_truncate(&text, 0);
+		if (!diff_put_difference(&text, &r->environment->items[i]))
+			json_string(j, strbuf_str(&text));
+	}
 	for (size_t i = 0; i < r->notes->len; i++)
 		json_string(j, r->notes->items[i]);
 	json_end(j);
@@ -383,6 +407,8 @@ static void put_gate(struct json *j, const struct diff_report *r)
 	put_verdicts(j, r, "regressions", GATE_SLOWER);
 	put_verdicts(j, r, "undetermined", GATE_UNDETERMINED);
 	put_verdicts(j, r, "moved", GATE_MOVED);
+	json_key(j, "is_elsewhere");
+	json_bool(j, g->is_elsewhere);
 	key_string(j, "reason", g->reason);
 	json_end(j);
 }

@@ -166,8 +166,18 @@ static void put_head(struct suite *s, struct strbuf *out)
 	strbuf_appendf(out, "    <properties>\n      <property name=\"threshold\" value=\"%g\"/>\n",
 		       r->gate->threshold);
 	strbuf_appendf(out, "      <property name=\"floor\" value=\"%g\"/>\n", r->gate->floor);
-	strbuf_appendf(out, "      <property name=\"result\" value=\"%s\"/>\n    </properties>\n",
+	strbuf_appendf(out, "      <property name=\"result\" value=\"%s\"/>\n",
 		       gate_result_names[r->gate->result]);
+	for (size_t i = 0; i < r->environment->len; i++) {
+		const struct difference *d = &r->environment->items[i];
+
+		strbuf_appendf(out, "      <property name=\"different %s\" value=\"", d->what);
+		put_xml_text(out, d->value[DIFF_BASE]);
+		strbuf_puts(out, " -&gt; ");
+		put_xml_text(out, d->value[DIFF_CURRENT]);
+		strbuf_puts(out, "\"/>\n");
+	}
+	strbuf_puts(out, "    </properties>\n");
 }
 
 static int write_junit(const struct diff_report *r, FILE *out)

@@ -136,10 +136,8 @@ static void put_section(struct page *p, enum diff_section section)
 
 	for (size_t i = 0; i < shown; i++) {
 		const struct diff_function *f = &d->functions[list->items[i]];
-		struct diff_row row = diff_row(d, f, DIFF_KEY_SELF);
+		struct diff_row row = diff_row(d, f, diff_section_key(section, DIFF_KEY_SELF));
 
-		if (section == DIFF_SECTION_NEW || section == DIFF_SECTION_REMOVED)
-			row = diff_row(d, f, DIFF_KEY_TOTAL);
 		put_row(p, diff_section_names[section], f, &row, diff_certainty(row.measure->q));
 	}
 	if (shown < list->len)
@@ -192,12 +190,10 @@ static void put_change_words(struct page *p, const struct diff_function *f,
 			       diff_amount(d, row->after).s, diff_change(row->measure->ratio).s);
 }
 
-/* The first function the gate fails; else the largest finding, slower ones first. */
-static const struct diff_function *headline_function(const struct page *p, struct diff_row *row,
-						     struct diff_measure *measure)
+/* The first function the gate fails; NULL: none. */
+static const struct diff_function *failed_function(const struct page *p, struct diff_row *row,
+						   struct diff_measure *measure)
 {
-	static const enum diff_section order[] = { DIFF_SECTION_SLOWER, DIFF_SECTION_NEW,
-						   DIFF_SECTION_FASTER, DIFF_SECTION_REMOVED };
 	const struct diff *d = p->r->diff;
 	const struct gate *g = p->r->gate;
 
@@ -212,16 +208,73 @@ static const struct diff_function *headline_function(const struct page *p, struc
 		row->measure = measure;
 		return f;
 	}
-	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
-		const struct diff_list *list = &p->findings.section[order[i]];
+	return NULL;
+}
 
-		if (!list->len)
-			continue;
-		*row = diff_row(d, &d->functions[list->items[0]],
-				i % 2 ? DIFF_KEY_TOTAL : DIFF_KEY_SELF);
-		return &d->functions[list->items[0]];
+/* The largest sure finding of a section; NULL: none. */
+static const struct diff_function *surest(const struct page *p, enum diff_section section,
+					  struct diff_row *row)
+{
+	const struct diff *d = p->r->diff;
+	const struct diff_list *list = &p->findings.section[section];
+
+	for (size_t i = 0; i < list->len; i++) {
+		const struct diff_function *f = &d->functions[list->items[i]];
+
+		*row = diff_row(d, f, diff_section_key(section, DIFF_KEY_SELF));
+		if (row->measure->q <= DIFF_Q_MAX)
+			return f;
 	}
 	return NULL;
+}
+
+static double size(const struct diff_row *row)
+{
+	return fabs(row->after - row->before);
+}
+
+/* The larger of the findings of two sections; NULL: of none. */
+static const struct diff_function *larger(const struct page *p, enum diff_section x,
+					  enum diff_section y, struct diff_row *row)
+{
+	struct diff_row other;
+	const struct diff_function *f = surest(p, x, row), *g = surest(p, y, &other);
+
+	if (!g || (f && size(row) >= size(&other)))
+		return f;
+	*row = other;
+	return g;
+}
+
+static bool is_total_sure(const struct diff *d)
+{
+	return d->normalize != DIFF_SHARE &&
+	       (diff_class_is_slower(d->total.class) || diff_class_is_faster(d->total.class));
+}
+
+/*
+ * What a reader is to know first: what the gate fails; else what became of the total, if that is
+ * sure, and the finding that did most to it; else the largest finding, slower ones first.
+ */
+static bool put_findings_words(struct page *p)
+{
+	const struct diff *d = p->r->diff;
+	bool is_sure = is_total_sure(d),
+	     is_faster = is_sure && diff_class_is_faster(d->total.class);
+	struct diff_measure measure;
+	struct diff_row row;
+	const struct diff_function *failed = failed_function(p, &row, &measure), *f = failed;
+
+	if (!f && !is_faster)
+		f = larger(p, DIFF_SECTION_SLOWER, DIFF_SECTION_NEW, &row);
+	if (!f && (is_faster || !is_sure))
+		f = larger(p, DIFF_SECTION_FASTER, DIFF_SECTION_REMOVED, &row);
+	if (is_sure && !failed)
+		strbuf_appendf(&p->text, "total %s%s", diff_change(d->total.measure.ratio).s,
+			       f ? ": " : "");
+	if (f)
+		put_change_words(p, f, &row);
+	return is_sure || f;
 }
 
 static void put_headline(struct page *p)
@@ -231,20 +284,33 @@ static void put_headline(struct page *p)
 		[GATE_REGRESSION] = "Regression",
 		[GATE_INCONCLUSIVE] = "Inconclusive",
 	};
-	struct diff_measure measure;
-	struct diff_row row;
-	const struct diff_function *f = headline_function(p, &row, &measure);
 
 	strbuf_puts(&p->text, "### ");
 	if (p->r->is_gated)
-		strbuf_appendf(&p->text, "%s: ", results[p->r->gate->result]);
-	if (f)
-		put_change_words(p, f, &row);
-	else
+		strbuf_appendf(&p->text, "%s%s: ", results[p->r->gate->result],
+			       p->r->gate->is_elsewhere ? ", different environments" : "");
+	if (!put_findings_words(p))
 		strbuf_puts(&p->text, p->r->diff->total.class == DIFF_UNCHANGED
 					      ? "no change found"
 					      : "no change is sure");
 	strbuf_puts(&p->text, "\n\n");
+}
+
+static void put_environment(struct page *p)
+{
+	const struct differences *all = p->r->environment;
+
+	for (size_t i = 0; i < all->len; i++) {
+		const struct difference *d = &all->items[i];
+
+		strbuf_appendf(&p->text, "%s%s ",
+			       i ? "; " : "**Different environments**: ", d->what);
+		put_code(&p->text, d->value[DIFF_BASE], strlen(d->value[DIFF_BASE]));
+		strbuf_puts(&p->text, " -> ");
+		put_code(&p->text, d->value[DIFF_CURRENT], strlen(d->value[DIFF_CURRENT]));
+	}
+	if (all->len)
+		strbuf_puts(&p->text, ".\n\n");
 }
 
 static void put_total(struct page *p)
@@ -300,6 +366,8 @@ static void put_changes(struct page *p)
 		strbuf_putc(&p->text, '\n');
 	}
 	if (changed) {
+		strbuf_puts(&p->text, "Time of functions themselves; new and removed ones with "
+				      "what they call:\n\n");
 		put_table_head(p);
 		for (enum diff_section i = 0; i < DIFF_SECTION_UNTOLD; i++)
 			put_section(p, i);
@@ -404,6 +472,7 @@ static int write_markdown(const struct diff_report *r, FILE *out)
 		return e;
 	strbuf_puts(&p.text, MARKER "\n");
 	put_headline(&p);
+	put_environment(&p);
 	put_total(&p);
 	put_groups(&p);
 	put_changes(&p);

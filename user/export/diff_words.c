@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/strbuf.h"
+#include "diff/environment.h"
 #include "profile/frametab.h"
 #include "profile/strtab.h"
 
@@ -128,6 +130,12 @@ const char *diff_dispersion_words(const struct diff *d)
 	}
 }
 
+int diff_put_difference(struct strbuf *out, const struct difference *d)
+{
+	return strbuf_appendf(out, "different environments: %s: %s -> %s", d->what,
+			      d->value[DIFF_BASE], d->value[DIFF_CURRENT]);
+}
+
 struct diff_presumed_text diff_presumed(const struct gate *g)
 {
 	struct diff_presumed_text t = { "" };
@@ -176,6 +184,13 @@ static int section_of(const struct diff *d, const struct diff_function *f, enum 
 	return row.class == DIFF_UNCHANGED ? -1 : DIFF_SECTION_UNTOLD;
 }
 
+enum diff_key diff_section_key(enum diff_section section, enum diff_key key)
+{
+	bool is_one_sided = section == DIFF_SECTION_NEW || section == DIFF_SECTION_REMOVED;
+
+	return is_one_sided ? DIFF_KEY_TOTAL : key;
+}
+
 struct order {
 	const struct diff *d;
 	enum diff_key key;
@@ -201,7 +216,6 @@ static int compare_changes(const void *a, const void *b, void *context)
 int diff_findings_make(const struct diff *d, enum diff_key key, struct diff_findings *out)
 {
 	struct diff_findings f = { 0 };
-	struct order order = { d, key };
 
 	for (uint32_t i = 0; i < d->function_count; i++) {
 		int section = section_of(d, &d->functions[i], key);
@@ -211,10 +225,13 @@ int diff_findings_make(const struct diff *d, enum diff_key key, struct diff_find
 			return -ENOMEM;
 		}
 	}
-	for (size_t s = 0; s < DIFF_SECTION_COUNT; s++)
+	for (enum diff_section s = 0; s < DIFF_SECTION_COUNT; s++) {
+		struct order order = { d, diff_section_key(s, key) };
+
 		if (f.section[s].len)
 			qsort_r(f.section[s].items, f.section[s].len, sizeof(uint32_t),
 				compare_changes, &order);
+	}
 	*out = f;
 	return 0;
 }

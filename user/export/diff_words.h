@@ -41,6 +41,11 @@ const char *diff_certainty(double q);
 /* "40 time blocks of a run a side": what noise was measured by. */
 const char *diff_dispersion_words(const struct diff *d);
 
+/* Appends "different environments: CPU model: Xeon -> EPYC", as a note has it. 0 or -ENOMEM. */
+struct difference;
+struct strbuf;
+int diff_put_difference(struct strbuf *out, const struct difference *d);
+
 /* What the gate presumed of noise that one run a side cannot show; "" where it did not. */
 struct diff_presumed_text {
 	char s[256];
@@ -66,7 +71,10 @@ enum diff_section {
 #define DIFF_SECTION_COUNT (DIFF_SECTION_UNTOLD + 1)
 extern const char *const diff_section_names[DIFF_SECTION_COUNT]; /* "slower" */
 
-/* Indices of functions, largest change first. Starts as { 0 }. */
+/* What is new or gone is so with all that it calls, whatever the others are told by. */
+enum diff_key diff_section_key(enum diff_section section, enum diff_key key);
+
+/* Indices of functions, largest change by that key first. Starts as { 0 }. */
 struct diff_findings {
 	struct diff_list {
 		uint32_t *items; /* a VEC */

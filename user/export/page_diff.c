@@ -4,6 +4,7 @@
 
 #include "diff/diff.h"
 #include "export/diff_export.h"
+#include "export/diff_words.h"
 #include "export/flamegraph.h"
 #include "export/page.h"
 #include "export/sources.h"
@@ -21,7 +22,11 @@ static int describe_run(struct slots *s, const struct diff_run *run)
 		.duration_ns = f->duration_ns,
 		.interval_ns = f->interval_ns,
 		.host = (char *)f->host,
+		.kernel = (char *)f->kernel,
+		.version = (char *)f->version,
 		.command = (char *)f->command,
+		.target = (char *)f->target,
+		.source = (char *)f->source,
 		.mode = (char *)f->mode,
 		.event = (char *)f->event,
 		.work = f->work,
@@ -141,6 +146,20 @@ static int add_texts(struct texts *to, const struct texts *more)
 	return r;
 }
 
+static int add_environment(struct texts *to, const struct differences *environment)
+{
+	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+	int r = 0;
+
+	for (size_t i = 0; i < environment->len && !r; i++) {
+		strbuf_truncate(&text, 0);
+		r = diff_put_difference(&text, &environment->items[i]);
+		if (!r)
+			r = texts_addf(to, "%s", strbuf_str(&text));
+	}
+	return r;
+}
+
 static int write_html(const struct diff_report *report, FILE *out)
 {
 	_cleanup_(texts_release) struct texts notes = { 0 };
@@ -149,7 +168,8 @@ static int write_html(const struct diff_report *report, FILE *out)
 	_cleanup_(page_release) struct page page = { 0 };
 	int r = page_of_diff(&page, report->diff, &slots);
 
-	if (r < 0 || (r = add_texts(&notes, report->losses)) < 0 ||
+	if (r < 0 || (r = add_environment(&notes, report->environment)) < 0 ||
+	    (r = add_texts(&notes, report->losses)) < 0 ||
 	    (r = add_texts(&notes, report->notes)) < 0)
 		return r;
 	page.notes = &notes;

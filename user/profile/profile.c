@@ -33,11 +33,13 @@ int profile_new(struct profile **out)
 }
 
 static const size_t metadata_texts[] = {
-	offsetof(struct metadata, host),    offsetof(struct metadata, kernel),
-	offsetof(struct metadata, machine), offsetof(struct metadata, version),
-	offsetof(struct metadata, command), offsetof(struct metadata, mode),
-	offsetof(struct metadata, event),   offsetof(struct metadata, target),
-	offsetof(struct metadata, source),
+	offsetof(struct metadata, host),      offsetof(struct metadata, kernel),
+	offsetof(struct metadata, machine),   offsetof(struct metadata, version),
+	offsetof(struct metadata, command),   offsetof(struct metadata, mode),
+	offsetof(struct metadata, event),     offsetof(struct metadata, target),
+	offsetof(struct metadata, source),    offsetof(struct metadata, cpu_model),
+	offsetof(struct metadata, governor),  offsetof(struct metadata, build),
+	offsetof(struct metadata, hash_seed), offsetof(struct metadata, allocator),
 };
 #define METADATA_TEXTS (sizeof(metadata_texts) / sizeof(metadata_texts[0]))
 

@@ -95,7 +95,13 @@ struct metadata {
 	char *event;   /* "cpu-clock": ticks lie on one grid a CPU; "task-clock": a thread */
 	char *target;  /* "pid 412" */
 	char *source;  /* what it was imported from: "collapsed text"; NULL: we recorded it */
-	double work;   /* units of work done meanwhile, as the user counts them; finite, >= 0 */
+	/* what speed depends on beside the code: target/environment.h */
+	char *cpu_model; /* "Intel(R) Xeon(R) Processor" */
+	char *governor;  /* of the CPUs' frequency: "performance" */
+	char *build;     /* of the interpreter: its build ID, hexadecimal */
+	char *hash_seed; /* "random", or the number */
+	char *allocator; /* PYTHONMALLOC, or "default" */
+	double work;     /* units of work done meanwhile, as the user counts them; finite, >= 0 */
 };
 
 struct profile {

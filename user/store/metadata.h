@@ -37,6 +37,11 @@ static const struct metadata_field {
 	{ 17, METADATA_TEXT, offsetof(struct metadata, source) },
 	{ 18, METADATA_NUMBER, offsetof(struct metadata, is_whole) },
 	{ 19, METADATA_NUMBER, offsetof(struct metadata, is_summed) },
+	{ 20, METADATA_TEXT, offsetof(struct metadata, cpu_model) },
+	{ 21, METADATA_TEXT, offsetof(struct metadata, governor) },
+	{ 22, METADATA_TEXT, offsetof(struct metadata, build) },
+	{ 23, METADATA_TEXT, offsetof(struct metadata, hash_seed) },
+	{ 24, METADATA_TEXT, offsetof(struct metadata, allocator) },
 };
 #define METADATA_FIELDS (sizeof(metadata_fields) / sizeof(metadata_fields[0]))
 

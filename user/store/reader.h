@@ -41,7 +41,7 @@ int reader_next(struct reader *r, struct profile *p);
 
 /*
  * Borrowed, as read so far: complete after reader_open() but for duration_ns,
- * has_ended and is_whole.
+ * has_ended, is_whole and build.
  */
 const struct metadata *reader_metadata(const struct reader *r);
 

@@ -73,6 +73,7 @@ static void run(const char *line, struct result *result)
 struct recording {
 	const char *path, *mode, *event, *python;
 	uint64_t interval_ns, lost, samples;
+	const char *cpu_model, *hash_seed;
 };
 
 static uint32_t push(struct profile *p, uint32_t stack, const char *name)
@@ -101,6 +102,8 @@ static void write_recording(const struct recording *r)
 	p->meta.has_ended = p->meta.is_whole = 1;
 	assert_int_equal(profile_set_text(&p->meta.mode, r->mode), 0);
 	assert_int_equal(profile_set_text(&p->meta.event, r->event), 0);
+	assert_int_equal(profile_set_text(&p->meta.cpu_model, r->cpu_model), 0);
+	assert_int_equal(profile_set_text(&p->meta.hash_seed, r->hash_seed), 0);
 	assert_int_equal(profile_set_counter(p, "ring_full", r->lost), 0);
 	assert_int_equal(
 		strtab_intern(p->strings, r->python, strlen(r->python), &process.python_version),
@@ -118,14 +121,17 @@ static void write_recording(const struct recording *r)
 }
 
 static const struct recording recordings[] = {
-	{ "base", "cpu", "task-clock", "3.12.4", 1000000, 0, 1000 },
-	{ "mode", "wall", "task-clock", "3.12.4", 1000000, 0, 1000 },
-	{ "event", "cpu", "cpu-clock", "3.12.4", 1000000, 0, 1000 },
-	{ "rate", "cpu", "task-clock", "3.12.4", 2000000, 0, 500 },
-	{ "python", "cpu", "task-clock", "3.13.0", 1000000, 0, 1000 },
-	{ "micro", "cpu", "task-clock", "3.12.9", 1000000, 0, 1000 },
-	{ "lossy", "cpu", "task-clock", "3.12.4", 1000000, 500, 1000 },
-	{ "none", "cpu", "task-clock", "3.12.4", 1000000, 0, 0 },
+	{ "base", "cpu", "task-clock", "3.12.4", 1000000, 0, 1000, NULL, NULL },
+	{ "mode", "wall", "task-clock", "3.12.4", 1000000, 0, 1000, NULL, NULL },
+	{ "event", "cpu", "cpu-clock", "3.12.4", 1000000, 0, 1000, NULL, NULL },
+	{ "rate", "cpu", "task-clock", "3.12.4", 2000000, 0, 500, NULL, NULL },
+	{ "python", "cpu", "task-clock", "3.13.0", 1000000, 0, 1000, NULL, NULL },
+	{ "micro", "cpu", "task-clock", "3.12.9", 1000000, 0, 1000, NULL, NULL },
+	{ "lossy", "cpu", "task-clock", "3.12.4", 1000000, 500, 1000, NULL, NULL },
+	{ "none", "cpu", "task-clock", "3.12.4", 1000000, 0, 0, NULL, NULL },
+	{ "xeon", "cpu", "task-clock", "3.12.4", 1000000, 0, 40000, "Xeon", "0" },
+	{ "again", "cpu", "task-clock", "3.12.4", 1000000, 0, 40000, "Xeon", "0" },
+	{ "epyc", "cpu", "task-clock", "3.12.4", 1000000, 0, 40000, "EPYC", "random" },
 };
 
 #define HEADER "# pyebpf-collapsed interval_us=1000\n"
@@ -261,6 +267,18 @@ static void test_inputs(void **state)
 		{ "no unit of work", "diff raw base --work 1", EXIT_USAGE, NULL, "only shares" },
 		{ "by CPython's rules they are of 1 ms", "diff raw raw --compat 3.15", EXIT_OK,
 		  "base x 1,", "" },
+		{ "another environment", "diff xeon epyc", EXIT_OK,
+		  "differs   CPU model: Xeon -> EPYC; hash seed: 0 -> random\nbase ", "" },
+		{ "both on both sides", "diff xeon again epyc --baseline epyc", EXIT_OK,
+		  "note      epyc is on both sides\n", "" },
+		{ "the gate says so", "diff xeon epyc --gate", EXIT_OK,
+		  "gate      pass, different environments: ", "" },
+		{ "and may insist", "diff xeon epyc --gate --strict-environment", EXIT_INCONCLUSIVE,
+		  "the sides ran in different environments", "" },
+		{ "the same environment", "diff xeon again --gate --strict-environment", EXIT_OK,
+		  "gate      pass: ", "" },
+		{ "what is not known does not differ", "diff base xeon --gate --strict-environment",
+		  EXIT_REGRESSION, "gate      REGRESSION: ", "" },
 		{ "quiet", "diff base micro -q", EXIT_OK, NULL, "" },
 		{ "quiet, but asked for", "diff base micro -q -f json", EXIT_OK, "pyebpf-diff/1",
 		  "" },

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef CMD_ENVIRONMENT_H
+#define CMD_ENVIRONMENT_H
+
+#include <sys/types.h>
+
+#include "profile/profile.h"
+
+/*
+ * What a recording says of the environment it was made in, for comparisons: target/environment.h.
+ *
+ * environment_describe() at its start; target: the one process that is recorded, which may not have
+ * executed its program yet, 0: there are several. environment_complete() before its last metadata
+ * are written, when it is known which interpreters ran. 0 or -ENOMEM.
+ */
+int environment_describe(struct metadata *m, pid_t target);
+int environment_complete(struct profile *p);
+
+#endif
