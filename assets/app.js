@@ -76,7 +76,7 @@
     const run = (side) => report.meta.runs.find((r) => r.side === side);
     const isDiffReport = Boolean(run(ns.SIDE_BASE));
     const current = run(ns.SIDE_CURRENT) || report.meta.runs[0] || {};
-    const msPerTick = (current.interval_ns || 0) / 1e6;
+    const unit = unitOf();
     let state = ns.readState(location.hash), theme = "light", style = null;
     let panes = [], search = null, found = null, matched = null, table = null, legendOf = "";
     let series = null, plain = null, sumsOf = ""; // see forgetSums()
@@ -333,7 +333,7 @@
       const of = (s) => ({self: s.self[node], total: s.total[node]});
 
       return {node, name: nameOf(tree, node), place, file, defined: line, line: tree.line ? tree.line[node] : 0,
-        origin: ORIGINS[origin], ms: msPerTick, scale, measure: state.measure,
+        origin: ORIGINS[origin], unit, scale, measure: state.measure,
         current: of(active[sideName]), base: base && sideName === "current" ? of(base) : null,
         removed: view === "elided" ? of(active.width) : null,
         root: pane.root,
@@ -717,33 +717,42 @@
     }
 
     function drawHeatmap() {
-      const meta = report.meta, {process, thread} = choicesOf();
+      const {meta} = report, {process, thread} = choicesOf();
       const by = process.length > 1 ? "process" : thread.length > 1 ? "thread" : "run";
       const side = viewOf() === "base" && isDiffReport ? ns.SIDE_BASE : ns.SIDE_CURRENT;
 
       series ??= ns.timeline(report, queryOf("call"), by).filter((s) => s.side === side)
         .map((s) => ({text: ns.visible(s.label), ticks: s.ticks}));
-      const ms = (current.block_ns || 0) * meta.blocks / 1e6;
-      const time = (r) => ms ? `${ns.duration(r[0] / meta.blocks * ms)} – ${
-        ns.duration(r[1] / meta.blocks * ms)}` : `blocks ${r[0]} – ${r[1]}`;
-      const texts = [];
+      const {blocks, text, hasTime} = ns.timeScale(meta, side), texts = [];
+      const time = (r) => `${text(r[0])} – ${text(r[1])}`;
 
-      $("graph").classList.toggle("timeless", !ms);
-      heat.show(series, meta.blocks, ms, state.range, state.baseRange);
+      $("graph").classList.toggle("timeless", !hasTime);
+      heat.show(series, blocks, text, state.range, state.baseRange);
       if (state.range)
         texts.push(time(state.range));
       if (state.baseRange)
         texts.push(`compared with ${time(state.baseRange)}`);
       $("time-note").replaceChildren(...texts.length ? [texts.join(", "),
         ns.button("Clear", "Count all of the time", () => set({range: null, baseRange: null}))] : []);
-      $("heatmap").setAttribute("aria-valuemax", meta.blocks);
+      $("heatmap").setAttribute("aria-valuemax", blocks);
       $("heatmap").setAttribute("aria-valuenow", state.range ? state.range[0] : 0);
       $("heatmap").setAttribute("aria-valuetext", texts.join(", ") || "all of the time");
     }
 
     // --- table
 
-    const amount = (ticks) => msPerTick ? ns.duration(ticks * msPerTick) : ns.count(ticks);
+    const amount = (ticks) => ns.amountText(ticks, unit);
+
+    // What a tick is of: a comparison is of an average run, of a second or of a unit of work.
+    function unitOf() {
+      const {diff, runs} = report.meta, now = runs.filter((r) => r.side === ns.SIDE_CURRENT);
+      const sum = (of) => now.reduce((all, r) => all + (of(r) || 0), 0);
+      const isRate = diff?.normalize === "second";
+      const many = !diff ? 1 : isRate ? sum((r) => r.duration_ns / 1e9)
+        : diff.normalize === "work" ? sum((r) => r.work) : now.length;
+
+      return {ms: (current.interval_ns || 0) / 1e6 / (many || 1), per: isRate ? "/s" : ""};
+    }
 
     function columns(rows) {
       const view = viewOf(), t = table, isBase = view === "base";
@@ -1251,18 +1260,20 @@
         row("Host", r.host);
         row("Kernel", r.kernel);
         row("pyebpf", r.version);
+        row("Imported from", r.source);
         parts.push(ns.element("h2", {}, !isDiffReport ? "Recording"
           : r.side === ns.SIDE_BASE ? "Baseline" : "Current"),
         ns.element("dl", {className: "about"}, ...rows));
       }
       for (const note of report.meta.notes || [])
         parts.push(ns.element("p", {className: "said"}, ns.element("bdi", {textContent: ns.visible(note)})));
-      const counted = (report.meta.counters || []).filter(([, value]) => value);
+      const counted = (report.meta.counters || []).filter(([, ...values]) => values.some(Boolean));
 
       if (counted.length)
         parts.push(ns.element("details", {}, ns.element("summary", {}, "Counters of the recorder"),
-          ns.element("dl", {className: "about"}, ...counted.flatMap(([name, value]) => [
-            ns.element("dt", {textContent: name}), ns.element("dd", {textContent: ns.count(value)})]))));
+          ns.element("dl", {className: "about"}, ...counted.flatMap(([name, ...values]) => [
+            ns.element("dt", {textContent: name}),
+            ns.element("dd", {textContent: values.map(ns.count).join(" → ")})]))));
       $("about-body").replaceChildren(...parts);
       $("about-dialog").showModal();
     }

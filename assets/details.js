@@ -3,7 +3,7 @@
 //
 // Both take a subject, prepared by figuresOf() in app.js:
 //   node, name, place, file, defined, line, origin   what the box is; line 0: of all its lines
-//   ms, scale        of a tick; one base tick in current ticks
+//   unit, scale      of amounts, see amount(); one base tick in current ticks
 //   current, base    {self, total} ticks; base null where nothing is compared
 //   removed          {self, total} current ticks, in the elided view only
 //   root, selection  ticks of all, and of the zoomed box
@@ -41,9 +41,13 @@
     return ns.element(tag, {className: className || "", textContent: text});
   }
 
-  function amount(value, {ms}) {
-    return ms ? ns.duration(value * ms) : ns.count(value);
+  // Ticks as time, of a run, a unit of work or a second: {ms, per}: of a tick, 0: unknown; what
+  // stands behind.
+  function amountText(ticks, {ms, per}) {
+    return ms ? ns.duration(ticks * ms) + per : ns.count(ticks);
   }
+
+  const amount = (ticks, {unit}) => amountText(ticks, unit);
 
   function signedAmount(value, subject) {
     return ns.signed(amount(value, subject), value);
@@ -103,16 +107,16 @@
     };
     const side = (key) => base ? current[key] - base[key] * scale : 0;
 
-    row(base ? "Current" : subject.ms ? "Time" : "Samples", (k) => amount(current[k], subject));
-    if (subject.ms)
+    row(base ? "Current" : subject.unit.ms ? "Time" : "Samples", (k) => amount(current[k], subject));
+    if (subject.unit.ms)
       row(base ? "Current samples" : "Samples", (k) => ns.count(current[k]));
     if (base) {
       row("Baseline", (k) => amount(base[k] * scale, subject));
-      if (subject.ms)
+      if (subject.unit.ms)
         row("Baseline samples", (k) => ns.count(base[k]));
       row("Change", (k) => signedAmount(side(k), subject),
         (k) => subject.verdict[k]);
-      if (subject.ms)
+      if (subject.unit.ms)
         row("Change, samples", (k) => ns.signed(ns.count(Math.round(side(k))), Math.round(side(k))));
       row("Change, %", (k) => changeText(subject, k));
     }
@@ -268,5 +272,5 @@
     return list;
   }
 
-  Object.assign(ns, {WORDS, family, changeText, tipContent, detailsContent, sourceBox});
+  Object.assign(ns, {WORDS, family, changeText, amountText, tipContent, detailsContent, sourceBox});
 })(globalThis.pyebpf ??= {});

@@ -7,7 +7,7 @@
   // Sizes in parts of the page's font size.
   const LABEL = 7; // left of the columns
   const AXIS = 1.15; // below the rows
-  const LONE_ROW = 2.2, ROWS = 4.6; // height of an only row; of several together
+  const LONE_ROW = 2.2, ROWS = 6.9; // height of an only row; of several together: labels fit
   const ROWS_MAX = 8;
   const COLUMN_MIN = 4; // pixels
 
@@ -15,7 +15,7 @@
   // look(): {ink, faint, background, cell, accent, violet, font, rem}.
   function heatmap(dom, on, look) {
     const {canvas} = dom, ctx = canvas.getContext("2d");
-    let series = [], blocks = 1, milliseconds = 0, range = null, baseRange = null, drag = null;
+    let series = [], blocks = 1, timeAt = String, range = null, baseRange = null, drag = null;
 
     const rowCount = () => Math.max(1, Math.min(ROWS_MAX, series.length));
     const axisHeight = () => AXIS * look().rem;
@@ -93,10 +93,8 @@
       ctx.fillStyle = style.faint;
       ctx.textBaseline = "middle";
       for (let i = 0; i <= parts; i++) {
-        const text = milliseconds ? ns.duration(milliseconds * i / parts) : "";
-
         ctx.textAlign = i === 0 ? "left" : i === parts ? "right" : "center";
-        ctx.fillText(text, left + width * i / parts, y);
+        ctx.fillText(timeAt(blocks * i / parts), left + width * i / parts, y);
       }
       ctx.textAlign = "left";
     }
@@ -167,11 +165,11 @@
         choose(isBase, from, end - 1);
     };
     return {
-      // list: [{text, ticks}], heaviest first; ms: length of the time shown, 0 unknown.
-      show(list, blockCount, ms, chosen, chosenBase) {
+      // list: [{text, ticks}], heaviest first; text: what time it is after so many blocks.
+      show(list, blockCount, text, chosen, chosenBase) {
         series = list;
         blocks = blockCount;
-        milliseconds = ms;
+        timeAt = text;
         range = chosen;
         baseRange = chosenBase;
         resize();

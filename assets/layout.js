@@ -139,7 +139,7 @@
     const room = 1 << 14;
 
     return {n: 0, box: new Uint32Array(room), x: new Float64Array(room),
-      width: new Float64Array(room), row: new Uint16Array(room), run: new Uint32Array(room)};
+      width: new Float64Array(room), row: new Uint32Array(room), run: new Uint32Array(room)};
   }
 
   function grow(out) {

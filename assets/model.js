@@ -1211,6 +1211,22 @@
     return [...series.values()].sort((a, b) => b.sum - a.sum);
   }
 
+  const SAME_LENGTH = 1.02; // runs whose lengths differ by more have no time in common
+
+  // The time of one side: {blocks, hasTime, text(block)}: blocks that any of its runs has; what time
+  // it is after so many of them, in per cent where the runs' blocks are not of one length. hasTime:
+  // false: its blocks are no parts of time.
+  function timeScale({runs, blocks: all}, side) {
+    const own = runs.filter((run) => run.side === side), timed = own.filter((run) => run.block_ns);
+    const blocks = Math.max(1, ...own.map((run) => run.blocks ?? all));
+    const lengths = timed.map((run) => run.block_ns), longest = Math.max(...lengths);
+    const isOne = longest <= Math.min(...lengths) * SAME_LENGTH;
+    const mean = lengths.reduce((sum, length) => sum + length, 0) / lengths.length / 1e6;
+
+    return {blocks, hasTime: timed.length > 0 && !timed.some((run) => run.dealt),
+      text: (block) => isOne ? ns.duration(block * mean) : ns.percent(block / blocks)};
+  }
+
   // The path of keys from the root to a node, and back: how links name a node. -1: no such path.
   function pathOf(tree, node) {
     const path = [];
@@ -1235,5 +1251,5 @@
   Object.assign(ns, {SIDE_BASE, SIDE_CURRENT, KINDS, CLASSES, MATCHES, PageError, decode, inflate,
     functionName, functionFile, filterChoices, passingTags, slotSides, isComparing, isWhole,
     withoutNumber, totals, activeData, isGone, elided, functionTable, siteSums, lineHeat, lineOpcodes,
-    sourceLines, timeline, pathOf, nodeAt});
+    sourceLines, timeline, timeScale, pathOf, nodeAt});
 })(globalThis.pyebpf ??= {});

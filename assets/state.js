@@ -26,11 +26,12 @@
     read: (t) => /^\d{1,9}(\.\d{1,9})*$/.test(t) ? t.split(".").map(Number) : undefined,
     write: (v) => v.join("."),
   };
-  // Names that a filter lets through; none: all of them.
+  // Names that a filter lets through; none: all of them. What has no name is "", which alone is
+  // written twice, as nothing at all is no name at all.
   const names = {
     default: [],
-    read: (t) => t.split(",").map(decodeURIComponent),
-    write: (v) => v.map(encodeURIComponent).join(","),
+    read: (t) => t ? [...new Set(t.split(",").map(decodeURIComponent))] : [],
+    write: (v) => String(v) || !v.length ? v.map(encodeURIComponent).join(",") : ",",
   };
   // null: all of the time; else [first, end) in time blocks.
   const range = {

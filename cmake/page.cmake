@@ -131,8 +131,9 @@ endfunction()
 
 # Properties of our own objects, of no data's and no browser's, that are written often and never as
 # a text: esbuild gives them short names.
-set(own_properties active baseSelf baseTotal boxes column exposure growth isFound isJudged pairDf
-  scroller slots tested)
+set(own_properties active allBase allRemoved baseSelf baseTotal boxes chances column exposure fills
+  growth hatching isFound isJudged laws pairDf pairs
+  scroller slots squares strength tested things verdicts weights)
 string(REPLACE ";" "|" own_properties "${own_properties}")
 
 # esbuild, where it is installed, makes the page a third smaller; without it the page works alike.

@@ -3,6 +3,7 @@
 const test = require("node:test");
 const assert = require("node:assert");
 require("../../assets/model.js");
+require("../../assets/names.js");
 const {encode, pack} = require("./fixture.js");
 const model = globalThis.pyebpf;
 
@@ -301,4 +302,30 @@ test("inflate: a browser that cannot unpack gets a sentence", async () => {
     await assert.rejects(model.inflate(pack(BLOB)), /too old.*Chrome 103/s);
   }
   globalThis.DecompressionStream = kept;
+});
+
+test("timeScale: of the side that is shown, as long as its runs are", () => {
+  const runs = [{side: 0, blocks: 40, block_ns: 152e6}, {side: 1, blocks: 40, block_ns: 50.75e6}];
+  const meta = {runs, blocks: 79}, more = {...meta, runs: [...runs,
+    {side: 1, blocks: 60, block_ns: 50.8e6}]};
+  const ends = (facts, side) => {
+    const {blocks, text, hasTime} = model.timeScale(facts, side);
+    return [blocks, text(0), text(blocks), hasTime];
+  };
+
+  assert.deepEqual(ends(meta, 0), [40, "0", "6.08 s", true]);
+  assert.deepEqual(ends(meta, 1), [40, "0", "2.03 s", true]);
+  assert.deepEqual(ends(more, 1), [60, "0", "3.05 s", true]);
+});
+
+test("timeScale: runs of several lengths have their parts in common, and no time", () => {
+  const runs = [1e8, 1.1e8].map((block_ns) => ({side: 1, blocks: 40, block_ns}));
+  const {text, hasTime} = model.timeScale({runs, blocks: 40}, 1);
+
+  assert.deepEqual([text(0), text(20), text(40), hasTime], ["0%", "50.0%", "100%", true]);
+});
+
+test("timeScale: blocks that samples were dealt out to are no time, nor are texts'", () => {
+  for (const run of [{side: 1, blocks: 40, block_ns: 1e6, dealt: true}, {side: 1, blocks: 1}])
+    assert.equal(model.timeScale({runs: [run], blocks: 40}, 1).hasTime, false);
 });

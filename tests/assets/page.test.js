@@ -148,6 +148,16 @@ test("onScreen: more boxes than the first buffer holds", () => {
   assert.equal(boxes.node[seen.box[20000]], 20000);
 });
 
+test("onScreen: rows beyond 65,536 are where they are", () => {
+  const count = 66000, depth = Uint32Array.from({length: count}, (_, i) => i);
+  const tree = {count, depth, parent: depth.map((d) => d - 1), end: depth.map(() => count)};
+  const boxes = page.layout(tree, new Uint8Array(count).fill(1));
+  const seen = page.onScreen(boxes, {from: 0, to: 1, size: 100, top: 65600, bottom: 65602},
+    new Uint8Array(count), null);
+
+  assert.deepEqual([...seen.row.subarray(0, seen.n)], [65600, 65601]);
+});
+
 test("neighbour: callers, widest callees and neighbours in the row", () => {
   const go = (from, direction) => page.neighbour(TREE, BOXES, from, direction);
 
@@ -260,6 +270,14 @@ test("writeState, readState: every field comes back", () => {
     assert.notDeepEqual(state[key], defaults[key], `${key} is not tried`);
   assert.deepEqual(page.readState("#" + page.writeState(state)), state);
   assert.equal(page.writeState(defaults), "");
+});
+
+test("writeState, readState: what has no name is a name", () => {
+  for (const thread of [[""], ["", "a"], ["a", ""], ["a,b", "", "c"], []]) {
+    const hash = page.writeState({...page.defaultState(), thread});
+
+    assert.deepEqual(page.readState("#" + hash).thread, thread, hash);
+  }
 });
 
 test("readState: what cannot be keeps the default", () => {

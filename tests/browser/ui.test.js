@@ -865,6 +865,60 @@ test("the table of a comparison can be pulled wider, up to all of its columns", 
   });
 });
 
+test("where there is room, the table of a comparison has all of its columns", async () => {
+  await onPage(diff(), {width: 1600}, async (page) => {
+    assert.equal(await page.evaluate(() => {
+      const box = document.getElementById("table-scroller");
+
+      return box.scrollWidth - box.clientWidth;
+    }), 0);
+    assert.equal(await page.locator("#table thead th").count(), 6);
+  });
+});
+
+// 40 blocks of 1 s a run, two runs a side, 10 ms a tick: parse takes 4 s, then 8 s of each.
+const RUNS = (normalize) => writePage({...DIFF, meta: {...DIFF.meta,
+  diff: {normalize, centre: 1, marks: [1.1, 1.25, 1.5, 2]},
+  runs: [0, 0, 1, 1].map((side, i) => ({...RUN, side, file: `${i}.pyebpf`, work: 50}))},
+samples: [0, 1, 2, 3].flatMap((run) =>
+  manyBlocks("main (/srv/app.py:3);parse (/srv/lib.py:7)", run, run < 2 ? 10 : 20))});
+
+for (const [normalize, before, after] of [["absolute", "4.00 s", "8.00 s"], ["work", "80.0 ms", "160 ms"],
+  ["second", "100 ms/s", "200 ms/s"]])
+  test(`several runs: amounts are ${normalize}, as in the terminal`, async () => {
+    await onPage(RUNS(normalize), {}, async (page) => {
+      const figures = await text(page, "#details-body .figures");
+
+      assert.match(figures, new RegExp(`Current\\s+0\\S*\\s+${after}\\s`));
+      assert.match(figures, new RegExp(`Baseline\\s+0\\S*\\s+${before}\\s`));
+    });
+  });
+
+test("the time of the baseline is its own", async () => {
+  const page = writePage({...DIFF, meta: {...DIFF.meta,
+    runs: [{...RUN, block_ns: 152e6, blocks: 40, side: 0}, {...RUN, blocks: 40, side: 1}]}});
+
+  for (const [view, want] of [["base", "1.52 s – 3.04 s"], ["head", "10.0 s – 20.0 s"]])
+    await onPage(page, {hash: `view=${view}&range=10-20`}, async (opened) =>
+      assert.match(await text(opened, "#time-note"), new RegExp(want)));
+});
+
+test("a filter for what has no name is in the link", async () => {
+  const page = writePage({...PLAIN, meta: {...META, threads: [{process: 0, tid: 1, name: "MainThread"},
+    {process: 1, tid: 2, name: ""}]}});
+  let url = "";
+
+  await onPage(page, {}, async (opened) => {
+    await opened.click("#filters summary >> text=Thread");
+    await opened.click("#filters .sheet label:has-text('(no name)') input");
+    await settle(opened);
+    await opened.waitForTimeout(200);
+    url = (await hash(opened)).slice(1);
+  });
+  await onPage(page, {hash: url}, async (opened) =>
+    assert.deepEqual((await state(opened)).thread, [""]));
+});
+
 test("touch: a finger moves the graph, two stretch it, a function leads to its box", async () => {
   await onPage(diff(), {width: 390, height: 844, touch: true}, async (page) => {
     const touch = await page.context().newCDPSession(page), {y} = await pointAt(page, 2, 0);

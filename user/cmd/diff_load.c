@@ -143,6 +143,7 @@ static int read_file(struct loading *l)
 	if (r < 0)
 		return r;
 	facts = facts_of(l->file->path, l->source, l->how->has_unit);
+	facts.is_dealt = l->group.pattern;
 	r = diff_input_add_run(l->input, l->file->side, &facts, 0, &run);
 	if (r < 0)
 		return r;

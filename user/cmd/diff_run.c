@@ -372,6 +372,7 @@ static int write_outputs(const struct comparison *k)
 		.gate = k->gate,
 		.compat = k->compat,
 		.environment = &k->environment,
+		.sides = { k->sides[DIFF_BASE], k->sides[DIFF_CURRENT] },
 		.notes = k->diff ? &k->diff->notes : &k->notes,
 		.losses = &k->losses,
 		.group_by = k->c->group_by,

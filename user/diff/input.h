@@ -55,6 +55,7 @@ struct diff_facts {
 	double work;    /* units of work done, > 0 */
 	bool has_times; /* samples carry time: not so of collapsed text */
 	bool is_text;   /* sums of stacks; without an interval nobody knows what a sample is */
+	bool is_dealt;  /* its samples are dealt out over the blocks, which are no parts of time */
 	bool is_whole;  /* a program from its start to its end, not a stretch of a running one */
 };
 

@@ -22,12 +22,13 @@ struct diff_report {
 	const struct diff *diff;
 	const struct gate *gate; /* as asked for, or with the limits by default */
 	const struct compat *compat;
-	const struct differences *environment; /* where the sides ran, as far as it differs */
-	const struct texts *notes;             /* all there are, in the order to tell them */
-	const struct texts *losses;            /* page: what each side lost; NULL: not asked */
-	const char *group_by;                  /* glob whose functions are the roots; NULL: none */
-	bool is_gated;  /* the gate decides; else it is only what outputs need */
-	uint32_t limit; /* rows a table has at most where it is for people; 0: all */
+	const struct differences *environment;   /* where the sides ran, as far as it differs */
+	const struct texts *notes;               /* all there are, in the order to tell them */
+	const struct profile *sides[DIFF_SIDES]; /* page: counters of each; NULL: not known */
+	const struct texts *losses;              /* page: what each side lost; NULL: not asked */
+	const char *group_by; /* glob whose functions are the roots; NULL: none */
+	bool is_gated;        /* the gate decides; else it is only what outputs need */
+	uint32_t limit;       /* rows a table has at most where it is for people; 0: all */
 };
 
 struct diff_exporter {

@@ -258,6 +258,8 @@ static bool is_total_sure(const struct diff *d)
  */
 static bool put_findings_words(struct page *p)
 {
+	static const enum diff_section order[] = { DIFF_SECTION_SLOWER, DIFF_SECTION_NEW,
+						   DIFF_SECTION_FASTER, DIFF_SECTION_REMOVED };
 	const struct diff *d = p->r->diff;
 	bool is_sure = is_total_sure(d),
 	     is_faster = is_sure && diff_class_is_faster(d->total.class);
@@ -265,10 +267,12 @@ static bool put_findings_words(struct page *p)
 	struct diff_row row;
 	const struct diff_function *failed = failed_function(p, &row, &measure), *f = failed;
 
-	if (!f && !is_faster)
+	if (!f && is_sure && !is_faster)
 		f = larger(p, DIFF_SECTION_SLOWER, DIFF_SECTION_NEW, &row);
-	if (!f && (is_faster || !is_sure))
+	else if (!f && is_sure)
 		f = larger(p, DIFF_SECTION_FASTER, DIFF_SECTION_REMOVED, &row);
+	for (size_t i = 0; !is_sure && !f && i < sizeof(order) / sizeof(order[0]); i++)
+		f = surest(p, order[i], &row);
 	if (is_sure && !failed)
 		strbuf_appendf(&p->text, "total %s%s", diff_change(d->total.measure.ratio).s,
 			       f ? ": " : "");

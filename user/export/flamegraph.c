@@ -116,6 +116,10 @@ static void put_run(struct json *j, const struct slots *s, const struct slot_run
 		json_key(j, "block_ns");
 		json_double(j, (double)run->span_ns / s->blocks);
 	}
+	if (run->is_dealt) {
+		json_key(j, "dealt");
+		json_bool(j, true);
+	}
 	put_number(j, "duration_ns", m->duration_ns);
 	if (m->start_realtime_ns) {
 		json_key(j, "start");
@@ -278,6 +282,26 @@ static void put_opcodes(struct json *j, const struct profile *p, const struct pa
 	json_end(j);
 }
 
+/* Of a comparison, in which profile has the sums of both sides, those of base, then of current. */
+static void put_counters(struct json *j, const struct page *page)
+{
+	const struct profile *p = page->profile, *const *side = page->counters;
+
+	for (size_t i = 0; i < p->counters.len; i++) {
+		const char *name = p->counters.items[i].name;
+
+		json_array(j);
+		json_string(j, name);
+		if (side[SLOT_BASE] && side[SLOT_CURRENT]) {
+			json_u64(j, profile_counter(side[SLOT_BASE], name));
+			json_u64(j, profile_counter(side[SLOT_CURRENT], name));
+		} else {
+			json_u64(j, p->counters.items[i].value);
+		}
+		json_end(j);
+	}
+}
+
 static void put_facts(struct json *j, const struct page *page, const struct page_strings *opcodes)
 {
 	const struct profile *p = page->profile;
@@ -304,12 +328,7 @@ static void put_facts(struct json *j, const struct page *page, const struct page
 	put_threads(j, p);
 	json_key(j, "counters");
 	json_array(j);
-	for (size_t i = 0; i < p->counters.len; i++) {
-		json_array(j);
-		json_string(j, p->counters.items[i].name);
-		json_u64(j, p->counters.items[i].value);
-		json_end(j);
-	}
+	put_counters(j, page);
 	json_end(j);
 	put_opcodes(j, p, opcodes);
 	if (page->diff)

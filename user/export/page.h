@@ -52,6 +52,8 @@ struct page {
 	size_t stack_count;
 	const struct diff *diff;   /* borrowed; NULL: a plain page */
 	const struct texts *notes; /* borrowed; NULL: none */
+	/* Of a comparison: whose counters are each side's. Borrowed; NULL: all are profile's. */
+	const struct profile *counters[SLOT_SIDES];
 };
 
 void page_release(struct page *page);

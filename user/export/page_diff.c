@@ -55,6 +55,7 @@ static int take_runs(struct slots *s, const struct diff_input *in)
 		if (r < 0)
 			break;
 		s->runs.items[i].ticks = run->ticks;
+		s->runs.items[i].is_dealt = run->facts.is_dealt;
 		s->runs.items[i].span_ns = run->block_ns * s->blocks;
 		s->runs.items[i].last_ns =
 			run->block_count ? run->block_ns * (run->block_count - 1) : 0;
@@ -173,6 +174,8 @@ static int write_html(const struct diff_report *report, FILE *out)
 	    (r = add_texts(&notes, report->notes)) < 0)
 		return r;
 	page.notes = &notes;
+	for (int s = 0; s < SLOT_SIDES; s++)
+		page.counters[s] = report->sides[s];
 	r = sources_read(&sources, &page);
 	return r < 0 ? r : flamegraph_write(&page, &sources, out);
 }

@@ -44,6 +44,7 @@ struct slot_run {
 	char *path; /* owned */
 	struct metadata meta;
 	uint64_t span_ns;     /* what its blocks divide; 0: no times are known, all is in block 0 */
+	bool is_dealt;        /* what is divided is not time */
 	bool is_span_guessed; /* it doubles with the first sample beyond it */
 	uint64_t last_ns;     /* time of the last sample */
 	uint64_t ticks;
