@@ -23,7 +23,9 @@
 #define GOLDEN 0.381966011250105
 #define COUNT_MIN 1.5 /* things fewer than this do not show how they differ */
 #define OUTSIDE_MIN 5 /* what one in five things reaches is no outlier */
-#define LEAST 1e-6    /* of information: never divided by less */
+#define STEP 0.05     /* of an integral from 0 to 20 standard deviations */
+#define STEPS 400
+#define LEAST 1e-6 /* of information: never divided by less */
 
 /* Things of about the same mean: how the logarithms of their ratios lie. */
 struct bin {
@@ -192,6 +194,46 @@ static double variation(const struct fit *fit, const struct noise *noise, double
 	return fmax(scatter / sum * count / (count - 1) - trigamma(df / 2), 0);
 }
 
+/*
+ * The mean square of log(chi^2 / df) about its mean, of what lies above. By the trapezoidal rule,
+ * which is exact enough for what is smooth and vanishes.
+ */
+static double square_above(double df)
+{
+	double half = df / 2, mean = digamma(half) - log(half), mass = 0, sum = 0;
+	double step = STEP * sqrt(trigamma(half));
+
+	for (int i = 0; i <= STEPS; i++) {
+		double off = step * i, y = mean + off;
+		double density = exp(half * (y - mean - exp(y) + exp(mean))); /* 1 at the mean */
+
+		mass += i ? density : density / 2;
+		sum += density * off * off;
+	}
+	return sum / mass;
+}
+
+/*
+ * phi_varies where phi is at its least. What scatters less than by Poisson's law, as what is
+ * sampled in step with its own loop does, is held for as much as that law says: how much less says
+ * nothing of how far things may lie above. Twice what lies above, beyond that of chi^2.
+ */
+static double variation_above(const struct noise *noise, const struct scatter *items, size_t count,
+			      double df)
+{
+	double shift = log(df / 2) - digamma(df / 2), of_chance = square_above(df);
+	double sum = 0, beyond = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		double share = 1 - noise_share(noise, items[i].mean), weight = share * share;
+		double off = log(items[i].ratio / ratio_at(noise, items[i].mean)) + shift;
+
+		sum += weight;
+		beyond += off > 0 ? weight * (off * off - of_chance) : 0;
+	}
+	return sum >= COUNT_MIN ? fmax(2 * beyond / sum, 0) : 0;
+}
+
 static void inform(const struct fit *fit, struct noise *noise, double df)
 {
 	double sum = 0, squares = 0;
@@ -226,7 +268,8 @@ void noise_fit(struct noise *noise, struct scatter *items, size_t count, double 
 	miss(&fit, slope, &log_phi);
 	noise->phi = exp(log_phi);
 	noise->tau2 = noise->phi * slope;
-	noise->phi_varies = variation(&fit, noise, df, 0);
+	noise->phi_varies = noise->phi > 1 ? variation(&fit, noise, df, 0)
+					   : variation_above(noise, items, count, df);
 	noise->tau_varies = variation(&fit, noise, df, 1);
 	inform(&fit, noise, df);
 }

@@ -115,6 +115,42 @@ static void test_moderation(void **state)
 	assert_true(fabs(got - 3) < 0.01 && df < 1.01 * DF);
 }
 
+/*
+ * A loop that is sampled in step with itself scatters less than by chance, each function by another
+ * factor. That is no reason to think that any of them may scatter more; one that does is.
+ */
+static void test_steadier_than_chance(void **state)
+{
+	struct dice dice = { 3 };
+	double steady = 0, mixed = 0;
+
+	(void)state;
+	for (int k = 0; k < 50; k++) {
+		struct scatter items[24];
+		struct noise noise;
+		double df = DF;
+
+		for (size_t i = 0; i < 20; i++) {
+			double factor = exp(-1 - 2 * fabs(dice_normal(&dice)));
+
+			items[i] = (struct scatter){ i < 8 ? HOT_MEAN : SMALL_MEAN,
+						     shown(&dice, factor, 0, 0, 0) };
+		}
+		noise_fit(&noise, items, 20, DF);
+		assert_true(noise.phi == 1);
+		noise_moderate(&noise, items[0], &df);
+		steady += df / 50;
+		for (size_t i = 20; i < 24; i++)
+			items[i] = (struct scatter){ SMALL_MEAN, shown(&dice, 6, 0, 0, 0) };
+		noise_fit(&noise, items, 24, DF);
+		df = DF;
+		noise_moderate(&noise, (struct scatter){ SMALL_MEAN, 1 }, &df);
+		mixed += df / 50;
+	}
+	if (steady < 4 * DF || mixed > 2.5 * DF)
+		fail_msg("%g degrees, beside some that scatter more %g", steady, mixed);
+}
+
 /* Nothing, one thing, things that do not scatter at all: no NaN, nothing below the law of Poisson.
  */
 static void test_little_to_learn_from(void **state)
@@ -139,6 +175,7 @@ int main(void)
 		cmocka_unit_test(test_the_law_is_found),
 		cmocka_unit_test(test_degrees_of_freedom),
 		cmocka_unit_test(test_moderation),
+		cmocka_unit_test(test_steadier_than_chance),
 		cmocka_unit_test(test_little_to_learn_from),
 	};
 
