@@ -109,6 +109,15 @@ static uint8_t judge_function(const struct judge *j, const struct gate_row *row,
 	return GATE_FINE;
 }
 
+static double own_cost(const struct judge *j, const struct contrast *c, uint32_t function)
+{
+	bool is_new = !j->d->functions[function].base_total;
+	struct counts n =
+		diff_counts(j->d, is_new ? COUNTED_FUNCTION : COUNTED_FUNCTION_SELF, function);
+
+	return contrast_difference(c, n) / j->base_total;
+}
+
 static struct gate_row make_row(const struct judge *j, struct contrast *c, uint32_t function,
 				struct counts n, struct demand *demand)
 {
@@ -122,6 +131,7 @@ static struct gate_row make_row(const struct judge *j, struct contrast *c, uint3
 	row.low = (float)(n.base && n.current ? lower_end(j, ratio, low, c->alpha / 2) : low);
 	row.high = (float)high;
 	row.cost = (float)(contrast_difference(c, n) / j->base_total);
+	row.own = (float)own_cost(j, c, function);
 	row.detectable = (float)contrast_detectable(c, n.base, demand);
 	row.verdict = judge_function(j, &row, c, n);
 	return row;
@@ -155,8 +165,8 @@ static int compare_rows(const void *a, const void *b)
 {
 	const struct gate_row *x = a, *y = b;
 
-	if (x->cost != y->cost)
-		return x->cost > y->cost ? -1 : 1;
+	if (x->own != y->own)
+		return x->own > y->own ? -1 : 1;
 	return x->function < y->function ? -1 : x->function > y->function;
 }
 

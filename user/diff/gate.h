@@ -59,6 +59,7 @@ struct gate_row {
 	float ratio;       /* of the totals by exposure */
 	float low, high;   /* simultaneous interval of it; low: run_noise as well */
 	float cost;        /* added, as a share of base's total */
+	float own;         /* of that, what it added itself; of a new one all */
 	float detectable;  /* the smallest ratio that would be failed nine times in ten */
 };
 
@@ -73,7 +74,7 @@ struct gate {
 	double could;       /* the total may have grown by this share (upper end); NAN: unknown */
 	uint8_t total;      /* enum gate_verdict of the total; GATE_FINE where is_blind */
 	const char *reason; /* of an inconclusive result, a sentence; else NULL. Static. */
-	struct gate_row *rows; /* largest cost first */
+	struct gate_row *rows; /* largest own cost first: callers come after the cause */
 	size_t row_count;
 };
 

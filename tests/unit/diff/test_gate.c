@@ -395,6 +395,30 @@ static void test_blind(void **state)
 	}
 }
 
+/* Callers rise with what they call: first is what did it, then they, though they cost as much. */
+static void test_the_cause_is_first(void **state)
+{
+	static const char *const want[] = { "work", "else" };
+	struct diff_input *in = input_of(MAIN ";" HELP ";" WORK " 20000\n" MAIN ";" HELP " 30000",
+					 MAIN ";" HELP ";" WORK " 40000\n" MAIN ";" HELP
+					      " 30000\n" MAIN ";" HELP ";" ELSE ";" WRAP " 5000");
+	struct diff *d = compare(in, DIFF_ABSOLUTE, NULL);
+	struct gate *g;
+
+	(void)state;
+	assert_int_equal(gate_new(d, &options, &g), 0);
+	assert_int_equal(g->result, GATE_REGRESSION);
+	assert_true(g->row_count >= 5);
+	for (size_t i = 0; i < 2; i++)
+		assert_ptr_equal(&d->functions[g->rows[i].function], function_named(d, want[i]));
+	for (size_t i = 0; i < g->row_count; i++)
+		if (&d->functions[g->rows[i].function] == function_named(d, "main"))
+			assert_true(i > 1 && g->rows[i].verdict == GATE_SLOWER);
+	gate_free(g);
+	diff_free(d);
+	diff_input_free(in);
+}
+
 static void test_exit_codes(void **state)
 {
 	(void)state;
@@ -457,6 +481,7 @@ int main(void)
 		cmocka_unit_test(test_moved_cost_is_a_budget),
 		cmocka_unit_test(test_run_noise_of_one_run),
 		cmocka_unit_test(test_blind),
+		cmocka_unit_test(test_the_cause_is_first),
 		cmocka_unit_test(test_exit_codes),
 		cmocka_unit_test(test_text_files_are_inconclusive),
 		cmocka_unit_test(test_empty_sides_are_inconclusive),
