@@ -296,8 +296,8 @@ static int put_section(struct screen *s, enum diff_section section)
 
 	if (!list->len)
 		return 0;
-	snprintf(title, sizeof(title), key == s->key ? "%s, %s" : "%s  (%s)",
-		 diff_section_names[section], key == DIFF_KEY_SELF ? "self" : "total");
+	snprintf(title, sizeof(title), "%s, %s", diff_section_names[section],
+		 key == DIFF_KEY_SELF ? "self" : "total");
 	r = put_heading(s, title);
 	for (size_t i = 0; i < shown && !r; i++) {
 		const struct diff_function *f = &d->functions[list->items[i]];

@@ -151,6 +151,13 @@ static const struct {
 	{ "s1", HEADER "main (a.py:1);f (a.py:2) 2000\nmain (a.py:1);g (a.py:9) 1000\n" },
 	{ "s2", HEADER "main (a.py:1);f (a.py:2) 2015\nmain (a.py:1);g (a.py:9) 1005\n" },
 	{ "s3", HEADER "main (a.py:1);f (a.py:2) 1990\nmain (a.py:1);g (a.py:9) 1004\n" },
+	/* much faster; also a new wrapper of a new function, and a new one of next to nothing */
+	{ "n1", HEADER "main (a.py:1);f (a.py:2) 200\nmain (a.py:1);w (a.py:5) 20\n"
+		       "main (a.py:1);w (a.py:5);v (a.py:7) 100\nmain (a.py:1);r (a.py:8) 12\n" },
+	{ "n2", HEADER "main (a.py:1);f (a.py:2) 205\nmain (a.py:1);w (a.py:5) 18\n"
+		       "main (a.py:1);w (a.py:5);v (a.py:7) 98\nmain (a.py:1);r (a.py:8) 8\n" },
+	{ "n3", HEADER "main (a.py:1);f (a.py:2) 197\nmain (a.py:1);w (a.py:5) 21\n"
+		       "main (a.py:1);w (a.py:5);v (a.py:7) 103\nmain (a.py:1);r (a.py:8) 15\n" },
 };
 
 static void write_newer(void)
@@ -231,8 +238,8 @@ static void test_inputs(void **state)
 		{ "zero bytes", "diff zero base", EXIT_RUNTIME, NULL,
 		  "pyebpf diff: zero: empty file\n" },
 		{ "newer than the reader", "diff newer base", EXIT_RUNTIME, NULL, "newer pyebpf" },
-		{ "empty base", "diff none base", EXIT_OK, "\nnew  ", "" },
-		{ "empty current", "diff base none", EXIT_OK, "\nremoved  ", "" },
+		{ "empty base", "diff none base", EXIT_OK, "\nnew, total  ", "" },
+		{ "empty current", "diff base none", EXIT_OK, "\nremoved, total  ", "" },
 		{ "both empty", "diff none none", EXIT_OK, "total", "" },
 		{ "a file with itself", "diff base link", EXIT_OK,
 		  "note      link is on both sides\n", "" },
@@ -365,6 +372,46 @@ static void test_import_takes_one_whole_run(void **state)
 	unlink("merged");
 }
 
+/* By what is printed of them, their total: what wraps the other costs more, though not itself. */
+static void test_new_ones_are_by_their_total(void **state)
+{
+	static struct result got;
+	const char *wrapper, *wrapped;
+
+	(void)state;
+	run("diff t1 n1 n2 n3 --baseline t2 --baseline t3", &got);
+	wrapper = strstr(got.out, "\n  w ");
+	wrapped = strstr(got.out, "\n  v ");
+	if (!strstr(got.out, "\nnew, total ") || !wrapper || !wrapped || wrapper > wrapped)
+		fail_msg("%s", got.out);
+}
+
+static void test_markdown_opens_with_what_is_sure(void **state)
+{
+	static const struct {
+		const char *name, *line, *want; /* the line after the marker begins so */
+	} cases[] = {
+		{ "the total, and what did most to it",
+		  "diff t1 n1 n2 n3 --baseline t2 --baseline t3 -f markdown",
+		  "### total -83%: <code>g</code> is gone, it took 1 s\n" },
+		{ "what fails the gate", "diff" TEXT_RUNS " -f markdown",
+		  "### Regression: <code>f</code> 1 s -> 2 s, +100%\n" },
+		{ "nothing", "diff xeon again -f markdown", "### no change found\n" },
+		{ "nothing that is sure", "diff n1 n3 -f markdown", "### no change is sure\n" },
+	};
+	static const char marker[] = "<!-- pyebpf-diff -->\n";
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		static struct result got;
+
+		run(cases[i].line, &got);
+		if (strncmp(got.out, marker, strlen(marker)) ||
+		    strncmp(got.out + strlen(marker), cases[i].want, strlen(cases[i].want)))
+			fail_msg("%s: %.300s%s", cases[i].name, got.out, got.err);
+	}
+}
+
 #define EVIL                                                                                \
 	"`a`|b|<script>alert(1)</script> [x](http://y) **z** @me #1 www.x.y \\x0a\\x1b[31m" \
 	"\\xe2\\x80\\xae\\xff"
@@ -463,6 +510,8 @@ int main(void)
 		cmocka_unit_test(test_inputs),
 		cmocka_unit_test(test_the_hint_is_quoted),
 		cmocka_unit_test(test_import_takes_one_whole_run),
+		cmocka_unit_test(test_new_ones_are_by_their_total),
+		cmocka_unit_test(test_markdown_opens_with_what_is_sure),
 		cmocka_unit_test(test_hostile_names_are_inert),
 	};
 
