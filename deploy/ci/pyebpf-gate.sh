@@ -55,6 +55,11 @@ record_once() {
 		tail -n 20 "$2.log" >&2
 		fail "'$3' in $1 ended with $status: nothing to compare" 1
 	fi
+	# a run without samples would be taken for one that cost nothing
+	"$program" report "$2" >/dev/null 2>>"$2.log" || {
+		tail -n 20 "$2.log" >&2
+		fail "'$3' in $1 has no samples of Python code: nothing to compare" 1
+	}
 }
 
 prepare() { # TREE DIR

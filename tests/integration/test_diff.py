@@ -283,10 +283,10 @@ def trees(tmp_path_factory):
 
 def test_the_script_of_ci_fails_a_slow_change(trees, some_python, tmp_path):
     summary = tmp_path / "summary.md"
-    # enough of them that half of the base can be told from the other half: else it is blind
+    # 3 runs a side of 600 ticks a function: fewer, and the two halves of base are blind
     environment = gate_environment(tmp_path, hz=9997, PYEBPF_RUNS="6",
                                    PYEBPF_OPTIONS="--limit 5", GITHUB_STEP_SUMMARY=str(summary))
-    command = " ".join(some_python.command) + " benchmark.py $$ 0.01 100"
+    command = " ".join([*ALONE, *some_python.command]) + " benchmark.py $$ 0.01 60"
     done = gate("run", trees / "base", trees / "head", command, **environment)
     assert done.returncode == 5, done.stderr + done.stdout
     report = (tmp_path / "out" / "report.md").read_text()
@@ -305,7 +305,11 @@ def test_the_script_of_ci_fails_a_slow_change(trees, some_python, tmp_path):
         os.rename(str(tmp_path / "out" / "base" / ("run-%s.pyebpf" % name)),
                   str(tmp_path / "half" / ("run-%d.pyebpf" % (int(name) - 3))))
     null = gate("check", tmp_path / "out" / "base", tmp_path / "half", **environment)
-    assert null.returncode == 0 and "inconclusive" not in null.stderr, null.stderr + null.stdout
+    assert null.returncode == 0, null.stderr + null.stdout
+    # what else runs on the machine may be too much noise to tell
+    found = diffjson.load(str(tmp_path / "out" / "report.json"))
+    assert found["gate"]["result"] == "pass" or "inconclusive" in null.stderr, null.stdout
+    assert not found["gate"]["regressions"]
 
 
 def test_the_script_of_ci_without_baseline_passes(tmp_path):
@@ -314,10 +318,14 @@ def test_the_script_of_ci_without_baseline_passes(tmp_path):
         0, "pyebpf-gate: no baseline in %s yet: nothing to compare with\n" % (tmp_path / "none"))
 
 
-def test_the_script_of_ci_tells_what_failed(tmp_path):
-    done = gate("record", tmp_path / "x", "echo broken; exit 7", **gate_environment(tmp_path))
+@pytest.mark.parametrize("command,told", [
+    ("echo broken; exit 7", ["broken", "ended with 7: nothing to compare"]),
+    ("exec sleep 0.1", ["has no samples of Python code: nothing to compare"])],
+    ids=["failed", "no-python"])
+def test_the_script_of_ci_tells_what_failed(command, told, tmp_path):
+    done = gate("record", tmp_path / "x", command, **gate_environment(tmp_path))
     assert done.returncode == 1
-    assert "broken" in done.stderr and "ended with 7: nothing to compare" in done.stderr
+    assert all(words in done.stderr for words in told), done.stderr
 
 
 FAKE_GH = """#!/bin/sh
