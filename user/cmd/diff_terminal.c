@@ -409,6 +409,9 @@ static int put_verdict(struct screen *s, const struct gate_row *row)
 	line_putf(l, STYLE_DIM, "%-11s",
 		  row->verdict == GATE_MOVED ? "" : diff_change(row->detectable).s);
 	put_place(s, f);
+	if (row->verdict == GATE_SLOWER && row->paid > 0)
+		line_putf(l, STYLE_DIM, "  %s of it moved here",
+			  diff_amount(s->r->diff, row->paid).s);
 	return line_end(l);
 }
 

@@ -109,13 +109,15 @@ static uint8_t judge_function(const struct judge *j, const struct gate_row *row,
 	return GATE_FINE;
 }
 
+/* What moved to it is nothing that it added. */
 static double own_cost(const struct judge *j, const struct contrast *c, uint32_t function)
 {
 	bool is_new = !j->d->functions[function].base_total;
 	struct counts n =
 		diff_counts(j->d, is_new ? COUNTED_FUNCTION : COUNTED_FUNCTION_SELF, function);
+	double paid = is_new ? j->paid[function] : 0;
 
-	return contrast_difference(c, n) / j->base_total;
+	return (contrast_difference(c, n) - paid) / j->base_total;
 }
 
 static struct gate_row make_row(const struct judge *j, struct contrast *c, uint32_t function,
@@ -132,6 +134,7 @@ static struct gate_row make_row(const struct judge *j, struct contrast *c, uint3
 	row.high = (float)high;
 	row.cost = (float)(contrast_difference(c, n) / j->base_total);
 	row.own = (float)own_cost(j, c, function);
+	row.paid = j->paid[function] > floor_ticks(j) ? j->paid[function] : 0;
 	row.detectable = (float)contrast_detectable(c, n.base, demand);
 	row.verdict = judge_function(j, &row, c, n);
 	return row;

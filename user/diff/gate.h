@@ -59,7 +59,8 @@ struct gate_row {
 	float ratio;       /* of the totals by exposure */
 	float low, high;   /* simultaneous interval of it; low: run_noise as well */
 	float cost;        /* added, as a share of base's total */
-	float own;         /* of that, what it added itself; of a new one all */
+	float own;         /* of that, what it added itself; of a new one what did not move to it */
+	double paid;       /* ticks of current that moved to it; 0: none above the floor */
 	float detectable;  /* the smallest ratio that would be failed nine times in ten */
 };
 

@@ -113,14 +113,14 @@ static void put_row(struct page *p, const char *what, const struct diff_function
 		    const struct diff_row *row, const char *remark)
 {
 	const struct diff *d = p->r->diff;
-	bool is_new = f->class == DIFF_NEW, is_removed = f->class == DIFF_REMOVED;
+	bool has_before = row->before > 0, has_after = row->after > 0;
 
 	strbuf_appendf(&p->text, "| %s | ", what);
 	put_name(p, f);
 	put_place(p, f);
-	strbuf_appendf(&p->text, " | %s | %s | ", is_new ? "" : diff_amount(d, row->before).s,
-		       is_removed ? "" : diff_amount(d, row->after).s);
-	if (!is_new && !is_removed)
+	strbuf_appendf(&p->text, " | %s | %s | ", has_before ? diff_amount(d, row->before).s : "",
+		       has_after ? diff_amount(d, row->after).s : "");
+	if (has_before && has_after)
 		strbuf_appendf(&p->text, "**%s** | %s", diff_change(row->measure->ratio).s,
 			       diff_interval(row->measure->low, row->measure->high).s);
 	else
@@ -165,11 +165,15 @@ static void put_verdict_rows(struct page *p, enum gate_verdict verdict, const ch
 		const struct diff_function *f = &d->functions[g->function];
 		struct diff_row row = diff_row(d, f, DIFF_KEY_TOTAL);
 		struct diff_measure measure = { g->ratio, g->low, g->high, NAN };
+		char text[96] = "";
 
 		if (g->verdict != verdict || (p->r->limit && shown++ >= p->r->limit))
 			continue;
 		row.measure = &measure;
-		put_row(p, what, f, &row, remark);
+		if (verdict == GATE_SLOWER && g->paid > 0)
+			snprintf(text, sizeof(text), "%s; %s of it moved here", remark,
+				 diff_amount(d, g->paid).s);
+		put_row(p, what, f, &row, *text ? text : remark);
 	}
 }
 

@@ -151,6 +151,10 @@ static const struct {
 	{ "s1", HEADER "main (a.py:1);f (a.py:2) 2000\nmain (a.py:1);g (a.py:9) 1000\n" },
 	{ "s2", HEADER "main (a.py:1);f (a.py:2) 2015\nmain (a.py:1);g (a.py:9) 1005\n" },
 	{ "s3", HEADER "main (a.py:1);f (a.py:2) 1990\nmain (a.py:1);g (a.py:9) 1004\n" },
+	/* g is gone, and what took its place costs three times as much */
+	{ "m1", HEADER "main (a.py:1);f (a.py:2) 1000\nmain (a.py:1);h (a.py:9) 3000\n" },
+	{ "m2", HEADER "main (a.py:1);f (a.py:2) 1010\nmain (a.py:1);h (a.py:9) 2990\n" },
+	{ "m3", HEADER "main (a.py:1);f (a.py:2) 1010\nmain (a.py:1);h (a.py:9) 2990\n" },
 	/* much faster; also a new wrapper of a new function, and a new one of next to nothing */
 	{ "n1", HEADER "main (a.py:1);f (a.py:2) 200\nmain (a.py:1);w (a.py:5) 20\n"
 		       "main (a.py:1);w (a.py:5);v (a.py:7) 100\nmain (a.py:1);r (a.py:8) 12\n" },
@@ -293,6 +297,9 @@ static void test_inputs(void **state)
 		  EXIT_OK, "gate      pass", "" },
 		{ "gate: regression", "diff" TEXT_RUNS, EXIT_REGRESSION, "gate      REGRESSION",
 		  "" },
+		{ "gate: more than it took over",
+		  "diff t1 m1 m2 m3 --baseline t2 --baseline t3 --gate --work 1", EXIT_REGRESSION,
+		  "  1 s of it moved here\n", "" },
 		{ "gate: one text a side", "diff t1 s1 --gate --work 1", EXIT_INCONCLUSIVE,
 		  "gate      inconclusive", "" },
 		{ "below the threshold", "diff" TEXT_RUNS " --threshold 150%", EXIT_OK,
