@@ -28,6 +28,8 @@ static struct diff_facts hostile_facts(struct hostile *h, enum diff_side side)
 		.file = side == DIFF_BASE ? "base.pyebpf" : "\x1b[2J\n.pyebpf",
 		.mode = bits & 1 ? "cpu" : NULL,
 		.host = bits & 2 ? "</script>\xff" : NULL,
+		.cpu_model = side == DIFF_BASE ? "Xeon" : "</script>\xff\x1b[2J",
+		.hash_seed = bits & 2 ? "0" : NULL,
 		.has_times = bits & 4,
 		.is_whole = bits & 8,
 		.interval_ns = hostile_number(h, bits & 16 ? 8 : 3),
@@ -128,10 +130,12 @@ static void write_report(const struct diff_exporter *e, const struct diff_report
 
 static void compare(const struct diff_input *in, enum diff_normalize normalize)
 {
+	static const struct gate_options gate_options = GATE_OPTIONS_DEFAULT;
 	struct diff_options o = { .normalize = normalize };
 	_cleanup_(diff_freep) struct diff *d = NULL;
 	_cleanup_(gate_freep) struct gate *g = NULL;
-	struct diff_report r = { .input = in, .limit = 10 };
+	_cleanup_(differences_release) struct differences environment = { 0 };
+	struct diff_report r = { .input = in, .environment = &environment, .limit = 10 };
 	struct texts losses = { 0 };
 	int status = diff_new(in, &o, &d);
 
@@ -141,7 +145,8 @@ static void compare(const struct diff_input *in, enum diff_normalize normalize)
 	}
 	require(status == 0);
 	check_tree(d);
-	require(gate_new(d, GATE_THRESHOLD, GATE_FLOOR, &g) == 0);
+	require(gate_new(d, &gate_options, &g) == 0);
+	require(environment_compare(in, &environment) == 0);
 	r.diff = d;
 	r.gate = g;
 	r.notes = &d->notes;
@@ -155,8 +160,11 @@ static void compare(const struct diff_input *in, enum diff_normalize normalize)
 static void compare_as_cpython(const struct diff_input *in, enum compat_version version)
 {
 	_cleanup_(compat_freep) struct compat *c = NULL;
+	const struct differences environment = { 0 };
 	struct texts notes = { 0 };
-	struct diff_report r = { .input = in, .notes = &notes, .losses = &notes };
+	struct diff_report r = {
+		.input = in, .notes = &notes, .losses = &notes, .environment = &environment
+	};
 
 	require(compat_new(in, version, &c) == 0);
 	r.compat = c;
