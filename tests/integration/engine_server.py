@@ -43,26 +43,44 @@ def series_of(message, is_wrapped):
                     len(gzip.decompress(packed))
 
 
+def check_pyroscope(labels, profile, size):
+    if not profile.samples:
+        raise Refusal(500, "empty profile")
+    age = time.time() - profile.time_ns / 1e9
+    if age > HOUR or age < -600:
+        raise Refusal(400, "profile with an invalid timestamp")
+    if len(labels) > 30:
+        raise Refusal(400, "%d label names; limit 30" % len(labels))
+    if len(dict(labels)) < len(labels):
+        raise Refusal(400, "duplicate label name")
+    if len(profile.samples) > 16000:
+        raise Refusal(400, "the profile with %d samples exceeds the limit" % len(profile.samples))
+    if size > 4 * MIB:
+        raise Refusal(400, "uncompressed profile payload exceeds limit of 4 MiB")
+
+
 def take_pyroscope(request):
+    """Of several series it stores those that are right, and names the others by their index."""
     if request.path != "/push.v1.PusherService/Push":
         raise Refusal(404, "page not found")
     if request.headers["Content-Type"] != "application/json":
         raise Refusal(415, "")
-    for labels, profile, size in series_of(json.loads(request.body), is_wrapped=False):
-        if not profile.samples:
-            raise Refusal(500, "empty profile")
-        age = time.time() - profile.time_ns / 1e9
-        if age > HOUR or age < -600:
-            raise Refusal(400, "profile with an invalid timestamp")
-        if len(labels) > 30:
-            raise Refusal(400, "%d label names; limit 30" % len(labels))
-        if len(dict(labels)) < len(labels):
-            raise Refusal(400, "duplicate label name")
-        if len(profile.samples) > 16000:
-            raise Refusal(400, "the profile with %d samples exceeds the limit" % len(profile.samples))
-        if size > 4 * MIB:
-            raise Refusal(400, "uncompressed profile payload exceeds limit of 4 MiB")
-        yield dict(labels).get("service_name", "unknown_service"), profile.stacks(), dict(labels)
+    failed = []
+    for index, (labels, profile, size) in enumerate(
+            series_of(json.loads(request.body), is_wrapped=False)):
+        service = dict(labels).get("service_name", "unknown_service")
+        try:
+            check_pyroscope(labels, profile, size)
+            if request.server.engine.refuses(service):
+                raise Refusal(429, "rate limit of the tenant")
+        except Refusal as refusal:
+            failed.append((refusal.args[0], "push series with index %d and id  failed: %s" % (
+                index, refusal.args[1])))
+            continue
+        yield service, profile.stacks(), dict(labels)
+    if failed:
+        raise Refusal(failed[0][0], json.dumps({"code": "unknown", "message": "%d errors: %s" % (
+            len(failed), "; ".join(text for _, text in failed))}))
 
 
 def take_parca(request):
@@ -101,7 +119,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.body = gzip.decompress(self.body)
         with engine.lock:
             engine.requests.append((time.monotonic(), dict(self.headers)))
+            engine.connections.add(self.client_address)
             answer = engine.script.popleft() if engine.script else None
+            engine.under_way += 1
+            engine.under_way_most = max(engine.under_way_most, engine.under_way)
+        try:
+            time.sleep(engine.delay_s)
+            self.answer(engine, answer)
+        finally:
+            with engine.lock:
+                engine.under_way -= 1
+
+    def answer(self, engine, answer):
         if answer:
             time.sleep(answer.delay_s)
             if answer.until:
@@ -112,15 +141,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if answer.status != 200:
                 self.say(answer.status, "scripted", answer.headers)
                 return
+        taken, refusal = [], None
         try:
-            taken = list(TAKERS[engine.kind](self))
-        except Refusal as refusal:
-            self.say(*refusal.args)
-            return
+            for each in TAKERS[engine.kind](self):
+                taken.append(each)
+        except Refusal as error:
+            refusal = error
+        if refusal and engine.kind != "pyroscope":
+            taken = []
         with engine.lock:
             engine.stored += [(service, stacks) for service, stacks, _ in taken]
             engine.labels += [labels for _, _, labels in taken]
-        self.say(200, "{}" if engine.kind != "otlp" else "")
+            engine.answered.append((time.monotonic(), len(taken)))
+        if refusal:
+            self.say(*refusal.args)
+        else:
+            self.say(200, "{}" if engine.kind != "otlp" else "")
 
     def say(self, status, text, headers=()):
         is_page = text.startswith("<")
@@ -137,11 +173,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Engine:
-    """One that runs. stored: (service, {Stack: samples}), one a profile; labels: of each."""
+    """One that runs. stored: (service, {Stack: samples}), one a profile; labels: of each; answered:
+    when, and how many profiles were stored, a request each. delay_s: how long one takes. refuses:
+    of which services it takes nothing now."""
 
-    def __init__(self, kind, port=0, script=(), tls=None, address="127.0.0.1"):
+    def __init__(self, kind, port=0, script=(), tls=None, address="127.0.0.1", delay_s=0,
+                 refuses=lambda service: False):
         self.kind, self.script, self.lock = kind, collections.deque(script), threading.Lock()
-        self.requests, self.stored, self.labels = [], [], []
+        self.requests, self.stored, self.labels, self.answered = [], [], [], []
+        self.delay_s, self.refuses = delay_s, refuses
+        self.connections, self.under_way, self.under_way_most = set(), 0, 0
         self.server = http.server.ThreadingHTTPServer((address, port), Handler)
         self.server.daemon_threads = True
         self.server.engine = self

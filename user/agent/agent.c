@@ -491,6 +491,8 @@ static int record(struct agent *a)
 	r = loop(a);
 	session_stop(a->session);
 	r_end = end_window(a, true);
+	if (a->sender)
+		sender_stop(a->sender, a->should_stop ? SENDER_DRAIN : SENDER_FINISH);
 	return r < 0 ? r : r_end;
 }
 

@@ -77,6 +77,7 @@ static const struct key {
 	KEY("output.key_file", TEXT, key_file, NULL),
 	KEY("output.proxy", TEXT, proxy, NULL),
 	KEY("output.timeout", TIME, timeout_ns, "30s", .min = SECOND_NS, .max = 600 * SECOND_NS),
+	KEY("output.connections", COUNT, connections, "24", .min = 1, .max = 128),
 	KEY("output.unanswered", CHOICE, unanswered, "retry", .choices = unanswered),
 	KEY("output.directory", TEXT, directory, NULL),
 	KEY("output.keep", COUNT, keep, "240", .min = 0, .max = 1000000),

@@ -65,6 +65,7 @@ struct config {
 	char *token_file, *ca_file, *cert_file, *key_file;
 	char *proxy;
 	uint64_t timeout_ns;
+	uint64_t connections; /* requests under way at most */
 	unsigned int unanswered;
 	char *directory;
 	uint64_t keep; /* files; 0: all */

@@ -18,12 +18,18 @@
 #define OUTCOMES_MAX 16
 #define ALIVE_NS 60000000000ULL
 
+/* Upper bounds of a histogram, seconds; Pyroscope answers after 0.5. */
+static const double push_bounds[] = { 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30 };
+#define PUSH_BOUNDS (sizeof(push_bounds) / sizeof(push_bounds[0]))
+
 struct metrics {
 	pthread_mutex_t lock;
 	struct spool *spool;
+	uint64_t spool_lost_samples[SPOOL_LOSS_COUNT]; /* of those before it */
 	uint64_t windows, samples, excluded, services, merged, encoded_bytes;
-	uint64_t pushes[OUTCOMES_MAX]; /* as verdict_outcomes[] */
-	uint64_t push_ns, pushed_bytes, dropped_samples;
+	uint64_t pushes[OUTCOMES_MAX];        /* as verdict_outcomes[] */
+	uint64_t push_times[PUSH_BOUNDS + 1]; /* up to each bound, and above */
+	uint64_t push_ns, pushed_bytes, stored_samples, dropped_samples, in_flight;
 	uint64_t reloads, bad_reloads;
 	uint64_t refreshes, bad_refreshes, pods;
 	struct governor governor;
@@ -31,7 +37,7 @@ struct metrics {
 	VEC(struct counter) counters;                              /* names owned */
 	struct usage maps[SESSION_USAGES], tables[METRICS_TABLES]; /* no names: not known yet */
 	uint64_t last_beat_ns;                                     /* CLOCK_MONOTONIC */
-	uint64_t last_stored_ns;                                   /* CLOCK_REALTIME; 0: never */
+	uint64_t start_ns, last_stored_ns; /* CLOCK_REALTIME; at first equal */
 	bool is_ready;
 };
 
@@ -51,6 +57,7 @@ int metrics_new(struct metrics **out)
 		return -ENOMEM;
 	pthread_mutex_init(&m->lock, NULL);
 	m->last_beat_ns = clock_ns(CLOCK_MONOTONIC);
+	m->start_ns = m->last_stored_ns = clock_ns(CLOCK_REALTIME);
 	*out = m;
 	return 0;
 }
@@ -102,16 +109,29 @@ int metrics_add_window(struct metrics *m, const struct profile *p, const struct 
 }
 
 void metrics_add_push(struct metrics *m, const struct push_result *r, size_t bytes,
-		      uint64_t samples_dropped)
+		      const struct push_samples *samples)
 {
+	size_t bound = 0;
+
+	while (bound < PUSH_BOUNDS && (double)r->took_ns / 1e9 > push_bounds[bound])
+		bound++;
 	pthread_mutex_lock(&m->lock);
 	for (int i = 0; verdict_outcomes[i]; i++)
 		m->pushes[i] += r->verdict.outcome == verdict_outcomes[i];
+	m->push_times[bound]++;
 	m->push_ns += r->took_ns;
 	m->pushed_bytes += bytes;
-	m->dropped_samples += samples_dropped;
-	if (r->verdict.action == ACTION_STORED)
+	m->stored_samples += samples->stored;
+	m->dropped_samples += samples->dropped;
+	if (samples->stored)
 		m->last_stored_ns = clock_ns(CLOCK_REALTIME);
+	pthread_mutex_unlock(&m->lock);
+}
+
+void metrics_set_in_flight(struct metrics *m, size_t requests)
+{
+	pthread_mutex_lock(&m->lock);
+	m->in_flight = requests;
 	pthread_mutex_unlock(&m->lock);
 }
 
@@ -159,7 +179,13 @@ void metrics_set_usage(struct metrics *m, const struct usage maps[SESSION_USAGES
 
 void metrics_set_spool(struct metrics *m, struct spool *s)
 {
+	struct spool_stats stats = { 0 };
+
 	pthread_mutex_lock(&m->lock);
+	if (m->spool && m->spool != s)
+		spool_stats(m->spool, &stats);
+	for (size_t i = 0; i < SPOOL_LOSS_COUNT; i++)
+		m->spool_lost_samples[i] += stats.lost_samples[i];
 	m->spool = s;
 	pthread_mutex_unlock(&m->lock);
 }
@@ -253,16 +279,38 @@ static void put_spool(struct metrics *m, struct strbuf *out)
 		SPOOL_LOSSES(X)
 #undef X
 	};
-	struct spool_stats s;
+	uint64_t now_ns = clock_ns(CLOCK_REALTIME);
+	struct spool_stats s = { 0 };
 
-	spool_stats(m->spool, &s);
+	if (m->spool)
+		spool_stats(m->spool, &s);
 	put(out, "spool_entries", "gauge", "Profiles that wait to be sent.", (double)s.entries);
+	put(out, "spool_samples", "gauge", "Samples in them.", (double)s.samples);
 	put(out, "spool_bytes", "gauge", "Bytes they take on disk.", (double)s.bytes);
+	put(out, "spool_oldest_age_seconds", "gauge",
+	    "How long the oldest of them has waited since its window began; 0: none waits.",
+	    s.entries && now_ns > s.oldest_ns ? (double)(now_ns - s.oldest_ns) / 1e9 : 0);
 	put_head(out, "spool_lost_samples_total", "counter",
 		 "Samples that left the spool without being sent, by reason.");
 	for (size_t i = 0; i < SPOOL_LOSS_COUNT; i++)
 		strbuf_appendf(out, "pyebpf_spool_lost_samples_total{reason=\"%s\"} %" PRIu64 "\n",
-			       losses[i], s.lost_samples[i]);
+			       losses[i], m->spool_lost_samples[i] + s.lost_samples[i]);
+}
+
+static void put_push_times(const struct metrics *m, struct strbuf *out)
+{
+	uint64_t count = 0;
+
+	put_head(out, "push_duration_seconds", "histogram", "Time that requests took.");
+	for (size_t i = 0; i < PUSH_BOUNDS; i++)
+		strbuf_appendf(out, "pyebpf_push_duration_seconds_bucket{le=\"%g\"} %" PRIu64 "\n",
+			       push_bounds[i], count += m->push_times[i]);
+	count += m->push_times[PUSH_BOUNDS];
+	strbuf_appendf(out,
+		       "pyebpf_push_duration_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n"
+		       "pyebpf_push_duration_seconds_sum %.17g\n"
+		       "pyebpf_push_duration_seconds_count %" PRIu64 "\n",
+		       count, (double)m->push_ns / 1e9, count);
 }
 
 static void put_pushes(const struct metrics *m, struct strbuf *out)
@@ -271,13 +319,17 @@ static void put_pushes(const struct metrics *m, struct strbuf *out)
 	for (int i = 0; verdict_outcomes[i]; i++)
 		strbuf_appendf(out, "pyebpf_pushes_total{outcome=\"%s\"} %" PRIu64 "\n",
 			       verdict_outcomes[i], m->pushes[i]);
-	put(out, "push_seconds_total", "counter", "Time these requests took.",
-	    (double)m->push_ns / 1e9);
+	put_push_times(m, out);
+	put(out, "pushes_in_flight", "gauge", "Requests that wait for an answer.",
+	    (double)m->in_flight);
 	put(out, "push_bytes_total", "counter", "Bytes of their bodies.", (double)m->pushed_bytes);
+	put(out, "push_stored_samples_total", "counter", "Samples the engine has taken.",
+	    (double)m->stored_samples);
 	put(out, "push_dropped_samples_total", "counter", "Samples the engine would not take.",
 	    (double)m->dropped_samples);
 	put(out, "last_stored_timestamp_seconds", "gauge",
-	    "When the engine last stored a profile; 0: not yet.", (double)m->last_stored_ns / 1e9);
+	    "When the engine last stored a profile; before it did, when the agent started.",
+	    (double)m->last_stored_ns / 1e9);
 }
 
 static void put_pods(const struct metrics *m, struct strbuf *out)
@@ -341,6 +393,10 @@ static void put_ticks(const struct metrics *m, struct strbuf *out)
 int metrics_print(struct metrics *m, struct strbuf *out)
 {
 	pthread_mutex_lock(&m->lock);
+	put_head(out, "build_info", "gauge", "1; its label is the version.");
+	strbuf_puts(out, "pyebpf_build_info{version=\"" PYEBPF_VERSION "\"} 1\n");
+	put(out, "start_time_seconds", "gauge", "When the agent started.",
+	    (double)m->start_ns / 1e9);
 	put(out, "windows_total", "counter", "Windows recorded.", (double)m->windows);
 	put(out, "samples_total", "counter", "Samples recorded of the services that are wanted.",
 	    (double)m->samples);
@@ -358,8 +414,7 @@ int metrics_print(struct metrics *m, struct strbuf *out)
 	put_pods(m, out);
 	put_ticks(m, out);
 	put_pushes(m, out);
-	if (m->spool)
-		put_spool(m, out);
+	put_spool(m, out);
 	put_governor(m, out);
 	put_memory(m, out);
 	put_own_cost(out);

@@ -29,8 +29,14 @@ DEFINE_CLEANUP(struct metrics *, metrics_free)
 
 /* A window is over: p's counters are of it alone. NULL stats: it went to a file, of `samples`. */
 int metrics_add_window(struct metrics *m, const struct profile *p, const struct window_stats *w);
+
+/* What came of the samples of a request; others wait in the spool. */
+struct push_samples {
+	uint64_t stored, dropped;
+};
 void metrics_add_push(struct metrics *m, const struct push_result *r, size_t bytes,
-		      uint64_t samples_dropped);
+		      const struct push_samples *samples);
+void metrics_set_in_flight(struct metrics *m, size_t requests);
 /* rate_hz: of ticks. */
 void metrics_set_governor(struct metrics *m, uint64_t rate_hz, const struct governor *g,
 			  bool has_changed);
@@ -45,7 +51,7 @@ void metrics_set_pods(struct metrics *m, size_t pods);
 void metrics_set_usage(struct metrics *m, const struct usage maps[SESSION_USAGES],
 		       const struct usage tables[METRICS_TABLES]);
 
-/* Borrowed; NULL: there is none. */
+/* Borrowed; NULL: there is none. What it has lost until then stays counted. */
 void metrics_set_spool(struct metrics *m, struct spool *s);
 
 /* The recorder is alive; it samples. */

@@ -3,6 +3,7 @@
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -12,33 +13,83 @@
 #include "base/strbuf.h"
 #include "export/otlp.h"
 
-#define ANSWER_BYTES_MAX 65536 /* read of an answer; the rest is let go */
+/* Read of an answer; the rest is let go. Pyroscope names each series that it did not take. */
+#define ANSWER_BYTES_MAX (256u << 10)
 
-/* How each engine is spoken to. */
-static const struct dialect {
-	const char *path;
-	const char *content_type;
-	bool is_gzip; /* the bodies that window.h makes */
-} dialects[ENGINE_COUNT] = {
-	[ENGINE_PYROSCOPE] = { "/push.v1.PusherService/Push", "application/json", true },
-	[ENGINE_OTLP] = { "/v1development/profiles", "application/x-protobuf", true },
-	[ENGINE_PARCA] = { "/api/profiles/writeraw", "application/json", false },
+/* Proxies and load balancers close what is idle for a minute or more; a window's length is kept. */
+#define IDLE_S_MAX 30L
+
+static const struct dialect dialects[ENGINE_COUNT] = {
+	[ENGINE_PYROSCOPE] = { "/push.v1.PusherService/Push", "application/json", true, true },
+	[ENGINE_OTLP] = { "/v1development/profiles", "application/x-protobuf", true, false },
+	[ENGINE_PARCA] = { "/api/profiles/writeraw", "application/json", false, true },
+};
+
+const struct dialect *push_dialect(enum engine engine)
+{
+	return &dialects[engine];
+}
+
+/* A request, and what is kept for the next one. */
+struct request {
+	CURL *curl;
+	struct curl_slist *headers;
+	const char *body;
+	size_t len, sent;
+	struct strbuf answer; /* as much as is of use */
+	uint64_t start_ns;
+	void *owner; /* NULL: it is free */
+	bool is_over;
+	CURLcode code;
 };
 
 struct pusher {
 	const struct config *config;
-	CURL *curl;
+	pthread_mutex_t lock; /* of `multi` as such: pusher_wake() comes from other threads */
+	CURLM *multi;         /* its connections are of certificates as they were then: */
+	struct config_stamp ca, cert, key;
 	char *url;
-	struct strbuf answer; /* as much as is of use */
+	size_t count;
+	VEC(struct request *) requests; /* output.connections at most */
 };
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
 
 static size_t take_answer(char *bytes, size_t size, size_t count, void *arg)
 {
-	struct pusher *p = arg;
-	size_t len = size * count, room = ANSWER_BYTES_MAX - p->answer.len;
+	struct request *q = arg;
+	size_t len = size * count, room = ANSWER_BYTES_MAX - q->answer.len;
 
-	strbuf_append(&p->answer, bytes, len < room ? len : room);
+	strbuf_append(&q->answer, bytes, len < room ? len : room);
 	return len;
+}
+
+static size_t give_body(char *to, size_t size, size_t count, void *arg)
+{
+	struct request *q = arg;
+	size_t len = size * count, left = q->len - q->sent;
+
+	if (len > left)
+		len = left;
+	memcpy(to, q->body + q->sent, len);
+	q->sent += len;
+	return len;
+}
+
+/*
+ * Of a connection that was kept and that it finds dead, libcurl sends the request again by itself,
+ * and what an engine gets twice it counts twice. Not here: the body is given once.
+ */
+static int refuse_to_rewind(void *arg, curl_off_t offset, int origin)
+{
+	(void)arg, (void)offset, (void)origin;
+	return CURL_SEEKFUNC_FAIL;
 }
 
 static int build_url(struct pusher *p)
@@ -54,27 +105,30 @@ static int build_url(struct pusher *p)
 	return p->url ? 0 : -ENOMEM;
 }
 
-/*
- * A connection for each request: of one that was kept, libcurl sends a request again by itself when
- * it finds it dead, and what an engine gets twice it counts twice.
- */
-static int set_options(struct pusher *p)
+static int set_options(const struct pusher *p, struct request *q)
 {
 	const struct config *c = p->config;
 	CURLcode bad = CURLE_OK;
 
-#define SET(option, value) bad = bad ?: curl_easy_setopt(p->curl, option, value)
+#define SET(option, value) bad = bad ?: curl_easy_setopt(q->curl, option, value)
 	SET(CURLOPT_URL, p->url);
 	SET(CURLOPT_PROTOCOLS_STR, "http,https");
 	SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	SET(CURLOPT_FRESH_CONNECT, 1L);
-	SET(CURLOPT_FORBID_REUSE, 1L);
+	SET(CURLOPT_FORBID_REUSE, (long)(c->unanswered == UNANSWERED_DROP));
+	SET(CURLOPT_MAXAGE_CONN, IDLE_S_MAX);
 	SET(CURLOPT_NOSIGNAL, 1L);
 	SET(CURLOPT_POST, 1L);
 	SET(CURLOPT_USERAGENT, "pyebpf/" PYEBPF_VERSION);
 	SET(CURLOPT_TIMEOUT_MS, (long)(c->timeout_ns / 1000000));
 	SET(CURLOPT_WRITEFUNCTION, take_answer);
-	SET(CURLOPT_WRITEDATA, p);
+	SET(CURLOPT_WRITEDATA, q);
+	SET(CURLOPT_READFUNCTION, give_body);
+	SET(CURLOPT_READDATA, q);
+	SET(CURLOPT_SEEKFUNCTION, refuse_to_rewind);
+	SET(CURLOPT_PRIVATE, q);
+#if LIBCURL_VERSION_NUM >= 0x075700
+	SET(CURLOPT_CA_CACHE_TIMEOUT, 0L); /* a file that changes is read again */
+#endif
 	if (c->proxy)
 		SET(CURLOPT_PROXY, c->proxy);
 	if (c->ca_file)
@@ -87,6 +141,62 @@ static int set_options(struct pusher *p)
 	return bad ? err_set(-EINVAL, "%s", curl_easy_strerror(bad)) : 0;
 }
 
+static void request_free(struct request *q)
+{
+	if (!q)
+		return;
+	curl_easy_cleanup(q->curl);
+	headers_release(&q->headers);
+	strbuf_release(&q->answer);
+	free(q);
+}
+DEFINE_CLEANUP(struct request *, request_free)
+
+static void stamp_files(const struct config *c, struct config_stamp stamps[3])
+{
+	const char *const files[] = { c->ca_file, c->cert_file, c->key_file };
+
+	for (size_t i = 0; i < 3; i++) {
+		stamps[i] = (struct config_stamp){ 0 };
+		if (files[i])
+			config_stamp_get(files[i], &stamps[i]);
+	}
+}
+
+static bool have_files_changed(const struct pusher *p)
+{
+	struct config_stamp now[3];
+
+	stamp_files(p->config, now);
+	return !config_stamp_equal(&now[0], &p->ca) || !config_stamp_equal(&now[1], &p->cert) ||
+	       !config_stamp_equal(&now[2], &p->key);
+}
+
+static void close_connections(struct pusher *p)
+{
+	for (size_t i = 0; i < p->requests.len; i++)
+		request_free(p->requests.items[i]);
+	vec_release(&p->requests);
+	pthread_mutex_lock(&p->lock);
+	curl_multi_cleanup(p->multi);
+	p->multi = NULL;
+	pthread_mutex_unlock(&p->lock);
+}
+
+static int open_connections(struct pusher *p)
+{
+	struct config_stamp now[3];
+
+	stamp_files(p->config, now);
+	p->ca = now[0];
+	p->cert = now[1];
+	p->key = now[2];
+	pthread_mutex_lock(&p->lock);
+	p->multi = curl_multi_init();
+	pthread_mutex_unlock(&p->lock);
+	return p->multi ? 0 : -ENOMEM;
+}
+
 int pusher_new(const struct config *config, struct pusher **out)
 {
 	_cleanup_(pusher_freep) struct pusher *p = calloc(1, sizeof(*p));
@@ -94,11 +204,9 @@ int pusher_new(const struct config *config, struct pusher **out)
 
 	if (!p)
 		return -ENOMEM;
+	pthread_mutex_init(&p->lock, NULL);
 	p->config = config;
-	p->curl = curl_easy_init();
-	if (!p->curl)
-		return -ENOMEM;
-	if ((r = build_url(p)) < 0 || (r = set_options(p)) < 0)
+	if ((r = build_url(p)) < 0 || (r = open_connections(p)) < 0)
 		return r;
 	*out = take_ptr(p);
 	return 0;
@@ -108,8 +216,8 @@ void pusher_free(struct pusher *p)
 {
 	if (!p)
 		return;
-	curl_easy_cleanup(p->curl);
-	strbuf_release(&p->answer);
+	close_connections(p);
+	pthread_mutex_destroy(&p->lock);
 	free(p->url);
 	free(p);
 }
@@ -124,7 +232,7 @@ static int make_headers(const struct pusher *p, struct curl_slist **headers)
 	    (r = headers_add(headers, strbuf_str(&type))) < 0 ||
 	    (r = headers_add(headers, "Expect:")) < 0)
 		return r;
-	if (d->is_gzip && (r = headers_add(headers, "Content-Encoding: gzip")) < 0)
+	if (d->is_packed && (r = headers_add(headers, "Content-Encoding: gzip")) < 0)
 		return r;
 	if (p->config->tenant &&
 	    ((r = strbuf_appendf(&tenant, "X-Scope-OrgID: %s", p->config->tenant)) < 0 ||
@@ -135,16 +243,136 @@ static int make_headers(const struct pusher *p, struct curl_slist **headers)
 		       : 0;
 }
 
-/* The first line of what the engine says, or curl's words. */
-static void describe(const struct pusher *p, CURLcode code, struct push_result *out)
+bool pusher_has_room(struct pusher *p)
 {
-	const char *text = strbuf_str(&p->answer);
+	if (p->count && have_files_changed(p))
+		return false; /* until all connections can be closed */
+	return p->count < p->config->connections;
+}
+
+static int new_request(struct pusher *p, struct request **out)
+{
+	_cleanup_(request_freep) struct request *q = calloc(1, sizeof(*q));
+	int r;
+
+	if (!q)
+		return -ENOMEM;
+	q->curl = curl_easy_init();
+	if (!q->curl)
+		return -ENOMEM;
+	if ((r = set_options(p, q)) < 0 || (r = vec_push(&p->requests, q)) < 0)
+		return r;
+	*out = take_ptr(q);
+	return 0;
+}
+
+static int get_request(struct pusher *p, struct request **out)
+{
+	for (size_t i = 0; i < p->requests.len; i++) {
+		if (p->requests.items[i]->owner)
+			continue;
+		*out = p->requests.items[i];
+		return 0;
+	}
+	return new_request(p, out);
+}
+
+static int start(struct pusher *p, struct request *q, const void *body, size_t len)
+{
+	int r = make_headers(p, &q->headers);
+
+	if (r < 0)
+		return r;
+	q->body = body;
+	q->len = len;
+	q->sent = 0;
+	q->is_over = false;
+	q->start_ns = now_ns();
+	strbuf_truncate(&q->answer, 0);
+	curl_easy_setopt(q->curl, CURLOPT_HTTPHEADER, q->headers);
+	curl_easy_setopt(q->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);
+	return curl_multi_add_handle(p->multi, q->curl) ? -ENOMEM : 0;
+}
+
+int pusher_begin(struct pusher *p, const void *body, size_t len, void *owner)
+{
+	struct request *q;
+	int r;
+
+	if (!p->count && (!p->multi || have_files_changed(p))) {
+		close_connections(p);
+		if ((r = open_connections(p)) < 0)
+			return r;
+	}
+	if ((r = get_request(p, &q)) < 0)
+		return r;
+	r = start(p, q, body, len);
+	if (r < 0) {
+		headers_release(&q->headers);
+		return r;
+	}
+	q->owner = owner;
+	p->count++;
+	return 0;
+}
+
+size_t pusher_count(const struct pusher *p)
+{
+	return p->count;
+}
+
+static void finish(struct request *q, CURLcode code)
+{
+	q->is_over = true;
+	q->code = code;
+}
+
+void pusher_wait(struct pusher *p, int timeout_ms)
+{
+	int running, left;
+	CURLMsg *m;
+
+	if (!p->multi)
+		return; /* no memory for it: whoever begins a request is told */
+	curl_multi_perform(p->multi, &running);
+	if ((size_t)running == p->count)
+		curl_multi_poll(p->multi, NULL, 0, timeout_ms, NULL);
+	curl_multi_perform(p->multi, &running);
+	while ((m = curl_multi_info_read(p->multi, &left))) {
+		struct request *q = NULL;
+
+		if (m->msg != CURLMSG_DONE)
+			continue;
+		curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &q);
+		finish(q, m->data.result);
+	}
+}
+
+void pusher_wake(struct pusher *p)
+{
+	pthread_mutex_lock(&p->lock);
+	if (p->multi)
+		curl_multi_wakeup(p->multi);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void pusher_abort(struct pusher *p)
+{
+	for (size_t i = 0; i < p->requests.len; i++)
+		if (p->requests.items[i]->owner && !p->requests.items[i]->is_over)
+			finish(p->requests.items[i], CURLE_ABORTED_BY_CALLBACK);
+}
+
+/* The first line of what the engine says, or curl's words. */
+static void describe(const struct request *q, struct push_result *out)
+{
+	const char *text = strbuf_str(&q->answer);
 
 	out->message[0] = '\0';
 	if (out->verdict.action == ACTION_STORED)
 		return;
-	if (code != CURLE_OK)
-		snprintf(out->message, sizeof(out->message), "%s", curl_easy_strerror(code));
+	if (q->code != CURLE_OK)
+		snprintf(out->message, sizeof(out->message), "%s", curl_easy_strerror(q->code));
 	else
 		snprintf(out->message, sizeof(out->message), "%.*s", (int)strcspn(text, "\r\n"),
 			 text);
@@ -158,45 +386,41 @@ static bool is_html(CURL *curl)
 	       !strncasecmp(type, "text/html", strlen("text/html"));
 }
 
-static void judge(struct pusher *p, CURLcode code, size_t len, struct push_result *out)
+static void judge(const struct pusher *p, struct request *q, struct push_result *out)
 {
-	struct answer a = { .is_too_large = len > PUSH_PARCA_MAX };
+	struct answer a = { .is_too_large = q->len > PUSH_PARCA_MAX,
+			    .text = strbuf_str(&q->answer) };
 	curl_off_t sent = 0, retry_after = 0;
 	long status = 0;
 
-	curl_easy_getinfo(p->curl, CURLINFO_RESPONSE_CODE, &status);
-	curl_easy_getinfo(p->curl, CURLINFO_SIZE_UPLOAD_T, &sent);
-	curl_easy_getinfo(p->curl, CURLINFO_RETRY_AFTER, &retry_after);
+	curl_easy_getinfo(q->curl, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(q->curl, CURLINFO_SIZE_UPLOAD_T, &sent);
+	curl_easy_getinfo(q->curl, CURLINFO_RETRY_AFTER, &retry_after);
 	a.status = (int)status;
-	a.is_sent = (size_t)sent >= len;
-	a.is_html = is_html(p->curl);
-	a.has_rejected = p->config->engine == ENGINE_OTLP && p->answer.len &&
-			 otlp_answer_rejects((const uint8_t *)p->answer.bytes, p->answer.len);
-	out->status = a.status;
+	a.is_sent = (size_t)sent >= q->len;
+	a.is_html = is_html(q->curl);
+	a.has_rejected = p->config->engine == ENGINE_OTLP && q->answer.len &&
+			 otlp_answer_rejects((const uint8_t *)q->answer.bytes, q->answer.len);
+	*out = (struct push_result){ .took_ns = now_ns() - q->start_ns, .status = a.status };
 	out->retry_after_s = retry_after > 0 ? (uint64_t)retry_after : 0;
 	out->verdict = verdict_of(p->config->engine, p->config->unanswered, &a);
-	describe(p, code, out);
+	out->failed_series = verdict_failed_series(p->config->engine, &a);
+	describe(q, out);
 }
 
-int pusher_send(struct pusher *p, const void *body, size_t len, struct push_result *out)
+void *pusher_next(struct pusher *p, struct push_result *out)
 {
-	_cleanup_(headers_release) struct curl_slist *headers = NULL;
-	struct timespec start, end;
-	CURLcode code;
-	int r = make_headers(p, &headers);
+	for (size_t i = 0; i < p->requests.len; i++) {
+		struct request *q = p->requests.items[i];
 
-	if (r < 0)
-		return r;
-	strbuf_truncate(&p->answer, 0);
-	curl_easy_setopt(p->curl, CURLOPT_HTTPHEADER, headers);
-	curl_easy_setopt(p->curl, CURLOPT_POSTFIELDS, body);
-	curl_easy_setopt(p->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);
-	clock_gettime(CLOCK_MONOTONIC, &start);
-	code = curl_easy_perform(p->curl);
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	*out = (struct push_result){ .took_ns = (end.tv_sec - start.tv_sec) * 1000000000ULL +
-						end.tv_nsec - start.tv_nsec };
-	judge(p, code, len, out);
-	curl_easy_setopt(p->curl, CURLOPT_HTTPHEADER, NULL);
-	return 0;
+		if (!q->owner || !q->is_over)
+			continue;
+		judge(p, q, out);
+		curl_multi_remove_handle(p->multi, q->curl);
+		curl_easy_setopt(q->curl, CURLOPT_HTTPHEADER, NULL);
+		headers_release(&q->headers);
+		p->count--;
+		return take_ptr(q->owner);
+	}
+	return NULL;
 }

@@ -4,17 +4,20 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <time.h>
 
+#include "agent/batch.h"
 #include "agent/push.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/units.h"
 
-#define GRACE_NS 10000000000ULL
+#define SECOND_NS 1000000000ULL
+#define DRAIN_NS (10 * SECOND_NS) /* pods have 30 s to end, units 90 s */
+#define SILENCE_NS (2 * SECOND_NS)
+#define WAIT_MS_MAX 60000
 
 struct sender {
 	const struct config *config;
@@ -23,12 +26,16 @@ struct sender {
 	struct pusher *pusher;
 	pthread_t thread;
 	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	bool has_new, should_stop;
-	uint64_t stop_by_ns;      /* CLOCK_MONOTONIC */
-	uint32_t failures;        /* in a row */
-	uint64_t failed_number;   /* the entry of the last failure */
-	uint32_t failed_attempts; /* of that entry with ACTION_RETRY_A_FEW */
+	/* With the lock held: */
+	bool has_new, should_stop, has_ended;
+	enum sender_end how;
+	uint64_t stop_by_ns; /* CLOCK_MONOTONIC, as all here */
+	/* Of the thread: */
+	uint64_t stopping_since_ns; /* 0: it is not */
+	uint64_t answered_ns;       /* the last time that something was stored */
+	uint64_t pause_until_ns;
+	uint32_t failures; /* in a row */
+	bool is_empty;     /* nothing waits: not looked again until it is woken */
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -36,130 +43,270 @@ static uint64_t clock_ns(clockid_t clock)
 	struct timespec t;
 
 	clock_gettime(clock, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+	return t.tv_sec * SECOND_NS + t.tv_nsec;
 }
 
-/* Until stop, or has_new if wait_for_new, or the time has come (0: none). */
-static void wait(struct sender *s, uint64_t until_ns, bool wait_for_new)
+static uint64_t now_ns(void)
 {
-	struct timespec t = { .tv_sec = (time_t)(until_ns / 1000000000ULL),
-			      .tv_nsec = (long)(until_ns % 1000000000ULL) };
-	int r = 0;
+	return clock_ns(CLOCK_MONOTONIC);
+}
 
+/* What others have said meanwhile. */
+static void hear(struct sender *s)
+{
 	pthread_mutex_lock(&s->lock);
-	while (!s->should_stop && !(wait_for_new && s->has_new) && r != ETIMEDOUT)
-		r = until_ns ? pthread_cond_timedwait(&s->changed, &s->lock, &t)
-			     : pthread_cond_wait(&s->changed, &s->lock);
+	if (s->should_stop && !s->stopping_since_ns)
+		s->stopping_since_ns = now_ns();
+	if (s->has_new)
+		s->is_empty = false;
 	s->has_new = false;
 	pthread_mutex_unlock(&s->lock);
 }
 
-static bool is_over(struct sender *s, bool is_going_well)
+static bool may_begin(const struct sender *s)
 {
-	bool is_over;
-
-	pthread_mutex_lock(&s->lock);
-	is_over = s->should_stop && (!is_going_well || clock_ns(CLOCK_MONOTONIC) >= s->stop_by_ns);
-	pthread_mutex_unlock(&s->lock);
-	return is_over;
+	if (s->stopping_since_ns)
+		return s->how == SENDER_DRAIN && !s->failures && now_ns() < s->stop_by_ns;
+	return now_ns() >= s->pause_until_ns;
 }
 
-/* Has the entry failed so often that it must be its own fault? */
-static bool is_given_up(struct sender *s, const struct spool_entry *e, const struct push_result *r)
+/* When it ends, whatever is under way; only while it is to. */
+static uint64_t end_ns(const struct sender *s)
 {
-	if (r->verdict.action == ACTION_DROP)
-		return true;
-	if (r->verdict.action != ACTION_RETRY_A_FEW)
+	uint64_t sign =
+		s->answered_ns > s->stopping_since_ns ? s->answered_ns : s->stopping_since_ns;
+
+	return sign + SILENCE_NS < s->stop_by_ns ? sign + SILENCE_NS : s->stop_by_ns;
+}
+
+static bool is_over(const struct sender *s)
+{
+	if (!s->stopping_since_ns)
 		return false;
-	if (s->failed_number != e->number)
-		s->failed_attempts = 0;
-	s->failed_number = e->number;
-	return s->failed_attempts++ >= RETRIES_OF_A_FEW;
+	return (!pusher_count(s->pusher) && (s->is_empty || !may_begin(s))) ||
+	       now_ns() >= end_ns(s);
 }
 
-static void pause_after(struct sender *s, const struct push_result *r)
+static void batch_free(struct batch *b)
 {
-	uint64_t random, pause;
+	if (b)
+		batch_release(b);
+	free(b);
+}
+DEFINE_CLEANUP(struct batch *, batch_free)
 
+static void give_back(struct sender *s, const struct batch *b)
+{
+	for (size_t i = 0; i < b->count; i++)
+		spool_return(s->spool, &b->entries[i]);
+}
+
+/* 1: the batch has one more; 0: it is full, or nothing waits; or -ENOMEM. */
+static int take_entry(struct sender *s, struct batch *b)
+{
+	_cleanup_(freep) void *body = NULL;
+	struct spool_entry e;
+	size_t len;
+	int r = spool_take(s->spool, clock_ns(CLOCK_REALTIME), &e, &body, &len);
+
+	if (r <= 0) {
+		s->is_empty = !r;
+		return r;
+	}
+	r = batch_add(b, s->config->engine, &e, body, len);
+	if (r <= 0)
+		spool_return(s->spool, &e);
+	return r;
+}
+
+/* As many entries as fit into one request. */
+static int take_batch(struct sender *s, struct batch *b)
+{
+	int r;
+
+	while ((r = take_entry(s, b)) > 0)
+		;
+	if (!r && b->count)
+		r = batch_finish(b, s->config->engine);
+	return r;
+}
+
+/* Requests that were under way when a pause began fail for the same reason: that is one failure. */
+static void pause_sending(struct sender *s, const char *what, uint64_t asked_ns)
+{
+	uint64_t random, pause, now = now_ns();
+
+	if (now < s->pause_until_ns) {
+		if (s->pause_until_ns < now + asked_ns)
+			s->pause_until_ns = now + asked_ns;
+		return;
+	}
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
-		random = clock_ns(CLOCK_MONOTONIC);
-	pause = verdict_pause_ns(++s->failures, r->retry_after_s, random);
-	log_warning("push: %s, status %d%s%s; again in %s", r->verdict.outcome, r->status,
-		    r->message[0] ? ": " : "", r->message, units_ns(pause).s);
-	wait(s, clock_ns(CLOCK_MONOTONIC) + pause, false);
+		random = now;
+	pause = verdict_pause_ns(++s->failures, asked_ns, random);
+	s->pause_until_ns = now + pause;
+	log_warning("push: %s; again in %s", what, units_ns(pause).s);
 }
 
-/* Sends one entry. False: it went badly, and a pause has been made. */
-static bool send_entry(struct sender *s, const struct spool_entry *e, const void *body, size_t len)
+/* False: nothing was begun. */
+static bool begin(struct sender *s)
 {
-	struct push_result r = { .verdict = { ACTION_RETRY, "failed" } };
-	int error = pusher_send(s->pusher, body, len, &r);
-	bool is_given_up_on;
+	_cleanup_(batch_freep) struct batch *b = calloc(1, sizeof(*b));
+	int r = b ? take_batch(s, b) : -ENOMEM;
 
-	if (error < 0) {
-		log_error("push: %s", err_message(error));
-		wait(s, clock_ns(CLOCK_MONOTONIC) + verdict_pause_ns(++s->failures, 0, 0), false);
+	if (!r && b->count)
+		r = pusher_begin(s->pusher, b->body.bytes, b->body.len, b);
+	if (r < 0) {
+		if (b)
+			give_back(s, b);
+		pause_sending(s, err_message(r), 0);
 		return false;
 	}
-	is_given_up_on = is_given_up(s, e, &r);
-	metrics_add_push(s->metrics, &r, len, is_given_up_on ? e->samples : 0);
-	if (r.verdict.action == ACTION_STORED || is_given_up_on)
-		spool_remove(s->spool, e->number);
-	if (r.verdict.action == ACTION_STORED) {
-		log_note("push: stored %" PRIu64 " samples, %zu bytes, in %s", e->samples, len,
-			 units_ns(r.took_ns).s);
+	if (!b->count)
+		return false;
+	take_ptr(b);
+	return true;
+}
+
+/* One alone finds out whether the engine is back. */
+static void fill(struct sender *s)
+{
+	while (!s->is_empty && may_begin(s) && pusher_has_room(s->pusher) &&
+	       (!s->failures || !pusher_count(s->pusher)))
+		if (!begin(s))
+			break;
+}
+
+static uint64_t count_samples(const struct batch *b, uint64_t which)
+{
+	uint64_t samples = 0;
+
+	for (size_t i = 0; i < b->count; i++)
+		if (which >> i & 1)
+			samples += b->entries[i].samples;
+	return samples;
+}
+
+/* Has the one entry failed so often that it must be its own fault? */
+static bool is_given_up(struct batch *b, const struct push_result *r)
+{
+	if (r->verdict.action == ACTION_DROP && (b->count == 1 || !r->status))
+		return true;
+	if (b->count > 1)
+		return false; /* whose fault is it? Each is tried alone. */
+	return r->verdict.action == ACTION_RETRY_A_FEW &&
+	       b->entries[0].failures++ >= RETRIES_OF_A_FEW;
+}
+
+/* The engine has these, or will not. */
+static void settle(struct sender *s, const struct batch *b, uint64_t which)
+{
+	for (size_t i = 0; i < b->count; i++)
+		if (which >> i & 1)
+			spool_remove(s->spool, b->entries[i].number);
+}
+
+static void log_failure(const struct push_result *r, const char *what)
+{
+	log_error("push: %s, status %d%s%s: %s", r->verdict.outcome, r->status,
+		  r->message[0] ? ": " : "", r->message, what);
+}
+
+/* It was not stored, or not all of it. */
+static void take_failure(struct sender *s, struct batch *b, const struct push_result *r)
+{
+	bool is_own_fault = r->verdict.action != ACTION_RETRY;
+	char what[512];
+
+	for (size_t i = 0; i < b->count; i++)
+		b->entries[i].is_suspect |= is_own_fault;
+	give_back(s, b);
+	s->is_empty = false;
+	if (s->stopping_since_ns) {
+		s->failures++;
+		log_failure(r, "it waits in the spool");
+	} else if (is_own_fault && b->count > 1) {
+		log_failure(r, "each profile of this request is sent alone");
+	} else {
+		snprintf(what, sizeof(what), "%s, status %d%s%s", r->verdict.outcome, r->status,
+			 r->message[0] ? ": " : "", r->message);
+		pause_sending(s, what, verdict_asked_ns(r->retry_after_s, s->config->spool_age_ns));
+	}
+}
+
+static void take_answer(struct sender *s, struct batch *b, const struct push_result *r)
+{
+	uint64_t all = b->count < 64 ? (UINT64_C(1) << b->count) - 1 : UINT64_MAX;
+	bool is_stored = r->verdict.action == ACTION_STORED, is_dropped = is_given_up(b, r);
+	uint64_t stored = is_stored ? all : r->failed_series ? all & ~r->failed_series : 0;
+	char what[64];
+
+	metrics_add_push(
+		s->metrics, r, b->body.len,
+		&(struct push_samples){ .stored = count_samples(b, stored),
+					.dropped = is_dropped ? count_samples(b, all) : 0 });
+	settle(s, b, is_dropped ? all : stored);
+	if (stored) {
+		s->answered_ns = now_ns();
 		s->failures = 0;
-		return true;
 	}
-	if (is_given_up_on) {
-		log_error("push: %s, status %d%s%s: %" PRIu64 " samples dropped", r.verdict.outcome,
-			  r.status, r.message[0] ? ": " : "", r.message, e->samples);
-		return true;
+	if (is_stored) {
+		log_note("push: stored %" PRIu64 " samples of %zu profiles, %zu bytes, in %s",
+			 count_samples(b, all), b->count, b->body.len, units_ns(r->took_ns).s);
+	} else if (is_dropped) {
+		snprintf(what, sizeof(what), "%" PRIu64 " samples dropped", count_samples(b, all));
+		log_failure(r, what);
+	} else {
+		take_failure(s, b, r);
 	}
-	pause_after(s, &r);
-	return false;
+}
+
+static void take_answers(struct sender *s)
+{
+	struct push_result r;
+	struct batch *b;
+
+	while ((b = pusher_next(s->pusher, &r))) {
+		take_answer(s, b, &r);
+		batch_free(b);
+	}
+	metrics_set_in_flight(s->metrics, pusher_count(s->pusher));
+}
+
+static int timeout_ms(const struct sender *s)
+{
+	uint64_t now = now_ns(), until = now + WAIT_MS_MAX * UINT64_C(1000000);
+
+	if (s->stopping_since_ns)
+		until = end_ns(s);
+	else if (!s->is_empty && s->pause_until_ns > now && s->pause_until_ns < until)
+		until = s->pause_until_ns;
+	return until > now ? (int)((until - now) / 1000000) + 1 : 0;
 }
 
 static void *run(void *arg)
 {
 	struct sender *s = arg;
-	bool is_going_well = true;
 
-	while (!is_over(s, is_going_well)) {
-		struct spool_entry e;
-		void *body = NULL;
-		size_t len;
-		int n = spool_next(s->spool, clock_ns(CLOCK_REALTIME), &e, &body, &len);
-
-		if (n > 0) {
-			is_going_well = send_entry(s, &e, body, len);
-			free(body);
-			continue;
-		}
-		if (is_over(s, false))
+	for (;;) {
+		hear(s);
+		fill(s);
+		if (is_over(s))
 			break;
-		/* -ENOMEM may pass */
-		wait(s, n < 0 ? clock_ns(CLOCK_MONOTONIC) + 1000000000ULL : 0, true);
+		pusher_wait(s->pusher, timeout_ms(s));
+		take_answers(s);
 	}
+	pusher_abort(s->pusher);
+	take_answers(s);
+	pthread_mutex_lock(&s->lock);
+	s->has_ended = true;
+	pthread_mutex_unlock(&s->lock);
 	return NULL;
-}
-
-static int init_sync(struct sender *s)
-{
-	pthread_condattr_t attr;
-
-	pthread_mutex_init(&s->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&s->changed, &attr);
-	pthread_condattr_destroy(&attr);
-	return 0;
 }
 
 static void release(struct sender *s)
 {
 	pthread_mutex_destroy(&s->lock);
-	pthread_cond_destroy(&s->changed);
 	pusher_free(s->pusher);
 	free(s);
 }
@@ -172,7 +319,7 @@ int sender_new(const struct config *c, struct spool *spool, struct metrics *m, s
 	if (!s)
 		return -ENOMEM;
 	*s = (struct sender){ .config = c, .spool = spool, .metrics = m };
-	init_sync(s);
+	pthread_mutex_init(&s->lock, NULL);
 	r = pusher_new(c, &s->pusher);
 	if (!r)
 		r = -pthread_create(&s->thread, NULL, run, s);
@@ -188,19 +335,37 @@ void sender_wake(struct sender *s)
 {
 	pthread_mutex_lock(&s->lock);
 	s->has_new = true;
-	pthread_cond_signal(&s->changed);
 	pthread_mutex_unlock(&s->lock);
+	pusher_wake(s->pusher);
+}
+
+void sender_stop(struct sender *s, enum sender_end how)
+{
+	pthread_mutex_lock(&s->lock);
+	if (!s->should_stop) {
+		s->how = how;
+		s->stop_by_ns = now_ns() + (how == SENDER_DRAIN ? DRAIN_NS : SILENCE_NS);
+	}
+	s->should_stop = true;
+	pthread_mutex_unlock(&s->lock);
+	pusher_wake(s->pusher);
+}
+
+bool sender_has_ended(struct sender *s)
+{
+	bool has_ended;
+
+	pthread_mutex_lock(&s->lock);
+	has_ended = s->has_ended;
+	pthread_mutex_unlock(&s->lock);
+	return has_ended;
 }
 
 void sender_free(struct sender *s)
 {
 	if (!s)
 		return;
-	pthread_mutex_lock(&s->lock);
-	s->should_stop = true;
-	s->stop_by_ns = clock_ns(CLOCK_MONOTONIC) + GRACE_NS;
-	pthread_cond_signal(&s->changed);
-	pthread_mutex_unlock(&s->lock);
+	sender_stop(s, SENDER_FINISH);
 	pthread_join(s->thread, NULL);
 	release(s);
 }

@@ -2,14 +2,18 @@
 #ifndef AGENT_SENDER_H
 #define AGENT_SENDER_H
 
+#include <stdbool.h>
+
 #include "agent/config.h"
 #include "agent/metrics.h"
 #include "agent/spool.h"
 #include "base/cleanup.h"
 
 /*
- * A thread that sends what is in a spool, oldest first, by the rules of verdict.h. It holds no
- * state that matters: an entry leaves the spool when the engine has answered for it.
+ * A thread that sends what is in a spool, oldest first, by the rules of verdict.h: several series a
+ * request, several requests at a time. After one that failed there is a pause, and then one request
+ * alone until it goes well. It holds no state that matters: an entry leaves the spool when the
+ * engine has answered for it.
  */
 struct sender;
 
@@ -20,9 +24,15 @@ int sender_new(const struct config *c, struct spool *spool, struct metrics *m, s
 void sender_wake(struct sender *s);
 
 /*
- * Sends on for up to ten seconds, as long as it goes well, and the request that is under way to its
- * end; then stops the thread and frees.
+ * It is to end, and sends on until then for as long as it goes well: SENDER_DRAIN for ten seconds
+ * at most, SENDER_FINISH only what is under way. Two seconds without an answer end it in any case:
+ * requests that are under way then are given up, their entries stay.
  */
+enum sender_end { SENDER_DRAIN, SENDER_FINISH };
+void sender_stop(struct sender *s, enum sender_end how);
+bool sender_has_ended(struct sender *s);
+
+/* Stops (SENDER_FINISH, if nobody has said how), waits for the end, and frees. */
 void sender_free(struct sender *s);
 DEFINE_CLEANUP(struct sender *, sender_free)
 

@@ -25,6 +25,7 @@ struct entry {
 	struct spool_entry e;
 	uint64_t bytes;
 	uint32_t crc;
+	bool is_taken;
 };
 
 struct spool {
@@ -34,6 +35,7 @@ struct spool {
 	int fd;                   /* of the directory */
 	int lock_fd;
 	VEC(struct entry) entries; /* by number */
+	size_t first;              /* of them: those before it are gone */
 	uint64_t next_number;
 	struct spool_stats stats;
 };
@@ -161,6 +163,7 @@ void spool_free(struct spool *s)
 	free(s);
 }
 
+/* Those before it move: an entry that goes is near the first one, in a long queue too. */
 static void remove_at(struct spool *s, size_t i)
 {
 	char name[NAME_BYTES];
@@ -168,8 +171,9 @@ static void remove_at(struct spool *s, size_t i)
 	name_of(s, &s->entries.items[i], name);
 	unlinkat(s->fd, name, 0);
 	s->stats.bytes -= s->entries.items[i].bytes;
-	memmove(&s->entries.items[i], &s->entries.items[i + 1],
-		(--s->entries.len - i) * sizeof(struct entry));
+	memmove(&s->entries.items[s->first + 1], &s->entries.items[s->first],
+		(i - s->first) * sizeof(struct entry));
+	s->first++;
 }
 
 static void lose(struct spool *s, size_t i, enum spool_loss why)
@@ -177,6 +181,37 @@ static void lose(struct spool *s, size_t i, enum spool_loss why)
 	s->stats.lost_entries[why]++;
 	s->stats.lost_samples[why] += s->entries.items[i].e.samples;
 	remove_at(s, i);
+}
+
+/* The first one from there that nobody has taken, or s->entries.len. */
+static size_t next_free(const struct spool *s, size_t from)
+{
+	while (from < s->entries.len && s->entries.items[from].is_taken)
+		from++;
+	return from;
+}
+
+/* False: there is none that could go. */
+static bool lose_oldest(struct spool *s)
+{
+	size_t i = next_free(s, s->first);
+
+	if (i < s->entries.len)
+		lose(s, i, SPOOL_FULL);
+	return i < s->entries.len;
+}
+
+/* Room for one more; what is gone at the front is used again. */
+static int make_place(struct spool *s)
+{
+	if (s->first >= s->entries.len / 2) {
+		s->entries.len -= s->first;
+		if (s->entries.len)
+			memmove(s->entries.items, &s->entries.items[s->first],
+				s->entries.len * sizeof(struct entry));
+		s->first = 0;
+	}
+	return vec_reserve(&s->entries, 1);
 }
 
 static int write_entry(struct spool *s, const struct entry *x, const void *body)
@@ -205,14 +240,15 @@ static int add(struct spool *s, struct entry *x, const void *body)
 	if (x->bytes > s->o.bytes_max)
 		return err_set(-EFBIG, "a profile of %" PRIu64 " bytes is larger than the spool",
 			       x->bytes);
-	while (s->entries.len && s->stats.bytes + x->bytes > s->o.bytes_max)
-		lose(s, 0, SPOOL_FULL);
-	if ((r = vec_reserve(&s->entries, 1)) < 0)
+	while (s->stats.bytes + x->bytes > s->o.bytes_max)
+		if (!lose_oldest(s))
+			return err_set(-EFBIG, "what is being sent leaves no room in the spool");
+	if ((r = make_place(s)) < 0)
 		return r;
 	x->e.number = s->next_number++;
-	while ((r = write_entry(s, x, body)) < 0 && (r == -ENOSPC || r == -EDQUOT) &&
-	       s->entries.len)
-		lose(s, 0, SPOOL_FULL);
+	do
+		r = write_entry(s, x, body);
+	while ((r == -ENOSPC || r == -EDQUOT) && lose_oldest(s));
 	if (r < 0)
 		return err_set(r, "%s: %s", s->o.directory, strerror(-r));
 	s->stats.bytes += x->bytes;
@@ -258,43 +294,73 @@ static int read_entry(struct spool *s, const struct entry *x, void **body)
 	return 0;
 }
 
-int spool_next(struct spool *s, uint64_t now_ns, struct spool_entry *out, void **body, size_t *len)
+/* 1: *out and its body; 0: it is gone; or -ENOMEM. */
+static int take_at(struct spool *s, size_t i, uint64_t now_ns, struct spool_entry *out, void **body,
+		   size_t *len)
 {
+	struct entry *x = &s->entries.items[i];
+	int r = 0;
+
+	if (now_ns > x->e.time_ns && now_ns - x->e.time_ns > s->o.age_max_ns) {
+		lose(s, i, SPOOL_EXPIRED);
+		return 0;
+	}
+	r = read_entry(s, x, body);
+	if (r == -EBADMSG) {
+		lose(s, i, SPOOL_DAMAGED);
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	x->is_taken = true;
+	*out = x->e;
+	*len = x->bytes;
+	return 1;
+}
+
+int spool_take(struct spool *s, uint64_t now_ns, struct spool_entry *out, void **body, size_t *len)
+{
+	size_t i;
 	int r = 0;
 
 	pthread_mutex_lock(&s->lock);
-	while (s->entries.len && !r) {
-		const struct entry x = s->entries.items[0];
-
-		if (now_ns > x.e.time_ns && now_ns - x.e.time_ns > s->o.age_max_ns) {
-			lose(s, 0, SPOOL_EXPIRED);
-			continue;
-		}
-		r = read_entry(s, &x, body);
-		if (r == -EBADMSG) {
-			lose(s, 0, SPOOL_DAMAGED);
-			r = 0;
-			continue;
-		}
-		if (r < 0)
-			break;
-		*out = x.e;
-		*len = x.bytes;
-		r = 1;
-	}
+	while (!r && (i = next_free(s, s->first)) < s->entries.len)
+		r = take_at(s, i, now_ns, out, body, len);
 	pthread_mutex_unlock(&s->lock);
 	return r;
 }
 
+/* s->entries.len: there is none. */
+static size_t find(const struct spool *s, uint64_t number)
+{
+	size_t i = s->first;
+
+	while (i < s->entries.len && s->entries.items[i].e.number != number)
+		i++;
+	return i;
+}
+
+void spool_return(struct spool *s, const struct spool_entry *e)
+{
+	size_t i;
+
+	pthread_mutex_lock(&s->lock);
+	i = find(s, e->number);
+	if (i < s->entries.len) {
+		s->entries.items[i].e = *e;
+		s->entries.items[i].is_taken = false;
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
 void spool_remove(struct spool *s, uint64_t number)
 {
+	size_t i;
+
 	pthread_mutex_lock(&s->lock);
-	for (size_t i = 0; i < s->entries.len; i++) {
-		if (s->entries.items[i].e.number != number)
-			continue;
+	i = find(s, number);
+	if (i < s->entries.len)
 		remove_at(s, i);
-		break;
-	}
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -302,7 +368,9 @@ void spool_stats(struct spool *s, struct spool_stats *out)
 {
 	pthread_mutex_lock(&s->lock);
 	*out = s->stats;
-	out->entries = s->entries.len;
-	out->oldest_ns = s->entries.len ? s->entries.items[0].e.time_ns : 0;
+	out->entries = s->entries.len - s->first;
+	for (size_t i = s->first; i < s->entries.len; i++)
+		out->samples += s->entries.items[i].e.samples;
+	out->oldest_ns = out->entries ? s->entries.items[s->first].e.time_ns : 0;
 	pthread_mutex_unlock(&s->lock);
 }

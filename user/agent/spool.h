@@ -14,7 +14,7 @@
  * to the process: NUMBER-TIME-SAMPLES-CRC.ENGINE. Its content is the body alone, so nothing secret
  * is in it. A file that a crash of the machine has damaged is seen by its CRC.
  *
- * One thread may add while another sends. What goes without having been sent is counted.
+ * Several threads may add, take and remove. What goes without having been sent is counted.
  */
 struct spool;
 
@@ -40,8 +40,8 @@ enum spool_loss {
 };
 
 struct spool_stats {
-	uint64_t entries, bytes; /* now */
-	uint64_t oldest_ns;      /* CLOCK_REALTIME; 0: empty */
+	uint64_t entries, bytes, samples; /* now */
+	uint64_t oldest_ns;               /* CLOCK_REALTIME; 0: empty */
 	uint64_t lost_entries[SPOOL_LOSS_COUNT];
 	uint64_t lost_samples[SPOOL_LOSS_COUNT];
 };
@@ -62,15 +62,20 @@ struct spool_entry {
 	uint64_t number; /* ascending, also over restarts */
 	uint64_t time_ns;
 	uint64_t samples;
+	uint32_t failures; /* that may have been its own fault, since the spool was opened */
+	bool is_suspect;   /* it was in a request that failed: it goes alone */
 };
 
 /*
- * The oldest entry that is neither too old at now_ns nor damaged, and its body, to be freed with
- * free(). It stays until spool_remove(). 1; 0 if there is none; -ENOMEM.
+ * The oldest entry that nobody has taken and that is neither too old at now_ns nor damaged, and its
+ * body, to be freed with free(). It makes no room for others until spool_remove() or
+ * spool_return(). 1; 0 if there is none; -ENOMEM.
  */
-int spool_next(struct spool *s, uint64_t now_ns, struct spool_entry *out, void **body, size_t *len);
+int spool_take(struct spool *s, uint64_t now_ns, struct spool_entry *out, void **body, size_t *len);
 
-/* Nothing happens if it has made room for others meanwhile. */
+/* It was not sent: its place in the queue is as it was, its failures are those of *e. */
+void spool_return(struct spool *s, const struct spool_entry *e);
+
 void spool_remove(struct spool *s, uint64_t number);
 
 void spool_stats(struct spool *s, struct spool_stats *out);

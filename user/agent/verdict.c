@@ -2,11 +2,13 @@
 #include "agent/verdict.h"
 
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define SECOND_NS 1000000000ULL
 #define PAUSE_FIRST_NS SECOND_NS
 #define PAUSE_MAX_NS (300 * SECOND_NS)
-#define RETRY_AFTER_MAX_S 3600
+#define ASKED_MAX_NS (3600 * SECOND_NS)
 
 #define OUTCOMES(X)                                                             \
 	X(STORED, "stored")                                                     \
@@ -63,6 +65,21 @@ static struct verdict make(enum action action, enum outcome outcome)
 	return (struct verdict){ action, verdict_outcomes[outcome] };
 }
 
+/*
+ * Pyroscope passes on in the text of a 500 what its writers say by a code of gRPC. As in
+ * google.golang.org/grpc/codes and connectrpc.com/connect.
+ */
+static bool says_unavailable(const char *text)
+{
+	static const char *const words[] = { "Unavailable", "unavailable", "DeadlineExceeded",
+					     "deadline exceeded", "deadline_exceeded" };
+
+	for (size_t i = 0; text && i < sizeof(words) / sizeof(words[0]); i++)
+		if (strstr(text, words[i]))
+			return true;
+	return false;
+}
+
 /* What the status alone does not tell. */
 static struct verdict exception(enum engine engine, const struct answer *a, struct verdict v)
 {
@@ -70,6 +87,8 @@ static struct verdict exception(enum engine engine, const struct answer *a, stru
 		return make(ACTION_RETRY, OUTCOME_WRONG_URL);
 	if (v.action == ACTION_STORED && a->has_rejected)
 		return make(ACTION_DROP, OUTCOME_REJECTED);
+	if (v.action == ACTION_RETRY_A_FEW && a->status >= 500 && says_unavailable(a->text))
+		return make(ACTION_RETRY, OUTCOME_UNAVAILABLE);
 	if (engine == ENGINE_PARCA && a->status == 429 && a->is_too_large)
 		return make(ACTION_DROP, OUTCOME_TOO_LARGE); /* no waiting cures that */
 	return v;
@@ -88,17 +107,43 @@ struct verdict verdict_of(enum engine engine, enum unanswered unanswered, const 
 	return make(ACTION_RETRY_A_FEW, OUTCOME_FAILED);
 }
 
-uint64_t verdict_pause_ns(uint32_t failures, uint64_t retry_after_s, uint64_t random)
+/* "push series with index 3 and id ... failed: ..." in Pyroscope's pkg/distributor/distributor.go
+ */
+uint64_t verdict_failed_series(enum engine engine, const struct answer *a)
+{
+	static const char words[] = "push series with index ";
+	uint64_t failed = 0;
+	const char *at = a->text;
+
+	if (engine != ENGINE_PYROSCOPE || a->status < 400 || !at)
+		return 0;
+	while ((at = strstr(at, words))) {
+		unsigned long i;
+
+		at += strlen(words);
+		i = strtoul(at, NULL, 10);
+		if (i < 64)
+			failed |= UINT64_C(1) << i;
+	}
+	return failed;
+}
+
+uint64_t verdict_asked_ns(uint64_t retry_after_s, uint64_t age_max_ns)
+{
+	uint64_t max_ns = age_max_ns / 4 < ASKED_MAX_NS ? age_max_ns / 4 : ASKED_MAX_NS;
+
+	return retry_after_s < max_ns / SECOND_NS ? retry_after_s * SECOND_NS
+	       : retry_after_s                    ? max_ns
+						  : 0;
+}
+
+uint64_t verdict_pause_ns(uint32_t failures, uint64_t asked_ns, uint64_t random)
 {
 	uint32_t doublings = failures > 1 ? failures - 1 : 0;
 	uint64_t pause = doublings < 9 ? PAUSE_FIRST_NS << doublings : PAUSE_MAX_NS;
-	uint64_t asked;
 
 	if (pause > PAUSE_MAX_NS)
 		pause = PAUSE_MAX_NS;
 	pause -= random % (pause / 2);
-	if (retry_after_s > RETRY_AFTER_MAX_S)
-		retry_after_s = RETRY_AFTER_MAX_S;
-	asked = retry_after_s * SECOND_NS;
-	return asked > pause ? asked : pause;
+	return asked_ns > pause ? asked_ns : pause;
 }

@@ -31,18 +31,30 @@ struct answer {
 	bool is_html;      /* a web page */
 	bool is_too_large; /* the request is beyond what the engine says it takes */
 	bool has_rejected; /* OTLP: the answer says that it took not all */
+	const char *text;  /* of the answer; NULL: none */
 };
 
 struct verdict verdict_of(enum engine engine, enum unanswered unanswered, const struct answer *a);
+
+/*
+ * Which series of a request with several were not stored, a bit each: 64 at most. 0: the answer
+ * does not say, so none was, or all were. Pyroscope stores the others of a request that fails.
+ */
+uint64_t verdict_failed_series(enum engine engine, const struct answer *a);
 
 /* Every outcome there is, each once, NULL last. */
 extern const char *const verdict_outcomes[];
 
 /*
  * Nanoseconds to wait before the attempt after `failures` in a row (>= 1): doubling from 1 s to
- * 5 min, less up to half by `random`, but not less than Retry-After asks for, which is believed up
- * to an hour. retry_after_s 0: it does not say.
+ * 5 min, less up to half by `random`, but not less than asked_ns, what Retry-After says.
  */
-uint64_t verdict_pause_ns(uint32_t failures, uint64_t retry_after_s, uint64_t random);
+uint64_t verdict_pause_ns(uint32_t failures, uint64_t asked_ns, uint64_t random);
+
+/*
+ * What is believed of a Retry-After: a quarter of the age that entries of the spool may have, an
+ * hour at most. 0: it does not say.
+ */
+uint64_t verdict_asked_ns(uint64_t retry_after_s, uint64_t age_max_ns);
 
 #endif

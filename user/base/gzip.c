@@ -75,3 +75,37 @@ void gzip_free(struct gzip *g)
 		deflateEnd(&g->stream);
 	free(g);
 }
+
+static int unpack(z_stream *z, size_t max, struct strbuf *out)
+{
+	unsigned char part[16384];
+	int status = Z_OK, r = 0;
+
+	while (!r && status == Z_OK) {
+		size_t made;
+
+		z->next_out = part;
+		z->avail_out = sizeof(part);
+		status = inflate(z, Z_NO_FLUSH);
+		made = sizeof(part) - z->avail_out;
+		r = made > max ? -EFBIG : strbuf_append(out, part, made);
+		max -= made;
+	}
+	if (r < 0 || (status == Z_STREAM_END && !z->avail_in))
+		return r;
+	return status == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
+}
+
+int gzip_unpack(const void *packed, size_t len, size_t max, struct strbuf *out)
+{
+	z_stream z = { .next_in = (unsigned char *)packed, .avail_in = (unsigned int)len };
+	int r;
+
+	if (len > UINT_MAX)
+		return -EFBIG;
+	if (inflateInit2(&z, WINDOW_BITS) != Z_OK)
+		return -ENOMEM;
+	r = unpack(&z, max, out);
+	inflateEnd(&z);
+	return r;
+}

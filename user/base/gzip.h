@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
+#include "base/strbuf.h"
 
 /* Compresses to a stream as it goes (RFC 1952). Equal bytes in give equal bytes out: no time. */
 struct gzip;
@@ -20,5 +21,11 @@ int gzip_write(struct gzip *g, const void *bytes, size_t len);
 int gzip_finish(struct gzip *g);
 void gzip_free(struct gzip *g);
 DEFINE_CLEANUP(struct gzip *, gzip_free)
+
+/*
+ * Appends what was packed, at most max bytes. 0, -EBADMSG (not whole, not gzip, or bytes behind its
+ * end), -EFBIG or -ENOMEM; what was appended until then stays.
+ */
+int gzip_unpack(const void *packed, size_t len, size_t max, struct strbuf *out);
 
 #endif

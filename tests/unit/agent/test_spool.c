@@ -92,7 +92,7 @@ static void expect_next(struct fixture *f, uint64_t now_ns, const char *want)
 	struct spool_entry e;
 	void *body = NULL;
 	size_t len;
-	int n = spool_next(f->s, now_ns, &e, &body, &len);
+	int n = spool_take(f->s, now_ns, &e, &body, &len);
 
 	assert_int_equal(n, want != NULL);
 	if (!want)
@@ -143,7 +143,7 @@ static void test_spool_add_makes_room(void **state)
 	expect_next(f, NOW, "cccc");
 }
 
-static void test_spool_next_drops_what_is_too_old(void **state)
+static void test_spool_take_drops_what_is_too_old(void **state)
 {
 	struct fixture *f = *state;
 	struct spool_stats stats;
@@ -156,6 +156,80 @@ static void test_spool_next_drops_what_is_too_old(void **state)
 	spool_stats(f->s, &stats);
 	assert_int_equal(stats.lost_samples[SPOOL_EXPIRED], 3);
 	assert_int_equal(stats.entries, 0);
+}
+
+static struct spool_entry take(struct fixture *f, const char *want)
+{
+	struct spool_entry e;
+	void *body = NULL;
+	size_t len;
+
+	assert_int_equal(spool_take(f->s, NOW, &e, &body, &len), 1);
+	assert_int_equal(len, strlen(want));
+	assert_memory_equal(body, want, len);
+	free(body);
+	return e;
+}
+
+/* Several are on their way at once; one that comes back is the oldest again. */
+static void test_spool_take_gives_each_once(void **state)
+{
+	struct fixture *f = *state;
+	struct spool_entry first, second;
+
+	assert_int_equal(add(f, NOW, "first"), 0);
+	assert_int_equal(add(f, NOW, "second"), 0);
+	assert_int_equal(add(f, NOW, "third"), 0);
+	first = take(f, "first");
+	second = take(f, "second");
+	first.failures = 2;
+	first.is_suspect = true;
+	spool_return(f->s, &first);
+	first = take(f, "first");
+	assert_int_equal(first.failures, 2);
+	assert_true(first.is_suspect);
+	spool_remove(f->s, second.number);
+	spool_return(f->s, &second); /* nothing: it is gone */
+	expect_next(f, NOW, "third");
+	spool_remove(f->s, first.number);
+	expect_next(f, NOW, NULL);
+}
+
+/* What is on its way may have arrived: it is not counted as lost, whatever its age. */
+static void test_spool_add_spares_what_is_taken(void **state)
+{
+	struct fixture *f = *state;
+	struct spool_stats stats;
+	struct spool_entry e;
+
+	reopen(f, 12);
+	assert_int_equal(add(f, NOW, "aaaaa"), 0);
+	assert_int_equal(add(f, NOW, "bbbbb"), 0);
+	e = take(f, "aaaaa");
+	assert_int_equal(add(f, NOW, "cccc"), 0);
+	assert_int_equal(add(f, NOW, "ddddddddd"), -EFBIG);
+	spool_stats(f->s, &stats);
+	assert_int_equal(stats.lost_samples[SPOOL_FULL], 5 + 4);
+	assert_int_equal(stats.lost_samples[SPOOL_FAILED], 9);
+	expect_next(f, NOW + 3600 * SECOND, NULL);
+	spool_return(f->s, &e);
+	expect_next(f, NOW, "aaaaa");
+}
+
+/* A queue that was never empty reuses what is gone at its front. */
+static void test_spool_add_after_many(void **state)
+{
+	struct fixture *f = *state;
+	char body[16], next[16];
+
+	assert_int_equal(add(f, NOW, "0"), 0);
+	for (int i = 1; i < 100; i++) {
+		snprintf(body, sizeof(body), "%d", i);
+		snprintf(next, sizeof(next), "%d", i - 1);
+		assert_int_equal(add(f, NOW, body), 0);
+		expect_next(f, NOW, next);
+	}
+	expect_next(f, NOW, "99");
 }
 
 static void damage(const char *path)
@@ -172,7 +246,7 @@ static void cut(const char *path)
 	assert_int_equal(truncate(path, 2), 0);
 }
 
-static void test_spool_next_drops_what_is_damaged(void **state)
+static void test_spool_take_drops_what_is_damaged(void **state)
 {
 	static void (*const harms[])(const char *) = { damage, cut, remove_file };
 
@@ -267,8 +341,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_spool_keeps_the_order_over_restarts),
 		TEST(test_spool_add_makes_room),
-		TEST(test_spool_next_drops_what_is_too_old),
-		TEST(test_spool_next_drops_what_is_damaged),
+		TEST(test_spool_take_drops_what_is_too_old),
+		TEST(test_spool_take_drops_what_is_damaged),
+		TEST(test_spool_take_gives_each_once),
+		TEST(test_spool_add_spares_what_is_taken),
+		TEST(test_spool_add_after_many),
 		TEST(test_spool_open_sorts_files),
 		TEST(test_spool_open_refuses_a_second),
 		TEST(test_spool_add_on_a_full_disk),

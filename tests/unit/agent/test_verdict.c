@@ -37,6 +37,9 @@ static void test_verdict_of_answers(void **state)
 		{ "Parca busy", ENGINE_PARCA, { .status = 429 }, ACTION_RETRY, "throttled" },
 		{ "Parca beyond 64 MiB", ENGINE_PARCA, { .status = 429, .is_too_large = true }, ACTION_DROP, "too_large" },
 		{ "Pyroscope, empty profile", ENGINE_PYROSCOPE, { .status = 500 }, ACTION_RETRY_A_FEW, "failed" },
+		{ "Pyroscope, a writer is away", ENGINE_PYROSCOPE, { .status = 500, .text = "{\"code\":\"unknown\",\"message\":\"rpc error: code = Unavailable desc = service is unavailable\"}" }, ACTION_RETRY, "unavailable" },
+		{ "Pyroscope, a writer is slow", ENGINE_PYROSCOPE, { .status = 500, .text = "context deadline exceeded" }, ACTION_RETRY, "unavailable" },
+		{ "its refusal may name a service", ENGINE_PYROSCOPE, { .status = 400, .text = "unavailable" }, ACTION_DROP, "refused" },
 		{ "501", ENGINE_OTLP, { .status = 501 }, ACTION_RETRY_A_FEW, "failed" },
 		{ "502", ENGINE_OTLP, { .status = 502 }, ACTION_RETRY, "unavailable" },
 		{ "queue off, backend dead", ENGINE_OTLP, { .status = 503 }, ACTION_RETRY, "unavailable" },
@@ -75,7 +78,7 @@ static void test_verdict_pause_ns_bounds(void **state)
 	static const struct {
 		const char *name;
 		uint32_t failures;
-		uint64_t retry_after_s;
+		uint64_t asked_ns;
 		uint64_t least, most;
 	} cases[] = {
 		{ "first", 1, 0, S / 2, S },
@@ -83,15 +86,14 @@ static void test_verdict_pause_ns_bounds(void **state)
 		{ "ninth", 9, 0, 128 * S, 256 * S },
 		{ "tenth", 10, 0, 150 * S, 300 * S },
 		{ "for ever", UINT32_MAX, 0, 150 * S, 300 * S },
-		{ "longer by Retry-After", 1, 120, 120 * S, 120 * S },
-		{ "not shorter by it", 10, 1, 150 * S, 300 * S },
-		{ "Retry-After of a century", 1, UINT64_MAX, 3600 * S, 3600 * S },
+		{ "longer by Retry-After", 1, 120 * S, 120 * S, 120 * S },
+		{ "not shorter by it", 10, S, 150 * S, 300 * S },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		for (uint64_t random = 0; random < 50; random++) {
-			uint64_t ns = verdict_pause_ns(cases[i].failures, cases[i].retry_after_s,
+			uint64_t ns = verdict_pause_ns(cases[i].failures, cases[i].asked_ns,
 						       random * 0x9e3779b97f4a7c15u);
 
 			if (ns < cases[i].least || ns > cases[i].most)
@@ -100,12 +102,66 @@ static void test_verdict_pause_ns_bounds(void **state)
 	}
 }
 
+static void test_verdict_asked_ns_leaves_time_to_send(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t retry_after_s, age_max_ns, want;
+	} cases[] = {
+		{ "it does not say", 0, 3300 * S, 0 },
+		{ "a minute", 60, 3300 * S, 60 * S },
+		{ "a day, and nothing is kept for an hour", 99999, 3300 * S, 825 * S },
+		{ "a day, and what waits is kept for weeks", 99999, 30 * 86400 * S, 3600 * S },
+		{ "a century", UINT64_MAX, 3300 * S, 825 * S },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (verdict_asked_ns(cases[i].retry_after_s, cases[i].age_max_ns) != cases[i].want)
+			fail_msg("%s", cases[i].name);
+}
+
+static void test_verdict_failed_series_of_a_text(void **state)
+{
+	static const struct {
+		const char *name;
+		enum engine engine;
+		struct answer answer;
+		uint64_t want;
+	} cases[] = {
+		{ "two of them",
+		  ENGINE_PYROSCOPE,
+		  { .status = 400,
+		    .text = "2 errors: push series with index 0 and id a failed: invalid; push "
+			    "series with index 31 and id  failed: invalid" },
+		  1 | UINT64_C(1) << 31 },
+		{ "none is named", ENGINE_PYROSCOPE, { .status = 503, .text = "no healthy" }, 0 },
+		{ "no answer", ENGINE_PYROSCOPE, { .status = 0 }, 0 },
+		{ "none that there could be",
+		  ENGINE_PYROSCOPE,
+		  { .status = 500,
+		    .text = "push series with index 64 and push series with index " },
+		  1 },
+		{ "another engine",
+		  ENGINE_PARCA,
+		  { .status = 500, .text = "push series with index 1 " },
+		  0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (verdict_failed_series(cases[i].engine, &cases[i].answer) != cases[i].want)
+			fail_msg("%s", cases[i].name);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_verdict_of_answers),
 		cmocka_unit_test(test_verdict_of_unanswered_may_be_drop),
 		cmocka_unit_test(test_verdict_pause_ns_bounds),
+		cmocka_unit_test(test_verdict_asked_ns_leaves_time_to_send),
+		cmocka_unit_test(test_verdict_failed_series_of_a_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,6 +81,35 @@ static void test_gzip_reads_back(void **state)
 	}
 }
 
+static void test_gzip_unpack_is_bounded(void **state)
+{
+	unsigned char *bytes = make_bytes(100000);
+	struct strbuf back = STRBUF_INIT;
+	struct gzip *g;
+	char *packed;
+	size_t len;
+	FILE *out = open_memstream(&packed, &len);
+
+	(void)state;
+	assert_int_equal(gzip_new(out, &g), 0);
+	assert_int_equal(gzip_write(g, bytes, 100000), 0);
+	assert_int_equal(gzip_finish(g), 0);
+	gzip_free(g);
+	assert_int_equal(fclose(out), 0);
+	assert_int_equal(gzip_unpack(packed, len, 100000, &back), 0);
+	assert_int_equal(back.len, 100000);
+	assert_memory_equal(back.bytes, bytes, 100000);
+	assert_int_equal(gzip_unpack(packed, len, 99999, &back), -EFBIG);
+	assert_int_equal(gzip_unpack(packed, len - 1, 100000, &back), -EBADMSG);
+	assert_int_equal(gzip_unpack("plain text", 10, 100000, &back), -EBADMSG);
+	assert_int_equal(gzip_unpack("", 0, 100000, &back), -EBADMSG);
+	packed[len / 2] ^= 1;
+	assert_int_equal(gzip_unpack(packed, len, 100000, &back), -EBADMSG);
+	strbuf_release(&back);
+	free(packed);
+	free(bytes);
+}
+
 static void test_gzip_tells_a_full_disk(void **state)
 {
 	unsigned char *bytes = make_bytes(1 << 20);
@@ -100,6 +129,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gzip_reads_back),
+		cmocka_unit_test(test_gzip_unpack_is_bounded),
 		cmocka_unit_test(test_gzip_tells_a_full_disk),
 	};
 
