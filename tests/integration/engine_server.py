@@ -6,6 +6,7 @@ what they would count. `script` holds answers that come before those: one a requ
 """
 import base64
 import collections
+import contextlib
 import gzip
 import http.server
 import json
@@ -165,8 +166,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Type", "text/html" if is_page else "application/json")
         self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text.encode())
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # who asked has left
+            self.end_headers()
+            self.wfile.write(text.encode())
 
     def log_message(self, *_):
         pass

@@ -11,7 +11,7 @@ from engine_server import Engine
 from harness import PATIENCE, wait_until
 from test_agent import Agent, make_pprof, names
 
-pytestmark = pytest.mark.usefixtures("pyebpf")
+pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.xdist_group("agent")]
 SERVICES, DELAY_S = 200, 0.5  # what Pyroscope 2.2 takes in the middle
 
 

@@ -24,7 +24,8 @@ CHART = os.path.join(REPOSITORY, "deploy/helm/pyebpf")
 DAEMONSET = os.path.join(REPOSITORY, "deploy/kubernetes/daemonset.yaml")
 HEAD = """\
 # Made from deploy/helm/pyebpf by `make manifests`: change that, not this. Where it differs for you,
-# beginning with the image's name and the engine's URL, edit your copy.
+# beginning with the image's name and the engine's URL, edit your copy. Later give an edited ConfigMap
+# another name, here and in the DaemonSet: it is immutable, so that nodes get it one after another.
 # digest: %s
 """
 # What is Helm's own business.

@@ -57,17 +57,18 @@ static const struct key {
 	const char *otherwise; /* as it would stand in the file; NULL: absent */
 	uint64_t min, max;
 	const char *const *choices;
+	unsigned int parts; /* enum config_part; 0: CONFIG_OUTPUT */
 } keys[] = {
 #define KEY(key, kind, member, text, ...) \
 	{ .name = key, .type = VALUE_##kind, .offset = offsetof(struct config, member), \
 	  .otherwise = text, ##__VA_ARGS__ }
-	KEY("rate", HZ, rate_hz, "19", .min = 1, .max = 10000),
-	KEY("rate_min", HZ, rate_min_hz, "1", .min = 1, .max = 10000),
-	KEY("cpu_budget", SHARE, cpu_budget_ppm, "1%", .min = 100, .max = 1000000),
-	KEY("window", TIME, window_ns, "15s", .min = SECOND_NS, .max = 3600 * SECOND_NS),
-	KEY("jitter_percent", COUNT, jitter_percent, "20", .min = 0, .max = 50),
-	KEY("cgroup", TEXT, cgroup, NULL),
-	KEY("pid_namespace", TEXT, pid_namespace, NULL),
+	KEY("rate", HZ, rate_hz, "19", .min = 1, .max = 10000, .parts = CONFIG_RECORDER),
+	KEY("rate_min", HZ, rate_min_hz, "1", .min = 1, .max = 10000, .parts = CONFIG_BUDGET),
+	KEY("cpu_budget", SHARE, cpu_budget_ppm, "1%", .min = 100, .max = 1000000, .parts = CONFIG_BUDGET),
+	KEY("window", TIME, window_ns, "15s", .min = SECOND_NS, .max = 3600 * SECOND_NS, .parts = CONFIG_WINDOW),
+	KEY("jitter_percent", COUNT, jitter_percent, "20", .min = 0, .max = 50, .parts = CONFIG_WINDOW),
+	KEY("cgroup", TEXT, cgroup, NULL, .parts = CONFIG_RECORDER),
+	KEY("pid_namespace", TEXT, pid_namespace, NULL, .parts = CONFIG_RECORDER),
 	KEY("output.engine", CHOICE, engine, NULL, .choices = engines),
 	KEY("output.url", TEXT, url, NULL),
 	KEY("output.tenant", TEXT, tenant, NULL),
@@ -91,16 +92,16 @@ static const struct key {
 	KEY("services.exclude", LIST, exclude, NULL),
 	KEY("kubernetes.source", CHOICE, kubernetes, "none", .choices = kubernetes_sources),
 	KEY("kubernetes.url", TEXT, kubernetes_url, NULL),
-	KEY("kubernetes.node", TEXT, node, NULL),
+	KEY("kubernetes.node", TEXT, node, NULL, .parts = CONFIG_OUTPUT | CONFIG_RECORDER),
 	KEY("kubernetes.token_file", TEXT, kubernetes_token_file, ACCOUNT "token"),
 	KEY("kubernetes.ca_file", TEXT, kubernetes_ca_file, ACCOUNT "ca.crt"),
 	KEY("kubernetes.verify", CHOICE, kubernetes_verify, "yes", .choices = yes_no),
 	KEY("kubernetes.pod_logs", TEXT, pod_logs, "/var/log/pods"),
 	KEY("kubernetes.downward", TEXT, downward, NULL),
 	KEY("kubernetes.labels", LIST, pod_labels, NULL),
-	KEY("http.address", TEXT, listen_address, "127.0.0.1"),
-	KEY("http.port", COUNT, listen_port, "9464", .min = 0, .max = 65535),
-	KEY("log.format", CHOICE, log_format, "text", .choices = log_formats),
+	KEY("http.address", TEXT, listen_address, "127.0.0.1", .parts = CONFIG_HTTP),
+	KEY("http.port", COUNT, listen_port, "9464", .min = 0, .max = 65535, .parts = CONFIG_HTTP),
+	KEY("log.format", CHOICE, log_format, "text", .choices = log_formats, .parts = CONFIG_LOG),
 #undef KEY
 };
 /* clang-format on */
@@ -652,6 +653,108 @@ int config_read(const char *path, struct config *out)
 	return r;
 }
 
+static bool are_equal_texts(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+static bool are_equal_lists(const struct config_list *a, const struct config_list *b)
+{
+	for (size_t i = 0; i < a->len && i < b->len; i++)
+		if (strcmp(a->items[i], b->items[i]) != 0)
+			return false;
+	return a->len == b->len;
+}
+
+static bool is_equal_key(const struct config *a, const struct config *b, const struct key *k)
+{
+	switch (k->type) {
+	case VALUE_TEXT:
+		return are_equal_texts(*(char **)member(a, k), *(char **)member(b, k));
+	case VALUE_CHOICE:
+		return *(unsigned int *)member(a, k) == *(unsigned int *)member(b, k);
+	case VALUE_LIST:
+		return are_equal_lists(member(a, k), member(b, k));
+	default:
+		return *(uint64_t *)member(a, k) == *(uint64_t *)member(b, k);
+	}
+}
+
+/* `labels` and `relabel`, which are no rows of the table. */
+static void print_rest(const struct config *c, FILE *out);
+
+static bool is_equal_rest(const struct config *a, const struct config *b)
+{
+	const struct config *const both[] = { a, b };
+	char *texts[2] = { NULL, NULL };
+	bool is_equal;
+
+	for (size_t i = 0; i < 2; i++) {
+		size_t len;
+		FILE *out = open_memstream(&texts[i], &len);
+
+		if (!out)
+			continue;
+		print_rest(both[i], out);
+		fclose(out);
+	}
+	is_equal = texts[0] && texts[1] && !strcmp(texts[0], texts[1]);
+	free(texts[0]);
+	free(texts[1]);
+	return is_equal;
+}
+
+unsigned int config_changes(const struct config *a, const struct config *b)
+{
+	unsigned int parts = is_equal_rest(a, b) ? 0 : CONFIG_OUTPUT;
+
+	for (size_t i = 0; i < KEYS; i++)
+		if (!is_equal_key(a, b, &keys[i]))
+			parts |= keys[i].parts ?: CONFIG_OUTPUT;
+	return parts;
+}
+
+int config_check_files(const struct config *c)
+{
+	const struct {
+		const char *key, *path;
+	} files[] = {
+		{ "output.token_file", c->token_file },
+		{ "output.ca_file", c->ca_file },
+		{ "output.cert_file", c->cert_file },
+		{ "output.key_file", c->key_file },
+	};
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		if (files[i].path && access(files[i].path, R_OK))
+			return err_set(-errno, "%s: %s: %s", files[i].key, files[i].path,
+				       strerror(errno));
+	return 0;
+}
+
+static void list_kubernetes_risks(const struct config *c, struct strbuf *out)
+{
+	if (c->kubernetes != KUBERNETES_KUBELET && c->kubernetes != KUBERNETES_API)
+		return;
+	if (!strncmp(c->kubernetes_url ?: "", "http://", 7))
+		strbuf_puts(out, "kubernetes.url is http: the token is not sent\n");
+	else if (c->kubernetes_verify == VERIFY_NO)
+		strbuf_puts(out, "kubernetes.verify is no: whoever answers there gets the token\n");
+}
+
+int config_list_risks(const struct config *c, struct strbuf *out)
+{
+	if (c->token_file && !strncmp(c->url ?: "", "http://", 7))
+		strbuf_puts(out, "output.url is http: the token goes over the network as it is\n");
+	if (c->engine == ENGINE_FILES &&
+	    (c->include.len || c->exclude.len || c->relabel.list.len || c->kubernetes))
+		strbuf_puts(out,
+			    "output.engine is files: they hold everything, whatever "
+			    "services.include, services.exclude, relabel and kubernetes say\n");
+	list_kubernetes_risks(c, out);
+	return strbuf_error(out);
+}
+
 void config_stamp_get(const char *path, struct config_stamp *out)
 {
 	struct stat st;
@@ -742,6 +845,21 @@ static void print_value(const struct config *c, const struct key *k, FILE *out)
 		fprintf(out, "%" PRIu64, number);
 }
 
+static void print_rest(const struct config *c, FILE *out)
+{
+	if (c->labels.len)
+		fputs("labels:\n", out);
+	for (size_t i = 0; i < c->labels.len; i++) {
+		fprintf(out, "  %s: ", c->labels.items[i].name);
+		print_text(c->labels.items[i].value, out);
+		fputc('\n', out);
+	}
+	if (c->relabel.list.len)
+		fputs("relabel:\n", out);
+	for (size_t i = 0; i < c->relabel.list.len; i++)
+		print_rule(&c->relabel.list.items[i], out);
+}
+
 void config_print(const struct config *c, FILE *out)
 {
 	const char *section = "";
@@ -762,15 +880,5 @@ void config_print(const struct config *c, FILE *out)
 		print_value(c, k, out);
 		fputc('\n', out);
 	}
-	if (c->labels.len)
-		fputs("labels:\n", out);
-	for (size_t i = 0; i < c->labels.len; i++) {
-		fprintf(out, "  %s: ", c->labels.items[i].name);
-		print_text(c->labels.items[i].value, out);
-		fputc('\n', out);
-	}
-	if (c->relabel.list.len)
-		fputs("relabel:\n", out);
-	for (size_t i = 0; i < c->relabel.list.len; i++)
-		print_rule(&c->relabel.list.items[i], out);
+	print_rest(c, out);
 }

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "agent/relabel.h"
+#include "base/strbuf.h"
 #include "base/vec.h"
 
 /*
@@ -109,6 +110,28 @@ bool config_stamp_equal(const struct config_stamp *a, const struct config_stamp 
 int config_resolve_address(const struct config *c, struct addrinfo **out);
 
 void config_release(struct config *c);
+
+/* What of the agent another value of a key concerns. */
+enum config_part {
+	CONFIG_LOG = 1,
+	CONFIG_HTTP = 2,
+	CONFIG_WINDOW = 4, /* the next one is as it says */
+	CONFIG_BUDGET = 8,
+	CONFIG_OUTPUT = 16,
+	CONFIG_RECORDER = 32,
+};
+
+/* The parts that differ, an enum config_part each. */
+unsigned int config_changes(const struct config *a, const struct config *b);
+
+/* 0, or a negative errno with a message "KEY: FILE: why" where a file of `output` cannot be read.
+ */
+int config_check_files(const struct config *c);
+
+/* Appends a line, at most so many, for each thing that somebody may not have meant. 0 or -ENOMEM.
+ */
+#define CONFIG_RISKS_MAX 8
+int config_list_risks(const struct config *c, struct strbuf *out);
 
 /* kubernetes.node, else the variable NODE_NAME, else the host's own name, cut where that is longer.
  */

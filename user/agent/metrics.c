@@ -177,16 +177,29 @@ void metrics_set_usage(struct metrics *m, const struct usage maps[SESSION_USAGES
 	pthread_mutex_unlock(&m->lock);
 }
 
-void metrics_set_spool(struct metrics *m, struct spool *s)
+static void replace_spool(struct metrics *m, struct spool *s)
 {
 	struct spool_stats stats = { 0 };
 
-	pthread_mutex_lock(&m->lock);
 	if (m->spool && m->spool != s)
 		spool_stats(m->spool, &stats);
 	for (size_t i = 0; i < SPOOL_LOSS_COUNT; i++)
 		m->spool_lost_samples[i] += stats.lost_samples[i];
 	m->spool = s;
+}
+
+void metrics_set_spool(struct metrics *m, struct spool *s)
+{
+	pthread_mutex_lock(&m->lock);
+	replace_spool(m, s);
+	pthread_mutex_unlock(&m->lock);
+}
+
+void metrics_forget_spool(struct metrics *m, const struct spool *s)
+{
+	pthread_mutex_lock(&m->lock);
+	if (m->spool == s)
+		replace_spool(m, NULL);
 	pthread_mutex_unlock(&m->lock);
 }
 

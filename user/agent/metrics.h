@@ -51,8 +51,10 @@ void metrics_set_pods(struct metrics *m, size_t pods);
 void metrics_set_usage(struct metrics *m, const struct usage maps[SESSION_USAGES],
 		       const struct usage tables[METRICS_TABLES]);
 
-/* Borrowed; NULL: there is none. What it has lost until then stays counted. */
+/* Borrowed, NULL: there is none, until another is set or it is forgotten. Its losses stay counted.
+ */
 void metrics_set_spool(struct metrics *m, struct spool *s);
+void metrics_forget_spool(struct metrics *m, const struct spool *s); /* nothing for another */
 
 /* The recorder is alive; it samples. */
 void metrics_beat(struct metrics *m);

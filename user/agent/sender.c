@@ -25,10 +25,10 @@ struct sender {
 	struct metrics *metrics;
 	struct pusher *pusher;
 	pthread_t thread;
+	bool has_thread;
 	pthread_mutex_t lock;
 	/* With the lock held: */
-	bool has_new, should_stop, has_ended;
-	enum sender_end how;
+	bool has_new, should_stop, is_running;
 	uint64_t stop_by_ns; /* CLOCK_MONOTONIC, as all here */
 	/* Of the thread: */
 	uint64_t stopping_since_ns; /* 0: it is not */
@@ -66,7 +66,7 @@ static void hear(struct sender *s)
 static bool may_begin(const struct sender *s)
 {
 	if (s->stopping_since_ns)
-		return s->how == SENDER_DRAIN && !s->failures && now_ns() < s->stop_by_ns;
+		return !s->failures && now_ns() < s->stop_by_ns;
 	return now_ns() >= s->pause_until_ns;
 }
 
@@ -299,7 +299,7 @@ static void *run(void *arg)
 	pusher_abort(s->pusher);
 	take_answers(s);
 	pthread_mutex_lock(&s->lock);
-	s->has_ended = true;
+	s->is_running = false;
 	pthread_mutex_unlock(&s->lock);
 	return NULL;
 }
@@ -321,14 +321,21 @@ int sender_new(const struct config *c, struct spool *spool, struct metrics *m, s
 	*s = (struct sender){ .config = c, .spool = spool, .metrics = m };
 	pthread_mutex_init(&s->lock, NULL);
 	r = pusher_new(c, &s->pusher);
-	if (!r)
-		r = -pthread_create(&s->thread, NULL, run, s);
-	if (r < 0) {
+	if (r < 0)
 		release(s);
-		return r;
-	}
-	*out = s;
-	return 0;
+	else
+		*out = s;
+	return r;
+}
+
+int sender_start(struct sender *s)
+{
+	s->is_running = true;
+	s->has_thread = true;
+	if (!pthread_create(&s->thread, NULL, run, s))
+		return 0;
+	s->is_running = s->has_thread = false;
+	return err_set(-EAGAIN, "a thread cannot be started");
 }
 
 void sender_wake(struct sender *s)
@@ -339,13 +346,11 @@ void sender_wake(struct sender *s)
 	pusher_wake(s->pusher);
 }
 
-void sender_stop(struct sender *s, enum sender_end how)
+void sender_stop(struct sender *s)
 {
 	pthread_mutex_lock(&s->lock);
-	if (!s->should_stop) {
-		s->how = how;
-		s->stop_by_ns = now_ns() + (how == SENDER_DRAIN ? DRAIN_NS : SILENCE_NS);
-	}
+	if (!s->should_stop)
+		s->stop_by_ns = now_ns() + DRAIN_NS;
 	s->should_stop = true;
 	pthread_mutex_unlock(&s->lock);
 	pusher_wake(s->pusher);
@@ -356,7 +361,7 @@ bool sender_has_ended(struct sender *s)
 	bool has_ended;
 
 	pthread_mutex_lock(&s->lock);
-	has_ended = s->has_ended;
+	has_ended = !s->is_running;
 	pthread_mutex_unlock(&s->lock);
 	return has_ended;
 }
@@ -365,7 +370,8 @@ void sender_free(struct sender *s)
 {
 	if (!s)
 		return;
-	sender_stop(s, SENDER_FINISH);
-	pthread_join(s->thread, NULL);
+	sender_stop(s);
+	if (s->has_thread)
+		pthread_join(s->thread, NULL);
 	release(s);
 }

@@ -17,22 +17,24 @@
  */
 struct sender;
 
-/* All are borrowed and must outlive the sender. */
+/* All are borrowed and must outlive the sender. Nothing is sent before sender_start(). */
 int sender_new(const struct config *c, struct spool *spool, struct metrics *m, struct sender **out);
+int sender_start(struct sender *s);
 
 /* There is something new in the spool. */
 void sender_wake(struct sender *s);
 
 /*
- * It is to end, and sends on until then for as long as it goes well: SENDER_DRAIN for ten seconds
- * at most, SENDER_FINISH only what is under way. Two seconds without an answer end it in any case:
- * requests that are under way then are given up, their entries stay.
+ * It is to end. It sends on as long as that goes well, for ten seconds at most. Two seconds without
+ * an answer are the end in any case: requests that are under way then are given up, what they hold
+ * stays in the spool.
  */
-enum sender_end { SENDER_DRAIN, SENDER_FINISH };
-void sender_stop(struct sender *s, enum sender_end how);
+void sender_stop(struct sender *s);
+
+/* It sends no more. */
 bool sender_has_ended(struct sender *s);
 
-/* Stops (SENDER_FINISH, if nobody has said how), waits for the end, and frees. */
+/* Stops, if nobody has yet, waits for the end, and frees. */
 void sender_free(struct sender *s);
 DEFINE_CLEANUP(struct sender *, sender_free)
 

@@ -20,19 +20,21 @@
 #define NAME_BYTES 128
 #define ENTRIES_MAX 1000000 /* of a folder that somebody else filled */
 #define PARTIAL ".partial"
+#define ENGINE_BYTES 16
 
 struct entry {
 	struct spool_entry e;
 	uint64_t bytes;
 	uint32_t crc;
+	char engine[ENGINE_BYTES];
 	bool is_taken;
 };
 
 struct spool {
 	pthread_mutex_t lock;
 	struct spool_opts o;
-	char *directory, *engine; /* what o points to */
-	int fd;                   /* of the directory */
+	char *directory; /* what o points to */
+	int fd;          /* of it */
 	int lock_fd;
 	VEC(struct entry) entries; /* by number */
 	size_t first;              /* of them: those before it are gone */
@@ -40,24 +42,37 @@ struct spool {
 	struct spool_stats stats;
 };
 
-static void name_of(const struct spool *s, const struct entry *x, char name[NAME_BYTES])
+static void name_of(const struct entry *x, char name[NAME_BYTES])
 {
 	snprintf(name, NAME_BYTES, "%016" PRIu64 "-%" PRIu64 "-%" PRIu64 "-%08" PRIx32 ".%s",
-		 x->e.number, x->e.time_ns, x->e.samples, x->crc, s->o.engine);
+		 x->e.number, x->e.time_ns, x->e.samples, x->crc, x->engine);
 }
 
 /* False: not a name that name_of() gives. */
-static bool parse_name(const struct spool *s, const char *name, struct entry *out)
+static bool parse_name(const char *name, struct entry *out)
 {
 	struct entry x = { 0 };
 	char again[NAME_BYTES];
 
-	if (sscanf(name, "%" SCNu64 "-%" SCNu64 "-%" SCNu64 "-%" SCNx32, &x.e.number, &x.e.time_ns,
-		   &x.e.samples, &x.crc) != 4)
+	if (sscanf(name, "%" SCNu64 "-%" SCNu64 "-%" SCNu64 "-%" SCNx32 ".%15[a-z]", &x.e.number,
+		   &x.e.time_ns, &x.e.samples, &x.crc, x.engine) != 5)
 		return false;
-	name_of(s, &x, again);
+	name_of(&x, again);
 	*out = x;
 	return !strcmp(again, name);
+}
+
+/* What a crash has left half written: a name that write_entry() gives, PARTIAL cut off. */
+static bool is_partial(const char *name)
+{
+	size_t len = strlen(name), suffix = strlen(PARTIAL);
+	char whole[NAME_BYTES];
+	struct entry x;
+
+	if (len < suffix || len - suffix >= sizeof(whole) || strcmp(name + len - suffix, PARTIAL))
+		return false;
+	snprintf(whole, sizeof(whole), "%.*s", (int)(len - suffix), name);
+	return parse_name(whole, &x);
 }
 
 static int compare_entries(const void *a, const void *b)
@@ -67,24 +82,17 @@ static int compare_entries(const void *a, const void *b)
 	return x->e.number < y->e.number ? -1 : x->e.number > y->e.number;
 }
 
-static bool ends_in(const char *name, const char *suffix)
-{
-	size_t len = strlen(name), suffix_len = strlen(suffix);
-
-	return len >= suffix_len && !strcmp(name + len - suffix_len, suffix);
-}
-
 /* One file that was there before us. */
 static int take_up(struct spool *s, const char *name)
 {
 	struct entry x;
 	struct stat st;
 
-	if (ends_in(name, PARTIAL)) { /* it was never whole */
+	if (is_partial(name)) {
 		unlinkat(s->fd, name, 0);
 		return 0;
 	}
-	if (s->entries.len == ENTRIES_MAX || !parse_name(s, name, &x) ||
+	if (s->entries.len == ENTRIES_MAX || !parse_name(name, &x) ||
 	    fstatat(s->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
 		return 0;
 	x.bytes = (uint64_t)st.st_size;
@@ -141,13 +149,21 @@ int spool_open(const struct spool_opts *opts, struct spool **out)
 	s->fd = s->lock_fd = -1;
 	s->next_number = 1;
 	s->o.directory = s->directory = strdup(opts->directory);
-	s->o.engine = s->engine = strdup(opts->engine);
-	if (!s->directory || !s->engine)
+	if (!s->directory)
 		return -ENOMEM;
 	if ((r = open_directory(s)) < 0 || (r = scan(s)) < 0)
 		return r;
 	*out = take_ptr(s);
 	return 0;
+}
+
+void spool_configure(struct spool *s, const struct spool_opts *opts)
+{
+	pthread_mutex_lock(&s->lock);
+	s->o.engine = opts->engine;
+	s->o.bytes_max = opts->bytes_max;
+	s->o.age_max_ns = opts->age_max_ns;
+	pthread_mutex_unlock(&s->lock);
 }
 
 void spool_free(struct spool *s)
@@ -158,7 +174,6 @@ void spool_free(struct spool *s)
 	closep(&s->fd);
 	closep(&s->lock_fd);
 	free(s->directory);
-	free(s->engine);
 	vec_release(&s->entries);
 	free(s);
 }
@@ -168,7 +183,7 @@ static void remove_at(struct spool *s, size_t i)
 {
 	char name[NAME_BYTES];
 
-	name_of(s, &s->entries.items[i], name);
+	name_of(&s->entries.items[i], name);
 	unlinkat(s->fd, name, 0);
 	s->stats.bytes -= s->entries.items[i].bytes;
 	memmove(&s->entries.items[s->first + 1], &s->entries.items[s->first],
@@ -183,18 +198,36 @@ static void lose(struct spool *s, size_t i, enum spool_loss why)
 	remove_at(s, i);
 }
 
-/* The first one from there that nobody has taken, or s->entries.len. */
-static size_t next_free(const struct spool *s, size_t from)
+static bool is_foreign(const struct spool *s, const struct entry *x)
 {
-	while (from < s->entries.len && s->entries.items[from].is_taken)
-		from++;
-	return from;
+	return strcmp(x->engine, s->o.engine) != 0;
+}
+
+/* The first one that nobody has taken, of any engine, or s->entries.len. */
+static size_t oldest(const struct spool *s)
+{
+	size_t i = s->first;
+
+	while (i < s->entries.len && s->entries.items[i].is_taken)
+		i++;
+	return i;
+}
+
+/* The first one that may be sent, or s->entries.len. */
+static size_t next(const struct spool *s)
+{
+	size_t i = s->first;
+
+	while (i < s->entries.len &&
+	       (s->entries.items[i].is_taken || is_foreign(s, &s->entries.items[i])))
+		i++;
+	return i;
 }
 
 /* False: there is none that could go. */
 static bool lose_oldest(struct spool *s)
 {
-	size_t i = next_free(s, s->first);
+	size_t i = oldest(s);
 
 	if (i < s->entries.len)
 		lose(s, i, SPOOL_FULL);
@@ -220,7 +253,7 @@ static int write_entry(struct spool *s, const struct entry *x, const void *body)
 	char name[NAME_BYTES], partial[NAME_BYTES + sizeof(PARTIAL)];
 	int r;
 
-	name_of(s, x, name);
+	name_of(x, name);
 	snprintf(partial, sizeof(partial), "%s" PARTIAL, name);
 	fd = openat(s->fd, partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
@@ -264,6 +297,7 @@ int spool_add(struct spool *s, uint64_t time_ns, uint64_t samples, const void *b
 	int r;
 
 	pthread_mutex_lock(&s->lock);
+	snprintf(x.engine, sizeof(x.engine), "%s", s->o.engine);
 	r = add(s, &x, body);
 	if (r < 0) {
 		s->stats.lost_entries[SPOOL_FAILED]++;
@@ -285,7 +319,7 @@ static int read_entry(struct spool *s, const struct entry *x, void **body)
 	bytes = malloc(x->bytes + 1);
 	if (!bytes)
 		return -ENOMEM;
-	name_of(s, x, name);
+	name_of(x, name);
 	fd = openat(s->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0 || file_pread(fd, bytes, x->bytes, 0) != (ssize_t)x->bytes ||
 	    crc32_z(0, bytes, x->bytes) != x->crc)
@@ -294,14 +328,28 @@ static int read_entry(struct spool *s, const struct entry *x, void **body)
 	return 0;
 }
 
+static bool is_too_old(const struct spool *s, const struct entry *x, uint64_t now_ns)
+{
+	return now_ns > x->e.time_ns && now_ns - x->e.time_ns > s->o.age_max_ns;
+}
+
+/* Those of other engines too, which nobody takes. */
+static void lose_what_is_too_old(struct spool *s, uint64_t now_ns)
+{
+	size_t i;
+
+	while ((i = oldest(s)) < s->entries.len && is_too_old(s, &s->entries.items[i], now_ns))
+		lose(s, i, SPOOL_EXPIRED);
+}
+
 /* 1: *out and its body; 0: it is gone; or -ENOMEM. */
 static int take_at(struct spool *s, size_t i, uint64_t now_ns, struct spool_entry *out, void **body,
 		   size_t *len)
 {
 	struct entry *x = &s->entries.items[i];
-	int r = 0;
+	int r;
 
-	if (now_ns > x->e.time_ns && now_ns - x->e.time_ns > s->o.age_max_ns) {
+	if (is_too_old(s, x, now_ns)) {
 		lose(s, i, SPOOL_EXPIRED);
 		return 0;
 	}
@@ -324,7 +372,8 @@ int spool_take(struct spool *s, uint64_t now_ns, struct spool_entry *out, void *
 	int r = 0;
 
 	pthread_mutex_lock(&s->lock);
-	while (!r && (i = next_free(s, s->first)) < s->entries.len)
+	lose_what_is_too_old(s, now_ns);
+	while (!r && (i = next(s)) < s->entries.len)
 		r = take_at(s, i, now_ns, out, body, len);
 	pthread_mutex_unlock(&s->lock);
 	return r;
@@ -369,8 +418,10 @@ void spool_stats(struct spool *s, struct spool_stats *out)
 	pthread_mutex_lock(&s->lock);
 	*out = s->stats;
 	out->entries = s->entries.len - s->first;
-	for (size_t i = s->first; i < s->entries.len; i++)
+	for (size_t i = s->first; i < s->entries.len; i++) {
 		out->samples += s->entries.items[i].e.samples;
+		out->foreign += is_foreign(s, &s->entries.items[i]);
+	}
 	out->oldest_ns = out->entries ? s->entries.items[s->first].e.time_ns : 0;
 	pthread_mutex_unlock(&s->lock);
 }

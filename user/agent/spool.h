@@ -20,7 +20,8 @@ struct spool;
 
 struct spool_opts {
 	const char *directory; /* made if it is not there, with mode 0700 */
-	const char *engine;    /* files of other engines are left alone */
+	/* Lower-case letters; not copied. Entries of others wait for theirs to come back. */
+	const char *engine;
 	uint64_t bytes_max;
 	uint64_t age_max_ns; /* of CLOCK_REALTIME; entries from the future are new */
 };
@@ -41,6 +42,7 @@ enum spool_loss {
 
 struct spool_stats {
 	uint64_t entries, bytes, samples; /* now */
+	uint64_t foreign;                 /* of these entries: of other engines */
 	uint64_t oldest_ns;               /* CLOCK_REALTIME; 0: empty */
 	uint64_t lost_entries[SPOOL_LOSS_COUNT];
 	uint64_t lost_samples[SPOOL_LOSS_COUNT];
@@ -50,6 +52,9 @@ struct spool_stats {
 int spool_open(const struct spool_opts *opts, struct spool **out);
 void spool_free(struct spool *s);
 DEFINE_CLEANUP(struct spool *, spool_free)
+
+/* From now on all of opts but the directory is this. */
+void spool_configure(struct spool *s, const struct spool_opts *opts);
 
 /*
  * Puts an entry at the end. The oldest ones make room for it: where the limit says so, and where

@@ -10,6 +10,7 @@
 #include "agent/metrics.h"
 #include "agent/privilege.h"
 #include "base/log.h"
+#include "base/strbuf.h"
 #include "cmd/cmd.h"
 
 struct agent_opts {
@@ -27,52 +28,32 @@ static void check_kubernetes(const struct config *c)
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		if (access(files[i], R_OK))
 			log_warning("%s: cannot be read here: %s", files[i], strerror(errno));
-	if (!strncmp(c->kubernetes_url ?: "", "http://", 7))
-		log_warning("kubernetes.url is http: the token is not sent");
-	else if (c->kubernetes_verify == VERIFY_NO)
-		log_warning("kubernetes.verify is no: whoever answers there gets the token");
 }
 
 /* Shows the configuration in effect, and whether the files it names can be read. */
-static int check(const struct config *c)
+static int check(struct call *call, const struct config *c)
 {
-	const char *const files[] = { c->token_file, c->ca_file, c->cert_file, c->key_file };
-	int status = EXIT_OK;
+	_cleanup_(strbuf_releasep) struct strbuf risks = STRBUF_INIT;
+	int r = config_check_files(c);
 
 	config_print(c, stdout);
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-		if (!files[i] || !access(files[i], R_OK))
-			continue;
-		log_warning("%s: cannot be read: %s", files[i], strerror(errno));
-		status = EXIT_RUNTIME;
-	}
-	if (c->token_file && !strncmp(c->url ?: "", "http://", 7))
-		log_warning("output.url is http: the token goes over the network as it is");
-	if (c->engine == ENGINE_FILES &&
-	    (c->include.len || c->exclude.len || c->relabel.list.len || c->kubernetes))
-		log_warning(
-			"output.engine is files: they hold everything, whatever services.include, "
-			"services.exclude, relabel and kubernetes say");
+	if (r < 0)
+		cmd_fail(call, r);
+	config_list_risks(c, &risks);
+	log_lines(LOG_LEVEL_WARNING, strbuf_str(&risks), CONFIG_RISKS_MAX);
 	check_kubernetes(c);
-	return status;
+	return r < 0 ? EXIT_RUNTIME : EXIT_OK;
 }
 
-/* With the configuration of the moment, until it ends for good. */
-static int run_for_ever(struct call *call, const char *path, struct config *config,
-			struct metrics *m)
+static int run_for_ever(struct call *call, const char *path)
 {
-	int r = agent_block_signals();
+	_cleanup_(metrics_freep) struct metrics *m = NULL;
+	int r;
 
-	if (r < 0 || (r = privilege_shed()) < 0)
+	if ((r = agent_block_signals()) < 0 || (r = privilege_shed()) < 0 ||
+	    (r = metrics_new(&m)) < 0)
 		return cmd_fail(call, r);
-	do {
-		_cleanup_(metrics_closep) struct metrics_server *server = NULL;
-
-		log_set_json(config->log_format == LOG_JSON);
-		if (config->listen_port && (r = metrics_serve(m, config, &server)) < 0)
-			return cmd_fail(call, r);
-		r = agent_run(path, config, m);
-	} while (r == AGENT_RELOAD);
+	r = agent_run(path, m);
 	if (r >= 0)
 		return EXIT_OK;
 	cmd_fail(call, r);
@@ -92,8 +73,7 @@ static int run(struct call *call)
 		OPT_FLAG(0, "check", &o.check, "show it as it would be in effect, and end"),
 		OPT_END,
 	};
-	_cleanup_(metrics_freep) struct metrics *m = NULL;
-	struct config config = { 0 };
+	struct config config;
 	int status, r;
 
 	if (!cmd_options(call, opts, &status))
@@ -104,14 +84,9 @@ static int run(struct call *call)
 		cmd_fail(call, r);
 		return r == -EINVAL || r == -EBADMSG ? EXIT_USAGE : EXIT_RUNTIME;
 	}
-	if (o.check)
-		status = check(&config);
-	else if ((r = metrics_new(&m)) < 0)
-		status = cmd_fail(call, r);
-	else
-		status = run_for_ever(call, o.config, &config, m);
+	status = o.check ? check(call, &config) : EXIT_OK;
 	config_release(&config);
-	return status;
+	return o.check ? status : run_for_ever(call, o.config);
 }
 
 const struct command command_agent = {

@@ -276,25 +276,62 @@ static void touch(const struct fixture *f, const char *name)
 	close(fd);
 }
 
-/* What a crash left half written goes; what is not ours stays. */
+/* What a crash left half written goes; what is not ours stays, half written or not. */
 static void test_spool_open_sorts_files(void **state)
 {
-	static const char *const others[] = { "notes.txt", "0000000000000001-1-1-00000000.parca",
-					      "1-1-1-00000000.otlp", "-1-1-1-0.otlp" };
+	static const char *const others[] = { "notes.txt",     "1-1-1-00000000.otlp",
+					      "-1-1-1-0.otlp", "download.partial",
+					      ".partial",      "9-1-1-00000000.otlp.partial" };
 	struct fixture *f = *state;
 	char path[256];
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		touch(f, others[i]);
 	touch(f, "0000000000000009-1-1-00000000.otlp.partial");
+	touch(f, "0000000000000009-1-1-00000000.parca.partial");
 	reopen(f, 1000);
 	expect_next(f, NOW, NULL);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		snprintf(path, sizeof(path), "%s/%s", f->folder, others[i]);
-		assert_int_equal(access(path, F_OK), 0);
+		if (access(path, F_OK))
+			fail_msg("%s is gone", others[i]);
+		unlink(path); /* a name that begins with a dot too */
 	}
 	snprintf(path, sizeof(path), "%s/0000000000000009-1-1-00000000.otlp.partial", f->folder);
 	assert_int_equal(access(path, F_OK), -1);
+	snprintf(path, sizeof(path), "%s/0000000000000009-1-1-00000000.parca.partial", f->folder);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+/* They wait for theirs to come back, as long as any: then they go, counted. */
+static void test_spool_keeps_what_is_of_another_engine(void **state)
+{
+	struct fixture *f = *state;
+	struct spool_opts parca = { f->folder, "parca", 1000, 60 * SECOND };
+	struct spool_stats stats;
+
+	assert_int_equal(add(f, NOW - 30 * SECOND, "first"), 0);
+	spool_configure(f->s, &parca);
+	assert_int_equal(add(f, NOW, "second"), 0);
+	spool_stats(f->s, &stats);
+	assert_int_equal(stats.entries, 2);
+	assert_int_equal(stats.foreign, 1);
+	reopen(f, 1000); /* by the first engine */
+	expect_next(f, NOW, "first");
+	expect_next(f, NOW, NULL);
+	expect_next(f, NOW + 61 * SECOND, NULL);
+	spool_stats(f->s, &stats);
+	assert_int_equal(stats.entries, 0);
+	assert_int_equal(stats.lost_samples[SPOOL_EXPIRED], strlen("second"));
+	assert_int_equal(add(f, NOW, "third"), 0);
+	spool_configure(f->s, &parca);
+	assert_int_equal(add(f, NOW, "fourth"), 0);
+	expect_next(f, NOW, "fourth");
+	spool_configure(f->s, &(struct spool_opts){ f->folder, "otlp", 8, 60 * SECOND });
+	assert_int_equal(add(f, NOW, "fifth"), 0);
+	spool_stats(f->s, &stats);
+	assert_int_equal(stats.lost_samples[SPOOL_FULL], strlen("third"));
+	expect_next(f, NOW, "fifth");
 }
 
 static void test_spool_open_refuses_a_second(void **state)
@@ -347,6 +384,7 @@ int main(void)
 		TEST(test_spool_add_spares_what_is_taken),
 		TEST(test_spool_add_after_many),
 		TEST(test_spool_open_sorts_files),
+		TEST(test_spool_keeps_what_is_of_another_engine),
 		TEST(test_spool_open_refuses_a_second),
 		TEST(test_spool_add_on_a_full_disk),
 	};

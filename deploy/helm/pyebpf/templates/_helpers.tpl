@@ -32,6 +32,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 
+{{- /* A name of its own for each content: pods go on with the one that they were started with. */}}
+{{- define "pyebpf.configMap" -}}
+{{- printf "%s-%s" (include "pyebpf.fullname" . | trunc 54 | trimSuffix "-") (toYaml .Values.config | sha256sum | trunc 8) }}
+{{- end }}
+
 {{- define "pyebpf.podNames" -}}
 {{- dig "kubernetes" "source" "none" .Values.config }}
 {{- end }}
