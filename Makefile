@@ -26,7 +26,7 @@ PACKAGES = $$(command -v npm >/dev/null || echo nodejs npm) \
 	bpftool bpftrace ca-certificates ccache chromium clang clang-format cmake debootstrap dpkg-dev \
 	esbuild gcc libbpf-dev libc6-dev libcap-dev libcjson-dev libclang-rt-14-dev libcmocka-dev \
 	libcurl4-openssl-dev libelf-dev libmicrohttpd-dev libpcre2-dev libprotobuf-c-dev \
-	libyaml-dev libzstd-dev linux-perf llvm make ninja-build pkg-config procps \
+	libyaml-dev libzstd-dev linux-perf llvm make nettle-dev ninja-build pkg-config procps \
 	protobuf-c-compiler protobuf-compiler python3 python3-pytest python3-pytest-xdist \
 	python3-yaml zlib1g-dev
 

@@ -2,9 +2,13 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "agent/relabel.h"
 
+#include <endian.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <nettle/md5.h>
 #include <pcre2.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,13 +21,11 @@
 #define MATCH_KIB_MAX 1024
 
 const char *const relabel_actions[] = {
-	[RELABEL_REPLACE] = "replace",
-	[RELABEL_KEEP] = "keep",
-	[RELABEL_DROP] = "drop",
-	[RELABEL_LABELMAP] = "labelmap",
-	[RELABEL_LABELDROP] = "labeldrop",
-	[RELABEL_LABELKEEP] = "labelkeep",
-	NULL,
+	[RELABEL_REPLACE] = "replace",     [RELABEL_KEEP] = "keep",
+	[RELABEL_DROP] = "drop",           [RELABEL_LABELMAP] = "labelmap",
+	[RELABEL_LABELDROP] = "labeldrop", [RELABEL_LABELKEEP] = "labelkeep",
+	[RELABEL_LOWERCASE] = "lowercase", [RELABEL_UPPERCASE] = "uppercase",
+	[RELABEL_HASHMOD] = "hashmod",     NULL,
 };
 
 struct relabel_pattern {
@@ -120,21 +122,37 @@ static bool is_target(const char *name)
 	return label_is_name(name) && strcmp(name, "__name__") != 0 && strcmp(name, "job") != 0;
 }
 
+/* Which keys an action has. */
+static const struct {
+	bool has_target, has_sources, needs_sources;
+} action_keys[] = {
+	[RELABEL_REPLACE] = { .has_target = true, .has_sources = true },
+	[RELABEL_KEEP] = { .has_sources = true, .needs_sources = true },
+	[RELABEL_DROP] = { .has_sources = true, .needs_sources = true },
+	[RELABEL_LABELMAP] = { false },
+	[RELABEL_LABELDROP] = { false },
+	[RELABEL_LABELKEEP] = { false },
+	[RELABEL_LOWERCASE] = { true, true, true },
+	[RELABEL_UPPERCASE] = { true, true, true },
+	[RELABEL_HASHMOD] = { true, true, true },
+};
+
 static int check_keys(const struct relabel_rule *rule)
 {
-	bool has_target = rule->action == RELABEL_REPLACE;
-	bool has_sources =
-		has_target || rule->action == RELABEL_KEEP || rule->action == RELABEL_DROP;
+	const char *name = relabel_actions[rule->action];
+	__auto_type keys = action_keys[rule->action];
 
-	if (has_target != (rule->target != NULL))
-		return err_set(-EINVAL, "target_label: %s has %s", relabel_actions[rule->action],
-			       has_target ? "one" : "none");
-	if (has_target && !is_target(rule->target))
+	if (keys.has_target != (rule->target != NULL))
+		return err_set(-EINVAL, "target_label: %s has %s", name,
+			       keys.has_target ? "one" : "none");
+	if (keys.has_target && !is_target(rule->target))
 		return err_set(-EINVAL, "target_label: '%s' is no name for a label", rule->target);
-	if (has_sources != (rule->sources.len > 0) &&
-	    !(rule->action == RELABEL_REPLACE && !rule->sources.len))
-		return err_set(-EINVAL, "source_labels: %s has %s", relabel_actions[rule->action],
-			       has_sources ? "some" : "none");
+	if ((keys.needs_sources && !rule->sources.len) || (!keys.has_sources && rule->sources.len))
+		return err_set(-EINVAL, "source_labels: %s has %s", name,
+			       keys.has_sources ? "some" : "none");
+	if ((rule->action == RELABEL_HASHMOD) != (rule->modulus > 0))
+		return err_set(-EINVAL, "modulus: %s has %s", name,
+			       rule->modulus ? "none" : "one, above 0");
 	return 0;
 }
 
@@ -226,6 +244,35 @@ static void filter_names(const struct relabel_rule *rule, struct labels *l, bool
 			labels_remove_at(l, i);
 }
 
+static int set_case(const struct relabel_rule *rule, struct strbuf *joined, struct labels *l)
+{
+	for (size_t i = 0; i < joined->len; i++) {
+		char *c = &joined->bytes[i];
+
+		if (rule->action == RELABEL_LOWERCASE && *c >= 'A' && *c <= 'Z')
+			*c = (char)(*c - 'A' + 'a');
+		if (rule->action == RELABEL_UPPERCASE && *c >= 'a' && *c <= 'z')
+			*c = (char)(*c - 'a' + 'A');
+	}
+	return joined->len <= RELABEL_VALUE_MAX ? set(l, rule->target, strbuf_str(joined)) : 0;
+}
+
+/* The last eight bytes of the MD5, the first of them the highest: relabel.go of Prometheus. */
+static int set_hash(const struct relabel_rule *rule, const struct strbuf *joined, struct labels *l)
+{
+	uint8_t digest[MD5_DIGEST_SIZE];
+	struct md5_ctx md5;
+	uint64_t hash;
+	char text[24];
+
+	md5_init(&md5);
+	md5_update(&md5, joined->len, (const uint8_t *)strbuf_str(joined));
+	md5_digest(&md5, sizeof(digest), digest);
+	memcpy(&hash, digest + sizeof(digest) - sizeof(hash), sizeof(hash));
+	snprintf(text, sizeof(text), "%" PRIu64, be64toh(hash) % rule->modulus);
+	return set(l, rule->target, text);
+}
+
 /* As relabel_apply(), by one rule. */
 static int apply(const struct relabel_rule *rule, struct labels *l)
 {
@@ -246,6 +293,13 @@ static int apply(const struct relabel_rule *rule, struct labels *l)
 	case RELABEL_LABELDROP:
 	case RELABEL_LABELKEEP:
 		filter_names(rule, l, rule->action == RELABEL_LABELKEEP);
+		break;
+	case RELABEL_LOWERCASE:
+	case RELABEL_UPPERCASE:
+		r = set_case(rule, &joined, l);
+		break;
+	case RELABEL_HASHMOD:
+		r = set_hash(rule, &joined, l);
 		break;
 	default:
 		if (substitute(rule->pattern, strbuf_str(&joined), rule->replacement, value) > 0)

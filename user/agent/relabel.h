@@ -3,6 +3,7 @@
 #define AGENT_RELABEL_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "agent/labels.h"
 
@@ -18,6 +19,9 @@ enum relabel_action {
 	RELABEL_LABELMAP,  /* each label whose name matches, again under the name replacement */
 	RELABEL_LABELDROP, /* without the labels whose names match */
 	RELABEL_LABELKEEP, /* without the others */
+	RELABEL_LOWERCASE, /* target = the joined sources in lower case: of ASCII alone */
+	RELABEL_UPPERCASE,
+	RELABEL_HASHMOD, /* target = a hash of the joined sources, modulo: Prometheus' own */
 };
 
 #define RELABEL_RULES_MAX 100
@@ -31,6 +35,7 @@ struct relabel_rule {
 	unsigned int action; /* enum relabel_action */
 	struct config_list sources;
 	char *separator, *regex, *target, *replacement; /* replacement: text, $1, ${name}, $$ */
+	uint64_t modulus;                               /* 0: not set */
 	struct relabel_pattern *pattern;                /* of regex, by relabel_rule_finish() */
 };
 

@@ -39,6 +39,20 @@ static void test_relabel_apply(void **state)
 		const char *name, *rules, *labels, *want; /* want NULL: left out */
 	} cases[] = {
 		{ "no rules", "", "a=1 b=2", "a=1 b=2" },
+		{ "lowercase", "{action: lowercase, source_labels: [a, b], target_label: c}",
+		  "a=WeB b=\xc3\x9cZ", "a=WeB b=\xc3\x9cZ c=web;\xc3\x9cz" },
+		{ "lowercase: of nothing",
+		  "{action: lowercase, source_labels: [x], target_label: a}", "a=A", "" },
+		{ "uppercase", "{action: uppercase, source_labels: [a], target_label: a}",
+		  "a=we-b1", "a=WE-B1" },
+		/* the values of Prometheus' own relabel_test.go */
+		{ "hashmod",
+		  "{action: hashmod, source_labels: [c], target_label: d, modulus: 1000}",
+		  "a=foo b=bar c=baz", "a=foo b=bar c=baz d=976" },
+		{ "hashmod: one shard of two",
+		  "{action: hashmod, source_labels: [c], target_label: __shard, modulus: 2}, "
+		  "{action: keep, source_labels: [__shard], regex: 1}",
+		  "c=baz", NULL },
 		{ "replace", "{source_labels: [a], target_label: b}", "a=1", "a=1 b=1" },
 		{ "replace: a part", "{source_labels: [a], regex: '(.*)-\\d+', target_label: a}",
 		  "a=web-17", "a=web" },
