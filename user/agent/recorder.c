@@ -125,8 +125,8 @@ static int govern(struct recorder *rec, uint64_t now)
 
 	if (r < 0)
 		return r;
-	has_changed = governor_update(g, spent_ns - rec->spent_ns,
-				      elapsed_ns * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
+	has_changed = governor_update(g, spent_ns - rec->spent_ns, elapsed_ns,
+				      (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
 	rec->governed_ns = now;
 	rec->spent_ns = spent_ns;
 	metrics_set_governor(rec->metrics, rec->rate_hz, g, has_changed);
