@@ -92,6 +92,14 @@ static bool take_options(const char **at, const struct word *options, struct wor
 	return true;
 }
 
+/* A folder that is run, by Python or as FOLDER/__main__.py, has the name of the folder. */
+static void name_of_script(struct word *w)
+{
+	strip_suffix(w, ".py");
+	strip_suffix(w, "/__main__");
+	strip_folder(w);
+}
+
 void origin_of_command(const char *command_line, char *service, size_t size)
 {
 	const char *at = command_line;
@@ -109,27 +117,31 @@ void origin_of_command(const char *command_line, char *service, size_t size)
 				break;
 		if (!w.len || w.s[0] == '-')
 			w = program;
-		strip_folder(&w);
-		strip_suffix(&w, ".py");
+		name_of_script(&w);
+		strip_suffix(&w, ".__main__"); /* python -m does not need it said */
 	}
 	copy_text(w.s, w.len, service, size);
 }
 
-void origin_of_attributes(const char *text, char *service, size_t size)
+void origin_attribute(const char *text, const char *key, char *value, size_t size)
 {
-	static const char key[] = "service.name=";
+	size_t key_len = strlen(key);
 
-	*service = '\0';
+	*value = '\0';
 	while (*text) {
 		size_t len;
 
 		text += strspn(text, " ");
-		if (!strncmp(text, key, sizeof(key) - 1))
-			copy_text(text + sizeof(key) - 1, strcspn(text + sizeof(key) - 1, ","),
-				  service, size);
 		len = strcspn(text, ",");
+		if (len > key_len && !strncmp(text, key, key_len) && text[key_len] == '=')
+			copy_text(text + key_len + 1, len - key_len - 1, value, size);
 		text += len + (text[len] == ',');
 	}
+}
+
+void origin_of_attributes(const char *text, char *service, size_t size)
+{
+	origin_attribute(text, "service.name", service, size);
 }
 
 void origin_of_environment(const char *bytes, size_t len, const char *name, char *value,
@@ -168,10 +180,13 @@ void origin_find(const struct origin_process *p, const char *env, struct origin 
 	snprintf(out->pod, sizeof(out->pod), "%s", p->pod);
 	if (env)
 		read_variable(p->pid, env, out->service, sizeof(out->service));
-	if (env && !*out->service) {
+	if (env)
 		read_variable(p->pid, "OTEL_RESOURCE_ATTRIBUTES", attributes, sizeof(attributes));
+	if (!*out->service)
 		origin_of_attributes(attributes, out->service, sizeof(out->service));
-	}
+	origin_attribute(attributes, "service.version", out->version, sizeof(out->version));
+	origin_attribute(attributes, "deployment.environment", out->environment,
+			 sizeof(out->environment));
 	out->is_named = *out->service;
 	if (!*out->service)
 		origin_of_command(p->command_line, out->service, sizeof(out->service));

@@ -12,6 +12,7 @@
 /* Where a process belongs, as engines label it. NUL-terminated, valid UTF-8; "": none. */
 struct origin {
 	char service[128];
+	char version[64], environment[64];  /* service.version, deployment.environment */
 	char container[CONTAINER_ID_BYTES]; /* the innermost one's id */
 	char pod[POD_UID_BYTES];
 	bool is_named; /* the process itself says what service it is */
@@ -29,7 +30,8 @@ struct origin_process {
 /*
  * The service is, first that is there: the value of the variable `env` (NULL: none) that the
  * process was started with; service.name in its OTEL_RESOURCE_ATTRIBUTES (not with NULL); the
- * script or module of its command line; its name. Of the environment nothing else is looked at.
+ * script or module of its command line; its name. Of the environment nothing else is looked at but
+ * service.version and deployment.environment of the same attributes.
  * What cannot be read is left out: the process may have ended.
  */
 void origin_find(const struct origin_process *p, const char *env, struct origin *out);
@@ -50,5 +52,8 @@ void origin_of_attributes(const char *text, char *service, size_t size);
  */
 void origin_of_environment(const char *bytes, size_t len, const char *name, char *value,
 			   size_t size);
+
+/* The value of one attribute of them; "": it is not there. */
+void origin_attribute(const char *text, const char *key, char *value, size_t size);
 
 #endif

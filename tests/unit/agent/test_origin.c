@@ -24,6 +24,11 @@ static void test_origin_of_command_names_the_service(void **state)
 		{ "option with its value", "python3 -Xdev -Wignore app.py", "app" },
 		{ "code behind other letters", "python3 -Ec import os", "python3" },
 		{ "long option", "python3 --version-like-m app.py", "app" },
+		{ "folder", "python3 /srv/shop", "shop" },
+		{ "folder's main", "python3 /srv/shop/__main__.py", "shop" },
+		{ "folder's main, relative", "python3 shop/__main__.py --x", "shop" },
+		{ "main of nobody knows what", "python3 __main__.py", "__main__" },
+		{ "module's main", "python3 -m shop.web.__main__", "shop.web" },
 		{ "standard input", "python3 - a b", "python3" },
 		{ "module that is not there", "python3 -m", "python3" },
 		{ "interactive", "python3.12", "python3.12" },
@@ -65,6 +70,30 @@ static void test_origin_of_attributes(void **state)
 		char got[128];
 
 		origin_of_attributes(cases[i].text, got, sizeof(got));
+		if (strcmp(got, cases[i].want))
+			fail_msg("%s: got '%s'", cases[i].name, got);
+	}
+}
+
+static void test_origin_attribute_by_its_key(void **state)
+{
+	static const struct {
+		const char *name, *text, *key, *want;
+	} cases[] = {
+		{ "version", "service.name=a,service.version=1.2", "service.version", "1.2" },
+		{ "environment", "deployment.environment=prod", "deployment.environment", "prod" },
+		{ "a longer key", "deployment.environment.name=prod", "deployment.environment",
+		  "" },
+		{ "a shorter key", "service=a", "service.version", "" },
+		{ "key alone", "service.version", "service.version", "" },
+		{ "empty", "service.version=,", "service.version", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char got[64];
+
+		origin_attribute(cases[i].text, cases[i].key, got, sizeof(got));
 		if (strcmp(got, cases[i].want))
 			fail_msg("%s: got '%s'", cases[i].name, got);
 	}
@@ -116,6 +145,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_origin_of_command_names_the_service),
 		cmocka_unit_test(test_origin_of_attributes),
+		cmocka_unit_test(test_origin_attribute_by_its_key),
 		cmocka_unit_test(test_origin_of_environment_finds_the_variable),
 		cmocka_unit_test(test_origin_of_command_is_cut_at_a_character),
 	};
