@@ -22,9 +22,9 @@ import pprof
 HOUR, MIB = 3600, 1 << 20
 
 # One answer out of order. hang_up: the connection is closed instead; delay_s: before it; until: a
-# threading.Event that it waits for.
-Answer = collections.namedtuple("Answer", "status headers delay_s hang_up until",
-                                defaults=(503, (), 0, False, None))
+# threading.Event that it waits for; text: what it says.
+Answer = collections.namedtuple("Answer", "status headers delay_s hang_up until text",
+                                defaults=(503, (), 0, False, None, "scripted"))
 
 
 class Refusal(Exception):
@@ -140,7 +140,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.close_connection = True
                 return
             if answer.status != 200:
-                self.say(answer.status, "scripted", answer.headers)
+                self.say(answer.status, answer.text, answer.headers)
                 return
         taken, refusal = [], None
         try:

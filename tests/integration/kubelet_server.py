@@ -15,8 +15,11 @@ import urllib.parse
 Answer = collections.namedtuple("Answer", "status body hang_s", defaults=(200, None, 0))
 
 
-def pod(uid, name="shop-7d9f", space="prod", labels=None, containers=None):
-    return {"metadata": {"name": name, "namespace": space, "uid": uid, "labels": labels or {}},
+def pod(uid, name="shop-7d9f", space="prod", labels=None, containers=None, owner=()):
+    """owner: kind and name of what controls it."""
+    owners = [dict(zip(("kind", "name"), owner), controller=True)] if owner else []
+    return {"metadata": {"name": name, "namespace": space, "uid": uid, "labels": labels or {},
+                         "ownerReferences": owners},
             "spec": {"nodeName": "node-1"},
             "status": {"containerStatuses": [{"name": each, "containerID": "containerd://" + id}
                                              for each, id in (containers or {}).items()]}}

@@ -7,12 +7,12 @@ from engine_server import Engine
 from harness import PATIENCE, run, wait_until
 from kubelet_server import Answer, Kubelet, pod
 from test_agent import SERVICE, Agent, spinning
-from test_agent_origin import CONTAINER, POD, enter, pod_cgroups
+from test_agent_origin import CONTAINER, NEIGHBOUR, POD, enter, pod_cgroups
 
 pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.xdist_group("agent")]
 TOKEN = "s3cret-pods"
-SHOP = pod(POD, labels={"app.kubernetes.io/name": "shop", "team": "pay"},
-           containers={"web": CONTAINER})
+SHOP = pod(POD, labels={"app.kubernetes.io/name": "shop", "team": "pay", "pod-template-hash": "7d9f"},
+           containers={"web": CONTAINER}, owner=("ReplicaSet", "shop-7d9f"))
 
 
 def settings(kubelet, tmp_path, source="kubelet", more=""):
@@ -42,10 +42,11 @@ def test_names_of_pod_and_container(some_python, kind, source, tmp_path):
         for process in (target, named):
             process.kill()
             process.wait()
-    keys = ("k8s.namespace.name", "k8s.pod.name", "k8s.container.name", "k8s.pod.label.team") \
-        if kind == "otlp" else ("namespace", "pod", "container", "label_team")
+    keys = ("k8s.namespace.name", "k8s.pod.name", "k8s.container.name", "k8s.pod.label.team",
+            "k8s.deployment.name", "k8s.node.name") \
+        if kind == "otlp" else ("namespace", "pod", "container", "label_team", "workload", "host")
     for each in labels:
-        assert [each[key] for key in keys] == ["prod", "shop-7d9f", "web", "pay"]
+        assert [each[key] for key in keys] == ["prod", "shop-7d9f", "web", "pay", "shop", "node-1"]
     assert TOKEN not in agent.text()
 
 
@@ -150,6 +151,23 @@ def test_pod_that_is_new(some_python, tmp_path):
             with spinning(some_python, first=lambda: enter(own, os.getpid())):
                 wait_until(lambda: engine.labels_of(SERVICE).get("pod") == "shop-7d9f", PATIENCE,
                            "it has a name")
+            agent.stop()
+
+
+def test_container_that_is_new_in_a_pod_that_is_known(some_python, tmp_path):
+    """One that was restarted has another id: it is asked for too, not only after five minutes."""
+    with pod_cgroups(CONTAINER, NEIGHBOUR) as (first, second), Engine("pyroscope") as engine, \
+            Kubelet(tmp_path, TOKEN, [SHOP]) as kubelet:
+        with Agent(tmp_path, "pyroscope", engine.url, more=settings(kubelet, tmp_path)) as agent:
+            with spinning(some_python, first=lambda: enter(first, os.getpid())):
+                wait_until(lambda: engine.labels_of(SERVICE).get("container") == "web", PATIENCE,
+                           "the first has a name")
+            refreshes = agent.metric("kubernetes_refreshes_total")
+            kubelet.pods[:] = [pod(POD, containers={"web": NEIGHBOUR})]
+            with spinning(some_python, name="again", first=lambda: enter(second, os.getpid())):
+                wait_until(lambda: engine.labels_of("again").get("container") == "web", PATIENCE,
+                           "and the second")
+            assert agent.metric("kubernetes_refreshes_total") > refreshes
             agent.stop()
 
 

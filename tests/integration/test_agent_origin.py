@@ -94,3 +94,18 @@ def test_units_name_services(some_python, tmp_path):
             target.wait()
     finally:
         os.rmdir(unit)
+
+
+@pytest.mark.parametrize("kind, version, environment", [
+    ("pyroscope", "service_version", "deployment_environment"),
+    ("otlp", "service.version", "deployment.environment")])
+def test_version_and_environment(some_python, kind, version, environment, monkeypatch, tmp_path):
+    """As a process says them in OTEL_RESOURCE_ATTRIBUTES, whoever names its service."""
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.version=7.1,deployment.environment=prod")
+    with Engine(kind) as engine, spinning(some_python):
+        monkeypatch.delenv("OTEL_RESOURCE_ATTRIBUTES")
+        with Agent(tmp_path, kind, engine.url) as agent:
+            wait_until(lambda: engine.total(SERVICE) > 0, PATIENCE, "samples arrive")
+            agent.stop()
+        labels = engine.labels_of(SERVICE)
+        assert (labels[version], labels[environment]) == ("7.1", "prod")

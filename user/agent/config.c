@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <yaml.h>
 
+#include "agent/headers.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/file.h"
@@ -73,6 +74,10 @@ static const struct key {
 	KEY("output.url", TEXT, url, NULL),
 	KEY("output.tenant", TEXT, tenant, NULL),
 	KEY("output.token_file", TEXT, token_file, NULL),
+	KEY("output.username", TEXT, username, NULL),
+	KEY("output.password_file", TEXT, password_file, NULL),
+	KEY("output.headers", LIST, headers, NULL),
+	KEY("output.headers_file", TEXT, headers_file, NULL),
 	KEY("output.ca_file", TEXT, ca_file, NULL),
 	KEY("output.cert_file", TEXT, cert_file, NULL),
 	KEY("output.key_file", TEXT, key_file, NULL),
@@ -228,9 +233,19 @@ static const char *scalar_text(const yaml_node_t *node)
 /* Names that Prometheus takes, since all engines do; not those that we give ourselves. */
 static int check_label_name(const char *name)
 {
-	static const char *const ours[] = { "service_name", "container_id", "pod_uid",
-					    "host",         "job",          "namespace",
-					    "pod",          "container",    NULL };
+	static const char *const ours[] = { "service_name",
+					    "service_version",
+					    "deployment_environment",
+					    "container_id",
+					    "pod_uid",
+					    "host",
+					    "job",
+					    "namespace",
+					    "pod",
+					    "container",
+					    "workload",
+					    "workload_kind",
+					    NULL };
 
 	for (const char *const *o = ours; *o; o++)
 		if (!strcmp(name, *o))
@@ -306,6 +321,8 @@ static int set_rule_key(struct parse *p, struct relabel_rule *rule, const char *
 		return err_set(-EINVAL, "not a single value");
 	if (!strcmp(name, "action"))
 		return set_choice(&action, text, &rule->action);
+	if (!strcmp(name, "modulus"))
+		return units_parse_count(text, &rule->modulus);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		if (strcmp(texts[i].name, name))
 			continue;
@@ -315,7 +332,7 @@ static int set_rule_key(struct parse *p, struct relabel_rule *rule, const char *
 		return *texts[i].text ? 0 : -ENOMEM;
 	}
 	return err_set(-EINVAL, "no such key; there are: action, source_labels, separator, regex, "
-				"target_label, replacement");
+				"target_label, replacement, modulus");
 }
 
 static int read_rule(struct parse *p, const yaml_node_t *node, struct relabel_rule *rule)
@@ -555,6 +572,43 @@ static int check_numbers(const struct parse *p)
 	return 0;
 }
 
+static int check_headers(const struct parse *p)
+{
+	static const char key[] = "output.headers";
+	int r = 0;
+
+	for (size_t i = 0; i < p->c->headers.len && !r; i++) {
+		const char *header = p->c->headers.items[i];
+
+		if (!strncasecmp(header, "Authorization:", 14) ||
+		    !strncasecmp(header, "Cookie:", 7))
+			r = err_set(-EINVAL, "no secret may stand here: use output.headers_file");
+		else
+			r = headers_check(header);
+	}
+	return r < 0 ? at_line(p, r, line_of_key(p, key), key) : 0;
+}
+
+/* How the engine is to know us. */
+static int check_access(const struct parse *p)
+{
+	const struct config *c = p->c;
+
+	if (!c->cert_file != !c->key_file)
+		return err_set(-EINVAL, "%s: output.cert_file and output.key_file go together",
+			       p->name);
+	if (!c->username != !c->password_file)
+		return err_set(-EINVAL, "%s: output.username and output.password_file go together",
+			       p->name);
+	if (c->username && strchr(c->username, ':'))
+		return at_line(p, err_set(-EINVAL, "it may not hold a colon"),
+			       line_of_key(p, "output.username"), "output.username");
+	if (c->username && c->token_file)
+		return at_line(p, err_set(-EINVAL, "with output.username: one or the other"),
+			       line_of_key(p, "output.token_file"), "output.token_file");
+	return check_headers(p);
+}
+
 /* Things that are each right and wrong together. */
 static int check_whole(const struct parse *p)
 {
@@ -584,12 +638,10 @@ static int check_whole(const struct parse *p)
 	if (memchr(host, '@', strcspn(host, "/?#")))
 		return at_line(p,
 			       err_set(-EINVAL, "no password may stand here, where logs show it: "
-						"use output.token_file"),
+						"use output.password_file or token_file"),
 			       url, "output.url");
-	if (!c->cert_file != !c->key_file)
-		return err_set(-EINVAL, "%s: output.cert_file and output.key_file go together",
-			       p->name);
-	return check_kubernetes(p);
+	r = check_access(p);
+	return r < 0 ? r : check_kubernetes(p);
 }
 
 static int read_document(struct parse *p, yaml_document_t *document)
@@ -720,6 +772,8 @@ int config_check_files(const struct config *c)
 		const char *key, *path;
 	} files[] = {
 		{ "output.token_file", c->token_file },
+		{ "output.password_file", c->password_file },
+		{ "output.headers_file", c->headers_file },
 		{ "output.ca_file", c->ca_file },
 		{ "output.cert_file", c->cert_file },
 		{ "output.key_file", c->key_file },
@@ -744,7 +798,9 @@ static void list_kubernetes_risks(const struct config *c, struct strbuf *out)
 
 int config_list_risks(const struct config *c, struct strbuf *out)
 {
-	if (c->token_file && !strncmp(c->url ?: "", "http://", 7))
+	bool has_secret = c->token_file || c->password_file || c->headers_file;
+
+	if (has_secret && !strncmp(c->url ?: "", "http://", 7))
 		strbuf_puts(out, "output.url is http: the token goes over the network as it is\n");
 	if (c->engine == ENGINE_FILES &&
 	    (c->include.len || c->exclude.len || c->relabel.list.len || c->kubernetes))
@@ -819,6 +875,8 @@ static void print_rule(const struct relabel_rule *rule, FILE *out)
 		fprintf(out, ", %s: ", texts[i].name);
 		print_text(texts[i].text, out);
 	}
+	if (rule->modulus)
+		fprintf(out, ", modulus: %" PRIu64, rule->modulus);
 	fputs("}\n", out);
 }
 

@@ -20,7 +20,7 @@
  */
 
 #define CONFIG_BYTES_MAX (1u << 20)
-#define CONFIG_LABELS_MAX 20       /* Pyroscope takes 30 with ours */
+#define CONFIG_LABELS_MAX 18       /* Pyroscope takes 30 with ours */
 #define CONFIG_POD_LABEL_BYTES 320 /* PREFIX/NAME and NUL: what Kubernetes allows is shorter */
 #define CONFIG_POD_LABEL_NAME_BYTES (CONFIG_POD_LABEL_BYTES + 6) /* "label_" */
 
@@ -63,7 +63,9 @@ struct config {
 	unsigned int engine; /* enum engine; so for all enums: the key table's type */
 	char *url;
 	char *tenant;
-	char *token_file, *ca_file, *cert_file, *key_file;
+	char *token_file, *username, *password_file, *headers_file;
+	struct config_list headers; /* "NAME: VALUE" */
+	char *ca_file, *cert_file, *key_file;
 	char *proxy;
 	uint64_t timeout_ns;
 	uint64_t connections; /* requests under way at most */

@@ -36,7 +36,8 @@ struct kubernetes {
 	pthread_cond_t changed;
 	/* With the lock held: */
 	struct pods pods;
-	char wanted[POD_UID_BYTES]; /* the last pod that was not known; "": none */
+	/* The last pod that was not known, or not its container; "": none, or not which. */
+	char wanted[POD_UID_BYTES], wanted_container[CONTAINER_ID_BYTES];
 	bool should_stop;
 	/* Of the thread: */
 	uint32_t fruitless; /* rounds in a row that failed, or did not bring what was wanted */
@@ -198,8 +199,9 @@ static int explain(long status)
 		const char *text;
 	} known[] = {
 		{ 401, "the token is not accepted: see kubernetes.token_file" },
-		{ 403, "not allowed: the service account needs nodes/proxy (kubelet) or pods list "
-		       "(api)" },
+		{ 403,
+		  "not allowed: the service account needs nodes/pods or nodes/proxy (kubelet), or "
+		  "pods list (api)" },
 		{ 404, "no list of pods there: see kubernetes.url" },
 	};
 
@@ -280,13 +282,30 @@ static int read_files(const struct config *c, struct pods *out)
 
 /* --- The thread ------------------------------------------------------------------------------- */
 
+/* Its name; NULL: it is not known, or "" is asked for. */
+static const char *find_container(const struct pod *pod, const char *id)
+{
+	for (size_t i = 0; i < pod->containers.len; i++)
+		if (!strcmp(pod->containers.items[i].id, id))
+			return pod->containers.items[i].name;
+	return NULL;
+}
+
+/* Files name no containers: there is no use in asking again. */
+static bool is_whole(const struct kubernetes *k, const struct pod *pod, const char *container)
+{
+	return pod && (!k->curl || !*container || find_container(pod, container));
+}
+
 /* Takes over what was found; of what only files name nothing is lost while the others are away. */
 static void put(struct kubernetes *k, struct pods *found)
 {
 	struct pods old;
 
 	pthread_mutex_lock(&k->lock);
-	k->fruitless = *k->wanted && !pods_find(found, k->wanted) ? k->fruitless + 1 : 0;
+	k->fruitless = *k->wanted && !is_whole(k, pods_find(found, k->wanted), k->wanted_container)
+			       ? k->fruitless + 1
+			       : 0;
 	*k->wanted = '\0';
 	old = k->pods;
 	k->pods = *found;
@@ -421,12 +440,22 @@ static void copy_names(const struct pod *pod, const char *container, struct pod_
 	*out = (struct pod_names){ 0 };
 	memcpy(out->space, pod->names.space, sizeof(out->space));
 	memcpy(out->pod, pod->names.name, sizeof(out->pod));
+	memcpy(out->workload, pod->workload, sizeof(out->workload));
+	memcpy(out->kind, pod->kind, sizeof(out->kind));
 	memcpy(out->service, pod->service, sizeof(out->service));
 	memcpy(out->labels, pod->labels, sizeof(out->labels));
-	for (size_t i = 0; i < pod->containers.len; i++)
-		if (!strcmp(pod->containers.items[i].id, container))
-			memcpy(out->container, pod->containers.items[i].name,
-			       sizeof(out->container));
+	snprintf(out->container, sizeof(out->container), "%s",
+		 find_container(pod, container) ?: "");
+}
+
+/* With the lock held. One at a time: the list that comes has the others too. */
+static void want(struct kubernetes *k, const char *uid, const char *container)
+{
+	if (*k->wanted)
+		return;
+	snprintf(k->wanted, sizeof(k->wanted), "%s", uid);
+	snprintf(k->wanted_container, sizeof(k->wanted_container), "%s", container);
+	pthread_cond_signal(&k->changed);
 }
 
 bool kubernetes_find(struct kubernetes *k, const char *uid, const char *container,
@@ -440,8 +469,8 @@ bool kubernetes_find(struct kubernetes *k, const char *uid, const char *containe
 	pod = pods_find(&k->pods, uid);
 	if (pod)
 		copy_names(pod, container, out);
-	else if (!*k->wanted && snprintf(k->wanted, sizeof(k->wanted), "%s", uid) > 0)
-		pthread_cond_signal(&k->changed);
+	if (!is_whole(k, pod, container))
+		want(k, uid, container);
 	pthread_mutex_unlock(&k->lock);
 	return pod != NULL;
 }

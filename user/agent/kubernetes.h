@@ -24,11 +24,15 @@ DEFINE_CLEANUP(struct kubernetes *, kubernetes_free)
 
 struct pod_names {
 	char space[POD_WORD_BYTES], pod[POD_NAME_BYTES], container[POD_WORD_BYTES];
+	char workload[POD_NAME_BYTES], kind[POD_WORD_BYTES];
 	char service[POD_WORD_BYTES];
 	char labels[CONFIG_LABELS_MAX][POD_WORD_BYTES]; /* as kubernetes.labels */
 };
 
-/* False: not known yet; it will be asked for. k may be NULL: nothing is known. */
+/*
+ * False: not known yet; it will be asked for, as is a container that a pod which is known does not
+ * have yet: it was restarted. k may be NULL: nothing is known.
+ */
 bool kubernetes_find(struct kubernetes *k, const char *uid, const char *container,
 		     struct pod_names *out);
 

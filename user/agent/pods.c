@@ -109,6 +109,51 @@ static int take_list_metadata(struct pods_reader *r)
 	return *next && !*r->next ? err_set(-EBADMSG, "the next page has no name") : 0;
 }
 
+/* Cuts "-" and `ending` off the end of a name that has more. */
+static bool cut_ending(char *name, const char *ending)
+{
+	size_t len = strlen(name), cut = strlen(ending) + 1;
+
+	if (len <= cut || name[len - cut] != '-' || strcmp(name + len - cut + 1, ending) != 0)
+		return false;
+	name[len - cut] = '\0';
+	return true;
+}
+
+/* The scheduled minute that a CronJob's controller puts behind its jobs' names; "": it is none. */
+static const char *scheduled_minute(const char *name)
+{
+	const char *dash = strrchr(name, '-');
+
+	return dash && strlen(dash + 1) >= 8 && !dash[1 + strspn(dash + 1, "0123456789")] ? dash + 1
+											  : "";
+}
+
+/*
+ * What a pod belongs to: the ReplicaSet of a Deployment is named by the pod's label
+ * pod-template-hash, the Job of a CronJob by its minute. A node owns its static pods: that is none.
+ */
+static void take_workload(const cJSON *metadata, struct pod *out)
+{
+	const cJSON *labels = cJSON_GetObjectItemCaseSensitive(metadata, "labels"), *owner;
+	const char *minute;
+
+	cJSON_ArrayForEach(owner, cJSON_GetObjectItemCaseSensitive(metadata, "ownerReferences"))
+	{
+		if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(owner, "controller")) ||
+		    !strcmp(text_of(owner, "kind"), "Node"))
+			continue;
+		take_text(owner, "name", out->workload, sizeof(out->workload));
+		take_text(owner, "kind", out->kind, sizeof(out->kind));
+	}
+	minute = scheduled_minute(out->workload);
+	if (!strcmp(out->kind, "ReplicaSet") &&
+	    cut_ending(out->workload, text_of(labels, "pod-template-hash")))
+		snprintf(out->kind, sizeof(out->kind), "Deployment");
+	else if (!strcmp(out->kind, "Job") && *minute && cut_ending(out->workload, minute))
+		snprintf(out->kind, sizeof(out->kind), "CronJob");
+}
+
 static int take_item(struct pods_reader *r)
 {
 	static const char *const kinds[] = { "containerStatuses", "initContainerStatuses",
@@ -130,6 +175,7 @@ static int take_item(struct pods_reader *r)
 			  sizeof(pod.names.uid));
 	take_text(metadata, "namespace", pod.names.space, sizeof(pod.names.space));
 	take_text(metadata, "name", pod.names.name, sizeof(pod.names.name));
+	take_workload(metadata, &pod);
 	cJSON_ArrayForEach(label, cJSON_GetObjectItemCaseSensitive(metadata, "labels"))
 	{
 		const char *value = cJSON_GetStringValue(label);

@@ -23,6 +23,8 @@ struct pod_container {
 
 struct pod {
 	struct pod_name names;
+	char workload[POD_NAME_BYTES],
+		kind[POD_WORD_BYTES];                   /* what made it: of a Deployment, ...; "" */
 	char service[POD_WORD_BYTES];                   /* value of the label services.label */
 	char labels[CONFIG_LABELS_MAX][POD_WORD_BYTES]; /* of kubernetes.labels; "": it has none */
 	VEC(struct pod_container) containers;

@@ -222,6 +222,23 @@ void pusher_free(struct pusher *p)
 	free(p);
 }
 
+/* From their files, as these are now. */
+static int add_secrets(const struct config *c, struct curl_slist **headers)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < c->headers.len && !r; i++)
+		r = headers_add(headers, c->headers.items[i]);
+	if (!r && c->headers_file)
+		r = headers_add_file(headers, "output.headers_file", c->headers_file);
+	if (!r && c->token_file)
+		r = headers_add_token(headers, "output.token_file", c->token_file);
+	if (!r && c->username)
+		r = headers_add_basic(headers, c->username, "output.password_file",
+				      c->password_file);
+	return r;
+}
+
 static int make_headers(const struct pusher *p, struct curl_slist **headers)
 {
 	const struct dialect *d = &dialects[p->config->engine];
@@ -238,9 +255,7 @@ static int make_headers(const struct pusher *p, struct curl_slist **headers)
 	    ((r = strbuf_appendf(&tenant, "X-Scope-OrgID: %s", p->config->tenant)) < 0 ||
 	     (r = headers_add(headers, strbuf_str(&tenant))) < 0))
 		return r;
-	return p->config->token_file
-		       ? headers_add_token(headers, "output.token_file", p->config->token_file)
-		       : 0;
+	return add_secrets(p->config, headers);
 }
 
 bool pusher_has_room(struct pusher *p)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "agent/push.h"
+#include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/gzip.h"
 #include "base/json.h"
@@ -80,7 +81,9 @@ static int describe_pod(const struct window *w, const struct origin *o, struct l
 		return 0;
 	if ((r = labels_set(out, "namespace", names.space)) < 0 ||
 	    (r = labels_set(out, "pod", names.pod)) < 0 ||
-	    (r = labels_set(out, "container", names.container)) < 0)
+	    (r = labels_set(out, "container", names.container)) < 0 ||
+	    (r = labels_set(out, "workload", names.workload)) < 0 ||
+	    (r = labels_set(out, "workload_kind", names.kind)) < 0)
 		return r;
 	for (size_t i = 0; i < w->config->pod_labels.len && !r; i++) {
 		config_pod_label_name(w->config->pod_labels.items[i], key);
@@ -96,6 +99,8 @@ static int describe_service(const struct window *w, const struct origin *o, stru
 		{ "service_name", o->service },
 		{ "container_id", o->container },
 		{ "pod_uid", o->pod },
+		{ "service_version", o->version },
+		{ "deployment_environment", o->environment },
 		{ "host", w->p->meta.host },
 	};
 	int r = describe_pod(w, o, out);
@@ -248,9 +253,26 @@ static int group_samples(struct window *w)
 
 #define OTLP_KEY_BYTES (CONFIG_POD_LABEL_BYTES + 16) /* "k8s.pod.label." */
 
-/* OpenTelemetry's name for a label of ours; buffer is for those that are made up. */
-static const char *otlp_name(const struct config *c, const char *name, char buffer[OTLP_KEY_BYTES])
+/* Its name for the name of what a pod belongs to; NULL: it has none. */
+static const char *otlp_workload(const char *kind)
 {
+	static const char *const names[][2] = {
+		{ "Deployment", "k8s.deployment.name" },   { "ReplicaSet", "k8s.replicaset.name" },
+		{ "StatefulSet", "k8s.statefulset.name" }, { "DaemonSet", "k8s.daemonset.name" },
+		{ "CronJob", "k8s.cronjob.name" },         { "Job", "k8s.job.name" },
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(names[i][0], kind))
+			return names[i][1];
+	return NULL;
+}
+
+/* OpenTelemetry's name for a label of ours; buffer is for those that are made up. */
+static const char *otlp_name(const struct config *c, const struct labels *l, const char *name,
+			     char buffer[OTLP_KEY_BYTES])
+{
+	const char *workload = otlp_workload(labels_get(l, "workload_kind"));
 	static const char *const names[][2] = {
 		{ "service_name", "service.name" },
 		{ "container_id", "container.id" },
@@ -259,9 +281,13 @@ static const char *otlp_name(const struct config *c, const char *name, char buff
 		{ "pod", "k8s.pod.name" },
 		{ "container", "k8s.container.name" },
 		{ "host", "host.name" },
+		{ "service_version", "service.version" },
+		{ "deployment_environment", "deployment.environment" },
 	};
 	char key[CONFIG_POD_LABEL_NAME_BYTES];
 
+	if (workload && !strcmp(name, "workload"))
+		return workload;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(names[i][0], name))
 			return names[i][1];
@@ -287,35 +313,16 @@ static size_t describe_group(const struct window *w, const struct labels *l,
 
 		out[n] = (struct export_attribute){ label->name, label->value };
 		if (is_otlp)
-			out[n].key = otlp_name(w->config, label->name, buffers[n]);
+			out[n].key = otlp_name(w->config, l, label->name, buffers[n]);
 		n++;
 	}
+	if (is_otlp && *labels_get(l, "pod_uid") && *labels_get(l, "host"))
+		out[n++] = (struct export_attribute){ "k8s.node.name", labels_get(l, "host") };
 	if (!is_otlp)
 		out[n++] = (struct export_attribute){ "__name__", "process_cpu" };
 	if (w->config->engine == ENGINE_PARCA)
 		out[n++] = (struct export_attribute){ "job", labels_get(l, "service_name") };
 	return n;
-}
-
-/* RFC 4648, with padding. */
-static int append_base64(struct strbuf *out, const unsigned char *bytes, size_t len)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	int r = strbuf_reserve(out, (len + 2) / 3 * 4);
-
-	for (size_t i = 0; i < len && !r; i += 3) {
-		size_t left = len - i;
-		uint32_t group = (uint32_t)bytes[i] << 16 |
-				 (left > 1 ? (uint32_t)bytes[i + 1] << 8 : 0) |
-				 (left > 2 ? bytes[i + 2] : 0);
-		char four[4] = { digits[group >> 18], digits[group >> 12 & 63],
-				 left > 1 ? digits[group >> 6 & 63] : '=',
-				 left > 2 ? digits[group & 63] : '=' };
-
-		r = strbuf_append(out, four, sizeof(four));
-	}
-	return r;
 }
 
 /* {"series":[{"labels":LABELS,"samples":[{"rawProfile":"BASE64"}]}]}; Parca wraps its labels. */
@@ -325,7 +332,7 @@ static int write_series(const struct window *w, const struct export_attribute *l
 	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
 	bool is_wrapped = w->config->engine == ENGINE_PARCA;
 	struct json j;
-	int r = append_base64(&text, (const unsigned char *)profile->bytes, profile->len);
+	int r = base64_append(&text, profile->bytes, profile->len);
 
 	if (r < 0)
 		return r;

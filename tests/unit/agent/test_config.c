@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
+#define OUTPUT_WITH(more) "output: {engine: otlp, url: 'http://h', " more "}\n"
 #define OUTPUT "output: {engine: otlp, url: http://h}\n"
 
 static void test_config_parse_fills_every_key(void **state)
@@ -166,6 +167,20 @@ static void test_config_parse_names_line_and_key(void **state)
 		  "x:2: window: what a window begins with would be older than spool.max_age at its "
 		  "end, and not be sent",
 		  -EINVAL },
+		{ "a name without a password", OUTPUT_WITH("username: u"),
+		  "x: output.username and output.password_file go together", -EINVAL },
+		{ "a name and a token",
+		  OUTPUT_WITH("username: u, password_file: /p, token_file: /t"),
+		  "x:1: output.token_file: with output.username: one or the other", -EINVAL },
+		{ "a name with a colon", OUTPUT_WITH("username: 'u:v', password_file: /p"),
+		  "x:1: output.username: it may not hold a colon", -EINVAL },
+		{ "no header", OUTPUT_WITH("headers: ['a b: c']"),
+		  "x:1: output.headers: not a header, such as 'X-Team: web'", -EINVAL },
+		{ "a header of ours", OUTPUT_WITH("headers: ['content-type: text/plain']"),
+		  "x:1: output.headers: the agent sets Content-Type itself", -EINVAL },
+		{ "a secret header", OUTPUT_WITH("headers: ['X-A: b', 'authorization: Bearer x']"),
+		  "x:1: output.headers: no secret may stand here: use output.headers_file",
+		  -EINVAL },
 		{ "a list", "rate: [1]\n" OUTPUT, "x:1: rate: not a single value", -EINVAL },
 		{ "a value for a list", "services: {include: a}\n" OUTPUT,
 		  "x:1: services.include: not a list, such as [a, 'b*']", -EINVAL },
@@ -201,7 +216,7 @@ static void test_config_parse_names_line_and_key(void **state)
 		  OUTPUT
 		  "labels: {a: 1, b: 1}\nkubernetes: {labels: [a, b, c, d, e, f, g, h, i, j, k, "
 		  "l, m, n, o, p, q, r, s]}\n",
-		  "x:3: kubernetes.labels: more than 20 labels, with those of `labels`", -EINVAL },
+		  "x:3: kubernetes.labels: more than 18 labels, with those of `labels`", -EINVAL },
 		{ "label twice", OUTPUT "labels: {a: b, a: c}\n", "x:2: labels.a: set twice",
 		  -EINVAL },
 		{ "no scheme", "output: {engine: otlp, url: h}\n",
@@ -220,13 +235,13 @@ static void test_config_parse_names_line_and_key(void **state)
 		  OUTPUT "relabel: [{action: drop, source_labels: [a]}]\n"
 			 "relabel: []\n",
 		  "x:3: relabel: set twice", -EINVAL },
-		{ "a rule's key", OUTPUT "relabel: [{modulus: 3}]\n",
-		  "x:2: relabel: rule in line 2: modulus: no such key; there are: action, "
-		  "source_labels, separator, regex, target_label, replacement",
+		{ "a rule's key", OUTPUT "relabel: [{modulos: 3}]\n",
+		  "x:2: relabel: rule in line 2: modulos: no such key; there are: action, "
+		  "source_labels, separator, regex, target_label, replacement, modulus",
 		  -EINVAL },
-		{ "a rule's action", OUTPUT "relabel: [{action: hashmod}]\n",
-		  "x:2: relabel: rule in line 2: action: 'hashmod' is not one of: replace, keep, "
-		  "drop, labelmap, labeldrop, labelkeep",
+		{ "a rule's action", OUTPUT "relabel: [{action: hash}]\n",
+		  "x:2: relabel: rule in line 2: action: 'hash' is not one of: replace, keep, "
+		  "drop, labelmap, labeldrop, labelkeep, lowercase, uppercase, hashmod",
 		  -EINVAL },
 		{ "a rule's expression",
 		  OUTPUT "relabel: [{action: keep, source_labels: [a], regex: 'a('}]\n",
@@ -250,6 +265,14 @@ static void test_config_parse_names_line_and_key(void **state)
 		  "x:2: relabel: rule in line 2: source_labels: drop has some", -EINVAL },
 		{ "sources too many", OUTPUT "relabel: [{action: labeldrop, source_labels: [a]}]\n",
 		  "x:2: relabel: rule in line 2: source_labels: labeldrop has none", -EINVAL },
+		{ "a hash of how many",
+		  OUTPUT "relabel: [{action: hashmod, source_labels: [a], "
+			 "target_label: b}]\n",
+		  "x:2: relabel: rule in line 2: modulus: hashmod has one, above 0", -EINVAL },
+		{ "a modulus of nothing",
+		  OUTPUT "relabel: [{source_labels: [a], target_label: b, "
+			 "modulus: 3}]\n",
+		  "x:2: relabel: rule in line 2: modulus: replace has none", -EINVAL },
 		{ "not YAML", "a: b: c\n",
 		  "x:1: not YAML: mapping values are not allowed in this context", -EBADMSG },
 	};
@@ -264,6 +287,40 @@ static void test_config_parse_names_line_and_key(void **state)
 	}
 }
 
+static void test_config_changes_names_parts(void **state)
+{
+	static const struct {
+		const char *name, *text;
+		unsigned int want;
+	} cases[] = {
+		{ "nothing", OUTPUT, 0 },
+		{ "what is the default", OUTPUT "rate: 19\nlog: {format: text}\n", 0 },
+		{ "log", OUTPUT "log: {format: json}\n", CONFIG_LOG },
+		{ "port", OUTPUT "http: {port: 1}\n", CONFIG_HTTP },
+		{ "window", OUTPUT "window: 16s\n", CONFIG_WINDOW },
+		{ "budget", OUTPUT "cpu_budget: 2%\n", CONFIG_BUDGET },
+		{ "rate", OUTPUT "rate: 20\n", CONFIG_RECORDER },
+		{ "a list", OUTPUT "services: {include: [a]}\n", CONFIG_OUTPUT },
+		{ "a text", OUTPUT_WITH("tenant: a"), CONFIG_OUTPUT },
+		{ "a label", OUTPUT "labels: {a: b}\n", CONFIG_OUTPUT },
+		{ "a rule", OUTPUT "relabel: [{action: labeldrop, regex: a}]\n", CONFIG_OUTPUT },
+		{ "two", OUTPUT "rate: 20\nlog: {format: json}\n", CONFIG_RECORDER | CONFIG_LOG },
+		{ "node", OUTPUT "kubernetes: {node: a}\n", CONFIG_OUTPUT | CONFIG_RECORDER },
+	};
+	struct config a, b;
+
+	(void)state;
+	assert_int_equal(config_parse("x", OUTPUT, strlen(OUTPUT), &a), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(config_parse("x", cases[i].text, strlen(cases[i].text), &b), 0);
+		if (config_changes(&a, &b) != cases[i].want ||
+		    config_changes(&b, &a) != cases[i].want)
+			fail_msg("%s: %u", cases[i].name, config_changes(&a, &b));
+		config_release(&b);
+	}
+	config_release(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -271,6 +328,7 @@ int main(void)
 		cmocka_unit_test(test_config_parse_defaults),
 		cmocka_unit_test(test_config_print_reads_back),
 		cmocka_unit_test(test_config_parse_names_line_and_key),
+		cmocka_unit_test(test_config_changes_names_parts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,6 +96,50 @@ static void test_pods_reader_takes_any_pieces(void **state)
 	}
 }
 
+static void test_pods_reader_finds_the_workload(void **state)
+{
+#define OWNER(kind, name) "{\"kind\":\"" kind "\",\"name\":\"" name "\",\"controller\":true}"
+	static const struct {
+		const char *name, *owners, *hash, *workload, *kind;
+	} cases[] = {
+		{ "nobody", "", "", "", "" },
+		{ "deployment", OWNER("ReplicaSet", "shop-7d9f"), "7d9f", "shop", "Deployment" },
+		{ "replica set of its own", OWNER("ReplicaSet", "shop-7d9f"), "", "shop-7d9f",
+		  "ReplicaSet" },
+		{ "hash of another", OWNER("ReplicaSet", "shop-7d9f"), "d9f", "shop-7d9f",
+		  "ReplicaSet" },
+		{ "stateful set", OWNER("StatefulSet", "db"), "", "db", "StatefulSet" },
+		{ "daemon set", OWNER("DaemonSet", "agent"), "", "agent", "DaemonSet" },
+		{ "cron job", OWNER("Job", "nightly-28914300"), "", "nightly", "CronJob" },
+		{ "job", OWNER("Job", "import-42"), "", "import-42", "Job" },
+		{ "job of a number", OWNER("Job", "28914300"), "", "28914300", "Job" },
+		{ "static pod", OWNER("Node", "worker-7"), "", "", "" },
+		{ "owner that does not control",
+		  "{\"kind\":\"Foo\",\"name\":\"a\"}," OWNER("Rollout", "b"), "", "b", "Rollout" },
+	};
+#undef OWNER
+	_cleanup_(config_release) struct config c;
+
+	(void)state;
+	read_config(&c);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct pods_reader r = { .config = &c };
+		char text[1024];
+
+		snprintf(
+			text, sizeof(text),
+			"{\"items\":[{\"metadata\":{\"name\":\"p\",\"uid\":\"" UID1
+			"\",\"labels\":{\"pod-template-hash\":\"%s\"},\"ownerReferences\":[%s]}}]}",
+			cases[i].hash, cases[i].owners);
+		assert_int_equal(read_all(&r, text), 0);
+		if (strcmp(r.pods.items[0].workload, cases[i].workload) ||
+		    strcmp(r.pods.items[0].kind, cases[i].kind))
+			fail_msg("%s: %s %s", cases[i].name, r.pods.items[0].kind,
+				 r.pods.items[0].workload);
+		pods_reader_release(&r);
+	}
+}
+
 static void test_pods_reader_refuses(void **state)
 {
 	static const struct {
@@ -296,6 +340,7 @@ int main(void)
 		cmocka_unit_test(test_pods_reader_names_the_next_page),
 		cmocka_unit_test(test_pods_reader_adds_up_pages),
 		cmocka_unit_test(test_pods_reader_takes_any_pieces),
+		cmocka_unit_test(test_pods_reader_finds_the_workload),
 		cmocka_unit_test(test_pods_reader_refuses),
 		cmocka_unit_test(test_pods_reader_is_bounded),
 		cmocka_unit_test(test_pods_read_files),
