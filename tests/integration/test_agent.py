@@ -28,6 +28,7 @@ from harness import PATIENCE, PYEBPF, export, run, wait_until
 
 pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.xdist_group("agent")]
 SERVICE = "under-test-%d" % os.getpid()  # others on this machine may run the same
+ONE_BY_ONE = "  connections: 1\n"  # requests, so that they have an order
 
 
 class Agent:
@@ -397,7 +398,7 @@ def test_answers_that_pass(what, script, outcome, tmp_path):
     """What is not stored is sent again, and nothing twice."""
     put_rows(tmp_path, 3)
     with Engine("pyroscope", script=script) as engine:
-        with Agent(tmp_path, "pyroscope", engine.url, window="30m") as agent:
+        with Agent(tmp_path, "pyroscope", engine.url, output=ONE_BY_ONE, window="30m") as agent:
             wait_until(lambda: agent.metric("spool_entries") == 0, PATIENCE, "all are answered")
             if outcome:
                 assert agent.pushes(outcome) == len(script), agent.text()
@@ -519,12 +520,14 @@ def test_killed_while_the_engine_answers(tmp_path):
             return collections.Counter(name for profile in stored for name in names(profile[1])
                                        if re.fullmatch(r"n\d+", name))
         for kill, event in enumerate(dead, 1):
-            with Agent(tmp_path, "pyroscope", engine.url, window="30m") as agent:
+            with Agent(tmp_path, "pyroscope", engine.url, output=ONE_BY_ONE,
+                       window="30m") as agent:
                 wait_until(lambda: len(engine.requests) == 6 * kill, PATIENCE, "one is in flight")
                 agent.kill()
             event.set()
             assert len(spooled(agent)) == rows - 5 * kill
-        with Agent(tmp_path, "pyroscope", engine.url, window="30m") as agent:
+        with Agent(tmp_path, "pyroscope", engine.url, output=ONE_BY_ONE,
+                       window="30m") as agent:
             wait_until(lambda: agent.metric("spool_entries") == 0, PATIENCE, "all are answered")
             agent.stop()
         wait_until(lambda: sum(found().values()) == rows + kills, PATIENCE, "late ones are stored")
