@@ -5,28 +5,14 @@ import fcntl
 import json
 import os
 import socket
-import threading
-import time
 
 import pytest
-from engine_server import Answer, Engine, spool_put
+from engine_server import Engine, spool_put
 from harness import PATIENCE, wait_until
-from test_agent import SERVICE, Agent, spinning, spooled
+from test_agent import SERVICE, Agent, spinning
+from test_agent_engine import TIMEOUT, hung, waiting
 
 pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.xdist_group("agent")]
-HANG_S = 600  # output.timeout where a request hangs: longer than any test waits
-
-
-def waiting(agent):
-    """Samples in its spool."""
-    return sum(int(name.split("-")[2]) for name in spooled(agent))
-
-
-def hung(engine):
-    """An engine that takes requests and does not answer until the event is set."""
-    event = threading.Event()
-    engine.script.extend([Answer(503, until=event)] * 1000)
-    return event
 
 
 def bpf_programs(agent):
@@ -183,49 +169,11 @@ def test_reload_changes_what_it_says(some_python, what, settings, output, more, 
         assert engine.total() == agent.recorded()
 
 
-@pytest.mark.parametrize("kind", ["pyroscope", "otlp"])
-def test_end_while_the_engine_hangs(some_python, kind, tmp_path):
-    """Two seconds without an answer are enough; all of it waits for the next agent."""
-    with Engine(kind) as engine, spinning(some_python):
-        event = hung(engine)
-        with Agent(tmp_path, kind, engine.url, output="  timeout: %ds\n" % HANG_S) as agent:
-            wait_until(lambda: engine.requests and agent.metric("windows_total") >= 2, PATIENCE,
-                       "a request hangs")
-            start = time.monotonic()
-            agent.stop()
-            print("ended after %.1f s" % (time.monotonic() - start))
-            assert waiting(agent) == agent.recorded() > 0
-        event.set()
-        engine.script.clear()
-        with Agent(tmp_path, kind, engine.url, window="30m") as again:
-            wait_until(lambda: again.metric("spool_entries") == 0, PATIENCE, "all are sent")
-            again.stop()
-            assert engine.total() == agent.recorded() + again.recorded()
-
-
-def test_reload_while_the_engine_hangs(some_python, tmp_path):
-    """The new engine has it all, what the old one did not answer for too; recording goes on."""
-    with Engine("pyroscope") as first, Engine("pyroscope") as second, spinning(some_python):
-        event = hung(first)
-        with Agent(tmp_path, "pyroscope", first.url, output="  timeout: %ds\n" % HANG_S) as agent:
-            wait_until(lambda: first.requests and agent.metric("windows_total") >= 2, PATIENCE,
-                       "a request hangs")
-            agent.url = second.url
-            agent.write_config()
-            start = time.monotonic()
-            wait_until(lambda: second.total(SERVICE) > 0, PATIENCE, "the second has some")
-            print("taken over after %.1f s" % (time.monotonic() - start))
-            assert agent.pushes("unanswered") >= 1
-            agent.stop()
-        event.set()
-        assert first.total() == 0 and second.total() == agent.recorded()
-
-
 def test_end_during_a_reload(some_python, tmp_path):
     """SIGTERM while the old engine is still waited for."""
     with Engine("pyroscope") as first, Engine("pyroscope") as second, spinning(some_python):
         event = hung(first)
-        with Agent(tmp_path, "pyroscope", first.url, output="  timeout: %ds\n" % HANG_S) as agent:
+        with Agent(tmp_path, "pyroscope", first.url, output="  timeout: %ds\n" % TIMEOUT) as agent:
             wait_until(lambda: first.requests, PATIENCE, "a request hangs")
             agent.url = second.url
             agent.write_config()

@@ -7,7 +7,7 @@ import subprocess
 
 import engine_server
 import pytest
-from engine_server import Engine
+from engine_server import Answer, Engine
 from harness import PATIENCE, wait_until
 from test_agent import Agent, make_pprof, names
 
@@ -40,6 +40,7 @@ def all_of(count):
     return sorted("n%d" % number for number in range(1, count + 1))
 
 
+@pytest.mark.threads
 @pytest.mark.parametrize("kind", ["pyroscope", "parca"])
 def test_two_hundred_services(kind, tmp_path):
     """Several series a request, several requests at a time, over connections that are kept: as many
@@ -73,6 +74,20 @@ def test_one_connection_is_kept(tmp_path):
         assert found(engine) == all_of(SERVICES)
         assert engine.under_way_most == 1 and len(engine.requests) > 1
         assert len(engine.connections) == 1
+
+
+def test_nothing_is_sent_again_unseen(tmp_path):
+    """Of a connection that was kept and that dies over a request, libcurl would send it once more by
+    itself: what may come twice is counted."""
+    put_services(tmp_path, "pyroscope", 70)
+    with Engine("pyroscope", script=[Answer(200), Answer(hang_up=True)]) as engine:
+        with Agent(tmp_path, "pyroscope", engine.url, output="  connections: 1\n",
+                   window="30m") as agent:
+            wait_until(lambda: agent.metric("spool_entries") == 0, PATIENCE, "all are answered")
+            assert agent.pushes("unanswered") == 1
+            assert agent.pushes("stored") + 1 == len(engine.requests)
+            agent.stop()
+        assert found(engine) == all_of(70)
 
 
 def test_no_connection_is_kept_where_nothing_may_come_twice(tmp_path):

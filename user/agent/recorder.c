@@ -166,15 +166,15 @@ static int keep_what_maps_need(struct recorder *rec)
 
 static int attach(struct recorder *rec, const struct session_opts *o)
 {
-	int r;
+	int r = session_open(o, &rec->session);
 
-	if ((r = session_open(o, &rec->session)) < 0 ||
-	    (r = discovery_new(rec->session, &rec->discovery)) < 0 || (r = add_targets(rec)) < 0)
-		return r;
-	return session_attach(rec->session);
+	return r < 0 ? r : session_attach(rec->session);
 }
 
-/* With the capabilities that this needs, which all that follows does without. */
+/*
+ * With the capabilities that this needs, which all that follows does without, and so do threads
+ * that it starts.
+ */
 static int attach_raised(struct recorder *rec, const struct session_opts *o)
 {
 	int r = privilege_raise(), r_lower;
@@ -186,6 +186,15 @@ static int attach_raised(struct recorder *rec, const struct session_opts *o)
 	if (r < 0)
 		return r;
 	return r_lower < 0 ? r_lower : keep_what_maps_need(rec);
+}
+
+static int open_session(struct recorder *rec, const struct session_opts *o)
+{
+	int r = attach_raised(rec, o);
+
+	if (r < 0 || (r = discovery_new(rec->session, &rec->discovery)) < 0)
+		return r;
+	return add_targets(rec);
 }
 
 /* What a window took goes back to the system: one that was large is not paid for ever after. */
@@ -240,7 +249,7 @@ int recorder_new(const struct config *c, struct metrics *m, struct recorder **ou
 				  .rate_hz = c->rate_hz };
 	o.cgroup = c->cgroup ? &rec->cgroup : NULL;
 	o.pid_namespace = c->pid_namespace ? &rec->pid_namespace : NULL;
-	if ((r = open_places(rec, c)) < 0 || (r = attach_raised(rec, &o)) < 0 ||
+	if ((r = open_places(rec, c)) < 0 || (r = open_session(rec, &o)) < 0 ||
 	    (r = profile_new(&rec->profile)) < 0 || (r = describe(rec, c)) < 0)
 		return r;
 	*out = take_ptr(rec);

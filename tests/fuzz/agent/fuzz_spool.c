@@ -12,18 +12,19 @@ static void require(int fact)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-	const struct spool s = { .o.engine = "otlp" };
 	struct entry x;
 	char *name = malloc(len + 1), again[NAME_BYTES];
 
 	require(name != NULL);
 	memcpy(name, bytes, len);
 	name[len] = '\0';
-	if (parse_name(&s, name, &x)) {
-		name_of(&s, &x, again);
+	if (parse_name(name, &x)) {
+		name_of(&x, again);
 		require(!strcmp(name, again) &&
-			strspn(name, "0123456789abcdef-") + 5 == strlen(name));
+			strspn(name, "0123456789abcdef-") + 1 + strlen(x.engine) == strlen(name));
 	}
+	if (is_partial(name))
+		require(len > strlen(PARTIAL) && memmem(name, len, PARTIAL, strlen(PARTIAL)));
 	free(name);
 	return 0;
 }
