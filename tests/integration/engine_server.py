@@ -165,7 +165,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         for name, value in headers:
             self.send_header(name, value)
         self.send_header("Content-Type", "text/html" if is_page else "application/json")
-        self.send_header("Content-Length", str(len(text)))
+        if "Content-Length" not in dict(headers):  # longer: the answer is cut
+            self.send_header("Content-Length", str(len(text)))
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # who asked has left
             self.end_headers()
             self.wfile.write(text.encode())

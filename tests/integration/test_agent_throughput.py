@@ -129,6 +129,21 @@ def test_part_of_a_request_has_to_wait(tmp_path):
         assert found(engine) == all_of(40)
 
 
+def test_list_of_failures_that_is_cut(tmp_path):
+    """Not trusted: what it does not name any more was not stored either. It comes again, all of it."""
+    put_services(tmp_path, "pyroscope", 40)
+    text = "push series with index 3 and id  failed: " + "x" * 1000
+    cut = (("Content-Length", "5000"), ("Connection", "close"))
+    with Engine("pyroscope", script=[Answer(500, cut, text=text)]) as engine:
+        with Agent(tmp_path, "pyroscope", engine.url, output="  connections: 1\n",
+                   window="30m") as agent:
+            wait_until(lambda: agent.metric("spool_entries") == 0, PATIENCE, "all are answered")
+            assert agent.pushes("failed") == 1
+            assert agent.metric("push_stored_samples_total") == 40
+            agent.stop()
+        assert found(engine) == all_of(40)
+
+
 def test_services_in_one_window(some_python, tmp_path):
     """Recorded, not made up: a window's services come in few requests, and all of it once."""
     code = "while True: sum(range(1000))"

@@ -401,6 +401,12 @@ static bool is_html(CURL *curl)
 	       !strncasecmp(type, "text/html", strlen("text/html"));
 }
 
+/* A list of what was not stored that is cut would pass for a shorter one. */
+static bool is_answer_whole(const struct request *q)
+{
+	return q->code == CURLE_OK && q->answer.len < ANSWER_BYTES_MAX && !strbuf_error(&q->answer);
+}
+
 static void judge(const struct pusher *p, struct request *q, struct push_result *out)
 {
 	struct answer a = { .is_too_large = q->len > PUSH_PARCA_MAX,
@@ -419,7 +425,8 @@ static void judge(const struct pusher *p, struct request *q, struct push_result 
 	*out = (struct push_result){ .took_ns = now_ns() - q->start_ns, .status = a.status };
 	out->retry_after_s = retry_after > 0 ? (uint64_t)retry_after : 0;
 	out->verdict = verdict_of(p->config->engine, p->config->unanswered, &a);
-	out->failed_series = verdict_failed_series(p->config->engine, &a);
+	if (is_answer_whole(q))
+		out->failed_series = verdict_failed_series(p->config->engine, &a);
 	describe(q, out);
 }
 
