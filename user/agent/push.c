@@ -411,14 +411,13 @@ static void judge(const struct pusher *p, struct request *q, struct push_result 
 {
 	struct answer a = { .is_too_large = q->len > PUSH_PARCA_MAX,
 			    .text = strbuf_str(&q->answer) };
-	curl_off_t sent = 0, retry_after = 0;
+	curl_off_t retry_after = 0;
 	long status = 0;
 
 	curl_easy_getinfo(q->curl, CURLINFO_RESPONSE_CODE, &status);
-	curl_easy_getinfo(q->curl, CURLINFO_SIZE_UPLOAD_T, &sent);
 	curl_easy_getinfo(q->curl, CURLINFO_RETRY_AFTER, &retry_after);
 	a.status = (int)status;
-	a.is_sent = (size_t)sent >= q->len;
+	a.is_sent = q->sent >= q->len; /* libcurl has it all, and forgets how much it sent */
 	a.is_html = is_html(q->curl);
 	a.has_rejected = p->config->engine == ENGINE_OTLP && q->answer.len &&
 			 otlp_answer_rejects((const uint8_t *)q->answer.bytes, q->answer.len);
