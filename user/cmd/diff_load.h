@@ -16,14 +16,14 @@ struct diff_file {
 
 struct diff_reading {
 	bool folds_imports; /* profile/imports.h; not for --compat */
-	bool has_unit;      /* a sample of text that does not say counts as INPUT_INTERVAL_DEFAULT_NS */
+	bool has_unit; /* a sample of text that does not say counts as INPUT_INTERVAL_DEFAULT_NS */
 };
 
 /*
  * Reads them, several at once, as runs in this order: chunk by chunk, each summed and dropped.
  * group (its pattern NULL: none) takes apart what goes in. The counters of sides[] become the sums
- * of each side's. A file that ends early gives a warning and what is good of it. 0, or a negative errno with a
- * message, of the first file that has one.
+ * of each side's. A file that ends early gives a warning and what is good of it. 0, or a negative
+ * errno with a message, of the first file that has one.
  */
 int diff_load(struct diff_input *in, const struct diff_file *files, size_t count,
 	      const struct diff_reading *how, struct diff_group *group,
