@@ -216,18 +216,16 @@
   }
 
   // What blocks miss the mean by is what pairs of them miss it by, and what the two of each pair
-  // differ by. Independent blocks have as much of both, for each degree of freedom.
+  // differ by. Independent blocks have as much of both, for each degree of freedom. What is steadier
+  // than chance, 1, is taken for chance.
   function growthOf(fine, coarse, df, coarseDf, parts) {
-    const within = (fine - coarse) / (df - coarseDf);
-
-    if (!(coarse > 0) || !(coarseDf > 0) || !(df > coarseDf))
+    if (!(coarseDf > 0) || !(df > coarseDf))
       return 1;
-    if (within > 0) {
-      const f = coarse / coarseDf / within;
-      if (f < CHANCE_LIKELY || ns.fisherBeyond(f, coarseDf, df - coarseDf) > GROWTH_CHANCE)
-        return 1;
-    }
-    return Math.min(Math.max((coarse / coarseDf / (fine / df)) ** Math.log2(parts), 1), parts);
+    const ofPairs = coarse / coarseDf, f = ofPairs / Math.max((fine - coarse) / (df - coarseDf), 1);
+
+    if (f < CHANCE_LIKELY || ns.fisherBeyond(f, coarseDf, df - coarseDf) > GROWTH_CHANCE)
+      return 1;
+    return Math.min(Math.max((ofPairs / Math.max(fine / df, 1)) ** Math.log2(parts), 1), parts);
   }
 
   // Squares, by side: sums of ticks^2 / exposure over its replicates; less the side's ticks such a

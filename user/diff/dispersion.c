@@ -353,19 +353,20 @@ double dispersion_growth(const struct dispersion *x, enum counted kind, size_t a
 
 /*
  * What blocks miss the mean by is what pairs of them miss it by, and what the two of each pair
- * differ by. Independent blocks have as much of both, for each degree of freedom.
+ * differ by. Independent blocks have as much of both, for each degree of freedom. What is steadier
+ * than chance, 1, is taken for chance.
  */
 static float growth_of(double fine, double coarse, double df, double coarse_df, double parts)
 {
-	double within = (fine - coarse) / (df - coarse_df), ratio;
+	double of_pairs, within;
 
-	if (!(coarse > 0) || !(coarse_df > 0) || !(df > coarse_df))
+	if (!(coarse_df > 0) || !(df > coarse_df))
 		return 1;
-	if (within > 0 &&
-	    fisher_beyond(coarse / coarse_df / within, coarse_df, df - coarse_df) > GROWTH_CHANCE)
+	of_pairs = coarse / coarse_df;
+	within = fmax((fine - coarse) / (df - coarse_df), 1);
+	if (fisher_beyond(of_pairs / within, coarse_df, df - coarse_df) > GROWTH_CHANCE)
 		return 1;
-	ratio = coarse / coarse_df / (fine / df);
-	return (float)fmin(fmax(pow(ratio, log2(parts)), 1), parts);
+	return (float)fmin(fmax(pow(of_pairs / fmax(fine / df, 1), log2(parts)), 1), parts);
 }
 
 /* Blocks only: what is between two runs is no time. */

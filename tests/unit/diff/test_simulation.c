@@ -463,6 +463,45 @@ static void test_long_phases_are_undetermined(void **state)
 	}
 }
 
+/* Dealt out one after another, so many more from some block on. */
+static void deal(struct diff_input *in, enum diff_side side, unsigned int ticks)
+{
+	uint32_t run = add_run(in, side, true), thread = add_thread(in->profile, 1), turn = 0;
+	static const char *const stacks[] = { "a (/x.py:1)", "f (/x.py:2)", "b (/x.py:3)" };
+	const unsigned int counts[] = { 387, ticks, 391 };
+
+	for (int i = 0; i < 3; i++) {
+		uint32_t stack = stack_of(in->profile, stacks[i]);
+
+		for (unsigned int k = 0; k < counts[i]; k++)
+			put(in->profile, stack, thread, turn++ % DIFF_BLOCKS * 1000000000ull, 1);
+	}
+	assert_int_equal(diff_input_take_samples(in, run), 0);
+}
+
+/* Samples that are dealt out scatter less than by chance: that pairs of parts are less even than
+ * the two of each is no sign of work that lasts longer than a part. */
+static void test_even_samples_are_steady(void **state)
+{
+	(void)state;
+	for (unsigned int ticks = 300; ticks < 500; ticks++) {
+		const struct diff_function *f;
+		struct diff_input *in;
+		struct diff *d;
+
+		assert_int_equal(diff_input_new(false, &in), 0);
+		deal(in, DIFF_BASE, ticks);
+		deal(in, DIFF_CURRENT, ticks / 2);
+		d = compare(in, DIFF_ABSOLUTE, NULL);
+		f = function_named(d, "f");
+		if (!diff_class_is_faster(f->class))
+			fail_msg("%u ticks: %s, %g to %g", ticks, diff_class_names[f->class],
+				 (double)f->measure.low, (double)f->measure.high);
+		diff_free(d);
+		diff_input_free(in);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -471,6 +510,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_detectable_is_found),
 		cmocka_unit_test(test_intervals_hold_the_truth),
 		cmocka_unit_test(test_long_phases_are_undetermined),
+		cmocka_unit_test(test_even_samples_are_steady),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
