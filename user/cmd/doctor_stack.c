@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "cmd/doctor.h"
 #include "collect/discover.h"
@@ -14,14 +14,6 @@
 #define TEST_HZ 997 /* a process that uses 1 ms of CPU time is likely to be seen */
 #define TEST_NS 1000000000ULL
 #define POLL_MS 10
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
 
 static bool is_of_python(const struct profile *p, const struct sample *s)
 {
@@ -45,17 +37,17 @@ static int wait_for_sample(struct session *session, struct pipeline *pipeline,
 {
 	int r = session_start(session);
 
-	while (r >= 0 && !find_sample(profile) && now_ns() - start_ns < TEST_NS) {
+	while (r >= 0 && !find_sample(profile) && monotonic_ns() - start_ns < TEST_NS) {
 		r = session_consume(session, POLL_MS, pipeline_record, pipeline);
 		if (r >= 0)
-			r = pipeline_settle(pipeline, now_ns(), false);
+			r = pipeline_settle(pipeline, monotonic_ns(), false);
 	}
 	if (r < 0)
 		return r;
 	session_stop(session);
 	if ((r = session_drain(session, pipeline_record, pipeline)) < 0)
 		return r;
-	return pipeline_settle(pipeline, now_ns(), true);
+	return pipeline_settle(pipeline, monotonic_ns(), true);
 }
 
 static int count_ticks(struct session *session, uint64_t *ticks)
@@ -78,7 +70,7 @@ int doctor_stack_record(pid_t pid, struct doctor_stack *out)
 	_cleanup_(session_freep) struct session *session = NULL;
 	_cleanup_(discovery_freep) struct discovery *discovery = NULL;
 	_cleanup_(pipeline_freep) struct pipeline *pipeline = NULL;
-	uint64_t begin_ns = now_ns(), start_ns;
+	uint64_t begin_ns = monotonic_ns(), start_ns;
 	const struct sample *first;
 	int r;
 
@@ -87,14 +79,14 @@ int doctor_stack_record(pid_t pid, struct doctor_stack *out)
 	    (r = discovery_add_target(discovery, pid, false)) < 0 ||
 	    (r = session_attach(session)) < 0 || (r = profile_new(&out->profile)) < 0)
 		return r;
-	start_ns = now_ns();
+	start_ns = monotonic_ns();
 	out->load_ns = start_ns - begin_ns;
 	if ((r = pipeline_new(session, discovery, out->profile, start_ns, &pipeline)) < 0 ||
 	    (r = wait_for_sample(session, pipeline, out->profile, start_ns)) < 0 ||
 	    (r = count_ticks(session, &out->ticks)) < 0)
 		return r;
 	first = find_sample(out->profile);
-	out->wait_ns = first ? first->time_ns : now_ns() - start_ns;
+	out->wait_ns = first ? first->time_ns : monotonic_ns() - start_ns;
 	return first != NULL;
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -86,14 +87,6 @@ struct recorder {
 	bool has_progress; /* a progress line is on the terminal */
 	bool should_stop;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
 
 /* What ends or interrupts a recording arrives on one descriptor. SIGCHLD: the COMMAND has ended. */
 static int watch_signals(struct recorder *r)
@@ -238,7 +231,7 @@ static int open_file(struct recorder *r, uint64_t start_ns)
 	int e;
 
 	clock_gettime(CLOCK_REALTIME, &t);
-	m->start_realtime_ns = t.tv_sec * 1000000000ULL + t.tv_nsec - (now_ns() - start_ns);
+	m->start_realtime_ns = t.tv_sec * 1000000000ULL + t.tv_nsec - (monotonic_ns() - start_ns);
 	m->start_monotonic_ns = start_ns;
 	m->duration_ns = 0;
 	m->has_ended = 0;
@@ -272,7 +265,7 @@ static int prepare(struct recorder *r)
 	    (e = watch_targets(r)) < 0 || (e = profile_new(&r->profile)) < 0 ||
 	    (e = profile_new(&r->top.profile)) < 0)
 		return e;
-	r->start_ns = now_ns();
+	r->start_ns = monotonic_ns();
 	if ((e = describe_recording(r)) < 0 ||
 	    (e = pipeline_new(r->session, r->discovery, r->profile, r->start_ns, &r->pipeline)) < 0)
 		return e;
@@ -298,7 +291,7 @@ static int store_counters(struct recorder *r, uint64_t now)
 /* Writes what there is; starts a new segment when the tables have grown too large. */
 static int flush(struct recorder *r)
 {
-	uint64_t now = now_ns();
+	uint64_t now = monotonic_ns();
 	ssize_t n;
 	int e;
 
@@ -321,7 +314,8 @@ static int flush(struct recorder *r)
 
 static bool is_flush_due(const struct recorder *r)
 {
-	return r->profile->samples.len >= FLUSH_SAMPLES || now_ns() - r->last_flush_ns >= FLUSH_NS;
+	return r->profile->samples.len >= FLUSH_SAMPLES ||
+	       monotonic_ns() - r->last_flush_ns >= FLUSH_NS;
 }
 
 static void clear_progress(struct recorder *r)
@@ -333,7 +327,7 @@ static void clear_progress(struct recorder *r)
 
 static void show_progress(struct recorder *r)
 {
-	uint64_t now = now_ns();
+	uint64_t now = monotonic_ns();
 
 	if (now - r->last_progress_ns < PROGRESS_NS || log_level() < LOG_LEVEL_WARNING ||
 	    !isatty(STDERR_FILENO))
@@ -399,7 +393,7 @@ static bool targets_are_gone(struct recorder *r)
 /* Until the ring or a new process is looked at again, or -d is over. */
 static int poll_timeout(const struct recorder *r)
 {
-	uint64_t elapsed = now_ns() - r->sampling_ns;
+	uint64_t elapsed = monotonic_ns() - r->sampling_ns;
 	int max_ms = POLL_MS;
 
 	if (r->o->duration_ns && elapsed + POLL_MS * 1000000ULL > r->o->duration_ns)
@@ -410,7 +404,7 @@ static int poll_timeout(const struct recorder *r)
 
 static int look_into_cgroup(struct recorder *r)
 {
-	uint64_t now = now_ns();
+	uint64_t now = monotonic_ns();
 
 	if (!has_cgroup(r) || r->cgroup.is_v2 || now - r->last_look_ns < LOOK_NS)
 		return 0;
@@ -453,7 +447,7 @@ static int close_file(struct recorder *r, uint64_t now, bool is_last)
  */
 static int rotate(struct recorder *r)
 {
-	uint64_t now = now_ns();
+	uint64_t now = monotonic_ns();
 	int e;
 
 	if (!r->o->outputs.rotate_ns || now - r->file_start_ns < r->o->outputs.rotate_ns)
@@ -489,7 +483,7 @@ static int record_loop(struct recorder *r)
 		    (e = look_into_cgroup(r)) < 0 || (e = session_follow_cpus(r->session)) < 0)
 			return e;
 		if (targets_are_gone(r) ||
-		    (r->o->duration_ns && now_ns() - r->sampling_ns >= r->o->duration_ns))
+		    (r->o->duration_ns && monotonic_ns() - r->sampling_ns >= r->o->duration_ns))
 			break;
 		show_progress(r);
 	}
@@ -506,7 +500,7 @@ static int finish(struct recorder *r)
 	session_stop(r->session);
 	if (!r->writer)
 		return 0; /* the next file could not be opened */
-	if ((e = close_file(r, now_ns(), true)) < 0)
+	if ((e = close_file(r, monotonic_ns(), true)) < 0)
 		return e;
 	return counters_store(&r->since, &none, r->top.profile);
 }
@@ -644,7 +638,7 @@ static int explain_nothing(struct recorder *r)
 		return fail(r, -ENOMEM);
 	if (!has_command(r)) {
 		err_set(-ENODATA, "no samples of %s in %s: %s", r->profile->meta.target,
-			units_ns(now_ns() - r->sampling_ns).s, strbuf_str(&why));
+			units_ns(monotonic_ns() - r->sampling_ns).s, strbuf_str(&why));
 		cmd_fail(r->call, -ENODATA);
 	} else if (log_level() >= LOG_LEVEL_WARNING) {
 		log_warning("%s: no samples: %s", r->call->operands.items[0], strbuf_str(&why));
@@ -664,7 +658,7 @@ static int summarise(struct recorder *r)
 		.output = record_files_name(&r->files),
 		.processes = pipeline_stats(r->pipeline)->processes,
 		.contained = pipeline_stats(r->pipeline)->contained,
-		.wall_ns = now_ns() - r->sampling_ns,
+		.wall_ns = monotonic_ns() - r->sampling_ns,
 		.sampler_ns = profile_counter(r->top.profile, "run_ns"),
 		.is_system_wide = r->o->all,
 	};
@@ -687,7 +681,7 @@ static int record(struct recorder *r)
 	e = prepare(r);
 	if (e >= 0)
 		e = session_start(r->session);
-	r->sampling_ns = now_ns();
+	r->sampling_ns = monotonic_ns();
 	if (e >= 0 && has_command(r))
 		e = launch_go(&r->launch, r->call->operands.items[0]);
 	if (e < 0)

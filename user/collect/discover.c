@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -14,7 +14,6 @@
 #include "target/offsets.h"
 #include "target/proc.h"
 
-#define NS_PER_SECOND 1000000000ULL
 #define NS_PER_MS 1000000ULL
 #define RECHECK_MIN_NS 5000000ULL     /* a process that has just begun may still map Python */
 #define RECHECK_MAX_NS 60000000000ULL /* one that never had any may load it some day */
@@ -92,14 +91,6 @@ void discovery_free(struct discovery *d)
 	vec_release(&d->young);
 	looker_free(d->looker);
 	free(d);
-}
-
-static uint64_t monotonic_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * NS_PER_SECOND + t.tv_nsec;
 }
 
 static const char *implementation_of(const struct py_offsets *off)
@@ -238,7 +229,7 @@ bool discovery_has(const struct discovery *d, uint64_t process)
 				       compare_identities);
 }
 
-/* look_ns: when the look began that saw none, or (is_starting) one that was not ready. */
+/* look_ns: when a look began that saw none, or (is_starting) saw one that was not ready. */
 static struct asked_slot *note_nothing(struct discovery *d, uint64_t process, uint64_t look_ns,
 				       bool is_starting)
 {
@@ -300,34 +291,25 @@ static void mark_program(struct discovery *d, const struct sighting *seen)
 	const struct task_record *task = &seen->task;
 	struct binary_row row = { .layout = LAYOUT_NONE }, before;
 	bool is_known = session_find_binary(d->session, &task->exe, &before) == 0;
-	int layout;
+	int64_t distance = 0;
+	int layout, lead;
 
 	if (!task->exe.inode || (is_known && (seen->r < 0 || before.from_start)))
 		return;
 	if (seen->r >= 0) {
 		layout = add_interpreter(d, &seen->runtime);
+		lead = looker_find_lead(d->looker, task, &seen->runtime, &distance);
 		/* Without a lead the next process will be asked about. */
-		if (layout < 0 || !seen->has_lead || seen->lead == -ESRCH ||
-		    (seen->lead < 0 && is_known && before.layout != LAYOUT_NONE))
+		if (layout < 0 || lead == -ETIMEDOUT || lead == -ENOMEM || lead == -ESRCH ||
+		    (lead < 0 && is_known && before.layout != LAYOUT_NONE))
 			return;
-		row.from_start = seen->lead < 0 ? 0 : seen->distance;
-		row.layout = seen->lead > 0 ? (uint32_t)layout : LAYOUT_UNSURE;
+		row.from_start = distance;
+		row.layout = lead > 0 ? (uint32_t)layout : LAYOUT_UNSURE;
 		row.interpreter = layout;
-		row.text_to_runtime = seen->lead > 0 ? seen->runtime.text_to_runtime : 0;
+		row.text_to_runtime = lead > 0 ? seen->runtime.text_to_runtime : 0;
 	}
 	if (is_still(d, task))
 		session_add_binary(d->session, &task->exe, &row);
-}
-
-/* Looks at a process, also for how the next one of its program is found, if that is not known. */
-static int look_at(struct discovery *d, const struct task_record *task, uint64_t patience_ns,
-		   struct sighting *out)
-{
-	struct binary_row row;
-	bool is_known = !task->exe.inode ||
-			(!session_find_binary(d->session, &task->exe, &row) && row.from_start);
-
-	return looker_find(d->looker, task, !is_known, patience_ns, out);
 }
 
 /* The interpreter of a process the user named, or why there is none. task: NULL, if it was gone. */
@@ -346,7 +328,7 @@ static int find_target(struct discovery *d, pid_t pid, const struct task_record 
 	if (stat.is_zombie)
 		return err_set(-ENOENT, "pid %d: has ended already (%s is a zombie)", pid,
 			       stat.comm);
-	r = look_at(d, task, LOOK_PATIENT_NS, out);
+	r = looker_find(d->looker, task, LOOK_PATIENT_NS, out);
 	return r == -ESRCH ? err_set(r, "pid %d: no such process", pid)
 	       : r < 0     ? err_wrap(r, "pid %d", pid)
 			   : 0;
@@ -387,11 +369,11 @@ int discovery_add_target(struct discovery *d, pid_t pid, bool wait_for_exec)
 static int add_task(struct discovery *d, const struct task_record *task)
 {
 	struct sighting seen;
-	int r = look_at(d, task, LOOK_SOON_NS, &seen);
+	int r = looker_find(d->looker, task, LOOK_SOON_NS, &seen);
 
 	if (r >= 0) {
 		if (!seen.runtime.is_initialised)
-			note_nothing(d, task->process, seen.look_ns, true);
+			note_nothing(d, task->process, seen.runtime.seen_ns, true);
 		r = add_process(d, &seen.runtime, task->pid, task->start_ns, task->exec_id);
 		mark_program(d, &seen);
 		return r < 0 ? r : 1;
@@ -526,7 +508,7 @@ static int add_found(struct discovery *d, const struct sighting *seen, const str
 	int r;
 
 	if (!rt->is_initialised)
-		note_nothing(d, task->process, seen->look_ns, true);
+		note_nothing(d, task->process, seen->runtime.seen_ns, true);
 	r = add_process(d, rt, task->pid, task->start_ns, task->exec_id);
 	mark_program(d, seen);
 	/* The kernel's own numbers for the file: stat() shows others on some file systems. */
@@ -583,7 +565,7 @@ static int look(struct discovery *d, const struct who_event *who)
 
 	if (is_hanging(d, who->process))
 		return 0;
-	r = look_at(d, &task, LOOK_SOON_NS, &seen);
+	r = looker_find(d->looker, &task, LOOK_SOON_NS, &seen);
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0 && r != -ESRCH && r != -ETIMEDOUT && is_to_wait(d, who, seen.look_ns)) {

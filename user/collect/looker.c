@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/workers.h"
 #include "target/mem.h"
 #include "target/proc.h"
@@ -53,14 +53,6 @@ void looker_free(struct looker *l)
 	free(l);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
-
 static void free_work(struct work *w)
 {
 	free(w);
@@ -70,7 +62,6 @@ static void free_work(struct work *w)
 
 struct find {
 	struct work work;
-	bool wants_lead;
 	struct sighting seen;
 };
 
@@ -82,15 +73,11 @@ static void find_run(struct work *w, void *cache)
 	s->r = runtime_find(cache, s->task.pid, &s->runtime);
 	if (s->r < 0)
 		snprintf(s->text, sizeof(s->text), "%s", err_message(s->r));
-	if (s->r < 0 || !f->wants_lead)
-		return;
-	s->lead = program_find_lead(s->task.pid, s->task.start_code, &s->runtime, &s->distance);
-	s->has_lead = true;
 }
 
 static int not_seen(const struct task_record *task, int r, struct sighting *out)
 {
-	*out = (struct sighting){ .task = *task, .look_ns = now_ns() };
+	*out = (struct sighting){ .task = *task, .look_ns = monotonic_ns() };
 	if (r == -EINPROGRESS)
 		out->r = err_set(-ETIMEDOUT,
 				 "its memory or its files do not answer: a network mount "
@@ -101,8 +88,7 @@ static int not_seen(const struct task_record *task, int r, struct sighting *out)
 	return out->r;
 }
 
-int looker_find(struct looker *l, const struct task_record *task, bool wants_lead, uint64_t ns,
-		struct sighting *out)
+int looker_find(struct looker *l, const struct task_record *task, uint64_t ns, struct sighting *out)
 {
 	struct find *f = calloc(1, sizeof(*f));
 	int r;
@@ -110,9 +96,8 @@ int looker_find(struct looker *l, const struct task_record *task, bool wants_lea
 	if (!f)
 		return -ENOMEM;
 	f->work = (struct work){ .run = find_run, .free = free_work };
-	f->wants_lead = wants_lead;
 	f->seen.task = *task;
-	f->seen.look_ns = now_ns();
+	f->seen.look_ns = monotonic_ns();
 	r = workers_run(l->workers, &f->work, ns);
 	if (r == -EINPROGRESS)
 		return not_seen(task, r, out);
@@ -136,6 +121,46 @@ bool looker_next(struct looker *l, struct sighting *out)
 		w->free(w);
 	}
 	return is_find;
+}
+
+struct find_lead {
+	struct work work;
+	struct task_record task;
+	struct py_runtime runtime;
+	int r;
+	int64_t distance;
+};
+
+static void find_lead_run(struct work *w, void *cache)
+{
+	struct find_lead *f = (struct find_lead *)w;
+
+	(void)cache;
+	f->r = program_find_lead(f->task.pid, f->task.start_code, &f->runtime, &f->distance);
+	err_clear();
+}
+
+int looker_find_lead(struct looker *l, const struct task_record *task, const struct py_runtime *rt,
+		     int64_t *distance)
+{
+	struct find_lead *f = malloc(sizeof(*f));
+	int r;
+
+	if (!f)
+		return -ENOMEM;
+	*f = (struct find_lead){ .work = { .run = find_lead_run, .free = free_work },
+				 .task = *task,
+				 .runtime = *rt,
+				 .distance = *distance };
+	r = workers_run(l->workers, &f->work, LOOK_SOON_NS);
+	if (r == -EINPROGRESS)
+		return -ETIMEDOUT;
+	if (!r) {
+		r = f->r;
+		*distance = f->distance;
+	}
+	free(f);
+	return r == -EAGAIN ? -ETIMEDOUT : r;
 }
 
 /* --- memory ----------------------------------------------------------------------------------- */

@@ -34,18 +34,18 @@ struct sighting {
 	int r;                   /* as runtime_find(); -ETIMEDOUT: not seen yet; -EBUSY: refused */
 	char text[ERR_BYTES];    /* the message of r */
 	struct py_runtime runtime; /* if r >= 0 */
-	bool has_lead;             /* asked for: what program_find_lead() says */
-	int lead;
-	int64_t distance;
 };
 
 /*
- * Looks for the interpreter of a process, and (wants_lead) for how the next one of its program is
- * found. What takes longer than ns is given up: looker_next() has it, if it comes. Returns out->r,
- * -ENOMEM.
+ * Looks for the interpreter of a process. What takes longer than ns is given up: looker_next() has
+ * it, if it comes. Returns out->r, -ENOMEM.
  */
-int looker_find(struct looker *l, const struct task_record *task, bool wants_lead, uint64_t ns,
+int looker_find(struct looker *l, const struct task_record *task, uint64_t ns,
 		struct sighting *out);
+
+/* As program_find_lead(), soon or not at all: then -ETIMEDOUT. */
+int looker_find_lead(struct looker *l, const struct task_record *task, const struct py_runtime *rt,
+		     int64_t *distance);
 
 /* A look that was given up, and is done now. False: there is none. */
 bool looker_next(struct looker *l, struct sighting *out);

@@ -14,10 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "collect/draw.h"
 
-#define NS_PER_SECOND 1000000000ULL
 #define WARM_UP_MAX_NS 100000000ULL
 #define LOOK_NS NS_PER_SECOND /* at which CPUs are there */
 
@@ -48,21 +48,13 @@ struct ticker {
 	struct cpu cpus[];
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * NS_PER_SECOND + t.tv_nsec;
-}
-
 /* Uniform in [0, 1). */
 static double chance(void)
 {
 	uint64_t random;
 
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
-		random = now_ns() * 0x9e3779b97f4a7c15ULL;
+		random = monotonic_ns() * 0x9e3779b97f4a7c15ULL;
 	return (double)(random >> 11) / (double)(1ULL << 53);
 }
 
@@ -89,12 +81,12 @@ static void tell_sampler(struct ticker *t, const struct cpu *c, uint64_t set_ns,
 static int redraw(struct ticker *t, struct cpu *c)
 {
 	uint64_t period_ns = draw_period_ns(&t->plan, &c->draw, chance());
-	uint64_t before = now_ns(), after, middle;
+	uint64_t before = monotonic_ns(), after, middle;
 
 	tell_sampler(t, c, before, period_ns);
 	if (ioctl(c->fd, PERF_EVENT_IOC_PERIOD, &period_ns) < 0)
 		return err_set(-errno, "change the rate of perf events: %s", strerror(errno));
-	after = now_ns();
+	after = monotonic_ns();
 	middle = before + (after - before) / 2;
 	count_until(t, c, middle);
 	c->set_ns = middle;
@@ -122,7 +114,7 @@ static void *draw_all_the_time(void *arg)
 	pthread_mutex_lock(&t->lock);
 	while (!t->should_end) {
 		struct cpu *next = find_next(t);
-		uint64_t now = now_ns(), due = next ? next->next_ns : now + NS_PER_SECOND;
+		uint64_t now = monotonic_ns(), due = next ? next->next_ns : now + NS_PER_SECOND;
 		struct timespec until = { .tv_sec = (time_t)(due / NS_PER_SECOND),
 					  .tv_nsec = (long)(due % NS_PER_SECOND) };
 
@@ -166,7 +158,7 @@ static void end_thread(struct ticker *t)
 /* -ENODEV: the CPU is offline. */
 static int event_open(struct ticker *t, struct cpu *c)
 {
-	uint64_t now = now_ns();
+	uint64_t now = monotonic_ns();
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
@@ -232,7 +224,7 @@ int ticker_new(const struct ticker_opts *opts, struct ticker **out)
 	pthread_condattr_setclock(&by_monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&t->changed, &by_monotonic);
 	pthread_condattr_destroy(&by_monotonic);
-	t->opened_ns = t->looked_ns = now_ns();
+	t->opened_ns = t->looked_ns = monotonic_ns();
 	r = open_events(t);
 	if (r < 0)
 		return r;
@@ -254,7 +246,7 @@ void ticker_free(struct ticker *t)
 
 static void warm_up(const struct ticker *t)
 {
-	uint64_t period_ns = draw_period_max_ns(&t->plan), until, now = now_ns();
+	uint64_t period_ns = draw_period_max_ns(&t->plan), until, now = monotonic_ns();
 	struct timespec left;
 
 	until = t->opened_ns + (period_ns < WARM_UP_MAX_NS ? period_ns : WARM_UP_MAX_NS);
@@ -270,7 +262,7 @@ int ticker_start(struct ticker *t)
 	uint64_t now;
 
 	warm_up(t);
-	now = now_ns();
+	now = monotonic_ns();
 	t->is_counting = true;
 	for (struct cpu *c = t->cpus; c < t->cpus + t->opts.cpus; c++) {
 		c->from_ns = now;
@@ -284,7 +276,7 @@ void ticker_stop(struct ticker *t)
 	uint64_t now;
 
 	end_thread(t);
-	now = now_ns();
+	now = monotonic_ns();
 	for (struct cpu *c = t->cpus; c < t->cpus + t->opts.cpus; c++)
 		if (c->fd >= 0)
 			count_until(t, c, now);
@@ -325,7 +317,7 @@ static bool has_stopped(const struct cpu *c, uint64_t now, uint64_t *end_ns)
 
 int ticker_follow_cpus(struct ticker *t)
 {
-	uint64_t now = now_ns(), end_ns;
+	uint64_t now = monotonic_ns(), end_ns;
 	int r;
 
 	if (now - t->looked_ns < LOOK_NS)
@@ -349,7 +341,7 @@ uint64_t ticker_expected(struct ticker *t)
 	uint64_t now, expected;
 
 	pthread_mutex_lock(&t->lock);
-	now = now_ns();
+	now = monotonic_ns();
 	for (struct cpu *c = t->cpus; c < t->cpus + t->opts.cpus; c++)
 		if (c->fd >= 0)
 			count_until(t, c, now);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/hash.h"
 #include "target/debug_offsets.h"
@@ -549,6 +550,7 @@ static int look_at(struct search *s, const struct mapping *m, struct py_runtime 
 		.offsets = b->offsets,
 	};
 	snprintf(found.path, sizeof(found.path), "%s", m->path);
+	found.seen_ns = monotonic_ns();
 	r = verify(s->pid, b, &found);
 	if (r == -EPERM || r == -ESRCH)
 		return r;

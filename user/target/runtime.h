@@ -30,6 +30,7 @@ struct py_runtime {
 	/* In every process: _PyRuntime = text_start - text_pgoff + this. */
 	int64_t text_to_runtime;
 	bool is_initialised;       /* it had an interpreter when it was looked at; else not yet */
+	uint64_t seen_ns;          /* CLOCK_MONOTONIC: just before that */
 	struct py_offsets offsets; /* minor, micro, is_free_threaded... and the layout */
 };
 
