@@ -55,7 +55,7 @@ def page_of(recording, tmp_path, *arguments):
 
 def collapsed(recording):
     """As Page.stacks(), from the other exporter."""
-    return frames(export(recording))
+    return frames(export(recording, "--fold-imports"))
 
 
 def test_page_has_the_stacks_of_the_recording(recorded, tmp_path):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """named.py: threads whose names are known, each in a function of its own.
 
-READY, GO, then {"names": {function: [name, ...]}}: the names that the thread had, one after the
-other; "" for the one that the system has for it."""
+READY, GO, then {"names": {function: [name, ...]}}, EXIT: the names that the thread had, one after the
+other; "" for the one that the system has for it. All threads live until then, so that whoever reads
+their names may take its time."""
 import _thread
 import concurrent.futures
 import json
@@ -10,47 +11,57 @@ import sys
 import threading
 import time
 
-SECONDS = 0.12
+SECONDS = 0.06  # of CPU time
+thread_cpu = getattr(  # 3.6 has no thread_time()
+    time, "thread_time", None) or (lambda: time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID))
 names = {}
+spun = {}
+over = _thread.allocate_lock()
 
 
-def spin(function, seconds=SECONDS):
+def spin(function, seconds=SECONDS, clock=thread_cpu):
     names.setdefault(function, [])
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end: pass
+    end = clock() + seconds
+    while clock() < end: pass
 
 
-def by_default(): spin("by_default")
-def latin(): spin("latin")
-def cyrillic(): spin("cyrillic")
-def beyond(): spin("beyond")
-def long(): spin("long")
-def subclass(): spin("subclass")
-def slots(): spin("slots")
-def opened(): spin("opened")
-def timer(): spin("timer")
-def pooled(): spin("pooled")
+def spin_and_stay(function):
+    spin(function)
+    spun[function].release()
+    with over: pass
+
+
+def by_default(): spin_and_stay("by_default")
+def latin(): spin_and_stay("latin")
+def cyrillic(): spin_and_stay("cyrillic")
+def beyond(): spin_and_stay("beyond")
+def long(): spin_and_stay("long")
+def subclass(): spin_and_stay("subclass")
+def slots(): spin_and_stay("slots")
+def opened(): spin_and_stay("opened")
+def timer(): spin_and_stay("timer")
+def pooled(): spin_and_stay("pooled")
 
 
 def renamed_at_once():
     threading.current_thread().name = "named by itself"
-    spin("renamed_at_once")
+    spin_and_stay("renamed_at_once")
 
 
 def renamed_later():
-    spin("renamed_later", 2 * SECONDS)
+    spin("renamed_later", 0.24, time.perf_counter)
     threading.current_thread().name = "the later name"
-    spin("renamed_later", 2.4)
+    spin("renamed_later", 2.4, time.perf_counter)
 
 
 def dummy():
     names["dummy"] = [threading.current_thread().name]
-    spin("dummy")
+    spin_and_stay("dummy")
 
 
 def without():
     names["without"] = [""]
-    spin("without")
+    spin_and_stay("without")
 
 
 class Subclass(threading.Thread):
@@ -67,25 +78,16 @@ class Slots(threading.Thread):
     __slots__ = ("one", "two")
 
 
-def start(thread):
-    thread.start()
-    thread.join()
-
-
-def without_threading(function):
-    done = _thread.allocate_lock()
-    done.acquire()
-
-    def run():
-        try:
-            function()
-        finally:
-            done.release()
-    _thread.start_new_thread(run, ())
-    done.acquire()
+def start(function, begin):
+    """Until it has spun."""
+    spun[function] = _thread.allocate_lock()
+    spun[function].acquire()
+    begin()
+    spun[function].acquire()
 
 
 def main():
+    over.acquire()
     later = threading.Thread(target=renamed_later, name="the first name")
     later.start()
     threads = {
@@ -101,15 +103,15 @@ def main():
     }
     threads["opened"].__dict__["more"] = 1
     for function, thread in threads.items():
-        start(thread)
+        start(function, thread.start)
         names[function] = [thread.name]
-    start(threading.Thread(target=renamed_at_once, name="before"))
+    start("renamed_at_once", threading.Thread(target=renamed_at_once, name="before").start)
     names["renamed_at_once"] = ["named by itself"]
-    with concurrent.futures.ThreadPoolExecutor(2, thread_name_prefix="a-pool-of-threads") as pool:
-        pool.submit(pooled).result()
+    pool = concurrent.futures.ThreadPoolExecutor(2, thread_name_prefix="a-pool-of-threads")
+    start("pooled", lambda: pool.submit(pooled))
     names["pooled"] = ["a-pool-of-threads_0"]
-    without_threading(without)
-    without_threading(dummy)
+    start("without", lambda: _thread.start_new_thread(without, ()))
+    start("dummy", lambda: _thread.start_new_thread(dummy, ()))
     later.join()
     names["renamed_later"] = ["the first name", "the later name"]
     print(json.dumps({"names": names}))
@@ -122,3 +124,4 @@ if __name__ == "__main__":
     sys.stdin.readline()
     main()
     sys.stdin.readline()
+    over.release()

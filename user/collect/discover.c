@@ -20,7 +20,7 @@
 #define ASKED_SLOTS 4096              /* power of two */
 #define SWEEP_ANSWERS 1024            /* at most so many rows may be of processes that are gone */
 #define YOUNG_FIRST_NS 1000000        /* until the second look at a new program, then doubled: */
-#define YOUNG_LOOKS 7                 /* the last one 63 ms after it began */
+#define YOUNG_LOOKS 11                /* the last one 1 s after it began: it may wait for a CPU */
 #define YOUNG_MAX 256
 
 /* A process in which no Python was seen to run. Lossy: forgetting means asking sooner. */
@@ -251,7 +251,30 @@ bool discovery_saw_nothing(const struct discovery *d, uint64_t process, uint64_t
 }
 
 /*
- * A process without Python, or not looked at yet. It is asked about again after as long as it has
+ * A process that could not be looked at in time: of a slow machine, or for good. Its row is that of
+ * no program, so that its ticks ask on; while the look has not come back that is all.
+ */
+static int add_unseen(struct discovery *d, const struct task_record *task, bool is_hanging)
+{
+	struct asked_slot *slot = &d->asked[task->process & (ASKED_SLOTS - 1)];
+	struct proc_row row = {
+		.start_ns = task->start_ns, .exec_id = ~0U, .layout = LAYOUT_NONE, .is_target = 1
+	};
+
+	if (is_hanging && slot->process != task->process)
+		*slot = (struct asked_slot){ .process = task->process, .first_ns = monotonic_ns() };
+	if (slot->process == task->process)
+		slot->is_hanging = is_hanging;
+	return session_add_process(d->session, task->pid, &row);
+}
+
+static bool is_unseen(int r)
+{
+	return r == -ETIMEDOUT || r == -EBUSY;
+}
+
+/*
+ * A process without Python. It is asked about again after as long as it has
  * been known, so that one that still loads its interpreter is found soon and others cost little.
  */
 static int add_other(struct discovery *d, const struct task_record *task,
@@ -264,10 +287,9 @@ static int add_other(struct discovery *d, const struct task_record *task,
 				.is_target = 1 };
 	uint64_t now = monotonic_ns(), wait = now - slot->first_ns;
 
-	slot->is_hanging = seen->r == -ETIMEDOUT;
 	if (wait < RECHECK_MIN_NS)
 		wait = RECHECK_MIN_NS;
-	if (wait > RECHECK_MAX_NS || slot->is_hanging)
+	if (wait > RECHECK_MAX_NS)
 		wait = RECHECK_MAX_NS;
 	row.recheck_ns = now + wait;
 	return session_add_process(d->session, task->pid, &row);
@@ -381,7 +403,7 @@ static int add_task(struct discovery *d, const struct task_record *task)
 	if (r == -ENOMEM)
 		return r;
 	log_debug("%s", err_message(r)); /* one that is none of ours to record */
-	return add_other(d, task, &seen);
+	return is_unseen(r) ? add_unseen(d, task, r == -ETIMEDOUT) : add_other(d, task, &seen);
 }
 
 static bool pids_has(const struct pids *list, pid_t pid)
@@ -541,6 +563,8 @@ static bool is_to_wait(struct discovery *d, const struct who_event *who, uint64_
 	if (!y && (!who->is_exec || d->young.len >= YOUNG_MAX || vec_push(&d->young, new) < 0))
 		return false;
 	y = find_young(d, who->process);
+	if (now < y->next_ns)
+		return true; /* a tick asked in between */
 	y->looks++;
 	y->next_ns = now + (YOUNG_FIRST_NS << y->looks >> 1);
 	if (y->looks < YOUNG_LOOKS)
@@ -568,7 +592,7 @@ static int look(struct discovery *d, const struct who_event *who)
 	r = looker_find(d->looker, &task, LOOK_SOON_NS, &seen);
 	if (r == -ENOMEM)
 		return r;
-	if (r < 0 && r != -ESRCH && r != -ETIMEDOUT && is_to_wait(d, who, seen.look_ns)) {
+	if (r < 0 && r != -ESRCH && !is_unseen(r) && is_to_wait(d, who, seen.look_ns)) {
 		note_nothing(d, who->process, seen.look_ns, r == -EAGAIN);
 		return 0;
 	}
@@ -580,9 +604,9 @@ static int look(struct discovery *d, const struct who_event *who)
 	if (r >= 0)
 		return add_found(d, &seen, who);
 	log_debug("pid %u: %s", who->pid, err_message(r));
-	if (r != -EAGAIN && r != -ETIMEDOUT && r != -EBUSY)
+	if (r != -EAGAIN && !is_unseen(r))
 		mark_program(d, &seen);
-	r = add_other(d, &task, &seen);
+	r = is_unseen(r) ? add_unseen(d, &task, r == -ETIMEDOUT) : add_other(d, &task, &seen);
 	return r == -ENOMEM ? r : 0;
 }
 

@@ -594,6 +594,7 @@ static int look_at_all(struct search *s, struct py_runtime *out)
 static int nothing_found(const struct search *s)
 {
 	_cleanup_(freep) char *exe = NULL;
+	struct proc_stat stat;
 
 	if (s->error)
 		return err_set(s->error, "%s", s->message);
@@ -602,10 +603,10 @@ static int nothing_found(const struct search *s)
 			       "no permission to read the files that pid %d maps (needs root, or "
 			       "CAP_DAC_READ_SEARCH, and CAP_CHECKPOINT_RESTORE for deleted ones)",
 			       s->pid);
-	if (proc_exe(s->pid, &exe) < 0)
-		return err_set(-ENOENT,
-			       "no Python runtime in this process (no executable: a kernel "
-			       "thread, or it has ended)");
+	if (proc_exe(s->pid, &exe) < 0 && proc_stat(s->pid, &stat) == 0 && stat.is_kernel_thread)
+		return err_set(-ENOENT, "no Python runtime in this process (a kernel thread)");
+	if (!exe)
+		return err_set(-ESRCH, "no process with pid %d: it has just ended", s->pid);
 	return err_set(-ENOENT, "no Python runtime in this process (mappings: %s)%s", exe,
 		       s->unread ? "; a mapped file could not be opened" : "");
 }
