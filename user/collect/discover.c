@@ -274,8 +274,8 @@ static bool is_unseen(int r)
 }
 
 /*
- * A process without Python. It is asked about again after as long as it has
- * been known, so that one that still loads its interpreter is found soon and others cost little.
+ * A process without Python. It is asked about again after as long as it has been known, so that one
+ * that still loads its interpreter is found soon and others cost little.
  */
 static int add_other(struct discovery *d, const struct task_record *task,
 		     const struct sighting *seen)
@@ -573,6 +573,19 @@ static bool is_to_wait(struct discovery *d, const struct who_event *who, uint64_
 	return false;
 }
 
+/* Nothing was learnt of it: one that has just begun remains one that has. */
+static int postpone(struct discovery *d, const struct who_event *who)
+{
+	struct young *y = find_young(d, who->process), new = { .who = *who };
+
+	if (!y && who->is_exec && d->young.len < YOUNG_MAX && vec_push(&d->young, new) < 0)
+		return -ENOMEM;
+	y = find_young(d, who->process);
+	if (y)
+		y->next_ns = monotonic_ns() + LOOK_SOON_NS;
+	return 0;
+}
+
 static bool is_hanging(const struct discovery *d, uint64_t process)
 {
 	const struct asked_slot *slot = &d->asked[process & (ASKED_SLOTS - 1)];
@@ -588,11 +601,16 @@ static int look(struct discovery *d, const struct who_event *who)
 	int r;
 
 	if (is_hanging(d, who->process))
-		return 0;
+		return postpone(d, who);
 	r = looker_find(d->looker, &task, LOOK_SOON_NS, &seen);
 	if (r == -ENOMEM)
 		return r;
-	if (r < 0 && r != -ESRCH && !is_unseen(r) && is_to_wait(d, who, seen.look_ns)) {
+	if (is_unseen(r)) {
+		log_debug("pid %u: %s", who->pid, err_message(r));
+		r = add_unseen(d, &task, r == -ETIMEDOUT);
+		return r == -ENOMEM ? r : postpone(d, who);
+	}
+	if (r < 0 && r != -ESRCH && is_to_wait(d, who, seen.look_ns)) {
 		note_nothing(d, who->process, seen.look_ns, r == -EAGAIN);
 		return 0;
 	}
@@ -604,9 +622,9 @@ static int look(struct discovery *d, const struct who_event *who)
 	if (r >= 0)
 		return add_found(d, &seen, who);
 	log_debug("pid %u: %s", who->pid, err_message(r));
-	if (r != -EAGAIN && !is_unseen(r))
+	if (r != -EAGAIN)
 		mark_program(d, &seen);
-	r = is_unseen(r) ? add_unseen(d, &task, r == -ETIMEDOUT) : add_other(d, &task, &seen);
+	r = add_other(d, &task, &seen);
 	return r == -ENOMEM ? r : 0;
 }
 

@@ -14,6 +14,10 @@
 
 struct looker {
 	struct workers *workers;
+	struct {
+		const struct work *work; /* NULL: none */
+		pid_t pid;
+	} late[WORKERS_MAX]; /* looks that have not come back */
 };
 
 static int new_context(void **context)
@@ -58,6 +62,37 @@ static void free_work(struct work *w)
 	free(w);
 }
 
+/* As workers_run(); -ETIMEDOUT: not begun, as the process keeps another look that is no more
+ * patient. */
+static int run_look(struct looker *l, pid_t pid, struct work *w, uint64_t ns)
+{
+	size_t free_slot = WORKERS_MAX;
+	int r;
+
+	for (size_t i = 0; i < WORKERS_MAX; i++) {
+		if (!l->late[i].work)
+			free_slot = i;
+		else if (l->late[i].pid == pid && ns <= LOOK_SOON_NS)
+			return -ETIMEDOUT;
+	}
+	r = workers_run(l->workers, w, ns);
+	if (r == -EINPROGRESS && free_slot < WORKERS_MAX) {
+		l->late[free_slot].work = w;
+		l->late[free_slot].pid = pid;
+	}
+	return r;
+}
+
+static struct work *next_late(struct looker *l)
+{
+	struct work *w = workers_next(l->workers);
+
+	for (size_t i = 0; w && i < WORKERS_MAX; i++)
+		if (l->late[i].work == w)
+			l->late[i].work = NULL;
+	return w;
+}
+
 /* --- processes -------------------------------------------------------------------------------- */
 
 struct find {
@@ -78,7 +113,7 @@ static void find_run(struct work *w, void *cache)
 static int not_seen(const struct task_record *task, int r, struct sighting *out)
 {
 	*out = (struct sighting){ .task = *task, .look_ns = monotonic_ns() };
-	if (r == -EINPROGRESS)
+	if (r == -EINPROGRESS || r == -ETIMEDOUT)
 		out->r = err_set(-ETIMEDOUT,
 				 "its memory or its files do not answer: a network mount "
 				 "that hangs?");
@@ -98,7 +133,7 @@ int looker_find(struct looker *l, const struct task_record *task, uint64_t ns, s
 	f->work = (struct work){ .run = find_run, .free = free_work };
 	f->seen.task = *task;
 	f->seen.look_ns = monotonic_ns();
-	r = workers_run(l->workers, &f->work, ns);
+	r = run_look(l, task->pid, &f->work, ns);
 	if (r == -EINPROGRESS)
 		return not_seen(task, r, out);
 	if (!r)
@@ -114,7 +149,7 @@ bool looker_next(struct looker *l, struct sighting *out)
 	struct work *w;
 	bool is_find = false;
 
-	while (!is_find && (w = workers_next(l->workers))) {
+	while (!is_find && (w = next_late(l))) {
 		is_find = w->run == find_run;
 		if (is_find)
 			*out = ((struct find *)w)->seen;
@@ -152,7 +187,7 @@ int looker_find_lead(struct looker *l, const struct task_record *task, const str
 				 .task = *task,
 				 .runtime = *rt,
 				 .distance = *distance };
-	r = workers_run(l->workers, &f->work, LOOK_SOON_NS);
+	r = run_look(l, task->pid, &f->work, LOOK_SOON_NS);
 	if (r == -EINPROGRESS)
 		return -ETIMEDOUT;
 	if (!r) {
@@ -192,7 +227,7 @@ int looker_read(struct looker *l, pid_t pid, uint64_t addr, void *buf, size_t le
 	*rd = (struct reading){
 		.work = { .run = read_run, .free = free_work }, .pid = pid, .addr = addr, .len = len
 	};
-	r = workers_run(l->workers, &rd->work, LOOK_SOON_NS);
+	r = run_look(l, pid, &rd->work, LOOK_SOON_NS);
 	if (r == -EINPROGRESS)
 		return -ETIMEDOUT;
 	if (!r)
@@ -272,7 +307,7 @@ void looker_touch(struct looker *l, pid_t pid, const struct py_offsets *off,
 				.off = *off,
 				.count = count };
 	memcpy(t->ranges, ranges, count * sizeof(t->ranges[0]));
-	if (workers_run(l->workers, &t->work, LOOK_SOON_NS) != -EINPROGRESS)
+	if (run_look(l, pid, &t->work, LOOK_SOON_NS) != -EINPROGRESS)
 		free(t);
 }
 
@@ -306,7 +341,7 @@ int looker_thread_name(struct looker *l, const struct thread_place *thread, uint
 	n->off = *thread->off;
 	n->thread.off = &n->off;
 	n->active = *active;
-	r = workers_run(l->workers, &n->work, LOOK_SOON_NS);
+	r = run_look(l, thread->pid, &n->work, LOOK_SOON_NS);
 	if (r == -EINPROGRESS)
 		return -ETIMEDOUT;
 	if (r < 0) {
@@ -353,7 +388,7 @@ int looker_arguments(struct looker *l, pid_t pid, char out[ARGS_BYTES])
 		return -ENOMEM;
 	a->work = (struct work){ .run = ask_run, .free = free_work };
 	a->pid = pid;
-	r = workers_run(l->workers, &a->work, LOOK_SOON_NS);
+	r = run_look(l, pid, &a->work, LOOK_SOON_NS);
 	if (r == -EINPROGRESS)
 		return -ETIMEDOUT;
 	if (!r)

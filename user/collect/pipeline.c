@@ -353,7 +353,7 @@ static void set_awaited(struct pipeline *p, struct known_thread *known, bool is_
 /* After a look that gave r: no other would give more. */
 static bool is_over(int r)
 {
-	return r == -ESRCH || r == -ENOTSUP || r == -ETIMEDOUT;
+	return r == -ESRCH || r == -ENOTSUP;
 }
 
 /* Names that were not there at first, and those that have changed since. */
