@@ -57,7 +57,7 @@ static __always_inline __u64 likely_address(struct task_struct *task,
 /* Tells user space of a process it should look at. v: the mapping that was met, or all zero. */
 static __always_inline bool send_who(struct cpu_state *c, const struct task_facts *f,
 				     const struct vma_search *v, const struct binary_key *exe,
-				     __u64 start_code, bool is_exec)
+				     __u64 start_code, bool is_exec, __u64 now)
 {
 	struct who_event e = {
 		.kind = EVENT_WHO,
@@ -71,6 +71,7 @@ static __always_inline bool send_who(struct cpu_state *c, const struct task_fact
 		.vm_pgoff = v->vm_pgoff,
 		.exe = *exe,
 		.start_code = start_code,
+		.ktime_ns = now,
 	};
 
 	if (bpf_ringbuf_output(&events, &e, sizeof(e), BPF_RB_FORCE_WAKEUP))
@@ -86,7 +87,7 @@ static __always_inline bool ask_who(struct cpu_state *c, const struct task_facts
 {
 	__u64 id = hash_mix(f->process, now >> 23);
 
-	if (is_sent(id) || !send_who(c, f, v, exe, start_code, false))
+	if (is_sent(id) || !send_who(c, f, v, exe, start_code, false, now))
 		return false;
 	mark_sent(id);
 	return true;

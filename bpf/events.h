@@ -325,6 +325,7 @@ struct who_event {
 	__u64 vm_pgoff;        /* bytes */
 	struct binary_key exe; /* the program file */
 	__u64 start_code;      /* mm_struct.start_code: where its code begins */
+	__u64 ktime_ns;        /* CLOCK_MONOTONIC: when it was asked */
 };
 
 /* Memory of a target that a sample could not read. */
@@ -416,7 +417,7 @@ _Static_assert(sizeof(struct code_event) == 56, "ring buffer ABI");
 _Static_assert(sizeof(struct lines_event) == 24, "ring buffer ABI");
 _Static_assert(sizeof(struct process_event) == 56, "ring buffer ABI");
 _Static_assert(sizeof(struct thread_event) == 48, "ring buffer ABI");
-_Static_assert(sizeof(struct who_event) == 88, "ring buffer ABI");
+_Static_assert(sizeof(struct who_event) == 96, "ring buffer ABI");
 _Static_assert(sizeof(struct page_event) == 8 + 16 * FAULTS_MAX, "ring buffer ABI");
 
 #endif

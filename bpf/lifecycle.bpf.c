@@ -66,7 +66,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 		return 0;
 	if (session.has_filter && (!proc_row_read(&f, &row) || !row.is_target))
 		return 0;
-	send_who(c, &f, &none, &exe, BPF_CORE_READ(task, mm, start_code), true);
+	send_who(c, &f, &none, &exe, BPF_CORE_READ(task, mm, start_code), true, bpf_ktime_get_ns());
 	return 0;
 }
 

@@ -88,8 +88,10 @@ def test_embedded(embeddable, linkage, tmp_path):
         record_pid(tmp_path, target.pid)
 
 
+# 64 ms after it began a program is held for one without Python.
+@pytest.mark.parametrize("milliseconds", [70, 90, 400])
 @pytest.mark.parametrize("target", ["command", "all"])
-def test_late_dlopen(embeddable, target, tmp_path):
+def test_late_dlopen(embeddable, target, milliseconds, tmp_path):
     """A program that loads libpython when it has been running, and been asked about, for a while."""
     f = facts(embeddable)
     program, output = tmp_path / "late", tmp_path / "late.pyebpf"
@@ -97,7 +99,8 @@ def test_late_dlopen(embeddable, target, tmp_path):
     short = tmp_path / "spin.py"
     with open(SCRIPT) as source:
         short.write_text(source.read().replace("else 60", "else 1"))
-    command = [str(program), os.path.join(f["LIBDIR"], f["INSTSONAME"]), "400", str(short)]
+    command = [str(program), os.path.join(f["LIBDIR"], f["INSTSONAME"]), str(milliseconds),
+               str(short)]
     env = dict(os.environ, **home(embeddable))
     if target == "command":
         done = subprocess.run([harness.PYEBPF, "record", "-F", str(HZ), "-o", output, "--", *command],

@@ -628,14 +628,17 @@ static int look(struct discovery *d, const struct who_event *who)
 	return r == -ENOMEM ? r : 0;
 }
 
-/* Answered since it was asked: where answers come late, a question comes more than once. */
+/*
+ * Answered since it was asked: where answers come late, a question comes more than once. A row
+ * without Python is no answer to what came after that look: the process may have loaded it then.
+ */
 static bool is_answered(struct discovery *d, const struct who_event *who)
 {
 	struct proc_row row;
 
 	return !session_find_process(d->session, who->pid, &row) && row.start_ns == who->start_ns &&
 	       row.exec_id == who->exec_id &&
-	       (row.layout != LAYOUT_NONE || row.recheck_ns > monotonic_ns());
+	       (row.layout != LAYOUT_NONE || discovery_saw_nothing(d, who->process, who->ktime_ns));
 }
 
 int discovery_answer(struct discovery *d, const struct who_event *who)
