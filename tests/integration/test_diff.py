@@ -260,7 +260,7 @@ def test_one_comparison_for_each_test(test_runs, tmp_path):
     # nothing of pytest itself, and what is left out is said
     assert not any("pytest" in file for _, file, _ in found["frames"])
     assert any("left out" in note for note in found["notes"])
-    assert re.search(r"^  test_parse .*\+[56]\d%", done.stdout, re.M), done.stdout
+    assert re.search(r"^  test_parse .*\+\d\d%.*(certain|likely)", done.stdout, re.M), done.stdout
 
 
 # --- the gate -------------------------------------------------------------------------------------
@@ -301,7 +301,9 @@ def test_the_script_of_ci_fails_a_slow_change(trees, some_python, tmp_path):
     assert summary.read_text() == report
     found = diffjson.load(str(tmp_path / "out" / "report.json"))
     assert found["dispersion"] == "runs" and found["gate"]["result"] == "regression"
-    assert [name for name, _ in found["gate"]["regressions"]] == ["step_3"]
+    # what called it costs an eighth more: surely more than the threshold, where it is quiet
+    cause, *callers = [name for name, _ in found["gate"]["regressions"]]
+    assert cause == "step_3" and set(callers) <= {"main", "<module>"}
     cases = check_junit(str(tmp_path / "out" / "report.xml"))
     assert cases["step_3"].find("failure") is not None
     # the same folders again, and one side against itself: nothing to fail
