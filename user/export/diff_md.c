@@ -335,12 +335,13 @@ static void put_total(struct page *p)
 	if (p->r->is_gated) {
 		strbuf_appendf(&p->text,
 			       "Fails what is surely slower by more than %.3g %% and costs more "
-			       "than %.3g %% of the whole.",
+			       "than %.3g %% of the whole",
 			       100 * p->r->gate->threshold, 100 * p->r->gate->floor);
+		if (p->r->gate->run_noise > 0)
+			strbuf_appendf(&p->text, "; %s", diff_presumed(p->r->gate).s);
+		strbuf_putc(&p->text, '.');
 		if (p->r->gate->is_blind)
 			strbuf_puts(&p->text, " **Note that " DIFF_BLIND_WORDS ".**");
-		if (p->r->gate->run_noise > 0)
-			strbuf_appendf(&p->text, " %s.", diff_presumed(p->r->gate).s);
 		if (p->r->gate->reason)
 			strbuf_appendf(&p->text, " **It cannot be told: %s.**", p->r->gate->reason);
 		strbuf_putc(&p->text, '\n');
