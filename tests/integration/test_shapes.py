@@ -88,7 +88,7 @@ def test_embedded(embeddable, linkage, tmp_path):
         record_pid(tmp_path, target.pid)
 
 
-# 64 ms after it began a program is held for one without Python.
+# Within the second in which a new program is looked at again and again.
 @pytest.mark.parametrize("milliseconds", [70, 90, 400])
 @pytest.mark.parametrize("target", ["command", "all"])
 def test_late_dlopen(embeddable, target, milliseconds, tmp_path):
