@@ -10,7 +10,10 @@
  * mean is right after each two: over 8 s at 1 kHz the number of ticks scatters by 0.4 %, without
  * by 1.4 %.
  *
- * The gaps between redraws are random too: fixed ones are in step with loops of their own.
+ * The gaps between redraws are random too: fixed ones are in step with loops of their own. They
+ * follow one another as planned, however late the thread that draws is woken: gaps that were longer
+ * by that would be fewer redraws than the rate makes up for (10 ms late on average: 1.6 % too many
+ * ticks at 99 Hz, 0.6 % at 19 Hz).
  */
 #define REDRAWS_HZ 20      /* half of it scatters 1.2 times as much, a tenth 1.4 times */
 #define REDRAWS_MIN_HZ 5   /* of machines with many CPUs */
@@ -42,9 +45,12 @@ uint64_t draw_period_ns(const struct draw_plan *plan, struct draw *d, double u)
 	return period > PERIOD_MIN_NS ? (uint64_t)period : PERIOD_MIN_NS;
 }
 
-uint64_t draw_gap_ns(const struct draw_plan *plan, double u)
+uint64_t draw_next_ns(const struct draw_plan *plan, uint64_t due_ns, uint64_t set_ns, double u)
 {
-	return (uint64_t)(NS_PER_SECOND / plan->redraws_hz * (1 + GAP_SPREAD * (2 * u - 1)));
+	double gap = NS_PER_SECOND / plan->redraws_hz * (1 + GAP_SPREAD * (2 * u - 1));
+	uint64_t next_ns = (due_ns < set_ns ? due_ns : set_ns) + (uint64_t)gap;
+
+	return next_ns > set_ns ? next_ns : set_ns;
 }
 
 uint64_t draw_period_max_ns(const struct draw_plan *plan)

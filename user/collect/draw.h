@@ -26,8 +26,8 @@ struct draw_plan draw_plan(double freq_hz, int cpus);
 uint64_t draw_period_ns(const struct draw_plan *plan, struct draw *d, double u);
 #define PERIOD_MIN_NS 10000 /* a shorter one the kernel takes as this: kernel/events/core.c */
 
-/* Until the next period is drawn, ns. */
-uint64_t draw_gap_ns(const struct draw_plan *plan, double u);
+/* When the next period is drawn; this one was due at due_ns, and was set at set_ns. */
+uint64_t draw_next_ns(const struct draw_plan *plan, uint64_t due_ns, uint64_t set_ns, double u);
 
 /* The longest period that can come, ns. */
 uint64_t draw_period_max_ns(const struct draw_plan *plan);

@@ -92,7 +92,7 @@ static int redraw(struct ticker *t, struct cpu *c)
 	c->set_ns = middle;
 	c->period_ns = period_ns;
 	c->weight = t->stride;
-	c->next_ns = after + draw_gap_ns(&t->plan, chance());
+	c->next_ns = draw_next_ns(&t->plan, c->next_ns, after, chance());
 	return 0;
 }
 
@@ -180,7 +180,7 @@ static int event_open(struct ticker *t, struct cpu *c)
 	c->weight = t->stride;
 	c->set_ns = c->from_ns = c->enabled_ns = now;
 	c->period_ns = attr.sample_period;
-	c->next_ns = now + draw_gap_ns(&t->plan, chance());
+	c->next_ns = draw_next_ns(&t->plan, now, now, chance());
 	return 0;
 }
 

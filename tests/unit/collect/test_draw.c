@@ -18,6 +18,7 @@ struct simulation {
 	struct draw_plan plan;
 	struct draw draw;
 	uint64_t random;
+	double late_ns; /* each redraw, up to this: the thread that draws is not woken at once */
 };
 
 static double chance(struct simulation *s)
@@ -31,12 +32,15 @@ static double chance(struct simulation *s)
 /* Ticks in `seconds`, and how many of them met the first half of a loop of loop_ns. */
 static uint64_t simulate(struct simulation *s, uint64_t seconds, uint64_t loop_ns, uint64_t *in_a)
 {
-	uint64_t end = seconds * SECOND_NS, set = 0, all = 0;
+	uint64_t end = seconds * SECOND_NS, due = 0, set = 0, all = 0;
 
 	*in_a = 0;
 	while (set < end) {
 		uint64_t period = draw_period_ns(&s->plan, &s->draw, chance(s));
-		uint64_t next = set + draw_gap_ns(&s->plan, chance(s));
+		uint64_t next;
+
+		due = draw_next_ns(&s->plan, due, set, chance(s));
+		next = due + (uint64_t)(s->late_ns * chance(s));
 
 		for (uint64_t tick = set + period; tick < next && tick < end; tick += period) {
 			*in_a += tick % loop_ns < loop_ns / 2;
@@ -68,6 +72,25 @@ static void test_draw_gives_the_rate_and_no_step(void **state)
 				fail_msg("%u Hz, %d CPUs: %.1f %% in one half of a loop", rates[i],
 					 cpus[k], 100 * (double)in_a / got);
 		}
+	}
+}
+
+/* A busy machine has no more ticks than an idle one, at any rate. */
+static void test_draw_gives_the_rate_when_late(void **state)
+{
+	static const uint32_t rates[] = { 19, 99, 199, 997 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+		struct simulation s = { .plan = draw_plan(rates[i], 2),
+					.random = 1,
+					.late_ns = 0.04 * SECOND_NS };
+		uint64_t seconds = 1000000 / rates[i], in_a;
+		double asked = (double)(seconds * rates[i]);
+		double got = (double)simulate(&s, seconds, SECOND_NS, &in_a);
+
+		if (fabs(got / asked - 1) > 0.003)
+			fail_msg("%u Hz: %.0f ticks, not %.0f", rates[i], got, asked);
 	}
 }
 
@@ -126,6 +149,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_draw_gives_the_rate_and_no_step),
+		cmocka_unit_test(test_draw_gives_the_rate_when_late),
 		cmocka_unit_test(test_draw_scatters_little),
 		cmocka_unit_test(test_draw_period_is_at_least_what_the_kernel_takes),
 		cmocka_unit_test(test_draw_count_ticks),
