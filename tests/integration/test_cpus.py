@@ -3,7 +3,9 @@
 import os
 
 import pytest
-from harness import Recorder, Workload, export, frames, leaf_counts
+from engine_server import Engine
+from harness import PATIENCE, Recorder, Workload, export, frames, leaf_counts, wait_until
+from test_agent import SERVICE, Agent, spinning
 
 pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.alone]
 HZ = 997
@@ -56,3 +58,18 @@ def test_cpu_that_was_away(switchable, some_python, tmp_path):
             switch(True)
             got, cpu, text = record_there(workload, recorder)
     assert got > 0.6 * cpu * HZ, (got, cpu, text)
+
+
+def test_agent_follows_cpus(switchable, some_python, tmp_path):
+    """With what it may use only to open an event: it does not end, and sees what runs there."""
+    with Engine("pyroscope") as engine, spinning(some_python) as spinner:
+        os.sched_setaffinity(spinner.pid, {0, CPU})
+        switch(False)
+        with Agent(tmp_path, "pyroscope", engine.url) as agent:
+            switch(True)
+            os.sched_setaffinity(spinner.pid, {CPU})
+            wait_until(lambda: agent.metric("windows_total") >= 3, PATIENCE, "some windows")
+            before = engine.total(SERVICE)
+            wait_until(lambda: engine.total(SERVICE) > before + 100, PATIENCE, "samples arrive")
+            agent.stop()
+        assert engine.total() == agent.recorded()

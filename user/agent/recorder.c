@@ -42,6 +42,7 @@ struct recorder {
 	uint64_t governed_ns, spent_ns; /* when last, and the cost until then */
 	uint64_t window_start_ns, window_ns, last_look_ns, last_settle_ns;
 	bool has_cgroup;
+	bool is_raised; /* what maps need stays in effect */
 };
 
 static uint64_t now_ns(void)
@@ -161,6 +162,7 @@ static int keep_what_maps_need(struct recorder *rec)
 		return r;
 	err_clear();
 	log_note("this kernel asks for CAP_BPF at each use of a map: it stays in effect");
+	rec->is_raised = true;
 	return privilege_raise();
 }
 
@@ -346,6 +348,25 @@ int recorder_set_budget(struct recorder *rec, const struct config *c)
 	return r < 0 ? r : session_set_stride(rec->session, rec->governor.stride);
 }
 
+/* The event of a CPU that has come online needs what the others needed. */
+static int follow_cpus(struct recorder *rec)
+{
+	int r = privilege_raise(), r_lower;
+
+	if (r < 0)
+		return r;
+	r = session_follow_cpus(rec->session);
+	r_lower = rec->is_raised ? 0 : privilege_lower();
+	return r < 0 ? r : r_lower;
+}
+
+static int settle(struct recorder *rec, uint64_t now)
+{
+	int r = pipeline_settle(rec->pipeline, now, false);
+
+	return r < 0 ? r : follow_cpus(rec);
+}
+
 int recorder_step(struct recorder *rec)
 {
 	uint64_t now = now_ns();
@@ -360,7 +381,7 @@ int recorder_step(struct recorder *rec)
 	}
 	if (!r && now - rec->last_settle_ns >= SETTLE_NS) {
 		rec->last_settle_ns = now;
-		r = pipeline_settle(rec->pipeline, now, false);
+		r = settle(rec, now);
 	}
 	return !r && now - rec->governed_ns >= GOVERN_NS ? govern(rec, now) : r;
 }
