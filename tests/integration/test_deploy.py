@@ -30,10 +30,13 @@ VARIANTS = [
     ("extraEnv[0].name=HTTPS_PROXY", "extraEnv[0].value=http://proxy:3128", "extraVolumes[0].name=ca",
      "extraVolumes[0].configMap.name=engine-ca", "extraVolumeMounts[0].name=ca",
      "extraVolumeMounts[0].mountPath=/etc/ssl/engine"),
+    ("config.output=null", "config.output[0].engine=pyroscope", "config.output[0].url=http://a:4040",
+     "config.output[1].name=b", "config.output[1].engine=otlp", "config.output[1].url=http://b:4318"),
 ]
 REFUSED = [
     ("config.output.engine=loki", "one of 'pyroscope', 'otlp', 'parca'"),
     ("config.output.url=pyroscope:4040", "config/output/url"),
+    ("config.output[0].engine=otlp", "config/output/0"),
     ("config.http.port=0", "config/http/port"),
     ("hostnetwork=true", "hostnetwork"),
     ("spool.hostPath=relative", "spool/hostPath"),

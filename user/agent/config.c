@@ -47,6 +47,7 @@ static const char *const kubernetes_sources[] = { [KUBERNETES_NONE] = "none",
 						  NULL };
 static const char *const yes_no[] = { [VERIFY_YES] = "yes", [VERIFY_NO] = "no", NULL };
 
+#define OUTPUT "output" /* the section that may be a list */
 #define SECOND_NS 1000000000ULL
 #define ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount/" /* where pods have theirs */
 
@@ -59,10 +60,14 @@ static const struct key {
 	uint64_t min, max;
 	const char *const *choices;
 	unsigned int parts; /* enum config_part; 0: CONFIG_OUTPUT */
+	bool is_output;     /* offset: in each struct config_output */
 } keys[] = {
 #define KEY(key, kind, member, text, ...) \
 	{ .name = key, .type = VALUE_##kind, .offset = offsetof(struct config, member), \
 	  .otherwise = text, ##__VA_ARGS__ }
+#define OUTPUT_KEY(key, kind, member, text, ...) \
+	{ .name = "output." key, .type = VALUE_##kind, .otherwise = text, .is_output = true, \
+	  .offset = offsetof(struct config_output, member), ##__VA_ARGS__ }
 	KEY("rate", HZ, rate_hz, "19", .min = 1, .max = 10000, .parts = CONFIG_RECORDER),
 	KEY("rate_min", HZ, rate_min_hz, "1", .min = 1, .max = 10000, .parts = CONFIG_BUDGET),
 	KEY("cpu_budget", SHARE, cpu_budget_ppm, "1%", .min = 100, .max = 1000000, .parts = CONFIG_BUDGET),
@@ -70,23 +75,25 @@ static const struct key {
 	KEY("jitter_percent", COUNT, jitter_percent, "20", .min = 0, .max = 50, .parts = CONFIG_WINDOW),
 	KEY("cgroup", TEXT, cgroup, NULL, .parts = CONFIG_RECORDER),
 	KEY("pid_namespace", TEXT, pid_namespace, NULL, .parts = CONFIG_RECORDER),
-	KEY("output.engine", CHOICE, engine, NULL, .choices = engines),
-	KEY("output.url", TEXT, url, NULL),
-	KEY("output.tenant", TEXT, tenant, NULL),
-	KEY("output.token_file", TEXT, token_file, NULL),
-	KEY("output.username", TEXT, username, NULL),
-	KEY("output.password_file", TEXT, password_file, NULL),
-	KEY("output.headers", LIST, headers, NULL),
-	KEY("output.headers_file", TEXT, headers_file, NULL),
-	KEY("output.ca_file", TEXT, ca_file, NULL),
-	KEY("output.cert_file", TEXT, cert_file, NULL),
-	KEY("output.key_file", TEXT, key_file, NULL),
-	KEY("output.proxy", TEXT, proxy, NULL),
-	KEY("output.timeout", TIME, timeout_ns, "30s", .min = SECOND_NS, .max = 600 * SECOND_NS),
-	KEY("output.connections", COUNT, connections, "24", .min = 1, .max = 128),
-	KEY("output.unanswered", CHOICE, unanswered, "retry", .choices = unanswered),
-	KEY("output.directory", TEXT, directory, NULL),
-	KEY("output.keep", COUNT, keep, "240", .min = 0, .max = 1000000),
+	OUTPUT_KEY("name", TEXT, name, NULL),
+	OUTPUT_KEY("engine", CHOICE, engine, NULL, .choices = engines),
+	OUTPUT_KEY("url", TEXT, url, NULL),
+	OUTPUT_KEY("tenant", TEXT, tenant, NULL),
+	OUTPUT_KEY("token_file", TEXT, token_file, NULL),
+	OUTPUT_KEY("username", TEXT, username, NULL),
+	OUTPUT_KEY("password_file", TEXT, password_file, NULL),
+	OUTPUT_KEY("headers", LIST, headers, NULL),
+	OUTPUT_KEY("headers_file", TEXT, headers_file, NULL),
+	OUTPUT_KEY("ca_file", TEXT, ca_file, NULL),
+	OUTPUT_KEY("cert_file", TEXT, cert_file, NULL),
+	OUTPUT_KEY("key_file", TEXT, key_file, NULL),
+	OUTPUT_KEY("proxy", TEXT, proxy, NULL),
+	OUTPUT_KEY("timeout", TIME, timeout_ns, "30s", .min = SECOND_NS, .max = 600 * SECOND_NS),
+	OUTPUT_KEY("connections", COUNT, connections, "24", .min = 1, .max = 128),
+	OUTPUT_KEY("unanswered", CHOICE, unanswered, "retry", .choices = unanswered),
+	OUTPUT_KEY("directory", TEXT, directory, NULL),
+	OUTPUT_KEY("keep", COUNT, keep, "240", .min = 0, .max = 1000000),
+	OUTPUT_KEY("spool", TEXT, spool, NULL),
 	KEY("spool.directory", TEXT, spool_directory, "/var/lib/pyebpf/spool"),
 	KEY("spool.max_size", BYTES, spool_bytes, "256MiB", .min = 1 << 20, .max = 1ULL << 40),
 	KEY("spool.max_age", TIME, spool_age_ns, "55m", .min = SECOND_NS, .max = 30 * 86400 * SECOND_NS),
@@ -107,6 +114,7 @@ static const struct key {
 	KEY("http.address", TEXT, listen_address, "127.0.0.1", .parts = CONFIG_HTTP),
 	KEY("http.port", COUNT, listen_port, "9464", .min = 0, .max = 65535, .parts = CONFIG_HTTP),
 	KEY("log.format", CHOICE, log_format, "text", .choices = log_formats, .parts = CONFIG_LOG),
+#undef OUTPUT_KEY
 #undef KEY
 };
 /* clang-format on */
@@ -116,7 +124,8 @@ struct parse {
 	const char *name;
 	yaml_document_t *document;
 	struct config *c;
-	size_t line_of[KEYS]; /* where it is set; 0: it is not */
+	struct config_output *output; /* that is read */
+	size_t line_of[KEYS]; /* where it is set; 0: it is not. Of output's, the last one's */
 };
 
 const char *engine_name(enum engine e)
@@ -124,9 +133,10 @@ const char *engine_name(enum engine e)
 	return engines[e];
 }
 
-static void *member(const struct config *c, const struct key *k)
+/* of: the struct that the key is a member of. */
+static void *member(const void *of, const struct key *k)
 {
-	return (char *)c + k->offset;
+	return (char *)of + k->offset;
 }
 
 static void list_release(struct config_list *l)
@@ -136,14 +146,24 @@ static void list_release(struct config_list *l)
 	vec_release(l);
 }
 
-void config_release(struct config *c)
+static void release_values(void *of, bool is_output)
 {
 	for (size_t i = 0; i < KEYS; i++) {
+		if (keys[i].is_output != is_output)
+			continue;
 		if (keys[i].type == VALUE_TEXT)
-			free(*(char **)member(c, &keys[i]));
+			free(*(char **)member(of, &keys[i]));
 		if (keys[i].type == VALUE_LIST)
-			list_release(member(c, &keys[i]));
+			list_release(member(of, &keys[i]));
 	}
+}
+
+void config_release(struct config *c)
+{
+	release_values(c, false);
+	for (size_t i = 0; i < c->outputs.len; i++)
+		release_values(&c->outputs.items[i], true);
+	vec_release(&c->outputs);
 	for (size_t i = 0; i < c->labels.len; i++) {
 		free(c->labels.items[i].name);
 		free(c->labels.items[i].value);
@@ -202,13 +222,23 @@ static int set_text(const char *text, char **out)
 	return 0;
 }
 
-static int set(struct config *c, const struct key *k, const char *text)
+static int set(void *of, const struct key *k, const char *text)
 {
 	if (k->type == VALUE_TEXT)
-		return set_text(text, member(c, k));
+		return set_text(text, member(of, k));
 	if (k->type == VALUE_CHOICE)
-		return set_choice(k, text, member(c, k));
-	return set_number(k, text, member(c, k));
+		return set_choice(k, text, member(of, k));
+	return set_number(k, text, member(of, k));
+}
+
+static int set_defaults(void *of, bool is_output)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < KEYS && !r; i++)
+		if (keys[i].is_output == is_output && keys[i].otherwise)
+			r = set(of, &keys[i], keys[i].otherwise);
+	return r;
 }
 
 static int at_line(const struct parse *p, int r, size_t line, const char *key)
@@ -412,6 +442,20 @@ static int unknown_key(const char *prefix)
 }
 
 static int read_mapping(struct parse *p, const yaml_node_t *node, const char *prefix);
+static int read_outputs(struct parse *p, const yaml_node_t *node);
+
+static int read_key(struct parse *p, size_t i, const yaml_node_t *value)
+{
+	const char *text = scalar_text(value);
+	void *of = keys[i].is_output ? (void *)p->output : p->c;
+
+	if (p->line_of[i])
+		return err_set(-EINVAL, "set in line %zu already", p->line_of[i]);
+	p->line_of[i] = line_of(value);
+	if (keys[i].type == VALUE_LIST)
+		return set_list(p, value, member(of, &keys[i]));
+	return text ? set(of, &keys[i], text) : err_set(-EINVAL, "not a single value");
+}
 
 static int read_value(struct parse *p, const char *prefix, const char *full,
 		      const yaml_node_t *value)
@@ -423,23 +467,22 @@ static int read_value(struct parse *p, const char *prefix, const char *full,
 			    : err_set(-EINVAL, "not a text");
 	if (!strcmp(full, "relabel"))
 		return read_rules(p, value);
-	for (size_t i = 0; i < KEYS; i++) {
-		if (strcmp(keys[i].name, full))
-			continue;
-		if (p->line_of[i])
-			return err_set(-EINVAL, "set in line %zu already", p->line_of[i]);
-		p->line_of[i] = line_of(value);
-		if (keys[i].type == VALUE_LIST)
-			return set_list(p, value, member(p->c, &keys[i]));
-		if (!text)
-			return err_set(-EINVAL, "not a single value");
-		return set(p->c, &keys[i], text);
-	}
+	if (!strcmp(full, OUTPUT))
+		return read_outputs(p, value);
+	for (size_t i = 0; i < KEYS; i++)
+		if (!strcmp(keys[i].name, full))
+			return read_key(p, i, value);
 	if (!is_section(full))
 		return unknown_key(prefix);
 	if (value->type != YAML_MAPPING_NODE)
 		return err_set(-EINVAL, "keys are to stand below this, indented");
 	return read_mapping(p, value, full);
+}
+
+/* What is wrong in it has said where already. */
+static bool is_nested(const char *full, const yaml_node_t *value)
+{
+	return !strcmp(full, OUTPUT) || (is_section(full) && value->type == YAML_MAPPING_NODE);
 }
 
 static int read_mapping(struct parse *p, const yaml_node_t *node, const char *section)
@@ -459,7 +502,7 @@ static int read_mapping(struct parse *p, const yaml_node_t *node, const char *se
 		snprintf(prefix, sizeof(prefix), "%s%s", section, *section ? "." : "");
 		snprintf(full, sizeof(full), "%s%s", prefix, name);
 		r = read_value(p, prefix, full, value);
-		if (r < 0 && (value->type != YAML_MAPPING_NODE || !is_section(full)))
+		if (r < 0 && !is_nested(full, value))
 			r = at_line(p, r, line_of(key), full);
 	}
 	return r;
@@ -554,6 +597,14 @@ static int check_kubernetes(const struct parse *p)
 		       line_of_key(p, url_key), url_key);
 }
 
+static bool pushes(const struct config *c)
+{
+	for (size_t i = 0; i < c->outputs.len; i++)
+		if (c->outputs.items[i].engine != ENGINE_FILES)
+			return true;
+	return false;
+}
+
 /* Numbers that are each right and wrong together. */
 static int check_numbers(const struct parse *p)
 {
@@ -563,7 +614,7 @@ static int check_numbers(const struct parse *p)
 	if (c->rate_min_hz > c->rate_hz)
 		return at_line(p, err_set(-EINVAL, "it is above rate"), line_of_key(p, "rate_min"),
 			       "rate_min");
-	if (c->engine != ENGINE_FILES && longest_ns >= c->spool_age_ns)
+	if (pushes(c) && longest_ns >= c->spool_age_ns)
 		return at_line(p,
 			       err_set(-EINVAL, "what a window begins with would be older than "
 						"spool.max_age at its end, and not be sent"),
@@ -572,13 +623,82 @@ static int check_numbers(const struct parse *p)
 	return 0;
 }
 
+/* Folders are the same text but for slashes at the end. */
+static bool is_same_folder(const char *a, const char *b)
+{
+	size_t len = a ? strlen(a) : 0, other = b ? strlen(b) : 0;
+
+	while (len > 1 && a[len - 1] == '/')
+		len--;
+	while (other > 1 && b[other - 1] == '/')
+		other--;
+	return a && b && len == other && !memcmp(a, b, len);
+}
+
+static int check_two_outputs(const struct config_output *a, const struct config_output *b)
+{
+	if (!strcmp(a->name, b->name))
+		return err_set(-EINVAL, "two are called %s: give each a name of its own", a->name);
+	if (is_same_folder(a->spool, b->spool))
+		return err_set(-EINVAL, "%s and %s have the same spool, %s", b->name, a->name,
+			       a->spool);
+	if (is_same_folder(a->directory, b->directory))
+		return err_set(-EINVAL, "%s and %s have the same directory, %s", b->name, a->name,
+			       a->directory);
+	return 0;
+}
+
+/* Of those in a list. */
+static int check_outputs(const struct parse *p)
+{
+	const struct config *c = p->c;
+	int r = 0;
+
+	for (size_t i = 0; i < c->outputs.len && !r; i++)
+		for (size_t k = 0; k < i && !r; k++)
+			r = check_two_outputs(&c->outputs.items[i], &c->outputs.items[k]);
+	return r < 0 ? err_wrap(r, "%s: output", p->name) : 0;
+}
+
+/* Those that have a name have folders of that name in it. */
+static int name_spools(struct config *c)
+{
+	for (size_t i = 0; i < c->outputs.len; i++) {
+		struct config_output *o = &c->outputs.items[i];
+
+		if (o->spool || o->engine == ENGINE_FILES)
+			continue;
+		if (asprintf(&o->spool, "%s%s%s", c->spool_directory, o->name ? "/" : "",
+			     o->name ?: "") < 0) {
+			o->spool = NULL;
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+/* Things that are each right and wrong together. */
+static int check_whole(const struct parse *p)
+{
+	int r = check_address(p->c);
+
+	if (r < 0)
+		return at_line(p, r, line_of_key(p, "http.address"), "http.address");
+	if (!p->c->outputs.len)
+		return err_set(-EINVAL, "%s: output.engine: missing: say where profiles go",
+			       p->name);
+	if ((r = check_numbers(p)) < 0 || (r = name_spools(p->c)) < 0 || (r = check_outputs(p)) < 0)
+		return r;
+	return pushes(p->c) ? check_kubernetes(p) : 0;
+}
+
 static int check_headers(const struct parse *p)
 {
 	static const char key[] = "output.headers";
 	int r = 0;
 
-	for (size_t i = 0; i < p->c->headers.len && !r; i++) {
-		const char *header = p->c->headers.items[i];
+	for (size_t i = 0; i < p->output->headers.len && !r; i++) {
+		const char *header = p->output->headers.items[i];
 
 		if (!strncasecmp(header, "Authorization:", 14) ||
 		    !strncasecmp(header, "Cookie:", 7))
@@ -592,67 +712,124 @@ static int check_headers(const struct parse *p)
 /* How the engine is to know us. */
 static int check_access(const struct parse *p)
 {
-	const struct config *c = p->c;
+	const struct config_output *o = p->output;
 
-	if (!c->cert_file != !c->key_file)
+	if (!o->cert_file != !o->key_file)
 		return err_set(-EINVAL, "%s: output.cert_file and output.key_file go together",
 			       p->name);
-	if (!c->username != !c->password_file)
+	if (!o->username != !o->password_file)
 		return err_set(-EINVAL, "%s: output.username and output.password_file go together",
 			       p->name);
-	if (c->username && strchr(c->username, ':'))
+	if (o->username && strchr(o->username, ':'))
 		return at_line(p, err_set(-EINVAL, "it may not hold a colon"),
 			       line_of_key(p, "output.username"), "output.username");
-	if (c->username && c->token_file)
+	if (o->username && o->token_file)
 		return at_line(p, err_set(-EINVAL, "with output.username: one or the other"),
 			       line_of_key(p, "output.token_file"), "output.token_file");
 	return check_headers(p);
 }
 
-/* Things that are each right and wrong together. */
-static int check_whole(const struct parse *p)
+/* It names a folder and a label's value. */
+static int check_name(const struct parse *p)
 {
-	size_t engine = line_of_key(p, "output.engine"), url = line_of_key(p, "output.url");
-	const struct config *c = p->c;
-	const char *host;
-	int r = check_address(c);
+	static const char key[] = "output.name";
 
-	if (r < 0)
-		return at_line(p, r, line_of_key(p, "http.address"), "http.address");
-	if (!engine)
-		return err_set(-EINVAL, "%s: output.engine: missing: say where profiles go",
-			       p->name);
-	if ((r = check_numbers(p)) < 0)
-		return r;
-	if (c->engine == ENGINE_FILES)
-		return c->directory ? 0
-				    : at_line(p, err_set(-EINVAL, "files need output.directory"),
-					      engine, "output.engine");
-	if (!c->url)
-		return at_line(p, err_set(-EINVAL, "%s needs output.url", engines[c->engine]),
-			       engine, "output.engine");
-	if (strncmp(c->url, "http://", 7) && strncmp(c->url, "https://", 8))
-		return at_line(p, err_set(-EINVAL, "it begins with http:// or https://"), url,
+	if (strlen(p->output->name) < CONFIG_OUTPUT_NAME_BYTES &&
+	    !p->output->name[strspn(p->output->name,
+				    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789-_")])
+		return 0;
+	return at_line(p,
+		       err_set(-EINVAL, "a name is at most %d letters, digits, - and _",
+			       CONFIG_OUTPUT_NAME_BYTES - 1),
+		       line_of_key(p, key), key);
+}
+
+static int check_url(const struct parse *p)
+{
+	const char *url = p->output->url, *host;
+	size_t line = line_of_key(p, "output.url");
+
+	if (!url)
+		return at_line(p,
+			       err_set(-EINVAL, "%s needs output.url", engines[p->output->engine]),
+			       line_of_key(p, "output.engine"), "output.engine");
+	if (strncmp(url, "http://", 7) && strncmp(url, "https://", 8))
+		return at_line(p, err_set(-EINVAL, "it begins with http:// or https://"), line,
 			       "output.url");
-	host = strstr(c->url, "//") + 2;
+	host = strstr(url, "//") + 2;
 	if (memchr(host, '@', strcspn(host, "/?#")))
 		return at_line(p,
 			       err_set(-EINVAL, "no password may stand here, where logs show it: "
 						"use output.password_file or token_file"),
-			       url, "output.url");
-	r = check_access(p);
-	return r < 0 ? r : check_kubernetes(p);
+			       line, "output.url");
+	return 0;
+}
+
+static int check_output(const struct parse *p, const yaml_node_t *node)
+{
+	const struct config_output *o = p->output;
+	size_t engine = line_of_key(p, "output.engine");
+	int r;
+
+	if (!engine)
+		return at_line(p, err_set(-EINVAL, "missing: say where profiles go"), line_of(node),
+			       "output.engine");
+	if (o->name && (r = check_name(p)) < 0)
+		return r;
+	if (o->engine == ENGINE_FILES)
+		return o->directory ? 0
+				    : at_line(p, err_set(-EINVAL, "files need output.directory"),
+					      engine, "output.engine");
+	r = check_url(p);
+	return r < 0 ? r : check_access(p);
+}
+
+static int read_output(struct parse *p, const yaml_node_t *node, bool is_listed)
+{
+	int r;
+
+	if (node->type != YAML_MAPPING_NODE)
+		return at_line(p, err_set(-EINVAL, "keys are to stand below this, indented"),
+			       line_of(node), OUTPUT);
+	if (p->c->outputs.len == CONFIG_OUTPUTS_MAX)
+		return at_line(p, err_set(-EINVAL, "more than %d", CONFIG_OUTPUTS_MAX),
+			       line_of(node), OUTPUT);
+	for (size_t i = 0; i < KEYS; i++)
+		if (keys[i].is_output)
+			p->line_of[i] = 0;
+	if ((r = vec_push(&p->c->outputs, (struct config_output){ 0 })) < 0)
+		return r;
+	p->output = &p->c->outputs.items[p->c->outputs.len - 1];
+	if ((r = set_defaults(p->output, true)) < 0 || (r = read_mapping(p, node, OUTPUT)) < 0 ||
+	    (r = check_output(p, node)) < 0)
+		return r;
+	return is_listed && !p->output->name
+		       ? set_text(engines[p->output->engine], &p->output->name)
+		       : 0;
+}
+
+/* One, or a list of them, which have names. */
+static int read_outputs(struct parse *p, const yaml_node_t *node)
+{
+	int r = 0;
+
+	if (p->c->outputs.len)
+		return at_line(p, err_set(-EINVAL, "set twice"), line_of(node), OUTPUT);
+	if (node->type != YAML_SEQUENCE_NODE)
+		return read_output(p, node, false);
+	for (const yaml_node_item_t *i = node->data.sequence.items.start;
+	     i < node->data.sequence.items.top && !r; i++)
+		r = read_output(p, yaml_document_get_node(p->document, *i), true);
+	return r;
 }
 
 static int read_document(struct parse *p, yaml_document_t *document)
 {
 	const yaml_node_t *root = yaml_document_get_root_node(document);
-	int r = 0;
+	int r = set_defaults(p->c, false);
 
 	p->document = document;
-	for (size_t i = 0; i < KEYS && !r; i++)
-		if (keys[i].otherwise)
-			r = set(p->c, &keys[i], keys[i].otherwise);
 	if (r < 0)
 		return r;
 	if (root && root->type != YAML_MAPPING_NODE)
@@ -718,7 +895,7 @@ static bool are_equal_lists(const struct config_list *a, const struct config_lis
 	return a->len == b->len;
 }
 
-static bool is_equal_key(const struct config *a, const struct config *b, const struct key *k)
+static bool is_equal_key(const void *a, const void *b, const struct key *k)
 {
 	switch (k->type) {
 	case VALUE_TEXT:
@@ -756,34 +933,63 @@ static bool is_equal_rest(const struct config *a, const struct config *b)
 	return is_equal;
 }
 
-unsigned int config_changes(const struct config *a, const struct config *b)
+static unsigned int differing_parts(const void *a, const void *b, bool is_output)
 {
-	unsigned int parts = is_equal_rest(a, b) ? 0 : CONFIG_OUTPUT;
+	unsigned int parts = 0;
 
 	for (size_t i = 0; i < KEYS; i++)
-		if (!is_equal_key(a, b, &keys[i]))
+		if (keys[i].is_output == is_output && !is_equal_key(a, b, &keys[i]))
 			parts |= keys[i].parts ?: CONFIG_OUTPUT;
 	return parts;
 }
 
-int config_check_files(const struct config *c)
+unsigned int config_changes(const struct config *a, const struct config *b)
+{
+	unsigned int parts = is_equal_rest(a, b) ? 0 : CONFIG_OUTPUT;
+
+	parts |= differing_parts(a, b, false);
+	if (a->outputs.len != b->outputs.len)
+		return parts | CONFIG_OUTPUT;
+	for (size_t i = 0; i < a->outputs.len; i++)
+		parts |= differing_parts(&a->outputs.items[i], &b->outputs.items[i], true);
+	return parts;
+}
+
+struct config_output_label config_output_label(const struct config_output *o)
+{
+	struct config_output_label label;
+
+	snprintf(label.s, sizeof(label.s), "%s%s", o->name ? " of " : "", o->name ?: "");
+	return label;
+}
+
+static int check_output_files(const struct config_output *o)
 {
 	const struct {
 		const char *key, *path;
 	} files[] = {
-		{ "output.token_file", c->token_file },
-		{ "output.password_file", c->password_file },
-		{ "output.headers_file", c->headers_file },
-		{ "output.ca_file", c->ca_file },
-		{ "output.cert_file", c->cert_file },
-		{ "output.key_file", c->key_file },
+		{ "output.token_file", o->token_file },
+		{ "output.password_file", o->password_file },
+		{ "output.headers_file", o->headers_file },
+		{ "output.ca_file", o->ca_file },
+		{ "output.cert_file", o->cert_file },
+		{ "output.key_file", o->key_file },
 	};
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		if (files[i].path && access(files[i].path, R_OK))
-			return err_set(-errno, "%s: %s: %s", files[i].key, files[i].path,
-				       strerror(errno));
+			return err_set(-errno, "%s%s: %s: %s", files[i].key,
+				       config_output_label(o).s, files[i].path, strerror(errno));
 	return 0;
+}
+
+int config_check_files(const struct config *c)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < c->outputs.len && !r; i++)
+		r = check_output_files(&c->outputs.items[i]);
+	return r;
 }
 
 static void list_kubernetes_risks(const struct config *c, struct strbuf *out)
@@ -796,17 +1002,27 @@ static void list_kubernetes_risks(const struct config *c, struct strbuf *out)
 		strbuf_puts(out, "kubernetes.verify is no: whoever answers there gets the token\n");
 }
 
+static void list_output_risks(const struct config *c, const struct config_output *o,
+			      struct strbuf *out)
+{
+	bool has_secret = o->token_file || o->password_file || o->headers_file;
+
+	if (has_secret && !strncmp(o->url ?: "", "http://", 7))
+		strbuf_appendf(out,
+			       "output.url%s is http: the token goes over the network as it is\n",
+			       config_output_label(o).s);
+	if (o->engine == ENGINE_FILES &&
+	    (c->include.len || c->exclude.len || c->relabel.list.len || c->kubernetes))
+		strbuf_appendf(out,
+			       "output.engine%s is files: they hold everything, whatever "
+			       "services.include, services.exclude, relabel and kubernetes say\n",
+			       config_output_label(o).s);
+}
+
 int config_list_risks(const struct config *c, struct strbuf *out)
 {
-	bool has_secret = c->token_file || c->password_file || c->headers_file;
-
-	if (has_secret && !strncmp(c->url ?: "", "http://", 7))
-		strbuf_puts(out, "output.url is http: the token goes over the network as it is\n");
-	if (c->engine == ENGINE_FILES &&
-	    (c->include.len || c->exclude.len || c->relabel.list.len || c->kubernetes))
-		strbuf_puts(out,
-			    "output.engine is files: they hold everything, whatever "
-			    "services.include, services.exclude, relabel and kubernetes say\n");
+	for (size_t i = 0; i < c->outputs.len; i++)
+		list_output_risks(c, &c->outputs.items[i], out);
 	list_kubernetes_risks(c, out);
 	return strbuf_error(out);
 }
@@ -880,17 +1096,17 @@ static void print_rule(const struct relabel_rule *rule, FILE *out)
 	fputs("}\n", out);
 }
 
-static void print_value(const struct config *c, const struct key *k, FILE *out)
+static void print_value(const void *of, const struct key *k, FILE *out)
 {
-	const char *text = k->type == VALUE_TEXT ? *(char **)member(c, k) : NULL;
+	const char *text = k->type == VALUE_TEXT ? *(char **)member(of, k) : NULL;
 	uint64_t number = 0;
 
 	if (k->type == VALUE_CHOICE)
-		text = k->choices[*(unsigned int *)member(c, k)];
+		text = k->choices[*(unsigned int *)member(of, k)];
 	else if (k->type != VALUE_TEXT && k->type != VALUE_LIST)
-		number = *(uint64_t *)member(c, k);
+		number = *(uint64_t *)member(of, k);
 	if (k->type == VALUE_LIST)
-		print_list(member(c, k), out);
+		print_list(member(of, k), out);
 	else if (text)
 		print_text(text, out);
 	else if (k->type == VALUE_HZ)
@@ -918,6 +1134,27 @@ static void print_rest(const struct config *c, FILE *out)
 		print_rule(&c->relabel.list.items[i], out);
 }
 
+static bool is_absent(const void *of, const struct key *k)
+{
+	return (k->type == VALUE_TEXT && !*(char **)member(of, k)) ||
+	       (k->type == VALUE_LIST && !((struct config_list *)member(of, k))->len);
+}
+
+/* Those of one are a mapping, those that have names a list. */
+static void print_output(const struct config_output *o, FILE *out)
+{
+	const char *indent = o->name ? "  - " : "  ";
+
+	for (size_t i = 0; i < KEYS; i++) {
+		if (!keys[i].is_output || is_absent(o, &keys[i]))
+			continue;
+		fprintf(out, "%s%s: ", indent, strchr(keys[i].name, '.') + 1);
+		print_value(o, &keys[i], out);
+		fputc('\n', out);
+		indent = o->name ? "    " : "  ";
+	}
+}
+
 void config_print(const struct config *c, FILE *out)
 {
 	const char *section = "";
@@ -926,14 +1163,17 @@ void config_print(const struct config *c, FILE *out)
 		const struct key *k = &keys[i];
 		const char *dot = strchr(k->name, '.');
 		size_t len = dot ? (size_t)(dot - k->name) : 0;
+		bool begins = len && strncmp(section, k->name, len + 1);
 
-		if (k->type == VALUE_TEXT && !*(char **)member(c, k))
+		if (!k->is_output && is_absent(c, k))
 			continue;
-		if (k->type == VALUE_LIST && !((struct config_list *)member(c, k))->len)
-			continue;
-		if (len && strncmp(section, k->name, len + 1))
+		if (begins)
 			fprintf(out, "%.*s:\n", (int)len, k->name);
 		section = k->name;
+		for (size_t o = 0; k->is_output && begins && o < c->outputs.len; o++)
+			print_output(&c->outputs.items[o], out);
+		if (k->is_output)
+			continue;
 		fprintf(out, "%s%s: ", dot ? "  " : "", dot ? dot + 1 : k->name);
 		print_value(c, k, out);
 		fputc('\n', out);

@@ -20,6 +20,8 @@
  */
 
 #define CONFIG_BYTES_MAX (1u << 20)
+#define CONFIG_OUTPUTS_MAX 8
+#define CONFIG_OUTPUT_NAME_BYTES 32
 #define CONFIG_LABELS_MAX 18       /* Pyroscope takes 30 with ours */
 #define CONFIG_POD_LABEL_BYTES 320 /* PREFIX/NAME and NUL: what Kubernetes allows is shorter */
 #define CONFIG_POD_LABEL_NAME_BYTES (CONFIG_POD_LABEL_BYTES + 6) /* "label_" */
@@ -50,16 +52,9 @@ struct config_stamp {
 	struct timespec changed;
 };
 
-/* Texts are owned; NULL where the key is absent and has no default. */
-struct config {
-	struct config_stamp stamp; /* of the file before it was read */
-	uint64_t rate_hz;
-	uint64_t rate_min_hz;    /* what cpu_budget leaves of it */
-	uint64_t cpu_budget_ppm; /* of the time of all CPUs */
-	uint64_t window_ns;
-	uint64_t jitter_percent;
-	char *cgroup;        /* NULL: every process */
-	char *pid_namespace; /* a file; NULL: of all */
+/* Where windows go. Texts as in struct config. */
+struct config_output {
+	char *name;          /* letters, digits, - and _; NULL: of the only one, that has none */
 	unsigned int engine; /* enum engine; so for all enums: the key table's type */
 	char *url;
 	char *tenant;
@@ -72,8 +67,22 @@ struct config {
 	unsigned int unanswered;
 	char *directory;
 	uint64_t keep; /* files; 0: all */
+	char *spool;   /* a folder of its own; not of ENGINE_FILES */
+};
+
+/* Texts are owned; NULL where the key is absent and has no default. */
+struct config {
+	struct config_stamp stamp; /* of the file before it was read */
+	uint64_t rate_hz;
+	uint64_t rate_min_hz;    /* what cpu_budget leaves of it */
+	uint64_t cpu_budget_ppm; /* of the time of all CPUs */
+	uint64_t window_ns;
+	uint64_t jitter_percent;
+	char *cgroup;                      /* NULL: every process */
+	char *pid_namespace;               /* a file; NULL: of all */
+	VEC(struct config_output) outputs; /* at least one */
 	char *spool_directory;
-	uint64_t spool_bytes;
+	uint64_t spool_bytes; /* of each output */
 	uint64_t spool_age_ns;
 	char *service_env;   /* a variable of the target */
 	char *service_label; /* of its pod */
@@ -126,13 +135,19 @@ enum config_part {
 /* The parts that differ, an enum config_part each. */
 unsigned int config_changes(const struct config *a, const struct config *b);
 
+/* For messages: "" or " of NAME". */
+struct config_output_label {
+	char s[CONFIG_OUTPUT_NAME_BYTES + 4];
+};
+struct config_output_label config_output_label(const struct config_output *o);
+
 /* 0, or a negative errno with a message "KEY: FILE: why" where a file of `output` cannot be read.
  */
 int config_check_files(const struct config *c);
 
 /* Appends a line, at most so many, for each thing that somebody may not have meant. 0 or -ENOMEM.
  */
-#define CONFIG_RISKS_MAX 8
+#define CONFIG_RISKS_MAX (2 * CONFIG_OUTPUTS_MAX + 2)
 int config_list_risks(const struct config *c, struct strbuf *out);
 
 /* kubernetes.node, else the variable NODE_NAME, else the host's own name, cut where that is longer.

@@ -13,7 +13,7 @@
 #include "store/writer.h"
 
 /* A second later where the name is taken. */
-static int choose_path(const struct config *c, const struct profile *p, char **path)
+static int choose_path(const struct config_output *c, const struct profile *p, char **path)
 {
 	time_t start = (time_t)(p->meta.start_realtime_ns / 1000000000ULL);
 	char stamp[32];
@@ -33,7 +33,7 @@ static int choose_path(const struct config *c, const struct profile *p, char **p
 }
 
 /* glob() orders by name, which is by time. */
-static int remove_oldest(const struct config *c)
+static int remove_oldest(const struct config_output *c)
 {
 	_cleanup_(globfree) glob_t found = { 0 };
 	_cleanup_(freep) char *pattern = NULL;
@@ -51,7 +51,7 @@ static int remove_oldest(const struct config *c)
 	return 0;
 }
 
-int files_write(const struct config *config, const struct profile *p)
+int files_write(const struct config_output *config, const struct profile *p)
 {
 	_cleanup_(writer_freep) struct writer *w = NULL;
 	_cleanup_(freep) char *path = NULL;

@@ -10,6 +10,6 @@
  * pyebpf-START.pyebpf by its start in UTC, and removes the oldest of these files beyond
  * output.keep. 0 or a negative errno with a message.
  */
-int files_write(const struct config *config, const struct profile *p);
+int files_write(const struct config_output *config, const struct profile *p);
 
 #endif

@@ -22,14 +22,22 @@
 static const double push_bounds[] = { 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30 };
 #define PUSH_BOUNDS (sizeof(push_bounds) / sizeof(push_bounds[0]))
 
+struct metrics_output {
+	struct metrics *all;
+	char *name; /* NULL: of the only one, that has none */
+	struct spool *spool;
+	struct spool_stats now;                        /* of the spool, while they are printed */
+	uint64_t spool_lost_samples[SPOOL_LOSS_COUNT]; /* of those before it */
+	uint64_t pushes[OUTCOMES_MAX];                 /* as verdict_outcomes[] */
+	uint64_t push_times[PUSH_BOUNDS + 1];          /* up to each bound, and above */
+	uint64_t push_ns, pushed_bytes, stored_samples, dropped_samples, in_flight;
+	uint64_t last_stored_ns; /* CLOCK_REALTIME; at first when it was first heard of */
+};
+
 struct metrics {
 	pthread_mutex_t lock;
-	struct spool *spool;
-	uint64_t spool_lost_samples[SPOOL_LOSS_COUNT]; /* of those before it */
+	VEC(struct metrics_output *) outputs;
 	uint64_t windows, samples, excluded, services, merged, encoded_bytes;
-	uint64_t pushes[OUTCOMES_MAX];        /* as verdict_outcomes[] */
-	uint64_t push_times[PUSH_BOUNDS + 1]; /* up to each bound, and above */
-	uint64_t push_ns, pushed_bytes, stored_samples, dropped_samples, in_flight;
 	uint64_t reloads, bad_reloads;
 	uint64_t refreshes, bad_refreshes, pods;
 	struct governor governor;
@@ -37,7 +45,7 @@ struct metrics {
 	VEC(struct counter) counters;                              /* names owned */
 	struct usage maps[SESSION_USAGES], tables[METRICS_TABLES]; /* no names: not known yet */
 	uint64_t last_beat_ns;                                     /* CLOCK_MONOTONIC */
-	uint64_t start_ns, last_stored_ns; /* CLOCK_REALTIME; at first equal */
+	uint64_t start_ns;                                         /* CLOCK_REALTIME */
 	bool is_ready;
 };
 
@@ -57,10 +65,18 @@ int metrics_new(struct metrics **out)
 		return -ENOMEM;
 	pthread_mutex_init(&m->lock, NULL);
 	m->last_beat_ns = clock_ns(CLOCK_MONOTONIC);
-	m->start_ns = m->last_stored_ns = clock_ns(CLOCK_REALTIME);
+	m->start_ns = clock_ns(CLOCK_REALTIME);
 	*out = m;
 	return 0;
 }
+
+static void output_free(struct metrics_output *o)
+{
+	if (o)
+		free(o->name);
+	free(o);
+}
+DEFINE_CLEANUP(struct metrics_output *, output_free)
 
 void metrics_free(struct metrics *m)
 {
@@ -70,6 +86,9 @@ void metrics_free(struct metrics *m)
 	for (size_t i = 0; i < m->counters.len; i++)
 		free(m->counters.items[i].name);
 	vec_release(&m->counters);
+	for (size_t i = 0; i < m->outputs.len; i++)
+		output_free(m->outputs.items[i]);
+	vec_release(&m->outputs);
 	free(m);
 }
 
@@ -108,31 +127,75 @@ int metrics_add_window(struct metrics *m, const struct profile *p, const struct 
 	return r;
 }
 
-void metrics_add_push(struct metrics *m, const struct push_result *r, size_t bytes,
+static int add_output(struct metrics *m, const char *name, struct metrics_output **out)
+{
+	_cleanup_(output_freep) struct metrics_output *o = calloc(1, sizeof(*o));
+	int r;
+
+	if (!o)
+		return -ENOMEM;
+	o->all = m;
+	o->last_stored_ns = m->outputs.len ? clock_ns(CLOCK_REALTIME) : m->start_ns;
+	o->name = name ? strdup(name) : NULL;
+	if (name && !o->name)
+		return -ENOMEM;
+	if ((r = vec_push(&m->outputs, o)) < 0)
+		return r;
+	*out = take_ptr(o);
+	return 0;
+}
+
+static struct metrics_output *find_output(const struct metrics *m, const char *name)
+{
+	for (size_t i = 0; i < m->outputs.len; i++) {
+		const char *known = m->outputs.items[i]->name;
+
+		if (name && known ? !strcmp(name, known) : name == known)
+			return m->outputs.items[i];
+	}
+	return NULL;
+}
+
+int metrics_get_output(struct metrics *m, const char *name, struct metrics_output **out)
+{
+	struct metrics_output *found;
+	int r = 0;
+
+	pthread_mutex_lock(&m->lock);
+	found = find_output(m, name);
+	if (!found)
+		r = add_output(m, name, &found);
+	pthread_mutex_unlock(&m->lock);
+	if (!r)
+		*out = found;
+	return r;
+}
+
+void metrics_add_push(struct metrics_output *o, const struct push_result *r, size_t bytes,
 		      const struct push_samples *samples)
 {
 	size_t bound = 0;
 
 	while (bound < PUSH_BOUNDS && (double)r->took_ns / 1e9 > push_bounds[bound])
 		bound++;
-	pthread_mutex_lock(&m->lock);
+	pthread_mutex_lock(&o->all->lock);
 	for (int i = 0; verdict_outcomes[i]; i++)
-		m->pushes[i] += r->verdict.outcome == verdict_outcomes[i];
-	m->push_times[bound]++;
-	m->push_ns += r->took_ns;
-	m->pushed_bytes += bytes;
-	m->stored_samples += samples->stored;
-	m->dropped_samples += samples->dropped;
+		o->pushes[i] += r->verdict.outcome == verdict_outcomes[i];
+	o->push_times[bound]++;
+	o->push_ns += r->took_ns;
+	o->pushed_bytes += bytes;
+	o->stored_samples += samples->stored;
+	o->dropped_samples += samples->dropped;
 	if (samples->stored)
-		m->last_stored_ns = clock_ns(CLOCK_REALTIME);
-	pthread_mutex_unlock(&m->lock);
+		o->last_stored_ns = clock_ns(CLOCK_REALTIME);
+	pthread_mutex_unlock(&o->all->lock);
 }
 
-void metrics_set_in_flight(struct metrics *m, size_t requests)
+void metrics_set_in_flight(struct metrics_output *o, size_t requests)
 {
-	pthread_mutex_lock(&m->lock);
-	m->in_flight = requests;
-	pthread_mutex_unlock(&m->lock);
+	pthread_mutex_lock(&o->all->lock);
+	o->in_flight = requests;
+	pthread_mutex_unlock(&o->all->lock);
 }
 
 void metrics_set_governor(struct metrics *m, uint64_t rate_hz, const struct governor *g,
@@ -177,30 +240,30 @@ void metrics_set_usage(struct metrics *m, const struct usage maps[SESSION_USAGES
 	pthread_mutex_unlock(&m->lock);
 }
 
-static void replace_spool(struct metrics *m, struct spool *s)
+static void replace_spool(struct metrics_output *o, struct spool *s)
 {
 	struct spool_stats stats = { 0 };
 
-	if (m->spool && m->spool != s)
-		spool_stats(m->spool, &stats);
+	if (o->spool && o->spool != s)
+		spool_stats(o->spool, &stats);
 	for (size_t i = 0; i < SPOOL_LOSS_COUNT; i++)
-		m->spool_lost_samples[i] += stats.lost_samples[i];
-	m->spool = s;
+		o->spool_lost_samples[i] += stats.lost_samples[i];
+	o->spool = s;
 }
 
-void metrics_set_spool(struct metrics *m, struct spool *s)
+void metrics_set_spool(struct metrics_output *o, struct spool *s)
 {
-	pthread_mutex_lock(&m->lock);
-	replace_spool(m, s);
-	pthread_mutex_unlock(&m->lock);
+	pthread_mutex_lock(&o->all->lock);
+	replace_spool(o, s);
+	pthread_mutex_unlock(&o->all->lock);
 }
 
-void metrics_forget_spool(struct metrics *m, const struct spool *s)
+void metrics_forget_spool(struct metrics_output *o, const struct spool *s)
 {
-	pthread_mutex_lock(&m->lock);
-	if (m->spool == s)
-		replace_spool(m, NULL);
-	pthread_mutex_unlock(&m->lock);
+	pthread_mutex_lock(&o->all->lock);
+	if (o->spool == s)
+		replace_spool(o, NULL);
+	pthread_mutex_unlock(&o->all->lock);
 }
 
 void metrics_beat(struct metrics *m)
@@ -285,64 +348,174 @@ static void put_own_cost(struct strbuf *out)
 	    (double)pages * (double)sysconf(_SC_PAGESIZE));
 }
 
-static void put_spool(struct metrics *m, struct strbuf *out)
+/* What is counted of an output, a value each. */
+struct output_metric {
+	const char *name, *type, *help;
+	double (*value)(const struct metrics_output *o);
+};
+
+static double spool_entries(const struct metrics_output *o)
+{
+	return (double)o->now.entries;
+}
+
+static double spool_samples(const struct metrics_output *o)
+{
+	return (double)o->now.samples;
+}
+
+static double spool_bytes(const struct metrics_output *o)
+{
+	return (double)o->now.bytes;
+}
+
+static double spool_age_s(const struct metrics_output *o)
+{
+	uint64_t now_ns = clock_ns(CLOCK_REALTIME);
+
+	return o->now.entries && now_ns > o->now.oldest_ns
+		       ? (double)(now_ns - o->now.oldest_ns) / 1e9
+		       : 0;
+}
+
+static double in_flight(const struct metrics_output *o)
+{
+	return (double)o->in_flight;
+}
+
+static double pushed_bytes(const struct metrics_output *o)
+{
+	return (double)o->pushed_bytes;
+}
+
+static double stored_samples(const struct metrics_output *o)
+{
+	return (double)o->stored_samples;
+}
+
+static double dropped_samples(const struct metrics_output *o)
+{
+	return (double)o->dropped_samples;
+}
+
+static double last_stored_s(const struct metrics_output *o)
+{
+	return (double)o->last_stored_ns / 1e9;
+}
+
+/* clang-format off */
+static const struct output_metric output_metrics[] = {
+	{ "spool_entries", "gauge", "Profiles that wait to be sent.", spool_entries },
+	{ "spool_samples", "gauge", "Samples in them.", spool_samples },
+	{ "spool_bytes", "gauge", "Bytes they take on disk.", spool_bytes },
+	{ "spool_oldest_age_seconds", "gauge",
+	  "How long the oldest of them has waited since its window began; 0: none waits.", spool_age_s },
+	{ "pushes_in_flight", "gauge", "Requests that wait for an answer.", in_flight },
+	{ "push_bytes_total", "counter", "Bytes of their bodies.", pushed_bytes },
+	{ "push_stored_samples_total", "counter", "Samples the engine has taken.", stored_samples },
+	{ "push_dropped_samples_total", "counter", "Samples the engine would not take.",
+	  dropped_samples },
+	{ "last_stored_timestamp_seconds", "gauge",
+	  "When the engine last stored a profile; before it did, when the agent started.", last_stored_s },
+};
+/* clang-format on */
+
+/* key="value", and output="NAME" of one that has a name, in braces. key NULL: the name alone. */
+static void put_labels(const struct metrics_output *o, const char *key, const char *value,
+		       struct strbuf *out)
+{
+	if (!o->name && !key)
+		return;
+	strbuf_putc(out, '{');
+	if (o->name)
+		strbuf_appendf(out, "output=\"%s\"%s", o->name, key ? "," : "");
+	if (key)
+		strbuf_appendf(out, "%s=\"%s\"", key, value);
+	strbuf_putc(out, '}');
+}
+
+static void put_count(const struct metrics_output *o, const char *name, const char *key,
+		      const char *value, uint64_t count, struct strbuf *out)
+{
+	strbuf_appendf(out, "pyebpf_%s", name);
+	put_labels(o, key, value, out);
+	strbuf_appendf(out, " %" PRIu64 "\n", count);
+}
+
+static void put_losses(const struct metrics_output *o, struct strbuf *out)
 {
 	static const char *const losses[] = {
 #define X(id, name) [id] = name,
 		SPOOL_LOSSES(X)
 #undef X
 	};
-	uint64_t now_ns = clock_ns(CLOCK_REALTIME);
-	struct spool_stats s = { 0 };
 
-	if (m->spool)
-		spool_stats(m->spool, &s);
-	put(out, "spool_entries", "gauge", "Profiles that wait to be sent.", (double)s.entries);
-	put(out, "spool_samples", "gauge", "Samples in them.", (double)s.samples);
-	put(out, "spool_bytes", "gauge", "Bytes they take on disk.", (double)s.bytes);
-	put(out, "spool_oldest_age_seconds", "gauge",
-	    "How long the oldest of them has waited since its window began; 0: none waits.",
-	    s.entries && now_ns > s.oldest_ns ? (double)(now_ns - s.oldest_ns) / 1e9 : 0);
-	put_head(out, "spool_lost_samples_total", "counter",
-		 "Samples that left the spool without being sent, by reason.");
 	for (size_t i = 0; i < SPOOL_LOSS_COUNT; i++)
-		strbuf_appendf(out, "pyebpf_spool_lost_samples_total{reason=\"%s\"} %" PRIu64 "\n",
-			       losses[i], m->spool_lost_samples[i] + s.lost_samples[i]);
+		put_count(o, "spool_lost_samples_total", "reason", losses[i],
+			  o->spool_lost_samples[i] + o->now.lost_samples[i], out);
 }
 
-static void put_push_times(const struct metrics *m, struct strbuf *out)
+static void put_outcomes(const struct metrics_output *o, struct strbuf *out)
+{
+	for (int i = 0; verdict_outcomes[i]; i++)
+		put_count(o, "pushes_total", "outcome", verdict_outcomes[i], o->pushes[i], out);
+}
+
+static void put_push_times(const struct metrics_output *o, struct strbuf *out)
 {
 	uint64_t count = 0;
+	char bound[16];
 
-	put_head(out, "push_duration_seconds", "histogram", "Time that requests took.");
-	for (size_t i = 0; i < PUSH_BOUNDS; i++)
-		strbuf_appendf(out, "pyebpf_push_duration_seconds_bucket{le=\"%g\"} %" PRIu64 "\n",
-			       push_bounds[i], count += m->push_times[i]);
-	count += m->push_times[PUSH_BOUNDS];
-	strbuf_appendf(out,
-		       "pyebpf_push_duration_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n"
-		       "pyebpf_push_duration_seconds_sum %.17g\n"
-		       "pyebpf_push_duration_seconds_count %" PRIu64 "\n",
-		       count, (double)m->push_ns / 1e9, count);
+	for (size_t i = 0; i < PUSH_BOUNDS; i++) {
+		snprintf(bound, sizeof(bound), "%g", push_bounds[i]);
+		put_count(o, "push_duration_seconds_bucket", "le", bound, count += o->push_times[i],
+			  out);
+	}
+	count += o->push_times[PUSH_BOUNDS];
+	put_count(o, "push_duration_seconds_bucket", "le", "+Inf", count, out);
+	strbuf_puts(out, "pyebpf_push_duration_seconds_sum");
+	put_labels(o, NULL, NULL, out);
+	strbuf_appendf(out, " %.17g\n", (double)o->push_ns / 1e9);
+	put_count(o, "push_duration_seconds_count", NULL, NULL, count, out);
 }
 
-static void put_pushes(const struct metrics *m, struct strbuf *out)
+static void put_each(const struct metrics *m,
+		     void (*put_one)(const struct metrics_output *o, struct strbuf *out),
+		     struct strbuf *out)
 {
+	for (size_t i = 0; i < m->outputs.len; i++)
+		put_one(m->outputs.items[i], out);
+}
+
+static void put_output_metric(const struct metrics *m, const struct output_metric *metric,
+			      struct strbuf *out)
+{
+	put_head(out, metric->name, metric->type, metric->help);
+	for (size_t i = 0; i < m->outputs.len; i++) {
+		strbuf_appendf(out, "pyebpf_%s", metric->name);
+		put_labels(m->outputs.items[i], NULL, NULL, out);
+		strbuf_appendf(out, " %.17g\n", metric->value(m->outputs.items[i]));
+	}
+}
+
+static void put_outputs(const struct metrics *m, struct strbuf *out)
+{
+	for (size_t i = 0; i < m->outputs.len; i++) {
+		struct metrics_output *o = m->outputs.items[i];
+
+		o->now = (struct spool_stats){ 0 };
+		if (o->spool)
+			spool_stats(o->spool, &o->now);
+	}
+	for (size_t i = 0; i < sizeof(output_metrics) / sizeof(output_metrics[0]); i++)
+		put_output_metric(m, &output_metrics[i], out);
+	put_head(out, "spool_lost_samples_total", "counter",
+		 "Samples that left the spool without being sent, by reason.");
+	put_each(m, put_losses, out);
 	put_head(out, "pushes_total", "counter", "Requests to the engine, by outcome.");
-	for (int i = 0; verdict_outcomes[i]; i++)
-		strbuf_appendf(out, "pyebpf_pushes_total{outcome=\"%s\"} %" PRIu64 "\n",
-			       verdict_outcomes[i], m->pushes[i]);
-	put_push_times(m, out);
-	put(out, "pushes_in_flight", "gauge", "Requests that wait for an answer.",
-	    (double)m->in_flight);
-	put(out, "push_bytes_total", "counter", "Bytes of their bodies.", (double)m->pushed_bytes);
-	put(out, "push_stored_samples_total", "counter", "Samples the engine has taken.",
-	    (double)m->stored_samples);
-	put(out, "push_dropped_samples_total", "counter", "Samples the engine would not take.",
-	    (double)m->dropped_samples);
-	put(out, "last_stored_timestamp_seconds", "gauge",
-	    "When the engine last stored a profile; before it did, when the agent started.",
-	    (double)m->last_stored_ns / 1e9);
+	put_each(m, put_outcomes, out);
+	put_head(out, "push_duration_seconds", "histogram", "Time that requests took.");
+	put_each(m, put_push_times, out);
 }
 
 static void put_pods(const struct metrics *m, struct strbuf *out)
@@ -426,8 +599,7 @@ int metrics_print(struct metrics *m, struct strbuf *out)
 	    (double)m->bad_reloads);
 	put_pods(m, out);
 	put_ticks(m, out);
-	put_pushes(m, out);
-	put_spool(m, out);
+	put_outputs(m, out);
 	put_governor(m, out);
 	put_memory(m, out);
 	put_own_cost(out);

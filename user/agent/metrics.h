@@ -30,13 +30,21 @@ DEFINE_CLEANUP(struct metrics *, metrics_free)
 /* A window is over: p's counters are of it alone. NULL stats: it went to a file, of `samples`. */
 int metrics_add_window(struct metrics *m, const struct profile *p, const struct window_stats *w);
 
+/*
+ * What is counted of one output. Those of a name are the same for ever, so that a counter does not
+ * begin anew at a reload; name as in struct config_output, NULL too. Borrowed. 0 or -ENOMEM.
+ */
+struct metrics_output;
+int metrics_get_output(struct metrics *m, const char *name, struct metrics_output **out);
+
 /* What came of the samples of a request; others wait in the spool. */
 struct push_samples {
 	uint64_t stored, dropped;
 };
-void metrics_add_push(struct metrics *m, const struct push_result *r, size_t bytes,
+void metrics_add_push(struct metrics_output *o, const struct push_result *r, size_t bytes,
 		      const struct push_samples *samples);
-void metrics_set_in_flight(struct metrics *m, size_t requests);
+void metrics_set_in_flight(struct metrics_output *o, size_t requests);
+
 /* rate_hz: of ticks. */
 void metrics_set_governor(struct metrics *m, uint64_t rate_hz, const struct governor *g,
 			  bool has_changed);
@@ -53,8 +61,9 @@ void metrics_set_usage(struct metrics *m, const struct usage maps[SESSION_USAGES
 
 /* Borrowed, NULL: there is none, until another is set or it is forgotten. Its losses stay counted.
  */
-void metrics_set_spool(struct metrics *m, struct spool *s);
-void metrics_forget_spool(struct metrics *m, const struct spool *s); /* nothing for another */
+void metrics_set_spool(struct metrics_output *o, struct spool *s);
+void metrics_forget_spool(struct metrics_output *o,
+			  const struct spool *s); /* nothing for another */
 
 /* The recorder is alive; it samples. */
 void metrics_beat(struct metrics *m);

@@ -10,8 +10,9 @@
 #include "profile/profile.h"
 
 /*
- * Where windows go: to files, or by a spool to an engine, with what is known of the processes in
- * them. A new one is ready before the old one ends, and takes its spool over where the folder is
+ * Where windows go, with what is known of the processes in them: to each output of a configuration,
+ * which is files, or an engine that has a spool and a sender of its own, so that none waits for
+ * another. A new one is ready before the old one ends, and takes over the spools whose folders are
  * the same.
  */
 struct output;
@@ -26,7 +27,7 @@ int output_new(const struct config *c, struct metrics *m, struct output *before,
 /* Sends from now on. `before` has ended; it is freed. */
 int output_start(struct output *o, struct output *before);
 
-/* Ends: what goes at once is sent (agent/sender.h). */
+/* All end at once: what goes at once is sent (agent/sender.h). */
 void output_stop(struct output *o);
 bool output_has_ended(struct output *o);
 void output_free(struct output *o);

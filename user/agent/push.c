@@ -44,7 +44,7 @@ struct request {
 };
 
 struct pusher {
-	const struct config *config;
+	const struct config_output *config;
 	pthread_mutex_t lock; /* of `multi` as such: pusher_wake() comes from other threads */
 	CURLM *multi;         /* its connections are of certificates as they were then: */
 	struct config_stamp ca, cert, key;
@@ -107,7 +107,7 @@ static int build_url(struct pusher *p)
 
 static int set_options(const struct pusher *p, struct request *q)
 {
-	const struct config *c = p->config;
+	const struct config_output *c = p->config;
 	CURLcode bad = CURLE_OK;
 
 #define SET(option, value) bad = bad ?: curl_easy_setopt(q->curl, option, value)
@@ -152,7 +152,7 @@ static void request_free(struct request *q)
 }
 DEFINE_CLEANUP(struct request *, request_free)
 
-static void stamp_files(const struct config *c, struct config_stamp stamps[3])
+static void stamp_files(const struct config_output *c, struct config_stamp stamps[3])
 {
 	const char *const files[] = { c->ca_file, c->cert_file, c->key_file };
 
@@ -197,7 +197,7 @@ static int open_connections(struct pusher *p)
 	return p->multi ? 0 : -ENOMEM;
 }
 
-int pusher_new(const struct config *config, struct pusher **out)
+int pusher_new(const struct config_output *config, struct pusher **out)
 {
 	_cleanup_(pusher_freep) struct pusher *p = calloc(1, sizeof(*p));
 	int r;
@@ -223,7 +223,7 @@ void pusher_free(struct pusher *p)
 }
 
 /* From their files, as these are now. */
-static int add_secrets(const struct config *c, struct curl_slist **headers)
+static int add_secrets(const struct config_output *c, struct curl_slist **headers)
 {
 	int r = 0;
 

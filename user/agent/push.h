@@ -32,7 +32,7 @@ struct dialect {
 const struct dialect *push_dialect(enum engine engine);
 
 /* config is borrowed. */
-int pusher_new(const struct config *config, struct pusher **out);
+int pusher_new(const struct config_output *config, struct pusher **out);
 
 /* Nothing may be under way. */
 void pusher_free(struct pusher *p);

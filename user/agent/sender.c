@@ -20,9 +20,10 @@
 #define WAIT_MS_MAX 60000
 
 struct sender {
-	const struct config *config;
+	const struct config_output *config;
+	uint64_t age_max_ns;
 	struct spool *spool;
-	struct metrics *metrics;
+	struct metrics_output *metrics;
 	struct pusher *pusher;
 	pthread_t thread;
 	bool has_thread;
@@ -145,7 +146,8 @@ static void pause_sending(struct sender *s, const char *what, uint64_t asked_ns)
 		random = now;
 	pause = verdict_pause_ns(++s->failures, asked_ns, random);
 	s->pause_until_ns = now + pause;
-	log_warning("push: %s; again in %s", what, units_ns(pause).s);
+	log_warning("push%s: %s; again in %s", config_output_label(s->config).s, what,
+		    units_ns(pause).s);
 }
 
 /* False: nothing was begun. */
@@ -206,10 +208,10 @@ static void settle(struct sender *s, const struct batch *b, uint64_t which)
 			spool_remove(s->spool, b->entries[i].number);
 }
 
-static void log_failure(const struct push_result *r, const char *what)
+static void log_failure(const struct sender *s, const struct push_result *r, const char *what)
 {
-	log_error("push: %s, status %d%s%s: %s", r->verdict.outcome, r->status,
-		  r->message[0] ? ": " : "", r->message, what);
+	log_error("push%s: %s, status %d%s%s: %s", config_output_label(s->config).s,
+		  r->verdict.outcome, r->status, r->message[0] ? ": " : "", r->message, what);
 }
 
 /* It was not stored, or not all of it. */
@@ -224,13 +226,13 @@ static void take_failure(struct sender *s, struct batch *b, const struct push_re
 	s->is_empty = false;
 	if (s->stopping_since_ns) {
 		s->failures++;
-		log_failure(r, "it waits in the spool");
+		log_failure(s, r, "it waits in the spool");
 	} else if (is_own_fault && b->count > 1) {
-		log_failure(r, "each profile of this request is sent alone");
+		log_failure(s, r, "each profile of this request is sent alone");
 	} else {
 		snprintf(what, sizeof(what), "%s, status %d%s%s", r->verdict.outcome, r->status,
 			 r->message[0] ? ": " : "", r->message);
-		pause_sending(s, what, verdict_asked_ns(r->retry_after_s, s->config->spool_age_ns));
+		pause_sending(s, what, verdict_asked_ns(r->retry_after_s, s->age_max_ns));
 	}
 }
 
@@ -255,7 +257,7 @@ static void take_answer(struct sender *s, struct batch *b, const struct push_res
 			 count_samples(b, all), b->count, b->body.len, units_ns(r->took_ns).s);
 	} else if (is_dropped) {
 		snprintf(what, sizeof(what), "%" PRIu64 " samples dropped", count_samples(b, all));
-		log_failure(r, what);
+		log_failure(s, r, what);
 	} else {
 		take_failure(s, b, r);
 	}
@@ -311,14 +313,15 @@ static void release(struct sender *s)
 	free(s);
 }
 
-int sender_new(const struct config *c, struct spool *spool, struct metrics *m, struct sender **out)
+int sender_new(const struct config_output *c, uint64_t age_max_ns, struct spool *spool,
+	       struct metrics_output *m, struct sender **out)
 {
 	struct sender *s = calloc(1, sizeof(*s));
 	int r;
 
 	if (!s)
 		return -ENOMEM;
-	*s = (struct sender){ .config = c, .spool = spool, .metrics = m };
+	*s = (struct sender){ .config = c, .age_max_ns = age_max_ns, .spool = spool, .metrics = m };
 	pthread_mutex_init(&s->lock, NULL);
 	r = pusher_new(c, &s->pusher);
 	if (r < 0)

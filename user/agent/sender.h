@@ -17,8 +17,12 @@
  */
 struct sender;
 
-/* All are borrowed and must outlive the sender. Nothing is sent before sender_start(). */
-int sender_new(const struct config *c, struct spool *spool, struct metrics *m, struct sender **out);
+/*
+ * All are borrowed and must outlive the sender; age_max_ns is the spool's. Nothing is sent before
+ * sender_start().
+ */
+int sender_new(const struct config_output *c, uint64_t age_max_ns, struct spool *spool,
+	       struct metrics_output *m, struct sender **out);
 int sender_start(struct sender *s);
 
 /* There is something new in the spool. */

@@ -24,6 +24,7 @@
 
 struct window {
 	const struct config *config;
+	enum engine engine;
 	const struct origins *origins;
 	struct profile *p;
 	window_body_fn fn;
@@ -305,7 +306,7 @@ static const char *otlp_name(const struct config *c, const struct labels *l, con
 static size_t describe_group(const struct window *w, const struct labels *l,
 			     char buffers[][OTLP_KEY_BYTES], struct export_attribute *out)
 {
-	bool is_otlp = w->config->engine == ENGINE_OTLP;
+	bool is_otlp = w->engine == ENGINE_OTLP;
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->list.len; i++) {
@@ -320,7 +321,7 @@ static size_t describe_group(const struct window *w, const struct labels *l,
 		out[n++] = (struct export_attribute){ "k8s.node.name", labels_get(l, "host") };
 	if (!is_otlp)
 		out[n++] = (struct export_attribute){ "__name__", "process_cpu" };
-	if (w->config->engine == ENGINE_PARCA)
+	if (w->engine == ENGINE_PARCA)
 		out[n++] = (struct export_attribute){ "job", labels_get(l, "service_name") };
 	return n;
 }
@@ -330,7 +331,7 @@ static int write_series(const struct window *w, const struct export_attribute *l
 			const struct memory *profile, FILE *out)
 {
 	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
-	bool is_wrapped = w->config->engine == ENGINE_PARCA;
+	bool is_wrapped = w->engine == ENGINE_PARCA;
 	struct json j;
 	int r = base64_append(&text, profile->bytes, profile->len);
 
@@ -410,7 +411,7 @@ static size_t unpacked_bytes(const struct memory *m)
 static int encode(struct window *w, const struct labels *l, const struct tally *t,
 		  struct memory *profile, struct memory *body, size_t *profile_bytes)
 {
-	bool is_otlp = w->config->engine == ENGINE_OTLP;
+	bool is_otlp = w->engine == ENGINE_OTLP;
 	struct export_attribute attributes[LABELS_MAX + 2];
 	struct export_opts opts = { .resource.items = attributes };
 	_cleanup_(memory_release) struct memory series = { 0 };
@@ -431,7 +432,7 @@ static int encode(struct window *w, const struct labels *l, const struct tally *
 	    (r = write_series(w, attributes, count, profile, series.stream)) < 0 ||
 	    (r = memory_end(&series)) < 0)
 		return r;
-	if (w->config->engine == ENGINE_PYROSCOPE)
+	if (w->engine == ENGINE_PYROSCOPE)
 		return compress(&series, body);
 	*body = series;
 	series = (struct memory){ 0 };
@@ -479,11 +480,12 @@ static int encode_group(struct window *w, size_t from, size_t to)
 	return r ? r : encode_rows(w, &w->groups.items[group], t);
 }
 
-int window_encode(const struct config *config, const struct origins *origins, struct profile *p,
-		  window_body_fn fn, void *arg, struct window_stats *out)
+int window_encode(const struct config *config, enum engine engine, const struct origins *origins,
+		  struct profile *p, window_body_fn fn, void *arg, struct window_stats *out)
 {
 	_cleanup_(window_release) struct window w = {
 		.config = config,
+		.engine = engine,
 		.origins = origins,
 		.p = p,
 		.fn = fn,

@@ -10,7 +10,7 @@
 #include "profile/profile.h"
 
 /*
- * What was recorded in one window -> request bodies for the configured engine, each within its
+ * What was recorded in one window -> request bodies for an output's engine, each within its
  * limits: a profile for each service and container, split where it is too large for one.
  *
  * Command lines and environments are looked at for the service's name and are not in the bodies.
@@ -31,7 +31,7 @@ struct window_stats {
  * The samples of p, its metadata and duration set; they may come back in another order. origins has
  * looked at all processes of p.
  */
-int window_encode(const struct config *config, const struct origins *origins, struct profile *p,
-		  window_body_fn fn, void *arg, struct window_stats *out);
+int window_encode(const struct config *config, enum engine engine, const struct origins *origins,
+		  struct profile *p, window_body_fn fn, void *arg, struct window_stats *out);
 
 #endif

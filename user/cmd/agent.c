@@ -95,8 +95,9 @@ const struct command command_agent = {
 	.usage = "--config FILE [OPTION]...",
 	.about =
 		"Records windows of some seconds for ever and pushes each to Grafana Pyroscope, to "
-		"an OpenTelemetry Collector or to Parca, or keeps them as files. What cannot be "
-		"sent waits in a spool on disk, bounded in size and age.\n\n"
+		"an OpenTelemetry Collector or to Parca, to several of them at once, or keeps them "
+		"as files. What cannot be sent waits in a spool on disk, bounded in size and "
+		"age.\n\n"
 		"The configuration is read again when its file changes, and at SIGHUP; SIGTERM "
 		"ends it after sending what it has. "
 		"/metrics, /healthz and /readyz are served on 127.0.0.1:9464.",

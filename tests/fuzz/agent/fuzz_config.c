@@ -20,16 +20,23 @@ static void apply_rules(const struct config *c)
 	labels_release(&l);
 }
 
+static void check_output(const struct config_output *o)
+{
+	if (o->engine >= ENGINE_COUNT || (o->engine != ENGINE_FILES && (!o->url || !o->spool)))
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	struct config c;
 
 	if (config_parse("fuzz", (const char *)bytes, len, &c) < 0)
 		return 0;
-	if (c.labels.len > CONFIG_LABELS_MAX || !c.rate_hz || !c.window_ns ||
-	    c.engine >= ENGINE_COUNT || (c.engine != ENGINE_FILES && !c.url) ||
-	    c.relabel.list.len > RELABEL_RULES_MAX)
+	if (c.labels.len > CONFIG_LABELS_MAX || !c.rate_hz || !c.window_ns || !c.outputs.len ||
+	    c.outputs.len > CONFIG_OUTPUTS_MAX || c.relabel.list.len > RELABEL_RULES_MAX)
 		abort();
+	for (size_t i = 0; i < c.outputs.len; i++)
+		check_output(&c.outputs.items[i]);
 	apply_rules(&c);
 	config_release(&c);
 	return 0;

@@ -16,6 +16,9 @@
 
 #define OUTPUT_WITH(more) "output: {engine: otlp, url: 'http://h', " more "}\n"
 #define OUTPUT "output: {engine: otlp, url: http://h}\n"
+#define A "{engine: otlp, url: http://h}"
+#define B "{name: b, engine: pyroscope, url: http://p, connections: 3}"
+#define OUTPUTS "output: [" A ", " B ", {engine: files, directory: /d}]\n"
 
 static void test_config_parse_fills_every_key(void **state)
 {
@@ -25,7 +28,7 @@ static void test_config_parse_fills_every_key(void **state)
 		"output:\n  engine: pyroscope\n  url: https://h:4040/\n"
 		"  tenant: t\n  token_file: /t\n  ca_file: /ca\n  cert_file: /c\n"
 		"  key_file: /k\n  proxy: http://p\n  timeout: 5s\n"
-		"  unanswered: drop\n  directory: /d\n  keep: 7\n"
+		"  unanswered: drop\n  directory: /d\n  keep: 7\n  spool: /own\n"
 		"spool:\n  directory: /s\n  max_size: 2MiB\n  max_age: 1m\n"
 		"services:\n  env: NAME\n  label: app\n  max: 3\n  include: [a, 'b*']\n"
 		"  exclude:\n  - c\n"
@@ -49,18 +52,19 @@ static void test_config_parse_fills_every_key(void **state)
 	assert_int_equal(c.jitter_percent, 0);
 	assert_string_equal(c.cgroup, "a.slice");
 	assert_string_equal(c.pid_namespace, "/proc/7/ns/pid");
-	assert_int_equal(c.engine, ENGINE_PYROSCOPE);
-	assert_string_equal(c.url, "https://h:4040/");
-	assert_string_equal(c.tenant, "t");
-	assert_string_equal(c.token_file, "/t");
-	assert_string_equal(c.ca_file, "/ca");
-	assert_string_equal(c.cert_file, "/c");
-	assert_string_equal(c.key_file, "/k");
-	assert_string_equal(c.proxy, "http://p");
-	assert_int_equal(c.timeout_ns, 5000000000);
-	assert_int_equal(c.unanswered, UNANSWERED_DROP);
-	assert_string_equal(c.directory, "/d");
-	assert_int_equal(c.keep, 7);
+	assert_int_equal(c.outputs.items[0].engine, ENGINE_PYROSCOPE);
+	assert_string_equal(c.outputs.items[0].url, "https://h:4040/");
+	assert_string_equal(c.outputs.items[0].tenant, "t");
+	assert_string_equal(c.outputs.items[0].token_file, "/t");
+	assert_string_equal(c.outputs.items[0].ca_file, "/ca");
+	assert_string_equal(c.outputs.items[0].cert_file, "/c");
+	assert_string_equal(c.outputs.items[0].key_file, "/k");
+	assert_string_equal(c.outputs.items[0].proxy, "http://p");
+	assert_int_equal(c.outputs.items[0].timeout_ns, 5000000000);
+	assert_int_equal(c.outputs.items[0].unanswered, UNANSWERED_DROP);
+	assert_string_equal(c.outputs.items[0].directory, "/d");
+	assert_int_equal(c.outputs.items[0].keep, 7);
+	assert_string_equal(c.outputs.items[0].spool, "/own");
 	assert_string_equal(c.spool_directory, "/s");
 	assert_int_equal(c.spool_bytes, 2 << 20);
 	assert_int_equal(c.spool_age_ns, 60000000000);
@@ -113,17 +117,11 @@ static void test_config_parse_defaults(void **state)
 }
 
 /* What is printed reads as the same. */
-static void test_config_print_reads_back(void **state)
+static void print_and_read_back(const char *text)
 {
 	_cleanup_(config_release) struct config c, again;
-	static const char text[] =
-		OUTPUT "services: {exclude: [\"it's\"]}\nlabels: {a: b, c: \"x: 'y' # z\"}\n"
-		       "relabel: [{source_labels: [a], target_label: d, separator: '',\n"
-		       "           regex: '(it''s|\\d+)', replacement: '${1}, $$'},\n"
-		       "          {action: labeldrop, regex: b}]\n";
 	char *texts[2];
 
-	(void)state;
 	assert_int_equal(config_parse("x", text, strlen(text), &c), 0);
 	for (int i = 0; i < 2; i++) {
 		size_t len;
@@ -136,8 +134,61 @@ static void test_config_print_reads_back(void **state)
 			assert_int_equal(config_parse("x", texts[0], len, &again), 0);
 	}
 	assert_string_equal(texts[0], texts[1]);
+	assert_int_equal(config_changes(&c, &again), 0);
 	free(texts[0]);
 	free(texts[1]);
+}
+
+static void test_config_print_reads_back(void **state)
+{
+	(void)state;
+	print_and_read_back(OUTPUT
+			    "services: {exclude: [\"it's\"]}\nlabels: {a: b, c: \"x: 'y' # z\"}\n"
+			    "relabel: [{source_labels: [a], target_label: d, separator: '',\n"
+			    "           regex: '(it''s|\\d+)', replacement: '${1}, $$'},\n"
+			    "          {action: labeldrop, regex: b}]\n");
+	print_and_read_back(OUTPUTS);
+	print_and_read_back(OUTPUT_WITH("name: a"));
+}
+
+/* Each with its own keys, name and spool. */
+static void test_config_parse_outputs(void **state)
+{
+	static const struct {
+		const char *name, *spool;
+		unsigned int engine;
+		uint64_t connections;
+	} want[] = { { "otlp", "/s/otlp", ENGINE_OTLP, 24 },
+		     { "b", "/s/b", ENGINE_PYROSCOPE, 3 },
+		     { "files", "", ENGINE_FILES, 24 } };
+	static const char text[] = OUTPUTS "spool: {directory: /s}\n";
+	_cleanup_(config_release) struct config c;
+
+	(void)state;
+	assert_int_equal(config_parse("x", text, strlen(text), &c), 0);
+	assert_int_equal(c.outputs.len, 3);
+	for (size_t i = 0; i < c.outputs.len; i++) {
+		const struct config_output *o = &c.outputs.items[i];
+
+		assert_string_equal(o->name, want[i].name);
+		assert_string_equal(o->spool ?: "", want[i].spool);
+		assert_int_equal(o->engine, want[i].engine);
+		assert_int_equal(o->connections, want[i].connections);
+	}
+	assert_string_equal(c.outputs.items[1].url, "http://p");
+	assert_string_equal(config_output_label(&c.outputs.items[1]).s, " of b");
+}
+
+static void test_config_parse_one_output_has_no_name(void **state)
+{
+	_cleanup_(config_release) struct config c;
+
+	(void)state;
+	assert_int_equal(config_parse("x", OUTPUT, strlen(OUTPUT), &c), 0);
+	assert_int_equal(c.outputs.len, 1);
+	assert_null(c.outputs.items[0].name);
+	assert_string_equal(c.outputs.items[0].spool, "/var/lib/pyebpf/spool");
+	assert_string_equal(config_output_label(&c.outputs.items[0]).s, "");
 }
 
 static void test_config_parse_names_line_and_key(void **state)
@@ -221,6 +272,34 @@ static void test_config_parse_names_line_and_key(void **state)
 		  -EINVAL },
 		{ "no scheme", "output: {engine: otlp, url: h}\n",
 		  "x:1: output.url: it begins with http:// or https://", -EINVAL },
+		{ "output twice", OUTPUT OUTPUT, "x:2: output: set twice", -EINVAL },
+		{ "an output that is none", "output: 3\n",
+		  "x:1: output: keys are to stand below this, indented", -EINVAL },
+		{ "one of several that is none", "output:\n- " A "\n- a\n",
+		  "x:3: output: keys are to stand below this, indented", -EINVAL },
+		{ "no outputs", "output: []\n", "x: output.engine: missing: say where profiles go",
+		  -EINVAL },
+		{ "one of several without an engine", "output:\n- " A "\n- {name: a}\n",
+		  "x:3: output.engine: missing: say where profiles go", -EINVAL },
+		{ "a key of one of several", "output:\n- " A "\n- {engine: otlp, url: h}\n",
+		  "x:3: output.url: it begins with http:// or https://", -EINVAL },
+		{ "outputs without names", "output: [" A ", " A "]\n",
+		  "x: output: two are called otlp: give each a name of its own", -EINVAL },
+		{ "outputs of one name", "output: [" B ", " B "]\n",
+		  "x: output: two are called b: give each a name of its own", -EINVAL },
+		{ "outputs of one spool",
+		  "output: [" A ", {name: a, engine: otlp, url: http://h, spool: /s/otlp/}]\n"
+		  "spool: {directory: /s}\n",
+		  "x: output: otlp and a have the same spool, /s/otlp/", -EINVAL },
+		{ "outputs of one folder",
+		  "output: [{engine: files, directory: /d}, "
+		  "{name: a, engine: files, directory: /d}]\n",
+		  "x: output: files and a have the same directory, /d", -EINVAL },
+		{ "an output's name", OUTPUT_WITH("name: 'a/b'"),
+		  "x:1: output.name: a name is at most 31 letters, digits, - and _", -EINVAL },
+		{ "too many outputs",
+		  "output: [" A "," A "," A "," A "," A "," A "," A "," A "," A "]\n",
+		  "x:1: output: more than 8", -EINVAL },
 		{ "files", "output: {engine: files}\n",
 		  "x:1: output.engine: files need output.directory", -EINVAL },
 		{ "half a certificate", "output: {engine: otlp, url: http://h, key_file: k}\n",
@@ -300,6 +379,8 @@ static void test_config_changes_names_parts(void **state)
 		{ "window", OUTPUT "window: 16s\n", CONFIG_WINDOW },
 		{ "budget", OUTPUT "cpu_budget: 2%\n", CONFIG_BUDGET },
 		{ "rate", OUTPUT "rate: 20\n", CONFIG_RECORDER },
+		{ "another output", "output: [" A "]\n", CONFIG_OUTPUT },
+		{ "its engine's connections", OUTPUT_WITH("connections: 3"), CONFIG_OUTPUT },
 		{ "a list", OUTPUT "services: {include: [a]}\n", CONFIG_OUTPUT },
 		{ "a text", OUTPUT_WITH("tenant: a"), CONFIG_OUTPUT },
 		{ "a label", OUTPUT "labels: {a: b}\n", CONFIG_OUTPUT },
@@ -326,6 +407,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_config_parse_fills_every_key),
 		cmocka_unit_test(test_config_parse_defaults),
+		cmocka_unit_test(test_config_parse_outputs),
+		cmocka_unit_test(test_config_parse_one_output_has_no_name),
 		cmocka_unit_test(test_config_print_reads_back),
 		cmocka_unit_test(test_config_parse_names_line_and_key),
 		cmocka_unit_test(test_config_changes_names_parts),

@@ -203,7 +203,8 @@ static struct window_stats encode(struct config *c, struct profile *p, struct bo
 
 	assert_int_equal(origins_new(c, NULL, &origins), 0);
 	assert_int_equal(origins_look(origins, p), 0);
-	assert_int_equal(window_encode(c, origins, p, take_body, b, &stats), 0);
+	assert_int_equal(
+		window_encode(c, c->outputs.items[0].engine, origins, p, take_body, b, &stats), 0);
 	assert_int_equal(stats.samples, b->told);
 	origins_free(origins);
 	config_release(c);
