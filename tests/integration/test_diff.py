@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """`pyebpf diff` on real recordings of programs whose changes are known."""
 import itertools
+import json
 import os
 import random
 import re
@@ -261,6 +262,15 @@ def test_one_comparison_for_each_test(test_runs, tmp_path):
     assert not any("pytest" in file for _, file, _ in found["frames"])
     assert any("left out" in note for note in found["notes"])
     assert re.search(r"^  test_parse .*\+\d\d%.*(certain|likely)", done.stdout, re.M), done.stdout
+
+
+def test_markers_have_the_file_that_cpython_gives_them(tmp_path):
+    text = tmp_path / "x.collapsed"
+    text.write_text("main (app.py:1);<GC> 3\nmain (app.py:1);work (app.py:2) 5\n")
+    done = run("diff", "--compat", "3.15", text, text, "-o", tmp_path / "x.json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "x.json").read_text())
+    assert {name: file for name, file, _ in found["frames"]}.get("<GC>") == "~", found["frames"]
 
 
 # --- the gate -------------------------------------------------------------------------------------

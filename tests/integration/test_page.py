@@ -147,6 +147,20 @@ def test_diff_page_has_both_sides(recorded, tmp_path):
     assert set(page.classes[0]) <= {0, 1}  # nothing changed
 
 
+def test_diff_page_tells_of_its_sides(recorded, tmp_path):
+    """What a report's page says of its recording, a comparison's says of each side's."""
+    recording, program = recorded
+    done = run("diff", recording, recording, "-o", tmp_path / "d.html")
+    assert done.returncode == 0, done.stderr
+    alone = page_of(recording, tmp_path).facts["runs"][0]
+    told = ("command", "target", "kernel", "version", "host", "ticks", "duration_ns", "interval_ns")
+    assert all(alone[key] for key in told) and str(program) in alone["command"], alone
+    runs = Page(tmp_path / "d.html").facts["runs"]
+    assert [side["side"] for side in runs] == [0, 1]
+    for side in runs:
+        assert {key: side.get(key) for key in told} == {key: alone[key] for key in told}
+
+
 def browser(folder):
     """A stand-in for the desktop's; what it is given goes to a pipe, so that one can wait."""
     pipe = folder / "opened"

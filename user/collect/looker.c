@@ -62,8 +62,7 @@ static void free_work(struct work *w)
 	free(w);
 }
 
-/* As workers_run(); -ETIMEDOUT: not begun, as the process keeps another look that is no more
- * patient. */
+/* As workers_run(); -ETIMEDOUT: not begun, as another look at the process has not come back. */
 static int run_look(struct looker *l, pid_t pid, struct work *w, uint64_t ns)
 {
 	size_t free_slot = WORKERS_MAX;
@@ -113,10 +112,12 @@ static void find_run(struct work *w, void *cache)
 static int not_seen(const struct task_record *task, int r, struct sighting *out)
 {
 	*out = (struct sighting){ .task = *task, .look_ns = monotonic_ns() };
-	if (r == -EINPROGRESS || r == -ETIMEDOUT)
+	if (r == -EINPROGRESS)
 		out->r = err_set(-ETIMEDOUT,
 				 "its memory or its files do not answer: a network mount "
 				 "that hangs?");
+	else if (r == -ETIMEDOUT)
+		out->r = err_set(-EBUSY, "another look at it has not come back");
 	else
 		out->r = err_set(-EBUSY, "too many processes whose memory or files do not answer");
 	snprintf(out->text, sizeof(out->text), "%s", err_message(out->r));

@@ -31,8 +31,8 @@ DEFINE_CLEANUP(struct looker *, looker_free)
 struct sighting {
 	struct task_record task; /* as it was before the look */
 	uint64_t look_ns;        /* CLOCK_MONOTONIC: when that began */
-	int r;                   /* as runtime_find(); -ETIMEDOUT: not seen yet; -EBUSY: refused */
-	char text[ERR_BYTES];    /* the message of r */
+	int r;                /* as runtime_find(); -ETIMEDOUT: not seen yet; -EBUSY: not begun */
+	char text[ERR_BYTES]; /* the message of r */
 	struct py_runtime runtime; /* if r >= 0 */
 };
 
