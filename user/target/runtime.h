@@ -53,7 +53,7 @@ uint64_t runtime_cache_misses(const struct runtime_cache *cache);
  * -EBADMSG  an unknown build, or two sources that disagree about the version
  * -EAGAIN   the interpreter has not said its version yet (3.10 and before, while it starts)
  * -EPERM    not ours to read: needs root, or CAP_SYS_PTRACE, in closed folders CAP_DAC_READ_SEARCH
- * -ESRCH    no such process
+ * -ESRCH    no such process, or it has ended
  */
 int runtime_find(struct runtime_cache *cache, pid_t pid, struct py_runtime *out);
 

@@ -509,7 +509,7 @@ static void test_runtime_find_says_why_not(void **state)
 	}
 	kill(c.pid, SIGKILL);
 	assert_int_equal(waitid(P_PID, c.pid, &ended, WEXITED | WNOWAIT), 0);
-	assert_int_equal(runtime_find(cache, c.pid, &rt), -ENOENT); /* a zombie */
+	assert_int_equal(runtime_find(cache, c.pid, &rt), -ESRCH); /* a zombie */
 	child_end(&c);
 
 	assert_int_equal(rt.version, 1);
