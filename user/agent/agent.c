@@ -7,19 +7,19 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/output.h"
 #include "agent/recorder.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 
 #define POLL_MS 50
-#define BEAT_NS 1000000000ULL
+#define BEAT_NS NS_PER_SECOND
 
 /* A configuration, and how many parts of the agent run by it: what has not changed stays as it is.
  */
@@ -40,14 +40,6 @@ struct agent {
 	uint64_t last_beat_ns;
 	bool should_stop;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
 
 static struct edition *edition_use(struct edition *e)
 {
@@ -321,8 +313,8 @@ static int step(struct agent *a)
 	bool should_reload = false;
 	int r = wait(a, &should_reload);
 
-	if (!r && now_ns() - a->last_beat_ns >= BEAT_NS) {
-		a->last_beat_ns = now_ns();
+	if (!r && monotonic_ns() - a->last_beat_ns >= BEAT_NS) {
+		a->last_beat_ns = monotonic_ns();
 		metrics_beat(a->metrics);
 		should_reload |= has_file_changed(a);
 	}

@@ -11,6 +11,7 @@
 
 #include "agent/headers.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/file.h"
 #include "base/strbuf.h"
@@ -48,7 +49,6 @@ static const char *const kubernetes_sources[] = { [KUBERNETES_NONE] = "none",
 static const char *const yes_no[] = { [VERIFY_YES] = "yes", [VERIFY_NO] = "no", NULL };
 
 #define OUTPUT "output" /* the section that may be a list */
-#define SECOND_NS 1000000000ULL
 #define ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount/" /* where pods have theirs */
 
 /* clang-format off */
@@ -71,7 +71,7 @@ static const struct key {
 	KEY("rate", HZ, rate_hz, "19", .min = 1, .max = 10000, .parts = CONFIG_RECORDER),
 	KEY("rate_min", HZ, rate_min_hz, "1", .min = 1, .max = 10000, .parts = CONFIG_BUDGET),
 	KEY("cpu_budget", SHARE, cpu_budget_ppm, "1%", .min = 100, .max = 1000000, .parts = CONFIG_BUDGET),
-	KEY("window", TIME, window_ns, "15s", .min = SECOND_NS, .max = 3600 * SECOND_NS, .parts = CONFIG_WINDOW),
+	KEY("window", TIME, window_ns, "15s", .min = NS_PER_SECOND, .max = 3600 * NS_PER_SECOND, .parts = CONFIG_WINDOW),
 	KEY("jitter_percent", COUNT, jitter_percent, "20", .min = 0, .max = 50, .parts = CONFIG_WINDOW),
 	KEY("cgroup", TEXT, cgroup, NULL, .parts = CONFIG_RECORDER),
 	KEY("pid_namespace", TEXT, pid_namespace, NULL, .parts = CONFIG_RECORDER),
@@ -88,7 +88,7 @@ static const struct key {
 	OUTPUT_KEY("cert_file", TEXT, cert_file, NULL),
 	OUTPUT_KEY("key_file", TEXT, key_file, NULL),
 	OUTPUT_KEY("proxy", TEXT, proxy, NULL),
-	OUTPUT_KEY("timeout", TIME, timeout_ns, "30s", .min = SECOND_NS, .max = 600 * SECOND_NS),
+	OUTPUT_KEY("timeout", TIME, timeout_ns, "30s", .min = NS_PER_SECOND, .max = 600 * NS_PER_SECOND),
 	OUTPUT_KEY("connections", COUNT, connections, "24", .min = 1, .max = 128),
 	OUTPUT_KEY("unanswered", CHOICE, unanswered, "retry", .choices = unanswered),
 	OUTPUT_KEY("directory", TEXT, directory, NULL),
@@ -96,7 +96,7 @@ static const struct key {
 	OUTPUT_KEY("spool", TEXT, spool, NULL),
 	KEY("spool.directory", TEXT, spool_directory, "/var/lib/pyebpf/spool"),
 	KEY("spool.max_size", BYTES, spool_bytes, "256MiB", .min = 1 << 20, .max = 1ULL << 40),
-	KEY("spool.max_age", TIME, spool_age_ns, "55m", .min = SECOND_NS, .max = 30 * 86400 * SECOND_NS),
+	KEY("spool.max_age", TIME, spool_age_ns, "55m", .min = NS_PER_SECOND, .max = 30 * 86400 * NS_PER_SECOND),
 	KEY("services.env", TEXT, service_env, "OTEL_SERVICE_NAME"),
 	KEY("services.label", TEXT, service_label, "app.kubernetes.io/name"),
 	KEY("services.max", COUNT, services_max, "200", .min = 1, .max = 100000),

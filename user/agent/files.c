@@ -9,13 +9,14 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "store/writer.h"
 
 /* A second later where the name is taken. */
 static int choose_path(const struct config_output *c, const struct profile *p, char **path)
 {
-	time_t start = (time_t)(p->meta.start_realtime_ns / 1000000000ULL);
+	time_t start = (time_t)(p->meta.start_realtime_ns / NS_PER_SECOND);
 	char stamp[32];
 	struct tm utc;
 

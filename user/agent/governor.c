@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "agent/governor.h"
 
+#include "base/clock.h"
+
 #define PPM 1000000.0
-#define SECOND_NS 1000000000ULL
 #define RETURN_SHARE 0.9 /* of the budget: what is measured varies */
 #define AT_ONCE 2.0      /* times the budget */
-#define MEASURE_NS (30 * SECOND_NS)
-#define RETURN_NS (60 * SECOND_NS)
-#define RETURN_MAX_NS (3600 * SECOND_NS)
+#define MEASURE_NS (30 * NS_PER_SECOND)
+#define RETURN_NS (60 * NS_PER_SECOND)
+#define RETURN_MAX_NS (3600 * NS_PER_SECOND)
 
 void governor_init(struct governor *g, uint64_t budget_ppm, uint64_t rate_hz, uint64_t rate_min_hz)
 {

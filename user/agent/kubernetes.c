@@ -14,6 +14,7 @@
 #include "agent/headers.h"
 #include "agent/metrics.h"
 #include "agent/verdict.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/strbuf.h"
@@ -43,14 +44,6 @@ struct kubernetes {
 	uint32_t fruitless; /* rounds in a row that failed, or did not bring what was wanted */
 	bool has_failed;    /* the last time: that was said */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
 
 /* --- Questions -------------------------------------------------------------------------------- */
 
@@ -345,10 +338,9 @@ static bool wait_for_reason(struct kubernetes *k, uint64_t earliest, uint64_t la
 	while (!k->should_stop && !is_due) {
 		bool has_reason = k->has_failed || *k->wanted;
 		uint64_t until = has_reason ? earliest : latest;
-		struct timespec t = { .tv_sec = (time_t)(until / 1000000000ULL),
-				      .tv_nsec = (long)(until % 1000000000ULL) };
+		struct timespec t = timespec_of(until);
 
-		is_due = now_ns() >= until;
+		is_due = monotonic_ns() >= until;
 		if (!is_due)
 			pthread_cond_timedwait(&k->changed, &k->lock, &t);
 	}
@@ -364,7 +356,7 @@ static void *run(void *arg)
 
 	do {
 		refresh(k);
-		now = now_ns();
+		now = monotonic_ns();
 		if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
 			random = now;
 	} while (wait_for_reason(k, now + verdict_pause_ns(k->fruitless + 1, 0, random),

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/file.h"
 
@@ -49,14 +50,6 @@ struct metrics {
 	bool is_ready;
 };
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
-
 int metrics_new(struct metrics **out)
 {
 	struct metrics *m = calloc(1, sizeof(*m));
@@ -64,7 +57,7 @@ int metrics_new(struct metrics **out)
 	if (!m)
 		return -ENOMEM;
 	pthread_mutex_init(&m->lock, NULL);
-	m->last_beat_ns = clock_ns(CLOCK_MONOTONIC);
+	m->last_beat_ns = monotonic_ns();
 	m->start_ns = clock_ns(CLOCK_REALTIME);
 	*out = m;
 	return 0;
@@ -269,7 +262,7 @@ void metrics_forget_spool(struct metrics_output *o, const struct spool *s)
 void metrics_beat(struct metrics *m)
 {
 	pthread_mutex_lock(&m->lock);
-	m->last_beat_ns = clock_ns(CLOCK_MONOTONIC);
+	m->last_beat_ns = monotonic_ns();
 	pthread_mutex_unlock(&m->lock);
 }
 
@@ -285,7 +278,7 @@ bool metrics_is_alive(struct metrics *m)
 	bool is_alive;
 
 	pthread_mutex_lock(&m->lock);
-	is_alive = clock_ns(CLOCK_MONOTONIC) - m->last_beat_ns < ALIVE_NS;
+	is_alive = monotonic_ns() - m->last_beat_ns < ALIVE_NS;
 	pthread_mutex_unlock(&m->lock);
 	return is_alive;
 }

@@ -6,9 +6,9 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "agent/headers.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "export/otlp.h"
@@ -52,14 +52,6 @@ struct pusher {
 	size_t count;
 	VEC(struct request *) requests; /* output.connections at most */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
 
 static size_t take_answer(char *bytes, size_t size, size_t count, void *arg)
 {
@@ -302,7 +294,7 @@ static int start(struct pusher *p, struct request *q, const void *body, size_t l
 	q->len = len;
 	q->sent = 0;
 	q->is_over = false;
-	q->start_ns = now_ns();
+	q->start_ns = monotonic_ns();
 	strbuf_truncate(&q->answer, 0);
 	curl_easy_setopt(q->curl, CURLOPT_HTTPHEADER, q->headers);
 	curl_easy_setopt(q->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);
@@ -421,7 +413,7 @@ static void judge(const struct pusher *p, struct request *q, struct push_result 
 	a.is_html = is_html(q->curl);
 	a.has_rejected = p->config->engine == ENGINE_OTLP && q->answer.len &&
 			 otlp_answer_rejects((const uint8_t *)q->answer.bytes, q->answer.len);
-	*out = (struct push_result){ .took_ns = now_ns() - q->start_ns, .status = a.status };
+	*out = (struct push_result){ .took_ns = monotonic_ns() - q->start_ns, .status = a.status };
 	out->retry_after_s = retry_after > 0 ? (uint64_t)retry_after : 0;
 	out->verdict = verdict_of(p->config->engine, p->config->unanswered, &a);
 	if (is_answer_whole(q))

@@ -12,6 +12,7 @@
 
 #include "agent/governor.h"
 #include "agent/privilege.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/units.h"
@@ -23,7 +24,7 @@
 #include "target/pid_namespace.h"
 
 #define LOOK_NS 250000000ULL /* who is in a version 1 cgroup is asked this often */
-#define SETTLE_NS 1000000000ULL
+#define SETTLE_NS NS_PER_SECOND
 #define GOVERN_NS 30000000000ULL /* windows may be long */
 #define RING_BYTES (8u << 20)
 #define PROFILE_BYTES_MAX (24u << 20) /* a window that grows beyond ends early */
@@ -45,14 +46,6 @@ struct recorder {
 	bool is_raised; /* what maps need stays in effect */
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
-
 static int describe(struct recorder *rec, const struct config *c)
 {
 	struct metadata *m = &rec->profile->meta;
@@ -61,7 +54,7 @@ static int describe(struct recorder *rec, const struct config *c)
 	int r;
 
 	m->rate_hz = rec->rate_hz;
-	m->interval_ns = 1000000000ULL / rec->rate_hz;
+	m->interval_ns = NS_PER_SECOND / rec->rate_hz;
 	m->cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
 	config_node_name(c, host);
 	uname(&u);
@@ -81,13 +74,11 @@ static void begin_window(struct recorder *rec, const struct config *c, uint64_t 
 {
 	struct metadata *m = &rec->profile->meta;
 	uint64_t spread = c->window_ns / 100 * c->jitter_percent;
-	struct timespec t;
 	uint64_t random;
 
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
 		random = start_ns;
-	clock_gettime(CLOCK_REALTIME, &t);
-	m->start_realtime_ns = t.tv_sec * 1000000000ULL + t.tv_nsec - (now_ns() - start_ns);
+	m->start_realtime_ns = clock_ns(CLOCK_REALTIME) - (monotonic_ns() - start_ns);
 	m->start_monotonic_ns = start_ns;
 	m->duration_ns = 0;
 	m->has_ended = 0;
@@ -105,13 +96,11 @@ static int add_targets(struct recorder *rec)
 static int read_cost(struct recorder *rec, uint64_t *ns)
 {
 	struct counters c;
-	struct timespec own;
 	int r = counters_read(rec->session, rec->pipeline, &c);
 
 	if (r < 0)
 		return r;
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own);
-	*ns = own.tv_sec * 1000000000ULL + own.tv_nsec + counters_sampler_ns(&c);
+	*ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + counters_sampler_ns(&c);
 	return 0;
 }
 
@@ -273,7 +262,7 @@ void recorder_free(struct recorder *rec)
 
 int recorder_start(struct recorder *rec, const struct config *c)
 {
-	uint64_t start_ns = now_ns();
+	uint64_t start_ns = monotonic_ns();
 	int r = pipeline_new(rec->session, rec->discovery, rec->profile, start_ns, &rec->pipeline);
 
 	if (r < 0)
@@ -305,13 +294,13 @@ struct profile *recorder_profile(struct recorder *rec)
 
 bool recorder_is_window_over(const struct recorder *rec)
 {
-	return now_ns() - rec->window_start_ns >= rec->window_ns ||
+	return monotonic_ns() - rec->window_start_ns >= rec->window_ns ||
 	       profile_bytes(rec->profile) > PROFILE_BYTES_MAX;
 }
 
 int recorder_end_window(struct recorder *rec, bool is_last)
 {
-	uint64_t now = now_ns();
+	uint64_t now = monotonic_ns();
 	struct counters c;
 	int r;
 
@@ -338,12 +327,12 @@ int recorder_next_window(struct recorder *rec, const struct config *c)
 	begin_window(rec, c, start_ns);
 	r = pipeline_forget_ids(rec->pipeline);
 	trim_heap();
-	return r < 0 ? r : govern(rec, now_ns());
+	return r < 0 ? r : govern(rec, monotonic_ns());
 }
 
 int recorder_set_budget(struct recorder *rec, const struct config *c)
 {
-	int r = start_governor(rec, c, now_ns());
+	int r = start_governor(rec, c, monotonic_ns());
 
 	return r < 0 ? r : session_set_stride(rec->session, rec->governor.stride);
 }
@@ -369,7 +358,7 @@ static int settle(struct recorder *rec, uint64_t now)
 
 int recorder_step(struct recorder *rec)
 {
-	uint64_t now = now_ns();
+	uint64_t now = monotonic_ns();
 	int r;
 
 	if ((r = session_consume(rec->session, 0, pipeline_record, rec->pipeline)) < 0 ||

@@ -10,13 +10,13 @@
 
 #include "agent/batch.h"
 #include "agent/push.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/units.h"
 
-#define SECOND_NS 1000000000ULL
-#define DRAIN_NS (10 * SECOND_NS) /* pods have 30 s to end, units 90 s */
-#define SILENCE_NS (2 * SECOND_NS)
+#define DRAIN_NS (10 * NS_PER_SECOND) /* pods have 30 s to end, units 90 s */
+#define SILENCE_NS (2 * NS_PER_SECOND)
 #define WAIT_MS_MAX 60000
 
 struct sender {
@@ -39,25 +39,12 @@ struct sender {
 	bool is_empty;     /* nothing waits: not looked again until it is woken */
 };
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * SECOND_NS + t.tv_nsec;
-}
-
-static uint64_t now_ns(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
-}
-
 /* What others have said meanwhile. */
 static void hear(struct sender *s)
 {
 	pthread_mutex_lock(&s->lock);
 	if (s->should_stop && !s->stopping_since_ns)
-		s->stopping_since_ns = now_ns();
+		s->stopping_since_ns = monotonic_ns();
 	if (s->has_new)
 		s->is_empty = false;
 	s->has_new = false;
@@ -67,8 +54,8 @@ static void hear(struct sender *s)
 static bool may_begin(const struct sender *s)
 {
 	if (s->stopping_since_ns)
-		return !s->failures && now_ns() < s->stop_by_ns;
-	return now_ns() >= s->pause_until_ns;
+		return !s->failures && monotonic_ns() < s->stop_by_ns;
+	return monotonic_ns() >= s->pause_until_ns;
 }
 
 /* When it ends, whatever is under way; only while it is to. */
@@ -85,7 +72,7 @@ static bool is_over(const struct sender *s)
 	if (!s->stopping_since_ns)
 		return false;
 	return (!pusher_count(s->pusher) && (s->is_empty || !may_begin(s))) ||
-	       now_ns() >= end_ns(s);
+	       monotonic_ns() >= end_ns(s);
 }
 
 static void batch_free(struct batch *b)
@@ -135,7 +122,7 @@ static int take_batch(struct sender *s, struct batch *b)
 /* Requests that were under way when a pause began fail for the same reason: that is one failure. */
 static void pause_sending(struct sender *s, const char *what, uint64_t asked_ns)
 {
-	uint64_t random, pause, now = now_ns();
+	uint64_t random, pause, now = monotonic_ns();
 
 	if (now < s->pause_until_ns) {
 		if (s->pause_until_ns < now + asked_ns)
@@ -249,7 +236,7 @@ static void take_answer(struct sender *s, struct batch *b, const struct push_res
 					.dropped = is_dropped ? count_samples(b, all) : 0 });
 	settle(s, b, is_dropped ? all : stored);
 	if (stored) {
-		s->answered_ns = now_ns();
+		s->answered_ns = monotonic_ns();
 		s->failures = 0;
 	}
 	if (is_stored) {
@@ -277,7 +264,7 @@ static void take_answers(struct sender *s)
 
 static int timeout_ms(const struct sender *s)
 {
-	uint64_t now = now_ns(), until = now + WAIT_MS_MAX * UINT64_C(1000000);
+	uint64_t now = monotonic_ns(), until = now + WAIT_MS_MAX * UINT64_C(1000000);
 
 	if (s->stopping_since_ns)
 		until = end_ns(s);
@@ -353,7 +340,7 @@ void sender_stop(struct sender *s)
 {
 	pthread_mutex_lock(&s->lock);
 	if (!s->should_stop)
-		s->stop_by_ns = now_ns() + DRAIN_NS;
+		s->stop_by_ns = monotonic_ns() + DRAIN_NS;
 	s->should_stop = true;
 	pthread_mutex_unlock(&s->lock);
 	pusher_wake(s->pusher);

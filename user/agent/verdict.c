@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SECOND_NS 1000000000ULL
-#define PAUSE_FIRST_NS SECOND_NS
-#define PAUSE_MAX_NS (300 * SECOND_NS)
-#define ASKED_MAX_NS (3600 * SECOND_NS)
+#include "base/clock.h"
+
+#define PAUSE_FIRST_NS NS_PER_SECOND
+#define PAUSE_MAX_NS (300 * NS_PER_SECOND)
+#define ASKED_MAX_NS (3600 * NS_PER_SECOND)
 
 #define OUTCOMES(X)                                                             \
 	X(STORED, "stored")                                                     \
@@ -132,9 +133,9 @@ uint64_t verdict_asked_ns(uint64_t retry_after_s, uint64_t age_max_ns)
 {
 	uint64_t max_ns = age_max_ns / 4 < ASKED_MAX_NS ? age_max_ns / 4 : ASKED_MAX_NS;
 
-	return retry_after_s < max_ns / SECOND_NS ? retry_after_s * SECOND_NS
-	       : retry_after_s                    ? max_ns
-						  : 0;
+	return retry_after_s < max_ns / NS_PER_SECOND ? retry_after_s * NS_PER_SECOND
+	       : retry_after_s                        ? max_ns
+						      : 0;
 }
 
 uint64_t verdict_pause_ns(uint32_t failures, uint64_t asked_ns, uint64_t random)

@@ -7,13 +7,29 @@
 
 #define NS_PER_SECOND 1000000000ULL
 
-/* CLOCK_MONOTONIC, as bpf_ktime_get_ns() has it. */
-static inline uint64_t monotonic_ns(void)
+static inline uint64_t timespec_ns(const struct timespec *t)
+{
+	return (uint64_t)t->tv_sec * NS_PER_SECOND + (uint64_t)t->tv_nsec;
+}
+
+static inline struct timespec timespec_of(uint64_t ns)
+{
+	return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_SECOND),
+				  .tv_nsec = (long)(ns % NS_PER_SECOND) };
+}
+
+static inline uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * NS_PER_SECOND + (uint64_t)t.tv_nsec;
+	clock_gettime(clock, &t);
+	return timespec_ns(&t);
+}
+
+/* As bpf_ktime_get_ns() has it. */
+static inline uint64_t monotonic_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 #endif

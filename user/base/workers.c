@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "base/clock.h"
 #include "base/workers.h"
 
 #include <errno.h>
@@ -7,8 +8,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
-
-#define NS_PER_SECOND 1000000000ULL
 
 enum work_state { WORK_WAITS, WORK_RUNS, WORK_DONE, WORK_LATE };
 
@@ -143,20 +142,9 @@ void workers_free(struct workers *ws)
 	release(ws);
 }
 
-static struct timespec time_in(uint64_t ns)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	ns += (uint64_t)t.tv_nsec;
-	t.tv_sec += (time_t)(ns / NS_PER_SECOND);
-	t.tv_nsec = (long)(ns % NS_PER_SECOND);
-	return t;
-}
-
 int workers_run(struct workers *ws, struct work *w, uint64_t ns)
 {
-	struct timespec end = time_in(ns);
+	struct timespec end = timespec_of(monotonic_ns() + ns);
 	int r = 0;
 
 	pthread_mutex_lock(&ws->lock);

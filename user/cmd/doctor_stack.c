@@ -12,7 +12,7 @@
 /* A test stack: one sample of one process, by the same way that `record` goes. */
 
 #define TEST_HZ 997 /* a process that uses 1 ms of CPU time is likely to be seen */
-#define TEST_NS 1000000000ULL
+#define TEST_NS NS_PER_SECOND
 #define POLL_MS 10
 
 static bool is_of_python(const struct profile *p, const struct sample *s)

@@ -40,7 +40,7 @@
 
 #define FREQ_HZ 99
 #define FREQ_MAX_HZ 100000
-#define FLUSH_NS 1000000000ULL
+#define FLUSH_NS NS_PER_SECOND
 #define POLL_MS 50
 #define FLUSH_SAMPLES 65536       /* or as soon as so many wait */
 #define SEGMENT_BYTES (16u << 20) /* tables beyond this start a new segment of the file */
@@ -205,7 +205,7 @@ static int describe_recording(struct recorder *r)
 	int e;
 
 	m->rate_hz = r->o->freq_hz;
-	m->interval_ns = 1000000000ULL / r->o->freq_hz;
+	m->interval_ns = NS_PER_SECOND / r->o->freq_hz;
 	r->top.profile->meta.interval_ns = m->interval_ns;
 	m->cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	gethostname(host, sizeof(host) - 1);
@@ -227,11 +227,9 @@ static int describe_recording(struct recorder *r)
 static int open_file(struct recorder *r, uint64_t start_ns)
 {
 	struct metadata *m = &r->profile->meta;
-	struct timespec t;
 	int e;
 
-	clock_gettime(CLOCK_REALTIME, &t);
-	m->start_realtime_ns = t.tv_sec * 1000000000ULL + t.tv_nsec - (monotonic_ns() - start_ns);
+	m->start_realtime_ns = clock_ns(CLOCK_REALTIME) - (monotonic_ns() - start_ns);
 	m->start_monotonic_ns = start_ns;
 	m->duration_ns = 0;
 	m->has_ended = 0;
@@ -334,7 +332,7 @@ static void show_progress(struct recorder *r)
 		return;
 	r->last_progress_ns = now;
 	fprintf(stderr, "\r\033[Krecording %s, %s samples of %s process%s, %s  (Ctrl-C ends it)",
-		units_ns((now - r->start_ns) / 1000000000ULL * 1000000000ULL).s,
+		units_ns((now - r->start_ns) / NS_PER_SECOND * NS_PER_SECOND).s,
 		units_count(pipeline_stats(r->pipeline)->samples).s,
 		units_count(pipeline_stats(r->pipeline)->processes).s,
 		pipeline_stats(r->pipeline)->processes == 1 ? "" : "es",
@@ -667,7 +665,7 @@ static int summarise(struct recorder *r)
 	if (log_level() < LOG_LEVEL_WARNING)
 		return 0;
 	getrusage(RUSAGE_SELF, &u);
-	x.cpu_ns = (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000ULL +
+	x.cpu_ns = (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * NS_PER_SECOND +
 		   (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000ULL;
 	x.rss_bytes_max = u.ru_maxrss * 1024ULL;
 	return tally_finish(&r->top.tally) < 0 ? -ENOMEM : summary_print(stderr, &r->top, &x);

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "cmd/browser.h"
 #include "cmd/load.h"
@@ -140,7 +141,7 @@ static int rotated_path(const char *output, time_t start, char **path)
 int record_files_next(struct record_files *f, uint64_t start_realtime_ns)
 {
 	const char *recording = find_recording(f->o), *first = paths_of(f->o)->items[0];
-	time_t start = (time_t)(start_realtime_ns / 1000000000ULL);
+	time_t start = (time_t)(start_realtime_ns / NS_PER_SECOND);
 	char *path = NULL;
 	int r = 0;
 

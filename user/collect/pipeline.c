@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -22,7 +23,7 @@
 #define WAIT_NS 2000000000ULL
 #define AWAITED_LOOKS 4 /* for the name of a thread that has just begun, at its first samples */
 #define RENAME_MIN_NS \
-	1000000000ULL /* a thread's name is looked at again after this, then doubled */
+	NS_PER_SECOND /* a thread's name is looked at again after this, then doubled */
 #define RENAME_MAX_NS 64000000000ULL
 #define WAITING_BYTES_MAX (4u << 20)
 #define LINES_SENT_MAX (LINES_CHUNKS_MAX * LINES_CHUNK)

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/vec.h"
@@ -19,7 +20,6 @@
 #include "collect/ticker.h"
 #include "pyebpf.skel.h"
 
-#define NS_PER_SECOND 1000000000ULL
 #define NS_PER_MS 1000000ULL
 #define CONSUME_NS 100000000ULL
 #define LIBBPF_LOG_LINES 100 /* of one message: the last instructions, and the verdict */
@@ -62,10 +62,7 @@ __attribute__((format(printf, 2, 0))) static int libbpf_log(enum libbpf_print_le
 /* To some milliseconds: it is asked for each record. */
 static uint64_t coarse_ns(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-	return t.tv_sec * NS_PER_SECOND + t.tv_nsec;
+	return clock_ns(CLOCK_MONOTONIC_COARSE);
 }
 
 static int on_ring_record(void *arg, void *record, size_t size)

@@ -115,8 +115,7 @@ static void *draw_all_the_time(void *arg)
 	while (!t->should_end) {
 		struct cpu *next = find_next(t);
 		uint64_t now = monotonic_ns(), due = next ? next->next_ns : now + NS_PER_SECOND;
-		struct timespec until = { .tv_sec = (time_t)(due / NS_PER_SECOND),
-					  .tv_nsec = (long)(due % NS_PER_SECOND) };
+		struct timespec until = timespec_of(due);
 
 		if (due > now)
 			pthread_cond_timedwait(&t->changed, &t->lock, &until);
@@ -252,7 +251,7 @@ static void warm_up(const struct ticker *t)
 	until = t->opened_ns + (period_ns < WARM_UP_MAX_NS ? period_ns : WARM_UP_MAX_NS);
 	if (until <= now)
 		return;
-	left = (struct timespec){ .tv_nsec = (long)(until - now) };
+	left = timespec_of(until - now);
 	while (nanosleep(&left, &left) < 0 && errno == EINTR)
 		;
 }
