@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/strbuf.h"
+#include "base/thread.h"
 #include "base/units.h"
 
 #define REFRESH_NS 300000000000ULL /* labels of a pod may change */
@@ -390,7 +391,6 @@ static int start(struct kubernetes *k)
 
 int kubernetes_new(const struct config *c, struct metrics *m, struct kubernetes **out)
 {
-	pthread_condattr_t attr;
 	struct kubernetes *k;
 	int r;
 
@@ -403,10 +403,7 @@ int kubernetes_new(const struct config *c, struct metrics *m, struct kubernetes 
 	k->config = c;
 	k->metrics = m;
 	pthread_mutex_init(&k->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&k->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	cond_init_monotonic(&k->changed);
 	r = start(k);
 	if (r < 0)
 		release(k);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "base/clock.h"
+#include "base/thread.h"
 #include "base/workers.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
@@ -89,23 +89,13 @@ static void *work_all_the_time(void *arg)
 	return NULL;
 }
 
-/* Under the lock. Signals are for the other threads. */
+/* Under the lock. */
 static int start_thread(struct workers *ws)
 {
-	pthread_attr_t detached;
-	sigset_t all, before;
-	pthread_t thread;
-	int r;
+	int r = thread_start(work_all_the_time, ws, NULL);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	pthread_attr_init(&detached);
-	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	r = pthread_create(&thread, &detached, work_all_the_time, ws);
-	pthread_attr_destroy(&detached);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (r)
-		return r == EAGAIN ? -EAGAIN : -ENOMEM;
+	if (r < 0)
+		return r == -EAGAIN ? r : -ENOMEM;
 	ws->users++;
 	ws->has_idle = true;
 	return 0;
@@ -115,7 +105,6 @@ int workers_new(int (*context_new)(void **context), void (*context_free)(void *c
 		struct workers **out)
 {
 	struct workers *ws = calloc(1, sizeof(*ws));
-	pthread_condattr_t by_monotonic;
 
 	if (!ws)
 		return -ENOMEM;
@@ -123,10 +112,7 @@ int workers_new(int (*context_new)(void **context), void (*context_free)(void *c
 	ws->context_free = context_free;
 	ws->users = 1;
 	pthread_mutex_init(&ws->lock, NULL);
-	pthread_condattr_init(&by_monotonic);
-	pthread_condattr_setclock(&by_monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&ws->changed, &by_monotonic);
-	pthread_condattr_destroy(&by_monotonic);
+	cond_init_monotonic(&ws->changed);
 	*out = ws;
 	return 0;
 }

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/thread.h"
 #include "collect/draw.h"
 
 #define WARM_UP_MAX_NS 100000000ULL
@@ -126,18 +126,12 @@ static void *draw_all_the_time(void *arg)
 	return NULL;
 }
 
-/* Signals are for the other threads. */
 static int start_thread(struct ticker *t)
 {
-	sigset_t all, before;
-	int r;
+	int r = thread_start(draw_all_the_time, t, &t->thread);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&t->thread, NULL, draw_all_the_time, t);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (r)
-		return err_set(-r, "start a thread: %s", strerror(r));
+	if (r < 0)
+		return err_set(r, "start a thread: %s", strerror(-r));
 	t->has_thread = true;
 	return 0;
 }
@@ -207,7 +201,6 @@ static int open_events(struct ticker *t)
 int ticker_new(const struct ticker_opts *opts, struct ticker **out)
 {
 	_cleanup_(ticker_freep) struct ticker *t = NULL;
-	pthread_condattr_t by_monotonic;
 	int r;
 
 	t = calloc(1, sizeof(*t) + (size_t)opts->cpus * sizeof(t->cpus[0]));
@@ -219,10 +212,7 @@ int ticker_new(const struct ticker_opts *opts, struct ticker **out)
 	for (int i = 0; i < opts->cpus; i++)
 		t->cpus[i].fd = -1;
 	pthread_mutex_init(&t->lock, NULL);
-	pthread_condattr_init(&by_monotonic);
-	pthread_condattr_setclock(&by_monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&t->changed, &by_monotonic);
-	pthread_condattr_destroy(&by_monotonic);
+	cond_init_monotonic(&t->changed);
 	t->opened_ns = t->looked_ns = monotonic_ns();
 	r = open_events(t);
 	if (r < 0)

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "base/thread.h"
+
+#include <signal.h>
+#include <time.h>
+
+int thread_start(void *(*run)(void *arg), void *arg, pthread_t *thread)
+{
+	pthread_attr_t attr;
+	pthread_t started;
+	sigset_t all, before;
+	int r;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr,
+				    thread ? PTHREAD_CREATE_JOINABLE : PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(&started, &attr, run, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	if (!r && thread)
+		*thread = started;
+	return -r;
+}
+
+void cond_init_monotonic(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
