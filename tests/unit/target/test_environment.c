@@ -5,10 +5,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,30 +71,41 @@ static void test_find_in_a_block(void **state)
 	}
 }
 
-/* A child that was started with these variables. */
+/* Starts a program with these variables, which runs once it has answered. */
+static pid_t start_program(char *const variables[], int *line)
+{
+	char *const argv[] = { (char *)"cat", NULL };
+	char answer = 0;
+	int pair[2];
+	pid_t pid;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		if (dup2(pair[1], STDIN_FILENO) >= 0 && dup2(pair[1], STDOUT_FILENO) >= 0)
+			execve("/bin/cat", argv, variables);
+		_exit(1);
+	}
+	close(pair[1]);
+	assert_int_equal(write(pair[0], "?", 1), 1);
+	assert_int_equal(read(pair[0], &answer, 1), 1);
+	assert_int_equal(answer, '?');
+	*line = pair[0];
+	return pid;
+}
+
 static void check_child(char *const variables[], const char *seed, const char *allocator)
 {
 	_cleanup_(strbuf_releasep) struct strbuf got_seed = STRBUF_INIT,
 						 got_allocator = STRBUF_INIT;
-	char *const argv[] = { (char *)"sleep", (char *)"600", NULL };
-	char path[32], exe[64] = "";
-	pid_t pid = fork();
+	int line, r;
+	pid_t pid = start_program(variables, &line);
 
-	assert_true(pid >= 0);
-	if (!pid) {
-		execve("/bin/sleep", argv, variables);
-		_exit(1);
-	}
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	while (!strstr(exe, "sleep")) { /* until it has executed its program it has ours */
-		ssize_t n = readlink(path, exe, sizeof(exe) - 1);
-
-		assert_true(n > 0);
-		exe[n] = '\0';
-	}
-	assert_int_equal(environment_put_python(pid, &got_seed, &got_allocator), 0);
-	kill(pid, SIGKILL);
+	r = environment_put_python(pid, &got_seed, &got_allocator);
+	close(line);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(r, 0);
 	assert_string_equal(strbuf_str(&got_seed), seed);
 	assert_string_equal(strbuf_str(&got_allocator), allocator);
 }
