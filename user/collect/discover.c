@@ -406,16 +406,8 @@ static int add_task(struct discovery *d, const struct task_record *task)
 	return is_unseen(r) ? add_unseen(d, task, r == -ETIMEDOUT) : add_other(d, task, &seen);
 }
 
-static bool pids_has(const struct pids *list, pid_t pid)
-{
-	for (size_t i = 0; i < list->len; i++)
-		if (list->items[i] == pid)
-			return true;
-	return false;
-}
-
-/* Those of them that are no targets yet: how many, or a negative errno. */
-static int add_new(struct discovery *d, const struct pids *family, struct pids *known,
+/* Those that are not among `known`, which is ascending: how many, or a negative errno. */
+static int add_new(struct discovery *d, const struct pids *family, const struct pids *known,
 		   bool *has_python)
 {
 	int added = 0, r = list_tasks(d);
@@ -425,8 +417,6 @@ static int add_new(struct discovery *d, const struct pids *family, struct pids *
 
 		if (pids_has(known, family->items[i]))
 			continue;
-		if ((r = vec_push(known, family->items[i])) < 0)
-			break;
 		added++;
 		task = find_task(d, family->items[i]);
 		r = task ? add_task(d, task) : 0; /* else it has ended */
@@ -453,6 +443,8 @@ int discovery_add_family(struct discovery *d, pid_t pid)
 			r = proc_descendants(pid, &family);
 		if (r != -ENOMEM)
 			r = add_new(d, &family, &known, &has_python);
+		pids_sort(&family, 0);
+		pids_swap(&family, &known);
 	} while (r > 0);
 	return r < 0 || has_python ? r : discovery_add_target(d, pid, false);
 }
@@ -466,19 +458,6 @@ int discovery_add_all(struct discovery *d)
 	return r < 0 ? r : 0;
 }
 
-static int compare_pids(const void *a, const void *b)
-{
-	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static bool is_among(const struct pids *ascending, pid_t pid)
-{
-	return ascending->len &&
-	       bsearch(&pid, ascending->items, ascending->len, sizeof(pid), compare_pids);
-}
-
 /*
  * Rows are listed before the members are: who has one and is no member then has left, and not just
  * begun. Not only those that were members before: an answer that was under way while a process left
@@ -487,28 +466,27 @@ static bool is_among(const struct pids *ascending, pid_t pid)
 int discovery_follow_cgroup(struct discovery *d, const struct cgroup *c)
 {
 	_cleanup_(pids_releasep) struct pids rows = VEC_INIT, now = VEC_INIT;
-	struct pids before = d->members;
+	const struct pids *before = &d->members;
 	int r = session_list_processes(d->session, &rows);
 
 	if (r < 0 || (r = cgroup_list(c, &now)) < 0)
 		return r;
 	for (size_t i = 0; i < rows.len; i++)
-		if (!is_among(&now, rows.items[i]))
+		if (!pids_has(&now, rows.items[i]))
 			session_remove_process(d->session, rows.items[i]);
-	if (now.len == before.len &&
-	    (!now.len || !memcmp(now.items, before.items, now.len * sizeof(pid_t))))
+	if (now.len == before->len &&
+	    (!now.len || !memcmp(now.items, before->items, now.len * sizeof(pid_t))))
 		return 0;
 	r = list_tasks(d);
 	for (size_t i = 0; i < now.len && r >= 0; i++) {
 		const struct task_record *task = find_task(d, now.items[i]);
 
-		if (task && !is_among(&before, now.items[i]))
+		if (task && !pids_has(before, now.items[i]))
 			r = add_task(d, task);
 	}
 	if (r < 0)
 		return r;
-	d->members = now;
-	now = before;
+	pids_swap(&d->members, &now);
 	return 0;
 }
 

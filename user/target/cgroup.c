@@ -307,13 +307,6 @@ static int list_below(int folder, unsigned depth, struct pids *out)
 	return r;
 }
 
-static int by_pid(const void *a, const void *b)
-{
-	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 int cgroup_list(const struct cgroup *c, struct pids *out)
 {
 	_cleanup_(pids_releasep) struct pids found = VEC_INIT;
@@ -322,8 +315,7 @@ int cgroup_list(const struct cgroup *c, struct pids *out)
 
 	if (r < 0)
 		return err_set(r, "list the processes of %s: %s", c->path, strerror(-r));
-	if (found.len)
-		qsort(found.items, found.len, sizeof(found.items[0]), by_pid);
+	pids_sort(&found, 0);
 	for (size_t i = 0; i < found.len; i++)
 		if (!i || found.items[i] != found.items[i - 1])
 			found.items[kept++] = found.items[i];

@@ -143,6 +143,18 @@ static int by_pid(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+void pids_sort(struct pids *p, size_t first)
+{
+	if (p->len > first)
+		qsort(p->items + first, p->len - first, sizeof(*p->items), by_pid);
+}
+
+bool pids_has(const struct pids *ascending, pid_t pid)
+{
+	return ascending->len &&
+	       bsearch(&pid, ascending->items, ascending->len, sizeof(pid), by_pid);
+}
+
 /* The names in a folder of /proc that are numbers. */
 static int list_folder(const char *path, struct pids *out)
 {
@@ -173,8 +185,7 @@ static int list_folder(const char *path, struct pids *out)
 		out->len = before;
 		return -errno;
 	}
-	if (out->len > before)
-		qsort(out->items + before, out->len - before, sizeof(*out->items), by_pid);
+	pids_sort(out, before);
 	return 0;
 }
 
@@ -243,8 +254,7 @@ static int list_family(pid_t pid, bool with_grandchildren, struct pids *out)
 		r = append_children(&pairs, found.items[i], &found);
 	if (r < 0)
 		return r;
-	if (found.len)
-		qsort(found.items, found.len, sizeof(*found.items), by_pid);
+	pids_sort(&found, 0);
 	return vec_append(out, found.items, found.len);
 }
 

@@ -15,11 +15,9 @@
 #include "base/vec.h"
 #include "target/maps.h"
 
-#define PROC_COMM_BYTES 64 /* kernel threads' names are up to 63 bytes, others' up to 15 */
-#define PROC_CMDLINE_MAX                                                                       \
-	131072                /* MAX_ARG_STRLEN (linux/binfmts.h): one argument at its longest \
-			       */
-#define PROC_PIDS_MAX 4194304 /* PID_MAX_LIMIT (linux/threads.h) */
+#define PROC_COMM_BYTES 64      /* kernel threads' names are up to 63 bytes, others' up to 15 */
+#define PROC_CMDLINE_MAX 131072 /* MAX_ARG_STRLEN (linux/binfmts.h): one argument */
+#define PROC_PIDS_MAX 4194304   /* PID_MAX_LIMIT (linux/threads.h) */
 
 struct pids {
 	pid_t *items; /* a VEC: pids.items[i], pids.len, vec_release(&pids) */
@@ -30,6 +28,20 @@ struct pids {
 static inline void pids_releasep(struct pids *p)
 {
 	vec_release(p);
+}
+
+/* Ascending, from the one at `first` on. */
+void pids_sort(struct pids *p, size_t first);
+
+/* In a list that is ascending. */
+bool pids_has(const struct pids *ascending, pid_t pid);
+
+static inline void pids_swap(struct pids *a, struct pids *b)
+{
+	struct pids held = *a;
+
+	*a = *b;
+	*b = held;
 }
 
 /* Tells one version of a file from another. */
