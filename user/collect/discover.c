@@ -250,6 +250,20 @@ bool discovery_saw_nothing(const struct discovery *d, uint64_t process, uint64_t
 	return slot->process == process && slot->last_ns > at_ns;
 }
 
+#define ANY_PROGRAM ~0U /* an exec_id that no program has: whatever runs is asked about */
+
+static int add_row_without_python(struct discovery *d, const struct task_record *task,
+				  uint32_t exec_id, uint64_t recheck_ns)
+{
+	struct proc_row row = { .start_ns = task->start_ns,
+				.exec_id = exec_id,
+				.layout = LAYOUT_NONE,
+				.is_target = 1,
+				.recheck_ns = recheck_ns };
+
+	return session_add_process(d->session, task->pid, &row);
+}
+
 /*
  * A process that could not be looked at in time: of a slow machine, or for good. Its row is that of
  * no program, so that its ticks ask on; while the look has not come back that is all.
@@ -257,15 +271,12 @@ bool discovery_saw_nothing(const struct discovery *d, uint64_t process, uint64_t
 static int add_unseen(struct discovery *d, const struct task_record *task, bool is_hanging)
 {
 	struct asked_slot *slot = &d->asked[task->process & (ASKED_SLOTS - 1)];
-	struct proc_row row = {
-		.start_ns = task->start_ns, .exec_id = ~0U, .layout = LAYOUT_NONE, .is_target = 1
-	};
 
 	if (is_hanging && slot->process != task->process)
 		*slot = (struct asked_slot){ .process = task->process, .first_ns = monotonic_ns() };
 	if (slot->process == task->process)
 		slot->is_hanging = is_hanging;
-	return session_add_process(d->session, task->pid, &row);
+	return add_row_without_python(d, task, ANY_PROGRAM, 0);
 }
 
 static bool is_unseen(int r)
@@ -281,18 +292,13 @@ static int add_other(struct discovery *d, const struct task_record *task,
 		     const struct sighting *seen)
 {
 	struct asked_slot *slot = note_nothing(d, task->process, seen->look_ns, seen->r == -EAGAIN);
-	struct proc_row row = { .start_ns = task->start_ns,
-				.exec_id = task->exec_id,
-				.layout = LAYOUT_NONE,
-				.is_target = 1 };
 	uint64_t now = monotonic_ns(), wait = now - slot->first_ns;
 
 	if (wait < RECHECK_MIN_NS)
 		wait = RECHECK_MIN_NS;
 	if (wait > RECHECK_MAX_NS)
 		wait = RECHECK_MAX_NS;
-	row.recheck_ns = now + wait;
-	return session_add_process(d->session, task->pid, &row);
+	return add_row_without_python(d, task, task->exec_id, now + wait);
 }
 
 /* Has it begun no other program since? */
@@ -322,7 +328,7 @@ static void mark_program(struct discovery *d, const struct sighting *seen)
 		layout = add_interpreter(d, &seen->runtime);
 		lead = looker_find_lead(d->looker, task, &seen->runtime, &distance);
 		/* Without a lead the next process will be asked about. */
-		if (layout < 0 || lead == -ETIMEDOUT || lead == -ENOMEM || lead == -ESRCH ||
+		if (layout < 0 || is_unseen(lead) || lead == -ENOMEM || lead == -ESRCH ||
 		    (lead < 0 && is_known && before.layout != LAYOUT_NONE))
 			return;
 		row.from_start = distance;
@@ -332,6 +338,21 @@ static void mark_program(struct discovery *d, const struct sighting *seen)
 	}
 	if (is_still(d, task))
 		session_add_binary(d->session, &task->exe, &row);
+}
+
+/* A process in which a Python was found. */
+static int add_python(struct discovery *d, const struct sighting *seen)
+{
+	const struct py_runtime *rt = &seen->runtime;
+	const struct task_record *task = &seen->task;
+	int r;
+
+	if (!rt->is_initialised)
+		note_nothing(d, task->process, rt->seen_ns, true);
+	r = add_process(d, rt, task->pid, task->start_ns, task->exec_id);
+	if (r >= 0)
+		mark_program(d, seen);
+	return r;
 }
 
 /* The interpreter of a process the user named, or why there is none. task: NULL, if it was gone. */
@@ -372,19 +393,10 @@ int discovery_add_target(struct discovery *d, pid_t pid, bool wait_for_exec)
 	found = find_task(d, pid);
 	if (found)
 		task = *found;
-	if (wait_for_exec && found) {
-		struct proc_row row = { .start_ns = task.start_ns,
-					.exec_id = ~0U, /* whatever it execs is looked at */
-					.layout = LAYOUT_NONE,
-					.is_target = 1 };
-
-		return session_add_process(d->session, pid, &row);
-	}
-	if ((r = find_target(d, pid, found ? &task : NULL, &seen)) < 0)
-		return r;
-	r = add_process(d, &seen.runtime, pid, task.start_ns, task.exec_id);
-	mark_program(d, &seen);
-	return r;
+	if (wait_for_exec && found)
+		return add_row_without_python(d, &task, ANY_PROGRAM, 0);
+	r = find_target(d, pid, found ? &task : NULL, &seen);
+	return r < 0 ? r : add_python(d, &seen);
 }
 
 /* A process that may run Python (1) or not (0). */
@@ -394,10 +406,7 @@ static int add_task(struct discovery *d, const struct task_record *task)
 	int r = looker_find(d->looker, task, LOOK_SOON_NS, &seen);
 
 	if (r >= 0) {
-		if (!seen.runtime.is_initialised)
-			note_nothing(d, task->process, seen.runtime.seen_ns, true);
-		r = add_process(d, &seen.runtime, task->pid, task->start_ns, task->exec_id);
-		mark_program(d, &seen);
+		r = add_python(d, &seen);
 		return r < 0 ? r : 1;
 	}
 	if (r == -ENOMEM)
@@ -500,23 +509,18 @@ static struct task_record task_of(const struct who_event *who)
 				     .start_code = who->start_code };
 }
 
-/* A process in which a Python was found; who: the question that it answers, or NULL. */
+/* As add_python(). who: the question that it answers, or NULL. */
 static int add_found(struct discovery *d, const struct sighting *seen, const struct who_event *who)
 {
 	const struct py_runtime *rt = &seen->runtime;
-	const struct task_record *task = &seen->task;
-	int r;
+	int r = add_python(d, seen);
 
-	if (!rt->is_initialised)
-		note_nothing(d, task->process, seen->runtime.seen_ns, true);
-	r = add_process(d, rt, task->pid, task->start_ns, task->exec_id);
-	mark_program(d, seen);
 	/* The kernel's own numbers for the file: stat() shows others on some file systems. */
 	if (r >= 0 && who && who->text.inode && who->vm_start == rt->text_start)
 		r = add_binary(d, rt, add_interpreter(d, rt), &who->text);
 	if (r >= 0 || r == -ENOMEM)
 		return r < 0 ? r : 0;
-	log_note("pid %u: %s", task->pid, err_message(r));
+	log_note("pid %u: %s", seen->task.pid, err_message(r));
 	return 0;
 }
 

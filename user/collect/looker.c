@@ -62,24 +62,38 @@ static void free_work(struct work *w)
 	free(w);
 }
 
-/* As workers_run(); -ETIMEDOUT: not begun, as another look at the process has not come back. */
+/*
+ * 0: it is done, and the caller's to free. Else it is no longer his, and there is a message:
+ * -ETIMEDOUT: it goes on, looker_next() may have it; -EBUSY, -ENOMEM: not begun.
+ */
 static int run_look(struct looker *l, pid_t pid, struct work *w, uint64_t ns)
 {
 	size_t free_slot = WORKERS_MAX;
 	int r;
 
 	for (size_t i = 0; i < WORKERS_MAX; i++) {
-		if (!l->late[i].work)
+		if (!l->late[i].work) {
 			free_slot = i;
-		else if (l->late[i].pid == pid && ns <= LOOK_SOON_NS)
-			return -ETIMEDOUT;
+		} else if (l->late[i].pid == pid && ns <= LOOK_SOON_NS) {
+			w->free(w);
+			return err_set(-EBUSY, "another look at it has not come back");
+		}
 	}
 	r = workers_run(l->workers, w, ns);
-	if (r == -EINPROGRESS && free_slot < WORKERS_MAX) {
-		l->late[free_slot].work = w;
-		l->late[free_slot].pid = pid;
+	if (!r)
+		return 0;
+	if (r == -EINPROGRESS) {
+		if (free_slot < WORKERS_MAX) {
+			l->late[free_slot].work = w;
+			l->late[free_slot].pid = pid;
+		}
+		return err_set(-ETIMEDOUT, "its memory or its files do not answer: a network "
+					   "mount that hangs?");
 	}
-	return r;
+	w->free(w);
+	return r == -EAGAIN
+		       ? err_set(-EBUSY, "too many processes whose memory or files do not answer")
+		       : err_set(r, "out of memory");
 }
 
 static struct work *next_late(struct looker *l)
@@ -109,21 +123,6 @@ static void find_run(struct work *w, void *cache)
 		snprintf(s->text, sizeof(s->text), "%s", err_message(s->r));
 }
 
-static int not_seen(const struct task_record *task, int r, struct sighting *out)
-{
-	*out = (struct sighting){ .task = *task, .look_ns = monotonic_ns() };
-	if (r == -EINPROGRESS)
-		out->r = err_set(-ETIMEDOUT,
-				 "its memory or its files do not answer: a network mount "
-				 "that hangs?");
-	else if (r == -ETIMEDOUT)
-		out->r = err_set(-EBUSY, "another look at it has not come back");
-	else
-		out->r = err_set(-EBUSY, "too many processes whose memory or files do not answer");
-	snprintf(out->text, sizeof(out->text), "%s", err_message(out->r));
-	return out->r;
-}
-
 int looker_find(struct looker *l, const struct task_record *task, uint64_t ns, struct sighting *out)
 {
 	struct find *f = calloc(1, sizeof(*f));
@@ -131,17 +130,17 @@ int looker_find(struct looker *l, const struct task_record *task, uint64_t ns, s
 
 	if (!f)
 		return -ENOMEM;
+	*out = (struct sighting){ .task = *task, .look_ns = monotonic_ns() };
 	f->work = (struct work){ .run = find_run, .free = free_work };
-	f->seen.task = *task;
-	f->seen.look_ns = monotonic_ns();
+	f->seen = *out;
 	r = run_look(l, task->pid, &f->work, ns);
-	if (r == -EINPROGRESS)
-		return not_seen(task, r, out);
-	if (!r)
-		*out = f->seen;
+	if (r < 0) {
+		out->r = r;
+		snprintf(out->text, sizeof(out->text), "%s", err_message(r));
+		return r;
+	}
+	*out = f->seen;
 	free(f);
-	if (r < 0)
-		return r == -ENOMEM ? r : not_seen(task, r, out);
 	return out->r < 0 ? err_set(out->r, "%s", out->text) : out->r;
 }
 
@@ -189,14 +188,12 @@ int looker_find_lead(struct looker *l, const struct task_record *task, const str
 				 .runtime = *rt,
 				 .distance = *distance };
 	r = run_look(l, task->pid, &f->work, LOOK_SOON_NS);
-	if (r == -EINPROGRESS)
-		return -ETIMEDOUT;
-	if (!r) {
-		r = f->r;
-		*distance = f->distance;
-	}
+	if (r < 0)
+		return r;
+	r = f->r;
+	*distance = f->distance;
 	free(f);
-	return r == -EAGAIN ? -ETIMEDOUT : r;
+	return r;
 }
 
 /* --- memory ----------------------------------------------------------------------------------- */
@@ -229,10 +226,9 @@ int looker_read(struct looker *l, pid_t pid, uint64_t addr, void *buf, size_t le
 		.work = { .run = read_run, .free = free_work }, .pid = pid, .addr = addr, .len = len
 	};
 	r = run_look(l, pid, &rd->work, LOOK_SOON_NS);
-	if (r == -EINPROGRESS)
-		return -ETIMEDOUT;
-	if (!r)
-		r = rd->r;
+	if (r < 0)
+		return r;
+	r = rd->r;
 	if (!r)
 		memcpy(buf, rd->bytes, len);
 	free(rd);
@@ -308,8 +304,9 @@ void looker_touch(struct looker *l, pid_t pid, const struct py_offsets *off,
 				.off = *off,
 				.count = count };
 	memcpy(t->ranges, ranges, count * sizeof(t->ranges[0]));
-	if (run_look(l, pid, &t->work, LOOK_SOON_NS) != -EINPROGRESS)
+	if (!run_look(l, pid, &t->work, LOOK_SOON_NS))
 		free(t);
+	err_clear();
 }
 
 struct naming {
@@ -343,12 +340,8 @@ int looker_thread_name(struct looker *l, const struct thread_place *thread, uint
 	n->thread.off = &n->off;
 	n->active = *active;
 	r = run_look(l, thread->pid, &n->work, LOOK_SOON_NS);
-	if (r == -EINPROGRESS)
-		return -ETIMEDOUT;
-	if (r < 0) {
-		free(n);
-		return r == -EAGAIN ? -ETIMEDOUT : r;
-	}
+	if (r < 0)
+		return r;
 	r = n->r;
 	if (!r) {
 		*active = n->active;
@@ -390,10 +383,9 @@ int looker_arguments(struct looker *l, pid_t pid, char out[ARGS_BYTES])
 	a->work = (struct work){ .run = ask_run, .free = free_work };
 	a->pid = pid;
 	r = run_look(l, pid, &a->work, LOOK_SOON_NS);
-	if (r == -EINPROGRESS)
-		return -ETIMEDOUT;
-	if (!r)
-		r = a->r;
+	if (r < 0)
+		return r;
+	r = a->r;
 	if (r > 0)
 		memcpy(out, a->args, (size_t)r);
 	free(a);

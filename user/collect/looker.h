@@ -29,28 +29,31 @@ DEFINE_CLEANUP(struct looker *, looker_free)
 
 /* What was seen of a process. */
 struct sighting {
-	struct task_record task; /* as it was before the look */
-	uint64_t look_ns;        /* CLOCK_MONOTONIC: when that began */
-	int r;                /* as runtime_find(); -ETIMEDOUT: not seen yet; -EBUSY: not begun */
-	char text[ERR_BYTES]; /* the message of r */
+	struct task_record task;   /* as it was before the look */
+	uint64_t look_ns;          /* CLOCK_MONOTONIC: when that began */
+	int r;                     /* as looker_find() */
+	char text[ERR_BYTES];      /* the message of r */
 	struct py_runtime runtime; /* if r >= 0 */
 };
 
 /*
- * Looks for the interpreter of a process. What takes longer than ns is given up: looker_next() has
- * it, if it comes. Returns out->r, -ENOMEM.
+ * Each of the following looks returns as what it stands for, or else, with a message,
+ * -ETIMEDOUT: it takes longer than is waited for;
+ * -EBUSY: not begun, as too many hang already, or one at the same process; -ENOMEM.
  */
+
+/* As runtime_find(), within ns. One that is late is what looker_next() returns, if it comes. */
 int looker_find(struct looker *l, const struct task_record *task, uint64_t ns,
 		struct sighting *out);
 
-/* As program_find_lead(), soon or not at all: then -ETIMEDOUT. */
+/* As program_find_lead(), soon or not at all. */
 int looker_find_lead(struct looker *l, const struct task_record *task, const struct py_runtime *rt,
 		     int64_t *distance);
 
 /* A look that was given up, and is done now. False: there is none. */
 bool looker_next(struct looker *l, struct sighting *out);
 
-/* As mem_read(), soon or not at all: then -ETIMEDOUT. */
+/* As mem_read(), soon or not at all. */
 int looker_read(struct looker *l, pid_t pid, uint64_t addr, void *buf, size_t len);
 
 /*
@@ -60,17 +63,11 @@ int looker_read(struct looker *l, pid_t pid, uint64_t addr, void *buf, size_t le
 void looker_touch(struct looker *l, pid_t pid, const struct py_offsets *off,
 		  const struct page_range *ranges, size_t count);
 
-/*
- * As thread_name_read(), soon or not at all: then -ETIMEDOUT, also where too many looks hang
- * already.
- */
+/* As thread_name_read(), soon or not at all. */
 int looker_thread_name(struct looker *l, const struct thread_place *thread, uint64_t *active,
 		       char out[THREAD_NAME_BYTES]);
 
-/*
- * The start of a process's arguments, NUL behind each, soon or not at all. How many bytes, or a
- * negative errno without a message.
- */
+/* The start of a process's arguments, NUL behind each, soon or not at all: how many bytes. */
 int looker_arguments(struct looker *l, pid_t pid, char out[ARGS_BYTES]);
 
 #endif
