@@ -235,15 +235,13 @@ int sample(struct bpf_perf_event_data *ctx)
 	if (!c->ticks)
 		return 0;
 	missed = count_missed(c, task, ticks, now);
-	task_facts_read(task, &c->who);
 	if (!task->tgid) {
 		r = STAT_IDLE;
 	} else if (!task->mm) {
 		r = STAT_NO_MM;
-	} else if (!is_wanted(task, &c->who)) {
-		r = STAT_FILTERED;
 	} else {
-		r = sample_thread(ctx, c, task, now);
+		task_facts_read(task, &c->who);
+		r = is_wanted(task, &c->who) ? sample_thread(ctx, c, task, now) : STAT_FILTERED;
 	}
 	stat_add(c, at_most((__u32)r, STAT_TICK_END - 1), c->ticks);
 	if (missed && is_ours(r))
