@@ -85,6 +85,29 @@ def test_nothing_but_start_and_end_is_a_recording(some_python, tmp_path):
     assert frames(export(output)).get(OUTSIDE, 0) > 0
 
 
+def test_a_command_is_known_before_it_starts(python, tmp_path):
+    """By its files, so that no tick of it is lost: from 3.11 on these say the version."""
+    loop = "for i in range(1000000): pass"
+    commands = [[*python.command, "-c", loop]]
+    if python.via == "direct":
+        script = tmp_path / "run"
+        script.write_text("#!%s\n%s\n" % (python.command[0], loop))
+        script.chmod(0o755)
+        commands += [[script], [*python.command, script]]
+    ticks = lost = 0
+    for number, command in enumerate(commands):
+        output = tmp_path / ("%d.pyebpf" % number)
+        with Recorder(output, "-F", "10k", "--", *command) as recorder:
+            assert recorder.wait() == 0, recorder.text()
+        counters = chunks.read(output).counters
+        ticks += counters["weight"]
+        lost += counters["unknown_process"]
+    print("%d of %d" % (lost, ticks))
+    assert ticks > 100 * len(commands)
+    if python.version >= (3, 11) and python.via == "direct":
+        assert lost <= 0.01 * ticks, (lost, ticks)
+
+
 def test_cpu_and_wall_time_are_told(some_python, tmp_path):
     with Workload(some_python, "family.py", 0.3, "idle") as workload:
         workload.ahead()

@@ -76,8 +76,8 @@ int doctor_stack_record(pid_t pid, struct doctor_stack *out)
 
 	if ((r = session_open(&opts, &session)) < 0 ||
 	    (r = discovery_new(session, &discovery)) < 0 ||
-	    (r = discovery_add_target(discovery, pid, false)) < 0 ||
-	    (r = session_attach(session)) < 0 || (r = profile_new(&out->profile)) < 0)
+	    (r = discovery_add_target(discovery, pid)) < 0 || (r = session_attach(session)) < 0 ||
+	    (r = profile_new(&out->profile)) < 0)
 		return r;
 	start_ns = monotonic_ns();
 	out->load_ns = start_ns - begin_ns;

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "target/command.h"
 
 /* In the child: the signal state a program expects, then wait, then exec. Never returns. */
 static void run_child(int gate, int exec_err, char **argv)
@@ -32,23 +33,12 @@ static void run_child(int gate, int exec_err, char **argv)
 	_exit(127);
 }
 
-/* Looks where execvp() would. It may still fail later, which launch_go() tells. */
+/* It may still fail later, which launch_go() tells. */
 static int check_command(const char *name)
 {
-	const char *path = getenv("PATH");
-	char file[4096];
-	int r = -ENOENT;
+	char path[PATH_MAX];
+	int r = command_find(name, path);
 
-	if (strchr(name, '/'))
-		r = access(name, X_OK) < 0 ? -errno : 0;
-	for (; r < 0 && !strchr(name, '/') && path && *path; path += *path == ':') {
-		int len = strcspn(path, ":");
-
-		snprintf(file, sizeof(file), "%.*s/%s", len, len ? path : ".", name);
-		if (access(file, X_OK) == 0)
-			r = 0;
-		path += len;
-	}
 	return r < 0 ? err_set(r, "%s: %s", name, r == -ENOENT ? "command not found" : strerror(-r))
 		     : 0;
 }

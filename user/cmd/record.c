@@ -157,10 +157,12 @@ static int add_targets(struct recorder *r)
 		return discovery_add_all(r->discovery);
 	if (has_cgroup(r))
 		return discovery_follow_cgroup(r->discovery, &r->cgroup);
+	if (has_command(r))
+		return discovery_add_command(r->discovery, r->launch.pid,
+					     r->call->operands.items[0]);
 	for (size_t i = 0; i < target_count(r) && e >= 0; i++)
-		e = has_command(r) || r->o->no_children
-			    ? discovery_add_target(r->discovery, target_pid(r, i), has_command(r))
-			    : discovery_add_family(r->discovery, target_pid(r, i));
+		e = r->o->no_children ? discovery_add_target(r->discovery, target_pid(r, i))
+				      : discovery_add_family(r->discovery, target_pid(r, i));
 	return e;
 }
 

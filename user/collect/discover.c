@@ -21,6 +21,7 @@
 #define SWEEP_ANSWERS 1024            /* at most so many rows may be of processes that are gone */
 #define YOUNG_FIRST_NS 1000000        /* until the second look at a new program, then doubled: */
 #define YOUNG_LOOKS 11                /* the last one 1 s after it began: it may wait for a CPU */
+#define YOUNG_STARTS 64               /* but as soon as that, so often, if Python starts in it */
 #define YOUNG_MAX 256
 
 /* A process in which no Python was seen to run. Lossy: forgetting means asking sooner. */
@@ -37,7 +38,7 @@ struct asked_slot {
 struct young {
 	struct who_event who;
 	uint64_t next_ns; /* when it is looked at again */
-	unsigned int looks;
+	unsigned int looks, starts;
 };
 
 /* One interpreter file. */
@@ -381,7 +382,7 @@ static int find_target(struct discovery *d, pid_t pid, const struct task_record 
  * The task is looked up before its runtime: should it exec in between, the sampler sees from the
  * row's exec_id that the runtime is another program's.
  */
-int discovery_add_target(struct discovery *d, pid_t pid, bool wait_for_exec)
+int discovery_add_target(struct discovery *d, pid_t pid)
 {
 	struct task_record task;
 	const struct task_record *found;
@@ -393,10 +394,47 @@ int discovery_add_target(struct discovery *d, pid_t pid, bool wait_for_exec)
 	found = find_task(d, pid);
 	if (found)
 		task = *found;
-	if (wait_for_exec && found)
-		return add_row_without_python(d, &task, ANY_PROGRAM, 0);
 	r = find_target(d, pid, found ? &task : NULL, &seen);
 	return r < 0 ? r : add_python(d, &seen);
+}
+
+/* Where its files have other numbers in the kernel than for stat() this helps nothing. */
+static int add_program_file(struct discovery *d, const char *name)
+{
+	struct command_runtime found;
+	struct binary_key key;
+	struct binary_row row;
+	int r = looker_command(d->looker, name, &found), layout;
+
+	if (r < 0) {
+		err_clear(); /* it is looked at when it runs */
+		return r == -ENOMEM ? r : 0;
+	}
+	layout = add_interpreter(d, &found.runtime);
+	if (layout < 0)
+		return layout;
+	key = (struct binary_key){ .inode = found.inode, .dev = found.dev };
+	row = (struct binary_row){ .from_start = found.from_start, .interpreter = layout };
+	row.layout = found.is_library ? LAYOUT_UNSURE : (uint32_t)layout;
+	if (found.from_start && (r = session_add_binary(d->session, &key, &row)) < 0)
+		return r;
+	key = (struct binary_key){ .inode = found.runtime.text_inode,
+				   .dev = found.runtime.text_dev };
+	return add_binary(d, &found.runtime, layout, &key);
+}
+
+int discovery_add_command(struct discovery *d, pid_t pid, const char *name)
+{
+	const struct task_record *task;
+	int r = list_tasks(d);
+
+	if (r < 0 || (r = add_program_file(d, name)) < 0)
+		return r;
+	task = find_task(d, pid);
+	if (!task)
+		return err_set(-ESRCH, "pid %d: no such process", pid);
+	note_nothing(d, task->process, UINT64_MAX, false); /* until then it is a copy of us */
+	return add_row_without_python(d, task, ANY_PROGRAM, 0);
 }
 
 /* A process that may run Python (1) or not (0). */
@@ -455,7 +493,7 @@ int discovery_add_family(struct discovery *d, pid_t pid)
 		pids_sort(&family, 0);
 		pids_swap(&family, &known);
 	} while (r > 0);
-	return r < 0 || has_python ? r : discovery_add_target(d, pid, false);
+	return r < 0 || has_python ? r : discovery_add_target(d, pid);
 }
 
 int discovery_add_all(struct discovery *d)
@@ -538,7 +576,8 @@ static void remove_young(struct discovery *d, struct young *y)
 }
 
 /* One that has just begun may load Python yet: it has no row meanwhile, and is looked at again. */
-static bool is_to_wait(struct discovery *d, const struct who_event *who, uint64_t now)
+static bool is_to_wait(struct discovery *d, const struct who_event *who, bool is_starting,
+		       uint64_t now)
 {
 	struct young *y = find_young(d, who->process), new = { .who = *who };
 
@@ -547,6 +586,10 @@ static bool is_to_wait(struct discovery *d, const struct who_event *who, uint64_
 	y = find_young(d, who->process);
 	if (now < y->next_ns)
 		return true; /* a tick asked in between */
+	if (is_starting && y->starts++ < YOUNG_STARTS) {
+		y->next_ns = now + YOUNG_FIRST_NS;
+		return true;
+	}
 	y->looks++;
 	y->next_ns = now + (YOUNG_FIRST_NS << y->looks >> 1);
 	if (y->looks < YOUNG_LOOKS)
@@ -592,7 +635,7 @@ static int look(struct discovery *d, const struct who_event *who)
 		r = add_unseen(d, &task, r == -ETIMEDOUT);
 		return r == -ENOMEM ? r : postpone(d, who);
 	}
-	if (r < 0 && r != -ESRCH && is_to_wait(d, who, seen.look_ns)) {
+	if (r < 0 && r != -ESRCH && is_to_wait(d, who, r == -EAGAIN, seen.look_ns)) {
 		note_nothing(d, who->process, seen.look_ns, r == -EAGAIN);
 		return 0;
 	}

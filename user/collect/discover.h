@@ -24,11 +24,14 @@ int discovery_new(struct session *session, struct discovery **out);
 void discovery_free(struct discovery *d);
 DEFINE_CLEANUP(struct discovery *, discovery_free)
 
+/* A process the user named. Errors as of runtime_find(), with a message that names the process. */
+int discovery_add_target(struct discovery *d, pid_t pid);
+
 /*
- * A process the user named. Errors as of runtime_find(), with a message that names the process.
- * wait_for_exec: one of our own that is about to exec: a target, whatever it is now.
+ * One of our own that is about to execute a command, name as for execvp(): a target, whatever it is
+ * now. What the command's files say of its Python is known then from its first tick on.
  */
-int discovery_add_target(struct discovery *d, pid_t pid, bool wait_for_exec);
+int discovery_add_command(struct discovery *d, pid_t pid, const char *name);
 
 /*
  * The same with the children it has already, and theirs. Those without Python are targets too, for

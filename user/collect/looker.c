@@ -158,6 +158,38 @@ bool looker_next(struct looker *l, struct sighting *out)
 	return is_find;
 }
 
+struct command {
+	struct work work;
+	char name[PATH_MAX];
+	int r;
+	struct command_runtime found;
+};
+
+static void command_run(struct work *w, void *cache)
+{
+	struct command *c = (struct command *)w;
+
+	c->r = command_find_runtime(cache, c->name, &c->found);
+}
+
+int looker_command(struct looker *l, const char *name, struct command_runtime *out)
+{
+	struct command *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	c->work = (struct work){ .run = command_run, .free = free_work };
+	snprintf(c->name, sizeof(c->name), "%s", name);
+	r = run_look(l, 0, &c->work, LOOK_SOON_NS);
+	if (r < 0)
+		return r;
+	r = c->r;
+	*out = c->found;
+	free(c);
+	return r;
+}
+
 struct find_lead {
 	struct work work;
 	struct task_record task;

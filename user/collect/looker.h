@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "bpf/events.h"
 #include "collect/thread_name.h"
+#include "target/command.h"
 #include "target/runtime.h"
 
 /*
@@ -45,6 +46,9 @@ struct sighting {
 /* As runtime_find(), within ns. One that is late is what looker_next() returns, if it comes. */
 int looker_find(struct looker *l, const struct task_record *task, uint64_t ns,
 		struct sighting *out);
+
+/* As command_find_runtime(), soon or not at all. */
+int looker_command(struct looker *l, const char *name, struct command_runtime *out);
 
 /* As program_find_lead(), soon or not at all. */
 int looker_find_lead(struct looker *l, const struct task_record *task, const struct py_runtime *rt,

@@ -8,9 +8,10 @@
 
 #include "base/file.h"
 
-#define NAME_MAX_ 256     /* of a symbol or section that is asked for */
-#define DYNAMIC_MAX 4096  /* entries of PT_DYNAMIC */
-#define CHAIN_MAX 65536   /* symbols looked at in one hash chain */
+#define NAME_MAX_ 256    /* of a symbol or section that is asked for */
+#define DYNAMIC_MAX 4096 /* entries of PT_DYNAMIC */
+#define CHAIN_MAX 65536  /* symbols looked at in one hash chain */
+#define RELOCATIONS_MAX 65536
 #define CANDIDATES_MAX 64 /* places in a string table where a name ends */
 #define NOTES_MAX 65536   /* bytes of one note segment */
 #define SECTION_NAMES_MAX (1u << 20)
@@ -78,6 +79,22 @@ static int read_dynamic(const struct elf *elf, struct elf_dynamic *out)
 				break;
 			case DT_HASH:
 				d.sysv_hash = value;
+				break;
+			case DT_JMPREL:
+				d.calls = value;
+				break;
+			case DT_PLTRELSZ:
+				d.calls_bytes = value;
+				break;
+			case DT_RELA:
+				d.relocations = value;
+				break;
+			case DT_RELASZ:
+				d.relocations_bytes = value;
+				break;
+			case DT_NEEDED:
+				if (d.needed_len < ELF_NEEDED_MAX && value <= UINT32_MAX)
+					d.needed[d.needed_len++] = value;
 				break;
 			}
 		}
@@ -150,6 +167,20 @@ const Elf64_Phdr *elf_text_segment(const struct elf *elf, uint64_t mapped_offset
 	return NULL;
 }
 
+const Elf64_Phdr *elf_first_text(const struct elf *elf)
+{
+	const Elf64_Phdr *first = NULL;
+
+	for (size_t i = 0; i < elf->segments_len; i++) {
+		const Elf64_Phdr *s = &elf->segments[i];
+
+		if (s->p_type == PT_LOAD && s->p_flags & PF_X &&
+		    (!first || s->p_vaddr < first->p_vaddr))
+			first = s;
+	}
+	return first;
+}
+
 int elf_load_bias(const struct elf *elf, const struct mapping *m, uint64_t *bias)
 {
 	const Elf64_Phdr *s = elf_text_segment(elf, m->offset);
@@ -175,26 +206,32 @@ int elf_read(const struct elf *elf, uint64_t vaddr, void *buf, size_t len)
 /* --- The dynamic symbol table ------------------------------------------------------------------
  */
 
-/* 1 and *out if symbol number `index` has this name and is defined, 0 if not. */
-static int is_symbol(const struct elf *elf, const struct elf_dynamic *d, uint64_t index,
-		     const char *name, struct elf_symbol *out)
+/* 1 and *out if symbol number `index` has this name, 0 if not. */
+static int is_called(const struct elf *elf, const struct elf_dynamic *d, uint64_t index,
+		     const char *name, Elf64_Sym *out)
 {
 	size_t len = strlen(name) + 1;
 	char found[NAME_MAX_];
-	Elf64_Sym symbol;
 	int r;
 
-	r = elf_read(elf, d->symbols + index * sizeof(symbol), &symbol, sizeof(symbol));
+	r = elf_read(elf, d->symbols + index * sizeof(*out), out, sizeof(*out));
 	if (r < 0)
 		return r;
-	if (symbol.st_shndx == SHN_UNDEF || symbol.st_name >= d->strings_len ||
-	    len > d->strings_len - symbol.st_name)
+	if (out->st_name >= d->strings_len || len > d->strings_len - out->st_name)
 		return 0;
-	r = elf_read(elf, d->strings + symbol.st_name, found, len);
-	if (r < 0)
-		return r;
-	if (memcmp(found, name, len))
-		return 0;
+	r = elf_read(elf, d->strings + out->st_name, found, len);
+	return r < 0 ? r : !memcmp(found, name, len);
+}
+
+/* The same of one that is defined. */
+static int is_symbol(const struct elf *elf, const struct elf_dynamic *d, uint64_t index,
+		     const char *name, struct elf_symbol *out)
+{
+	Elf64_Sym symbol;
+	int r = is_called(elf, d, index, name, &symbol);
+
+	if (r <= 0 || symbol.st_shndx == SHN_UNDEF)
+		return r < 0 ? r : 0;
 	*out = (struct elf_symbol){ symbol.st_value, symbol.st_size };
 	return 1;
 }
@@ -457,6 +494,55 @@ int elf_static_symbol(const struct elf *elf, const char *name, struct elf_symbol
 
 /* --- Notes -------------------------------------------------------------------------------------
  */
+
+/* One table of relocations, at vaddr, of size bytes. */
+static int find_slot(const struct elf *elf, uint64_t table, uint64_t size, const char *name,
+		     uint64_t *vaddr)
+{
+	uint64_t count = size / sizeof(Elf64_Rela);
+
+	for (uint64_t i = 0; i < count && i < RELOCATIONS_MAX; i++) {
+		Elf64_Rela rela;
+		Elf64_Sym symbol;
+		int r = elf_read(elf, table + i * sizeof(rela), &rela, sizeof(rela));
+
+		if (r < 0)
+			return r;
+		if (!ELF64_R_SYM(rela.r_info))
+			continue;
+		r = is_called(elf, &elf->dynamic, ELF64_R_SYM(rela.r_info), name, &symbol);
+		if (r < 0)
+			return r;
+		if (r) {
+			*vaddr = rela.r_offset;
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+int elf_slot(const struct elf *elf, const char *name, uint64_t *vaddr)
+{
+	const struct elf_dynamic *d = &elf->dynamic;
+	int r = find_slot(elf, d->calls, d->calls_bytes, name, vaddr);
+
+	return r == -ENOENT ? find_slot(elf, d->relocations, d->relocations_bytes, name, vaddr) : r;
+}
+
+int elf_needed(const struct elf *elf, const char *prefix, char *out, size_t size)
+{
+	const struct elf_dynamic *d = &elf->dynamic;
+
+	for (uint32_t i = 0; i < d->needed_len; i++) {
+		uint64_t at = d->needed[i], left = at < d->strings_len ? d->strings_len - at : 0;
+		size_t len = left < size ? left : size;
+
+		if (elf_read(elf, d->strings + at, out, len) == 0 && memchr(out, '\0', len) &&
+		    !strncmp(out, prefix, strlen(prefix)))
+			return 0;
+	}
+	return -ENOENT;
+}
 
 /* elf(5), "Notes": name and description padded to the segment's alignment, 4 or 8. */
 static int find_build_id(const char *notes, size_t len, size_t align, uint8_t id[ELF_BUILD_ID_MAX])

@@ -18,6 +18,7 @@
 
 #define ELF_SEGMENTS_MAX 256
 #define ELF_SECTIONS_MAX 4096
+#define ELF_NEEDED_MAX 32 /* libraries of one file that are looked at */
 #define ELF_BUILD_ID_MAX 64
 #define ELF_TABLE_MAX (64u << 20) /* bytes of .symtab or .strtab that are searched */
 
@@ -26,8 +27,12 @@ struct elf_dynamic {
 	uint64_t symbols;
 	uint64_t strings;
 	uint64_t strings_len;
-	uint64_t gnu_hash;  /* 0: none */
-	uint64_t sysv_hash; /* 0: none */
+	uint64_t gnu_hash;           /* 0: none */
+	uint64_t sysv_hash;          /* 0: none */
+	uint64_t calls, calls_bytes; /* relocations of the slots by which libraries are called */
+	uint64_t relocations, relocations_bytes; /* all others */
+	uint32_t needed[ELF_NEEDED_MAX];         /* names of libraries, in the strings */
+	uint32_t needed_len;
 };
 
 struct elf {
@@ -64,6 +69,9 @@ DEFINE_CLEANUP(struct elf *, elf_free)
  */
 const Elf64_Phdr *elf_text_segment(const struct elf *elf, uint64_t mapped_offset);
 
+/* The lowest executable segment, where a process of the program has mm_struct.start_code. */
+const Elf64_Phdr *elf_first_text(const struct elf *elf);
+
 /*
  * What to add to an address of the file to have one of the process: from an executable mapping of
  * the file. -ENOENT if no executable segment is there.
@@ -90,6 +98,12 @@ int elf_section(const struct elf *elf, const char *name, struct elf_section *out
  * the file, nor what a relocation adds).
  */
 int elf_read(const struct elf *elf, uint64_t vaddr, void *buf, size_t len);
+
+/* The first library it needs whose name begins so. -ENOENT: none, or a name too long for out. */
+int elf_needed(const struct elf *elf, const char *prefix, char *out, size_t size);
+
+/* Where the file has its pointer to a library's function of this name. -ENOENT: nowhere. */
+int elf_slot(const struct elf *elf, const char *name, uint64_t *vaddr);
 
 /* NT_GNU_BUILD_ID. Returns its length, up to ELF_BUILD_ID_MAX, or -ENOENT. */
 int elf_build_id(const struct elf *elf, uint8_t id[ELF_BUILD_ID_MAX]);

@@ -382,6 +382,16 @@ static int open_below_root(pid_t pid, const struct mapping *m)
 	return take_fd(fd);
 }
 
+struct file_id file_id_of(const struct stat *st)
+{
+	return (struct file_id){
+		.dev = st->st_dev,
+		.inode = st->st_ino,
+		.size = st->st_size,
+		.mtime_ns = st->st_mtim.tv_sec * INT64_C(1000000000) + st->st_mtim.tv_nsec,
+	};
+}
+
 /* The file of a mapping, as an O_PATH fd: nothing is opened yet, so a device does nothing. */
 static int locate(pid_t pid, const struct mapping *m, struct file_id *id)
 {
@@ -405,12 +415,7 @@ static int locate(pid_t pid, const struct mapping *m, struct file_id *id)
 		return err_set(-errno, "pid %d: %s: %s", pid, m->path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return err_set(-EINVAL, "pid %d: %s: not a regular file", pid, m->path);
-	*id = (struct file_id){
-		.dev = st.st_dev,
-		.inode = st.st_ino,
-		.size = st.st_size,
-		.mtime_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec,
-	};
+	*id = file_id_of(&st);
 	return take_fd(fd);
 }
 

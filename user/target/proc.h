@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/sysmacros.h>
 #include <sys/types.h>
 
 #include "base/vec.h"
@@ -51,6 +52,15 @@ struct file_id {
 	uint64_t size;
 	int64_t mtime_ns;
 };
+
+/* The kernel's own number (MKDEV, linux/kdev_t.h) for a dev_t. */
+static inline uint64_t kernel_dev(dev_t dev)
+{
+	return (uint64_t)major(dev) << 20 | minor(dev);
+}
+
+struct stat;
+struct file_id file_id_of(const struct stat *st);
 
 struct proc_stat {
 	pid_t pid;

@@ -3,10 +3,12 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -23,9 +25,17 @@
 #define MESSAGE_BYTES 192
 #define OLD_RUNTIME_BYTES 256 /* between 3.6's two variables; 16 in the builds seen */
 
+/* Where a file is read from. */
+struct source {
+	const char *path; /* if no process maps it */
+	pid_t pid;
+	const struct mapping *m; /* of pid; NULL: none */
+};
+
 /* What the file says. */
 struct binary {
-	uint64_t text_first, text_last; /* offsets that its executable mappings can have */
+	uint64_t text_offset; /* of the executable segment */
+	uint64_t text_last;   /* an offset behind all that its executable mappings can have */
 	int64_t text_to_runtime;
 	uint32_t version;
 	uint8_t head[DEBUG_OFFSETS_HEAD]; /* of its _Py_DebugOffsets; zeros before 3.13 */
@@ -217,6 +227,18 @@ static int find_symbol(const struct elf *elf, const char *name, bool is_static,
 	return r < 0 && is_static ? elf_static_symbol(elf, name, out) : r;
 }
 
+/* The same of the process that maps the file. */
+static int ask_version(const struct source *from, const struct elf *elf, uint32_t *version)
+{
+	uint64_t bias;
+	int r;
+
+	if (!from->m)
+		return err_set(-EAGAIN, "%s does not say its version", from->path);
+	r = elf_load_bias(elf, from->m, &bias);
+	return r < 0 ? r : scan_version(from->pid, elf, bias, version);
+}
+
 /* Py_Version, 0 if the file has none. */
 static uint32_t version_of_symbol(const struct elf *elf, bool is_static)
 {
@@ -258,14 +280,13 @@ static int disagree(uint32_t a, const char *a_source, uint32_t b, const char *b_
 }
 
 /* Fills in version, head and offsets of a file with _PyRuntime. */
-static int identify(pid_t pid, const struct mapping *m, const struct elf *elf,
+static int identify(const struct source *from, const struct elf *elf,
 		    const struct elf_symbol *runtime, bool is_static, struct binary *b)
 {
 	uint32_t constant = version_of_symbol(elf, is_static);
 	uint8_t table[DEBUG_OFFSETS_BYTES];
 	size_t len = sizeof(table);
 	struct elf_symbol symbol;
-	uint64_t bias;
 	int r;
 
 	if (runtime->size && runtime->size < len)
@@ -285,9 +306,7 @@ static int identify(pid_t pid, const struct mapping *m, const struct elf *elf,
 	b->version = constant;
 	if (!constant) {
 		b->is_from_memory = true;
-		r = elf_load_bias(elf, m, &bias);
-		if (!r)
-			r = scan_version(pid, elf, bias, &b->version);
+		r = ask_version(from, elf, &b->version);
 		if (r < 0)
 			return r;
 	}
@@ -364,11 +383,10 @@ static int place_old_runtime(const struct elf *elf, bool is_static, struct binar
  * A Python, but none with _PyRuntime: 3.6, for which *runtime is set to what takes its place, or
  * one that is refused by name. -ENOENT: no Python at all.
  */
-static int identify_other(pid_t pid, const struct mapping *m, const struct elf *elf, bool is_static,
+static int identify_other(const struct source *from, const struct elf *elf, bool is_static,
 			  struct binary *b, struct elf_symbol *runtime)
 {
 	struct elf_symbol symbol;
-	uint64_t bias;
 	int r;
 
 	if (!find_symbol(elf, SYMBOL_PYPY, is_static, &symbol))
@@ -376,9 +394,7 @@ static int identify_other(pid_t pid, const struct mapping *m, const struct elf *
 	if (find_symbol(elf, SYMBOL_BEFORE_RUNTIME, is_static, runtime) < 0)
 		return -ENOENT;
 	b->is_from_memory = true;
-	r = elf_load_bias(elf, m, &bias);
-	if (!r)
-		r = scan_version(pid, elf, bias, &b->version);
+	r = ask_version(from, elf, &b->version);
 	if (!r)
 		r = offsets_find(b->version, 0,
 				 !find_symbol(elf, SYMBOL_TRACE_REFS, is_static, &symbol),
@@ -389,11 +405,33 @@ static int identify_other(pid_t pid, const struct mapping *m, const struct elf *
 	return r < 0 ? r : place_old_runtime(elf, is_static, b, runtime);
 }
 
+static int source_open(const struct source *from)
+{
+	int fd;
+
+	if (from->m)
+		return proc_mapped_open(from->pid, from->m, NULL);
+	fd = open(from->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	return fd < 0 ? err_set(-errno, "%s: %s", from->path, strerror(errno)) : fd;
+}
+
+static int source_id(const struct source *from, struct file_id *id)
+{
+	struct stat st;
+
+	if (from->m)
+		return proc_mapped_id(from->pid, from->m, id);
+	if (stat(from->path, &st) < 0)
+		return err_set(-errno, "%s: %s", from->path, strerror(errno));
+	*id = file_id_of(&st);
+	return S_ISREG(st.st_mode) ? 0 : err_set(-EINVAL, "%s: not a regular file", from->path);
+}
+
 /*
- * Reads the file of a mapping. Returns 0 and *out, NULL if it is no Python, or an error that is
- * this process's and not the file's, so that it must not be kept.
+ * Reads a file. Returns 0 and *out, NULL if it is no Python, or an error that is this process's and
+ * not the file's, so that it must not be kept.
  */
-static int examine(pid_t pid, const struct mapping *m, bool is_static, struct binary **out)
+static int examine(const struct source *from, bool is_static, struct binary **out)
 {
 	_cleanup_(freep) struct binary *b = NULL;
 	_cleanup_(elf_freep) struct elf *elf = NULL;
@@ -402,7 +440,7 @@ static int examine(pid_t pid, const struct mapping *m, bool is_static, struct bi
 	struct elf_symbol symbol;
 	int r;
 
-	fd = proc_mapped_open(pid, m, NULL);
+	fd = source_open(from);
 	if (fd < 0)
 		return fd;
 	*out = NULL;
@@ -410,8 +448,8 @@ static int examine(pid_t pid, const struct mapping *m, bool is_static, struct bi
 	if (r == -ENOEXEC || r == -EBADMSG)
 		return 0; /* mapped executable, but not by a dynamic linker */
 	if (r < 0)
-		return err_set(r, "%s: %s", m->path, strerror(-r));
-	text = elf_text_segment(elf, m->offset);
+		return err_set(r, "%s: %s", from->m ? from->m->path : from->path, strerror(-r));
+	text = from->m ? elf_text_segment(elf, from->m->offset) : elf_first_text(elf);
 	if (!text)
 		return 0;
 	b = calloc(1, sizeof(*b));
@@ -420,9 +458,9 @@ static int examine(pid_t pid, const struct mapping *m, bool is_static, struct bi
 
 	r = find_runtime_symbol(elf, is_static, &symbol);
 	if (r < 0)
-		r = identify_other(pid, m, elf, is_static, b, &symbol);
+		r = identify_other(from, elf, is_static, b, &symbol);
 	else
-		r = identify(pid, m, elf, &symbol, is_static, b);
+		r = identify(from, elf, &symbol, is_static, b);
 	if (r == -ENOENT)
 		return 0;
 	b->text_to_runtime = text->p_offset - text->p_vaddr + symbol.vaddr;
@@ -432,14 +470,14 @@ static int examine(pid_t pid, const struct mapping *m, bool is_static, struct bi
 	b->error = r;
 	if (r < 0)
 		snprintf(b->message, sizeof(b->message), "%s", err_message(r));
-	b->text_first = text->p_offset & ~4095ull;
+	b->text_offset = text->p_offset;
 	b->text_last = text->p_offset + text->p_filesz;
 	*out = take_ptr(b);
 	return 0;
 }
 
 /* The same, from the cache where it has it. A new search that failed leaves the cache alone. */
-static int look_up(struct runtime_cache *cache, pid_t pid, const struct mapping *m, bool is_static,
+static int look_up(struct runtime_cache *cache, const struct source *from, bool is_static,
 		   const struct binary **out)
 {
 	struct known_file *file;
@@ -447,13 +485,13 @@ static int look_up(struct runtime_cache *cache, pid_t pid, const struct mapping 
 	struct file_id id;
 	int r;
 
-	r = proc_mapped_id(pid, m, &id);
+	r = source_id(from, &id);
 	if (r < 0)
 		return r;
 	file = cache_slot(cache, &id);
 	if (!file->is_used || (is_static && !file->binary && !file->is_searched)) {
 		cache->misses++;
-		r = examine(pid, m, is_static, &b);
+		r = examine(from, is_static, &b);
 		if (r < 0)
 			return r;
 		if (!file->is_used && cache->len == RUNTIME_CACHE_FILES) {
@@ -517,11 +555,12 @@ static void keep_error(struct search *s, const struct mapping *m, int r)
 /* Returns 1 when the search is over. Errors of single files are kept for the end. */
 static int look_at(struct search *s, const struct mapping *m, struct py_runtime *out)
 {
+	const struct source from = { .pid = s->pid, .m = m };
 	const struct binary *b;
 	struct py_runtime found;
 	int r;
 
-	r = look_up(s->cache, s->pid, m, s->is_static, &b);
+	r = look_up(s->cache, &from, s->is_static, &b);
 	if (r == -ESRCH || r == -ENOMEM)
 		return r;
 	if (r == -EAGAIN || r == -EBADMSG || r == -ENOTSUP) {
@@ -532,7 +571,7 @@ static int look_at(struct search *s, const struct mapping *m, struct py_runtime 
 		s->unread = r;
 		return 0;
 	}
-	if (!b || m->offset < b->text_first || m->offset >= b->text_last)
+	if (!b || m->offset < (b->text_offset & ~4095ull) || m->offset >= b->text_last)
 		return 0;
 	if (b->error) {
 		err_set(b->error, "%s", b->message);
@@ -627,5 +666,30 @@ int runtime_find(struct runtime_cache *cache, pid_t pid, struct py_runtime *out)
 	if (!r && !s.is_found)
 		return nothing_found(&s);
 	*out = found;
+	return 0;
+}
+
+int runtime_read_file(struct runtime_cache *cache, const char *path, struct py_runtime *out)
+{
+	const struct source from = { .path = path };
+	const struct binary *b;
+	struct file_id id;
+	int r = source_id(&from, &id);
+
+	if (!r)
+		r = look_up(cache, &from, false, &b);
+	if (r < 0)
+		return r == -EAGAIN ? err_set(-ENOENT, "%s does not say its version", path) : r;
+	if (!b || b->error)
+		return err_set(-ENOENT, "%s: %s", path, b ? b->message : "no Python runtime in it");
+	*out = (struct py_runtime){
+		.version = b->version,
+		.text_pgoff = b->text_offset,
+		.text_inode = id.inode,
+		.text_dev = kernel_dev(id.dev),
+		.text_to_runtime = b->text_to_runtime,
+		.offsets = b->offsets,
+	};
+	snprintf(out->path, sizeof(out->path), "%s", path);
 	return 0;
 }

@@ -57,4 +57,11 @@ uint64_t runtime_cache_misses(const struct runtime_cache *cache);
  */
 int runtime_find(struct runtime_cache *cache, pid_t pid, struct py_runtime *out);
 
+/*
+ * What a file says of the interpreter in it, as no process runs it yet: nothing of a process is in
+ * *out, text_pgoff is where the code begins in the file, and is_initialised is false. -ENOENT:
+ * none, or a file that does not say all; -EACCES and others of open(), -ENOMEM, with a message.
+ */
+int runtime_read_file(struct runtime_cache *cache, const char *path, struct py_runtime *out);
+
 #endif

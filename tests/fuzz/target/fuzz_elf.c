@@ -2,6 +2,7 @@
 /* Files that targets map: every question elf.h answers, on any bytes. */
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -28,6 +29,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 			(void)elf_read(elf, symbol.vaddr, buf, sizeof(buf));
 	}
 	(void)elf_section(elf, ".PyRuntime", &section);
+	if (!elf_needed(elf, "lib", (char *)buf, sizeof(buf)) && !memchr(buf, 0, sizeof(buf)))
+		abort();
+	(void)elf_slot(elf, "Py_BytesMain", &bias);
+	(void)elf_first_text(elf);
 	if (elf_build_id(elf, id) > ELF_BUILD_ID_MAX)
 		abort();
 	for (size_t i = 0; i < elf->segments_len; i++) {

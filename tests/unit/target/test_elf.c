@@ -126,11 +126,22 @@ static void test_elf_open_refuses_other_files(void **state)
 	elf_free(NULL);
 }
 
+static void find_own_mapping(uint64_t here, struct mapping *m)
+{
+	_cleanup_(maps_closep) struct maps *maps = NULL;
+	int r;
+
+	assert_int_equal(maps_open(getpid(), &maps), 0);
+	while ((r = maps_next(maps, m)) > 0)
+		if (here >= m->start && here < m->end)
+			break;
+	assert_int_equal(r, 1);
+}
+
 /* Our own file and libc: what the dynamic linker says is what we must find. */
 static void check_own_address(const void *addr, const char *symbol_name, bool is_static)
 {
 	const uint64_t here = (uintptr_t)addr;
-	_cleanup_(maps_closep) struct maps *maps = NULL;
 	_cleanup_(elf_freep) struct elf *elf = NULL;
 	_cleanup_(closep) int fd = -1;
 	struct elf_symbol symbol;
@@ -139,11 +150,7 @@ static void check_own_address(const void *addr, const char *symbol_name, bool is
 	uint64_t bias;
 	int r;
 
-	assert_int_equal(maps_open(getpid(), &maps), 0);
-	while ((r = maps_next(maps, &m)) > 0)
-		if (here >= m.start && here < m.end)
-			break;
-	assert_int_equal(r, 1);
+	find_own_mapping(here, &m);
 	fd = proc_mapped_open(getpid(), &m, &id);
 	assert_true(fd >= 0);
 	assert_int_equal(id.inode, m.inode);
@@ -165,12 +172,39 @@ static void test_elf_load_bias_leads_to_real_addresses(void **state)
 	check_own_address(dlsym(RTLD_DEFAULT, "getppid"), "getppid", false);
 }
 
+/* The dynamic linker has put a library's function where our file says it wants it. */
+static void test_elf_slot_and_needed_of_our_own_file(void **state)
+{
+	const uint64_t here = (uintptr_t)find_own_mapping;
+	_cleanup_(elf_freep) struct elf *elf = NULL;
+	_cleanup_(closep) int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	char name[64];
+	uint64_t bias, slot;
+	struct mapping m;
+	void *led;
+
+	(void)state;
+	find_own_mapping(here, &m);
+	assert_int_equal(elf_open(fd, &elf), 0);
+	assert_int_equal(elf_load_bias(elf, &m, &bias), 0);
+	assert_int_equal(elf_needed(elf, "libcmocka", name, sizeof(name)), 0);
+	assert_string_equal(name, "libcmocka.so.0");
+	assert_int_equal(elf_needed(elf, "libcmocka", name, 5), -ENOENT);
+	assert_int_equal(elf_needed(elf, "libpython", name, sizeof(name)), -ENOENT);
+	assert_int_equal(elf_slot(elf, "_cmocka_run_group_tests", &slot), 0);
+	memcpy(&led, (const void *)(uintptr_t)(bias + slot), sizeof(led));
+	assert_ptr_equal(led, dlsym(RTLD_DEFAULT, "_cmocka_run_group_tests"));
+	assert_int_equal(elf_slot(elf, "Py_BytesMain", &slot), -ENOENT);
+	assert_true(bias + elf_first_text(elf)->p_vaddr <= here);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_elf_finds_symbols_with_every_kind_of_table),
 		cmocka_unit_test(test_elf_open_refuses_other_files),
 		cmocka_unit_test(test_elf_load_bias_leads_to_real_addresses),
+		cmocka_unit_test(test_elf_slot_and_needed_of_our_own_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
