@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What is measured, one function a measurement: a target, a profiler, numbers."""
 import bisect
+import contextlib
 import json
 import os
 import random
@@ -97,13 +98,18 @@ class Toggled:
         return sum(self.off_cpu[on]) / self.wall_seconds[on]
 
 
-def toggle(python, tool, hz, seconds, output, into):
-    """Switches the profiler off and on within one run of the target: drift hits both alike."""
+def toggle(python, tool, hz, seconds, output, into, of_another=False):
+    """Switches the profiler off and on within one run of the target: drift hits both alike.
+    of_another: what it records is another process, which does nothing."""
     windows = []
     file = os.fdopen(os.memfd_create("marks"), "r")
-    with file, Target(python, "meter.py", seconds, file.fileno(),
-                      pass_fds=(file.fileno(),)) as target:
-        with start_on(target, tool, hz, output) as run:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(file)
+        target = stack.enter_context(Target(python, "meter.py", seconds, file.fileno(),
+                                            pass_fds=(file.fileno(),)))
+        recorded = stack.enter_context(Target(python, "shape.py", seconds, "steady")) \
+            if of_another else target
+        with start_on(recorded, tool, hz, output) as run:
             run.check()
             switch = tool.switch(run, target.pid)
             target.go()

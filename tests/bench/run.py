@@ -6,6 +6,7 @@ Nothing is asserted: it prints."""
 import argparse
 import collections
 import datetime
+import itertools
 import json
 import os
 import statistics
@@ -25,17 +26,17 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "tools"))
 import pythons  # noqa: E402
 
 # Seconds are of one run; a measurement of one cell takes rounds of them.
-Plan = collections.namedtuple("Plan", "depths sampler_seconds rates toggle_seconds toggle_rounds "
-                              "cells alternate_seconds alternate_rounds "
+Plan = collections.namedtuple("Plan", "depths sampler_seconds rates other_rates "
+                              "toggle_seconds toggle_rounds cells alternate_seconds alternate_rounds "
                               "file_rates file_seconds start_rounds page_sizes "
                               "agent_windows agent_starts large_samples")
-QUICK = Plan((50, 800), 0.5, (100, 1000), 2, 2, ((1000, 200),), 1.5, 2, (1000,), 3, 1,
+QUICK = Plan((50, 800), 0.5, (100, 1000), (999,), 2, 2, ((1000, 200),), 1.5, 2, (1000,), 3, 1,
              (10000, 100000), 2, 2000, 1000000)
-FULL = Plan((10, 50, 200, 800), 2, (100, 1000, 10000), 5, 4,
+FULL = Plan((10, 50, 200, 800), 2, (100, 1000, 10000), (99, 999, 9999), 5, 4,
             ((1000, 200), (1000, 20), (10000, 200), (10000, 20)), 3, 2,
             (99, 1000, 10000), 6, 5, (10000, 100000, 1000000, "diff:1000000"), 12, 100000,
             10000000)
-PARTS = ("sampler", "slowdown", "stacks", "files", "start", "page", "large", "agent")
+PARTS = ("sampler", "slowdown", "others", "stacks", "files", "start", "page", "large", "agent")
 AGENT_PROCESSES = 200
 CHURN_HZ = 997
 
@@ -198,6 +199,24 @@ class Bench:
             100 * t.off_cpu_share(on) for on in (True, False)), {"hz": hz})
         self.main.put("pause p99" + at + ", ms (without)", column.title, "%.2f (%.2f)" % tuple(
             1000 * measure.quantile(t.off_cpu[on], 0.99) for on in (True, False)), {"hz": hz})
+
+    def part_others(self):
+        """What a process pays that is not recorded: the tick, and a look at whose it is."""
+        ours = [column for column in self.columns if column.is_ours][:1]
+        for hz, column in itertools.product(self.plan.other_rates, ours):
+            sums = measure.Toggled()
+            for i in range(self.plan.toggle_rounds * 2):
+                self.say("others at %s, round %d, %s" % (rate_text(hz), i + 1, column.title))
+                self.attempt("others", measure.toggle, column.python, column.tool, hz,
+                             self.plan.toggle_seconds, self.output, sums, True)
+            if len(sums.cpu) < 4:
+                tools.loud("others at %s: they did too little to compare" % rate_text(hz))
+                continue
+            middle, low, high = measure.interval(sums.cpu)
+            self.main.put("CPU time of a process not recorded, x at " + rate_text(hz), column.title,
+                          "%.4f ±%.4f" % (middle, (high - low) / 2),
+                          {"hz": hz, "median": middle, "low": low, "high": high,
+                           "pairs": len(sums.cpu)})
 
     def part_stacks(self):
         for hz, period_us in self.plan.cells:
