@@ -114,6 +114,13 @@ def test_lives_shorter_than_a_period_on(python, case, tmp_path, scale):
     check_lives("pid", python, tmp_path / "x.pyebpf", 199, case, scale / 2)
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("case", LIVES)
+def test_lives_of_every_python(python, case, how, tmp_path, scale):
+    check_lives(how, python, tmp_path / "x.pyebpf", 99, case, scale)
+
+
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("milliseconds,hz", [(10, 100), (1, 1000)])
 def test_loops_in_step(some_python, milliseconds, hz, how, tmp_path, scale):
@@ -124,3 +131,11 @@ def test_loops_in_step(some_python, milliseconds, hz, how, tmp_path, scale):
     pytest.param(*row, marks=pytest.mark.full) for row in FULL_LOOPS if row not in LOOPS])
 def test_loops_in_step_at(some_python, milliseconds, hz, tmp_path, scale):
     check_loop("pid", some_python, tmp_path / "x.pyebpf", hz, milliseconds, scale)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("how", HOWS)
+def test_loops_of_every_python(python, how, tmp_path):
+    """At each rate in one test: a third of the time goes into starting Python otherwise."""
+    for milliseconds, hz in FULL_LOOPS:
+        check_loop(how, python, tmp_path / "x.pyebpf", hz, milliseconds, FEWER)

@@ -11,6 +11,7 @@ PACKAGES = {
     "servers": ["gunicorn>=20,<24", "uvicorn>=0.20,<1"],
     "otlp": ["opentelemetry-proto>=1.43,<2", "protobuf"],
     "py-spy": ["py-spy>=0.4,<1"],
+    "flask": ["flask>=3,<4"],
     "pyinstaller": ["pyinstaller>=6,<7", "setuptools"],
 }
 
