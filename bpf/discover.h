@@ -183,9 +183,9 @@ static __always_inline int proc_find(struct cpu_state *c, struct task_struct *ta
 	int r;
 
 	if (proc_row_read(f, out)) {
-		if (out->is_ignored || (session.has_filter && !out->is_target))
-			return STAT_FILTERED;
 		is_current = out->exec_id == f->exec_id;
+		if ((is_current && out->is_ours) || (session.has_filter && !out->is_target))
+			return STAT_FILTERED;
 		if (is_current && out->layout != LAYOUT_NONE)
 			return STAT_RECORDED;
 		may_ask = !is_current || now >= out->recheck_ns;

@@ -122,7 +122,7 @@ struct proc_row {
 	__u32 exec_id;    /* task_struct.self_exec_id: another one means another program */
 	__u16 layout;     /* index into layouts[], LAYOUT_NONE: no Python runtime in this process */
 	__u8 is_target;   /* recorded when session.has_filter */
-	__u8 is_ignored;  /* never recorded: ourselves, excluded processes */
+	__u8 is_ours;     /* not recorded as long as it is that: our fork that becomes a COMMAND */
 };
 #define LAYOUT_NONE 0xffff
 #define LAYOUT_UNSURE 0xfffe

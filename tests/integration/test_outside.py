@@ -102,6 +102,8 @@ def test_a_command_is_known_before_it_starts(python, tmp_path):
         counters = chunks.read(output).counters
         ticks += counters["weight"]
         lost += counters["unknown_process"]
+        names = {name for stack in export(output, "--processes") for _, name, _ in stack.tags}
+        assert names and not any("pyebpf" in name for name in names), names
     print("%d of %d" % (lost, ticks))
     assert ticks > 100 * len(commands)
     if python.version >= (3, 11) and python.via == "direct":

@@ -42,7 +42,7 @@
 #define FREQ_MAX_HZ 100000
 #define FLUSH_NS NS_PER_SECOND
 #define POLL_MS 50
-#define FLUSH_SAMPLES 65536       /* or as soon as so many wait */
+#define FLUSH_SAMPLES 65536      /* or as soon as so many wait */
 #define SEGMENT_BYTES (4u << 20) /* tables beyond this start a new segment of the file */
 #define COMMAND_LINE_MAX (1u << 20)
 #define COUNTERS_NS 10000000000ULL

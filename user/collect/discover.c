@@ -426,6 +426,7 @@ static int add_program_file(struct discovery *d, const char *name)
 int discovery_add_command(struct discovery *d, pid_t pid, const char *name)
 {
 	const struct task_record *task;
+	struct proc_row row;
 	int r = list_tasks(d);
 
 	if (r < 0 || (r = add_program_file(d, name)) < 0)
@@ -433,8 +434,12 @@ int discovery_add_command(struct discovery *d, pid_t pid, const char *name)
 	task = find_task(d, pid);
 	if (!task)
 		return err_set(-ESRCH, "pid %d: no such process", pid);
-	note_nothing(d, task->process, UINT64_MAX, false); /* until then it is a copy of us */
-	return add_row_without_python(d, task, ANY_PROGRAM, 0);
+	row = (struct proc_row){ .start_ns = task->start_ns,
+				 .exec_id = task->exec_id,
+				 .layout = LAYOUT_NONE,
+				 .is_target = 1,
+				 .is_ours = 1 };
+	return session_add_process(d->session, pid, &row);
 }
 
 /* A process that may run Python (1) or not (0). */
