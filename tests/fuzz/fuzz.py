@@ -4,9 +4,10 @@
 
     fuzz.py [--seconds=N] [--junit=FILE] BUILD [TARGET...]
 
-As many at a time as there are CPUs. What a target learned is kept below BUILD/fuzz/TARGET and used
-the next time; an input that fails is left in BUILD/fuzz as TARGET-crash-..., and belongs into
-tests/fuzz/corpus/TARGET once it is mended. Exit status 1 if one failed.
+A corpus TARGET_... is TARGET's as well. As many at a time as there are CPUs. What a target learned
+is kept below BUILD/fuzz/TARGET and used the next time; an input that fails is left in BUILD/fuzz as
+TARGET-crash-..., and belongs into tests/fuzz/corpus/TARGET once it is mended. Exit status 1 if one
+failed.
 """
 import argparse
 import concurrent.futures
@@ -31,7 +32,7 @@ def run(program, seconds):
     done = subprocess.run(
         [program, f"-max_total_time={seconds}", f"-timeout={INPUT_SECONDS}",
          f"-rss_limit_mb={INPUT_MIB}", f"-artifact_prefix={folder / name}-", "-print_final_stats=1",
-         folder / name, CORPUS / name],
+         folder / name, CORPUS / name, *sorted(CORPUS.glob(name + "_*"))],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
     inputs = re.findall(r"stat::number_of_executed_units: (\d+)", done.stdout)
     covered = re.findall(r" cov: (\d+)", done.stdout)
