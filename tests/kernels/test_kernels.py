@@ -136,7 +136,7 @@ def boot(kernel, initramfs):
         path = kernels.find_kernel(kernel)
     except (kernels.Unavailable, OSError) as e:
         pytest.skip("no Linux %s: %s" % (kernel.name, e))
-    return Machine(*vm.boot(path, initramfs, BOOT_SECONDS))
+    return Machine(*vm.boot(path, kernel.cpu, initramfs, BOOT_SECONDS))
 
 
 def fixture(wanted):

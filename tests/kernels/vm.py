@@ -123,11 +123,11 @@ class BootError(Exception):
     """The machine did not come to its end; the text has the last lines of the console."""
 
 
-def boot(kernel, initramfs, seconds, append=""):
+def boot(kernel, cpu, initramfs, seconds, append=""):
     """{name: Step} of a machine that ran to its end."""
     folder = tempfile.mkdtemp(prefix="pyebpf-vm-")
     console, results = os.path.join(folder, "console"), os.path.join(folder, "results")
-    command = [QEMU, "-accel", "tcg,thread=multi", "-cpu", "max,-cx16", "-smp", "2", "-m", "1024",
+    command = [QEMU, "-accel", "tcg,thread=multi", "-cpu", cpu, "-smp", "2", "-m", "1024",
                "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
                "-serial", "file:" + console, "-serial", "file:" + results,
                "-kernel", kernel, "-initrd", initramfs,
