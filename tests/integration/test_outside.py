@@ -85,6 +85,7 @@ def test_nothing_but_start_and_end_is_a_recording(some_python, tmp_path):
     assert frames(export(output)).get(OUTSIDE, 0) > 0
 
 
+@pytest.mark.few_pythons
 def test_a_command_is_known_before_it_starts(python, tmp_path):
     """By its files, so that no tick of it is lost: from 3.11 on these say the version."""
     loop = "for i in range(1000000): pass"

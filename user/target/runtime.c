@@ -234,7 +234,7 @@ static int ask_version(const struct source *from, const struct elf *elf, uint32_
 	int r;
 
 	if (!from->m)
-		return err_set(-EAGAIN, "%s does not say its version", from->path);
+		return -EAGAIN;
 	r = elf_load_bias(elf, from->m, &bias);
 	return r < 0 ? r : scan_version(from->pid, elf, bias, version);
 }
@@ -424,7 +424,7 @@ static int source_id(const struct source *from, struct file_id *id)
 	if (stat(from->path, &st) < 0)
 		return err_set(-errno, "%s: %s", from->path, strerror(errno));
 	*id = file_id_of(&st);
-	return S_ISREG(st.st_mode) ? 0 : err_set(-EINVAL, "%s: not a regular file", from->path);
+	return S_ISREG(st.st_mode) ? 0 : -EINVAL;
 }
 
 /*
@@ -679,9 +679,9 @@ int runtime_read_file(struct runtime_cache *cache, const char *path, struct py_r
 	if (!r)
 		r = look_up(cache, &from, false, &b);
 	if (r < 0)
-		return r == -EAGAIN ? err_set(-ENOENT, "%s does not say its version", path) : r;
+		return r == -EAGAIN ? -ENOENT : r;
 	if (!b || b->error)
-		return err_set(-ENOENT, "%s: %s", path, b ? b->message : "no Python runtime in it");
+		return -ENOENT;
 	*out = (struct py_runtime){
 		.version = b->version,
 		.text_pgoff = b->text_offset,

@@ -60,7 +60,8 @@ int runtime_find(struct runtime_cache *cache, pid_t pid, struct py_runtime *out)
 /*
  * What a file says of the interpreter in it, as no process runs it yet: nothing of a process is in
  * *out, text_pgoff is where the code begins in the file, and is_initialised is false. -ENOENT:
- * none, or a file that does not say all; -EACCES and others of open(), -ENOMEM, with a message.
+ * none, or a file that does not say all; -EACCES and others of open(), -ENOMEM. Mostly without a
+ * message.
  */
 int runtime_read_file(struct runtime_cache *cache, const char *path, struct py_runtime *out);
 
