@@ -258,7 +258,7 @@ def loader_python(request):
 def patched_workload(python, folder, cookie, minor):
     command = patched_python(python, str(folder), cookie, minor)
     home = os.path.dirname(os.path.dirname(python.command[-1]))
-    return Workload(python, "family.py", 0.4, "idle", command=command, env={"PYTHONHOME": home})
+    return Workload(python, "family.py", 1, "idle", command=command, env={"PYTHONHOME": home})
 
 
 def test_unknown_minor_with_its_own_offsets_is_best_effort(loader_python, tmp_path):
@@ -273,7 +273,8 @@ def test_unknown_minor_with_its_own_offsets_is_best_effort(loader_python, tmp_pa
     assert re.search(r"3\.77", text) and re.search("best effort", text, re.I), text
     counts = leaf_counts(frames(export(output)))
     found = counts.get(("spin_idle", truth["lines"]["spin_idle"]), 0)
-    assert found > 0.8 * 997 * truth["cpu"]["spin_idle"], (counts, truth)
+    due = 997 * truth["cpu"]["spin_idle"]
+    assert found > max(0, 0.8 * due - 4 * due ** 0.5), (counts, truth)
 
 
 def test_unknown_minor_without_offsets_is_refused(loader_python, refused_pid, tmp_path):
