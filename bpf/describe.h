@@ -33,17 +33,17 @@ static __always_inline void introduce(struct py_scratch *s, struct task_struct *
 	struct task_struct *leader;
 
 	if (!is_sent(f->process)) {
-		leader = task->group_leader;
+		leader = BPF_CORE_READ(task, group_leader);
 		__builtin_memset(p, 0, sizeof(*p));
 		p->kind = EVENT_PROCESS;
 		p->pid = f->pid;
 		p->ns_pid = task_ns_pid(leader);
 		p->process = f->process;
 		p->start_ns = f->start_ns;
-		p->ppid = process_pid(task->real_parent);
+		p->ppid = process_pid(BPF_CORE_READ(task, real_parent));
 		p->exec_id = f->exec_id;
 		p->layout = layout;
-		bpf_probe_read_kernel_str(p->comm, sizeof(p->comm), leader->comm);
+		BPF_CORE_READ_STR_INTO(&p->comm, leader, comm);
 		start = BPF_CORE_READ(task, mm, arg_start);
 		end = BPF_CORE_READ(task, mm, arg_end);
 		/* In exec the start comes first: behind the arguments is the environment. */

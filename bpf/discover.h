@@ -14,8 +14,9 @@ static __always_inline bool is_wanted(struct task_struct *task, const struct tas
 {
 	if (!f->pid || f->pid == session.own_pid)
 		return false;
-	if (session.target_pidns && !task_pid_in(task->group_leader, session.target_pidns,
-						 pidns_level + session.target_pidns_depth))
+	if (session.target_pidns &&
+	    !task_pid_in(BPF_CORE_READ(task, group_leader), session.target_pidns,
+			 pidns_level + session.target_pidns_depth))
 		return false;
 	return !session.has_cgroup || bpf_current_task_under_cgroup(&cgroups, 0) == 1;
 }
@@ -29,7 +30,7 @@ struct vma_search {
 
 static long vma_note(struct task_struct *task, struct vm_area_struct *vma, struct vma_search *v)
 {
-	struct file *file = vma->vm_file;
+	struct file *file = BPF_CORE_READ(vma, vm_file);
 
 	if (!file)
 		return 0;

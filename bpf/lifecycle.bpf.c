@@ -23,25 +23,26 @@ __u32 pidns_level; /* noted by list_tasks, which runs in our process */
  * A child begins as a copy of its parent: same runtime at the same address. Should it exec, its
  * exec_id no longer fits the row and the sampler looks again.
  */
-SEC("tp_btf/sched_process_fork")
+SEC("raw_tp/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	__u32 parent_pid = process_pid(parent), pid = process_pid(child);
+	struct task_struct *leader = BPF_CORE_READ(parent, group_leader);
 	struct proc_row *row, copy;
 
-	if (child->tgid == parent->tgid || !pid)
+	if (BPF_CORE_READ(child, tgid) == BPF_CORE_READ(parent, tgid) || !pid)
 		return 0; /* a thread, or none of our namespace */
 	row = bpf_map_lookup_elem(&procs, &parent_pid);
 	if (!row)
 		return 0;
 	copy = *row;
-	if (copy.start_ns != parent->group_leader->start_boottime)
+	if (copy.start_ns != BPF_CORE_READ(leader, start_boottime))
 		return 0; /* of another process that had this pid */
-	if (copy.exec_id == parent->group_leader->self_exec_id)
-		copy.exec_id = child->self_exec_id;
+	if (copy.exec_id == BPF_CORE_READ(leader, self_exec_id))
+		copy.exec_id = BPF_CORE_READ(child, self_exec_id);
 	else
 		copy.exec_id = ~0U; /* nobody has looked at the parent since its exec */
-	copy.start_ns = child->start_boottime;
+	copy.start_ns = BPF_CORE_READ(child, start_boottime);
 	if (!session.follow_children)
 		copy.is_target = 0;
 	bpf_map_update_elem(&procs, &pid, &copy, BPF_ANY);
@@ -52,7 +53,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
  * A program that user space has not seen yet is looked at as soon as it begins: before the first
  * tick, mostly, and before its Python.
  */
-SEC("tp_btf/sched_process_exec")
+SEC("raw_tp/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task)
 {
 	struct binary_key exe = file_key(BPF_CORE_READ(task, mm, exe_file));
@@ -81,7 +82,7 @@ static __always_inline bool is_target(const struct task_facts *f)
 	return proc_row_read(f, &row) && row.is_target;
 }
 
-SEC("tp_btf/sched_process_exit")
+SEC("raw_tp/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
 	struct task_facts f;
@@ -90,14 +91,17 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	task_facts_read(task, &f);
 	pid = f.pid;
 	if (is_target(&f))
-		__sync_fetch_and_add(&ended_cpu_ns, task->se.sum_exec_runtime);
-	if (!task->signal->live.counter) /* no other threads live on */
+		__sync_fetch_and_add(&ended_cpu_ns, BPF_CORE_READ(task, se.sum_exec_runtime));
+	if (!BPF_CORE_READ(task, signal, live.counter)) /* no other threads live on */
 		bpf_map_delete_elem(&procs, &pid);
 	return 0;
 }
 
+/* An iter/task, but not by a name that libbpf knows: user/collect/session.c says what it is. */
+#define ITERATOR "iterator/task"
+
 /* Adds up living_cpu_ns, and writes nothing. */
-SEC("iter/task")
+SEC(ITERATOR)
 int list_cpu_time(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
@@ -112,14 +116,14 @@ int list_cpu_time(struct bpf_iter__task *ctx)
 }
 
 /* One task_record a process: what /proc tells too coarsely (10 ms) or not at all. */
-SEC("iter/task")
+SEC(ITERATOR)
 int list_tasks(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct task_record r = {};
 	struct task_facts f;
 
-	pidns_level = bpf_get_current_task_btf()->thread_pid->level;
+	pidns_level = BPF_CORE_READ(bpf_get_current_task_btf(), thread_pid, level);
 	if (!task || task->pid != task->tgid)
 		return 0;
 	task_facts_read(task, &f);

@@ -406,15 +406,14 @@ struct py_probe {
 /* Hash of the first len bytes (at most all of them). */
 VERIFIED_ONCE __u64 py_probe_hash(const struct py_probe *p, __u64 len, __u64 h)
 {
+	__u32 i;
+
 	if (!p)
 		return 0; /* for the verifier */
-	for (__u32 i = 0; i < PROBE_BYTES; i += 8) {
-		__u64 word = *(const __u64 *)(p->bytes + i);
-
-		if (i + 8 > len)
-			word = i < len ? word & ((1ULL << 8 * (len - i)) - 1) : 0;
-		h = hash_mix(h, word);
-	}
+	for (i = 0; i < PROBE_BYTES && i + 8 <= len; i += 8)
+		h = hash_mix(h, *(const __u64 *)(p->bytes + i));
+	if (i < PROBE_BYTES && i < len)
+		h = hash_mix(h, *(const __u64 *)(p->bytes + i) & ((1ULL << 8 * (len - i)) - 1));
 	return h | 1;
 }
 
@@ -916,41 +915,45 @@ static __always_inline __u16 py_opcode(struct py_scratch *s, const struct py_off
 	return py_read_opcode(s, s->walk.leaf_instr);
 }
 
-/*
- * Copies a str's characters to s->message + at. Returns the bytes copied and *kind, the bytes a
- * character takes, or PY_FAULT. A str of an unknown shape has kind 0 and no bytes.
- */
-static __always_inline int py_copy_string(struct py_scratch *s, const struct py_offsets *off,
-					  __u64 addr, __u32 at, __u8 *kind, bool *is_cut)
-{
-	__u64 length;
-	__u32 state, bytes, data;
+/* What py_copy_string() returns: the bytes copied, and the bytes that a character takes. */
+#define COPIED_BYTES(copied) ((copied) & (2 * STRING_BYTES_MAX - 1))
+#define COPIED_KIND(copied) ((copied) >> 16 & 7)
+#define COPIED_CUT (1 << 20) /* there are more */
 
-	*kind = 0;
-	*is_cut = false;
+/*
+ * Copies a str's characters to s->message + at. Returns what was copied, or PY_FAULT. A str of an
+ * unknown shape has kind 0 and no bytes.
+ */
+VERIFIED_ONCE int py_copy_string(struct py_scratch *s, const struct py_offsets *off, __u64 addr,
+				 __u32 at)
+{
+	__u32 state, bytes, data, kind;
+	__u64 length;
+	int cut = 0;
+
+	if (!s || !off)
+		return PY_FAULT; /* for the verifier */
 	if (py_read_head(s, off->str_state + 8, addr))
 		return PY_FAULT;
 	length = field_u64(s->text, off->str_length, STRING_HEAD_BYTES - 1);
 	state = field_u32(s->text, off->str_state, STRING_HEAD_BYTES - 1);
 	if (!(state >> (off->str_compact_bit & 31) & 1))
 		return 0;
-	*kind = state >> (off->str_kind_shift & 31) & 7;
+	kind = state >> (off->str_kind_shift & 31) & 7;
 	data = state >> (off->str_ascii_bit & 31) & 1 ? off->str_ascii_data : off->str_compact_data;
-	if (*kind != 1 && *kind != 2 && *kind != 4) {
-		*kind = 0;
+	if (kind != 1 && kind != 2 && kind != 4)
 		return 0;
+	if (length > STRING_BYTES_MAX / kind) {
+		length = STRING_BYTES_MAX / kind;
+		cut = COPIED_CUT;
 	}
-	if (length > STRING_BYTES_MAX / *kind) {
-		length = STRING_BYTES_MAX / *kind;
-		*is_cut = true;
-	}
-	bytes = length * *kind;
+	bytes = length * kind;
 	if (!bytes || at > sizeof(struct code_event) + STRING_BYTES_MAX)
-		return 0; /* for the verifier */
+		return kind << 16; /* at: for the verifier */
 	bytes = at_most(bytes, STRING_BYTES_MAX);
 	if (py_read(s, s->message + at, bytes, addr + data))
 		return PY_FAULT;
-	return bytes;
+	return bytes | kind << 16 | cut;
 }
 
 /*
@@ -963,7 +966,6 @@ static __always_inline int py_describe(struct py_scratch *s, const struct py_off
 	struct code_event *e = (struct code_event *)s->message;
 	__u32 at = sizeof(*e);
 	__u64 total, lines;
-	bool is_cut;
 	int n;
 
 	if (py_read_code(s, off, u->addr))
@@ -974,22 +976,24 @@ static __always_inline int py_describe(struct py_scratch *s, const struct py_off
 	e->process = s->walk.process;
 	e->first_line = code_u32(s, off->code_firstlineno);
 
-	n = py_copy_string(s, off, code_u64(s, off->code_filename), at, &e->filename_kind, &is_cut);
+	n = py_copy_string(s, off, code_u64(s, off->code_filename), at);
 	if (n < 0)
 		return n;
-	e->filename_bytes = n;
-	e->is_cut |= is_cut;
-	at += n & (2 * STRING_BYTES_MAX - 1);
+	e->filename_bytes = COPIED_BYTES(n);
+	e->filename_kind = COPIED_KIND(n);
+	e->is_cut |= !!(n & COPIED_CUT);
+	at += COPIED_BYTES(n);
 
 	n = py_copy_string(
 		s, off,
 		code_u64(s, off->code_qualname != OFF_NONE ? off->code_qualname : off->code_name),
-		at, &e->name_kind, &is_cut);
+		at);
 	if (n < 0)
 		return n;
-	e->name_bytes = n;
-	e->is_cut |= is_cut << 1;
-	at += n & (2 * STRING_BYTES_MAX - 1);
+	e->name_bytes = COPIED_BYTES(n);
+	e->name_kind = COPIED_KIND(n);
+	e->is_cut |= !!(n & COPIED_CUT) << 1;
+	at += COPIED_BYTES(n);
 
 	lines = code_u64(s, off->code_linetable);
 	if (py_read_head(s, off->bytes_data, lines))

@@ -13,19 +13,31 @@ extern __u32 pidns_level; /* of our own PID namespace */
 /* PIDs are those that our own PID namespace has. */
 static __always_inline __u32 process_pid(struct task_struct *task)
 {
-	return task_pid_in(task->group_leader, session.pidns_inode, pidns_level);
+	if (!session.pidns_inode)
+		return BPF_CORE_READ(task, tgid);
+	return task_pid_in(BPF_CORE_READ(task, group_leader), session.pidns_inode, pidns_level);
+}
+
+/* pid and tid are those of the initial PID namespace here; start_ns and exec_id are there. */
+static __always_inline void task_facts_identify(struct task_facts *f)
+{
+	f->process = hash_mix(hash_mix(f->start_ns, f->pid), f->exec_id) | 1;
+	f->reserved = 0;
 }
 
 static __always_inline void task_facts_read(struct task_struct *task, struct task_facts *f)
 {
-	struct task_struct *leader = task->group_leader;
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
 
-	f->start_ns = leader->start_boottime;
-	f->exec_id = leader->self_exec_id;
-	f->process = hash_mix(hash_mix(f->start_ns, task->tgid), f->exec_id) | 1;
-	f->pid = task_pid_in(leader, session.pidns_inode, pidns_level);
-	f->tid = task_pid_in(task, session.pidns_inode, pidns_level);
-	f->reserved = 0;
+	f->start_ns = BPF_CORE_READ(leader, start_boottime);
+	f->exec_id = BPF_CORE_READ(leader, self_exec_id);
+	f->pid = BPF_CORE_READ(task, tgid);
+	f->tid = BPF_CORE_READ(task, pid);
+	task_facts_identify(f);
+	if (session.pidns_inode) {
+		f->pid = task_pid_in(leader, session.pidns_inode, pidns_level);
+		f->tid = task_pid_in(task, session.pidns_inode, pidns_level);
+	}
 }
 
 static __always_inline void ring_output(void *record, __u64 size, long *result)

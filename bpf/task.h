@@ -2,15 +2,18 @@
 #ifndef BPF_TASK_H
 #define BPF_TASK_H
 
-/* task_struct by CO-RE. Differences between kernels are handled here and nowhere else. */
+/*
+ * task_struct by CO-RE. Differences between kernels are handled here and nowhere else.
+ *
+ * A pointer that is loaded from a task_struct as the verifier knows it has the verifier of 6.18
+ * search all of the kernel's types by name, a third of a millisecond each time and in each state.
+ * So pointers are read by bpf_probe_read_kernel(), and what they lead to, too; but where each
+ * sample would pay for that.
+ */
 
 #include "bpf/cache.h"
 
-/*
- * Whose a task is, read once: for each pointer in a task_struct that is followed, and in each state
- * in which it is, the verifier of 6.18 searches all of the kernel's types by name, a third of a
- * millisecond each.
- */
+/* Whose a task is. */
 struct task_facts {
 	__u64 process;  /* one that runs one program: another after exec, or with the pid used again
 			 */
@@ -22,10 +25,10 @@ struct task_facts {
 };
 
 /* A task's number in one of the PID namespaces it is in; level 0: the initial one. */
-static __always_inline struct upid task_upid(struct task_struct *task, __u32 level)
+static __always_inline struct upid pid_number(struct pid *pid, __u32 level)
 {
 	struct upid u = {};
-	void *numbers = (void *)task->thread_pid + bpf_core_field_offset(struct pid, numbers);
+	void *numbers = (void *)pid + bpf_core_field_offset(struct pid, numbers);
 
 	bpf_probe_read_kernel(&u, sizeof(u), numbers + level * sizeof(u));
 	return u;
@@ -34,20 +37,31 @@ static __always_inline struct upid task_upid(struct task_struct *task, __u32 lev
 /* In its own, innermost namespace. */
 static __always_inline __u32 task_ns_pid(struct task_struct *task)
 {
-	return task_upid(task, task->thread_pid->level).nr;
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+
+	return pid_number(pid, BPF_CORE_READ(pid, level)).nr;
 }
 
-/* In the namespace of this inode, 0 being the initial one, so many levels down. 0: not in it. */
-static __always_inline __u32 task_pid_in(struct task_struct *task, __u32 pidns_inode, __u32 level)
+/*
+ * In the namespace of this inode, so many levels down. 0: not in it. pid_level: that of the pid, in
+ * whose innermost namespace it is.
+ */
+static __always_inline __u32 pid_in(struct pid *pid, __u32 pid_level, __u32 pidns_inode,
+				    __u32 level)
 {
 	struct upid u;
 
-	if (!pidns_inode)
-		return task->pid;
-	if (task->thread_pid->level < level)
+	if (pid_level < level)
 		return 0;
-	u = task_upid(task, level);
+	u = pid_number(pid, level);
 	return BPF_CORE_READ(u.ns, ns.inum) == pidns_inode ? u.nr : 0;
+}
+
+static __always_inline __u32 task_pid_in(struct task_struct *task, __u32 pidns_inode, __u32 level)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+
+	return pid_in(pid, BPF_CORE_READ(pid, level), pidns_inode, level);
 }
 
 /* pthread_self on x86-64 (glibc, musl). arm64: the raw thread pointer. */

@@ -33,19 +33,13 @@ struct task_slot task_slots[TASK_WORKS];
 /* Which of the scratch slots of task work are taken. */
 __u32 task_scratch_busy[TASK_SCRATCHES];
 
-/*
- * Sets t->scratch. Through the map: as the constants of an unrolled loop the slots would have the
- * verifier go through all that follows eight times.
- */
-static __always_inline bool task_scratch_claim(struct task_sample *t)
+/* Which one was free and now is not; -1: none. */
+VERIFIED_ONCE int task_scratch_claim(void)
 {
-	for (__u32 i = 0; i < TASK_SCRATCHES; i++) {
-		if (!__sync_val_compare_and_swap(&task_scratch_busy[i], 0, 1)) {
-			*(volatile __u32 *)&t->scratch = i;
-			return true;
-		}
-	}
-	return false;
+	for (__u32 i = 0; i < TASK_SCRATCHES; i++)
+		if (!__sync_val_compare_and_swap(&task_scratch_busy[i], 0, 1))
+			return i;
+	return -1;
 }
 
 static __always_inline void task_scratch_release(struct task_sample *t)
@@ -66,29 +60,6 @@ static __always_inline __u32 take_joined(struct task_sample *t, __u32 tid)
 	return __sync_lock_test_and_set(&slot->owner, owner_of(tid));
 }
 
-/*
- * The first and the last byte of each range: none spans more than two pages. t->read_in: how many
- * could be read, there and not in a register, where it would have the verifier tell each number
- * apart in all that follows.
- */
-static __always_inline void read_in(struct task_sample *t)
-{
-	__u8 byte;
-
-	t->read_in = 0;
-	for (__u32 i = 0; i < FAULTS_MAX; i++) {
-		const struct page_range *p = &t->faults[i];
-
-		if (i >= t->fault_count)
-			break;
-		if (bpf_copy_from_user(&byte, 1, (void *)p->addr))
-			continue;
-		if (p->bytes && bpf_copy_from_user(&byte, 1, (void *)(p->addr + p->bytes - 1)))
-			continue;
-		(*(volatile __u32 *)&t->read_in)++;
-	}
-}
-
 /* One pass: from t->sample, as the tick left it. Returns as take_sample(). */
 static __always_inline int task_sample_walk(struct task_sample *t, struct py_scratch *s,
 					    struct cpu_state *c)
@@ -107,6 +78,23 @@ struct task_passes {
 	int result;
 };
 
+/* The first and the last byte of a range, which spans no more than two pages. */
+static int read_in(__u32 i, struct task_passes *p)
+{
+	struct task_sample *t = p->t;
+	const struct page_range *r = &t->faults[i & (FAULTS_MAX - 1)];
+	__u8 byte;
+
+	if (i >= t->fault_count)
+		return LOOP_STOP;
+	if (bpf_copy_from_user(&byte, 1, (void *)r->addr))
+		return LOOP_NEXT;
+	if (r->bytes && bpf_copy_from_user(&byte, 1, (void *)(r->addr + r->bytes - 1)))
+		return LOOP_NEXT;
+	t->read_in++;
+	return LOOP_NEXT;
+}
+
 static __always_inline int send_task_sample(struct task_passes *p, struct py_scratch *s)
 {
 	__u32 joined = take_joined(p->t, s->thread.tid);
@@ -123,13 +111,16 @@ static int task_sample_pass(__u32 i, struct task_passes *p)
 	struct task_sample *t = p->t;
 	struct py_scratch *s;
 	bool is_last;
-	int r;
+	int claimed, r;
 
-	read_in(t);
-	is_last = !*(volatile __u32 *)&t->read_in || i == TASK_PASSES - 1;
-	if (!task_scratch_claim(t))
+	t->read_in = 0;
+	bpf_loop(FAULTS_MAX, read_in, p, 0);
+	is_last = !t->read_in || i == TASK_PASSES - 1;
+	claimed = task_scratch_claim();
+	if (claimed < 0)
 		return LOOP_STOP;
-	s = scratch_get(session.cpus + (*(volatile __u32 *)&t->scratch & (TASK_SCRATCHES - 1)));
+	t->scratch = claimed & (TASK_SCRATCHES - 1);
+	s = scratch_get(session.cpus + t->scratch);
 	if (!s)
 		return LOOP_STOP; /* for the verifier */
 	r = task_sample_walk(t, s, p->stats);

@@ -2,10 +2,10 @@
 #include "collect/features.h"
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/bpf.h>
+#include <linux/btf.h>
 #include <linux/capability.h>
 #include <linux/perf_event.h>
 #include <stdint.h>
@@ -249,64 +249,62 @@ static enum feature_state probe_lockdown(struct feature_probe *p)
 	return probe_helper(BPF_FUNC_probe_read_kernel);
 }
 
-/* The kernel's type information; NULL: none, or none for us. */
-static const struct btf *kernel_btf(struct feature_probe *p)
+int feature_kernel_types(struct feature_probe *p)
 {
-	if (!p->btf && probe_btf(p) == FEATURE_OK) /* without any, libbpf says so on stderr */
-		p->btf = btf__load_vmlinux_btf();
-	return p->btf;
+	static const char *const names[KERNEL_FUNCTIONS] = {
+		[KERNEL_ITER_TASK] = "bpf_iter_task",
+		[KERNEL_TASK_WORK] = "bpf_task_work_schedule_resume",
+		[KERNEL_TASK_WORK_IMPL] = "bpf_task_work_schedule_resume_impl",
+	};
+	int r;
+
+	if (p->types)
+		return 0;
+	r = kernel_types_open(KERNEL_TYPES_PATH, &p->types);
+	if (r < 0)
+		return r;
+	for (int i = 0; i < KERNEL_FUNCTIONS; i++)
+		p->functions[i] = (struct kernel_type){ names[i], BTF_KIND_FUNC, 0 };
+	kernel_types_find(p->types, p->functions, KERNEL_FUNCTIONS);
+	return 0;
 }
 
-static enum feature_state probe_type(struct feature_probe *p, const char *name, uint32_t kind)
+/* False: none, or none for us. Another row says why. */
+static bool has_kernel_types(struct feature_probe *p)
 {
-	if (!kernel_btf(p))
-		return FEATURE_UNKNOWN;
-	return btf__find_by_name_kind(p->btf, name, kind) > 0 ? FEATURE_OK : FEATURE_MISSING;
-}
-
-static enum feature_state probe_tp_btf(struct feature_probe *p)
-{
-	return probe_type(p, "btf_trace_sched_process_fork", BTF_KIND_TYPEDEF);
+	if (feature_kernel_types(p) == 0)
+		return true;
+	err_clear();
+	return false;
 }
 
 static enum feature_state probe_task_iterator(struct feature_probe *p)
 {
-	return probe_type(p, "bpf_iter_task", BTF_KIND_FUNC);
+	if (!has_kernel_types(p))
+		return FEATURE_UNKNOWN;
+	return p->functions[KERNEL_ITER_TASK].id ? FEATURE_OK : FEATURE_MISSING;
 }
 
 /*
  * From Linux 7.0 the second name belongs to something that programs may not call. The number of
  * parameters tells what bpf/sample.bpf.c can call from what it cannot.
  */
-static const struct {
-	const char *name;
-	int params;
-} task_work_functions[] = {
-	{ "bpf_task_work_schedule_resume", 4 },      /* 7.0 */
-	{ "bpf_task_work_schedule_resume_impl", 5 }, /* 6.18 */
-};
-
-uint32_t feature_task_work(struct feature_probe *p)
+uint32_t feature_task_work(const struct feature_probe *p)
 {
-	const struct btf *btf = kernel_btf(p);
+	const struct kernel_type *f = &p->functions[KERNEL_TASK_WORK];
+	int params = 4;
 
-	for (size_t i = 0; btf && i < sizeof(task_work_functions) / sizeof(task_work_functions[0]);
-	     i++) {
-		int id = btf__find_by_name_kind(btf, task_work_functions[i].name, BTF_KIND_FUNC);
-		const struct btf_type *proto;
-
-		if (id <= 0)
-			continue;
-		proto = btf__type_by_id(btf, btf__type_by_id(btf, id)->type);
-		return btf_vlen(proto) == task_work_functions[i].params ? id : 0;
+	if (!f->id) {
+		f = &p->functions[KERNEL_TASK_WORK_IMPL];
+		params = 5;
 	}
-	return 0;
+	return f->id && kernel_types_params(p->types, f->id) == params ? f->id : 0;
 }
 
 /* Runs a callback in the thread's own context on our demand. */
 static enum feature_state probe_task_work(struct feature_probe *p)
 {
-	if (!kernel_btf(p))
+	if (!has_kernel_types(p))
 		return FEATURE_UNKNOWN;
 	return feature_task_work(p) ? FEATURE_OK : FEATURE_LIMITED;
 }
@@ -491,9 +489,6 @@ const struct feature features[] = {
 	  "boot Linux 5.17 or newer", -EOPNOTSUPP, probe_find_vma },
 	{ "lockdown", "in lockdown mode confidentiality BPF programs may not read the kernel",
 	  "boot with lockdown=integrity, or with Secure Boot off", -EOPNOTSUPP, probe_lockdown },
-	{ "tp_btf", "this kernel has no typed tracepoints for sched_process_fork",
-	  "boot a kernel built with CONFIG_BPF_EVENTS=y, as distributions' kernels are",
-	  -EOPNOTSUPP, probe_tp_btf },
 	{ "iter/task", "this kernel has no BPF task iterator (it came with Linux 5.8)",
 	  "boot Linux 5.17 or newer", -EOPNOTSUPP, probe_task_iterator },
 	{ "bpf_task_work", "missing pages cannot be read in by the thread itself: some samples are cut there, flagged and counted",
@@ -536,8 +531,8 @@ enum feature_state feature_run(const struct feature *f, struct feature_probe *p)
 
 void feature_probe_release(struct feature_probe *p)
 {
-	btf__free(p->btf);
-	p->btf = NULL;
+	kernel_types_free(p->types);
+	p->types = NULL;
 }
 
 int features_check(struct feature_probe *p)

@@ -5,6 +5,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "collect/kernel_types.h"
+
+/* Functions of the kernel that are looked for, in one go. */
+enum kernel_function {
+	KERNEL_ITER_TASK,
+	KERNEL_TASK_WORK,      /* Linux 7.0 */
+	KERNEL_TASK_WORK_IMPL, /* 6.18; from 7.0 on not for programs */
+	KERNEL_FUNCTIONS
+};
+
 /*
  * What this kernel, these permissions and this machine allow: the one table of it. session_open()
  * refuses by it, `pyebpf doctor` prints it.
@@ -24,7 +34,8 @@ const char *feature_state_name(enum feature_state state);
 /* What probes share. Starts as { 0 }, ends in feature_probe_release(). */
 struct feature_probe {
 	char found[FEATURE_FOUND_BYTES]; /* what the last one saw, "" if its state says it all */
-	struct btf *btf;                 /* the kernel's, from the first probe that wants it */
+	struct kernel_types *types;      /* from the first probe that wants them, and with them */
+	struct kernel_type functions[KERNEL_FUNCTIONS];
 };
 
 /* One row a feature, in the order in which they are worth mending: a row that fails can make the
@@ -50,7 +61,10 @@ void feature_probe_release(struct feature_probe *p);
  */
 int features_check(struct feature_probe *p);
 
-/* The BTF id of the kernel's function that queues task work from a BPF program; 0: it has none. */
-uint32_t feature_task_work(struct feature_probe *p);
+/* Reads p->types and p->functions, if that was not done before. Errors as kernel_types_open(). */
+int feature_kernel_types(struct feature_probe *p);
+
+/* The id of the kernel's function that queues task work from a BPF program; 0: it has none. */
+uint32_t feature_task_work(const struct feature_probe *p);
 
 #endif

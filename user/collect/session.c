@@ -2,6 +2,7 @@
 #include "collect/session.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -136,39 +137,131 @@ static int set_cgroup(struct session *s, const struct cgroup *cgroup)
 	return 0;
 }
 
+/* Of all structs that the programs name, what the kernel has under these names. */
+static int write_types(const struct session *s, const struct kernel_types *k, int fd)
+{
+	const struct btf *btf = bpf_object__btf(s->skel->obj);
+	VEC(struct kernel_type) structs = VEC_INIT;
+	int r = 0;
+
+	for (uint32_t id = 1; id < btf__type_cnt(btf) && !r; id++) {
+		const struct btf_type *t = btf__type_by_id(btf, id);
+
+		if (btf_is_composite(t) && t->name_off)
+			r = vec_push(&structs,
+				     ((struct kernel_type){ btf__name_by_offset(btf, t->name_off),
+							    btf_kind(t), 0 }));
+	}
+	if (!r) {
+		kernel_types_find(k, structs.items, structs.len);
+		r = kernel_types_write(k, structs.items, structs.len, fd);
+	}
+	vec_release(&structs);
+	return r;
+}
+
+/* What register_iterators() has undone, for the load. */
+static int become_iterator(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long function)
+{
+	opts->expected_attach_type = BPF_TRACE_ITER;
+	opts->attach_btf_id = function;
+	return bpf_program__set_type(prog, BPF_PROG_TYPE_TRACING);
+}
+
+/*
+ * For an iterator libbpf reads all of the kernel's types, to find the function it belongs to, which
+ * we know. So while libbpf prepares it, it is of a type that belongs to none. Returns a handler for
+ * sections that libbpf has none for, to be unregistered when the programs are attached: the one
+ * kind of handler that libbpf 1.1 can register again after that without using memory it has freed.
+ */
+static int register_iterators(const struct feature_probe *probe)
+{
+	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .prog_prepare_load_fn = become_iterator,
+		    .cookie = probe->functions[KERNEL_ITER_TASK].id);
+
+	return libbpf_register_prog_handler(NULL, BPF_PROG_TYPE_RAW_TRACEPOINT, 0, &opts);
+}
+
+static void unregister(int *handler)
+{
+	if (*handler > 0)
+		libbpf_unregister_prog_handler(*handler);
+}
+
+static int attach(struct session *s)
+{
+	int r = pyebpf__attach(s->skel); /* the sampler waits for its events */
+
+	if (r < 0)
+		return r;
+	s->skel->links.list_tasks = bpf_program__attach_iter(s->skel->progs.list_tasks, NULL);
+	if (!s->skel->links.list_tasks)
+		return -errno;
+	s->skel->links.list_cpu_time = bpf_program__attach_iter(s->skel->progs.list_cpu_time, NULL);
+	return s->skel->links.list_cpu_time ? 0 : -errno;
+}
+
+static int size_maps(struct session *s, int cpus)
+{
+	int r;
+
+	if ((r = bpf_map__set_max_entries(s->skel->maps.events, s->opts.ring_bytes)) < 0 ||
+	    (r = bpf_map__set_max_entries(s->skel->maps.scratch, cpus + TASK_SCRATCHES)) < 0 ||
+	    (r = bpf_map__set_max_entries(s->skel->maps.cpu_ticks, cpus)) < 0)
+		return err_set(r, "size the BPF maps: %s", strerror(-r));
+	return 0;
+}
+
+/*
+ * Opens, loads and attaches the programs. libbpf gets the few types of the kernel's that they need
+ * as a file, of which it takes the path.
+ */
+static int start_programs(struct session *s, struct feature_probe *probe)
+{
+	_cleanup_(closep) int types_fd = memfd_create("pyebpf_types", MFD_CLOEXEC);
+	_cleanup_(unregister) int iterators = register_iterators(probe);
+	LIBBPF_OPTS(bpf_object_open_opts, opts);
+	int cpus = libbpf_num_possible_cpus(), r;
+	char path[32];
+
+	if (types_fd < 0)
+		return err_set(-errno, "open the BPF object: %s", strerror(errno));
+	if (iterators < 0)
+		return err_set(iterators, "open the BPF object: %s", strerror(-iterators));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", types_fd);
+	opts.btf_custom_path = path;
+	s->skel = pyebpf__open_opts(&opts);
+	if (!s->skel)
+		return err_set(-errno, "open the BPF object: %s", strerror(errno));
+	if ((r = configure(s, cpus, feature_task_work(probe))) < 0 ||
+	    (r = size_maps(s, cpus)) < 0 || (r = write_types(s, probe->types, types_fd)) < 0)
+		return r;
+	r = pyebpf__load(s->skel);
+	if (r < 0)
+		return err_set(r, "the kernel refused the BPF programs: %s (-vv shows its log)",
+			       strerror(-r));
+	if (s->opts.cgroup && s->opts.cgroup->is_v2 && (r = set_cgroup(s, s->opts.cgroup)) < 0)
+		return r;
+	r = attach(s);
+	return r < 0 ? err_set(r, "attach the BPF programs: %s", strerror(-r)) : 0;
+}
+
 int session_open(const struct session_opts *opts, struct session **out)
 {
 	_cleanup_(feature_probe_release) struct feature_probe probe = { 0 };
 	_cleanup_(session_freep) struct session *s = NULL;
-	int cpus = libbpf_num_possible_cpus(), r;
+	int r = features_check(&probe);
 
-	r = features_check(&probe);
-	if (r < 0)
+	if (r < 0 || (r = feature_kernel_types(&probe)) < 0)
 		return r;
 	libbpf_set_print(libbpf_log);
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
 	s->opts = *opts;
-	s->skel = pyebpf__open();
-	if (!s->skel)
-		return err_set(-errno, "open the BPF object: %s", strerror(errno));
-	r = configure(s, cpus, feature_task_work(&probe));
+	r = start_programs(s, &probe);
 	if (r < 0)
 		return r;
-	if ((r = bpf_map__set_max_entries(s->skel->maps.events, opts->ring_bytes)) < 0 ||
-	    (r = bpf_map__set_max_entries(s->skel->maps.scratch, cpus + TASK_SCRATCHES)) < 0 ||
-	    (r = bpf_map__set_max_entries(s->skel->maps.cpu_ticks, cpus)) < 0)
-		return err_set(r, "size the BPF maps: %s", strerror(-r));
-	r = pyebpf__load(s->skel);
-	if (r < 0)
-		return err_set(r, "the kernel refused the BPF programs: %s (-vv shows its log)",
-			       strerror(-r));
-	if (opts->cgroup && opts->cgroup->is_v2 && (r = set_cgroup(s, opts->cgroup)) < 0)
-		return r;
-	r = pyebpf__attach(s->skel); /* lifecycle and iterator; the sampler waits for its events */
-	if (r < 0)
-		return err_set(r, "attach the BPF programs: %s", strerror(-r));
 	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.events), on_ring_record, s, NULL);
 	if (!s->ring)
 		return err_set(-errno, "map the ring buffer: %s", strerror(errno));
