@@ -469,6 +469,8 @@ static int read_value(struct parse *p, const char *prefix, const char *full,
 		return read_rules(p, value);
 	if (!strcmp(full, OUTPUT))
 		return read_outputs(p, value);
+	if (strchr(full + strlen(prefix), '.')) /* "output.url" outside of output */
+		return unknown_key(prefix);
 	for (size_t i = 0; i < KEYS; i++)
 		if (!strcmp(keys[i].name, full))
 			return read_key(p, i, value);

@@ -204,6 +204,11 @@ static void test_config_parse_names_line_and_key(void **state)
 		  -EINVAL },
 		{ "unknown below", OUTPUT "http: {prt: 1}\n",
 		  "x:2: http.prt: no such key; there are: address, port", -EINVAL },
+		{ "a way to a key", "output.url: x\n",
+		  "x:1: output.url: no such key; there are: rate, rate_min, cpu_budget, window, "
+		  "jitter_percent, cgroup, pid_namespace, output, "
+		  "spool, services, kubernetes, http, log, labels, relabel",
+		  -EINVAL },
 		{ "twice", "rate: 1\nrate: 2\n" OUTPUT, "x:2: rate: set in line 1 already",
 		  -EINVAL },
 		{ "too high", "rate: 11k\n" OUTPUT, "x:1: rate: 11k is out of range", -EINVAL },
