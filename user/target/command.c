@@ -78,9 +78,9 @@ static int open_program(const char *name, char path[PATH_MAX])
 	int r = command_find(name, path);
 
 	for (int i = 0; !r && i < SCRIPTS_MAX; i++) {
-		_cleanup_(closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+		_cleanup_(closep) int fd = file_open_regular(path, NULL);
 		char line[FIRST_LINE_BYTES + 1];
-		ssize_t n = fd < 0 ? -errno : file_pread(fd, line, sizeof(line) - 1, 0);
+		ssize_t n = fd < 0 ? fd : file_pread(fd, line, sizeof(line) - 1, 0);
 
 		if (n < 0)
 			return n;
@@ -139,8 +139,11 @@ int command_find_runtime(struct runtime_cache *cache, const char *name, struct c
 	struct stat st;
 	int r;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || elf_open(fd, &elf) < 0 || !(text = elf_first_text(elf)))
+	if (fd < 0 || fstat(fd, &st) < 0 || elf_open(fd, &elf) < 0 ||
+	    !(text = elf_first_text(elf))) {
+		err_clear();
 		return -ENOENT;
+	}
 	*out = (struct command_runtime){ .inode = st.st_ino, .dev = kernel_dev(st.st_dev) };
 	r = runtime_read_file(cache, path, &out->runtime);
 	if (!r) {

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/file.h"
 
@@ -388,7 +389,7 @@ struct file_id file_id_of(const struct stat *st)
 		.dev = st->st_dev,
 		.inode = st->st_ino,
 		.size = st->st_size,
-		.mtime_ns = st->st_mtim.tv_sec * INT64_C(1000000000) + st->st_mtim.tv_nsec,
+		.mtime_ns = (int64_t)timespec_ns(&st->st_mtim),
 	};
 }
 

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "target/debug_offsets.h"
 #include "target/elf.h"
@@ -407,24 +407,22 @@ static int identify_other(const struct source *from, const struct elf *elf, bool
 
 static int source_open(const struct source *from)
 {
-	int fd;
-
-	if (from->m)
-		return proc_mapped_open(from->pid, from->m, NULL);
-	fd = open(from->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-	return fd < 0 ? err_set(-errno, "%s: %s", from->path, strerror(errno)) : fd;
+	return from->m ? proc_mapped_open(from->pid, from->m, NULL)
+		       : file_open_regular(from->path, NULL);
 }
 
 static int source_id(const struct source *from, struct file_id *id)
 {
+	_cleanup_(closep) int fd = -1;
 	struct stat st;
 
 	if (from->m)
 		return proc_mapped_id(from->pid, from->m, id);
-	if (stat(from->path, &st) < 0)
-		return err_set(-errno, "%s: %s", from->path, strerror(errno));
+	fd = file_open_regular(from->path, &st);
+	if (fd < 0)
+		return fd;
 	*id = file_id_of(&st);
-	return S_ISREG(st.st_mode) ? 0 : -EINVAL;
+	return 0;
 }
 
 /*
