@@ -104,12 +104,13 @@ def check_loop(how, python, output, hz, milliseconds, scale):
 
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("case", LIVES)
-def test_lives_shorter_than_a_period(some_python, case, how, tmp_path, scale):
-    check_lives(how, some_python, tmp_path / "x.pyebpf", 99, case, scale)
+def test_lives_shorter_than_a_period(some_python, case, how, tmp_path, scale, is_full):
+    fewer = 1 if is_full or how == "pid" else 0.5
+    check_lives(how, some_python, tmp_path / "x.pyebpf", 99, case, scale * fewer)
 
 
 @pytest.mark.few_pythons
-@pytest.mark.parametrize("case", ["forks", "threads"])
+@pytest.mark.parametrize("case", ["forks", pytest.param("threads", marks=pytest.mark.full)])
 def test_lives_shorter_than_a_period_on(python, case, tmp_path, scale):
     check_lives("pid", python, tmp_path / "x.pyebpf", 199, case, scale / 2)
 

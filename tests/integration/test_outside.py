@@ -44,6 +44,7 @@ def assert_share(truth, output):
     assert judge.share_error(in_python, total, 1 - native) <= 0.015, (samples, truth)
 
 
+@pytest.mark.few_pythons
 def test_thread_without_python(python, tmp_path):
     truth, output, _ = record(python, tmp_path / "x.pyebpf")
     assert_share(truth, output)
@@ -88,7 +89,7 @@ def test_nothing_but_start_and_end_is_a_recording(some_python, tmp_path):
 @pytest.mark.few_pythons
 def test_a_command_is_known_before_it_starts(python, tmp_path):
     """By its files, so that no tick of it is lost: from 3.11 on these say the version."""
-    loop = "for i in range(1000000): pass"
+    loop = "import time\nwhile time.process_time() < 0.06: pass"
     commands = [[*python.command, "-c", loop]]
     if python.via == "direct":
         script = tmp_path / "run"
@@ -106,8 +107,8 @@ def test_a_command_is_known_before_it_starts(python, tmp_path):
         names = {name for stack in export(output, "--processes") for _, name, _ in stack.tags}
         assert names and not any("pyebpf" in name for name in names), names
     print("%d of %d" % (lost, ticks))
-    assert ticks > 100 * len(commands)
     if python.version >= (3, 11) and python.via == "direct":
+        assert ticks > 300 * len(commands)
         assert lost <= 0.01 * ticks, (lost, ticks)
 
 

@@ -114,7 +114,7 @@ def uncertainty(children):
 
 def test_named_for_99_percent_of_their_time(brief_python, kind, hz, at_once, tmp_path, staged,
                                             is_full, record_property):
-    count = 200 if is_full else 24
+    count = 200 if is_full else 18
     script = staged(brief_python, "brief.py")
     first, children, text = record_undisturbed(brief_python, script, tmp_path / "brief.pyebpf",
                                                kind, hz, count, at_once)

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.usefixtures("pyebpf")
 @pytest.mark.quick
 def test_lines_and_stacks(python, tmp_path, is_full):
     hz = 1000
-    with Workload(python, "lines.py", 30 if is_full else 2) as workload:
+    with Workload(python, "lines.py", 30 if is_full else 1.5) as workload:
         truth, samples, _ = record_whole(workload, tmp_path, hz)
     sites = judge.SiteTruth(truth)
     verdict = sites.judge(samples, hz)
@@ -77,7 +77,7 @@ def test_torn_stacks(python, tmp_path, is_full):
 @pytest.mark.parametrize("period_us,hz", [(200, 10000), (10000, 10000), (20, 1000), (200, 1000),
                                           (10000, 1000)])
 def test_torn_stacks_at_other_paces(python, period_us, hz, tmp_path, is_full):
-    check_torn(python, period_us, hz, 100000 if is_full else hz // 2, tmp_path)
+    check_torn(python, period_us, hz, 100000 if is_full else hz // 4, tmp_path)
 
 
 @pytest.mark.few_pythons
@@ -120,7 +120,7 @@ def test_every_way_to_run_it(any_python, tmp_path):
     """Each linkage, chroot and loader: stacks, lines and counts of a few sites."""
     sites = ("plain", "nested_classes", "generator_delegated", "name_astral", "finally_after_raise",
              "asyncio_loop", "sorted_key", "thread", "call_over_lines")
-    with Workload(any_python, "lines.py", 0.6, *sites) as workload:
+    with Workload(any_python, "lines.py", 0.4, *sites) as workload:
         truth, samples, _ = record_whole(workload, tmp_path, 1000)
     known = judge.SiteTruth(truth)
     verdict = known.judge(samples, 1000)
