@@ -48,7 +48,7 @@
   const IMPACT_STEPS = [0.001, 0.005, 0.02, 0.05];
 
   const ORIGINS = {own: "", import: "import machinery", library: "installed package",
-    stdlib: "standard library", native: "native code", kernel: "kernel", marker: ""};
+    stdlib: "standard library", native: "native code", kernel: "kernel", marker: "", task: ""};
 
   // --- names of functions, worked out when first needed ------------------------------------------
 
@@ -171,7 +171,7 @@
         return colourByFunction(tree, (f) => {
           const {module, name, origin} = facts(f);
 
-          return ns.moduleColour(module || (origin === "marker" ? "" : origin), name,
+          return ns.moduleColour(module || (["marker", "task"].includes(origin) ? "" : origin), name,
             origin === "own");
         });
       if (scheme === "heat") {
@@ -287,7 +287,7 @@
     function shortNames(tree, node) {
       const {name, origin} = facts(tree.func[node]);
 
-      return !node || ["native", "kernel", "marker"].includes(origin) ? [] : [ns.lastPart(name)];
+      return !node || ["native", "kernel", "marker", "task"].includes(origin) ? [] : [ns.lastPart(name)];
     }
 
     function sceneOf(pane) {

@@ -14,7 +14,7 @@
   const TIMELINE_ROWS = 8; // members of a dimension that are told apart in the timeline
 
   // The numbers are those of the blob.
-  const KINDS = ["python", "native", "kernel", "marker"];
+  const KINDS = ["python", "native", "kernel", "marker", "task"];
   const CLASSES = ["unchanged", "undetermined", "rare", "slower1", "slower2", "slower3", "slower4",
     "faster1", "faster2", "faster3", "faster4", "new", "removed"];
   const MATCHES = ["none", "exact", "renamed", "inserted", "deleted"];

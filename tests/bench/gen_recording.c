@@ -167,7 +167,7 @@ static int make_sample(struct generator *g, const char *kind, uint64_t tick)
 	uint64_t time_ns = tick * (1000000000 / g->rate_hz) + 700000;
 	bool is_walk = kind[0] == 'm' || !strcmp(kind, "cyclic");
 	uint32_t thread = is_walk ? (uint32_t)(time_ns / 5000000 % 4) : 0;
-	struct sample s = { .thread = thread, .weight = 1, .cpu = (uint16_t)(tick / 5000 % 2) };
+	struct sample s = { .thread = thread, .value = 1, .cpu = (uint16_t)(tick / 5000 % 2) };
 	double late_us;
 	int r;
 
@@ -196,10 +196,10 @@ static int generate(struct generator *g, const char *kind, uint64_t seconds, con
 	ssize_t n = 0;
 	int r;
 
-	g->p->meta.rate_hz = g->rate_hz;
-	g->p->meta.interval_ns = 1000000000 / g->rate_hz;
-	g->p->meta.start_realtime_ns = UINT64_C(1700000000000000000);
-	r = profile_set_text(&g->p->meta.event, "task-clock");
+	profile_recording(g->p)->rate_hz = g->rate_hz;
+	profile_recording(g->p)->interval_ns = 1000000000 / g->rate_hz;
+	profile_recording(g->p)->start_realtime_ns = UINT64_C(1700000000000000000);
+	r = recording_set_text(&profile_recording(g->p)->event, "task-clock");
 	if (!r)
 		r = make_threads(g, 4);
 	if (!r)
@@ -214,8 +214,8 @@ static int generate(struct generator *g, const char *kind, uint64_t seconds, con
 		profile_clear_samples(g->p);
 		r = r ? r : n < 0 ? (int)n : 0;
 	}
-	g->p->meta.duration_ns = seconds * 1000000000;
-	g->p->meta.has_ended = 1;
+	profile_recording(g->p)->duration_ns = seconds * 1000000000;
+	profile_recording(g->p)->has_ended = 1;
 	return r ? r : writer_finish(w, g->p);
 }
 

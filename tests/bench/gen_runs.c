@@ -152,9 +152,9 @@ static int add_function(struct world *w, struct profile *p, const struct functio
 
 	take_turns(w, f, worked);
 	for (uint32_t i = 0; i < w->parts && !r; i++) {
-		s.weight = poisson(w, mean * worked[i]);
+		s.value = poisson(w, mean * worked[i]);
 		s.time_ns = (uint64_t)((i + 0.5) * w->seconds / w->parts * 1e9);
-		if (s.weight)
+		if (s.value)
 			r = profile_add_sample(p, &s);
 	}
 	return r;
@@ -184,13 +184,13 @@ static int make_run(struct world *w, int side, const char *path)
 
 	if (r < 0)
 		return r;
-	p->meta.interval_ns = INTERVAL_NS;
-	p->meta.rate_hz = 1000000000 / INTERVAL_NS;
-	p->meta.start_realtime_ns = UINT64_C(1700000000000000000);
-	p->meta.duration_ns = (uint64_t)(w->seconds * 1e9);
-	p->meta.work = WORK;
-	p->meta.is_whole = p->meta.has_ended = 1;
-	r = profile_set_text(&p->meta.event, "task-clock");
+	profile_recording(p)->interval_ns = INTERVAL_NS;
+	profile_recording(p)->rate_hz = 1000000000 / INTERVAL_NS;
+	profile_recording(p)->start_realtime_ns = UINT64_C(1700000000000000000);
+	profile_recording(p)->duration_ns = (uint64_t)(w->seconds * 1e9);
+	profile_recording(p)->work = WORK;
+	profile_recording(p)->is_whole = profile_recording(p)->has_ended = 1;
+	r = recording_set_text(&profile_recording(p)->event, "task-clock");
 	if (!r)
 		r = fill(w, p, side);
 	if (!r)

@@ -100,7 +100,7 @@ static void add_thread(struct maker *m, uint32_t pid, const char *process_name, 
 static void add_sample(struct maker *m, uint32_t stack, uint32_t thread, uint64_t time_ns,
 		       uint32_t ticks)
 {
-	struct sample s = { .stack = stack, .thread = thread, .time_ns = time_ns, .weight = ticks };
+	struct sample s = { .stack = stack, .thread = thread, .time_ns = time_ns, .value = ticks };
 
 	if (profile_add_sample(m->p, &s) < 0)
 		abort();
@@ -274,19 +274,23 @@ static void make_side(struct maker *m, bool is_current)
 
 static int take_side(struct diff_input *in, enum diff_side side)
 {
-	const struct diff_facts facts = {
-		.file = side == DIFF_BASE ? "before.pyebpf" : "after.pyebpf",
-		.mode = "cpu",
-		.event = "task-clock",
-		.host = "web1",
-		.command = "python3 /srv/app.py",
+	const struct recording facts = {
+		.mode = (char[]){ "cpu" },
+		.event = (char[]){ "task-clock" },
+		.host = (char[]){ "web1" },
+		.command = (char[]){ "python3 /srv/app.py" },
 		.interval_ns = TICK_NS,
 		.duration_ns = SECONDS * 1000 * TICK_NS,
-		.has_times = true,
-		.is_whole = true,
+		.is_whole = 1,
 	};
-	uint32_t run;
-	int r = diff_input_add_run(in, side, &facts, facts.duration_ns - 1, &run);
+	const char *file = side == DIFF_BASE ? "before.pyebpf" : "after.pyebpf";
+	uint32_t run, recording;
+	int r = profile_begin_recording(in->profile, &recording);
+
+	if (!r)
+		r = recording_copy(&in->profile->recordings.items[recording], &facts);
+	if (!r)
+		r = diff_input_add_run(in, side, file, recording, facts.duration_ns - 1, &run);
 
 	if (r < 0)
 		return r;
@@ -358,13 +362,13 @@ static int make_diff(struct maker *m, enum diff_normalize normalize, uint32_t no
 static int make_plain(struct maker *m, FILE *out)
 {
 	const struct export_opts o = { 0 };
-	const struct metadata facts = { .interval_ns = TICK_NS,
-					.rate_hz = 1000,
-					.duration_ns = SECONDS * 1000 * TICK_NS,
-					.start_realtime_ns = UINT64_C(1767348671000000000),
-					.host = (char *)"<b>web1</b>",
-					.mode = (char *)"cpu",
-					.target = (char *)"</script><b>target" };
+	const struct recording facts = { .interval_ns = TICK_NS,
+					 .rate_hz = 1000,
+					 .duration_ns = SECONDS * 1000 * TICK_NS,
+					 .start_realtime_ns = UINT64_C(1767348671000000000),
+					 .host = (char *)"<b>web1</b>",
+					 .mode = (char *)"cpu",
+					 .target = (char *)"</script><b>target" };
 	int r = slots_begin_run(&m->tally.slots, SLOT_CURRENT, "<i>page</i>.pyebpf", 0);
 
 	if (!r)

@@ -20,17 +20,20 @@
 static int load(struct diff_input *in, enum diff_side side, const char *path)
 {
 	_cleanup_(import_freep) struct import *import = NULL;
-	struct diff_facts facts = { .file = path };
 	uint32_t run;
-	int r = import_open(path, &import), n = 1;
+	int r = import_open(path, &import), n;
 
 	if (r <= 0)
 		return r ? r : err_set(-EINVAL, "%s: of no known format", path);
-	facts.interval_ns = import_facts(import)->meta.interval_ns;
-	r = diff_input_add_run(in, side, &facts, 0, &run);
-	while (!r && n > 0) {
-		n = import_next(import, in->profile);
+	n = import_next(import, in->profile);
+	r = diff_input_add_run(in, side, path, import_facts(import)->index, 0, &run);
+	if (!r)
+		in->runs.items[run]->has_times = false;
+	while (!r) {
 		r = n < 0 ? n : diff_input_take_samples(in, run);
+		if (n <= 0)
+			break;
+		n = import_next(import, in->profile);
 	}
 	return r;
 }

@@ -122,8 +122,8 @@ static inline void hostile_add_sample(struct hostile *h, struct profile *p)
 	s.time_ns = hostile_number(h, 8) & INT64_MAX;
 	s.thread = hostile_pick(h, (uint32_t)p->threads.len);
 	s.stack = hostile_pick(h, stacktab_count(p->stacks));
-	s.weight = (uint32_t)hostile_number(h, 4);
-	s.weight += !s.weight;
+	s.value = (uint32_t)hostile_number(h, 4);
+	s.value += !s.value;
 	s.cpu = (uint16_t)hostile_number(h, 2);
 	s.flags = (uint16_t)hostile_number(h, 2);
 	s.opcode = hostile_string(h, p);
@@ -152,22 +152,24 @@ static inline double hostile_work(struct hostile *h)
 static inline void hostile_set_metadata(struct hostile *h, struct profile *p)
 {
 	char **const texts[] = {
-		&p->meta.host, &p->meta.kernel, &p->meta.version, &p->meta.command,
-		&p->meta.mode, &p->meta.event,  &p->meta.target,  &p->meta.source,
+		&profile_recording(p)->host,    &profile_recording(p)->kernel,
+		&profile_recording(p)->version, &profile_recording(p)->command,
+		&profile_recording(p)->mode,    &profile_recording(p)->event,
+		&profile_recording(p)->target,  &profile_recording(p)->source,
 	};
 
-	p->meta.start_realtime_ns = hostile_number(h, 8);
-	p->meta.duration_ns = hostile_number(h, 8);
-	p->meta.rate_hz = hostile_number(h, 8);
-	p->meta.interval_ns = hostile_number(h, 8);
-	p->meta.cpus = hostile_number(h, 1);
-	p->meta.has_ended = hostile_number(h, 1) & 1;
-	p->meta.is_whole = hostile_number(h, 1) & 1;
-	p->meta.is_summed = hostile_number(h, 1) & 1;
-	p->meta.work = hostile_work(h);
+	profile_recording(p)->start_realtime_ns = hostile_number(h, 8);
+	profile_recording(p)->duration_ns = hostile_number(h, 8);
+	profile_recording(p)->rate_hz = hostile_number(h, 8);
+	profile_recording(p)->interval_ns = hostile_number(h, 8);
+	profile_recording(p)->cpus = hostile_number(h, 1);
+	profile_recording(p)->has_ended = hostile_number(h, 1) & 1;
+	profile_recording(p)->is_whole = hostile_number(h, 1) & 1;
+	profile_recording(p)->is_summed = hostile_number(h, 1) & 1;
+	profile_recording(p)->work = hostile_work(h);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		require(profile_set_text(texts[i], strtab_get(p->strings, hostile_string(h, p))) ==
-			0);
+		require(recording_set_text(texts[i],
+					   strtab_get(p->strings, hostile_string(h, p))) == 0);
 }
 
 /* What the bytes add to p, up to the mark that ends a run (true) or their own end. */

@@ -27,6 +27,7 @@ import collapsed  # noqa: E402
 import htmlpage  # noqa: E402
 import otlp  # noqa: E402
 import pprof  # noqa: E402
+import profilejson  # noqa: E402
 
 COLLAPSED = [
     ("plain.collapsed", []),
@@ -39,6 +40,12 @@ PPROF = [
     ("tags.pprof.txt", ["--threads", "--processes"]),
 ]
 OTLP = [("tags.otlp.json", ["--threads", "--processes"])]
+JSON = [
+    ("plain.json", []),
+    ("no-lines.json", ["--no-lines"]),
+    ("limit.json", ["--limit", "6"]),
+    ("min-percent.json", ["--min-percent", "5"]),
+]
 REPORTS = [
     ("report.txt", []),
     ("report-lines.txt", ["--no-summary", "--lines", "--sort", "total", "--limit", "8"]),
@@ -167,6 +174,33 @@ def check_pprof(path, arguments, description):
     return "".join(profile.lines()).encode()
 
 
+def replaced(text):
+    """A name as JSON has it: U+FFFD for each byte that is not UTF-8."""
+    return "".join("\ufffd" if unicodedata.category(c) == "Cs" else c for c in text)
+
+
+def check_json(made, arguments, description):
+    """All of it, or the largest paths and nothing else."""
+    profile = profilejson.Profile(made)
+    wanted = collections.Counter()
+    for stack, ticks in expected(description, arguments).items():
+        frames = (collapsed.Frame(replaced(f.name), replaced(f.file) if f.file or f.line else "~",
+                                  f.line) for f in stack.frames)
+        wanted[collapsed.Stack((), tuple(frames))] += ticks
+    found = profile.collapsed()
+    if "--limit" in arguments or "--min-percent" in arguments:
+        assert profile.data["truncated"] and profile.data["truncated_functions"]
+        assert not found - wanted, found - wanted
+    else:
+        assert found == wanted, (found - wanted, wanted - found)
+    if "--limit" in arguments:
+        paths = [path for path in profile.paths if profile.frames[path.frame][0] != "<unknown>"]
+        assert len(paths) == int(arguments[-1])
+    if "--min-percent" in arguments:
+        least = float(arguments[-1]) / 100 * profile.total
+        assert all(path.total >= least for path in profile.paths)
+
+
 def check_losses(pyebpf, recording, folder):
     """A comparison's page says of each side what the recording's own page says of it."""
     page = os.path.join(folder, "page.html")
@@ -195,13 +229,17 @@ def main(pyebpf, golden_recording, update):
         for name, arguments in OTLP:
             made = run(pyebpf, "export", "-f", "otlp", *arguments, recording)
             is_same &= compare(name, check_otlp(made, arguments, description), update)
+        for name, arguments in JSON:
+            made = run(pyebpf, "export", "-f", "json", *arguments, recording)
+            check_json(made, arguments, description)
+            is_same &= compare(name, made, update)
         for name, arguments in REPORTS:
             is_same &= compare(name, run(pyebpf, "report", *arguments, recording), update)
         for suffix in "json", "md", "xml":
             made = os.path.join(folder, "diff." + suffix)
             same_file(made, pyebpf, "diff", "-o", made, recording, recording)
         check_losses(pyebpf, recording, folder)
-    print("%d golden files compared" % len(COLLAPSED + PPROF + OTLP + REPORTS))
+    print("%d golden files compared" % len(COLLAPSED + PPROF + OTLP + JSON + REPORTS))
     return 0 if is_same else 1
 
 

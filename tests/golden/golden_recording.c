@@ -144,7 +144,7 @@ static int add_tables(struct profile *p)
 
 static int add_sample(struct profile *p, const struct golden_sample *g, uint64_t time_ns)
 {
-	struct sample s = { .time_ns = time_ns, .thread = g->thread, .weight = g->ticks };
+	struct sample s = { .time_ns = time_ns, .thread = g->thread, .value = g->ticks };
 	int r = 0;
 
 	for (const int *f = g->frames; *f >= 0 && !r; f++) {
@@ -165,7 +165,7 @@ static int add_sample(struct profile *p, const struct golden_sample *g, uint64_t
 
 static int describe(struct profile *p)
 {
-	struct metadata *m = &p->meta;
+	struct recording *m = profile_recording(p);
 	int r = 0;
 
 	m->start_realtime_ns = UINT64_C(1767348671000000000);
@@ -174,13 +174,13 @@ static int describe(struct profile *p)
 	m->interval_ns = 10101010;
 	m->cpus = 2;
 	m->has_ended = 1;
-	if (!(r = profile_set_text(&m->host, "web1")) &&
-	    !(r = profile_set_text(&m->kernel, "6.1.0-28-amd64")) &&
-	    !(r = profile_set_text(&m->machine, "x86_64")) &&
-	    !(r = profile_set_text(&m->version, "0.1.0")) &&
-	    !(r = profile_set_text(&m->mode, "cpu")) &&
-	    !(r = profile_set_text(&m->event, "task-clock")))
-		r = profile_set_text(&m->target, "pid 412, pid 500");
+	if (!(r = recording_set_text(&m->host, "web1")) &&
+	    !(r = recording_set_text(&m->kernel, "6.1.0-28-amd64")) &&
+	    !(r = recording_set_text(&m->machine, "x86_64")) &&
+	    !(r = recording_set_text(&m->version, "0.1.0")) &&
+	    !(r = recording_set_text(&m->mode, "cpu")) &&
+	    !(r = recording_set_text(&m->event, "task-clock")))
+		r = recording_set_text(&m->target, "pid 412, pid 500");
 	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]) && !r; i++)
 		r = profile_set_counter(p, counters[i].name, counters[i].value);
 	return r;

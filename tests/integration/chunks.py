@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What a recording says of itself: its metadata, its counters, whether it is finished. Format:
+"""What a recording says of itself, the last one of a file: its metadata, its counters, whether it is finished. Format:
 user/store/FORMAT.md."""
 import collections
 
-METADATA, FLUSH, SEGMENT, INDEX, END = range(1, 6)
+METADATA, FLUSH, SEGMENT, INDEX, END, RECORDING = range(1, 7)
 COUNTERS = 7  # section of a flush
 START_NS, DURATION_NS, HAS_ENDED = 2, 3, 7  # fields of the metadata
 
@@ -50,7 +50,9 @@ def read(path):
             content = file.block()
         except EOFError:
             break
-        if kind == METADATA:
+        if kind == RECORDING:
+            metadata, counters = {}, {}
+        if kind in (METADATA, RECORDING):
             while content:
                 field = content.varint()
                 value = content.block()

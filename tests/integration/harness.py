@@ -245,15 +245,20 @@ def frames(stacks):
     return plain
 
 
-def record_whole(workload, folder, hz, *arguments):
-    """Records a workload from before GO to after its truth: (truth, {frames: count}, summary)."""
-    output = os.path.join(str(folder), "whole.pyebpf")
+def record_to(output, workload, hz, *arguments):
+    """Records a workload from before GO to after its truth: (truth, summary)."""
     with Recorder(output, "-p", workload.pid, "-F", hz, *arguments) as recorder:
         recorder.wait_attached()
         workload.go()
         truth = workload.truth()
         recorder.finish()
-        text = recorder.text()
+        return truth, recorder.text()
+
+
+def record_whole(workload, folder, hz, *arguments):
+    """(truth, {frames: count}, summary)."""
+    output = os.path.join(str(folder), "whole.pyebpf")
+    truth, text = record_to(output, workload, hz, *arguments)
     return truth, frames(export(output)), text
 
 

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What `record` does to the files that are there: nothing is overwritten, and nothing is left over."""
+import collections
+import json
 import os
+import pathlib
 import re
 import sys
 
+import profilejson
 import pytest
-from harness import Recorder, Workload, export, frames, leaf_counts, run
+from harness import PYEBPF, Recorder, Workload, export, frames, leaf_counts, run
+from htmlpage import Page
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
 SPIN = "import time\nend = time.perf_counter() + 0.4\nwhile time.perf_counter() < end: pass\n"
@@ -73,11 +78,11 @@ def test_other_formats_leave_nothing_behind(some_python, name, how, tmp_path):
     assert os.listdir(folder) == [], done
 
 
-@pytest.mark.parametrize("name", ["prof.svg", "prof.json", "important.py", "x.pyebpf.bak", "a/b.tar.gz"])
+@pytest.mark.parametrize("name", ["prof.svg", "prof.yaml", "important.py", "x.pyebpf.bak", "a/b.tar.gz"])
 def test_unknown_suffix_is_a_usage_error(name, spin, tmp_path):
     done = record("-o", name, "--", *spin, cwd=tmp_path)
     assert done.returncode == 2 and os.path.basename(name) in done.stderr, done
-    for known in (".pyebpf", ".html", ".collapsed", ".pb.gz", ".otlp"):
+    for known in (".pyebpf", ".html", ".collapsed", ".pb.gz", ".otlp", ".json"):
         assert known in done.stderr, done.stderr
     assert os.listdir(tmp_path) == ["program"]
 
@@ -134,3 +139,60 @@ def test_symbolic_links_are_not_followed(spin, tmp_path):
     done = record("-o", tmp_path / "x.html", "--", *spin)
     assert done.returncode == 0 and not os.path.islink(tmp_path / "x.html"), done
     assert victim.read_text() == "precious\n" and os.stat(victim).st_uid == os.getuid()
+
+
+def test_files_of_development_versions_are_refused_by_name():
+    """Format 1.3: no released pyebpf has written it."""
+    old = pathlib.Path(__file__).resolve().parent.parent / "golden" / "format-1.3.pyebpf"
+    done = run("report", old)
+    assert done.returncode == 1 and "development version of pyebpf (format 1.3)" in done.stderr, done
+    assert not done.stdout
+
+
+def test_several_recordings_in_one_file_stay_apart(spin, tmp_path):
+    """Samples, facts and counters are each run's own, in the file and in what is made of it."""
+    runs = [tmp_path / name for name in ("a.pyebpf", "b.pyebpf", "c.pyebpf")]
+    for number, path in enumerate(runs, 1):
+        done = record("-o", tmp_path / "raw.pyebpf", "--", *spin)
+        assert done.returncode == 0, done.stderr
+        done = run("import", tmp_path / "raw.pyebpf", "--work", number, "-o", path)
+        assert done.returncode == 0, done.stderr
+    together = tmp_path / "all.pyebpf"
+    done = run("import", *runs, "-o", together)
+    assert done.returncode == 0, done.stderr
+    assert export(together) == sum(map(export, runs), collections.Counter())
+    alone = [profilejson.export(PYEBPF, path).data for path in runs]
+    merged = profilejson.export(PYEBPF, together)
+    assert merged.data["recordings"] == [data["recordings"][0] for data in alone]
+    assert [facts["work"] for facts in merged.data["recordings"]] == [1, 2, 3]
+    assert merged.data["lost"] == dict(sum((collections.Counter(data["lost"]) for data in alone),
+                                           collections.Counter()))
+    page, apart = tmp_path / "all.html", tmp_path / "apart.html"
+    for output, files in (page, [together]), (apart, runs):
+        assert run("report", "-o", output, *files).returncode == 0
+    wanted = Page(apart).facts["runs"]
+    for number, facts in enumerate(wanted, 1):
+        facts["file"] = str(together) + (" (%d)" % number if number > 1 else "")
+    found = Page(page).facts["runs"]
+    for facts in wanted + found:  # how the time is divided: of one file by its longest recording
+        del facts["blocks"], facts["block_ns"]
+    assert found == wanted, [{k: (a.get(k), b.get(k)) for k in {*a, *b} if a.get(k) != b.get(k)}
+                             for a, b in zip(found, wanted)]
+    assert run("diff", together, runs[0], "-o", tmp_path / "d.json").returncode in (0, 1)
+    data = json.loads((tmp_path / "d.json").read_text())
+    assert data["base"]["runs"] == 3 and data["base"]["work"] == 6
+
+
+def test_intervals_within_a_file_are_compared_as_those_of_files(tmp_path):
+    """Samples of another length are told of whether their recordings are in one file or in two."""
+    texts = []
+    for name, interval in ("a.collapsed", 1000), ("b.collapsed", 2000), ("c.collapsed", 1000):
+        texts.append(tmp_path / name)
+        texts[-1].write_text("# pyebpf-collapsed interval_us=%d\nmain (a.py:1) 3\n" % interval)
+    together = tmp_path / "all.pyebpf"
+    assert run("import", *texts, "-o", together).returncode == 0
+    said = "%s: its samples are of 2 ms each, and counted as those of the first file, of 1 ms each"
+    for files, name in ([together], "%s (2)" % together), (texts, texts[1]), \
+            ([texts[0], together], "%s (2)" % together):
+        warnings = [line for line in run("report", *files).stderr.splitlines() if "counted" in line]
+        assert len(warnings) == 1 and warnings[0].endswith(said % name), (files, warnings)

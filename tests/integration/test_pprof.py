@@ -7,7 +7,7 @@ import engines
 import pprof
 import pytest
 import pythons
-from harness import Recorder, Workload, export, run
+from harness import Workload, export, record_to, run
 
 pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.quick]
 HZ = 997
@@ -15,11 +15,7 @@ HZ = 997
 
 def record(python, output, *case):
     with Workload(python, "family.py", 0.3, *case) as workload:
-        with Recorder(output, "-p", workload.pid, "-F", HZ) as recorder:
-            recorder.wait_attached()
-            workload.go()
-            workload.truth()
-            recorder.finish()
+        record_to(output, workload, HZ)
     return output
 
 

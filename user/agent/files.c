@@ -16,7 +16,7 @@
 /* A second later where the name is taken. */
 static int choose_path(const struct config_output *c, const struct profile *p, char **path)
 {
-	time_t start = (time_t)(p->meta.start_realtime_ns / NS_PER_SECOND);
+	time_t start = (time_t)(profile_recording(p)->start_realtime_ns / NS_PER_SECOND);
 	char stamp[32];
 	struct tm utc;
 

@@ -105,6 +105,7 @@ static int add_counter(struct metrics *m, const struct counter *c)
 
 int metrics_add_window(struct metrics *m, const struct profile *p, const struct window_stats *w)
 {
+	const struct recording *window = profile_recording(p);
 	int r = 0;
 
 	pthread_mutex_lock(&m->lock);
@@ -114,8 +115,8 @@ int metrics_add_window(struct metrics *m, const struct profile *p, const struct 
 	m->merged += w->merged;
 	m->excluded += w->excluded;
 	m->encoded_bytes += w->bytes;
-	for (size_t i = 0; i < p->counters.len && !r; i++)
-		r = add_counter(m, &p->counters.items[i]);
+	for (size_t i = 0; i < window->counters.len && !r; i++)
+		r = add_counter(m, &window->counters.items[i]);
 	pthread_mutex_unlock(&m->lock);
 	return r;
 }

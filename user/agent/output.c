@@ -274,7 +274,7 @@ static int spool_body(void *arg, uint64_t samples, const void *body, size_t len)
 static int send_window(struct output *o, struct lane *l, struct profile *p,
 		       struct window_stats *stats)
 {
-	struct window_of w = { l, p->meta.start_realtime_ns };
+	struct window_of w = { l, profile_recording(p)->start_realtime_ns };
 	uint64_t bytes = stats->bytes;
 	int r = window_encode(o->config, l->config->engine, o->origins, p, spool_body, &w, stats);
 
@@ -300,7 +300,7 @@ static uint64_t count_samples(const struct profile *p)
 	uint64_t ticks = 0;
 
 	for (size_t i = 0; i < p->samples.len; i++)
-		ticks += p->samples.items[i].weight;
+		ticks += p->samples.items[i].value;
 	return ticks;
 }
 
@@ -331,7 +331,7 @@ int output_take(struct output *o, struct profile *p)
 	if (r < 0)
 		return r;
 	log_note("window: %s, %" PRIu64 " samples, %" PRIu64 " services, %s",
-		 units_ns(p->meta.duration_ns).s, stats.samples, stats.services,
+		 units_ns(profile_recording(p)->duration_ns).s, stats.samples, stats.services,
 		 units_bytes(stats.bytes).s);
 	return metrics_add_window(o->metrics, p, &stats);
 }

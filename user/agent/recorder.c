@@ -48,7 +48,7 @@ struct recorder {
 
 static int describe(struct recorder *rec, const struct config *c)
 {
-	struct metadata *m = &rec->profile->meta;
+	struct recording *m = profile_recording(rec->profile);
 	char host[CONFIG_NODE_BYTES];
 	struct utsname u;
 	int r;
@@ -58,21 +58,21 @@ static int describe(struct recorder *rec, const struct config *c)
 	m->cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
 	config_node_name(c, host);
 	uname(&u);
-	if ((r = profile_set_text(&m->host, host)) < 0 ||
-	    (r = profile_set_text(&m->kernel, u.release)) < 0 ||
-	    (r = profile_set_text(&m->machine, u.machine)) < 0 ||
-	    (r = profile_set_text(&m->version, PYEBPF_VERSION)) < 0 ||
-	    (r = profile_set_text(&m->command, "pyebpf agent")) < 0 ||
-	    (r = profile_set_text(&m->mode, "cpu")) < 0 ||
-	    (r = profile_set_text(&m->event, "cpu-clock")) < 0)
+	if ((r = recording_set_text(&m->host, host)) < 0 ||
+	    (r = recording_set_text(&m->kernel, u.release)) < 0 ||
+	    (r = recording_set_text(&m->machine, u.machine)) < 0 ||
+	    (r = recording_set_text(&m->version, PYEBPF_VERSION)) < 0 ||
+	    (r = recording_set_text(&m->command, "pyebpf agent")) < 0 ||
+	    (r = recording_set_text(&m->mode, "cpu")) < 0 ||
+	    (r = recording_set_text(&m->event, "cpu-clock")) < 0)
 		return r;
-	return profile_set_text(&m->target, c->cgroup ?: c->pid_namespace ?: "all processes");
+	return recording_set_text(&m->target, c->cgroup ?: c->pid_namespace ?: "all processes");
 }
 
 /* Windows of all hosts are not to end at once: each is longer or shorter by chance. */
 static void begin_window(struct recorder *rec, const struct config *c, uint64_t start_ns)
 {
-	struct metadata *m = &rec->profile->meta;
+	struct recording *m = profile_recording(rec->profile);
 	uint64_t spread = c->window_ns / 100 * c->jitter_percent;
 	uint64_t random;
 
@@ -311,14 +311,14 @@ int recorder_end_window(struct recorder *rec, bool is_last)
 	    (r = counters_store(&c, &rec->since, rec->profile)) < 0)
 		return r;
 	rec->since = c;
-	rec->profile->meta.duration_ns = now - rec->window_start_ns;
-	rec->profile->meta.has_ended = 1;
+	profile_recording(rec->profile)->duration_ns = now - rec->window_start_ns;
+	profile_recording(rec->profile)->has_ended = 1;
 	return measure(rec);
 }
 
 int recorder_next_window(struct recorder *rec, const struct config *c)
 {
-	uint64_t start_ns = rec->window_start_ns + rec->profile->meta.duration_ns;
+	uint64_t start_ns = rec->window_start_ns + profile_recording(rec->profile)->duration_ns;
 	int r = profile_reset(rec->profile);
 
 	if (r < 0)

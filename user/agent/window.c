@@ -102,7 +102,7 @@ static int describe_service(const struct window *w, const struct origin *o, stru
 		{ "pod_uid", o->pod },
 		{ "service_version", o->version },
 		{ "deployment_environment", o->environment },
-		{ "host", w->p->meta.host },
+		{ "host", profile_recording(w->p)->host },
 	};
 	int r = describe_pod(w, o, out);
 
@@ -467,7 +467,7 @@ static int encode_group(struct window *w, size_t from, size_t to)
 	int r;
 
 	for (size_t i = from; i < to && group == EXCLUDED; i++)
-		w->stats.excluded += all.items[i].weight;
+		w->stats.excluded += all.items[i].value;
 	if (group == EXCLUDED)
 		return 0;
 	w->p->samples.items += from;

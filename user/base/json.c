@@ -6,7 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/utf8.h"
 
@@ -249,4 +251,36 @@ void json_float(struct json *j, float v)
 	}
 	before_value(j);
 	put(j, text, n);
+}
+
+void json_key_string(struct json *j, const char *key, const char *s)
+{
+	json_key(j, key);
+	if (s)
+		json_string(j, s);
+	else
+		json_null(j);
+}
+
+void json_key_u64(struct json *j, const char *key, uint64_t v)
+{
+	json_key(j, key);
+	json_u64(j, v);
+}
+
+void json_key_double(struct json *j, const char *key, double v)
+{
+	json_key(j, key);
+	json_double(j, v);
+}
+
+void json_key_time(struct json *j, const char *key, uint64_t ns)
+{
+	time_t seconds = (time_t)(ns / NS_PER_SECOND);
+	char text[32] = "";
+	struct tm tm;
+
+	if (ns && gmtime_r(&seconds, &tm))
+		strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	json_key_string(j, key, *text ? text : NULL);
 }

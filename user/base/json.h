@@ -60,6 +60,14 @@ void json_null(struct json *j);
 /* The shortest digits that read back as v; null for NaN and infinities, which JSON lacks. */
 void json_double(struct json *j, double v);
 
+/* Keys with their value, null where it is not known: NULL, NaN. */
+void json_key_string(struct json *j, const char *key, const char *s);
+void json_key_u64(struct json *j, const char *key, uint64_t v);
+void json_key_double(struct json *j, const char *key, double v);
+
+/* "2026-01-31T12:00:00Z" of ns since 1970; null for 0. */
+void json_key_time(struct json *j, const char *key, uint64_t ns);
+
 /* The six digits that a float has, and not those of the double it becomes. */
 void json_float(struct json *j, float v);
 

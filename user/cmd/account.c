@@ -9,43 +9,6 @@
 
 #define MOSTLY_WAITS 5 /* less than a fifth of one CPU */
 
-const struct account_row account_lost[] = {
-	{ "ring_full", "ring buffer full" },
-	{ "task_work_ring_full", "ring buffer full (task work)" },
-	{ "unknown_process", "process not identified yet" },
-	{ "thread_state_fault", "thread state not readable" },
-	{ "thread_state_late", "thread state not found in time" },
-	{ "task_work_failed", "thread state gone (task work)" },
-	{ "task_work_pending", "thread still in the kernel at the end" },
-	{ "skipped_lost", "skipped by the time budget" },
-	{ "no_scratch", "no work space" },
-	{ "not_delivered", "not delivered by the kernel" },
-	{ "malformed", "refused by the recorder" },
-	{ "sampler_failed", "failed in the sampler it was imported from" },
-	{ "sampler_missed", "missed by the sampler it was imported from" },
-	{ NULL, NULL },
-};
-
-const struct account_row account_quality[] = {
-	{ "truncated", "deeper than the frame limit" },
-	{ "late", "cut by the time limit" },
-	{ "fault", "cut by a missing page" },
-	{ "cut", "without their outermost frames" },
-	{ "invalid", "with a broken frame chain" },
-	{ "ambiguous", "of one of several thread states" },
-	{ "unnamed", "with an unnamed frame" },
-	{ NULL, NULL },
-};
-
-bool account_is_known(const struct profile *p, const struct account_row *rows)
-{
-	for (; rows->counter; rows++)
-		for (size_t i = 0; i < p->counters.len; i++)
-			if (!strcmp(p->counters.items[i].name, rows->counter))
-				return true;
-	return false;
-}
-
 #define TRY_LONGER "pyebpf record with a longer -d, while it works, or with -F 999"
 #define TRY_OTHER "pgrep -af python, then pyebpf record -p PID"
 #define TRY_PROCESS "pyebpf doctor -p PID, which shows one stack of the process"
@@ -77,12 +40,13 @@ int account_put_nothing(struct strbuf *out, const struct profile *p, const char 
 	*next = TRY_LONGER;
 	for (size_t i = 0; i < sizeof(no_sample) / sizeof(no_sample[0]); i++)
 		ticks += profile_counter(p, no_sample[i].counter);
-	if (!ticks && p->meta.source)
+	if (!ticks && profile_recording(p)->source)
 		return strbuf_appendf(out, "%s ticks without Python code, %s failed or missed",
 				      units_count(profile_counter(p, "no_frame")).s,
-				      units_count(account_sum(p, account_lost)).s);
+				      units_count(loss_sum(p, loss_ticks)).s);
 	if (!ticks)
-		return strbuf_puts(out, p->counters.len ? "no CPU time used" : "it is empty");
+		return strbuf_puts(out, profile_recording(p)->counters.len ? "no CPU time used"
+									   : "it is empty");
 	strbuf_appendf(out, "%s tick%s", units_count(ticks).s, ticks == 1 ? "" : "s");
 	for (size_t i = 0; i < sizeof(no_sample) / sizeof(no_sample[0]); i++) {
 		uint64_t count = profile_counter(p, no_sample[i].counter);
@@ -97,16 +61,7 @@ int account_put_nothing(struct strbuf *out, const struct profile *p, const char 
 	return strbuf_error(out);
 }
 
-uint64_t account_sum(const struct profile *p, const struct account_row *rows)
-{
-	uint64_t sum = 0;
-
-	for (; rows->counter; rows++)
-		sum += profile_counter(p, rows->counter);
-	return sum;
-}
-
-void account_put_rows(struct line *l, const struct profile *p, const struct account_row *rows)
+void account_put_rows(struct line *l, const struct profile *p, const struct loss_row *rows)
 {
 	const char *comma = "";
 
@@ -124,7 +79,7 @@ uint64_t account_cpu_ns(const struct profile *p, uint64_t ticks)
 {
 	uint64_t counted = profile_counter(p, "cpu_ns"), sampled;
 
-	if (__builtin_mul_overflow(ticks, p->meta.interval_ns, &sampled))
+	if (__builtin_mul_overflow(ticks, profile_recording(p)->interval_ns, &sampled))
 		sampled = 0;
 	return counted ? counted : sampled;
 }
@@ -132,7 +87,7 @@ uint64_t account_cpu_ns(const struct profile *p, uint64_t ticks)
 void account_put_cpu(struct line *l, const struct profile *p, uint64_t ticks, uint64_t wall_ns)
 {
 	uint64_t cpu_ns = account_cpu_ns(p, ticks), counted_ns = profile_counter(p, "cpu_ns");
-	uint64_t other_ns = profile_counter(p, "not_python") * p->meta.interval_ns;
+	uint64_t other_ns = profile_counter(p, "not_python") * profile_recording(p)->interval_ns;
 
 	line_putf(l, STYLE_PLAIN, "%s of CPU time", units_ns(cpu_ns).s);
 	if (wall_ns)
@@ -146,16 +101,16 @@ void account_put_cpu(struct line *l, const struct profile *p, uint64_t ticks, ui
 
 uint64_t account_due(const struct profile *p, uint64_t ticks)
 {
-	return ticks + account_sum(p, account_lost);
+	return ticks + loss_sum(p, loss_ticks);
 }
 
 void account_put_lost(struct line *l, const struct profile *p, uint64_t ticks)
 {
-	uint64_t lost = account_sum(p, account_lost), all = account_due(p, ticks);
+	uint64_t lost = loss_sum(p, loss_ticks), all = account_due(p, ticks);
 
 	line_putf(l, STYLE_PLAIN, "%s of %s (%s): ", units_count(lost).s, units_count(all).s,
 		  share_text(lost, all).s);
-	account_put_rows(l, p, account_lost);
+	account_put_rows(l, p, loss_ticks);
 }
 
 int account_note(const struct profile *p, uint64_t ticks, const char *side, struct texts *notes)
@@ -164,13 +119,13 @@ int account_note(const struct profile *p, uint64_t ticks, const char *side, stru
 	_cleanup_(line_release) struct line lost = LINE_INIT(&plain), quality = LINE_INIT(&plain);
 	int r = 0;
 
-	if (account_sum(p, account_lost)) {
+	if (loss_sum(p, loss_ticks)) {
 		account_put_lost(&lost, p, ticks);
 		r = texts_addf(notes, "%s%s: %s.", side, *side ? " lost" : "Lost",
 			       strbuf_str(&lost.text));
 	}
-	if (!r && account_sum(p, account_quality)) {
-		account_put_rows(&quality, p, account_quality);
+	if (!r && loss_sum(p, loss_quality)) {
+		account_put_rows(&quality, p, loss_quality);
 		r = texts_addf(notes, "%s%s %s.", side, *side ? " samples" : "Samples",
 			       strbuf_str(&quality.text));
 	}

@@ -9,25 +9,7 @@
 #include "base/strbuf.h"
 #include "cmd/load.h"
 #include "cmd/terminal.h"
-
-/*
- * Where the ticks went that are not in the samples, and what is to be said of those that are: the
- * counters of a recording by name, as the recorder stored them (bpf/events.h, enum stat_kind).
- */
-struct account_row {
-	const char *counter;
-	const char *words;
-};
-
-/* Ticks that should have been samples. Ends in { NULL }. */
-extern const struct account_row account_lost[];
-
-/* Samples that are less than whole. */
-extern const struct account_row account_quality[];
-
-/* Whether any of them was counted, be it 0. */
-bool account_is_known(const struct profile *p, const struct account_row *rows);
-uint64_t account_sum(const struct profile *p, const struct account_row *rows);
+#include "profile/loss.h"
 
 /*
  * CPU time of what was recorded, ns: as the scheduler counted it, where the recorder knew whose,
@@ -54,7 +36,7 @@ int account_note(const struct profile *p, uint64_t ticks, const char *side, stru
 void account_put_lost(struct line *l, const struct profile *p, uint64_t ticks);
 
 /* "ring buffer full 10, thread state not readable 2": rows that are not 0. */
-void account_put_rows(struct line *l, const struct profile *p, const struct account_row *rows);
+void account_put_rows(struct line *l, const struct profile *p, const struct loss_row *rows);
 
 /*
  * Why a recording has no samples: what its ticks were instead, "477 ticks, 475 in processes without

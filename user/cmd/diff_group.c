@@ -52,11 +52,11 @@ int diff_group_samples(struct diff_group *g, struct profile *p)
 	for (size_t i = 0; i < p->samples.len; i++) {
 		struct sample s = p->samples.items[i];
 
-		g->ticks += s.weight;
+		g->ticks += s.value;
 		s.time_ns = g->turn++ % DIFF_BLOCKS * GROUP_BLOCK_NS;
 		s.stack = g->stacks.items[s.stack];
 		if (s.stack == GROUP_NONE)
-			g->left_out += s.weight;
+			g->left_out += s.value;
 		else
 			p->samples.items[kept++] = s;
 	}

@@ -11,63 +11,15 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/parallel.h"
+#include "base/strbuf.h"
 #include "base/units.h"
-#include "cmd/account.h"
 #include "cmd/input.h"
 #include "profile/imports.h"
+#include "profile/loss.h"
 #include "profile/merge.h"
 
 #define COMPARE_BYTES 65536
 #define AT_ONCE 4 /* files that are read at the same time: each holds tables of its own */
-
-static const char *known(const char *text)
-{
-	return text && *text ? text : NULL;
-}
-
-static struct diff_facts facts_of(const char *path, const struct input *file, bool has_unit)
-{
-	const struct metadata *m = input_metadata(file);
-
-	return (struct diff_facts){
-		.file = path,
-		.mode = known(m->mode),
-		.event = known(m->event),
-		.host = known(m->host),
-		.command = known(m->command),
-		.target = known(m->target),
-		.version = known(m->version),
-		.source = known(m->source),
-		.kernel = known(m->kernel),
-		.cpu_model = known(m->cpu_model),
-		.governor = known(m->governor),
-		.build = known(m->build),
-		.hash_seed = known(m->hash_seed),
-		.allocator = known(m->allocator),
-		.cpus = m->cpus,
-		.interval_ns = has_unit ? input_interval_ns(file) : m->interval_ns,
-		.duration_ns = m->duration_ns,
-		.start_realtime_ns = m->start_realtime_ns,
-		.work = m->work,
-		.has_times = !input_is_text(file),
-		.is_text = input_is_text(file),
-		.is_whole = m->is_whole,
-	};
-}
-
-/* What is known only at the end. last_ns: when its last sample was taken. 0 or -ENOMEM. */
-static int complete_facts(struct diff_facts *facts, const struct input *file, uint64_t last_ns)
-{
-	const struct metadata *m = input_metadata(file);
-
-	if (m->build && !facts->build && !(facts->build = strdup(m->build)))
-		return -ENOMEM;
-	facts->is_whole = m->is_whole;
-	facts->duration_ns = m->duration_ns ? m->duration_ns : last_ns; /* 0: recorder killed */
-	facts->work = m->work;
-	facts->has_times = last_ns > 0; /* also of what was imported from text */
-	return 0;
-}
 
 /* The file gave n in the end: is it of use? 0 or an error. */
 static int judge_end(const struct input *file, const char *path, int n, uint64_t samples)
@@ -101,8 +53,9 @@ struct loading {
 	struct diff_input *input;
 	struct diff_group group;
 	struct import_fold imports;
+	uint32_t recording; /* index of the one that is being read; INPUT_NO_RECORDING: none yet */
 	uint64_t samples;
-	uint64_t last_ns; /* of any of them */
+	uint64_t last_ns; /* of any of the run's */
 	int end;          /* what input_next() said last */
 	int error;        /* anything else that went wrong */
 	char *message;    /* of either: err_set() is of a thread */
@@ -118,39 +71,72 @@ static void loading_release(struct loading *l)
 	*l = (struct loading){ 0 };
 }
 
+/* A run for the recording that is read from now on. */
+static int begin_run(struct loading *l)
+{
+	_cleanup_(strbuf_releasep) struct strbuf name = STRBUF_INIT;
+	struct diff_input *in = l->input;
+	uint32_t run;
+	int r = input_put_name(l->source, &name);
+
+	l->recording = input_recording_index(l->source);
+	l->last_ns = 0;
+	if (!r)
+		r = diff_input_add_run(in, l->file->side, strbuf_str(&name), l->recording, 0, &run);
+	if (!r)
+		in->runs.items[run]->is_dealt = l->group.pattern;
+	return r;
+}
+
+/* What is known only at the end. Of a recorder that was killed: until its last sample. */
+static void end_run(struct loading *l)
+{
+	struct diff_run *run = l->input->runs.items[l->input->runs.len - 1];
+	struct recording *r = diff_run_recording(l->input, run);
+
+	run->has_times = l->last_ns > 0; /* also of what was imported from text */
+	if (!r->duration_ns)
+		r->duration_ns = l->last_ns;
+	if (l->how->has_unit && !r->interval_ns && r->is_summed)
+		r->interval_ns = INPUT_INTERVAL_DEFAULT_NS;
+	run->lost = loss_sum_of(r, loss_ticks);
+}
+
+/* What input_next() brought, of one recording. */
 static int take_batch(struct loading *l)
 {
 	struct profile *p = l->input->profile;
 	int r = 0;
 
+	if (l->recording != input_recording_index(l->source)) {
+		if (l->recording != INPUT_NO_RECORDING)
+			end_run(l);
+		r = begin_run(l);
+	}
 	for (size_t i = 0; i < p->samples.len; i++)
 		if (p->samples.items[i].time_ns > l->last_ns)
 			l->last_ns = p->samples.items[i].time_ns;
 	l->samples += p->samples.len;
-	if (l->how->folds_imports)
+	if (!r && l->how->folds_imports)
 		r = import_fold_samples(&l->imports, p);
 	if (!r && l->group.pattern)
 		r = diff_group_samples(&l->group, p);
-	return r ? r : diff_input_take_samples(l->input, 0);
+	return r ? r : diff_input_take_samples(l->input, (uint32_t)l->input->runs.len - 1);
 }
 
 static int read_file(struct loading *l)
 {
-	struct diff_facts facts;
-	uint32_t run;
 	int r = input_open(l->file->path, &l->source);
 
-	if (r < 0)
-		return r;
-	facts = facts_of(l->file->path, l->source, l->how->has_unit);
-	facts.is_dealt = l->group.pattern;
-	r = diff_input_add_run(l->input, l->file->side, &facts, 0, &run);
-	if (r < 0)
-		return r;
-	do {
+	l->recording = INPUT_NO_RECORDING;
+	while (!r) {
 		l->end = input_next(l->source, l->input->profile);
 		r = take_batch(l);
-	} while (l->end > 0 && !r);
+		if (l->end <= 0)
+			break;
+	}
+	if (!r)
+		end_run(l);
 	return r;
 }
 
@@ -167,24 +153,18 @@ static void read_one(void *loadings, size_t i)
 static int conclude(struct loading *l, struct diff_input *in, struct diff_group *group,
 		    struct profile *const sides[DIFF_SIDES])
 {
-	struct diff_run *run;
 	int r = l->error < 0 ? l->error : l->end;
 
 	if (r < 0)
 		err_set(r, "%s", l->message ? l->message : strerror(-r));
 	if (l->error < 0)
 		return l->error;
-	run = l->input->runs.items[0];
-	if ((r = complete_facts(&run->facts, l->source, l->last_ns)) < 0)
-		return r;
-	run->facts.lost = account_sum(l->input->profile, account_lost);
 	group->ticks += l->group.ticks;
 	group->left_out += l->group.left_out;
-	if (input_skipped(l->source))
-		log_note("%s: lines skipped, without samples: %s", l->file->path,
-			 units_count(input_skipped(l->source)).s);
+	input_note_left_out(l->source);
 	if ((r = judge_end(l->source, l->file->path, l->end, l->samples)) < 0 ||
-	    (r = profile_merge_counters(sides[l->file->side], l->input->profile)) < 0)
+	    (r = profile_sum_counters(l->input->profile, profile_recording(sides[l->file->side]))) <
+		    0)
 		return r;
 	return diff_input_join(in, l->input);
 }
@@ -263,9 +243,9 @@ int diff_load_check_twice(const struct diff_input *in, struct texts *reasons)
 
 		for (size_t k = 0; k < i && !r; k++)
 			if (in->runs.items[k]->side == run->side &&
-			    is_same_file(in->runs.items[k]->facts.file, run->facts.file))
+			    is_same_file(in->runs.items[k]->file, run->file))
 				r = texts_addf(reasons, "%s is given twice as a run of %s",
-					       run->facts.file,
+					       run->file,
 					       run->side == DIFF_BASE ? "base" : "current");
 	}
 	return r;
@@ -276,12 +256,12 @@ int diff_load_note_same(const struct diff_input *in, struct texts *notes)
 	int r = 0;
 
 	for (size_t i = 0; i < in->runs.len && !r; i++) {
-		const struct diff_facts *a = &in->runs.items[i]->facts;
+		const struct diff_run *a = in->runs.items[i];
 
 		for (size_t k = 0; k < i && !r; k++) {
-			const struct diff_facts *b = &in->runs.items[k]->facts;
+			const struct diff_run *b = in->runs.items[k];
 
-			if (in->runs.items[i]->side == in->runs.items[k]->side)
+			if (a->side == b->side)
 				continue;
 			if (is_same_file(a->file, b->file))
 				r = texts_addf(notes, "%s is on both sides", a->file);

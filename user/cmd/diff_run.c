@@ -151,7 +151,7 @@ static int read_sides(struct comparison *k)
 		struct diff_run *run = k->input->runs.items[i];
 
 		if (c->work[run->side] > 0)
-			run->facts.work = c->work[run->side];
+			diff_run_recording(k->input, run)->work = c->work[run->side];
 	}
 	return r;
 }
@@ -179,15 +179,17 @@ static int load_all(struct comparison *k)
 /* CPython 3.15.2 refuses another mode; its interval and number of samples may differ. */
 static int check_mode(const struct diff_input *in, struct texts *reasons)
 {
-	const struct diff_facts *a = &in->runs.items[0]->facts;
+	const struct diff_run *a = in->runs.items[0];
+	const char *mode = diff_run_recording(in, a)->mode;
 	int r = 0;
 
 	for (size_t i = 1; i < in->runs.len && !r; i++) {
-		const struct diff_facts *b = &in->runs.items[i]->facts;
+		const struct diff_run *b = in->runs.items[i];
+		const char *other = diff_run_recording(in, b)->mode;
 
-		if (a->mode && b->mode && strcmp(a->mode, b->mode) != 0)
+		if (mode && other && strcmp(mode, other) != 0)
 			r = texts_addf(reasons, "%s was recorded in mode %s, %s in mode %s",
-				       a->file, a->mode, b->file, b->mode);
+				       a->file, mode, b->file, other);
 	}
 	return r;
 }
@@ -195,8 +197,8 @@ static int check_mode(const struct diff_input *in, struct texts *reasons)
 static const char *file_without_unit(const struct diff_input *in)
 {
 	for (size_t i = 0; i < in->runs.len; i++)
-		if (!diff_run_has_unit(in->runs.items[i]))
-			return in->runs.items[i]->facts.file;
+		if (!diff_run_has_unit(in, in->runs.items[i]))
+			return in->runs.items[i]->file;
 	return NULL;
 }
 

@@ -57,7 +57,7 @@ static void put_files(struct line *l, const struct diff_input *in, enum diff_sid
 			continue;
 		}
 		line_put(l, STYLE_PLAIN, shown++ ? ", " : "");
-		line_put_foreign(l, STYLE_BOLD, run->facts.file, strlen(run->facts.file));
+		line_put_foreign(l, STYLE_BOLD, run->file, strlen(run->file));
 	}
 	if (further)
 		line_putf(l, STYLE_PLAIN, " and %zu more", further);
@@ -516,7 +516,7 @@ static int put_compat_row(struct screen *s, const struct compat_node *n)
 	line_put_foreign(l, STYLE_PLAIN, strtab_get(p->strings, f->name),
 			 strtab_len(p->strings, f->name));
 	line_put(l, STYLE_PLAIN, "  ");
-	if (f->kind == FRAME_MARKER)
+	if (!frame_has_place(f->kind))
 		line_put(l, STYLE_DIM, COMPAT_MARKER_FILE);
 	else
 		line_put_foreign(l, STYLE_DIM, strtab_get(p->strings, f->file),

@@ -10,10 +10,10 @@ static int set_text(char **text, const struct strbuf *found)
 {
 	if (strbuf_error(found))
 		return -ENOMEM;
-	return found->len ? profile_set_text(text, strbuf_str(found)) : 0;
+	return found->len ? recording_set_text(text, strbuf_str(found)) : 0;
 }
 
-int environment_describe(struct metadata *m, pid_t target)
+int environment_describe(struct recording *m, pid_t target)
 {
 	_cleanup_(strbuf_releasep) struct strbuf cpu = STRBUF_INIT, governor = STRBUF_INIT,
 						 seed = STRBUF_INIT, allocator = STRBUF_INIT;
@@ -49,5 +49,5 @@ int environment_complete(struct profile *p)
 	const char *path = only_executable(p);
 	int r = path ? environment_put_build(path, &build) : 0;
 
-	return r < 0 ? r : set_text(&p->meta.build, &build);
+	return r < 0 ? r : set_text(&profile_recording(p)->build, &build);
 }

@@ -13,7 +13,7 @@
  * executed its program yet, 0: there are several. environment_complete() before its last metadata
  * are written, when it is known which interpreters ran. 0 or -ENOMEM.
  */
-int environment_describe(struct metadata *m, pid_t target);
+int environment_describe(struct recording *m, pid_t target);
 int environment_complete(struct profile *p);
 
 #endif

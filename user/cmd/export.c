@@ -78,8 +78,14 @@ static int run_with(struct call *call, const char *const *formats)
 		OPT_GROUP("Any format"),
 		OPT_FLAG(0, "fold-imports", &o.folds_imports,
 			 "import statements as one frame, as in reports, not as importlib's"),
-		OPT_GROUP("Collapsed text"),
+		OPT_GROUP("Collapsed text, JSON"),
 		OPT_FLAG(0, "no-lines", &o.opts.no_lines, "functions, not their lines"),
+		OPT_GROUP("JSON"),
+		OPT_U32('n', "limit", &o.opts.limit, "N",
+			"the largest paths and functions only; 0: all (0)"),
+		OPT_PERCENT(0, "min-percent", &o.opts.min_percent,
+			    "leave out paths and functions with less of the total (0)"),
+		OPT_GROUP("Collapsed text"),
 		OPT_FLAG(0, "header", &o.opts.header,
 			 "a first line with the length of a sample, for pyebpf to read again"),
 		OPT_END,
@@ -115,6 +121,7 @@ const struct command command_export = {
 		"Writes one or more recordings, merged, in a format that other tools read. FILE is "
 		"profile.pyebpf if left out. Without -f the suffix of the output tells the format: "
 		".collapsed, .folded and .txt are collapsed stacks, .pb.gz and .pprof are pprof, "
+		".json is JSON for programs (docs/json.md), "
 		".otlp is OTLP: the body of a request to an OpenTelemetry Collector, to be POSTed "
 		"to /v1development/profiles as application/x-protobuf.\n\n"
 		"Collapsed stacks are lines of text: root first, frames joined by semicolons, a "
@@ -131,6 +138,9 @@ const struct command command_export = {
 		"pyebpf export -f collapsed | flamegraph.pl > flame.svg\ta classic flame graph\n"
 		"pyebpf export --no-lines -o app.collapsed app.pyebpf\tone line a call path of "
 		"functions\n"
+		"pyebpf export -f json --limit 100 app.pyebpf\tthe largest paths and functions, "
+		"for a "
+		"program\n"
 		"pyebpf export -o app.pb.gz app.pyebpf\tfor go tool pprof -http=: app.pb.gz",
 	.run = run,
 };

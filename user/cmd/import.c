@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/units.h"
@@ -27,6 +28,7 @@ struct conversion {
 	struct profile *p;
 	struct writer *writer; /* NULL before the first batch */
 	char *partial;         /* NULL: straight to the output, which is no regular file */
+	uint32_t recording;    /* index of the one that is being written */
 	uint64_t ticks;
 };
 
@@ -39,15 +41,15 @@ static void conversion_release(struct conversion *c)
 	free(c->partial);
 }
 
-/* What the user knows and the files do not say. */
-static void complete_metadata(const struct import_call *o, struct metadata *meta)
+/* What the user knows and the file does not say. */
+static void complete_recording(const struct import_call *o, struct recording *r)
 {
-	if (o->freq_hz && !meta->interval_ns) {
-		meta->interval_ns = 1000000000 / o->freq_hz;
-		meta->rate_hz = o->freq_hz;
+	if (o->freq_hz && !r->interval_ns) {
+		r->interval_ns = NS_PER_SECOND / o->freq_hz;
+		r->rate_hz = o->freq_hz;
 	}
 	if (o->work)
-		meta->work = (double)o->work;
+		r->work = (double)o->work;
 }
 
 static bool is_replaced(const char *path)
@@ -57,14 +59,10 @@ static bool is_replaced(const char *path)
 	return strcmp(path, "-") && (lstat(path, &st) < 0 || S_ISREG(st.st_mode));
 }
 
-static int begin(struct conversion *c)
+static int open_output(struct conversion *c)
 {
 	const char *path = c->o->output;
 
-	if (c->o->freq_hz && c->p->meta.interval_ns)
-		log_warning("-F is left aside: its samples are of %s each",
-			    units_ns(c->p->meta.interval_ns).s);
-	complete_metadata(c->o, &c->p->meta);
 	if (is_replaced(path)) {
 		if (asprintf(&c->partial, "%s.%d.partial", path, (int)getpid()) < 0) {
 			c->partial = NULL;
@@ -75,24 +73,54 @@ static int begin(struct conversion *c)
 	return writer_open(path, c->p, &c->writer);
 }
 
+/* Of the input's next recording, of which p has what the batch brought and no more. */
+static int begin_recording(struct conversion *c, uint32_t index)
+{
+	struct recording *r = &c->p->recordings.items[index];
+
+	if (c->o->freq_hz && r->interval_ns)
+		log_warning("-F is left aside: its samples are of %s each",
+			    units_ns(r->interval_ns).s);
+	complete_recording(c->o, r);
+	c->recording = index;
+	return c->writer ? writer_recording(c->writer, c->p, index) : open_output(c);
+}
+
+static int write_batch(struct conversion *c)
+{
+	for (size_t i = 0; i < c->p->samples.len; i++)
+		c->ticks += c->p->samples.items[i].value;
+	/* a batch may have brought the file's last word on it, over what the user said */
+	complete_recording(c->o, &c->p->recordings.items[c->recording]);
+	if (writer_flush(c->writer, c->p) < 0)
+		return -EIO;
+	profile_clear_samples(c->p);
+	return 0;
+}
+
 /* All of one input. */
 static int convert(struct conversion *c, struct input *in)
 {
+	bool is_first = true;
 	int n, r = 0;
 
+	if (c->writer && profile_reset(c->p) < 0)
+		return -ENOMEM;
 	do {
 		n = input_next(in, c->p);
-		if (n >= 0 && !c->writer)
-			r = begin(c);
-		if (n < 0 || r < 0)
-			return n < 0 ? n : r;
-		for (size_t i = 0; i < c->p->samples.len; i++)
-			c->ticks += c->p->samples.items[i].weight;
-		if (writer_flush(c->writer, c->p) < 0)
-			return -EIO;
-		profile_clear_samples(c->p);
-	} while (n > 0);
-	return 0;
+		if (n < 0)
+			return n;
+		if (is_first || input_recording_index(in) != c->recording) {
+			if (!is_first) /* what begins a recording brings nothing else */
+				r = profile_reset(c->p);
+			if (!r)
+				r = begin_recording(c, input_recording_index(in));
+		}
+		is_first = false;
+		if (!r)
+			r = write_batch(c);
+	} while (n > 0 && !r);
+	return r;
 }
 
 static int convert_file(struct conversion *c, const char *path)
@@ -102,8 +130,6 @@ static int convert_file(struct conversion *c, const char *path)
 	int r = input_open(path, &in);
 
 	if (r < 0)
-		return r;
-	if ((r = input_compare_intervals(in, c->p, path, NULL)) < 0)
 		return r;
 	r = convert(c, in);
 	if (!r && input_is_truncated(in, &offset))
@@ -115,60 +141,14 @@ static int convert_file(struct conversion *c, const char *path)
 static int finish(struct conversion *c)
 {
 	const char *to = c->o->output;
-	int r;
+	int r = writer_finish(c->writer, c->p);
 
-	complete_metadata(c->o, &c->p->meta);
-	r = writer_finish(c->writer, c->p);
 	if (r < 0 || !c->partial)
 		return r;
 	if (rename(c->partial, to) < 0)
 		return err_set(-errno, "%s: %s", to, strerror(errno));
 	free(take_ptr(c->partial));
 	return 0;
-}
-
-/* Is it a command from its start to its end? That stands at the end of a recording. 1, 0 or an
- * error.
- */
-static int is_whole_run(const char *path)
-{
-	_cleanup_(profile_freep) struct profile *p = NULL;
-	_cleanup_(input_freep) struct input *in = NULL;
-	int r = profile_new(&p);
-
-	if (!r)
-		r = input_open(path, &in);
-	if (r < 0)
-		return r;
-	while ((r = input_next(in, p)) > 0)
-		profile_clear_samples(p);
-	return r < 0 ? r : input_metadata(in)->is_whole != 0;
-}
-
-/*
- * A recording does not know of how many runs it is: several whole ones in one would be compared as
- * one that did as much. EXIT_OK, or another status with a message.
- */
-static int check_runs(struct call *call)
-{
-	const char *first = NULL;
-
-	for (int i = 0; call->operands.len > 1 && i < call->operands.len; i++) {
-		int r = is_whole_run(call->operands.items[i]);
-
-		if (r < 0)
-			return cmd_fail(call, r);
-		if (r && first)
-			return cmd_usage(
-				call,
-				"%s and %s are whole runs, and one recording of both would "
-				"be taken for one run: diff takes each as it is "
-				"(--baseline FILE)",
-				first, call->operands.items[i]);
-		if (r)
-			first = call->operands.items[i];
-	}
-	return EXIT_OK;
 }
 
 static int import_files(struct call *call, const struct import_call *o)
@@ -198,8 +178,7 @@ static int run(struct call *call)
 		OPT_FREQ('F', "freq", &o.freq_hz, "samples per second they were taken at", .min = 1,
 			 .max = 1000000000),
 		OPT_ALIAS('r', "rate"),
-		OPT_U64(0, "work", &o.work, "N", "units of work that were done, for diff",
-			.min = 1),
+		OPT_U64(0, "work", &o.work, "N", "units of work that each did, for diff", .min = 1),
 		OPT_END,
 	};
 	int status;
@@ -210,8 +189,7 @@ static int run(struct call *call)
 		return cmd_usage(call, "where to? give -o OUT.pyebpf");
 	if (!call->operands.len)
 		return cmd_usage(call, "no FILE to import");
-	status = check_runs(call);
-	return status ? status : import_files(call, &o);
+	return import_files(call, &o);
 }
 
 const struct command command_import = {
@@ -219,17 +197,20 @@ const struct command command_import = {
 	.summary = "make recordings of other profilers' files",
 	.usage = "[OPTION]... FILE... -o OUT.pyebpf",
 	.about =
-		"Writes one or more files of other profilers, merged, as a recording. Formats are "
+		"Writes one or more files of other profilers as a recording. Formats are "
 		"told "
 		"by the content: the binary format of CPython 3.15 (python -m profiling.sampling "
 		"run "
 		"--binary), collapsed text (py-spy record -f raw, FlameGraph's stackcollapse-*.pl, "
-		"async-profiler, pyebpf export), recordings. Several whole runs of a command are "
-		"refused: a recording does not know of how many runs it is.\n\n"
+		"async-profiler, pyebpf export), recordings. Each stays a recording of its own in "
+		"the "
+		"file: diff takes them for as many runs.\n\n"
 		"What a file does not say stays unknown. Text says neither when its samples were "
 		"taken nor how long one is: -F tells that. report, export and diff read all these "
 		"files as they are, too.",
-	.examples = "pyebpf import baseline.bin -o baseline.pyebpf\twhat profiling.sampling wrote\n"
-		    "pyebpf import -F 100 raw.txt -o before.pyebpf\tpy-spy's, taken at 100 Hz",
+	.examples =
+		"pyebpf import a.pyebpf b.pyebpf c.pyebpf -o base.pyebpf\tthree runs in one file\n"
+		"pyebpf import baseline.bin -o baseline.pyebpf\twhat profiling.sampling wrote\n"
+		"pyebpf import -F 100 raw.txt -o before.pyebpf\tpy-spy's, taken at 100 Hz",
 	.run = run,
 };

@@ -2,12 +2,12 @@
 #include "cmd/input.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "base/log.h"
-#include "base/texts.h"
 #include "base/units.h"
 #include "import/import.h"
 #include "store/reader.h"
@@ -16,6 +16,9 @@
 struct input {
 	struct import *import;
 	struct reader *reader;
+	char *path;
+	uint32_t first; /* index of the file's first recording in the profile; INPUT_NO_RECORDING */
+	uint64_t left_out;
 };
 
 void input_free(struct input *in)
@@ -24,6 +27,7 @@ void input_free(struct input *in)
 		return;
 	import_free(in->import);
 	reader_free(in->reader);
+	free(in->path);
 	free(in);
 }
 
@@ -34,6 +38,10 @@ int input_open(const char *path, struct input **out)
 
 	if (!in)
 		return -ENOMEM;
+	in->first = INPUT_NO_RECORDING;
+	in->path = strdup(path);
+	if (!in->path)
+		return -ENOMEM;
 	r = import_open(path, &in->import);
 	if (!r)
 		r = reader_open(path, &in->reader);
@@ -43,26 +51,51 @@ int input_open(const char *path, struct input **out)
 	return 0;
 }
 
+/* Samples of other kinds have other units: nothing adds them up with ticks. */
+static void keep_ticks(struct input *in, struct profile *p)
+{
+	size_t kept = 0;
+
+	if (!p->kinds.len)
+		return;
+	for (size_t i = 0; i < p->samples.len; i++)
+		if (p->samples.items[i].kind == KIND_TICKS)
+			p->samples.items[kept++] = p->samples.items[i];
+	in->left_out += p->samples.len - kept;
+	p->samples.len = kept;
+}
+
 int input_next(struct input *in, struct profile *p)
 {
-	return in->import ? import_next(in->import, p) : reader_next(in->reader, p);
+	int r = in->import ? import_next(in->import, p) : reader_next(in->reader, p);
+
+	if (in->first == INPUT_NO_RECORDING)
+		in->first = input_recording_index(in);
+	keep_ticks(in, p);
+	return r;
 }
 
-const struct metadata *input_metadata(const struct input *in)
+int input_put_name(const struct input *in, struct strbuf *out)
 {
-	return in->import ? &import_facts(in->import)->meta : reader_metadata(in->reader);
+	uint32_t before = input_recording_index(in) - in->first;
+
+	strbuf_puts(out, in->path);
+	return before ? strbuf_appendf(out, " (%" PRIu32 ")", before + 1) : strbuf_error(out);
 }
 
-uint64_t input_interval_ns(const struct input *in)
+const struct recording *input_recording(const struct input *in)
 {
-	uint64_t interval_ns = input_metadata(in)->interval_ns;
+	return in->import ? &import_facts(in->import)->recording : reader_recording(in->reader);
+}
 
-	return !interval_ns && input_is_text(in) ? INPUT_INTERVAL_DEFAULT_NS : interval_ns;
+uint32_t input_recording_index(const struct input *in)
+{
+	return in->import ? import_facts(in->import)->index : reader_recording_index(in->reader);
 }
 
 bool input_is_text(const struct input *in)
 {
-	return input_metadata(in)->is_summed != 0;
+	return input_recording(in)->is_summed != 0;
 }
 
 uint64_t input_last_ns(struct input *in)
@@ -81,37 +114,19 @@ uint64_t input_last_ns(struct input *in)
 	return last_ns;
 }
 
-uint64_t input_skipped(const struct input *in)
+void input_note_left_out(const struct input *in)
 {
-	return in->import ? import_facts(in->import)->skipped : 0;
+	uint64_t skipped = in->import ? import_facts(in->import)->skipped : 0;
+
+	if (in->left_out)
+		log_note("%s: samples of other kinds than ticks are left out: %s", in->path,
+			 units_count(in->left_out).s);
+	if (skipped)
+		log_note("%s: lines skipped, without samples: %s", in->path,
+			 units_count(skipped).s);
 }
 
 bool input_is_truncated(const struct input *in, uint64_t *offset)
 {
 	return in->reader && reader_is_truncated(in->reader, offset);
-}
-
-/* "of 1 ms each" */
-static void put_interval(char *text, size_t size, uint64_t interval_ns)
-{
-	if (interval_ns)
-		snprintf(text, size, "of %s each", units_ns(interval_ns).s);
-	else
-		snprintf(text, size, "of unknown length");
-}
-
-#define INTERVALS_DIFFER "%s: its samples are %s, and counted as those of the first file, %s"
-
-int input_compare_intervals(const struct input *in, const struct profile *p, const char *path,
-			    struct texts *notes)
-{
-	uint64_t first_ns = p->meta.interval_ns, interval_ns = input_metadata(in)->interval_ns;
-	char first[64], own[64];
-
-	if (!p->recordings || interval_ns == first_ns)
-		return 0;
-	put_interval(first, sizeof(first), first_ns);
-	put_interval(own, sizeof(own), interval_ns);
-	log_warning(INTERVALS_DIFFER, path, own, first);
-	return notes ? texts_addf(notes, INTERVALS_DIFFER, path, own, first) : 0;
 }

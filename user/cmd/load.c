@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/strbuf.h"
 #include "base/units.h"
 #include "cmd/account.h"
 #include "cmd/input.h"
@@ -17,19 +19,14 @@
 static int sum_samples(struct load *l)
 {
 	struct profile *p = l->profile;
-	size_t more = p->threads.len - l->thread_ticks.len;
 	int r = l->folds_imports ? import_fold_samples(&l->imports, p) : 0;
 
 	if (r < 0)
 		return r;
-	if (vec_reserve(&l->thread_ticks, more) < 0 || tally_add(&l->tally, p) < 0)
+	if (tally_add(&l->tally, p) < 0)
 		return -ENOMEM;
-	memset(l->thread_ticks.items + l->thread_ticks.len, 0, more * sizeof(uint64_t));
-	l->thread_ticks.len += more;
-	for (size_t i = 0; i < p->samples.len; i++) {
-		l->thread_ticks.items[p->samples.items[i].thread] += p->samples.items[i].weight;
-		l->ticks += p->samples.items[i].weight;
-	}
+	for (size_t i = 0; i < p->samples.len; i++)
+		l->ticks += p->samples.items[i].value;
 	l->records += p->samples.len;
 	profile_clear_samples(p);
 	return 0;
@@ -63,35 +60,85 @@ static int judge_end(struct load *l, const struct input *in, const char *path, i
 	return 0;
 }
 
-static int begin_run(struct load *l, struct input *in, const char *path)
+/* One recording of a file, while it is read. */
+struct run {
+	uint32_t recording; /* index */
+	uint64_t ticks;     /* before it */
+};
+
+/* "of 1 ms each" */
+static void put_interval(char *text, size_t size, uint64_t interval_ns)
 {
-	if (!l->tally.by_time)
-		return 0;
-	return slots_begin_run(&l->tally.slots, SLOT_CURRENT, path,
-			       input_is_text(in) ? SLOTS_NO_TIMES : input_last_ns(in));
+	if (interval_ns)
+		snprintf(text, size, "of %s each", units_ns(interval_ns).s);
+	else
+		snprintf(text, size, "of unknown length");
 }
 
-/* lost, busy: before the run. */
-static int end_run(struct load *l, const struct input *in, uint64_t lost, uint64_t busy)
-{
-	uint64_t now = account_due(l->profile, l->ticks);
+#define INTERVALS_DIFFER "%s: its samples are %s, and counted as those of the first file, %s"
 
-	if (!l->tally.by_time)
+/* Sums with samples that last another time are no time. */
+static int compare_intervals(struct load *l, uint32_t recording, const char *name)
+{
+	uint64_t first_ns = profile_recording(l->profile)->interval_ns;
+	uint64_t interval_ns = l->profile->recordings.items[recording].interval_ns;
+	char first[64], own[64];
+
+	if (interval_ns == first_ns)
 		return 0;
-	return slots_describe_run(&l->tally.slots, input_metadata(in),
-				  account_sum(l->profile, account_lost) - lost,
-				  now > busy ? now - busy : 0);
+	put_interval(first, sizeof(first), first_ns);
+	put_interval(own, sizeof(own), interval_ns);
+	log_warning(INTERVALS_DIFFER, name, own, first);
+	return texts_addf(&l->notes, INTERVALS_DIFFER, name, own, first);
+}
+
+static int begin_run(struct load *l, struct run *run, struct input *in)
+{
+	_cleanup_(strbuf_releasep) struct strbuf name = STRBUF_INIT;
+	uint32_t recording = input_recording_index(in);
+	bool has_times = !l->profile->recordings.items[recording].is_summed;
+	int r = input_put_name(in, &name);
+
+	*run = (struct run){ recording, l->ticks };
+	if (!r)
+		r = compare_intervals(l, recording, strbuf_str(&name));
+	if (r < 0 || !l->tally.by_time)
+		return r;
+	return slots_begin_run(&l->tally.slots, SLOT_CURRENT, strbuf_str(&name),
+			       has_times ? input_last_ns(in) : SLOTS_NO_TIMES);
+}
+
+static int end_run(struct load *l, const struct run *run)
+{
+	const struct recording *r;
+	uint64_t lost;
+
+	if (!l->tally.by_time || run->recording == INPUT_NO_RECORDING)
+		return 0;
+	r = &l->profile->recordings.items[run->recording];
+	lost = loss_sum_of(r, loss_ticks);
+	return slots_describe_run(&l->tally.slots, r, lost, l->ticks - run->ticks + lost);
 }
 
 /* Batch by batch until it gives no more: 0 or what input_next() says; else -ENOMEM in *r. */
 static int sum_batches(struct load *l, struct input *in, int *r)
 {
+	struct run run = { .recording = INPUT_NO_RECORDING };
 	int n;
 
+	*r = 0;
 	do {
 		n = input_next(in, l->profile);
-		*r = sum_samples(l);
+		if (run.recording != input_recording_index(in)) {
+			*r = end_run(l, &run);
+			if (!*r)
+				*r = begin_run(l, &run, in);
+		}
+		if (!*r)
+			*r = sum_samples(l);
 	} while (n > 0 && !*r);
+	if (!*r)
+		*r = end_run(l, &run);
 	return n;
 }
 
@@ -99,18 +146,11 @@ static int load_file(struct load *l, const char *path)
 {
 	_cleanup_(input_freep) struct input *in = NULL;
 	uint64_t records = l->records, ticks = l->ticks;
-	uint64_t lost = account_sum(l->profile, account_lost);
-	uint64_t busy = account_due(l->profile, l->ticks);
 	int n, r = input_open(path, &in);
 
 	if (r < 0)
 		return r;
-	if ((r = input_compare_intervals(in, l->profile, path, &l->notes)) < 0 ||
-	    (r = begin_run(l, in, path)) < 0)
-		return r;
 	n = sum_batches(l, in, &r);
-	if (!r)
-		r = end_run(l, in, lost, busy);
 	if (r < 0 || (n < 0 && n != -EBADMSG))
 		return r < 0 ? r : n;
 	if (input_is_text(in)) {
@@ -118,9 +158,7 @@ static int load_file(struct load *l, const char *path)
 		if (n < 0)
 			return n; /* one wrong line: it may be another format altogether */
 	}
-	if (input_skipped(in))
-		log_note("%s: lines skipped, without samples: %s", path,
-			 units_count(input_skipped(in)).s);
+	input_note_left_out(in);
 	return judge_end(l, in, path, n, l->records - records);
 }
 
@@ -176,7 +214,7 @@ int load_add_leaves(struct load *l, const struct profile *p, struct leaf_map *fu
 		s.stack = stack ? *stack : 0;
 		s.thread = 0;
 		s.opcode = 0;
-		l->ticks += s.weight;
+		l->ticks += s.value;
 		if (!r)
 			r = profile_add_sample(l->profile, &s);
 	}
@@ -200,7 +238,6 @@ void load_release(struct load *l)
 {
 	profile_free(l->profile);
 	tally_release(&l->tally);
-	vec_release(&l->thread_ticks);
 	import_fold_release(&l->imports);
 	texts_release(&l->notes);
 }

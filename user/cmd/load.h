@@ -26,13 +26,12 @@ struct leaf_map {
  * { .tally.by_thread = ... }, ends in load_release().
  */
 struct load {
-	struct profile *profile;    /* without samples */
-	struct tally tally;         /* finished by load_files() */
-	VEC(uint64_t) thread_ticks; /* by thread index */
-	uint64_t records;           /* samples as stored: one may weigh several ticks */
-	uint64_t ticks;             /* their weight: what users are told as samples */
-	bool is_cut;                /* a file ends early, or is damaged from some point on */
-	bool folds_imports;         /* set by the caller: profile/imports.h */
+	struct profile *profile; /* without samples */
+	struct tally tally;      /* finished by load_files() */
+	uint64_t records;        /* samples as stored: one may weigh several ticks */
+	uint64_t ticks;          /* their weight: what users are told as samples */
+	bool is_cut;             /* a file ends early, or is damaged from some point on */
+	bool folds_imports;      /* set by the caller: profile/imports.h */
 	struct import_fold imports;
 	struct texts notes; /* what the reader of a page should know of the files */
 };

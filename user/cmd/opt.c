@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -283,6 +284,17 @@ static int read_choice(const struct opt *o, const char *text)
 	return err_set(-EINVAL, "'%s' is none of %s", text, words);
 }
 
+static int read_percent(const struct opt *o, const char *text)
+{
+	char *end;
+	double percent = strtod(text, &end);
+
+	if (end == text || *end || !(percent >= 0 && percent <= 100))
+		return err_set(-EINVAL, "'%s' is no number from 0 to 100", text);
+	*o->to.percent = percent;
+	return 0;
+}
+
 static int read_value(const struct opt *o, const char *text)
 {
 	uint64_t number = 0;
@@ -298,6 +310,8 @@ static int read_value(const struct opt *o, const char *text)
 		return read_choice(o, text);
 	case OPT_U32_LIST_:
 		return read_u32_list(o, text);
+	case OPT_PERCENT_:
+		return read_percent(o, text);
 	default:
 		r = read_number(o, text, &number);
 		if (r < 0)

@@ -28,6 +28,7 @@ struct opt {
 		OPT_FREQ_,
 		OPT_BYTES_,
 		OPT_SHARE_,
+		OPT_PERCENT_,
 		OPT_STR_,
 		OPT_LIST_,
 		OPT_ENUM_,
@@ -41,6 +42,7 @@ struct opt {
 		bool *flag;
 		uint32_t *u32;
 		uint64_t *u64;
+		double *percent;
 		const char **str;
 		unsigned int *choice;
 		struct opt_list *list;
@@ -91,6 +93,9 @@ struct opt_u32_list {
 #define OPT_FREQ(k, n, v, h, ...)  OPT_ROW_(OPT_FREQ_, k, n, "HZ", h, .to.u32 = (v), __VA_ARGS__)
 #define OPT_BYTES(k, n, v, h, ...) OPT_ROW_(OPT_BYTES_, k, n, "SIZE", h, .to.u64 = (v), __VA_ARGS__)
 #define OPT_SHARE(k, n, v, h, ...) OPT_ROW_(OPT_SHARE_, k, n, "SHARE", h, .to.u64 = (v), __VA_ARGS__)
+
+/* double: 0 to 100. */
+#define OPT_PERCENT(k, n, v, h) OPT_ROW_(OPT_PERCENT_, k, n, "PERCENT", h, .to.percent = (v))
 
 /* Borrowed from argv. An arg of FILE, PATH or DIR is completed as such. */
 #define OPT_STR(k, n, v, a, h) OPT_ROW_(OPT_STR_, k, n, a, h, .to.str = (v))

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "profile/calltree.h"
+#include "profile/module.h"
 
 static int rank_functions(const struct calltree *tree, struct ranking *out)
 {
@@ -96,25 +97,16 @@ int ranking_make(const struct load *l, bool by_line, enum ranking_key key, struc
 /* What is left of a path for a table. */
 static const char *short_path(const char *path, size_t *len)
 {
-	static const char *const libraries[] = { "/site-packages/", "/dist-packages/" };
 	const char *end = path + *len, *at;
+	size_t root_len = module_library_root(path, *len);
 
-	for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
-		at = memmem(path, *len, libraries[i], strlen(libraries[i]));
-		if (at) {
-			at += strlen(libraries[i]);
-			*len = (size_t)(end - at);
-			return at;
-		}
+	if (root_len) {
+		*len -= root_len;
+		return path + root_len;
 	}
-	at = memmem(path, *len, "/lib/python3.", 13);
+	at = memrchr(path, '/', *len);
 	if (at)
-		at = memchr(at + 13, '/', (size_t)(end - at - 13));
-	if (!at) {
-		at = memrchr(path, '/', *len);
-		if (at)
-			at = memrchr(path, '/', (size_t)(at - path));
-	}
+		at = memrchr(path, '/', (size_t)(at - path));
 	if (!at)
 		return path;
 	at++;
@@ -132,7 +124,7 @@ void line_put_place(struct line *l, enum style style, const struct profile *p, u
 	bool is_approximate = by_line && (f->flags & FRAME_LINE_APPROXIMATE);
 	char line[16] = "";
 
-	if (f->kind == FRAME_MARKER)
+	if (!frame_has_place(f->kind))
 		return;
 	if (number)
 		snprintf(line, sizeof(line), ":%s%" PRIu32, is_approximate ? "~" : "", number);
@@ -144,7 +136,7 @@ void line_put_name(struct line *l, enum style style, const struct profile *p, ui
 	const struct frame *f = frametab_get(p->frames, frame);
 	size_t room = line_room(l);
 
-	if (f->kind != FRAME_MARKER && room != SIZE_MAX)
+	if (frame_has_place(f->kind) && room != SIZE_MAX)
 		room = room > PLACE_COLUMNS_MIN ? room - PLACE_COLUMNS_MIN : 0;
 	line_put_tail(l, style, strtab_get(p->strings, f->name), strtab_len(p->strings, f->name),
 		      "", room);

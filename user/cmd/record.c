@@ -201,34 +201,34 @@ static int own_command_line(struct strbuf *out)
 static int describe_recording(struct recorder *r)
 {
 	_cleanup_(strbuf_releasep) struct strbuf target = STRBUF_INIT, command = STRBUF_INIT;
-	struct metadata *m = &r->profile->meta;
+	struct recording *m = profile_recording(r->profile);
 	struct utsname u;
 	char host[256] = "";
 	int e;
 
 	m->rate_hz = r->o->freq_hz;
 	m->interval_ns = NS_PER_SECOND / r->o->freq_hz;
-	r->top.profile->meta.interval_ns = m->interval_ns;
+	profile_recording(r->top.profile)->interval_ns = m->interval_ns;
 	m->cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	gethostname(host, sizeof(host) - 1);
 	uname(&u);
 	if ((e = target_text(r, &target)) < 0 || (e = own_command_line(&command)) < 0 ||
-	    (e = profile_set_text(&m->host, host)) < 0 ||
-	    (e = profile_set_text(&m->kernel, u.release)) < 0 ||
-	    (e = profile_set_text(&m->machine, u.machine)) < 0 ||
-	    (e = profile_set_text(&m->version, PYEBPF_VERSION)) < 0 ||
-	    (e = profile_set_text(&m->command, strbuf_str(&command))) < 0 ||
-	    (e = profile_set_text(&m->mode, "cpu")) < 0 ||
-	    (e = profile_set_text(&m->target, strbuf_str(&target))) < 0 ||
+	    (e = recording_set_text(&m->host, host)) < 0 ||
+	    (e = recording_set_text(&m->kernel, u.release)) < 0 ||
+	    (e = recording_set_text(&m->machine, u.machine)) < 0 ||
+	    (e = recording_set_text(&m->version, PYEBPF_VERSION)) < 0 ||
+	    (e = recording_set_text(&m->command, strbuf_str(&command))) < 0 ||
+	    (e = recording_set_text(&m->mode, "cpu")) < 0 ||
+	    (e = recording_set_text(&m->target, strbuf_str(&target))) < 0 ||
 	    (e = environment_describe(m, target_count(r) == 1 ? target_pid(r, 0) : 0)) < 0)
 		return e;
-	return profile_set_text(&m->event, "cpu-clock");
+	return recording_set_text(&m->event, "cpu-clock");
 }
 
 /* Begins a file whose time 0 is start_ns. */
 static int open_file(struct recorder *r, uint64_t start_ns)
 {
-	struct metadata *m = &r->profile->meta;
+	struct recording *m = profile_recording(r->profile);
 	int e;
 
 	m->start_realtime_ns = clock_ns(CLOCK_REALTIME) - (monotonic_ns() - start_ns);
@@ -432,9 +432,10 @@ static int close_file(struct recorder *r, uint64_t now, bool is_last)
 	    (e = counters_store(&c, &r->since, r->profile)) < 0)
 		return e;
 	r->since = c;
-	r->profile->meta.duration_ns = now - r->file_start_ns;
-	r->profile->meta.has_ended = 1;
-	r->profile->meta.is_whole = is_last && !r->o->outputs.rotate_ns && has_run_to_its_end(r);
+	profile_recording(r->profile)->duration_ns = now - r->file_start_ns;
+	profile_recording(r->profile)->has_ended = 1;
+	profile_recording(r->profile)->is_whole =
+		is_last && !r->o->outputs.rotate_ns && has_run_to_its_end(r);
 	if ((e = environment_complete(r->profile)) < 0 ||
 	    (e = writer_finish(r->writer, r->profile)) < 0)
 		return e;
@@ -605,7 +606,7 @@ static uint32_t base_freq_hz(const char *path)
 		err_clear(); /* compare() will say it, after the recording */
 		return 0;
 	}
-	rate_hz = input_metadata(in)->rate_hz;
+	rate_hz = input_recording(in)->rate_hz;
 	return rate_hz <= FREQ_MAX_HZ ? (uint32_t)rate_hz : 0;
 }
 
@@ -637,7 +638,8 @@ static int explain_nothing(struct recorder *r)
 	if (account_put_nothing(&why, r->top.profile, &next) < 0)
 		return fail(r, -ENOMEM);
 	if (!has_command(r)) {
-		err_set(-ENODATA, "no samples of %s in %s: %s", r->profile->meta.target,
+		err_set(-ENODATA, "no samples of %s in %s: %s",
+			profile_recording(r->profile)->target,
 			units_ns(monotonic_ns() - r->sampling_ns).s, strbuf_str(&why));
 		cmd_fail(r->call, -ENODATA);
 	} else if (log_level() >= LOG_LEVEL_WARNING) {

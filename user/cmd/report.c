@@ -33,7 +33,6 @@ struct report_opts {
 	bool threads;
 	bool no_summary;
 	bool keeps_imports;
-	const char *min_text;
 	double min_percent;
 	const char *output; /* NULL: the terminal */
 	bool should_open;
@@ -57,18 +56,18 @@ static void put_text(struct line *l, const char *before, const char *text)
 
 static void put_target(struct line *l, const struct profile *p)
 {
-	const char *target = p->meta.target ? p->meta.target : "unknown";
+	const char *target = profile_recording(p)->target;
 
 	put_label(l, "target");
-	put_text(l, "", target);
-	if (!strncmp(target, "pid ", 4) && p->processes.len == 1)
+	put_text(l, "", target ? target : "unknown");
+	if (target && !strncmp(target, "pid ", 4) && p->processes.len == 1)
 		put_text(l, ": ", strtab_get(p->strings, p->processes.items[0].command_line));
-	if (p->recordings > 1)
-		line_putf(l, STYLE_PLAIN, " (the first of %" PRIu32 " recordings, merged)",
-			  p->recordings);
+	if (p->recordings.len > 1)
+		line_putf(l, STYLE_PLAIN, " (the first of %zu recordings, merged)",
+			  p->recordings.len);
 }
 
-static void put_origin(struct line *l, const struct metadata *m)
+static void put_origin(struct line *l, const struct recording *m)
 {
 	time_t seconds = (time_t)(m->start_realtime_ns / 1000000000);
 	char text[64] = "at an unknown time";
@@ -110,10 +109,13 @@ static void put_version(struct line *l, const struct profile *p, const struct pr
 
 static void put_python(struct line *l, const struct profile *p)
 {
-	size_t shown = 0, further = 0, processes = p->processes.len, threads = p->threads.len;
+	size_t shown = 0, further = 0, processes = 0, threads = 0;
 
 	put_label(l, "python");
-	for (size_t i = 0; i < processes; i++) {
+	for (size_t i = 0; i < p->threads.len; i++)
+		threads += p->threads.items[i].same == i;
+	for (size_t i = 0; i < p->processes.len; i++) {
+		processes += p->processes.items[i].same == i;
 		if (!is_first_of_version(p, i))
 			continue;
 		if (shown == VERSIONS_SHOWN) {
@@ -175,7 +177,7 @@ static void put_places(struct line *l, const struct profile *p)
 		line_end(l);
 }
 
-static void put_mode(struct line *l, const struct metadata *m)
+static void put_mode(struct line *l, const struct recording *m)
 {
 	put_label(l, "mode");
 	put_text(l, "", m->mode ? m->mode : "unknown");
@@ -201,7 +203,7 @@ static struct units_text time_text(uint64_t ticks, uint64_t interval_ns)
 
 static void put_samples(struct line *l, const struct load *loaded)
 {
-	const struct metadata *m = &loaded->profile->meta;
+	const struct recording facts = profile_facts(loaded->profile), *m = &facts;
 
 	put_label(l, "samples");
 	line_put(l, STYLE_PLAIN, units_count(loaded->ticks).s);
@@ -220,13 +222,13 @@ static void put_cpu(struct line *l, const struct load *loaded)
 	if (!account_cpu_ns(p, loaded->ticks))
 		return;
 	put_label(l, "time");
-	account_put_cpu(l, p, loaded->ticks, p->meta.duration_ns);
+	account_put_cpu(l, p, loaded->ticks, profile_facts(p).duration_ns);
 	line_end(l);
 }
 
 static void put_work(struct line *l, const struct load *loaded)
 {
-	const struct metadata *m = &loaded->profile->meta;
+	const struct recording facts = profile_facts(loaded->profile), *m = &facts;
 	double each_ns = (double)loaded->ticks * (double)m->interval_ns / m->work;
 
 	put_label(l, "work");
@@ -240,10 +242,10 @@ static void put_account(struct line *l, const struct load *loaded)
 	const struct profile *p = loaded->profile;
 
 	put_label(l, "lost");
-	if (account_sum(p, account_lost))
+	if (loss_sum(p, loss_ticks))
 		account_put_lost(l, p, loaded->ticks);
 	else
-		line_put(l, STYLE_PLAIN, account_is_known(p, account_lost) ? "nothing" : "unknown");
+		line_put(l, STYLE_PLAIN, loss_is_known(p, loss_ticks) ? "nothing" : "unknown");
 	line_end(l);
 	if (profile_counter(p, "outside")) {
 		put_label(l, "outside");
@@ -253,10 +255,10 @@ static void put_account(struct line *l, const struct load *loaded)
 			  units_count(profile_counter(p, "outside")).s);
 		line_end(l);
 	}
-	if (account_sum(p, account_quality)) {
+	if (loss_sum(p, loss_quality)) {
 		put_label(l, "quality");
 		line_put(l, STYLE_PLAIN, "samples ");
-		account_put_rows(l, p, account_quality);
+		account_put_rows(l, p, loss_quality);
 		line_end(l);
 	}
 	if (loaded->is_cut) {
@@ -271,21 +273,22 @@ static void put_account(struct line *l, const struct load *loaded)
 static int put_summary(const struct load *loaded, struct terminal t)
 {
 	_cleanup_(line_release) struct line l = LINE_INIT(&t);
+	const struct recording facts = profile_facts(loaded->profile);
 
 	t.width = 0; /* better wrapped than cut */
 	put_target(&l, loaded->profile);
 	line_end(&l);
-	put_origin(&l, &loaded->profile->meta);
+	put_origin(&l, &facts);
 	line_end(&l);
 	put_python(&l, loaded->profile);
 	line_end(&l);
 	put_places(&l, loaded->profile);
-	put_mode(&l, &loaded->profile->meta);
+	put_mode(&l, &facts);
 	line_end(&l);
 	put_samples(&l, loaded);
 	line_end(&l);
 	put_cpu(&l, loaded);
-	if (loaded->profile->meta.work > 0) {
+	if (facts.work > 0) {
 		put_work(&l, loaded);
 		line_end(&l);
 	}
@@ -362,7 +365,7 @@ static int put_table(const struct load *loaded, const struct report_opts *o,
 	shown = o->limit && o->limit < ranking.len ? o->limit : ranking.len;
 	place_column = TABLE_NAME_COLUMN + name_columns(t, p, &ranking, shown) + 2;
 	line_putf(&l, STYLE_BOLD, "  self   total  %11s  function",
-		  p->meta.interval_ns ? "self time" : "samples");
+		  profile_recording(p)->interval_ns ? "self time" : "samples");
 	line_pad(&l, place_column);
 	line_put(&l, STYLE_BOLD, o->by_line ? "line" : "defined in");
 	r = line_end(&l);
@@ -373,7 +376,7 @@ static int put_table(const struct load *loaded, const struct report_opts *o,
 		line_put(&l, STYLE_PLAIN, "  ");
 		put_percent(&l, row->total, loaded->ticks);
 		line_put(&l, STYLE_PLAIN, "  ");
-		put_time(&l, row->self, p->meta.interval_ns);
+		put_time(&l, row->self, profile_recording(p)->interval_ns);
 		line_pad(&l, TABLE_NAME_COLUMN);
 		line_put_name(&l, STYLE_PLAIN, p, row->frame);
 		line_put(&l, STYLE_PLAIN, "  ");
@@ -389,11 +392,11 @@ static int put_table(const struct load *loaded, const struct report_opts *o,
 
 static int compare_threads(const void *a, const void *b, void *context)
 {
-	const uint64_t *ticks = context;
+	const struct tally_thread *threads = context;
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
-	if (ticks[x] != ticks[y])
-		return ticks[x] > ticks[y] ? -1 : 1;
+	if (threads[x].ticks != threads[y].ticks)
+		return threads[x].ticks > threads[y].ticks ? -1 : 1;
 	return x < y ? -1 : x > y;
 }
 
@@ -402,10 +405,11 @@ static void put_thread(struct line *l, const struct load *loaded, uint32_t threa
 	const struct profile *p = loaded->profile;
 	const struct thread *th = &p->threads.items[thread];
 	const struct process *process = &p->processes.items[th->process];
+	uint64_t ticks = loaded->tally.threads.items[thread].ticks;
 
-	put_percent(l, loaded->thread_ticks.items[thread], loaded->ticks);
+	put_percent(l, ticks, loaded->ticks);
 	line_put(l, STYLE_PLAIN, "  ");
-	put_time(l, loaded->thread_ticks.items[thread], p->meta.interval_ns);
+	put_time(l, ticks, profile_recording(p)->interval_ns);
 	line_put(l, STYLE_PLAIN, "  ");
 	line_put_foreign(l, STYLE_PLAIN, strtab_get(p->strings, th->name),
 			 strtab_len(p->strings, th->name));
@@ -427,7 +431,7 @@ static int put_threads(const struct load *loaded, const struct report_opts *o,
 		       const struct terminal *t)
 {
 	_cleanup_(line_release) struct line l = LINE_INIT(t);
-	size_t count = loaded->thread_ticks.len, shown;
+	size_t count = loaded->tally.threads.len, shown;
 	_cleanup_(freep) uint32_t *order = calloc(count + 1, sizeof(*order));
 	int r;
 
@@ -435,10 +439,10 @@ static int put_threads(const struct load *loaded, const struct report_opts *o,
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++)
 		order[i] = (uint32_t)i;
-	qsort_r(order, count, sizeof(*order), compare_threads, loaded->thread_ticks.items);
+	qsort_r(order, count, sizeof(*order), compare_threads, loaded->tally.threads.items);
 	shown = o->limit && o->limit < count ? o->limit : count;
 	line_putf(&l, STYLE_BOLD, " share  %11s  thread",
-		  loaded->profile->meta.interval_ns ? "time" : "samples");
+		  profile_recording(loaded->profile)->interval_ns ? "time" : "samples");
 	r = line_end(&l);
 	for (size_t i = 0; i < shown && !r; i++) {
 		put_thread(&l, loaded, order[i]);
@@ -603,17 +607,6 @@ static int put_report(const struct load *loaded, const struct report_opts *o)
 	return o->tree ? put_tree(loaded, o, &t) : put_table(loaded, o, &t);
 }
 
-static int read_min_percent(const struct call *call, struct report_opts *o)
-{
-	char *end;
-
-	o->min_percent = strtod(o->min_text, &end);
-	if (end == o->min_text || *end || !(o->min_percent >= 0 && o->min_percent <= 100))
-		return cmd_usage(call, "--min-percent: '%s' is no number from 0 to 100",
-				 o->min_text);
-	return EXIT_OK;
-}
-
 static int write_report(const struct load *loaded, const struct exporter *e,
 			const struct report_opts *o)
 {
@@ -652,7 +645,7 @@ static int report(struct call *call, const struct report_opts *o, const struct e
 static int run(struct call *call)
 {
 	static const char *const keys[] = { "self", "total", NULL };
-	struct report_opts o = { .limit = 20, .min_text = "0.5" };
+	struct report_opts o = { .limit = 20, .min_percent = 0.5 };
 	const struct opt opts[] = {
 		OPT_GROUP("Functions"),
 		OPT_ENUM(0, "sort", &o.sort, "KEY", keys, "order of the table (self)"),
@@ -660,8 +653,8 @@ static int run(struct call *call)
 		OPT_FLAG(0, "lines", &o.by_line, "lines of code instead of functions"),
 		OPT_GROUP("Call paths"),
 		OPT_FLAG(0, "tree", &o.tree, "the call tree instead of the table"),
-		OPT_STR(0, "min-percent", &o.min_text, "PERCENT",
-			"leave paths with less of the total out of the tree (0.5)"),
+		OPT_PERCENT(0, "min-percent", &o.min_percent,
+			    "leave paths with less of the total out of the tree (0.5)"),
 		OPT_GROUP("Around it"),
 		OPT_FLAG(0, "threads", &o.threads, "also the share of each thread"),
 		OPT_FLAG(0, "no-summary", &o.no_summary, "not what was recorded and lost"),
@@ -683,9 +676,7 @@ static int run(struct call *call)
 		if (!beside)
 			return cmd_fail(call, -ENOMEM);
 	}
-	status = read_min_percent(call, &o);
-	if (!status)
-		status = choose_output(call, &o, &exporter);
+	status = choose_output(call, &o, &exporter);
 	return status ? status : report(call, &o, exporter);
 }
 

@@ -51,7 +51,7 @@ static int put_functions(struct line *l, const struct load *loaded)
 
 static void put_lost(struct line *l, const struct load *loaded)
 {
-	if (account_sum(loaded->profile, account_lost)) {
+	if (loss_sum(loaded->profile, loss_ticks)) {
 		line_put(l, STYLE_PLAIN, "lost: ");
 		account_put_lost(l, loaded->profile, loaded->ticks);
 	} else {

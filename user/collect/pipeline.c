@@ -814,7 +814,7 @@ static int add_sample(struct pipeline *p, const struct sample_event *e, bool all
 {
 	const struct frame_record *frames = (const struct frame_record *)(e + 1);
 	struct stack_notes notes = { 0 };
-	struct sample s = { .weight = e->weight, .cpu = e->cpu };
+	struct sample s = { .value = e->weight, .cpu = e->cpu };
 	uint32_t callers;
 	int r;
 

@@ -72,7 +72,7 @@ static void builder_release(struct builder *b)
 /* Markers are of no file, or of "~". */
 static uint32_t file_of(const struct frame *f)
 {
-	return f->kind == FRAME_MARKER ? 0 : f->file;
+	return frame_has_place(f->kind) ? f->file : 0;
 }
 
 static bool is_same(const struct frame *f, const struct frame *g, bool by_line)

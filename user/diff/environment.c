@@ -22,9 +22,10 @@ typedef const char *(*get_fact)(const struct diff_input *in, const struct diff_r
 static const char *get_cpus(const struct diff_input *in, const struct diff_run *run,
 			    struct number *number)
 {
-	(void)in;
-	snprintf(number->text, sizeof(number->text), "%" PRIu64, run->facts.cpus);
-	return run->facts.cpus ? number->text : NULL;
+	uint64_t cpus = diff_run_recording(in, run)->cpus;
+
+	snprintf(number->text, sizeof(number->text), "%" PRIu64, cpus);
+	return cpus ? number->text : NULL;
 }
 
 static const char *get_python(const struct diff_input *in, const struct diff_run *run,
@@ -39,27 +40,28 @@ static const char *get_container(const struct diff_input *in, const struct diff_
 				 struct number *number)
 {
 	const struct process *process = diff_run_process(in, run);
+	const struct recording *r = diff_run_recording(in, run);
 
 	(void)number;
-	if (!process || !run->facts.version || run->facts.source)
+	if (!process || !r->version || r->source)
 		return NULL;
 	return process_has_place(process) ? "yes" : "no";
 }
 
 static const struct fact {
 	const char *what;
-	size_t text; /* offset in struct diff_facts, where there is no function */
+	size_t text; /* offset in struct recording, where there is no function */
 	get_fact get;
 } facts[ENVIRONMENT_FACTS] = {
-	{ "CPU model", offsetof(struct diff_facts, cpu_model), NULL },
+	{ "CPU model", offsetof(struct recording, cpu_model), NULL },
 	{ "CPUs", 0, get_cpus },
-	{ "frequency governor", offsetof(struct diff_facts, governor), NULL },
-	{ "kernel", offsetof(struct diff_facts, kernel), NULL },
+	{ "frequency governor", offsetof(struct recording, governor), NULL },
+	{ "kernel", offsetof(struct recording, kernel), NULL },
 	{ "in a container", 0, get_container },
 	{ "Python", 0, get_python },
-	{ "build of Python", offsetof(struct diff_facts, build), NULL },
-	{ "hash seed", offsetof(struct diff_facts, hash_seed), NULL },
-	{ "allocator", offsetof(struct diff_facts, allocator), NULL },
+	{ "build of Python", offsetof(struct recording, build), NULL },
+	{ "hash seed", offsetof(struct recording, hash_seed), NULL },
+	{ "allocator", offsetof(struct recording, allocator), NULL },
 };
 
 const char *const environment_keys[ENVIRONMENT_FACTS] = {
@@ -72,7 +74,7 @@ static const char *get(const struct fact *fact, const struct diff_input *in,
 {
 	if (fact->get)
 		return fact->get(in, run, number);
-	return *(const char *const *)((const char *)&run->facts + fact->text);
+	return *(const char *const *)((const char *)diff_run_recording(in, run) + fact->text);
 }
 
 /* --- both sides ------------------------------------------------------------------------------- */

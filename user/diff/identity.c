@@ -81,10 +81,8 @@ static int find_new_modules(struct builder *b)
 
 		for (size_t s = 0; file && s < b->sources.of[DIFF_CURRENT].len && module == NONE;
 		     s++) {
-			const struct source *source = &b->sources.of[DIFF_CURRENT].items[s];
-
-			if (has_tail(source_path(&b->sources, source), file))
-				module = source->module;
+			if (has_tail(source_path(&b->sources, DIFF_CURRENT, s), file))
+				module = b->sources.of[DIFF_CURRENT].items[s].module;
 		}
 		r = vec_push(&b->new_module, module);
 		if (!r)
@@ -130,7 +128,7 @@ static int name_frame(struct builder *b, int side, uint32_t frame)
 	const struct frame *f = frametab_get(b->p->frames, frame);
 	const char *name = strtab_get(b->p->strings, f->name);
 	struct named n = {
-		.module = source_of(&b->sources, side, f->file)->module,
+		.module = source_module(&b->sources, side, f->file),
 		.line = f->first_line,
 		.frame = frame,
 		.side = (uint8_t)side,
@@ -139,7 +137,7 @@ static int name_frame(struct builder *b, int side, uint32_t frame)
 	size_t i = 0, count = side == DIFF_BASE && b->renames ? b->renames->len : 0;
 	int r = strtab_intern(b->texts, name, strtab_len(b->p->strings, f->name), &n.name);
 
-	if (!r && f->kind == FRAME_MARKER) /* of no file, or of "~" */
+	if (!r && !frame_has_place(f->kind)) /* of no file, or of "~" */
 		r = strtab_intern(b->texts, "~", 1, &n.module);
 	while (i < count && !fits(b, &b->renames->items[i].old, f))
 		i++;
@@ -379,7 +377,7 @@ static int make_keys(struct builder *b)
 		if (k->frame[n->side] != NONE && k->frame[n->side] < n->frame)
 			continue;
 		k->frame[n->side] = n->frame;
-		k->root_len[n->side] = source_of(&b->sources, n->side, file)->root_len;
+		k->root_len[n->side] = module_of(&b->sources.modules[n->side], file)->root_len;
 	}
 	return 0;
 }

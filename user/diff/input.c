@@ -15,27 +15,9 @@
 
 /* --- runs ------------------------------------------------------------------------------------- */
 
-static const size_t fact_texts[] = {
-	offsetof(struct diff_facts, file),      offsetof(struct diff_facts, mode),
-	offsetof(struct diff_facts, event),     offsetof(struct diff_facts, host),
-	offsetof(struct diff_facts, command),   offsetof(struct diff_facts, target),
-	offsetof(struct diff_facts, version),   offsetof(struct diff_facts, source),
-	offsetof(struct diff_facts, python),    offsetof(struct diff_facts, kernel),
-	offsetof(struct diff_facts, cpu_model), offsetof(struct diff_facts, governor),
-	offsetof(struct diff_facts, build),     offsetof(struct diff_facts, hash_seed),
-	offsetof(struct diff_facts, allocator),
-};
-#define FACT_TEXTS (sizeof(fact_texts) / sizeof(fact_texts[0]))
-
-static char **fact_text(struct diff_facts *facts, size_t i)
-{
-	return (char **)((char *)facts + fact_texts[i]);
-}
-
 static void run_free(struct diff_run *run)
 {
-	for (size_t i = 0; i < FACT_TEXTS; i++)
-		free(*fact_text(&run->facts, i));
+	free(run->file);
 	for (size_t i = 0; i < DIFF_BLOCKS_MAX; i++) {
 		vec_release(&run->blocks[i].cells);
 		vec_release(&run->blocks[i].tags);
@@ -78,25 +60,20 @@ static uint64_t block_length(uint64_t last_ns)
 	return last_ns / DIFF_BLOCKS + 1;
 }
 
-int diff_input_add_run(struct diff_input *in, enum diff_side side, const struct diff_facts *facts,
-		       uint64_t expected_ns, uint32_t *out)
+int diff_input_add_run(struct diff_input *in, enum diff_side side, const char *file,
+		       uint32_t recording, uint64_t expected_ns, uint32_t *out)
 {
 	_cleanup_(run_freep) struct diff_run *run = calloc(1, sizeof(*run));
-	bool has_all = true;
 
 	if (!run)
 		return -ENOMEM;
 	run->side = side;
-	run->facts = *facts;
-	for (size_t i = 0; i < FACT_TEXTS; i++) {
-		char **text = fact_text(&run->facts, i), *copy = *text ? strdup(*text) : NULL;
-
-		has_all = has_all && (copy || !*text);
-		*text = copy;
-	}
-	if (facts->has_times && expected_ns)
+	run->recording = recording;
+	run->has_times = !in->profile->recordings.items[recording].is_summed;
+	run->file = strdup(file);
+	if (run->has_times && expected_ns)
 		run->block_ns = block_length(expected_ns + EXPECTED_SLACK_NS);
-	if (!has_all || vec_push(&in->runs, run) < 0)
+	if (!run->file || vec_push(&in->runs, run) < 0)
 		return -ENOMEM;
 	run = NULL;
 	*out = (uint32_t)in->runs.len - 1;
@@ -173,6 +150,12 @@ static int reserve_slots(struct diff_input *in)
 	return 0;
 }
 
+/* As it is shown: not of two recordings. */
+static uint32_t thread_of(const struct diff_input *in, const struct sample *s)
+{
+	return in->profile->threads.items[s->thread].same;
+}
+
 static uint32_t *slot_of(struct diff_input *in, const struct sample *s)
 {
 	uint32_t tag = in->by_thread ? s->thread + s->opcode * TAG_STRIDE : 0;
@@ -183,8 +166,8 @@ static uint32_t *slot_of(struct diff_input *in, const struct sample *s)
 static bool has_tag(const struct diff_input *in, const struct diff_block *b, uint32_t cell,
 		    const struct sample *s)
 {
-	return !in->by_thread ||
-	       (b->tags.items[cell].thread == s->thread && b->tags.items[cell].opcode == s->opcode);
+	return !in->by_thread || (b->tags.items[cell].thread == thread_of(in, s) &&
+				  b->tags.items[cell].opcode == s->opcode);
 }
 
 /* Where the cell of a sample to come probably is; NULL: it will be a new one. */
@@ -201,16 +184,16 @@ static int add_to_block(struct diff_input *in, struct diff_block *b, const struc
 	uint32_t *slot = slot_of(in, s);
 	struct diff_cell *cell = *slot < b->cells.len ? &b->cells.items[*slot] : NULL;
 
-	b->ticks += s->weight;
+	b->ticks += s->value;
 	if (cell && cell->stack == s->stack && has_tag(in, b, *slot, s) &&
-	    cell->ticks <= UINT32_MAX - s->weight) {
-		cell->ticks += s->weight;
+	    cell->ticks <= UINT32_MAX - s->value) {
+		cell->ticks += s->value;
 		return 0;
 	}
 	if (b->cells.len == UINT32_MAX ||
 	    (in->by_thread &&
-	     vec_push(&b->tags, ((struct diff_tag){ s->thread, s->opcode })) < 0) ||
-	    vec_push(&b->cells, ((struct diff_cell){ s->stack, s->weight })) < 0)
+	     vec_push(&b->tags, ((struct diff_tag){ thread_of(in, s), s->opcode })) < 0) ||
+	    vec_push(&b->cells, ((struct diff_cell){ s->stack, s->value })) < 0)
 		return -ENOMEM;
 	*slot = (uint32_t)b->cells.len - 1;
 	return 0;
@@ -246,7 +229,7 @@ int diff_input_take_samples(struct diff_input *in, uint32_t index)
 
 	if (reserve_slots(in) < 0 || reserve_processes(run, p->processes.len) < 0)
 		return -ENOMEM;
-	if (run->facts.has_times && !run->block_ns && p->samples.len)
+	if (run->has_times && !run->block_ns && p->samples.len)
 		run->block_ns = block_length(last_time(p));
 	for (size_t i = 0; i < p->samples.len; i++) {
 		const struct sample *s = &p->samples.items[i];
@@ -262,8 +245,8 @@ int diff_input_take_samples(struct diff_input *in, uint32_t index)
 		}
 		if (add_to_block(in, block, s) < 0)
 			return -ENOMEM;
-		run->process_ticks.items[p->threads.items[s->thread].process] += s->weight;
-		run->ticks += s->weight;
+		run->process_ticks.items[p->threads.items[s->thread].process] += s->value;
+		run->ticks += s->value;
 	}
 	profile_clear_samples(p);
 	return 0;
@@ -271,7 +254,7 @@ int diff_input_take_samples(struct diff_input *in, uint32_t index)
 
 /* --- joining inputs --------------------------------------------------------------------------- */
 
-static void renumber(struct diff_run *run, const struct profile_ids *ids)
+static void renumber(struct diff_run *run, const struct profile *p, const struct profile_ids *ids)
 {
 	for (uint32_t i = 0; i < run->block_count; i++) {
 		struct diff_block *b = &run->blocks[i];
@@ -279,7 +262,9 @@ static void renumber(struct diff_run *run, const struct profile_ids *ids)
 		for (size_t c = 0; c < b->cells.len; c++)
 			b->cells.items[c].stack = ids->stacks[b->cells.items[c].stack];
 		for (size_t t = 0; t < b->tags.len; t++) {
-			b->tags.items[t].thread = ids->threads[b->tags.items[t].thread];
+			uint32_t thread = ids->threads[b->tags.items[t].thread];
+
+			b->tags.items[t].thread = p->threads.items[thread].same;
 			b->tags.items[t].opcode = ids->strings[b->tags.items[t].opcode];
 		}
 	}
@@ -317,7 +302,8 @@ int diff_input_join(struct diff_input *to, struct diff_input *from)
 	if (!r)
 		r = vec_reserve(&to->runs, from->runs.len);
 	for (size_t i = 0; i < from->runs.len && !r; i++) {
-		renumber(from->runs.items[i], &ids);
+		from->runs.items[i]->recording = ids.recordings[from->runs.items[i]->recording];
+		renumber(from->runs.items[i], to->profile, &ids);
 		r = renumber_processes(from->runs.items[i], to->profile, &ids);
 	}
 	if (r < 0)
@@ -350,9 +336,7 @@ const char *diff_run_python(const struct diff_input *in, const struct diff_run *
 {
 	const struct process *process = diff_run_process(in, run);
 
-	if (run->facts.python || !process)
-		return run->facts.python;
-	return strtab_get(in->profile->strings, process->python_version);
+	return process ? strtab_get(in->profile->strings, process->python_version) : NULL;
 }
 
 void diff_input_sum(const struct diff_input *in, enum diff_side side, struct diff_side_sum *out)
@@ -363,22 +347,23 @@ void diff_input_sum(const struct diff_input *in, enum diff_side side, struct dif
 
 	for (size_t i = 0; i < in->runs.len; i++) {
 		const struct diff_run *run = in->runs.items[i];
+		const struct recording *r = diff_run_recording(in, run);
 
 		if (run->side != side)
 			continue;
 		sum.runs++;
 		sum.ticks += run->ticks;
-		sum.lost += run->facts.lost;
-		sum.seconds += (double)run->facts.duration_ns / 1e9;
-		sum.work += run->facts.work;
-		interval_ns += (double)run->facts.interval_ns;
-		time_ns += (double)run->ticks * (double)run->facts.interval_ns;
-		has_interval = has_interval && run->facts.interval_ns;
-		has_seconds = has_seconds && run->facts.duration_ns;
-		has_work = has_work && run->facts.work > 0;
-		sum.has_times = sum.has_times && run->facts.has_times;
-		sum.is_whole = sum.is_whole && run->facts.is_whole;
-		sum.has_unit = sum.has_unit && diff_run_has_unit(run);
+		sum.lost += run->lost;
+		sum.seconds += (double)r->duration_ns / 1e9;
+		sum.work += r->work;
+		interval_ns += (double)r->interval_ns;
+		time_ns += (double)run->ticks * (double)r->interval_ns;
+		has_interval = has_interval && r->interval_ns;
+		has_seconds = has_seconds && r->duration_ns;
+		has_work = has_work && r->work > 0;
+		sum.has_times = sum.has_times && run->has_times;
+		sum.is_whole = sum.is_whole && r->is_whole;
+		sum.has_unit = sum.has_unit && diff_run_has_unit(in, run);
 	}
 	if (!has_seconds)
 		sum.seconds = 0;
@@ -440,22 +425,22 @@ static double lost_share(const struct diff_side_sum *s)
 static int check_runs(const struct diff_input *in, const struct diff_run *a,
 		      const struct diff_run *b, struct texts *reasons)
 {
-	const struct diff_facts *x = &a->facts, *y = &b->facts;
+	const struct recording *x = diff_run_recording(in, a), *y = diff_run_recording(in, b);
 	const char *python[] = { diff_run_python(in, a), diff_run_python(in, b) };
 	int r = 0;
 
 	if (differ(x->mode, y->mode))
-		r = texts_addf(reasons, "%s was recorded in mode %s, %s in mode %s", x->file,
-			       x->mode, y->file, y->mode);
+		r = texts_addf(reasons, "%s was recorded in mode %s, %s in mode %s", a->file,
+			       x->mode, b->file, y->mode);
 	if (!r && differ(x->event, y->event))
-		r = texts_addf(reasons, "%s was recorded by the event %s, %s by %s", x->file,
-			       x->event, y->file, y->event);
+		r = texts_addf(reasons, "%s was recorded by the event %s, %s by %s", a->file,
+			       x->event, b->file, y->event);
 	if (!r && intervals_differ(x->interval_ns, y->interval_ns))
-		r = texts_addf(reasons, "%s has a sample each %g us, %s each %g us", x->file,
-			       (double)x->interval_ns / 1e3, y->file, (double)y->interval_ns / 1e3);
+		r = texts_addf(reasons, "%s has a sample each %g us, %s each %g us", a->file,
+			       (double)x->interval_ns / 1e3, b->file, (double)y->interval_ns / 1e3);
 	if (!r && versions_differ(python[0], python[1]))
-		r = texts_addf(reasons, "%s is of Python %s, %s of Python %s", x->file, python[0],
-			       y->file, python[1]);
+		r = texts_addf(reasons, "%s is of Python %s, %s of Python %s", a->file, python[0],
+			       b->file, python[1]);
 	return r;
 }
 

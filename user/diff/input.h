@@ -16,12 +16,12 @@
  * are read into input->profile, so that strings, frames and stacks have the same ids everywhere, or
  * into inputs of their own, at the same time, that are joined then; samples are summed by (stack,
  * time block) and dropped, so that memory grows with the variety of the stacks and not with the
- * number of samples. For each file:
+ * number of samples. For each recording, which is one of input->profile's:
  *
- *	diff_input_add_run(input, DIFF_BASE, &facts, expected_ns, &run);
+ *	diff_input_add_run(input, DIFF_BASE, path, recording, expected_ns, &run);
  *	while (input_next(in, input->profile) > 0)	of cmd/input.h
  *		diff_input_take_samples(input, run);
- *	input->runs.items[run].facts.lost = ...;	what is known only at the end
+ *	input->runs.items[run]->lost = ...;	what is known only at the end
  */
 
 enum diff_side { DIFF_BASE, DIFF_CURRENT };
@@ -33,31 +33,6 @@ enum diff_side { DIFF_BASE, DIFF_CURRENT };
  */
 #define DIFF_BLOCKS 40
 #define DIFF_BLOCKS_MAX (2 * DIFF_BLOCKS)
-
-/* What is known of one recording. Texts may be NULL, numbers 0: unknown. */
-struct diff_facts {
-	const char *file;  /* its path */
-	const char *mode;  /* "cpu", "wall" */
-	const char *event; /* "cpu-clock" */
-	const char *host;
-	const char *command; /* of the recorder */
-	const char *target;  /* what was recorded */
-	const char *version; /* of the pyebpf that recorded */
-	const char *source;  /* what it was imported from */
-	const char *python;  /* version; NULL: found from its samples' processes */
-	/* the environment: struct metadata */
-	const char *kernel, *cpu_model, *governor, *build, *hash_seed, *allocator;
-	uint64_t cpus;
-	uint64_t interval_ns; /* of a tick; 0: the event does not count time */
-	uint64_t duration_ns; /* observed */
-	uint64_t start_realtime_ns;
-	uint64_t lost;  /* ticks */
-	double work;    /* units of work done, > 0 */
-	bool has_times; /* samples carry time: not so of collapsed text */
-	bool is_text;   /* sums of stacks; without an interval nobody knows what a sample is */
-	bool is_dealt;  /* its samples are dealt out over the blocks, which are no parts of time */
-	bool is_whole;  /* a program from its start to its end, not a stretch of a running one */
-};
 
 /* Ticks of a stack in one time block; several cells may be of the same stack. */
 struct diff_cell {
@@ -79,8 +54,12 @@ struct diff_block {
 
 struct diff_run {
 	enum diff_side side;
-	struct diff_facts facts; /* its texts are owned by the run */
+	bool has_times; /* samples carry time: not so of collapsed text */
+	bool is_dealt;  /* its samples are dealt out over the blocks, which are no parts of time */
+	uint32_t recording; /* index in the input's profile: what is known of it */
+	char *file;         /* its path; owned */
 	uint64_t ticks;
+	uint64_t lost;        /* of ticks that should be there */
 	uint32_t block_count; /* in use: 0 .. DIFF_BLOCKS_MAX; 0 without samples */
 	uint64_t block_ns;    /* the last block may be a part of one; 0: all in one block */
 	struct diff_block blocks[DIFF_BLOCKS_MAX];
@@ -100,11 +79,12 @@ void diff_input_free(struct diff_input *in);
 DEFINE_CLEANUP(struct diff_input *, diff_input_free)
 
 /*
- * Copies facts. expected_ns: how long the recording is, if that is known (reader_index(): the last
- * sample); else 0. Returns 0 and *run, an index; or -ENOMEM with *run untouched.
+ * Its samples have times, unless the recording is of sums. expected_ns: how long it is, if that is
+ * known (reader_index(): the last sample); else 0. Returns 0 and *run, an index; or -ENOMEM with
+ * *run untouched.
  */
-int diff_input_add_run(struct diff_input *in, enum diff_side side, const struct diff_facts *facts,
-		       uint64_t expected_ns, uint32_t *run);
+int diff_input_add_run(struct diff_input *in, enum diff_side side, const char *file,
+		       uint32_t recording, uint64_t expected_ns, uint32_t *run);
 
 /* Takes all samples the profile holds now into the run, and clears them. 0 or -ENOMEM. */
 int diff_input_take_samples(struct diff_input *in, uint32_t run);
@@ -115,16 +95,25 @@ int diff_input_take_samples(struct diff_input *in, uint32_t run);
  */
 int diff_input_join(struct diff_input *to, struct diff_input *from);
 
-/* Is it known what its samples count? */
-static inline bool diff_run_has_unit(const struct diff_run *run)
+/* What is known of it. Borrowed. */
+static inline struct recording *diff_run_recording(const struct diff_input *in,
+						   const struct diff_run *run)
 {
-	return run->facts.interval_ns || !run->facts.is_text;
+	return &in->profile->recordings.items[run->recording];
+}
+
+/* Is it known what its samples count? */
+static inline bool diff_run_has_unit(const struct diff_input *in, const struct diff_run *run)
+{
+	const struct recording *r = diff_run_recording(in, run);
+
+	return r->interval_ns || !r->is_summed;
 }
 
 /* The Python process with most samples; NULL: none is known. Borrowed. */
 const struct process *diff_run_process(const struct diff_input *in, const struct diff_run *run);
 
-/* Version of the process with most samples, or what facts say; NULL: unknown. Borrowed. */
+/* Version of the process with most samples; NULL: unknown. Borrowed. */
 const char *diff_run_python(const struct diff_input *in, const struct diff_run *run);
 
 /* Are the sides of two minor versions of Python, as far as they say? Compared by force. */

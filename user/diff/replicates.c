@@ -6,71 +6,75 @@
 #define REPLICATES 20
 
 /* From the start of the recording to the end of a block; the last one ends with the recording. */
-static double block_end(const struct diff_run *run, uint32_t block)
+static double block_end(const struct diff_input *in, const struct diff_run *run, uint32_t block)
 {
 	double end = ((double)block + 1) * (double)run->block_ns;
-	double last = (double)run->facts.duration_ns;
+	double last = (double)diff_run_recording(in, run)->duration_ns;
 
 	if (block + 1 == run->block_count && last > end - (double)run->block_ns && last < end)
 		end = last;
 	return end;
 }
 
-static double run_exposure(const struct diff_run *run, enum exposure exposure)
+static double run_exposure(const struct diff_input *in, const struct diff_run *run,
+			   enum exposure exposure)
 {
 	switch (exposure) {
 	case EXPOSURE_TIME:
-		return (double)run->facts.duration_ns;
+		return (double)diff_run_recording(in, run)->duration_ns;
 	case EXPOSURE_TICKS:
 		return (double)run->ticks;
 	case EXPOSURE_WORK:
-		return run->facts.work;
+		return diff_run_recording(in, run)->work;
 	case EXPOSURE_EQUAL:
 		break;
 	}
 	return 1;
 }
 
-static int add_run(struct replicates *s, const struct diff_run *run, enum exposure exposure)
+static int add_run(struct replicates *s, const struct diff_input *in, const struct diff_run *run,
+		   enum exposure exposure)
 {
 	struct replicate r = {
 		.run = run,
 		.blocks = run->blocks,
 		.block_count = run->block_count,
-		.exposure = run_exposure(run, exposure),
+		.exposure = run_exposure(in, run, exposure),
 	};
 
 	return r.exposure > 0 ? vec_push(s, r) : 0;
 }
 
 /* Where the replicate ends that begins with a block: a short rest of the run goes with it. */
-static uint32_t replicate_end(const struct diff_run *run, uint32_t first, uint32_t size)
+static uint32_t replicate_end(const struct diff_input *in, const struct diff_run *run,
+			      uint32_t first, uint32_t size)
 {
 	uint32_t end = first + size;
 	double last;
 
 	if (end >= run->block_count)
 		return run->block_count;
-	last = block_end(run, run->block_count - 1);
-	return last - block_end(run, end - 1) < (double)(size * run->block_ns) / 2
+	last = block_end(in, run, run->block_count - 1);
+	return last - block_end(in, run, end - 1) < (double)(size * run->block_ns) / 2
 		       ? run->block_count
 		       : end;
 }
 
-static double blocks_exposure(const struct replicate *r, enum exposure exposure)
+static double blocks_exposure(const struct diff_input *in, const struct replicate *r,
+			      enum exposure exposure)
 {
 	uint32_t first = (uint32_t)(r->blocks - r->run->blocks), end = first + r->block_count;
 	uint64_t ticks = 0;
 
 	if (exposure != EXPOSURE_TICKS)
-		return block_end(r->run, end - 1) - (double)first * (double)r->run->block_ns;
+		return block_end(in, r->run, end - 1) - (double)first * (double)r->run->block_ns;
 	for (uint32_t b = 0; b < r->block_count; b++)
 		ticks += r->blocks[b].ticks;
 	return (double)ticks;
 }
 
-static int add_blocks(struct replicates *s, const struct diff_run *run, enum exposure exposure,
-		      uint32_t times)
+static int add_blocks(struct replicates *s, const struct diff_input *in, const struct diff_run *run,
+		      enum exposure exposure, uint32_t times)
 {
 	uint32_t size = run->block_count < 2 * REPLICATES ? 1 : run->block_count / REPLICATES;
 	int r = 0;
@@ -78,9 +82,9 @@ static int add_blocks(struct replicates *s, const struct diff_run *run, enum exp
 	for (uint32_t b = 0, end; b < run->block_count && !r; b = end) {
 		struct replicate one = { .run = run, .blocks = &run->blocks[b] };
 
-		end = replicate_end(run, b, size * times);
+		end = replicate_end(in, run, b, size * times);
 		one.block_count = end - b;
-		one.exposure = blocks_exposure(&one, exposure);
+		one.exposure = blocks_exposure(in, &one, exposure);
 		if (one.exposure > 0)
 			r = vec_push(s, one);
 	}
@@ -98,8 +102,8 @@ int replicates_find(struct replicates *out, const struct diff *d, enum diff_side
 
 		if (run->side != side)
 			continue;
-		r = by == DIFF_BY_RUNS ? add_run(out, run, exposure)
-				       : add_blocks(out, run, exposure, times);
+		r = by == DIFF_BY_RUNS ? add_run(out, d->input, run, exposure)
+				       : add_blocks(out, d->input, run, exposure, times);
 	}
 	for (size_t i = 0; i < out->len; i++)
 		sum += out->items[i].exposure;

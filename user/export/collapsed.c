@@ -30,7 +30,6 @@
 
 #define SPECIAL ";\\"
 #define TEXT_BYTES_MAX (UINT64_C(1) << 30) /* of all frames; real programs take a few MiB */
-#define NO_FRAMES "<unknown>"              /* stands for a stack without frames */
 
 /* A frame or tag as it stands in a line. */
 struct text {
@@ -59,7 +58,7 @@ struct collapsed {
 	const struct export_opts *o;
 	FILE *out;
 	struct strbuf arena;
-	VEC(struct text) texts; /* frames by id, then processes, threads, and NO_FRAMES */
+	VEC(struct text) texts; /* frames by id, then processes, threads, and PROFILE_NO_FRAMES */
 	struct stacktab *paths; /* stacks of texts: what differs only where texts do not is one */
 	uint32_t *path_of;      /* by stack id, of one thread */
 	uint32_t *mapped_for;   /* by stack id: which thread path_of is of, counted from 1 */
@@ -208,7 +207,7 @@ static int make_texts(struct collapsed *c)
 	if (r < 0)
 		return r;
 	offset = c->arena.len;
-	strbuf_puts(&c->arena, NO_FRAMES);
+	strbuf_puts(&c->arena, PROFILE_NO_FRAMES);
 	return end_text(c, offset);
 }
 
@@ -428,8 +427,9 @@ static int write_lines(struct collapsed *c)
 	return r;
 }
 
-static void write_header(const struct metadata *m, FILE *out)
+static void write_header(const struct profile *p, FILE *out)
 {
+	const struct recording facts = profile_facts(p), *m = &facts;
 	fputs("# pyebpf-collapsed", out);
 	if (m->interval_ns)
 		fprintf(out, " interval_us=%.15g", (double)m->interval_ns / 1000);
@@ -456,7 +456,7 @@ static int write_collapsed(const struct profile *p, const struct tally *t,
 	    (r = group_by_parent(&c)) < 0)
 		return r;
 	if (o->header)
-		write_header(&p->meta, out);
+		write_header(p, out);
 	return write_lines(&c);
 }
 

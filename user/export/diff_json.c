@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/json.h"
 #include "base/strbuf.h"
@@ -19,31 +18,10 @@
 
 #define SCHEMA "pyebpf-diff/1"
 
-static void key_string(struct json *j, const char *key, const char *s)
-{
-	json_key(j, key);
-	if (s)
-		json_string(j, s);
-	else
-		json_null(j);
-}
-
-static void key_u64(struct json *j, const char *key, uint64_t v)
-{
-	json_key(j, key);
-	json_u64(j, v);
-}
-
-static void key_double(struct json *j, const char *key, double v)
-{
-	json_key(j, key);
-	json_double(j, v);
-}
-
 /* Greater than 0, else it is not known. */
 static void key_known(struct json *j, const char *key, double v)
 {
-	key_double(j, key, v > 0 ? v : (double)NAN);
+	json_key_double(j, key, v > 0 ? v : (double)NAN);
 }
 
 static void key_float(struct json *j, const char *key, float v)
@@ -82,8 +60,7 @@ static const char *common(const struct diff_report *r, enum diff_side side,
 
 static const char *get_mode(const struct diff_report *r, const struct diff_run *run)
 {
-	(void)r;
-	return run->facts.mode;
+	return diff_run_recording(r->input, run)->mode;
 }
 
 static const char *get_python(const struct diff_report *r, const struct diff_run *run)
@@ -93,14 +70,14 @@ static const char *get_python(const struct diff_report *r, const struct diff_run
 
 static const char *get_host(const struct diff_report *r, const struct diff_run *run)
 {
-	(void)r;
-	return run->facts.host;
+	return diff_run_recording(r->input, run)->host;
 }
 
 static const char *get_command(const struct diff_report *r, const struct diff_run *run)
 {
-	(void)r;
-	return run->facts.target ? run->facts.target : run->facts.command;
+	const struct recording *recording = diff_run_recording(r->input, run);
+
+	return recording->target ? recording->target : recording->command;
 }
 
 static uint64_t first_start(const struct diff_report *r, enum diff_side side)
@@ -109,25 +86,12 @@ static uint64_t first_start(const struct diff_report *r, enum diff_side side)
 
 	for (size_t i = 0; i < r->input->runs.len; i++) {
 		const struct diff_run *run = r->input->runs.items[i];
-		uint64_t start = run->facts.start_realtime_ns;
+		uint64_t start = diff_run_recording(r->input, run)->start_realtime_ns;
 
 		if (run->side == side && start && (!first || start < first))
 			first = start;
 	}
 	return first;
-}
-
-static void put_start(struct json *j, uint64_t ns)
-{
-	time_t seconds = (time_t)(ns / 1000000000);
-	char text[32];
-	struct tm tm;
-
-	if (ns && gmtime_r(&seconds, &tm) &&
-	    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm))
-		json_string(j, text);
-	else
-		json_null(j);
 }
 
 static void put_environment(struct json *j, const struct diff_report *r, enum diff_side side)
@@ -139,7 +103,7 @@ static void put_environment(struct json *j, const struct diff_report *r, enum di
 	for (size_t i = 0; i < ENVIRONMENT_FACTS; i++) {
 		strbuf_truncate(&text, 0);
 		environment_put(r->input, side, i, &text);
-		key_string(j, environment_keys[i], text.len ? strbuf_str(&text) : NULL);
+		json_key_string(j, environment_keys[i], text.len ? strbuf_str(&text) : NULL);
 	}
 	json_end(j);
 }
@@ -154,11 +118,11 @@ static void put_side(struct json *j, const struct diff_report *r, enum diff_side
 	json_array(j);
 	for (size_t i = 0; i < r->input->runs.len; i++)
 		if (r->input->runs.items[i]->side == side)
-			json_string(j, r->input->runs.items[i]->facts.file);
+			json_string(j, r->input->runs.items[i]->file);
 	json_end(j);
-	key_u64(j, "runs", sum.runs);
-	key_u64(j, "samples", sum.ticks);
-	key_u64(j, "lost", sum.lost);
+	json_key_u64(j, "runs", sum.runs);
+	json_key_u64(j, "samples", sum.ticks);
+	json_key_u64(j, "lost", sum.lost);
 	key_known(j, "interval_us", sum.interval_ns / 1e3);
 	json_key(j, "ms");
 	if (sum.interval_ns > 0)
@@ -167,12 +131,11 @@ static void put_side(struct json *j, const struct diff_report *r, enum diff_side
 		json_null(j);
 	key_known(j, "seconds", sum.seconds);
 	key_known(j, "work", sum.work);
-	key_string(j, "mode", common(r, side, get_mode));
-	key_string(j, "python", common(r, side, get_python));
-	key_string(j, "host", common(r, side, get_host));
-	key_string(j, "command", common(r, side, get_command));
-	json_key(j, "start");
-	put_start(j, first_start(r, side));
+	json_key_string(j, "mode", common(r, side, get_mode));
+	json_key_string(j, "python", common(r, side, get_python));
+	json_key_string(j, "host", common(r, side, get_host));
+	json_key_string(j, "command", common(r, side, get_command));
+	json_key_time(j, "start", first_start(r, side));
 	put_environment(j, r, side);
 	json_end(j);
 }
@@ -225,11 +188,11 @@ static void put_total(struct json *j, const struct diff *d)
 {
 	json_key(j, "total");
 	json_object(j);
-	key_double(j, "baseline", d->total.baseline);
-	key_double(j, "value", d->total.value);
-	key_double(j, "diff", d->total.value - d->total.baseline);
+	json_key_double(j, "baseline", d->total.baseline);
+	json_key_double(j, "value", d->total.value);
+	json_key_double(j, "diff", d->total.value - d->total.baseline);
 	put_measure_keys(j, &d->total.measure);
-	key_string(j, "class", diff_class_names[d->total.class]);
+	json_key_string(j, "class", diff_class_names[d->total.class]);
 	json_end(j);
 }
 
@@ -238,9 +201,9 @@ static void put_counts(struct json *j, const struct diff *d)
 	json_key(j, "counts");
 	json_object(j);
 	for (size_t i = 0; i < DIFF_CLASS_COUNT; i++)
-		key_u64(j, diff_class_names[i], d->counts[i]);
+		json_key_u64(j, diff_class_names[i], d->counts[i]);
 	json_end(j);
-	key_double(j, "coloured", d->coloured);
+	json_key_double(j, "coloured", d->coloured);
 }
 
 static void put_frames(struct json *j, const struct diff_report *r)
@@ -267,15 +230,15 @@ static void put_function(struct json *j, const struct diff_report *r, const stru
 	put_text(j, r, f->name);
 	json_key(j, "file");
 	put_text(j, r, f->file);
-	key_string(j, "class", diff_class_names[f->class]);
-	key_string(j, "self_class", diff_class_names[f->self_class]);
-	key_u64(j, "base_samples", f->base_total);
-	key_u64(j, "self", f->self);
-	key_u64(j, "value", f->total);
-	key_double(j, "baseline", baseline);
-	key_double(j, "baseline_total", diff_baseline(d, f->base_total));
-	key_double(j, "diff", self - baseline);
-	key_double(j, "diff_pct", diff_percent(self, baseline));
+	json_key_string(j, "class", diff_class_names[f->class]);
+	json_key_string(j, "self_class", diff_class_names[f->self_class]);
+	json_key_u64(j, "base_samples", f->base_total);
+	json_key_u64(j, "self", f->self);
+	json_key_u64(j, "value", f->total);
+	json_key_double(j, "baseline", baseline);
+	json_key_double(j, "baseline_total", diff_baseline(d, f->base_total));
+	json_key_double(j, "diff", self - baseline);
+	json_key_double(j, "diff_pct", diff_percent(self, baseline));
 	put_measure_keys(j, &f->measure);
 	key_float(j, "detectable", f->detectable);
 	json_key(j, "renamed_from");
@@ -356,11 +319,11 @@ static void put_groups(struct json *j, const struct diff_report *r)
 		put_text(j, r, d->functions[n->function].name);
 		json_key(j, "file");
 		put_text(j, r, d->functions[n->function].file);
-		key_u64(j, "path", i - 1);
-		key_double(j, "baseline", diff_baseline(d, n->base_total));
-		key_u64(j, "value", n->total);
+		json_key_u64(j, "path", i - 1);
+		json_key_double(j, "baseline", diff_baseline(d, n->base_total));
+		json_key_u64(j, "value", n->total);
 		put_measure_keys(j, &n->measure);
-		key_string(j, "class", diff_class_names[n->class]);
+		json_key_string(j, "class", diff_class_names[n->class]);
 		json_end(j);
 	}
 	json_end(j);
@@ -392,16 +355,16 @@ static void put_gate(struct json *j, const struct diff_report *r)
 
 	json_key(j, "gate");
 	json_object(j);
-	key_string(j, "result", gate_result_names[g->result]);
-	key_u64(j, "exit", gate_exit_codes[g->result]);
-	key_double(j, "threshold", g->threshold);
-	key_double(j, "floor", g->floor);
-	key_double(j, "could", g->could);
+	json_key_string(j, "result", gate_result_names[g->result]);
+	json_key_u64(j, "exit", gate_exit_codes[g->result]);
+	json_key_double(j, "threshold", g->threshold);
+	json_key_double(j, "floor", g->floor);
+	json_key_double(j, "could", g->could);
 	json_key(j, "is_blind");
 	json_bool(j, g->is_blind);
-	key_double(j, "blind_share", g->blind_share);
-	key_double(j, "run_noise", g->run_noise);
-	key_double(j, "centre", g->centre);
+	json_key_double(j, "blind_share", g->blind_share);
+	json_key_double(j, "run_noise", g->run_noise);
+	json_key_double(j, "centre", g->centre);
 	json_key(j, "total_fails");
 	json_bool(j, g->total == GATE_SLOWER);
 	put_verdicts(j, r, "regressions", GATE_SLOWER);
@@ -409,7 +372,7 @@ static void put_gate(struct json *j, const struct diff_report *r)
 	put_verdicts(j, r, "moved", GATE_MOVED);
 	json_key(j, "is_elsewhere");
 	json_bool(j, g->is_elsewhere);
-	key_string(j, "reason", g->reason);
+	json_key_string(j, "reason", g->reason);
 	json_end(j);
 }
 
@@ -434,7 +397,7 @@ static void put_compat_frames(struct json *j, const struct diff_report *r, uint3
 		index[n->frame] = ++used;
 		json_array(j);
 		put_text(j, r, f->name);
-		if (f->kind == FRAME_MARKER)
+		if (!frame_has_place(f->kind))
 			json_string(j, COMPAT_MARKER_FILE);
 		else
 			put_text(j, r, f->file);
@@ -487,19 +450,19 @@ static int write_compat(struct json *j, const struct diff_report *r)
 	index = calloc((size_t)frametab_count(r->input->profile->frames) + 1, sizeof(*index));
 	if (!index)
 		return -ENOMEM;
-	key_string(
+	json_key_string(
 		j, "normalize",
 		diff_normalize_names[c->version == COMPAT_3_15_0A8 ? DIFF_SHARE : DIFF_ABSOLUTE]);
-	key_double(j, "centre", 1);
+	json_key_double(j, "centre", 1);
 	key_known(j, "ms_per_sample", current.interval_ns / 1e6);
-	key_double(j, "scale", c->scale);
+	json_key_double(j, "scale", c->scale);
 	json_key(j, "total");
 	json_object(j);
-	key_double(j, "baseline", baseline);
-	key_u64(j, "value", c->value);
-	key_double(j, "diff", (double)c->value - baseline);
+	json_key_double(j, "baseline", baseline);
+	json_key_u64(j, "value", c->value);
+	json_key_double(j, "diff", (double)c->value - baseline);
 	json_end(j);
-	key_u64(j, "elided_count", c->elided_count);
+	json_key_u64(j, "elided_count", c->elided_count);
 	put_notes(j, r);
 	put_compat_frames(j, r, index);
 	put_names(j, "path_fields", fields, count - 1);
@@ -513,20 +476,20 @@ static void write_changes(struct json *j, const struct diff_report *r)
 {
 	const struct diff *d = r->diff;
 
-	key_string(j, "normalize", diff_normalize_names[d->normalize]);
-	key_double(j, "centre", d->centre);
+	json_key_string(j, "normalize", diff_normalize_names[d->normalize]);
+	json_key_double(j, "centre", d->centre);
 	key_known(j, "ms_per_sample", diff_ms_per_tick(d));
-	key_double(j, "scale", d->scale);
+	json_key_double(j, "scale", d->scale);
 	put_total(j, d);
-	key_string(j, "dispersion", diff_dispersion_names[d->dispersion]);
+	json_key_string(j, "dispersion", diff_dispersion_names[d->dispersion]);
 	put_counts(j, d);
-	key_u64(j, "elided_count", d->elided_count);
+	json_key_u64(j, "elided_count", d->elided_count);
 	put_notes(j, r);
 	put_frames(j, r);
 	put_functions(j, r);
 	put_paths(j, d);
 	if (r->group_by) {
-		key_string(j, "group_by", r->group_by);
+		json_key_string(j, "group_by", r->group_by);
 		put_groups(j, r);
 	}
 	if (r->is_gated)
@@ -540,8 +503,8 @@ static int write_json(const struct diff_report *r, FILE *out)
 
 	json_init(&j, out);
 	json_object(&j);
-	key_string(&j, "schema", SCHEMA);
-	key_string(&j, "compat", r->compat ? compat_names[r->compat->version] : NULL);
+	json_key_string(&j, "schema", SCHEMA);
+	json_key_string(&j, "compat", r->compat ? compat_names[r->compat->version] : NULL);
 	put_sides(&j, r);
 	if (r->compat)
 		e = write_compat(&j, r);

@@ -132,16 +132,20 @@ static uint64_t start_ns(const struct diff_report *r)
 {
 	for (size_t i = 0; i < r->input->runs.len; i++)
 		if (r->input->runs.items[i]->side == DIFF_CURRENT)
-			return r->input->runs.items[i]->facts.start_realtime_ns;
+			return diff_run_recording(r->input, r->input->runs.items[i])
+				->start_realtime_ns;
 	return 0;
 }
 
 static const char *host(const struct diff_report *r)
 {
-	for (size_t i = 0; i < r->input->runs.len; i++)
-		if (r->input->runs.items[i]->side == DIFF_CURRENT &&
-		    r->input->runs.items[i]->facts.host)
-			return r->input->runs.items[i]->facts.host;
+	for (size_t i = 0; i < r->input->runs.len; i++) {
+		const struct diff_run *run = r->input->runs.items[i];
+		const char *found = diff_run_recording(r->input, run)->host;
+
+		if (run->side == DIFF_CURRENT && found)
+			return found;
+	}
 	return "localhost";
 }
 

@@ -441,16 +441,17 @@ static void put_groups(struct page *p)
 static void put_run(struct page *p, const struct diff_run *run)
 {
 	const char *python = diff_run_python(p->r->input, run);
+	const char *host = diff_run_recording(p->r->input, run)->host;
 
 	strbuf_appendf(&p->text, "| %s | ", run->side == DIFF_BASE ? "base" : "current");
-	put_code(&p->text, run->facts.file, strlen(run->facts.file));
+	put_code(&p->text, run->file, strlen(run->file));
 	strbuf_appendf(&p->text, " | %s | ", units_count(run->ticks).s);
-	strbuf_appendf(&p->text, "%s | ", units_count(run->facts.lost).s);
+	strbuf_appendf(&p->text, "%s | ", units_count(run->lost).s);
 	if (python)
 		put_foreign(&p->text, python, strlen(python));
 	strbuf_puts(&p->text, " | ");
-	if (run->facts.host)
-		put_foreign(&p->text, run->facts.host, strlen(run->facts.host));
+	if (host)
+		put_foreign(&p->text, host, strlen(host));
 	strbuf_puts(&p->text, " |\n");
 }
 

@@ -252,7 +252,7 @@ const char *diff_name(const struct diff *d, const struct diff_function *f, size_
 
 const char *diff_module(const struct diff *d, const struct diff_function *f, size_t *len)
 {
-	uint32_t id = f->kind == FRAME_MARKER ? 0 : f->file, root_len = id ? f->root_len : 0;
+	uint32_t id = frame_has_place(f->kind) ? f->file : 0, root_len = id ? f->root_len : 0;
 
 	*len = strtab_len(d->input->profile->strings, id) - root_len;
 	return strtab_get(d->input->profile->strings, id) + root_len;

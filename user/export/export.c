@@ -6,7 +6,7 @@
 #include "base/file.h"
 
 const struct exporter *const exporters[] = {
-	&exporter_collapsed, &exporter_pprof, &exporter_otlp, &exporter_html, NULL,
+	&exporter_collapsed, &exporter_pprof, &exporter_otlp, &exporter_html, &exporter_json, NULL,
 };
 
 const struct exporter *exporter_find(const char *name)

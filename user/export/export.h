@@ -25,6 +25,8 @@ struct export_opts {
 	bool threads;              /* tell threads apart: needs a tally by thread */
 	bool processes;            /* tell processes apart: needs a tally by thread */
 	bool header;               /* collapsed: a first line that says how long one sample is */
+	uint32_t limit;            /* JSON: so many paths, and functions, at most; 0: all */
+	double min_percent;        /* JSON: and none that is less of all ticks than this */
 	const struct texts *notes; /* page: what its reader should know; NULL: nothing */
 	/* OTLP: where the profile is from, "service.name" among them; none: the host. */
 	struct export_attributes resource;
@@ -64,5 +66,6 @@ extern const struct exporter exporter_collapsed;
 extern const struct exporter exporter_otlp;
 extern const struct exporter exporter_pprof;
 extern const struct exporter exporter_html;
+extern const struct exporter exporter_json;
 
 #endif

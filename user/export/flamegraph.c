@@ -103,7 +103,7 @@ static void put_number(struct json *j, const char *key, uint64_t v)
 
 static void put_run(struct json *j, const struct slots *s, const struct slot_run *run)
 {
-	const struct metadata *m = &run->meta;
+	const struct recording *m = &run->recording;
 
 	json_object(j);
 	json_key(j, "side");
@@ -170,9 +170,11 @@ static void put_threads(struct json *j, const struct profile *p)
 	for (size_t i = 0; i < p->threads.len; i++) {
 		const struct thread *t = &p->threads.items[i];
 
+		if (t->same != i)
+			continue;
 		json_object(j);
 		json_key(j, "process");
-		json_u64(j, t->process);
+		json_u64(j, p->processes.items[t->process].number);
 		json_key(j, "tid");
 		json_u64(j, t->tid);
 		json_key(j, "name");
@@ -208,7 +210,7 @@ static void put_title(struct json *j, const struct page *page)
 	else if (p->processes.len == 1 && p->processes.items[0].command_line)
 		strbuf_puts(&title, strtab_get(p->strings, p->processes.items[0].command_line));
 	else if (run)
-		strbuf_puts(&title, run->meta.target ? run->meta.target : run->path);
+		strbuf_puts(&title, run->recording.target ? run->recording.target : run->path);
 	json_key(j, "title");
 	json_string(j, strbuf_str(&title));
 }
@@ -283,12 +285,14 @@ static void put_opcodes(struct json *j, const struct profile *p, const struct pa
 }
 
 /* Of a comparison, in which profile has the sums of both sides, those of base, then of current. */
-static void put_counters(struct json *j, const struct page *page)
+static int put_counters(struct json *j, const struct page *page)
 {
-	const struct profile *p = page->profile, *const *side = page->counters;
+	const struct profile *const *side = page->counters;
+	_cleanup_(recording_release) struct recording sum = { 0 };
+	int r = profile_sum_counters(page->profile, &sum);
 
-	for (size_t i = 0; i < p->counters.len; i++) {
-		const char *name = p->counters.items[i].name;
+	for (size_t i = 0; i < sum.counters.len && !r; i++) {
+		const char *name = sum.counters.items[i].name;
 
 		json_array(j);
 		json_string(j, name);
@@ -296,10 +300,11 @@ static void put_counters(struct json *j, const struct page *page)
 			json_u64(j, profile_counter(side[SLOT_BASE], name));
 			json_u64(j, profile_counter(side[SLOT_CURRENT], name));
 		} else {
-			json_u64(j, p->counters.items[i].value);
+			json_u64(j, sum.counters.items[i].value);
 		}
 		json_end(j);
 	}
+	return r;
 }
 
 static void put_facts(struct json *j, const struct page *page, const struct page_strings *opcodes)
@@ -323,7 +328,8 @@ static void put_facts(struct json *j, const struct page *page, const struct page
 	json_key(j, "processes");
 	json_array(j);
 	for (size_t i = 0; i < p->processes.len; i++)
-		put_process(j, p, &p->processes.items[i]);
+		if (p->processes.items[i].same == i)
+			put_process(j, p, &p->processes.items[i]);
 	json_end(j);
 	put_threads(j, p);
 	json_key(j, "counters");

@@ -256,7 +256,7 @@ static int value_type(struct otlp *w, const char *type, const char *unit, Otlp__
 
 static int put_head(struct otlp *w)
 {
-	const struct metadata *m = &w->p->meta;
+	const struct recording facts = profile_facts(w->p), *m = &facts;
 	Otlp__Profile part = OTLP__PROFILE__INIT;
 	Otlp__ValueType samples, period;
 	int r;
@@ -280,7 +280,8 @@ static int put_location(struct otlp *w, size_t index)
 	static const int32_t types[FRAME_TYPE_COUNT] = { [FRAME_PYTHON] = ATTRIBUTE_CPYTHON,
 							 [FRAME_NATIVE] = ATTRIBUTE_NATIVE,
 							 [FRAME_KERNEL] = ATTRIBUTE_KERNEL,
-							 [FRAME_MARKER] = ATTRIBUTE_NONE };
+							 [FRAME_MARKER] = ATTRIBUTE_NONE,
+							 [FRAME_TASK] = ATTRIBUTE_NONE };
 	const struct symbols_location *from = &w->symbols.locations.items[index];
 	Otlp__Line line = OTLP__LINE__INIT, *lines = &line;
 	Otlp__Location location = OTLP__LOCATION__INIT, *locations = &location;
@@ -420,8 +421,8 @@ static int make_resource(const struct otlp *w, uint32_t place, struct packed *ou
 		r = put_resource_attribute(given->items[i].key, given->items[i].value, out);
 	if (!given->count && !r)
 		r = put_resource_attribute("service.name", NO_SERVICE, out);
-	if (!given->count && !r && w->p->meta.host)
-		r = put_resource_attribute("host.name", w->p->meta.host, out);
+	if (!given->count && !r && profile_recording(w->p)->host)
+		r = put_resource_attribute("host.name", profile_recording(w->p)->host, out);
 	return r || place == NOWHERE ? r : put_place(w, &w->p->processes.items[place], out);
 }
 

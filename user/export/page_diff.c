@@ -13,28 +13,6 @@ _Static_assert((int)DIFF_BASE == SLOT_BASE && (int)DIFF_CURRENT == SLOT_CURRENT,
 
 /* --- the runs --------------------------------------------------------------------------------- */
 
-static int describe_run(struct slots *s, const struct diff_run *run)
-{
-	const struct diff_facts *f = &run->facts;
-	/* texts are copied */
-	const struct metadata m = {
-		.start_realtime_ns = f->start_realtime_ns,
-		.duration_ns = f->duration_ns,
-		.interval_ns = f->interval_ns,
-		.host = (char *)f->host,
-		.kernel = (char *)f->kernel,
-		.version = (char *)f->version,
-		.command = (char *)f->command,
-		.target = (char *)f->target,
-		.source = (char *)f->source,
-		.mode = (char *)f->mode,
-		.event = (char *)f->event,
-		.work = f->work,
-	};
-
-	return slots_describe_run(s, &m, f->lost, 0);
-}
-
 /* The blocks are those the comparison was made with. */
 static int take_runs(struct slots *s, const struct diff_input *in)
 {
@@ -49,13 +27,13 @@ static int take_runs(struct slots *s, const struct diff_input *in)
 		const struct diff_run *run = in->runs.items[i];
 		uint32_t first = (uint32_t)i * s->blocks;
 
-		r = slots_begin_run(s, (enum slot_side)run->side, run->facts.file, SLOTS_NO_TIMES);
+		r = slots_begin_run(s, (enum slot_side)run->side, run->file, SLOTS_NO_TIMES);
 		if (!r)
-			r = describe_run(s, run);
+			r = slots_describe_run(s, diff_run_recording(in, run), run->lost, 0);
 		if (r < 0)
 			break;
 		s->runs.items[i].ticks = run->ticks;
-		s->runs.items[i].is_dealt = run->facts.is_dealt;
+		s->runs.items[i].is_dealt = run->is_dealt;
 		s->runs.items[i].span_ns = run->block_ns * s->blocks;
 		s->runs.items[i].last_ns =
 			run->block_count ? run->block_ns * (run->block_count - 1) : 0;

@@ -25,6 +25,7 @@ struct part {
 
 struct page_rows {
 	const uint32_t *opcodes;
+	const struct thread *threads;
 	struct part part[SLOTS_PARTS];
 };
 
@@ -42,10 +43,11 @@ static uint8_t *encode_sites(uint8_t *at, const struct slot_row *rows, size_t co
 	return at;
 }
 
-static uint8_t *encode_threads(uint8_t *at, const struct slot_row *rows, size_t count)
+static uint8_t *encode_threads(uint8_t *at, const struct slot_row *rows, size_t count,
+			       const struct thread *threads)
 {
 	for (size_t i = 0; i < count; i++)
-		at = varint_write(at, rows[i].thread);
+		at = varint_write(at, threads[rows[i].thread].number);
 	return at;
 }
 
@@ -87,7 +89,8 @@ static int take_part(void *context, size_t index, const struct slot_row *rows, s
 	if (!bytes)
 		return -ENOMEM;
 	part->end[COLUMN_SITE] = (size_t)((at = encode_sites(at, rows, count)) - bytes);
-	part->end[COLUMN_THREAD] = (size_t)((at = encode_threads(at, rows, count)) - bytes);
+	part->end[COLUMN_THREAD] =
+		(size_t)((at = encode_threads(at, rows, count, all->threads)) - bytes);
 	part->end[COLUMN_SLOT] = (size_t)((at = encode_slots(at, rows, count)) - bytes);
 	part->end[COLUMN_TICKS] = (size_t)((at = encode_ticks(at, rows, count)) - bytes);
 	at = encode_opcodes(at, rows, count, all->opcodes);
@@ -138,6 +141,7 @@ int page_rows_new(const struct page *page, const uint32_t *opcodes, struct page_
 	if (!rows)
 		return -ENOMEM;
 	rows->opcodes = opcodes;
+	rows->threads = page->profile->threads.items;
 	r = slots_by_key(page->slots, site_of, (uint32_t)page->sites.len, &taker);
 	if (r < 0)
 		return r;

@@ -123,7 +123,8 @@ static int label_sample(struct pprof *w, uint32_t index, Pprof__Label *labels, s
 
 static int put_sample(struct pprof *w, const struct tally_row *row)
 {
-	int64_t values[] = { (int64_t)row->ticks, (int64_t)(row->ticks * w->p->meta.interval_ns) };
+	int64_t values[] = { (int64_t)row->ticks,
+			     (int64_t)(row->ticks * profile_recording(w->p)->interval_ns) };
 	Pprof__Label labels[LABELS_MAX], *label_list[LABELS_MAX];
 	Pprof__Sample sample = PPROF__SAMPLE__INIT, *samples = &sample;
 	Pprof__Profile part = PPROF__PROFILE__INIT;
@@ -143,7 +144,7 @@ static int put_sample(struct pprof *w, const struct tally_row *row)
 		return r;
 	sample.n_location_id = w->ids.len;
 	sample.location_id = w->ids.items;
-	sample.n_value = w->p->meta.interval_ns ? 2 : 1;
+	sample.n_value = profile_recording(w->p)->interval_ns ? 2 : 1;
 	sample.value = values;
 	sample.label = label_list;
 	part.n_sample = 1;
@@ -226,7 +227,7 @@ static int value_type(struct pprof *w, const char *type, const char *unit, Pprof
 /* Which program wrote it, where, of what: pprof -comments shows it. */
 static int put_comments(struct pprof *w)
 {
-	const struct metadata *m = &w->p->meta;
+	const struct recording facts = profile_facts(w->p), *m = &facts;
 	const char *lines[][2] = { { "pyebpf ", PYEBPF_VERSION },
 				   { "host: ", m->host },
 				   { "target: ", m->target },
@@ -254,7 +255,7 @@ static int put_comments(struct pprof *w)
 
 static int put_head(struct pprof *w)
 {
-	const struct metadata *m = &w->p->meta;
+	const struct recording facts = profile_facts(w->p), *m = &facts;
 	Pprof__ValueType samples, cpu, *types[] = { &samples, &cpu };
 	Pprof__Profile part = PPROF__PROFILE__INIT;
 	int r;

@@ -19,7 +19,7 @@ void slots_release(struct slots *s)
 {
 	for (size_t i = 0; i < s->runs.len; i++) {
 		free(s->runs.items[i].path);
-		metadata_release(&s->runs.items[i].meta);
+		recording_release(&s->runs.items[i].recording);
 	}
 	vec_release(&s->runs);
 	vec_release(&s->rows);
@@ -63,32 +63,32 @@ uint32_t slots_blocks_used(const struct slots *s, const struct slot_run *run)
 	return run->ticks ? block_of(s, run, run->last_ns) + 1 : 0;
 }
 
-int slots_describe_run(struct slots *s, const struct metadata *m, uint64_t lost, uint64_t busy)
+int slots_describe_run(struct slots *s, const struct recording *m, uint64_t lost, uint64_t busy)
 {
 	struct slot_run *run = &s->runs.items[s->runs.len - 1];
 
 	run->lost = lost;
 	run->busy = busy;
-	return metadata_copy(&run->meta, m);
+	return recording_copy(&run->recording, m);
 }
 
 /* A row of the open slot, found or made. */
-static int find_row(struct slots *s, const struct sample *sample, struct slot_row **row)
+static int find_row(struct slots *s, const struct sample *sample, uint32_t thread,
+		    struct slot_row **row)
 {
 	struct slot_row made = {
 		.stack = sample->stack,
-		.thread = sample->thread,
+		.thread = thread,
 		.slot = s->open_slot,
 		.opcode = sample->opcode,
 	};
-	uint64_t hash =
-		hash_combine((uint64_t)sample->thread << 32 | sample->stack, sample->opcode);
+	uint64_t hash = hash_combine((uint64_t)thread << 32 | sample->stack, sample->opcode);
 	size_t at = IDMAP_START;
 	uint32_t id;
 
 	while ((id = idmap_next(&s->map, hash, &at)) != IDMAP_NONE) {
 		*row = &s->rows.items[s->open + id];
-		if ((*row)->thread == sample->thread && (*row)->stack == sample->stack &&
+		if ((*row)->thread == thread && (*row)->stack == sample->stack &&
 		    (*row)->opcode == sample->opcode)
 			return 0;
 	}
@@ -99,16 +99,16 @@ static int find_row(struct slots *s, const struct sample *sample, struct slot_ro
 	return 0;
 }
 
-static int add_ticks(struct slots *s, const struct sample *sample)
+static int add_ticks(struct slots *s, const struct profile *p, const struct sample *sample)
 {
 	struct slot_row *row, more;
-	int r = find_row(s, sample, &row);
+	int r = find_row(s, sample, p->threads.items[sample->thread].same, &row);
 
-	if (r < 0 || !__builtin_add_overflow(row->ticks, sample->weight, &row->ticks))
+	if (r < 0 || !__builtin_add_overflow(row->ticks, sample->value, &row->ticks))
 		return r;
-	row->ticks -= sample->weight;
+	row->ticks -= sample->value;
 	more = *row;
-	more.ticks = sample->weight;
+	more.ticks = sample->value;
 	return vec_push(&s->rows, more);
 }
 
@@ -506,8 +506,8 @@ int slots_add(struct slots *s, const struct profile *p)
 		slot = run_index * s->blocks + block_of(s, run, sample->time_ns);
 		if (slot != s->open_slot)
 			open_slot(s, slot);
-		r = add_ticks(s, sample);
-		run->ticks += sample->weight;
+		r = add_ticks(s, p, sample);
+		run->ticks += sample->value;
 	}
 	if (r || s->rows.len <= SLOTS_ROWS_MAX || s->blocks <= SLOTS_BLOCKS_MIN)
 		return r;

@@ -41,8 +41,8 @@ enum slot_side { SLOT_BASE, SLOT_CURRENT };
 /* Facts are those of the file, as far as it has them. */
 struct slot_run {
 	enum slot_side side;
-	char *path; /* owned */
-	struct metadata meta;
+	char *path;                 /* owned */
+	struct recording recording; /* without counters */
 	uint64_t span_ns;     /* what its blocks divide; 0: no times are known, all is in block 0 */
 	bool is_dealt;        /* what is divided is not time */
 	bool is_span_guessed; /* it doubles with the first sample beyond it */
@@ -79,7 +79,7 @@ uint32_t slots_blocks_used(const struct slots *s, const struct slot_run *run);
  * Copies the facts of the run that was begun last: what is known only at its end. lost, busy: see
  * struct slot_run. 0 or -ENOMEM.
  */
-int slots_describe_run(struct slots *s, const struct metadata *m, uint64_t lost, uint64_t busy);
+int slots_describe_run(struct slots *s, const struct recording *m, uint64_t lost, uint64_t busy);
 
 /*
  * Adds all samples p holds now; after slots_begin_run(), always the same profile. 0, -ENOMEM,

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/strbuf.h"
 #include "profile/imports.h"
+#include "profile/module.h"
 
 #define CONTEXT_LINES 4 /* around a line with samples */
 
@@ -47,16 +48,12 @@ void sources_release(struct sources *s)
 
 /* --- which lines ------------------------------------------------------------------------------ */
 
-static bool has_suffix(const char *s, const char *suffix)
-{
-	size_t len = strlen(s), n = strlen(suffix);
-
-	return len > n && !strcmp(s + len - n, suffix);
-}
-
 static bool is_python_path(const char *path)
 {
-	return path[0] == '/' && (has_suffix(path, ".py") || has_suffix(path, ".pyw"));
+	size_t len = strlen(path);
+
+	return path[0] == '/' &&
+	       (path_ends_in(path, len, ".py") || path_ends_in(path, len, ".pyw"));
 }
 
 /* Functions are in order of weight, so files get theirs by their heaviest function. */
@@ -140,11 +137,11 @@ static uint64_t recorded_since(const struct reading *r)
 
 		if (run->side != SLOT_CURRENT)
 			continue;
-		if (!run->meta.start_realtime_ns || !run->meta.host ||
-		    strcmp(run->meta.host, r->host))
+		if (!run->recording.start_realtime_ns || !run->recording.host ||
+		    strcmp(run->recording.host, r->host))
 			return 0;
-		if (run->meta.start_realtime_ns < start_ns)
-			start_ns = run->meta.start_realtime_ns;
+		if (run->recording.start_realtime_ns < start_ns)
+			start_ns = run->recording.start_realtime_ns;
 	}
 	return start_ns == UINT64_MAX ? 0 : start_ns;
 }

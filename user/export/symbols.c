@@ -7,8 +7,6 @@
 #include "base/strbuf.h"
 #include "export/escape.h"
 
-#define NO_FRAMES "<unknown>" /* stands for a stack without frames */
-
 /* The path of the interpreter that all processes run. */
 static int name_python(struct symbols *s)
 {
@@ -115,7 +113,7 @@ static int add_unknown(struct symbols *s)
 	struct frame function = { .kind = FRAME_MARKER };
 	int r;
 
-	if ((r = symbols_text(s, NO_FRAMES, &function.name)) < 0 ||
+	if ((r = symbols_text(s, PROFILE_NO_FRAMES, &function.name)) < 0 ||
 	    (r = frametab_intern(s->functions, &function, &l.function)) < 0)
 		return r;
 	return vec_push(&s->locations, l);

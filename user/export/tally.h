@@ -19,6 +19,11 @@ struct tally_row {
 	uint64_t ticks; /* > 0 */
 };
 
+struct tally_thread {
+	uint64_t ticks;
+	uint64_t first_ns, last_ns; /* times of its samples; of no ticks: 0 */
+};
+
 /*
  * Ticks of each stack, or of each stack in each thread: what is left of samples when time is left
  * out. Summed part by part, so that samples need not all be in memory. Starts as
@@ -30,7 +35,8 @@ struct tally {
 	struct slots slots;
 	struct stack_weights stacks; /* ticks by stack, over all threads */
 	VEC(struct tally_row) rows;
-	struct idmap map; /* of rows, by thread and stack */
+	VEC(struct tally_thread) threads; /* by thread index; empty if p has none */
+	struct idmap map;                 /* of rows, by thread and stack */
 };
 
 /* Adds all samples p holds now; always the same profile. 0 or -ENOMEM. */

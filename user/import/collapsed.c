@@ -163,11 +163,11 @@ static int read_header(struct collapsed *c, struct span line)
 		if (take_prefix(&word, "interval_us=")) {
 			if (!parse_decimal(word, INTERVAL_US_MAX, &interval_us))
 				return malformed(c, "interval_us is no time of a sample");
-			c->facts->meta.interval_ns = (uint64_t)(interval_us * 1000 + 0.5);
-			if (!c->facts->meta.interval_ns)
+			c->facts->recording.interval_ns = (uint64_t)(interval_us * 1000 + 0.5);
+			if (!c->facts->recording.interval_ns)
 				return malformed(c, "interval_us is less than a nanosecond");
 		} else if (take_prefix(&word, "work=")) {
-			if (!parse_decimal(word, WORK_MAX, &c->facts->meta.work))
+			if (!parse_decimal(word, WORK_MAX, &c->facts->recording.work))
 				return malformed(c, "work is no number of units");
 		}
 	}
@@ -401,7 +401,7 @@ static struct span take_text(struct span *rest)
 static int take_thread(struct collapsed *c, struct span *line, uint32_t *index)
 {
 	bool has_process = false, has_thread = false;
-	struct process process = { 0 };
+	struct process process = { .recording = c->facts->index };
 	struct thread thread = { 0 };
 	int r = 0;
 
@@ -433,8 +433,8 @@ static int add_ticks(struct collapsed *c, struct sample s, uint64_t ticks)
 {
 	int r = 0;
 
-	for (; ticks && !r; ticks -= s.weight) {
-		s.weight = ticks < UINT32_MAX ? (uint32_t)ticks : UINT32_MAX;
+	for (; ticks && !r; ticks -= s.value) {
+		s.value = ticks < UINT32_MAX ? (uint32_t)ticks : UINT32_MAX;
 		r = profile_add_sample(c->p, &s);
 	}
 	return r;
@@ -546,9 +546,9 @@ static int open_collapsed(int fd, struct import_facts *facts, void **out)
 		return -ENOMEM;
 	c->reader.fd = fd;
 	c->facts = facts;
-	facts->meta.is_summed = 1;
-	facts->meta.has_ended = 1;
-	r = profile_set_text(&facts->meta.source, SOURCE);
+	facts->recording.is_summed = 1;
+	facts->recording.has_ended = 1;
+	r = recording_set_text(&facts->recording.source, SOURCE);
 	if (!r)
 		r = text_reader_next(&c->reader, &c->first.bytes, &c->first.len);
 	if (r > 0 && is_header(c->first)) {

@@ -26,7 +26,7 @@ void import_free(struct import *i)
 		i->importer->free(i->reader);
 	closep(&i->fd);
 	free(i->path);
-	metadata_release(&i->facts.meta);
+	recording_release(&i->facts.recording);
 	free(i);
 }
 
@@ -67,20 +67,14 @@ int import_open(const char *path, struct import **out)
 	return 1;
 }
 
-/* The first file's facts are the profile's; times and work add up. */
 static int join(struct import *i, struct profile *p)
 {
-	const struct metadata *meta = &i->facts.meta;
+	int r = profile_begin_recording(p, &i->facts.index);
 
-	if (p->recordings == 0 && metadata_copy(&p->meta, meta) < 0)
-		return -ENOMEM;
-	if (p->recordings > 0) {
-		p->meta.duration_ns += meta->duration_ns;
-		metadata_join(&p->meta, meta);
-	}
-	p->recordings++;
-	i->has_joined = true;
-	return 0;
+	if (!r)
+		r = recording_copy(&p->recordings.items[i->facts.index], &i->facts.recording);
+	i->has_joined = !r;
+	return r;
 }
 
 int import_next(struct import *i, struct profile *p)

@@ -23,8 +23,9 @@ struct import;
 
 /* What a file says beside its samples. */
 struct import_facts {
-	struct metadata meta; /* what the format cannot tell is unknown */
-	uint64_t skipped;     /* lines without samples so far: blank, comments, counts of 0 */
+	struct recording recording; /* what the format cannot tell is unknown */
+	uint32_t index;             /* of that, in the profile it is read into */
+	uint64_t skipped;           /* lines without samples so far: blank, comments, counts of 0 */
 };
 
 /* A format, behind import_open(). */
@@ -40,7 +41,7 @@ struct importer {
 	 */
 	int (*open)(int fd, struct import_facts *facts, void **out);
 
-	/* As import_next(), but for p->meta. */
+	/* As import_next(); the recording has joined p. */
 	int (*next)(void *reader, struct profile *p, struct import_facts *facts);
 
 	void (*free)(void *reader);
@@ -61,8 +62,7 @@ DEFINE_CLEANUP(struct import *, import_free)
 
 /*
  * Adds the next batch to p: rows are interned, so that files merge, samples appended, times
- * relative to their own file's start; counters are added up. One import, one profile. p->meta
- * becomes the first file's; of further ones only the duration is taken in.
+ * relative to their own file's start. One import, one profile: the file is a recording of it.
  *
  * 1; 0 at the end; errors as import_open() and -EOVERFLOW. Not to be called again after 0 or an
  * error.

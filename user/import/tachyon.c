@@ -27,6 +27,7 @@
 #include "import/import.h"
 #include "profile/idmap.h"
 #include "profile/opcodes.h"
+#include "profile/module.h"
 
 /* Sizes and numbers: Modules/_remote_debugging/binary_io.h, 3.15.0 */
 #define MAGIC "HCAT" /* 0x54414348, little-endian */
@@ -125,8 +126,8 @@ struct tachyon {
 	bool has_tables;
 	VEC(struct source_frame) frames;
 	VEC(struct source_thread) threads;
-	struct idmap thread_map; /* by tid and interpreter */
-	uint32_t process;
+	struct idmap thread_map;     /* by tid and interpreter */
+	uint32_t recording, process; /* indices in the profile */
 	struct byte_stream stream;
 	uint32_t thread;      /* index of the record's */
 	uint64_t repeat_left; /* samples of a RECORD_REPEAT still to come */
@@ -342,13 +343,13 @@ static int describe_source(const struct header *h, char **out)
 	return *out ? 0 : -ENOMEM;
 }
 
-static int describe(const struct tachyon *t, struct metadata *meta)
+static int describe(const struct tachyon *t, struct recording *meta)
 {
 	meta->interval_ns = t->header.interval_us * 1000;
 	meta->has_ended = 1;
 	if (!isnan(t->stats.duration_s) && t->stats.duration_s < 1e9)
 		meta->duration_ns = (uint64_t)(t->stats.duration_s * 1e9 + 0.5);
-	if (profile_set_text(&meta->mode, modes[t->header.config & CONFIG_MODE_MASK]) < 0)
+	if (recording_set_text(&meta->mode, modes[t->header.config & CONFIG_MODE_MASK]) < 0)
 		return -ENOMEM;
 	return describe_source(&t->header, &meta->source);
 }
@@ -366,7 +367,7 @@ static int open_tachyon(int fd, struct import_facts *facts, void **out)
 		return err_set(-errno, "%s", strerror(errno));
 	t->size = (uint64_t)st.st_size;
 	if ((r = read_header(t)) < 0 || (r = read_footer(t)) < 0 || (r = read_stats(t)) < 0 ||
-	    (r = describe(t, &facts->meta)) < 0)
+	    (r = describe(t, &facts->recording)) < 0)
 		return r;
 	if (t->frame_count > (t->tables_end - t->header.frame_offset) / FRAME_BYTES_MIN)
 		return malformed_at(t->size - FOOTER_BYTES + 4,
@@ -387,13 +388,6 @@ static void strings_release(struct strings *s)
 	vec_release(s);
 }
 
-static bool ends_in(const uint8_t *s, size_t len, const char *suffix)
-{
-	size_t n = strlen(suffix);
-
-	return len >= n && !memcmp(s + len - n, suffix, n);
-}
-
 static int read_string(struct tachyon *t, struct profile *p, struct strings *strings)
 {
 	struct byte_stream *s = &t->stream;
@@ -411,7 +405,7 @@ static int read_string(struct tachyon *t, struct profile *p, struct strings *str
 	if (len > (size_t)(s->end - s->p))
 		return malformed(t, start, "a string beyond its table");
 	string.is_marker = len == strlen(MARKER_FILE) && !memcmp(s->p, MARKER_FILE, len);
-	string.is_internal = ends_in(s->p, len, INTERNAL_SUFFIX);
+	string.is_internal = path_ends_in((const char *)s->p, len, INTERNAL_SUFFIX);
 	r = strtab_intern(p->strings, (const char *)s->p, len, &string.id);
 	s->p += len;
 	return r ? r : vec_push(strings, string);
@@ -499,7 +493,7 @@ static int read_tables(struct tachyon *t, struct profile *p)
 /* Only the minor version of the target is sure: a profiler attaches to any micro version of it. */
 static int add_process(struct tachyon *t, struct profile *p)
 {
-	struct process process = { 0 };
+	struct process process = { .recording = t->recording };
 	char version[16];
 	int len = snprintf(version, sizeof(version), "%u.%u", t->header.python[0],
 			   t->header.python[1]);
@@ -641,7 +635,7 @@ static int add_sample(struct tachyon *t, struct profile *p, uint8_t status)
 	const struct source_thread *thread = &t->threads.items[t->thread];
 	struct sample s = { .time_ns = thread->time_us * 1000,
 			    .thread = thread->index,
-			    .weight = 1 };
+			    .value = 1 };
 
 	if (t->samples++ == t->header.samples)
 		return malformed(t, HEADER_BYTES, "more samples than its header says");
@@ -711,18 +705,21 @@ static int read_repetition(struct tachyon *t, struct profile *p)
 	return r ? r : add_sample(t, p, status);
 }
 
-static int add_counter(struct profile *p, const char *name, uint64_t value)
+static int add_counter(const struct tachyon *t, struct profile *p, const char *name, uint64_t value)
 {
-	return profile_set_counter(p, name, profile_counter(p, name) + value);
+	struct recording *r = &p->recordings.items[t->recording];
+
+	return recording_set_counter(r, name, recording_counter(r, name) + value);
 }
 
 /* The ticks of which percent are; unknown: not counted. */
-static int add_share(struct profile *p, const char *name, double ticks, double percent)
+static int add_share(const struct tachyon *t, struct profile *p, const char *name, double ticks,
+		     double percent)
 {
 	double share = ticks * percent / 100;
 
 	return share >= 0 && share < (double)TICKS_MAX
-		       ? add_counter(p, name, (uint64_t)(share + 0.5))
+		       ? add_counter(t, p, name, (uint64_t)(share + 0.5))
 		       : 0;
 }
 
@@ -734,13 +731,14 @@ static int add_counters(const struct tachyon *t, struct profile *p)
 	int r = 0;
 
 	if (t->without_frame)
-		r = add_counter(p, "no_frame", t->without_frame);
+		r = add_counter(t, p, "no_frame", t->without_frame);
 	if (t->truncated && !r)
-		r = add_counter(p, "truncated", t->truncated);
+		r = add_counter(t, p, "truncated", t->truncated);
 	if (!r)
-		r = add_share(p, "sampler_failed", s->duration_s * s->rate_hz, s->error_percent);
+		r = add_share(t, p, "sampler_failed", s->duration_s * s->rate_hz, s->error_percent);
 	if (!r && interval_s > 0)
-		r = add_share(p, "sampler_missed", s->duration_s / interval_s, s->missed_percent);
+		r = add_share(t, p, "sampler_missed", s->duration_s / interval_s,
+			      s->missed_percent);
 	return r;
 }
 
@@ -768,9 +766,10 @@ static int next_tachyon(void *reader, struct profile *p, struct import_facts *fa
 {
 	struct tachyon *t = reader;
 	uint64_t batch_end = t->samples + IMPORT_BATCH_SAMPLES;
-	int r = t->has_tables ? 0 : begin(t, p);
+	int r;
 
-	(void)facts;
+	t->recording = facts->index;
+	r = t->has_tables ? 0 : begin(t, p);
 	while (!r && t->samples < batch_end) {
 		r = byte_stream_fill(&t->stream, RECORD_BYTES_MAX);
 		if (r < 0)

@@ -50,7 +50,7 @@ int stack_weights_add(struct stack_weights *w, const struct profile *p)
 		w->len = count;
 	}
 	for (size_t i = 0; i < p->samples.len; i++)
-		w->items[p->samples.items[i].stack] += p->samples.items[i].weight;
+		w->items[p->samples.items[i].stack] += p->samples.items[i].value;
 	return 0;
 }
 

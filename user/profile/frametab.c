@@ -36,7 +36,8 @@ void frametab_free(struct frametab *t)
 static bool frame_equal(const struct frame *a, const struct frame *b)
 {
 	return a->name == b->name && a->file == b->file && a->line == b->line &&
-	       a->first_line == b->first_line && a->kind == b->kind && a->flags == b->flags;
+	       a->first_line == b->first_line && a->offset == b->offset && a->kind == b->kind &&
+	       a->flags == b->flags;
 }
 
 int frametab_intern(struct frametab *t, const struct frame *f, uint32_t *id)
@@ -47,6 +48,8 @@ int frametab_intern(struct frametab *t, const struct frame *f, uint32_t *id)
 	size_t at = IDMAP_START;
 	uint32_t found;
 
+	if (f->offset)
+		hash = hash_combine(hash, f->offset);
 	while ((found = idmap_next(&t->map, hash, &at)) != IDMAP_NONE) {
 		if (frame_equal(&t->frames.items[found], f)) {
 			*id = found;

@@ -2,6 +2,7 @@
 #ifndef PROFILE_FRAMETAB_H
 #define PROFILE_FRAMETAB_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,8 +12,9 @@ enum frame_type {
 	FRAME_NATIVE = 1,
 	FRAME_KERNEL = 2,
 	FRAME_MARKER = 3, /* <GC>, <native>, ...: something about the stack, not code */
+	FRAME_TASK = 4,   /* what is below runs in this asyncio task */
 };
-#define FRAME_TYPE_COUNT 4
+#define FRAME_TYPE_COUNT 5
 
 enum frame_bits {
 	FRAME_LINE_APPROXIMATE = 1 << 0,
@@ -21,13 +23,20 @@ enum frame_bits {
 
 /* One line of one function. */
 struct frame {
-	uint32_t name;       /* string id: qualname, symbol or marker */
+	uint32_t name;       /* string id: qualname, symbol, marker or the task's name */
 	uint32_t file;       /* string id: source file or module; 0 (""): none */
 	uint32_t line;       /* 1-based; 0: unknown */
 	uint32_t first_line; /* of the def; 0: unknown */
+	uint64_t offset;     /* of a native frame that is not symbolised: in its file; else 0 */
 	uint8_t kind;        /* enum frame_type */
 	uint8_t flags;       /* enum frame_bits */
 };
+
+/* Code, which stands somewhere; not what is said about a stack. */
+static inline bool frame_has_place(uint8_t kind)
+{
+	return kind != FRAME_MARKER && kind != FRAME_TASK;
+}
 
 /* Interned frames. Ids are dense, start at 0 and never move. Knows string ids, not strings. */
 struct frametab;

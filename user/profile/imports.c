@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/strbuf.h"
+#include "profile/module.h"
 
 enum import_frame {
 	IMPORT_OTHER,
@@ -31,13 +32,6 @@ void import_fold_release(struct import_fold *fold)
 	vec_release(&fold->kinds);
 }
 
-static bool ends_in(const char *s, size_t len, const char *end)
-{
-	size_t end_len = strlen(end);
-
-	return len >= end_len && !memcmp(s + len - end_len, end, end_len);
-}
-
 static enum import_frame kind_of(const struct profile *p, const struct frame *f)
 {
 	const char *file = strtab_get(p->strings, f->file);
@@ -46,7 +40,7 @@ static enum import_frame kind_of(const struct profile *p, const struct frame *f)
 	if (f->kind != FRAME_PYTHON)
 		return IMPORT_OTHER;
 	for (size_t i = 0; i < sizeof(machinery) / sizeof(machinery[0]); i++)
-		if (!strcmp(file, machinery[i]) || ends_in(file, len, machinery_files[i]))
+		if (!strcmp(file, machinery[i]) || path_ends_in(file, len, machinery_files[i]))
 			return IMPORT_MACHINERY;
 	return strcmp(strtab_get(p->strings, f->name), "<module>") ? IMPORT_OTHER : IMPORT_MODULE;
 }
@@ -63,23 +57,6 @@ static int classify_frames(struct import_fold *fold, const struct profile *p)
 	return 0;
 }
 
-/* Where the packages of a path begin: behind the last folder that Python looks for modules in. */
-static const char *behind_root(const char *path)
-{
-	static const char *const roots[] = { "/site-packages/", "/dist-packages/", "/lib/python3" };
-	const char *found = NULL;
-
-	for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
-		for (const char *at = path; (at = strstr(at, roots[i]));) {
-			at += strlen(roots[i]) - 1;
-			at += strcspn(at, "/"); /* lib/python3.12 */
-			if (*at && at + 1 > found)
-				found = at + 1;
-		}
-	}
-	return found;
-}
-
 /* The last name in path, up to *len, which becomes its length. */
 static const char *last_name(const char *path, size_t *len)
 {
@@ -88,17 +65,6 @@ static const char *last_name(const char *path, size_t *len)
 
 	*len -= (size_t)(name - path);
 	return name;
-}
-
-/* Without what is of the file, and not of the module. */
-static size_t module_length(const char *path, size_t len)
-{
-	static const char *const ends[] = { ".pyc", ".py", "/__init__" };
-
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-		if (ends_in(path, len, ends[i]))
-			len -= strlen(ends[i]);
-	return len;
 }
 
 /* "json." of the folder json, if the module imported around it is json or one below. 0 or -ENOMEM.
@@ -125,18 +91,13 @@ static int put_package(const char *folder, size_t len, const char *around, struc
 static int put_module(const struct profile *p, const struct frame *f, uint32_t around,
 		      struct strbuf *out)
 {
-	const char *path = strtab_get(p->strings, f->file), *root = behind_root(path), *name;
-	size_t len = module_length(path, strtab_len(p->strings, f->file)), name_len = len;
-	size_t folder_len;
+	const char *path = strtab_get(p->strings, f->file), *name;
+	size_t path_len = strtab_len(p->strings, f->file), len = module_name_len(path, path_len);
+	size_t root_len = module_library_root(path, path_len), name_len = len, folder_len;
 	int r;
 
-	if (ends_in(path, len, ">") && !strncmp(path, "<frozen ", strlen("<frozen ")))
-		return strbuf_append(out, path + strlen("<frozen "), len - strlen("<frozen >"));
-	if (root && root < path + len) {
-		for (; root < path + len; root++)
-			strbuf_putc(out, *root == '/' ? '.' : *root);
-		return strbuf_error(out);
-	}
+	if (root_len || module_is_frozen(path, path_len))
+		return module_put_name(path, path_len, root_len, out);
 	name = last_name(path, &name_len);
 	folder_len = name > path ? (size_t)(name - path) - 1 : 0;
 	path = last_name(path, &folder_len);

@@ -8,21 +8,28 @@
 
 void profile_ids_release(struct profile_ids *ids)
 {
+	free(ids->recordings);
 	free(ids->strings);
 	free(ids->frames);
 	free(ids->stacks);
 	free(ids->processes);
 	free(ids->threads);
+	free(ids->labels);
+	free(ids->kinds);
 }
 
 static int allocate(const struct profile *from, struct profile_ids *ids)
 {
+	ids->recordings = calloc(from->recordings.len, sizeof(uint32_t));
 	ids->strings = calloc(strtab_count(from->strings), sizeof(uint32_t));
 	ids->frames = calloc(frametab_count(from->frames) + 1, sizeof(uint32_t));
 	ids->stacks = calloc(stacktab_count(from->stacks), sizeof(uint32_t));
 	ids->processes = calloc(from->processes.len + 1, sizeof(uint32_t));
 	ids->threads = calloc(from->threads.len + 1, sizeof(uint32_t));
-	return ids->strings && ids->frames && ids->stacks && ids->processes && ids->threads
+	ids->labels = calloc(labeltab_count(from->labels), sizeof(uint32_t));
+	ids->kinds = calloc(from->kinds.len + 1, sizeof(uint16_t));
+	return ids->recordings && ids->labels && ids->kinds && ids->strings && ids->frames &&
+			       ids->stacks && ids->processes && ids->threads
 		       ? 0
 		       : -ENOMEM;
 }
@@ -69,6 +76,32 @@ static int merge_stacks(struct profile *to, const struct stacktab *from, struct 
 	return r;
 }
 
+static int merge_labels(struct profile *to, const struct labeltab *from, struct profile_ids *ids)
+{
+	const struct label_entry *entries = labeltab_entries(from);
+	int r = 0;
+
+	for (uint32_t i = 1; i < labeltab_count(from) && !r; i++)
+		r = labeltab_add(to->labels, ids->labels[entries[i].parent],
+				 ids->strings[entries[i].name], ids->strings[entries[i].value],
+				 &ids->labels[i]);
+	return r;
+}
+
+static int merge_kinds(struct profile *to, const struct profile *from, struct profile_ids *ids)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < from->kinds.len && !r; i++) {
+		struct sample_kind kind = from->kinds.items[i];
+
+		kind.name = ids->strings[kind.name];
+		kind.event = ids->strings[kind.event];
+		r = profile_add_kind(to, &kind, &ids->kinds[i + 1]);
+	}
+	return r;
+}
+
 static int merge_processes(struct profile *to, const struct profile *from, struct profile_ids *ids)
 {
 	int r = 0;
@@ -76,6 +109,7 @@ static int merge_processes(struct profile *to, const struct profile *from, struc
 	for (size_t i = 0; i < from->processes.len && !r; i++) {
 		struct process process = from->processes.items[i];
 
+		process.recording = ids->recordings[process.recording];
 		process.name = ids->strings[process.name];
 		process.command_line = ids->strings[process.command_line];
 		process.python_version = ids->strings[process.python_version];
@@ -106,29 +140,20 @@ static int merge_threads(struct profile *to, const struct profile *from, struct 
 	return r;
 }
 
-int profile_merge_counters(struct profile *to, const struct profile *from)
+static int merge_recordings(struct profile *to, const struct profile *from, uint32_t *ids)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < from->counters.len && !r; i++) {
-		const struct counter *c = &from->counters.items[i];
+	for (size_t i = 0; i < from->recordings.len && !r; i++) {
+		const struct recording *recording = &from->recordings.items[i];
 
-		r = profile_set_counter(to, c->name, profile_counter(to, c->name) + c->value);
+		r = profile_begin_recording(to, &ids[i]);
+		if (!r)
+			r = recording_copy(&to->recordings.items[ids[i]], recording);
+		if (!r)
+			r = recording_add_counters(&to->recordings.items[ids[i]], recording);
 	}
 	return r;
-}
-
-static int merge_metadata(struct profile *to, const struct profile *from)
-{
-	if (!to->recordings && metadata_copy(&to->meta, &from->meta) < 0)
-		return -ENOMEM;
-	if (to->recordings) {
-		to->meta.duration_ns += from->meta.duration_ns;
-		to->meta.has_ended &= from->meta.has_ended;
-		metadata_join(&to->meta, &from->meta);
-	}
-	to->recordings += from->recordings;
-	return 0;
 }
 
 int profile_merge(struct profile *to, const struct profile *from, struct profile_ids *ids)
@@ -136,16 +161,20 @@ int profile_merge(struct profile *to, const struct profile *from, struct profile
 	int r = allocate(from, ids);
 
 	if (!r)
+		r = merge_recordings(to, from, ids->recordings);
+	if (!r)
 		r = merge_strings(to, from->strings, ids->strings);
 	if (!r)
 		r = merge_frames(to, from->frames, ids);
 	if (!r)
 		r = merge_stacks(to, from->stacks, ids);
 	if (!r)
+		r = merge_labels(to, from->labels, ids);
+	if (!r)
+		r = merge_kinds(to, from, ids);
+	if (!r)
 		r = merge_processes(to, from, ids);
 	if (!r)
 		r = merge_threads(to, from, ids);
-	if (!r)
-		r = profile_merge_counters(to, from);
-	return r ? r : merge_metadata(to, from);
+	return r;
 }

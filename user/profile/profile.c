@@ -12,11 +12,21 @@
 
 struct profile_maps {
 	struct idmap processes, threads;
+	struct idmap same_processes, same_threads; /* of those whose `same` they are themselves */
 };
+
+static void release_maps(struct profile_maps *maps)
+{
+	idmap_release(&maps->processes);
+	idmap_release(&maps->threads);
+	idmap_release(&maps->same_processes);
+	idmap_release(&maps->same_threads);
+}
 
 DEFINE_CLEANUP(struct strtab *, strtab_free)
 DEFINE_CLEANUP(struct frametab *, frametab_free)
 DEFINE_CLEANUP(struct stacktab *, stacktab_free)
+DEFINE_CLEANUP(struct labeltab *, labeltab_free)
 
 int profile_new(struct profile **out)
 {
@@ -26,58 +36,38 @@ int profile_new(struct profile **out)
 		return -ENOMEM;
 	p->maps = calloc(1, sizeof(*p->maps));
 	if (!p->maps || strtab_new(&p->strings) < 0 || frametab_new(&p->frames) < 0 ||
-	    stacktab_new(&p->stacks) < 0)
+	    stacktab_new(&p->stacks) < 0 || labeltab_new(&p->labels) < 0 ||
+	    vec_push(&p->recordings, ((struct recording){ 0 })) < 0)
 		return -ENOMEM;
 	*out = take_ptr(p);
 	return 0;
 }
 
-static const size_t metadata_texts[] = {
-	offsetof(struct metadata, host),      offsetof(struct metadata, kernel),
-	offsetof(struct metadata, machine),   offsetof(struct metadata, version),
-	offsetof(struct metadata, command),   offsetof(struct metadata, mode),
-	offsetof(struct metadata, event),     offsetof(struct metadata, target),
-	offsetof(struct metadata, source),    offsetof(struct metadata, cpu_model),
-	offsetof(struct metadata, governor),  offsetof(struct metadata, build),
-	offsetof(struct metadata, hash_seed), offsetof(struct metadata, allocator),
-};
-#define METADATA_TEXTS (sizeof(metadata_texts) / sizeof(metadata_texts[0]))
-
-static char **metadata_text(struct metadata *m, size_t i)
+int profile_begin_recording(struct profile *p, uint32_t *index)
 {
-	return (char **)((char *)m + metadata_texts[i]);
-}
-
-void metadata_release(struct metadata *m)
-{
-	for (size_t i = 0; i < METADATA_TEXTS; i++)
-		free(*metadata_text(m, i));
-	*m = (struct metadata){ 0 };
-}
-
-int metadata_copy(struct metadata *to, const struct metadata *from)
-{
-	_cleanup_(metadata_release) struct metadata copy = *from;
-	struct metadata old;
-	int r = 0;
-
-	for (size_t i = 0; i < METADATA_TEXTS; i++)
-		*metadata_text(&copy, i) = NULL;
-	for (size_t i = 0; i < METADATA_TEXTS && !r; i++)
-		r = profile_set_text(metadata_text(&copy, i),
-				     *metadata_text((struct metadata *)from, i));
-	if (r < 0)
-		return r;
-	old = *to;
-	*to = copy;
-	copy = old;
+	if (p->recordings.len >= UINT32_MAX)
+		return -EOVERFLOW;
+	if (p->has_begun && vec_push(&p->recordings, ((struct recording){ 0 })) < 0)
+		return -ENOMEM;
+	p->has_begun = true;
+	*index = (uint32_t)p->recordings.len - 1;
 	return 0;
 }
 
-void metadata_join(struct metadata *to, const struct metadata *further)
+struct recording profile_facts(const struct profile *p)
 {
-	to->work = to->work > 0 && further->work > 0 ? to->work + further->work : 0;
-	to->is_summed |= further->is_summed;
+	struct recording all = p->recordings.items[0];
+
+	memset(&all.counters, 0, sizeof(all.counters));
+	for (size_t i = 1; i < p->recordings.len; i++) {
+		const struct recording *r = &p->recordings.items[i];
+
+		all.duration_ns += r->duration_ns;
+		all.has_ended &= r->has_ended;
+		all.work = all.work > 0 && r->work > 0 ? all.work + r->work : 0;
+		all.is_summed |= r->is_summed;
+	}
+	return all;
 }
 
 void profile_free(struct profile *p)
@@ -87,22 +77,22 @@ void profile_free(struct profile *p)
 	strtab_free(p->strings);
 	frametab_free(p->frames);
 	stacktab_free(p->stacks);
+	labeltab_free(p->labels);
+	vec_release(&p->kinds);
 	vec_release(&p->processes);
 	vec_release(&p->threads);
 	vec_release(&p->samples);
-	for (size_t i = 0; i < p->counters.len; i++)
-		free(p->counters.items[i].name);
-	vec_release(&p->counters);
-	metadata_release(&p->meta);
-	if (p->maps) {
-		idmap_release(&p->maps->processes);
-		idmap_release(&p->maps->threads);
-	}
+	for (size_t i = 0; i < p->recordings.len; i++)
+		recording_release(&p->recordings.items[i]);
+	vec_release(&p->recordings);
+	if (p->maps)
+		release_maps(p->maps);
 	free(p->maps);
 	free(p);
 }
 
-static bool process_equal(const struct process *a, const struct process *b)
+/* Also of two recordings. */
+static bool is_same_process(const struct process *a, const struct process *b)
 {
 	return a->pid == b->pid && a->ns_pid == b->ns_pid && a->ppid == b->ppid &&
 	       a->start_ns == b->start_ns && a->name == b->name &&
@@ -136,34 +126,76 @@ int process_put_place(const struct profile *p, const struct process *process, st
 	return 0;
 }
 
-int profile_add_process(struct profile *p, const struct process *process, uint32_t *index)
+/* The first process that differs from it in the recording only, or IDMAP_NONE. */
+static uint32_t same_process(const struct profile *p, const struct process *process, uint64_t hash)
 {
-	uint64_t hash = hash_combine(hash_combine(process->pid, process->start_ns), process->name);
-	struct idmap *map = &p->maps->processes;
 	size_t at = IDMAP_START;
 	uint32_t found;
 
-	while ((found = idmap_next(map, hash, &at)) != IDMAP_NONE) {
-		if (process_equal(&p->processes.items[found], process)) {
+	while ((found = idmap_next(&p->maps->same_processes, hash, &at)) != IDMAP_NONE)
+		if (is_same_process(&p->processes.items[found], process))
+			break;
+	return found;
+}
+
+int profile_add_process(struct profile *p, const struct process *process, uint32_t *index)
+{
+	uint64_t hash = hash_combine(hash_combine(process->pid, process->start_ns), process->name);
+	uint64_t own_hash = hash_combine(hash, process->recording);
+	struct idmap *map = &p->maps->processes;
+	struct process made = *process;
+	size_t at = IDMAP_START;
+	uint32_t found;
+
+	assert(process->recording < p->recordings.len);
+	while ((found = idmap_next(map, own_hash, &at)) != IDMAP_NONE) {
+		const struct process *other = &p->processes.items[found];
+
+		if (other->recording == process->recording && is_same_process(other, process)) {
 			*index = found;
 			return 0;
 		}
 	}
+	found = same_process(p, process, hash);
+	made.same = found != IDMAP_NONE ? found : (uint32_t)p->processes.len;
+	made.number = found != IDMAP_NONE ? p->processes.items[found].number
+					  : (uint32_t)p->maps->same_processes.used;
 	if (p->processes.len >= IDMAP_NONE)
 		return -EOVERFLOW;
-	if (idmap_reserve(map) < 0 || vec_push(&p->processes, *process) < 0)
+	if (idmap_reserve(map) < 0 || idmap_reserve(&p->maps->same_processes) < 0 ||
+	    vec_push(&p->processes, made) < 0)
 		return -ENOMEM;
 	*index = (uint32_t)p->processes.len - 1;
-	idmap_insert(map, hash, *index);
+	idmap_insert(map, own_hash, *index);
+	if (found == IDMAP_NONE)
+		idmap_insert(&p->maps->same_processes, hash, *index);
 	return 0;
+}
+
+/* The first thread of processes that are the same, IDMAP_NONE. */
+static uint32_t same_thread(const struct profile *p, const struct thread *t, uint32_t process,
+			    uint64_t hash)
+{
+	size_t at = IDMAP_START;
+	uint32_t found;
+
+	while ((found = idmap_next(&p->maps->same_threads, hash, &at)) != IDMAP_NONE) {
+		const struct thread *other = &p->threads.items[found];
+
+		if (p->processes.items[other->process].same == process && other->tid == t->tid &&
+		    other->name == t->name)
+			break;
+	}
+	return found;
 }
 
 int profile_add_thread(struct profile *p, const struct thread *t, uint32_t *index)
 {
-	uint64_t hash = hash_combine((uint64_t)t->process << 32 | t->tid, t->name);
+	uint64_t hash = hash_combine((uint64_t)t->process << 32 | t->tid, t->name), same_hash;
 	struct idmap *map = &p->maps->threads;
+	struct thread made = *t;
 	size_t at = IDMAP_START;
-	uint32_t found;
+	uint32_t found, process;
 
 	assert(t->process < p->processes.len);
 	while ((found = idmap_next(map, hash, &at)) != IDMAP_NONE) {
@@ -175,12 +207,40 @@ int profile_add_thread(struct profile *p, const struct thread *t, uint32_t *inde
 			return 0;
 		}
 	}
+	process = p->processes.items[t->process].same;
+	same_hash = hash_combine((uint64_t)process << 32 | t->tid, t->name);
+	found = same_thread(p, t, process, same_hash);
+	made.same = found != IDMAP_NONE ? found : (uint32_t)p->threads.len;
+	made.number = found != IDMAP_NONE ? p->threads.items[found].number
+					  : (uint32_t)p->maps->same_threads.used;
 	if (p->threads.len >= IDMAP_NONE)
 		return -EOVERFLOW;
-	if (idmap_reserve(map) < 0 || vec_push(&p->threads, *t) < 0)
+	if (idmap_reserve(map) < 0 || idmap_reserve(&p->maps->same_threads) < 0 ||
+	    vec_push(&p->threads, made) < 0)
 		return -ENOMEM;
 	*index = (uint32_t)p->threads.len - 1;
 	idmap_insert(map, hash, *index);
+	if (found == IDMAP_NONE)
+		idmap_insert(&p->maps->same_threads, same_hash, *index);
+	return 0;
+}
+
+int profile_add_kind(struct profile *p, const struct sample_kind *added, uint16_t *kind)
+{
+	for (size_t i = 0; i < p->kinds.len; i++) {
+		const struct sample_kind *k = &p->kinds.items[i];
+
+		if (k->name == added->name && k->event == added->event &&
+		    k->period == added->period && k->unit == added->unit) {
+			*kind = (uint16_t)(i + 1);
+			return 0;
+		}
+	}
+	if (p->kinds.len >= KINDS_MAX)
+		return -EOVERFLOW;
+	if (vec_push(&p->kinds, *added) < 0)
+		return -ENOMEM;
+	*kind = (uint16_t)p->kinds.len;
 	return 0;
 }
 
@@ -194,77 +254,59 @@ int profile_reset(struct profile *p)
 	_cleanup_(strtab_freep) struct strtab *strings = NULL;
 	_cleanup_(frametab_freep) struct frametab *frames = NULL;
 	_cleanup_(stacktab_freep) struct stacktab *stacks = NULL;
+	_cleanup_(labeltab_freep) struct labeltab *labels = NULL;
 
-	if (strtab_new(&strings) < 0 || frametab_new(&frames) < 0 || stacktab_new(&stacks) < 0)
+	if (strtab_new(&strings) < 0 || frametab_new(&frames) < 0 || stacktab_new(&stacks) < 0 ||
+	    labeltab_new(&labels) < 0)
 		return -ENOMEM;
 	strtab_free(p->strings);
 	frametab_free(p->frames);
 	stacktab_free(p->stacks);
+	labeltab_free(p->labels);
 	p->strings = take_ptr(strings);
 	p->frames = take_ptr(frames);
 	p->stacks = take_ptr(stacks);
+	p->labels = take_ptr(labels);
+	vec_release(&p->kinds);
 	vec_release(&p->processes);
 	vec_release(&p->threads);
 	vec_release(&p->samples);
-	idmap_release(&p->maps->processes);
-	idmap_release(&p->maps->threads);
+	release_maps(p->maps);
 	return 0;
-}
-
-static struct counter *counter_find(const struct profile *p, const char *name)
-{
-	for (size_t i = 0; i < p->counters.len; i++)
-		if (!strcmp(p->counters.items[i].name, name))
-			return &p->counters.items[i];
-	return NULL;
 }
 
 int profile_set_counter(struct profile *p, const char *name, uint64_t value)
 {
-	struct counter *c = counter_find(p, name), new;
-
-	if (c) {
-		c->value = value;
-		return 0;
-	}
-	if (strlen(name) > COUNTER_NAME_MAX)
-		return -EMSGSIZE;
-	if (p->counters.len >= COUNTERS_MAX)
-		return -EOVERFLOW;
-	new.value = value;
-	new.name = strdup(name);
-	if (!new.name || vec_push(&p->counters, new) < 0) {
-		free(new.name);
-		return -ENOMEM;
-	}
-	return 0;
+	return recording_set_counter(profile_recording(p), name, value);
 }
 
 uint64_t profile_counter(const struct profile *p, const char *name)
 {
-	const struct counter *c = counter_find(p, name);
+	uint64_t sum = 0;
 
-	return c ? c->value : 0;
+	for (size_t i = 0; i < p->recordings.len; i++)
+		sum += recording_counter(&p->recordings.items[i], name);
+	return sum;
 }
 
-int profile_set_text(char **text, const char *s)
+int profile_sum_counters(const struct profile *p, struct recording *sum)
 {
-	char *copy = s ? strdup(s) : NULL;
+	int r = 0;
 
-	if (s && !copy)
-		return -ENOMEM;
-	free(*text);
-	*text = copy;
-	return 0;
+	for (size_t i = 0; i < p->recordings.len && !r; i++)
+		r = recording_add_counters(sum, &p->recordings.items[i]);
+	return r;
 }
 
 size_t profile_bytes(const struct profile *p)
 {
 	return sizeof(*p) + sizeof(*p->maps) + strtab_bytes(p->strings) +
-	       frametab_bytes(p->frames) + stacktab_bytes(p->stacks) +
-	       idmap_bytes(&p->maps->processes) + idmap_bytes(&p->maps->threads) +
+	       frametab_bytes(p->frames) + stacktab_bytes(p->stacks) + labeltab_bytes(p->labels) +
+	       p->kinds.cap * sizeof(*p->kinds.items) + idmap_bytes(&p->maps->processes) +
+	       idmap_bytes(&p->maps->threads) + idmap_bytes(&p->maps->same_processes) +
+	       idmap_bytes(&p->maps->same_threads) +
 	       p->processes.cap * sizeof(*p->processes.items) +
 	       p->threads.cap * sizeof(*p->threads.items) +
 	       p->samples.cap * sizeof(*p->samples.items) +
-	       p->counters.cap * sizeof(*p->counters.items);
+	       p->recordings.cap * sizeof(*p->recordings.items);
 }

@@ -10,6 +10,9 @@
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "profile/frametab.h"
+#include "profile/kind.h"
+#include "profile/labeltab.h"
+#include "profile/recording.h"
 #include "profile/stacktab.h"
 #include "profile/strtab.h"
 
@@ -21,9 +24,13 @@
 /* Marker of a thread that runs no Python code in a process that has a Python. */
 #define PROFILE_OUTSIDE_PYTHON "<outside Python>"
 
+/* Stands for a stack without frames where one is shown. */
+#define PROFILE_NO_FRAMES "<unknown>"
+
 struct process {
-	uint32_t pid;    /* initial pid namespace */
-	uint32_t ns_pid; /* in its own namespace; 0: unknown */
+	uint32_t recording; /* index */
+	uint32_t pid;       /* initial pid namespace */
+	uint32_t ns_pid;    /* in its own namespace; 0: unknown */
 	uint32_t ppid;
 	uint32_t name;           /* string ids from here on; 0 (""): unknown */
 	uint32_t command_line;   /* arguments joined by spaces */
@@ -33,7 +40,8 @@ struct process {
 	uint32_t container;      /* id */
 	uint32_t pod_uid;        /* of Kubernetes */
 	uint32_t pod_name, pod_namespace;
-	uint64_t start_ns; /* CLOCK_BOOTTIME */
+	uint64_t start_ns;     /* CLOCK_BOOTTIME */
+	uint32_t same, number; /* set by profile_add_process(): see struct thread */
 };
 
 /* A thread that changes its name gets a second entry. */
@@ -41,6 +49,13 @@ struct thread {
 	uint32_t process; /* index */
 	uint32_t tid;     /* initial pid namespace */
 	uint32_t name;    /* string id */
+
+	/*
+	 * Set by profile_add_thread(): index of the first one that differs from it in the recording
+	 * only, as where one recorder wrote several files. Who tells threads apart shows that one;
+	 * its number counts those that are shown.
+	 */
+	uint32_t same, number;
 };
 
 /* The numbers are those of the file format. */
@@ -57,69 +72,54 @@ enum sample_bits {
 };
 
 struct sample {
-	uint64_t time_ns; /* CLOCK_MONOTONIC since the recording's start; < 2^63 */
-	uint32_t thread;  /* index */
-	uint32_t stack;   /* stack id */
-	uint32_t weight;  /* ticks, >= 1 */
+	uint64_t time_ns;     /* CLOCK_MONOTONIC since the recording's start; < 2^63 */
+	uint64_t duration_ns; /* of a span, which begins then; 0: a moment */
+	uint64_t value;       /* in periods of its kind, >= 1; ticks are UINT32_MAX at most */
+	uint32_t thread;      /* index */
+	uint32_t stack;       /* stack id */
+	uint32_t labels;      /* set id */
 	uint16_t cpu;
 	uint16_t flags;  /* enum sample_bits */
+	uint16_t kind;   /* KIND_TICKS, or 1 + index of the profile's kinds */
 	uint32_t opcode; /* string id: the instruction its leaf frame was at; 0: not recorded */
-};
-
-#define COUNTERS_MAX 4096
-#define COUNTER_NAME_MAX 255 /* bytes */
-
-/* A named total of the whole recording so far: samples lost, by reason. */
-struct counter {
-	char *name; /* owned */
-	uint64_t value;
-};
-
-/* Texts are owned (free()) or NULL: unknown. Numbers are 0 where unknown. */
-struct metadata {
-	uint64_t start_realtime_ns; /* CLOCK_REALTIME at the start */
-	uint64_t start_monotonic_ns;
-	uint64_t duration_ns;
-	uint64_t rate_hz;
-	uint64_t interval_ns; /* one tick; 0: the event does not count time */
-	uint64_t cpus;
-	uint64_t has_ended; /* 1: the recorder finished in good order */
-	uint64_t is_whole;  /* 1: a command from its start to its end, and not a stretch of it */
-	uint64_t is_summed; /* 1: samples are sums of stacks, all at time 0: from text */
-	char *host;
-	char *kernel;  /* uname -r */
-	char *machine; /* uname -m */
-	char *version; /* of the pyebpf that recorded */
-	char *command; /* of the recorder */
-	char *mode;    /* "cpu" */
-	char *event;   /* "cpu-clock": ticks lie on one grid a CPU; "task-clock": a thread */
-	char *target;  /* "pid 412" */
-	char *source;  /* what it was imported from: "collapsed text"; NULL: we recorded it */
-	/* what speed depends on beside the code: target/environment.h */
-	char *cpu_model; /* "Intel(R) Xeon(R) Processor" */
-	char *governor;  /* of the CPUs' frequency: "performance" */
-	char *build;     /* of the interpreter: its build ID, hexadecimal */
-	char *hash_seed; /* "random", or the number */
-	char *allocator; /* PYTHONMALLOC, or "default" */
-	double work;     /* units of work done meanwhile, as the user counts them; finite, >= 0 */
 };
 
 struct profile {
 	struct strtab *strings;
 	struct frametab *frames;
 	struct stacktab *stacks;
+	struct labeltab *labels;
+	VEC(struct sample_kind) kinds;
 	VEC(struct process) processes;
 	VEC(struct thread) threads;
-	VEC(struct sample) samples; /* in no order of time */
-	VEC(struct counter) counters;
-	struct metadata meta;
-	uint32_t recordings; /* files merged into it by store/reader */
+	VEC(struct sample) samples;       /* in no order of time */
+	VEC(struct recording) recordings; /* at least one */
+	bool has_begun;                   /* the first one: see profile_begin_recording() */
 	struct profile_maps *maps;
 };
 
 int profile_new(struct profile **out);
 void profile_free(struct profile *p);
 DEFINE_CLEANUP(struct profile *, profile_free)
+
+/* The first recording: the only one of a profile that is being recorded. */
+static inline struct recording *profile_recording(const struct profile *p)
+{
+	return p->recordings.items;
+}
+
+/*
+ * A further recording joins those of p. The first call gives the one that is there from the start,
+ * of which nothing is known yet. 0 and *index, -ENOMEM, -EOVERFLOW.
+ */
+int profile_begin_recording(struct profile *p, uint32_t *index);
+
+/*
+ * The facts of all recordings together, for who takes them as one: the first one's, but durations
+ * and work add up (work is unknown if that of one is), all have ended, one of sums makes it sums.
+ * Texts are borrowed, and there are no counters.
+ */
+struct recording profile_facts(const struct profile *p);
 
 /*
  * Interned over all fields, but for where a process runs: there the first word stands. Return 0
@@ -143,7 +143,10 @@ static inline bool process_has_place(const struct process *p)
  */
 int process_put_place(const struct profile *p, const struct process *process, struct strbuf *out);
 
-/* 0 or -ENOMEM. thread and stack must be in p. */
+/* Interned over all fields. 0 and *kind, as samples have it; -ENOMEM, -EOVERFLOW (KINDS_MAX). */
+int profile_add_kind(struct profile *p, const struct sample_kind *added, uint16_t *kind);
+
+/* 0 or -ENOMEM. thread, stack, labels and kind must be in p. */
 static inline int profile_add_sample(struct profile *p, const struct sample *s)
 {
 	return vec_push(&p->samples, *s);
@@ -158,29 +161,14 @@ void profile_clear_samples(struct profile *p);
  */
 int profile_reset(struct profile *p);
 
-/*
- * Creates it or replaces its value. 0, -ENOMEM, -EMSGSIZE (name too long), -EOVERFLOW (more than
- * COUNTERS_MAX).
- */
+/* Of the first recording: recording_set_counter(). */
 int profile_set_counter(struct profile *p, const char *name, uint64_t value);
 
-/* 0 where there is none of that name. */
+/* Of all recordings together; 0 where there is none of that name. */
 uint64_t profile_counter(const struct profile *p, const char *name);
 
-/* Copies s (NULL: unknown) to one of the texts of p->meta: profile_set_text(&p->meta.host, ...). */
-int profile_set_text(char **text, const char *s);
-
-/* Frees the texts, zeroes all. profile_free() does it for p->meta. */
-void metadata_release(struct metadata *m);
-
-/* *to becomes as from, with texts of its own. 0, or -ENOMEM with *to unchanged. */
-int metadata_copy(struct metadata *to, const struct metadata *from);
-
-/*
- * A further recording joins those that *to is of: work adds up, and is unknown if that of one of
- * them is; one of sums makes it sums.
- */
-void metadata_join(struct metadata *to, const struct metadata *further);
+/* All counters of all recordings, added to those of *sum. As recording_set_counter(). */
+int profile_sum_counters(const struct profile *p, struct recording *sum);
 
 /* Memory it holds, samples included. */
 size_t profile_bytes(const struct profile *p);

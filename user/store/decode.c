@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "base/varint.h"
-#include "store/metadata.h"
+#include "store/rows.h"
 
 #define PREFETCH 16 /* samples ahead: of many stacks, few are in the cache */
 
@@ -22,7 +22,9 @@ struct cursor {
 int decoder_restart(struct decoder *d, uint64_t interval_ns)
 {
 	d->strings.len = d->frames.len = d->stacks.len = d->processes.len = d->threads.len = 0;
-	if (vec_push(&d->strings, 0) < 0 || vec_push(&d->stacks, 0) < 0)
+	d->labels.len = d->kinds.len = 0;
+	if (vec_push(&d->strings, 0) < 0 || vec_push(&d->stacks, 0) < 0 ||
+	    vec_push(&d->labels, 0) < 0 || vec_push(&d->kinds, KIND_TICKS) < 0)
 		return -ENOMEM;
 	return model_restart(&d->model, interval_ns);
 }
@@ -35,9 +37,8 @@ void decoder_release(struct decoder *d)
 	vec_release(&d->stacks);
 	vec_release(&d->processes);
 	vec_release(&d->threads);
-	for (size_t i = 0; i < d->counters.len; i++)
-		free(d->counters.items[i].name);
-	vec_release(&d->counters);
+	vec_release(&d->labels);
+	vec_release(&d->kinds);
 	vec_release(&d->scratch);
 	column_coder_release(&d->coder);
 }
@@ -175,18 +176,35 @@ static int decode_functions(struct decoder *d, struct cursor *c, size_t count)
 	return r;
 }
 
+/* One for each row whose function is native; backwards: the rows' functions, by how many back. */
+static int decode_offsets(struct decoder *d, struct cursor *c, const uint64_t *backwards,
+			  size_t rows, size_t known, const uint64_t **offsets)
+{
+	size_t natives = 0;
+
+	for (size_t i = 0; i < rows; i++) {
+		if (backwards[i] > known)
+			return -EBADMSG;
+		natives += d->model.functions.items[known - backwards[i]].kind == FRAME_NATIVE;
+		known += backwards[i] == 0;
+	}
+	return get_column(d, c, UINT64_MAX, natives, offsets);
+}
+
 static int decode_frames(struct decoder *d, struct cursor *c, struct profile *p)
 {
 	static const uint64_t max[3] = { UINT32_MAX, UINT64_C(1) << 33, UINT8_MAX };
 	size_t rows, known = d->model.functions.len;
-	const uint64_t *column[3];
+	const uint64_t *column[3], *offsets;
 	int r;
 
-	r = get_rows(d, c, 7, COST_FRAME, &rows);
+	r = get_rows(d, c, 8, COST_FRAME, &rows);
 	if (!r)
 		r = get_columns(d, c, max, 3, rows, column);
 	if (!r)
 		r = decode_functions(d, c, count_equal(column[0], rows, 0));
+	if (!r)
+		r = decode_offsets(d, c, column[0], rows, known, &offsets);
 	if (!r)
 		r = vec_reserve(&d->frames, rows);
 	for (size_t i = 0; i < rows && !r; i++) {
@@ -194,8 +212,6 @@ static int decode_frames(struct decoder *d, struct cursor *c, struct profile *p)
 		uint32_t id;
 		struct frame f;
 
-		if (column[0][i] > known)
-			return -EBADMSG;
 		fn = &d->model.functions.items[known - column[0][i]];
 		known += column[0][i] == 0;
 		f = (struct frame){
@@ -205,6 +221,7 @@ static int decode_frames(struct decoder *d, struct cursor *c, struct profile *p)
 			.first_line = fn->first_line,
 			.kind = fn->kind,
 			.flags = (uint8_t)column[2][i],
+			.offset = fn->kind == FRAME_NATIVE ? *offsets++ : 0,
 		};
 		if (move_by(&f.line, column[1][i], UINT64_C(1) << 32) < 0)
 			return -EBADMSG;
@@ -324,35 +341,88 @@ static int decode_stacks(struct decoder *d, struct cursor *c, struct profile *p,
 	return r;
 }
 
+static uint64_t max_of(const struct decoder *d, const struct row_field *f)
+{
+	if (!f)
+		return UINT64_MAX;
+	switch (f->type) {
+	case ROW_U8:
+		return UINT8_MAX;
+	case ROW_U64:
+		return UINT64_MAX;
+	case ROW_STRING:
+		return d->strings.len - 1;
+	case ROW_U32:
+		break;
+	}
+	return UINT32_MAX;
+}
+
+static const struct row_field *find_field(const struct row_field *fields, uint64_t id)
+{
+	for (; fields->id; fields++)
+		if (fields->id == id)
+			return fields;
+	return NULL;
+}
+
+/* Columns to the end of the section into `count` rows, which are zero; strings have p's ids then.
+ */
+static int decode_columns(struct decoder *d, struct cursor *c, const struct row_field *fields,
+			  void *rows, size_t row_size, size_t count)
+{
+	uint64_t id = 0, before;
+
+	while (c->p < c->end) {
+		const struct row_field *field;
+		const uint64_t *values;
+		int r;
+
+		before = id;
+		if (get(c, UINT32_MAX, &id) < 0 || id <= before)
+			return -EBADMSG;
+		field = find_field(fields, id);
+		d->scratch.len = 0;
+		r = get_column(d, c, max_of(d, field), count, &values);
+		if (r < 0)
+			return r;
+		for (size_t i = 0; field && i < count; i++)
+			row_set(field, (char *)rows + i * row_size,
+				field->type == ROW_STRING ? d->strings.items[values[i]]
+							  : values[i]);
+	}
+	return 0;
+}
+
+/* A section of described rows: to be freed, also where *r is an error. */
+static void *decode_rows(struct decoder *d, struct cursor *c, const struct row_field *fields,
+			 enum row_cost cost, size_t row_size, size_t *count, int *r)
+{
+	void *rows;
+
+	*count = 0;
+	*r = get_rows(d, c, 1, cost, count);
+	if (*r < 0)
+		return NULL;
+	rows = calloc(*count, row_size);
+	*r = rows ? decode_columns(d, c, fields, rows, row_size, *count) : -ENOMEM;
+	return rows;
+}
+
 static int decode_processes(struct decoder *d, struct cursor *c, struct profile *p)
 {
-	uint64_t strings = d->strings.len - 1;
-	const uint64_t max[9] = { UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT64_MAX, strings,
-				  strings,    strings,    strings,    strings };
-	const uint64_t *column[9];
-	size_t rows;
+	size_t count;
 	int r;
+	_cleanup_(freep) struct process *rows =
+		decode_rows(d, c, process_fields, COST_PROCESS, sizeof(*rows), &count, &r);
 
-	r = get_rows(d, c, 9, COST_PROCESS, &rows);
 	if (!r)
-		r = get_columns(d, c, max, 9, rows, column);
-	if (!r)
-		r = vec_reserve(&d->processes, rows);
-	for (size_t i = 0; i < rows && !r; i++) {
-		struct process process = {
-			.pid = (uint32_t)column[0][i],
-			.ns_pid = (uint32_t)column[1][i],
-			.ppid = (uint32_t)column[2][i],
-			.start_ns = column[3][i],
-			.name = d->strings.items[column[4][i]],
-			.command_line = d->strings.items[column[5][i]],
-			.python_version = d->strings.items[column[6][i]],
-			.implementation = d->strings.items[column[7][i]],
-			.executable = d->strings.items[column[8][i]],
-		};
+		r = vec_reserve(&d->processes, count);
+	for (size_t i = 0; i < count && !r; i++) {
 		uint32_t index;
 
-		r = profile_add_process(p, &process, &index);
+		rows[i].recording = d->recording;
+		r = profile_add_process(p, &rows[i], &index);
 		if (!r)
 			d->processes.items[d->processes.len++] = index;
 	}
@@ -361,40 +431,72 @@ static int decode_processes(struct decoder *d, struct cursor *c, struct profile 
 
 static int decode_threads(struct decoder *d, struct cursor *c, struct profile *p)
 {
-	const uint64_t *column[3];
-	size_t rows;
+	size_t count;
 	int r;
+	_cleanup_(freep) struct thread *rows =
+		decode_rows(d, c, thread_fields, COST_THREAD, sizeof(*rows), &count, &r);
 
-	if (!d->processes.len)
-		return -EBADMSG;
-	r = get_rows(d, c, 3, COST_THREAD, &rows);
-	if (!r) {
-		const uint64_t max[3] = { d->processes.len - 1, UINT32_MAX, d->strings.len - 1 };
-
-		r = get_columns(d, c, max, 3, rows, column);
-	}
 	if (!r)
-		r = vec_reserve(&d->threads, rows);
-	for (size_t i = 0; i < rows && !r; i++) {
-		struct thread t = {
-			.process = d->processes.items[column[0][i]],
-			.tid = (uint32_t)column[1][i],
-			.name = d->strings.items[column[2][i]],
-		};
+		r = vec_reserve(&d->threads, count);
+	for (size_t i = 0; i < count && !r; i++) {
 		uint32_t index;
 
-		r = profile_add_thread(p, &t, &index);
+		if (rows[i].process >= d->processes.len)
+			return -EBADMSG;
+		rows[i].process = d->processes.items[rows[i].process];
+		r = profile_add_thread(p, &rows[i], &index);
 		if (!r)
 			d->threads.items[d->threads.len++] = index;
 	}
 	return r;
 }
 
+static int decode_kinds(struct decoder *d, struct cursor *c, struct profile *p)
+{
+	size_t count;
+	int r;
+	_cleanup_(freep) struct sample_kind *rows =
+		decode_rows(d, c, kind_fields, COST_KIND, sizeof(*rows), &count, &r);
+
+	for (size_t i = 0; i < count && !r; i++) {
+		uint16_t kind;
+
+		if (rows[i].unit > UNIT_COUNT || !rows[i].period)
+			return -EBADMSG;
+		r = profile_add_kind(p, &rows[i], &kind);
+		if (!r)
+			r = vec_push(&d->kinds, kind);
+	}
+	return r == -EOVERFLOW ? err_set(-EBADMSG, "more than %d kinds", KINDS_MAX) : r;
+}
+
+static int decode_label_sets(struct decoder *d, struct cursor *c, struct profile *p)
+{
+	size_t count;
+	int r;
+	_cleanup_(freep) struct label_entry *rows =
+		decode_rows(d, c, label_fields, COST_LABELS, sizeof(*rows), &count, &r);
+
+	if (!r)
+		r = vec_reserve(&d->labels, count);
+	for (size_t i = 0; i < count && !r; i++) {
+		uint32_t id;
+
+		if (rows[i].parent >= d->labels.len)
+			return -EBADMSG;
+		r = labeltab_add(p->labels, d->labels.items[rows[i].parent], rows[i].name,
+				 rows[i].value, &id);
+		if (!r)
+			d->labels.items[d->labels.len++] = id;
+	}
+	return r == -E2BIG ? -EBADMSG : r;
+}
+
 /* Columns of one samples section. */
 struct sample_columns {
-	const uint64_t *threads, *sizes;                                 /* a row a thread */
-	const uint64_t *cpus, *weights, *flags, *stacks, *ticks, *units; /* a row a sample */
-	const uint64_t *fresh; /* a row a zero in stacks */
+	const uint64_t *threads, *sizes;                                /* a row a thread */
+	const uint64_t *cpus, *values, *flags, *stacks, *ticks, *units; /* a row a sample */
+	const uint64_t *fresh;                                          /* a row a zero in stacks */
 	size_t thread_count;
 	uint64_t start_ns;
 	int64_t next_end;
@@ -418,7 +520,7 @@ static int get_sample_columns(struct decoder *d, struct cursor *c, size_t rows,
 	if (!r)
 		r = get_column(d, c, UINT16_MAX, rows, &in->cpus);
 	if (!r)
-		r = get_column(d, c, UINT32_MAX - 1, rows, &in->weights);
+		r = get_column(d, c, UINT64_MAX - 1, rows, &in->values);
 	if (!r)
 		r = get_column(d, c, UINT16_MAX, rows, &in->flags);
 	if (!r)
@@ -540,7 +642,7 @@ static int decode_samples(struct decoder *d, struct cursor *c, struct profile *p
 				.time_ns = *tick.last,
 				.thread = d->threads.items[thread],
 				.stack = d->stacks.items[stack],
-				.weight = (uint32_t)in.weights[at] + 1,
+				.value = in.values[at] + 1,
 				.cpu = cpu,
 				.flags = (uint16_t)in.flags[at],
 			};
@@ -553,36 +655,6 @@ static int decode_samples(struct decoder *d, struct cursor *c, struct profile *p
 	d->samples += rows;
 	p->samples.len += rows;
 	return 0;
-}
-
-static struct counter *counter_find(struct decoder *d, const char *name)
-{
-	for (size_t i = 0; i < d->counters.len; i++)
-		if (!strcmp(d->counters.items[i].name, name))
-			return &d->counters.items[i];
-	return NULL;
-}
-
-/* Totals of this file so far: the profile's, which other files add to, move by the difference. */
-static int set_counter(struct decoder *d, struct profile *p, const char *name, uint64_t value)
-{
-	struct counter *c = counter_find(d, name), new = { NULL, 0 };
-	int r;
-
-	if (!c) {
-		new.name = strdup(name);
-		if (!new.name || vec_push(&d->counters, new) < 0) {
-			free(new.name);
-			return -ENOMEM;
-		}
-		c = &d->counters.items[d->counters.len - 1];
-	}
-	r = profile_set_counter(p, name, profile_counter(p, name) + value - c->value);
-	if (r == -EOVERFLOW)
-		return err_set(-EBADMSG, "more than %d counters", COUNTERS_MAX);
-	if (!r)
-		c->value = value;
-	return r;
 }
 
 static int decode_counters(struct decoder *d, struct cursor *c, struct profile *p)
@@ -600,52 +672,83 @@ static int decode_counters(struct decoder *d, struct cursor *c, struct profile *
 		c->p += len;
 		r = get(c, UINT64_MAX, &value);
 		if (!r)
-			r = set_counter(d, p, name, value);
+			r = recording_set_counter(&p->recordings.items[d->recording], name, value);
 	}
-	return r;
+	return r == -EOVERFLOW ? err_set(-EBADMSG, "more than %d counters", COUNTERS_MAX) : r;
 }
 
-/* Of the chunk's samples, which are those of p from `first` on. */
-static int decode_opcodes(struct decoder *d, struct cursor *c, struct profile *p, size_t first)
+static void set_opcode(struct sample *s, uint64_t v)
+{
+	s->opcode = (uint32_t)v;
+}
+
+static void set_kind(struct sample *s, uint64_t v)
+{
+	s->kind = (uint16_t)v;
+}
+
+static void set_labels(struct sample *s, uint64_t v)
+{
+	s->labels = (uint32_t)v;
+}
+
+static void set_duration(struct sample *s, uint64_t v)
+{
+	s->duration_ns = v;
+}
+
+/*
+ * A number for each of the chunk's samples, which are those of p from `first` on. ids: what it is
+ * an id of; NULL: it is a time.
+ */
+static int decode_of_samples(struct decoder *d, struct cursor *c, struct profile *p, size_t first,
+			     const struct id_map *ids, void (*set)(struct sample *s, uint64_t v))
 {
 	size_t count = p->samples.len - first;
-	const uint64_t *opcodes;
+	const uint64_t *values;
 	int r;
 
 	d->scratch.len = 0;
 	if (vec_reserve(&d->scratch, count) < 0)
 		return -ENOMEM;
-	r = get_column(d, c, d->strings.len - 1, count, &opcodes);
+	r = get_column(d, c, ids ? ids->len - 1 : INT64_MAX, count, &values);
 	for (size_t i = 0; i < count && !r; i++)
-		p->samples.items[first + i].opcode = d->strings.items[opcodes[i]];
+		set(&p->samples.items[first + i], ids ? ids->items[values[i]] : values[i]);
 	return r;
 }
 
 static int decode_places(struct decoder *d, struct cursor *c, struct profile *p)
 {
-	uint64_t strings = d->strings.len - 1, row = 0;
-	const uint64_t max[5] = { UINT32_MAX, strings, strings, strings, strings };
-	const uint64_t *column[5];
-	size_t rows;
+	uint64_t row = 0;
+	size_t count;
 	int r;
+	_cleanup_(freep) struct place_row *rows =
+		decode_rows(d, c, place_fields, COST_PLACE, sizeof(*rows), &count, &r);
 
-	r = get_rows(d, c, 5, COST_PLACE, &rows);
-	if (!r)
-		r = get_columns(d, c, max, 5, rows, column);
-	for (size_t i = 0; i < rows && !r; i++) {
+	for (size_t i = 0; i < count && !r; i++) {
 		const struct process place = {
-			.container = d->strings.items[column[1][i]],
-			.pod_uid = d->strings.items[column[2][i]],
-			.pod_name = d->strings.items[column[3][i]],
-			.pod_namespace = d->strings.items[column[4][i]],
+			.container = rows[i].container,
+			.pod_uid = rows[i].pod_uid,
+			.pod_name = rows[i].pod_name,
+			.pod_namespace = rows[i].pod_namespace,
 		};
 
-		row += column[0][i];
+		row += rows[i].step;
 		if (row >= d->processes.len)
 			return -EBADMSG;
 		process_set_place(&p->processes.items[d->processes.items[row]], &place);
 	}
 	return r;
+}
+
+/* Ticks are few enough for 32 bits; what they are is known once the chunk's kinds are. */
+static int check_values(const struct profile *p, size_t first)
+{
+	for (size_t i = first; i < p->samples.len; i++)
+		if (p->samples.items[i].kind == KIND_TICKS &&
+		    p->samples.items[i].value > UINT32_MAX)
+			return -EBADMSG;
+	return 0;
 }
 
 /* ends, first_sample: what the chunk's earlier sections brought. */
@@ -677,13 +780,28 @@ static int decode_section(struct decoder *d, uint64_t id, struct cursor *c, stru
 		r = decode_counters(d, c, p);
 		break;
 	case SECTION_OPCODES:
-		r = decode_opcodes(d, c, p, first_sample);
+		r = decode_of_samples(d, c, p, first_sample, &d->strings, set_opcode);
 		break;
 	case SECTION_PLACES:
 		r = decode_places(d, c, p);
 		break;
-	default:
-		return 0; /* of a later minor version */
+	case SECTION_KINDS:
+		r = decode_kinds(d, c, p);
+		break;
+	case SECTION_LABEL_SETS:
+		r = decode_label_sets(d, c, p);
+		break;
+	case SECTION_SAMPLE_KINDS:
+		r = decode_of_samples(d, c, p, first_sample, &d->kinds, set_kind);
+		break;
+	case SECTION_SAMPLE_LABELS:
+		r = decode_of_samples(d, c, p, first_sample, &d->labels, set_labels);
+		break;
+	case SECTION_DURATIONS:
+		r = decode_of_samples(d, c, p, first_sample, NULL, set_duration);
+		break;
+	default: /* of a later minor version */
+		return id & SECTION_CRITICAL ? -EPROTONOSUPPORT : 0;
 	}
 	return r || c->p == c->end ? r : -EBADMSG;
 }
@@ -713,14 +831,19 @@ int decode_flush(struct decoder *d, const uint8_t *bytes, size_t len, struct pro
 		c.p += size;
 	}
 	vec_release(&ends);
+	if (!r)
+		r = check_values(p, samples);
 	if (r < 0)
 		p->samples.len = samples;
+	if (r == -EPROTONOSUPPORT)
+		return err_set(r, "written by a newer pyebpf: section %u cannot be left out",
+			       (unsigned int)id);
 	if (r == -EFBIG)
 		return err_set(-EBADMSG, "its rows take more memory than their bytes pay for");
 	return r == -EBADMSG ? err_set(r, "malformed section %u", (unsigned int)id) : r;
 }
 
-static int decode_field(const struct metadata_field *f, struct cursor c, struct metadata *meta)
+static int decode_field(const struct recording_field *f, struct cursor c, struct recording *meta)
 {
 	size_t size = (size_t)(c.end - c.p);
 	char **text, *copy;
@@ -728,47 +851,47 @@ static int decode_field(const struct metadata_field *f, struct cursor c, struct 
 	double real;
 
 	switch (f->type) {
-	case METADATA_TEXT:
-		copy = strndup((const char *)c.p, size);
-		if (!copy)
+	case RECORDING_TEXT:
+		copy = size ? strndup((const char *)c.p, size) : NULL;
+		if (size && !copy)
 			return -ENOMEM;
-		text = metadata_text(meta, f);
+		text = recording_field(meta, f);
 		free(*text);
 		*text = copy;
 		return 0;
-	case METADATA_REAL:
+	case RECORDING_REAL:
 		if (size != sizeof(bits))
 			return -EBADMSG;
 		bits = get_le64(c.p);
 		memcpy(&real, &bits, sizeof(real));
 		if (!isfinite(real) || real < 0)
 			return -EBADMSG;
-		*metadata_real(meta, f) = real;
+		*(double *)recording_field(meta, f) = real;
 		return 0;
-	case METADATA_NUMBER:
+	case RECORDING_NUMBER:
 		if (get(&c, UINT64_MAX, &bits) < 0 || c.p != c.end)
 			return -EBADMSG;
-		*metadata_number(meta, f) = bits;
+		*(uint64_t *)recording_field(meta, f) = bits;
 		return 0;
 	}
 	return 0;
 }
 
-int decode_metadata(const uint8_t *bytes, size_t len, struct metadata *meta)
+int decode_metadata(const uint8_t *bytes, size_t len, struct recording *meta)
 {
 	struct cursor c = { bytes, bytes + len };
 	int r;
 
 	while (c.p < c.end) {
-		const struct metadata_field *field = NULL;
+		const struct recording_field *field = NULL;
 		uint64_t id, size;
 
 		if (get(&c, UINT32_MAX, &id) < 0 || get(&c, UINT32_MAX, &size) < 0 ||
 		    size > (size_t)(c.end - c.p))
 			return err_set(-EBADMSG, "malformed metadata");
-		for (size_t i = 0; i < METADATA_FIELDS; i++)
-			if (metadata_fields[i].id == id)
-				field = &metadata_fields[i];
+		for (size_t i = 0; i < RECORDING_FIELDS; i++)
+			if (recording_fields[i].id == id)
+				field = &recording_fields[i];
 		r = field ? decode_field(field, (struct cursor){ c.p, c.p + size }, meta) : 0;
 		if (r < 0)
 			return r == -EBADMSG ? err_set(r, "malformed metadata") : r;

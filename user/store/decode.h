@@ -22,8 +22,8 @@ struct id_map {
 struct decoder {
 	struct model model;
 	enum grid grid;
-	struct id_map strings, frames, stacks, processes, threads;
-	VEC(struct counter) counters; /* as last read: what this file has added to the profile */
+	struct id_map strings, frames, stacks, processes, threads, labels, kinds;
+	uint32_t recording; /* index in the profile that the file is read into */
 	struct numbers scratch;
 	struct column_coder coder;
 	uint64_t budget; /* of model.cost: the reader's */
@@ -37,12 +37,13 @@ void decoder_release(struct decoder *d);
 
 /*
  * Adds the content of one flush chunk to p. 0; -EBADMSG with err_set() text for what breaks the
- * format, or for more rows than d->budget has room for; -ENOMEM, -EOVERFLOW. On failure p holds
+ * format, or for more rows than d->budget has room for; -EPROTONOSUPPORT for what a later version
+ * must be read with; -ENOMEM, -EOVERFLOW. On failure p holds
  * some of the chunk's table rows (harmless) but none of its samples, and d is of no further use.
  */
 int decode_flush(struct decoder *d, const uint8_t *bytes, size_t len, struct profile *p);
 
 /* Replaces the fields of *meta that are in the content. 0, -EBADMSG with text, -ENOMEM. */
-int decode_metadata(const uint8_t *bytes, size_t len, struct metadata *meta);
+int decode_metadata(const uint8_t *bytes, size_t len, struct recording *meta);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "base/varint.h"
-#include "store/metadata.h"
+#include "store/rows.h"
 
 /* Columns of the section being made; what each holds is FORMAT.md's order. */
 enum { COL_A, COL_B, COL_C, COL_D, COL_E, COL_F, COL_G, COL_H, COL_I };
@@ -16,7 +16,8 @@ enum { COL_A, COL_B, COL_C, COL_D, COL_E, COL_F, COL_G, COL_H, COL_I };
 int encoder_restart(struct encoder *e, uint64_t interval_ns, enum grid grid)
 {
 	e->strings = 1; /* "" is known to everyone */
-	e->frames = e->processes = e->threads = e->places = 0;
+	e->frames = e->processes = e->threads = e->places = e->kinds = 0;
+	e->labels = 1; /* so is the empty set */
 	e->grid = grid;
 	e->counters.len = 0;
 	vec_release(&e->group);
@@ -162,14 +163,17 @@ static int number_function(struct encoder *e, const struct frame *f, uint32_t *n
 	return 0;
 }
 
-/* A row a frame: function, line, flags; a row a new function: name, file, first line, kind. */
+/*
+ * A row a frame: function, line, flags; a row a new function: name, file, first line, kind; a row a
+ * native frame: offset.
+ */
 static int encode_frames(struct encoder *e, const struct profile *p, struct bytes *out)
 {
 	uint32_t count = at_most_rows(frametab_count(p->frames) - e->frames);
 	struct frame before = { 0 };
 	size_t start;
 
-	if (section_begin(out, SECTION_FRAMES, &start) < 0 || columns_begin(e, 7, count) < 0 ||
+	if (section_begin(out, SECTION_FRAMES, &start) < 0 || columns_begin(e, 8, count) < 0 ||
 	    bytes_put_varint(out, count) < 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < count; i++) {
@@ -182,6 +186,8 @@ static int encode_frames(struct encoder *e, const struct profile *p, struct byte
 		column_add(e, COL_A, functions - number);
 		column_add(e, COL_B, difference(f->line, f->first_line));
 		column_add(e, COL_C, f->flags);
+		if (f->kind == FRAME_NATIVE)
+			column_add(e, COL_H, f->offset);
 		if (is_new) {
 			column_add(e, COL_D, difference(f->name, before.name));
 			column_add(e, COL_E, difference(f->file, before.file));
@@ -192,7 +198,7 @@ static int encode_frames(struct encoder *e, const struct profile *p, struct byte
 	}
 	e->frames += count;
 	e->model.cost += (uint64_t)count * COST_FRAME;
-	if (columns_end(e, 7, out) < 0)
+	if (columns_end(e, 8, out) < 0)
 		return -ENOMEM;
 	return section_end(out, start);
 }
@@ -273,54 +279,69 @@ static int encode_stacks(struct encoder *e, const struct profile *p, struct byte
 	return section_end(out, start);
 }
 
-static int encode_processes(struct encoder *e, const struct profile *p, struct bytes *out)
+/* Columns that are 0 in all rows are left out. */
+static int encode_rows(struct encoder *e, enum section id, const struct row_field *fields,
+		       const void *rows, size_t row_size, uint32_t count, struct bytes *out)
 {
-	uint32_t count = at_most_rows((uint32_t)p->processes.len - e->processes);
 	size_t start;
 
-	if (section_begin(out, SECTION_PROCESSES, &start) < 0 || columns_begin(e, 9, count) < 0 ||
-	    bytes_put_varint(out, count) < 0)
+	if (section_begin(out, id, &start) < 0 || bytes_put_varint(out, count) < 0)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < count; i++) {
-		const struct process *process = &p->processes.items[e->processes + i];
+	for (; fields->id; fields++) {
+		uint64_t any = 0;
 
-		column_add(e, COL_A, process->pid);
-		column_add(e, COL_B, process->ns_pid);
-		column_add(e, COL_C, process->ppid);
-		column_add(e, COL_D, process->start_ns);
-		column_add(e, COL_E, process->name);
-		column_add(e, COL_F, process->command_line);
-		column_add(e, COL_G, process->python_version);
-		column_add(e, COL_H, process->implementation);
-		column_add(e, COL_I, process->executable);
+		if (columns_begin(e, 1, count) < 0)
+			return -ENOMEM;
+		for (uint32_t i = 0; i < count; i++) {
+			uint64_t v = row_get(fields, (const char *)rows + i * row_size);
+
+			column_add(e, COL_A, v);
+			any |= v;
+		}
+		if (any && (bytes_put_varint(out, fields->id) < 0 || columns_end(e, 1, out) < 0))
+			return -ENOMEM;
 	}
+	return section_end(out, start);
+}
+
+static int encode_processes(struct encoder *e, const struct profile *p, struct bytes *out)
+{
+	const struct process *first = p->processes.items + e->processes;
+	uint32_t count = at_most_rows((uint32_t)p->processes.len - e->processes);
+
 	e->processes += count;
 	e->model.cost += (uint64_t)count * COST_PROCESS;
-	if (columns_end(e, 9, out) < 0)
-		return -ENOMEM;
-	return section_end(out, start);
+	return encode_rows(e, SECTION_PROCESSES, process_fields, first, sizeof(*first), count, out);
 }
 
 static int encode_threads(struct encoder *e, const struct profile *p, struct bytes *out)
 {
+	const struct thread *first = p->threads.items + e->threads;
 	uint32_t count = at_most_rows((uint32_t)p->threads.len - e->threads);
-	size_t start;
 
-	if (section_begin(out, SECTION_THREADS, &start) < 0 || columns_begin(e, 3, count) < 0 ||
-	    bytes_put_varint(out, count) < 0)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < count; i++) {
-		const struct thread *t = &p->threads.items[e->threads + i];
-
-		column_add(e, COL_A, t->process);
-		column_add(e, COL_B, t->tid);
-		column_add(e, COL_C, t->name);
-	}
 	e->threads += count;
 	e->model.cost += (uint64_t)count * COST_THREAD;
-	if (columns_end(e, 3, out) < 0)
-		return -ENOMEM;
-	return section_end(out, start);
+	return encode_rows(e, SECTION_THREADS, thread_fields, first, sizeof(*first), count, out);
+}
+
+static int encode_kinds(struct encoder *e, const struct profile *p, struct bytes *out)
+{
+	const struct sample_kind *first = p->kinds.items + e->kinds;
+	uint32_t count = (uint32_t)p->kinds.len - e->kinds;
+
+	e->kinds += count;
+	e->model.cost += (uint64_t)count * COST_KIND;
+	return encode_rows(e, SECTION_KINDS, kind_fields, first, sizeof(*first), count, out);
+}
+
+static int encode_label_sets(struct encoder *e, const struct profile *p, struct bytes *out)
+{
+	const struct label_entry *first = labeltab_entries(p->labels) + e->labels;
+	uint32_t count = at_most_rows(labeltab_count(p->labels) - e->labels);
+
+	e->labels += count;
+	e->model.cost += (uint64_t)count * COST_LABELS;
+	return encode_rows(e, SECTION_LABEL_SETS, label_fields, first, sizeof(*first), count, out);
 }
 
 /*
@@ -454,7 +475,7 @@ static int encode_samples(struct encoder *e, const struct profile *p, size_t fir
 			m->cost += COST_CHANGE;
 		before = s;
 		column_add(e, COL_C, s->cpu);
-		column_add(e, COL_D, s->weight - 1);
+		column_add(e, COL_D, s->value - 1);
 		column_add(e, COL_E, s->flags);
 		if (encode_stack(e, s->stack, &next_end) < 0)
 			return -ENOMEM;
@@ -467,22 +488,45 @@ static int encode_samples(struct encoder *e, const struct profile *p, size_t fir
 	return section_end(out, start);
 }
 
-/* A string a sample, in the order of encode_samples(), whose grouping it uses; if any has one. */
-static int encode_opcodes(struct encoder *e, const struct profile *p, size_t first, size_t count,
-			  struct bytes *out)
+static uint64_t opcode_of(const struct sample *s)
 {
-	bool has_any = false;
+	return s->opcode;
+}
+
+static uint64_t kind_of(const struct sample *s)
+{
+	return s->kind;
+}
+
+static uint64_t labels_of(const struct sample *s)
+{
+	return s->labels;
+}
+
+static uint64_t duration_of(const struct sample *s)
+{
+	return s->duration_ns;
+}
+
+/* A number a sample, in the order of encode_samples(), whose grouping it uses; if any is not 0. */
+static int encode_of_samples(struct encoder *e, enum section id,
+			     uint64_t (*get)(const struct sample *s), const struct sample *samples,
+			     size_t count, struct bytes *out)
+{
+	uint64_t any = 0;
 	size_t start;
 
-	for (size_t i = first; i < first + count && !has_any; i++)
-		has_any = p->samples.items[i].opcode;
-	if (!has_any)
-		return 0;
-	if (section_begin(out, SECTION_OPCODES, &start) < 0 || columns_begin(e, 1, count) < 0)
+	if (columns_begin(e, 1, count) < 0)
 		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		column_add(e, COL_A, p->samples.items[first + e->order.items[i]].opcode);
-	if (columns_end(e, 1, out) < 0)
+	for (size_t i = 0; i < count; i++) {
+		uint64_t v = get(&samples[e->order.items[i]]);
+
+		column_add(e, COL_A, v);
+		any |= v;
+	}
+	if (!any)
+		return 0;
+	if (section_begin(out, id, &start) < 0 || columns_end(e, 1, out) < 0)
 		return -ENOMEM;
 	return section_end(out, start);
 }
@@ -490,12 +534,13 @@ static int encode_opcodes(struct encoder *e, const struct profile *p, size_t fir
 /* All counters, if any differs from what was written last. */
 static int encode_counters(struct encoder *e, const struct profile *p, struct bytes *out)
 {
+	const struct recording *recording = &p->recordings.items[e->recording];
 	struct bytes now = { 0 };
 	size_t start;
-	int r = bytes_put_varint(&now, p->counters.len);
+	int r = bytes_put_varint(&now, recording->counters.len);
 
-	for (size_t i = 0; !r && i < p->counters.len; i++) {
-		const struct counter *c = &p->counters.items[i];
+	for (size_t i = 0; !r && i < recording->counters.len; i++) {
+		const struct counter *c = &recording->counters.items[i];
 		size_t len = strlen(c->name);
 
 		r = bytes_put_varint(&now, len);
@@ -504,7 +549,7 @@ static int encode_counters(struct encoder *e, const struct profile *p, struct by
 		if (!r)
 			r = bytes_put_varint(&now, c->value);
 	}
-	if (!r && p->counters.len &&
+	if (!r && recording->counters.len &&
 	    (now.len != e->counters.len || memcmp(now.items, e->counters.items, now.len))) {
 		r = section_begin(out, SECTION_COUNTERS, &start);
 		if (!r)
@@ -522,32 +567,27 @@ static int encode_counters(struct encoder *e, const struct profile *p, struct by
 /* A row for each process that is in a container or pod. */
 static int encode_places(struct encoder *e, const struct profile *p, struct bytes *out)
 {
-	const struct process *items = p->processes.items;
-	uint32_t count = at_most_rows(e->processes - e->places), rows = 0, before = 0;
-	size_t start;
+	uint32_t count = at_most_rows(e->processes - e->places), before = 0;
+	VEC(struct place_row) rows = VEC_INIT;
+	int r = 0;
 
-	for (uint32_t i = e->places; i < e->places + count; i++)
-		rows += process_has_place(&items[i]);
-	if (rows && (section_begin(out, SECTION_PLACES, &start) < 0 ||
-		     columns_begin(e, 5, rows) < 0 || bytes_put_varint(out, rows) < 0))
-		return -ENOMEM;
-	for (uint32_t i = e->places; i < e->places + count; i++) {
-		if (!process_has_place(&items[i]))
+	for (uint32_t i = e->places; i < e->places + count && !r; i++) {
+		const struct process *process = &p->processes.items[i];
+		struct place_row row = { i - before, process->container, process->pod_uid,
+					 process->pod_name, process->pod_namespace };
+
+		if (!process_has_place(process))
 			continue;
-		column_add(e, COL_A, i - before);
-		column_add(e, COL_B, items[i].container);
-		column_add(e, COL_C, items[i].pod_uid);
-		column_add(e, COL_D, items[i].pod_name);
-		column_add(e, COL_E, items[i].pod_namespace);
+		r = vec_push(&rows, row);
 		before = i;
 	}
 	e->places += count;
-	e->model.cost += (uint64_t)rows * COST_PLACE;
-	if (!rows)
-		return 0;
-	if (columns_end(e, 5, out) < 0)
-		return -ENOMEM;
-	return section_end(out, start);
+	e->model.cost += rows.len * COST_PLACE;
+	if (!r && rows.len)
+		r = encode_rows(e, SECTION_PLACES, place_fields, rows.items, sizeof(*rows.items),
+				(uint32_t)rows.len, out);
+	vec_release(&rows);
+	return r;
 }
 
 int encode_padding(struct encoder *e, uint64_t before, struct bytes *out)
@@ -570,7 +610,29 @@ bool encoder_is_done(const struct encoder *e, const struct profile *p, size_t sa
 	return e->strings == strtab_count(p->strings) && e->frames == frametab_count(p->frames) &&
 	       e->model.stacks.len == stacktab_count(p->stacks) &&
 	       e->processes == p->processes.len && e->threads == p->threads.len &&
-	       e->places == p->processes.len && sample == p->samples.len;
+	       e->places == p->processes.len && e->kinds == p->kinds.len &&
+	       e->labels == labeltab_count(p->labels) && sample == p->samples.len;
+}
+
+/* The sections behind those samples. */
+static int encode_beside_samples(struct encoder *e, const struct profile *p,
+				 const struct sample *samples, size_t count, struct bytes *out)
+{
+	int r = encode_counters(e, p, out);
+
+	if (!r)
+		r = encode_of_samples(e, SECTION_OPCODES, opcode_of, samples, count, out);
+	if (!r && e->places < e->processes)
+		r = encode_places(e, p, out);
+	if (!r && e->kinds < p->kinds.len)
+		r = encode_kinds(e, p, out);
+	if (!r && e->labels < labeltab_count(p->labels))
+		r = encode_label_sets(e, p, out);
+	if (!r)
+		r = encode_of_samples(e, SECTION_SAMPLE_KINDS, kind_of, samples, count, out);
+	if (!r)
+		r = encode_of_samples(e, SECTION_SAMPLE_LABELS, labels_of, samples, count, out);
+	return r ? r : encode_of_samples(e, SECTION_DURATIONS, duration_of, samples, count, out);
 }
 
 /* A row may refer to rows of earlier tables: a table waits until those before it are through. */
@@ -578,7 +640,7 @@ int encode_flush(struct encoder *e, const struct profile *p, size_t *sample, str
 		 struct chunk_summary *summary)
 {
 	size_t more = stacktab_count(p->stacks) - e->sampled_of.len;
-	size_t count, first = *sample;
+	size_t count;
 	int r = 0;
 
 	/* Tables only grow; a reset of the profile goes with encoder_restart(). */
@@ -610,53 +672,53 @@ int encode_flush(struct encoder *e, const struct profile *p, size_t *sample, str
 		r = encode_threads(e, p, out);
 	if (r || e->threads < p->threads.len)
 		return r;
+	if (labeltab_count(p->labels) - e->labels > CHUNK_ROWS_MAX)
+		return encode_label_sets(e, p, out);
 	count = p->samples.len - *sample;
 	if (count > CHUNK_ROWS_MAX)
 		count = CHUNK_ROWS_MAX;
 	if (count)
-		r = encode_samples(e, p, first, count, out, summary);
+		r = encode_samples(e, p, *sample, count, out, summary);
+	if (!r)
+		r = encode_beside_samples(e, p, p->samples.items + *sample, count, out);
 	*sample += count;
-	if (!r)
-		r = encode_counters(e, p, out);
-	if (!r)
-		r = encode_opcodes(e, p, first, count, out);
-	return r || e->places == e->processes ? r : encode_places(e, p, out);
+	return r;
 }
 
 /* A field's content; 0 bytes: unknown. At most VARINT_MAX_BYTES are put into room. */
-static size_t metadata_content(const struct metadata *meta, const struct metadata_field *f,
+static size_t metadata_content(const struct recording *meta, const struct recording_field *f,
 			       uint8_t *room, const uint8_t **content)
 {
-	struct metadata *m = (struct metadata *)meta;
 	const char *text;
 	uint8_t *end = room;
-	uint64_t bits;
+	uint64_t bits, number;
 
 	*content = room;
 	switch (f->type) {
-	case METADATA_TEXT:
-		text = *metadata_text(m, f);
+	case RECORDING_TEXT:
+		text = *(char **)recording_field(meta, f);
 		*content = (const uint8_t *)text;
 		return text ? strlen(text) : 0;
-	case METADATA_REAL:
-		memcpy(&bits, metadata_real(m, f), sizeof(bits));
+	case RECORDING_REAL:
+		memcpy(&bits, recording_field(meta, f), sizeof(bits));
 		put_le64(room, bits);
-		return *metadata_real(m, f) > 0 ? sizeof(bits) : 0;
-	case METADATA_NUMBER:
-		varint_put(&end, room + VARINT_MAX_BYTES, *metadata_number(m, f));
-		return *metadata_number(m, f) ? (size_t)(end - room) : 0;
+		return *(double *)recording_field(meta, f) > 0 ? sizeof(bits) : 0;
+	case RECORDING_NUMBER:
+		number = *(uint64_t *)recording_field(meta, f);
+		varint_put(&end, room + VARINT_MAX_BYTES, number);
+		return number ? (size_t)(end - room) : 0;
 	}
 	return 0;
 }
 
-int encode_metadata(const struct metadata *meta, struct bytes *out)
+int encode_metadata(const struct recording *meta, struct bytes *out)
 {
 	uint8_t room[VARINT_MAX_BYTES];
 	const uint8_t *content;
 	int r = 0;
 
-	for (size_t i = 0; !r && i < METADATA_FIELDS; i++) {
-		const struct metadata_field *f = &metadata_fields[i];
+	for (size_t i = 0; !r && i < RECORDING_FIELDS; i++) {
+		const struct recording_field *f = &recording_fields[i];
 		size_t len = metadata_content(meta, f, room, &content);
 
 		if (!len)

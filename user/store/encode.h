@@ -18,6 +18,8 @@ struct encoder {
 	struct model model;
 	uint32_t strings, frames, processes, threads; /* rows written; stacks: model.stacks.len */
 	uint32_t places;                              /* processes whose place is written */
+	uint32_t kinds, labels;                       /* rows written */
+	uint32_t recording;                           /* index in the profile */
 	enum grid grid;
 	struct idmap functions;   /* numbers of model.functions */
 	struct bytes counters;    /* section content as last written */
@@ -60,6 +62,6 @@ int encode_padding(struct encoder *e, uint64_t before, struct bytes *out);
 bool encoder_is_done(const struct encoder *e, const struct profile *p, size_t sample);
 
 /* Appends the content of a metadata chunk. 0 or -ENOMEM. */
-int encode_metadata(const struct metadata *meta, struct bytes *out);
+int encode_metadata(const struct recording *meta, struct bytes *out);
 
 #endif

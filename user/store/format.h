@@ -8,8 +8,8 @@
 
 /* The .pyebpf file: FORMAT.md is the specification, this its numbers. */
 
-#define FORMAT_MAJOR 1
-#define FORMAT_MINOR 4
+#define FORMAT_MAJOR 2
+#define FORMAT_MINOR 0
 #define FORMAT_MAGIC "\x89PYEBPF\n"
 
 /* First bytes of a file. Little-endian, as everything else. */
@@ -33,6 +33,7 @@ enum chunk_type {
 	CHUNK_SEGMENT = 3,
 	CHUNK_INDEX = 4,
 	CHUNK_END = 5,
+	CHUNK_RECORDING = 6,
 };
 
 #define CHUNK_CONTENT_MAX (16u << 20) /* bytes: bounds the reader's memory */
@@ -40,9 +41,12 @@ enum chunk_type {
 #define CHUNK_ROWS_MAX 65536u         /* of each table, and samples */
 #define CHUNK_BYTES_MIN 6             /* head, length 0 */
 #define CHUNK_END_BYTES 14            /* head, length 8, u64 offset of the index chunk */
+#define RECORDINGS_MAX 1024u          /* of a file */
 #define INDEX_ROWS_MAX (1u << 20)     /* chunks; twelve days of a flush a second */
 
-/* Ids of the parts of a flush chunk, in this order. */
+/* Ids of the parts of a flush chunk, in this order. Who does not know a critical one would misread
+ * the samples. */
+#define SECTION_CRITICAL 0x40
 enum section {
 	SECTION_STRINGS = 1,
 	SECTION_FRAMES = 2,
@@ -53,7 +57,12 @@ enum section {
 	SECTION_COUNTERS = 7,
 	SECTION_OPCODES = 8,
 	SECTION_PLACES = 9,
-	SECTION_PADDING = 255,
+	SECTION_KINDS = SECTION_CRITICAL | 1,
+	SECTION_LABEL_SETS = SECTION_CRITICAL | 2,
+	SECTION_SAMPLE_KINDS = SECTION_CRITICAL | 3,
+	SECTION_SAMPLE_LABELS = SECTION_CRITICAL | 4,
+	SECTION_DURATIONS = SECTION_CRITICAL | 5,
+	SECTION_PADDING = 128,
 };
 
 /* How a stack entry's frame is told, given its parent's. Below CHILD_RECENT: one of the latest. */

@@ -47,6 +47,8 @@ enum row_cost {
 	COST_SAMPLE = 32,
 	COST_CHANGE = 32, /* a sample of another thread or stack than the one before it */
 	COST_PLACE = 32,  /* none of its own, but time */
+	COST_KIND = 64,
+	COST_LABELS = 96,
 };
 #define COST_FREE (UINT64_C(16) << 20) /* before any byte is read */
 #define COST_OF_BYTE 512               /* the densest profile of FORMAT.md, "Size", takes 250 */

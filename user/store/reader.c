@@ -24,12 +24,12 @@ struct reader {
 	struct bytes window;
 	uint64_t window_offset;
 	struct decoder decoder;
-	struct metadata meta;
-	uint64_t index_offset; /* 0: no index */
-	uint64_t chunks;       /* read so far, without index and end */
-	uint64_t counted_ns;   /* of p->meta.duration_ns that is ours */
-	bool has_joined;       /* a profile */
-	bool is_first;         /* file in that profile */
+	struct recording meta;
+	uint64_t index_offset;   /* 0: no index */
+	uint64_t chunks;         /* read so far, without index and end */
+	uint32_t further;        /* recordings behind the first one */
+	uint64_t samples_before; /* of earlier recordings in the file */
+	bool has_joined;         /* a profile, the recording that is being read */
 	bool is_truncated;
 };
 
@@ -49,13 +49,18 @@ void reader_free(struct reader *r)
 	free(r->path);
 	vec_release(&r->window);
 	decoder_release(&r->decoder);
-	metadata_release(&r->meta);
+	recording_release(&r->meta);
 	free(r);
 }
 
-const struct metadata *reader_metadata(const struct reader *r)
+const struct recording *reader_recording(const struct reader *r)
 {
 	return &r->meta;
+}
+
+uint32_t reader_recording_index(const struct reader *r)
+{
+	return r->decoder.recording;
 }
 
 bool reader_is_truncated(const struct reader *r, uint64_t *offset)
@@ -209,13 +214,33 @@ static int check_header(struct reader *r)
 			-EPROTONOSUPPORT,
 			"%s: written by a newer pyebpf (format %u.%u); this one reads up to %d.x",
 			r->path, major, minor, FORMAT_MAJOR);
+	if (major && major < FORMAT_MAJOR)
+		return err_set(-EPROTONOSUPPORT,
+			       "%s: made by a development version of pyebpf (format %u.%u), which "
+			       "is not read: record anew",
+			       r->path, major, minor);
 	if (major < FORMAT_MAJOR)
 		return damaged(r, 8, "no such format version");
 	r->offset = sizeof(*header);
 	return 0;
 }
 
-/* The first chunk says what the recording is; samples need its interval. */
+/* What a recording is stands in front of it; its samples need its interval. */
+static int begin_recording(struct reader *r, const struct chunk *chunk)
+{
+	int n;
+
+	recording_release(&r->meta);
+	n = decode_metadata(chunk->content, chunk->len, &r->meta);
+	if (n < 0)
+		return n;
+	r->samples_before = r->decoder.samples;
+	r->decoder.last_ns = 0;
+	r->has_joined = false;
+	return decoder_restart(&r->decoder,
+			       r->meta.interval_ns <= INTERVAL_MAX_NS ? r->meta.interval_ns : 0);
+}
+
 static int read_first_metadata(struct reader *r)
 {
 	struct chunk chunk = { 0 };
@@ -227,13 +252,12 @@ static int read_first_metadata(struct reader *r)
 		return n;
 	if (chunk.type != CHUNK_METADATA)
 		return damaged(r, r->offset, "no metadata in front");
-	n = decode_metadata(chunk.content, chunk.len, &r->meta);
+	n = begin_recording(r, &chunk);
 	if (n < 0)
 		return err_wrap(n, "%s", r->path);
 	r->offset = chunk.end;
 	r->chunks = 1;
-	return decoder_restart(&r->decoder,
-			       r->meta.interval_ns <= INTERVAL_MAX_NS ? r->meta.interval_ns : 0);
+	return 0;
 }
 
 int reader_open(const char *path, struct reader **out)
@@ -263,24 +287,22 @@ int reader_open(const char *path, struct reader **out)
 	return 0;
 }
 
-/* Takes r->meta into p: all of it from the first file, of others their length and work. */
-static int join_metadata(struct reader *r, struct profile *p)
+/* What is known of the recording so far becomes p's. */
+static int join_recording(struct reader *r, struct profile *p)
 {
-	uint64_t before_ns = p->meta.duration_ns, duration_ns = r->meta.duration_ns;
-	uint64_t seen_ns = r->decoder.samples ? r->decoder.last_ns + r->meta.interval_ns : 0;
+	bool has_samples = r->decoder.samples > r->samples_before;
+	uint64_t seen_ns = has_samples ? r->decoder.last_ns + r->meta.interval_ns : 0;
+	struct recording *joined;
+	int n = r->has_joined ? 0 : profile_begin_recording(p, &r->decoder.recording);
 
-	if (!r->has_joined) {
-		r->has_joined = true;
-		r->is_first = p->recordings++ == 0;
-		if (!r->is_first)
-			metadata_join(&p->meta, &r->meta);
-	}
-	if (r->is_first && metadata_copy(&p->meta, &r->meta) < 0)
+	if (n < 0)
+		return n;
+	r->has_joined = true;
+	joined = &p->recordings.items[r->decoder.recording];
+	if (recording_copy(joined, &r->meta) < 0)
 		return -ENOMEM;
-	if (!r->meta.has_ended && seen_ns > duration_ns)
-		duration_ns = seen_ns;
-	p->meta.duration_ns = before_ns + duration_ns - r->counted_ns;
-	r->counted_ns = duration_ns;
+	if (!joined->has_ended && seen_ns > joined->duration_ns)
+		joined->duration_ns = seen_ns;
 	return 0;
 }
 
@@ -305,10 +327,17 @@ static int take_chunk(struct reader *r, const struct chunk *chunk, struct profil
 	switch (chunk->type) {
 	case CHUNK_METADATA:
 		n = decode_metadata(chunk->content, chunk->len, &r->meta);
-		return n < 0 ? n : join_metadata(r, p);
+		return n < 0 ? n : join_recording(r, p);
 	case CHUNK_FLUSH:
 		r->decoder.budget = model_budget(chunk->end);
 		return decode_flush(&r->decoder, chunk->content, chunk->len, p);
+	case CHUNK_RECORDING:
+		if (++r->further >= RECORDINGS_MAX)
+			return err_set(-EBADMSG, "more than %u recordings", RECORDINGS_MAX);
+		n = join_recording(r, p); /* until here */
+		if (!n)
+			n = begin_recording(r, chunk);
+		return n < 0 ? n : join_recording(r, p);
 	case CHUNK_SEGMENT:
 		return decoder_restart(&r->decoder, r->decoder.model.interval_ns);
 	default:
@@ -320,9 +349,7 @@ static int take_chunk(struct reader *r, const struct chunk *chunk, struct profil
 static int finish(struct reader *r, struct profile *p)
 {
 	r->is_truncated = !r->index_offset;
-	if (!r->meta.has_ended)
-		p->meta.has_ended = 0;
-	return r->is_truncated ? join_metadata(r, p) : 0;
+	return r->is_truncated ? join_recording(r, p) : 0;
 }
 
 int reader_next(struct reader *r, struct profile *p)
@@ -331,7 +358,7 @@ int reader_next(struct reader *r, struct profile *p)
 	int n;
 
 	if (!r->has_joined) {
-		n = join_metadata(r, p);
+		n = join_recording(r, p);
 		if (n < 0)
 			return n;
 	}

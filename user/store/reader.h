@@ -20,8 +20,8 @@
 struct reader;
 
 /*
- * -ENODATA: empty file; -EBADMSG: no recording; -EPROTONOSUPPORT: a newer format; -EINVAL: no
- * regular file; else what open() and read() report. *out is untouched on failure.
+ * -ENODATA: empty file; -EBADMSG: no recording; -EPROTONOSUPPORT: a newer format, or 1.x; -EINVAL:
+ * no regular file; else what open() and read() report. *out is untouched on failure.
  */
 int reader_open(const char *path, struct reader **out);
 void reader_free(struct reader *r);
@@ -30,11 +30,12 @@ DEFINE_CLEANUP(struct reader *, reader_free)
 /*
  * Adds the next chunk to p: rows are interned, so that several segments and several files merge;
  * samples are appended, times stay relative to their own file's start. One reader, one profile.
- * p->meta becomes the first file's; of further ones only the duration, has_ended (of all) and what
- * metadata_join() does are taken in. Counters of several files add up.
+ * what is known of the recording and its counters are those of one that joins p's. A file may have
+ * several: what begins one brings nothing else.
  *
  * Returns 1; 0 at the end, also where the file was cut off; -EBADMSG for a damaged file: p then
- * holds the samples of all chunks before; -ENOMEM, -EOVERFLOW, -EIO. Not to be called again
+ * holds the samples of all chunks before; -EPROTONOSUPPORT likewise, where it has what only a newer
+ * pyebpf can read; -ENOMEM, -EOVERFLOW, -EIO. Not to be called again
  * after 0 or an error.
  */
 int reader_next(struct reader *r, struct profile *p);
@@ -43,7 +44,10 @@ int reader_next(struct reader *r, struct profile *p);
  * Borrowed, as read so far: complete after reader_open() but for duration_ns,
  * has_ended, is_whole and build.
  */
-const struct metadata *reader_metadata(const struct reader *r);
+const struct recording *reader_recording(const struct reader *r);
+
+/* Of the profile's recordings: the one that the last chunk was of. */
+uint32_t reader_recording_index(const struct reader *r);
 
 /*
  * After reader_next() returned 0: true if the file ends without its index, because its recorder

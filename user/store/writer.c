@@ -35,6 +35,7 @@ struct writer {
 	uint64_t size;
 	uint64_t interval_ns;
 	enum grid grid;
+	uint32_t further; /* recordings behind the first one */
 	struct encoder encoder;
 	struct bytes head; /* the file's first bytes */
 	struct bytes content;
@@ -279,15 +280,21 @@ static int encode_index(struct writer *w)
 	return r;
 }
 
-static int queue_end(struct writer *w, const struct profile *p)
+/* What is known of the recording, queued in w->stored as this chunk. */
+static int queue_recording(struct writer *w, const struct profile *p, enum chunk_type type)
 {
-	uint64_t index_offset;
 	int r;
 
 	w->content.len = 0;
-	r = encode_metadata(&p->meta, &w->content);
-	if (!r)
-		r = chunk_add(w, CHUNK_METADATA, NULL);
+	r = encode_metadata(&p->recordings.items[w->encoder.recording], &w->content);
+	return r ? r : chunk_add(w, type, NULL);
+}
+
+static int queue_end(struct writer *w, const struct profile *p)
+{
+	uint64_t index_offset;
+	int r = queue_recording(w, p, CHUNK_METADATA);
+
 	if (r < 0 || w->chunks.len > INDEX_ROWS_MAX)
 		return r; /* so long a recording is read without an index, as if cut off */
 	index_offset = w->size + w->stored.len;
@@ -302,6 +309,38 @@ static int queue_end(struct writer *w, const struct profile *p)
 	put_le64(w->content.items, index_offset);
 	w->content.len = 8;
 	return chunk_append(w, CHUNK_END);
+}
+
+/* On what grid the times of its samples lie. */
+static void set_grid(struct writer *w, const struct recording *r)
+{
+	w->interval_ns = r->interval_ns <= INTERVAL_MAX_NS ? r->interval_ns : 0;
+	w->grid = r->event && !strcmp(r->event, "cpu-clock") ? GRID_CPU : GRID_THREAD;
+}
+
+int writer_recording(struct writer *w, const struct profile *p, uint32_t index)
+{
+	size_t chunks = w->chunks.len;
+	int r;
+
+	if (++w->further >= RECORDINGS_MAX)
+		return err_set(-E2BIG, "%s: one file takes %u recordings at most", w->path,
+			       RECORDINGS_MAX);
+	w->stored.len = 0;
+	r = queue_recording(w, p, CHUNK_METADATA);
+	w->encoder.recording = index;
+	set_grid(w, &p->recordings.items[index]);
+	if (!r)
+		r = queue_recording(w, p, CHUNK_RECORDING);
+	if (!r)
+		r = encoder_restart(&w->encoder, w->interval_ns, w->grid);
+	if (!r && w->old_fd >= 0) { /* nothing is written yet */
+		r = vec_append(&w->head, w->stored.items, w->stored.len);
+		w->size += w->stored.len;
+	} else if (!r) {
+		r = stored_write(w);
+	}
+	return r < 0 ? give_up(w, chunks, r) : 0;
 }
 
 int writer_finish(struct writer *w, const struct profile *p)
@@ -437,19 +476,17 @@ int writer_open(const char *path, const struct profile *p, struct writer **out)
 {
 	struct format_header header = { FORMAT_MAGIC, { FORMAT_MAJOR }, { FORMAT_MINOR } };
 	_cleanup_(writer_freep) struct writer *w = calloc(1, sizeof(*w));
-	const struct metadata *meta = &p->meta;
 	int r;
 
 	if (!w)
 		return -ENOMEM;
 	w->fd = w->old_fd = -1;
-	w->interval_ns = meta->interval_ns <= INTERVAL_MAX_NS ? meta->interval_ns : 0;
-	w->grid = meta->event && !strcmp(meta->event, "cpu-clock") ? GRID_CPU : GRID_THREAD;
+	set_grid(w, profile_recording(p));
 	w->path = strdup(path);
 	if (!w->path)
 		return -ENOMEM;
 	if (vec_append(&w->stored, (const uint8_t *)&header, sizeof(header)) < 0 ||
-	    encode_metadata(meta, &w->content) < 0 || chunk_add(w, CHUNK_METADATA, NULL) < 0 ||
+	    queue_recording(w, p, CHUNK_METADATA) < 0 ||
 	    encoder_restart(&w->encoder, w->interval_ns, w->grid) < 0 ||
 	    vec_append(&w->head, w->stored.items, w->stored.len) < 0)
 		return -ENOMEM;

@@ -26,9 +26,9 @@ struct writer;
 
 /*
  * "-", FIFOs and devices are written to as they are; symbolic links to files are not followed; a
- * new file belongs to the caller of sudo. p->meta is written; its event ("cpu-clock") and
- * interval_ns say on which grid the samples' times lie. *out is untouched on failure: -EBUSY where
- * another writer has the file, -EEXIST where it is no recording.
+ * new file belongs to the caller of sudo. p's first recording is written; its event ("cpu-clock")
+ * and interval_ns say on which grid the samples' times lie. *out is untouched on failure: -EBUSY
+ * where another writer has the file, -EEXIST where it is no recording.
  */
 int writer_open(const char *path, const struct profile *p, struct writer **out);
 
@@ -48,8 +48,15 @@ ssize_t writer_flush(struct writer *w, const struct profile *p);
 int writer_segment(struct writer *w);
 
 /*
- * Flushes, adds p->meta as it is now and the index, syncs. Call once. 0 or as writer_flush(). Where
- * there were no samples an old file is as it was.
+ * Call after a flush: what is flushed from now on is of p->recordings.items[index], and p's tables
+ * are written anew: they should have nothing of the recording before (profile_reset()). 0 or as
+ * writer_flush(), after which the file ends with that one.
+ */
+int writer_recording(struct writer *w, const struct profile *p, uint32_t index);
+
+/*
+ * Flushes, adds what is known of the recording now and the index, syncs. Call once. 0 or as
+ * writer_flush(). Where there were no samples an old file is as it was.
  */
 int writer_finish(struct writer *w, const struct profile *p);
 

@@ -20,23 +20,30 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
-static struct diff_facts hostile_facts(struct hostile *h, enum diff_side side)
+static uint32_t add_hostile_run(struct hostile *h, struct diff_input *in, enum diff_side side)
 {
 	uint8_t bits = (uint8_t)hostile_number(h, 1);
-
-	return (struct diff_facts){
-		.file = side == DIFF_BASE ? "base.pyebpf" : "\x1b[2J\n.pyebpf",
-		.mode = bits & 1 ? "cpu" : NULL,
-		.host = bits & 2 ? "</script>\xff" : NULL,
-		.cpu_model = side == DIFF_BASE ? "Xeon" : "</script>\xff\x1b[2J",
-		.hash_seed = bits & 2 ? "0" : NULL,
-		.has_times = bits & 4,
+	const struct recording facts = {
+		.mode = bits & 1 ? (char[]){ "cpu" } : NULL,
+		.host = bits & 2 ? (char[]){ "</script>\xff" } : NULL,
+		.cpu_model =
+			side == DIFF_BASE ? (char[]){ "Xeon" } : (char[]){ "</script>\xff\x1b[2J" },
+		.hash_seed = bits & 2 ? (char[]){ "0" } : NULL,
+		.is_summed = bits & 4,
 		.is_whole = bits & 8,
 		.interval_ns = hostile_number(h, bits & 16 ? 8 : 3),
 		.duration_ns = hostile_number(h, bits & 32 ? 8 : 5),
-		.lost = hostile_number(h, bits & 64 ? 8 : 2),
 		.work = hostile_work(h),
 	};
+	uint64_t lost = hostile_number(h, bits & 64 ? 8 : 2), expected_ns = hostile_number(h, 5);
+	uint32_t recording, run;
+
+	require(profile_begin_recording(in->profile, &recording) == 0);
+	require(recording_copy(&in->profile->recordings.items[recording], &facts) == 0);
+	require(diff_input_add_run(in, side, side == DIFF_BASE ? "base.pyebpf" : "\x1b[2J\n.pyebpf",
+				   recording, expected_ns, &run) == 0);
+	in->runs.items[run]->lost = lost;
+	return run;
 }
 
 static struct diff_input *read_sides(struct hostile *h, bool by_thread)
@@ -48,10 +55,8 @@ static struct diff_input *read_sides(struct hostile *h, bool by_thread)
 	for (uint32_t i = 0; i < DIFF_SIDES || (is_more && i < 6); i++) {
 		enum diff_side side = i < DIFF_SIDES ? (enum diff_side)i
 						     : (enum diff_side)hostile_pick(h, DIFF_SIDES);
-		struct diff_facts facts = hostile_facts(h, side);
-		uint32_t run;
+		uint32_t run = add_hostile_run(h, in, side);
 
-		require(diff_input_add_run(in, side, &facts, hostile_number(h, 5), &run) == 0);
 		is_more = hostile_fill(h, in->profile);
 		require(diff_input_take_samples(in, run) == 0);
 	}

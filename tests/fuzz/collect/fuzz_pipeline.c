@@ -149,7 +149,7 @@ static void check(const struct profile *p)
 		const struct sample *s = &p->samples.items[i];
 
 		require(s->thread < p->threads.len && s->stack < stacktab_count(p->stacks));
-		require(s->weight >= 1 && s->opcode < strtab_count(p->strings));
+		require(s->value >= 1 && s->opcode < strtab_count(p->strings));
 	}
 	for (uint32_t i = 1; i < stacktab_count(p->stacks); i++)
 		require(entries[i].parent < i && entries[i].frame < frametab_count(p->frames));

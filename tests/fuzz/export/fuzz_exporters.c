@@ -3,6 +3,7 @@
  * Every format of a profile that somebody else filled, names and numbers alike: what is text is
  * UTF-8, what is a message can be unpacked, and none loses a tick.
  */
+#include <cjson/cJSON.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,6 +142,26 @@ static void check_otlp(struct text *t, uint64_t ticks)
 	otlp__export_request__free_unpacked(m, NULL);
 }
 
+static double total_of(const cJSON *json)
+{
+	const cJSON *kinds = cJSON_GetObjectItemCaseSensitive(json, "kinds");
+
+	return cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(kinds, 0), "samples")
+		->valuedouble;
+}
+
+static void check_json(const struct text *t, const struct export_opts *o, uint64_t ticks)
+{
+	cJSON *json = cJSON_ParseWithLength(t->bytes, t->len);
+	size_t paths;
+
+	require(json != NULL && is_utf8(t->bytes, t->len));
+	require(total_of(json) == (double)ticks);
+	paths = (size_t)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, "paths"));
+	require(!o->limit || paths <= o->limit + 1); /* and the one of stacks without frames */
+	cJSON_Delete(json);
+}
+
 static void export(const struct exporter *e, const struct profile *p, const struct tally *tally,
 		   const struct export_opts *o)
 {
@@ -157,6 +178,8 @@ static void export(const struct exporter *e, const struct profile *p, const stru
 		check_pprof(&t, ticks_of(tally));
 	else if (e == &exporter_otlp)
 		check_otlp(&t, ticks_of(tally));
+	else if (e == &exporter_json)
+		check_json(&t, o, ticks_of(tally));
 	else
 		require(is_utf8(t.bytes, t.len));
 	free(t.bytes);
@@ -167,7 +190,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	struct hostile h = { bytes, bytes + len };
 	uint8_t how = (uint8_t)hostile_number(&h, 1);
 	const struct export_opts o = {
-		.no_lines = how & 1, .header = how & 2, .threads = how & 4, .processes = how & 8
+		.no_lines = how & 1,
+		.header = how & 2,
+		.threads = how & 4,
+		.processes = how & 8,
+		.limit = how >> 5,
+		.min_percent = how & 32 ? 7 : 0,
 	};
 	struct tally plain = { .by_thread = o.threads || o.processes }, timed = { .by_time = true };
 	_cleanup_(profile_freep) struct profile *p = NULL;
@@ -179,7 +207,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 					how & 16 ? SLOTS_NO_TIMES : hostile_number(&h, 8)) == 0);
 		is_more = hostile_fill(&h, p);
 		require(tally_add(&plain, p) == 0 && tally_add(&timed, p) == 0);
-		require(slots_describe_run(&timed.slots, &p->meta, hostile_number(&h, 8), 0) == 0);
+		require(slots_describe_run(&timed.slots, profile_recording(p),
+					   hostile_number(&h, 8), 0) == 0);
 		profile_clear_samples(p);
 	} while (is_more);
 	require(tally_finish(&plain) == 0 && tally_finish(&timed) == 0);

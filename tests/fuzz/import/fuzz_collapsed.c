@@ -49,8 +49,8 @@ static void check_samples(const struct profile *p)
 		const struct sample *s = &p->samples.items[i];
 
 		require(s->thread < p->threads.len && s->stack < stacktab_count(p->stacks));
-		require(s->weight >= 1);
-		ticks += s->weight;
+		require(s->value >= 1);
+		ticks += s->value;
 	}
 	require(ticks <= UINT64_C(1) << 53);
 }
@@ -66,10 +66,10 @@ static int read_text(int fd, struct profile *p)
 		r = 0;
 	check_tables(p);
 	check_samples(p);
-	require(facts.meta.work >= 0);
+	require(facts.recording.work >= 0);
 	if (reader)
 		importer_collapsed.free(reader);
-	metadata_release(&facts.meta);
+	recording_release(&facts.recording);
 	return r;
 }
 

@@ -45,7 +45,7 @@ static void check_samples(const struct profile *p)
 		const struct sample *s = &p->samples.items[i];
 
 		require(s->thread < p->threads.len && s->stack < stacktab_count(p->stacks));
-		require(s->stack && s->weight == 1 && s->time_ns <= INT64_MAX);
+		require(s->stack && s->value == 1 && s->time_ns <= INT64_MAX);
 	}
 }
 
@@ -86,10 +86,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	if (len)
 		importer_tachyon.sniff((const char *)bytes, len);
 	if (importer_tachyon.open(fd, &facts, &reader) == 0) {
-		require(facts.meta.source && facts.meta.interval_ns <= INT64_MAX);
+		require(facts.recording.source && facts.recording.interval_ns <= INT64_MAX);
 		read_batches(reader, p, &facts);
 		importer_tachyon.free(reader);
 	}
-	metadata_release(&facts.meta);
+	recording_release(&facts.recording);
 	return 0;
 }

@@ -40,7 +40,7 @@ static uint32_t push_frame(struct profile *p, uint32_t stack, const char *text, 
 
 static void add_line(struct profile *p, const char *text, size_t len)
 {
-	struct sample s = { .weight = (uint32_t)p->samples.len + 1 };
+	struct sample s = { .value = (uint32_t)p->samples.len + 1 };
 
 	for (size_t at = 0; at < len;) {
 		size_t frame = until(text + at, len - at, ';');
@@ -57,7 +57,7 @@ static void check(const struct profile *p, size_t samples)
 
 	require(p->samples.len == samples);
 	for (size_t i = 0; i < samples; i++) {
-		require(p->samples.items[i].weight == i + 1);
+		require(p->samples.items[i].value == i + 1);
 		for (uint32_t id = p->samples.items[i].stack; id; id = entries[id].parent) {
 			const struct frame *f = frametab_get(p->frames, entries[id].frame);
 			const char *file = strtab_get(p->strings, f->file);

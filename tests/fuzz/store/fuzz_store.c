@@ -58,8 +58,10 @@ static void check_samples(const struct profile *p)
 		const struct sample *s = &p->samples.items[i];
 
 		require(s->thread < p->threads.len && s->stack < stacktab_count(p->stacks));
-		require(s->weight >= 1 && s->time_ns <= INT64_MAX);
+		require(s->value >= 1 && s->time_ns <= INT64_MAX);
 		require(s->opcode < strtab_count(p->strings));
+		require(s->kind <= p->kinds.len && s->labels < labeltab_count(p->labels));
+		require(s->kind != KIND_TICKS || s->value <= UINT32_MAX);
 	}
 }
 
@@ -117,7 +119,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	memcpy(copy, bytes, len);
 	read_recording(copy, len);
 	if (len >= sizeof(struct format_header))
-		memcpy(copy, FORMAT_MAGIC "\1\0", 10);
+		memcpy(copy, FORMAT_MAGIC "\2\0", 10);
 	repair_checksums(copy, len);
 	read_recording(copy, len);
 	free(copy);

@@ -161,7 +161,7 @@ static void add_stacks(struct profile *p, uint32_t thread, size_t count, size_t 
 
 	assert_non_null(name);
 	for (size_t i = 0; i < count; i++) {
-		struct sample s = { .thread = thread, .weight = ticks };
+		struct sample s = { .thread = thread, .value = ticks };
 		struct frame f = { .kind = FRAME_PYTHON };
 		uint32_t frame;
 
@@ -180,8 +180,8 @@ static struct profile *new_window(void)
 	struct profile *p;
 
 	assert_int_equal(profile_new(&p), 0);
-	p->meta.interval_ns = 10000000;
-	p->meta.duration_ns = 15000000000;
+	profile_recording(p)->interval_ns = 10000000;
+	profile_recording(p)->duration_ns = 15000000000;
 	return p;
 }
 
@@ -266,7 +266,7 @@ static void test_window_encode_ends_where_nothing_can_be_split(void **state)
 {
 	struct bodies b = { 0 };
 	struct profile *p = new_window();
-	struct sample s = { .thread = add_service(p, "shop"), .weight = 6 };
+	struct sample s = { .thread = add_service(p, "shop"), .value = 6 };
 	char *name = malloc(STRTAB_LEN_MAX);
 
 	(void)state;

@@ -131,9 +131,11 @@ static struct profile *random_profile(uint64_t *random)
 	uint32_t index;
 
 	assert_int_equal(profile_new(&p), 0);
-	p->meta.interval_ns = next_random(random) % 4 ? 1 + next_random(random) % 100000000 : 0;
+	profile_recording(p)->interval_ns =
+		next_random(random) % 4 ? 1 + next_random(random) % 100000000 : 0;
 	if (next_random(random) % 2)
-		p->meta.work = (double)(1 + next_random(random)) / (1 + next_random(random) % 1000);
+		profile_recording(p)->work =
+			(double)(1 + next_random(random)) / (1 + next_random(random) % 1000);
 	for (int i = 0; i < 8; i++) {
 		struct process process = { .pid = next_random(random) };
 		struct thread thread = { .tid = next_random(random) };
@@ -146,8 +148,7 @@ static struct profile *random_profile(uint64_t *random)
 	for (int i = 0; i < 100; i++) {
 		struct sample s = { .thread = (uint32_t)i % 8,
 				    .stack = random_stack(p, random),
-				    .weight =
-					    1 + next_random(random) % (i % 10 ? 10 : UINT32_MAX) };
+				    .value = 1 + next_random(random) % (i % 10 ? 10 : UINT32_MAX) };
 
 		assert_int_equal(profile_add_sample(p, &s), 0);
 	}
@@ -174,7 +175,7 @@ static void test_collapsed_comes_back(void **state)
 		struct load l;
 
 		for (size_t i = 0; i < p->samples.len; i++)
-			ticks += p->samples.items[i].weight;
+			ticks += p->samples.items[i].value;
 		assert_int_equal(tally_add(&tally, p), 0);
 		assert_int_equal(tally_finish(&tally), 0);
 		text = export_text(p, &tally, &o, &len);
@@ -201,7 +202,7 @@ static void test_collapsed_names_come_back(void **state)
 	struct process process = { .pid = 1 };
 	struct thread thread = { .tid = 2 };
 	struct frame f = { .line = 3 };
-	struct sample s = { .weight = 4 };
+	struct sample s = { .value = 4 };
 	struct profile *p = NULL;
 	const struct frame *back;
 	struct load l;
@@ -245,8 +246,8 @@ static void test_collapsed_header_comes_back(void **state)
 	(void)state;
 	load_text(&l, text, strlen(text), false);
 	assert_int_equal(l.ticks, 3);
-	assert_int_equal(l.profile->meta.interval_ns, 0);
-	assert_true(l.profile->meta.work == 0.3);
+	assert_int_equal(profile_recording(l.profile)->interval_ns, 0);
+	assert_true(profile_recording(l.profile)->work == 0.3);
 	again = export_text(l.profile, &l.tally, &(struct export_opts){ .header = true }, &len);
 	assert_string_equal(again, text);
 	load_release(&l);
@@ -262,7 +263,7 @@ static void test_collapsed_empty_profile(void **state)
 	load_text(&l, text, strlen(text), true);
 	assert_int_equal(l.ticks, 0);
 	assert_int_equal(l.tally.rows.len, 0);
-	assert_int_equal(l.profile->meta.interval_ns, 50000);
+	assert_int_equal(profile_recording(l.profile)->interval_ns, 50000);
 	assert_false(l.is_cut);
 	load_release(&l);
 }

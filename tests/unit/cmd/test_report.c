@@ -107,8 +107,8 @@ static void write_recording(const char *path, bool has_samples, uint64_t lost)
 	uint32_t index;
 
 	assert_int_equal(profile_new(&p), 0);
-	p->meta.interval_ns = 1000000;
-	p->meta.has_ended = 1;
+	profile_recording(p)->interval_ns = 1000000;
+	profile_recording(p)->has_ended = 1;
 	assert_int_equal(profile_set_counter(p, "ring_full", lost), 0);
 	assert_int_equal(profile_set_counter(p, "malformed", lost / 3), 0);
 	assert_int_equal(profile_set_counter(p, "not_python", 17), 0);
@@ -122,7 +122,7 @@ static void write_recording(const char *path, bool has_samples, uint64_t lost)
 	assert_int_equal(writer_open(path, p, &w), 0);
 	for (uint32_t i = 1; i <= 7 && has_samples; i++) {
 		char name[8] = { 'f', (char)('0' + i) };
-		struct sample s = { .weight = 10 * i };
+		struct sample s = { .value = 10 * i };
 
 		s.stack = push(p, push(p, 0, "main", 5), name, 10 * i);
 		assert_int_equal(profile_add_sample(p, &s), 0);

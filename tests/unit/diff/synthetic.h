@@ -56,24 +56,33 @@ static inline uint32_t stack_of(struct profile *p, const char *text)
 	return stack;
 }
 
+/* facts: of its recording; texts are copied. */
+static inline uint32_t add_run_of(struct diff_input *in, enum diff_side side,
+				  const struct recording *facts, bool has_times,
+				  uint64_t expected_ns)
+{
+	uint32_t recording, run;
+
+	assert_int_equal(profile_begin_recording(in->profile, &recording), 0);
+	assert_int_equal(recording_copy(&in->profile->recordings.items[recording], facts), 0);
+	assert_int_equal(diff_input_add_run(in, side, side == DIFF_BASE ? "base" : "current",
+					    recording, expected_ns, &run),
+			 0);
+	in->runs.items[run]->has_times = has_times;
+	return run;
+}
+
 static inline uint32_t add_run(struct diff_input *in, enum diff_side side, bool has_times)
 {
-	struct diff_facts facts = {
-		.file = side == DIFF_BASE ? "base" : "current",
-		.interval_ns = INTERVAL_NS,
-		.has_times = has_times,
-		.is_whole = true,
-	};
-	uint32_t run;
+	const struct recording facts = { .interval_ns = INTERVAL_NS, .is_whole = 1 };
 
-	assert_int_equal(diff_input_add_run(in, side, &facts, 0, &run), 0);
-	return run;
+	return add_run_of(in, side, &facts, has_times, 0);
 }
 
 static inline void put(struct profile *p, uint32_t stack, uint32_t thread, uint64_t time_ns,
 		       uint32_t ticks)
 {
-	struct sample s = { .time_ns = time_ns, .thread = thread, .stack = stack, .weight = ticks };
+	struct sample s = { .time_ns = time_ns, .thread = thread, .stack = stack, .value = ticks };
 
 	if (ticks)
 		assert_int_equal(profile_add_sample(p, &s), 0);
@@ -90,11 +99,27 @@ static inline uint32_t add_thread(struct profile *p, uint32_t tid)
 	return index;
 }
 
+/* Of a process with this version of Python. */
+static inline uint32_t add_python(struct profile *p, const char *version)
+{
+	struct process process = { .pid = 1 };
+	struct thread thread = { .tid = 1 };
+	uint32_t index;
+
+	if (version)
+		assert_int_equal(strtab_intern(p->strings, version, strlen(version),
+					       &process.python_version),
+				 0);
+	assert_int_equal(profile_add_process(p, &process, &thread.process), 0);
+	assert_int_equal(profile_add_thread(p, &thread, &index), 0);
+	return index;
+}
+
 /* Lines of collapsed text, `stack count`, each spread evenly over 40 blocks of a second. */
-static inline void add_text(struct diff_input *in, uint32_t run, const char *lines)
+static inline void add_text_of(struct diff_input *in, uint32_t run, uint32_t thread,
+			       const char *lines)
 {
 	struct profile *p = in->profile;
-	uint32_t thread = add_thread(p, 1);
 
 	for (const char *end; *lines; lines = end + (*end != '\0')) {
 		char line[1024];
@@ -116,6 +141,11 @@ static inline void add_text(struct diff_input *in, uint32_t run, const char *lin
 				       ticks * block / DIFF_BLOCKS));
 	}
 	assert_int_equal(diff_input_take_samples(in, run), 0);
+}
+
+static inline void add_text(struct diff_input *in, uint32_t run, const char *lines)
+{
+	add_text_of(in, run, add_thread(in->profile, 1), lines);
 }
 
 static inline struct diff_input *input_of(const char *base, const char *current)

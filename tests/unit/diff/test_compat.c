@@ -27,10 +27,10 @@ static struct diff_input *input_by_thread(const char *base, const char *current,
 
 	assert_int_equal(diff_input_new(true, &in), 0);
 	for (int s = 0; s < DIFF_SIDES; s++) {
-		struct diff_facts facts = { .interval_ns = interval_ns[s] };
+		const struct recording facts = { .interval_ns = interval_ns[s] };
 		uint32_t run;
 
-		assert_int_equal(diff_input_add_run(in, s, &facts, 0, &run), 0);
+		run = add_run_of(in, s, &facts, false, 0);
 		add_text(in, run, text[s]);
 	}
 	return in;
@@ -224,7 +224,7 @@ static void test_rules(void **state)
 /* Nine of 10,000 samples, but all of one thread's: the release draws them. */
 static void test_small_but_large_in_its_thread(void **state)
 {
-	struct diff_facts facts = { .interval_ns = 1000000 };
+	const struct recording facts = { .interval_ns = 1000000 };
 
 	(void)state;
 	for (int v = 0; v < COMPAT_COUNT; v++) {
@@ -233,7 +233,7 @@ static void test_small_but_large_in_its_thread(void **state)
 		uint32_t run;
 
 		assert_int_equal(diff_input_new(true, &in), 0);
-		assert_int_equal(diff_input_add_run(in, DIFF_CURRENT, &facts, 0, &run), 0);
+		run = add_run_of(in, DIFF_CURRENT, &facts, false, 0);
 		put(in->profile, stack_of(in->profile, HOT), add_thread(in->profile, 1), 0, 10000);
 		put(in->profile, stack_of(in->profile, COLD), add_thread(in->profile, 2), 0, 9);
 		assert_int_equal(diff_input_take_samples(in, run), 0);

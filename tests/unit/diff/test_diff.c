@@ -186,7 +186,7 @@ static void test_files_of_one_name_stay_apart(void **state)
 /* However many files there are: by their names first, then by their folders. */
 static void test_a_thousand_files_move(void **state)
 {
-	struct diff_facts facts = { 0 };
+	const struct recording facts = { 0 };
 	struct diff_input *in;
 	struct diff *d;
 
@@ -195,7 +195,7 @@ static void test_a_thousand_files_move(void **state)
 	for (int side = 0; side < DIFF_SIDES; side++) {
 		uint32_t run, thread = add_thread(in->profile, 1);
 
-		assert_int_equal(diff_input_add_run(in, side, &facts, 0, &run), 0);
+		run = add_run_of(in, side, &facts, false, 0);
 		for (int i = 0; i < 3000; i++) {
 			char text[128];
 
@@ -425,18 +425,18 @@ static void test_comprehensions_of_two_versions(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct diff_facts base = { .python = cases[i].base_python },
-				  current = { .python = cases[i].current_python };
+		const struct recording facts = { 0 };
 		struct diff_input *in;
 		const struct diff_node *n;
 		struct diff *d;
 		uint32_t run;
 
 		assert_int_equal(diff_input_new(false, &in), 0);
-		assert_int_equal(diff_input_add_run(in, DIFF_BASE, &base, 0, &run), 0);
-		add_text(in, run, cases[i].base);
-		assert_int_equal(diff_input_add_run(in, DIFF_CURRENT, &current, 0, &run), 0);
-		add_text(in, run, cases[i].current);
+		run = add_run_of(in, DIFF_BASE, &facts, false, 0);
+		add_text_of(in, run, add_python(in->profile, cases[i].base_python), cases[i].base);
+		run = add_run_of(in, DIFF_CURRENT, &facts, false, 0);
+		add_text_of(in, run, add_python(in->profile, cases[i].current_python),
+			    cases[i].current);
 		d = compare(in, DIFF_ABSOLUTE, NULL);
 		n = node_at(d, "main;work");
 		if (d->node_count != cases[i].nodes || n->base_self != cases[i].base_self ||
@@ -658,14 +658,14 @@ static void test_scale(void **state)
 		assert_int_equal(diff_input_new(false, &in), 0);
 		for (int s = 0; s < 2; s++)
 			for (int k = 0; k < cases[i].runs[s]; k++) {
-				struct diff_facts facts = {
+				const struct recording facts = {
 					.interval_ns = cases[i].interval_ns[s],
 					.duration_ns = cases[i].duration_ns[s],
 					.work = cases[i].work[s],
 				};
 				uint32_t run;
 
-				assert_int_equal(diff_input_add_run(in, s, &facts, 0, &run), 0);
+				run = add_run_of(in, s, &facts, false, 0);
 				add_text(in, run, MAIN " 100");
 			}
 		r = diff_new(in, &o, &d);
@@ -772,7 +772,7 @@ static void test_blocks(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct diff_facts facts = { .has_times = true };
+		const struct recording facts = { 0 };
 		struct diff_input *in;
 		const struct diff_run *run;
 		uint64_t ticks = 0;
@@ -780,8 +780,7 @@ static void test_blocks(void **state)
 
 		assert_int_equal(diff_input_new(false, &in), 0);
 		stack = stack_of(in->profile, MAIN);
-		assert_int_equal(
-			diff_input_add_run(in, DIFF_BASE, &facts, cases[i].expected_ns, &index), 0);
+		index = add_run_of(in, DIFF_BASE, &facts, true, cases[i].expected_ns);
 		for (uint32_t k = 0; k < cases[i].samples; k++) {
 			put(in->profile, stack, add_thread(in->profile, 1),
 			    cases[i].last_ns / cases[i].samples * k, 3);
@@ -806,14 +805,14 @@ static void test_blocks(void **state)
 
 static void test_ticks_beyond_32_bits(void **state)
 {
-	struct diff_facts facts = { 0 };
+	const struct recording facts = { 0 };
 	struct diff_input *in;
 	struct diff *d;
 	uint32_t index;
 
 	(void)state;
 	assert_int_equal(diff_input_new(true, &in), 0);
-	assert_int_equal(diff_input_add_run(in, DIFF_CURRENT, &facts, 0, &index), 0);
+	index = add_run_of(in, DIFF_CURRENT, &facts, false, 0);
 	for (int i = 0; i < 3; i++)
 		put(in->profile, stack_of(in->profile, MAIN), add_thread(in->profile, 1), 0,
 		    UINT32_MAX);
@@ -828,7 +827,10 @@ static void test_reasons(void **state)
 {
 	static const struct {
 		const char *name;
-		struct diff_facts base, current;
+		struct {
+			const char *mode, *event, *python;
+			uint64_t interval_ns, lost;
+		} base, current;
 		const char *reason; /* a part of it; NULL: none */
 	} cases[] = {
 		{ "alike",
@@ -856,11 +858,18 @@ static void test_reasons(void **state)
 		uint32_t run;
 
 		assert_int_equal(diff_input_new(false, &in), 0);
-		assert_int_equal(diff_input_add_run(in, DIFF_BASE, &cases[i].base, 0, &run), 0);
-		add_text(in, run, MAIN " 100");
-		assert_int_equal(diff_input_add_run(in, DIFF_CURRENT, &cases[i].current, 0, &run),
-				 0);
-		add_text(in, run, MAIN " 100");
+		for (int s = 0; s < DIFF_SIDES; s++) {
+			struct recording facts = { 0 };
+			const char *python = s ? cases[i].current.python : cases[i].base.python;
+
+			facts.mode = (char *)(s ? cases[i].current.mode : cases[i].base.mode);
+			facts.event = (char *)(s ? cases[i].current.event : cases[i].base.event);
+			facts.interval_ns =
+				s ? cases[i].current.interval_ns : cases[i].base.interval_ns;
+			run = add_run_of(in, s, &facts, false, 0);
+			add_text_of(in, run, add_python(in->profile, python), MAIN " 100");
+			in->runs.items[run]->lost = s ? cases[i].current.lost : cases[i].base.lost;
+		}
 		assert_int_equal(diff_input_check(in, &reasons), 0);
 		if (reasons.len != (cases[i].reason ? 1 : 0) ||
 		    (cases[i].reason && !strstr(reasons.items[0], cases[i].reason)))

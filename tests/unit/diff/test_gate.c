@@ -140,8 +140,8 @@ static struct diff_input *several_runs(const struct sides *sides)
 		add_text(in, add_run(in, DIFF_CURRENT, true), sides->current);
 	}
 	for (size_t i = 0; i < in->runs.len; i++) {
-		in->runs.items[i]->facts.duration_ns = 40000000000;
-		in->runs.items[i]->facts.work = 100;
+		diff_run_recording(in, in->runs.items[i])->duration_ns = 40000000000;
+		diff_run_recording(in, in->runs.items[i])->work = 100;
 	}
 	return in;
 }

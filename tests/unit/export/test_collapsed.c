@@ -61,7 +61,7 @@ static uint32_t push(struct fixture *f, uint32_t stack, const char *name, const 
 
 static void add(struct fixture *f, uint32_t thread, uint32_t stack, uint32_t ticks)
 {
-	struct sample s = { .thread = thread, .stack = stack, .weight = ticks };
+	struct sample s = { .thread = thread, .stack = stack, .value = ticks };
 
 	assert_int_equal(profile_add_sample(f->p, &s), 0);
 }
@@ -150,7 +150,7 @@ static void test_collapsed_header(void **state)
 		struct fixture f;
 
 		fixture_init(&f, false);
-		f.p->meta.interval_ns = cases[i].interval_ns;
+		profile_recording(f.p)->interval_ns = cases[i].interval_ns;
 		write_text(&f, &o);
 		if (strcmp(f.text, cases[i].want))
 			fail_msg("%s: got %s", cases[i].name, f.text);

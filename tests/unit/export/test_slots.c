@@ -14,11 +14,15 @@
 
 static struct profile *profile_with_stacks(uint32_t count)
 {
+	struct process process = { .pid = 1 };
+	struct thread thread = { .tid = 1 };
 	struct frame f = { .line = 1 };
 	struct profile *p;
 	uint32_t frame, id;
 
 	assert_int_equal(profile_new(&p), 0);
+	assert_int_equal(profile_add_process(p, &process, &thread.process), 0);
+	assert_int_equal(profile_add_thread(p, &thread, &id), 0);
 	for (uint32_t i = 1; i <= count; i++) {
 		f.line = i;
 		assert_int_equal(frametab_intern(p->frames, &f, &frame), 0);
@@ -30,7 +34,7 @@ static struct profile *profile_with_stacks(uint32_t count)
 static void add(struct slots *s, struct profile *p, uint32_t stack, uint64_t time_ns,
 		uint32_t weight)
 {
-	struct sample sample = { .stack = stack, .time_ns = time_ns, .weight = weight };
+	struct sample sample = { .stack = stack, .time_ns = time_ns, .value = weight };
 
 	assert_int_equal(profile_add_sample(p, &sample), 0);
 	assert_int_equal(slots_add(s, p), 0);
@@ -115,7 +119,7 @@ static void test_slots_rows_are_kept_apart_by_opcode(void **state)
 	(void)state;
 	assert_int_equal(slots_begin_run(&s, SLOT_CURRENT, "x", 639), 0);
 	for (size_t i = 0; i < sizeof(opcodes) / sizeof(opcodes[0]); i++) {
-		struct sample sample = { .stack = 1, .weight = 1, .opcode = opcodes[i] };
+		struct sample sample = { .stack = 1, .value = 1, .opcode = opcodes[i] };
 
 		assert_int_equal(profile_add_sample(p, &sample), 0);
 	}
@@ -202,7 +206,7 @@ static void test_slots_too_many_rows_make_longer_blocks(void **state)
 	assert_int_equal(slots_begin_run(&s, SLOT_CURRENT, "x", 639), 0);
 	for (uint64_t t = 0; t < 40; t++) {
 		for (uint32_t i = 1; i <= stacks; i++) {
-			struct sample sample = { .stack = i, .time_ns = t, .weight = 1 };
+			struct sample sample = { .stack = i, .time_ns = t, .value = 1 };
 
 			assert_int_equal(profile_add_sample(p, &sample), 0);
 		}

@@ -71,7 +71,7 @@ static void describe(struct fixture *f)
 			append_string(f, t->name);
 		}
 		append_stack(f, s->stack);
-		strbuf_appendf(&f->text, " x%" PRIu32 "\n", s->weight);
+		strbuf_appendf(&f->text, " x%" PRIu64 "\n", s->value);
 	}
 }
 
@@ -86,8 +86,8 @@ static int import_all(const char *path, struct profile *p, struct text_facts *fa
 	do {
 		r = import_next(i, p);
 	} while (r > 0);
-	*facts = (struct text_facts){ .interval_ns = import_facts(i)->meta.interval_ns,
-				      .work = import_facts(i)->meta.work,
+	*facts = (struct text_facts){ .interval_ns = import_facts(i)->recording.interval_ns,
+				      .work = import_facts(i)->recording.work,
 				      .skipped = import_facts(i)->skipped };
 	return r < 0 ? r : 1;
 }
@@ -262,15 +262,15 @@ static void test_collapsed_header(void **state)
 		struct fixture f;
 
 		fixture_read(&f, cases[i].text);
-		if (f.result != 1 || f.p->meta.interval_ns != cases[i].interval_ns ||
+		if (f.result != 1 || profile_recording(f.p)->interval_ns != cases[i].interval_ns ||
 		    f.facts.work != cases[i].work || f.facts.skipped != cases[i].skipped ||
-		    f.p->recordings != 1)
+		    f.p->recordings.len != 1)
 			fail_msg("%s: %d, %" PRIu64 " ns, work %g, %" PRIu64 " skipped",
-				 cases[i].row, f.result, f.p->meta.interval_ns, f.facts.work,
-				 f.facts.skipped);
-		assert_string_equal(f.p->meta.source, "collapsed text");
-		assert_null(f.p->meta.event);
-		assert_null(f.p->meta.mode);
+				 cases[i].row, f.result, profile_recording(f.p)->interval_ns,
+				 f.facts.work, f.facts.skipped);
+		assert_string_equal(profile_recording(f.p)->source, "collapsed text");
+		assert_null(profile_recording(f.p)->event);
+		assert_null(profile_recording(f.p)->mode);
 		fixture_release(&f);
 	}
 }
@@ -403,7 +403,7 @@ static void test_collapsed_large_counts(void **state)
 		assert_int_equal(profile_new(&p), 0);
 		assert_int_equal(import_bytes(p, cases[i].text, strlen(cases[i].text), &facts), 1);
 		for (size_t k = 0; k < p->samples.len; k++)
-			ticks += p->samples.items[k].weight;
+			ticks += p->samples.items[k].value;
 		assert_int_equal(ticks, cases[i].ticks);
 		assert_int_equal(p->samples.len, cases[i].samples);
 		profile_free(p);
@@ -491,7 +491,7 @@ static void test_collapsed_long_lines(void **state)
 			fail_msg("%s: %d", cases[i].row, r);
 		if (r == 1) {
 			assert_int_equal(p->samples.len, 3);
-			assert_int_equal(p->samples.items[0].weight, 2);
+			assert_int_equal(p->samples.items[0].value, 2);
 			assert_int_equal(stacktab_count(p->stacks), frames + 3);
 		} else {
 			assert_non_null(strstr(err_message(r), "line 1, at byte 0: longer than"));
@@ -518,7 +518,7 @@ static void test_collapsed_places_of_many_lines(void **state)
 	assert_int_equal(f.result, -EBADMSG);
 	assert_non_null(strstr(err_message(f.result), want));
 	assert_int_equal(f.p->samples.len, LINES);
-	assert_int_equal(f.p->samples.items[LINES - 1].weight, LINES);
+	assert_int_equal(f.p->samples.items[LINES - 1].value, LINES);
 	fixture_release(&f);
 }
 
@@ -557,11 +557,15 @@ static void test_import_file_merges(void **state)
 	assert_int_equal(import_bytes(p, second, strlen(second), &facts), 1);
 	assert_true(facts.work == 2);
 	assert_int_equal(facts.interval_ns, 7000);
-	assert_int_equal(p->meta.interval_ns, 5000);
-	assert_true(p->meta.work == 0);
-	assert_int_equal(p->recordings, 2);
+	assert_int_equal(profile_recording(p)->interval_ns, 5000);
+	assert_true(profile_facts(p).work == 0);
+	assert_true(p->recordings.items[1].work == 2);
+	assert_int_equal(p->recordings.len, 2);
 	assert_int_equal(p->samples.len, 2);
-	assert_int_equal(p->threads.len, 1);
+	assert_int_equal(p->threads.len, 2); /* one of each recording, shown as one */
+	assert_int_equal(p->threads.items[1].same, 0);
+	assert_int_equal(p->threads.items[1].number, 0);
+	assert_int_equal(p->processes.items[1].recording, 1);
 	assert_int_equal(frametab_count(p->frames), 3);
 	assert_int_equal(stacktab_count(p->stacks), 4);
 	profile_free(p);

@@ -243,7 +243,7 @@ static char *describe(const struct profile *p)
 		const struct sample *s = &p->samples.items[i];
 		const struct thread *t = &p->threads.items[s->thread];
 
-		assert_int_equal(s->weight, 1);
+		assert_int_equal(s->value, 1);
 		strbuf_appendf(&out, "%" PRIu32 "[%s] %" PRIu64 "%s%s", t->tid,
 			       strtab_get(p->strings, t->name), s->time_ns / 1000,
 			       s->flags & SAMPLE_BIT_HOLDS_GIL ? " gil" : "",
@@ -309,7 +309,7 @@ static void test_tachyon_samples(void **state)
 		text = describe(p);
 		assert_string_equal(text, every_kind);
 		assert_int_equal(profile_counter(p, "no_frame"), 2);
-		assert_int_equal(p->meta.duration_ns, m.has_stats ? 2500000000 : 0);
+		assert_int_equal(profile_recording(p)->duration_ns, m.has_stats ? 2500000000 : 0);
 		assert_int_equal(p->processes.len, 1);
 		assert_string_equal(strtab_get(p->strings, p->processes.items[0].python_version),
 				    "3.15");
@@ -342,16 +342,16 @@ static void test_tachyon_metadata(void **state)
 		assert_int_equal(profile_new(&p), 0);
 		assert_int_equal(read_bytes(m.file.items, m.file.len, p), 1);
 		if (cases[i].mode)
-			assert_string_equal(p->meta.mode, cases[i].mode);
+			assert_string_equal(profile_recording(p)->mode, cases[i].mode);
 		else
-			assert_null(p->meta.mode);
-		assert_string_equal(p->meta.source, cases[i].source);
-		assert_int_equal(p->meta.interval_ns, 10101000);
-		assert_int_equal(p->meta.start_realtime_ns, 0);
-		assert_int_equal(p->meta.is_summed, 0);
-		assert_null(p->meta.host);
-		assert_null(p->meta.command);
-		assert_null(p->meta.target);
+			assert_null(profile_recording(p)->mode);
+		assert_string_equal(profile_recording(p)->source, cases[i].source);
+		assert_int_equal(profile_recording(p)->interval_ns, 10101000);
+		assert_int_equal(profile_recording(p)->start_realtime_ns, 0);
+		assert_int_equal(profile_recording(p)->is_summed, 0);
+		assert_null(profile_recording(p)->host);
+		assert_null(profile_recording(p)->command);
+		assert_null(profile_recording(p)->target);
 		assert_int_equal(p->samples.len, 0);
 		maker_release(&m);
 	}
@@ -382,7 +382,7 @@ static void test_tachyon_stats(void **state)
 		assert_int_equal(read_bytes(m.file.items, m.file.len, p), 1);
 		assert_int_equal(profile_counter(p, "sampler_failed"), cases[i].failed);
 		assert_int_equal(profile_counter(p, "sampler_missed"), cases[i].missed);
-		assert_int_equal(p->counters.len, cases[i].counters);
+		assert_int_equal(profile_recording(p)->counters.len, cases[i].counters);
 		maker_release(&m);
 	}
 }

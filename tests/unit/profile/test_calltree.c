@@ -27,7 +27,7 @@ static uint32_t letter_frame(struct profile *p, char letter)
 /* One sample of "abc" (root first), with a weight. */
 static void add(struct profile *p, const char *stack, uint32_t weight)
 {
-	struct sample s = { .weight = weight };
+	struct sample s = { .value = weight };
 
 	for (; *stack; stack++)
 		assert_int_equal(
@@ -176,9 +176,9 @@ static void expect_function(const struct profile *p, const struct calltree_funct
 			bool is_f = frametab_get(p->frames, entries[stack].frame)->name == f->name;
 
 			is_in |= is_f;
-			self += is_f && stack == s->stack ? s->weight : 0;
+			self += is_f && stack == s->stack ? s->value : 0;
 		}
-		total += is_in ? s->weight : 0;
+		total += is_in ? s->value : 0;
 	}
 	assert_int_equal(f->self, self);
 	assert_int_equal(f->total, total);
@@ -202,7 +202,7 @@ static void test_calltree_new_agrees_with_brute_force(void **state)
 			for (int k = 0; k < depth; k++)
 				stack[k] = "abcdeABCDE"[rand() % 10];
 			add(p, stack, 1 + (uint32_t)rand() % 5);
-			sum += p->samples.items[i].weight;
+			sum += p->samples.items[i].value;
 		}
 		/* In two parts, as chunks of a file come. */
 		assert_int_equal(stack_weights_add(&w, p), 0);

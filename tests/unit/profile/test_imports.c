@@ -133,7 +133,7 @@ static void check(const struct profile *p, size_t i, const struct sample *s)
 	put_stack(p, s->stack, &got);
 	if (strcmp(strbuf_str(&got), cases[i].want))
 		fail_msg("%s: got %s, want %s", cases[i].name, strbuf_str(&got), cases[i].want);
-	assert_int_equal(s->weight, 3 + i);
+	assert_int_equal(s->value, 3 + i);
 	assert_int_equal(s->time_ns, i);
 }
 
@@ -152,7 +152,7 @@ static void test_import_fold_samples_rows(void **state)
 	assert_int_equal(profile_add_thread(p, &t, &index), 0);
 	for (size_t round = 0; round < 2; round++) {
 		for (size_t i = 0; i < CASES; i++) {
-			struct sample s = { .time_ns = i, .weight = (uint32_t)(3 + i) };
+			struct sample s = { .time_ns = i, .value = (uint32_t)(3 + i) };
 
 			s.stack = make_stack(p, cases[i].stack);
 			assert_int_equal(profile_add_sample(p, &s), 0);
@@ -182,7 +182,7 @@ static void test_import_fold_samples_keeps_lines(void **state)
 	struct import_fold fold = { 0 };
 	struct process process = { .pid = 1 };
 	struct thread t = { .tid = 1 };
-	struct sample s = { .weight = 1 };
+	struct sample s = { .value = 1 };
 	const struct frame *f;
 	uint32_t index;
 

@@ -30,10 +30,10 @@ static struct profile *new_profile(void)
 	return p;
 }
 
-static void add_row(struct profile *p, int file, int row, uint32_t *stack)
+static void add_row(struct profile *p, int file, int row, uint32_t recording, uint32_t *stack)
 {
 	struct frame f = { .line = (uint32_t)row, .kind = FRAME_PYTHON };
-	struct process process = { .pid = (uint32_t)row, .start_ns = 7 };
+	struct process process = { .recording = recording, .pid = (uint32_t)row, .start_ns = 7 };
 	struct thread t = { .tid = (uint32_t)row };
 	uint32_t frame, id;
 
@@ -62,20 +62,19 @@ static void add_row(struct profile *p, int file, int row, uint32_t *stack)
 /* What reading a file into p does. */
 static void add_file(struct profile *p, int file)
 {
-	struct metadata meta = { .duration_ns = 5, .has_ended = file == 1, .work = file };
-	uint32_t stack = 0;
+	uint32_t stack = 0, recording;
+	struct recording *r;
 
+	assert_int_equal(profile_begin_recording(p, &recording), 0);
 	for (int row = 0; row < ROWS; row++)
-		add_row(p, file, row, &stack);
-	profile_set_counter(p, "lost", profile_counter(p, "lost") + (uint64_t)file);
-	profile_set_counter(p, file == 1 ? "first" : "second", 1);
-	if (p->recordings++) {
-		metadata_join(&p->meta, &meta);
-		p->meta.duration_ns += meta.duration_ns;
-		p->meta.has_ended &= meta.has_ended;
-	} else {
-		p->meta = meta;
-	}
+		add_row(p, file, row, recording, &stack);
+	r = &p->recordings.items[recording];
+	r->duration_ns = 5;
+	r->has_ended = file == 1;
+	r->work = file;
+	assert_int_equal(recording_set_text(&r->host, file == 1 ? "one" : "two"), 0);
+	assert_int_equal(recording_set_counter(r, "lost", (uint64_t)file), 0);
+	assert_int_equal(recording_set_counter(r, file == 1 ? "first" : "second", 1), 0);
 }
 
 static void assert_same_tables(const struct profile *a, const struct profile *b)
@@ -105,6 +104,7 @@ static void test_profile_merge_is_as_reading_one_after_another(void **state)
 {
 	struct profile *both = new_profile(), *first = new_profile(), *second = new_profile();
 	struct profile_ids ids = { 0 };
+	struct recording facts;
 
 	(void)state;
 	add_file(both, 1);
@@ -113,10 +113,15 @@ static void test_profile_merge_is_as_reading_one_after_another(void **state)
 	add_file(second, 2);
 	assert_int_equal(profile_merge(first, second, &ids), 0);
 	assert_same_tables(first, both);
-	assert_int_equal(first->recordings, 2);
-	assert_int_equal(first->meta.duration_ns, 10);
-	assert_int_equal(first->meta.has_ended, 0);
-	assert_true(first->meta.work == 3);
+	assert_int_equal(first->recordings.len, 2);
+	assert_string_equal(first->recordings.items[0].host, "one");
+	assert_string_equal(first->recordings.items[1].host, "two");
+	assert_int_equal(recording_counter(&first->recordings.items[1], "lost"), 2);
+	assert_int_equal(recording_counter(&first->recordings.items[1], "first"), 0);
+	facts = profile_facts(first);
+	assert_int_equal(facts.duration_ns, 10);
+	assert_int_equal(facts.has_ended, 0);
+	assert_true(facts.work == 3);
 	assert_int_equal(profile_counter(first, "lost"), 3);
 	assert_int_equal(profile_counter(first, "first"), 1);
 	assert_int_equal(profile_counter(first, "second"), 1);

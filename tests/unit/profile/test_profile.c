@@ -109,15 +109,16 @@ static void test_frametab_intern_tells_every_field_apart(void **state)
 		struct frame frame;
 		uint32_t want;
 	} cases[] = {
-		{ "first", { 1, 2, 3, 4, FRAME_PYTHON, 0 }, 0 },
-		{ "again", { 1, 2, 3, 4, FRAME_PYTHON, 0 }, 0 },
-		{ "name", { 9, 2, 3, 4, FRAME_PYTHON, 0 }, 1 },
-		{ "file", { 1, 9, 3, 4, FRAME_PYTHON, 0 }, 2 },
-		{ "line", { 1, 2, 9, 4, FRAME_PYTHON, 0 }, 3 },
-		{ "first line", { 1, 2, 3, 9, FRAME_PYTHON, 0 }, 4 },
-		{ "kind", { 1, 2, 3, 4, FRAME_KERNEL, 0 }, 5 },
-		{ "flags", { 1, 2, 3, 4, FRAME_PYTHON, FRAME_LINE_APPROXIMATE }, 6 },
-		{ "name and file exchanged", { 2, 1, 3, 4, FRAME_PYTHON, 0 }, 7 },
+		{ "first", { 1, 2, 3, 4, 0, FRAME_PYTHON, 0 }, 0 },
+		{ "again", { 1, 2, 3, 4, 0, FRAME_PYTHON, 0 }, 0 },
+		{ "name", { 9, 2, 3, 4, 0, FRAME_PYTHON, 0 }, 1 },
+		{ "file", { 1, 9, 3, 4, 0, FRAME_PYTHON, 0 }, 2 },
+		{ "line", { 1, 2, 9, 4, 0, FRAME_PYTHON, 0 }, 3 },
+		{ "first line", { 1, 2, 3, 9, 0, FRAME_PYTHON, 0 }, 4 },
+		{ "kind", { 1, 2, 3, 4, 0, FRAME_KERNEL, 0 }, 5 },
+		{ "flags", { 1, 2, 3, 4, 0, FRAME_PYTHON, FRAME_LINE_APPROXIMATE }, 6 },
+		{ "name and file exchanged", { 2, 1, 3, 4, 0, FRAME_PYTHON, 0 }, 7 },
+		{ "offset", { 1, 2, 3, 4, 5, FRAME_PYTHON, 0 }, 8 },
 	};
 	struct frametab *t = NULL;
 
@@ -130,7 +131,7 @@ static void test_frametab_intern_tells_every_field_apart(void **state)
 			fail_msg("%s: got id %u, want %u", cases[i].name, id, cases[i].want);
 		assert_int_equal(frametab_get(t, id)->line, cases[i].frame.line);
 	}
-	assert_int_equal(frametab_count(t), 8);
+	assert_int_equal(frametab_count(t), 9);
 	frametab_free(t);
 }
 
@@ -206,7 +207,7 @@ static void test_profile_set_counter_creates_then_replaces(void **state)
 	assert_int_equal(profile_set_counter(p, "ring_full", 7), 0);
 	assert_int_equal(profile_set_counter(p, "idle", 1), 0);
 	assert_int_equal(profile_set_counter(p, "ring_full", UINT64_MAX), 0);
-	assert_int_equal(p->counters.len, 2);
+	assert_int_equal(profile_recording(p)->counters.len, 2);
 	assert_true(profile_counter(p, "ring_full") == UINT64_MAX);
 	assert_int_equal(profile_counter(p, "idle"), 1);
 	memset(name, 'x', sizeof(name));
@@ -221,7 +222,7 @@ static void test_profile_set_counter_creates_then_replaces(void **state)
 	profile_free(p);
 }
 
-static void test_profile_reset_keeps_counters_and_metadata_only(void **state)
+static void test_profile_reset_keeps_recordings_only(void **state)
 {
 	struct process process = { .pid = 1 };
 	struct thread t = { .tid = 1 };
@@ -232,12 +233,12 @@ static void test_profile_reset_keeps_counters_and_metadata_only(void **state)
 	(void)state;
 	assert_int_equal(profile_new(&p), 0);
 	bytes = profile_bytes(p);
-	assert_int_equal(profile_set_text(&p->meta.host, "box"), 0);
+	assert_int_equal(recording_set_text(&profile_recording(p)->host, "box"), 0);
 	assert_int_equal(profile_set_counter(p, "idle", 3), 0);
 	assert_int_equal(profile_add_process(p, &process, &id), 0);
 	assert_int_equal(profile_add_thread(p, &t, &id), 0);
 	for (uint32_t i = 0; i < 1000; i++) {
-		struct sample s = { .weight = 1 };
+		struct sample s = { .value = 1 };
 
 		assert_int_equal(stacktab_intern(p->stacks, i, i, &s.stack), 0);
 		assert_int_equal(profile_add_sample(p, &s), 0);
@@ -252,7 +253,7 @@ static void test_profile_reset_keeps_counters_and_metadata_only(void **state)
 	assert_int_equal(strtab_count(p->strings), 1);
 	assert_int_equal(p->processes.len + p->threads.len + p->samples.len, 0);
 	assert_int_equal(profile_counter(p, "idle"), 3);
-	assert_string_equal(p->meta.host, "box");
+	assert_string_equal(profile_recording(p)->host, "box");
 	assert_true(profile_bytes(p) < bytes + 1000);
 	/* The old entries are forgotten in the hash tables, too. */
 	assert_int_equal(profile_add_process(p, &process, &id), 0);
@@ -270,7 +271,7 @@ int main(void)
 		cmocka_unit_test(test_stacktab_intern_shares_prefixes),
 		cmocka_unit_test(test_profile_add_interns_processes_and_threads),
 		cmocka_unit_test(test_profile_set_counter_creates_then_replaces),
-		cmocka_unit_test(test_profile_reset_keeps_counters_and_metadata_only),
+		cmocka_unit_test(test_profile_reset_keeps_recordings_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -159,34 +159,28 @@ static void equal_stacks(struct maker *m)
 	stacks(m, false);
 }
 
-static void empty_processes(struct maker *m)
+/* Described rows whose columns are all left out. */
+static void empty_rows(struct maker *m)
 {
 	put(&m->rows, CHUNK_ROWS_MAX);
-	for (int i = 0; i < 9; i++)
-		constant(&m->rows, 0);
+}
+
+/* The same with one column, in which none is like another. */
+static void counted_rows(struct maker *m, unsigned int field)
+{
+	put(&m->rows, CHUNK_ROWS_MAX);
+	put(&m->rows, field);
+	counting(&m->z, &m->rows, m->n * (uint64_t)CHUNK_ROWS_MAX, 1, CHUNK_ROWS_MAX);
 }
 
 static void processes(struct maker *m)
 {
-	put(&m->rows, CHUNK_ROWS_MAX);
-	counting(&m->z, &m->rows, m->n * (uint64_t)CHUNK_ROWS_MAX, 1, CHUNK_ROWS_MAX);
-	for (int i = 0; i < 8; i++)
-		constant(&m->rows, 0);
-}
-
-static void empty_threads(struct maker *m)
-{
-	put(&m->rows, CHUNK_ROWS_MAX);
-	for (int i = 0; i < 3; i++)
-		constant(&m->rows, 0);
+	counted_rows(m, 1);
 }
 
 static void threads(struct maker *m)
 {
-	put(&m->rows, CHUNK_ROWS_MAX);
-	constant(&m->rows, 0);
-	counting(&m->z, &m->rows, m->n * (uint64_t)CHUNK_ROWS_MAX, 1, CHUNK_ROWS_MAX);
-	constant(&m->rows, 0);
+	counted_rows(m, 2);
 }
 
 /* All of one thread and of the empty stack, each said as a new one. */
@@ -203,13 +197,6 @@ static void samples(struct maker *m)
 	constant(&m->rows, 1);
 	constant(&m->rows, 0);
 	constant(&m->rows, 0);
-}
-
-static void places(struct maker *m)
-{
-	put(&m->rows, CHUNK_ROWS_MAX);
-	for (int i = 0; i < 5; i++)
-		constant(&m->rows, 0);
 }
 
 static void counters(struct maker *m)
@@ -247,12 +234,13 @@ static const struct hostile {
 	{ "lines", SECTION_FRAMES, lines, true, false },
 	{ "equal stacks", SECTION_STACKS, equal_stacks, true, false },
 	{ "recursion", SECTION_STACKS, recursion, true, false },
-	{ "empty processes", SECTION_PROCESSES, empty_processes, true, false },
+	{ "empty processes", SECTION_PROCESSES, empty_rows, true, false },
 	{ "processes", SECTION_PROCESSES, processes, true, false },
-	{ "empty threads", SECTION_THREADS, empty_threads, true, false },
+	{ "empty threads", SECTION_THREADS, empty_rows, true, false },
 	{ "threads", SECTION_THREADS, threads, true, false },
 	{ "samples", SECTION_SAMPLES, samples, true, false },
-	{ "places", SECTION_PLACES, places, true, false },
+	{ "places", SECTION_PLACES, empty_rows, true, false },
+	{ "label sets", SECTION_LABEL_SETS, empty_rows, true, false },
 	{ "counters", SECTION_COUNTERS, counters, true, false },
 	{ "a section to come", SECTION_PADDING, no_rows, false, false },
 };
@@ -267,14 +255,10 @@ static void base_rows(struct maker *m, const struct hostile *h, struct bytes *co
 	}
 	if (h->id == SECTION_THREADS || h->id == SECTION_SAMPLES || h->id == SECTION_PLACES) {
 		put(&m->rows, 1);
-		for (int i = 0; i < 9; i++)
-			constant(&m->rows, 0);
 		section(content, SECTION_PROCESSES, &m->rows);
 	}
 	if (h->id == SECTION_SAMPLES) {
 		put(&m->rows, 1);
-		for (int i = 0; i < 3; i++)
-			constant(&m->rows, 0);
 		section(content, SECTION_THREADS, &m->rows);
 	}
 }
@@ -427,7 +411,7 @@ static void test_writer_flush_pays_for_rows_that_cost_no_bytes(void **state)
 	assert_int_equal(writer_open(path, p, &w), 0);
 	for (uint32_t i = 1; i <= 600; i++) {
 		struct frame f = { .line = i };
-		struct sample s = { .time_ns = i * UINT64_C(1000000), .weight = 1 };
+		struct sample s = { .time_ns = i * UINT64_C(1000000), .value = 1 };
 
 		assert_int_equal(frametab_intern(p->frames, &f, &frame), 0);
 		for (uint32_t depth = 0; depth < 900; depth++)

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "profile/loss.h"
+
+const struct loss_row loss_ticks[] = {
+	{ "ring_full", "ring buffer full" },
+	{ "task_work_ring_full", "ring buffer full (task work)" },
+	{ "unknown_process", "process not identified yet" },
+	{ "thread_state_fault", "thread state not readable" },
+	{ "thread_state_late", "thread state not found in time" },
+	{ "task_work_failed", "thread state gone (task work)" },
+	{ "task_work_pending", "thread still in the kernel at the end" },
+	{ "skipped_lost", "skipped by the time budget" },
+	{ "no_scratch", "no work space" },
+	{ "not_delivered", "not delivered by the kernel" },
+	{ "malformed", "refused by the recorder" },
+	{ "sampler_failed", "failed in the sampler it was imported from" },
+	{ "sampler_missed", "missed by the sampler it was imported from" },
+	{ NULL, NULL },
+};
+
+const struct loss_row loss_quality[] = {
+	{ "truncated", "deeper than the frame limit" },
+	{ "late", "cut by the time limit" },
+	{ "fault", "cut by a missing page" },
+	{ "cut", "without their outermost frames" },
+	{ "invalid", "with a broken frame chain" },
+	{ "ambiguous", "of one of several thread states" },
+	{ "unnamed", "with an unnamed frame" },
+	{ NULL, NULL },
+};
+
+bool loss_is_known(const struct profile *p, const struct loss_row *rows)
+{
+	for (; rows->counter; rows++)
+		for (size_t i = 0; i < p->recordings.len; i++)
+			if (recording_has_counter(&p->recordings.items[i], rows->counter))
+				return true;
+	return false;
+}
+
+uint64_t loss_sum(const struct profile *p, const struct loss_row *rows)
+{
+	uint64_t sum = 0;
+
+	for (; rows->counter; rows++)
+		sum += profile_counter(p, rows->counter);
+	return sum;
+}
+
+uint64_t loss_sum_of(const struct recording *r, const struct loss_row *rows)
+{
+	uint64_t sum = 0;
+
+	for (; rows->counter; rows++)
+		sum += recording_counter(r, rows->counter);
+	return sum;
+}
