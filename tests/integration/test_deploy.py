@@ -210,12 +210,14 @@ def test_role_follows_the_source_of_names(tools, source, resources):
     assert ("pod-logs" in str(pod["volumes"])) == (source == "files")
 
 
+@pytest.mark.full
 def test_nodes_pods_is_not_asked_of_older_kubelets(tools):
     text = charts.call([charts.helm(), "template", "pyebpf", charts.CHART, "--kube-version", "1.32.0",
                         "--set", "config.kubernetes.source=kubelet"])
     assert documents(text)["ClusterRole"]["rules"][0]["resources"] == ["nodes/proxy"]
 
 
+@pytest.mark.full
 def test_what_operators_of_prometheus_and_openshift_add(tools):
     """Kinds that the judge does not know: their form, and whom they are for."""
     made = documents(charts.render("podMonitor.enabled=true", "prometheusRule.enabled=true",
