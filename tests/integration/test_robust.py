@@ -377,7 +377,7 @@ def test_beside_another_pyebpf(some_python, tmp_path, fault):
     output, second = tmp_path / "x.pyebpf", tmp_path / "second.pyebpf"
     seen = record_beside(some_python, output, PYEBPF, "record", "-a", "-F", HZ, "-o", second)
     c = assert_accounted(second)
-    assert spins(second) >= spins(output) > 0, c
+    assert spins(second) > judge.least(spins(output), c) > 0, c
     fault("two pyebpf at once, both `-a`", "both record", 0, complete(output) + "; the other: "
           + complete(second), seen)
 
