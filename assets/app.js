@@ -885,7 +885,7 @@
 
     const rateOf = (r) => r.rate_hz || (r.interval_ns ? Math.round(1e9 / r.interval_ns) : 0);
     const LOST_MUCH = 0.01; // share of lost samples from which they are pointed out
-    const busyOf = ({lost = 0, ticks = 0, busy}) => busy || lost + ticks;
+    const busyOf = ({lost = 0, ticks = 0}) => lost + ticks;
     const lostShare = (r) => r.lost ? r.lost / busyOf(r) : 0;
 
     const NORMALIZE = {share: "by share of the run", second: "per second", absolute: "in all",

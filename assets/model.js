@@ -200,11 +200,16 @@
     return {...tree, func, line: null, key: func};
   }
 
-  // In arrays no wider than the ticks of the runs ask for.
-  function decodeSelf(reader, count, meta) {
+  // In an array no wider than the ticks of the runs ask for.
+  function decodeTicks(reader, count, meta) {
     const all = meta.runs.reduce((sum, run) => sum + run.ticks, 1);
-    const ticks = () => reader.column(count, all || 2 ** 53, "weights",
+
+    return reader.column(count, all || 2 ** 53, "weights",
       all < 2 ** 32 ? arrayFor(count, all) : new Float64Array(count));
+  }
+
+  function decodeSelf(reader, count, meta) {
+    const ticks = () => decodeTicks(reader, count, meta);
 
     return {current: ticks(), base: isComparing({meta}, {}) ? ticks() : null};
   }
@@ -242,13 +247,13 @@
     return {count: total, first, node, parent, line};
   }
 
-  function decodeRows(reader, sites, tags, slots, opcodes) {
+  function decodeRows(reader, sites, tags, slots, meta) {
     const count = reader.count("rows");
     const site = reader.column(count, sites, "sites of rows");
     const tag = reader.column(count, tags, "threads of rows");
     const slot = reader.column(count, slots, "blocks of rows");
-    const ticks = reader.column(count, 2 ** 32, "weights");
-    const opcode = opcodes ? reader.column(count, opcodes.length, "opcodes") : null;
+    const ticks = decodeTicks(reader, count, meta);
+    const opcode = meta.opcodes ? reader.column(count, meta.opcodes.length, "opcodes") : null;
 
     for (let i = 1; i < count; i++) {
       const isSame = site[i] === 0 && tag[i] === tag[i - 1];
@@ -345,7 +350,7 @@
   function decodeRest(reader, meta, strings, functions, nodes) {
     const sites = decodeSites(reader, nodes, functions);
     const rows = decodeRows(reader, sites.count, Math.max(meta.threads.length, 1),
-      Math.max(meta.runs.length, 1) * meta.blocks, meta.opcodes);
+      Math.max(meta.runs.length, 1) * meta.blocks, meta);
     const sources = decodeSources(reader, strings.count);
 
     if (reader.at !== reader.length)

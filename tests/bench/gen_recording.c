@@ -222,7 +222,7 @@ static int generate(struct generator *g, const char *kind, uint64_t seconds, con
 /* Reads as a report does: sums chunk by chunk. */
 static int measure(const char *kind, uint64_t rate_hz, uint64_t write_ns, const char *path)
 {
-	_cleanup_(stack_weights_release) struct stack_weights weights = STACK_WEIGHTS_INIT;
+	_cleanup_(cube_release) struct cube cube = { 0 };
 	_cleanup_(calltree_freep) struct calltree *tree = NULL;
 	_cleanup_(profile_freep) struct profile *p = NULL;
 	_cleanup_(reader_freep) struct reader *r = NULL;
@@ -237,14 +237,16 @@ static int measure(const char *kind, uint64_t rate_hz, uint64_t write_ns, const 
 		if (n <= 0)
 			break;
 		samples += p->samples.len;
-		n = stack_weights_add(&weights, p);
+		n = cube_add(&cube, p);
 		profile_clear_samples(p);
 	}
 	read_ns = now_ns() - read_ns;
 	if (n < 0)
 		return n;
 	tree_ns = now_ns();
-	n = calltree_new(p, &weights, CALLTREE_BY_FUNCTION, &tree);
+	n = cube_finish(&cube, p);
+	if (!n)
+		n = calltree_new(p, &cube, KIND_TICKS, CALLTREE_BY_FUNCTION, &tree);
 	tree_ns = now_ns() - tree_ns;
 	if (n < 0)
 		return n;

@@ -32,7 +32,7 @@
 
 struct maker {
 	struct profile *p;
-	struct tally tally;
+	struct cube cube;
 	uint64_t random;
 	VEC(uint32_t) stacks;
 	VEC(uint32_t) depth; /* of each stack */
@@ -294,7 +294,7 @@ static int take_side(struct diff_input *in, enum diff_side side)
 
 	if (r < 0)
 		return r;
-	return diff_input_take_samples(in, run);
+	return diff_input_take_samples(in);
 }
 
 static int write_measures(const struct diff *d, const char *path)
@@ -319,9 +319,8 @@ static int write_measures(const struct diff *d, const char *path)
 static int write_diff(const struct diff *d, const char *path, FILE *out)
 {
 	_cleanup_(sources_release) struct sources sources = { 0 };
-	_cleanup_(slots_release) struct slots slots = { 0 };
 	_cleanup_(page_release) struct page page = { 0 };
-	int r = page_of_diff(&page, d, &slots);
+	int r = page_of_diff(&page, d);
 
 	if (!r)
 		r = flamegraph_write(&page, &sources, out);
@@ -352,6 +351,8 @@ static int make_diff(struct maker *m, enum diff_normalize normalize, uint32_t no
 	if (!r)
 		r = diff_renames_add(&renames, "old_name=renamed_function");
 	if (!r)
+		r = diff_input_finish(in);
+	if (!r)
 		r = diff_new(in, &o, &d);
 	if (!r)
 		r = write_diff(d, path, out);
@@ -369,20 +370,22 @@ static int make_plain(struct maker *m, FILE *out)
 					 .host = (char *)"<b>web1</b>",
 					 .mode = (char *)"cpu",
 					 .target = (char *)"</script><b>target" };
-	int r = slots_begin_run(&m->tally.slots, SLOT_CURRENT, "<i>page</i>.pyebpf", 0);
+	int r = recording_copy(profile_recording(m->p), &facts);
 
 	if (!r)
-		r = tally_add(&m->tally, m->p);
+		r = cube_begin_run(&m->cube, CUBE_CURRENT, "<i>page</i>.pyebpf", 0, 0);
 	if (!r)
-		r = slots_describe_run(&m->tally.slots, &facts, 3, 0);
-	if (!r)
-		r = tally_finish(&m->tally);
-	return r ? r : exporter_html.write(m->p, &m->tally, &o, out);
+		r = cube_add(&m->cube, m->p);
+	if (r < 0)
+		return r;
+	cube_run(&m->cube)->lost = 3;
+	r = cube_finish(&m->cube, m->p);
+	return r ? r : exporter_html.write(m->p, &m->cube, &o, out);
 }
 
 int main(int argc, char **argv)
 {
-	struct maker m = { .random = 88172645463325252, .tally.by_time = true };
+	struct maker m = { .random = 88172645463325252, .cube.axes = exporter_html.axes };
 	const char *kind = argc > 1 ? argv[1] : "";
 	uint32_t nodes = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 0;
 	FILE *out = argc > 2 ? fopen(argv[2], "w") : NULL;
@@ -412,7 +415,7 @@ int main(int argc, char **argv)
 	if (r < 0)
 		fprintf(stderr, "pages: %s\n", err_message(r));
 	profile_free(m.p);
-	tally_release(&m.tally);
+	cube_release(&m.cube);
 	vec_release(&m.stacks);
 	vec_release(&m.depth);
 	return r < 0;

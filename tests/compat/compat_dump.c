@@ -28,9 +28,9 @@ static int load(struct diff_input *in, enum diff_side side, const char *path)
 	n = import_next(import, in->profile);
 	r = diff_input_add_run(in, side, path, import_facts(import)->index, 0, &run);
 	if (!r)
-		in->runs.items[run]->has_times = false;
+		in->cube.runs.items[run].has_times = false;
 	while (!r) {
-		r = n < 0 ? n : diff_input_take_samples(in, run);
+		r = n < 0 ? n : diff_input_take_samples(in);
 		if (n <= 0)
 			break;
 		n = import_next(import, in->profile);
@@ -63,6 +63,8 @@ static int dump(enum compat_version version, const char *const paths[DIFF_SIDES]
 
 	for (int s = 0; s < DIFF_SIDES && !r; s++)
 		r = load(in, s, paths[s]);
+	if (!r)
+		r = diff_input_finish(in);
 	if (!r)
 		r = compat_new(in, version, &c);
 	if (r < 0)

@@ -129,9 +129,9 @@ def test_names_in_cold_pages(python, tmp_path):
     truth = json.loads(done.stdout.splitlines()[0])["cold"]
     c, stacks = assert_accounted(output), frames(export(output))
     if c["task_work"]:
-        assert c["task_work_recorded"] >= 0.9 * COLD and not c["fault"] and not c["page"], c
+        assert c["task_work_recorded"] >= 0.5 * COLD and not c["fault"] and not c["page"], c
     else:
-        assert c["page"] >= 0.9 * COLD, c
+        assert c["page"] >= 0.5 * COLD, c
     for begin, seconds in truth.items():
         found = sum(count for stack, count in stacks.items() if stack[-1][0].startswith(begin))
         assert found > 0.5 * HZ * seconds, (begin, found, c)

@@ -131,10 +131,14 @@ def test_named_for_99_percent_of_their_time(brief_python, kind, hz, at_once, tmp
 
 def test_deep_stack_met_once_is_named(brief_python, tmp_path, staged):
     """All of its code objects are new to the one or two samples that there are of it."""
-    output = tmp_path / "once.pyebpf"
     script = staged(brief_python, "once.py")
-    with Recorder(output, "-F", 99, "--", *brief_python.command, script) as recorder:
-        assert recorder.wait() == 0, recorder.text()
-    names = [tuple(frame[0] for frame in stack.frames) for stack in export(output)]
     deep = ("<module>", *("deep_%d" % i for i in range(50)))
-    assert deep in names and not any("<unknown>" in stack for stack in names), names
+    for attempt in range(5):  # beside others no tick of the CPU may meet it there
+        output = tmp_path / ("once%d.pyebpf" % attempt)
+        with Recorder(output, "-F", 99, "--", *brief_python.command, script) as recorder:
+            assert recorder.wait() == 0, recorder.text()
+        names = [tuple(frame[0] for frame in stack.frames) for stack in export(output)]
+        assert not any("<unknown>" in stack for stack in names), names
+        if deep in names:
+            break
+    assert deep in names, names

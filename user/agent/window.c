@@ -381,18 +381,18 @@ static int compress(const struct memory *from, struct memory *to)
 	return memory_end(to);
 }
 
-static uint64_t sum_ticks(const struct tally *t)
+static uint64_t sum_ticks(const struct cube *c)
 {
 	uint64_t ticks = 0;
 
-	for (size_t i = 0; i < t->rows.len; i++)
-		ticks += t->rows.items[i].ticks;
+	for (size_t i = 0; i < c->all.cells.len; i++)
+		ticks += c->all.cells.items[i].value;
 	return ticks;
 }
 
-static int hand_over(struct window *w, const struct tally *t, const struct memory *body)
+static int hand_over(struct window *w, const struct cube *c, const struct memory *body)
 {
-	uint64_t ticks = sum_ticks(t);
+	uint64_t ticks = sum_ticks(c);
 
 	w->stats.samples += ticks;
 	w->stats.bytes += body->len;
@@ -408,7 +408,7 @@ static size_t unpacked_bytes(const struct memory *m)
 	return le32toh(size);
 }
 
-static int encode(struct window *w, const struct labels *l, const struct tally *t,
+static int encode(struct window *w, const struct labels *l, const struct cube *c,
 		  struct memory *profile, struct memory *body, size_t *profile_bytes)
 {
 	bool is_otlp = w->engine == ENGINE_OTLP;
@@ -422,7 +422,7 @@ static int encode(struct window *w, const struct labels *l, const struct tally *
 	opts.resource.count = count;
 	if ((r = memory_open(profile)) < 0 ||
 	    (r = (is_otlp ? &exporter_otlp : &exporter_pprof)
-			 ->write(w->p, t, &opts, profile->stream)) < 0 ||
+			 ->write(w->p, c, &opts, profile->stream)) < 0 ||
 	    (r = memory_end(profile)) < 0)
 		return r;
 	*profile_bytes = is_otlp ? profile->len : unpacked_bytes(profile);
@@ -439,21 +439,21 @@ static int encode(struct window *w, const struct labels *l, const struct tally *
 	return 0;
 }
 
-static int encode_rows(struct window *w, const struct labels *l, struct tally t)
+static int encode_rows(struct window *w, const struct labels *l, struct cube c)
 {
 	_cleanup_(memory_release) struct memory profile = { 0 }, body = { 0 };
-	struct tally first = t, rest = t;
+	struct cube first = c, rest = c;
 	size_t bytes = 0;
 	int r;
 
-	if (t.rows.len <= PUSH_PROFILE_SAMPLES_MAX) {
-		r = encode(w, l, &t, &profile, &body, &bytes);
-		if (r < 0 || bytes <= PUSH_BODY_MAX || t.rows.len == 1)
-			return r < 0 ? r : hand_over(w, &t, &body);
+	if (c.all.cells.len <= PUSH_PROFILE_SAMPLES_MAX) {
+		r = encode(w, l, &c, &profile, &body, &bytes);
+		if (r < 0 || bytes <= PUSH_BODY_MAX || c.all.cells.len == 1)
+			return r < 0 ? r : hand_over(w, &c, &body);
 	}
-	first.rows.len = t.rows.len / 2;
-	rest.rows.items += first.rows.len;
-	rest.rows.len -= first.rows.len;
+	first.all.cells.len = c.all.cells.len / 2;
+	rest.all.cells.items += first.all.cells.len;
+	rest.all.cells.len -= first.all.cells.len;
 	r = encode_rows(w, l, first);
 	return r < 0 ? r : encode_rows(w, l, rest);
 }
@@ -461,7 +461,7 @@ static int encode_rows(struct window *w, const struct labels *l, struct tally t)
 /* The samples from..to are one group's. */
 static int encode_group(struct window *w, size_t from, size_t to)
 {
-	_cleanup_(tally_release) struct tally t = { .by_thread = false };
+	_cleanup_(cube_release) struct cube c = { 0 };
 	uint32_t group = group_of_sample(w, &w->p->samples.items[from]);
 	__auto_type all = w->p->samples;
 	int r;
@@ -472,12 +472,12 @@ static int encode_group(struct window *w, size_t from, size_t to)
 		return 0;
 	w->p->samples.items += from;
 	w->p->samples.len = to - from;
-	r = tally_add(&t, w->p);
+	r = cube_add(&c, w->p);
 	w->p->samples = all;
 	if (!r)
-		r = tally_finish(&t);
+		r = cube_finish(&c, w->p);
 	w->stats.services++;
-	return r ? r : encode_rows(w, &w->groups.items[group], t);
+	return r ? r : encode_rows(w, &w->groups.items[group], c);
 }
 
 int window_encode(const struct config *config, enum engine engine, const struct origins *origins,

@@ -84,14 +84,14 @@ static int begin_run(struct loading *l)
 	if (!r)
 		r = diff_input_add_run(in, l->file->side, strbuf_str(&name), l->recording, 0, &run);
 	if (!r)
-		in->runs.items[run]->is_dealt = l->group.pattern;
+		in->cube.runs.items[run].is_dealt = l->group.pattern;
 	return r;
 }
 
 /* What is known only at the end. Of a recorder that was killed: until its last sample. */
 static void end_run(struct loading *l)
 {
-	struct diff_run *run = l->input->runs.items[l->input->runs.len - 1];
+	struct cube_run *run = cube_run(&l->input->cube);
 	struct recording *r = diff_run_recording(l->input, run);
 
 	run->has_times = l->last_ns > 0; /* also of what was imported from text */
@@ -121,7 +121,7 @@ static int take_batch(struct loading *l)
 		r = import_fold_samples(&l->imports, p);
 	if (!r && l->group.pattern)
 		r = diff_group_samples(&l->group, p);
-	return r ? r : diff_input_take_samples(l->input, (uint32_t)l->input->runs.len - 1);
+	return r ? r : diff_input_take_samples(l->input);
 }
 
 static int read_file(struct loading *l)
@@ -180,7 +180,7 @@ static int load_some(struct diff_input *in, const struct diff_file *files, size_
 		loadings[i].file = &files[i];
 		loadings[i].how = how;
 		loadings[i].group.pattern = group->pattern;
-		r = diff_input_new(in->by_thread, &loadings[i].input);
+		r = diff_input_new(in->cube.axes & CUBE_THREADS, &loadings[i].input);
 	}
 	if (!r)
 		parallel_run(count, read_one, loadings);
@@ -238,12 +238,12 @@ int diff_load_check_twice(const struct diff_input *in, struct texts *reasons)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < in->runs.len && !r; i++) {
-		const struct diff_run *run = in->runs.items[i];
+	for (size_t i = 0; i < in->cube.runs.len && !r; i++) {
+		const struct cube_run *run = &in->cube.runs.items[i];
 
 		for (size_t k = 0; k < i && !r; k++)
-			if (in->runs.items[k]->side == run->side &&
-			    is_same_file(in->runs.items[k]->file, run->file))
+			if (in->cube.runs.items[k].side == run->side &&
+			    is_same_file(in->cube.runs.items[k].file, run->file))
 				r = texts_addf(reasons, "%s is given twice as a run of %s",
 					       run->file,
 					       run->side == DIFF_BASE ? "base" : "current");
@@ -255,11 +255,11 @@ int diff_load_note_same(const struct diff_input *in, struct texts *notes)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < in->runs.len && !r; i++) {
-		const struct diff_run *a = in->runs.items[i];
+	for (size_t i = 0; i < in->cube.runs.len && !r; i++) {
+		const struct cube_run *a = &in->cube.runs.items[i];
 
 		for (size_t k = 0; k < i && !r; k++) {
-			const struct diff_run *b = in->runs.items[k];
+			const struct cube_run *b = &in->cube.runs.items[k];
 
 			if (a->side == b->side)
 				continue;

@@ -147,8 +147,8 @@ static int read_sides(struct comparison *k)
 	add_files(files, DIFF_BASE, c->base, c->base_count);
 	add_files(files + c->base_count, DIFF_CURRENT, c->current, c->current_count);
 	r = diff_load(k->input, files, count, &how, &k->group, k->sides);
-	for (size_t i = 0; i < k->input->runs.len; i++) {
-		struct diff_run *run = k->input->runs.items[i];
+	for (size_t i = 0; i < k->input->cube.runs.len; i++) {
+		struct cube_run *run = &k->input->cube.runs.items[i];
 
 		if (c->work[run->side] > 0)
 			diff_run_recording(k->input, run)->work = c->work[run->side];
@@ -179,12 +179,12 @@ static int load_all(struct comparison *k)
 /* CPython 3.15.2 refuses another mode; its interval and number of samples may differ. */
 static int check_mode(const struct diff_input *in, struct texts *reasons)
 {
-	const struct diff_run *a = in->runs.items[0];
+	const struct cube_run *a = &in->cube.runs.items[0];
 	const char *mode = diff_run_recording(in, a)->mode;
 	int r = 0;
 
-	for (size_t i = 1; i < in->runs.len && !r; i++) {
-		const struct diff_run *b = in->runs.items[i];
+	for (size_t i = 1; i < in->cube.runs.len && !r; i++) {
+		const struct cube_run *b = &in->cube.runs.items[i];
 		const char *other = diff_run_recording(in, b)->mode;
 
 		if (mode && other && strcmp(mode, other) != 0)
@@ -196,9 +196,9 @@ static int check_mode(const struct diff_input *in, struct texts *reasons)
 
 static const char *file_without_unit(const struct diff_input *in)
 {
-	for (size_t i = 0; i < in->runs.len; i++)
-		if (!diff_run_has_unit(in, in->runs.items[i]))
-			return in->runs.items[i]->file;
+	for (size_t i = 0; i < in->cube.runs.len; i++)
+		if (!diff_run_has_unit(in, &in->cube.runs.items[i]))
+			return in->cube.runs.items[i].file;
 	return NULL;
 }
 
@@ -402,7 +402,10 @@ static int run_comparison(struct comparison *k)
 {
 	int r;
 
-	if ((r = load_all(k)) < 0)
+	r = load_all(k);
+	if (!r)
+		r = diff_input_finish(k->input);
+	if (r < 0)
 		return cmd_fail(k->call, r);
 	if ((r = check_unit(k)) != EXIT_OK)
 		return r;

@@ -47,8 +47,8 @@ static void put_files(struct line *l, const struct diff_input *in, enum diff_sid
 {
 	size_t shown = 0, further = 0;
 
-	for (size_t i = 0; i < in->runs.len; i++) {
-		const struct diff_run *run = in->runs.items[i];
+	for (size_t i = 0; i < in->cube.runs.len; i++) {
+		const struct cube_run *run = &in->cube.runs.items[i];
 
 		if (run->side != side)
 			continue;
@@ -65,9 +65,9 @@ static void put_files(struct line *l, const struct diff_input *in, enum diff_sid
 
 static const char *python_of(const struct diff_input *in, enum diff_side side)
 {
-	for (size_t i = 0; i < in->runs.len; i++)
-		if (in->runs.items[i]->side == side)
-			return diff_run_python(in, in->runs.items[i]);
+	for (size_t i = 0; i < in->cube.runs.len; i++)
+		if (in->cube.runs.items[i].side == side)
+			return diff_run_python(in, &in->cube.runs.items[i]);
 	return NULL;
 }
 

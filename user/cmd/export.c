@@ -42,8 +42,7 @@ static int unknown_format(const struct call *call, const char *output)
 static int export_to(struct call *call, const struct export_call *o, const struct exporter *e)
 {
 	_cleanup_(load_release) struct load l = {
-		.tally.by_thread = o->opts.threads || o->opts.processes,
-		.tally.by_time = e->needs_times,
+		.cube.axes = exporter_axes(e, &o->opts),
 		.folds_imports = o->folds_imports,
 	};
 	int r;
@@ -56,7 +55,7 @@ static int export_to(struct call *call, const struct export_call *o, const struc
 		cmd_try("pyebpf report %s", call->operands.len ? call->operands.items[0] : "");
 		return EXIT_NOTHING;
 	}
-	r = exporter_write(e, l.profile, &l.tally, &o->opts, o->output);
+	r = exporter_write(e, l.profile, &l.cube, &o->opts, o->output);
 	return r < 0 ? cmd_fail(call, r) : EXIT_OK;
 }
 

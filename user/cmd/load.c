@@ -21,10 +21,10 @@ static int sum_samples(struct load *l)
 	struct profile *p = l->profile;
 	int r = l->folds_imports ? import_fold_samples(&l->imports, p) : 0;
 
+	if (!r)
+		r = cube_add(&l->cube, p);
 	if (r < 0)
 		return r;
-	if (tally_add(&l->tally, p) < 0)
-		return -ENOMEM;
 	for (size_t i = 0; i < p->samples.len; i++)
 		l->ticks += p->samples.items[i].value;
 	l->records += p->samples.len;
@@ -60,12 +60,6 @@ static int judge_end(struct load *l, const struct input *in, const char *path, i
 	return 0;
 }
 
-/* One recording of a file, while it is read. */
-struct run {
-	uint32_t recording; /* index */
-	uint64_t ticks;     /* before it */
-};
-
 /* "of 1 ms each" */
 static void put_interval(char *text, size_t size, uint64_t interval_ns)
 {
@@ -92,53 +86,50 @@ static int compare_intervals(struct load *l, uint32_t recording, const char *nam
 	return texts_addf(&l->notes, INTERVALS_DIFFER, name, own, first);
 }
 
-static int begin_run(struct load *l, struct run *run, struct input *in)
+static int begin_run(struct load *l, struct input *in, uint32_t recording)
 {
 	_cleanup_(strbuf_releasep) struct strbuf name = STRBUF_INIT;
-	uint32_t recording = input_recording_index(in);
 	bool has_times = !l->profile->recordings.items[recording].is_summed;
+	uint64_t last_ns = has_times ? input_last_ns(in) : 0;
 	int r = input_put_name(in, &name);
 
-	*run = (struct run){ recording, l->ticks };
 	if (!r)
 		r = compare_intervals(l, recording, strbuf_str(&name));
-	if (r < 0 || !l->tally.by_time)
+	if (r < 0 || !(l->cube.axes & CUBE_TIME))
 		return r;
-	return slots_begin_run(&l->tally.slots, SLOT_CURRENT, strbuf_str(&name),
-			       has_times ? input_last_ns(in) : SLOTS_NO_TIMES);
+	return cube_begin_run(&l->cube, CUBE_CURRENT, strbuf_str(&name), recording,
+			      !has_times ? CUBE_NO_TIMES
+			      : last_ns  ? last_ns + 1
+					 : 0);
 }
 
-static int end_run(struct load *l, const struct run *run)
+/* What is known at its end. */
+static void end_run(struct load *l, uint32_t recording)
 {
-	const struct recording *r;
-	uint64_t lost;
-
-	if (!l->tally.by_time || run->recording == INPUT_NO_RECORDING)
-		return 0;
-	r = &l->profile->recordings.items[run->recording];
-	lost = loss_sum_of(r, loss_ticks);
-	return slots_describe_run(&l->tally.slots, r, lost, l->ticks - run->ticks + lost);
+	if (l->cube.axes & CUBE_TIME && recording != INPUT_NO_RECORDING)
+		cube_run(&l->cube)->lost =
+			loss_sum_of(&l->profile->recordings.items[recording], loss_ticks);
 }
 
 /* Batch by batch until it gives no more: 0 or what input_next() says; else -ENOMEM in *r. */
 static int sum_batches(struct load *l, struct input *in, int *r)
 {
-	struct run run = { .recording = INPUT_NO_RECORDING };
+	uint32_t recording = INPUT_NO_RECORDING;
 	int n;
 
 	*r = 0;
 	do {
 		n = input_next(in, l->profile);
-		if (run.recording != input_recording_index(in)) {
-			*r = end_run(l, &run);
-			if (!*r)
-				*r = begin_run(l, &run, in);
+		if (recording != input_recording_index(in)) {
+			end_run(l, recording);
+			recording = input_recording_index(in);
+			*r = begin_run(l, in, recording);
 		}
 		if (!*r)
 			*r = sum_samples(l);
 	} while (n > 0 && !*r);
 	if (!*r)
-		*r = end_run(l, &run);
+		end_run(l, recording);
 	return n;
 }
 
@@ -170,7 +161,7 @@ int load_files(struct load *l, const char *const *paths, size_t count)
 		r = load_file(l, paths[i]);
 	if (!r)
 		r = account_note(l->profile, l->ticks, "", &l->notes);
-	return r ? r : tally_finish(&l->tally);
+	return r ? r : cube_finish(&l->cube, l->profile);
 }
 
 /* The stack of l->profile that is just this frame's function. */
@@ -220,7 +211,7 @@ int load_add_leaves(struct load *l, const struct profile *p, struct leaf_map *fu
 	}
 	l->records += p->samples.len;
 	if (!r)
-		r = tally_add(&l->tally, l->profile);
+		r = cube_add(&l->cube, l->profile);
 	profile_clear_samples(l->profile);
 	return r;
 }
@@ -237,7 +228,7 @@ int load_operands(struct load *l, const struct call *call)
 void load_release(struct load *l)
 {
 	profile_free(l->profile);
-	tally_release(&l->tally);
+	cube_release(&l->cube);
 	import_fold_release(&l->imports);
 	texts_release(&l->notes);
 }

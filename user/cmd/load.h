@@ -9,7 +9,7 @@
 #include "base/texts.h"
 #include "base/vec.h"
 #include "cmd/cmd.h"
-#include "export/tally.h"
+#include "profile/cube.h"
 #include "profile/imports.h"
 #include "profile/profile.h"
 
@@ -23,11 +23,11 @@ struct leaf_map {
 /*
  * What commands need of one or more recordings, merged: tables and sums. Samples are summed and
  * dropped chunk by chunk, so that memory does not grow with the length of a recording. Starts as
- * { .tally.by_thread = ... }, ends in load_release().
+ * { .cube.axes = ... }, ends in load_release().
  */
 struct load {
 	struct profile *profile; /* without samples */
-	struct tally tally;      /* finished by load_files() */
+	struct cube cube;        /* finished by load_files() */
 	uint64_t records;        /* samples as stored: one may weigh several ticks */
 	uint64_t ticks;          /* their weight: what users are told as samples */
 	bool is_cut;             /* a file ends early, or is damaged from some point on */

@@ -77,7 +77,7 @@ static int compare_by_total(const void *a, const void *b)
 int ranking_make(const struct load *l, bool by_line, enum ranking_key key, struct ranking *out)
 {
 	_cleanup_(calltree_freep) struct calltree *tree = NULL;
-	int r = calltree_new(l->profile, &l->tally.stacks,
+	int r = calltree_new(l->profile, &l->cube, KIND_TICKS,
 			     by_line ? CALLTREE_BY_LINE : CALLTREE_BY_FUNCTION, &tree);
 
 	if (!r)

@@ -672,7 +672,9 @@ static int summarise(struct recorder *r)
 	x.cpu_ns = (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * NS_PER_SECOND +
 		   (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000ULL;
 	x.rss_bytes_max = u.ru_maxrss * 1024ULL;
-	return tally_finish(&r->top.tally) < 0 ? -ENOMEM : summary_print(stderr, &r->top, &x);
+	if (cube_finish(&r->top.cube, r->top.profile) < 0)
+		return -ENOMEM;
+	return summary_print(stderr, &r->top, &x);
 }
 
 /* Records until something ends it; what was recorded is written whatever happens. */

@@ -188,14 +188,14 @@ int record_files_keep(struct record_files *f)
 static int convert(const char *recording, const struct exporter *e, const char *to)
 {
 	struct load l = {
-		.tally.by_time = e->needs_times,
+		.cube.axes = e->axes,
 		.folds_imports = e == &exporter_html,
 	};
 	const struct export_opts eo = { .notes = &l.notes };
 	int r = load_files(&l, &recording, 1);
 
 	if (r >= 0)
-		r = exporter_write(e, l.profile, &l.tally, &eo, to);
+		r = exporter_write(e, l.profile, &l.cube, &eo, to);
 	load_release(&l);
 	return r;
 }

@@ -392,20 +392,19 @@ static int put_table(const struct load *loaded, const struct report_opts *o,
 
 static int compare_threads(const void *a, const void *b, void *context)
 {
-	const struct tally_thread *threads = context;
+	const struct cube_sum *threads = context;
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
-	if (threads[x].ticks != threads[y].ticks)
-		return threads[x].ticks > threads[y].ticks ? -1 : 1;
+	if (threads[x].value != threads[y].value)
+		return threads[x].value > threads[y].value ? -1 : 1;
 	return x < y ? -1 : x > y;
 }
 
-static void put_thread(struct line *l, const struct load *loaded, uint32_t thread)
+static void put_thread(struct line *l, const struct load *loaded, uint32_t thread, uint64_t ticks)
 {
 	const struct profile *p = loaded->profile;
 	const struct thread *th = &p->threads.items[thread];
 	const struct process *process = &p->processes.items[th->process];
-	uint64_t ticks = loaded->tally.threads.items[thread].ticks;
 
 	put_percent(l, ticks, loaded->ticks);
 	line_put(l, STYLE_PLAIN, "  ");
@@ -431,21 +430,25 @@ static int put_threads(const struct load *loaded, const struct report_opts *o,
 		       const struct terminal *t)
 {
 	_cleanup_(line_release) struct line l = LINE_INIT(t);
-	size_t count = loaded->tally.threads.len, shown;
-	_cleanup_(freep) uint32_t *order = calloc(count + 1, sizeof(*order));
+	const struct profile *p = loaded->profile;
+	_cleanup_(freep) struct cube_sum *sums = calloc(p->threads.len + 1, sizeof(*sums));
+	_cleanup_(freep) uint32_t *order = calloc(p->threads.len + 1, sizeof(*order));
+	size_t count = 0, shown;
 	int r;
 
-	if (!order)
+	if (!order || !sums)
 		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		order[i] = (uint32_t)i;
-	qsort_r(order, count, sizeof(*order), compare_threads, loaded->tally.threads.items);
+	cube_sum_threads(&loaded->cube, p, KIND_TICKS, sums);
+	for (uint32_t i = 0; i < p->threads.len; i++)
+		if (sums[i].value)
+			order[count++] = i;
+	qsort_r(order, count, sizeof(*order), compare_threads, sums);
 	shown = o->limit && o->limit < count ? o->limit : count;
 	line_putf(&l, STYLE_BOLD, " share  %11s  thread",
-		  profile_recording(loaded->profile)->interval_ns ? "time" : "samples");
+		  profile_recording(p)->interval_ns ? "time" : "samples");
 	r = line_end(&l);
 	for (size_t i = 0; i < shown && !r; i++) {
-		put_thread(&l, loaded, order[i]);
+		put_thread(&l, loaded, order[i], sums[order[i]].value);
 		r = line_end(&l);
 	}
 	return r ? r : line_end(&l);
@@ -548,7 +551,7 @@ static int put_tree(const struct load *loaded, const struct report_opts *o,
 	_cleanup_(tree_view_release) struct tree_view v = {
 		.loaded = loaded, .o = o, .line = LINE_INIT(t), .prefix = STRBUF_INIT
 	};
-	int r = calltree_new(loaded->profile, &loaded->tally.stacks,
+	int r = calltree_new(loaded->profile, &loaded->cube, KIND_TICKS,
 			     o->by_line ? CALLTREE_BY_LINE : CALLTREE_BY_FUNCTION, &tree);
 
 	if (r < 0)
@@ -611,7 +614,7 @@ static int write_report(const struct load *loaded, const struct exporter *e,
 			const struct report_opts *o)
 {
 	const struct export_opts eo = { .notes = &loaded->notes };
-	int r = exporter_write(e, loaded->profile, &loaded->tally, &eo, o->output);
+	int r = exporter_write(e, loaded->profile, &loaded->cube, &eo, o->output);
 
 	if (!r && o->should_open)
 		browser_open(o->output);
@@ -621,7 +624,7 @@ static int write_report(const struct load *loaded, const struct exporter *e,
 static int report(struct call *call, const struct report_opts *o, const struct exporter *e)
 {
 	_cleanup_(load_release) struct load loaded = {
-		.tally.by_time = e && e->needs_times,
+		.cube.axes = e ? e->axes : 0,
 		.folds_imports = !o->keeps_imports,
 	};
 	_cleanup_(strbuf_releasep) struct strbuf why = STRBUF_INIT;

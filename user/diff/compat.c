@@ -156,16 +156,8 @@ static void sum_stacks(const struct builder *b, int side, uint64_t *self, uint64
 	const struct profile *p = b->in->profile;
 	const struct stack_entry *entries = stacktab_entries(p->stacks);
 
-	for (size_t i = 0; i < b->in->runs.len; i++) {
-		const struct diff_run *run = b->in->runs.items[i];
-
-		for (uint32_t k = 0; (int)run->side == side && k < run->block_count; k++)
-			for (size_t j = 0; j < run->blocks[k].cells.len; j++) {
-				const struct diff_cell *cell = &run->blocks[k].cells.items[j];
-
-				self[cell->stack] += cell->stack ? cell->ticks : 0;
-			}
-	}
+	cube_sum_stacks(&b->in->cube, (uint8_t)side, KIND_TICKS, self);
+	self[0] = 0;
 	for (size_t i = stacktab_count(p->stacks) - 1; i > 0; i--) {
 		totals[i] += self[i];
 		totals[entries[i].parent] += totals[i];
@@ -228,7 +220,8 @@ static uint64_t pruning_limit(uint64_t samples)
 
 /* A cell with its thread. */
 struct thread_cell {
-	uint32_t thread, line, ticks;
+	uint32_t thread, line;
+	uint64_t ticks;
 };
 
 static int compare_threads(const void *a, const void *b)
@@ -270,6 +263,7 @@ static int mark_threads(struct builder *b)
 	const struct tree *t = &b->tree[DIFF_CURRENT];
 	_cleanup_(freep) uint64_t *ticks = calloc(t->lines.len, sizeof(*ticks));
 	_cleanup_(freep) struct thread_cell *cells = NULL;
+	const struct cube_tag *tags = b->in->cube.tags.items;
 	size_t count = 0, end;
 	int r = 0;
 
@@ -279,18 +273,18 @@ static int mark_threads(struct builder *b)
 		if (!ticks || (pass && !cells))
 			return -ENOMEM;
 		count = 0;
-		for (size_t i = 0; i < b->in->runs.len; i++) {
-			const struct diff_run *run = b->in->runs.items[i];
+		for (size_t i = 0; i < b->in->cube.runs.len; i++) {
+			const struct cube_run *run = &b->in->cube.runs.items[i];
 
 			for (uint32_t k = 0; run->side == DIFF_CURRENT && k < run->block_count; k++)
 				for (size_t j = 0; j < run->blocks[k].cells.len; j++, count++) {
-					const struct diff_block *block = &run->blocks[k];
+					const struct cube_block *block = &run->blocks[k];
 
 					if (pass)
 						cells[count] = (struct thread_cell){
-							block->tags.items[j].thread,
+							tags[block->cells.items[j].tag].thread,
 							t->line_of[block->cells.items[j].stack],
-							block->cells.items[j].ticks,
+							block->cells.items[j].value,
 						};
 				}
 		}
@@ -577,7 +571,7 @@ int compat_new(const struct diff_input *in, enum compat_version version, struct 
 	_cleanup_(builder_release) struct builder b = { .in = in, .c = c };
 	int r;
 
-	assert(in->by_thread);
+	assert(in->cube.axes & CUBE_THREADS);
 	if (!c)
 		return -ENOMEM;
 	c->version = version;

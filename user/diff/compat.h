@@ -48,7 +48,7 @@ struct compat {
 	size_t elided_node_count;
 };
 
-/* in->by_thread must be set. Keeps nothing of it but ids. 0; -EOVERFLOW, -ENOMEM. */
+/* in is by thread. Keeps nothing of it but ids. 0; -EOVERFLOW, -ENOMEM. */
 int compat_new(const struct diff_input *in, enum compat_version version, struct compat **out);
 void compat_free(struct compat *c);
 DEFINE_CLEANUP(struct compat *, compat_free)

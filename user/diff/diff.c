@@ -137,17 +137,8 @@ static int sum_stacks(const struct diff_input *in, struct side_sums sums[DIFF_SI
 		if (!sums[s].self || !sums[s].totals)
 			return -ENOMEM;
 	}
-	for (size_t i = 0; i < in->runs.len; i++) {
-		const struct diff_run *run = in->runs.items[i];
-
-		for (uint32_t b = 0; b < run->block_count; b++)
-			for (size_t c = 0; c < run->blocks[b].cells.len; c++) {
-				const struct diff_cell *cell = &run->blocks[b].cells.items[c];
-
-				sums[run->side].self[cell->stack] += cell->ticks;
-			}
-	}
 	for (int s = 0; s < DIFF_SIDES; s++) {
+		cube_sum_stacks(&in->cube, (uint8_t)s, KIND_TICKS, sums[s].self);
 		memcpy(sums[s].totals, sums[s].self, count * sizeof(uint64_t));
 		for (size_t i = count - 1; i > 0; i--)
 			sums[s].totals[entries[i].parent] += sums[s].totals[i];

@@ -104,7 +104,7 @@ static void add_cells(struct meter *m, const struct replicate *r)
 	uint64_t *self = m->ticks[COUNTED_NODE_SELF];
 
 	for (uint32_t b = 0; b < r->block_count; b++) {
-		const struct diff_cell *cells = r->blocks[b].cells.items;
+		const struct cube_cell *cells = r->blocks[b].cells.items;
 		size_t len = r->blocks[b].cells.len;
 
 		for (size_t i = 0; i < len; i++) {
@@ -112,7 +112,7 @@ static void add_cells(struct meter *m, const struct replicate *r)
 				__builtin_prefetch(&node_of[cells[i + 2 * PREFETCH].stack]);
 				__builtin_prefetch(&self[node_of[cells[i + PREFETCH].stack]], 1);
 			}
-			self[node_of[cells[i].stack]] += cells[i].ticks;
+			self[node_of[cells[i].stack]] += cells[i].value;
 		}
 	}
 }
@@ -234,8 +234,8 @@ static enum diff_dispersion choose_replicates(const struct diff *d)
 	for (int s = 0; s < DIFF_SIDES; s++)
 		if (d->side[s].runs > 1)
 			return DIFF_BY_RUNS;
-	for (size_t i = 0; i < d->input->runs.len; i++)
-		has_blocks = has_blocks || d->input->runs.items[i]->block_count > 1;
+	for (size_t i = 0; i < d->input->cube.runs.len; i++)
+		has_blocks = has_blocks || d->input->cube.runs.items[i].block_count > 1;
 	return has_blocks ? DIFF_BY_BLOCKS : DIFF_BY_POISSON;
 }
 
@@ -573,7 +573,7 @@ static double weighted_ticks(const struct diff *d, const struct replicate *r, co
 	double sum = 0;
 
 	for (uint32_t b = 0; b < r->block_count; b++) {
-		const struct diff_cell *cells = r->blocks[b].cells.items;
+		const struct cube_cell *cells = r->blocks[b].cells.items;
 		size_t len = r->blocks[b].cells.len;
 
 		for (size_t i = 0; i < len; i++) {
@@ -586,7 +586,7 @@ static double weighted_ticks(const struct diff *d, const struct replicate *r, co
 				__builtin_prefetch(&d->nodes[next].function);
 			}
 			if (node)
-				sum += weights[d->nodes[node].function] * cells[i].ticks;
+				sum += weights[d->nodes[node].function] * (double)cells[i].value;
 		}
 	}
 	return sum;

@@ -16,10 +16,10 @@ struct number {
 	char text[24];
 };
 
-typedef const char *(*get_fact)(const struct diff_input *in, const struct diff_run *run,
+typedef const char *(*get_fact)(const struct diff_input *in, const struct cube_run *run,
 				struct number *number);
 
-static const char *get_cpus(const struct diff_input *in, const struct diff_run *run,
+static const char *get_cpus(const struct diff_input *in, const struct cube_run *run,
 			    struct number *number)
 {
 	uint64_t cpus = diff_run_recording(in, run)->cpus;
@@ -28,7 +28,7 @@ static const char *get_cpus(const struct diff_input *in, const struct diff_run *
 	return cpus ? number->text : NULL;
 }
 
-static const char *get_python(const struct diff_input *in, const struct diff_run *run,
+static const char *get_python(const struct diff_input *in, const struct cube_run *run,
 			      struct number *number)
 {
 	(void)number;
@@ -36,7 +36,7 @@ static const char *get_python(const struct diff_input *in, const struct diff_run
 }
 
 /* Ids of containers are new with each start: what counts is whether it is in one. */
-static const char *get_container(const struct diff_input *in, const struct diff_run *run,
+static const char *get_container(const struct diff_input *in, const struct cube_run *run,
 				 struct number *number)
 {
 	const struct process *process = diff_run_process(in, run);
@@ -70,7 +70,7 @@ const char *const environment_keys[ENVIRONMENT_FACTS] = {
 };
 
 static const char *get(const struct fact *fact, const struct diff_input *in,
-		       const struct diff_run *run, struct number *number)
+		       const struct cube_run *run, struct number *number)
 {
 	if (fact->get)
 		return fact->get(in, run, number);
@@ -84,7 +84,7 @@ static bool has_value(const struct fact *fact, const struct diff_input *in, enum
 		      size_t before, const char *value)
 {
 	for (size_t i = 0; i < before; i++) {
-		const struct diff_run *run = in->runs.items[i];
+		const struct cube_run *run = &in->cube.runs.items[i];
 		struct number number;
 		const char *text = run->side == side ? get(fact, in, run, &number) : NULL;
 
@@ -98,14 +98,14 @@ static bool has_value(const struct fact *fact, const struct diff_input *in, enum
 static int put_values(const struct fact *fact, const struct diff_input *in, enum diff_side side,
 		      struct strbuf *out, bool *is_alone)
 {
-	for (size_t i = 0; i < in->runs.len; i++) {
-		const struct diff_run *run = in->runs.items[i];
+	for (size_t i = 0; i < in->cube.runs.len; i++) {
+		const struct cube_run *run = &in->cube.runs.items[i];
 		struct number number;
 		const char *value = run->side == side ? get(fact, in, run, &number) : NULL;
 
 		if (!value || has_value(fact, in, side, i, value))
 			continue;
-		*is_alone = *is_alone || !has_value(fact, in, !side, in->runs.len, value);
+		*is_alone = *is_alone || !has_value(fact, in, !side, in->cube.runs.len, value);
 		if (out->len)
 			strbuf_puts(out, ", ");
 		strbuf_puts(out, value);

@@ -10,23 +10,6 @@
 
 #define RATE_TOLERANCE 0.1        /* intervals further apart are another rate */
 #define EXPECTED_SLACK_NS 1000000 /* an index rounds down; a block more would be next to empty */
-#define PREFETCH 16               /* samples ahead: of many stacks, few are in the cache */
-#define TAG_STRIDE 2654435761u    /* spreads tags over the slots: 2^32 / golden ratio, odd */
-
-/* --- runs ------------------------------------------------------------------------------------- */
-
-static void run_free(struct diff_run *run)
-{
-	free(run->file);
-	for (size_t i = 0; i < DIFF_BLOCKS_MAX; i++) {
-		vec_release(&run->blocks[i].cells);
-		vec_release(&run->blocks[i].tags);
-	}
-	vec_release(&run->process_ticks);
-	free(run);
-}
-
-DEFINE_CLEANUP(struct diff_run *, run_free)
 
 int diff_input_new(bool by_thread, struct diff_input **out)
 {
@@ -35,7 +18,8 @@ int diff_input_new(bool by_thread, struct diff_input **out)
 
 	if (!in)
 		return -ENOMEM;
-	in->by_thread = by_thread;
+	in->cube.axes = CUBE_TIME | (by_thread ? CUBE_THREADS | CUBE_OPCODES : 0);
+	in->cube.blocks = in->cube.blocks_min = DIFF_BLOCKS_MAX;
 	r = profile_new(&in->profile);
 	if (r < 0)
 		return r;
@@ -48,165 +32,29 @@ void diff_input_free(struct diff_input *in)
 	if (!in)
 		return;
 	profile_free(in->profile);
-	for (size_t i = 0; i < in->runs.len; i++)
-		run_free(in->runs.items[i]);
-	vec_release(&in->runs);
-	vec_release(&in->slots);
+	cube_release(&in->cube);
 	free(in);
 }
 
-static uint64_t block_length(uint64_t last_ns)
+/* Blocks are of whole nanoseconds, and half of them are of use. */
+static uint64_t span_of(uint64_t last_ns)
 {
-	return last_ns / DIFF_BLOCKS + 1;
+	return (last_ns / DIFF_BLOCKS + 1) * DIFF_BLOCKS_MAX;
 }
 
 int diff_input_add_run(struct diff_input *in, enum diff_side side, const char *file,
-		       uint32_t recording, uint64_t expected_ns, uint32_t *out)
+		       uint32_t recording, uint64_t expected_ns, uint32_t *run)
 {
-	_cleanup_(run_freep) struct diff_run *run = calloc(1, sizeof(*run));
+	bool has_times = !in->profile->recordings.items[recording].is_summed;
+	int r = cube_begin_run(&in->cube, (uint8_t)side, file, recording,
+			       has_times ? 0 : CUBE_NO_TIMES);
 
-	if (!run)
-		return -ENOMEM;
-	run->side = side;
-	run->recording = recording;
-	run->has_times = !in->profile->recordings.items[recording].is_summed;
-	run->file = strdup(file);
-	if (run->has_times && expected_ns)
-		run->block_ns = block_length(expected_ns + EXPECTED_SLACK_NS);
-	if (!run->file || vec_push(&in->runs, run) < 0)
-		return -ENOMEM;
-	run = NULL;
-	*out = (uint32_t)in->runs.len - 1;
-	return 0;
-}
-
-/* --- blocks ----------------------------------------------------------------------------------- */
-
-/* Moves what is in `from` to the end of `to`. */
-static int merge_blocks(struct diff_block *to, struct diff_block *from)
-{
-	if (vec_append(&to->cells, from->cells.items, from->cells.len) < 0 ||
-	    vec_append(&to->tags, from->tags.items, from->tags.len) < 0)
-		return -ENOMEM;
-	to->ticks += from->ticks;
-	vec_release(&from->cells);
-	vec_release(&from->tags);
-	from->ticks = 0;
-	return 0;
-}
-
-/* Half as many blocks, twice as long. */
-static int double_blocks(struct diff_run *run)
-{
-	for (size_t i = 0; i < DIFF_BLOCKS; i++) {
-		struct diff_block *to = &run->blocks[i], *from = &run->blocks[2 * i];
-
-		if (i) {
-			struct diff_block moved = *from;
-
-			*from = *to;
-			*to = moved;
-		}
-		if (merge_blocks(to, &run->blocks[2 * i + 1]) < 0)
-			return -ENOMEM;
-	}
-	run->block_ns *= 2;
-	run->block_count = (run->block_count + 1) / 2;
-	return 0;
-}
-
-static int find_block(struct diff_run *run, uint64_t time_ns, struct diff_block **out)
-{
-	uint64_t at = 0;
-
-	if (run->block_ns) {
-		while ((at = time_ns / run->block_ns) >= DIFF_BLOCKS_MAX)
-			if (double_blocks(run) < 0)
-				return -ENOMEM;
-	}
-	if (run->block_count <= at)
-		run->block_count = (uint32_t)at + 1;
-	*out = &run->blocks[at];
-	return 0;
-}
-
-/*
- * The slots are a lossy map from stack (and tag) to a cell: what stands there is checked against
- * the cell, so a wrong one only makes a second cell. Hence one table does for all blocks and runs.
- */
-static int reserve_slots(struct diff_input *in)
-{
-	size_t want = in->slots.len ? in->slots.len : 1024,
-	       count = stacktab_count(in->profile->stacks);
-
-	while (want < count)
-		want *= 2;
-	if (want == in->slots.len)
-		return 0;
-	if (vec_reserve(&in->slots, want - in->slots.len) < 0)
-		return -ENOMEM;
-	memset(in->slots.items + in->slots.len, 0, (want - in->slots.len) * sizeof(uint32_t));
-	in->slots.len = want;
-	return 0;
-}
-
-/* As it is shown: not of two recordings. */
-static uint32_t thread_of(const struct diff_input *in, const struct sample *s)
-{
-	return in->profile->threads.items[s->thread].same;
-}
-
-static uint32_t *slot_of(struct diff_input *in, const struct sample *s)
-{
-	uint32_t tag = in->by_thread ? s->thread + s->opcode * TAG_STRIDE : 0;
-
-	return &in->slots.items[(s->stack + tag * TAG_STRIDE) & (in->slots.len - 1)];
-}
-
-static bool has_tag(const struct diff_input *in, const struct diff_block *b, uint32_t cell,
-		    const struct sample *s)
-{
-	return !in->by_thread || (b->tags.items[cell].thread == thread_of(in, s) &&
-				  b->tags.items[cell].opcode == s->opcode);
-}
-
-/* Where the cell of a sample to come probably is; NULL: it will be a new one. */
-static const struct diff_cell *cell_ahead(struct diff_input *in, const struct diff_block *b,
-					  const struct sample *s)
-{
-	uint32_t at = *slot_of(in, s);
-
-	return at < b->cells.len ? &b->cells.items[at] : NULL;
-}
-
-static int add_to_block(struct diff_input *in, struct diff_block *b, const struct sample *s)
-{
-	uint32_t *slot = slot_of(in, s);
-	struct diff_cell *cell = *slot < b->cells.len ? &b->cells.items[*slot] : NULL;
-
-	b->ticks += s->value;
-	if (cell && cell->stack == s->stack && has_tag(in, b, *slot, s) &&
-	    cell->ticks <= UINT32_MAX - s->value) {
-		cell->ticks += s->value;
-		return 0;
-	}
-	if (b->cells.len == UINT32_MAX ||
-	    (in->by_thread &&
-	     vec_push(&b->tags, ((struct diff_tag){ thread_of(in, s), s->opcode })) < 0) ||
-	    vec_push(&b->cells, ((struct diff_cell){ s->stack, s->value })) < 0)
-		return -ENOMEM;
-	*slot = (uint32_t)b->cells.len - 1;
-	return 0;
-}
-
-static int reserve_processes(struct diff_run *run, size_t count)
-{
-	size_t more = count > run->process_ticks.len ? count - run->process_ticks.len : 0;
-
-	if (vec_reserve(&run->process_ticks, more) < 0)
-		return -ENOMEM;
-	memset(run->process_ticks.items + run->process_ticks.len, 0, more * sizeof(uint64_t));
-	run->process_ticks.len += more;
+	if (r < 0)
+		return r;
+	if (has_times)
+		cube_run(&in->cube)->span_ns =
+			expected_ns ? span_of(expected_ns + EXPECTED_SLACK_NS) : 0;
+	*run = (uint32_t)in->cube.runs.len - 1;
 	return 0;
 }
 
@@ -220,71 +68,16 @@ static uint64_t last_time(const struct profile *p)
 	return last;
 }
 
-int diff_input_take_samples(struct diff_input *in, uint32_t index)
+int diff_input_take_samples(struct diff_input *in)
 {
-	struct diff_run *run = in->runs.items[index];
-	struct profile *p = in->profile;
-	struct diff_block *block = NULL;
-	uint64_t start_ns = 0;
+	struct cube_run *run = cube_run(&in->cube);
+	int r;
 
-	if (reserve_slots(in) < 0 || reserve_processes(run, p->processes.len) < 0)
-		return -ENOMEM;
-	if (run->has_times && !run->block_ns && p->samples.len)
-		run->block_ns = block_length(last_time(p));
-	for (size_t i = 0; i < p->samples.len; i++) {
-		const struct sample *s = &p->samples.items[i];
-
-		if (block && i + 2 * PREFETCH < p->samples.len) {
-			__builtin_prefetch(slot_of(in, s + 2 * PREFETCH));
-			__builtin_prefetch(cell_ahead(in, block, s + PREFETCH));
-		}
-		if (!block || s->time_ns - start_ns >= run->block_ns) {
-			if (find_block(run, s->time_ns, &block) < 0)
-				return -ENOMEM;
-			start_ns = (uint64_t)(block - run->blocks) * run->block_ns;
-		}
-		if (add_to_block(in, block, s) < 0)
-			return -ENOMEM;
-		run->process_ticks.items[p->threads.items[s->thread].process] += s->value;
-		run->ticks += s->value;
-	}
-	profile_clear_samples(p);
-	return 0;
-}
-
-/* --- joining inputs --------------------------------------------------------------------------- */
-
-static void renumber(struct diff_run *run, const struct profile *p, const struct profile_ids *ids)
-{
-	for (uint32_t i = 0; i < run->block_count; i++) {
-		struct diff_block *b = &run->blocks[i];
-
-		for (size_t c = 0; c < b->cells.len; c++)
-			b->cells.items[c].stack = ids->stacks[b->cells.items[c].stack];
-		for (size_t t = 0; t < b->tags.len; t++) {
-			uint32_t thread = ids->threads[b->tags.items[t].thread];
-
-			b->tags.items[t].thread = p->threads.items[thread].same;
-			b->tags.items[t].opcode = ids->strings[b->tags.items[t].opcode];
-		}
-	}
-}
-
-static int renumber_processes(struct diff_run *run, const struct profile *p,
-			      const struct profile_ids *ids)
-{
-	size_t count = p->processes.len;
-	uint64_t *ticks = calloc(count + 1, sizeof(*ticks));
-
-	if (!ticks)
-		return -ENOMEM;
-	for (size_t i = 0; i < run->process_ticks.len; i++)
-		ticks[ids->processes[i]] += run->process_ticks.items[i];
-	free(run->process_ticks.items);
-	run->process_ticks.items = ticks;
-	run->process_ticks.len = count;
-	run->process_ticks.cap = count + 1;
-	return 0;
+	if (!run->span_ns && run->has_times && in->profile->samples.len)
+		run->span_ns = span_of(last_time(in->profile));
+	r = cube_add(&in->cube, in->profile);
+	profile_clear_samples(in->profile);
+	return r;
 }
 
 int diff_input_join(struct diff_input *to, struct diff_input *from)
@@ -293,46 +86,28 @@ int diff_input_join(struct diff_input *to, struct diff_input *from)
 	struct diff_input empty = *to;
 	int r;
 
-	if (!to->runs.len) {
+	if (!to->cube.runs.len) {
 		*to = *from;
 		*from = empty;
 		return 0;
 	}
 	r = profile_merge(to->profile, from->profile, &ids);
-	if (!r)
-		r = vec_reserve(&to->runs, from->runs.len);
-	for (size_t i = 0; i < from->runs.len && !r; i++) {
-		from->runs.items[i]->recording = ids.recordings[from->runs.items[i]->recording];
-		renumber(from->runs.items[i], to->profile, &ids);
-		r = renumber_processes(from->runs.items[i], to->profile, &ids);
-	}
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < from->runs.len; i++)
-		to->runs.items[to->runs.len++] = from->runs.items[i];
-	from->runs.len = 0;
-	return 0;
+	return r ? r : cube_join(&to->cube, &from->cube, to->profile, &ids);
+}
+
+int diff_input_finish(struct diff_input *in)
+{
+	return cube_finish(&in->cube, in->profile);
 }
 
 /* --- what is known ---------------------------------------------------------------------------- */
 
-const struct process *diff_run_process(const struct diff_input *in, const struct diff_run *run)
+const struct process *diff_run_process(const struct diff_input *in, const struct cube_run *run)
 {
-	const struct process *found = NULL;
-	uint64_t most = 0;
-
-	for (size_t i = 0; i < run->process_ticks.len; i++) {
-		const struct process *process = &in->profile->processes.items[i];
-
-		if (process->python_version && run->process_ticks.items[i] > most) {
-			most = run->process_ticks.items[i];
-			found = process;
-		}
-	}
-	return found;
+	return run->process == CUBE_NO_PROCESS ? NULL : &in->profile->processes.items[run->process];
 }
 
-const char *diff_run_python(const struct diff_input *in, const struct diff_run *run)
+const char *diff_run_python(const struct diff_input *in, const struct cube_run *run)
 {
 	const struct process *process = diff_run_process(in, run);
 
@@ -345,19 +120,19 @@ void diff_input_sum(const struct diff_input *in, enum diff_side side, struct dif
 	bool has_seconds = true, has_work = true, has_interval = true;
 	double interval_ns = 0, time_ns = 0;
 
-	for (size_t i = 0; i < in->runs.len; i++) {
-		const struct diff_run *run = in->runs.items[i];
+	for (size_t i = 0; i < in->cube.runs.len; i++) {
+		const struct cube_run *run = &in->cube.runs.items[i];
 		const struct recording *r = diff_run_recording(in, run);
 
 		if (run->side != side)
 			continue;
 		sum.runs++;
-		sum.ticks += run->ticks;
+		sum.ticks += run->value;
 		sum.lost += run->lost;
 		sum.seconds += (double)r->duration_ns / 1e9;
 		sum.work += r->work;
 		interval_ns += (double)r->interval_ns;
-		time_ns += (double)run->ticks * (double)r->interval_ns;
+		time_ns += (double)run->value * (double)r->interval_ns;
 		has_interval = has_interval && r->interval_ns;
 		has_seconds = has_seconds && r->duration_ns;
 		has_work = has_work && r->work > 0;
@@ -397,9 +172,10 @@ static bool versions_differ(const char *a, const char *b)
 
 bool diff_input_versions_differ(const struct diff_input *in)
 {
-	for (size_t i = 0; i < in->runs.len; i++)
+	for (size_t i = 0; i < in->cube.runs.len; i++)
 		for (size_t k = 0; k < i; k++) {
-			const struct diff_run *a = in->runs.items[i], *b = in->runs.items[k];
+			const struct cube_run *a = &in->cube.runs.items[i],
+					      *b = &in->cube.runs.items[k];
 
 			if (a->side != b->side &&
 			    versions_differ(diff_run_python(in, a), diff_run_python(in, b)))
@@ -422,8 +198,8 @@ static double lost_share(const struct diff_side_sum *s)
 	return all ? (double)s->lost / (double)all : 0;
 }
 
-static int check_runs(const struct diff_input *in, const struct diff_run *a,
-		      const struct diff_run *b, struct texts *reasons)
+static int check_runs(const struct diff_input *in, const struct cube_run *a,
+		      const struct cube_run *b, struct texts *reasons)
 {
 	const struct recording *x = diff_run_recording(in, a), *y = diff_run_recording(in, b);
 	const char *python[] = { diff_run_python(in, a), diff_run_python(in, b) };
@@ -464,7 +240,7 @@ int diff_input_check(const struct diff_input *in, struct texts *reasons)
 {
 	int r = 0;
 
-	for (size_t i = 1; i < in->runs.len && !r; i++)
-		r = check_runs(in, in->runs.items[0], in->runs.items[i], reasons);
+	for (size_t i = 1; i < in->cube.runs.len && !r; i++)
+		r = check_runs(in, &in->cube.runs.items[0], &in->cube.runs.items[i], reasons);
 	return r ? r : check_lost(in, reasons);
 }

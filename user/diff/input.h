@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/texts.h"
 #include "base/vec.h"
+#include "profile/cube.h"
 #include "profile/profile.h"
 
 /*
@@ -20,8 +21,10 @@
  *
  *	diff_input_add_run(input, DIFF_BASE, path, recording, expected_ns, &run);
  *	while (input_next(in, input->profile) > 0)	of cmd/input.h
- *		diff_input_take_samples(input, run);
- *	input->runs.items[run]->lost = ...;	what is known only at the end
+ *		diff_input_take_samples(input);
+ *	input->cube.runs.items[run].lost = ...;	what is known only at the end
+ *
+ * and diff_input_finish() after the last.
  */
 
 enum diff_side { DIFF_BASE, DIFF_CURRENT };
@@ -34,60 +37,26 @@ enum diff_side { DIFF_BASE, DIFF_CURRENT };
 #define DIFF_BLOCKS 40
 #define DIFF_BLOCKS_MAX (2 * DIFF_BLOCKS)
 
-/* Ticks of a stack in one time block; several cells may be of the same stack. */
-struct diff_cell {
-	uint32_t stack;
-	uint32_t ticks; /* > 0 */
-};
-
-/* What else the ticks of a cell have in common. */
-struct diff_tag {
-	uint32_t thread; /* index */
-	uint32_t opcode; /* string id: see struct sample */
-};
-
-struct diff_block {
-	VEC(struct diff_cell) cells;
-	VEC(struct diff_tag) tags; /* of each cell; empty where not asked for */
-	uint64_t ticks;
-};
-
-struct diff_run {
-	enum diff_side side;
-	bool has_times; /* samples carry time: not so of collapsed text */
-	bool is_dealt;  /* its samples are dealt out over the blocks, which are no parts of time */
-	uint32_t recording; /* index in the input's profile: what is known of it */
-	char *file;         /* its path; owned */
-	uint64_t ticks;
-	uint64_t lost;        /* of ticks that should be there */
-	uint32_t block_count; /* in use: 0 .. DIFF_BLOCKS_MAX; 0 without samples */
-	uint64_t block_ns;    /* the last block may be a part of one; 0: all in one block */
-	struct diff_block blocks[DIFF_BLOCKS_MAX];
-	VEC(uint64_t) process_ticks; /* by process index */
-};
-
 struct diff_input {
 	struct profile *profile; /* owned; without samples between the calls */
-	bool by_thread;          /* keep tags apart: compat_new() and pages need it */
-	VEC(struct diff_run *) runs;
-	VEC(uint32_t) slots; /* where the newest cell of a stack is in its block, perhaps */
+	struct cube cube;        /* with time; its runs are those that are compared */
 };
 
-/* 0 or -ENOMEM. */
+/* by_thread: tells threads and instructions apart: compat_new() and pages need it. 0 or -ENOMEM. */
 int diff_input_new(bool by_thread, struct diff_input **out);
 void diff_input_free(struct diff_input *in);
 DEFINE_CLEANUP(struct diff_input *, diff_input_free)
 
 /*
  * Its samples have times, unless the recording is of sums. expected_ns: how long it is, if that is
- * known (reader_index(): the last sample); else 0. Returns 0 and *run, an index; or -ENOMEM with
- * *run untouched.
+ * known (reader_index(): the last sample); else 0. 0 and *run, an index; or -ENOMEM.
  */
 int diff_input_add_run(struct diff_input *in, enum diff_side side, const char *file,
 		       uint32_t recording, uint64_t expected_ns, uint32_t *run);
 
-/* Takes all samples the profile holds now into the run, and clears them. 0 or -ENOMEM. */
-int diff_input_take_samples(struct diff_input *in, uint32_t run);
+/* Takes all samples the profile holds now into the last run, and clears them. 0, -ENOMEM,
+ * -EOVERFLOW. */
+int diff_input_take_samples(struct diff_input *in);
 
 /*
  * The runs of `from` come behind those of `to`, as if they had been read into it; `from` is to be
@@ -95,15 +64,18 @@ int diff_input_take_samples(struct diff_input *in, uint32_t run);
  */
 int diff_input_join(struct diff_input *to, struct diff_input *from);
 
+/* After all was taken, and joined; before it is compared. 0 or -ENOMEM. */
+int diff_input_finish(struct diff_input *in);
+
 /* What is known of it. Borrowed. */
 static inline struct recording *diff_run_recording(const struct diff_input *in,
-						   const struct diff_run *run)
+						   const struct cube_run *run)
 {
 	return &in->profile->recordings.items[run->recording];
 }
 
 /* Is it known what its samples count? */
-static inline bool diff_run_has_unit(const struct diff_input *in, const struct diff_run *run)
+static inline bool diff_run_has_unit(const struct diff_input *in, const struct cube_run *run)
 {
 	const struct recording *r = diff_run_recording(in, run);
 
@@ -111,10 +83,10 @@ static inline bool diff_run_has_unit(const struct diff_input *in, const struct d
 }
 
 /* The Python process with most samples; NULL: none is known. Borrowed. */
-const struct process *diff_run_process(const struct diff_input *in, const struct diff_run *run);
+const struct process *diff_run_process(const struct diff_input *in, const struct cube_run *run);
 
 /* Version of the process with most samples; NULL: unknown. Borrowed. */
-const char *diff_run_python(const struct diff_input *in, const struct diff_run *run);
+const char *diff_run_python(const struct diff_input *in, const struct cube_run *run);
 
 /* Are the sides of two minor versions of Python, as far as they say? Compared by force. */
 bool diff_input_versions_differ(const struct diff_input *in);

@@ -6,24 +6,24 @@
 #define REPLICATES 20
 
 /* From the start of the recording to the end of a block; the last one ends with the recording. */
-static double block_end(const struct diff_input *in, const struct diff_run *run, uint32_t block)
+static double block_end(const struct diff_input *in, const struct cube_run *run, uint32_t block)
 {
-	double end = ((double)block + 1) * (double)run->block_ns;
+	double length = cube_block_ns(&in->cube, run), end = ((double)block + 1) * length;
 	double last = (double)diff_run_recording(in, run)->duration_ns;
 
-	if (block + 1 == run->block_count && last > end - (double)run->block_ns && last < end)
+	if (block + 1 == run->block_count && last > end - length && last < end)
 		end = last;
 	return end;
 }
 
-static double run_exposure(const struct diff_input *in, const struct diff_run *run,
+static double run_exposure(const struct diff_input *in, const struct cube_run *run,
 			   enum exposure exposure)
 {
 	switch (exposure) {
 	case EXPOSURE_TIME:
 		return (double)diff_run_recording(in, run)->duration_ns;
 	case EXPOSURE_TICKS:
-		return (double)run->ticks;
+		return (double)run->value;
 	case EXPOSURE_WORK:
 		return diff_run_recording(in, run)->work;
 	case EXPOSURE_EQUAL:
@@ -32,7 +32,7 @@ static double run_exposure(const struct diff_input *in, const struct diff_run *r
 	return 1;
 }
 
-static int add_run(struct replicates *s, const struct diff_input *in, const struct diff_run *run,
+static int add_run(struct replicates *s, const struct diff_input *in, const struct cube_run *run,
 		   enum exposure exposure)
 {
 	struct replicate r = {
@@ -46,7 +46,7 @@ static int add_run(struct replicates *s, const struct diff_input *in, const stru
 }
 
 /* Where the replicate ends that begins with a block: a short rest of the run goes with it. */
-static uint32_t replicate_end(const struct diff_input *in, const struct diff_run *run,
+static uint32_t replicate_end(const struct diff_input *in, const struct cube_run *run,
 			      uint32_t first, uint32_t size)
 {
 	uint32_t end = first + size;
@@ -55,7 +55,7 @@ static uint32_t replicate_end(const struct diff_input *in, const struct diff_run
 	if (end >= run->block_count)
 		return run->block_count;
 	last = block_end(in, run, run->block_count - 1);
-	return last - block_end(in, run, end - 1) < (double)(size * run->block_ns) / 2
+	return last - block_end(in, run, end - 1) < size * cube_block_ns(&in->cube, run) / 2
 		       ? run->block_count
 		       : end;
 }
@@ -67,13 +67,14 @@ static double blocks_exposure(const struct diff_input *in, const struct replicat
 	uint64_t ticks = 0;
 
 	if (exposure != EXPOSURE_TICKS)
-		return block_end(in, r->run, end - 1) - (double)first * (double)r->run->block_ns;
+		return block_end(in, r->run, end - 1) -
+		       (double)first * cube_block_ns(&in->cube, r->run);
 	for (uint32_t b = 0; b < r->block_count; b++)
-		ticks += r->blocks[b].ticks;
+		ticks += r->blocks[b].value;
 	return (double)ticks;
 }
 
-static int add_blocks(struct replicates *s, const struct diff_input *in, const struct diff_run *run,
+static int add_blocks(struct replicates *s, const struct diff_input *in, const struct cube_run *run,
 		      enum exposure exposure, uint32_t times)
 {
 	uint32_t size = run->block_count < 2 * REPLICATES ? 1 : run->block_count / REPLICATES;
@@ -97,8 +98,8 @@ int replicates_find(struct replicates *out, const struct diff *d, enum diff_side
 	double sum = 0;
 	int r = 0;
 
-	for (size_t i = 0; i < d->input->runs.len && !r; i++) {
-		const struct diff_run *run = d->input->runs.items[i];
+	for (size_t i = 0; i < d->input->cube.runs.len && !r; i++) {
+		const struct cube_run *run = &d->input->cube.runs.items[i];
 
 		if (run->side != side)
 			continue;

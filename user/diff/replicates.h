@@ -22,8 +22,8 @@ enum exposure {
 
 /* A block of a run or several, or a whole run. Borrowed from the input. */
 struct replicate {
-	const struct diff_run *run;
-	const struct diff_block *blocks;
+	const struct cube_run *run;
+	const struct cube_block *blocks;
 	uint32_t block_count;
 	double exposure;
 	double share; /* of its side's */

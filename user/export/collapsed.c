@@ -54,7 +54,7 @@ struct level {
 
 struct collapsed {
 	const struct profile *p;
-	const struct tally *tally;
+	const struct cube *cube;
 	const struct export_opts *o;
 	FILE *out;
 	struct strbuf arena;
@@ -303,19 +303,20 @@ static int map_rows(struct collapsed *c)
 	if (!c->path_of || !c->mapped_for)
 		return -ENOMEM;
 	r = stacktab_new(&c->paths);
-	for (size_t i = 0; i < c->tally->rows.len && !r; i++) {
-		const struct tally_row *row = &c->tally->rows.items[i];
+	for (size_t i = 0; i < c->cube->all.cells.len && !r; i++) {
+		const struct cube_cell *row = &c->cube->all.cells.items[i];
+		uint32_t thread = c->cube->tags.items[row->tag].thread;
 
-		if (!i || row->thread != row[-1].thread) {
+		if (!i || thread != c->cube->tags.items[row[-1].tag].thread) {
 			c->mapped_for[0] = ++turn;
-			r = map_tags(c, row->thread, &c->path_of[0]);
+			r = map_tags(c, thread, &c->path_of[0]);
 		}
 		if (!r)
 			r = map_stack(c, row->stack, turn, &path);
 		if (!r && !row->stack)
 			r = extend(c, &path, c->texts.len - 1);
 		if (!r)
-			r = add_ticks(c, path, row->ticks);
+			r = add_ticks(c, path, row->value);
 	}
 	return r ? r : add_ticks(c, stacktab_count(c->paths) - 1, 0);
 }
@@ -444,11 +445,11 @@ static void write_header(const struct profile *p, FILE *out)
 	fputc('\n', out);
 }
 
-static int write_collapsed(const struct profile *p, const struct tally *t,
+static int write_collapsed(const struct profile *p, const struct cube *cube,
 			   const struct export_opts *o, FILE *out)
 {
 	_cleanup_(collapsed_release) struct collapsed c = {
-		.p = p, .tally = t, .o = o, .out = out, .arena = STRBUF_INIT, .line = STRBUF_INIT
+		.p = p, .cube = cube, .o = o, .out = out, .arena = STRBUF_INIT, .line = STRBUF_INIT
 	};
 	int r;
 

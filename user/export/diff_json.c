@@ -41,12 +41,12 @@ static void put_text(struct json *j, const struct diff_report *r, uint32_t strin
 
 /* What all runs of a side say; NULL where they differ or do not say. */
 static const char *common(const struct diff_report *r, enum diff_side side,
-			  const char *(*get)(const struct diff_report *, const struct diff_run *))
+			  const char *(*get)(const struct diff_report *, const struct cube_run *))
 {
 	const char *found = NULL;
 
-	for (size_t i = 0; i < r->input->runs.len; i++) {
-		const struct diff_run *run = r->input->runs.items[i];
+	for (size_t i = 0; i < r->input->cube.runs.len; i++) {
+		const struct cube_run *run = &r->input->cube.runs.items[i];
 		const char *text = run->side == side ? get(r, run) : NULL;
 
 		if (run->side != side)
@@ -58,22 +58,22 @@ static const char *common(const struct diff_report *r, enum diff_side side,
 	return found;
 }
 
-static const char *get_mode(const struct diff_report *r, const struct diff_run *run)
+static const char *get_mode(const struct diff_report *r, const struct cube_run *run)
 {
 	return diff_run_recording(r->input, run)->mode;
 }
 
-static const char *get_python(const struct diff_report *r, const struct diff_run *run)
+static const char *get_python(const struct diff_report *r, const struct cube_run *run)
 {
 	return diff_run_python(r->input, run);
 }
 
-static const char *get_host(const struct diff_report *r, const struct diff_run *run)
+static const char *get_host(const struct diff_report *r, const struct cube_run *run)
 {
 	return diff_run_recording(r->input, run)->host;
 }
 
-static const char *get_command(const struct diff_report *r, const struct diff_run *run)
+static const char *get_command(const struct diff_report *r, const struct cube_run *run)
 {
 	const struct recording *recording = diff_run_recording(r->input, run);
 
@@ -84,8 +84,8 @@ static uint64_t first_start(const struct diff_report *r, enum diff_side side)
 {
 	uint64_t first = 0;
 
-	for (size_t i = 0; i < r->input->runs.len; i++) {
-		const struct diff_run *run = r->input->runs.items[i];
+	for (size_t i = 0; i < r->input->cube.runs.len; i++) {
+		const struct cube_run *run = &r->input->cube.runs.items[i];
 		uint64_t start = diff_run_recording(r->input, run)->start_realtime_ns;
 
 		if (run->side == side && start && (!first || start < first))
@@ -116,9 +116,9 @@ static void put_side(struct json *j, const struct diff_report *r, enum diff_side
 	json_object(j);
 	json_key(j, "files");
 	json_array(j);
-	for (size_t i = 0; i < r->input->runs.len; i++)
-		if (r->input->runs.items[i]->side == side)
-			json_string(j, r->input->runs.items[i]->file);
+	for (size_t i = 0; i < r->input->cube.runs.len; i++)
+		if (r->input->cube.runs.items[i].side == side)
+			json_string(j, r->input->cube.runs.items[i].file);
 	json_end(j);
 	json_key_u64(j, "runs", sum.runs);
 	json_key_u64(j, "samples", sum.ticks);

@@ -130,17 +130,17 @@ static void put_total(struct suite *s)
 
 static uint64_t start_ns(const struct diff_report *r)
 {
-	for (size_t i = 0; i < r->input->runs.len; i++)
-		if (r->input->runs.items[i]->side == DIFF_CURRENT)
-			return diff_run_recording(r->input, r->input->runs.items[i])
+	for (size_t i = 0; i < r->input->cube.runs.len; i++)
+		if (r->input->cube.runs.items[i].side == DIFF_CURRENT)
+			return diff_run_recording(r->input, &r->input->cube.runs.items[i])
 				->start_realtime_ns;
 	return 0;
 }
 
 static const char *host(const struct diff_report *r)
 {
-	for (size_t i = 0; i < r->input->runs.len; i++) {
-		const struct diff_run *run = r->input->runs.items[i];
+	for (size_t i = 0; i < r->input->cube.runs.len; i++) {
+		const struct cube_run *run = &r->input->cube.runs.items[i];
 		const char *found = diff_run_recording(r->input, run)->host;
 
 		if (run->side == DIFF_CURRENT && found)

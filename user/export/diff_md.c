@@ -438,14 +438,14 @@ static void put_groups(struct page *p)
 	strbuf_putc(&p->text, '\n');
 }
 
-static void put_run(struct page *p, const struct diff_run *run)
+static void put_run(struct page *p, const struct cube_run *run)
 {
 	const char *python = diff_run_python(p->r->input, run);
 	const char *host = diff_run_recording(p->r->input, run)->host;
 
 	strbuf_appendf(&p->text, "| %s | ", run->side == DIFF_BASE ? "base" : "current");
 	put_code(&p->text, run->file, strlen(run->file));
-	strbuf_appendf(&p->text, " | %s | ", units_count(run->ticks).s);
+	strbuf_appendf(&p->text, " | %s | ", units_count(run->value).s);
 	strbuf_appendf(&p->text, "%s | ", units_count(run->lost).s);
 	if (python)
 		put_foreign(&p->text, python, strlen(python));
@@ -459,11 +459,11 @@ static void put_runs(struct page *p)
 {
 	const struct diff_input *in = p->r->input;
 
-	open_fold(p, "What was compared", in->runs.len);
+	open_fold(p, "What was compared", in->cube.runs.len);
 	strbuf_puts(&p->text, "| | recording | samples | lost | Python | host |\n"
 			      "|---|---|---:|---:|---|---|\n");
-	for (size_t i = 0; i < in->runs.len; i++)
-		put_run(p, in->runs.items[i]);
+	for (size_t i = 0; i < in->cube.runs.len; i++)
+		put_run(p, &in->cube.runs.items[i]);
 	strbuf_putc(&p->text, '\n');
 	for (size_t i = 0; i < p->r->notes->len; i++) {
 		strbuf_puts(&p->text, "- ");

@@ -30,7 +30,12 @@ const struct exporter *exporter_for_path(const char *path)
 	return NULL;
 }
 
-int exporter_write(const struct exporter *e, const struct profile *p, const struct tally *t,
+unsigned int exporter_axes(const struct exporter *e, const struct export_opts *o)
+{
+	return e->axes | (o->threads || o->processes ? CUBE_THREADS : 0);
+}
+
+int exporter_write(const struct exporter *e, const struct profile *p, const struct cube *c,
 		   const struct export_opts *o, const char *path)
 {
 	_cleanup_(atomic_file_freep) struct atomic_file *f = NULL;
@@ -39,6 +44,6 @@ int exporter_write(const struct exporter *e, const struct profile *p, const stru
 	r = atomic_file_open(path, &f);
 	if (r < 0)
 		return r;
-	r = e->write(p, t, o, atomic_file_stream(f));
+	r = e->write(p, c, o, atomic_file_stream(f));
 	return r < 0 ? r : atomic_file_commit(f);
 }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "export/tally.h"
+#include "profile/cube.h"
 #include "profile/profile.h"
 
 struct texts;
@@ -22,8 +22,8 @@ struct export_attributes {
 /* Formats that leave something out, or put it in, where the user asks for it. */
 struct export_opts {
 	bool no_lines;             /* functions, not lines */
-	bool threads;              /* tell threads apart: needs a tally by thread */
-	bool processes;            /* tell processes apart: needs a tally by thread */
+	bool threads;              /* tell threads apart: exporter_axes() */
+	bool processes;            /* tell processes apart: the same */
 	bool header;               /* collapsed: a first line that says how long one sample is */
 	uint32_t limit;            /* JSON: so many paths, and functions, at most; 0: all */
 	double min_percent;        /* JSON: and none that is less of all ticks than this */
@@ -36,18 +36,21 @@ struct exporter {
 	const char *name;
 	const char *const *suffixes; /* ".collapsed", NULL last */
 	const char *help;            /* one line, lower case, no full stop */
-	bool needs_times;            /* takes a tally by_time only */
+	unsigned int axes;           /* takes a cube with these, at least: enum cube_axis */
 
 	/*
-	 * Writes what the tally (finished) has of p; p's own samples are not looked at. 0 or a
+	 * Writes what the cube (finished) has of p; p's own samples are not looked at. 0 or a
 	 * negative errno. Errors of the stream end it early and are left to whoever closes that.
 	 */
-	int (*write)(const struct profile *p, const struct tally *t, const struct export_opts *o,
+	int (*write)(const struct profile *p, const struct cube *c, const struct export_opts *o,
 		     FILE *out);
 };
 
 /* All of them, NULL last. */
 extern const struct exporter *const exporters[];
+
+/* Of the cube that it is to be given. */
+unsigned int exporter_axes(const struct exporter *e, const struct export_opts *o);
 
 /* NULL if there is none of that name. */
 const struct exporter *exporter_find(const char *name);
@@ -59,7 +62,7 @@ const struct exporter *exporter_for_path(const char *path);
  * Writes to the file at path, which appears whole or not at all; "-" is standard output. 0 or a
  * negative errno, -EPIPE where the reader of our output has left.
  */
-int exporter_write(const struct exporter *e, const struct profile *p, const struct tally *t,
+int exporter_write(const struct exporter *e, const struct profile *p, const struct cube *c,
 		   const struct export_opts *o, const char *path);
 
 extern const struct exporter exporter_collapsed;

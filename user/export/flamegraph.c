@@ -62,17 +62,16 @@ static int collect_strings(struct page_strings *s, const struct page *page,
 	return r;
 }
 
-static int use_opcode(void *strings, uint32_t opcode)
-{
-	return use_string(strings, opcode);
-}
-
 /* Names of instructions: of the rows alone. */
 static int collect_opcodes(struct page_strings *s, const struct page *page)
 {
+	const struct cube *c = page->cube;
 	int r = page_strings_init(s, page);
 
-	return r ? r : slots_each_opcode(page->slots, use_opcode, s);
+	for (size_t i = 0; i < c->tags.len && !r; i++)
+		if (c->tags.items[i].opcode)
+			r = use_string(s, c->tags.items[i].opcode);
+	return r;
 }
 
 /* --- facts ------------------------------------------------------------------------------------ */
@@ -101,20 +100,20 @@ static void put_number(struct json *j, const char *key, uint64_t v)
 	json_u64(j, v);
 }
 
-static void put_run(struct json *j, const struct slots *s, const struct slot_run *run)
+static void put_run(struct json *j, const struct page *page, const struct cube_run *run)
 {
-	const struct recording *m = &run->recording;
+	const struct recording *m = &page->profile->recordings.items[run->recording];
 
 	json_object(j);
 	json_key(j, "side");
 	json_u64(j, run->side);
-	put_text(j, "file", run->path);
+	put_text(j, "file", run->file);
 	json_key(j, "blocks");
-	json_u64(j, slots_blocks_used(s, run));
+	json_u64(j, run->block_count);
 	put_number(j, "interval_ns", m->interval_ns);
 	if (run->span_ns) {
 		json_key(j, "block_ns");
-		json_double(j, (double)run->span_ns / s->blocks);
+		json_double(j, cube_block_ns(page->cube, run));
 	}
 	if (run->is_dealt) {
 		json_key(j, "dealt");
@@ -126,9 +125,8 @@ static void put_run(struct json *j, const struct slots *s, const struct slot_run
 		json_double(j, (double)m->start_realtime_ns / NS_PER_S);
 	}
 	put_number(j, "rate_hz", m->rate_hz);
-	put_number(j, "ticks", run->ticks);
+	put_number(j, "ticks", run->value);
 	put_number(j, "lost", run->lost);
-	put_number(j, "busy", run->busy);
 	put_text(j, "host", m->host);
 	put_text(j, "kernel", m->kernel);
 	put_text(j, "command", m->command);
@@ -185,11 +183,11 @@ static void put_threads(struct json *j, const struct profile *p)
 	json_end(j);
 }
 
-static const struct slot_run *first_run(const struct slots *s, enum slot_side side)
+static const struct cube_run *first_run(const struct page *page, enum cube_side side)
 {
-	for (size_t i = 0; i < s->runs.len; i++)
-		if (s->runs.items[i].side == side)
-			return &s->runs.items[i];
+	for (size_t i = 0; i < page->cube->runs.len; i++)
+		if (page->cube->runs.items[i].side == side)
+			return &page->cube->runs.items[i];
 	return NULL;
 }
 
@@ -199,18 +197,19 @@ static const struct slot_run *first_run(const struct slots *s, enum slot_side si
  */
 static void put_title(struct json *j, const struct page *page)
 {
-	const struct slot_run *base = first_run(page->slots, SLOT_BASE);
-	const struct slot_run *run = first_run(page->slots, SLOT_CURRENT);
+	const struct cube_run *base = first_run(page, CUBE_BASE);
+	const struct cube_run *run = first_run(page, CUBE_CURRENT);
 	_cleanup_(strbuf_releasep) struct strbuf title = STRBUF_INIT;
 	const struct profile *p = page->profile;
+	const char *target = run ? p->recordings.items[run->recording].target : NULL;
 
 	if (page->diff)
-		strbuf_appendf(&title, "%s \xe2\x86\x92 %s", base ? base->path : "",
-			       run ? run->path : "");
+		strbuf_appendf(&title, "%s \xe2\x86\x92 %s", base ? base->file : "",
+			       run ? run->file : "");
 	else if (p->processes.len == 1 && p->processes.items[0].command_line)
 		strbuf_puts(&title, strtab_get(p->strings, p->processes.items[0].command_line));
 	else if (run)
-		strbuf_puts(&title, run->recording.target ? run->recording.target : run->path);
+		strbuf_puts(&title, target ? target : run->file);
 	json_key(j, "title");
 	json_string(j, strbuf_str(&title));
 }
@@ -296,9 +295,9 @@ static int put_counters(struct json *j, const struct page *page)
 
 		json_array(j);
 		json_string(j, name);
-		if (side[SLOT_BASE] && side[SLOT_CURRENT]) {
-			json_u64(j, profile_counter(side[SLOT_BASE], name));
-			json_u64(j, profile_counter(side[SLOT_CURRENT], name));
+		if (side[CUBE_BASE] && side[CUBE_CURRENT]) {
+			json_u64(j, profile_counter(side[CUBE_BASE], name));
+			json_u64(j, profile_counter(side[CUBE_CURRENT], name));
 		} else {
 			json_u64(j, sum.counters.items[i].value);
 		}
@@ -318,12 +317,12 @@ static void put_facts(struct json *j, const struct page *page, const struct page
 	json_string(j, page->diff ? "diff" : "profile");
 	put_title(j, page);
 	json_key(j, "blocks");
-	json_u64(j, page->slots->blocks);
+	json_u64(j, page->blocks);
 	put_ratio(j, "scale", page->diff ? page->diff->scale : 1);
 	json_key(j, "runs");
 	json_array(j);
-	for (size_t i = 0; i < page->slots->runs.len; i++)
-		put_run(j, page->slots, &page->slots->runs.items[i]);
+	for (size_t i = 0; i < page->cube->runs.len; i++)
+		put_run(j, page, &page->cube->runs.items[i]);
 	json_end(j);
 	json_key(j, "processes");
 	json_array(j);
@@ -414,9 +413,9 @@ static void write_nodes(struct blob *b, const struct page *page)
 	blob_number(b, page->nodes.len);
 	write_levels(b, page);
 	WRITE_COLUMN(b, &page->nodes, n, n->function);
-	WRITE_COLUMN(b, &page->nodes, n, n->self[SLOT_CURRENT]);
-	if (first_run(page->slots, SLOT_BASE))
-		WRITE_COLUMN(b, &page->nodes, n, n->self[SLOT_BASE]);
+	WRITE_COLUMN(b, &page->nodes, n, n->self[CUBE_CURRENT]);
+	if (first_run(page, CUBE_BASE))
+		WRITE_COLUMN(b, &page->nodes, n, n->self[CUBE_BASE]);
 }
 
 static uint64_t line_number(const struct page *page, const struct page_site *s)
@@ -538,7 +537,7 @@ int flamegraph_write(const struct page *page, const struct sources *sources, FIL
 	return 0;
 }
 
-static int write_html(const struct profile *p, const struct tally *t, const struct export_opts *o,
+static int write_html(const struct profile *p, const struct cube *c, const struct export_opts *o,
 		      FILE *out)
 {
 	_cleanup_(calltree_freep) struct calltree *tree = NULL;
@@ -546,9 +545,9 @@ static int write_html(const struct profile *p, const struct tally *t, const stru
 	_cleanup_(page_release) struct page page = { 0 };
 	int r;
 
-	assert(t->by_time);
-	if ((r = calltree_new(p, &t->stacks, CALLTREE_BY_FUNCTION, &tree)) < 0 ||
-	    (r = page_of_tree(&page, p, &t->slots, tree)) < 0)
+	assert((c->axes & PAGE_AXES) == PAGE_AXES);
+	if ((r = calltree_new(p, c, KIND_TICKS, CALLTREE_BY_FUNCTION, &tree)) < 0 ||
+	    (r = page_of_tree(&page, p, c, tree)) < 0)
 		return r;
 	page.notes = o->notes;
 	calltree_free(take_ptr(tree));
@@ -562,6 +561,6 @@ const struct exporter exporter_html = {
 	.name = "html",
 	.suffixes = suffixes,
 	.help = "one page with flame graph, table, timeline, for any browser",
-	.needs_times = true,
+	.axes = PAGE_AXES,
 	.write = write_html,
 };

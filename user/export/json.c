@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/strbuf.h"
 #include "export/export.h"
+#include "profile/calltree.h"
 #include "profile/loss.h"
 #include "profile/module.h"
 
@@ -28,7 +29,7 @@ static const char *const type_names[FRAME_TYPE_COUNT] = {
 struct writer {
 	struct json j;
 	const struct profile *p;
-	const struct tally *tally;
+	const struct cube *cube;
 	const struct export_opts *o;
 	struct calltree *tree;
 	struct modules modules;
@@ -376,9 +377,8 @@ static void put_functions(struct writer *w, size_t count)
 	json_end(&w->j);
 }
 
-static void put_thread(struct writer *w, size_t index)
+static void put_thread(struct writer *w, size_t index, const struct cube_sum *t)
 {
-	const struct tally_thread *t = &w->tally->threads.items[index];
 	const struct thread *thread = &w->p->threads.items[index];
 	const struct process *process = &w->p->processes.items[thread->process];
 	double unknown = w->has_times ? 0 : (double)NAN;
@@ -392,18 +392,24 @@ static void put_thread(struct writer *w, size_t index)
 	put_string(w, thread->name);
 	json_key_double(&w->j, "start", (double)t->first_ns / (double)NS_PER_SECOND + unknown);
 	json_key_double(&w->j, "end", (double)t->last_ns / (double)NS_PER_SECOND + unknown);
-	json_key_u64(&w->j, kind_name(w), value_of(w, t->ticks));
+	json_key_u64(&w->j, kind_name(w), value_of(w, t->value));
 	json_end(&w->j);
 }
 
-static void put_threads(struct writer *w)
+static int put_threads(struct writer *w)
 {
+	_cleanup_(freep) struct cube_sum *sums = calloc(w->p->threads.len + 1, sizeof(*sums));
+
+	if (!sums)
+		return -ENOMEM;
+	cube_sum_threads(w->cube, w->p, KIND_TICKS, sums);
 	json_key(&w->j, "threads");
 	json_array_lines(&w->j);
-	for (size_t i = 0; i < w->tally->threads.len; i++)
-		if (w->tally->threads.items[i].ticks)
-			put_thread(w, i);
+	for (size_t i = 0; i < w->p->threads.len; i++)
+		if (sums[i].value)
+			put_thread(w, i, &sums[i]);
 	json_end(&w->j);
+	return 0;
 }
 
 static void put_lost(struct writer *w)
@@ -439,7 +445,9 @@ static int put_all(struct writer *w, size_t paths)
 	if (r < 0)
 		return r;
 	put_functions(w, functions);
-	put_threads(w);
+	r = put_threads(w);
+	if (r < 0)
+		return r;
 	json_key(&w->j, "gil");
 	json_array(&w->j);
 	json_end(&w->j);
@@ -451,19 +459,19 @@ static int put_all(struct writer *w, size_t paths)
 	return 0;
 }
 
-static int write_json(const struct profile *p, const struct tally *t, const struct export_opts *o,
+static int write_json(const struct profile *p, const struct cube *c, const struct export_opts *o,
 		      FILE *out)
 {
 	_cleanup_(writer_release) struct writer w = {
 		.p = p,
-		.tally = t,
+		.cube = c,
 		.o = o,
 		.has_times = !profile_facts(p).is_summed,
 		.text = STRBUF_INIT,
 	};
 	size_t paths = 0;
-	int r = calltree_new(p, &t->stacks, o->no_lines ? CALLTREE_BY_FUNCTION : CALLTREE_BY_LINE,
-			     &w.tree);
+	int r = calltree_new(p, c, KIND_TICKS,
+			     o->no_lines ? CALLTREE_BY_FUNCTION : CALLTREE_BY_LINE, &w.tree);
 
 	if (!r)
 		r = modules_find(&w.modules, p, NULL, NULL);

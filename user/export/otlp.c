@@ -5,7 +5,7 @@
  * not compressed. One profile of one sample type, samples/count, since receivers store no other;
  * the period says how long a sample is. The kind of a frame is its profile.frame.type.
  *
- * What runs in different containers, as far as the tally tells threads apart, is of different
+ * What runs in different containers, as far as the cube tells threads apart, is of different
  * resources, with a profile each.
  *
  * The samples stand before the dictionary that they point into, and messages around them begin with
@@ -57,6 +57,7 @@ static void packed_release(struct packed *p)
 
 struct otlp {
 	const struct profile *p;
+	const struct cube *cube;
 	const struct export_opts *o;
 	struct symbols symbols;
 	struct packed samples;    /* a Profile */
@@ -217,17 +218,18 @@ static int label_sample(struct otlp *w, uint32_t index, int32_t *attributes, siz
 	return r;
 }
 
-static int put_sample(struct otlp *w, const struct tally_row *row)
+static int put_sample(struct otlp *w, const struct cube_cell *row)
 {
 	Otlp__Sample sample = OTLP__SAMPLE__INIT, *samples = &sample;
 	Otlp__Profile part = OTLP__PROFILE__INIT;
 	int32_t attributes[ATTRIBUTES_MAX];
-	int64_t ticks = (int64_t)row->ticks;
+	int64_t ticks = (int64_t)row->value;
 	uint32_t stack;
+	uint32_t thread = w->cube->tags.items[row->tag].thread;
 	int r = put_stack(w, row->stack, &stack);
 
-	if (!r && row->thread != TALLY_NO_THREAD)
-		r = label_sample(w, row->thread, attributes, &sample.n_attribute_indices);
+	if (!r && thread != CUBE_NO_THREAD)
+		r = label_sample(w, thread, attributes, &sample.n_attribute_indices);
 	if (r < 0)
 		return r;
 	sample.stack_index = (int32_t)stack;
@@ -451,25 +453,26 @@ static int finish_resource(struct otlp *w, uint32_t place)
 	return strbuf_error(&w->resources.bytes);
 }
 
-static uint32_t place_of_row(const struct otlp *w, const struct tally_row *row)
+static uint32_t place_of_row(const struct otlp *w, const struct cube_cell *row)
 {
-	return row->thread == TALLY_NO_THREAD
-		       ? w->common_place
-		       : w->place_of[w->p->threads.items[row->thread].process];
+	uint32_t thread = w->cube->tags.items[row->tag].thread;
+
+	return thread == CUBE_NO_THREAD ? w->common_place
+					: w->place_of[w->p->threads.items[thread].process];
 }
 
 /* The rows of one place; without any, nothing. */
-static int put_resource(struct otlp *w, const struct tally *t, uint32_t place)
+static int put_resource(struct otlp *w, uint32_t place)
 {
 	size_t samples = 0;
 	int r;
 
 	strbuf_truncate(&w->samples.bytes, 0);
 	r = put_head(w);
-	for (size_t i = 0; i < t->rows.len && !r; i++) {
-		if (place_of_row(w, &t->rows.items[i]) != place)
+	for (size_t i = 0; i < w->cube->all.cells.len && !r; i++) {
+		if (place_of_row(w, &w->cube->all.cells.items[i]) != place)
 			continue;
-		r = put_sample(w, &t->rows.items[i]);
+		r = put_sample(w, &w->cube->all.cells.items[i]);
 		samples++;
 	}
 	return r || !samples ? r : finish_resource(w, place);
@@ -528,15 +531,16 @@ static int write_request(const struct otlp *w, FILE *out)
 	return 0;
 }
 
-static int write_otlp(const struct profile *p, const struct tally *t, const struct export_opts *o,
+static int write_otlp(const struct profile *p, const struct cube *c, const struct export_opts *o,
 		      FILE *out)
 {
 	_cleanup_(otlp_release) struct otlp w = { .p = p,
+						  .cube = c,
 						  .o = o,
 						  .samples = PACKED_INIT,
 						  .resources = PACKED_INIT,
 						  .dictionary = PACKED_INIT,
-						  .labelled = TALLY_NO_THREAD };
+						  .labelled = CUBE_NO_THREAD };
 	int r;
 
 	w.stack_of = calloc(stacktab_count(p->stacks), sizeof(*w.stack_of));
@@ -547,10 +551,10 @@ static int write_otlp(const struct profile *p, const struct tally *t, const stru
 	find_places(&w);
 	if ((r = symbols_init(&w.symbols, p)) < 0 || (r = put_zero_values(&w)) < 0)
 		return r;
-	r = put_resource(&w, t, NOWHERE);
+	r = put_resource(&w, NOWHERE);
 	for (uint32_t i = 0; i < p->processes.len && !r; i++)
 		if (w.place_of[i] == i)
-			r = put_resource(&w, t, i);
+			r = put_resource(&w, i);
 	if (!r)
 		r = put_tables(&w);
 	return r ? r : write_request(&w, out);

@@ -30,7 +30,7 @@ void page_release(struct page *page)
 	vec_release(&page->functions);
 	vec_release(&page->nodes);
 	vec_release(&page->sites);
-	for (size_t i = 0; i < SLOT_SIDES; i++)
+	for (size_t i = 0; i < CUBE_SIDES; i++)
 		free(page->site_of[i]);
 }
 
@@ -135,19 +135,19 @@ static int order_sites(struct site_builder *b)
 		page->sites.items[place[i]] = s;
 	}
 	page->sites.len = count;
-	for (size_t side = 0; side < SLOT_SIDES; side++)
+	for (size_t side = 0; side < CUBE_SIDES; side++)
 		for (size_t i = 0; page->site_of[side] && i < page->stack_count; i++)
 			page->site_of[side][i] = place[page->site_of[side][i]];
 	return 0;
 }
 
-int page_make_sites(struct page *page, const uint32_t *const node_of[SLOT_SIDES])
+int page_make_sites(struct page *page, const uint32_t *const node_of[CUBE_SIDES])
 {
 	_cleanup_(site_builder_release) struct site_builder b = { .page = page };
 	uint32_t root;
 	int r = intern_site(&b, 0, 0, 0, &root);
 
-	for (size_t side = 0; side < SLOT_SIDES && !r; side++) {
+	for (size_t side = 0; side < CUBE_SIDES && !r; side++) {
 		if (!node_of[side])
 			continue;
 		page->site_of[side] = calloc(page->stack_count, sizeof(uint32_t));
@@ -184,7 +184,7 @@ static int add_nodes(struct page *page, const struct calltree *tree)
 		return -ENOMEM;
 	for (size_t i = 0; i < tree->node_count; i++)
 		page->nodes.items[i] = (struct page_node){
-			.self = { [SLOT_CURRENT] = tree->nodes[i].self },
+			.self = { [CUBE_CURRENT] = tree->nodes[i].self },
 			.parent = tree->nodes[i].parent,
 			.function = i ? tree->nodes[i].function + 1 : 0,
 		};
@@ -192,13 +192,15 @@ static int add_nodes(struct page *page, const struct calltree *tree)
 	return 0;
 }
 
-int page_of_tree(struct page *page, const struct profile *p, const struct slots *s,
+int page_of_tree(struct page *page, const struct profile *p, const struct cube *c,
 		 const struct calltree *tree)
 {
-	const uint32_t *const node_of[SLOT_SIDES] = { [SLOT_CURRENT] = tree->node_of };
+	const uint32_t *const node_of[CUBE_SIDES] = { [CUBE_CURRENT] = tree->node_of };
 	int r;
 
-	*page = (struct page){ .profile = p, .slots = s, .stack_count = tree->stack_count };
+	*page = (struct page){
+		.profile = p, .cube = c, .blocks = c->blocks, .stack_count = tree->stack_count
+	};
 	if ((r = add_functions(page, tree)) < 0 || (r = add_nodes(page, tree)) < 0)
 		return r;
 	return page_make_sites(page, node_of);

@@ -8,8 +8,8 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
-#include "export/slots.h"
 #include "profile/calltree.h"
+#include "profile/cube.h"
 #include "profile/profile.h"
 
 /*
@@ -25,7 +25,7 @@ struct page_function {
 };
 
 struct page_node {
-	uint64_t self[SLOT_SIDES]; /* ticks */
+	uint64_t self[CUBE_SIDES]; /* ticks */
 	uint32_t parent;           /* an earlier index; of the root: 0 */
 	uint32_t function;
 	uint8_t class; /* the three of a differential page; numbers of the blob */
@@ -44,33 +44,36 @@ struct texts;
 
 struct page {
 	const struct profile *profile;       /* borrowed */
-	const struct slots *slots;           /* borrowed */
+	const struct cube *cube;             /* borrowed; finished */
+	uint32_t blocks;                     /* of its runs; those that are in use at least */
 	VEC(struct page_function) functions; /* 0 is the root's */
 	VEC(struct page_node) nodes;         /* preorder, 0 the root */
 	VEC(struct page_site) sites;         /* in order of nodes; 0 the root's */
-	uint32_t *site_of[SLOT_SIDES];       /* by stack id; NULL: there is no such side */
+	uint32_t *site_of[CUBE_SIDES];       /* by stack id; NULL: there is no such side */
 	size_t stack_count;
 	const struct diff *diff;   /* borrowed; NULL: a plain page */
 	const struct texts *notes; /* borrowed; NULL: none */
 	/* Of a comparison: whose counters are each side's. Borrowed; NULL: all are profile's. */
-	const struct profile *counters[SLOT_SIDES];
+	const struct profile *counters[CUBE_SIDES];
 };
 
 void page_release(struct page *page);
 
-/* A page of all runs as one. Keeps references to p and s, not to tree. 0 or -ENOMEM. */
-int page_of_tree(struct page *page, const struct profile *p, const struct slots *s,
+/* What a page tells apart. */
+#define PAGE_AXES (CUBE_THREADS | CUBE_OPCODES | CUBE_TIME)
+
+/* A page of all runs as one. Keeps references to p and c, not to tree. 0 or -ENOMEM. */
+int page_of_tree(struct page *page, const struct profile *p, const struct cube *c,
 		 const struct calltree *tree);
 
 /*
  * A page of both sides of a comparison, whose classes and matches it takes over. d->input must be
- * by thread. slots { 0 }: what it becomes is needed as long as the page. Keeps references to d and
- * slots. 0 or -ENOMEM.
+ * by thread. Keeps a reference to d. 0 or -ENOMEM.
  */
-int page_of_diff(struct page *page, const struct diff *d, struct slots *slots);
+int page_of_diff(struct page *page, const struct diff *d);
 
 /* For the two above, once functions and nodes are there. node_of: by side; NULL: has no such side.
  */
-int page_make_sites(struct page *page, const uint32_t *const node_of[SLOT_SIDES]);
+int page_make_sites(struct page *page, const uint32_t *const node_of[CUBE_SIDES]);
 
 #endif

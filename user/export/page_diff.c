@@ -9,39 +9,7 @@
 #include "export/page.h"
 #include "export/sources.h"
 
-_Static_assert((int)DIFF_BASE == SLOT_BASE && (int)DIFF_CURRENT == SLOT_CURRENT, "sides are one");
-
-/* --- the runs --------------------------------------------------------------------------------- */
-
-/* The blocks are those the comparison was made with. */
-static int take_runs(struct slots *s, const struct diff_input *in)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < in->runs.len; i++)
-		if (in->runs.items[i]->block_count > s->blocks)
-			s->blocks = in->runs.items[i]->block_count;
-	if (!s->blocks)
-		s->blocks = 1;
-	for (size_t i = 0; i < in->runs.len && !r; i++) {
-		const struct diff_run *run = in->runs.items[i];
-		uint32_t first = (uint32_t)i * s->blocks;
-
-		r = slots_begin_run(s, (enum slot_side)run->side, run->file, SLOTS_NO_TIMES);
-		if (!r)
-			r = slots_describe_run(s, diff_run_recording(in, run), run->lost, 0);
-		if (r < 0)
-			break;
-		s->runs.items[i].ticks = run->ticks;
-		s->runs.items[i].is_dealt = run->is_dealt;
-		s->runs.items[i].span_ns = run->block_ns * s->blocks;
-		s->runs.items[i].last_ns =
-			run->block_count ? run->block_ns * (run->block_count - 1) : 0;
-		for (uint32_t b = 0; b < run->block_count && !r; b++)
-			r = vec_push(&s->kept, ((struct slot_block){ first + b, &run->blocks[b] }));
-	}
-	return r;
-}
+_Static_assert((int)DIFF_BASE == CUBE_BASE && (int)DIFF_CURRENT == CUBE_CURRENT, "sides are one");
 
 /* --- the tree --------------------------------------------------------------------------------- */
 
@@ -85,7 +53,7 @@ static int add_nodes(struct page *page, const struct diff *d)
 		const struct diff_node *n = &d->nodes[i];
 
 		page->nodes.items[i] = (struct page_node){
-			.self = { [SLOT_BASE] = n->base_self, [SLOT_CURRENT] = n->self },
+			.self = { [CUBE_BASE] = n->base_self, [CUBE_CURRENT] = n->self },
 			.parent = n->parent,
 			.function = i ? n->function + 1 : 0,
 			.class = n->class,
@@ -97,19 +65,31 @@ static int add_nodes(struct page *page, const struct diff *d)
 	return 0;
 }
 
-int page_of_diff(struct page *page, const struct diff *d, struct slots *slots)
+/* The blocks are those that the comparison was made with. */
+static uint32_t blocks_in_use(const struct cube *c)
 {
-	const uint32_t *const node_of[SLOT_SIDES] = { d->node_of[DIFF_BASE],
+	uint32_t blocks = 1;
+
+	for (size_t i = 0; i < c->runs.len; i++)
+		if (c->runs.items[i].block_count > blocks)
+			blocks = c->runs.items[i].block_count;
+	return blocks;
+}
+
+int page_of_diff(struct page *page, const struct diff *d)
+{
+	const uint32_t *const node_of[CUBE_SIDES] = { d->node_of[DIFF_BASE],
 						      d->node_of[DIFF_CURRENT] };
-	int r = take_runs(slots, d->input);
+	int r;
 
 	*page = (struct page){
 		.profile = d->input->profile,
-		.slots = slots,
+		.cube = &d->input->cube,
+		.blocks = blocks_in_use(&d->input->cube),
 		.stack_count = d->stack_count,
 		.diff = d,
 	};
-	if (r < 0 || (r = add_functions(page, d)) < 0 || (r = add_nodes(page, d)) < 0)
+	if ((r = add_functions(page, d)) < 0 || (r = add_nodes(page, d)) < 0)
 		return r;
 	return page_make_sites(page, node_of);
 }
@@ -143,16 +123,15 @@ static int write_html(const struct diff_report *report, FILE *out)
 {
 	_cleanup_(texts_release) struct texts notes = { 0 };
 	_cleanup_(sources_release) struct sources sources = { 0 };
-	_cleanup_(slots_release) struct slots slots = { 0 };
 	_cleanup_(page_release) struct page page = { 0 };
-	int r = page_of_diff(&page, report->diff, &slots);
+	int r = page_of_diff(&page, report->diff);
 
 	if (r < 0 || (r = add_environment(&notes, report->environment)) < 0 ||
 	    (r = add_texts(&notes, report->losses)) < 0 ||
 	    (r = add_texts(&notes, report->notes)) < 0)
 		return r;
 	page.notes = &notes;
-	for (int s = 0; s < SLOT_SIDES; s++)
+	for (int s = 0; s < CUBE_SIDES; s++)
 		page.counters[s] = report->sides[s];
 	r = sources_read(&sources, &page);
 	return r < 0 ? r : flamegraph_write(&page, &sources, out);

@@ -14,7 +14,8 @@
 
 enum row_column { COLUMN_SITE, COLUMN_THREAD, COLUMN_SLOT, COLUMN_TICKS, COLUMN_OPCODE };
 #define COLUMNS (COLUMN_OPCODE + 1)
-#define NUMBER_BYTES_MAX 5 /* of 32 bits */
+#define NUMBER_BYTES_MAX 5                                                  /* of 32 bits */
+#define ROW_BYTES_MAX ((COLUMNS - 1) * NUMBER_BYTES_MAX + VARINT_MAX_BYTES) /* values are of 64 */
 
 struct part {
 	uint8_t *bytes; /* columns one after the other */
@@ -24,60 +25,62 @@ struct part {
 };
 
 struct page_rows {
-	const uint32_t *opcodes;
-	const struct thread *threads;
-	struct part part[SLOTS_PARTS];
+	const uint32_t *opcodes;      /* by string id; NULL: there are none */
+	const struct thread *threads; /* by index */
+	const struct cube_tag *tags;
+	struct part part[CUBE_PARTS];
 };
 
 void page_rows_free(struct page_rows *rows)
 {
-	for (size_t i = 0; rows && i < SLOTS_PARTS; i++)
+	for (size_t i = 0; rows && i < CUBE_PARTS; i++)
 		free(rows->part[i].bytes);
 	free(rows);
 }
 
-static uint8_t *encode_sites(uint8_t *at, const struct slot_row *rows, size_t count)
+static uint8_t *encode_sites(uint8_t *at, const struct cube_row *rows, size_t count)
 {
 	for (size_t i = 1; i < count; i++)
-		at = varint_write(at, rows[i].stack - rows[i - 1].stack);
+		at = varint_write(at, rows[i].key - rows[i - 1].key);
 	return at;
 }
 
-static uint8_t *encode_threads(uint8_t *at, const struct slot_row *rows, size_t count,
-			       const struct thread *threads)
+static uint8_t *encode_threads(uint8_t *at, const struct cube_row *rows, size_t count,
+			       const struct page_rows *all)
 {
 	for (size_t i = 0; i < count; i++)
-		at = varint_write(at, threads[rows[i].thread].number);
+		at = varint_write(at, all->threads[all->tags[rows[i].tag].thread].number);
 	return at;
 }
 
-static uint8_t *encode_slots(uint8_t *at, const struct slot_row *rows, size_t count)
+static uint8_t *encode_slots(uint8_t *at, const struct cube_row *rows, size_t count,
+			     const struct cube_tag *tags)
 {
 	for (size_t i = 0; i < count; i++) {
-		bool is_same = i && rows[i].stack == rows[i - 1].stack &&
-			       rows[i].thread == rows[i - 1].thread;
+		bool is_same = i && rows[i].key == rows[i - 1].key &&
+			       tags[rows[i].tag].thread == tags[rows[i - 1].tag].thread;
 
 		at = varint_write(at, rows[i].slot - (is_same ? rows[i - 1].slot : 0));
 	}
 	return at;
 }
 
-static uint8_t *encode_ticks(uint8_t *at, const struct slot_row *rows, size_t count)
+static uint8_t *encode_ticks(uint8_t *at, const struct cube_row *rows, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		at = varint_write(at, rows[i].ticks);
+		at = varint_write(at, rows[i].value);
 	return at;
 }
 
-static uint8_t *encode_opcodes(uint8_t *at, const struct slot_row *rows, size_t count,
-			       const uint32_t *opcodes)
+static uint8_t *encode_opcodes(uint8_t *at, const struct cube_row *rows, size_t count,
+			       const struct page_rows *all)
 {
-	for (size_t i = 0; opcodes && i < count; i++)
-		at = varint_write(at, opcodes[rows[i].opcode]);
+	for (size_t i = 0; all->opcodes && i < count; i++)
+		at = varint_write(at, all->opcodes[all->tags[rows[i].tag].opcode]);
 	return at;
 }
 
-static int take_part(void *context, size_t index, const struct slot_row *rows, size_t count)
+static int take_part(void *context, size_t index, const struct cube_row *rows, size_t count)
 {
 	struct page_rows *all = context;
 	struct part *part = &all->part[index];
@@ -85,19 +88,18 @@ static int take_part(void *context, size_t index, const struct slot_row *rows, s
 
 	if (!count)
 		return 0;
-	at = bytes = malloc(count * COLUMNS * NUMBER_BYTES_MAX);
+	at = bytes = malloc(count * ROW_BYTES_MAX);
 	if (!bytes)
 		return -ENOMEM;
 	part->end[COLUMN_SITE] = (size_t)((at = encode_sites(at, rows, count)) - bytes);
-	part->end[COLUMN_THREAD] =
-		(size_t)((at = encode_threads(at, rows, count, all->threads)) - bytes);
-	part->end[COLUMN_SLOT] = (size_t)((at = encode_slots(at, rows, count)) - bytes);
+	part->end[COLUMN_THREAD] = (size_t)((at = encode_threads(at, rows, count, all)) - bytes);
+	part->end[COLUMN_SLOT] = (size_t)((at = encode_slots(at, rows, count, all->tags)) - bytes);
 	part->end[COLUMN_TICKS] = (size_t)((at = encode_ticks(at, rows, count)) - bytes);
-	at = encode_opcodes(at, rows, count, all->opcodes);
+	at = encode_opcodes(at, rows, count, all);
 	part->end[COLUMN_OPCODE] = (size_t)(at - bytes);
 	part->count = count;
-	part->first_site = rows[0].stack;
-	part->last_site = rows[count - 1].stack;
+	part->first_site = rows[0].key;
+	part->last_site = rows[count - 1].key;
 	kept = realloc(bytes, part->end[COLUMN_OPCODE]);
 	part->bytes = kept ? kept : bytes;
 	return 0;
@@ -107,7 +109,7 @@ static void write_column(struct blob *b, const struct page_rows *rows, enum row_
 {
 	uint32_t site = 0;
 
-	for (size_t i = 0; i < SLOTS_PARTS; i++) {
+	for (size_t i = 0; i < CUBE_PARTS; i++) {
 		const struct part *part = &rows->part[i];
 		size_t from = column ? part->end[column - 1] : 0;
 
@@ -124,7 +126,7 @@ void page_rows_write(struct blob *b, const struct page_rows *rows)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < SLOTS_PARTS; i++)
+	for (size_t i = 0; i < CUBE_PARTS; i++)
 		count += rows->part[i].count;
 	blob_number(b, count);
 	for (enum row_column column = 0; column < COLUMNS; column++)
@@ -133,16 +135,17 @@ void page_rows_write(struct blob *b, const struct page_rows *rows)
 
 int page_rows_new(const struct page *page, const uint32_t *opcodes, struct page_rows **out)
 {
-	const uint32_t *const site_of[SLOT_SIDES] = { page->site_of[0], page->site_of[1] };
+	const uint32_t *const site_of[CUBE_SIDES] = { page->site_of[0], page->site_of[1] };
 	_cleanup_(page_rows_freep) struct page_rows *rows = calloc(1, sizeof(*rows));
-	const struct slots_taker taker = { take_part, rows };
+	const struct cube_taker taker = { take_part, rows };
 	int r;
 
 	if (!rows)
 		return -ENOMEM;
 	rows->opcodes = opcodes;
 	rows->threads = page->profile->threads.items;
-	r = slots_by_key(page->slots, site_of, (uint32_t)page->sites.len, &taker);
+	rows->tags = page->cube->tags.items;
+	r = cube_by_key(page->cube, page->blocks, site_of, (uint32_t)page->sites.len, &taker);
 	if (r < 0)
 		return r;
 	*out = take_ptr(rows);

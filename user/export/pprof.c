@@ -24,6 +24,7 @@
 
 struct pprof {
 	const struct profile *p;
+	const struct cube *cube;
 	const struct export_opts *o;
 	struct symbols symbols;
 	struct gzip *gzip;
@@ -121,19 +122,19 @@ static int label_sample(struct pprof *w, uint32_t index, Pprof__Label *labels, s
 	return r;
 }
 
-static int put_sample(struct pprof *w, const struct tally_row *row)
+static int put_sample(struct pprof *w, const struct cube_cell *row)
 {
-	int64_t values[] = { (int64_t)row->ticks,
-			     (int64_t)(row->ticks * profile_recording(w->p)->interval_ns) };
+	int64_t values[] = { (int64_t)row->value,
+			     (int64_t)(row->value * profile_recording(w->p)->interval_ns) };
 	Pprof__Label labels[LABELS_MAX], *label_list[LABELS_MAX];
 	Pprof__Sample sample = PPROF__SAMPLE__INIT, *samples = &sample;
 	Pprof__Profile part = PPROF__PROFILE__INIT;
+	uint32_t thread = w->cube->tags.items[row->tag].thread;
 	int r;
 
 	for (size_t i = 0; i < LABELS_MAX; i++)
 		label_list[i] = &labels[i];
-	if (row->thread != TALLY_NO_THREAD &&
-	    (r = label_sample(w, row->thread, labels, &sample.n_label)) < 0)
+	if (thread != CUBE_NO_THREAD && (r = label_sample(w, thread, labels, &sample.n_label)) < 0)
 		return r;
 	if ((r = symbols_stack(&w->symbols, row->stack, &w->stack)) < 0)
 		return r;
@@ -290,19 +291,21 @@ static int put_tables(struct pprof *w)
 	return r;
 }
 
-static int write_pprof(const struct profile *p, const struct tally *t, const struct export_opts *o,
+static int write_pprof(const struct profile *p, const struct cube *c, const struct export_opts *o,
 		       FILE *out)
 {
-	_cleanup_(pprof_release) struct pprof w = {
-		.p = p, .o = o, .buffer = { .append = append_packed }, .packed = STRBUF_INIT
-	};
+	_cleanup_(pprof_release) struct pprof w = { .p = p,
+						    .cube = c,
+						    .o = o,
+						    .buffer = { .append = append_packed },
+						    .packed = STRBUF_INIT };
 	int r;
 
 	if ((r = symbols_init(&w.symbols, p)) < 0 || (r = gzip_new(out, &w.gzip)) < 0)
 		return r;
 	r = put_head(&w);
-	for (size_t i = 0; i < t->rows.len && !r; i++)
-		r = put_sample(&w, &t->rows.items[i]);
+	for (size_t i = 0; i < c->all.cells.len && !r; i++)
+		r = put_sample(&w, &c->all.cells.items[i]);
 	if (!r)
 		r = put_tables(&w);
 	if (!r)

@@ -100,7 +100,7 @@ static int want_lines(struct reading *r)
 {
 	const struct profile *p = r->page->profile;
 	const struct stack_entry *entries = stacktab_entries(p->stacks);
-	const uint32_t *site_of = r->page->site_of[SLOT_CURRENT];
+	const uint32_t *site_of = r->page->site_of[CUBE_CURRENT];
 	uint32_t frames = frametab_count(p->frames);
 	_cleanup_(freep) bool *is_used = calloc((size_t)frames + 1, sizeof(*is_used));
 	int e = 0;
@@ -129,19 +129,19 @@ static int want_lines(struct reading *r)
 /* When the first of the current runs began; 0: not known, or not of all, or on another host. */
 static uint64_t recorded_since(const struct reading *r)
 {
-	const struct slots *s = r->page->slots;
+	const struct page *page = r->page;
 	uint64_t start_ns = UINT64_MAX;
 
-	for (size_t i = 0; i < s->runs.len; i++) {
-		const struct slot_run *run = &s->runs.items[i];
+	for (size_t i = 0; i < page->cube->runs.len; i++) {
+		const struct cube_run *run = &page->cube->runs.items[i];
+		const struct recording *of = &page->profile->recordings.items[run->recording];
 
-		if (run->side != SLOT_CURRENT)
+		if (run->side != CUBE_CURRENT)
 			continue;
-		if (!run->recording.start_realtime_ns || !run->recording.host ||
-		    strcmp(run->recording.host, r->host))
+		if (!of->start_realtime_ns || !of->host || strcmp(of->host, r->host))
 			return 0;
-		if (run->recording.start_realtime_ns < start_ns)
-			start_ns = run->recording.start_realtime_ns;
+		if (of->start_realtime_ns < start_ns)
+			start_ns = of->start_realtime_ns;
 	}
 	return start_ns == UINT64_MAX ? 0 : start_ns;
 }

@@ -24,7 +24,8 @@ struct builder {
 	const struct profile *p;
 	struct idmap map;
 	uint32_t *function_of; /* by frame id */
-	uint64_t *totals;      /* by stack id */
+	uint64_t *self;        /* by stack id */
+	uint64_t *totals;      /* the same */
 	uint32_t *draft_of;    /* by stack id */
 	uint32_t *start;       /* by draft + 1: where its children are in order */
 	uint32_t *order;       /* drafts grouped by parent, siblings sorted */
@@ -34,30 +35,11 @@ struct builder {
 	VEC(struct draft) drafts;
 };
 
-void stack_weights_release(struct stack_weights *w)
-{
-	vec_release(w);
-}
-
-int stack_weights_add(struct stack_weights *w, const struct profile *p)
-{
-	size_t count = stacktab_count(p->stacks);
-
-	if (w->len < count) {
-		if (vec_reserve(w, count - w->len) < 0)
-			return -ENOMEM;
-		memset(w->items + w->len, 0, (count - w->len) * sizeof(*w->items));
-		w->len = count;
-	}
-	for (size_t i = 0; i < p->samples.len; i++)
-		w->items[p->samples.items[i].stack] += p->samples.items[i].value;
-	return 0;
-}
-
 static void builder_release(struct builder *b)
 {
 	idmap_release(&b->map);
 	free(b->function_of);
+	free(b->self);
 	free(b->totals);
 	free(b->draft_of);
 	free(b->start);
@@ -131,21 +113,22 @@ static int draft_intern(struct builder *b, uint32_t parent, const struct stack_e
 	return 0;
 }
 
-static int draft_tree(struct builder *b, const struct stack_weights *w, enum calltree_key key)
+static int draft_tree(struct builder *b, const struct cube *c, uint16_t kind, enum calltree_key key)
 {
 	const struct stack_entry *entries = stacktab_entries(b->p->stacks);
 	uint32_t count = stacktab_count(b->p->stacks);
 	struct draft root = { .frame = NONE, .function = NONE };
 
+	b->self = calloc(count, sizeof(*b->self));
 	b->totals = calloc(count, sizeof(*b->totals));
 	b->draft_of = calloc(count, sizeof(*b->draft_of));
-	if (!b->totals || !b->draft_of || vec_push(&b->drafts, root) < 0)
+	if (!b->self || !b->totals || !b->draft_of || vec_push(&b->drafts, root) < 0)
 		return -ENOMEM;
-	if (w->len)
-		memcpy(b->totals, w->items, (w->len < count ? w->len : count) * sizeof(*w->items));
+	cube_sum_stacks(c, CUBE_BOTH_SIDES, kind, b->self);
+	memcpy(b->totals, b->self, count * sizeof(*b->totals));
 	for (uint32_t i = count - 1; i > 0; i--)
 		b->totals[entries[i].parent] += b->totals[i];
-	b->drafts.items[0].self = w->len ? w->items[0] : 0;
+	b->drafts.items[0].self = b->self[0];
 	b->drafts.items[0].total = b->totals[0];
 	for (uint32_t i = 1; i < count; i++) {
 		uint32_t id;
@@ -155,7 +138,7 @@ static int draft_tree(struct builder *b, const struct stack_weights *w, enum cal
 		if (draft_intern(b, b->draft_of[entries[i].parent], &entries[i], key, &id) < 0)
 			return -ENOMEM;
 		b->draft_of[i] = id;
-		b->drafts.items[id].self += i < w->len ? w->items[i] : 0;
+		b->drafts.items[id].self += b->self[i];
 		b->drafts.items[id].total += b->totals[i];
 	}
 	return 0;
@@ -260,13 +243,13 @@ static int sum_functions(struct builder *b, struct calltree *t)
 	return 0;
 }
 
-int calltree_new(const struct profile *p, const struct stack_weights *w, enum calltree_key key,
-		 struct calltree **out)
+int calltree_new(const struct profile *p, const struct cube *c, uint16_t kind,
+		 enum calltree_key key, struct calltree **out)
 {
 	_cleanup_(builder_release) struct builder b = { .p = p };
 	_cleanup_(calltree_freep) struct calltree *t = calloc(1, sizeof(*t));
 
-	if (!t || group_functions(&b) < 0 || draft_tree(&b, w, key) < 0 || order_tree(&b) < 0)
+	if (!t || group_functions(&b) < 0 || draft_tree(&b, c, kind, key) < 0 || order_tree(&b) < 0)
 		return -ENOMEM;
 	t->node_count = b.drafts.len;
 	t->nodes = calloc(t->node_count, sizeof(*t->nodes));

@@ -6,31 +6,13 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "profile/cube.h"
 #include "profile/profile.h"
 
 /*
- * Self and total weights, by call path and by function. Two steps, so that samples need not all
- * be in memory at once: first weights are summed for each stack (any number of times, for all
- * samples or for those a caller picks), then one pass from the leaves up makes the tree.
+ * Self and total values of one kind, by call path and by function: one pass over a cube's sums from
+ * the leaves up.
  */
-
-/* Ticks for each stack id of one profile; ids beyond len weigh nothing. */
-struct stack_weights {
-	uint64_t *items;
-	size_t len;
-	size_t cap;
-};
-
-#define STACK_WEIGHTS_INIT \
-	{                  \
-		NULL, 0, 0 \
-	}
-
-void stack_weights_release(struct stack_weights *w);
-
-/* Adds all samples p holds now. 0, or -ENOMEM with w unchanged. */
-int stack_weights_add(struct stack_weights *w, const struct profile *p);
-
 enum calltree_key {
 	CALLTREE_BY_FUNCTION, /* one node for all lines of a function on a path */
 	CALLTREE_BY_LINE,
@@ -59,22 +41,22 @@ struct calltree_node {
 	uint64_t total; /* > 0, but for the root of an empty tree */
 };
 
-/* node_count >= 1: node 0 is the root, its self the weight of empty stacks. */
+/* node_count >= 1: node 0 is the root, its self the value of empty stacks. */
 struct calltree {
 	struct calltree_node *nodes;
 	size_t node_count;
 	struct calltree_function *functions; /* those with total > 0, largest total first */
 	size_t function_count;
-	uint32_t *node_of; /* by stack id: its node; 0 for stacks without weight in or below them */
+	uint32_t *node_of; /* by stack id: its node; 0 for stacks without value in or below them */
 	size_t stack_count;
 };
 
 /*
- * Linear in the tables of p but for the ordering of siblings. 0, or -ENOMEM with *out untouched.
- * Keeps no reference to p or w.
+ * Of all runs. Linear in the tables of p but for the ordering of siblings. 0, or -ENOMEM with *out
+ * untouched. Keeps no reference to p or c.
  */
-int calltree_new(const struct profile *p, const struct stack_weights *w, enum calltree_key key,
-		 struct calltree **out);
+int calltree_new(const struct profile *p, const struct cube *c, uint16_t kind,
+		 enum calltree_key key, struct calltree **out);
 void calltree_free(struct calltree *t);
 DEFINE_CLEANUP(struct calltree *, calltree_free)
 

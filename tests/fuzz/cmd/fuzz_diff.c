@@ -20,7 +20,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
-static uint32_t add_hostile_run(struct hostile *h, struct diff_input *in, enum diff_side side)
+static void add_hostile_run(struct hostile *h, struct diff_input *in, enum diff_side side)
 {
 	uint8_t bits = (uint8_t)hostile_number(h, 1);
 	const struct recording facts = {
@@ -42,8 +42,7 @@ static uint32_t add_hostile_run(struct hostile *h, struct diff_input *in, enum d
 	require(recording_copy(&in->profile->recordings.items[recording], &facts) == 0);
 	require(diff_input_add_run(in, side, side == DIFF_BASE ? "base.pyebpf" : "\x1b[2J\n.pyebpf",
 				   recording, expected_ns, &run) == 0);
-	in->runs.items[run]->lost = lost;
-	return run;
+	in->cube.runs.items[run].lost = lost;
 }
 
 static struct diff_input *read_sides(struct hostile *h, bool by_thread)
@@ -55,11 +54,12 @@ static struct diff_input *read_sides(struct hostile *h, bool by_thread)
 	for (uint32_t i = 0; i < DIFF_SIDES || (is_more && i < 6); i++) {
 		enum diff_side side = i < DIFF_SIDES ? (enum diff_side)i
 						     : (enum diff_side)hostile_pick(h, DIFF_SIDES);
-		uint32_t run = add_hostile_run(h, in, side);
 
+		add_hostile_run(h, in, side);
 		is_more = hostile_fill(h, in->profile);
-		require(diff_input_take_samples(in, run) == 0);
+		require(diff_input_take_samples(in) == 0);
 	}
+	require(diff_input_finish(in) == 0);
 	return in;
 }
 
@@ -158,7 +158,7 @@ static void compare(const struct diff_input *in, enum diff_normalize normalize)
 	r.losses = &losses;
 	write_report(NULL, &r);
 	for (const struct diff_exporter *const *e = diff_exporters; *e; e++)
-		if (in->by_thread || !(*e)->needs_threads)
+		if (in->cube.axes & CUBE_THREADS || !(*e)->needs_threads)
 			write_report(*e, &r);
 }
 
@@ -186,7 +186,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	require(diff_input_check(in, &reasons) == 0);
 	texts_release(&reasons);
 	compare(in, (enum diff_normalize)(how >> 1 & 7) % (DIFF_WORK + 1));
-	if (in->by_thread)
+	if (in->cube.axes & CUBE_THREADS)
 		compare_as_cpython(in, (enum compat_version)(how >> 4 & 1));
 	diff_input_free(in);
 	return 0;

@@ -37,12 +37,12 @@ static bool is_utf8(const char *s, size_t len)
 	return is_plain;
 }
 
-static uint64_t ticks_of(const struct tally *t)
+static uint64_t ticks_of(const struct cube *c)
 {
 	uint64_t ticks = 0;
 
-	for (size_t i = 0; i < t->rows.len; i++)
-		ticks += t->rows.items[i].ticks;
+	for (size_t i = 0; i < c->all.cells.len; i++)
+		ticks += c->all.cells.items[i].value;
 	return ticks;
 }
 
@@ -162,7 +162,7 @@ static void check_json(const struct text *t, const struct export_opts *o, uint64
 	cJSON_Delete(json);
 }
 
-static void export(const struct exporter *e, const struct profile *p, const struct tally *tally,
+static void export(const struct exporter *e, const struct profile *p, const struct cube *cube,
 		   const struct export_opts *o)
 {
 	struct text t = { 0 };
@@ -170,16 +170,16 @@ static void export(const struct exporter *e, const struct profile *p, const stru
 	int r;
 
 	require(out != NULL);
-	r = e->write(p, tally, o, out);
+	r = e->write(p, cube, o, out);
 	require(fclose(out) == 0 && r == 0);
 	if (e == &exporter_collapsed)
-		check_collapsed(&t, ticks_of(tally));
+		check_collapsed(&t, ticks_of(cube));
 	else if (e == &exporter_pprof)
-		check_pprof(&t, ticks_of(tally));
+		check_pprof(&t, ticks_of(cube));
 	else if (e == &exporter_otlp)
-		check_otlp(&t, ticks_of(tally));
+		check_otlp(&t, ticks_of(cube));
 	else if (e == &exporter_json)
-		check_json(&t, o, ticks_of(tally));
+		check_json(&t, o, ticks_of(cube));
 	else
 		require(is_utf8(t.bytes, t.len));
 	free(t.bytes);
@@ -197,24 +197,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		.limit = how >> 5,
 		.min_percent = how & 32 ? 7 : 0,
 	};
-	struct tally plain = { .by_thread = o.threads || o.processes }, timed = { .by_time = true };
+	_cleanup_(cube_release) struct cube plain = { .axes = exporter_axes(&exporter_pprof, &o) };
+	_cleanup_(cube_release) struct cube timed = { .axes = exporter_html.axes };
 	_cleanup_(profile_freep) struct profile *p = NULL;
 	bool is_more;
 
 	require(profile_new(&p) == 0);
 	do {
-		require(slots_begin_run(&timed.slots, SLOT_CURRENT, "run.pyebpf",
-					how & 16 ? SLOTS_NO_TIMES : hostile_number(&h, 8)) == 0);
+		require(cube_begin_run(&timed, CUBE_CURRENT, "run.pyebpf", 0,
+				       how & 16 ? CUBE_NO_TIMES : hostile_number(&h, 8)) == 0);
 		is_more = hostile_fill(&h, p);
-		require(tally_add(&plain, p) == 0 && tally_add(&timed, p) == 0);
-		require(slots_describe_run(&timed.slots, profile_recording(p),
-					   hostile_number(&h, 8), 0) == 0);
+		require(cube_add(&plain, p) == 0 && cube_add(&timed, p) == 0);
+		cube_run(&timed)->lost = hostile_number(&h, 8);
 		profile_clear_samples(p);
 	} while (is_more);
-	require(tally_finish(&plain) == 0 && tally_finish(&timed) == 0);
+	require(cube_finish(&plain, p) == 0 && cube_finish(&timed, p) == 0);
 	for (const struct exporter *const *e = exporters; *e; e++)
-		export(*e, p, (*e)->needs_times ? &timed : &plain, &o);
-	tally_release(&plain);
-	tally_release(&timed);
+		export(*e, p, (*e)->axes & CUBE_TIME ? &timed : &plain, &o);
 	return 0;
 }

@@ -67,7 +67,7 @@ static void check_samples(const struct profile *p)
 
 static void read_recording(const uint8_t *bytes, size_t len)
 {
-	_cleanup_(stack_weights_release) struct stack_weights weights = STACK_WEIGHTS_INIT;
+	_cleanup_(cube_release) struct cube cube = { 0 };
 	_cleanup_(calltree_freep) struct calltree *tree = NULL;
 	_cleanup_(profile_freep) struct profile *p = NULL;
 	_cleanup_(reader_freep) struct reader *r = NULL;
@@ -85,12 +85,12 @@ static void read_recording(const uint8_t *bytes, size_t len)
 	require(profile_new(&p) == 0);
 	while (reader_next(r, p) > 0) {
 		check_samples(p);
-		require(stack_weights_add(&weights, p) == 0);
+		require(cube_add(&cube, p) == 0);
 		profile_clear_samples(p);
 	}
 	check_samples(p);
 	check_tables(p);
-	require(calltree_new(p, &weights, CALLTREE_BY_FUNCTION, &tree) == 0);
+	require(calltree_new(p, &cube, KIND_TICKS, CALLTREE_BY_FUNCTION, &tree) == 0);
 	require(tree->nodes[0].end == tree->node_count);
 }
 

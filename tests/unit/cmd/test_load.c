@@ -29,20 +29,20 @@ static void load_text(struct load *l, const char *text, size_t len, bool by_thre
 	assert_int_equal(file_write(fd, text, len), 0);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	paths[0] = path;
-	*l = (struct load){ .tally.by_thread = by_thread };
+	*l = (struct load){ .cube.axes = by_thread ? CUBE_THREADS : 0 };
 	r = load_files(l, paths, 1);
 	if (r < 0)
 		fail_msg("%s of\n%s", err_message(r), text);
 }
 
-static char *export_text(const struct profile *p, const struct tally *t,
-			 const struct export_opts *o, size_t *len)
+static char *export_text(const struct profile *p, const struct cube *c, const struct export_opts *o,
+			 size_t *len)
 {
 	char *text = NULL;
 	FILE *out = open_memstream(&text, len);
 
 	assert_non_null(out);
-	assert_int_equal(exporter_collapsed.write(p, t, o, out), 0);
+	assert_int_equal(exporter_collapsed.write(p, c, o, out), 0);
 	assert_int_equal(fclose(out), 0);
 	return text;
 }
@@ -168,7 +168,7 @@ static void test_collapsed_comes_back(void **state)
 					 .header = round & 8 };
 		bool by_thread = o.threads || o.processes;
 		struct profile *p = random_profile(&random);
-		struct tally tally = { .by_thread = by_thread };
+		struct cube cube = { .axes = by_thread ? CUBE_THREADS : 0 };
 		size_t len, again_len;
 		uint64_t ticks = 0;
 		char *text, *again;
@@ -176,17 +176,17 @@ static void test_collapsed_comes_back(void **state)
 
 		for (size_t i = 0; i < p->samples.len; i++)
 			ticks += p->samples.items[i].value;
-		assert_int_equal(tally_add(&tally, p), 0);
-		assert_int_equal(tally_finish(&tally), 0);
-		text = export_text(p, &tally, &o, &len);
+		assert_int_equal(cube_add(&cube, p), 0);
+		assert_int_equal(cube_finish(&cube, p), 0);
+		text = export_text(p, &cube, &o, &len);
 		load_text(&l, text, len, by_thread);
 		assert_int_equal(l.ticks, ticks);
 		assert_int_equal(l.records, ticks);
-		again = export_text(l.profile, &l.tally, &o, &again_len);
+		again = export_text(l.profile, &l.cube, &o, &again_len);
 		if (len != again_len || memcmp(text, again, len))
 			fail_msg("round %u:\n%s---\n%s", round, text, again);
 		load_release(&l);
-		tally_release(&tally);
+		cube_release(&cube);
 		profile_free(p);
 		free(text);
 		free(again);
@@ -198,7 +198,7 @@ static void test_collapsed_names_come_back(void **state)
 {
 	static const char name[] = "we;ird (\\x41)\n\xff", file[] = "/tmp/x (1);\\y:12";
 	_cleanup_(freep) char *text = NULL;
-	struct tally tally = { .by_thread = false };
+	struct cube cube = { 0 };
 	struct process process = { .pid = 1 };
 	struct thread thread = { .tid = 2 };
 	struct frame f = { .line = 3 };
@@ -218,9 +218,9 @@ static void test_collapsed_names_come_back(void **state)
 	assert_int_equal(frametab_intern(p->frames, &f, &id), 0);
 	assert_int_equal(stacktab_intern(p->stacks, 0, id, &s.stack), 0);
 	assert_int_equal(profile_add_sample(p, &s), 0);
-	assert_int_equal(tally_add(&tally, p), 0);
-	assert_int_equal(tally_finish(&tally), 0);
-	text = export_text(p, &tally, &(struct export_opts){ 0 }, &len);
+	assert_int_equal(cube_add(&cube, p), 0);
+	assert_int_equal(cube_finish(&cube, p), 0);
+	text = export_text(p, &cube, &(struct export_opts){ 0 }, &len);
 	load_text(&l, text, len, false);
 	assert_int_equal(frametab_count(l.profile->frames), 1);
 	back = frametab_get(l.profile->frames, 0);
@@ -229,7 +229,7 @@ static void test_collapsed_names_come_back(void **state)
 	assert_int_equal(back->line, 3);
 	assert_int_equal(back->kind, FRAME_PYTHON);
 	load_release(&l);
-	tally_release(&tally);
+	cube_release(&cube);
 	profile_free(p);
 }
 
@@ -248,7 +248,7 @@ static void test_collapsed_header_comes_back(void **state)
 	assert_int_equal(l.ticks, 3);
 	assert_int_equal(profile_recording(l.profile)->interval_ns, 0);
 	assert_true(profile_recording(l.profile)->work == 0.3);
-	again = export_text(l.profile, &l.tally, &(struct export_opts){ .header = true }, &len);
+	again = export_text(l.profile, &l.cube, &(struct export_opts){ .header = true }, &len);
 	assert_string_equal(again, text);
 	load_release(&l);
 }
@@ -262,7 +262,7 @@ static void test_collapsed_empty_profile(void **state)
 	(void)state;
 	load_text(&l, text, strlen(text), true);
 	assert_int_equal(l.ticks, 0);
-	assert_int_equal(l.tally.rows.len, 0);
+	assert_int_equal(l.cube.all.cells.len, 0);
 	assert_int_equal(profile_recording(l.profile)->interval_ns, 50000);
 	assert_false(l.is_cut);
 	load_release(&l);

@@ -56,6 +56,13 @@ static inline uint32_t stack_of(struct profile *p, const char *text)
 	return stack;
 }
 
+/* All that the profile holds are of the run that was added last. */
+static inline void take_samples(struct diff_input *in, uint32_t run)
+{
+	assert_int_equal(run + 1, in->cube.runs.len);
+	assert_int_equal(diff_input_take_samples(in), 0);
+}
+
 /* facts: of its recording; texts are copied. */
 static inline uint32_t add_run_of(struct diff_input *in, enum diff_side side,
 				  const struct recording *facts, bool has_times,
@@ -68,7 +75,7 @@ static inline uint32_t add_run_of(struct diff_input *in, enum diff_side side,
 	assert_int_equal(diff_input_add_run(in, side, side == DIFF_BASE ? "base" : "current",
 					    recording, expected_ns, &run),
 			 0);
-	in->runs.items[run]->has_times = has_times;
+	in->cube.runs.items[run].has_times = has_times;
 	return run;
 }
 
@@ -102,7 +109,7 @@ static inline uint32_t add_thread(struct profile *p, uint32_t tid)
 /* Of a process with this version of Python. */
 static inline uint32_t add_python(struct profile *p, const char *version)
 {
-	struct process process = { .pid = 1 };
+	struct process process = { .pid = 1, .recording = (uint32_t)p->recordings.len - 1 };
 	struct thread thread = { .tid = 1 };
 	uint32_t index;
 
@@ -140,7 +147,7 @@ static inline void add_text_of(struct diff_input *in, uint32_t run, uint32_t thr
 			    (uint32_t)(ticks * (block + 1) / DIFF_BLOCKS -
 				       ticks * block / DIFF_BLOCKS));
 	}
-	assert_int_equal(diff_input_take_samples(in, run), 0);
+	take_samples(in, run);
 }
 
 static inline void add_text(struct diff_input *in, uint32_t run, const char *lines)
@@ -158,12 +165,13 @@ static inline struct diff_input *input_of(const char *base, const char *current)
 	return in;
 }
 
-static inline struct diff *compare(const struct diff_input *in, enum diff_normalize normalize,
+static inline struct diff *compare(struct diff_input *in, enum diff_normalize normalize,
 				   const struct diff_renames *renames)
 {
 	struct diff_options o = { .normalize = normalize, .renames = renames };
 	struct diff *d;
 
+	assert_int_equal(diff_input_finish(in), 0);
 	assert_int_equal(diff_new(in, &o, &d), 0);
 	return d;
 }

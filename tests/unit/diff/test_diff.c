@@ -206,7 +206,7 @@ static void test_a_thousand_files_move(void **state)
 					 side ? "new" : "old/er", i / 3);
 			put(in->profile, stack_of(in->profile, text), thread, 0, 100);
 		}
-		assert_int_equal(diff_input_take_samples(in, run), 0);
+		take_samples(in, run);
 	}
 	d = compare(in, DIFF_ABSOLUTE, NULL);
 	assert_int_equal(d->counts[DIFF_NEW] + d->counts[DIFF_REMOVED], 0);
@@ -774,7 +774,7 @@ static void test_blocks(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct recording facts = { 0 };
 		struct diff_input *in;
-		const struct diff_run *run;
+		const struct cube_run *run;
 		uint64_t ticks = 0;
 		uint32_t index, stack;
 
@@ -784,19 +784,19 @@ static void test_blocks(void **state)
 		for (uint32_t k = 0; k < cases[i].samples; k++) {
 			put(in->profile, stack, add_thread(in->profile, 1),
 			    cases[i].last_ns / cases[i].samples * k, 3);
-			assert_int_equal(diff_input_take_samples(in, index), 0);
+			take_samples(in, index);
 		}
-		run = in->runs.items[index];
+		run = &in->cube.runs.items[index];
 		for (uint32_t b = 0; b < DIFF_BLOCKS_MAX; b++) {
 			uint64_t sum = 0;
 
 			for (size_t c = 0; c < run->blocks[b].cells.len; c++)
-				sum += run->blocks[b].cells.items[c].ticks;
-			assert_int_equal(sum, run->blocks[b].ticks);
+				sum += run->blocks[b].cells.items[c].value;
+			assert_int_equal(sum, run->blocks[b].value);
 			ticks += sum;
 		}
 		assert_int_equal(ticks, 3 * cases[i].samples);
-		assert_int_equal(run->ticks, ticks);
+		assert_int_equal(run->value, ticks);
 		if (run->block_count < cases[i].least || run->block_count > cases[i].most)
 			fail_msg("%s: %u blocks", cases[i].name, run->block_count);
 		diff_input_free(in);
@@ -816,7 +816,7 @@ static void test_ticks_beyond_32_bits(void **state)
 	for (int i = 0; i < 3; i++)
 		put(in->profile, stack_of(in->profile, MAIN), add_thread(in->profile, 1), 0,
 		    UINT32_MAX);
-	assert_int_equal(diff_input_take_samples(in, index), 0);
+	take_samples(in, index);
 	d = compare(in, DIFF_ABSOLUTE, NULL);
 	assert_int_equal(d->nodes[0].total, 3 * (uint64_t)UINT32_MAX);
 	diff_free(d);
@@ -868,8 +868,10 @@ static void test_reasons(void **state)
 				s ? cases[i].current.interval_ns : cases[i].base.interval_ns;
 			run = add_run_of(in, s, &facts, false, 0);
 			add_text_of(in, run, add_python(in->profile, python), MAIN " 100");
-			in->runs.items[run]->lost = s ? cases[i].current.lost : cases[i].base.lost;
+			in->cube.runs.items[run].lost =
+				s ? cases[i].current.lost : cases[i].base.lost;
 		}
+		assert_int_equal(diff_input_finish(in), 0);
 		assert_int_equal(diff_input_check(in, &reasons), 0);
 		if (reasons.len != (cases[i].reason ? 1 : 0) ||
 		    (cases[i].reason && !strstr(reasons.items[0], cases[i].reason)))

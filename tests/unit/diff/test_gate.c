@@ -139,9 +139,9 @@ static struct diff_input *several_runs(const struct sides *sides)
 		add_text(in, add_run(in, DIFF_BASE, true), sides->base);
 		add_text(in, add_run(in, DIFF_CURRENT, true), sides->current);
 	}
-	for (size_t i = 0; i < in->runs.len; i++) {
-		diff_run_recording(in, in->runs.items[i])->duration_ns = 40000000000;
-		diff_run_recording(in, in->runs.items[i])->work = 100;
+	for (size_t i = 0; i < in->cube.runs.len; i++) {
+		diff_run_recording(in, &in->cube.runs.items[i])->duration_ns = 40000000000;
+		diff_run_recording(in, &in->cube.runs.items[i])->work = 100;
 	}
 	return in;
 }

@@ -14,7 +14,7 @@
 /* A profile in the making and what was written of it. */
 struct fixture {
 	struct profile *p;
-	struct tally tally;
+	struct cube cube;
 	char *text;
 	size_t len;
 };
@@ -25,7 +25,7 @@ static void fixture_init(struct fixture *f, bool by_thread)
 	struct thread thread = { .tid = 1 };
 	uint32_t index;
 
-	*f = (struct fixture){ .tally.by_thread = by_thread };
+	*f = (struct fixture){ .cube.axes = by_thread ? CUBE_THREADS : 0 };
 	assert_int_equal(profile_new(&f->p), 0);
 	assert_int_equal(profile_add_process(f->p, &process, &index), 0);
 	assert_int_equal(profile_add_thread(f->p, &thread, &index), 0);
@@ -33,7 +33,7 @@ static void fixture_init(struct fixture *f, bool by_thread)
 
 static void fixture_release(struct fixture *f)
 {
-	tally_release(&f->tally);
+	cube_release(&f->cube);
 	profile_free(f->p);
 	free(f->text);
 }
@@ -72,11 +72,11 @@ static void write_text(struct fixture *f, const struct export_opts *o)
 	FILE *out = open_memstream(&f->text, &f->len);
 
 	assert_non_null(out);
-	assert_int_equal(tally_add(&f->tally, f->p), 0);
+	assert_int_equal(cube_add(&f->cube, f->p), 0);
 	profile_clear_samples(f->p);
-	assert_int_equal(tally_add(&f->tally, f->p), 0);
-	assert_int_equal(tally_finish(&f->tally), 0);
-	assert_int_equal(exporter_collapsed.write(f->p, &f->tally, o, out), 0);
+	assert_int_equal(cube_add(&f->cube, f->p), 0);
+	assert_int_equal(cube_finish(&f->cube, f->p), 0);
+	assert_int_equal(exporter_collapsed.write(f->p, &f->cube, o, out), 0);
 	assert_int_equal(fclose(out), 0);
 }
 

@@ -136,7 +136,7 @@ static void test_calltree_new_sums_orders_and_merges(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		_cleanup_(stack_weights_release) struct stack_weights w = STACK_WEIGHTS_INIT;
+		_cleanup_(cube_release) struct cube c = { 0 };
 		_cleanup_(calltree_freep) struct calltree *t = NULL;
 		_cleanup_(profile_freep) struct profile *p = NULL;
 		char tree[256] = "", functions[256] = "";
@@ -147,8 +147,8 @@ static void test_calltree_new_sums_orders_and_merges(void **state)
 			add(p, cases[i].samples[k].stack, cases[i].samples[k].weight);
 			sum += cases[i].samples[k].weight;
 		}
-		assert_int_equal(stack_weights_add(&w, p), 0);
-		assert_int_equal(calltree_new(p, &w, cases[i].key, &t), 0);
+		assert_int_equal(cube_add(&c, p), 0);
+		assert_int_equal(calltree_new(p, &c, KIND_TICKS, cases[i].key, &t), 0);
 		print_tree(p, t, 0, tree, sizeof(tree));
 		print_functions(p, t, functions, sizeof(functions));
 		if (strcmp(tree, cases[i].tree))
@@ -189,7 +189,7 @@ static void test_calltree_new_agrees_with_brute_force(void **state)
 	(void)state;
 	srand(1);
 	for (int round = 0; round < 40; round++) {
-		_cleanup_(stack_weights_release) struct stack_weights w = STACK_WEIGHTS_INIT;
+		_cleanup_(cube_release) struct cube c = { 0 };
 		_cleanup_(calltree_freep) struct calltree *t = NULL;
 		_cleanup_(profile_freep) struct profile *p = NULL;
 		uint64_t sum = 0, self = 0;
@@ -205,11 +205,11 @@ static void test_calltree_new_agrees_with_brute_force(void **state)
 			sum += p->samples.items[i].value;
 		}
 		/* In two parts, as chunks of a file come. */
-		assert_int_equal(stack_weights_add(&w, p), 0);
+		assert_int_equal(cube_add(&c, p), 0);
 		profile_clear_samples(p);
-		assert_int_equal(stack_weights_add(&w, p), 0);
+		assert_int_equal(cube_add(&c, p), 0);
 		p->samples.len = 200;
-		assert_int_equal(calltree_new(p, &w,
+		assert_int_equal(calltree_new(p, &c, KIND_TICKS,
 					      round % 2 ? CALLTREE_BY_LINE : CALLTREE_BY_FUNCTION,
 					      &t),
 				 0);
@@ -221,9 +221,9 @@ static void test_calltree_new_agrees_with_brute_force(void **state)
 			const struct calltree_node *n = &t->nodes[i];
 			uint64_t children = 0, previous = UINT64_MAX;
 
-			for (uint32_t c = (uint32_t)i + 1; c < n->end; c = t->nodes[c].end) {
-				assert_true(t->nodes[c].total <= previous);
-				previous = t->nodes[c].total;
+			for (uint32_t k = (uint32_t)i + 1; k < n->end; k = t->nodes[k].end) {
+				assert_true(t->nodes[k].total <= previous);
+				previous = t->nodes[k].total;
 				children += previous;
 			}
 			assert_int_equal(n->total, n->self + children);

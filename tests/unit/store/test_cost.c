@@ -302,7 +302,7 @@ static void write_hostile(const struct hostile *h, size_t bytes)
 /* As a report reads. What reader_next() gave in the end. */
 static int read_all(const char *from)
 {
-	_cleanup_(stack_weights_release) struct stack_weights weights = STACK_WEIGHTS_INIT;
+	_cleanup_(cube_release) struct cube cube = { 0 };
 	_cleanup_(calltree_freep) struct calltree *tree = NULL;
 	_cleanup_(profile_freep) struct profile *p = NULL;
 	_cleanup_(reader_freep) struct reader *r = NULL;
@@ -313,11 +313,11 @@ static int read_all(const char *from)
 	if (n < 0)
 		return n;
 	while ((n = reader_next(r, p)) > 0) {
-		if (stack_weights_add(&weights, p) < 0)
+		if (cube_add(&cube, p) < 0)
 			return -ENOMEM;
 		profile_clear_samples(p);
 	}
-	if (calltree_new(p, &weights, CALLTREE_BY_FUNCTION, &tree) < 0)
+	if (calltree_new(p, &cube, KIND_TICKS, CALLTREE_BY_FUNCTION, &tree) < 0)
 		return -ENOMEM;
 	return n;
 }
