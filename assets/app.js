@@ -61,11 +61,10 @@
   function factsOf(report, func) {
     const rawName = ns.functionName(report, func), rawFile = ns.functionFile(report, func);
     const line = report.functions.line[func], file = ns.visible(rawFile);
-    const kind = ns.KINDS[report.functions.kind[func]];
-    const origin = kind === "python" ? ns.originOf(rawName, rawFile) : kind;
+    const origin = ns.ORIGINS[report.functions.origin[func]];
     const name = func === 0 ? "all samples" : ns.visible(rawName) || "(no name)";
 
-    return {name, file, line, origin, module: ns.visible(ns.moduleOf(rawFile)),
+    return {name, file, line, origin, module: ns.visible(report.strings.get(report.functions.module[func])),
       place: file && file !== "~" ? file + (line ? ":" + line : "") : ORIGINS[origin] || ""};
   }
 

@@ -8,13 +8,13 @@
 (function (ns) {
   "use strict";
 
-  const MAGIC = "pyebpf-page/2\n";
+  const MAGIC = "pyebpf-page/3\n";
   const SIDE_BASE = 0;
   const SIDE_CURRENT = 1;
   const TIMELINE_ROWS = 8; // members of a dimension that are told apart in the timeline
 
   // The numbers are those of the blob.
-  const KINDS = ["python", "native", "kernel", "marker", "task"];
+  const ORIGINS = ["own", "import", "library", "stdlib", "native", "kernel", "marker", "task"];
   const CLASSES = ["unchanged", "undetermined", "rare", "slower1", "slower2", "slower3", "slower4",
     "faster1", "faster2", "faster3", "faster4", "new", "removed"];
   const MATCHES = ["none", "exact", "renamed", "inserted", "deleted"];
@@ -159,7 +159,8 @@
       count,
       name: reader.column(count, strings, "names"),
       file: reader.column(count, strings, "files"),
-      kind: reader.column(count, KINDS.length, "kinds"),
+      module: reader.column(count, strings, "modules"),
+      origin: reader.column(count, ORIGINS.length, "origins"),
       line: reader.column(count, 2 ** 32, "lines"),
       renamedFrom: reader.column(count, count, "former names"), // 0: has none
     };
@@ -308,7 +309,7 @@
   // The inflated blob, bytes, to a report:
   //   meta       the facts: README.md, "Facts"
   //   strings    {count, get(id)}
-  //   functions  {count, name, file, kind, line, renamedFrom}: by function index; 0 is the root
+  //   functions  {count, name, file, module, origin, line, renamedFrom}: by function index; 0 is the root
   //   nodes      the tree by function
   //   self       {current, base}: own ticks of each node; base null where no run is of that side
   //   sites      {count, first, node, parent, line}: the same by line; those of node i are
@@ -1253,7 +1254,7 @@
     return node;
   }
 
-  Object.assign(ns, {SIDE_BASE, SIDE_CURRENT, KINDS, CLASSES, MATCHES, PageError, decode, inflate,
+  Object.assign(ns, {SIDE_BASE, SIDE_CURRENT, ORIGINS, CLASSES, MATCHES, PageError, decode, inflate,
     functionName, functionFile, filterChoices, passingTags, slotSides, isComparing, isWhole,
     withoutNumber, totals, activeData, isGone, elided, functionTable, siteSums, lineHeat, lineOpcodes,
     sourceLines, timeline, timeScale, pathOf, nodeAt});

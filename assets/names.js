@@ -22,43 +22,6 @@
     return short.replace(UNSAFE, spell);
   }
 
-  const PACKAGES = /(?:^|\/)(?:site|dist)-packages\/(.+)$/;
-  const STDLIB = /(?:^|\/)(?:lib(?:64)?|Lib)\/python\d[^/]*\/(.+)$/;
-
-  function dotted(path) {
-    return path.replace(/\.py[co]?$/, "").replace(/\/__init__$/, "").replace(/\//g, ".");
-  }
-
-  // The module a file is, as short as it can be: "json.decoder", "orders". "" for no file.
-  function moduleOf(file) {
-    if (!file || file === "~")
-      return "";
-    const frozen = /^<frozen ([^>]+)>$/.exec(file);
-
-    if (frozen)
-      return frozen[1];
-    const library = PACKAGES.exec(file) || STDLIB.exec(file);
-
-    return library ? dotted(library[1]) : dotted(file.slice(file.lastIndexOf("/") + 1));
-  }
-
-  // "import" (the machinery of the import statement), "library" (installed packages), "stdlib",
-  // "native", "kernel", "marker" or "own".
-  function originOf(name, file) {
-    if (/^<frozen (?:importlib|zipimport|runpy)/.test(file) ||
-        /\/importlib\/(?:__init__|_bootstrap\w*)\.py$/.test(file))
-      return "import";
-    if (PACKAGES.test(file))
-      return "library";
-    if (STDLIB.test(file) || /^<frozen /.test(file))
-      return "stdlib";
-    if (/ \[kernel\]$/.test(name))
-      return "kernel";
-    if (/ \[[^\]]+\]$/.test(name))
-      return "native";
-    return !file || file === "~" ? "marker" : "own";
-  }
-
   // 0.1234 -> "12.3%". Enough digits to tell small shares apart, never more than three figures.
   function percent(share) {
     const p = 100 * share;
@@ -149,6 +112,6 @@
     return name.slice(name.lastIndexOf(".") + 1) || name;
   }
 
-  Object.assign(ns, {visible, moduleOf, originOf, percent, change, ratio, count, duration, signed,
+  Object.assign(ns, {visible, percent, change, ratio, count, duration, signed,
     fit, fitOne, lastPart});
 })(globalThis.pyebpf ??= {});

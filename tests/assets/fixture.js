@@ -41,6 +41,10 @@ function parseFrame(text) {
     : {name: text, file: "", line: 0};
 }
 
+const OWN = 0, MARKER = 6; // of model.js, ORIGINS
+
+const moduleOf = (file) => file.replace(/^.*\//, "").replace(/\.py$/, "");
+
 // A tree of stacks: children by function, each with its sites by (caller's site, line).
 function newNode(func, depth) {
   return {func, depth, children: new Map(), sites: [], siteIds: new Map()};
@@ -58,7 +62,7 @@ function addSample(root, tables, sample) {
     const {name, file, line} = parseFrame(text);
     const key = JSON.stringify([name, file]);
     const func = intern(tables.functions, key) + 1;
-    tables.functionRows[func] ??= {name, file, kind: file ? 0 : 3, line: file ? 1 : 0};
+    tables.functionRows[func] ??= {name, file, origin: file ? OWN : MARKER, line: file ? 1 : 0};
     if (!node.children.has(func))
       node.children.set(func, newNode(func, node.depth + 1));
     node = node.children.get(func);
@@ -132,14 +136,14 @@ function writeSources(w, sources, strings) {
 // sources: [{file, status, parts: [{line, text}]}].
 function encode({samples = [], meta = {}, classes = null, sources = []}) {
   const facts = {
-    schema: "pyebpf-page/2", kind: "profile", title: "fixture", blocks: 40, scale: 1,
+    schema: "pyebpf-page/3", kind: "profile", title: "fixture", blocks: 40, scale: 1,
     runs: [{side: 1, file: "fixture.pyebpf", interval_ns: 1e6, block_ns: 1e8}],
     processes: [{pid: 412, name: "app", command_line: "python3 app.py"}],
     threads: [{process: 0, tid: 412, name: "MainThread"}],
     ...meta,
   };
   const strings = new Map([["", 0]]);
-  const tables = {functions: new Map(), functionRows: [{name: "", file: "", kind: 3, line: 0}]};
+  const tables = {functions: new Map(), functionRows: [{name: "", file: "", origin: MARKER, line: 0}]};
   const root = newNode(0, 0);
   siteOf(root, 0, 0);
   samples.forEach((sample) => addSample(root, tables, sample));
@@ -152,7 +156,8 @@ function encode({samples = [], meta = {}, classes = null, sources = []}) {
   tail.number(functionRows.length);
   tail.column(names);
   tail.column(files);
-  tail.column(functionRows.map((f) => f.kind));
+  tail.column(functionRows.map((f) => intern(strings, moduleOf(f.file))));
+  tail.column(functionRows.map((f) => f.origin));
   tail.column(functionRows.map((f) => f.line));
   tail.column(functionRows.map(() => 0));
   tail.number(list.length);
@@ -171,7 +176,7 @@ function encode({samples = [], meta = {}, classes = null, sources = []}) {
   writeSources(tail, sources, strings);
 
   const head = new Writer();
-  head.raw(Buffer.from("pyebpf-page/2\n"));
+  head.raw(Buffer.from("pyebpf-page/3\n"));
   const json = Buffer.from(JSON.stringify(facts));
   head.number(json.length);
   head.raw(json);

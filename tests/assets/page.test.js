@@ -210,25 +210,6 @@ test("visible: nothing hides, reorders or breaks", () => {
   assert.equal(page.visible("x".repeat(10000)).length, 401);
 });
 
-test("moduleOf, originOf: whose code a file is", () => {
-  const cases = [
-    ["/usr/lib/python3.11/json/decoder.py", "json.decoder", "stdlib"],
-    ["/venv/lib/python3.12/site-packages/django/__init__.py", "django", "library"],
-    ["/usr/lib/python3/dist-packages/yaml/nodes.py", "yaml.nodes", "library"],
-    ["/srv/shop/orders.py", "orders", "own"],
-    ["<frozen importlib._bootstrap>", "importlib._bootstrap", "import"],
-    ["/usr/lib/python3.6/importlib/_bootstrap_external.py", "importlib._bootstrap_external", "import"],
-    ["<frozen os>", "os", "stdlib"], ["<string>", "<string>", "own"], ["", "", "marker"],
-  ];
-
-  for (const [file, module, origin] of cases) {
-    assert.equal(page.moduleOf(file), module, file);
-    assert.equal(page.originOf("f", file), origin, file);
-  }
-  assert.equal(page.originOf("schedule [kernel]", ""), "kernel");
-  assert.equal(page.originOf("memcpy [libc.so.6]", ""), "native");
-});
-
 test("numbers read as people write them", () => {
   const cases = [
     [page.percent(0.12345), "12.3%"], [page.percent(0), "0%"], [page.percent(1), "100%"],

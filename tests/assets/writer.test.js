@@ -68,8 +68,8 @@ test("one sample: all of the blob", () => {
   assert.deepEqual({...report, ...Object.fromEntries(parts), meta: Object.keys(meta),
     strings: [...Array(report.strings.count).keys()].map(report.strings.get)}, {
     meta: ["schema", "kind", "title", "blocks", "scale", "runs", "processes", "threads", "counters"],
-    strings: ["", "main", "/srv/app.py"],
-    functions: {count: 2, name: [0, 1], file: [0, 2], kind: [3, 0], line: [0, 10],
+    strings: ["", "main", "/srv/app.py", "app"],
+    functions: {count: 2, name: [0, 1], file: [0, 2], module: [0, 3], origin: [6, 0], line: [0, 10],
       renamedFrom: [0, 0]},
     nodes: {count: 2, parent: [-1, 0], depth: [0, 1], end: [2, 2], func: [0, 1], line: null,
       key: [0, 1]},

@@ -37,7 +37,7 @@ class Page:
     def __init__(self, path):
         self.html = open(path, encoding="utf-8").read()
         data = zlib.decompress(base64.b64decode(DATA.search(self.html).group(1), validate=True))
-        assert data.startswith(b"pyebpf-page/2\n")
+        assert data.startswith(b"pyebpf-page/3\n")
         n = Numbers(data)
         n.at = 14
         self.facts = json.loads(n.bytes(n.number()).decode())
@@ -49,7 +49,7 @@ class Page:
 
     def read_tree(self, n):
         count = n.number()
-        names, files, _, lines, _ = (n.column(count) for _ in range(5))
+        names, files, _, _, lines, _ = (n.column(count) for _ in range(6))
         count = n.number()
         levels, self.function = n.column(count), n.column(count)
         self.name = [self.strings[i] for i in names]

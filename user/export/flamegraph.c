@@ -17,7 +17,7 @@
 #include "export/page_rows.h"
 #include "page_assets.h"
 
-#define SCHEMA "pyebpf-page/2"
+#define SCHEMA "pyebpf-page/3"
 #define MAGIC SCHEMA "\n"
 #define NS_PER_S 1e9
 
@@ -365,13 +365,21 @@ static int write_facts(struct blob *b, const struct page *page, const struct pag
 
 /* --- columns ---------------------------------------------------------------------------------- */
 
-static void write_strings(struct blob *b, const struct strtab *t, const struct page_strings *s)
+/* Those of the profile, behind them the names of modules. */
+static void write_strings(struct blob *b, const struct page *page, const struct page_strings *s)
 {
-	blob_number(b, s->used.len);
+	const struct strtab *t = page->profile->strings, *m = page->modules;
+	uint32_t modules = strtab_count(m);
+
+	blob_number(b, s->used.len + modules - 1);
 	for (size_t i = 0; i < s->used.len; i++)
 		blob_number(b, strtab_len(t, s->used.items[i]));
+	for (uint32_t i = 1; i < modules; i++)
+		blob_number(b, strtab_len(m, i));
 	for (size_t i = 0; i < s->used.len; i++)
 		blob_bytes(b, strtab_get(t, s->used.items[i]), strtab_len(t, s->used.items[i]));
+	for (uint32_t i = 1; i < modules; i++)
+		blob_bytes(b, strtab_get(m, i), strtab_len(m, i));
 }
 
 /* A column: one number of each item. */
@@ -388,7 +396,8 @@ static void write_functions(struct blob *b, const struct page *page, const struc
 	blob_number(b, page->functions.len);
 	WRITE_COLUMN(b, &page->functions, f, s->id_of[f->name]);
 	WRITE_COLUMN(b, &page->functions, f, s->id_of[f->file]);
-	WRITE_COLUMN(b, &page->functions, f, f->kind);
+	WRITE_COLUMN(b, &page->functions, f, f->module ? s->used.len + f->module - 1 : 0);
+	WRITE_COLUMN(b, &page->functions, f, f->origin);
 	WRITE_COLUMN(b, &page->functions, f, f->line);
 	WRITE_COLUMN(b, &page->functions, f, f->renamed_from);
 }
@@ -486,7 +495,7 @@ static void write_or_order(void *writing, size_t i)
 			w->page, w->opcodes->used.len > 1 ? w->opcodes->id_of : NULL, &w->rows);
 		return;
 	}
-	write_strings(w->blob, w->page->profile->strings, w->strings);
+	write_strings(w->blob, w->page, w->strings);
 	write_functions(w->blob, w->page, w->strings);
 	write_nodes(w->blob, w->page);
 	write_classes(w->blob, w->page);

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "profile/idmap.h"
+#include "profile/module.h"
 
 /* Sites while they are found: by creation, callers before callees. */
 struct site_builder {
@@ -30,6 +31,7 @@ void page_release(struct page *page)
 	vec_release(&page->functions);
 	vec_release(&page->nodes);
 	vec_release(&page->sites);
+	strtab_free(page->modules);
 	for (size_t i = 0; i < CUBE_SIDES; i++)
 		free(page->site_of[i]);
 }
@@ -141,7 +143,7 @@ static int order_sites(struct site_builder *b)
 	return 0;
 }
 
-int page_make_sites(struct page *page, const uint32_t *const node_of[CUBE_SIDES])
+static int make_sites(struct page *page, const uint32_t *const node_of[CUBE_SIDES])
 {
 	_cleanup_(site_builder_release) struct site_builder b = { .page = page };
 	uint32_t root;
@@ -157,6 +159,38 @@ int page_make_sites(struct page *page, const uint32_t *const node_of[CUBE_SIDES]
 		b.other_site_of = page->site_of[side];
 	}
 	return r ? r : order_sites(&b);
+}
+
+static int name_module(struct page *page, const struct modules *modules, struct page_function *f)
+{
+	_cleanup_(strbuf_releasep) struct strbuf name = STRBUF_INIT;
+	int r = modules_put_name(modules, f->file, &name);
+
+	return r ? r : strtab_intern(page->modules, strbuf_str(&name), name.len, &f->module);
+}
+
+static int find_modules(struct page *page)
+{
+	_cleanup_(modules_release) struct modules modules = { 0 };
+	int r = strtab_new(&page->modules);
+
+	if (!r)
+		r = modules_find(&modules, page->profile, NULL, NULL);
+	for (size_t i = 0; i < page->functions.len && !r; i++) {
+		struct page_function *f = &page->functions.items[i];
+
+		f->origin = (uint8_t)origin_of(page->profile->strings, f->name, f->file, f->kind);
+		if (f->file && f->kind == FRAME_PYTHON)
+			r = name_module(page, &modules, f);
+	}
+	return r;
+}
+
+int page_complete(struct page *page, const uint32_t *const node_of[CUBE_SIDES])
+{
+	int r = find_modules(page);
+
+	return r ? r : make_sites(page, node_of);
 }
 
 static int add_functions(struct page *page, const struct calltree *tree)
@@ -203,5 +237,5 @@ int page_of_tree(struct page *page, const struct profile *p, const struct cube *
 	};
 	if ((r = add_functions(page, tree)) < 0 || (r = add_nodes(page, tree)) < 0)
 		return r;
-	return page_make_sites(page, node_of);
+	return page_complete(page, node_of);
 }

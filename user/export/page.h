@@ -21,7 +21,9 @@ struct page_function {
 	uint32_t file;
 	uint32_t line;         /* of the def; 0: unknown */
 	uint32_t renamed_from; /* index of what it was called in base; 0: the same */
+	uint32_t module;       /* id in page->modules; 0: none */
 	uint8_t kind;          /* enum frame_type */
+	uint8_t origin;        /* enum origin; numbers of the blob */
 };
 
 struct page_node {
@@ -47,6 +49,7 @@ struct page {
 	const struct cube *cube;             /* borrowed; finished */
 	uint32_t blocks;                     /* of its runs; those that are in use at least */
 	VEC(struct page_function) functions; /* 0 is the root's */
+	struct strtab *modules;              /* names */
 	VEC(struct page_node) nodes;         /* preorder, 0 the root */
 	VEC(struct page_site) sites;         /* in order of nodes; 0 the root's */
 	uint32_t *site_of[CUBE_SIDES];       /* by stack id; NULL: there is no such side */
@@ -72,8 +75,10 @@ int page_of_tree(struct page *page, const struct profile *p, const struct cube *
  */
 int page_of_diff(struct page *page, const struct diff *d);
 
-/* For the two above, once functions and nodes are there. node_of: by side; NULL: has no such side.
+/*
+ * For the two above, once functions and nodes are there: the functions' modules, and sites.
+ * node_of: by side; NULL: has no such side. 0, -ENOMEM, -EOVERFLOW.
  */
-int page_make_sites(struct page *page, const uint32_t *const node_of[CUBE_SIDES]);
+int page_complete(struct page *page, const uint32_t *const node_of[CUBE_SIDES]);
 
 #endif

@@ -91,7 +91,7 @@ int page_of_diff(struct page *page, const struct diff *d)
 	};
 	if ((r = add_functions(page, d)) < 0 || (r = add_nodes(page, d)) < 0)
 		return r;
-	return page_make_sites(page, node_of);
+	return page_complete(page, node_of);
 }
 
 /* --- the exporter ----------------------------------------------------------------------------- */

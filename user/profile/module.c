@@ -112,6 +112,66 @@ int module_put_name(const char *path, size_t len, size_t root_len, struct strbuf
 	return strbuf_error(out);
 }
 
+/* --- whose code ------------------------------------------------------------------------------- */
+
+static bool has_prefix(const char *s, const char *prefix)
+{
+	return !strncmp(s, prefix, strlen(prefix));
+}
+
+/* importlib's own files and frozen modules, and what stands around it. */
+static bool is_import_machinery(const char *path, size_t len)
+{
+	static const char *const frozen[] = { "importlib", "zipimport", "runpy" };
+	size_t root_len = after_standard_library(path, len);
+
+	for (size_t i = 0; i < sizeof(frozen) / sizeof(frozen[0]); i++)
+		if (module_is_frozen(path, len) && has_prefix(path + strlen(FROZEN), frozen[i]))
+			return true;
+	path += root_len;
+	return root_len &&
+	       (!strcmp(path, "importlib/__init__.py") || has_prefix(path, "importlib/_bootstrap"));
+}
+
+/* Of text that tells native functions by "name [library]" and kernel's by "name [kernel]". */
+static enum origin origin_by_name(const char *name, size_t len)
+{
+	if (path_ends_in(name, len, " [kernel]"))
+		return ORIGIN_KERNEL;
+	return path_ends_in(name, len, "]") && strstr(name, " [") ? ORIGIN_NATIVE : ORIGIN_MARKER;
+}
+
+static enum origin origin_of_file(const char *path, size_t len)
+{
+	size_t standard = after_standard_library(path, len);
+
+	if (is_import_machinery(path, len))
+		return ORIGIN_IMPORT;
+	if (module_is_frozen(path, len))
+		return ORIGIN_STDLIB;
+	if (module_library_root(path, len) != standard)
+		return ORIGIN_LIBRARY;
+	return standard ? ORIGIN_STDLIB : ORIGIN_OWN;
+}
+
+enum origin origin_of(const struct strtab *strings, uint32_t name, uint32_t file,
+		      enum frame_type kind)
+{
+	static const enum origin of_kind[FRAME_TYPE_COUNT] = {
+		[FRAME_NATIVE] = ORIGIN_NATIVE,
+		[FRAME_KERNEL] = ORIGIN_KERNEL,
+		[FRAME_MARKER] = ORIGIN_MARKER,
+		[FRAME_TASK] = ORIGIN_TASK,
+	};
+	const char *path = strtab_get(strings, file);
+
+	if (kind != FRAME_PYTHON)
+		return of_kind[kind];
+	if (!*path || !strcmp(path, "~"))
+		return origin_by_name(strtab_get(strings, name), strtab_len(strings, name));
+	return origin_of_file(path, strtab_len(strings, file));
+}
+
 /* --- roots of files --------------------------------------------------------------------------- */
 
 /* Code of nobody's project: a library's, a frozen module's, none of Python. */

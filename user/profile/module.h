@@ -39,6 +39,21 @@ size_t module_name_len(const char *path, size_t len);
  */
 int module_put_name(const char *path, size_t len, size_t root_len, struct strbuf *out);
 
+/* Whose code a frame is. */
+enum origin {
+	ORIGIN_OWN,
+	ORIGIN_IMPORT,  /* the machinery of the import statement */
+	ORIGIN_LIBRARY, /* an installed package's */
+	ORIGIN_STDLIB,
+	ORIGIN_NATIVE,
+	ORIGIN_KERNEL,
+	ORIGIN_MARKER,
+	ORIGIN_TASK,
+};
+#define ORIGIN_COUNT (ORIGIN_TASK + 1)
+enum origin origin_of(const struct strtab *strings, uint32_t name, uint32_t file,
+		      enum frame_type kind);
+
 struct module {
 	uint32_t file;     /* string id in the profile */
 	uint32_t root_len; /* bytes of its path */

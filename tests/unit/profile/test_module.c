@@ -127,12 +127,62 @@ static void test_files_stay_apart(void **state)
 	assert_name(&m, "/opt/lib/python3.13/decoder.py", "decoder");
 }
 
+static void test_whose_code(void **state)
+{
+	static const struct {
+		const char *name, *file;
+		uint8_t kind;
+		enum origin want;
+	} cases[] = {
+		{ "f", "/srv/shop/orders.py", FRAME_PYTHON, ORIGIN_OWN },
+		{ "f", "<string>", FRAME_PYTHON, ORIGIN_OWN },
+		{ "f", "/usr/lib/python3.11/json/decoder.py", FRAME_PYTHON, ORIGIN_STDLIB },
+		{ "f", "/usr/lib/python312.zip/json/decoder.py", FRAME_PYTHON, ORIGIN_STDLIB },
+		{ "f", "<frozen os>", FRAME_PYTHON, ORIGIN_STDLIB },
+		{ "f", "/venv/lib/python3.12/site-packages/django/__init__.py", FRAME_PYTHON,
+		  ORIGIN_LIBRARY },
+		{ "f", "/usr/lib/python3/dist-packages/yaml/nodes.py", FRAME_PYTHON,
+		  ORIGIN_LIBRARY },
+		{ "f", "<frozen importlib._bootstrap>", FRAME_PYTHON, ORIGIN_IMPORT },
+		{ "f", "<frozen zipimport>", FRAME_PYTHON, ORIGIN_IMPORT },
+		{ "f", "/usr/lib/python3.6/importlib/_bootstrap_external.py", FRAME_PYTHON,
+		  ORIGIN_IMPORT },
+		{ "f", "/usr/lib/python3.6/importlib/__init__.py", FRAME_PYTHON, ORIGIN_IMPORT },
+		{ "f", "/usr/lib/python3.12/importlib/metadata/__init__.py", FRAME_PYTHON,
+		  ORIGIN_STDLIB },
+		{ "f", "", FRAME_PYTHON, ORIGIN_MARKER },
+		{ "<GC>", "~", FRAME_PYTHON, ORIGIN_MARKER },
+		{ "schedule [kernel]", "", FRAME_PYTHON, ORIGIN_KERNEL },
+		{ "memcpy [libc.so.6]", "", FRAME_PYTHON, ORIGIN_NATIVE },
+		{ "memcpy", "", FRAME_NATIVE, ORIGIN_NATIVE },
+		{ "schedule", "", FRAME_KERNEL, ORIGIN_KERNEL },
+		{ "<GIL>", "", FRAME_MARKER, ORIGIN_MARKER },
+		{ "worker", "", FRAME_TASK, ORIGIN_TASK },
+	};
+	struct strtab *t;
+
+	(void)state;
+	assert_int_equal(strtab_new(&t), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint32_t name, file;
+		enum origin found;
+
+		assert_int_equal(strtab_intern(t, cases[i].name, strlen(cases[i].name), &name), 0);
+		assert_int_equal(strtab_intern(t, cases[i].file, strlen(cases[i].file), &file), 0);
+		found = origin_of(t, name, file, cases[i].kind);
+		if (found != cases[i].want)
+			fail_msg("%s of %s: %d", cases[i].name, cases[i].file, (int)found);
+	}
+	strtab_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_roots_and_names),
 		cmocka_unit_test(test_scripts_are_roots),
 		cmocka_unit_test(test_files_stay_apart),
+		cmocka_unit_test(test_whose_code),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
