@@ -842,7 +842,7 @@
       const runs = meta.runs.filter((r) => r.side === side);
       const sum = (of) => runs.reduce((all, r) => all + (of(r) || 0), 0);
       const time = sum((r) => r.duration_ns), lost = sum((r) => r.lost);
-      const share = lostShare({lost, busy: sum(busyOf)});
+      const share = lostShare({lost, ticks: sum((r) => r.ticks)});
       const pythons = [...new Set(meta.processes.map((p) => p.python).filter(Boolean))];
 
       document.title = ns.visible(meta.title || "profile") + " – pyebpf";
@@ -884,8 +884,7 @@
 
     const rateOf = (r) => r.rate_hz || (r.interval_ns ? Math.round(1e9 / r.interval_ns) : 0);
     const LOST_MUCH = 0.01; // share of lost samples from which they are pointed out
-    const busyOf = ({lost = 0, ticks = 0}) => lost + ticks;
-    const lostShare = (r) => r.lost ? r.lost / busyOf(r) : 0;
+    const lostShare = ({lost = 0, ticks = 0}) => lost && lost / (lost + ticks);
 
     const NORMALIZE = {share: "by share of the run", second: "per second", absolute: "in all",
       work: "per unit of work"};

@@ -101,6 +101,16 @@ async function functionRows(page) {
     (await row.locator("td").allInnerTexts()).map((t) => t.split("\n")[0].trim())));
 }
 
+test("what was lost is told as a share of what should be there", async () => {
+  const runs = (lost) => [{...META.runs[0], ticks: 75, lost}, {...META.runs[0], ticks: 25}];
+
+  for (const [lost, want, isMuch] of [[25, /Lost\s*25 \(20\.0%\)/, true], [1, /Lost\s*1 \(0\.99%\)/, false]])
+    await onPage(writePage({...PLAIN, meta: {...META, runs: runs(lost)}}), {}, async (page) => {
+      assert.match(await text(page, ".head"), want);
+      assert.equal(await page.locator(".head .lost").count(), Number(isMuch));
+    });
+});
+
 test("a click zooms and shows the figures, a second one steps out", async () => {
   await onPage(plain(), {}, async (page) => {
     assert.equal(await page.title(), "shop – pyebpf");
