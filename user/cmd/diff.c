@@ -3,15 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "base/vec.h"
 #include "cmd/browser.h"
 #include "cmd/cmd.h"
 #include "cmd/diff_run.h"
+#include "cmd/select_opts.h"
 
 #define FORMAT_BY_SUFFIX UINT_MAX
 #define PPM 1e6
 
 struct diff_opts {
+	struct select_opts select;
 	struct diff_call c;
 	struct opt_list baselines, renames, outputs;
 	const char *work;
@@ -76,6 +79,8 @@ static int check_and_compare(struct call *call, struct diff_opts *o)
 	};
 	o->c.outputs = &o->outputs;
 	o->c.out = stdout;
+	if (select_opts_read(&o->select, &o->c.select) < 0)
+		return cmd_usage(call, "%s", err_message(-EINVAL));
 	status = read_work(call, o);
 	if (!status)
 		status = diff_check_usage(call, &o->c);
@@ -113,6 +118,7 @@ static int run_with(struct call *call, const char *const *formats)
 			 "by the rules of CPython's own differential flame graph"),
 		OPT_FLAG(0, "no-fold-imports", &o.c.keeps_imports, KEEPS_IMPORTS_HELP),
 		OPT_FLAG(0, "force", &o.c.is_forced, "also recordings that do not fit together"),
+		SELECT_OPTIONS(&o.select),
 		OPT_GROUP("Output"),
 		OPT_LIST('o', "output", &o.outputs, "FILE",
 			 "file to write, its suffix tells the format; may repeat"),
@@ -144,6 +150,7 @@ static int run_with(struct call *call, const char *const *formats)
 	status = check_and_compare(call, &o);
 	vec_release(&o.baselines);
 	vec_release(&o.renames);
+	select_opts_release(&o.select);
 	vec_release(&o.outputs);
 	return status;
 }

@@ -53,6 +53,8 @@ struct loading {
 	struct diff_input *input;
 	struct diff_group group;
 	struct import_fold imports;
+	struct select select;
+	struct select_sum before; /* of the recordings before the one that is being read */
 	uint32_t recording; /* index of the one that is being read; INPUT_NO_RECORDING: none yet */
 	uint64_t samples;
 	uint64_t last_ns; /* of any of the run's */
@@ -67,6 +69,7 @@ static void loading_release(struct loading *l)
 	diff_input_free(l->input);
 	vec_release(&l->group.stacks);
 	import_fold_release(&l->imports);
+	select_release(&l->select);
 	free(l->message);
 	*l = (struct loading){ 0 };
 }
@@ -81,6 +84,7 @@ static int begin_run(struct loading *l)
 
 	l->recording = input_recording_index(l->source);
 	l->last_ns = 0;
+	l->before = l->select.sum;
 	if (!r)
 		r = diff_input_add_run(in, l->file->side, strbuf_str(&name), l->recording, 0, &run);
 	if (!r)
@@ -93,13 +97,16 @@ static void end_run(struct loading *l)
 {
 	struct cube_run *run = cube_run(&l->input->cube);
 	struct recording *r = diff_run_recording(l->input, run);
+	struct select_sum sum = { l->select.sum.all - l->before.all,
+				  l->select.sum.kept - l->before.kept };
 
 	run->has_times = l->last_ns > 0; /* also of what was imported from text */
 	if (!r->duration_ns)
 		r->duration_ns = l->last_ns;
 	if (l->how->has_unit && !r->interval_ns && r->is_summed)
 		r->interval_ns = INPUT_INTERVAL_DEFAULT_NS;
-	run->lost = loss_sum_of(r, loss_ticks);
+	select_trim(&l->select.query, r);
+	run->lost = select_scale(&sum, loss_sum_of(r, loss_ticks));
 }
 
 /* What input_next() brought, of one recording. */
@@ -119,6 +126,8 @@ static int take_batch(struct loading *l)
 	l->samples += p->samples.len;
 	if (!r && l->how->folds_imports)
 		r = import_fold_samples(&l->imports, p);
+	if (!r && select_is_active(&l->select.query))
+		r = select_samples(&l->select, p);
 	if (!r && l->group.pattern)
 		r = diff_group_samples(&l->group, p);
 	return r ? r : diff_input_take_samples(l->input);
@@ -151,7 +160,7 @@ static void read_one(void *loadings, size_t i)
 
 /* Of one that was read: what is to be said, and its run goes to the others. */
 static int conclude(struct loading *l, struct diff_input *in, struct diff_group *group,
-		    struct profile *const sides[DIFF_SIDES])
+		    struct profile *const sides[DIFF_SIDES], struct select_sum selected[DIFF_SIDES])
 {
 	int r = l->error < 0 ? l->error : l->end;
 
@@ -161,6 +170,8 @@ static int conclude(struct loading *l, struct diff_input *in, struct diff_group 
 		return l->error;
 	group->ticks += l->group.ticks;
 	group->left_out += l->group.left_out;
+	selected[l->file->side].all += l->select.sum.all;
+	selected[l->file->side].kept += l->select.sum.kept;
 	input_note_left_out(l->source);
 	if ((r = judge_end(l->source, l->file->path, l->end, l->samples)) < 0 ||
 	    (r = profile_sum_counters(l->input->profile, profile_recording(sides[l->file->side]))) <
@@ -171,7 +182,8 @@ static int conclude(struct loading *l, struct diff_input *in, struct diff_group 
 
 static int load_some(struct diff_input *in, const struct diff_file *files, size_t count,
 		     const struct diff_reading *how, struct diff_group *group,
-		     struct profile *const sides[DIFF_SIDES])
+		     struct profile *const sides[DIFF_SIDES],
+		     struct select_sum selected[DIFF_SIDES])
 {
 	struct loading loadings[AT_ONCE] = { 0 };
 	int r = 0;
@@ -179,6 +191,7 @@ static int load_some(struct diff_input *in, const struct diff_file *files, size_
 	for (size_t i = 0; i < count && !r; i++) {
 		loadings[i].file = &files[i];
 		loadings[i].how = how;
+		loadings[i].select.query = how->select;
 		loadings[i].group.pattern = group->pattern;
 		r = diff_input_new(in->cube.axes & CUBE_THREADS, &loadings[i].input);
 	}
@@ -186,7 +199,7 @@ static int load_some(struct diff_input *in, const struct diff_file *files, size_
 		parallel_run(count, read_one, loadings);
 	for (size_t i = 0; i < count; i++) {
 		if (!r)
-			r = conclude(&loadings[i], in, group, sides);
+			r = conclude(&loadings[i], in, group, sides, selected);
 		loading_release(&loadings[i]);
 	}
 	return r;
@@ -194,13 +207,13 @@ static int load_some(struct diff_input *in, const struct diff_file *files, size_
 
 int diff_load(struct diff_input *in, const struct diff_file *files, size_t count,
 	      const struct diff_reading *how, struct diff_group *group,
-	      struct profile *const sides[DIFF_SIDES])
+	      struct profile *const sides[DIFF_SIDES], struct select_sum selected[DIFF_SIDES])
 {
 	int r = 0;
 
 	for (size_t i = 0; i < count && !r; i += AT_ONCE)
 		r = load_some(in, &files[i], count - i < AT_ONCE ? count - i : AT_ONCE, how, group,
-			      sides);
+			      sides, selected);
 	return r;
 }
 

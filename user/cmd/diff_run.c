@@ -13,6 +13,7 @@
 #include "cmd/browser.h"
 #include "cmd/diff_group.h"
 #include "cmd/diff_load.h"
+#include "cmd/select_opts.h"
 #include "cmd/diff_terminal.h"
 #include "cmd/terminal.h"
 
@@ -21,6 +22,7 @@ struct comparison {
 	const struct call *call;
 	const struct diff_call *c;
 	struct diff_group group;
+	struct select_sum selected[DIFF_SIDES];
 	struct diff_input *input;
 	struct diff_renames renames;
 	struct texts notes;
@@ -136,6 +138,7 @@ static int read_sides(struct comparison *k)
 	const struct diff_reading how = {
 		.folds_imports = !c->keeps_imports && !has_compat(c),
 		.has_unit = has_compat(c),
+		.select = c->select,
 	};
 	size_t count = c->base_count + c->current_count;
 	_cleanup_(freep) struct diff_file *files = calloc(count, sizeof(*files));
@@ -146,7 +149,7 @@ static int read_sides(struct comparison *k)
 		return -ENOMEM;
 	add_files(files, DIFF_BASE, c->base, c->base_count);
 	add_files(files + c->base_count, DIFF_CURRENT, c->current, c->current_count);
-	r = diff_load(k->input, files, count, &how, &k->group, k->sides);
+	r = diff_load(k->input, files, count, &how, &k->group, k->sides, k->selected);
 	for (size_t i = 0; i < k->input->cube.runs.len; i++) {
 		struct cube_run *run = &k->input->cube.runs.items[i];
 
@@ -277,6 +280,22 @@ static int note_input(struct comparison *k)
 	return r;
 }
 
+static int note_selection(struct comparison *k)
+{
+	static const char *const names[DIFF_SIDES] = { "base", "current" };
+	int r = 0;
+
+	for (enum diff_side side = DIFF_BASE; side < DIFF_SIDES && !r; side++) {
+		_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+
+		r = select_put_sum(&k->c->select, &k->selected[side], &text);
+		if (!r)
+			r = texts_addf(&k->notes, "selected of %s: %s", names[side],
+				       strbuf_str(&text));
+	}
+	return r;
+}
+
 static int note_losses(struct comparison *k)
 {
 	static const char *const names[DIFF_SIDES] = { "Baseline", "Current" };
@@ -285,6 +304,8 @@ static int note_losses(struct comparison *k)
 
 	for (enum diff_side side = DIFF_BASE; side < DIFF_SIDES && !r; side++) {
 		diff_input_sum(k->input, side, &sum);
+		if (select_is_active(&k->c->select))
+			sum.ticks = k->selected[side].all;
 		r = account_note(k->sides[side], sum.ticks, names[side], &k->losses);
 	}
 	return r;
@@ -413,6 +434,8 @@ static int run_comparison(struct comparison *k)
 	if (r)
 		return r < 0 ? cmd_fail(k->call, r) : EXIT_RUNTIME;
 	r = note_input(k);
+	if (!r && select_is_active(&k->c->select))
+		r = note_selection(k);
 	if (!r)
 		r = note_losses(k);
 	if (!r)

@@ -12,6 +12,7 @@
 #include "diff/diff.h"
 #include "export/diff_export.h"
 #include "export/diff_words.h"
+#include "profile/select.h"
 
 /* A comparison as it was asked for. Starts as DIFF_CALL_INIT; strings are borrowed. */
 struct diff_call {
@@ -22,6 +23,7 @@ struct diff_call {
 	const struct opt_list *renames;
 	unsigned int compat; /* enum compat_version, or DIFF_NO_COMPAT */
 	const char *group_by;
+	struct select_query select;
 	bool keeps_imports; /* as they are, and not folded: profile/imports.h */
 	bool is_forced;
 	bool is_gated;

@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "cmd/cmd.h"
 #include "cmd/load.h"
+#include "cmd/select_opts.h"
 
 #define FORMAT_BY_SUFFIX UINT_MAX
 
@@ -17,6 +19,7 @@ struct export_call {
 	unsigned int format; /* index of exporters[] */
 	const char *output;
 	bool folds_imports;
+	struct select_opts select;
 	struct export_opts opts;
 };
 
@@ -47,9 +50,15 @@ static int export_to(struct call *call, const struct export_call *o, const struc
 	};
 	int r;
 
+	if (select_opts_read(&o->select, &l.select.query) < 0)
+		return cmd_usage(call, "%s", err_message(-EINVAL));
 	r = load_operands(&l, call);
 	if (r < 0)
 		return cmd_fail(call, r);
+	if (!l.ticks && l.all_ticks)
+		return load_fail_selection(call, &l);
+	if (select_is_active(&l.select.query))
+		log_note("%s", l.notes.items[l.notes.len - 1]);
 	if (!l.ticks) {
 		log_line("pyebpf export: ", "the recording has no samples");
 		cmd_try("pyebpf report %s", call->operands.len ? call->operands.items[0] : "");
@@ -74,6 +83,7 @@ static int run_with(struct call *call, const char *const *formats)
 		OPT_FLAG(0, "processes", &o.opts.processes,
 			 "the same for processes: process NAME (PID); labels also of their "
 			 "containers and pods"),
+		SELECT_OPTIONS(&o.select),
 		OPT_GROUP("Any format"),
 		OPT_FLAG(0, "fold-imports", &o.folds_imports,
 			 "import statements as one frame, as in reports, not as importlib's"),
@@ -95,7 +105,9 @@ static int run_with(struct call *call, const char *const *formats)
 	if (!cmd_options(call, opts, &status))
 		return status;
 	e = choose_format(&o);
-	return e ? export_to(call, &o, e) : unknown_format(call, o.output);
+	status = e ? export_to(call, &o, e) : unknown_format(call, o.output);
+	select_opts_release(&o.select);
+	return status;
 }
 
 static int run(struct call *call)

@@ -12,24 +12,37 @@
 #include "base/units.h"
 #include "cmd/account.h"
 #include "cmd/input.h"
+#include "cmd/select_opts.h"
 
 #define DEFAULT_FILE "profile.pyebpf"
+
+static uint64_t sum_values(const struct profile *p)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < p->samples.len; i++)
+		sum += p->samples.items[i].value;
+	return sum;
+}
 
 /* Takes the samples p holds now into the sums. */
 static int sum_samples(struct load *l)
 {
 	struct profile *p = l->profile;
+	uint64_t values = sum_values(p);
 	int r = l->folds_imports ? import_fold_samples(&l->imports, p) : 0;
 
+	l->records += p->samples.len;
+	l->all_ticks += values;
+	if (!r && select_is_active(&l->select.query)) {
+		r = select_samples(&l->select, p);
+		values = sum_values(p);
+	}
+	l->ticks += values;
 	if (!r)
 		r = cube_add(&l->cube, p);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < p->samples.len; i++)
-		l->ticks += p->samples.items[i].value;
-	l->records += p->samples.len;
 	profile_clear_samples(p);
-	return 0;
+	return r;
 }
 
 /* The file gave n in the end, and `found` samples: is it of use? 0 or an error. */
@@ -103,25 +116,33 @@ static int begin_run(struct load *l, struct input *in, uint32_t recording)
 					 : 0);
 }
 
-/* What is known at its end. */
-static void end_run(struct load *l, uint32_t recording)
+/* What is known at its end; before: what was read before it. */
+static void end_run(struct load *l, uint32_t recording, const struct select_sum *before)
 {
-	if (l->cube.axes & CUBE_TIME && recording != INPUT_NO_RECORDING)
-		cube_run(&l->cube)->lost =
-			loss_sum_of(&l->profile->recordings.items[recording], loss_ticks);
+	struct select_sum sum = { l->all_ticks - before->all, l->ticks - before->kept };
+	struct recording *r;
+
+	if (recording == INPUT_NO_RECORDING)
+		return;
+	r = &l->profile->recordings.items[recording];
+	select_trim(&l->select.query, r);
+	if (l->cube.axes & CUBE_TIME)
+		cube_run(&l->cube)->lost = select_scale(&sum, loss_sum_of(r, loss_ticks));
 }
 
 /* Batch by batch until it gives no more: 0 or what input_next() says; else -ENOMEM in *r. */
 static int sum_batches(struct load *l, struct input *in, int *r)
 {
 	uint32_t recording = INPUT_NO_RECORDING;
+	struct select_sum before = { 0 };
 	int n;
 
 	*r = 0;
 	do {
 		n = input_next(in, l->profile);
 		if (recording != input_recording_index(in)) {
-			end_run(l, recording);
+			end_run(l, recording, &before);
+			before = (struct select_sum){ l->all_ticks, l->ticks };
 			recording = input_recording_index(in);
 			*r = begin_run(l, in, recording);
 		}
@@ -129,14 +150,14 @@ static int sum_batches(struct load *l, struct input *in, int *r)
 			*r = sum_samples(l);
 	} while (n > 0 && !*r);
 	if (!*r)
-		end_run(l, recording);
+		end_run(l, recording, &before);
 	return n;
 }
 
 static int load_file(struct load *l, const char *path)
 {
 	_cleanup_(input_freep) struct input *in = NULL;
-	uint64_t records = l->records, ticks = l->ticks;
+	uint64_t records = l->records, ticks = l->all_ticks;
 	int n, r = input_open(path, &in);
 
 	if (r < 0)
@@ -145,12 +166,20 @@ static int load_file(struct load *l, const char *path)
 	if (r < 0 || (n < 0 && n != -EBADMSG))
 		return r < 0 ? r : n;
 	if (input_is_text(in)) {
-		l->records = records + l->ticks - ticks; /* a line is a sum, not a record */
+		l->records = records + l->all_ticks - ticks; /* a line is a sum, not a record */
 		if (n < 0)
 			return n; /* one wrong line: it may be another format altogether */
 	}
 	input_note_left_out(in);
 	return judge_end(l, in, path, n, l->records - records);
+}
+
+static int note_selection(struct load *l)
+{
+	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+	int r = select_put_sum(&l->select.query, &l->select.sum, &text);
+
+	return r ? r : texts_addf(&l->notes, "Selected: %s", strbuf_str(&text));
 }
 
 int load_files(struct load *l, const char *const *paths, size_t count)
@@ -160,7 +189,9 @@ int load_files(struct load *l, const char *const *paths, size_t count)
 	for (size_t i = 0; i < count && !r; i++)
 		r = load_file(l, paths[i]);
 	if (!r)
-		r = account_note(l->profile, l->ticks, "", &l->notes);
+		r = account_note(l->profile, l->all_ticks, "", &l->notes);
+	if (!r && select_is_active(&l->select.query))
+		r = note_selection(l);
 	return r ? r : cube_finish(&l->cube, l->profile);
 }
 
@@ -206,6 +237,7 @@ int load_add_leaves(struct load *l, const struct profile *p, struct leaf_map *fu
 		s.thread = 0;
 		s.opcode = 0;
 		l->ticks += s.value;
+		l->all_ticks += s.value;
 		if (!r)
 			r = profile_add_sample(l->profile, &s);
 	}
@@ -225,10 +257,23 @@ int load_operands(struct load *l, const struct call *call)
 	return load_files(l, (const char *const *)call->operands.items, (size_t)call->operands.len);
 }
 
+int load_fail_selection(const struct call *call, const struct load *l)
+{
+	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+
+	if (select_put_query(&l->select.query, &text) < 0)
+		return cmd_fail(call, -ENOMEM);
+	cmd_fail(call, err_set(-ENODATA, "none of %s samples is selected: %s",
+			       units_count(l->all_ticks).s, strbuf_str(&text)));
+	cmd_try("patterns are globs of whole names: 'parse*', '*.parse', 'orders.py:*'");
+	return EXIT_NOTHING;
+}
+
 void load_release(struct load *l)
 {
 	profile_free(l->profile);
 	cube_release(&l->cube);
 	import_fold_release(&l->imports);
+	select_release(&l->select);
 	texts_release(&l->notes);
 }

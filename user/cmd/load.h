@@ -12,6 +12,7 @@
 #include "profile/cube.h"
 #include "profile/imports.h"
 #include "profile/profile.h"
+#include "profile/select.h"
 
 /* Stack of one function in a load, by frame id; 0: not looked up yet. */
 struct leaf_map {
@@ -29,11 +30,13 @@ struct load {
 	struct profile *profile; /* without samples */
 	struct cube cube;        /* finished by load_files() */
 	uint64_t records;        /* samples as stored: one may weigh several ticks */
-	uint64_t ticks;          /* their weight: what users are told as samples */
+	uint64_t ticks;          /* values of those selected: what users are told as samples */
+	uint64_t all_ticks;      /* of all of them */
 	bool is_cut;             /* a file ends early, or is damaged from some point on */
 	bool folds_imports;      /* set by the caller: profile/imports.h */
 	struct import_fold imports;
-	struct texts notes; /* what the reader of a page should know of the files */
+	struct select select; /* its query is set by the caller */
+	struct texts notes;   /* what the reader of a page should know of the files */
 };
 
 /*
@@ -52,6 +55,9 @@ int load_add_leaves(struct load *l, const struct profile *p, struct leaf_map *fu
 
 /* The same for a command's operands; without any: profile.pyebpf. */
 int load_operands(struct load *l, const struct call *call);
+
+/* Of samples none was selected: says so. EXIT_NOTHING. */
+int load_fail_selection(const struct call *call, const struct load *l);
 
 void load_release(struct load *l);
 

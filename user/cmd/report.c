@@ -13,6 +13,7 @@
 #include "cmd/cmd.h"
 #include "cmd/load.h"
 #include "cmd/ranking.h"
+#include "cmd/select_opts.h"
 #include "cmd/terminal.h"
 #include "export/export.h"
 #include "profile/calltree.h"
@@ -36,6 +37,8 @@ struct report_opts {
 	double min_percent;
 	const char *output; /* NULL: the terminal */
 	bool should_open;
+	struct select_opts select;
+	struct select_query query;
 };
 
 /* --- what was recorded ------------------------------------------------------------------------ */
@@ -206,30 +209,40 @@ static void put_samples(struct line *l, const struct load *loaded)
 	const struct recording facts = profile_facts(loaded->profile), *m = &facts;
 
 	put_label(l, "samples");
-	line_put(l, STYLE_PLAIN, units_count(loaded->ticks).s);
+	line_put(l, STYLE_PLAIN, units_count(loaded->all_ticks).s);
 	if (m->interval_ns)
 		line_putf(l, STYLE_PLAIN, " of %s each: %s", units_ns(m->interval_ns).s,
-			  time_text(loaded->ticks, m->interval_ns).s);
-	if (loaded->records != loaded->ticks)
+			  time_text(loaded->all_ticks, m->interval_ns).s);
+	if (loaded->records != loaded->all_ticks)
 		line_putf(l, STYLE_PLAIN, " (%s records: skipped ticks weigh on the next one)",
 			  units_count(loaded->records).s);
+}
+
+static void put_selected(struct line *l, const struct load *loaded)
+{
+	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+
+	put_label(l, "selected");
+	if (select_put_sum(&loaded->select.query, &loaded->select.sum, &text) == 0)
+		line_put_foreign(l, STYLE_PLAIN, strbuf_str(&text), text.len);
+	line_end(l);
 }
 
 static void put_cpu(struct line *l, const struct load *loaded)
 {
 	const struct profile *p = loaded->profile;
 
-	if (!account_cpu_ns(p, loaded->ticks))
+	if (!account_cpu_ns(p, loaded->all_ticks) || loaded->select.query.has_range)
 		return;
 	put_label(l, "time");
-	account_put_cpu(l, p, loaded->ticks, profile_facts(p).duration_ns);
+	account_put_cpu(l, p, loaded->all_ticks, profile_facts(p).duration_ns);
 	line_end(l);
 }
 
 static void put_work(struct line *l, const struct load *loaded)
 {
 	const struct recording facts = profile_facts(loaded->profile), *m = &facts;
-	double each_ns = (double)loaded->ticks * (double)m->interval_ns / m->work;
+	double each_ns = (double)loaded->all_ticks * (double)m->interval_ns / m->work;
 
 	put_label(l, "work");
 	line_putf(l, STYLE_PLAIN, "%.15g units", m->work);
@@ -243,7 +256,7 @@ static void put_account(struct line *l, const struct load *loaded)
 
 	put_label(l, "lost");
 	if (loss_sum(p, loss_ticks))
-		account_put_lost(l, p, loaded->ticks);
+		account_put_lost(l, p, loaded->all_ticks);
 	else
 		line_put(l, STYLE_PLAIN, loss_is_known(p, loss_ticks) ? "nothing" : "unknown");
 	line_end(l);
@@ -287,6 +300,8 @@ static int put_summary(const struct load *loaded, struct terminal t)
 	line_end(&l);
 	put_samples(&l, loaded);
 	line_end(&l);
+	if (select_is_active(&loaded->select.query))
+		put_selected(&l, loaded);
 	put_cpu(&l, loaded);
 	if (facts.work > 0) {
 		put_work(&l, loaded);
@@ -626,6 +641,7 @@ static int report(struct call *call, const struct report_opts *o, const struct e
 	_cleanup_(load_release) struct load loaded = {
 		.cube.axes = e ? e->axes : 0,
 		.folds_imports = !o->keeps_imports,
+		.select.query = o->query,
 	};
 	_cleanup_(strbuf_releasep) struct strbuf why = STRBUF_INIT;
 	int r = load_operands(&loaded, call);
@@ -637,6 +653,8 @@ static int report(struct call *call, const struct report_opts *o, const struct e
 		return cmd_fail(call, r);
 	if (loaded.ticks)
 		return EXIT_OK;
+	if (loaded.all_ticks)
+		return load_fail_selection(call, &loaded);
 	r = account_put_nothing(&why, loaded.profile, &next);
 	if (r < 0)
 		return cmd_fail(call, r);
@@ -658,6 +676,7 @@ static int run(struct call *call)
 		OPT_FLAG(0, "tree", &o.tree, "the call tree instead of the table"),
 		OPT_PERCENT(0, "min-percent", &o.min_percent,
 			    "leave paths with less of the total out of the tree (0.5)"),
+		SELECT_OPTIONS(&o.select),
 		OPT_GROUP("Around it"),
 		OPT_FLAG(0, "threads", &o.threads, "also the share of each thread"),
 		OPT_FLAG(0, "no-summary", &o.no_summary, "not what was recorded and lost"),
@@ -679,8 +698,13 @@ static int run(struct call *call)
 		if (!beside)
 			return cmd_fail(call, -ENOMEM);
 	}
-	status = choose_output(call, &o, &exporter);
-	return status ? status : report(call, &o, exporter);
+	status = select_opts_read(&o.select, &o.query) < 0
+			 ? cmd_usage(call, "%s", err_message(-EINVAL))
+			 : choose_output(call, &o, &exporter);
+	if (!status)
+		status = report(call, &o, exporter);
+	select_opts_release(&o.select);
+	return status;
 }
 
 const struct command command_report = {

@@ -12,6 +12,7 @@
 
 #include "base/utf8.h"
 #include "export/export.h"
+#include "profile/select.h"
 #include "otlp.pb-c.h"
 #include "pprof.pb-c.h"
 #include "tests/fuzz/hostile_profile.h"
@@ -197,16 +198,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		.limit = how >> 5,
 		.min_percent = how & 32 ? 7 : 0,
 	};
+	static const char *const patterns[] = { "*a*", "*:*", "[!a]*", "1", "a=*" };
+	_cleanup_(select_release) struct select select = { .sum = { 0 } };
 	_cleanup_(cube_release) struct cube plain = { .axes = exporter_axes(&exporter_pprof, &o) };
 	_cleanup_(cube_release) struct cube timed = { .axes = exporter_html.axes };
 	_cleanup_(profile_freep) struct profile *p = NULL;
 	bool is_more;
 
 	require(profile_new(&p) == 0);
+	for (size_t i = 0; i < SELECT_KEYS && how & 64; i++)
+		select.query.patterns[i] =
+			(struct select_patterns){ patterns, hostile_pick(&h, 6) };
 	do {
 		require(cube_begin_run(&timed, CUBE_CURRENT, "run.pyebpf", 0,
 				       how & 16 ? CUBE_NO_TIMES : hostile_number(&h, 8)) == 0);
 		is_more = hostile_fill(&h, p);
+		require(select_samples(&select, p) == 0);
 		require(cube_add(&plain, p) == 0 && cube_add(&timed, p) == 0);
 		cube_run(&timed)->lost = hostile_number(&h, 8);
 		profile_clear_samples(p);

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "profile/select.h"
+
+static uint32_t intern(struct profile *p, const char *s)
+{
+	uint32_t id;
+
+	assert_int_equal(strtab_intern(p->strings, s, strlen(s), &id), 0);
+	return id;
+}
+
+static uint32_t push(struct profile *p, uint32_t caller, const char *name, const char *file)
+{
+	struct frame f = { .name = intern(p, name), .file = intern(p, file) };
+	uint32_t frame, stack;
+
+	assert_int_equal(frametab_intern(p->frames, &f, &frame), 0);
+	assert_int_equal(stacktab_intern(p->stacks, caller, frame, &stack), 0);
+	return stack;
+}
+
+/* A thread of a process of the first recording. */
+static uint32_t add_thread(struct profile *p, const char *process_name, uint32_t pid,
+			   const char *name, uint32_t tid)
+{
+	struct process process = { .pid = pid, .ns_pid = 7, .name = intern(p, process_name) };
+	struct thread thread = { .tid = tid, .name = intern(p, name) };
+	uint32_t index;
+
+	process.container = pid == 412 ? intern(p, "0123456789abcdef") : 0;
+	process.pod_name = pid == 500 ? intern(p, "web-1") : 0;
+	process.pod_namespace = pid == 500 ? intern(p, "shop") : 0;
+	process.pod_uid = pid == 500 ? intern(p, "1f2e") : 0;
+	assert_int_equal(profile_add_process(p, &process, &thread.process), 0);
+	assert_int_equal(profile_add_thread(p, &thread, &index), 0);
+	return index;
+}
+
+static void put(struct profile *p, const struct sample *s)
+{
+	assert_int_equal(profile_add_sample(p, s), 0);
+}
+
+static uint64_t values_of(const struct profile *p)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < p->samples.len; i++)
+		sum += p->samples.items[i].value;
+	return sum;
+}
+
+/* --- keys ------------------------------------------------------------------------------------- */
+
+#define SHOP "/srv/shop/api/orders.py"
+#define JSON "/usr/lib/python3.12/json/decoder.py"
+#define DJANGO "/venv/lib/python3.12/site-packages/django/db/query.py"
+
+/* Samples of 1, 2, 4, 8, 16: what is left says which. */
+static struct profile *make_profile(void)
+{
+	struct profile *p;
+	uint32_t threads[3], main_stack, handle, set;
+
+	assert_int_equal(profile_new(&p), 0);
+	threads[0] = add_thread(p, "web", 412, "MainThread", 412);
+	threads[1] = add_thread(p, "web", 412, "pool-1", 413);
+	threads[2] = add_thread(p, "worker", 500, "MainThread", 500);
+	main_stack = push(p, 0, "<module>", "/srv/shop/main.py");
+	handle = push(p, main_stack, "Orders.handle", SHOP);
+	assert_int_equal(labeltab_add(p->labels, 0, intern(p, "route"), intern(p, "/pay"), &set),
+			 0);
+	assert_int_equal(labeltab_add(p->labels, set, intern(p, "user"), intern(p, "u1"), &set), 0);
+	put(p, &(struct sample){ .value = 1, .stack = main_stack, .thread = threads[0] });
+	put(p, &(struct sample){
+		       .value = 2, .stack = handle, .thread = threads[1], .time_ns = 1000000000 });
+	put(p, &(struct sample){ .value = 4,
+				 .stack = push(p, handle, "JSONDecoder.decode", JSON),
+				 .thread = threads[1],
+				 .labels = set,
+				 .time_ns = 1999999999 });
+	put(p, &(struct sample){ .value = 8,
+				 .stack = push(p, handle, "Query.run", DJANGO),
+				 .thread = threads[2],
+				 .time_ns = 2000000000 });
+	put(p, &(struct sample){ .value = 16, .thread = threads[2], .time_ns = 3000000000 });
+	return p;
+}
+
+static void test_what_is_left(void **state)
+{
+	static const struct {
+		struct {
+			enum select_key key;
+			const char *pattern;
+		} rows[4];
+		const char *range;
+		uint64_t left;
+	} cases[] = {
+		{ { { 0 } }, NULL, 31 },
+		{ { { SELECT_FOCUS, "Orders.handle" } }, NULL, 14 },
+		{ { { SELECT_FOCUS, "handle" } }, NULL, 14 },
+		{ { { SELECT_FOCUS, "hand" } }, NULL, 0 },
+		{ { { SELECT_FOCUS, "hand*" } }, NULL, 14 },
+		{ { { SELECT_FOCUS, "*.*" } }, NULL, 14 },
+		{ { { SELECT_FOCUS, "orders.py:handle" } }, NULL, 14 },
+		{ { { SELECT_FOCUS, "api/*.py:Orders.*" } }, NULL, 14 },
+		{ { { SELECT_FOCUS, "decoder.py:handle" } }, NULL, 0 },
+		{ { { SELECT_FOCUS, "decode" }, { SELECT_FOCUS, "run" } }, NULL, 12 },
+		{ { { SELECT_IGNORE, "decode" } }, NULL, 27 },
+		{ { { SELECT_FOCUS, "handle" }, { SELECT_IGNORE, "run" } }, NULL, 6 },
+		{ { { SELECT_MODULE, "json" } }, NULL, 4 },
+		{ { { SELECT_MODULE, "json.decoder" } }, NULL, 4 },
+		{ { { SELECT_MODULE, "decoder" } }, NULL, 0 }, /* no library's root is there */
+		{ { { SELECT_MODULE, "django.*" } }, NULL, 8 },
+		{ { { SELECT_MODULE, "orders" } }, NULL, 14 },
+		{ { { SELECT_MODULE, "api.orders" } }, NULL, 14 },
+		{ { { SELECT_MODULE, "api" } }, NULL, 14 },
+		{ { { SELECT_MODULE, "main" } }, NULL, 15 },
+		{ { { SELECT_FILE, "orders.py" } }, NULL, 14 },
+		{ { { SELECT_FILE, "/usr/lib/*" } }, NULL, 4 },
+		{ { { SELECT_FILE, "rders.py" } }, NULL, 0 },
+		{ { { SELECT_MODULE, "json" }, { SELECT_FILE, "orders.py" } }, NULL, 4 },
+		{ { { SELECT_THREAD, "pool-*" } }, NULL, 6 },
+		{ { { SELECT_THREAD, "MainThread" } }, NULL, 25 },
+		{ { { SELECT_THREAD, "413" }, { SELECT_THREAD, "500" } }, NULL, 30 },
+		{ { { SELECT_PROCESS, "w*" } }, NULL, 31 },
+		{ { { SELECT_PROCESS, "worker" } }, NULL, 24 },
+		{ { { SELECT_PROCESS, "412" } }, NULL, 7 },
+		{ { { SELECT_PROCESS, "7" } }, NULL, 31 }, /* in its namespace */
+		{ { { SELECT_PROCESS, "412" }, { SELECT_THREAD, "MainThread" } }, NULL, 1 },
+		{ { { SELECT_CONTAINER, "01234" } }, NULL, 7 },
+		{ { { SELECT_CONTAINER, "shop/web-*" } }, NULL, 24 },
+		{ { { SELECT_LABEL, "route=/p*" } }, NULL, 4 },
+		{ { { SELECT_LABEL, "route=/q" } }, NULL, 0 },
+		{ { { SELECT_LABEL, "user" } }, NULL, 4 },
+		{ { { 0 } }, "1s..2s", 6 },
+		{ { { 0 } }, "..1s", 1 },
+		{ { { 0 } }, "2s..", 24 },
+		{ { { SELECT_THREAD, "pool-1" } }, "1500ms..1m", 4 },
+		{ { { SELECT_FOCUS, "[" } }, NULL, 0 }, /* no glob: itself */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *patterns[SELECT_KEYS][4];
+		struct select s = { 0 };
+		struct profile *p = make_profile();
+
+		for (size_t k = 0; k < 4 && cases[i].rows[k].pattern; k++) {
+			enum select_key key = cases[i].rows[k].key;
+			struct select_patterns *to = &s.query.patterns[key];
+
+			patterns[key][to->len++] = cases[i].rows[k].pattern;
+			to->items = patterns[key];
+		}
+		if (cases[i].range)
+			assert_int_equal(select_parse_range(&s.query, cases[i].range), 0);
+		assert_int_equal(select_is_active(&s.query),
+				 cases[i].range || cases[i].rows[0].pattern);
+		assert_int_equal(select_samples(&s, p), 0);
+		if (values_of(p) != cases[i].left)
+			fail_msg("case %zu, %s: %d is left", i,
+				 cases[i].rows[0].pattern ? cases[i].rows[0].pattern : "",
+				 (int)values_of(p));
+		assert_int_equal(s.sum.all, 31);
+		assert_int_equal(s.sum.kept, cases[i].left);
+		select_release(&s);
+		profile_free(p);
+	}
+}
+
+/* What comes later is judged as what came first. */
+static void test_chunk_by_chunk(void **state)
+{
+	static const char *const focus[] = { "wanted" };
+	struct select s = { .query.patterns[SELECT_FOCUS] = { focus, 1 } };
+	uint64_t left = 0;
+	struct profile *p;
+	uint32_t thread;
+
+	(void)state;
+	assert_int_equal(profile_new(&p), 0);
+	thread = add_thread(p, "a", 1, "t", 1);
+	for (uint32_t i = 0; i < 50; i++) {
+		char file[16];
+		uint32_t stack;
+
+		snprintf(file, sizeof(file), "/%u.py", i);
+		stack = push(p, 0, i % 2 ? "wanted" : "other", file);
+		put(p, &(struct sample){ .value = 1, .stack = stack, .thread = thread });
+		put(p, &(struct sample){ .value = 1,
+					 .stack = push(p, stack, "leaf", "/l.py"),
+					 .thread = thread });
+		assert_int_equal(select_samples(&s, p), 0);
+		left += values_of(p);
+		profile_clear_samples(p);
+	}
+	assert_int_equal(left, 50);
+	assert_int_equal(s.sum.all, 100);
+	select_release(&s);
+	profile_free(p);
+}
+
+/* Frames that are hidden give what they did to who called them; nothing is lost of the rest. */
+static void test_hidden_frames(void **state)
+{
+	static const char *const hidden[] = { "b" };
+	struct select s = { .query.patterns[SELECT_HIDE] = { hidden, 1 } };
+	struct profile *p;
+	uint32_t thread, a, b, c, d;
+
+	(void)state;
+	assert_int_equal(profile_new(&p), 0);
+	thread = add_thread(p, "a", 1, "t", 1);
+	a = push(p, 0, "a", "/x.py");
+	b = push(p, a, "b", "/x.py");
+	c = push(p, b, "c", "/x.py");
+	d = push(p, 0, "b", "/x.py");
+	for (uint32_t i = 0; i < 4; i++)
+		put(p, &(struct sample){ .value = 1,
+					 .stack = (uint32_t[]){ a, b, c, d }[i],
+					 .thread = thread });
+	assert_int_equal(select_samples(&s, p), 0);
+	assert_int_equal(p->samples.len, 4);
+	assert_int_equal(p->samples.items[0].stack, a);
+	assert_int_equal(p->samples.items[1].stack, a);
+	assert_int_equal(p->samples.items[2].stack, push(p, a, "c", "/x.py"));
+	assert_int_equal(p->samples.items[3].stack, 0);
+	select_release(&s);
+	profile_free(p);
+}
+
+/* --- ranges ----------------------------------------------------------------------------------- */
+
+static void test_ranges_that_are_none(void **state)
+{
+	static const char *const wrong[] = {
+		"", "5s", "5s-6s", "2s..1s", "1s..1s", "a..b", "1s..2x"
+	};
+	struct select_query q = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		if (select_parse_range(&q, wrong[i]) != -EINVAL)
+			fail_msg("%s is taken", wrong[i]);
+	assert_false(select_is_active(&q));
+	err_clear();
+}
+
+static void test_a_range_is_a_recording_of_its_own(void **state)
+{
+	struct recording r = { .duration_ns = 10000000000,
+			       .start_realtime_ns = 5000000000,
+			       .is_whole = 1 };
+	struct select s = { 0 };
+	struct profile *p = make_profile();
+
+	(void)state;
+	assert_int_equal(select_parse_range(&s.query, "1s..3s"), 0);
+	assert_int_equal(select_samples(&s, p), 0);
+	assert_int_equal(p->samples.len, 3);
+	assert_int_equal(p->samples.items[0].time_ns, 0);
+	assert_int_equal(p->samples.items[2].time_ns, 1000000000);
+	select_trim(&s.query, &r);
+	assert_true(r.duration_ns == 2000000000 && r.start_realtime_ns == 6000000000);
+	assert_false(r.is_whole);
+	r.duration_ns = 500000000; /* it ended before */
+	select_trim(&s.query, &r);
+	assert_int_equal(r.duration_ns, 0);
+	select_release(&s);
+	profile_free(p);
+}
+
+static void test_a_range_of_sums_is_refused(void **state)
+{
+	struct select s = { 0 };
+	struct profile *p = make_profile();
+
+	(void)state;
+	profile_recording(p)->is_summed = 1;
+	assert_int_equal(select_parse_range(&s.query, "1s..3s"), 0);
+	assert_int_equal(select_samples(&s, p), -EINVAL);
+	err_clear();
+	select_release(&s);
+	profile_free(p);
+}
+
+static void test_losses_are_shared_out(void **state)
+{
+	(void)state;
+	assert_int_equal(select_scale(&(struct select_sum){ 100, 25 }, 40), 10);
+	assert_int_equal(select_scale(&(struct select_sum){ 0, 0 }, 40), 40);
+	assert_true(select_scale(&(struct select_sum){ UINT64_MAX, UINT64_MAX }, UINT64_MAX) ==
+		    UINT64_MAX);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_is_left),
+		cmocka_unit_test(test_chunk_by_chunk),
+		cmocka_unit_test(test_hidden_frames),
+		cmocka_unit_test(test_ranges_that_are_none),
+		cmocka_unit_test(test_a_range_is_a_recording_of_its_own),
+		cmocka_unit_test(test_a_range_of_sums_is_refused),
+		cmocka_unit_test(test_losses_are_shared_out),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

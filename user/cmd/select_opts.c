@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "cmd/select_opts.h"
+
+#include <errno.h>
+
+#include "base/err.h"
+#include "base/units.h"
+#include "cmd/account.h"
+
+int select_opts_read(const struct select_opts *o, struct select_query *q)
+{
+	int r;
+
+	*q = (struct select_query){ 0 };
+	for (size_t i = 0; i < SELECT_KEYS; i++) {
+		q->patterns[i].items = o->patterns[i].items;
+		q->patterns[i].len = o->patterns[i].len;
+	}
+	if (!o->time_range)
+		return 0;
+	r = select_parse_range(q, o->time_range);
+	return r < 0 ? err_wrap(r, "--time-range") : 0;
+}
+
+/* As a shell reads it. */
+static void put_quoted(struct strbuf *out, const char *text)
+{
+	strbuf_putc(out, '\'');
+	for (; *text; text++)
+		if (*text == '\'')
+			strbuf_puts(out, "'\\''");
+		else
+			strbuf_putc(out, *text);
+	strbuf_putc(out, '\'');
+}
+
+int select_put_query(const struct select_query *q, struct strbuf *out)
+{
+	static const char *const names[SELECT_KEYS] = {
+		[SELECT_FOCUS] = "focus",     [SELECT_IGNORE] = "ignore",
+		[SELECT_HIDE] = "hide",       [SELECT_MODULE] = "module",
+		[SELECT_FILE] = "file",       [SELECT_THREAD] = "thread",
+		[SELECT_PROCESS] = "process", [SELECT_CONTAINER] = "container",
+		[SELECT_LABEL] = "label",
+	};
+	const char *space = "";
+
+	for (size_t key = 0; key < SELECT_KEYS; key++)
+		for (size_t i = 0; i < q->patterns[key].len; i++) {
+			strbuf_appendf(out, "%s--%s ", space, names[key]);
+			put_quoted(out, q->patterns[key].items[i]);
+			space = " ";
+		}
+	if (!q->has_range)
+		return strbuf_error(out);
+	strbuf_appendf(out, "%s--time-range ", space);
+	if (q->from_ns)
+		strbuf_puts(out, units_ns_exact(q->from_ns).s);
+	strbuf_puts(out, "..");
+	if (q->to_ns != UINT64_MAX)
+		strbuf_puts(out, units_ns_exact(q->to_ns).s);
+	return strbuf_error(out);
+}
+
+int select_put_sum(const struct select_query *q, const struct select_sum *sum, struct strbuf *out)
+{
+	strbuf_puts(out, units_count(sum->kept).s);
+	strbuf_appendf(out, " of %s samples", units_count(sum->all).s);
+	if (sum->all)
+		strbuf_appendf(out, " (%s)", share_text(sum->kept, sum->all).s);
+	strbuf_puts(out, ": ");
+	return select_put_query(q, out);
+}
+
+void select_opts_release(struct select_opts *o)
+{
+	for (size_t i = 0; i < SELECT_KEYS; i++)
+		vec_release(&o->patterns[i]);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef CMD_SELECT_OPTS_H
+#define CMD_SELECT_OPTS_H
+
+#include "base/strbuf.h"
+#include "cmd/opt.h"
+#include "profile/select.h"
+
+/*
+ * Options that tell which samples are looked at: the same rows in each command. Starts as zeros,
+ * ends in select_opts_release().
+ */
+struct select_opts {
+	struct opt_list patterns[SELECT_KEYS];
+	const char *time_range;
+};
+
+/* clang-format off */
+#define SELECT_OPTIONS(o)                                                                                 \
+	OPT_GROUP("Selection (GLOBs; each may repeat)"),                                                  \
+	OPT_LIST(0, "focus", &(o)->patterns[SELECT_FOCUS], "FUNCTION",                                    \
+		 "samples in such a function or below it, also FILE:FUNCTION"),                           \
+	OPT_LIST(0, "ignore", &(o)->patterns[SELECT_IGNORE], "FUNCTION", "samples outside of them"),      \
+	OPT_LIST(0, "hide", &(o)->patterns[SELECT_HIDE], "FUNCTION",                                      \
+		 "without such frames: their time is their callers'"),                                    \
+	OPT_LIST(0, "module", &(o)->patterns[SELECT_MODULE], "MODULE",                                    \
+		 "samples in or below code of a module or package"),                                      \
+	OPT_LIST(0, "file", &(o)->patterns[SELECT_FILE], "FILE", "the same by path, or its end"),         \
+	OPT_LIST(0, "thread", &(o)->patterns[SELECT_THREAD], "THREAD", "by name or TID"),                 \
+	OPT_LIST(0, "process", &(o)->patterns[SELECT_PROCESS], "PROCESS", "by name or PID"),              \
+	OPT_LIST(0, "container", &(o)->patterns[SELECT_CONTAINER], "ID",                                  \
+		 "by the start of its id, or NAMESPACE/POD"),                                             \
+	OPT_LIST(0, "label", &(o)->patterns[SELECT_LABEL], "NAME=VALUE", "by a label of the samples"),    \
+	OPT_STR(0, "time-range", &(o)->time_range, "A..B",                                                \
+		"since the start of each recording: ..5s, 1m.., 10s..20s")
+/* clang-format on */
+
+/* *q borrows the patterns. 0; -EINVAL with a message. */
+int select_opts_read(const struct select_opts *o, struct select_query *q);
+
+/* Appends them as they could be typed: "--focus 'parse*' --thread main". 0 or -ENOMEM. */
+int select_put_query(const struct select_query *q, struct strbuf *out);
+
+/*
+ * Appends what is left and by what: "1,234 of 5,678 samples (21.7%): --focus 'parse*'". 0 or
+ * -ENOMEM.
+ */
+int select_put_sum(const struct select_query *q, const struct select_sum *sum, struct strbuf *out);
+
+void select_opts_release(struct select_opts *o);
+
+#endif

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "profile/select.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "base/units.h"
+#include "profile/module.h"
+
+_Static_assert(SELECT_KEYS <= 16, "bits of frames and stacks");
+#define RANGE_SEPARATOR ".."
+
+void select_release(struct select *s)
+{
+	vec_release(&s->frames);
+	vec_release(&s->stacks);
+	vec_release(&s->shown);
+	vec_release(&s->threads);
+	vec_release(&s->label_sets);
+}
+
+bool select_is_active(const struct select_query *q)
+{
+	bool is_active = q->has_range;
+
+	for (size_t i = 0; i < SELECT_KEYS; i++)
+		is_active = is_active || q->patterns[i].len;
+	return is_active;
+}
+
+/* One end of a range: nothing is an open one. */
+static int parse_end(const char *text, size_t len, uint64_t open, uint64_t *ns)
+{
+	_cleanup_(freep) char *copy = strndup(text, len);
+
+	if (!copy)
+		return -ENOMEM;
+	if (len)
+		return units_parse_ns(copy, ns);
+	*ns = open;
+	return 0;
+}
+
+int select_parse_range(struct select_query *q, const char *text)
+{
+	const char *separator = strstr(text, RANGE_SEPARATOR);
+	int r;
+
+	if (!separator)
+		return err_set(-EINVAL, "'%s' is no range: 10s..20s, ..5s, 1m..", text);
+	r = parse_end(text, (size_t)(separator - text), 0, &q->from_ns);
+	text = separator + strlen(RANGE_SEPARATOR);
+	if (!r)
+		r = parse_end(text, strlen(text), UINT64_MAX, &q->to_ns);
+	if (!r && q->from_ns >= q->to_ns)
+		r = err_set(-EINVAL, "a range ends after its start: 10s..20s, ..5s, 1m..");
+	q->has_range = !r;
+	return r;
+}
+
+/* --- patterns --------------------------------------------------------------------------------- */
+
+static bool matches(const char *pattern, const char *text)
+{
+	return !fnmatch(pattern, text, 0);
+}
+
+/* The text, or what is behind one of these characters in it. */
+static bool matches_end(const char *pattern, const char *text, char separator)
+{
+	for (; text; text = strchr(text, separator), text = text ? text + 1 : NULL)
+		if (matches(pattern, text))
+			return true;
+	return false;
+}
+
+/* The colon of FILE:FUNCTION; NULL: none. "ns::f" has none. */
+static const char *find_colon(const char *pattern)
+{
+	const char *colon = strrchr(pattern, ':');
+
+	return colon && colon > pattern && colon[-1] != ':' ? colon : NULL;
+}
+
+static bool matches_qualname(const char *pattern, const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return matches(pattern, name) || (dot && matches(pattern, dot + 1));
+}
+
+static bool matches_function(const char *pattern, const char *name, const char *file)
+{
+	const char *colon = find_colon(pattern);
+	_cleanup_(freep) char *of_file = colon ? strndup(pattern, (size_t)(colon - pattern)) : NULL;
+
+	if (matches_qualname(pattern, name))
+		return true;
+	return of_file && matches_end(of_file, file, '/') && matches_qualname(colon + 1, name);
+}
+
+/* A dotted name, or a package it is in. */
+static bool matches_package(const char *pattern, char *name)
+{
+	bool is_match = matches(pattern, name);
+
+	for (char *dot = strrchr(name, '.'); dot && !is_match; dot = strrchr(name, '.')) {
+		*dot = '\0';
+		is_match = matches(pattern, name);
+	}
+	return is_match;
+}
+
+/* --- frames ----------------------------------------------------------------------------------- */
+
+/* As an import statement has it; of own code with all folders in front. */
+static int put_module(const char *path, size_t len, struct strbuf *out)
+{
+	size_t root_len = module_library_root(path, len);
+
+	if (!root_len && *path == '/')
+		root_len = 1;
+	return module_put_name(path, len, root_len, out);
+}
+
+static bool matches_module(const char *pattern, const char *path, const char *name)
+{
+	bool is_library = module_library_root(path, strlen(path)) || *path == '<';
+	bool is_match = false;
+
+	while (name && !is_match) {
+		_cleanup_(freep) char *copy = strdup(name);
+
+		is_match = copy && matches_package(pattern, copy);
+		name = is_library ? NULL : strchr(name, '.');
+		name = name ? name + 1 : NULL;
+	}
+	return is_match;
+}
+
+static bool matches_frame(enum select_key key, const char *pattern, const char *name,
+			  const char *file, const char *module)
+{
+	switch (key) {
+	case SELECT_MODULE:
+		return *module && matches_module(pattern, file, module);
+	case SELECT_FILE:
+		return *file && matches_end(pattern, file, '/');
+	default:
+		return matches_function(pattern, name, file);
+	}
+}
+
+static int judge_frame(const struct select *s, const struct profile *p, uint32_t id, uint16_t *bits)
+{
+	const struct frame *f = frametab_get(p->frames, id);
+	const char *file = strtab_get(p->strings, f->file);
+	_cleanup_(strbuf_releasep) struct strbuf module = STRBUF_INIT;
+	int r = put_module(file, strtab_len(p->strings, f->file), &module);
+
+	*bits = 0;
+	for (enum select_key key = SELECT_FOCUS; key <= SELECT_FILE && !r; key++)
+		for (size_t i = 0; i < s->query.patterns[key].len; i++)
+			if (matches_frame(key, s->query.patterns[key].items[i],
+					  strtab_get(p->strings, f->name), file,
+					  strbuf_str(&module)))
+				*bits |= (uint16_t)(1 << key);
+	return r;
+}
+
+static int judge_frames(struct select *s, const struct profile *p)
+{
+	int r = 0;
+
+	while (s->frames.len < frametab_count(p->frames) && !r) {
+		uint16_t bits;
+
+		r = judge_frame(s, p, (uint32_t)s->frames.len, &bits);
+		if (!r)
+			r = vec_push(&s->frames, bits);
+	}
+	return r;
+}
+
+/* --- stacks ----------------------------------------------------------------------------------- */
+
+/* Parents come before their children, so one pass does; stacks it adds wait for the next. */
+static int judge_stacks(struct select *s, struct profile *p)
+{
+	uint32_t count = stacktab_count(p->stacks);
+	bool hides = s->query.patterns[SELECT_HIDE].len;
+	int r = 0;
+
+	while (s->stacks.len < count && !r) {
+		uint32_t id = (uint32_t)s->stacks.len, shown = 0;
+		struct stack_entry e = stacktab_entries(p->stacks)[id];
+		uint16_t bits = id ? s->frames.items[e.frame] : 0;
+
+		if (hides && id) {
+			shown = s->shown.items[e.parent];
+			if (!(bits & 1 << SELECT_HIDE))
+				r = stacktab_intern(p->stacks, shown, e.frame, &shown);
+		}
+		if (!r && hides)
+			r = vec_push(&s->shown, shown);
+		if (!r)
+			r = vec_push(&s->stacks,
+				     (uint16_t)(bits | (id ? s->stacks.items[e.parent] : 0)));
+	}
+	return r;
+}
+
+static bool is_stack_kept(const struct select *s, uint32_t stack)
+{
+	static const enum select_key wanted[] = { SELECT_FOCUS, SELECT_MODULE, SELECT_FILE };
+	uint16_t bits = s->stacks.items[stack];
+
+	if (bits & 1 << SELECT_IGNORE)
+		return false;
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+		if (s->query.patterns[wanted[i]].len && !(bits & 1 << wanted[i]))
+			return false;
+	return true;
+}
+
+/* --- threads and labels ----------------------------------------------------------------------- */
+
+static bool is_number(const char *text)
+{
+	return *text && text[strspn(text, "0123456789")] == '\0';
+}
+
+static bool matches_named(const char *pattern, const char *name, uint32_t id, uint32_t other_id)
+{
+	unsigned long number = is_number(pattern) ? strtoul(pattern, NULL, 10) : 0;
+
+	return matches(pattern, name) || (number && (number == id || number == other_id));
+}
+
+static bool matches_container(const char *pattern, const struct profile *p,
+			      const struct process *process)
+{
+	_cleanup_(strbuf_releasep) struct strbuf place = STRBUF_INIT;
+	const char *id = strtab_get(p->strings, process->container);
+
+	process_put_place(p, process, &place);
+	return (*id && !strncmp(id, pattern, strlen(pattern))) ||
+	       (place.len && matches(pattern, strbuf_str(&place)));
+}
+
+static bool matches_thread(enum select_key key, const char *pattern, const struct profile *p,
+			   const struct thread *t)
+{
+	const struct process *process = &p->processes.items[t->process];
+
+	switch (key) {
+	case SELECT_THREAD:
+		return matches_named(pattern, strtab_get(p->strings, t->name), t->tid, 0);
+	case SELECT_PROCESS:
+		return matches_named(pattern, strtab_get(p->strings, process->name), process->pid,
+				     process->ns_pid);
+	default:
+		return matches_container(pattern, p, process);
+	}
+}
+
+static bool is_thread_kept(const struct select *s, const struct profile *p, const struct thread *t)
+{
+	for (enum select_key key = SELECT_THREAD; key <= SELECT_CONTAINER; key++) {
+		bool is_match = !s->query.patterns[key].len;
+
+		for (size_t i = 0; i < s->query.patterns[key].len && !is_match; i++)
+			is_match = matches_thread(key, s->query.patterns[key].items[i], p, t);
+		if (!is_match)
+			return false;
+	}
+	return true;
+}
+
+/* NAME=VALUE against one label: the name as it is, the value by glob. */
+static bool matches_label(const char *pattern, const char *name, const char *value)
+{
+	const char *equals = strchr(pattern, '=');
+	size_t len = equals ? (size_t)(equals - pattern) : strlen(pattern);
+
+	if (strlen(name) != len || strncmp(pattern, name, len) != 0)
+		return false;
+	return !equals || matches(equals + 1, value);
+}
+
+static bool is_set_kept(const struct select *s, const struct profile *p, uint32_t set)
+{
+	const struct label_entry *entries = labeltab_entries(p->labels);
+	const struct select_patterns *patterns = &s->query.patterns[SELECT_LABEL];
+
+	for (size_t i = 0; i < patterns->len; i++)
+		for (uint32_t at = set; at; at = entries[at].parent)
+			if (matches_label(patterns->items[i],
+					  strtab_get(p->strings, entries[at].name),
+					  strtab_get(p->strings, entries[at].value)))
+				return true;
+	return !patterns->len;
+}
+
+static int judge_others(struct select *s, const struct profile *p)
+{
+	int r = 0;
+
+	while (s->threads.len < p->threads.len && !r)
+		r = vec_push(&s->threads, is_thread_kept(s, p, &p->threads.items[s->threads.len]));
+	while (s->label_sets.len < labeltab_count(p->labels) && !r)
+		r = vec_push(&s->label_sets, is_set_kept(s, p, (uint32_t)s->label_sets.len));
+	return r;
+}
+
+/* --- samples ---------------------------------------------------------------------------------- */
+
+static bool has_times(const struct profile *p, const struct sample *sample)
+{
+	uint32_t process = p->threads.items[sample->thread].process;
+
+	return !p->recordings.items[p->processes.items[process].recording].is_summed;
+}
+
+static bool is_kept(const struct select *s, const struct sample *sample)
+{
+	if (s->query.has_range &&
+	    (sample->time_ns < s->query.from_ns || sample->time_ns >= s->query.to_ns))
+		return false;
+	return s->threads.items[sample->thread] && s->label_sets.items[sample->labels] &&
+	       is_stack_kept(s, sample->stack);
+}
+
+int select_samples(struct select *s, struct profile *p)
+{
+	bool hides = s->query.patterns[SELECT_HIDE].len;
+	size_t kept = 0;
+	int r = judge_frames(s, p);
+
+	if (!r)
+		r = judge_stacks(s, p);
+	if (!r)
+		r = judge_others(s, p);
+	for (size_t i = 0; i < p->samples.len && !r; i++) {
+		struct sample sample = p->samples.items[i];
+
+		s->sum.all += sample.value;
+		if (s->query.has_range && !has_times(p, &sample))
+			return err_set(-EINVAL, "a time range of samples that have no times");
+		if (!is_kept(s, &sample))
+			continue;
+		s->sum.kept += sample.value;
+		sample.time_ns -= s->query.has_range ? s->query.from_ns : 0;
+		sample.stack = hides ? s->shown.items[sample.stack] : sample.stack;
+		p->samples.items[kept++] = sample;
+	}
+	p->samples.len = r ? p->samples.len : kept;
+	return r;
+}
+
+void select_trim(const struct select_query *q, struct recording *r)
+{
+	if (!q->has_range)
+		return;
+	r->is_whole = 0;
+	if (r->start_realtime_ns)
+		r->start_realtime_ns += q->from_ns;
+	if (r->duration_ns > q->to_ns)
+		r->duration_ns = q->to_ns;
+	r->duration_ns -= r->duration_ns < q->from_ns ? r->duration_ns : q->from_ns;
+}
+
+uint64_t select_scale(const struct select_sum *sum, uint64_t lost)
+{
+	if (!sum->all)
+		return lost;
+	return (uint64_t)((unsigned __int128)lost * sum->kept / sum->all);
+}
