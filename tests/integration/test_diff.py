@@ -260,7 +260,7 @@ def test_one_comparison_for_each_test(test_runs, tmp_path):
     assert {groups[n]["class"] for n in ("test_total", "test_shipping")} <= diffjson.GREY
     # nothing of pytest itself, and what is left out is said
     assert not any("pytest" in file for _, file, _ in found["frames"])
-    assert any("left out" in note for note in found["notes"])
+    assert any("selected of" in note for note in found["notes"])
     assert re.search(r"^  test_parse .*\+\d\d%.*(certain|likely)", done.stdout, re.M), done.stdout
 
 

@@ -73,6 +73,7 @@ def totals(recording, folder, *selection):
     (0.2, ["--focus", "count", "--thread", "thread-first"]),
     (0.6, ["--thread", "thread-second", "--focus", "second"]),
     (1.2, ["--hide", "count", "--focus", "first", "--focus", "second"]),
+    (1.2, ["--merge", "module", "--collapse-stdlib", "--focus", "first", "--focus", "second"]),
 ], ids=lambda value: "+".join(value) if isinstance(value, list) else str(value))
 def test_the_same_everywhere(recording, tmp_path, seconds, selection):
     found = totals(recording, tmp_path, *selection)
@@ -111,3 +112,47 @@ def test_sums_have_no_times(recording, tmp_path):
     text.write_text(run("export", "-f", "collapsed", "--header", recording).stdout)
     done = run("report", "--time-range", "..1s", text)
     assert done.returncode == 1 and "no times" in done.stderr, done
+
+
+def rows(*arguments):
+    """{name: ticks' share of all} of a table of parts."""
+    done = run("report", "--no-summary", *arguments)
+    assert done.returncode == 0, done
+    return {line.split(None, 3)[3].split(" (")[0].split("  ")[0]: float(line.split("%")[0])
+            for line in done.stdout.splitlines()[1:] if line.strip()}
+
+
+@pytest.mark.parametrize("by, want", [
+    ("thread", {"thread-first": 50, "thread-second": 50}), ("*d", {"second": 100}),
+    ("[ec]*t", {"count": 100}), ("encode", {"encode": 100})])
+def test_by(recording, by, want):
+    """first() and second() take 0.6 s each."""
+    found = rows("--by", by, "--focus", "first", "--focus", "second", recording)
+    assert set(found) == set(want), found
+    assert all(abs(found[name] - share) < 4 for name, share in want.items()), found
+
+
+def test_by_module_and_file(recording):
+    done = run("report", "--no-summary", "--by", "module", "--focus", "encode", recording)
+    table = [line.split() for line in done.stdout.splitlines()]
+    assert table[0][:5] == ["self", "total", "self", "time", "module"], done.stdout
+    names = [row[4] for row in table[1:]]
+    assert len(names) == len(set(names)) and {"shop", "json", "json.encoder"} <= set(names), names
+    shares = {row[4]: float(row[1].rstrip("%")) for row in table[1:] if len(row) == 6}
+    assert shares["shop"] == 100.0 and 100 > shares["json"] >= shares["json.encoder"] > 10, shares
+    files = run("report", "--no-summary", "--by", "file", "--focus", "encode", recording).stdout
+    assert re.search(r" shop\.py  +\S*shop\.py$", files, re.M), files
+
+
+def test_merged_frames_call_no_frame_of_their_own(recording):
+    stacks = export(recording, "--merge", "module")
+    for stack in stacks:
+        names = [frame.name for frame in stack.frames]
+        assert all(a != b for a, b in zip(names, names[1:])), names
+    assert sum(stacks.values()) == sum(export(recording).values())
+
+
+def test_collapsed_standard_library(recording):
+    stacks = export(recording, "--no-lines", "--collapse-stdlib", "--focus", "encode")
+    found = {tuple(frame.name for frame in stack.frames)[-2:] for stack in stacks}
+    assert found <= {("first", "encode"), ("encode", "dumps")}, found

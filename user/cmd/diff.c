@@ -81,6 +81,8 @@ static int check_and_compare(struct call *call, struct diff_opts *o)
 	o->c.out = stdout;
 	if (select_opts_read(&o->select, &o->c.select) < 0)
 		return cmd_usage(call, "%s", err_message(-EINVAL));
+	if (o->c.group_by)
+		o->c.select.patterns[SELECT_GROUP] = (struct select_patterns){ &o->c.group_by, 1 };
 	status = read_work(call, o);
 	if (!status)
 		status = diff_check_usage(call, &o->c);

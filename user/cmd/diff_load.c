@@ -19,6 +19,7 @@
 #include "profile/merge.h"
 
 #define COMPARE_BYTES 65536
+#define DEALT_BLOCK_NS 1000000
 #define AT_ONCE 4 /* files that are read at the same time: each holds tables of its own */
 
 /* The file gave n in the end: is it of use? 0 or an error. */
@@ -51,7 +52,7 @@ struct loading {
 	struct input *source;
 	const struct diff_reading *how;
 	struct diff_input *input;
-	struct diff_group group;
+	uint64_t turn; /* samples that were dealt out */
 	struct import_fold imports;
 	struct select select;
 	struct select_sum before; /* of the recordings before the one that is being read */
@@ -67,11 +68,27 @@ static void loading_release(struct loading *l)
 {
 	input_free(l->source);
 	diff_input_free(l->input);
-	vec_release(&l->group.stacks);
 	import_fold_release(&l->imports);
 	select_release(&l->select);
 	free(l->message);
 	*l = (struct loading){ 0 };
+}
+
+static bool is_grouped(const struct loading *l)
+{
+	return l->select.query.patterns[SELECT_GROUP].len;
+}
+
+/*
+ * Functions that are compared one by one run one after another: parts of the recording's time would
+ * show which of them ran then, and not how noisy it is. Samples are dealt out over the time blocks
+ * in turn instead, which leaves the noise of sampling; what differs from run to run only several
+ * runs can show.
+ */
+static void deal_samples(struct loading *l, struct profile *p)
+{
+	for (size_t i = 0; i < p->samples.len; i++)
+		p->samples.items[i].time_ns = l->turn++ % DIFF_BLOCKS * DEALT_BLOCK_NS;
 }
 
 /* A run for the recording that is read from now on. */
@@ -88,7 +105,7 @@ static int begin_run(struct loading *l)
 	if (!r)
 		r = diff_input_add_run(in, l->file->side, strbuf_str(&name), l->recording, 0, &run);
 	if (!r)
-		in->cube.runs.items[run].is_dealt = l->group.pattern;
+		in->cube.runs.items[run].is_dealt = is_grouped(l);
 	return r;
 }
 
@@ -128,8 +145,8 @@ static int take_batch(struct loading *l)
 		r = import_fold_samples(&l->imports, p);
 	if (!r && select_is_active(&l->select.query))
 		r = select_samples(&l->select, p);
-	if (!r && l->group.pattern)
-		r = diff_group_samples(&l->group, p);
+	if (!r && is_grouped(l))
+		deal_samples(l, p);
 	return r ? r : diff_input_take_samples(l->input);
 }
 
@@ -159,7 +176,7 @@ static void read_one(void *loadings, size_t i)
 }
 
 /* Of one that was read: what is to be said, and its run goes to the others. */
-static int conclude(struct loading *l, struct diff_input *in, struct diff_group *group,
+static int conclude(struct loading *l, struct diff_input *in,
 		    struct profile *const sides[DIFF_SIDES], struct select_sum selected[DIFF_SIDES])
 {
 	int r = l->error < 0 ? l->error : l->end;
@@ -168,8 +185,6 @@ static int conclude(struct loading *l, struct diff_input *in, struct diff_group 
 		err_set(r, "%s", l->message ? l->message : strerror(-r));
 	if (l->error < 0)
 		return l->error;
-	group->ticks += l->group.ticks;
-	group->left_out += l->group.left_out;
 	selected[l->file->side].all += l->select.sum.all;
 	selected[l->file->side].kept += l->select.sum.kept;
 	input_note_left_out(l->source);
@@ -181,8 +196,7 @@ static int conclude(struct loading *l, struct diff_input *in, struct diff_group 
 }
 
 static int load_some(struct diff_input *in, const struct diff_file *files, size_t count,
-		     const struct diff_reading *how, struct diff_group *group,
-		     struct profile *const sides[DIFF_SIDES],
+		     const struct diff_reading *how, struct profile *const sides[DIFF_SIDES],
 		     struct select_sum selected[DIFF_SIDES])
 {
 	struct loading loadings[AT_ONCE] = { 0 };
@@ -192,28 +206,27 @@ static int load_some(struct diff_input *in, const struct diff_file *files, size_
 		loadings[i].file = &files[i];
 		loadings[i].how = how;
 		loadings[i].select.query = how->select;
-		loadings[i].group.pattern = group->pattern;
 		r = diff_input_new(in->cube.axes & CUBE_THREADS, &loadings[i].input);
 	}
 	if (!r)
 		parallel_run(count, read_one, loadings);
 	for (size_t i = 0; i < count; i++) {
 		if (!r)
-			r = conclude(&loadings[i], in, group, sides, selected);
+			r = conclude(&loadings[i], in, sides, selected);
 		loading_release(&loadings[i]);
 	}
 	return r;
 }
 
 int diff_load(struct diff_input *in, const struct diff_file *files, size_t count,
-	      const struct diff_reading *how, struct diff_group *group,
-	      struct profile *const sides[DIFF_SIDES], struct select_sum selected[DIFF_SIDES])
+	      const struct diff_reading *how, struct profile *const sides[DIFF_SIDES],
+	      struct select_sum selected[DIFF_SIDES])
 {
 	int r = 0;
 
 	for (size_t i = 0; i < count && !r; i += AT_ONCE)
-		r = load_some(in, &files[i], count - i < AT_ONCE ? count - i : AT_ONCE, how, group,
-			      sides, selected);
+		r = load_some(in, &files[i], count - i < AT_ONCE ? count - i : AT_ONCE, how, sides,
+			      selected);
 	return r;
 }
 

@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "cmd/diff_group.h"
 #include "diff/input.h"
 #include "profile/select.h"
 
@@ -23,14 +22,14 @@ struct diff_reading {
 
 /*
  * Reads them, several at once, as runs in this order: chunk by chunk, each summed and dropped.
- * group (its pattern NULL: none) takes apart what goes in. The counters of sides[] become the sums
+ * The counters of sides[] become the sums
  * of each side's; selected[], of their
  * samples. A file that ends early gives a warning and what is good of it. 0, or a negative
  * errno with a message, of the first file that has one.
  */
 int diff_load(struct diff_input *in, const struct diff_file *files, size_t count,
-	      const struct diff_reading *how, struct diff_group *group,
-	      struct profile *const sides[DIFF_SIDES], struct select_sum selected[DIFF_SIDES]);
+	      const struct diff_reading *how, struct profile *const sides[DIFF_SIDES],
+	      struct select_sum selected[DIFF_SIDES]);
 
 /*
  * Appends to reasons a sentence for each file that one side has twice: it would make the noise

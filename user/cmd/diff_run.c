@@ -11,7 +11,6 @@
 #include "base/units.h"
 #include "cmd/account.h"
 #include "cmd/browser.h"
-#include "cmd/diff_group.h"
 #include "cmd/diff_load.h"
 #include "cmd/select_opts.h"
 #include "cmd/diff_terminal.h"
@@ -21,7 +20,6 @@
 struct comparison {
 	const struct call *call;
 	const struct diff_call *c;
-	struct diff_group group;
 	struct select_sum selected[DIFF_SIDES];
 	struct diff_input *input;
 	struct diff_renames renames;
@@ -149,7 +147,7 @@ static int read_sides(struct comparison *k)
 		return -ENOMEM;
 	add_files(files, DIFF_BASE, c->base, c->base_count);
 	add_files(files + c->base_count, DIFF_CURRENT, c->current, c->current_count);
-	r = diff_load(k->input, files, count, &how, &k->group, k->sides, k->selected);
+	r = diff_load(k->input, files, count, &how, k->sides, k->selected);
 	for (size_t i = 0; i < k->input->cube.runs.len; i++) {
 		struct cube_run *run = &k->input->cube.runs.items[i];
 
@@ -271,12 +269,6 @@ static int note_input(struct comparison *k)
 	if (!r && k->c->group_by && k->c->base_count + k->c->current_count == 2)
 		r = texts_addf(&k->notes, "one run a side: noise from run to run is not known, "
 					  "only that of sampling; more runs tell");
-	if (!r && k->c->group_by && k->group.left_out)
-		r = texts_addf(&k->notes,
-			       "%.3g%% of the samples are not below a function called %s, and "
-			       "left out",
-			       100 * (double)k->group.left_out / (double)k->group.ticks,
-			       k->c->group_by);
 	return r;
 }
 
@@ -288,6 +280,8 @@ static int note_selection(struct comparison *k)
 	for (enum diff_side side = DIFF_BASE; side < DIFF_SIDES && !r; side++) {
 		_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
 
+		if (k->c->group_by && k->selected[side].kept == k->selected[side].all)
+			continue;
 		r = select_put_sum(&k->c->select, &k->selected[side], &text);
 		if (!r)
 			r = texts_addf(&k->notes, "selected of %s: %s", names[side],
@@ -449,9 +443,7 @@ static int run_comparison(struct comparison *k)
 
 int diff_run(const struct call *call, const struct diff_call *c)
 {
-	_cleanup_(comparison_release) struct comparison k = { .call = call,
-							      .c = c,
-							      .group.pattern = c->group_by };
+	_cleanup_(comparison_release) struct comparison k = { .call = call, .c = c };
 
 	return run_comparison(&k);
 }

@@ -11,8 +11,10 @@
 #include "cmd/account.h"
 #include "cmd/browser.h"
 #include "cmd/cmd.h"
+#include "cmd/figures.h"
 #include "cmd/load.h"
 #include "cmd/ranking.h"
+#include "cmd/report_by.h"
 #include "cmd/select_opts.h"
 #include "cmd/terminal.h"
 #include "export/export.h"
@@ -37,6 +39,8 @@ struct report_opts {
 	double min_percent;
 	const char *output; /* NULL: the terminal */
 	bool should_open;
+	const char *by_word;
+	enum report_by by;
 	struct select_opts select;
 	struct select_query query;
 };
@@ -191,19 +195,6 @@ static void put_mode(struct line *l, const struct recording *m)
 		line_putf(l, STYLE_PLAIN, ", for %s", units_ns(m->duration_ns).s);
 }
 
-/* Longer than 2^64 ns only in text, where a count may be any number. */
-static struct units_text time_text(uint64_t ticks, uint64_t interval_ns)
-{
-	struct units_text text;
-	uint64_t ns;
-
-	if (!__builtin_mul_overflow(ticks, interval_ns, &ns))
-		return units_ns(ns);
-	snprintf(text.s, sizeof(text.s), "%.0f years",
-		 (double)ticks * (double)interval_ns / (365.25 * 86400e9));
-	return text;
-}
-
 static void put_samples(struct line *l, const struct load *loaded)
 {
 	const struct recording facts = profile_facts(loaded->profile), *m = &facts;
@@ -313,24 +304,6 @@ static int put_summary(const struct load *loaded, struct terminal t)
 
 /* --- tables ----------------------------------------------------------------------------------- */
 
-static void put_percent(struct line *l, uint64_t part, uint64_t whole)
-{
-	double percent = 100 * (double)part / (double)whole;
-
-	line_putf(l,
-		  percent >= 10  ? STYLE_HOT
-		  : percent >= 1 ? STYLE_WARM
-				 : STYLE_PLAIN,
-		  "%5.1f%%", percent);
-}
-
-/* Ticks as time; as a count where the event does not tell time. */
-static void put_time(struct line *l, uint64_t ticks, uint64_t interval_ns)
-{
-	line_putf(l, STYLE_PLAIN, "%11s",
-		  interval_ns ? time_text(ticks, interval_ns).s : units_count(ticks).s);
-}
-
 static size_t name_columns(const struct terminal *t, const struct profile *p,
 			   const struct ranking *ranking, size_t count)
 {
@@ -350,6 +323,14 @@ static size_t name_columns(const struct terminal *t, const struct profile *p,
 	return most < room ? most : room;
 }
 
+/* What a row of the table is. */
+static const char *row_name(const struct report_opts *o)
+{
+	if (o->by == BY_MODULE || o->by == BY_FILE)
+		return o->by == BY_MODULE ? "module" : "file";
+	return o->by_line ? "line" : "function";
+}
+
 static int put_rest(struct line *l, const struct report_opts *o, const struct ranking *ranking,
 		    size_t shown, uint64_t ticks)
 {
@@ -361,8 +342,8 @@ static int put_rest(struct line *l, const struct report_opts *o, const struct ra
 		self += ranking->items[i].self;
 	put_percent(l, self, ticks);
 	line_pad(l, TABLE_NAME_COLUMN);
-	line_putf(l, STYLE_DIM, "%s more %s%s", units_count(ranking->len - shown).s,
-		  o->by_line ? "line" : "function", ranking->len - shown == 1 ? "" : "s");
+	line_putf(l, STYLE_DIM, "%s more %s%s", units_count(ranking->len - shown).s, row_name(o),
+		  ranking->len - shown == 1 ? "" : "s");
 	return line_end(l);
 }
 
@@ -379,8 +360,9 @@ static int put_table(const struct load *loaded, const struct report_opts *o,
 		return r;
 	shown = o->limit && o->limit < ranking.len ? o->limit : ranking.len;
 	place_column = TABLE_NAME_COLUMN + name_columns(t, p, &ranking, shown) + 2;
-	line_putf(&l, STYLE_BOLD, "  self   total  %11s  function",
-		  profile_recording(p)->interval_ns ? "self time" : "samples");
+	line_putf(&l, STYLE_BOLD, "  self   total  %11s  %s",
+		  profile_recording(p)->interval_ns ? "self time" : "samples",
+		  o->by_line ? "function" : row_name(o));
 	line_pad(&l, place_column);
 	line_put(&l, STYLE_BOLD, o->by_line ? "line" : "defined in");
 	r = line_end(&l);
@@ -403,70 +385,6 @@ static int put_table(const struct load *loaded, const struct report_opts *o,
 		r = put_rest(&l, o, &ranking, shown, loaded->ticks);
 	vec_release(&ranking);
 	return r;
-}
-
-static int compare_threads(const void *a, const void *b, void *context)
-{
-	const struct cube_sum *threads = context;
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	if (threads[x].value != threads[y].value)
-		return threads[x].value > threads[y].value ? -1 : 1;
-	return x < y ? -1 : x > y;
-}
-
-static void put_thread(struct line *l, const struct load *loaded, uint32_t thread, uint64_t ticks)
-{
-	const struct profile *p = loaded->profile;
-	const struct thread *th = &p->threads.items[thread];
-	const struct process *process = &p->processes.items[th->process];
-
-	put_percent(l, ticks, loaded->ticks);
-	line_put(l, STYLE_PLAIN, "  ");
-	put_time(l, ticks, profile_recording(p)->interval_ns);
-	line_put(l, STYLE_PLAIN, "  ");
-	line_put_foreign(l, STYLE_PLAIN, strtab_get(p->strings, th->name),
-			 strtab_len(p->strings, th->name));
-	line_putf(l, STYLE_PLAIN, " (%" PRIu32 ")", th->tid);
-	line_put(l, STYLE_DIM, " of ");
-	line_put_foreign(l, STYLE_DIM, strtab_get(p->strings, process->name),
-			 strtab_len(p->strings, process->name));
-	line_putf(l, STYLE_DIM, " (%" PRIu32, process->pid);
-	if (process->ns_pid && process->ns_pid != process->pid)
-		line_putf(l, STYLE_DIM, ", %" PRIu32 " in its namespace", process->ns_pid);
-	line_put(l, STYLE_DIM, ")");
-	if (process_has_place(process)) {
-		line_put(l, STYLE_DIM, " in ");
-		put_place(l, p, process);
-	}
-}
-
-static int put_threads(const struct load *loaded, const struct report_opts *o,
-		       const struct terminal *t)
-{
-	_cleanup_(line_release) struct line l = LINE_INIT(t);
-	const struct profile *p = loaded->profile;
-	_cleanup_(freep) struct cube_sum *sums = calloc(p->threads.len + 1, sizeof(*sums));
-	_cleanup_(freep) uint32_t *order = calloc(p->threads.len + 1, sizeof(*order));
-	size_t count = 0, shown;
-	int r;
-
-	if (!order || !sums)
-		return -ENOMEM;
-	cube_sum_threads(&loaded->cube, p, KIND_TICKS, sums);
-	for (uint32_t i = 0; i < p->threads.len; i++)
-		if (sums[i].value)
-			order[count++] = i;
-	qsort_r(order, count, sizeof(*order), compare_threads, sums);
-	shown = o->limit && o->limit < count ? o->limit : count;
-	line_putf(&l, STYLE_BOLD, " share  %11s  thread",
-		  profile_recording(p)->interval_ns ? "time" : "samples");
-	r = line_end(&l);
-	for (size_t i = 0; i < shown && !r; i++) {
-		put_thread(&l, loaded, order[i], sums[order[i]].value);
-		r = line_end(&l);
-	}
-	return r ? r : line_end(&l);
 }
 
 /* --- the tree --------------------------------------------------------------------------------- */
@@ -619,9 +537,11 @@ static int put_report(const struct load *loaded, const struct report_opts *o)
 	if (!loaded->ticks)
 		return r;
 	if (o->threads && !r)
-		r = put_threads(loaded, o, &t);
+		r = report_by_put(loaded, BY_THREAD, o->limit, &t);
 	if (r < 0)
 		return r;
+	if (o->by && o->by != BY_MODULE && o->by != BY_FILE && !o->tree)
+		return report_by_put(loaded, o->by, o->limit, &t);
 	return o->tree ? put_tree(loaded, o, &t) : put_table(loaded, o, &t);
 }
 
@@ -639,7 +559,7 @@ static int write_report(const struct load *loaded, const struct exporter *e,
 static int report(struct call *call, const struct report_opts *o, const struct exporter *e)
 {
 	_cleanup_(load_release) struct load loaded = {
-		.cube.axes = e ? e->axes : 0,
+		.cube.axes = e ? e->axes : report_by_axes(o->by),
 		.folds_imports = !o->keeps_imports,
 		.select.query = o->query,
 	};
@@ -672,6 +592,9 @@ static int run(struct call *call)
 		OPT_ENUM(0, "sort", &o.sort, "KEY", keys, "order of the table (self)"),
 		OPT_U32('n', "limit", &o.limit, "N", "rows of tables; 0: all (20)"),
 		OPT_FLAG(0, "lines", &o.by_line, "lines of code instead of functions"),
+		OPT_STR(0, "by", &o.by_word, "KEY",
+			"thread, process, module, file, label, or functions of a pattern, with "
+			"all they call: 'test_*'"),
 		OPT_GROUP("Call paths"),
 		OPT_FLAG(0, "tree", &o.tree, "the call tree instead of the table"),
 		OPT_PERCENT(0, "min-percent", &o.min_percent,
@@ -698,9 +621,12 @@ static int run(struct call *call)
 		if (!beside)
 			return cmd_fail(call, -ENOMEM);
 	}
-	status = select_opts_read(&o.select, &o.query) < 0
-			 ? cmd_usage(call, "%s", err_message(-EINVAL))
-			 : choose_output(call, &o, &exporter);
+	if (select_opts_read(&o.select, &o.query) < 0) {
+		status = cmd_usage(call, "%s", err_message(-EINVAL));
+	} else {
+		o.by = o.by_word ? report_by_read(&o.by_word, &o.query) : BY_FUNCTION;
+		status = choose_output(call, &o, &exporter);
+	}
 	if (!status)
 		status = report(call, &o, exporter);
 	select_opts_release(&o.select);
@@ -721,6 +647,7 @@ const struct command command_report = {
 		    "pyebpf report --tree --min-percent 2 app.pyebpf\tthe call tree, without its "
 		    "twigs\n"
 		    "pyebpf report -o app.html --open app.pyebpf\ta page with its flame graph\n"
-		    "pyebpf report --lines --sort total\tlines, with all that they call",
+		    "pyebpf report --lines --sort total\tlines, with all that they call\n"
+		    "pyebpf report --by 'test_*' tests.pyebpf\twhich test takes how long",
 	.run = run,
 };

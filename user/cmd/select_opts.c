@@ -16,6 +16,8 @@ int select_opts_read(const struct select_opts *o, struct select_query *q)
 		q->patterns[i].items = o->patterns[i].items;
 		q->patterns[i].len = o->patterns[i].len;
 	}
+	q->merge = (enum select_merge)o->merge;
+	q->collapses_stdlib = o->collapses_stdlib;
 	if (!o->time_range)
 		return 0;
 	r = select_parse_range(q, o->time_range);
@@ -37,11 +39,11 @@ static void put_quoted(struct strbuf *out, const char *text)
 int select_put_query(const struct select_query *q, struct strbuf *out)
 {
 	static const char *const names[SELECT_KEYS] = {
-		[SELECT_FOCUS] = "focus",     [SELECT_IGNORE] = "ignore",
-		[SELECT_HIDE] = "hide",       [SELECT_MODULE] = "module",
-		[SELECT_FILE] = "file",       [SELECT_THREAD] = "thread",
-		[SELECT_PROCESS] = "process", [SELECT_CONTAINER] = "container",
-		[SELECT_LABEL] = "label",
+		[SELECT_FOCUS] = "focus",         [SELECT_IGNORE] = "ignore",
+		[SELECT_HIDE] = "hide",           [SELECT_GROUP] = "group-by",
+		[SELECT_MODULE] = "module",       [SELECT_FILE] = "file",
+		[SELECT_THREAD] = "thread",       [SELECT_PROCESS] = "process",
+		[SELECT_CONTAINER] = "container", [SELECT_LABEL] = "label",
 	};
 	const char *space = "";
 
@@ -51,6 +53,14 @@ int select_put_query(const struct select_query *q, struct strbuf *out)
 			put_quoted(out, q->patterns[key].items[i]);
 			space = " ";
 		}
+	if (q->merge) {
+		strbuf_appendf(out, "%s--merge %s", space, select_merge_names[q->merge]);
+		space = " ";
+	}
+	if (q->collapses_stdlib) {
+		strbuf_appendf(out, "%s--collapse-stdlib", space);
+		space = " ";
+	}
 	if (!q->has_range)
 		return strbuf_error(out);
 	strbuf_appendf(out, "%s--time-range ", space);

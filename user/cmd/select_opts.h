@@ -13,6 +13,8 @@
 struct select_opts {
 	struct opt_list patterns[SELECT_KEYS];
 	const char *time_range;
+	unsigned int merge; /* enum select_merge */
+	bool collapses_stdlib;
 };
 
 /* clang-format off */
@@ -32,7 +34,10 @@ struct select_opts {
 		 "by the start of its id, or NAMESPACE/POD"),                                             \
 	OPT_LIST(0, "label", &(o)->patterns[SELECT_LABEL], "NAME=VALUE", "by a label of the samples"),    \
 	OPT_STR(0, "time-range", &(o)->time_range, "A..B",                                                \
-		"since the start of each recording: ..5s, 1m.., 10s..20s")
+		"since the start of each recording: ..5s, 1m.., 10s..20s"),                               \
+	OPT_ENUM(0, "merge", &(o)->merge, "BY", select_merge_names, "what one frame stands for (line)"),  \
+	OPT_FLAG(0, "collapse-stdlib", &(o)->collapses_stdlib,                                            \
+		 "what the standard library calls of itself is its first frame's")
 /* clang-format on */
 
 /* *q borrows the patterns. 0; -EINVAL with a message. */

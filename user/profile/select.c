@@ -12,15 +12,26 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "base/units.h"
+#include "profile/imports.h"
 #include "profile/module.h"
 
 _Static_assert(SELECT_KEYS <= 16, "bits of frames and stacks");
 #define RANGE_SEPARATOR ".."
 
+const char *const select_merge_names[] = {
+	[SELECT_BY_LINE] = "line",
+	[SELECT_BY_FUNCTION] = "function",
+	[SELECT_BY_FILE] = "file",
+	[SELECT_BY_MODULE] = "module",
+	NULL,
+};
+
 void select_release(struct select *s)
 {
 	vec_release(&s->frames);
 	vec_release(&s->stacks);
+	vec_release(&s->merged);
+	vec_release(&s->installed);
 	vec_release(&s->shown);
 	vec_release(&s->threads);
 	vec_release(&s->label_sets);
@@ -28,7 +39,7 @@ void select_release(struct select *s)
 
 bool select_is_active(const struct select_query *q)
 {
-	bool is_active = q->has_range;
+	bool is_active = q->has_range || q->merge || q->collapses_stdlib;
 
 	for (size_t i = 0; i < SELECT_KEYS; i++)
 		is_active = is_active || q->patterns[i].len;
@@ -89,9 +100,11 @@ static const char *find_colon(const char *pattern)
 	return colon && colon > pattern && colon[-1] != ':' ? colon : NULL;
 }
 
+/* Of "import urllib.parse" there is no last part. */
 static bool matches_qualname(const char *pattern, const char *name)
 {
-	const char *dot = strrchr(name, '.');
+	bool is_import = !strncmp(name, IMPORT_PREFIX, strlen(IMPORT_PREFIX));
+	const char *dot = is_import ? NULL : strrchr(name, '.');
 
 	return matches(pattern, name) || (dot && matches(pattern, dot + 1));
 }
@@ -166,12 +179,15 @@ static int judge_frame(const struct select *s, const struct profile *p, uint32_t
 	int r = put_module(file, strtab_len(p->strings, f->file), &module);
 
 	*bits = 0;
-	for (enum select_key key = SELECT_FOCUS; key <= SELECT_FILE && !r; key++)
+	for (enum select_key key = SELECT_FOCUS; key <= SELECT_FILE && !r; key++) {
+		if (key == SELECT_GROUP && f->kind != FRAME_PYTHON)
+			continue;
 		for (size_t i = 0; i < s->query.patterns[key].len; i++)
 			if (matches_frame(key, s->query.patterns[key].items[i],
 					  strtab_get(p->strings, f->name), file,
 					  strbuf_str(&module)))
 				*bits |= (uint16_t)(1 << key);
+	}
 	return r;
 }
 
@@ -191,24 +207,148 @@ static int judge_frames(struct select *s, const struct profile *p)
 
 /* --- stacks ----------------------------------------------------------------------------------- */
 
+/* "json/decoder.py", "orders.py": so that it is the same wherever it is installed. */
+static const char *short_path(const char *path, size_t len)
+{
+	size_t root_len = module_library_root(path, len);
+	const char *slash = strrchr(path, '/');
+
+	if (root_len)
+		return path + root_len;
+	return slash ? slash + 1 : path;
+}
+
+static int name_merged(const struct select *s, struct profile *p, struct frame *f)
+{
+	const char *path = strtab_get(p->strings, f->file);
+	size_t len = strtab_len(p->strings, f->file);
+	_cleanup_(strbuf_releasep) struct strbuf name = STRBUF_INIT;
+
+	if (s->query.merge == SELECT_BY_MODULE)
+		module_put_name(path, len, module_library_root(path, len), &name);
+	if (!name.len)
+		strbuf_puts(&name, short_path(path, len));
+	if (strbuf_error(&name) < 0)
+		return -ENOMEM;
+	return strtab_intern(p->strings, strbuf_str(&name), name.len, &f->name);
+}
+
+/* A library's module is one, wherever it is installed: the file is that of the first. */
+static int find_installed(struct select *s, const struct profile *p, struct frame *f)
+{
+	size_t count = strtab_count(p->strings), more = count - s->installed.len;
+	const char *path = strtab_get(p->strings, f->file);
+
+	if (!module_library_root(path, strtab_len(p->strings, f->file)))
+		return 0;
+	if (vec_reserve(&s->installed, more) < 0)
+		return -ENOMEM;
+	memset(s->installed.items + s->installed.len, 0, more * sizeof(*s->installed.items));
+	s->installed.len = count;
+	if (!s->installed.items[f->name])
+		s->installed.items[f->name] = f->file;
+	f->file = s->installed.items[f->name];
+	return 0;
+}
+
+/* The frame that stands for a frame. What has no file stays as it is, but for its line. */
+static int merge_frame(struct select *s, struct profile *p, uint32_t frame, uint32_t *merged)
+{
+	struct frame f = *frametab_get(p->frames, frame);
+	int r = 0;
+
+	f.line = 0;
+	f.flags = 0;
+	if (s->query.merge != SELECT_BY_FUNCTION && f.file) {
+		f.first_line = 0;
+		r = name_merged(s, p, &f);
+		if (!r)
+			r = find_installed(s, p, &f);
+	}
+	return r ? r : frametab_intern(p->frames, &f, merged);
+}
+
+static int merge_frames(struct select *s, struct profile *p)
+{
+	uint32_t count = frametab_count(p->frames);
+	int r = 0;
+
+	while (s->merged.len < count && !r) {
+		uint32_t merged = (uint32_t)s->merged.len;
+
+		if (s->query.merge)
+			r = merge_frame(s, p, merged, &merged);
+		if (!r)
+			r = vec_push(&s->merged, merged);
+	}
+	return r;
+}
+
+static bool is_standard_library(const struct profile *p, uint32_t frame)
+{
+	const struct frame *f = frametab_get(p->frames, frame);
+	enum origin origin = origin_of(p->strings, f->name, f->file, f->kind);
+
+	return origin == ORIGIN_STDLIB || origin == ORIGIN_IMPORT;
+}
+
+/* Is such a frame part of the one before it? */
+static bool is_absorbed(const struct select *s, const struct select_shown *shown, uint32_t merged,
+			bool is_library)
+{
+	if (shown->stack && s->query.merge >= SELECT_BY_FILE && shown->leaf == merged)
+		return true;
+	return s->query.collapses_stdlib && shown->is_in_library && is_library;
+}
+
+/* What becomes of a stack, by what became of its caller's. */
+static int show_stack(const struct select *s, struct profile *p, uint32_t frame, uint16_t bits,
+		      struct select_shown *shown)
+{
+	uint32_t merged = s->merged.items[frame];
+	bool is_library;
+
+	if (shown->stack == SELECT_LEFT_OUT) {
+		if (!(bits & 1 << SELECT_GROUP))
+			return 0;
+		*shown = (struct select_shown){ 0 };
+	}
+	if (bits & 1 << SELECT_HIDE)
+		return 0;
+	is_library = s->query.collapses_stdlib && is_standard_library(p, frame);
+	if (is_absorbed(s, shown, merged, is_library))
+		return 0;
+	shown->leaf = merged;
+	shown->is_in_library = is_library;
+	return stacktab_intern(p->stacks, shown->stack, merged, &shown->stack);
+}
+
+static bool changes_stacks(const struct select_query *q)
+{
+	return q->merge || q->collapses_stdlib || q->patterns[SELECT_HIDE].len ||
+	       q->patterns[SELECT_GROUP].len;
+}
+
 /* Parents come before their children, so one pass does; stacks it adds wait for the next. */
 static int judge_stacks(struct select *s, struct profile *p)
 {
 	uint32_t count = stacktab_count(p->stacks);
-	bool hides = s->query.patterns[SELECT_HIDE].len;
-	int r = 0;
+	bool is_changing = changes_stacks(&s->query);
+	int r = is_changing ? merge_frames(s, p) : 0;
 
 	while (s->stacks.len < count && !r) {
-		uint32_t id = (uint32_t)s->stacks.len, shown = 0;
+		uint32_t id = (uint32_t)s->stacks.len;
 		struct stack_entry e = stacktab_entries(p->stacks)[id];
 		uint16_t bits = id ? s->frames.items[e.frame] : 0;
+		struct select_shown shown = { 0 };
 
-		if (hides && id) {
+		if (is_changing && id)
 			shown = s->shown.items[e.parent];
-			if (!(bits & 1 << SELECT_HIDE))
-				r = stacktab_intern(p->stacks, shown, e.frame, &shown);
-		}
-		if (!r && hides)
+		else if (s->query.patterns[SELECT_GROUP].len)
+			shown.stack = SELECT_LEFT_OUT;
+		if (is_changing && id)
+			r = show_stack(s, p, e.frame, bits, &shown);
+		if (!r && is_changing)
 			r = vec_push(&s->shown, shown);
 		if (!r)
 			r = vec_push(&s->stacks,
@@ -222,7 +362,8 @@ static bool is_stack_kept(const struct select *s, uint32_t stack)
 	static const enum select_key wanted[] = { SELECT_FOCUS, SELECT_MODULE, SELECT_FILE };
 	uint16_t bits = s->stacks.items[stack];
 
-	if (bits & 1 << SELECT_IGNORE)
+	if (bits & 1 << SELECT_IGNORE ||
+	    (s->shown.len && s->shown.items[stack].stack == SELECT_LEFT_OUT))
 		return false;
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
 		if (s->query.patterns[wanted[i]].len && !(bits & 1 << wanted[i]))
@@ -340,7 +481,6 @@ static bool is_kept(const struct select *s, const struct sample *sample)
 
 int select_samples(struct select *s, struct profile *p)
 {
-	bool hides = s->query.patterns[SELECT_HIDE].len;
 	size_t kept = 0;
 	int r = judge_frames(s, p);
 
@@ -358,7 +498,8 @@ int select_samples(struct select *s, struct profile *p)
 			continue;
 		s->sum.kept += sample.value;
 		sample.time_ns -= s->query.has_range ? s->query.from_ns : 0;
-		sample.stack = hides ? s->shown.items[sample.stack] : sample.stack;
+		if (s->shown.len)
+			sample.stack = s->shown.items[sample.stack].stack;
 		p->samples.items[kept++] = sample;
 	}
 	p->samples.len = r ? p->samples.len : kept;

@@ -24,6 +24,8 @@ enum select_key {
 	SELECT_FOCUS,  /* FUNCTION: samples with such a frame */
 	SELECT_IGNORE, /* FUNCTION: samples without one */
 	SELECT_HIDE,   /* FUNCTION: such frames are dropped, what they did is their callers' */
+	SELECT_GROUP,  /* FUNCTION: the outermost one becomes the root; samples without are left out
+			*/
 	SELECT_MODULE, /* samples with a frame of it */
 	SELECT_FILE,   /* the same */
 	SELECT_THREAD, /* samples of it */
@@ -39,9 +41,20 @@ struct select_patterns {
 	size_t len;
 };
 
+/* What one frame stands for; those of one file or module that call each other become one. */
+enum select_merge {
+	SELECT_BY_LINE, /* as they are */
+	SELECT_BY_FUNCTION,
+	SELECT_BY_FILE,
+	SELECT_BY_MODULE,
+};
+extern const char *const select_merge_names[]; /* by enum, NULL last */
+
 /* What is asked for; zeros: all samples. */
 struct select_query {
 	struct select_patterns patterns[SELECT_KEYS];
+	enum select_merge merge;
+	bool collapses_stdlib; /* what the standard library calls of itself is its first frame's */
 	bool has_range;
 	uint64_t from_ns, to_ns; /* samples of from .. to - 1, since their recording's start */
 };
@@ -51,17 +64,27 @@ struct select_sum {
 	uint64_t all, kept; /* of those that came, of those that are left */
 };
 
+/* What becomes of a stack. */
+struct select_shown {
+	uint32_t stack;     /* id; SELECT_LEFT_OUT */
+	uint32_t leaf;      /* its last frame */
+	bool is_in_library; /* that one is the standard library's */
+};
+#define SELECT_LEFT_OUT UINT32_MAX
+
 /* Starts as { .query = ... }, ends in select_release(). Of one profile. */
 struct select {
 	struct select_query query;
 	struct select_sum sum;
 
 	/* inside */
-	VEC(uint16_t) frames;    /* by frame id: bits of the keys that it matches */
-	VEC(uint16_t) stacks;    /* by stack id: of all its frames */
-	VEC(uint32_t) shown;     /* by stack id: without hidden frames */
-	VEC(uint8_t) threads;    /* by index: enum verdict */
-	VEC(uint8_t) label_sets; /* by set id: the same */
+	VEC(uint16_t) frames;           /* by frame id: bits of the keys that it matches */
+	VEC(uint16_t) stacks;           /* by stack id: of all its frames */
+	VEC(uint32_t) merged;           /* by frame id: the frame that stands for it */
+	VEC(uint32_t) installed;        /* by string id of a library's merged name: its file */
+	VEC(struct select_shown) shown; /* by stack id; empty where stacks stay as they are */
+	VEC(uint8_t) threads;           /* by index: enum verdict */
+	VEC(uint8_t) label_sets;        /* by set id: the same */
 };
 void select_release(struct select *s);
 
@@ -75,8 +98,8 @@ int select_parse_range(struct select_query *q, const char *text);
 
 /*
  * Leaves those that are selected of the samples p holds now, with times since the range's start. p
- * gets further stacks where frames are hidden. 0, -ENOMEM, -EOVERFLOW; -EINVAL with a message where
- * a range is asked for of samples that have no times.
+ * gets further frames and stacks where they change. 0, -ENOMEM, -EOVERFLOW; -EINVAL with a message
+ * where a range is asked for of samples that have no times.
  */
 int select_samples(struct select *s, struct profile *p);
 

@@ -244,6 +244,76 @@ static void test_hidden_frames(void **state)
 	profile_free(p);
 }
 
+/* "a>b>c" of what a stack of these frames becomes; "-": it is left out. */
+static void becomes(const struct select_query *q, const char *stack, const char *want)
+{
+	static const char *const files[] = { ['a'] = "/srv/a.py",
+					     ['b'] = "/srv/b.py",
+					     ['j'] = "/usr/lib/python3.12/json/__init__.py",
+					     ['k'] = "/usr/lib/python3.12/json/decoder.py",
+					     ['n'] = "" };
+	struct select s = { .query = *q };
+	struct sample sample = { .value = 1 };
+	char found[256] = "";
+	struct profile *p;
+
+	assert_int_equal(profile_new(&p), 0);
+	sample.thread = add_thread(p, "a", 1, "t", 1);
+	for (; *stack; stack += 2) { /* a file and a digit: "a1" is a function of a.py */
+		struct frame f = { .line = 7, .first_line = 1 };
+		char name[3] = { stack[0], stack[1], '\0' };
+		uint32_t frame;
+
+		f.name = intern(p, name);
+		f.file = intern(p, files[(unsigned char)*stack]);
+		f.kind = *stack == 'n' ? FRAME_NATIVE : FRAME_PYTHON;
+		assert_int_equal(frametab_intern(p->frames, &f, &frame), 0);
+		assert_int_equal(stacktab_intern(p->stacks, sample.stack, frame, &sample.stack), 0);
+	}
+	put(p, &sample);
+	assert_int_equal(select_samples(&s, p), 0);
+	for (uint32_t at = p->samples.len ? p->samples.items[0].stack : 0; at;) {
+		const struct stack_entry *e = &stacktab_entries(p->stacks)[at];
+		const struct frame *f = frametab_get(p->frames, e->frame);
+		char text[256];
+
+		snprintf(text, sizeof(text), "%s%s%s%s", strtab_get(p->strings, f->name),
+			 f->line ? ":7" : "", *found ? ">" : "", found);
+		snprintf(found, sizeof(found), "%s", text);
+		at = e->parent;
+	}
+	if (strcmp(p->samples.len ? found : "-", want))
+		fail_msg("%s instead of %s", p->samples.len ? found : "-", want);
+	select_release(&s);
+	profile_free(p);
+}
+
+static void test_what_becomes_of_stacks(void **state)
+{
+	static const char *const a2[] = { "a2" }, *const b[] = { "b?" };
+	const struct select_query by_function = { .merge = SELECT_BY_FUNCTION };
+	const struct select_query by_file = { .merge = SELECT_BY_FILE };
+	const struct select_query by_module = { .merge = SELECT_BY_MODULE };
+	const struct select_query collapsed = { .collapses_stdlib = true };
+	const struct select_query grouped = { .patterns[SELECT_GROUP] = { a2, 1 } };
+	const struct select_query all = { .patterns[SELECT_GROUP] = { a2, 1 },
+					  .patterns[SELECT_HIDE] = { b, 1 },
+					  .merge = SELECT_BY_MODULE,
+					  .collapses_stdlib = true };
+
+	(void)state;
+	becomes(&by_function, "a1a1b1", "a1>a1>b1");
+	becomes(&by_file, "a1a2b1a1n1", "a.py>b.py>a.py>n1");
+	becomes(&by_file, "j1j2k1", "json/__init__.py>json/decoder.py");
+	becomes(&by_module, "a1a2j1j2k1k2b1", "a>json>json.decoder>b");
+	becomes(&collapsed, "a1j1k1k2b1j2", "a1:7>j1:7>b1:7>j2:7");
+	becomes(&collapsed, "j1j2", "j1:7");
+	becomes(&grouped, "a1a2b1a2", "a2:7>b1:7>a2:7");
+	becomes(&grouped, "a1b1", "-");
+	becomes(&grouped, "", "-");
+	becomes(&all, "a1a2b1a1j1k1b2k2", "a>json");
+}
+
 /* --- ranges ----------------------------------------------------------------------------------- */
 
 static void test_ranges_that_are_none(void **state)
@@ -314,6 +384,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_left),
 		cmocka_unit_test(test_chunk_by_chunk),
 		cmocka_unit_test(test_hidden_frames),
+		cmocka_unit_test(test_what_becomes_of_stacks),
 		cmocka_unit_test(test_ranges_that_are_none),
 		cmocka_unit_test(test_a_range_is_a_recording_of_its_own),
 		cmocka_unit_test(test_a_range_of_sums_is_refused),
