@@ -2,12 +2,14 @@
 """The same selection has the same samples in reports, comparisons, exports and pages, and those that the
 program spent there."""
 import json
+import os
 import re
+import subprocess
 
 import htmlpage
 import profilejson
 import pytest
-from harness import export, run
+from harness import PYEBPF, export, run
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
 HZ = 997
@@ -53,15 +55,17 @@ def totals(recording, folder, *selection):
     report = run("report", *selection, recording).stdout
     profile = profilejson.Profile(run("export", "-f", "json", *selection, recording).stdout)
     compared = json.loads(comparison.read_text())
-    return {
-        "report": int(re.search(r"^selected +([\d,]+) of", report, re.M).group(1).replace(",", "")),
+    told = re.search(r"^selected +([\d,]+) of", report, re.M)
+    found = {
+        "report": int(told.group(1).replace(",", "")) if told and "--kind" not in selection else None,
         "collapsed": sum(export(recording, *selection).values()),
         "json": round(sum(path.self for path in profile.paths) / profile.period),
-        "threads": round(sum(thread["cpu"] for thread in profile.data["threads"]) / profile.period),
+        "threads": round(sum(thread[profile.name] for thread in profile.data["threads"]) / profile.period),
         "page": sum(run_["ticks"] for run_ in htmlpage.Page(page).facts["runs"]),
         "base": compared["base"]["samples"],
         "current": compared["current"]["samples"],
     }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 @pytest.mark.parametrize("seconds, selection", [
@@ -156,3 +160,73 @@ def test_collapsed_standard_library(recording):
     stacks = export(recording, "--no-lines", "--collapse-stdlib", "--focus", "encode")
     found = {tuple(frame.name for frame in stack.frames)[-2:] for stack in stacks}
     assert found <= {("first", "encode"), ("encode", "dumps")}, found
+
+
+# --- kinds and labels ----------------------------------------------------------------------------
+
+
+def make_kinds(path, *waits):
+    """As golden/kinds_recording.c tells it."""
+    subprocess.run([os.path.join(os.path.dirname(PYEBPF), "tests", "kinds_recording"), path, *map(str, waits)],
+                   check=True)
+    return path
+
+
+@pytest.fixture
+def kinds(tmp_path):
+    return make_kinds(tmp_path / "kinds.pyebpf")
+
+
+def test_kinds_are_not_added_up(kinds, tmp_path):
+    """1,000 ticks of 1 ms; 125 spans of 10 ms."""
+    done = run("report", kinds)
+    assert "samples    1,000 of 1 ms each: 1 s" in done.stdout, done
+    assert "besides    125 samples of other kinds, see them by --kind: off-cpu" in done.stdout, done
+    found = totals(kinds, tmp_path, "--kind", "cpu")
+    assert set(found.values()) == {1000}, found
+    found = totals(kinds, tmp_path, "--kind", "off-cpu")
+    assert set(found.values()) == {1250000000}, found
+    done = run("report", "--kind", "off-cpu", kinds)
+    assert re.search(r"^mode +off-cpu, sched_switch", done.stdout, re.M), done.stdout
+    assert re.search(r"^ *80\.0% +80\.0% +1 s +wait ", done.stdout, re.M), done.stdout
+    assert re.search(r"^ *20\.0% +100\.0% +250 ms +main ", done.stdout, re.M), done.stdout
+    profile = profilejson.Profile(run("export", "-f", "json", "--kind", "off-cpu", kinds).stdout)
+    assert (profile.name, profile.period, profile.total) == ("off-cpu", 1, 1250000000)
+    done = run("report", "--kind", "nosuch", kinds)
+    assert done.returncode == 3 and "--kind 'nosuch'" in done.stderr, done
+
+
+def test_kinds_are_compared(kinds, tmp_path):
+    """200 waits in place of 100 and the same ticks."""
+    slower = make_kinds(tmp_path / "slower.pyebpf", 200)
+    output = tmp_path / "x.json"
+    for kind, before, after in (("cpu", 1000, 1000), ("off-cpu", 1250, 2250)):
+        done = run("diff", "--kind", kind, "-o", output, kinds, slower)
+        assert done.returncode == 0, done
+        found = json.loads(output.read_text())
+        assert (found["base"]["ms"], found["current"]["ms"]) == (before, after), found["base"]
+        assert found["base"]["mode"] == kind
+
+
+def test_other_formats_of_kinds(kinds):
+    for arguments in (["-f", "pprof"], ["-f", "otlp"], ["-f", "html"], ["-f", "collapsed", "--threads"]):
+        for kind in ("cpu", "off-cpu"):
+            done = subprocess.run([PYEBPF, "export", *arguments, "--kind", kind, str(kinds)], check=False,
+                                  capture_output=True)
+            assert done.returncode == 0 and len(done.stdout) > 100, (arguments, kind, done.stderr)
+
+
+def test_files_are_imported_with_their_kinds_and_labels(kinds, tmp_path):
+    copy = tmp_path / "copy.pyebpf"
+    assert run("import", kinds, kinds, "-o", copy).returncode == 0
+    for arguments in (["--kind", "off-cpu"], ["--label", "user=u*"], []):
+        once, twice = (export(path, "--no-lines", *arguments) for path in (kinds, copy))
+        assert {stack: 2 * count for stack, count in once.items()} == dict(twice), arguments
+
+
+def test_labels(kinds, tmp_path):
+    assert set(totals(kinds, tmp_path, "--label", "route=/pay").values()) == {500}
+    assert set(totals(kinds, tmp_path, "--label", "user").values()) == {500}
+    done = run("report", "--no-summary", "--by", "label", kinds)
+    table = sorted(line.split() for line in done.stdout.splitlines()[1:] if line)
+    assert table == [["50.0%", "500", "ms", name] for name in ("route=/list", "route=/pay", "user=u1")]

@@ -14,6 +14,7 @@
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "cmd/input.h"
+#include "cmd/select_opts.h"
 #include "profile/imports.h"
 #include "profile/loss.h"
 #include "profile/merge.h"
@@ -110,20 +111,22 @@ static int begin_run(struct loading *l)
 }
 
 /* What is known only at the end. Of a recorder that was killed: until its last sample. */
-static void end_run(struct loading *l)
+static int end_run(struct loading *l)
 {
 	struct cube_run *run = cube_run(&l->input->cube);
 	struct recording *r = diff_run_recording(l->input, run);
-	struct select_sum sum = { l->select.sum.all - l->before.all,
-				  l->select.sum.kept - l->before.kept };
+	struct select_sum sum = { .all = l->select.sum.all - l->before.all,
+				  .kept = l->select.sum.kept - l->before.kept };
+	int e;
 
 	run->has_times = l->last_ns > 0; /* also of what was imported from text */
 	if (!r->duration_ns)
 		r->duration_ns = l->last_ns;
 	if (l->how->has_unit && !r->interval_ns && r->is_summed)
 		r->interval_ns = INPUT_INTERVAL_DEFAULT_NS;
-	select_trim(&l->select.query, r);
+	e = select_describe(&l->select, l->input->profile, r);
 	run->lost = select_scale(&sum, loss_sum_of(r, loss_ticks));
+	return e;
 }
 
 /* What input_next() brought, of one recording. */
@@ -134,8 +137,9 @@ static int take_batch(struct loading *l)
 
 	if (l->recording != input_recording_index(l->source)) {
 		if (l->recording != INPUT_NO_RECORDING)
-			end_run(l);
-		r = begin_run(l);
+			r = end_run(l);
+		if (!r)
+			r = begin_run(l);
 	}
 	for (size_t i = 0; i < p->samples.len; i++)
 		if (p->samples.items[i].time_ns > l->last_ns)
@@ -143,7 +147,7 @@ static int take_batch(struct loading *l)
 	l->samples += p->samples.len;
 	if (!r && l->how->folds_imports)
 		r = import_fold_samples(&l->imports, p);
-	if (!r && select_is_active(&l->select.query))
+	if (!r && select_is_needed(&l->select, p))
 		r = select_samples(&l->select, p);
 	if (!r && is_grouped(l))
 		deal_samples(l, p);
@@ -161,9 +165,7 @@ static int read_file(struct loading *l)
 		if (l->end <= 0)
 			break;
 	}
-	if (!r)
-		end_run(l);
-	return r;
+	return r ? r : end_run(l);
 }
 
 static void read_one(void *loadings, size_t i)

@@ -55,7 +55,7 @@ static int export_to(struct call *call, const struct export_call *o, const struc
 	r = load_operands(&l, call);
 	if (r < 0)
 		return cmd_fail(call, r);
-	if (!l.ticks && l.all_ticks)
+	if (load_lacks_selected(&l))
 		return load_fail_selection(call, &l);
 	if (select_is_active(&l.select.query))
 		log_note("%s", l.notes.items[l.notes.len - 1]);

@@ -18,7 +18,6 @@ struct input {
 	struct reader *reader;
 	char *path;
 	uint32_t first; /* index of the file's first recording in the profile; INPUT_NO_RECORDING */
-	uint64_t left_out;
 };
 
 void input_free(struct input *in)
@@ -51,27 +50,12 @@ int input_open(const char *path, struct input **out)
 	return 0;
 }
 
-/* Samples of other kinds have other units: nothing adds them up with ticks. */
-static void keep_ticks(struct input *in, struct profile *p)
-{
-	size_t kept = 0;
-
-	if (!p->kinds.len)
-		return;
-	for (size_t i = 0; i < p->samples.len; i++)
-		if (p->samples.items[i].kind == KIND_TICKS)
-			p->samples.items[kept++] = p->samples.items[i];
-	in->left_out += p->samples.len - kept;
-	p->samples.len = kept;
-}
-
 int input_next(struct input *in, struct profile *p)
 {
 	int r = in->import ? import_next(in->import, p) : reader_next(in->reader, p);
 
 	if (in->first == INPUT_NO_RECORDING)
 		in->first = input_recording_index(in);
-	keep_ticks(in, p);
 	return r;
 }
 
@@ -118,9 +102,6 @@ void input_note_left_out(const struct input *in)
 {
 	uint64_t skipped = in->import ? import_facts(in->import)->skipped : 0;
 
-	if (in->left_out)
-		log_note("%s: samples of other kinds than ticks are left out: %s", in->path,
-			 units_count(in->left_out).s);
 	if (skipped)
 		log_note("%s: lines skipped, without samples: %s", in->path,
 			 units_count(skipped).s);

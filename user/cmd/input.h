@@ -52,7 +52,7 @@ bool input_is_text(const struct input *in);
 /* When its last sample is, by its index; 0: it has none. */
 uint64_t input_last_ns(struct input *in);
 
-/* Says what was no use so far: samples of other kinds than ticks, lines of text without samples. */
+/* Says what was no use so far: lines of text without samples. */
 void input_note_left_out(const struct input *in);
 
 /*

@@ -29,14 +29,18 @@ static uint64_t sum_values(const struct profile *p)
 static int sum_samples(struct load *l)
 {
 	struct profile *p = l->profile;
+	struct select_sum before = l->select.sum;
 	uint64_t values = sum_values(p);
 	int r = l->folds_imports ? import_fold_samples(&l->imports, p) : 0;
 
-	l->records += p->samples.len;
-	l->all_ticks += values;
-	if (!r && select_is_active(&l->select.query)) {
+	if (!r && select_is_needed(&l->select, p)) {
 		r = select_samples(&l->select, p);
+		l->records += l->select.sum.count - before.count;
+		l->all_ticks += l->select.sum.all - before.all;
 		values = sum_values(p);
+	} else {
+		l->records += p->samples.len;
+		l->all_ticks += values;
 	}
 	l->ticks += values;
 	if (!r)
@@ -117,17 +121,20 @@ static int begin_run(struct load *l, struct input *in, uint32_t recording)
 }
 
 /* What is known at its end; before: what was read before it. */
-static void end_run(struct load *l, uint32_t recording, const struct select_sum *before)
+static int end_run(struct load *l, uint32_t recording, const struct select_sum *before)
 {
-	struct select_sum sum = { l->all_ticks - before->all, l->ticks - before->kept };
-	struct recording *r;
+	struct select_sum sum = { .all = l->all_ticks - before->all,
+				  .kept = l->ticks - before->kept };
+	struct recording *of;
+	int r;
 
 	if (recording == INPUT_NO_RECORDING)
-		return;
-	r = &l->profile->recordings.items[recording];
-	select_trim(&l->select.query, r);
+		return 0;
+	of = &l->profile->recordings.items[recording];
+	r = select_describe(&l->select, l->profile, of);
 	if (l->cube.axes & CUBE_TIME)
-		cube_run(&l->cube)->lost = select_scale(&sum, loss_sum_of(r, loss_ticks));
+		cube_run(&l->cube)->lost = select_scale(&sum, loss_sum_of(of, loss_ticks));
+	return r;
 }
 
 /* Batch by batch until it gives no more: 0 or what input_next() says; else -ENOMEM in *r. */
@@ -141,16 +148,17 @@ static int sum_batches(struct load *l, struct input *in, int *r)
 	do {
 		n = input_next(in, l->profile);
 		if (recording != input_recording_index(in)) {
-			end_run(l, recording, &before);
-			before = (struct select_sum){ l->all_ticks, l->ticks };
+			*r = end_run(l, recording, &before);
+			before = (struct select_sum){ .all = l->all_ticks, .kept = l->ticks };
 			recording = input_recording_index(in);
-			*r = begin_run(l, in, recording);
+			if (!*r)
+				*r = begin_run(l, in, recording);
 		}
 		if (!*r)
 			*r = sum_samples(l);
 	} while (n > 0 && !*r);
 	if (!*r)
-		end_run(l, recording, &before);
+		*r = end_run(l, recording, &before);
 	return n;
 }
 
@@ -176,9 +184,18 @@ static int load_file(struct load *l, const char *path)
 
 static int note_selection(struct load *l)
 {
+	uint64_t interval_ns = profile_recording(l->profile)->interval_ns;
 	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
-	int r = select_put_sum(&l->select.query, &l->select.sum, &text);
+	int r = 0;
 
+	if (select_has_others(&l->select))
+		r = select_put_others(&l->select, l->profile, &text);
+	if (!r && text.len)
+		r = texts_addf(&l->notes, "Left out: %s", strbuf_str(&text));
+	if (r < 0 || !select_is_active(&l->select.query))
+		return r;
+	strbuf_truncate(&text, 0);
+	r = select_put_sum(&l->select.query, &l->select.sum, interval_ns, &text);
 	return r ? r : texts_addf(&l->notes, "Selected: %s", strbuf_str(&text));
 }
 
@@ -190,7 +207,7 @@ int load_files(struct load *l, const char *const *paths, size_t count)
 		r = load_file(l, paths[i]);
 	if (!r)
 		r = account_note(l->profile, l->all_ticks, "", &l->notes);
-	if (!r && select_is_active(&l->select.query))
+	if (!r)
 		r = note_selection(l);
 	return r ? r : cube_finish(&l->cube, l->profile);
 }
@@ -257,15 +274,25 @@ int load_operands(struct load *l, const struct call *call)
 	return load_files(l, (const char *const *)call->operands.items, (size_t)call->operands.len);
 }
 
+bool load_lacks_selected(const struct load *l)
+{
+	return !l->ticks && (l->all_ticks || (l->select.query.kind && l->select.others));
+}
+
 int load_fail_selection(const struct call *call, const struct load *l)
 {
-	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT, kinds = STRBUF_INIT;
 
-	if (select_put_query(&l->select.query, &text) < 0)
+	if (select_put_query(&l->select.query, &text) < 0 ||
+	    select_put_kinds(l->profile, &kinds) < 0)
 		return cmd_fail(call, -ENOMEM);
-	cmd_fail(call, err_set(-ENODATA, "none of %s samples is selected: %s",
-			       units_count(l->all_ticks).s, strbuf_str(&text)));
-	cmd_try("patterns are globs of whole names: 'parse*', '*.parse', 'orders.py:*'");
+	cmd_fail(call,
+		 err_set(-ENODATA, "none of %s samples is selected: %s",
+			 units_count(l->select.sum.count + l->select.others).s, strbuf_str(&text)));
+	if (l->all_ticks)
+		cmd_try("patterns are globs of whole names: 'parse*', '*.parse', 'orders.py:*'");
+	else
+		cmd_try("its kinds are " SELECT_TICKS ", %s", strbuf_str(&kinds));
 	return EXIT_NOTHING;
 }
 

@@ -56,7 +56,10 @@ int load_add_leaves(struct load *l, const struct profile *p, struct leaf_map *fu
 /* The same for a command's operands; without any: profile.pyebpf. */
 int load_operands(struct load *l, const struct call *call);
 
-/* Of samples none was selected: says so. EXIT_NOTHING. */
+/* Has it samples, of which none was selected? */
+bool load_lacks_selected(const struct load *l);
+
+/* Says so. EXIT_NOTHING. */
 int load_fail_selection(const struct call *call, const struct load *l);
 
 void load_release(struct load *l);

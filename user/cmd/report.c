@@ -200,6 +200,13 @@ static void put_samples(struct line *l, const struct load *loaded)
 	const struct recording facts = profile_facts(loaded->profile), *m = &facts;
 
 	put_label(l, "samples");
+	if (loaded->select.query.kind) {
+		line_put(l, STYLE_PLAIN, units_count(loaded->select.sum.count).s);
+		if (m->interval_ns)
+			line_putf(l, STYLE_PLAIN, ": %s",
+				  time_text(loaded->all_ticks, m->interval_ns).s);
+		return;
+	}
 	line_put(l, STYLE_PLAIN, units_count(loaded->all_ticks).s);
 	if (m->interval_ns)
 		line_putf(l, STYLE_PLAIN, " of %s each: %s", units_ns(m->interval_ns).s,
@@ -209,12 +216,23 @@ static void put_samples(struct line *l, const struct load *loaded)
 			  units_count(loaded->records).s);
 }
 
+static void put_others(struct line *l, const struct load *loaded)
+{
+	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+
+	put_label(l, "besides");
+	if (select_put_others(&loaded->select, loaded->profile, &text) == 0)
+		line_put_foreign(l, STYLE_PLAIN, strbuf_str(&text), text.len);
+	line_end(l);
+}
+
 static void put_selected(struct line *l, const struct load *loaded)
 {
 	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
 
 	put_label(l, "selected");
-	if (select_put_sum(&loaded->select.query, &loaded->select.sum, &text) == 0)
+	if (select_put_sum(&loaded->select.query, &loaded->select.sum,
+			   profile_recording(loaded->profile)->interval_ns, &text) == 0)
 		line_put_foreign(l, STYLE_PLAIN, strbuf_str(&text), text.len);
 	line_end(l);
 }
@@ -223,7 +241,8 @@ static void put_cpu(struct line *l, const struct load *loaded)
 {
 	const struct profile *p = loaded->profile;
 
-	if (!account_cpu_ns(p, loaded->all_ticks) || loaded->select.query.has_range)
+	if (!account_cpu_ns(p, loaded->all_ticks) || loaded->select.query.has_range ||
+	    loaded->select.query.kind)
 		return;
 	put_label(l, "time");
 	account_put_cpu(l, p, loaded->all_ticks, profile_facts(p).duration_ns);
@@ -291,6 +310,8 @@ static int put_summary(const struct load *loaded, struct terminal t)
 	line_end(&l);
 	put_samples(&l, loaded);
 	line_end(&l);
+	if (select_has_others(&loaded->select))
+		put_others(&l, loaded);
 	if (select_is_active(&loaded->select.query))
 		put_selected(&l, loaded);
 	put_cpu(&l, loaded);
@@ -573,7 +594,7 @@ static int report(struct call *call, const struct report_opts *o, const struct e
 		return cmd_fail(call, r);
 	if (loaded.ticks)
 		return EXIT_OK;
-	if (loaded.all_ticks)
+	if (load_lacks_selected(&loaded))
 		return load_fail_selection(call, &loaded);
 	r = account_put_nothing(&why, loaded.profile, &next);
 	if (r < 0)

@@ -53,6 +53,17 @@ static void rows_release(struct rows *rows)
 	vec_release(rows);
 }
 
+struct values {
+	uint64_t *items; /* a VEC, by id */
+	size_t len;
+	size_t cap;
+};
+
+static void values_release(struct values *values)
+{
+	vec_release(values);
+}
+
 /* values: by id. */
 static int take_values(struct rows *rows, const uint64_t *values, size_t count)
 {
@@ -82,32 +93,38 @@ static int find_threads(const struct load *loaded, bool of_processes, struct row
 	return take_values(rows, values, count);
 }
 
+/* By the set that is one label alone. */
+static int add_label(const struct profile *p, const struct label_entry *label, uint64_t value,
+		     struct values *values)
+{
+	uint32_t one;
+	int r = labeltab_add(p->labels, 0, label->name, label->value, &one);
+
+	while (!r && values->len <= one)
+		r = vec_push(values, 0);
+	if (!r)
+		values->items[one] += value;
+	return r;
+}
+
 static int find_labels(const struct load *loaded, struct rows *rows)
 {
 	const struct profile *p = loaded->profile;
-	const struct label_entry *entries = labeltab_entries(p->labels);
-	size_t count = labeltab_count(p->labels);
-	_cleanup_(freep) uint64_t *values = calloc(count + 1, sizeof(*values));
+	_cleanup_(values_release) struct values values = VEC_INIT;
+	int r = 0;
 
-	if (!values)
-		return -ENOMEM;
-	for (size_t i = 0; i < loaded->cube.all.cells.len; i++) {
+	for (size_t i = 0; i < loaded->cube.all.cells.len && !r; i++) {
 		const struct cube_cell *cell = &loaded->cube.all.cells.items[i];
 		uint32_t set = loaded->cube.tags.items[cell->tag].labels;
 
-		for (; set; set = entries[set].parent) {
-			uint32_t one;
-			int r = labeltab_add(p->labels, 0, entries[set].name, entries[set].value,
-					     &one);
+		while (set && !r) {
+			struct label_entry label = labeltab_entries(p->labels)[set];
 
-			if (r < 0)
-				return r;
-			entries = labeltab_entries(p->labels);
-			if (one < count)
-				values[one] += cell->value;
+			r = add_label(p, &label, cell->value, &values);
+			set = label.parent;
 		}
 	}
-	return take_values(rows, values, count);
+	return r ? r : take_values(rows, values.items, values.len);
 }
 
 /* Roots of the tree. */

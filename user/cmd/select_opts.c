@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/units.h"
 #include "cmd/account.h"
+#include "cmd/figures.h"
 
 int select_opts_read(const struct select_opts *o, struct select_query *q)
 {
@@ -16,6 +17,7 @@ int select_opts_read(const struct select_opts *o, struct select_query *q)
 		q->patterns[i].items = o->patterns[i].items;
 		q->patterns[i].len = o->patterns[i].len;
 	}
+	q->kind = o->kind;
 	q->merge = (enum select_merge)o->merge;
 	q->collapses_stdlib = o->collapses_stdlib;
 	if (!o->time_range)
@@ -53,6 +55,11 @@ int select_put_query(const struct select_query *q, struct strbuf *out)
 			put_quoted(out, q->patterns[key].items[i]);
 			space = " ";
 		}
+	if (q->kind) {
+		strbuf_appendf(out, "%s--kind ", space);
+		put_quoted(out, q->kind);
+		space = " ";
+	}
 	if (q->merge) {
 		strbuf_appendf(out, "%s--merge %s", space, select_merge_names[q->merge]);
 		space = " ";
@@ -72,14 +79,27 @@ int select_put_query(const struct select_query *q, struct strbuf *out)
 	return strbuf_error(out);
 }
 
-int select_put_sum(const struct select_query *q, const struct select_sum *sum, struct strbuf *out)
+int select_put_sum(const struct select_query *q, const struct select_sum *sum, uint64_t interval_ns,
+		   struct strbuf *out)
 {
-	strbuf_puts(out, units_count(sum->kept).s);
-	strbuf_appendf(out, " of %s samples", units_count(sum->all).s);
+	if (q->kind && interval_ns) {
+		strbuf_puts(out, time_text(sum->kept, interval_ns).s);
+		strbuf_appendf(out, " of %s", time_text(sum->all, interval_ns).s);
+	} else {
+		strbuf_puts(out, units_count(sum->kept).s);
+		strbuf_appendf(out, " of %s%s", units_count(sum->all).s, q->kind ? "" : " samples");
+	}
 	if (sum->all)
 		strbuf_appendf(out, " (%s)", share_text(sum->kept, sum->all).s);
 	strbuf_puts(out, ": ");
 	return select_put_query(q, out);
+}
+
+int select_put_others(const struct select *s, const struct profile *p, struct strbuf *out)
+{
+	strbuf_appendf(out,
+		       "%s samples of other kinds, see them by --kind: ", units_count(s->others).s);
+	return select_put_kinds(p, out);
 }
 
 void select_opts_release(struct select_opts *o)

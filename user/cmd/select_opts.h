@@ -12,7 +12,7 @@
  */
 struct select_opts {
 	struct opt_list patterns[SELECT_KEYS];
-	const char *time_range;
+	const char *time_range, *kind;
 	unsigned int merge; /* enum select_merge */
 	bool collapses_stdlib;
 };
@@ -35,6 +35,7 @@ struct select_opts {
 	OPT_LIST(0, "label", &(o)->patterns[SELECT_LABEL], "NAME=VALUE", "by a label of the samples"),    \
 	OPT_STR(0, "time-range", &(o)->time_range, "A..B",                                                \
 		"since the start of each recording: ..5s, 1m.., 10s..20s"),                               \
+	OPT_STR(0, "kind", &(o)->kind, "KIND", "samples of this kind (cpu)"), \
 	OPT_ENUM(0, "merge", &(o)->merge, "BY", select_merge_names, "what one frame stands for (line)"),  \
 	OPT_FLAG(0, "collapse-stdlib", &(o)->collapses_stdlib,                                            \
 		 "what the standard library calls of itself is its first frame's")
@@ -47,10 +48,20 @@ int select_opts_read(const struct select_opts *o, struct select_query *q);
 int select_put_query(const struct select_query *q, struct strbuf *out);
 
 /*
- * Appends what is left and by what: "1,234 of 5,678 samples (21.7%): --focus 'parse*'". 0 or
- * -ENOMEM.
+ * Appends what is left and by what: "1,234 of 5,678 samples (21.7%): --focus 'parse*'".
+ * interval_ns: of the recording; values of a kind of time are told as that. 0 or -ENOMEM.
  */
-int select_put_sum(const struct select_query *q, const struct select_sum *sum, struct strbuf *out);
+int select_put_sum(const struct select_query *q, const struct select_sum *sum, uint64_t interval_ns,
+		   struct strbuf *out);
+
+/* Is it worth a word that there are samples of other kinds? */
+static inline bool select_has_others(const struct select *s)
+{
+	return s->others && !s->query.kind;
+}
+
+/* Appends "125 samples of other kinds, see them by --kind: off-cpu". 0 or -ENOMEM. */
+int select_put_others(const struct select *s, const struct profile *p, struct strbuf *out);
 
 void select_opts_release(struct select_opts *o);
 

@@ -189,7 +189,7 @@ static const char *kind_name(const struct writer *w)
 	const struct recording facts = profile_facts(w->p), *m = &facts;
 
 	if (m->interval_ns)
-		return "cpu";
+		return m->mode ? m->mode : "cpu";
 	return m->event && m->mode ? m->event : "samples";
 }
 

@@ -39,7 +39,7 @@ void select_release(struct select *s)
 
 bool select_is_active(const struct select_query *q)
 {
-	bool is_active = q->has_range || q->merge || q->collapses_stdlib;
+	bool is_active = q->has_range || q->merge || q->collapses_stdlib || q->kind;
 
 	for (size_t i = 0; i < SELECT_KEYS; i++)
 		is_active = is_active || q->patterns[i].len;
@@ -461,6 +461,46 @@ static int judge_others(struct select *s, const struct profile *p)
 	return r;
 }
 
+/* --- kinds ------------------------------------------------------------------------------------ */
+
+#define KIND_NONE UINT32_MAX
+
+/* The wanted kind, as samples have it; KIND_NONE: p has none of that name yet. */
+static uint32_t find_kind(const struct select *s, const struct profile *p)
+{
+	const char *name = s->query.kind;
+
+	if (!name || !strcmp(name, SELECT_TICKS))
+		return KIND_TICKS;
+	for (uint32_t i = 0; i < p->kinds.len; i++)
+		if (!strcmp(strtab_get(p->strings, p->kinds.items[i].name), name))
+			return i + 1;
+	return KIND_NONE;
+}
+
+int select_put_kinds(const struct profile *p, struct strbuf *out)
+{
+	for (size_t i = 0; i < p->kinds.len; i++)
+		strbuf_appendf(out, "%s%s", i ? ", " : "",
+			       strtab_get(p->strings, p->kinds.items[i].name));
+	return strbuf_error(out);
+}
+
+static int describe_kind(const struct profile *p, const struct sample_kind *kind,
+			 struct recording *r)
+{
+	const char *name = strtab_get(p->strings, kind->name);
+	const char *event = strtab_get(p->strings, kind->event);
+	int e = recording_set_text(&r->mode, name);
+
+	if (!e)
+		e = recording_set_text(&r->event, *event ? event : name);
+	r->interval_ns = kind->unit == UNIT_NS ? kind->period : 0;
+	r->rate_hz = 0;
+	r->counters.len = 0;
+	return e;
+}
+
 /* --- samples ---------------------------------------------------------------------------------- */
 
 static bool has_times(const struct profile *p, const struct sample *sample)
@@ -481,6 +521,7 @@ static bool is_kept(const struct select *s, const struct sample *sample)
 
 int select_samples(struct select *s, struct profile *p)
 {
+	uint32_t kind = find_kind(s, p);
 	size_t kept = 0;
 	int r = judge_frames(s, p);
 
@@ -491,7 +532,13 @@ int select_samples(struct select *s, struct profile *p)
 	for (size_t i = 0; i < p->samples.len && !r; i++) {
 		struct sample sample = p->samples.items[i];
 
+		if (sample.kind != kind) {
+			s->others++;
+			continue;
+		}
+		sample.kind = KIND_TICKS;
 		s->sum.all += sample.value;
+		s->sum.count++;
 		if (s->query.has_range && !has_times(p, &sample))
 			return err_set(-EINVAL, "a time range of samples that have no times");
 		if (!is_kept(s, &sample))
@@ -506,16 +553,27 @@ int select_samples(struct select *s, struct profile *p)
 	return r;
 }
 
-void select_trim(const struct select_query *q, struct recording *r)
+static void trim(const struct select_query *q, struct recording *r)
 {
-	if (!q->has_range)
-		return;
 	r->is_whole = 0;
 	if (r->start_realtime_ns)
 		r->start_realtime_ns += q->from_ns;
 	if (r->duration_ns > q->to_ns)
 		r->duration_ns = q->to_ns;
 	r->duration_ns -= r->duration_ns < q->from_ns ? r->duration_ns : q->from_ns;
+}
+
+int select_describe(const struct select *s, const struct profile *p, struct recording *r)
+{
+	uint32_t kind = find_kind(s, p);
+
+	if (s->query.has_range)
+		trim(&s->query, r);
+	if (!p->kinds.len || kind == KIND_NONE)
+		return 0;
+	if (kind == KIND_TICKS)
+		return recording_set_text(&r->mode, SELECT_TICKS);
+	return describe_kind(p, &p->kinds.items[kind - 1], r);
 }
 
 uint64_t select_scale(const struct select_sum *sum, uint64_t lost)

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/strbuf.h"
 #include "base/vec.h"
 #include "profile/profile.h"
 
@@ -53,6 +54,7 @@ extern const char *const select_merge_names[]; /* by enum, NULL last */
 /* What is asked for; zeros: all samples. */
 struct select_query {
 	struct select_patterns patterns[SELECT_KEYS];
+	const char *kind; /* samples of it; NULL or SELECT_TICKS: ticks */
 	enum select_merge merge;
 	bool collapses_stdlib; /* what the standard library calls of itself is its first frame's */
 	bool has_range;
@@ -62,6 +64,7 @@ struct select_query {
 /* Values of samples. */
 struct select_sum {
 	uint64_t all, kept; /* of those that came, of those that are left */
+	uint64_t count;     /* how many came */
 };
 
 /* What becomes of a stack. */
@@ -72,10 +75,13 @@ struct select_shown {
 };
 #define SELECT_LEFT_OUT UINT32_MAX
 
+#define SELECT_TICKS "cpu"
+
 /* Starts as { .query = ... }, ends in select_release(). Of one profile. */
 struct select {
 	struct select_query query;
-	struct select_sum sum;
+	struct select_sum sum; /* of one kind: others have other units */
+	uint64_t others;       /* samples of other kinds, which are left out */
 
 	/* inside */
 	VEC(uint16_t) frames;           /* by frame id: bits of the keys that it matches */
@@ -91,21 +97,34 @@ void select_release(struct select *s);
 /* Does it leave anything out, or change it? */
 bool select_is_active(const struct select_query *q);
 
+/* Is there anything to do: something is asked for, or p has samples of several kinds? */
+static inline bool select_is_needed(const struct select *s, const struct profile *p)
+{
+	return p->kinds.len || select_is_active(&s->query);
+}
+
 /*
  * Reads "10s..20s", "..5s", "1m..". 0; -EINVAL with a message.
  */
 int select_parse_range(struct select_query *q, const char *text);
 
 /*
- * Leaves those that are selected of the samples p holds now, with times since the range's start. p
+ * Leaves those that are selected of the samples p holds now, as ticks, with times since the range's
+ * start. p
  * gets further frames and stacks where they change. 0, -ENOMEM, -EOVERFLOW; -EINVAL with a message
  * where a range is asked for of samples that have no times.
  */
 int select_samples(struct select *s, struct profile *p);
 
-/* A recording whose samples were selected: of a range it lasts as long as that, and is not whole.
+/*
+ * A recording of p whose samples were selected becomes one of these alone: of a range it lasts as
+ * long as that, and is not whole; of another kind than ticks its period, event and mode are the
+ * kind's, and nothing is known of losses. 0 or -ENOMEM.
  */
-void select_trim(const struct select_query *q, struct recording *r);
+int select_describe(const struct select *s, const struct profile *p, struct recording *r);
+
+/* Appends the names of p's kinds: "off-cpu, exception". 0 or -ENOMEM. */
+int select_put_kinds(const struct profile *p, struct strbuf *out);
 
 /* What is lost of a selection, where as much of it is lost as of all samples. */
 uint64_t select_scale(const struct select_sum *sum, uint64_t lost);

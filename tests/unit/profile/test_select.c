@@ -314,6 +314,56 @@ static void test_what_becomes_of_stacks(void **state)
 	becomes(&all, "a1a2b1a1j1k1b2k2", "a>json");
 }
 
+/* --- kinds ------------------------------------------------------------------------------------ */
+
+static void test_one_kind_at_a_time(void **state)
+{
+	static const struct {
+		const char *kind;
+		uint64_t left, others;
+		const char *mode;
+		uint64_t interval_ns;
+	} cases[] = {
+		{ NULL, 1, 2, "cpu", 1000 },       { "cpu", 1, 2, "cpu", 1000 },
+		{ "off-cpu", 2, 2, "off-cpu", 1 }, { "memory", 4, 2, "memory", 0 },
+		{ "nosuch", 0, 3, "all", 1000 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct select s = { .query.kind = cases[i].kind };
+		struct sample_kind off_cpu = { .unit = UNIT_NS, .period = 1 };
+		struct sample_kind memory = { .unit = UNIT_BYTES, .period = 1 };
+		struct recording *r;
+		struct profile *p;
+		uint32_t thread;
+		uint16_t kinds[2];
+
+		assert_int_equal(profile_new(&p), 0);
+		thread = add_thread(p, "a", 1, "t", 1);
+		off_cpu.name = intern(p, "off-cpu");
+		memory.name = intern(p, "memory");
+		assert_int_equal(profile_add_kind(p, &off_cpu, &kinds[0]), 0);
+		assert_int_equal(profile_add_kind(p, &memory, &kinds[1]), 0);
+		r = profile_recording(p);
+		r->interval_ns = 1000;
+		assert_int_equal(recording_set_text(&r->mode, "all"), 0);
+		put(p, &(struct sample){ .value = 1, .thread = thread });
+		put(p, &(struct sample){ .value = 2, .thread = thread, .kind = kinds[0] });
+		put(p, &(struct sample){ .value = 4, .thread = thread, .kind = kinds[1] });
+		assert_true(select_is_needed(&s, p));
+		assert_int_equal(select_samples(&s, p), 0);
+		assert_int_equal(values_of(p), cases[i].left);
+		assert_int_equal(s.others, cases[i].others);
+		assert_true(!p->samples.len || p->samples.items[0].kind == KIND_TICKS);
+		assert_int_equal(select_describe(&s, p, r), 0);
+		assert_string_equal(r->mode, cases[i].mode);
+		assert_int_equal(r->interval_ns, cases[i].interval_ns);
+		select_release(&s);
+		profile_free(p);
+	}
+}
+
 /* --- ranges ----------------------------------------------------------------------------------- */
 
 static void test_ranges_that_are_none(void **state)
@@ -345,11 +395,11 @@ static void test_a_range_is_a_recording_of_its_own(void **state)
 	assert_int_equal(p->samples.len, 3);
 	assert_int_equal(p->samples.items[0].time_ns, 0);
 	assert_int_equal(p->samples.items[2].time_ns, 1000000000);
-	select_trim(&s.query, &r);
+	assert_int_equal(select_describe(&s, p, &r), 0);
 	assert_true(r.duration_ns == 2000000000 && r.start_realtime_ns == 6000000000);
 	assert_false(r.is_whole);
 	r.duration_ns = 500000000; /* it ended before */
-	select_trim(&s.query, &r);
+	assert_int_equal(select_describe(&s, p, &r), 0);
 	assert_int_equal(r.duration_ns, 0);
 	select_release(&s);
 	profile_free(p);
@@ -372,10 +422,10 @@ static void test_a_range_of_sums_is_refused(void **state)
 static void test_losses_are_shared_out(void **state)
 {
 	(void)state;
-	assert_int_equal(select_scale(&(struct select_sum){ 100, 25 }, 40), 10);
-	assert_int_equal(select_scale(&(struct select_sum){ 0, 0 }, 40), 40);
-	assert_true(select_scale(&(struct select_sum){ UINT64_MAX, UINT64_MAX }, UINT64_MAX) ==
-		    UINT64_MAX);
+	assert_int_equal(select_scale(&(struct select_sum){ .all = 100, .kept = 25 }, 40), 10);
+	assert_int_equal(select_scale(&(struct select_sum){ .all = 0 }, 40), 40);
+	assert_true(select_scale(&(struct select_sum){ .all = UINT64_MAX, .kept = UINT64_MAX },
+				 UINT64_MAX) == UINT64_MAX);
 }
 
 int main(void)
@@ -385,6 +435,7 @@ int main(void)
 		cmocka_unit_test(test_chunk_by_chunk),
 		cmocka_unit_test(test_hidden_frames),
 		cmocka_unit_test(test_what_becomes_of_stacks),
+		cmocka_unit_test(test_one_kind_at_a_time),
 		cmocka_unit_test(test_ranges_that_are_none),
 		cmocka_unit_test(test_a_range_is_a_recording_of_its_own),
 		cmocka_unit_test(test_a_range_of_sums_is_refused),
