@@ -242,8 +242,9 @@ static uint32_t *hint_of(const struct cube *c, uint32_t stack, const struct cube
 	return &c->hints.items[(stack + tag * TAG_STRIDE) & (c->hints.len - 1)];
 }
 
-static int reserve_hints(struct cube *c, size_t stacks, const struct cube_block *open)
+static int reserve_hints(struct cube *c, size_t stacks)
 {
+	const struct cube_block *open = c->last_block ? c->last_block : &c->all;
 	size_t want = c->hints.len ? c->hints.len : HINTS_MIN;
 
 	while (want < stacks || want < open->cells.len)
@@ -433,7 +434,7 @@ static int add_cells(struct cube *c, const struct profile *p)
 	struct cursor to = { .block = &c->all };
 	struct hints_ahead ahead;
 	uint64_t value = 0;
-	int r = reserve_hints(c, stacktab_count(p->stacks), &c->all);
+	int r = reserve_hints(c, stacktab_count(p->stacks));
 
 	for (size_t i = 0; i < p->samples.len && !r; i++) {
 		const struct sample *s = &p->samples.items[i];
