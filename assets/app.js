@@ -38,7 +38,7 @@
     ["Ctrl + drag over time", "compare with that range"],
   ];
   // Fields whose change needs the active data anew; the rest only repaints or moves.
-  const DATA_FIELDS = ["view", "basis", "by", "shape", "func", "process", "thread", "pod", "range",
+  const DATA_FIELDS = ["view", "basis", "by", "shape", "func", "process", "thread", "pod", "select", "range",
     "baseRange", "imports", "libraries"];
   const COLOUR_FIELDS = ["measure", "effect", "marks", "palette", "theme"];
   const SCENE_FIELDS = ["q", "label"];
@@ -107,16 +107,18 @@
     function hiddenFunctions() {
       const hide = {import: !state.imports, library: !state.libraries, stdlib: !state.libraries};
 
+      const {hidden} = state.select ? ns.selectionOf(report, state.select) : {};
+
       if (state.imports && state.libraries)
-        return null;
+        return hidden ?? null;
       return Uint8Array.from({length: report.functions.count},
-        (_, f) => Number(f > 0 && Boolean(hide[facts(f).origin])));
+        (_, f) => Number(f > 0 && Boolean(hide[facts(f).origin]) || Boolean(hidden?.[f])));
     }
 
     function queryOf(shape) {
-      const {basis, by, func, process, thread, pod, range, baseRange} = state;
+      const {basis, by, func, process, thread, pod, select, range, baseRange} = state;
 
-      return {view: viewOf(), basis, by, shape, func, process, thread, pod, range, baseRange,
+      return {view: viewOf(), basis, by, shape, func, process, thread, pod, select, range, baseRange,
         hidden: hiddenFunctions()};
     }
 
@@ -544,9 +546,8 @@
     // Of a large report, the table and the timeline take as long as the graph: they are kept while
     // only the graph's shape changes.
     function forgetSums() {
-      const {basis, by, process, thread, pod, range, baseRange, imports, libraries} = state;
-      const key = JSON.stringify([viewOf(), basis, by, process, thread, pod, range, baseRange,
-        imports, libraries]);
+      const key = JSON.stringify([viewOf(), DATA_FIELDS.map((field) =>
+        !["shape", "func"].includes(field) && state[field])]);
 
       if (key === sumsOf)
         return;
@@ -965,7 +966,22 @@
 
       box.replaceChildren(ns.element("strong", {}, title), text, ns.element("br"),
         ...isFiltered ? [ns.button("Clear filters", "", () => set({process: [], thread: [], pod: [],
-          range: null, baseRange: null, imports: true, libraries: true}))] : []);
+          select: "", range: null, baseRange: null, imports: true, libraries: true}))] : []);
+    }
+
+    // Samples by their functions, in the words of the command line.
+    function selectionMenu() {
+      const {error} = state.select ? ns.selectionOf(report, state.select) : {};
+      const input = ns.element("input", {type: "text", className: "selection", value: state.select,
+        placeholder: "--focus 'parse*'", spellcheck: false, ariaLabel: "Selection",
+        onchange: () => set({select: input.value.trim()}, true)});
+      const hint = ns.element("p", {className: error ? "wrong" : ""}, error || ns.SELECTION_HELP);
+      const menu = ns.element("details", {className: "menu"}, ns.element("summary", {}, "Select"),
+        ns.element("div", {className: "sheet"}, input, hint));
+
+      if (state.select)
+        menu.classList.add("chosen");
+      return menu;
     }
 
     function drawFilters() {
@@ -981,12 +997,13 @@
           title + (chosen.length ? `: ${ns.count(chosen.length)}` : "")), sheet);
 
         if (chosen.length)
-          menu.dataset.active = "";
+          menu.classList.add("chosen");
         ns.checkboxes(sheet, choices[dimension].slice(0, 500).map(({key, label, ticks}) =>
           [key, ns.visible(label), ns.percent(ticks / (whole || 1)), chosen.includes(key)]),
         (keys) => set({[dimension]: keys}, true));
         parts.push(menu);
       }
+      parts.push(selectionMenu());
       const open = [...$("filters").children].findIndex((m) => m.open);
 
       if (parts[open])

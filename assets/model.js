@@ -486,6 +486,15 @@
     return passes;
   }
 
+  // Of each row, whether filters and selection let it through, whatever its time.
+  function passingRows(report, state) {
+    const {site, tag} = report.rows, passes = passingTags(report, state);
+    const {sites, threads} = state.select ? ns.selectionOf(report, state.select) : {};
+
+    threads?.forEach((isSelected, i) => passes[i] &= isSelected);
+    return sites ? (row) => passes[tag[row]] && sites[site[row]] : (row) => passes[tag[row]];
+  }
+
   function isInRange(block, range) {
     return !range || (block >= range[0] && block < range[1]);
   }
@@ -516,7 +525,7 @@
   // (report.classes) holds.
   function isWhole(report, state) {
     const isFiltered = Object.keys(DIMENSIONS).some((d) => state[d]?.length);
-    return !isFiltered && !state.range && !state.baseRange;
+    return !isFiltered && !state.select && !state.range && !state.baseRange;
   }
 
   // --- trees ---------------------------------------------------------------------------------
@@ -893,13 +902,13 @@
     if (!byLine && isWhole(report, state))
       return report.self;
     const {rows, sites} = report;
-    const passes = passingTags(report, state), sides = slotSides(report, state);
+    const passes = passingRows(report, state), sides = slotSides(report, state);
     const count = byLine ? sites.count : report.nodes.count;
     const current = new Float64Array(count);
     const base = isComparing(report, state) ? new Float64Array(count) : null;
 
     for (let i = 0; i < rows.count; i++) {
-      if (!passes[rows.tag[i]])
+      if (!passes(i))
         continue;
       const side = sides[rows.slot[i]];
       const at = byLine ? rows.site[i] : sites.node[rows.site[i]];
@@ -1033,6 +1042,7 @@
   //             halves of a sandwich
   //   func      function index
   //   process, thread, pod   [key...] of filterChoices()
+  //   select    which samples, as select.js reads it
   //   range     [from, to): blocks that count; baseRange: blocks they are compared with
   //   hidden    Uint8Array by function: 1: leave it out
   // Returns
@@ -1143,11 +1153,11 @@
   // first; ticks of the side that is shown, and of the base. Empty where none were recorded.
   function lineOpcodes(report, state, func, shown) {
     const {meta, rows, sites, nodes} = report, lines = new Map();
-    const passes = passingTags(report, state), sides = slotSides(report, state);
+    const passes = passingRows(report, state), sides = slotSides(report, state);
 
     for (let i = 0; rows.opcode && i < rows.count; i++) {
       const site = rows.site[i], line = sites.line[site], side = sides[rows.slot[i]];
-      if (nodes.func[sites.node[site]] !== func || !passes[rows.tag[i]] || !side)
+      if (nodes.func[sites.node[site]] !== func || !passes(i) || !side)
         continue;
       if (!lines.has(line))
         lines.set(line, []);
@@ -1186,8 +1196,8 @@
   // few processes or threads have each its own, many of one name one together.
   function timeline(report, state, by = "run") {
     const {meta, rows} = report;
-    const passes = passingTags(report, state);
-    const series = new Map(), {blocks} = meta, tags = passes.length;
+    const passes = passingRows(report, state);
+    const series = new Map(), {blocks} = meta, tags = Math.max(meta.threads.length, 1);
     const members = {process: meta.processes, thread: meta.threads}[by] ?? [];
     const isFew = members.length <= TIMELINE_ROWS;
     const isLone = (name) => members.filter((m) => m.name === name).length < 2;
@@ -1207,7 +1217,7 @@
 
     for (let i = 0; i < rows.count; i++) {
       const tag = rows.tag[i], slot = rows.slot[i];
-      if (!passes[tag])
+      if (!passes(i))
         continue;
       const run = Math.floor(slot / blocks);
       const row = seriesOf[run * tags + tag] ??= find(run, tag);
@@ -1255,7 +1265,7 @@
   }
 
   Object.assign(ns, {SIDE_BASE, SIDE_CURRENT, ORIGINS, CLASSES, MATCHES, PageError, decode, inflate,
-    functionName, functionFile, filterChoices, passingTags, slotSides, isComparing, isWhole,
+    functionName, functionFile, filterChoices, passingRows, slotSides, isComparing, isWhole,
     withoutNumber, totals, activeData, isGone, elided, functionTable, siteSums, lineHeat, lineOpcodes,
     sourceLines, timeline, timeScale, pathOf, nodeAt});
 })(globalThis.pyebpf ??= {});

@@ -85,6 +85,7 @@
     imports: flag(true),
     libraries: flag(true),
     q: text,
+    select: text, // which samples: select.js
     sort: text, // column of the table, "-" in front: smallest first
     zoom: path,
     span,

@@ -146,11 +146,11 @@
   // [slots, ticks, nodeOf]: rows in order of their nodes. nodeOf: row -> node of the tree, -1:
   // it is not shown. Those of the plain tree by function are in order as they stand.
   function rowsByNode({report, map, state, tree}) {
-    const {rows: {count, site, tag, slot, ticks}, sites: {node}} = report;
-    const passes = ns.passingTags(report, state), byLine = state.by === "line";
+    const {rows: {count, site, slot, ticks}, sites: {node}} = report;
+    const passes = ns.passingRows(report, state), byLine = state.by === "line";
     const nodeOf = (row) => {
       const source = byLine ? site[row] : node[site[row]];
-      return passes[tag[row]] ? map ? map[source] : source : -1;
+      return passes(row) ? map ? map[source] : source : -1;
     };
     if (!map)
       return [slot, ticks, nodeOf];

@@ -85,6 +85,12 @@ set(script_ends "})(globalThis.pyebpf ??= {});\n")
 # does.
 function(as_block text out)
   cut("${text}" "${script_opens}" before text)
+  # None has a `this` of its own: as arrows they are shorter, and need no `return`. What runs while the
+  # script is read calls none that stands below it.
+  if(NOT text MATCHES "function startPage")
+    string(REGEX REPLACE "\n( *)function ([A-Za-z_]+)(\\([^\n]*\\)) {\n" "\n\\1let \\2 = \\3 => {\n"
+      text "${text}")
+  endif()
   cut("${text}" "${script_ends}" text behind)
   set(${out} "{\n${text}}\n" PARENT_SCOPE)
 endfunction()
@@ -131,9 +137,12 @@ endfunction()
 
 # Properties of our own objects, of no data's and no browser's, that are written often and never as
 # a text: esbuild gives them short names.
-set(own_properties active allBase allRemoved baseSelf baseTotal boxes chances column exposure fills
-  growth hatching isFound isJudged laws pairDf pairs
-  scroller slots squares strength tested things verdicts weights)
+set(own_properties absence active allBase allRemoved baseSelf baseTotal boxes chance chances changes
+  classify colour column corner defined depth describe distance ends exposure fills growth handle
+  hatching interval isBase isFound isJudged isLast isMoved isUpward isWithin laws leaf least
+  lineTree logRatio looked meta moderate notch numbers opcode overview pairDf pairs parts pixel
+  ratioAt renamedFrom report restyle reveal scroller selfs sides site sites slots squares strength
+  sums tested texts things verdict verdicts weights whole zoomTo)
 string(REPLACE ";" "|" own_properties "${own_properties}")
 
 # esbuild, where it is installed, makes the page a third smaller; without it the page works alike.

@@ -346,8 +346,8 @@ test("the focus stays on the control that was used", async () => {
     assert.match(await press("#shown label:nth-child(2) input", "Space"), /^INPUT/);
     assert.equal(await page.isChecked("#shown label:nth-child(2) input:focus"), false);
     await page.click("#filters summary >> text=Thread");
-    assert.match(await press("#filters details:last-child label:nth-child(2) input", "Space"), /^INPUT/);
-    assert.ok(await page.isChecked("#filters details:last-child label:nth-child(2) input:focus"));
+    assert.match(await press("#filters details:nth-last-child(2) label:nth-child(2) input", "Space"), /^INPUT/);
+    assert.ok(await page.isChecked("#filters details:nth-last-child(2) label:nth-child(2) input:focus"));
   });
 });
 
@@ -927,6 +927,37 @@ test("a filter for what has no name is in the link", async () => {
   });
   await onPage(page, {hash: url}, async (opened) =>
     assert.deepEqual((await state(opened)).thread, [""]));
+});
+
+test("a selection is typed as on the command line", async () => {
+  await onPage(plain(), {}, async (page) => {
+    const choose = async (words) => {
+      await page.fill("#filters .selection", words);
+      await page.keyboard.press("Enter");
+      await settle(page);
+      await page.waitForTimeout(200);
+    };
+    const names = async () => (await functionRows(page)).map(([name]) => name);
+
+    await page.click("#filters summary >> text=Select");
+    await choose("--focus handle --ignore parse");
+    assert.match(await text(page, ".head"), /Samples\s*30\b/);
+    assert.deepEqual((await names()).sort(), ["handle", "main"]);
+    assert.equal((await state(page)).select, "--focus handle --ignore parse");
+    assert.equal(await page.locator("#filters .menu.chosen .selection").count(), 1);
+    await choose("--hide 'h*' --thread pool");
+    assert.match(await text(page, ".head"), /Samples\s*40\b/);
+    assert.deepEqual((await names()).sort(), ["main", "parse"]);
+    await choose("--nosuch x");
+    assert.match(await text(page, "#filters .wrong"), /^--focus, /);
+    assert.match(await text(page, ".head"), /Samples\s*100\b/);
+    await choose("--focus nosuch");
+    assert.match(await text(page, "#empty"), /No samples match/);
+    await page.click("text=Clear filters");
+    await settle(page);
+    assert.match(await text(page, ".head"), /Samples\s*100\b/);
+    assert.equal(await page.inputValue("#filters .selection"), "");
+  });
 });
 
 test("touch: a finger moves the graph, two stretch it, a function leads to its box", async () => {
