@@ -26,7 +26,7 @@ def names_by_pid(recording):
     return found
 
 
-def judge(truth, found):
+def judge(truth, found, is_crowded=False):
     for function, names in truth["names"].items():
         wanted = {name if len(name) <= LONGEST else name[:LONGEST] + "\u2026" for name in names}
         if names == [""]:
@@ -34,10 +34,11 @@ def judge(truth, found):
         seen = found.get(function, {})
         # Names are read while the threads run: on a crowded CPU some ticks are before that.
         right = sum(count for name, count in seen.items() if name in wanted)
-        assert wanted and wanted <= set(seen), (function, names, found)
+        missed = wanted - set(seen)
+        assert wanted and (not missed or is_crowded and missed < wanted), (function, names, found)
         assert right >= LEAST_NAMED * sum(seen.values()), (function, names, found)
     later = found["renamed_later"]
-    assert later["the later name"] > later["the first name"] / 2, later
+    assert later["the later name"] > later.get("the first name", 0) / 2, later
 
 
 @pytest.mark.few_pythons
@@ -82,7 +83,7 @@ def test_of_every_version_at_once(request, tmp_path):
             recorder.finish()
         found = names_by_pid(recording)
         for workload, truth in zip(workloads, truths):
-            judge(truth, found[workload.pid])
+            judge(truth, found[workload.pid], is_crowded=True)
     finally:
         for workload in workloads:
             workload.close()
