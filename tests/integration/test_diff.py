@@ -235,10 +235,9 @@ def test_a_refused_comparison_keeps_the_recording(some_python, shop, tmp_path):
 
 # --- --group-by -----------------------------------------------------------------------------------
 
-@pytest.fixture(scope="module")
-def test_runs(tmp_path_factory):
+
+def record_tests(folder):
     """Two recordings of a whole run of pytest."""
-    folder = tmp_path_factory.mktemp("tests")
     found = []
     for version in ("before", "after"):
         found.append(str(folder / (version + ".pyebpf")))
@@ -248,14 +247,13 @@ def test_runs(tmp_path_factory):
     return found
 
 
-def test_one_comparison_for_each_test(test_runs, tmp_path):
-    done, found = compare(tmp_path, *test_runs, "--group-by", "test_*")
+def check_groups(runs, tmp_path):
+    done, found = compare(tmp_path, *runs, "--group-by", "test_*")
     groups = {g["name"].split(".")[-1]: g for g in found["groups"]}
     assert set(groups) == {"test_parse", "test_render", "test_total", "test_shipping",
                            "test_audit", "test_tax"}
     assert groups["test_parse"]["class"].startswith("slower")
-    # An interval misses the truth now and then, and sampling is not the only noise: 5 % besides.
-    assert groups["test_parse"]["low"] <= 1.6 * 1.05 and groups["test_parse"]["high"] >= 1.6 / 1.05
+    assert groups["test_parse"]["low"] <= 1.6 <= groups["test_parse"]["high"]
     assert groups["test_render"]["class"].startswith("faster")
     assert (groups["test_audit"]["class"], groups["test_tax"]["class"]) == ("new", "removed")
     assert {groups[n]["class"] for n in ("test_total", "test_shipping")} <= diffjson.GREY
@@ -263,6 +261,17 @@ def test_one_comparison_for_each_test(test_runs, tmp_path):
     assert not any("pytest" in file for _, file, _ in found["frames"])
     assert any("selected of" in note for note in found["notes"])
     assert re.search(r"^  test_parse .*\+\d\d%.*(certain|likely)", done.stdout, re.M), done.stdout
+
+
+def test_one_comparison_for_each_test(tmp_path):
+    """What it says is right 95 times of 100, and it says six things: not wrong three times in a row."""
+    for last in (False, False, True):
+        try:
+            check_groups(record_tests(tmp_path), tmp_path)
+            break
+        except AssertionError:
+            if last:
+                raise
 
 
 def test_markers_have_the_file_that_cpython_gives_them(tmp_path):

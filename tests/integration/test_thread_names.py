@@ -4,12 +4,13 @@ import json
 import os
 
 import pytest
-from harness import Recorder, Workload, export, run, stage, unstage
+from harness import Recorder, Workload, export, record_to, run, stage, unstage
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
 HZ = 997
 LONGEST = 128
 LEAST_NAMED = 0.8
+ATTEMPTS = 4
 
 
 def names_by_pid(recording):
@@ -26,7 +27,7 @@ def names_by_pid(recording):
     return found
 
 
-def judge(truth, found, is_crowded=False):
+def judge(truth, found):
     for function, names in truth["names"].items():
         wanted = {name if len(name) <= LONGEST else name[:LONGEST] + "\u2026" for name in names}
         if names == [""]:
@@ -34,56 +35,72 @@ def judge(truth, found, is_crowded=False):
         seen = found.get(function, {})
         # Names are read while the threads run: on a crowded CPU some ticks are before that.
         right = sum(count for name, count in seen.items() if name in wanted)
-        missed = wanted - set(seen)
-        assert wanted and (not missed or is_crowded and missed < wanted), (function, names, found)
+        assert wanted and wanted <= set(seen), (function, names, found)
         assert right >= LEAST_NAMED * sum(seen.values()), (function, names, found)
     later = found["renamed_later"]
-    assert later["the later name"] > later.get("the first name", 0) / 2, later
+    assert later["the later name"] > later["the first name"] / 2, later
+
+
+def in_time(attempt):
+    """Names are read while the threads live: where nobody gives the recorder a CPU some are missed."""
+    for number in range(ATTEMPTS):
+        try:
+            attempt()
+            return
+        except AssertionError:
+            if number == ATTEMPTS - 1:
+                raise
 
 
 @pytest.mark.few_pythons
 def test_of_a_process(python, tmp_path):
-    recording = tmp_path / "names.pyebpf"
-    with Workload(python, "named.py") as workload:
-        with Recorder(recording, "-p", workload.pid, "-F", HZ) as recorder:
-            recorder.wait_attached()
-            workload.go()
-            truth = workload.truth()
-            recorder.finish()
-    judge(truth, names_by_pid(recording)[workload.pid])
+    def attempt():
+        recording = tmp_path / "names.pyebpf"
+        with Workload(python, "named.py") as workload:
+            truth, _ = record_to(recording, workload, HZ)
+        judge(truth, names_by_pid(recording)[workload.pid])
+
+    in_time(attempt)
 
 
 @pytest.mark.few_pythons
 def test_of_a_command(python, tmp_path):
-    recording = tmp_path / "names.pyebpf"
     script = stage(python, "named.py", str(tmp_path))
-    try:
+
+    def attempt():
+        recording = tmp_path / "names.pyebpf"
         done = run("record", "-F", HZ, "-o", recording, "--", *python.command, script)
+        assert done.returncode == 0, done.stderr
+        truth = json.loads(done.stdout.splitlines()[-1])
+        (found,) = names_by_pid(recording).values()
+        judge(truth, found)
+
+    try:
+        in_time(attempt)
     finally:
         unstage(python, str(tmp_path))
-    assert done.returncode == 0, done.stderr
-    truth = json.loads(done.stdout.splitlines()[-1])
-    (found,) = names_by_pid(recording).values()
-    judge(truth, found)
 
 
 def test_of_every_version_at_once(request, tmp_path):
-    recording = tmp_path / "names.pyebpf"
-    workloads = []
-    try:
-        with Recorder(recording, "-a", "-F", HZ) as recorder:
-            # Names are read while the threads live, which takes part of a crowded CPU.
-            os.setpriority(os.PRIO_PROCESS, recorder.process.pid, -15)
-            recorder.wait_attached()
-            for python in request.config.pythons:
-                workloads.append(Workload(python, "named.py"))
+    def attempt():
+        recording = tmp_path / "names.pyebpf"
+        workloads = []
+        try:
+            with Recorder(recording, "-a", "-F", HZ) as recorder:
+                # Names are read while the threads live, which takes part of a crowded CPU.
+                os.setpriority(os.PRIO_PROCESS, recorder.process.pid, -15)
+                recorder.wait_attached()
+                for python in request.config.pythons:
+                    workloads.append(Workload(python, "named.py"))
+                for workload in workloads:
+                    workload.go()
+                truths = [workload.truth() for workload in workloads]
+                recorder.finish()
+            found = names_by_pid(recording)
+            for workload, truth in zip(workloads, truths):
+                judge(truth, found[workload.pid])
+        finally:
             for workload in workloads:
-                workload.go()
-            truths = [workload.truth() for workload in workloads]
-            recorder.finish()
-        found = names_by_pid(recording)
-        for workload, truth in zip(workloads, truths):
-            judge(truth, found[workload.pid], is_crowded=True)
-    finally:
-        for workload in workloads:
-            workload.close()
+                workload.close()
+
+    in_time(attempt)
