@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/err.h"
 #include "base/vec.h"
 #include "cmd/browser.h"
 #include "cmd/cmd.h"
@@ -79,8 +78,9 @@ static int check_and_compare(struct call *call, struct diff_opts *o)
 	};
 	o->c.outputs = &o->outputs;
 	o->c.out = stdout;
-	if (select_opts_read(&o->select, &o->c.select) < 0)
-		return cmd_usage(call, "%s", err_message(-EINVAL));
+	status = select_opts_read(call, &o->select, &o->c.select);
+	if (status)
+		return status;
 	if (o->c.group_by)
 		o->c.select.patterns[SELECT_GROUP] = (struct select_patterns){ &o->c.group_by, 1 };
 	status = read_work(call, o);

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/err.h"
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
@@ -50,8 +49,9 @@ static int export_to(struct call *call, const struct export_call *o, const struc
 	};
 	int r;
 
-	if (select_opts_read(&o->select, &l.select.query) < 0)
-		return cmd_usage(call, "%s", err_message(-EINVAL));
+	r = select_opts_read(call, &o->select, &l.select.query);
+	if (r)
+		return r;
 	r = load_operands(&l, call);
 	if (r < 0)
 		return cmd_fail(call, r);

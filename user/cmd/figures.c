@@ -3,6 +3,9 @@
 
 #include <stdio.h>
 
+#include "base/cleanup.h"
+#include "base/strbuf.h"
+
 struct units_text time_text(uint64_t ticks, uint64_t interval_ns)
 {
 	struct units_text text;
@@ -30,4 +33,13 @@ void put_time(struct line *l, uint64_t ticks, uint64_t interval_ns)
 {
 	line_putf(l, STYLE_PLAIN, "%11s",
 		  interval_ns ? time_text(ticks, interval_ns).s : units_count(ticks).s);
+}
+
+void put_place(struct line *l, enum style style, const struct profile *p,
+	       const struct process *process)
+{
+	_cleanup_(strbuf_releasep) struct strbuf place = STRBUF_INIT;
+
+	process_put_place(p, process, &place);
+	line_put_foreign(l, style, strbuf_str(&place), place.len);
 }

@@ -30,19 +30,20 @@ static int sum_samples(struct load *l)
 {
 	struct profile *p = l->profile;
 	struct select_sum before = l->select.sum;
-	uint64_t values = sum_values(p);
 	int r = l->folds_imports ? import_fold_samples(&l->imports, p) : 0;
 
 	if (!r && select_is_needed(&l->select, p)) {
 		r = select_samples(&l->select, p);
 		l->records += l->select.sum.count - before.count;
 		l->all_ticks += l->select.sum.all - before.all;
-		values = sum_values(p);
+		l->ticks += l->select.sum.kept - before.kept;
 	} else {
+		uint64_t values = sum_values(p);
+
 		l->records += p->samples.len;
 		l->all_ticks += values;
+		l->ticks += values;
 	}
-	l->ticks += values;
 	if (!r)
 		r = cube_add(&l->cube, p);
 	profile_clear_samples(p);

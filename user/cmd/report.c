@@ -153,14 +153,6 @@ static bool is_first_of_place(const struct profile *p, size_t process)
 	return true;
 }
 
-static void put_place(struct line *l, const struct profile *p, const struct process *process)
-{
-	_cleanup_(strbuf_releasep) struct strbuf place = STRBUF_INIT;
-
-	process_put_place(p, process, &place);
-	line_put_foreign(l, STYLE_PLAIN, strbuf_str(&place), place.len);
-}
-
 /* Pods and containers; nothing where no process is in any. */
 static void put_places(struct line *l, const struct profile *p)
 {
@@ -176,7 +168,7 @@ static void put_places(struct line *l, const struct profile *p)
 		if (!shown)
 			put_label(l, "runs in");
 		line_put(l, STYLE_PLAIN, shown++ ? ", " : "");
-		put_place(l, p, &p->processes.items[i]);
+		put_place(l, STYLE_PLAIN, p, &p->processes.items[i]);
 	}
 	if (further)
 		line_putf(l, STYLE_PLAIN, " and %zu more", further);
@@ -642,9 +634,8 @@ static int run(struct call *call)
 		if (!beside)
 			return cmd_fail(call, -ENOMEM);
 	}
-	if (select_opts_read(&o.select, &o.query) < 0) {
-		status = cmd_usage(call, "%s", err_message(-EINVAL));
-	} else {
+	status = select_opts_read(call, &o.select, &o.query);
+	if (!status) {
 		o.by = o.by_word ? report_by_read(&o.by_word, &o.query) : BY_FUNCTION;
 		status = choose_output(call, &o, &exporter);
 	}

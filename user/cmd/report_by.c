@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/strbuf.h"
 #include "cmd/figures.h"
 #include "cmd/ranking.h"
 #include "profile/calltree.h"
@@ -170,17 +169,15 @@ static void put_string(struct line *l, enum style style, const struct profile *p
 static void put_process(struct line *l, enum style style, const struct profile *p,
 			const struct process *process)
 {
-	_cleanup_(strbuf_releasep) struct strbuf place = STRBUF_INIT;
-
 	put_string(l, style, p, process->name);
 	line_putf(l, style, " (%" PRIu32, process->pid);
 	if (process->ns_pid && process->ns_pid != process->pid)
 		line_putf(l, style, ", %" PRIu32 " in its namespace", process->ns_pid);
 	line_put(l, style, ")");
-	if (!process_has_place(process) || process_put_place(p, process, &place) < 0)
+	if (!process_has_place(process))
 		return;
 	line_put(l, STYLE_DIM, " in ");
-	line_put_foreign(l, STYLE_DIM, strbuf_str(&place), place.len);
+	put_place(l, STYLE_DIM, p, process);
 }
 
 static void put_thread(struct line *l, const struct profile *p, const struct thread *thread)

@@ -8,7 +8,7 @@
 #include "cmd/account.h"
 #include "cmd/figures.h"
 
-int select_opts_read(const struct select_opts *o, struct select_query *q)
+int select_opts_read(const struct call *call, const struct select_opts *o, struct select_query *q)
 {
 	int r;
 
@@ -21,9 +21,11 @@ int select_opts_read(const struct select_opts *o, struct select_query *q)
 	q->merge = (enum select_merge)o->merge;
 	q->collapses_stdlib = o->collapses_stdlib;
 	if (!o->time_range)
-		return 0;
+		return EXIT_OK;
 	r = select_parse_range(q, o->time_range);
-	return r < 0 ? err_wrap(r, "--time-range") : 0;
+	if (r == -EINVAL)
+		return cmd_usage(call, "--time-range: %s", err_message(r));
+	return r < 0 ? cmd_fail(call, r) : EXIT_OK;
 }
 
 /* As a shell reads it. */

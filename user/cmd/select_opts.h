@@ -3,6 +3,7 @@
 #define CMD_SELECT_OPTS_H
 
 #include "base/strbuf.h"
+#include "cmd/cmd.h"
 #include "cmd/opt.h"
 #include "profile/select.h"
 
@@ -41,8 +42,8 @@ struct select_opts {
 		 "what the standard library calls of itself is its first frame's")
 /* clang-format on */
 
-/* *q borrows the patterns. 0; -EINVAL with a message. */
-int select_opts_read(const struct select_opts *o, struct select_query *q);
+/* *q borrows the patterns. EXIT_OK; EXIT_USAGE or another exit code, with a message. */
+int select_opts_read(const struct call *call, const struct select_opts *o, struct select_query *q);
 
 /* Appends them as they could be typed: "--focus 'parse*' --thread main". 0 or -ENOMEM. */
 int select_put_query(const struct select_query *q, struct strbuf *out);

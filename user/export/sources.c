@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/file.h"
@@ -144,11 +145,6 @@ static uint64_t recorded_since(const struct reading *r)
 			start_ns = of->start_realtime_ns;
 	}
 	return start_ns == UINT64_MAX ? 0 : start_ns;
-}
-
-static uint64_t timespec_ns(const struct timespec *t)
-{
-	return (uint64_t)t->tv_sec * 1000000000 + (uint64_t)t->tv_nsec;
 }
 
 /*

@@ -176,8 +176,10 @@ static int judge_frame(const struct select *s, const struct profile *p, uint32_t
 	const struct frame *f = frametab_get(p->frames, id);
 	const char *file = strtab_get(p->strings, f->file);
 	_cleanup_(strbuf_releasep) struct strbuf module = STRBUF_INIT;
-	int r = put_module(file, strtab_len(p->strings, f->file), &module);
+	int r = 0;
 
+	if (s->query.patterns[SELECT_MODULE].len)
+		r = put_module(file, strtab_len(p->strings, f->file), &module);
 	*bits = 0;
 	for (enum select_key key = SELECT_FOCUS; key <= SELECT_FILE && !r; key++) {
 		if (key == SELECT_GROUP && f->kind != FRAME_PYTHON)
