@@ -380,12 +380,12 @@ static int make_plain(struct maker *m, FILE *out)
 		return r;
 	cube_run(&m->cube)->lost = 3;
 	r = cube_finish(&m->cube, m->p);
-	return r ? r : exporter_html.write(m->p, &m->cube, &o, out);
+	return r ? r : exporter_write(&exporter_html, m->p, &m->cube, &o, out);
 }
 
 int main(int argc, char **argv)
 {
-	struct maker m = { .random = 88172645463325252, .cube.axes = exporter_html.axes };
+	struct maker m = { .random = 88172645463325252, .cube.axes = exporter_html.needs };
 	const char *kind = argc > 1 ? argv[1] : "";
 	uint32_t nodes = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 0;
 	FILE *out = argc > 2 ? fopen(argv[2], "w") : NULL;

@@ -46,6 +46,10 @@ JSON = [
     ("limit.json", ["--limit", "6"]),
     ("min-percent.json", ["--min-percent", "5"]),
 ]
+JSONL = [
+    ("plain.jsonl", []),
+    ("no-lines.jsonl", ["--no-lines"]),
+]
 REPORTS = [
     ("report.txt", []),
     ("report-lines.txt", ["--no-summary", "--lines", "--sort", "total", "--limit", "8"]),
@@ -54,6 +58,7 @@ REPORTS = [
     ("report-tree-lines.txt", ["--no-summary", "--tree", "--lines", "--min-percent", "5"]),
 ]
 PYTHON, NATIVE, KERNEL, MARKER = range(4)
+INTERVAL_NS = 10101010  # of a tick, as golden_recording.c has it
 KEYS = 3
 CONTROLS_OF_DIRECTION = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 
@@ -179,15 +184,19 @@ def replaced(text):
     return "".join("\ufffd" if unicodedata.category(c) == "Cs" else c for c in text)
 
 
-def check_json(made, arguments, description):
-    """All of it, or the largest paths and nothing else."""
-    profile = profilejson.Profile(made)
+def expected_json(arguments, description):
     wanted = collections.Counter()
     for stack, ticks in expected(description, arguments).items():
         frames = (collapsed.Frame(replaced(f.name), replaced(f.file) if f.file or f.line else "~",
                                   f.line) for f in stack.frames)
         wanted[collapsed.Stack((), tuple(frames))] += ticks
-    found = profile.collapsed()
+    return wanted
+
+
+def check_json(made, arguments, description):
+    """All of it, or the largest paths and nothing else."""
+    profile = profilejson.Profile(made)
+    found, wanted = profile.collapsed(), expected_json(arguments, description)
     if "--limit" in arguments or "--min-percent" in arguments:
         assert profile.data["truncated"] and profile.data["truncated_functions"]
         assert not found - wanted, found - wanted
@@ -199,6 +208,16 @@ def check_json(made, arguments, description):
     if "--min-percent" in arguments:
         least = float(arguments[-1]) / 100 * profile.total
         assert all(path.total >= least for path in profile.paths)
+
+
+def check_jsonl(made, arguments, description):
+    found = collections.Counter()
+    for sample in profilejson.samples(made):
+        assert sample["value"] % INTERVAL_NS == 0, sample
+        frames = (profilejson.collapsed_frame((*frame, frame[1])) for frame in sample["stack"])
+        found[collapsed.Stack((), tuple(frames))] += sample["value"] // INTERVAL_NS
+    wanted = expected_json(arguments, description)
+    assert found == wanted, (found - wanted, wanted - found)
 
 
 def check_losses(pyebpf, recording, folder):
@@ -233,13 +252,17 @@ def main(pyebpf, golden_recording, update):
             made = run(pyebpf, "export", "-f", "json", *arguments, recording)
             check_json(made, arguments, description)
             is_same &= compare(name, made, update)
+        for name, arguments in JSONL:
+            made = run(pyebpf, "export", "-f", "jsonl", *arguments, recording)
+            check_jsonl(made, arguments, description)
+            is_same &= compare(name, made, update)
         for name, arguments in REPORTS:
             is_same &= compare(name, run(pyebpf, "report", *arguments, recording), update)
         for suffix in "json", "md", "xml":
             made = os.path.join(folder, "diff." + suffix)
             same_file(made, pyebpf, "diff", "-o", made, recording, recording)
         check_losses(pyebpf, recording, folder)
-    print("%d golden files compared" % len(COLLAPSED + PPROF + OTLP + JSON + REPORTS))
+    print("%d golden files compared" % len(COLLAPSED + PPROF + OTLP + JSON + JSONL + REPORTS))
     return 0 if is_same else 1
 
 

@@ -13,6 +13,10 @@ KIND_KEYS = ["name", "unit", "period", "samples", "total"]
 THREAD_KEYS = ["pid", "tid", "process", "name", "start", "end"]
 TYPES = ["python", "native", "kernel", "marker", "task"]
 
+SAMPLE_KEYS = ["recording", "time", "duration", "pid", "tid", "process", "thread", "cpu", "kind",
+               "unit", "value", "flags", "opcode", "labels", "stack"]
+UNITS = ["ns", "bytes", "count"]
+
 Path = collections.namedtuple("Path", "parent frame self total")
 
 
@@ -109,3 +113,18 @@ def export(pyebpf, *arguments):
     made = subprocess.run([pyebpf, "export", "-f", "json", *arguments], stdout=subprocess.PIPE,
                           check=True)
     return Profile(made.stdout)
+
+
+def samples(text):
+    """The objects of `export -f jsonl`, each checked."""
+    made = [json.loads(line) for line in text.splitlines()]
+    for sample in made:
+        assert list(sample) == SAMPLE_KEYS, sample
+        assert sample["unit"] in UNITS and sample["value"] > 0, sample
+        assert sample["time"] is None or sample["time"] >= 0, sample
+        assert sample["duration"] is None or sample["duration"] > 0, sample
+        for name, file, line, kind in sample["stack"]:
+            assert isinstance(name, str) and kind in TYPES
+            assert (file is None or isinstance(file, str)) and (line is None or line > 0)
+        assert sample["stack"], sample
+    return made

@@ -70,6 +70,36 @@ def test_the_largest_only(recording):
     assert done.returncode == 2 and "no number from 0 to 100" in done.stderr
 
 
+def lines_of(*arguments):
+    return profilejson.samples(run("export", "-f", "jsonl", *arguments).stdout)
+
+
+def test_a_line_a_sample(recording):
+    profile = profilejson.export(PYEBPF, recording)
+    samples = lines_of(recording)
+    assert sum(sample["value"] for sample in samples) == profile.total
+    stacks = {}
+    for sample in samples:
+        assert (sample["recording"], sample["kind"], sample["unit"]) == (0, "cpu", "ns"), sample
+        key = tuple((name, file, line) for name, file, line, _ in sample["stack"])
+        stacks[key] = stacks.get(key, 0) + sample["value"]
+    assert stacks == {tuple(frame[:3] for frame in chain): value
+                      for chain, value in profile.stacks().items()}
+    for thread in profile.data["threads"]:
+        own = [sample for sample in samples if sample["tid"] == thread["tid"]]
+        assert sum(sample["value"] for sample in own) == thread["cpu"]
+        times = [sample["time"] for sample in own]
+        assert (min(times), max(times)) == (thread["start"], thread["end"])
+
+
+def test_lines_of_a_selection(recording, tmp_path):
+    half = profilejson.export(PYEBPF, recording).data["recordings"][0]["seconds"] / 2
+    parts = [lines_of("--time-range", part % half, recording) for part in ("..%.9fs", "%.9fs..")]
+    assert sum(map(len, parts)) == len(lines_of(recording)) and all(parts)
+    done = run("export", "-f", "jsonl", "-o", tmp_path / "x.jsonl", "--thread", "nosuch", recording)
+    assert done.returncode == 3 and not (tmp_path / "x.jsonl").exists(), done
+
+
 def test_text_has_no_times(tmp_path):
     text = tmp_path / "x.collapsed"
     text.write_text("main (a.py:1);f (a.py:2) 3\nmain (a.py:1) 1\n")

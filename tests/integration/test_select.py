@@ -208,6 +208,21 @@ def test_kinds_are_compared(kinds, tmp_path):
         assert found["base"]["mode"] == kind
 
 
+def test_single_samples_are_of_their_kinds(kinds):
+    found = {}
+    for sample in profilejson.samples(run("export", "-f", "jsonl", kinds).stdout):
+        key = sample["kind"], sample["unit"], sample["duration"], tuple(sample["labels"].items())
+        found[key] = found.get(key, 0) + sample["value"]
+    assert found == {
+        ("cpu", "ns", None, (("route", "/pay"),)): 500000000,
+        ("cpu", "ns", None, (("user", "u1"), ("route", "/list"))): 500000000,
+        ("off-cpu", "ns", 0.01, ()): 1250000000,
+    }
+    for kind, count in ("cpu", 1000), ("off-cpu", 125):
+        made = profilejson.samples(run("export", "-f", "jsonl", "--kind", kind, kinds).stdout)
+        assert {sample["kind"] for sample in made} == {kind} and len(made) == count
+
+
 def test_other_formats_of_kinds(kinds):
     for arguments in (["-f", "pprof"], ["-f", "otlp"], ["-f", "html"], ["-f", "collapsed", "--threads"]):
         for kind in ("cpu", "off-cpu"):

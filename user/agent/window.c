@@ -421,8 +421,8 @@ static int encode(struct window *w, const struct labels *l, const struct cube *c
 
 	opts.resource.count = count;
 	if ((r = memory_open(profile)) < 0 ||
-	    (r = (is_otlp ? &exporter_otlp : &exporter_pprof)
-			 ->write(w->p, c, &opts, profile->stream)) < 0 ||
+	    (r = exporter_write(is_otlp ? &exporter_otlp : &exporter_pprof, w->p, c, &opts,
+				profile->stream)) < 0 ||
 	    (r = memory_end(profile)) < 0)
 		return r;
 	*profile_bytes = is_otlp ? profile->len : unpacked_bytes(profile);

@@ -2,20 +2,15 @@
 #include "cmd/diff_load.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/file.h"
-#include "base/log.h"
 #include "base/parallel.h"
-#include "base/strbuf.h"
-#include "base/units.h"
 #include "cmd/input.h"
-#include "cmd/select_opts.h"
-#include "profile/imports.h"
+#include "cmd/road.h"
 #include "profile/loss.h"
 #include "profile/merge.h"
 
@@ -23,61 +18,25 @@
 #define DEALT_BLOCK_NS 1000000
 #define AT_ONCE 4 /* files that are read at the same time: each holds tables of its own */
 
-/* The file gave n in the end: is it of use? 0 or an error. */
-static int judge_end(const struct input *file, const char *path, int n, uint64_t samples)
-{
-	uint64_t offset;
-
-	if (!n && !input_is_truncated(file, &offset))
-		return 0;
-	if (n < 0 && (n != -EBADMSG || !samples))
-		return n;
-	if (!samples)
-		return err_set(-EBADMSG, "%s: cut off before its first sample", path);
-	if (n < 0)
-		log_warning("%s; the %s samples before that are used", err_message(n),
-			    units_count(samples).s);
-	else
-		log_warning("%s: ends early at byte %" PRIu64
-			    ": its recorder was killed or still runs",
-			    path, offset);
-	err_clear();
-	return 0;
-}
-
-/* --- several at once -------------------------------------------------------------------------- */
-
 /* Each has an input of its own, so that threads share nothing. */
 struct loading {
+	struct road road;
 	const struct diff_file *file;
-	struct input *source;
 	const struct diff_reading *how;
 	struct diff_input *input;
 	uint64_t turn; /* samples that were dealt out */
-	struct import_fold imports;
-	struct select select;
-	struct select_sum before; /* of the recordings before the one that is being read */
-	uint32_t recording; /* index of the one that is being read; INPUT_NO_RECORDING: none yet */
-	uint64_t samples;
-	uint64_t last_ns; /* of any of the run's */
-	int end;          /* what input_next() said last */
-	int error;        /* anything else that went wrong */
-	char *message;    /* of either: err_set() is of a thread */
 };
 
 static void loading_release(struct loading *l)
 {
-	input_free(l->source);
+	road_release(&l->road);
 	diff_input_free(l->input);
-	import_fold_release(&l->imports);
-	select_release(&l->select);
-	free(l->message);
 	*l = (struct loading){ 0 };
 }
 
 static bool is_grouped(const struct loading *l)
 {
-	return l->select.query.patterns[SELECT_GROUP].len;
+	return l->road.select.query.patterns[SELECT_GROUP].len;
 }
 
 /*
@@ -93,108 +52,83 @@ static void deal_samples(struct loading *l, struct profile *p)
 }
 
 /* A run for the recording that is read from now on. */
-static int begin_run(struct loading *l)
+static int begin_run(void *loading, const struct road_recording *of)
 {
-	_cleanup_(strbuf_releasep) struct strbuf name = STRBUF_INIT;
+	struct loading *l = loading;
 	struct diff_input *in = l->input;
 	uint32_t run;
-	int r = input_put_name(l->source, &name);
+	int r = diff_input_add_run(in, l->file->side, of->name, of->index, 0, &run);
 
-	l->recording = input_recording_index(l->source);
-	l->last_ns = 0;
-	l->before = l->select.sum;
-	if (!r)
-		r = diff_input_add_run(in, l->file->side, strbuf_str(&name), l->recording, 0, &run);
 	if (!r)
 		in->cube.runs.items[run].is_dealt = is_grouped(l);
 	return r;
 }
 
-/* What is known only at the end. Of a recorder that was killed: until its last sample. */
-static int end_run(struct loading *l)
+static int take_samples(void *loading)
 {
+	struct loading *l = loading;
+
+	if (is_grouped(l))
+		deal_samples(l, l->input->profile);
+	return diff_input_take_samples(l->input);
+}
+
+/* What is known only at the end. Of a recorder that was killed: until its last sample. */
+static int end_run(void *loading, const struct road_recording *of)
+{
+	struct loading *l = loading;
 	struct cube_run *run = cube_run(&l->input->cube);
 	struct recording *r = diff_run_recording(l->input, run);
-	struct select_sum sum = { .all = l->select.sum.all - l->before.all,
-				  .kept = l->select.sum.kept - l->before.kept };
 	int e;
 
-	run->has_times = l->last_ns > 0; /* also of what was imported from text */
+	run->has_times = of->last_ns > 0; /* also of what was imported from text */
 	if (!r->duration_ns)
-		r->duration_ns = l->last_ns;
+		r->duration_ns = of->last_ns;
 	if (l->how->has_unit && !r->interval_ns && r->is_summed)
 		r->interval_ns = INPUT_INTERVAL_DEFAULT_NS;
-	e = select_describe(&l->select, l->input->profile, r);
-	run->lost = select_scale(&sum, loss_sum_of(r, loss_ticks));
+	e = select_describe(&l->road.select, l->input->profile, r);
+	run->lost = select_scale(&of->sum, loss_sum_of(r, loss_ticks));
 	return e;
 }
 
-/* What input_next() brought, of one recording. */
-static int take_batch(struct loading *l)
+static int loading_init(struct loading *l, const struct diff_file *file,
+			const struct diff_reading *how, bool by_thread)
 {
-	struct profile *p = l->input->profile;
-	int r = 0;
+	static const struct road_taker taker = { begin_run, take_samples, end_run };
+	int r = diff_input_new(by_thread, &l->input);
 
-	if (l->recording != input_recording_index(l->source)) {
-		if (l->recording != INPUT_NO_RECORDING)
-			r = end_run(l);
-		if (!r)
-			r = begin_run(l);
-	}
-	for (size_t i = 0; i < p->samples.len; i++)
-		if (p->samples.items[i].time_ns > l->last_ns)
-			l->last_ns = p->samples.items[i].time_ns;
-	l->samples += p->samples.len;
-	if (!r && l->how->folds_imports)
-		r = import_fold_samples(&l->imports, p);
-	if (!r && select_is_needed(&l->select, p))
-		r = select_samples(&l->select, p);
-	if (!r && is_grouped(l))
-		deal_samples(l, p);
-	return r ? r : diff_input_take_samples(l->input);
-}
-
-static int read_file(struct loading *l)
-{
-	int r = input_open(l->file->path, &l->source);
-
-	l->recording = INPUT_NO_RECORDING;
-	while (!r) {
-		l->end = input_next(l->source, l->input->profile);
-		r = take_batch(l);
-		if (l->end <= 0)
-			break;
-	}
-	return r ? r : end_run(l);
+	if (r < 0)
+		return r;
+	l->file = file;
+	l->how = how;
+	l->road.profile = l->input->profile;
+	l->road.taker = &taker;
+	l->road.arg = l;
+	l->road.folds_imports = how->folds_imports;
+	l->road.select.query = how->select;
+	return 0;
 }
 
 static void read_one(void *loadings, size_t i)
 {
 	struct loading *l = (struct loading *)loadings + i;
 
-	l->error = read_file(l);
-	if (l->error < 0 || l->end < 0)
-		l->message = strdup(err_message(l->error < 0 ? l->error : l->end));
+	road_read(&l->road, l->file->path);
 }
 
-/* Of one that was read: what is to be said, and its run goes to the others. */
+/* Of one that was read: what is to be said, and its runs go to the others. */
 static int conclude(struct loading *l, struct diff_input *in,
 		    struct profile *const sides[DIFF_SIDES], struct select_sum selected[DIFF_SIDES])
 {
-	int r = l->error < 0 ? l->error : l->end;
+	const struct select_sum *sum = &l->road.select.sum;
+	int r = road_conclude(&l->road, NULL);
 
 	if (r < 0)
-		err_set(r, "%s", l->message ? l->message : strerror(-r));
-	if (l->error < 0)
-		return l->error;
-	selected[l->file->side].all += l->select.sum.all;
-	selected[l->file->side].kept += l->select.sum.kept;
-	input_note_left_out(l->source);
-	if ((r = judge_end(l->source, l->file->path, l->end, l->samples)) < 0 ||
-	    (r = profile_sum_counters(l->input->profile, profile_recording(sides[l->file->side]))) <
-		    0)
 		return r;
-	return diff_input_join(in, l->input);
+	selected[l->file->side].all += sum->all;
+	selected[l->file->side].kept += sum->kept;
+	r = profile_sum_counters(l->input->profile, profile_recording(sides[l->file->side]));
+	return r < 0 ? r : diff_input_join(in, l->input);
 }
 
 static int load_some(struct diff_input *in, const struct diff_file *files, size_t count,
@@ -204,12 +138,8 @@ static int load_some(struct diff_input *in, const struct diff_file *files, size_
 	struct loading loadings[AT_ONCE] = { 0 };
 	int r = 0;
 
-	for (size_t i = 0; i < count && !r; i++) {
-		loadings[i].file = &files[i];
-		loadings[i].how = how;
-		loadings[i].select.query = how->select;
-		r = diff_input_new(in->cube.axes & CUBE_THREADS, &loadings[i].input);
-	}
+	for (size_t i = 0; i < count && !r; i++)
+		r = loading_init(&loadings[i], &files[i], how, in->cube.axes & CUBE_THREADS);
 	if (!r)
 		parallel_run(count, read_one, loadings);
 	for (size_t i = 0; i < count; i++) {

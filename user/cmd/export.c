@@ -44,12 +44,12 @@ static int unknown_format(const struct call *call, const char *output)
 static int export_to(struct call *call, const struct export_call *o, const struct exporter *e)
 {
 	_cleanup_(load_release) struct load l = {
-		.cube.axes = exporter_axes(e, &o->opts),
-		.folds_imports = o->folds_imports,
+		.road.folds_imports = o->folds_imports,
+		.to = { .exporter = e, .path = o->output, .x.o = &o->opts },
 	};
 	int r;
 
-	r = select_opts_read(call, &o->select, &l.select.query);
+	r = select_opts_read(call, &o->select, &l.road.select.query);
 	if (r)
 		return r;
 	r = load_operands(&l, call);
@@ -57,14 +57,14 @@ static int export_to(struct call *call, const struct export_call *o, const struc
 		return cmd_fail(call, r);
 	if (load_lacks_selected(&l))
 		return load_fail_selection(call, &l);
-	if (select_is_active(&l.select.query))
+	if (select_is_active(&l.road.select.query))
 		log_note("%s", l.notes.items[l.notes.len - 1]);
-	if (!l.ticks) {
+	if (!l.taken) {
 		log_line("pyebpf export: ", "the recording has no samples");
 		cmd_try("pyebpf report %s", call->operands.len ? call->operands.items[0] : "");
 		return EXIT_NOTHING;
 	}
-	r = exporter_write(e, l.profile, &l.cube, &o->opts, o->output);
+	r = load_export(&l);
 	return r < 0 ? cmd_fail(call, r) : EXIT_OK;
 }
 
@@ -87,7 +87,7 @@ static int run_with(struct call *call, const char *const *formats)
 		OPT_GROUP("Any format"),
 		OPT_FLAG(0, "fold-imports", &o.folds_imports,
 			 "import statements as one frame, as in reports, not as importlib's"),
-		OPT_GROUP("Collapsed text, JSON"),
+		OPT_GROUP("Collapsed text, JSON, JSON lines"),
 		OPT_FLAG(0, "no-lines", &o.opts.no_lines, "functions, not their lines"),
 		OPT_GROUP("JSON"),
 		OPT_U32('n', "limit", &o.opts.limit, "N",
@@ -132,7 +132,7 @@ const struct command command_export = {
 		"Writes one or more recordings, merged, in a format that other tools read. FILE is "
 		"profile.pyebpf if left out. Without -f the suffix of the output tells the format: "
 		".collapsed, .folded and .txt are collapsed stacks, .pb.gz and .pprof are pprof, "
-		".json is JSON for programs (docs/json.md), "
+		".json is JSON for programs, .jsonl the same a sample a line (docs/json.md), "
 		".otlp is OTLP: the body of a request to an OpenTelemetry Collector, to be POSTed "
 		"to /v1development/profiles as application/x-protobuf.\n\n"
 		"Collapsed stacks are lines of text: root first, frames joined by semicolons, a "

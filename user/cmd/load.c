@@ -2,7 +2,6 @@
 #include "cmd/load.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,72 +10,9 @@
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "cmd/account.h"
-#include "cmd/input.h"
 #include "cmd/select_opts.h"
 
 #define DEFAULT_FILE "profile.pyebpf"
-
-static uint64_t sum_values(const struct profile *p)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < p->samples.len; i++)
-		sum += p->samples.items[i].value;
-	return sum;
-}
-
-/* Takes the samples p holds now into the sums. */
-static int sum_samples(struct load *l)
-{
-	struct profile *p = l->profile;
-	struct select_sum before = l->select.sum;
-	int r = l->folds_imports ? import_fold_samples(&l->imports, p) : 0;
-
-	if (!r && select_is_needed(&l->select, p)) {
-		r = select_samples(&l->select, p);
-		l->records += l->select.sum.count - before.count;
-		l->all_ticks += l->select.sum.all - before.all;
-		l->ticks += l->select.sum.kept - before.kept;
-	} else {
-		uint64_t values = sum_values(p);
-
-		l->records += p->samples.len;
-		l->all_ticks += values;
-		l->ticks += values;
-	}
-	if (!r)
-		r = cube_add(&l->cube, p);
-	profile_clear_samples(p);
-	return r;
-}
-
-/* The file gave n in the end, and `found` samples: is it of use? 0 or an error. */
-static int judge_end(struct load *l, const struct input *in, const char *path, int n,
-		     uint64_t found)
-{
-	uint64_t offset;
-
-	if (!n && !input_is_truncated(in, &offset))
-		return 0;
-	l->is_cut = true;
-	if (n < 0 && !found)
-		return n;
-	if (!found)
-		return err_set(-EBADMSG, "%s: cut off before its first sample", path);
-	if (n < 0)
-		n = texts_addf(&l->notes, "%s; the %s samples before that are used", err_message(n),
-			       units_count(found).s);
-	else
-		n = texts_addf(&l->notes,
-			       "%s: ends early at byte %" PRIu64
-			       ": its recorder was killed or still runs",
-			       path, offset);
-	if (n < 0)
-		return n;
-	log_warning("%s", l->notes.items[l->notes.len - 1]);
-	err_clear();
-	return 0;
-}
 
 /* "of 1 ms each" */
 static void put_interval(char *text, size_t size, uint64_t interval_ns)
@@ -104,84 +40,45 @@ static int compare_intervals(struct load *l, uint32_t recording, const char *nam
 	return texts_addf(&l->notes, INTERVALS_DIFFER, name, own, first);
 }
 
-static int begin_run(struct load *l, struct input *in, uint32_t recording)
+static int begin_run(void *load, const struct road_recording *of)
 {
-	_cleanup_(strbuf_releasep) struct strbuf name = STRBUF_INIT;
-	bool has_times = !l->profile->recordings.items[recording].is_summed;
-	uint64_t last_ns = has_times ? input_last_ns(in) : 0;
-	int r = input_put_name(in, &name);
+	struct load *l = load;
+	bool has_times = !l->profile->recordings.items[of->index].is_summed;
+	int r = compare_intervals(l, of->index, of->name);
 
-	if (!r)
-		r = compare_intervals(l, recording, strbuf_str(&name));
 	if (r < 0 || !(l->cube.axes & CUBE_TIME))
 		return r;
-	return cube_begin_run(&l->cube, CUBE_CURRENT, strbuf_str(&name), recording,
-			      !has_times ? CUBE_NO_TIMES
-			      : last_ns  ? last_ns + 1
-					 : 0);
+	return cube_begin_run(&l->cube, CUBE_CURRENT, of->name, of->index,
+			      !has_times          ? CUBE_NO_TIMES
+			      : of->known_last_ns ? of->known_last_ns + 1
+						  : 0);
 }
 
-/* What is known at its end; before: what was read before it. */
-static int end_run(struct load *l, uint32_t recording, const struct select_sum *before)
+static int take_samples(void *load)
 {
-	struct select_sum sum = { .all = l->all_ticks - before->all,
-				  .kept = l->ticks - before->kept };
-	struct recording *of;
-	int r;
+	struct load *l = load;
+	bool takes_samples = l->to.exporter && exporter_takes_samples(l->to.exporter);
 
-	if (recording == INPUT_NO_RECORDING)
-		return 0;
-	of = &l->profile->recordings.items[recording];
-	r = select_describe(&l->select, l->profile, of);
+	l->taken += l->profile->samples.len;
+	return takes_samples ? export_file_take(&l->to, l->profile)
+			     : cube_add(&l->cube, l->profile);
+}
+
+static int end_run(void *load, const struct road_recording *of)
+{
+	struct load *l = load;
+	struct recording *r = &l->profile->recordings.items[of->index];
+	int e = select_describe(&l->road.select, l->profile, r);
+
+	l->ticks += of->sum.kept;
+	l->all_ticks += of->sum.all;
+	l->records += r->is_summed ? of->sum.all : of->sum.count; /* a line is a sum, no record */
 	if (l->cube.axes & CUBE_TIME)
-		cube_run(&l->cube)->lost = select_scale(&sum, loss_sum_of(of, loss_ticks));
-	return r;
+		cube_run(&l->cube)->lost = select_scale(&of->sum, loss_sum_of(r, loss_ticks));
+	return e;
 }
 
-/* Batch by batch until it gives no more: 0 or what input_next() says; else -ENOMEM in *r. */
-static int sum_batches(struct load *l, struct input *in, int *r)
-{
-	uint32_t recording = INPUT_NO_RECORDING;
-	struct select_sum before = { 0 };
-	int n;
-
-	*r = 0;
-	do {
-		n = input_next(in, l->profile);
-		if (recording != input_recording_index(in)) {
-			*r = end_run(l, recording, &before);
-			before = (struct select_sum){ .all = l->all_ticks, .kept = l->ticks };
-			recording = input_recording_index(in);
-			if (!*r)
-				*r = begin_run(l, in, recording);
-		}
-		if (!*r)
-			*r = sum_samples(l);
-	} while (n > 0 && !*r);
-	if (!*r)
-		*r = end_run(l, recording, &before);
-	return n;
-}
-
-static int load_file(struct load *l, const char *path)
-{
-	_cleanup_(input_freep) struct input *in = NULL;
-	uint64_t records = l->records, ticks = l->all_ticks;
-	int n, r = input_open(path, &in);
-
-	if (r < 0)
-		return r;
-	n = sum_batches(l, in, &r);
-	if (r < 0 || (n < 0 && n != -EBADMSG))
-		return r < 0 ? r : n;
-	if (input_is_text(in)) {
-		l->records = records + l->all_ticks - ticks; /* a line is a sum, not a record */
-		if (n < 0)
-			return n; /* one wrong line: it may be another format altogether */
-	}
-	input_note_left_out(in);
-	return judge_end(l, in, path, n, l->records - records);
-}
+static const struct road_taker taker = { begin_run, take_samples, end_run };
 
 static int note_selection(struct load *l)
 {
@@ -189,14 +86,14 @@ static int note_selection(struct load *l)
 	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
 	int r = 0;
 
-	if (select_has_others(&l->select))
-		r = select_put_others(&l->select, l->profile, &text);
+	if (select_has_others(&l->road.select))
+		r = select_put_others(&l->road.select, l->profile, &text);
 	if (!r && text.len)
 		r = texts_addf(&l->notes, "Left out: %s", strbuf_str(&text));
-	if (r < 0 || !select_is_active(&l->select.query))
+	if (r < 0 || !select_is_active(&l->road.select.query))
 		return r;
 	strbuf_truncate(&text, 0);
-	r = select_put_sum(&l->select.query, &l->select.sum, interval_ns, &text);
+	r = select_put_sum(&l->road.select.query, &l->road.select.sum, interval_ns, &text);
 	return r ? r : texts_addf(&l->notes, "Selected: %s", strbuf_str(&text));
 }
 
@@ -204,10 +101,21 @@ int load_files(struct load *l, const char *const *paths, size_t count)
 {
 	int r = profile_new(&l->profile);
 
-	for (size_t i = 0; i < count && !r; i++)
-		r = load_file(l, paths[i]);
-	if (!r)
-		r = account_note(l->profile, l->all_ticks, "", &l->notes);
+	l->road.profile = l->profile;
+	l->road.taker = &taker;
+	l->road.arg = l;
+	if (l->to.exporter) {
+		l->cube.axes = exporter_axes(l->to.exporter, l->to.x.o);
+		l->road.select.keeps_kinds = exporter_takes_samples(l->to.exporter);
+	}
+	for (size_t i = 0; i < count && r >= 0; i++) {
+		road_read(&l->road, paths[i]);
+		r = road_conclude(&l->road, &l->notes);
+		l->is_cut |= r > 0;
+	}
+	if (r < 0)
+		return r;
+	r = account_note(l->profile, l->all_ticks, "", &l->notes);
 	if (!r)
 		r = note_selection(l);
 	return r ? r : cube_finish(&l->cube, l->profile);
@@ -277,19 +185,19 @@ int load_operands(struct load *l, const struct call *call)
 
 bool load_lacks_selected(const struct load *l)
 {
-	return !l->ticks && (l->all_ticks || (l->select.query.kind && l->select.others));
+	return !l->taken && (l->all_ticks || (l->road.select.query.kind && l->road.select.others));
 }
 
 int load_fail_selection(const struct call *call, const struct load *l)
 {
 	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT, kinds = STRBUF_INIT;
 
-	if (select_put_query(&l->select.query, &text) < 0 ||
+	if (select_put_query(&l->road.select.query, &text) < 0 ||
 	    select_put_kinds(l->profile, &kinds) < 0)
 		return cmd_fail(call, -ENOMEM);
-	cmd_fail(call,
-		 err_set(-ENODATA, "none of %s samples is selected: %s",
-			 units_count(l->select.sum.count + l->select.others).s, strbuf_str(&text)));
+	cmd_fail(call, err_set(-ENODATA, "none of %s samples is selected: %s",
+			       units_count(l->road.select.sum.count + l->road.select.others).s,
+			       strbuf_str(&text)));
 	if (l->all_ticks)
 		cmd_try("patterns are globs of whole names: 'parse*', '*.parse', 'orders.py:*'");
 	else
@@ -297,11 +205,17 @@ int load_fail_selection(const struct call *call, const struct load *l)
 	return EXIT_NOTHING;
 }
 
+int load_export(struct load *l)
+{
+	return export_file_finish(&l->to, l->profile, &l->cube);
+}
+
 void load_release(struct load *l)
 {
+	if (l->to.exporter)
+		export_file_release(&l->to);
 	profile_free(l->profile);
 	cube_release(&l->cube);
-	import_fold_release(&l->imports);
-	select_release(&l->select);
+	road_release(&l->road);
 	texts_release(&l->notes);
 }

@@ -9,10 +9,10 @@
 #include "base/texts.h"
 #include "base/vec.h"
 #include "cmd/cmd.h"
+#include "cmd/road.h"
+#include "export/export.h"
 #include "profile/cube.h"
-#include "profile/imports.h"
 #include "profile/profile.h"
-#include "profile/select.h"
 
 /* Stack of one function in a load, by frame id; 0: not looked up yet. */
 struct leaf_map {
@@ -22,21 +22,21 @@ struct leaf_map {
 };
 
 /*
- * What commands need of one or more recordings, merged: tables and sums. Samples are summed and
- * dropped chunk by chunk, so that memory does not grow with the length of a recording. Starts as
- * { .cube.axes = ... }, ends in load_release().
+ * What commands need of one or more recordings, merged: tables and sums, or the file that is made
+ * of them. Starts as { .cube.axes or .to, .road.folds_imports, .road.select.query }, ends in
+ * load_release().
  */
 struct load {
+	struct road road;
 	struct profile *profile; /* without samples */
-	struct cube cube;        /* finished by load_files() */
+	struct export_file to;   /* its exporter is NULL where sums alone are wanted */
+	struct cube cube;        /* finished by load_files(); empty if the exporter takes samples */
+	uint64_t taken;          /* samples that are left of them, of any kind */
 	uint64_t records;        /* samples as stored: one may weigh several ticks */
 	uint64_t ticks;          /* values of those selected: what users are told as samples */
 	uint64_t all_ticks;      /* of all of them */
 	bool is_cut;             /* a file ends early, or is damaged from some point on */
-	bool folds_imports;      /* set by the caller: profile/imports.h */
-	struct import_fold imports;
-	struct select select; /* its query is set by the caller */
-	struct texts notes;   /* what the reader of a page should know of the files */
+	struct texts notes;      /* what the reader of a page should know of the files */
 };
 
 /*
@@ -61,6 +61,9 @@ bool load_lacks_selected(const struct load *l);
 
 /* Says so. EXIT_NOTHING. */
 int load_fail_selection(const struct call *call, const struct load *l);
+
+/* After load_files(): the file is written, or its end. As export_file_finish(). */
+int load_export(struct load *l);
 
 void load_release(struct load *l);
 

@@ -187,17 +187,16 @@ int record_files_keep(struct record_files *f)
 
 static int convert(const char *recording, const struct exporter *e, const char *to)
 {
-	struct load l = {
-		.cube.axes = e->axes,
-		.folds_imports = e == &exporter_html,
+	struct export_opts o = { 0 };
+	_cleanup_(load_release) struct load l = {
+		.road.folds_imports = e == &exporter_html,
+		.to = { .exporter = e, .path = to, .x.o = &o },
 	};
-	const struct export_opts eo = { .notes = &l.notes };
-	int r = load_files(&l, &recording, 1);
+	int r;
 
-	if (r >= 0)
-		r = exporter_write(e, l.profile, &l.cube, &eo, to);
-	load_release(&l);
-	return r;
+	o.notes = &l.notes;
+	r = load_files(&l, &recording, 1);
+	return r < 0 ? r : load_export(&l);
 }
 
 int record_files_convert(struct record_files *f)

@@ -192,8 +192,8 @@ static void put_samples(struct line *l, const struct load *loaded)
 	const struct recording facts = profile_facts(loaded->profile), *m = &facts;
 
 	put_label(l, "samples");
-	if (loaded->select.query.kind) {
-		line_put(l, STYLE_PLAIN, units_count(loaded->select.sum.count).s);
+	if (loaded->road.select.query.kind) {
+		line_put(l, STYLE_PLAIN, units_count(loaded->road.select.sum.count).s);
 		if (m->interval_ns)
 			line_putf(l, STYLE_PLAIN, ": %s",
 				  time_text(loaded->all_ticks, m->interval_ns).s);
@@ -213,7 +213,7 @@ static void put_others(struct line *l, const struct load *loaded)
 	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
 
 	put_label(l, "besides");
-	if (select_put_others(&loaded->select, loaded->profile, &text) == 0)
+	if (select_put_others(&loaded->road.select, loaded->profile, &text) == 0)
 		line_put_foreign(l, STYLE_PLAIN, strbuf_str(&text), text.len);
 	line_end(l);
 }
@@ -223,7 +223,7 @@ static void put_selected(struct line *l, const struct load *loaded)
 	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
 
 	put_label(l, "selected");
-	if (select_put_sum(&loaded->select.query, &loaded->select.sum,
+	if (select_put_sum(&loaded->road.select.query, &loaded->road.select.sum,
 			   profile_recording(loaded->profile)->interval_ns, &text) == 0)
 		line_put_foreign(l, STYLE_PLAIN, strbuf_str(&text), text.len);
 	line_end(l);
@@ -233,8 +233,8 @@ static void put_cpu(struct line *l, const struct load *loaded)
 {
 	const struct profile *p = loaded->profile;
 
-	if (!account_cpu_ns(p, loaded->all_ticks) || loaded->select.query.has_range ||
-	    loaded->select.query.kind)
+	if (!account_cpu_ns(p, loaded->all_ticks) || loaded->road.select.query.has_range ||
+	    loaded->road.select.query.kind)
 		return;
 	put_label(l, "time");
 	account_put_cpu(l, p, loaded->all_ticks, profile_facts(p).duration_ns);
@@ -302,9 +302,9 @@ static int put_summary(const struct load *loaded, struct terminal t)
 	line_end(&l);
 	put_samples(&l, loaded);
 	line_end(&l);
-	if (select_has_others(&loaded->select))
+	if (select_has_others(&loaded->road.select))
 		put_others(&l, loaded);
-	if (select_is_active(&loaded->select.query))
+	if (select_is_active(&loaded->road.select.query))
 		put_selected(&l, loaded);
 	put_cpu(&l, loaded);
 	if (facts.work > 0) {
@@ -558,11 +558,9 @@ static int put_report(const struct load *loaded, const struct report_opts *o)
 	return o->tree ? put_tree(loaded, o, &t) : put_table(loaded, o, &t);
 }
 
-static int write_report(const struct load *loaded, const struct exporter *e,
-			const struct report_opts *o)
+static int write_report(struct load *loaded, const struct report_opts *o)
 {
-	const struct export_opts eo = { .notes = &loaded->notes };
-	int r = exporter_write(e, loaded->profile, &loaded->cube, &eo, o->output);
+	int r = load_export(loaded);
 
 	if (!r && o->should_open)
 		browser_open(o->output);
@@ -571,17 +569,21 @@ static int write_report(const struct load *loaded, const struct exporter *e,
 
 static int report(struct call *call, const struct report_opts *o, const struct exporter *e)
 {
+	struct export_opts eo = { 0 };
 	_cleanup_(load_release) struct load loaded = {
-		.cube.axes = e ? e->axes : report_by_axes(o->by),
-		.folds_imports = !o->keeps_imports,
-		.select.query = o->query,
+		.cube.axes = report_by_axes(o->by),
+		.road.folds_imports = !o->keeps_imports,
+		.road.select.query = o->query,
+		.to = { .exporter = e, .path = o->output, .x.o = &eo },
 	};
 	_cleanup_(strbuf_releasep) struct strbuf why = STRBUF_INIT;
-	int r = load_operands(&loaded, call);
 	const char *next;
+	int r;
 
+	eo.notes = &loaded.notes;
+	r = load_operands(&loaded, call);
 	if (!r)
-		r = e ? write_report(&loaded, e, o) : put_report(&loaded, o);
+		r = e ? write_report(&loaded, o) : put_report(&loaded, o);
 	if (r < 0)
 		return cmd_fail(call, r);
 	if (loaded.ticks)

@@ -445,19 +445,23 @@ static void write_header(const struct profile *p, FILE *out)
 	fputc('\n', out);
 }
 
-static int write_collapsed(const struct profile *p, const struct cube *cube,
-			   const struct export_opts *o, FILE *out)
+static int write_collapsed(struct exporting *x)
 {
 	_cleanup_(collapsed_release) struct collapsed c = {
-		.p = p, .cube = cube, .o = o, .out = out, .arena = STRBUF_INIT, .line = STRBUF_INIT
+		.p = x->p,
+		.cube = x->cube,
+		.o = x->o,
+		.out = x->out,
+		.arena = STRBUF_INIT,
+		.line = STRBUF_INIT,
 	};
 	int r;
 
 	if ((r = make_texts(&c)) < 0 || (r = merge_texts(&c)) < 0 || (r = map_rows(&c)) < 0 ||
 	    (r = group_by_parent(&c)) < 0)
 		return r;
-	if (o->header)
-		write_header(p, out);
+	if (x->o->header)
+		write_header(x->p, x->out);
 	return write_lines(&c);
 }
 
@@ -467,5 +471,5 @@ const struct exporter exporter_collapsed = {
 	.name = "collapsed",
 	.suffixes = suffixes,
 	.help = "one line a stack and its samples, for flamegraph.pl, inferno, speedscope",
-	.write = write_collapsed,
+	.finish = write_collapsed,
 };

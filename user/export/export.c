@@ -6,7 +6,8 @@
 #include "base/file.h"
 
 const struct exporter *const exporters[] = {
-	&exporter_collapsed, &exporter_pprof, &exporter_otlp, &exporter_html, &exporter_json, NULL,
+	&exporter_collapsed, &exporter_pprof, &exporter_otlp, &exporter_html,
+	&exporter_json,      &exporter_jsonl, NULL,
 };
 
 const struct exporter *exporter_find(const char *name)
@@ -32,18 +33,47 @@ const struct exporter *exporter_for_path(const char *path)
 
 unsigned int exporter_axes(const struct exporter *e, const struct export_opts *o)
 {
-	return e->axes | (o->threads || o->processes ? CUBE_THREADS : 0);
+	return (e->needs & ~EXPORT_NEEDS_SAMPLES) | (o->threads || o->processes ? CUBE_THREADS : 0);
 }
 
 int exporter_write(const struct exporter *e, const struct profile *p, const struct cube *c,
-		   const struct export_opts *o, const char *path)
+		   const struct export_opts *o, FILE *out)
 {
-	_cleanup_(atomic_file_freep) struct atomic_file *f = NULL;
-	int r;
+	return e->finish(&(struct exporting){ .p = p, .cube = c, .o = o, .out = out });
+}
 
-	r = atomic_file_open(path, &f);
+/* At the first samples: what has none leaves no file. */
+static int begin(struct export_file *f, const struct profile *p)
+{
+	int r = atomic_file_open(f->path, &f->file);
+
 	if (r < 0)
 		return r;
-	r = e->write(p, c, o, atomic_file_stream(f));
-	return r < 0 ? r : atomic_file_commit(f);
+	f->x.p = p;
+	f->x.out = atomic_file_stream(f->file);
+	return f->exporter->begin ? f->exporter->begin(&f->x) : 0;
+}
+
+int export_file_take(struct export_file *f, const struct profile *p)
+{
+	int r = f->file || !p->samples.len ? 0 : begin(f, p);
+
+	return r < 0 || !p->samples.len ? r : f->exporter->take(&f->x);
+}
+
+int export_file_finish(struct export_file *f, const struct profile *p, const struct cube *c)
+{
+	int r = f->file ? 0 : begin(f, p);
+
+	f->x.cube = c;
+	if (!r)
+		r = f->exporter->finish(&f->x);
+	return r < 0 ? r : atomic_file_commit(f->file);
+}
+
+void export_file_release(struct export_file *f)
+{
+	if (f->exporter->release)
+		f->exporter->release(&f->x);
+	atomic_file_free(f->file);
 }

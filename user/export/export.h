@@ -32,22 +32,43 @@ struct export_opts {
 	struct export_attributes resource;
 };
 
+/* What is written, of what, where to. All but the state is borrowed. */
+struct exporting {
+	const struct profile *p;
+	const struct cube *cube; /* finished, for finish(); of exporters that take samples NULL */
+	const struct export_opts *o;
+	FILE *out;
+	void *state; /* the exporter's own, between begin() and release() */
+};
+
+/* An exporter that takes samples, one by one. Others take sums of them: enum cube_axis, at least */
+#define EXPORT_NEEDS_SAMPLES (1U << 31)
+
+/*
+ * Functions return 0 or a negative errno. Errors of the stream end them early and are left to
+ * whoever closes that.
+ */
 struct exporter {
 	const char *name;
 	const char *const *suffixes; /* ".collapsed", NULL last */
 	const char *help;            /* one line, lower case, no full stop */
-	unsigned int axes;           /* takes a cube with these, at least: enum cube_axis */
+	unsigned int needs;
 
-	/*
-	 * Writes what the cube (finished) has of p; p's own samples are not looked at. 0 or a
-	 * negative errno. Errors of the stream end it early and are left to whoever closes that.
-	 */
-	int (*write)(const struct profile *p, const struct cube *c, const struct export_opts *o,
-		     FILE *out);
+	/* With EXPORT_NEEDS_SAMPLES only: before the first; all that p holds now; in any case. */
+	int (*begin)(struct exporting *x);
+	int (*take)(struct exporting *x);
+	void (*release)(struct exporting *x);
+
+	int (*finish)(struct exporting *x); /* after the last: of sums, all there is to write */
 };
 
 /* All of them, NULL last. */
 extern const struct exporter *const exporters[];
+
+static inline bool exporter_takes_samples(const struct exporter *e)
+{
+	return e->needs & EXPORT_NEEDS_SAMPLES;
+}
 
 /* Of the cube that it is to be given. */
 unsigned int exporter_axes(const struct exporter *e, const struct export_opts *o);
@@ -58,17 +79,33 @@ const struct exporter *exporter_find(const char *name);
 /* By the suffix of a file name; NULL if none writes such files. */
 const struct exporter *exporter_for_path(const char *path);
 
-/*
- * Writes to the file at path, which appears whole or not at all; "-" is standard output. 0 or a
- * negative errno, -EPIPE where the reader of our output has left.
- */
+/* What an exporter of sums makes of these, which are finished, of p. As its finish(). */
 int exporter_write(const struct exporter *e, const struct profile *p, const struct cube *c,
-		   const struct export_opts *o, const char *path);
+		   const struct export_opts *o, FILE *out);
+
+/*
+ * A file being written, which appears whole or not at all; path "-" is standard output. Starts as
+ * { .exporter, .path, .x.o }, ends in export_file_release(). Of an exporter of sums nothing is
+ * taken, and export_file_finish() needs their cube.
+ */
+struct atomic_file;
+struct export_file {
+	const struct exporter *exporter;
+	const char *path; /* borrowed */
+	struct exporting x;
+	struct atomic_file *file; /* owned; NULL before the first samples */
+};
+
+/* Both 0 or a negative errno, -EPIPE where the reader of our output has left. */
+int export_file_take(struct export_file *f, const struct profile *p);
+int export_file_finish(struct export_file *f, const struct profile *p, const struct cube *c);
+void export_file_release(struct export_file *f);
 
 extern const struct exporter exporter_collapsed;
 extern const struct exporter exporter_otlp;
 extern const struct exporter exporter_pprof;
 extern const struct exporter exporter_html;
 extern const struct exporter exporter_json;
+extern const struct exporter exporter_jsonl;
 
 #endif

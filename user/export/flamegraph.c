@@ -546,22 +546,22 @@ int flamegraph_write(const struct page *page, const struct sources *sources, FIL
 	return 0;
 }
 
-static int write_html(const struct profile *p, const struct cube *c, const struct export_opts *o,
-		      FILE *out)
+static int write_html(struct exporting *x)
 {
+	const struct cube *c = x->cube;
 	_cleanup_(calltree_freep) struct calltree *tree = NULL;
 	_cleanup_(sources_release) struct sources sources = { 0 };
 	_cleanup_(page_release) struct page page = { 0 };
 	int r;
 
 	assert((c->axes & PAGE_AXES) == PAGE_AXES);
-	if ((r = calltree_new(p, c, KIND_TICKS, CALLTREE_BY_FUNCTION, &tree)) < 0 ||
-	    (r = page_of_tree(&page, p, c, tree)) < 0)
+	if ((r = calltree_new(x->p, c, KIND_TICKS, CALLTREE_BY_FUNCTION, &tree)) < 0 ||
+	    (r = page_of_tree(&page, x->p, c, tree)) < 0)
 		return r;
-	page.notes = o->notes;
+	page.notes = x->o->notes;
 	calltree_free(take_ptr(tree));
 	r = sources_read(&sources, &page);
-	return r < 0 ? r : flamegraph_write(&page, &sources, out);
+	return r < 0 ? r : flamegraph_write(&page, &sources, x->out);
 }
 
 static const char *const suffixes[] = { ".html", ".htm", NULL };
@@ -570,6 +570,6 @@ const struct exporter exporter_html = {
 	.name = "html",
 	.suffixes = suffixes,
 	.help = "one page with flame graph, table, timeline, for any browser",
-	.axes = PAGE_AXES,
-	.write = write_html,
+	.needs = PAGE_AXES,
+	.finish = write_html,
 };

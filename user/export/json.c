@@ -14,17 +14,13 @@
 #include "base/json.h"
 #include "base/strbuf.h"
 #include "export/export.h"
+#include "export/json_frame.h"
 #include "profile/calltree.h"
 #include "profile/loss.h"
 #include "profile/module.h"
 
 #define SCHEMA "pyebpf-profile/1"
 #define NO_ROW (-1)
-
-static const char *const type_names[FRAME_TYPE_COUNT] = {
-	[FRAME_PYTHON] = "python", [FRAME_NATIVE] = "native", [FRAME_KERNEL] = "kernel",
-	[FRAME_MARKER] = "marker", [FRAME_TASK] = "task",
-};
 
 struct writer {
 	struct json j;
@@ -124,15 +120,6 @@ static void key_known(struct json *j, const char *key, double v)
 	json_key_double(j, key, v > 0 ? v : (double)NAN);
 }
 
-static void put_string(struct writer *w, uint32_t string)
-{
-	if (string)
-		json_string_len(&w->j, strtab_get(w->p->strings, string),
-				strtab_len(w->p->strings, string));
-	else
-		json_null(&w->j);
-}
-
 static bool is_of_version(const struct process *process, uint32_t recording, uint32_t version)
 {
 	return process->recording == recording && process->python_version == version;
@@ -153,7 +140,7 @@ static void put_versions(struct writer *w, uint32_t recording)
 						    process->python_version))
 			before++;
 		if (process->recording == recording && process->python_version && before == i)
-			put_string(w, process->python_version);
+			json_interned(&w->j, w->p, process->python_version);
 	}
 	json_end(&w->j);
 }
@@ -224,7 +211,7 @@ static void put_kinds(struct writer *w)
 static void put_module(struct writer *w, const struct frame *f)
 {
 	if (f->kind != FRAME_PYTHON) {
-		put_string(w, f->kind == FRAME_NATIVE ? f->file : 0);
+		json_interned(&w->j, w->p, f->kind == FRAME_NATIVE ? f->file : 0);
 		return;
 	}
 	strbuf_truncate(&w->text, 0);
@@ -238,13 +225,7 @@ static void put_module(struct writer *w, const struct frame *f)
 static void put_frame(struct writer *w, const struct frame *f)
 {
 	json_array(&w->j);
-	put_string(w, f->name);
-	put_string(w, f->kind == FRAME_PYTHON ? f->file : 0);
-	if (f->line && !w->o->no_lines)
-		json_u64(&w->j, f->line);
-	else
-		json_null(&w->j);
-	json_string(&w->j, type_names[f->kind]);
+	json_frame_fields(&w->j, w->p, f, f->kind == FRAME_PYTHON ? f->file : 0, !w->o->no_lines);
 	put_module(w, f);
 	json_end(&w->j);
 }
@@ -252,10 +233,7 @@ static void put_frame(struct writer *w, const struct frame *f)
 static void put_unknown_frame(struct writer *w)
 {
 	json_array(&w->j);
-	json_string(&w->j, PROFILE_NO_FRAMES);
-	json_null(&w->j);
-	json_null(&w->j);
-	json_string(&w->j, type_names[FRAME_MARKER]);
+	json_no_frame_fields(&w->j);
 	json_null(&w->j);
 	json_end(&w->j);
 }
@@ -359,10 +337,10 @@ static void put_functions(struct writer *w, size_t count)
 
 		json_object(&w->j);
 		json_key(&w->j, "name");
-		put_string(w, f->name);
+		json_interned(&w->j, w->p, f->name);
 		json_key(&w->j, "file");
-		put_string(w, f->kind == FRAME_PYTHON ? f->file : 0);
-		json_key_string(&w->j, "type", type_names[f->kind]);
+		json_interned(&w->j, w->p, f->kind == FRAME_PYTHON ? f->file : 0);
+		json_key_string(&w->j, "type", json_frame_types[f->kind]);
 		put_values(w, f->self, f->total);
 		json_end(&w->j);
 	}
@@ -370,7 +348,7 @@ static void put_functions(struct writer *w, size_t count)
 		json_object(&w->j);
 		json_key_string(&w->j, "name", PROFILE_NO_FRAMES);
 		json_key_string(&w->j, "file", NULL);
-		json_key_string(&w->j, "type", type_names[FRAME_MARKER]);
+		json_key_string(&w->j, "type", json_frame_types[FRAME_MARKER]);
 		put_values(w, w->tree->nodes[0].self, w->tree->nodes[0].self);
 		json_end(&w->j);
 	}
@@ -387,9 +365,9 @@ static void put_thread(struct writer *w, size_t index, const struct cube_sum *t)
 	json_key_u64(&w->j, "pid", process->pid);
 	json_key_u64(&w->j, "tid", thread->tid);
 	json_key(&w->j, "process");
-	put_string(w, process->name);
+	json_interned(&w->j, w->p, process->name);
 	json_key(&w->j, "name");
-	put_string(w, thread->name);
+	json_interned(&w->j, w->p, thread->name);
 	json_key_double(&w->j, "start", (double)t->first_ns / (double)NS_PER_SECOND + unknown);
 	json_key_double(&w->j, "end", (double)t->last_ns / (double)NS_PER_SECOND + unknown);
 	json_key_u64(&w->j, kind_name(w), value_of(w, t->value));
@@ -459,32 +437,31 @@ static int put_all(struct writer *w, size_t paths)
 	return 0;
 }
 
-static int write_json(const struct profile *p, const struct cube *c, const struct export_opts *o,
-		      FILE *out)
+static int write_json(struct exporting *x)
 {
 	_cleanup_(writer_release) struct writer w = {
-		.p = p,
-		.cube = c,
-		.o = o,
-		.has_times = !profile_facts(p).is_summed,
+		.p = x->p,
+		.cube = x->cube,
+		.o = x->o,
+		.has_times = !profile_facts(x->p).is_summed,
 		.text = STRBUF_INIT,
 	};
 	size_t paths = 0;
-	int r = calltree_new(p, c, KIND_TICKS,
-			     o->no_lines ? CALLTREE_BY_FUNCTION : CALLTREE_BY_LINE, &w.tree);
+	int r = calltree_new(x->p, x->cube, KIND_TICKS,
+			     x->o->no_lines ? CALLTREE_BY_FUNCTION : CALLTREE_BY_LINE, &w.tree);
 
 	if (!r)
-		r = modules_find(&w.modules, p, NULL, NULL);
+		r = modules_find(&w.modules, x->p, NULL, NULL);
 	if (!r)
 		r = keep_paths(&w, &paths);
 	if (r < 0)
 		return r;
-	json_init(&w.j, out);
+	json_init(&w.j, x->out);
 	r = put_all(&w, paths);
 	if (r < 0)
 		return r;
 	json_finish(&w.j); /* -EIO is told by whoever closes the stream */
-	fputc('\n', out);
+	fputc('\n', x->out);
 	return 0;
 }
 
@@ -494,5 +471,5 @@ const struct exporter exporter_json = {
 	.name = "json",
 	.suffixes = suffixes,
 	.help = "one object for programs: paths, functions, threads, losses",
-	.write = write_json,
+	.finish = write_json,
 };

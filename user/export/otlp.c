@@ -531,12 +531,12 @@ static int write_request(const struct otlp *w, FILE *out)
 	return 0;
 }
 
-static int write_otlp(const struct profile *p, const struct cube *c, const struct export_opts *o,
-		      FILE *out)
+static int write_otlp(struct exporting *x)
 {
+	const struct profile *p = x->p;
 	_cleanup_(otlp_release) struct otlp w = { .p = p,
-						  .cube = c,
-						  .o = o,
+						  .cube = x->cube,
+						  .o = x->o,
 						  .samples = PACKED_INIT,
 						  .resources = PACKED_INIT,
 						  .dictionary = PACKED_INIT,
@@ -557,7 +557,7 @@ static int write_otlp(const struct profile *p, const struct cube *c, const struc
 			r = put_resource(&w, i);
 	if (!r)
 		r = put_tables(&w);
-	return r ? r : write_request(&w, out);
+	return r ? r : write_request(&w, x->out);
 }
 
 bool otlp_answer_rejects(const uint8_t *bytes, size_t len)
@@ -576,5 +576,5 @@ const struct exporter exporter_otlp = {
 	.name = "otlp",
 	.suffixes = suffixes,
 	.help = "protobuf, an export request of OpenTelemetry profiles, for a Collector",
-	.write = write_otlp,
+	.finish = write_otlp,
 };

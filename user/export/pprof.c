@@ -291,21 +291,20 @@ static int put_tables(struct pprof *w)
 	return r;
 }
 
-static int write_pprof(const struct profile *p, const struct cube *c, const struct export_opts *o,
-		       FILE *out)
+static int write_pprof(struct exporting *x)
 {
-	_cleanup_(pprof_release) struct pprof w = { .p = p,
-						    .cube = c,
-						    .o = o,
+	_cleanup_(pprof_release) struct pprof w = { .p = x->p,
+						    .cube = x->cube,
+						    .o = x->o,
 						    .buffer = { .append = append_packed },
 						    .packed = STRBUF_INIT };
 	int r;
 
-	if ((r = symbols_init(&w.symbols, p)) < 0 || (r = gzip_new(out, &w.gzip)) < 0)
+	if ((r = symbols_init(&w.symbols, x->p)) < 0 || (r = gzip_new(x->out, &w.gzip)) < 0)
 		return r;
 	r = put_head(&w);
-	for (size_t i = 0; i < c->all.cells.len && !r; i++)
-		r = put_sample(&w, &c->all.cells.items[i]);
+	for (size_t i = 0; i < x->cube->all.cells.len && !r; i++)
+		r = put_sample(&w, &x->cube->all.cells.items[i]);
 	if (!r)
 		r = put_tables(&w);
 	if (!r)
@@ -319,5 +318,5 @@ const struct exporter exporter_pprof = {
 	.name = "pprof",
 	.suffixes = suffixes,
 	.help = "gzipped protobuf, for go tool pprof, Pyroscope, Parca",
-	.write = write_pprof,
+	.finish = write_pprof,
 };

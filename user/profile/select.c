@@ -521,31 +521,49 @@ static bool is_kept(const struct select *s, const struct sample *sample)
 	       is_stack_kept(s, sample->stack);
 }
 
+static void count_all(struct select *s, const struct profile *p)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < p->samples.len; i++)
+		sum += p->samples.items[i].value;
+	s->sum.all += sum;
+	s->sum.kept += sum;
+	s->sum.count += p->samples.len;
+}
+
 int select_samples(struct select *s, struct profile *p)
 {
 	uint32_t kind = find_kind(s, p);
 	size_t kept = 0;
-	int r = judge_frames(s, p);
+	int r;
 
+	if (!p->kinds.len && !select_is_active(&s->query)) {
+		count_all(s, p);
+		return 0;
+	}
+	r = judge_frames(s, p);
 	if (!r)
 		r = judge_stacks(s, p);
 	if (!r)
 		r = judge_others(s, p);
 	for (size_t i = 0; i < p->samples.len && !r; i++) {
 		struct sample sample = p->samples.items[i];
+		bool is_summed = sample.kind == kind;
 
-		if (sample.kind != kind) {
+		if (!is_summed && (!s->keeps_kinds || s->query.kind)) {
 			s->others++;
 			continue;
 		}
-		sample.kind = KIND_TICKS;
-		s->sum.all += sample.value;
-		s->sum.count++;
+		if (!s->keeps_kinds)
+			sample.kind = KIND_TICKS;
+		s->sum.all += is_summed ? sample.value : 0;
+		s->sum.count += is_summed;
 		if (s->query.has_range && !has_times(p, &sample))
 			return err_set(-EINVAL, "a time range of samples that have no times");
 		if (!is_kept(s, &sample))
 			continue;
-		s->sum.kept += sample.value;
+		s->sum.kept += is_summed ? sample.value : 0;
 		sample.time_ns -= s->query.has_range ? s->query.from_ns : 0;
 		if (s->shown.len)
 			sample.stack = s->shown.items[sample.stack].stack;

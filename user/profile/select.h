@@ -77,9 +77,10 @@ struct select_shown {
 
 #define SELECT_TICKS "cpu"
 
-/* Starts as { .query = ... }, ends in select_release(). Of one profile. */
+/* Starts as { .query, .keeps_kinds }, ends in select_release(). Of one profile. */
 struct select {
 	struct select_query query;
+	bool keeps_kinds;      /* samples are of theirs; without query.kind those of all are left */
 	struct select_sum sum; /* of one kind: others have other units */
 	uint64_t others;       /* samples of other kinds, which are left out */
 
@@ -97,22 +98,15 @@ void select_release(struct select *s);
 /* Does it leave anything out, or change it? */
 bool select_is_active(const struct select_query *q);
 
-/* Is there anything to do: something is asked for, or p has samples of several kinds? */
-static inline bool select_is_needed(const struct select *s, const struct profile *p)
-{
-	return p->kinds.len || select_is_active(&s->query);
-}
-
 /*
  * Reads "10s..20s", "..5s", "1m..". 0; -EINVAL with a message.
  */
 int select_parse_range(struct select_query *q, const char *text);
 
 /*
- * Leaves those that are selected of the samples p holds now, as ticks, with times since the range's
- * start. p
- * gets further frames and stacks where they change. 0, -ENOMEM, -EOVERFLOW; -EINVAL with a message
- * where a range is asked for of samples that have no times.
+ * Leaves those that are selected of the samples p holds now, as ticks unless kinds are kept, with
+ * times since the range's start. p gets further frames and stacks where they change. 0, -ENOMEM,
+ * -EOVERFLOW; -EINVAL with a message where a range is asked for of samples that have no times.
  */
 int select_samples(struct select *s, struct profile *p);
 

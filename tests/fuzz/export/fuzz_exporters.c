@@ -163,6 +163,51 @@ static void check_json(const struct text *t, const struct export_opts *o, uint64
 	cJSON_Delete(json);
 }
 
+/* A line a sample. */
+static void check_jsonl(const struct text *t, uint64_t samples)
+{
+	require(is_utf8(t->bytes, t->len));
+	for (size_t at = 0; at < t->len; samples--) {
+		const char *line = t->bytes + at, *end = memchr(line, '\n', t->len - at);
+		cJSON *json;
+
+		require(end != NULL);
+		json = cJSON_ParseWithLength(line, (size_t)(end - line));
+		require(cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "stack")));
+		cJSON_Delete(json);
+		at += (size_t)(end - line) + 1;
+	}
+	require(samples == 0);
+}
+
+/* What takes samples, all the while. */
+struct stream {
+	struct exporting x;
+	struct text text;
+	uint64_t samples;
+};
+
+static void stream_begin(struct stream *s, const struct profile *p, const struct export_opts *o)
+{
+	s->x = (struct exporting){ .p = p, .o = o };
+	s->x.out = open_memstream(&s->text.bytes, &s->text.len);
+	require(s->x.out && exporter_jsonl.begin(&s->x) == 0);
+}
+
+static void stream_take(struct stream *s)
+{
+	s->samples += s->x.p->samples.len;
+	require(exporter_jsonl.take(&s->x) == 0);
+}
+
+static void stream_end(struct stream *s)
+{
+	require(exporter_jsonl.finish(&s->x) == 0 && fclose(s->x.out) == 0);
+	check_jsonl(&s->text, s->samples);
+	exporter_jsonl.release(&s->x);
+	free(s->text.bytes);
+}
+
 static void export(const struct exporter *e, const struct profile *p, const struct cube *cube,
 		   const struct export_opts *o)
 {
@@ -171,7 +216,7 @@ static void export(const struct exporter *e, const struct profile *p, const stru
 	int r;
 
 	require(out != NULL);
-	r = e->write(p, cube, o, out);
+	r = exporter_write(e, p, cube, o, out);
 	require(fclose(out) == 0 && r == 0);
 	if (e == &exporter_collapsed)
 		check_collapsed(&t, ticks_of(cube));
@@ -199,13 +244,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		.min_percent = how & 32 ? 7 : 0,
 	};
 	static const char *const patterns[] = { "*a*", "*:*", "[!a]*", "1", "a=*" };
-	_cleanup_(select_release) struct select select = { .sum = { 0 } };
+	_cleanup_(select_release) struct select select = { .keeps_kinds = how & 16 };
 	_cleanup_(cube_release) struct cube plain = { .axes = exporter_axes(&exporter_pprof, &o) };
-	_cleanup_(cube_release) struct cube timed = { .axes = exporter_html.axes };
+	_cleanup_(cube_release) struct cube timed = { .axes = exporter_axes(&exporter_html, &o) };
 	_cleanup_(profile_freep) struct profile *p = NULL;
+	struct stream stream = { .samples = 0 };
 	bool is_more;
 
 	require(profile_new(&p) == 0);
+	stream_begin(&stream, p, &o);
 	for (size_t i = 0; i < SELECT_KEYS && how & 64; i++)
 		select.query.patterns[i] =
 			(struct select_patterns){ patterns, hostile_pick(&h, 6) };
@@ -215,11 +262,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		is_more = hostile_fill(&h, p);
 		require(select_samples(&select, p) == 0);
 		require(cube_add(&plain, p) == 0 && cube_add(&timed, p) == 0);
+		stream_take(&stream);
 		cube_run(&timed)->lost = hostile_number(&h, 8);
 		profile_clear_samples(p);
 	} while (is_more);
+	stream_end(&stream);
 	require(cube_finish(&plain, p) == 0 && cube_finish(&timed, p) == 0);
 	for (const struct exporter *const *e = exporters; *e; e++)
-		export(*e, p, (*e)->axes & CUBE_TIME ? &timed : &plain, &o);
+		if (!exporter_takes_samples(*e))
+			export(*e, p, (*e)->needs & CUBE_TIME ? &timed : &plain, &o);
 	return 0;
 }

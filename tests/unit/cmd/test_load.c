@@ -42,7 +42,7 @@ static char *export_text(const struct profile *p, const struct cube *c, const st
 	FILE *out = open_memstream(&text, len);
 
 	assert_non_null(out);
-	assert_int_equal(exporter_collapsed.write(p, c, o, out), 0);
+	assert_int_equal(exporter_write(&exporter_collapsed, p, c, o, out), 0);
 	assert_int_equal(fclose(out), 0);
 	return text;
 }

@@ -76,7 +76,7 @@ static void write_text(struct fixture *f, const struct export_opts *o)
 	profile_clear_samples(f->p);
 	assert_int_equal(cube_add(&f->cube, f->p), 0);
 	assert_int_equal(cube_finish(&f->cube, f->p), 0);
-	assert_int_equal(exporter_collapsed.write(f->p, &f->cube, o, out), 0);
+	assert_int_equal(exporter_write(&exporter_collapsed, f->p, &f->cube, o, out), 0);
 	assert_int_equal(fclose(out), 0);
 }
 

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "cmd/road.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "cmd/input.h"
+
+static int begin_recording(struct road *r, uint32_t index)
+{
+	bool has_times = !r->profile->recordings.items[index].is_summed;
+	int e;
+
+	strbuf_truncate(&r->name, 0);
+	e = input_put_name(r->in, &r->name);
+	r->before = r->select.sum;
+	r->recording = (struct road_recording){
+		.index = index,
+		.name = strbuf_str(&r->name),
+		.known_last_ns = has_times ? input_last_ns(r->in) : 0,
+	};
+	return e ? e : r->taker->begin(r->arg, &r->recording);
+}
+
+static int end_recording(struct road *r)
+{
+	struct road_recording *of = &r->recording;
+
+	if (of->index == INPUT_NO_RECORDING)
+		return 0;
+	of->sum.all = r->select.sum.all - r->before.all;
+	of->sum.kept = r->select.sum.kept - r->before.kept;
+	of->sum.count = r->select.sum.count - r->before.count;
+	return r->taker->end(r->arg, of);
+}
+
+static uint64_t last_time(const struct profile *p, uint64_t last_ns)
+{
+	for (size_t i = 0; i < p->samples.len; i++)
+		if (p->samples.items[i].time_ns > last_ns)
+			last_ns = p->samples.items[i].time_ns;
+	return last_ns;
+}
+
+/* What input_next() brought, of one recording. */
+static int take_batch(struct road *r)
+{
+	uint32_t index = input_recording_index(r->in);
+	struct profile *p = r->profile;
+	int e = 0;
+
+	if (r->recording.index != index) {
+		e = end_recording(r);
+		if (!e)
+			e = begin_recording(r, index);
+	}
+	r->samples += p->samples.len;
+	r->recording.last_ns = last_time(p, r->recording.last_ns);
+	if (!e && r->folds_imports)
+		e = import_fold_samples(&r->imports, p);
+	if (!e)
+		e = select_samples(&r->select, p);
+	if (!e)
+		e = r->taker->take(r->arg);
+	profile_clear_samples(p);
+	return e;
+}
+
+/* 0, or an error that leaves nothing of use; r->end is what the input said last. */
+static int read_all(struct road *r, const char *path)
+{
+	int e = input_open(path, &r->in);
+
+	r->recording.index = INPUT_NO_RECORDING;
+	while (!e) {
+		r->end = input_next(r->in, r->profile);
+		e = take_batch(r);
+		if (r->end <= 0)
+			break;
+	}
+	return e ? e : end_recording(r);
+}
+
+void road_read(struct road *r, const char *path)
+{
+	int e;
+
+	input_free(take_ptr(r->in));
+	free(take_ptr(r->message));
+	r->path = path;
+	r->samples = 0;
+	r->end = 0;
+	e = read_all(r, path);
+	if (e < 0) {
+		r->end = e;
+		r->samples = 0;
+	}
+	if (r->end < 0)
+		r->message = strdup(err_message(r->end));
+}
+
+bool road_is_of_text(const struct road *r)
+{
+	return r->in && input_is_text(r->in);
+}
+
+/* Is what ended before its end of use? Of text no: one wrong line, and it may be another format. */
+static bool is_of_use(const struct road *r)
+{
+	return r->samples && (r->end == 0 || (r->end == -EBADMSG && !road_is_of_text(r)));
+}
+
+static int note_damage(struct texts *notes, const struct road *r)
+{
+	return texts_addf(notes, "%s; the %s samples before that are used", err_message(r->end),
+			  units_count(r->samples).s);
+}
+
+static int note_early_end(struct texts *notes, const struct road *r, uint64_t offset)
+{
+	return texts_addf(
+		notes, "%s: ends early at byte %" PRIu64 ": its recorder was killed or still runs",
+		r->path, offset);
+}
+
+int road_conclude(struct road *r, struct texts *notes)
+{
+	struct texts own = { 0 }, *to = notes ? notes : &own;
+	uint64_t offset;
+	int e;
+
+	if (r->end < 0)
+		err_set(r->end, "%s", r->message ? r->message : strerror(-r->end));
+	if (r->end < 0 && !is_of_use(r))
+		return r->end;
+	input_note_left_out(r->in);
+	if (!r->end && !input_is_truncated(r->in, &offset))
+		return 0;
+	if (!r->samples)
+		return err_set(-EBADMSG, "%s: cut off before its first sample", r->path);
+	e = r->end < 0 ? note_damage(to, r) : note_early_end(to, r, offset);
+	if (!e)
+		log_warning("%s", to->items[to->len - 1]);
+	err_clear();
+	texts_release(&own);
+	return e < 0 ? e : 1;
+}
+
+void road_release(struct road *r)
+{
+	input_free(r->in);
+	free(r->message);
+	strbuf_release(&r->name);
+	import_fold_release(&r->imports);
+	select_release(&r->select);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * A sample a line, docs/json.md: an object that says everything of it, for programs that read one
+ * after the other. In the order of the recording, in which samples of different threads may be a
+ * little out of order.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/vec.h"
+#include "export/export.h"
+#include "export/json_frame.h"
+
+static const struct {
+	uint16_t bit;
+	const char *name;
+} flag_names[] = {
+	{ SAMPLE_BIT_HOLDS_GIL, "gil" },
+	{ SAMPLE_BIT_KERNEL, "kernel" },
+	{ SAMPLE_BIT_TRUNCATED, "truncated" },
+	{ SAMPLE_BIT_FAULT, "fault" },
+	{ SAMPLE_BIT_CUT, "cut" },
+	{ SAMPLE_BIT_AMBIGUOUS, "ambiguous" },
+	{ SAMPLE_BIT_APPROX_LINES, "approximate_lines" },
+};
+
+static const char *const unit_names[] = {
+	[UNIT_NS] = "ns",
+	[UNIT_BYTES] = "bytes",
+	[UNIT_COUNT] = "count",
+};
+
+/* Frames of the stack that is being written, leaf first. */
+struct jsonl {
+	VEC(uint32_t) frames;
+};
+
+static int begin(struct exporting *x)
+{
+	x->state = calloc(1, sizeof(struct jsonl));
+	return x->state ? 0 : -ENOMEM;
+}
+
+static void release(struct exporting *x)
+{
+	struct jsonl *l = x->state;
+
+	if (l)
+		vec_release(&l->frames);
+	free(l);
+}
+
+static void put_seconds(struct json *j, const char *key, uint64_t ns)
+{
+	json_key_double(j, key, (double)ns / (double)NS_PER_SECOND);
+}
+
+/* Of a sum nobody knows when. */
+static void put_times(struct json *j, const struct recording *r, const struct sample *s)
+{
+	if (r->is_summed)
+		json_key_string(j, "time", NULL);
+	else
+		put_seconds(j, "time", s->time_ns);
+	if (s->duration_ns)
+		put_seconds(j, "duration", s->duration_ns);
+	else
+		json_key_string(j, "duration", NULL);
+}
+
+static void put_thread(struct json *j, const struct profile *p, const struct thread *t)
+{
+	const struct process *process = &p->processes.items[t->process];
+
+	json_key_u64(j, "pid", process->pid);
+	json_key_u64(j, "tid", t->tid);
+	json_key(j, "process");
+	json_interned(j, p, process->name);
+	json_key(j, "thread");
+	json_interned(j, p, t->name);
+}
+
+/* Saturates: a hostile file's periods may be anything. */
+static uint64_t scaled(uint64_t value, uint64_t period)
+{
+	uint64_t product;
+
+	return __builtin_mul_overflow(value, period, &product) ? UINT64_MAX : product;
+}
+
+static void put_value(struct json *j, const struct profile *p, const struct recording *r,
+		      const struct sample *s)
+{
+	const struct sample_kind *kind = s->kind ? &p->kinds.items[s->kind - 1] : NULL;
+	uint64_t period = kind ? kind->period : r->interval_ns ? r->interval_ns : 1;
+	enum sample_unit unit = kind ? kind->unit : r->interval_ns ? UNIT_NS : UNIT_COUNT;
+
+	json_key(j, "kind");
+	if (kind)
+		json_interned(j, p, kind->name);
+	else
+		json_string(j, r->interval_ns ? "cpu" : "samples");
+	json_key_string(j, "unit", unit_names[unit]);
+	json_key_u64(j, "value", scaled(s->value, period));
+}
+
+static void put_flags(struct json *j, uint16_t flags)
+{
+	json_key(j, "flags");
+	json_array(j);
+	for (size_t i = 0; i < sizeof(flag_names) / sizeof(flag_names[0]); i++)
+		if (flags & flag_names[i].bit)
+			json_string(j, flag_names[i].name);
+	json_end(j);
+}
+
+static void put_labels(struct json *j, const struct profile *p, uint32_t set)
+{
+	const struct label_entry *entries = labeltab_entries(p->labels);
+
+	json_key(j, "labels");
+	json_object(j);
+	for (; set; set = entries[set].parent) {
+		json_key(j, strtab_get(p->strings, entries[set].name));
+		json_interned(j, p, entries[set].value);
+	}
+	json_end(j);
+}
+
+static int put_stack(struct exporting *x, struct json *j, uint32_t stack)
+{
+	const struct stack_entry *entries = stacktab_entries(x->p->stacks);
+	struct jsonl *l = x->state;
+	int r = 0;
+
+	json_key(j, "stack");
+	json_array(j);
+	l->frames.len = 0;
+	for (uint32_t at = stack; at && !r; at = entries[at].parent)
+		r = vec_push(&l->frames, entries[at].frame);
+	if (!stack) {
+		json_array(j);
+		json_no_frame_fields(j);
+		json_end(j);
+	}
+	for (size_t i = l->frames.len; i-- > 0;) {
+		const struct frame *f = frametab_get(x->p->frames, l->frames.items[i]);
+
+		json_array(j);
+		json_frame_fields(j, x->p, f, f->file, !x->o->no_lines);
+		json_end(j);
+	}
+	json_end(j);
+	return r;
+}
+
+static int put_sample(struct exporting *x, const struct sample *s)
+{
+	const struct profile *p = x->p;
+	const struct thread *t = &p->threads.items[s->thread];
+	uint32_t recording = p->processes.items[t->process].recording;
+	const struct recording *of = &p->recordings.items[recording];
+	struct json j;
+	int r;
+
+	json_init(&j, x->out);
+	json_object(&j);
+	json_key_u64(&j, "recording", recording);
+	put_times(&j, of, s);
+	put_thread(&j, p, t);
+	json_key_u64(&j, "cpu", s->cpu);
+	put_value(&j, p, of, s);
+	put_flags(&j, s->flags);
+	json_key(&j, "opcode");
+	json_interned(&j, p, s->opcode);
+	put_labels(&j, p, s->labels);
+	r = put_stack(x, &j, s->stack);
+	json_end(&j);
+	fputc('\n', x->out);
+	return r;
+}
+
+static int take(struct exporting *x)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < x->p->samples.len && !r; i++)
+		r = put_sample(x, &x->p->samples.items[i]);
+	return r;
+}
+
+static int finish(struct exporting *x)
+{
+	(void)x;
+	return 0;
+}
+
+static const char *const suffixes[] = { ".jsonl", ".ndjson", NULL };
+
+const struct exporter exporter_jsonl = {
+	.name = "jsonl",
+	.suffixes = suffixes,
+	.help = "a sample a line, for programs: time, thread, value, labels, stack",
+	.needs = EXPORT_NEEDS_SAMPLES,
+	.begin = begin,
+	.take = take,
+	.release = release,
+	.finish = finish,
+};
