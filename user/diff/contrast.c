@@ -47,7 +47,7 @@ double contrast_ratio(const struct contrast *c, struct counts n)
 /* Of the logarithm of the sides' ratio, what is off in the same proportion however many ticks. */
 static double relative_variance(const struct contrast *c)
 {
-	const struct dispersion_side *side = c->dispersion->side;
+	const struct measure_side *side = c->dispersion->side;
 
 	return c->tau2 * (side[DIFF_BASE].share + side[DIFF_CURRENT].share) +
 	       c->centre_error * c->centre_error;

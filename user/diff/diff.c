@@ -7,15 +7,13 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/parallel.h"
 #include "diff/centre.h"
 #include "diff/classes.h"
 #include "diff/dispersion.h"
+#include "diff/functions.h"
 #include "diff/identity.h"
+#include "diff/notes.h"
 #include "diff/union.h"
-
-#define NONE UINT32_MAX
-#define UNRELATED_MAX 0.01 /* share of both sides' time in common paths */
 
 const char *const diff_normalize_names[] = {
 	[DIFF_AUTO] = NULL,     [DIFF_ABSOLUTE] = "absolute", [DIFF_SECOND] = "second",
@@ -111,8 +109,6 @@ static int find_scale(struct diff *d)
 	return 0;
 }
 
-/* --- functions -------------------------------------------------------------------------------- */
-
 struct side_sums {
 	uint64_t *self;   /* by stack id */
 	uint64_t *totals; /* with all above */
@@ -146,107 +142,6 @@ static int sum_stacks(const struct diff_input *in, struct side_sums sums[DIFF_SI
 	return 0;
 }
 
-static struct diff_function describe_function(const struct profile *p, const struct identity_key *k)
-{
-	int side = k->frame[DIFF_CURRENT] != NONE ? DIFF_CURRENT : DIFF_BASE;
-	const struct frame *f = frametab_get(p->frames, k->frame[side]);
-	struct diff_function fn = {
-		.name = f->name,
-		.file = f->file,
-		.root_len = k->root_len[side],
-		.frame = k->frame[side],
-		.kind = f->kind,
-	};
-
-	if (k->is_renamed && side == DIFF_CURRENT && k->frame[DIFF_BASE] != NONE) {
-		const struct frame *old = frametab_get(p->frames, k->frame[DIFF_BASE]);
-
-		fn.renamed_from = old->name;
-		fn.renamed_from_file = old->file;
-	}
-	return fn;
-}
-
-/* Preorder: a node of a function within that function's subtree was counted further out. */
-static void sum_functions(struct diff *d, uint32_t *inside)
-{
-	for (uint32_t i = 1; i < d->node_count; i++) {
-		const struct diff_node *n = &d->nodes[i];
-		struct diff_function *f = &d->functions[n->function];
-
-		f->base_self += n->base_self;
-		f->self += n->self;
-		if (i < inside[n->function])
-			continue;
-		f->base_total += n->base_total;
-		f->total += n->total;
-		inside[n->function] = n->end;
-	}
-}
-
-static double change(const struct diff *d, const struct diff_function *f)
-{
-	return fabs((double)f->total - (double)f->base_total * d->scale);
-}
-
-static int compare_functions(const void *a, const void *b, void *context)
-{
-	const struct diff *d = context;
-	const struct diff_function *x = &d->functions[*(const uint32_t *)a];
-	const struct diff_function *y = &d->functions[*(const uint32_t *)b];
-	double i = change(d, x), j = change(d, y);
-
-	if (i != j)
-		return i > j ? -1 : 1;
-	if (x->total != y->total)
-		return x->total > y->total ? -1 : 1;
-	return x->frame < y->frame ? -1 : x->frame > y->frame;
-}
-
-/* Largest change first, which nodes are told. */
-static int order_functions(struct diff *d)
-{
-	size_t count = d->function_count;
-	_cleanup_(freep) uint32_t *order = calloc(count + 1, sizeof(*order));
-	_cleanup_(freep) uint32_t *place = calloc(count + 1, sizeof(*place));
-	struct diff_function *sorted = calloc(count + 1, sizeof(*sorted));
-
-	if (!order || !place || !sorted) {
-		free(sorted);
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < count; i++)
-		order[i] = (uint32_t)i;
-	if (count)
-		qsort_r(order, count, sizeof(*order), compare_functions, d);
-	for (size_t i = 0; i < count; i++) {
-		sorted[i] = d->functions[order[i]];
-		place[order[i]] = (uint32_t)i;
-	}
-	for (size_t i = 1; i < d->node_count; i++)
-		d->nodes[i].function = place[d->nodes[i].function];
-	free(d->functions);
-	d->functions = sorted;
-	return 0;
-}
-
-/* Keys of the union's nodes become functions. */
-static int make_functions(struct diff *d, const struct identity *id)
-{
-	size_t count = id->keys.len;
-	_cleanup_(freep) uint32_t *inside = calloc(count + 1, sizeof(*inside));
-
-	d->functions = calloc(count + 1, sizeof(*d->functions));
-	if (!inside || !d->functions)
-		return -ENOMEM;
-	d->function_count = count;
-	for (size_t i = 0; i < count; i++)
-		d->functions[i] = describe_function(d->input->profile, &id->keys.items[i]);
-	sum_functions(d, inside);
-	d->nodes[0].function = NONE;
-	return order_functions(d);
-}
-
 /* --- sums over the graph ---------------------------------------------------------------------- */
 
 static void sum_classes(struct diff *d)
@@ -264,80 +159,6 @@ static void sum_classes(struct diff *d)
 			coloured += width;
 	}
 	d->coloured = area > 0 ? coloured / area : 0;
-}
-
-/* --- notes ------------------------------------------------------------------------------------ */
-
-/* Ticks of paths of both sides, the inserted and deleted left out: in base x scale and current. */
-static double common_share(const struct diff *d)
-{
-	double common = 0, all = 0;
-
-	for (size_t i = 1; i < d->node_count; i++) {
-		const struct diff_node *n = &d->nodes[i];
-		double ticks = diff_baseline(d, n->base_self) + (double)n->self;
-
-		all += ticks;
-		if (n->base_total && n->total)
-			common += ticks;
-	}
-	return all > 0 ? common / all : 1;
-}
-
-static int note_renames(struct diff *d, const struct identity *id, const struct diff_renames *all)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < id->used_renames.len && !r; i++) {
-		const struct diff_name *old = &all->items[i].old;
-
-		if (!id->used_renames.items[i])
-			r = texts_addf(&d->notes, "base has no %s%s%s to rename",
-				       old->file ? old->file : "",
-				       old->file && old->qualname ? ":" : "",
-				       old->qualname ? old->qualname : "");
-	}
-	return r;
-}
-
-static int note_files(struct diff *d, const struct identity *id)
-{
-	if (!id->ambiguous_files)
-		return 0;
-	return texts_addf(&d->notes,
-			  "%zu file%s of base could be several of current, and %s left unmatched, "
-			  "such as %s (--rename OLD=NEW)",
-			  id->ambiguous_files, id->ambiguous_files == 1 ? "" : "s",
-			  id->ambiguous_files == 1 ? "is" : "are",
-			  strtab_get(d->input->profile->strings, id->ambiguous_file));
-}
-
-static int note(struct diff *d)
-{
-	static const char *const sides[] = { "base", "current" };
-	int r = 0;
-
-	for (int s = 0; s < DIFF_SIDES && !r; s++)
-		if (!d->side[s].ticks)
-			r = texts_addf(&d->notes, "%s has no samples", sides[s]);
-	if (!r && d->side[0].ticks && d->side[1].ticks) {
-		if (common_share(d) <= UNRELATED_MAX)
-			r = texts_addf(&d->notes, "the sides have next to no call path in "
-						  "common: these are different programs, or "
-						  "their code has moved (--rename OLD=NEW)");
-		if (!r && d->dispersion == DIFF_BY_POISSON)
-			r = texts_addf(&d->notes, "noise unknown: files without time, one a "
-						  "side; give several of each (--baseline)");
-	}
-	if (!r && !(d->side[DIFF_BASE].has_unit && d->side[DIFF_CURRENT].has_unit))
-		r = texts_addf(&d->notes, "shares are compared: a text does not say how long its "
-					  "samples are (interval_us=)");
-	if (!r && d->centre != 1)
-		r = texts_addf(&d->notes,
-			       "changes are relative to what most functions did: "
-			       "x %.3f",
-			       d->centre);
-	return r;
 }
 
 static int copy_notes(struct diff *d, const struct texts *notes)
@@ -412,10 +233,8 @@ static int join_sides(struct diff *d, const struct diff_renames *renames)
 	if (!r)
 		r = union_make(d, &id, self, totals);
 	if (!r)
-		r = make_functions(d, &id);
-	if (!r)
-		r = note_files(d, &id);
-	return r ? r : note_renames(d, &id, renames);
+		r = functions_make(d, &id);
+	return r ? r : notes_of_names(d, &id, renames);
 }
 
 int diff_new(const struct diff_input *input, const struct diff_options *o, struct diff **out)
@@ -439,7 +258,7 @@ int diff_new(const struct diff_input *input, const struct diff_options *o, struc
 	if (!r)
 		r = compare_sides(d);
 	if (!r)
-		r = note(d);
+		r = notes_of_sides(d);
 	if (r < 0)
 		return r;
 	*out = take_ptr(d);

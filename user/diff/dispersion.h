@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "diff/diff.h"
+#include "diff/counts.h"
+#include "diff/measure.h"
 #include "diff/noise.h"
-#include "diff/replicates.h"
 
 /*
  * How far counts scatter. Replicates of one side, time blocks of a run or runs, should share a
@@ -16,29 +16,10 @@
  * from run to run.
  */
 
-/* Things that are counted. */
-enum counted {
-	COUNTED_NODE,
-	COUNTED_NODE_SELF,
-	COUNTED_FUNCTION, /* totals: of the outermost nodes of each path */
-	COUNTED_FUNCTION_SELF,
-};
-#define COUNTED_KINDS (COUNTED_FUNCTION_SELF + 1)
-
-/* Ticks of both sides. */
-struct counts {
-	uint64_t base, current;
-};
-
-struct dispersion_side {
-	double df;    /* replicates less one; 0 where there is but one */
-	double share; /* sum of the squares of their shares: 1 / replicates, where they are alike */
-};
-
 struct dispersion {
 	enum diff_dispersion by;
 	enum exposure exposure;
-	struct dispersion_side side[DIFF_SIDES];
+	struct measure_side side[DIFF_SIDES];
 	double *phi[COUNTED_KINDS];   /* as measured; NULL where not asked for */
 	float *growth[COUNTED_KINDS]; /* see dispersion_growth(); NULL: of runs there is none */
 	struct noise noise[COUNTED_KINDS]; /* the law of each kind; totals have that of own ticks */
@@ -55,8 +36,6 @@ void dispersion_release(struct dispersion *x);
  */
 int dispersion_of_sum(const struct dispersion *x, const struct diff *d, int side,
 		      const double *weights, double *out);
-
-struct counts diff_counts(const struct diff *d, enum counted kind, size_t at);
 
 /* Degrees of freedom of its scatter; 0: no side that has ticks of it has replicates. */
 double dispersion_degrees(const struct dispersion *x, struct counts n);
