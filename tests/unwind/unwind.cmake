@@ -48,7 +48,9 @@ add_executable(unwind_replay
   ${CMAKE_SOURCE_DIR}/user/target/mem.c
   ${CMAKE_SOURCE_DIR}/user/target/offsets.c
   ${CMAKE_SOURCE_DIR}/user/target/proc.c
-  ${CMAKE_SOURCE_DIR}/user/target/runtime.c)
+  ${CMAKE_SOURCE_DIR}/user/target/interpreter_file.c
+  ${CMAKE_SOURCE_DIR}/user/target/runtime.c
+  ${CMAKE_SOURCE_DIR}/user/target/version_scan.c)
 target_link_libraries(unwind_replay PRIVATE unwind_host PkgConfig::LIBELF)
 add_test(NAME unwind/replay
   COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/replay.py

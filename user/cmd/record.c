@@ -36,7 +36,7 @@
 #include "collect/session.h"
 #include "profile/profile.h"
 #include "store/writer.h"
-#include "target/cgroup.h"
+#include "target/container_cgroup.h"
 
 #define FREQ_HZ 99
 #define FREQ_MAX_HZ 100000

@@ -2,9 +2,7 @@
 #ifndef TARGET_CGROUP_H
 #define TARGET_CGROUP_H
 
-/*
- * Control groups: the one at a path, the one of a container, and who is in it. Version 1, version 2
- * and both side by side.
+/* Control groups: the one at a path, and who is in it. Version 1, version 2 and both side by side.
  */
 
 #include <stdbool.h>
@@ -12,10 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/strbuf.h"
 #include "target/proc.h"
-
-#define CONTAINER_ID_MIN 12 /* hex digits that people give: what `docker ps` shows */
 
 struct cgroup {
 	char *path; /* of its folder, owned */
@@ -37,16 +32,6 @@ void cgroup_release(struct cgroup *c);
 int cgroup_open(const char *path, struct cgroup *out);
 
 /*
- * The cgroup of a container, by its id or the start of it, "docker://" or the like in front
- * allowed: the one in the path of which some process has that id. Version 2 is preferred. In a
- * cgroup namespace of our own, those are found that a mount from further up shows (below).
- *
- * -EINVAL: cannot be an id; -ENOENT: no process is in such a container; -ENOTUNIQ: processes of
- * several containers; -EACCES: its cgroup is outside what is mounted here.
- */
-int cgroup_open_container(const char *id, struct cgroup *out);
-
-/*
  * PIDs in it and below it, ascending, each once, appended to out. Processes of other PID namespaces
  * than ours are left out. On failure out holds what it held.
  */
@@ -62,52 +47,13 @@ int cgroup_cpu_time(const struct cgroup *c, uint64_t *ns);
 /* Has it been removed? */
 bool cgroup_is_gone(const struct cgroup *c);
 
-/* A container in a cgroup path: its id is path[id .. id + id_len), its cgroup path[0 .. end). */
-struct cgroup_container {
-	size_t id, id_len, end;
-};
+/* Folders inside one another that are listed: each holds a descriptor meanwhile. */
+#define CGROUP_DEPTH_MAX 128
 
 /*
- * The next container in a cgroup path, outermost first, as engines name them: 64 hex digits, or 32
- * and a number (ECS), with a prefix like "docker-" and ".scope" around it. Their monitors
- * ("libpod-conmon-ID.scope") are none. *at is 0 at first. False: no more.
+ * Reads a file in the folder of a cgroup: some 4 MiB at most, NUL-terminated, to be freed. 0, or a
+ * negative errno without a message.
  */
-bool cgroup_path_next(const char *path, size_t len, size_t *at, struct cgroup_container *out);
-
-/*
- * In a cgroup namespace of its own, as container engines give on version 2, a process reads in
- * /proc/PID/cgroup paths from that namespace's root: "/", "/../other-pod/container". What that root
- * is called outside shows where a cgroup file system is mounted from further up, such as the host's
- * /sys/fs/cgroup: there our own process is looked for.
- */
-struct cgroup_namespace {
-	struct cgroup_root {
-		char *controllers; /* of its hierarchy: "" is version 2; owned */
-		char *path;        /* as far up as the mount shows it; owned */
-		char *point;       /* of that mount; owned */
-	} * items; /* a VEC: the hierarchies in which it is known, and not the host's */
-	size_t len;
-	size_t cap;
-};
-
-/* 0, or a negative errno with a message; then it is empty. */
-int cgroup_namespace_find(struct cgroup_namespace *out);
-void cgroup_namespace_release(struct cgroup_namespace *n);
-
-/*
- * Appends the path of a line of /proc/PID/cgroup as it is outside our namespace, as far as that is
- * known: below the root "/a/b", "/c" is "/a/b/c" and "/../c" is "/a/c". Above "/" is "/". What is
- * no such line gives nothing. 0 or -ENOMEM.
- */
-int cgroup_namespace_path(const struct cgroup_namespace *n, const char *line, size_t len,
-			  struct strbuf *out);
-
-/*
- * Appends the path that people know a process's cgroup by, of the text of /proc/PID/cgroup, as
- * above: on version 2 or, where it is at the root there, in systemd's hierarchy of version 1, else
- * in any. 0 or -ENOMEM.
- */
-int cgroup_path_of_text(const struct cgroup_namespace *n, const char *text, size_t len,
-			struct strbuf *out);
+int cgroup_read_file(int folder, const char *name, char **out, size_t *len);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/strbuf.h"
+#include "target/container_cgroup.h"
 #include "target/pid_namespace.h"
 
 #define CGROUP_BYTES_MAX 65536

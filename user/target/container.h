@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "target/cgroup.h"
+#include "target/cgroup_namespace.h"
 #include "target/pod.h"
 
 #define CONTAINER_ID_BYTES 65 /* with the final NUL */

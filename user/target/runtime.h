@@ -12,11 +12,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/cleanup.h"
 #include "bpf/events.h"
+#include "target/interpreter_file.h"
 
 #define RUNTIME_PATH_BYTES 256
-#define RUNTIME_CACHE_FILES 8192 /* then all is forgotten; 0.8 MB, and 0.4 KB for each Python */
 
 struct py_runtime {
 	char path[RUNTIME_PATH_BYTES]; /* of the file, as the process sees it; cut if longer */
@@ -33,16 +32,6 @@ struct py_runtime {
 	uint64_t seen_ns;          /* CLOCK_MONOTONIC: just before that */
 	struct py_offsets offsets; /* minor, micro, is_free_threaded... and the layout */
 };
-
-/* What is known of files, by (device, inode, size, mtime). Not thread-safe. */
-struct runtime_cache;
-
-int runtime_cache_new(struct runtime_cache **out);
-void runtime_cache_free(struct runtime_cache *cache);
-DEFINE_CLEANUP(struct runtime_cache *, runtime_cache_free)
-
-/* How many files had to be read so far. */
-uint64_t runtime_cache_misses(const struct runtime_cache *cache);
 
 /*
  * Finds the interpreter of a process. Of several the one that is initialised is taken, else the

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "target/cgroup.h"
+#include "target/cgroup_namespace.h"
+#include "target/container_cgroup.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

@@ -15,6 +15,8 @@
 
 #include "base/err.h"
 #include "target/cgroup.h"
+#include "target/cgroup_namespace.h"
+#include "target/container_cgroup.h"
 #include "tests/unit/skip.h"
 
 /* clang-format off */
