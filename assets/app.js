@@ -75,11 +75,23 @@
     const run = (side) => report.meta.runs.find((r) => r.side === side);
     const isDiffReport = Boolean(run(ns.SIDE_BASE));
     const current = run(ns.SIDE_CURRENT) || report.meta.runs[0] || {};
-    const unit = unitOf();
     let state = ns.readState(location.hash), theme = "light", style = null;
     let panes = [], search = null, found = null, matched = null, table = null, legendOf = "";
     let series = null, plain = null, sumsOf = ""; // see forgetSums()
     let choices = null; // see choicesOf()
+
+    // What a tick is of: a comparison is of an average run, of a second or of a unit of work.
+    function unitOf() {
+      const {diff, runs} = report.meta, now = runs.filter((r) => r.side === ns.SIDE_CURRENT);
+      const sum = (of) => now.reduce((all, r) => all + (of(r) || 0), 0);
+      const isRate = diff?.normalize === "second";
+      const many = !diff ? 1 : isRate ? sum((r) => r.duration_ns / 1e9)
+        : diff.normalize === "work" ? sum((r) => r.work) : now.length;
+
+      return {ms: (current.interval_ns || 0) / 1e6 / (many || 1), per: isRate ? "/s" : ""};
+    }
+
+    const unit = unitOf();
 
     const comparing = () => ns.isComparing(report, state);
 
@@ -498,6 +510,16 @@
         mainPane().canvas.focus({preventScroll: true});
     }
 
+    // Large trees are shown in grey first: what is sure of a million boxes takes a second.
+    function judge() {
+      const waiting = panes.filter((p) => p.active.base && !p.isJudged);
+
+      for (const pane of waiting)
+        pane.isJudged = true;
+      if (waiting.length)
+        drawColours();
+    }
+
     // Soon: after the frame that shows the graph (it is painted by other threads, which want the
     // CPUs), and once however often it is asked for. What needs intervals of every function comes
     // last.
@@ -516,16 +538,6 @@
       judge,
     ];
     let soonFrame = 0, soonTimer = 0;
-
-    // Large trees are shown in grey first: what is sure of a million boxes takes a second.
-    function judge() {
-      const waiting = panes.filter((p) => p.active.base && !p.isJudged);
-
-      for (const pane of waiting)
-        pane.isJudged = true;
-      if (waiting.length)
-        drawColours();
-    }
 
     function drawSoon() {
       const step = (i) => {
@@ -742,17 +754,6 @@
     // --- table
 
     const amount = (ticks) => ns.amountText(ticks, unit);
-
-    // What a tick is of: a comparison is of an average run, of a second or of a unit of work.
-    function unitOf() {
-      const {diff, runs} = report.meta, now = runs.filter((r) => r.side === ns.SIDE_CURRENT);
-      const sum = (of) => now.reduce((all, r) => all + (of(r) || 0), 0);
-      const isRate = diff?.normalize === "second";
-      const many = !diff ? 1 : isRate ? sum((r) => r.duration_ns / 1e9)
-        : diff.normalize === "work" ? sum((r) => r.work) : now.length;
-
-      return {ms: (current.interval_ns || 0) / 1e6 / (many || 1), per: isRate ? "/s" : ""};
-    }
 
     function columns(rows) {
       const view = viewOf(), t = table, isBase = view === "base";

@@ -86,14 +86,15 @@ set(script_ends "})(globalThis.pyebpf ??= {});\n")
 function(as_block text out)
   cut("${text}" "${script_opens}" before text)
   # None has a `this` of its own: as arrows they are shorter, and need no `return`. What runs while the
-  # script is read calls none that stands below it.
-  if(NOT text MATCHES "function startPage")
-    string(REGEX REPLACE "\n( *)function ([A-Za-z_]+)(\\([^\n]*\\)) {\n" "\n\\1let \\2 = \\3 => {\n"
-      text "${text}")
-  endif()
+  # script is read names none that stands below it.
+  string(REGEX REPLACE "\n(async |)function ([A-Za-z_]+)(\\([^\n]*\\)) {\n" "\nlet \\2 = \\1\\3 => {\n"
+    text "${text}")
   cut("${text}" "${script_ends}" text behind)
   set(${out} "{\n${text}}\n" PARENT_SCOPE)
 endfunction()
+
+# The browser's that are written often, and in no text.
+set(often_used Boolean Float64Array Int32Array Number Object String Uint32Array Uint8Array document)
 
 # What scripts hang on `ns` for others are variables of the one function, which esbuild can give short
 # names, other than properties.
@@ -122,14 +123,17 @@ function(join_scripts script out)
       message(FATAL_ERROR "assets: no script has ${use}")
     endif()
   endforeach()
-  # Variables have short names, those of Math as well; `let` is shorter than `const`.
+  # Variables have short names, those of Math and what is written often as well; `let` is shorter than
+  # `const`.
   string(REGEX MATCHALL "Math\\.[A-Za-z0-9]+" uses "${script}")
   list(REMOVE_DUPLICATES uses)
-  foreach(use ${uses})
+  foreach(use ${uses} ${often_used})
     string(REPLACE "." "_" name "${use}")
-    list(APPEND shared "${name} = ${use}")
+    list(APPEND shared "${name}_ = ${use}")
   endforeach()
-  string(REGEX REPLACE "Math\\.([A-Za-z0-9]+)" "Math_\\1" script "${script}")
+  string(REGEX REPLACE "Math\\.([A-Za-z0-9]+)" "Math_\\1_" script "${script}")
+  string(REPLACE ";" "|" often "${often_used}")
+  string(REGEX REPLACE "([^A-Za-z0-9_.])(${often})([^A-Za-z0-9_:])" "\\1\\2_\\3" script "${script}")
   string(REGEX REPLACE "([^A-Za-z_])const " "\\1let " script "${script}")
   string(JOIN ", " shared ${shared})
   set(${out} "(function () {\n\"use strict\";\nlet ${shared};\n${script}})();\n" PARENT_SCOPE)
@@ -137,12 +141,13 @@ endfunction()
 
 # Properties of our own objects, of no data's and no browser's, that are written often and never as
 # a text: esbuild gives them short names.
-set(own_properties absence active allBase allRemoved baseSelf baseTotal boxes chance chances changes
-  classify colour column corner defined depth describe distance ends exposure fills growth handle
-  hatching interval isBase isFound isJudged isLast isMoved isUpward isWithin laws leaf least
-  lineTree logRatio looked meta moderate notch numbers opcode overview pairDf pairs parts pixel
-  ratioAt renamedFrom report restyle reveal scroller selfs sides site sites slots squares strength
-  sums tested texts things verdict verdicts weights whole zoomTo)
+set(own_properties absence active allBase allRemoved baseSelf baseTotal boxes canvas chance chances
+  changes classes classify colour column corner count defined depth describe distance ends exposure fills
+  functions graph growth handle hatching interval isBase isFound isJudged isLast isMoved isUpward isWithin
+  laws leaf least lineTree logRatio looked meta missing moderate nodes notch numbers opcode origin
+  overview pairDf pairs parts pixel place ratioAt renamedFrom report restyle reveal scroller selected
+  selfs sides site sites slots sources squares strength strings sums tested texts things tree verdict
+  verdicts weights whole zoomTo)
 string(REPLACE ";" "|" own_properties "${own_properties}")
 
 # esbuild, where it is installed, makes the page a third smaller; without it the page works alike.
