@@ -60,6 +60,25 @@ def test_diff_folds_them(imports):
         assert "import logging.config" not in kept and "importlib._bootstrap>" in kept
 
 
+def test_each_command_folds_or_keeps_them(imports, tmp_path):
+    page = tmp_path / "x.html"
+    for folds, arguments in [
+            (False, ["export", "-f", "collapsed"]), (True, ["export", "-f", "collapsed", "--fold-imports"]),
+            (True, ["export", "-f", "html"]), (False, ["export", "-f", "html", "--no-fold-imports"]),
+            (True, ["report", "--fold-imports"]), (True, ["report"]), (False, ["report", "--no-fold-imports"])]:
+        output = ["-o", page, imports] if "-f" not in arguments or "html" in arguments else [imports]
+        done = run(*arguments, *output)
+        assert done.returncode == 0, done
+        names = Page(page).strings if page.exists() else done.stdout
+        assert ("import logging.config" in names) == folds, arguments
+        assert ("_find_and_load" in names) != folds, arguments
+        page.unlink(missing_ok=True)
+    done = run("report", "--fold-imports", "--no-fold-imports", imports)
+    assert done.returncode == 2 and "--fold-imports or --no-fold-imports?" in done.stderr, done
+    done = run("diff", "--compat=3.15", "--fold-imports", imports, imports)
+    assert done.returncode == 2 and "--fold-imports" in done.stderr, done
+
+
 def test_page_has_the_source_of_modules(some_python, tmp_path):
     """A module that is imported has no def where it begins, and its lines are shown all the same."""
     (tmp_path / "busy.py").write_text("x = 0\nfor i in range(3000000):\n    x += i\n")

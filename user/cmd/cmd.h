@@ -94,9 +94,6 @@ int cmd_option_label(const struct opt *opt, struct strbuf *out);
  */
 int cmd_main(const struct command *const *commands, int argc, char **argv);
 
-/* Of report and diff, which fold them: profile/imports.h. */
-#define KEEPS_IMPORTS_HELP "importlib's frames as they are, not one frame an import"
-
 /* Those who are not in main.c's table are not reachable. */
 extern const struct command command_agent;
 extern const struct command command_record;

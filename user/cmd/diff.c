@@ -81,6 +81,7 @@ static int check_and_compare(struct call *call, struct diff_opts *o)
 	status = select_opts_read(call, &o->select, &o->c.select);
 	if (status)
 		return status;
+	o->c.folds_imports = select_opts_folds_imports(&o->select, o->c.compat == DIFF_NO_COMPAT);
 	if (o->c.group_by)
 		o->c.select.patterns[SELECT_GROUP] = (struct select_patterns){ &o->c.group_by, 1 };
 	status = read_work(call, o);
@@ -118,7 +119,6 @@ static int run_with(struct call *call, const char *const *formats)
 			"one comparison for each function of such a name, e.g. 'test_*'"),
 		OPT_ENUM(0, "compat", &o.c.compat, "VERSION", versions,
 			 "by the rules of CPython's own differential flame graph"),
-		OPT_FLAG(0, "no-fold-imports", &o.c.keeps_imports, KEEPS_IMPORTS_HELP),
 		OPT_FLAG(0, "force", &o.c.is_forced, "also recordings that do not fit together"),
 		SELECT_OPTIONS(&o.select),
 		OPT_GROUP("Output"),

@@ -103,11 +103,12 @@ static int check_outputs(const struct call *call, const struct diff_call *c)
 
 int diff_check_usage(const struct call *call, const struct diff_call *c)
 {
-	const char *clash = c->is_gated       ? "--gate"
-			    : c->group_by     ? "--group-by"
-			    : c->renames->len ? "--rename"
-			    : c->normalize    ? "--normalize"
-					      : NULL;
+	const char *clash = c->is_gated        ? "--gate"
+			    : c->group_by      ? "--group-by"
+			    : c->renames->len  ? "--rename"
+			    : c->normalize     ? "--normalize"
+			    : c->folds_imports ? "--fold-imports"
+					       : NULL;
 	bool has_one_work = (c->work[DIFF_BASE] > 0) != (c->work[DIFF_CURRENT] > 0);
 
 	if (has_compat(c) && clash)
@@ -134,7 +135,7 @@ static int read_sides(struct comparison *k)
 {
 	const struct diff_call *c = k->c;
 	const struct diff_reading how = {
-		.folds_imports = !c->keeps_imports && !has_compat(c),
+		.folds_imports = c->folds_imports,
 		.has_unit = has_compat(c),
 		.select = c->select,
 	};

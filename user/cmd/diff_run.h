@@ -24,7 +24,7 @@ struct diff_call {
 	unsigned int compat; /* enum compat_version, or DIFF_NO_COMPAT */
 	const char *group_by;
 	struct select_query select;
-	bool keeps_imports; /* as they are, and not folded: profile/imports.h */
+	bool folds_imports; /* profile/imports.h; never with compat */
 	bool is_forced;
 	bool is_gated;
 	struct gate_options gate;

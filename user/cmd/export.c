@@ -17,7 +17,6 @@
 struct export_call {
 	unsigned int format; /* index of exporters[] */
 	const char *output;
-	bool folds_imports;
 	struct select_opts select;
 	struct export_opts opts;
 };
@@ -44,7 +43,7 @@ static int unknown_format(const struct call *call, const char *output)
 static int export_to(struct call *call, const struct export_call *o, const struct exporter *e)
 {
 	_cleanup_(load_release) struct load l = {
-		.road.folds_imports = o->folds_imports,
+		.road.folds_imports = select_opts_folds_imports(&o->select, e == &exporter_html),
 		.to = { .exporter = e, .path = o->output, .x.o = &o->opts },
 	};
 	int r;
@@ -84,9 +83,6 @@ static int run_with(struct call *call, const char *const *formats)
 			 "the same for processes: process NAME (PID); labels also of their "
 			 "containers and pods"),
 		SELECT_OPTIONS(&o.select),
-		OPT_GROUP("Any format"),
-		OPT_FLAG(0, "fold-imports", &o.folds_imports,
-			 "import statements as one frame, as in reports, not as importlib's"),
 		OPT_GROUP("Collapsed text, JSON, JSON lines"),
 		OPT_FLAG(0, "no-lines", &o.opts.no_lines, "functions, not their lines"),
 		OPT_GROUP("JSON"),

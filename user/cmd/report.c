@@ -35,7 +35,6 @@ struct report_opts {
 	bool tree;
 	bool threads;
 	bool no_summary;
-	bool keeps_imports;
 	double min_percent;
 	const char *output; /* NULL: the terminal */
 	bool should_open;
@@ -572,7 +571,7 @@ static int report(struct call *call, const struct report_opts *o, const struct e
 	struct export_opts eo = { 0 };
 	_cleanup_(load_release) struct load loaded = {
 		.cube.axes = report_by_axes(o->by),
-		.road.folds_imports = !o->keeps_imports,
+		.road.folds_imports = select_opts_folds_imports(&o->select, true),
 		.road.select.query = o->query,
 		.to = { .exporter = e, .path = o->output, .x.o = &eo },
 	};
@@ -618,7 +617,6 @@ static int run(struct call *call)
 		OPT_GROUP("Around it"),
 		OPT_FLAG(0, "threads", &o.threads, "also the share of each thread"),
 		OPT_FLAG(0, "no-summary", &o.no_summary, "not what was recorded and lost"),
-		OPT_FLAG(0, "no-fold-imports", &o.keeps_imports, KEEPS_IMPORTS_HELP),
 		OPT_GROUP("Page"),
 		OPT_STR('o', "output", &o.output, "FILE",
 			"an .html page with flame graph, table and timeline (the terminal)"),

@@ -20,12 +20,19 @@ int select_opts_read(const struct call *call, const struct select_opts *o, struc
 	q->kind = o->kind;
 	q->merge = (enum select_merge)o->merge;
 	q->collapses_stdlib = o->collapses_stdlib;
+	if (o->folds_imports && o->keeps_imports)
+		return cmd_usage(call, "--fold-imports or --no-fold-imports?");
 	if (!o->time_range)
 		return EXIT_OK;
 	r = select_parse_range(q, o->time_range);
 	if (r == -EINVAL)
 		return cmd_usage(call, "--time-range: %s", err_message(r));
 	return r < 0 ? cmd_fail(call, r) : EXIT_OK;
+}
+
+bool select_opts_folds_imports(const struct select_opts *o, bool by_default)
+{
+	return o->folds_imports || (by_default && !o->keeps_imports);
 }
 
 /* As a shell reads it. */

@@ -16,6 +16,7 @@ struct select_opts {
 	const char *time_range, *kind;
 	unsigned int merge; /* enum select_merge */
 	bool collapses_stdlib;
+	bool folds_imports, keeps_imports; /* neither: as the command does */
 };
 
 /* clang-format off */
@@ -36,14 +37,21 @@ struct select_opts {
 	OPT_LIST(0, "label", &(o)->patterns[SELECT_LABEL], "NAME=VALUE", "by a label of the samples"),    \
 	OPT_STR(0, "time-range", &(o)->time_range, "A..B",                                                \
 		"since the start of each recording: ..5s, 1m.., 10s..20s"),                               \
-	OPT_STR(0, "kind", &(o)->kind, "KIND", "samples of this kind (cpu)"), \
+	OPT_STR(0, "kind", &(o)->kind, "KIND", "samples of this kind (cpu)"),                             \
 	OPT_ENUM(0, "merge", &(o)->merge, "BY", select_merge_names, "what one frame stands for (line)"),  \
 	OPT_FLAG(0, "collapse-stdlib", &(o)->collapses_stdlib,                                            \
-		 "what the standard library calls of itself is its first frame's")
+		 "what the standard library calls of itself is its first frame's"),                       \
+	OPT_FLAG(0, "fold-imports", &(o)->folds_imports,                                                  \
+		 "import statements as one frame (reports, comparisons, pages)"),                         \
+	OPT_FLAG(0, "no-fold-imports", &(o)->keeps_imports,                                               \
+		 "importlib's frames as they are (other formats)")
 /* clang-format on */
 
 /* *q borrows the patterns. EXIT_OK; EXIT_USAGE or another exit code, with a message. */
 int select_opts_read(const struct call *call, const struct select_opts *o, struct select_query *q);
+
+/* Whether import statements become one frame each: profile/imports.h. */
+bool select_opts_folds_imports(const struct select_opts *o, bool by_default);
 
 /* Appends them as they could be typed: "--focus 'parse*' --thread main". 0 or -ENOMEM. */
 int select_put_query(const struct select_query *q, struct strbuf *out);
