@@ -36,6 +36,14 @@ void page_release(struct page *page)
 		free(page->site_of[i]);
 }
 
+const struct cube_run *page_first_run(const struct page *page, enum cube_side side)
+{
+	for (size_t i = 0; i < page->cube->runs.len; i++)
+		if (page->cube->runs.items[i].side == side)
+			return &page->cube->runs.items[i];
+	return NULL;
+}
+
 static int intern_site(struct site_builder *b, uint32_t caller, uint32_t node, uint32_t line,
 		       uint32_t *id)
 {

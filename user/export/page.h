@@ -62,6 +62,9 @@ struct page {
 
 void page_release(struct page *page);
 
+/* NULL: it has none of that side. */
+const struct cube_run *page_first_run(const struct page *page, enum cube_side side);
+
 /* What a page tells apart. */
 #define PAGE_AXES (CUBE_THREADS | CUBE_OPCODES | CUBE_TIME)
 

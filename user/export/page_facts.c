@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "export/page_facts.h"
+
+#include <math.h>
+
+#include "base/cleanup.h"
+#include "base/strbuf.h"
+#include "base/texts.h"
+#include "diff/diff.h"
+
+#define NS_PER_S 1e9
+
+static void put_text(struct json *j, const char *key, const char *text)
+{
+	if (!text || !*text)
+		return;
+	json_key(j, key);
+	json_string(j, text);
+}
+
+static void put_interned(struct json *j, const char *key, const struct profile *p, uint32_t string)
+{
+	if (!string)
+		return;
+	json_key(j, key);
+	json_string_len(j, strtab_get(p->strings, string), strtab_len(p->strings, string));
+}
+
+static void put_number(struct json *j, const char *key, uint64_t v)
+{
+	if (!v)
+		return;
+	json_key(j, key);
+	json_u64(j, v);
+}
+
+static void put_run(struct json *j, const struct page *page, const struct cube_run *run)
+{
+	const struct recording *m = &page->profile->recordings.items[run->recording];
+
+	json_object(j);
+	json_key(j, "side");
+	json_u64(j, run->side);
+	put_text(j, "file", run->file);
+	json_key(j, "blocks");
+	json_u64(j, run->block_count);
+	put_number(j, "interval_ns", m->interval_ns);
+	if (run->span_ns) {
+		json_key(j, "block_ns");
+		json_double(j, cube_block_ns(page->cube, run));
+	}
+	if (run->is_dealt) {
+		json_key(j, "dealt");
+		json_bool(j, true);
+	}
+	put_number(j, "duration_ns", m->duration_ns);
+	if (m->start_realtime_ns) {
+		json_key(j, "start");
+		json_double(j, (double)m->start_realtime_ns / NS_PER_S);
+	}
+	put_number(j, "rate_hz", m->rate_hz);
+	put_number(j, "ticks", run->value);
+	put_number(j, "lost", run->lost);
+	put_text(j, "host", m->host);
+	put_text(j, "kernel", m->kernel);
+	put_text(j, "command", m->command);
+	put_text(j, "target", m->target);
+	put_text(j, "mode", m->mode);
+	put_text(j, "event", m->event);
+	put_text(j, "version", m->version);
+	put_text(j, "source", m->source);
+	if (m->work > 0) {
+		json_key(j, "work");
+		json_double(j, m->work);
+	}
+	json_end(j);
+}
+
+static void put_process(struct json *j, const struct profile *p, const struct process *process)
+{
+	_cleanup_(strbuf_releasep) struct strbuf place = STRBUF_INIT;
+
+	process_put_place(p, process, &place);
+	json_object(j);
+	put_number(j, "pid", process->pid);
+	json_key(j, "name");
+	json_string_len(j, strtab_get(p->strings, process->name),
+			strtab_len(p->strings, process->name));
+	put_interned(j, "command_line", p, process->command_line);
+	put_interned(j, "python", p, process->python_version);
+	put_interned(j, "implementation", p, process->implementation);
+	put_interned(j, "executable", p, process->executable);
+	if (place.len)
+		put_text(j, "pod", strbuf_str(&place));
+	json_end(j);
+}
+
+static void put_threads(struct json *j, const struct profile *p)
+{
+	json_key(j, "threads");
+	json_array(j);
+	for (size_t i = 0; i < p->threads.len; i++) {
+		const struct thread *t = &p->threads.items[i];
+
+		if (t->same != i)
+			continue;
+		json_object(j);
+		json_key(j, "process");
+		json_u64(j, p->processes.items[t->process].number);
+		json_key(j, "tid");
+		json_u64(j, t->tid);
+		json_key(j, "name");
+		json_string_len(j, strtab_get(p->strings, t->name),
+				strtab_len(p->strings, t->name));
+		json_end(j);
+	}
+	json_end(j);
+}
+
+/*
+ * What the page is of: the two files of a comparison; else the program if there was but one, else
+ * what was asked for, else the file.
+ */
+static void put_title(struct json *j, const struct page *page)
+{
+	const struct cube_run *base = page_first_run(page, CUBE_BASE);
+	const struct cube_run *run = page_first_run(page, CUBE_CURRENT);
+	_cleanup_(strbuf_releasep) struct strbuf title = STRBUF_INIT;
+	const struct profile *p = page->profile;
+	const char *target = run ? p->recordings.items[run->recording].target : NULL;
+
+	if (page->diff)
+		strbuf_appendf(&title, "%s \xe2\x86\x92 %s", base ? base->file : "",
+			       run ? run->file : "");
+	else if (p->processes.len == 1 && p->processes.items[0].command_line)
+		strbuf_puts(&title, strtab_get(p->strings, p->processes.items[0].command_line));
+	else if (run)
+		strbuf_puts(&title, target ? target : run->file);
+	json_key(j, "title");
+	json_string(j, strbuf_str(&title));
+}
+
+static void put_ratio(struct json *j, const char *key, double v)
+{
+	json_key(j, key);
+	json_double(j, v);
+}
+
+/* In the order in which noise.js takes them. */
+static void put_noise(struct json *j, const char *key, const struct noise *n)
+{
+	const double numbers[] = { n->phi,     n->tau2,       n->of_phi,     n->of_both,
+				   n->of_tau2, n->phi_varies, n->tau_varies, n->alike };
+
+	json_key(j, key);
+	json_array(j);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		json_double(j, numbers[i]);
+	json_end(j);
+}
+
+static void put_diff(struct json *j, const struct diff *d)
+{
+	json_key(j, "diff");
+	json_object(j);
+	put_text(j, "normalize", diff_normalize_names[d->normalize]);
+	put_ratio(j, "centre", d->centre);
+	put_ratio(j, "centre_error", d->centre_error);
+	put_text(j, "dispersion", diff_dispersion_names[d->dispersion]);
+	put_noise(j, "node_noise", &d->node_noise);
+	put_noise(j, "function_noise", &d->function_noise);
+	json_key(j, "marks");
+	json_array(j);
+	for (size_t i = 0; i < sizeof(d->marks) / sizeof(d->marks[0]); i++)
+		json_double(j, round(d->marks[i] * 1e6) / 1e6); /* 1.1, not the float next to it */
+	json_end(j);
+	put_number(j, "elided_count", d->elided_count);
+	json_key(j, "total");
+	json_object(j);
+	put_ratio(j, "baseline", d->total.baseline);
+	put_ratio(j, "value", d->total.value);
+	put_ratio(j, "ratio", d->total.measure.ratio);
+	put_ratio(j, "low", d->total.measure.low);
+	put_ratio(j, "high", d->total.measure.high);
+	put_ratio(j, "q", d->total.measure.q);
+	put_text(j, "class", diff_class_names[d->total.class]);
+	json_end(j);
+	json_end(j);
+}
+
+static void put_notes(struct json *j, const struct texts *notes)
+{
+	json_key(j, "notes");
+	json_array(j);
+	for (size_t i = 0; i < notes->len; i++)
+		json_string(j, notes->items[i]);
+	json_end(j);
+}
+
+/* Only where there are some. */
+static void put_opcodes(struct json *j, const struct profile *p, const struct page_names *opcodes)
+{
+	if (opcodes->len == 1)
+		return;
+	json_key(j, "opcodes");
+	json_array(j);
+	for (size_t i = 0; i < opcodes->len; i++)
+		json_string(j, strtab_get(p->strings, opcodes->items[i]));
+	json_end(j);
+}
+
+/* Of a comparison, in which profile has the sums of both sides, those of base, then of current. */
+static int put_counters(struct json *j, const struct page *page)
+{
+	const struct profile *const *side = page->counters;
+	_cleanup_(recording_release) struct recording sum = { 0 };
+	int r = profile_sum_counters(page->profile, &sum);
+
+	for (size_t i = 0; i < sum.counters.len && !r; i++) {
+		const char *name = sum.counters.items[i].name;
+
+		json_array(j);
+		json_string(j, name);
+		if (side[CUBE_BASE] && side[CUBE_CURRENT]) {
+			json_u64(j, profile_counter(side[CUBE_BASE], name));
+			json_u64(j, profile_counter(side[CUBE_CURRENT], name));
+		} else {
+			json_u64(j, sum.counters.items[i].value);
+		}
+		json_end(j);
+	}
+	return r;
+}
+
+void page_put_facts(struct json *j, const struct page *page, const struct page_names *opcodes)
+{
+	const struct profile *p = page->profile;
+
+	json_object(j);
+	json_key(j, "schema");
+	json_string(j, PAGE_SCHEMA);
+	json_key(j, "kind");
+	json_string(j, page->diff ? "diff" : "profile");
+	put_title(j, page);
+	json_key(j, "blocks");
+	json_u64(j, page->blocks);
+	put_ratio(j, "scale", page->diff ? page->diff->scale : 1);
+	json_key(j, "runs");
+	json_array(j);
+	for (size_t i = 0; i < page->cube->runs.len; i++)
+		put_run(j, page, &page->cube->runs.items[i]);
+	json_end(j);
+	json_key(j, "processes");
+	json_array(j);
+	for (size_t i = 0; i < p->processes.len; i++)
+		if (p->processes.items[i].same == i)
+			put_process(j, p, &p->processes.items[i]);
+	json_end(j);
+	put_threads(j, p);
+	json_key(j, "counters");
+	json_array(j);
+	put_counters(j, page);
+	json_end(j);
+	put_opcodes(j, p, opcodes);
+	if (page->diff)
+		put_diff(j, page->diff);
+	if (page->notes)
+		put_notes(j, page->notes);
+	json_end(j);
+}
