@@ -52,15 +52,16 @@
 
   // --- names of functions, worked out when first needed ------------------------------------------
 
-  function functionFacts(report) {
+  // merged: names of those that stand for a whole file or module; null: none do.
+  function functionFacts(report, merged) {
     const facts = new Array(report.functions.count);
 
-    return (func) => facts[func] ??= factsOf(report, func);
+    return (func) => facts[func] ??= factsOf(report, func, merged?.[func]);
   }
 
-  function factsOf(report, func) {
-    const rawName = ns.functionName(report, func), rawFile = ns.functionFile(report, func);
-    const line = report.functions.line[func], file = ns.visible(rawFile);
+  function factsOf(report, func, merged) {
+    const rawName = merged ?? ns.functionName(report, func), rawFile = ns.functionFile(report, func);
+    const line = merged ? 0 : report.functions.line[func], file = ns.visible(rawFile);
     const origin = ns.ORIGINS[report.functions.origin[func]];
     const name = func === 0 ? "all samples" : ns.visible(rawName) || "(no name)";
 
@@ -71,7 +72,6 @@
   // --- the page ----------------------------------------------------------------------------------
 
   function startPage(report) {
-    const facts = functionFacts(report);
     const run = (side) => report.meta.runs.find((r) => r.side === side);
     const isDiffReport = Boolean(run(ns.SIDE_BASE));
     const current = run(ns.SIDE_CURRENT) || report.meta.runs[0] || {};
@@ -79,19 +79,37 @@
     let panes = [], search = null, found = null, matched = null, table = null, legendOf = "";
     let series = null, plain = null, sumsOf = ""; // see forgetSums()
     let choices = null; // see choicesOf()
+    let selection = {}, unit = null, merged = null, facts = functionFacts(report); // see select()
 
-    // What a tick is of: a comparison is of an average run, of a second or of a unit of work.
+    // What the samples that are shown are of; ticks: null.
+    const kindOf = () => {
+      const kind = report.meta.kinds?.[selection.kind ?? 0];
+
+      return kind?.name === "cpu" ? null : kind;
+    };
+
+    // What a tick is of: a comparison is of an average run, of a second or of a unit of work. name: of
+    // what is counted.
     function unitOf() {
-      const {diff, runs} = report.meta, now = runs.filter((r) => r.side === ns.SIDE_CURRENT);
+      const {diff, runs} = report.meta, kind = kindOf(), now = runs.filter((r) => r.side === ns.SIDE_CURRENT);
       const sum = (of) => now.reduce((all, r) => all + (of(r) || 0), 0);
       const isRate = diff?.normalize === "second";
       const many = !diff ? 1 : isRate ? sum((r) => r.duration_ns / 1e9)
         : diff.normalize === "work" ? sum((r) => r.work) : now.length;
 
-      return {ms: (current.interval_ns || 0) / 1e6 / (many || 1), per: isRate ? "/s" : ""};
+      const lasts = !kind ? current.interval_ns || 0 : kind.unit === "ns" ? kind.period : 0; // ns
+
+      return {ms: lasts / 1e6 / (many || 1), per: isRate ? "/s" : "", name: kind ? ns.visible(kind.name) : "Samples",
+        hasTicks: Boolean(lasts && !kind)};
     }
 
-    const unit = unitOf();
+    // What is worked out of the words in Select, for all that is drawn.
+    function select() {
+      selection = ns.selectionOf(report, state);
+      unit = unitOf();
+      if (merged !== selection.names)
+        facts = functionFacts(report, merged = selection.names);
+    }
 
     const comparing = () => ns.isComparing(report, state);
 
@@ -119,7 +137,7 @@
     function hiddenFunctions() {
       const hide = {import: !state.imports, library: !state.libraries, stdlib: !state.libraries};
 
-      const {hidden} = state.select ? ns.selectionOf(report, state.select) : {};
+      const {hidden} = selection;
 
       if (state.imports && state.libraries)
         return hidden ?? null;
@@ -130,7 +148,7 @@
     function queryOf(shape) {
       const {basis, by, func, process, thread, pod, select, range, baseRange} = state;
 
-      return {view: viewOf(), basis, by, shape, func, process, thread, pod, select, range, baseRange,
+      return {view: viewOf(), basis, by: selection.by ?? by, shape, func, process, thread, pod, select, range, baseRange,
         hidden: hiddenFunctions()};
     }
 
@@ -378,7 +396,7 @@
       if (!verdicts)
         return [];
       return [
-        state.by === "line" && !state.baseRange
+        queryOf().by === "line" && !state.baseRange
           ? "Lines are compared by number: moved code reads as changed." : "",
         Math.abs(Math.log(verdicts.centre)) > 0.005 ? "Verdicts are relative to what the typical " +
           `function did: ${ns.ratio(verdicts.centre)}.` : "",
@@ -396,11 +414,11 @@
     function makePane(shape, index, count) {
       const canvas = ns.element("canvas", {id: "flame" + index, tabIndex: 0, role: "tree",
         "aria-label": shape === "callers" ? "Flame graph of callers" : "Flame graph"});
-      const overlay = ns.element("canvas", {className: "overlay", "aria-hidden": "true"});
+      const overlay = ns.element("canvas.overlay", {"aria-hidden": "true"});
       const spacer = ns.element("div");
-      const scroller = ns.element("div", {className: "scroller"},
-        ns.element("div", {className: "stage"}, canvas, overlay), spacer);
-      const box = ns.element("div", {className: "pane"});
+      const scroller = ns.element("div.scroller", {},
+        ns.element("div.stage", {}, canvas, overlay), spacer);
+      const box = ns.element("div.pane");
       const pane = {shape, box, canvas, zoom: -1, selected: -1};
 
       if (count > 1)
@@ -495,6 +513,7 @@
     function drawData() {
       const isFocused = $("panes").contains(document.activeElement);
 
+      select();
       $("tip").hidden = true;
       makePanes();
       forgetSums();
@@ -671,7 +690,7 @@
       const func = tree.func[node], file = report.functions.file[func];
       const isSourced = node > 0 && subject.file && subject.file !== "~";
 
-      const source = ns.element("div", {className: "source"});
+      const source = ns.element("div.source");
 
       functions.pick(node ? func : -1);
       ns.refill($("details-body"), ...ns.detailsContent(subject, source, node > 0 ? [
@@ -716,8 +735,10 @@
     function linesOf(func, lines) {
       const {sites, nodes} = report, own = new Map();
 
+      const isOf = (f) => (selection.groups?.[f] ?? f) === func;
+
       for (let s = 1; s < sites.count; s++)
-        if (nodes.func[sites.node[s]] === func && lines.has(sites.line[s]) && !own.has(sites.line[s]))
+        if (isOf(nodes.func[sites.node[s]]) && lines.has(sites.line[s]) && !own.has(sites.line[s]))
           own.set(sites.line[s], {...lines.get(sites.line[s])});
       return own;
     }
@@ -744,8 +765,10 @@
         texts.push(time(state.range));
       if (state.baseRange)
         texts.push(`compared with ${time(state.baseRange)}`);
-      $("time-note").replaceChildren(...texts.length ? [texts.join(", "),
-        ns.button("Clear", "Count all of the time", () => set({range: null, baseRange: null}))] : []);
+      if (selection.note)
+        texts.push(selection.note);
+      $("time-note").replaceChildren(texts.join(", "), ...state.range || state.baseRange
+        ? [ns.button("Clear", "Count all of the time", () => set({range: null, baseRange: null}))] : []);
       $("heatmap").setAttribute("aria-valuemax", blocks);
       $("heatmap").setAttribute("aria-valuenow", state.range ? state.range[0] : 0);
       $("heatmap").setAttribute("aria-valuetext", texts.join(", ") || "all of the time");
@@ -850,13 +873,18 @@
       document.title = ns.visible(meta.title || "profile") + " – pyebpf";
       $("title").textContent = ns.visible(current.target || meta.title || "profile");
       $("title").title = $("title").textContent;
-      list.push(fact("Samples", ns.count((isBase ? active.base : active.current).total[0])));
-      if (time && !state.range)
+      const all = (isBase ? active.base : active.current).total[0], kind = kindOf();
+
+      list.push(fact(unit.name, kind ? amount(all) : ns.count(all)));
+      if (time && !state.range && !selection.slots)
         list.push(fact("Over", ns.duration(time / 1e6)));
-      list.push(fact("Lost", lost ? `${ns.count(lost)} (${ns.percent(share)})` : "nothing",
-        share >= LOST_MUCH ? "lost" : ""));
-      if (rateOf(current))
+      if (!kind)
+        list.push(fact("Lost", lost ? `${ns.count(lost)} (${ns.percent(share)})` : "nothing",
+          share >= LOST_MUCH ? "lost" : ""));
+      if (rateOf(current) && !kind)
         list.push(fact("Rate", `${ns.count(rateOf(current))} Hz`));
+      if (meta.kinds?.length > 1)
+        list.push(fact("Kinds", ns.visible(meta.kinds.map(({name}) => name).join(", "))));
       if (pythons.length)
         list.push(fact("Python", ns.visible(pythons.join(", "))));
       if (current.host)
@@ -878,7 +906,7 @@
 
       elidedButton.disabled = !count;
       elidedButton.replaceChildren("Elided", ...count
-        ? [" ", ns.element("span", {className: "count"}, ns.count(count))] : []);
+        ? [" ", ns.element("span.count", {}, ns.count(count))] : []);
       $("page").classList.toggle("differs", comparing());
       $("basis-label").hidden = viewOf() !== "diff";
       ns.options($("basis"), BASES, state.basis);
@@ -921,15 +949,15 @@
       const parts = [], at = (name) => ns.CLASSES.indexOf(name);
 
       if (isDifferential() && viewOf() === "diff") {
-        parts.push(ns.element("span", {className: "keys-of"}, sw(at("faster4"), "− faster"),
+        parts.push(ns.element("span.keys-of", {}, sw(at("faster4"), "− faster"),
           sw(at("unchanged"), "unchanged"), sw(at("undetermined"), "cannot tell"),
           sw(at("slower4"), "+ slower"), sw(at("new"), "+ new"), sw(at("removed"), "− removed"),
-          ns.element("span", {className: "swatch"}, ns.element("i", {className: "corner-of"}),
+          ns.element("span.swatch", {}, ns.element("i.corner-of"),
             "calls missing below"),
-          ...state.measure === "total" ? [ns.element("span", {className: "swatch"},
-            ns.element("i", {className: "ownline"}), "own time changed")] : []));
+          ...state.measure === "total" ? [ns.element("span.swatch", {},
+            ns.element("i.ownline"), "own time changed")] : []));
         if (state.effect === "ratio") {
-          parts.push(ns.element("span", {className: "steps"}, "Steps of a change"),
+          parts.push(ns.element("span.steps", {}, "Steps of a change"),
             ns.marksSlider(state.marks, ["unchanged", "slower1", "slower2", "slower3",
               "slower4"].map((n) => palette.fills[at(n)]), (marks) => set({marks})));
         } else {
@@ -939,10 +967,10 @@
         parts.push(sw(at("removed"), "− only in the baseline"),
           sw(0, "still there, outlined"));
       } else if (scheme === "heat") {
-        parts.push(ns.element("span", {className: "keys-of"}, sw(1, "little"),
+        parts.push(ns.element("span.keys-of", {}, sw(1, "little"),
           sw(6, ""), sw(ns.HEAT_STEPS, `much ${state.measure} time`)));
       } else {
-        parts.push(ns.element("span", {className: "keys-of"}, sw(1, ""), sw(1 + 24, ""),
+        parts.push(ns.element("span.keys-of", {}, sw(1, ""), sw(1 + 24, ""),
           sw(1 + 48, "your code, a hue for each module"),
           sw(ns.LIBRARY + 1, ""), sw(ns.LIBRARY + 1 + 48, "libraries"), sw(0, "other")));
       }
@@ -972,13 +1000,13 @@
 
     // Samples by their functions, in the words of the command line.
     function selectionMenu() {
-      const {error} = state.select ? ns.selectionOf(report, state.select) : {};
+      const {error} = selection;
       const input = ns.element("input", {type: "text", className: "selection", value: state.select,
         placeholder: "--focus 'parse*'", spellcheck: false, ariaLabel: "Selection",
         onchange: () => set({select: input.value.trim()}, true)});
       const hint = ns.element("p", {className: error ? "wrong" : ""}, error || ns.SELECTION_HELP);
-      const menu = ns.element("details", {className: "menu"}, ns.element("summary", {}, "Select"),
-        ns.element("div", {className: "sheet"}, input, hint));
+      const menu = ns.element("details.menu", {}, ns.element("summary", {}, "Select"),
+        ns.element("div.sheet", {}, input, hint));
 
       if (state.select)
         menu.classList.add("chosen");
@@ -993,8 +1021,8 @@
       for (const [dimension, title] of Object.entries(titles)) {
         if (choices[dimension].length < 2)
           continue;
-        const sheet = ns.element("div", {className: "sheet"}), chosen = state[dimension];
-        const menu = ns.element("details", {className: "menu"}, ns.element("summary", {},
+        const sheet = ns.element("div.sheet"), chosen = state[dimension];
+        const menu = ns.element("details.menu", {}, ns.element("summary", {},
           title + (chosen.length ? `: ${ns.count(chosen.length)}` : "")), sheet);
 
         if (chosen.length)
@@ -1022,7 +1050,7 @@
         const s = ns.element("select", {onchange: () => set({[key]: s.value})});
 
         ns.options(s, list, state[key]);
-        return ns.element("label", {}, ns.element("span", {className: "faint"}, text), s);
+        return ns.element("label", {}, ns.element("span.faint", {}, text), s);
       };
 
       ns.refill(sheet,
@@ -1232,7 +1260,7 @@
           left = rows - view.line - (view.bottom - view.top);
           parts.push(ns.picture(scene, view, style, 2, ""));
         }
-        pane.box.append(ns.element("div", {className: "paper"}, ...parts,
+        pane.box.append(ns.element("div.paper", {}, ...parts,
           left ? `${ns.count(left)} rows more` : ""));
       }
     }
@@ -1279,15 +1307,15 @@
         row("Imported from", r.source);
         parts.push(ns.element("h2", {}, !isDiffReport ? "Recording"
           : r.side === ns.SIDE_BASE ? "Baseline" : "Current"),
-        ns.element("dl", {className: "about"}, ...rows));
+        ns.element("dl.about", {}, ...rows));
       }
       for (const note of report.meta.notes || [])
-        parts.push(ns.element("p", {className: "said"}, ns.element("bdi", {textContent: ns.visible(note)})));
+        parts.push(ns.element("p.said", {}, ns.element("bdi", {textContent: ns.visible(note)})));
       const counted = (report.meta.counters || []).filter(([, ...values]) => values.some(Boolean));
 
       if (counted.length)
         parts.push(ns.element("details", {}, ns.element("summary", {}, "Counters of the recorder"),
-          ns.element("dl", {className: "about"}, ...counted.flatMap(([name, ...values]) => [
+          ns.element("dl.about", {}, ...counted.flatMap(([name, ...values]) => [
             ns.element("dt", {textContent: name}),
             ns.element("dd", {textContent: values.map(ns.count).join(" → ")})]))));
       $("about-body").replaceChildren(...parts);

@@ -5,10 +5,12 @@
 
   const rectOf = (e) => e.getBoundingClientRect();
 
-  // element("button", {className, title, ...properties}, ...children): text becomes text nodes.
-  function element(tag, properties, ...children) {
-    const e = document.createElement(tag);
+  // element("button.class", {title, ...properties}, ...children): text becomes text nodes.
+  function element(kind, properties, ...children) {
+    const [tag, className] = kind.split("."), e = document.createElement(tag);
 
+    if (className)
+      e.className = className;
     for (const [key, value] of Object.entries(properties || {})) {
       if (key.startsWith("aria-") || key.startsWith("data-") || key === "role")
         e.setAttribute(key, value);
@@ -55,7 +57,7 @@
       const input = element("input", {type: "checkbox", checked, value: key});
 
       return element("label", {}, input, element("bdi", {textContent: text, title: text}),
-        element("span", {className: "faint", textContent: note}));
+        element("span.faint", {textContent: note}));
     });
     const listen = () => change(boxes.map((b) => b.firstChild).filter((i) => i.checked)
       .map((i) => i.value));
@@ -98,7 +100,7 @@
       ctx.scale(2, 2);
       ctx.fillRect(0, 0, 24, 13);
     }
-    return element("span", {className: "swatch"}, canvas, text);
+    return element("span.swatch", {}, canvas, text);
   }
 
   const MARKS_TOP = 4; // times: the slider's right end
@@ -113,8 +115,8 @@
   // The slider with a handle for each step of change. change(marks) while it moves. fills: the
   // colours of no change and of the steps.
   function marksSlider(marks, fills, change) {
-    const track = element("div", {className: "track", "aria-hidden": "true"});
-    const box = element("div", {className: "marks", role: "group",
+    const track = element("div.track", {"aria-hidden": "true"});
+    const box = element("div.marks", {role: "group",
       "aria-label": "Where the steps of a change begin"}, track);
     const now = marks.slice();
     const parts = marks.map((_, i) => ({

@@ -81,8 +81,8 @@
       row("Removed", amount(subject.removed.total, subject));
     if (subject.missing > 0)
       row("Removed below", `${amount(subject.missing, subject)} (click the violet corner)`);
-    return [ns.element("div", {className: "name"}, line("bdi", subject.name)),
-      ns.element("div", {className: "place"}, line("bdi", subject.place)),
+    return [ns.element("div.name", {}, line("bdi", subject.name)),
+      ns.element("div.place", {}, line("bdi", subject.place)),
       ns.element("dl", {}, ...rows)];
   }
 
@@ -107,16 +107,16 @@
     };
     const side = (key) => base ? current[key] - base[key] * scale : 0;
 
-    row(base ? "Current" : subject.unit.ms ? "Time" : "Samples", (k) => amount(current[k], subject));
-    if (subject.unit.ms)
+    row(base ? "Current" : subject.unit.ms ? "Time" : subject.unit.name, (k) => amount(current[k], subject));
+    if (subject.unit.hasTicks)
       row(base ? "Current samples" : "Samples", (k) => ns.count(current[k]));
     if (base) {
       row("Baseline", (k) => amount(base[k] * scale, subject));
-      if (subject.unit.ms)
+      if (subject.unit.hasTicks)
         row("Baseline samples", (k) => ns.count(base[k]));
       row("Change", (k) => signedAmount(side(k), subject),
         (k) => subject.verdict[k]);
-      if (subject.unit.ms)
+      if (subject.unit.hasTicks)
         row("Change, samples", (k) => ns.signed(ns.count(Math.round(side(k))), Math.round(side(k))));
       row("Change, %", (k) => changeText(subject, k));
     }
@@ -127,7 +127,7 @@
     row("Of all", (k) => ns.percent(whole[k] / root));
     if (selection !== root)
       row("Of the zoomed", (k) => ns.percent(whole[k] / selection));
-    return ns.element("table", {className: "figures"}, ns.element("thead", {}, head),
+    return ns.element("table.figures", {}, ns.element("thead", {}, head),
       ns.element("tbody", {}, ...rows));
   }
 
@@ -176,7 +176,7 @@
 
     if (base)
       parts.unshift(["base", "base", sum("base")]);
-    return ns.element("li", {className: "ops"}, ns.element("details", {},
+    return ns.element("li.ops", {}, ns.element("details", {},
       line("summary", opcodes[0].name),
       ns.element("table", {}, row("", ([title]) => title), ...opcodes.map((one) =>
         row(one.name, ([, key, whole]) => ns.percent(one[key] / whole))))));
@@ -207,7 +207,7 @@
         list.append(line("li", "⋯", "gap"));
       list.append(...sourceRows(number, ns.visible(lines.get(number)), heat.get(number), most, subject));
     });
-    return [head, ns.element("div", {className: "sourcebox", tabIndex: 0, role: "region",
+    return [head, ns.element("div.sourcebox", {tabIndex: 0, role: "region",
       "aria-label": "Source lines"}, list)];
   }
 
@@ -220,7 +220,7 @@
       return [];
     const most = rows[0][1][subject.measure];
 
-    return [ns.element("div", {className: "sourcebox"}, ns.element("ol", {},
+    return [ns.element("div.sourcebox", {}, ns.element("ol", {},
       ...rows.flatMap(([number, row]) => sourceRows(number, "", row, most, subject))))];
   }
 
@@ -229,14 +229,14 @@
     const verdict = subject.base ? family(subject.change) : "";
     const isLikely = verdict === "undetermined" && (subject.low > 1 || subject.high < 1);
     const parts = [
-      ns.element("p", {className: "name"}, line("bdi", subject.name)),
-      ns.element("p", {className: "place"}, line("bdi", subject.place)),
+      ns.element("p.name", {}, line("bdi", subject.name)),
+      ns.element("p.place", {}, line("bdi", subject.place)),
     ];
 
     if (verdict)
-      parts.push(ns.element("span", {className: "badge"}, WORDS[verdict]));
+      parts.push(ns.element("span.badge", {}, WORDS[verdict]));
     if (subject.origin)
-      parts.push(ns.element("span", {className: "badge"}, subject.origin));
+      parts.push(ns.element("span.badge", {}, subject.origin));
     if (verdict)
       parts.push(line("p", SENTENCES[isLikely ? "likely" : verdict], "said faint"));
     if (!subject.node)
@@ -245,9 +245,9 @@
     if (subject.base && intervalText(subject))
       parts.push(line("p", "With 95% confidence: " + intervalText(subject).slice(2, -1), "said"));
     for (const note of subject.notes || [])
-      parts.push(ns.element("p", {className: "said faint"}, line("bdi", note)));
+      parts.push(ns.element("p.said faint", {}, line("bdi", note)));
     parts.push(figuresTable(subject));
-    parts.push(ns.element("div", {className: "actions"},
+    parts.push(ns.element("div.actions", {},
       ...actions.map(([text, title, act]) => ns.button(text, title, act))));
     parts.push(source);
     if (subject.path.length > 1)
@@ -259,7 +259,7 @@
 
   function stackList({path, go}) {
     const hidden = Math.max(0, path.length - STACK_MAX);
-    const list = ns.element("ol", {className: "path"});
+    const list = ns.element("ol.path");
 
     if (hidden)
       list.append(line("li", `${ns.count(hidden)} callers further out`, "faint"));

@@ -203,7 +203,7 @@
 
   // In an array no wider than the ticks of the runs ask for.
   function decodeTicks(reader, count, meta) {
-    const all = meta.runs.reduce((sum, run) => sum + run.ticks, 1);
+    const all = meta.kinds ? 2 ** 53 : meta.runs.reduce((sum, run) => sum + run.ticks, 1);
 
     return reader.column(count, all || 2 ** 53, "weights",
       all < 2 ** 32 ? arrayFor(count, all) : new Float64Array(count));
@@ -304,6 +304,12 @@
       throw broken("its facts are incomplete");
     if (meta.threads.some((t) => !meta.processes[t.process]))
       throw broken("a thread has no process");
+    if (meta.labels?.some(([without], set) => set && !(without < set)))
+      throw broken("a label is before its set");
+    meta.tags = meta.tags?.map(([thread, labels, kind]) => ({...meta.threads[thread], labels, kind})) ??
+      meta.threads;
+    if (meta.tags.some((tag) => !meta.processes[tag.process]))
+      throw broken("a tag has no thread");
   }
 
   // The inflated blob, bytes, to a report:
@@ -314,7 +320,7 @@
   //   self       {current, base}: own ticks of each node; base null where no run is of that side
   //   sites      {count, first, node, parent, line}: the same by line; those of node i are
   //              first[i] .. first[i + 1] - 1, a caller's site comes before its callees'
-  //   rows       {count, site, tag, slot, ticks, opcode}: tag: index into meta.threads; slot: run *
+  //   rows       {count, site, tag, slot, ticks, opcode}: tag: index into meta.tags; slot: run *
   //              blocks + block; opcode: index into meta.opcodes, null where none were recorded
   //   classes    null, or {total, self, match}: by node, indices of CLASSES and MATCHES
   //   sources    Map of file (string id) -> {status, parts}
@@ -350,7 +356,7 @@
 
   function decodeRest(reader, meta, strings, functions, nodes) {
     const sites = decodeSites(reader, nodes, functions);
-    const rows = decodeRows(reader, sites.count, Math.max(meta.threads.length, 1),
+    const rows = decodeRows(reader, sites.count, Math.max(meta.tags.length, 1),
       Math.max(meta.runs.length, 1) * meta.blocks, meta);
     const sources = decodeSources(reader, strings.count);
 
@@ -419,17 +425,17 @@
   // these nothing can be compared. state.process = [key...] etc. picks; none: all.
   function filterChoices(report) {
     const {meta, rows} = report;
-    const ticks = new Float64Array(meta.threads.length), sides = new Uint8Array(meta.threads.length);
+    const ticks = new Float64Array(meta.tags.length), sides = new Uint8Array(meta.tags.length);
     const sideOf = slotSides(report, {}), isTwo = isComparing(report, {});
     const choices = {};
 
     for (let i = 0; i < rows.count; i++) {
-      ticks[rows.tag[i]] += rows.ticks[i];
+      ticks[rows.tag[i]] += meta.tags[rows.tag[i]]?.kind ? 0 : rows.ticks[i]; // of other units
       sides[rows.tag[i]] |= sideOf[rows.slot[i]];
     }
     for (const dimension of Object.keys(DIMENSIONS)) {
       const sums = new Map(), seen = new Map();
-      meta.threads.forEach((thread, tag) => {
+      meta.tags.forEach((thread, tag) => {
         for (const key of tagKeys(meta, dimension, thread)) {
           sums.set(key, (sums.get(key) ?? 0) + ticks[tag]);
           seen.set(key, seen.get(key) | sides[tag]);
@@ -470,15 +476,15 @@
     return DIMENSIONS[dimension](meta, thread);
   }
 
-  // 1 for each tag that all filters let through.
-  function passingTags({meta}, state) {
-    const passes = new Uint8Array(Math.max(meta.threads.length, 1)).fill(1);
+  // 1 for each tag that selection and all filters let through.
+  function passingTags({meta}, state, selected) {
+    const passes = Uint8Array.from(selected ?? (meta.tags.length ? meta.tags.map(({kind}) => !kind) : [1]));
 
     for (const dimension of Object.keys(DIMENSIONS)) {
       const wanted = state[dimension];
       if (!wanted?.length)
         continue;
-      meta.threads.forEach((thread, tag) => {
+      meta.tags.forEach((thread, tag) => {
         if (!tagKeys(meta, dimension, thread).some((key) => wanted.includes(key)))
           passes[tag] = 0;
       });
@@ -486,12 +492,14 @@
     return passes;
   }
 
+  // Of what the state says; select.js is not there in tests of other things.
+  const selectionOf = (report, state) => state.select ? ns.selectionOf(report, state) : {};
+
   // Of each row, whether filters and selection let it through, whatever its time.
   function passingRows(report, state) {
-    const {site, tag} = report.rows, passes = passingTags(report, state);
-    const {sites, threads} = state.select ? ns.selectionOf(report, state.select) : {};
+    const {site, tag} = report.rows, {sites, tags} = selectionOf(report, state);
+    const passes = passingTags(report, state, tags);
 
-    threads?.forEach((isSelected, i) => passes[i] &= isSelected);
     return sites ? (row) => passes[tag[row]] && sites[site[row]] : (row) => passes[tag[row]];
   }
 
@@ -501,7 +509,8 @@
 
   // For each slot the sides its ticks count for, a bit each (1 << SIDE): with a baseline range
   // blocks of the current side are the base, whatever other runs there are.
-  function slotSides({meta}, state) {
+  function slotSides(report, state) {
+    const {meta} = report, {slots} = selectionOf(report, state);
     const sides = new Uint8Array(Math.max(meta.runs.length, 1) * meta.blocks);
 
     meta.runs.forEach((run, r) => {
@@ -511,6 +520,7 @@
           sides[at] |= 1 << run.side;
         if (state.baseRange && run.side === SIDE_CURRENT && isInRange(block, state.baseRange))
           sides[at] |= 1 << SIDE_BASE;
+        sides[at] *= slots?.[at] ?? 1;
       }
     });
     return sides;
@@ -580,14 +590,15 @@
     }
 
     grow() {
-      const capacity = this.parent.length * 2;
-      for (const name of ["parent", "func", "key", "line"]) {
-        const old = this[name];
-        if (!old)
-          continue;
-        this[name] = new old.constructor(capacity);
-        this[name].set(old);
-      }
+      const longer = (old) => {
+        const grown = new old.constructor(old.length * 2);
+        grown.set(old);
+        return grown;
+      };
+      this.parent = longer(this.parent);
+      this.func = longer(this.func);
+      this.key = longer(this.key);
+      this.line &&= longer(this.line);
       if (this.slots)
         this.index();
     }
@@ -676,17 +687,23 @@
     return {tree, map};
   }
 
-  // Leaves out nodes whose function isHidden (Uint8Array by function): their callees become their
-  // callers'. Self weights go to the caller.
-  function withoutFunctions(tree, isHidden) {
-    const b = new TreeBuilder(Boolean(tree.line));
-    const map = new Int32Array(tree.count);
+  // Leaves out nodes whose function is hidden: their callees become their callers', as their own time
+  // does. groups: by function the one that stands for it; those of one that call each other are one
+  // node. library: what such functions call of each other is the first one's.
+  function shownFunctions(tree, {hidden, groups, library}) {
+    const b = new TreeBuilder(tree.line && !groups), map = new Int32Array(tree.count);
+    const isInLibrary = new Uint8Array(tree.count); // of what is shown last on the way to a node
 
     b.add(-1, tree.func[0], tree.key[0], 0);
     for (let i = 1; i < tree.count; i++) {
-      const p = map[tree.parent[i]];
-      map[i] = isHidden[tree.func[i]] ? p
-        : b.child(p, tree.func[i], tree.key[i], tree.line ? tree.line[i] : 0);
+      const p = tree.parent[i], own = tree.func[i], func = groups ? groups[own] : own, at = map[p];
+      const isAbsorbed = isInLibrary[p] && library?.[own] || groups && at && b.func[at] === func;
+      map[i] = at;
+      isInLibrary[i] = isInLibrary[p];
+      if (hidden?.[own] || isAbsorbed)
+        continue;
+      map[i] = b.child(at, func, groups ? func : tree.key[i], b.line ? tree.line[i] : 0);
+      isInLibrary[i] = library?.[own];
     }
     return finish(b, map);
   }
@@ -939,16 +956,17 @@
     return total;
   }
 
-  // One base tick in current ticks: meta.scale for the runs as recorded; for two ranges of one
-  // recording by the time they take.
-  function baseScale({meta}, state) {
-    const {range, baseRange} = state;
+  // One base tick in current ticks: meta.scale for the runs as recorded; for ranges of time by the time
+  // they take.
+  function baseScale(report, state) {
+    const {range, baseRange} = state, {time} = selectionOf(report, state), {meta} = report;
 
     if (baseRange) {
       const current = range ? range[1] - range[0] : meta.blocks;
       return current / Math.max(baseRange[1] - baseRange[0], 1);
     }
-    return meta.scale ?? 1;
+    return time?.[SIDE_BASE] && ["absolute", "second"].includes(meta.diff?.normalize)
+      ? time[SIDE_CURRENT] / time[SIDE_BASE] : meta.scale ?? 1;
   }
 
   // A path of the base that nothing is on any more.
@@ -1023,8 +1041,9 @@
       return eitherSide(moved, scale);
     };
 
-    if (state.hidden?.some?.(Boolean))
-      apply(withoutFunctions(tree, state.hidden));
+    const {groups, library} = selectionOf(report, state);
+    if (groups || library || state.hidden?.some?.(Boolean))
+      apply(shownFunctions(tree, {hidden: state.hidden, groups, library}));
     if (state.shape === "inverted")
       apply(inverted(tree, here()));
     else if (state.shape === "callers")
@@ -1042,7 +1061,7 @@
   //             halves of a sandwich
   //   func      function index
   //   process, thread, pod   [key...] of filterChoices()
-  //   select    which samples, as select.js reads it
+  //   select    which samples, and what a frame stands for, as select.js reads it (but for `by`, hidden)
   //   range     [from, to): blocks that count; baseRange: blocks they are compared with
   //   hidden    Uint8Array by function: 1: leave it out
   // Returns
@@ -1197,14 +1216,14 @@
   function timeline(report, state, by = "run") {
     const {meta, rows} = report;
     const passes = passingRows(report, state);
-    const series = new Map(), {blocks} = meta, tags = Math.max(meta.threads.length, 1);
+    const series = new Map(), {blocks} = meta, tags = Math.max(meta.tags.length, 1);
     const members = {process: meta.processes, thread: meta.threads}[by] ?? [];
     const isFew = members.length <= TIMELINE_ROWS;
     const isLone = (name) => members.filter((m) => m.name === name).length < 2;
     const seriesOf = new Array(meta.runs.length * tags); // by run, then tag
     const find = (run, tag) => {
       const key = by === "run" ? String(run)
-        : DIMENSIONS[by](meta, meta.threads[tag]).at(isFew ? -1 : 0) ?? "";
+        : DIMENSIONS[by](meta, meta.tags[tag]).at(isFew ? -1 : 0) ?? "";
       const side = meta.runs[run].side, id = `${side} ${key}`;
       if (!series.has(id)) {
         const name = withoutNumber(key);

@@ -4,9 +4,11 @@
 (function (ns) {
   "use strict";
 
-  const OF_FRAMES = ["focus", "ignore", "hide", "module", "file"], OF_THREADS = ["thread", "process"];
-  const KEYS = [...OF_FRAMES, ...OF_THREADS];
-  const SELECTION_HELP = `--${KEYS.join(", --")}: each with a pattern, as of pyebpf report`;
+  const OF_FRAMES = ["focus", "ignore", "hide", "module", "file"];
+  const LISTS = [...OF_FRAMES, "thread", "process", "container", "label"];
+  const FLAGS = ["collapse-stdlib", "fold-imports", "no-fold-imports"];
+  const WORDS = [...LISTS, "time-range", "kind", "merge", ...FLAGS];
+  const SELECTION_HELP = `--${WORDS.join(", --")}: as of pyebpf report`;
 
   // As a shell takes a line apart: '...', "...", \x.
   function wordsOf(text) {
@@ -19,17 +21,22 @@
     }));
   }
 
-  // {focus: [pattern...], ...} of a text; throws what is wrong with it, in a sentence.
+  // {focus: [pattern...], ..., kind: text, "collapse-stdlib": true...} of a text; throws what is wrong
+  // with it, in a sentence.
   function parseSelection(text) {
-    const query = Object.fromEntries(KEYS.map((key) => [key, []]));
+    const query = Object.fromEntries(LISTS.map((key) => [key, []]));
     const words = wordsOf(text);
 
     while (words.length) {
-      const [, key, value = words.shift()] = /^--(\w+)(?:=([^]*))?$/.exec(words.shift()) ?? [];
+      const [, key, own] = /^--([\w-]+)(?:=([^]*))?$/.exec(words.shift()) ?? [];
+      const isFlag = FLAGS.includes(key), value = isFlag ? own === undefined : own ?? words.shift();
 
-      if (!query[key] || value === undefined)
+      if (!WORDS.includes(key) || !value && value !== "")
         throw Error(SELECTION_HELP);
-      query[key].push(value);
+      if (LISTS.includes(key))
+        query[key].push(value);
+      else
+        query[key] = value;
     }
     return query;
   }
@@ -114,42 +121,188 @@
     return kept;
   }
 
-  function judgeThreads({meta}, query) {
+  // A test of sets of labels, by number: NAME=VALUE, or NAME, of one of its labels.
+  function labelTest({labels = []}, patterns) {
+    const tests = patterns.map((pattern) => {
+      const [, wanted, value] = /^([^=]*)=?([^]*)$/.exec(pattern), matches = glob(value);
+
+      return ([, name, text]) => name === wanted && (!pattern.includes("=") || matches(text));
+    });
+    const kept = [];
+
+    labels.forEach((label, set) => {
+      kept[set] = set > 0 && (kept[label[0]] || tests.some((test) => test(label)));
+    });
+    return (set) => !tests.length || kept[set];
+  }
+
+  // Which of the page's kinds; one that was chosen when it was written is the only one.
+  function findKind({kinds}, name) {
+    const names = kinds?.map((kind) => kind.name) ?? ["cpu"], kind = names.indexOf(name ?? names[0]);
+
+    if (kind < 0)
+      throw Error(`--kind: this page has ${names.join(", ")}`);
+    return kind;
+  }
+
+  // By tag of the rows.
+  function judgeTags({meta}, query, kind) {
     const passes = (key) => {
       const tests = query[key].map((pattern) => [glob(pattern), pattern]);
 
-      return (name, id) => !tests.length ||
-        tests.some(([matches, pattern]) => matches(name) || pattern === String(id));
+      return (name, ...ids) => !tests.length || tests.some(([matches, pattern]) =>
+        name !== undefined && matches(name) || ids.some((id) => pattern === String(id)));
     };
-    const ofThread = passes("thread"), ofProcess = passes("process");
+    const ofThread = passes("thread"), ofProcess = passes("process"), ofPlace = passes("container");
+    const ofLabels = labelTest(meta, query.label);
+    const isContainer = (id) => query.container.some((start) => id?.startsWith(start));
 
-    return meta.threads.map(({name, tid, process}) => {
-      const {name: processName, pid} = meta.processes[process];
+    return meta.tags.map((tag) => {
+      const {name, pid, own_pid, pod, container} = meta.processes[tag.process];
 
-      return ofThread(name, tid) && ofProcess(processName, pid);
+      return (tag.kind ?? 0) === kind && ofThread(tag.name, tag.tid) && ofProcess(name, pid, own_pid) &&
+        (ofPlace(pod) || isContainer(container)) && ofLabels(tag.labels ?? 0);
     });
+  }
+
+  // --- time ----------------------------------------------------------------------------------
+
+  const TIMES = {"": 1e9, s: 1e9, ms: 1e6, us: 1e3, ns: 1, m: 6e10, min: 6e10, h: 3.6e12, d: 8.64e13};
+
+  // In ns; NaN: it is none.
+  function timeOf(text, open) {
+    const [, number, unit] = /^(\d+(?:\.\d+)?)([a-z]*)$/i.exec(text) ?? [];
+
+    return text ? Math.round(number * TIMES[unit?.toLowerCase()]) : open;
+  }
+
+  // {slots: 1 where the range is, time: of base and current, ns; note}. All that a page knows of a time
+  // is its block: the range's ends count whole, which the note says.
+  function judgeTime({meta: {runs, blocks}}, text) {
+    const [, start, end] = /^([^]*?)\.\.([^]*)$/.exec(text) ?? [];
+    const from = timeOf(start, 0), to = timeOf(end, Infinity);
+    const range = {slots: new Uint8Array(runs.length * blocks), time: [0, 0], note: ""};
+
+    if (start === undefined || !(from < to))
+      throw Error("--time-range: 10s..20s, ..5s, 1m..");
+    runs.forEach(({ticks, dealt, block_ns: length, duration_ns: lasted, side}, r) => {
+      if (ticks && (!length || dealt))
+        throw Error("--time-range: of samples that have no times");
+      const begin = (block) => Math.ceil(block * length - 1e-3); // the first ns that is in it
+      let first = Math.min(Math.floor(from / length), blocks), last = first;
+
+      first += Number(begin(first + 1) <= from && first < blocks);
+      for (last = first; last < blocks && begin(last) < to; last++)
+        range.slots[r * blocks + last] = 1;
+      const isExact = first >= blocks || begin(first) === from && (last === blocks || begin(last) === to);
+
+      range.time[side] += Math.max(0, Math.min(lasted ?? Infinity, begin(last)) - begin(first));
+      if (!isExact)
+        range.note = `Whole parts of the time, ${ns.duration(length / 1e6)} each: ${
+          ns.duration(begin(first) / 1e6)} – ${ns.duration(begin(last) / 1e6)}`;
+    });
+    return range;
+  }
+
+  // --- what a frame stands for ---------------------------------------------------------------
+
+  const ROOTS = [/^.*\/site-packages\//, /^.*\/dist-packages\//,
+    /^.*\/lib(64)?\/python[\d.t]*(zip)?\//];
+
+  const libraryRoot = (path) => ROOTS.reduce((found, root) => found || root.exec(path)?.[0], "") ?? "";
+
+  const dotted = (path) => path.replace(/\.pyc?$/, "").replace(/\/__init__$/, "").replaceAll("/", ".");
+
+  // Of json/decoder.py below a library's root "json.decoder", or the path; of one's own file its name.
+  function mergedName(path, root, by) {
+    const short = root ? path.slice(root.length) : path.replace(/^.*\//, "");
+    const frozen = /^<frozen (.*)>$/.exec(path)?.[1];
+
+    if (by === "file" || path.startsWith("<") && !frozen)
+      return short;
+    return frozen ?? dotted(root || path.startsWith("/") ? short : path);
+  }
+
+  // By function the one that stands for it, groups, and what that is called: the first of a file; of a
+  // library's module, wherever it is installed.
+  function groupFunctions(report, by) {
+    const first = new Map(), names = [];
+    const groups = Uint32Array.from({length: report.functions.count}, (_, f) => {
+      const path = ns.functionFile(report, f), root = libraryRoot(path);
+
+      if (!path)
+        return f;
+      const name = mergedName(path, root, by), key = (root ? "" : path) + "\0" + name;
+
+      if (!first.has(key)) {
+        first.set(key, f);
+        names[f] = name;
+      }
+      return first.get(key);
+    });
+
+    return {groups, names};
+  }
+
+  const isStandard = ({functions}, f) => ["stdlib", "import"].includes(ns.ORIGINS[functions.origin[f]]);
+
+  // {by: of a state, groups, names, library: 1 for functions that a library's caller takes in}
+  function mergeOf(report, query) {
+    const merge = query.merge, isGrouped = ["module", "file"].includes(merge);
+
+    if (merge !== undefined && !isGrouped && !["line", "function"].includes(merge))
+      throw Error("--merge line, function, file, module");
+    return {by: merge && (merge === "line" ? merge : "function"),
+      ...isGrouped && groupFunctions(report, merge),
+      library: query["collapse-stdlib"] &&
+        Uint8Array.from({length: report.functions.count}, (_, f) => Number(isStandard(report, f)))};
+  }
+
+  const MACHINERY = /[/ ](importlib[./]_bootstrap(_external)?|zipimport)(>|\.py)$/;
+
+  // Frames of imports were folded, or were not, by who wrote the page.
+  function checkImports(report, {"fold-imports": folds, "no-fold-imports": keeps}) {
+    const has = (textOf, pattern) => report.functions.name.some((_, f) => pattern.test(textOf(report, f)));
+
+    if (folds && keeps)
+      throw Error("--fold-imports or --no-fold-imports?");
+    if (folds && has(ns.functionFile, MACHINERY) || keeps && has(ns.functionName, /^import( |$)/))
+      throw Error("Imports are folded, or not, when the page is written");
+  }
+
+  // --- all of it -----------------------------------------------------------------------------
+
+  function select(report, text) {
+    const query = parseSelection(text), bits = judgeFunctions(report, query);
+    const kind = findKind(report.meta, query.kind), hide = OF_FRAMES.indexOf("hide");
+
+    checkImports(report, query);
+    return {sites: judgeSites(report, query, bits), tags: judgeTags(report, query, kind), kind,
+      hidden: query.hide.length && bits.map((b) => b >> hide & 1),
+      ...query["time-range"] !== undefined && judgeTime(report, query["time-range"]),
+      ...mergeOf(report, query)};
   }
 
   const known = new WeakMap(); // report -> {text, selection}: the one that was asked for last
 
-  // {sites, threads: 1 where they are selected, hidden: 1 for functions that are not shown; error};
-  // error: what is wrong with the text, the rest is null then.
-  function selectionOf(report, text) {
+  // Of a state; all parts are optional, and missing where nothing is asked for:
+  //   sites, tags, slots  1 where they are selected
+  //   kind      index of the facts' kinds
+  //   hidden    1 for functions that are not shown
+  //   groups, names, library, by  what a frame stands for: groupFunctions(), mergeOf()
+  //   time, note  of a range: judgeTime()
+  //   error     what is wrong with the text; the rest is not there then
+  function selectionOf(report, {select: text}) {
     const last = known.get(report);
 
-    if (last?.text === text)
-      return last.selection;
-    const selection = {sites: null, threads: null, hidden: null, error: ""};
+    if (!text || last?.text === text)
+      return text ? last.selection : {};
+    let selection;
 
     try {
-      const query = parseSelection(text), bits = judgeFunctions(report, query);
-
-      selection.sites = judgeSites(report, query, bits);
-      selection.threads = judgeThreads(report, query);
-      if (query.hide.length)
-        selection.hidden = bits.map((b) => b >> OF_FRAMES.indexOf("hide") & 1);
+      selection = select(report, text);
     } catch (e) {
-      selection.error = e.message;
+      selection = {error: e.message};
     }
     known.set(report, {text, selection});
     return selection;

@@ -362,7 +362,8 @@
   // Laws of nodes and of functions, as the program found them: those of what is shown, unless that
   // is a range of time. Of such each thing has its own scatter alone.
   function lawsOf({report, state}) {
-    const diff = state.range || state.baseRange ? null : report.meta.diff;
+    const isRange = state.range || state.baseRange || state.select && ns.selectionOf(report, state).slots;
+    const diff = isRange ? null : report.meta.diff;
 
     return {node: new ns.Noise(diff?.node_noise), func: new ns.Noise(diff?.function_noise)};
   }

@@ -144,10 +144,10 @@ endfunction()
 set(own_properties absence active allBase allRemoved baseSelf baseTotal boxes canvas chance chances
   changes classes classify colour column corner count defined depth describe distance ends exposure fills
   functions graph growth handle hatching interval isBase isFound isJudged isLast isMoved isUpward isWithin
-  laws leaf least lineTree logRatio looked meta missing moderate nodes notch numbers opcode origin
-  overview pairDf pairs parts pixel place ratioAt renamedFrom report restyle reveal scroller selected
+  laws leaf least lines lineTree logRatio looked meta missing moderate nodes notch numbers opcode origin
+  overview pairDf pairs parent parts pixel place ratioAt renamedFrom report restyle reveal rows scroller selected
   selfs sides site sites slots sources squares strength strings sums tested texts things tree verdict
-  verdicts weights whole zoomTo)
+  verdicts weight weights whole zoomTo)
 string(REPLACE ";" "|" own_properties "${own_properties}")
 
 # esbuild, where it is installed, makes the page a third smaller; without it the page works alike.

@@ -81,8 +81,10 @@ function inPreorder(root) {
   return list;
 }
 
-function ticksOf(node, runs, side) {
-  return node.sites.flatMap((s) => s.rows).filter(({run = 0}) => runs[run]?.side === side)
+// What nodes are as large as: samples of the first kind.
+function ticksOf(node, {runs, tags}, side) {
+  return node.sites.flatMap((s) => s.rows)
+    .filter(({run = 0, thread = 0}) => runs[run]?.side === side && !tags?.[thread][2])
     .reduce((sum, {ticks = 1}) => sum + ticks, 0);
 }
 
@@ -131,7 +133,7 @@ function writeSources(w, sources, strings) {
 }
 
 // samples: [{stack: "main (app.py:3);f (app.py:9)", thread, run, block, ticks, opcode}], the last five
-// 0, 0, 0, 1 and "" if left out; opcode: one of meta.opcodes, if that is there. meta: over the facts of a plain recording of one run with one thread.
+// 0, 0, 0, 1 and "" if left out; thread: one of meta.tags, if these are there; opcode: one of meta.opcodes, if that is there. meta: over the facts of a plain recording of one run with one thread.
 // classes: null or {total, self, match}, an array each by node in preorder.
 // sources: [{file, status, parts: [{line, text}]}].
 function encode({samples = [], meta = {}, classes = null, sources = []}) {
@@ -164,7 +166,7 @@ function encode({samples = [], meta = {}, classes = null, sources = []}) {
   tail.column(list.map((n, i) => (i ? list[i - 1].depth + 1 - n.depth : 0)));
   tail.column(list.map((n) => n.func));
   for (const side of facts.runs.some((r) => r.side === 0) ? [1, 0] : [1])
-    tail.column(list.map((n) => ticksOf(n, facts.runs, side)));
+    tail.column(list.map((n) => ticksOf(n, facts, side)));
   tail.number(classes ? 1 : 0);
   for (const column of classes ? [classes.total, classes.self, classes.match] : [])
     tail.column(column);

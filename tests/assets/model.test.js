@@ -259,6 +259,12 @@ test("decode: what the graph is drawn by does not wait for the rows", () => {
   assert.throws(() => report.rows, model.PageError, "and again");
 });
 
+test("decode: tags, labels and processes that are not there are refused", () => {
+  for (const meta of [{tags: [[3, 0, 0]]}, {tags: [[0, 0, 0]], labels: [[0, "", ""], [1, "a", "b"]]},
+    {threads: [{process: 2, tid: 1, name: "x"}]}])
+    assert.throws(() => model.decode(encode({meta: {...META, ...meta}})), model.PageError, JSON.stringify(meta));
+});
+
 // The decoder itself has to find what is wrong.
 test("decode: hostile numbers are refused, or give a whole report", () => {
   let random = 12345;

@@ -67,7 +67,7 @@ test("one sample: all of the blob", () => {
 
   assert.deepEqual({...report, ...Object.fromEntries(parts), meta: Object.keys(meta),
     strings: [...Array(report.strings.count).keys()].map(report.strings.get)}, {
-    meta: ["schema", "kind", "title", "blocks", "scale", "runs", "processes", "threads", "counters"],
+    meta: ["schema", "kind", "title", "blocks", "scale", "runs", "processes", "threads", "counters", "tags"],
     strings: ["", "main", "/srv/app.py", "app"],
     functions: {count: 2, name: [0, 1], file: [0, 2], module: [0, 3], origin: [6, 0], line: [0, 10],
       renamedFrom: [0, 0]},

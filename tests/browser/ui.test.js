@@ -960,6 +960,45 @@ test("a selection is typed as on the command line", async () => {
   });
 });
 
+// 100 ticks, and 500 ms of waiting.
+const KINDS = {...PLAIN,
+  meta: {...META, tags: [[0, 0, 0], [1, 1, 0], [0, 0, 1]], labels: [[0, "", ""], [0, "route", "/pay"]],
+    kinds: [{name: "cpu", unit: "ns", period: 1e7}, {name: "off-cpu", unit: "ns", period: 1}]},
+  samples: [...PLAIN.samples, {stack: "main (/srv/app.py:5);wait (/srv/app.py:22)", ticks: 5e8, block: 7, thread: 2}],
+};
+
+test("a selection of a kind, a label, a part of the time; of files for functions", async () => {
+  await onPage(writePage(KINDS), {}, async (page) => {
+    const choose = async (words) => {
+      if (!await page.isVisible("#filters .selection"))
+        await page.click("#filters summary >> text=Select");
+      await page.fill("#filters .selection", words);
+      await page.keyboard.press("Enter");
+      await settle(page);
+    };
+    const names = async () => (await functionRows(page)).map(([name]) => name).sort();
+
+    assert.match(await text(page, ".head"), /Samples\s*100\b/);
+    assert.match(await text(page, ".head"), /Kinds\s*cpu, off-cpu/);
+    assert.deepEqual(await names(), ["handle", "main", "parse", "render"]);
+    await choose("--kind off-cpu");
+    assert.match(await text(page, ".head"), /off-cpu\s*500 ms\b/);
+    assert.doesNotMatch(await text(page, ".head"), /Lost|Rate/);
+    assert.deepEqual(await names(), ["main", "wait"]);
+    assert.match(await text(page, "#details-body"), /Time\s*0\s*500 ms/);
+    await screenshot(page, "kind");
+    await choose("--label route=/pay");
+    assert.match(await text(page, ".head"), /Samples\s*40\b/);
+    await choose("--merge file --time-range 4.5s..21s");
+    assert.deepEqual(await names(), ["app.py", "lib.py"]);
+    assert.match(await text(page, ".head"), /Samples\s*70\b/);
+    assert.match(await text(page, "#time-note"), /^Whole parts of the time, 1\.00 s each: 4\.00 s – 21\.0 s$/);
+    await screenshot(page, "merged");
+    await choose("--kind nosuch");
+    assert.match(await text(page, "#filters .wrong"), /this page has cpu, off-cpu/);
+  });
+});
+
 test("touch: a finger moves the graph, two stretch it, a function leads to its box", async () => {
   await onPage(diff(), {width: 390, height: 844, touch: true}, async (page) => {
     const touch = await page.context().newCDPSession(page), {y} = await pointAt(page, 2, 0);

@@ -4,7 +4,8 @@
  * kinds_recording FILE [WAITS]: writes a recording with samples of two kinds, and with labels: what
  * every command must tell apart. A second's ticks of 1 ms, 600 in main;work and 400 in main, half
  * of them labelled route=/pay, the others route=/list, user=u1; and spans of waiting, of 10 ms
- * each, WAITS (100) of them in main;wait, 25 in main. Two threads take turns.
+ * each, 5 ms apart, WAITS (100) of them in main;wait, 25 in main. Two threads take turns, in a
+ * container.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,9 @@
 #include "base/err.h"
 #include "profile/profile.h"
 #include "store/writer.h"
+
+#define CONTAINER "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define TICK_NS 1000000
 
 static int intern(struct profile *p, const char *s, uint32_t *id)
 {
@@ -44,10 +48,18 @@ static int add_label(struct profile *p, const char *name, const char *value, uin
 
 static int add_threads(struct profile *p)
 {
-	struct process process = { .pid = 412 };
+	struct process process = { .pid = 412, .ns_pid = 7 };
 	uint32_t index;
 	int r = intern(p, "shop", &process.name);
 
+	if (!r)
+		r = intern(p, CONTAINER, &process.container);
+	if (!r)
+		r = intern(p, "5c6d7e8f-0000-4000-8000-000000000000", &process.pod_uid);
+	if (!r)
+		r = intern(p, "orders", &process.pod_namespace);
+	if (!r)
+		r = intern(p, "shop-0", &process.pod_name);
 	if (!r)
 		r = profile_add_process(p, &process, &index);
 	for (uint32_t i = 0; i < 2 && !r; i++) {
@@ -79,7 +91,7 @@ static int fill(struct profile *p, uint64_t waits)
 	    (r = profile_add_kind(p, &off_cpu, &kind)) < 0)
 		return r;
 	for (uint64_t i = 0; i < 1000 && !r; i++) {
-		struct sample s = { .time_ns = i * 1000000,
+		struct sample s = { .time_ns = i * TICK_NS,
 				    .value = 1,
 				    .thread = i % 2,
 				    .stack = i % 5 < 3 ? work : main_stack,
@@ -110,7 +122,7 @@ static int write_to(const char *path, uint64_t waits)
 	if (r < 0)
 		return r;
 	m = profile_recording(p);
-	m->interval_ns = 1000000;
+	m->interval_ns = TICK_NS;
 	m->rate_hz = 1000;
 	m->duration_ns = 1000000000;
 	m->has_ended = 1;

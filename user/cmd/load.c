@@ -54,14 +54,24 @@ static int begin_run(void *load, const struct road_recording *of)
 						  : 0);
 }
 
+static bool takes_samples(const struct load *l)
+{
+	return l->to.exporter && exporter_takes_samples(l->to.exporter);
+}
+
+/* Single samples are of their kinds; sums of one, unless all are asked for. */
+static bool keeps_kinds(const struct load *l)
+{
+	return takes_samples(l) || (l->cube.axes & CUBE_KINDS && !l->road.select.query.kind);
+}
+
 static int take_samples(void *load)
 {
 	struct load *l = load;
-	bool takes_samples = l->to.exporter && exporter_takes_samples(l->to.exporter);
 
 	l->taken += l->profile->samples.len;
-	return takes_samples ? export_file_take(&l->to, l->profile)
-			     : cube_add(&l->cube, l->profile);
+	return takes_samples(l) ? export_file_take(&l->to, l->profile)
+				: cube_add(&l->cube, l->profile);
 }
 
 static int end_run(void *load, const struct road_recording *of)
@@ -104,10 +114,9 @@ int load_files(struct load *l, const char *const *paths, size_t count)
 	l->road.profile = l->profile;
 	l->road.taker = &taker;
 	l->road.arg = l;
-	if (l->to.exporter) {
+	if (l->to.exporter)
 		l->cube.axes = exporter_axes(l->to.exporter, l->to.x.o);
-		l->road.select.keeps_kinds = exporter_takes_samples(l->to.exporter);
-	}
+	l->road.select.keeps_kinds = keeps_kinds(l);
 	for (size_t i = 0; i < count && r >= 0; i++) {
 		road_read(&l->road, paths[i]);
 		r = road_conclude(&l->road, &l->notes);

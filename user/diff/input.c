@@ -18,7 +18,7 @@ int diff_input_new(bool by_thread, struct diff_input **out)
 
 	if (!in)
 		return -ENOMEM;
-	in->cube.axes = CUBE_TIME | (by_thread ? CUBE_THREADS | CUBE_OPCODES : 0);
+	in->cube.axes = CUBE_TIME | (by_thread ? CUBE_THREADS | CUBE_LABELS | CUBE_OPCODES : 0);
 	in->cube.blocks = in->cube.blocks_min = DIFF_BLOCKS_MAX;
 	r = profile_new(&in->profile);
 	if (r < 0)

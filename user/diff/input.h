@@ -42,7 +42,8 @@ struct diff_input {
 	struct cube cube;        /* with time; its runs are those that are compared */
 };
 
-/* by_thread: tells threads and instructions apart: compat_new() and pages need it. 0 or -ENOMEM. */
+/* by_thread: tells threads, labels and instructions apart: compat_new() and pages need it. 0 or
+ * -ENOMEM. */
 int diff_input_new(bool by_thread, struct diff_input **out);
 void diff_input_free(struct diff_input *in);
 DEFINE_CLEANUP(struct diff_input *, diff_input_free)

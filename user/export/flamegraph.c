@@ -282,7 +282,7 @@ static int write_html(struct exporting *x)
 	int r;
 
 	assert((c->axes & PAGE_AXES) == PAGE_AXES);
-	if ((r = calltree_new(x->p, c, KIND_TICKS, CALLTREE_BY_FUNCTION, &tree)) < 0 ||
+	if ((r = calltree_new(x->p, c, CUBE_ALL_KINDS, CALLTREE_BY_FUNCTION, &tree)) < 0 ||
 	    (r = page_of_tree(&page, x->p, c, tree)) < 0)
 		return r;
 	page.notes = x->o->notes;

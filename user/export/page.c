@@ -31,6 +31,8 @@ void page_release(struct page *page)
 	vec_release(&page->functions);
 	vec_release(&page->nodes);
 	vec_release(&page->sites);
+	vec_release(&page->tags);
+	free(page->tag_of);
 	strtab_free(page->modules);
 	for (size_t i = 0; i < CUBE_SIDES; i++)
 		free(page->site_of[i]);
@@ -42,6 +44,14 @@ const struct cube_run *page_first_run(const struct page *page, enum cube_side si
 		if (page->cube->runs.items[i].side == side)
 			return &page->cube->runs.items[i];
 	return NULL;
+}
+
+bool page_has_kinds(const struct page *page)
+{
+	for (size_t i = 0; i < page->tags.len; i++)
+		if (page->tags.items[i].kind != KIND_TICKS)
+			return true;
+	return false;
 }
 
 static int intern_site(struct site_builder *b, uint32_t caller, uint32_t node, uint32_t line,
@@ -194,10 +204,40 @@ static int find_modules(struct page *page)
 	return r;
 }
 
+static bool is_same_row_tag(const struct cube_tag *a, const struct cube_tag *b)
+{
+	return a->thread == b->thread && a->labels == b->labels && a->kind == b->kind;
+}
+
+/* The cube's are in order, instructions last. */
+static int find_tags(struct page *page)
+{
+	const struct cube_tag *tags = page->cube->tags.items;
+	size_t count = page->cube->tags.len;
+	bool is_plain = true;
+	int r = 0;
+
+	page->tag_of = calloc(count + 1, sizeof(*page->tag_of));
+	if (!page->tag_of)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		is_plain = is_plain && !tags[i].labels && tags[i].kind == KIND_TICKS;
+	for (size_t i = 0; i < count && !r; i++) {
+		bool is_new = !is_plain && (!i || !is_same_row_tag(&tags[i], &tags[i - 1]));
+
+		r = is_new ? vec_push(&page->tags, tags[i]) : 0;
+		page->tag_of[i] = is_plain ? page->profile->threads.items[tags[i].thread].number
+					   : (uint32_t)page->tags.len - 1;
+	}
+	return r;
+}
+
 int page_complete(struct page *page, const uint32_t *const node_of[CUBE_SIDES])
 {
 	int r = find_modules(page);
 
+	if (!r)
+		r = find_tags(page);
 	return r ? r : make_sites(page, node_of);
 }
 
@@ -234,6 +274,21 @@ static int add_nodes(struct page *page, const struct calltree *tree)
 	return 0;
 }
 
+/* The tree is of all kinds, what nodes are as large as is of ticks. */
+static int sum_nodes(struct page *page, const struct calltree *tree)
+{
+	_cleanup_(freep) uint64_t *ticks = calloc(tree->stack_count, sizeof(*ticks));
+
+	if (!ticks)
+		return -ENOMEM;
+	for (size_t i = 0; i < page->nodes.len; i++)
+		page->nodes.items[i].self[CUBE_CURRENT] = 0;
+	cube_sum_stacks(page->cube, CUBE_BOTH_SIDES, KIND_TICKS, ticks);
+	for (size_t i = 0; i < tree->stack_count; i++)
+		page->nodes.items[tree->node_of[i]].self[CUBE_CURRENT] += ticks[i];
+	return 0;
+}
+
 int page_of_tree(struct page *page, const struct profile *p, const struct cube *c,
 		 const struct calltree *tree)
 {
@@ -243,7 +298,8 @@ int page_of_tree(struct page *page, const struct profile *p, const struct cube *
 	*page = (struct page){
 		.profile = p, .cube = c, .blocks = c->blocks, .stack_count = tree->stack_count
 	};
-	if ((r = add_functions(page, tree)) < 0 || (r = add_nodes(page, tree)) < 0)
+	if ((r = add_functions(page, tree)) < 0 || (r = add_nodes(page, tree)) < 0 ||
+	    (r = page_complete(page, node_of)) < 0)
 		return r;
-	return page_complete(page, node_of);
+	return page_has_kinds(page) ? sum_nodes(page, tree) : 0;
 }

@@ -2,6 +2,7 @@
 #ifndef EXPORT_PAGE_H
 #define EXPORT_PAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -54,7 +55,10 @@ struct page {
 	VEC(struct page_site) sites;         /* in order of nodes; 0 the root's */
 	uint32_t *site_of[CUBE_SIDES];       /* by stack id; NULL: there is no such side */
 	size_t stack_count;
-	const struct diff *diff;   /* borrowed; NULL: a plain page */
+	VEC(struct cube_tag)
+	tags;                    /* thread, labels and kind of rows; empty: their thread says all */
+	uint32_t *tag_of;        /* by tag of the cube: index of tags, or the thread's number */
+	const struct diff *diff; /* borrowed; NULL: a plain page */
 	const struct texts *notes; /* borrowed; NULL: none */
 	/* Of a comparison: whose counters are each side's. Borrowed; NULL: all are profile's. */
 	const struct profile *counters[CUBE_SIDES];
@@ -65,10 +69,13 @@ void page_release(struct page *page);
 /* NULL: it has none of that side. */
 const struct cube_run *page_first_run(const struct page *page, enum cube_side side);
 
-/* What a page tells apart. */
-#define PAGE_AXES (CUBE_THREADS | CUBE_OPCODES | CUBE_TIME)
+/* Are its rows of several kinds? */
+bool page_has_kinds(const struct page *page);
 
-/* A page of all runs as one. Keeps references to p and c, not to tree. 0 or -ENOMEM. */
+/* What a page tells apart. */
+#define PAGE_AXES (CUBE_THREADS | CUBE_LABELS | CUBE_OPCODES | CUBE_TIME | CUBE_KINDS)
+
+/* A page of all runs as one. tree: of all kinds. Keeps references to p and c. 0 or -ENOMEM. */
 int page_of_tree(struct page *page, const struct profile *p, const struct cube *c,
 		 const struct calltree *tree);
 

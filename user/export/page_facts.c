@@ -2,11 +2,13 @@
 #include "export/page_facts.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "base/texts.h"
 #include "diff/diff.h"
+#include "profile/select.h"
 
 #define NS_PER_S 1e9
 
@@ -34,6 +36,23 @@ static void put_number(struct json *j, const char *key, uint64_t v)
 	json_u64(j, v);
 }
 
+/* A run's own value is of all kinds. */
+static uint64_t run_ticks(const struct page *page, const struct cube_run *run)
+{
+	uint64_t ticks = 0;
+
+	if (!page_has_kinds(page))
+		return run->value;
+	for (uint32_t b = 0; b < run->block_count; b++)
+		for (size_t i = 0; i < run->blocks[b].cells.len; i++) {
+			const struct cube_cell *cell = &run->blocks[b].cells.items[i];
+
+			if (page->cube->tags.items[cell->tag].kind == KIND_TICKS)
+				ticks += cell->value;
+		}
+	return ticks;
+}
+
 static void put_run(struct json *j, const struct page *page, const struct cube_run *run)
 {
 	const struct recording *m = &page->profile->recordings.items[run->recording];
@@ -59,7 +78,7 @@ static void put_run(struct json *j, const struct page *page, const struct cube_r
 		json_double(j, (double)m->start_realtime_ns / NS_PER_S);
 	}
 	put_number(j, "rate_hz", m->rate_hz);
-	put_number(j, "ticks", run->value);
+	put_number(j, "ticks", run_ticks(page, run));
 	put_number(j, "lost", run->lost);
 	put_text(j, "host", m->host);
 	put_text(j, "kernel", m->kernel);
@@ -83,6 +102,8 @@ static void put_process(struct json *j, const struct profile *p, const struct pr
 	process_put_place(p, process, &place);
 	json_object(j);
 	put_number(j, "pid", process->pid);
+	if (process->ns_pid != process->pid)
+		put_number(j, "own_pid", process->ns_pid);
 	json_key(j, "name");
 	json_string_len(j, strtab_get(p->strings, process->name),
 			strtab_len(p->strings, process->name));
@@ -92,6 +113,7 @@ static void put_process(struct json *j, const struct profile *p, const struct pr
 	put_interned(j, "executable", p, process->executable);
 	if (place.len)
 		put_text(j, "pod", strbuf_str(&place));
+	put_interned(j, "container", p, process->container);
 	json_end(j);
 }
 
@@ -138,6 +160,93 @@ static void put_title(struct json *j, const struct page *page)
 		strbuf_puts(&title, target ? target : run->file);
 	json_key(j, "title");
 	json_string(j, strbuf_str(&title));
+}
+
+/* Those of rows, where they are more than threads. */
+static void put_tags(struct json *j, const struct page *page)
+{
+	if (!page->tags.len)
+		return;
+	json_key(j, "tags");
+	json_array(j);
+	for (size_t i = 0; i < page->tags.len; i++) {
+		const struct cube_tag *tag = &page->tags.items[i];
+
+		json_array(j);
+		json_u64(j, page->profile->threads.items[tag->thread].number);
+		json_u64(j, tag->labels);
+		json_u64(j, tag->kind);
+		json_end(j);
+	}
+	json_end(j);
+}
+
+/* Sets of labels as the profile has them. */
+static void put_labels(struct json *j, const struct page *page)
+{
+	const struct profile *p = page->profile;
+	const struct label_entry *entries = labeltab_entries(p->labels);
+	uint32_t count = labeltab_count(p->labels);
+
+	if (!page->tags.len || count == 1)
+		return;
+	json_key(j, "labels");
+	json_array(j);
+	for (uint32_t i = 0; i < count; i++) {
+		json_array(j);
+		json_u64(j, entries[i].parent);
+		json_string(j, i ? strtab_get(p->strings, entries[i].name) : "");
+		json_string(j, i ? strtab_get(p->strings, entries[i].value) : "");
+		json_end(j);
+	}
+	json_end(j);
+}
+
+static void put_kind(struct json *j, const char *name, enum sample_unit unit, uint64_t period)
+{
+	static const char *const units[] = {
+		[UNIT_NS] = "ns", [UNIT_BYTES] = "bytes", [UNIT_COUNT] = "count"
+	};
+
+	json_object(j);
+	put_text(j, "name", name);
+	put_text(j, "unit", units[unit]);
+	put_number(j, "period", period);
+	json_end(j);
+}
+
+/* The one that samples were selected by, where they are no ticks. */
+static const struct sample_kind *selected_kind(const struct profile *p)
+{
+	const char *mode = profile_recording(p)->mode;
+
+	for (size_t i = 0; mode && i < p->kinds.len; i++)
+		if (!strcmp(mode, strtab_get(p->strings, p->kinds.items[i].name)))
+			return &p->kinds.items[i];
+	return NULL;
+}
+
+/* Those of rows, unless they are ticks. */
+static void put_kinds(struct json *j, const struct page *page)
+{
+	const struct profile *p = page->profile;
+	const struct sample_kind *selected = selected_kind(p);
+	bool has_several = page_has_kinds(page);
+
+	if (!has_several && !selected)
+		return;
+	json_key(j, "kinds");
+	json_array(j);
+	if (has_several)
+		put_kind(j, SELECT_TICKS, UNIT_NS, profile_recording(p)->interval_ns);
+	for (size_t i = 0; i < p->kinds.len; i++) {
+		const struct sample_kind *kind = &p->kinds.items[i];
+
+		if (has_several || kind == selected)
+			put_kind(j, strtab_get(p->strings, kind->name),
+				 (enum sample_unit)kind->unit, kind->period);
+	}
+	json_end(j);
 }
 
 static void put_ratio(struct json *j, const char *key, double v)
@@ -257,6 +366,9 @@ void page_put_facts(struct json *j, const struct page *page, const struct page_n
 			put_process(j, p, &p->processes.items[i]);
 	json_end(j);
 	put_threads(j, p);
+	put_tags(j, page);
+	put_labels(j, page);
+	put_kinds(j, page);
 	json_key(j, "counters");
 	json_array(j);
 	put_counters(j, page);

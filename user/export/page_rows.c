@@ -12,7 +12,7 @@
 
 #include "base/varint.h"
 
-enum row_column { COLUMN_SITE, COLUMN_THREAD, COLUMN_SLOT, COLUMN_TICKS, COLUMN_OPCODE };
+enum row_column { COLUMN_SITE, COLUMN_TAG, COLUMN_SLOT, COLUMN_TICKS, COLUMN_OPCODE };
 #define COLUMNS (COLUMN_OPCODE + 1)
 #define NUMBER_BYTES_MAX 5                                                  /* of 32 bits */
 #define ROW_BYTES_MAX ((COLUMNS - 1) * NUMBER_BYTES_MAX + VARINT_MAX_BYTES) /* values are of 64 */
@@ -25,9 +25,9 @@ struct part {
 };
 
 struct page_rows {
-	const uint32_t *opcodes;      /* by string id; NULL: there are none */
-	const struct thread *threads; /* by index */
+	const uint32_t *opcodes; /* by string id; NULL: there are none */
 	const struct cube_tag *tags;
+	const uint32_t *tag_of; /* by tag: the page's */
 	struct part part[CUBE_PARTS];
 };
 
@@ -45,20 +45,20 @@ static uint8_t *encode_sites(uint8_t *at, const struct cube_row *rows, size_t co
 	return at;
 }
 
-static uint8_t *encode_threads(uint8_t *at, const struct cube_row *rows, size_t count,
-			       const struct page_rows *all)
+static uint8_t *encode_tags(uint8_t *at, const struct cube_row *rows, size_t count,
+			    const struct page_rows *all)
 {
 	for (size_t i = 0; i < count; i++)
-		at = varint_write(at, all->threads[all->tags[rows[i].tag].thread].number);
+		at = varint_write(at, all->tag_of[rows[i].tag]);
 	return at;
 }
 
 static uint8_t *encode_slots(uint8_t *at, const struct cube_row *rows, size_t count,
-			     const struct cube_tag *tags)
+			     const struct page_rows *all)
 {
 	for (size_t i = 0; i < count; i++) {
 		bool is_same = i && rows[i].key == rows[i - 1].key &&
-			       tags[rows[i].tag].thread == tags[rows[i - 1].tag].thread;
+			       all->tag_of[rows[i].tag] == all->tag_of[rows[i - 1].tag];
 
 		at = varint_write(at, rows[i].slot - (is_same ? rows[i - 1].slot : 0));
 	}
@@ -92,8 +92,8 @@ static int take_part(void *context, size_t index, const struct cube_row *rows, s
 	if (!bytes)
 		return -ENOMEM;
 	part->end[COLUMN_SITE] = (size_t)((at = encode_sites(at, rows, count)) - bytes);
-	part->end[COLUMN_THREAD] = (size_t)((at = encode_threads(at, rows, count, all)) - bytes);
-	part->end[COLUMN_SLOT] = (size_t)((at = encode_slots(at, rows, count, all->tags)) - bytes);
+	part->end[COLUMN_TAG] = (size_t)((at = encode_tags(at, rows, count, all)) - bytes);
+	part->end[COLUMN_SLOT] = (size_t)((at = encode_slots(at, rows, count, all)) - bytes);
 	part->end[COLUMN_TICKS] = (size_t)((at = encode_ticks(at, rows, count)) - bytes);
 	at = encode_opcodes(at, rows, count, all);
 	part->end[COLUMN_OPCODE] = (size_t)(at - bytes);
@@ -143,8 +143,8 @@ int page_rows_new(const struct page *page, const uint32_t *opcodes, struct page_
 	if (!rows)
 		return -ENOMEM;
 	rows->opcodes = opcodes;
-	rows->threads = page->profile->threads.items;
 	rows->tags = page->cube->tags.items;
+	rows->tag_of = page->tag_of;
 	r = cube_by_key(page->cube, page->blocks, site_of, (uint32_t)page->sites.len, &taker);
 	if (r < 0)
 		return r;

@@ -610,15 +610,19 @@ static void sum_block(const struct cube *c, const struct cube_block *b, uint16_t
 
 		if (i + PREFETCH < b->cells.len)
 			__builtin_prefetch(&values[cell[PREFETCH].stack], 1);
-		if (tags[cell->tag].kind == kind)
+		if (tags[cell->tag].kind == kind || kind == CUBE_ALL_KINDS)
 			values[cell->stack] += cell->value;
 	}
 }
 
 void cube_sum_stacks(const struct cube *c, uint8_t side, uint16_t kind, uint64_t *values)
 {
-	for (size_t i = 0; kind < c->dense.len && i < c->dense.items[kind].len; i++)
-		values[i] += c->dense.items[kind].items[i];
+	for (size_t k = 0; k < c->dense.len; k++) {
+		if (k != kind && kind != CUBE_ALL_KINDS)
+			continue;
+		for (size_t i = 0; i < c->dense.items[k].len; i++)
+			values[i] += c->dense.items[k].items[i];
+	}
 	if (!c->dense.len)
 		sum_block(c, &c->all, kind, values);
 	for (size_t i = 0; i < c->runs.len; i++) {

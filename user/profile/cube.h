@@ -21,7 +21,8 @@ enum cube_axis {
 	CUBE_THREADS = 1 << 0,
 	CUBE_LABELS = 1 << 1,
 	CUBE_OPCODES = 1 << 2,
-	CUBE_TIME = 1 << 3, /* and runs */
+	CUBE_TIME = 1 << 3,  /* and runs */
+	CUBE_KINDS = 1 << 4, /* whoever selects samples leaves all kinds, not one */
 };
 
 /* What the values of a cell have in common but for stack and time. */
@@ -149,8 +150,12 @@ struct profile_ids;
 int cube_join(struct cube *to, struct cube *from, const struct profile *p,
 	      const struct profile_ids *ids);
 
-/* Adds up what a kind has of each stack, by stack id: of one side, or CUBE_BOTH_SIDES. */
+/*
+ * Adds up what a kind has of each stack, by stack id: of one side, or CUBE_BOTH_SIDES. All kinds
+ * together tell only whether a stack has anything: their units differ.
+ */
 #define CUBE_BOTH_SIDES UINT8_MAX
+#define CUBE_ALL_KINDS UINT16_MAX
 void cube_sum_stacks(const struct cube *c, uint8_t side, uint16_t kind, uint64_t *values);
 
 /*

@@ -521,15 +521,17 @@ static bool is_kept(const struct select *s, const struct sample *sample)
 	       is_stack_kept(s, sample->stack);
 }
 
-static void count_all(struct select *s, const struct profile *p)
+static void add_to_sum(struct select_sum *sum, uint64_t value, bool is_kept)
 {
-	uint64_t sum = 0;
+	sum->all += value;
+	sum->count++;
+	sum->kept += is_kept ? value : 0;
+}
 
+static void add_all_to_sum(struct select_sum *sum, const struct profile *p)
+{
 	for (size_t i = 0; i < p->samples.len; i++)
-		sum += p->samples.items[i].value;
-	s->sum.all += sum;
-	s->sum.kept += sum;
-	s->sum.count += p->samples.len;
+		add_to_sum(sum, p->samples.items[i].value, true);
 }
 
 int select_samples(struct select *s, struct profile *p)
@@ -539,7 +541,7 @@ int select_samples(struct select *s, struct profile *p)
 	int r;
 
 	if (!p->kinds.len && !select_is_active(&s->query)) {
-		count_all(s, p);
+		add_all_to_sum(&s->sum, p);
 		return 0;
 	}
 	r = judge_frames(s, p);
@@ -549,21 +551,21 @@ int select_samples(struct select *s, struct profile *p)
 		r = judge_others(s, p);
 	for (size_t i = 0; i < p->samples.len && !r; i++) {
 		struct sample sample = p->samples.items[i];
-		bool is_summed = sample.kind == kind;
+		bool is_of_kind = sample.kind == kind, is_sample_kept;
 
-		if (!is_summed && (!s->keeps_kinds || s->query.kind)) {
+		if (!is_of_kind && (!s->keeps_kinds || s->query.kind)) {
 			s->others++;
 			continue;
 		}
-		if (!s->keeps_kinds)
-			sample.kind = KIND_TICKS;
-		s->sum.all += is_summed ? sample.value : 0;
-		s->sum.count += is_summed;
 		if (s->query.has_range && !has_times(p, &sample))
 			return err_set(-EINVAL, "a time range of samples that have no times");
-		if (!is_kept(s, &sample))
+		is_sample_kept = is_kept(s, &sample);
+		if (is_of_kind)
+			add_to_sum(&s->sum, sample.value, is_sample_kept);
+		if (!is_sample_kept)
 			continue;
-		s->sum.kept += is_summed ? sample.value : 0;
+		if (!s->keeps_kinds)
+			sample.kind = KIND_TICKS;
 		sample.time_ns -= s->query.has_range ? s->query.from_ns : 0;
 		if (s->shown.len)
 			sample.stack = s->shown.items[sample.stack].stack;
