@@ -131,6 +131,7 @@ static int write_to(const char *path, uint64_t waits)
 	    (r = recording_set_text(&m->target, "shop")) == 0 && (r = fill(p, waits)) == 0 &&
 	    (r = writer_open(path, p, &w)) == 0)
 		r = writer_finish(w, p);
+	writer_free(w);
 	profile_free(p);
 	return r;
 }
