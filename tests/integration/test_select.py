@@ -162,6 +162,49 @@ def test_collapsed_standard_library(recording):
     assert found <= {("first", "encode"), ("encode", "dumps")}, found
 
 
+# --- tests ---------------------------------------------------------------------------------------
+
+TESTS = """
+import time, pytest
+
+def burn(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end: pass
+
+@pytest.fixture
+def cart():
+    burn(0.3)
+    yield
+    burn(0.1)
+
+@pytest.mark.parametrize("seconds", [0.1, 0.3])
+def test_price(seconds): burn(seconds)
+
+def test_order(cart): burn(0.2)
+
+class TestCart:
+    def setup_method(self): burn(0.2)
+    def test_order(self): burn(0.4)
+"""
+
+
+def test_by_test_tells_fixtures(tmp_path):
+    """Tests of one name in two classes are two; cases of a parameter are of one function, and no stack tells more."""
+    (tmp_path / "test_shop.py").write_text(TESTS)
+    recording = tmp_path / "x.pyebpf"
+    done = run("record", "-F", HZ, "-o", recording, "--", "/usr/bin/python3", "-m", "pytest", "-q", "-p",
+               "no:cacheprovider", tmp_path / "test_shop.py")
+    assert done.returncode == 0, done
+    want = {"test_price": 0.4, "test_order": 0.2, "TestCart.test_order": 0.4, "fixture cart": 0.4,
+            "fixture TestCart.setup_method": 0.2}
+    found = rows("--by", "test_*", recording)
+    assert set(found) == set(want), found
+    assert all(abs(found[name] - 100 * seconds / 1.6) < 5 for name, seconds in want.items()), found
+    done = run("diff", "--group-by", "test_*", "--limit", "0", recording, recording)
+    assert done.returncode == 0 and all("  %s  " % name in done.stdout for name in want), done
+    assert set(rows("--by", "test_order", recording)) == {"test_order", "TestCart.test_order"}
+
+
 # --- kinds and labels ----------------------------------------------------------------------------
 
 

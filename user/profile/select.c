@@ -12,10 +12,14 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "base/units.h"
+#include "profile/fixture.h"
 #include "profile/imports.h"
 #include "profile/module.h"
 
-_Static_assert(SELECT_KEYS <= 16, "bits of frames and stacks");
+/* Bits of frames and stacks are those of the keys, and: */
+#define BIT_CALLS_FIXTURE (1 << SELECT_KEYS)
+#define BIT_RUNS_FIXTURE (2 << SELECT_KEYS)
+_Static_assert(BIT_RUNS_FIXTURE <= UINT16_MAX, "bits of frames and stacks");
 #define RANGE_SEPARATOR ".."
 
 const char *const select_merge_names[] = {
@@ -171,6 +175,25 @@ static bool matches_frame(enum select_key key, const char *pattern, const char *
 	}
 }
 
+static uint16_t judge_fixture(const struct select *s, const char *name, const char *file)
+{
+	const struct select_patterns *groups = &s->query.patterns[SELECT_GROUP];
+	bool is_of_tests = false;
+
+	for (size_t i = 0; i < groups->len; i++)
+		is_of_tests = is_of_tests || fixture_is_of_tests(groups->items[i]);
+	if (!is_of_tests)
+		return 0;
+	switch (fixture_role_of(name, file)) {
+	case FIXTURE_CALLER:
+		return BIT_CALLS_FIXTURE;
+	case FIXTURE_RUNNER:
+		return BIT_RUNS_FIXTURE;
+	default:
+		return 0;
+	}
+}
+
 static int judge_frame(const struct select *s, const struct profile *p, uint32_t id, uint16_t *bits)
 {
 	const struct frame *f = frametab_get(p->frames, id);
@@ -180,7 +203,7 @@ static int judge_frame(const struct select *s, const struct profile *p, uint32_t
 
 	if (s->query.patterns[SELECT_MODULE].len)
 		r = put_module(file, strtab_len(p->strings, f->file), &module);
-	*bits = 0;
+	*bits = judge_fixture(s, strtab_get(p->strings, f->name), file);
 	for (enum select_key key = SELECT_FOCUS; key <= SELECT_FILE && !r; key++) {
 		if (key == SELECT_GROUP && f->kind != FRAME_PYTHON)
 			continue;
@@ -303,16 +326,30 @@ static bool is_absorbed(const struct select *s, const struct select_shown *shown
 	return s->query.collapses_stdlib && shown->is_in_library && is_library;
 }
 
+/* Of a stack that has no root yet. */
+static bool is_root(uint16_t bits, struct select_shown *shown)
+{
+	if (bits & BIT_CALLS_FIXTURE)
+		shown->is_in_fixture = true;
+	if (shown->is_in_fixture)
+		return !(bits & (BIT_CALLS_FIXTURE | BIT_RUNS_FIXTURE));
+	return bits & 1 << SELECT_GROUP;
+}
+
 /* What becomes of a stack, by what became of its caller's. */
 static int show_stack(const struct select *s, struct profile *p, uint32_t frame, uint16_t bits,
 		      struct select_shown *shown)
 {
 	uint32_t merged = s->merged.items[frame];
 	bool is_library;
+	int r;
 
 	if (shown->stack == SELECT_LEFT_OUT) {
-		if (!(bits & 1 << SELECT_GROUP))
+		if (!is_root(bits, shown))
 			return 0;
+		r = shown->is_in_fixture ? fixture_frame(p, merged, &merged) : 0;
+		if (r < 0)
+			return r;
 		*shown = (struct select_shown){ 0 };
 	}
 	if (bits & 1 << SELECT_HIDE)

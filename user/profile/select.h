@@ -25,8 +25,8 @@ enum select_key {
 	SELECT_FOCUS,  /* FUNCTION: samples with such a frame */
 	SELECT_IGNORE, /* FUNCTION: samples without one */
 	SELECT_HIDE,   /* FUNCTION: such frames are dropped, what they did is their callers' */
-	SELECT_GROUP,  /* FUNCTION: the outermost one becomes the root; samples without are left out
-			*/
+	SELECT_GROUP,  /* FUNCTION: the outermost one becomes the root; samples without are left
+			  out, but of a glob of tests fixtures (fixture.h) are roots, too */
 	SELECT_MODULE, /* samples with a frame of it */
 	SELECT_FILE,   /* the same */
 	SELECT_THREAD, /* samples of it */
@@ -72,6 +72,7 @@ struct select_shown {
 	uint32_t stack;     /* id; SELECT_LEFT_OUT */
 	uint32_t leaf;      /* its last frame */
 	bool is_in_library; /* that one is the standard library's */
+	bool is_in_fixture; /* left out as yet: a fixture is called */
 };
 #define SELECT_LEFT_OUT UINT32_MAX
 
