@@ -353,6 +353,9 @@ struct task_record {
 	__u64 start_code;
 };
 
+/* What makes the sampler run. Each source has all the counters below of its own. */
+enum sample_source { SOURCE_TICKS, SOURCE_COUNT_ };
+
 /*
  * Every tick ends in exactly one of the counters from STAT_RECORDED to STAT_TW_JOINED; where the
  * events come less often than the ticks, each counts as all the ticks that it stands for. The

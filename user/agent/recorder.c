@@ -95,12 +95,12 @@ static int add_targets(struct recorder *rec)
 /* CPU time of the agent and of the sampler so far. */
 static int read_cost(struct recorder *rec, uint64_t *ns)
 {
-	struct counters c;
-	int r = counters_read(rec->session, rec->pipeline, &c);
+	uint64_t sampler_ns;
+	int r = counters_read_cost(rec->session, &sampler_ns);
 
 	if (r < 0)
 		return r;
-	*ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + counters_sampler_ns(&c);
+	*ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + sampler_ns;
 	return 0;
 }
 
@@ -144,8 +144,8 @@ static int start_governor(struct recorder *rec, const struct config *c, uint64_t
  */
 static int keep_what_maps_need(struct recorder *rec)
 {
-	uint64_t stats[STAT_COUNT_];
-	int r = session_stats(rec->session, stats);
+	uint64_t ns;
+	int r = counters_read_cost(rec->session, &ns);
 
 	if (r != -EPERM)
 		return r;

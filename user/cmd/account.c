@@ -99,18 +99,14 @@ void account_put_cpu(struct line *l, const struct profile *p, uint64_t ticks, ui
 			 ": it mostly waited, which samples of CPU time do not show");
 }
 
-uint64_t account_due(const struct profile *p, uint64_t ticks)
+void account_put_lost(struct line *l, const struct profile *p, const struct loss_row *rows,
+		      uint64_t taken)
 {
-	return ticks + loss_sum(p, loss_ticks);
-}
-
-void account_put_lost(struct line *l, const struct profile *p, uint64_t ticks)
-{
-	uint64_t lost = loss_sum(p, loss_ticks), all = account_due(p, ticks);
+	uint64_t lost = loss_sum(p, rows), all = taken + lost;
 
 	line_putf(l, STYLE_PLAIN, "%s of %s (%s): ", units_count(lost).s, units_count(all).s,
 		  share_text(lost, all).s);
-	account_put_rows(l, p, loss_ticks);
+	account_put_rows(l, p, rows);
 }
 
 int account_note(const struct profile *p, uint64_t ticks, const char *side, struct texts *notes)
@@ -120,7 +116,7 @@ int account_note(const struct profile *p, uint64_t ticks, const char *side, stru
 	int r = 0;
 
 	if (loss_sum(p, loss_ticks)) {
-		account_put_lost(&lost, p, ticks);
+		account_put_lost(&lost, p, loss_ticks, ticks);
 		r = texts_addf(notes, "%s%s: %s.", side, *side ? " lost" : "Lost",
 			       strbuf_str(&lost.text));
 	}

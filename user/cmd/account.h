@@ -23,17 +23,18 @@ uint64_t account_cpu_ns(const struct profile *p, uint64_t ticks);
  */
 void account_put_cpu(struct line *l, const struct profile *p, uint64_t ticks, uint64_t wall_ns);
 
-/* Ticks that should be in the samples: those that are, and those lost. */
-uint64_t account_due(const struct profile *p, uint64_t ticks);
-
 /*
  * Adds, as sentences, what was lost and which samples are less than whole, unless it is nothing.
  * side: whose, with a capital letter; "": there is but one. 0 or -ENOMEM.
  */
 int account_note(const struct profile *p, uint64_t ticks, const char *side, struct texts *notes);
 
-/* "12 of 2,982 (0.4%): ring buffer full 10, thread state not readable 2". sum > 0. */
-void account_put_lost(struct line *l, const struct profile *p, uint64_t ticks);
+/*
+ * "12 of 2,982 (0.4%): ring buffer full 10, thread state not readable 2", of a source's losses and
+ * of what is in the samples. sum > 0.
+ */
+void account_put_lost(struct line *l, const struct profile *p, const struct loss_row *rows,
+		      uint64_t taken);
 
 /* "ring buffer full 10, thread state not readable 2": rows that are not 0. */
 void account_put_rows(struct line *l, const struct profile *p, const struct loss_row *rows);

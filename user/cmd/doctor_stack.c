@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "cmd/doctor.h"
+#include "collect/counters.h"
 #include "collect/discover.h"
 #include "collect/pipeline.h"
 #include "collect/session.h"
@@ -50,17 +51,14 @@ static int wait_for_sample(struct session *session, struct pipeline *pipeline,
 	return pipeline_settle(pipeline, monotonic_ns(), true);
 }
 
-static int count_ticks(struct session *session, uint64_t *ticks)
+static int count_ticks(struct session *session, const struct pipeline *pipeline, uint64_t *ticks)
 {
-	uint64_t stats[STAT_COUNT_];
-	int r = session_stats(session, stats);
+	struct counters c;
+	int r = counters_read(session, pipeline, &c);
 
 	if (r < 0)
 		return r;
-	*ticks = 0;
-	for (int i = 0; i < STAT_TICK_END; i++)
-		if (i != STAT_IDLE && i != STAT_NO_MM && i != STAT_FILTERED)
-			*ticks += stats[i];
+	*ticks = counters_of_targets(&c);
 	return 0;
 }
 
@@ -83,7 +81,7 @@ int doctor_stack_record(pid_t pid, struct doctor_stack *out)
 	out->load_ns = start_ns - begin_ns;
 	if ((r = pipeline_new(session, discovery, out->profile, start_ns, &pipeline)) < 0 ||
 	    (r = wait_for_sample(session, pipeline, out->profile, start_ns)) < 0 ||
-	    (r = count_ticks(session, &out->ticks)) < 0)
+	    (r = count_ticks(session, pipeline, &out->ticks)) < 0)
 		return r;
 	first = find_sample(out->profile);
 	out->wait_ns = first ? first->time_ns : monotonic_ns() - start_ns;

@@ -9,6 +9,7 @@
 #include "cmd/load.h"
 #include "cmd/ranking.h"
 #include "cmd/terminal.h"
+#include "collect/source.h"
 #include "export/export.h"
 
 #define TOP_FUNCTIONS 5
@@ -51,12 +52,17 @@ static int put_functions(struct line *l, const struct load *loaded)
 
 static void put_lost(struct line *l, const struct load *loaded)
 {
-	if (loss_sum(loaded->profile, loss_ticks)) {
-		line_put(l, STYLE_PLAIN, "lost: ");
-		account_put_lost(l, loaded->profile, loaded->ticks);
-	} else {
-		line_put(l, STYLE_PLAIN, "nothing lost");
+	const char *lead = "lost: ";
+
+	for (int i = 0; i < SOURCE_COUNT_; i++) {
+		if (!loss_sum(loaded->profile, sources[i].losses))
+			continue;
+		line_put(l, STYLE_PLAIN, lead);
+		account_put_lost(l, loaded->profile, sources[i].losses, loaded->ticks);
+		lead = "; ";
 	}
+	if (!l->column)
+		line_put(l, STYLE_PLAIN, "nothing lost");
 	line_end(l);
 }
 

@@ -3,6 +3,9 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
+
+#include "collect/source.h"
 
 static const char *const stat_names[] = {
 #define X(id, name, words) [id] = name,
@@ -10,30 +13,46 @@ static const char *const stat_names[] = {
 #undef X
 };
 
+static int read_source(struct session *s, enum sample_source source, struct source_counters *out)
+{
+	out->expected = sources[source].expected(s); /* first: later ones must not show as lost */
+	return session_stats(s, source, out->stats);
+}
+
 int counters_read(struct session *s, const struct pipeline *p, struct counters *out)
 {
 	const struct pipeline_stats *consumed = pipeline_stats(p);
 	struct counters c = {
-		.interval_ns = session_interval_ns(s),
-		.expected =
-			session_expected_ticks(s), /* first: later ticks must not show as lost */
-		.pending = session_pending(s),
-		.found_outside = consumed->found_outside,
-		.found_other = consumed->found_other,
+		.of[SOURCE_TICKS] = { .interval_ns = session_interval_ns(s),
+				      .pending = session_pending(s),
+				      .found_outside = consumed->found_outside,
+				      .found_other = consumed->found_other },
 		.unnamed = consumed->unnamed,
 		.malformed = consumed->malformed,
 	};
-	int r;
+	int r = session_cpu_time(s, &c.cpu_ns);
 
-	if ((r = session_cpu_time(s, &c.cpu_ns)) < 0 || (r = session_stats(s, c.stats)) < 0)
+	for (int i = 0; i < SOURCE_COUNT_ && r >= 0; i++)
+		r = read_source(s, i, &c.of[i]);
+	if (r < 0)
 		return r;
 	*out = c;
 	return 0;
 }
 
-uint64_t counters_sampler_ns(const struct counters *c)
+int counters_read_cost(struct session *s, uint64_t *ns)
 {
-	return c->stats[STAT_RUN_NS];
+	uint64_t stats[STAT_COUNT_], sum_ns = 0;
+
+	for (int i = 0; i < SOURCE_COUNT_; i++) {
+		int r = session_stats(s, i, stats);
+
+		if (r < 0)
+			return r;
+		sum_ns += stats[STAT_RUN_NS];
+	}
+	*ns = sum_ns;
+	return 0;
 }
 
 static uint64_t difference(uint64_t now, uint64_t since)
@@ -70,9 +89,28 @@ static bool is_of_others(int stat)
 	return stat == STAT_IDLE || stat == STAT_NO_MM || stat == STAT_FILTERED;
 }
 
+static uint64_t sum_events(const uint64_t stats[STAT_COUNT_], bool has_others)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < STAT_TICK_END; i++)
+		if (has_others || !is_of_others(i))
+			sum += stats[i];
+	return sum;
+}
+
+uint64_t counters_of_targets(const struct counters *c)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < SOURCE_COUNT_; i++)
+		sum += sum_events(c->of[i].stats, false);
+	return sum;
+}
+
 /* Since the counters before; what became of ticks whose process was not known at first comes later.
  */
-static void subtract(const struct counters *now, const struct counters *since,
+static void subtract(const struct source_counters *now, const struct source_counters *since,
 		     uint64_t stats[STAT_COUNT_])
 {
 	uint64_t outside = difference(now->found_outside, since->found_outside);
@@ -89,37 +127,43 @@ static void subtract(const struct counters *now, const struct counters *since,
 	stats[STAT_NOT_PYTHON] += other;
 }
 
+static int put(struct profile *p, const struct source *source, const char *name, uint64_t value)
+{
+	char prefixed[COUNTER_NAME_MAX + 1];
+
+	snprintf(prefixed, sizeof(prefixed), "%s%s", source->prefix, name);
+	return profile_set_counter(p, prefixed, value);
+}
+
+static int store_source(const struct source *source, const struct source_counters *now,
+			const struct source_counters *since, uint64_t cpu_ns, struct profile *p)
+{
+	uint64_t stats[STAT_COUNT_];
+	struct delivery d = { .used = now->interval_ns ? cpu_ns / now->interval_ns : 0 };
+	int r = 0;
+
+	subtract(now, since, stats);
+	d.missed = stats[STAT_MISSED];
+	d.seen = sum_events(stats, false);
+	for (int i = 0; i < STAT_COUNT_ && r >= 0; i++)
+		r = put(p, source, stat_names[i], stats[i]);
+	if (r < 0 || (r = put(p, source, source->events, sum_events(stats, true))) < 0 ||
+	    (r = put(p, source, "expected", difference(now->expected, since->expected))) < 0 ||
+	    (r = put(p, source, "not_delivered", count_not_delivered(&d))) < 0 ||
+	    (r = put(p, source, "task_work_pending", difference(now->pending, since->pending))) < 0)
+		return r;
+	return put(p, source, "skipped_lost", difference(stats[STAT_SKIPPED], stats[STAT_CARRIED]));
+}
+
 int counters_store(const struct counters *now, const struct counters *since,
 		   struct profile *profile)
 {
-	uint64_t expected = difference(now->expected, since->expected);
-	uint64_t cpu_ns = difference(now->cpu_ns, since->cpu_ns), ticks = 0;
-	uint64_t stats[STAT_COUNT_];
-	struct delivery d = {
-		.used = now->interval_ns ? cpu_ns / now->interval_ns : 0,
-	};
-	int r;
+	uint64_t cpu_ns = difference(now->cpu_ns, since->cpu_ns);
+	int r = 0;
 
-	subtract(now, since, stats);
-	for (int i = 0; i < STAT_COUNT_; i++) {
-		uint64_t count = stats[i];
-
-		if (i < STAT_TICK_END)
-			ticks += count;
-		if (i < STAT_TICK_END && !is_of_others(i))
-			d.seen += count;
-		if ((r = profile_set_counter(profile, stat_names[i], count)) < 0)
-			return r;
-	}
-	d.missed = stats[STAT_MISSED];
-	if ((r = profile_set_counter(profile, "ticks", ticks)) < 0 ||
-	    (r = profile_set_counter(profile, "expected", expected)) < 0 ||
-	    (r = profile_set_counter(profile, "not_delivered", count_not_delivered(&d))) < 0 ||
-	    (r = profile_set_counter(profile, "task_work_pending",
-				     difference(now->pending, since->pending))) < 0 ||
-	    (r = profile_set_counter(profile, "skipped_lost",
-				     difference(stats[STAT_SKIPPED], stats[STAT_CARRIED]))) < 0 ||
-	    (r = profile_set_counter(profile, "cpu_ns", cpu_ns)) < 0 ||
+	for (int i = 0; i < SOURCE_COUNT_ && r >= 0; i++)
+		r = store_source(&sources[i], &now->of[i], &since->of[i], cpu_ns, profile);
+	if (r < 0 || (r = profile_set_counter(profile, "cpu_ns", cpu_ns)) < 0 ||
 	    (r = profile_set_counter(profile, "unnamed", now->unnamed - since->unnamed)) < 0)
 		return r;
 	return profile_set_counter(profile, "malformed", now->malformed - since->malformed);

@@ -110,8 +110,8 @@ int session_drain(struct session *s, session_record_fn fn, void *arg);
 /* A descriptor that becomes readable when the ring wants to be emptied. */
 int session_poll_fd(const struct session *s);
 
-/* Sums over the CPUs. */
-int session_stats(struct session *s, uint64_t stats[STAT_COUNT_]);
+/* What was counted of a source: sums over the CPUs. 0, or a negative errno with a message. */
+int session_stats(struct session *s, enum sample_source source, uint64_t stats[STAT_COUNT_]);
 
 /* After session_stop(): ticks of samples that still wait for their threads to come back from the
  * kernel. They are lost. */

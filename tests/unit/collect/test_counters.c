@@ -8,12 +8,13 @@
 
 #include "base/cleanup.h"
 #include "collect/counters.h"
+#include "collect/source.h"
 
 static void test_counters_store_not_delivered(void **state)
 {
 	static const struct {
 		const char *name;
-		struct counters now, since;
+		struct source_counters now, since;
 		uint64_t ticks, expected, not_delivered;
 	} cases[] = {
 		/* clang-format off */
@@ -31,21 +32,21 @@ static void test_counters_store_not_delivered(void **state)
 		  { .expected = 200, .stats = { [STAT_RECORDED] = 100, [STAT_MISSED] = 50 } },
 		  50, 100, 20 },
 		{ "CPU time and ticks agree as far as chance lets them",
-		  { .interval_ns = 1000, .cpu_ns = 10000000, .stats = { [STAT_RECORDED] = 9400 } }, { .expected = 0 },
+		  { .interval_ns = 1000, .stats = { [STAT_RECORDED] = 9400 } }, { .expected = 0 },
 		  9400, 0, 0 },
 		{ "CPU time without ticks",
-		  { .interval_ns = 1000, .cpu_ns = 10000000, .stats = { [STAT_RECORDED] = 5000 } }, { .expected = 0 },
+		  { .interval_ns = 1000, .stats = { [STAT_RECORDED] = 5000 } }, { .expected = 0 },
 		  5000, 0, 5000 },
 		{ "ticks of others are none of theirs",
-		  { .interval_ns = 1000, .cpu_ns = 10000000,
+		  { .interval_ns = 1000,
 		    .stats = { [STAT_RECORDED] = 5000, [STAT_IDLE] = 5000, [STAT_FILTERED] = 5000 } }, { .expected = 0 },
 		  15000, 0, 5000 },
 		{ "a target without Python had the rest",
-		  { .interval_ns = 1000, .cpu_ns = 10000000,
+		  { .interval_ns = 1000,
 		    .stats = { [STAT_RECORDED] = 5000, [STAT_NOT_PYTHON] = 5000 } }, { .expected = 0 },
 		  10000, 0, 0 },
 		{ "gaps, but no CPU time for them",
-		  { .interval_ns = 1000, .cpu_ns = 10000000,
+		  { .interval_ns = 1000,
 		    .stats = { [STAT_RECORDED] = 10000, [STAT_MISSED] = 5000 } }, { .expected = 0 },
 		  10000, 0, 826 },
 		/* clang-format on */
@@ -53,10 +54,13 @@ static void test_counters_store_not_delivered(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct counters now = { .of[SOURCE_TICKS] = cases[i].now,
+					      .cpu_ns = 10000000 };
+		const struct counters since = { .of[SOURCE_TICKS] = cases[i].since };
 		_cleanup_(profile_freep) struct profile *p = NULL;
 
 		assert_int_equal(profile_new(&p), 0);
-		assert_int_equal(counters_store(&cases[i].now, &cases[i].since, p), 0);
+		assert_int_equal(counters_store(&now, &since, p), 0);
 		if (profile_counter(p, "ticks") != cases[i].ticks ||
 		    profile_counter(p, "expected") != cases[i].expected ||
 		    profile_counter(p, "not_delivered") != cases[i].not_delivered)
@@ -69,9 +73,13 @@ static void test_counters_store_not_delivered(void **state)
 
 static void test_counters_store_subtracts_what_was_before(void **state)
 {
-	const struct counters since = { .expected = 10, .unnamed = 1, .malformed = 2 };
+	const struct counters since = { .of[SOURCE_TICKS].expected = 10,
+					.unnamed = 1,
+					.malformed = 2 };
 	const struct counters now = {
-		.stats = { [STAT_RECORDED] = 3 }, .expected = 15, .unnamed = 1, .malformed = 5
+		.of[SOURCE_TICKS] = { .stats = { [STAT_RECORDED] = 3 }, .expected = 15 },
+		.unnamed = 1,
+		.malformed = 5,
 	};
 	_cleanup_(profile_freep) struct profile *profile = NULL;
 
@@ -84,11 +92,42 @@ static void test_counters_store_subtracts_what_was_before(void **state)
 	assert_int_equal(profile_counter(profile, "malformed"), 3);
 }
 
+static void test_counters_of_targets_leaves_others_out(void **state)
+{
+	const struct counters c = {
+		.of[SOURCE_TICKS].stats = { [STAT_RECORDED] = 3,
+					    [STAT_NOT_PYTHON] = 2,
+					    [STAT_IDLE] = 10,
+					    [STAT_NO_MM] = 20,
+					    [STAT_FILTERED] = 40,
+					    [STAT_FRAMES] = 80 },
+	};
+
+	(void)state;
+	assert_int_equal(counters_of_targets(&c), 5);
+}
+
+/* Names are what readers of files and of /metrics go by: no two sources may share one. */
+static void test_sources_have_names_of_their_own(void **state)
+{
+	(void)state;
+	for (int i = 0; i < SOURCE_COUNT_; i++) {
+		assert_non_null(sources[i].expected);
+		assert_non_null(sources[i].losses);
+		for (int j = 0; j < i; j++)
+			assert_string_not_equal(sources[i].prefix, sources[j].prefix);
+	}
+	assert_string_equal(sources[SOURCE_TICKS].prefix, "");
+	assert_string_equal(sources[SOURCE_TICKS].events, "ticks");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counters_store_not_delivered),
 		cmocka_unit_test(test_counters_store_subtracts_what_was_before),
+		cmocka_unit_test(test_counters_of_targets_leaves_others_out),
+		cmocka_unit_test(test_sources_have_names_of_their_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef COLLECT_SOURCE_H
+#define COLLECT_SOURCE_H
+
+#include <stdint.h>
+
+#include "bpf/events.h"
+#include "collect/session.h"
+#include "profile/loss.h"
+
+/*
+ * What makes the sampler run, a row each: what is counted, stored, served and summarised goes
+ * through this table.
+ */
+struct source {
+	const char *prefix; /* of the names that its counters have in files and /metrics */
+	const char *events; /* counter of those that reached the sampler, without the prefix */
+	const struct loss_row *losses; /* counters of those that should have been samples */
+
+	/* How many it must have made since session_start(). */
+	uint64_t (*expected)(struct session *s);
+};
+
+extern const struct source sources[SOURCE_COUNT_];
+
+#endif
