@@ -2,7 +2,6 @@
 #include "agent/agent.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
@@ -10,7 +9,7 @@
 #include <unistd.h>
 
 #include "agent/output.h"
-#include "agent/recorder.h"
+#include "agent/profiler.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -32,8 +31,8 @@ struct agent {
 	const char *config_path;
 	struct config_stamp tried; /* of the file that was last read, right or wrong */
 	struct metrics *metrics;
-	struct edition *current, *recorder_by, *output_by;
-	struct recorder *recorder;
+	struct edition *current, *profiler_by, *output_by;
+	struct profiler *profiler;
 	struct output *output;
 	struct metrics_server *server;
 	int signal_fd;
@@ -128,13 +127,20 @@ static void say_what_is_recorded(const struct config *c)
 		 units_ns(c->window_ns).s, strbuf_str(&places));
 }
 
-static int end_window(struct agent *a, bool is_last)
+static int end_window(struct agent *a)
 {
-	int r = recorder_end_window(a->recorder, is_last);
+	int r = profiler_end_window(a->profiler);
 
-	if (r < 0 || (r = output_take(a->output, recorder_profile(a->recorder))) < 0)
+	if (r < 0 || (r = output_take(a->output, profiler_profile(a->profiler))) < 0)
 		return r;
-	return recorder_next_window(a->recorder, &a->current->config);
+	return profiler_next_window(a->profiler, &a->current->config);
+}
+
+static int end_last_window(struct agent *a)
+{
+	int r = profiler_finish(a->profiler);
+
+	return r < 0 ? r : output_take(a->output, profiler_profile(a->profiler));
 }
 
 /* --- Another configuration: all that it needs is there before anything of the old one ends ------
@@ -143,7 +149,7 @@ static int end_window(struct agent *a, bool is_last)
 /* What is ready to take over; NULL: that part stays. */
 struct successor {
 	struct edition *by;
-	struct recorder *recorder;
+	struct profiler *profiler;
 	struct output *output;
 	unsigned int parts; /* enum config_part: that change */
 };
@@ -151,7 +157,7 @@ struct successor {
 static void successor_release(struct successor *s)
 {
 	output_free(s->output);
-	recorder_free(s->recorder);
+	profiler_free(s->profiler);
 	edition_drop(s->by);
 }
 
@@ -192,7 +198,7 @@ static int prepare(struct agent *a, struct successor *s)
 	if (!r && s->parts & CONFIG_OUTPUT)
 		r = output_new(c, a->metrics, a->output, &s->output);
 	if (!r && s->parts & CONFIG_RECORDER)
-		r = recorder_new(c, a->metrics, &s->recorder);
+		r = profiler_new(c, a->metrics, &s->profiler);
 	if (!r && s->parts & CONFIG_HTTP)
 		r = change_server(a, c);
 	return r;
@@ -208,41 +214,32 @@ static void handle_signals(struct agent *a, bool *should_reload)
 	}
 }
 
-/* Waits for something to do. */
+/* Waits for something to do, and does it. */
 static int wait(struct agent *a, bool *should_reload)
 {
-	struct pollfd fds[] = {
-		{ .fd = recorder_poll_fd(a->recorder), .events = POLLIN },
-		{ .fd = a->signal_fd, .events = POLLIN },
-	};
-	int r;
+	int r = profiler_step(a->profiler, a->signal_fd, POLL_MS);
 
-	if (poll(fds, 2, recorder_timeout_ms(a->recorder, POLL_MS)) < 0 && errno != EINTR)
-		return err_set(-errno, "poll: %s", strerror(errno));
-	r = recorder_step(a->recorder);
 	handle_signals(a, should_reload);
 	return r;
 }
 
-static int change_recorder(struct agent *a, struct successor *s)
+static int change_profiler(struct agent *a, struct successor *s)
 {
-	int r;
+	int r = end_last_window(a);
 
-	recorder_stop(a->recorder);
-	r = end_window(a, true);
 	if (r < 0)
 		return r;
-	recorder_free(a->recorder);
-	a->recorder = take_ptr(s->recorder);
-	edition_set(&a->recorder_by, s->by);
-	return recorder_start(a->recorder, &s->by->config);
+	profiler_free(a->profiler);
+	a->profiler = take_ptr(s->profiler);
+	edition_set(&a->profiler_by, s->by);
+	return profiler_start(a->profiler, &s->by->config);
 }
 
 /* What the old one still has to send goes on its way while the recorder records. */
 static int change_output(struct agent *a, struct successor *s)
 {
 	bool should_reload = false; /* that is under way */
-	int r = s->recorder ? 0 : end_window(a, false);
+	int r = s->profiler ? 0 : end_window(a);
 
 	output_stop(a->output);
 	while (!r && !a->should_stop && !output_has_ended(a->output)) {
@@ -261,18 +258,18 @@ static int change_output(struct agent *a, struct successor *s)
 static int change(struct agent *a, struct successor *s)
 {
 	const struct config *c = &s->by->config;
-	bool is_recorder = s->recorder;
+	bool is_profiler = s->profiler;
 	int r = 0;
 
-	if (is_recorder)
-		r = change_recorder(a, s);
+	if (is_profiler)
+		r = change_profiler(a, s);
 	if (!r && s->output)
 		r = change_output(a, s);
 	if (r < 0)
 		return r;
 	edition_set(&a->current, s->by);
-	if (s->parts & CONFIG_BUDGET && !is_recorder)
-		r = recorder_set_budget(a->recorder, c);
+	if (s->parts & CONFIG_BUDGET && !is_profiler)
+		r = profiler_set_budget(a->profiler, c);
 	apply_log(c);
 	say_what_is_risky(c);
 	say_what_is_recorded(c);
@@ -319,9 +316,9 @@ static int step(struct agent *a)
 		should_reload |= has_file_changed(a);
 	}
 	if (!r)
-		r = output_look(a->output, recorder_profile(a->recorder));
-	if (!r && recorder_is_window_over(a->recorder))
-		r = end_window(a, false);
+		r = output_look(a->output, profiler_profile(a->profiler));
+	if (!r && profiler_is_window_over(a->profiler))
+		r = end_window(a);
 	return !r && should_reload && !a->should_stop ? reload(a) : r;
 }
 
@@ -335,12 +332,12 @@ static int start(struct agent *a)
 	if ((r = watch_signals(a)) < 0 ||
 	    (c->listen_port && (r = metrics_serve(a->metrics, c, &a->server)) < 0) ||
 	    (r = output_new(c, a->metrics, NULL, &a->output)) < 0 ||
-	    (r = recorder_new(c, a->metrics, &a->recorder)) < 0 ||
+	    (r = profiler_new(c, a->metrics, &a->profiler)) < 0 ||
 	    (r = output_start(a->output, NULL)) < 0)
 		return r;
 	edition_set(&a->output_by, a->current);
-	edition_set(&a->recorder_by, a->current);
-	return recorder_start(a->recorder, c);
+	edition_set(&a->profiler_by, a->current);
+	return profiler_start(a->profiler, c);
 }
 
 static int record(struct agent *a)
@@ -354,18 +351,17 @@ static int record(struct agent *a)
 	while (!r && !a->should_stop)
 		r = step(a);
 	metrics_set_ready(a->metrics, false);
-	recorder_stop(a->recorder);
-	r_end = end_window(a, true);
+	r_end = end_last_window(a);
 	output_stop(a->output);
 	return r < 0 ? r : r_end;
 }
 
 static void agent_release(struct agent *a)
 {
-	recorder_free(a->recorder);
+	profiler_free(a->profiler);
 	output_free(a->output);
 	metrics_close(a->server);
-	edition_drop(a->recorder_by);
+	edition_drop(a->profiler_by);
 	edition_drop(a->output_by);
 	edition_drop(a->current);
 	closep(&a->signal_fd);

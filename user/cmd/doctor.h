@@ -74,7 +74,7 @@ struct doctor_stack {
 
 /*
  * Records the process until its first sample, for a second at most. Returns 1, or 0 if none came;
- * errors as of session_open() and discovery_add_target().
+ * errors as of recorder_open() and recorder_aim().
  */
 int doctor_stack_record(pid_t pid, struct doctor_stack *out);
 void doctor_stack_release(struct doctor_stack *s);

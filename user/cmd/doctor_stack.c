@@ -5,10 +5,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "cmd/doctor.h"
-#include "collect/counters.h"
-#include "collect/discover.h"
-#include "collect/pipeline.h"
-#include "collect/session.h"
+#include "collect/recorder.h"
 
 /* A test stack: one sample of one process, by the same way that `record` goes. */
 
@@ -33,56 +30,39 @@ static const struct sample *find_sample(const struct profile *p)
 }
 
 /* A deep stack may take some ticks until all its names have come. */
-static int wait_for_sample(struct session *session, struct pipeline *pipeline,
-			   const struct profile *profile, uint64_t start_ns)
+static int wait_for_sample(struct recorder *recorder, uint64_t start_ns)
 {
-	int r = session_start(session);
+	int r = recorder_start(recorder);
 
-	while (r >= 0 && !find_sample(profile) && monotonic_ns() - start_ns < TEST_NS) {
-		r = session_consume(session, POLL_MS, pipeline_record, pipeline);
+	while (r >= 0 && !find_sample(recorder_profile(recorder)) &&
+	       monotonic_ns() - start_ns < TEST_NS) {
+		r = recorder_step(recorder, -1, POLL_MS);
 		if (r >= 0)
-			r = pipeline_settle(pipeline, monotonic_ns(), false);
+			r = recorder_settle(recorder);
 	}
-	if (r < 0)
-		return r;
-	session_stop(session);
-	if ((r = session_drain(session, pipeline_record, pipeline)) < 0)
-		return r;
-	return pipeline_settle(pipeline, monotonic_ns(), true);
-}
-
-static int count_ticks(struct session *session, const struct pipeline *pipeline, uint64_t *ticks)
-{
-	struct counters c;
-	int r = counters_read(session, pipeline, &c);
-
-	if (r < 0)
-		return r;
-	*ticks = counters_of_targets(&c);
-	return 0;
+	return r < 0 ? r : recorder_finish(recorder);
 }
 
 int doctor_stack_record(pid_t pid, struct doctor_stack *out)
 {
-	const struct session_opts opts = { .freq_hz = TEST_HZ, .ring_bytes = 1 << 20 };
-	_cleanup_(session_freep) struct session *session = NULL;
-	_cleanup_(discovery_freep) struct discovery *discovery = NULL;
-	_cleanup_(pipeline_freep) struct pipeline *pipeline = NULL;
+	const struct pids pids = { .items = &pid, .len = 1 };
+	const struct recorder_opts opts = {
+		.session = { .freq_hz = TEST_HZ, .ring_bytes = 1 << 20 }, .pids = &pids
+	};
+	_cleanup_(recorder_freep) struct recorder *recorder = NULL;
 	uint64_t begin_ns = monotonic_ns(), start_ns;
 	const struct sample *first;
 	int r;
 
-	if ((r = session_open(&opts, &session)) < 0 ||
-	    (r = discovery_new(session, &discovery)) < 0 ||
-	    (r = discovery_add_target(discovery, pid)) < 0 || (r = session_attach(session)) < 0 ||
-	    (r = profile_new(&out->profile)) < 0)
+	if ((r = recorder_open(&opts, &recorder)) < 0 || (r = recorder_attach(recorder)) < 0 ||
+	    (r = recorder_aim(recorder)) < 0)
 		return r;
 	start_ns = monotonic_ns();
 	out->load_ns = start_ns - begin_ns;
-	if ((r = pipeline_new(session, discovery, out->profile, start_ns, &pipeline)) < 0 ||
-	    (r = wait_for_sample(session, pipeline, out->profile, start_ns)) < 0 ||
-	    (r = count_ticks(session, pipeline, &out->ticks)) < 0)
+	if ((r = recorder_begin(recorder)) < 0 || (r = wait_for_sample(recorder, start_ns)) < 0)
 		return r;
+	out->ticks = recorder_target_events(recorder);
+	out->profile = recorder_take_profile(recorder);
 	first = find_sample(out->profile);
 	out->wait_ns = first ? first->time_ns : monotonic_ns() - start_ns;
 	return first != NULL;

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "collect/recorder.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "collect/counters.h"
+#include "collect/discover.h"
+
+#define LOOK_NS 250000000ULL /* who is in a version 1 cgroup is asked this often */
+#define SETTLE_NS NS_PER_SECOND
+
+struct recorder {
+	struct recorder_opts opts;
+	struct session *session;
+	struct discovery *discovery;
+	struct profile *profile;
+	struct pipeline *pipeline; /* NULL: no part has begun */
+	struct counters since;     /* what the parts before this one have counted */
+	uint64_t last_look_ns, last_settle_ns;
+};
+
+static int describe(struct recorder *rec)
+{
+	struct recording *m = profile_recording(rec->profile);
+	struct utsname u;
+	int r;
+
+	m->rate_hz = rec->opts.session.freq_hz;
+	m->interval_ns = session_interval_ns(rec->session);
+	m->cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
+	uname(&u);
+	if ((r = recording_set_text(&m->kernel, u.release)) < 0 ||
+	    (r = recording_set_text(&m->machine, u.machine)) < 0 ||
+	    (r = recording_set_text(&m->version, PYEBPF_VERSION)) < 0 ||
+	    (r = recording_set_text(&m->mode, "cpu")) < 0)
+		return r;
+	return recording_set_text(&m->event, "cpu-clock");
+}
+
+int recorder_open(const struct recorder_opts *opts, struct recorder **out)
+{
+	_cleanup_(recorder_freep) struct recorder *rec = calloc(1, sizeof(*rec));
+	int r;
+
+	if (!rec)
+		return -ENOMEM;
+	rec->opts = *opts;
+	if ((r = session_open(&opts->session, &rec->session)) < 0 ||
+	    (r = profile_new(&rec->profile)) < 0 || (r = describe(rec)) < 0)
+		return r;
+	*out = take_ptr(rec);
+	return 0;
+}
+
+void recorder_free(struct recorder *rec)
+{
+	if (!rec)
+		return;
+	pipeline_free(rec->pipeline);
+	profile_free(rec->profile);
+	discovery_free(rec->discovery);
+	session_free(rec->session);
+	free(rec);
+}
+
+int recorder_attach(struct recorder *rec)
+{
+	return session_attach(rec->session);
+}
+
+int recorder_aim(struct recorder *rec)
+{
+	const struct recorder_opts *o = &rec->opts;
+	int r = discovery_new(rec->session, &rec->discovery);
+
+	if (r < 0)
+		return r;
+	if (o->session.cgroup)
+		return discovery_follow_cgroup(rec->discovery, o->session.cgroup);
+	if (o->session.is_system_wide)
+		return discovery_add_all(rec->discovery);
+	if (o->command)
+		return discovery_add_command(rec->discovery, o->pids->items[0], o->command);
+	for (size_t i = 0; i < o->pids->len && r >= 0; i++)
+		r = o->session.follow_children
+			    ? discovery_add_family(rec->discovery, o->pids->items[i])
+			    : discovery_add_target(rec->discovery, o->pids->items[i]);
+	return r;
+}
+
+int recorder_clear(struct recorder *rec)
+{
+	int r = profile_reset(rec->profile);
+
+	return r < 0 ? r : pipeline_forget_ids(rec->pipeline);
+}
+
+static int begin_first(struct recorder *rec, uint64_t start_ns)
+{
+	return pipeline_new(rec->session, rec->discovery, rec->profile, start_ns, &rec->pipeline);
+}
+
+static int begin_next(struct recorder *rec, uint64_t start_ns)
+{
+	pipeline_set_start(rec->pipeline, start_ns);
+	return recorder_clear(rec);
+}
+
+int recorder_begin(struct recorder *rec)
+{
+	struct recording *m = profile_recording(rec->profile);
+	uint64_t now = monotonic_ns();
+	uint64_t start_ns = rec->pipeline ? m->start_monotonic_ns + m->duration_ns : now;
+
+	m->start_realtime_ns = clock_ns(CLOCK_REALTIME) - (now - start_ns);
+	m->start_monotonic_ns = start_ns;
+	m->duration_ns = 0;
+	m->has_ended = 0;
+	return rec->pipeline ? begin_next(rec, start_ns) : begin_first(rec, start_ns);
+}
+
+int recorder_start(struct recorder *rec)
+{
+	return session_start(rec->session);
+}
+
+static int wait(const struct recorder *rec, int fd, int max_ms)
+{
+	struct pollfd fds[] = {
+		{ .fd = session_poll_fd(rec->session), .events = POLLIN },
+		{ .fd = fd, .events = POLLIN },
+	};
+
+	if (poll(fds, 2, discovery_timeout_ms(rec->discovery, max_ms)) < 0 && errno != EINTR)
+		return err_set(-errno, "poll: %s", strerror(errno));
+	return 0;
+}
+
+static int look_into_cgroup(struct recorder *rec, uint64_t now)
+{
+	const struct cgroup *c = rec->opts.session.cgroup;
+
+	if (!c || c->is_v2 || now - rec->last_look_ns < LOOK_NS)
+		return 0;
+	rec->last_look_ns = now;
+	return discovery_follow_cgroup(rec->discovery, c);
+}
+
+static int settle(struct recorder *rec, uint64_t now)
+{
+	rec->last_settle_ns = now;
+	return pipeline_settle(rec->pipeline, now, false);
+}
+
+int recorder_settle(struct recorder *rec)
+{
+	return settle(rec, monotonic_ns());
+}
+
+int recorder_step(struct recorder *rec, int fd, int max_ms)
+{
+	uint64_t now;
+	int r;
+
+	if ((r = wait(rec, fd, max_ms)) < 0 ||
+	    (r = session_consume(rec->session, 0, pipeline_record, rec->pipeline)) < 0 ||
+	    (r = discovery_step(rec->discovery)) < 0)
+		return r;
+	now = monotonic_ns();
+	r = look_into_cgroup(rec, now);
+	return r < 0 || now - rec->last_settle_ns < SETTLE_NS ? r : settle(rec, now);
+}
+
+int recorder_follow_cpus(struct recorder *rec)
+{
+	return session_follow_cpus(rec->session);
+}
+
+int recorder_set_stride(struct recorder *rec, uint32_t stride)
+{
+	return session_set_stride(rec->session, stride);
+}
+
+static int end_part(struct recorder *rec, uint64_t now)
+{
+	struct recording *m = profile_recording(rec->profile);
+	struct counters c;
+	int r = counters_read(rec->session, rec->pipeline, &c);
+
+	if (r < 0 || (r = counters_store(&c, &rec->since, rec->profile)) < 0)
+		return r;
+	rec->since = c;
+	m->duration_ns = now - m->start_monotonic_ns;
+	m->has_ended = 1;
+	return 0;
+}
+
+int recorder_cut(struct recorder *rec)
+{
+	uint64_t now = monotonic_ns();
+	int r = session_consume(rec->session, 0, pipeline_record, rec->pipeline);
+
+	if (r < 0 || (r = settle(rec, now)) < 0)
+		return r;
+	return end_part(rec, now);
+}
+
+int recorder_finish(struct recorder *rec)
+{
+	uint64_t now;
+	int r;
+
+	session_stop(rec->session);
+	now = monotonic_ns();
+	if ((r = session_drain(rec->session, pipeline_record, rec->pipeline)) < 0 ||
+	    (r = pipeline_settle(rec->pipeline, now, true)) < 0)
+		return r;
+	return end_part(rec, now);
+}
+
+struct profile *recorder_profile(const struct recorder *rec)
+{
+	return rec->profile;
+}
+
+struct profile *recorder_take_profile(struct recorder *rec)
+{
+	return take_ptr(rec->profile);
+}
+
+int recorder_store_counters(struct recorder *rec)
+{
+	struct counters c;
+	int r = counters_read(rec->session, rec->pipeline, &c);
+
+	return r < 0 ? r : counters_store(&c, &rec->since, rec->profile);
+}
+
+int recorder_store_total(const struct recorder *rec, struct profile *to)
+{
+	static const struct counters none;
+
+	return counters_store(&rec->since, &none, to);
+}
+
+uint64_t recorder_target_events(const struct recorder *rec)
+{
+	return counters_of_targets(&rec->since);
+}
+
+int recorder_read_cost(struct recorder *rec, uint64_t *ns)
+{
+	return counters_read_cost(rec->session, ns);
+}
+
+const struct pipeline_stats *recorder_stats(const struct recorder *rec)
+{
+	return pipeline_stats(rec->pipeline);
+}
+
+int recorder_usage(struct recorder *rec, struct usage maps[SESSION_USAGES],
+		   struct usage tables[PIPELINE_USAGES])
+{
+	int r = session_usage(rec->session, maps);
+
+	if (r >= 0)
+		pipeline_usage(rec->pipeline, tables);
+	return r;
+}
