@@ -292,5 +292,7 @@ int profiler_step(struct profiler *p, int fd, int max_ms)
 		p->last_follow_ns = now;
 		r = follow_cpus(p);
 	}
-	return r >= 0 && now - p->governed_ns >= GOVERN_NS ? govern(p, now) : r;
+	if (r >= 0 && now - p->governed_ns >= GOVERN_NS)
+		r = govern(p, now);
+	return r < 0 ? r : 0;
 }

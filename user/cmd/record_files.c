@@ -11,10 +11,13 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "cmd/browser.h"
-#include "cmd/load.h"
+#include "cmd/environment.h"
 #include "export/export.h"
 
 #define SUFFIX ".pyebpf"
+#define FLUSH_SAMPLES 65536      /* are written at once */
+#define SEGMENT_BYTES (4u << 20) /* tables beyond this start a new segment of the file */
+#define COUNTERS_NS 10000000000ULL
 
 static const struct opt_list default_paths = { (const char *[]){ DEFAULT_RECORDING }, 1, 1 };
 
@@ -138,7 +141,8 @@ static int rotated_path(const char *output, time_t start, char **path)
 	return 0;
 }
 
-int record_files_next(struct record_files *f, uint64_t start_realtime_ns)
+/* Chooses the name of a recording that starts then (CLOCK_REALTIME). */
+static int choose_path(struct record_files *f, uint64_t start_realtime_ns)
 {
 	const char *recording = find_recording(f->o), *first = paths_of(f->o)->items[0];
 	time_t start = (time_t)(start_realtime_ns / NS_PER_SECOND);
@@ -162,7 +166,8 @@ int record_files_next(struct record_files *f, uint64_t start_realtime_ns)
 	return 0;
 }
 
-int record_files_keep(struct record_files *f)
+/* The file is there: removes the oldest ones of this recording beyond --rotate-keep. */
+static int remove_older(struct record_files *f)
 {
 	char *path;
 	int r;
@@ -181,6 +186,124 @@ int record_files_keep(struct record_files *f)
 	free(f->older.items[0]);
 	memmove(f->older.items, f->older.items + 1, --f->older.len * sizeof(f->older.items[0]));
 	return 0;
+}
+
+/* --- what is written while it is recorded ----------------------------------------------------- */
+
+static int open_file(struct record_files *f)
+{
+	struct profile *p = recorder_profile(f->recorder);
+	const struct recording *m = profile_recording(p);
+	int r;
+
+	f->last_counters_ns = m->start_monotonic_ns;
+	if ((r = choose_path(f, m->start_realtime_ns)) < 0 ||
+	    (r = writer_open(f->path, p, &f->writer)) < 0)
+		return r;
+	return remove_older(f);
+}
+
+int record_files_open(struct record_files *f, struct recorder *recorder)
+{
+	int r = profile_new(&f->top.profile);
+
+	if (r < 0)
+		return r;
+	f->recorder = recorder;
+	profile_recording(f->top.profile)->interval_ns =
+		profile_recording(recorder_profile(recorder))->interval_ns;
+	return open_file(f);
+}
+
+/* The tables have grown too large. */
+static int begin_segment(struct record_files *f)
+{
+	int r = writer_segment(f->writer);
+
+	f->leaves.len = 0;
+	return r < 0 ? r : recorder_clear(f->recorder);
+}
+
+static int flush(struct record_files *f)
+{
+	struct profile *p = recorder_profile(f->recorder);
+	ssize_t n;
+	int r;
+
+	n = writer_flush(f->writer, p);
+	if (n < 0)
+		return n;
+	r = load_add_leaves(&f->top, p, &f->leaves);
+	if (r < 0)
+		return r;
+	profile_clear_samples(p);
+	return profile_bytes(p) < SEGMENT_BYTES ? 0 : begin_segment(f);
+}
+
+static int store_counters(struct record_files *f, uint64_t now)
+{
+	f->last_counters_ns = now;
+	return recorder_store_counters(f->recorder);
+}
+
+/*
+ * The account of ticks goes into the file now and then only: a line of it a second would outweigh
+ * the samples at 99 Hz.
+ */
+static int write_now(struct record_files *f, uint64_t now)
+{
+	int r = now - f->last_counters_ns < COUNTERS_NS ? 0 : store_counters(f, now);
+
+	return r < 0 ? r : flush(f);
+}
+
+int record_files_write_all(struct record_files *f)
+{
+	int r;
+
+	if ((r = recorder_settle(f->recorder)) < 0 || (r = store_counters(f, monotonic_ns())) < 0)
+		return r;
+	return flush(f);
+}
+
+int record_files_end(struct record_files *f, bool is_whole)
+{
+	struct profile *p = recorder_profile(f->recorder);
+	int r;
+
+	profile_recording(p)->is_whole = is_whole;
+	if ((r = environment_complete(p)) < 0 || (r = writer_finish(f->writer, p)) < 0)
+		return r;
+	return load_add_leaves(&f->top, p, &f->leaves);
+}
+
+/*
+ * The next file of --rotate: complete by itself, so all tables begin anew. What comes meanwhile
+ * waits in the ring and goes into the new one.
+ */
+static int rotate(struct record_files *f)
+{
+	int r;
+
+	if ((r = recorder_cut(f->recorder)) < 0 || (r = record_files_end(f, false)) < 0)
+		return r;
+	writer_free(f->writer);
+	f->writer = NULL;
+	f->leaves.len = 0;
+	r = recorder_begin(f->recorder);
+	return r < 0 ? r : open_file(f);
+}
+
+int record_files_step(struct record_files *f, bool is_time)
+{
+	const struct profile *p = recorder_profile(f->recorder);
+	const struct recording *m = profile_recording(p);
+	uint64_t now = monotonic_ns();
+	int r = is_time || p->samples.len >= FLUSH_SAMPLES ? write_now(f, now) : 0;
+
+	if (r < 0 || !f->o->rotate_ns || now - m->start_monotonic_ns < f->o->rotate_ns)
+		return r;
+	return rotate(f);
 }
 
 /* --- other formats ---------------------------------------------------------------------------- */
@@ -226,4 +349,7 @@ void record_files_release(struct record_files *f)
 		free(f->older.items[i]);
 	vec_release(&f->older);
 	free(f->path);
+	writer_free(f->writer);
+	load_release(&f->top);
+	vec_release(&f->leaves);
 }

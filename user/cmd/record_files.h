@@ -7,6 +7,9 @@
 
 #include "base/vec.h"
 #include "cmd/cmd.h"
+#include "cmd/load.h"
+#include "collect/recorder.h"
+#include "store/writer.h"
 
 /*
  * The files of `record`: the recording, which is written while it is made, and what is made of it
@@ -24,8 +27,13 @@ struct record_outputs {
 
 struct record_files {
 	const struct record_outputs *o;
-	char *path;        /* of the recording that is being written, owned */
-	VEC(char *) older; /* of --rotate-keep, oldest first; owned */
+	struct recorder *recorder; /* borrowed */
+	struct writer *writer;     /* of the recording that is being written; NULL: none */
+	char *path;                /* its own, owned */
+	VEC(char *) older;         /* of --rotate-keep, oldest first; owned */
+	struct load top;           /* all that was written, by function: for the summary */
+	struct leaf_map leaves;
+	uint64_t last_counters_ns;
 };
 
 /* EXIT_OK, or EXIT_USAGE after the message. */
@@ -35,13 +43,21 @@ int record_files_check(const struct call *call, const struct record_outputs *o);
 const char *record_files_name(const struct record_files *f);
 
 /*
- * Chooses f->path for a recording that starts then (CLOCK_REALTIME): with --rotate a name with that
- * time in it, a second later where it is taken. 0 or -ENOMEM.
+ * Opens the file of the part that the recorder has begun: with --rotate the time of its start is in
+ * its name, a second later where that is taken. This and what follows: 0, or a negative errno with
+ * a message.
  */
-int record_files_next(struct record_files *f, uint64_t start_realtime_ns);
+int record_files_open(struct record_files *f, struct recorder *recorder);
 
-/* The file at f->path is there: removes the oldest ones of this recording beyond --rotate-keep. */
-int record_files_keep(struct record_files *f);
+/* Writes what there is if it is_time or much has come, and begins the next file when that is due.
+ */
+int record_files_step(struct record_files *f, bool is_time);
+
+/* Writes what there is, whenever that is asked for. */
+int record_files_write_all(struct record_files *f);
+
+/* After recorder_finish(): the rest of the last file. is_whole: as of struct recording. */
+int record_files_end(struct record_files *f, bool is_whole);
 
 /* Is the recording a file of its own right? */
 bool record_files_has_recording(const struct record_files *f);

@@ -124,6 +124,7 @@ int recorder_begin(struct recorder *rec)
 	m->start_monotonic_ns = start_ns;
 	m->duration_ns = 0;
 	m->has_ended = 0;
+	rec->last_settle_ns = start_ns;
 	return rec->pipeline ? begin_next(rec, start_ns) : begin_first(rec, start_ns);
 }
 
@@ -176,7 +177,10 @@ int recorder_step(struct recorder *rec, int fd, int max_ms)
 		return r;
 	now = monotonic_ns();
 	r = look_into_cgroup(rec, now);
-	return r < 0 || now - rec->last_settle_ns < SETTLE_NS ? r : settle(rec, now);
+	if (r < 0 || now - rec->last_settle_ns < SETTLE_NS)
+		return r;
+	r = settle(rec, now);
+	return r < 0 ? r : 1;
 }
 
 int recorder_follow_cpus(struct recorder *rec)

@@ -54,8 +54,8 @@ int recorder_start(struct recorder *rec);
 
 /*
  * Waits until there is something to do, `fd` (-1: none) is readable or max_ms are over, and does
- * it. Samples that came are in the profile as soon as their names are known, which is looked at
- * once a second, or by recorder_settle().
+ * it. Returns 1 once a second: then samples that waited for names are in the profile as far as
+ * these have come, and it is time to write. recorder_settle() has that at once.
  */
 int recorder_step(struct recorder *rec, int fd, int max_ms);
 int recorder_settle(struct recorder *rec);

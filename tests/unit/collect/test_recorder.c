@@ -44,7 +44,7 @@ static uint64_t counter(const struct recorder *rec, const char *name)
 static void step_until_ticks(struct recorder *rec)
 {
 	do {
-		assert_int_equal(recorder_step(rec, -1, 50), 0);
+		assert_true(recorder_step(rec, -1, 50) >= 0);
 		assert_int_equal(recorder_store_counters(rec), 0);
 	} while (counter(rec, "ticks") < TICKS);
 }

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef CMD_RECORD_H
+#define CMD_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/strbuf.h"
+#include "cmd/cmd.h"
+#include "cmd/launch.h"
+#include "cmd/record_files.h"
+#include "collect/recorder.h"
+#include "target/cgroup.h"
+#include "target/proc.h"
+
+/* The parts of `pyebpf record`; its options and exit codes are in record.c. */
+
+struct record_opts {
+	struct opt_u32_list pids;
+	bool all;
+	const char *cgroup, *container; /* at most one of the two */
+	uint64_t duration_ns;
+	uint32_t freq_hz;
+	bool no_children;
+	bool has_opcodes;
+	struct record_outputs outputs;
+	uint64_t ring_bytes;
+	bool no_task_work;
+	struct opt_list bases, diff_outputs; /* --diff */
+};
+
+/* Whom: what the options say, and the COMMAND if there is one. */
+struct record_targets {
+	const struct record_opts *o;
+	const struct operands *command;
+	struct launch launch; /* of the COMMAND */
+	struct cgroup cgroup; /* of --cgroup or --container */
+	struct pids pids;     /* of -p, or the COMMAND's */
+	int *pid_fds;         /* one each; -1: it has exited. NULL: not watched yet */
+};
+
+static inline bool record_targets_has_command(const struct record_targets *t)
+{
+	return t->command->len > 0;
+}
+
+static inline bool record_targets_has_cgroup(const struct record_targets *t)
+{
+	return t->o->cgroup || t->o->container;
+}
+
+/* The cgroup is found, the COMMAND waits to be let go. A negative errno with a message. */
+int record_targets_prepare(struct record_targets *t);
+
+/* Has record_targets_are_gone() know when they have exited. A negative errno with a message. */
+int record_targets_watch(struct record_targets *t);
+
+/* Have all of them exited? A cgroup can have others until it is removed. */
+bool record_targets_are_gone(struct record_targets *t);
+
+/* "pid 412, pid 413", "all processes", "container 0123456789ab", a cgroup's folder, the command. */
+int record_targets_put(const struct record_targets *t, struct strbuf *out);
+
+/* The COMMAND came to its end of itself, and not by a signal. */
+bool record_targets_have_run_whole(struct record_targets *t);
+
+void record_targets_release(struct record_targets *t);
+
+/* One use of the command. */
+struct record_run {
+	const struct record_opts *o;
+	struct record_targets targets;
+	struct record_files files;
+	struct recorder *recorder;
+	int signal_fd;
+	uint64_t sampling_ns; /* since when there are ticks: a loaded disk may take its time before
+			       */
+	uint64_t last_progress_ns;
+	bool has_progress; /* a progress line is on the terminal */
+	bool should_stop;
+};
+
+/* Everything up to the first tick, and the COMMAND runs. A negative errno with a message. */
+int record_run_start(struct record_run *r);
+
+/* Records until something ends it. A negative errno with a message. */
+int record_run_loop(struct record_run *r);
+
+/* Stops the events and writes the rest; after record_run_loop(), whatever that returned. */
+int record_run_finish(struct record_run *r);
+
+/* Waits for the COMMAND, which gets the signals that we get. A negative errno with a message. */
+int record_run_await_command(struct record_run *r);
+
+void record_run_release(struct record_run *r);
+
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "cmd/environment.h"
+#include "cmd/record.h"
+
+#define STEP_MS 50
+#define COMMAND_LINE_MAX (1u << 20)
+#define PROGRESS_NS 500000000ULL
+#define COMMAND_END_MS 200 /* a command that does not end with the recording goes on */
+
+/* What ends or interrupts a recording arrives on one descriptor. SIGCHLD: the COMMAND has ended. */
+static int watch_signals(struct record_run *r)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGCHLD);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -errno;
+	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return r->signal_fd < 0 ? err_set(-errno, "signalfd: %s", strerror(errno)) : 0;
+}
+
+/* As it was typed: the option parser has moved the words of argv. */
+static int own_command_line(struct strbuf *out)
+{
+	_cleanup_(freep) char *words = NULL;
+	size_t len;
+	int e = file_read("/proc/self/cmdline", COMMAND_LINE_MAX, &words, &len);
+
+	for (size_t at = 0; e >= 0 && at < len; at += strlen(words + at) + 1)
+		e = strbuf_appendf(out, "%s%s", at ? " " : "", words + at);
+	return e;
+}
+
+static int describe(const struct record_run *r)
+{
+	_cleanup_(strbuf_releasep) struct strbuf target = STRBUF_INIT, command = STRBUF_INIT;
+	struct recording *m = profile_recording(recorder_profile(r->recorder));
+	const struct pids *pids = &r->targets.pids;
+	char host[256] = "";
+	int e;
+
+	gethostname(host, sizeof(host) - 1);
+	if ((e = record_targets_put(&r->targets, &target)) < 0 ||
+	    (e = own_command_line(&command)) < 0 || (e = recording_set_text(&m->host, host)) < 0 ||
+	    (e = recording_set_text(&m->command, strbuf_str(&command))) < 0 ||
+	    (e = recording_set_text(&m->target, strbuf_str(&target))) < 0)
+		return e;
+	return environment_describe(m, pids->len == 1 ? pids->items[0] : 0);
+}
+
+static int open_recorder(struct record_run *r)
+{
+	const struct record_opts *o = r->o;
+	bool has_cgroup = record_targets_has_cgroup(&r->targets);
+	const struct recorder_opts opts = {
+		.session = { .freq_hz = o->freq_hz,
+			     .is_system_wide = o->all,
+			     .follow_children = !o->no_children || has_cgroup,
+			     .cgroup = has_cgroup ? &r->targets.cgroup : NULL,
+			     .ring_bytes = o->ring_bytes,
+			     .has_opcodes = o->has_opcodes,
+			     .no_task_work = o->no_task_work },
+		.pids = &r->targets.pids,
+		.command = r->targets.command->items[0],
+	};
+	int e;
+
+	if ((e = recorder_open(&opts, &r->recorder)) < 0 || (e = recorder_attach(r->recorder)) < 0)
+		return e;
+	return recorder_aim(r->recorder);
+}
+
+int record_run_start(struct record_run *r)
+{
+	int e;
+
+	if ((e = watch_signals(r)) < 0 || (e = record_targets_prepare(&r->targets)) < 0 ||
+	    (e = open_recorder(r)) < 0 || (e = record_targets_watch(&r->targets)) < 0 ||
+	    (e = recorder_begin(r->recorder)) < 0 || (e = describe(r)) < 0 ||
+	    (e = record_files_open(&r->files, r->recorder)) < 0 ||
+	    (e = recorder_start(r->recorder)) < 0)
+		return e;
+	r->sampling_ns = monotonic_ns();
+	if (!record_targets_has_command(&r->targets))
+		return 0;
+	return launch_go(&r->targets.launch, r->targets.command->items[0]);
+}
+
+static void clear_progress(struct record_run *r)
+{
+	if (r->has_progress)
+		fputs("\r\033[K", stderr);
+	r->has_progress = false;
+}
+
+static void show_progress(struct record_run *r)
+{
+	const struct pipeline_stats *stats = recorder_stats(r->recorder);
+	uint64_t now = monotonic_ns();
+
+	if (now - r->last_progress_ns < PROGRESS_NS || log_level() < LOG_LEVEL_WARNING ||
+	    !isatty(STDERR_FILENO))
+		return;
+	r->last_progress_ns = now;
+	fprintf(stderr, "\r\033[Krecording %s, %s samples of %s process%s, %s  (Ctrl-C ends it)",
+		units_ns((now - r->sampling_ns) / NS_PER_SECOND * NS_PER_SECOND).s,
+		units_count(stats->samples).s, units_count(stats->processes).s,
+		stats->processes == 1 ? "" : "es", units_bytes(writer_size(r->files.writer)).s);
+	r->has_progress = true;
+}
+
+static int handle_signals(struct record_run *r)
+{
+	struct launch *l = &r->targets.launch;
+	struct signalfd_siginfo info;
+	int e = 0;
+
+	while (e >= 0 && read(r->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		switch (info.ssi_signo) {
+		case SIGUSR1:
+			e = record_files_write_all(&r->files);
+			break;
+		case SIGCHLD:
+			e = launch_reap(l, false);
+			break;
+		case SIGTERM:
+		case SIGHUP:
+			/* From a terminal the command gets it as we do; from kill it would not. */
+			if (l->pid && !l->has_ended && info.ssi_code <= 0)
+				kill(l->pid, info.ssi_signo);
+			r->should_stop = true;
+			break;
+		default:
+			r->should_stop = true;
+		}
+	}
+	return e;
+}
+
+/* Until the ring is looked at again, or -d is over. */
+static int step_ms(const struct record_run *r)
+{
+	uint64_t elapsed = monotonic_ns() - r->sampling_ns, max_ns = r->o->duration_ns;
+
+	if (!max_ns || elapsed + STEP_MS * 1000000ULL <= max_ns)
+		return STEP_MS;
+	return elapsed < max_ns ? (max_ns - elapsed) / 1000000 + 1 : 0;
+}
+
+static bool is_over(struct record_run *r)
+{
+	return record_targets_are_gone(&r->targets) ||
+	       (r->o->duration_ns && monotonic_ns() - r->sampling_ns >= r->o->duration_ns);
+}
+
+int record_run_loop(struct record_run *r)
+{
+	int e, is_time;
+
+	while (!r->should_stop) {
+		is_time = recorder_step(r->recorder, r->signal_fd, step_ms(r));
+		if (is_time < 0)
+			return is_time;
+		if ((e = handle_signals(r)) < 0 ||
+		    (e = record_files_step(&r->files, is_time)) < 0 ||
+		    (e = recorder_follow_cpus(r->recorder)) < 0)
+			return e;
+		if (is_over(r))
+			break;
+		show_progress(r);
+	}
+	return 0;
+}
+
+int record_run_finish(struct record_run *r)
+{
+	bool is_whole;
+	int e;
+
+	clear_progress(r);
+	if (!r->files.writer)
+		return 0; /* the next file could not be opened */
+	if ((e = recorder_finish(r->recorder)) < 0)
+		return e;
+	is_whole = !r->o->outputs.rotate_ns && record_targets_have_run_whole(&r->targets);
+	if ((e = record_files_end(&r->files, is_whole)) < 0)
+		return e;
+	return recorder_store_total(r->recorder, r->files.top.profile);
+}
+
+/* What a terminal sends the command gets as well, and what kill sends from here. */
+static void pass_signals_on(const struct record_run *r)
+{
+	struct signalfd_siginfo info;
+
+	while (read(r->signal_fd, &info, sizeof(info)) == sizeof(info))
+		if (info.ssi_code <= 0 && info.ssi_signo != SIGCHLD && info.ssi_signo != SIGUSR1)
+			kill(r->targets.launch.pid, (int)info.ssi_signo);
+}
+
+static void tell_that_command_goes_on(const struct record_run *r)
+{
+	char text[ERR_BYTES];
+
+	if (log_level() < LOG_LEVEL_WARNING)
+		return;
+	snprintf(text, sizeof(text),
+		 "%s (pid %d) goes on after the recording; its exit status is waited for",
+		 r->targets.command->items[0], r->targets.launch.pid);
+	log_line("pyebpf record: ", text);
+	cmd_try("Ctrl-C or kill %d, to end it", r->targets.launch.pid);
+}
+
+int record_run_await_command(struct record_run *r)
+{
+	struct pollfd p = { .fd = r->signal_fd, .events = POLLIN };
+	int timeout_ms = COMMAND_END_MS, e = 0;
+
+	while (!r->targets.launch.has_ended && e >= 0) {
+		if (poll(&p, 1, timeout_ms) == 0) {
+			tell_that_command_goes_on(r);
+			timeout_ms = -1;
+		}
+		pass_signals_on(r);
+		e = launch_reap(&r->targets.launch, false);
+	}
+	return e;
+}
+
+void record_run_release(struct record_run *r)
+{
+	record_files_release(&r->files);
+	recorder_free(r->recorder);
+	record_targets_release(&r->targets);
+	closep(&r->signal_fd);
+}
