@@ -409,9 +409,9 @@ def test_a_closed_pipe_is_no_error(pyebpf):
 TOKEN = re.compile(r'"((?:\\.|[^"\\])*)"|/\*.*?\*/|(\w+|[^\w\s])', re.S)
 EXPLAINED = ["user/target/interpreter_file.c", "user/target/runtime.c",
              "user/target/version_scan.c", "user/target/offsets.c", "user/target/debug_offsets.c",
-             "user/target/cgroup.c", "user/target/container_cgroup.c", "user/target/mem.c", "user/collect/discover.c",
-             "user/collect/session.c", "user/store/reader.c", "user/store/decode.c",
-             "user/store/writer.c"]
+             "user/target/cgroup.c", "user/target/container_cgroup.c", "user/target/mem.c",
+             "user/collect/discover.c", "user/collect/programs.c", "user/collect/session.c",
+             "user/store/reader.c", "user/store/decode.c", "user/store/writer.c"]
 
 
 def source(path):

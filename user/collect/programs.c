@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "collect/programs.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/vec.h"
+#include "collect/features.h"
+#include "pyebpf.skel.h"
+
+#define LIBBPF_LOG_LINES 100 /* of one message: the last instructions, and the verdict */
+
+DEFINE_CLEANUP(struct pyebpf *, pyebpf__destroy)
+
+/* libbpf's own words go to --verbose: what failed is said in ours. A verifier's log has MiBs. */
+__attribute__((format(printf, 2, 0))) static int libbpf_log(enum libbpf_print_level level,
+							    const char *fmt, va_list ap)
+{
+	_cleanup_(freep) char *text = NULL;
+
+	if (level == LIBBPF_DEBUG || log_level() < LOG_LEVEL_DEBUG)
+		return 0;
+	if (vasprintf(&text, fmt, ap) < 0) {
+		text = NULL;
+		return 0;
+	}
+	log_lines(LOG_LEVEL_DEBUG, text, LIBBPF_LOG_LINES);
+	return 0;
+}
+
+/*
+ * Has the sampler call the kernel's function in place of TASK_WORK_SCHEDULE. Where there is none
+ * the call stays, in code that the verifier sees is never reached.
+ */
+static int bind_task_work(struct pyebpf *skel, uint32_t function)
+{
+	struct bpf_program *sampler = skel->progs.sample;
+	size_t count = bpf_program__insn_cnt(sampler);
+	_cleanup_(freep) struct bpf_insn *insns = malloc(count * sizeof(*insns));
+
+	if (!insns)
+		return -ENOMEM;
+	memcpy(insns, bpf_program__insns(sampler), count * sizeof(*insns));
+	for (size_t i = 0; i < count; i++)
+		if (insns[i].code == (BPF_JMP | BPF_CALL) && !insns[i].src_reg &&
+		    insns[i].imm == TASK_WORK_SCHEDULE) {
+			insns[i].src_reg = BPF_PSEUDO_KFUNC_CALL;
+			insns[i].imm = (int)function;
+		}
+	return bpf_program__set_insns(sampler, insns, count);
+}
+
+static int configure(struct pyebpf *skel, const struct session_opts *opts, int cpus,
+		     uint32_t task_work)
+{
+	struct session_config *c = (struct session_config *)&skel->rodata->session;
+	uint32_t inode = 0;
+	int r = pid_namespace_own(&inode);
+
+	if (r < 0)
+		return r;
+	c->has_task_work = task_work && !opts->no_task_work;
+	if (c->has_task_work && (r = bind_task_work(skel, task_work)) < 0)
+		return r;
+	c->pidns_inode = inode;
+	c->cpus = cpus;
+	c->wakeup_bytes = opts->ring_bytes / 4;
+	c->own_pid = getpid();
+	c->has_cgroup = opts->cgroup && opts->cgroup->is_v2;
+	c->has_filter = !opts->is_system_wide && !c->has_cgroup;
+	c->follow_children = opts->follow_children;
+	c->has_opcodes = opts->has_opcodes;
+	if (opts->pid_namespace) {
+		c->target_pidns = opts->pid_namespace->inode;
+		c->target_pidns_depth = opts->pid_namespace->depth;
+	}
+	return 0;
+}
+
+static int set_cgroup(struct pyebpf *skel, const struct cgroup *cgroup)
+{
+	uint32_t zero = 0;
+
+	if (bpf_map_update_elem(bpf_map__fd(skel->maps.cgroups), &zero, &cgroup->fd, BPF_ANY) < 0)
+		return err_set(-errno, "choose the cgroup %s: %s", cgroup->path, strerror(errno));
+	return 0;
+}
+
+/* Of all structs that the programs name, what the kernel has under these names. */
+static int write_types(const struct pyebpf *skel, const struct kernel_types *k, int fd)
+{
+	const struct btf *btf = bpf_object__btf(skel->obj);
+	VEC(struct kernel_type) structs = VEC_INIT;
+	int r = 0;
+
+	for (uint32_t id = 1; id < btf__type_cnt(btf) && !r; id++) {
+		const struct btf_type *t = btf__type_by_id(btf, id);
+
+		if (btf_is_composite(t) && t->name_off)
+			r = vec_push(&structs,
+				     ((struct kernel_type){ btf__name_by_offset(btf, t->name_off),
+							    btf_kind(t), 0 }));
+	}
+	if (!r) {
+		kernel_types_find(k, structs.items, structs.len);
+		r = kernel_types_write(k, structs.items, structs.len, fd);
+	}
+	vec_release(&structs);
+	return r;
+}
+
+/* What register_iterators() has undone, for the load. */
+static int become_iterator(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long function)
+{
+	opts->expected_attach_type = BPF_TRACE_ITER;
+	opts->attach_btf_id = function;
+	return bpf_program__set_type(prog, BPF_PROG_TYPE_TRACING);
+}
+
+/*
+ * For an iterator libbpf reads all of the kernel's types, to find the function it belongs to, which
+ * we know. So while libbpf prepares it, it is of a type that belongs to none. Returns a handler for
+ * sections that libbpf has none for, to be unregistered when the programs are attached: the one
+ * kind of handler that libbpf 1.1 can register again after that without using memory it has freed.
+ */
+static int register_iterators(const struct feature_probe *probe)
+{
+	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .prog_prepare_load_fn = become_iterator,
+		    .cookie = probe->functions[KERNEL_ITER_TASK].id);
+
+	return libbpf_register_prog_handler(NULL, BPF_PROG_TYPE_RAW_TRACEPOINT, 0, &opts);
+}
+
+static void unregister(int *handler)
+{
+	if (*handler > 0)
+		libbpf_unregister_prog_handler(*handler);
+}
+
+static int attach(struct pyebpf *skel)
+{
+	int r = pyebpf__attach(skel); /* the sampler waits for its events */
+
+	if (r < 0)
+		return r;
+	skel->links.list_tasks = bpf_program__attach_iter(skel->progs.list_tasks, NULL);
+	if (!skel->links.list_tasks)
+		return -errno;
+	skel->links.list_cpu_time = bpf_program__attach_iter(skel->progs.list_cpu_time, NULL);
+	return skel->links.list_cpu_time ? 0 : -errno;
+}
+
+static int size_maps(struct pyebpf *skel, const struct session_opts *opts, int cpus)
+{
+	int r;
+
+	if ((r = bpf_map__set_max_entries(skel->maps.events, opts->ring_bytes)) < 0 ||
+	    (r = bpf_map__set_max_entries(skel->maps.scratch, cpus + TASK_SCRATCHES)) < 0 ||
+	    (r = bpf_map__set_max_entries(skel->maps.cpu_ticks, cpus)) < 0)
+		return err_set(r, "size the BPF maps: %s", strerror(-r));
+	return 0;
+}
+
+/*
+ * libbpf gets the few types of the kernel's that the programs need as a file, of which it takes the
+ * path. Then they are open, and so is the file.
+ */
+static int open_programs(int types_fd, struct pyebpf **out)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts);
+	char path[32];
+
+	if (types_fd < 0)
+		return err_set(-errno, "open the BPF object: %s", strerror(errno));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", types_fd);
+	opts.btf_custom_path = path;
+	*out = pyebpf__open_opts(&opts);
+	return *out ? 0 : err_set(-errno, "open the BPF object: %s", strerror(errno));
+}
+
+static int load_programs(struct pyebpf *skel, const struct session_opts *opts)
+{
+	int r = pyebpf__load(skel);
+
+	if (r < 0)
+		return err_set(r, "the kernel refused the BPF programs: %s (-vv shows its log)",
+			       strerror(-r));
+	if (opts->cgroup && opts->cgroup->is_v2 && (r = set_cgroup(skel, opts->cgroup)) < 0)
+		return r;
+	r = attach(skel);
+	return r < 0 ? err_set(r, "attach the BPF programs: %s", strerror(-r)) : 0;
+}
+
+static int start_programs(const struct session_opts *opts, const struct feature_probe *probe,
+			  struct pyebpf **out)
+{
+	_cleanup_(closep) int types_fd = memfd_create("pyebpf_types", MFD_CLOEXEC);
+	_cleanup_(unregister) int iterators = register_iterators(probe);
+	_cleanup_(pyebpf__destroyp) struct pyebpf *skel = NULL;
+	int cpus = libbpf_num_possible_cpus(), r;
+
+	if (iterators < 0)
+		return err_set(iterators, "open the BPF object: %s", strerror(-iterators));
+	if ((r = open_programs(types_fd, &skel)) < 0 ||
+	    (r = configure(skel, opts, cpus, feature_task_work(probe))) < 0 ||
+	    (r = size_maps(skel, opts, cpus)) < 0 ||
+	    (r = write_types(skel, probe->types, types_fd)) < 0 ||
+	    (r = load_programs(skel, opts)) < 0)
+		return r;
+	*out = take_ptr(skel);
+	return 0;
+}
+
+int programs_start(const struct session_opts *opts, struct pyebpf **out)
+{
+	_cleanup_(feature_probe_release) struct feature_probe probe = { 0 };
+	int r = features_check(&probe);
+
+	if (r < 0 || (r = feature_kernel_types(&probe)) < 0)
+		return r;
+	libbpf_set_print(libbpf_log);
+	return start_programs(opts, &probe, out);
+}
