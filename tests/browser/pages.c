@@ -23,7 +23,7 @@
 #include "base/vec.h"
 #include "diff/diff.h"
 #include "export/export.h"
-#include "export/flamegraph.h"
+#include "export/page/flamegraph.h"
 
 #define FUNCTIONS 400
 #define SECONDS 60

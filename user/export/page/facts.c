@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include "export/page_facts.h"
+#include "export/page/facts.h"
 
 #include <math.h>
 #include <string.h>

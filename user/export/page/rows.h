@@ -3,8 +3,8 @@
 #define EXPORT_PAGE_ROWS_H
 
 #include "base/cleanup.h"
-#include "export/blob.h"
-#include "export/page.h"
+#include "export/page/blob.h"
+#include "export/page/page.h"
 
 /*
  * The rows of a page in order, as the bytes of their columns (assets/README.md, "The blob").

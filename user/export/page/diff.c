@@ -5,9 +5,9 @@
 #include "diff/diff.h"
 #include "export/diff_export.h"
 #include "export/diff_words.h"
-#include "export/flamegraph.h"
-#include "export/page.h"
-#include "export/sources.h"
+#include "export/page/flamegraph.h"
+#include "export/page/page.h"
+#include "export/page/sources.h"
 
 _Static_assert((int)DIFF_BASE == CUBE_BASE && (int)DIFF_CURRENT == CUBE_CURRENT, "sides are one");
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef EXPORT_SOURCES_H
-#define EXPORT_SOURCES_H
+#ifndef EXPORT_PAGE_SOURCES_H
+#define EXPORT_PAGE_SOURCES_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/vec.h"
-#include "export/page.h"
+#include "export/page/page.h"
 
 /*
  * Source lines around those a page has samples of, read from this machine. A recording says when it

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include "export/blob.h"
+#include "export/page/blob.h"
 
 #include <errno.h>
 #include <string.h>

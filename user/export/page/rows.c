@@ -4,7 +4,7 @@
  * Columns are written one after the other, rows are found part by part: a part keeps the bytes of
  * its stretch of each column, a byte a number mostly, and no rows.
  */
-#include "export/page_rows.h"
+#include "export/page/rows.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef EXPORT_BLOB_H
-#define EXPORT_BLOB_H
+#ifndef EXPORT_PAGE_BLOB_H
+#define EXPORT_PAGE_BLOB_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef EXPORT_PAGE_H
-#define EXPORT_PAGE_H
+#ifndef EXPORT_PAGE_PAGE_H
+#define EXPORT_PAGE_PAGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

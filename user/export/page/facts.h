@@ -3,7 +3,7 @@
 #define EXPORT_PAGE_FACTS_H
 
 #include "base/json.h"
-#include "export/page.h"
+#include "export/page/page.h"
 
 #define PAGE_SCHEMA "pyebpf-page/3"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef EXPORT_FLAMEGRAPH_H
-#define EXPORT_FLAMEGRAPH_H
+#ifndef EXPORT_PAGE_FLAMEGRAPH_H
+#define EXPORT_PAGE_FLAMEGRAPH_H
 
 #include <stdio.h>
 
-#include "export/page.h"
-#include "export/sources.h"
+#include "export/page/page.h"
+#include "export/page/sources.h"
 
 /*
  * Writes the page: one HTML file that needs no other. Nothing of the recording stands in it but

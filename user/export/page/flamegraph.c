@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include "export/flamegraph.h"
+#include "export/page/flamegraph.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -9,10 +9,10 @@
 #include "base/json.h"
 #include "base/parallel.h"
 #include "base/varint.h"
-#include "export/blob.h"
+#include "export/page/blob.h"
 #include "export/export.h"
-#include "export/page_facts.h"
-#include "export/page_rows.h"
+#include "export/page/facts.h"
+#include "export/page/rows.h"
 #include "page_assets.h"
 
 #define MAGIC PAGE_SCHEMA "\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include "export/page.h"
+#include "export/page/page.h"
 
 #include <errno.h>
 #include <stdbool.h>
