@@ -44,8 +44,6 @@
   const SCENE_FIELDS = ["q", "label"];
   const NOWHERE = {zoom: null, span: null, sel: null}; // places are of one tree
   const JUDGED_AT_ONCE = 100000; // boxes
-  // Steps of a change measured against the whole, where a change is coloured by impact.
-  const IMPACT_STEPS = [0.001, 0.005, 0.02, 0.05];
 
   const ORIGINS = {own: "", import: "import machinery", library: "installed package",
     stdlib: "standard library", native: "native code", kernel: "kernel", marker: "", task: ""};
@@ -199,7 +197,7 @@
       const scheme = paletteOf(), {tree} = pane.active;
 
       if (scheme === "modules")
-        return colourByFunction(tree, (f) => {
+        return ns.colourByFunction(report, tree, (f) => {
           const {module, name, origin} = facts(f);
 
           return ns.moduleColour(module || (["marker", "task"].includes(origin) ? "" : origin), name,
@@ -213,30 +211,7 @@
           out[i] = ns.heatColour(weight[i] / root);
         return out;
       }
-      return viewOf() === "elided" ? elidedColours(pane) : changeColours(pane);
-    }
-
-    function colourByFunction(tree, colour) {
-      const ofFunction = new Int16Array(report.functions.count).fill(-1);
-      const out = new Uint8Array(tree.count);
-
-      for (let i = 0; i < tree.count; i++) {
-        const f = tree.func[i];
-
-        if (ofFunction[f] < 0)
-          ofFunction[f] = colour(f);
-        out[i] = ofFunction[f];
-      }
-      return out;
-    }
-
-    function elidedColours({active}) {
-      const out = new Uint8Array(active.tree.count), removed = ns.CLASSES.indexOf("removed");
-
-      for (let i = 1; i < out.length; i++)
-        if (ns.isGone(active, i))
-          out[i] = removed;
-      return out;
+      return viewOf() === "elided" ? ns.elidedColours(pane.active) : changeColours(pane);
     }
 
     function changeColours(pane) {
@@ -247,34 +222,9 @@
       const classes = verdicts[state.measure].slice();
 
       if (state.effect === "impact")
-        colourByImpact(pane.active, classes);
-      softenNew(pane.active.tree, classes);
+        ns.colourByImpact(pane.active, state.measure, classes);
+      ns.softenNew(pane.active.tree, classes);
       return classes;
-    }
-
-    // Only the topmost new box of a path is strong: what it calls is new as a matter of course.
-    function softenNew({count, parent}, colour) {
-      const isNew = ns.CLASSES.indexOf("new");
-
-      for (let i = count - 1; i > 0; i--)
-        if (colour[i] === isNew && colour[parent[i]] === isNew)
-          colour[i] = ns.NEW_BELOW;
-    }
-
-    // The step of a significant change by its share of the whole, not of itself.
-    function colourByImpact({current, base, scale}, colour) {
-      const root = current.total[0] || base.total[0] * scale || 1;
-      const slower = ns.CLASSES.indexOf("slower1"), faster = ns.CLASSES.indexOf("faster1");
-      const {measure} = state;
-
-      for (let i = 0; i < colour.length; i++) {
-        if (colour[i] < slower || colour[i] >= faster + 4)
-          continue;
-        const impact = Math.abs(current[measure][i] - base[measure][i] * scale) / root;
-        const step = IMPACT_STEPS.findLastIndex((mark) => impact >= mark);
-
-        colour[i] = step < 0 ? 0 : (colour[i] < faster ? slower : faster) + step;
-      }
     }
 
     // Outlined: the topmost new box of a path; in Elided, callers that are still there.
@@ -423,7 +373,7 @@
 
       if (count > 1)
         box.append(ns.element("h3", {}, shape === "callers" ? "Callers of " : "Called by ",
-          ns.element("bdi", {textContent: facts(state.func).name})));
+          ns.element("bdi", {}, facts(state.func).name)));
       box.append(scroller);
       pane.graph = ns.flameGraph({canvas, overlay, scroller, spacer}, {
         select: (node, corner, event) => corner ? openElided(pane, node) : pick(pane, node, event),
@@ -673,7 +623,7 @@
       const shown = path.length > 5 ? [path[0], -1, ...path.slice(-3)] : path;
       const parts = shown.map((node) => node < 0 ? ns.element("span", {}, "…")
         : ns.element("button", {type: "button", title: nameOf(tree, node),
-          onclick: () => zoomPane(pane, node)}, ns.element("bdi", {textContent: nameOf(tree, node)})));
+          onclick: () => zoomPane(pane, node)}, ns.element("bdi", {}, nameOf(tree, node))));
 
       ns.refill($("trail"), ...parts.flatMap((p, i) => i ? [" › ", p] : [p]));
     }
@@ -778,124 +728,28 @@
 
     const amount = (ticks) => ns.amountText(ticks, unit);
 
-    function columns(rows) {
-      const view = viewOf(), t = table, isBase = view === "base";
-      const name = {key: "name", title: "Function", hint: "Sort by name",
-        value: (f) => facts(f).name.toLowerCase(), text: (f) => facts(f).name,
-        sub: (f) => facts(f).module || facts(f).place};
-      const self = isBase ? t.baseSelf : t.self, total = isBase ? t.baseTotal : t.total;
-      const removed = view === "elided" ? t.removed : null;
-      const all = (isBase ? t.allBase : t.all) || 1;
-      const share = (key, title, hint, of) => ({key, title, hint, value: (f) => of[f],
-        text: (f) => ns.percent(of[f] / all), bar: (f) => of[f] / all});
-
-      if (removed) {
-        const time = (key, title, hint, of) => ({key, title, hint, value: (f) => of[f],
-          text: (f) => amount(of[f]), bar: (f) => of[f] / (t.allRemoved || 1)});
-
-        return [name, time("self", "Self", "Removed time in the function itself", removed.self),
-          time("total", "Total", "Removed time with the functions it called", removed.total)];
-      }
-      if (view !== "diff")
-        return [name, share("self", "Self", "Share of the time in the function itself", self),
-          share("total", "Total", "Share of the time with the functions it calls", total)];
-      const delta = (key, title, hint, now, before) => {
-        const value = (f) => now[f] - before[f] * t.scale;
-        const most = rows.reduce((max, f) => Math.max(max, Math.abs(value(f))), 1e-9);
-
-        return {key, title, hint, value: (f) => state.sort ? value(f) : Math.abs(value(f)),
-          text: (f) => ns.signed(amount(value(f)), value(f)), bar: (f) => value(f) / most};
-      };
-
-      return [name,
-        delta("dtotal", "Δ total", "Change of its time with callees", t.total, t.baseTotal),
-        {key: "ratio", title: "Change", hint: "Change of the total in per cent of the baseline",
-          value: (f) => t.baseTotal[f] ? t.total[f] / (t.baseTotal[f] * t.scale) : Infinity,
-          text: (f) => ns.changeText({current: {total: t.total[f]}, base: {total: t.baseTotal[f]},
-            scale: t.scale})},
-        delta("dself", "Δ self", "Change of its own time", t.self, t.baseSelf),
-        share("total", "Total", "Share of the current time with the functions it calls", t.total),
-        share("self", "Self", "Share of the current time in the function itself", t.self)];
-    }
-
-    function rowsToShow() {
-      const {total, baseTotal, removed} = table, rows = [];
-      const isThere = {
-        base: (f) => baseTotal[f] > 0,
-        head: (f) => total[f] > 0,
-        diff: (f) => total[f] > 0 || baseTotal[f] > 0,
-        elided: (f) => removed.total[f] > 0,
-      }[viewOf()];
-
-      for (let f = 1; f < total.length; f++)
-        if (isThere(f) && (!matched || matched[f]))
-          rows.push(f);
-      return rows;
-    }
-
-    // The rows' class names in the style sheet.
-    function accentsOf({verdicts}) {
-      const accents = ns.CLASSES.map(ns.family)
-        .map((name) => ["slower", "faster", "new", "removed"].includes(name) ? name : "");
-
-      return (f) => verdicts ? accents[verdicts[f]] : "";
-    }
-
     function drawTable() {
       table ??= functionRows(mainTable());
-      const rows = rowsToShow();
-      const fallback = viewOf() === "diff" ? "+dtotal" : "self"; // +: by size, of either sign
-      const shown = columns(rows);
+      const view = viewOf(), rows = ns.rowsToShow(table, view, matched);
+      const fallback = view === "diff" ? "+dtotal" : "self"; // +: by size, of either sign
+      const shown = ns.tableColumns({table, view, rows, facts, amount, isSorted: Boolean(state.sort)});
       const sort = shown.some((c) => c.key === state.sort.replace(/^-/, "")) ? state.sort : fallback;
 
       $("function-count").textContent = ns.count(rows.length);
-      functions.show(shown, rows, sort, accentsOf(table));
+      functions.show(shown, rows, sort, ns.accentsOf(table));
     }
 
     // --- head, legend, menus
 
-    function fact(key, text, className) {
-      return ns.element("div", {className: className || "", title: text},
-        ns.element("dt", {textContent: key}),
-        ns.element("dd", {}, ns.element("bdi", {textContent: text})));
-    }
-
     function drawHead() {
-      const {meta} = report, active = wholeOf(mainPane().active), list = [];
-      const isBase = viewOf() === "base";
-      const side = isBase && isDiffReport ? ns.SIDE_BASE : ns.SIDE_CURRENT;
-      const runs = meta.runs.filter((r) => r.side === side);
-      const sum = (of) => runs.reduce((all, r) => all + (of(r) || 0), 0);
-      const time = sum((r) => r.duration_ns), lost = sum((r) => r.lost);
-      const share = lostShare({lost, ticks: sum((r) => r.ticks)});
-      const pythons = [...new Set(meta.processes.map((p) => p.python).filter(Boolean))];
+      const {meta} = report, active = wholeOf(mainPane().active), isBase = viewOf() === "base";
+      const all = (isBase ? active.base : active.current).total[0];
 
       document.title = ns.visible(meta.title || "profile") + " – pyebpf";
       $("title").textContent = ns.visible(current.target || meta.title || "profile");
       $("title").title = $("title").textContent;
-      const all = (isBase ? active.base : active.current).total[0], kind = kindOf();
-
-      list.push(fact(unit.name, kind ? amount(all) : ns.count(all)));
-      if (time && !state.range && !selection.slots)
-        list.push(fact("Over", ns.duration(time / 1e6)));
-      if (!kind)
-        list.push(fact("Lost", lost ? `${ns.count(lost)} (${ns.percent(share)})` : "nothing",
-          share >= LOST_MUCH ? "lost" : ""));
-      if (rateOf(current) && !kind)
-        list.push(fact("Rate", `${ns.count(rateOf(current))} Hz`));
-      if (meta.kinds?.length > 1)
-        list.push(fact("Kinds", ns.visible(meta.kinds.map(({name}) => name).join(", "))));
-      if (pythons.length)
-        list.push(fact("Python", ns.visible(pythons.join(", "))));
-      if (current.host)
-        list.push(fact("Host", ns.visible(current.host)));
-      if (meta.diff?.normalize)
-        list.push(fact("Compared", NORMALIZE[meta.diff.normalize] || meta.diff.normalize));
-      const commands = new Set(meta.runs.map((r) => r.command).filter(Boolean));
-
-      if (isDiffReport && commands.size)
-        list.push(fact("Command", ns.visible([...commands].join(" → "))));
-      $("facts").replaceChildren(...list);
+      $("facts").replaceChildren(...ns.headFacts(meta, current, {all, unit, amount, isTicks: !kindOf(),
+        side: isBase && isDiffReport ? ns.SIDE_BASE : ns.SIDE_CURRENT, isRange: state.range || selection.slots}));
       drawChange(active);
       $("views").hidden = !comparing();
       showView(viewOf());
@@ -911,13 +765,6 @@
       $("basis-label").hidden = viewOf() !== "diff";
       ns.options($("basis"), BASES, state.basis);
     }
-
-    const rateOf = (r) => r.rate_hz || (r.interval_ns ? Math.round(1e9 / r.interval_ns) : 0);
-    const LOST_MUCH = 0.01; // share of lost samples from which they are pointed out
-    const lostShare = ({lost = 0, ticks = 0}) => lost && lost / (lost + ticks);
-
-    const NORMALIZE = {share: "by share of the run", second: "per second", absolute: "in all",
-      work: "per unit of work"};
 
     function drawChange({base, current: now, scale}) {
       const box = $("change");
@@ -1281,44 +1128,7 @@
     }
 
     function showAbout() {
-      const parts = [];
-
-      for (const r of report.meta.runs) {
-        const rows = [];
-        const row = (key, value) => {
-          if (value !== undefined && value !== null && value !== "")
-            rows.push(ns.element("dt", {textContent: key}),
-              ns.element("dd", {}, ns.element("bdi", {textContent: ns.visible(String(value))})));
-        };
-
-        row("File", r.file);
-        row("Command", r.command);
-        row("Target", r.target);
-        row("Started", r.start ? new Date(r.start * 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC" : "");
-        row("Lasted", r.duration_ns ? ns.duration(r.duration_ns / 1e6) : "");
-        row("Samples", r.ticks === undefined ? "" : ns.count(r.ticks));
-        row("Lost", r.lost ? `${ns.count(r.lost)} (${ns.percent(lostShare(r))})` : "nothing");
-        row("Rate", rateOf(r) ? `${ns.count(rateOf(r))} Hz` : "");
-        row("Mode", r.mode);
-        row("Event", r.event);
-        row("Host", r.host);
-        row("Kernel", r.kernel);
-        row("pyebpf", r.version);
-        row("Imported from", r.source);
-        parts.push(ns.element("h2", {}, !isDiffReport ? "Recording"
-          : r.side === ns.SIDE_BASE ? "Baseline" : "Current"),
-        ns.element("dl.about", {}, ...rows));
-      }
-      for (const note of report.meta.notes || [])
-        parts.push(ns.element("p.said", {}, ns.element("bdi", {textContent: ns.visible(note)})));
-      const counted = (report.meta.counters || []).filter(([, ...values]) => values.some(Boolean));
-
-      if (counted.length)
-        parts.push(ns.element("details", {}, ns.element("summary", {}, "Counters of the recorder"),
-          ns.element("dl.about", {}, ...counted.flatMap(([name, ...values]) => [
-            ns.element("dt", {textContent: name}),
-            ns.element("dd", {textContent: values.map(ns.count).join(" → ")})]))));
-      $("about-body").replaceChildren(...parts);
+      $("about-body").replaceChildren(...ns.aboutContent(report.meta));
       $("about-dialog").showModal();
     }
 

@@ -33,7 +33,7 @@
   }
 
   const button = (text, title, click) =>
-    element("button", {type: "button", textContent: text, title, onclick: click});
+    element("button", {type: "button", title, onclick: click}, text);
 
   // One of several: choices [[value, text, title]...]; pick(value).
   function segments(box, choices, pick) {
@@ -56,8 +56,8 @@
     const boxes = choices.map(([key, text, note, checked]) => {
       const input = element("input", {type: "checkbox", checked, value: key});
 
-      return element("label", {}, input, element("bdi", {textContent: text, title: text}),
-        element("span.faint", {textContent: note}));
+      return element("label", {}, input, element("bdi", {title: text}, text),
+        element("span.faint", {}, note));
     });
     const listen = () => change(boxes.map((b) => b.firstChild).filter((i) => i.checked)
       .map((i) => i.value));

@@ -94,10 +94,10 @@
   function figuresTable(subject) {
     const {current, base, root, selection, scale} = subject;
     const head = ns.element("tr", {}, ns.element("td"), ...["Self", "Total"]
-      .map((text) => ns.element("th", {scope: "col", textContent: text})));
+      .map((text) => ns.element("th", {scope: "col"}, text)));
     const rows = [];
     const row = (name, read, className) => {
-      rows.push(ns.element("tr", {}, ns.element("th", {scope: "row", textContent: name}),
+      rows.push(ns.element("tr", {}, ns.element("th", {scope: "row"}, name),
         ...["self", "total"].map((key) => {
           const text = read(key);
 

@@ -176,11 +176,65 @@
     return share > 0 ? share < HEAT_LOW ? 1 : Math.round(Math.sqrt(Math.min(1, share)) * HEAT_STEPS) : 0;
   }
 
+  // --- colour numbers of a tree's boxes --------------------------------------------------------
+
+  // colour(func): that of a function.
+  function colourByFunction(report, tree, colour) {
+    const ofFunction = new Int16Array(report.functions.count).fill(-1);
+    const out = new Uint8Array(tree.count);
+
+    for (let i = 0; i < tree.count; i++) {
+      const f = tree.func[i];
+
+      if (ofFunction[f] < 0)
+        ofFunction[f] = colour(f);
+      out[i] = ofFunction[f];
+    }
+    return out;
+  }
+
+  // Where the view is of what is gone.
+  function elidedColours(active) {
+    const out = new Uint8Array(active.tree.count), removed = ns.CLASSES.indexOf("removed");
+
+    for (let i = 1; i < out.length; i++)
+      if (ns.isGone(active, i))
+        out[i] = removed;
+    return out;
+  }
+
+  // Only the topmost new box of a path is strong: what it calls is new as a matter of course.
+  function softenNew({count, parent}, colour) {
+    const isNew = ns.CLASSES.indexOf("new");
+
+    for (let i = count - 1; i > 0; i--)
+      if (colour[i] === isNew && colour[parent[i]] === isNew)
+        colour[i] = ns.NEW_BELOW;
+  }
+
+  // Steps of a change measured against the whole, where a change is coloured by impact.
+  const IMPACT_STEPS = [0.001, 0.005, 0.02, 0.05];
+
+  // The step of a significant change by its share of the whole, not of itself.
+  function colourByImpact({current, base, scale}, measure, colour) {
+    const root = current.total[0] || base.total[0] * scale || 1;
+    const slower = ns.CLASSES.indexOf("slower1"), faster = ns.CLASSES.indexOf("faster1");
+
+    for (let i = 0; i < colour.length; i++) {
+      if (colour[i] < slower || colour[i] >= faster + 4)
+        continue;
+      const impact = Math.abs(current[measure][i] - base[measure][i] * scale) / root;
+      const step = IMPACT_STEPS.findLastIndex((mark) => impact >= mark);
+
+      colour[i] = step < 0 ? 0 : (colour[i] < faster ? slower : faster) + step;
+    }
+  }
+
   // fills faded towards the background, for what does not match a search.
   function faded(fills, background) {
     return fills.map((fill) => mix(fill, background, 0.86));
   }
 
   Object.assign(ns, {NEW_BELOW, HEAT_STEPS, LIBRARY, palette, moduleColour, heatColour, faded, mix,
-    contrast, hatchOn});
+    contrast, hatchOn, colourByFunction, elidedColours, softenNew, colourByImpact});
 })(globalThis.pyebpf ??= {});

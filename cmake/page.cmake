@@ -182,6 +182,7 @@ endif()
 join_scripts("${script}" script)
 minify("${script}" js script)
 minify("${style}" css style)
+string(REGEX REPLACE "(--[a-z-]+): " "\\1:" style "${style}")
 policy_hash("${script}" script_hash)
 policy_hash("${style}" style_hash)
 

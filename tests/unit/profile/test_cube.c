@@ -473,6 +473,13 @@ static void test_sums_of_stacks_and_threads(void **state)
 		cube_sum_threads(&c, p, kind, sums);
 		assert_memory_equal(sums, of_thread[kind], sizeof(sums));
 	}
+	memset(values, 0, sizeof(values));
+	cube_sum_stacks(&c, CUBE_BOTH_SIDES, CUBE_ALL_KINDS, values);
+	for (size_t i = 0; i < STACKS; i++)
+		for (uint16_t kind = 0; kind < KINDS; kind++)
+			values[i] -= of_stack[CUBE_SIDES][kind][i];
+	for (size_t i = 0; i < STACKS; i++)
+		assert_int_equal(values[i], 0);
 	memset(sums, 0, sizeof(sums));
 	cube_sum_threads(&c, p, KINDS, sums); /* a kind that nothing is of */
 	assert_true(!sums[0].value && !sums[1].value);

@@ -363,6 +363,37 @@ static void test_one_kind_at_a_time(void **state)
 	}
 }
 
+/* Each of its own, what is selected of all; sums are of ticks. */
+static void test_all_kinds_at_once(void **state)
+{
+	struct select s = { .keeps_kinds = true,
+			    .query = { .has_range = true, .from_ns = 5, .to_ns = 10 } };
+	struct sample_kind kind = { .unit = UNIT_NS, .period = 1 };
+	struct profile *p;
+	uint32_t thread;
+	uint16_t off_cpu;
+
+	(void)state;
+	assert_int_equal(profile_new(&p), 0);
+	thread = add_thread(p, "a", 1, "t", 1);
+	kind.name = intern(p, "off-cpu");
+	assert_int_equal(profile_add_kind(p, &kind, &off_cpu), 0);
+	put(p, &(struct sample){ .value = 1, .thread = thread });
+	put(p, &(struct sample){ .value = 2, .thread = thread, .time_ns = 5 });
+	put(p, &(struct sample){ .value = 4, .thread = thread, .time_ns = 9, .kind = off_cpu });
+	put(p, &(struct sample){ .value = 8, .thread = thread, .time_ns = 10, .kind = off_cpu });
+	assert_int_equal(select_samples(&s, p), 0);
+	assert_int_equal(p->samples.len, 2);
+	assert_int_equal(p->samples.items[0].kind, KIND_TICKS);
+	assert_int_equal(p->samples.items[1].kind, off_cpu);
+	assert_int_equal(p->samples.items[1].time_ns, 4);
+	assert_int_equal(s.sum.all, 3);
+	assert_int_equal(s.sum.kept, 2);
+	assert_int_equal(s.others, 0);
+	select_release(&s);
+	profile_free(p);
+}
+
 /* --- ranges ----------------------------------------------------------------------------------- */
 
 static void test_ranges_that_are_none(void **state)
@@ -435,6 +466,7 @@ int main(void)
 		cmocka_unit_test(test_hidden_frames),
 		cmocka_unit_test(test_what_becomes_of_stacks),
 		cmocka_unit_test(test_one_kind_at_a_time),
+		cmocka_unit_test(test_all_kinds_at_once),
 		cmocka_unit_test(test_ranges_that_are_none),
 		cmocka_unit_test(test_a_range_is_a_recording_of_its_own),
 		cmocka_unit_test(test_a_range_of_sums_is_refused),
