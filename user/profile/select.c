@@ -2,9 +2,7 @@
 #include "profile/select.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +13,7 @@
 #include "profile/fixture.h"
 #include "profile/imports.h"
 #include "profile/module.h"
+#include "profile/pattern.h"
 
 /* Bits of frames and stacks are those of the keys, and: */
 #define BIT_CALLS_FIXTURE (1 << SELECT_KEYS)
@@ -80,61 +79,6 @@ int select_parse_range(struct select_query *q, const char *text)
 	return r;
 }
 
-/* --- patterns --------------------------------------------------------------------------------- */
-
-static bool matches(const char *pattern, const char *text)
-{
-	return !fnmatch(pattern, text, 0);
-}
-
-/* The text, or what is behind one of these characters in it. */
-static bool matches_end(const char *pattern, const char *text, char separator)
-{
-	for (; text; text = strchr(text, separator), text = text ? text + 1 : NULL)
-		if (matches(pattern, text))
-			return true;
-	return false;
-}
-
-/* The colon of FILE:FUNCTION; NULL: none. "ns::f" has none. */
-static const char *find_colon(const char *pattern)
-{
-	const char *colon = strrchr(pattern, ':');
-
-	return colon && colon > pattern && colon[-1] != ':' ? colon : NULL;
-}
-
-/* Of "import urllib.parse" there is no last part. */
-static bool matches_qualname(const char *pattern, const char *name)
-{
-	bool is_import = !strncmp(name, IMPORT_PREFIX, strlen(IMPORT_PREFIX));
-	const char *dot = is_import ? NULL : strrchr(name, '.');
-
-	return matches(pattern, name) || (dot && matches(pattern, dot + 1));
-}
-
-static bool matches_function(const char *pattern, const char *name, const char *file)
-{
-	const char *colon = find_colon(pattern);
-	_cleanup_(freep) char *of_file = colon ? strndup(pattern, (size_t)(colon - pattern)) : NULL;
-
-	if (matches_qualname(pattern, name))
-		return true;
-	return of_file && matches_end(of_file, file, '/') && matches_qualname(colon + 1, name);
-}
-
-/* A dotted name, or a package it is in. */
-static bool matches_package(const char *pattern, char *name)
-{
-	bool is_match = matches(pattern, name);
-
-	for (char *dot = strrchr(name, '.'); dot && !is_match; dot = strrchr(name, '.')) {
-		*dot = '\0';
-		is_match = matches(pattern, name);
-	}
-	return is_match;
-}
-
 /* --- frames ----------------------------------------------------------------------------------- */
 
 /* As an import statement has it; of own code with all folders in front. */
@@ -147,31 +91,16 @@ static int put_module(const char *path, size_t len, struct strbuf *out)
 	return module_put_name(path, len, root_len, out);
 }
 
-static bool matches_module(const char *pattern, const char *path, const char *name)
-{
-	bool is_library = module_library_root(path, strlen(path)) || *path == '<';
-	bool is_match = false;
-
-	while (name && !is_match) {
-		_cleanup_(freep) char *copy = strdup(name);
-
-		is_match = copy && matches_package(pattern, copy);
-		name = is_library ? NULL : strchr(name, '.');
-		name = name ? name + 1 : NULL;
-	}
-	return is_match;
-}
-
 static bool matches_frame(enum select_key key, const char *pattern, const char *name,
 			  const char *file, const char *module)
 {
 	switch (key) {
 	case SELECT_MODULE:
-		return *module && matches_module(pattern, file, module);
+		return *module && pattern_matches_module(pattern, file, module);
 	case SELECT_FILE:
-		return *file && matches_end(pattern, file, '/');
+		return pattern_matches_file(pattern, file);
 	default:
-		return matches_function(pattern, name, file);
+		return pattern_matches_function(pattern, name, file);
 	}
 }
 
@@ -412,18 +341,6 @@ static bool is_stack_kept(const struct select *s, uint32_t stack)
 
 /* --- threads and labels ----------------------------------------------------------------------- */
 
-static bool is_number(const char *text)
-{
-	return *text && text[strspn(text, "0123456789")] == '\0';
-}
-
-static bool matches_named(const char *pattern, const char *name, uint32_t id, uint32_t other_id)
-{
-	unsigned long number = is_number(pattern) ? strtoul(pattern, NULL, 10) : 0;
-
-	return matches(pattern, name) || (number && (number == id || number == other_id));
-}
-
 static bool matches_container(const char *pattern, const struct profile *p,
 			      const struct process *process)
 {
@@ -432,7 +349,7 @@ static bool matches_container(const char *pattern, const struct profile *p,
 
 	process_put_place(p, process, &place);
 	return (*id && !strncmp(id, pattern, strlen(pattern))) ||
-	       (place.len && matches(pattern, strbuf_str(&place)));
+	       (place.len && pattern_matches(pattern, strbuf_str(&place)));
 }
 
 static bool matches_thread(enum select_key key, const char *pattern, const struct profile *p,
@@ -442,10 +359,11 @@ static bool matches_thread(enum select_key key, const char *pattern, const struc
 
 	switch (key) {
 	case SELECT_THREAD:
-		return matches_named(pattern, strtab_get(p->strings, t->name), t->tid, 0);
+		return pattern_matches_numbered(pattern, strtab_get(p->strings, t->name), t->tid,
+						0);
 	case SELECT_PROCESS:
-		return matches_named(pattern, strtab_get(p->strings, process->name), process->pid,
-				     process->ns_pid);
+		return pattern_matches_numbered(pattern, strtab_get(p->strings, process->name),
+						process->pid, process->ns_pid);
 	default:
 		return matches_container(pattern, p, process);
 	}
@@ -464,17 +382,6 @@ static bool is_thread_kept(const struct select *s, const struct profile *p, cons
 	return true;
 }
 
-/* NAME=VALUE against one label: the name as it is, the value by glob. */
-static bool matches_label(const char *pattern, const char *name, const char *value)
-{
-	const char *equals = strchr(pattern, '=');
-	size_t len = equals ? (size_t)(equals - pattern) : strlen(pattern);
-
-	if (strlen(name) != len || strncmp(pattern, name, len) != 0)
-		return false;
-	return !equals || matches(equals + 1, value);
-}
-
 static bool is_set_kept(const struct select *s, const struct profile *p, uint32_t set)
 {
 	const struct label_entry *entries = labeltab_entries(p->labels);
@@ -482,9 +389,9 @@ static bool is_set_kept(const struct select *s, const struct profile *p, uint32_
 
 	for (size_t i = 0; i < patterns->len; i++)
 		for (uint32_t at = set; at; at = entries[at].parent)
-			if (matches_label(patterns->items[i],
-					  strtab_get(p->strings, entries[at].name),
-					  strtab_get(p->strings, entries[at].value)))
+			if (pattern_matches_label(patterns->items[i],
+						  strtab_get(p->strings, entries[at].name),
+						  strtab_get(p->strings, entries[at].value)))
 				return true;
 	return !patterns->len;
 }
