@@ -8,42 +8,55 @@
 #include "base/strbuf.h"
 #include "profile/module.h"
 
-/* In the last ones coroutines run. */
+/* Names are the last part of the functions'; "teardown" is that of pytest 3 and 4. */
+static const struct {
+	const char *file, *name;
+} callers[] = {
+	{ "/_pytest/fixtures.py", "call_fixture_func" },
+	{ "/_pytest/fixtures.py", "_teardown_yield_fixture" },
+	{ "/_pytest/fixtures.py", "teardown" },
+	{ "/unittest/case.py", "_callSetUp" },
+	{ "/unittest/case.py", "_callTearDown" },
+	{ "/unittest/case.py", "_callCleanup" },
+	{ "/unittest/async_case.py", "_callSetUp" },
+	{ "/unittest/async_case.py", "_callTearDown" },
+	{ "/unittest/async_case.py", "_callCleanup" },
+	{ "/unittest/suite.py", "_handleClassSetUp" },
+	{ "/unittest/suite.py", "_tearDownPreviousClass" },
+	{ "/unittest/suite.py", "_handleModuleFixture" },
+	{ "/unittest/suite.py", "_handleModuleTearDown" },
+};
+
+/* No standard library's, which is no fixture anyway: unittest, asyncio, inspect. */
 static const char *const runner_files[] = {
-	"/_pytest/fixtures.py",      "/_pytest/python.py",  "/_pytest/unittest.py",
-	"/unittest/case.py",         "/unittest/suite.py",  "/unittest/async_case.py",
-	"/pytest_asyncio/plugin.py", "/asyncio/runners.py", "/asyncio/base_events.py",
-	"/asyncio/events.py",
+	"/_pytest/fixtures.py", "/_pytest/python.py",        "/_pytest/unittest.py",
+	"/_pytest/compat.py",   "/pytest_asyncio/plugin.py",
 };
 
-/* The last part of their names; "finish" runs finalizers, "teardown" is that of pytest 3 and 4. */
-static const char *const caller_names[] = {
-	"call_fixture_func",
-	"_teardown_yield_fixture",
-	"teardown",
-	"finish",
-	"_callSetUp",
-	"_callTearDown",
-	"_callCleanup",
-	"_handleClassSetUp",
-	"_handleModuleFixture",
-	"_handleModuleTearDown",
-	"_tearDownPreviousClass",
-};
-
-enum fixture_role fixture_role_of(const char *name, const char *file)
+static bool is_caller(const char *name, const char *file)
 {
-	const char *dot = strrchr(name, '.'), *last = dot ? dot + 1 : name;
-	bool is_runner = false;
+	const char *dot = strrchr(name, '.');
 
+	name = dot ? dot + 1 : name;
+	for (size_t i = 0; i < sizeof(callers) / sizeof(callers[0]); i++)
+		if (!strcmp(name, callers[i].name) &&
+		    path_ends_in(file, strlen(file), callers[i].file))
+			return true;
+	return false;
+}
+
+enum fixture_role fixture_role_of(const struct profile *p, uint32_t frame)
+{
+	const struct frame *f = frametab_get(p->frames, frame);
+	const char *file = strtab_get(p->strings, f->file);
+	enum origin origin = origin_of(p->strings, f->name, f->file, f->kind);
+
+	if (is_caller(strtab_get(p->strings, f->name), file))
+		return FIXTURE_CALLER;
 	for (size_t i = 0; i < sizeof(runner_files) / sizeof(runner_files[0]); i++)
-		is_runner = is_runner || path_ends_in(file, strlen(file), runner_files[i]);
-	if (!is_runner)
-		return FIXTURE_NONE;
-	for (size_t i = 0; i < sizeof(caller_names) / sizeof(caller_names[0]); i++)
-		if (!strcmp(last, caller_names[i]))
-			return FIXTURE_CALLER;
-	return FIXTURE_RUNNER;
+		if (path_ends_in(file, strlen(file), runner_files[i]))
+			return FIXTURE_RUNNER;
+	return origin == ORIGIN_OWN || origin == ORIGIN_LIBRARY ? FIXTURE_NONE : FIXTURE_RUNNER;
 }
 
 bool fixture_is_of_tests(const char *pattern)

@@ -9,16 +9,14 @@
 
 /*
  * What tests have made ready, and taken away, by pytest (3 and newer) and unittest (CPython 3.8 and
- * newer): fixtures, setUp(), setup_class(), finalizers. A stack does not tell for which test.
+ * newer): fixtures, setUp(), setup_class(), cleanups. A stack does not tell for which test.
  */
 enum fixture_role {
-	FIXTURE_NONE,
+	FIXTURE_NONE,   /* below a caller: the fixture, or what it calls */
 	FIXTURE_CALLER, /* what it calls is a fixture */
-	FIXTURE_RUNNER, /* stands between the two, perhaps: other functions of the same files */
+	FIXTURE_RUNNER, /* may stand between the two: the runner's, the standard library's */
 };
-
-/* Of a function. */
-enum fixture_role fixture_role_of(const char *name, const char *file);
+enum fixture_role fixture_role_of(const struct profile *p, uint32_t frame);
 
 /* Is a pattern one of tests: "test_*", "TestCart.test_*"? */
 bool fixture_is_of_tests(const char *pattern);

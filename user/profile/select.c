@@ -104,7 +104,7 @@ static bool matches_frame(enum select_key key, const char *pattern, const char *
 	}
 }
 
-static uint16_t judge_fixture(const struct select *s, const char *name, const char *file)
+static uint16_t judge_fixture(const struct select *s, const struct profile *p, uint32_t frame)
 {
 	const struct select_patterns *groups = &s->query.patterns[SELECT_GROUP];
 	bool is_of_tests = false;
@@ -113,7 +113,7 @@ static uint16_t judge_fixture(const struct select *s, const char *name, const ch
 		is_of_tests = is_of_tests || fixture_is_of_tests(groups->items[i]);
 	if (!is_of_tests)
 		return 0;
-	switch (fixture_role_of(name, file)) {
+	switch (fixture_role_of(p, frame)) {
 	case FIXTURE_CALLER:
 		return BIT_CALLS_FIXTURE;
 	case FIXTURE_RUNNER:
@@ -132,7 +132,7 @@ static int judge_frame(const struct select *s, const struct profile *p, uint32_t
 
 	if (s->query.patterns[SELECT_MODULE].len)
 		r = put_module(file, strtab_len(p->strings, f->file), &module);
-	*bits = judge_fixture(s, strtab_get(p->strings, f->name), file);
+	*bits = judge_fixture(s, p, id);
 	for (enum select_key key = SELECT_FOCUS; key <= SELECT_FILE && !r; key++) {
 		if (key == SELECT_GROUP && f->kind != FRAME_PYTHON)
 			continue;

@@ -15,6 +15,14 @@
 #define FIXTURES PACKAGES "/_pytest/fixtures.py"
 #define CASE "/usr/lib/python3.12/unittest/case.py"
 
+static uint32_t intern(struct profile *p, const char *s)
+{
+	uint32_t id;
+
+	assert_int_equal(strtab_intern(p->strings, s, strlen(s), &id), 0);
+	return id;
+}
+
 static void test_fixture_role_of_is_by_file_and_name(void **state)
 {
 	static const struct {
@@ -22,20 +30,30 @@ static void test_fixture_role_of_is_by_file_and_name(void **state)
 		enum fixture_role want;
 	} cases[] = {
 		{ "call_fixture_func", FIXTURES, FIXTURE_CALLER },
-		{ "FixtureDef.finish", FIXTURES, FIXTURE_CALLER },
 		{ "_callSetUp", CASE, FIXTURE_CALLER },
 		{ "TestCase._callSetUp", CASE, FIXTURE_CALLER },
 		{ "TestCase._callTestMethod", CASE, FIXTURE_RUNNER },
+		{ "FixtureDef.finish", FIXTURES, FIXTURE_RUNNER },
 		{ "Function.runtest", PACKAGES "/_pytest/python.py", FIXTURE_RUNNER },
+		{ "isfunction", "/usr/lib/python3.12/inspect.py", FIXTURE_RUNNER },
 		{ "tmp_path", PACKAGES "/_pytest/tmpdir.py", FIXTURE_NONE },
 		{ "call_fixture_func", "/srv/fixtures.py", FIXTURE_NONE },
-		{ "finish", "", FIXTURE_NONE },
+		{ "_callSetUp", FIXTURES, FIXTURE_RUNNER },
 	};
+	struct profile *p;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		if (fixture_role_of(cases[i].name, cases[i].file) != cases[i].want)
+	assert_int_equal(profile_new(&p), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct frame f = { .name = intern(p, cases[i].name),
+				   .file = intern(p, cases[i].file) };
+		uint32_t frame;
+
+		assert_int_equal(frametab_intern(p->frames, &f, &frame), 0);
+		if (fixture_role_of(p, frame) != cases[i].want)
 			fail_msg("%s of %s", cases[i].name, cases[i].file);
+	}
+	profile_free(p);
 }
 
 static void test_fixture_is_of_tests_wants_a_glob_of_tests(void **state)
@@ -55,14 +73,6 @@ static void test_fixture_is_of_tests_wants_a_glob_of_tests(void **state)
 }
 
 /* --- stacks ----------------------------------------------------------------------------------- */
-
-static uint32_t intern(struct profile *p, const char *s)
-{
-	uint32_t id;
-
-	assert_int_equal(strtab_intern(p->strings, s, strlen(s), &id), 0);
-	return id;
-}
 
 static struct profile *make_profile(const char *const (*frames)[2])
 {
