@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef COLLECT_PROCESSES_H
+#define COLLECT_PROCESSES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "bpf/events.h"
+#include "collect/discover.h"
+#include "collect/session.h"
+#include "profile/profile.h"
+
+/*
+ * The processes that samples are of, by the identity that the kernel gives them, and what is known
+ * of each. They come into the profile when their id is asked for.
+ */
+struct processes;
+
+struct known_process {
+	struct process_event event; /* without its arguments */
+	char *command_line;         /* owned, "" if unknown */
+	struct container *place;    /* owned, NULL: in no container or pod */
+	uint64_t active;            /* see struct threading_process */
+	uint32_t id;                /* in the profile, UINT32_MAX: not yet */
+	bool is_kept;               /* at the next processes_forget_ids() */
+	bool awaits_args;           /* its samples wait for its command line, until a flush */
+	bool was_gone;              /* at the last processes_forget_ids() */
+};
+
+/* All three are borrowed and must outlive it. */
+int processes_new(struct session *session, struct discovery *discovery, struct profile *profile,
+		  struct processes **out);
+void processes_free(struct processes *ps);
+DEFINE_CLEANUP(struct processes *, processes_free)
+
+/*
+ * A process at its first sample, or known already, with its arguments this time. 0, -ENOMEM, or
+ * -EBADMSG: the record ends before its arguments do.
+ */
+int processes_add(struct processes *ps, const struct process_event *e, size_t size);
+
+/* NULL if it is not known. Borrowed: valid until the next processes_add() or _forget_ids(). */
+struct known_process *processes_find(const struct processes *ps, uint64_t process);
+
+/*
+ * The sample's process in the profile. One that was never introduced (its record was lost) is there
+ * by its numbers alone. 0 or -ENOMEM.
+ */
+int processes_id(struct processes *ps, const struct sample_event *e, uint32_t *id);
+
+/* Whether the command line may come yet. */
+bool processes_is_awaited(const struct processes *ps, uint64_t process);
+
+/* Looks again for command lines; then none is awaited any more. 0 or -ENOMEM. */
+int processes_settle(struct processes *ps);
+
+/*
+ * Forgets all ids, and altogether the processes that discovery_has() not, but for those that are to
+ * be kept, or that it had at the last call: samples of one that has ended since may still be in the
+ * ring. 0 or -ENOMEM.
+ */
+int processes_forget_ids(struct processes *ps);
+
+/* met: so far, exited ones included; contained: those of them in a container or pod. */
+void processes_count(const struct processes *ps, uint64_t *met, uint64_t *contained);
+
+size_t processes_bytes(const struct processes *ps);
+
+#endif

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "collect/stacks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/hash.h"
+#include "collect/looker.h"
+#include "symbolize/code.h"
+
+#define STACK_SLOTS 16384 /* power of two */
+#define FRAME_SLOTS 32768 /* power of two */
+#define LINES_SENT_MAX (LINES_CHUNKS_MAX * LINES_CHUNK)
+#define LINES_READ_MAX (1u << 20)
+#define NO_FRAME UINT32_MAX
+
+/* Lossy caches, valid until stacks_forget_ids(). */
+struct stack_slot {
+	uint64_t hash; /* of all frames but the leaf; seeded, so equal means equal */
+	uint32_t stack;
+	uint32_t generation;
+};
+
+struct frame_slot {
+	uint64_t code;
+	uint32_t instr;
+	uint32_t flags;
+	uint32_t frame;
+	uint32_t generation;
+	bool is_approximate;
+};
+
+struct stacks {
+	struct discovery *discovery;
+	struct profile *profile;
+	struct code_table *codes;
+	uint64_t seed;
+	uint32_t generation; /* of the caches */
+	struct stack_slot stacks[STACK_SLOTS];
+	struct frame_slot frames[FRAME_SLOTS];
+};
+
+int stacks_new(struct discovery *discovery, struct profile *profile, uint64_t seed,
+	       struct stacks **out)
+{
+	_cleanup_(stacks_freep) struct stacks *st = calloc(1, sizeof(*st));
+	int r;
+
+	if (!st)
+		return -ENOMEM;
+	st->discovery = discovery;
+	st->profile = profile;
+	st->seed = seed;
+	st->generation = 1;
+	r = code_table_new(CODE_TABLE_BYTES_DEFAULT, &st->codes);
+	if (r < 0)
+		return r;
+	*out = take_ptr(st);
+	return 0;
+}
+
+void stacks_free(struct stacks *st)
+{
+	if (!st)
+		return;
+	code_table_free(st->codes);
+	free(st);
+}
+
+/*
+ * The part of a line table that the kernel does not send, while the target lives. Taken only if
+ * what the target has there now begins with what the kernel saw.
+ */
+static int read_lines_rest(struct stacks *st, const struct code_event *e, const uint8_t *seen)
+{
+	_cleanup_(freep) uint8_t *table = NULL;
+
+	if (e->lines_total > LINES_READ_MAX)
+		return 0;
+	table = malloc(e->lines_total);
+	if (!table)
+		return -ENOMEM;
+	if (looker_read(discovery_looker(st->discovery), (pid_t)e->pid, e->lines_addr, table,
+			e->lines_total) < 0 ||
+	    memcmp(table, seen, e->lines_bytes)) {
+		err_clear(); /* gone or reused: the lines stay approximate */
+		return 0;
+	}
+	return code_table_add_lines(st->codes, e->code, LINES_SENT_MAX, table + LINES_SENT_MAX,
+				    e->lines_total - LINES_SENT_MAX);
+}
+
+int stacks_add_code(struct stacks *st, const struct code_event *e, size_t size)
+{
+	const uint8_t *file = (const uint8_t *)(e + 1), *name = file + e->filename_bytes;
+	const uint8_t *lines = name + e->name_bytes;
+	const struct py_offsets *off = discovery_layout(st->discovery, e->layout);
+	struct code_desc d = {
+		.identity = e->code,
+		.process = e->process,
+		.first_line = e->first_line,
+		.lines_total = e->lines_total,
+		.name = { .bytes = name,
+			  .len = e->name_bytes,
+			  .kind = e->name_kind,
+			  .is_cut = e->is_cut & 2 },
+		.file = { .bytes = file,
+			  .len = e->filename_bytes,
+			  .kind = e->filename_kind,
+			  .is_cut = e->is_cut & 1 },
+	};
+	int r;
+
+	if (!off || sizeof(*e) + e->filename_bytes + e->name_bytes + e->lines_bytes > size)
+		return -EBADMSG;
+	d.format = off->lines;
+	r = code_table_add(st->codes, &d);
+	if (!r && e->lines_bytes)
+		r = code_table_add_lines(st->codes, e->code, 0, lines, e->lines_bytes);
+	if (!r && e->lines_total > LINES_SENT_MAX)
+		r = read_lines_rest(st, e, lines);
+	return r == -ENOMEM ? r : 0;
+}
+
+int stacks_add_lines(struct stacks *st, const struct lines_event *e, size_t size)
+{
+	int r;
+
+	if (sizeof(*e) + (uint64_t)e->bytes > size)
+		return -EBADMSG;
+	r = code_table_add_lines(st->codes, e->code, e->offset, (const uint8_t *)(e + 1), e->bytes);
+	return r == -ENOMEM ? r : 0;
+}
+
+/* One that has nothing but a name. */
+static int add_frame(struct stacks *st, struct frame f, const char *name, uint32_t *id)
+{
+	int r = strtab_intern(st->profile->strings, name, strlen(name), &f.name);
+
+	return r < 0 ? r : frametab_intern(st->profile->frames, &f, id);
+}
+
+static int unknown_frame(struct stacks *st, uint32_t *id)
+{
+	const struct frame f = { .kind = FRAME_PYTHON, .flags = FRAME_NAME_UNKNOWN };
+
+	return add_frame(st, f, CODE_UNKNOWN, id);
+}
+
+static int marker_frame(struct stacks *st, const char *name, uint32_t *id)
+{
+	const struct frame f = { .kind = FRAME_MARKER };
+
+	return add_frame(st, f, name, id);
+}
+
+/*
+ * The interpreter's own entry to a Python __init__ (3.13+ _Py_InitCleanup): a code object without a
+ * file, which has its name in that place (Python/specialize.c).
+ */
+static bool is_shim(const struct code *c)
+{
+	return !strcmp(c->name, "__init__") && !strcmp(c->file, "__init__");
+}
+
+/*
+ * Frame of one record, *id NO_FRAME if it is not to be shown. -EAGAIN if its code object is not
+ * known yet, unless unknown frames are allowed.
+ */
+static int frame_id(struct stacks *st, const struct frame_record *record, bool allow_unknown,
+		    struct sample_stack *out, uint32_t *id)
+{
+	uint64_t hash = hash_combine(record->code, record->instr);
+	struct frame_slot *slot = &st->frames[hash & (FRAME_SLOTS - 1)];
+	const struct code *c;
+	struct frame f = { .kind = FRAME_PYTHON };
+	bool is_approximate = false;
+	int r;
+
+	if (slot->generation == st->generation && slot->code == record->code &&
+	    slot->instr == record->instr && slot->flags == record->flags) {
+		out->is_approximate |= slot->is_approximate;
+		*id = slot->frame;
+		return 0;
+	}
+	c = record->flags & FRAME_UNREADABLE ? NULL : code_find(st->codes, record->code);
+	if (!c) {
+		if (!(record->flags & FRAME_UNREADABLE) && !allow_unknown)
+			return -EAGAIN;
+		out->is_unnamed = true;
+		return unknown_frame(st, id);
+	}
+	if (is_shim(c)) {
+		*id = NO_FRAME;
+	} else {
+		f.first_line = c->first_line;
+		f.line = record->flags & FRAME_NOT_STARTED
+				 ? c->first_line
+				 : code_line(c, record->instr, &is_approximate);
+		if (record->flags & FRAME_IN_JIT)
+			is_approximate = true;
+		if (is_approximate)
+			f.flags |= FRAME_LINE_APPROXIMATE;
+		if (c->flags & CODE_NAME_MISSING)
+			f.flags |= FRAME_NAME_UNKNOWN;
+		if ((r = strtab_intern(st->profile->strings, c->name, c->name_len, &f.name)) < 0 ||
+		    (r = strtab_intern(st->profile->strings, c->file, c->file_len, &f.file)) < 0 ||
+		    (r = frametab_intern(st->profile->frames, &f, id)) < 0)
+			return r;
+	}
+	out->is_approximate |= is_approximate;
+	*slot = (struct frame_slot){ .code = record->code,
+				     .instr = record->instr,
+				     .flags = record->flags,
+				     .frame = *id,
+				     .generation = st->generation,
+				     .is_approximate = is_approximate };
+	return 0;
+}
+
+/* On top of what there is of the stack. */
+static int push_frame(struct stacks *st, const struct frame_record *record, bool allow_unknown,
+		      struct sample_stack *out)
+{
+	uint32_t frame;
+	int r = frame_id(st, record, allow_unknown, out, &frame);
+
+	if (r < 0 || frame == NO_FRAME)
+		return r;
+	return stacktab_intern(st->profile->stacks, out->id, frame, &out->id);
+}
+
+/* What stands in for the part of the stack that was not read. */
+static const char *root_marker(uint8_t status)
+{
+	switch (status) {
+	case UNWIND_COMPLETE:
+		return NULL;
+	case UNWIND_TRUNCATED:
+	case UNWIND_LATE:
+		return "<truncated>";
+	case UNWIND_OUTSIDE:
+	case UNWIND_UNIDENTIFIED:
+		return PROFILE_OUTSIDE_PYTHON;
+	default:
+		return "<incomplete>";
+	}
+}
+
+/* The stack without its leaf: nothing but a marker where not even that could be read. */
+static int push_callers(struct stacks *st, const struct sample_event *e,
+			const struct frame_record *frames, bool allow_unknown,
+			struct sample_stack *out)
+{
+	const char *marker = root_marker(e->status);
+	uint32_t callers = e->depth ? e->depth - 1 : 0;
+	uint64_t hash = hash_words(frames + 1, callers * sizeof(*frames) / sizeof(uint64_t),
+				   st->seed ^ e->status ^ (uint64_t)e->depth << 32);
+	struct stack_slot *slot = &st->stacks[hash & (STACK_SLOTS - 1)];
+	uint32_t frame;
+	int r;
+
+	if (slot->generation == st->generation && slot->hash == hash) {
+		out->id = slot->stack;
+		return 0;
+	}
+	if (marker && ((r = marker_frame(st, marker, &frame)) < 0 ||
+		       (r = stacktab_intern(st->profile->stacks, 0, frame, &out->id)) < 0))
+		return r;
+	for (uint32_t i = callers; i > 0; i--)
+		if ((r = push_frame(st, &frames[i], allow_unknown, out)) < 0)
+			return r;
+	if (!out->is_unnamed && !out->is_approximate)
+		*slot = (struct stack_slot){ hash, out->id, st->generation };
+	return 0;
+}
+
+int stacks_intern(struct stacks *st, const struct sample_event *e, bool allow_unknown,
+		  struct sample_stack *out)
+{
+	const struct frame_record *frames = (const struct frame_record *)(e + 1);
+	struct sample_stack stack = { 0 };
+	uint32_t callers;
+	int r;
+
+	if ((r = push_callers(st, e, frames, allow_unknown, &stack)) < 0)
+		return r;
+	callers = stack.id;
+	if (e->depth && (r = push_frame(st, &frames[0], allow_unknown, &stack)) < 0)
+		return r;
+	stack.has_leaf = stack.id != callers;
+	*out = stack;
+	return 0;
+}
+
+void stacks_forget_ids(struct stacks *st)
+{
+	st->generation++;
+}
+
+void stacks_retain(struct stacks *st, bool (*is_wanted)(void *arg, uint64_t process), void *arg)
+{
+	code_table_retain(st->codes, is_wanted, arg);
+}
+
+bool stacks_has_evicted(const struct stacks *st)
+{
+	return code_table_stats(st->codes)->evicted;
+}
+
+size_t stacks_bytes(const struct stacks *st)
+{
+	return code_table_stats(st->codes)->bytes;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef COLLECT_STACKS_H
+#define COLLECT_STACKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "bpf/events.h"
+#include "collect/discover.h"
+#include "profile/profile.h"
+
+/*
+ * What samples say of a stack -> a stack of the profile: code objects as the kernel describes them,
+ * and lossy caches of the frames and stacks that were made of them.
+ */
+struct stacks;
+
+/* discovery and profile are borrowed and must outlive it. seed: of the cache's hash. */
+int stacks_new(struct discovery *discovery, struct profile *profile, uint64_t seed,
+	       struct stacks **out);
+void stacks_free(struct stacks *st);
+DEFINE_CLEANUP(struct stacks *, stacks_free)
+
+/*
+ * A code object, a further piece of its line table. 0, -ENOMEM, or -EBADMSG: the record is shorter
+ * than it says, or of a layout there is not. What a hostile line table lacks shows as approximate
+ * lines.
+ */
+int stacks_add_code(struct stacks *st, const struct code_event *e, size_t size);
+int stacks_add_lines(struct stacks *st, const struct lines_event *e, size_t size);
+
+/* A sample's stack, in the profile. */
+struct sample_stack {
+	uint32_t id;
+	bool has_leaf;       /* Python code, which is shown */
+	bool is_approximate; /* some frame's line is */
+	bool is_unnamed;     /* some frame goes without its name */
+};
+
+/* 0, -ENOMEM, or -EAGAIN: a code object is not known yet, and allow_unknown is false. */
+int stacks_intern(struct stacks *st, const struct sample_event *e, bool allow_unknown,
+		  struct sample_stack *out);
+
+/* The caches are of no use any more: after profile_reset(). */
+void stacks_forget_ids(struct stacks *st);
+
+/* Forgets the code objects of processes that is_wanted() says false of. */
+void stacks_retain(struct stacks *st, bool (*is_wanted)(void *arg, uint64_t process), void *arg);
+
+/* Some code objects were forgotten for memory: those of samples may be among them. */
+bool stacks_has_evicted(const struct stacks *st);
+
+/* Bytes of the code objects, CODE_TABLE_BYTES_DEFAULT at most. */
+size_t stacks_bytes(const struct stacks *st);
+
+#endif
