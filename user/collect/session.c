@@ -325,15 +325,23 @@ static int find_task(const struct task_record *r, void *arg)
 	return 0;
 }
 
-/* Before Linux 6.1 the iterator knows no single task: it goes through all of them then. */
+/*
+ * Before Linux 6.1 the iterator knows no single task: it goes through all of them then. libbpf wants
+ * the padding of the options to be zero, too, which LIBBPF_OPTS() leaves to the compiler.
+ */
 int session_find_task(struct session *s, uint32_t pid, struct task_record *out)
 {
 	union bpf_iter_link_info one = { .task = { .pid = pid } };
-	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &one, .link_info_len = sizeof(one));
 	struct task_search search = { .pid = pid, .out = out };
-	struct bpf_link *link = bpf_program__attach_iter(s->skel->progs.list_tasks, &opts);
+	struct bpf_iter_attach_opts opts;
+	struct bpf_link *link;
 	int r;
 
+	memset(&opts, 0, sizeof(opts));
+	opts.sz = sizeof(opts);
+	opts.link_info = &one;
+	opts.link_info_len = sizeof(one);
+	link = bpf_program__attach_iter(s->skel->progs.list_tasks, &opts);
 	if (!link)
 		return -ESRCH;
 	r = read_tasks(bpf_link__fd(link), find_task, &search);
