@@ -36,7 +36,7 @@ ORACLE_COUNT = {"check": 2000, "test": 2000, "all": 20000}
 # Numbers without end: ten times as fast without a sanitizer.
 SIMULATION = "^unit/diff/test_simulation$"
 # Unit tests of code that has threads.
-THREADED = r"^unit/(agent|cmd|export)/|^unit/base/test_(parallel|workers)$|^unit/diff/test_diff$"
+THREADED = r"^unit/(agent|cmd|collect|export)/|^unit/base/test_(parallel|workers)$|^unit/diff/test_diff$"
 
 
 class Stage:

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Targets whose files do not answer, as those on a network mount that hangs: they hold up nobody but
-whoever asked for them."""
+"""Targets whose files do not answer, as those on a network mount that hangs, that are stopped, or end
+while they are looked at: they hold up nobody but whoever asked for them."""
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
 
 import pytest
 import truth as judge
-from harness import HERE, WORKLOADS, Recorder, Workload, export, frames, leaf_counts, run
+from harness import HERE, WORKLOADS, Recorder, Workload, export, run
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
 HZ = 997
@@ -66,9 +67,37 @@ def hanging(static_python, tmp_path):
                 process.kill()
 
 
-def test_others_are_recorded(static_python, some_python, tmp_path):
+@contextlib.contextmanager
+def stopped(python):
+    """A Python that spun, and does nothing any more."""
+    with subprocess.Popen([python, os.path.join(WORKLOADS, "spin.py")], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout.readline().startswith(b"READY")
+            process.send_signal(signal.SIGSTOP)
+            yield
+        finally:
+            process.kill()
+
+
+@contextlib.contextmanager
+def dying(python):
+    """Pythons one after the other, each of which ends in the midst of its start."""
+    loop = "while :; do timeout -s KILL 0.02 %s -S -c 'while True: pass'; done" % python
+    with subprocess.Popen(["/bin/sh", "-c", loop], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          start_new_session=True) as shell:
+        try:
+            yield
+        finally:
+            os.killpg(shell.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("others", ["hanging", "stopped", "dying"])
+def test_whoever_runs_beside_is_recorded(others, static_python, some_python, tmp_path):
     output = tmp_path / "x.pyebpf"
-    with hanging(static_python, tmp_path), Workload(some_python, "family.py", 1, "idle") as workload:
+    beside = {"hanging": lambda: hanging(static_python, tmp_path),
+              "stopped": lambda: stopped(static_python), "dying": lambda: dying(static_python)}
+    with beside[others](), Workload(some_python, "family.py", 1, "concurrent", 4) as workload:
         with Recorder(output, "-a", "-F", HZ) as recorder:
             recorder.wait_attached()
             workload.go()
@@ -76,9 +105,16 @@ def test_others_are_recorded(static_python, some_python, tmp_path):
             began = time.monotonic()
             recorder.finish()
             assert time.monotonic() - began < 2
-    got = leaf_counts(frames(export(output)))
-    spins = sum(count for (name, _), count in got.items() if name == "spin_idle")
-    assert spins > judge.least(HZ * truth["cpu"]["spin_idle"], {"not_delivered": 0}), (spins, truth)
+    got, threads = {}, {}
+    for stack, count in export(output, "--processes", "--threads").items():
+        tags = {kind: (name, ident) for kind, name, ident in stack.tags}
+        if tags["process"][1] == workload.pid:
+            function = stack.frames[-1].name
+            got[function] = got.get(function, 0) + count
+            threads.setdefault(function, set()).add(tags["thread"][0])
+    for function, cpu in truth["cpu"].items():
+        assert got.get(function, 0) > judge.least(HZ * cpu, {"not_delivered": 0}), (got, truth)
+        assert any(name.startswith("Thread-") for name in threads[function]), threads
 
 
 def test_named_one_is_refused(static_python, tmp_path):

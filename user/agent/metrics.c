@@ -553,7 +553,8 @@ static void put_memory(const struct metrics *m, struct strbuf *out)
 			 "the most bytes that waited in it.",
 			 "bpf_map_max_entries", "What they have room for.", "map" },
 		tables = { "table_bytes",
-			   "Memory of the agent's tables, as the last window left them.",
+			   "Memory of the agent's tables, as the last window left them; of "
+			   "`questions` about processes the most that waited at once.",
 			   "table_max_bytes", "What they may grow to.", "table" };
 
 	put_usages(&maps, m->maps, SESSION_USAGES, out);

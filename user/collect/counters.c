@@ -29,6 +29,7 @@ int counters_read(struct session *s, const struct pipeline *p, struct counters *
 				      .found_other = consumed->found_other },
 		.unnamed = consumed->unnamed,
 		.malformed = consumed->malformed,
+		.refused = consumed->refused,
 	};
 	int r = session_cpu_time(s, &c.cpu_ns);
 
@@ -164,7 +165,8 @@ int counters_store(const struct counters *now, const struct counters *since,
 	for (int i = 0; i < SOURCE_COUNT_ && r >= 0; i++)
 		r = store_source(&sources[i], &now->of[i], &since->of[i], cpu_ns, profile);
 	if (r < 0 || (r = profile_set_counter(profile, "cpu_ns", cpu_ns)) < 0 ||
-	    (r = profile_set_counter(profile, "unnamed", now->unnamed - since->unnamed)) < 0)
+	    (r = profile_set_counter(profile, "unnamed", now->unnamed - since->unnamed)) < 0 ||
+	    (r = profile_set_counter(profile, "looks_refused", now->refused - since->refused)) < 0)
 		return r;
 	return profile_set_counter(profile, "malformed", now->malformed - since->malformed);
 }

@@ -2,172 +2,58 @@
 #include "collect/discover.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/hash.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/vec.h"
+#include "collect/finder.h"
 #include "collect/looker.h"
-#include "target/offsets.h"
 #include "target/proc.h"
 
-#define NS_PER_MS 1000000ULL
-#define RECHECK_MIN_NS 5000000ULL     /* a process that has just begun may still map Python */
-#define RECHECK_MAX_NS 60000000000ULL /* one that never had any may load it some day */
-#define ASKED_SLOTS 4096              /* power of two */
-#define SWEEP_ANSWERS 1024            /* at most so many rows may be of processes that are gone */
-#define YOUNG_FIRST_NS 1000000        /* until the second look at a new program, then doubled: */
-#define YOUNG_LOOKS 11                /* the last one 1 s after it began: it may wait for a CPU */
-#define YOUNG_STARTS 64               /* but as soon as that, so often, if Python starts in it */
-#define YOUNG_MAX 256
-
-/* A process in which no Python was seen to run. Lossy: forgetting means asking sooner. */
-struct asked_slot {
-	uint64_t process;  /* identity */
-	uint64_t first_ns; /* when it was looked at first; or since its Python is there, and not
-			      ready */
-	uint64_t last_ns;  /* when it was looked at last */
-	bool is_starting;
-	bool is_hanging; /* the last look at it has not come back */
-};
-
-/* A process that has just begun a program new to us. */
-struct young {
-	struct who_event who;
-	uint64_t next_ns; /* when it is looked at again */
-	unsigned int looks, starts;
-};
-
-/* One interpreter file. */
-struct interpreter {
-	uint32_t layout;
-	char version[VERSION_TEXT_BYTES];
-	const char *implementation;
-	char *path; /* owned */
-};
+#define LONG_NS (24 * 3600 * NS_PER_SECOND) /* a call may take as long as it takes */
+#define SWEEP_ANSWERS 1024 /* at most so many rows may be of processes that are gone */
 
 struct discovery {
 	struct session *session;
+	struct questions *questions;
+	struct interpreters *interpreters;
+	pthread_t thread;
+	bool has_thread;
+
+	/* Of who calls us. */
+	VEC(uint64_t) alive; /* identities at the last sweep, ascending */
+	bool is_following;   /* a cgroup: the first time has been waited for */
+	bool has_refused;    /* a question: it has been said */
+
+	/* Of the thread, but for what their headers allow. */
 	struct looker *looker;
-	VEC(struct interpreter) interpreters; /* the first of each layout describes it */
-	VEC(struct py_offsets) layouts;       /* by layout index */
-	VEC(struct task_record) tasks;        /* by pid */
-	VEC(uint64_t) alive;                  /* identities at the last sweep, ascending */
-	uint32_t answers;                     /* since then */
-	struct pids members;                  /* of the cgroup that is followed, ascending */
-	VEC(struct young) young;
-	size_t found;
-	struct asked_slot asked[ASKED_SLOTS];
+	struct finder *finder;
+	struct pids members; /* of the cgroup that is followed, ascending */
+	uint32_t answers;    /* since rows were swept */
+	int r;               /* of finder_step(), until an answer says so */
 };
 
-int discovery_new(struct session *session, struct discovery **out)
+/* --- tasks ------------------------------------------------------------------------------------ */
+
+struct task_list {
+	VEC(struct task_record) tasks; /* by pid */
+};
+
+static void task_list_release(struct task_list *l)
 {
-	_cleanup_(discovery_freep) struct discovery *d = calloc(1, sizeof(*d));
-	int r;
-
-	if (!d)
-		return -ENOMEM;
-	d->session = session;
-	r = looker_new(&d->looker);
-	if (r < 0)
-		return r;
-	*out = take_ptr(d);
-	return 0;
-}
-
-void discovery_free(struct discovery *d)
-{
-	if (!d)
-		return;
-	for (size_t i = 0; i < d->interpreters.len; i++)
-		free(d->interpreters.items[i].path);
-	vec_release(&d->interpreters);
-	vec_release(&d->layouts);
-	vec_release(&d->tasks);
-	vec_release(&d->alive);
-	vec_release(&d->members);
-	vec_release(&d->young);
-	looker_free(d->looker);
-	free(d);
-}
-
-static const char *implementation_of(const struct py_offsets *off)
-{
-	if (off->is_best_effort)
-		return off->is_free_threaded ? "CPython free-threaded, best effort"
-					     : "CPython, best effort";
-	return off->is_free_threaded ? "CPython free-threaded" : "CPython";
-}
-
-/* Layout index of an interpreter, registered with the kernel side at first sight. */
-static int add_interpreter(struct discovery *d, const struct py_runtime *rt)
-{
-	struct interpreter i = { .implementation = implementation_of(&rt->offsets) };
-	int layout = session_add_layout(d->session, &rt->offsets), r;
-
-	if (layout < 0)
-		return layout;
-	for (size_t n = 0; n < d->interpreters.len; n++)
-		if (d->interpreters.items[n].layout == (uint32_t)layout)
-			return layout;
-	i.layout = layout;
-	version_format(rt->version, i.version);
-	i.path = strdup(rt->path);
-	if (!i.path)
-		return -ENOMEM;
-	if ((r = vec_reserve(&d->layouts, 1)) < 0 || (r = vec_push(&d->interpreters, i)) < 0) {
-		free(i.path);
-		return r;
-	}
-	vec_push(&d->layouts, rt->offsets);
-	if (rt->offsets.is_best_effort)
-		log_warning("%s: CPython %s is not known to this pyebpf: read as it describes "
-			    "itself, best effort",
-			    i.path, i.version);
-	return layout;
-}
-
-/* Lets the sampler recognise further processes by the file their code is mapped from. */
-static int add_binary(struct discovery *d, const struct py_runtime *rt, uint32_t layout,
-		      const struct binary_key *key)
-{
-	struct binary_row row = { 0 };
-
-	session_find_binary(d->session, key, &row); /* keeps from_start */
-	row.from_start = row.layout == layout ? row.from_start : 0;
-	row.text_to_runtime = rt->text_to_runtime;
-	row.layout = layout;
-	return session_add_binary(d->session, key, &row);
-}
-
-/* The row of a process that runs rt. */
-static int add_process(struct discovery *d, const struct py_runtime *rt, uint32_t pid,
-		       uint64_t start_ns, uint32_t exec_id)
-{
-	struct binary_key key = { .inode = rt->text_inode, .dev = rt->text_dev };
-	struct proc_row row = { .start_ns = start_ns,
-				.exec_id = exec_id,
-				.runtime = rt->runtime_addr,
-				.is_target = 1 };
-	int layout = add_interpreter(d, rt), r;
-
-	if (layout < 0)
-		return layout;
-	row.layout = layout;
-	if ((r = add_binary(d, rt, layout, &key)) < 0)
-		return r;
-	d->found++;
-	return session_add_process(d->session, pid, &row);
+	vec_release(&l->tasks);
 }
 
 static int note_task(const struct task_record *r, void *arg)
 {
-	struct discovery *d = arg;
+	struct task_list *l = arg;
 
-	return vec_push(&d->tasks, *r);
+	return vec_push(&l->tasks, *r);
 }
 
 static int compare_tasks(const void *a, const void *b)
@@ -177,24 +63,386 @@ static int compare_tasks(const void *a, const void *b)
 	return x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
-static int list_tasks(struct discovery *d)
+static int list_tasks(struct discovery *d, struct task_list *out)
 {
 	int r;
 
-	d->tasks.len = 0;
-	r = session_list_tasks(d->session, note_task, d);
-	if (!r && d->tasks.len)
-		qsort(d->tasks.items, d->tasks.len, sizeof(struct task_record), compare_tasks);
+	out->tasks.len = 0;
+	r = session_list_tasks(d->session, note_task, out);
+	if (!r && out->tasks.len)
+		qsort(out->tasks.items, out->tasks.len, sizeof(struct task_record), compare_tasks);
 	return r;
 }
 
-static const struct task_record *find_task(const struct discovery *d, uint32_t pid)
+static const struct task_record *find_task(const struct task_list *l, uint32_t pid)
 {
 	const struct task_record wanted = { .pid = pid };
 
-	return d->tasks.len ? bsearch(&wanted, d->tasks.items, d->tasks.len,
+	return l->tasks.len ? bsearch(&wanted, l->tasks.items, l->tasks.len,
 				      sizeof(struct task_record), compare_tasks)
 			    : NULL;
+}
+
+/* Rows are listed before tasks: who is not among the tasks then has ended since. */
+static int sweep_rows(struct discovery *d, struct task_list *out)
+{
+	_cleanup_(pids_releasep) struct pids rows = VEC_INIT;
+	int r;
+
+	if ((r = session_list_processes(d->session, &rows)) < 0 || (r = list_tasks(d, out)) < 0)
+		return r;
+	for (size_t i = 0; i < rows.len; i++)
+		if (!find_task(out, rows.items[i]))
+			session_remove_process(d->session, rows.items[i]);
+	return 0;
+}
+
+/* --- the thread ------------------------------------------------------------------------------- */
+
+static bool is_still(struct discovery *d, const struct target_id *target)
+{
+	struct task_record now;
+
+	return !target->process || (!session_find_task(d->session, target->pid, &now) &&
+				    now.process == target->process);
+}
+
+static void *answer_questions(void *arg)
+{
+	struct discovery *d = arg;
+
+	while (!questions_has_ended(d->questions)) {
+		struct question *q = questions_next(d->questions, finder_due_ns(d->finder));
+		int r;
+
+		if (q) {
+			q->r = q->look(q, d->looker);
+			if (q->r >= 0 && !is_still(d, &q->target))
+				q->r = -ESRCH;
+			questions_answer(d->questions, q);
+		}
+		r = finder_step(d->finder);
+		if (r < 0)
+			__atomic_store_n(&d->r, r, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+int discovery_new(struct session *session, struct discovery **out)
+{
+	_cleanup_(discovery_freep) struct discovery *d = calloc(1, sizeof(*d));
+	int r;
+
+	if (!d)
+		return -ENOMEM;
+	d->session = session;
+	if ((r = questions_new(&d->questions)) < 0 ||
+	    (r = interpreters_new(&d->interpreters)) < 0 || (r = looker_new(&d->looker)) < 0 ||
+	    (r = finder_new(session, d->looker, d->interpreters, &d->finder)) < 0)
+		return r;
+	r = thread_start(answer_questions, d, &d->thread);
+	if (r < 0)
+		return err_set(r, "start a thread: %s", strerror(-r));
+	d->has_thread = true;
+	*out = take_ptr(d);
+	return 0;
+}
+
+void discovery_free(struct discovery *d)
+{
+	if (!d)
+		return;
+	if (d->has_thread) {
+		questions_end(d->questions);
+		pthread_join(d->thread, NULL);
+	}
+	finder_free(d->finder);
+	looker_free(d->looker);
+	interpreters_free(d->interpreters);
+	questions_free(d->questions);
+	vec_release(&d->members);
+	vec_release(&d->alive);
+	free(d);
+}
+
+int discovery_ask(struct discovery *d, struct question *q)
+{
+	int r = questions_ask(d->questions, q);
+
+	if (r == -EAGAIN && !d->has_refused) {
+		d->has_refused = true;
+		log_warning("more is asked about processes than can be answered in time: some of "
+			    "their names, and they themselves, come late");
+	}
+	return r;
+}
+
+int discovery_step(struct discovery *d)
+{
+	struct question *q;
+	int taken = 0, r = __atomic_load_n(&d->r, __ATOMIC_RELAXED);
+
+	while (r >= 0 && (q = questions_take(d->questions))) {
+		r = q->take(q);
+		q->free(q);
+		taken++;
+	}
+	return r < 0 ? r : taken;
+}
+
+void discovery_wait(struct discovery *d, uint64_t ns)
+{
+	questions_wait(d->questions, ns);
+}
+
+/* --- what is to be done by the thread --------------------------------------------------------- */
+
+struct call {
+	struct question question;
+	struct discovery *discovery;
+	int (*run)(struct discovery *d, const struct call *c);
+	pid_t pid;
+	const char *name;
+	const struct cgroup *cgroup;
+	struct who_event who;
+	char *text; /* owned: the message of a negative result */
+};
+
+static int call_look(struct question *q, struct looker *l)
+{
+	struct call *c = (struct call *)q;
+	int r = c->run(c->discovery, c);
+
+	(void)l;
+	if (r < 0)
+		c->text = strdup(err_message(r));
+	return r;
+}
+
+static int call_take(struct question *q)
+{
+	const struct call *c = (const struct call *)q;
+
+	if (q->r >= 0)
+		return 0;
+	return c->text ? err_set(q->r, "%s", c->text) : -ENOMEM;
+}
+
+static void call_free(struct question *q)
+{
+	free(((struct call *)q)->text);
+	free(q);
+}
+
+static int call_ask(struct discovery *d, const struct call *call)
+{
+	struct call *c = malloc(sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	*c = *call;
+	c->discovery = d;
+	c->question = (struct question){ .look = call_look, .take = call_take, .free = call_free };
+	return discovery_ask(d, &c->question);
+}
+
+/* Before anything is recorded: nobody else is waited for. */
+static int call_wait(struct discovery *d, const struct call *call)
+{
+	int r = call_ask(d, call);
+
+	if (r < 0)
+		return r;
+	discovery_wait(d, LONG_NS);
+	r = discovery_step(d);
+	return r < 0 ? r : 0;
+}
+
+/* --- processes that the user named ------------------------------------------------------------ */
+
+/*
+ * The task is looked up before its runtime: should it exec in between, the sampler sees from the
+ * row's exec_id that the runtime is another program's.
+ */
+static int add_target(struct discovery *d, const struct call *c)
+{
+	_cleanup_(task_list_release) struct task_list tasks = { VEC_INIT };
+	int r = list_tasks(d, &tasks);
+
+	return r < 0 ? r : finder_add_target(d->finder, c->pid, find_task(&tasks, c->pid));
+}
+
+int discovery_add_target(struct discovery *d, pid_t pid)
+{
+	const struct call c = { .run = add_target, .pid = pid };
+
+	return call_wait(d, &c);
+}
+
+static int add_command(struct discovery *d, const struct call *c)
+{
+	_cleanup_(task_list_release) struct task_list tasks = { VEC_INIT };
+	const struct task_record *task;
+	struct proc_row row;
+	int r = list_tasks(d, &tasks);
+
+	if (r < 0 || (r = finder_add_command(d->finder, c->name)) < 0)
+		return r;
+	task = find_task(&tasks, c->pid);
+	if (!task)
+		return err_set(-ESRCH, "pid %d: no such process", c->pid);
+	row = (struct proc_row){ .start_ns = task->start_ns,
+				 .exec_id = task->exec_id,
+				 .layout = LAYOUT_NONE,
+				 .is_target = 1,
+				 .is_ours = 1 };
+	return session_add_process(d->session, c->pid, &row);
+}
+
+int discovery_add_command(struct discovery *d, pid_t pid, const char *name)
+{
+	const struct call c = { .run = add_command, .pid = pid, .name = name };
+
+	return call_wait(d, &c);
+}
+
+/* Those that are not among `known`, which is ascending: how many, or a negative errno. */
+static int add_new(struct discovery *d, const struct pids *family, const struct pids *known,
+		   bool *has_python)
+{
+	_cleanup_(task_list_release) struct task_list tasks = { VEC_INIT };
+	int added = 0, r = list_tasks(d, &tasks);
+
+	for (size_t i = 0; i < family->len && r >= 0; i++) {
+		const struct task_record *task;
+
+		if (pids_has(known, family->items[i]))
+			continue;
+		added++;
+		task = find_task(&tasks, family->items[i]);
+		r = task ? finder_add_task(d->finder, task) : 0; /* else it has ended */
+		*has_python |= r > 0;
+	}
+	return r < 0 ? r : added;
+}
+
+/*
+ * Parents first, and again until nobody is new: whoever has a row hands it on to its children, in
+ * the kernel, so that only those can be missed that were forked before their parent had one.
+ */
+static int add_family(struct discovery *d, const struct call *c)
+{
+	_cleanup_(pids_releasep) struct pids known = VEC_INIT;
+	bool has_python = false;
+	int r;
+
+	do {
+		_cleanup_(pids_releasep) struct pids family = VEC_INIT;
+
+		r = vec_push(&family, c->pid);
+		if (!r)
+			r = proc_descendants(c->pid, &family);
+		if (r != -ENOMEM)
+			r = add_new(d, &family, &known, &has_python);
+		pids_sort(&family, 0);
+		pids_swap(&family, &known);
+	} while (r > 0);
+	return r < 0 || has_python ? r : add_target(d, c);
+}
+
+int discovery_add_family(struct discovery *d, pid_t pid)
+{
+	const struct call c = { .run = add_family, .pid = pid };
+
+	return call_wait(d, &c);
+}
+
+/* --- all processes, those of a cgroup --------------------------------------------------------- */
+
+static int add_all(struct discovery *d, const struct call *c)
+{
+	_cleanup_(task_list_release) struct task_list tasks = { VEC_INIT };
+	int r = list_tasks(d, &tasks);
+
+	(void)c;
+	for (size_t i = 0; i < tasks.tasks.len && r >= 0; i++)
+		r = finder_add_task(d->finder, &tasks.tasks.items[i]);
+	return r < 0 ? r : 0;
+}
+
+int discovery_add_all(struct discovery *d)
+{
+	const struct call c = { .run = add_all };
+
+	return call_wait(d, &c);
+}
+
+/*
+ * Rows are listed before the members are: who has one and is no member then has left, and not just
+ * begun. Not only those that were members before: an answer that was under way while a process left
+ * has made its row anew.
+ */
+static int follow_cgroup(struct discovery *d, const struct call *c)
+{
+	_cleanup_(pids_releasep) struct pids rows = VEC_INIT, now = VEC_INIT;
+	_cleanup_(task_list_release) struct task_list tasks = { VEC_INIT };
+	const struct pids *before = &d->members;
+	int r = session_list_processes(d->session, &rows);
+
+	if (r < 0 || (r = cgroup_list(c->cgroup, &now)) < 0)
+		return r;
+	for (size_t i = 0; i < rows.len; i++)
+		if (!pids_has(&now, rows.items[i]))
+			session_remove_process(d->session, rows.items[i]);
+	if (now.len == before->len &&
+	    (!now.len || !memcmp(now.items, before->items, now.len * sizeof(pid_t))))
+		return 0;
+	r = list_tasks(d, &tasks);
+	for (size_t i = 0; i < now.len && r >= 0; i++) {
+		const struct task_record *task = find_task(&tasks, now.items[i]);
+
+		if (task && !pids_has(before, now.items[i]))
+			r = finder_add_task(d->finder, task);
+	}
+	if (r < 0)
+		return r;
+	pids_swap(&d->members, &now);
+	return 0;
+}
+
+int discovery_follow_cgroup(struct discovery *d, const struct cgroup *c)
+{
+	const struct call call = { .run = follow_cgroup, .cgroup = c };
+	int r;
+
+	if (!d->is_following) {
+		d->is_following = true;
+		return call_wait(d, &call);
+	}
+	r = call_ask(d, &call);
+	return r == -EAGAIN ? 0 : r; /* the next time will do */
+}
+
+/* --- while it records ------------------------------------------------------------------------- */
+
+static int answer_who(struct discovery *d, const struct call *c)
+{
+	_cleanup_(task_list_release) struct task_list tasks = { VEC_INIT };
+	int r = 0;
+
+	if (++d->answers > SWEEP_ANSWERS) {
+		d->answers = 0;
+		r = sweep_rows(d, &tasks);
+	}
+	return r < 0 ? r : finder_answer(d->finder, &c->who);
+}
+
+int discovery_answer(struct discovery *d, const struct who_event *who)
+{
+	const struct call c = { .run = answer_who, .who = *who };
+	int r = call_ask(d, &c);
+
+	return r == -EAGAIN ? 0 : r; /* the kernel asks again */
 }
 
 static int compare_identities(const void *a, const void *b)
@@ -204,21 +452,16 @@ static int compare_identities(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Rows are listed before tasks: who is not among the tasks then has ended since. */
 int discovery_sweep(struct discovery *d)
 {
-	_cleanup_(pids_releasep) struct pids rows = VEC_INIT;
-	int r;
+	_cleanup_(task_list_release) struct task_list tasks = { VEC_INIT };
+	int r = sweep_rows(d, &tasks);
 
-	d->answers = 0;
-	if ((r = session_list_processes(d->session, &rows)) < 0 || (r = list_tasks(d)) < 0)
+	if (r < 0)
 		return r;
-	for (size_t i = 0; i < rows.len; i++)
-		if (!find_task(d, rows.items[i]))
-			session_remove_process(d->session, rows.items[i]);
 	d->alive.len = 0;
-	for (size_t i = 0; i < d->tasks.len && !r; i++)
-		r = vec_push(&d->alive, d->tasks.items[i].process);
+	for (size_t i = 0; i < tasks.tasks.len && !r; i++)
+		r = vec_push(&d->alive, tasks.tasks.items[i].process);
 	if (!r && d->alive.len)
 		qsort(d->alive.items, d->alive.len, sizeof(uint64_t), compare_identities);
 	return r;
@@ -230,521 +473,27 @@ bool discovery_has(const struct discovery *d, uint64_t process)
 				       compare_identities);
 }
 
-/* look_ns: when a look began that saw none, or (is_starting) saw one that was not ready. */
-static struct asked_slot *note_nothing(struct discovery *d, uint64_t process, uint64_t look_ns,
-				       bool is_starting)
-{
-	struct asked_slot *slot = &d->asked[process & (ASKED_SLOTS - 1)];
-
-	if (slot->process != process || is_starting != slot->is_starting)
-		*slot = (struct asked_slot){ .process = process,
-					     .first_ns = look_ns,
-					     .is_starting = is_starting };
-	slot->last_ns = look_ns;
-	return slot;
-}
-
 bool discovery_saw_nothing(const struct discovery *d, uint64_t process, uint64_t at_ns)
 {
-	const struct asked_slot *slot = &d->asked[process & (ASKED_SLOTS - 1)];
-
-	return slot->process == process && slot->last_ns > at_ns;
-}
-
-#define ANY_PROGRAM ~0U /* an exec_id that no program has: whatever runs is asked about */
-
-static int add_row_without_python(struct discovery *d, const struct task_record *task,
-				  uint32_t exec_id, uint64_t recheck_ns)
-{
-	struct proc_row row = { .start_ns = task->start_ns,
-				.exec_id = exec_id,
-				.layout = LAYOUT_NONE,
-				.is_target = 1,
-				.recheck_ns = recheck_ns };
-
-	return session_add_process(d->session, task->pid, &row);
-}
-
-/*
- * A process that could not be looked at in time: of a slow machine, or for good. Its row is that of
- * no program, so that its ticks ask on; while the look has not come back that is all.
- */
-static int add_unseen(struct discovery *d, const struct task_record *task, bool is_hanging)
-{
-	struct asked_slot *slot = &d->asked[task->process & (ASKED_SLOTS - 1)];
-
-	if (is_hanging && slot->process != task->process)
-		*slot = (struct asked_slot){ .process = task->process, .first_ns = monotonic_ns() };
-	if (slot->process == task->process)
-		slot->is_hanging = is_hanging;
-	return add_row_without_python(d, task, ANY_PROGRAM, 0);
-}
-
-static bool is_unseen(int r)
-{
-	return r == -ETIMEDOUT || r == -EBUSY;
-}
-
-/*
- * A process without Python. It is asked about again after as long as it has been known, so that one
- * that still loads its interpreter is found soon and others cost little.
- */
-static int add_other(struct discovery *d, const struct task_record *task,
-		     const struct sighting *seen)
-{
-	struct asked_slot *slot = note_nothing(d, task->process, seen->look_ns, seen->r == -EAGAIN);
-	uint64_t now = monotonic_ns(), wait = now - slot->first_ns;
-
-	if (wait < RECHECK_MIN_NS)
-		wait = RECHECK_MIN_NS;
-	if (wait > RECHECK_MAX_NS)
-		wait = RECHECK_MAX_NS;
-	return add_row_without_python(d, task, task->exec_id, now + wait);
-}
-
-/* Has it begun no other program since? */
-static bool is_still(struct discovery *d, const struct task_record *task)
-{
-	struct task_record now;
-
-	return !session_find_task(d->session, task->pid, &now) && now.process == task->process;
-}
-
-/*
- * A program that is not Python, as far as was seen, or one that has or loads it: then how it is
- * found from where the program begins. What is Python stays so. What was seen in the process is
- * only said of the program that it ran then, if it still runs that.
- */
-static void mark_program(struct discovery *d, const struct sighting *seen)
-{
-	const struct task_record *task = &seen->task;
-	struct binary_row row = { .layout = LAYOUT_NONE }, before;
-	bool is_known = session_find_binary(d->session, &task->exe, &before) == 0;
-	int64_t distance = 0;
-	int layout, lead;
-
-	if (!task->exe.inode || (is_known && (seen->r < 0 || before.from_start)))
-		return;
-	if (seen->r >= 0) {
-		layout = add_interpreter(d, &seen->runtime);
-		lead = looker_find_lead(d->looker, task, &seen->runtime, &distance);
-		/* Without a lead the next process will be asked about. */
-		if (layout < 0 || is_unseen(lead) || lead == -ENOMEM || lead == -ESRCH ||
-		    (lead < 0 && is_known && before.layout != LAYOUT_NONE))
-			return;
-		row.from_start = distance;
-		row.layout = lead > 0 ? (uint32_t)layout : LAYOUT_UNSURE;
-		row.interpreter = layout;
-		row.text_to_runtime = lead > 0 ? seen->runtime.text_to_runtime : 0;
-	}
-	if (is_still(d, task))
-		session_add_binary(d->session, &task->exe, &row);
-}
-
-/* A process in which a Python was found. */
-static int add_python(struct discovery *d, const struct sighting *seen)
-{
-	const struct py_runtime *rt = &seen->runtime;
-	const struct task_record *task = &seen->task;
-	int r;
-
-	if (!rt->is_initialised)
-		note_nothing(d, task->process, rt->seen_ns, true);
-	r = add_process(d, rt, task->pid, task->start_ns, task->exec_id);
-	if (r >= 0)
-		mark_program(d, seen);
-	return r;
-}
-
-/* The interpreter of a process the user named, or why there is none. task: NULL, if it was gone. */
-static int find_target(struct discovery *d, pid_t pid, const struct task_record *task,
-		       struct sighting *out)
-{
-	struct proc_stat stat;
-	int r = proc_stat(pid, &stat);
-
-	if (r == -ESRCH || (!r && !task))
-		return err_set(-ESRCH, "pid %d: no such process", pid);
-	if (r < 0)
-		return r;
-	if (stat.is_kernel_thread)
-		return err_set(-ENOENT, "pid %d: a kernel thread (%s)", pid, stat.comm);
-	if (stat.is_zombie)
-		return err_set(-ENOENT, "pid %d: has ended already (%s is a zombie)", pid,
-			       stat.comm);
-	r = looker_find(d->looker, task, LOOK_PATIENT_NS, out);
-	return r == -ESRCH ? err_set(r, "pid %d: no such process", pid)
-	       : r < 0     ? err_wrap(r, "pid %d", pid)
-			   : 0;
-}
-
-/*
- * The task is looked up before its runtime: should it exec in between, the sampler sees from the
- * row's exec_id that the runtime is another program's.
- */
-int discovery_add_target(struct discovery *d, pid_t pid)
-{
-	struct task_record task;
-	const struct task_record *found;
-	struct sighting seen;
-	int r = list_tasks(d);
-
-	if (r < 0)
-		return r;
-	found = find_task(d, pid);
-	if (found)
-		task = *found;
-	r = find_target(d, pid, found ? &task : NULL, &seen);
-	return r < 0 ? r : add_python(d, &seen);
-}
-
-/* Where its files have other numbers in the kernel than for stat() this helps nothing. */
-static int add_program_file(struct discovery *d, const char *name)
-{
-	struct command_runtime found;
-	struct binary_key key;
-	struct binary_row row;
-	int r = looker_command(d->looker, name, &found), layout;
-
-	if (r < 0) {
-		err_clear(); /* it is looked at when it runs */
-		return r == -ENOMEM ? r : 0;
-	}
-	layout = add_interpreter(d, &found.runtime);
-	if (layout < 0)
-		return layout;
-	key = (struct binary_key){ .inode = found.inode, .dev = found.dev };
-	row = (struct binary_row){ .from_start = found.from_start, .interpreter = layout };
-	row.layout = found.is_library ? LAYOUT_UNSURE : (uint32_t)layout;
-	if (found.from_start && (r = session_add_binary(d->session, &key, &row)) < 0)
-		return r;
-	key = (struct binary_key){ .inode = found.runtime.text_inode,
-				   .dev = found.runtime.text_dev };
-	return add_binary(d, &found.runtime, layout, &key);
-}
-
-int discovery_add_command(struct discovery *d, pid_t pid, const char *name)
-{
-	const struct task_record *task;
-	struct proc_row row;
-	int r = list_tasks(d);
-
-	if (r < 0 || (r = add_program_file(d, name)) < 0)
-		return r;
-	task = find_task(d, pid);
-	if (!task)
-		return err_set(-ESRCH, "pid %d: no such process", pid);
-	row = (struct proc_row){ .start_ns = task->start_ns,
-				 .exec_id = task->exec_id,
-				 .layout = LAYOUT_NONE,
-				 .is_target = 1,
-				 .is_ours = 1 };
-	return session_add_process(d->session, pid, &row);
-}
-
-/* A process that may run Python (1) or not (0). */
-static int add_task(struct discovery *d, const struct task_record *task)
-{
-	struct sighting seen;
-	int r = looker_find(d->looker, task, LOOK_SOON_NS, &seen);
-
-	if (r >= 0) {
-		r = add_python(d, &seen);
-		return r < 0 ? r : 1;
-	}
-	if (r == -ENOMEM)
-		return r;
-	log_debug("%s", err_message(r)); /* one that is none of ours to record */
-	return is_unseen(r) ? add_unseen(d, task, r == -ETIMEDOUT) : add_other(d, task, &seen);
-}
-
-/* Those that are not among `known`, which is ascending: how many, or a negative errno. */
-static int add_new(struct discovery *d, const struct pids *family, const struct pids *known,
-		   bool *has_python)
-{
-	int added = 0, r = list_tasks(d);
-
-	for (size_t i = 0; i < family->len && r >= 0; i++) {
-		const struct task_record *task;
-
-		if (pids_has(known, family->items[i]))
-			continue;
-		added++;
-		task = find_task(d, family->items[i]);
-		r = task ? add_task(d, task) : 0; /* else it has ended */
-		*has_python |= r > 0;
-	}
-	return r < 0 ? r : added;
-}
-
-/*
- * Parents first, and again until nobody is new: whoever has a row hands it on to its children, in
- * the kernel, so that only those can be missed that were forked before their parent had one.
- */
-int discovery_add_family(struct discovery *d, pid_t pid)
-{
-	_cleanup_(pids_releasep) struct pids known = VEC_INIT;
-	bool has_python = false;
-	int r;
-
-	do {
-		_cleanup_(pids_releasep) struct pids family = VEC_INIT;
-
-		r = vec_push(&family, pid);
-		if (!r)
-			r = proc_descendants(pid, &family);
-		if (r != -ENOMEM)
-			r = add_new(d, &family, &known, &has_python);
-		pids_sort(&family, 0);
-		pids_swap(&family, &known);
-	} while (r > 0);
-	return r < 0 || has_python ? r : discovery_add_target(d, pid);
-}
-
-int discovery_add_all(struct discovery *d)
-{
-	int r = list_tasks(d);
-
-	for (size_t i = 0; i < d->tasks.len && r >= 0; i++)
-		r = add_task(d, &d->tasks.items[i]);
-	return r < 0 ? r : 0;
-}
-
-/*
- * Rows are listed before the members are: who has one and is no member then has left, and not just
- * begun. Not only those that were members before: an answer that was under way while a process left
- * has made its row anew.
- */
-int discovery_follow_cgroup(struct discovery *d, const struct cgroup *c)
-{
-	_cleanup_(pids_releasep) struct pids rows = VEC_INIT, now = VEC_INIT;
-	const struct pids *before = &d->members;
-	int r = session_list_processes(d->session, &rows);
-
-	if (r < 0 || (r = cgroup_list(c, &now)) < 0)
-		return r;
-	for (size_t i = 0; i < rows.len; i++)
-		if (!pids_has(&now, rows.items[i]))
-			session_remove_process(d->session, rows.items[i]);
-	if (now.len == before->len &&
-	    (!now.len || !memcmp(now.items, before->items, now.len * sizeof(pid_t))))
-		return 0;
-	r = list_tasks(d);
-	for (size_t i = 0; i < now.len && r >= 0; i++) {
-		const struct task_record *task = find_task(d, now.items[i]);
-
-		if (task && !pids_has(before, now.items[i]))
-			r = add_task(d, task);
-	}
-	if (r < 0)
-		return r;
-	pids_swap(&d->members, &now);
-	return 0;
-}
-
-static struct task_record task_of(const struct who_event *who)
-{
-	return (struct task_record){ .pid = who->pid,
-				     .exec_id = who->exec_id,
-				     .start_ns = who->start_ns,
-				     .process = who->process,
-				     .exe = who->exe,
-				     .start_code = who->start_code };
-}
-
-/* As add_python(). who: the question that it answers, or NULL. */
-static int add_found(struct discovery *d, const struct sighting *seen, const struct who_event *who)
-{
-	const struct py_runtime *rt = &seen->runtime;
-	int r = add_python(d, seen);
-
-	/* The kernel's own numbers for the file: stat() shows others on some file systems. */
-	if (r >= 0 && who && who->text.inode && who->vm_start == rt->text_start)
-		r = add_binary(d, rt, add_interpreter(d, rt), &who->text);
-	if (r >= 0 || r == -ENOMEM)
-		return r < 0 ? r : 0;
-	log_note("pid %u: %s", seen->task.pid, err_message(r));
-	return 0;
-}
-
-static struct young *find_young(struct discovery *d, uint64_t process)
-{
-	for (size_t i = 0; i < d->young.len; i++)
-		if (d->young.items[i].who.process == process)
-			return &d->young.items[i];
-	return NULL;
-}
-
-static void remove_young(struct discovery *d, struct young *y)
-{
-	*y = d->young.items[--d->young.len];
-}
-
-/* One that has just begun may load Python yet: it has no row meanwhile, and is looked at again. */
-static bool is_to_wait(struct discovery *d, const struct who_event *who, bool is_starting,
-		       uint64_t now)
-{
-	struct young *y = find_young(d, who->process), new = { .who = *who };
-
-	if (!y && (!who->is_exec || d->young.len >= YOUNG_MAX || vec_push(&d->young, new) < 0))
-		return false;
-	y = find_young(d, who->process);
-	if (now < y->next_ns)
-		return true; /* a tick asked in between */
-	if (is_starting && y->starts++ < YOUNG_STARTS) {
-		y->next_ns = now + YOUNG_FIRST_NS;
-		return true;
-	}
-	y->looks++;
-	y->next_ns = now + (YOUNG_FIRST_NS << y->looks >> 1);
-	if (y->looks < YOUNG_LOOKS)
-		return true;
-	remove_young(d, y);
-	return false;
-}
-
-/* Nothing was learnt of it: one that has just begun remains one that has. */
-static int postpone(struct discovery *d, const struct who_event *who)
-{
-	struct young *y = find_young(d, who->process), new = { .who = *who };
-
-	if (!y && who->is_exec && d->young.len < YOUNG_MAX && vec_push(&d->young, new) < 0)
-		return -ENOMEM;
-	y = find_young(d, who->process);
-	if (y)
-		y->next_ns = monotonic_ns() + LOOK_SOON_NS;
-	return 0;
-}
-
-static bool is_hanging(const struct discovery *d, uint64_t process)
-{
-	const struct asked_slot *slot = &d->asked[process & (ASKED_SLOTS - 1)];
-
-	return slot->process == process && slot->is_hanging;
-}
-
-static int look(struct discovery *d, const struct who_event *who)
-{
-	const struct task_record task = task_of(who);
-	struct sighting seen;
-	struct young *y;
-	int r;
-
-	if (is_hanging(d, who->process))
-		return postpone(d, who);
-	r = looker_find(d->looker, &task, LOOK_SOON_NS, &seen);
-	if (r == -ENOMEM)
-		return r;
-	if (is_unseen(r)) {
-		log_debug("pid %u: %s", who->pid, err_message(r));
-		r = add_unseen(d, &task, r == -ETIMEDOUT);
-		return r == -ENOMEM ? r : postpone(d, who);
-	}
-	if (r < 0 && r != -ESRCH && is_to_wait(d, who, r == -EAGAIN, seen.look_ns)) {
-		note_nothing(d, who->process, seen.look_ns, r == -EAGAIN);
-		return 0;
-	}
-	y = find_young(d, who->process);
-	if (y)
-		remove_young(d, y);
-	if (r == -ESRCH)
-		return 0; /* gone */
-	if (r >= 0)
-		return add_found(d, &seen, who);
-	log_debug("pid %u: %s", who->pid, err_message(r));
-	if (r != -EAGAIN)
-		mark_program(d, &seen);
-	r = add_other(d, &task, &seen);
-	return r == -ENOMEM ? r : 0;
-}
-
-/*
- * Answered since it was asked: where answers come late, a question comes more than once. A row
- * without Python is no answer to what came after that look: the process may have loaded it then.
- */
-static bool is_answered(struct discovery *d, const struct who_event *who)
-{
-	struct proc_row row;
-
-	return !session_find_process(d->session, who->pid, &row) && row.start_ns == who->start_ns &&
-	       row.exec_id == who->exec_id &&
-	       (row.layout != LAYOUT_NONE || discovery_saw_nothing(d, who->process, who->ktime_ns));
-}
-
-int discovery_answer(struct discovery *d, const struct who_event *who)
-{
-	int r = ++d->answers > SWEEP_ANSWERS ? discovery_sweep(d) : 0;
-
-	return r < 0 || is_answered(d, who) ? r : look(d, who);
-}
-
-int discovery_timeout_ms(const struct discovery *d, int max_ms)
-{
-	uint64_t now = monotonic_ns(), due = now + (uint64_t)max_ms * NS_PER_MS;
-
-	for (size_t i = 0; i < d->young.len; i++)
-		if (d->young.items[i].next_ns < due)
-			due = d->young.items[i].next_ns;
-	return due > now ? (int)((due - now + NS_PER_MS - 1) / NS_PER_MS) : 0;
-}
-
-/* Looks that were given up, and came back after all. */
-static int take_late(struct discovery *d)
-{
-	struct sighting seen;
-	int r = 0;
-
-	while (!r && looker_next(d->looker, &seen)) {
-		struct asked_slot *slot = &d->asked[seen.task.process & (ASKED_SLOTS - 1)];
-
-		if (slot->process == seen.task.process)
-			slot->is_hanging = false;
-		if (seen.r >= 0 && is_still(d, &seen.task))
-			r = add_found(d, &seen, NULL);
-	}
-	return r;
-}
-
-int discovery_step(struct discovery *d)
-{
-	uint64_t now = monotonic_ns();
-	int r = take_late(d);
-
-	/* A look may take its entry away, and move the last one there: that one's turn is next
-	 * time. */
-	for (size_t i = d->young.len; i-- > 0 && !r;) {
-		struct who_event who;
-
-		if (i >= d->young.len || d->young.items[i].next_ns > now)
-			continue;
-		who = d->young.items[i].who;
-		r = look(d, &who);
-	}
-	return r;
-}
-
-struct looker *discovery_looker(const struct discovery *d)
-{
-	return d->looker;
+	return finder_saw_nothing(d->finder, process, at_ns);
 }
 
 const struct py_offsets *discovery_layout(const struct discovery *d, uint32_t layout)
 {
-	return layout < d->layouts.len ? &d->layouts.items[layout] : NULL;
+	return interpreters_layout(d->interpreters, layout);
 }
 
 void discovery_describe(const struct discovery *d, uint32_t layout, struct interpreter_text *out)
 {
-	*out = (struct interpreter_text){ "", "", "" };
-	for (size_t i = 0; i < d->interpreters.len; i++) {
-		const struct interpreter *n = &d->interpreters.items[i];
-
-		if (n->layout == layout)
-			*out = (struct interpreter_text){ n->version, n->implementation, n->path };
-	}
+	interpreters_describe(d->interpreters, layout, out);
 }
 
-size_t discovery_count(const struct discovery *d)
+struct usage discovery_usage(const struct discovery *d)
 {
-	return d->found;
+	return questions_usage(d->questions);
+}
+
+uint64_t discovery_refused(const struct discovery *d)
+{
+	return questions_refused(d->questions) + looker_refused(d->looker);
 }

@@ -9,20 +9,24 @@
 
 #include "base/cleanup.h"
 #include "bpf/events.h"
+#include "collect/interpreters.h"
+#include "collect/questions.h"
 #include "collect/session.h"
 #include "target/cgroup.h"
 
 /*
  * Which processes run which Python, told to the kernel side: layouts, the files interpreters are
- * mapped from, and a row a process.
+ * mapped from, and a row a process. All that is looked at of a target is looked at by a thread, or
+ * by others that it leaves behind (collect/looker.h): who asks waits for no target.
  */
 struct discovery;
-struct looker;
 
 /* session is borrowed. */
 int discovery_new(struct session *session, struct discovery **out);
 void discovery_free(struct discovery *d);
 DEFINE_CLEANUP(struct discovery *, discovery_free)
+
+/* Targets that are there from the start. These calls wait for what is found. */
 
 /* A process the user named. Errors as of runtime_find(), with a message that names the process. */
 int discovery_add_target(struct discovery *d, pid_t pid);
@@ -44,19 +48,27 @@ int discovery_add_all(struct discovery *d);
 
 /*
  * The processes that are in the cgroup now: those new in it since the last call become targets,
- * those no longer in it none. Children begin as what their parents are, in the kernel.
+ * those no longer in it none. Children begin as what their parents are, in the kernel. Only the
+ * first call waits. c is borrowed until discovery_free().
  */
 int discovery_follow_cgroup(struct discovery *d, const struct cgroup *c);
 
-/* The kernel's question about a process. What cannot be answered is no error. */
+/* From here on nobody waits. */
+
+/* The kernel's question about a process: 0 or -ENOMEM. What cannot be answered is no error. */
 int discovery_answer(struct discovery *d, const struct who_event *who);
 
+/* q is no longer the caller's. 0, or -EAGAIN: too much is asked, it will not be answered. */
+int discovery_ask(struct discovery *d, struct question *q);
+
 /*
- * Looks again at processes that have just begun a program, which may load Python yet. To be called
- * after discovery_timeout_ms(), which is max_ms at most. 0 or -ENOMEM.
+ * Hands the answers that have come to those who asked, in the caller's thread: how many, or the
+ * negative errno of one, with its message. Not once one is gone that has asked.
  */
-int discovery_timeout_ms(const struct discovery *d, int max_ms);
 int discovery_step(struct discovery *d);
+
+/* Waits until all that was asked is answered, up to ns. */
+void discovery_wait(struct discovery *d, uint64_t ns);
 
 /*
  * Whether a look at this process after at_ns (CLOCK_MONOTONIC) saw no interpreter, or one that had
@@ -75,21 +87,16 @@ int discovery_sweep(struct discovery *d);
  */
 bool discovery_has(const struct discovery *d, uint64_t process);
 
-/* What looks into targets for it, and for others. Borrowed. */
-struct looker *discovery_looker(const struct discovery *d);
-
-/* NULL for an index that was never given out. */
+/* NULL for an index that was never given out. Valid until discovery_free(). */
 const struct py_offsets *discovery_layout(const struct discovery *d, uint32_t layout);
 
-/* What people call an interpreter. All "" for an unknown layout. Borrowed. */
-struct interpreter_text {
-	const char *version;        /* "3.12.1" */
-	const char *implementation; /* "CPython" */
-	const char *path;           /* the file its code is mapped from */
-};
+/* What people call an interpreter. All "" for an unknown layout. */
 void discovery_describe(const struct discovery *d, uint32_t layout, struct interpreter_text *out);
 
-/* Python processes found so far, the named targets included. */
-size_t discovery_count(const struct discovery *d);
+/* Of the questions that wait, and their answers: the most at once since the last call. */
+struct usage discovery_usage(const struct discovery *d);
+
+/* Questions that were too many, and looks beyond their target's budget, so far. */
+uint64_t discovery_refused(const struct discovery *d);
 
 #endif

@@ -7,32 +7,53 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/workers.h"
+#include "collect/look_budget.h"
 #include "target/mem.h"
 #include "target/proc.h"
 #include "target/program.h"
 
 struct looker {
 	struct workers *workers;
+	struct look_budget budget;
+	uint64_t refused; /* read by any thread */
 	struct {
 		const struct work *work; /* NULL: none */
 		pid_t pid;
 	} late[WORKERS_MAX]; /* looks that have not come back */
 };
 
-static int new_context(void **context)
-{
-	struct runtime_cache *cache;
-	int r = runtime_cache_new(&cache);
-
-	if (!r)
-		*context = cache;
-	return r;
-}
+/* What each thread has of its own: one that hangs keeps it. */
+struct look_context {
+	struct runtime_cache *runtimes;
+	struct cgroup_namespace ours;
+};
 
 static void free_context(void *context)
 {
-	runtime_cache_free(context);
+	struct look_context *c = context;
+
+	runtime_cache_free(c->runtimes);
+	cgroup_namespace_release(&c->ours);
+	free(c);
+}
+
+static int new_context(void **context)
+{
+	struct look_context *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	if ((r = runtime_cache_new(&c->runtimes)) < 0) {
+		free_context(c);
+		return r;
+	}
+	if ((r = cgroup_namespace_find(&c->ours)) < 0) /* containers that it tells go without */
+		log_warning("our cgroup namespace: %s", err_message(r));
+	*context = c;
+	return 0;
 }
 
 int looker_new(struct looker **out)
@@ -62,31 +83,67 @@ static void free_work(struct work *w)
 	free(w);
 }
 
+/* Not where a user who waits for it named the target. */
+static bool is_within_budget(struct looker *l, pid_t pid, size_t bytes)
+{
+	bool is_first;
+
+	if (look_budget_allows(&l->budget, pid, monotonic_ns(), bytes, &is_first))
+		return true;
+	__atomic_fetch_add(&l->refused, 1, __ATOMIC_RELAXED);
+	if (is_first)
+		log_note("pid %d: what is asked about it takes too long, or is too much: it is "
+			 "looked at less",
+			 pid);
+	return false;
+}
+
+/* Where a look at it that has not come back is kept; WORKERS_MAX: there is none. */
+static size_t late_slot(const struct looker *l, pid_t pid)
+{
+	size_t i = 0;
+
+	while (i < WORKERS_MAX && !(l->late[i].work && l->late[i].pid == pid))
+		i++;
+	return i;
+}
+
+static void note_late(struct looker *l, pid_t pid, const struct work *w)
+{
+	for (size_t i = 0; i < WORKERS_MAX; i++) {
+		if (l->late[i].work)
+			continue;
+		l->late[i].work = w;
+		l->late[i].pid = pid;
+		return;
+	}
+}
+
 /*
  * 0: it is done, and the caller's to free. Else it is no longer his, and there is a message:
- * -ETIMEDOUT: it goes on, looker_next() may have it; -EBUSY, -ENOMEM: not begun.
+ * -ETIMEDOUT: it goes on, looker_next() may have it; -EBUSY, -ENOMEM: not begun. bytes: of memory
+ * that it reads, where a target may have much.
  */
-static int run_look(struct looker *l, pid_t pid, struct work *w, uint64_t ns)
+static int run_look(struct looker *l, pid_t pid, size_t bytes, struct work *w, uint64_t ns)
 {
-	size_t free_slot = WORKERS_MAX;
+	uint64_t begin_ns = monotonic_ns();
+	const char *refusal = NULL;
 	int r;
 
-	for (size_t i = 0; i < WORKERS_MAX; i++) {
-		if (!l->late[i].work) {
-			free_slot = i;
-		} else if (l->late[i].pid == pid && ns <= LOOK_SOON_NS) {
-			w->free(w);
-			return err_set(-EBUSY, "another look at it has not come back");
-		}
+	if (ns <= LOOK_SOON_NS && late_slot(l, pid) < WORKERS_MAX)
+		refusal = "another look at it has not come back";
+	else if (ns <= LOOK_SOON_NS && !is_within_budget(l, pid, bytes))
+		refusal = "looks at it take too long, or too much";
+	if (refusal) {
+		w->free(w);
+		return err_set(-EBUSY, "%s", refusal);
 	}
 	r = workers_run(l->workers, w, ns);
+	look_budget_spend(&l->budget, pid, begin_ns, monotonic_ns() - begin_ns, bytes);
 	if (!r)
 		return 0;
 	if (r == -EINPROGRESS) {
-		if (free_slot < WORKERS_MAX) {
-			l->late[free_slot].work = w;
-			l->late[free_slot].pid = pid;
-		}
+		note_late(l, pid, w);
 		return err_set(-ETIMEDOUT, "its memory or its files do not answer: a network "
 					   "mount that hangs?");
 	}
@@ -113,12 +170,13 @@ struct find {
 	struct sighting seen;
 };
 
-static void find_run(struct work *w, void *cache)
+static void find_run(struct work *w, void *context)
 {
+	struct look_context *own = context;
 	struct find *f = (struct find *)w;
 	struct sighting *s = &f->seen;
 
-	s->r = runtime_find(cache, s->task.pid, &s->runtime);
+	s->r = runtime_find(own->runtimes, s->task.pid, &s->runtime);
 	if (s->r < 0)
 		snprintf(s->text, sizeof(s->text), "%s", err_message(s->r));
 }
@@ -133,7 +191,7 @@ int looker_find(struct looker *l, const struct task_record *task, uint64_t ns, s
 	*out = (struct sighting){ .task = *task, .look_ns = monotonic_ns() };
 	f->work = (struct work){ .run = find_run, .free = free_work };
 	f->seen = *out;
-	r = run_look(l, task->pid, &f->work, ns);
+	r = run_look(l, task->pid, 0, &f->work, ns);
 	if (r < 0) {
 		out->r = r;
 		snprintf(out->text, sizeof(out->text), "%s", err_message(r));
@@ -142,6 +200,14 @@ int looker_find(struct looker *l, const struct task_record *task, uint64_t ns, s
 	*out = f->seen;
 	free(f);
 	return out->r < 0 ? err_set(out->r, "%s", out->text) : out->r;
+}
+
+bool looker_has_late(const struct looker *l)
+{
+	for (size_t i = 0; i < WORKERS_MAX; i++)
+		if (l->late[i].work)
+			return true;
+	return false;
 }
 
 bool looker_next(struct looker *l, struct sighting *out)
@@ -165,11 +231,12 @@ struct command {
 	struct command_runtime found;
 };
 
-static void command_run(struct work *w, void *cache)
+static void command_run(struct work *w, void *context)
 {
+	struct look_context *own = context;
 	struct command *c = (struct command *)w;
 
-	c->r = command_find_runtime(cache, c->name, &c->found);
+	c->r = command_find_runtime(own->runtimes, c->name, &c->found);
 }
 
 int looker_command(struct looker *l, const char *name, struct command_runtime *out)
@@ -181,7 +248,7 @@ int looker_command(struct looker *l, const char *name, struct command_runtime *o
 		return -ENOMEM;
 	c->work = (struct work){ .run = command_run, .free = free_work };
 	snprintf(c->name, sizeof(c->name), "%s", name);
-	r = run_look(l, 0, &c->work, LOOK_SOON_NS);
+	r = run_look(l, 0, 0, &c->work, LOOK_SOON_NS);
 	if (r < 0)
 		return r;
 	r = c->r;
@@ -198,11 +265,11 @@ struct find_lead {
 	int64_t distance;
 };
 
-static void find_lead_run(struct work *w, void *cache)
+static void find_lead_run(struct work *w, void *context)
 {
 	struct find_lead *f = (struct find_lead *)w;
 
-	(void)cache;
+	(void)context;
 	f->r = program_find_lead(f->task.pid, f->task.start_code, &f->runtime, &f->distance);
 	err_clear();
 }
@@ -219,7 +286,7 @@ int looker_find_lead(struct looker *l, const struct task_record *task, const str
 				 .task = *task,
 				 .runtime = *rt,
 				 .distance = *distance };
-	r = run_look(l, task->pid, &f->work, LOOK_SOON_NS);
+	r = run_look(l, task->pid, 0, &f->work, LOOK_SOON_NS);
 	if (r < 0)
 		return r;
 	r = f->r;
@@ -239,11 +306,11 @@ struct reading {
 	char bytes[];
 };
 
-static void read_run(struct work *w, void *cache)
+static void read_run(struct work *w, void *context)
 {
 	struct reading *rd = (struct reading *)w;
 
-	(void)cache;
+	(void)context;
 	rd->r = mem_read(rd->pid, rd->addr, rd->bytes, rd->len);
 }
 
@@ -257,7 +324,7 @@ int looker_read(struct looker *l, pid_t pid, uint64_t addr, void *buf, size_t le
 	*rd = (struct reading){
 		.work = { .run = read_run, .free = free_work }, .pid = pid, .addr = addr, .len = len
 	};
-	r = run_look(l, pid, &rd->work, LOOK_SOON_NS);
+	r = run_look(l, pid, len, &rd->work, LOOK_SOON_NS);
 	if (r < 0)
 		return r;
 	r = rd->r;
@@ -307,12 +374,12 @@ static void touch_code(pid_t pid, const struct page_range *range, const struct p
 	}
 }
 
-static void touch_run(struct work *w, void *cache)
+static void touch_run(struct work *w, void *context)
 {
 	const struct touching *t = (const struct touching *)w;
 	char byte;
 
-	(void)cache;
+	(void)context;
 	for (size_t i = 0; i < t->count; i++) {
 		const struct page_range *p = &t->ranges[i];
 
@@ -336,7 +403,7 @@ void looker_touch(struct looker *l, pid_t pid, const struct py_offsets *off,
 				.off = *off,
 				.count = count };
 	memcpy(t->ranges, ranges, count * sizeof(t->ranges[0]));
-	if (!run_look(l, pid, &t->work, LOOK_SOON_NS))
+	if (!run_look(l, pid, 0, &t->work, LOOK_SOON_NS))
 		free(t);
 	err_clear();
 }
@@ -350,11 +417,11 @@ struct naming {
 	char name[THREAD_NAME_BYTES];
 };
 
-static void name_run(struct work *w, void *cache)
+static void name_run(struct work *w, void *context)
 {
 	struct naming *n = (struct naming *)w;
 
-	(void)cache;
+	(void)context;
 	n->r = thread_name_read(&n->thread, &n->active, n->name);
 }
 
@@ -371,7 +438,7 @@ int looker_thread_name(struct looker *l, const struct thread_place *thread, uint
 	n->off = *thread->off;
 	n->thread.off = &n->off;
 	n->active = *active;
-	r = run_look(l, thread->pid, &n->work, LOOK_SOON_NS);
+	r = run_look(l, thread->pid, 0, &n->work, LOOK_SOON_NS);
 	if (r < 0)
 		return r;
 	r = n->r;
@@ -383,6 +450,46 @@ int looker_thread_name(struct looker *l, const struct thread_place *thread, uint
 	return r;
 }
 
+struct placing {
+	struct work work;
+	pid_t pid;
+	bool is_found;
+	struct container found;
+};
+
+static void place_run(struct work *w, void *context)
+{
+	struct look_context *own = context;
+	struct placing *p = (struct placing *)w;
+
+	p->is_found = container_find(p->pid, &own->ours, &p->found);
+}
+
+int looker_container(struct looker *l, pid_t pid, struct container *out)
+{
+	struct placing *p = calloc(1, sizeof(*p));
+	bool is_found;
+	int r;
+
+	if (!p)
+		return -ENOMEM;
+	p->work = (struct work){ .run = place_run, .free = free_work };
+	p->pid = pid;
+	r = run_look(l, pid, 0, &p->work, LOOK_SOON_NS);
+	if (r < 0)
+		return r;
+	is_found = p->is_found;
+	if (is_found)
+		*out = p->found;
+	free(p);
+	return is_found;
+}
+
+uint64_t looker_refused(const struct looker *l)
+{
+	return __atomic_load_n(&l->refused, __ATOMIC_RELAXED);
+}
+
 struct asking {
 	struct work work;
 	pid_t pid;
@@ -390,13 +497,13 @@ struct asking {
 	char args[ARGS_BYTES];
 };
 
-static void ask_run(struct work *w, void *cache)
+static void ask_run(struct work *w, void *context)
 {
 	struct asking *a = (struct asking *)w;
 	_cleanup_(freep) char *args = NULL;
 	size_t len;
 
-	(void)cache;
+	(void)context;
 	a->r = proc_cmdline(a->pid, &args, &len);
 	err_clear();
 	if (a->r < 0)
@@ -414,7 +521,7 @@ int looker_arguments(struct looker *l, pid_t pid, char out[ARGS_BYTES])
 		return -ENOMEM;
 	a->work = (struct work){ .run = ask_run, .free = free_work };
 	a->pid = pid;
-	r = run_look(l, pid, &a->work, LOOK_SOON_NS);
+	r = run_look(l, pid, 0, &a->work, LOOK_SOON_NS);
 	if (r < 0)
 		return r;
 	r = a->r;

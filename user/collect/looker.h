@@ -12,12 +12,14 @@
 #include "bpf/events.h"
 #include "collect/thread_name.h"
 #include "target/command.h"
+#include "target/container.h"
 #include "target/runtime.h"
 
 /*
  * Looks into targets: their mappings, files and memory, any of which may hang for ever (a network
  * mount, a file system whose server has stopped). So threads do it, which are left behind if need
- * be; at most eight of them, then looks are refused.
+ * be; at most eight of them, then looks are refused. So are those that a target has too many of:
+ * see look_budget.h. For one thread, which waits.
  */
 struct looker;
 
@@ -40,7 +42,8 @@ struct sighting {
 /*
  * Each of the following looks returns as what it stands for, or else, with a message,
  * -ETIMEDOUT: it takes longer than is waited for;
- * -EBUSY: not begun, as too many hang already, or one at the same process; -ENOMEM.
+ * -EBUSY: not begun, as too many hang already, or one at the same process, or its budget is spent;
+ * -ENOMEM.
  */
 
 /* As runtime_find(), within ns. One that is late is what looker_next() returns, if it comes. */
@@ -56,6 +59,9 @@ int looker_find_lead(struct looker *l, const struct task_record *task, const str
 
 /* A look that was given up, and is done now. False: there is none. */
 bool looker_next(struct looker *l, struct sighting *out);
+
+/* Whether there are any that were given up, and not handed out. */
+bool looker_has_late(const struct looker *l);
 
 /* As mem_read(), soon or not at all. */
 int looker_read(struct looker *l, pid_t pid, uint64_t addr, void *buf, size_t len);
@@ -73,5 +79,11 @@ int looker_thread_name(struct looker *l, const struct thread_place *thread, uint
 
 /* The start of a process's arguments, NUL behind each, soon or not at all: how many bytes. */
 int looker_arguments(struct looker *l, pid_t pid, char out[ARGS_BYTES]);
+
+/* As container_find(), soon or not at all: 1, or 0. */
+int looker_container(struct looker *l, pid_t pid, struct container *out);
+
+/* Looks that were beyond their target's budget so far. For any thread. */
+uint64_t looker_refused(const struct looker *l);
 
 #endif

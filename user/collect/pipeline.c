@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/clock.h"
 #include "base/vec.h"
 #include "bpf/events.h"
 #include "collect/looker.h"
@@ -16,6 +17,7 @@
 #include "symbolize/code.h"
 
 #define WAIT_NS 2000000000ULL
+#define LAST_WAIT_NS 200000000ULL /* for answers, at the end: some looks that hang */
 #define WAITING_BYTES_MAX (4u << 20)
 
 struct pipeline {
@@ -46,7 +48,7 @@ int pipeline_new(struct session *session, struct discovery *discovery, struct pr
 	p->start_ns = start_ns;
 	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) < 0)
 		seed = start_ns;
-	if ((r = processes_new(session, discovery, profile, &p->processes)) < 0 ||
+	if ((r = processes_new(discovery, profile, &p->processes)) < 0 ||
 	    (r = threads_new(session, discovery, profile, p->processes, &p->threads)) < 0 ||
 	    (r = stacks_new(discovery, profile, seed, &p->stacks)) < 0)
 		return r;
@@ -65,9 +67,11 @@ void pipeline_free(struct pipeline *p)
 	free(p);
 }
 
-static void count_processes(struct pipeline *p)
+/* What the parts count by themselves. */
+static void count(struct pipeline *p)
 {
 	processes_count(p->processes, &p->stats.processes, &p->stats.contained);
+	p->stats.refused = discovery_refused(p->discovery) + stacks_refused(p->stacks);
 }
 
 /* Name of the leaf's instruction, "" where it is not known. */
@@ -142,6 +146,8 @@ static int add_sample(struct pipeline *p, const struct sample_event *e, bool all
 	struct sample_stack stack;
 	int r;
 
+	if (e->status != UNWIND_UNIDENTIFIED && (r = processes_introduce(p->processes, e)) < 0)
+		return r;
 	if (!allow_unknown &&
 	    (threads_is_awaited(p->threads, e) || processes_is_awaited(p->processes, e->process)))
 		return -EAGAIN;
@@ -175,7 +181,7 @@ static int on_sample(struct pipeline *p, const struct sample_event *e, size_t si
 	if (e->depth > FRAMES_MAX || (!e->depth && e->status == UNWIND_COMPLETE) ||
 	    e->status > UNWIND_UNIDENTIFIED || !e->weight || sample_size(e) > size)
 		return -EBADMSG;
-	if ((r = threads_look_for_name(p->threads, e)) < 0)
+	if ((r = threads_ask_name(p->threads, e)) < 0)
 		return r;
 	r = add_sample(p, e, false);
 	if (r != -EAGAIN)
@@ -190,18 +196,54 @@ static int on_process(struct pipeline *p, const struct process_event *e, size_t 
 {
 	int r = processes_add(p->processes, e, size);
 
-	count_processes(p);
+	count(p);
 	return r;
 }
 
-/* The sampler will see it with its identity the next time. */
-static void on_page(struct pipeline *p, const struct page_event *e)
+/* What a sample could not read: a look at it brings it in for the next one. */
+struct touch {
+	struct question question;
+	const struct py_offsets *off;
+	struct page_event pages;
+};
+
+static int touch_look(struct question *q, struct looker *l)
+{
+	const struct touch *t = (const struct touch *)q;
+
+	looker_touch(l, (pid_t)t->pages.pid, t->off, t->pages.ranges, t->pages.count);
+	return 0;
+}
+
+static int touch_take(struct question *q)
+{
+	(void)q; /* the sampler will see it, with its identity */
+	return 0;
+}
+
+static void touch_free(struct question *q)
+{
+	free(q);
+}
+
+static int on_page(struct pipeline *p, const struct page_event *e)
 {
 	const struct py_offsets *off = discovery_layout(p->discovery, e->layout);
+	struct touch *t;
+	int r;
 
-	if (off && e->count <= FAULTS_MAX)
-		looker_touch(discovery_looker(p->discovery), (pid_t)e->pid, off, e->ranges,
-			     e->count);
+	if (!off || e->count > FAULTS_MAX)
+		return -EBADMSG;
+	t = malloc(sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	*t = (struct touch){
+		.question = { .look = touch_look, .take = touch_take, .free = touch_free },
+		.off = off,
+		.pages = *e
+	};
+	r = discovery_ask(p->discovery, &t->question);
+	return r == -EAGAIN ? 0 : r; /* the next sample asks again */
 }
 
 /* -EBADMSG: a record that is not what it says it is. */
@@ -235,8 +277,7 @@ static int take_record(struct pipeline *p, const void *record, size_t size)
 	case EVENT_WHO:
 		return discovery_answer(p->discovery, record);
 	default:
-		on_page(p, record);
-		return 0;
+		return on_page(p, record);
 	}
 }
 
@@ -260,20 +301,17 @@ static void ask_again(struct pipeline *p, uint64_t now_ns)
 	session_resend(p->session);
 }
 
-int pipeline_settle(struct pipeline *p, uint64_t now_ns, bool is_last)
+/* Takes up the samples that wait; is_last: whatever has not come. */
+static int take_up(struct pipeline *p, uint64_t now_ns, bool is_last)
 {
-	size_t kept = 0, at = 0, words;
-	int r;
+	size_t kept = 0, at = 0;
 
-	if ((r = threads_settle(p->threads, now_ns)) < 0 ||
-	    (r = processes_settle(p->processes)) < 0)
-		return r;
 	while (at < p->waiting.len) {
 		const struct sample_event *e = (const void *)&p->waiting.items[at];
+		size_t words = sample_size(e) / sizeof(uint64_t);
 		bool is_old = is_last || e->ktime_ns + WAIT_NS < now_ns;
+		int r = add_sample(p, e, is_old);
 
-		r = add_sample(p, e, is_old);
-		words = sample_size(e) / sizeof(uint64_t);
 		if (r == -EAGAIN) {
 			memmove(&p->waiting.items[kept], e, words * sizeof(uint64_t));
 			kept += words;
@@ -285,8 +323,32 @@ int pipeline_settle(struct pipeline *p, uint64_t now_ns, bool is_last)
 		at += words;
 	}
 	p->waiting.len = kept;
-	count_processes(p);
-	if (kept)
+	return 0;
+}
+
+int pipeline_step(struct pipeline *p)
+{
+	int r = discovery_step(p->discovery);
+
+	if (r <= 0)
+		return r;
+	count(p);
+	return take_up(p, monotonic_ns(), false);
+}
+
+int pipeline_settle(struct pipeline *p, uint64_t now_ns, bool is_last)
+{
+	int r;
+
+	if ((r = threads_settle(p->threads, now_ns)) < 0 ||
+	    (r = processes_settle(p->processes)) < 0)
+		return r;
+	if (is_last)
+		discovery_wait(p->discovery, LAST_WAIT_NS);
+	if ((r = discovery_step(p->discovery)) < 0 || (r = take_up(p, now_ns, is_last)) < 0)
+		return r;
+	count(p);
+	if (p->waiting.len)
 		ask_again(p, now_ns);
 	return 0;
 }
@@ -343,4 +405,5 @@ void pipeline_usage(const struct pipeline *p, struct usage out[PIPELINE_USAGES])
 				 processes_bytes(p->processes) + threads_bytes(p->threads), 0 };
 	out[2] = (struct usage){ "waiting_samples", p->waiting.len * sizeof(uint64_t),
 				 WAITING_BYTES_MAX };
+	out[3] = discovery_usage(p->discovery);
 }

@@ -23,12 +23,21 @@ int pipeline_new(struct session *session, struct discovery *discovery, struct pr
 void pipeline_free(struct pipeline *p);
 DEFINE_CLEANUP(struct pipeline *, pipeline_free)
 
-/* A session_record_fn; arg is the pipeline. -ENOMEM is its only error. */
+/*
+ * A session_record_fn; arg is the pipeline. It touches no target: what it takes a look to know is
+ * asked of the discovery. -ENOMEM is its only error.
+ */
 int pipeline_record(void *arg, const void *record, size_t size);
 
 /*
- * Takes up the samples that wait; is_last: with "<unknown>" for what never came. Call before the
- * profile's samples are written.
+ * Takes the answers of discovery, and up the samples that waited for them. To be called whenever
+ * the ring was emptied. 0, or a negative errno with a message.
+ */
+int pipeline_step(struct pipeline *p);
+
+/*
+ * Takes up the samples that wait; is_last: with "<unknown>" for what never came, and a while after
+ * it was asked for. Call before the profile's samples are written.
  */
 int pipeline_settle(struct pipeline *p, uint64_t now_ns, bool is_last);
 
@@ -51,14 +60,18 @@ struct pipeline_stats {
 	uint64_t unnamed;   /* samples with a frame that never got its name */
 	uint64_t waiting;   /* now */
 	uint64_t malformed; /* records we could not read: a bug */
+	uint64_t refused;   /* looks at targets: too many, or too much of one */
 	/* Ticks of processes that were not identified then: now samples outside Python; without
 	 * Python */
 	uint64_t found_outside, found_other;
 };
 const struct pipeline_stats *pipeline_stats(const struct pipeline *p);
 
-/* Bytes of the tables that grow: code objects, processes with their threads, samples that wait. */
-#define PIPELINE_USAGES 3
+/*
+ * Bytes of the tables that grow: code objects, processes with their threads, samples that wait. And
+ * how many questions about targets waited at most since the last call.
+ */
+#define PIPELINE_USAGES 4
 void pipeline_usage(const struct pipeline *p, struct usage out[PIPELINE_USAGES]);
 
 #endif

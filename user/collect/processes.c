@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/log.h"
 #include "base/vec.h"
 #include "collect/looker.h"
 #include "profile/idmap.h"
@@ -15,29 +14,22 @@
 #define NO_ID UINT32_MAX
 
 struct processes {
-	struct session *session;
 	struct discovery *discovery;
 	struct profile *profile;
-	struct cgroup_namespace ours;
 	VEC(struct known_process) known;
 	struct idmap ids;
-	uint32_t awaited; /* processes whose samples wait for their command line */
+	uint32_t awaited; /* how many are */
 	uint64_t met, contained;
 };
 
-int processes_new(struct session *session, struct discovery *discovery, struct profile *profile,
-		  struct processes **out)
+int processes_new(struct discovery *discovery, struct profile *profile, struct processes **out)
 {
 	struct processes *ps = calloc(1, sizeof(*ps));
-	int r;
 
 	if (!ps)
 		return -ENOMEM;
-	ps->session = session;
 	ps->discovery = discovery;
 	ps->profile = profile;
-	if ((r = cgroup_namespace_find(&ps->ours)) < 0) /* containers that it tells go without */
-		log_warning("our cgroup namespace: %s", err_message(r));
 	*out = ps;
 	return 0;
 }
@@ -54,7 +46,6 @@ void processes_free(struct processes *ps)
 		return;
 	for (size_t i = 0; i < ps->known.len; i++)
 		known_process_release(&ps->known.items[i]);
-	cgroup_namespace_release(&ps->ours);
 	vec_release(&ps->known);
 	idmap_release(&ps->ids);
 	free(ps);
@@ -86,52 +77,121 @@ static char *join_args(const char *args, size_t len)
 	return line;
 }
 
-/* Asked at once: soon the process may have ended. *out is NULL where it is in none. */
-static int find_place(const struct processes *ps, pid_t pid, struct container **out)
+/* Or it will never have one: it only stands in for one whose record was lost. */
+static bool has_command_line(const struct known_process *known)
 {
-	struct container found;
-
-	*out = NULL;
-	if (!container_find(pid, &ps->ours, &found))
-		return 0;
-	*out = malloc(sizeof(found));
-	if (!*out)
-		return -ENOMEM;
-	**out = found;
-	return 0;
+	return *known->command_line || !known->event.start_ns;
 }
 
-static void set_awaits_args(struct processes *ps, struct known_process *known, bool awaits_args)
+static void set_awaited(struct processes *ps, struct known_process *known, bool is_awaited)
 {
-	ps->awaited += awaits_args;
-	ps->awaited -= known->awaits_args;
-	known->awaits_args = awaits_args;
+	ps->awaited += is_awaited;
+	ps->awaited -= known->is_awaited;
+	known->is_awaited = is_awaited;
 }
 
 /*
- * Where the kernel could not read the arguments: in the midst of exec, or of a page that is not
- * present. They are its own if it still runs what it ran then.
+ * Where it runs; and its arguments, if the kernel could not read them: in the midst of exec, or of
+ * a page that is not present.
  */
-static int read_args(struct processes *ps, struct known_process *known)
-{
-	const struct process_event *e = &known->event;
-	struct task_record task;
-	char args[ARGS_BYTES], *line;
-	int len = looker_arguments(discovery_looker(ps->discovery), (pid_t)e->pid, args);
+struct details {
+	struct question question;
+	struct processes *processes;
+	bool has_args; /* they are known */
+	int args_bytes;
+	char args[ARGS_BYTES];
+	bool is_placed; /* in a container or pod */
+	struct container place;
+};
 
-	if (len == -ENOMEM)
-		return len;
-	if (len <= 0 || session_find_task(ps->session, e->pid, &task) < 0 ||
-	    task.process != e->process) {
-		err_clear(); /* gone, or it has none: it goes without */
-		return 0;
-	}
-	line = join_args(args, (size_t)len);
+static int details_look(struct question *q, struct looker *l)
+{
+	struct details *w = (struct details *)q;
+	int r = looker_container(l, (pid_t)q->target.pid, &w->place);
+
+	w->is_placed = r > 0;
+	if (r != -ENOMEM && !w->has_args)
+		r = w->args_bytes = looker_arguments(l, (pid_t)q->target.pid, w->args);
+	err_clear(); /* gone, or it has none: it goes without */
+	return r == -ENOMEM ? r : 0;
+}
+
+static int set_args(struct known_process *known, const char *args, size_t len)
+{
+	char *line = join_args(args, len);
+
 	if (!line)
 		return -ENOMEM;
 	free(known->command_line);
 	known->command_line = line;
 	return 0;
+}
+
+static int set_place(struct processes *ps, struct known_process *known,
+		     const struct container *place)
+{
+	known->place = malloc(sizeof(*place));
+	if (!known->place)
+		return -ENOMEM;
+	*known->place = *place;
+	ps->contained++;
+	return 0;
+}
+
+static int take_details(struct processes *ps, struct known_process *known, const struct details *w)
+{
+	int r = 0;
+
+	if (w->is_placed && !known->place)
+		r = set_place(ps, known, &w->place);
+	if (!r && w->args_bytes > 0 && !*known->command_line)
+		r = set_args(known, w->args, (size_t)w->args_bytes);
+	return r;
+}
+
+/* What it did not bring now may come from the kernel yet, or by a last question. */
+static int details_take(struct question *q)
+{
+	const struct details *w = (const struct details *)q;
+	struct processes *ps = w->processes;
+	struct known_process *known = processes_find(ps, q->target.process);
+	int r = 0;
+
+	if (!known)
+		return 0;
+	if (!q->r)
+		r = take_details(ps, known, w);
+	else if (q->r == -ENOMEM)
+		r = q->r;
+	known->is_asked = false;
+	set_awaited(ps, known, !has_command_line(known) && !known->is_final);
+	return r;
+}
+
+static void details_free(struct question *q)
+{
+	free(q);
+}
+
+/* Its samples wait for the answer. */
+static int ask_details(struct processes *ps, struct known_process *known)
+{
+	const struct process_event *e = &known->event;
+	struct details *w = calloc(1, sizeof(*w));
+	int r;
+
+	if (!w)
+		return -ENOMEM;
+	w->question = (struct question){ .target = { .process = e->process, .pid = e->pid },
+					 .look = details_look,
+					 .take = details_take,
+					 .free = details_free };
+	w->processes = ps;
+	w->has_args = has_command_line(known);
+	r = discovery_ask(ps->discovery, &w->question);
+	known->is_asked = !r;
+	set_awaited(ps, known, true);
+	return r == -EAGAIN ? 0 : r; /* at the next flush */
 }
 
 int processes_settle(struct processes *ps)
@@ -141,10 +201,11 @@ int processes_settle(struct processes *ps)
 	for (size_t i = 0; i < ps->known.len && !r; i++) {
 		struct known_process *known = &ps->known.items[i];
 
-		if (!known->awaits_args)
+		if (!known->is_awaited)
 			continue;
-		r = read_args(ps, known);
-		set_awaits_args(ps, known, false);
+		known->is_final = true;
+		if (!known->is_asked)
+			r = ask_details(ps, known);
 	}
 	return r;
 }
@@ -153,17 +214,14 @@ int processes_settle(struct processes *ps)
 static int add_args(struct processes *ps, struct known_process *known,
 		    const struct process_event *e)
 {
-	char *line;
+	int r;
 
 	if (*known->command_line || !e->args_bytes)
 		return 0;
-	line = join_args((const char *)(e + 1), e->args_bytes);
-	if (!line)
-		return -ENOMEM;
-	free(known->command_line);
-	known->command_line = line;
-	set_awaits_args(ps, known, false);
-	return 0;
+	r = set_args(known, (const char *)(e + 1), e->args_bytes);
+	if (!r)
+		set_awaited(ps, known, known->is_asked);
+	return r;
 }
 
 int processes_add(struct processes *ps, const struct process_event *e, size_t size)
@@ -179,11 +237,7 @@ int processes_add(struct processes *ps, const struct process_event *e, size_t si
 	known.command_line = join_args((const char *)(e + 1), e->args_bytes);
 	if (!known.command_line)
 		return -ENOMEM;
-	r = find_place(ps, (pid_t)e->pid, &known.place);
-	if (!r && !e->args_bytes && e->start_ns) /* not one that only stands in */
-		r = read_args(ps, &known);
-	if (!r)
-		r = idmap_reserve(&ps->ids);
+	r = idmap_reserve(&ps->ids);
 	if (!r)
 		r = vec_push(&ps->known, known);
 	if (r < 0) {
@@ -191,11 +245,8 @@ int processes_add(struct processes *ps, const struct process_event *e, size_t si
 		return r;
 	}
 	idmap_insert(&ps->ids, e->process, ps->known.len - 1);
-	set_awaits_args(ps, &ps->known.items[ps->known.len - 1],
-			e->start_ns && !*known.command_line);
 	ps->met++;
-	ps->contained += known.place != NULL;
-	return 0;
+	return ask_details(ps, &ps->known.items[ps->known.len - 1]);
 }
 
 static int intern(struct processes *ps, const char *text, uint32_t *id)
@@ -238,25 +289,20 @@ static int add_to_profile(struct processes *ps, struct known_process *known)
 	return profile_add_process(ps->profile, &process, &known->id);
 }
 
-static int stand_in(struct processes *ps, const struct sample_event *e)
+int processes_introduce(struct processes *ps, const struct sample_event *e)
 {
 	const struct process_event nameless = {
 		.kind = EVENT_PROCESS, .pid = e->pid, .process = e->process, .layout = LAYOUT_NONE
 	};
 
-	return processes_add(ps, &nameless, sizeof(nameless));
+	return processes_find(ps, e->process) ? 0 : processes_add(ps, &nameless, sizeof(nameless));
 }
 
-int processes_id(struct processes *ps, const struct sample_event *e, uint32_t *id)
+int processes_id(struct processes *ps, uint64_t process, uint32_t *id)
 {
-	struct known_process *known = processes_find(ps, e->process);
+	struct known_process *known = processes_find(ps, process);
 	int r;
 
-	if (!known) {
-		if ((r = stand_in(ps, e)) < 0)
-			return r;
-		known = processes_find(ps, e->process);
-	}
 	if (known->id == NO_ID && (r = add_to_profile(ps, known)) < 0)
 		return r;
 	*id = known->id;
@@ -267,7 +313,7 @@ bool processes_is_awaited(const struct processes *ps, uint64_t process)
 {
 	const struct known_process *known = ps->awaited ? processes_find(ps, process) : NULL;
 
-	return known && known->awaits_args;
+	return known && known->is_awaited;
 }
 
 int processes_forget_ids(struct processes *ps)
@@ -288,7 +334,7 @@ int processes_forget_ids(struct processes *ps)
 			idmap_insert(&ps->ids, known->event.process, kept);
 			ps->known.items[kept++] = *known;
 		} else {
-			set_awaits_args(ps, known, false);
+			set_awaited(ps, known, false);
 			known_process_release(known);
 		}
 	}

@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "bpf/events.h"
 #include "collect/discover.h"
-#include "collect/session.h"
 #include "profile/profile.h"
 
 /*
@@ -24,14 +23,15 @@ struct known_process {
 	struct container *place;    /* owned, NULL: in no container or pod */
 	uint64_t active;            /* see struct threading_process */
 	uint32_t id;                /* in the profile, UINT32_MAX: not yet */
+	bool is_asked;              /* what is not known of it yet */
+	bool is_final;              /* that is the last time */
+	bool is_awaited;            /* its samples wait for that */
 	bool is_kept;               /* at the next processes_forget_ids() */
-	bool awaits_args;           /* its samples wait for its command line, until a flush */
 	bool was_gone;              /* at the last processes_forget_ids() */
 };
 
-/* All three are borrowed and must outlive it. */
-int processes_new(struct session *session, struct discovery *discovery, struct profile *profile,
-		  struct processes **out);
+/* Both are borrowed and must outlive it. */
+int processes_new(struct discovery *discovery, struct profile *profile, struct processes **out);
 void processes_free(struct processes *ps);
 DEFINE_CLEANUP(struct processes *, processes_free)
 
@@ -45,16 +45,19 @@ int processes_add(struct processes *ps, const struct process_event *e, size_t si
 struct known_process *processes_find(const struct processes *ps, uint64_t process);
 
 /*
- * The sample's process in the profile. One that was never introduced (its record was lost) is there
- * by its numbers alone. 0 or -ENOMEM.
+ * The sample's process, if it is not known: its record was lost, so that it is there by its numbers
+ * alone. 0 or -ENOMEM.
  */
-int processes_id(struct processes *ps, const struct sample_event *e, uint32_t *id);
+int processes_introduce(struct processes *ps, const struct sample_event *e);
 
-/* Whether the command line may come yet. */
+/* Whether its container or its command line may come yet. */
 bool processes_is_awaited(const struct processes *ps, uint64_t process);
 
-/* Looks again for command lines; then none is awaited any more. 0 or -ENOMEM. */
+/* Asks for the last time for what is awaited. 0 or -ENOMEM. */
 int processes_settle(struct processes *ps);
+
+/* One that is known, in the profile. 0 or -ENOMEM. */
+int processes_id(struct processes *ps, uint64_t process, uint32_t *id);
 
 /*
  * Forgets all ids, and altogether the processes that discovery_has() not, but for those that are to

@@ -140,7 +140,7 @@ static int wait(const struct recorder *rec, int fd, int max_ms)
 		{ .fd = fd, .events = POLLIN },
 	};
 
-	if (poll(fds, 2, discovery_timeout_ms(rec->discovery, max_ms)) < 0 && errno != EINTR)
+	if (poll(fds, 2, max_ms) < 0 && errno != EINTR)
 		return err_set(-errno, "poll: %s", strerror(errno));
 	return 0;
 }
@@ -173,7 +173,7 @@ int recorder_step(struct recorder *rec, int fd, int max_ms)
 
 	if ((r = wait(rec, fd, max_ms)) < 0 ||
 	    (r = session_consume(rec->session, 0, pipeline_record, rec->pipeline)) < 0 ||
-	    (r = discovery_step(rec->discovery)) < 0)
+	    (r = pipeline_step(rec->pipeline)) < 0)
 		return r;
 	now = monotonic_ns();
 	r = look_into_cgroup(rec, now);

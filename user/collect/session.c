@@ -25,7 +25,7 @@
 struct session {
 	struct pyebpf *skel;
 	struct ring_buffer *ring;
-	VEC(struct py_offsets) layouts;
+	uint32_t layouts; /* how many; read by another thread than adds them */
 	struct session_opts opts;
 	struct cpu_ticks *ticks; /* of each CPU; mapped */
 	size_t ticks_bytes;
@@ -84,7 +84,6 @@ void session_free(struct session *s)
 	ticker_free(s->ticker);
 	if (s->ticks)
 		munmap(s->ticks, s->ticks_bytes);
-	vec_release(&s->layouts);
 	ring_buffer__free(s->ring);
 	pyebpf__destroy(s->skel);
 	free(s);
@@ -135,16 +134,16 @@ int session_set_stride(struct session *s, uint32_t stride)
 
 int session_add_layout(struct session *s, const struct py_offsets *off)
 {
-	size_t i;
+	struct py_offsets *layouts = s->skel->bss->layouts;
+	uint32_t i;
 
-	for (i = 0; i < s->layouts.len; i++)
-		if (!memcmp(&s->layouts.items[i], off, sizeof(*off)))
+	for (i = 0; i < s->layouts; i++)
+		if (!memcmp(&layouts[i], off, sizeof(*off)))
 			return i;
 	if (i == LAYOUTS_MAX)
 		return err_set(-ENOSPC, "more than %d different Python builds", LAYOUTS_MAX);
-	if (vec_push(&s->layouts, *off) < 0)
-		return -ENOMEM;
-	s->skel->bss->layouts[i] = *off;
+	layouts[i] = *off;
+	__atomic_store_n(&s->layouts, i + 1, __ATOMIC_RELAXED);
 	return i;
 }
 
@@ -271,7 +270,8 @@ int session_usage(struct session *s, struct usage out[SESSION_USAGES])
 	out[4] = SLOTS(thread_cache, offsetof(struct cache_slot, value));
 	out[5] = SLOTS(trusts, offsetof(struct trust, process));
 #undef SLOTS
-	out[6] = (struct usage){ "layouts", s->layouts.len, LAYOUTS_MAX };
+	out[6] = (struct usage){ "layouts", __atomic_load_n(&s->layouts, __ATOMIC_RELAXED),
+				 LAYOUTS_MAX };
 	out[7] = (struct usage){ "events", most, s->opts.ring_bytes };
 	s->ring_most = 0;
 	return 0;
@@ -326,8 +326,8 @@ static int find_task(const struct task_record *r, void *arg)
 }
 
 /*
- * Before Linux 6.1 the iterator knows no single task: it goes through all of them then. libbpf wants
- * the padding of the options to be zero, too, which LIBBPF_OPTS() leaves to the compiler.
+ * Before Linux 6.1 the iterator knows no single task: it goes through all of them then. libbpf
+ * wants the padding of the options to be zero, too, which LIBBPF_OPTS() leaves to the compiler.
  */
 int session_find_task(struct session *s, uint32_t pid, struct task_record *out)
 {

@@ -14,6 +14,7 @@
 #define FRAME_SLOTS 32768 /* power of two */
 #define LINES_SENT_MAX (LINES_CHUNKS_MAX * LINES_CHUNK)
 #define LINES_READ_MAX (1u << 20)
+#define REST_BYTES_MAX (16u << 20) /* of line tables that are asked for at once */
 #define NO_FRAME UINT32_MAX
 
 /* Lossy caches, valid until stacks_forget_ids(). */
@@ -38,6 +39,8 @@ struct stacks {
 	struct code_table *codes;
 	uint64_t seed;
 	uint32_t generation; /* of the caches */
+	size_t rest_bytes;   /* of line tables that are asked for */
+	uint64_t refused;    /* as that was too much */
 	struct stack_slot stacks[STACK_SLOTS];
 	struct frame_slot frames[FRAME_SLOTS];
 };
@@ -69,27 +72,83 @@ void stacks_free(struct stacks *st)
 	free(st);
 }
 
-/*
- * The part of a line table that the kernel does not send, while the target lives. Taken only if
- * what the target has there now begins with what the kernel saw.
- */
-static int read_lines_rest(struct stacks *st, const struct code_event *e, const uint8_t *seen)
+/* The part of a line table that the kernel does not send, while the target lives. */
+struct lines_rest {
+	struct question question;
+	struct stacks *stacks;
+	uint64_t code; /* identity */
+	uint64_t addr; /* of the whole table */
+	uint32_t bytes;
+	uint8_t *table; /* owned: what is there */
+	uint32_t seen_bytes;
+	uint8_t seen[]; /* by the kernel: its start */
+};
+
+/* Taken only if what the target has there now begins with what the kernel saw. */
+static int lines_rest_look(struct question *q, struct looker *l)
 {
-	_cleanup_(freep) uint8_t *table = NULL;
+	struct lines_rest *rest = (struct lines_rest *)q;
+	int r;
+
+	rest->table = malloc(rest->bytes);
+	if (!rest->table)
+		return -ENOMEM;
+	r = looker_read(l, (pid_t)q->target.pid, rest->addr, rest->table, rest->bytes);
+	err_clear(); /* gone, or reused as below: the lines stay approximate */
+	if (r < 0)
+		return r;
+	return memcmp(rest->table, rest->seen, rest->seen_bytes) ? -ESTALE : 0;
+}
+
+static int lines_rest_take(struct question *q)
+{
+	const struct lines_rest *rest = (const struct lines_rest *)q;
+	struct stacks *st = rest->stacks;
+	int r = q->r;
+
+	st->rest_bytes -= rest->bytes;
+	if (!r)
+		r = code_table_add_lines(st->codes, rest->code, LINES_SENT_MAX,
+					 rest->table + LINES_SENT_MAX,
+					 rest->bytes - LINES_SENT_MAX);
+	return r == -ENOMEM ? r : 0;
+}
+
+static void lines_rest_free(struct question *q)
+{
+	free(((struct lines_rest *)q)->table);
+	free(q);
+}
+
+static int ask_lines_rest(struct stacks *st, const struct code_event *e, const uint8_t *seen)
+{
+	struct lines_rest *rest;
+	int r;
 
 	if (e->lines_total > LINES_READ_MAX)
 		return 0;
-	table = malloc(e->lines_total);
-	if (!table)
-		return -ENOMEM;
-	if (looker_read(discovery_looker(st->discovery), (pid_t)e->pid, e->lines_addr, table,
-			e->lines_total) < 0 ||
-	    memcmp(table, seen, e->lines_bytes)) {
-		err_clear(); /* gone or reused: the lines stay approximate */
+	if (st->rest_bytes + e->lines_total > REST_BYTES_MAX) {
+		st->refused++;
 		return 0;
 	}
-	return code_table_add_lines(st->codes, e->code, LINES_SENT_MAX, table + LINES_SENT_MAX,
-				    e->lines_total - LINES_SENT_MAX);
+	rest = malloc(sizeof(*rest) + e->lines_bytes);
+	if (!rest)
+		return -ENOMEM;
+	*rest = (struct lines_rest){ .question = { .target = { .process = e->process,
+							       .pid = e->pid },
+						   .look = lines_rest_look,
+						   .take = lines_rest_take,
+						   .free = lines_rest_free },
+				     .stacks = st,
+				     .code = e->code,
+				     .addr = e->lines_addr,
+				     .bytes = e->lines_total,
+				     .seen_bytes = e->lines_bytes };
+	memcpy(rest->seen, seen, e->lines_bytes);
+	r = discovery_ask(st->discovery, &rest->question);
+	if (!r)
+		st->rest_bytes += e->lines_total;
+	return r;
 }
 
 int stacks_add_code(struct stacks *st, const struct code_event *e, size_t size)
@@ -120,7 +179,7 @@ int stacks_add_code(struct stacks *st, const struct code_event *e, size_t size)
 	if (!r && e->lines_bytes)
 		r = code_table_add_lines(st->codes, e->code, 0, lines, e->lines_bytes);
 	if (!r && e->lines_total > LINES_SENT_MAX)
-		r = read_lines_rest(st, e, lines);
+		r = ask_lines_rest(st, e, lines);
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -308,6 +367,11 @@ void stacks_retain(struct stacks *st, bool (*is_wanted)(void *arg, uint64_t proc
 bool stacks_has_evicted(const struct stacks *st)
 {
 	return code_table_stats(st->codes)->evicted;
+}
+
+uint64_t stacks_refused(const struct stacks *st)
+{
+	return st->refused;
 }
 
 size_t stacks_bytes(const struct stacks *st)

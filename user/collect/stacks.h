@@ -52,6 +52,9 @@ void stacks_retain(struct stacks *st, bool (*is_wanted)(void *arg, uint64_t proc
 /* Some code objects were forgotten for memory: those of samples may be among them. */
 bool stacks_has_evicted(const struct stacks *st);
 
+/* Line tables that were not asked for, as too much was by then. */
+uint64_t stacks_refused(const struct stacks *st);
+
 /* Bytes of the code objects, CODE_TABLE_BYTES_DEFAULT at most. */
 size_t stacks_bytes(const struct stacks *st);
 

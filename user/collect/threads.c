@@ -24,11 +24,14 @@ struct known_thread {
 	char comm[COMM_BYTES];
 	char *name;       /* what Python calls it; owned, NULL: nothing that we know of */
 	uint64_t pointer; /* pthread_self(), 0: not known */
-	uint64_t look_ns; /* when it is looked for next, 0: not again */
+	uint64_t look_ns; /* when it is asked for next, 0: not again */
 	uint64_t wait_ns; /* until the one after that */
-	uint32_t looks;   /* so far; enough of them */
+	uint32_t looks;   /* so often was it asked for at a sample */
 	bool is_awaited;  /* its samples wait for its name, until there were so many, or a flush */
-	bool is_seen;     /* it has samples since the last look */
+	bool is_asked;    /* for its name */
+	bool is_final;    /* no sample waits for another time */
+	bool is_due;      /* to be asked for again: a sample came meanwhile */
+	bool is_seen;     /* it has samples since it was asked for */
 	bool is_main;     /* of its process */
 };
 
@@ -84,51 +87,6 @@ static uint32_t thread_find(const struct threads *ts, uint64_t process, uint32_t
 	return i;
 }
 
-/* Where its name is to be read. False: nowhere, as far as we know. */
-static bool thread_place(struct threads *ts, const struct known_thread *known,
-			 const struct known_process *process, struct thread_place *out)
-{
-	const struct process_event *e = &process->event;
-	const struct py_offsets *off = discovery_layout(ts->discovery, e->layout);
-	struct proc_row row;
-
-	if (!known->pointer || !off || session_find_process(ts->session, e->pid, &row) < 0 ||
-	    row.start_ns != e->start_ns || row.exec_id != e->exec_id || row.layout != e->layout)
-		return false;
-	*out = (struct thread_place){ .pid = (pid_t)e->pid,
-				      .tid = (pid_t)known->tid,
-				      .pointer = known->pointer,
-				      .runtime = row.runtime,
-				      .off = off };
-	return row.runtime;
-}
-
-/* What `threading` calls every main thread: its process's name says more. */
-#define MAIN_THREAD "MainThread"
-
-/* As looker_thread_name(). Another name is another entry in the profile. */
-static int look_for_name(struct threads *ts, struct known_thread *known)
-{
-	struct known_process *process = processes_find(ts->processes, known->process);
-	char name[THREAD_NAME_BYTES], *copy;
-	struct thread_place place;
-	int r = -ENOTSUP;
-
-	if (process && thread_place(ts, known, process, &place))
-		r = looker_thread_name(discovery_looker(ts->discovery), &place, &process->active,
-				       name);
-	if (r < 0 || (known->name && !strcmp(known->name, name)) ||
-	    (known->is_main && !known->name && !strcmp(name, MAIN_THREAD)))
-		return r;
-	copy = strdup(name);
-	if (!copy)
-		return -ENOMEM;
-	free(known->name);
-	known->name = copy;
-	known->id = NO_ID;
-	return 0;
-}
-
 static void set_awaited(struct threads *ts, struct known_thread *known, bool is_awaited)
 {
 	ts->awaited += is_awaited;
@@ -142,42 +100,162 @@ static bool is_over(int r)
 	return r == -ESRCH || r == -ENOTSUP;
 }
 
-int threads_settle(struct threads *ts, uint64_t now_ns)
+/* What came of asking for its name. */
+static void note_answer(struct threads *ts, struct known_thread *known, int r)
 {
-	for (size_t i = 0; i < ts->known.len; i++) {
-		struct known_thread *known = &ts->known.items[i];
-		int r;
+	bool may_come = r < 0 && !is_over(r) && !known->is_main && !known->is_final;
 
-		if (!known->is_awaited &&
-		    (!known->is_seen || !known->look_ns || known->look_ns > now_ns))
-			continue;
-		r = look_for_name(ts, known);
-		if (r == -ENOMEM)
-			return r;
-		set_awaited(ts, known, false);
-		known->is_seen = false;
-		known->look_ns = is_over(r) ? 0 : now_ns + known->wait_ns;
-		if (known->wait_ns < RENAME_MAX_NS)
-			known->wait_ns *= 2;
-	}
+	set_awaited(ts, known, known->is_awaited && may_come);
+	if (is_over(r))
+		known->look_ns = 0;
+}
+
+/* What `threading` calls every main thread: its process's name says more. */
+#define MAIN_THREAD "MainThread"
+
+/* Another name is another entry in the profile. */
+static int set_name(struct known_thread *known, const char *name)
+{
+	char *copy;
+
+	if ((known->name && !strcmp(known->name, name)) ||
+	    (known->is_main && !known->name && !strcmp(name, MAIN_THREAD)))
+		return 0;
+	copy = strdup(name);
+	if (!copy)
+		return -ENOMEM;
+	free(known->name);
+	known->name = copy;
+	known->id = NO_ID;
+	return 0;
+}
+
+struct naming {
+	struct question question;
+	struct threads *threads;
+	struct session *session;
+	struct process_event process;
+	struct thread_place place; /* but for the runtime */
+	uint64_t active;           /* see struct threading_process */
+	char name[THREAD_NAME_BYTES];
+};
+
+/* -ENOENT: not yet, as the process has no row yet that says where its runtime is. */
+static int naming_look(struct question *q, struct looker *l)
+{
+	struct naming *n = (struct naming *)q;
+	const struct process_event *e = &n->process;
+	struct proc_row row;
+
+	if (session_find_process(n->session, e->pid, &row) < 0 || row.start_ns != e->start_ns ||
+	    row.exec_id != e->exec_id || row.layout != e->layout || !row.runtime)
+		return -ENOENT;
+	n->place.runtime = row.runtime;
+	return looker_thread_name(l, &n->place, &n->active, n->name);
+}
+
+static int naming_take(struct question *q);
+
+static void naming_free(struct question *q)
+{
+	free(q);
+}
+
+static int ask_name(struct threads *ts, struct known_thread *known,
+		    const struct known_process *process, const struct py_offsets *off)
+{
+	struct naming *n = calloc(1, sizeof(*n));
+	int r;
+
+	if (!n)
+		return -ENOMEM;
+	n->question = (struct question){ .target = { .process = known->process,
+						     .pid = process->event.pid },
+					 .look = naming_look,
+					 .take = naming_take,
+					 .free = naming_free };
+	n->threads = ts;
+	n->session = ts->session;
+	n->process = process->event;
+	n->place = (struct thread_place){ .pid = (pid_t)process->event.pid,
+					  .tid = (pid_t)known->tid,
+					  .pointer = known->pointer,
+					  .off = off };
+	n->active = process->active;
+	r = discovery_ask(ts->discovery, &n->question);
+	known->is_asked = !r;
+	return r == -EAGAIN ? 0 : r; /* at another sample, or at the next flush */
+}
+
+/* Or sees to it that it is done once the answer has come that is under way. */
+static int look_for_name(struct threads *ts, struct known_thread *known)
+{
+	const struct known_process *process = processes_find(ts->processes, known->process);
+	const struct py_offsets *off = NULL;
+
+	known->is_due = known->is_asked;
+	if (known->is_asked)
+		return 0;
+	if (process)
+		off = discovery_layout(ts->discovery, process->event.layout);
+	if (off && known->pointer)
+		return ask_name(ts, known, process, off);
+	note_answer(ts, known, -ENOTSUP); /* nobody knows where it is */
 	return 0;
 }
 
 /* At one of its first samples. */
-static int look_for_awaited(struct threads *ts, struct known_thread *known)
+static int look_at_sample(struct threads *ts, struct known_thread *known)
 {
-	int r;
-
 	if (known->looks >= AWAITED_LOOKS)
 		return 0; /* at the next flush */
-	known->looks++;
-	r = look_for_name(ts, known);
-	if (r == -ENOMEM)
-		return r;
-	set_awaited(ts, known, r < 0 && !is_over(r) && !known->is_main);
+	known->looks += !known->is_asked;
+	known->is_final = false;
+	set_awaited(ts, known, true);
 	known->wait_ns = RENAME_MIN_NS;
-	known->look_ns = is_over(r) ? 0 : 1; /* the next flush */
-	return 0;
+	known->look_ns = 1; /* the next flush */
+	return look_for_name(ts, known);
+}
+
+static int naming_take(struct question *q)
+{
+	const struct naming *n = (const struct naming *)q;
+	struct threads *ts = n->threads;
+	struct known_process *process = processes_find(ts->processes, q->target.process);
+	uint32_t i = thread_find(ts, q->target.process, (uint32_t)n->place.tid);
+	struct known_thread *known;
+	int r = q->r == -ENOMEM ? q->r : 0;
+
+	if (r < 0 || !process || i == IDMAP_NONE)
+		return r;
+	known = &ts->known.items[i];
+	known->is_asked = false;
+	if (!q->r) {
+		r = set_name(known, n->name);
+		process->active = n->active;
+	}
+	note_answer(ts, known, q->r);
+	return !r && known->is_awaited && known->is_due ? look_at_sample(ts, known) : r;
+}
+
+int threads_settle(struct threads *ts, uint64_t now_ns)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ts->known.len && !r; i++) {
+		struct known_thread *known = &ts->known.items[i];
+
+		if (!known->is_awaited &&
+		    (!known->is_seen || !known->look_ns || known->look_ns > now_ns))
+			continue;
+		known->is_final = true;
+		known->is_seen = false;
+		known->look_ns = now_ns + known->wait_ns;
+		if (known->wait_ns < RENAME_MAX_NS)
+			known->wait_ns *= 2;
+		r = look_for_name(ts, known);
+	}
+	return r;
 }
 
 static int add_thread(struct threads *ts, const struct thread_event *e, uint32_t *i)
@@ -210,7 +288,7 @@ int threads_add(struct threads *ts, const struct thread_event *e)
 	known->is_main = e->tid == e->pid;
 	known->looks = 0;
 	known->id = NO_ID;
-	return look_for_awaited(ts, known);
+	return look_at_sample(ts, known);
 }
 
 static int name_id(struct threads *ts, const struct known_thread *known, uint32_t *id)
@@ -244,9 +322,10 @@ int threads_id(struct threads *ts, const struct sample_event *e, uint32_t *id)
 	}
 	known = &ts->known.items[i];
 	known->is_seen = true;
-	if (known->id == NO_ID && ((r = processes_id(ts->processes, e, &thread.process)) < 0 ||
-				   (r = name_id(ts, known, &thread.name)) < 0 ||
-				   (r = profile_add_thread(ts->profile, &thread, &known->id)) < 0))
+	if (known->id == NO_ID &&
+	    ((r = processes_id(ts->processes, e->process, &thread.process)) < 0 ||
+	     (r = name_id(ts, known, &thread.name)) < 0 ||
+	     (r = profile_add_thread(ts->profile, &thread, &known->id)) < 0))
 		return r;
 	*id = known->id;
 	return 0;
@@ -260,11 +339,11 @@ static struct known_thread *awaited_thread(const struct threads *ts, const struc
 	return i != IDMAP_NONE && ts->known.items[i].is_awaited ? &ts->known.items[i] : NULL;
 }
 
-int threads_look_for_name(struct threads *ts, const struct sample_event *e)
+int threads_ask_name(struct threads *ts, const struct sample_event *e)
 {
 	struct known_thread *awaited = awaited_thread(ts, e);
 
-	return awaited ? look_for_awaited(ts, awaited) : 0;
+	return awaited ? look_at_sample(ts, awaited) : 0;
 }
 
 bool threads_is_awaited(const struct threads *ts, const struct sample_event *e)

@@ -28,8 +28,8 @@ DEFINE_CLEANUP(struct threads *, threads_free)
 /* A thread at its first sample, or under another name than before. 0 or -ENOMEM. */
 int threads_add(struct threads *ts, const struct thread_event *e);
 
-/* A sample has come: if its thread's name is awaited, it is looked for. 0 or -ENOMEM. */
-int threads_look_for_name(struct threads *ts, const struct sample_event *e);
+/* A sample has come: if its thread's name is awaited, it is asked for. 0 or -ENOMEM. */
+int threads_ask_name(struct threads *ts, const struct sample_event *e);
 
 /* Whether the name of the sample's thread may come yet. */
 bool threads_is_awaited(const struct threads *ts, const struct sample_event *e);
@@ -41,8 +41,8 @@ bool threads_is_awaited(const struct threads *ts, const struct sample_event *e);
 int threads_id(struct threads *ts, const struct sample_event *e, uint32_t *id);
 
 /*
- * Looks again for names, where they did not come or may have changed; then none is awaited any
- * more. 0 or -ENOMEM.
+ * Asks again for names, where they may have changed, and for the last time for those that are
+ * awaited. 0 or -ENOMEM.
  */
 int threads_settle(struct threads *ts, uint64_t now_ns);
 

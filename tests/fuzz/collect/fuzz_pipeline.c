@@ -6,105 +6,34 @@
  */
 #include <unistd.h>
 
-#include "collect/discover.c" /* its layouts are filled in here */
+#include "collect/discover.c" /* its interpreters are filled in here */
 #include "collect/pipeline.h"
+#include "target/offsets.h"
 #include "tests/fuzz/hostile_profile.h"
+#include "tests/no_kernel.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
 #define RECORD_BYTES_MAX 4096
-#define NO_PID 4194305 /* beyond PID_MAX_LIMIT */
 
-/* --- a session without a kernel --------------------------------------------------------------- */
+static const uint8_t minors[] = { 6, 8, 10, 11, 12 }; /* one of each way to keep names and lines */
 
 int session_add_layout(struct session *s, const struct py_offsets *off)
 {
-	(void)s;
-	(void)off;
-	return 0;
-}
-
-int session_add_binary(struct session *s, const struct binary_key *key,
-		       const struct binary_row *row)
-{
-	(void)s;
-	(void)key;
-	(void)row;
-	return 0;
-}
-
-int session_find_binary(struct session *s, const struct binary_key *key, struct binary_row *row)
-{
-	(void)s;
-	(void)key;
-	(void)row;
-	return -ENOENT;
-}
-
-int session_add_process(struct session *s, uint32_t pid, const struct proc_row *row)
-{
-	(void)s;
-	(void)pid;
-	(void)row;
-	return 0;
-}
-
-int session_find_process(struct session *s, uint32_t pid, struct proc_row *row)
-{
-	(void)s;
-	(void)pid;
-	(void)row;
-	return -ENOENT;
-}
-
-void session_remove_process(struct session *s, uint32_t pid)
-{
-	(void)s;
-	(void)pid;
-}
-
-int session_list_processes(struct session *s, struct pids *out)
-{
-	(void)s;
-	return vec_push(out, NO_PID);
-}
-
-int session_list_tasks(struct session *s, int (*fn)(const struct task_record *r, void *arg),
-		       void *arg)
-{
-	const struct task_record own = { .pid = (uint32_t)getpid(), .process = 1 };
+	const uint8_t *minor = memchr(minors, off->minor, sizeof(minors));
 
 	(void)s;
-	return fn(&own, arg);
+	return (int)(minor - minors);
 }
 
-int session_find_task(struct session *s, uint32_t pid, struct task_record *out)
-{
-	(void)s;
-	if (pid != (uint32_t)getpid())
-		return -ESRCH;
-	*out = (struct task_record){ .pid = pid, .process = 1 };
-	return 0;
-}
-
-void session_resend(struct session *s)
-{
-	(void)s;
-}
-
-/* --- records ---------------------------------------------------------------------------------- */
-
-/* One of each way to keep line tables and names. */
 static void add_layouts(struct discovery *d)
 {
-	static const uint8_t minors[] = { 6, 8, 10, 11, 12 };
+	for (int i = 0; i < (int)sizeof(minors); i++) {
+		struct py_runtime rt = { .version = VERSION_HEX(3, minors[i], 0,
+								VERSION_LEVEL_FINAL) };
 
-	for (size_t i = 0; i < sizeof(minors); i++) {
-		struct py_offsets off;
-
-		require(offsets_find(VERSION_HEX(3, minors[i], 0, VERSION_LEVEL_FINAL), 0, false,
-				     &off) == 0);
-		require(vec_push(&d->layouts, off) == 0);
+		require(offsets_find(rt.version, 0, false, &rt.offsets) == 0);
+		require(interpreters_add(d->interpreters, NULL, &rt) == i);
 	}
 }
 

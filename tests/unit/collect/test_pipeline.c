@@ -5,12 +5,26 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
 #include "bpf/events.h"
 #include "collect/discover.h"
 #include "collect/pipeline.h"
 #include "profile/profile.h"
+#include "tests/no_kernel.h"
 
-/* What the ring brings is checked like foreign bytes; no kernel is needed for that. */
+/* What the ring brings is checked like foreign bytes, and nobody waits for a target. */
+
+#define LONG_NS (20 * NS_PER_SECOND)
+
+int session_add_layout(struct session *s, const struct py_offsets *off)
+{
+	(void)s;
+	(void)off;
+	return -ENOSPC;
+}
 
 union record {
 	uint8_t kind;
@@ -18,6 +32,8 @@ union record {
 	struct code_event code;
 	struct lines_event lines;
 	struct process_event process;
+	struct thread_event thread;
+	struct who_event who;
 	uint8_t bytes[sizeof(struct sample_event) + sizeof(struct frame_record)];
 };
 
@@ -69,10 +85,116 @@ static void test_pipeline_record_counts_what_it_refuses(void **state)
 	assert_int_equal(pipeline_stats(p)->samples, 0);
 }
 
+/* A look that does not come back before somebody writes a byte. */
+struct blocking {
+	struct question question;
+	int fd;
+};
+
+static int read_byte(struct question *q, struct looker *l)
+{
+	char byte;
+
+	(void)l;
+	return read(((struct blocking *)q)->fd, &byte, 1) == 1 ? 0 : -EIO;
+}
+
+static int take_nothing(struct question *q)
+{
+	return q->r;
+}
+
+static void free_blocking(struct question *q)
+{
+	free(q);
+}
+
+static void ask_blocking(struct discovery *d, int fd)
+{
+	struct blocking *b = calloc(1, sizeof(*b));
+
+	assert_non_null(b);
+	b->question =
+		(struct question){ .look = read_byte, .take = take_nothing, .free = free_blocking };
+	b->fd = fd;
+	assert_int_equal(discovery_ask(d, &b->question), 0);
+}
+
+/* Of a process that runs `process` now, as its records say. */
+static void feed(struct pipeline *p, uint64_t process)
+{
+	const uint32_t pid = (uint32_t)getpid();
+	const union record records[] = {
+		{ .who = { .kind = EVENT_WHO, .pid = pid, .process = process, .start_ns = 1 } },
+		{ .process = { .kind = EVENT_PROCESS,
+			       .pid = pid,
+			       .process = process,
+			       .start_ns = 1 } },
+		{ .thread = { .kind = EVENT_THREAD,
+			      .pid = pid,
+			      .tid = pid,
+			      .process = process,
+			      .pointer = 4096 } },
+		{ .sample = { .kind = EVENT_SAMPLE,
+			      .status = UNWIND_OUTSIDE,
+			      .pid = pid,
+			      .tid = pid,
+			      .process = process,
+			      .weight = 1,
+			      .ktime_ns = monotonic_ns() } },
+	};
+
+	for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++)
+		assert_int_equal(pipeline_record(p, &records[i], sizeof(records[i])), 0);
+}
+
+static void test_pipeline_record_waits_for_no_look(void **state)
+{
+	/* Which command line is taken: our own, if we are still who the records are of. */
+	static const struct {
+		const char *name;
+		uint64_t process;
+		bool has_command_line;
+	} cases[] = {
+		{ "the same program", OWN_PROCESS, true },
+		{ "another by then", OWN_PROCESS + 1, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		_cleanup_(profile_freep) struct profile *profile = NULL;
+		_cleanup_(discovery_freep) struct discovery *discovery = NULL;
+		_cleanup_(pipeline_freep) struct pipeline *p = NULL;
+		int fds[2];
+
+		assert_int_equal(pipe(fds), 0);
+		assert_int_equal(profile_new(&profile), 0);
+		assert_int_equal(discovery_new(NULL, &discovery), 0);
+		assert_int_equal(pipeline_new(NULL, discovery, profile, 0, &p), 0);
+		ask_blocking(discovery, fds[0]);
+		feed(p, cases[i].process);
+		assert_int_equal(pipeline_step(p), 0);
+		assert_int_equal(pipeline_stats(p)->samples, 0);
+		assert_int_equal(pipeline_stats(p)->waiting, 1);
+		assert_int_equal(write(fds[1], "", 1), 1);
+		discovery_wait(discovery, LONG_NS);
+		assert_int_equal(pipeline_settle(p, monotonic_ns(), true), 0);
+		assert_int_equal(pipeline_stats(p)->samples, 1);
+		assert_int_equal(pipeline_stats(p)->waiting, 0);
+		if (!profile->processes.items[0].command_line == cases[i].has_command_line)
+			fail_msg("%s: \"%s\"", cases[i].name,
+				 strtab_get(profile->strings,
+					    profile->processes.items[0].command_line));
+		close(fds[0]);
+		close(fds[1]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pipeline_record_counts_what_it_refuses),
+		cmocka_unit_test(test_pipeline_record_waits_for_no_look),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

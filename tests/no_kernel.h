@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef TESTS_NO_KERNEL_H
+#define TESTS_NO_KERNEL_H
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/vec.h"
+#include "collect/session.h"
+
+/*
+ * A session without a kernel, for programs that feed a pipeline: it takes what it is told, and
+ * there are two processes, this one and one there is not. session_add_layout() is the program's
+ * own.
+ */
+
+#define NO_PID 4194305 /* beyond PID_MAX_LIMIT */
+#define OWN_PROCESS 1  /* identity */
+
+int session_add_binary(struct session *s, const struct binary_key *key,
+		       const struct binary_row *row)
+{
+	(void)s;
+	(void)key;
+	(void)row;
+	return 0;
+}
+
+int session_find_binary(struct session *s, const struct binary_key *key, struct binary_row *row)
+{
+	(void)s;
+	(void)key;
+	(void)row;
+	return -ENOENT;
+}
+
+int session_add_process(struct session *s, uint32_t pid, const struct proc_row *row)
+{
+	(void)s;
+	(void)pid;
+	(void)row;
+	return 0;
+}
+
+int session_find_process(struct session *s, uint32_t pid, struct proc_row *row)
+{
+	(void)s;
+	(void)pid;
+	(void)row;
+	return -ENOENT;
+}
+
+void session_remove_process(struct session *s, uint32_t pid)
+{
+	(void)s;
+	(void)pid;
+}
+
+int session_list_processes(struct session *s, struct pids *out)
+{
+	(void)s;
+	return vec_push(out, NO_PID);
+}
+
+int session_list_tasks(struct session *s, int (*fn)(const struct task_record *r, void *arg),
+		       void *arg)
+{
+	const struct task_record own = { .pid = (uint32_t)getpid(), .process = OWN_PROCESS };
+
+	(void)s;
+	return fn(&own, arg);
+}
+
+int session_find_task(struct session *s, uint32_t pid, struct task_record *out)
+{
+	(void)s;
+	if (pid != (uint32_t)getpid())
+		return -ESRCH;
+	*out = (struct task_record){ .pid = pid, .process = OWN_PROCESS };
+	return 0;
+}
+
+void session_resend(struct session *s)
+{
+	(void)s;
+}
+
+#endif

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "collect/finder.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/vec.h"
+#include "target/proc.h"
+
+#define RECHECK_MIN_NS 5000000ULL     /* a process that has just begun may still map Python */
+#define RECHECK_MAX_NS 60000000000ULL /* one that never had any may load it some day */
+#define ASKED_SLOTS 4096              /* power of two */
+#define YOUNG_FIRST_NS 1000000        /* until the second look at a new program, then doubled: */
+#define YOUNG_LOOKS 11                /* the last one 1 s after it began: it may wait for a CPU */
+#define YOUNG_STARTS 64               /* but as soon as that, so often, if Python starts in it */
+#define YOUNG_MAX 256
+#define LATE_NS 50000000ULL /* until it is seen whether a look that was given up came back */
+
+/* A process in which no Python was seen to run. Lossy: forgetting means asking sooner. */
+struct asked_slot {
+	uint64_t process;  /* identity */
+	uint64_t first_ns; /* when it was looked at first; or since its Python is there, and not
+			      ready */
+	uint64_t last_ns;  /* when it was looked at last */
+	bool is_starting;
+	bool is_hanging; /* the last look at it has not come back */
+};
+
+/* A process that has just begun a program new to us. */
+struct young {
+	struct who_event who;
+	uint64_t next_ns; /* when it is looked at again */
+	unsigned int looks, starts;
+};
+
+struct finder {
+	struct session *session;
+	struct looker *looker;
+	struct interpreters *interpreters;
+	VEC(struct young) young;
+	pthread_mutex_t lock; /* of what follows, which other threads read */
+	struct asked_slot asked[ASKED_SLOTS];
+};
+
+int finder_new(struct session *session, struct looker *looker, struct interpreters *interpreters,
+	       struct finder **out)
+{
+	struct finder *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return -ENOMEM;
+	f->session = session;
+	f->looker = looker;
+	f->interpreters = interpreters;
+	pthread_mutex_init(&f->lock, NULL);
+	*out = f;
+	return 0;
+}
+
+void finder_free(struct finder *f)
+{
+	if (!f)
+		return;
+	vec_release(&f->young);
+	pthread_mutex_destroy(&f->lock);
+	free(f);
+}
+
+/* Lets the sampler recognise further processes by the file their code is mapped from. */
+static int add_binary(struct finder *f, const struct py_runtime *rt, uint32_t layout,
+		      const struct binary_key *key)
+{
+	struct binary_row row = { 0 };
+
+	session_find_binary(f->session, key, &row); /* keeps from_start */
+	row.from_start = row.layout == layout ? row.from_start : 0;
+	row.text_to_runtime = rt->text_to_runtime;
+	row.layout = layout;
+	return session_add_binary(f->session, key, &row);
+}
+
+/* The row of a process that runs rt. */
+static int add_process(struct finder *f, const struct py_runtime *rt, uint32_t pid,
+		       uint64_t start_ns, uint32_t exec_id)
+{
+	struct binary_key key = { .inode = rt->text_inode, .dev = rt->text_dev };
+	struct proc_row row = { .start_ns = start_ns,
+				.exec_id = exec_id,
+				.runtime = rt->runtime_addr,
+				.is_target = 1 };
+	int layout = interpreters_add(f->interpreters, f->session, rt), r;
+
+	if (layout < 0)
+		return layout;
+	row.layout = layout;
+	if ((r = add_binary(f, rt, layout, &key)) < 0)
+		return r;
+	return session_add_process(f->session, pid, &row);
+}
+
+static struct asked_slot *asked_slot(struct finder *f, uint64_t process)
+{
+	return &f->asked[process & (ASKED_SLOTS - 1)];
+}
+
+static void set_slot(struct finder *f, struct asked_slot *slot, const struct asked_slot *to)
+{
+	pthread_mutex_lock(&f->lock);
+	*slot = *to;
+	pthread_mutex_unlock(&f->lock);
+}
+
+/*
+ * look_ns: when a look began that saw none, or (is_starting) saw one that was not ready. Returns
+ * since when that is so.
+ */
+static uint64_t note_nothing(struct finder *f, uint64_t process, uint64_t look_ns, bool is_starting)
+{
+	struct asked_slot *slot = asked_slot(f, process), now = *slot;
+
+	if (now.process != process || is_starting != now.is_starting)
+		now = (struct asked_slot){ .process = process,
+					   .first_ns = look_ns,
+					   .is_starting = is_starting };
+	now.last_ns = look_ns;
+	set_slot(f, slot, &now);
+	return now.first_ns;
+}
+
+bool finder_saw_nothing(struct finder *f, uint64_t process, uint64_t at_ns)
+{
+	const struct asked_slot *slot = asked_slot(f, process);
+	bool saw_nothing;
+
+	pthread_mutex_lock(&f->lock);
+	saw_nothing = slot->process == process && slot->last_ns > at_ns;
+	pthread_mutex_unlock(&f->lock);
+	return saw_nothing;
+}
+
+#define ANY_PROGRAM ~0U /* an exec_id that no program has: whatever runs is asked about */
+
+static int add_row_without_python(struct finder *f, const struct task_record *task,
+				  uint32_t exec_id, uint64_t recheck_ns)
+{
+	struct proc_row row = { .start_ns = task->start_ns,
+				.exec_id = exec_id,
+				.layout = LAYOUT_NONE,
+				.is_target = 1,
+				.recheck_ns = recheck_ns };
+
+	return session_add_process(f->session, task->pid, &row);
+}
+
+/*
+ * A process that could not be looked at in time: of a slow machine, or for good. Its row is that of
+ * no program, so that its ticks ask on; while the look has not come back that is all.
+ */
+static int add_unseen(struct finder *f, const struct task_record *task, bool is_hanging)
+{
+	struct asked_slot *slot = asked_slot(f, task->process), now = *slot;
+
+	if (is_hanging && now.process != task->process)
+		now = (struct asked_slot){ .process = task->process, .first_ns = monotonic_ns() };
+	if (now.process == task->process)
+		now.is_hanging = is_hanging;
+	set_slot(f, slot, &now);
+	return add_row_without_python(f, task, ANY_PROGRAM, 0);
+}
+
+static bool is_unseen(int r)
+{
+	return r == -ETIMEDOUT || r == -EBUSY;
+}
+
+/*
+ * A process without Python. It is asked about again after as long as it has been known, so that one
+ * that still loads its interpreter is found soon and others cost little.
+ */
+static int add_other(struct finder *f, const struct task_record *task, const struct sighting *seen)
+{
+	uint64_t now = monotonic_ns();
+	uint64_t wait = now - note_nothing(f, task->process, seen->look_ns, seen->r == -EAGAIN);
+
+	if (wait < RECHECK_MIN_NS)
+		wait = RECHECK_MIN_NS;
+	if (wait > RECHECK_MAX_NS)
+		wait = RECHECK_MAX_NS;
+	return add_row_without_python(f, task, task->exec_id, now + wait);
+}
+
+/* Has it begun no other program since? */
+static bool is_still(struct finder *f, const struct task_record *task)
+{
+	struct task_record now;
+
+	return !session_find_task(f->session, task->pid, &now) && now.process == task->process;
+}
+
+/*
+ * A program that is not Python, as far as was seen, or one that has or loads it: then how it is
+ * found from where the program begins. What is Python stays so. What was seen in the process is
+ * only said of the program that it ran then, if it still runs that.
+ */
+static void mark_program(struct finder *f, const struct sighting *seen)
+{
+	const struct task_record *task = &seen->task;
+	struct binary_row row = { .layout = LAYOUT_NONE }, before;
+	bool is_known = session_find_binary(f->session, &task->exe, &before) == 0;
+	int64_t distance = 0;
+	int layout, lead;
+
+	if (!task->exe.inode || (is_known && (seen->r < 0 || before.from_start)))
+		return;
+	if (seen->r >= 0) {
+		layout = interpreters_add(f->interpreters, f->session, &seen->runtime);
+		lead = looker_find_lead(f->looker, task, &seen->runtime, &distance);
+		/* Without a lead the next process will be asked about. */
+		if (layout < 0 || is_unseen(lead) || lead == -ENOMEM || lead == -ESRCH ||
+		    (lead < 0 && is_known && before.layout != LAYOUT_NONE))
+			return;
+		row.from_start = distance;
+		row.layout = lead > 0 ? (uint32_t)layout : LAYOUT_UNSURE;
+		row.interpreter = layout;
+		row.text_to_runtime = lead > 0 ? seen->runtime.text_to_runtime : 0;
+	}
+	if (is_still(f, task))
+		session_add_binary(f->session, &task->exe, &row);
+}
+
+/* A process in which a Python was found. */
+static int add_python(struct finder *f, const struct sighting *seen)
+{
+	const struct py_runtime *rt = &seen->runtime;
+	const struct task_record *task = &seen->task;
+	int r;
+
+	if (!rt->is_initialised)
+		note_nothing(f, task->process, rt->seen_ns, true);
+	r = add_process(f, rt, task->pid, task->start_ns, task->exec_id);
+	if (r >= 0)
+		mark_program(f, seen);
+	return r;
+}
+
+/* The interpreter of a process the user named, or why there is none. task: NULL, if it was gone. */
+static int find_target(struct finder *f, pid_t pid, const struct task_record *task,
+		       struct sighting *out)
+{
+	struct proc_stat stat;
+	int r = proc_stat(pid, &stat);
+
+	if (r == -ESRCH || (!r && !task))
+		return err_set(-ESRCH, "pid %d: no such process", pid);
+	if (r < 0)
+		return r;
+	if (stat.is_kernel_thread)
+		return err_set(-ENOENT, "pid %d: a kernel thread (%s)", pid, stat.comm);
+	if (stat.is_zombie)
+		return err_set(-ENOENT, "pid %d: has ended already (%s is a zombie)", pid,
+			       stat.comm);
+	r = looker_find(f->looker, task, LOOK_PATIENT_NS, out);
+	return r == -ESRCH ? err_set(r, "pid %d: no such process", pid)
+	       : r < 0     ? err_wrap(r, "pid %d", pid)
+			   : 0;
+}
+
+int finder_add_target(struct finder *f, pid_t pid, const struct task_record *task)
+{
+	struct sighting seen;
+	int r = find_target(f, pid, task, &seen);
+
+	return r < 0 ? r : add_python(f, &seen);
+}
+
+/* Where its files have other numbers in the kernel than for stat() this helps nothing. */
+int finder_add_command(struct finder *f, const char *name)
+{
+	struct command_runtime found;
+	struct binary_key key;
+	struct binary_row row;
+	int r = looker_command(f->looker, name, &found), layout;
+
+	if (r < 0) {
+		err_clear(); /* it is looked at when it runs */
+		return r == -ENOMEM ? r : 0;
+	}
+	layout = interpreters_add(f->interpreters, f->session, &found.runtime);
+	if (layout < 0)
+		return layout;
+	key = (struct binary_key){ .inode = found.inode, .dev = found.dev };
+	row = (struct binary_row){ .from_start = found.from_start, .interpreter = layout };
+	row.layout = found.is_library ? LAYOUT_UNSURE : (uint32_t)layout;
+	if (found.from_start && (r = session_add_binary(f->session, &key, &row)) < 0)
+		return r;
+	key = (struct binary_key){ .inode = found.runtime.text_inode,
+				   .dev = found.runtime.text_dev };
+	return add_binary(f, &found.runtime, layout, &key);
+}
+
+int finder_add_task(struct finder *f, const struct task_record *task)
+{
+	struct sighting seen;
+	int r = looker_find(f->looker, task, LOOK_SOON_NS, &seen);
+
+	if (r >= 0) {
+		r = add_python(f, &seen);
+		return r < 0 ? r : 1;
+	}
+	if (r == -ENOMEM)
+		return r;
+	log_debug("%s", err_message(r)); /* one that is none of ours to record */
+	return is_unseen(r) ? add_unseen(f, task, r == -ETIMEDOUT) : add_other(f, task, &seen);
+}
+
+static struct task_record task_of(const struct who_event *who)
+{
+	return (struct task_record){ .pid = who->pid,
+				     .exec_id = who->exec_id,
+				     .start_ns = who->start_ns,
+				     .process = who->process,
+				     .exe = who->exe,
+				     .start_code = who->start_code };
+}
+
+/* As add_python(). who: the question that it answers, or NULL. */
+static int add_found(struct finder *f, const struct sighting *seen, const struct who_event *who)
+{
+	const struct py_runtime *rt = &seen->runtime;
+	int r = add_python(f, seen);
+
+	/* The kernel's own numbers for the file: stat() shows others on some file systems. */
+	if (r >= 0 && who && who->text.inode && who->vm_start == rt->text_start)
+		r = add_binary(f, rt, interpreters_add(f->interpreters, f->session, rt),
+			       &who->text);
+	if (r >= 0 || r == -ENOMEM)
+		return r < 0 ? r : 0;
+	log_note("pid %u: %s", seen->task.pid, err_message(r));
+	return 0;
+}
+
+static struct young *find_young(struct finder *f, uint64_t process)
+{
+	for (size_t i = 0; i < f->young.len; i++)
+		if (f->young.items[i].who.process == process)
+			return &f->young.items[i];
+	return NULL;
+}
+
+static void remove_young(struct finder *f, struct young *y)
+{
+	*y = f->young.items[--f->young.len];
+}
+
+/* One that has just begun may load Python yet: it has no row meanwhile, and is looked at again. */
+static bool is_to_wait(struct finder *f, const struct who_event *who, bool is_starting,
+		       uint64_t now)
+{
+	struct young *y = find_young(f, who->process), new = { .who = *who };
+
+	if (!y && (!who->is_exec || f->young.len >= YOUNG_MAX || vec_push(&f->young, new) < 0))
+		return false;
+	y = find_young(f, who->process);
+	if (now < y->next_ns)
+		return true; /* a tick asked in between */
+	if (is_starting && y->starts++ < YOUNG_STARTS) {
+		y->next_ns = now + YOUNG_FIRST_NS;
+		return true;
+	}
+	y->looks++;
+	y->next_ns = now + (YOUNG_FIRST_NS << y->looks >> 1);
+	if (y->looks < YOUNG_LOOKS)
+		return true;
+	remove_young(f, y);
+	return false;
+}
+
+/* Nothing was learnt of it: one that has just begun remains one that has. */
+static int postpone(struct finder *f, const struct who_event *who)
+{
+	struct young *y = find_young(f, who->process), new = { .who = *who };
+
+	if (!y && who->is_exec && f->young.len < YOUNG_MAX && vec_push(&f->young, new) < 0)
+		return -ENOMEM;
+	y = find_young(f, who->process);
+	if (y)
+		y->next_ns = monotonic_ns() + LOOK_SOON_NS;
+	return 0;
+}
+
+static bool is_hanging(struct finder *f, uint64_t process)
+{
+	const struct asked_slot *slot = asked_slot(f, process);
+
+	return slot->process == process && slot->is_hanging;
+}
+
+static int look(struct finder *f, const struct who_event *who)
+{
+	const struct task_record task = task_of(who);
+	struct sighting seen;
+	struct young *y;
+	int r;
+
+	if (is_hanging(f, who->process))
+		return postpone(f, who);
+	r = looker_find(f->looker, &task, LOOK_SOON_NS, &seen);
+	if (r == -ENOMEM)
+		return r;
+	if (is_unseen(r)) {
+		log_debug("pid %u: %s", who->pid, seen.text);
+		r = add_unseen(f, &task, r == -ETIMEDOUT);
+		return r == -ENOMEM ? r : postpone(f, who);
+	}
+	if (r != -ESRCH && !is_still(f, &task))
+		r = -ESRCH;
+	if (r < 0 && r != -ESRCH && is_to_wait(f, who, r == -EAGAIN, seen.look_ns)) {
+		note_nothing(f, who->process, seen.look_ns, r == -EAGAIN);
+		return 0;
+	}
+	y = find_young(f, who->process);
+	if (y)
+		remove_young(f, y);
+	if (r == -ESRCH)
+		return 0; /* gone */
+	if (r >= 0)
+		return add_found(f, &seen, who);
+	log_debug("pid %u: %s", who->pid, seen.text);
+	if (r != -EAGAIN)
+		mark_program(f, &seen);
+	r = add_other(f, &task, &seen);
+	return r == -ENOMEM ? r : 0;
+}
+
+/*
+ * Answered since it was asked: where answers come late, a question comes more than once. A row
+ * without Python is no answer to what came after that look: the process may have loaded it then.
+ */
+static bool is_answered(struct finder *f, const struct who_event *who)
+{
+	struct proc_row row;
+
+	return !session_find_process(f->session, who->pid, &row) && row.start_ns == who->start_ns &&
+	       row.exec_id == who->exec_id &&
+	       (row.layout != LAYOUT_NONE || finder_saw_nothing(f, who->process, who->ktime_ns));
+}
+
+int finder_answer(struct finder *f, const struct who_event *who)
+{
+	return is_answered(f, who) ? 0 : look(f, who);
+}
+
+uint64_t finder_due_ns(const struct finder *f)
+{
+	uint64_t due = looker_has_late(f->looker) ? monotonic_ns() + LATE_NS : UINT64_MAX;
+
+	for (size_t i = 0; i < f->young.len; i++)
+		if (f->young.items[i].next_ns < due)
+			due = f->young.items[i].next_ns;
+	return due;
+}
+
+/* Looks that were given up, and came back after all. */
+static int take_late(struct finder *f)
+{
+	struct sighting seen;
+	int r = 0;
+
+	while (!r && looker_next(f->looker, &seen)) {
+		struct asked_slot *slot = asked_slot(f, seen.task.process);
+
+		if (slot->process == seen.task.process)
+			slot->is_hanging = false;
+		if (seen.r >= 0 && is_still(f, &seen.task))
+			r = add_found(f, &seen, NULL);
+	}
+	return r;
+}
+
+int finder_step(struct finder *f)
+{
+	uint64_t now = monotonic_ns();
+	int r = take_late(f);
+
+	/* A look may take its entry away, and move the last one there: that one's turn is next
+	 * time. */
+	for (size_t i = f->young.len; i-- > 0 && !r;) {
+		struct who_event who;
+
+		if (i >= f->young.len || f->young.items[i].next_ns > now)
+			continue;
+		who = f->young.items[i].who;
+		r = look(f, &who);
+	}
+	return r;
+}
