@@ -86,8 +86,8 @@ def build_initramfs(path, pyebpf, python, busybox):
     archive.link(python, "bin/python3")
     for path in WORKLOADS:
         archive.add(path, os.path.basename(path))
-    archive.add(os.path.join(GUEST, "init"), "init")
-    archive.add(os.path.join(GUEST, "steps"), "steps")
+    for name in ("init", "steps", "ledger"):
+        archive.add(os.path.join(GUEST, name), name)
     needed = libraries(pyebpf) | libraries(python)
     for module in modules:
         if module.endswith(".so"):
