@@ -2,6 +2,7 @@
 #ifndef BPF_CACHE_H
 #define BPF_CACHE_H
 
+#include "bpf/events.h"
 #include "bpf/verifier.h"
 
 /*

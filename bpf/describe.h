@@ -4,6 +4,7 @@
 
 /* Names, sent once: of processes, threads and code objects. */
 
+#include "bpf/python_code.h"
 #include "bpf/session.h"
 #include "bpf/stats.h"
 

@@ -230,7 +230,7 @@ enum frame_flag {
 	FRAME_IN_JIT = 1 << 2,      /* runs machine code, which seldom says where it is */
 };
 
-/* One frame. code: identity, see py_code_identity() in bpf/python.h. */
+/* One frame. code: identity, see py_code_identity() in bpf/python_code.h. */
 struct frame_record {
 	__u64 code;
 	__u32 instr; /* byte offset from the first bytecode */

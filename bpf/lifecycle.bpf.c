@@ -11,7 +11,6 @@
 #include "bpf/events.h"
 #include "bpf/cache.h"
 #include "bpf/read.h"
-#include "bpf/python.h"
 #include "bpf/maps.h"
 #include "bpf/task.h"
 #include "bpf/session.h"

@@ -5,6 +5,9 @@
 /* One sample of a thread, in whichever context: walked, described, sent. */
 
 #include "bpf/describe.h"
+#include "bpf/python_frames.h"
+#include "bpf/python_opcode.h"
+#include "bpf/python_thread.h"
 
 extern struct py_offsets layouts[LAYOUTS_MAX];
 

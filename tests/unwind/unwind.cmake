@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# bpf/python.h on the host, over memory that tests make or take from live interpreters. Always under
+# The unwinder of bpf/ on the host, over memory that tests make or take from live interpreters. Always under
 # ASan and UBSan, whatever the preset: these are small programs of their own, which link no library
 # of user/ but compile what they need of it. alignment: the sampler reads fields where they lie.
 add_library(unwind_flags INTERFACE)

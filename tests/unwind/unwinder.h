@@ -2,7 +2,8 @@
 #ifndef UNWIND_UNWINDER_H
 #define UNWIND_UNWINDER_H
 
-/* bpf/python.h as the host runs it: read_user() comes from memory.c, the caches are plain arrays.
+/* The unwinder of bpf/ as the host runs it: read_user() comes from memory.c, the caches are plain
+ * arrays.
  */
 
 #include <stdbool.h>
@@ -11,10 +12,10 @@
 #include <sys/cdefs.h> /* __always_inline */
 
 #define READ_USER_FROM_TEST
-#include "bpf/events.h"
-#include "bpf/cache.h"
-#include "bpf/read.h"
-#include "bpf/python.h"
+#include "bpf/python_code.h"
+#include "bpf/python_frames.h"
+#include "bpf/python_opcode.h"
+#include "bpf/python_thread.h"
 
 struct unwind_result {
 	int error;       /* 0, or what py_find_tstate() or py_first_frame() returned */

@@ -156,7 +156,7 @@ static void look_at_file(struct doctor_process *p)
 	p->build_id_bytes = r > 0 ? r : 0;
 }
 
-/* Where the offsets come from, and the way to a thread state: bpf/python.h goes the same. */
+/* Where the offsets come from, and the way to a thread state: bpf/python_thread.h goes the same. */
 static void look_at_layout(struct doctor_process *p)
 {
 	const struct py_offsets *off = &p->runtime.offsets;

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef BPF_PYTHON_FRAMES_H
+#define BPF_PYTHON_FRAMES_H
+
+/* The walk over the frames of a thread, leaf first. */
+
+#include "bpf/cache.h"
+#include "bpf/python.h"
+#include "bpf/python_code.h"
+
+#define WALK_STEPS (2 * FRAMES_MAX + 2) /* frames, a C boundary below each, and the end */
+#define OWNED_BY_THREAD 0               /* enum _frameowner, 3.11 to 3.15 */
+#define OWNED_BY_GENERATOR 1
+
+/*
+ * Does the thread run machine code of CPython's JIT? That moves instr_ptr only where something may
+ * raise or call. The outer frames wait in a call, so that their lines are right.
+ */
+static __always_inline bool py_runs_machine_code(struct py_scratch *s, const struct py_offsets *off)
+{
+	return off->is_jit ||
+	       (off->tstate_executor != OFF_NONE && tstate_u64(s, off->tstate_executor));
+}
+
+/*
+ * Sets w->frame from s->tstate: 0 if no Python code runs. A 3.11 or 3.12 entry into the interpreter
+ * publishes its _PyCFrame on the C stack before it fills it in: until then current_frame is what an
+ * earlier call left there. The frame it leads to betrays it: see py_step().
+ */
+static __always_inline int py_first_frame(struct py_scratch *s, const struct py_offsets *off)
+{
+	struct py_walk *w = &s->walk;
+	struct {
+		__u64 current, previous;
+	} cframe;
+
+	w->is_jit = py_runs_machine_code(s, off);
+	w->frame = tstate_u64(s, off->tstate_frame);
+	w->entry_previous = 0;
+	if (off->frame_kind != FRAME_CFRAME || !w->frame)
+		return 0;
+	/* _PyCFrame: [use_tracing,] current_frame, previous (3.11.0 and 3.12.0 cpython/pystate.h)
+	 */
+	if (py_read(s, &cframe, sizeof(cframe), w->frame + off->cframe_current))
+		return PY_FAULT;
+	w->frame = cframe.current;
+	if (cframe.previous)
+		w->entry_previous = read_pointer(s, cframe.previous + off->cframe_current);
+	return 0;
+}
+
+/*
+ * Where the bytecode that a frame runs begins. Free-threaded builds from 3.14 on give each thread a
+ * copy: co_tlbc -> _PyCodeArray { size, entries[] } (Include/cpython/code.h); entry 0 is the
+ * original.
+ */
+static __always_inline __u64 py_bytecode(struct py_scratch *s, const struct py_offsets *off,
+					 __u64 code, __u32 tlbc)
+{
+	__u64 array, entry;
+
+	if (!tlbc || off->code_tlbc == OFF_NONE)
+		return code + off->code_adaptive;
+	array = read_pointer(s, code + off->code_tlbc);
+	entry = array ? read_pointer(s, array + 8 + (__u64)tlbc * 8) : 0;
+	return entry ? entry : code + off->code_adaptive;
+}
+
+/* Offset of the frame's instruction, in bytes. False: the frame has not started. */
+static __always_inline bool py_instr(const struct py_offsets *off, __u64 raw, __u64 bytecode,
+				     __u32 *instr)
+{
+	__s64 offset;
+
+	if (off->frame_kind == FRAME_OBJECT)
+		offset = (__s64)(__s32)raw * off->lasti_unit;
+	else
+		offset = raw - bytecode;
+	*instr = offset < 0 ? 0 : (__u32)offset;
+	return offset >= 0;
+}
+
+/* Reads the block below the frame above that holds the walk's next one: one read, many frames. */
+static __always_inline void py_read_block(struct py_scratch *s)
+{
+	struct py_walk *w = &s->walk;
+	__u64 start = w->frame & ~(__u64)(BLOCK_BYTES - 1), len;
+
+	if (w->above - start > BLOCK_BYTES)
+		start = w->above - BLOCK_BYTES;
+	w->block_len = 0;
+	len = at_most(w->above - start, BLOCK_BYTES);
+	if (len && !read_user(s->frames + FRAME_BYTES, len, start)) {
+		w->block_addr = start;
+		w->block_len = len;
+	}
+}
+
+/*
+ * Reads the walk's next frame. Returns where in s->frames it is: in the block, or read alone, at
+ * the front. PY_FAULT if it cannot be read.
+ */
+static __always_inline int py_read_frame(struct py_scratch *s, const struct py_offsets *off)
+{
+	struct py_walk *w = &s->walk;
+	__u32 size = off->frame_size;
+	__u64 pos;
+
+	if (w->frame < w->above && w->above - w->frame < BLOCK_BYTES &&
+	    w->frame - w->block_addr >= w->block_len)
+		py_read_block(s);
+	pos = w->frame - w->block_addr;
+	if (pos < BLOCK_BYTES && pos + size <= w->block_len)
+		return FRAME_BYTES + pos;
+	if (size > FRAME_BYTES)
+		return PY_FAULT; /* user space checked; for the verifier */
+	return py_read(s, s->frames, size, w->frame);
+}
+
+/* A frame that is taken apart is recorded, passed over, or the last one. */
+enum frame_use { FRAME_RECORDED, FRAME_PASSED, FRAME_LAST };
+
+/*
+ * A 3.11 or 3.12 entry frame that does not lead where the newest one must: a stale cframe. The call
+ * that it belongs to is not there yet, so that the walk begins again at the frame expected.
+ */
+static __always_inline void py_walk_again(struct py_walk *w, __u64 expected)
+{
+	w->frame = expected;
+	w->above = 0;
+	w->depth = 0;
+	w->unsent = 0;
+	w->deferred = 0;
+	w->faults = 0;
+	w->is_reused = 0;
+	w->flags &= ~SAMPLE_CODE_FAULT;
+}
+
+/* Takes the frame at s->frames + pos apart. Returns enum frame_use. */
+VERIFIED_ONCE int py_take_frame(struct py_scratch *s, const struct py_offsets *off, __u32 pos)
+{
+	__u64 previous, expected;
+	struct py_walk *w;
+	struct py_frame *f;
+	const __u8 *frame;
+	bool is_entry;
+
+	if (!s || !off || pos > FRAME_BYTES + BLOCK_BYTES)
+		return FRAME_LAST; /* for the verifier */
+	w = &s->walk;
+	f = &s->frame;
+	frame = s->frames + pos;
+	f->code = field_u64(frame, off->frame_code, FRAME_BYTES - 1) & ~(__u64)off->tagged_mask;
+	f->raw_instr = field_u64(frame, off->frame_instr, FRAME_BYTES - 1);
+	f->tlbc = off->frame_tlbc_index != OFF_NONE
+			  ? field_u32(frame, off->frame_tlbc_index, FRAME_BYTES - 1)
+			  : 0;
+	f->stacktop = field_u32(frame, off->frame_instr + 8, FRAME_BYTES - 1);
+	f->owner = 0;
+	previous = field_u64(frame, off->frame_previous, FRAME_BYTES - 1);
+	if (off->frame_kind == FRAME_OBJECT) {
+		w->is_entry = 1;
+	} else {
+		f->owner = frame[off->frame_owner & (FRAME_BYTES - 1)];
+		if (!off->owner_boundary)
+			is_entry = frame[off->frame_is_entry & (FRAME_BYTES - 1)];
+		else
+			is_entry = f->owner >= off->owner_boundary;
+		/*
+		 * greenlet takes the C boundaries out of a chain while it switches. A function's
+		 * frame is linked before it begins, so that where it leads nowhere all ends.
+		 */
+		w->is_entry = is_entry ||
+			      (off->owner_boundary && w->depth && f->owner == OWNED_BY_THREAD);
+		expected = w->entry_previous;
+		if (is_entry && expected) {
+			w->entry_previous = 0;
+			if (previous != expected) {
+				py_walk_again(w, expected);
+				return FRAME_PASSED;
+			}
+		}
+	}
+	if (previous == w->frame) {
+		w->status = UNWIND_INVALID;
+		return FRAME_LAST;
+	}
+	w->above = off->frame_kind == FRAME_OBJECT ? 0 : w->frame;
+	w->frame = previous;
+	if (off->owner_boundary && f->owner >= off->owner_boundary)
+		return FRAME_PASSED;
+	if (w->depth >= FRAMES_MAX) {
+		w->status = UNWIND_TRUNCATED;
+		return FRAME_LAST;
+	}
+	return FRAME_RECORDED;
+}
+
+/* Records the frame that was taken apart, but for one that is still being set up. Returns 0. */
+VERIFIED_ONCE int py_record_frame(struct py_scratch *s, const struct py_offsets *off)
+{
+	struct frame_record *r;
+	struct py_walk *w;
+	struct py_frame *f;
+	bool is_started;
+	__u32 depth, instr;
+
+	if (!s || !off)
+		return 0; /* for the verifier */
+	w = &s->walk;
+	f = &s->frame;
+	depth = w->depth;
+	if (depth >= FRAMES_MAX)
+		return 0; /* for the verifier */
+	r = &s->records[depth];
+	is_started = py_instr(off, f->raw_instr, f->bytecode, &instr);
+	if (!f->id) {
+		w->flags |= SAMPLE_CODE_FAULT;
+		*r = (struct frame_record){ f->code, instr, FRAME_UNREADABLE };
+		w->depth = depth + 1;
+		return 0;
+	}
+	/* A frame that is still being set up is not there yet, as in CPython's own traceback. */
+	if (f->is_code_read && !depth && off->code_firsttraceable != OFF_NONE &&
+	    f->owner != OWNED_BY_GENERATOR &&
+	    (!is_started || instr < 2 * code_u32(s, off->code_firsttraceable)))
+		return 0;
+	if (off->owner_boundary && !depth && f->owner == OWNED_BY_THREAD &&
+	    off->code_firsttraceable != OFF_NONE &&
+	    instr > 2 * code_u32(s, off->code_firsttraceable))
+		w->is_entry = 1; /* has begun */
+	if (!is_sent(f->id))
+		py_note_unsent(s, f->id, f->code);
+	*r = (struct frame_record){
+		.code = f->id,
+		.instr = instr,
+		.flags = (is_started ? 0 : FRAME_NOT_STARTED) |
+			 (!depth && w->is_jit ? FRAME_IN_JIT : 0),
+	};
+	w->depth = depth + 1;
+	if (!depth) {
+		w->leaf_instr = f->raw_instr;
+		w->leaf_bytecode = code_u64(s, off->code_adaptive);
+		w->leaf_stacktop = f->stacktop;
+	}
+	return 0;
+}
+
+/* One frame. */
+static int py_step(__u32 i, struct py_loop *l)
+{
+	struct py_scratch *s = l->s;
+	const struct py_offsets *off = l->off;
+	struct py_walk *w = &s->walk;
+	struct py_frame *f = &s->frame;
+	int pos, use;
+
+	if (!w->frame) {
+		w->status = w->is_entry ? UNWIND_COMPLETE : UNWIND_CUT;
+		return LOOP_STOP;
+	}
+	if (py_is_late(w)) {
+		w->status = UNWIND_LATE;
+		return LOOP_STOP;
+	}
+	pos = py_read_frame(s, off);
+	if (pos < 0) {
+		w->status = UNWIND_FAULT;
+		return LOOP_STOP;
+	}
+	use = py_take_frame(s, off, pos);
+	if (use != FRAME_RECORDED)
+		return use == FRAME_PASSED ? LOOP_NEXT : LOOP_STOP;
+	f->id = py_code_identity(s, off, f->code);
+	f->bytecode = py_bytecode(s, off, f->code, f->tlbc);
+	py_record_frame(s, off);
+	return LOOP_NEXT;
+}
+
+/* Walks from w->frame to the thread's outermost frame. */
+static __always_inline void py_walk_frames(struct py_loop *l)
+{
+	struct py_walk *w = &l->s->walk;
+	struct trust *trust = trust_of(w->process);
+
+	w->above = 0;
+	w->block_addr = 0;
+	w->block_len = 0;
+	w->depth = 0;
+	w->unsent = 0;
+	w->deferred = 0;
+	w->bytes_left = CODE_BYTES_PER_SAMPLE;
+	w->is_entry = 0;
+	w->is_reused = 0;
+	w->is_new = 0;
+	w->faults = 0;
+	w->is_strict = trust->clean == TRUST_NEVER || trust->clean < TRUST_SAMPLES;
+	w->status = UNWIND_INVALID; /* what a walk that never ends is */
+	LOOP(WALK_STEPS, py_step, l);
+	if (w->is_reused)
+		trust->clean = TRUST_NEVER;
+	else if (trust->clean != TRUST_NEVER)
+		trust->clean = w->is_new ? 0 : trust->clean + w->is_strict;
+}
+
+#endif
