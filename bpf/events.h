@@ -192,6 +192,12 @@ struct task_slot {
 	__u32 reserved;
 };
 
+/* What has the sampler take a sample. */
+enum sample_source {
+	SOURCE_TICKS, /* time on a CPU: values are ticks */
+	SOURCE_COUNT_
+};
+
 /* Ring records. Each starts with its kind. */
 enum event_kind {
 	EVENT_SAMPLE = 1, /* struct sample_event */
@@ -224,10 +230,17 @@ enum sample_flag {
 	SAMPLE_CODE_FAULT = 1 << 5, /* some frame's code object could not be read */
 };
 
+/* What the frames of a part are. */
+enum part_kind {
+	PART_PYTHON, /* struct frame_record */
+	PART_COUNT_
+};
+
 enum frame_flag {
 	FRAME_UNREADABLE = 1 << 0,  /* code is the code object's address, not an identity */
 	FRAME_NOT_STARTED = 1 << 1, /* no instruction yet: shows the def line */
 	FRAME_IN_JIT = 1 << 2,      /* runs machine code, which seldom says where it is */
+	FRAME_ENTRY = 1 << 3,       /* 3.11+: called by C, which is between it and the next one */
 };
 
 /* One frame. code: identity, see py_code_identity() in bpf/python_code.h. */
@@ -237,18 +250,24 @@ struct frame_record {
 	__u32 flags; /* enum frame_flag */
 };
 
-/* Head; depth frames follow, leaf first. As long as it needs to be. */
+/* Head; parts follow, to the end of the record. As long as it needs to be. */
 struct sample_event {
 	__u8 kind;
-	__u8 status; /* enum unwind_status */
-	__u16 flags; /* enum sample_flag */
+	__u8 source; /* enum sample_source */
 	__u16 cpu;
-	__u16 opcode;   /* of the instruction that the leaf frame is at, or OPCODE_NONE */
+	__u32 flags;    /* enum sample_flag */
 	__u64 ktime_ns; /* CLOCK_MONOTONIC */
 	__u64 process;  /* process identity, as in process_event */
+	__u64 value;    /* what it stands for, in the source's unit, >= 1 */
 	__u32 pid;      /* thread group id, in our PID namespace */
 	__u32 tid;
-	__u32 weight; /* ticks this sample stands for, >= 1 */
+};
+
+/* A stack of one kind. Head; depth frames follow, leaf first. */
+struct sample_part {
+	__u8 kind;    /* enum part_kind */
+	__u8 status;  /* enum unwind_status */
+	__u16 opcode; /* of the instruction that the leaf frame is at, or OPCODE_NONE */
 	__u32 depth;
 };
 
@@ -353,9 +372,6 @@ struct task_record {
 	__u64 start_code;
 };
 
-/* What makes the sampler run. Each source has all the counters below of its own. */
-enum sample_source { SOURCE_TICKS, SOURCE_COUNT_ };
-
 /*
  * Every tick ends in exactly one of the counters from STAT_RECORDED to STAT_TW_JOINED; where the
  * events come less often than the ticks, each counts as all the ticks that it stands for. The
@@ -416,6 +432,7 @@ _Static_assert(sizeof(struct proc_row) == 32, "map value ABI");
 _Static_assert(sizeof(struct cpu_ticks) == 24, "map value ABI");
 _Static_assert(sizeof(struct frame_record) == 16, "ring buffer ABI");
 _Static_assert(sizeof(struct sample_event) == 40, "ring buffer ABI");
+_Static_assert(sizeof(struct sample_part) == 8, "ring buffer ABI");
 _Static_assert(sizeof(struct code_event) == 56, "ring buffer ABI");
 _Static_assert(sizeof(struct lines_event) == 24, "ring buffer ABI");
 _Static_assert(sizeof(struct process_event) == 56, "ring buffer ABI");

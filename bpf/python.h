@@ -64,7 +64,7 @@ struct py_walk {
 	__u64 deadline_ns; /* CLOCK_MONOTONIC */
 	__u32 steps;       /* since the start, of frames and thread states */
 	__u32 faults;      /* of py_scratch.faults that are filled in: what could not be read */
-	__u16 flags;       /* enum sample_flag */
+	__u32 flags;       /* enum sample_flag */
 	__u8 status;       /* enum unwind_status */
 	__u8 is_entry;     /* the last frame seen may be outermost */
 	__u8 is_strict;    /* identities are checked in full */
@@ -83,7 +83,8 @@ struct py_frame {
 	__s32 stacktop;  /* 3.11, 3.12: behind prev_instr */
 	__u8 owner;
 	__u8 is_code_read; /* s->code is this code object */
-	__u8 reserved[6];
+	__u8 is_entry;     /* 3.11: called by C; 3.12+: a boundary behind one that is */
+	__u8 reserved[5];
 };
 
 /* Search of the thread lists. */
@@ -120,7 +121,9 @@ struct py_scratch {
 	__u8 code[CODE_BYTES + 8];
 	__u8 text[2 * STRING_HEAD_BYTES + PROBE_BYTES + 8];
 	__u8 frames[FRAME_BYTES + BLOCK_BYTES + FRAME_BYTES + 8]; /* one frame, then the block */
+	/* The record, in one piece. */
 	struct sample_event sample;
+	struct sample_part part;
 	struct frame_record records[FRAMES_MAX];
 	__u8 message[sizeof(struct code_event) + 2 * STRING_BYTES_MAX + LINES_CHUNK + 8];
 };

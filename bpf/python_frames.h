@@ -143,7 +143,6 @@ VERIFIED_ONCE int py_take_frame(struct py_scratch *s, const struct py_offsets *o
 	struct py_walk *w;
 	struct py_frame *f;
 	const __u8 *frame;
-	bool is_entry;
 
 	if (!s || !off || pos > FRAME_BYTES + BLOCK_BYTES)
 		return FRAME_LAST; /* for the verifier */
@@ -157,23 +156,22 @@ VERIFIED_ONCE int py_take_frame(struct py_scratch *s, const struct py_offsets *o
 			  : 0;
 	f->stacktop = field_u32(frame, off->frame_instr + 8, FRAME_BYTES - 1);
 	f->owner = 0;
+	f->is_entry = 0;
 	previous = field_u64(frame, off->frame_previous, FRAME_BYTES - 1);
 	if (off->frame_kind == FRAME_OBJECT) {
 		w->is_entry = 1;
 	} else {
 		f->owner = frame[off->frame_owner & (FRAME_BYTES - 1)];
-		if (!off->owner_boundary)
-			is_entry = frame[off->frame_is_entry & (FRAME_BYTES - 1)];
-		else
-			is_entry = f->owner >= off->owner_boundary;
+		f->is_entry = off->owner_boundary ? f->owner >= off->owner_boundary
+						  : frame[off->frame_is_entry & (FRAME_BYTES - 1)];
 		/*
 		 * greenlet takes the C boundaries out of a chain while it switches. A function's
 		 * frame is linked before it begins, so that where it leads nowhere all ends.
 		 */
-		w->is_entry = is_entry ||
+		w->is_entry = f->is_entry ||
 			      (off->owner_boundary && w->depth && f->owner == OWNED_BY_THREAD);
 		expected = w->entry_previous;
-		if (is_entry && expected) {
+		if (f->is_entry && expected) {
 			w->entry_previous = 0;
 			if (previous != expected) {
 				py_walk_again(w, expected);
@@ -187,8 +185,11 @@ VERIFIED_ONCE int py_take_frame(struct py_scratch *s, const struct py_offsets *o
 	}
 	w->above = off->frame_kind == FRAME_OBJECT ? 0 : w->frame;
 	w->frame = previous;
-	if (off->owner_boundary && f->owner >= off->owner_boundary)
+	if (off->owner_boundary && f->is_entry) {
+		if (w->depth && w->depth <= FRAMES_MAX)
+			s->records[w->depth - 1].flags |= FRAME_ENTRY;
 		return FRAME_PASSED;
+	}
 	if (w->depth >= FRAMES_MAX) {
 		w->status = UNWIND_TRUNCATED;
 		return FRAME_LAST;
@@ -203,20 +204,21 @@ VERIFIED_ONCE int py_record_frame(struct py_scratch *s, const struct py_offsets 
 	struct py_walk *w;
 	struct py_frame *f;
 	bool is_started;
-	__u32 depth, instr;
+	__u32 depth, instr, entry;
 
 	if (!s || !off)
 		return 0; /* for the verifier */
 	w = &s->walk;
 	f = &s->frame;
 	depth = w->depth;
+	entry = f->is_entry ? FRAME_ENTRY : 0;
 	if (depth >= FRAMES_MAX)
 		return 0; /* for the verifier */
 	r = &s->records[depth];
 	is_started = py_instr(off, f->raw_instr, f->bytecode, &instr);
 	if (!f->id) {
 		w->flags |= SAMPLE_CODE_FAULT;
-		*r = (struct frame_record){ f->code, instr, FRAME_UNREADABLE };
+		*r = (struct frame_record){ f->code, instr, FRAME_UNREADABLE | entry };
 		w->depth = depth + 1;
 		return 0;
 	}
@@ -234,7 +236,7 @@ VERIFIED_ONCE int py_record_frame(struct py_scratch *s, const struct py_offsets 
 	*r = (struct frame_record){
 		.code = f->id,
 		.instr = instr,
-		.flags = (is_started ? 0 : FRAME_NOT_STARTED) |
+		.flags = entry | (is_started ? 0 : FRAME_NOT_STARTED) |
 			 (!depth && w->is_jit ? FRAME_IN_JIT : 0),
 	};
 	w->depth = depth + 1;

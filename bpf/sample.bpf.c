@@ -104,12 +104,13 @@ static __always_inline void begin_sample(struct py_scratch *s, struct task_struc
 	s->walk.salt = now >> 7;
 	s->walk.flags = is_user ? 0 : SAMPLE_KERNEL;
 	s->walk.depth = 0;
+	s->sample.source = SOURCE_TICKS;
 	s->sample.cpu = bpf_get_smp_processor_id();
 	s->sample.ktime_ns = now;
 	s->sample.process = f->process;
 	s->sample.pid = f->pid;
 	s->sample.tid = f->tid;
-	s->sample.opcode = OPCODE_NONE;
+	s->part.opcode = OPCODE_NONE;
 }
 
 /*
@@ -118,16 +119,25 @@ static __always_inline void begin_sample(struct py_scratch *s, struct task_struc
  */
 VERIFIED_ONCE int send_unidentified(__u64 process, __u32 pid, __u32 tid, __u64 now, __u32 weight)
 {
-	struct sample_event e = {
-		.kind = EVENT_SAMPLE,
-		.status = UNWIND_UNIDENTIFIED,
-		.cpu = bpf_get_smp_processor_id(),
-		.opcode = OPCODE_NONE,
-		.ktime_ns = now,
-		.process = process,
-		.pid = pid,
-		.tid = tid,
-		.weight = weight,
+	struct {
+		struct sample_event sample;
+		struct sample_part part;
+	} e = {
+		.sample = {
+			.kind = EVENT_SAMPLE,
+			.source = SOURCE_TICKS,
+			.cpu = bpf_get_smp_processor_id(),
+			.ktime_ns = now,
+			.process = process,
+			.value = weight,
+			.pid = pid,
+			.tid = tid,
+		},
+		.part = {
+			.kind = PART_PYTHON,
+			.status = UNWIND_UNIDENTIFIED,
+			.opcode = OPCODE_NONE,
+		},
 	};
 
 	return ring_send(&e, sizeof(e));
@@ -162,7 +172,7 @@ static __always_inline int sample_thread(struct bpf_perf_event_data *ctx, struct
 	if (!s)
 		return STAT_NO_SCRATCH;
 	begin_sample(s, task, f, &row, regs_are_user((struct pt_regs *)&ctx->regs), now);
-	s->sample.weight = weight;
+	s->sample.value = weight;
 	if (weight > 1)
 		s->walk.flags |= SAMPLE_WEIGHTED;
 	introduce(s, task, f, row.layout);

@@ -60,7 +60,7 @@ VERIFIED_ONCE int take_sample(struct py_scratch *s, struct cpu_state *c, __u32 l
 	s->walk.faults = 0;
 	s->walk.steps = 0;
 	s->walk.deadline_ns = clock_ns() + TIME_MAX_NS;
-	s->sample.opcode = OPCODE_NONE;
+	s->part.opcode = OPCODE_NONE;
 	r = py_find_tstate(&l, &has_walked);
 	if (has_walked)
 		stat_add(c, STAT_TSTATE_WALK, 1);
@@ -77,7 +77,7 @@ VERIFIED_ONCE int take_sample(struct py_scratch *s, struct cpu_state *c, __u32 l
 	if (!s->walk.depth && s->walk.status == UNWIND_COMPLETE)
 		return be_outside(&s->walk); /* 3.15: the thread's base frame alone */
 	if (session.has_opcodes)
-		s->sample.opcode = py_opcode(s, l.off);
+		s->part.opcode = py_opcode(s, l.off);
 	s->describing.layout = layout;
 	bpf_loop(CODES_PER_SAMPLE, describe, &d, 0);
 	return STAT_RECORDED;
@@ -88,16 +88,18 @@ static __always_inline bool send_sample(struct py_scratch *s, struct cpu_state *
 	__u32 depth = s->walk.depth;
 
 	s->sample.kind = EVENT_SAMPLE;
-	s->sample.status = s->walk.status;
 	s->sample.flags = s->walk.flags;
-	s->sample.depth = depth;
+	s->part.kind = PART_PYTHON;
+	s->part.status = s->walk.status;
+	s->part.depth = depth;
 	if (depth > FRAMES_MAX)
 		return false; /* for the verifier */
-	if (!ring_send(&s->sample, sizeof(s->sample) + depth * sizeof(struct frame_record)))
+	if (!ring_send(&s->sample,
+		       sizeof(s->sample) + sizeof(s->part) + depth * sizeof(struct frame_record)))
 		return false;
-	stat_add(c, STAT_WEIGHT, s->sample.weight);
+	stat_add(c, STAT_WEIGHT, s->sample.value);
 	if (s->walk.status == UNWIND_OUTSIDE)
-		stat_add(c, STAT_OUTSIDE, s->sample.weight);
+		stat_add(c, STAT_OUTSIDE, s->sample.value);
 	count_walk(c, &s->walk);
 	return true;
 }

@@ -99,7 +99,7 @@ static __always_inline int send_task_sample(struct task_passes *p, struct py_scr
 {
 	__u32 joined = take_joined(p->t, s->thread.tid);
 
-	s->sample.weight += joined;
+	s->sample.value += joined;
 	if (joined)
 		s->walk.flags |= SAMPLE_WEIGHTED;
 	return send_sample(s, p->stats) ? STAT_TW_RECORDED : STAT_TW_RING_FULL;
@@ -150,9 +150,9 @@ static int task_sample_run(struct bpf_map *map, void *key, void *value)
 	if (is_recorded)
 		stat_add(p.stats, STAT_TW_RECORDED, t->ticks);
 	else if (p.result == STAT_TW_RING_FULL)
-		stat_add(p.stats, STAT_TW_RING_FULL, t->sample.weight);
+		stat_add(p.stats, STAT_TW_RING_FULL, t->sample.value);
 	else
-		stat_add(p.stats, STAT_TW_FAILED, t->sample.weight);
+		stat_add(p.stats, STAT_TW_FAILED, t->sample.value);
 	stat_add(p.stats, STAT_TW_FAILED, take_joined(t, 0));
 	return 0;
 }
@@ -195,7 +195,7 @@ static __always_inline int task_sample_schedule(struct task_struct *task, struct
 
 	if (!session.has_task_work)
 		return -1;
-	claimed = task_slot_claim(s->thread.tid, s->sample.weight);
+	claimed = task_slot_claim(s->thread.tid, s->sample.value);
 	if (claimed == TASK_SLOT_JOINED)
 		return STAT_TW_JOINED;
 	slot = claimed;

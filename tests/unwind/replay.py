@@ -19,6 +19,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHONS = os.path.join(HERE, "..", "tools", "pythons.py")
 COMPLETE = 0  # enum unwind_status
 AMBIGUOUS = 1 << 2  # enum sample_flag
+ENTRY = 1 << 3  # enum frame_flag
+ENTRIES_SINCE = 11
+# Of stacks.py, called by sorted(), by functools.partial() and by functools.reduce().
+CALLED_BY_C = {"through_c.<locals>.key", "through_c.<locals>.mapped",
+               "through_c.<locals>.mapped.<locals>.<lambda>"}
 STRING_BYTES_MAX = 4096
 WAIT_S = 60
 CUT = "\u2026"
@@ -68,11 +73,25 @@ def check_frame(truth, got, is_leaf):
     # The leaf told its frames in one call and then made another one.
     if not is_leaf and got[4] != lasti:
         raise Wrong("%s at instruction %d, want %d" % (got[0], got[4], lasti))
-    if got[5] or got[6]:
+    if got[5] & ~ENTRY or got[6]:
         raise Wrong("%s: flags %d, approximate line %s" % (got[0], got[5], got[6]))
 
 
-def check_stack(truth, got):
+def check_entries(names, flags, minor):
+    """Whom C called, as far as that is the same in all versions. names, flags: leaf first."""
+    for index, (name, flag) in enumerate(zip(names, flags)):
+        caller = names[index + 1] if index + 1 < len(names) else None
+        if minor < ENTRIES_SINCE or name == caller == "recursion":
+            want = 0
+        elif caller is None or name in CALLED_BY_C:
+            want = ENTRY
+        else:
+            continue
+        if flag & ENTRY != want:
+            raise Wrong("frame %d: %s: flags %d" % (index, name, flag))
+
+
+def check_stack(truth, got, minor):
     # The interpreter's own way into an __init__ (3.13+ _Py_InitCleanup): no traceback shows it.
     frames = [f for f in got["frames"] if f[:2] != ["__init__", "__init__"]]
     if got["status"] != COMPLETE:
@@ -86,18 +105,19 @@ def check_stack(truth, got):
             check_frame(*pair, is_leaf=index == 0)
         except Wrong as e:
             raise Wrong("frame %d: %s" % (index, e)) from None
+    check_entries([frame[0] for frame in truth], [frame[5] for frame in frames], minor)
 
 
-def check_thread(thread, got):
+def check_thread(thread, got, minor):
     if not got["flags"] & AMBIGUOUS:
-        check_stack(thread["frames"], got)
+        check_stack(thread["frames"], got, minor)
         return
     # Up to 3.11 nothing tells which interpreter a thread is in once it has released the GIL.
     if "outer" not in thread:
-        check_stack(thread["frames"], got)
+        check_stack(thread["frames"], got, minor)
         return
     try:
-        check_stack(thread["frames"], got)
+        check_stack(thread["frames"], got, minor)
     except Wrong:
         inner = [f for f in got["frames"] if f]
         outer = [shown(frame[0]) for frame in thread["outer"]]
@@ -126,7 +146,7 @@ def replay(tool, python):
     stacks = [json.loads(text) for text in done.stdout.decode().splitlines()]
     for thread, got in zip(threads, stacks):
         try:
-            check_thread(thread, got)
+            check_thread(thread, got, truth["version"][1])
         except Wrong as e:
             raise Wrong("thread %s: %s" % (thread["name"], e)) from None
     if done.returncode:

@@ -259,6 +259,7 @@ static void build_missing_boundary(struct world *w, unsigned arg)
 	world_push(w, code, 8);
 	world_publish(w);
 	memory_remove(w->m, boundary, 1);
+	world_lose_boundary(w, 1);
 }
 
 static void test_walk_keeps_the_leaf_end_before_a_missing_page(void **state)
@@ -303,7 +304,7 @@ static void build_missing_code(struct world *w, unsigned what)
 	world_enter(w);
 	for (unsigned i = 0; i < 5; i++)
 		world_push(w, i == 2 ? holed : code, 2 * i + 2);
-	w->want[2].flags = FRAME_UNREADABLE;
+	w->want[2].flags |= FRAME_UNREADABLE;
 	world_publish(w);
 	memory_remove(w->m, gone, 1);
 }
@@ -403,6 +404,7 @@ static void test_walk_reads_in_pages_where_it_may(void **state)
 static void build_cycle(struct world *w, unsigned length)
 {
 	__u64 code = world_code(w, "loop"), root, frame = 0;
+	__u32 flags = w->off->frame_is_entry != OFF_NONE ? FRAME_ENTRY : 0; /* of the root */
 
 	world_enter(w);
 	root = world_push(w, code, 0);
@@ -410,8 +412,9 @@ static void build_cycle(struct world *w, unsigned length)
 		frame = world_push(w, code, 0);
 	world_set_previous(w, root, frame);
 	world_publish(w);
-	while (w->want_depth < FRAMES_MAX)
-		w->want[w->want_depth++] = (struct world_frame){ code, 0, 0 };
+	w->want_depth = FRAMES_MAX;
+	for (unsigned i = 1; i <= FRAMES_MAX; i++)
+		w->want[FRAMES_MAX - i] = (struct world_frame){ code, 0, i % length ? 0 : flags };
 }
 
 static void build_boundary_cycle(struct world *w, unsigned length)
@@ -450,6 +453,7 @@ static void build_wild(struct world *w, unsigned above)
 	w->top = wild[above % 5];
 	for (unsigned i = 0; i < above; i++)
 		world_push(w, code, 2 * i);
+	world_lose_boundary(w, 0);
 	world_publish(w);
 }
 
@@ -535,7 +539,7 @@ static void build_not_started(struct world *w, unsigned arg)
 	world_push(w, code, 8);
 	frame = world_push_generator(w, code, 0);
 	world_set_instr(w, frame, code, -2);
-	w->want[1].flags = FRAME_NOT_STARTED;
+	w->want[1].flags |= FRAME_NOT_STARTED;
 	world_publish(w);
 }
 
@@ -560,6 +564,7 @@ static void build_boundary_owners(struct world *w, unsigned owner)
 	world_push(w, code, 2);
 	world_push_at(w, world_alloc(w, w->off->frame_size), 0xdead0000 | 1, 0, owner);
 	world_forget_leaf(w, 1);
+	w->is_entering = true;
 	world_push(w, code, 4);
 	world_publish(w);
 }
@@ -596,6 +601,7 @@ static void build_without_boundaries(struct world *w, unsigned count)
 		oldest = oldest ? oldest : w->top;
 	}
 	world_set_previous(w, oldest, 0);
+	world_lose_boundary(w, 0);
 	world_publish(w);
 }
 
@@ -604,6 +610,7 @@ static void build_alone(struct world *w, unsigned instr)
 	world_enter(w);
 	world_push(w, world_code(w, "hub"), instr);
 	world_set_previous(w, w->top, 0);
+	world_lose_boundary(w, 0);
 	world_publish(w);
 }
 

@@ -275,10 +275,11 @@ __u64 world_push_at(struct world *w, __u64 addr, __u64 code, __u32 instr, enum o
 		memory_write_u8(w->m, addr + off->frame_owner, owner);
 	if (off->frame_is_entry != OFF_NONE)
 		memory_write_u8(w->m, addr + off->frame_is_entry, w->is_entering);
-	w->is_entering = false;
 	w->top = addr;
 	assert_true(w->want_depth < WANT_MAX);
-	w->want[w->want_depth++] = (struct world_frame){ code, instr, 0 };
+	w->want[w->want_depth++] =
+		(struct world_frame){ code, instr, w->is_entering ? FRAME_ENTRY : 0 };
+	w->is_entering = false;
 	return addr;
 }
 
@@ -330,6 +331,12 @@ void world_publish(struct world *w)
 struct unwind_result world_unwind(struct world *w)
 {
 	return unwind(w->off, &w->thread);
+}
+
+void world_lose_boundary(struct world *w, unsigned frame)
+{
+	if (w->off->owner_boundary)
+		w->want[frame].flags &= ~FRAME_ENTRY;
 }
 
 void world_forget_leaf(struct world *w, unsigned count)

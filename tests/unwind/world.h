@@ -41,7 +41,7 @@ struct world {
 	__u64 last_interp;
 	__u64 top;                /* newest frame, boundaries included */
 	__u64 cframe;             /* newest _PyCFrame */
-	bool is_entering;         /* 3.11: the next frame is an entry frame */
+	bool is_entering;         /* 3.11+: the next frame is called by C */
 	struct world_frame *want; /* root first */
 	unsigned want_depth;
 };
@@ -132,6 +132,9 @@ int world_teardown(void **state);
 /* world_fail() unless the walk found these frames: the newest depth of those that were made. */
 void world_check(const char *name, const char *row, const struct world *w,
 		 const struct unwind_result *r, enum unwind_status status, unsigned depth);
+
+/* The C boundary below that frame, 0: the oldest, is not to be met. Rows without such: nothing. */
+void world_lose_boundary(struct world *w, unsigned frame);
 
 /* The newest count frames are not wanted. */
 void world_forget_leaf(struct world *w, unsigned count);

@@ -11,6 +11,7 @@
 #include "bpf/events.h"
 #include "collect/looker.h"
 #include "collect/processes.h"
+#include "collect/sample.h"
 #include "collect/stacks.h"
 #include "collect/threads.h"
 #include "profile/opcodes.h"
@@ -84,7 +85,7 @@ static int opcode_id(struct pipeline *p, const struct sample_event *e, uint32_t 
 	if (process)
 		off = discovery_layout(p->discovery, process->event.layout);
 	if (off)
-		name = opcode_name(off->minor, e->opcode);
+		name = opcode_name(off->minor, sample_part(e)->opcode);
 	return strtab_intern(p->profile->strings, name ? name : "", name ? strlen(name) : 0, id);
 }
 
@@ -110,7 +111,7 @@ static uint16_t sample_bits(const struct sample_event *e, const struct sample_st
 		{ SAMPLE_CODE_FAULT, SAMPLE_BIT_FAULT },
 	};
 	/* clang-format on */
-	uint16_t bits = by_status[e->status];
+	uint16_t bits = by_status[sample_part(e)->status];
 
 	for (size_t i = 0; i < sizeof(by_flag) / sizeof(by_flag[0]); i++)
 		if (e->flags & by_flag[i].from)
@@ -133,29 +134,31 @@ static int judge_unidentified(struct pipeline *p, const struct sample_event *e, 
 	if (!discovery_saw_nothing(p->discovery, e->process, e->ktime_ns))
 		return 0;
 	if (has_python)
-		p->stats.found_outside += e->weight;
+		p->stats.found_outside += e->value;
 	else
-		p->stats.found_other += e->weight;
+		p->stats.found_other += e->value;
 	return has_python;
 }
 
 /* 0, -EAGAIN: some code object, or the thread's or process's name, is not known yet, -ENOMEM. */
 static int add_sample(struct pipeline *p, const struct sample_event *e, bool allow_unknown)
 {
-	struct sample s = { .value = e->weight, .cpu = e->cpu };
+	const struct sample_part *part = sample_part(e);
+	struct sample s = { .value = e->value, .cpu = e->cpu };
+	bool is_identified = part->status != UNWIND_UNIDENTIFIED;
 	struct sample_stack stack;
 	int r;
 
-	if (e->status != UNWIND_UNIDENTIFIED && (r = processes_introduce(p->processes, e)) < 0)
+	if (is_identified && (r = processes_introduce(p->processes, e)) < 0)
 		return r;
 	if (!allow_unknown &&
 	    (threads_is_awaited(p->threads, e) || processes_is_awaited(p->processes, e->process)))
 		return -EAGAIN;
-	if (e->status == UNWIND_UNIDENTIFIED && (r = judge_unidentified(p, e, allow_unknown)) <= 0)
+	if (!is_identified && (r = judge_unidentified(p, e, allow_unknown)) <= 0)
 		return r;
-	if ((r = stacks_intern(p->stacks, e, allow_unknown, &stack)) < 0 ||
+	if ((r = stacks_intern(p->stacks, part, allow_unknown, &stack)) < 0 ||
 	    (r = threads_id(p->threads, e, &s.thread)) < 0 ||
-	    (e->opcode != OPCODE_NONE && stack.has_leaf && (r = opcode_id(p, e, &s.opcode)) < 0))
+	    (part->opcode != OPCODE_NONE && stack.has_leaf && (r = opcode_id(p, e, &s.opcode)) < 0))
 		return r;
 	s.stack = stack.id;
 	s.time_ns = e->ktime_ns > p->start_ns ? e->ktime_ns - p->start_ns : 0;
@@ -164,22 +167,25 @@ static int add_sample(struct pipeline *p, const struct sample_event *e, bool all
 	if (r < 0)
 		return r;
 	p->stats.samples++;
-	p->stats.weight += e->weight;
+	p->stats.weight += e->value;
 	p->stats.unnamed += stack.is_unnamed;
 	return 0;
 }
 
-static size_t sample_size(const struct sample_event *e)
+static bool is_sound(const struct sample_event *e, size_t size)
 {
-	return sizeof(*e) + e->depth * sizeof(struct frame_record);
+	const struct sample_part *part = sample_part(e);
+
+	return e->source < SOURCE_COUNT_ && e->value && part->kind == PART_PYTHON &&
+	       part->status <= UNWIND_UNIDENTIFIED && part->depth <= FRAMES_MAX &&
+	       (part->depth || part->status != UNWIND_COMPLETE) && sample_size(e) <= size;
 }
 
 static int on_sample(struct pipeline *p, const struct sample_event *e, size_t size)
 {
 	int r;
 
-	if (e->depth > FRAMES_MAX || (!e->depth && e->status == UNWIND_COMPLETE) ||
-	    e->status > UNWIND_UNIDENTIFIED || !e->weight || sample_size(e) > size)
+	if (!is_sound(e, size))
 		return -EBADMSG;
 	if ((r = threads_ask_name(p->threads, e)) < 0)
 		return r;
@@ -251,7 +257,7 @@ static int take_record(struct pipeline *p, const void *record, size_t size)
 {
 	/* Smallest record of each kind. */
 	static const size_t heads[] = {
-		[EVENT_SAMPLE] = sizeof(struct sample_event),
+		[EVENT_SAMPLE] = sizeof(struct sample_event) + sizeof(struct sample_part),
 		[EVENT_CODE] = sizeof(struct code_event),
 		[EVENT_LINES] = sizeof(struct lines_event),
 		[EVENT_PROCESS] = sizeof(struct process_event),

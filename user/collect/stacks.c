@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "collect/looker.h"
+#include "collect/sample.h"
 #include "symbolize/code.h"
 
 #define STACK_SLOTS 16384 /* power of two */
@@ -231,7 +232,7 @@ static bool is_shim(const struct code *c)
 static int frame_id(struct stacks *st, const struct frame_record *record, bool allow_unknown,
 		    struct sample_stack *out, uint32_t *id)
 {
-	uint64_t hash = hash_combine(record->code, record->instr);
+	uint64_t hash = hash_combine(record->code, (uint64_t)record->flags << 32 | record->instr);
 	struct frame_slot *slot = &st->frames[hash & (FRAME_SLOTS - 1)];
 	const struct code *c;
 	struct frame f = { .kind = FRAME_PYTHON };
@@ -309,14 +310,14 @@ static const char *root_marker(uint8_t status)
 }
 
 /* The stack without its leaf: nothing but a marker where not even that could be read. */
-static int push_callers(struct stacks *st, const struct sample_event *e,
-			const struct frame_record *frames, bool allow_unknown,
+static int push_callers(struct stacks *st, const struct sample_part *part, bool allow_unknown,
 			struct sample_stack *out)
 {
-	const char *marker = root_marker(e->status);
-	uint32_t callers = e->depth ? e->depth - 1 : 0;
+	const struct frame_record *frames = part_frames(part);
+	const char *marker = root_marker(part->status);
+	uint32_t callers = part->depth ? part->depth - 1 : 0;
 	uint64_t hash = hash_words(frames + 1, callers * sizeof(*frames) / sizeof(uint64_t),
-				   st->seed ^ e->status ^ (uint64_t)e->depth << 32);
+				   st->seed ^ part->status ^ (uint64_t)part->depth << 32);
 	struct stack_slot *slot = &st->stacks[hash & (STACK_SLOTS - 1)];
 	uint32_t frame;
 	int r;
@@ -336,18 +337,17 @@ static int push_callers(struct stacks *st, const struct sample_event *e,
 	return 0;
 }
 
-int stacks_intern(struct stacks *st, const struct sample_event *e, bool allow_unknown,
+int stacks_intern(struct stacks *st, const struct sample_part *part, bool allow_unknown,
 		  struct sample_stack *out)
 {
-	const struct frame_record *frames = (const struct frame_record *)(e + 1);
 	struct sample_stack stack = { 0 };
 	uint32_t callers;
 	int r;
 
-	if ((r = push_callers(st, e, frames, allow_unknown, &stack)) < 0)
+	if ((r = push_callers(st, part, allow_unknown, &stack)) < 0)
 		return r;
 	callers = stack.id;
-	if (e->depth && (r = push_frame(st, &frames[0], allow_unknown, &stack)) < 0)
+	if (part->depth && (r = push_frame(st, part_frames(part), allow_unknown, &stack)) < 0)
 		return r;
 	stack.has_leaf = stack.id != callers;
 	*out = stack;

@@ -39,8 +39,9 @@ struct sample_stack {
 	bool is_unnamed;     /* some frame goes without its name */
 };
 
-/* 0, -ENOMEM, or -EAGAIN: a code object is not known yet, and allow_unknown is false. */
-int stacks_intern(struct stacks *st, const struct sample_event *e, bool allow_unknown,
+/* Of a part of Python frames. 0, -ENOMEM, or -EAGAIN: a code object is not known yet, and
+ * allow_unknown is false. */
+int stacks_intern(struct stacks *st, const struct sample_part *part, bool allow_unknown,
 		  struct sample_stack *out);
 
 /* The caches are of no use any more: after profile_reset(). */

@@ -26,15 +26,20 @@ int session_add_layout(struct session *s, const struct py_offsets *off)
 	return -ENOSPC;
 }
 
+#define SAMPLE_BYTES (sizeof(struct sample_event) + sizeof(struct sample_part))
+
 union record {
 	uint8_t kind;
-	struct sample_event sample;
+	struct {
+		struct sample_event head;
+		struct sample_part part;
+	} sample;
 	struct code_event code;
 	struct lines_event lines;
 	struct process_event process;
 	struct thread_event thread;
 	struct who_event who;
-	uint8_t bytes[sizeof(struct sample_event) + sizeof(struct frame_record)];
+	uint8_t bytes[SAMPLE_BYTES + sizeof(struct frame_record)];
 };
 
 static void test_pipeline_record_counts_what_it_refuses(void **state)
@@ -48,13 +53,20 @@ static void test_pipeline_record_counts_what_it_refuses(void **state)
 		/* clang-format off */
 		{ "empty", 0, { .kind = 0 }, true },
 		{ "no such kind", 64, { .kind = 200 }, true },
-		{ "ends within its head", sizeof(struct sample_event) - 1, { .kind = EVENT_SAMPLE }, true },
-		{ "sample without weight", sizeof(struct sample_event),
-		  { .sample = { .kind = EVENT_SAMPLE, .status = UNWIND_FAULT } }, true },
-		{ "sample with more frames than it holds", sizeof(struct sample_event),
-		  { .sample = { .kind = EVENT_SAMPLE, .weight = 1, .depth = 1 } }, true },
-		{ "sample of no known status", sizeof(struct sample_event),
-		  { .sample = { .kind = EVENT_SAMPLE, .weight = 1, .status = UNWIND_UNIDENTIFIED + 1 } }, true },
+		{ "ends within its head", SAMPLE_BYTES - 1, { .kind = EVENT_SAMPLE }, true },
+		{ "sample of no value", SAMPLE_BYTES,
+		  { .sample = { { .kind = EVENT_SAMPLE }, { .status = UNWIND_FAULT } } }, true },
+		{ "sample of no known source", SAMPLE_BYTES,
+		  { .sample = { { .kind = EVENT_SAMPLE, .source = SOURCE_COUNT_, .value = 1 },
+				{ .status = UNWIND_FAULT } } }, true },
+		{ "sample of a part of no known kind", SAMPLE_BYTES,
+		  { .sample = { { .kind = EVENT_SAMPLE, .value = 1 },
+				{ .kind = PART_COUNT_, .status = UNWIND_FAULT } } }, true },
+		{ "sample with more frames than it holds", SAMPLE_BYTES,
+		  { .sample = { { .kind = EVENT_SAMPLE, .value = 1 }, { .depth = 1 } } }, true },
+		{ "sample of no known status", SAMPLE_BYTES,
+		  { .sample = { { .kind = EVENT_SAMPLE, .value = 1 },
+				{ .status = UNWIND_UNIDENTIFIED + 1 } } }, true },
 		{ "code object of a layout there is not", sizeof(struct code_event),
 		  { .code = { .kind = EVENT_CODE, .layout = 7 } }, true },
 		{ "line table longer than its record", sizeof(struct lines_event),
@@ -135,13 +147,13 @@ static void feed(struct pipeline *p, uint64_t process)
 			      .tid = pid,
 			      .process = process,
 			      .pointer = 4096 } },
-		{ .sample = { .kind = EVENT_SAMPLE,
-			      .status = UNWIND_OUTSIDE,
-			      .pid = pid,
-			      .tid = pid,
-			      .process = process,
-			      .weight = 1,
-			      .ktime_ns = monotonic_ns() } },
+		{ .sample = { { .kind = EVENT_SAMPLE,
+				.pid = pid,
+				.tid = pid,
+				.process = process,
+				.value = 1,
+				.ktime_ns = monotonic_ns() },
+			      { .status = UNWIND_OUTSIDE } } },
 	};
 
 	for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++)
