@@ -148,7 +148,7 @@ struct binary_row {
 
 /* Set by user space before loading. */
 struct session_config {
-	__u32 cpus;         /* possible CPUs: scratch slots 0 .. cpus - 1 belong to the sampler */
+	__u32 cpus;         /* possible CPUs */
 	__u32 wakeup_bytes; /* the consumer is woken when this much waits in the ring */
 	__u32 own_pid;      /* never recorded; as all PIDs here: in our own PID namespace */
 	__u32 pidns_inode;  /* our PID namespace, whose processes alone exist; 0: the initial one */
@@ -192,7 +192,8 @@ struct task_slot {
 	__u32 reserved;
 };
 
-/* What has the sampler take a sample. */
+/* What has the sampler take a sample. Counters, budget and work spaces are of a CPU and a source.
+ */
 enum sample_source {
 	SOURCE_TICKS, /* time on a CPU: values are ticks */
 	SOURCE_COUNT_
@@ -373,10 +374,10 @@ struct task_record {
 };
 
 /*
- * Every tick ends in exactly one of the counters from STAT_RECORDED to STAT_TW_JOINED; where the
- * events come less often than the ticks, each counts as all the ticks that it stands for. The
- * ones behind them say more about recorded samples and about the sampler's own work.
- * X(enum, name in files and /metrics, words for people)
+ * The counters of a source. Every tick ends in exactly one of those from STAT_RECORDED to
+ * STAT_TW_JOINED; where the events come less often than the ticks, each counts as all the ticks
+ * that it stands for. The ones behind them say more about recorded samples and about the sampler's
+ * own work. X(enum, name in files and /metrics, words for people)
  */
 #define TICK_STATS(X)                                                                    \
 	X(STAT_RECORDED, "recorded", "recorded")                                         \

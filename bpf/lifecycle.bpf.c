@@ -56,7 +56,7 @@ SEC("raw_tp/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task)
 {
 	struct binary_key exe = file_key(BPF_CORE_READ(task, mm, exe_file));
-	struct cpu_state *c = this_cpu_state();
+	struct cpu_state *c = this_cpu_state(SOURCE_TICKS);
 	struct vma_search none = {};
 	struct task_facts f;
 	struct proc_row row;

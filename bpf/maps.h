@@ -51,26 +51,25 @@ struct {
 
 struct cpu_state {
 	__u64 stats[STAT_COUNT_];
-	__u64 tick_ns; /* of the tick before, and its period */
+	__u64 tick_ns; /* SOURCE_TICKS: of the tick before, and its period */
 	__u64 period_ns;
 	__u64 last_ns;         /* when budget_ns was last filled up */
-	__s64 budget_ns;       /* what the sampler may still spend on this CPU */
-	__u64 skipped_process; /* whose ticks were skipped last, */
-	__u32 skipped; /* and how many: the next sample of that process takes their weight */
-	__u32 ticks;   /* that the interrupt being handled stands for */
-	struct task_facts who; /* it interrupts */
+	__s64 budget_ns;       /* what the source may still spend on this CPU */
+	__u64 skipped_process; /* whose samples were skipped last, */
+	__u64 skipped;         /* and their value: the next sample of that process takes it */
+	struct task_facts who; /* the thread that is interrupted */
 };
 
-/* One entry. Written by the sampler, summed up by user space. */
+/* Source -> its state on each CPU. Written by the sampler, summed up by user space. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, SOURCE_COUNT_);
 	__type(key, __u32);
 	__type(value, struct cpu_state);
 } cpu_states __weak SEC(".maps");
 
-/* Work space: one a CPU for the sampler, then TASK_WORKS for task work. User space sets the size.
- */
+/* Work space: one a CPU for each source, then TASK_SCRATCHES for task work. User space sets the
+ * size. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -81,12 +80,13 @@ struct {
 /* A sample that a missing page interrupted, to be taken again before the thread goes on. */
 struct task_sample {
 	struct bpf_task_work work;
+	__u64 value; /* of the interrupt that queued it, without what was skipped before */
 	__u32 layout;
 	__u32 slot;    /* of task_slots */
 	__u32 scratch; /* its number, while it runs */
-	__u32 ticks;   /* that the interrupt which queued it stands for */
 	__u32 fault_count;
 	__u32 read_in; /* how many of them could be, at this pass */
+	__u32 reserved;
 	struct py_thread thread;
 	struct sample_event sample;
 	struct page_range faults[FAULTS_MAX]; /* to be read in first */

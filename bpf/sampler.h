@@ -2,7 +2,7 @@
 #ifndef BPF_SAMPLER_H
 #define BPF_SAMPLER_H
 
-/* One sample of a thread, in whichever context: walked, described, sent. */
+/* One sample of a thread, whoever asks for it: walked, described, sent. */
 
 #include "bpf/describe.h"
 #include "bpf/python_frames.h"
@@ -38,6 +38,23 @@ static __always_inline int be_outside(struct py_walk *w)
 	w->status = UNWIND_OUTSIDE;
 	w->depth = 0;
 	return STAT_RECORDED;
+}
+
+/* What is asked of the sampler. */
+struct sampler_call {
+	enum sample_source source;
+	enum access access;
+	__u64 value; /* what the sample stands for, in the source's unit */
+};
+
+/* Before the walk: s->thread and all else that is known of s->sample are filled in. */
+static __always_inline void begin_walk(struct py_scratch *s, enum access access)
+{
+	s->walk.process = s->thread.process;
+	s->walk.salt = s->sample.ktime_ns >> 7;
+	s->walk.flags = s->sample.flags;
+	if (access == ACCESS_TASK)
+		s->walk.flags |= SAMPLE_TASK_WORK;
 }
 
 /*

@@ -6,11 +6,9 @@
 
 #include "bpf/maps.h"
 
-static __always_inline struct cpu_state *this_cpu_state(void)
+static __always_inline struct cpu_state *this_cpu_state(__u32 source)
 {
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&cpu_states, &zero);
+	return bpf_map_lookup_elem(&cpu_states, &source);
 }
 
 /* For programs that can be preempted between the lookup and the addition, the add is atomic. */

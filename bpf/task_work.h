@@ -66,9 +66,7 @@ static __always_inline int task_sample_walk(struct task_sample *t, struct py_scr
 {
 	s->thread = t->thread;
 	s->sample = t->sample;
-	s->walk.process = s->thread.process;
-	s->walk.salt = t->sample.ktime_ns >> 7;
-	s->walk.flags = (t->sample.flags & (SAMPLE_WEIGHTED | SAMPLE_KERNEL)) | SAMPLE_TASK_WORK;
+	begin_walk(s, ACCESS_TASK);
 	return take_sample(s, c, t->layout);
 }
 
@@ -78,20 +76,14 @@ struct task_passes {
 	int result;
 };
 
-/* The first and the last byte of a range, which spans no more than two pages. */
 static int read_in(__u32 i, struct task_passes *p)
 {
 	struct task_sample *t = p->t;
-	const struct page_range *r = &t->faults[i & (FAULTS_MAX - 1)];
-	__u8 byte;
 
 	if (i >= t->fault_count)
 		return LOOP_STOP;
-	if (bpf_copy_from_user(&byte, 1, (void *)r->addr))
-		return LOOP_NEXT;
-	if (r->bytes && bpf_copy_from_user(&byte, 1, (void *)(r->addr + r->bytes - 1)))
-		return LOOP_NEXT;
-	t->read_in++;
+	if (read_in_user(&t->faults[i & (FAULTS_MAX - 1)]))
+		t->read_in++;
 	return LOOP_NEXT;
 }
 
@@ -120,7 +112,7 @@ static int task_sample_pass(__u32 i, struct task_passes *p)
 	if (claimed < 0)
 		return LOOP_STOP;
 	t->scratch = claimed & (TASK_SCRATCHES - 1);
-	s = scratch_get(session.cpus + t->scratch);
+	s = scratch_get(SOURCE_COUNT_ * session.cpus + t->scratch);
 	if (!s)
 		return LOOP_STOP; /* for the verifier */
 	r = task_sample_walk(t, s, p->stats);
@@ -140,7 +132,9 @@ static int task_sample_pass(__u32 i, struct task_passes *p)
 static int task_sample_run(struct bpf_map *map, void *key, void *value)
 {
 	struct task_sample *t = value;
-	struct task_passes p = { .t = t, .stats = this_cpu_state(), .result = STAT_TW_FAILED };
+	struct task_passes p = { .t = t,
+				 .stats = this_cpu_state(t->sample.source),
+				 .result = STAT_TW_FAILED };
 	bool is_recorded;
 
 	if (!p.stats)
@@ -148,7 +142,7 @@ static int task_sample_run(struct bpf_map *map, void *key, void *value)
 	bpf_loop(TASK_PASSES, task_sample_pass, &p, 0);
 	is_recorded = p.result == STAT_TW_RECORDED;
 	if (is_recorded)
-		stat_add(p.stats, STAT_TW_RECORDED, t->ticks);
+		stat_add(p.stats, STAT_TW_RECORDED, t->value);
 	else if (p.result == STAT_TW_RING_FULL)
 		stat_add(p.stats, STAT_TW_RING_FULL, t->sample.value);
 	else
@@ -186,7 +180,8 @@ VERIFIED_ONCE int task_slot_claim(__u32 tid, __u32 weight)
  * Has this sample taken again where pages can be read in. Returns STAT_TASK_WORK; STAT_TW_JOINED if
  * the thread, still on its way back to user code, waits for that already; -1: not possible now.
  */
-static __always_inline int task_sample_schedule(struct task_struct *task, struct cpu_state *c,
+static __always_inline int task_sample_schedule(const struct sampler_call *call,
+						struct task_struct *task, struct cpu_state *c,
 						struct py_scratch *s, __u32 layout)
 {
 	struct task_sample *t;
@@ -203,10 +198,9 @@ static __always_inline int task_sample_schedule(struct task_struct *task, struct
 	if (t) {
 		t->thread = s->thread;
 		t->sample = s->sample;
-		t->sample.flags = s->walk.flags;
+		t->value = call->value;
 		t->layout = layout;
 		t->slot = slot;
-		t->ticks = c->ticks;
 		t->fault_count = s->walk.faults;
 		__builtin_memcpy(t->faults, s->faults, sizeof(t->faults));
 		if (!task_work_schedule(task, &t->work, &task_samples, task_sample_run, NULL))

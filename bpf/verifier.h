@@ -10,7 +10,8 @@ enum loop_result { LOOP_NEXT, LOOP_STOP };
  * VERIFIED_ONCE: a global function, which the verifier takes once, by its prototype, and not once
  * for each state of each caller; what it returns or leaves in memory is unknown to the caller. So
  * pointers may be NULL and numbers anything in it, and it returns a number. It does not wait for a
- * page: in a program for interrupts no global function may, whoever calls it.
+ * page: in a program for interrupts no global function may, whoever calls it. Of those that several
+ * objects have under one name, one is left: it must be the same in all.
  *
  * LOOP: callback(i, ctx) for i from 0 to n - 1, until it returns LOOP_STOP.
  */

@@ -164,7 +164,8 @@ static int size_maps(struct pyebpf *skel, const struct session_opts *opts, int c
 	int r;
 
 	if ((r = bpf_map__set_max_entries(skel->maps.events, opts->ring_bytes)) < 0 ||
-	    (r = bpf_map__set_max_entries(skel->maps.scratch, cpus + TASK_SCRATCHES)) < 0 ||
+	    (r = bpf_map__set_max_entries(skel->maps.scratch,
+					  SOURCE_COUNT_ * cpus + TASK_SCRATCHES)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.cpu_ticks, cpus)) < 0)
 		return err_set(r, "size the BPF maps: %s", strerror(-r));
 	return 0;

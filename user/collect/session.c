@@ -388,22 +388,19 @@ int session_poll_fd(const struct session *s)
 int session_stats(struct session *s, enum sample_source source, uint64_t stats[STAT_COUNT_])
 {
 	int cpus = libbpf_num_possible_cpus();
-	uint32_t zero = 0;
-	/* struct cpu_state of bpf/maps.h begins with the counters, source by source. */
+	uint32_t key = source;
+	/* struct cpu_state of bpf/maps.h begins with the counters. */
 	size_t size = bpf_map__value_size(s->skel->maps.cpu_states), stride = (size + 7) & ~7ul;
 	_cleanup_(freep) char *values = calloc(cpus, stride);
 
 	if (!values)
 		return -ENOMEM;
-	if (bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.cpu_states), &zero, values) < 0)
+	if (bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.cpu_states), &key, values) < 0)
 		return err_set(-errno, "read the counters: %s", strerror(errno));
 	memset(stats, 0, STAT_COUNT_ * sizeof(stats[0]));
-	for (int cpu = 0; cpu < cpus; cpu++) {
-		const uint64_t *of_cpu = (const uint64_t *)(values + cpu * stride);
-
+	for (int cpu = 0; cpu < cpus; cpu++)
 		for (int i = 0; i < STAT_COUNT_; i++)
-			stats[i] += of_cpu[source * STAT_COUNT_ + i];
-	}
+			stats[i] += ((uint64_t *)(values + cpu * stride))[i];
 	return 0;
 }
 

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef BPF_INTERRUPT_H
+#define BPF_INTERRUPT_H
+
+/*
+ * A sample of the thread that a program interrupts: whose it is, whether there is time for it,
+ * taken, or handed to task work.
+ */
+
+#include "bpf/budget.h"
+#include "bpf/discover.h"
+#include "bpf/sampler.h"
+#include "bpf/task_work.h"
+
+/* What is read of the interrupted task, by pointers that the verifier knows. */
+struct known_task {
+	struct task_struct *task, *leader;
+	struct pid *pid, *leader_pid; /* only in a PID namespace of our own */
+	bool has_mm;
+};
+
+/* Where the program begins: there is one state then, in which the verifier looks the pointers up.
+ */
+static __always_inline void known_task_read(struct known_task *k)
+{
+	k->task = bpf_get_current_task_btf();
+	k->leader = k->task->group_leader;
+	k->pid = k->leader_pid = NULL;
+	k->has_mm = k->task->mm;
+	if (session.pidns_inode) {
+		k->pid = k->task->thread_pid;
+		k->leader_pid = k->leader->thread_pid;
+	}
+	__asm__ volatile("" : "+r"(k->leader), "+r"(k->pid), "+r"(k->leader_pid), "+r"(k->has_mm));
+}
+
+/* task_facts_read(), but without calls. */
+static __always_inline void known_task_facts(const struct known_task *k, struct task_facts *f)
+{
+	f->start_ns = k->leader->start_boottime;
+	f->exec_id = k->leader->self_exec_id;
+	f->pid = k->task->tgid;
+	f->tid = k->task->pid;
+	task_facts_identify(f);
+	if (session.pidns_inode) {
+		f->pid = pid_in(k->leader_pid, k->leader_pid->level, session.pidns_inode,
+				pidns_level);
+		f->tid = pid_in(k->pid, k->pid->level, session.pidns_inode, pidns_level);
+	}
+}
+
+/*
+ * A process that is not known yet: user space, when it has looked, may find that it was no Python,
+ * or that its Python had not begun.
+ */
+VERIFIED_ONCE int send_unidentified(const struct task_facts *f, __u32 source, __u64 value,
+				    __u64 now)
+{
+	struct {
+		struct sample_event sample;
+		struct sample_part part;
+	} e = {
+		.sample = {
+			.kind = EVENT_SAMPLE,
+			.source = source,
+			.cpu = bpf_get_smp_processor_id(),
+			.ktime_ns = now,
+			.value = value,
+		},
+		.part = {
+			.kind = PART_PYTHON,
+			.status = UNWIND_UNIDENTIFIED,
+			.opcode = OPCODE_NONE,
+		},
+	};
+
+	if (!f)
+		return 0; /* for the verifier */
+	e.sample.process = f->process;
+	e.sample.pid = f->pid;
+	e.sample.tid = f->tid;
+	return ring_send(&e, sizeof(e));
+}
+
+/*
+ * Where task work is not to be had: user space can read pages of the target in, which helps the
+ * next sample. Asked at most every 134 ms for one address.
+ */
+static __always_inline void ask_page(struct cpu_state *c, struct py_scratch *s, __u32 layout)
+{
+	struct page_event *e = (struct page_event *)s->message;
+	__u64 id = hash_mix(hash_mix(s->walk.process, s->faults[0].addr), s->sample.ktime_ns >> 27);
+
+	if (!s->walk.faults || is_sent(id))
+		return;
+	e->kind = EVENT_PAGE;
+	e->count = s->walk.faults;
+	e->layout = layout;
+	e->pid = s->sample.pid;
+	__builtin_memcpy(e->ranges, s->faults, sizeof(e->ranges));
+	if (bpf_ringbuf_output(&events, e, sizeof(*e), BPF_RB_FORCE_WAKEUP))
+		return;
+	mark_sent(id);
+	stat_add(c, STAT_PAGE, 1);
+}
+
+/* Its stack is free again before the walk, which goes five calls deep. */
+static __noinline int find_process(struct cpu_state *c, struct task_struct *task, __u64 now,
+				   struct proc_row *out)
+{
+	return proc_find(c, task, &c->who, now, out);
+}
+
+/* The work space of this CPU and source. */
+static __always_inline struct py_scratch *scratch_get_own(__u32 source)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	return cpu < session.cpus ? scratch_get(source * session.cpus + cpu) : NULL;
+}
+
+/* Fills in what is known before the walk. */
+static __always_inline void begin_sample(struct py_scratch *s, struct task_struct *task,
+					 const struct task_facts *f, __u64 runtime, __u64 now)
+{
+	s->thread.process = f->process;
+	s->thread.pointer = task_thread_pointer(task);
+	s->thread.runtime = runtime;
+	s->thread.tid = task->pid;
+	s->sample.cpu = bpf_get_smp_processor_id();
+	s->sample.ktime_ns = now;
+	s->sample.process = f->process;
+	s->sample.pid = f->pid;
+	s->sample.tid = f->tid;
+	s->part.opcode = OPCODE_NONE;
+}
+
+static __always_inline int sample_thread(const struct sampler_call *call, struct cpu_state *c,
+					 struct task_struct *task, const struct pt_regs *regs,
+					 __u64 now)
+{
+	const struct task_facts *f = &c->who;
+	struct proc_row row = {};
+	struct py_scratch *s;
+	int r, handed;
+
+	r = find_process(c, task, now, &row);
+	if (r == STAT_UNKNOWN)
+		send_unidentified(f, call->source, call->value, now);
+	if (r != STAT_RECORDED)
+		return r;
+	s = scratch_get_own(call->source);
+	if (!s)
+		return STAT_NO_SCRATCH;
+	s->sample.value = budget_take(c, f->process, call->value, now);
+	if (!s->sample.value)
+		return STAT_SKIPPED;
+	s->sample.source = call->source;
+	begin_sample(s, task, f, row.runtime, now);
+	s->sample.flags = regs_are_user(regs) ? 0 : SAMPLE_KERNEL;
+	if (s->sample.value > 1)
+		s->sample.flags |= SAMPLE_WEIGHTED;
+	begin_walk(s, call->access);
+	introduce(s, task, f, row.layout);
+	r = row.runtime ? take_sample(s, c, row.layout) : be_outside(&s->walk);
+	if (row.runtime && s->walk.faults && (r == STAT_TSTATE_FAULT || r == STAT_RECORDED)) {
+		handed = task_sample_schedule(call, task, c, s, row.layout);
+		if (handed >= 0) {
+			budget_carried(c, s->sample.value - call->value);
+			return handed;
+		}
+		ask_page(c, s, row.layout);
+	}
+	if (r != STAT_RECORDED)
+		return r;
+	if (!send_sample(s, c))
+		return STAT_RING_FULL;
+	budget_carried(c, s->sample.value - call->value);
+	return STAT_RECORDED;
+}
+
+/*
+ * Takes a sample of the interrupted thread, if it is one that is recorded. Returns the counter that
+ * it ends in.
+ */
+static __always_inline int sample_interrupted(const struct sampler_call *call, struct cpu_state *c,
+					      const struct known_task *k,
+					      const struct pt_regs *regs, __u64 now)
+{
+	if (!k->task->tgid)
+		return STAT_IDLE;
+	if (!k->has_mm)
+		return STAT_NO_MM;
+	known_task_facts(k, &c->who);
+	if (!is_wanted(k->task, &c->who))
+		return STAT_FILTERED;
+	return sample_thread(call, c, k->task, regs, now);
+}
+
+#endif
