@@ -14,17 +14,6 @@
 
 /* The parts of `pyebpf doctor`; its option table is in doctor.c. */
 
-#define DOCTOR_LABEL_COLUMN 14
-
-/*
- * Appends text, which may be a target's, and goes on in a new line from that column where the
- * terminal's width ends, between words if possible. 0 or -ENOMEM.
- */
-int doctor_wrap(struct line *l, size_t column, enum style style, const char *text);
-
-/* Prints "LABEL TEXT", wrapped. */
-int doctor_put(const struct terminal *t, const char *label, enum style style, const char *text);
-
 /*
  * Prints what this machine allows: the table of collect/features.h, and which Pythons run. Returns
  * 1 if recording is possible, 0 if not, or a negative errno.

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/vec.h"
 #include "cmd/doctor.h"
+#include "cmd/doctor_text.h"
 #include "collect/features.h"
 #include "target/offsets.h"
 #include "target/proc.h"

@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "cmd/doctor.h"
+#include "cmd/doctor_text.h"
 #include "target/debug_offsets.h"
 #include "target/elf.h"
 #include "target/maps.h"

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "cmd/doctor.h"
+#include "cmd/doctor_text.h"
 #include "collect/recorder.h"
 
 /* A test stack: one sample of one process, by the same way that `record` goes. */
