@@ -3,7 +3,9 @@
 
 The rules are the table in user/README.md, so the document cannot rot:
     | `folder/` | may include |
-CMakeLists.txt (pyebpf_library(... USES ...)) must not link more than the table allows either.
+CMakeLists.txt (pyebpf_library(... USES ...)) must not link more than the table allows either. And
+    | folder | room | files |
+every source of user/ is in one room of its folder, and every file that a room has is there.
 
 usage: layers.py ROOT
 """
@@ -12,6 +14,7 @@ import re
 import sys
 
 ROW = re.compile(r"^\| `(\w+)/` +\| ([^|]*) \|", re.M)
+ROOM = re.compile(r"^\| (?!folder )(\w+) \| [^|]+ \| ([\w/ ]+) \|$", re.M)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]*)"', re.M)
 LIBRARY = re.compile(r"pyebpf_library\((\w+)([^)]*)\)")
 USES = re.compile(r"USES((?:\s+[a-z]\w*)+)")
@@ -71,11 +74,26 @@ def link_violations(root, rules):
                 yield f"CMakeLists.txt: pyebpf_{folder} may not link pyebpf_{used}"
 
 
+def room_violations(root):
+    user = root / "user"
+    rooms = [f"{folder}/{name}" for folder, names in ROOM.findall((user / "README.md").read_text())
+             for name in names.split()]
+    there = {path.relative_to(user).with_suffix("").as_posix() for path in sources(user)
+             if path.parent != user}
+    for name in sorted(there - set(rooms)):
+        yield f"user/{name}: in no room of user/README.md"
+    for name in sorted(set(rooms) - there):
+        yield f"user/README.md: {name} is in a room, and not there"
+    for name in sorted({name for name in rooms if rooms.count(name) > 1}):
+        yield f"user/README.md: {name} is in two rooms"
+
+
 def main(root):
     rules = read_rules(root / "user" / "README.md")
     if not rules:
         sys.exit(f"{root}/user/README.md: no include table")
-    found = [*user_violations(root, rules), *bpf_violations(root), *link_violations(root, rules)]
+    found = [*user_violations(root, rules), *bpf_violations(root), *link_violations(root, rules),
+             *room_violations(root)]
     print(*found, sep="\n")
     return bool(found)
 

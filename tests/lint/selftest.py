@@ -19,6 +19,13 @@ TABLE = """| folder | may include |
 | `target/` | `base/` `bpf/` |
 | `collect/` | `base/` `bpf/` `target/` |
 | `cmd/` | everything but `bpf/` |
+
+| folder | room | files |
+|---|---|---|
+| base | errors | err |
+| target | files | elf |
+| collect | the kernel side | session |
+| cmd | recording | record |
 """
 SOUND = {
     "user/README.md": TABLE,
@@ -47,6 +54,10 @@ CASES = [
     ("layers.py", "skeleton elsewhere", {"user/target/a.c": '#include "pyebpf.skel.h"\n'}, "not named by folder"),
     ("layers.py", "new folder", {"user/util/a.c": '#include "base/err.h"\n'}, "has no row"),
     ("layers.py", "link", {"CMakeLists.txt": "pyebpf_library(base USES target)\n"}, "may not link"),
+    ("layers.py", "no room", {"user/base/a.c": LICENSE}, "user/base/a: in no room"),
+    ("layers.py", "empty room", {"user/README.md": TABLE.replace("| err |", "| err b |")},
+     "base/b is in a room, and not there"),
+    ("layers.py", "two rooms", {"user/README.md": TABLE + "| base | more | err |\n"}, "base/err is in two rooms"),
     ("layers.py", "no table", {"user/README.md": "nothing\n"}, "no include table"),
     ("banned.py", "call", {"user/base/a.c": BODY + "int g(char *s) { return atoi(s); }\n"}, "a.c:3: atoi()"),
     ("banned.py", "call in a test", {"tests/a.c": BODY + 'int g(void) { return system ("x"); }\n'}, "system()"),
@@ -58,6 +69,7 @@ CASES = [
 ]
 # Look like mistakes, are none.
 SOUND_TOO = {
+    "user/README.md": TABLE.replace("| err |", "| err ok |"),
     "user/base/ok.c": BODY + '/* atoi(s) */\nconst char *s = "system(x)"; // popen(\nint my_atoi(int);\n'
                              "/* TO" + "DO(#12): known */\nint c = '\"'; int snprintf_(int);\n",
 }
