@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/hash.h"
+#include "base/vec.h"
 #include "collect/looker.h"
 #include "collect/sample.h"
 #include "symbolize/code.h"
@@ -40,7 +41,8 @@ struct stacks {
 	struct code_table *codes;
 	uint64_t seed;
 	uint32_t generation; /* of the caches */
-	size_t rest_bytes;   /* of line tables that are asked for */
+	VEC(uint64_t) asked; /* code objects the rest of whose line tables is asked for */
+	size_t rest_bytes;   /* of these tables */
 	uint64_t refused;    /* as that was too much */
 	struct stack_slot stacks[STACK_SLOTS];
 	struct frame_slot frames[FRAME_SLOTS];
@@ -70,6 +72,7 @@ void stacks_free(struct stacks *st)
 	if (!st)
 		return;
 	code_table_free(st->codes);
+	vec_release(&st->asked);
 	free(st);
 }
 
@@ -101,12 +104,23 @@ static int lines_rest_look(struct question *q, struct looker *l)
 	return memcmp(rest->table, rest->seen, rest->seen_bytes) ? -ESTALE : 0;
 }
 
+static size_t find_asked(const struct stacks *st, uint64_t code)
+{
+	size_t i = 0;
+
+	while (i < st->asked.len && st->asked.items[i] != code)
+		i++;
+	return i;
+}
+
 static int lines_rest_take(struct question *q)
 {
 	const struct lines_rest *rest = (const struct lines_rest *)q;
 	struct stacks *st = rest->stacks;
 	int r = q->r;
 
+	st->asked.items[find_asked(st, rest->code)] = st->asked.items[st->asked.len - 1];
+	st->asked.len--;
 	st->rest_bytes -= rest->bytes;
 	if (!r)
 		r = code_table_add_lines(st->codes, rest->code, LINES_SENT_MAX,
@@ -121,20 +135,23 @@ static void lines_rest_free(struct question *q)
 	free(q);
 }
 
+/* Samples whose lines it has wait for the answer. */
 static int ask_lines_rest(struct stacks *st, const struct code_event *e, const uint8_t *seen)
 {
 	struct lines_rest *rest;
 	int r;
 
-	if (e->lines_total > LINES_READ_MAX)
+	if (e->lines_total > LINES_READ_MAX || find_asked(st, e->code) < st->asked.len)
 		return 0;
 	if (st->rest_bytes + e->lines_total > REST_BYTES_MAX) {
 		st->refused++;
 		return 0;
 	}
 	rest = malloc(sizeof(*rest) + e->lines_bytes);
-	if (!rest)
+	if (!rest || vec_reserve(&st->asked, 1) < 0) {
+		free(rest);
 		return -ENOMEM;
+	}
 	*rest = (struct lines_rest){ .question = { .target = { .process = e->process,
 							       .pid = e->pid },
 						   .look = lines_rest_look,
@@ -147,9 +164,11 @@ static int ask_lines_rest(struct stacks *st, const struct code_event *e, const u
 				     .seen_bytes = e->lines_bytes };
 	memcpy(rest->seen, seen, e->lines_bytes);
 	r = discovery_ask(st->discovery, &rest->question);
-	if (!r)
-		st->rest_bytes += e->lines_total;
-	return r;
+	if (r < 0)
+		return r == -EAGAIN ? 0 : r; /* the lines stay approximate */
+	vec_push(&st->asked, e->code);
+	st->rest_bytes += e->lines_total;
+	return 0;
 }
 
 int stacks_add_code(struct stacks *st, const struct code_event *e, size_t size)
@@ -227,7 +246,7 @@ static bool is_shim(const struct code *c)
 
 /*
  * Frame of one record, *id NO_FRAME if it is not to be shown. -EAGAIN if its code object is not
- * known yet, unless unknown frames are allowed.
+ * known yet, or its line is asked for, unless unknown frames are allowed.
  */
 static int frame_id(struct stacks *st, const struct frame_record *record, bool allow_unknown,
 		    struct sample_stack *out, uint32_t *id)
@@ -259,6 +278,9 @@ static int frame_id(struct stacks *st, const struct frame_record *record, bool a
 		f.line = record->flags & FRAME_NOT_STARTED
 				 ? c->first_line
 				 : code_line(c, record->instr, &is_approximate);
+		if (is_approximate && !allow_unknown &&
+		    find_asked(st, record->code) < st->asked.len)
+			return -EAGAIN;
 		if (record->flags & FRAME_IN_JIT)
 			is_approximate = true;
 		if (is_approximate)

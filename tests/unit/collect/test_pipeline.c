@@ -18,6 +18,7 @@
 /* What the ring brings is checked like foreign bytes, and nobody waits for a target. */
 
 #define LONG_NS (20 * NS_PER_SECOND)
+#define ATTEMPTS 10
 
 int session_add_layout(struct session *s, const struct py_offsets *off)
 {
@@ -160,46 +161,46 @@ static void feed(struct pipeline *p, uint64_t process)
 		assert_int_equal(pipeline_record(p, &records[i], sizeof(records[i])), 0);
 }
 
+/* All records are taken while a look hangs. Returns whether the process got a command line. */
+static bool record_beside_a_look(uint64_t process)
+{
+	_cleanup_(profile_freep) struct profile *profile = NULL;
+	_cleanup_(discovery_freep) struct discovery *discovery = NULL;
+	_cleanup_(pipeline_freep) struct pipeline *p = NULL;
+	int fds[2];
+
+	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(profile_new(&profile), 0);
+	assert_int_equal(discovery_new(NULL, &discovery), 0);
+	assert_int_equal(pipeline_new(NULL, discovery, profile, 0, &p), 0);
+	ask_blocking(discovery, fds[0]);
+	feed(p, process);
+	assert_int_equal(pipeline_step(p), 0);
+	assert_int_equal(pipeline_stats(p)->samples, 0);
+	assert_int_equal(pipeline_stats(p)->waiting, 1);
+	assert_int_equal(write(fds[1], "", 1), 1);
+	discovery_wait(discovery, LONG_NS);
+	assert_int_equal(pipeline_settle(p, monotonic_ns(), true), 0);
+	assert_int_equal(pipeline_stats(p)->samples, 1);
+	assert_int_equal(pipeline_stats(p)->waiting, 0);
+	close(fds[0]);
+	close(fds[1]);
+	return profile->processes.items[0].command_line;
+}
+
+/*
+ * The command line is our own, if we are still who the records are of. On a crowded machine a look
+ * may take longer than is waited for: then there is none.
+ */
 static void test_pipeline_record_waits_for_no_look(void **state)
 {
-	/* Which command line is taken: our own, if we are still who the records are of. */
-	static const struct {
-		const char *name;
-		uint64_t process;
-		bool has_command_line;
-	} cases[] = {
-		{ "the same program", OWN_PROCESS, true },
-		{ "another by then", OWN_PROCESS + 1, false },
-	};
+	bool has_command_line = false;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		_cleanup_(profile_freep) struct profile *profile = NULL;
-		_cleanup_(discovery_freep) struct discovery *discovery = NULL;
-		_cleanup_(pipeline_freep) struct pipeline *p = NULL;
-		int fds[2];
-
-		assert_int_equal(pipe(fds), 0);
-		assert_int_equal(profile_new(&profile), 0);
-		assert_int_equal(discovery_new(NULL, &discovery), 0);
-		assert_int_equal(pipeline_new(NULL, discovery, profile, 0, &p), 0);
-		ask_blocking(discovery, fds[0]);
-		feed(p, cases[i].process);
-		assert_int_equal(pipeline_step(p), 0);
-		assert_int_equal(pipeline_stats(p)->samples, 0);
-		assert_int_equal(pipeline_stats(p)->waiting, 1);
-		assert_int_equal(write(fds[1], "", 1), 1);
-		discovery_wait(discovery, LONG_NS);
-		assert_int_equal(pipeline_settle(p, monotonic_ns(), true), 0);
-		assert_int_equal(pipeline_stats(p)->samples, 1);
-		assert_int_equal(pipeline_stats(p)->waiting, 0);
-		if (!profile->processes.items[0].command_line == cases[i].has_command_line)
-			fail_msg("%s: \"%s\"", cases[i].name,
-				 strtab_get(profile->strings,
-					    profile->processes.items[0].command_line));
-		close(fds[0]);
-		close(fds[1]);
-	}
+	for (int i = 0; i < ATTEMPTS && !has_command_line; i++)
+		has_command_line = record_beside_a_look(OWN_PROCESS);
+	assert_true(has_command_line);
+	assert_false(record_beside_a_look(OWN_PROCESS + 1)); /* another program by then */
 }
 
 int main(void)
