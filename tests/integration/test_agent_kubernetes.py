@@ -33,12 +33,15 @@ def test_names_of_pod_and_container(some_python, kind, source, tmp_path):
         enter(own, target.pid)
         enter(own, named.pid)
         with Agent(tmp_path, kind, engine.url, more=settings(kubelet, tmp_path, source)) as agent:
-            wait_until(lambda: engine.total("shop") > 0 and
-                       ("namespace" in str(engine.labels_of(SERVICE))), PATIENCE, "names arrive")
+            labels = []
+
+            def have_come():  # what was sent before the names were known may come after it
+                labels[:] = engine.labels_of("shop"), engine.labels_of(SERVICE)
+                return all("namespace" in str(each) for each in labels)
+            wait_until(have_come, PATIENCE, "names arrive")
             assert agent.metric("kubernetes_pods") == 1
             agent.stop()
             assert engine.total() == agent.recorded()
-        labels = [engine.labels_of("shop"), engine.labels_of(SERVICE)]
         for process in (target, named):
             process.kill()
             process.wait()

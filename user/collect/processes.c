@@ -98,11 +98,17 @@ struct details {
 	struct question question;
 	struct processes *processes;
 	bool has_args; /* they are known */
+	bool is_late;  /* a look took too long, or was not made */
 	int args_bytes;
 	char args[ARGS_BYTES];
 	bool is_placed; /* in a container or pod */
 	struct container place;
 };
+
+static bool is_late(int r)
+{
+	return r == -ETIMEDOUT || r == -EBUSY;
+}
 
 static int details_look(struct question *q, struct looker *l)
 {
@@ -110,8 +116,11 @@ static int details_look(struct question *q, struct looker *l)
 	int r = looker_container(l, (pid_t)q->target.pid, &w->place);
 
 	w->is_placed = r > 0;
-	if (r != -ENOMEM && !w->has_args)
+	w->is_late = is_late(r);
+	if (r != -ENOMEM && !w->has_args) {
 		r = w->args_bytes = looker_arguments(l, (pid_t)q->target.pid, w->args);
+		w->is_late |= is_late(r);
+	}
 	err_clear(); /* gone, or it has none: it goes without */
 	return r == -ENOMEM ? r : 0;
 }
@@ -164,7 +173,7 @@ static int details_take(struct question *q)
 	else if (q->r == -ENOMEM)
 		r = q->r;
 	known->is_asked = false;
-	set_awaited(ps, known, !has_command_line(known) && !known->is_final);
+	set_awaited(ps, known, (w->is_late || !has_command_line(known)) && !known->is_final);
 	return r;
 }
 
