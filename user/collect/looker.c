@@ -16,6 +16,7 @@
 
 struct looker {
 	struct workers *workers;
+	struct our_cgroups *ours;
 	struct look_budget budget;
 	uint64_t refused; /* read by any thread */
 	struct {
@@ -25,35 +26,47 @@ struct looker {
 };
 
 /* What each thread has of its own: one that hangs keeps it. */
-struct look_context {
-	struct runtime_cache *runtimes;
-	struct cgroup_namespace ours;
-};
-
 static void free_context(void *context)
 {
-	struct look_context *c = context;
-
-	runtime_cache_free(c->runtimes);
-	cgroup_namespace_release(&c->ours);
-	free(c);
+	runtime_cache_free(context);
 }
 
 static int new_context(void **context)
 {
-	struct look_context *c = calloc(1, sizeof(*c));
+	struct runtime_cache *cache;
+	int r = runtime_cache_new(&cache);
+
+	if (!r)
+		*context = cache;
+	return r;
+}
+
+/* Our cgroup namespace, found once, as that takes its time; looks that hang may outlive others. */
+struct our_cgroups {
+	int refs;
+	struct cgroup_namespace namespace;
+};
+
+static void our_cgroups_drop(struct our_cgroups *c)
+{
+	if (!c || __atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL))
+		return;
+	cgroup_namespace_release(&c->namespace);
+	free(c);
+}
+
+static struct our_cgroups *our_cgroups_new(void)
+{
+	struct our_cgroups *c = calloc(1, sizeof(*c));
 	int r;
 
 	if (!c)
-		return -ENOMEM;
-	if ((r = runtime_cache_new(&c->runtimes)) < 0) {
-		free_context(c);
-		return r;
-	}
-	if ((r = cgroup_namespace_find(&c->ours)) < 0) /* containers that it tells go without */
+		return NULL;
+	c->refs = 1;
+	r = cgroup_namespace_find(&c->namespace);
+	if (r < 0) /* containers that it tells go without */
 		log_warning("our cgroup namespace: %s", err_message(r));
-	*context = c;
-	return 0;
+	return c;
 }
 
 int looker_new(struct looker **out)
@@ -62,6 +75,9 @@ int looker_new(struct looker **out)
 	int r;
 
 	if (!l)
+		return -ENOMEM;
+	l->ours = our_cgroups_new();
+	if (!l->ours)
 		return -ENOMEM;
 	r = workers_new(new_context, free_context, &l->workers);
 	if (r < 0)
@@ -75,6 +91,7 @@ void looker_free(struct looker *l)
 	if (!l)
 		return;
 	workers_free(l->workers);
+	our_cgroups_drop(l->ours);
 	free(l);
 }
 
@@ -170,13 +187,12 @@ struct find {
 	struct sighting seen;
 };
 
-static void find_run(struct work *w, void *context)
+static void find_run(struct work *w, void *cache)
 {
-	struct look_context *own = context;
 	struct find *f = (struct find *)w;
 	struct sighting *s = &f->seen;
 
-	s->r = runtime_find(own->runtimes, s->task.pid, &s->runtime);
+	s->r = runtime_find(cache, s->task.pid, &s->runtime);
 	if (s->r < 0)
 		snprintf(s->text, sizeof(s->text), "%s", err_message(s->r));
 }
@@ -231,12 +247,11 @@ struct command {
 	struct command_runtime found;
 };
 
-static void command_run(struct work *w, void *context)
+static void command_run(struct work *w, void *cache)
 {
-	struct look_context *own = context;
 	struct command *c = (struct command *)w;
 
-	c->r = command_find_runtime(own->runtimes, c->name, &c->found);
+	c->r = command_find_runtime(cache, c->name, &c->found);
 }
 
 int looker_command(struct looker *l, const char *name, struct command_runtime *out)
@@ -265,11 +280,11 @@ struct find_lead {
 	int64_t distance;
 };
 
-static void find_lead_run(struct work *w, void *context)
+static void find_lead_run(struct work *w, void *cache)
 {
 	struct find_lead *f = (struct find_lead *)w;
 
-	(void)context;
+	(void)cache;
 	f->r = program_find_lead(f->task.pid, f->task.start_code, &f->runtime, &f->distance);
 	err_clear();
 }
@@ -306,11 +321,11 @@ struct reading {
 	char bytes[];
 };
 
-static void read_run(struct work *w, void *context)
+static void read_run(struct work *w, void *cache)
 {
 	struct reading *rd = (struct reading *)w;
 
-	(void)context;
+	(void)cache;
 	rd->r = mem_read(rd->pid, rd->addr, rd->bytes, rd->len);
 }
 
@@ -374,12 +389,12 @@ static void touch_code(pid_t pid, const struct page_range *range, const struct p
 	}
 }
 
-static void touch_run(struct work *w, void *context)
+static void touch_run(struct work *w, void *cache)
 {
 	const struct touching *t = (const struct touching *)w;
 	char byte;
 
-	(void)context;
+	(void)cache;
 	for (size_t i = 0; i < t->count; i++) {
 		const struct page_range *p = &t->ranges[i];
 
@@ -417,11 +432,11 @@ struct naming {
 	char name[THREAD_NAME_BYTES];
 };
 
-static void name_run(struct work *w, void *context)
+static void name_run(struct work *w, void *cache)
 {
 	struct naming *n = (struct naming *)w;
 
-	(void)context;
+	(void)cache;
 	n->r = thread_name_read(&n->thread, &n->active, n->name);
 }
 
@@ -452,17 +467,24 @@ int looker_thread_name(struct looker *l, const struct thread_place *thread, uint
 
 struct placing {
 	struct work work;
+	struct our_cgroups *ours;
 	pid_t pid;
 	bool is_found;
 	struct container found;
 };
 
-static void place_run(struct work *w, void *context)
+static void place_run(struct work *w, void *cache)
 {
-	struct look_context *own = context;
 	struct placing *p = (struct placing *)w;
 
-	p->is_found = container_find(p->pid, &own->ours, &p->found);
+	(void)cache;
+	p->is_found = container_find(p->pid, &p->ours->namespace, &p->found);
+}
+
+static void place_free(struct work *w)
+{
+	our_cgroups_drop(((struct placing *)w)->ours);
+	free(w);
 }
 
 int looker_container(struct looker *l, pid_t pid, struct container *out)
@@ -473,15 +495,17 @@ int looker_container(struct looker *l, pid_t pid, struct container *out)
 
 	if (!p)
 		return -ENOMEM;
-	p->work = (struct work){ .run = place_run, .free = free_work };
+	p->work = (struct work){ .run = place_run, .free = place_free };
 	p->pid = pid;
+	p->ours = l->ours;
+	__atomic_add_fetch(&l->ours->refs, 1, __ATOMIC_RELAXED);
 	r = run_look(l, pid, 0, &p->work, LOOK_SOON_NS);
 	if (r < 0)
 		return r;
 	is_found = p->is_found;
 	if (is_found)
 		*out = p->found;
-	free(p);
+	place_free(&p->work);
 	return is_found;
 }
 
@@ -497,13 +521,13 @@ struct asking {
 	char args[ARGS_BYTES];
 };
 
-static void ask_run(struct work *w, void *context)
+static void ask_run(struct work *w, void *cache)
 {
 	struct asking *a = (struct asking *)w;
 	_cleanup_(freep) char *args = NULL;
 	size_t len;
 
-	(void)context;
+	(void)cache;
 	a->r = proc_cmdline(a->pid, &args, &len);
 	err_clear();
 	if (a->r < 0)
