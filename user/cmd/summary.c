@@ -95,6 +95,20 @@ static void put_python_share(struct line *l, const struct load *loaded)
 	line_end(l);
 }
 
+/* Of a format that others read, nothing: they know. */
+static void put_next(struct line *l, const char *output)
+{
+	const struct exporter *e = exporter_for_path(output);
+	bool is_page = e == &exporter_html;
+
+	if (e && !is_page && e != &exporter_collapsed)
+		return;
+	line_put(l, STYLE_PLAIN, is_page ? "next: open " : "next: pyebpf report --tree ");
+	line_put_foreign(l, STYLE_PLAIN, output, strlen(output));
+	line_put(l, STYLE_PLAIN, is_page ? " in a browser" : "");
+	line_end(l);
+}
+
 int summary_print(FILE *out, const struct load *loaded, const struct summary_extra *x)
 {
 	struct terminal t;
@@ -111,13 +125,7 @@ int summary_print(FILE *out, const struct load *loaded, const struct summary_ext
 	put_cost(&l, x);
 	if (x->is_system_wide)
 		put_python_share(&l, loaded);
-	if (loaded->ticks) {
-		bool is_page = exporter_for_path(x->output) == &exporter_html;
-
-		line_put(&l, STYLE_PLAIN, is_page ? "next: open " : "next: pyebpf report --tree ");
-		line_put_foreign(&l, STYLE_PLAIN, x->output, strlen(x->output));
-		line_put(&l, STYLE_PLAIN, is_page ? " in a browser" : "");
-		r = line_end(&l);
-	}
-	return r < 0 ? r : strbuf_error(&l.text) ? -ENOMEM : !loaded->ticks;
+	if (loaded->ticks)
+		put_next(&l, x->output);
+	return strbuf_error(&l.text) ? -ENOMEM : !loaded->ticks;
 }

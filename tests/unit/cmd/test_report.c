@@ -326,6 +326,21 @@ static void test_summary_print(void **state)
 		  "target never paused\n"
 		  "next: pyebpf report --tree x.pyebpf\n",
 		  300000000 },
+		{ "a format of others",
+		  true,
+		  0,
+		  { .output = "x.pb.gz", .processes = 1, .wall_ns = UINT64_C(2000000000) },
+		  0,
+		  "x.pb.gz: 280 samples of 1 process (7 records)\n"
+		  "280 ms of CPU time in 2 s\n"
+		  "   25.0%  f7  b/app.py:1\n"
+		  "   21.4%  f6  b/app.py:1\n"
+		  "   17.9%  f5  b/app.py:1\n"
+		  "   14.3%  f4  b/app.py:1\n"
+		  "   10.7%  f3  b/app.py:1\n"
+		  "nothing lost\n"
+		  "target never paused\n",
+		  0 },
 		{ "no samples",
 		  false,
 		  0,
