@@ -265,18 +265,11 @@ static int look_at_runtime(struct doctor_process *p)
 int doctor_process_look(pid_t pid, struct doctor_process *out)
 {
 	struct proc_stat stat;
-	int r = proc_stat(pid, &stat);
+	int r = runtime_check_process(pid, &stat);
 
 	*out = (struct doctor_process){ .pid = pid };
-	if (r == -ESRCH)
-		return err_set(r, "pid %d: no such process", pid);
 	if (r < 0)
 		return r;
-	if (stat.is_kernel_thread)
-		return err_set(-ENOENT, "pid %d: a kernel thread (%s)", pid, stat.comm);
-	if (stat.is_zombie)
-		return err_set(-ENOENT, "pid %d: has ended already (%s is a zombie)", pid,
-			       stat.comm);
 	out->comm = strdup(stat.comm);
 	if (!out->comm)
 		return -ENOMEM;

@@ -101,10 +101,7 @@ static int sweep_rows(struct discovery *d, struct task_list *out)
 
 static bool is_still(struct discovery *d, const struct target_id *target)
 {
-	struct task_record now;
-
-	return !target->process || (!session_find_task(d->session, target->pid, &now) &&
-				    now.process == target->process);
+	return !target->process || session_still_runs(d->session, target->pid, target->process);
 }
 
 static void *answer_questions(void *arg)

@@ -173,11 +173,6 @@ static int add_unseen(struct finder *f, const struct task_record *task, bool is_
 	return add_row_without_python(f, task, ANY_PROGRAM, 0);
 }
 
-static bool is_unseen(int r)
-{
-	return r == -ETIMEDOUT || r == -EBUSY;
-}
-
 /*
  * A process without Python. It is asked about again after as long as it has been known, so that one
  * that still loads its interpreter is found soon and others cost little.
@@ -194,12 +189,9 @@ static int add_other(struct finder *f, const struct task_record *task, const str
 	return add_row_without_python(f, task, task->exec_id, now + wait);
 }
 
-/* Has it begun no other program since? */
 static bool is_still(struct finder *f, const struct task_record *task)
 {
-	struct task_record now;
-
-	return !session_find_task(f->session, task->pid, &now) && now.process == task->process;
+	return session_still_runs(f->session, task->pid, task->process);
 }
 
 /*
@@ -221,7 +213,7 @@ static void mark_program(struct finder *f, const struct sighting *seen)
 		layout = interpreters_add(f->interpreters, f->session, &seen->runtime);
 		lead = looker_find_lead(f->looker, task, &seen->runtime, &distance);
 		/* Without a lead the next process will be asked about. */
-		if (layout < 0 || is_unseen(lead) || lead == -ENOMEM || lead == -ESRCH ||
+		if (layout < 0 || look_is_late(lead) || lead == -ENOMEM || lead == -ESRCH ||
 		    (lead < 0 && is_known && before.layout != LAYOUT_NONE))
 			return;
 		row.from_start = distance;
@@ -253,17 +245,12 @@ static int find_target(struct finder *f, pid_t pid, const struct task_record *ta
 		       struct sighting *out)
 {
 	struct proc_stat stat;
-	int r = proc_stat(pid, &stat);
+	int r = runtime_check_process(pid, &stat);
 
-	if (r == -ESRCH || (!r && !task))
-		return err_set(-ESRCH, "pid %d: no such process", pid);
 	if (r < 0)
 		return r;
-	if (stat.is_kernel_thread)
-		return err_set(-ENOENT, "pid %d: a kernel thread (%s)", pid, stat.comm);
-	if (stat.is_zombie)
-		return err_set(-ENOENT, "pid %d: has ended already (%s is a zombie)", pid,
-			       stat.comm);
+	if (!task)
+		return err_set(-ESRCH, "pid %d: no such process", pid);
 	r = looker_find(f->looker, task, LOOK_PATIENT_NS, out);
 	return r == -ESRCH ? err_set(r, "pid %d: no such process", pid)
 	       : r < 0     ? err_wrap(r, "pid %d", pid)
@@ -315,7 +302,7 @@ int finder_add_task(struct finder *f, const struct task_record *task)
 	if (r == -ENOMEM)
 		return r;
 	log_debug("%s", err_message(r)); /* one that is none of ours to record */
-	return is_unseen(r) ? add_unseen(f, task, r == -ETIMEDOUT) : add_other(f, task, &seen);
+	return look_is_late(r) ? add_unseen(f, task, r == -ETIMEDOUT) : add_other(f, task, &seen);
 }
 
 static struct task_record task_of(const struct who_event *who)
@@ -412,7 +399,7 @@ static int look(struct finder *f, const struct who_event *who)
 	r = looker_find(f->looker, &task, LOOK_SOON_NS, &seen);
 	if (r == -ENOMEM)
 		return r;
-	if (is_unseen(r)) {
+	if (look_is_late(r)) {
 		log_debug("pid %u: %s", who->pid, seen.text);
 		r = add_unseen(f, &task, r == -ETIMEDOUT);
 		return r == -ENOMEM ? r : postpone(f, who);

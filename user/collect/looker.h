@@ -46,6 +46,12 @@ struct sighting {
  * -ENOMEM.
  */
 
+/* It may be told by another look, later. */
+static inline bool look_is_late(int r)
+{
+	return r == -ETIMEDOUT || r == -EBUSY;
+}
+
 /* As runtime_find(), within ns. One that is late is what looker_next() returns, if it comes. */
 int looker_find(struct looker *l, const struct task_record *task, uint64_t ns,
 		struct sighting *out);

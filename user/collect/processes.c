@@ -105,21 +105,16 @@ struct details {
 	struct container place;
 };
 
-static bool is_late(int r)
-{
-	return r == -ETIMEDOUT || r == -EBUSY;
-}
-
 static int details_look(struct question *q, struct looker *l)
 {
 	struct details *w = (struct details *)q;
 	int r = looker_container(l, (pid_t)q->target.pid, &w->place);
 
 	w->is_placed = r > 0;
-	w->is_late = is_late(r);
+	w->is_late = look_is_late(r);
 	if (r != -ENOMEM && !w->has_args) {
 		r = w->args_bytes = looker_arguments(l, (pid_t)q->target.pid, w->args);
-		w->is_late |= is_late(r);
+		w->is_late |= look_is_late(r);
 	}
 	err_clear(); /* gone, or it has none: it goes without */
 	return r == -ENOMEM ? r : 0;

@@ -95,6 +95,14 @@ int session_list_tasks(struct session *s, int (*fn)(const struct task_record *r,
 /* The same of one process. -ESRCH if there is none. */
 int session_find_task(struct session *s, uint32_t pid, struct task_record *out);
 
+/* Is the process, by its identity, still there, and has it begun no other program since? */
+static inline bool session_still_runs(struct session *s, uint32_t pid, uint64_t process)
+{
+	struct task_record now;
+
+	return !session_find_task(s, pid, &now) && now.process == process;
+}
+
 /*
  * Hands the records in the ring to fn, waiting up to timeout_ms for the first; the ring is woken
  * when a quarter is full, so a caller polls about every 50 ms. fn's first negative result ends it,

@@ -152,6 +152,22 @@ static int nothing_found(const struct search *s)
 		       s->unread ? "; a mapped file could not be opened" : "");
 }
 
+int runtime_check_process(pid_t pid, struct proc_stat *stat)
+{
+	int r = proc_stat(pid, stat);
+
+	if (r == -ESRCH)
+		return err_set(r, "pid %d: no such process", pid);
+	if (r < 0)
+		return r;
+	if (stat->is_kernel_thread)
+		return err_set(-ENOENT, "pid %d: a kernel thread (%s)", pid, stat->comm);
+	if (stat->is_zombie)
+		return err_set(-ENOENT, "pid %d: has ended already (%s is a zombie)", pid,
+			       stat->comm);
+	return 0;
+}
+
 int runtime_find(struct runtime_cache *cache, pid_t pid, struct py_runtime *out)
 {
 	struct search s = { .cache = cache, .pid = pid };

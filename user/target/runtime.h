@@ -34,6 +34,13 @@ struct py_runtime {
 };
 
 /*
+ * Could a process that the user named have an interpreter? 0 and *stat; with a message -ESRCH:
+ * there is none, -ENOENT: a kernel thread, or it has ended; others as of proc_stat().
+ */
+struct proc_stat;
+int runtime_check_process(pid_t pid, struct proc_stat *stat);
+
+/*
  * Finds the interpreter of a process. Of several the one that is initialised is taken, else the
  * first. Returns 0, or with a message for people:
  *
