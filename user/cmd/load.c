@@ -45,13 +45,15 @@ static int begin_run(void *load, const struct road_recording *of)
 	struct load *l = load;
 	bool has_times = !l->profile->recordings.items[of->index].is_summed;
 	int r = compare_intervals(l, of->index, of->name);
+	uint64_t last_ns;
 
 	if (r < 0 || !(l->cube.axes & CUBE_TIME))
 		return r;
+	last_ns = has_times ? road_known_last_ns(&l->road) : 0;
 	return cube_begin_run(&l->cube, CUBE_CURRENT, of->name, of->index,
-			      !has_times          ? CUBE_NO_TIMES
-			      : of->known_last_ns ? of->known_last_ns + 1
-						  : 0);
+			      !has_times ? CUBE_NO_TIMES
+			      : last_ns  ? last_ns + 1
+					 : 0);
 }
 
 static bool takes_samples(const struct load *l)

@@ -13,7 +13,6 @@
 
 static int begin_recording(struct road *r, uint32_t index)
 {
-	bool has_times = !r->profile->recordings.items[index].is_summed;
 	int e;
 
 	strbuf_truncate(&r->name, 0);
@@ -22,7 +21,6 @@ static int begin_recording(struct road *r, uint32_t index)
 	r->recording = (struct road_recording){
 		.index = index,
 		.name = strbuf_str(&r->name),
-		.known_last_ns = has_times ? input_last_ns(r->in) : 0,
 	};
 	return e ? e : r->taker->begin(r->arg, &r->recording);
 }
@@ -39,19 +37,12 @@ static int end_recording(struct road *r)
 	return r->taker->end(r->arg, of);
 }
 
-static uint64_t last_time(const struct profile *p, uint64_t last_ns)
-{
-	for (size_t i = 0; i < p->samples.len; i++)
-		if (p->samples.items[i].time_ns > last_ns)
-			last_ns = p->samples.items[i].time_ns;
-	return last_ns;
-}
-
 /* What input_next() brought, of one recording. */
 static int take_batch(struct road *r)
 {
 	uint32_t index = input_recording_index(r->in);
 	struct profile *p = r->profile;
+	uint64_t last_ns;
 	int e = 0;
 
 	if (r->recording.index != index) {
@@ -60,7 +51,9 @@ static int take_batch(struct road *r)
 			e = begin_recording(r, index);
 	}
 	r->samples += p->samples.len;
-	r->recording.last_ns = last_time(p, r->recording.last_ns);
+	last_ns = profile_last_ns(p);
+	if (last_ns > r->recording.last_ns)
+		r->recording.last_ns = last_ns;
 	if (!e && r->folds_imports)
 		e = import_fold_samples(&r->imports, p);
 	if (!e)
@@ -102,6 +95,11 @@ void road_read(struct road *r, const char *path)
 	}
 	if (r->end < 0)
 		r->message = strdup(err_message(r->end));
+}
+
+uint64_t road_known_last_ns(const struct road *r)
+{
+	return input_last_ns(r->in);
 }
 
 bool road_is_of_text(const struct road *r)

@@ -20,11 +20,10 @@ struct road;
 
 /* Of a recording that is being read. */
 struct road_recording {
-	uint32_t index;         /* in the profile */
-	const char *name;       /* its file, and which recording of it: "a.pyebpf (2)"; borrowed */
-	uint64_t known_last_ns; /* when its last sample is, by the file's index; 0: not known */
-	uint64_t last_ns;       /* of the samples that were read, selected or not */
-	struct select_sum sum;  /* of them */
+	uint32_t index;        /* in the profile */
+	const char *name;      /* its file, and which recording of it: "a.pyebpf (2)"; borrowed */
+	uint64_t last_ns;      /* of the samples that were read, selected or not */
+	struct select_sum sum; /* of them */
 };
 
 /*
@@ -68,6 +67,9 @@ void road_read(struct road *r, const char *path);
  * notes is not NULL, and what is good of it counts: 1. Else 0, or a negative errno with a message.
  */
 int road_conclude(struct road *r, struct texts *notes);
+
+/* When the file's last sample is, by its index, which is read; 0: not known. */
+uint64_t road_known_last_ns(const struct road *r);
 
 /* Is what was read text, of which a line is a sum and not a sample? */
 bool road_is_of_text(const struct road *r);

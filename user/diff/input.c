@@ -58,23 +58,13 @@ int diff_input_add_run(struct diff_input *in, enum diff_side side, const char *f
 	return 0;
 }
 
-static uint64_t last_time(const struct profile *p)
-{
-	uint64_t last = 0;
-
-	for (size_t i = 0; i < p->samples.len; i++)
-		if (p->samples.items[i].time_ns > last)
-			last = p->samples.items[i].time_ns;
-	return last;
-}
-
 int diff_input_take_samples(struct diff_input *in)
 {
 	struct cube_run *run = cube_run(&in->cube);
 	int r;
 
 	if (!run->span_ns && run->has_times && in->profile->samples.len)
-		run->span_ns = span_of(last_time(in->profile));
+		run->span_ns = span_of(profile_last_ns(in->profile));
 	r = cube_add(&in->cube, in->profile);
 	profile_clear_samples(in->profile);
 	return r;

@@ -244,6 +244,16 @@ int profile_add_kind(struct profile *p, const struct sample_kind *added, uint16_
 	return 0;
 }
 
+uint64_t profile_last_ns(const struct profile *p)
+{
+	uint64_t last_ns = 0;
+
+	for (size_t i = 0; i < p->samples.len; i++)
+		if (p->samples.items[i].time_ns > last_ns)
+			last_ns = p->samples.items[i].time_ns;
+	return last_ns;
+}
+
 void profile_clear_samples(struct profile *p)
 {
 	p->samples.len = 0;

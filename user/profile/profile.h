@@ -152,6 +152,9 @@ static inline int profile_add_sample(struct profile *p, const struct sample *s)
 	return vec_push(&p->samples, *s);
 }
 
+/* The latest time of the samples that it holds; 0: there are none. */
+uint64_t profile_last_ns(const struct profile *p);
+
 /* Forgets the samples, keeps their memory and everything else: after a flush. */
 void profile_clear_samples(struct profile *p);
 
