@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "base/strbuf.h"
 #include "export/export.h"
-#include "export/json_frame.h"
+#include "export/json_parts.h"
 #include "profile/calltree.h"
 #include "profile/loss.h"
 #include "profile/module.h"
@@ -173,21 +173,17 @@ static void put_recordings(struct writer *w)
 
 static const char *kind_name(const struct writer *w)
 {
-	const struct recording facts = profile_facts(w->p), *m = &facts;
+	const struct recording facts = profile_facts(w->p);
 
-	if (m->interval_ns)
-		return m->mode ? m->mode : "cpu";
-	return m->event && m->mode ? m->event : "samples";
+	return json_tick_kind(&facts);
 }
 
 /* Ticks in the kind's unit. */
 static uint64_t value_of(const struct writer *w, uint64_t ticks)
 {
-	uint64_t interval_ns = profile_recording(w->p)->interval_ns, value;
+	uint64_t interval_ns = profile_recording(w->p)->interval_ns;
 
-	if (!interval_ns)
-		return ticks;
-	return __builtin_mul_overflow(ticks, interval_ns, &value) ? UINT64_MAX : value;
+	return json_scaled(ticks, interval_ns ? interval_ns : 1);
 }
 
 static void put_kinds(struct writer *w)
@@ -198,7 +194,8 @@ static void put_kinds(struct writer *w)
 	json_array_lines(&w->j);
 	json_object(&w->j);
 	json_key_string(&w->j, "name", kind_name(w));
-	json_key_string(&w->j, "unit", profile_recording(w->p)->interval_ns ? "ns" : "count");
+	json_key_string(&w->j, "unit",
+			json_units[profile_recording(w->p)->interval_ns ? UNIT_NS : UNIT_COUNT]);
 	json_key_u64(&w->j, "period", value_of(w, 1));
 	json_key_u64(&w->j, "samples", ticks);
 	json_key_u64(&w->j, "total", value_of(w, ticks));

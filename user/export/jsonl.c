@@ -12,7 +12,8 @@
 #include "base/json.h"
 #include "base/vec.h"
 #include "export/export.h"
-#include "export/json_frame.h"
+#include "export/json_parts.h"
+#include "profile/select.h"
 
 static const struct {
 	uint16_t bit;
@@ -25,12 +26,6 @@ static const struct {
 	{ SAMPLE_BIT_CUT, "cut" },
 	{ SAMPLE_BIT_AMBIGUOUS, "ambiguous" },
 	{ SAMPLE_BIT_APPROX_LINES, "approximate_lines" },
-};
-
-static const char *const unit_names[] = {
-	[UNIT_NS] = "ns",
-	[UNIT_BYTES] = "bytes",
-	[UNIT_COUNT] = "count",
 };
 
 /* Frames of the stack that is being written, leaf first. */
@@ -83,12 +78,13 @@ static void put_thread(struct json *j, const struct profile *p, const struct thr
 	json_interned(j, p, t->name);
 }
 
-/* Saturates: a hostile file's periods may be anything. */
-static uint64_t scaled(uint64_t value, uint64_t period)
+/* The mode of a recording of several kinds says them all. */
+static const char *kind_name(const struct profile *p, const struct recording *r,
+			     const struct sample_kind *kind)
 {
-	uint64_t product;
-
-	return __builtin_mul_overflow(value, period, &product) ? UINT64_MAX : product;
+	if (kind)
+		return strtab_get(p->strings, kind->name);
+	return p->kinds.len ? SELECT_TICKS : json_tick_kind(r);
 }
 
 static void put_value(struct json *j, const struct profile *p, const struct recording *r,
@@ -98,13 +94,9 @@ static void put_value(struct json *j, const struct profile *p, const struct reco
 	uint64_t period = kind ? kind->period : r->interval_ns ? r->interval_ns : 1;
 	enum sample_unit unit = kind ? kind->unit : r->interval_ns ? UNIT_NS : UNIT_COUNT;
 
-	json_key(j, "kind");
-	if (kind)
-		json_interned(j, p, kind->name);
-	else
-		json_string(j, r->interval_ns ? "cpu" : "samples");
-	json_key_string(j, "unit", unit_names[unit]);
-	json_key_u64(j, "value", scaled(s->value, period));
+	json_key_string(j, "kind", kind_name(p, r, kind));
+	json_key_string(j, "unit", json_units[unit]);
+	json_key_u64(j, "value", json_scaled(s->value, period));
 }
 
 static void put_flags(struct json *j, uint16_t flags)

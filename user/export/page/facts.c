@@ -8,6 +8,7 @@
 #include "base/strbuf.h"
 #include "base/texts.h"
 #include "diff/diff.h"
+#include "export/json_parts.h"
 #include "profile/select.h"
 
 #define NS_PER_S 1e9
@@ -204,13 +205,9 @@ static void put_labels(struct json *j, const struct page *page)
 
 static void put_kind(struct json *j, const char *name, enum sample_unit unit, uint64_t period)
 {
-	static const char *const units[] = {
-		[UNIT_NS] = "ns", [UNIT_BYTES] = "bytes", [UNIT_COUNT] = "count"
-	};
-
 	json_object(j);
 	put_text(j, "name", name);
-	put_text(j, "unit", units[unit]);
+	put_text(j, "unit", json_units[unit]);
 	put_number(j, "period", period);
 	json_end(j);
 }

@@ -1,10 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include "export/json_frame.h"
+#include "export/json_parts.h"
 
 const char *const json_frame_types[FRAME_TYPE_COUNT] = {
 	[FRAME_PYTHON] = "python", [FRAME_NATIVE] = "native", [FRAME_KERNEL] = "kernel",
 	[FRAME_MARKER] = "marker", [FRAME_TASK] = "task",
 };
+
+const char *const json_units[] = {
+	[UNIT_NS] = "ns",
+	[UNIT_BYTES] = "bytes",
+	[UNIT_COUNT] = "count",
+};
+
+const char *json_tick_kind(const struct recording *r)
+{
+	if (r->interval_ns)
+		return r->mode ? r->mode : "cpu";
+	return r->event && r->mode ? r->event : "samples";
+}
+
+uint64_t json_scaled(uint64_t value, uint64_t period)
+{
+	uint64_t product;
+
+	return __builtin_mul_overflow(value, period, &product) ? UINT64_MAX : product;
+}
 
 void json_interned(struct json *j, const struct profile *p, uint32_t string)
 {
