@@ -195,9 +195,57 @@ struct task_slot {
 /* What has the sampler take a sample. Counters, budget and work spaces are of a CPU and a source.
  */
 enum sample_source {
-	SOURCE_TICKS, /* time on a CPU: values are ticks */
+	SOURCE_TICKS,    /* time on a CPU: values are ticks */
+	SOURCE_SWITCHES, /* time off the CPU: values are ns */
+	SOURCE_EVENTS,   /* perf events that the user names: values are of theirs */
 	SOURCE_COUNT_
 };
+
+/*
+ * What a thread waited for. The kinds of file of READ and WRITE are told of what is sampled; sums
+ * of all are of classes. X(enum, class)
+ */
+#define WAIT_REASONS(X)                                  \
+	X(WAIT_RUNNABLE, CLASS_RUNNABLE) /* for a CPU */ \
+	X(WAIT_LOCK, CLASS_LOCK)                         \
+	X(WAIT_GIL, CLASS_GIL)                           \
+	X(WAIT_SLEEP, CLASS_SLEEP)                       \
+	X(WAIT_POLL, CLASS_POLL)                         \
+	X(WAIT_READ_SOCKET, CLASS_READ)                  \
+	X(WAIT_READ_FILE, CLASS_READ)                    \
+	X(WAIT_READ_PIPE, CLASS_READ)                    \
+	X(WAIT_WRITE_SOCKET, CLASS_WRITE)                \
+	X(WAIT_WRITE_FILE, CLASS_WRITE)                  \
+	X(WAIT_WRITE_PIPE, CLASS_WRITE)                  \
+	X(WAIT_PROCESS, CLASS_PROCESS)                   \
+	X(WAIT_FAULT, CLASS_FAULT)                       \
+	X(WAIT_DISK, CLASS_DISK)                         \
+	X(WAIT_STOPPED, CLASS_OTHER)                     \
+	X(WAIT_OTHER, CLASS_OTHER) /* another system call, which is told */
+
+enum wait_class {
+	CLASS_RUNNABLE,
+	CLASS_LOCK,
+	CLASS_GIL,
+	CLASS_SLEEP,
+	CLASS_POLL,
+	CLASS_READ,
+	CLASS_WRITE,
+	CLASS_PROCESS,
+	CLASS_FAULT,
+	CLASS_DISK,
+	CLASS_OTHER,
+	CLASS_COUNT_
+};
+
+enum wait_reason {
+	WAIT_NONE, /* no span of waiting */
+#define X(reason, class) reason,
+	WAIT_REASONS(X)
+#undef X
+		WAIT_COUNT_
+};
+#define SYSCALL_NONE 0xffff
 
 /* Ring records. Each starts with its kind. */
 enum event_kind {
@@ -208,6 +256,8 @@ enum event_kind {
 	EVENT_THREAD, /* struct thread_event: a thread at its first sample or under a new name */
 	EVENT_WHO,    /* struct who_event: a process user space should look at */
 	EVENT_PAGE,   /* struct page_event: memory user space should read in */
+	EVENT_THREAD_TIMES, /* struct thread_times_event: a thread has ended */
+	EVENT_SPAN_END, /* struct span_end_event: of a sample that was taken as its span began */
 };
 
 /* How an unwind ended. */
@@ -229,6 +279,12 @@ enum sample_flag {
 	SAMPLE_TASK_WORK = 1 << 3,  /* walked in the thread's own context, missing pages read in */
 	SAMPLE_KERNEL = 1 << 4,     /* interrupted in kernel mode */
 	SAMPLE_CODE_FAULT = 1 << 5, /* some frame's code object could not be read */
+	SAMPLE_SHORT = 1 << 6,      /* a span that was kept by chance, of value / duration */
+	SAMPLE_OPEN = 1 << 7,       /* a span that begins: its end comes as an event of its own */
+	SAMPLE_EPISODE = 1 << 8,    /* a span that begins an episode of waiting for the GIL */
+	SAMPLE_HANDLES = 1 << 9,    /* the thread handles an exception */
+	SAMPLE_IN_GC = 1 << 10,     /* it collects garbage */
+	SAMPLE_IN_C = 1 << 11,      /* its leaf frame has called into C */
 };
 
 /* What the frames of a part are. */
@@ -262,6 +318,12 @@ struct sample_event {
 	__u64 value;    /* what it stands for, in the source's unit, >= 1 */
 	__u32 pid;      /* thread group id, in our PID namespace */
 	__u32 tid;
+	__u64 duration_ns; /* of a span, which ended at ktime_ns; 0: a moment */
+	__u64 blocked_ns;  /* that others waited for the GIL meanwhile, which this thread held */
+	__u8 wait;         /* enum wait_reason */
+	__u8 reserved;
+	__u16 syscall; /* of WAIT_OTHER: its number, or SYSCALL_NONE */
+	__u32 event;   /* of SOURCE_EVENTS: which of the session's */
 };
 
 /* A stack of one kind. Head; depth frames follow, leaf first. */
@@ -328,6 +390,44 @@ struct thread_event {
 	__u32 reserved2;
 	__u64 pointer; /* pthread_self() */
 	char comm[COMM_BYTES];
+};
+
+/*
+ * The times of a thread of a Python process since since_ns: where it is off the CPU now, of spans
+ * that have ended. cpu_ns + unseen_ns + all classes = the time of the last end - since_ns. In the
+ * ring (it has ended), and from the iterator that lists them.
+ */
+struct thread_times_event {
+	__u8 kind;
+	__u8 reserved[3];
+	__u32 pid;
+	__u64 process;
+	__u32 tid;
+	__u32 reserved2;
+	__u64 ktime_ns;               /* CLOCK_MONOTONIC: now */
+	__u64 since_ns;               /* its first moment in the recording */
+	__u64 cpu_ns;                 /* on a CPU, up to now */
+	__u64 unseen_ns;              /* off the CPU, before it was watched: nobody knows why */
+	__u64 short_ns[CLASS_COUNT_]; /* off the CPU, in spans that are kept by chance */
+	__u64 long_ns[CLASS_COUNT_];  /* in spans that are all kept */
+	__u64 spans;                  /* how many */
+	__u64 episodes;               /* of waiting for the GIL */
+	char comm[COMM_BYTES];
+};
+
+/* The end of the span that the sample with SAMPLE_OPEN of that thread and ktime_ns began. */
+struct span_end_event {
+	__u8 kind;
+	__u8 wait; /* enum wait_reason */
+	__u16 syscall;
+	__u32 tid;
+	__u64 process;
+	__u64 begin_ns; /* ktime_ns of the sample */
+	__u64 ktime_ns;
+	__u64 value; /* 0: it is not kept */
+	__u64 blocked_ns;
+	__u32 flags; /* enum sample_flag, to be added: SAMPLE_SHORT, SAMPLE_EPISODE */
+	__u32 reserved;
 };
 
 struct who_event {
@@ -432,7 +532,9 @@ enum stat_kind {
 _Static_assert(sizeof(struct proc_row) == 32, "map value ABI");
 _Static_assert(sizeof(struct cpu_ticks) == 24, "map value ABI");
 _Static_assert(sizeof(struct frame_record) == 16, "ring buffer ABI");
-_Static_assert(sizeof(struct sample_event) == 40, "ring buffer ABI");
+_Static_assert(sizeof(struct sample_event) == 64, "ring buffer ABI");
+_Static_assert(sizeof(struct thread_times_event) == 88 + 16 * CLASS_COUNT_, "ring buffer ABI");
+_Static_assert(sizeof(struct span_end_event) == 56, "ring buffer ABI");
 _Static_assert(sizeof(struct sample_part) == 8, "ring buffer ABI");
 _Static_assert(sizeof(struct code_event) == 56, "ring buffer ABI");
 _Static_assert(sizeof(struct lines_event) == 24, "ring buffer ABI");

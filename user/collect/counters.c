@@ -15,7 +15,11 @@ static const char *const stat_names[] = {
 
 static int read_source(struct session *s, enum sample_source source, struct source_counters *out)
 {
-	out->expected = sources[source].expected(s); /* first: later ones must not show as lost */
+	out->is_on = session_has_source(s, source);
+	if (!out->is_on)
+		return 0;
+	if (sources[source].expected) /* first: later ones must not show as lost */
+		out->expected = sources[source].expected(s);
 	return session_stats(s, source, out->stats);
 }
 
@@ -46,8 +50,11 @@ int counters_read_cost(struct session *s, uint64_t *ns)
 	uint64_t stats[STAT_COUNT_], sum_ns = 0;
 
 	for (int i = 0; i < SOURCE_COUNT_; i++) {
-		int r = session_stats(s, i, stats);
+		int r;
 
+		if (!session_has_source(s, i))
+			continue;
+		r = session_stats(s, i, stats);
 		if (r < 0)
 			return r;
 		sum_ns += stats[STAT_RUN_NS];
@@ -163,7 +170,8 @@ int counters_store(const struct counters *now, const struct counters *since,
 	int r = 0;
 
 	for (int i = 0; i < SOURCE_COUNT_ && r >= 0; i++)
-		r = store_source(&sources[i], &now->of[i], &since->of[i], cpu_ns, profile);
+		if (now->of[i].is_on)
+			r = store_source(&sources[i], &now->of[i], &since->of[i], cpu_ns, profile);
 	if (r < 0 || (r = profile_set_counter(profile, "cpu_ns", cpu_ns)) < 0 ||
 	    (r = profile_set_counter(profile, "unnamed", now->unnamed - since->unnamed)) < 0 ||
 	    (r = profile_set_counter(profile, "looks_refused", now->refused - since->refused)) < 0)

@@ -2,12 +2,15 @@
 #ifndef COLLECT_COUNTERS_H
 #define COLLECT_COUNTERS_H
 
+#include <stdbool.h>
+
 #include "collect/pipeline.h"
 #include "collect/session.h"
 #include "profile/profile.h"
 
 /* The account of what one source has made (collect/source.h). */
 struct source_counters {
+	bool is_on; /* the session records by it; else all is 0 */
 	uint64_t stats[STAT_COUNT_];
 	uint64_t expected;    /* events that it must have made */
 	uint64_t interval_ns; /* CPU time that an event stands for; 0: it does not count that */

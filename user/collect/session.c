@@ -385,6 +385,17 @@ int session_poll_fd(const struct session *s)
 	return ring_buffer__epoll_fd(s->ring);
 }
 
+bool session_has_source(const struct session *s, enum sample_source source)
+{
+	static const unsigned int modes[SOURCE_COUNT_] = {
+		[SOURCE_TICKS] = MODE_CPU | MODE_GIL | MODE_EXCEPTION,
+		[SOURCE_SWITCHES] = MODE_OFF_CPU,
+		[SOURCE_EVENTS] = MODE_EVENTS,
+	};
+
+	return (s->opts.modes ? s->opts.modes : MODE_CPU) & modes[source];
+}
+
 int session_stats(struct session *s, enum sample_source source, uint64_t stats[STAT_COUNT_])
 {
 	int cpus = libbpf_num_possible_cpus();

@@ -19,7 +19,18 @@
  */
 struct session;
 
+/* What is recorded of the threads. */
+enum session_mode {
+	MODE_CPU = 1 << 0,       /* ticks of CPU time */
+	MODE_OFF_CPU = 1 << 1,   /* spans of waiting, and what each thread's times sum up to */
+	MODE_GIL = 1 << 2,       /* of ticks those that hold the GIL alone */
+	MODE_EXCEPTION = 1 << 3, /* those that handle an exception alone */
+	MODE_EVENTS = 1 << 4,    /* perf events that the user names */
+};
+#define MODE_WALL (MODE_CPU | MODE_OFF_CPU)
+
 struct session_opts {
+	unsigned int modes;  /* enum session_mode; 0: MODE_CPU */
 	uint32_t freq_hz;    /* 1 .. 100,000 */
 	bool is_system_wide; /* every process; else those whose row says is_target */
 	bool follow_children;
@@ -117,6 +128,9 @@ int session_drain(struct session *s, session_record_fn fn, void *arg);
 
 /* A descriptor that becomes readable when the ring wants to be emptied. */
 int session_poll_fd(const struct session *s);
+
+/* Is it one that this session records by? */
+bool session_has_source(const struct session *s, enum sample_source source);
 
 /* What was counted of a source: sums over the CPUs. 0, or a negative errno with a message. */
 int session_stats(struct session *s, enum sample_source source, uint64_t stats[STAT_COUNT_]);

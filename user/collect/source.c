@@ -6,4 +6,6 @@ const struct source sources[SOURCE_COUNT_] = {
 			   .events = "ticks",
 			   .losses = loss_ticks,
 			   .expected = session_expected_ticks },
+	[SOURCE_SWITCHES] = { .prefix = "switch_", .events = "spans", .losses = loss_spans },
+	[SOURCE_EVENTS] = { .prefix = "event_", .events = "events", .losses = loss_events },
 };

@@ -17,7 +17,7 @@ struct source {
 	const char *events; /* counter of those that reached the sampler, without the prefix */
 	const struct loss_row *losses; /* counters of those that should have been samples */
 
-	/* How many it must have made since session_start(). */
+	/* How many it must have made since session_start(); NULL: as many as it has. */
 	uint64_t (*expected)(struct session *s);
 };
 

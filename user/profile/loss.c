@@ -1,22 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "profile/loss.h"
 
+/* What every source may lose. */
+#define LOST_BY_THE_SAMPLER(prefix)                                                      \
+	{ prefix "ring_full", "ring buffer full" },                                      \
+		{ prefix "task_work_ring_full", "ring buffer full (task work)" },        \
+		{ prefix "unknown_process", "process not identified yet" },              \
+		{ prefix "thread_state_fault", "thread state not readable" },            \
+		{ prefix "thread_state_late", "thread state not found in time" },        \
+		{ prefix "task_work_failed", "thread state gone (task work)" },          \
+		{ prefix "task_work_pending", "thread still in the kernel at the end" }, \
+		{ prefix "skipped_lost", "skipped by the time budget" },                 \
+	{                                                                                \
+		prefix "no_scratch", "no work space"                                     \
+	}
+
 const struct loss_row loss_ticks[] = {
-	{ "ring_full", "ring buffer full" },
-	{ "task_work_ring_full", "ring buffer full (task work)" },
-	{ "unknown_process", "process not identified yet" },
-	{ "thread_state_fault", "thread state not readable" },
-	{ "thread_state_late", "thread state not found in time" },
-	{ "task_work_failed", "thread state gone (task work)" },
-	{ "task_work_pending", "thread still in the kernel at the end" },
-	{ "skipped_lost", "skipped by the time budget" },
-	{ "no_scratch", "no work space" },
+	LOST_BY_THE_SAMPLER(""),
 	{ "not_delivered", "not delivered by the kernel" },
 	{ "malformed", "refused by the recorder" },
 	{ "sampler_failed", "failed in the sampler it was imported from" },
 	{ "sampler_missed", "missed by the sampler it was imported from" },
 	{ NULL, NULL },
 };
+
+const struct loss_row loss_spans[] = { LOST_BY_THE_SAMPLER("switch_"), { NULL, NULL } };
+const struct loss_row loss_events[] = { LOST_BY_THE_SAMPLER("event_"), { NULL, NULL } };
 
 const struct loss_row loss_quality[] = {
 	{ "truncated", "deeper than the frame limit" },

@@ -18,6 +18,8 @@ struct loss_row {
 
 /* Ticks that should have been samples. Ends in { NULL }. */
 extern const struct loss_row loss_ticks[];
+extern const struct loss_row loss_spans[];  /* of waiting: likewise */
+extern const struct loss_row loss_events[]; /* perf events that the user named */
 
 /* Samples that are less than whole. */
 extern const struct loss_row loss_quality[];

@@ -114,7 +114,7 @@ static void test_sources_have_names_of_their_own(void **state)
 {
 	(void)state;
 	for (int i = 0; i < SOURCE_COUNT_; i++) {
-		assert_non_null(sources[i].expected);
+		assert_non_null(sources[i].events);
 		assert_non_null(sources[i].losses);
 		for (int j = 0; j < i; j++)
 			assert_string_not_equal(sources[i].prefix, sources[j].prefix);
