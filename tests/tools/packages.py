@@ -7,11 +7,15 @@ import pythons
 
 # Raised when the list below changes: older folders are then made anew.
 REVISION = 1
+# Without their C, so that they go with a Python of any version.
+PURE = {name + "_NO_EXTENSIONS": "1"
+        for name in ("AIOHTTP", "MULTIDICT", "YARL", "FROZENLIST", "PROPCACHE")}
 PACKAGES = {
     "servers": ["gunicorn>=20,<24", "uvicorn>=0.20,<1"],
     "otlp": ["opentelemetry-proto>=1.43,<2", "protobuf"],
     "py-spy": ["py-spy>=0.4,<1"],
     "flask": ["flask>=3,<4"],
+    "aiohttp": ["--no-binary", "aiohttp,multidict,yarl,frozenlist,propcache", "aiohttp>=3,<4"],
     "pyinstaller": ["pyinstaller>=6,<7", "setuptools"],
 }
 
@@ -24,7 +28,7 @@ def folder_of(python, name):
         if new:
             pythons.run([*python.command, "-m", "pip", "install", "-q", "--no-input",
                          "--disable-pip-version-check", "--target", new, *PACKAGES[name]],
-                        "pip install " + " ".join(PACKAGES[name]))
+                        "pip install " + " ".join(PACKAGES[name]), env=dict(os.environ, **PURE))
     return folder
 
 
