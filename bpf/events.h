@@ -159,7 +159,11 @@ struct session_config {
 	__u32 target_pidns;   /* inode: record only processes of this PID namespace; 0: of all */
 	__u32 target_pidns_depth; /* its level less that of our own */
 	__u8 has_opcodes;         /* samples tell the instruction of their leaf frame */
-	__u8 reserved[3];
+	__u8 has_spans;           /* of waiting, and each thread's times */
+	__u8 has_exit_hook; /* they are sampled when they end (sched_exit_tp); 0: when they begin,
+			     * as on kernels before 6.16 */
+	__u8 has_safe_storage; /* a thread may get its times while it switches: Linux 6.4 */
+	__u64 span_ns; /* spans of waiting of at least this are all kept, shorter ones by chance */
 };
 
 /*

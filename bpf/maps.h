@@ -6,6 +6,7 @@
 
 #include "bpf/task.h"
 #include "bpf/python.h"
+#include "bpf/times.h"
 
 /* Records of events.h, kernel to user space. User space sets the size. */
 struct {
@@ -98,5 +99,15 @@ struct {
 	__type(key, __u32);
 	__type(value, struct task_sample);
 } task_samples __weak SEC(".maps");
+
+/* Thread -> its times, where spans are recorded (session.has_spans; else there is no such map).
+ * Written by its own switches, by on_fork and by the iterators; as its leader's by all threads of a
+ * process. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct thread_times);
+} thread_times __weak SEC(".maps");
 
 #endif

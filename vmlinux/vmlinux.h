@@ -38,10 +38,13 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_CGROUP_ARRAY = 8,
 	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 
 enum {
 	BPF_ANY = 0,
+	BPF_F_NO_PREALLOC = 1,
+	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
 	BPF_RB_NO_WAKEUP = 1,
 	BPF_RB_FORCE_WAKEUP = 2,
 	BPF_RB_AVAIL_DATA = 0,
@@ -148,11 +151,13 @@ struct pid {
 };
 
 struct sched_entity {
-	u64 sum_exec_runtime; /* ns on a CPU, up to the last time the scheduler looked */
-	u64 prev_sum_exec_runtime; /* the same when it was last given the CPU, by the fair scheduler */
+	u64 sum_exec_runtime;      /* ns on a CPU, up to the last time the scheduler looked */
+	u64 prev_sum_exec_runtime; /* the same when it was last given the CPU, by the fair scheduler
+				    */
 };
 
 struct task_struct {
+	unsigned int __state;
 	unsigned int flags;
 	pid_t pid;
 	pid_t tgid;
@@ -162,13 +167,12 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct signal_struct *signal;
 	struct pid *thread_pid;
-	u32 self_exec_id; /* grows with each exec */
+	u32 self_exec_id;   /* grows with each exec */
 	u64 start_boottime; /* ns, CLOCK_BOOTTIME */
 	char comm[16];
 	struct sched_entity se;
 	struct thread_struct thread;
 };
-
 
 /* The iterator's context (kernel/bpf/task_iter.c). */
 struct seq_file;

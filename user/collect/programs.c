@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/vec.h"
@@ -79,6 +80,8 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 	c->has_filter = !opts->is_system_wide && !c->has_cgroup;
 	c->follow_children = opts->follow_children;
 	c->has_opcodes = opts->has_opcodes;
+	c->has_spans = opts->modes & MODE_OFF_CPU;
+	c->span_ns = NS_PER_SECOND / opts->freq_hz;
 	if (opts->pid_namespace) {
 		c->target_pidns = opts->pid_namespace->inode;
 		c->target_pidns_depth = opts->pid_namespace->depth;
@@ -163,7 +166,9 @@ static int size_maps(struct pyebpf *skel, const struct session_opts *opts, int c
 {
 	int r;
 
-	if ((r = bpf_map__set_max_entries(skel->maps.events, opts->ring_bytes)) < 0 ||
+	if ((r = bpf_map__set_autocreate(skel->maps.thread_times, opts->modes & MODE_OFF_CPU)) <
+		    0 ||
+	    (r = bpf_map__set_max_entries(skel->maps.events, opts->ring_bytes)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.scratch,
 					  SOURCE_COUNT_ * cpus + TASK_SCRATCHES)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.cpu_ticks, cpus)) < 0)
