@@ -62,6 +62,8 @@ struct py_offsets {
 	/* _PyRuntime, from its start; 3.6: its two variables, from the first of them */
 	__u16 runtime_interpreters_head;
 	__u16 runtime_tstate_current; /* gilstate.tstate_current (<= 3.11) */
+	__u16 runtime_gil;            /* the GIL itself (3.8 to 3.11) */
+	__u16 gil_last_holder;        /* in struct _gil_runtime_state; OFF_NONE: 3.6, 3.7 */
 
 	/* PyInterpreterState: needs 32 bits in some builds */
 	__u32 interp_next;
@@ -69,6 +71,7 @@ struct py_offsets {
 	__u32 interp_id;              /* OFF_NONE: 3.6 */
 	__u32 interp_code_generation; /* 3.14+, 0: none */
 	__u32 interp_modules;         /* sys.modules; for user space */
+	__u32 interp_gil;             /* pointer to its GIL (3.12+) */
 	__u32 runtime_size;           /* 3.13+, 0: not known. The main interpreter lies within */
 
 	/* PyThreadState */
