@@ -6,6 +6,7 @@
 
 #include "bpf/task.h"
 #include "bpf/python.h"
+#include "bpf/times.h"
 
 /* Records of events.h, kernel to user space. User space sets the size. */
 struct {
@@ -49,6 +50,18 @@ struct {
 	__type(value, struct cpu_ticks);
 } cpu_ticks __weak SEC(".maps");
 
+/* A span of waiting that has ended. */
+struct wait_span {
+	__u64 now_ns;
+	__u64 duration_ns;
+	__u64 value;
+	__u64 blocked_ns;
+	__u32 flags; /* enum sample_flag */
+	__u8 reason; /* enum wait_reason */
+	__u8 reserved;
+	__u16 syscall;
+};
+
 struct cpu_state {
 	__u64 stats[STAT_COUNT_];
 	__u64 tick_ns; /* SOURCE_TICKS: of the tick before, and its period */
@@ -58,6 +71,11 @@ struct cpu_state {
 	__u64 skipped_process; /* whose samples were skipped last, */
 	__u64 skipped;         /* and their value: the next sample of that process takes it */
 	struct task_facts who; /* the thread that is interrupted */
+	/* SOURCE_SWITCHES */
+	struct wait_span span;
+	__u64 thrift_ns; /* when that changed last: */
+	__u32 thrift; /* what each sample stands for is doubled so many times, to keep the budget */
+	__u32 reserved;
 };
 
 /* Source -> its state on each CPU. Written by the sampler, summed up by user space. */
@@ -68,8 +86,8 @@ struct {
 	__type(value, struct cpu_state);
 } cpu_states __weak SEC(".maps");
 
-/* Work space: one a CPU for each source, then TASK_SCRATCHES for task work. User space sets the
- * size. */
+/* Work space: one a CPU for each source that is on, then TASK_SCRATCHES for task work. User space
+ * sets the size. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -98,5 +116,15 @@ struct {
 	__type(key, __u32);
 	__type(value, struct task_sample);
 } task_samples __weak SEC(".maps");
+
+/* Thread -> its times, where spans are recorded (session.has_spans; else there is no such map).
+ * Written by its own switches, by on_fork and by the iterators; as its leader's by all threads of a
+ * process. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct thread_times);
+} thread_times __weak SEC(".maps");
 
 #endif

@@ -11,10 +11,14 @@
 #include "bpf/events.h"
 
 struct thread_times {
-	__u64 since_ns; /* its first moment in the recording; CLOCK_MONOTONIC, as all here */
-	__u64 in_ns;    /* since when it is on a CPU, if out_ns is 0 */
-	__u64 out_ns;   /* since when it is off; 0: it is on one */
-	__u64 cpu_ns;   /* on a CPU, up to in_ns or out_ns */
+	/* Its first moment in the recording; CLOCK_MONOTONIC, as all here. 0: its times are none
+	 * that are recorded, or no more: it only counts who waits for the GIL of its process. */
+	__u64 since_ns;
+	__u64 in_ns;   /* since when it is on a CPU, if out_ns is 0 */
+	__u64 out_ns;  /* since when it is off; 0: it is on one */
+	__u64 cpu_ns;  /* on a CPU, up to in_ns or out_ns */
+	__u64 exec_ns; /* task_struct.se.sum_exec_runtime when it left the CPU: what that grew by
+			* since is how long it has run, where nobody saw it come back */
 	__u64 unseen_ns;
 	__u64 short_ns[CLASS_COUNT_];
 	__u64 long_ns[CLASS_COUNT_];
@@ -23,16 +27,24 @@ struct thread_times {
 	__u64 gil;        /* address of the GIL it takes; 0: not known */
 	__u64 gil_end_ns; /* when it last ended to wait for that */
 	__u64 blocked_ns; /* gil_waited_ns() of its process when it left the CPU */
+	__u64 process;    /* identity of the process that these times are of */
+	__u32 pid;        /* in our own PID namespace, and */
+	__u32 tid;
 	__u32 out_state;  /* task_struct.__state then */
 	__u8 out_preempt; /* it would have run on */
 	__u8 waits_for_gil;
 	__u8 is_open; /* a sample was taken at out_ns, which its end is to follow */
-	__u8 reserved;
+	__u8 thinned; /* before Linux 6.16: of 2^thinned spans that began then one was sampled */
 
-	/* of a process, in its leader's: who waits for its GIL, and the sum of the times when they
-	 * began, subtracted, and when they ended, added */
+	/*
+	 * Of a process, in its leader's: who waits for its GIL, and the sum of the times when they
+	 * began, subtracted, and when they ended, added. Changes that are begun and those that are
+	 * done: the two belong together while these are equal.
+	 */
 	__s64 waiters;
 	__s64 waited;
+	__u64 changes_begun;
+	__u64 changes_done;
 };
 
 #endif

@@ -38,10 +38,13 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_CGROUP_ARRAY = 8,
 	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 
 enum {
 	BPF_ANY = 0,
+	BPF_F_NO_PREALLOC = 1,
+	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
 	BPF_RB_NO_WAKEUP = 1,
 	BPF_RB_FORCE_WAKEUP = 2,
 	BPF_RB_AVAIL_DATA = 0,
@@ -62,6 +65,8 @@ struct user_pt_regs {
 };
 struct pt_regs {
 	struct user_pt_regs user_regs;
+	__u64 orig_x0;
+	__s32 syscallno;
 };
 typedef struct user_pt_regs bpf_user_pt_regs_t;
 #else
@@ -92,12 +97,22 @@ struct super_block {
 };
 
 struct inode {
+	unsigned short i_mode;
 	struct super_block *i_sb;
 	unsigned long i_ino;
 };
 
 struct file {
 	struct inode *f_inode;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
 };
 
 struct vm_area_struct {
@@ -148,11 +163,13 @@ struct pid {
 };
 
 struct sched_entity {
-	u64 sum_exec_runtime; /* ns on a CPU, up to the last time the scheduler looked */
-	u64 prev_sum_exec_runtime; /* the same when it was last given the CPU, by the fair scheduler */
+	u64 sum_exec_runtime;      /* ns on a CPU, up to the last time the scheduler looked */
+	u64 prev_sum_exec_runtime; /* the same when it was last given the CPU, by the fair scheduler
+				    */
 };
 
 struct task_struct {
+	unsigned int __state;
 	unsigned int flags;
 	pid_t pid;
 	pid_t tgid;
@@ -161,14 +178,19 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct mm_struct *mm;
 	struct signal_struct *signal;
+	struct files_struct *files;
 	struct pid *thread_pid;
-	u32 self_exec_id; /* grows with each exec */
+	u32 self_exec_id;   /* grows with each exec */
+	u64 start_time;     /* ns, CLOCK_MONOTONIC */
 	u64 start_boottime; /* ns, CLOCK_BOOTTIME */
 	char comm[16];
 	struct sched_entity se;
 	struct thread_struct thread;
 };
 
+struct bpf_local_storage_map {
+	bool bpf_ma;
+};
 
 /* The iterator's context (kernel/bpf/task_iter.c). */
 struct seq_file;
