@@ -119,22 +119,6 @@ static __always_inline struct py_scratch *scratch_get_own(__u32 source)
 	return cpu < session.cpus ? scratch_get(source * session.cpus + cpu) : NULL;
 }
 
-/* Fills in what is known before the walk. */
-static __always_inline void begin_sample(struct py_scratch *s, struct task_struct *task,
-					 const struct task_facts *f, __u64 runtime, __u64 now)
-{
-	s->thread.process = f->process;
-	s->thread.pointer = task_thread_pointer(task);
-	s->thread.runtime = runtime;
-	s->thread.tid = task->pid;
-	s->sample.cpu = bpf_get_smp_processor_id();
-	s->sample.ktime_ns = now;
-	s->sample.process = f->process;
-	s->sample.pid = f->pid;
-	s->sample.tid = f->tid;
-	s->part.opcode = OPCODE_NONE;
-}
-
 static __always_inline int sample_thread(const struct sampler_call *call, struct cpu_state *c,
 					 struct task_struct *task, const struct pt_regs *regs,
 					 __u64 now)
@@ -161,7 +145,7 @@ static __always_inline int sample_thread(const struct sampler_call *call, struct
 	if (s->sample.value > 1)
 		s->sample.flags |= SAMPLE_WEIGHTED;
 	begin_walk(s, call->access);
-	introduce(s, task, f, row.layout);
+	introduce((struct door){}, s, task, f, row.layout);
 	r = row.runtime ? take_sample(s, c, row.layout) : be_outside(&s->walk);
 	if (row.runtime && s->walk.faults && (r == STAT_TSTATE_FAULT || r == STAT_RECORDED)) {
 		handed = task_sample_schedule(call, task, c, s, row.layout);
