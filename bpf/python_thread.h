@@ -107,6 +107,12 @@ static __always_inline bool py_has_subinterpreters(struct py_loop *l)
 	return head && read_pointer(door, s, head + l->off->interp_next);
 }
 
+/* Of thread_cache. What that says is checked before it is believed. */
+static __always_inline __u64 py_thread_key(const struct py_thread *t)
+{
+	return hash_mix(hash_mix(t->process, t->tid), t->pointer);
+}
+
 /*
  * Finds the thread state of the interrupted thread and reads it into s->tstate. Returns 0,
  * PY_NONE (no Python thread), PY_FAULT (something is there, but cannot be read), PY_LATE (too many
@@ -122,8 +128,7 @@ static __always_inline int py_find_tstate(struct py_loop *l, bool *has_walked)
 	const struct py_offsets *off = l->off;
 	const struct py_thread *t = l->thread;
 	struct door door = l->door;
-	__u64 key = hash_mix(hash_mix(t->process, t->tid), t->pointer);
-	__u64 addr;
+	__u64 key = py_thread_key(t), addr;
 
 	if (off->runtime_tstate_current != OFF_NONE) {
 		addr = read_pointer(door, s, t->runtime + off->runtime_tstate_current);
