@@ -67,6 +67,28 @@ static bool keeps_kinds(const struct load *l)
 	return takes_samples(l) || (l->cube.axes & CUBE_KINDS && !l->road.select.query.kind);
 }
 
+/* Of kinds beside those that are looked at, too. */
+static int see_samples(void *load)
+{
+	struct load *l = load;
+	const struct select *s = &l->road.select;
+	const struct profile *p = l->profile;
+	int r = 0;
+
+	if (!p->kinds.len)
+		return 0;
+	for (size_t i = 0; i < p->samples.len && !r; i++) {
+		const struct sample *sample = &p->samples.items[i];
+		bool is_selected = select_keeps(s, sample);
+
+		if (l->tells_waits && is_selected)
+			r = waits_add(&l->waits, &s->kinds, p, sample);
+		if (!r && l->tells_gil && select_keeps_place(s, sample))
+			r = gil_add(&l->gil, &s->kinds, p, sample, is_selected);
+	}
+	return r;
+}
+
 static int take_samples(void *load)
 {
 	struct load *l = load;
@@ -90,11 +112,11 @@ static int end_run(void *load, const struct road_recording *of)
 	return e;
 }
 
-static const struct road_taker taker = { begin_run, take_samples, end_run };
+static const struct road_taker taker = { begin_run, see_samples, take_samples, end_run };
 
 static int note_selection(struct load *l)
 {
-	uint64_t interval_ns = profile_recording(l->profile)->interval_ns;
+	struct value_unit of = recording_value_unit(profile_recording(l->profile));
 	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
 	int r = 0;
 
@@ -105,7 +127,7 @@ static int note_selection(struct load *l)
 	if (r < 0 || !select_is_active(&l->road.select.query))
 		return r;
 	strbuf_truncate(&text, 0);
-	r = select_put_sum(&l->road.select.query, &l->road.select.sum, interval_ns, &text);
+	r = select_put_sum(&l->road.select.query, &l->road.select.sum, of, &text);
 	return r ? r : texts_addf(&l->notes, "Selected: %s", strbuf_str(&text));
 }
 
@@ -129,6 +151,8 @@ int load_files(struct load *l, const char *const *paths, size_t count)
 	r = account_note(l->profile, l->all_ticks, "", &l->notes);
 	if (!r)
 		r = note_selection(l);
+	if (!r && l->tells_gil)
+		r = gil_finish(&l->gil);
 	return r ? r : cube_finish(&l->cube, l->profile);
 }
 
@@ -204,7 +228,7 @@ int load_fail_selection(const struct call *call, const struct load *l)
 	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT, kinds = STRBUF_INIT;
 
 	if (select_put_query(&l->road.select.query, &text) < 0 ||
-	    select_put_kinds(l->profile, &kinds) < 0)
+	    kinds_put_words(l->profile, &kinds) < 0)
 		return cmd_fail(call, -ENOMEM);
 	cmd_fail(call, err_set(-ENODATA, "none of %s samples is selected: %s",
 			       units_count(l->road.select.sum.count + l->road.select.others).s,
@@ -212,7 +236,7 @@ int load_fail_selection(const struct call *call, const struct load *l)
 	if (l->all_ticks)
 		cmd_try("patterns are globs of whole names: 'parse*', '*.parse', 'orders.py:*'");
 	else
-		cmd_try("its kinds are " SELECT_TICKS ", %s", strbuf_str(&kinds));
+		cmd_try("its kinds are %s", strbuf_str(&kinds));
 	return EXIT_NOTHING;
 }
 
@@ -227,6 +251,8 @@ void load_release(struct load *l)
 		export_file_release(&l->to);
 	profile_free(l->profile);
 	cube_release(&l->cube);
+	waits_release(&l->waits);
+	gil_release(&l->gil);
 	road_release(&l->road);
 	texts_release(&l->notes);
 }
