@@ -175,34 +175,60 @@ static int leaf_stack(struct load *l, const struct profile *p, uint32_t frame, u
 	return stacktab_intern(l->profile->stacks, 0, id, stack);
 }
 
-int load_add_leaves(struct load *l, const struct profile *p, struct leaf_map *functions)
+static int reserve_leaves(const struct profile *p, struct leaf_map *functions)
+{
+	size_t frames = frametab_count(p->frames);
+
+	if (functions->len >= frames)
+		return 0;
+	if (vec_reserve(functions, frames - functions->len) < 0)
+		return -ENOMEM;
+	memset(functions->items + functions->len, 0,
+	       (frames - functions->len) * sizeof(functions->items[0]));
+	functions->len = frames;
+	return 0;
+}
+
+/* Why a function waited is no function that it called. */
+static uint32_t function_stack(const struct profile *p, uint32_t stack)
 {
 	const struct stack_entry *stacks = stacktab_entries(p->stacks);
-	size_t frames = frametab_count(p->frames);
+
+	if (stack && stacks[stack].parent && wait_is_marker(p, stacks[stack].frame))
+		return stacks[stack].parent;
+	return stack;
+}
+
+static int add_leaf(struct load *l, const struct profile *p, const struct sample *from,
+		    struct leaf_map *functions)
+{
+	uint32_t stack = function_stack(p, from->stack),
+		 frame = stacktab_entries(p->stacks)[stack].frame;
+	struct sample s = { .value = kinds_value(&l->road.select.kinds, p, from) };
 	int r = 0;
 
-	if (functions->len < frames) {
-		if (vec_reserve(functions, frames - functions->len) < 0)
-			return -ENOMEM;
-		memset(functions->items + functions->len, 0,
-		       (frames - functions->len) * sizeof(functions->items[0]));
-		functions->len = frames;
-	}
-	for (size_t i = 0; i < p->samples.len && !r; i++) {
-		struct sample s = p->samples.items[i];
-		uint32_t *stack = s.stack ? &functions->items[stacks[s.stack].frame] : NULL;
+	if (stack && !functions->items[frame])
+		r = leaf_stack(l, p, frame, &functions->items[frame]);
+	s.stack = stack ? functions->items[frame] : 0;
+	l->records++;
+	l->ticks += s.value;
+	l->all_ticks += s.value;
+	return r < 0 ? r : profile_add_sample(l->profile, &s);
+}
 
-		if (stack && !*stack)
-			r = leaf_stack(l, p, stacks[s.stack].frame, stack);
-		s.stack = stack ? *stack : 0;
-		s.thread = 0;
-		s.opcode = 0;
-		l->ticks += s.value;
-		l->all_ticks += s.value;
-		if (!r)
-			r = profile_add_sample(l->profile, &s);
-	}
-	l->records += p->samples.len;
+int load_add_leaves(struct load *l, const struct profile *p, struct leaf_map *functions)
+{
+	struct kinds *kinds = &l->road.select.kinds;
+	int r;
+
+	if (!functions->len)
+		kinds->roles.len = 0; /* they have other numbers now */
+	if ((r = kinds_choose(kinds, p, NULL)) < 0 || (r = reserve_leaves(p, functions)) < 0 ||
+	    (r = kinds_describe(kinds, p, profile_recording(l->profile))) < 0)
+		return r;
+	for (size_t i = 0; i < p->samples.len && !r; i++)
+		if (kinds_has(kinds, &p->samples.items[i]))
+			r = add_leaf(l, p, &p->samples.items[i], functions);
 	if (!r)
 		r = cube_add(&l->cube, l->profile);
 	profile_clear_samples(l->profile);

@@ -166,6 +166,7 @@ static int summarise(struct record_run *r)
 		.contained = stats->contained,
 		.wall_ns = monotonic_ns() - r->sampling_ns,
 		.is_system_wide = r->o->all,
+		.times = recorder_times(r->recorder),
 	};
 	struct rusage u;
 	int e;

@@ -259,7 +259,7 @@ static void put_account(struct line *l, const struct load *loaded)
 
 	put_label(l, "lost");
 	if (loss_sum(p, loss_ticks))
-		account_put_lost(l, p, loss_ticks, loaded->all_ticks);
+		account_put_lost(l, p, loss_ticks, loaded->all_ticks, UNIT_COUNT);
 	else
 		line_put(l, STYLE_PLAIN, loss_is_known(p, loss_ticks) ? "nothing" : "unknown");
 	line_end(l);
@@ -274,7 +274,7 @@ static void put_account(struct line *l, const struct load *loaded)
 	if (loss_sum(p, loss_quality)) {
 		put_label(l, "quality");
 		line_put(l, STYLE_PLAIN, "samples ");
-		account_put_rows(l, p, loss_quality);
+		account_put_rows(l, p, loss_quality, UNIT_COUNT);
 		line_end(l);
 	}
 	if (loaded->is_cut) {

@@ -15,12 +15,9 @@
 #define GROUP_SAMPLES 16
 #define GROUP_NS (8 * NS_PER_SECOND) /* a group that is older is worth what it is worth */
 #define LIST_NS (2 * NS_PER_SECOND)
-#define MISSES_MAX 2  /* lists without a thread until it has ended */
-#define ENDED_MAX 256 /* entries of ended threads, before they are thrown out */
-
-/* Values of what is scaled: sums of all that wait fit into 64 bits. */
-#define SHORT_NS_MAX (1ULL << 46)
-#define TICKS_MAX UINT32_MAX
+#define MISSES_MAX 2            /* lists without a thread until it has ended */
+#define ENDED_MAX 256           /* entries of ended threads, before they are thrown out */
+#define WEIGHT_MAX (1ULL << 44) /* of one that is scaled: all that wait sum up in 64 bits */
 
 /* What a thread's time is told apart by. */
 enum share {
@@ -188,13 +185,9 @@ static void drop_open(struct times *t, struct thread_clock *th)
 
 int times_add_sample(struct times *t, const struct sample_event *e)
 {
-	bool is_tick = e->source == SOURCE_TICKS;
 	struct thread_clock *th;
-	int r;
+	int r = clock_get(t, e->tid, &th);
 
-	if ((is_tick || e->flags & SAMPLE_SHORT) && e->value > (is_tick ? TICKS_MAX : SHORT_NS_MAX))
-		return -EBADMSG;
-	r = clock_get(t, e->tid, &th);
 	if (r < 0)
 		return r;
 	if (e->flags & SAMPLE_OPEN) {
@@ -213,8 +206,7 @@ int times_end_span(struct times *t, const struct span_end_event *e)
 	struct thread_clock *th = clock_find(t, e->tid);
 	struct sample_event *s;
 
-	if (!e->wait || e->wait >= WAIT_COUNT_ || e->ktime_ns < e->begin_ns ||
-	    (e->flags & SAMPLE_SHORT && e->value > SHORT_NS_MAX))
+	if ((e->value && !e->wait) || e->wait >= WAIT_COUNT_ || e->ktime_ns < e->begin_ns)
 		return -EBADMSG;
 	if (!th || th->open == NOT_OPEN)
 		return 0; /* the sample was lost */
@@ -249,6 +241,12 @@ static uint64_t scale(uint64_t value, uint64_t by, uint64_t whole)
 	return (uint64_t)((unsigned __int128)value * by / whole);
 }
 
+/* Its part of its group. A span of more than hours is hardly one that was kept by chance. */
+static uint64_t weight_of(const struct sample_event *e)
+{
+	return e->value < WEIGHT_MAX ? e->value : WEIGHT_MAX;
+}
+
 /* Up to then all is known of its thread, and it has come to its end. */
 static bool is_ready(const struct thread_clock *th, const struct sample_event *e)
 {
@@ -265,7 +263,7 @@ static void survey(const struct thread_clock *th, struct group groups[SHARE_COUN
 			continue;
 		if (!g->count++ || e->ktime_ns < g->oldest_ns)
 			g->oldest_ns = e->ktime_ns;
-		g->sum += e->value;
+		g->sum += weight_of(e);
 	}
 }
 
@@ -295,22 +293,25 @@ static uint64_t worth_of(const struct sample_event *e, struct group *g)
 
 	if (is_long(share_of(e)))
 		return e->value < left ? e->value : left;
-	g->seen += e->value;
+	g->seen += weight_of(e);
 	return scale(g->budget_ns, g->seen, g->sum) - g->given_ns;
+}
+
+/* What it came with, in ns. */
+static uint64_t own_worth(const struct times *t, const struct sample_event *e)
+{
+	return e->source == SOURCE_TICKS ? e->value * t->opts.interval_ns : e->value;
 }
 
 static int tell(struct times *t, const struct thread_clock *th, const struct sample_event *e,
 		uint64_t value)
 {
-	/* What the sample itself lasted, or stood for. */
-	uint64_t own_ns =
-		e->source == SOURCE_TICKS ? e->value * t->opts.interval_ns : e->duration_ns;
 	struct timed_sample s = { .event = e, .value = value, .comm = th->comm };
 
 	if (!value)
 		return 0; /* its time was told as not sampled before it came */
-	if (e->blocked_ns && own_ns)
-		s.blocked_ns = scale(e->blocked_ns, value, own_ns);
+	if (e->blocked_ns && own_worth(t, e))
+		s.blocked_ns = scale(e->blocked_ns, value, own_worth(t, e));
 	t->sum.blocked_ns += s.blocked_ns;
 	return t->opts.fn(t->opts.arg, &s);
 }
@@ -326,14 +327,11 @@ static int judge(const struct times *t, const struct thread_clock *th, const str
 
 	if (e->flags & SAMPLE_OPEN)
 		return -EAGAIN;
-	if (is_tick && !t->opts.has_all_ticks) {
-		*value = e->value * t->opts.interval_ns;
+	*value = own_worth(t, e);
+	if (is_tick && !t->opts.has_all_ticks)
 		return 0;
-	}
-	if (!th->since_ns) {
-		*value = is_tick ? e->value * t->opts.interval_ns : e->value;
+	if (!th->since_ns)
 		return depth > TIMES_GROUPS || e->ktime_ns + GROUP_NS <= now_ns ? 0 : -EAGAIN;
-	}
 	if (!is_ready(th, e))
 		return -EAGAIN;
 	*value = 0;
