@@ -12,11 +12,7 @@
 #define BUDGET_SHARE 4
 #define BUDGET_MAX_NS 25000000
 
-/*
- * What a sample stands for that is worth `value` by itself: with those of this process that were
- * skipped before, if they are the last ones that were. 0: over budget.
- */
-static __always_inline __u64 budget_take(struct cpu_state *c, __u64 process, __u64 value, __u64 now)
+static __always_inline void budget_fill(struct cpu_state *c, __u64 now)
 {
 	__u64 elapsed = now - c->last_ns;
 
@@ -26,6 +22,15 @@ static __always_inline __u64 budget_take(struct cpu_state *c, __u64 process, __u
 	c->budget_ns += elapsed / BUDGET_SHARE;
 	if (c->budget_ns > BUDGET_MAX_NS)
 		c->budget_ns = BUDGET_MAX_NS;
+}
+
+/*
+ * What a sample stands for that is worth `value` by itself: with those of this process that were
+ * skipped before, if they are the last ones that were. 0: over budget.
+ */
+static __always_inline __u64 budget_take(struct cpu_state *c, __u64 process, __u64 value, __u64 now)
+{
+	budget_fill(c, now);
 	if (c->budget_ns >= 0)
 		return value + (c->skipped_process == process ? c->skipped : 0);
 	if (c->skipped_process != process)

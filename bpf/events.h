@@ -62,6 +62,8 @@ struct py_offsets {
 	/* _PyRuntime, from its start; 3.6: its two variables, from the first of them */
 	__u16 runtime_interpreters_head;
 	__u16 runtime_tstate_current; /* gilstate.tstate_current (<= 3.11) */
+	__u16 runtime_gil;            /* the GIL itself (3.8 to 3.11) */
+	__u16 gil_last_holder;        /* in struct _gil_runtime_state; OFF_NONE: 3.6, 3.7 */
 
 	/* PyInterpreterState: needs 32 bits in some builds */
 	__u32 interp_next;
@@ -69,6 +71,7 @@ struct py_offsets {
 	__u32 interp_id;              /* OFF_NONE: 3.6 */
 	__u32 interp_code_generation; /* 3.14+, 0: none */
 	__u32 interp_modules;         /* sys.modules; for user space */
+	__u32 interp_gil;             /* pointer to its GIL (3.12+) */
 	__u32 runtime_size;           /* 3.13+, 0: not known. The main interpreter lies within */
 
 	/* PyThreadState */
@@ -146,6 +149,15 @@ struct binary_row {
 	__u32 interpreter; /* LAYOUT_UNSURE: index into layouts[] of the one it is linked with */
 };
 
+/* What has the sampler take a sample. Counters, budget and work spaces are of a CPU and a source.
+ */
+enum sample_source {
+	SOURCE_TICKS,    /* time on a CPU: values are ticks */
+	SOURCE_SWITCHES, /* time off the CPU: values are ns */
+	SOURCE_EVENTS,   /* perf events that the user names: values are of theirs */
+	SOURCE_COUNT_
+};
+
 /* Set by user space before loading. */
 struct session_config {
 	__u32 cpus;         /* possible CPUs */
@@ -162,7 +174,11 @@ struct session_config {
 	__u8 has_spans;           /* of waiting, and each thread's times */
 	__u8 has_exit_hook; /* they are sampled when they end (sched_exit_tp); 0: when they begin,
 			     * as on kernels before 6.16 */
-	__u8 has_safe_storage; /* a thread may get its times while it switches: Linux 6.4 */
+	/* Sources that are on have a row of work spaces, one a CPU: which, and how many there are.
+	 */
+	__u8 scratch_rows;
+	__u8 scratch_row[SOURCE_COUNT_];
+	__u8 reserved;
 	__u64 span_ns; /* spans of waiting of at least this are all kept, shorter ones by chance */
 };
 
@@ -191,18 +207,10 @@ struct trust {
 
 /* Of a sample that waits for task work: see bpf/task_work.h. */
 struct task_slot {
-	__u64 owner;  /* its thread's tid << 32 | ticks of that thread that joined it; 0: free */
-	__u32 weight; /* ticks that it stands for without these */
-	__u32 reserved;
-};
-
-/* What has the sampler take a sample. Counters, budget and work spaces are of a CPU and a source.
- */
-enum sample_source {
-	SOURCE_TICKS,    /* time on a CPU: values are ticks */
-	SOURCE_SWITCHES, /* time off the CPU: values are ns */
-	SOURCE_EVENTS,   /* perf events that the user names: values are of theirs */
-	SOURCE_COUNT_
+	__u32 tid;    /* of its thread; 0: free */
+	__u32 source; /* enum sample_source */
+	__u64 value;  /* what it stands for, in the source's unit, without: */
+	__u64 joined; /* the value of samples of that thread and source that joined it */
 };
 
 /*
@@ -522,6 +530,7 @@ struct task_record {
 	X(STAT_DISCOVERED, "discovered", "processes recognised at a tick")                \
 	X(STAT_WHO, "who", "processes asked about")                                       \
 	X(STAT_PAGE, "page", "pages asked for")                                           \
+	X(STAT_GIL_DRIFT, "gil_drift", "sums of waits for the GIL that cannot be right")  \
 	X(STAT_RUN_NS, "run_ns", "time in the sampler, ns")
 
 enum stat_kind {

@@ -9,6 +9,7 @@
 
 #include "bpf/budget.h"
 #include "bpf/discover.h"
+#include "bpf/gil.h"
 #include "bpf/sampler.h"
 #include "bpf/task_work.h"
 
@@ -116,7 +117,9 @@ static __always_inline struct py_scratch *scratch_get_own(__u32 source)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 
-	return cpu < session.cpus ? scratch_get(source * session.cpus + cpu) : NULL;
+	if (cpu >= session.cpus)
+		return NULL;
+	return scratch_get(session.scratch_row[source] * session.cpus + cpu);
 }
 
 /* Fills in what is known before the walk. */
@@ -135,6 +138,44 @@ static __always_inline void begin_sample(struct py_scratch *s, struct task_struc
 	s->part.opcode = OPCODE_NONE;
 }
 
+/* How many threads of its process wait for the GIL. */
+static __always_inline __u64 waiters_of(struct task_struct *task)
+{
+	struct thread_times *leader =
+		bpf_task_storage_get(&thread_times, task->group_leader, NULL, 0);
+
+	return leader ? gil_waiters(leader) : 0;
+}
+
+/*
+ * Takes the sample that s->sample describes. may_hand_over: where the thread can be had to read in
+ * the pages that are missing.
+ */
+static __always_inline int walk_and_send(const struct sampler_call *call, struct cpu_state *c,
+					 struct task_struct *task, struct py_scratch *s,
+					 const struct proc_row *row, bool may_hand_over)
+{
+	int r, handed;
+
+	begin_walk(s, call->access);
+	introduce(s, task, &c->who, row->layout);
+	r = row->runtime ? take_sample(s, c, row->layout) : be_outside(&s->walk);
+	if (row->runtime && s->walk.faults && (r == STAT_TSTATE_FAULT || r == STAT_RECORDED)) {
+		handed = may_hand_over ? task_sample_schedule(call, task, c, s, row->layout) : -1;
+		if (handed >= 0) {
+			budget_carried(c, s->sample.value - call->value);
+			return handed;
+		}
+		ask_page(c, s, row->layout);
+	}
+	if (r != STAT_RECORDED)
+		return r;
+	if (!send_sample(s, c))
+		return STAT_RING_FULL;
+	budget_carried(c, s->sample.value - call->value);
+	return STAT_RECORDED;
+}
+
 static __always_inline int sample_thread(const struct sampler_call *call, struct cpu_state *c,
 					 struct task_struct *task, const struct pt_regs *regs,
 					 __u64 now)
@@ -142,7 +183,7 @@ static __always_inline int sample_thread(const struct sampler_call *call, struct
 	const struct task_facts *f = &c->who;
 	struct proc_row row = {};
 	struct py_scratch *s;
-	int r, handed;
+	int r;
 
 	r = find_process(c, task, now, &row);
 	if (r == STAT_UNKNOWN)
@@ -160,23 +201,9 @@ static __always_inline int sample_thread(const struct sampler_call *call, struct
 	s->sample.flags = regs_are_user(regs) ? 0 : SAMPLE_KERNEL;
 	if (s->sample.value > 1)
 		s->sample.flags |= SAMPLE_WEIGHTED;
-	begin_walk(s, call->access);
-	introduce(s, task, f, row.layout);
-	r = row.runtime ? take_sample(s, c, row.layout) : be_outside(&s->walk);
-	if (row.runtime && s->walk.faults && (r == STAT_TSTATE_FAULT || r == STAT_RECORDED)) {
-		handed = task_sample_schedule(call, task, c, s, row.layout);
-		if (handed >= 0) {
-			budget_carried(c, s->sample.value - call->value);
-			return handed;
-		}
-		ask_page(c, s, row.layout);
-	}
-	if (r != STAT_RECORDED)
-		return r;
-	if (!send_sample(s, c))
-		return STAT_RING_FULL;
-	budget_carried(c, s->sample.value - call->value);
-	return STAT_RECORDED;
+	if (session.has_spans && call->source == SOURCE_TICKS)
+		s->sample.blocked_ns = waiters_of(task) * session.span_ns * s->sample.value;
+	return walk_and_send(call, c, task, s, &row, session.has_task_work);
 }
 
 /*

@@ -15,6 +15,9 @@
 #include "bpf/task.h"
 #include "bpf/session.h"
 #include "bpf/discover.h"
+#include "bpf/span.h"
+
+#define TIMES_READS 4
 
 __u32 pidns_level; /* noted by list_tasks, which runs in our process */
 
@@ -49,6 +52,94 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 }
 
 /*
+ * What is known of the times of a thread, up to now. Its switches may change the entry meanwhile:
+ * then it is read again.
+ */
+static __always_inline void times_tell(const struct thread_times *times, struct task_struct *task,
+				       __u64 now, struct thread_times_event *e)
+{
+	const volatile struct thread_times *t = times;
+	__u64 spans, in, ran, off;
+
+	e->kind = EVENT_THREAD_TIMES;
+	e->pid = t->pid;
+	e->process = t->process;
+	e->tid = t->tid;
+	e->ktime_ns = now;
+	e->since_ns = t->since_ns;
+	e->unseen_ns = t->unseen_ns;
+	e->episodes = t->episodes;
+	BPF_CORE_READ_STR_INTO(&e->comm, task, comm);
+	for (int i = 0; i < TIMES_READS; i++) {
+		in = t->in_ns;
+		spans = t->spans;
+		off = t->out_ns;
+		e->cpu_ns = t->cpu_ns;
+		for (int class = 0; class < CLASS_COUNT_; class ++) {
+			e->short_ns[class] = t->short_ns[class];
+			e->long_ns[class] = t->long_ns[class];
+		}
+		if (in == t->in_ns && spans == t->spans && off == t->out_ns)
+			break;
+	}
+	e->spans = spans;
+	if (!off) {
+		e->cpu_ns += now > in ? now - in : 0;
+		return;
+	}
+	ran = times_ran_unseen(times, task, now);
+	if (!ran)
+		return;
+	e->cpu_ns += ran;
+	e->short_ns[times_unseen_class(times)] += now - off - ran;
+	e->spans++;
+}
+
+/* The times of a thread that ends, or begins another program: of one Python process's. */
+static __noinline int times_send(struct thread_times *t, struct task_struct *task, __u64 now)
+{
+	struct thread_times_event e = {};
+
+	times_tell(t, task, now, &e);
+	return ring_send(&e, sizeof(e));
+}
+
+static __always_inline void times_exit(struct task_struct *task, const struct task_facts *f,
+				       __u64 now)
+{
+	struct thread_times *t = times_get(task);
+	struct proc_row row;
+
+	if (!t || !t->since_ns)
+		return;
+	times_end_gil_wait(t, task, now);
+	if (is_recorded(f, &row))
+		times_send(t, task, now);
+	t->since_ns = 0;
+	t->out_ns = 0;
+}
+
+/*
+ * The process is another one from now on, of which nobody knows yet whether it runs Python. That
+ * its times are those of one is found out when they are told.
+ */
+static __always_inline void times_exec(struct task_struct *task, const struct task_facts *f,
+				       __u64 now)
+{
+	struct thread_times *t = times_get(task);
+	struct task_facts before = *f;
+	struct proc_row row;
+
+	if (!t || !t->since_ns)
+		return;
+	before.exec_id--;
+	if (is_recorded(&before, &row))
+		times_send(t, task, now);
+	__builtin_memset(t, 0, sizeof(*t));
+	times_new(task, f, now, true);
+}
+
+/*
  * A program that user space has not seen yet is looked at as soon as it begins: before the first
  * tick, mostly, and before its Python.
  */
@@ -62,6 +153,8 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	struct proc_row row;
 
 	task_facts_read(task, &f);
+	if (session.has_spans)
+		times_exec(bpf_get_current_task_btf(), &f, bpf_ktime_get_ns());
 	if (!c || !is_wanted(task, &f) || bpf_map_lookup_elem(&binaries, &exe))
 		return 0;
 	if (session.has_filter && (!proc_row_read(&f, &row) || !row.is_target))
@@ -89,6 +182,8 @@ int BPF_PROG(on_exit, struct task_struct *task)
 
 	task_facts_read(task, &f);
 	pid = f.pid;
+	if (session.has_spans)
+		times_exit(bpf_get_current_task_btf(), &f, bpf_ktime_get_ns());
 	if (is_target(&f))
 		__sync_fetch_and_add(&ended_cpu_ns, BPF_CORE_READ(task, se.sum_exec_runtime));
 	if (!BPF_CORE_READ(task, signal, live.counter)) /* no other threads live on */
@@ -111,6 +206,29 @@ int list_cpu_time(struct bpf_iter__task *ctx)
 	task_facts_read(task, &f);
 	if (is_target(&f))
 		living_cpu_ns += task->se.sum_exec_runtime;
+	return 0;
+}
+
+/* One thread_times_event a recorded thread that lives. */
+SEC(ITERATOR)
+int list_thread_times(struct bpf_iter__task *ctx)
+{
+	struct thread_times_event e = {};
+	struct task_struct *task = ctx->task;
+	struct thread_times *t;
+	struct task_facts f;
+	struct proc_row row;
+
+	if (!task)
+		return 0;
+	t = times_get(task);
+	if (!t || !t->since_ns)
+		return 0;
+	task_facts_read(task, &f);
+	if (!is_recorded(&f, &row))
+		return 0;
+	times_tell(t, task, bpf_ktime_get_ns(), &e);
+	bpf_seq_write(ctx->meta->seq, &e, sizeof(e));
 	return 0;
 }
 

@@ -50,6 +50,18 @@ struct {
 	__type(value, struct cpu_ticks);
 } cpu_ticks __weak SEC(".maps");
 
+/* A span of waiting that has ended. */
+struct wait_span {
+	__u64 now_ns;
+	__u64 duration_ns;
+	__u64 value;
+	__u64 blocked_ns;
+	__u32 flags; /* enum sample_flag */
+	__u8 reason; /* enum wait_reason */
+	__u8 reserved;
+	__u16 syscall;
+};
+
 struct cpu_state {
 	__u64 stats[STAT_COUNT_];
 	__u64 tick_ns; /* SOURCE_TICKS: of the tick before, and its period */
@@ -59,6 +71,11 @@ struct cpu_state {
 	__u64 skipped_process; /* whose samples were skipped last, */
 	__u64 skipped;         /* and their value: the next sample of that process takes it */
 	struct task_facts who; /* the thread that is interrupted */
+	/* SOURCE_SWITCHES */
+	struct wait_span span;
+	__u64 thrift_ns; /* when that changed last: */
+	__u32 thrift; /* what each sample stands for is doubled so many times, to keep the budget */
+	__u32 reserved;
 };
 
 /* Source -> its state on each CPU. Written by the sampler, summed up by user space. */
@@ -69,8 +86,8 @@ struct {
 	__type(value, struct cpu_state);
 } cpu_states __weak SEC(".maps");
 
-/* Work space: one a CPU for each source, then TASK_SCRATCHES for task work. User space sets the
- * size. */
+/* Work space: one a CPU for each source that is on, then TASK_SCRATCHES for task work. User space
+ * sets the size. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

@@ -17,6 +17,8 @@ const volatile struct session_config session = {};
 struct cache_slot code_cache[CODE_SLOTS];
 struct cache_slot thread_cache[THREAD_SLOTS];
 struct trust trusts[TRUST_SLOTS];
+struct task_slot task_slots[TASK_WORKS];
+__u32 task_scratch_busy[TASK_SCRATCHES];
 __u64 sent[SENT_SLOTS];
 __u64 epoch;
 struct py_offsets layouts[LAYOUTS_MAX]; /* written by user space before any row names them */

@@ -106,6 +106,8 @@ static __always_inline bool send_sample(struct py_scratch *s, struct cpu_state *
 
 	s->sample.kind = EVENT_SAMPLE;
 	s->sample.flags = s->walk.flags;
+	if (session.has_spans && !(s->walk.flags & SAMPLE_HOLDS_GIL))
+		s->sample.blocked_ns = 0;
 	s->part.kind = PART_PYTHON;
 	s->part.status = s->walk.status;
 	s->part.depth = depth;

@@ -94,6 +94,26 @@ static __always_inline bool regs_are_user(const struct pt_regs *regs)
 #endif
 }
 
+/* Of a thread in the kernel: the system call it is in; < 0: in none. */
+static __always_inline __s64 regs_syscall(const struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return regs->orig_ax;
+#else
+	return regs->syscallno;
+#endif
+}
+
+/* The first (0) or the second (1) argument of that. */
+static __always_inline __u64 regs_arg(const struct pt_regs *regs, int which)
+{
+#if defined(__TARGET_ARCH_x86)
+	return which ? regs->si : regs->di;
+#else
+	return which ? regs->user_regs.regs[1] : regs->orig_x0;
+#endif
+}
+
 static __always_inline __u64 regs_ip(const struct pt_regs *regs)
 {
 #if defined(__TARGET_ARCH_x86)

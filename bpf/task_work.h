@@ -12,8 +12,9 @@
 
 #include "bpf/sampler.h"
 
-#define TASK_PASSES 64 /* each reads in at least one page */
-#define TASK_WAYS 4    /* slots that a thread may have */
+#define TASK_PASSES 64         /* each reads in at least one page */
+#define TASK_WAYS 4            /* slots that a thread may have, one for each source at a time */
+#define TASK_SLOT_CLOSED (~0U) /* task_slot.tid of no thread: not free, and for nobody to join */
 
 /*
  * bpf_task_work_schedule_resume() of Linux 7.0, with a fifth argument (filled in by the verifier)
@@ -28,10 +29,10 @@ static long (*task_work_schedule)(struct task_struct *task, struct bpf_task_work
 				  void *aux) = (void *)TASK_WORK_SCHEDULE;
 
 /* Who has which of task_samples; user space sees what waits. */
-struct task_slot task_slots[TASK_WORKS];
+extern struct task_slot task_slots[TASK_WORKS];
 
 /* Which of the scratch slots of task work are taken. */
-__u32 task_scratch_busy[TASK_SCRATCHES];
+extern __u32 task_scratch_busy[TASK_SCRATCHES];
 
 /* Which one was free and now is not; -1: none. */
 VERIFIED_ONCE int task_scratch_claim(void)
@@ -47,17 +48,26 @@ static __always_inline void task_scratch_release(struct task_sample *t)
 	__sync_lock_test_and_set(&task_scratch_busy[t->scratch & (TASK_SCRATCHES - 1)], 0);
 }
 
-static __always_inline __u64 owner_of(__u32 tid)
+static __always_inline struct task_slot *slot_of(const struct task_sample *t)
 {
-	return (__u64)tid << 32;
+	return &task_slots[t->slot & (TASK_WORKS - 1)];
 }
 
-/* Takes the ticks that joined; the slot stays its thread's, or is free (tid 0). */
-static __always_inline __u32 take_joined(struct task_sample *t, __u32 tid)
+/* The value of what joined so far. */
+static __always_inline __u64 take_joined(struct task_slot *slot)
 {
-	struct task_slot *slot = &task_slots[t->slot & (TASK_WORKS - 1)];
+	return __sync_lock_test_and_set(&slot->joined, 0);
+}
 
-	return __sync_lock_test_and_set(&slot->owner, owner_of(tid));
+/* The same, and nothing joins any more; then the slot is free. */
+static __always_inline __u64 task_slot_release(struct task_slot *slot)
+{
+	__u64 joined;
+
+	__sync_lock_test_and_set(&slot->tid, TASK_SLOT_CLOSED);
+	joined = take_joined(slot);
+	__sync_lock_test_and_set(&slot->tid, 0);
+	return joined;
 }
 
 /* One pass: from t->sample, as the tick left it. Returns as take_sample(). */
@@ -89,7 +99,7 @@ static int read_in(__u32 i, struct task_passes *p)
 
 static __always_inline int send_task_sample(struct task_passes *p, struct py_scratch *s)
 {
-	__u32 joined = take_joined(p->t, s->thread.tid);
+	__u64 joined = take_joined(slot_of(p->t));
 
 	s->sample.value += joined;
 	if (joined)
@@ -112,7 +122,7 @@ static int task_sample_pass(__u32 i, struct task_passes *p)
 	if (claimed < 0)
 		return LOOP_STOP;
 	t->scratch = claimed & (TASK_SCRATCHES - 1);
-	s = scratch_get(SOURCE_COUNT_ * session.cpus + t->scratch);
+	s = scratch_get(session.scratch_rows * session.cpus + t->scratch);
 	if (!s)
 		return LOOP_STOP; /* for the verifier */
 	r = task_sample_walk(t, s, p->stats);
@@ -147,30 +157,31 @@ static int task_sample_run(struct bpf_map *map, void *key, void *value)
 		stat_add(p.stats, STAT_TW_RING_FULL, t->sample.value);
 	else
 		stat_add(p.stats, STAT_TW_FAILED, t->sample.value);
-	stat_add(p.stats, STAT_TW_FAILED, take_joined(t, 0));
+	stat_add(p.stats, STAT_TW_FAILED, task_slot_release(slot_of(t)));
 	return 0;
 }
 
-/* The slot for a thread: one that is its own already, else a free one, now its own. */
+/* The slot for a thread and source: one that is theirs already, else a free one, now theirs. */
 enum task_claim { TASK_SLOT_JOINED = -1, TASK_SLOT_NONE = -2 };
 
-VERIFIED_ONCE int task_slot_claim(__u32 tid, __u32 weight)
+VERIFIED_ONCE int task_slot_claim(__u32 tid, __u32 source, __u64 value)
 {
 	struct task_slot *slot;
 
 	for (__u32 i = 0; i < TASK_WAYS; i++) {
 		slot = &task_slots[(tid + i) & (TASK_WORKS - 1)];
-		if (slot->owner >> 32 != tid)
+		if (slot->tid != tid || slot->source != source)
 			continue;
 		/* It cannot be given back in between: this interrupts the thread that would. */
-		__sync_fetch_and_add(&slot->owner, weight);
+		__sync_fetch_and_add(&slot->joined, value);
 		return TASK_SLOT_JOINED;
 	}
 	for (__u32 i = 0; i < TASK_WAYS; i++) {
 		slot = &task_slots[(tid + i) & (TASK_WORKS - 1)];
-		if (__sync_val_compare_and_swap(&slot->owner, 0, owner_of(tid)))
+		if (__sync_val_compare_and_swap(&slot->tid, 0, tid))
 			continue;
-		slot->weight = weight;
+		slot->source = source;
+		slot->value = value;
 		return (tid + i) & (TASK_WORKS - 1);
 	}
 	return TASK_SLOT_NONE;
@@ -188,9 +199,7 @@ static __always_inline int task_sample_schedule(const struct sampler_call *call,
 	__u32 slot;
 	int claimed;
 
-	if (!session.has_task_work)
-		return -1;
-	claimed = task_slot_claim(s->thread.tid, s->sample.value);
+	claimed = task_slot_claim(s->thread.tid, call->source, s->sample.value);
 	if (claimed == TASK_SLOT_JOINED)
 		return STAT_TW_JOINED;
 	slot = claimed;
@@ -205,7 +214,7 @@ static __always_inline int task_sample_schedule(const struct sampler_call *call,
 		__builtin_memcpy(t->faults, s->faults, sizeof(t->faults));
 		if (!task_work_schedule(task, &t->work, &task_samples, task_sample_run, NULL))
 			return STAT_TASK_WORK;
-		take_joined(t, 0);
+		task_slot_release(slot_of(t));
 	}
 	stat_add(c, STAT_TW_BUSY, 1);
 	return -1;

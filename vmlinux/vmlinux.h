@@ -65,6 +65,8 @@ struct user_pt_regs {
 };
 struct pt_regs {
 	struct user_pt_regs user_regs;
+	__u64 orig_x0;
+	__s32 syscallno;
 };
 typedef struct user_pt_regs bpf_user_pt_regs_t;
 #else
@@ -95,12 +97,22 @@ struct super_block {
 };
 
 struct inode {
+	unsigned short i_mode;
 	struct super_block *i_sb;
 	unsigned long i_ino;
 };
 
 struct file {
 	struct inode *f_inode;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
 };
 
 struct vm_area_struct {
@@ -166,12 +178,18 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct mm_struct *mm;
 	struct signal_struct *signal;
+	struct files_struct *files;
 	struct pid *thread_pid;
 	u32 self_exec_id;   /* grows with each exec */
+	u64 start_time;     /* ns, CLOCK_MONOTONIC */
 	u64 start_boottime; /* ns, CLOCK_BOOTTIME */
 	char comm[16];
 	struct sched_entity se;
 	struct thread_struct thread;
+};
+
+struct bpf_local_storage_map {
+	bool bpf_ma;
 };
 
 /* The iterator's context (kernel/bpf/task_iter.c). */

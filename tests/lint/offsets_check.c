@@ -37,6 +37,7 @@
 #include <string.h>
 
 #define stat stat_id /* an enum there, a struct in <sys/stat.h>, which Python.h includes */
+#undef WAIT_LOCK     /* of pythread.h; an enum there */
 #include "bpf/events.h"
 #undef stat
 #include "base/err.h"
@@ -64,7 +65,7 @@ _Static_assert(offsetof(_PyInterpreterFrame, stacktop) ==
 	X(str_ascii_bit) X(is_jit)                                                        \
 	X(runtime_interpreters_head) X(runtime_tstate_current)                            \
 	X(interp_next) X(interp_threads_head) X(interp_id) X(interp_code_generation)      \
-	X(interp_modules)                                                                 \
+	X(interp_modules) X(interp_gil) X(runtime_gil) X(gil_last_holder)                 \
 	X(runtime_size)                                                                   \
 	X(tstate_prev) X(tstate_next) X(tstate_interp) X(tstate_frame) X(tstate_status)   \
 	X(tstate_thread_id) X(tstate_native_thread_id) X(tstate_executor) X(tstate_size)  \
@@ -136,6 +137,9 @@ static struct py_offsets expected(void)
 	e.interp_id = offsetof(struct _is, id);
 #endif
 	e.runtime_tstate_current = OFF_NONE;
+	e.runtime_gil = OFF_NONE;
+	e.interp_gil = OFF_NONE;
+	e.gil_last_holder = OFF_NONE;
 	e.interp_next = offsetof(struct _is, next);
 #if defined(Py_DEBUG) && PY_MINOR_VERSION <= 7
 	e.is_debug = 1;
@@ -168,6 +172,14 @@ static struct py_offsets expected(void)
 
 #if PY_MINOR_VERSION >= 7 && PY_MINOR_VERSION <= 11
 	e.runtime_tstate_current = offsetof(_PyRuntimeState, gilstate.tstate_current);
+#endif
+#if PY_MINOR_VERSION >= 8 && PY_MINOR_VERSION <= 11
+	e.runtime_gil = offsetof(_PyRuntimeState, ceval.gil);
+#elif PY_MINOR_VERSION >= 12
+	e.interp_gil = offsetof(struct _is, ceval.gil);
+#endif
+#if PY_MINOR_VERSION >= 8
+	e.gil_last_holder = offsetof(struct _gil_runtime_state, last_holder);
 #endif
 #if PY_MINOR_VERSION <= 10
 	e.interp_threads_head = offsetof(struct _is, tstate_head);
@@ -284,6 +296,9 @@ static int check_shape(void)
 	AT(interp_next, interpreter_state.next)
 	AT(interp_threads_head, interpreter_state.threads_head)
 	AT(interp_modules, interpreter_state.imports_modules)
+	AT(interp_gil, interpreter_state.ceval_gil)
+	AT(interp_own_gil, interpreter_state.gil_runtime_state)
+	AT(interp_own_gil_holder, interpreter_state.gil_runtime_state_holder)
 	AT(tstate_size, thread_state.size)
 	AT(tstate_prev, thread_state.prev)
 	AT(tstate_next, thread_state.next)

@@ -20,6 +20,7 @@ static int read_source(struct session *s, enum sample_source source, struct sour
 		return 0;
 	if (sources[source].expected) /* first: later ones must not show as lost */
 		out->expected = sources[source].expected(s);
+	out->pending = session_pending(s, source);
 	return session_stats(s, source, out->stats);
 }
 
@@ -28,7 +29,6 @@ int counters_read(struct session *s, const struct pipeline *p, struct counters *
 	const struct pipeline_stats *consumed = pipeline_stats(p);
 	struct counters c = {
 		.of[SOURCE_TICKS] = { .interval_ns = session_interval_ns(s),
-				      .pending = session_pending(s),
 				      .found_outside = consumed->found_outside,
 				      .found_other = consumed->found_other },
 		.unnamed = consumed->unnamed,

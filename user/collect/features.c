@@ -251,10 +251,14 @@ static enum feature_state probe_lockdown(struct feature_probe *p)
 
 int feature_kernel_types(struct feature_probe *p)
 {
-	static const char *const names[KERNEL_FUNCTIONS] = {
-		[KERNEL_ITER_TASK] = "bpf_iter_task",
-		[KERNEL_TASK_WORK] = "bpf_task_work_schedule_resume",
-		[KERNEL_TASK_WORK_IMPL] = "bpf_task_work_schedule_resume_impl",
+	static const struct kernel_type functions[KERNEL_FUNCTIONS] = {
+		[KERNEL_ITER_TASK] = { "bpf_iter_task", BTF_KIND_FUNC, 0 },
+		[KERNEL_TASK_WORK] = { "bpf_task_work_schedule_resume", BTF_KIND_FUNC, 0 },
+		[KERNEL_TASK_WORK_IMPL] = { "bpf_task_work_schedule_resume_impl", BTF_KIND_FUNC,
+					    0 },
+		[KERNEL_SCHED_SWITCH] = { "btf_trace_sched_switch", BTF_KIND_TYPEDEF, 0 },
+		[KERNEL_SCHED_EXIT] = { "btf_trace_sched_exit_tp", BTF_KIND_TYPEDEF, 0 },
+		[KERNEL_SCHED_FORK] = { "btf_trace_sched_process_fork", BTF_KIND_TYPEDEF, 0 },
 	};
 	int r;
 
@@ -263,8 +267,7 @@ int feature_kernel_types(struct feature_probe *p)
 	r = kernel_types_open(KERNEL_TYPES_PATH, &p->types);
 	if (r < 0)
 		return r;
-	for (int i = 0; i < KERNEL_FUNCTIONS; i++)
-		p->functions[i] = (struct kernel_type){ names[i], BTF_KIND_FUNC, 0 };
+	memcpy(p->functions, functions, sizeof(functions));
 	kernel_types_find(p->types, p->functions, KERNEL_FUNCTIONS);
 	return 0;
 }
@@ -299,6 +302,11 @@ uint32_t feature_task_work(const struct feature_probe *p)
 		params = 5;
 	}
 	return f->id && kernel_types_params(p->types, f->id) == params ? f->id : 0;
+}
+
+bool feature_exit_hook(const struct feature_probe *p)
+{
+	return p->functions[KERNEL_SCHED_EXIT].id;
 }
 
 /* Runs a callback in the thread's own context on our demand. */

@@ -12,6 +12,10 @@ enum kernel_function {
 	KERNEL_ITER_TASK,
 	KERNEL_TASK_WORK,      /* Linux 7.0 */
 	KERNEL_TASK_WORK_IMPL, /* 6.18; from 7.0 on not for programs */
+	/* Tracepoints, as programs have them. */
+	KERNEL_SCHED_SWITCH,
+	KERNEL_SCHED_EXIT, /* Linux 6.16 */
+	KERNEL_SCHED_FORK,
 	KERNEL_FUNCTIONS
 };
 
@@ -63,6 +67,9 @@ int features_check(struct feature_probe *p);
 
 /* Reads p->types and p->functions, if that was not done before. Errors as kernel_types_open(). */
 int feature_kernel_types(struct feature_probe *p);
+
+/* Can spans of waiting be sampled when they end, by the thread that has come back? */
+bool feature_exit_hook(const struct feature_probe *p);
 
 /* The id of the kernel's function that queues task work from a BPF program; 0: it has none. */
 uint32_t feature_task_work(const struct feature_probe *p);

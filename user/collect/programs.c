@@ -39,12 +39,11 @@ __attribute__((format(printf, 2, 0))) static int libbpf_log(enum libbpf_print_le
 }
 
 /*
- * Has the sampler call the kernel's function in place of TASK_WORK_SCHEDULE. Where there is none
+ * Has a sampler call the kernel's function in place of TASK_WORK_SCHEDULE. Where there is none
  * the call stays, in code that the verifier sees is never reached.
  */
-static int bind_task_work(struct pyebpf *skel, uint32_t function)
+static int bind_task_work(struct bpf_program *sampler, uint32_t function)
 {
-	struct bpf_program *sampler = skel->progs.sample;
 	size_t count = bpf_program__insn_cnt(sampler);
 	_cleanup_(freep) struct bpf_insn *insns = malloc(count * sizeof(*insns));
 
@@ -60,9 +59,18 @@ static int bind_task_work(struct pyebpf *skel, uint32_t function)
 	return bpf_program__set_insns(sampler, insns, count);
 }
 
-static int configure(struct pyebpf *skel, const struct session_opts *opts, int cpus,
-		     uint32_t task_work)
+/* Each source that is on gets its work spaces. */
+static void give_scratch(struct session_config *c, const struct session_opts *opts)
 {
+	for (int i = 0; i < SOURCE_COUNT_; i++)
+		if (session_opts_have_source(opts, i))
+			c->scratch_row[i] = c->scratch_rows++;
+}
+
+static int configure(struct pyebpf *skel, const struct session_opts *opts, int cpus,
+		     const struct feature_probe *probe)
+{
+	uint32_t task_work = feature_task_work(probe);
 	struct session_config *c = (struct session_config *)&skel->rodata->session;
 	uint32_t inode = 0;
 	int r = pid_namespace_own(&inode);
@@ -70,7 +78,8 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 	if (r < 0)
 		return r;
 	c->has_task_work = task_work && !opts->no_task_work;
-	if (c->has_task_work && (r = bind_task_work(skel, task_work)) < 0)
+	if (c->has_task_work && ((r = bind_task_work(skel->progs.sample, task_work)) < 0 ||
+				 (r = bind_task_work(skel->progs.on_switched, task_work)) < 0))
 		return r;
 	c->pidns_inode = inode;
 	c->cpus = cpus;
@@ -80,7 +89,9 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 	c->has_filter = !opts->is_system_wide && !c->has_cgroup;
 	c->follow_children = opts->follow_children;
 	c->has_opcodes = opts->has_opcodes;
-	c->has_spans = opts->modes & MODE_OFF_CPU;
+	c->has_spans = session_opts_have_source(opts, SOURCE_SWITCHES);
+	c->has_exit_hook = feature_exit_hook(probe) && !opts->no_exit_hook;
+	give_scratch(c, opts);
 	c->span_ns = NS_PER_SECOND / opts->freq_hz;
 	if (opts->pid_namespace) {
 		c->target_pidns = opts->pid_namespace->inode;
@@ -121,26 +132,68 @@ static int write_types(const struct pyebpf *skel, const struct kernel_types *k, 
 	return r;
 }
 
-/* What register_iterators() has undone, for the load. */
-static int become_iterator(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long function)
+/* Sections of programs that belong to a function or a tracepoint of the kernel's. */
+static const struct traced_section {
+	const char *name;
+	enum kernel_function function;
+	enum bpf_attach_type type;
+} traced_sections[] = {
+	{ "iterator/task", KERNEL_ITER_TASK, BPF_TRACE_ITER },
+	{ "traced/sched_switch", KERNEL_SCHED_SWITCH, BPF_TRACE_RAW_TP },
+	{ "traced/sched_exit_tp", KERNEL_SCHED_EXIT, BPF_TRACE_RAW_TP },
+	{ "traced/sched_process_fork", KERNEL_SCHED_FORK, BPF_TRACE_RAW_TP },
+};
+
+/* What register_traced() has undone, for the load. */
+static int become_traced(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long functions)
 {
-	opts->expected_attach_type = BPF_TRACE_ITER;
-	opts->attach_btf_id = function;
-	return bpf_program__set_type(prog, BPF_PROG_TYPE_TRACING);
+	const struct kernel_type *f = (const struct kernel_type *)functions;
+
+	for (size_t i = 0; i < sizeof(traced_sections) / sizeof(*traced_sections); i++) {
+		const struct traced_section *s = &traced_sections[i];
+
+		if (strcmp(s->name, bpf_program__section_name(prog)))
+			continue;
+		opts->expected_attach_type = s->type;
+		opts->attach_btf_id = f[s->function].id;
+		return bpf_program__set_type(prog, BPF_PROG_TYPE_TRACING);
+	}
+	return -ENOENT;
 }
 
 /*
- * For an iterator libbpf reads all of the kernel's types, to find the function it belongs to, which
- * we know. So while libbpf prepares it, it is of a type that belongs to none. Returns a handler for
- * sections that libbpf has none for, to be unregistered when the programs are attached: the one
- * kind of handler that libbpf 1.1 can register again after that without using memory it has freed.
+ * For an iterator, and for a tracepoint's program that knows the types of its arguments, libbpf
+ * reads all of the kernel's types, to find the function it belongs to, which we know. So while
+ * libbpf prepares it, it is of a type that belongs to none. Returns a handler for sections that
+ * libbpf has none for, to be unregistered when the programs are attached: the one kind of handler
+ * that libbpf 1.1 can register again after that without using memory it has freed.
  */
-static int register_iterators(const struct feature_probe *probe)
+static int register_traced(const struct feature_probe *probe)
 {
-	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .prog_prepare_load_fn = become_iterator,
-		    .cookie = probe->functions[KERNEL_ITER_TASK].id);
+	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .prog_prepare_load_fn = become_traced,
+		    .cookie = (long)probe->functions);
 
 	return libbpf_register_prog_handler(NULL, BPF_PROG_TYPE_RAW_TRACEPOINT, 0, &opts);
+}
+
+/* What the session's modes do without is not loaded. */
+static int choose_programs(struct pyebpf *skel)
+{
+	const struct session_config *c = &skel->rodata->session;
+	const struct {
+		struct bpf_program *program;
+		bool is_needed;
+	} rows[] = {
+		{ skel->progs.on_switch, c->has_spans },
+		{ skel->progs.on_switched, c->has_spans && c->has_exit_hook },
+		{ skel->progs.on_thread, c->has_spans },
+		{ skel->progs.list_thread_times, c->has_spans },
+	};
+	int r = bpf_map__set_autocreate(skel->maps.thread_times, c->has_spans);
+
+	for (size_t i = 0; !r && i < sizeof(rows) / sizeof(*rows); i++)
+		r = bpf_program__set_autoload(rows[i].program, rows[i].is_needed);
+	return r < 0 ? err_set(r, "choose the BPF programs: %s", strerror(-r)) : 0;
 }
 
 static void unregister(int *handler)
@@ -159,18 +212,23 @@ static int attach(struct pyebpf *skel)
 	if (!skel->links.list_tasks)
 		return -errno;
 	skel->links.list_cpu_time = bpf_program__attach_iter(skel->progs.list_cpu_time, NULL);
-	return skel->links.list_cpu_time ? 0 : -errno;
+	if (!skel->links.list_cpu_time)
+		return -errno;
+	if (!skel->rodata->session.has_spans)
+		return 0;
+	skel->links.list_thread_times =
+		bpf_program__attach_iter(skel->progs.list_thread_times, NULL);
+	return skel->links.list_thread_times ? 0 : -errno;
 }
 
 static int size_maps(struct pyebpf *skel, const struct session_opts *opts, int cpus)
 {
 	int r;
 
-	if ((r = bpf_map__set_autocreate(skel->maps.thread_times, opts->modes & MODE_OFF_CPU)) <
-		    0 ||
-	    (r = bpf_map__set_max_entries(skel->maps.events, opts->ring_bytes)) < 0 ||
+	if ((r = bpf_map__set_max_entries(skel->maps.events, opts->ring_bytes)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.scratch,
-					  SOURCE_COUNT_ * cpus + TASK_SCRATCHES)) < 0 ||
+					  skel->rodata->session.scratch_rows * cpus +
+						  TASK_SCRATCHES)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.cpu_ticks, cpus)) < 0)
 		return err_set(r, "size the BPF maps: %s", strerror(-r));
 	return 0;
@@ -210,14 +268,14 @@ static int start_programs(const struct session_opts *opts, const struct feature_
 			  struct pyebpf **out)
 {
 	_cleanup_(closep) int types_fd = memfd_create("pyebpf_types", MFD_CLOEXEC);
-	_cleanup_(unregister) int iterators = register_iterators(probe);
+	_cleanup_(unregister) int traced = register_traced(probe);
 	_cleanup_(pyebpf__destroyp) struct pyebpf *skel = NULL;
 	int cpus = libbpf_num_possible_cpus(), r;
 
-	if (iterators < 0)
-		return err_set(iterators, "open the BPF object: %s", strerror(-iterators));
+	if (traced < 0)
+		return err_set(traced, "open the BPF object: %s", strerror(-traced));
 	if ((r = open_programs(types_fd, &skel)) < 0 ||
-	    (r = configure(skel, opts, cpus, feature_task_work(probe))) < 0 ||
+	    (r = configure(skel, opts, cpus, probe)) < 0 || (r = choose_programs(skel)) < 0 ||
 	    (r = size_maps(skel, opts, cpus)) < 0 ||
 	    (r = write_types(skel, probe->types, types_fd)) < 0 ||
 	    (r = load_programs(skel, opts)) < 0)

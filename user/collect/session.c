@@ -20,7 +20,9 @@
 
 #define NS_PER_MS 1000000ULL
 #define CONSUME_NS 100000000ULL
-#define RING_HEAD 8 /* BPF_RINGBUF_HDR_SZ: before each record, which is padded to 8 */
+#define SWITCH_PROGRAMS 3
+#define ITER_BYTES 16384 /* a buffer for what iterators write */
+#define RING_HEAD 8      /* BPF_RINGBUF_HDR_SZ: before each record, which is padded to 8 */
 
 struct session {
 	struct pyebpf *skel;
@@ -29,7 +31,8 @@ struct session {
 	struct session_opts opts;
 	struct cpu_ticks *ticks; /* of each CPU; mapped */
 	size_t ticks_bytes;
-	struct ticker *ticker; /* NULL: not attached */
+	struct ticker *ticker;         /* NULL: not attached */
+	int switches[SWITCH_PROGRAMS]; /* the programs that the scheduler runs, attached; -1: not */
 	bool is_stopped;
 	uint64_t cpu_time_base_ns; /* of the targets, before the session's start */
 	session_record_fn fn;      /* of the running session_consume() */
@@ -67,6 +70,7 @@ int session_open(const struct session_opts *opts, struct session **out)
 	if (!s)
 		return -ENOMEM;
 	s->opts = *opts;
+	memset(s->switches, -1, sizeof(s->switches));
 	r = programs_start(opts, &s->skel);
 	if (r < 0)
 		return r;
@@ -77,11 +81,21 @@ int session_open(const struct session_opts *opts, struct session **out)
 	return 0;
 }
 
+static void detach_switches(struct session *s)
+{
+	for (int i = 0; i < SWITCH_PROGRAMS; i++) {
+		if (s->switches[i] >= 0)
+			close(s->switches[i]);
+		s->switches[i] = -1;
+	}
+}
+
 void session_free(struct session *s)
 {
 	if (!s)
 		return;
 	ticker_free(s->ticker);
+	detach_switches(s);
 	if (s->ticks)
 		munmap(s->ticks, s->ticks_bytes);
 	ring_buffer__free(s->ring);
@@ -116,9 +130,35 @@ int session_attach(struct session *s)
 	return ticker_new(&opts, &s->ticker);
 }
 
+/* From now on the scheduler's switches are seen. */
+static int attach_switches(struct session *s)
+{
+	const struct bpf_program *programs[SWITCH_PROGRAMS] = {
+		s->skel->progs.on_thread,
+		s->skel->progs.on_switched,
+		s->skel->progs.on_switch,
+	};
+
+	if (!session_has_source(s, SOURCE_SWITCHES))
+		return 0;
+	s->skel->bss->started_ns = clock_ns(CLOCK_MONOTONIC);
+	for (int i = 0; i < SWITCH_PROGRAMS; i++) {
+		int fd = bpf_program__fd(programs[i]);
+
+		if (fd < 0)
+			continue; /* not for this kernel */
+		s->switches[i] = bpf_raw_tracepoint_open(NULL, fd);
+		if (s->switches[i] < 0)
+			return err_set(-errno, "attach the BPF program %s: %s",
+				       bpf_program__name(programs[i]), strerror(errno));
+	}
+	return 0;
+}
+
 void session_stop(struct session *s)
 {
 	ticker_stop(s->ticker);
+	detach_switches(s);
 	s->is_stopped = true;
 }
 
@@ -277,34 +317,87 @@ int session_usage(struct session *s, struct usage out[SESSION_USAGES])
 	return 0;
 }
 
-/* What an iterator writes, record by record. Stops at fn's first negative result. */
-static int read_tasks(int link_fd, int (*fn)(const struct task_record *r, void *arg), void *arg)
+/*
+ * What an iterator writes, records of that size, handed to fn one by one. Stops at its first
+ * negative result. The kernel cuts at any byte where the buffer is full.
+ */
+static int read_records(const struct bpf_link *link, size_t size,
+			int (*fn)(const void *record, void *arg), void *arg)
 {
-	struct task_record records[256];
-	_cleanup_(closep) int fd = bpf_iter_create(link_fd);
+	_Alignas(8) char records[ITER_BYTES];
+	_cleanup_(closep) int fd = bpf_iter_create(bpf_link__fd(link));
+	size_t have = 0, at;
 	ssize_t n;
 
 	if (fd < 0)
 		return err_set(-errno, "list tasks: %s", strerror(errno));
-	while ((n = read(fd, records, sizeof(records))) != 0) {
+	while ((n = read(fd, records + have, sizeof(records) - have)) != 0) {
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			continue;
 		if (n < 0)
 			return err_set(-errno, "list tasks: %s", strerror(errno));
-		for (size_t i = 0; i < n / sizeof(records[0]); i++) {
-			int r = fn(&records[i], arg);
+		have += n;
+		for (at = 0; have - at >= size; at += size) {
+			int r = fn(records + at, arg);
 
 			if (r < 0)
 				return r;
 		}
+		have -= at;
+		memmove(records, records + at, have);
 	}
 	return 0;
+}
+
+/* Who is told of the tasks that are listed. */
+struct task_listener {
+	int (*fn)(const struct task_record *r, void *arg);
+	void *arg;
+};
+
+static int tell_task(const void *record, void *arg)
+{
+	const struct task_listener *l = arg;
+
+	return l->fn(record, l->arg);
+}
+
+static int read_tasks(const struct bpf_link *link,
+		      int (*fn)(const struct task_record *r, void *arg), void *arg)
+{
+	struct task_listener l = { fn, arg };
+
+	return read_records(link, sizeof(struct task_record), tell_task, &l);
 }
 
 int session_list_tasks(struct session *s, int (*fn)(const struct task_record *r, void *arg),
 		       void *arg)
 {
-	return read_tasks(bpf_link__fd(s->skel->links.list_tasks), fn, arg);
+	return read_tasks(s->skel->links.list_tasks, fn, arg);
+}
+
+/* The same for the times of threads. */
+struct times_listener {
+	int (*fn)(const struct thread_times_event *e, void *arg);
+	void *arg;
+};
+
+static int tell_times(const void *record, void *arg)
+{
+	const struct times_listener *l = arg;
+
+	return l->fn(record, l->arg);
+}
+
+int session_list_thread_times(struct session *s,
+			      int (*fn)(const struct thread_times_event *e, void *arg), void *arg)
+{
+	struct times_listener l = { fn, arg };
+
+	if (!s->skel->links.list_thread_times)
+		return 0;
+	return read_records(s->skel->links.list_thread_times, sizeof(struct thread_times_event),
+			    tell_times, &l);
 }
 
 /* The record of one process, for read_tasks(). */
@@ -344,7 +437,7 @@ int session_find_task(struct session *s, uint32_t pid, struct task_record *out)
 	link = bpf_program__attach_iter(s->skel->progs.list_tasks, &opts);
 	if (!link)
 		return -ESRCH;
-	r = read_tasks(bpf_link__fd(link), find_task, &search);
+	r = read_tasks(link, find_task, &search);
 	bpf_link__destroy(link);
 	return r < 0 ? r : search.is_found ? 0 : -ESRCH;
 }
@@ -385,7 +478,7 @@ int session_poll_fd(const struct session *s)
 	return ring_buffer__epoll_fd(s->ring);
 }
 
-bool session_has_source(const struct session *s, enum sample_source source)
+bool session_opts_have_source(const struct session_opts *opts, enum sample_source source)
 {
 	static const unsigned int modes[SOURCE_COUNT_] = {
 		[SOURCE_TICKS] = MODE_CPU | MODE_GIL | MODE_EXCEPTION,
@@ -393,7 +486,12 @@ bool session_has_source(const struct session *s, enum sample_source source)
 		[SOURCE_EVENTS] = MODE_EVENTS,
 	};
 
-	return (s->opts.modes ? s->opts.modes : MODE_CPU) & modes[source];
+	return (opts->modes ? opts->modes : MODE_CPU) & modes[source];
+}
+
+bool session_has_source(const struct session *s, enum sample_source source)
+{
+	return session_opts_have_source(&s->opts, source);
 }
 
 int session_stats(struct session *s, enum sample_source source, uint64_t stats[STAT_COUNT_])
@@ -468,20 +566,22 @@ int session_start(struct session *s)
 {
 	int r = ticker_start(s->ticker);
 
+	if (!r)
+		r = attach_switches(s);
 	return r < 0 ? r : read_cpu_time(s, &s->cpu_time_base_ns);
 }
 
-uint64_t session_pending(const struct session *s)
+uint64_t session_pending(const struct session *s, enum sample_source source)
 {
-	uint64_t ticks = 0;
+	uint64_t value = 0;
 
 	for (size_t i = 0; s->is_stopped && i < TASK_WORKS; i++) {
 		const struct task_slot *slot = &s->skel->bss->task_slots[i];
 
-		if (slot->owner)
-			ticks += slot->weight + (uint32_t)slot->owner;
+		if (slot->tid && slot->source == source)
+			value += slot->value + slot->joined;
 	}
-	return ticks;
+	return value;
 }
 
 uint64_t session_interval_ns(const struct session *s)

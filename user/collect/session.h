@@ -35,6 +35,7 @@ struct session_opts {
 	bool is_system_wide; /* every process; else those whose row says is_target */
 	bool follow_children;
 	bool has_opcodes;  /* samples carry the instruction of their leaf frame */
+	bool no_exit_hook; /* spans are sampled when they begin, as before 6.16 */
 	bool no_task_work; /* missing pages are not read in by the thread itself, as before 6.18 */
 	/*
 	 * Only tasks in this cgroup or below it; NULL: anywhere. Borrowed until session_free(). Of
@@ -115,6 +116,13 @@ static inline bool session_still_runs(struct session *s, uint32_t pid, uint64_t 
 }
 
 /*
+ * Calls fn with the times, so far, of every thread that lives and whose times are recorded: none
+ * where no spans are. Stops at fn's first negative result and returns it. Those of threads that have ended come as records in the ring.
+ */
+int session_list_thread_times(struct session *s,
+			      int (*fn)(const struct thread_times_event *e, void *arg), void *arg);
+
+/*
  * Hands the records in the ring to fn, waiting up to timeout_ms for the first; the ring is woken
  * when a quarter is full, so a caller polls about every 50 ms. fn's first negative result ends it,
  * and so do 100 ms: where records come faster than they are worked off, the caller has its turn all
@@ -129,15 +137,18 @@ int session_drain(struct session *s, session_record_fn fn, void *arg);
 /* A descriptor that becomes readable when the ring wants to be emptied. */
 int session_poll_fd(const struct session *s);
 
+/* Is it one that a session with these options records by? */
+bool session_opts_have_source(const struct session_opts *opts, enum sample_source source);
+
 /* Is it one that this session records by? */
 bool session_has_source(const struct session *s, enum sample_source source);
 
 /* What was counted of a source: sums over the CPUs. 0, or a negative errno with a message. */
 int session_stats(struct session *s, enum sample_source source, uint64_t stats[STAT_COUNT_]);
 
-/* After session_stop(): ticks of samples that still wait for their threads to come back from the
- * kernel. They are lost. */
-uint64_t session_pending(const struct session *s);
+/* After session_stop(): what samples of a source stand for that still wait for their threads to
+ * come back from the kernel. They are lost. */
+uint64_t session_pending(const struct session *s, enum sample_source source);
 
 /* What a tick stands for, ns. */
 uint64_t session_interval_ns(const struct session *s);

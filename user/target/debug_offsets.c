@@ -19,6 +19,7 @@
 #define FRAME_SIZE_MAX 512
 #define CODE_SIZE_MAX 512
 #define STR_SIZE_MAX 512
+#define GIL_SIZE_MAX 256 /* 208, free-threaded 216 */
 /* interpreters.head follows the table, behind a few flags: 48 bytes in 3.13 to 3.15. */
 #define INTERPRETERS_HEAD_MAX 256
 
@@ -27,7 +28,8 @@ static const struct debug_shape shapes[] = {
 	{ .minor = 13, .bytes = 584,
 	  .runtime_size = 24, .interpreters_head = 40,
 	  .interp_size = 48, .interp_id = 56, .interp_next = 64, .interp_threads_head = 72,
-	  .interp_modules = 88,
+	  .interp_modules = 88, .interp_gil = 112, .interp_own_gil = 120,
+	  .interp_own_gil_holder = 144,
 	  .tstate_size = 152, .tstate_prev = 160, .tstate_next = 168, .tstate_interp = 176,
 	  .tstate_current_frame = 184, .tstate_thread_id = 192, .tstate_native_thread_id = 200,
 	  .tstate_status = 216,
@@ -40,7 +42,8 @@ static const struct debug_shape shapes[] = {
 	{ .minor = 14, .bytes = 760,
 	  .runtime_size = 24, .interpreters_head = 40,
 	  .interp_size = 48, .interp_id = 56, .interp_next = 64, .interp_threads_head = 72,
-	  .interp_modules = 96,
+	  .interp_modules = 96, .interp_gil = 120, .interp_own_gil = 128,
+	  .interp_own_gil_holder = 152,
 	  .interp_code_generation = 160,
 	  .tstate_size = 176, .tstate_prev = 184, .tstate_next = 192, .tstate_interp = 200,
 	  .tstate_current_frame = 208, .tstate_thread_id = 216, .tstate_native_thread_id = 224,
@@ -55,7 +58,8 @@ static const struct debug_shape shapes[] = {
 	{ .minor = 15, .bytes = 888,
 	  .runtime_size = 24, .interpreters_head = 40,
 	  .interp_size = 48, .interp_id = 56, .interp_next = 64, .interp_threads_head = 72,
-	  .interp_modules = 96,
+	  .interp_modules = 96, .interp_gil = 120, .interp_own_gil = 128,
+	  .interp_own_gil_holder = 152,
 	  .interp_code_generation = 160,
 	  .tstate_size = 176, .tstate_prev = 184, .tstate_next = 192, .tstate_interp = 200,
 	  .tstate_current_frame = 208, .tstate_thread_id = 240, .tstate_native_thread_id = 248,
@@ -168,6 +172,7 @@ static int read_table(const void *bytes, const struct debug_shape *s, bool is_fr
 {
 	const uint64_t runtime = word(bytes, s->runtime_size);
 	const uint64_t interp = word(bytes, s->interp_size);
+	const uint64_t own_gil = word(bytes, s->interp_own_gil);
 	const uint64_t tstate = word(bytes, s->tstate_size);
 	const uint64_t frame = word(bytes, s->frame_size);
 	const uint64_t localsplus = word(bytes, s->frame_localsplus);
@@ -188,6 +193,8 @@ static int read_table(const void *bytes, const struct debug_shape *s, bool is_fr
 		MEMBER(interp_next, interp_next, 8, 0, interp),
 		MEMBER(interp_threads_head, interp_threads_head, 8, 0, interp),
 		MEMBER(interp_modules, interp_modules, 8, 8, interp),
+		MEMBER(interp_gil, interp_gil, 8, 8, interp),
+		MEMBER(interp_own_gil_holder, gil_last_holder, 8, own_gil + 8, own_gil + GIL_SIZE_MAX),
 		MEMBER(interp_code_generation, interp_code_generation, 8, 8, interp),
 		MEMBER(tstate_prev, tstate_prev, 8, 0, tstate),
 		MEMBER(tstate_next, tstate_next, 8, 0, tstate),
@@ -237,6 +244,7 @@ static int read_table(const void *bytes, const struct debug_shape *s, bool is_fr
 			   i < sizeof(free_threaded_members) / sizeof(*free_threaded_members);
 	     i++)
 		r = copy_member(bytes, &free_threaded_members[i], out);
+	out->gil_last_holder -= own_gil;
 	out->runtime_size = (uint32_t)runtime;
 	out->str_ascii_data = ascii;
 	out->str_compact_data = compact;
@@ -296,6 +304,7 @@ int debug_offsets_parse(const void *bytes, size_t len, struct py_offsets *out)
 		.status_bound_gilstate = 8, /* bit-fields of PyThreadState._status */
 		.status_active = 16,
 		.runtime_tstate_current = OFF_NONE,
+		.runtime_gil = OFF_NONE,
 		.tstate_executor = OFF_NONE,
 		.cframe_current = OFF_NONE,
 		.frame_is_entry = OFF_NONE,

@@ -13,6 +13,7 @@
 #define CODE_BYTES 256
 #define TSTATE_BYTES 512
 #define STRING_BYTES 128
+#define GIL_BYTES 256           /* sizeof(struct _gil_runtime_state): 208, free-threaded 216 */
 #define INTERP_BYTES (1u << 20) /* sizeof(PyInterpreterState) is 0.1 to 0.5 MB in 3.13 to 3.15 */
 
 struct offsets_row {
@@ -46,6 +47,7 @@ struct offsets_row {
 	.is_debug = (head) == 32, .frame_kind = FRAME_OBJECT, .lines = LINES_LNOTAB,              \
 	.lasti_unit = 1, .str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,           \
 	.interp_next = 0, .interp_threads_head = 8,                                               \
+	.runtime_gil = OFF_NONE, .interp_gil = OFF_NONE, .gil_last_holder = OFF_NONE,             \
 	.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 24,              \
 	.tstate_status = OFF_NONE, .tstate_native_thread_id = OFF_NONE,                           \
 	.tstate_executor = OFF_NONE, .cframe_current = OFF_NONE,                                  \
@@ -84,6 +86,7 @@ static const struct offsets_row rows[] = {
 		.frame_kind = FRAME_OBJECT, .lines = LINES_LNOTAB, .lasti_unit = 1,
 		.str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,
 		.runtime_interpreters_head = 32, .runtime_tstate_current = 1368 + MUTEXES,
+		.runtime_gil = 1152, .interp_gil = OFF_NONE, .gil_last_holder = 8,
 		.interp_next = 0, .interp_threads_head = 8, .interp_id = 16, .interp_modules = 56,
 		.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 24,
 		.tstate_status = OFF_NONE, .tstate_thread_id = 176,
@@ -102,6 +105,7 @@ static const struct offsets_row rows[] = {
 		.frame_kind = FRAME_OBJECT, .lines = LINES_LNOTAB, .lasti_unit = 1,
 		.str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,
 		.runtime_interpreters_head = 32, .runtime_tstate_current = 568 + MUTEXES,
+		.runtime_gil = 352, .interp_gil = OFF_NONE, .gil_last_holder = 8,
 		.interp_next = 0, .interp_threads_head = 8, .interp_id = 24, .interp_modules = 856,
 		.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 24,
 		.tstate_status = OFF_NONE, .tstate_thread_id = 176,
@@ -120,6 +124,7 @@ static const struct offsets_row rows[] = {
 		.frame_kind = FRAME_OBJECT, .lines = LINES_DELTAS, .lasti_unit = 2,
 		.str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,
 		.runtime_interpreters_head = 32, .runtime_tstate_current = 568 + MUTEXES,
+		.runtime_gil = 352, .interp_gil = OFF_NONE, .gil_last_holder = 8,
 		.interp_next = 0, .interp_threads_head = 8, .interp_id = 24, .interp_modules = 856,
 		.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 24,
 		.tstate_status = OFF_NONE, .tstate_thread_id = 176,
@@ -138,6 +143,7 @@ static const struct offsets_row rows[] = {
 		.frame_kind = FRAME_CFRAME, .lines = LINES_LOCATIONS,
 		.str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,
 		.runtime_interpreters_head = 40, .runtime_tstate_current = 576 + MUTEXES,
+		.runtime_gil = 360, .interp_gil = OFF_NONE, .gil_last_holder = 8,
 		.interp_next = 0, .interp_threads_head = 16, .interp_id = 48, .interp_modules = 888,
 		.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 56,
 		.tstate_status = OFF_NONE, .tstate_thread_id = 152,
@@ -157,6 +163,7 @@ static const struct offsets_row rows[] = {
 		.owner_boundary = 3, .status_bound_gilstate = 8, .status_active = 16,
 		.str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,
 		.runtime_interpreters_head = 40, .runtime_tstate_current = OFF_NONE,
+		.runtime_gil = OFF_NONE, .interp_gil = 384, .gil_last_holder = 8,
 		.interp_next = 0, .interp_threads_head = 72, .interp_id = 8, .interp_modules = 944,
 		.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 56,
 		.tstate_status = 24, .tstate_thread_id = 136,
@@ -257,6 +264,9 @@ int offsets_check(const struct py_offsets *off)
 		RULE(interp_id, 8, INTERP_BYTES, off->minor > 6),
 		RULE(interp_code_generation, 8, INTERP_BYTES, false),
 		RULE(interp_modules, 8, INTERP_BYTES, true),
+		RULE(runtime_gil, 8, 32768, false),
+		RULE(interp_gil, 8, INTERP_BYTES, false),
+		RULE(gil_last_holder, 8, GIL_BYTES, off->minor > 7),
 		RULE(tstate_prev, 8, off->tstate_size, true),
 		RULE(tstate_next, 8, off->tstate_size, true),
 		RULE(tstate_interp, 8, off->tstate_size, true),

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef BPF_GIL_H
+#define BPF_GIL_H
+
+/*
+ * Who waits for the GIL, and how long. A thread does so on the words behind last_holder in
+ * struct _gil_runtime_state (Python/ceval_gil.h): locked, switch_number, then cond, mutex,
+ * switch_cond and switch_mutex, up to the end of the struct.
+ */
+
+#include "bpf/cache.h"
+#include "bpf/maps.h"
+#include "bpf/read.h"
+#include "bpf/task.h"
+
+extern struct py_offsets layouts[LAYOUTS_MAX];
+
+#define GIL_WORDS_FROM 24 /* behind last_holder */
+#if defined(__TARGET_ARCH_x86)
+#define GIL_WORDS_TO 200
+#else
+#define GIL_WORDS_TO 216 /* pthread_mutex_t takes 48 bytes, not 40 */
+#endif
+#define GIL_NONE 1           /* thread_times.gil of a Python whose GIL is not known */
+#define GIL_EPISODE_NS 50000 /* waits that are less apart may be one: it is waited for in pieces \
+			      */
+#define GIL_WAITERS_MAX 65536
+#define GIL_READS 4
+#define GIL_WAITED_UNKNOWN (~0ULL)
+
+/* thread_times.waits_for_gil */
+enum gil_wait { GIL_WAIT_NOT, GIL_WAIT_GOES_ON, GIL_WAIT_BEGINS };
+
+static __always_inline __u64 gil_at(const struct py_offsets *off, __u64 interp)
+{
+	__u64 gil;
+
+	if (read_user(&gil, sizeof(gil), interp + off->interp_gil) || !gil)
+		return 0;
+	return gil + off->gil_last_holder;
+}
+
+/* For thread_times.gil: that of the process, or of its latest interpreter, which mostly is the one
+ * it has; 0: there is none yet. User memory must be the process's. */
+static __always_inline __u64 gil_find(const struct proc_row *row)
+{
+	const struct py_offsets *off = &layouts[row->layout & (LAYOUTS_MAX - 1)];
+	__u64 interp;
+
+	if (off->gil_last_holder == OFF_NONE)
+		return GIL_NONE;
+	if (off->runtime_gil != OFF_NONE)
+		return row->runtime + off->runtime_gil + off->gil_last_holder;
+	if (read_user(&interp, sizeof(interp), row->runtime + off->runtime_interpreters_head) ||
+	    !interp)
+		return 0;
+	return gil_at(off, interp);
+}
+
+static __always_inline bool gil_has_word(__u64 gil, __u64 addr)
+{
+	return gil > GIL_NONE && addr - gil - GIL_WORDS_FROM < GIL_WORDS_TO - GIL_WORDS_FROM;
+}
+
+/* Has it had the GIL since it last waited for it? Its thread state is known if it was sampled. */
+static __always_inline bool gil_was_taken(const struct thread_times *t, struct task_struct *task)
+{
+	__u64 key = hash_mix(hash_mix(t->process, task->pid), task_thread_pointer(task));
+	__u64 tstate = cache_get(thread_cache, THREAD_SLOTS, key), holder;
+
+	return tstate && !read_user(&holder, sizeof(holder), t->gil) && holder == tstate;
+}
+
+/* One more waits (1), or one less (-1). */
+static __always_inline void gil_count(struct thread_times *leader, __s64 n, __u64 now)
+{
+	__sync_fetch_and_add(&leader->changes_begun, 1);
+	__sync_fetch_and_add(&leader->waiters, n);
+	__sync_fetch_and_add(&leader->waited, n * -(__s64)now);
+	__sync_fetch_and_add(&leader->changes_done, 1);
+}
+
+/* How long all threads of the process have waited for it so far. */
+static __always_inline __u64 gil_waited_ns(const struct thread_times *leader, __u64 now)
+{
+	const volatile struct thread_times *l = leader;
+
+	for (int i = 0; i < GIL_READS; i++) {
+		__u64 done = l->changes_done;
+		__u64 waited = l->waited + l->waiters * (__s64)now;
+
+		if (l->changes_begun == done)
+			return waited;
+	}
+	return GIL_WAITED_UNKNOWN;
+}
+
+static __always_inline __u64 gil_waiters(const struct thread_times *leader)
+{
+	__s64 n = *(const volatile __s64 *)&leader->waiters;
+
+	return n > 0 && n < GIL_WAITERS_MAX ? n : 0;
+}
+
+#endif

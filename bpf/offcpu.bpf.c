@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Time off the CPU: each span from the switch that took a thread off a CPU to the one that gave it
+ * one again goes into its thread's sums, by what it waited for; those that are kept are sampled.
+ * The longer a span the likelier: of those of at least T0 = session.span_ns each is, of one that
+ * took T < T0 it is T / T0, and it stands for T0. So a sum over samples is right on average for
+ * spans of any length, and the samples are at most a thread's time / T0.
+ *
+ * Where the kernel has sched_exit_tp (6.16) the walk is there: behind the switch, in the thread
+ * that has come back, when it is known how long it was away. Before, the only place where its
+ * memory can be read is where it leaves, in the midst of the switch, and of 2^k one is walked then,
+ * so that the budget is kept; the end of the span comes as a record of its own and says whether it
+ * is kept.
+ */
+
+#include "vmlinux.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "bpf/interrupt.h"
+#include "bpf/span.h"
+
+#define THRIFT_NS 10000000       /* between two steps to less, */
+#define THRIFT_BACK_NS 100000000 /* and before one back */
+#define THRIFT_MAX 10            /* T0 << 10 */
+#define THIN_MAX 4               /* one of 2^4 */
+
+__u64 started_ns;
+
+/* Its entry, where the thread's process turns out to be one that is recorded. */
+static __noinline struct thread_times *begin_times(struct task_struct *task, __u64 now)
+{
+	__u32 pid = process_pid(task);
+	struct proc_row *known = bpf_map_lookup_elem(&procs, &pid), row;
+	struct thread_times *t;
+	struct task_facts f;
+
+	if (!known || known->layout >= LAYOUTS_MAX || !started_ns || !may_allocate_in_switch())
+		return NULL;
+	task_facts_read(task, &f);
+	if (!is_wanted(task, &f) || !is_recorded(&f, &row))
+		return NULL;
+	t = times_new(task, &f, now, true);
+	if (t && task->start_time > started_ns) {
+		t->since_ns = task->start_time;
+		t->cpu_ns = at_most(task->se.sum_exec_runtime, now - task->start_time);
+		t->unseen_ns = now - task->start_time - t->cpu_ns;
+	}
+	return t;
+}
+
+static __noinline __u64 find_gil(struct task_struct *task)
+{
+	struct task_facts f;
+	struct proc_row row;
+
+	task_facts_read(task, &f);
+	return is_recorded(&f, &row) ? gil_find(&row) : 0;
+}
+
+/* enum gil_wait of a thread that leaves the CPU to wait. */
+static __always_inline __u8 gil_wait_begins(struct thread_times *t, struct task_struct *task,
+					    __u64 now)
+{
+	const struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	if (!regs_wait_for_futex(regs))
+		return GIL_WAIT_NOT;
+	if (!t->gil)
+		t->gil = find_gil(task);
+	if (!gil_has_word(t->gil, regs_arg(regs, 0)))
+		return GIL_WAIT_NOT;
+	if (now - t->gil_end_ns < GIL_EPISODE_NS && !gil_was_taken(t, task))
+		return GIL_WAIT_GOES_ON;
+	t->episodes++;
+	return GIL_WAIT_BEGINS;
+}
+
+/* A span begins. NULL: it is nobody's that is recorded. */
+static __always_inline struct thread_times *span_begins(struct task_struct *task, bool preempt,
+							__u64 *now)
+{
+	struct thread_times *t = times_get(task), *leader;
+
+	if (t && !t->since_ns && task->flags & PF_EXITING)
+		return NULL;
+	*now = bpf_ktime_get_ns();
+	if (!t || !t->since_ns)
+		t = begin_times(task, *now);
+	if (!t)
+		return NULL;
+	if (t->out_ns)
+		times_return_unseen(t, task, *now);
+	t->cpu_ns += *now - t->in_ns;
+	t->exec_ns = task->se.sum_exec_runtime;
+	t->out_state = task->__state;
+	t->out_preempt = preempt;
+	if (!preempt && t->out_state & STATE_INTERRUPTIBLE)
+		t->waits_for_gil = gil_wait_begins(t, task, *now);
+	leader = times_of_leader(t, task);
+	if (leader && t->waits_for_gil)
+		gil_count(leader, 1, *now);
+	else if (leader)
+		t->blocked_ns = gil_waited_ns(leader, *now);
+	t->out_ns = *now;
+	return t;
+}
+
+/* For how long others waited for the GIL since the thread left the CPU; it counts if it held it. */
+static __always_inline __u64 blocked_ns(struct cpu_state *c, struct thread_times *t,
+					struct task_struct *task, __u64 now)
+{
+	struct thread_times *leader = times_of_leader(t, task);
+	__u64 waited;
+
+	if (t->waits_for_gil || !leader || t->blocked_ns == GIL_WAITED_UNKNOWN)
+		return 0;
+	waited = gil_waited_ns(leader, now);
+	if (waited == GIL_WAITED_UNKNOWN)
+		return 0;
+	waited -= t->blocked_ns;
+	if (waited / GIL_WAITERS_MAX > now - t->out_ns) {
+		stat_add(c, STAT_GIL_DRIFT, 1);
+		return 0;
+	}
+	return waited;
+}
+
+/* The same for what the span stands for; in 1024ths. */
+static __always_inline __u64 weigh(__u64 ns, __u64 value, __u64 duration)
+{
+	return duration ? ns * ((value << 10) / duration) >> 10 : 0;
+}
+
+/* With probability ns / whole. */
+static __always_inline bool by_chance(__u64 ns, __u64 whole)
+{
+	return bpf_get_prandom_u32() >> 12 < (ns << 20) / whole;
+}
+
+/* What samples cost decides how many there are. */
+static __always_inline void keep_budget(struct cpu_state *c, __u64 now, __u32 most)
+{
+	__u64 unchanged = now - c->thrift_ns;
+	__u32 thrift = c->thrift;
+
+	budget_fill(c, now);
+	if (c->budget_ns < 0 && thrift < most && unchanged > THRIFT_NS)
+		thrift++;
+	else if (c->budget_ns > BUDGET_MAX_NS / 2 && thrift && unchanged > THRIFT_BACK_NS)
+		thrift--;
+	if (thrift == c->thrift)
+		return;
+	c->thrift = thrift;
+	c->thrift_ns = now;
+}
+
+/* The GIL of the interpreter that the thread was just seen to be in. */
+static __always_inline void note_gil(struct thread_times *t, struct py_scratch *s, __u32 layout)
+{
+	const struct py_offsets *off = &layouts[layout & (LAYOUTS_MAX - 1)];
+	__u64 gil;
+
+	if (off->interp_gil == OFF_NONE || s->walk.status == UNWIND_OUTSIDE)
+		return;
+	gil = gil_at(off, tstate_u64(s, off->tstate_interp));
+	if (gil)
+		t->gil = gil;
+}
+
+/*
+ * Samples the thread that c->span is of: it is the current one, and c->who. Returns the counter
+ * that this ends in.
+ */
+static __always_inline int span_sample(struct cpu_state *c, struct thread_times *t,
+				       struct task_struct *task, bool may_hand_over)
+{
+	struct sampler_call call = { .source = SOURCE_SWITCHES,
+				     .access = ACCESS_IRQ,
+				     .value = c->span.value };
+	struct proc_row row;
+	struct py_scratch *s;
+	int r;
+
+	task_facts_read(task, &c->who);
+	if (!is_recorded(&c->who, &row))
+		return STAT_NOT_PYTHON;
+	if (c->budget_ns < -BUDGET_MAX_NS)
+		return STAT_SKIPPED;
+	s = scratch_get_own(SOURCE_SWITCHES);
+	if (!s)
+		return STAT_NO_SCRATCH;
+	begin_sample(s, task, &c->who, row.runtime, c->span.now_ns);
+	s->sample.source = SOURCE_SWITCHES;
+	s->sample.value = c->span.value;
+	s->sample.duration_ns = c->span.duration_ns;
+	s->sample.blocked_ns = c->span.blocked_ns;
+	s->sample.wait = c->span.reason;
+	s->sample.syscall = c->span.syscall;
+	s->sample.flags = c->span.flags;
+	r = walk_and_send(&call, c, task, s, &row, may_hand_over);
+	if (r == STAT_RECORDED)
+		note_gil(t, s, row.layout);
+	return r;
+}
+
+/*
+ * The span that ended just now, into the sums and, if it is kept, c->span. whole_ns: from this on
+ * spans are not kept by chance; thinned: of 2^thinned one is, however long.
+ */
+static __always_inline bool span_ends(struct cpu_state *c, struct thread_times *t,
+				      struct task_struct *task, __u64 now, __u64 whole_ns,
+				      __u32 thinned)
+{
+	const struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	__u64 duration = now - t->out_ns;
+	bool is_short = duration < whole_ns, is_kept = !is_short || by_chance(duration, whole_ns);
+	__u8 reason = wait_reason(t, regs);
+
+	if (is_kept) {
+		c->span.now_ns = now;
+		c->span.duration_ns = duration;
+		c->span.value = (is_short ? whole_ns : duration) << thinned;
+		c->span.blocked_ns = weigh(blocked_ns(c, t, task, now), c->span.value, duration);
+		c->span.flags = (is_short || thinned ? SAMPLE_SHORT : 0) |
+				(t->waits_for_gil == GIL_WAIT_BEGINS ? SAMPLE_EPISODE : 0);
+		c->span.reason = wait_of_file(task, regs, reason);
+		c->span.syscall = reason == WAIT_OTHER ? regs_syscall(regs) : SYSCALL_NONE;
+	}
+	times_end_gil_wait(t, task, now);
+	times_return(t, now, wait_class(reason), is_short || thinned);
+	return is_kept;
+}
+
+/* The thread has come back, on a kernel with sched_exit_tp. */
+SEC("traced/sched_exit_tp")
+int on_switched(__u64 *ctx)
+{
+	struct task_struct *task;
+	struct thread_times *t;
+	struct cpu_state *c;
+	bool is_switch = ctx[0];
+	__u64 now;
+	int r;
+
+	if (!is_switch)
+		return 0;
+	task = bpf_get_current_task_btf();
+	t = times_get(task);
+	if (!t || !t->out_ns)
+		return 0;
+	c = this_cpu_state(SOURCE_SWITCHES);
+	if (!c)
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (!span_ends(c, t, task, now, session.span_ns << (c->thrift & 15), 0))
+		return 0;
+	keep_budget(c, now, THRIFT_MAX);
+	r = span_sample(c, t, task, session.has_task_work);
+	stat_add(c, at_most((__u32)r, STAT_TICK_END - 1), c->span.value);
+	budget_spend(c, bpf_ktime_get_ns() - now);
+	return 0;
+}
+
+/* Before 6.16: samples the span that begins. */
+static __always_inline void sample_open(struct thread_times *t, struct task_struct *task, __u64 now)
+{
+	struct cpu_state *c = this_cpu_state(SOURCE_SWITCHES);
+
+	t->is_open = 0;
+	if (!c)
+		return;
+	keep_budget(c, now, THIN_MAX);
+	t->thinned = c->thrift;
+	if (bpf_get_prandom_u32() & ((1U << (t->thinned & 15)) - 1))
+		return;
+	c->span = (struct wait_span){ .now_ns = now, .value = 1, .flags = SAMPLE_OPEN };
+	t->is_open = span_sample(c, t, task, false) == STAT_RECORDED;
+	budget_spend(c, bpf_ktime_get_ns() - now);
+}
+
+/* Before 6.16: the end of the span of a thread whose memory cannot be read here. */
+static __always_inline void close_open(struct task_struct *task)
+{
+	struct thread_times *t = times_get(task);
+	struct cpu_state *c = this_cpu_state(SOURCE_SWITCHES);
+	__u64 now;
+
+	if (!t || !t->out_ns || !c)
+		return;
+	now = bpf_ktime_get_ns();
+	struct span_end_event e = {
+		.kind = EVENT_SPAN_END,
+		.syscall = SYSCALL_NONE,
+		.tid = t->tid,
+		.process = t->process,
+		.begin_ns = t->out_ns,
+		.ktime_ns = now,
+	};
+	if (span_ends(c, t, task, now, session.span_ns, t->thinned & 15)) {
+		e.wait = c->span.reason;
+		e.syscall = c->span.syscall;
+		e.value = c->span.value;
+		e.blocked_ns = c->span.blocked_ns;
+		e.flags = c->span.flags;
+	}
+	if (!t->is_open)
+		return;
+	t->is_open = 0;
+	stat_add(c, ring_send(&e, sizeof(e)) ? STAT_RECORDED : STAT_RING_FULL, e.value);
+}
+
+SEC("traced/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	struct thread_times *t = NULL;
+	__u64 now = 0;
+
+	if (!(prev->flags & PF_KTHREAD))
+		t = span_begins(prev, preempt, &now);
+	if (session.has_exit_hook)
+		return 0;
+	if (t)
+		sample_open(t, prev, now);
+	if (!(next->flags & PF_KTHREAD))
+		close_open(next);
+	return 0;
+}
+
+/* A thread or a process that a recorded process makes is in the recording from its first moment. */
+SEC("traced/sched_process_fork")
+int BPF_PROG(on_thread, struct task_struct *parent, struct task_struct *child)
+{
+	struct task_facts f;
+	struct proc_row row;
+
+	if (!started_ns)
+		return 0;
+	task_facts_read(parent, &f);
+	if (!is_recorded(&f, &row))
+		return 0;
+	if (session.has_filter && !session.follow_children && parent->tgid != child->tgid)
+		return 0;
+	task_facts_read(child, &f);
+	if (f.pid)
+		times_new(child, &f, bpf_ktime_get_ns(), false);
+	return 0;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef BPF_SPAN_H
+#define BPF_SPAN_H
+
+/*
+ * The times of threads: since when they are in the recording, when they leave a CPU and come back.
+ * Who changes an entry is the thread itself, in its switches, or the one that makes it.
+ */
+
+#include "bpf/discover.h"
+#include "bpf/gil.h"
+#include "bpf/wait.h"
+
+/* CLOCK_MONOTONIC; 0: the session has not started. */
+extern __u64 started_ns;
+
+/* include/linux/sched.h */
+#define PF_EXITING 0x4
+#define PF_KTHREAD 0x200000
+
+/* Is it a Python process that is recorded? Then *row is what is known of it. */
+static __always_inline bool is_recorded(const struct task_facts *f, struct proc_row *row)
+{
+	return proc_row_read(f, row) && row->exec_id == f->exec_id && !row->is_ours &&
+	       row->layout < LAYOUTS_MAX && (!session.has_filter || row->is_target);
+}
+
+static __always_inline struct thread_times *times_get(struct task_struct *task)
+{
+	return bpf_task_storage_get(&thread_times, task, NULL, 0);
+}
+
+/*
+ * Can an entry be made in the midst of a switch? Up to Linux 6.3 the memory for it comes from
+ * kmalloc(), which may wake the thread that frees some, and so wait for the lock that is held.
+ */
+static __always_inline bool may_allocate_in_switch(void)
+{
+	return session.has_exit_hook || bpf_core_field_exists(struct bpf_local_storage_map, bpf_ma);
+}
+
+/* A new entry: the thread is in the recording from now on. It is on a CPU, or off it. */
+static __always_inline struct thread_times *
+times_new(struct task_struct *task, const struct task_facts *f, __u64 now, bool is_on_cpu)
+{
+	struct thread_times *t =
+		bpf_task_storage_get(&thread_times, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!t || t->since_ns)
+		return t;
+	t->process = f->process;
+	t->pid = f->pid;
+	t->tid = f->tid;
+	t->exec_ns = task->se.sum_exec_runtime;
+	t->in_ns = now;
+	t->out_ns = is_on_cpu ? 0 : now;
+	t->since_ns = now;
+	return t;
+}
+
+/* Of the process, who counts its waiters. NULL: it has no entry. */
+static __always_inline struct thread_times *times_of_leader(struct thread_times *t,
+							    struct task_struct *task)
+{
+	if (task->pid == task->tgid)
+		return t;
+	return times_get(task->group_leader);
+}
+
+/* The thread has had the CPU again since then. */
+static __always_inline void times_return(struct thread_times *t, __u64 then, __u8 class,
+					 bool is_by_chance)
+{
+	__u64 ns = then - t->out_ns;
+
+	class = at_most(class, CLASS_COUNT_ - 1);
+	if (is_by_chance)
+		t->short_ns[class] += ns;
+	else
+		t->long_ns[class] += ns;
+	t->spans++;
+	t->in_ns = then;
+	t->out_ns = 0;
+}
+
+/* It waits for the GIL no more. */
+static __always_inline void times_end_gil_wait(struct thread_times *t, struct task_struct *task,
+					       __u64 now)
+{
+	struct thread_times *leader;
+
+	if (!t->waits_for_gil)
+		return;
+	leader = times_of_leader(t, task);
+	if (leader)
+		gil_count(leader, -1, now);
+	t->waits_for_gil = GIL_WAIT_NOT;
+	t->gil_end_ns = now;
+}
+
+/* How long a thread has run since it left the CPU, as it is said to be off. */
+static __always_inline __u64 times_ran_unseen(const struct thread_times *t,
+					      struct task_struct *task, __u64 now)
+{
+	__u64 ran = task->se.sum_exec_runtime - t->exec_ns, off = now - t->out_ns;
+
+	return ran < off ? ran : off;
+}
+
+static __always_inline __u8 times_unseen_class(const struct thread_times *t)
+{
+	if (t->waits_for_gil)
+		return CLASS_GIL;
+	return t->out_preempt || !t->out_state ? CLASS_RUNNABLE : CLASS_OTHER;
+}
+
+/*
+ * It is on the CPU, and nobody saw it come back: its first time comes so, and others around the
+ * start of a session. When that was follows from how long it has run.
+ */
+static __always_inline void times_return_unseen(struct thread_times *t, struct task_struct *task,
+						__u64 now)
+{
+	__u64 then = now - times_ran_unseen(t, task, now);
+	__u8 class = times_unseen_class(t);
+
+	times_end_gil_wait(t, task, then);
+	times_return(t, then, class, then - t->out_ns < session.span_ns);
+}
+
+#endif
