@@ -6,6 +6,7 @@
 
 #include "base/texts.h"
 #include "base/units.h"
+#include "cmd/figures.h"
 
 #define MOSTLY_WAITS 5 /* less than a fifth of one CPU */
 
@@ -61,8 +62,10 @@ int account_put_nothing(struct strbuf *out, const struct profile *p, const char 
 	return strbuf_error(out);
 }
 
-void account_put_rows(struct line *l, const struct profile *p, const struct loss_row *rows)
+void account_put_rows(struct line *l, const struct profile *p, const struct loss_row *rows,
+		      uint8_t unit)
 {
+	const struct value_unit of = { 1, unit };
 	const char *comma = "";
 
 	for (; rows->counter; rows++) {
@@ -70,7 +73,7 @@ void account_put_rows(struct line *l, const struct profile *p, const struct loss
 
 		if (!value)
 			continue;
-		line_putf(l, STYLE_PLAIN, "%s%s %s", comma, rows->words, units_count(value).s);
+		line_putf(l, STYLE_PLAIN, "%s%s %s", comma, rows->words, value_text(value, of).s);
 		comma = ", ";
 	}
 }
@@ -95,18 +98,18 @@ void account_put_cpu(struct line *l, const struct profile *p, uint64_t ticks, ui
 	if (counted_ns && other_ns)
 		line_putf(l, STYLE_PLAIN, ", %s of it without Python", units_ns(other_ns).s);
 	if (counted_ns && cpu_ns < wall_ns / MOSTLY_WAITS)
-		line_put(l, STYLE_PLAIN,
-			 ": it mostly waited, which samples of CPU time do not show");
+		line_put(l, STYLE_PLAIN, ": it mostly waited; record --mode wall shows for what");
 }
 
 void account_put_lost(struct line *l, const struct profile *p, const struct loss_row *rows,
-		      uint64_t taken)
+		      uint64_t taken, uint8_t unit)
 {
+	const struct value_unit of = { 1, unit };
 	uint64_t lost = loss_sum(p, rows), all = taken + lost;
 
-	line_putf(l, STYLE_PLAIN, "%s of %s (%s): ", units_count(lost).s, units_count(all).s,
+	line_putf(l, STYLE_PLAIN, "%s of %s (%s): ", value_text(lost, of).s, value_text(all, of).s,
 		  share_text(lost, all).s);
-	account_put_rows(l, p, rows);
+	account_put_rows(l, p, rows, unit);
 }
 
 int account_note(const struct profile *p, uint64_t ticks, const char *side, struct texts *notes)
@@ -116,12 +119,12 @@ int account_note(const struct profile *p, uint64_t ticks, const char *side, stru
 	int r = 0;
 
 	if (loss_sum(p, loss_ticks)) {
-		account_put_lost(&lost, p, loss_ticks, ticks);
+		account_put_lost(&lost, p, loss_ticks, ticks, UNIT_COUNT);
 		r = texts_addf(notes, "%s%s: %s.", side, *side ? " lost" : "Lost",
 			       strbuf_str(&lost.text));
 	}
 	if (!r && loss_sum(p, loss_quality)) {
-		account_put_rows(&quality, p, loss_quality);
+		account_put_rows(&quality, p, loss_quality, UNIT_COUNT);
 		r = texts_addf(notes, "%s%s %s.", side, *side ? " samples" : "Samples",
 			       strbuf_str(&quality.text));
 	}

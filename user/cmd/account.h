@@ -31,13 +31,14 @@ int account_note(const struct profile *p, uint64_t ticks, const char *side, stru
 
 /*
  * "12 of 2,982 (0.4%): ring buffer full 10, thread state not readable 2", of a source's losses and
- * of what is in the samples. sum > 0.
+ * of what is in the samples; unit: enum sample_unit, of what is counted. sum > 0.
  */
 void account_put_lost(struct line *l, const struct profile *p, const struct loss_row *rows,
-		      uint64_t taken);
+		      uint64_t taken, uint8_t unit);
 
 /* "ring buffer full 10, thread state not readable 2": rows that are not 0. */
-void account_put_rows(struct line *l, const struct profile *p, const struct loss_row *rows);
+void account_put_rows(struct line *l, const struct profile *p, const struct loss_row *rows,
+		      uint8_t unit);
 
 /*
  * Why a recording has no samples: what its ticks were instead, "477 ticks, 475 in processes without

@@ -22,7 +22,7 @@ enum value_kind { VALUE_NONE, VALUE_WORDS, VALUE_FILE, VALUE_DIR };
 
 static enum value_kind value_kind(const struct opt *o)
 {
-	if (o->kind == OPT_ENUM_)
+	if (opt_has_choices(o))
 		return VALUE_WORDS;
 	if (o->arg && (!strcmp(o->arg, "FILE") || !strcmp(o->arg, "PATH")))
 		return VALUE_FILE;

@@ -57,7 +57,7 @@ static void append_label(struct strbuf *out, const struct opt *o)
 static void append_text(struct strbuf *out, const struct opt *o)
 {
 	strbuf_puts(out, o->help);
-	for (size_t i = 0; o->kind == OPT_ENUM_ && o->choices[i]; i++)
+	for (size_t i = 0; opt_has_choices(o) && o->choices[i]; i++)
 		strbuf_appendf(out, "%s%s", i ? ", " : ": ", o->choices[i]);
 	for (const struct opt *alias = o + 1; alias->kind == OPT_ALIAS_; alias++) {
 		strbuf_puts(out, "; also ");

@@ -67,6 +67,28 @@ static bool keeps_kinds(const struct load *l)
 	return takes_samples(l) || (l->cube.axes & CUBE_KINDS && !l->road.select.query.kind);
 }
 
+/* Of kinds beside those that are looked at, too. */
+static int see_samples(void *load)
+{
+	struct load *l = load;
+	const struct select *s = &l->road.select;
+	const struct profile *p = l->profile;
+	int r = 0;
+
+	if (!p->kinds.len)
+		return 0;
+	for (size_t i = 0; i < p->samples.len && !r; i++) {
+		const struct sample *sample = &p->samples.items[i];
+		bool is_selected = select_keeps(s, sample);
+
+		if (l->tells_waits && is_selected)
+			r = waits_add(&l->waits, &s->kinds, p, sample);
+		if (!r && l->tells_gil && select_keeps_place(s, sample))
+			r = gil_add(&l->gil, &s->kinds, p, sample, is_selected);
+	}
+	return r;
+}
+
 static int take_samples(void *load)
 {
 	struct load *l = load;
@@ -90,11 +112,11 @@ static int end_run(void *load, const struct road_recording *of)
 	return e;
 }
 
-static const struct road_taker taker = { begin_run, take_samples, end_run };
+static const struct road_taker taker = { begin_run, see_samples, take_samples, end_run };
 
 static int note_selection(struct load *l)
 {
-	uint64_t interval_ns = profile_recording(l->profile)->interval_ns;
+	struct value_unit of = recording_value_unit(profile_recording(l->profile));
 	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
 	int r = 0;
 
@@ -105,7 +127,7 @@ static int note_selection(struct load *l)
 	if (r < 0 || !select_is_active(&l->road.select.query))
 		return r;
 	strbuf_truncate(&text, 0);
-	r = select_put_sum(&l->road.select.query, &l->road.select.sum, interval_ns, &text);
+	r = select_put_sum(&l->road.select.query, &l->road.select.sum, of, &text);
 	return r ? r : texts_addf(&l->notes, "Selected: %s", strbuf_str(&text));
 }
 
@@ -129,6 +151,8 @@ int load_files(struct load *l, const char *const *paths, size_t count)
 	r = account_note(l->profile, l->all_ticks, "", &l->notes);
 	if (!r)
 		r = note_selection(l);
+	if (!r && l->tells_gil)
+		r = gil_finish(&l->gil);
 	return r ? r : cube_finish(&l->cube, l->profile);
 }
 
@@ -151,34 +175,60 @@ static int leaf_stack(struct load *l, const struct profile *p, uint32_t frame, u
 	return stacktab_intern(l->profile->stacks, 0, id, stack);
 }
 
-int load_add_leaves(struct load *l, const struct profile *p, struct leaf_map *functions)
+static int reserve_leaves(const struct profile *p, struct leaf_map *functions)
+{
+	size_t frames = frametab_count(p->frames);
+
+	if (functions->len >= frames)
+		return 0;
+	if (vec_reserve(functions, frames - functions->len) < 0)
+		return -ENOMEM;
+	memset(functions->items + functions->len, 0,
+	       (frames - functions->len) * sizeof(functions->items[0]));
+	functions->len = frames;
+	return 0;
+}
+
+/* Why a function waited is no function that it called. */
+static uint32_t function_stack(const struct profile *p, uint32_t stack)
 {
 	const struct stack_entry *stacks = stacktab_entries(p->stacks);
-	size_t frames = frametab_count(p->frames);
+
+	if (stack && stacks[stack].parent && wait_is_marker(p, stacks[stack].frame))
+		return stacks[stack].parent;
+	return stack;
+}
+
+static int add_leaf(struct load *l, const struct profile *p, const struct sample *from,
+		    struct leaf_map *functions)
+{
+	uint32_t stack = function_stack(p, from->stack),
+		 frame = stacktab_entries(p->stacks)[stack].frame;
+	struct sample s = { .value = kinds_value(&l->road.select.kinds, p, from) };
 	int r = 0;
 
-	if (functions->len < frames) {
-		if (vec_reserve(functions, frames - functions->len) < 0)
-			return -ENOMEM;
-		memset(functions->items + functions->len, 0,
-		       (frames - functions->len) * sizeof(functions->items[0]));
-		functions->len = frames;
-	}
-	for (size_t i = 0; i < p->samples.len && !r; i++) {
-		struct sample s = p->samples.items[i];
-		uint32_t *stack = s.stack ? &functions->items[stacks[s.stack].frame] : NULL;
+	if (stack && !functions->items[frame])
+		r = leaf_stack(l, p, frame, &functions->items[frame]);
+	s.stack = stack ? functions->items[frame] : 0;
+	l->records++;
+	l->ticks += s.value;
+	l->all_ticks += s.value;
+	return r < 0 ? r : profile_add_sample(l->profile, &s);
+}
 
-		if (stack && !*stack)
-			r = leaf_stack(l, p, stacks[s.stack].frame, stack);
-		s.stack = stack ? *stack : 0;
-		s.thread = 0;
-		s.opcode = 0;
-		l->ticks += s.value;
-		l->all_ticks += s.value;
-		if (!r)
-			r = profile_add_sample(l->profile, &s);
-	}
-	l->records += p->samples.len;
+int load_add_leaves(struct load *l, const struct profile *p, struct leaf_map *functions)
+{
+	struct kinds *kinds = &l->road.select.kinds;
+	int r;
+
+	if (!functions->len)
+		kinds->roles.len = 0; /* they have other numbers now */
+	if ((r = kinds_choose(kinds, p, NULL)) < 0 || (r = reserve_leaves(p, functions)) < 0 ||
+	    (r = kinds_describe(kinds, p, profile_recording(l->profile))) < 0)
+		return r;
+	for (size_t i = 0; i < p->samples.len && !r; i++)
+		if (kinds_has(kinds, &p->samples.items[i]))
+			r = add_leaf(l, p, &p->samples.items[i], functions);
 	if (!r)
 		r = cube_add(&l->cube, l->profile);
 	profile_clear_samples(l->profile);
@@ -204,7 +254,7 @@ int load_fail_selection(const struct call *call, const struct load *l)
 	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT, kinds = STRBUF_INIT;
 
 	if (select_put_query(&l->road.select.query, &text) < 0 ||
-	    select_put_kinds(l->profile, &kinds) < 0)
+	    kinds_put_words(l->profile, &kinds) < 0)
 		return cmd_fail(call, -ENOMEM);
 	cmd_fail(call, err_set(-ENODATA, "none of %s samples is selected: %s",
 			       units_count(l->road.select.sum.count + l->road.select.others).s,
@@ -212,7 +262,7 @@ int load_fail_selection(const struct call *call, const struct load *l)
 	if (l->all_ticks)
 		cmd_try("patterns are globs of whole names: 'parse*', '*.parse', 'orders.py:*'");
 	else
-		cmd_try("its kinds are " SELECT_TICKS ", %s", strbuf_str(&kinds));
+		cmd_try("its kinds are %s", strbuf_str(&kinds));
 	return EXIT_NOTHING;
 }
 
@@ -227,6 +277,8 @@ void load_release(struct load *l)
 		export_file_release(&l->to);
 	profile_free(l->profile);
 	cube_release(&l->cube);
+	waits_release(&l->waits);
+	gil_release(&l->gil);
 	road_release(&l->road);
 	texts_release(&l->notes);
 }

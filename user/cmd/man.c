@@ -69,7 +69,7 @@ static void append_row(struct strbuf *out, const struct opt *o)
 	}
 	strbuf_putc(out, '\n');
 	append_string(out, o->help);
-	for (size_t i = 0; o->kind == OPT_ENUM_ && o->choices[i]; i++) {
+	for (size_t i = 0; opt_has_choices(o) && o->choices[i]; i++) {
 		strbuf_puts(out, i ? ", " : ": ");
 		append_bold(out, o->choices[i]);
 	}

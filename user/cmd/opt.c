@@ -31,7 +31,7 @@ static bool is_option(const struct opt *o)
 
 static bool takes_value(const struct opt *o)
 {
-	return o->kind >= OPT_U32_ && o->kind <= OPT_ENUM_;
+	return o->kind >= OPT_U32_ && o->kind <= OPT_ENUM_SET_;
 }
 
 /* A row by its long name (len bytes) or, if name is NULL, by its key. */
@@ -80,7 +80,7 @@ const char *opt_table_mistake(const struct opt *opts)
 			return "help text missing, or it ends in a full stop";
 		if (takes_value(o) && (!o->arg || !o->to.flag))
 			return "value without arg or destination";
-		if (o->kind == OPT_ENUM_ && (!o->choices || !o->choices[0]))
+		if (opt_has_choices(o) && (!o->choices || !o->choices[0]))
 			return "choice without words";
 		if (o->max && o->min > o->max)
 			return "limits that nothing meets";
@@ -267,14 +267,14 @@ static int read_u32_list(const struct opt *o, const char *text)
 	}
 }
 
-static int read_choice(const struct opt *o, const char *text)
+static int read_choice(const struct opt *o, const char *text, unsigned int *choice)
 {
 	char words[256] = "";
 	size_t used = 0;
 
 	for (unsigned int i = 0; o->choices[i]; i++) {
 		if (!strcmp(o->choices[i], text)) {
-			*o->to.choice = i;
+			*choice = i;
 			return 0;
 		}
 		if (used < sizeof(words))
@@ -282,6 +282,26 @@ static int read_choice(const struct opt *o, const char *text)
 						 i ? ", " : "", o->choices[i]);
 	}
 	return err_set(-EINVAL, "'%s' is none of %s", text, words);
+}
+
+static int read_choices(const struct opt *o, const char *text)
+{
+	unsigned int choice;
+	char word[64];
+	int r;
+
+	while (true) {
+		size_t len = strcspn(text, ",");
+
+		snprintf(word, sizeof(word), "%.*s", (int)(len < 63 ? len : 63), text);
+		r = read_choice(o, word, &choice);
+		if (r < 0)
+			return r;
+		*o->to.choice |= 1u << choice;
+		if (!text[len])
+			return 0;
+		text += len + 1;
+	}
 }
 
 static int read_percent(const struct opt *o, const char *text)
@@ -307,7 +327,9 @@ static int read_value(const struct opt *o, const char *text)
 	case OPT_LIST_:
 		return vec_push(o->to.list, text);
 	case OPT_ENUM_:
-		return read_choice(o, text);
+		return read_choice(o, text, o->to.choice);
+	case OPT_ENUM_SET_:
+		return read_choices(o, text);
 	case OPT_U32_LIST_:
 		return read_u32_list(o, text);
 	case OPT_PERCENT_:

@@ -32,6 +32,7 @@ struct opt {
 		OPT_STR_,
 		OPT_LIST_,
 		OPT_ENUM_,
+		OPT_ENUM_SET_,
 		OPT_HELP_,
 		OPT_VERBOSE_,
 		OPT_QUIET_,
@@ -49,8 +50,13 @@ struct opt {
 		struct opt_u32_list *u32_list;
 	} to;
 	uint64_t min, max;          /* of the value, in its unit; max 0: no limit */
-	const char *const *choices; /* OPT_ENUM: its words, NULL last */
+	const char *const *choices; /* OPT_ENUM, OPT_ENUM_SET: its words, NULL last */
 };
+
+static inline bool opt_has_choices(const struct opt *o)
+{
+	return o->kind == OPT_ENUM_ || o->kind == OPT_ENUM_SET_;
+}
 
 /* Borrowed strings of the command line, in order. Starts as { 0 }, ends in vec_release(). */
 struct opt_list {
@@ -106,6 +112,10 @@ struct opt_u32_list {
 /* Index of the word in c (const char *const [], NULL last), into an unsigned int or enum. */
 #define OPT_ENUM(k, n, v, a, c, h) \
 	OPT_ROW_(OPT_ENUM_, k, n, a, h, .to.choice = (v), .choices = (c))
+
+/* Several of these words, "cpu,gil", and each use adds some: bit i of an unsigned int is word i. */
+#define OPT_ENUM_SET(k, n, v, a, c, h) \
+	OPT_ROW_(OPT_ENUM_SET_, k, n, a, h, .to.choice = (v), .choices = (c))
 /* clang-format on */
 
 /* What is left of the command line. */

@@ -13,6 +13,7 @@
 #include "cmd/input.h"
 #include "cmd/record.h"
 #include "cmd/summary.h"
+#include "collect/modes.h"
 
 #define FREQ_HZ 99
 #define FREQ_MAX_HZ 100000
@@ -64,6 +65,7 @@ static struct diff_call comparison_of(const struct record_opts *o)
 static int check_usage(const struct call *call, const struct record_opts *o)
 {
 	const struct diff_call comparison = comparison_of(o);
+	unsigned int modes = modes_of_words(o->mode_words);
 	bool has_command = call->operands.len > 0;
 	int status, given = (o->pids.len > 0) + o->all + !!o->cgroup + !!o->container + has_command;
 
@@ -78,6 +80,9 @@ static int check_usage(const struct call *call, const struct record_opts *o)
 				       "each other");
 	if (o->bases.len && o->outputs.rotate_ns)
 		return cmd_usage(call, "--diff compares one recording, --rotate makes many");
+	if (modes & MODE_CPU && modes & (MODE_GIL | MODE_EXCEPTION))
+		return cmd_usage(call, "--mode: cpu and wall record all of the CPU time, gil and "
+				       "exception some of it: leave one out, or say off-cpu");
 	if (o->diff_outputs.len && !o->bases.len)
 		return cmd_usage(call, "--diff-output goes with --diff");
 	if (o->ring_bytes & (o->ring_bytes - 1))
@@ -161,6 +166,7 @@ static int summarise(struct record_run *r)
 		.contained = stats->contained,
 		.wall_ns = monotonic_ns() - r->sampling_ns,
 		.is_system_wide = r->o->all,
+		.times = recorder_times(r->recorder),
 	};
 	struct rusage u;
 	int e;
@@ -235,6 +241,8 @@ static int run(struct call *call)
 			 "samples a second of CPU time (99; with --diff as BASE has it)", .min = 1,
 			 .max = FREQ_MAX_HZ),
 		OPT_ALIAS('r', "rate"),
+		OPT_ENUM_SET(0, "mode", &o.mode_words, "MODE[,MODE]", mode_words,
+			     "what is recorded of the threads (cpu)"),
 		OPT_FLAG(0, "opcodes", &o.has_opcodes,
 			 "also which bytecode instruction each sample is at"),
 		OPT_GROUP("Output"),

@@ -14,6 +14,7 @@
 #include "base/units.h"
 #include "cmd/environment.h"
 #include "cmd/record.h"
+#include "collect/modes.h"
 
 #define STEP_MS 50
 #define COMMAND_LINE_MAX (1u << 20)
@@ -71,7 +72,8 @@ static int open_recorder(struct record_run *r)
 	const struct record_opts *o = r->o;
 	bool has_cgroup = record_targets_has_cgroup(&r->targets);
 	const struct recorder_opts opts = {
-		.session = { .freq_hz = o->freq_hz,
+		.session = { .modes = modes_of_words(o->mode_words),
+			     .freq_hz = o->freq_hz,
 			     .is_system_wide = o->all,
 			     .follow_children = !o->no_children || has_cgroup,
 			     .cgroup = has_cgroup ? &r->targets.cgroup : NULL,

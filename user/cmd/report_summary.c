@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "cmd/account.h"
+#include "cmd/breakdown.h"
 #include "cmd/figures.h"
 #include "cmd/select_opts.h"
 
@@ -155,20 +156,20 @@ static void put_mode(struct line *l, const struct recording *m)
 
 static void put_samples(struct line *l, const struct load *loaded)
 {
-	const struct recording facts = profile_facts(loaded->profile), *m = &facts;
+	const struct recording facts = profile_facts(loaded->profile);
+	struct value_unit of = recording_value_unit(&facts);
 
 	put_label(l, "samples");
-	if (loaded->road.select.query.kind) {
+	if (loaded->road.select.query.kind || !value_is_tick(of)) {
 		line_put(l, STYLE_PLAIN, units_count(loaded->road.select.sum.count).s);
-		if (m->interval_ns)
-			line_putf(l, STYLE_PLAIN, ": %s",
-				  time_text(loaded->all_ticks, m->interval_ns).s);
+		if (of.unit != UNIT_COUNT || of.period > 1)
+			line_putf(l, STYLE_PLAIN, ": %s", value_text(loaded->all_ticks, of).s);
 		return;
 	}
 	line_put(l, STYLE_PLAIN, units_count(loaded->all_ticks).s);
-	if (m->interval_ns)
-		line_putf(l, STYLE_PLAIN, " of %s each: %s", units_ns(m->interval_ns).s,
-			  time_text(loaded->all_ticks, m->interval_ns).s);
+	if (of.unit == UNIT_NS)
+		line_putf(l, STYLE_PLAIN, " of %s each: %s", units_ns(of.period).s,
+			  value_text(loaded->all_ticks, of).s);
 	if (loaded->records != loaded->all_ticks)
 		line_putf(l, STYLE_PLAIN, " (%s records: skipped ticks weigh on the next one)",
 			  units_count(loaded->records).s);
@@ -190,7 +191,7 @@ static void put_selected(struct line *l, const struct load *loaded)
 
 	put_label(l, "selected");
 	if (select_put_sum(&loaded->road.select.query, &loaded->road.select.sum,
-			   profile_recording(loaded->profile)->interval_ns, &text) == 0)
+			   recording_value_unit(profile_recording(loaded->profile)), &text) == 0)
 		line_put_foreign(l, STYLE_PLAIN, strbuf_str(&text), text.len);
 	line_end(l);
 }
@@ -204,6 +205,40 @@ static void put_cpu(struct line *l, const struct load *loaded)
 		return;
 	put_label(l, "time");
 	account_put_cpu(l, p, loaded->all_ticks, profile_facts(p).duration_ns);
+	line_end(l);
+}
+
+static size_t count_threads(const struct load *loaded)
+{
+	const struct profile *p = loaded->profile;
+	size_t count = 0;
+
+	for (size_t i = 0; i < p->threads.len; i++)
+		count += p->threads.items[i].same == i;
+	return count;
+}
+
+/* Where time off the CPU was recorded: the threads' lives. */
+static void put_wall(struct line *l, const struct load *loaded)
+{
+	uint64_t wall_ns = breakdown_wall_ns(loaded);
+	uint64_t gil_ns = (uint64_t)loaded->gil.waited_ns;
+	uint64_t duration_ns = profile_facts(loaded->profile).duration_ns;
+	size_t threads = count_threads(loaded);
+
+	put_label(l, "time");
+	line_putf(l, STYLE_PLAIN, "%s of %s thread%s", units_ns(wall_ns).s, units_count(threads).s,
+		  threads == 1 ? "" : "s");
+	if (duration_ns)
+		line_putf(l, STYLE_PLAIN, " in %s", units_ns(duration_ns).s);
+	line_put(l, STYLE_PLAIN, ": ");
+	breakdown_put_all(l, loaded);
+	line_end(l);
+	if (!gil_ns)
+		return;
+	put_label(l, "GIL");
+	line_putf(l, STYLE_PLAIN, "%s of waiting for it (%s): see who held it by --gil",
+		  units_ns(gil_ns).s, share_text(gil_ns, wall_ns).s);
 	line_end(l);
 }
 
@@ -224,7 +259,7 @@ static void put_account(struct line *l, const struct load *loaded)
 
 	put_label(l, "lost");
 	if (loss_sum(p, loss_ticks))
-		account_put_lost(l, p, loss_ticks, loaded->all_ticks);
+		account_put_lost(l, p, loss_ticks, loaded->all_ticks, UNIT_COUNT);
 	else
 		line_put(l, STYLE_PLAIN, loss_is_known(p, loss_ticks) ? "nothing" : "unknown");
 	line_end(l);
@@ -239,7 +274,7 @@ static void put_account(struct line *l, const struct load *loaded)
 	if (loss_sum(p, loss_quality)) {
 		put_label(l, "quality");
 		line_put(l, STYLE_PLAIN, "samples ");
-		account_put_rows(l, p, loss_quality);
+		account_put_rows(l, p, loss_quality, UNIT_COUNT);
 		line_end(l);
 	}
 	if (loaded->is_cut) {
@@ -271,7 +306,10 @@ int report_summary_put(const struct load *loaded, struct terminal t)
 		put_others(&l, loaded);
 	if (select_is_active(&loaded->road.select.query))
 		put_selected(&l, loaded);
-	put_cpu(&l, loaded);
+	if (breakdown_is_known(loaded))
+		put_wall(&l, loaded);
+	else
+		put_cpu(&l, loaded);
 	if (facts.work > 0) {
 		put_work(&l, loaded);
 		line_end(&l);

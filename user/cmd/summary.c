@@ -2,33 +2,114 @@
 #include "cmd/summary.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
 #include "cmd/account.h"
+#include "cmd/figures.h"
 #include "cmd/load.h"
 #include "cmd/ranking.h"
 #include "cmd/terminal.h"
 #include "collect/source.h"
+#include "collect/waits.h"
 #include "export/export.h"
 
 #define TOP_FUNCTIONS 5
+#define NOT_SAMPLED_TOLD 1000 /* the part of wall time from which on it is told */
+
+/* Are values numbers of samples, and not times or bytes? */
+static bool counts_samples(const struct load *loaded, const struct summary_extra *x)
+{
+	struct value_unit of = recording_value_unit(profile_recording(loaded->profile));
+
+	return !x->times && value_is_tick(of);
+}
 
 static void put_samples(struct line *l, const struct load *loaded, const struct summary_extra *x)
 {
+	uint64_t samples = counts_samples(loaded, x) ? loaded->ticks : loaded->records;
 	size_t processes = x->processes;
 
 	line_put_foreign(l, STYLE_BOLD, x->output, strlen(x->output));
-	line_putf(l, STYLE_PLAIN, ": %s samples of %s process%s", units_count(loaded->ticks).s,
+	line_putf(l, STYLE_PLAIN, ": %s samples of %s process%s", units_count(samples).s,
 		  units_count(processes).s, processes == 1 ? "" : "es");
 	if (x->contained)
 		line_putf(l, STYLE_PLAIN, ", %s in containers", units_count(x->contained).s);
-	if (loaded->records != loaded->ticks)
+	if (loaded->records != samples)
 		line_putf(l, STYLE_PLAIN, " (%s records)", units_count(loaded->records).s);
 	line_end(l);
+}
+
+static void put_cpu(struct line *l, const struct load *loaded, const struct summary_extra *x)
+{
 	if (!account_cpu_ns(loaded->profile, loaded->ticks))
 		return;
 	account_put_cpu(l, loaded->profile, loaded->ticks, x->wall_ns);
+	line_end(l);
+}
+
+/* One thing that the threads did: " CPU 5.1 s (50.6%)". */
+struct doing {
+	const char *word;
+	uint64_t ns;
+};
+
+static int compare_doings(const void *a, const void *b)
+{
+	const struct doing *x = a, *y = b;
+
+	return x->ns > y->ns ? -1 : x->ns < y->ns;
+}
+
+static uint64_t waited_ns(const struct times_sum *t)
+{
+	uint64_t ns = t->unseen_ns;
+
+	for (int i = 0; i < CLASS_COUNT_; i++)
+		ns += t->wait_ns[i];
+	return ns;
+}
+
+/* "15 s of wall time in 3 threads: CPU 5.1 s (34.0%), sleep 7.8 s (52.0%), lock 2.1 s (14.0%)" */
+static void put_doings(struct line *l, const struct times_sum *t, uint64_t wall_ns)
+{
+	struct doing waits[CLASS_COUNT_ + 1];
+
+	for (int i = 0; i < CLASS_COUNT_; i++)
+		waits[i] = (struct doing){ wait_class_word(i), t->wait_ns[i] };
+	waits[CLASS_COUNT_] = (struct doing){ "before it was watched", t->unseen_ns };
+	qsort(waits, CLASS_COUNT_ + 1, sizeof(waits[0]), compare_doings);
+	line_putf(l, STYLE_PLAIN, "%s of wall time in %s thread%s: CPU %s (%s)",
+		  units_ns(wall_ns).s, units_count(t->threads).s, t->threads == 1 ? "" : "s",
+		  units_ns(t->cpu_ns).s, share_text(t->cpu_ns, wall_ns).s);
+	for (int i = 0; i <= CLASS_COUNT_ && waits[i].ns; i++)
+		line_putf(l, STYLE_PLAIN, ", %s %s (%s)", waits[i].word, units_ns(waits[i].ns).s,
+			  share_text(waits[i].ns, wall_ns).s);
+	line_end(l);
+}
+
+/* What the threads did; no sample stands for all of it. */
+static void put_times(struct line *l, const struct times_sum *t)
+{
+	uint64_t wall_ns = t->cpu_ns + waited_ns(t);
+	uint64_t rest_ns = t->not_sampled_cpu_ns + t->not_sampled_wait_ns;
+
+	if (!wall_ns)
+		return;
+	put_doings(l, t, wall_ns);
+	if (t->wait_ns[CLASS_GIL]) {
+		line_putf(l, STYLE_PLAIN,
+			  "GIL: waited for %s times, %s (%s); who held it: pyebpf report --gil",
+			  units_count(t->episodes).s, units_ns(t->wait_ns[CLASS_GIL]).s,
+			  share_text(t->wait_ns[CLASS_GIL], wall_ns).s);
+		line_end(l);
+	}
+	if (rest_ns < wall_ns / NOT_SAMPLED_TOLD)
+		return;
+	line_putf(l, STYLE_PLAIN, "not sampled: %s of CPU time, %s of waiting (%s)",
+		  units_ns(t->not_sampled_cpu_ns).s, units_ns(t->not_sampled_wait_ns).s,
+		  share_text(rest_ns, wall_ns).s);
 	line_end(l);
 }
 
@@ -58,7 +139,9 @@ static void put_lost(struct line *l, const struct load *loaded)
 		if (!loss_sum(loaded->profile, sources[i].losses))
 			continue;
 		line_put(l, STYLE_PLAIN, lead);
-		account_put_lost(l, loaded->profile, sources[i].losses, loaded->ticks);
+		account_put_lost(l, loaded->profile, sources[i].losses,
+				 source_counter(&sources[i], loaded->profile, "weight"),
+				 sources[i].unit);
 		lead = "; ";
 	}
 	if (!l->column)
@@ -91,7 +174,7 @@ static void put_python_share(struct line *l, const struct load *loaded)
 	if (ticks <= idle)
 		return;
 	line_putf(l, STYLE_PLAIN, "Python code was %s of all CPU time used",
-		  share_text(loaded->ticks, ticks - idle).s);
+		  share_text(profile_counter(loaded->profile, "weight"), ticks - idle).s);
 	line_end(l);
 }
 
@@ -118,6 +201,10 @@ int summary_print(FILE *out, const struct load *loaded, const struct summary_ext
 	terminal_init(&t, out);
 	t.width = 0; /* better wrapped than cut */
 	put_samples(&l, loaded, x);
+	if (x->times)
+		put_times(&l, x->times);
+	else
+		put_cpu(&l, loaded, x);
 	r = put_functions(&l, loaded);
 	if (r < 0)
 		return r;

@@ -2,6 +2,7 @@
 #include "collect/pipeline.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -14,12 +15,34 @@
 #include "collect/sample.h"
 #include "collect/stacks.h"
 #include "collect/threads.h"
+#include "collect/times.h"
+#include "collect/waits.h"
 #include "profile/opcodes.h"
 #include "symbolize/code.h"
 
 #define WAIT_NS 2000000000ULL
 #define LAST_WAIT_NS 200000000ULL /* for answers, at the end: some looks that hang */
 #define WAITING_BYTES_MAX (4u << 20)
+
+/*
+ * What a sample that waits for names is worth, in periods of its kind; its record follows.
+ * contention_ns: that others waited meanwhile for the GIL that its thread held.
+ */
+struct worth {
+	uint64_t value, contention_ns;
+};
+#define WORTH_WORDS (sizeof(struct worth) / sizeof(uint64_t))
+
+/* The kinds of samples where time off the CPU is recorded: all in ns. */
+enum timed_kind { TIMED_CPU, TIMED_OFF_CPU, TIMED_CONTENTION, TIMED_COUNT_ };
+
+static const struct {
+	const char *name, *event;
+} timed_kinds[TIMED_COUNT_] = {
+	[TIMED_CPU] = { "cpu", "cpu-clock" },
+	[TIMED_OFF_CPU] = { "off-cpu", "sched_switch" },
+	[TIMED_CONTENTION] = { "gil-contention", "gil" },
+};
 
 struct pipeline {
 	struct session *session;
@@ -28,14 +51,29 @@ struct pipeline {
 	struct processes *processes;
 	struct threads *threads;
 	struct stacks *stacks;
-	uint64_t start_ns;
+	struct times *times;          /* NULL: ticks alone are recorded, and count as such */
+	uint16_t kinds[TIMED_COUNT_]; /* in the profile; 0: not yet */
+	uint64_t start_ns, interval_ns;
 	uint64_t resent_ns;
-	VEC(uint64_t) waiting; /* sample records, 8-byte aligned, one behind the other */
+	VEC(uint64_t) waiting; /* struct worth, a sample record, and so on */
 	struct pipeline_stats stats;
 };
 
+static int take_timed(void *arg, const struct timed_sample *s);
+
+static int new_times(struct pipeline *p, const struct pipeline_opts *o)
+{
+	const unsigned int of_ticks = MODE_CPU | MODE_GIL | MODE_EXCEPTION;
+	const struct times_opts opts = { .interval_ns = o->interval_ns,
+					 .has_all_ticks = (o->modes & of_ticks) == MODE_CPU,
+					 .fn = take_timed,
+					 .arg = p };
+
+	return o->modes & MODE_OFF_CPU ? times_new(&opts, &p->times) : 0;
+}
+
 int pipeline_new(struct session *session, struct discovery *discovery, struct profile *profile,
-		 uint64_t start_ns, struct pipeline **out)
+		 const struct pipeline_opts *opts, struct pipeline **out)
 {
 	_cleanup_(pipeline_freep) struct pipeline *p = calloc(1, sizeof(*p));
 	uint64_t seed;
@@ -46,12 +84,14 @@ int pipeline_new(struct session *session, struct discovery *discovery, struct pr
 	p->session = session;
 	p->discovery = discovery;
 	p->profile = profile;
-	p->start_ns = start_ns;
+	p->start_ns = opts->start_ns;
+	p->interval_ns = opts->interval_ns;
 	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) < 0)
-		seed = start_ns;
+		seed = opts->start_ns;
 	if ((r = processes_new(discovery, profile, &p->processes)) < 0 ||
 	    (r = threads_new(session, discovery, profile, p->processes, &p->threads)) < 0 ||
-	    (r = stacks_new(discovery, profile, seed, &p->stacks)) < 0)
+	    (r = stacks_new(discovery, profile, seed, &p->stacks)) < 0 ||
+	    (r = new_times(p, opts)) < 0)
 		return r;
 	*out = take_ptr(p);
 	return 0;
@@ -61,6 +101,7 @@ void pipeline_free(struct pipeline *p)
 {
 	if (!p)
 		return;
+	times_free(p->times);
 	stacks_free(p->stacks);
 	threads_free(p->threads);
 	processes_free(p->processes);
@@ -101,6 +142,7 @@ static uint16_t sample_bits(const struct sample_event *e, const struct sample_st
 		[UNWIND_LATE] = SAMPLE_BIT_TRUNCATED,
 		[UNWIND_OUTSIDE] = 0,
 		[UNWIND_UNIDENTIFIED] = 0,
+		[UNWIND_NOT_SAMPLED] = 0,
 	};
 	static const struct { uint16_t from, to; } by_flag[] = {
 		{ SAMPLE_HOLDS_GIL, SAMPLE_BIT_HOLDS_GIL },
@@ -109,6 +151,7 @@ static uint16_t sample_bits(const struct sample_event *e, const struct sample_st
 		{ SAMPLE_TASK_WORK, SAMPLE_BIT_TASK_WORK },
 		{ SAMPLE_KERNEL, SAMPLE_BIT_KERNEL },
 		{ SAMPLE_CODE_FAULT, SAMPLE_BIT_FAULT },
+		{ SAMPLE_EPISODE, SAMPLE_BIT_EPISODE },
 	};
 	/* clang-format on */
 	uint16_t bits = by_status[sample_part(e)->status];
@@ -140,11 +183,82 @@ static int judge_unidentified(struct pipeline *p, const struct sample_event *e, 
 	return has_python;
 }
 
+/* In the profile, *kind KIND_TICKS where ticks alone are recorded. */
+static int kind_id(struct pipeline *p, enum timed_kind timed, uint16_t *kind)
+{
+	const char *name = timed_kinds[timed].name, *event = timed_kinds[timed].event;
+	struct sample_kind k = { .period = 1, .unit = UNIT_NS };
+	int r;
+
+	*kind = p->kinds[timed];
+	if (!p->times || *kind)
+		return 0;
+	if ((r = strtab_intern(p->profile->strings, name, strlen(name), &k.name)) < 0 ||
+	    (r = strtab_intern(p->profile->strings, event, strlen(event), &k.event)) < 0 ||
+	    (r = profile_add_kind(p->profile, &k, &p->kinds[timed])) < 0)
+		return r;
+	*kind = p->kinds[timed];
+	return 0;
+}
+
+/* What the thread waited for: on top of its stack, and as a label. */
+static int add_wait(struct pipeline *p, const struct sample_event *e, struct sample *s)
+{
+	struct wait_text text = wait_text(e->wait, e->syscall);
+	char marker[sizeof(text.s) + 2];
+	uint32_t name, value;
+	int r;
+
+	snprintf(marker, sizeof(marker), "<%s>", text.s);
+	if ((r = stacks_push_marker(p->stacks, marker, &s->stack)) < 0 ||
+	    (r = strtab_intern(p->profile->strings, "wait", 4, &name)) < 0 ||
+	    (r = strtab_intern(p->profile->strings, text.s, strlen(text.s), &value)) < 0)
+		return r;
+	return labeltab_add(p->profile->labels, s->labels, name, value, &s->labels);
+}
+
+/* A span, which begins where it began. */
+static int add_span(struct pipeline *p, const struct sample_event *e, struct sample *s)
+{
+	s->duration_ns = e->duration_ns;
+	if (s->value != s->duration_ns)
+		s->flags |= SAMPLE_BIT_WEIGHTED;
+	return e->wait ? add_wait(p, e, s) : 0;
+}
+
+/* The same stack once more, for what others waited meanwhile. */
+static int add_contention(struct pipeline *p, struct sample s, uint64_t value)
+{
+	int r = kind_id(p, TIMED_CONTENTION, &s.kind);
+
+	s.value = value;
+	return r < 0 ? r : profile_add_sample(p->profile, &s);
+}
+
+static uint64_t since_start(const struct pipeline *p, uint64_t ktime_ns)
+{
+	return ktime_ns > p->start_ns ? ktime_ns - p->start_ns : 0;
+}
+
+/* What of a sample takes no names. */
+static int describe_sample(struct pipeline *p, const struct sample_event *e,
+			   const struct sample_stack *stack, struct sample *s)
+{
+	bool is_span = e->source == SOURCE_SWITCHES;
+	int r = kind_id(p, is_span ? TIMED_OFF_CPU : TIMED_CPU, &s->kind);
+
+	s->stack = stack->id;
+	s->time_ns = since_start(p, e->ktime_ns - e->duration_ns);
+	s->flags = sample_bits(e, stack);
+	return r < 0 || !is_span ? r : add_span(p, e, s);
+}
+
 /* 0, -EAGAIN: some code object, or the thread's or process's name, is not known yet, -ENOMEM. */
-static int add_sample(struct pipeline *p, const struct sample_event *e, bool allow_unknown)
+static int add_sample(struct pipeline *p, const struct sample_event *e, const struct worth *worth,
+		      bool allow_unknown)
 {
 	const struct sample_part *part = sample_part(e);
-	struct sample s = { .value = e->value, .cpu = e->cpu };
+	struct sample s = { .value = worth->value, .cpu = e->cpu };
 	bool is_identified = part->status != UNWIND_UNIDENTIFIED;
 	struct sample_stack stack;
 	int r;
@@ -158,13 +272,12 @@ static int add_sample(struct pipeline *p, const struct sample_event *e, bool all
 		return r;
 	if ((r = stacks_intern(p->stacks, part, allow_unknown, &stack)) < 0 ||
 	    (r = threads_id(p->threads, e, &s.thread)) < 0 ||
-	    (part->opcode != OPCODE_NONE && stack.has_leaf && (r = opcode_id(p, e, &s.opcode)) < 0))
+	    (part->opcode != OPCODE_NONE && stack.has_leaf &&
+	     (r = opcode_id(p, e, &s.opcode)) < 0) ||
+	    (r = describe_sample(p, e, &stack, &s)) < 0 ||
+	    (r = profile_add_sample(p->profile, &s)) < 0)
 		return r;
-	s.stack = stack.id;
-	s.time_ns = e->ktime_ns > p->start_ns ? e->ktime_ns - p->start_ns : 0;
-	s.flags = sample_bits(e, &stack);
-	r = profile_add_sample(p->profile, &s);
-	if (r < 0)
+	if (worth->contention_ns && (r = add_contention(p, s, worth->contention_ns)) < 0)
 		return r;
 	p->stats.samples++;
 	p->stats.weight += e->value;
@@ -172,30 +285,80 @@ static int add_sample(struct pipeline *p, const struct sample_event *e, bool all
 	return 0;
 }
 
-static bool is_sound(const struct sample_event *e, size_t size)
+/* Or it waits for its names. */
+static int take_sample(struct pipeline *p, const struct sample_event *e, const struct worth *worth)
+{
+	int r = add_sample(p, e, worth, false);
+
+	if (r != -EAGAIN)
+		return r;
+	if (p->waiting.len * sizeof(uint64_t) > WAITING_BYTES_MAX)
+		return add_sample(p, e, worth, true);
+	r = vec_reserve(&p->waiting, WORTH_WORDS + sample_size(e) / sizeof(uint64_t));
+	if (r < 0)
+		return r;
+	p->stats.waiting++;
+	vec_append(&p->waiting, (const uint64_t *)worth, WORTH_WORDS);
+	return vec_append(&p->waiting, (const uint64_t *)e, sample_size(e) / sizeof(uint64_t));
+}
+
+/* Where the times of threads say what samples are worth. */
+static int take_timed(void *arg, const struct timed_sample *s)
+{
+	const struct worth worth = { s->value, s->blocked_ns };
+	const struct sample_event *e = s->event;
+	struct pipeline *p = arg;
+	int r;
+
+	if (sample_part(e)->status == UNWIND_NOT_SAMPLED &&
+	    ((r = processes_introduce(p->processes, e)) < 0 ||
+	     (r = threads_introduce(p->threads, e, s->comm)) < 0))
+		return r;
+	return take_sample(p, e, &worth);
+}
+
+static bool is_sound_span(const struct pipeline *p, const struct sample_event *e)
+{
+	return p->times && e->wait < WAIT_COUNT_ && (e->wait || e->flags & SAMPLE_OPEN) &&
+	       e->duration_ns <= e->ktime_ns;
+}
+
+static bool is_sound(const struct pipeline *p, const struct sample_event *e, size_t size)
 {
 	const struct sample_part *part = sample_part(e);
 
 	return e->source < SOURCE_COUNT_ && e->value && part->kind == PART_PYTHON &&
 	       part->status <= UNWIND_UNIDENTIFIED && part->depth <= FRAMES_MAX &&
-	       (part->depth || part->status != UNWIND_COMPLETE) && sample_size(e) <= size;
+	       (part->depth || part->status != UNWIND_COMPLETE) && sample_size(e) <= size &&
+	       (e->source == SOURCE_SWITCHES ? is_sound_span(p, e) : !e->duration_ns);
+}
+
+/*
+ * Of a process that was not identified then, nobody knew the times of its threads either: a sample
+ * is worth what it came with.
+ */
+static int take_unidentified(struct pipeline *p, const struct sample_event *e)
+{
+	bool is_span = e->source == SOURCE_SWITCHES;
+	const struct worth worth = { is_span ? e->value : e->value * p->interval_ns, 0 };
+
+	return e->flags & SAMPLE_OPEN ? 0 : take_sample(p, e, &worth);
 }
 
 static int on_sample(struct pipeline *p, const struct sample_event *e, size_t size)
 {
+	const struct worth ticks = { e->value, 0 };
 	int r;
 
-	if (!is_sound(e, size))
+	if (!is_sound(p, e, size))
 		return -EBADMSG;
 	if ((r = threads_ask_name(p->threads, e)) < 0)
 		return r;
-	r = add_sample(p, e, false);
-	if (r != -EAGAIN)
-		return r;
-	if (p->waiting.len * sizeof(uint64_t) > WAITING_BYTES_MAX)
-		return add_sample(p, e, true);
-	p->stats.waiting++;
-	return vec_append(&p->waiting, (const uint64_t *)e, sample_size(e) / sizeof(uint64_t));
+	if (!p->times)
+		return take_sample(p, e, &ticks);
+	if (sample_part(e)->status == UNWIND_UNIDENTIFIED)
+		return take_unidentified(p, e);
+	return times_add_sample(p->times, e);
 }
 
 static int on_process(struct pipeline *p, const struct process_event *e, size_t size)
@@ -264,6 +427,8 @@ static int take_record(struct pipeline *p, const void *record, size_t size)
 		[EVENT_THREAD] = sizeof(struct thread_event),
 		[EVENT_WHO] = sizeof(struct who_event),
 		[EVENT_PAGE] = sizeof(struct page_event),
+		[EVENT_THREAD_TIMES] = sizeof(struct thread_times_event),
+		[EVENT_SPAN_END] = sizeof(struct span_end_event),
 	};
 	uint8_t kind = size ? *(const uint8_t *)record : 0;
 
@@ -282,6 +447,10 @@ static int take_record(struct pipeline *p, const void *record, size_t size)
 		return threads_add(p->threads, record);
 	case EVENT_WHO:
 		return discovery_answer(p->discovery, record);
+	case EVENT_THREAD_TIMES:
+		return p->times ? times_end_thread(p->times, record) : -EBADMSG;
+	case EVENT_SPAN_END:
+		return p->times ? times_end_span(p->times, record) : -EBADMSG;
 	default:
 		return on_page(p, record);
 	}
@@ -307,26 +476,41 @@ static void ask_again(struct pipeline *p, uint64_t now_ns)
 	session_resend(p->session);
 }
 
+/* A sample that waits. */
+struct waiting {
+	const struct worth *worth;
+	const struct sample_event *event;
+	size_t words;
+};
+
+static struct waiting waiting_at(const struct pipeline *p, size_t at)
+{
+	const struct sample_event *e = (const void *)&p->waiting.items[at + WORTH_WORDS];
+
+	return (struct waiting){ .worth = (const void *)&p->waiting.items[at],
+				 .event = e,
+				 .words = WORTH_WORDS + sample_size(e) / sizeof(uint64_t) };
+}
+
 /* Takes up the samples that wait; is_last: whatever has not come. */
 static int take_up(struct pipeline *p, uint64_t now_ns, bool is_last)
 {
 	size_t kept = 0, at = 0;
 
 	while (at < p->waiting.len) {
-		const struct sample_event *e = (const void *)&p->waiting.items[at];
-		size_t words = sample_size(e) / sizeof(uint64_t);
-		bool is_old = is_last || e->ktime_ns + WAIT_NS < now_ns;
-		int r = add_sample(p, e, is_old);
+		struct waiting w = waiting_at(p, at);
+		bool is_old = is_last || w.event->ktime_ns + WAIT_NS < now_ns;
+		int r = add_sample(p, w.event, w.worth, is_old);
 
 		if (r == -EAGAIN) {
-			memmove(&p->waiting.items[kept], e, words * sizeof(uint64_t));
-			kept += words;
+			memmove(&p->waiting.items[kept], w.worth, w.words * sizeof(uint64_t));
+			kept += w.words;
 		} else if (r < 0) {
 			return r;
 		} else {
 			p->stats.waiting--;
 		}
-		at += words;
+		at += w.words;
 	}
 	p->waiting.len = kept;
 	return 0;
@@ -364,19 +548,26 @@ static bool is_known(void *arg, uint64_t process)
 	return processes_find(arg, process);
 }
 
+static void keep_process(void *arg, uint64_t process)
+{
+	struct pipeline *p = arg;
+	struct known_process *known = processes_find(p->processes, process);
+
+	if (known)
+		known->is_kept = true;
+}
+
 /* Those of samples that wait. */
 static void keep_processes(struct pipeline *p)
 {
-	const struct sample_event *e;
+	struct waiting w;
 
-	for (size_t at = 0; at < p->waiting.len; at += sample_size(e) / sizeof(uint64_t)) {
-		struct known_process *process;
-
-		e = (const void *)&p->waiting.items[at];
-		process = processes_find(p->processes, e->process);
-		if (process)
-			process->is_kept = true;
+	for (size_t at = 0; at < p->waiting.len; at += w.words) {
+		w = waiting_at(p, at);
+		keep_process(p, w.event->process);
 	}
+	if (p->times)
+		times_each_process(p->times, keep_process, p);
 }
 
 int pipeline_forget_ids(struct pipeline *p)
@@ -384,6 +575,7 @@ int pipeline_forget_ids(struct pipeline *p)
 	int r;
 
 	stacks_forget_ids(p->stacks);
+	memset(p->kinds, 0, sizeof(p->kinds));
 	keep_processes(p);
 	if ((r = discovery_sweep(p->discovery)) < 0 ||
 	    (r = processes_forget_ids(p->processes)) < 0 ||
@@ -398,6 +590,11 @@ void pipeline_set_start(struct pipeline *p, uint64_t start_ns)
 	p->start_ns = start_ns;
 }
 
+struct times *pipeline_times(const struct pipeline *p)
+{
+	return p->times;
+}
+
 const struct pipeline_stats *pipeline_stats(const struct pipeline *p)
 {
 	return &p->stats;
@@ -409,7 +606,9 @@ void pipeline_usage(const struct pipeline *p, struct usage out[PIPELINE_USAGES])
 		(struct usage){ "code_objects", stacks_bytes(p->stacks), CODE_TABLE_BYTES_DEFAULT };
 	out[1] = (struct usage){ "processes",
 				 processes_bytes(p->processes) + threads_bytes(p->threads), 0 };
-	out[2] = (struct usage){ "waiting_samples", p->waiting.len * sizeof(uint64_t),
+	out[2] = (struct usage){ "waiting_samples",
+				 p->waiting.len * sizeof(uint64_t) +
+					 (p->times ? times_bytes(p->times) : 0),
 				 WAITING_BYTES_MAX };
 	out[3] = discovery_usage(p->discovery);
 }

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "collect/discover.h"
 #include "collect/session.h"
+#include "collect/times.h"
 #include "profile/profile.h"
 
 /*
@@ -17,9 +18,15 @@
  */
 struct pipeline;
 
-/* All three are borrowed and must outlive the pipeline. start_ns: CLOCK_MONOTONIC, time 0. */
+struct pipeline_opts {
+	uint64_t start_ns;    /* CLOCK_MONOTONIC: time 0 */
+	uint64_t interval_ns; /* of ticks */
+	unsigned int modes;   /* enum session_mode; MODE_OFF_CPU: all is in ns, collect/times.h */
+};
+
+/* All three are borrowed and must outlive the pipeline. */
 int pipeline_new(struct session *session, struct discovery *discovery, struct profile *profile,
-		 uint64_t start_ns, struct pipeline **out);
+		 const struct pipeline_opts *opts, struct pipeline **out);
 void pipeline_free(struct pipeline *p);
 DEFINE_CLEANUP(struct pipeline *, pipeline_free)
 
@@ -34,6 +41,9 @@ int pipeline_record(void *arg, const void *record, size_t size);
  * the ring was emptied. 0, or a negative errno with a message.
  */
 int pipeline_step(struct pipeline *p);
+
+/* Where threads' times are recorded: what is known of them, else NULL. */
+struct times *pipeline_times(const struct pipeline *p);
 
 /*
  * Takes up the samples that wait; is_last: with "<unknown>" for what never came, and a while after

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "collect/counters.h"
 #include "collect/discover.h"
+#include "collect/modes.h"
 
 #define LOOK_NS 250000000ULL /* who is in a version 1 cgroup is asked this often */
 #define SETTLE_NS NS_PER_SECOND
@@ -29,9 +30,14 @@ struct recorder {
 
 static int describe(struct recorder *rec)
 {
+	_cleanup_(strbuf_releasep) struct strbuf mode = STRBUF_INIT;
+	bool has_ticks = session_has_source(rec->session, SOURCE_TICKS);
 	struct recording *m = profile_recording(rec->profile);
 	struct utsname u;
-	int r;
+	int r = modes_put(rec->opts.session.modes, &mode);
+
+	if (r < 0)
+		return r;
 
 	m->rate_hz = rec->opts.session.freq_hz;
 	m->interval_ns = session_interval_ns(rec->session);
@@ -40,9 +46,9 @@ static int describe(struct recorder *rec)
 	if ((r = recording_set_text(&m->kernel, u.release)) < 0 ||
 	    (r = recording_set_text(&m->machine, u.machine)) < 0 ||
 	    (r = recording_set_text(&m->version, PYEBPF_VERSION)) < 0 ||
-	    (r = recording_set_text(&m->mode, "cpu")) < 0)
+	    (r = recording_set_text(&m->mode, strbuf_str(&mode))) < 0)
 		return r;
-	return recording_set_text(&m->event, "cpu-clock");
+	return recording_set_text(&m->event, has_ticks ? "cpu-clock" : "sched_switch");
 }
 
 int recorder_open(const struct recorder_opts *opts, struct recorder **out)
@@ -53,7 +59,9 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **out)
 	if (!rec)
 		return -ENOMEM;
 	rec->opts = *opts;
-	if ((r = session_open(&opts->session, &rec->session)) < 0 ||
+	if (!rec->opts.session.modes)
+		rec->opts.session.modes = MODE_CPU;
+	if ((r = session_open(&rec->opts.session, &rec->session)) < 0 ||
 	    (r = profile_new(&rec->profile)) < 0 || (r = describe(rec)) < 0)
 		return r;
 	*out = take_ptr(rec);
@@ -105,7 +113,11 @@ int recorder_clear(struct recorder *rec)
 
 static int begin_first(struct recorder *rec, uint64_t start_ns)
 {
-	return pipeline_new(rec->session, rec->discovery, rec->profile, start_ns, &rec->pipeline);
+	const struct pipeline_opts opts = { .start_ns = start_ns,
+					    .interval_ns = session_interval_ns(rec->session),
+					    .modes = rec->opts.session.modes };
+
+	return pipeline_new(rec->session, rec->discovery, rec->profile, &opts, &rec->pipeline);
 }
 
 static int begin_next(struct recorder *rec, uint64_t start_ns)
@@ -130,7 +142,43 @@ int recorder_begin(struct recorder *rec)
 
 int recorder_start(struct recorder *rec)
 {
-	return session_start(rec->session);
+	int r = session_start(rec->session);
+
+	return r < 0 || !pipeline_times(rec->pipeline) ? r : session_open_spans(rec->session);
+}
+
+static int list_thread(const struct thread_times_event *e, void *arg)
+{
+	int r = times_list_thread(arg, e);
+
+	return r == -EBADMSG ? 0 : r;
+}
+
+/*
+ * What the threads' times are worth to the samples that wait for them. After the list: who has a
+ * sample from before it then, has it in the ring.
+ */
+static int settle_times(struct recorder *rec, enum times_depth depth)
+{
+	struct times *t = pipeline_times(rec->pipeline);
+	int r;
+
+	times_begin_list(t, monotonic_ns());
+	if ((r = session_list_thread_times(rec->session, list_thread, t)) < 0 ||
+	    (r = session_consume(rec->session, 0, pipeline_record, rec->pipeline)) < 0)
+		return r;
+	return times_settle(t, monotonic_ns(), depth);
+}
+
+/* A part ends: who is off the CPU was so until now. */
+static int end_times(struct recorder *rec)
+{
+	int r;
+
+	if (!pipeline_times(rec->pipeline))
+		return 0;
+	r = session_close_spans(rec->session);
+	return r < 0 ? r : settle_times(rec, TIMES_REST);
 }
 
 static int wait(const struct recorder *rec, int fd, int max_ms)
@@ -163,7 +211,18 @@ static int settle(struct recorder *rec, uint64_t now)
 
 int recorder_settle(struct recorder *rec)
 {
-	return settle(rec, monotonic_ns());
+	int r = pipeline_times(rec->pipeline) ? settle_times(rec, TIMES_ALL) : 0;
+
+	return r < 0 ? r : settle(rec, monotonic_ns());
+}
+
+static int step_times(struct recorder *rec, uint64_t now)
+{
+	const struct times *t = pipeline_times(rec->pipeline);
+
+	if (!t || !times_is_due(t, now))
+		return 0;
+	return settle_times(rec, times_is_full(t) ? TIMES_ALL : TIMES_GROUPS);
 }
 
 int recorder_step(struct recorder *rec, int fd, int max_ms)
@@ -176,8 +235,8 @@ int recorder_step(struct recorder *rec, int fd, int max_ms)
 	    (r = pipeline_step(rec->pipeline)) < 0)
 		return r;
 	now = monotonic_ns();
-	r = look_into_cgroup(rec, now);
-	if (r < 0 || now - rec->last_settle_ns < SETTLE_NS)
+	if ((r = look_into_cgroup(rec, now)) < 0 || (r = step_times(rec, now)) < 0 ||
+	    now - rec->last_settle_ns < SETTLE_NS)
 		return r;
 	r = settle(rec, now);
 	return r < 0 ? r : 1;
@@ -212,7 +271,7 @@ int recorder_cut(struct recorder *rec)
 	uint64_t now = monotonic_ns();
 	int r = session_consume(rec->session, 0, pipeline_record, rec->pipeline);
 
-	if (r < 0 || (r = settle(rec, now)) < 0)
+	if (r < 0 || (r = end_times(rec)) < 0 || (r = settle(rec, now)) < 0)
 		return r;
 	return end_part(rec, now);
 }
@@ -225,7 +284,7 @@ int recorder_finish(struct recorder *rec)
 	session_stop(rec->session);
 	now = monotonic_ns();
 	if ((r = session_drain(rec->session, pipeline_record, rec->pipeline)) < 0 ||
-	    (r = pipeline_settle(rec->pipeline, now, true)) < 0)
+	    (r = end_times(rec)) < 0 || (r = pipeline_settle(rec->pipeline, now, true)) < 0)
 		return r;
 	return end_part(rec, now);
 }
@@ -263,6 +322,13 @@ uint64_t recorder_target_events(const struct recorder *rec)
 int recorder_read_cost(struct recorder *rec, uint64_t *ns)
 {
 	return counters_read_cost(rec->session, ns);
+}
+
+const struct times_sum *recorder_times(const struct recorder *rec)
+{
+	const struct times *t = pipeline_times(rec->pipeline);
+
+	return t ? times_sum(t) : NULL;
 }
 
 const struct pipeline_stats *recorder_stats(const struct recorder *rec)

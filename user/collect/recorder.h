@@ -97,6 +97,9 @@ uint64_t recorder_target_events(const struct recorder *rec);
 /* CPU time of the sampler so far. -EPERM: we may use no map. */
 int recorder_read_cost(struct recorder *rec, uint64_t *ns);
 
+/* What the threads did so far, in all parts; borrowed. NULL: not recorded. */
+const struct times_sum *recorder_times(const struct recorder *rec);
+
 /* Borrowed. */
 const struct pipeline_stats *recorder_stats(const struct recorder *rec);
 

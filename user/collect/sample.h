@@ -8,6 +8,9 @@
 
 /* A sample as the ring brings it: a head, and so far one part, of Python frames. */
 
+/* Status of a part that no sampler has sent: of time that no sample stands for. */
+#define UNWIND_NOT_SAMPLED (UNWIND_UNIDENTIFIED + 1)
+
 static inline const struct sample_part *sample_part(const struct sample_event *e)
 {
 	return (const struct sample_part *)(e + 1);

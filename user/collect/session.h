@@ -178,6 +178,18 @@ uint64_t session_expected_ticks(struct session *s);
 #define SESSION_USAGES 8
 int session_usage(struct session *s, struct usage out[SESSION_USAGES]);
 
+/*
+ * With MODE_OFF_CPU, after session_start(): a span begins now for each thread that is off the CPU.
+ * session_close_spans(): those that go on end now, as far as samples are concerned, and begin anew.
+ * 0, or a negative errno with a message.
+ */
+int session_open_spans(struct session *s);
+int session_close_spans(struct session *s);
+
+/* Calls fn with the times of every thread that lives. Stops at fn's first negative result. */
+int session_list_thread_times(struct session *s,
+			      int (*fn)(const struct thread_times_event *e, void *arg), void *arg);
+
 /* Has the kernel send every name and line table again. */
 void session_resend(struct session *s);
 

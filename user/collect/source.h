@@ -16,11 +16,15 @@ struct source {
 	const char *prefix; /* of the names that its counters have in files and /metrics */
 	const char *events; /* counter of those that reached the sampler, without the prefix */
 	const struct loss_row *losses; /* counters of those that should have been samples */
+	uint8_t unit; /* enum sample_unit: what they count; events, if UNIT_COUNT */
 
 	/* How many it must have made since session_start(); NULL: as many as it has. */
 	uint64_t (*expected)(struct session *s);
 };
 
 extern const struct source sources[SOURCE_COUNT_];
+
+/* One of its counters in a profile. */
+uint64_t source_counter(const struct source *source, const struct profile *p, const char *name);
 
 #endif

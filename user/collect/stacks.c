@@ -326,6 +326,8 @@ static const char *root_marker(uint8_t status)
 	case UNWIND_OUTSIDE:
 	case UNWIND_UNIDENTIFIED:
 		return PROFILE_OUTSIDE_PYTHON;
+	case UNWIND_NOT_SAMPLED:
+		return PROFILE_NOT_SAMPLED;
 	default:
 		return "<incomplete>";
 	}
@@ -374,6 +376,14 @@ int stacks_intern(struct stacks *st, const struct sample_part *part, bool allow_
 	stack.has_leaf = stack.id != callers;
 	*out = stack;
 	return 0;
+}
+
+int stacks_push_marker(struct stacks *st, const char *name, uint32_t *stack)
+{
+	uint32_t frame;
+	int r = marker_frame(st, name, &frame);
+
+	return r < 0 ? r : stacktab_intern(st->profile->stacks, *stack, frame, stack);
 }
 
 void stacks_forget_ids(struct stacks *st)

@@ -44,6 +44,9 @@ struct sample_stack {
 int stacks_intern(struct stacks *st, const struct sample_part *part, bool allow_unknown,
 		  struct sample_stack *out);
 
+/* A marker on top of a stack: the frame that it ends in. 0 or -ENOMEM. */
+int stacks_push_marker(struct stacks *st, const char *name, uint32_t *stack);
+
 /* The caches are of no use any more: after profile_reset(). */
 void stacks_forget_ids(struct stacks *st);
 

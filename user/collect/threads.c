@@ -299,28 +299,28 @@ static int name_id(struct threads *ts, const struct known_thread *known, uint32_
 			     id);
 }
 
-static int stand_in(struct threads *ts, const struct sample_event *e)
+int threads_introduce(struct threads *ts, const struct sample_event *e, const char *comm)
 {
-	const struct thread_event nameless = {
+	struct thread_event stand_in = {
 		.kind = EVENT_THREAD, .pid = e->pid, .process = e->process, .tid = e->tid
 	};
 
-	return threads_add(ts, &nameless);
+	if (thread_find(ts, e->process, e->tid) != IDMAP_NONE)
+		return 0;
+	memcpy(stand_in.comm, comm, sizeof(stand_in.comm));
+	return threads_add(ts, &stand_in);
 }
 
 int threads_id(struct threads *ts, const struct sample_event *e, uint32_t *id)
 {
-	uint32_t i = thread_find(ts, e->process, e->tid);
+	static const char nameless[COMM_BYTES];
 	struct thread thread = { .tid = e->tid };
 	struct known_thread *known;
-	int r;
+	int r = threads_introduce(ts, e, nameless);
 
-	if (i == IDMAP_NONE) {
-		if ((r = stand_in(ts, e)) < 0)
-			return r;
-		i = thread_find(ts, e->process, e->tid);
-	}
-	known = &ts->known.items[i];
+	if (r < 0)
+		return r;
+	known = &ts->known.items[thread_find(ts, e->process, e->tid)];
 	known->is_seen = true;
 	if (known->id == NO_ID &&
 	    ((r = processes_id(ts->processes, e->process, &thread.process)) < 0 ||

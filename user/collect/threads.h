@@ -28,6 +28,12 @@ DEFINE_CLEANUP(struct threads *, threads_free)
 /* A thread at its first sample, or under another name than before. 0 or -ENOMEM. */
 int threads_add(struct threads *ts, const struct thread_event *e);
 
+/*
+ * The thread of a record that no sampler has sent, by its kernel name (COMM_BYTES), unless it is
+ * known. 0 or -ENOMEM.
+ */
+int threads_introduce(struct threads *ts, const struct sample_event *e, const char *comm);
+
 /* A sample has come: if its thread's name is awaited, it is asked for. 0 or -ENOMEM. */
 int threads_ask_name(struct threads *ts, const struct sample_event *e);
 

@@ -24,6 +24,9 @@
 /* Marker of a thread that runs no Python code in a process that has a Python. */
 #define PROFILE_OUTSIDE_PYTHON "<outside Python>"
 
+/* Marker of time that a thread had, as the scheduler says, and that no sample stands for. */
+#define PROFILE_NOT_SAMPLED "<not sampled>"
+
 /* Stands for a stack without frames where one is shown. */
 #define PROFILE_NO_FRAMES "<unknown>"
 
@@ -69,7 +72,7 @@ enum sample_bits {
 	SAMPLE_BIT_APPROX_LINES = 1 << 6, /* some frame's line is approximate */
 	SAMPLE_BIT_TASK_WORK = 1 << 7,    /* walked in the thread's own context */
 	SAMPLE_BIT_KERNEL = 1 << 8,       /* interrupted in kernel mode */
-	SAMPLE_BIT_EPISODE = 1 << 9, /* a span that begins an episode of waiting for the GIL */
+	SAMPLE_BIT_EPISODE = 1 << 9,      /* a span that begins an episode of waiting for the GIL */
 };
 
 struct sample {

@@ -89,6 +89,12 @@ static void check(const struct profile *p)
 /* A window of the agent: settled, looked at, forgotten. */
 static void end_window(struct pipeline *p, struct profile *profile)
 {
+	struct times *t = pipeline_times(p);
+
+	if (t) {
+		times_begin_list(t, UINT64_MAX);
+		require(times_settle(t, UINT64_MAX, TIMES_REST) == 0);
+	}
 	require(pipeline_settle(p, UINT64_MAX, true) == 0);
 	check(profile);
 	require(profile_reset(profile) == 0 && pipeline_forget_ids(p) == 0);
@@ -96,6 +102,8 @@ static void end_window(struct pipeline *p, struct profile *profile)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
+	const struct pipeline_opts opts = { .interval_ns = 10000000,
+					    .modes = len && *bytes & 1 ? MODE_CPU : MODE_WALL };
 	struct hostile h = { bytes, bytes + len };
 	_cleanup_(profile_freep) struct profile *profile = NULL;
 	_cleanup_(discovery_freep) struct discovery *d = NULL;
@@ -103,7 +111,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 
 	require(profile_new(&profile) == 0 && discovery_new(NULL, &d) == 0);
 	add_layouts(d);
-	require(pipeline_new(NULL, d, profile, 0, &p) == 0);
+	require(pipeline_new(NULL, d, profile, &opts, &p) == 0);
 	while (h.at < h.end) {
 		uint64_t head = hostile_number(&h, 2);
 		size_t size = head % RECORD_BYTES_MAX, left = (size_t)(h.end - h.at);

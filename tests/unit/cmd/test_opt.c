@@ -28,6 +28,7 @@ struct sample_opts {
 	bool kernel, native, no_children;
 	const char *output;
 	enum mode mode;
+	unsigned int also;
 	struct opt_list events;
 	struct opt_u32_list pids;
 };
@@ -46,6 +47,7 @@ static int with_table(struct sample_opts *o, int (*use)(const struct opt *opts, 
 		OPT_TIME('d', "duration", &o->duration_ns,
 			 "stop after TIME, e.g. 30s (until Ctrl-C)", .min = 1000000),
 		OPT_ENUM(0, "mode", &o->mode, "MODE", modes, "what makes a sample (cpu)"),
+		OPT_ENUM_SET(0, "also", &o->also, "MODE[,MODE]", modes, "and these"),
 		OPT_LIST('e', "event", &o->events, "EVENT", "perf event to sample by; may repeat"),
 		OPT_FLAG('k', "kernel", &o->kernel, "also record kernel stacks"),
 		OPT_FLAG('n', "native", &o->native, "also record native stacks"),
@@ -78,7 +80,7 @@ static int parse(const struct opt *opts, void *context)
 	return opt_parse(opts, c->argc, c->argv, &c->operands);
 }
 
-enum { MAX_WORDS = 12 };
+enum { MAX_WORDS = 16 };
 
 struct line {
 	struct sample_opts o;
@@ -159,6 +161,12 @@ static void test_opt_parse_rejects_with_a_message(void **state)
 		{ "words are not abbreviated",
 		  { "--mode=w" },
 		  "--mode: 'w' is none of cpu, wall, off-cpu" },
+		{ "no such word among several",
+		  { "--also=cpu,of" },
+		  "--also: 'of' is none of cpu, wall, off-cpu" },
+		{ "comma behind words",
+		  { "--also=cpu," },
+		  "--also: '' is none of cpu, wall, off-cpu" },
 	};
 
 	(void)state;
@@ -179,7 +187,8 @@ static void test_opt_parse_takes_every_form(void **state)
 {
 	static const char *const words[] = { "-kn",    "-F",      "1k",    "--duration=2m",
 					     "--mode", "off-cpu", "-eone", "--event=two",
-					     "-p1,2",  "-p",      "3",     NULL };
+					     "-p1,2",  "-p",      "3",     "--also=cpu,wall,cpu",
+					     "--also", "wall",    NULL };
 	struct line l;
 
 	(void)state;
@@ -188,6 +197,7 @@ static void test_opt_parse_takes_every_form(void **state)
 	assert_int_equal(l.o.freq_hz, 1000);
 	assert_true(l.o.duration_ns == UINT64_C(120000000000));
 	assert_int_equal(l.o.mode, MODE_OFF_CPU);
+	assert_int_equal(l.o.also, 1u << MODE_CPU | 1u << MODE_WALL);
 	assert_int_equal(l.o.events.len, 2);
 	assert_string_equal(l.o.events.items[0], "one");
 	assert_string_equal(l.o.events.items[1], "two");
@@ -366,6 +376,7 @@ static const char want_help[] =
 	"  -F, --freq HZ           samples per second on each CPU (99); also -r, --rate\n"
 	"  -d, --duration TIME     stop after TIME, e.g. 30s (until Ctrl-C)\n"
 	"      --mode MODE         what makes a sample (cpu): cpu, wall, off-cpu\n"
+	"      --also MODE[,MODE]  and these: cpu, wall, off-cpu\n"
 	"  -e, --event EVENT       perf event to sample by; may repeat\n"
 	"  -k, --kernel            also record kernel stacks\n"
 	"  -n, --native            also record native stacks\n"

@@ -275,6 +275,16 @@ static void test_terminal(void **state)
 
 static void test_summary_print(void **state)
 {
+	static const struct times_sum times = {
+		.threads = 3,
+		.cpu_ns = UINT64_C(5000000000),
+		.wait_ns = { [CLASS_SLEEP] = UINT64_C(7500000000),
+			     [CLASS_GIL] = UINT64_C(2490000000) },
+		.unseen_ns = 10000000,
+		.not_sampled_cpu_ns = 30000000,
+		.not_sampled_wait_ns = 300000000,
+		.episodes = 412,
+	};
 	static const struct {
 		const char *name;
 		bool has_samples;
@@ -315,8 +325,8 @@ static void test_summary_print(void **state)
 		  { .output = "x.pyebpf", .processes = 1, .wall_ns = UINT64_C(8000000000) },
 		  0,
 		  "x.pyebpf: 280 samples of 1 process (7 records)\n"
-		  "300 ms of CPU time in 8 s, 17 ms of it without Python: it mostly waited, "
-		  "which samples of CPU time do not show\n"
+		  "300 ms of CPU time in 8 s, 17 ms of it without Python: it mostly waited; "
+		  "record --mode wall shows for what\n"
 		  "   25.0%  f7  b/app.py:1\n"
 		  "   21.4%  f6  b/app.py:1\n"
 		  "   17.9%  f5  b/app.py:1\n"
@@ -341,6 +351,25 @@ static void test_summary_print(void **state)
 		  "nothing lost\n"
 		  "target never paused\n",
 		  0 },
+		{ "what threads did",
+		  true,
+		  0,
+		  { .output = "x.pyebpf", .processes = 1, .times = &times },
+		  0,
+		  "x.pyebpf: 7 samples of 1 process\n"
+		  "15 s of wall time in 3 threads: CPU 5 s (33.3%), sleep 7.5 s (50.0%), "
+		  "GIL 2.5 s (16.6%), before it was watched 10 ms (0.1%)\n"
+		  "GIL: waited for 412 times, 2.5 s (16.6%); who held it: pyebpf report --gil\n"
+		  "not sampled: 30 ms of CPU time, 300 ms of waiting (2.2%)\n"
+		  "   25.0%  f7  b/app.py:1\n"
+		  "   21.4%  f6  b/app.py:1\n"
+		  "   17.9%  f5  b/app.py:1\n"
+		  "   14.3%  f4  b/app.py:1\n"
+		  "   10.7%  f3  b/app.py:1\n"
+		  "nothing lost\n"
+		  "target never paused\n"
+		  "next: pyebpf report --tree x.pyebpf\n",
+		  0 },
 		{ "no samples",
 		  false,
 		  0,
@@ -364,6 +393,7 @@ static void test_summary_print(void **state)
 		write_recording("x.pyebpf", cases[i].has_samples, cases[i].lost);
 		assert_int_equal(load_files(&loaded, &path, 1), 0);
 		assert_int_equal(profile_set_counter(loaded.profile, "cpu_ns", cases[i].cpu_ns), 0);
+		assert_int_equal(profile_set_counter(loaded.profile, "weight", loaded.ticks), 0);
 		assert_int_equal(summary_print(out, &loaded, &cases[i].x), cases[i].status);
 		assert_int_equal(fclose(out), 0);
 		if (strcmp(text, cases[i].want))

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -27,6 +28,8 @@ int session_add_layout(struct session *s, const struct py_offsets *off)
 	return -ENOSPC;
 }
 
+static const struct pipeline_opts ticks_alone = { .modes = MODE_CPU };
+
 #define SAMPLE_BYTES (sizeof(struct sample_event) + sizeof(struct sample_part))
 
 union record {
@@ -40,6 +43,7 @@ union record {
 	struct process_event process;
 	struct thread_event thread;
 	struct who_event who;
+	struct thread_times_event times;
 	uint8_t bytes[SAMPLE_BYTES + sizeof(struct frame_record)];
 };
 
@@ -60,6 +64,11 @@ static void test_pipeline_record_counts_what_it_refuses(void **state)
 		{ "sample of no known source", SAMPLE_BYTES,
 		  { .sample = { { .kind = EVENT_SAMPLE, .source = SOURCE_COUNT_, .value = 1 },
 				{ .status = UNWIND_FAULT } } }, true },
+		{ "span where none is recorded", SAMPLE_BYTES,
+		  { .sample = { { .kind = EVENT_SAMPLE, .source = SOURCE_SWITCHES, .value = 1,
+				  .wait = WAIT_LOCK }, { .status = UNWIND_FAULT } } }, true },
+		{ "times where none are recorded", sizeof(struct thread_times_event),
+		  { .times = { .kind = EVENT_THREAD_TIMES } }, true },
 		{ "sample of a part of no known kind", SAMPLE_BYTES,
 		  { .sample = { { .kind = EVENT_SAMPLE, .value = 1 },
 				{ .kind = PART_COUNT_, .status = UNWIND_FAULT } } }, true },
@@ -86,7 +95,7 @@ static void test_pipeline_record_counts_what_it_refuses(void **state)
 	(void)state;
 	assert_int_equal(profile_new(&profile), 0);
 	assert_int_equal(discovery_new(NULL, &discovery), 0);
-	assert_int_equal(pipeline_new(NULL, discovery, profile, 0, &p), 0);
+	assert_int_equal(pipeline_new(NULL, discovery, profile, &ticks_alone, &p), 0);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		refused += cases[i].is_refused;
 		if (pipeline_record(p, &cases[i].record, cases[i].size) < 0)
@@ -96,6 +105,118 @@ static void test_pipeline_record_counts_what_it_refuses(void **state)
 				 cases[i].is_refused ? "taken" : "refused");
 	}
 	assert_int_equal(pipeline_stats(p)->samples, 0);
+}
+
+static void feed_times(struct pipeline *p, const struct thread_times_event *e)
+{
+	assert_int_equal(pipeline_record(p, e, sizeof(*e)), 0);
+}
+
+static const char *text(const struct profile *p, uint32_t id)
+{
+	return strtab_get(p->strings, id);
+}
+
+/* "outside Python;read: socket" of a sample, its kind, and the value of its first label. */
+static void describe(const struct profile *p, const struct sample *s, char *out, size_t size)
+{
+	const struct stack_entry *stacks = stacktab_entries(p->stacks);
+	const struct label_entry *label = &labeltab_entries(p->labels)[s->labels];
+	uint32_t leaf = s->stack, root = stacks[leaf].parent;
+
+	snprintf(out, size, "%s: %s %s, %s=%s", text(p, p->kinds.items[s->kind - 1].name),
+		 root ? text(p, frametab_get(p->frames, stacks[root].frame)->name) : "",
+		 text(p, frametab_get(p->frames, stacks[leaf].frame)->name),
+		 s->labels ? text(p, label->name) : "", s->labels ? text(p, label->value) : "");
+}
+
+static void test_pipeline_record_makes_kinds_of_times(void **state)
+{
+	static const struct pipeline_opts wall = { .start_ns = 1000,
+						   .interval_ns = 100,
+						   .modes = MODE_WALL };
+	static const struct {
+		const char *words;
+		uint64_t time_ns, duration_ns, value;
+		uint16_t bits;
+	} wants[] = {
+		/* clang-format off */
+		{ "cpu:  <outside Python>, =", 1000, 0, 130, SAMPLE_BIT_HOLDS_GIL },
+		{ "gil-contention:  <outside Python>, =", 1000, 0, 260, SAMPLE_BIT_HOLDS_GIL },
+		{ "off-cpu: <outside Python> <read: socket>, wait=read: socket", 500, 2000, 2000,
+		  SAMPLE_BIT_EPISODE },
+		{ "off-cpu: <outside Python> <sleep>, wait=sleep", 2900, 100, 55,
+		  SAMPLE_BIT_WEIGHTED },
+		{ "off-cpu: <not sampled> <write>, wait=write", 0, 3000, 7, SAMPLE_BIT_WEIGHTED },
+		{ "off-cpu:  <not sampled>, =", 0, 3000, 9, SAMPLE_BIT_WEIGHTED },
+		/* clang-format on */
+	};
+	const union record records[] = {
+		{ .process = { .kind = EVENT_PROCESS, .process = 5, .start_ns = 1 } },
+		{ .sample = { { .kind = EVENT_SAMPLE,
+				.process = 5,
+				.tid = 3,
+				.value = 1,
+				.ktime_ns = 2000,
+				.blocked_ns = 200,
+				.flags = SAMPLE_HOLDS_GIL },
+			      { .status = UNWIND_OUTSIDE, .opcode = OPCODE_NONE } } },
+		{ .sample = { { .kind = EVENT_SAMPLE,
+				.source = SOURCE_SWITCHES,
+				.process = 5,
+				.tid = 3,
+				.value = 2000,
+				.ktime_ns = 3500,
+				.duration_ns = 2000,
+				.wait = WAIT_READ_SOCKET,
+				.flags = SAMPLE_EPISODE },
+			      { .status = UNWIND_OUTSIDE, .opcode = OPCODE_NONE } } },
+		{ .sample = { { .kind = EVENT_SAMPLE,
+				.source = SOURCE_SWITCHES,
+				.process = 5,
+				.tid = 3,
+				.value = 1000,
+				.ktime_ns = 4000,
+				.duration_ns = 100,
+				.wait = WAIT_SLEEP,
+				.flags = SAMPLE_SHORT },
+			      { .status = UNWIND_OUTSIDE, .opcode = OPCODE_NONE } } },
+	};
+	struct thread_times_event times = { .kind = EVENT_THREAD_TIMES,
+					    .process = 5,
+					    .tid = 3,
+					    .since_ns = 1000,
+					    .ktime_ns = 4000,
+					    .cpu_ns = 130,
+					    .unseen_ns = 9,
+					    .short_ns[CLASS_SLEEP] = 55,
+					    .long_ns[CLASS_READ] = 2000,
+					    .long_ns[CLASS_WRITE] = 7 };
+	_cleanup_(profile_freep) struct profile *profile = NULL;
+	_cleanup_(discovery_freep) struct discovery *discovery = NULL;
+	_cleanup_(pipeline_freep) struct pipeline *p = NULL;
+	char words[128];
+
+	(void)state;
+	assert_int_equal(profile_new(&profile), 0);
+	assert_int_equal(discovery_new(NULL, &discovery), 0);
+	assert_int_equal(pipeline_new(NULL, discovery, profile, &wall, &p), 0);
+	for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++)
+		assert_int_equal(pipeline_record(p, &records[i], sizeof(records[i])), 0);
+	feed_times(p, &times);
+	assert_int_equal(pipeline_settle(p, monotonic_ns(), true), 0);
+	assert_int_equal(profile->samples.len, sizeof(wants) / sizeof(wants[0]));
+	for (size_t i = 0; i < profile->samples.len; i++) {
+		const struct sample *s = &profile->samples.items[i];
+
+		describe(profile, s, words, sizeof(words));
+		assert_string_equal(words, wants[i].words);
+		assert_int_equal(s->time_ns, wants[i].time_ns);
+		assert_int_equal(s->duration_ns, wants[i].duration_ns);
+		assert_int_equal(s->value, wants[i].value);
+		assert_int_equal(s->flags, wants[i].bits);
+	}
+	assert_int_equal(pipeline_stats(p)->malformed, 0);
 }
 
 /* A look that does not come back before somebody writes a byte. */
@@ -172,7 +293,7 @@ static bool record_beside_a_look(uint64_t process)
 	assert_int_equal(pipe(fds), 0);
 	assert_int_equal(profile_new(&profile), 0);
 	assert_int_equal(discovery_new(NULL, &discovery), 0);
-	assert_int_equal(pipeline_new(NULL, discovery, profile, 0, &p), 0);
+	assert_int_equal(pipeline_new(NULL, discovery, profile, &ticks_alone, &p), 0);
 	ask_blocking(discovery, fds[0]);
 	feed(p, process);
 	assert_int_equal(pipeline_step(p), 0);
@@ -207,6 +328,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pipeline_record_counts_what_it_refuses),
+		cmocka_unit_test(test_pipeline_record_makes_kinds_of_times),
 		cmocka_unit_test(test_pipeline_record_waits_for_no_look),
 	};
 

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "collect/modes.h"
+#include "collect/session.h"
+
+static void test_modes_put_names_what_is_recorded(void **state)
+{
+	static const struct {
+		unsigned int modes;
+		const char *want;
+	} cases[] = {
+		{ MODE_CPU, "cpu" },
+		{ MODE_WALL, "wall" },
+		{ MODE_OFF_CPU, "off-cpu" },
+		{ MODE_OFF_CPU | MODE_GIL, "off-cpu,gil" },
+		{ MODE_GIL | MODE_EXCEPTION, "gil,exception" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+
+		assert_int_equal(modes_put(cases[i].modes, &text), 0);
+		assert_string_equal(strbuf_str(&text), cases[i].want);
+	}
+}
+
+static void test_modes_of_words_joins_them(void **state)
+{
+	unsigned int all = 0;
+
+	(void)state;
+	assert_int_equal(modes_of_words(0), 0);
+	for (unsigned int i = 0; mode_words[i]; i++) {
+		_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+
+		all |= 1u << i;
+		assert_int_equal(modes_put(modes_of_words(1u << i), &text), 0);
+		assert_string_equal(strbuf_str(&text), mode_words[i]);
+	}
+	assert_int_equal(modes_of_words(all), MODE_WALL | MODE_GIL | MODE_EXCEPTION);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_modes_put_names_what_is_recorded),
+		cmocka_unit_test(test_modes_of_words_joins_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
