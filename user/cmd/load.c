@@ -64,7 +64,7 @@ static bool takes_samples(const struct load *l)
 /* Single samples are of their kinds; sums of one, unless all are asked for. */
 static bool keeps_kinds(const struct load *l)
 {
-	return takes_samples(l) || (l->cube.axes & CUBE_KINDS && !l->road.select.query.kind);
+	return takes_samples(l) || l->cube.axes & CUBE_KINDS;
 }
 
 /* Of kinds beside those that are looked at, too. */
@@ -140,6 +140,12 @@ int load_files(struct load *l, const char *const *paths, size_t count)
 	l->road.arg = l;
 	if (l->to.exporter)
 		l->cube.axes = exporter_axes(l->to.exporter, l->to.x.o);
+	if (l->road.select.query.kind)
+		l->cube.axes &= ~(unsigned int)CUBE_KINDS;
+	if (l->to.exporter && exporter_needs_gil(l->to.exporter)) {
+		l->tells_gil = true;
+		l->to.x.gil = &l->gil;
+	}
 	l->road.select.keeps_kinds = keeps_kinds(l);
 	for (size_t i = 0; i < count && r >= 0; i++) {
 		road_read(&l->road, paths[i]);
