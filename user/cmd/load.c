@@ -114,6 +114,14 @@ static int end_run(void *load, const struct road_recording *of)
 
 static const struct road_taker taker = { begin_run, see_samples, take_samples, end_run };
 
+static int note_idle(struct load *l)
+{
+	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+	int r = select_put_idle(&l->road.select, &text);
+
+	return r ? r : texts_addf(&l->notes, "Left out as idle: %s", strbuf_str(&text));
+}
+
 static int note_selection(struct load *l)
 {
 	struct value_unit of = recording_value_unit(profile_recording(l->profile));
@@ -128,6 +136,8 @@ static int note_selection(struct load *l)
 		return r;
 	strbuf_truncate(&text, 0);
 	r = select_put_sum(&l->road.select.query, &l->road.select.sum, of, &text);
+	if (!r && l->road.select.query.leaves_idle_out)
+		r = note_idle(l);
 	return r ? r : texts_addf(&l->notes, "Selected: %s", strbuf_str(&text));
 }
 
