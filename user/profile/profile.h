@@ -69,7 +69,7 @@ enum sample_bits {
 	SAMPLE_BIT_APPROX_LINES = 1 << 6, /* some frame's line is approximate */
 	SAMPLE_BIT_TASK_WORK = 1 << 7,    /* walked in the thread's own context */
 	SAMPLE_BIT_KERNEL = 1 << 8,       /* interrupted in kernel mode */
-	SAMPLE_BIT_EPISODE = 1 << 9, /* a span that begins an episode of waiting for the GIL */
+	SAMPLE_BIT_EPISODE = 1 << 9,      /* a span that begins an episode of waiting for the GIL */
 };
 
 struct sample {
