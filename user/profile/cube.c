@@ -368,6 +368,12 @@ static int stay_small(struct cube *c)
 	return r;
 }
 
+/* Kinds have a dense row each: to tell them apart takes no cells. */
+static bool is_dense(const struct cube *c)
+{
+	return !(c->axes & ~(unsigned int)CUBE_KINDS);
+}
+
 static int reserve_dense(struct cube *c, size_t kinds, size_t stacks)
 {
 	while (c->dense.len < kinds)
@@ -463,7 +469,7 @@ int cube_add(struct cube *c, const struct profile *p)
 
 	if (r < 0)
 		return r;
-	return c->axes ? add_cells(c, p) : add_dense(c, p);
+	return is_dense(c) ? add_dense(c, p) : add_cells(c, p);
 }
 
 /* --- finished --------------------------------------------------------------------------------- */
@@ -590,14 +596,15 @@ static int end_dense(struct cube *c)
 
 int cube_finish(struct cube *c, const struct profile *p)
 {
-	int r = c->axes ? order_tags(c) : end_dense(c);
+	int r = is_dense(c) ? end_dense(c) : order_tags(c);
 
 	if (!r)
 		r = find_processes(c, p);
 
 	idmap_release(&c->tag_map);
 	vec_release(&c->hints);
-	return r || !c->axes || c->axes & CUBE_TIME ? r : order_cells(c, stacktab_count(p->stacks));
+	return r || is_dense(c) || c->axes & CUBE_TIME ? r
+						       : order_cells(c, stacktab_count(p->stacks));
 }
 
 static void sum_block(const struct cube *c, const struct cube_block *b, uint16_t kind,
