@@ -50,7 +50,7 @@ static int say_what_is_left_out(const struct load *l)
 		return 0;
 	r = select_put_others(&l->road.select, l->profile, &text);
 	if (!r)
-		log_note("of %s; left out: %s", l->road.select.kinds.name, strbuf_str(&text));
+		log_warning("it has %s alone; %s", l->road.select.kinds.name, strbuf_str(&text));
 	return r;
 }
 
