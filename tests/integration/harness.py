@@ -228,6 +228,13 @@ class Recorder:
             self.process.wait()
 
 
+def make_recording(name, path, *arguments):
+    """One of those that tests/golden/NAME.c makes and tells of."""
+    subprocess.run([os.path.join(os.path.dirname(PYEBPF), "tests", name), path,
+                    *map(str, arguments)], check=True)
+    return path
+
+
 def export(recording, *arguments):
     """{Stack: count} of a recording. Frames of markers alone (no file) stay in."""
     done = run("export", "-f", "collapsed", *arguments, recording)

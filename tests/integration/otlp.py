@@ -79,9 +79,9 @@ def number(message, name):
 
 
 class Request:
-    """An export request in the shape above, of one profile; or one of its resources."""
+    """An export request in the shape above, of one profile; or one of its resources, or profiles."""
 
-    def __init__(self, message, resource=None):
+    def __init__(self, message, resource=None, profile=None):
         self.dictionary = message["dictionary"]
         self.strings = self.dictionary["stringTable"]
         for name in TABLES:
@@ -90,13 +90,19 @@ class Request:
         resource_profiles, = message["resourceProfiles"] if resource is None else [resource]
         scope_profiles, = resource_profiles["scopeProfiles"]
         self.scope = scope_profiles["scope"]
-        self.profile, = scope_profiles["profiles"]
+        self.profile, = scope_profiles["profiles"] if profile is None else [profile]
         self.resource = dict(map(self.attribute, resource_profiles["resource"]["attributes"]))
 
     @classmethod
     def each(cls, message):
         """Of an export request of several resources."""
         return [cls(message, resource) for resource in message["resourceProfiles"]]
+
+    @classmethod
+    def each_profile(cls, message):
+        """Of an export request of several kinds of samples."""
+        return [cls(message, resource, profile) for resource in message["resourceProfiles"]
+                for scope in resource["scopeProfiles"] for profile in scope["profiles"]]
 
     def string(self, message, name):
         return self.strings[number(message, name)]

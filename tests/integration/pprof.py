@@ -94,7 +94,7 @@ class Profile:
         self.strings = several(self.fields, "string_table")
         assert self.strings[0] == "" and len(set(self.strings)) == len(self.strings)
         self.types = [self.value_type(t) for t in several(self.fields, "sample_type")]
-        self.period_type = self.value_type(one(self.fields, "period_type"))
+        self.period_type = self.value_type(one(self.fields, "period_type", ()))
         self.period, self.time_ns, self.duration_ns = (
             one(self.fields, name) for name in ("period", "time_nanos", "duration_nanos"))
         self.comments = [self.strings[c] for c in several(self.fields, "comment")]

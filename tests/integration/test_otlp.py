@@ -11,7 +11,7 @@ import otlp
 import packages
 import pytest
 import pythons
-from harness import Recorder, Workload, export, run
+from harness import PYEBPF, Recorder, Workload, export, make_recording, run
 
 pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.quick]
 HZ = 997
@@ -62,6 +62,23 @@ def assert_same(recording, message):
 def test_same_samples_as_collapsed(exported):
     recording, body = exported
     assert_same(recording, otlp.decode(body))
+
+
+def test_each_kind_is_a_profile(tmp_path):
+    """As golden/waits_recording.c tells; CPU time, which is exact, as samples of 1 ns."""
+    recording = make_recording("waits_recording", tmp_path / "x.pyebpf")
+    body = subprocess.run([PYEBPF, "export", "-f", "otlp", recording], stdout=subprocess.PIPE,
+                          check=True).stdout
+    found = {}
+    for request in otlp.Request.each_profile(otlp.decode(body)):
+        period = request.value_type("periodType") if "periodType" in request.profile else None
+        found[request.value_type("sampleType")] = (
+            period, otlp.number(request.profile, "period"), sum(request.stacks().values()))
+    assert found == {
+        ("samples", "count"): (("cpu", "nanoseconds"), 1, 7060000000),
+        ("off_cpu", "nanoseconds"): (None, 0, 42940000000),
+        ("delay", "nanoseconds"): (("mutex", "count"), 1, 7000000000),
+        ("rss_growth", "bytes"): (("memory", "bytes"), 1, 12 << 20)}
 
 
 @pytest.mark.full

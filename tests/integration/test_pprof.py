@@ -7,7 +7,7 @@ import engines
 import pprof
 import pytest
 import pythons
-from harness import Workload, export, record_to, run
+from harness import Workload, export, make_recording, record_to, run
 
 pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.quick]
 HZ = 997
@@ -40,6 +40,80 @@ def test_record_writes_it(some_python, tmp_path):
     names = {frame.name for sample in profile.samples for frame in sample.frames}
     assert {"fork_parent", "fork_child"} <= names, names
     assert [path.name for path in tmp_path.iterdir()] == ["x.pprof"]
+
+
+S = 10 ** 9
+# By what golden/waits_recording.c tells: {type: (unit, total)}.
+WAITS = {"cpu": ("nanoseconds", 7.06 * S), "off_cpu": ("nanoseconds", 42.94 * S),
+         "wall": ("nanoseconds", 50 * S), "delay": ("nanoseconds", 7 * S),
+         "rss_growth": ("bytes", 12 << 20)}
+
+
+def exported(recording, *options):
+    output = recording.with_suffix(".pb.gz")
+    done = run("export", "-o", output, *options, recording)
+    assert done.returncode == 0, done.stderr
+    return pprof.Profile(output)
+
+
+def test_all_kinds_are_in_one_profile(tmp_path):
+    profile = exported(make_recording("waits_recording", tmp_path / "x.pyebpf"))
+    assert dict(profile.types) == {name: unit for name, (unit, _) in WAITS.items()}
+    for column, (name, _) in enumerate(profile.types):
+        assert sum(s.values[column] for s in profile.samples) == round(WAITS[name][1]), name
+    assert profile.strings[pprof.one(profile.fields, "default_sample_type")] == "wall"
+    assert (profile.period_type, profile.period) == (("cpu", "nanoseconds"), 10000000)
+
+
+@pytest.mark.parametrize("kind, type, period", [
+    ("off-cpu", "off_cpu", ("", "")), ("wall", "wall", ("wall", "nanoseconds")),
+    ("gil-contention", "delay", ("mutex", "count")), ("memory", "rss_growth", ("memory", "bytes"))])
+def test_one_kind_is_under_its_own_name(kind, type, period, tmp_path):
+    recording = make_recording("waits_recording", tmp_path / "x.pyebpf")
+    profile = exported(recording, "--kind", kind)
+    assert profile.types == [(type, WAITS[type][0])]
+    assert profile.period_type == period
+    assert sum(s.values[0] for s in profile.samples) == round(WAITS[type][1])
+    assert profile.stacks() == export(recording, "--kind", kind)
+
+
+def test_ticks_beside_another_kind(tmp_path):
+    """Labels are told apart only where it is asked for."""
+    recording = make_recording("kinds_recording", tmp_path / "x.pyebpf")
+    profile = exported(recording, "--labels")
+    assert [name for name, _ in profile.types] == ["samples", "cpu", "off_cpu"]
+    routes = collections.Counter()
+    for sample in profile.samples:
+        routes[tuple(sorted(sample.labels.items()))] += sample.values[0]
+    assert routes == {(("route", "/pay"),): 500, (("route", "/list"), ("user", "u1")): 500, (): 0}
+    assert not any(sample.labels for sample in exported(recording).samples)
+
+
+def test_collapsed_text_is_of_one_kind_and_says_so(tmp_path):
+    recording = make_recording("waits_recording", tmp_path / "x.pyebpf")
+    done = run("export", "-f", "collapsed", "--header", recording)
+    assert done.stdout.startswith(
+        "# pyebpf-collapsed interval_us=0.001 kind=wall unit=nanoseconds\n")
+    assert "it has wall alone; 504 samples of other kinds, see them by --kind: gil-contention, " \
+        "memory" in done.stderr, done.stderr
+    done = run("export", "-f", "collapsed", "--header", "--kind", "memory", recording)
+    assert done.stdout.startswith("# pyebpf-collapsed kind=memory unit=bytes\n")
+    assert done.stderr == ""
+
+
+def test_go_shows_each_kind(tmp_path):
+    try:
+        engines.go()
+    except pythons.Unavailable as error:
+        pytest.skip(str(error))
+    output = tmp_path / "x.pb.gz"
+    exported(make_recording("waits_recording", tmp_path / "x.pyebpf"))
+    for name, (unit, total) in WAITS.items():
+        shown = engines.go_pprof("-top", "-sample_index=" + name, "-unit=" + unit, str(output))
+        assert "Type: %s\n" % name in shown
+        found = re.search(r"of ([\d.]+)(\w+) total", shown)
+        assert found, shown
+        assert float(found.group(1)) == pytest.approx(total, rel=0.001), (name, shown)
 
 
 @pytest.mark.full

@@ -118,13 +118,14 @@ static void apply_log(const struct config *c)
 
 static void say_what_is_recorded(const struct config *c)
 {
-	_cleanup_(strbuf_releasep) struct strbuf places = STRBUF_INIT;
+	_cleanup_(strbuf_releasep) struct strbuf places = STRBUF_INIT, modes = STRBUF_INIT;
 
 	for (size_t i = 0; i < c->outputs.len; i++)
 		strbuf_appendf(&places, "%s%s", i ? ", " : "",
 			       c->outputs.items[i].url ?: c->outputs.items[i].directory);
-	log_note("recording at %s Hz, windows of %s, to %s", units_hz(c->rate_hz).s,
-		 units_ns(c->window_ns).s, strbuf_str(&places));
+	config_put_modes(c->modes, &modes);
+	log_note("recording %s at %s Hz, windows of %s, to %s", strbuf_str(&modes),
+		 units_hz(c->rate_hz).s, units_ns(c->window_ns).s, strbuf_str(&places));
 }
 
 static int end_window(struct agent *a)

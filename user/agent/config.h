@@ -29,6 +29,9 @@
 enum engine { ENGINE_FILES, ENGINE_PYROSCOPE, ENGINE_OTLP, ENGINE_PARCA };
 #define ENGINE_COUNT 4
 
+/* Appends the words of enum session_mode's bits: "wall". 0 or -ENOMEM. */
+int config_put_modes(uint64_t modes, struct strbuf *out);
+
 /* "files", "pyroscope", "otlp", "parca". */
 const char *engine_name(enum engine e);
 
@@ -73,6 +76,7 @@ struct config_output {
 /* Texts are owned; NULL where the key is absent and has no default. */
 struct config {
 	struct config_stamp stamp; /* of the file before it was read */
+	uint64_t modes;            /* enum session_mode */
 	uint64_t rate_hz;
 	uint64_t rate_min_hz;    /* what cpu_budget leaves of it */
 	uint64_t cpu_budget_ppm; /* of the time of all CPUs */

@@ -20,6 +20,7 @@ enum value_type {
 	VALUE_SHARE,
 	VALUE_BYTES,
 	VALUE_CHOICE,
+	VALUE_MODES, /* words of `record --mode`, with commas between */
 	VALUE_LIST
 };
 
@@ -34,7 +35,7 @@ struct key {
 	bool is_output;     /* offset: in each struct config_output */
 };
 
-#define CONFIG_KEYS 46
+#define CONFIG_KEYS 47
 extern const struct key config_keys[CONFIG_KEYS];
 
 /* of: the struct that the key is a member of. */

@@ -130,6 +130,14 @@ static void print_rule(const struct relabel_rule *rule, FILE *out)
 	fputs("}\n", out);
 }
 
+static void print_modes(uint64_t modes, FILE *out)
+{
+	_cleanup_(strbuf_releasep) struct strbuf words = STRBUF_INIT;
+
+	config_put_modes(modes, &words);
+	fputs(strbuf_str(&words), out);
+}
+
 static void print_value(const void *of, const struct key *k, FILE *out)
 {
 	const char *text = k->type == VALUE_TEXT ? *(char **)config_member(of, k) : NULL;
@@ -143,6 +151,8 @@ static void print_value(const void *of, const struct key *k, FILE *out)
 		print_list(config_member(of, k), out);
 	else if (text)
 		print_text(text, out);
+	else if (k->type == VALUE_MODES)
+		print_modes(number, out);
 	else if (k->type == VALUE_HZ)
 		fputs(units_hz(number).s, out);
 	else if (k->type == VALUE_TIME)

@@ -18,6 +18,7 @@
 
 #define OUTCOMES_MAX 16
 #define ALIVE_NS 60000000000ULL
+#define METRIC_UNITS (UNIT_COUNT + 1)
 
 /* Upper bounds of a histogram, seconds; Pyroscope answers after 0.5. */
 static const double push_bounds[] = { 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30 };
@@ -35,6 +36,19 @@ struct metrics_output {
 	uint64_t last_stored_ns; /* CLOCK_REALTIME; at first when it was first heard of */
 };
 
+struct counters {
+	struct counter *items; /* a VEC; names owned */
+	size_t len;
+	size_t cap;
+};
+
+static void counters_release(struct counters *c)
+{
+	for (size_t i = 0; i < c->len; i++)
+		free(c->items[i].name);
+	vec_release(c);
+}
+
 struct metrics {
 	pthread_mutex_t lock;
 	VEC(struct metrics_output *) outputs;
@@ -43,7 +57,8 @@ struct metrics {
 	uint64_t refreshes, bad_refreshes, pods;
 	struct governor governor;
 	uint64_t rate_hz, rate_changes;
-	VEC(struct counter) counters;                              /* names owned */
+	struct counters counters;
+	struct counters kinds[METRIC_UNITS]; /* sums of values, by enum sample_unit */
 	struct usage maps[SESSION_USAGES], tables[METRICS_TABLES]; /* no names: not known yet */
 	uint64_t last_beat_ns;                                     /* CLOCK_MONOTONIC */
 	uint64_t start_ns;                                         /* CLOCK_REALTIME */
@@ -76,31 +91,56 @@ void metrics_free(struct metrics *m)
 	if (!m)
 		return;
 	pthread_mutex_destroy(&m->lock);
-	for (size_t i = 0; i < m->counters.len; i++)
-		free(m->counters.items[i].name);
-	vec_release(&m->counters);
+	counters_release(&m->counters);
+	for (size_t i = 0; i < METRIC_UNITS; i++)
+		counters_release(&m->kinds[i]);
 	for (size_t i = 0; i < m->outputs.len; i++)
 		output_free(m->outputs.items[i]);
 	vec_release(&m->outputs);
 	free(m);
 }
 
-static int add_counter(struct metrics *m, const struct counter *c)
+static int counters_add(struct counters *counters, const char *name, uint64_t value)
 {
-	struct counter copy = { .value = c->value };
+	struct counter added = { .value = value };
 
-	for (size_t i = 0; i < m->counters.len; i++) {
-		if (!strcmp(m->counters.items[i].name, c->name)) {
-			m->counters.items[i].value += c->value;
+	for (size_t i = 0; i < counters->len; i++) {
+		if (!strcmp(counters->items[i].name, name)) {
+			counters->items[i].value += value;
 			return 0;
 		}
 	}
-	copy.name = strdup(c->name);
-	if (!copy.name || vec_push(&m->counters, copy) < 0) {
-		free(copy.name);
+	added.name = strdup(name);
+	if (!added.name || vec_push(counters, added) < 0) {
+		free(added.name);
 		return -ENOMEM;
 	}
 	return 0;
+}
+
+/* What the values of a kind sum up to, in its unit: of ticks of known length that is CPU time. */
+static int add_kind(struct metrics *m, const struct profile *p, size_t kind, uint64_t value)
+{
+	uint64_t interval_ns = profile_recording(p)->interval_ns;
+	const struct sample_kind *k = kind == KIND_TICKS ? NULL : &p->kinds.items[kind - 1];
+	uint64_t period = k ? k->period : interval_ns;
+
+	if (!value || !period)
+		return 0;
+	return counters_add(&m->kinds[k ? k->unit : UNIT_NS],
+			    k ? strtab_get(p->strings, k->name) : "cpu", value * period);
+}
+
+static int add_kinds(struct metrics *m, const struct profile *p)
+{
+	_cleanup_(freep) uint64_t *values = calloc(p->kinds.len + 1, sizeof(*values));
+	int r = values ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < p->samples.len && !r; i++)
+		values[p->samples.items[i].kind] += p->samples.items[i].value;
+	for (size_t kind = 0; kind <= p->kinds.len && !r; kind++)
+		r = add_kind(m, p, kind, values[kind]);
+	return r;
 }
 
 int metrics_add_window(struct metrics *m, const struct profile *p, const struct window_stats *w)
@@ -116,7 +156,10 @@ int metrics_add_window(struct metrics *m, const struct profile *p, const struct 
 	m->excluded += w->excluded;
 	m->encoded_bytes += w->bytes;
 	for (size_t i = 0; i < window->counters.len && !r; i++)
-		r = add_counter(m, &window->counters.items[i]);
+		r = counters_add(&m->counters, window->counters.items[i].name,
+				 window->counters.items[i].value);
+	if (!r)
+		r = add_kinds(m, p);
 	pthread_mutex_unlock(&m->lock);
 	return r;
 }
@@ -571,6 +614,31 @@ static void put_ticks(const struct metrics *m, struct strbuf *out)
 			       m->counters.items[i].name, m->counters.items[i].value);
 }
 
+/* Of all processes, also of services that are left out. */
+static void put_kinds(const struct metrics *m, struct strbuf *out)
+{
+	static const struct {
+		const char *name, *help;
+		double scale;
+	} units[METRIC_UNITS] = {
+		[UNIT_NS] = { "recorded_seconds_total",
+			      "What the samples stand for, by kind: cpu, time on the CPU; off-cpu, "
+			      "of waiting; gil-contention, that others waited for the GIL.",
+			      1e-9 },
+		[UNIT_BYTES] = { "recorded_bytes_total", "The same of what is bytes.", 1 },
+		[UNIT_COUNT] = { "recorded_events_total", "The same of events.", 1 },
+	};
+
+	for (size_t unit = 0; unit < METRIC_UNITS; unit++) {
+		if (m->kinds[unit].len)
+			put_head(out, units[unit].name, "counter", units[unit].help);
+		for (size_t i = 0; i < m->kinds[unit].len; i++)
+			strbuf_appendf(out, "pyebpf_%s{kind=\"%s\"} %.15g\n", units[unit].name,
+				       m->kinds[unit].items[i].name,
+				       (double)m->kinds[unit].items[i].value * units[unit].scale);
+	}
+}
+
 int metrics_print(struct metrics *m, struct strbuf *out)
 {
 	pthread_mutex_lock(&m->lock);
@@ -581,6 +649,7 @@ int metrics_print(struct metrics *m, struct strbuf *out)
 	put(out, "windows_total", "counter", "Windows recorded.", (double)m->windows);
 	put(out, "samples_total", "counter", "Samples recorded of the services that are wanted.",
 	    (double)m->samples);
+	put_kinds(m, out);
 	put(out, "excluded_samples_total", "counter",
 	    "Samples of services that are left out, by services.include and exclude.",
 	    (double)m->excluded);

@@ -297,11 +297,11 @@ static int send_windows(struct output *o, struct profile *p, struct window_stats
 
 static uint64_t count_samples(const struct profile *p)
 {
-	uint64_t ticks = 0;
+	uint64_t samples = 0;
 
 	for (size_t i = 0; i < p->samples.len; i++)
-		ticks += p->samples.items[i].value;
-	return ticks;
+		samples += window_samples_of(&p->samples.items[i]);
+	return samples;
 }
 
 static int write_file(const struct lane *l, const struct profile *p, struct window_stats *stats)

@@ -184,7 +184,8 @@ static int open_places(struct profiler *p, const struct config *c)
 int profiler_new(const struct config *c, struct metrics *m, struct profiler **out)
 {
 	_cleanup_(profiler_freep) struct profiler *p = calloc(1, sizeof(*p));
-	struct recorder_opts o = { .session = { .freq_hz = (uint32_t)c->rate_hz,
+	struct recorder_opts o = { .session = { .modes = (unsigned int)c->modes,
+						.freq_hz = (uint32_t)c->rate_hz,
 						.is_system_wide = !c->cgroup,
 						.follow_children = true,
 						.ring_bytes = RING_BYTES } };

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/strbuf.h"
 #include "export/export.h"
+#include "export/value_type.h"
 
 #define OTHER_SERVICES "other"
 #define UNKNOWN_SERVICE "unknown_service" /* OpenTelemetry's name for it */
@@ -33,6 +34,7 @@ struct window {
 	VEC(struct labels) groups;
 	uint32_t other_group; /* NO_GROUP: not yet */
 	uint32_t *group_of;   /* by process */
+	uint32_t *counts; /* of samples, by kind but ticks and stack; zeros between the groups */
 };
 
 /* Bytes as they are written. Ends in memory_release(). */
@@ -70,6 +72,7 @@ static void window_release(struct window *w)
 		labels_release(&w->groups.items[i]);
 	vec_release(&w->groups);
 	free(w->group_of);
+	free(w->counts);
 }
 
 static int describe_pod(const struct window *w, const struct origin *o, struct labels *out)
@@ -304,7 +307,8 @@ static const char *otlp_name(const struct config *c, const struct labels *l, con
 
 /* Each engine has a name of its own for what all of them are told. */
 static size_t describe_group(const struct window *w, const struct labels *l,
-			     char buffers[][OTLP_KEY_BYTES], struct export_attribute *out)
+			     const struct value_type *type, char buffers[][OTLP_KEY_BYTES],
+			     struct export_attribute *out)
 {
 	bool is_otlp = w->engine == ENGINE_OTLP;
 	size_t n = 0;
@@ -320,7 +324,7 @@ static size_t describe_group(const struct window *w, const struct labels *l,
 	if (is_otlp && *labels_get(l, "pod_uid") && *labels_get(l, "host"))
 		out[n++] = (struct export_attribute){ "k8s.node.name", labels_get(l, "host") };
 	if (!is_otlp)
-		out[n++] = (struct export_attribute){ "__name__", "process_cpu" };
+		out[n++] = (struct export_attribute){ "__name__", value_series(type) };
 	if (w->engine == ENGINE_PARCA)
 		out[n++] = (struct export_attribute){ "job", labels_get(l, "service_name") };
 	return n;
@@ -381,22 +385,52 @@ static int compress(const struct memory *from, struct memory *to)
 	return memory_end(to);
 }
 
-static uint64_t sum_ticks(const struct cube *c)
+static uint32_t *count_at(const struct window *w, uint16_t kind, uint32_t stack)
 {
-	uint64_t ticks = 0;
+	return &w->counts[(size_t)(kind - 1) * stacktab_count(w->p->stacks) + stack];
+}
 
-	for (size_t i = 0; i < c->all.cells.len; i++)
-		ticks += c->all.cells.items[i].value;
-	return ticks;
+/* Those of the kinds whose values do not tell how many they are. */
+static int count_samples(struct window *w, const struct sample *samples, size_t len)
+{
+	size_t size = w->p->kinds.len * stacktab_count(w->p->stacks);
+
+	if (!w->counts && size)
+		w->counts = calloc(size, sizeof(*w->counts));
+	if (!w->counts && size)
+		return -ENOMEM;
+	for (size_t i = 0; i < len; i++)
+		if (samples[i].kind != KIND_TICKS)
+			++*count_at(w, samples[i].kind, samples[i].stack);
+	return 0;
+}
+
+/* Takes the counts: each cell is handed over once. */
+static uint64_t take_samples(const struct window *w, const struct cube *c)
+{
+	uint64_t samples = 0;
+
+	for (size_t i = 0; i < c->all.cells.len; i++) {
+		const struct cube_cell *cell = &c->all.cells.items[i];
+		uint16_t kind = c->tags.items[cell->tag].kind;
+
+		if (kind == KIND_TICKS) {
+			samples += cell->value;
+			continue;
+		}
+		samples += *count_at(w, kind, cell->stack);
+		*count_at(w, kind, cell->stack) = 0;
+	}
+	return samples;
 }
 
 static int hand_over(struct window *w, const struct cube *c, const struct memory *body)
 {
-	uint64_t ticks = sum_ticks(c);
+	uint64_t samples = take_samples(w, c);
 
-	w->stats.samples += ticks;
+	w->stats.samples += samples;
 	w->stats.bytes += body->len;
-	return w->fn(w->arg, ticks, body->bytes, body->len);
+	return w->fn(w->arg, samples, body->bytes, body->len);
 }
 
 /* What a gzip file unpacks to, by its last four bytes (RFC 1952): good below 4 GiB. */
@@ -416,9 +450,13 @@ static int encode(struct window *w, const struct labels *l, const struct cube *c
 	struct export_opts opts = { .resource.items = attributes };
 	_cleanup_(memory_release) struct memory series = { 0 };
 	char keys[LABELS_MAX][OTLP_KEY_BYTES];
-	size_t count = describe_group(w, l, keys, attributes);
+	struct value_type type;
+	size_t count;
 	int r;
 
+	opts.names = w->engine == ENGINE_PARCA ? VALUE_NAMES_PARCA : VALUE_NAMES_COMMON;
+	value_type_of(w->p, c->tags.items[c->all.cells.items[0].tag].kind, opts.names, &type);
+	count = describe_group(w, l, &type, keys, attributes);
 	opts.resource.count = count;
 	if ((r = memory_open(profile)) < 0 ||
 	    (r = exporter_write(is_otlp ? &exporter_otlp : &exporter_pprof, w->p, c, &opts,
@@ -439,6 +477,7 @@ static int encode(struct window *w, const struct labels *l, const struct cube *c
 	return 0;
 }
 
+/* Cells of c are of one kind, one at least. */
 static int encode_rows(struct window *w, const struct labels *l, struct cube c)
 {
 	_cleanup_(memory_release) struct memory profile = { 0 }, body = { 0 };
@@ -458,6 +497,26 @@ static int encode_rows(struct window *w, const struct labels *l, struct cube c)
 	return r < 0 ? r : encode_rows(w, l, rest);
 }
 
+/* Kinds are series of their own; cells are in order of them. */
+static int encode_kinds(struct window *w, const struct labels *l, const struct cube *c)
+{
+	int r = 0;
+
+	for (size_t from = 0, to; from < c->all.cells.len && !r; from = to) {
+		const struct cube_cell *cells = c->all.cells.items;
+		struct cube part = *c;
+
+		for (to = from + 1; to < c->all.cells.len; to++)
+			if (c->tags.items[cells[to].tag].kind !=
+			    c->tags.items[cells[from].tag].kind)
+				break;
+		part.all.cells.items += from;
+		part.all.cells.len = to - from;
+		r = encode_rows(w, l, part);
+	}
+	return r;
+}
+
 /* The samples from..to are one group's. */
 static int encode_group(struct window *w, size_t from, size_t to)
 {
@@ -467,17 +526,19 @@ static int encode_group(struct window *w, size_t from, size_t to)
 	int r;
 
 	for (size_t i = from; i < to && group == EXCLUDED; i++)
-		w->stats.excluded += all.items[i].value;
+		w->stats.excluded += window_samples_of(&all.items[i]);
 	if (group == EXCLUDED)
 		return 0;
 	w->p->samples.items += from;
 	w->p->samples.len = to - from;
-	r = cube_add(&c, w->p);
+	r = count_samples(w, w->p->samples.items, w->p->samples.len);
+	if (!r)
+		r = cube_add(&c, w->p);
 	w->p->samples = all;
 	if (!r)
 		r = cube_finish(&c, w->p);
 	w->stats.services++;
-	return r ? r : encode_rows(w, &w->groups.items[group], c);
+	return r ? r : encode_kinds(w, &w->groups.items[group], &c);
 }
 
 int window_encode(const struct config *config, enum engine engine, const struct origins *origins,

@@ -40,6 +40,20 @@ static int unknown_format(const struct call *call, const char *output)
 			 output, strbuf_str(&names));
 }
 
+/* Kinds that a format has no place for. */
+static int say_what_is_left_out(const struct load *l)
+{
+	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+	int r;
+
+	if (l->road.select.query.kind || !select_has_others(&l->road.select))
+		return 0;
+	r = select_put_others(&l->road.select, l->profile, &text);
+	if (!r)
+		log_warning("it has %s alone; %s", l->road.select.kinds.name, strbuf_str(&text));
+	return r;
+}
+
 static int export_to(struct call *call, const struct export_call *o, const struct exporter *e)
 {
 	_cleanup_(load_release) struct load l = {
@@ -63,7 +77,9 @@ static int export_to(struct call *call, const struct export_call *o, const struc
 		cmd_try("pyebpf report %s", call->operands.len ? call->operands.items[0] : "");
 		return EXIT_NOTHING;
 	}
-	r = load_export(&l);
+	r = say_what_is_left_out(&l);
+	if (!r)
+		r = load_export(&l);
 	return r < 0 ? cmd_fail(call, r) : EXIT_OK;
 }
 
@@ -82,6 +98,8 @@ static int run_with(struct call *call, const char *const *formats)
 		OPT_FLAG(0, "processes", &o.opts.processes,
 			 "the same for processes: process NAME (PID); labels also of their "
 			 "containers and pods"),
+		OPT_FLAG(0, "labels", &o.opts.labels,
+			 "pprof, OTLP: tell labels apart, by their own names: wait, route"),
 		SELECT_OPTIONS(&o.select),
 		OPT_GROUP("Collapsed text, JSON, JSON lines"),
 		OPT_FLAG(0, "no-lines", &o.opts.no_lines, "functions, not their lines"),

@@ -15,7 +15,8 @@
  *	is not read as having a line and no frame as a thread or process
  *
  * No header unless it is asked for: other readers warn of a line that is no stack (flamegraph.pl:
- * "Ignored 1 lines with invalid format"). It says the interval and the work where they are known.
+ * "Ignored 1 lines with invalid format"). It says the interval and the work where they are known,
+ * and of what is no CPU time what it is, in which unit.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -428,12 +429,23 @@ static int write_lines(struct collapsed *c)
 	return r;
 }
 
+static void write_kind(const struct profile *p, FILE *out)
+{
+	struct value_type v;
+
+	value_type_of(p, KIND_TICKS, VALUE_NAMES_COMMON, &v);
+	if (!v.is_ticks)
+		fprintf(out, " kind=%s unit=%s", profile_recording(p)->mode ?: value_name(&v),
+			v.unit);
+}
+
 static void write_header(const struct profile *p, FILE *out)
 {
 	const struct recording facts = profile_facts(p), *m = &facts;
 	fputs("# pyebpf-collapsed", out);
 	if (m->interval_ns)
 		fprintf(out, " interval_us=%.15g", (double)m->interval_ns / 1000);
+	write_kind(p, out);
 	if (m->work > 0) {
 		char text[32];
 

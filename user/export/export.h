@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "export/value_type.h"
 #include "profile/cube.h"
 #include "profile/profile.h"
 
@@ -25,6 +26,8 @@ struct export_opts {
 	bool no_lines;             /* functions, not lines */
 	bool threads;              /* tell threads apart: exporter_axes() */
 	bool processes;            /* tell processes apart: the same */
+	bool labels;               /* pprof, OTLP: tell them apart: the same */
+	enum value_names names;    /* pprof: of the types of values */
 	bool header;               /* collapsed: a first line that says how long one sample is */
 	uint32_t limit;            /* JSON: so many paths, and functions, at most; 0: all */
 	double min_percent;        /* JSON: and none that is less of all ticks than this */

@@ -2,8 +2,9 @@
 
 /*
  * OpenTelemetry's profiles, as a Collector takes them: the body of an export request, otlp.proto,
- * not compressed. One profile of one sample type, samples/count, since receivers store no other;
- * the period says how long a sample is. The kind of a frame is its profile.frame.type.
+ * not compressed. A profile for each kind of samples, of one sample type, as the format has it. CPU
+ * time is samples/count, which every receiver stores, and the period says how long a sample is: 1
+ * ns where values are exact times. The kind of a frame is its profile.frame.type.
  *
  * What runs in different containers, as far as the cube tells threads apart, is of different
  * resources, with a profile each.
@@ -22,10 +23,11 @@
 #include "export/escape.h"
 #include "export/export.h"
 #include "export/symbols.h"
+#include "export/value_type.h"
 #include "otlp.pb-c.h"
 
 #define MESSAGE_MAX INT32_MAX               /* of protobuf */
-#define ATTRIBUTES_MAX 4                    /* of a sample */
+#define ATTRIBUTES_MAX (4 + LABEL_SET_MAX)  /* of a sample */
 #define NOWHERE UINT32_MAX                  /* in no container, or in several */
 #define NO_SERVICE "unknown_service:python" /* what OpenTelemetry calls a program without name */
 
@@ -61,6 +63,7 @@ struct otlp {
 	const struct export_opts *o;
 	struct symbols symbols;
 	struct packed samples;    /* a Profile */
+	struct packed profiles;   /* a ScopeProfiles: those of a resource */
 	struct packed resources;  /* an ExportRequest: ResourceProfiles that are complete */
 	struct packed dictionary; /* a Dictionary */
 	struct symbols_stack stack;
@@ -70,6 +73,7 @@ struct otlp {
 	uint32_t *place_of;    /* by process: the first one that runs where it does; NOWHERE */
 	uint32_t common_place; /* of rows that tell no threads apart, likewise */
 	uint32_t stacks, attributes; /* entries of these tables so far */
+	uint32_t *label_of;          /* by set of labels: the attribute that its own one is */
 	uint32_t labelled;           /* the thread that thread_attribute is of */
 	uint32_t thread_attribute;   /* its first */
 };
@@ -78,6 +82,7 @@ static void otlp_release(struct otlp *w)
 {
 	symbols_release(&w->symbols);
 	packed_release(&w->samples);
+	packed_release(&w->profiles);
 	packed_release(&w->resources);
 	packed_release(&w->dictionary);
 	vec_release(&w->stack);
@@ -85,6 +90,7 @@ static void otlp_release(struct otlp *w)
 	free(w->stack_of);
 	free(w->process_of);
 	free(w->place_of);
+	free(w->label_of);
 }
 
 static int put_dictionary(struct otlp *w, const Otlp__Dictionary *part)
@@ -193,7 +199,7 @@ static int put_names(struct otlp *w, const char *name_key, uint32_t name, const 
 	return r ? r : put_number_attribute(w, number_key, number);
 }
 
-static int label_sample(struct otlp *w, uint32_t index, int32_t *attributes, size_t *count)
+static int label_thread(struct otlp *w, uint32_t index, int32_t *attributes, size_t *count)
 {
 	const struct thread *thread = &w->p->threads.items[index];
 	const struct process *process = &w->p->processes.items[thread->process];
@@ -218,24 +224,48 @@ static int label_sample(struct otlp *w, uint32_t index, int32_t *attributes, siz
 	return r;
 }
 
-static int put_sample(struct otlp *w, const struct cube_cell *row)
+/* The labels that the sample was recorded with. */
+static int label_set(struct otlp *w, uint32_t set, int32_t *attributes, size_t *count)
+{
+	const struct label_entry *entries = labeltab_entries(w->p->labels);
+	int r = 0;
+
+	for (; set && !r; set = entries[set].parent) {
+		uint32_t *attribute = &w->label_of[set], key, value;
+
+		if (!*attribute) {
+			if ((r = symbols_string(&w->symbols, entries[set].name, &key)) < 0 ||
+			    (r = symbols_string(&w->symbols, entries[set].value, &value)) < 0)
+				return r;
+			*attribute = w->attributes;
+			r = put_text_attribute(w, strtab_get(w->symbols.strings, key),
+					       strtab_get(w->symbols.strings, value));
+		}
+		attributes[(*count)++] = (int32_t)*attribute;
+	}
+	return r;
+}
+
+static int put_sample(struct otlp *w, const struct cube_cell *row, uint64_t scale)
 {
 	Otlp__Sample sample = OTLP__SAMPLE__INIT, *samples = &sample;
 	Otlp__Profile part = OTLP__PROFILE__INIT;
+	const struct cube_tag *tag = &w->cube->tags.items[row->tag];
 	int32_t attributes[ATTRIBUTES_MAX];
-	int64_t ticks = (int64_t)row->value;
+	int64_t value = value_scaled(row->value, scale);
 	uint32_t stack;
-	uint32_t thread = w->cube->tags.items[row->tag].thread;
 	int r = put_stack(w, row->stack, &stack);
 
-	if (!r && thread != CUBE_NO_THREAD)
-		r = label_sample(w, thread, attributes, &sample.n_attribute_indices);
+	if (!r && tag->thread != CUBE_NO_THREAD)
+		r = label_thread(w, tag->thread, attributes, &sample.n_attribute_indices);
+	if (!r)
+		r = label_set(w, tag->labels, attributes, &sample.n_attribute_indices);
 	if (r < 0)
 		return r;
 	sample.stack_index = (int32_t)stack;
 	sample.attribute_indices = attributes;
 	sample.n_values = 1;
-	sample.values = &ticks;
+	sample.values = &value;
 	part.n_samples = 1;
 	part.samples = &samples;
 	otlp__profile__pack_to_buffer(&part, &w->samples.buffer);
@@ -256,23 +286,55 @@ static int value_type(struct otlp *w, const char *type, const char *unit, Otlp__
 	return 0;
 }
 
-static int put_head(struct otlp *w)
+/* What a profile counts. */
+struct counted_type {
+	const char *type, *unit, *period_type, *period_unit; /* the latter two NULL: no period */
+	uint64_t period, scale;
+};
+
+/* CPU time as samples of a period; of unknown length they are their own. */
+static void count_samples(const struct value_type *v, struct counted_type *out)
+{
+	bool has_length = v->scale;
+
+	*out = (struct counted_type){ .type = "samples", .unit = "count", .scale = 1 };
+	out->period_type = has_length ? v->period_type : out->type;
+	out->period_unit = has_length ? v->period_unit : out->unit;
+	out->period = has_length ? v->scale : 1;
+}
+
+static struct counted_type type_of_kind(const struct value_type *v)
+{
+	struct counted_type t = { .type = value_name(v), .unit = v->unit, .scale = v->scale };
+
+	if (v->is_ticks || !strcmp(value_series(v), "process_cpu")) {
+		count_samples(v, &t);
+	} else if (v->period_unit) { /* by its type Pyroscope names what is stored */
+		t.period_type = value_series(v);
+		t.period_unit = v->period_unit;
+		t.period = v->period;
+	}
+	return t;
+}
+
+static int put_head(struct otlp *w, const struct counted_type *t)
 {
 	const struct recording facts = profile_facts(w->p), *m = &facts;
 	Otlp__Profile part = OTLP__PROFILE__INIT;
-	Otlp__ValueType samples, period;
-	int r;
+	Otlp__ValueType counted, period;
+	int r = value_type(w, t->type, t->unit, &counted);
 
-	if ((r = value_type(w, "samples", "count", &samples)) < 0)
+	if (!r && t->period_type)
+		r = value_type(w, t->period_type, t->period_unit, &period);
+	if (r < 0)
 		return r;
-	period = samples;
-	if (m->interval_ns && (r = value_type(w, "cpu", "nanoseconds", &period)) < 0)
-		return r;
-	part.sample_type = &samples;
+	part.sample_type = &counted;
 	part.time_unix_nano = m->start_realtime_ns;
 	part.duration_nano = m->duration_ns;
-	part.period_type = &period;
-	part.period = m->interval_ns ? (int64_t)m->interval_ns : 1;
+	if (t->period_type) {
+		part.period_type = &period;
+		part.period = value_scaled(t->period, 1);
+	}
 	otlp__profile__pack_to_buffer(&part, &w->samples.buffer);
 	return strbuf_error(&w->samples.bytes);
 }
@@ -358,8 +420,20 @@ static ProtobufCBinaryData as_bytes(const struct packed *p)
 	return (ProtobufCBinaryData){ p->bytes.len, (uint8_t *)p->bytes.bytes };
 }
 
+/* w->samples are one of the resource's profiles. */
+static int put_profile(struct otlp *w)
+{
+	Otlp__ScopeProfiles part = OTLP__SCOPE_PROFILES__INIT;
+	ProtobufCBinaryData bytes = as_bytes(&w->samples);
+
+	part.n_profiles = 1;
+	part.profiles = &bytes;
+	otlp__scope_profiles__pack_to_buffer(&part, &w->profiles.buffer);
+	return strbuf_error(&w->profiles.bytes);
+}
+
 /* The scope must be there even if it says nothing: without it a Parca server dies. */
-static int wrap_in_scope(const struct packed *profile, struct packed *out)
+static int put_scope(struct otlp *w)
 {
 	Otlp__Scope scope = OTLP__SCOPE__INIT;
 	Otlp__ScopeProfiles part = OTLP__SCOPE_PROFILES__INIT;
@@ -367,9 +441,8 @@ static int wrap_in_scope(const struct packed *profile, struct packed *out)
 	scope.name = (char *)"pyebpf";
 	scope.version = (char *)PYEBPF_VERSION;
 	part.scope = &scope;
-	part.profiles = as_bytes(profile);
-	otlp__scope_profiles__pack_to_buffer(&part, &out->buffer);
-	return strbuf_error(&out->bytes);
+	otlp__scope_profiles__pack_to_buffer(&part, &w->profiles.buffer);
+	return strbuf_error(&w->profiles.bytes);
 }
 
 /* Values may come from targets: they are made valid UTF-8. */
@@ -428,21 +501,20 @@ static int make_resource(const struct otlp *w, uint32_t place, struct packed *ou
 	return r || place == NOWHERE ? r : put_place(w, &w->p->processes.items[place], out);
 }
 
-/* The messages around the samples w has. */
+/* The messages around the profiles w has. */
 static int finish_resource(struct otlp *w, uint32_t place)
 {
-	_cleanup_(packed_release) struct packed resource = PACKED_INIT, scope = PACKED_INIT,
-						wrapped = PACKED_INIT;
+	_cleanup_(packed_release) struct packed resource = PACKED_INIT, wrapped = PACKED_INIT;
 	Otlp__ResourceProfiles profiles = OTLP__RESOURCE_PROFILES__INIT;
 	Otlp__ExportRequest part = OTLP__EXPORT_REQUEST__INIT;
 	ProtobufCBinaryData bytes;
 	int r;
 
-	if ((r = make_resource(w, place, &resource)) < 0 ||
-	    (r = wrap_in_scope(&w->samples, &scope)) < 0)
+	r = make_resource(w, place, &resource);
+	if (r < 0)
 		return r;
 	profiles.resource = as_bytes(&resource);
-	profiles.scope_profiles = as_bytes(&scope);
+	profiles.scope_profiles = as_bytes(&w->profiles);
 	otlp__resource_profiles__pack_to_buffer(&profiles, &wrapped.buffer);
 	if ((r = strbuf_error(&wrapped.bytes)) < 0)
 		return r;
@@ -461,21 +533,45 @@ static uint32_t place_of_row(const struct otlp *w, const struct cube_cell *row)
 					: w->place_of[w->p->threads.items[thread].process];
 }
 
-/* The rows of one place; without any, nothing. */
-static int put_resource(struct otlp *w, uint32_t place)
+/* The rows of one place and kind; without any, nothing. Returns 1 if there are some. */
+static int put_kind(struct otlp *w, uint32_t place, uint16_t kind)
 {
+	struct value_type v;
+	struct counted_type t;
 	size_t samples = 0;
 	int r;
 
+	value_type_of(w->p, kind, VALUE_NAMES_COMMON, &v);
+	t = type_of_kind(&v);
 	strbuf_truncate(&w->samples.bytes, 0);
-	r = put_head(w);
-	for (size_t i = 0; i < w->cube->all.cells.len && !r; i++) {
-		if (place_of_row(w, &w->cube->all.cells.items[i]) != place)
+	for (size_t i = 0; i < w->cube->all.cells.len; i++) {
+		const struct cube_cell *row = &w->cube->all.cells.items[i];
+
+		if (w->cube->tags.items[row->tag].kind != kind || place_of_row(w, row) != place)
 			continue;
-		r = put_sample(w, &w->cube->all.cells.items[i]);
-		samples++;
+		if (!samples++ && (r = put_head(w, &t)) < 0)
+			return r;
+		if ((r = put_sample(w, row, t.scale)) < 0)
+			return r;
 	}
-	return r || !samples ? r : finish_resource(w, place);
+	r = samples ? put_profile(w) : 0;
+	return r < 0 ? r : samples > 0;
+}
+
+static int put_resource(struct otlp *w, uint32_t place)
+{
+	bool has_any = false;
+	int r;
+
+	strbuf_truncate(&w->profiles.bytes, 0);
+	r = put_scope(w);
+	for (size_t kind = 0; kind <= w->p->kinds.len && r >= 0; kind++) {
+		r = put_kind(w, place, (uint16_t)kind);
+		has_any |= r > 0;
+	}
+	if (r < 0)
+		return r;
+	return has_any ? finish_resource(w, place) : 0;
 }
 
 static bool same_place(const struct process *a, const struct process *b)
@@ -538,6 +634,7 @@ static int write_otlp(struct exporting *x)
 						  .cube = x->cube,
 						  .o = x->o,
 						  .samples = PACKED_INIT,
+						  .profiles = PACKED_INIT,
 						  .resources = PACKED_INIT,
 						  .dictionary = PACKED_INIT,
 						  .labelled = CUBE_NO_THREAD };
@@ -546,7 +643,8 @@ static int write_otlp(struct exporting *x)
 	w.stack_of = calloc(stacktab_count(p->stacks), sizeof(*w.stack_of));
 	w.process_of = calloc(p->processes.len + 1, sizeof(*w.process_of));
 	w.place_of = calloc(p->processes.len + 1, sizeof(*w.place_of));
-	if (!w.stack_of || !w.process_of || !w.place_of)
+	w.label_of = calloc(labeltab_count(p->labels), sizeof(*w.label_of));
+	if (!w.stack_of || !w.process_of || !w.place_of || !w.label_of)
 		return -ENOMEM;
 	find_places(&w);
 	if ((r = symbols_init(&w.symbols, p)) < 0 || (r = put_zero_values(&w)) < 0)
@@ -576,5 +674,6 @@ const struct exporter exporter_otlp = {
 	.name = "otlp",
 	.suffixes = suffixes,
 	.help = "protobuf, an export request of OpenTelemetry profiles, for a Collector",
+	.needs = CUBE_KINDS,
 	.finish = write_otlp,
 };

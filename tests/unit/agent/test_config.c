@@ -198,18 +198,26 @@ static void test_config_parse_names_line_and_key(void **state)
 		int error;
 	} cases[] = {
 		{ "unknown", OUTPUT "rat: 1\n",
-		  "x:2: rat: no such key; there are: rate, rate_min, cpu_budget, window, "
+		  "x:2: rat: no such key; there are: mode, rate, rate_min, cpu_budget, window, "
 		  "jitter_percent, cgroup, pid_namespace, output, "
 		  "spool, services, kubernetes, http, log, labels, relabel",
 		  -EINVAL },
 		{ "unknown below", OUTPUT "http: {prt: 1}\n",
 		  "x:2: http.prt: no such key; there are: address, port", -EINVAL },
 		{ "a way to a key", "output.url: x\n",
-		  "x:1: output.url: no such key; there are: rate, rate_min, cpu_budget, window, "
+		  "x:1: output.url: no such key; there are: mode, rate, rate_min, cpu_budget, "
+		  "window, "
 		  "jitter_percent, cgroup, pid_namespace, output, "
 		  "spool, services, kubernetes, http, log, labels, relabel",
 		  -EINVAL },
 		{ "twice", "rate: 1\nrate: 2\n" OUTPUT, "x:2: rate: set in line 1 already",
+		  -EINVAL },
+		{ "no mode", "mode: cpu,idle\n" OUTPUT,
+		  "x:1: mode: 'idle' is not one of: wall, cpu, off-cpu, gil, exception", -EINVAL },
+		{ "no word", "mode: cpu,\n" OUTPUT,
+		  "x:1: mode: '' is not one of: wall, cpu, off-cpu, gil, exception", -EINVAL },
+		{ "ticks and some of them", "mode: wall,gil\n" OUTPUT,
+		  "x:1: mode: gil and exception are some of the ticks of cpu: leave out one",
 		  -EINVAL },
 		{ "too high", "rate: 11k\n" OUTPUT, "x:1: rate: 11k is out of range", -EINVAL },
 		{ "too low", "window: 1ms\n" OUTPUT, "x:1: window: 1ms is out of range", -EINVAL },
@@ -384,6 +392,8 @@ static void test_config_changes_names_parts(void **state)
 		{ "window", OUTPUT "window: 16s\n", CONFIG_WINDOW },
 		{ "budget", OUTPUT "cpu_budget: 2%\n", CONFIG_BUDGET },
 		{ "rate", OUTPUT "rate: 20\n", CONFIG_RECORDER },
+		{ "mode", OUTPUT "mode: wall\n", CONFIG_RECORDER },
+		{ "the default mode", OUTPUT "mode: cpu\n", 0 },
 		{ "another output", "output: [" A "]\n", CONFIG_OUTPUT },
 		{ "its engine's connections", OUTPUT_WITH("connections: 3"), CONFIG_OUTPUT },
 		{ "a list", OUTPUT "services: {include: [a]}\n", CONFIG_OUTPUT },

@@ -25,6 +25,8 @@
 /* One series of a request, unpacked. */
 struct series {
 	char service[64];
+	char name[64], type[64], unit[64], period[64]; /* __name__; of the profile's only values, or
+							  the last */
 	size_t labels;
 	uint64_t ticks;
 	size_t samples, unpacked_bytes;
@@ -89,6 +91,14 @@ static void read_profile(const char *text, struct series *s)
 
 	assert_non_null(p);
 	s->samples = p->n_sample;
+	snprintf(s->type, sizeof(s->type), "%s",
+		 p->string_table[p->sample_type[p->n_sample_type - 1]->type]);
+	snprintf(s->unit, sizeof(s->unit), "%s",
+		 p->string_table[p->sample_type[p->n_sample_type - 1]->unit]);
+	if (p->period_type)
+		snprintf(s->period, sizeof(s->period), "%s:%s",
+			 p->string_table[p->period_type->type],
+			 p->string_table[p->period_type->unit]);
 	for (size_t i = 0; i < p->n_sample; i++)
 		s->ticks += (uint64_t)p->sample[i]->value[0];
 	pprof__profile__free_unpacked(p, NULL);
@@ -101,9 +111,15 @@ static int take_body(void *arg, uint64_t samples, const void *body, size_t len)
 {
 	struct bodies *b = arg;
 	size_t text_len;
-	uint8_t *text = inflate_all(body, len, &text_len);
-	cJSON *json = cJSON_ParseWithLength((char *)text, text_len);
-	const cJSON *one, *label, *sample;
+	bool is_packed = ((const uint8_t *)body)[0] == 0x1f; /* not so of Parca's */
+	uint8_t *text =
+		is_packed ? inflate_all(body, len, &text_len) : memcpy(malloc(len), body, len);
+	cJSON *json;
+	const cJSON *one, *labels, *label, *sample;
+
+	if (!is_packed)
+		text_len = len;
+	json = cJSON_ParseWithLength((char *)text, text_len);
 
 	assert_non_null(json);
 	b->told += samples;
@@ -112,8 +128,15 @@ static int take_body(void *arg, uint64_t samples, const void *body, size_t len)
 		struct series *s = &b->series[b->count++];
 
 		assert_true(b->count <= SERIES_MAX);
-		cJSON_ArrayForEach(label, cJSON_GetObjectItem(one, "labels"))
+		labels = cJSON_GetObjectItem(one, "labels");
+		if (!cJSON_IsArray(labels))
+			labels = cJSON_GetObjectItem(labels, "labels");
+		cJSON_ArrayForEach(label, labels)
 		{
+			const char *value = cJSON_GetObjectItem(label, "value")->valuestring;
+
+			if (!strcmp(cJSON_GetObjectItem(label, "name")->valuestring, "__name__"))
+				snprintf(s->name, sizeof(s->name), "%s", value);
 			s->labels++;
 			if (!strcmp(cJSON_GetObjectItem(label, "name")->valuestring,
 				    "service_name"))
@@ -345,6 +368,97 @@ static void test_window_encode_cuts_labels(void **state)
 	profile_free(p);
 }
 
+/* --- kinds of samples ------------------------------------------------------------------------- */
+
+static uint16_t add_kind(struct profile *p, const char *name, enum sample_unit unit,
+			 uint64_t period)
+{
+	struct sample_kind kind = { .name = intern(p, name), .unit = unit, .period = period };
+	uint16_t id;
+
+	assert_int_equal(profile_add_kind(p, &kind, &id), 0);
+	return id;
+}
+
+/* Of one stack each. */
+static void add_samples(struct profile *p, uint32_t thread, uint16_t kind, size_t count,
+			uint64_t value)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct sample s = { .thread = thread, .value = value, .kind = kind };
+		struct frame f = { .kind = FRAME_PYTHON, .name = intern(p, "f") };
+		uint32_t frame;
+
+		assert_int_equal(frametab_intern(p->frames, &f, &frame), 0);
+		assert_int_equal(stacktab_intern(p->stacks, 0, frame, &s.stack), 0);
+		assert_int_equal(profile_add_sample(p, &s), 0);
+	}
+}
+
+static const struct series *find_series(const struct bodies *b, const char *service,
+					const char *name)
+{
+	for (size_t i = 0; i < b->count; i++)
+		if (!strcmp(b->series[i].service, service) && !strcmp(b->series[i].name, name))
+			return &b->series[i];
+	fail_msg("no series %s of %s", name, service);
+	return NULL;
+}
+
+/* Engines know a profile type by its series and what its only values are. */
+static void test_window_encode_makes_a_series_of_each_kind(void **state)
+{
+	static const struct {
+		const char *kind;
+		enum sample_unit unit;
+		uint64_t period, value, total; /* of two samples */
+		const char *engine, *name, *type, *unit_name, *period_type;
+	} cases[] = {
+		{ "cpu", UNIT_NS, 1, 50000000, 100000000, "pyroscope", "process_cpu", "cpu",
+		  "nanoseconds", "cpu:nanoseconds" },
+		{ "off-cpu", UNIT_NS, 1, 3000000000, 6000000000, "pyroscope", "off_cpu", "off_cpu",
+		  "nanoseconds", "" },
+		{ "off-cpu", UNIT_NS, 1, 3000000000, 6000000000, "parca", "off_cpu", "wallclock",
+		  "nanoseconds", "samples:count" },
+		{ "gil-contention", UNIT_NS, 1, 5000000, 10000000, "pyroscope", "mutex", "delay",
+		  "nanoseconds", "mutex:count" },
+		{ "memory", UNIT_BYTES, 1, 4096, 8192, "pyroscope", "memory", "rss_growth", "bytes",
+		  "memory:bytes" },
+		{ "page-faults", UNIT_COUNT, 100, 1, 200, "pyroscope", "page_faults", "page_faults",
+		  "count", "page_faults:count" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct profile *p = new_window();
+		struct bodies b = { 0 };
+		const struct series *s;
+		struct window_stats stats;
+		struct config *c;
+		uint16_t kind = add_kind(p, cases[i].kind, cases[i].unit, cases[i].period);
+		uint32_t shop = add_service(p, "shop"), bank = add_service(p, "bank");
+
+		add_samples(p, shop, kind, 2, cases[i].value);
+		add_samples(p, shop, KIND_TICKS, 3, 1);
+		add_samples(p, bank, kind, 4, cases[i].value);
+		c = new_config("");
+		if (!strcmp(cases[i].engine, "parca"))
+			c->outputs.items[0].engine = ENGINE_PARCA;
+		stats = encode(c, p, &b);
+		s = find_series(&b, "bank", cases[i].name);
+		if (strcmp(s->type, cases[i].type) != 0 ||
+		    strcmp(s->unit, cases[i].unit_name) != 0 ||
+		    strcmp(s->period, cases[i].period_type) != 0 || s->ticks != 2 * cases[i].total)
+			fail_msg("%s: %s %s %s, %lu", cases[i].kind, s->type, s->unit, s->period,
+				 (unsigned long)s->ticks);
+		assert_int_equal(find_series(&b, "shop", "process_cpu")->service[0], 's');
+		assert_int_equal(b.count, 3);
+		assert_int_equal(stats.samples, 2 + 3 + 4);
+		assert_int_equal(stats.services, 2);
+		profile_free(p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -352,6 +466,7 @@ int main(void)
 		cmocka_unit_test(test_window_encode_ends_where_nothing_can_be_split),
 		cmocka_unit_test(test_window_encode_merges_services_beyond_the_limit),
 		cmocka_unit_test(test_window_encode_cuts_labels),
+		cmocka_unit_test(test_window_encode_makes_a_series_of_each_kind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
