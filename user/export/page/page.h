@@ -73,7 +73,7 @@ const struct cube_run *page_first_run(const struct page *page, enum cube_side si
 bool page_has_kinds(const struct page *page);
 
 /* What a page tells apart. */
-#define PAGE_AXES (CUBE_THREADS | CUBE_LABELS | CUBE_OPCODES | CUBE_TIME | CUBE_KINDS)
+#define PAGE_AXES (CUBE_THREADS | CUBE_LABELS | CUBE_OPCODES | CUBE_TIME | CUBE_KINDS | CUBE_SPANS)
 
 /* A page of all runs as one. tree: of all kinds. Keeps references to p and c. 0 or -ENOMEM. */
 int page_of_tree(struct page *page, const struct profile *p, const struct cube *c,
