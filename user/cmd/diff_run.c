@@ -274,14 +274,15 @@ static int note_input(struct comparison *k)
 }
 
 /* Of the side's first recording. */
-static uint64_t interval_ns(const struct comparison *k, enum diff_side side)
+static struct value_unit unit_of(const struct comparison *k, enum diff_side side)
 {
 	const struct cube *c = &k->input->cube;
 
 	for (size_t i = 0; i < c->runs.len; i++)
 		if (c->runs.items[i].side == side)
-			return diff_run_recording(k->input, &c->runs.items[i])->interval_ns;
-	return 0;
+			return recording_value_unit(
+				diff_run_recording(k->input, &c->runs.items[i]));
+	return (struct value_unit){ 1, UNIT_COUNT };
 }
 
 static int note_selection(struct comparison *k)
@@ -294,7 +295,7 @@ static int note_selection(struct comparison *k)
 
 		if (k->c->group_by && k->selected[side].kept == k->selected[side].all)
 			continue;
-		r = select_put_sum(&k->c->select, &k->selected[side], interval_ns(k, side), &text);
+		r = select_put_sum(&k->c->select, &k->selected[side], unit_of(k, side), &text);
 		if (!r)
 			r = texts_addf(&k->notes, "selected of %s: %s", names[side],
 				       strbuf_str(&text));

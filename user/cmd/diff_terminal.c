@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "cmd/figures.h"
 #include "cmd/terminal.h"
 
 #define LABEL_COLUMN 10
@@ -63,28 +64,47 @@ static void put_files(struct line *l, const struct diff_input *in, enum diff_sid
 		line_putf(l, STYLE_PLAIN, " and %zu more", further);
 }
 
-static const char *python_of(const struct diff_input *in, enum diff_side side)
+/* The side's first run; NULL: it has none. */
+static const struct cube_run *first_run(const struct diff_input *in, enum diff_side side)
 {
 	for (size_t i = 0; i < in->cube.runs.len; i++)
 		if (in->cube.runs.items[i].side == side)
-			return diff_run_python(in, &in->cube.runs.items[i]);
+			return &in->cube.runs.items[i];
 	return NULL;
+}
+
+/* "1,234 samples, 1.2 s of CPU time"; "1.2 s of waiting"; "12.3 MiB of memory" */
+static void put_size(struct line *l, const struct diff_side_sum *sum, const struct recording *r)
+{
+	struct value_unit of = recording_value_unit(r);
+	const char *noun = value_noun(r), *comma = "";
+
+	if (value_is_tick(of)) {
+		line_putf(l, STYLE_PLAIN, "%s sample%s", units_count(sum->ticks).s,
+			  sum->ticks == 1 ? "" : "s");
+		comma = ", ";
+	}
+	if (sum->interval_ns > 0)
+		line_putf(l, STYLE_PLAIN, "%s%s of %s", comma,
+			  units_ns((uint64_t)llround((double)sum->ticks * sum->interval_ns)).s,
+			  noun);
+	else if (of.unit == UNIT_BYTES)
+		line_putf(l, STYLE_PLAIN, "%s of %s", value_text(sum->ticks, of).s, r->mode);
 }
 
 static int put_side(struct screen *s, enum diff_side side)
 {
 	struct line *l = &s->text;
 	struct diff_side_sum sum;
-	const char *python = python_of(s->r->input, side);
+	const struct cube_run *run = first_run(s->r->input, side);
+	const char *python = run ? diff_run_python(s->r->input, run) : NULL;
+	struct recording none = { 0 };
 
 	diff_input_sum(s->r->input, side, &sum);
 	put_label(l, side == DIFF_BASE ? "base" : "current");
 	put_files(l, s->r->input, side);
-	line_putf(l, STYLE_PLAIN, ": %s sample%s", units_count(sum.ticks).s,
-		  sum.ticks == 1 ? "" : "s");
-	if (sum.interval_ns > 0)
-		line_putf(l, STYLE_PLAIN, ", %s of CPU time",
-			  units_ns((uint64_t)llround((double)sum.ticks * sum.interval_ns)).s);
+	line_put(l, STYLE_PLAIN, ": ");
+	put_size(l, &sum, run ? diff_run_recording(s->r->input, run) : &none);
 	if (python) {
 		line_put(l, STYLE_PLAIN, ", Python ");
 		line_put_foreign(l, STYLE_PLAIN, python, strlen(python));
@@ -219,7 +239,7 @@ static void put_name(struct screen *s, enum style style, const struct diff_funct
 	line_put_tail(&s->line, style, name, len, "", s->t->width ? s->name_columns : SIZE_MAX);
 }
 
-static void put_place(struct screen *s, const struct diff_function *f)
+static void put_function_place(struct screen *s, const struct diff_function *f)
 {
 	size_t len;
 	const char *module = diff_module(s->r->diff, f, &len);
@@ -260,7 +280,7 @@ static int put_row(struct screen *s, const struct diff_function *f, const struct
 	line_putf(l, STYLE_PLAIN, " %13s  ",
 		  row->before > 0 && row->after > 0 ? interval_text(row->measure).s : "");
 	line_putf(l, STYLE_PLAIN, "%-11s", diff_certainty(row->measure->q));
-	put_place(s, f);
+	put_function_place(s, f);
 	put_remark(s, f);
 	return line_end(l);
 }
@@ -408,7 +428,7 @@ static int put_verdict(struct screen *s, const struct gate_row *row)
 	line_putf(l, STYLE_PLAIN, " %13s  ", amounts.before > 0 ? interval_text(&m).s : "");
 	line_putf(l, STYLE_DIM, "%-11s",
 		  row->verdict == GATE_MOVED ? "" : diff_change(row->detectable).s);
-	put_place(s, f);
+	put_function_place(s, f);
 	if (row->verdict == GATE_SLOWER && row->paid > 0)
 		line_putf(l, STYLE_DIM, "  %s of it moved here",
 			  diff_amount(s->r->diff, row->paid).s);

@@ -2,20 +2,55 @@
 #include "cmd/figures.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/strbuf.h"
+#include "profile/kinds.h"
 
-struct units_text time_text(uint64_t ticks, uint64_t interval_ns)
+struct units_text value_text(uint64_t value, struct value_unit of)
 {
 	struct units_text text;
-	uint64_t ns;
+	uint64_t scaled;
 
-	if (!__builtin_mul_overflow(ticks, interval_ns, &ns))
-		return units_ns(ns);
-	snprintf(text.s, sizeof(text.s), "%.0f years",
-		 (double)ticks * (double)interval_ns / (365.25 * 86400e9));
-	return text;
+	if (__builtin_mul_overflow(value, of.period, &scaled)) {
+		if (of.unit == UNIT_NS)
+			snprintf(text.s, sizeof(text.s), "%.0f years",
+				 (double)value * (double)of.period / (365.25 * 86400e9));
+		else
+			snprintf(text.s, sizeof(text.s), "%.3g", (double)value * (double)of.period);
+		return text;
+	}
+	switch (of.unit) {
+	case UNIT_NS:
+		return units_ns(scaled);
+	case UNIT_BYTES:
+		return units_bytes(scaled);
+	default:
+		return units_count(scaled);
+	}
+}
+
+const char *value_word(struct value_unit of)
+{
+	static const char *const words[] = {
+		[UNIT_NS] = "time", [UNIT_BYTES] = "bytes", [UNIT_COUNT] = "samples"
+	};
+
+	return of.unit < sizeof(words) / sizeof(words[0]) ? words[of.unit] : words[UNIT_COUNT];
+}
+
+const char *value_noun(const struct recording *r)
+{
+	const char *mode = r->mode ? r->mode : KINDS_CPU;
+
+	if (!r->interval_ns)
+		return NULL;
+	if (!strcmp(mode, KINDS_WALL))
+		return "wall time";
+	if (!strcmp(mode, KINDS_OFF_CPU))
+		return "waiting";
+	return !strcmp(mode, KINDS_GIL) ? "keeping others waiting" : "CPU time";
 }
 
 void put_percent(struct line *l, uint64_t part, uint64_t whole)
@@ -29,10 +64,9 @@ void put_percent(struct line *l, uint64_t part, uint64_t whole)
 		  "%5.1f%%", percent);
 }
 
-void put_time(struct line *l, uint64_t ticks, uint64_t interval_ns)
+void put_value(struct line *l, uint64_t value, struct value_unit of)
 {
-	line_putf(l, STYLE_PLAIN, "%11s",
-		  interval_ns ? time_text(ticks, interval_ns).s : units_count(ticks).s);
+	line_putf(l, STYLE_PLAIN, "%11s", value_text(value, of).s);
 }
 
 void put_place(struct line *l, enum style style, const struct profile *p,

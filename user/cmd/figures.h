@@ -11,11 +11,26 @@
 /* Columns of tables: the larger, the brighter. " 12.3%"; whole > 0. */
 void put_percent(struct line *l, uint64_t part, uint64_t whole);
 
-/* Ticks as time, eleven columns; as a count where the event does not tell time: interval_ns 0. */
-void put_time(struct line *l, uint64_t ticks, uint64_t interval_ns);
+/* Eleven columns: value_text(). */
+void put_value(struct line *l, uint64_t value, struct value_unit of);
 
-/* Longer than 2^64 ns only in text, where a count may be any number. */
-struct units_text time_text(uint64_t ticks, uint64_t interval_ns);
+/*
+ * "1.2 s", "12.3 MiB", "1,234": rounded here and nowhere before. Longer than 2^64 ns only in text,
+ * where a count may be any number.
+ */
+struct units_text value_text(uint64_t value, struct value_unit of);
+
+/* Are there as many samples as the value says, but for their weights? Of others it is a sum. */
+static inline bool value_is_tick(struct value_unit of)
+{
+	return of.unit == UNIT_COUNT || (of.unit == UNIT_NS && of.period > 1);
+}
+
+/* "CPU time", "wall time", "waiting": what values of time are, by the mode; NULL: of others. */
+const char *value_noun(const struct recording *r);
+
+/* What a column of them is called: "time", "bytes", "samples". */
+const char *value_word(struct value_unit of);
 
 /* Of a process that has one: process_put_place(). */
 void put_place(struct line *l, enum style style, const struct profile *p,

@@ -94,7 +94,7 @@ static const struct road_taker taker = { begin_run, take_samples, end_run };
 
 static int note_selection(struct load *l)
 {
-	uint64_t interval_ns = profile_recording(l->profile)->interval_ns;
+	struct value_unit of = recording_value_unit(profile_recording(l->profile));
 	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
 	int r = 0;
 
@@ -105,7 +105,7 @@ static int note_selection(struct load *l)
 	if (r < 0 || !select_is_active(&l->road.select.query))
 		return r;
 	strbuf_truncate(&text, 0);
-	r = select_put_sum(&l->road.select.query, &l->road.select.sum, interval_ns, &text);
+	r = select_put_sum(&l->road.select.query, &l->road.select.sum, of, &text);
 	return r ? r : texts_addf(&l->notes, "Selected: %s", strbuf_str(&text));
 }
 
@@ -204,7 +204,7 @@ int load_fail_selection(const struct call *call, const struct load *l)
 	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT, kinds = STRBUF_INIT;
 
 	if (select_put_query(&l->road.select.query, &text) < 0 ||
-	    select_put_kinds(l->profile, &kinds) < 0)
+	    kinds_put_words(l->profile, &kinds) < 0)
 		return cmd_fail(call, -ENOMEM);
 	cmd_fail(call, err_set(-ENODATA, "none of %s samples is selected: %s",
 			       units_count(l->road.select.sum.count + l->road.select.others).s,
@@ -212,7 +212,7 @@ int load_fail_selection(const struct call *call, const struct load *l)
 	if (l->all_ticks)
 		cmd_try("patterns are globs of whole names: 'parse*', '*.parse', 'orders.py:*'");
 	else
-		cmd_try("its kinds are " SELECT_TICKS ", %s", strbuf_str(&kinds));
+		cmd_try("its kinds are %s", strbuf_str(&kinds));
 	return EXIT_NOTHING;
 }
 

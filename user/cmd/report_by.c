@@ -218,7 +218,7 @@ static void put_share(struct line *l, const struct load *loaded, uint64_t ticks)
 {
 	put_percent(l, ticks, loaded->ticks);
 	line_put(l, STYLE_PLAIN, "  ");
-	put_time(l, ticks, profile_recording(loaded->profile)->interval_ns);
+	put_value(l, ticks, recording_value_unit(profile_recording(loaded->profile)));
 	line_put(l, STYLE_PLAIN, "  ");
 }
 
@@ -227,7 +227,6 @@ int report_by_put(const struct load *loaded, enum report_by by, uint32_t limit,
 {
 	_cleanup_(line_release) struct line l = LINE_INIT(t);
 	_cleanup_(rows_release) struct rows rows = VEC_INIT;
-	uint64_t interval_ns = profile_recording(loaded->profile)->interval_ns;
 	int r = find_rows(loaded, by, &rows);
 	uint64_t rest = 0;
 	size_t shown;
@@ -237,7 +236,8 @@ int report_by_put(const struct load *loaded, enum report_by by, uint32_t limit,
 	if (rows.len)
 		qsort(rows.items, rows.len, sizeof(*rows.items), compare_rows);
 	shown = limit && limit < rows.len ? limit : rows.len;
-	line_putf(&l, STYLE_BOLD, " share  %11s  %s", interval_ns ? "time" : "samples",
+	line_putf(&l, STYLE_BOLD, " share  %11s  %s",
+		  value_word(recording_value_unit(profile_recording(loaded->profile))),
 		  by == BY_GROUP ? "function" : words[by]);
 	r = line_end(&l);
 	for (size_t i = 0; i < shown && !r; i++) {

@@ -155,20 +155,20 @@ static void put_mode(struct line *l, const struct recording *m)
 
 static void put_samples(struct line *l, const struct load *loaded)
 {
-	const struct recording facts = profile_facts(loaded->profile), *m = &facts;
+	const struct recording facts = profile_facts(loaded->profile);
+	struct value_unit of = recording_value_unit(&facts);
 
 	put_label(l, "samples");
-	if (loaded->road.select.query.kind) {
+	if (loaded->road.select.query.kind || !value_is_tick(of)) {
 		line_put(l, STYLE_PLAIN, units_count(loaded->road.select.sum.count).s);
-		if (m->interval_ns)
-			line_putf(l, STYLE_PLAIN, ": %s",
-				  time_text(loaded->all_ticks, m->interval_ns).s);
+		if (of.unit != UNIT_COUNT || of.period > 1)
+			line_putf(l, STYLE_PLAIN, ": %s", value_text(loaded->all_ticks, of).s);
 		return;
 	}
 	line_put(l, STYLE_PLAIN, units_count(loaded->all_ticks).s);
-	if (m->interval_ns)
-		line_putf(l, STYLE_PLAIN, " of %s each: %s", units_ns(m->interval_ns).s,
-			  time_text(loaded->all_ticks, m->interval_ns).s);
+	if (of.unit == UNIT_NS)
+		line_putf(l, STYLE_PLAIN, " of %s each: %s", units_ns(of.period).s,
+			  value_text(loaded->all_ticks, of).s);
 	if (loaded->records != loaded->all_ticks)
 		line_putf(l, STYLE_PLAIN, " (%s records: skipped ticks weigh on the next one)",
 			  units_count(loaded->records).s);
@@ -190,7 +190,7 @@ static void put_selected(struct line *l, const struct load *loaded)
 
 	put_label(l, "selected");
 	if (select_put_sum(&loaded->road.select.query, &loaded->road.select.sum,
-			   profile_recording(loaded->profile)->interval_ns, &text) == 0)
+			   recording_value_unit(profile_recording(loaded->profile)), &text) == 0)
 		line_put_foreign(l, STYLE_PLAIN, strbuf_str(&text), text.len);
 	line_end(l);
 }

@@ -57,6 +57,7 @@ int report_table_put(const struct load *loaded, const struct report_view *v,
 	_cleanup_(line_release) struct line l = LINE_INIT(t);
 	const struct profile *p = loaded->profile;
 	struct ranking ranking = VEC_INIT;
+	struct value_unit of = recording_value_unit(profile_recording(p));
 	size_t shown, place_column;
 	int r = ranking_make(loaded, v->by_line, v->sort, &ranking);
 
@@ -65,7 +66,9 @@ int report_table_put(const struct load *loaded, const struct report_view *v,
 	shown = v->limit && v->limit < ranking.len ? v->limit : ranking.len;
 	place_column = TABLE_NAME_COLUMN + name_columns(t, p, &ranking, shown) + 2;
 	line_putf(&l, STYLE_BOLD, "  self   total  %11s  %s",
-		  profile_recording(p)->interval_ns ? "self time" : "samples",
+		  of.unit == UNIT_NS      ? "self time"
+		  : of.unit == UNIT_BYTES ? "self bytes"
+					  : "samples",
 		  v->by_line ? "function" : row_name(v));
 	line_pad(&l, place_column);
 	line_put(&l, STYLE_BOLD, v->by_line ? "line" : "defined in");
@@ -77,7 +80,7 @@ int report_table_put(const struct load *loaded, const struct report_view *v,
 		line_put(&l, STYLE_PLAIN, "  ");
 		put_percent(&l, row->total, loaded->ticks);
 		line_put(&l, STYLE_PLAIN, "  ");
-		put_time(&l, row->self, profile_recording(p)->interval_ns);
+		put_value(&l, row->self, of);
 		line_pad(&l, TABLE_NAME_COLUMN);
 		line_put_name(&l, STYLE_PLAIN, p, row->frame);
 		line_put(&l, STYLE_PLAIN, "  ");

@@ -88,16 +88,14 @@ int select_put_query(const struct select_query *q, struct strbuf *out)
 	return strbuf_error(out);
 }
 
-int select_put_sum(const struct select_query *q, const struct select_sum *sum, uint64_t interval_ns,
+int select_put_sum(const struct select_query *q, const struct select_sum *sum, struct value_unit of,
 		   struct strbuf *out)
 {
-	if (q->kind && interval_ns) {
-		strbuf_puts(out, time_text(sum->kept, interval_ns).s);
-		strbuf_appendf(out, " of %s", time_text(sum->all, interval_ns).s);
-	} else {
-		strbuf_puts(out, units_count(sum->kept).s);
-		strbuf_appendf(out, " of %s%s", units_count(sum->all).s, q->kind ? "" : " samples");
-	}
+	bool is_counted = !q->kind && value_is_tick(of);
+	struct value_unit told = is_counted ? (struct value_unit){ 1, UNIT_COUNT } : of;
+
+	strbuf_puts(out, value_text(sum->kept, told).s);
+	strbuf_appendf(out, " of %s%s", value_text(sum->all, told).s, is_counted ? " samples" : "");
 	if (sum->all)
 		strbuf_appendf(out, " (%s)", share_text(sum->kept, sum->all).s);
 	strbuf_puts(out, ": ");
@@ -108,7 +106,7 @@ int select_put_others(const struct select *s, const struct profile *p, struct st
 {
 	strbuf_appendf(out,
 		       "%s samples of other kinds, see them by --kind: ", units_count(s->others).s);
-	return select_put_kinds(p, out);
+	return kinds_put_others(&s->kinds, p, out);
 }
 
 void select_opts_release(struct select_opts *o)

@@ -37,7 +37,7 @@ struct select_opts {
 	OPT_LIST(0, "label", &(o)->patterns[SELECT_LABEL], "NAME=VALUE", "by a label of the samples"),    \
 	OPT_STR(0, "time-range", &(o)->time_range, "A..B",                                                \
 		"since the start of each recording: ..5s, 1m.., 10s..20s"),                               \
-	OPT_STR(0, "kind", &(o)->kind, "KIND", "samples of this kind (cpu)"),                             \
+	OPT_STR(0, "kind", &(o)->kind, "KIND", "samples of this kind, or wall: cpu and off-cpu"),                             \
 	OPT_ENUM(0, "merge", &(o)->merge, "BY", select_merge_names, "what one frame stands for (line)"),  \
 	OPT_FLAG(0, "collapse-stdlib", &(o)->collapses_stdlib,                                            \
 		 "what the standard library calls of itself is its first frame's"),                       \
@@ -58,9 +58,9 @@ int select_put_query(const struct select_query *q, struct strbuf *out);
 
 /*
  * Appends what is left and by what: "1,234 of 5,678 samples (21.7%): --focus 'parse*'".
- * interval_ns: of the recording; values of a kind of time are told as that. 0 or -ENOMEM.
+ * of: what they are of; ticks are counted, other kinds are not. 0 or -ENOMEM.
  */
-int select_put_sum(const struct select_query *q, const struct select_sum *sum, uint64_t interval_ns,
+int select_put_sum(const struct select_query *q, const struct select_sum *sum, struct value_unit of,
 		   struct strbuf *out);
 
 /* Is it worth a word that there are samples of other kinds? */

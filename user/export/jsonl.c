@@ -13,7 +13,7 @@
 #include "base/vec.h"
 #include "export/export.h"
 #include "export/json_parts.h"
-#include "profile/select.h"
+#include "profile/kinds.h"
 
 static const struct {
 	uint16_t bit;
@@ -84,7 +84,7 @@ static const char *kind_name(const struct profile *p, const struct recording *r,
 {
 	if (kind)
 		return strtab_get(p->strings, kind->name);
-	return p->kinds.len ? SELECT_TICKS : json_tick_kind(r);
+	return p->kinds.len ? KINDS_CPU : json_tick_kind(r);
 }
 
 static void put_value(struct json *j, const struct profile *p, const struct recording *r,

@@ -25,4 +25,10 @@ struct sample_kind {
 	uint8_t unit;    /* enum sample_unit */
 };
 
+/* What a value of 1 is. */
+struct value_unit {
+	uint64_t period; /* >= 1 */
+	uint8_t unit;    /* enum sample_unit */
+};
+
 #endif

@@ -41,11 +41,17 @@ static void release_texts(struct recording *r)
 			free(*(char **)recording_field(r, &recording_fields[i]));
 }
 
+void recording_clear_counters(struct recording *r)
+{
+	for (size_t i = 0; i < r->counters.len; i++)
+		free(r->counters.items[i].name);
+	r->counters.len = 0;
+}
+
 void recording_release(struct recording *r)
 {
 	release_texts(r);
-	for (size_t i = 0; i < r->counters.len; i++)
-		free(r->counters.items[i].name);
+	recording_clear_counters(r);
 	vec_release(&r->counters);
 	*r = (struct recording){ 0 };
 }
@@ -87,6 +93,15 @@ int recording_set_text(char **text, const char *s)
 	free(*text);
 	*text = copy;
 	return 0;
+}
+
+struct value_unit recording_value_unit(const struct recording *r)
+{
+	if (r->interval_ns)
+		return (struct value_unit){ r->interval_ns, UNIT_NS };
+	if (r->other_unit.period)
+		return r->other_unit;
+	return (struct value_unit){ 1, UNIT_COUNT };
 }
 
 static struct counter *counter_find(const struct recording *r, const char *name)

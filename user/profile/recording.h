@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/vec.h"
+#include "profile/kind.h"
 
 /*
  * One run of a recorder, and what it knew of it. A profile has one for each that was merged into
@@ -50,6 +51,8 @@ struct recording {
 	char *allocator; /* PYTHONMALLOC, or "default" */
 	double work;     /* units of work done meanwhile, as the user counts them; finite, >= 0 */
 	VEC(struct counter) counters;
+	struct value_unit
+		other_unit; /* of what a selection left of it, and is no time; in no file */
 };
 
 enum recording_type {
@@ -84,12 +87,16 @@ int recording_copy(struct recording *to, const struct recording *from);
 /* Copies s (NULL: unknown) to one of the texts: recording_set_text(&r->host, ...). 0 or -ENOMEM. */
 int recording_set_text(char **text, const char *s);
 
+/* What one of its ticks is; a count where nothing else is known. */
+struct value_unit recording_value_unit(const struct recording *r);
+
 /*
  * Creates it or replaces its value. 0, -ENOMEM, -EMSGSIZE (name too long), -EOVERFLOW (more than
  * COUNTERS_MAX).
  */
 int recording_set_counter(struct recording *r, const char *name, uint64_t value);
 
+void recording_clear_counters(struct recording *r);
 bool recording_has_counter(const struct recording *r, const char *name);
 
 /* 0 where there is none of that name. */

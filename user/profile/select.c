@@ -38,6 +38,7 @@ void select_release(struct select *s)
 	vec_release(&s->shown);
 	vec_release(&s->threads);
 	vec_release(&s->label_sets);
+	kinds_release(&s->kinds);
 }
 
 bool select_is_active(const struct select_query *q)
@@ -407,46 +408,6 @@ static int judge_others(struct select *s, const struct profile *p)
 	return r;
 }
 
-/* --- kinds ------------------------------------------------------------------------------------ */
-
-#define KIND_NONE UINT32_MAX
-
-/* The wanted kind, as samples have it; KIND_NONE: p has none of that name yet. */
-static uint32_t find_kind(const struct select *s, const struct profile *p)
-{
-	const char *name = s->query.kind;
-
-	if (!name || !strcmp(name, SELECT_TICKS))
-		return KIND_TICKS;
-	for (uint32_t i = 0; i < p->kinds.len; i++)
-		if (!strcmp(strtab_get(p->strings, p->kinds.items[i].name), name))
-			return i + 1;
-	return KIND_NONE;
-}
-
-int select_put_kinds(const struct profile *p, struct strbuf *out)
-{
-	for (size_t i = 0; i < p->kinds.len; i++)
-		strbuf_appendf(out, "%s%s", i ? ", " : "",
-			       strtab_get(p->strings, p->kinds.items[i].name));
-	return strbuf_error(out);
-}
-
-static int describe_kind(const struct profile *p, const struct sample_kind *kind,
-			 struct recording *r)
-{
-	const char *name = strtab_get(p->strings, kind->name);
-	const char *event = strtab_get(p->strings, kind->event);
-	int e = recording_set_text(&r->mode, name);
-
-	if (!e)
-		e = recording_set_text(&r->event, *event ? event : name);
-	r->interval_ns = kind->unit == UNIT_NS ? kind->period : 0;
-	r->rate_hz = 0;
-	r->counters.len = 0;
-	return e;
-}
-
 /* --- samples ---------------------------------------------------------------------------------- */
 
 static bool has_times(const struct profile *p, const struct sample *sample)
@@ -480,7 +441,6 @@ static void add_all_to_sum(struct select_sum *sum, const struct profile *p)
 
 int select_samples(struct select *s, struct profile *p)
 {
-	uint32_t kind = find_kind(s, p);
 	size_t kept = 0;
 	int r;
 
@@ -488,14 +448,17 @@ int select_samples(struct select *s, struct profile *p)
 		add_all_to_sum(&s->sum, p);
 		return 0;
 	}
-	r = judge_frames(s, p);
+	r = kinds_choose(&s->kinds, p, s->query.kind);
+	if (!r)
+		r = judge_frames(s, p);
 	if (!r)
 		r = judge_stacks(s, p);
 	if (!r)
 		r = judge_others(s, p);
 	for (size_t i = 0; i < p->samples.len && !r; i++) {
 		struct sample sample = p->samples.items[i];
-		bool is_of_kind = sample.kind == kind, is_sample_kept;
+		bool is_of_kind = kinds_has(&s->kinds, &sample), is_sample_kept;
+		uint64_t value = kinds_value(&s->kinds, p, &sample);
 
 		if (!is_of_kind && (!s->keeps_kinds || s->query.kind)) {
 			s->others++;
@@ -505,11 +468,13 @@ int select_samples(struct select *s, struct profile *p)
 			return err_set(-EINVAL, "a time range of samples that have no times");
 		is_sample_kept = is_kept(s, &sample);
 		if (is_of_kind)
-			add_to_sum(&s->sum, sample.value, is_sample_kept);
+			add_to_sum(&s->sum, value, is_sample_kept);
 		if (!is_sample_kept)
 			continue;
-		if (!s->keeps_kinds)
+		if (!s->keeps_kinds) {
 			sample.kind = KIND_TICKS;
+			sample.value = value;
+		}
 		sample.time_ns -= s->query.has_range ? s->query.from_ns : 0;
 		if (s->shown.len)
 			sample.stack = s->shown.items[sample.stack].stack;
@@ -531,15 +496,9 @@ static void trim(const struct select_query *q, struct recording *r)
 
 int select_describe(const struct select *s, const struct profile *p, struct recording *r)
 {
-	uint32_t kind = find_kind(s, p);
-
 	if (s->query.has_range)
 		trim(&s->query, r);
-	if (!p->kinds.len || kind == KIND_NONE)
-		return 0;
-	if (kind == KIND_TICKS)
-		return recording_set_text(&r->mode, SELECT_TICKS);
-	return describe_kind(p, &p->kinds.items[kind - 1], r);
+	return s->keeps_kinds && !s->query.kind ? 0 : kinds_describe(&s->kinds, p, r);
 }
 
 uint64_t select_scale(const struct select_sum *sum, uint64_t lost)

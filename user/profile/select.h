@@ -8,6 +8,7 @@
 
 #include "base/strbuf.h"
 #include "base/vec.h"
+#include "profile/kinds.h"
 #include "profile/profile.h"
 
 /*
@@ -54,7 +55,7 @@ extern const char *const select_merge_names[]; /* by enum, NULL last */
 /* What is asked for; zeros: all samples. */
 struct select_query {
 	struct select_patterns patterns[SELECT_KEYS];
-	const char *kind; /* samples of it; NULL or SELECT_TICKS: ticks */
+	const char *kind; /* samples of it, a word of kinds.h; NULL: what is looked at by default */
 	enum select_merge merge;
 	bool collapses_stdlib; /* what the standard library calls of itself is its first frame's */
 	bool has_range;
@@ -76,14 +77,13 @@ struct select_shown {
 };
 #define SELECT_LEFT_OUT UINT32_MAX
 
-#define SELECT_TICKS "cpu"
-
 /* Starts as { .query, .keeps_kinds }, ends in select_release(). Of one profile. */
 struct select {
 	struct select_query query;
 	bool keeps_kinds;      /* samples are of theirs; without query.kind those of all are left */
-	struct select_sum sum; /* of one kind: others have other units */
+	struct select_sum sum; /* of those looked at: others may have other units */
 	uint64_t others;       /* samples of other kinds, which are left out */
+	struct kinds kinds;    /* that are looked at */
 
 	/* inside */
 	VEC(uint16_t) frames;           /* by frame id: bits of the keys that it matches */
@@ -105,21 +105,19 @@ bool select_is_active(const struct select_query *q);
 int select_parse_range(struct select_query *q, const char *text);
 
 /*
- * Leaves those that are selected of the samples p holds now, as ticks unless kinds are kept, with
- * times since the range's start. p gets further frames and stacks where they change. 0, -ENOMEM,
- * -EOVERFLOW; -EINVAL with a message where a range is asked for of samples that have no times.
+ * Leaves those that are selected of the samples p holds now, as ticks, several kinds in ns, unless
+ * kinds are kept, with times since the range's start. p gets further frames and stacks where they
+ * change. 0, -ENOMEM, -EOVERFLOW; -EINVAL with a message where a range is asked for of samples that
+ * have no times.
  */
 int select_samples(struct select *s, struct profile *p);
 
 /*
  * A recording of p whose samples were selected becomes one of these alone: of a range it lasts as
- * long as that, and is not whole; of another kind than ticks its period, event and mode are the
- * kind's, and nothing is known of losses. 0 or -ENOMEM.
+ * long as that, and is not whole; unless kinds are kept, its period, event and mode are those of
+ * what is looked at, and of what is no time of a thread nothing is known of losses. 0 or -ENOMEM.
  */
 int select_describe(const struct select *s, const struct profile *p, struct recording *r);
-
-/* Appends the names of p's kinds: "off-cpu, exception". 0 or -ENOMEM. */
-int select_put_kinds(const struct profile *p, struct strbuf *out);
 
 /* What is lost of a selection, where as much of it is lost as of all samples. */
 uint64_t select_scale(const struct select_sum *sum, uint64_t lost);

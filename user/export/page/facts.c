@@ -9,7 +9,7 @@
 #include "base/texts.h"
 #include "diff/diff.h"
 #include "export/json_parts.h"
-#include "profile/select.h"
+#include "profile/kinds.h"
 
 #define NS_PER_S 1e9
 
@@ -235,7 +235,7 @@ static void put_kinds(struct json *j, const struct page *page)
 	json_key(j, "kinds");
 	json_array(j);
 	if (has_several)
-		put_kind(j, SELECT_TICKS, UNIT_NS, profile_recording(p)->interval_ns);
+		put_kind(j, KINDS_CPU, UNIT_NS, profile_recording(p)->interval_ns);
 	for (size_t i = 0; i < p->kinds.len; i++) {
 		const struct sample_kind *kind = &p->kinds.items[i];
 

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "profile/kinds.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+void kinds_release(struct kinds *k)
+{
+	free(k->name);
+	vec_release(&k->is_wanted);
+	*k = (struct kinds){ 0 };
+}
+
+static const char *name_of(const struct profile *p, size_t kind)
+{
+	return kind == KIND_TICKS ? KINDS_CPU
+				  : strtab_get(p->strings, p->kinds.items[kind - 1].name);
+}
+
+static bool has_kind(const struct profile *p, const char *name)
+{
+	for (size_t i = 1; i <= p->kinds.len; i++)
+		if (!strcmp(name_of(p, i), name))
+			return true;
+	return false;
+}
+
+static bool has_ticks(const struct profile *p)
+{
+	for (size_t i = 0; i < p->samples.len; i++)
+		if (p->samples.items[i].kind == KIND_TICKS)
+			return true;
+	return false;
+}
+
+/*
+ * Of samples none of which is a tick. The first of several modes are ticks, be there none as yet,
+ * unless it is a kind: "wall,memory", "cpu,memory".
+ */
+static char *choose_by_mode(const struct profile *p)
+{
+	const struct recording *r = &p->recordings.items[p->recordings.len - 1];
+	const char *mode = r->mode ? r->mode : "";
+	size_t len = strcspn(mode, ",");
+	_cleanup_(freep) char *first = strndup(mode, len);
+
+	if (!first || !strcmp(first, KINDS_WALL) || has_kind(p, first))
+		return take_ptr(first);
+	return strdup(mode[len] ? KINDS_CPU : name_of(p, 1));
+}
+
+static char *choose(const struct profile *p)
+{
+	if (!p->kinds.len || has_ticks(p))
+		return strdup(KINDS_CPU);
+	if (has_kind(p, KINDS_CPU) && has_kind(p, KINDS_OFF_CPU))
+		return strdup(KINDS_WALL);
+	return choose_by_mode(p);
+}
+
+static bool is_named(const struct kinds *k, const char *name)
+{
+	if (!strcmp(k->name, KINDS_WALL) &&
+	    (!strcmp(name, KINDS_CPU) || !strcmp(name, KINDS_OFF_CPU)))
+		return true;
+	return !strcmp(k->name, name);
+}
+
+int kinds_choose(struct kinds *k, const struct profile *p, const char *asked)
+{
+	int r = 0;
+
+	if (!k->name && (asked || p->samples.len)) {
+		k->name = asked ? strdup(asked) : choose(p);
+		if (!k->name)
+			return -ENOMEM;
+		k->is_ns = !strcmp(k->name, KINDS_WALL) ||
+			   (!strcmp(k->name, KINDS_CPU) && has_kind(p, KINDS_CPU));
+	}
+	while (k->name && k->is_wanted.len <= p->kinds.len && !r)
+		r = vec_push(&k->is_wanted, is_named(k, name_of(p, k->is_wanted.len)));
+	return r;
+}
+
+static uint64_t ticks_ns(const struct profile *p, const struct sample *s)
+{
+	uint32_t process = p->threads.items[s->thread].process;
+
+	return p->recordings.items[p->processes.items[process].recording].interval_ns;
+}
+
+uint64_t kinds_value(const struct kinds *k, const struct profile *p, const struct sample *s)
+{
+	uint64_t period, ns;
+
+	if (!k->is_ns)
+		return s->value;
+	period = s->kind == KIND_TICKS ? ticks_ns(p, s) : p->kinds.items[s->kind - 1].period;
+	return __builtin_mul_overflow(s->value, period, &ns) ? UINT64_MAX : ns;
+}
+
+bool kinds_is_unknown(const struct kinds *k, const struct profile *p)
+{
+	if (!k->name || !strcmp(k->name, KINDS_CPU))
+		return false;
+	if (!strcmp(k->name, KINDS_WALL))
+		return !has_kind(p, KINDS_OFF_CPU);
+	return !has_kind(p, k->name);
+}
+
+/* "cpu-clock, sched_switch" */
+static int describe_event(const struct kinds *k, const struct profile *p, struct recording *r)
+{
+	_cleanup_(strbuf_releasep) struct strbuf events = STRBUF_INIT;
+
+	if (!strcmp(k->name, KINDS_WALL) && !has_kind(p, KINDS_CPU) && r->event)
+		strbuf_puts(&events, r->event);
+	for (size_t i = 1; i <= p->kinds.len; i++) {
+		const char *event = strtab_get(p->strings, p->kinds.items[i - 1].event);
+
+		if (is_named(k, name_of(p, i)))
+			strbuf_appendf(&events, "%s%s", events.len ? ", " : "",
+				       *event ? event : name_of(p, i));
+	}
+	return strbuf_error(&events) ? -ENOMEM : recording_set_text(&r->event, strbuf_str(&events));
+}
+
+static const struct sample_kind *only_kind(const struct kinds *k, const struct profile *p)
+{
+	for (size_t i = 1; i <= p->kinds.len; i++)
+		if (is_named(k, name_of(p, i)))
+			return &p->kinds.items[i - 1];
+	return NULL;
+}
+
+int kinds_describe(const struct kinds *k, const struct profile *p, struct recording *r)
+{
+	const struct sample_kind *kind = k->is_ns ? NULL : only_kind(k, p);
+	int e;
+
+	if (!p->kinds.len || !k->name || kinds_is_unknown(k, p))
+		return 0;
+	e = recording_set_text(&r->mode, k->name);
+	if (e || (!kind && !k->is_ns))
+		return e; /* ticks */
+	if (k->is_ns) {
+		r->interval_ns = 1;
+	} else {
+		r->interval_ns = kind->unit == UNIT_NS ? kind->period : 0;
+		r->other_unit = (struct value_unit){ kind->period, kind->unit };
+		r->rate_hz = 0;
+		recording_clear_counters(r);
+	}
+	return describe_event(k, p, r);
+}
+
+int kinds_put_words(const struct profile *p, struct strbuf *out)
+{
+	strbuf_puts(out, KINDS_CPU);
+	if (has_kind(p, KINDS_OFF_CPU))
+		strbuf_puts(out, ", " KINDS_WALL);
+	for (size_t i = 1; i <= p->kinds.len; i++)
+		if (strcmp(name_of(p, i), KINDS_CPU) != 0)
+			strbuf_appendf(out, ", %s", name_of(p, i));
+	return strbuf_error(out);
+}
+
+int kinds_put_others(const struct kinds *k, const struct profile *p, struct strbuf *out)
+{
+	const char *comma = "";
+
+	for (size_t i = 1; i <= p->kinds.len; i++) {
+		if (k->name && is_named(k, name_of(p, i)))
+			continue;
+		strbuf_appendf(out, "%s%s", comma, name_of(p, i));
+		comma = ", ";
+	}
+	return strbuf_error(out);
+}
