@@ -73,7 +73,7 @@ test("one sample: all of the blob", () => {
       renamedFrom: [0, 0]},
     nodes: {count: 2, parent: [-1, 0], depth: [0, 1], end: [2, 2], func: [0, 1], line: null,
       key: [0, 1]},
-    self: {current: [0, 1], base: null},
+    self: {current: [0, 1], base: null, waits: null},
     sites: {count: 2, first: [0, 1, 2], node: [0, 1], parent: [-1, 0], line: [0, 12]},
     rows: {count: 1, site: [1], tag: [0], slot: [0], ticks: [1], opcode: null},
     classes: null,

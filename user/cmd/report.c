@@ -100,6 +100,7 @@ static int report(struct call *call, const struct report_opts *o, const struct e
 	int r;
 
 	eo.notes = &loaded.notes;
+	eo.kinds = &loaded.road.select.kinds;
 	r = load_operands(&loaded, call);
 	if (!r)
 		r = e ? write_report(&loaded, o) : put_report(&loaded, o);

@@ -417,26 +417,46 @@ static bool has_times(const struct profile *p, const struct sample *sample)
 	return !p->recordings.items[p->processes.items[process].recording].is_summed;
 }
 
+/*
+ * A span is of the range with as much of its value as lies in it, and lasts as long; its time
+ * becomes one since the range's start. Is anything of it left?
+ */
+static bool cut_to_range(const struct select_query *q, struct sample *s)
+{
+	uint64_t end = sample_end_ns(s), from = q->from_ns, to = q->to_ns;
+
+	if (s->time_ns >= to || (s->time_ns < from && end <= from))
+		return false;
+	if (s->time_ns < from || end > to) {
+		s->value = sample_value_until(s, to) - sample_value_until(s, from);
+		if (s->time_ns < from)
+			s->flags &= (uint16_t)~SAMPLE_BIT_EPISODE;
+		else
+			from = s->time_ns;
+		s->duration_ns = (end < to ? end : to) - from;
+		s->time_ns = from;
+	}
+	s->time_ns -= q->from_ns;
+	return s->value > 0;
+}
+
 static bool is_kept(const struct select *s, const struct sample *sample)
 {
-	if (s->query.has_range &&
-	    (sample->time_ns < s->query.from_ns || sample->time_ns >= s->query.to_ns))
-		return false;
 	return s->threads.items[sample->thread] && s->label_sets.items[sample->labels] &&
 	       is_stack_kept(s, sample->stack);
 }
 
-static void add_to_sum(struct select_sum *sum, uint64_t value, bool is_kept)
+static void add_to_sum(struct select_sum *sum, uint64_t all, uint64_t kept)
 {
-	sum->all += value;
+	sum->all += all;
 	sum->count++;
-	sum->kept += is_kept ? value : 0;
+	sum->kept += kept;
 }
 
 static void add_all_to_sum(struct select_sum *sum, const struct profile *p)
 {
 	for (size_t i = 0; i < p->samples.len; i++)
-		add_to_sum(sum, p->samples.items[i].value, true);
+		add_to_sum(sum, p->samples.items[i].value, p->samples.items[i].value);
 }
 
 int select_samples(struct select *s, struct profile *p)
@@ -458,7 +478,7 @@ int select_samples(struct select *s, struct profile *p)
 	for (size_t i = 0; i < p->samples.len && !r; i++) {
 		struct sample sample = p->samples.items[i];
 		bool is_of_kind = kinds_has(&s->kinds, &sample), is_sample_kept;
-		uint64_t value = kinds_value(&s->kinds, p, &sample);
+		uint64_t all = kinds_value(&s->kinds, p, &sample), value = all;
 
 		if (!is_of_kind && (!s->keeps_kinds || s->query.kind)) {
 			s->others++;
@@ -467,15 +487,18 @@ int select_samples(struct select *s, struct profile *p)
 		if (s->query.has_range && !has_times(p, &sample))
 			return err_set(-EINVAL, "a time range of samples that have no times");
 		is_sample_kept = is_kept(s, &sample);
+		if (is_sample_kept && s->query.has_range) {
+			is_sample_kept = cut_to_range(&s->query, &sample);
+			value = kinds_value(&s->kinds, p, &sample);
+		}
 		if (is_of_kind)
-			add_to_sum(&s->sum, value, is_sample_kept);
+			add_to_sum(&s->sum, all, is_sample_kept ? value : 0);
 		if (!is_sample_kept)
 			continue;
 		if (!s->keeps_kinds) {
 			sample.kind = KIND_TICKS;
 			sample.value = value;
 		}
-		sample.time_ns -= s->query.has_range ? s->query.from_ns : 0;
 		if (s->shown.len)
 			sample.stack = s->shown.items[sample.stack].stack;
 		p->samples.items[kept++] = sample;

@@ -59,7 +59,8 @@ struct select_query {
 	enum select_merge merge;
 	bool collapses_stdlib; /* what the standard library calls of itself is its first frame's */
 	bool has_range;
-	uint64_t from_ns, to_ns; /* samples of from .. to - 1, since their recording's start */
+	uint64_t from_ns, to_ns; /* samples of from .. to - 1, since their recording's start; of
+				    spans what lies in it */
 };
 
 /* Values of samples. */

@@ -37,7 +37,7 @@ static void put_number(struct json *j, const char *key, uint64_t v)
 	json_u64(j, v);
 }
 
-/* A run's own value is of all kinds. */
+/* A run's own value is of all kinds, whatever their units. */
 static uint64_t run_ticks(const struct page *page, const struct cube_run *run)
 {
 	uint64_t ticks = 0;
@@ -48,8 +48,8 @@ static uint64_t run_ticks(const struct page *page, const struct cube_run *run)
 		for (size_t i = 0; i < run->blocks[b].cells.len; i++) {
 			const struct cube_cell *cell = &run->blocks[b].cells.items[i];
 
-			if (page->cube->tags.items[cell->tag].kind == KIND_TICKS)
-				ticks += cell->value;
+			ticks += cell->value *
+				 page_factor(page, page->cube->tags.items[cell->tag].kind);
 		}
 	return ticks;
 }
@@ -163,6 +163,12 @@ static void put_title(struct json *j, const struct page *page)
 	json_string(j, strbuf_str(&title));
 }
 
+/* As put_kinds() lists them. */
+static uint32_t kind_index(const struct page *page, uint16_t kind)
+{
+	return kind && !page->has_ticks ? kind - 1u : kind;
+}
+
 /* Those of rows, where they are more than threads. */
 static void put_tags(struct json *j, const struct page *page)
 {
@@ -176,7 +182,7 @@ static void put_tags(struct json *j, const struct page *page)
 		json_array(j);
 		json_u64(j, page->profile->threads.items[tag->thread].number);
 		json_u64(j, tag->labels);
-		json_u64(j, tag->kind);
+		json_u64(j, kind_index(page, tag->kind));
 		json_end(j);
 	}
 	json_end(j);
@@ -203,47 +209,40 @@ static void put_labels(struct json *j, const struct page *page)
 	json_end(j);
 }
 
-static void put_kind(struct json *j, const char *name, enum sample_unit unit, uint64_t period)
+static void put_kind(struct json *j, const char *name, struct value_unit of)
 {
 	json_object(j);
 	put_text(j, "name", name);
-	put_text(j, "unit", json_units[unit]);
-	put_number(j, "period", period);
+	put_text(j, "unit", json_units[of.unit]);
+	put_number(j, "period", of.period);
 	json_end(j);
 }
 
-/* The one that samples were selected by, where they are no ticks. */
-static const struct sample_kind *selected_kind(const struct profile *p)
-{
-	const char *mode = profile_recording(p)->mode;
-
-	for (size_t i = 0; mode && i < p->kinds.len; i++)
-		if (!strcmp(mode, strtab_get(p->strings, p->kinds.items[i].name)))
-			return &p->kinds.items[i];
-	return NULL;
-}
-
-/* Those of rows, unless they are ticks. */
+/* Those of rows, ticks first if there are any; of a page of one kind that one, where it is said. */
 static void put_kinds(struct json *j, const struct page *page)
 {
 	const struct profile *p = page->profile;
-	const struct sample_kind *selected = selected_kind(p);
+	const struct recording *m = profile_recording(p);
 	bool has_several = page_has_kinds(page);
 
-	if (!has_several && !selected)
+	if (!has_several && !(p->kinds.len && m->mode))
 		return;
 	json_key(j, "kinds");
 	json_array(j);
-	if (has_several)
-		put_kind(j, KINDS_CPU, UNIT_NS, profile_recording(p)->interval_ns);
-	for (size_t i = 0; i < p->kinds.len; i++) {
+	if (!has_several)
+		put_kind(j, m->mode, recording_value_unit(m));
+	else if (page->has_ticks)
+		put_kind(j, KINDS_CPU, (struct value_unit){ m->interval_ns, UNIT_NS });
+	for (size_t i = 0; has_several && i < p->kinds.len; i++) {
 		const struct sample_kind *kind = &p->kinds.items[i];
 
-		if (has_several || kind == selected)
-			put_kind(j, strtab_get(p->strings, kind->name),
-				 (enum sample_unit)kind->unit, kind->period);
+		put_kind(j, strtab_get(p->strings, kind->name),
+			 (struct value_unit){ kind->period, kind->unit });
 	}
 	json_end(j);
+	if (has_several)
+		put_text(j, "shown",
+			 page->kinds && page->kinds->name ? page->kinds->name : KINDS_CPU);
 }
 
 static void put_ratio(struct json *j, const char *key, double v)
