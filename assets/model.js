@@ -1331,7 +1331,7 @@
   }
 
   Object.assign(ns, {SIDE_BASE, SIDE_CURRENT, ORIGINS, CLASSES, MATCHES, PageError, decode, inflate,
-    functionName, functionFile, kindOf, kindWords, filterChoices, passingRows, slotSides, isComparing, isWhole,
+    functionName, functionFile, isWaiting, kindOf, kindWords, filterChoices, passingRows, slotSides, isComparing, isWhole,
     withoutNumber, totals, activeData, isGone, elided, functionTable, siteSums, lineHeat, lineOpcodes,
     sourceLines, timeline, timeScale, pathOf, nodeAt});
 })(globalThis.pyebpf ??= {});
