@@ -94,7 +94,9 @@ static int end_run(void *loading, const struct road_recording *of)
 static int loading_init(struct loading *l, const struct diff_file *file,
 			const struct diff_reading *how, bool by_thread)
 {
-	static const struct road_taker taker = { begin_run, take_samples, end_run };
+	static const struct road_taker taker = { .begin = begin_run,
+						 .take = take_samples,
+						 .end = end_run };
 	int r = diff_input_new(by_thread, &l->input);
 
 	if (r < 0)

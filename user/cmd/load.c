@@ -67,6 +67,29 @@ static bool keeps_kinds(const struct load *l)
 	return takes_samples(l) || (l->cube.axes & CUBE_KINDS && !l->road.select.query.kind);
 }
 
+/* Of kinds beside those that are looked at, too. */
+static int see_samples(void *load)
+{
+	struct load *l = load;
+	const struct select *s = &l->road.select;
+	const struct profile *p = l->profile;
+	int r = 0;
+
+	if (!p->kinds.len)
+		return 0;
+	for (size_t i = 0; i < p->samples.len && !r; i++) {
+		struct sample sample = p->samples.items[i];
+		bool is_selected = select_keeps(s, &sample);
+		bool is_of_place = select_keeps_place(s, &sample) && select_cut(s, &sample);
+
+		if (l->tells_waits && is_selected && is_of_place)
+			r = waits_add(&l->waits, &s->kinds, p, &sample);
+		if (!r && l->tells_gil && is_of_place)
+			r = gil_add(&l->gil, &s->kinds, p, &sample, is_selected);
+	}
+	return r;
+}
+
 static int take_samples(void *load)
 {
 	struct load *l = load;
@@ -90,7 +113,7 @@ static int end_run(void *load, const struct road_recording *of)
 	return e;
 }
 
-static const struct road_taker taker = { begin_run, take_samples, end_run };
+static const struct road_taker taker = { begin_run, see_samples, take_samples, end_run };
 
 static int note_selection(struct load *l)
 {
@@ -129,6 +152,8 @@ int load_files(struct load *l, const char *const *paths, size_t count)
 	r = account_note(l->profile, l->all_ticks, "", &l->notes);
 	if (!r)
 		r = note_selection(l);
+	if (!r && l->tells_gil)
+		r = gil_finish(&l->gil);
 	return r ? r : cube_finish(&l->cube, l->profile);
 }
 
@@ -227,6 +252,8 @@ void load_release(struct load *l)
 		export_file_release(&l->to);
 	profile_free(l->profile);
 	cube_release(&l->cube);
+	waits_release(&l->waits);
+	gil_release(&l->gil);
 	road_release(&l->road);
 	texts_release(&l->notes);
 }

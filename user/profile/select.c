@@ -370,17 +370,26 @@ static bool matches_thread(enum select_key key, const char *pattern, const struc
 	}
 }
 
-static bool is_thread_kept(const struct select *s, const struct profile *p, const struct thread *t)
-{
-	for (enum select_key key = SELECT_THREAD; key <= SELECT_CONTAINER; key++) {
-		bool is_match = !s->query.patterns[key].len;
+enum thread_verdict {
+	THREAD_IS_KEPT = 1 << 0,
+	PLACE_IS_KEPT = 1 << 1, /* its process is */
+};
 
-		for (size_t i = 0; i < s->query.patterns[key].len && !is_match; i++)
-			is_match = matches_thread(key, s->query.patterns[key].items[i], p, t);
-		if (!is_match)
-			return false;
-	}
-	return true;
+static bool matches_key(const struct select *s, enum select_key key, const struct profile *p,
+			const struct thread *t)
+{
+	bool is_match = !s->query.patterns[key].len;
+
+	for (size_t i = 0; i < s->query.patterns[key].len && !is_match; i++)
+		is_match = matches_thread(key, s->query.patterns[key].items[i], p, t);
+	return is_match;
+}
+
+static uint8_t judge_thread(const struct select *s, const struct profile *p, const struct thread *t)
+{
+	if (!matches_key(s, SELECT_PROCESS, p, t) || !matches_key(s, SELECT_CONTAINER, p, t))
+		return 0;
+	return PLACE_IS_KEPT | (matches_key(s, SELECT_THREAD, p, t) ? THREAD_IS_KEPT : 0);
 }
 
 static bool is_set_kept(const struct select *s, const struct profile *p, uint32_t set)
@@ -402,7 +411,7 @@ static int judge_others(struct select *s, const struct profile *p)
 	int r = 0;
 
 	while (s->threads.len < p->threads.len && !r)
-		r = vec_push(&s->threads, is_thread_kept(s, p, &p->threads.items[s->threads.len]));
+		r = vec_push(&s->threads, judge_thread(s, p, &p->threads.items[s->threads.len]));
 	while (s->label_sets.len < labeltab_count(p->labels) && !r)
 		r = vec_push(&s->label_sets, is_set_kept(s, p, (uint32_t)s->label_sets.len));
 	return r;
@@ -417,33 +426,40 @@ static bool has_times(const struct profile *p, const struct sample *sample)
 	return !p->recordings.items[p->processes.items[process].recording].is_summed;
 }
 
-/*
- * A span is of the range with as much of its value as lies in it, and lasts as long; its time
- * becomes one since the range's start. Is anything of it left?
- */
-static bool cut_to_range(const struct select_query *q, struct sample *s)
+static bool is_in_range(const struct select_query *q, const struct sample *s)
 {
-	uint64_t end = sample_end_ns(s), from = q->from_ns, to = q->to_ns;
-
-	if (s->time_ns >= to || (s->time_ns < from && end <= from))
-		return false;
-	if (s->time_ns < from || end > to) {
-		s->value = sample_value_until(s, to) - sample_value_until(s, from);
-		if (s->time_ns < from)
-			s->flags &= (uint16_t)~SAMPLE_BIT_EPISODE;
-		else
-			from = s->time_ns;
-		s->duration_ns = (end < to ? end : to) - from;
-		s->time_ns = from;
-	}
-	s->time_ns -= q->from_ns;
-	return s->value > 0;
+	return !q->has_range || (s->time_ns < q->to_ns &&
+				 (s->time_ns >= q->from_ns || sample_end_ns(s) > q->from_ns));
 }
 
-static bool is_kept(const struct select *s, const struct sample *sample)
+bool select_cut(const struct select *s, struct sample *sample)
 {
-	return s->threads.items[sample->thread] && s->label_sets.items[sample->labels] &&
-	       is_stack_kept(s, sample->stack);
+	uint64_t end = sample_end_ns(sample), from = s->query.from_ns, to = s->query.to_ns;
+
+	if (!s->query.has_range)
+		return true;
+	if (sample->time_ns < from || end > to) {
+		sample->value = sample_value_until(sample, to) - sample_value_until(sample, from);
+		if (sample->time_ns < from)
+			sample->flags &= (uint16_t)~SAMPLE_BIT_EPISODE;
+		else
+			from = sample->time_ns;
+		sample->duration_ns = (end < to ? end : to) - from;
+		sample->time_ns = from;
+	}
+	sample->time_ns -= s->query.from_ns;
+	return sample->value > 0;
+}
+
+bool select_keeps(const struct select *s, const struct sample *sample)
+{
+	return is_in_range(&s->query, sample) && s->threads.items[sample->thread] & THREAD_IS_KEPT &&
+	       s->label_sets.items[sample->labels] && is_stack_kept(s, sample->stack);
+}
+
+bool select_keeps_place(const struct select *s, const struct sample *sample)
+{
+	return is_in_range(&s->query, sample) && s->threads.items[sample->thread] & PLACE_IS_KEPT;
 }
 
 static void add_to_sum(struct select_sum *sum, uint64_t all, uint64_t kept)
@@ -459,6 +475,17 @@ static void add_all_to_sum(struct select_sum *sum, const struct profile *p)
 		add_to_sum(sum, p->samples.items[i].value, p->samples.items[i].value);
 }
 
+int select_prepare(struct select *s, struct profile *p)
+{
+	int r = kinds_choose(&s->kinds, p, s->query.kind);
+
+	if (!r)
+		r = judge_frames(s, p);
+	if (!r)
+		r = judge_stacks(s, p);
+	return r ? r : judge_others(s, p);
+}
+
 int select_samples(struct select *s, struct profile *p)
 {
 	size_t kept = 0;
@@ -468,13 +495,7 @@ int select_samples(struct select *s, struct profile *p)
 		add_all_to_sum(&s->sum, p);
 		return 0;
 	}
-	r = kinds_choose(&s->kinds, p, s->query.kind);
-	if (!r)
-		r = judge_frames(s, p);
-	if (!r)
-		r = judge_stacks(s, p);
-	if (!r)
-		r = judge_others(s, p);
+	r = select_prepare(s, p);
 	for (size_t i = 0; i < p->samples.len && !r; i++) {
 		struct sample sample = p->samples.items[i];
 		bool is_of_kind = kinds_has(&s->kinds, &sample), is_sample_kept;
@@ -486,11 +507,9 @@ int select_samples(struct select *s, struct profile *p)
 		}
 		if (s->query.has_range && !has_times(p, &sample))
 			return err_set(-EINVAL, "a time range of samples that have no times");
-		is_sample_kept = is_kept(s, &sample);
-		if (is_sample_kept && s->query.has_range) {
-			is_sample_kept = cut_to_range(&s->query, &sample);
+		is_sample_kept = select_keeps(s, &sample) && select_cut(s, &sample);
+		if (s->query.has_range)
 			value = kinds_value(&s->kinds, p, &sample);
-		}
 		if (is_of_kind)
 			add_to_sum(&s->sum, all, is_sample_kept ? value : 0);
 		if (!is_sample_kept)

@@ -92,8 +92,8 @@ struct select {
 	VEC(uint32_t) merged;           /* by frame id: the frame that stands for it */
 	VEC(uint32_t) installed;        /* by string id of a library's merged name: its file */
 	VEC(struct select_shown) shown; /* by stack id; empty where stacks stay as they are */
-	VEC(uint8_t) threads;           /* by index: enum verdict */
-	VEC(uint8_t) label_sets;        /* by set id: the same */
+	VEC(uint8_t) threads;           /* by index: enum thread_verdict */
+	VEC(bool) label_sets;           /* by set id */
 };
 void select_release(struct select *s);
 
@@ -104,6 +104,24 @@ bool select_is_active(const struct select_query *q);
  * Reads "10s..20s", "..5s", "1m..". 0; -EINVAL with a message.
  */
 int select_parse_range(struct select_query *q, const char *text);
+
+/*
+ * For who looks at samples of all kinds: before select_samples(), which does this itself. 0 or
+ * -ENOMEM, -EOVERFLOW.
+ */
+int select_prepare(struct select *s, struct profile *p);
+
+/* Then, of the samples that p holds: whatever its kind is, is it selected? */
+bool select_keeps(const struct select *s, const struct sample *sample);
+
+/* Is it of the processes, containers and times that are? */
+bool select_keeps_place(const struct select *s, const struct sample *sample);
+
+/*
+ * Of one of the times that are selected: its time becomes one since the range's start; of a span as
+ * much of its value is left as lies in the range, and its duration. Is anything?
+ */
+bool select_cut(const struct select *s, struct sample *sample);
 
 /*
  * Leaves those that are selected of the samples p holds now, as ticks, several kinds in ns, unless
