@@ -281,7 +281,7 @@
       const glyphs = isDifferential(), {side} = pane;
 
       return {tree, boxes: pane.boxes, colour: pane.colour, palette, matched,
-        waits: palette.waits && waits, weight: width,
+        waits: palette.waits && waits?.total, weight: width.total,
         mark: pane.mark, own: pane.own, notch: state.basis === "current" ? pane.missing : null,
         isUpward: pane.shape === "callers",
         labels: (node) => [nameOf(tree, node), ...shortNames(tree, node)]
@@ -661,7 +661,7 @@
 
       const source = ns.element("div.source");
 
-      functions.pick(node ? func : -1);
+      functions.pick(node && !isGil() ? func : -1);
       ns.refill($("details-body"), ...ns.detailsContent(subject, source, node > 0 ? [
         ["Copy stack", "Copy the stack as text (c)", () => copyStack(pane, node)],
         ["Sandwich", "All callers and callees of this function (s)", () => sandwich(func)],
@@ -747,7 +747,26 @@
 
     const amount = (ticks) => ns.amountText(ticks, unit);
 
+    // Of a name and a file; 0: the page has none.
+    const functionOf = (name, file) => report.functions.name.findIndex((_, f) =>
+      f && ns.functionName(report, f) === name && ns.functionFile(report, f) === file);
+
+    const isGil = () => Boolean(report.meta.gil && state.list === "gil");
+
+    function drawGil() {
+      const {gil} = report.meta;
+
+      $("function-count").textContent = ns.count(gil.length);
+      functions.show(ns.gilColumns(gil), [...gil.keys()],
+        /^-?(name|waited|episodes)$/.test(state.sort) ? state.sort : "waited", () => "");
+    }
+
     function drawTable() {
+      showList(state.list);
+      if (isGil()) {
+        drawGil();
+        return;
+      }
       table ??= functionRows(mainTable());
       const view = viewOf(), rows = ns.rowsToShow(table, view, matched);
       const fallback = view === "diff" ? "+dtotal" : "self"; // +: by size, of either sign
@@ -972,7 +991,7 @@
         drawColours();
       } else if (has(SCENE_FIELDS))
         drawScenes();
-      else if (has(["sort"]))
+      else if (has(["sort", "list"]))
         drawTable();
       if (has(["view", "process", "thread", "pod", "baseRange"]))
         drawPalettes();
@@ -1322,14 +1341,19 @@
       pick: (func) => {
         if ($("page").dataset.tab !== "graph") // rows drawn anew get no double click
           showTab("graph");
-        pickFunction(func);
+        pickFunction(listed(func));
       },
-      open: sandwich,
+      open: (func) => sandwich(listed(func)),
     }, () => {
       const css = getComputedStyle(document.documentElement);
 
       return parseFloat(css.getPropertyValue("--tablerow")) * parseFloat(css.fontSize);
     });
+
+    // The function that a row is of: of who waited.
+    function listed(row) {
+      return isGil() ? functionOf(...report.meta.gil[row]) : row;
+    }
 
     // The widest box of a function becomes the chosen one; all of them show by the search. What was
     // removed has its boxes in Elided.
@@ -1353,6 +1377,8 @@
     }
 
     const showView = ns.segments($("views"), VIEWS, (view) => set({view}, true));
+    const showList = ns.segments($("lists"), [["functions", "Functions", "All functions"],
+      ["gil", "GIL waits", "Who waited for the GIL, and who held it meanwhile"]], (list) => set({list}));
     const kindWords = ns.kindWords(report.meta);
     const showKind = ns.segments($("kinds"), kindWords.map((name) => [name, kindName({name}), KINDS[name]?.[1] ?? ""]),
       (name) => {
@@ -1362,13 +1388,15 @@
         set({select: [word, rest].filter(Boolean).join(" ")}, true);
       });
 
+    $("lists").hidden = !report.meta.gil;
+    $("list-title").hidden = Boolean(report.meta.gil);
     $("kinds").hidden = kindWords.length < 2;
     const showShape = ns.segments($("shapes"), SHAPES, (shape) => {
       const chosen = selectedPane();
 
       if (shape === "sandwich")
         sandwich(chosen ? chosen.active.tree.func[chosen.selected]
-          : state.func || functions.rows[0] || 0);
+          : state.func || listed(functions.rows[0]) || 0);
       else
         set({shape, ...NOWHERE}, true);
     });

@@ -98,8 +98,8 @@
   // [name, key -> ticks]: on a CPU, waiting, and for what.
   function waitRows({waits, current, reasons}) {
     return waits?.total && waits.self < current.total ? [
-      ["  on a CPU", (k) => current[k] - waits[k]], ["  waiting", (k) => waits[k]],
-      ...reasons.slice(0, REASONS_MAX).map(([name, ticks]) => ["    " + name, (k) => k === "total" && ticks])] : [];
+      ...waits.total < current.total ? [["  on a CPU", (k) => current[k] - waits[k]]] : [],
+      ["  waiting", (k) => waits[k]], ...reasons.slice(0, REASONS_MAX).map(([name, ticks]) => ["    " + name, (k) => k === "total" && ticks])] : [];
   }
 
   function figuresTable(subject) {

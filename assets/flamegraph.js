@@ -6,8 +6,8 @@
 //   boxes     layout() of the tree
 //   colour    Uint8Array, colour number of each node
 //   palette   palette.js: {fills, texts, hatch, strength, waits}
-//   waits     {self, total} by node, what of `weight` waits; or null
-//   weight    {self, total} by node, what boxes are as wide as
+//   waits     by node what of `weight` waits, with all below it; or null
+//   weight    by node what boxes are as wide as
 //   labels    node -> texts of its box: the first that fits is shown
 //   note      node -> short text at the right end of a wide box, or ""
 //   matched   Uint8Array by function, 0: drawn faded; or null
@@ -77,25 +77,24 @@
 
   const MIXED = 0.01; // shares of waiting that are told from none and from all
 
-  // By entry of a screen 1 where it waits. A box that does so in part is followed by what waits of it,
-  // which lies above its callees' end: its own time on a CPU is right of them. Narrow ones are what most
-  // of them is.
+  // By entry of a screen 1 where it waits. A box that does so in part gets a further one of as much of its
+  // width, on the left: callees are there, its own time on a CPU is right of them. Narrow ones are what
+  // most of them is.
   function splitWaits(seen, scene, {from, to, size}) {
     const {boxes, waits, weight} = scene, count = seen.n, isCool = new Uint8Array(2 * count);
 
     for (let i = 0; waits && i < count; i++) {
-      const box = seen.box[i], node = boxes.node[box], share = waits.total[node] / weight.total[node];
+      const box = seen.box[i], node = boxes.node[box], share = waits[node] / weight[node];
       const isWide = seen.run[i] === 1 && seen.width[i] >= 2 * NARROW;
 
       isCool[i] = share > (isWide ? 1 - MIXED : 0.5);
       if (!isWide || isCool[i] || share < MIXED)
         continue;
-      const end = boxes.x1[box] - weight.self[node] + waits.self[node];
-      const at = (x) => Math.min(Math.max((x - from) / (to - from) * size, seen.x[i]), seen.x[i] + seen.width[i]);
-      const left = at(end - waits.total[node]);
+      const end = (boxes.x0[box] + waits[node] - from) / (to - from) * size;
+      const width = Math.min(seen.width[i], Math.max(0, end - seen.x[i]));
 
       isCool[seen.n] = 1;
-      ns.put(seen, box, left, at(end) - left, seen.row[i], 2);
+      ns.put(seen, box, seen.x[i], width, seen.row[i], 2);
     }
     return isCool;
   }

@@ -123,7 +123,8 @@
   }
 
   // Own code in full colour, libraries paler: the eye finds first what its owner can change. Where
-  // there is waiting it alone is cool.
+  // there is waiting it alone is blue, and nothing else near it: who does not see red and green apart
+  // sees blue and yellow.
   function modules(dark, hasWaits) {
     const grey = DIFFERENTIAL[dark ? "dark" : "light"][4];
     const fills = [grey], cool = [mix(grey, "#4a90cc", 0.25)], waits = [0];
@@ -135,10 +136,10 @@
       for (let i = 0; i < HUES * SHADES; i++) {
         const hue = Math.floor(i / SHADES), shade = i % SHADES;
 
-        fills.push(oklch(light(shade), chroma, hue * (hasWaits ? 150 : 360) / HUES + (hasWaits ? -25 : 20)));
+        fills.push(oklch(light(shade), chroma, (hasWaits ? 100 : 360) * hue / HUES + 20));
         waits.push(first + Math.floor(hue / COOL_STEP) * SHADES + shade);
         if (hue % COOL_STEP === 0)
-          cool.push(oklch(light(shade), chroma, 200 + hue * 90 / HUES));
+          cool.push(oklch(light(shade) - 0.04, chroma * 1.3, 225 + 60 * hue / HUES));
       }
     }
     return finish(fills, null, fills.map(() => 0), ...hasWaits ? [cool, waits] : []);

@@ -64,7 +64,10 @@ static bool takes_samples(const struct load *l)
 /* Single samples are of their kinds; sums of one, unless all are asked for. */
 static bool keeps_kinds(const struct load *l)
 {
-	return takes_samples(l) || (l->cube.axes & CUBE_KINDS && !l->road.select.query.kind);
+	const char *kind = l->road.select.query.kind;
+
+	return takes_samples(l) ||
+	       (l->cube.axes & CUBE_KINDS && (!kind || !strcmp(kind, KINDS_WALL)));
 }
 
 /* Of kinds beside those that are looked at, too. */
@@ -130,6 +133,14 @@ static int note_selection(struct load *l)
 	strbuf_truncate(&text, 0);
 	r = select_put_sum(&l->road.select.query, &l->road.select.sum, of, &text);
 	return r ? r : texts_addf(&l->notes, "Selected: %s", strbuf_str(&text));
+}
+
+void load_lend(struct load *l, struct export_opts *o)
+{
+	l->tells_gil = l->tells_gil || l->to.exporter == &exporter_html;
+	o->notes = &l->notes;
+	o->kinds = &l->road.select.kinds;
+	o->gil = &l->gil;
 }
 
 int load_files(struct load *l, const char *const *paths, size_t count)

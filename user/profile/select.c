@@ -453,7 +453,8 @@ bool select_cut(const struct select *s, struct sample *sample)
 
 bool select_keeps(const struct select *s, const struct sample *sample)
 {
-	return is_in_range(&s->query, sample) && s->threads.items[sample->thread] & THREAD_IS_KEPT &&
+	return is_in_range(&s->query, sample) &&
+	       s->threads.items[sample->thread] & THREAD_IS_KEPT &&
 	       s->label_sets.items[sample->labels] && is_stack_kept(s, sample->stack);
 }
 

@@ -9,6 +9,7 @@
 #include "base/texts.h"
 #include "diff/diff.h"
 #include "export/json_parts.h"
+#include "profile/gil.h"
 #include "profile/kinds.h"
 
 #define NS_PER_S 1e9
@@ -166,7 +167,11 @@ static void put_title(struct json *j, const struct page *page)
 /* As put_kinds() lists them. */
 static uint32_t kind_index(const struct page *page, uint16_t kind)
 {
-	return kind && !page->has_ticks ? kind - 1u : kind;
+	uint32_t index = 0;
+
+	for (uint16_t before = 0; before < kind; before++)
+		index += page->has_kind[before];
+	return index;
 }
 
 /* Those of rows, where they are more than threads. */
@@ -231,18 +236,67 @@ static void put_kinds(struct json *j, const struct page *page)
 	json_array(j);
 	if (!has_several)
 		put_kind(j, m->mode, recording_value_unit(m));
-	else if (page->has_ticks)
+	else if (page->has_kind[KIND_TICKS])
 		put_kind(j, KINDS_CPU, (struct value_unit){ m->interval_ns, UNIT_NS });
 	for (size_t i = 0; has_several && i < p->kinds.len; i++) {
 		const struct sample_kind *kind = &p->kinds.items[i];
 
-		put_kind(j, strtab_get(p->strings, kind->name),
-			 (struct value_unit){ kind->period, kind->unit });
+		if (page->has_kind[i + 1])
+			put_kind(j, strtab_get(p->strings, kind->name),
+				 (struct value_unit){ kind->period, kind->unit });
 	}
 	json_end(j);
 	if (has_several)
 		put_text(j, "shown",
 			 page->kinds && page->kinds->name ? page->kinds->name : KINDS_CPU);
+}
+
+#define GIL_ROWS_MAX 500 /* the longest; the rest as one */
+
+static void put_function(struct json *j, const struct page *page, uint32_t function)
+{
+	const struct strtab *t = page->profile->strings;
+	const struct gil_function *f = NULL;
+
+	if (function != GIL_NOBODY)
+		f = &page->gil->functions.items[function];
+	json_string_len(j, f ? strtab_get(t, f->name) : "", f ? strtab_len(t, f->name) : 0);
+	json_string_len(j, f ? strtab_get(t, f->file) : "", f ? strtab_len(t, f->file) : 0);
+}
+
+static void put_gil_row(struct json *j, const struct page *page, const struct gil_row *row)
+{
+	json_array(j);
+	put_function(j, page, row->waiter);
+	put_function(j, page, row->holder);
+	json_double(j, row->ns / NS_PER_S);
+	json_double(j, row->episodes);
+	json_end(j);
+}
+
+/* Who waited for the GIL, and who held it meanwhile. */
+static void put_gil(struct json *j, const struct page *page)
+{
+	struct gil_row rest = { .waiter = GIL_NOBODY, .holder = GIL_NOBODY };
+	size_t count = page->gil ? page->gil->rows.len : 0;
+
+	if (!count)
+		return;
+	json_key(j, "gil");
+	json_array(j);
+	for (size_t i = 0; i < count; i++) {
+		const struct gil_row *row = &page->gil->rows.items[i];
+
+		if (i < GIL_ROWS_MAX) {
+			put_gil_row(j, page, row);
+			continue;
+		}
+		rest.ns += row->ns;
+		rest.episodes += row->episodes;
+	}
+	if (count > GIL_ROWS_MAX)
+		put_gil_row(j, page, &rest);
+	json_end(j);
 }
 
 static void put_ratio(struct json *j, const char *key, double v)
@@ -365,6 +419,7 @@ void page_put_facts(struct json *j, const struct page *page, const struct page_n
 	put_tags(j, page);
 	put_labels(j, page);
 	put_kinds(j, page);
+	put_gil(j, page);
 	json_key(j, "counters");
 	json_array(j);
 	put_counters(j, page);

@@ -288,6 +288,7 @@ static int write_html(struct exporting *x)
 	    (r = page_of_tree(&page, x->p, c, tree, x->o->kinds)) < 0)
 		return r;
 	page.notes = x->o->notes;
+	page.gil = x->o->gil;
 	calltree_free(take_ptr(tree));
 	r = sources_read(&sources, &page);
 	return r < 0 ? r : flamegraph_write(&page, &sources, x->out);

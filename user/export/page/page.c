@@ -51,10 +51,7 @@ const struct cube_run *page_first_run(const struct page *page, enum cube_side si
 
 bool page_has_kinds(const struct page *page)
 {
-	for (size_t i = 0; i < page->tags.len; i++)
-		if (page->tags.items[i].kind != KIND_TICKS)
-			return true;
-	return false;
+	return page->tags.len && memchr(page->has_kind + 1, true, KINDS_MAX);
 }
 
 uint64_t page_factor(const struct page *page, uint16_t kind)
@@ -64,10 +61,10 @@ uint64_t page_factor(const struct page *page, uint16_t kind)
 
 	if (!page_has_kinds(page))
 		return 1;
-	if (!k || !k->name || kind >= k->is_wanted.len)
+	if (!k || !k->name || kind >= k->roles.len)
 		return kind == KIND_TICKS;
-	if (!k->is_wanted.items[kind] || !k->is_ns)
-		return k->is_wanted.items[kind];
+	if (!(k->roles.items[kind] & KIND_IS_WANTED) || !k->is_ns)
+		return k->roles.items[kind] & KIND_IS_WANTED;
 	return kind == KIND_TICKS ? profile_recording(p)->interval_ns
 				  : p->kinds.items[kind - 1].period;
 }
@@ -244,7 +241,7 @@ static int find_tags(struct page *page)
 		bool is_new = !is_plain && (!i || !is_same_row_tag(&tags[i], &tags[i - 1]));
 
 		r = is_new ? vec_push(&page->tags, tags[i]) : 0;
-		page->has_ticks = page->has_ticks || tags[i].kind == KIND_TICKS;
+		page->has_kind[tags[i].kind] = true;
 		page->tag_of[i] = is_plain ? page->profile->threads.items[tags[i].thread].number
 					   : (uint32_t)page->tags.len - 1;
 	}
@@ -293,14 +290,6 @@ static int add_nodes(struct page *page, const struct calltree *tree)
 	return 0;
 }
 
-static bool is_waiting(const struct page *page, uint16_t kind)
-{
-	const struct profile *p = page->profile;
-
-	return page->waits && kind != KIND_TICKS &&
-	       !strcmp(strtab_get(p->strings, p->kinds.items[kind - 1].name), KINDS_OFF_CPU);
-}
-
 static int add_kind(struct page *page, const struct calltree *tree, uint16_t kind)
 {
 	_cleanup_(freep) uint64_t *values = calloc(tree->stack_count, sizeof(*values));
@@ -311,7 +300,7 @@ static int add_kind(struct page *page, const struct calltree *tree, uint16_t kin
 	cube_sum_stacks(page->cube, CUBE_BOTH_SIDES, kind, values);
 	for (size_t i = 0; i < tree->stack_count; i++) {
 		page->nodes.items[tree->node_of[i]].self[CUBE_CURRENT] += values[i] * factor;
-		if (is_waiting(page, kind))
+		if (page->waits && page->kinds->roles.items[kind] & KIND_IS_OFF_CPU)
 			page->waits[tree->node_of[i]] += values[i] * factor;
 	}
 	return 0;

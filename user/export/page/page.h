@@ -43,6 +43,7 @@ struct page_site {
 };
 
 struct diff;
+struct gil;
 struct kinds;
 struct texts;
 
@@ -57,13 +58,14 @@ struct page {
 	uint32_t *site_of[CUBE_SIDES];       /* by stack id; NULL: there is no such side */
 	size_t stack_count;
 	VEC(struct cube_tag)
-	tags;             /* thread, labels and kind of rows; empty: their thread says all */
-	bool has_ticks;   /* among the tags */
-	uint32_t *tag_of; /* by tag of the cube: index of tags, or the thread's number */
+	tags; /* thread, labels and kind of rows; empty: their thread says all */
+	bool has_kind[KINDS_MAX + 1]; /* by kind: among the tags */
+	uint32_t *tag_of;          /* by tag of the cube: index of tags, or the thread's number */
 	const struct kinds *kinds; /* which its nodes are sums of; borrowed; NULL: ticks */
 	uint64_t *waits;           /* by node: of its self of current what waits; NULL: not told */
 	const struct diff *diff;   /* borrowed; NULL: a plain page */
 	const struct texts *notes; /* borrowed; NULL: none */
+	const struct gil *gil;     /* borrowed; NULL: nothing is known of it */
 	/* Of a comparison: whose counters are each side's. Borrowed; NULL: all are profile's. */
 	const struct profile *counters[CUBE_SIDES];
 };
