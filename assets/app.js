@@ -42,8 +42,14 @@
     "baseRange", "imports", "libraries"];
   const COLOUR_FIELDS = ["measure", "effect", "marks", "palette", "theme"];
   const SCENE_FIELDS = ["q", "label"];
+  const WAITS = /^<(?!native|GC|not )/; // markers of what is waited for
   const NOWHERE = {zoom: null, span: null, sel: null}; // places are of one tree
   const JUDGED_AT_ONCE = 100000; // boxes
+
+  const KINDS = {wall: ["Wall", "Time on a CPU and time that was waited"], cpu: ["CPU", "Time on a CPU"],
+    "off-cpu": ["Waiting", "Time that threads were not on a CPU, by what for"],
+    "gil-contention": ["GIL", "How long others waited for the GIL, by who held it"],
+    memory: ["Memory", "Growth of resident memory"]};
 
   const ORIGINS = {own: "", import: "import machinery", library: "installed package",
     stdlib: "standard library", native: "native code", kernel: "kernel", marker: "", task: ""};
@@ -79,12 +85,10 @@
     let choices = null; // see choicesOf()
     let selection = {}, unit = null, merged = null, facts = functionFacts(report); // see select()
 
-    // What the samples that are shown are of; ticks: null.
-    const kindOf = () => {
-      const kind = report.meta.kinds?.[selection.kind ?? 0];
-
-      return kind?.name === "cpu" ? null : kind;
-    };
+    // Of what is shown: see ns.kindOf().
+    const kindOf = () => selection.kind ?? ns.kindOf(report.meta);
+    const kindName = ({name}) => KINDS[name]?.[0] ?? ns.visible(name);
+    const hasWaits = report.meta.kinds?.some(ns.isWaiting);
 
     // What a tick is of: a comparison is of an average run, of a second or of a unit of work. name: of
     // what is counted.
@@ -95,10 +99,11 @@
       const many = !diff ? 1 : isRate ? sum((r) => r.duration_ns / 1e9)
         : diff.normalize === "work" ? sum((r) => r.work) : now.length;
 
-      const lasts = !kind ? current.interval_ns || 0 : kind.unit === "ns" ? kind.period : 0; // ns
+      const {unit: of, period = current.interval_ns || 0} = kind, lasts = !of || of === "ns" ? period : 0; // ns
+      const isTick = !of || lasts > 1;
 
-      return {ms: lasts / 1e6 / (many || 1), per: isRate ? "/s" : "", name: kind ? ns.visible(kind.name) : "Samples",
-        hasTicks: Boolean(lasts && !kind)};
+      return {ms: lasts / 1e6 / (many || 1), each: (of && period) / (many || 1) || 1, isBytes: of === "bytes",
+        per: isRate ? "/s" : "", name: isTick ? "Samples" : kindName(kind), isTick, hasTicks: isTick && lasts > 0};
     }
 
     // What is worked out of the words in Select, for all that is drawn.
@@ -198,10 +203,10 @@
 
       if (scheme === "modules")
         return ns.colourByFunction(report, tree, (f) => {
-          const {module, name, origin} = facts(f);
+          const {module, name, origin} = facts(f), isWait = hasWaits && WAITS.test(name);
 
-          return ns.moduleColour(module || (["marker", "task"].includes(origin) ? "" : origin), name,
-            origin === "own");
+          return ns.moduleColour(module || (isWait ? name : ["marker", "task"].includes(origin) ? "" : origin), name,
+            isWait || origin === "own");
         });
       if (scheme === "heat") {
         const {root, side: {[state.measure]: weight}} = pane;
@@ -272,10 +277,11 @@
     }
 
     function sceneOf(pane) {
-      const {tree} = pane.active, palette = ns.palette(paletteOf(), theme);
+      const {tree, waits, width} = pane.active, palette = ns.palette(paletteOf(), theme, hasWaits);
       const glyphs = isDifferential(), {side} = pane;
 
       return {tree, boxes: pane.boxes, colour: pane.colour, palette, matched,
+        waits: palette.waits && waits?.total, weight: width.total,
         mark: pane.mark, own: pane.own, notch: state.basis === "current" ? pane.missing : null,
         isUpward: pane.shape === "callers",
         labels: (node) => [nameOf(tree, node), ...shortNames(tree, node)]
@@ -315,6 +321,7 @@
 
       return {node, name: nameOf(tree, node), place, file, defined: line, line: tree.line ? tree.line[node] : 0,
         origin: ORIGINS[origin], unit, scale, measure: state.measure,
+        waits: active.waits && of(active.waits), get reasons() { return reasonsOf(pane, node); },
         current: of(active[sideName]), base: base && sideName === "current" ? of(base) : null,
         removed: view === "elided" ? of(active.width) : null,
         root: pane.root,
@@ -330,6 +337,18 @@
             ...node ? [] : [...certaintyNotes(verdicts), ...report.meta.notes || []]]
             .filter(Boolean).map(ns.visible);
         }};
+    }
+
+    // [name, ticks] of what is waited for in and below a box, the longest first; of the other way round
+    // nothing, nor of more boxes than a pointer has time for.
+    function reasonsOf({active: {tree, waits}, shape}, node) {
+      const sums = {}, {end, func} = tree;
+
+      if (waits && shape.startsWith("call") && shape !== "callers" && end[node] - node < JUDGED_AT_ONCE)
+        for (let i = node; i < end[node]; i++)
+          if (waits.self[i])
+            sums[facts(func[i]).name] = (sums[facts(func[i]).name] ?? 0) + waits.self[i];
+      return Object.entries(sums).sort((a, b) => b[1] - a[1]);
     }
 
     function matchNote({active}, node) {
@@ -642,7 +661,7 @@
 
       const source = ns.element("div.source");
 
-      functions.pick(node ? func : -1);
+      functions.pick(node && !isGil() ? func : -1);
       ns.refill($("details-body"), ...ns.detailsContent(subject, source, node > 0 ? [
         ["Copy stack", "Copy the stack as text (c)", () => copyStack(pane, node)],
         ["Sandwich", "All callers and callees of this function (s)", () => sandwich(func)],
@@ -705,7 +724,7 @@
       const side = viewOf() === "base" && isDiffReport ? ns.SIDE_BASE : ns.SIDE_CURRENT;
 
       series ??= ns.timeline(report, queryOf("call"), by).filter((s) => s.side === side)
-        .map((s) => ({text: ns.visible(s.label), ticks: s.ticks}));
+        .map(({label, ticks, waits}) => ({text: ns.visible(label), ticks, waits}));
       const {blocks, text, hasTime} = ns.timeScale(meta, side), texts = [];
       const time = (r) => `${text(r[0])} – ${text(r[1])}`;
 
@@ -728,7 +747,26 @@
 
     const amount = (ticks) => ns.amountText(ticks, unit);
 
+    // Of a name and a file; 0: the page has none.
+    const functionOf = (name, file) => report.functions.name.findIndex((_, f) =>
+      f && ns.functionName(report, f) === name && ns.functionFile(report, f) === file);
+
+    const isGil = () => Boolean(report.meta.gil && state.list === "gil");
+
+    function drawGil() {
+      const {gil} = report.meta;
+
+      $("function-count").textContent = ns.count(gil.length);
+      functions.show(ns.gilColumns(gil), [...gil.keys()],
+        /^-?(name|waited|episodes)$/.test(state.sort) ? state.sort : "waited", () => "");
+    }
+
     function drawTable() {
+      showList(state.list);
+      if (isGil()) {
+        drawGil();
+        return;
+      }
       table ??= functionRows(mainTable());
       const view = viewOf(), rows = ns.rowsToShow(table, view, matched);
       const fallback = view === "diff" ? "+dtotal" : "self"; // +: by size, of either sign
@@ -748,11 +786,12 @@
       document.title = ns.visible(meta.title || "profile") + " – pyebpf";
       $("title").textContent = ns.visible(current.target || meta.title || "profile");
       $("title").title = $("title").textContent;
-      $("facts").replaceChildren(...ns.headFacts(meta, current, {all, unit, amount, isTicks: !kindOf(),
+      $("facts").replaceChildren(...ns.headFacts(meta, current, {all, waits: active.waits?.total[0], unit, amount,
         side: isBase && isDiffReport ? ns.SIDE_BASE : ns.SIDE_CURRENT, isRange: state.range || selection.slots}));
       drawChange(active);
       $("views").hidden = !comparing();
       showView(viewOf());
+      showKind(kindOf().name);
       showShape(state.shape);
       showMeasure(state.measure);
       const count = comparing() ? ns.elided(active).count : 0;
@@ -786,8 +825,9 @@
     }
 
     function drawLegend() {
-      const scheme = paletteOf(), palette = ns.palette(scheme, theme), box = $("legend");
-      const subject = [scheme, theme, viewOf(), state.effect, state.measure].join();
+      const scheme = paletteOf(), palette = ns.palette(scheme, theme, hasWaits), box = $("legend");
+      const waits = palette.waits && mainPane().active.waits;
+      const subject = [scheme, theme, viewOf(), state.effect, state.measure, Boolean(waits)].join();
 
       if (subject === legendOf) // the slider may be in somebody's hand
         return;
@@ -821,6 +861,8 @@
           sw(1 + 48, "your code, a hue for each module"),
           sw(ns.LIBRARY + 1, ""), sw(ns.LIBRARY + 1 + 48, "libraries"), sw(0, "other")));
       }
+      if (waits)
+        parts.push(sw(palette.waits[1], ""), sw(palette.waits[palette.waits.length - 1], "waiting"));
       box.replaceChildren(...parts);
       document.documentElement.dataset.palette = scheme;
     }
@@ -949,7 +991,7 @@
         drawColours();
       } else if (has(SCENE_FIELDS))
         drawScenes();
-      else if (has(["sort"]))
+      else if (has(["sort", "list"]))
         drawTable();
       if (has(["view", "process", "thread", "pod", "baseRange"]))
         drawPalettes();
@@ -1014,7 +1056,7 @@
 
       style = {rem, row: Math.round(parseFloat(value("row")) * rem),
         font: `${Math.round(rem * 0.86)}px ${value("sans")}`};
-      for (const name of ["ink", "faint", "background", "hatch", "violet", "accent", "cell"])
+      for (const name of ["ink", "faint", "background", "hatch", "violet", "accent", "cell", "wait"])
         style[name] = value(name);
     }
 
@@ -1299,14 +1341,19 @@
       pick: (func) => {
         if ($("page").dataset.tab !== "graph") // rows drawn anew get no double click
           showTab("graph");
-        pickFunction(func);
+        pickFunction(listed(func));
       },
-      open: sandwich,
+      open: (func) => sandwich(listed(func)),
     }, () => {
       const css = getComputedStyle(document.documentElement);
 
       return parseFloat(css.getPropertyValue("--tablerow")) * parseFloat(css.fontSize);
     });
+
+    // The function that a row is of: of who waited.
+    function listed(row) {
+      return isGil() ? functionOf(...report.meta.gil[row]) : row;
+    }
 
     // The widest box of a function becomes the chosen one; all of them show by the search. What was
     // removed has its boxes in Elided.
@@ -1330,12 +1377,26 @@
     }
 
     const showView = ns.segments($("views"), VIEWS, (view) => set({view}, true));
+    const showList = ns.segments($("lists"), [["functions", "Functions", "All functions"],
+      ["gil", "GIL waits", "Who waited for the GIL, and who held it meanwhile"]], (list) => set({list}));
+    const kindWords = ns.kindWords(report.meta);
+    const showKind = ns.segments($("kinds"), kindWords.map((name) => [name, kindName({name}), KINDS[name]?.[1] ?? ""]),
+      (name) => {
+        const rest = state.select.replace(/(^|\s)--kind[=\s]\s*('[^']*'|\S+)/, "").trim();
+        const word = name === kindWords[0] ? "" : "--kind " + (/[^\w:.-]/.test(name) ? `'${name}'` : name);
+
+        set({select: [word, rest].filter(Boolean).join(" ")}, true);
+      });
+
+    $("lists").hidden = !report.meta.gil;
+    $("list-title").hidden = Boolean(report.meta.gil);
+    $("kinds").hidden = kindWords.length < 2;
     const showShape = ns.segments($("shapes"), SHAPES, (shape) => {
       const chosen = selectedPane();
 
       if (shape === "sandwich")
         sandwich(chosen ? chosen.active.tree.func[chosen.selected]
-          : state.func || functions.rows[0] || 0);
+          : state.func || listed(functions.rows[0]) || 0);
       else
         set({shape, ...NOWHERE}, true);
     });

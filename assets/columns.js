@@ -46,6 +46,20 @@
       share("self", "Self", "Share of the current time in the function itself", t.self)];
   }
 
+  // Of who waited for the GIL, and who held it meanwhile: rows are indices of the facts' list.
+  function gilColumns(gil) {
+    const whole = gil.reduce((sum, [,,,, seconds]) => sum + seconds, 0);
+    const name = (row, at) => (ns.visible(gil[row][at]) || "not known") + (gil[row][at + 1] &&
+      ` (${ns.visible(gil[row][at + 1]).replace(/.*\//, "")})`);
+    const number = (key, title, hint, at, text, bar) => ({key, title, hint, text: (row) => text(gil[row][at]),
+      value: (row) => gil[row][at], bar: bar && ((row) => gil[row][at] / whole)});
+
+    return [{key: "name", title: "Waited for the GIL in", hint: "Sort by name", value: (row) => name(row, 0),
+      text: (row) => name(row, 0), sub: (row) => "held by " + name(row, 2)},
+    number("waited", "Waited", "How long", 4, (seconds) => ns.duration(seconds * 1e3), true),
+    number("episodes", "Times", "How often waiting began meanwhile", 5, (times) => ns.count(Math.round(times)))];
+  }
+
   // Functions that the view has anything of; matched: 1 where a search finds them, null: there is none.
   function rowsToShow({total, baseTotal, removed}, view, matched) {
     const rows = [];
@@ -70,5 +84,5 @@
     return (f) => verdicts ? accents[verdicts[f]] : "";
   }
 
-  Object.assign(ns, {tableColumns, rowsToShow, accentsOf});
+  Object.assign(ns, {tableColumns, gilColumns, rowsToShow, accentsOf});
 })(globalThis.pyebpf ??= {});

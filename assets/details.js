@@ -4,6 +4,7 @@
 // Both take a subject, prepared by figuresOf() in app.js:
 //   node, name, place, file, defined, line, origin   what the box is; line 0: of all its lines
 //   unit, scale      of amounts, see amount(); one base tick in current ticks
+//   waits, reasons   {self, total} of current that is waiting, null: nothing; [[what for, ticks]...]
 //   current, base    {self, total} ticks; base null where nothing is compared
 //   removed          {self, total} current ticks, in the elided view only
 //   root, selection  ticks of all, and of the zoomed box
@@ -16,6 +17,7 @@
   "use strict";
 
   const CONTEXT = 4; // source lines shown around a line that has samples
+  const REASONS_MAX = 8; // of waiting
   const LINES_MAX = 400; // source lines shown at most
 
   const WORDS = {
@@ -42,9 +44,9 @@
   }
 
   // Ticks as time, of a run, a unit of work or a second: {ms, per}: of a tick, 0: unknown; what
-  // stands behind.
-  function amountText(ticks, {ms, per}) {
-    return ms ? ns.duration(ticks * ms) + per : ns.count(ticks);
+  // stands behind. Of no time: what each is of, in bytes or a count.
+  function amountText(ticks, {ms, per, each, isBytes}) {
+    return ms ? ns.duration(ticks * ms) + per : isBytes ? ns.bytes(ticks * each) : ns.count(ticks * each);
   }
 
   const amount = (ticks, {unit}) => amountText(ticks, unit);
@@ -74,6 +76,8 @@
     };
 
     part("total", "Total");
+    for (const [name, read] of waitRows(subject))
+      row(name, amount(read("total"), subject));
     if (base)
       row("  verdict", WORDS[family(subject.change)] + intervalText(subject));
     part("self", "Self");
@@ -89,6 +93,13 @@
   function intervalText({low, high}) {
     return low === undefined || !(high > 0) || !Number.isFinite(high) ? ""
       : ` (${ns.ratio(low)} to ${ns.ratio(high)})`;
+  }
+
+  // [name, key -> ticks]: on a CPU, waiting, and for what.
+  function waitRows({waits, current, reasons}) {
+    return waits?.total && waits.self < current.total ? [
+      ...waits.total < current.total ? [["  on a CPU", (k) => current[k] - waits[k]]] : [],
+      ["  waiting", (k) => waits[k]], ...reasons.slice(0, REASONS_MAX).map(([name, ticks]) => ["    " + name, (k) => k === "total" && ticks])] : [];
   }
 
   function figuresTable(subject) {
@@ -108,6 +119,8 @@
     const side = (key) => base ? current[key] - base[key] * scale : 0;
 
     row(base ? "Current" : subject.unit.ms ? "Time" : subject.unit.name, (k) => amount(current[k], subject));
+    for (const [name, read] of waitRows(subject))
+      row(name, (k) => read(k) ? amount(read(k), subject) : "");
     if (subject.unit.hasTicks)
       row(base ? "Current samples" : "Samples", (k) => ns.count(current[k]));
     if (base) {

@@ -5,7 +5,9 @@
 //   tree      {count, parent, depth, frame}, see layout.js
 //   boxes     layout() of the tree
 //   colour    Uint8Array, colour number of each node
-//   palette   palette.js: {fills, texts, hatch, strength}
+//   palette   palette.js: {fills, texts, hatch, strength, waits}
+//   waits     by node what of `weight` waits, with all below it; or null
+//   weight    by node what boxes are as wide as
 //   labels    node -> texts of its box: the first that fits is shown
 //   note      node -> short text at the right end of a wide box, or ""
 //   matched   Uint8Array by function, 0: drawn faded; or null
@@ -73,9 +75,33 @@
 
   const NARROW = 3; // pixels: narrower boxes go into a strip instead of being filled one by one
 
+  const MIXED = 0.01; // shares of waiting that are told from none and from all
+
+  // By entry of a screen 1 where it waits. A box that does so in part gets a further one of as much of its
+  // width, on the left: callees are there, its own time on a CPU is right of them. Narrow ones are what
+  // most of them is.
+  function splitWaits(seen, scene, {from, to, size}) {
+    const {boxes, waits, weight} = scene, count = seen.n, isCool = new Uint8Array(2 * count);
+
+    for (let i = 0; waits && i < count; i++) {
+      const box = seen.box[i], node = boxes.node[box], share = waits[node] / weight[node];
+      const isWide = seen.run[i] === 1 && seen.width[i] >= 2 * NARROW;
+
+      isCool[i] = share > (isWide ? 1 - MIXED : 0.5);
+      if (!isWide || isCool[i] || share < MIXED)
+        continue;
+      const end = (boxes.x0[box] + waits[node] - from) / (to - from) * size;
+      const width = Math.min(seen.width[i], Math.max(0, end - seen.x[i]));
+
+      isCool[seen.n] = 1;
+      ns.put(seen, box, seen.x[i], width, seen.row[i], 2);
+    }
+    return isCool;
+  }
+
   // What a screen shows by fill: [{k, entries}...], faded fills (those from the palette's length on)
   // first, then from weak to strong: each is set once, and what tells most is not painted over.
-  function byFill(seen, scene) {
+  function byFill(seen, scene, isCool) {
     const {boxes, palette, colour} = scene, fills = palette.fills.length;
     const key = new Uint16Array(seen.n);
     const start = new Uint32Array(2 * fills + 1), order = new Uint32Array(seen.n);
@@ -83,7 +109,7 @@
     for (let i = 0; i < seen.n; i++) {
       const node = boxes.node[seen.box[i]];
 
-      key[i] = colour[node] + (isFaded(scene, node) ? fills : 0);
+      key[i] = (isCool[i] ? palette.waits[colour[node]] : colour[node]) + (isFaded(scene, node) ? fills : 0);
       start[key[i] + 1]++;
     }
     for (let k = 0; k < 2 * fills; k++)
@@ -146,7 +172,8 @@
     const {boxes, palette} = scene;
     const seen = ns.onScreen(boxes, view, scene.colour, palette.strength);
     const fills = palette.fills.concat(ns.faded(palette.fills, look.background));
-    const groups = byFill(seen, scene), snap = (v) => Math.round(v * look.ratio) / look.ratio;
+    const isCool = splitWaits(seen, scene, view), groups = byFill(seen, scene, isCool);
+    const snap = (v) => Math.round(v * look.ratio) / look.ratio;
 
     for (const {k, entries} of groups) {
       const c = k % palette.fills.length;
@@ -167,11 +194,11 @@
     }
     paintNarrow(ctx, scene, seen, groups, fills.map(pixelOf), view, look);
     paintMarks(ctx, scene, seen, view, look);
-    paintLabels(ctx, scene, seen, view, look);
+    paintLabels(ctx, scene, seen, view, look, isCool);
   }
 
-  function paintLabels(ctx, scene, seen, view, look) {
-    const {boxes, palette} = scene;
+  function paintLabels(ctx, scene, seen, view, look, isCool) {
+    const {boxes, palette, colour} = scene;
 
     ctx.font = look.font;
     ctx.textBaseline = "middle";
@@ -184,7 +211,8 @@
       let room = width - 2 * PAD;
       const note = width >= MIN_NOTE ? scene.note(node) : "";
 
-      ctx.fillStyle = isFaded(scene, node) ? look.faint : palette.texts[scene.colour[node]];
+      ctx.fillStyle = isFaded(scene, node) ? look.faint
+        : palette.texts[isCool[i] ? palette.waits[colour[node]] : colour[node]];
       if (note) {
         const noteWidth = textWidth(note, look.advance);
 
@@ -605,12 +633,12 @@
     const image = ctx.createImageData(width, height), pixels = new Uint32Array(image.data.buffer);
     const {boxes, palette, colour} = scene, rows = Math.max(1, boxes.rows);
     const step = Math.min(MINIMAP_ROW * (devicePixelRatio || 1), height / rows);
-    const seen = ns.onScreen(boxes, {from: 0, to: boxes.x1[0] || 1, size: width, top: 0,
-      bottom: rows, isLast: true}, colour, palette.strength);
+    const view = {from: 0, to: boxes.x1[0] || 1, size: width, top: 0, bottom: rows, isLast: true};
+    const seen = ns.onScreen(boxes, view, colour, palette.strength);
     const fills = palette.fills.concat(ns.faded(palette.fills, background)).map(pixelOf);
 
     pixels.fill(pixelOf(background));
-    for (const {k, entries} of byFill(seen, scene))
+    for (const {k, entries} of byFill(seen, scene, splitWaits(seen, scene, view)))
       for (const i of entries) {
         const top = Math.floor(lineOf(scene, seen.row[i]) * step);
         const bottom = Math.max(top + 1, Math.floor((lineOf(scene, seen.row[i]) + 1) * step));

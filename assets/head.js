@@ -15,7 +15,7 @@
     work: "per unit of work"};
 
   // Of the facts; current: a run of that side; side: the one that is shown, all: what it has in the unit.
-  function headFacts(meta, current, {side, all, unit, amount, isTicks, isRange}) {
+  function headFacts(meta, current, {side, all, waits, unit, amount, isRange}) {
     const list = [], runs = meta.runs.filter((r) => r.side === side);
     const sum = (of) => runs.reduce((whole, r) => whole + (of(r) || 0), 0);
     const time = sum((r) => r.duration_ns), losses = {lost: sum((r) => r.lost), ticks: sum((r) => r.ticks)};
@@ -28,13 +28,16 @@
           ns.element("dd", {}, bdi(text))));
     };
 
-    fact(unit.name, isTicks ? ns.count(all) : amount(all));
+    fact(unit.name, unit.isTick ? ns.count(all) : amount(all));
+    if (all > waits && waits > 0) {
+      fact("CPU", amount(all - waits));
+      fact("Waiting", amount(waits));
+    }
     fact("Over", time && !isRange ? ns.duration(time / 1e6) : "");
-    if (isTicks) {
+    if (unit.isTick) {
       fact("Lost", lostText(losses), lostShare(losses) >= LOST_MUCH ? ".lost" : "");
       fact("Rate", rateText(current));
     }
-    fact("Kinds", meta.kinds?.length > 1 ? each((kind) => kind.name, meta.kinds, ", ") : "");
     fact("Python", each((p) => p.python, meta.processes, ", "));
     fact("Host", current.host ?? "");
     fact("Compared", NORMALIZE[meta.diff?.normalize] ?? meta.diff?.normalize ?? "");
@@ -42,7 +45,7 @@
     return list;
   }
 
-  function runFacts(r) {
+  function runFacts(r, hasKinds) {
     const rows = [];
     const row = (key, value) => {
       if (value !== undefined && value !== null && value !== "")
@@ -54,7 +57,7 @@
     row("Target", r.target);
     row("Started", r.start ? new Date(r.start * 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC" : "");
     row("Lasted", r.duration_ns ? ns.duration(r.duration_ns / 1e6) : "");
-    row("Samples", r.ticks === undefined ? "" : ns.count(r.ticks));
+    row("Samples", r.ticks === undefined || hasKinds ? "" : ns.count(r.ticks));
     row("Lost", lostText(r));
     row("Rate", rateText(r));
     row("Mode", r.mode);
@@ -67,13 +70,13 @@
   }
 
   // The content of Info.
-  function aboutContent({runs, notes = [], counters = []}) {
+  function aboutContent({runs, notes = [], counters = [], shown}) {
     const isDiff = runs.some((r) => r.side === ns.SIDE_BASE);
     const counted = counters.filter(([, ...values]) => values.some(Boolean));
 
     return [
       ...runs.flatMap((r) => [ns.element("h2", {}, !isDiff ? "Recording"
-        : r.side === ns.SIDE_BASE ? "Baseline" : "Current"), runFacts(r)]),
+        : r.side === ns.SIDE_BASE ? "Baseline" : "Current"), runFacts(r, shown)]),
       ...notes.map((note) => ns.element("p.said", {}, bdi(ns.visible(note)))),
       ...counted.length ? [ns.element("details", {}, ns.element("summary", {}, "Counters of the recorder"),
         ns.element("dl.about", {}, ...counted.flatMap(([name, ...values]) => [ns.element("dt", {}, name),

@@ -12,7 +12,7 @@
   const COLUMN_MIN = 4; // pixels
 
   // dom: {canvas}; on: {range(range), baseRange(range)}, range null or [first, end) in blocks;
-  // look(): {ink, faint, background, cell, accent, violet, font, rem}.
+  // look(): {ink, faint, background, cell, wait, hatch, accent, violet, font, rem}.
   function heatmap(dom, on, look) {
     const {canvas} = dom, ctx = canvas.getContext("2d");
     let series = [], blocks = 1, timeAt = String, range = null, baseRange = null, drag = null;
@@ -44,9 +44,10 @@
       const group = Math.max(1, Math.ceil(COLUMN_MIN / column));
       const shown = series.slice(0, ROWS_MAX).map((s) => columnsOf(s.ticks, group));
       const most = Math.max(...shown.map((sums) => Math.max(...sums)));
+      const stripes = ns.hatching(ctx, style.hatch, ratio);
 
-      shown.forEach((sums, row) =>
-        drawSeries(sums, series[row].text, row, most, left, column * group, style));
+      shown.forEach((sums, row) => drawSeries(sums, columnsOf(series[row].waits, group), series[row].text, row,
+        most, left, column * group, style, stripes));
       drawAxis(left, column, style);
       drawRange(range, left, column, style.accent, false);
       drawRange(baseRange, left, column, style.violet, true);
@@ -61,19 +62,27 @@
       return sums;
     }
 
-    function drawSeries(sums, text, row, most, left, column, style) {
-      const h = rowHeight(), y = row * h, gap = column > 4 ? 1 : 0;
+    // Waiting stands on what was on a CPU.
+    function drawSeries(sums, waits, text, row, most, left, column, style, stripes) {
+      const h = rowHeight() - (rowCount() > 1), y = row * rowHeight(), gap = column > 4 ? 1 : 0;
+      const isBars = rowCount() === 1 || series.some((s) => s.waits.some(Boolean));
 
-      ctx.fillStyle = style.cell;
       sums.forEach((sum, i) => {
-        const share = most ? sum / most : 0, x = left + i * column;
+        const share = most ? sum / most : 0, x = left + i * column, cpu = h * (sum - waits[i]) / most;
+        const bar = (fill, from, to) => {
+          ctx.fillStyle = fill;
+          ctx.fillRect(x, y + h - to, column - gap, to - from);
+        };
 
-        if (share && rowCount() === 1) {
+        ctx.fillStyle = style.cell;
+        if (share && isBars) {
           ctx.globalAlpha = 0.85;
-          ctx.fillRect(x, y + h * (1 - share), column - gap, h * share);
+          bar(style.cell, 0, cpu);
+          for (const fill of waits[i] ? [style.wait, stripes] : [])
+            bar(fill, cpu, h * share);
         } else if (share) {
           ctx.globalAlpha = 0.08 + 0.92 * share;
-          ctx.fillRect(x, y, column - gap, h - 1);
+          ctx.fillRect(x, y, column - gap, h);
         }
       });
       ctx.globalAlpha = 1;
@@ -165,7 +174,7 @@
         choose(isBase, from, end - 1);
     };
     return {
-      // list: [{text, ticks}], heaviest first; text: what time it is after so many blocks.
+      // list: [{text, ticks, waits}], heaviest first; text: what time it is after so many blocks.
       show(list, blockCount, text, chosen, chosenBase) {
         series = list;
         blocks = blockCount;

@@ -234,5 +234,5 @@
     return best;
   }
 
-  Object.assign(ns, {layout, firstBox, boxAt, boxOf, onScreen, neighbour, childBoxes});
+  Object.assign(ns, {layout, put, firstBox, boxAt, boxOf, onScreen, neighbour, childBoxes});
 })(globalThis.pyebpf ??= {});

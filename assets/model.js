@@ -12,6 +12,7 @@
   const SIDE_BASE = 0;
   const SIDE_CURRENT = 1;
   const TIMELINE_ROWS = 8; // members of a dimension that are told apart in the timeline
+  const WALL = "wall", CPU = "cpu", OFF_CPU = "off-cpu"; // as user/profile/kinds.h has them
 
   // The numbers are those of the blob.
   const ORIGINS = ["own", "import", "library", "stdlib", "native", "kernel", "marker", "task"];
@@ -70,7 +71,7 @@
         if (byte < 128)
           break;
         scale *= 128;
-        if (scale > 2 ** 49)
+        if (scale > 2 ** 56)
           throw broken("a number is too large");
       }
       return value;
@@ -201,9 +202,10 @@
     return {...tree, func, line: null, key: func};
   }
 
-  // In an array no wider than the ticks of the runs ask for.
+  // In an array no wider than the ticks of the runs ask for. Beyond 2^53 ns, a hundred days, sums are
+  // not to the ns.
   function decodeTicks(reader, count, meta) {
-    const all = meta.kinds ? 2 ** 53 : meta.runs.reduce((sum, run) => sum + run.ticks, 1);
+    const all = meta.kinds ? 2 ** 63 : meta.runs.reduce((sum, run) => sum + run.ticks, 1);
 
     return reader.column(count, all || 2 ** 53, "weights",
       all < 2 ** 32 ? arrayFor(count, all) : new Float64Array(count));
@@ -211,8 +213,9 @@
 
   function decodeSelf(reader, count, meta) {
     const ticks = () => decodeTicks(reader, count, meta);
+    const current = ticks(), base = isComparing({meta}, {}) ? ticks() : null;
 
-    return {current: ticks(), base: isComparing({meta}, {}) ? ticks() : null};
+    return {current, base, waits: meta.shown === WALL ? ticks() : !base && meta.kinds?.every(isWaiting) ? current : null};
   }
 
   function decodeSites(reader, nodes, functions) {
@@ -317,7 +320,8 @@
   //   strings    {count, get(id)}
   //   functions  {count, name, file, module, origin, line, renamedFrom}: by function index; 0 is the root
   //   nodes      the tree by function
-  //   self       {current, base}: own ticks of each node; base null where no run is of that side
+  //   self       {current, base, waits}: own ticks of each node; base null where no run is of that side;
+  //              waits: what of current's is waiting, null where nothing is
   //   sites      {count, first, node, parent, line}: the same by line; those of node i are
   //              first[i] .. first[i + 1] - 1, a caller's site comes before its callees'
   //   rows       {count, site, tag, slot, ticks, opcode}: tag: index into meta.tags; slot: run *
@@ -417,6 +421,29 @@
     return report.strings.get(report.functions.file[func]);
   }
 
+  // --- kinds ---------------------------------------------------------------------------------
+
+  const isWaiting = ({name}) => name === OFF_CPU;
+
+  // What a word says of the page's kinds, as user/profile/kinds.c has it: {name, unit, period, factors};
+  // factors: by kind what a value of 1 counts, 0: nothing; period: what is 1 then. Without a word, what
+  // is shown first. Undefined: there is none of that name.
+  function kindOf({kinds = [{name: CPU}], shown = kinds[0].name}, word = shown) {
+    const isOf = ({name}) => name === word || word === WALL && (name === CPU || name === OFF_CPU);
+    const own = kinds.filter(isOf), isSum = own.length > 1; // in ns
+
+    return own.some((kind) => kind.name === word || isWaiting(kind)) ? {name: word, unit: own[0].unit,
+      period: isSum ? 1 : own[0].period,
+      factors: kinds.map((kind) => isOf(kind) ? isSum ? kind.period : 1 : 0)} : undefined;
+  }
+
+  // Of all that one can ask for, the first one shown first.
+  function kindWords({kinds = [{name: CPU}], shown}) {
+    const isSum = kindOf({kinds}, WALL)?.factors.filter(Boolean).length > 1;
+
+    return [...new Set([shown, isSum && WALL, ...kinds.map(({name}) => name)])].filter(Boolean);
+  }
+
   // --- filters -------------------------------------------------------------------------------
 
   // What can be filtered by: {process, thread, pod}, each a list of {key, label, ticks}, the
@@ -427,10 +454,10 @@
     const {meta, rows} = report;
     const ticks = new Float64Array(meta.tags.length), sides = new Uint8Array(meta.tags.length);
     const sideOf = slotSides(report, {}), isTwo = isComparing(report, {});
-    const choices = {};
+    const choices = {}, {factors} = kindOf(meta);
 
     for (let i = 0; i < rows.count; i++) {
-      ticks[rows.tag[i]] += meta.tags[rows.tag[i]]?.kind ? 0 : rows.ticks[i]; // of other units
+      ticks[rows.tag[i]] += factors[meta.tags[rows.tag[i]]?.kind ?? 0] * rows.ticks[i]; // not of other units
       sides[rows.tag[i]] |= sideOf[rows.slot[i]];
     }
     for (const dimension of Object.keys(DIMENSIONS)) {
@@ -476,9 +503,11 @@
     return DIMENSIONS[dimension](meta, thread);
   }
 
-  // 1 for each tag that selection and all filters let through.
+  // For each tag that selection and all filters let through what a value of 1 counts, else 0.
   function passingTags({meta}, state, selected) {
-    const passes = Uint8Array.from(selected ?? (meta.tags.length ? meta.tags.map(({kind}) => !kind) : [1]));
+    const {factors} = kindOf(meta);
+    const passes = Float64Array.from(selected ??
+      (meta.tags.length ? meta.tags.map(({kind = 0}) => factors[kind]) : [1]));
 
     for (const dimension of Object.keys(DIMENSIONS)) {
       const wanted = state[dimension];
@@ -495,12 +524,13 @@
   // Of what the state says; select.js is not there in tests of other things.
   const selectionOf = (report, state) => state.select ? ns.selectionOf(report, state) : {};
 
-  // Of each row, whether filters and selection let it through, whatever its time.
+  // Of each row what a value of 1 counts, 0 where filters and selection do not let it through, whatever
+  // its time.
   function passingRows(report, state) {
     const {site, tag} = report.rows, {sites, tags} = selectionOf(report, state);
     const passes = passingTags(report, state, tags);
 
-    return sites ? (row) => passes[tag[row]] && sites[site[row]] : (row) => passes[tag[row]];
+    return sites ? (row) => passes[tag[row]] * sites[site[row]] : (row) => passes[tag[row]];
   }
 
   function isInRange(block, range) {
@@ -912,8 +942,17 @@
 
   // --- weights -------------------------------------------------------------------------------
 
+  // For each tag whether its rows are waiting; null: none of those that are shown. A comparison does not
+  // tell it.
+  function waitingTags(report, state) {
+    const {meta} = report, {factors} = selectionOf(report, state).kind ?? kindOf(meta);
+
+    return !isComparing(report, state) && meta.kinds?.some((kind, k) => factors[k] && isWaiting(kind))
+      ? meta.tags.map(({kind = 0}) => isWaiting(meta.kinds[kind])) : null;
+  }
+
   // Ticks of each source node (state.by line: site) by side: {base, current}; base null where
-  // nothing is compared.
+  // nothing is compared. waits: see decode().
   function selfWeights(report, state) {
     const byLine = state.by === "line";
     if (!byLine && isWhole(report, state))
@@ -923,18 +962,23 @@
     const count = byLine ? sites.count : report.nodes.count;
     const current = new Float64Array(count);
     const base = isComparing(report, state) ? new Float64Array(count) : null;
+    const waiting = waitingTags(report, state), waits = waiting && new Float64Array(count);
 
     for (let i = 0; i < rows.count; i++) {
-      if (!passes(i))
+      const ticks = passes(i) * rows.ticks[i];
+      if (!ticks)
         continue;
       const side = sides[rows.slot[i]];
       const at = byLine ? rows.site[i] : sites.node[rows.site[i]];
-      if (side & 1 << SIDE_CURRENT)
-        current[at] += rows.ticks[i];
+      if (side & 1 << SIDE_CURRENT) {
+        current[at] += ticks;
+        if (waits && waiting[rows.tag[i]])
+          waits[at] += ticks;
+      }
       if (base && side & 1 << SIDE_BASE)
-        base[at] += rows.ticks[i];
+        base[at] += ticks;
     }
-    return {base, current};
+    return {base, current, waits};
   }
 
   function moveThrough(map, self, count) {
@@ -1068,14 +1112,15 @@
   //   tree      what to draw
   //   map       by source node (by line: site) its node in tree, -1: none; null: the same
   //   current   {self, total} ticks by node;  base: the same, unscaled, or null
+  //   waits     {self, total}: what of current is waiting; null: nothing
   //   scale     one base tick in current ticks
   //   width     {self, total}: what boxes are as wide as, in current ticks
   function activeData(report, state) {
     const weights = selfWeights(report, state), scale = baseScale(report, state);
     const {tree, map} = shapeOf(report, state, weights, scale);
-    const active = {report, state, tree, map, scale, current: null, base: null, width: null};
+    const active = {report, state, tree, map, scale, current: null, base: null, waits: null, width: null};
 
-    for (const side of ["current", "base"]) {
+    for (const side of ["current", "base", "waits"]) {
       if (!weights[side])
         continue;
       const self = moveThrough(map, weights[side], tree.count);
@@ -1184,8 +1229,8 @@
       let one = list.find((o) => o.name === name);
       if (!one)
         list.push(one = {name, current: 0, base: 0});
-      one.current += (side >> shown & 1) * rows.ticks[i];
-      one.base += (side & 1) * rows.ticks[i];
+      one.current += (side >> shown & 1) * passes(i) * rows.ticks[i];
+      one.base += (side & 1) * passes(i) * rows.ticks[i];
     }
     for (const list of lines.values())
       list.sort((a, b) => b.current - a.current || b.base - a.base);
@@ -1211,11 +1256,11 @@
   }
 
   // Ticks over time under the name filters, whatever the ranges: one series of meta.blocks numbers
-  // for each of {key, label, side}, the heaviest first. by: "run", "process", "thread" or "pod". A
+  // for each of {key, label, side, sum, ticks, waits}, the heaviest first; waits: what of ticks is waiting. by: "run", "process", "thread" or "pod". A
   // few processes or threads have each its own, many of one name one together.
   function timeline(report, state, by = "run") {
     const {meta, rows} = report;
-    const passes = passingRows(report, state);
+    const passes = passingRows(report, state), waiting = waitingTags(report, state);
     const series = new Map(), {blocks} = meta, tags = Math.max(meta.tags.length, 1);
     const members = {process: meta.processes, thread: meta.threads}[by] ?? [];
     const isFew = members.length <= TIMELINE_ROWS;
@@ -1229,19 +1274,21 @@
         const name = withoutNumber(key);
         const label = by === "run" ? meta.runs[run].file ?? "" : isLone(name) ? name
           : key.replace(/(.*) \((\d+)\)$/, "$2 $1"); // a long name is cut at its end
-        series.set(id, {key, label, side, sum: 0, ticks: new Float64Array(meta.blocks)});
+        series.set(id, {key, label, side, sum: 0, ticks: new Float64Array(meta.blocks),
+          waits: new Float64Array(meta.blocks)});
       }
       return series.get(id);
     };
 
     for (let i = 0; i < rows.count; i++) {
-      const tag = rows.tag[i], slot = rows.slot[i];
-      if (!passes(i))
+      const tag = rows.tag[i], slot = rows.slot[i], ticks = passes(i) * rows.ticks[i];
+      if (!ticks)
         continue;
       const run = Math.floor(slot / blocks);
       const row = seriesOf[run * tags + tag] ??= find(run, tag);
-      row.ticks[slot - run * blocks] += rows.ticks[i];
-      row.sum += rows.ticks[i];
+      row.ticks[slot - run * blocks] += ticks;
+      row.waits[slot - run * blocks] += waiting?.[tag] ? ticks : 0;
+      row.sum += ticks;
     }
     return [...series.values()].sort((a, b) => b.sum - a.sum);
   }
@@ -1284,7 +1331,7 @@
   }
 
   Object.assign(ns, {SIDE_BASE, SIDE_CURRENT, ORIGINS, CLASSES, MATCHES, PageError, decode, inflate,
-    functionName, functionFile, filterChoices, passingRows, slotSides, isComparing, isWhole,
+    functionName, functionFile, isWaiting, kindOf, kindWords, filterChoices, passingRows, slotSides, isComparing, isWhole,
     withoutNumber, totals, activeData, isGone, elided, functionTable, siteSums, lineHeat, lineOpcodes,
     sourceLines, timeline, timeScale, pathOf, nodeAt});
 })(globalThis.pyebpf ??= {});

@@ -78,6 +78,14 @@
     return value.toFixed(digits).replace("-", "−") + " " + name;
   }
 
+  // "12.3 MiB"
+  function bytes(value) {
+    const power = Math.min(4, Math.max(0, Math.floor(Math.log2(Math.abs(value)) / 10)));
+
+    return ns.count(Number((value / 1024 ** power).toPrecision(power ? 3 : 15))) + " " +
+      (power ? "KMGT"[power - 1] + "iB" : "B");
+  }
+
   // text cut to what fits in width, with an ellipsis; "" if not even three characters do.
   // advance(character) -> its width in the same unit.
   function fit(text, width, advance) {
@@ -112,6 +120,6 @@
     return name.slice(name.lastIndexOf(".") + 1) || name;
   }
 
-  Object.assign(ns, {visible, percent, change, ratio, count, duration, signed,
+  Object.assign(ns, {visible, percent, change, ratio, count, bytes, duration, signed,
     fit, fitOne, lastPart});
 })(globalThis.pyebpf ??= {});

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // Which colour a frame has, in numbers and strings only: no DOM, no canvas.
 //
-// A palette is {fills, texts, hatch, strength}, all indexed by a colour number; strength null: no
-// colour is stronger than another. Differential palettes number the classes as model.js does
+// A palette is {fills, texts, hatch, strength, waits}, all indexed by a colour number; strength null: no
+// colour is stronger than another; waits: the colour of what waits there, hatched and cool; null: it
+// has none. Differential palettes number the classes as model.js does
 // (CLASSES), and one more, NEW_BELOW: new, as its caller is already. Plain palettes number hues; 0
 // is the grey of what has no colour of its own.
 (function (ns) {
@@ -33,6 +34,7 @@
   const NEW_BELOW = 13;
   const HUES = 24; // of the plain palette: more could not be told apart
   const SHADES = 3; // of a hue, so that neighbours of one module differ
+  const COOL_STEP = 3; // hues that what waits has one for
   const HEAT_STEPS = 12; // of the self-time ramp
   const HEAT_LOW = (1.5 / HEAT_STEPS) ** 2; // shares below are of step 1
 
@@ -102,9 +104,13 @@
     ].map((v) => 255 * (v <= 0.0031308 ? 12.92 * v : 1.055 * Math.max(v, 0) ** (1 / 2.4) - 0.055)));
   }
 
-  function finish(fills, strength, hatch) {
-    return {fills, texts: fills.map(textOn), strength: strength && Uint8Array.from(strength),
-      hatch: Uint8Array.from(hatch)};
+  // cool: further fills, of what waits; waits: by colour which of them.
+  function finish(fills, strength, hatch, cool = [], waits = null) {
+    const all = [...fills, ...cool];
+
+    return {fills: all, texts: all.map(textOn), strength: strength && Uint8Array.from(strength),
+      hatch: Uint8Array.from([...hatch, ...cool.map(() => 1)]),
+      waits: waits?.map((c) => fills.length + c)};
   }
 
   function differential(name) {
@@ -116,39 +122,55 @@
       [...ns.CLASSES.map((k) => Number(HATCHED.has(k))), 0]);
   }
 
-  // Own code in full colour, libraries paler: the eye finds first what its owner can change.
-  function modules(dark) {
-    const fills = [DIFFERENTIAL[dark ? "dark" : "light"][4]];
+  // Own code in full colour, libraries paler: the eye finds first what its owner can change. Where
+  // there is waiting it alone is blue, and nothing else near it: who does not see red and green apart
+  // sees blue and yellow.
+  function modules(dark, hasWaits) {
+    const grey = DIFFERENTIAL[dark ? "dark" : "light"][4];
+    const fills = [grey], cool = [mix(grey, "#4a90cc", 0.25)], waits = [0];
+    const light = (shade) => (dark ? 0.46 : 0.83) + 0.03 * shade;
 
-    for (const chroma of dark ? [0.085, 0.035] : [0.095, 0.035])
-      for (let hue = 0; hue < HUES; hue++)
-        for (let shade = 0; shade < SHADES; shade++)
-          fills.push(oklch((dark ? 0.46 : 0.83) + 0.03 * shade, chroma, hue * 360 / HUES + 20));
-    return finish(fills, null, fills.map(() => 0));
+    for (const chroma of dark ? [0.085, 0.035] : [0.095, 0.035]) {
+      const first = cool.length;
+
+      for (let i = 0; i < HUES * SHADES; i++) {
+        const hue = Math.floor(i / SHADES), shade = i % SHADES;
+
+        fills.push(oklch(light(shade), chroma, (hasWaits ? 100 : 360) * hue / HUES + 20));
+        waits.push(first + Math.floor(hue / COOL_STEP) * SHADES + shade);
+        if (hue % COOL_STEP === 0)
+          cool.push(oklch(light(shade) - 0.04, chroma * 1.3, 225 + 60 * hue / HUES));
+      }
+    }
+    return finish(fills, null, fills.map(() => 0), ...hasWaits ? [cool, waits] : []);
   }
 
   // Colour 0 is no self time, HEAT_STEPS all of it: lightness alone orders the steps, so the ramp
   // survives every kind of colour blindness and a grey printer.
-  function heat(dark) {
-    const fills = [DIFFERENTIAL[dark ? "dark" : "light"][4]];
+  function heat(dark, hasWaits) {
+    const fills = [DIFFERENTIAL[dark ? "dark" : "light"][4]], cool = [fills[0]];
 
     for (let i = 1; i <= HEAT_STEPS; i++) {
       const t = i / HEAT_STEPS;
+      const step = (of, hue) => of.push(dark ? oklch(0.40 + 0.45 * t, 0.05 + 0.11 * t, hue + 50 * t)
+        : oklch(0.93 - 0.45 * t, 0.05 + 0.13 * t, hue + 50 - 60 * t));
 
-      fills.push(dark ? oklch(0.40 + 0.45 * t, 0.05 + 0.11 * t, 40 + 50 * t)
-        : oklch(0.93 - 0.45 * t, 0.05 + 0.13 * t, 90 - 60 * t));
+      step(fills, 40);
+      step(cool, 210);
     }
-    return finish(fills, fills.map((_, i) => i), fills.map(() => 0));
+    return finish(fills, hasWaits ? null : fills.map((_, i) => i), fills.map(() => 0),
+      ...hasWaits ? [cool, fills.map((_, i) => i)] : []);
   }
 
-  // theme: "light" or "dark"; scheme: "diff", "colourblind", "modules", "heat".
-  function palette(scheme, theme) {
+  // theme: "light" or "dark"; scheme: "diff", "colourblind", "modules", "heat"; hasWaits: of a page that
+  // knows what waits.
+  function palette(scheme, theme, hasWaits) {
     const dark = theme === "dark";
 
     if (scheme === "modules")
-      return modules(dark);
+      return modules(dark, hasWaits);
     if (scheme === "heat")
-      return heat(dark);
+      return heat(dark, hasWaits);
     if (scheme === "colourblind")
       return differential("colourblind");
     return differential(dark ? "dark" : "light");

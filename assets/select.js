@@ -136,17 +136,17 @@
     return (set) => !tests.length || kept[set];
   }
 
-  // Which of the page's kinds; one that was chosen when it was written is the only one.
-  function findKind({kinds}, name) {
-    const names = kinds?.map((kind) => kind.name) ?? ["cpu"], kind = names.indexOf(name ?? names[0]);
+  // What is asked for of the page's kinds; one that was chosen when it was written is the only one.
+  function findKind(meta, name) {
+    const kind = ns.kindOf(meta, name);
 
-    if (kind < 0)
-      throw Error(`--kind: this page has ${names.join(", ")}`);
+    if (!kind)
+      throw Error(`--kind: this page has ${ns.kindWords(meta).join(", ")}`);
     return kind;
   }
 
-  // By tag of the rows.
-  function judgeTags({meta}, query, kind) {
+  // By tag of the rows: what a value of 1 counts, 0: nothing.
+  function judgeTags({meta}, query, {factors}) {
     const passes = (key) => {
       const tests = query[key].map((pattern) => [glob(pattern), pattern]);
 
@@ -160,8 +160,8 @@
     return meta.tags.map((tag) => {
       const {name, pid, own_pid, pod, container} = meta.processes[tag.process];
 
-      return (tag.kind ?? 0) === kind && ofThread(tag.name, tag.tid) && ofProcess(name, pid, own_pid) &&
-        (ofPlace(pod) || isContainer(container)) && ofLabels(tag.labels ?? 0);
+      return ofThread(tag.name, tag.tid) && ofProcess(name, pid, own_pid) &&
+        (ofPlace(pod) || isContainer(container)) && ofLabels(tag.labels ?? 0) ? factors[tag.kind ?? 0] : 0;
     });
   }
 
@@ -286,8 +286,8 @@
   const known = new WeakMap(); // report -> {text, selection}: the one that was asked for last
 
   // Of a state; all parts are optional, and missing where nothing is asked for:
-  //   sites, tags, slots  1 where they are selected
-  //   kind      index of the facts' kinds
+  //   sites, slots  1 where they are selected; tags  what a value of 1 counts, 0: they are not
+  //   kind      kindOf() it
   //   hidden    1 for functions that are not shown
   //   groups, names, library, by  what a frame stands for: groupFunctions(), mergeOf()
   //   time, note  of a range: judgeTime()

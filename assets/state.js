@@ -86,6 +86,7 @@
     libraries: flag(true),
     q: text,
     select: text, // which samples: select.js
+    list: one("functions", "gil"), // what stands in the table
     sort: text, // column of the table, "-" in front: smallest first
     zoom: path,
     span,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # assets/ -> generated/page_assets.h: the page before and behind its data. report.html names the
-# style sheet and, in order, the scripts; they are joined, stripped and minified, and
+# style sheet and, in order, the scripts; they are stripped, joined by esbuild and minified, and
 # their SHA-256 goes into the content security policy.
 #
 # Included by CMakeLists.txt, which makes the rule; run by it with -P, which does the work.
@@ -81,62 +81,59 @@ endfunction()
 set(script_opens "(function (ns) {\n\"use strict\";\n")
 set(script_ends "})(globalThis.pyebpf ??= {});\n")
 
-# A script without the function that keeps its names to itself: in one function for all, a block
-# does.
-function(as_block text out)
-  cut("${text}" "${script_opens}" before text)
-  # None has a `this` of its own: as arrows they are shorter, and need no `return`. What runs while the
-  # script is read names none that stands below it.
-  string(REGEX REPLACE "\n(async |)function ([A-Za-z_]+)(\\([^\n]*\\)) {\n" "\nlet \\2 = \\1\\3 => {\n"
-    text "${text}")
-  cut("${text}" "${script_ends}" text behind)
-  set(${out} "{\n${text}}\n" PARENT_SCOPE)
-endfunction()
-
-# The browser's that are written often, and in no text.
+# The browser's that are written often, and in no text: variables have short names.
 set(often_used Boolean Float64Array Int32Array Number Object String Uint32Array Uint8Array document)
 
-# What scripts hang on `ns` for others are variables of the one function, which esbuild can give short
-# names, other than properties.
-function(join_scripts script out)
-  set(shared)
-  string(REGEX MATCHALL "Object\\.assign\\(ns, {[^}]*}\\)" lists "${script}")
-  foreach(list ${lists})
-    string(REGEX REPLACE ".*{" "" names "${list}")
-    string(REGEX MATCHALL "[A-Za-z_]+(: [A-Za-z_]+)?" names "${names}")
-    set(assigned 0)
-    foreach(name ${names})
-      string(REGEX REPLACE ".*: " "" value "${name}")
-      string(REGEX REPLACE ":.*" "" name "${name}")
-      if("${script}" MATCHES "[^A-Za-z_]ns\\.${name}[^A-Za-z_]") # the rest is for tests
-        list(APPEND shared "ns_${name}")
-        string(APPEND assigned ", ns_${name} = ${value}")
-      endif()
-    endforeach()
-    string(REPLACE "${list}" "${assigned}" script "${script}")
-  endforeach()
-  string(REGEX REPLACE "([^A-Za-z_])ns\\.([A-Za-z_])" "\\1ns_\\2" script "${script}")
-  string(REGEX MATCHALL "ns_[A-Za-z_]+" uses "${script}")
+# A script as a module: what it hangs on `ns` it exports, what it takes from there it imports from
+# all.js, which has the exports of all; so names are esbuild's to choose, and what is for tests alone
+# is left out.
+function(as_module text out)
+  cut("${text}" "${script_opens}" before text)
+  cut("${text}" "${script_ends}" text behind)
+  # None has a `this` of its own: as arrows they are shorter, and need no `return`. What runs while the
+  # script is read names none that stands below it. `let` is shorter than `const`.
+  string(REGEX REPLACE "\n(async |)function ([A-Za-z_]+)(\\([^\n]*\\)) {\n" "\nlet \\2 = \\1\\3 => {\n"
+    text "${text}")
+  string(REGEX REPLACE "([^A-Za-z_])const " "\\1let " text "${text}")
+  if("${text}" MATCHES "Object\\.assign\\(ns, {([^}]*)}\\)")
+    set(list "${CMAKE_MATCH_0}")
+    string(REGEX REPLACE "([A-Za-z_]+): ([A-Za-z_]+)" "\\2 as \\1" names "${CMAKE_MATCH_1}")
+    string(REPLACE "${list}" "export {${names}}" text "${text}")
+  endif()
+  set(imports)
+  string(REGEX REPLACE "([^A-Za-z_])ns\\.([A-Za-z_])" "\\1ns_\\2" text "${text}")
+  string(REGEX MATCHALL "ns_[A-Za-z_]+" uses "${text}")
   foreach(use ${uses})
-    list(FIND shared "${use}" at)
-    if(at EQUAL -1)
-      message(FATAL_ERROR "assets: no script has ${use}")
-    endif()
+    string(SUBSTRING ${use} 3 -1 name)
+    list(APPEND imports "${name} as ${use}")
   endforeach()
-  # Variables have short names, those of Math and what is written often as well; `let` is shorter than
-  # `const`.
-  string(REGEX MATCHALL "Math\\.[A-Za-z0-9]+" uses "${script}")
-  list(REMOVE_DUPLICATES uses)
+  string(REGEX MATCHALL "Math\\.[A-Za-z0-9]+" uses "${text}")
   foreach(use ${uses} ${often_used})
-    string(REPLACE "." "_" name "${use}")
-    list(APPEND shared "${name}_ = ${use}")
+    string(REPLACE "." "_" use "${use}")
+    list(APPEND imports "${use}_")
   endforeach()
-  string(REGEX REPLACE "Math\\.([A-Za-z0-9]+)" "Math_\\1_" script "${script}")
+  string(REGEX REPLACE "Math\\.([A-Za-z0-9]+)" "Math_\\1_" text "${text}")
   string(REPLACE ";" "|" often "${often_used}")
-  string(REGEX REPLACE "([^A-Za-z0-9_.])(${often})([^A-Za-z0-9_:])" "\\1\\2_\\3" script "${script}")
-  string(REGEX REPLACE "([^A-Za-z_])const " "\\1let " script "${script}")
-  string(JOIN ", " shared ${shared})
-  set(${out} "(function () {\n\"use strict\";\nlet ${shared};\n${script}})();\n" PARENT_SCOPE)
+  string(REGEX REPLACE "([^A-Za-z0-9_.])(${often})([^A-Za-z0-9_:])" "\\1\\2_\\3" text "${text}")
+  list(REMOVE_DUPLICATES imports)
+  string(JOIN ", " imports ${imports})
+  set(${out} "import {${imports}} from \"./all.js\";\n${text}" PARENT_SCOPE)
+endfunction()
+
+# The browser's, by the names that modules have for them.
+function(globals_module modules out)
+  string(REGEX MATCHALL "Math_[A-Za-z0-9]+_" uses "${modules}")
+  list(REMOVE_DUPLICATES uses)
+  set(names)
+  foreach(use ${uses})
+    string(REGEX REPLACE "Math_(.*)_" "\\1" name "${use}")
+    list(APPEND names "${use} = Math.${name}")
+  endforeach()
+  foreach(use ${often_used})
+    list(APPEND names "${use}_ = ${use}")
+  endforeach()
+  string(JOIN ", " names ${names})
+  set(${out} "export let ${names};\n" PARENT_SCOPE)
 endfunction()
 
 # Properties of our own objects, of no data's and no browser's, that are written often and never as
@@ -151,38 +148,64 @@ set(own_properties absence active allBase allRemoved baseSelf baseTotal boxes ca
 string(REPLACE ";" "|" own_properties "${own_properties}")
 
 # esbuild, where it is installed, makes the page a third smaller; without it the page works alike.
-function(minify text loader out)
-  if(ESBUILD)
-    file(WRITE ${HEADER}.in "${text}")
-    execute_process(COMMAND ${ESBUILD} --minify --charset=utf8 --loader=${loader}
-      "--mangle-props=^(${own_properties})$"
-      --log-level=error --target=chrome103,firefox113,safari16.4
-      INPUT_FILE ${HEADER}.in OUTPUT_FILE ${HEADER}.out COMMAND_ERROR_IS_FATAL ANY)
-    file(READ ${HEADER}.out text)
-    file(REMOVE ${HEADER}.in ${HEADER}.out)
-  endif()
+function(minify file out)
+  set(text)
+  execute_process(COMMAND ${ESBUILD} ${file} --bundle --minify --charset=utf8 --format=iife
+    "--mangle-props=^(${own_properties})$"
+    --log-level=error --target=chrome103,firefox113,safari16.4
+    OUTPUT_FILE ${HEADER}.out COMMAND_ERROR_IS_FATAL ANY)
+  file(READ ${HEADER}.out text)
+  file(REMOVE ${HEADER}.out)
   set(${out} "${text}" PARENT_SCOPE)
+endfunction()
+
+# The scripts by their names, in order, as one.
+function(join_scripts names out)
+  set(joined)
+  set(all "export * from \"./globals.js\";\n")
+  foreach(name ${names})
+    read_stripped(${name} text)
+    if(ESBUILD)
+      as_module("${text}" text)
+      file(WRITE ${HEADER}.modules/${name} "${text}")
+      string(APPEND all "export * from \"./${name}\";\n")
+    endif()
+    string(APPEND joined "${text}")
+  endforeach()
+  if(ESBUILD)
+    globals_module("${joined}" globals)
+    file(WRITE ${HEADER}.modules/globals.js "${globals}")
+    file(WRITE ${HEADER}.modules/all.js "${all}")
+    file(WRITE ${HEADER}.modules/page.js "import \"./all.js\";\n")
+    minify(${HEADER}.modules/page.js joined)
+    file(REMOVE_RECURSE ${HEADER}.modules)
+  endif()
+  set(${out} "${joined}" PARENT_SCOPE)
 endfunction()
 
 read_stripped(report.html html)
 string(STRIP "${html}" html)
 string(REGEX MATCHALL "<script src=\"[a-z]+\\.js\"></script>" tags "${html}")
-set(script)
-foreach(tag ${tags})
-  string(REGEX REPLACE ".*\"([a-z]+\\.js)\".*" "\\1" name "${tag}")
-  read_stripped(${name} text)
-  as_block("${text}" text)
-  string(APPEND script "${text}")
-endforeach()
+list(TRANSFORM tags REPLACE ".*\"([a-z]+\\.js)\".*" "\\1")
+join_scripts("${tags}" script)
 string(REGEX REPLACE "\n?<script src=\"[a-z]+\\.js\"></script>" "" html "${html}")
 read_stripped(report.css style)
+if(ESBUILD)
+  file(WRITE ${HEADER}.css "${style}")
+  minify(${HEADER}.css style)
+  file(REMOVE ${HEADER}.css)
+endif()
+if(ESBUILD)
+  # what esbuild leaves: spaces in custom properties and conditions, which are in no text here
+  string(REGEX REPLACE "([,:]) " "\\1" style "${style}")
+  foreach(property accent-soft code faster line mono panel raised shadow slower)
+    string(SUBSTRING ${property} 0 2 short)
+    string(REGEX REPLACE "--${property}([:)])" "--${short}\\1" style "${style}")
+  endforeach()
+endif()
 if("${script}${style}" MATCHES "</(script|style)")
   message(FATAL_ERROR "assets: \"</script\" or \"</style\" would end its element")
 endif()
-join_scripts("${script}" script)
-minify("${script}" js script)
-minify("${style}" css style)
-string(REGEX REPLACE "(--[a-z-]+): " "\\1:" style "${style}")
 policy_hash("${script}" script_hash)
 policy_hash("${style}" style_hash)
 

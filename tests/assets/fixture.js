@@ -81,10 +81,10 @@ function inPreorder(root) {
   return list;
 }
 
-// What nodes are as large as: samples of the first kind.
-function ticksOf(node, {runs, tags}, side) {
+// What nodes are as large as: samples of the kind that is shown, the first one; "wall": of the first two.
+function ticksOf(node, {runs, tags, shown}, side, kinds = shown === "wall" ? [0, 1] : [0]) {
   return node.sites.flatMap((s) => s.rows)
-    .filter(({run = 0, thread = 0}) => runs[run]?.side === side && !tags?.[thread][2])
+    .filter(({run = 0, thread = 0}) => runs[run]?.side === side && kinds.includes(tags?.[thread][2] ?? 0))
     .reduce((sum, {ticks = 1}) => sum + ticks, 0);
 }
 
@@ -167,6 +167,8 @@ function encode({samples = [], meta = {}, classes = null, sources = []}) {
   tail.column(list.map((n) => n.func));
   for (const side of facts.runs.some((r) => r.side === 0) ? [1, 0] : [1])
     tail.column(list.map((n) => ticksOf(n, facts, side)));
+  if (facts.shown === "wall")
+    tail.column(list.map((n) => ticksOf(n, facts, 1, [1])));
   tail.number(classes ? 1 : 0);
   for (const column of classes ? [classes.total, classes.self, classes.match] : [])
     tail.column(column);

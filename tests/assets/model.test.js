@@ -4,6 +4,7 @@ const test = require("node:test");
 const assert = require("node:assert");
 require("../../assets/model.js");
 require("../../assets/names.js");
+require("../../assets/select.js");
 const {encode, pack} = require("./fixture.js");
 const model = globalThis.pyebpf;
 
@@ -34,6 +35,70 @@ function figures(report, active, side = "current") {
   }
   return out;
 }
+
+// A second of computing and two of waiting, one in each thread, beside 5 bytes; or ticks of 10 ms.
+const KINDS = [{name: "cpu", unit: "ns", period: 1}, {name: "off-cpu", unit: "ns", period: 1},
+  {name: "memory", unit: "bytes", period: 1}];
+const WAITS = [
+  {stack: "main (app.py:3)", ticks: 1e9, block: 0},
+  {stack: "main (app.py:4);<sleep>", ticks: 2 ** 53 - 1, block: 1, thread: 1},
+  {stack: "main (app.py:5);<lock>", ticks: 1e9, block: 1, thread: 2},
+  {stack: "main (app.py:6)", ticks: 5, block: 39, thread: 3},
+];
+const waitsReport = (facts, samples = WAITS) => model.decode(encode({samples, meta: {...META, ...facts,
+  tags: [[0, 0, 0], [0, 0, 1], [1, 0, 1], [1, 0, 2]]}}));
+
+test("kinds: wall time first, what of it waits, and each by itself", () => {
+  const report = waitsReport({kinds: KINDS, shown: "wall"});
+  const sums = (select, more = {}) => {
+    const {current, waits} = model.activeData(report, {select, ...more});
+
+    return [current.total[0], waits && waits.total[0]];
+  };
+  const waited = 2 ** 53 - 1 + 1e9;
+
+  for (const by of ["function", "line"])
+    for (const [select, want] of [["", [waited + 1e9, waited]], ["--kind wall", [waited + 1e9, waited]],
+      ["--kind cpu", [1e9, null]], ["--kind off-cpu", [waited, waited]], ["--kind memory", [5, null]]])
+      assert.deepEqual(sums(select, {by}), want, select);
+  assert.deepEqual(sums("", {thread: ["pool"]}), [1e9, 1e9]);
+  assert.deepEqual(sums("", {range: [0, 1]}), [1e9, 0]);
+  assert.deepEqual(sums("", {baseRange: [0, 1]}), [waited + 1e9, null], "a comparison does not tell it");
+  assert.match(model.selectionOf(report, {select: "--kind gil"}).error, /wall, cpu, off-cpu, memory/);
+  assert.deepEqual(model.kindWords(report.meta), ["wall", "cpu", "off-cpu", "memory"]);
+  assert.equal(model.kindOf(report.meta, "memory").unit, "bytes");
+  assert.deepEqual(figures(report, model.activeData(report, {shape: "inverted"}), "waits")["<lock>"], [1e9, 1e9], "too light for a caller");
+});
+
+test("kinds: where there are ticks they come first, in wall time they are of ns", () => {
+  const report = waitsReport({kinds: [{...KINDS[0], period: 1e7}, ...KINDS.slice(1)], shown: "cpu"},
+    [{...WAITS[0], ticks: 100}, {...WAITS[1], ticks: 3e9}, ...WAITS.slice(2)]);
+  const total = (select) => model.activeData(report, {select}).current.total[0];
+
+  assert.deepEqual(["", "--kind cpu", "--kind wall", "--kind off-cpu"].map(total), [100, 100, 5e9, 4e9]);
+  assert.deepEqual(model.kindWords(report.meta), ["cpu", "wall", "off-cpu", "memory"]);
+  assert.equal(model.kindOf(report.meta, "wall").period, 1);
+  assert.equal(model.filterChoices(report).thread[0].ticks, 100);
+});
+
+test("kinds: a page of one", () => {
+  const one = (name, unit) => model.decode(encode({samples: SAMPLES, meta: {...META, kinds: [{name, unit, period: 1}]}}));
+
+  assert.equal(model.activeData(one("off-cpu", "ns"), {}).waits.total[0], 10);
+  assert.equal(model.activeData(one("memory", "bytes"), {}).waits, null);
+  assert.equal(model.kindOf(one("memory", "bytes").meta, "wall"), undefined);
+  assert.equal(model.kindOf(REPORT.meta, "off-cpu"), undefined);
+});
+
+test("timeline: what waits, apart", () => {
+  const report = waitsReport({kinds: KINDS, shown: "wall"});
+  const [first, second] = model.timeline(report, {}, "process");
+
+  assert.deepEqual([first.label, [...first.ticks.subarray(0, 2)], [...first.waits.subarray(0, 2)]],
+    ["web", [1e9, 2 ** 53 - 1], [0, 2 ** 53 - 1]]);
+  assert.deepEqual([second.sum, second.ticks[1], second.waits[1]], [1e9, 1e9, 1e9]);
+  assert.equal(Math.max(...model.timeline(REPORT, {})[0].waits), 0);
+});
 
 test("decode: what was written is what is read", () => {
   assert.deepEqual(figures(REPORT, model.activeData(REPORT, {})),

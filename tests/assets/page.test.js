@@ -244,7 +244,7 @@ test("writeState, readState: every field comes back", () => {
     shape: "sandwich", func: 12, process: ["web (1)", "a,b=c&d", "%41"], thread: ["Thread-1"],
     pod: ["größe"], range: [3, 17], baseRange: [0, 3], measure: "self", effect: "impact",
     marks: [1.2, 1.3, 2, 3.5], palette: "colourblind", theme: "dark", label: "module",
-    imports: false, libraries: false, q: "a|b&c=d#%", select: "--focus 'a&b'", sort: "-self", zoom: [4, 0, 9], span: [0.25, 0.75], sel: [1]};
+    imports: false, libraries: false, list: "gil", q: "a|b&c=d#%", select: "--focus 'a&b'", sort: "-self", zoom: [4, 0, 9], span: [0.25, 0.75], sel: [1]};
   const defaults = page.defaultState();
 
   for (const key of Object.keys(state))
@@ -308,6 +308,28 @@ test("moduleColour, heatColour: numbers within their palettes", () => {
     }
   assert.equal(page.moduleColour("", "f", true), 0);
   assert.deepEqual([0, 1e-9, 0.25, 1, 2].map(page.heatColour), [0, 1, 6, 12, 12]);
+});
+
+test("paint: what waits of a box is hatched, on the left of it", () => {
+  const colour = Uint8Array.of(0, 1, 40, 1, 80, 100), waits = Float64Array.of(5, 3, 3, 0, 0, 3);
+  const palette = page.palette("modules", "light", true);
+  const svg = page.svgPicture({tree: TREE, boxes: BOXES, colour, palette, waits, weight: TOTAL,
+    matched: null, note: () => "", labels: () => ["x"], describe: () => ""},
+  {from: 2, to: 10, size: 800, line: 0, top: 0, bottom: 4},
+  {row: 20, background: "#ffffff", ink: "#000000", hatch: "#888888"}, "", () => 6);
+  const rects = (fill) => [...svg.matchAll(/x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="19" fill="([^"]*)"/g)]
+    .filter((match) => match[4] === fill).map((match) => match.slice(1, 4).map(Number));
+
+  // of main's 10 half, from 2 on; of a's 6 three, of b's 4 three; all of e's
+  assert.deepEqual(rects("url(#h)").sort(), [[0, 0, 299], [0, 20, 99], [0, 40, 99], [400, 20, 299]]);
+  assert.deepEqual(rects(palette.fills[palette.waits[100]]), [[400, 20, 299]]);
+  assert.deepEqual(rects(palette.fills[100]), [], "what waits only is of no other colour");
+  assert.deepEqual(rects(palette.fills[80]), [[200, 40, 99]]);
+});
+
+test("bytes: three figures of what suits", () => {
+  assert.deepEqual([0, 1, 1023, 1024, 12 << 20, 1536 * 2 ** 20, 2 ** 45, -2048].map(page.bytes),
+    ["0 B", "1 B", "1\u2009023 B", "1 KiB", "12 MiB", "1.5 GiB", "32 TiB", "−2 KiB"]);
 });
 
 test("svgPicture: names are text, whatever they hold", () => {

@@ -126,3 +126,25 @@ test("names read on every fill, also where a search fades them", () => {
         assert.ok(contrast(fill, faint) >= 4.5, `${scheme}, ${theme}, faded: ${fill}`);
     }
 });
+
+const WAITS_MIN = 9; // it is hatched besides
+
+test("what waits is cool and hatched, and looks like nothing that is on a CPU", () => {
+  for (const theme of ["light", "dark"])
+    for (const scheme of ["modules", "heat"]) {
+      const {fills, texts, hatch, waits} = palette(scheme, theme, true), first = waits[0];
+
+      assert.ok(fills.length <= 256 && waits.length === first, `${fills.length} colours`);
+      assert.deepEqual(fills.map((_, i) => hatch[i]), fills.map((_, i) => Number(i >= first)));
+      waits.forEach((cool, i) => {
+        for (const [name, matrix] of Object.entries(VISIONS)) {
+          const distance = ciede2000(labOf(fills[i], matrix), labOf(fills[cool], matrix));
+
+          assert.ok(!i || distance >= WAITS_MIN, `${scheme}, ${theme}, ${name}: ${i}: ${distance}`);
+        }
+        assert.ok(contrast(fills[cool], texts[cool]) >= 4.5 && contrast(fills[cool], texts[i]) >= 4,
+          `${scheme}, ${theme}: ${fills[cool]}`);
+      });
+    }
+  assert.equal(palette("modules", "light").waits, null);
+});

@@ -26,9 +26,9 @@ function writeText(name, samples) {
   return file;
 }
 
-function makeRecording() {
-  const file = path.join(folder, "kinds.pyebpf");
-  execFileSync(path.join(path.dirname(PAGES), "kinds_recording"), [file]);
+function makeRecording(name) {
+  const file = path.join(folder, `${name}.pyebpf`);
+  execFileSync(path.join(path.dirname(PAGES), `${name}_recording`), [file]);
   return file;
 }
 
@@ -40,7 +40,7 @@ function readPage(...operands) {
 }
 
 const text = writeText("samples.txt", VECTORS.samples), merged = writeText("merged.txt", VECTORS.merged.samples);
-const recording = makeRecording();
+const recording = makeRecording("kinds"), waits = makeRecording("waits");
 const report = readPage(text);
 
 // The shell takes a text apart as it would at a prompt.
@@ -107,6 +107,21 @@ test("parts of the time add up", () => {
       assert.equal(current.total[0], sum(program(recording, select)), select);
       assert.equal(page.selectionOf(kinds, {select}).note, "", select);
     }
+});
+
+test("wall time: what the program shows first, and what of it waits in any part of the time", () => {
+  const wall = readPage(waits), [{block_ns: length}] = wall.meta.runs;
+  const total = (select) => page.activeData(wall, {select}).current.total[0];
+
+  assert.equal(total(""), 50e9);
+  assert.deepEqual(page.kindWords(wall.meta), ["wall", "cpu", "off-cpu", "gil-contention", "memory"]);
+  for (const select of ["", "--kind wall", "--kind cpu", "--kind off-cpu", "--kind gil-contention", "--kind memory",
+    "--thread pool", "--label wait=GIL", "--focus work --kind off-cpu",
+    `--time-range ${Math.ceil(100 * length)}ns..${Math.ceil(203 * length)}ns`])
+    assert.equal(total(select), sum(program(waits, select)), select);
+  assert.deepEqual(wall.meta.gil[0], ["work", "/srv/shop.py", "compute", "/srv/shop.py", 4, 4]);
+  assert.equal(readPage("--kind", "cpu", waits).meta.kinds[0].name, "cpu");
+  assert.equal(page.activeData(readPage("--kind", "wall", waits), {}).waits.total[0], total("--kind off-cpu"));
 });
 
 test("a page of one kind has no other", () => {

@@ -64,7 +64,10 @@ static bool takes_samples(const struct load *l)
 /* Single samples are of their kinds; sums of one, unless all are asked for. */
 static bool keeps_kinds(const struct load *l)
 {
-	return takes_samples(l) || l->cube.axes & CUBE_KINDS;
+	const char *kind = l->road.select.query.kind;
+
+	return takes_samples(l) ||
+	       (l->cube.axes & CUBE_KINDS && (!kind || !strcmp(kind, KINDS_WALL)));
 }
 
 /* Of kinds beside those that are looked at, too. */
@@ -78,13 +81,14 @@ static int see_samples(void *load)
 	if (!p->kinds.len)
 		return 0;
 	for (size_t i = 0; i < p->samples.len && !r; i++) {
-		const struct sample *sample = &p->samples.items[i];
-		bool is_selected = select_keeps(s, sample);
+		struct sample sample = p->samples.items[i];
+		bool is_selected = select_keeps(s, &sample);
+		bool is_of_place = select_keeps_place(s, &sample) && select_cut(s, &sample);
 
-		if (l->tells_waits && is_selected)
-			r = waits_add(&l->waits, &s->kinds, p, sample);
-		if (!r && l->tells_gil && select_keeps_place(s, sample))
-			r = gil_add(&l->gil, &s->kinds, p, sample, is_selected);
+		if (l->tells_waits && is_selected && is_of_place)
+			r = waits_add(&l->waits, &s->kinds, p, &sample);
+		if (!r && l->tells_gil && is_of_place)
+			r = gil_add(&l->gil, &s->kinds, p, &sample, is_selected);
 	}
 	return r;
 }
@@ -139,6 +143,14 @@ static int note_selection(struct load *l)
 	if (!r && l->road.select.query.leaves_idle_out)
 		r = note_idle(l);
 	return r ? r : texts_addf(&l->notes, "Selected: %s", strbuf_str(&text));
+}
+
+void load_lend(struct load *l, struct export_opts *o)
+{
+	l->tells_gil = l->tells_gil || l->to.exporter == &exporter_html;
+	o->notes = &l->notes;
+	o->kinds = &l->road.select.kinds;
+	o->gil = &l->gil;
 }
 
 int load_files(struct load *l, const char *const *paths, size_t count)

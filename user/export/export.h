@@ -10,6 +10,7 @@
 #include "profile/profile.h"
 
 struct gil;
+struct kinds;
 struct texts;
 
 struct export_attribute {
@@ -32,6 +33,8 @@ struct export_opts {
 	uint32_t limit;            /* JSON: so many paths, and functions, at most; 0: all */
 	double min_percent;        /* JSON: and none that is less of all ticks than this */
 	const struct texts *notes; /* page: what its reader should know; NULL: nothing */
+	const struct gil *gil; /* page: who waited for the GIL, and who held it; NULL: not known */
+	const struct kinds *kinds; /* page: which it shows first, of those it has; NULL: ticks */
 	/* OTLP: where the profile is from, "service.name" among them; none: the host. */
 	struct export_attributes resource;
 };

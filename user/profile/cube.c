@@ -442,6 +442,43 @@ static void look_ahead(struct hints_ahead *h, const struct cube *c, const struct
 		__builtin_prefetch(hinted(block, *h->at[near % (4 * PREFETCH)]), 1);
 }
 
+static bool is_spread(const struct cube *c, const struct sample *s)
+{
+	return c->axes & CUBE_SPANS && s->duration_ns;
+}
+
+/*
+ * What is known of a run's length is when its last sample begins: spans go on. Up to a block beyond
+ * is of the last one, further on blocks become longer. Was it known, and is it no more?
+ */
+static bool goes_on(const struct cube *c, uint64_t end_ns)
+{
+	struct cube_run *run = cube_run(c);
+	bool was_known = run->is_known && run->span_ns;
+
+	if (was_known && end_ns > run->span_ns)
+		run->is_known = end_ns - run->span_ns <= run->span_ns / c->blocks;
+	return was_known && !run->is_known;
+}
+
+/* to: the block of its time. */
+static int add_span(struct cube *c, const struct sample *s, struct cursor *to)
+{
+	struct cube_cell cell = { .stack = s->stack, .tag = c->last_tag };
+	uint64_t done = 0;
+	int r = 0;
+
+	for (uint64_t at = s->time_ns; done < s->value && !r; at = to->to) {
+		if (at < to->from || at >= to->to)
+			r = find_block(c, at, to);
+		cell.value = sample_value_until(s, to->to) - done;
+		done += cell.value;
+		if (cell.value && !r)
+			r = add_cell(c, to, &cell, NULL);
+	}
+	return r;
+}
+
 static int add_cells(struct cube *c, const struct profile *p)
 {
 	struct cursor to = { .block = &c->all };
@@ -454,14 +491,22 @@ static int add_cells(struct cube *c, const struct profile *p)
 		struct cube_cell cell = { .stack = s->stack, .value = s->value };
 
 		look_ahead(&ahead, c, p, to.block, i);
+		if (is_spread(c, s) && goes_on(c, sample_end_ns(s)))
+			to.to = 0; /* the last block ends */
 		if (s->time_ns < to.from || s->time_ns >= to.to)
 			r = find_block(c, s->time_ns, &to);
 		if (!r)
 			r = find_tag(c, p, s);
 		cell.tag = c->last_tag;
-		if (!r)
+		if (!r && is_spread(c, s) && sample_end_ns(s) > to.to)
+			r = add_span(c, s, &to);
+		else if (!r)
 			r = add_cell(c, &to, &cell,
 				     i < 2 * PREFETCH ? NULL : ahead.at[i % (4 * PREFETCH)]);
+		if (!r && c->cells > 2 * CUBE_CELLS_MAX) {
+			r = stay_small(c);
+			to.to = 0; /* blocks may be others */
+		}
 		add_to_sum(c, p, s);
 		value += s->value;
 	}

@@ -23,6 +23,9 @@ enum cube_axis {
 	CUBE_OPCODES = 1 << 2,
 	CUBE_TIME = 1 << 3,  /* and runs */
 	CUBE_KINDS = 1 << 4, /* whoever selects samples leaves all kinds, not one */
+	CUBE_SPANS =
+		1 << 5, /* a span is of all parts of the time that it covers, not of its
+			   first: an event less for who tells how much chance there is in them */
 };
 
 /* What the values of a cell have in common but for stack and time. */

@@ -88,6 +88,28 @@ struct sample {
 	uint32_t opcode; /* string id: the instruction its leaf frame was at; 0: not recorded */
 };
 
+/* Where a span ends; of a moment its time. Durations are a file's word: no time is beyond this one.
+ */
+#define SAMPLE_TIME_MAX ((uint64_t)INT64_MAX)
+static inline uint64_t sample_end_ns(const struct sample *s)
+{
+	return s->duration_ns < SAMPLE_TIME_MAX - s->time_ns ? s->time_ns + s->duration_ns
+							     : SAMPLE_TIME_MAX;
+}
+
+/*
+ * What of a span's value is before a time: it lies evenly over the span. Rounded down, so that the
+ * differences of any cuts add up to the value.
+ */
+static inline uint64_t sample_value_until(const struct sample *s, uint64_t ns)
+{
+	if (ns >= sample_end_ns(s))
+		return s->value;
+	if (ns <= s->time_ns)
+		return 0;
+	return (uint64_t)((unsigned __int128)s->value * (ns - s->time_ns) / s->duration_ns);
+}
+
 struct profile {
 	struct strtab *strings;
 	struct frametab *frames;

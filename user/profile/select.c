@@ -428,10 +428,29 @@ static bool has_times(const struct profile *p, const struct sample *sample)
 	return !p->recordings.items[p->processes.items[process].recording].is_summed;
 }
 
-static bool is_in_range(const struct select *s, const struct sample *sample)
+static bool is_in_range(const struct select_query *q, const struct sample *s)
 {
-	return !s->query.has_range ||
-	       (sample->time_ns >= s->query.from_ns && sample->time_ns < s->query.to_ns);
+	return !q->has_range || (s->time_ns < q->to_ns &&
+				 (s->time_ns >= q->from_ns || sample_end_ns(s) > q->from_ns));
+}
+
+bool select_cut(const struct select *s, struct sample *sample)
+{
+	uint64_t end = sample_end_ns(sample), from = s->query.from_ns, to = s->query.to_ns;
+
+	if (!s->query.has_range)
+		return true;
+	if (sample->time_ns < from || end > to) {
+		sample->value = sample_value_until(sample, to) - sample_value_until(sample, from);
+		if (sample->time_ns < from)
+			sample->flags &= (uint16_t)~SAMPLE_BIT_EPISODE;
+		else
+			from = sample->time_ns;
+		sample->duration_ns = (end < to ? end : to) - from;
+		sample->time_ns = from;
+	}
+	sample->time_ns -= s->query.from_ns;
+	return sample->value > 0;
 }
 
 /* The rule; 0: it is not. */
@@ -444,7 +463,8 @@ static uint8_t is_idle(const struct select *s, const struct sample *sample)
 
 static bool is_kept(const struct select *s, const struct sample *sample)
 {
-	return is_in_range(s, sample) && s->threads.items[sample->thread] & THREAD_IS_KEPT &&
+	return is_in_range(&s->query, sample) &&
+	       s->threads.items[sample->thread] & THREAD_IS_KEPT &&
 	       s->label_sets.items[sample->labels] && is_stack_kept(s, sample->stack);
 }
 
@@ -455,20 +475,20 @@ bool select_keeps(const struct select *s, const struct sample *sample)
 
 bool select_keeps_place(const struct select *s, const struct sample *sample)
 {
-	return is_in_range(s, sample) && s->threads.items[sample->thread] & PLACE_IS_KEPT;
+	return is_in_range(&s->query, sample) && s->threads.items[sample->thread] & PLACE_IS_KEPT;
 }
 
-static void add_to_sum(struct select_sum *sum, uint64_t value, bool is_kept)
+static void add_to_sum(struct select_sum *sum, uint64_t all, uint64_t kept)
 {
-	sum->all += value;
+	sum->all += all;
 	sum->count++;
-	sum->kept += is_kept ? value : 0;
+	sum->kept += kept;
 }
 
 static void add_all_to_sum(struct select_sum *sum, const struct profile *p)
 {
 	for (size_t i = 0; i < p->samples.len; i++)
-		add_to_sum(sum, p->samples.items[i].value, true);
+		add_to_sum(sum, p->samples.items[i].value, p->samples.items[i].value);
 }
 
 int select_prepare(struct select *s, struct profile *p)
@@ -497,7 +517,7 @@ int select_samples(struct select *s, struct profile *p)
 	for (size_t i = 0; i < p->samples.len && !r; i++) {
 		struct sample sample = p->samples.items[i];
 		bool is_of_kind = kinds_has(&s->kinds, &sample), is_sample_kept;
-		uint64_t value = kinds_value(&s->kinds, p, &sample);
+		uint64_t all = kinds_value(&s->kinds, p, &sample), value = all;
 
 		if (!is_of_kind && (!s->keeps_kinds || s->query.kind)) {
 			s->others++;
@@ -505,21 +525,22 @@ int select_samples(struct select *s, struct profile *p)
 		}
 		if (s->query.has_range && !has_times(p, &sample))
 			return err_set(-EINVAL, "a time range of samples that have no times");
-		is_sample_kept = is_kept(s, &sample);
+		is_sample_kept = is_kept(s, &sample) && select_cut(s, &sample);
+		if (s->query.has_range)
+			value = kinds_value(&s->kinds, p, &sample);
 		if (is_sample_kept && is_idle(s, &sample)) {
 			s->sum.idle_ns += kinds_scaled(p, &sample);
 			r = idle_count(&s->idle, is_idle(s, &sample), kinds_scaled(p, &sample));
 			is_sample_kept = false;
 		}
 		if (is_of_kind)
-			add_to_sum(&s->sum, value, is_sample_kept);
+			add_to_sum(&s->sum, all, is_sample_kept ? value : 0);
 		if (!is_sample_kept)
 			continue;
 		if (!s->keeps_kinds) {
 			sample.kind = KIND_TICKS;
 			sample.value = value;
 		}
-		sample.time_ns -= s->query.has_range ? s->query.from_ns : 0;
 		if (s->shown.len)
 			sample.stack = s->shown.items[sample.stack].stack;
 		p->samples.items[kept++] = sample;

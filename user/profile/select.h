@@ -61,7 +61,8 @@ struct select_query {
 	bool collapses_stdlib; /* what the standard library calls of itself is its first frame's */
 	bool leaves_idle_out;  /* waits for work: profile/idle.h */
 	bool has_range;
-	uint64_t from_ns, to_ns; /* samples of from .. to - 1, since their recording's start */
+	uint64_t from_ns, to_ns; /* samples of from .. to - 1, since their recording's start; of
+				    spans what lies in it */
 };
 
 /* Values of samples. */
@@ -119,6 +120,12 @@ bool select_keeps(const struct select *s, const struct sample *sample);
 
 /* Is it of the processes, containers and times that are? */
 bool select_keeps_place(const struct select *s, const struct sample *sample);
+
+/*
+ * Of one of the times that are selected: its time becomes one since the range's start; of a span as
+ * much of its value is left as lies in the range, and its duration. Is anything?
+ */
+bool select_cut(const struct select *s, struct sample *sample);
 
 /*
  * Leaves those that are selected of the samples p holds now, as ticks, several kinds in ns, unless

@@ -434,6 +434,100 @@ static void test_cells_of_a_stack_and_tag_do_not_pile_up(void **state)
 	profile_free(p);
 }
 
+/* Of runs of 4 blocks, 10 ns each where that is known; the value of each block in use. */
+static void test_a_span_is_of_all_blocks_that_it_covers(void **state)
+{
+	static const struct {
+		const char *name;
+		unsigned int axes;
+		uint64_t known_ns; /* 0: not known; then the blocks are of 250 ms */
+		struct sample span;
+		uint32_t blocks;
+		uint64_t want[4];
+	} cases[] = {
+		{ "where it is not asked for: the first one",
+		  CUBE_TIME,
+		  40,
+		  { .time_ns = 5, .duration_ns = 20, .value = 20 },
+		  1,
+		  { 20 } },
+		{ "as much of each as it covers",
+		  CUBE_TIME | CUBE_SPANS,
+		  40,
+		  { .time_ns = 5, .duration_ns = 20, .value = 20 },
+		  3,
+		  { 5, 10, 5 } },
+		{ "up to a border",
+		  CUBE_TIME | CUBE_SPANS,
+		  40,
+		  { .time_ns = 10, .duration_ns = 20, .value = 20 },
+		  3,
+		  { 0, 10, 10 } },
+		{ "what stands for more",
+		  CUBE_TIME | CUBE_SPANS,
+		  40,
+		  { .time_ns = 5, .duration_ns = 10, .value = 2001 },
+		  2,
+		  { 1000, 1001 } },
+		{ "less than there are blocks",
+		  CUBE_TIME | CUBE_SPANS,
+		  40,
+		  { .time_ns = 0, .duration_ns = 40, .value = 2 },
+		  4,
+		  { 0, 1, 0, 1 } },
+		{ "a block beyond the last sample's begin",
+		  CUBE_TIME | CUBE_SPANS,
+		  40,
+		  { .time_ns = 25, .duration_ns = 20, .value = 20 },
+		  4,
+		  { 0, 0, 5, 15 } },
+		{ "further beyond: blocks of twice the length",
+		  CUBE_TIME | CUBE_SPANS,
+		  40,
+		  { .time_ns = 25, .duration_ns = 50, .value = 50 },
+		  4,
+		  { 0, 15, 20, 15 } },
+		{ "of unknown length",
+		  CUBE_TIME | CUBE_SPANS,
+		  0,
+		  { .time_ns = 500000000, .duration_ns = 1000000000, .value = 1000 },
+		  3,
+		  { 0, 500, 500 } },
+		{ "without times",
+		  CUBE_TIME | CUBE_SPANS,
+		  CUBE_NO_TIMES,
+		  { .time_ns = 5, .duration_ns = 20, .value = 20 },
+		  1,
+		  { 20 } },
+		{ "a duration that no file should have",
+		  CUBE_TIME | CUBE_SPANS,
+		  0,
+		  { .time_ns = 1, .duration_ns = UINT64_MAX, .value = 4 },
+		  3,
+		  { 0, 1, 3 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct cube c = { .axes = cases[i].axes, .blocks = 4, .blocks_min = 4 };
+		struct profile *p = make_profile();
+		const struct cube_run *run;
+
+		assert_int_equal(cube_begin_run(&c, CUBE_CURRENT, "x", 0, cases[i].known_ns), 0);
+		put(p, &cases[i].span);
+		take(&c, p);
+		run = cube_run(&c);
+		if (run->block_count != cases[i].blocks || run->value != cases[i].span.value)
+			fail_msg("%s: %u blocks", cases[i].name, run->block_count);
+		for (uint32_t b = 0; b < run->block_count; b++)
+			if (run->blocks[b].value != cases[i].want[b])
+				fail_msg("%s: block %u: %llu", cases[i].name, b,
+					 (unsigned long long)run->blocks[b].value);
+		cube_release(&c);
+		profile_free(p);
+	}
+}
+
 /* --- sums ------------------------------------------------------------------------------------- */
 
 static void test_sums_of_stacks_and_threads(void **state)
@@ -568,6 +662,7 @@ int main(void)
 		cmocka_unit_test(test_a_known_span_does_not),
 		cmocka_unit_test(test_too_many_cells_make_longer_blocks),
 		cmocka_unit_test(test_cells_of_a_stack_and_tag_do_not_pile_up),
+		cmocka_unit_test(test_a_span_is_of_all_blocks_that_it_covers),
 		cmocka_unit_test(test_sums_of_stacks_and_threads),
 		cmocka_unit_test(test_process_of_a_run),
 		cmocka_unit_test(test_join_is_as_if_read_one_after_the_other),

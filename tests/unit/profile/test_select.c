@@ -474,6 +474,55 @@ static void test_ranges_that_are_none(void **state)
 	err_clear();
 }
 
+/* Of 10 .. 19. */
+static void test_of_a_span_what_lies_in_the_range(void **state)
+{
+	static const struct {
+		const char *name;
+		struct sample span, left; /* left.value 0: nothing */
+	} cases[] = {
+		{ "within",
+		  { .time_ns = 12, .duration_ns = 5, .value = 5 },
+		  { .time_ns = 2, .duration_ns = 5, .value = 5 } },
+		{ "all of it and more",
+		  { .time_ns = 0, .duration_ns = 40, .value = 400 },
+		  { .time_ns = 0, .duration_ns = 10, .value = 100 } },
+		{ "its end",
+		  { .time_ns = 5, .duration_ns = 8, .value = 8 },
+		  { .time_ns = 0, .duration_ns = 3, .value = 3 } },
+		{ "its begin",
+		  { .time_ns = 18, .duration_ns = 8, .value = 9 },
+		  { .time_ns = 8, .duration_ns = 2, .value = 2 } },
+		{ "up to the range", { .time_ns = 5, .duration_ns = 5, .value = 5 }, { 0 } },
+		{ "behind the range", { .time_ns = 20, .duration_ns = 5, .value = 5 }, { 0 } },
+		{ "less than a unit of it",
+		  { .time_ns = 0, .duration_ns = 40, .value = 1 },
+		  { 0 } },
+		{ "a moment before", { .time_ns = 9, .value = 5 }, { 0 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct select s = { .query = { .has_range = true, .from_ns = 10, .to_ns = 20 } };
+		struct profile *p = make_profile();
+		const struct sample *left;
+
+		profile_clear_samples(p);
+		put(p, &cases[i].span);
+		left = p->samples.items;
+		assert_int_equal(select_samples(&s, p), 0);
+		if (p->samples.len != (cases[i].left.value > 0) ||
+		    (p->samples.len && (left->time_ns != cases[i].left.time_ns ||
+					left->duration_ns != cases[i].left.duration_ns ||
+					left->value != cases[i].left.value)))
+			fail_msg("%s: %zu left", cases[i].name, p->samples.len);
+		assert_int_equal(s.sum.all, cases[i].span.value);
+		assert_int_equal(s.sum.kept, cases[i].left.value);
+		select_release(&s);
+		profile_free(p);
+	}
+}
+
 static void test_a_range_is_a_recording_of_its_own(void **state)
 {
 	struct recording r = { .duration_ns = 10000000000,
@@ -532,6 +581,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_looked_at),
 		cmocka_unit_test(test_all_kinds_at_once),
 		cmocka_unit_test(test_ranges_that_are_none),
+		cmocka_unit_test(test_of_a_span_what_lies_in_the_range),
 		cmocka_unit_test(test_a_range_is_a_recording_of_its_own),
 		cmocka_unit_test(test_a_range_of_sums_is_refused),
 		cmocka_unit_test(test_losses_are_shared_out),

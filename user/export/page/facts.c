@@ -9,6 +9,7 @@
 #include "base/texts.h"
 #include "diff/diff.h"
 #include "export/json_parts.h"
+#include "profile/gil.h"
 #include "profile/kinds.h"
 
 #define NS_PER_S 1e9
@@ -37,7 +38,7 @@ static void put_number(struct json *j, const char *key, uint64_t v)
 	json_u64(j, v);
 }
 
-/* A run's own value is of all kinds. */
+/* A run's own value is of all kinds, whatever their units. */
 static uint64_t run_ticks(const struct page *page, const struct cube_run *run)
 {
 	uint64_t ticks = 0;
@@ -48,8 +49,8 @@ static uint64_t run_ticks(const struct page *page, const struct cube_run *run)
 		for (size_t i = 0; i < run->blocks[b].cells.len; i++) {
 			const struct cube_cell *cell = &run->blocks[b].cells.items[i];
 
-			if (page->cube->tags.items[cell->tag].kind == KIND_TICKS)
-				ticks += cell->value;
+			ticks += cell->value *
+				 page_factor(page, page->cube->tags.items[cell->tag].kind);
 		}
 	return ticks;
 }
@@ -163,6 +164,16 @@ static void put_title(struct json *j, const struct page *page)
 	json_string(j, strbuf_str(&title));
 }
 
+/* As put_kinds() lists them. */
+static uint32_t kind_index(const struct page *page, uint16_t kind)
+{
+	uint32_t index = 0;
+
+	for (uint16_t before = 0; before < kind; before++)
+		index += page->has_kind[before];
+	return index;
+}
+
 /* Those of rows, where they are more than threads. */
 static void put_tags(struct json *j, const struct page *page)
 {
@@ -176,7 +187,7 @@ static void put_tags(struct json *j, const struct page *page)
 		json_array(j);
 		json_u64(j, page->profile->threads.items[tag->thread].number);
 		json_u64(j, tag->labels);
-		json_u64(j, tag->kind);
+		json_u64(j, kind_index(page, tag->kind));
 		json_end(j);
 	}
 	json_end(j);
@@ -203,46 +214,88 @@ static void put_labels(struct json *j, const struct page *page)
 	json_end(j);
 }
 
-static void put_kind(struct json *j, const char *name, enum sample_unit unit, uint64_t period)
+static void put_kind(struct json *j, const char *name, struct value_unit of)
 {
 	json_object(j);
 	put_text(j, "name", name);
-	put_text(j, "unit", json_units[unit]);
-	put_number(j, "period", period);
+	put_text(j, "unit", json_units[of.unit]);
+	put_number(j, "period", of.period);
 	json_end(j);
 }
 
-/* The one that samples were selected by, where they are no ticks. */
-static const struct sample_kind *selected_kind(const struct profile *p)
-{
-	const char *mode = profile_recording(p)->mode;
-
-	for (size_t i = 0; mode && i < p->kinds.len; i++)
-		if (!strcmp(mode, strtab_get(p->strings, p->kinds.items[i].name)))
-			return &p->kinds.items[i];
-	return NULL;
-}
-
-/* Those of rows, unless they are ticks. */
+/* Those of rows, ticks first if there are any; of a page of one kind that one, where it is said. */
 static void put_kinds(struct json *j, const struct page *page)
 {
 	const struct profile *p = page->profile;
-	const struct sample_kind *selected = selected_kind(p);
+	const struct recording *m = profile_recording(p);
 	bool has_several = page_has_kinds(page);
 
-	if (!has_several && !selected)
+	if (!has_several && !(p->kinds.len && m->mode))
 		return;
 	json_key(j, "kinds");
 	json_array(j);
-	if (has_several)
-		put_kind(j, KINDS_CPU, UNIT_NS, profile_recording(p)->interval_ns);
-	for (size_t i = 0; i < p->kinds.len; i++) {
+	if (!has_several)
+		put_kind(j, m->mode, recording_value_unit(m));
+	else if (page->has_kind[KIND_TICKS])
+		put_kind(j, KINDS_CPU, (struct value_unit){ m->interval_ns, UNIT_NS });
+	for (size_t i = 0; has_several && i < p->kinds.len; i++) {
 		const struct sample_kind *kind = &p->kinds.items[i];
 
-		if (has_several || kind == selected)
+		if (page->has_kind[i + 1])
 			put_kind(j, strtab_get(p->strings, kind->name),
-				 (enum sample_unit)kind->unit, kind->period);
+				 (struct value_unit){ kind->period, kind->unit });
 	}
+	json_end(j);
+	if (has_several)
+		put_text(j, "shown",
+			 page->kinds && page->kinds->name ? page->kinds->name : KINDS_CPU);
+}
+
+#define GIL_ROWS_MAX 500 /* the longest; the rest as one */
+
+static void put_function(struct json *j, const struct page *page, uint32_t function)
+{
+	const struct strtab *t = page->profile->strings;
+	const struct gil_function *f = NULL;
+
+	if (function != GIL_NOBODY)
+		f = &page->gil->functions.items[function];
+	json_string_len(j, f ? strtab_get(t, f->name) : "", f ? strtab_len(t, f->name) : 0);
+	json_string_len(j, f ? strtab_get(t, f->file) : "", f ? strtab_len(t, f->file) : 0);
+}
+
+static void put_gil_row(struct json *j, const struct page *page, const struct gil_row *row)
+{
+	json_array(j);
+	put_function(j, page, row->waiter);
+	put_function(j, page, row->holder);
+	json_double(j, row->ns / NS_PER_S);
+	json_double(j, row->episodes);
+	json_end(j);
+}
+
+/* Who waited for the GIL, and who held it meanwhile. */
+static void put_gil(struct json *j, const struct page *page)
+{
+	struct gil_row rest = { .waiter = GIL_NOBODY, .holder = GIL_NOBODY };
+	size_t count = page->gil ? page->gil->rows.len : 0;
+
+	if (!count)
+		return;
+	json_key(j, "gil");
+	json_array(j);
+	for (size_t i = 0; i < count; i++) {
+		const struct gil_row *row = &page->gil->rows.items[i];
+
+		if (i < GIL_ROWS_MAX) {
+			put_gil_row(j, page, row);
+			continue;
+		}
+		rest.ns += row->ns;
+		rest.episodes += row->episodes;
+	}
+	if (count > GIL_ROWS_MAX)
+		put_gil_row(j, page, &rest);
 	json_end(j);
 }
 
@@ -366,6 +419,7 @@ void page_put_facts(struct json *j, const struct page *page, const struct page_n
 	put_tags(j, page);
 	put_labels(j, page);
 	put_kinds(j, page);
+	put_gil(j, page);
 	json_key(j, "counters");
 	json_array(j);
 	put_counters(j, page);

@@ -132,6 +132,8 @@ static void write_nodes(struct blob *b, const struct page *page)
 	WRITE_COLUMN(b, &page->nodes, n, n->self[CUBE_CURRENT]);
 	if (page_first_run(page, CUBE_BASE))
 		WRITE_COLUMN(b, &page->nodes, n, n->self[CUBE_BASE]);
+	for (size_t i = 0; page->waits && i < page->nodes.len; i++)
+		blob_number(b, page->waits[i]);
 }
 
 static uint64_t line_number(const struct page *page, const struct page_site *s)
@@ -283,9 +285,10 @@ static int write_html(struct exporting *x)
 
 	assert((c->axes & PAGE_AXES) == PAGE_AXES);
 	if ((r = calltree_new(x->p, c, CUBE_ALL_KINDS, CALLTREE_BY_FUNCTION, &tree)) < 0 ||
-	    (r = page_of_tree(&page, x->p, c, tree)) < 0)
+	    (r = page_of_tree(&page, x->p, c, tree, x->o->kinds)) < 0)
 		return r;
 	page.notes = x->o->notes;
+	page.gil = x->o->gil;
 	calltree_free(take_ptr(tree));
 	r = sources_read(&sources, &page);
 	return r < 0 ? r : flamegraph_write(&page, &sources, x->out);

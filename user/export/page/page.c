@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "profile/idmap.h"
+#include "profile/kinds.h"
 #include "profile/module.h"
 
 /* Sites while they are found: by creation, callers before callees. */
@@ -33,6 +35,7 @@ void page_release(struct page *page)
 	vec_release(&page->sites);
 	vec_release(&page->tags);
 	free(page->tag_of);
+	free(page->waits);
 	strtab_free(page->modules);
 	for (size_t i = 0; i < CUBE_SIDES; i++)
 		free(page->site_of[i]);
@@ -48,10 +51,22 @@ const struct cube_run *page_first_run(const struct page *page, enum cube_side si
 
 bool page_has_kinds(const struct page *page)
 {
-	for (size_t i = 0; i < page->tags.len; i++)
-		if (page->tags.items[i].kind != KIND_TICKS)
-			return true;
-	return false;
+	return page->tags.len && memchr(page->has_kind + 1, true, KINDS_MAX);
+}
+
+uint64_t page_factor(const struct page *page, uint16_t kind)
+{
+	const struct kinds *k = page->kinds;
+	const struct profile *p = page->profile;
+
+	if (!page_has_kinds(page))
+		return 1;
+	if (!k || !k->name || kind >= k->roles.len)
+		return kind == KIND_TICKS;
+	if (!(k->roles.items[kind] & KIND_IS_WANTED) || !k->is_ns)
+		return k->roles.items[kind] & KIND_IS_WANTED;
+	return kind == KIND_TICKS ? profile_recording(p)->interval_ns
+				  : p->kinds.items[kind - 1].period;
 }
 
 static int intern_site(struct site_builder *b, uint32_t caller, uint32_t node, uint32_t line,
@@ -226,6 +241,7 @@ static int find_tags(struct page *page)
 		bool is_new = !is_plain && (!i || !is_same_row_tag(&tags[i], &tags[i - 1]));
 
 		r = is_new ? vec_push(&page->tags, tags[i]) : 0;
+		page->has_kind[tags[i].kind] = true;
 		page->tag_of[i] = is_plain ? page->profile->threads.items[tags[i].thread].number
 					   : (uint32_t)page->tags.len - 1;
 	}
@@ -274,29 +290,52 @@ static int add_nodes(struct page *page, const struct calltree *tree)
 	return 0;
 }
 
-/* The tree is of all kinds, what nodes are as large as is of ticks. */
-static int sum_nodes(struct page *page, const struct calltree *tree)
+static int add_kind(struct page *page, const struct calltree *tree, uint16_t kind)
 {
-	_cleanup_(freep) uint64_t *ticks = calloc(tree->stack_count, sizeof(*ticks));
+	_cleanup_(freep) uint64_t *values = calloc(tree->stack_count, sizeof(*values));
+	uint64_t factor = page_factor(page, kind);
 
-	if (!ticks)
+	if (!values)
 		return -ENOMEM;
-	for (size_t i = 0; i < page->nodes.len; i++)
-		page->nodes.items[i].self[CUBE_CURRENT] = 0;
-	cube_sum_stacks(page->cube, CUBE_BOTH_SIDES, KIND_TICKS, ticks);
-	for (size_t i = 0; i < tree->stack_count; i++)
-		page->nodes.items[tree->node_of[i]].self[CUBE_CURRENT] += ticks[i];
+	cube_sum_stacks(page->cube, CUBE_BOTH_SIDES, kind, values);
+	for (size_t i = 0; i < tree->stack_count; i++) {
+		page->nodes.items[tree->node_of[i]].self[CUBE_CURRENT] += values[i] * factor;
+		if (page->waits && page->kinds->roles.items[kind] & KIND_IS_OFF_CPU)
+			page->waits[tree->node_of[i]] += values[i] * factor;
+	}
 	return 0;
 }
 
+/* The tree is of all kinds, what nodes are as large as is of those that are shown. */
+static int sum_nodes(struct page *page, const struct calltree *tree)
+{
+	const struct kinds *k = page->kinds;
+	int r = 0;
+
+	if (k && k->name && !strcmp(k->name, KINDS_WALL)) {
+		page->waits = calloc(page->nodes.len, sizeof(*page->waits));
+		r = page->waits ? 0 : -ENOMEM;
+	}
+	for (size_t i = 0; i < page->nodes.len; i++)
+		page->nodes.items[i].self[CUBE_CURRENT] = 0;
+	for (uint16_t kind = 0; kind <= page->profile->kinds.len && !r; kind++)
+		if (page_factor(page, kind))
+			r = add_kind(page, tree, kind);
+	return r;
+}
+
 int page_of_tree(struct page *page, const struct profile *p, const struct cube *c,
-		 const struct calltree *tree)
+		 const struct calltree *tree, const struct kinds *kinds)
 {
 	const uint32_t *const node_of[CUBE_SIDES] = { [CUBE_CURRENT] = tree->node_of };
 	int r;
 
 	*page = (struct page){
-		.profile = p, .cube = c, .blocks = c->blocks, .stack_count = tree->stack_count
+		.profile = p,
+		.cube = c,
+		.blocks = c->blocks,
+		.stack_count = tree->stack_count,
+		.kinds = kinds,
 	};
 	if ((r = add_functions(page, tree)) < 0 || (r = add_nodes(page, tree)) < 0 ||
 	    (r = page_complete(page, node_of)) < 0)

@@ -43,6 +43,8 @@ struct page_site {
 };
 
 struct diff;
+struct gil;
+struct kinds;
 struct texts;
 
 struct page {
@@ -56,10 +58,14 @@ struct page {
 	uint32_t *site_of[CUBE_SIDES];       /* by stack id; NULL: there is no such side */
 	size_t stack_count;
 	VEC(struct cube_tag)
-	tags;                    /* thread, labels and kind of rows; empty: their thread says all */
-	uint32_t *tag_of;        /* by tag of the cube: index of tags, or the thread's number */
-	const struct diff *diff; /* borrowed; NULL: a plain page */
+	tags; /* thread, labels and kind of rows; empty: their thread says all */
+	bool has_kind[KINDS_MAX + 1]; /* by kind: among the tags */
+	uint32_t *tag_of;          /* by tag of the cube: index of tags, or the thread's number */
+	const struct kinds *kinds; /* which its nodes are sums of; borrowed; NULL: ticks */
+	uint64_t *waits;           /* by node: of its self of current what waits; NULL: not told */
+	const struct diff *diff;   /* borrowed; NULL: a plain page */
 	const struct texts *notes; /* borrowed; NULL: none */
+	const struct gil *gil;     /* borrowed; NULL: nothing is known of it */
 	/* Of a comparison: whose counters are each side's. Borrowed; NULL: all are profile's. */
 	const struct profile *counters[CUBE_SIDES];
 };
@@ -69,15 +75,21 @@ void page_release(struct page *page);
 /* NULL: it has none of that side. */
 const struct cube_run *page_first_run(const struct page *page, enum cube_side side);
 
-/* Are its rows of several kinds? */
+/* Are its rows of several kinds, or of one that are no ticks? */
 bool page_has_kinds(const struct page *page);
 
-/* What a page tells apart. */
-#define PAGE_AXES (CUBE_THREADS | CUBE_LABELS | CUBE_OPCODES | CUBE_TIME | CUBE_KINDS)
+/* Of samples of a kind, what a value of 1 counts in its nodes; 0: nothing. */
+uint64_t page_factor(const struct page *page, uint16_t kind);
 
-/* A page of all runs as one. tree: of all kinds. Keeps references to p and c. 0 or -ENOMEM. */
+/* What a page tells apart. */
+#define PAGE_AXES (CUBE_THREADS | CUBE_LABELS | CUBE_OPCODES | CUBE_TIME | CUBE_KINDS | CUBE_SPANS)
+
+/*
+ * A page of all runs as one. tree: of all kinds; kinds: those that are shown first. Keeps
+ * references to all but the tree. 0 or -ENOMEM.
+ */
 int page_of_tree(struct page *page, const struct profile *p, const struct cube *c,
-		 const struct calltree *tree);
+		 const struct calltree *tree, const struct kinds *kinds);
 
 /*
  * A page of both sides of a comparison, whose classes and matches it takes over. d->input must be
