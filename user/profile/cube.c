@@ -71,7 +71,7 @@ int cube_begin_run(struct cube *c, uint8_t side, const char *file, uint32_t reco
 	return -ENOMEM;
 }
 
-/* Is nothing but stacks and kinds told apart? */
+/* Kinds have a dense row each: to tell them apart takes no cells. */
 static bool is_dense(const struct cube *c)
 {
 	return !(c->axes & ~(unsigned int)CUBE_KINDS);
@@ -373,12 +373,6 @@ static int stay_small(struct cube *c)
 	       c->axes & CUBE_TIME)
 		r = halve_blocks(c);
 	return r;
-}
-
-/* Kinds have a dense row each: to tell them apart takes no cells. */
-static bool is_dense(const struct cube *c)
-{
-	return !(c->axes & ~(unsigned int)CUBE_KINDS);
 }
 
 static int reserve_dense(struct cube *c, size_t kinds, size_t stacks)
