@@ -610,10 +610,3 @@ int session_close_spans(struct session *s)
 	(void)s;
 	return 0;
 }
-
-int session_list_thread_times(struct session *s,
-			      int (*fn)(const struct thread_times_event *e, void *arg), void *arg)
-{
-	(void)s, (void)fn, (void)arg;
-	return 0;
-}

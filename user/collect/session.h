@@ -182,10 +182,6 @@ int session_usage(struct session *s, struct usage out[SESSION_USAGES]);
 int session_open_spans(struct session *s);
 int session_close_spans(struct session *s);
 
-/* Calls fn with the times of every thread that lives. Stops at fn's first negative result. */
-int session_list_thread_times(struct session *s,
-			      int (*fn)(const struct thread_times_event *e, void *arg), void *arg);
-
 /* Has the kernel send every name and line table again. */
 void session_resend(struct session *s);
 
