@@ -87,7 +87,7 @@ static __always_inline void times_tell(const struct thread_times *times, struct 
 		e->cpu_ns += now > in ? now - in : 0;
 		return;
 	}
-	ran = times_ran_unseen(times, task, now);
+	ran = times_ran_unseen(times, task, now - off);
 	if (!ran)
 		return;
 	e->cpu_ns += ran;

@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/vec.h"
 #include "collect/programs.h"
+#include "collect/spans.h"
 #include "collect/ticker.h"
 #include "pyebpf.skel.h"
 
@@ -566,9 +567,19 @@ int session_start(struct session *s)
 {
 	int r = ticker_start(s->ticker);
 
-	if (!r)
-		r = attach_switches(s);
-	return r < 0 ? r : read_cpu_time(s, &s->cpu_time_base_ns);
+	if (r < 0 || (r = attach_switches(s)) < 0 || (r = session_open_spans(s, 0)) < 0)
+		return r;
+	return read_cpu_time(s, &s->cpu_time_base_ns);
+}
+
+int session_open_spans(struct session *s, uint32_t pid)
+{
+	return session_has_source(s, SOURCE_SWITCHES) ? spans_open(s->skel, pid) : 0;
+}
+
+int session_close_spans(struct session *s)
+{
+	return session_has_source(s, SOURCE_SWITCHES) ? spans_close(s->skel) : 0;
 }
 
 uint64_t session_pending(const struct session *s, enum sample_source source)

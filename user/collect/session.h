@@ -117,7 +117,8 @@ static inline bool session_still_runs(struct session *s, uint32_t pid, uint64_t 
 
 /*
  * Calls fn with the times, so far, of every thread that lives and whose times are recorded: none
- * where no spans are. Stops at fn's first negative result and returns it. Those of threads that have ended come as records in the ring.
+ * where no spans are. Stops at fn's first negative result and returns it. Those of threads that
+ * have ended come as records in the ring.
  */
 int session_list_thread_times(struct session *s,
 			      int (*fn)(const struct thread_times_event *e, void *arg), void *arg);
@@ -142,6 +143,9 @@ bool session_opts_have_source(const struct session_opts *opts, enum sample_sourc
 
 /* Is it one that this session records by? */
 bool session_has_source(const struct session *s, enum sample_source source);
+
+int session_open_spans(struct session *s, uint32_t pid);
+int session_close_spans(struct session *s);
 
 /* What was counted of a source: sums over the CPUs. 0, or a negative errno with a message. */
 int session_stats(struct session *s, enum sample_source source, uint64_t stats[STAT_COUNT_]);
