@@ -69,8 +69,7 @@ def is_near(seconds, wanted, less=0.0):
 def check_stretch(samples, stretch):
     """By function, thread and reason. What a thread waits for a CPU after it was woken is no length of
     its own: it is the end of what it waited for, or comes after it."""
-    inside = [s for s in samples if thread(s) == stretch["thread"] and
-              is_in(stretch["function"])(s)]
+    inside = [s for s in samples if tid(s) == stretch["tid"] and is_in(stretch["function"])(s)]
     by_kind = seconds_by(inside, kind)
     waited = seconds_by(inside, reason)
     told = by_kind, waited, stretch

@@ -7,7 +7,7 @@
     waits.py gil SECONDS spin|c|late    two threads compute; C calls that keep the GIL; late sleepers
     waits.py brief THREADS          threads of a few milliseconds, one after the other
 
-Truth: {"stretches": [{"thread", "function", "reason", "wall", "cpu", "delay"}], "lives": {tid: seconds}}:
+Truth: {"stretches": [{"tid", "function", "reason", "wall", "cpu", "delay"}], "lives": {tid: seconds}}:
 seconds that the thread was in the function, computed in it, and waited for a CPU after it could have
 run; gil: {"wall": seconds}.
 """
@@ -40,8 +40,8 @@ def measure(function, reason, *arguments):
     began = clock(), time.thread_time(), delay()
     function(*arguments)
     wall, cpu, waited = (now - then for now, then in zip((clock(), time.thread_time(), delay()), began))
-    stretches.append({"thread": threading.current_thread().name, "function": function.__name__,
-                      "reason": reason, "wall": wall, "cpu": cpu, "delay": waited})
+    stretches.append({"tid": tid(), "function": function.__name__, "reason": reason, "wall": wall,
+                      "cpu": cpu, "delay": waited})
 
 
 class Thread(threading.Thread):

@@ -142,9 +142,7 @@ int recorder_begin(struct recorder *rec)
 
 int recorder_start(struct recorder *rec)
 {
-	int r = session_start(rec->session);
-
-	return r < 0 || !pipeline_times(rec->pipeline) ? r : session_open_spans(rec->session);
+	return session_start(rec->session);
 }
 
 static int list_thread(const struct thread_times_event *e, void *arg)
@@ -171,14 +169,21 @@ static int settle_times(struct recorder *rec, enum times_depth depth)
 }
 
 /* A part ends: who is off the CPU was so until now. */
+static int close_spans(struct recorder *rec)
+{
+	int r, consumed;
+
+	do {
+		r = session_close_spans(rec->session);
+		consumed = r < 0 ? r
+				 : session_consume(rec->session, 0, pipeline_record, rec->pipeline);
+	} while (r > 0 && consumed > 0);
+	return consumed < 0 ? consumed : 0;
+}
+
 static int end_times(struct recorder *rec)
 {
-	int r;
-
-	if (!pipeline_times(rec->pipeline))
-		return 0;
-	r = session_close_spans(rec->session);
-	return r < 0 ? r : settle_times(rec, TIMES_REST);
+	return pipeline_times(rec->pipeline) ? settle_times(rec, TIMES_REST) : 0;
 }
 
 static int wait(const struct recorder *rec, int fd, int max_ms)
@@ -206,7 +211,7 @@ static int look_into_cgroup(struct recorder *rec, uint64_t now)
 static int settle(struct recorder *rec, uint64_t now)
 {
 	rec->last_settle_ns = now;
-	return pipeline_settle(rec->pipeline, now, false);
+	return pipeline_settle(rec->pipeline, now, PIPELINE_WAITS);
 }
 
 int recorder_settle(struct recorder *rec)
@@ -268,10 +273,11 @@ static int end_part(struct recorder *rec, uint64_t now)
 
 int recorder_cut(struct recorder *rec)
 {
+	int r = close_spans(rec);
 	uint64_t now = monotonic_ns();
-	int r = session_consume(rec->session, 0, pipeline_record, rec->pipeline);
 
-	if (r < 0 || (r = end_times(rec)) < 0 || (r = settle(rec, now)) < 0)
+	if (r < 0 || (r = end_times(rec)) < 0 || 
+	    (r = pipeline_settle(rec->pipeline, now, PIPELINE_ENDS_PART)) < 0)
 		return r;
 	return end_part(rec, now);
 }
@@ -279,12 +285,12 @@ int recorder_cut(struct recorder *rec)
 int recorder_finish(struct recorder *rec)
 {
 	uint64_t now;
-	int r;
+	int r = close_spans(rec);
 
 	session_stop(rec->session);
 	now = monotonic_ns();
-	if ((r = session_drain(rec->session, pipeline_record, rec->pipeline)) < 0 ||
-	    (r = end_times(rec)) < 0 || (r = pipeline_settle(rec->pipeline, now, true)) < 0)
+	if (r < 0 || (r = session_drain(rec->session, pipeline_record, rec->pipeline)) < 0 ||
+	    (r = end_times(rec)) < 0 || (r = pipeline_settle(rec->pipeline, now, PIPELINE_ENDS)) < 0)
 		return r;
 	return end_part(rec, now);
 }

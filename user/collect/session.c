@@ -609,15 +609,3 @@ void session_resend(struct session *s)
 {
 	__atomic_fetch_add(&s->skel->bss->epoch, 0x9e3779b97f4a7c15ULL, __ATOMIC_RELAXED);
 }
-
-int session_open_spans(struct session *s)
-{
-	(void)s;
-	return 0;
-}
-
-int session_close_spans(struct session *s)
-{
-	(void)s;
-	return 0;
-}

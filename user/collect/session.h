@@ -144,6 +144,12 @@ bool session_opts_have_source(const struct session_opts *opts, enum sample_sourc
 /* Is it one that this session records by? */
 bool session_has_source(const struct session *s, enum sample_source source);
 
+/*
+ * Where spans are recorded: one begins now for each thread of a process (0: of all) that is off the
+ * CPU, as for all of them in session_start(). And those that go on end, as far as samples and times
+ * are concerned, and begin anew: 1 if the ring has to be emptied before the last ones can. 0, 1, or
+ * a negative errno with a message.
+ */
 int session_open_spans(struct session *s, uint32_t pid);
 int session_close_spans(struct session *s);
 
@@ -177,14 +183,6 @@ uint64_t session_expected_ticks(struct session *s);
  */
 #define SESSION_USAGES 8
 int session_usage(struct session *s, struct usage out[SESSION_USAGES]);
-
-/*
- * With MODE_OFF_CPU, after session_start(): a span begins now for each thread that is off the CPU.
- * session_close_spans(): those that go on end now, as far as samples are concerned, and begin anew.
- * 0, or a negative errno with a message.
- */
-int session_open_spans(struct session *s);
-int session_close_spans(struct session *s);
 
 /* Has the kernel send every name and line table again. */
 void session_resend(struct session *s);
