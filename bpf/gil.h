@@ -21,9 +21,10 @@ extern struct py_offsets layouts[LAYOUTS_MAX];
 #else
 #define GIL_WORDS_TO 216 /* pthread_mutex_t takes 48 bytes, not 40 */
 #endif
-#define GIL_NONE 1           /* thread_times.gil of a Python whose GIL is not known */
-#define GIL_EPISODE_NS 50000 /* waits that are less apart may be one: it is waited for in pieces \
-			      */
+#define GIL_NONE 1 /* thread_times.gil of a Python whose GIL is not known */
+#define GIL_EPISODE_NS                                                            \
+	50000 /* waits that are less apart may be one: it is waited for in pieces \
+	       */
 #define GIL_WAITERS_MAX 65536
 #define GIL_READS 4
 #define GIL_WAITED_UNKNOWN (~0ULL)

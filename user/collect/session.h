@@ -117,7 +117,8 @@ static inline bool session_still_runs(struct session *s, uint32_t pid, uint64_t 
 
 /*
  * Calls fn with the times, so far, of every thread that lives and whose times are recorded: none
- * where no spans are. Stops at fn's first negative result and returns it. Those of threads that have ended come as records in the ring.
+ * where no spans are. Stops at fn's first negative result and returns it. Those of threads that
+ * have ended come as records in the ring.
  */
 int session_list_thread_times(struct session *s,
 			      int (*fn)(const struct thread_times_event *e, void *arg), void *arg);
