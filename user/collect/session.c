@@ -85,7 +85,8 @@ int session_open(const struct session_opts *opts, struct session **out)
 
 static void detach_switches(struct session *s)
 {
-	for (int i = 0; i < SWITCH_PROGRAMS; i++) {
+	/* What sees threads leave goes first: else they would leave and never come back. */
+	for (int i = SWITCH_PROGRAMS - 1; i >= 0; i--) {
 		if (s->switches[i] >= 0)
 			close(s->switches[i]);
 		s->switches[i] = -1;
