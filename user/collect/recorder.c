@@ -17,6 +17,7 @@
 
 #define LOOK_NS 250000000ULL /* who is in a version 1 cgroup is asked this often */
 #define SETTLE_NS NS_PER_SECOND
+#define CLOSING_PASSES 64 /* each fills half of the ring */
 
 struct recorder {
 	struct recorder_opts opts;
@@ -168,19 +169,6 @@ static int settle_times(struct recorder *rec, enum times_depth depth)
 	return times_settle(t, monotonic_ns(), depth);
 }
 
-/* A part ends: who is off the CPU was so until now. */
-static int close_spans(struct recorder *rec)
-{
-	int r, consumed;
-
-	do {
-		r = session_close_spans(rec->session);
-		consumed = r < 0 ? r
-				 : session_consume(rec->session, 0, pipeline_record, rec->pipeline);
-	} while (r > 0 && consumed > 0);
-	return consumed < 0 ? consumed : 0;
-}
-
 static int end_times(struct recorder *rec)
 {
 	return pipeline_times(rec->pipeline) ? settle_times(rec, TIMES_REST) : 0;
@@ -271,12 +259,25 @@ static int end_part(struct recorder *rec, uint64_t now)
 	return 0;
 }
 
+/* What threads wait for now, up to now. As many samples as threads: the ring may not hold them. */
+static int close_spans(struct recorder *rec)
+{
+	int left = 1, r = 0;
+
+	for (int i = 0; i < CLOSING_PASSES && left > 0 && r >= 0; i++) {
+		left = session_close_spans(rec->session);
+		r = session_consume(rec->session, 0, pipeline_record, rec->pipeline);
+	}
+	return left < 0 ? left : r;
+}
+
 int recorder_cut(struct recorder *rec)
 {
+	uint64_t now;
 	int r = close_spans(rec);
-	uint64_t now = monotonic_ns();
 
-	if (r < 0 || (r = end_times(rec)) < 0 || 
+	now = monotonic_ns();
+	if (r < 0 || (r = end_times(rec)) < 0 ||
 	    (r = pipeline_settle(rec->pipeline, now, PIPELINE_ENDS_PART)) < 0)
 		return r;
 	return end_part(rec, now);
@@ -287,9 +288,11 @@ int recorder_finish(struct recorder *rec)
 	uint64_t now;
 	int r = close_spans(rec);
 
+	if (r < 0)
+		return r;
 	session_stop(rec->session);
 	now = monotonic_ns();
-	if (r < 0 || (r = session_drain(rec->session, pipeline_record, rec->pipeline)) < 0 ||
+	if ((r = session_drain(rec->session, pipeline_record, rec->pipeline)) < 0 ||
 	    (r = end_times(rec)) < 0 || (r = pipeline_settle(rec->pipeline, now, PIPELINE_ENDS)) < 0)
 		return r;
 	return end_part(rec, now);

@@ -145,12 +145,18 @@ bool session_opts_have_source(const struct session_opts *opts, enum sample_sourc
 bool session_has_source(const struct session *s, enum sample_source source);
 
 /*
- * Where spans are recorded: one begins now for each thread of a process (0: of all) that is off the
- * CPU, as for all of them in session_start(). And those that go on end, as far as samples and times
- * are concerned, and begin anew: 1 if the ring has to be emptied before the last ones can. 0, 1, or
- * a negative errno with a message.
+ * Threads that do not switch, where spans of waiting are recorded: from now on those of this
+ * process, or of all (0), are in the recording, running or waiting. session_start() and
+ * session_add_process() do that. 0, or a negative errno with a message.
  */
 int session_open_spans(struct session *s, uint32_t pid);
+
+/*
+ * Ends the spans of all threads that wait, now, and begins new ones: their samples go into the
+ * ring. Before a part of the recording ends, and before session_stop(). Takes some 25 us a thread,
+ * and as long as their pages are waited for. 1: the ring is too full, to be emptied and called
+ * again.
+ */
 int session_close_spans(struct session *s);
 
 /* What was counted of a source: sums over the CPUs. 0, or a negative errno with a message. */
