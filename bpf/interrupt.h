@@ -106,10 +106,9 @@ static __always_inline void ask_page(struct cpu_state *c, struct py_scratch *s, 
 }
 
 /* Its stack is free again before the walk, which goes five calls deep. */
-static __noinline int find_process(struct cpu_state *c, struct task_struct *task, __u64 now,
-				   struct proc_row *out)
+static __noinline int find_process(struct cpu_state *c, struct task_struct *task, __u64 now)
 {
-	return proc_find(c, task, &c->who, now, out);
+	return proc_find(c, task, &c->who, now, &c->row);
 }
 
 /* The work space of this CPU and source. */
@@ -137,8 +136,9 @@ static __always_inline __u64 waiters_of(struct task_struct *task)
  */
 static __always_inline int walk_and_send(const struct sampler_call *call, struct cpu_state *c,
 					 struct task_struct *task, struct py_scratch *s,
-					 const struct proc_row *row, bool may_hand_over)
+					 bool may_hand_over)
 {
+	const struct proc_row *row = &c->row;
 	int r, handed;
 
 	begin_walk(s, call->access);
@@ -165,11 +165,10 @@ static __always_inline int sample_thread(const struct sampler_call *call, struct
 					 __u64 now)
 {
 	const struct task_facts *f = &c->who;
-	struct proc_row row = {};
 	struct py_scratch *s;
 	int r;
 
-	r = find_process(c, task, now, &row);
+	r = find_process(c, task, now);
 	if (r == STAT_UNKNOWN)
 		send_unidentified(f, call->source, call->value, now);
 	if (r != STAT_RECORDED)
@@ -181,13 +180,13 @@ static __always_inline int sample_thread(const struct sampler_call *call, struct
 	if (!s->sample.value)
 		return STAT_SKIPPED;
 	s->sample.source = call->source;
-	begin_sample(s, task, f, row.runtime, now);
+	begin_sample(s, task, f, c->row.runtime, now);
 	s->sample.flags = regs_are_user(regs) ? 0 : SAMPLE_KERNEL;
 	if (s->sample.value > 1)
 		s->sample.flags |= SAMPLE_WEIGHTED;
 	if (session.has_spans && call->source == SOURCE_TICKS)
 		s->sample.blocked_ns = waiters_of(task) * session.span_ns * s->sample.value;
-	return walk_and_send(call, c, task, s, &row, session.has_task_work);
+	return walk_and_send(call, c, task, s, session.has_task_work);
 }
 
 /*

@@ -17,8 +17,6 @@
 #include "bpf/discover.h"
 #include "bpf/span.h"
 
-#define TIMES_READS 4
-
 __u32 pidns_level; /* noted by list_tasks, which runs in our process */
 
 /*
@@ -51,16 +49,37 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
-/*
- * What is known of the times of a thread, up to now. Its switches may change the entry meanwhile:
- * then it is read again.
- */
-static __always_inline void times_tell(const struct thread_times *times, struct task_struct *task,
-				       __u64 now, struct thread_times_event *e)
+static __always_inline bool is_target(const struct task_facts *f)
+{
+	struct proc_row row;
+
+	return proc_row_read(f, &row) && row.is_target;
+}
+
+/* What changes with each switch. Returns whether none came in between. */
+static __noinline bool times_copy(const struct thread_times *times, struct thread_times_event *e)
 {
 	const volatile struct thread_times *t = times;
-	__u64 spans, in, ran, off;
+	__u64 spans = t->spans, out = t->out_ns;
 
+	e->spans = spans;
+	e->cpu_ns = t->cpu_ns;
+	if (!out)
+		e->cpu_ns += e->ktime_ns - t->in_ns;
+	for (int class = 0; class < CLASS_COUNT_; class ++) {
+		e->short_ns[class] = t->short_ns[class];
+		e->long_ns[class] = t->long_ns[class];
+	}
+	return spans == t->spans && out == t->out_ns;
+}
+
+/* What is known of the times of a thread, up to now. */
+static __always_inline void times_tell(const struct thread_times *t, struct task_struct *task,
+				       __u64 now, struct thread_times_event *e)
+{
+	__u64 ran, out = t->out_ns;
+
+	__builtin_memset(e, 0, sizeof(*e));
 	e->kind = EVENT_THREAD_TIMES;
 	e->pid = t->pid;
 	e->process = t->process;
@@ -70,38 +89,25 @@ static __always_inline void times_tell(const struct thread_times *times, struct 
 	e->unseen_ns = t->unseen_ns;
 	e->episodes = t->episodes;
 	BPF_CORE_READ_STR_INTO(&e->comm, task, comm);
-	for (int i = 0; i < TIMES_READS; i++) {
-		in = t->in_ns;
-		spans = t->spans;
-		off = t->out_ns;
-		e->cpu_ns = t->cpu_ns;
-		for (int class = 0; class < CLASS_COUNT_; class ++) {
-			e->short_ns[class] = t->short_ns[class];
-			e->long_ns[class] = t->long_ns[class];
-		}
-		if (in == t->in_ns && spans == t->spans && off == t->out_ns)
-			break;
-	}
-	e->spans = spans;
-	if (!off) {
-		e->cpu_ns += now > in ? now - in : 0;
+	if (!times_copy(t, e))
+		times_copy(t, e);
+	if (!out || !(ran = times_ran_unseen(t, task, now - out)))
 		return;
-	}
-	ran = times_ran_unseen(times, task, now - off);
-	if (!ran)
-		return;
+	/* It is on the CPU, and was not seen to come back. */
 	e->cpu_ns += ran;
-	e->short_ns[times_unseen_class(times)] += now - off - ran;
+	e->short_ns[times_unseen_class(t)] += now - out - ran;
 	e->spans++;
 }
 
-/* The times of a thread that ends, or begins another program: of one Python process's. */
-static __noinline int times_send(struct thread_times *t, struct task_struct *task, __u64 now)
+/* Of a thread that ends, or begins another program. Not on the stack, which is too small. */
+static __always_inline void times_send(struct thread_times *t, struct task_struct *task, __u64 now)
 {
-	struct thread_times_event e = {};
+	struct thread_times_event *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 
-	times_tell(t, task, now, &e);
-	return ring_send(&e, sizeof(e));
+	if (!e)
+		return;
+	times_tell(t, task, now, e);
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 }
 
 static __always_inline void times_exit(struct task_struct *task, const struct task_facts *f,
@@ -120,22 +126,25 @@ static __always_inline void times_exit(struct task_struct *task, const struct ta
 }
 
 /*
- * The process is another one from now on, of which nobody knows yet whether it runs Python. That
- * its times are those of one is found out when they are told.
+ * The process is another one from now on, of which nobody may know yet whether it runs Python. That
+ * its times are those of one that does is found out when they are told.
  */
 static __always_inline void times_exec(struct task_struct *task, const struct task_facts *f,
-				       __u64 now)
+				       bool is_python)
 {
 	struct thread_times *t = times_get(task);
 	struct task_facts before = *f;
+	__u64 now = bpf_ktime_get_ns();
 	struct proc_row row;
 
-	if (!t || !t->since_ns)
-		return;
 	before.exec_id--;
-	if (is_recorded(&before, &row))
-		times_send(t, task, now);
-	__builtin_memset(t, 0, sizeof(*t));
+	if (t && t->since_ns) {
+		if (is_recorded(&before, &row))
+			times_send(t, task, now);
+		__builtin_memset(t, 0, sizeof(*t));
+	} else if (!started_ns || !(session.has_filter ? is_target(f) : is_python)) {
+		return;
+	}
 	times_new(task, f, now, true);
 }
 
@@ -147,15 +156,18 @@ SEC("raw_tp/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task)
 {
 	struct binary_key exe = file_key(BPF_CORE_READ(task, mm, exe_file));
+	struct binary_row *known = bpf_map_lookup_elem(&binaries, &exe);
 	struct cpu_state *c = this_cpu_state(SOURCE_TICKS);
 	struct vma_search none = {};
 	struct task_facts f;
 	struct proc_row row;
 
 	task_facts_read(task, &f);
+	if (!c || !is_wanted(task, &f))
+		return 0;
 	if (session.has_spans)
-		times_exec(bpf_get_current_task_btf(), &f, bpf_ktime_get_ns());
-	if (!c || !is_wanted(task, &f) || bpf_map_lookup_elem(&binaries, &exe))
+		times_exec(bpf_get_current_task_btf(), &f, known && known->layout != LAYOUT_NONE);
+	if (known)
 		return 0;
 	if (session.has_filter && (!proc_row_read(&f, &row) || !row.is_target))
 		return 0;
@@ -166,13 +178,6 @@ int BPF_PROG(on_exec, struct task_struct *task)
 /* CPU time of the threads of targets: of those that have ended, and of those list_cpu_time() saw.
  */
 __u64 ended_cpu_ns, living_cpu_ns;
-
-static __always_inline bool is_target(const struct task_facts *f)
-{
-	struct proc_row row;
-
-	return proc_row_read(f, &row) && row.is_target;
-}
 
 SEC("raw_tp/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
@@ -213,7 +218,7 @@ int list_cpu_time(struct bpf_iter__task *ctx)
 SEC(ITERATOR)
 int list_thread_times(struct bpf_iter__task *ctx)
 {
-	struct thread_times_event e = {};
+	struct thread_times_event e;
 	struct task_struct *task = ctx->task;
 	struct thread_times *t;
 	struct task_facts f;

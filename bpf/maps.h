@@ -71,6 +71,7 @@ struct cpu_state {
 	__u64 skipped_process; /* whose samples were skipped last, */
 	__u64 skipped;         /* and their value: the next sample of that process takes it */
 	struct task_facts who; /* the thread that is interrupted */
+	struct proc_row row;   /* of its process */
 	/* SOURCE_SWITCHES */
 	struct wait_span span;
 	__u64 thrift_ns; /* when that changed last: */

@@ -135,10 +135,10 @@ static __always_inline __u64 weigh(__u64 ns, __u64 value, __u64 duration)
 	return duration ? ns * ((value << 10) / duration) >> 10 : 0;
 }
 
-/* With probability ns / whole. */
+/* With probability ns / whole; both are less than 2^44, which is five hours. */
 static __always_inline bool by_chance(__u64 ns, __u64 whole)
 {
-	return bpf_get_prandom_u32() >> 12 < (ns << 20) / whole;
+	return (bpf_get_prandom_u32() >> 12) * whole < ns << 20;
 }
 
 /* What samples cost decides how many there are. */
@@ -181,19 +181,18 @@ static __always_inline int span_sample(struct cpu_state *c, struct thread_times 
 	struct sampler_call call = { .source = SOURCE_SWITCHES,
 				     .access = ACCESS_IRQ,
 				     .value = c->span.value };
-	struct proc_row row;
 	struct py_scratch *s;
 	int r;
 
 	task_facts_read(task, &c->who);
-	if (!is_recorded(&c->who, &row))
+	if (!is_recorded(&c->who, &c->row))
 		return STAT_NOT_PYTHON;
 	if (c->budget_ns < -BUDGET_MAX_NS)
 		return STAT_SKIPPED;
 	s = scratch_get_own(SOURCE_SWITCHES);
 	if (!s)
 		return STAT_NO_SCRATCH;
-	begin_sample(s, task, &c->who, row.runtime, c->span.now_ns);
+	begin_sample(s, task, &c->who, c->row.runtime, c->span.now_ns);
 	s->sample.source = SOURCE_SWITCHES;
 	s->sample.value = c->span.value;
 	s->sample.duration_ns = c->span.duration_ns;
@@ -201,9 +200,9 @@ static __always_inline int span_sample(struct cpu_state *c, struct thread_times 
 	s->sample.wait = c->span.reason;
 	s->sample.syscall = c->span.syscall;
 	s->sample.flags = c->span.flags;
-	r = walk_and_send(&call, c, task, s, &row, may_hand_over);
+	r = walk_and_send(&call, c, task, s, may_hand_over);
 	if (r == STAT_RECORDED)
-		note_gil(t, s, row.layout);
+		note_gil(t, s, c->row.layout);
 	return r;
 }
 
@@ -289,20 +288,15 @@ static __always_inline void close_open(struct task_struct *task)
 {
 	struct thread_times *t = times_get(task);
 	struct cpu_state *c = this_cpu_state(SOURCE_SWITCHES);
-	__u64 now;
+	struct span_end_event e = { .kind = EVENT_SPAN_END, .syscall = SYSCALL_NONE };
 
 	if (!t || !t->out_ns || !c)
 		return;
-	now = bpf_ktime_get_ns();
-	struct span_end_event e = {
-		.kind = EVENT_SPAN_END,
-		.syscall = SYSCALL_NONE,
-		.tid = t->tid,
-		.process = t->process,
-		.begin_ns = times_take(t, now),
-		.ktime_ns = now,
-	};
-	if (span_ends(c, t, task, e.begin_ns, now, session.span_ns, t->thinned & 15)) {
+	e.tid = t->tid;
+	e.process = t->process;
+	e.ktime_ns = bpf_ktime_get_ns();
+	e.begin_ns = times_take(t, e.ktime_ns);
+	if (span_ends(c, t, task, e.begin_ns, e.ktime_ns, session.span_ns, t->thinned & 15)) {
 		e.wait = c->span.reason;
 		e.syscall = c->span.syscall;
 		e.value = c->span.value;

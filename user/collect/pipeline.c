@@ -526,14 +526,15 @@ int pipeline_step(struct pipeline *p)
 	return take_up(p, monotonic_ns(), false);
 }
 
-int pipeline_settle(struct pipeline *p, uint64_t now_ns, bool is_last)
+int pipeline_settle(struct pipeline *p, uint64_t now_ns, enum pipeline_wait wait)
 {
+	bool is_last = wait == PIPELINE_ENDS;
 	int r;
 
 	if ((r = threads_settle(p->threads, now_ns)) < 0 ||
 	    (r = processes_settle(p->processes)) < 0)
 		return r;
-	if (is_last)
+	if (is_last || (wait == PIPELINE_ENDS_PART && p->waiting.len))
 		discovery_wait(p->discovery, LAST_WAIT_NS);
 	if ((r = discovery_step(p->discovery)) < 0 || (r = take_up(p, now_ns, is_last)) < 0)
 		return r;

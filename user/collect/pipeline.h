@@ -45,11 +45,15 @@ int pipeline_step(struct pipeline *p);
 /* Where threads' times are recorded: what is known of them, else NULL. */
 struct times *pipeline_times(const struct pipeline *p);
 
-/*
- * Takes up the samples that wait; is_last: with "<unknown>" for what never came, and a while after
- * it was asked for. Call before the profile's samples are written.
- */
-int pipeline_settle(struct pipeline *p, uint64_t now_ns, bool is_last);
+/* How long samples may wait on for what they lack. */
+enum pipeline_wait {
+	PIPELINE_WAITS,     /* until it is there, two seconds at most */
+	PIPELINE_ENDS_PART, /* a while for what is asked for now: they are of a part that ends */
+	PIPELINE_ENDS,      /* the same, and what never came is "<unknown>" */
+};
+
+/* Takes up the samples that wait. Call before the profile's samples are written. */
+int pipeline_settle(struct pipeline *p, uint64_t now_ns, enum pipeline_wait wait);
 
 /*
  * Forgets all ids: after profile_reset(). Processes that are gone, and programs that ran before an

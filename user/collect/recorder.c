@@ -17,6 +17,7 @@
 
 #define LOOK_NS 250000000ULL /* who is in a version 1 cgroup is asked this often */
 #define SETTLE_NS NS_PER_SECOND
+#define CLOSING_PASSES 64 /* each fills half of the ring */
 
 struct recorder {
 	struct recorder_opts opts;
@@ -142,9 +143,7 @@ int recorder_begin(struct recorder *rec)
 
 int recorder_start(struct recorder *rec)
 {
-	int r = session_start(rec->session);
-
-	return r < 0 || !pipeline_times(rec->pipeline) ? r : session_open_spans(rec->session);
+	return session_start(rec->session);
 }
 
 static int list_thread(const struct thread_times_event *e, void *arg)
@@ -170,15 +169,9 @@ static int settle_times(struct recorder *rec, enum times_depth depth)
 	return times_settle(t, monotonic_ns(), depth);
 }
 
-/* A part ends: who is off the CPU was so until now. */
 static int end_times(struct recorder *rec)
 {
-	int r;
-
-	if (!pipeline_times(rec->pipeline))
-		return 0;
-	r = session_close_spans(rec->session);
-	return r < 0 ? r : settle_times(rec, TIMES_REST);
+	return pipeline_times(rec->pipeline) ? settle_times(rec, TIMES_REST) : 0;
 }
 
 static int wait(const struct recorder *rec, int fd, int max_ms)
@@ -206,7 +199,7 @@ static int look_into_cgroup(struct recorder *rec, uint64_t now)
 static int settle(struct recorder *rec, uint64_t now)
 {
 	rec->last_settle_ns = now;
-	return pipeline_settle(rec->pipeline, now, false);
+	return pipeline_settle(rec->pipeline, now, PIPELINE_WAITS);
 }
 
 int recorder_settle(struct recorder *rec)
@@ -266,12 +259,26 @@ static int end_part(struct recorder *rec, uint64_t now)
 	return 0;
 }
 
+/* What threads wait for now, up to now. As many samples as threads: the ring may not hold them. */
+static int close_spans(struct recorder *rec)
+{
+	int left = 1, r = 0;
+
+	for (int i = 0; i < CLOSING_PASSES && left > 0 && r >= 0; i++) {
+		left = session_close_spans(rec->session);
+		r = session_consume(rec->session, 0, pipeline_record, rec->pipeline);
+	}
+	return left < 0 ? left : r;
+}
+
 int recorder_cut(struct recorder *rec)
 {
-	uint64_t now = monotonic_ns();
-	int r = session_consume(rec->session, 0, pipeline_record, rec->pipeline);
+	uint64_t now;
+	int r = close_spans(rec);
 
-	if (r < 0 || (r = end_times(rec)) < 0 || (r = settle(rec, now)) < 0)
+	now = monotonic_ns();
+	if (r < 0 || (r = end_times(rec)) < 0 ||
+	    (r = pipeline_settle(rec->pipeline, now, PIPELINE_ENDS_PART)) < 0)
 		return r;
 	return end_part(rec, now);
 }
@@ -279,12 +286,14 @@ int recorder_cut(struct recorder *rec)
 int recorder_finish(struct recorder *rec)
 {
 	uint64_t now;
-	int r;
+	int r = close_spans(rec);
 
+	if (r < 0)
+		return r;
 	session_stop(rec->session);
 	now = monotonic_ns();
 	if ((r = session_drain(rec->session, pipeline_record, rec->pipeline)) < 0 ||
-	    (r = end_times(rec)) < 0 || (r = pipeline_settle(rec->pipeline, now, true)) < 0)
+	    (r = end_times(rec)) < 0 || (r = pipeline_settle(rec->pipeline, now, PIPELINE_ENDS)) < 0)
 		return r;
 	return end_part(rec, now);
 }

@@ -33,6 +33,7 @@ struct session {
 	struct cpu_ticks *ticks; /* of each CPU; mapped */
 	size_t ticks_bytes;
 	struct ticker *ticker;         /* NULL: not attached */
+	struct spans *spans;           /* NULL: none are recorded, or not yet */
 	int switches[SWITCH_PROGRAMS]; /* the programs that the scheduler runs, attached; -1: not */
 	bool is_stopped;
 	uint64_t cpu_time_base_ns; /* of the targets, before the session's start */
@@ -84,7 +85,8 @@ int session_open(const struct session_opts *opts, struct session **out)
 
 static void detach_switches(struct session *s)
 {
-	for (int i = 0; i < SWITCH_PROGRAMS; i++) {
+	/* What sees threads leave goes first: else they would leave and never come back. */
+	for (int i = SWITCH_PROGRAMS - 1; i >= 0; i--) {
 		if (s->switches[i] >= 0)
 			close(s->switches[i]);
 		s->switches[i] = -1;
@@ -96,6 +98,7 @@ void session_free(struct session *s)
 	if (!s)
 		return;
 	ticker_free(s->ticker);
+	spans_free(s->spans);
 	detach_switches(s);
 	if (s->ticks)
 		munmap(s->ticks, s->ticks_bytes);
@@ -247,9 +250,9 @@ int session_find_binary(struct session *s, const struct binary_key *key, struct 
 
 int session_add_process(struct session *s, uint32_t pid, const struct proc_row *row)
 {
-	return bpf_map_update_elem(bpf_map__fd(s->skel->maps.procs), &pid, row, BPF_ANY) < 0
-		       ? -errno
-		       : 0;
+	if (bpf_map_update_elem(bpf_map__fd(s->skel->maps.procs), &pid, row, BPF_ANY) < 0)
+		return -errno;
+	return row->layout < LAYOUTS_MAX ? session_open_spans(s, pid) : 0;
 }
 
 int session_find_process(struct session *s, uint32_t pid, struct proc_row *row)
@@ -563,23 +566,40 @@ int session_cpu_time(struct session *s, uint64_t *ns)
 	return 0;
 }
 
+/* From now on a process that is added has its threads looked at, by whichever thread adds it. */
+static int begin_spans(struct session *s)
+{
+	struct spans *sp;
+	int r;
+
+	if (!session_has_source(s, SOURCE_SWITCHES))
+		return 0;
+	r = spans_new(s->skel, &sp);
+	if (r < 0)
+		return r;
+	__atomic_store_n(&s->spans, sp, __ATOMIC_RELEASE);
+	return spans_open(sp, 0);
+}
+
 int session_start(struct session *s)
 {
 	int r = ticker_start(s->ticker);
 
-	if (r < 0 || (r = attach_switches(s)) < 0 || (r = session_open_spans(s, 0)) < 0)
+	if (r < 0 || (r = attach_switches(s)) < 0 || (r = begin_spans(s)) < 0)
 		return r;
 	return read_cpu_time(s, &s->cpu_time_base_ns);
 }
 
 int session_open_spans(struct session *s, uint32_t pid)
 {
-	return session_has_source(s, SOURCE_SWITCHES) ? spans_open(s->skel, pid) : 0;
+	struct spans *sp = __atomic_load_n(&s->spans, __ATOMIC_ACQUIRE);
+
+	return sp ? spans_open(sp, pid) : 0;
 }
 
 int session_close_spans(struct session *s)
 {
-	return session_has_source(s, SOURCE_SWITCHES) ? spans_close(s->skel) : 0;
+	return s->spans ? spans_close(s->spans) : 0;
 }
 
 uint64_t session_pending(const struct session *s, enum sample_source source)
@@ -608,23 +628,4 @@ uint64_t session_expected_ticks(struct session *s)
 void session_resend(struct session *s)
 {
 	__atomic_fetch_add(&s->skel->bss->epoch, 0x9e3779b97f4a7c15ULL, __ATOMIC_RELAXED);
-}
-
-int session_open_spans(struct session *s)
-{
-	(void)s;
-	return 0;
-}
-
-int session_close_spans(struct session *s)
-{
-	(void)s;
-	return 0;
-}
-
-int session_list_thread_times(struct session *s,
-			      int (*fn)(const struct thread_times_event *e, void *arg), void *arg)
-{
-	(void)s, (void)fn, (void)arg;
-	return 0;
 }

@@ -144,7 +144,19 @@ bool session_opts_have_source(const struct session_opts *opts, enum sample_sourc
 /* Is it one that this session records by? */
 bool session_has_source(const struct session *s, enum sample_source source);
 
+/*
+ * Threads that do not switch, where spans of waiting are recorded: from now on those of this
+ * process, or of all (0), are in the recording, running or waiting. session_start() and
+ * session_add_process() do that. 0, or a negative errno with a message.
+ */
 int session_open_spans(struct session *s, uint32_t pid);
+
+/*
+ * Ends the spans of all threads that wait, now, and begins new ones: their samples go into the
+ * ring. Before a part of the recording ends, and before session_stop(). Takes some 25 us a thread,
+ * and as long as their pages are waited for. 1: the ring is too full, to be emptied and called
+ * again.
+ */
 int session_close_spans(struct session *s);
 
 /* What was counted of a source: sums over the CPUs. 0, or a negative errno with a message. */
@@ -177,18 +189,6 @@ uint64_t session_expected_ticks(struct session *s);
  */
 #define SESSION_USAGES 8
 int session_usage(struct session *s, struct usage out[SESSION_USAGES]);
-
-/*
- * With MODE_OFF_CPU, after session_start(): a span begins now for each thread that is off the CPU.
- * session_close_spans(): those that go on end now, as far as samples are concerned, and begin anew.
- * 0, or a negative errno with a message.
- */
-int session_open_spans(struct session *s);
-int session_close_spans(struct session *s);
-
-/* Calls fn with the times of every thread that lives. Stops at fn's first negative result. */
-int session_list_thread_times(struct session *s,
-			      int (*fn)(const struct thread_times_event *e, void *arg), void *arg);
 
 /* Has the kernel send every name and line table again. */
 void session_resend(struct session *s);

@@ -95,7 +95,7 @@ static void end_window(struct pipeline *p, struct profile *profile)
 		times_begin_list(t, UINT64_MAX);
 		require(times_settle(t, UINT64_MAX, TIMES_REST) == 0);
 	}
-	require(pipeline_settle(p, UINT64_MAX, true) == 0);
+	require(pipeline_settle(p, UINT64_MAX, PIPELINE_ENDS) == 0);
 	check(profile);
 	require(profile_reset(profile) == 0 && pipeline_forget_ids(p) == 0);
 }

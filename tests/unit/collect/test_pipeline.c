@@ -204,7 +204,7 @@ static void test_pipeline_record_makes_kinds_of_times(void **state)
 	for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++)
 		assert_int_equal(pipeline_record(p, &records[i], sizeof(records[i])), 0);
 	feed_times(p, &times);
-	assert_int_equal(pipeline_settle(p, monotonic_ns(), true), 0);
+	assert_int_equal(pipeline_settle(p, monotonic_ns(), PIPELINE_ENDS), 0);
 	assert_int_equal(profile->samples.len, sizeof(wants) / sizeof(wants[0]));
 	for (size_t i = 0; i < profile->samples.len; i++) {
 		const struct sample *s = &profile->samples.items[i];
@@ -301,7 +301,7 @@ static bool record_beside_a_look(uint64_t process)
 	assert_int_equal(pipeline_stats(p)->waiting, 1);
 	assert_int_equal(write(fds[1], "", 1), 1);
 	discovery_wait(discovery, LONG_NS);
-	assert_int_equal(pipeline_settle(p, monotonic_ns(), true), 0);
+	assert_int_equal(pipeline_settle(p, monotonic_ns(), PIPELINE_ENDS), 0);
 	assert_int_equal(pipeline_stats(p)->samples, 1);
 	assert_int_equal(pipeline_stats(p)->waiting, 0);
 	close(fds[0]);

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Time on and off the CPU, against programs that know how long they waited for what."""
+import collections
+import json
+import math
+import re
+
+import pytest
+from harness import Recorder, Workload, run
+
+pytestmark = pytest.mark.usefixtures("pyebpf")
+
+NEAR, NEAR_S = 0.02, 0.06  # of a stretch: a share of it, and what wakes and starts take
+NS = 1e9
+
+
+def read(recording, *arguments):
+    """The samples of all kinds."""
+    done = run("export", "-f", "jsonl", *arguments, recording)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def seconds_by(samples, *keys):
+    """{tuple of what `keys` say: seconds} of time on and off the CPU."""
+    sums = collections.Counter()
+    for s in samples:
+        if s["kind"] in ("cpu", "off-cpu"):
+            sums[tuple(key(s) for key in keys)] += s["value"] / NS
+    return sums
+
+
+def kind(s):
+    return s["kind"]
+
+
+def thread(s):
+    return s["thread"]
+
+
+def tid(s):
+    return s["tid"]
+
+
+def reason(s):
+    return s["labels"].get("wait")
+
+
+def is_in(function):
+    return lambda s: any(frame[0] == function for frame in s["stack"])
+
+
+def record(output, workload, *arguments):
+    """From before GO to after its truth: (truth, samples, summary)."""
+    with Recorder(output, "-p", workload.pid, "--mode", "wall", *arguments) as recorder:
+        recorder.wait_attached()
+        workload.go()
+        truth = workload.truth()
+        recorder.finish()
+        return truth, read(output), recorder.text()
+
+
+def is_near(seconds, wanted, less=0.0):
+    """Whether it is as wanted, or up to `less` below it."""
+    off = NEAR * wanted + NEAR_S
+    return wanted - less - off <= seconds <= wanted + off
+
+
+def check_stretch(samples, stretch):
+    """By function, thread and reason. What a thread waits for a CPU after it was woken is no length of
+    its own: it is the end of what it waited for, or comes after it."""
+    inside = [s for s in samples if tid(s) == stretch["tid"] and is_in(stretch["function"])(s)]
+    by_kind = seconds_by(inside, kind)
+    waited = seconds_by(inside, reason)
+    told = by_kind, waited, stretch
+    assert is_near(by_kind["cpu",], stretch["cpu"]), told
+    assert is_near(by_kind["off-cpu",], stretch["wall"] - stretch["cpu"]), told
+    if stretch["reason"]:
+        others = waited["runnable",] + waited["GIL",]
+        assert is_near(waited[stretch["reason"],], stretch["wall"] - stretch["cpu"],
+                       less=max(stretch["delay"], others)), told
+
+
+@pytest.mark.few_pythons
+def test_stretches(python, tmp_path):
+    with Workload(python, "waits.py", "stretches", 0.6) as workload:
+        truth, samples, text = record(tmp_path / "stretches.pyebpf", workload)
+    for stretch in truth["stretches"]:
+        check_stretch(samples, stretch)
+    by_tid = seconds_by(samples, tid)
+    for number, life in truth["lives"].items():
+        assert abs(by_tid[int(number),] - life) < 0.01 * life + 0.02, (number, life, by_tid)
+    assert re.search(r"s of wall time in \d+ threads: CPU [\d.]+ m?s \([\d.]+%\), ", text), text
+
+
+@pytest.mark.full
+def test_stretches_of_all(any_python, tmp_path):
+    test_stretches(any_python, tmp_path)
+
+
+def test_mixed_sleeps(some_python, tmp_path, is_full):
+    t0 = 0.01
+    with Workload(some_python, "waits.py", "mixed", 40 if is_full else 15) as workload:
+        truth, samples, _ = record(tmp_path / "mixed.pyebpf", workload, "-F", round(1 / t0))
+    waited, variance, all_waited = collections.Counter(), collections.Counter(), 0
+    for stretch in truth["stretches"]:
+        length = stretch["wall"] - stretch["cpu"]
+        waited[stretch["function"]] += length
+        variance[stretch["function"]] += max(length * (t0 - length), 0)
+    for function, seconds in waited.items():
+        told = sum(seconds_by(filter(is_in(function), samples), reason).values())
+        off = 4 * math.sqrt(variance[function]) + NEAR * seconds
+        assert abs(told - seconds) < off, (function, told, seconds, off)
+        all_waited += seconds
+    kept = sum(reason(s) == "sleep" for s in samples)
+    assert kept < len(truth["stretches"]) / 2 and kept < 1.5 * all_waited / t0 + 30, kept
+
+
+def test_crowd_that_sleeps_all_along(some_python, tmp_path):
+    output, count = tmp_path / "crowd.pyebpf", 500
+    with Workload(some_python, "waits.py", "crowd", count) as workload:
+        workload.go()
+        tids = set(workload.truth()["tids"])
+        with Recorder(output, "-p", workload.pid, "--mode", "wall", "-d", "1s") as recorder:
+            assert recorder.wait() == 0, recorder.text()
+    samples = read(output)
+    by_tid = seconds_by(samples, tid)
+    duration = max(by_tid.values())
+    assert len(tids) == count + 1 and set(by_tid) == {(number,) for number in tids}
+    total = sum(by_tid.values())
+    assert abs(total - len(tids) * duration) < 0.01 * total, (total, duration)
+    assert 0.98 < duration < 1.3, duration
+    asleep = seconds_by(filter(is_in("sleeper"), samples), reason)["lock",]
+    assert asleep > 0.99 * count * duration, (asleep, duration)
+
+
+def check_contention(python, how, seconds, output):
+    with Workload(python, "waits.py", "gil", seconds, how) as workload:
+        _, samples, text = record(output, workload)
+    waited = sum(s["value"] for s in samples if reason(s) == "GIL") / NS
+    found = [s for s in samples if s["kind"] == "gil-contention"]
+    attributed = sum(s["value"] for s in found) / NS
+    assert waited > seconds / 4, waited
+    assert abs(attributed - waited) < 0.1 * waited, (how, waited, attributed)
+    assert all("gil" in s["flags"] for s in found)
+    holder = {"spin": "spins", "c": "keeps", "late": "spins"}[how]
+    by_holder = sum(s["value"] for s in found if is_in(holder)(s)) / NS
+    assert by_holder > 0.95 * attributed, (how, by_holder, attributed)
+    assert re.search(r"GIL: waited for \d+ times", text), text
+
+
+@pytest.mark.parametrize("how", ["spin", "c", "late"])
+def test_contention(some_python, how, tmp_path):
+    check_contention(some_python, how, 1.5, tmp_path / "gil.pyebpf")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("how", ["spin", "c", "late"])
+def test_contention_of_all(any_python, how, tmp_path):
+    check_contention(any_python, how, 4, tmp_path / "gil.pyebpf")
+
+
+def test_brief_threads(some_python, tmp_path, is_full):
+    count = 1000 if is_full else 150
+    with Workload(some_python, "waits.py", "brief", count) as workload:
+        truth, samples, _ = record(tmp_path / "brief.pyebpf", workload)
+    lives = truth["lives"]
+    by_tid = seconds_by(samples, tid)
+    total, life = sum(by_tid[int(number),] for number in lives), sum(lives.values())
+    assert len(lives) == count  # numbers are not used again so soon
+    assert 0 <= total - life < 0.05 * life + 0.001 * count, (total, life)
+    names = {thread(s) for s in samples if str(tid(s)) in lives}
+    assert names and "" not in names, names
+
+
+def test_parts_are_whole(some_python, tmp_path):
+    """Each file of --rotate has all of the time of threads that never wake up."""
+    with Workload(some_python, "waits.py", "crowd", 20) as workload:
+        workload.go()
+        tids = workload.truth()["tids"]
+        with Recorder(tmp_path / "part.pyebpf", "-p", workload.pid, "--mode", "wall", "--rotate", "1s",
+                      "-d", "3500ms") as recorder:
+            assert recorder.wait() == 0, recorder.text()
+    parts = sorted(tmp_path.glob("part-*.pyebpf"))
+    assert len(parts) in (3, 4), parts
+    for part in parts:
+        seconds = json.loads(run("export", "-f", "json", part).stdout)["recordings"][0]["seconds"]
+        by_tid = seconds_by(read(part), tid)
+        assert len(by_tid) == len(tids)
+        for number in tids:
+            assert abs(by_tid[number,] - seconds) < 0.01 * seconds + 0.005, (part, by_tid, seconds)
+
+
+@pytest.mark.full
+def test_killed_recorder_leaves_what_it_had(some_python, tmp_path):
+    output = tmp_path / "killed.pyebpf"
+    with Workload(some_python, "waits.py", "gil", 13, "spin") as workload:
+        with Recorder(output, "-p", workload.pid, "--mode", "wall") as recorder:
+            recorder.wait_attached()
+            workload.go()
+            workload.truth()
+            recorder.process.kill()
+            recorder.wait()
+    sums = seconds_by(read(output), kind)
+    assert sums["cpu",] > 2, sums

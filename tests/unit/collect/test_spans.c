@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "collect/discover.h"
+#include "collect/session.h"
+#include "tests/unit/skip.h"
+
+/* Spans of waiting and the times of threads, as they come out of the kernel: of a Python program
+ * whose waits are known. The kernel is real here. */
+
+#define FREQ_HZ 100
+#define WAIT_NS 60000000ULL
+#define LATE_NS 60000000ULL /* what the machine may add to a wait */
+#define RUN_NS (30 * NS_PER_SECOND)
+
+/* Waits for 60 ms for each of waits[], in a thread of its own: its name says for which. */
+static const char program[] =
+	"import os, select, socket, subprocess, sys, threading, time\n"
+	"D = 0.06\n"
+	"def later(f): threading.Timer(D, f).start()\n"
+	"def lock():\n"
+	"    l = threading.Lock(); l.acquire(); later(l.release); l.acquire()\n"
+	"def sleep(): time.sleep(D)\n"
+	"def poll():\n"
+	"    p = select.poll(); p.register(os.pipe()[0]); p.poll(D * 1000)\n"
+	"def pipe():\n"
+	"    r, w = os.pipe(); later(lambda: os.write(w, b'x')); os.read(r, 1)\n"
+	"def sock():\n"
+	"    a, b = socket.socketpair(); later(lambda: b.send(b'x')); a.recv(1)\n"
+	"def full():\n"
+	"    r, w = os.pipe(); later(lambda: os.read(r, 65536)); os.write(w, bytes(65536 + 1))\n"
+	"def child(): subprocess.call(['sleep', str(D)])\n"
+	"sys.stdin.read(1)\n"
+	"for f in (sleep, lock, poll, pipe, sock, full, child):\n"
+	"    open('/proc/thread-self/comm', 'w').write(f.__name__)\n"
+	"    f()\n";
+
+static const struct known_wait {
+	const char *name;
+	enum wait_reason reason;
+	enum wait_class class;
+	unsigned int at_least; /* spans: timers wait for locks, too */
+} waits[] = {
+	{ "sleep", WAIT_SLEEP, CLASS_SLEEP, 1 },
+	{ "lock", WAIT_LOCK, CLASS_LOCK, 1 + 4 },
+	{ "poll", WAIT_POLL, CLASS_POLL, 1 },
+	{ "read of a pipe", WAIT_READ_PIPE, CLASS_READ, 1 },
+	{ "read of a socket", WAIT_READ_SOCKET, CLASS_READ, 1 },
+	{ "write to a pipe", WAIT_WRITE_PIPE, CLASS_WRITE, 1 },
+	{ "child", WAIT_PROCESS, CLASS_PROCESS, 1 },
+};
+#define WAITS (sizeof(waits) / sizeof(*waits))
+
+/* What was seen. */
+struct seen {
+	struct discovery *discovery;
+	uint64_t long_ns[WAIT_COUNT_]; /* spans of at least WAIT_NS, by reason */
+	unsigned int spans[WAIT_COUNT_];
+	uint64_t value_ns, open, ends;
+	struct thread_times_event sum; /* of all threads that have ended */
+	unsigned int threads;
+	uint64_t life_ns;
+};
+
+static void see_span(struct seen *s, uint8_t wait, uint64_t ns, uint64_t value)
+{
+	assert_true(wait > WAIT_NONE && wait < WAIT_COUNT_);
+	s->value_ns += value;
+	if (ns < WAIT_NS)
+		return;
+	assert_int_equal(value, ns); /* longer than T0: stands for itself */
+	s->long_ns[wait] += ns;
+	s->spans[wait]++;
+}
+
+static void see_sample(struct seen *s, const struct sample_event *e)
+{
+	const struct sample_part *part = (const struct sample_part *)(e + 1);
+
+	if (e->source != SOURCE_SWITCHES)
+		return;
+	assert_true(part->depth || part->status != UNWIND_COMPLETE);
+	if (e->flags & SAMPLE_OPEN)
+		s->open++;
+	else
+		see_span(s, e->wait, e->duration_ns, e->value);
+}
+
+static void see_end(struct seen *s, const struct span_end_event *e)
+{
+	s->ends++;
+	if (e->value)
+		see_span(s, e->wait, e->ktime_ns - e->begin_ns, e->value);
+}
+
+/* A thread's times are all of its life. */
+static void see_times(struct seen *s, const struct thread_times_event *e)
+{
+	uint64_t sum = e->cpu_ns + e->unseen_ns;
+
+	for (int i = 0; i < CLASS_COUNT_; i++) {
+		sum += e->short_ns[i] + e->long_ns[i];
+		s->sum.short_ns[i] += e->short_ns[i];
+		s->sum.long_ns[i] += e->long_ns[i];
+	}
+	assert_int_equal(sum, e->ktime_ns - e->since_ns);
+	s->life_ns += sum;
+	s->sum.cpu_ns += e->cpu_ns;
+	s->threads++;
+}
+
+static int see_record(void *arg, const void *record, size_t size)
+{
+	struct seen *s = arg;
+
+	(void)size;
+	switch (*(const uint8_t *)record) {
+	case EVENT_SAMPLE:
+		see_sample(s, record);
+		break;
+	case EVENT_SPAN_END:
+		see_end(s, record);
+		break;
+	case EVENT_THREAD_TIMES:
+		see_times(s, record);
+		break;
+	case EVENT_WHO:
+		return discovery_answer(s->discovery, record);
+	}
+	return 0;
+}
+
+/* The program, which begins when a byte is written to *go. */
+static pid_t start_program(int *go)
+{
+	int fds[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		dup2(fds[0], STDIN_FILENO);
+		close(fds[1]);
+		execl("/usr/bin/python3", "python3", "-c", program, (char *)NULL);
+		_exit(127);
+	}
+	close(fds[0]);
+	*go = fds[1];
+	return pid;
+}
+
+/* It reads from the pipe: it has begun, and runs Python. */
+static void wait_until_it_reads(pid_t pid)
+{
+	const uint64_t until = monotonic_ns() + RUN_NS;
+	char path[64], call[8];
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", pid);
+	do {
+		FILE *f = fopen(path, "re");
+
+		assert_non_null(f);
+		if (!fgets(call, sizeof(call), f))
+			call[0] = '\0';
+		fclose(f);
+		usleep(1000);
+	} while (strncmp(call, "0 0x0 ", 6) && monotonic_ns() < until);
+}
+
+static void record(struct session *session, struct seen *s)
+{
+	const uint64_t until = monotonic_ns() + RUN_NS;
+	int go, status;
+	pid_t pid = start_program(&go);
+
+	wait_until_it_reads(pid);
+	assert_int_equal(discovery_new(session, &s->discovery), 0);
+	assert_int_equal(discovery_add_target(s->discovery, pid), 0);
+	assert_int_equal(session_start(session), 0);
+	assert_int_equal(write(go, "x", 1), 1);
+	close(go);
+	while (!waitpid(pid, &status, WNOHANG) && monotonic_ns() < until)
+		assert_true(session_consume(session, 20, see_record, s) >= 0);
+	session_stop(session);
+	assert_int_equal(session_drain(session, see_record, s), 0);
+	assert_int_equal(status, 0);
+	discovery_free(s->discovery);
+}
+
+static void check_waits(const struct seen *s)
+{
+	for (size_t i = 0; i < WAITS; i++) {
+		const struct known_wait *w = &waits[i];
+		uint64_t ns = s->long_ns[w->reason];
+
+		if (s->spans[w->reason] < w->at_least || ns < WAIT_NS * w->at_least)
+			fail_msg("%s: %u spans, %llu ns", w->name, s->spans[w->reason],
+				 (unsigned long long)ns);
+		if (ns > (WAIT_NS + LATE_NS) * (w->at_least + 2))
+			fail_msg("%s: %llu ns", w->name, (unsigned long long)ns);
+		if (s->sum.long_ns[w->class] + s->sum.short_ns[w->class] < ns)
+			fail_msg("%s: the threads' times have less than their spans", w->name);
+	}
+}
+
+static void check(bool no_exit_hook)
+{
+	const struct session_opts opts = { .modes = MODE_WALL,
+					   .freq_hz = FREQ_HZ,
+					   .follow_children = true,
+					   .no_exit_hook = no_exit_hook,
+					   .ring_bytes = 1 << 20 };
+	_cleanup_(session_freep) struct session *session = NULL;
+	struct seen s = { 0 };
+	int r = session_open(&opts, &session);
+
+	if (r == -EPERM || r == -EOPNOTSUPP)
+		SKIP("needs what recording needs");
+	assert_int_equal(r, 0);
+	assert_int_equal(session_attach(session), 0);
+	record(session, &s);
+	check_waits(&s);
+	assert_true(s.threads >= 1 + 4); /* and a timer for each wait that has one */
+	assert_true(s.sum.cpu_ns && s.sum.cpu_ns < s.life_ns);
+	assert_int_equal(!!s.open, no_exit_hook);
+	assert_true(s.ends <= s.open);
+}
+
+static void test_spans_at_their_end(void **state)
+{
+	(void)state;
+	check(false);
+}
+
+/* As on kernels before 6.16. */
+static void test_spans_at_their_begin(void **state)
+{
+	(void)state;
+	check(true);
+}
+
+/* Where nothing of it is asked for, nothing is loaded, and no thread has times. */
+static int count_times(const struct thread_times_event *e, void *arg)
+{
+	(void)e;
+	++*(int *)arg;
+	return 0;
+}
+
+static void test_spans_are_not_where_they_are_not_asked_for(void **state)
+{
+	const struct session_opts opts = { .freq_hz = FREQ_HZ, .ring_bytes = 1 << 20 };
+	_cleanup_(session_freep) struct session *session = NULL;
+	int r = session_open(&opts, &session), count = 0;
+
+	(void)state;
+	if (r == -EPERM || r == -EOPNOTSUPP)
+		SKIP("needs what recording needs");
+	assert_int_equal(r, 0);
+	assert_false(session_has_source(session, SOURCE_SWITCHES));
+	assert_int_equal(session_list_thread_times(session, count_times, &count), 0);
+	assert_int_equal(count, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_spans_at_their_end),
+		cmocka_unit_test(test_spans_at_their_begin),
+		cmocka_unit_test(test_spans_are_not_where_they_are_not_asked_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Threads that wait and compute for known times.
+
+    waits.py stretches SECONDS      a thread for each reason to wait, and one that computes
+    waits.py mixed COUNT            sleeps of 30, 3 and 0.3 ms in any order, each in its own function
+    waits.py crowd THREADS          threads that sleep until the end
+    waits.py gil SECONDS spin|c|late    two threads compute; C calls that keep the GIL; late sleepers
+    waits.py brief THREADS          threads of a few milliseconds, one after the other
+
+Truth: {"stretches": [{"tid", "function", "reason", "wall", "cpu", "delay"}], "lives": {tid: seconds}}:
+seconds that the thread was in the function, computed in it, and waited for a CPU after it could have
+run; gil: {"wall": seconds}.
+"""
+import itertools
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+clock = time.monotonic
+NS = 1e9
+lives, stretches = {}, []
+
+
+def tid():
+    return int(os.readlink("/proc/thread-self").rsplit("/", 1)[1])
+
+
+def delay():
+    """Seconds that this thread waited in line for a CPU, woken or preempted."""
+    with open("/proc/thread-self/schedstat") as f:
+        return int(f.read().split()[1]) / NS
+
+
+def measure(function, reason, *arguments):
+    began = clock(), time.thread_time(), delay()
+    function(*arguments)
+    wall, cpu, waited = (now - then for now, then in zip((clock(), time.thread_time(), delay()), began))
+    stretches.append({"tid": tid(), "function": function.__name__, "reason": reason, "wall": wall,
+                      "cpu": cpu, "delay": waited})
+
+
+class Thread(threading.Thread):
+    """Measures its life, and what it does in it."""
+
+    def __init__(self, function, reason, *arguments):
+        threading.Thread.__init__(self, name="of-" + function.__name__)
+        self.call = function, reason, arguments
+
+    def run(self):
+        began = clock()
+        function, reason, arguments = self.call
+        measure(function, reason, *arguments)
+        lives[tid()] = clock() - began
+
+
+def run(*threads):
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def computes(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def sleeps(seconds):
+    time.sleep(seconds)
+
+
+def locks(lock):
+    with lock:
+        pass
+
+
+def reads_pipe(fd):
+    os.read(fd, 1)
+
+
+def reads_socket(end):
+    end.recv(1)
+
+
+def polls(end):
+    import select
+    select.select([end], [], [])
+
+
+def waits_child(seconds):
+    child = subprocess.Popen(["sleep", str(seconds)])
+    child.wait()
+
+
+def let_go(seconds, lock, pipe, ends):
+    time.sleep(seconds)
+    lock.release()
+    os.write(pipe, b"x")
+    for end in ends:
+        end.send(b"x")
+
+
+def do_stretches(seconds):
+    seconds = float(seconds)
+    lock, (out, into) = threading.Lock(), os.pipe()
+    pairs = [socket.socketpair() for _ in range(2)]
+    lock.acquire()
+    run(Thread(sleeps, "sleep", seconds), Thread(locks, "lock", lock),
+        Thread(reads_pipe, "read: pipe", out), Thread(reads_socket, "read: socket", pairs[0][0]),
+        Thread(polls, "poll", pairs[1][0]), Thread(waits_child, "wait: process", seconds),
+        Thread(let_go, "sleep", seconds, lock, into, [pair[1] for pair in pairs]))
+    run(Thread(computes, None, seconds))
+
+
+def naps_30(seconds):
+    time.sleep(seconds)
+
+
+def naps_3(seconds):
+    time.sleep(seconds)
+
+
+def naps_03(seconds):
+    time.sleep(seconds)
+
+
+def do_mixed(count):
+    naps = [(naps_30, 0.03)] * int(count) + [(naps_3, 0.003)] * (10 * int(count)) + \
+           [(naps_03, 0.0003)] * (50 * int(count))
+    random.Random(1).shuffle(naps)
+    for nap, seconds in naps:
+        measure(nap, "sleep", seconds)
+
+
+def do_crowd(count):
+    asleep, end = threading.Semaphore(0), threading.Event()
+
+    def sleeper():
+        asleep.release()
+        end.wait()
+
+    crowd = [threading.Thread(target=sleeper) for _ in range(int(count))]
+    for thread in crowd:
+        thread.start()
+    for _ in crowd:
+        asleep.acquire()
+    tell({"tids": [int(name) for name in os.listdir("/proc/self/task")]})
+    sys.stdin.readline()
+    end.set()
+
+
+def spins(end):
+    while clock() < end:
+        pass
+
+
+def keeps(end, count):
+    while clock() < end:
+        sum(itertools.repeat(1, count))  # C, which never looks whether others wait
+        time.sleep(0.01)
+
+
+def comes_late(end):
+    while clock() < end:
+        time.sleep(0.05)
+
+
+def calls_of(seconds):
+    """How many times C goes round in so long."""
+    began = clock()
+    sum(itertools.repeat(1, 10 ** 6))
+    return int(10 ** 6 * seconds / (clock() - began))
+
+
+def do_gil(seconds, how):
+    end = clock() + float(seconds)
+    threads = {"spin": [(spins, end), (spins, end)],
+               "c": [(keeps, end, calls_of(0.2)), (keeps, end, calls_of(0.3)), (comes_late, end)],
+               "late": [(spins, end), (comes_late, end), (comes_late, end)]}[how]
+    began = clock()
+    threads = [threading.Thread(target=function, args=arguments)
+               for function, *arguments in threads]
+    run(*threads)
+    return {"wall": clock() - began}
+
+
+def do_brief(count):
+    def lives_briefly():
+        sleeps(0.003)
+        computes(0.001)
+
+    for _ in range(int(count)):
+        run(Thread(lives_briefly, None))
+
+
+def tell(truth):
+    print(json.dumps(truth), flush=True)
+
+
+def main(what, *arguments):
+    print("READY", flush=True)
+    sys.stdin.readline()
+    truth = {"stretches": do_stretches, "mixed": do_mixed, "crowd": do_crowd, "gil": do_gil,
+             "brief": do_brief}[what](*arguments)
+    if what != "crowd":
+        tell(truth or {"stretches": stretches, "lives": lives})
+    sys.stdin.readline()
+
+
+main(*sys.argv[1:])
