@@ -24,9 +24,19 @@ VERIFIED_ONCE int send_process(struct py_scratch *s)
 	return 0;
 }
 
+static __always_inline void thread_comm(struct task_struct *task, char comm[COMM_BYTES])
+{
+#ifdef READ_REMOTE
+	bpf_probe_read_kernel_str(comm, COMM_BYTES, task->comm);
+#else
+	bpf_get_current_comm(comm, COMM_BYTES);
+#endif
+}
+
 /* Process and thread at first sight, so that a process that is gone has a name. */
-static __always_inline void introduce(struct py_scratch *s, struct task_struct *task,
-				      const struct task_facts *f, __u32 layout)
+static __always_inline void introduce(struct door door, struct py_scratch *s,
+				      struct task_struct *task, const struct task_facts *f,
+				      __u32 layout)
 {
 	struct process_event *p = (struct process_event *)s->message;
 	struct thread_event *t = (struct thread_event *)s->message;
@@ -51,14 +61,14 @@ static __always_inline void introduce(struct py_scratch *s, struct task_struct *
 		bytes = start && end > start ? end - start : 0;
 		if (bytes > ARGS_BYTES)
 			bytes = ARGS_BYTES;
-		if (bytes && read_user(s->message + sizeof(*p), bytes, start))
+		if (bytes && read_user(door, s->message + sizeof(*p), bytes, start))
 			bytes = 0;
 		p->args_bytes = bytes;
 		send_process(s);
 	}
 
 	__builtin_memset(t, 0, sizeof(*t));
-	bpf_get_current_comm(t->comm, sizeof(t->comm));
+	thread_comm(task, t->comm);
 	id = hash_mix(hash_mix(hash_mix(f->process, task->pid), name[0]), name[1]);
 	if (is_sent(id))
 		return;
@@ -77,6 +87,7 @@ struct describe_loop {
 	struct py_scratch *s;
 	const struct py_offsets *off;
 	struct cpu_state *stats;
+	struct door door;
 };
 
 static int describe_lines(__u32 chunk, struct describe_loop *l)
@@ -84,6 +95,7 @@ static int describe_lines(__u32 chunk, struct describe_loop *l)
 	struct py_scratch *s = l->s;
 	struct py_describing *d = &s->describing;
 	struct lines_event *e = (struct lines_event *)s->message;
+	struct door door = l->door;
 	__u64 id = hash_mix(d->id, chunk + 1);
 	int n;
 
@@ -94,7 +106,7 @@ static int describe_lines(__u32 chunk, struct describe_loop *l)
 	d->is_whole = 0;
 	if (s->walk.bytes_left < LINES_CHUNK)
 		return LOOP_STOP;
-	n = py_describe_lines(s, d->id, d->lines_addr, d->lines_total, chunk + 1);
+	n = py_describe_lines(door, s, d->id, d->lines_addr, d->lines_total, chunk + 1);
 	if (n < 0)
 		return LOOP_STOP;
 	e->pid = s->sample.pid;
@@ -114,6 +126,7 @@ static int describe(__u32 i, struct describe_loop *l)
 	struct py_describing *d = &s->describing;
 	struct py_unsent *u = &s->unsent[i & (CODES_PER_SAMPLE - 1)];
 	struct code_event *e = (struct code_event *)s->message;
+	struct door door = l->door;
 	__u64 head_id = hash_mix(u->id, 0);
 	__u32 bytes;
 	int n;
@@ -122,7 +135,8 @@ static int describe(__u32 i, struct describe_loop *l)
 		return LOOP_STOP;
 	if (is_sent(u->id))
 		return LOOP_NEXT;
-	n = s->walk.bytes_left && clock_ns() < s->walk.deadline_ns ? py_describe(s, l->off, u) : 0;
+	n = s->walk.bytes_left && clock_ns() < s->walk.deadline_ns ? py_describe(door, s, l->off, u)
+								   : 0;
 	if (n <= 0) {
 		stat_add(l->stats, STAT_CODE_DEFERRED, 1);
 		return LOOP_NEXT;

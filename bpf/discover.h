@@ -51,7 +51,7 @@ static __always_inline __u64 likely_address(struct task_struct *task,
 	__u64 addr = regs_ip((struct pt_regs *)bpf_task_pt_regs(task));
 
 	if (program && program->layout == LAYOUT_UNSURE && program->from_start)
-		read_user(&addr, sizeof(addr), start_code + program->from_start);
+		read_user((struct door){}, &addr, sizeof(addr), start_code + program->from_start);
 	return addr;
 }
 

@@ -180,6 +180,7 @@ struct session_config {
 	__u8 scratch_row[SOURCE_COUNT_];
 	__u8 reserved;
 	__u64 span_ns; /* spans of waiting of at least this are all kept, shorter ones by chance */
+	__u64 cgroup_id; /* of cgroups[0]: the inode of its folder */
 };
 
 /*

@@ -32,18 +32,18 @@ extern struct py_offsets layouts[LAYOUTS_MAX];
 /* thread_times.waits_for_gil */
 enum gil_wait { GIL_WAIT_NOT, GIL_WAIT_GOES_ON, GIL_WAIT_BEGINS };
 
-static __always_inline __u64 gil_at(const struct py_offsets *off, __u64 interp)
+static __always_inline __u64 gil_at(struct door door, const struct py_offsets *off, __u64 interp)
 {
 	__u64 gil;
 
-	if (read_user(&gil, sizeof(gil), interp + off->interp_gil) || !gil)
+	if (read_user(door, &gil, sizeof(gil), interp + off->interp_gil) || !gil)
 		return 0;
 	return gil + off->gil_last_holder;
 }
 
 /* For thread_times.gil: that of the process, or of its latest interpreter, which mostly is the one
  * it has; 0: there is none yet. User memory must be the process's. */
-static __always_inline __u64 gil_find(const struct proc_row *row)
+static __always_inline __u64 gil_find(struct door door, const struct proc_row *row)
 {
 	const struct py_offsets *off = &layouts[row->layout & (LAYOUTS_MAX - 1)];
 	__u64 interp;
@@ -52,10 +52,11 @@ static __always_inline __u64 gil_find(const struct proc_row *row)
 		return GIL_NONE;
 	if (off->runtime_gil != OFF_NONE)
 		return row->runtime + off->runtime_gil + off->gil_last_holder;
-	if (read_user(&interp, sizeof(interp), row->runtime + off->runtime_interpreters_head) ||
+	if (read_user(door, &interp, sizeof(interp),
+		      row->runtime + off->runtime_interpreters_head) ||
 	    !interp)
 		return 0;
-	return gil_at(off, interp);
+	return gil_at(door, off, interp);
 }
 
 static __always_inline bool gil_has_word(__u64 gil, __u64 addr)
@@ -64,12 +65,13 @@ static __always_inline bool gil_has_word(__u64 gil, __u64 addr)
 }
 
 /* Has it had the GIL since it last waited for it? Its thread state is known if it was sampled. */
-static __always_inline bool gil_was_taken(const struct thread_times *t, struct task_struct *task)
+static __always_inline bool gil_was_taken(struct door door, const struct thread_times *t,
+					  struct task_struct *task)
 {
 	__u64 key = hash_mix(hash_mix(t->process, task->pid), task_thread_pointer(task));
 	__u64 tstate = cache_get(thread_cache, THREAD_SLOTS, key), holder;
 
-	return tstate && !read_user(&holder, sizeof(holder), t->gil) && holder == tstate;
+	return tstate && !read_user(door, &holder, sizeof(holder), t->gil) && holder == tstate;
 }
 
 /* One more waits (1), or one less (-1). */

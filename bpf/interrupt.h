@@ -121,22 +121,6 @@ static __always_inline struct py_scratch *scratch_get_own(__u32 source)
 	return scratch_get(session.scratch_row[source] * session.cpus + cpu);
 }
 
-/* Fills in what is known before the walk. */
-static __always_inline void begin_sample(struct py_scratch *s, struct task_struct *task,
-					 const struct task_facts *f, __u64 runtime, __u64 now)
-{
-	s->thread.process = f->process;
-	s->thread.pointer = task_thread_pointer(task);
-	s->thread.runtime = runtime;
-	s->thread.tid = task->pid;
-	s->sample.cpu = bpf_get_smp_processor_id();
-	s->sample.ktime_ns = now;
-	s->sample.process = f->process;
-	s->sample.pid = f->pid;
-	s->sample.tid = f->tid;
-	s->part.opcode = OPCODE_NONE;
-}
-
 /* How many threads of its process wait for the GIL. */
 static __always_inline __u64 waiters_of(struct task_struct *task)
 {
@@ -158,7 +142,7 @@ static __always_inline int walk_and_send(const struct sampler_call *call, struct
 	int r, handed;
 
 	begin_walk(s, call->access);
-	introduce(s, task, &c->who, row->layout);
+	introduce((struct door){}, s, task, &c->who, row->layout);
 	r = row->runtime ? take_sample(s, c, row->layout) : be_outside(&s->walk);
 	if (row->runtime && s->walk.faults && (r == STAT_TSTATE_FAULT || r == STAT_RECORDED)) {
 		handed = may_hand_over ? task_sample_schedule(call, task, c, s, row->layout) : -1;

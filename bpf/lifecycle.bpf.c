@@ -91,7 +91,7 @@ static __always_inline void times_tell(const struct thread_times *t, struct task
 	BPF_CORE_READ_STR_INTO(&e->comm, task, comm);
 	if (!times_copy(t, e))
 		times_copy(t, e);
-	if (!out || !(ran = times_ran_unseen(t, task, now)))
+	if (!out || !(ran = times_ran_unseen(t, task, now - out)))
 		return;
 	/* It is on the CPU, and was not seen to come back. */
 	e->cpu_ns += ran;

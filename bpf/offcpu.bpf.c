@@ -58,7 +58,7 @@ static __noinline __u64 find_gil(struct task_struct *task)
 	struct proc_row row;
 
 	task_facts_read(task, &f);
-	return is_recorded(&f, &row) ? gil_find(&row) : 0;
+	return is_recorded(&f, &row) ? gil_find((struct door){}, &row) : 0;
 }
 
 /* enum gil_wait of a thread that leaves the CPU to wait. */
@@ -73,7 +73,7 @@ static __always_inline __u8 gil_wait_begins(struct thread_times *t, struct task_
 		t->gil = find_gil(task);
 	if (!gil_has_word(t->gil, regs_arg(regs, 0)))
 		return GIL_WAIT_NOT;
-	if (now - t->gil_end_ns < GIL_EPISODE_NS && !gil_was_taken(t, task))
+	if (now - t->gil_end_ns < GIL_EPISODE_NS && !gil_was_taken((struct door){}, t, task))
 		return GIL_WAIT_GOES_ON;
 	t->episodes++;
 	return GIL_WAIT_BEGINS;
@@ -111,7 +111,7 @@ static __always_inline struct thread_times *span_begins(struct task_struct *task
 
 /* For how long others waited for the GIL since the thread left the CPU; it counts if it held it. */
 static __always_inline __u64 blocked_ns(struct cpu_state *c, struct thread_times *t,
-					struct task_struct *task, __u64 now)
+					struct task_struct *task, __u64 now, __u64 duration)
 {
 	struct thread_times *leader = times_of_leader(t, task);
 	__u64 waited;
@@ -122,7 +122,7 @@ static __always_inline __u64 blocked_ns(struct cpu_state *c, struct thread_times
 	if (waited == GIL_WAITED_UNKNOWN)
 		return 0;
 	waited -= t->blocked_ns;
-	if (waited / GIL_WAITERS_MAX > now - t->out_ns) {
+	if (waited / GIL_WAITERS_MAX > duration) {
 		stat_add(c, STAT_GIL_DRIFT, 1);
 		return 0;
 	}
@@ -166,7 +166,7 @@ static __always_inline void note_gil(struct thread_times *t, struct py_scratch *
 
 	if (off->interp_gil == OFF_NONE || s->walk.status == UNWIND_OUTSIDE)
 		return;
-	gil = gil_at(off, tstate_u64(s, off->tstate_interp));
+	gil = gil_at((struct door){}, off, tstate_u64(s, off->tstate_interp));
 	if (gil)
 		t->gil = gil;
 }
@@ -211,11 +211,11 @@ static __always_inline int span_sample(struct cpu_state *c, struct thread_times 
  * spans are not kept by chance; thinned: of 2^thinned one is, however long.
  */
 static __always_inline bool span_ends(struct cpu_state *c, struct thread_times *t,
-				      struct task_struct *task, __u64 now, __u64 whole_ns,
-				      __u32 thinned)
+				      struct task_struct *task, __u64 begin_ns, __u64 now,
+				      __u64 whole_ns, __u32 thinned)
 {
 	const struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	__u64 duration = now - t->out_ns;
+	__u64 duration = times_lasted(begin_ns, now);
 	bool is_short = duration < whole_ns, is_kept = !is_short || by_chance(duration, whole_ns);
 	__u8 reason = wait_reason(t, regs);
 
@@ -223,14 +223,16 @@ static __always_inline bool span_ends(struct cpu_state *c, struct thread_times *
 		c->span.now_ns = now;
 		c->span.duration_ns = duration;
 		c->span.value = (is_short ? whole_ns : duration) << thinned;
-		c->span.blocked_ns = weigh(blocked_ns(c, t, task, now), c->span.value, duration);
+		c->span.blocked_ns =
+			weigh(blocked_ns(c, t, task, now, duration), c->span.value, duration);
 		c->span.flags = (is_short || thinned ? SAMPLE_SHORT : 0) |
 				(t->waits_for_gil == GIL_WAIT_BEGINS ? SAMPLE_EPISODE : 0);
 		c->span.reason = wait_of_file(task, regs, reason);
 		c->span.syscall = reason == WAIT_OTHER ? regs_syscall(regs) : SYSCALL_NONE;
 	}
 	times_end_gil_wait(t, task, now);
-	times_return(t, now, wait_class(reason), is_short || thinned);
+	times_add(t, wait_class(reason), duration, is_short || thinned);
+	t->spans++;
 	return is_kept;
 }
 
@@ -255,7 +257,7 @@ int on_switched(__u64 *ctx)
 	if (!c)
 		return 0;
 	now = bpf_ktime_get_ns();
-	if (!span_ends(c, t, task, now, session.span_ns << (c->thrift & 15), 0))
+	if (!span_ends(c, t, task, times_take(t, now), now, session.span_ns << (c->thrift & 15), 0))
 		return 0;
 	keep_budget(c, now, THRIFT_MAX);
 	r = span_sample(c, t, task, session.has_task_work);
@@ -292,9 +294,9 @@ static __always_inline void close_open(struct task_struct *task)
 		return;
 	e.tid = t->tid;
 	e.process = t->process;
-	e.begin_ns = t->out_ns;
 	e.ktime_ns = bpf_ktime_get_ns();
-	if (span_ends(c, t, task, e.ktime_ns, session.span_ns, t->thinned & 15)) {
+	e.begin_ns = times_take(t, e.ktime_ns);
+	if (span_ends(c, t, task, e.begin_ns, e.ktime_ns, session.span_ns, t->thinned & 15)) {
 		e.wait = c->span.reason;
 		e.syscall = c->span.syscall;
 		e.value = c->span.value;

@@ -132,6 +132,7 @@ struct py_loop {
 	struct py_scratch *s;
 	const struct py_offsets *off;
 	const struct py_thread *thread;
+	struct door door;
 };
 
 static __always_inline __u64 field_u64(const __u8 *p, __u16 offset, __u32 mask)
@@ -165,17 +166,18 @@ VERIFIED_ONCE int py_note_fault(struct py_scratch *s, __u64 addr, __u32 bytes, b
 }
 
 /* Reads what should be there: 0 or PY_FAULT, noted. read_user() is for what need not be. */
-static __always_inline int py_read(struct py_scratch *s, void *dst, __u32 size, __u64 addr)
+static __always_inline int py_read(struct door door, struct py_scratch *s, void *dst, __u32 size,
+				   __u64 addr)
 {
-	return read_user(dst, size, addr) ? py_note_fault(s, addr, size, false) : 0;
+	return read_user(door, dst, size, addr) ? py_note_fault(s, addr, size, false) : 0;
 }
 
 /* Reads a pointer. 0 if it cannot be read: that ends a search. */
-static __always_inline __u64 read_pointer(struct py_scratch *s, __u64 addr)
+static __always_inline __u64 read_pointer(struct door door, struct py_scratch *s, __u64 addr)
 {
 	__u64 value = 0;
 
-	return py_read(s, &value, sizeof(value), addr) ? 0 : value;
+	return py_read(door, s, &value, sizeof(value), addr) ? 0 : value;
 }
 
 /* Has this sample taken too long? Looks at the clock now and then only. */

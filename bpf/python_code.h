@@ -8,22 +8,23 @@
 #include "bpf/python.h"
 
 /* Bounded by user space too (offsets_check()); repeated here for the verifier. */
-static __always_inline int py_read_code(struct py_scratch *s, const struct py_offsets *off,
-					__u64 addr)
+static __always_inline int py_read_code(struct door door, struct py_scratch *s,
+					const struct py_offsets *off, __u64 addr)
 {
 	__u32 size = off->code_size;
 
 	if (size > CODE_BYTES)
 		return PY_FAULT;
-	return read_user(s->code, size, addr) ? py_note_fault(s, addr, size, true) : 0;
+	return read_user(door, s->code, size, addr) ? py_note_fault(s, addr, size, true) : 0;
 }
 
 /* No byte more than the object has: the next page may not be there. */
-static __always_inline int py_read_head(struct py_scratch *s, __u32 size, __u64 addr)
+static __always_inline int py_read_head(struct door door, struct py_scratch *s, __u32 size,
+					__u64 addr)
 {
 	if (size > STRING_HEAD_BYTES)
 		return PY_FAULT;
-	return py_read(s, s->text, size, addr);
+	return py_read(door, s, s->text, size, addr);
 }
 
 /*
@@ -35,13 +36,14 @@ static __always_inline int py_read_head(struct py_scratch *s, __u32 size, __u64 
 static __always_inline __u64 py_generation(struct py_loop *l)
 {
 	const struct py_offsets *off = l->off;
+	struct door door = l->door;
 	__u64 interp = tstate_u64(l->s, off->tstate_interp), generation, id = 0;
 
 	if (!off->interp_code_generation ||
-	    read_user(&generation, sizeof(generation), interp + off->interp_code_generation))
+	    read_user(door, &generation, sizeof(generation), interp + off->interp_code_generation))
 		return 0;
 	if (interp - l->thread->runtime >= off->runtime_size &&
-	    read_user(&id, sizeof(id), interp + off->interp_id))
+	    read_user(door, &id, sizeof(id), interp + off->interp_id))
 		return 0;
 	return hash_mix(hash_mix(hash_mix(0, interp), id), generation) | 1;
 }
@@ -68,11 +70,11 @@ VERIFIED_ONCE __u64 py_probe_hash(const struct py_probe *p, __u64 len, __u64 h)
  * Reads the head of a str or bytes object and what follows it, at most PROBE_BYTES: in one read,
  * which may touch memory behind the object; where that is not there, the head alone.
  */
-static __always_inline bool py_read_probe(struct py_scratch *s, __u32 head, __u64 addr,
-					  bool *is_whole)
+static __always_inline bool py_read_probe(struct door door, struct py_scratch *s, __u32 head,
+					  __u64 addr, bool *is_whole)
 {
-	*is_whole = !read_user(s->text, TEXT_BYTES, addr);
-	return *is_whole || !py_read_head(s, head, addr);
+	*is_whole = !read_user(door, s->text, TEXT_BYTES, addr);
+	return *is_whole || !py_read_head(door, s, head, addr);
 }
 
 static __always_inline struct py_probe *py_probe(struct py_scratch *s, __u32 at)
@@ -81,25 +83,26 @@ static __always_inline struct py_probe *py_probe(struct py_scratch *s, __u32 at)
 }
 
 /* The part that py_read_probe() did not get, or bytes from further behind, to the same place. */
-static __always_inline bool py_read_rest(struct py_scratch *s, __u32 at, __u64 addr, __u64 len)
+static __always_inline bool py_read_rest(struct door door, struct py_scratch *s, __u32 at,
+					 __u64 addr, __u64 len)
 {
 	if (len > PROBE_BYTES)
 		len = PROBE_BYTES;
-	return !len || !py_read(s, py_probe(s, at), len, addr);
+	return !len || !py_read(door, s, py_probe(s, at), len, addr);
 }
 
 /* Length and first bytes of a bytes object. 0 if it cannot be read. */
-static __always_inline __u64 py_bytes_hash(struct py_scratch *s, const struct py_offsets *off,
-					   __u64 addr, __u64 h)
+static __always_inline __u64 py_bytes_hash(struct door door, struct py_scratch *s,
+					   const struct py_offsets *off, __u64 addr, __u64 h)
 {
 	__u32 at = off->bytes_data;
 	bool is_whole;
 	__u64 size;
 
-	if (!py_read_probe(s, at, addr, &is_whole))
+	if (!py_read_probe(door, s, at, addr, &is_whole))
 		return 0;
 	size = field_u64(s->text, off->bytes_size, STRING_HEAD_BYTES - 1);
-	if (!is_whole && !py_read_rest(s, at, addr + at, size))
+	if (!is_whole && !py_read_rest(door, s, at, addr + at, size))
 		return 0;
 	return py_probe_hash(py_probe(s, at), size, hash_mix(h, size));
 }
@@ -108,34 +111,34 @@ static __always_inline __u64 py_bytes_hash(struct py_scratch *s, const struct py
  * Length and last bytes of a str, where file names differ; all of them if there are few. Not its
  * hash field: that is filled in when somebody first asks for it. 0 if it cannot be read.
  */
-static __always_inline __u64 py_string_hash(struct py_scratch *s, const struct py_offsets *off,
-					    __u64 addr, __u64 h)
+static __always_inline __u64 py_string_hash(struct door door, struct py_scratch *s,
+					    const struct py_offsets *off, __u64 addr, __u64 h)
 {
 	__u64 bytes, skip;
 	__u32 state, at;
 	bool is_whole;
 
-	if (!py_read_probe(s, off->str_state + 8, addr, &is_whole))
+	if (!py_read_probe(door, s, off->str_state + 8, addr, &is_whole))
 		return 0;
 	state = field_u32(s->text, off->str_state, STRING_HEAD_BYTES - 1);
 	at = state >> (off->str_ascii_bit & 31) & 1 ? off->str_ascii_data : off->str_compact_data;
 	bytes = field_u64(s->text, off->str_length, STRING_HEAD_BYTES - 1) *
 		(state >> (off->str_kind_shift & 31) & 7);
 	skip = bytes > PROBE_BYTES ? bytes - PROBE_BYTES : 0;
-	if ((!is_whole || skip) && !py_read_rest(s, at, addr + at + skip, bytes - skip))
+	if ((!is_whole || skip) && !py_read_rest(door, s, at, addr + at + skip, bytes - skip))
 		return 0;
 	return py_probe_hash(py_probe(s, at), bytes - skip, hash_mix(h, bytes));
 }
 
 /* Up to 3.11: what tells apart two code objects that are equal in all numbers and pointers. */
-static __always_inline __u64 py_content_hash(struct py_scratch *s, const struct py_offsets *off,
-					     __u64 h)
+static __always_inline __u64 py_content_hash(struct door door, struct py_scratch *s,
+					     const struct py_offsets *off, __u64 h)
 {
-	h = py_string_hash(s, off, code_u64(s, off->code_name), h);
+	h = py_string_hash(door, s, off, code_u64(s, off->code_name), h);
 	if (h)
-		h = py_string_hash(s, off, code_u64(s, off->code_filename), h);
+		h = py_string_hash(door, s, off, code_u64(s, off->code_filename), h);
 	if (h)
-		h = py_bytes_hash(s, off, code_u64(s, off->code_linetable), h);
+		h = py_bytes_hash(door, s, off, code_u64(s, off->code_linetable), h);
 	return h;
 }
 
@@ -161,8 +164,8 @@ static __always_inline __u64 py_code_hash(struct py_scratch *s, const struct py_
  * Reads s->code unless s->frame.is_code_read is false (3.14+, nothing freed since it was last
  * seen). Returns 0 if it cannot be read.
  */
-static __always_inline __u64 py_code_identity(struct py_scratch *s, const struct py_offsets *off,
-					      __u64 addr)
+static __always_inline __u64 py_code_identity(struct door door, struct py_scratch *s,
+					      const struct py_offsets *off, __u64 addr)
 {
 	struct py_walk *w = &s->walk;
 	__u64 key = 0, id, known;
@@ -174,7 +177,7 @@ static __always_inline __u64 py_code_identity(struct py_scratch *s, const struct
 		if (id)
 			return id;
 	}
-	if (py_read_code(s, off, addr))
+	if (py_read_code(door, s, off, addr))
 		return 0;
 	s->frame.is_code_read = 1;
 	id = py_code_hash(s, off, addr);
@@ -187,7 +190,7 @@ static __always_inline __u64 py_code_identity(struct py_scratch *s, const struct
 	known = cache_get(code_cache, CODE_SLOTS, key);
 	if (known && w->depth && !w->is_strict && (w->salt + w->depth) & 7)
 		return known;
-	id = py_content_hash(s, off, key);
+	id = py_content_hash(door, s, off, key);
 	if (id && id != known) {
 		if (known)
 			w->is_reused = 1;
@@ -224,16 +227,14 @@ static __always_inline void py_note_unsent(struct py_scratch *s, __u64 id, __u64
  * Copies a str's characters to s->message + at. Returns what was copied, or PY_FAULT. A str of an
  * unknown shape has kind 0 and no bytes.
  */
-VERIFIED_ONCE int py_copy_string(struct py_scratch *s, const struct py_offsets *off, __u64 addr,
-				 __u32 at)
+static __always_inline int py_copy_characters(struct door door, struct py_scratch *s,
+					      const struct py_offsets *off, __u64 addr, __u32 at)
 {
 	__u32 state, bytes, data, kind;
 	__u64 length;
 	int cut = 0;
 
-	if (!s || !off)
-		return PY_FAULT; /* for the verifier */
-	if (py_read_head(s, off->str_state + 8, addr))
+	if (py_read_head(door, s, off->str_state + 8, addr))
 		return PY_FAULT;
 	length = field_u64(s->text, off->str_length, STRING_HEAD_BYTES - 1);
 	state = field_u32(s->text, off->str_state, STRING_HEAD_BYTES - 1);
@@ -251,24 +252,53 @@ VERIFIED_ONCE int py_copy_string(struct py_scratch *s, const struct py_offsets *
 	if (!bytes || at > sizeof(struct code_event) + STRING_BYTES_MAX)
 		return kind << 16; /* at: for the verifier */
 	bytes = at_most(bytes, STRING_BYTES_MAX);
-	if (py_read(s, s->message + at, bytes, addr + data))
+	if (py_read(door, s, s->message + at, bytes, addr + data))
 		return PY_FAULT;
 	return bytes | kind << 16 | cut;
 }
+
+/* A copy is a function of its own: there are two to a code object. */
+#ifdef READ_REMOTE
+static __noinline int py_copy_remote_string(struct task_struct *task, struct py_scratch *s,
+					    const struct py_offsets *off, __u64 addr, __u32 at)
+{
+	return py_copy_characters((struct door){ task }, s, off, addr, at);
+}
+
+static __always_inline int py_copy_string(struct door door, struct py_scratch *s,
+					  const struct py_offsets *off, __u64 addr, __u32 at)
+{
+	return py_copy_remote_string(door.task, s, off, addr, at);
+}
+#else
+VERIFIED_ONCE int py_copy_own_string(struct py_scratch *s, const struct py_offsets *off, __u64 addr,
+				     __u32 at)
+{
+	if (!s || !off)
+		return PY_FAULT; /* for the verifier */
+	return py_copy_characters((struct door){}, s, off, addr, at);
+}
+
+static __always_inline int py_copy_string(struct door door, struct py_scratch *s,
+					  const struct py_offsets *off, __u64 addr, __u32 at)
+{
+	return py_copy_own_string(s, off, addr, at);
+}
+#endif
 
 /*
  * Writes the code_event of the code object at addr to s->message. Returns its length, or PY_FAULT:
  * then nothing is sent and a later sample tries again.
  */
-static __always_inline int py_describe(struct py_scratch *s, const struct py_offsets *off,
-				       const struct py_unsent *u)
+static __always_inline int py_describe(struct door door, struct py_scratch *s,
+				       const struct py_offsets *off, const struct py_unsent *u)
 {
 	struct code_event *e = (struct code_event *)s->message;
 	__u32 at = sizeof(*e);
 	__u64 total, lines;
 	int n;
 
-	if (py_read_code(s, off, u->addr))
+	if (py_read_code(door, s, off, u->addr))
 		return PY_FAULT;
 	__builtin_memset(e, 0, sizeof(*e));
 	e->kind = EVENT_CODE;
@@ -276,7 +306,7 @@ static __always_inline int py_describe(struct py_scratch *s, const struct py_off
 	e->process = s->walk.process;
 	e->first_line = code_u32(s, off->code_firstlineno);
 
-	n = py_copy_string(s, off, code_u64(s, off->code_filename), at);
+	n = py_copy_string(door, s, off, code_u64(s, off->code_filename), at);
 	if (n < 0)
 		return n;
 	e->filename_bytes = COPIED_BYTES(n);
@@ -285,7 +315,7 @@ static __always_inline int py_describe(struct py_scratch *s, const struct py_off
 	at += COPIED_BYTES(n);
 
 	n = py_copy_string(
-		s, off,
+		door, s, off,
 		code_u64(s, off->code_qualname != OFF_NONE ? off->code_qualname : off->code_name),
 		at);
 	if (n < 0)
@@ -296,26 +326,25 @@ static __always_inline int py_describe(struct py_scratch *s, const struct py_off
 	at += COPIED_BYTES(n);
 
 	lines = code_u64(s, off->code_linetable);
-	if (py_read_head(s, off->bytes_data, lines))
+	if (py_read_head(door, s, off->bytes_data, lines))
 		return PY_FAULT;
 	total = field_u64(s->text, off->bytes_size, STRING_HEAD_BYTES - 1);
 	if (total > 0x7fffffff)
 		total = 0;
 	e->lines_addr = lines + off->bytes_data;
 	e->lines_total = total;
-	if (total > LINES_CHUNK)
-		total = LINES_CHUNK;
+	total = at_most(total, LINES_CHUNK);
 	if (at > sizeof(*e) + 2 * STRING_BYTES_MAX)
 		return PY_FAULT; /* for the verifier */
-	if (total && py_read(s, s->message + at, total, e->lines_addr))
+	if (total && py_read(door, s, s->message + at, total, e->lines_addr))
 		return PY_FAULT;
 	e->lines_bytes = total;
 	return at + total;
 }
 
 /* A further piece of a line table. Returns the length of the lines_event, or PY_FAULT. */
-static __always_inline int py_describe_lines(struct py_scratch *s, __u64 id, __u64 lines_addr,
-					     __u32 total, __u32 chunk)
+static __always_inline int py_describe_lines(struct door door, struct py_scratch *s, __u64 id,
+					     __u64 lines_addr, __u32 total, __u32 chunk)
 {
 	struct lines_event *e = (struct lines_event *)s->message;
 	__u32 offset = chunk * LINES_CHUNK, bytes = total - offset;
@@ -329,7 +358,7 @@ static __always_inline int py_describe_lines(struct py_scratch *s, __u64 id, __u
 	e->code = id;
 	e->offset = offset;
 	e->bytes = bytes;
-	if (py_read(s, s->message + sizeof(*e), bytes, lines_addr + offset))
+	if (py_read(door, s, s->message + sizeof(*e), bytes, lines_addr + offset))
 		return PY_FAULT;
 	return sizeof(*e) + bytes;
 }

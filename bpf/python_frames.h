@@ -27,7 +27,8 @@ static __always_inline bool py_runs_machine_code(struct py_scratch *s, const str
  * publishes its _PyCFrame on the C stack before it fills it in: until then current_frame is what an
  * earlier call left there. The frame it leads to betrays it: see py_step().
  */
-static __always_inline int py_first_frame(struct py_scratch *s, const struct py_offsets *off)
+static __always_inline int py_first_frame(struct door door, struct py_scratch *s,
+					  const struct py_offsets *off)
 {
 	struct py_walk *w = &s->walk;
 	struct {
@@ -41,11 +42,11 @@ static __always_inline int py_first_frame(struct py_scratch *s, const struct py_
 		return 0;
 	/* _PyCFrame: [use_tracing,] current_frame, previous (3.11.0 and 3.12.0 cpython/pystate.h)
 	 */
-	if (py_read(s, &cframe, sizeof(cframe), w->frame + off->cframe_current))
+	if (py_read(door, s, &cframe, sizeof(cframe), w->frame + off->cframe_current))
 		return PY_FAULT;
 	w->frame = cframe.current;
 	if (cframe.previous)
-		w->entry_previous = read_pointer(s, cframe.previous + off->cframe_current);
+		w->entry_previous = read_pointer(door, s, cframe.previous + off->cframe_current);
 	return 0;
 }
 
@@ -54,15 +55,15 @@ static __always_inline int py_first_frame(struct py_scratch *s, const struct py_
  * copy: co_tlbc -> _PyCodeArray { size, entries[] } (Include/cpython/code.h); entry 0 is the
  * original.
  */
-static __always_inline __u64 py_bytecode(struct py_scratch *s, const struct py_offsets *off,
-					 __u64 code, __u32 tlbc)
+static __always_inline __u64 py_bytecode(struct door door, struct py_scratch *s,
+					 const struct py_offsets *off, __u64 code, __u32 tlbc)
 {
 	__u64 array, entry;
 
 	if (!tlbc || off->code_tlbc == OFF_NONE)
 		return code + off->code_adaptive;
-	array = read_pointer(s, code + off->code_tlbc);
-	entry = array ? read_pointer(s, array + 8 + (__u64)tlbc * 8) : 0;
+	array = read_pointer(door, s, code + off->code_tlbc);
+	entry = array ? read_pointer(door, s, array + 8 + (__u64)tlbc * 8) : 0;
 	return entry ? entry : code + off->code_adaptive;
 }
 
@@ -81,7 +82,7 @@ static __always_inline bool py_instr(const struct py_offsets *off, __u64 raw, __
 }
 
 /* Reads the block below the frame above that holds the walk's next one: one read, many frames. */
-static __always_inline void py_read_block(struct py_scratch *s)
+static __always_inline void py_read_block(struct door door, struct py_scratch *s)
 {
 	struct py_walk *w = &s->walk;
 	__u64 start = w->frame & ~(__u64)(BLOCK_BYTES - 1), len;
@@ -90,7 +91,7 @@ static __always_inline void py_read_block(struct py_scratch *s)
 		start = w->above - BLOCK_BYTES;
 	w->block_len = 0;
 	len = at_most(w->above - start, BLOCK_BYTES);
-	if (len && !read_user(s->frames + FRAME_BYTES, len, start)) {
+	if (len && !read_user(door, s->frames + FRAME_BYTES, len, start)) {
 		w->block_addr = start;
 		w->block_len = len;
 	}
@@ -100,7 +101,8 @@ static __always_inline void py_read_block(struct py_scratch *s)
  * Reads the walk's next frame. Returns where in s->frames it is: in the block, or read alone, at
  * the front. PY_FAULT if it cannot be read.
  */
-static __always_inline int py_read_frame(struct py_scratch *s, const struct py_offsets *off)
+static __always_inline int py_read_frame(struct door door, struct py_scratch *s,
+					 const struct py_offsets *off)
 {
 	struct py_walk *w = &s->walk;
 	__u32 size = off->frame_size;
@@ -108,13 +110,13 @@ static __always_inline int py_read_frame(struct py_scratch *s, const struct py_o
 
 	if (w->frame < w->above && w->above - w->frame < BLOCK_BYTES &&
 	    w->frame - w->block_addr >= w->block_len)
-		py_read_block(s);
+		py_read_block(door, s);
 	pos = w->frame - w->block_addr;
 	if (pos < BLOCK_BYTES && pos + size <= w->block_len)
 		return FRAME_BYTES + pos;
 	if (size > FRAME_BYTES)
 		return PY_FAULT; /* user space checked; for the verifier */
-	return py_read(s, s->frames, size, w->frame);
+	return py_read(door, s, s->frames, size, w->frame);
 }
 
 /* A frame that is taken apart is recorded, passed over, or the last one. */
@@ -255,6 +257,7 @@ static int py_step(__u32 i, struct py_loop *l)
 	const struct py_offsets *off = l->off;
 	struct py_walk *w = &s->walk;
 	struct py_frame *f = &s->frame;
+	struct door door = l->door;
 	int pos, use;
 
 	if (!w->frame) {
@@ -265,7 +268,7 @@ static int py_step(__u32 i, struct py_loop *l)
 		w->status = UNWIND_LATE;
 		return LOOP_STOP;
 	}
-	pos = py_read_frame(s, off);
+	pos = py_read_frame(door, s, off);
 	if (pos < 0) {
 		w->status = UNWIND_FAULT;
 		return LOOP_STOP;
@@ -273,8 +276,8 @@ static int py_step(__u32 i, struct py_loop *l)
 	use = py_take_frame(s, off, pos);
 	if (use != FRAME_RECORDED)
 		return use == FRAME_PASSED ? LOOP_NEXT : LOOP_STOP;
-	f->id = py_code_identity(s, off, f->code);
-	f->bytecode = py_bytecode(s, off, f->code, f->tlbc);
+	f->id = py_code_identity(door, s, off, f->code);
+	f->bytecode = py_bytecode(door, s, off, f->code, f->tlbc);
 	py_record_frame(s, off);
 	return LOOP_NEXT;
 }

@@ -6,23 +6,24 @@
 
 #include "bpf/python.h"
 
-static __always_inline __u16 py_read_opcode(struct py_scratch *s, __u64 addr)
+static __always_inline __u16 py_read_opcode(struct door door, struct py_scratch *s, __u64 addr)
 {
 	__u8 opcode;
 
-	return py_read(s, &opcode, sizeof(opcode), addr) ? OPCODE_NONE : opcode;
+	return py_read(door, s, &opcode, sizeof(opcode), addr) ? OPCODE_NONE : opcode;
 }
 
 #define EXTENDED_ARG 144 /* 3.6 to 3.10, opcode.h */
 
 /* Up to 3.10. f_lasti stays at the first EXTENDED_ARG of an instruction that has up to three. */
-static __always_inline __u16 py_opcode_of_object(struct py_scratch *s, const struct py_offsets *off)
+static __always_inline __u16 py_opcode_of_object(struct door door, struct py_scratch *s,
+						 const struct py_offsets *off)
 {
 	__u64 addr = s->walk.leaf_bytecode + off->bytes_data + s->records[0].instr;
 	__u16 opcode = OPCODE_NONE;
 
 	for (__u32 i = 0; i < 4; i++) {
-		opcode = py_read_opcode(s, addr + 2 * i);
+		opcode = py_read_opcode(door, s, addr + 2 * i);
 		if (opcode != EXTENDED_ARG)
 			break;
 	}
@@ -65,15 +66,16 @@ static const __u8 call_caches[2][256] = {
  * is not negative until the frame that was called is cleared away, then -1 as wherever a frame
  * runs.
  */
-static __always_inline __u16 py_opcode_of_cframe(struct py_scratch *s, const struct py_offsets *off)
+static __always_inline __u16 py_opcode_of_cframe(struct door door, struct py_scratch *s,
+						 const struct py_offsets *off)
 {
 	static const __u8 counts[] = { 1, 3, 4, CALL_CACHES_MAX };
 	const struct py_walk *w = &s->walk;
-	__u16 opcode = py_read_opcode(s, w->leaf_instr);
+	__u16 opcode = py_read_opcode(door, s, w->leaf_instr);
 	__u8 before[2 * CALL_CACHES_MAX], caller;
 
 	if ((w->leaf_stacktop < 0 && opcode != CACHE) ||
-	    read_user(before, sizeof(before), w->leaf_instr - sizeof(before)))
+	    read_user(door, before, sizeof(before), w->leaf_instr - sizeof(before)))
 		return opcode;
 	for (__u32 i = 0; i < sizeof(counts); i++) {
 		caller = before[sizeof(before) - 2 * counts[i]];
@@ -88,15 +90,16 @@ static __always_inline __u16 py_opcode_of_cframe(struct py_scratch *s, const str
  * the thread's own copy where it has one. OPCODE_NONE if it has none yet, runs machine code, or
  * cannot be read.
  */
-static __always_inline __u16 py_opcode(struct py_scratch *s, const struct py_offsets *off)
+static __always_inline __u16 py_opcode(struct door door, struct py_scratch *s,
+				       const struct py_offsets *off)
 {
 	if (!s->walk.depth || s->records[0].flags & ~FRAME_ENTRY)
 		return OPCODE_NONE;
 	if (off->frame_kind == FRAME_OBJECT)
-		return py_opcode_of_object(s, off);
+		return py_opcode_of_object(door, s, off);
 	if (off->frame_kind == FRAME_CFRAME)
-		return py_opcode_of_cframe(s, off);
-	return py_read_opcode(s, s->walk.leaf_instr);
+		return py_opcode_of_cframe(door, s, off);
+	return py_read_opcode(door, s, s->walk.leaf_instr);
 }
 
 #endif

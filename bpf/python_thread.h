@@ -11,33 +11,34 @@
 
 /* The address may be an old one: it is for the caller to say whether that is a fault. Bounded by
  * user space too (offsets_check()); repeated here for the verifier. */
-static __always_inline int py_read_tstate(struct py_scratch *s, const struct py_offsets *off,
-					  __u64 addr)
+static __always_inline int py_read_tstate(struct door door, struct py_scratch *s,
+					  const struct py_offsets *off, __u64 addr)
 {
 	__u32 size = off->tstate_size;
 
 	if (size > TSTATE_BYTES)
 		return PY_FAULT;
-	return read_user(s->tstate, size, addr);
+	return read_user(door, s->tstate, size, addr);
 }
 
 /*
  * Is addr a live PyThreadState of this thread? Reads it into s->tstate. A freed one keeps its bytes
  * and glibc gives its pthread_self to another thread, so it must still hang on its list.
  */
-static __always_inline bool py_tstate_matches(struct py_scratch *s, const struct py_offsets *off,
+static __always_inline bool py_tstate_matches(struct door door, struct py_scratch *s,
+					      const struct py_offsets *off,
 					      const struct py_thread *t, __u64 addr)
 {
 	__u64 prev, interp, link, head;
 
-	if (py_read_tstate(s, off, addr))
+	if (py_read_tstate(door, s, off, addr))
 		return false;
 	if (tstate_u64(s, off->tstate_thread_id) != t->pointer)
 		return false;
 	prev = tstate_u64(s, off->tstate_prev);
 	interp = tstate_u64(s, off->tstate_interp);
 	link = prev ? prev + off->tstate_next : interp + off->interp_threads_head;
-	return !read_user(&head, sizeof(head), link) && head == addr;
+	return !read_user(door, &head, sizeof(head), link) && head == addr;
 }
 
 static __always_inline bool py_tstate_is_bound(struct py_scratch *s, const struct py_offsets *off)
@@ -51,19 +52,20 @@ static int py_search_step(__u32 i, struct py_loop *l)
 	struct py_scratch *s = l->s;
 	const struct py_offsets *off = l->off;
 	struct py_search *q = &s->search;
+	struct door door = l->door;
 
 	if (py_is_late(&s->walk)) {
 		q->is_late = 1;
 		return LOOP_STOP;
 	}
 	if (!q->tstate) {
-		q->interp = read_pointer(s, q->interp + off->interp_next);
+		q->interp = read_pointer(door, s, q->interp + off->interp_next);
 		if (!q->interp)
 			return LOOP_STOP;
-		q->tstate = read_pointer(s, q->interp + off->interp_threads_head);
+		q->tstate = read_pointer(door, s, q->interp + off->interp_threads_head);
 		return LOOP_NEXT;
 	}
-	if (py_read_tstate(s, off, q->tstate)) {
+	if (py_read_tstate(door, s, off, q->tstate)) {
 		py_note_fault(s, q->tstate, off->tstate_size, false);
 		return LOOP_STOP;
 	}
@@ -84,12 +86,13 @@ static __always_inline void py_search_all(struct py_loop *l)
 {
 	struct py_scratch *s = l->s;
 	struct py_search *q = &s->search;
+	struct door door = l->door;
 
 	q->found = 0;
 	q->matches = 0;
 	q->is_late = 0;
-	q->interp = read_pointer(s, l->thread->runtime + l->off->runtime_interpreters_head);
-	q->tstate = q->interp ? read_pointer(s, q->interp + l->off->interp_threads_head) : 0;
+	q->interp = read_pointer(door, s, l->thread->runtime + l->off->runtime_interpreters_head);
+	q->tstate = q->interp ? read_pointer(door, s, q->interp + l->off->interp_threads_head) : 0;
 	if (q->interp)
 		LOOP(LIST_STEPS, py_search_step, l);
 }
@@ -98,9 +101,16 @@ static __always_inline void py_search_all(struct py_loop *l)
 static __always_inline bool py_has_subinterpreters(struct py_loop *l)
 {
 	struct py_scratch *s = l->s;
-	__u64 head = read_pointer(s, l->thread->runtime + l->off->runtime_interpreters_head);
+	struct door door = l->door;
+	__u64 head = read_pointer(door, s, l->thread->runtime + l->off->runtime_interpreters_head);
 
-	return head && read_pointer(s, head + l->off->interp_next);
+	return head && read_pointer(door, s, head + l->off->interp_next);
+}
+
+/* Of thread_cache. What that says is checked before it is believed. */
+static __always_inline __u64 py_thread_key(const struct py_thread *t)
+{
+	return hash_mix(hash_mix(t->process, t->tid), t->pointer);
 }
 
 /*
@@ -117,12 +127,12 @@ static __always_inline int py_find_tstate(struct py_loop *l, bool *has_walked)
 	struct py_scratch *s = l->s;
 	const struct py_offsets *off = l->off;
 	const struct py_thread *t = l->thread;
-	__u64 key = hash_mix(hash_mix(t->process, t->tid), t->pointer);
-	__u64 addr;
+	struct door door = l->door;
+	__u64 key = py_thread_key(t), addr;
 
 	if (off->runtime_tstate_current != OFF_NONE) {
-		addr = read_pointer(s, t->runtime + off->runtime_tstate_current);
-		if (addr && !py_read_tstate(s, off, addr) &&
+		addr = read_pointer(door, s, t->runtime + off->runtime_tstate_current);
+		if (addr && !py_read_tstate(door, s, off, addr) &&
 		    tstate_u64(s, off->tstate_thread_id) == t->pointer) {
 			s->walk.flags |= SAMPLE_HOLDS_GIL;
 			cache_put(thread_cache, THREAD_SLOTS, key, addr);
@@ -131,7 +141,7 @@ static __always_inline int py_find_tstate(struct py_loop *l, bool *has_walked)
 	}
 
 	addr = cache_get(thread_cache, THREAD_SLOTS, key);
-	if (addr && py_tstate_matches(s, off, t, addr) &&
+	if (addr && py_tstate_matches(door, s, off, t, addr) &&
 	    (!off->status_bound_gilstate || py_tstate_is_bound(s, off))) {
 		if (!off->status_bound_gilstate && py_has_subinterpreters(l))
 			s->walk.flags |= SAMPLE_AMBIGUOUS;
@@ -143,7 +153,7 @@ static __always_inline int py_find_tstate(struct py_loop *l, bool *has_walked)
 			return s->search.is_late ? PY_LATE : s->walk.faults ? PY_FAULT : PY_NONE;
 		if (s->search.matches > 1 && !s->search.is_bound)
 			s->walk.flags |= SAMPLE_AMBIGUOUS;
-		if (py_read_tstate(s, off, addr))
+		if (py_read_tstate(door, s, off, addr))
 			return py_note_fault(s, addr, off->tstate_size, false);
 		cache_put(thread_cache, THREAD_SLOTS, key, addr);
 	}

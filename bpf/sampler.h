@@ -47,6 +47,22 @@ struct sampler_call {
 	__u64 value; /* what the sample stands for, in the source's unit */
 };
 
+/* Fills in what is known before the walk. */
+static __always_inline void begin_sample(struct py_scratch *s, struct task_struct *task,
+					 const struct task_facts *f, __u64 runtime, __u64 now)
+{
+	s->thread.process = f->process;
+	s->thread.pointer = task_thread_pointer(task);
+	s->thread.runtime = runtime;
+	s->thread.tid = task->pid;
+	s->sample.cpu = bpf_get_smp_processor_id();
+	s->sample.ktime_ns = now;
+	s->sample.process = f->process;
+	s->sample.pid = f->pid;
+	s->sample.tid = f->tid;
+	s->part.opcode = OPCODE_NONE;
+}
+
 /* Before the walk: s->thread and all else that is known of s->sample are filled in. */
 static __always_inline void begin_walk(struct py_scratch *s, enum access access)
 {
@@ -59,24 +75,22 @@ static __always_inline void begin_walk(struct py_scratch *s, enum access access)
 
 /*
  * Walks the thread and describes what is new. Returns STAT_RECORDED when s->walk, s->sample and
- * s->records hold a sample to be sent, else the counter that says why there is none. On the way to
- * frames and names this is where most states are: verified once, for the tick and for task work.
+ * s->records hold a sample to be sent, else the counter that says why there is none.
  */
-VERIFIED_ONCE int take_sample(struct py_scratch *s, struct cpu_state *c, __u32 layout)
+static __always_inline int take_sample_by(struct door door, struct py_scratch *s,
+					  struct cpu_state *c, __u32 layout, __u64 time_max_ns)
 {
-	struct describe_loop d = { .s = s, .stats = c };
-	struct py_loop l = { .s = s };
+	struct describe_loop d = { .s = s, .stats = c, .door = door };
+	struct py_loop l = { .s = s, .door = door };
 	bool has_walked = false;
 	int r;
 
-	if (!s || !c)
-		return STAT_NO_SCRATCH;
 	l.thread = &s->thread;
 	l.off = &layouts[layout & (LAYOUTS_MAX - 1)];
 	d.off = l.off;
 	s->walk.faults = 0;
 	s->walk.steps = 0;
-	s->walk.deadline_ns = clock_ns() + TIME_MAX_NS;
+	s->walk.deadline_ns = clock_ns() + time_max_ns;
 	s->part.opcode = OPCODE_NONE;
 	r = py_find_tstate(&l, &has_walked);
 	if (has_walked)
@@ -85,7 +99,7 @@ VERIFIED_ONCE int take_sample(struct py_scratch *s, struct cpu_state *c, __u32 l
 		return be_outside(&s->walk);
 	if (r)
 		return r == PY_LATE ? STAT_TSTATE_LATE : STAT_TSTATE_FAULT;
-	if (py_first_frame(s, l.off))
+	if (py_first_frame(door, s, l.off))
 		return STAT_TSTATE_FAULT;
 	if (!s->walk.frame)
 		return be_outside(&s->walk);
@@ -94,11 +108,22 @@ VERIFIED_ONCE int take_sample(struct py_scratch *s, struct cpu_state *c, __u32 l
 	if (!s->walk.depth && s->walk.status == UNWIND_COMPLETE)
 		return be_outside(&s->walk); /* 3.15: the thread's base frame alone */
 	if (session.has_opcodes)
-		s->part.opcode = py_opcode(s, l.off);
+		s->part.opcode = py_opcode(door, s, l.off);
 	s->describing.layout = layout;
 	bpf_loop(CODES_PER_SAMPLE, describe, &d, 0);
 	return STAT_RECORDED;
 }
+
+#ifndef READ_REMOTE
+/* On the way to frames and names is where most states are: verified once, for the tick and for task
+ * work. */
+VERIFIED_ONCE int take_sample(struct py_scratch *s, struct cpu_state *c, __u32 layout)
+{
+	if (!s || !c)
+		return STAT_NO_SCRATCH;
+	return take_sample_by((struct door){}, s, c, layout, TIME_MAX_NS);
+}
+#endif
 
 static __always_inline bool send_sample(struct py_scratch *s, struct cpu_state *c)
 {

@@ -4,7 +4,12 @@
 
 /*
  * The times of threads: since when they are in the recording, when they leave a CPU and come back.
- * Who changes an entry is the thread itself, in its switches, or the one that makes it.
+ * Who changes an entry is the thread itself, in its switches, or the one that makes it; but a span
+ * that lasts may be ended by another task, where a part of the recording ends (remote.bpf.c). So
+ * who ends a span is who takes out_ns away, in one atomic step: the thread sets it to 0, the other
+ * task to the moment at which the next span begins, if it is still what it was before the walk.
+ * Then no time is counted twice and none is lost. Both add to the sums, of spans that follow one
+ * another: by atomics.
  */
 
 #include "bpf/discover.h"
@@ -67,20 +72,38 @@ static __always_inline struct thread_times *times_of_leader(struct thread_times 
 	return times_get(task->group_leader);
 }
 
-/* The thread has had the CPU again since then. */
-static __always_inline void times_return(struct thread_times *t, __u64 then, __u8 class,
-					 bool is_by_chance)
+/* The thread ends its span, and is on the CPU from now on. Returns when that began. */
+static __always_inline __u64 times_take(struct thread_times *t, __u64 now)
 {
-	__u64 ns = then - t->out_ns;
+	t->in_ns = now;
+	return __sync_lock_test_and_set(&t->out_ns, 0);
+}
 
+/* 0: it was cut after now was looked at. */
+static __always_inline __u64 times_lasted(__u64 begin_ns, __u64 now)
+{
+	return now > begin_ns ? now - begin_ns : 0;
+}
+
+static __always_inline void times_add(struct thread_times *t, __u8 class, __u64 ns,
+				      bool is_by_chance)
+{
 	class = at_most(class, CLASS_COUNT_ - 1);
-	if (is_by_chance)
-		t->short_ns[class] += ns;
-	else
-		t->long_ns[class] += ns;
-	t->spans++;
-	t->in_ns = then;
-	t->out_ns = 0;
+	__sync_fetch_and_add(is_by_chance ? &t->short_ns[class] : &t->long_ns[class], ns);
+}
+
+/*
+ * Another task ends the span that began at begin_ns, if the thread has not done so itself, and the
+ * next one begins. Returns whether it was ended.
+ */
+static __always_inline bool times_cut(struct thread_times *t, __u64 begin_ns, __u64 now, __u8 class)
+{
+	__u64 ns = now - begin_ns;
+
+	if (__sync_val_compare_and_swap(&t->out_ns, begin_ns, now) != begin_ns)
+		return false;
+	times_add(t, class, ns, ns < session.span_ns);
+	return true;
 }
 
 /* It waits for the GIL no more. */
@@ -98,13 +121,13 @@ static __always_inline void times_end_gil_wait(struct thread_times *t, struct ta
 	t->gil_end_ns = now;
 }
 
-/* How long a thread has run since it left the CPU, as it is said to be off. */
+/* How long a thread has run since it left the CPU, as it is said to be off since off_ns. */
 static __always_inline __u64 times_ran_unseen(const struct thread_times *t,
-					      struct task_struct *task, __u64 now)
+					      struct task_struct *task, __u64 off_ns)
 {
-	__u64 ran = task->se.sum_exec_runtime - t->exec_ns, off = now - t->out_ns;
+	__u64 ran = task->se.sum_exec_runtime - t->exec_ns;
 
-	return ran < off ? ran : off;
+	return ran < off_ns ? ran : off_ns;
 }
 
 static __always_inline __u8 times_unseen_class(const struct thread_times *t)
@@ -121,11 +144,13 @@ static __always_inline __u8 times_unseen_class(const struct thread_times *t)
 static __always_inline void times_return_unseen(struct thread_times *t, struct task_struct *task,
 						__u64 now)
 {
-	__u64 then = now - times_ran_unseen(t, task, now);
+	__u64 gone = times_lasted(times_take(t, now), now), ran = times_ran_unseen(t, task, gone);
 	__u8 class = times_unseen_class(t);
 
-	times_end_gil_wait(t, task, then);
-	times_return(t, then, class, then - t->out_ns < session.span_ns);
+	t->in_ns = now - ran;
+	times_end_gil_wait(t, task, now - ran);
+	times_add(t, class, gone - ran, gone - ran < session.span_ns);
+	t->spans++;
 }
 
 #endif

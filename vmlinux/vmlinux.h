@@ -48,6 +48,7 @@ enum {
 	BPF_RB_NO_WAKEUP = 1,
 	BPF_RB_FORCE_WAKEUP = 2,
 	BPF_RB_AVAIL_DATA = 0,
+	BPF_RB_RING_SIZE = 1,
 	BPF_F_MMAPABLE = 1024,
 };
 
@@ -129,6 +130,26 @@ struct mm_struct {
 	struct file *exe_file;
 };
 
+struct kernfs_node {
+	u64 id; /* of a cgroup's folder: its inode */
+};
+
+struct cgroup;
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+};
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp; /* of version 2 */
+};
+
 struct signal_struct {
 	atomic_t live; /* threads that have not exited yet */
 };
@@ -171,6 +192,7 @@ struct sched_entity {
 struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
+	int on_cpu; /* from before it is switched to until after it is switched from */
 	pid_t pid;
 	pid_t tgid;
 	unsigned int policy; /* SCHED_* */
@@ -180,8 +202,11 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct files_struct *files;
 	struct pid *thread_pid;
-	u32 self_exec_id;   /* grows with each exec */
-	u64 start_time;     /* ns, CLOCK_MONOTONIC */
+	struct css_set *cgroups;
+	u32 self_exec_id;     /* grows with each exec */
+	unsigned long nvcsw;  /* switches away from it, of its own will, */
+	unsigned long nivcsw; /* and not */
+	u64 start_time;       /* ns, CLOCK_MONOTONIC */
 	u64 start_boottime; /* ns, CLOCK_BOOTTIME */
 	char comm[16];
 	struct sched_entity se;

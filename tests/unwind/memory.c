@@ -260,7 +260,7 @@ static void check_room(const __u8 *dst, size_t size)
 		if (dst >= start && dst + size <= start + guard.rooms[i].bytes)
 			return;
 	}
-	fprintf(stderr, "read_user: %zu bytes at %td of the work space fit no member of it\n", size,
+	fprintf(stderr, "read_memory: %zu bytes at %td of the work space fit no member of it\n", size,
 		dst - guard.object);
 	abort();
 }
@@ -280,7 +280,7 @@ static const __u8 *page_read(struct memory *m, __u64 number)
 	return p->is_swapped ? NULL : p->bytes;
 }
 
-int read_user(void *dst, __u32 size, __u64 addr)
+int read_memory(void *dst, __u32 size, __u64 addr)
 {
 	__u8 *to = dst;
 	__u32 left = size;

@@ -4,8 +4,8 @@
 
 /*
  * A target's address space for the host: pages that are there, pages that are swapped out (they
- * fault) and nothing elsewhere. read_user() of bpf/read.h reads
- * the memory chosen by memory_use().
+ * fault) and nothing elsewhere. read_memory() of bpf/read.h reads the memory chosen by
+ * memory_use().
  */
 
 #include <stdbool.h>
@@ -27,7 +27,7 @@ void memory_set_source(struct memory *m, memory_source source, void *ctx);
 /* Only these bits of an address count, so that any pointer can lead somewhere. Default: all. */
 void memory_fold(struct memory *m, __u64 mask);
 
-/* What read_user() reads from now on. */
+/* What the unwinder reads from now on. */
 void memory_use(struct memory *m);
 
 /*
@@ -52,7 +52,7 @@ void memory_swap_in(struct memory *m, __u64 addr, size_t len);
  * False: there is no such memory. Of the memory in use. */
 bool memory_read_in(__u64 addr, __u32 bytes);
 
-/* Reads that read_user() was asked for since memory_use(). */
+/* Reads that read_memory() was asked for since memory_use(). */
 size_t memory_reads(const struct memory *m);
 
 /* Whether any of them lay in part on the page of addr. */
@@ -62,7 +62,7 @@ bool memory_is_touched(const struct memory *m, __u64 addr);
 size_t memory_touched(const struct memory *m, __u64 *pages, size_t max);
 
 /*
- * Where a read may land: each read_user() into the given object must stay inside one of its
+ * Where a read may land: each read into the given object must stay inside one of its
  * members, or the test aborts. ASan sees the whole object only.
  */
 struct memory_room {

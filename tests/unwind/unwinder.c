@@ -59,6 +59,8 @@ __u64 clock_ns(void)
 	return now_ns;
 }
 
+static const struct door door; /* to the memory in use */
+
 void unwinder_set_clock(__u64 step_ns)
 {
 	clock_step_ns = step_ns;
@@ -83,7 +85,7 @@ struct unwind_result unwind(const struct py_offsets *off, const struct py_thread
 	begin_walk();
 	result.error = py_find_tstate(&l, &has_walked);
 	if (!result.error)
-		result.error = py_first_frame(&scratch, off);
+		result.error = py_first_frame(door, &scratch, off);
 	if (result.error) {
 		result.has_walked = has_walked;
 		return result;
@@ -125,7 +127,7 @@ struct unwind_result unwind_from(const struct py_offsets *off, __u64 frame, __u6
 
 __u16 unwinder_opcode(const struct py_offsets *off)
 {
-	return py_opcode(&scratch, off);
+	return py_opcode(door, &scratch, off);
 }
 
 __u64 unwinder_identity(const struct py_offsets *off, __u64 addr, __u64 process)
@@ -134,7 +136,7 @@ __u64 unwinder_identity(const struct py_offsets *off, __u64 addr, __u64 process)
 	__u64 id;
 
 	scratch.walk = (struct py_walk){ .process = process, .is_strict = 1 };
-	id = py_code_identity(&scratch, off, addr);
+	id = py_code_identity(door, &scratch, off, addr);
 	scratch.walk = kept;
 	return id;
 }
@@ -143,12 +145,12 @@ int unwinder_describe(const struct py_offsets *off, __u64 id, __u64 addr)
 {
 	struct py_unsent u = { .id = id, .addr = addr };
 
-	return py_describe(&scratch, off, &u);
+	return py_describe(door, &scratch, off, &u);
 }
 
 int unwinder_describe_lines(__u64 id, __u64 lines_addr, __u32 total, __u32 chunk)
 {
-	return py_describe_lines(&scratch, id, lines_addr, total, chunk);
+	return py_describe_lines(door, &scratch, id, lines_addr, total, chunk);
 }
 
 void unwinder_mark_sent(__u64 id)

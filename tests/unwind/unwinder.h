@@ -2,7 +2,7 @@
 #ifndef UNWIND_UNWINDER_H
 #define UNWIND_UNWINDER_H
 
-/* The unwinder of bpf/ as the host runs it: read_user() comes from memory.c, the caches are plain
+/* The unwinder of bpf/ as the host runs it: read_memory() is in memory.c, the caches are plain
  * arrays.
  */
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -67,6 +68,17 @@ static void give_scratch(struct session_config *c, const struct session_opts *op
 			c->scratch_row[i] = c->scratch_rows++;
 }
 
+/* By which the kernel knows it, too. */
+static int cgroup_inode(const struct cgroup *cgroup, __u64 *inode)
+{
+	struct stat st;
+
+	if (fstat(cgroup->fd, &st) < 0)
+		return err_set(-errno, "%s: %s", cgroup->path, strerror(errno));
+	*inode = st.st_ino;
+	return 0;
+}
+
 static int configure(struct pyebpf *skel, const struct session_opts *opts, int cpus,
 		     const struct feature_probe *probe)
 {
@@ -86,6 +98,8 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 	c->wakeup_bytes = opts->ring_bytes / 4;
 	c->own_pid = getpid();
 	c->has_cgroup = opts->cgroup && opts->cgroup->is_v2;
+	if (c->has_cgroup && (r = cgroup_inode(opts->cgroup, &c->cgroup_id)) < 0)
+		return r;
 	c->has_filter = !opts->is_system_wide && !c->has_cgroup;
 	c->follow_children = opts->follow_children;
 	c->has_opcodes = opts->has_opcodes;
@@ -192,11 +206,14 @@ static int choose_programs(struct pyebpf *skel)
 		{ skel->progs.on_switched, c->has_spans && c->has_exit_hook },
 		{ skel->progs.on_thread, c->has_spans },
 		{ skel->progs.list_thread_times, c->has_spans },
+		{ skel->progs.visit_thread, c->has_spans },
 	};
 	int r = bpf_map__set_autocreate(skel->maps.thread_times, c->has_spans);
 
 	for (size_t i = 0; !r && i < sizeof(rows) / sizeof(*rows); i++)
 		r = bpf_program__set_autoload(rows[i].program, rows[i].is_needed);
+	if (!r)
+		r = bpf_program__set_flags(skel->progs.visit_thread, BPF_F_SLEEPABLE);
 	return r < 0 ? err_set(r, "choose the BPF programs: %s", strerror(-r)) : 0;
 }
 
@@ -227,12 +244,13 @@ static int attach(struct pyebpf *skel)
 
 static int size_maps(struct pyebpf *skel, const struct session_opts *opts, int cpus)
 {
+	const struct session_config *c = &skel->rodata->session;
 	int r;
 
 	if ((r = bpf_map__set_max_entries(skel->maps.events, opts->ring_bytes)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.scratch,
-					  skel->rodata->session.scratch_rows * cpus +
-						  TASK_SCRATCHES)) < 0 ||
+					  c->scratch_rows * cpus + TASK_SCRATCHES + c->has_spans)) <
+		    0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.cpu_ticks, cpus)) < 0)
 		return err_set(r, "size the BPF maps: %s", strerror(-r));
 	return 0;

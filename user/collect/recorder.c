@@ -16,6 +16,7 @@
 
 #define LOOK_NS 250000000ULL /* who is in a version 1 cgroup is asked this often */
 #define SETTLE_NS NS_PER_SECOND
+#define CLOSING_PASSES 64 /* each fills half of the ring */
 
 struct recorder {
 	struct recorder_opts opts;
@@ -207,11 +208,24 @@ static int end_part(struct recorder *rec, uint64_t now)
 	return 0;
 }
 
+/* What threads wait for now, up to now. As many samples as threads: the ring may not hold them. */
+static int close_spans(struct recorder *rec)
+{
+	int left = 1, r = 0;
+
+	for (int i = 0; i < CLOSING_PASSES && left > 0 && r >= 0; i++) {
+		left = session_close_spans(rec->session);
+		r = session_consume(rec->session, 0, pipeline_record, rec->pipeline);
+	}
+	return left < 0 ? left : r;
+}
+
 int recorder_cut(struct recorder *rec)
 {
-	uint64_t now = monotonic_ns();
-	int r = session_consume(rec->session, 0, pipeline_record, rec->pipeline);
+	uint64_t now;
+	int r = close_spans(rec);
 
+	now = monotonic_ns();
 	if (r < 0 || (r = settle(rec, now)) < 0)
 		return r;
 	return end_part(rec, now);
@@ -220,8 +234,10 @@ int recorder_cut(struct recorder *rec)
 int recorder_finish(struct recorder *rec)
 {
 	uint64_t now;
-	int r;
+	int r = close_spans(rec);
 
+	if (r < 0)
+		return r;
 	session_stop(rec->session);
 	now = monotonic_ns();
 	if ((r = session_drain(rec->session, pipeline_record, rec->pipeline)) < 0 ||

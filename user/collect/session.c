@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/vec.h"
 #include "collect/programs.h"
+#include "collect/spans.h"
 #include "collect/ticker.h"
 #include "pyebpf.skel.h"
 
@@ -32,6 +33,7 @@ struct session {
 	struct cpu_ticks *ticks; /* of each CPU; mapped */
 	size_t ticks_bytes;
 	struct ticker *ticker;         /* NULL: not attached */
+	struct spans *spans;           /* NULL: none are recorded, or not yet */
 	int switches[SWITCH_PROGRAMS]; /* the programs that the scheduler runs, attached; -1: not */
 	bool is_stopped;
 	uint64_t cpu_time_base_ns; /* of the targets, before the session's start */
@@ -96,6 +98,7 @@ void session_free(struct session *s)
 	if (!s)
 		return;
 	ticker_free(s->ticker);
+	spans_free(s->spans);
 	detach_switches(s);
 	if (s->ticks)
 		munmap(s->ticks, s->ticks_bytes);
@@ -247,9 +250,9 @@ int session_find_binary(struct session *s, const struct binary_key *key, struct 
 
 int session_add_process(struct session *s, uint32_t pid, const struct proc_row *row)
 {
-	return bpf_map_update_elem(bpf_map__fd(s->skel->maps.procs), &pid, row, BPF_ANY) < 0
-		       ? -errno
-		       : 0;
+	if (bpf_map_update_elem(bpf_map__fd(s->skel->maps.procs), &pid, row, BPF_ANY) < 0)
+		return -errno;
+	return row->layout < LAYOUTS_MAX ? session_open_spans(s, pid) : 0;
 }
 
 int session_find_process(struct session *s, uint32_t pid, struct proc_row *row)
@@ -563,13 +566,40 @@ int session_cpu_time(struct session *s, uint64_t *ns)
 	return 0;
 }
 
+/* From now on a process that is added has its threads looked at, by whichever thread adds it. */
+static int begin_spans(struct session *s)
+{
+	struct spans *sp;
+	int r;
+
+	if (!session_has_source(s, SOURCE_SWITCHES))
+		return 0;
+	r = spans_new(s->skel, &sp);
+	if (r < 0)
+		return r;
+	__atomic_store_n(&s->spans, sp, __ATOMIC_RELEASE);
+	return spans_open(sp, 0);
+}
+
 int session_start(struct session *s)
 {
 	int r = ticker_start(s->ticker);
 
-	if (!r)
-		r = attach_switches(s);
-	return r < 0 ? r : read_cpu_time(s, &s->cpu_time_base_ns);
+	if (r < 0 || (r = attach_switches(s)) < 0 || (r = begin_spans(s)) < 0)
+		return r;
+	return read_cpu_time(s, &s->cpu_time_base_ns);
+}
+
+int session_open_spans(struct session *s, uint32_t pid)
+{
+	struct spans *sp = __atomic_load_n(&s->spans, __ATOMIC_ACQUIRE);
+
+	return sp ? spans_open(sp, pid) : 0;
+}
+
+int session_close_spans(struct session *s)
+{
+	return s->spans ? spans_close(s->spans) : 0;
 }
 
 uint64_t session_pending(const struct session *s, enum sample_source source)

@@ -144,6 +144,21 @@ bool session_opts_have_source(const struct session_opts *opts, enum sample_sourc
 /* Is it one that this session records by? */
 bool session_has_source(const struct session *s, enum sample_source source);
 
+/*
+ * Threads that do not switch, where spans of waiting are recorded: from now on those of this
+ * process, or of all (0), are in the recording, running or waiting. session_start() and
+ * session_add_process() do that. 0, or a negative errno with a message.
+ */
+int session_open_spans(struct session *s, uint32_t pid);
+
+/*
+ * Ends the spans of all threads that wait, now, and begins new ones: their samples go into the
+ * ring. Before a part of the recording ends, and before session_stop(). Takes some 25 us a thread,
+ * and as long as their pages are waited for. 1: the ring is too full, to be emptied and called
+ * again.
+ */
+int session_close_spans(struct session *s);
+
 /* What was counted of a source: sums over the CPUs. 0, or a negative errno with a message. */
 int session_stats(struct session *s, enum sample_source source, uint64_t stats[STAT_COUNT_]);
 

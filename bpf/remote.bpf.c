@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * Threads that do not switch: their spans of waiting begin when the recording does, and end when it
+ * does, or a part of it.
+ */
+
+#include "vmlinux.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#define READ_REMOTE
+#include "bpf/remote.h"
+#include "bpf/span.h"
+
+/* An iter.s/task, but not by a name that libbpf knows: user/collect/programs.c says what it is. */
+#define ITERATOR "iterator/task"
+
+__u64 neighbour_process, neighbour_tstate;
+
+/* Written by user space before a pass: are spans closed, too? */
+bool is_closing;
+
+/* Spans that a pass left open, as their samples would not fit into the ring. */
+__u64 spans_left;
+
+static __always_inline bool ring_is_filling(void)
+{
+	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) >
+	       bpf_ringbuf_query(&events, BPF_RB_RING_SIZE) / 2;
+}
+
+/* What the scheduler's hooks would have noted, had they seen the thread go. */
+static __always_inline void times_fill(struct thread_times *t, struct task_struct *task,
+				       const struct task_facts *f, __u64 now, bool is_on_cpu)
+{
+	t->process = f->process;
+	t->pid = f->pid;
+	t->tid = f->tid;
+	t->exec_ns = task->se.sum_exec_runtime;
+	t->out_state = task->__state;
+	t->in_ns = now;
+	t->out_ns = is_on_cpu ? 0 : now;
+}
+
+/*
+ * The thread is in the recording from now on. Its entry comes into being as a whole, or is the one
+ * that its own switch has made meanwhile. What may go wrong is that it switches between our look at
+ * it and that: gone without an entry, it is off from now on; come back, its next switch finds a
+ * span open and mends it by exec_ns, as any that it did not see end.
+ */
+static __always_inline struct thread_times *times_open(struct py_scratch *s,
+						       struct task_struct *task, __u64 now)
+{
+	struct thread_times *init = (struct thread_times *)s->message, *t;
+	bool is_on_cpu = task->on_cpu;
+	struct task_facts f;
+	struct proc_row row;
+
+	task_facts_read(task, &f);
+	if (!is_remote_wanted(task, &f) || !is_recorded(&f, &row))
+		return NULL;
+	__builtin_memset(init, 0, sizeof(*init));
+	times_fill(init, task, &f, now, is_on_cpu);
+	init->since_ns = now;
+	t = bpf_task_storage_get(&thread_times, task, init, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!t)
+		return NULL;
+	if (!t->since_ns) { /* it was there to count who waits for the GIL */
+		times_fill(t, task, &f, now, is_on_cpu);
+		__sync_val_compare_and_swap(&t->since_ns, 0, now);
+	}
+	if (t->since_ns == now && is_on_cpu && !*(volatile int *)&task->on_cpu)
+		__sync_val_compare_and_swap(&t->out_ns, 0, now);
+	return t;
+}
+
+/* Of at least span_ns they are all kept, shorter ones so often as their length is a part of that.
+ */
+static __always_inline __u64 value_of_span(__u64 ns)
+{
+	if (ns >= session.span_ns)
+		return ns;
+	return (__u64)bpf_get_prandom_u32() * session.span_ns >> 32 < ns ? session.span_ns : 0;
+}
+
+/* Why it waits goes through memory: behind it the verifier has one state again. */
+static __always_inline void note_wait(struct sample_event *e, struct task_struct *task,
+				      const struct thread_times *t)
+{
+	const struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	e->wait = wait_of_file(task, regs, wait_reason(t, regs));
+	e->syscall = e->wait == WAIT_OTHER ? regs_syscall(regs) : SYSCALL_NONE;
+}
+
+static __always_inline int walk_thread(struct py_scratch *s, struct cpu_state *c,
+				       struct task_struct *task, __u64 now)
+{
+	struct task_facts f;
+	struct proc_row row;
+
+	task_facts_read(task, &f);
+	return is_recorded(&f, &row) ? walk_remote(s, c, task, &f, &row, now) : STAT_FILTERED;
+}
+
+/* The span that s->sample tells of has ended, at its ktime_ns. */
+static __always_inline void send_closed(struct py_scratch *s, struct cpu_state *c, int r)
+{
+	__u32 flags = s->walk.flags;
+
+	if (s->sample.duration_ns < session.span_ns)
+		s->walk.flags |= SAMPLE_SHORT;
+	if (r == STAT_RECORDED && !send_sample(s, c))
+		r = STAT_RING_FULL;
+	stat_add(c, at_most((__u32)r, STAT_TICK_END - 1), s->sample.value);
+	s->walk.flags = flags;
+}
+
+/*
+ * Before Linux 6.16: the sample of the span that begins at its ktime_ns, whose end comes as an
+ * event of its own, and no end for the one before it, which is told whole.
+ */
+static __always_inline void send_open(struct thread_times *t, struct py_scratch *s,
+				      struct cpu_state *c, __u64 before_ns, int r)
+{
+	struct sample_event *e = &s->sample;
+	struct span_end_event end = {
+		.kind = EVENT_SPAN_END,
+		.syscall = SYSCALL_NONE,
+		.tid = e->tid,
+		.process = e->process,
+		.begin_ns = before_ns,
+		.ktime_ns = e->ktime_ns,
+	};
+
+	if (t->is_open)
+		ring_send(&end, sizeof(end));
+	e->value = 1;
+	e->duration_ns = 0;
+	e->wait = WAIT_NONE;
+	e->syscall = 0;
+	s->walk.flags |= SAMPLE_OPEN;
+	t->thinned = 0;
+	t->is_open = r == STAT_RECORDED && send_sample(s, c);
+}
+
+/*
+ * A thread that is off the CPU since begin_ns. is_cut: its span ends now, and the next one begins;
+ * else it has just been opened.
+ */
+static __always_inline void look_at_span(struct py_scratch *s, struct cpu_state *c,
+					 struct task_struct *task, struct thread_times *t,
+					 __u64 now, bool is_cut)
+{
+	__u64 begin_ns = *(volatile __u64 *)&t->out_ns, value = 0;
+	struct sample_event *e = &s->sample;
+	struct standstill still;
+	int r = STAT_FILTERED;
+
+	if (!begin_ns || begin_ns > now || !standstill_begin(task, &still))
+		return;
+	if (is_cut)
+		value = value_of_span(now - begin_ns);
+	if (value || !session.has_exit_hook) {
+		if (ring_is_filling()) {
+			spans_left++;
+			return;
+		}
+		r = walk_thread(s, c, task, now);
+	}
+	e->source = SOURCE_SWITCHES;
+	e->ktime_ns = now;
+	e->value = value;
+	e->duration_ns = now - begin_ns;
+	e->blocked_ns = 0;
+	note_wait(e, task, t);
+	if (!standstill_lasts(task, &still) ||
+	    (is_cut && !times_cut(t, begin_ns, now, wait_class(e->wait))))
+		return;
+	if (value)
+		send_closed(s, c, r);
+	if (!session.has_exit_hook)
+		send_open(t, s, c, begin_ns, r);
+}
+
+SEC(ITERATOR)
+int visit_thread(struct bpf_iter__task *ctx)
+{
+	struct cpu_state *c = this_cpu_state(SOURCE_SWITCHES);
+	struct py_scratch *s = scratch_get_remote();
+	struct task_struct *task = ctx->task;
+	__u64 now = bpf_ktime_get_ns();
+	struct thread_times *t;
+	bool is_known;
+
+	if (!task || !c || !s || task->flags & (PF_EXITING | PF_KTHREAD))
+		return 0;
+	t = times_get(task);
+	is_known = t && t->since_ns;
+	if (is_known && !is_closing)
+		return 0;
+	if (!is_known)
+		t = times_open(s, task, now);
+	if (t && (is_known || !session.has_exit_hook))
+		look_at_span(s, c, task, t, now, is_known);
+	return 0;
+}

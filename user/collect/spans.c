@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "collect/spans.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/workers.h"
+#include "bpf/events.h"
+#include "pyebpf.skel.h"
+
+#define PASS_NS (2 * NS_PER_SECOND) /* 80,000 threads, if their pages are there */
+
+DEFINE_CLEANUP(struct bpf_link *, bpf_link__destroy)
+
+struct spans {
+	struct pyebpf *skel;
+	struct workers *workers;
+	pthread_mutex_t lock; /* one pass at a time: they share a work space */
+	bool is_late;         /* one has not come back */
+};
+
+/* One reading of the iterator, which writes nothing. */
+struct pass {
+	struct work work;
+	int fd;
+	int result;
+};
+
+static void pass_run(struct work *w, void *context)
+{
+	struct pass *p = (struct pass *)w;
+	ssize_t n;
+	char none;
+
+	(void)context;
+	do
+		n = read(p->fd, &none, sizeof(none));
+	while (n < 0 && (errno == EAGAIN || errno == EINTR));
+	p->result = n < 0 ? -errno : 0;
+}
+
+static void pass_free(struct work *w)
+{
+	struct pass *p = (struct pass *)w;
+
+	if (!p)
+		return;
+	if (p->fd >= 0)
+		close(p->fd);
+	free(p);
+}
+
+int spans_new(struct pyebpf *skel, struct spans **out)
+{
+	struct spans *sp = calloc(1, sizeof(*sp));
+	int r;
+
+	if (!sp)
+		return -ENOMEM;
+	r = workers_new(NULL, NULL, &sp->workers);
+	if (r < 0) {
+		free(sp);
+		return r;
+	}
+	sp->skel = skel;
+	pthread_mutex_init(&sp->lock, NULL);
+	*out = sp;
+	return 0;
+}
+
+void spans_free(struct spans *sp)
+{
+	if (!sp)
+		return;
+	workers_free(sp->workers);
+	pthread_mutex_destroy(&sp->lock);
+	free(sp);
+}
+
+/*
+ * Over the threads of a process (before Linux 6.1: over all), 0: over all. libbpf wants the padding
+ * of the options to be zero, too.
+ */
+static int iterate(const struct bpf_program *prog, uint32_t pid)
+{
+	union bpf_iter_link_info one = { .task = { .pid = pid } };
+	_cleanup_(bpf_link__destroyp) struct bpf_link *link = NULL;
+	struct bpf_iter_attach_opts opts;
+	int fd;
+
+	memset(&opts, 0, sizeof(opts));
+	opts.sz = sizeof(opts);
+	if (pid) {
+		opts.link_info = &one;
+		opts.link_info_len = sizeof(one);
+	}
+	link = bpf_program__attach_iter(prog, &opts);
+	fd = link ? bpf_iter_create(bpf_link__fd(link)) : -1;
+	return fd < 0 ? -errno : fd;
+}
+
+/* A pass that was late has come back: there can be others again. */
+static bool is_free(struct spans *sp)
+{
+	struct work *w = sp->is_late ? workers_next(sp->workers) : NULL;
+
+	if (w) {
+		pass_free(w);
+		sp->is_late = false;
+	}
+	return !sp->is_late;
+}
+
+static int run_pass(struct spans *sp, uint32_t pid)
+{
+	struct pass *p = calloc(1, sizeof(*p));
+	int r;
+
+	if (!p)
+		return -ENOMEM;
+	*p = (struct pass){ .work = { .run = pass_run, .free = pass_free } };
+	p->fd = iterate(sp->skel->progs.visit_thread, pid);
+	if (p->fd < 0)
+		r = p->fd == -ESRCH ? 0 : p->fd; /* it is gone */
+	else if (!(r = workers_run(sp->workers, &p->work, PASS_NS)))
+		r = p->result;
+	if (r == -EINPROGRESS) {
+		sp->is_late = true;
+		log_at(LOG_LEVEL_WARNING, "the memory of a thread that waits cannot be read for "
+					  "seconds: threads that do not switch are left out");
+		return 0;
+	}
+	pass_free(&p->work);
+	return r < 0 ? err_set(r, "look at threads that wait: %s", strerror(-r)) : 0;
+}
+
+static int visit(struct spans *sp, uint32_t pid, bool is_closing)
+{
+	int r;
+
+	if (!is_free(sp))
+		return 0;
+	sp->skel->bss->is_closing = is_closing;
+	sp->skel->bss->spans_left = 0;
+	r = run_pass(sp, pid);
+	return r < 0 ? r : sp->skel->bss->spans_left > 0;
+}
+
+int spans_open(struct spans *sp, uint32_t pid)
+{
+	int r;
+
+	pthread_mutex_lock(&sp->lock);
+	r = visit(sp, pid, false);
+	pthread_mutex_unlock(&sp->lock);
+	return r < 0 ? r : 0;
+}
+
+int spans_close(struct spans *sp)
+{
+	int r;
+
+	pthread_mutex_lock(&sp->lock);
+	r = visit(sp, 0, true);
+	pthread_mutex_unlock(&sp->lock);
+	return r;
+}
