@@ -162,7 +162,7 @@ static __always_inline int sample_thread(const struct sampler_call *call, struct
 		s->sample.flags |= SAMPLE_WEIGHTED;
 	begin_walk(s, call->access);
 	introduce(s, task, f, row.layout);
-	r = row.runtime ? take_sample(s, c, row.layout) : be_outside(&s->walk);
+	r = row.runtime ? take_sample(s, c, row.layout) : be_outside(s);
 	if (row.runtime && s->walk.faults && (r == STAT_TSTATE_FAULT || r == STAT_RECORDED)) {
 		handed = task_sample_schedule(call, task, c, s, row.layout);
 		if (handed >= 0) {
@@ -171,12 +171,11 @@ static __always_inline int sample_thread(const struct sampler_call *call, struct
 		}
 		ask_page(c, s, row.layout);
 	}
-	if (r != STAT_RECORDED)
-		return r;
-	if (!send_sample(s, c))
+	if (r == STAT_RECORDED && !send_sample(s, c))
 		return STAT_RING_FULL;
-	budget_carried(c, s->sample.value - call->value);
-	return STAT_RECORDED;
+	if (r == STAT_RECORDED || r == STAT_NOT_ASKED)
+		budget_carried(c, s->sample.value - call->value);
+	return r;
 }
 
 /*
