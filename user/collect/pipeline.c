@@ -28,6 +28,8 @@ struct pipeline {
 	struct processes *processes;
 	struct threads *threads;
 	struct stacks *stacks;
+	bool has_opcodes, has_native; /* see struct session_opts */
+	bool is_partial;              /* the mode asks for some of the ticks */
 	uint64_t start_ns;
 	uint64_t resent_ns;
 	VEC(uint64_t) waiting; /* sample records, 8-byte aligned, one behind the other */
@@ -68,6 +70,15 @@ void pipeline_free(struct pipeline *p)
 	free(p);
 }
 
+void pipeline_set_opts(struct pipeline *p, const struct session_opts *opts)
+{
+	p->has_opcodes = opts->has_opcodes;
+	p->has_native = opts->has_native;
+	p->is_partial = opts->modes && !(opts->modes & MODE_CPU);
+	if (p->has_native)
+		stacks_show_native(p->stacks);
+}
+
 /* What the parts count by themselves. */
 static void count(struct pipeline *p)
 {
@@ -75,18 +86,41 @@ static void count(struct pipeline *p)
 	p->stats.refused = discovery_refused(p->discovery) + stacks_refused(p->stacks);
 }
 
-/* Name of the leaf's instruction, "" where it is not known. */
-static int opcode_id(struct pipeline *p, const struct sample_event *e, uint32_t *id)
+/* What is said of the leaf's instruction: its name, and where it has called C the marker. */
+static int note_opcode(struct pipeline *p, const struct sample_event *e, struct sample *s)
 {
 	const struct known_process *process = processes_find(p->processes, e->process);
 	const struct py_offsets *off = NULL;
+	const struct sample_part *part = sample_part(e);
 	const char *name = NULL;
+	int r = 0;
 
 	if (process)
 		off = discovery_layout(p->discovery, process->event.layout);
 	if (off)
-		name = opcode_name(off->minor, sample_part(e)->opcode);
-	return strtab_intern(p->profile->strings, name ? name : "", name ? strlen(name) : 0, id);
+		name = opcode_name(off->minor, part->opcode);
+	if (p->has_opcodes)
+		r = strtab_intern(p->profile->strings, name ? name : "", name ? strlen(name) : 0,
+				  &s->opcode);
+	if (r < 0 || !p->has_native || part_frames(part)->flags & FRAME_COLLECTS || !off ||
+	    !opcode_calls_c(off->minor, part->opcode))
+		return r;
+	return stacks_push_marker(p->stacks, PROFILE_NATIVE, &s->stack);
+}
+
+static int note_exception(struct pipeline *p, const struct sample_event *e, struct sample *s)
+{
+	static const char name[] = PROFILE_HANDLES_EXCEPTION, yes[] = "yes";
+	struct strtab *strings = p->profile->strings;
+	uint32_t name_id, yes_id;
+	int r;
+
+	if (!(e->flags & SAMPLE_HANDLES))
+		return 0;
+	if ((r = strtab_intern(strings, name, strlen(name), &name_id)) < 0 ||
+	    (r = strtab_intern(strings, yes, strlen(yes), &yes_id)) < 0)
+		return r;
+	return labeltab_add(p->profile->labels, s->labels, name_id, yes_id, &s->labels);
 }
 
 static uint16_t sample_bits(const struct sample_event *e, const struct sample_stack *stack)
@@ -123,7 +157,7 @@ static uint16_t sample_bits(const struct sample_event *e, const struct sample_st
  * A tick of a process that was not identified then. If it has a Python since, which had not begun
  * when that was first looked at, after the tick, it was outside Python code; if it has none, of no
  * interest; else nobody knows, and it stays lost. 1: outside; 0: not to be added; -EAGAIN: not
- * known yet.
+ * known yet. Where the mode asks for some of the ticks, those outside are not among them.
  */
 static int judge_unidentified(struct pipeline *p, const struct sample_event *e, bool is_last_chance)
 {
@@ -133,11 +167,13 @@ static int judge_unidentified(struct pipeline *p, const struct sample_event *e, 
 		return -EAGAIN;
 	if (!discovery_saw_nothing(p->discovery, e->process, e->ktime_ns))
 		return 0;
-	if (has_python)
+	if (has_python && p->is_partial)
+		p->stats.found_left_out += e->value;
+	else if (has_python)
 		p->stats.found_outside += e->value;
 	else
 		p->stats.found_other += e->value;
-	return has_python;
+	return has_python && !p->is_partial;
 }
 
 /* 0, -EAGAIN: some code object, or the thread's or process's name, is not known yet, -ENOMEM. */
@@ -157,10 +193,12 @@ static int add_sample(struct pipeline *p, const struct sample_event *e, bool all
 	if (!is_identified && (r = judge_unidentified(p, e, allow_unknown)) <= 0)
 		return r;
 	if ((r = stacks_intern(p->stacks, part, allow_unknown, &stack)) < 0 ||
-	    (r = threads_id(p->threads, e, &s.thread)) < 0 ||
-	    (part->opcode != OPCODE_NONE && stack.has_leaf && (r = opcode_id(p, e, &s.opcode)) < 0))
+	    (r = threads_id(p->threads, e, &s.thread)) < 0)
 		return r;
 	s.stack = stack.id;
+	if ((part->opcode != OPCODE_NONE && stack.has_leaf && (r = note_opcode(p, e, &s)) < 0) ||
+	    (r = note_exception(p, e, &s)) < 0)
+		return r;
 	s.time_ns = e->ktime_ns > p->start_ns ? e->ktime_ns - p->start_ns : 0;
 	s.flags = sample_bits(e, &stack);
 	r = profile_add_sample(p->profile, &s);

@@ -23,6 +23,9 @@ int pipeline_new(struct session *session, struct discovery *discovery, struct pr
 void pipeline_free(struct pipeline *p);
 DEFINE_CLEANUP(struct pipeline *, pipeline_free)
 
+/* What the session was asked for, before the first record; else what a struct of zeros asks for. */
+void pipeline_set_opts(struct pipeline *p, const struct session_opts *opts);
+
 /*
  * A session_record_fn; arg is the pipeline. It touches no target: what it takes a look to know is
  * asked of the discovery. -ENOMEM is its only error.
@@ -61,9 +64,9 @@ struct pipeline_stats {
 	uint64_t waiting;   /* now */
 	uint64_t malformed; /* records we could not read: a bug */
 	uint64_t refused;   /* looks at targets: too many, or too much of one */
-	/* Ticks of processes that were not identified then: now samples outside Python; without
-	 * Python */
-	uint64_t found_outside, found_other;
+	/* Ticks of processes that were not identified then: now samples outside Python; left out
+	 * by the mode; without Python */
+	uint64_t found_outside, found_left_out, found_other;
 };
 const struct pipeline_stats *pipeline_stats(const struct pipeline *p);
 

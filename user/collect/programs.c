@@ -59,6 +59,15 @@ static int bind_task_work(struct pyebpf *skel, uint32_t function)
 	return bpf_program__set_insns(sampler, insns, count);
 }
 
+/* Of ticks those that the modes ask for; 0: all of them. */
+static uint32_t ticks_flags(unsigned int modes)
+{
+	if (!modes || modes & MODE_CPU)
+		return 0;
+	return (modes & MODE_GIL ? SAMPLE_HOLDS_GIL : 0) |
+	       (modes & MODE_EXCEPTION ? SAMPLE_HANDLES : 0);
+}
+
 static int configure(struct pyebpf *skel, const struct session_opts *opts, int cpus,
 		     uint32_t task_work)
 {
@@ -78,7 +87,9 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 	c->has_cgroup = opts->cgroup && opts->cgroup->is_v2;
 	c->has_filter = !opts->is_system_wide && !c->has_cgroup;
 	c->follow_children = opts->follow_children;
-	c->has_opcodes = opts->has_opcodes;
+	c->ticks_flags = ticks_flags(opts->modes);
+	c->has_opcodes = opts->has_opcodes || opts->has_native;
+	c->has_gc = !opts->no_gc;
 	if (opts->pid_namespace) {
 		c->target_pidns = opts->pid_namespace->inode;
 		c->target_pidns_depth = opts->pid_namespace->depth;

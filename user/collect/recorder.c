@@ -27,6 +27,16 @@ struct recorder {
 	uint64_t last_look_ns, last_settle_ns;
 };
 
+/* In the order that struct recording has them. */
+static const char *mode_text(unsigned int modes)
+{
+	if (!modes || modes & MODE_CPU)
+		return "cpu";
+	if (modes & MODE_GIL)
+		return modes & MODE_EXCEPTION ? "gil,exception" : "gil";
+	return "exception";
+}
+
 static int describe(struct recorder *rec)
 {
 	struct recording *m = profile_recording(rec->profile);
@@ -40,7 +50,7 @@ static int describe(struct recorder *rec)
 	if ((r = recording_set_text(&m->kernel, u.release)) < 0 ||
 	    (r = recording_set_text(&m->machine, u.machine)) < 0 ||
 	    (r = recording_set_text(&m->version, PYEBPF_VERSION)) < 0 ||
-	    (r = recording_set_text(&m->mode, "cpu")) < 0)
+	    (r = recording_set_text(&m->mode, mode_text(rec->opts.session.modes))) < 0)
 		return r;
 	return recording_set_text(&m->event, "cpu-clock");
 }
@@ -105,7 +115,11 @@ int recorder_clear(struct recorder *rec)
 
 static int begin_first(struct recorder *rec, uint64_t start_ns)
 {
-	return pipeline_new(rec->session, rec->discovery, rec->profile, start_ns, &rec->pipeline);
+	int r = pipeline_new(rec->session, rec->discovery, rec->profile, start_ns, &rec->pipeline);
+
+	if (!r)
+		pipeline_set_opts(rec->pipeline, &rec->opts.session);
+	return r;
 }
 
 static int begin_next(struct recorder *rec, uint64_t start_ns)

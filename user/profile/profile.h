@@ -24,6 +24,13 @@
 /* Marker of a thread that runs no Python code in a process that has a Python. */
 #define PROFILE_OUTSIDE_PYTHON "<outside Python>"
 
+/* Markers on top of a line: what runs there is the collector, or C that the line has called. */
+#define PROFILE_GC "<GC>"
+#define PROFILE_NATIVE "<native>"
+
+/* Label of samples of threads that handle an exception; its value is "yes". */
+#define PROFILE_HANDLES_EXCEPTION "handles-exception"
+
 /* Stands for a stack without frames where one is shown. */
 #define PROFILE_NO_FRAMES "<unknown>"
 
@@ -69,7 +76,7 @@ enum sample_bits {
 	SAMPLE_BIT_APPROX_LINES = 1 << 6, /* some frame's line is approximate */
 	SAMPLE_BIT_TASK_WORK = 1 << 7,    /* walked in the thread's own context */
 	SAMPLE_BIT_KERNEL = 1 << 8,       /* interrupted in kernel mode */
-	SAMPLE_BIT_EPISODE = 1 << 9, /* a span that begins an episode of waiting for the GIL */
+	SAMPLE_BIT_EPISODE = 1 << 9,      /* a span that begins an episode of waiting for the GIL */
 };
 
 struct sample {
