@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "base/clock.h"
@@ -59,6 +60,37 @@ static struct diff_call comparison_of(const struct record_opts *o)
 	c.outputs = &o->diff_outputs;
 	c.out = stderr; /* stdout may be the command's */
 	return c;
+}
+
+/* --mode: words, comma-separated. */
+static int read_modes(const struct call *call, struct record_opts *o)
+{
+	static const struct {
+		const char *word;
+		unsigned int modes;
+	} words[] = {
+		{ "cpu", MODE_CPU },
+		{ "gil", MODE_GIL },
+		{ "exception", MODE_EXCEPTION },
+	};
+	const char *at = o->mode;
+
+	while (at) {
+		size_t len = strcspn(at, ","), i = 0;
+
+		while (i < sizeof(words) / sizeof(words[0]) &&
+		       (strlen(words[i].word) != len || memcmp(words[i].word, at, len) != 0))
+			i++;
+		if (i == sizeof(words) / sizeof(words[0]))
+			return cmd_usage(call, "--mode: %.*s is none of cpu, gil, exception",
+					 (int)len, at);
+		o->modes |= words[i].modes;
+		at = at[len] ? at + len + 1 : NULL;
+	}
+	if (o->modes & MODE_CPU && o->modes & (MODE_GIL | MODE_EXCEPTION))
+		return cmd_usage(call,
+				 "--mode: gil and exception are a part of cpu: leave one out");
+	return 0;
 }
 
 static int check_usage(const struct call *call, const struct record_opts *o)
@@ -183,6 +215,7 @@ static int conclude(const struct call *call, struct record_run *r)
 {
 	int e, status;
 
+	record_warn_of_limits(r->o, recorder_profile(r->recorder));
 	if (!recorder_stats(r->recorder)->samples) {
 		if (!record_files_has_recording(&r->files))
 			writer_discard(r->files.writer);
@@ -235,8 +268,13 @@ static int run(struct call *call)
 			 "samples a second of CPU time (99; with --diff as BASE has it)", .min = 1,
 			 .max = FREQ_MAX_HZ),
 		OPT_ALIAS('r', "rate"),
+		OPT_STR(0, "mode", &o.mode, "MODE",
+			"cpu, or of that only: gil, what holds it; exception, what handles one"),
 		OPT_FLAG(0, "opcodes", &o.has_opcodes,
 			 "also which bytecode instruction each sample is at"),
+		OPT_FLAG(0, "native", &o.has_native,
+			 "mark <native> where Python code has called C, and C has called it"),
+		OPT_FLAG(0, "no-gc", &o.no_gc, "do not mark <GC> where garbage is collected"),
 		OPT_GROUP("Output"),
 		OPT_LIST('o', "output", &o.outputs.paths, "FILE",
 			 "recording to write, or by its suffix a page, ...; may repeat "
@@ -275,7 +313,9 @@ static int run(struct call *call)
 		o.freq_hz = base_freq_hz(o.bases.items[0]);
 	if (!o.freq_hz)
 		o.freq_hz = FREQ_HZ;
-	status = check_usage(call, &o);
+	status = read_modes(call, &o);
+	if (!status)
+		status = check_usage(call, &o);
 	if (!status)
 		status = record(call, &r);
 	record_run_release(&r);
