@@ -121,6 +121,7 @@ static __always_inline struct trust *trust_of(__u64 process)
 
 	if (t->process != process) {
 		t->process = process;
+		t->none = 0;
 		if (t->clean != TRUST_NEVER) /* two processes that share a slot share this, too */
 			t->clean = 0;
 	}

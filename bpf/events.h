@@ -72,6 +72,8 @@ struct py_offsets {
 	__u32 interp_code_generation; /* 3.14+, 0: none */
 	__u32 interp_modules;         /* sys.modules; for user space */
 	__u32 interp_gil;             /* pointer to its GIL (3.12+) */
+	__u32 interp_gc_collecting;   /* 3.9+: an int */
+	__u32 interp_gc_frame;        /* 3.15+: the frame that the collector runs on */
 	__u32 runtime_size;           /* 3.13+, 0: not known. The main interpreter lies within */
 
 	/* PyThreadState */
@@ -83,8 +85,15 @@ struct py_offsets {
 	__u16 tstate_thread_id;
 	__u16 tstate_native_thread_id;
 	__u16 tstate_executor; /* 3.14+: not NULL while it runs machine code (JIT) */
+	__u16 tstate_exc_info; /* 3.7+: the innermost _PyErr_StackItem */
 	__u16 tstate_size;     /* bytes that cover all of the above */
 	__u16 cframe_current;
+
+	/* _PyErr_StackItem: a thread's, and one of each generator that runs */
+	__u16 exc_value;
+	__u16 exc_previous;
+
+	__u16 runtime_gc_collecting; /* in _PyRuntime: gc.collecting, an int (3.7, 3.8) */
 
 	/* PyFrameObject or _PyInterpreterFrame */
 	__u16 frame_code;
@@ -170,15 +179,16 @@ struct session_config {
 	__u8 has_cgroup;      /* record only tasks in cgroups[0] or below it */
 	__u32 target_pidns;   /* inode: record only processes of this PID namespace; 0: of all */
 	__u32 target_pidns_depth; /* its level less that of our own */
-	__u8 has_opcodes;         /* samples tell the instruction of their leaf frame */
-	__u8 has_spans;           /* of waiting, and each thread's times */
+	__u32 ticks_flags; /* enum sample_flag: ticks are kept that have one of them; 0: all are */
+	__u8 has_opcodes;  /* samples tell the instruction of their leaf frame */
+	__u8 has_gc;       /* and whether the collector runs */
+	__u8 has_spans;    /* of waiting, and each thread's times */
 	__u8 has_exit_hook; /* they are sampled when they end (sched_exit_tp); 0: when they begin,
 			     * as on kernels before 6.16 */
 	/* Sources that are on have a row of work spaces, one a CPU: which, and how many there are.
 	 */
 	__u8 scratch_rows;
 	__u8 scratch_row[SOURCE_COUNT_];
-	__u8 reserved;
 	__u64 span_ns; /* spans of waiting of at least this are all kept, shorter ones by chance */
 	__u64 cgroup_id; /* of cgroups[0]: the inode of its folder */
 };
@@ -202,6 +212,7 @@ struct cache_slot {
 
 struct trust {
 	__u64 process;
+	__u64 none;  /* address of its None, 0: not met yet */
 	__u32 clean; /* samples without reuse so far, or TRUST_NEVER */
 	__u32 reserved;
 };
@@ -296,8 +307,7 @@ enum sample_flag {
 	SAMPLE_OPEN = 1 << 7,       /* a span that begins: its end comes as an event of its own */
 	SAMPLE_EPISODE = 1 << 8,    /* a span that begins an episode of waiting for the GIL */
 	SAMPLE_HANDLES = 1 << 9,    /* the thread handles an exception */
-	SAMPLE_IN_GC = 1 << 10,     /* it collects garbage */
-	SAMPLE_IN_C = 1 << 11,      /* its leaf frame has called into C */
+	SAMPLE_IN_GC = 1 << 10,     /* it collects garbage: some frame is FRAME_COLLECTS */
 };
 
 /* What the frames of a part are. */
@@ -311,6 +321,7 @@ enum frame_flag {
 	FRAME_NOT_STARTED = 1 << 1, /* no instruction yet: shows the def line */
 	FRAME_IN_JIT = 1 << 2,      /* runs machine code, which seldom says where it is */
 	FRAME_ENTRY = 1 << 3,       /* 3.11+: called by C, which is between it and the next one */
+	FRAME_COLLECTS = 1 << 4,    /* the collector runs on top of it; before 3.15: of the leaf */
 };
 
 /* One frame. code: identity, see py_code_identity() in bpf/python_code.h. */
@@ -500,6 +511,7 @@ struct task_record {
 	X(STAT_FILTERED, "filtered", "other processes")                                  \
 	X(STAT_NOT_PYTHON, "not_python", "processes without Python")                     \
 	X(STAT_UNKNOWN, "unknown_process", "lost: process not identified yet")           \
+	X(STAT_NOT_ASKED, "not_asked", "left out by the mode")                           \
 	X(STAT_SKIPPED, "skipped", "skipped by the time budget")                         \
 	X(STAT_TSTATE_FAULT, "thread_state_fault", "lost: thread state not readable")    \
 	X(STAT_TSTATE_LATE, "thread_state_late", "lost: thread state not found in time") \
@@ -510,6 +522,7 @@ struct task_record {
 #define DETAIL_STATS(X)                                                                   \
 	X(STAT_TW_RECORDED, "task_work_recorded", "recorded in task work")                \
 	X(STAT_TW_RING_FULL, "task_work_ring_full", "lost: ring buffer full (task work)") \
+	X(STAT_TW_NOT_ASKED, "task_work_not_asked", "left out by the mode in task work")  \
 	X(STAT_TW_FAILED, "task_work_failed", "lost: thread state gone (task work)")      \
 	X(STAT_MISSED, "missed", "missing before a tick of a thread that ran all along")  \
 	X(STAT_WEIGHT, "weight", "ticks that the recorded samples stand for")             \

@@ -143,7 +143,7 @@ static __always_inline int walk_and_send(const struct sampler_call *call, struct
 
 	begin_walk(s, call->access);
 	introduce((struct door){}, s, task, &c->who, row->layout);
-	r = row->runtime ? take_sample(s, c, row->layout) : be_outside(&s->walk);
+	r = row->runtime ? take_sample(s, c, row->layout) : be_outside(s);
 	if (row->runtime && s->walk.faults && (r == STAT_TSTATE_FAULT || r == STAT_RECORDED)) {
 		handed = may_hand_over ? task_sample_schedule(call, task, c, s, row->layout) : -1;
 		if (handed >= 0) {
@@ -152,12 +152,11 @@ static __always_inline int walk_and_send(const struct sampler_call *call, struct
 		}
 		ask_page(c, s, row->layout);
 	}
-	if (r != STAT_RECORDED)
-		return r;
-	if (!send_sample(s, c))
+	if (r == STAT_RECORDED && !send_sample(s, c))
 		return STAT_RING_FULL;
-	budget_carried(c, s->sample.value - call->value);
-	return STAT_RECORDED;
+	if (r == STAT_RECORDED || r == STAT_NOT_ASKED)
+		budget_carried(c, s->sample.value - call->value);
+	return r;
 }
 
 static __always_inline int sample_thread(const struct sampler_call *call, struct cpu_state *c,

@@ -4,9 +4,10 @@
 
 /*
  * The CPython unwinder: from a thread's TLS base to its frames and the description of its code
- * objects. Here is what its parts share; they are python_thread.h, python_frames.h, python_code.h
- * and python_opcode.h. Pure: needs events.h, cache.h and read_user() only, so the host tests run
- * the same code over recorded memory. All it reads is hostile: torn, cyclic, out of range.
+ * objects. Here is what its parts share; they are python_thread.h, python_state.h, python_frames.h,
+ * python_code.h and python_opcode.h. Pure: needs events.h, cache.h and read_user() only, so the
+ * host tests run the same code over recorded memory. All it reads is hostile: torn, cyclic, out of
+ * range.
  *
  * One read costs about the same for 8 bytes and for 800, so everything is read in blocks and taken
  * apart locally. Buffers carry 8 bytes of slack: field_*() mask the offset, which is what bounds it
@@ -54,6 +55,7 @@ struct py_walk {
 	__u32 depth; /* frames recorded */
 	__u64 process;
 	__u64 generation; /* 3.14+: hash of the interpreter and its code generation; 0: not known */
+	__u64 gc_frame;   /* 3.15+: that the collector runs on; 0: it does not, or not known */
 	__u64 leaf_instr; /* of the first frame recorded, as that has it */
 	__u64 leaf_bytecode; /* up to 3.10: its co_code, a bytes object */
 	__s32 leaf_stacktop; /* 3.11, 3.12 */
@@ -82,9 +84,10 @@ struct py_frame {
 	__u32 tlbc;      /* which thread's copy of the bytecode runs */
 	__s32 stacktop;  /* 3.11, 3.12: behind prev_instr */
 	__u8 owner;
-	__u8 is_code_read; /* s->code is this code object */
-	__u8 is_entry;     /* 3.11: called by C; 3.12+: a boundary behind one that is */
-	__u8 reserved[5];
+	__u8 is_code_read;  /* s->code is this code object */
+	__u8 is_entry;      /* 3.11: called by C; 3.12+: a boundary behind one that is */
+	__u8 is_collecting; /* the collector runs on it */
+	__u8 reserved[4];
 };
 
 /* Search of the thread lists. */
@@ -96,6 +99,12 @@ struct py_search {
 	__u32 is_bound; /* found has bound_gilstate */
 	__u32 is_late;  /* it took too long */
 	__u32 reserved;
+};
+
+/* Search of the exceptions that a thread handles. */
+struct py_handling {
+	__u64 item; /* the next one */
+	__u64 none; /* address of None; 0: not met yet */
 };
 
 /* The code object that is being described. */
@@ -114,6 +123,7 @@ struct py_scratch {
 	struct py_walk walk;
 	struct py_frame frame;
 	struct py_search search;
+	struct py_handling handling;
 	struct py_describing describing;
 	struct py_unsent unsent[CODES_PER_SAMPLE];
 	struct page_range faults[FAULTS_MAX];

@@ -159,6 +159,7 @@ VERIFIED_ONCE int py_take_frame(struct py_scratch *s, const struct py_offsets *o
 	f->stacktop = field_u32(frame, off->frame_instr + 8, FRAME_BYTES - 1);
 	f->owner = 0;
 	f->is_entry = 0;
+	f->is_collecting = w->gc_frame && w->frame == w->gc_frame;
 	previous = field_u64(frame, off->frame_previous, FRAME_BYTES - 1);
 	if (off->frame_kind == FRAME_OBJECT) {
 		w->is_entry = 1;
@@ -190,6 +191,8 @@ VERIFIED_ONCE int py_take_frame(struct py_scratch *s, const struct py_offsets *o
 	if (off->owner_boundary && f->is_entry) {
 		if (w->depth && w->depth <= FRAMES_MAX)
 			s->records[w->depth - 1].flags |= FRAME_ENTRY;
+		if (f->is_collecting)
+			w->gc_frame = previous;
 		return FRAME_PASSED;
 	}
 	if (w->depth >= FRAMES_MAX) {
@@ -206,21 +209,25 @@ VERIFIED_ONCE int py_record_frame(struct py_scratch *s, const struct py_offsets 
 	struct py_walk *w;
 	struct py_frame *f;
 	bool is_started;
-	__u32 depth, instr, entry;
+	__u32 depth, instr, flags;
 
 	if (!s || !off)
 		return 0; /* for the verifier */
 	w = &s->walk;
 	f = &s->frame;
 	depth = w->depth;
-	entry = f->is_entry ? FRAME_ENTRY : 0;
+	flags = f->is_entry ? FRAME_ENTRY : 0;
+	if (f->is_collecting)
+		w->flags |= SAMPLE_IN_GC;
+	if (f->is_collecting || (!depth && w->flags & SAMPLE_IN_GC))
+		flags |= FRAME_COLLECTS;
 	if (depth >= FRAMES_MAX)
 		return 0; /* for the verifier */
 	r = &s->records[depth];
 	is_started = py_instr(off, f->raw_instr, f->bytecode, &instr);
 	if (!f->id) {
 		w->flags |= SAMPLE_CODE_FAULT;
-		*r = (struct frame_record){ f->code, instr, FRAME_UNREADABLE | entry };
+		*r = (struct frame_record){ f->code, instr, FRAME_UNREADABLE | flags };
 		w->depth = depth + 1;
 		return 0;
 	}
@@ -238,7 +245,7 @@ VERIFIED_ONCE int py_record_frame(struct py_scratch *s, const struct py_offsets 
 	*r = (struct frame_record){
 		.code = f->id,
 		.instr = instr,
-		.flags = entry | (is_started ? 0 : FRAME_NOT_STARTED) |
+		.flags = flags | (is_started ? 0 : FRAME_NOT_STARTED) |
 			 (!depth && w->is_jit ? FRAME_IN_JIT : 0),
 	};
 	w->depth = depth + 1;

@@ -93,7 +93,7 @@ static __always_inline __u16 py_opcode_of_cframe(struct door door, struct py_scr
 static __always_inline __u16 py_opcode(struct door door, struct py_scratch *s,
 				       const struct py_offsets *off)
 {
-	if (!s->walk.depth || s->records[0].flags & ~FRAME_ENTRY)
+	if (!s->walk.depth || s->records[0].flags & ~(FRAME_ENTRY | FRAME_COLLECTS))
 		return OPCODE_NONE;
 	if (off->frame_kind == FRAME_OBJECT)
 		return py_opcode_of_object(door, s, off);

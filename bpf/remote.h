@@ -119,7 +119,7 @@ static __always_inline int walk_remote(struct py_scratch *s, struct cpu_state *c
 	begin_walk(s, ACCESS_REMOTE);
 	introduce(door, s, task, f, layout);
 	if (!row->runtime)
-		return be_outside(&s->walk);
+		return be_outside(s);
 	neighbour_try(&s->thread);
 	r = take_sample_by(door, s, c, layout, REMOTE_TIME_MAX_NS);
 	if (r == STAT_RECORDED && s->walk.status != UNWIND_OUTSIDE)

@@ -7,6 +7,7 @@
 #include "bpf/describe.h"
 #include "bpf/python_frames.h"
 #include "bpf/python_opcode.h"
+#include "bpf/python_state.h"
 #include "bpf/python_thread.h"
 
 extern struct py_offsets layouts[LAYOUTS_MAX];
@@ -32,12 +33,19 @@ static __always_inline void count_walk(struct cpu_state *c, const struct py_walk
 		stat_add(c, STAT_LATE, 1);
 }
 
-/* A thread that runs no Python code. */
-static __always_inline int be_outside(struct py_walk *w)
+/* Of a tick: does the mode ask for it, as far as its flags are known? */
+static __always_inline bool is_asked_for(const struct py_scratch *s)
 {
-	w->status = UNWIND_OUTSIDE;
-	w->depth = 0;
-	return STAT_RECORDED;
+	return !session.ticks_flags || s->sample.source != SOURCE_TICKS ||
+	       s->walk.flags & session.ticks_flags;
+}
+
+/* A thread that runs no Python code. */
+static __always_inline int be_outside(struct py_scratch *s)
+{
+	s->walk.status = UNWIND_OUTSIDE;
+	s->walk.depth = 0;
+	return is_asked_for(s) ? STAT_RECORDED : STAT_NOT_ASKED;
 }
 
 /* What is asked of the sampler. */
@@ -90,23 +98,29 @@ static __always_inline int take_sample_by(struct door door, struct py_scratch *s
 	d.off = l.off;
 	s->walk.faults = 0;
 	s->walk.steps = 0;
+	s->walk.gc_frame = 0;
 	s->walk.deadline_ns = clock_ns() + time_max_ns;
 	s->part.opcode = OPCODE_NONE;
 	r = py_find_tstate(&l, &has_walked);
 	if (has_walked)
 		stat_add(c, STAT_TSTATE_WALK, 1);
 	if (r == PY_NONE)
-		return be_outside(&s->walk);
+		return be_outside(s);
 	if (r)
 		return r == PY_LATE ? STAT_TSTATE_LATE : STAT_TSTATE_FAULT;
+	py_note_exception(&l);
+	if (!is_asked_for(s))
+		return STAT_NOT_ASKED;
+	if (session.has_gc)
+		py_note_collection(&l);
 	if (py_first_frame(door, s, l.off))
 		return STAT_TSTATE_FAULT;
 	if (!s->walk.frame)
-		return be_outside(&s->walk);
+		return be_outside(s);
 	s->walk.generation = py_generation(&l);
 	py_walk_frames(&l);
 	if (!s->walk.depth && s->walk.status == UNWIND_COMPLETE)
-		return be_outside(&s->walk); /* 3.15: the thread's base frame alone */
+		return be_outside(s); /* 3.15: the thread's base frame alone */
 	if (session.has_opcodes)
 		s->part.opcode = py_opcode(door, s, l.off);
 	s->describing.layout = layout;

@@ -83,6 +83,7 @@ static __always_inline int task_sample_walk(struct task_sample *t, struct py_scr
 struct task_passes {
 	struct task_sample *t;
 	struct cpu_state *stats;
+	int walked; /* what the last pass returned */
 	int result;
 };
 
@@ -132,6 +133,7 @@ static int task_sample_pass(__u32 i, struct task_passes *p)
 		task_scratch_release(t);
 		return LOOP_NEXT;
 	}
+	p->walked = r;
 	if (r == STAT_RECORDED)
 		p->result = send_task_sample(p, s);
 	task_scratch_release(t);
@@ -145,19 +147,22 @@ static int task_sample_run(struct bpf_map *map, void *key, void *value)
 	struct task_passes p = { .t = t,
 				 .stats = this_cpu_state(t->sample.source),
 				 .result = STAT_TW_FAILED };
-	bool is_recorded;
+	__u64 joined;
 
 	if (!p.stats)
 		return 0;
 	bpf_loop(TASK_PASSES, task_sample_pass, &p, 0);
-	is_recorded = p.result == STAT_TW_RECORDED;
-	if (is_recorded)
+	if (p.result == STAT_TW_RECORDED)
 		stat_add(p.stats, STAT_TW_RECORDED, t->value);
+	else if (p.walked == STAT_NOT_ASKED)
+		stat_add(p.stats, STAT_TW_NOT_ASKED, t->value);
 	else if (p.result == STAT_TW_RING_FULL)
 		stat_add(p.stats, STAT_TW_RING_FULL, t->sample.value);
 	else
 		stat_add(p.stats, STAT_TW_FAILED, t->sample.value);
-	stat_add(p.stats, STAT_TW_FAILED, task_slot_release(slot_of(t)));
+	joined = task_slot_release(slot_of(t));
+	if (p.walked != STAT_NOT_ASKED)
+		stat_add(p.stats, STAT_TW_FAILED, joined);
 	return 0;
 }
 

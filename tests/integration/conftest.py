@@ -16,6 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "tools"))
 sys.path.insert(0, HERE)
 
+import build_freethreaded  # noqa: E402
 import harness  # noqa: E402
 import pythons  # noqa: E402
 import spinning  # noqa: E402
@@ -132,6 +133,21 @@ def some_python(request):
     if not direct:
         pytest.skip("no interpreter that runs in place")
     return max(direct, key=lambda p: p.version)
+
+
+@pytest.fixture
+def free_threaded(is_full):
+    """CPython 3.13 without the GIL."""
+    if is_full:
+        try:
+            build_freethreaded.provide()
+        except (pythons.Unavailable, OSError) as e:
+            pytest.skip("NOT TESTED: no free-threaded CPython 3.13: %s" % e)
+    python = build_freethreaded.find()
+    if not python:
+        pytest.skip("NOT TESTED: no free-threaded CPython 3.13: tests/tools/build_freethreaded.py "
+                    "builds it in some minutes, as --tier=all does")
+    return python
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 
-import build_freethreaded
 import pytest
 import pythons
 import truth as judge
@@ -53,20 +52,6 @@ def pytest_generate_tests(metafunc):
             # Up to 3.12 greenlet swaps a cframe, from 3.13 on there is none.
             found = pythons.of_minors(found, (12, max(p.minor for p in found)))
         metafunc.parametrize("greenlet_python", found, ids=[p.name for p in found])
-
-
-@pytest.fixture
-def free_threaded(is_full):
-    if is_full:
-        try:
-            build_freethreaded.provide()
-        except (pythons.Unavailable, OSError) as e:
-            pytest.skip("NOT TESTED: no free-threaded CPython 3.13: %s" % e)
-    python = build_freethreaded.find()
-    if not python:
-        pytest.skip("NOT TESTED: no free-threaded CPython 3.13: tests/tools/build_freethreaded.py "
-                    "builds it in some minutes, as --tier=all does")
-    return python
 
 
 # --- Judging --------------------------------------------------------------------------------------

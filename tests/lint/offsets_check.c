@@ -36,6 +36,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#undef WAIT_LOCK     /* of pythread.h */
 #define stat stat_id /* an enum there, a struct in <sys/stat.h>, which Python.h includes */
 #undef WAIT_LOCK     /* of pythread.h; an enum there */
 #include "bpf/events.h"
@@ -66,10 +67,12 @@ _Static_assert(offsetof(_PyInterpreterFrame, stacktop) ==
 	X(runtime_interpreters_head) X(runtime_tstate_current)                            \
 	X(interp_next) X(interp_threads_head) X(interp_id) X(interp_code_generation)      \
 	X(interp_modules) X(interp_gil) X(runtime_gil) X(gil_last_holder)                 \
+	X(interp_modules) X(interp_gc_collecting) X(interp_gc_frame)                      \
 	X(runtime_size)                                                                   \
 	X(tstate_prev) X(tstate_next) X(tstate_interp) X(tstate_frame) X(tstate_status)   \
-	X(tstate_thread_id) X(tstate_native_thread_id) X(tstate_executor) X(tstate_size)  \
-	X(cframe_current)                                                                 \
+	X(tstate_thread_id) X(tstate_native_thread_id) X(tstate_executor)                 \
+	X(tstate_exc_info) X(tstate_size) X(cframe_current) X(exc_value) X(exc_previous)  \
+	X(runtime_gc_collecting)                                                          \
 	X(frame_code) X(frame_previous) X(frame_instr) X(frame_owner) X(frame_is_entry)   \
 	X(frame_tlbc_index) X(frame_size)                                                 \
 	X(code_firstlineno) X(code_filename) X(code_name) X(code_qualname)                \
@@ -81,6 +84,10 @@ _Static_assert(offsetof(_PyInterpreterFrame, stacktop) ==
 
 #define SIZE(field) +sizeof(((struct py_offsets *)0)->field)
 _Static_assert(0 FIELDS(SIZE) == sizeof(struct py_offsets), "a field is missing in FIELDS");
+
+_Static_assert(offsetof(PyTypeObject, tp_name) == sizeof(PyObject) + 8 &&
+		       offsetof(PyObject, ob_type) == sizeof(PyObject) - 8,
+	       "py_is_none() counts from sizeof(PyObject)");
 
 /* Numbers of bit-fields are only seen by setting them. */
 static unsigned str_bits(int which)
@@ -151,6 +158,26 @@ static struct py_offsets expected(void)
 	e.tstate_status = OFF_NONE;
 	e.tstate_native_thread_id = OFF_NONE;
 	e.tstate_executor = OFF_NONE;
+	e.runtime_gc_collecting = OFF_NONE;
+	e.interp_gc_collecting = OFF_NONE;
+	e.interp_gc_frame = OFF_NONE;
+#if PY_MINOR_VERSION == 6
+	e.tstate_exc_info = OFF_NONE;
+	e.exc_value = OFF_NONE;
+	e.exc_previous = OFF_NONE;
+#else
+	e.tstate_exc_info = offsetof(PyThreadState, exc_info);
+	e.exc_value = offsetof(_PyErr_StackItem, exc_value);
+	e.exc_previous = offsetof(_PyErr_StackItem, previous_item);
+#endif
+#if PY_MINOR_VERSION == 7 || PY_MINOR_VERSION == 8
+	e.runtime_gc_collecting = offsetof(_PyRuntimeState, gc.collecting);
+#elif PY_MINOR_VERSION >= 9
+	e.interp_gc_collecting = offsetof(struct _is, gc.collecting);
+#endif
+#if PY_MINOR_VERSION >= 15
+	e.interp_gc_frame = offsetof(struct _is, gc.frame);
+#endif
 	e.cframe_current = OFF_NONE;
 	e.frame_owner = OFF_NONE;
 	e.frame_is_entry = OFF_NONE;
@@ -254,6 +281,7 @@ static struct py_offsets expected(void)
 #endif
 	if (e.is_best_effort) {
 		e.tstate_executor = OFF_NONE;
+		e.tstate_exc_info = OFF_NONE;
 		e.code_firsttraceable = OFF_NONE;
 		e.code_version = OFF_NONE;
 	}
@@ -299,6 +327,9 @@ static int check_shape(void)
 	AT(interp_gil, interpreter_state.ceval_gil)
 	AT(interp_own_gil, interpreter_state.gil_runtime_state)
 	AT(interp_own_gil_holder, interpreter_state.gil_runtime_state_holder)
+	AT(interp_gc, interpreter_state.gc)
+	AT(gc_size, gc.size)
+	AT(gc_collecting, gc.collecting)
 	AT(tstate_size, thread_state.size)
 	AT(tstate_prev, thread_state.prev)
 	AT(tstate_next, thread_state.next)
@@ -334,6 +365,7 @@ static int check_shape(void)
 #endif
 #if PY_MINOR_VERSION >= 15
 	AT(str_compact_size, unicode_object.compactunicodeobject_size)
+	AT(gc_frame, gc.frame)
 #endif
 #undef AT
 	if (s->bytes != sizeof(_Py_DebugOffsets)) {

@@ -69,6 +69,7 @@ void unwinder_set_clock(__u64 step_ns)
 static void begin_walk(void)
 {
 	scratch.walk.flags = 0;
+	scratch.walk.gc_frame = 0;
 	scratch.walk.faults = 0;
 	scratch.walk.steps = 0;
 	scratch.walk.deadline_ns = clock_ns() + TIME_MAX_NS;
@@ -84,8 +85,11 @@ struct unwind_result unwind(const struct py_offsets *off, const struct py_thread
 	scratch.walk.salt = salt;
 	begin_walk();
 	result.error = py_find_tstate(&l, &has_walked);
-	if (!result.error)
+	if (!result.error) {
+		py_note_exception(&l);
+		py_note_collection(&l);
 		result.error = py_first_frame(door, &scratch, off);
+	}
 	if (result.error) {
 		result.has_walked = has_walked;
 		return result;

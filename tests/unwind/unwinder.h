@@ -15,6 +15,7 @@
 #include "bpf/python_code.h"
 #include "bpf/python_frames.h"
 #include "bpf/python_opcode.h"
+#include "bpf/python_state.h"
 #include "bpf/python_thread.h"
 
 struct unwind_result {

@@ -14,6 +14,7 @@
 #define TRY_OTHER "pgrep -af python, then pyebpf record -p PID"
 #define TRY_PROCESS "pyebpf doctor -p PID, which shows one stack of the process"
 #define TRY_DOCTOR "pyebpf doctor, and tell us what it prints: this is a defect of pyebpf"
+#define TRY_MODE "pyebpf record without --mode, which shows what it does meanwhile"
 #define TRY_RING "pyebpf record with --ring 64MiB"
 
 /* What a tick of the targets, or of anything, was if it was no sample. next: what helps if most of
@@ -22,6 +23,8 @@ static const struct {
 	const char *counter, *words, *next;
 } no_sample[] = {
 	{ "not_python", "in processes without Python", TRY_OTHER },
+	{ "not_asked", "left out by the mode", TRY_MODE },
+	{ "task_work_not_asked", "left out by the mode (task work)", TRY_MODE },
 	{ "thread_state_fault", "on threads whose state was not readable", TRY_PROCESS },
 	{ "thread_state_late", "on threads whose state was not found in time", TRY_PROCESS },
 	{ "task_work_failed", "on threads whose state was gone", TRY_PROCESS },

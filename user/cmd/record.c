@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "base/clock.h"
@@ -189,6 +190,7 @@ static int conclude(const struct call *call, struct record_run *r)
 {
 	int e, status;
 
+	record_warn_of_limits(r->o, recorder_profile(r->recorder));
 	if (!recorder_stats(r->recorder)->samples) {
 		if (!record_files_has_recording(&r->files))
 			writer_discard(r->files.writer);
@@ -245,6 +247,9 @@ static int run(struct call *call)
 			     "what is recorded of the threads (cpu)"),
 		OPT_FLAG(0, "opcodes", &o.has_opcodes,
 			 "also which bytecode instruction each sample is at"),
+		OPT_FLAG(0, "native", &o.has_native,
+			 "mark <native> where Python code has called C, and C has called it"),
+		OPT_FLAG(0, "no-gc", &o.no_gc, "do not mark <GC> where garbage is collected"),
 		OPT_GROUP("Output"),
 		OPT_LIST('o', "output", &o.outputs.paths, "FILE",
 			 "recording to write, or by its suffix a page, ...; may repeat "

@@ -23,7 +23,7 @@ struct record_opts {
 	uint32_t freq_hz;
 	unsigned int mode_words; /* of --mode: bits, collect/modes.h; 0: none is given */
 	bool no_children;
-	bool has_opcodes;
+	bool has_opcodes, has_native, no_gc;
 	struct record_outputs outputs;
 	uint64_t ring_bytes;
 	bool no_task_work;
@@ -94,5 +94,8 @@ int record_run_finish(struct record_run *r);
 int record_run_await_command(struct record_run *r);
 
 void record_run_release(struct record_run *r);
+
+/* Says what the interpreters of a recording cannot tell of what was asked for. */
+void record_warn_of_limits(const struct record_opts *o, const struct profile *p);
 
 #endif

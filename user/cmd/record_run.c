@@ -79,6 +79,8 @@ static int open_recorder(struct record_run *r)
 			     .cgroup = has_cgroup ? &r->targets.cgroup : NULL,
 			     .ring_bytes = o->ring_bytes,
 			     .has_opcodes = o->has_opcodes,
+			     .has_native = o->has_native,
+			     .no_gc = o->no_gc,
 			     .no_task_work = o->no_task_work },
 		.pids = &r->targets.pids,
 		.command = r->targets.command->items[0],

@@ -30,6 +30,7 @@ int counters_read(struct session *s, const struct pipeline *p, struct counters *
 	struct counters c = {
 		.of[SOURCE_TICKS] = { .interval_ns = session_interval_ns(s),
 				      .found_outside = consumed->found_outside,
+				      .found_left_out = consumed->found_left_out,
 				      .found_other = consumed->found_other },
 		.unnamed = consumed->unnamed,
 		.malformed = consumed->malformed,
@@ -122,16 +123,18 @@ static void subtract(const struct source_counters *now, const struct source_coun
 		     uint64_t stats[STAT_COUNT_])
 {
 	uint64_t outside = difference(now->found_outside, since->found_outside);
+	uint64_t left_out = difference(now->found_left_out, since->found_left_out);
 	uint64_t other = difference(now->found_other, since->found_other);
 	uint64_t unknown;
 
 	for (int i = 0; i < STAT_COUNT_; i++)
 		stats[i] = now->stats[i] - since->stats[i];
 	unknown = stats[STAT_UNKNOWN];
-	stats[STAT_UNKNOWN] = difference(unknown, outside + other);
+	stats[STAT_UNKNOWN] = difference(unknown, outside + left_out + other);
 	stats[STAT_RECORDED] += outside;
 	stats[STAT_WEIGHT] += outside;
 	stats[STAT_OUTSIDE] += outside;
+	stats[STAT_NOT_ASKED] += left_out;
 	stats[STAT_NOT_PYTHON] += other;
 }
 

@@ -15,7 +15,7 @@ struct source_counters {
 	uint64_t expected;    /* events that it must have made */
 	uint64_t interval_ns; /* CPU time that an event stands for; 0: it does not count that */
 	uint64_t pending;     /* of samples that waited for task work when the session ended */
-	uint64_t found_outside, found_other; /* as the pipeline has them */
+	uint64_t found_outside, found_left_out, found_other; /* as the pipeline has them */
 };
 
 /* The account of all of them since the session began. */

@@ -53,7 +53,7 @@ struct pipeline {
 	struct stacks *stacks;
 	struct times *times;          /* NULL: ticks alone are recorded, and count as such */
 	uint16_t kinds[TIMED_COUNT_]; /* in the profile; 0: not yet */
-	uint64_t start_ns, interval_ns;
+	struct pipeline_opts opts;
 	uint64_t resent_ns;
 	VEC(uint64_t) waiting; /* struct worth, a sample record, and so on */
 	struct pipeline_stats stats;
@@ -63,9 +63,8 @@ static int take_timed(void *arg, const struct timed_sample *s);
 
 static int new_times(struct pipeline *p, const struct pipeline_opts *o)
 {
-	const unsigned int of_ticks = MODE_CPU | MODE_GIL | MODE_EXCEPTION;
 	const struct times_opts opts = { .interval_ns = o->interval_ns,
-					 .has_all_ticks = (o->modes & of_ticks) == MODE_CPU,
+					 .has_all_ticks = o->modes & MODE_CPU,
 					 .fn = take_timed,
 					 .arg = p };
 
@@ -84,8 +83,7 @@ int pipeline_new(struct session *session, struct discovery *discovery, struct pr
 	p->session = session;
 	p->discovery = discovery;
 	p->profile = profile;
-	p->start_ns = opts->start_ns;
-	p->interval_ns = opts->interval_ns;
+	p->opts = *opts;
 	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) < 0)
 		seed = opts->start_ns;
 	if ((r = processes_new(discovery, profile, &p->processes)) < 0 ||
@@ -93,6 +91,8 @@ int pipeline_new(struct session *session, struct discovery *discovery, struct pr
 	    (r = stacks_new(discovery, profile, seed, &p->stacks)) < 0 ||
 	    (r = new_times(p, opts)) < 0)
 		return r;
+	if (opts->has_native)
+		stacks_show_native(p->stacks);
 	*out = take_ptr(p);
 	return 0;
 }
@@ -116,18 +116,41 @@ static void count(struct pipeline *p)
 	p->stats.refused = discovery_refused(p->discovery) + stacks_refused(p->stacks);
 }
 
-/* Name of the leaf's instruction, "" where it is not known. */
-static int opcode_id(struct pipeline *p, const struct sample_event *e, uint32_t *id)
+/* What is said of the leaf's instruction: its name, and where it has called C the marker. */
+static int note_opcode(struct pipeline *p, const struct sample_event *e, struct sample *s)
 {
 	const struct known_process *process = processes_find(p->processes, e->process);
 	const struct py_offsets *off = NULL;
+	const struct sample_part *part = sample_part(e);
 	const char *name = NULL;
+	int r = 0;
 
 	if (process)
 		off = discovery_layout(p->discovery, process->event.layout);
 	if (off)
-		name = opcode_name(off->minor, sample_part(e)->opcode);
-	return strtab_intern(p->profile->strings, name ? name : "", name ? strlen(name) : 0, id);
+		name = opcode_name(off->minor, part->opcode);
+	if (p->opts.has_opcodes)
+		r = strtab_intern(p->profile->strings, name ? name : "", name ? strlen(name) : 0,
+				  &s->opcode);
+	if (r < 0 || !p->opts.has_native || part_frames(part)->flags & FRAME_COLLECTS || !off ||
+	    !opcode_calls_c(off->minor, part->opcode))
+		return r;
+	return stacks_push_marker(p->stacks, PROFILE_NATIVE, &s->stack);
+}
+
+static int note_exception(struct pipeline *p, const struct sample_event *e, struct sample *s)
+{
+	static const char name[] = PROFILE_HANDLES_EXCEPTION, yes[] = "yes";
+	struct strtab *strings = p->profile->strings;
+	uint32_t name_id, yes_id;
+	int r;
+
+	if (!(e->flags & SAMPLE_HANDLES))
+		return 0;
+	if ((r = strtab_intern(strings, name, strlen(name), &name_id)) < 0 ||
+	    (r = strtab_intern(strings, yes, strlen(yes), &yes_id)) < 0)
+		return r;
+	return labeltab_add(p->profile->labels, s->labels, name_id, yes_id, &s->labels);
 }
 
 static uint16_t sample_bits(const struct sample_event *e, const struct sample_stack *stack)
@@ -162,11 +185,17 @@ static uint16_t sample_bits(const struct sample_event *e, const struct sample_st
 	return stack->is_approximate ? bits | SAMPLE_BIT_APPROX_LINES : bits;
 }
 
+/* The mode asks for some of the ticks. */
+static bool is_partial(const struct pipeline *p)
+{
+	return p->opts.modes && !(p->opts.modes & MODE_CPU);
+}
+
 /*
  * A tick of a process that was not identified then. If it has a Python since, which had not begun
  * when that was first looked at, after the tick, it was outside Python code; if it has none, of no
  * interest; else nobody knows, and it stays lost. 1: outside; 0: not to be added; -EAGAIN: not
- * known yet.
+ * known yet. Where the mode asks for some of the ticks, those outside are not among them.
  */
 static int judge_unidentified(struct pipeline *p, const struct sample_event *e, bool is_last_chance)
 {
@@ -176,11 +205,13 @@ static int judge_unidentified(struct pipeline *p, const struct sample_event *e, 
 		return -EAGAIN;
 	if (!discovery_saw_nothing(p->discovery, e->process, e->ktime_ns))
 		return 0;
-	if (has_python)
+	if (has_python && is_partial(p))
+		p->stats.found_left_out += e->value;
+	else if (has_python)
 		p->stats.found_outside += e->value;
 	else
 		p->stats.found_other += e->value;
-	return has_python;
+	return has_python && !is_partial(p);
 }
 
 /* In the profile, *kind KIND_TICKS where ticks alone are recorded. */
@@ -237,7 +268,7 @@ static int add_contention(struct pipeline *p, struct sample s, uint64_t value)
 
 static uint64_t since_start(const struct pipeline *p, uint64_t ktime_ns)
 {
-	return ktime_ns > p->start_ns ? ktime_ns - p->start_ns : 0;
+	return ktime_ns > p->opts.start_ns ? ktime_ns - p->opts.start_ns : 0;
 }
 
 /* What of a sample takes no names. */
@@ -271,10 +302,11 @@ static int add_sample(struct pipeline *p, const struct sample_event *e, const st
 	if (!is_identified && (r = judge_unidentified(p, e, allow_unknown)) <= 0)
 		return r;
 	if ((r = stacks_intern(p->stacks, part, allow_unknown, &stack)) < 0 ||
-	    (r = threads_id(p->threads, e, &s.thread)) < 0 ||
-	    (part->opcode != OPCODE_NONE && stack.has_leaf &&
-	     (r = opcode_id(p, e, &s.opcode)) < 0) ||
-	    (r = describe_sample(p, e, &stack, &s)) < 0 ||
+	    (r = threads_id(p->threads, e, &s.thread)) < 0)
+		return r;
+	s.stack = stack.id;
+	if ((part->opcode != OPCODE_NONE && stack.has_leaf && (r = note_opcode(p, e, &s)) < 0) ||
+	    (r = note_exception(p, e, &s)) < 0 || (r = describe_sample(p, e, &stack, &s)) < 0 ||
 	    (r = profile_add_sample(p->profile, &s)) < 0)
 		return r;
 	if (worth->contention_ns && (r = add_contention(p, s, worth->contention_ns)) < 0)
@@ -340,7 +372,7 @@ static bool is_sound(const struct pipeline *p, const struct sample_event *e, siz
 static int take_unidentified(struct pipeline *p, const struct sample_event *e)
 {
 	bool is_span = e->source == SOURCE_SWITCHES;
-	const struct worth worth = { is_span ? e->value : e->value * p->interval_ns, 0 };
+	const struct worth worth = { is_span ? e->value : e->value * p->opts.interval_ns, 0 };
 
 	return e->flags & SAMPLE_OPEN ? 0 : take_sample(p, e, &worth);
 }
@@ -588,7 +620,7 @@ int pipeline_forget_ids(struct pipeline *p)
 
 void pipeline_set_start(struct pipeline *p, uint64_t start_ns)
 {
-	p->start_ns = start_ns;
+	p->opts.start_ns = start_ns;
 }
 
 struct times *pipeline_times(const struct pipeline *p)

@@ -22,6 +22,7 @@ struct pipeline_opts {
 	uint64_t start_ns;    /* CLOCK_MONOTONIC: time 0 */
 	uint64_t interval_ns; /* of ticks */
 	unsigned int modes;   /* enum session_mode; MODE_OFF_CPU: all is in ns, collect/times.h */
+	bool has_opcodes, has_native; /* see struct session_opts */
 };
 
 /* All three are borrowed and must outlive the pipeline. */
@@ -75,9 +76,9 @@ struct pipeline_stats {
 	uint64_t waiting;   /* now */
 	uint64_t malformed; /* records we could not read: a bug */
 	uint64_t refused;   /* looks at targets: too many, or too much of one */
-	/* Ticks of processes that were not identified then: now samples outside Python; without
-	 * Python */
-	uint64_t found_outside, found_other;
+	/* Ticks of processes that were not identified then: now samples outside Python; left out
+	 * by the mode; without Python */
+	uint64_t found_outside, found_left_out, found_other;
 };
 const struct pipeline_stats *pipeline_stats(const struct pipeline *p);
 

@@ -60,6 +60,15 @@ static int bind_task_work(struct bpf_program *sampler, uint32_t function)
 	return bpf_program__set_insns(sampler, insns, count);
 }
 
+/* Of ticks those that the modes ask for; 0: all of them. */
+static uint32_t ticks_flags(unsigned int modes)
+{
+	if (!modes || modes & MODE_CPU)
+		return 0;
+	return (modes & MODE_GIL ? SAMPLE_HOLDS_GIL : 0) |
+	       (modes & MODE_EXCEPTION ? SAMPLE_HANDLES : 0);
+}
+
 /* Each source that is on gets its work spaces. */
 static void give_scratch(struct session_config *c, const struct session_opts *opts)
 {
@@ -102,7 +111,9 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 		return r;
 	c->has_filter = !opts->is_system_wide && !c->has_cgroup;
 	c->follow_children = opts->follow_children;
-	c->has_opcodes = opts->has_opcodes;
+	c->ticks_flags = ticks_flags(opts->modes);
+	c->has_opcodes = opts->has_opcodes || opts->has_native;
+	c->has_gc = !opts->no_gc;
 	c->has_spans = session_opts_have_source(opts, SOURCE_SWITCHES);
 	if (c->has_spans && !feature_switches(probe))
 		return err_set(-EOPNOTSUPP, "waiting cannot be recorded: this kernel has no "

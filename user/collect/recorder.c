@@ -116,7 +116,9 @@ static int begin_first(struct recorder *rec, uint64_t start_ns)
 {
 	const struct pipeline_opts opts = { .start_ns = start_ns,
 					    .interval_ns = session_interval_ns(rec->session),
-					    .modes = rec->opts.session.modes };
+					    .modes = rec->opts.session.modes,
+					    .has_opcodes = rec->opts.session.has_opcodes,
+					    .has_native = rec->opts.session.has_native };
 
 	return pipeline_new(rec->session, rec->discovery, rec->profile, &opts, &rec->pipeline);
 }

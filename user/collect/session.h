@@ -36,6 +36,8 @@ struct session_opts {
 	bool follow_children;
 	bool has_opcodes;  /* samples carry the instruction of their leaf frame */
 	bool no_exit_hook; /* spans are sampled when they begin, as before 6.16 */
+	bool has_native;   /* stacks show where Python code called C, and C called it */
+	bool no_gc;        /* they do not show where the collector runs */
 	bool no_task_work; /* missing pages are not read in by the thread itself, as before 6.18 */
 	/*
 	 * Only tasks in this cgroup or below it; NULL: anywhere. Borrowed until session_free(). Of

@@ -40,6 +40,7 @@ struct stacks {
 	struct profile *profile;
 	struct code_table *codes;
 	uint64_t seed;
+	bool has_native;
 	uint32_t generation; /* of the caches */
 	VEC(uint64_t) asked; /* code objects the rest of whose line tables is asked for */
 	size_t rest_bytes;   /* of these tables */
@@ -302,7 +303,23 @@ static int frame_id(struct stacks *st, const struct frame_record *record, bool a
 	return 0;
 }
 
-/* On top of what there is of the stack. */
+void stacks_show_native(struct stacks *st)
+{
+	st->has_native = true;
+}
+
+int stacks_push_marker(struct stacks *st, const char *name, uint32_t *stack)
+{
+	uint32_t frame;
+	int r = marker_frame(st, name, &frame);
+
+	return r < 0 ? r : stacktab_intern(st->profile->stacks, *stack, frame, stack);
+}
+
+/*
+ * On top of what there is of the stack, with what is below it, where C called it, and above it,
+ * where the collector runs.
+ */
 static int push_frame(struct stacks *st, const struct frame_record *record, bool allow_unknown,
 		      struct sample_stack *out)
 {
@@ -311,7 +328,13 @@ static int push_frame(struct stacks *st, const struct frame_record *record, bool
 
 	if (r < 0 || frame == NO_FRAME)
 		return r;
-	return stacktab_intern(st->profile->stacks, out->id, frame, &out->id);
+	if (st->has_native && record->flags & FRAME_ENTRY && out->id)
+		r = stacks_push_marker(st, PROFILE_NATIVE, &out->id);
+	if (!r)
+		r = stacktab_intern(st->profile->stacks, out->id, frame, &out->id);
+	if (!r && record->flags & FRAME_COLLECTS)
+		r = stacks_push_marker(st, PROFILE_GC, &out->id);
+	return r;
 }
 
 /* What stands in for the part of the stack that was not read. */
@@ -376,14 +399,6 @@ int stacks_intern(struct stacks *st, const struct sample_part *part, bool allow_
 	stack.has_leaf = stack.id != callers;
 	*out = stack;
 	return 0;
-}
-
-int stacks_push_marker(struct stacks *st, const char *name, uint32_t *stack)
-{
-	uint32_t frame;
-	int r = marker_frame(st, name, &frame);
-
-	return r < 0 ? r : stacktab_intern(st->profile->stacks, *stack, frame, stack);
 }
 
 void stacks_forget_ids(struct stacks *st)

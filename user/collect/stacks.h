@@ -39,13 +39,17 @@ struct sample_stack {
 	bool is_unnamed;     /* some frame goes without its name */
 };
 
+/* From now on stacks show where C called Python code. Before the first sample. */
+void stacks_show_native(struct stacks *st);
+
+/* A marker on top of a stack of the profile. 0 and *stack, or -ENOMEM. */
+int stacks_push_marker(struct stacks *st, const char *name, uint32_t *stack);
+
 /* Of a part of Python frames. 0, -ENOMEM, or -EAGAIN: a code object is not known yet, and
  * allow_unknown is false. */
 int stacks_intern(struct stacks *st, const struct sample_part *part, bool allow_unknown,
 		  struct sample_stack *out);
 
-/* A marker on top of a stack: the frame that it ends in. 0 or -ENOMEM. */
-int stacks_push_marker(struct stacks *st, const char *name, uint32_t *stack);
 
 /* The caches are of no use any more: after profile_reset(). */
 void stacks_forget_ids(struct stacks *st);

@@ -12,6 +12,7 @@ enum import_frame {
 	IMPORT_OTHER,
 	IMPORT_MACHINERY,
 	IMPORT_MODULE, /* a module's top level */
+	IMPORT_NATIVE, /* C between it and its machinery, or within that */
 };
 
 /* CPython's own, 3.6 to 3.15: frozen, or run from its files. */
@@ -37,6 +38,8 @@ static enum import_frame kind_of(const struct profile *p, const struct frame *f)
 	const char *file = strtab_get(p->strings, f->file);
 	size_t len = strtab_len(p->strings, f->file);
 
+	if (f->kind == FRAME_MARKER && !strcmp(strtab_get(p->strings, f->name), PROFILE_NATIVE))
+		return IMPORT_NATIVE;
 	if (f->kind != FRAME_PYTHON)
 		return IMPORT_OTHER;
 	for (size_t i = 0; i < sizeof(machinery) / sizeof(machinery[0]); i++)
@@ -131,6 +134,16 @@ static int unknown_frame(struct profile *p, uint32_t *frame)
 	return r ? r : frametab_intern(p->frames, &f, frame);
 }
 
+/* Machinery hangs below who imports, not below the C that the statement called. */
+static uint32_t importer(const struct import_fold *fold, const struct profile *p, uint32_t stack)
+{
+	const struct stack_entry e = stacktab_entries(p->stacks)[stack];
+
+	if (stack && fold->kinds.items[e.frame] == IMPORT_NATIVE)
+		stack = e.parent;
+	return fold->paths.items[stack].folded;
+}
+
 /* Of a stack whose parent's path is known. */
 static int fold_entry(struct import_fold *fold, struct profile *p, struct stack_entry e)
 {
@@ -141,8 +154,13 @@ static int fold_entry(struct import_fold *fold, struct profile *p, struct stack_
 
 	path.below = IMPORT_OUTSIDE;
 	switch (fold->kinds.items[e.frame]) {
+	case IMPORT_NATIVE:
+		if (around.below != IMPORT_OUTSIDE)
+			return vec_push(&fold->paths, around);
+		break;
 	case IMPORT_MACHINERY:
-		path.below = around.below != IMPORT_OUTSIDE ? around.below : around.folded;
+		path.below =
+			around.below != IMPORT_OUTSIDE ? around.below : importer(fold, p, e.parent);
 		below = path.below;
 		r = unknown_frame(p, &frame);
 		break;

@@ -21,7 +21,8 @@
  * file, of the folder where that is __init__.py, with the packages as far as the path tells them
  * (behind site-packages, lib/python3.12) or they are being imported around it. Where importlib's
  * frames lead to no module (a file is looked for, read, unmarshalled, a C extension runs) they are
- * the frame `import`, a marker: what is imported is not known. Frames below that stay.
+ * the frame `import`, a marker: what is imported is not known. Frames below that stay. C on the way
+ * there, `<native>` of record --native, is part of it.
  *
  * Samples keep their weight, their thread, their number. Starts as zeros, for one profile.
  */

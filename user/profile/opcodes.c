@@ -2,6 +2,7 @@
 #include "profile/opcodes.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "profile/opcode_names.h"
 
@@ -13,4 +14,37 @@ const char *opcode_name(unsigned int minor, unsigned int opcode)
 	return minor < MINORS && names_by_minor[minor] && opcode < NAMES
 		       ? names_by_minor[minor][opcode]
 		       : NULL;
+}
+
+static bool begins_with(const char *name, const char *start)
+{
+	return !strncmp(name, start, strlen(start));
+}
+
+/* Those that begin like a call and go on with a Python frame, or with the interpreter's own code.
+ */
+static const char *const not_c[] = {
+	"CALL_INTRINSIC",
+	"CALL_PY_",
+	"CALL_BOUND_METHOD_",
+	"CALL_KW_PY",
+	"CALL_KW_BOUND_METHOD",
+	"CALL_EX_PY",
+	"PRECALL_PYFUNC",
+	"PRECALL_BOUND_METHOD",
+	"CALL_ALLOC_AND_ENTER_INIT",
+};
+
+bool opcode_calls_c(unsigned int minor, unsigned int opcode)
+{
+	const char *name = minor >= 11 ? opcode_name(minor, opcode) : NULL;
+
+	if (!name)
+		return false;
+	if (begins_with(name, "INSTRUMENTED_"))
+		name += strlen("INSTRUMENTED_");
+	for (size_t i = 0; i < sizeof(not_c) / sizeof(not_c[0]); i++)
+		if (begins_with(name, not_c[i]))
+			return false;
+	return begins_with(name, "CALL") || begins_with(name, "PRECALL");
 }

@@ -2,11 +2,21 @@
 #ifndef PROFILE_OPCODES_H
 #define PROFILE_OPCODES_H
 
+#include <stdbool.h>
+
 /*
  * Name of a bytecode instruction of CPython 3.minor, as its own dis module has it, specialised and
  * instrumented ones included: "BINARY_OP_ADD_INT". NULL where that version has none of that number,
  * or the version is not known.
  */
 const char *opcode_name(unsigned int minor, unsigned int opcode);
+
+/*
+ * Is it an instruction that calls something other than a Python function? A thread whose leaf frame
+ * is at one runs C. False up to 3.10, where a call is half the interpreter's own making of a frame.
+ * From 3.11 on those that call Python functions are specialised and have other names, but for the
+ * first few calls and those of too many different functions.
+ */
+bool opcode_calls_c(unsigned int minor, unsigned int opcode);
 
 #endif

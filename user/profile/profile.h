@@ -26,6 +26,12 @@
 
 /* Marker of time that a thread had, as the scheduler says, and that no sample stands for. */
 #define PROFILE_NOT_SAMPLED "<not sampled>"
+/* Markers on top of a line: what runs there is the collector, or C that the line has called. */
+#define PROFILE_GC "<GC>"
+#define PROFILE_NATIVE "<native>"
+
+/* Label of samples of threads that handle an exception; its value is "yes". */
+#define PROFILE_HANDLES_EXCEPTION "handles-exception"
 
 /* Stands for a stack without frames where one is shown. */
 #define PROFILE_NO_FRAMES "<unknown>"

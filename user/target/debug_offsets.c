@@ -20,6 +20,7 @@
 #define CODE_SIZE_MAX 512
 #define STR_SIZE_MAX 512
 #define GIL_SIZE_MAX 256 /* 208, free-threaded 216 */
+#define GC_SIZE_MAX 4096 /* 216 to 256 */
 /* interpreters.head follows the table, behind a few flags: 48 bytes in 3.13 to 3.15. */
 #define INTERPRETERS_HEAD_MAX 256
 
@@ -30,6 +31,7 @@ static const struct debug_shape shapes[] = {
 	  .interp_size = 48, .interp_id = 56, .interp_next = 64, .interp_threads_head = 72,
 	  .interp_modules = 88, .interp_gil = 112, .interp_own_gil = 120,
 	  .interp_own_gil_holder = 144,
+	  .interp_gc = 80, .gc_size = 568, .gc_collecting = 576,
 	  .tstate_size = 152, .tstate_prev = 160, .tstate_next = 168, .tstate_interp = 176,
 	  .tstate_current_frame = 184, .tstate_thread_id = 192, .tstate_native_thread_id = 200,
 	  .tstate_status = 216,
@@ -45,6 +47,7 @@ static const struct debug_shape shapes[] = {
 	  .interp_modules = 96, .interp_gil = 120, .interp_own_gil = 128,
 	  .interp_own_gil_holder = 152,
 	  .interp_code_generation = 160,
+	  .interp_gc = 88, .gc_size = 648, .gc_collecting = 656,
 	  .tstate_size = 176, .tstate_prev = 184, .tstate_next = 192, .tstate_interp = 200,
 	  .tstate_current_frame = 208, .tstate_thread_id = 216, .tstate_native_thread_id = 224,
 	  .tstate_status = 240,
@@ -61,6 +64,7 @@ static const struct debug_shape shapes[] = {
 	  .interp_modules = 96, .interp_gil = 120, .interp_own_gil = 128,
 	  .interp_own_gil_holder = 152,
 	  .interp_code_generation = 160,
+	  .interp_gc = 88, .gc_size = 752, .gc_collecting = 760, .gc_frame = 768,
 	  .tstate_size = 176, .tstate_prev = 184, .tstate_next = 192, .tstate_interp = 200,
 	  .tstate_current_frame = 208, .tstate_thread_id = 240, .tstate_native_thread_id = 248,
 	  .tstate_status = 264,
@@ -74,26 +78,32 @@ static const struct debug_shape shapes[] = {
 	  .str_compact_size = 744 },
 };
 
-/* What the table does not say. In an unknown version the last three are left out. */
+/* What the table does not say. In an unknown version the last four are left out. */
 static const struct unsaid_row {
 	uint8_t minor;
 	bool is_free_threaded;
 	uint8_t tagged_mask, str_kind_shift, str_compact_bit, str_ascii_bit;
 	uint16_t code_firsttraceable, code_version;
-	uint16_t tstate_executor;
+	uint16_t tstate_executor, tstate_exc_info;
 } unsaid[] = {
 	{ 13, false, .tagged_mask = 0, .str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,
-	  .code_firsttraceable = 184, .code_version = 92, .tstate_executor = OFF_NONE },
+	  .code_firsttraceable = 184, .code_version = 92, .tstate_executor = OFF_NONE,
+	  .tstate_exc_info = 120 },
 	{ 13, true, .tagged_mask = 0, .str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,
-	  .code_firsttraceable = 200, .code_version = 108, .tstate_executor = OFF_NONE },
+	  .code_firsttraceable = 200, .code_version = 108, .tstate_executor = OFF_NONE,
+	  .tstate_exc_info = 120 },
 	{ 14, false, .tagged_mask = 3, .str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,
-	  .code_firsttraceable = 192, .code_version = 92, .tstate_executor = 272 },
+	  .code_firsttraceable = 192, .code_version = 92, .tstate_executor = 272,
+	  .tstate_exc_info = 120 },
 	{ 14, true, .tagged_mask = 1, .str_kind_shift = 8, .str_compact_bit = 11, .str_ascii_bit = 12,
-	  .code_firsttraceable = 208, .code_version = 108, .tstate_executor = 272 },
+	  .code_firsttraceable = 208, .code_version = 108, .tstate_executor = 272,
+	  .tstate_exc_info = 120 },
 	{ 15, false, .tagged_mask = 3, .str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,
-	  .code_firsttraceable = 192, .code_version = 92, .tstate_executor = 304 },
+	  .code_firsttraceable = 192, .code_version = 92, .tstate_executor = 304,
+	  .tstate_exc_info = 144 },
 	{ 15, true, .tagged_mask = 3, .str_kind_shift = 8, .str_compact_bit = 11, .str_ascii_bit = 12,
-	  .code_firsttraceable = 208, .code_version = 108, .tstate_executor = 304 },
+	  .code_firsttraceable = 208, .code_version = 108, .tstate_executor = 304,
+	  .tstate_exc_info = 144 },
 };
 /* clang-format on */
 
@@ -165,6 +175,27 @@ static int check_size(const char *name, uint64_t size, uint64_t least, uint64_t 
 		return 0;
 	return err_set(-EBADMSG, "_Py_DebugOffsets: the size of %s is %llu", name,
 		       (unsigned long long)size);
+}
+
+/* The collector's state is a struct in PyInterpreterState. */
+static int read_collector(const void *bytes, const struct debug_shape *s, uint64_t interp,
+			  struct py_offsets *out)
+{
+	const uint64_t gc = word(bytes, s->interp_gc), size = word(bytes, s->gc_size);
+	const uint64_t collecting = word(bytes, s->gc_collecting);
+	const uint64_t frame = s->gc_frame ? word(bytes, s->gc_frame) : 0;
+
+	if (size < 16 || size > GC_SIZE_MAX || gc > interp - size || gc % 8 ||
+	    collecting > size - 4 || collecting % 4 || frame > size - 8 || frame % 8)
+		return err_set(-EBADMSG,
+			       "_Py_DebugOffsets: collecting is %llu, frame %llu, in %llu bytes at "
+			       "%llu",
+			       (unsigned long long)collecting, (unsigned long long)frame,
+			       (unsigned long long)size, (unsigned long long)gc);
+	out->interp_gc_collecting = (uint32_t)(gc + collecting);
+	if (frame)
+		out->interp_gc_frame = (uint32_t)(gc + frame);
+	return 0;
 }
 
 static int read_table(const void *bytes, const struct debug_shape *s, bool is_free_threaded,
@@ -245,6 +276,8 @@ static int read_table(const void *bytes, const struct debug_shape *s, bool is_fr
 	     i++)
 		r = copy_member(bytes, &free_threaded_members[i], out);
 	out->gil_last_holder -= own_gil;
+	if (!r)
+		r = read_collector(bytes, s, interp, out);
 	out->runtime_size = (uint32_t)runtime;
 	out->str_ascii_data = ascii;
 	out->str_compact_data = compact;
@@ -286,7 +319,8 @@ static uint16_t tstate_end(const struct py_offsets *off)
 	const uint16_t fields[] = { off->tstate_prev,      off->tstate_next,
 				    off->tstate_interp,    off->tstate_frame,
 				    off->tstate_thread_id, off->tstate_native_thread_id,
-				    off->tstate_status,    off->tstate_executor };
+				    off->tstate_status,    off->tstate_executor,
+				    off->tstate_exc_info };
 	uint16_t end = 0;
 
 	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)
@@ -305,7 +339,13 @@ int debug_offsets_parse(const void *bytes, size_t len, struct py_offsets *out)
 		.status_active = 16,
 		.runtime_tstate_current = OFF_NONE,
 		.runtime_gil = OFF_NONE,
+		.runtime_gc_collecting = OFF_NONE,
+		.interp_gc_collecting = OFF_NONE,
+		.interp_gc_frame = OFF_NONE,
 		.tstate_executor = OFF_NONE,
+		.tstate_exc_info = OFF_NONE,
+		.exc_value = 0, /* _PyErr_StackItem */
+		.exc_previous = 8,
 		.cframe_current = OFF_NONE,
 		.frame_is_entry = OFF_NONE,
 		.frame_tlbc_index = OFF_NONE,
@@ -354,6 +394,7 @@ int debug_offsets_parse(const void *bytes, size_t len, struct py_offsets *out)
 		off.code_firsttraceable = row->code_firsttraceable;
 		off.code_version = row->code_version;
 		off.tstate_executor = row->tstate_executor;
+		off.tstate_exc_info = row->tstate_exc_info;
 	}
 	off.tstate_size = tstate_end(&off);
 	if (!r)

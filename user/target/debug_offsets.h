@@ -27,6 +27,7 @@ struct debug_shape {
 	uint16_t runtime_size, interpreters_head;
 	uint16_t interp_size, interp_id, interp_next, interp_threads_head, interp_modules;
 	uint16_t interp_code_generation, interp_gil, interp_own_gil, interp_own_gil_holder;
+	uint16_t interp_gc, gc_size, gc_collecting, gc_frame; /* the last two in the first */
 	uint16_t tstate_size, tstate_prev, tstate_next, tstate_interp, tstate_current_frame;
 	uint16_t tstate_thread_id, tstate_native_thread_id, tstate_status;
 	uint16_t frame_size, frame_previous, frame_executable, frame_instr_ptr, frame_localsplus;

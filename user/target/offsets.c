@@ -14,6 +14,7 @@
 #define TSTATE_BYTES 512
 #define STRING_BYTES 128
 #define GIL_BYTES 256           /* sizeof(struct _gil_runtime_state): 208, free-threaded 216 */
+#define EXC_ITEM_BYTES 32
 #define INTERP_BYTES (1u << 20) /* sizeof(PyInterpreterState) is 0.1 to 0.5 MB in 3.13 to 3.15 */
 
 struct offsets_row {
@@ -51,6 +52,7 @@ struct offsets_row {
 	.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 24,              \
 	.tstate_status = OFF_NONE, .tstate_native_thread_id = OFF_NONE,                           \
 	.tstate_executor = OFF_NONE, .cframe_current = OFF_NONE,                                  \
+	.interp_gc_collecting = OFF_NONE, .interp_gc_frame = OFF_NONE,                            \
 	.frame_code = (head) + 16, .frame_previous = (head) + 8, .frame_instr = (head) + (lasti), \
 	.frame_owner = OFF_NONE, .frame_is_entry = OFF_NONE, .frame_tlbc_index = OFF_NONE,        \
 	.frame_size = (head) + (lasti) + 4,                                                       \
@@ -63,11 +65,15 @@ struct offsets_row {
 	.bytes_size = (head), .bytes_data = (head) + 16
 #define OLD_3_6(head)                                                                              \
 	OLD(head, 104), .runtime_interpreters_head = OFF_NONE, .runtime_tstate_current = OFF_NONE, \
-	.interp_id = OFF_NONE, .interp_modules = 16, .tstate_thread_id = 152, .tstate_size = 160
+	.interp_id = OFF_NONE, .interp_modules = 16, .tstate_thread_id = 152, .tstate_size = 160, \
+	.runtime_gc_collecting = OFF_NONE, .tstate_exc_info = OFF_NONE, .exc_value = OFF_NONE,     \
+	.exc_previous = OFF_NONE
 #define OLD_3_7(head, current)                                                                    \
 	OLD(head, 88), .runtime_interpreters_head = 24,                                           \
 	.runtime_tstate_current = (current) + MUTEXES, .interp_id = 16, .interp_modules = 40,     \
-	.tstate_thread_id = 176, .tstate_size = 184
+	.tstate_thread_id = 176, .tstate_size = 184,                                               \
+	.runtime_gc_collecting = (current) - 848, .tstate_exc_info = 144, .exc_value = 8,         \
+	.exc_previous = 24
 
 /*
  * 3.7.4 aligned PyGC_Head to 16 bytes instead of 8 (bpo-27987), and four of them stand in front of
@@ -88,6 +94,8 @@ static const struct offsets_row rows[] = {
 		.runtime_interpreters_head = 32, .runtime_tstate_current = 1368 + MUTEXES,
 		.runtime_gil = 1152, .interp_gil = OFF_NONE, .gil_last_holder = 8,
 		.interp_next = 0, .interp_threads_head = 8, .interp_id = 16, .interp_modules = 56,
+		.runtime_gc_collecting = 544, .interp_gc_collecting = OFF_NONE,
+		.interp_gc_frame = OFF_NONE, .tstate_exc_info = 144, .exc_value = 8, .exc_previous = 24,
 		.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 24,
 		.tstate_status = OFF_NONE, .tstate_thread_id = 176,
 		.tstate_native_thread_id = OFF_NONE, .tstate_executor = OFF_NONE,
@@ -107,6 +115,8 @@ static const struct offsets_row rows[] = {
 		.runtime_interpreters_head = 32, .runtime_tstate_current = 568 + MUTEXES,
 		.runtime_gil = 352, .interp_gil = OFF_NONE, .gil_last_holder = 8,
 		.interp_next = 0, .interp_threads_head = 8, .interp_id = 24, .interp_modules = 856,
+		.runtime_gc_collecting = OFF_NONE, .interp_gc_collecting = 816,
+		.interp_gc_frame = OFF_NONE, .tstate_exc_info = 144, .exc_value = 8, .exc_previous = 24,
 		.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 24,
 		.tstate_status = OFF_NONE, .tstate_thread_id = 176,
 		.tstate_native_thread_id = OFF_NONE, .tstate_executor = OFF_NONE,
@@ -126,6 +136,8 @@ static const struct offsets_row rows[] = {
 		.runtime_interpreters_head = 32, .runtime_tstate_current = 568 + MUTEXES,
 		.runtime_gil = 352, .interp_gil = OFF_NONE, .gil_last_holder = 8,
 		.interp_next = 0, .interp_threads_head = 8, .interp_id = 24, .interp_modules = 856,
+		.runtime_gc_collecting = OFF_NONE, .interp_gc_collecting = 816,
+		.interp_gc_frame = OFF_NONE, .tstate_exc_info = 144, .exc_value = 8, .exc_previous = 24,
 		.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 24,
 		.tstate_status = OFF_NONE, .tstate_thread_id = 176,
 		.tstate_native_thread_id = OFF_NONE, .tstate_executor = OFF_NONE,
@@ -145,6 +157,8 @@ static const struct offsets_row rows[] = {
 		.runtime_interpreters_head = 40, .runtime_tstate_current = 576 + MUTEXES,
 		.runtime_gil = 360, .interp_gil = OFF_NONE, .gil_last_holder = 8,
 		.interp_next = 0, .interp_threads_head = 16, .interp_id = 48, .interp_modules = 888,
+		.runtime_gc_collecting = OFF_NONE, .interp_gc_collecting = 848,
+		.interp_gc_frame = OFF_NONE, .tstate_exc_info = 120, .exc_value = 0, .exc_previous = 8,
 		.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 56,
 		.tstate_status = OFF_NONE, .tstate_thread_id = 152,
 		.tstate_native_thread_id = 160, .tstate_executor = OFF_NONE, .tstate_size = 168,
@@ -165,6 +179,8 @@ static const struct offsets_row rows[] = {
 		.runtime_interpreters_head = 40, .runtime_tstate_current = OFF_NONE,
 		.runtime_gil = OFF_NONE, .interp_gil = 384, .gil_last_holder = 8,
 		.interp_next = 0, .interp_threads_head = 72, .interp_id = 8, .interp_modules = 944,
+		.runtime_gc_collecting = OFF_NONE, .interp_gc_collecting = 312,
+		.interp_gc_frame = OFF_NONE, .tstate_exc_info = 104, .exc_value = 0, .exc_previous = 8,
 		.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 56,
 		.tstate_status = 24, .tstate_thread_id = 136,
 		.tstate_native_thread_id = 144, .tstate_executor = OFF_NONE, .tstate_size = 152,
@@ -267,6 +283,9 @@ int offsets_check(const struct py_offsets *off)
 		RULE(runtime_gil, 8, 32768, false),
 		RULE(interp_gil, 8, INTERP_BYTES, false),
 		RULE(gil_last_holder, 8, GIL_BYTES, off->minor > 7),
+		RULE(interp_gc_collecting, 4, INTERP_BYTES, false),
+		RULE(interp_gc_frame, 8, INTERP_BYTES, false),
+		RULE(runtime_gc_collecting, 4, 32768, false),
 		RULE(tstate_prev, 8, off->tstate_size, true),
 		RULE(tstate_next, 8, off->tstate_size, true),
 		RULE(tstate_interp, 8, off->tstate_size, true),
@@ -276,6 +295,9 @@ int offsets_check(const struct py_offsets *off)
 		RULE(tstate_thread_id, 8, off->tstate_size, true),
 		RULE(tstate_native_thread_id, 8, off->tstate_size, false),
 		RULE(tstate_executor, 8, off->tstate_size, false),
+		RULE(tstate_exc_info, 8, off->tstate_size, false),
+		RULE(exc_value, 8, EXC_ITEM_BYTES, off->tstate_exc_info != OFF_NONE),
+		RULE(exc_previous, 8, EXC_ITEM_BYTES, off->tstate_exc_info != OFF_NONE),
 		RULE(tstate_size, 1, TSTATE_BYTES + 1, true),
 		RULE(cframe_current, 8, 64, is_cframe),
 		RULE(frame_code, 8, off->frame_size, true),

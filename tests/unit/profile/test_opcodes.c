@@ -38,10 +38,46 @@ static void test_opcode_name_is_that_of_the_version(void **state)
 	}
 }
 
+static void test_opcode_calls_c_but_not_python(void **state)
+{
+	static const struct {
+		const char *name;
+		unsigned int minor, opcode;
+		bool want;
+	} cases[] = {
+		{ "up to 3.10 one cannot know", 10, 131, false }, /* CALL_FUNCTION */
+		{ "3.11 calls builtins in PRECALL", 11, 0, false },
+		{ "no such instruction", 13, 256, false },
+	};
+	unsigned int calls = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (opcode_calls_c(cases[i].minor, cases[i].opcode) != cases[i].want)
+			fail_msg("%s", cases[i].name);
+	/* By name: numbers are another in each version. */
+	for (unsigned int minor = 6; minor <= 15; minor++)
+		for (unsigned int opcode = 0; opcode < 256; opcode++) {
+			const char *name = opcode_name(minor, opcode);
+			bool is_c = opcode_calls_c(minor, opcode);
+
+			calls += is_c;
+			if (name && is_c &&
+			    (strstr(name, "_PY_") || strstr(name, "INTRINSIC") ||
+			     !strstr(name, "CALL")))
+				if (!strstr(name, "NON_PY"))
+					fail_msg("3.%u: %s", minor, name);
+			if (name && !is_c && minor >= 11 && strstr(name, "CALL_BUILTIN"))
+				fail_msg("3.%u: not %s", minor, name);
+		}
+	assert_in_range(calls, 80, 140);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_opcode_name_is_that_of_the_version),
+		cmocka_unit_test(test_opcode_calls_c_but_not_python),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cmd/record.h"
+#include "collect/modes.h"
+
+static bool asks_for_native(const struct record_opts *o)
+{
+	return o->has_native;
+}
+
+static bool asks_for_gil(const struct record_opts *o)
+{
+	return modes_of_words(o->mode_words) & MODE_GIL;
+}
+
+static bool asks_for_exceptions(const struct record_opts *o)
+{
+	return modes_of_words(o->mode_words) & MODE_EXCEPTION;
+}
+
+/* What interpreters cannot tell of what was asked for. */
+static const struct limit {
+	bool (*is_asked)(const struct record_opts *o);
+	unsigned int minor_end; /* those before this one */
+	bool is_free_threaded;  /* such builds alone */
+	const char *words;
+} limits[] = {
+	{ asks_for_native, 11, false, "--native needs 3.11: nothing is marked <native>" },
+	{ asks_for_gil, UINT_MAX, true, "--mode gil keeps the samples of attached threads" },
+	{ asks_for_exceptions, 7, false, "--mode exception needs 3.7: it has no samples" },
+};
+
+static bool applies_to(const struct limit *l, const struct profile *p,
+		       const struct process *process)
+{
+	unsigned int minor;
+
+	if (sscanf(strtab_get(p->strings, process->python_version), "3.%u", &minor) != 1)
+		return false; /* not known */
+	return minor < l->minor_end &&
+	       (!l->is_free_threaded ||
+		strstr(strtab_get(p->strings, process->implementation), "free-threaded"));
+}
+
+/* The first process says it for all. */
+static void warn_of(const struct limit *l, const struct profile *p)
+{
+	for (size_t i = 0; i < p->processes.len; i++) {
+		const struct process *process = &p->processes.items[i];
+
+		if (!applies_to(l, p, process))
+			continue;
+		log_warning("pid %u: %s %s: %s", process->pid,
+			    strtab_get(p->strings, process->implementation),
+			    strtab_get(p->strings, process->python_version), l->words);
+		return;
+	}
+}
+
+void record_warn_of_limits(const struct record_opts *o, const struct profile *p)
+{
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+		if (limits[i].is_asked(o))
+			warn_of(&limits[i], p);
+}
