@@ -21,12 +21,13 @@
  */
 static __always_inline bool py_is_none(struct py_loop *l, __u64 object)
 {
+	struct door door = l->door;
 	__u64 head = l->off->str_length; /* sizeof(PyObject), which ends in ob_type */
 	__u64 type, at, text[2] = {};
 
-	return !read_user(l->door, &type, sizeof(type), object + head - 8) &&
-	       !read_user(l->door, &at, sizeof(at), type + head + 8) &&
-	       !read_user(l->door, text, sizeof("NoneType"), at) && text[0] == NONE_TYPE && !text[1];
+	return !read_user(door, &type, sizeof(type), object + head - 8) &&
+	       !read_user(door, &at, sizeof(at), type + head + 8) &&
+	       !read_user(door, text, sizeof("NoneType"), at) && text[0] == NONE_TYPE && !text[1];
 }
 
 /*
@@ -48,11 +49,12 @@ static __always_inline bool py_is_exception(struct py_loop *l, __u64 value)
 /* One item. The first exception is the one that is handled. */
 static int py_handling_step(__u32 i, struct py_loop *l)
 {
+	struct door door = l->door;
 	struct py_scratch *s = l->s;
 	struct py_handling *h = &s->handling;
 	__u64 size = at_most(l->off->exc_previous + 8, EXC_ITEM_BYTES);
 
-	if (!h->item || read_user(l->door, s->text, size, h->item))
+	if (!h->item || read_user(door, s->text, size, h->item))
 		return LOOP_STOP;
 	if (py_is_exception(l, field_u64(s->text, l->off->exc_value, EXC_ITEM_BYTES - 1))) {
 		s->walk.flags |= SAMPLE_HANDLES;
@@ -85,6 +87,7 @@ static __always_inline void py_note_exception(struct py_loop *l)
  */
 static __always_inline void py_note_collection(struct py_loop *l)
 {
+	struct door door = l->door;
 	struct py_walk *w = &l->s->walk;
 	const struct py_offsets *off = l->off;
 	__u64 interp = tstate_u64(l->s, off->tstate_interp), at, frame = 0;
@@ -96,10 +99,10 @@ static __always_inline void py_note_collection(struct py_loop *l)
 		at = l->thread->runtime + off->runtime_gc_collecting;
 	else
 		return;
-	if (read_user(l->door, &collecting, sizeof(collecting), at) || !collecting)
+	if (read_user(door, &collecting, sizeof(collecting), at) || !collecting)
 		return;
 	if (off->interp_gc_frame != OFF_NONE)
-		read_user(l->door, &frame, sizeof(frame), interp + off->interp_gc_frame);
+		read_user(door, &frame, sizeof(frame), interp + off->interp_gc_frame);
 	w->gc_frame = frame;
 	if (!frame && w->flags & SAMPLE_HOLDS_GIL)
 		w->flags |= SAMPLE_IN_GC;
