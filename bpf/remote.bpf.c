@@ -20,8 +20,12 @@
 
 __u64 neighbour_process, neighbour_tstate;
 
-/* Written by user space before a pass: are spans closed, too? */
-bool is_closing;
+/*
+ * Written by user space before a pass, CLOCK_MONOTONIC: since when those are off the CPU that are
+ * so and did not get an entry by a switch, 0: since now; and when spans are closed, for all at one
+ * moment, 0: they are not.
+ */
+__u64 opened_ns, closed_ns;
 
 /* Spans that a pass left open, as their samples would not fit into the ring. */
 __u64 spans_left;
@@ -59,6 +63,8 @@ static __always_inline struct thread_times *times_open(struct py_scratch *s,
 	struct task_facts f;
 	struct proc_row row;
 
+	if (opened_ns && !is_on_cpu && may_allocate_in_switch())
+		now = opened_ns;
 	task_facts_read(task, &f);
 	if (!is_remote_wanted(task, &f) || !is_recorded(&f, &row))
 		return NULL;
@@ -160,7 +166,7 @@ static __always_inline void look_at_span(struct py_scratch *s, struct cpu_state 
 	struct standstill still;
 	int r = STAT_FILTERED;
 
-	if (!begin_ns || begin_ns > now || !standstill_begin(task, &still))
+	if (!begin_ns || begin_ns >= now || !standstill_begin(task, &still))
 		return;
 	if (is_cut)
 		value = value_of_span(now - begin_ns);
@@ -200,11 +206,13 @@ int visit_thread(struct bpf_iter__task *ctx)
 		return 0;
 	t = times_get(task);
 	is_known = t && t->since_ns;
-	if (is_known && !is_closing)
+	if (is_known && !closed_ns)
 		return 0;
 	if (!is_known)
 		t = times_open(s, task, now);
-	if (t && (is_known || !session.has_exit_hook))
-		look_at_span(s, c, task, t, now, is_known);
+	if (is_known)
+		look_at_span(s, c, task, t, closed_ns, true);
+	else if (t && !session.has_exit_hook)
+		look_at_span(s, c, task, t, now, false);
 	return 0;
 }

@@ -597,9 +597,9 @@ int session_open_spans(struct session *s, uint32_t pid)
 	return sp ? spans_open(sp, pid) : 0;
 }
 
-int session_close_spans(struct session *s)
+int session_close_spans(struct session *s, uint64_t at_ns)
 {
-	return s->spans ? spans_close(s->spans) : 0;
+	return s->spans ? spans_close(s->spans, at_ns) : 0;
 }
 
 uint64_t session_pending(const struct session *s, enum sample_source source)

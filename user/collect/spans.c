@@ -144,13 +144,14 @@ static int run_pass(struct spans *sp, uint32_t pid)
 	return r < 0 ? err_set(r, "look at threads that wait: %s", strerror(-r)) : 0;
 }
 
-static int visit(struct spans *sp, uint32_t pid, bool is_closing)
+static int visit(struct spans *sp, uint32_t pid, uint64_t opened_ns, uint64_t closed_ns)
 {
 	int r;
 
 	if (!is_free(sp))
 		return 0;
-	sp->skel->bss->is_closing = is_closing;
+	sp->skel->bss->opened_ns = opened_ns;
+	sp->skel->bss->closed_ns = closed_ns;
 	sp->skel->bss->spans_left = 0;
 	r = run_pass(sp, pid);
 	return r < 0 ? r : sp->skel->bss->spans_left > 0;
@@ -161,17 +162,17 @@ int spans_open(struct spans *sp, uint32_t pid)
 	int r;
 
 	pthread_mutex_lock(&sp->lock);
-	r = visit(sp, pid, false);
+	r = visit(sp, pid, pid ? 0 : sp->skel->bss->started_ns, 0);
 	pthread_mutex_unlock(&sp->lock);
 	return r < 0 ? r : 0;
 }
 
-int spans_close(struct spans *sp)
+int spans_close(struct spans *sp, uint64_t at_ns)
 {
 	int r;
 
 	pthread_mutex_lock(&sp->lock);
-	r = visit(sp, 0, true);
+	r = visit(sp, 0, 0, at_ns);
 	pthread_mutex_unlock(&sp->lock);
 	return r;
 }
