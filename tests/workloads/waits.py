@@ -9,7 +9,7 @@
 
 Truth: {"stretches": [{"tid", "function", "reason", "wall", "cpu", "delay"}], "lives": {tid: seconds}}:
 seconds that the thread was in the function, computed in it, and waited for a CPU after it could have
-run; gil: {"wall": seconds}.
+run; brief: {"lives", "around": seconds from before all lives to after them}.
 """
 import itertools
 import json
@@ -183,11 +183,7 @@ def do_gil(seconds, how):
     threads = {"spin": [(spins, end), (spins, end)],
                "c": [(keeps, end, calls_of(0.2)), (keeps, end, calls_of(0.3)), (comes_late, end)],
                "late": [(spins, end), (comes_late, end), (comes_late, end)]}[how]
-    began = clock()
-    threads = [threading.Thread(target=function, args=arguments)
-               for function, *arguments in threads]
-    run(*threads)
-    return {"wall": clock() - began}
+    run(*(threading.Thread(target=function, args=arguments) for function, *arguments in threads))
 
 
 def do_brief(count):
@@ -195,8 +191,12 @@ def do_brief(count):
         sleeps(0.003)
         computes(0.001)
 
+    around = 0
     for _ in range(int(count)):
+        began = clock()
         run(Thread(lives_briefly, None))
+        around += clock() - began
+    return {"lives": lives, "around": around}
 
 
 def tell(truth):
