@@ -153,7 +153,7 @@ static int attach_switches(struct session *s)
 			continue; /* not for this kernel */
 		s->switches[i] = bpf_raw_tracepoint_open(NULL, fd);
 		if (s->switches[i] < 0)
-			return err_set(-errno, "attach the BPF program %s: %s",
+			return err_set(-errno, "attach the BPF programs: %s: %s",
 				       bpf_program__name(programs[i]), strerror(errno));
 	}
 	return 0;
@@ -485,7 +485,8 @@ int session_poll_fd(const struct session *s)
 bool session_opts_have_source(const struct session_opts *opts, enum sample_source source)
 {
 	static const unsigned int modes[SOURCE_COUNT_] = {
-		[SOURCE_TICKS] = MODE_CPU | MODE_GIL | MODE_EXCEPTION,
+		/* A tick of who holds the GIL says who others wait for. */
+		[SOURCE_TICKS] = MODE_CPU | MODE_GIL | MODE_EXCEPTION | MODE_OFF_CPU,
 		[SOURCE_SWITCHES] = MODE_OFF_CPU,
 		[SOURCE_EVENTS] = MODE_EVENTS,
 	};
