@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The verifier's ledger: how many instructions of the sampler each kernel's verifier took.
+"""The verifier's ledger: how many instructions of the samplers each kernel's verifier took.
 
     ledger.py [PYEBPF [KERNEL...]]      of build/pyebpf, on every kernel of kernels.py that has bpf_loop
 
-The table is the one of bpf/README.md; all kernels take half a minute. In a PID namespace of its own the
-sampler has code that it leaves out elsewhere: the second number.
+The table is the one of bpf/README.md; all kernels take a minute. In a PID namespace of its own the
+samplers have code that they leave out elsewhere: every second number. The first pair is of `sample`, the
+next of it where waiting is recorded, too, and the last of what samples spans of that.
 """
 import os
 import re
@@ -22,18 +23,22 @@ import vm  # noqa: E402
 BOOT_SECONDS = 300  # three on an idle CPU
 TOO_OLD = {"5.10"}
 BPF_PROG_TYPE_PERF_EVENT = 7
+BPF_PROG_TYPE_TRACING = 26
+COLUMNS = [("initial", BPF_PROG_TYPE_PERF_EVENT), ("namespace", BPF_PROG_TYPE_PERF_EVENT),
+           ("wall", BPF_PROG_TYPE_PERF_EVENT), ("wall.namespace", BPF_PROG_TYPE_PERF_EVENT),
+           ("wall", BPF_PROG_TYPE_TRACING), ("wall.namespace", BPF_PROG_TYPE_TRACING)]
 
 
-def sampler_instructions(lines):
-    """verified_insns of the perf_event program, from the fdinfo of all programs; None: not loaded."""
-    kind = None
+def instructions(lines, wanted):
+    """verified_insns of the largest program of a type, from the fdinfo of all; None: none is loaded."""
+    kind, found = None, []
     for line in lines:
         key, _, value = line.partition(":")
         if key == "prog_type":
             kind = int(value)
-        elif kind == BPF_PROG_TYPE_PERF_EVENT:
-            return int(value)
-    return None
+        elif kind == wanted:
+            found.append(int(value))
+    return max(found, default=None)
 
 
 def main():
@@ -47,10 +52,10 @@ def main():
             steps, _ = vm.boot(kernels.find_kernel(kernel), kernel.cpu, initramfs, BOOT_SECONDS,
                                "steps=/ledger")
             release = re.match(r"[\d.]+\d", steps["uname"].out[0]).group()
-            found = [sampler_instructions(steps[name].out) for name in ("initial", "namespace")]
+            found = [instructions(steps[name].out, kind) for name, kind in COLUMNS]
             print("%-10s %s" % (release, " ".join(map(str, found))), flush=True)
             if None in found:
-                print("\n".join(steps["initial.log"].out + steps["namespace.log"].out))
+                print("\n".join(line for name, _ in COLUMNS for line in steps[name + ".log"].out))
                 status = 1
     return status
 

@@ -304,9 +304,28 @@ uint32_t feature_task_work(const struct feature_probe *p)
 	return f->id && kernel_types_params(p->types, f->id) == params ? f->id : 0;
 }
 
+bool feature_switches(const struct feature_probe *p)
+{
+	return p->functions[KERNEL_SCHED_SWITCH].id && p->functions[KERNEL_SCHED_FORK].id;
+}
+
 bool feature_exit_hook(const struct feature_probe *p)
 {
 	return p->functions[KERNEL_SCHED_EXIT].id;
+}
+
+static enum feature_state probe_switches(struct feature_probe *p)
+{
+	if (!has_kernel_types(p))
+		return FEATURE_UNKNOWN;
+	return feature_switches(p) ? FEATURE_OK : FEATURE_LIMITED;
+}
+
+static enum feature_state probe_exit_hook(struct feature_probe *p)
+{
+	if (!has_kernel_types(p))
+		return FEATURE_UNKNOWN;
+	return feature_exit_hook(p) ? FEATURE_OK : FEATURE_LIMITED;
 }
 
 /* Runs a callback in the thread's own context on our demand. */
@@ -501,6 +520,10 @@ const struct feature features[] = {
 	  "boot Linux 5.17 or newer", -EOPNOTSUPP, probe_task_iterator },
 	{ "bpf_task_work", "missing pages cannot be read in by the thread itself: some samples are cut there, flagged and counted",
 	  "boot Linux 6.18 or newer, or leave it: most samples are whole", 0, probe_task_work },
+	{ "sched_switch", "waiting (--mode wall, off-cpu) cannot be recorded: BPF programs do not see this kernel's switches",
+	  "boot Linux 5.17 or newer, built with CONFIG_DEBUG_INFO_BTF=y", 0, probe_switches },
+	{ "sched_exit_tp", "spans of waiting (--mode wall, off-cpu) are sampled as they begin: fewer of many short ones, none is read in",
+	  "boot Linux 6.16 or newer, or leave it: the sums are exact all the same", 0, probe_exit_hook },
 	{ "BPF JIT", "BPF programs are interpreted: a sample takes many times as long",
 	  "sudo sysctl net.core.bpf_jit_enable=1", 0, probe_jit },
 	{ "unprivileged BPF", "", "", 0, probe_unprivileged },

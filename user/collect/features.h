@@ -68,6 +68,9 @@ int features_check(struct feature_probe *p);
 /* Reads p->types and p->functions, if that was not done before. Errors as kernel_types_open(). */
 int feature_kernel_types(struct feature_probe *p);
 
+/* Can time off the CPU be recorded at all? */
+bool feature_switches(const struct feature_probe *p);
+
 /* Can spans of waiting be sampled when they end, by the thread that has come back? */
 bool feature_exit_hook(const struct feature_probe *p);
 

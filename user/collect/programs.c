@@ -104,6 +104,10 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 	c->follow_children = opts->follow_children;
 	c->has_opcodes = opts->has_opcodes;
 	c->has_spans = session_opts_have_source(opts, SOURCE_SWITCHES);
+	if (c->has_spans && !feature_switches(probe))
+		return err_set(-EOPNOTSUPP, "waiting cannot be recorded: this kernel has no "
+					    "btf_trace_sched_switch: boot Linux 5.17 or newer with "
+					    "CONFIG_DEBUG_INFO_BTF=y");
 	c->has_exit_hook = feature_exit_hook(probe) && !opts->no_exit_hook;
 	give_scratch(c, opts);
 	c->span_ns = NS_PER_SECOND / opts->freq_hz;

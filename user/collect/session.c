@@ -153,7 +153,7 @@ static int attach_switches(struct session *s)
 			continue; /* not for this kernel */
 		s->switches[i] = bpf_raw_tracepoint_open(NULL, fd);
 		if (s->switches[i] < 0)
-			return err_set(-errno, "attach the BPF program %s: %s",
+			return err_set(-errno, "attach the BPF programs: %s: %s",
 				       bpf_program__name(programs[i]), strerror(errno));
 	}
 	return 0;
