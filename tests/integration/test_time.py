@@ -82,15 +82,22 @@ def check_stretch(samples, stretch):
                        less=max(stretch["delay"], others)), told
 
 
+def check_lives(samples, truth):
+    """All of a thread's time adds up to its life, which is longer than what runs in it."""
+    by_tid = seconds_by(samples, tid)
+    for number, life in truth["lives"].items():
+        told = by_tid[int(number),]
+        around = truth["around"][number] + NEAR_S  # it ends some time after it can be joined
+        assert 0.999 * life - 0.001 < told < 1.001 * around, (number, life, told, around)
+
+
 @pytest.mark.few_pythons
 def test_stretches(python, tmp_path):
     with Workload(python, "waits.py", "stretches", 0.6) as workload:
         truth, samples, text = record(tmp_path / "stretches.pyebpf", workload)
     for stretch in truth["stretches"]:
         check_stretch(samples, stretch)
-    by_tid = seconds_by(samples, tid)
-    for number, life in truth["lives"].items():
-        assert abs(by_tid[int(number),] - life) < 0.01 * life + 0.02, (number, life, by_tid)
+    check_lives(samples, truth)
     assert re.search(r"s of wall time in \d+ threads: CPU [\d.]+ m?s \([\d.]+%\), ", text), text
 
 
@@ -144,12 +151,16 @@ def test_crowd_that_sleeps_all_along(some_python, tmp_path):
 
 def check_contention(python, how, seconds, output):
     with Workload(python, "waits.py", "gil", seconds, how) as workload:
-        _, samples, text = record(output, workload, "-F", 1999)
+        workload.ahead()
+        truth, samples, text = record(output, workload, "-F", 1999)
     waited = sum(s["value"] for s in samples if reason(s) == "GIL") / NS
     found = [s for s in samples if s["kind"] == "gil-contention"]
     attributed = sum(s["value"] for s in found) / NS
-    assert waited > seconds / 4, waited
-    assert abs(attributed - waited) < 0.1 * waited, (how, waited, attributed)
+    assert waited > seconds / 8, waited
+    # While who is given the GIL waits for a CPU nobody holds it, and two may wait.
+    delay = sum(stretch["delay"] for stretch in truth["stretches"])
+    told = how, waited, attributed, delay
+    assert 0.9 * waited - 2 * delay < attributed < 1.1 * waited, told
     assert all("gil" in s["flags"] for s in found)
     holder = {"spin": "spins", "c": "keeps", "late": "spins"}[how]
     by_holder = sum(s["value"] for s in found if is_in(holder)(s)) / NS
@@ -173,10 +184,8 @@ def test_brief_threads(some_python, tmp_path, is_full):
     with Workload(some_python, "waits.py", "brief", count) as workload:
         truth, samples, _ = record(tmp_path / "brief.pyebpf", workload)
     lives = truth["lives"]
-    by_tid = seconds_by(samples, tid)
-    total, within = sum(by_tid[int(number),] for number in lives), sum(lives.values())
     assert len(lives) == count  # numbers are not used again so soon
-    assert 0.999 * within < total < 1.001 * truth["around"], (within, total, truth["around"])
+    check_lives(samples, truth)
     names = {thread(s) for s in samples if str(tid(s)) in lives}
     assert names and "" not in names, names
 
