@@ -108,6 +108,9 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 		return err_set(-EOPNOTSUPP, "waiting cannot be recorded: this kernel has no "
 					    "btf_trace_sched_switch: boot Linux 5.17 or newer with "
 					    "CONFIG_DEBUG_INFO_BTF=y");
+	if (c->has_spans && !feature_remote_memory(probe))
+		return err_set(-EOPNOTSUPP, "waiting cannot be recorded: this kernel has no "
+					    "bpf_copy_from_user_task: boot Linux 5.18 or newer");
 	c->has_exit_hook = feature_exit_hook(probe) && !opts->no_exit_hook;
 	give_scratch(c, opts);
 	c->span_ns = NS_PER_SECOND / opts->freq_hz;
