@@ -71,6 +71,15 @@ static __always_inline void times_open(struct py_scratch *s, struct task_struct 
 		__sync_val_compare_and_swap(&t->out_ns, 0, now);
 }
 
+/* For whoever holds the GIL: what others waited for it, as note_waited() has it. */
+static __always_inline __u64 blocked_at_cut(struct cpu_state *c, const struct thread_times *t,
+					    __u64 duration, __u64 value)
+{
+	if (t->waits_for_gil || t->waited_ns < t->blocked_ns) /* it has just left the CPU */
+		return 0;
+	return weigh(gil_blocked_ns(c, t->blocked_ns, t->waited_ns, duration), value, duration);
+}
+
 /* Of at least span_ns they are all kept, shorter ones so often as their length is a part of that.
  */
 static __always_inline __u64 value_of_span(__u64 ns)
@@ -162,12 +171,18 @@ static __always_inline void look_at_span(struct py_scratch *s, struct cpu_state 
 		}
 		r = walk_remote(s, c, task, f, row, now);
 	}
+	if (t->waits_for_gil == GIL_WAIT_BEGINS)
+		s->walk.flags |= SAMPLE_EPISODE;
 	e->ktime_ns = now;
-	e->blocked_ns = 0;
+	e->blocked_ns = blocked_at_cut(c, t, e->duration_ns, e->value);
 	note_wait(&s->sample, task, t);
 	if (!standstill_lasts(task, &still) ||
 	    (e->duration_ns && !times_cut(t, now - e->duration_ns, now, wait_class(e->wait))))
 		return;
+	if (t->waited_ns > t->blocked_ns)
+		t->blocked_ns = t->waited_ns;
+	if (t->waits_for_gil)
+		t->waits_for_gil = GIL_WAIT_GOES_ON;
 	if (e->value)
 		send_closed(s, c, r);
 	if (!session.has_exit_hook)
@@ -198,5 +213,25 @@ int visit_thread(struct bpf_iter__task *ctx)
 	t = times_get(task); /* one state for the verifier */
 	if (t && (is_closing || !session.has_exit_hook))
 		look_at_span(s, c, task, t, &f, &row, now);
+	return 0;
+}
+
+/*
+ * How long others have waited for the GIL of a thread's process, which its leader has: looked up
+ * before a pass, as a program that may sleep does not keep a leader from going.
+ */
+SEC(ITERATOR)
+int note_waited(struct bpf_iter__task *ctx)
+{
+	struct thread_times *t, *leader;
+	struct task_struct *task = ctx->task;
+
+	if (!task || task->flags & (PF_EXITING | PF_KTHREAD))
+		return 0;
+	t = times_get(task);
+	if (!t || !t->out_ns || t->waits_for_gil)
+		return 0;
+	leader = times_of_leader(t, task);
+	t->waited_ns = leader ? gil_waited_ns(leader, bpf_ktime_get_ns()) : GIL_WAITED_UNKNOWN;
 	return 0;
 }

@@ -209,6 +209,7 @@ static int choose_programs(struct pyebpf *skel)
 		{ skel->progs.on_switched, c->has_spans && c->has_exit_hook },
 		{ skel->progs.on_thread, c->has_spans },
 		{ skel->progs.list_thread_times, c->has_spans },
+		{ skel->progs.note_waited, c->has_spans },
 		{ skel->progs.visit_thread, c->has_spans },
 	};
 	int r = bpf_map__set_autocreate(skel->maps.thread_times, c->has_spans);
