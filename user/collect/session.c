@@ -485,7 +485,8 @@ int session_poll_fd(const struct session *s)
 bool session_opts_have_source(const struct session_opts *opts, enum sample_source source)
 {
 	static const unsigned int modes[SOURCE_COUNT_] = {
-		[SOURCE_TICKS] = MODE_CPU | MODE_GIL | MODE_EXCEPTION,
+		/* A tick of who holds the GIL says who others wait for. */
+		[SOURCE_TICKS] = MODE_CPU | MODE_GIL | MODE_EXCEPTION | MODE_OFF_CPU,
 		[SOURCE_SWITCHES] = MODE_OFF_CPU,
 		[SOURCE_EVENTS] = MODE_EVENTS,
 	};
