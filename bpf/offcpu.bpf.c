@@ -311,6 +311,24 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
+/*
+ * A new thread of a process that user space knows: what Python calls it can only be read while it
+ * lives, and if it waits for long its first sample comes late.
+ */
+static __always_inline void announce_thread(struct task_struct *task, const struct task_facts *f)
+{
+	struct thread_event e = { .kind = EVENT_THREAD,
+				  .pid = f->pid,
+				  .process = f->process,
+				  .tid = f->tid,
+				  .pointer = task_thread_pointer(task) };
+
+	if (!is_sent(f->process))
+		return;
+	BPF_CORE_READ_STR_INTO(&e.comm, task, comm);
+	ring_send(&e, sizeof(e));
+}
+
 /* A thread or a process that a recorded process makes is in the recording from its first moment. */
 SEC("traced/sched_process_fork")
 int BPF_PROG(on_thread, struct task_struct *parent, struct task_struct *child)
@@ -326,7 +344,10 @@ int BPF_PROG(on_thread, struct task_struct *parent, struct task_struct *child)
 	if (session.has_filter && !session.follow_children && parent->tgid != child->tgid)
 		return 0;
 	task_facts_read(child, &f);
-	if (f.pid)
-		times_new(child, &f, bpf_ktime_get_ns(), false);
+	if (!f.pid)
+		return 0;
+	times_new(child, &f, bpf_ktime_get_ns(), false);
+	if (parent->tgid == child->tgid)
+		announce_thread(child, &f);
 	return 0;
 }

@@ -21,8 +21,8 @@
 __u64 neighbour_process, neighbour_tstate;
 
 /*
- * Written by user space before a pass, CLOCK_MONOTONIC: since when those are off the CPU that are so
- * and did not get an entry by a switch, 0: since now; and when spans are closed, for all at one
+ * Written by user space before a pass, CLOCK_MONOTONIC: since when those are off the CPU that are
+ * so and did not get an entry by a switch, 0: since now; and when spans are closed, for all at one
  * moment, 0: they are not.
  */
 __u64 opened_ns, closed_ns;
