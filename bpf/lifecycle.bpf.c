@@ -77,7 +77,7 @@ static __noinline bool times_copy(const struct thread_times *times, struct threa
 static __always_inline void times_tell(const struct thread_times *t, struct task_struct *task,
 				       __u64 now, struct thread_times_event *e)
 {
-	__u64 ran, out = t->out_ns;
+	__u64 ran, gone, out = t->out_ns;
 
 	__builtin_memset(e, 0, sizeof(*e));
 	e->kind = EVENT_THREAD_TIMES;
@@ -91,11 +91,16 @@ static __always_inline void times_tell(const struct thread_times *t, struct task
 	BPF_CORE_READ_STR_INTO(&e->comm, task, comm);
 	if (!times_copy(t, e))
 		times_copy(t, e);
-	if (!out || !(ran = times_ran_unseen(t, task, now - out)))
+	if (!out || !task->on_cpu)
 		return;
-	/* It is on the CPU, and was not seen to come back. */
+	/* It was not seen to come back: as its next switch will count it. */
+	gone = times_lasted(out, now);
+	ran = times_ran_unseen(t, task, gone);
 	e->cpu_ns += ran;
-	e->short_ns[times_unseen_class(t)] += now - out - ran;
+	if (gone - ran < session.span_ns)
+		e->short_ns[times_unseen_class(t)] += gone - ran;
+	else
+		e->long_ns[times_unseen_class(t)] += gone - ran;
 	e->spans++;
 }
 

@@ -114,25 +114,10 @@ static __always_inline __u64 blocked_ns(struct cpu_state *c, struct thread_times
 					struct task_struct *task, __u64 now, __u64 duration)
 {
 	struct thread_times *leader = times_of_leader(t, task);
-	__u64 waited;
 
-	if (t->waits_for_gil || !leader || t->blocked_ns == GIL_WAITED_UNKNOWN)
+	if (t->waits_for_gil || !leader)
 		return 0;
-	waited = gil_waited_ns(leader, now);
-	if (waited == GIL_WAITED_UNKNOWN)
-		return 0;
-	waited -= t->blocked_ns;
-	if (waited / GIL_WAITERS_MAX > duration) {
-		stat_add(c, STAT_GIL_DRIFT, 1);
-		return 0;
-	}
-	return waited;
-}
-
-/* The same for what the span stands for; in 1024ths. */
-static __always_inline __u64 weigh(__u64 ns, __u64 value, __u64 duration)
-{
-	return duration ? ns * ((value << 10) / duration) >> 10 : 0;
+	return gil_blocked_ns(c, t->blocked_ns, gil_waited_ns(leader, now), duration);
 }
 
 /* With probability ns / whole; both are less than 2^44, which is five hours. */
@@ -326,6 +311,24 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
+/*
+ * A new thread of a process that user space knows: what Python calls it can only be read while it
+ * lives, and if it waits for long its first sample comes late.
+ */
+static __always_inline void announce_thread(struct task_struct *task, const struct task_facts *f)
+{
+	struct thread_event e = { .kind = EVENT_THREAD,
+				  .pid = f->pid,
+				  .process = f->process,
+				  .tid = f->tid,
+				  .pointer = task_thread_pointer(task) };
+
+	if (!is_sent(f->process))
+		return;
+	BPF_CORE_READ_STR_INTO(&e.comm, task, comm);
+	ring_send(&e, sizeof(e));
+}
+
 /* A thread or a process that a recorded process makes is in the recording from its first moment. */
 SEC("traced/sched_process_fork")
 int BPF_PROG(on_thread, struct task_struct *parent, struct task_struct *child)
@@ -341,7 +344,10 @@ int BPF_PROG(on_thread, struct task_struct *parent, struct task_struct *child)
 	if (session.has_filter && !session.follow_children && parent->tgid != child->tgid)
 		return 0;
 	task_facts_read(child, &f);
-	if (f.pid)
-		times_new(child, &f, bpf_ktime_get_ns(), false);
+	if (!f.pid)
+		return 0;
+	times_new(child, &f, bpf_ktime_get_ns(), false);
+	if (parent->tgid == child->tgid)
+		announce_thread(child, &f);
 	return 0;
 }

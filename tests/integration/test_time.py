@@ -5,6 +5,7 @@ import json
 import math
 import re
 
+import chunks
 import pytest
 from harness import Recorder, Workload, run
 
@@ -47,7 +48,7 @@ def reason(s):
 
 
 def is_in(function):
-    return lambda s: any(frame[0] == function for frame in s["stack"])
+    return lambda s: any(frame[0].rpartition(".")[2] == function for frame in s["stack"])
 
 
 def record(output, workload, *arguments):
@@ -81,15 +82,23 @@ def check_stretch(samples, stretch):
                        less=max(stretch["delay"], others)), told
 
 
+def check_lives(samples, truth):
+    """All of a thread's time adds up to its life, which is longer than what runs in it."""
+    by_tid = seconds_by(samples, tid)
+    for number, life in truth["lives"].items():
+        told = by_tid[int(number),]
+        around = truth["around"][number] + NEAR_S  # it ends some time after it can be joined
+        assert 0.999 * life - 0.001 < told < 1.001 * around, (number, life, told, around)
+
+
 @pytest.mark.few_pythons
 def test_stretches(python, tmp_path):
     with Workload(python, "waits.py", "stretches", 0.6) as workload:
         truth, samples, text = record(tmp_path / "stretches.pyebpf", workload)
     for stretch in truth["stretches"]:
         check_stretch(samples, stretch)
-    by_tid = seconds_by(samples, tid)
-    for number, life in truth["lives"].items():
-        assert abs(by_tid[int(number),] - life) < 0.01 * life + 0.02, (number, life, by_tid)
+    check_lives(samples, truth)
+    assert {"of-" + stretch["function"] for stretch in truth["stretches"]} <= set(map(thread, samples))
     assert re.search(r"s of wall time in \d+ threads: CPU [\d.]+ m?s \([\d.]+%\), ", text), text
 
 
@@ -116,37 +125,48 @@ def test_mixed_sleeps(some_python, tmp_path, is_full):
     assert kept < len(truth["stretches"]) / 2 and kept < 1.5 * all_waited / t0 + 30, kept
 
 
+def duration(recording):
+    return chunks.read(str(recording)).metadata[chunks.DURATION_NS] / NS
+
+
+def check_whole(recording, tids):
+    """Threads that never wake up waited for as long as it lasts, but for a moment at its start."""
+    by_tid, wanted = seconds_by(read(recording), tid), duration(recording)
+    assert set(by_tid) == {(number,) for number in tids}
+    for seconds in by_tid.values():
+        assert 0 <= wanted - seconds < 0.01 * wanted + 0.01, (seconds, wanted)
+
+
 def test_crowd_that_sleeps_all_along(some_python, tmp_path):
     output, count = tmp_path / "crowd.pyebpf", 500
     with Workload(some_python, "waits.py", "crowd", count) as workload:
         workload.go()
-        tids = set(workload.truth()["tids"])
+        tids = workload.truth()["tids"]
         with Recorder(output, "-p", workload.pid, "--mode", "wall", "-d", "1s") as recorder:
             assert recorder.wait() == 0, recorder.text()
-    samples = read(output)
-    by_tid = seconds_by(samples, tid)
-    duration = max(by_tid.values())
-    assert len(tids) == count + 1 and set(by_tid) == {(number,) for number in tids}
-    total = sum(by_tid.values())
-    assert abs(total - len(tids) * duration) < 0.01 * total, (total, duration)
-    assert 0.98 < duration < 1.3, duration
-    asleep = seconds_by(filter(is_in("sleeper"), samples), reason)["lock",]
-    assert asleep > 0.99 * count * duration, (asleep, duration)
+    assert len(tids) == count + 1
+    check_whole(output, tids)
+    asleep = seconds_by(filter(is_in("sleeper"), read(output)), reason)
+    assert list(asleep) == [("lock",)], asleep
 
 
 def check_contention(python, how, seconds, output):
     with Workload(python, "waits.py", "gil", seconds, how) as workload:
-        _, samples, text = record(output, workload)
+        workload.ahead()
+        truth, samples, text = record(output, workload, "-F", 1999)
     waited = sum(s["value"] for s in samples if reason(s) == "GIL") / NS
     found = [s for s in samples if s["kind"] == "gil-contention"]
     attributed = sum(s["value"] for s in found) / NS
-    assert waited > seconds / 4, waited
-    assert abs(attributed - waited) < 0.1 * waited, (how, waited, attributed)
+    assert waited > seconds / 8, waited
+    # While who is given the GIL waits for a CPU nobody holds it, and two may wait.
+    delay = sum(stretch["delay"] for stretch in truth["stretches"])
+    told = how, waited, attributed, delay
+    assert 0.9 * waited - 2 * delay < attributed < 1.1 * waited, told
     assert all("gil" in s["flags"] for s in found)
     holder = {"spin": "spins", "c": "keeps", "late": "spins"}[how]
     by_holder = sum(s["value"] for s in found if is_in(holder)(s)) / NS
     assert by_holder > 0.95 * attributed, (how, by_holder, attributed)
-    assert re.search(r"GIL: waited for \d+ times", text), text
+    assert re.search(r"GIL: waited for \d+ times?", text), text
 
 
 @pytest.mark.parametrize("how", ["spin", "c", "late"])
@@ -165,10 +185,8 @@ def test_brief_threads(some_python, tmp_path, is_full):
     with Workload(some_python, "waits.py", "brief", count) as workload:
         truth, samples, _ = record(tmp_path / "brief.pyebpf", workload)
     lives = truth["lives"]
-    by_tid = seconds_by(samples, tid)
-    total, life = sum(by_tid[int(number),] for number in lives), sum(lives.values())
     assert len(lives) == count  # numbers are not used again so soon
-    assert 0 <= total - life < 0.05 * life + 0.001 * count, (total, life)
+    check_lives(samples, truth)
     names = {thread(s) for s in samples if str(tid(s)) in lives}
     assert names and "" not in names, names
 
@@ -179,16 +197,12 @@ def test_parts_are_whole(some_python, tmp_path):
         workload.go()
         tids = workload.truth()["tids"]
         with Recorder(tmp_path / "part.pyebpf", "-p", workload.pid, "--mode", "wall", "--rotate", "1s",
-                      "-d", "3500ms") as recorder:
+                      "-d", "2500ms") as recorder:
             assert recorder.wait() == 0, recorder.text()
     parts = sorted(tmp_path.glob("part-*.pyebpf"))
-    assert len(parts) in (3, 4), parts
+    assert len(parts) in (2, 3), parts
     for part in parts:
-        seconds = json.loads(run("export", "-f", "json", part).stdout)["recordings"][0]["seconds"]
-        by_tid = seconds_by(read(part), tid)
-        assert len(by_tid) == len(tids)
-        for number in tids:
-            assert abs(by_tid[number,] - seconds) < 0.01 * seconds + 0.005, (part, by_tid, seconds)
+        check_whole(part, tids)
 
 
 @pytest.mark.full

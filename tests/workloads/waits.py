@@ -7,9 +7,10 @@
     waits.py gil SECONDS spin|c|late    two threads compute; C calls that keep the GIL; late sleepers
     waits.py brief THREADS          threads of a few milliseconds, one after the other
 
-Truth: {"stretches": [{"tid", "function", "reason", "wall", "cpu", "delay"}], "lives": {tid: seconds}}:
-seconds that the thread was in the function, computed in it, and waited for a CPU after it could have
-run; gil: {"wall": seconds}.
+Truth: {"stretches": [{"tid", "function", "reason", "wall", "cpu", "delay"}], "lives": {tid: seconds},
+"around": {tid: seconds}}: seconds that the thread was in the function, computed in it, and waited for a
+CPU after it could have run; from its first line to its last one, and from before its start to after it
+was joined. crowd: {"tids"}.
 """
 import itertools
 import json
@@ -23,7 +24,7 @@ import time
 
 clock = time.monotonic
 NS = 1e9
-lives, stretches = {}, []
+lives, around, stretches = {}, {}, []
 
 
 def tid():
@@ -55,14 +56,18 @@ class Thread(threading.Thread):
         began = clock()
         function, reason, arguments = self.call
         measure(function, reason, *arguments)
-        lives[tid()] = clock() - began
+        self.tid = tid()
+        lives[self.tid] = clock() - began
 
 
 def run(*threads):
+    began = {}
     for thread in threads:
+        began[thread] = clock()
         thread.start()
     for thread in threads:
         thread.join()
+        around[getattr(thread, "tid", None)] = clock() - began[thread]
 
 
 def computes(seconds):
@@ -183,11 +188,7 @@ def do_gil(seconds, how):
     threads = {"spin": [(spins, end), (spins, end)],
                "c": [(keeps, end, calls_of(0.2)), (keeps, end, calls_of(0.3)), (comes_late, end)],
                "late": [(spins, end), (comes_late, end), (comes_late, end)]}[how]
-    began = clock()
-    threads = [threading.Thread(target=function, args=arguments)
-               for function, *arguments in threads]
-    run(*threads)
-    return {"wall": clock() - began}
+    run(*(Thread(function, None, *arguments) for function, *arguments in threads))
 
 
 def do_brief(count):
@@ -206,10 +207,10 @@ def tell(truth):
 def main(what, *arguments):
     print("READY", flush=True)
     sys.stdin.readline()
-    truth = {"stretches": do_stretches, "mixed": do_mixed, "crowd": do_crowd, "gil": do_gil,
-             "brief": do_brief}[what](*arguments)
+    {"stretches": do_stretches, "mixed": do_mixed, "crowd": do_crowd, "gil": do_gil,
+     "brief": do_brief}[what](*arguments)
     if what != "crowd":
-        tell(truth or {"stretches": stretches, "lives": lives})
+        tell({"stretches": stretches, "lives": lives, "around": around})
     sys.stdin.readline()
 
 

@@ -100,8 +100,9 @@ static void put_times(struct line *l, const struct times_sum *t)
 	put_doings(l, t, wall_ns);
 	if (t->wait_ns[CLASS_GIL]) {
 		line_putf(l, STYLE_PLAIN,
-			  "GIL: waited for %s times, %s (%s); who held it: pyebpf report --gil",
-			  units_count(t->episodes).s, units_ns(t->wait_ns[CLASS_GIL]).s,
+			  "GIL: waited for %s time%s, %s (%s); who held it: pyebpf report --gil",
+			  units_count(t->episodes).s, t->episodes == 1 ? "" : "s",
+			  units_ns(t->wait_ns[CLASS_GIL]).s,
 			  share_text(t->wait_ns[CLASS_GIL], wall_ns).s);
 		line_end(l);
 	}

@@ -262,12 +262,12 @@ static int end_part(struct recorder *rec, uint64_t now)
 }
 
 /* What threads wait for now, up to now. As many samples as threads: the ring may not hold them. */
-static int close_spans(struct recorder *rec)
+static int close_spans(struct recorder *rec, uint64_t now)
 {
 	int left = 1, r = 0;
 
 	for (int i = 0; i < CLOSING_PASSES && left > 0 && r >= 0; i++) {
-		left = session_close_spans(rec->session);
+		left = session_close_spans(rec->session, now);
 		r = session_consume(rec->session, 0, pipeline_record, rec->pipeline);
 	}
 	return left < 0 ? left : r;
@@ -275,10 +275,9 @@ static int close_spans(struct recorder *rec)
 
 int recorder_cut(struct recorder *rec)
 {
-	uint64_t now;
-	int r = close_spans(rec);
+	uint64_t now = monotonic_ns();
+	int r = close_spans(rec, now);
 
-	now = monotonic_ns();
 	if (r < 0 || (r = end_times(rec)) < 0 ||
 	    (r = pipeline_settle(rec->pipeline, now, PIPELINE_ENDS_PART)) < 0)
 		return r;
@@ -287,15 +286,15 @@ int recorder_cut(struct recorder *rec)
 
 int recorder_finish(struct recorder *rec)
 {
-	uint64_t now;
-	int r = close_spans(rec);
+	uint64_t now = monotonic_ns();
+	int r = close_spans(rec, now);
 
 	if (r < 0)
 		return r;
 	session_stop(rec->session);
-	now = monotonic_ns();
 	if ((r = session_drain(rec->session, pipeline_record, rec->pipeline)) < 0 ||
-	    (r = end_times(rec)) < 0 || (r = pipeline_settle(rec->pipeline, now, PIPELINE_ENDS)) < 0)
+	    (r = end_times(rec)) < 0 ||
+	    (r = pipeline_settle(rec->pipeline, now, PIPELINE_ENDS)) < 0)
 		return r;
 	return end_part(rec, now);
 }

@@ -485,7 +485,8 @@ int session_poll_fd(const struct session *s)
 bool session_opts_have_source(const struct session_opts *opts, enum sample_source source)
 {
 	static const unsigned int modes[SOURCE_COUNT_] = {
-		[SOURCE_TICKS] = MODE_CPU | MODE_GIL | MODE_EXCEPTION,
+		/* A tick of who holds the GIL says who others wait for. */
+		[SOURCE_TICKS] = MODE_CPU | MODE_GIL | MODE_EXCEPTION | MODE_OFF_CPU,
 		[SOURCE_SWITCHES] = MODE_OFF_CPU,
 		[SOURCE_EVENTS] = MODE_EVENTS,
 	};
@@ -597,9 +598,9 @@ int session_open_spans(struct session *s, uint32_t pid)
 	return sp ? spans_open(sp, pid) : 0;
 }
 
-int session_close_spans(struct session *s)
+int session_close_spans(struct session *s, uint64_t at_ns)
 {
-	return s->spans ? spans_close(s->spans) : 0;
+	return s->spans ? spans_close(s->spans, at_ns) : 0;
 }
 
 uint64_t session_pending(const struct session *s, enum sample_source source)

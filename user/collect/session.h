@@ -154,12 +154,12 @@ bool session_has_source(const struct session *s, enum sample_source source);
 int session_open_spans(struct session *s, uint32_t pid);
 
 /*
- * Ends the spans of all threads that wait, now, and begins new ones: their samples go into the
- * ring. Before a part of the recording ends, and before session_stop(). Takes some 25 us a thread,
- * and as long as their pages are waited for. 1: the ring is too full, to be emptied and called
- * again.
+ * Ends the spans of all threads that wait at that moment (CLOCK_MONOTONIC, just now), and begins
+ * new ones: their samples go into the ring. Before a part of the recording ends, and before
+ * session_stop(). Takes some 25 us a thread, and as long as their pages are waited for. 1: the ring
+ * is too full, to be emptied and called again.
  */
-int session_close_spans(struct session *s);
+int session_close_spans(struct session *s, uint64_t at_ns);
 
 /* What was counted of a source: sums over the CPUs. 0, or a negative errno with a message. */
 int session_stats(struct session *s, enum sample_source source, uint64_t stats[STAT_COUNT_]);

@@ -29,24 +29,31 @@ struct spans {
 	bool is_late;         /* one has not come back */
 };
 
-/* One reading of the iterator, which writes nothing. */
+/* One reading of the iterator. */
 struct pass {
 	struct work work;
 	int fd;
 	int result;
 };
 
-static void pass_run(struct work *w, void *context)
+/* Of one that writes nothing. */
+static int read_through(int fd)
 {
-	struct pass *p = (struct pass *)w;
 	ssize_t n;
 	char none;
 
-	(void)context;
 	do
-		n = read(p->fd, &none, sizeof(none));
+		n = read(fd, &none, sizeof(none));
 	while (n < 0 && (errno == EAGAIN || errno == EINTR));
-	p->result = n < 0 ? -errno : 0;
+	return n < 0 ? -errno : 0;
+}
+
+static void pass_run(struct work *w, void *context)
+{
+	struct pass *p = (struct pass *)w;
+
+	(void)context;
+	p->result = read_through(p->fd);
 }
 
 static void pass_free(struct work *w)
@@ -144,13 +151,25 @@ static int run_pass(struct spans *sp, uint32_t pid)
 	return r < 0 ? err_set(r, "look at threads that wait: %s", strerror(-r)) : 0;
 }
 
-static int visit(struct spans *sp, uint32_t pid, bool is_closing)
+/* This one waits for nothing. */
+static int note_waited(struct spans *sp)
+{
+	_cleanup_(closep) int fd = iterate(sp->skel->progs.note_waited, 0);
+	int r = fd < 0 ? fd : read_through(fd);
+
+	return r < 0 ? err_set(r, "look at threads that wait: %s", strerror(-r)) : 0;
+}
+
+static int visit(struct spans *sp, uint32_t pid, uint64_t opened_ns, uint64_t closed_ns)
 {
 	int r;
 
 	if (!is_free(sp))
 		return 0;
-	sp->skel->bss->is_closing = is_closing;
+	if (closed_ns && (r = note_waited(sp)) < 0)
+		return r;
+	sp->skel->bss->opened_ns = opened_ns;
+	sp->skel->bss->closed_ns = closed_ns;
 	sp->skel->bss->spans_left = 0;
 	r = run_pass(sp, pid);
 	return r < 0 ? r : sp->skel->bss->spans_left > 0;
@@ -161,17 +180,17 @@ int spans_open(struct spans *sp, uint32_t pid)
 	int r;
 
 	pthread_mutex_lock(&sp->lock);
-	r = visit(sp, pid, false);
+	r = visit(sp, pid, pid ? 0 : sp->skel->bss->started_ns, 0);
 	pthread_mutex_unlock(&sp->lock);
 	return r < 0 ? r : 0;
 }
 
-int spans_close(struct spans *sp)
+int spans_close(struct spans *sp, uint64_t at_ns)
 {
 	int r;
 
 	pthread_mutex_lock(&sp->lock);
-	r = visit(sp, 0, true);
+	r = visit(sp, 0, 0, at_ns);
 	pthread_mutex_unlock(&sp->lock);
 	return r;
 }

@@ -21,6 +21,6 @@ DEFINE_CLEANUP(struct spans *, spans_free)
 
 /* May be called by any thread. */
 int spans_open(struct spans *sp, uint32_t pid);
-int spans_close(struct spans *sp);
+int spans_close(struct spans *sp, uint64_t at_ns);
 
 #endif
