@@ -44,6 +44,7 @@ static __always_inline void times_fill(struct thread_times *t, struct task_struc
 	t->pid = f->pid;
 	t->tid = f->tid;
 	t->exec_ns = task->se.sum_exec_runtime;
+	t->blocked_ns = GIL_WAITED_UNKNOWN;
 	t->out_state = task->__state;
 	t->in_ns = now;
 	t->out_ns = is_on_cpu ? 0 : now;

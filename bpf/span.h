@@ -57,6 +57,7 @@ times_new(struct task_struct *task, const struct task_facts *f, __u64 now, bool 
 	t->pid = f->pid;
 	t->tid = f->tid;
 	t->exec_ns = task->se.sum_exec_runtime;
+	t->blocked_ns = GIL_WAITED_UNKNOWN;
 	t->in_ns = now;
 	t->out_ns = is_on_cpu ? 0 : now;
 	t->since_ns = now;
@@ -114,9 +115,10 @@ static __always_inline void times_end_gil_wait(struct thread_times *t, struct ta
 
 	if (!t->waits_for_gil)
 		return;
-	leader = times_of_leader(t, task);
+	leader = t->is_counted ? times_of_leader(t, task) : NULL;
 	if (leader)
 		gil_count(leader, -1, now);
+	t->is_counted = 0;
 	t->waits_for_gil = GIL_WAIT_NOT;
 	t->gil_end_ns = now;
 }
