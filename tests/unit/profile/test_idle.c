@@ -130,7 +130,7 @@ static void test_what_is_left_out_is_summed(void **state)
 	(void)state;
 	assert_int_equal(idle_count(&idle, 3, 5), 0); /* both are of pools' workers */
 	assert_int_equal(idle_count(&idle, 1, 4), 0);
-	assert_int_equal(idle_count(&idle, 6, 20), 0);
+	assert_int_equal(idle_count(&idle, 7, 20), 0);
 	assert_int_equal(idle_sum(&idle, &sums), 0);
 	assert_int_equal(sums.len, 2);
 	assert_string_equal(sums.items[0].what, "worker of a queue");
