@@ -42,6 +42,12 @@ static inline bool kinds_has(const struct kinds *k, const struct sample *s)
 }
 uint64_t kinds_value(const struct kinds *k, const struct profile *p, const struct sample *s);
 
+/* Are values numbers of ticks, each of which came by itself? Else a sample has one value. */
+static inline bool kinds_are_ticks(const struct kinds *k)
+{
+	return !k->name || (!k->is_ns && k->is_wanted.items[KIND_TICKS]);
+}
+
 /* Is it asked for as one that has no samples, nor is a kind of p? */
 bool kinds_is_unknown(const struct kinds *k, const struct profile *p);
 
