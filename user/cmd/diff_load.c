@@ -96,7 +96,9 @@ static int end_run(void *loading, const struct road_recording *of)
 static int loading_init(struct loading *l, const struct diff_file *file,
 			const struct diff_reading *how, bool by_thread)
 {
-	static const struct road_taker taker = { begin_run, take_samples, end_run };
+	static const struct road_taker taker = { .begin = begin_run,
+						 .take = take_samples,
+						 .end = end_run };
 	int r = diff_input_new(by_thread, &l->input);
 
 	if (r < 0)
@@ -129,6 +131,7 @@ static int conclude(struct loading *l, struct diff_input *in,
 		return r;
 	selected[l->file->side].all += sum->all;
 	selected[l->file->side].kept += sum->kept;
+	selected[l->file->side].idle_ns += sum->idle_ns;
 	r = profile_sum_counters(l->input->profile, profile_recording(sides[l->file->side]));
 	return r < 0 ? r : diff_input_join(in, l->input);
 }

@@ -64,7 +64,29 @@ static bool takes_samples(const struct load *l)
 /* Single samples are of their kinds; sums of one, unless all are asked for. */
 static bool keeps_kinds(const struct load *l)
 {
-	return takes_samples(l) || (l->cube.axes & CUBE_KINDS && !l->road.select.query.kind);
+	return takes_samples(l) || l->cube.axes & CUBE_KINDS;
+}
+
+/* Of kinds beside those that are looked at, too. */
+static int see_samples(void *load)
+{
+	struct load *l = load;
+	const struct select *s = &l->road.select;
+	const struct profile *p = l->profile;
+	int r = 0;
+
+	if (!p->kinds.len)
+		return 0;
+	for (size_t i = 0; i < p->samples.len && !r; i++) {
+		const struct sample *sample = &p->samples.items[i];
+		bool is_selected = select_keeps(s, sample);
+
+		if (l->tells_waits && is_selected)
+			r = waits_add(&l->waits, &s->kinds, p, sample);
+		if (!r && l->tells_gil && select_keeps_place(s, sample))
+			r = gil_add(&l->gil, &s->kinds, p, sample, is_selected);
+	}
+	return r;
 }
 
 static int take_samples(void *load)
@@ -90,7 +112,15 @@ static int end_run(void *load, const struct road_recording *of)
 	return e;
 }
 
-static const struct road_taker taker = { begin_run, take_samples, end_run };
+static const struct road_taker taker = { begin_run, see_samples, take_samples, end_run };
+
+static int note_idle(struct load *l)
+{
+	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+	int r = select_put_idle(&l->road.select, &text);
+
+	return r ? r : texts_addf(&l->notes, "Left out as idle: %s", strbuf_str(&text));
+}
 
 static int note_selection(struct load *l)
 {
@@ -106,6 +136,8 @@ static int note_selection(struct load *l)
 		return r;
 	strbuf_truncate(&text, 0);
 	r = select_put_sum(&l->road.select.query, &l->road.select.sum, of, &text);
+	if (!r && l->road.select.query.leaves_idle_out)
+		r = note_idle(l);
 	return r ? r : texts_addf(&l->notes, "Selected: %s", strbuf_str(&text));
 }
 
@@ -118,6 +150,12 @@ int load_files(struct load *l, const char *const *paths, size_t count)
 	l->road.arg = l;
 	if (l->to.exporter)
 		l->cube.axes = exporter_axes(l->to.exporter, l->to.x.o);
+	if (l->road.select.query.kind)
+		l->cube.axes &= ~(unsigned int)CUBE_KINDS;
+	if (l->to.exporter && exporter_needs_gil(l->to.exporter)) {
+		l->tells_gil = true;
+		l->to.x.gil = &l->gil;
+	}
 	l->road.select.keeps_kinds = keeps_kinds(l);
 	for (size_t i = 0; i < count && r >= 0; i++) {
 		road_read(&l->road, paths[i]);
@@ -129,6 +167,8 @@ int load_files(struct load *l, const char *const *paths, size_t count)
 	r = account_note(l->profile, l->all_ticks, "", &l->notes);
 	if (!r)
 		r = note_selection(l);
+	if (!r && l->tells_gil)
+		r = gil_finish(&l->gil);
 	return r ? r : cube_finish(&l->cube, l->profile);
 }
 
@@ -227,6 +267,8 @@ void load_release(struct load *l)
 		export_file_release(&l->to);
 	profile_free(l->profile);
 	cube_release(&l->cube);
+	waits_release(&l->waits);
+	gil_release(&l->gil);
 	road_release(&l->road);
 	texts_release(&l->notes);
 }

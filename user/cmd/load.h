@@ -12,7 +12,9 @@
 #include "cmd/road.h"
 #include "export/export.h"
 #include "profile/cube.h"
+#include "profile/gil.h"
 #include "profile/profile.h"
+#include "profile/waits.h"
 
 /* Stack of one function in a load, by frame id; 0: not looked up yet. */
 struct leaf_map {
@@ -31,12 +33,15 @@ struct load {
 	struct profile *profile; /* without samples */
 	struct export_file to;   /* its exporter is NULL where sums alone are wanted */
 	struct cube cube;        /* finished by load_files(); empty if the exporter takes samples */
-	uint64_t taken;          /* samples that are left of them, of any kind */
-	uint64_t records;        /* samples as stored: one may weigh several ticks */
-	uint64_t ticks;          /* values of those selected: what users are told as samples */
-	uint64_t all_ticks;      /* of all of them */
-	bool is_cut;             /* a file ends early, or is damaged from some point on */
-	struct texts notes;      /* what the reader of a page should know of the files */
+	bool tells_waits, tells_gil; /* set by the caller: whether the two are wanted */
+	struct waits waits;          /* of what is selected, be it shown or not */
+	struct gil gil;              /* finished by load_files() */
+	uint64_t taken;              /* samples that are left of them, of any kind */
+	uint64_t records;            /* samples as stored: one may weigh several ticks */
+	uint64_t ticks;              /* values of those selected: what users are told as samples */
+	uint64_t all_ticks;          /* of all of them */
+	bool is_cut;                 /* a file ends early, or is damaged from some point on */
+	struct texts notes;          /* what the reader of a page should know of the files */
 };
 
 /*

@@ -10,25 +10,69 @@
 
 #include "profile/calltree.h"
 #include "profile/module.h"
+#include "profile/waits.h"
 
-static int rank_functions(const struct calltree *tree, struct ranking *out)
+/* rows: by what of(tree, node) says, which a node's function or line is. */
+typedef uint32_t row_of_node(const struct calltree *tree, uint32_t node);
+
+static uint32_t function_of(const struct calltree *tree, uint32_t node)
 {
-	int r = 0;
+	return tree->nodes[node].function;
+}
 
-	for (size_t i = 0; i < tree->function_count && !r; i++) {
+static uint32_t line_of(const struct calltree *tree, uint32_t node)
+{
+	return tree->nodes[node].frame;
+}
+
+/* Why a function waited is no function that it called: the time is its own. */
+static void take_waits(const struct profile *p, const struct calltree *tree, row_of_node *of,
+		       struct ranked *rows)
+{
+	for (uint32_t i = 1; i < tree->node_count; i++) {
+		const struct calltree_node *n = &tree->nodes[i];
+		struct ranked *marker, *caller;
+
+		if (!n->parent || !wait_is_marker(p, n->frame))
+			continue;
+		marker = &rows[of(tree, i)];
+		caller = &rows[of(tree, n->parent)];
+		marker->self -= n->self;
+		marker->total -= n->total;
+		caller->self += n->self;
+		caller->waits += n->self;
+	}
+}
+
+static void drop_empty(struct ranking *out, size_t count)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (out->items[i].total)
+			out->items[kept++] = out->items[i];
+	out->len = kept;
+}
+
+static int rank_functions(const struct profile *p, const struct calltree *tree, struct ranking *out)
+{
+	if (vec_reserve(out, tree->function_count) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < tree->function_count; i++) {
 		const struct calltree_function *f = &tree->functions[i];
 
-		r = vec_push(out, ((struct ranked){ f->frame, f->self, f->total }));
+		out->items[i] = (struct ranked){ f->frame, f->self, f->total, 0 };
 	}
-	return r;
+	take_waits(p, tree, function_of, out->items);
+	drop_empty(out, tree->function_count);
+	return 0;
 }
 
 /* Preorder: a line that stands below itself was counted further out. */
-static int rank_lines(const struct load *l, const struct calltree *tree, struct ranking *out)
+static int rank_lines(const struct profile *p, const struct calltree *tree, struct ranking *out)
 {
-	uint32_t count = frametab_count(l->profile->frames);
+	uint32_t count = frametab_count(p->frames);
 	_cleanup_(freep) uint32_t *inside = calloc((size_t)count + 1, sizeof(*inside));
-	size_t kept = 0;
 
 	if (!inside || vec_reserve(out, count) < 0)
 		return -ENOMEM;
@@ -43,10 +87,8 @@ static int rank_lines(const struct load *l, const struct calltree *tree, struct 
 		out->items[n->frame].total += n->total;
 		inside[n->frame] = n->end;
 	}
-	for (uint32_t i = 0; i < count; i++)
-		if (out->items[i].total)
-			out->items[kept++] = out->items[i];
-	out->len = kept;
+	take_waits(p, tree, line_of, out->items);
+	drop_empty(out, count);
 	return 0;
 }
 
@@ -81,7 +123,8 @@ int ranking_make(const struct load *l, bool by_line, enum ranking_key key, struc
 			     by_line ? CALLTREE_BY_LINE : CALLTREE_BY_FUNCTION, &tree);
 
 	if (!r)
-		r = by_line ? rank_lines(l, tree, out) : rank_functions(tree, out);
+		r = by_line ? rank_lines(l->profile, tree, out)
+			    : rank_functions(l->profile, tree, out);
 	if (r < 0) {
 		vec_release(out);
 		return r;

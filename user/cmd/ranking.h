@@ -11,8 +11,9 @@
 
 struct ranked {
 	uint32_t frame; /* id: the line, or the first frame of the function */
-	uint64_t self;  /* ticks */
-	uint64_t total; /* ticks; a stack counts once, however often it holds the function */
+	uint64_t self;  /* in the unit of what is looked at; with what it waited for itself */
+	uint64_t total; /* a stack counts once, however often it holds the function */
+	uint64_t waits; /* of self: markers of waiting (profile/waits.h) are no rows of their own */
 };
 
 enum ranking_key { RANKING_SELF, RANKING_TOTAL };

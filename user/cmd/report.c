@@ -10,6 +10,7 @@
 #include "cmd/cmd.h"
 #include "cmd/load.h"
 #include "cmd/report_by.h"
+#include "cmd/report_gil.h"
 #include "cmd/report_summary.h"
 #include "cmd/report_view.h"
 #include "cmd/select_opts.h"
@@ -20,6 +21,7 @@ struct report_opts {
 	struct report_view view;
 	bool tree;
 	bool threads;
+	bool gil; /* the table of contention instead of one of functions */
 	bool no_summary;
 	const char *output; /* NULL: the terminal */
 	bool should_open;
@@ -52,6 +54,8 @@ static int choose_output(const struct call *call, const struct report_opts *o,
 				 "--output: %s: reports are written as .html; other formats: "
 				 "pyebpf export",
 				 o->output);
+	if (o->gil && *e)
+		return cmd_usage(call, "--gil is a table of the terminal; pages have it anyway");
 	if (o->should_open && *e != &exporter_html)
 		return cmd_usage(call, "--open shows pages: --output cannot be %s", o->output);
 	return EXIT_OK;
@@ -65,6 +69,8 @@ static int put_report(const struct load *loaded, const struct report_opts *o)
 	terminal_init(&t, stdout);
 	if (!o->no_summary)
 		r = report_summary_put(loaded, t);
+	if (!r && o->gil)
+		return report_gil_put(loaded, o->view.limit, &t);
 	if (!loaded->ticks)
 		return r;
 	if (o->threads && !r)
@@ -93,6 +99,8 @@ static int report(struct call *call, const struct report_opts *o, const struct e
 		.cube.axes = report_by_axes(o->view.by),
 		.road.folds_imports = select_opts_folds_imports(&o->select, true),
 		.road.select.query = o->query,
+		.tells_waits = !e,
+		.tells_gil = !e,
 		.to = { .exporter = e, .path = o->output, .x.o = &eo },
 	};
 	_cleanup_(strbuf_releasep) struct strbuf why = STRBUF_INIT;
@@ -105,7 +113,7 @@ static int report(struct call *call, const struct report_opts *o, const struct e
 		r = e ? write_report(&loaded, o) : put_report(&loaded, o);
 	if (r < 0)
 		return cmd_fail(call, r);
-	if (loaded.ticks)
+	if (loaded.ticks || (o->gil && loaded.gil.rows.len))
 		return EXIT_OK;
 	if (load_lacks_selected(&loaded))
 		return load_fail_selection(call, &loaded);
@@ -129,6 +137,8 @@ static int run(struct call *call)
 		OPT_STR(0, "by", &o.by_word, "KEY",
 			"thread, process, module, file, label, or functions of a pattern, with "
 			"all they call: 'test_*'"),
+		OPT_GROUP("Waiting"),
+		OPT_FLAG(0, "gil", &o.gil, "who waited for the GIL, and who held it meanwhile"),
 		OPT_GROUP("Call paths"),
 		OPT_FLAG(0, "tree", &o.tree, "the call tree instead of the table"),
 		OPT_PERCENT(0, "min-percent", &o.view.min_percent,

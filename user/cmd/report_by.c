@@ -7,9 +7,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "cmd/breakdown.h"
 #include "cmd/figures.h"
 #include "cmd/ranking.h"
 #include "profile/calltree.h"
+
+#define NAME_COLUMN 21 /* of the table */
 
 static const char *const words[] = {
 	[BY_FUNCTION] = "function", [BY_THREAD] = "thread", [BY_PROCESS] = "process",
@@ -222,15 +225,32 @@ static void put_share(struct line *l, const struct load *loaded, uint64_t ticks)
 	line_put(l, STYLE_PLAIN, "  ");
 }
 
+/* Under a thread what it did with its life; whole: of the kinds that tell, not of the row. */
+static int put_breakdown(struct line *l, const struct load *loaded, const uint64_t *ns)
+{
+	uint64_t whole = 0;
+
+	for (size_t i = 0; i < loaded->waits.rows.len; i++)
+		whole += ns[i];
+	if (!whole)
+		return 0;
+	line_pad(l, NAME_COLUMN);
+	breakdown_put(l, loaded, ns, whole);
+	return line_end(l);
+}
+
 int report_by_put(const struct load *loaded, enum report_by by, uint32_t limit,
 		  const struct terminal *t)
 {
 	_cleanup_(line_release) struct line l = LINE_INIT(t);
 	_cleanup_(rows_release) struct rows rows = VEC_INIT;
 	int r = find_rows(loaded, by, &rows);
+	_cleanup_(freep) uint64_t *of_threads = NULL;
 	uint64_t rest = 0;
 	size_t shown;
 
+	if (!r && by == BY_THREAD && breakdown_is_known(loaded))
+		r = breakdown_of_threads(loaded, &of_threads);
 	if (r < 0)
 		return r;
 	if (rows.len)
@@ -244,6 +264,9 @@ int report_by_put(const struct load *loaded, enum report_by by, uint32_t limit,
 		put_share(&l, loaded, rows.items[i].value);
 		put_name(&l, loaded->profile, by, rows.items[i].id);
 		r = line_end(&l);
+		if (!r && of_threads)
+			r = put_breakdown(&l, loaded,
+					  &of_threads[rows.items[i].id * loaded->waits.rows.len]);
 	}
 	if (!r && !rows.len) {
 		line_put(&l, STYLE_DIM, "none of the samples has one");

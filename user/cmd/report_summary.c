@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "cmd/account.h"
+#include "cmd/breakdown.h"
 #include "cmd/figures.h"
 #include "cmd/select_opts.h"
 
@@ -207,6 +208,50 @@ static void put_cpu(struct line *l, const struct load *loaded)
 	line_end(l);
 }
 
+static void put_idle(struct line *l, const struct load *loaded)
+{
+	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+
+	put_label(l, "left out");
+	if (select_put_idle(&loaded->road.select, &text) == 0)
+		line_putf(l, STYLE_PLAIN, "as idle: %s", strbuf_str(&text));
+	line_end(l);
+}
+
+static size_t count_threads(const struct load *loaded)
+{
+	const struct profile *p = loaded->profile;
+	size_t count = 0;
+
+	for (size_t i = 0; i < p->threads.len; i++)
+		count += p->threads.items[i].same == i;
+	return count;
+}
+
+/* Where time off the CPU was recorded: the threads' lives. */
+static void put_wall(struct line *l, const struct load *loaded)
+{
+	uint64_t wall_ns = breakdown_wall_ns(loaded);
+	uint64_t gil_ns = (uint64_t)loaded->gil.waited_ns;
+	uint64_t duration_ns = profile_facts(loaded->profile).duration_ns;
+	size_t threads = count_threads(loaded);
+
+	put_label(l, "time");
+	line_putf(l, STYLE_PLAIN, "%s of %s thread%s", units_ns(wall_ns).s, units_count(threads).s,
+		  threads == 1 ? "" : "s");
+	if (duration_ns)
+		line_putf(l, STYLE_PLAIN, " in %s", units_ns(duration_ns).s);
+	line_put(l, STYLE_PLAIN, ": ");
+	breakdown_put_all(l, loaded);
+	line_end(l);
+	if (!gil_ns)
+		return;
+	put_label(l, "GIL");
+	line_putf(l, STYLE_PLAIN, "%s of waiting for it (%s): see who held it by --gil",
+		  units_ns(gil_ns).s, share_text(gil_ns, wall_ns).s);
+	line_end(l);
+}
+
 static void put_work(struct line *l, const struct load *loaded)
 {
 	const struct recording facts = profile_facts(loaded->profile), *m = &facts;
@@ -271,7 +316,12 @@ int report_summary_put(const struct load *loaded, struct terminal t)
 		put_others(&l, loaded);
 	if (select_is_active(&loaded->road.select.query))
 		put_selected(&l, loaded);
-	put_cpu(&l, loaded);
+	if (loaded->road.select.query.leaves_idle_out)
+		put_idle(&l, loaded);
+	if (breakdown_is_known(loaded))
+		put_wall(&l, loaded);
+	else
+		put_cpu(&l, loaded);
 	if (facts.work > 0) {
 		put_work(&l, loaded);
 		line_end(&l);

@@ -5,13 +5,14 @@
 #include "cmd/figures.h"
 
 #define TABLE_NAME_COLUMN 29
+#define WAITS_COLUMNS 13 /* in front of it */
 #define NAME_COLUMNS_MIN 8
 #define NAME_COLUMNS_MAX 50 /* longer names push what follows to the right */
 
 static size_t name_columns(const struct terminal *t, const struct profile *p,
-			   const struct ranking *ranking, size_t count)
+			   const struct ranking *ranking, size_t count, size_t name_column)
 {
-	size_t room = TABLE_NAME_COLUMN + PLACE_COLUMNS_MIN, most = NAME_COLUMNS_MIN;
+	size_t room = name_column + PLACE_COLUMNS_MIN, most = NAME_COLUMNS_MIN;
 
 	for (size_t i = 0; i < count; i++) {
 		const struct frame *f = frametab_get(p->frames, ranking->items[i].frame);
@@ -36,7 +37,7 @@ static const char *row_name(const struct report_view *v)
 }
 
 static int put_rest(struct line *l, const struct report_view *v, const struct ranking *ranking,
-		    size_t shown, uint64_t ticks)
+		    size_t shown, uint64_t ticks, size_t name_column)
 {
 	uint64_t self = 0;
 
@@ -45,10 +46,18 @@ static int put_rest(struct line *l, const struct report_view *v, const struct ra
 	for (size_t i = shown; i < ranking->len; i++)
 		self += ranking->items[i].self;
 	put_percent(l, self, ticks);
-	line_pad(l, TABLE_NAME_COLUMN);
+	line_pad(l, name_column);
 	line_putf(l, STYLE_DIM, "%s more %s%s", units_count(ranking->len - shown).s, row_name(v),
 		  ranking->len - shown == 1 ? "" : "s");
 	return line_end(l);
+}
+
+static bool has_waits(const struct ranking *ranking)
+{
+	for (size_t i = 0; i < ranking->len; i++)
+		if (ranking->items[i].waits)
+			return true;
+	return false;
 }
 
 int report_table_put(const struct load *loaded, const struct report_view *v,
@@ -58,18 +67,22 @@ int report_table_put(const struct load *loaded, const struct report_view *v,
 	const struct profile *p = loaded->profile;
 	struct ranking ranking = VEC_INIT;
 	struct value_unit of = recording_value_unit(profile_recording(p));
-	size_t shown, place_column;
+	size_t shown, place_column, name_column;
 	int r = ranking_make(loaded, v->by_line, v->sort, &ranking);
 
 	if (r < 0)
 		return r;
 	shown = v->limit && v->limit < ranking.len ? v->limit : ranking.len;
-	place_column = TABLE_NAME_COLUMN + name_columns(t, p, &ranking, shown) + 2;
-	line_putf(&l, STYLE_BOLD, "  self   total  %11s  %s",
+	name_column = TABLE_NAME_COLUMN + (has_waits(&ranking) ? WAITS_COLUMNS : 0);
+	place_column = name_column + name_columns(t, p, &ranking, shown, name_column) + 2;
+	line_putf(&l, STYLE_BOLD, "  self   total  %11s",
 		  of.unit == UNIT_NS      ? "self time"
 		  : of.unit == UNIT_BYTES ? "self bytes"
-					  : "samples",
-		  v->by_line ? "function" : row_name(v));
+					  : "samples");
+	if (has_waits(&ranking))
+		line_put(&l, STYLE_BOLD, "  of it waits");
+	line_pad(&l, name_column);
+	line_put(&l, STYLE_BOLD, v->by_line ? "function" : row_name(v));
 	line_pad(&l, place_column);
 	line_put(&l, STYLE_BOLD, v->by_line ? "line" : "defined in");
 	r = line_end(&l);
@@ -81,7 +94,11 @@ int report_table_put(const struct load *loaded, const struct report_view *v,
 		put_percent(&l, row->total, loaded->ticks);
 		line_put(&l, STYLE_PLAIN, "  ");
 		put_value(&l, row->self, of);
-		line_pad(&l, TABLE_NAME_COLUMN);
+		if (row->waits) {
+			line_put(&l, STYLE_PLAIN, "  ");
+			put_value(&l, row->waits, of);
+		}
+		line_pad(&l, name_column);
 		line_put_name(&l, STYLE_PLAIN, p, row->frame);
 		line_put(&l, STYLE_PLAIN, "  ");
 		line_pad(&l, place_column);
@@ -89,7 +106,7 @@ int report_table_put(const struct load *loaded, const struct report_view *v,
 		r = line_end(&l);
 	}
 	if (!r)
-		r = put_rest(&l, v, &ranking, shown, loaded->ticks);
+		r = put_rest(&l, v, &ranking, shown, loaded->ticks, name_column);
 	vec_release(&ranking);
 	return r;
 }

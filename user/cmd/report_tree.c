@@ -4,6 +4,7 @@
 #include "base/vec.h"
 #include "cmd/figures.h"
 #include "profile/calltree.h"
+#include "profile/waits.h"
 
 /* A node whose children are being drawn. */
 struct level {
@@ -56,7 +57,8 @@ static int put_node(struct tree_view *v, uint32_t node, const char *branch)
 	line_put(l, STYLE_PLAIN, "  ");
 	line_put(l, STYLE_DIM, strbuf_str(&v->prefix));
 	line_put(l, STYLE_DIM, branch);
-	line_put_name(l, STYLE_PLAIN, v->loaded->profile, n->frame);
+	line_put_name(l, wait_is_marker(v->loaded->profile, n->frame) ? STYLE_COOL : STYLE_PLAIN,
+		      v->loaded->profile, n->frame);
 	line_put(l, STYLE_PLAIN, "  ");
 	line_put_place(l, STYLE_DIM, v->loaded->profile, n->frame, v->how->by_line);
 	return line_end(l);

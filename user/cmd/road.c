@@ -37,6 +37,13 @@ static int end_recording(struct road *r)
 	return r->taker->end(r->arg, of);
 }
 
+static int see(struct road *r)
+{
+	int e = select_prepare(&r->select, r->profile);
+
+	return e ? e : r->taker->see(r->arg);
+}
+
 /* What input_next() brought, of one recording. */
 static int take_batch(struct road *r)
 {
@@ -56,6 +63,8 @@ static int take_batch(struct road *r)
 		r->recording.last_ns = last_ns;
 	if (!e && r->folds_imports)
 		e = import_fold_samples(&r->imports, p);
+	if (!e && r->taker->see)
+		e = see(r);
 	if (!e)
 		e = select_samples(&r->select, p);
 	if (!e)

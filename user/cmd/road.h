@@ -32,6 +32,7 @@ struct road_recording {
  */
 struct road_taker {
 	int (*begin)(void *arg, const struct road_recording *of);
+	int (*see)(void *arg);  /* all that are read, of all kinds, selected or not; or NULL */
 	int (*take)(void *arg); /* the samples that the profile holds now */
 	int (*end)(void *arg, const struct road_recording *of);
 };

@@ -33,7 +33,7 @@ const struct exporter *exporter_for_path(const char *path)
 
 unsigned int exporter_axes(const struct exporter *e, const struct export_opts *o)
 {
-	return (e->needs & ~EXPORT_NEEDS_SAMPLES) |
+	return (e->needs & ~(EXPORT_NEEDS_SAMPLES | EXPORT_NEEDS_GIL)) |
 	       (o->threads || o->processes ? CUBE_THREADS : 0) | (o->labels ? CUBE_LABELS : 0);
 }
 

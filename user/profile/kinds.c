@@ -10,7 +10,7 @@
 void kinds_release(struct kinds *k)
 {
 	free(k->name);
-	vec_release(&k->is_wanted);
+	vec_release(&k->roles);
 	*k = (struct kinds){ 0 };
 }
 
@@ -69,6 +69,21 @@ static bool is_named(const struct kinds *k, const char *name)
 	return !strcmp(k->name, name);
 }
 
+static uint8_t role_of(const struct kinds *k, const char *name)
+{
+	static const struct {
+		const char *name;
+		uint8_t role;
+	} roles[] = { { KINDS_CPU, KIND_IS_CPU },
+		      { KINDS_OFF_CPU, KIND_IS_OFF_CPU },
+		      { KINDS_GIL, KIND_IS_GIL } };
+	uint8_t role = is_named(k, name) ? KIND_IS_WANTED : 0;
+
+	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++)
+		role |= strcmp(roles[i].name, name) ? 0 : roles[i].role;
+	return role;
+}
+
 int kinds_choose(struct kinds *k, const struct profile *p, const char *asked)
 {
 	int r = 0;
@@ -80,8 +95,8 @@ int kinds_choose(struct kinds *k, const struct profile *p, const char *asked)
 		k->is_ns = !strcmp(k->name, KINDS_WALL) ||
 			   (!strcmp(k->name, KINDS_CPU) && has_kind(p, KINDS_CPU));
 	}
-	while (k->name && k->is_wanted.len <= p->kinds.len && !r)
-		r = vec_push(&k->is_wanted, is_named(k, name_of(p, k->is_wanted.len)));
+	while (k->name && k->roles.len <= p->kinds.len && !r)
+		r = vec_push(&k->roles, role_of(k, name_of(p, k->roles.len)));
 	return r;
 }
 
@@ -92,14 +107,20 @@ static uint64_t ticks_ns(const struct profile *p, const struct sample *s)
 	return p->recordings.items[p->processes.items[process].recording].interval_ns;
 }
 
+uint64_t kinds_scaled(const struct profile *p, const struct sample *s)
+{
+	uint64_t period =
+		s->kind == KIND_TICKS ? ticks_ns(p, s) : p->kinds.items[s->kind - 1].period;
+	uint64_t scaled;
+
+	if (!period)
+		period = 1;
+	return __builtin_mul_overflow(s->value, period, &scaled) ? UINT64_MAX : scaled;
+}
+
 uint64_t kinds_value(const struct kinds *k, const struct profile *p, const struct sample *s)
 {
-	uint64_t period, ns;
-
-	if (!k->is_ns)
-		return s->value;
-	period = s->kind == KIND_TICKS ? ticks_ns(p, s) : p->kinds.items[s->kind - 1].period;
-	return __builtin_mul_overflow(s->value, period, &ns) ? UINT64_MAX : ns;
+	return k->is_ns ? kinds_scaled(p, s) : s->value;
 }
 
 bool kinds_is_unknown(const struct kinds *k, const struct profile *p)
@@ -155,6 +176,21 @@ int kinds_describe(const struct kinds *k, const struct profile *p, struct record
 		recording_clear_counters(r);
 	}
 	return describe_event(k, p, r);
+}
+
+const char *kinds_noun(const struct recording *r)
+{
+	static const struct {
+		const char *mode, *noun;
+	} nouns[] = { { KINDS_WALL, "wall time" },
+		      { KINDS_OFF_CPU, "waiting" },
+		      { KINDS_GIL, "keeping others waiting" },
+		      { "memory", "memory" } };
+
+	for (size_t i = 0; r->mode && i < sizeof(nouns) / sizeof(nouns[0]); i++)
+		if (!strcmp(r->mode, nouns[i].mode))
+			return nouns[i].noun;
+	return r->other_unit.period ? "events" : "CPU time";
 }
 
 int kinds_put_words(const struct profile *p, struct strbuf *out)

@@ -19,12 +19,20 @@
 	"gil-contention" /* of who holds the GIL: how long others wait for it meanwhile \
 			  */
 
+/* What is known of a kind by its name. */
+enum kind_role {
+	KIND_IS_WANTED = 1 << 0,
+	KIND_IS_CPU = 1 << 1, /* time on a CPU: of ticks or of ns */
+	KIND_IS_OFF_CPU = 1 << 2,
+	KIND_IS_GIL = 1 << 3,
+};
+
 /* Starts as zeros, ends in kinds_release(). Of one profile. */
 struct kinds {
 	char *name; /* the word; NULL: not chosen yet */
 	bool is_ns; /* values of all of them become ns; else they are what those of the one kind are
 		     */
-	VEC(bool) is_wanted; /* by kind as samples have it */
+	VEC(uint8_t) roles; /* by kind as samples have it: enum kind_role */
 };
 void kinds_release(struct kinds *k);
 
@@ -38,7 +46,7 @@ int kinds_choose(struct kinds *k, const struct profile *p, const char *asked);
 /* Both of samples that p held then. */
 static inline bool kinds_has(const struct kinds *k, const struct sample *s)
 {
-	return k->is_wanted.items[s->kind];
+	return k->roles.items[s->kind] & KIND_IS_WANTED;
 }
 uint64_t kinds_value(const struct kinds *k, const struct profile *p, const struct sample *s);
 
@@ -48,6 +56,9 @@ static inline bool kinds_are_ticks(const struct kinds *k)
 	return !k->name || (!k->is_ns && k->is_wanted.items[KIND_TICKS]);
 }
 
+/* A value in its kind's unit: of ticks in ns, where their recording knows that. Saturates. */
+uint64_t kinds_scaled(const struct profile *p, const struct sample *s);
+
 /* Is it asked for as one that has no samples, nor is a kind of p? */
 bool kinds_is_unknown(const struct kinds *k, const struct profile *p);
 
@@ -56,6 +67,9 @@ bool kinds_is_unknown(const struct kinds *k, const struct profile *p);
  * a tick is are those of the kinds. 0 or -ENOMEM.
  */
 int kinds_describe(const struct kinds *k, const struct profile *p, struct recording *r);
+
+/* "CPU time", "wall time": what the values of a recording are, by its mode. */
+const char *kinds_noun(const struct recording *r);
 
 /* Appends the words that p has samples for, perhaps: "cpu, wall, off-cpu". 0 or -ENOMEM. */
 int kinds_put_words(const struct profile *p, struct strbuf *out);

@@ -39,11 +39,13 @@ void select_release(struct select *s)
 	vec_release(&s->threads);
 	vec_release(&s->label_sets);
 	kinds_release(&s->kinds);
+	idle_release(&s->idle);
 }
 
 bool select_is_active(const struct select_query *q)
 {
-	bool is_active = q->has_range || q->merge || q->collapses_stdlib || q->kind;
+	bool is_active =
+		q->has_range || q->merge || q->collapses_stdlib || q->leaves_idle_out || q->kind;
 
 	for (size_t i = 0; i < SELECT_KEYS; i++)
 		is_active = is_active || q->patterns[i].len;
@@ -370,17 +372,26 @@ static bool matches_thread(enum select_key key, const char *pattern, const struc
 	}
 }
 
-static bool is_thread_kept(const struct select *s, const struct profile *p, const struct thread *t)
-{
-	for (enum select_key key = SELECT_THREAD; key <= SELECT_CONTAINER; key++) {
-		bool is_match = !s->query.patterns[key].len;
+enum thread_verdict {
+	THREAD_IS_KEPT = 1 << 0,
+	PLACE_IS_KEPT = 1 << 1, /* its process is */
+};
 
-		for (size_t i = 0; i < s->query.patterns[key].len && !is_match; i++)
-			is_match = matches_thread(key, s->query.patterns[key].items[i], p, t);
-		if (!is_match)
-			return false;
-	}
-	return true;
+static bool matches_key(const struct select *s, enum select_key key, const struct profile *p,
+			const struct thread *t)
+{
+	bool is_match = !s->query.patterns[key].len;
+
+	for (size_t i = 0; i < s->query.patterns[key].len && !is_match; i++)
+		is_match = matches_thread(key, s->query.patterns[key].items[i], p, t);
+	return is_match;
+}
+
+static uint8_t judge_thread(const struct select *s, const struct profile *p, const struct thread *t)
+{
+	if (!matches_key(s, SELECT_PROCESS, p, t) || !matches_key(s, SELECT_CONTAINER, p, t))
+		return 0;
+	return PLACE_IS_KEPT | (matches_key(s, SELECT_THREAD, p, t) ? THREAD_IS_KEPT : 0);
 }
 
 static bool is_set_kept(const struct select *s, const struct profile *p, uint32_t set)
@@ -402,7 +413,7 @@ static int judge_others(struct select *s, const struct profile *p)
 	int r = 0;
 
 	while (s->threads.len < p->threads.len && !r)
-		r = vec_push(&s->threads, is_thread_kept(s, p, &p->threads.items[s->threads.len]));
+		r = vec_push(&s->threads, judge_thread(s, p, &p->threads.items[s->threads.len]));
 	while (s->label_sets.len < labeltab_count(p->labels) && !r)
 		r = vec_push(&s->label_sets, is_set_kept(s, p, (uint32_t)s->label_sets.len));
 	return r;
@@ -417,13 +428,34 @@ static bool has_times(const struct profile *p, const struct sample *sample)
 	return !p->recordings.items[p->processes.items[process].recording].is_summed;
 }
 
+static bool is_in_range(const struct select *s, const struct sample *sample)
+{
+	return !s->query.has_range ||
+	       (sample->time_ns >= s->query.from_ns && sample->time_ns < s->query.to_ns);
+}
+
+/* The rule; 0: it is not. */
+static uint8_t is_idle(const struct select *s, const struct sample *sample)
+{
+	if (!s->query.leaves_idle_out || !(s->kinds.roles.items[sample->kind] & KIND_IS_OFF_CPU))
+		return 0;
+	return idle_rule_of(&s->idle, sample->stack);
+}
+
 static bool is_kept(const struct select *s, const struct sample *sample)
 {
-	if (s->query.has_range &&
-	    (sample->time_ns < s->query.from_ns || sample->time_ns >= s->query.to_ns))
-		return false;
-	return s->threads.items[sample->thread] && s->label_sets.items[sample->labels] &&
-	       is_stack_kept(s, sample->stack);
+	return is_in_range(s, sample) && s->threads.items[sample->thread] & THREAD_IS_KEPT &&
+	       s->label_sets.items[sample->labels] && is_stack_kept(s, sample->stack);
+}
+
+bool select_keeps(const struct select *s, const struct sample *sample)
+{
+	return is_kept(s, sample) && !is_idle(s, sample);
+}
+
+bool select_keeps_place(const struct select *s, const struct sample *sample)
+{
+	return is_in_range(s, sample) && s->threads.items[sample->thread] & PLACE_IS_KEPT;
 }
 
 static void add_to_sum(struct select_sum *sum, uint64_t value, bool is_kept)
@@ -439,6 +471,19 @@ static void add_all_to_sum(struct select_sum *sum, const struct profile *p)
 		add_to_sum(sum, p->samples.items[i].value, true);
 }
 
+int select_prepare(struct select *s, struct profile *p)
+{
+	int r = kinds_choose(&s->kinds, p, s->query.kind);
+
+	if (!r)
+		r = judge_frames(s, p);
+	if (!r)
+		r = judge_stacks(s, p);
+	if (!r && s->query.leaves_idle_out)
+		r = idle_judge(&s->idle, p);
+	return r ? r : judge_others(s, p);
+}
+
 int select_samples(struct select *s, struct profile *p)
 {
 	size_t kept = 0;
@@ -448,13 +493,7 @@ int select_samples(struct select *s, struct profile *p)
 		add_all_to_sum(&s->sum, p);
 		return 0;
 	}
-	r = kinds_choose(&s->kinds, p, s->query.kind);
-	if (!r)
-		r = judge_frames(s, p);
-	if (!r)
-		r = judge_stacks(s, p);
-	if (!r)
-		r = judge_others(s, p);
+	r = select_prepare(s, p);
 	for (size_t i = 0; i < p->samples.len && !r; i++) {
 		struct sample sample = p->samples.items[i];
 		bool is_of_kind = kinds_has(&s->kinds, &sample), is_sample_kept;
@@ -467,6 +506,11 @@ int select_samples(struct select *s, struct profile *p)
 		if (s->query.has_range && !has_times(p, &sample))
 			return err_set(-EINVAL, "a time range of samples that have no times");
 		is_sample_kept = is_kept(s, &sample);
+		if (is_sample_kept && is_idle(s, &sample)) {
+			s->sum.idle_ns += kinds_scaled(p, &sample);
+			r = idle_count(&s->idle, is_idle(s, &sample), kinds_scaled(p, &sample));
+			is_sample_kept = false;
+		}
 		if (is_of_kind)
 			add_to_sum(&s->sum, value, is_sample_kept);
 		if (!is_sample_kept)

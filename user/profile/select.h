@@ -8,6 +8,7 @@
 
 #include "base/strbuf.h"
 #include "base/vec.h"
+#include "profile/idle.h"
 #include "profile/kinds.h"
 #include "profile/profile.h"
 
@@ -58,6 +59,7 @@ struct select_query {
 	const char *kind; /* samples of it, a word of kinds.h; NULL: what is looked at by default */
 	enum select_merge merge;
 	bool collapses_stdlib; /* what the standard library calls of itself is its first frame's */
+	bool leaves_idle_out;  /* waits for work: profile/idle.h */
 	bool has_range;
 	uint64_t from_ns, to_ns; /* samples of from .. to - 1, since their recording's start */
 };
@@ -66,6 +68,7 @@ struct select_query {
 struct select_sum {
 	uint64_t all, kept; /* of those that came, of those that are left */
 	uint64_t count;     /* how many came */
+	uint64_t idle_ns;   /* of waits that were left out as idle */
 };
 
 /* What becomes of a stack. */
@@ -84,6 +87,7 @@ struct select {
 	struct select_sum sum; /* of those looked at: others may have other units */
 	uint64_t others;       /* samples of other kinds, which are left out */
 	struct kinds kinds;    /* that are looked at */
+	struct idle idle;      /* what was left out as such, of what is selected otherwise */
 
 	/* inside */
 	VEC(uint16_t) frames;           /* by frame id: bits of the keys that it matches */
@@ -91,8 +95,8 @@ struct select {
 	VEC(uint32_t) merged;           /* by frame id: the frame that stands for it */
 	VEC(uint32_t) installed;        /* by string id of a library's merged name: its file */
 	VEC(struct select_shown) shown; /* by stack id; empty where stacks stay as they are */
-	VEC(uint8_t) threads;           /* by index: enum verdict */
-	VEC(uint8_t) label_sets;        /* by set id: the same */
+	VEC(uint8_t) threads;           /* by index: enum thread_verdict */
+	VEC(bool) label_sets;           /* by set id */
 };
 void select_release(struct select *s);
 
@@ -103,6 +107,18 @@ bool select_is_active(const struct select_query *q);
  * Reads "10s..20s", "..5s", "1m..". 0; -EINVAL with a message.
  */
 int select_parse_range(struct select_query *q, const char *text);
+
+/*
+ * For who looks at samples of all kinds: before select_samples(), which does this itself. 0 or
+ * -ENOMEM, -EOVERFLOW.
+ */
+int select_prepare(struct select *s, struct profile *p);
+
+/* Then, of the samples that p holds: whatever its kind is, is it selected? */
+bool select_keeps(const struct select *s, const struct sample *sample);
+
+/* Is it of the processes, containers and times that are? */
+bool select_keeps_place(const struct select *s, const struct sample *sample);
 
 /*
  * Leaves those that are selected of the samples p holds now, as ticks, several kinds in ns, unless
