@@ -375,12 +375,6 @@ static int stay_small(struct cube *c)
 	return r;
 }
 
-/* Kinds have a dense row each: to tell them apart takes no cells. */
-static bool is_dense(const struct cube *c)
-{
-	return !(c->axes & ~(unsigned int)CUBE_KINDS);
-}
-
 static int reserve_dense(struct cube *c, size_t kinds, size_t stacks)
 {
 	while (c->dense.len < kinds)

@@ -53,7 +53,7 @@ uint64_t kinds_value(const struct kinds *k, const struct profile *p, const struc
 /* Are values numbers of ticks, each of which came by itself? Else a sample has one value. */
 static inline bool kinds_are_ticks(const struct kinds *k)
 {
-	return !k->name || (!k->is_ns && k->is_wanted.items[KIND_TICKS]);
+	return !k->name || (!k->is_ns && k->roles.items[KIND_TICKS] & KIND_IS_WANTED);
 }
 
 /* A value in its kind's unit: of ticks in ns, where their recording knows that. Saturates. */
