@@ -8,7 +8,7 @@ import tempfile
 
 import tools
 
-GENERATOR = os.path.join(tools.REPOSITORY, "build", "tests", "gen_waits")
+GENERATOR = os.path.join(os.path.dirname(tools.PYEBPF), "tests", "gen_waits")
 SECONDS = 20   # of a run of the same for ever
 LONGEST = 600  # seconds of one that does its work and ends
 KEPT_MS = 10   # spans of at least that are all kept
