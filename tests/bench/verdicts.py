@@ -3,7 +3,7 @@
 """How often `pyebpf diff` is right: comparisons of invented programs (gen_runs.c), whose truth is
 known, made by the program itself. Prints the tables of docs/diff.md; nothing is asserted.
 
-    verdicts.py [--times N] [--jobs N] [PART]...      parts: gate, intervals, parts
+    verdicts.py [--times N] [--jobs N] [PART]...      parts: gate, intervals, parts, waits
 """
 import argparse
 import collections
@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 
 import tools
+import waits
 
 GENERATOR = os.path.join(tools.REPOSITORY, "build", "tests", "gen_runs")
 MODES = ("absolute", "work", "second", "share")
@@ -191,7 +192,11 @@ def part_parts(arguments):
               arguments)
 
 
-PARTS = {"gate": part_gate, "intervals": part_intervals, "parts": part_parts}
+def part_waits(arguments):
+    waits.put(arguments, compare, each_time, put_table)
+
+
+PARTS = {"gate": part_gate, "intervals": part_intervals, "parts": part_parts, "waits": part_waits}
 
 
 def main():

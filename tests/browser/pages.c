@@ -294,7 +294,7 @@ static int take_side(struct diff_input *in, enum diff_side side)
 
 	if (r < 0)
 		return r;
-	return diff_input_take_samples(in);
+	return diff_input_take_samples(in, true);
 }
 
 static int write_measures(const struct diff *d, const char *path)

@@ -30,7 +30,7 @@ static int load(struct diff_input *in, enum diff_side side, const char *path)
 	if (!r)
 		in->cube.runs.items[run].has_times = false;
 	while (!r) {
-		r = n < 0 ? n : diff_input_take_samples(in);
+		r = n < 0 ? n : diff_input_take_samples(in, true);
 		if (n <= 0)
 			break;
 		n = import_next(import, in->profile);

@@ -44,6 +44,15 @@ def series_of(message, is_wrapped):
                     len(gzip.decompress(packed))
 
 
+def type_of(series, sample_type, period_type):
+    """As engines write a profile type: SERIES:TYPE:UNIT:PERIOD TYPE:PERIOD UNIT."""
+    return ":".join([series, *sample_type, *period_type])
+
+
+def type_of_pprof(labels, profile):
+    return type_of(dict(labels).get("__name__", ""), profile.types[-1], profile.period_type)
+
+
 def check_pyroscope(labels, profile, size):
     if not profile.samples:
         raise Refusal(500, "empty profile")
@@ -78,7 +87,7 @@ def take_pyroscope(request):
             failed.append((refusal.args[0], "push series with index %d and id  failed: %s" % (
                 index, refusal.args[1])))
             continue
-        yield service, profile.stacks(), dict(labels)
+        yield service, profile.stacks(), dict(labels), type_of_pprof(labels, profile)
     if failed:
         raise Refusal(failed[0][0], json.dumps({"code": "unknown", "message": "%d errors: %s" % (
             len(failed), "; ".join(text for _, text in failed))}))
@@ -92,7 +101,8 @@ def take_parca(request):
     for labels, profile, _ in series_of(json.loads(request.body), is_wrapped=True):
         if not profile.duration_ns:
             raise Refusal(400, "duration must be set")
-        yield dict(labels)["service_name"], profile.stacks(), dict(labels)
+        yield (dict(labels)["service_name"], profile.stacks(), dict(labels),
+               type_of_pprof(labels, profile))
 
 
 def take_otlp(request):
@@ -104,7 +114,9 @@ def take_otlp(request):
         message = otlp.Request(otlp.decode(request.body))
     except (AssertionError, IndexError, KeyError, ValueError) as error:
         raise Refusal(400, repr(error)) from error
-    yield message.resource["service.name"], message.stacks(), dict(message.resource)
+    period = message.value_type("periodType") if "periodType" in message.profile else ("", "")
+    yield (message.resource["service.name"], message.stacks(), dict(message.resource),
+           type_of("", message.value_type("sampleType"), period))
 
 
 TAKERS = {"pyroscope": take_pyroscope, "parca": take_parca, "otlp": take_otlp}
@@ -151,8 +163,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if refusal and engine.kind != "pyroscope":
             taken = []
         with engine.lock:
-            engine.stored += [(service, stacks) for service, stacks, _ in taken]
-            engine.labels += [labels for _, _, labels in taken]
+            engine.stored += [(service, stacks) for service, stacks, _, _ in taken]
+            engine.labels += [labels for _, _, labels, _ in taken]
+            engine.types += [name for _, _, _, name in taken]
             engine.answered.append((time.monotonic(), len(taken)))
         if refusal:
             self.say(*refusal.args)
@@ -176,7 +189,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Engine:
-    """One that runs. stored: (service, {Stack: samples}), one a profile; labels: of each; answered:
+    """One that runs. stored: (service, {Stack: samples}), one a profile; labels, types: of each; answered:
     when, and how many profiles were stored, a request each. delay_s: how long one takes. refuses:
     of which services it takes nothing now."""
 
@@ -184,6 +197,7 @@ class Engine:
                  refuses=lambda service: False):
         self.kind, self.script, self.lock = kind, collections.deque(script), threading.Lock()
         self.requests, self.stored, self.labels, self.answered = [], [], [], []
+        self.types = []
         self.delay_s, self.refuses = delay_s, refuses
         self.connections, self.under_way, self.under_way_most = set(), 0, 0
         self.server = http.server.ThreadingHTTPServer((address, port), Handler)
@@ -207,6 +221,14 @@ class Engine:
         with self.lock:
             for name, stacks in self.stored:
                 if name == service:
+                    counts.update(stacks)
+        return counts
+
+    def stacks_of_type(self, service, profile_type):
+        counts = collections.Counter()
+        with self.lock:
+            for (name, stacks), its_type in zip(self.stored, self.types):
+                if name == service and its_type == profile_type:
                     counts.update(stacks)
         return counts
 

@@ -47,8 +47,10 @@ static bool is_grouped(const struct loading *l)
  */
 static void deal_samples(struct loading *l, struct profile *p)
 {
-	for (size_t i = 0; i < p->samples.len; i++)
+	for (size_t i = 0; i < p->samples.len; i++) {
 		p->samples.items[i].time_ns = l->turn++ % DIFF_BLOCKS * DEALT_BLOCK_NS;
+		p->samples.items[i].duration_ns = 0;
+	}
 }
 
 /* A run for the recording that is read from now on. */
@@ -70,7 +72,7 @@ static int take_samples(void *loading)
 
 	if (is_grouped(l))
 		deal_samples(l, l->input->profile);
-	return diff_input_take_samples(l->input);
+	return diff_input_take_samples(l->input, kinds_are_ticks(&l->road.select.kinds));
 }
 
 /* What is known only at the end. Of a recorder that was killed: until its last sample. */

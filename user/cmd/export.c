@@ -159,6 +159,11 @@ const struct command command_export = {
 		"control characters and what would make a frame ambiguous are written as \\xHH, "
 		"one "
 		"for each byte of UTF-8.\n\n"
+		"Of a recording with several kinds of samples pprof, OTLP and JSON have all, each "
+		"under "
+		"the name that engines know (docs/fleet.md); collapsed text has one, by default "
+		"what "
+		"`report` shows. --kind is one of them alone.\n\n"
 		"Other tools warn of a header, so there is none by default; without it pyebpf "
 		"does not know how long a sample is, and `pyebpf diff` takes it for one "
 		"millisecond.",

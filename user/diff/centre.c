@@ -48,7 +48,7 @@ static int collect_votes(const struct diff *d, const struct dispersion *x, doubl
 		struct counts n = diff_counts(d, COUNTED_FUNCTION_SELF, i);
 		struct vote vote = { .function = i };
 
-		if (!n.base || !n.current || n.base + n.current < DIFF_TICKS_MIN)
+		if (!n.base || !n.current || !diff_is_enough(d, COUNTED_FUNCTION_SELF, i, n))
 			continue;
 		contrast_choose(&c, i, n);
 		vote.log_ratio = log(contrast_ratio(&c, n));
@@ -94,9 +94,10 @@ static int measure_variance(struct side_variance *v, int side)
 		const struct vote *vote = &votes->items[i];
 		struct counts n = diff_counts(v->d, COUNTED_FUNCTION_SELF, vote->function);
 		double ticks = side == DIFF_BASE ? (double)n.base : (double)n.current;
+		double unit = diff_unit(v->d, COUNTED_FUNCTION_SELF, vote->function);
 
 		weights[vote->function] =
-			1 / (vote->error * vote->error * votes->precision * (ticks + 0.5));
+			1 / (vote->error * vote->error * votes->precision * (ticks + unit / 2));
 	}
 	return dispersion_of_sum(v->x, v->d, side, weights, &v->variance);
 }

@@ -163,7 +163,7 @@ static bool is_tested(const struct tests *t, size_t thing, enum family family)
 {
 	struct counts n = diff_counts(t->d, t->kind, thing);
 
-	return n.base + n.current >= DIFF_TICKS_MIN && family_of(t->d, n) == family;
+	return diff_is_enough(t->d, t->kind, thing, n) && family_of(t->d, n) == family;
 }
 
 static int test_family(struct tests *t, enum family family, size_t count)
@@ -392,7 +392,7 @@ static void measure_total(struct diff *d, const struct dispersion *x)
 	total->value = (double)n.current;
 	if (d->normalize == DIFF_SHARE && n.base && n.current)
 		total->measure = (struct diff_measure){ 1, 1, 1, NAN }; /* by definition */
-	else if (n.base + n.current >= DIFF_TICKS_MIN)
+	else if (diff_is_enough(d, COUNTED_NODE, 0, n))
 		total->measure.q = (float)contrast_chance(&c, n);
 	total->class = is_one_sided(n) ? classify_absence(&c, n) : classify(d, &total->measure);
 	d->nodes[0].measure = total->measure;

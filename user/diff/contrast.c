@@ -14,34 +14,58 @@ void contrast_prepare(struct contrast *c, const struct dispersion *x, enum count
 	c->quantiles = (struct student_table){ .p = 1 - c->alpha / 2 };
 }
 
+/* Where things come more regularly than by chance, smaller units come by chance. */
+static void choose_unit(struct contrast *c)
+{
+	if (c->phi >= 1)
+		return;
+	c->unit *= c->phi;
+	c->phi = 1;
+}
+
 void contrast_choose(struct contrast *c, size_t at, struct counts n)
 {
 	const struct dispersion *x = c->dispersion;
 	struct scatter own = dispersion_scatter(x, c->kind, at, n);
 	const struct noise *law = &x->noise[c->kind];
-	double ratio = own.ratio, more;
+	double ratio = own.ratio, of_law = law->phi + law->tau2 * own.mean, more, least;
 
+	c->unit = diff_unit(x->d, c->kind, at);
 	c->phi = 1;
 	c->tau2 = 0;
 	c->df = x->by == DIFF_BY_POISSON ? INFINITY : dispersion_degrees(x, n);
 	if (x->by != DIFF_BY_POISSON) {
+		least = diff_least_scatter(x->d, c->kind, at, x->block);
+		c->phi = least;
 		if (!c->is_alone || !(c->df > 0))
 			ratio = noise_moderate(law, own, &c->df);
-		more = ratio / (law->phi + law->tau2 * own.mean) *
-		       dispersion_growth(x, c->kind, at);
-		if (more * (law->phi + law->tau2 * own.mean) > 1) {
-			c->phi = fmax(more * law->phi, 1);
+		more = ratio / of_law * dispersion_growth(x, c->kind, at);
+		if (more * of_law > least) {
+			c->phi = fmax(more * law->phi, least);
 			c->tau2 = more * law->tau2;
 		}
+		choose_unit(c);
 	}
 	c->t = student_table_get(&c->quantiles, c->df);
+}
+
+/* --- in units --------------------------------------------------------------------------------- */
+
+static double base_of(const struct contrast *c, struct counts n)
+{
+	return (double)n.base / c->unit;
+}
+
+static double current_of(const struct contrast *c, struct counts n)
+{
+	return (double)n.current / c->unit;
 }
 
 double contrast_ratio(const struct contrast *c, struct counts n)
 {
 	if (!n.base && !n.current)
 		return NAN;
-	return ((double)n.current + 0.5) / (((double)n.base + 0.5) * c->scale * c->centre);
+	return (current_of(c, n) + 0.5) / ((base_of(c, n) + 0.5) * c->scale * c->centre);
 }
 
 /* Of the logarithm of the sides' ratio, what is off in the same proportion however many ticks. */
@@ -73,7 +97,7 @@ static double log_variance(const struct contrast *c, double base, double current
 
 double contrast_error(const struct contrast *c, struct counts n)
 {
-	return sqrt(log_variance(c, (double)n.base, (double)n.current));
+	return sqrt(log_variance(c, base_of(c, n), current_of(c, n)));
 }
 
 /* Without a change both sides cost what they cost on average. */
@@ -91,7 +115,14 @@ double contrast_difference(const struct contrast *c, struct counts n)
 
 double contrast_difference_error(const struct contrast *c, struct counts n)
 {
-	return sqrt(difference_variance(c, (double)n.base, (double)n.current));
+	return c->unit * sqrt(difference_variance(c, base_of(c, n), current_of(c, n)));
+}
+
+double contrast_ticks_error(const struct contrast *c, double ticks)
+{
+	double count = ticks / c->unit;
+
+	return c->unit * sqrt(c->phi * count + c->tau2 * count * count);
 }
 
 /* Variance of one side's ticks over their number. */
@@ -101,9 +132,9 @@ static double spread(const struct contrast *c, enum diff_side side, double ticks
 }
 
 /* Where a side has no ticks: the least of the other, over the most that it may have had. */
-static double bounded_share(const struct contrast *c, enum diff_side side, uint64_t ticks)
+static double bounded_share(const struct contrast *c, enum diff_side side, double n)
 {
-	double n = (double)ticks, least = n - c->t * sqrt(spread(c, side, n) * n);
+	double least = n - c->t * sqrt(spread(c, side, n) * n);
 	double most = -log(c->alpha / 2) * c->phi;
 
 	return least > 0 ? least / most : 0;
@@ -112,17 +143,17 @@ static double bounded_share(const struct contrast *c, enum diff_side side, uint6
 void contrast_interval(const struct contrast *c, struct counts n, double *low, double *high)
 {
 	double ratio = contrast_ratio(c, n),
-	       margin = exp(log_margin(c, (double)n.base, (double)n.current));
+	       margin = exp(log_margin(c, base_of(c, n), current_of(c, n)));
 	double unit = c->scale * c->centre;
 
 	*low = ratio / margin;
 	*high = ratio * margin;
 	if (!n.base && n.current) {
-		*low = fmin(bounded_share(c, DIFF_CURRENT, n.current) / unit, ratio);
+		*low = fmin(bounded_share(c, DIFF_CURRENT, current_of(c, n)) / unit, ratio);
 		*high = INFINITY;
 	} else if (n.base && !n.current) {
 		*low = 0;
-		*high = fmax(1 / (bounded_share(c, DIFF_BASE, n.base) * unit), ratio);
+		*high = fmax(1 / (bounded_share(c, DIFF_BASE, base_of(c, n)) * unit), ratio);
 	}
 }
 
@@ -136,7 +167,7 @@ double contrast_chance(const struct contrast *c, struct counts n)
 double contrast_missed(const struct contrast *c, struct counts n)
 {
 	enum diff_side without = n.base ? DIFF_CURRENT : DIFF_BASE;
-	double expected = (double)n.current / c->scale + (double)n.base * c->scale;
+	double expected = current_of(c, n) / c->scale + base_of(c, n) * c->scale;
 
 	if (n.base && n.current)
 		return 1;
@@ -170,23 +201,23 @@ static bool is_found(const struct contrast *c, double base, double ratio,
 	double cost = current - base * unit;
 
 	return cost >= (t_chance + power_margin(t_chance, c->df)) * of_ticks &&
-	       cost >= demand->ticks + power_margin(0, c->df) * of_ticks &&
+	       cost >= demand->ticks / c->unit + power_margin(0, c->df) * of_ticks &&
 	       log(ratio / demand->above) >=
 		       margin + power_margin(demand->is_of_low ? c->t : 0, c->df) * error;
 }
 
 double contrast_detectable(const struct contrast *c, uint64_t base, struct demand *demand)
 {
-	double t_chance = 0, low = 1, high = RATIO_MAX;
+	double t_chance = 0, low = 1, high = RATIO_MAX, count = (double)base / c->unit;
 
 	if (demand->by_chance.p > 0.5)
 		t_chance = student_table_get(&demand->by_chance, c->df);
-	if (!base || !is_found(c, (double)base, high, demand, t_chance))
+	if (!base || !is_found(c, count, high, demand, t_chance))
 		return INFINITY;
 	while (high > low * (1 + RATIO_PRECISION)) {
 		double middle = sqrt(low * high);
 
-		if (is_found(c, (double)base, middle, demand, t_chance))
+		if (is_found(c, count, middle, demand, t_chance))
 			high = middle;
 		else
 			low = middle;

@@ -11,8 +11,8 @@
  *	contrast_prepare(&c, x, kind);
  *	for each thing: contrast_choose(&c, at, n), and ask
  *
- * The sides' ticks have the variance phi n + tau2 n^2 share, share being that of a replicate in its
- * side (struct dispersion_side).
+ * The sides' ticks n, counted in units, have the variance phi n + tau2 n^2 share, share being that
+ *of a replicate in its side (struct dispersion_side).
  */
 struct contrast {
 	double scale;        /* what a base tick is worth in ticks of current */
@@ -21,6 +21,7 @@ struct contrast {
 	double alpha;        /* chance that an interval misses, both ends together */
 	bool is_alone;       /* by its own scatter only: the whole has nothing to borrow from */
 
+	double unit;      /* in ticks: diff_unit() */
 	double phi, tau2; /* moderated; phi >= 1 */
 	double df;        /* of them, >= 1 */
 	double t;         /* half the interval, in standard errors */
@@ -39,6 +40,9 @@ double contrast_error(const struct contrast *c, struct counts n); /* standard, o
 /* current - base, in ticks of current, and its standard error if there is no change. */
 double contrast_difference(const struct contrast *c, struct counts n);
 double contrast_difference_error(const struct contrast *c, struct counts n);
+
+/* Standard error of so many ticks that belong to it, in ticks. */
+double contrast_ticks_error(const struct contrast *c, double ticks);
 
 /* low <= ratio <= high; 0 and INFINITY where a side has no ticks. Of both 0: NAN. */
 void contrast_interval(const struct contrast *c, struct counts n, double *low, double *high);

@@ -234,6 +234,8 @@ static int join_sides(struct diff *d, const struct diff_renames *renames)
 		r = union_make(d, &id, self, totals);
 	if (!r)
 		r = functions_make(d, &id);
+	if (!r)
+		r = diff_find_units(d);
 	return r ? r : notes_of_names(d, &id, renames);
 }
 
@@ -273,6 +275,8 @@ void diff_free(struct diff *d)
 	free(d->functions);
 	for (int s = 0; s < DIFF_SIDES; s++)
 		free(d->node_of[s]);
+	for (int k = 0; k < COUNTED_KINDS; k++)
+		free(d->unit[k]);
 	texts_release(&d->notes);
 	free(d);
 }

@@ -90,7 +90,7 @@ extern const char *const diff_dispersion_names[DIFF_DISPERSION_COUNT];
 struct diff_measure {
 	float ratio, low, high, q;
 };
-#define DIFF_TICKS_MIN 8 /* of both sides together, to be tested */
+#define DIFF_TICKS_MIN 8 /* of both sides together, in units, to be tested */
 #define DIFF_Q_MAX 0.01  /* at most: is significant */
 #define DIFF_FLOOR 0.005 /* of a side: what takes more of either is told apart from the rest */
 
@@ -143,6 +143,21 @@ struct diff_total {
 	uint8_t class;
 };
 
+/* Things that are counted. */
+enum counted {
+	COUNTED_NODE,
+	COUNTED_NODE_SELF,
+	COUNTED_FUNCTION, /* totals: of the outermost nodes of each path */
+	COUNTED_FUNCTION_SELF,
+};
+#define COUNTED_KINDS (COUNTED_FUNCTION_SELF + 1)
+
+/* What counts as one sample of a thing. */
+struct diff_unit {
+	float ticks; /* > 0 */
+	float drawn; /* 0 .. 1: the share of its variance that is chance of the sampler */
+};
+
 struct diff_options {
 	enum diff_normalize normalize;
 	const struct diff_renames *renames; /* NULL: none */
@@ -175,6 +190,7 @@ struct diff {
 	struct texts notes;
 	uint32_t *node_of[DIFF_SIDES]; /* by stack id; 0 also for stacks the side does not have */
 	size_t stack_count;
+	struct diff_unit *unit[COUNTED_KINDS]; /* see counts.h; NULL: all are ticks */
 };
 
 /*

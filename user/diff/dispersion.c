@@ -11,6 +11,7 @@
 #include "diff/likeness.h"
 
 #define PREFETCH 16       /* cells ahead: of many nodes, few are in the cache */
+#define LEAST_PHI .01     /* of what was measured: more regular things are not in law */
 #define GROWTH_CHANCE .01 /* that a variance which does not grow is taken for one that does */
 
 /* --- what it comes to ------------------------------------------------------------------------- */
@@ -27,24 +28,25 @@ double dispersion_degrees(const struct dispersion *x, struct counts n)
 }
 
 /* What of a side's ticks makes its chi^2 larger by tau2: they are their own mean. */
-static double counted_mean(const struct dispersion *x, enum diff_side side, uint64_t ticks)
+static double counted_mean(const struct dispersion *x, enum diff_side side, double ticks)
 {
 	const struct measure_side *s = &x->side[side];
 
-	return (double)ticks * (s->df > 0 ? 1 - s->share : 0);
+	return ticks * (s->df > 0 ? 1 - s->share : 0);
 }
 
 struct scatter dispersion_scatter(const struct dispersion *x, enum counted kind, size_t at,
 				  struct counts n)
 {
-	double df = dispersion_degrees(x, n);
-	double mean = counted_mean(x, DIFF_BASE, n.base) + counted_mean(x, DIFF_CURRENT, n.current);
+	double df = dispersion_degrees(x, n), unit = diff_unit(x->d, kind, at);
+	double base = (double)n.base / unit, current = (double)n.current / unit;
+	double mean = counted_mean(x, DIFF_BASE, base) + counted_mean(x, DIFF_CURRENT, current);
 
 	if (df > 0)
 		return (struct scatter){ mean / df, x->phi[kind][at] };
-	return (struct scatter){ (double)n.base * x->side[DIFF_BASE].share +
-					 (double)n.current * x->side[DIFF_CURRENT].share,
-				 0 };
+	return (struct scatter){
+		base * x->side[DIFF_BASE].share + current * x->side[DIFF_CURRENT].share, 0
+	};
 }
 
 double dispersion_growth(const struct dispersion *x, enum counted kind, size_t at)
@@ -55,19 +57,20 @@ double dispersion_growth(const struct dispersion *x, enum counted kind, size_t a
 /*
  * What blocks miss the mean by is what pairs of them miss it by, and what the two of each pair
  * differ by. Independent blocks have as much of both, for each degree of freedom. What is steadier
- * than chance, 1, is taken for chance.
+ * than the least that things scatter by is taken for that.
  */
-static float growth_of(double fine, double coarse, double df, double coarse_df, double parts)
+static float growth_of(double fine, double coarse, double df, double coarse_df, double parts,
+		       double least)
 {
 	double of_pairs, within;
 
 	if (!(coarse_df > 0) || !(df > coarse_df))
 		return 1;
 	of_pairs = coarse / coarse_df;
-	within = fmax((fine - coarse) / (df - coarse_df), 1);
+	within = fmax((fine - coarse) / (df - coarse_df), least);
 	if (fisher_beyond(of_pairs / within, coarse_df, df - coarse_df) > GROWTH_CHANCE)
 		return 1;
-	return (float)fmin(fmax(pow(of_pairs / fmax(fine / df, 1), log2(parts)), 1), parts);
+	return (float)fmin(fmax(pow(of_pairs / fmax(fine / df, least), log2(parts)), 1), parts);
 }
 
 /* Blocks only: what is between two runs is no time. */
@@ -86,10 +89,11 @@ static int measure_growth(struct dispersion *x, const struct measure *how, const
 			return -ENOMEM;
 		for (size_t i = 0; i < diff_count_of(d, k); i++) {
 			struct counts n = diff_counts(d, k, i);
+			double unit = diff_unit(d, k, i);
 
-			x->growth[k][i] =
-				growth_of(fine->of[k][i], coarse.of[k][i], degrees(fine->side, n),
-					  degrees(coarse.side, n), parts);
+			x->growth[k][i] = growth_of(fine->of[k][i] / unit, coarse.of[k][i] / unit,
+						    degrees(fine->side, n), degrees(coarse.side, n),
+						    parts, diff_least_scatter(d, k, i, x->block));
 		}
 	}
 	return r;
@@ -100,7 +104,7 @@ static void divide_by_degrees(struct dispersion *x, const struct diff *d, enum c
 	for (size_t i = 0; x->phi[kind] && i < diff_count_of(d, kind); i++) {
 		double df = dispersion_degrees(x, diff_counts(d, kind, i));
 
-		x->phi[kind][i] = df > 0 ? x->phi[kind][i] / df : 0;
+		x->phi[kind][i] = df > 0 ? x->phi[kind][i] / diff_unit(d, kind, i) / df : 0;
 	}
 }
 
@@ -121,14 +125,14 @@ static int find_law(struct dispersion *x, const struct diff *d, enum counted own
 		struct counts n = diff_counts(d, own, i);
 		double df = dispersion_degrees(x, n);
 
-		if (n.base + n.current < DIFF_TICKS_MIN || df < most || !(df > 0))
+		if (!diff_is_enough(d, own, i, n) || df < most || !(df > 0))
 			continue;
 		if (df > most)
 			kept = 0;
 		most = df;
 		items[kept++] = dispersion_scatter(x, own, i, n);
 	}
-	noise_fit(&x->noise[own], items, kept, most);
+	noise_fit(&x->noise[own], items, kept, most, d->unit[own] ? LEAST_PHI : 1);
 	x->noise[totals] = x->noise[own];
 	return 0;
 }
@@ -189,7 +193,9 @@ static enum diff_dispersion choose_replicates(const struct diff *d)
 int dispersion_measure(struct dispersion *x, const struct diff *d, enum exposure exposure,
 		       bool of_nodes)
 {
+	x->d = d;
 	x->by = choose_replicates(d);
+	x->block = x->by == DIFF_BY_BLOCKS ? replicates_block_ns(d) : 0;
 	x->exposure = exposure;
 	return x->by == DIFF_BY_POISSON ? 0 : measure_all(x, d, of_nodes);
 }

@@ -10,17 +10,19 @@
 #include "diff/noise.h"
 
 /*
- * How far counts scatter. Replicates of one side, time blocks of a run or runs, should share a
- * thing's ticks by their exposures; phi is the mean square of what they miss that by, over what
- * Poisson's law would have: 1 for independent samples, more for bursts, and for costs that differ
- * from run to run.
+ * How far counts scatter, counted in units (diff_unit()). Replicates of one side, time blocks of a
+ * run or runs, should share a thing's ticks by their exposures; phi is the mean square of what they
+ * miss that by, over what Poisson's law would have: 1 for independent samples, more for bursts, and
+ * for costs that differ from run to run.
  */
 
 struct dispersion {
+	const struct diff *d; /* borrowed */
 	enum diff_dispersion by;
 	enum exposure exposure;
+	double block; /* how long a replicate is, in ticks of one thread; 0: they are runs */
 	struct measure_side side[DIFF_SIDES];
-	double *phi[COUNTED_KINDS];   /* as measured; NULL where not asked for */
+	double *phi[COUNTED_KINDS];   /* as measured, in units; NULL where not asked for */
 	float *growth[COUNTED_KINDS]; /* see dispersion_growth(); NULL: of runs there is none */
 	struct noise noise[COUNTED_KINDS]; /* the law of each kind; totals have that of own ticks */
 };

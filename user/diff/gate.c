@@ -89,7 +89,7 @@ static bool is_moved(const struct judge *j, const struct contrast *c, struct cou
 {
 	double run_noise = M_SQRT2 * j->g->run_noise *
 			   ((double)n.current + (double)n.base * c->scale * c->centre) / 2;
-	double of_paid = sqrt(c->phi * paid + c->tau2 * paid * paid);
+	double of_paid = contrast_ticks_error(c, paid);
 	double error = hypot(hypot(contrast_difference_error(c, n), of_paid), run_noise);
 
 	return paid > floor_ticks(j) &&

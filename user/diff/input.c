@@ -34,6 +34,8 @@ void diff_input_free(struct diff_input *in)
 		return;
 	profile_free(in->profile);
 	cube_release(&in->cube);
+	for (int s = 0; s < DIFF_SIDES; s++)
+		vec_release(&in->squares[s]);
 	free(in);
 }
 
@@ -59,17 +61,137 @@ int diff_input_add_run(struct diff_input *in, enum diff_side side, const char *f
 	return 0;
 }
 
-int diff_input_take_samples(struct diff_input *in)
+/* --- what is no tick -------------------------------------------------------------------------- */
+
+static int reserve_squares(struct diff_input *in, int side, size_t stacks)
+{
+	int r = 0;
+
+	while (in->squares[side].len < stacks && !r)
+		r = vec_push(&in->squares[side], ((struct diff_squares){ 0 }));
+	return r;
+}
+
+/*
+ * A span that was kept by chance p = duration / value has the variance value^2 (1 - p), one that
+ * was measured whole has none. What has no duration is as a tick: all is chance.
+ */
+static struct diff_squares squares_of(const struct sample *s, bool is_ticks)
+{
+	double value = (double)s->value, kept = fmin((double)s->duration_ns / value, 1);
+
+	if (is_ticks)
+		return (struct diff_squares){ value, value };
+	return (struct diff_squares){ value * value, value * value * (1 - kept) };
+}
+
+static int add_squares(struct diff_input *in, bool is_ticks)
+{
+	const struct profile *p = in->profile;
+	int side = cube_run(&in->cube)->side, r;
+
+	in->has_values |= !is_ticks && p->samples.len;
+	r = reserve_squares(in, side, stacktab_count(p->stacks));
+	for (size_t i = 0; i < p->samples.len && !r; i++) {
+		const struct sample *s = &p->samples.items[i];
+		struct diff_squares *sum = &in->squares[side].items[s->stack];
+		struct diff_squares one = squares_of(s, is_ticks);
+
+		sum->all += one.all;
+		sum->drawn += one.drawn;
+	}
+	return r;
+}
+
+static uint64_t last_end_ns(const struct profile *p)
+{
+	uint64_t last = 0;
+
+	for (size_t i = 0; i < p->samples.len; i++) {
+		const struct sample *s = &p->samples.items[i];
+
+		if (s->time_ns + s->duration_ns > last)
+			last = s->time_ns + s->duration_ns;
+	}
+	return last;
+}
+
+/* Cuts a span to pieces, each in the midst of a part of it; s becomes the first. */
+static int cut_span(struct profile *p, size_t at, uint64_t piece_ns)
+{
+	struct sample whole = p->samples.items[at], piece = whole;
+	uint64_t pieces = whole.duration_ns / piece_ns + 1, done = 0;
+	int r = 0;
+
+	piece.duration_ns = 0;
+	for (uint64_t i = 1; i <= pieces && !r; i++) {
+		uint64_t value = (uint64_t)((double)whole.value / (double)pieces * (double)i);
+
+		value = i == pieces || value > whole.value ? whole.value : value;
+		piece.time_ns = whole.time_ns + (uint64_t)(((double)i - 0.5) / (double)pieces *
+							   (double)whole.duration_ns);
+		piece.value = value - done;
+		done = value;
+		if (i == 1)
+			p->samples.items[at] = piece;
+		else if (piece.value)
+			r = profile_add_sample(p, &piece);
+	}
+	return r;
+}
+
+/* A wait of a minute is in each block of that minute, and not all of it in the first one. */
+static int cut_spans(struct diff_input *in)
+{
+	uint64_t block_ns = cube_run(&in->cube)->span_ns / DIFF_BLOCKS_MAX;
+	size_t count = in->profile->samples.len;
+	int r = 0;
+
+	for (size_t i = 0; i < count && block_ns && !r; i++) {
+		uint64_t duration_ns = in->profile->samples.items[i].duration_ns;
+		uint64_t piece_ns = duration_ns / DIFF_BLOCKS_MAX;
+
+		if (duration_ns > block_ns / 2 &&
+		    in->profile->samples.items[i].value > DIFF_BLOCKS_MAX)
+			r = cut_span(in->profile, i, piece_ns > block_ns ? piece_ns : block_ns);
+	}
+	return r;
+}
+
+int diff_input_take_samples(struct diff_input *in, bool is_ticks)
 {
 	struct cube_run *run = cube_run(&in->cube);
-	int r;
+	int r = add_squares(in, is_ticks);
 
 	if (!run->span_ns && run->has_times && in->profile->samples.len)
-		run->span_ns = span_of(profile_last_ns(in->profile));
-	r = cube_add(&in->cube, in->profile);
+		run->span_ns = span_of(last_end_ns(in->profile));
+	if (!r && !is_ticks)
+		r = cut_spans(in);
+	if (!r)
+		r = cube_add(&in->cube, in->profile);
 	profile_clear_samples(in->profile);
 	return r;
 }
+
+static int join_squares(struct diff_input *to, const struct diff_input *from,
+			const struct profile_ids *ids)
+{
+	int r = 0;
+
+	to->has_values |= from->has_values;
+	for (int s = 0; s < DIFF_SIDES && !r; s++) {
+		r = reserve_squares(to, s, stacktab_count(to->profile->stacks));
+		for (size_t i = 0; i < from->squares[s].len && !r; i++) {
+			struct diff_squares *sum = &to->squares[s].items[ids->stacks[i]];
+
+			sum->all += from->squares[s].items[i].all;
+			sum->drawn += from->squares[s].items[i].drawn;
+		}
+	}
+	return r;
+}
+
+/* --- all of it -------------------------------------------------------------------------------- */
 
 int diff_input_join(struct diff_input *to, struct diff_input *from)
 {
@@ -83,6 +205,8 @@ int diff_input_join(struct diff_input *to, struct diff_input *from)
 		return 0;
 	}
 	r = profile_merge(to->profile, from->profile, &ids);
+	if (!r)
+		r = join_squares(to, from, &ids);
 	return r ? r : cube_join(&to->cube, &from->cube, to->profile, &ids);
 }
 

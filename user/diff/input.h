@@ -37,9 +37,19 @@ enum diff_side { DIFF_BASE, DIFF_CURRENT };
 #define DIFF_BLOCKS 40
 #define DIFF_BLOCKS_MAX (2 * DIFF_BLOCKS)
 
+/* Of samples' values: what these sum up to scatters by them (counts.h). Of ticks they are 1 each.
+ */
+struct diff_squares {
+	double all;
+	double drawn; /* of what was drawn by lot, not measured: as far as the lot decided */
+};
+
 struct diff_input {
 	struct profile *profile; /* owned; without samples between the calls */
 	struct cube cube;        /* with time; its runs are those that are compared */
+
+	VEC(struct diff_squares) squares[DIFF_SIDES]; /* by stack */
+	bool has_values;                              /* some are no ticks */
 };
 
 /* by_thread: tells threads, labels and instructions apart: compat_new() and pages need it. 0 or
@@ -55,9 +65,12 @@ DEFINE_CLEANUP(struct diff_input *, diff_input_free)
 int diff_input_add_run(struct diff_input *in, enum diff_side side, const char *file,
 		       uint32_t recording, uint64_t expected_ns, uint32_t *run);
 
-/* Takes all samples the profile holds now into the last run, and clears them. 0, -ENOMEM,
- * -EOVERFLOW. */
-int diff_input_take_samples(struct diff_input *in);
+/*
+ * Takes all samples the profile holds now into the last run, and clears them. is_ticks: a value is
+ * so many samples, that came by themselves; else each sample is one, be it a nanosecond or an hour,
+ * and lies in all blocks that it lasts for. 0, -ENOMEM, -EOVERFLOW.
+ */
+int diff_input_take_samples(struct diff_input *in, bool is_ticks);
 
 /*
  * The runs of `from` come behind those of `to`, as if they had been read into it; `from` is to be

@@ -81,7 +81,7 @@ int large_find(struct large *l, const struct diff *d)
 	for (uint32_t i = 0; i < d->function_count && !r; i++) {
 		struct counts n = diff_counts(d, COUNTED_FUNCTION_SELF, i);
 
-		if (n.base && n.current && n.base + n.current >= DIFF_TICKS_MIN &&
+		if (n.base && n.current && diff_is_enough(d, COUNTED_FUNCTION_SELF, i, n) &&
 		    (double)n.base * d->scale + (double)n.current > LARGE_SHARE * all)
 			r = vec_push(&l->functions, i);
 	}
@@ -166,9 +166,10 @@ static void add_large(struct meter *m, const struct replicate *r, size_t at)
 		const struct diff_function *f = &m->how->d->functions[function];
 		double all = (double)(m->side == DIFF_BASE ? f->base_self : f->self);
 		double ticks = (double)m->ticks[COUNTED_FUNCTION_SELF][function];
+		double unit = diff_unit(m->how->d, COUNTED_FUNCTION_SELF, function);
 
 		l->off[m->side][i * l->replicates[m->side] + at] =
-			(ticks - all * r->share) / sqrt(all * r->share);
+			(ticks - all * r->share) / sqrt(all * r->share * unit);
 	}
 }
 

@@ -39,6 +39,7 @@ struct bin {
 struct fit {
 	struct bin bins[BINS + 1]; /* without empty ones; the last is the presumption */
 	size_t count;
+	double log_least; /* of phi */
 };
 
 static int compare_ratios(const void *a, const void *b)
@@ -89,7 +90,7 @@ static void close_bins(struct fit *fit)
 	fit->bins[fit->count++] = (struct bin){ .count = 1 };
 }
 
-/* Sum of squares about phi (1 + slope mean), where phi is at its best, but not below 1. */
+/* Sum of squares about phi (1 + slope mean), where phi is at its best, but not below the least. */
 static double miss(const struct fit *fit, double slope, double *log_phi)
 {
 	double sum = 0, count = 0, squares = 0;
@@ -100,7 +101,7 @@ static double miss(const struct fit *fit, double slope, double *log_phi)
 		sum += b->count * (b->log_ratio - log1p(slope * b->mean));
 		count += b->count;
 	}
-	*log_phi = fmax(sum / count, 0);
+	*log_phi = fmax(sum / count, fit->log_least);
 	for (size_t i = 0; i < fit->count; i++) {
 		const struct bin *b = &fit->bins[i];
 		double off = b->log_ratio - log1p(slope * b->mean) - *log_phi;
@@ -253,9 +254,9 @@ static void inform(const struct fit *fit, struct noise *noise, double df)
 	noise->weight = squares > 0 ? sum * sum / squares : 0;
 }
 
-void noise_fit(struct noise *noise, struct scatter *items, size_t count, double df)
+void noise_fit(struct noise *noise, struct scatter *items, size_t count, double df, double least)
 {
-	struct fit fit = { .count = 0 };
+	struct fit fit = { .log_least = log(least) };
 	double slope, log_phi;
 
 	*noise = (struct noise)NOISE_INIT;
@@ -268,8 +269,8 @@ void noise_fit(struct noise *noise, struct scatter *items, size_t count, double 
 	miss(&fit, slope, &log_phi);
 	noise->phi = exp(log_phi);
 	noise->tau2 = noise->phi * slope;
-	noise->phi_varies = noise->phi > 1 ? variation(&fit, noise, df, 0)
-					   : variation_above(noise, items, count, df);
+	noise->phi_varies = log_phi > fit.log_least ? variation(&fit, noise, df, 0)
+						    : variation_above(noise, items, count, df);
 	noise->tau_varies = variation(&fit, noise, df, 1);
 	inform(&fit, noise, df);
 }

@@ -10,10 +10,11 @@
  *
  *	phi m + tau2 m^2
  *
- * phi, at least 1, is the ticks that come together: 1 by Poisson's law, 20 where each call lasts
- * for 20. tau2 is the square of what the cost itself is off by from one replicate to the next, a
- * share: next to nothing of what has few ticks, nearly all of what has many. One number for both
- * would have the hot things as steady as the many small ones are.
+ * phi is the ticks that come together: 1 by Poisson's law, which is the least of ticks, 20 where
+ *each call lasts for 20; less where what is measured comes more regularly than by chance. tau2 is
+ *the square of what the cost itself is off by from one replicate to the next, a share: next to
+ *nothing of what has few ticks, nearly all of what has many. One number for both would have the hot
+ *things as steady as the many small ones are.
  */
 
 /* What one thing showed in its replicates. */
@@ -39,8 +40,9 @@ struct noise {
 		.phi = 1, .alike = 1, \
 	}
 
-/* Finds the law. items: count of them, each of df > 0 degrees of freedom; reordered. */
-void noise_fit(struct noise *noise, struct scatter *items, size_t count, double df);
+/* Finds the law. items: count of them, each of df > 0 degrees of freedom; reordered. least: of phi.
+ */
+void noise_fit(struct noise *noise, struct scatter *items, size_t count, double df, double least);
 
 /* likeness, 0 .. 1: the mean squared correlation of things, each as far as it tells tau2. */
 void noise_set_likeness(struct noise *noise, double likeness);

@@ -113,6 +113,23 @@ int replicates_find(struct replicates *out, const struct diff *d, enum diff_side
 	return r;
 }
 
+double replicates_block_ns(const struct diff *d)
+{
+	double least = 0;
+
+	for (size_t i = 0; i < d->input->cube.runs.len; i++) {
+		const struct cube_run *run = &d->input->cube.runs.items[i];
+		double length;
+
+		if (run->block_count < 2)
+			continue;
+		length = block_end(d->input, run, run->block_count - 1) / REPLICATES;
+		if (!(least > 0) || length < least)
+			least = length;
+	}
+	return least;
+}
+
 void replicates_release(struct replicates *r)
 {
 	vec_release(r);

@@ -42,6 +42,9 @@ struct replicates {
  */
 int replicates_find(struct replicates *out, const struct diff *d, enum diff_side side,
 		    enum diff_dispersion by, enum exposure exposure, uint32_t times);
+
+/* How long blocks are at least, of both sides. */
+double replicates_block_ns(const struct diff *d);
 void replicates_release(struct replicates *r);
 
 #endif

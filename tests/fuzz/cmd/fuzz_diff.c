@@ -57,7 +57,7 @@ static struct diff_input *read_sides(struct hostile *h, bool by_thread)
 
 		add_hostile_run(h, in, side);
 		is_more = hostile_fill(h, in->profile);
-		require(diff_input_take_samples(in) == 0);
+		require(diff_input_take_samples(in, hostile_pick(h, 2)) == 0);
 	}
 	require(diff_input_finish(in) == 0);
 	return in;

@@ -60,7 +60,7 @@ static inline uint32_t stack_of(struct profile *p, const char *text)
 static inline void take_samples(struct diff_input *in, uint32_t run)
 {
 	assert_int_equal(run + 1, in->cube.runs.len);
-	assert_int_equal(diff_input_take_samples(in), 0);
+	assert_int_equal(diff_input_take_samples(in, true), 0);
 }
 
 /* facts: of its recording; texts are copied. */

@@ -882,6 +882,133 @@ static void test_reasons(void **state)
 	}
 }
 
+/* --- what is no tick -------------------------------------------------------------------------- */
+
+#define S UINT64_C(1000000000)
+
+static void put_span(struct profile *p, uint32_t stack, uint64_t from_ns, uint64_t duration_ns,
+		     uint64_t value)
+{
+	struct sample s = { .time_ns = from_ns,
+			    .duration_ns = duration_ns,
+			    .value = value,
+			    .thread = add_thread(p, 1),
+			    .stack = stack };
+
+	assert_int_equal(profile_add_sample(p, &s), 0);
+}
+
+/* Of a recording of 40 s, in blocks of a second. */
+static uint32_t begin_waits(struct diff_input *in, enum diff_side side)
+{
+	const struct recording facts = { .interval_ns = 1, .is_whole = 1, .duration_ns = 40 * S };
+
+	return add_run_of(in, side, &facts, true, 40 * S);
+}
+
+/* Nothing is lost or added, wherever a span lies. */
+static void test_spans_lie_in_all_blocks_that_they_last_for(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t from_ns, duration_ns, value;
+		uint32_t blocks; /* that have some of it */
+	} cases[] = {
+		{ "short", 3 * S, S / 100, S / 100, 1 },
+		{ "kept by chance", 3 * S, S / 1000, S / 100, 1 },
+		{ "ten seconds", 5 * S, 10 * S, 10 * S, 10 },
+		{ "all the time", 0, 40 * S, 40 * S, 39 },
+		{ "a value that is no time", 0, 40 * S, 7, 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct diff_input *in;
+		const struct cube_run *run;
+		uint32_t index, blocks = 0;
+		uint64_t sum = 0, most = 0;
+
+		assert_int_equal(diff_input_new(false, &in), 0);
+		index = begin_waits(in, DIFF_BASE);
+		put_span(in->profile, stack_of(in->profile, MAIN), cases[i].from_ns,
+			 cases[i].duration_ns, cases[i].value);
+		assert_int_equal(diff_input_take_samples(in, false), 0);
+		run = &in->cube.runs.items[index];
+		for (uint32_t b = 0; b < DIFF_BLOCKS_MAX; b++) {
+			blocks += run->blocks[b].value > 0;
+			sum += run->blocks[b].value;
+			if (run->blocks[b].value > most)
+				most = run->blocks[b].value;
+		}
+		assert_int_equal(sum, cases[i].value);
+		if (blocks < cases[i].blocks || blocks > cases[i].blocks + 2)
+			fail_msg("%s: %u blocks", cases[i].name, blocks);
+		if (cases[i].duration_ns > S && cases[i].value > S)
+			assert_true(most <= 11 * S / 10);
+		diff_input_free(in);
+	}
+}
+
+/* Waits of main's callees on both sides; the second is as often as said, as long as said. */
+static struct diff *compare_waits(struct diff_input *in, uint32_t count, uint64_t base_ns,
+				  uint64_t current_ns)
+{
+	const char *const stack = MAIN ";wait (a.py:9)", *const other = MAIN ";idle (a.py:20)";
+
+	for (int side = 0; side < DIFF_SIDES; side++) {
+		uint64_t length = side == DIFF_BASE ? base_ns : current_ns;
+
+		begin_waits(in, side);
+		for (uint32_t i = 0; i < count; i++)
+			put_span(in->profile, stack_of(in->profile, stack), i * 40 * S / count,
+				 length, length);
+		for (uint32_t i = 0; i < 400; i++)
+			put_span(in->profile, stack_of(in->profile, other), i * S / 10, S / 20,
+				 S / 20);
+		assert_int_equal(diff_input_take_samples(in, false), 0);
+	}
+	return compare(in, DIFF_ABSOLUTE, NULL);
+}
+
+/* A nanosecond is no sample: few waits tell nothing, however long; many regular ones all. */
+static void test_waits_count_as_many_samples_as_they_are(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t count;
+		uint64_t base_ns, current_ns;
+		bool is_tested, is_found;
+	} cases[] = {
+		{ "one, of 5 s, twice as long", 1, 5 * S, 10 * S, false, false },
+		{ "three, half as long", 3, 10 * S, 5 * S, false, false },
+		{ "five, the same", 5, 5 * S, 5 * S, true, false },
+		{ "400 of 50 ms, 20 % longer", 400, S / 20, S / 20 * 6 / 5, true, true },
+		{ "400 of 50 ms, the same", 400, S / 20, S / 20, true, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct diff_input *in;
+		struct diff *d;
+		bool is_tested = false, is_found = false;
+
+		assert_int_equal(diff_input_new(false, &in), 0);
+		d = compare_waits(in, cases[i].count, cases[i].base_ns, cases[i].current_ns);
+		for (size_t k = 0; k < d->function_count; k++) {
+			const struct diff_function *f = &d->functions[k];
+
+			if (strcmp(strtab_get(in->profile->strings, f->name), "wait") != 0)
+				continue;
+			is_tested = !isnan((double)f->measure.q);
+			is_found = !diff_class_is_grey(f->class);
+		}
+		if (is_tested != cases[i].is_tested || is_found != cases[i].is_found)
+			fail_msg("%s: tested %d, found %d", cases[i].name, is_tested, is_found);
+		diff_free(d);
+		diff_input_free(in);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -907,6 +1034,8 @@ int main(void)
 		cmocka_unit_test(test_functions_count_recursion_once),
 		cmocka_unit_test(test_text_files_say_noise_unknown),
 		cmocka_unit_test(test_blocks),
+		cmocka_unit_test(test_spans_lie_in_all_blocks_that_they_last_for),
+		cmocka_unit_test(test_waits_count_as_many_samples_as_they_are),
 		cmocka_unit_test(test_ticks_beyond_32_bits),
 		cmocka_unit_test(test_reasons),
 	};

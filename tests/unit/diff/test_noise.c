@@ -56,7 +56,7 @@ static void test_the_law_is_found(void **state)
 			size_t count = fill(items, &dice, cases[i].hot, cases[i].small,
 					    cases[i].phi, cases[i].tau2);
 
-			noise_fit(&noise, items, count, DF);
+			noise_fit(&noise, items, count, DF, 1);
 			assert_true(noise.phi >= 1 && noise.tau2 >= 0);
 			hot += log((noise.phi + noise.tau2 * HOT_MEAN) / want) / 50;
 			small += log((noise.phi + noise.tau2 * SMALL_MEAN) /
@@ -79,7 +79,7 @@ static void test_degrees_of_freedom(void **state)
 	double hot = DF, small = DF, alike = DF;
 
 	(void)state;
-	noise_fit(&noise, items, fill(items, &dice, 6, 300, 1, 0.0025), DF);
+	noise_fit(&noise, items, fill(items, &dice, 6, 300, 1, 0.0025), DF, 1);
 	noise_moderate(&noise, (struct scatter){ HOT_MEAN, noise.phi + noise.tau2 * HOT_MEAN },
 		       &hot);
 	noise_moderate(&noise, (struct scatter){ SMALL_MEAN, 1 }, &small);
@@ -100,7 +100,7 @@ static void test_moderation(void **state)
 	double law, df = DF, got;
 
 	(void)state;
-	noise_fit(&noise, items, fill(items, &dice, 20, 66, 1, 0.0025), DF);
+	noise_fit(&noise, items, fill(items, &dice, 20, 66, 1, 0.0025), DF, 1);
 	law = noise.phi + noise.tau2 * HOT_MEAN;
 	got = noise_moderate(&noise, (struct scatter){ HOT_MEAN, 2 * law }, &df);
 	assert_true(got > law && got < 2 * law && df > DF);
@@ -136,13 +136,13 @@ static void test_steadier_than_chance(void **state)
 			items[i] = (struct scatter){ i < 8 ? HOT_MEAN : SMALL_MEAN,
 						     shown(&dice, factor, 0, 0, 0) };
 		}
-		noise_fit(&noise, items, 20, DF);
+		noise_fit(&noise, items, 20, DF, 1);
 		assert_true(noise.phi == 1);
 		noise_moderate(&noise, items[0], &df);
 		steady += df / 50;
 		for (size_t i = 20; i < 24; i++)
 			items[i] = (struct scatter){ SMALL_MEAN, shown(&dice, 6, 0, 0, 0) };
-		noise_fit(&noise, items, 24, DF);
+		noise_fit(&noise, items, 24, DF, 1);
 		df = DF;
 		noise_moderate(&noise, (struct scatter){ SMALL_MEAN, 1 }, &df);
 		mixed += df / 50;
@@ -162,7 +162,7 @@ static void test_little_to_learn_from(void **state)
 		struct noise noise;
 		double df = DF, got;
 
-		noise_fit(&noise, items, count, DF);
+		noise_fit(&noise, items, count, DF, 1);
 		got = noise_moderate(&noise, (struct scatter){ 1e6, 4 }, &df);
 		assert_true(noise.phi >= 1 && noise.tau2 >= 0 && isfinite(noise.tau2));
 		assert_true(got > 0 && isfinite(got) && df >= 1);

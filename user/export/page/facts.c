@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "base/texts.h"
+#include "diff/counts.h"
 #include "diff/diff.h"
 #include "export/json_parts.h"
 #include "profile/gil.h"
@@ -305,11 +306,16 @@ static void put_ratio(struct json *j, const char *key, double v)
 	json_double(j, v);
 }
 
-/* In the order in which noise.js takes them. */
-static void put_noise(struct json *j, const char *key, const struct noise *n)
+/*
+ * In the order in which noise.js takes them. It counts values as they are, and has one law for all:
+ * that of things whose samples are as the whole's (diff_unit()).
+ */
+static void put_noise(struct json *j, const char *key, const struct diff *d, const struct noise *n)
 {
-	const double numbers[] = { n->phi,     n->tau2,       n->of_phi,     n->of_both,
-				   n->of_tau2, n->phi_varies, n->tau_varies, n->alike };
+	double unit = diff_unit(d, COUNTED_NODE, 0);
+	const double numbers[] = { n->phi * unit,     n->tau2,    n->of_phi / unit / unit,
+				   n->of_both / unit, n->of_tau2, n->phi_varies,
+				   n->tau_varies,     n->alike };
 
 	json_key(j, key);
 	json_array(j);
@@ -326,8 +332,8 @@ static void put_diff(struct json *j, const struct diff *d)
 	put_ratio(j, "centre", d->centre);
 	put_ratio(j, "centre_error", d->centre_error);
 	put_text(j, "dispersion", diff_dispersion_names[d->dispersion]);
-	put_noise(j, "node_noise", &d->node_noise);
-	put_noise(j, "function_noise", &d->function_noise);
+	put_noise(j, "node_noise", d, &d->node_noise);
+	put_noise(j, "function_noise", d, &d->function_noise);
 	json_key(j, "marks");
 	json_array(j);
 	for (size_t i = 0; i < sizeof(d->marks) / sizeof(d->marks[0]); i++)
