@@ -385,7 +385,7 @@ static int make_plain(struct maker *m, FILE *out)
 
 int main(int argc, char **argv)
 {
-	struct maker m = { .random = 88172645463325252, .cube.axes = exporter_html.needs };
+	struct maker m = { .random = 88172645463325252, .cube.axes = PAGE_AXES };
 	const char *kind = argc > 1 ? argv[1] : "";
 	uint32_t nodes = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 0;
 	FILE *out = argc > 2 ? fopen(argv[2], "w") : NULL;

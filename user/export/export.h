@@ -30,8 +30,6 @@ struct export_opts {
 	uint32_t limit;            /* JSON: so many paths, and functions, at most; 0: all */
 	double min_percent;        /* JSON: and none that is less of all ticks than this */
 	const struct texts *notes; /* page: what its reader should know; NULL: nothing */
-	const struct gil *gil; /* page: who waited for the GIL, and who held it; NULL: not known */
-	const struct kinds *kinds; /* page: which it shows first, of those it has; NULL: ticks */
 	/* OTLP: where the profile is from, "service.name" among them; none: the host. */
 	struct export_attributes resource;
 };
@@ -39,7 +37,9 @@ struct export_opts {
 /* What is written, of what, where to. All but the state is borrowed. */
 struct exporting {
 	const struct profile *p;
-	const struct cube *cube; /* finished, for finish(); of exporters that take samples NULL */
+	const struct cube *cube;   /* finished, for finish(); of exporters that take samples NULL */
+	const struct gil *gil;     /* finished; NULL: not known */
+	const struct kinds *kinds; /* which are shown first, of those that there are; NULL: ticks */
 	const struct export_opts *o;
 	FILE *out;
 	void *state; /* the exporter's own, between begin() and release() */
@@ -47,6 +47,9 @@ struct exporting {
 
 /* An exporter that takes samples, one by one. Others take sums of them: enum cube_axis, at least */
 #define EXPORT_NEEDS_SAMPLES (1U << 31)
+
+/* One that also takes the table of contention, where there is one. */
+#define EXPORT_NEEDS_GIL (1U << 30)
 
 /*
  * Functions return 0 or a negative errno. Errors of the stream end them early and are left to
@@ -68,6 +71,11 @@ struct exporter {
 
 /* All of them, NULL last. */
 extern const struct exporter *const exporters[];
+
+static inline bool exporter_needs_gil(const struct exporter *e)
+{
+	return e->needs & EXPORT_NEEDS_GIL;
+}
 
 static inline bool exporter_takes_samples(const struct exporter *e)
 {
