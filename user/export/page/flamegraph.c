@@ -134,6 +134,8 @@ static void write_nodes(struct blob *b, const struct page *page)
 		WRITE_COLUMN(b, &page->nodes, n, n->self[CUBE_BASE]);
 	for (size_t i = 0; page->waits && i < page->nodes.len; i++)
 		blob_number(b, page->waits[i]);
+	for (size_t i = 0; page->idle && i < page->nodes.len; i++)
+		blob_number(b, page->idle[i]);
 }
 
 static uint64_t line_number(const struct page *page, const struct page_site *s)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "profile/idle.h"
 #include "profile/idmap.h"
 #include "profile/kinds.h"
 #include "profile/module.h"
@@ -36,6 +37,7 @@ void page_release(struct page *page)
 	vec_release(&page->tags);
 	free(page->tag_of);
 	free(page->waits);
+	free(page->idle);
 	strtab_free(page->modules);
 	for (size_t i = 0; i < CUBE_SIDES; i++)
 		free(page->site_of[i]);
@@ -324,6 +326,34 @@ static int sum_nodes(struct page *page, const struct calltree *tree)
 	return r;
 }
 
+static void idle_releasep(struct idle *idle)
+{
+	idle_release(idle);
+}
+
+/* Which waits say nothing: a page leaves them out when it is asked to. */
+static int find_idle(struct page *page, const struct calltree *tree)
+{
+	_cleanup_(idle_releasep) struct idle idle = { 0 };
+	bool has_some = false;
+	int r = idle_judge(&idle, page->profile);
+
+	page->idle = calloc(page->nodes.len, sizeof(*page->idle));
+	if (r < 0 || !page->idle)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < tree->stack_count; i++) {
+		uint8_t rule = idle_rule_of(&idle, i);
+
+		if (!rule || !tree->node_of[i])
+			continue;
+		page->idle[tree->node_of[i]] = rule;
+		has_some = true;
+	}
+	if (!has_some)
+		free(take_ptr(page->idle));
+	return 0;
+}
+
 int page_of_tree(struct page *page, const struct profile *p, const struct cube *c,
 		 const struct calltree *tree, const struct kinds *kinds)
 {
@@ -340,5 +370,8 @@ int page_of_tree(struct page *page, const struct profile *p, const struct cube *
 	if ((r = add_functions(page, tree)) < 0 || (r = add_nodes(page, tree)) < 0 ||
 	    (r = page_complete(page, node_of)) < 0)
 		return r;
-	return page_has_kinds(page) ? sum_nodes(page, tree) : 0;
+	if (!page_has_kinds(page))
+		return 0;
+	r = sum_nodes(page, tree);
+	return r ? r : find_idle(page, tree);
 }

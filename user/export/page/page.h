@@ -63,6 +63,8 @@ struct page {
 	uint32_t *tag_of;          /* by tag of the cube: index of tags, or the thread's number */
 	const struct kinds *kinds; /* which its nodes are sums of; borrowed; NULL: ticks */
 	uint64_t *waits;           /* by node: of its self of current what waits; NULL: not told */
+	uint8_t *idle; /* by node: 1 + index of idle_rules, where waiting there is idle; NULL:
+			  nowhere */
 	const struct diff *diff;   /* borrowed; NULL: a plain page */
 	const struct texts *notes; /* borrowed; NULL: none */
 	const struct gil *gil;     /* borrowed; NULL: nothing is known of it */
