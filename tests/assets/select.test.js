@@ -97,6 +97,15 @@ test("kinds, labels, containers, parts of the time", () => {
   }
 });
 
+test("waits, and what is looked at by default", () => {
+  const wall = readPage(waits);
+
+  for (const {text: select, left} of VECTORS.waits.cases) {
+    assert.equal(sum(program(waits, select)), left, `the program: ${select}`);
+    assert.equal(page.activeData(wall, {select}).current.total[0], left, `the page: ${select}`);
+  }
+});
+
 test("parts of the time add up", () => {
   const kinds = readPage(recording), [{block_ns: length}] = kinds.meta.runs, at = (block) => `${Math.ceil(block * length)}ns`;
 

@@ -26,8 +26,12 @@ const struct idle_rule idle_rules[] = {
 	{ { "multiprocessing/pool.py", "worker" }, ITSELF, .what = "pool worker" },
 	{ { "multiprocessing/pool.py", "worker" }, { "multiprocessing/queues.py", "get" },
 	  .what = "pool worker" },
+	{ { "multiprocessing/pool.py", "worker" }, { "queue.py", "get" }, .what = "pool worker" },
+	{ { "gevent/threadpool.py", "run" }, { "gevent/_threading.py", "get" },
+	  .what = "pool worker" },
+	{ { "waitress/task.py", "handler_thread" }, { "threading.py", "wait" },
+	  .what = "pool worker" },
 	{ { "trio/_core/_thread_cache.py", "_work" }, ITSELF, .what = "pool worker" },
-	{ ANY, { "queue.py", "get" }, .of_thread = true, .what = "worker of a queue" },
 	{ { "logging/handlers.py", "dequeue" }, { "queue.py", "get" }, .what = "worker of a queue" },
 	{ { "multiprocessing/queues.py", "_feed" }, { "threading.py", "wait" },
 	  .what = "worker of a queue" },
@@ -45,6 +49,8 @@ const struct idle_rule idle_rules[] = {
 	  .what = "pool manager" },
 	{ { "multiprocessing/pool.py", "_handle_results" }, ITSELF, .what = "pool manager" },
 	{ { "multiprocessing/pool.py", "_handle_results" }, { "multiprocessing/connection.py", "recv" },
+	  .what = "pool manager" },
+	{ { "multiprocessing/pool.py", "_handle_results" }, { "queue.py", "get" },
 	  .what = "pool manager" },
 	{ { "multiprocessing/resource_tracker.py", "main" }, ITSELF, .what = "pool manager" },
 	{ { "multiprocessing/semaphore_tracker.py", "main" }, ITSELF, .what = "pool manager" },
@@ -76,7 +82,6 @@ const struct idle_rule idle_rules[] = {
 	{ { "gunicorn/arbiter.py", "wait_for_signals" }, { "queue.py", "get" }, .what = "arbiter" },
 
 	{ { "threading.py", "run" }, { "threading.py", "wait" }, .what = "timer" },
-	{ ANY, { "threading.py", "wait" }, .of_thread = true, .what = "timer" },
 	{ { "sched.py", "run" }, ITSELF, .what = "timer" },
 	{ { "apscheduler/schedulers/blocking.py", "_main_loop" }, { "threading.py", "wait" },
 	  .what = "timer" },
@@ -86,6 +91,10 @@ const struct idle_rule idle_rules[] = {
 	{ { "threading.py", "_shutdown" }, { "threading.py", "join" }, .what = "exit" },
 	{ { "concurrent/futures/thread.py", "_python_exit" }, { "threading.py", "join" },
 	  .what = "exit" },
+
+	/* a thread's own loop: after those of the library, which are such, too */
+	{ ANY, { "queue.py", "get" }, .of_thread = true, .what = "worker of a queue" },
+	{ ANY, { "threading.py", "wait" }, .of_thread = true, .what = "timer" },
 
 	/* threads of C libraries; an embedding server's workers */
 	{ { NULL, PROFILE_OUTSIDE_PYTHON }, ITSELF, .what = "outside Python" },

@@ -178,6 +178,21 @@ int kinds_describe(const struct kinds *k, const struct profile *p, struct record
 	return describe_event(k, p, r);
 }
 
+const char *kinds_noun(const struct recording *r)
+{
+	static const struct {
+		const char *mode, *noun;
+	} nouns[] = { { KINDS_WALL, "wall time" },
+		      { KINDS_OFF_CPU, "waiting" },
+		      { KINDS_GIL, "keeping others waiting" },
+		      { "memory", "memory" } };
+
+	for (size_t i = 0; r->mode && i < sizeof(nouns) / sizeof(nouns[0]); i++)
+		if (!strcmp(r->mode, nouns[i].mode))
+			return nouns[i].noun;
+	return r->other_unit.period ? "events" : "CPU time";
+}
+
 int kinds_put_words(const struct profile *p, struct strbuf *out)
 {
 	strbuf_puts(out, KINDS_CPU);

@@ -62,6 +62,9 @@ bool kinds_is_unknown(const struct kinds *k, const struct profile *p);
  */
 int kinds_describe(const struct kinds *k, const struct profile *p, struct recording *r);
 
+/* "CPU time", "wall time": what the values of a recording are, by its mode. */
+const char *kinds_noun(const struct recording *r);
+
 /* Appends the words that p has samples for, perhaps: "cpu, wall, off-cpu". 0 or -ENOMEM. */
 int kinds_put_words(const struct profile *p, struct strbuf *out);
 
