@@ -105,4 +105,14 @@ int page_of_diff(struct page *page, const struct diff *d);
  */
 int page_complete(struct page *page, const uint32_t *const node_of[CUBE_SIDES]);
 
+/* Before that. 0 or -ENOMEM. */
+int page_find_tags(struct page *page);
+
+/*
+ * Of a plain page whose tags are there, between nodes and sites: nodes become sums of the kinds
+ * that are shown first, and are told what of them waits, and where that says nothing. Where there
+ * is waiting siblings change their order. node_of: by stack; changes with it. 0 or -ENOMEM.
+ */
+int page_tell_kinds(struct page *page, uint32_t *node_of);
+
 #endif
