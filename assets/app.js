@@ -81,7 +81,7 @@
     const current = run(ns.SIDE_CURRENT) || report.meta.runs[0] || {};
     let state = ns.readState(location.hash), theme = "light", style = null;
     let panes = [], search = null, found = null, matched = null, table = null, legendOf = "";
-    let series = null, plain = null, sumsOf = ""; // see forgetSums()
+    let series = null, plain = null, idles = null, sumsOf = ""; // see forgetSums()
     let choices = null; // see choicesOf()
     let selection = {}, unit = null, merged = null, facts = functionFacts(report); // see select()
 
@@ -104,6 +104,11 @@
 
       return {ms: lasts / 1e6 / (many || 1), each: (of && period) / (many || 1) || 1, isBytes: of === "bytes",
         per: isRate ? "/s" : "", name: isTick ? "Samples" : kindName(kind), isTick, hasTicks: isTick && lasts > 0};
+    }
+
+    // Puts a word in Select in the place of what is there.
+    function setWord(pattern, word) {
+      set({select: [word, state.select.replace(pattern, "").trim()].filter(Boolean).join(" ")}, true);
     }
 
     // What is worked out of the words in Select, for all that is drawn.
@@ -552,7 +557,7 @@
       if (key === sumsOf)
         return;
       sumsOf = key;
-      table = series = plain = null;
+      table = series = plain = idles = null;
     }
 
     // The table is of all that is active, whatever the shape.
@@ -736,6 +741,9 @@
         texts.push(`compared with ${time(state.baseRange)}`);
       if (selection.note)
         texts.push(selection.note);
+      if (selection.isBusy)
+        texts.push("idle left out: " + ((idles ??= ns.idleSums(report, queryOf("call")))
+          .map(([what, ticks]) => `${what} ${amount(ticks)}`).join(", ") || "none"));
       $("time-note").replaceChildren(texts.join(", "), ...state.range || state.baseRange
         ? [ns.button("Clear", "Count all of the time", () => set({range: null, baseRange: null}))] : []);
       $("heatmap").setAttribute("aria-valuemax", blocks);
@@ -945,6 +953,8 @@
       ns.refill(sheet,
         box("imports", "Import machinery", state.imports, (imports) => set({imports})),
         box("libraries", "Libraries", state.libraries, (libraries) => set({libraries})),
+        ...report.idle ? [box("idle", "Waits for work", !selection.isBusy,
+          (on) => setWord(/(^|\s)--no-idle\b/, on ? "" : "--no-idle"))] : [],
         box("by", "A box for each line", state.by === "line",
           (on) => set({by: on ? "line" : "function", ...NOWHERE})),
         select("Names", "label", [["function", "function"], ["module", "module.function"],
@@ -995,7 +1005,7 @@
         drawTable();
       if (has(["view", "process", "thread", "pod", "baseRange"]))
         drawPalettes();
-      if (has(["view", "baseRange", "effect", "by", "imports", "libraries", "label"]))
+      if (has(["view", "baseRange", "effect", "by", "imports", "libraries", "label", "select"]))
         drawShown();
     }
 
@@ -1382,10 +1392,8 @@
     const kindWords = ns.kindWords(report.meta);
     const showKind = ns.segments($("kinds"), kindWords.map((name) => [name, kindName({name}), KINDS[name]?.[1] ?? ""]),
       (name) => {
-        const rest = state.select.replace(/(^|\s)--kind[=\s]\s*('[^']*'|\S+)/, "").trim();
-        const word = name === kindWords[0] ? "" : "--kind " + (/[^\w:.-]/.test(name) ? `'${name}'` : name);
-
-        set({select: [word, rest].filter(Boolean).join(" ")}, true);
+        setWord(/(^|\s)--kind[=\s]\s*('[^']*'|\S+)/, name === kindWords[0] ? ""
+          : "--kind " + (/[^\w:.-]/.test(name) ? `'${name}'` : name));
       });
 
     $("lists").hidden = !report.meta.gil;

@@ -8,7 +8,7 @@
 (function (ns) {
   "use strict";
 
-  const MAGIC = "pyebpf-page/3\n";
+  const MAGIC = "pyebpf-page/4\n";
   const SIDE_BASE = 0;
   const SIDE_CURRENT = 1;
   const TIMELINE_ROWS = 8; // members of a dimension that are told apart in the timeline
@@ -326,6 +326,7 @@
   //              first[i] .. first[i + 1] - 1, a caller's site comes before its callees'
   //   rows       {count, site, tag, slot, ticks, opcode}: tag: index into meta.tags; slot: run *
   //              blocks + block; opcode: index into meta.opcodes, null where none were recorded
+  //   idle       by node 1 + index of meta.idle where waiting says nothing, else 0; undefined: nowhere
   //   classes    null, or {total, self, match}: by node, indices of CLASSES and MATCHES
   //   sources    Map of file (string id) -> {status, parts}
   // sites, rows and sources are decoded when first asked for: the graph is drawn without. Throws
@@ -345,6 +346,7 @@
     const functions = decodeFunctions(reader, strings.count);
     const nodes = decodeNodes(reader, functions.count);
     const self = decodeSelf(reader, nodes.count, meta);
+    const idle = meta.idle && reader.column(nodes.count, meta.idle.length + 1, "rules");
     const classes = decodeClasses(reader, nodes.count);
     const later = () => {
       rest ??= decodeRest(reader, meta, strings, functions, nodes);
@@ -352,7 +354,7 @@
       return rest;
     };
 
-    return {meta, strings, functions, nodes, self, classes,
+    return {meta, strings, functions, nodes, self, idle, classes,
       get sites() { return later().sites; },
       get rows() { return later().rows; },
       get sources() { return later().sources; }};
@@ -438,7 +440,7 @@
   }
 
   // Of all that one can ask for, the first one shown first.
-  function kindWords({kinds = [{name: CPU}], shown}) {
+  function kindWords({kinds = [{name: CPU}], shown = kinds[0].name}) {
     const isSum = kindOf({kinds}, WALL)?.factors.filter(Boolean).length > 1;
 
     return [...new Set([shown, isSum && WALL, ...kinds.map(({name}) => name)])].filter(Boolean);
@@ -527,10 +529,30 @@
   // Of each row what a value of 1 counts, 0 where filters and selection do not let it through, whatever
   // its time.
   function passingRows(report, state) {
-    const {site, tag} = report.rows, {sites, tags} = selectionOf(report, state);
-    const passes = passingTags(report, state, tags);
+    const {site, tag} = report.rows, {sites, tags, isBusy} = selectionOf(report, state);
+    const passes = passingTags(report, state, tags), idle = isBusy && idleRules(report);
 
-    return sites ? (row) => passes[tag[row]] * sites[site[row]] : (row) => passes[tag[row]];
+    return sites ? (row) => idle?.(row) ? 0 : passes[tag[row]] * sites[site[row]] : (row) => passes[tag[row]];
+  }
+
+  // Of each row 1 + index of the rule by which it is a wait for work; 0: it is none.
+  function idleRules({meta, idle, sites, rows: {site, tag}}) {
+    const waits = meta.tags.map(({kind = 0}) => meta.kinds && isWaiting(meta.kinds[kind]));
+
+    return idle && ((row) => waits[tag[row]] ? idle[sites.node[site[row]]] : 0);
+  }
+
+  // What is left out as idle: [what, ticks]..., the longest first.
+  function idleSums(report, state) {
+    const {meta, rows} = report, selection = selectionOf(report, state), rules = selection.isBusy && idleRules(report);
+    const passes = passingTags(report, state, selection.tags), sides = slotSides(report, state), sums = {};
+
+    for (let i = 0; rules && i < rows.count; i++) {
+      const what = meta.idle[rules(i) - 1];
+      if (what && sides[rows.slot[i]] && selection.sites[rows.site[i]])
+        sums[what] = (sums[what] ?? 0) + passes[rows.tag[i]] * rows.ticks[i];
+    }
+    return Object.entries(sums).filter(([, ticks]) => ticks).sort((a, b) => b[1] - a[1]);
   }
 
   function isInRange(block, range) {
@@ -1331,7 +1353,7 @@
   }
 
   Object.assign(ns, {SIDE_BASE, SIDE_CURRENT, ORIGINS, CLASSES, MATCHES, PageError, decode, inflate,
-    functionName, functionFile, isWaiting, kindOf, kindWords, filterChoices, passingRows, slotSides, isComparing, isWhole,
+    functionName, functionFile, isWaiting, kindOf, kindWords, idleSums, filterChoices, passingRows, slotSides, isComparing, isWhole,
     withoutNumber, totals, activeData, isGone, elided, functionTable, siteSums, lineHeat, lineOpcodes,
     sourceLines, timeline, timeScale, pathOf, nodeAt});
 })(globalThis.pyebpf ??= {});

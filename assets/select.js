@@ -6,7 +6,7 @@
 
   const OF_FRAMES = ["focus", "ignore", "hide", "module", "file"];
   const LISTS = [...OF_FRAMES, "thread", "process", "container", "label"];
-  const FLAGS = ["collapse-stdlib", "fold-imports", "no-fold-imports"];
+  const FLAGS = ["collapse-stdlib", "no-idle", "fold-imports", "no-fold-imports"];
   const WORDS = [...LISTS, "time-range", "kind", "merge", ...FLAGS];
   const SELECTION_HELP = `--${WORDS.join(", --")}: as of pyebpf report`;
 
@@ -278,6 +278,7 @@
 
     checkImports(report, query);
     return {sites: judgeSites(report, query, bits), tags: judgeTags(report, query, kind), kind,
+      isBusy: query["no-idle"],
       hidden: query.hide.length && bits.map((b) => b >> hide & 1),
       ...query["time-range"] !== undefined && judgeTime(report, query["time-range"]),
       ...mergeOf(report, query)};
@@ -288,6 +289,7 @@
   // Of a state; all parts are optional, and missing where nothing is asked for:
   //   sites, slots  1 where they are selected; tags  what a value of 1 counts, 0: they are not
   //   kind      kindOf() it
+  //   isBusy    waits for work are left out: idleSums() of model.js
   //   hidden    1 for functions that are not shown
   //   groups, names, library, by  what a frame stands for: groupFunctions(), mergeOf()
   //   time, note  of a range: judgeTime()

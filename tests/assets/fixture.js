@@ -138,7 +138,7 @@ function writeSources(w, sources, strings) {
 // sources: [{file, status, parts: [{line, text}]}].
 function encode({samples = [], meta = {}, classes = null, sources = []}) {
   const facts = {
-    schema: "pyebpf-page/3", kind: "profile", title: "fixture", blocks: 40, scale: 1,
+    schema: "pyebpf-page/4", kind: "profile", title: "fixture", blocks: 40, scale: 1,
     runs: [{side: 1, file: "fixture.pyebpf", interval_ns: 1e6, block_ns: 1e8}],
     processes: [{pid: 412, name: "app", command_line: "python3 app.py"}],
     threads: [{process: 0, tid: 412, name: "MainThread"}],
@@ -169,6 +169,8 @@ function encode({samples = [], meta = {}, classes = null, sources = []}) {
     tail.column(list.map((n) => ticksOf(n, facts, side)));
   if (facts.shown === "wall")
     tail.column(list.map((n) => ticksOf(n, facts, 1, [1])));
+  if (facts.idle)
+    tail.column(list.map((n) => Math.max(0, ...n.sites.flatMap(({rows}) => rows.map(({idle = 0}) => idle)))));
   tail.number(classes ? 1 : 0);
   for (const column of classes ? [classes.total, classes.self, classes.match] : [])
     tail.column(column);
@@ -180,7 +182,7 @@ function encode({samples = [], meta = {}, classes = null, sources = []}) {
   writeSources(tail, sources, strings);
 
   const head = new Writer();
-  head.raw(Buffer.from("pyebpf-page/3\n"));
+  head.raw(Buffer.from("pyebpf-page/4\n"));
   const json = Buffer.from(JSON.stringify(facts));
   head.number(json.length);
   head.raw(json);

@@ -126,8 +126,11 @@ test("wall time: what the program shows first, and what of it waits in any part 
   assert.deepEqual(page.kindWords(wall.meta), ["wall", "cpu", "off-cpu", "gil-contention", "memory"]);
   for (const select of ["", "--kind wall", "--kind cpu", "--kind off-cpu", "--kind gil-contention", "--kind memory",
     "--thread pool", "--label wait=GIL", "--focus work --kind off-cpu",
+    "--no-idle", "--no-idle --kind off-cpu", "--kind gil-contention --no-idle", "--thread worker --no-idle",
     `--time-range ${Math.ceil(100 * length)}ns..${Math.ceil(203 * length)}ns`])
     assert.equal(total(select), sum(program(waits, select)), select);
+  assert.deepEqual(page.idleSums(wall, {select: "--no-idle --process shop"}), [["pool worker", 13.5e9]]);
+  assert.deepEqual(page.idleSums(wall, {select: "--kind cpu --no-idle"}), []);
   assert.deepEqual(wall.meta.gil[0], ["work", "/srv/shop.py", "compute", "/srv/shop.py", 4, 4]);
   assert.equal(readPage("--kind", "cpu", waits).meta.kinds[0].name, "cpu");
   assert.equal(page.activeData(readPage("--kind", "wall", waits), {}).waits.total[0], total("--kind off-cpu"));

@@ -76,6 +76,7 @@ test("one sample: all of the blob", () => {
     self: {current: [0, 1], base: null, waits: null},
     sites: {count: 2, first: [0, 1, 2], node: [0, 1], parent: [-1, 0], line: [0, 12]},
     rows: {count: 1, site: [1], tag: [0], slot: [0], ticks: [1], opcode: null},
+    idle: undefined,
     classes: null,
     sources: new Map([[2, {status: "unknown", parts: []}]]),
   });
@@ -132,6 +133,26 @@ test("a tree of 5,000 paths: every shape has all of its ticks", () => {
   const middle = report.meta.blocks / 2;
   assert.equal(ticks({range: [0, middle]}) + ticks({range: [middle, 2 * middle]}), all);
   assert.equal(page.timeline(report, {}, "thread").reduce((sum, row) => sum + row.sum, 0), all);
+});
+
+test("wall time: every shape has all of it, and what waits", () => {
+  const {report} = makePage("waits", "5000");
+  const sums = (state) => {
+    const {current, waits} = page.activeData(report, state);
+    return [current.total[0], waits.total[0]];
+  };
+  const want = sums({}), all = report.meta.runs[0].ticks;
+
+  assert.equal(want[0], all);
+  assert.ok(want[1] > 0 && want[1] < all);
+  for (const state of [{by: "line"}, {shape: "inverted"}, {shape: "inverted", by: "line"}])
+    assert.deepEqual(sums(state), want);
+  const {blocks} = report.meta, series = page.timeline(report, {}, "thread");
+  const add = (key) => series.reduce((sum, row) => sum + row[key].reduce((a, b) => a + b), 0);
+
+  assert.deepEqual([add("ticks"), add("waits")], want);
+  assert.deepEqual([0, 100, 101, 640].slice(1).map((to, i) => sums({range: [[0, 100, 101][i], Math.min(to, blocks)]}))
+    .reduce(([a, b], [c, d]) => [a + c, b + d]), want);
 });
 
 // --- comparisons --------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
  * deep     a stack of 3,000 frames
  * hostile  names, paths, processes and threads that try to be markup, scripts, links, line ends
  * tree     NODES call paths (10,000) of three processes with four threads each, over a minute
+ * waits    the same in wall time, a third of the paths waiting for as long as a second
  * diff     the same twice, with changes: functions slower, faster, new, removed, renamed. Also
  *          FILE.measures: a line a node, "ratio low high q class self_class"
  * shares   the same, compared by share
@@ -24,6 +25,7 @@
 #include "diff/diff.h"
 #include "export/export.h"
 #include "export/page/flamegraph.h"
+#include "profile/kinds.h"
 
 #define FUNCTIONS 400
 #define SECONDS 60
@@ -360,6 +362,45 @@ static int make_diff(struct maker *m, enum diff_normalize normalize, uint32_t no
 	return r;
 }
 
+static uint16_t add_kind(struct maker *m, const char *name)
+{
+	struct sample_kind kind = { .name = intern_text(m, name), .period = 1 };
+	uint16_t id;
+
+	if (profile_add_kind(m->p, &kind, &id) < 0)
+		abort();
+	return id;
+}
+
+/* What a tree has as ticks becomes ns, and each third path one of waiting. */
+static void make_waits(struct maker *m, uint32_t nodes)
+{
+	uint16_t cpu = add_kind(m, KINDS_CPU), off_cpu = add_kind(m, KINDS_OFF_CPU);
+	uint32_t lock = intern_text(m, "<lock>");
+
+	make_tree(m, nodes);
+	for (size_t i = 0; i < m->p->samples.len; i++) {
+		struct sample *s = &m->p->samples.items[i];
+		struct frame f = { .name = lock, .kind = FRAME_MARKER };
+		uint32_t frame;
+
+		s->kind = s->stack % 3 ? cpu : off_cpu;
+		s->value *= TICK_NS;
+		if (s->kind == cpu)
+			continue;
+		s->value *= 1 + s->stack % 1000;
+		s->duration_ns = s->value;
+		if (frametab_intern(m->p->frames, &f, &frame) < 0 ||
+		    stacktab_intern(m->p->stacks, s->stack, frame, &s->stack) < 0)
+			abort();
+	}
+}
+
+static void kinds_releasep(struct kinds *k)
+{
+	kinds_release(k);
+}
+
 static int make_plain(struct maker *m, FILE *out)
 {
 	const struct export_opts o = { 0 };
@@ -370,6 +411,8 @@ static int make_plain(struct maker *m, FILE *out)
 					 .host = (char *)"<b>web1</b>",
 					 .mode = (char *)"cpu",
 					 .target = (char *)"</script><b>target" };
+	_cleanup_(kinds_releasep) struct kinds kinds = { 0 };
+	struct exporting x = { .p = m->p, .cube = &m->cube, .o = &o, .out = out, .kinds = &kinds };
 	int r = recording_copy(profile_recording(m->p), &facts);
 
 	if (!r)
@@ -380,20 +423,22 @@ static int make_plain(struct maker *m, FILE *out)
 		return r;
 	cube_run(&m->cube)->lost = 3;
 	r = cube_finish(&m->cube, m->p);
-	return r ? r : exporter_write(&exporter_html, m->p, &m->cube, &o, out);
+	if (!r && kinds_choose(&kinds, m->p, NULL) < 0)
+		r = -1;
+	return r ? r : exporter_html.finish(&x);
 }
 
 int main(int argc, char **argv)
 {
-	struct maker m = { .random = 88172645463325252, .cube.axes = exporter_html.needs };
+	struct maker m = { .random = 88172645463325252, .cube.axes = PAGE_AXES };
 	const char *kind = argc > 1 ? argv[1] : "";
 	uint32_t nodes = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 0;
 	FILE *out = argc > 2 ? fopen(argv[2], "w") : NULL;
 	int r = -1;
 
 	if (!out || profile_new(&m.p) < 0) {
-		fprintf(stderr,
-			"usage: pages empty|one|deep|hostile|tree|diff|shares FILE [NODES]\n");
+		fprintf(stderr, "usage: pages empty|one|deep|hostile|tree|waits|diff|shares FILE "
+				"[NODES]\n");
 		return 2;
 	}
 	if (!strcmp(kind, "one"))
@@ -404,6 +449,8 @@ int main(int argc, char **argv)
 		make_hostile(&m);
 	else if (!strcmp(kind, "tree"))
 		make_tree(&m, nodes ? nodes : 10000);
+	else if (!strcmp(kind, "waits"))
+		make_waits(&m, nodes ? nodes : 10000);
 	if (!strcmp(kind, "diff"))
 		r = make_diff(&m, DIFF_AUTO, nodes, argv[2], out);
 	else if (!strcmp(kind, "shares"))

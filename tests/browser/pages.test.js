@@ -29,7 +29,7 @@ async function onPage(kind, options, act) {
 }
 
 const TITLES = {empty: "</script><b>target", one: "app", deep: "deep", hostile: "</script><b>target",
-  tree: "</script><b>target", diff: "before.pyebpf → after.pyebpf"};
+  tree: "</script><b>target", waits: "</script><b>target", diff: "before.pyebpf → after.pyebpf"};
 
 for (const [kind, title] of Object.entries(TITLES)) {
   test(`${kind}: opens, and nothing in it runs`, async () => {

@@ -979,10 +979,10 @@ test("a selection of a kind, a label, a part of the time; of files for functions
     const names = async () => (await functionRows(page)).map(([name]) => name).sort();
 
     assert.match(await text(page, ".head"), /Samples\s*100\b/);
-    assert.match(await text(page, ".head"), /Kinds\s*cpu, off-cpu/);
+    assert.deepEqual(await page.locator("#kinds button").allInnerTexts(), ["CPU", "Wall", "Waiting"]);
     assert.deepEqual(await names(), ["handle", "main", "parse", "render"]);
     await choose("--kind off-cpu");
-    assert.match(await text(page, ".head"), /off-cpu\s*500 ms\b/);
+    assert.match(await text(page, ".head"), /Waiting\s*500 ms\b/);
     assert.doesNotMatch(await text(page, ".head"), /Lost|Rate/);
     assert.deepEqual(await names(), ["main", "wait"]);
     assert.match(await text(page, "#details-body"), /Time\s*0\s*500 ms/);
@@ -995,7 +995,63 @@ test("a selection of a kind, a label, a part of the time; of files for functions
     assert.match(await text(page, "#time-note"), /^Whole parts of the time, 1\.00 s each: 4\.00 s – 21\.0 s$/);
     await screenshot(page, "merged");
     await choose("--kind nosuch");
-    assert.match(await text(page, "#filters .wrong"), /this page has cpu, off-cpu/);
+    assert.match(await text(page, "#filters .wrong"), /this page has cpu, wall, off-cpu/);
+  });
+});
+
+// Wall time: main 1 s on a CPU, handle waits for a lock 2 s, 1 of which is idle, and for the GIL 3 s; and memory.
+const WALL = {...PLAIN,
+  meta: {...META, tags: [[0, 0, 0], [0, 0, 1], [1, 0, 1], [1, 0, 2]], shown: "wall", idle: ["pool worker"],
+    kinds: [{name: "cpu", unit: "ns", period: 1}, {name: "off-cpu", unit: "ns", period: 1},
+      {name: "memory", unit: "bytes", period: 1}],
+    gil: [["handle", "/srv/app.py", "main", "/srv/app.py", 2.5, 4], ["handle", "/srv/app.py", "", "", 0.5, 0]]},
+  samples: [
+    {stack: "main (/srv/app.py:3)", ticks: 1e9, block: 0},
+    {stack: "main (/srv/app.py:4);handle (/srv/app.py:12);<lock>", ticks: 1e9, block: 5, thread: 1},
+    {stack: "main (/srv/app.py:4);get (/srv/app.py:19);<lock>", ticks: 1e9, block: 6, thread: 2, idle: 1},
+    {stack: "main (/srv/app.py:4);handle (/srv/app.py:12);<GIL>", ticks: 3e9, block: 7, thread: 2},
+    {stack: "main (/srv/app.py:4)", ticks: 3 * 2 ** 20, block: 8, thread: 3},
+  ]};
+
+test("wall time: kinds, waiting by what for, who held the GIL, waits for work", async () => {
+  for (const [theme, width] of [["light", 1280], ["dark", 1280], ["dark", 390]])
+    await onPage(writePage(WALL), {theme, width}, (page) => screenshot(page, `wall-${theme}-${width}`));
+  await onPage(writePage(WALL), {}, async (page) => {
+    const choose = async (selector) => {
+      await page.click(selector);
+      await settle(page);
+    };
+    const whole = await picture(page), time = await picture(page, "heatmap");
+
+    assert.match(await text(page, ".head"), /Wall\s*6\.00 s\s*CPU\s*1\.00 s\s*Waiting\s*5\.00 s/);
+    assert.match(await text(page, "#details-body"), /on a CPU\s*1\.00 s\s*waiting\s*5\.00 s\s*<GIL>\s*3\.00 s\s*<lock>\s*2\.00 s/);
+    assert.match(await text(page, "#legend"), /waiting/);
+    await choose("#kinds >> text=CPU");
+    assert.match(await text(page, ".head"), /CPU\s*1\.00 s/);
+    assert.equal((await state(page)).select, "--kind cpu");
+    assert.ok(await picture(page) !== whole && await picture(page, "heatmap") !== time);
+    assert.doesNotMatch(await text(page, "#legend"), /waiting/);
+    await choose("#kinds >> text=Memory");
+    assert.match(await text(page, ".head"), /Memory\s*3 MiB/);
+    await choose("#kinds >> text=Wall");
+    assert.equal((await state(page)).select, "");
+    await page.click("summary >> text=Show");
+    await choose("#shown label:has-text('Waits for work') input");
+    assert.match(await text(page, ".head"), /Wall\s*5\.00 s/);
+    assert.match(await text(page, "#time-note"), /idle left out: pool worker 1\.00 s/);
+    await choose("#shown label:has-text('Waits for work') input");
+    assert.match(await text(page, ".head"), /Wall\s*6\.00 s/);
+    await choose("#lists >> text=GIL");
+    const rows = await page.locator("#table tbody tr").allInnerTexts();
+
+    assert.match(rows[0], /handle \(app\.py\)\s*held by main \(app\.py\)\s*2\.50 s\s*4/);
+    assert.match(rows[1], /held by not known\s*500 ms\s*0/);
+    await choose("#table tbody tr:nth-child(1) button");
+    assert.match(await text(page, "#details-body"), /^handle/);
+    assert.equal((await state(page)).list, "gil");
+  });
+  await onPage(plain(), {}, async (page) => {
+    assert.equal(await page.isVisible("#kinds") || await page.isVisible("#lists"), false);
   });
 });
 

@@ -37,7 +37,7 @@ class Page:
     def __init__(self, path):
         self.html = open(path, encoding="utf-8").read()
         data = zlib.decompress(base64.b64decode(DATA.search(self.html).group(1), validate=True))
-        assert data.startswith(b"pyebpf-page/3\n")
+        assert data.startswith(b"pyebpf-page/4\n")
         n = Numbers(data)
         n.at = 14
         self.facts = json.loads(n.bytes(n.number()).decode())
@@ -61,6 +61,8 @@ class Page:
             path.append(node)
         sides = [1, 0] if any(run["side"] == 0 for run in self.facts["runs"]) else [1]
         own = {side: n.column(count) for side in sides}
+        self.waits = n.column(count) if self.facts.get("shown") == "wall" else None
+        self.idle = n.column(count) if "idle" in self.facts else None
         self.classes = [n.column(count) for _ in range(3)] if n.number() else None
         counts = n.column(count)
         self.node = [node for node in range(count) for _ in range(counts[node])]
@@ -100,14 +102,25 @@ class Page:
             for i, source in enumerate(text.splitlines()):
                 self.source[self.strings[files[owner]]][line + i] = source
 
+    def factors(self):
+        """What a value of 1 counts in what is shown first, by tag."""
+        kinds, shown = self.facts.get("kinds"), self.facts.get("shown")
+        names = ("cpu", "off-cpu") if shown == "wall" else (shown,)
+        own = [kind for kind in kinds or () if kind["name"] in names]
+        if not shown:
+            return [1] * (len(self.facts.get("tags", self.facts["threads"])) or 1)
+        return [(kinds[kind]["period"] if len(own) > 1 else 1) if kinds[kind] in own else 0
+                for _, _, kind in self.facts["tags"]]
+
     def weights(self, side):
-        """(site, ticks) of each row of a side."""
+        """(site, ticks) of each row of a side, of what is shown first."""
+        factors = self.factors()
         site, thread, slot = 0, None, 0
         for distance, tag, more, weight in self.rows:
             is_same = distance == 0 and tag == thread
             site, thread, slot = site + distance, tag, slot + more if is_same else more
             if self.facts["runs"][slot // self.facts["blocks"]]["side"] == side:
-                yield site, weight
+                yield site, weight * factors[tag]
 
     def stacks(self, side=1):
         """Ticks by stack, root first: ((name, file, line), ...)."""

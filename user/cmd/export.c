@@ -56,18 +56,15 @@ static int say_what_is_left_out(const struct load *l)
 
 static int export_to(struct call *call, const struct export_call *o, const struct exporter *e)
 {
-	struct export_opts opts = o->opts;
 	_cleanup_(load_release) struct load l = {
 		.road.folds_imports = select_opts_folds_imports(&o->select, e == &exporter_html),
-		.to = { .exporter = e, .path = o->output, .x.o = &opts },
+		.to = { .exporter = e, .path = o->output, .x.o = &o->opts },
 	};
 	int r;
 
 	r = select_opts_read(call, &o->select, &l.road.select.query);
 	if (r)
 		return r;
-	if (e == &exporter_html)
-		load_lend(&l, &opts);
 	r = load_operands(&l, call);
 	if (r < 0)
 		return cmd_fail(call, r);

@@ -65,10 +65,15 @@ static bool takes_samples(const struct load *l)
 /* Single samples are of their kinds; sums of one, unless all are asked for. */
 static bool keeps_kinds(const struct load *l)
 {
+	return takes_samples(l) || l->cube.axes & CUBE_KINDS;
+}
+
+/* Of those that are asked for, of which a page of wall time tells two apart. */
+static bool is_of_one_kind(const struct load *l)
+{
 	const char *kind = l->road.select.query.kind;
 
-	return takes_samples(l) ||
-	       (l->cube.axes & CUBE_KINDS && (!kind || !strcmp(kind, KINDS_WALL)));
+	return kind && (!(l->cube.axes & CUBE_SPANS) || strcmp(kind, KINDS_WALL) != 0);
 }
 
 /* Of kinds beside those that are looked at, too. */
@@ -146,14 +151,6 @@ static int note_selection(struct load *l)
 	return r ? r : texts_addf(&l->notes, "Selected: %s", strbuf_str(&text));
 }
 
-void load_lend(struct load *l, struct export_opts *o)
-{
-	l->tells_gil = l->tells_gil || l->to.exporter == &exporter_html;
-	o->notes = &l->notes;
-	o->kinds = &l->road.select.kinds;
-	o->gil = &l->gil;
-}
-
 int load_files(struct load *l, const char *const *paths, size_t count)
 {
 	int r = profile_new(&l->profile);
@@ -163,12 +160,13 @@ int load_files(struct load *l, const char *const *paths, size_t count)
 	l->road.arg = l;
 	if (l->to.exporter)
 		l->cube.axes = exporter_axes(l->to.exporter, l->to.x.o);
-	if (l->road.select.query.kind)
+	if (is_of_one_kind(l))
 		l->cube.axes &= ~(unsigned int)CUBE_KINDS;
 	if (l->to.exporter && exporter_needs_gil(l->to.exporter)) {
 		l->tells_gil = true;
 		l->to.x.gil = &l->gil;
 	}
+	l->to.x.kinds = &l->road.select.kinds;
 	l->road.select.keeps_kinds = keeps_kinds(l);
 	for (size_t i = 0; i < count && r >= 0; i++) {
 		road_read(&l->road, paths[i]);

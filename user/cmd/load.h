@@ -45,12 +45,6 @@ struct load {
 };
 
 /*
- * Before it is read: what its exporter is told besides sums is what it will have then. o is what
- * l->to.x.o points at.
- */
-void load_lend(struct load *l, struct export_opts *o);
-
-/*
  * Reads them all. A file that ends early or is damaged gives a warning and what is good of it; it
  * is an error if that is no sample. 0, or a negative errno with a message; l is to be released in
  * any case.

@@ -317,7 +317,7 @@ static int convert(const char *recording, const struct exporter *e, const char *
 	};
 	int r;
 
-	load_lend(&l, &o);
+	o.notes = &l.notes;
 	r = load_files(&l, &recording, 1);
 	return r < 0 ? r : load_export(&l);
 }

@@ -107,7 +107,7 @@ static int report(struct call *call, const struct report_opts *o, const struct e
 	const char *next;
 	int r;
 
-	load_lend(&loaded, &eo);
+	eo.notes = &loaded.notes;
 	r = load_operands(&loaded, call);
 	if (!r)
 		r = e ? write_report(&loaded, o) : put_report(&loaded, o);

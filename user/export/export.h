@@ -33,8 +33,6 @@ struct export_opts {
 	uint32_t limit;            /* JSON: so many paths, and functions, at most; 0: all */
 	double min_percent;        /* JSON: and none that is less of all ticks than this */
 	const struct texts *notes; /* page: what its reader should know; NULL: nothing */
-	const struct gil *gil; /* page: who waited for the GIL, and who held it; NULL: not known */
-	const struct kinds *kinds; /* page: which it shows first, of those it has; NULL: ticks */
 	/* OTLP: where the profile is from, "service.name" among them; none: the host. */
 	struct export_attributes resource;
 };
@@ -42,8 +40,9 @@ struct export_opts {
 /* What is written, of what, where to. All but the state is borrowed. */
 struct exporting {
 	const struct profile *p;
-	const struct cube *cube; /* finished, for finish(); of exporters that take samples NULL */
-	const struct gil *gil;   /* finished; NULL: not known */
+	const struct cube *cube;   /* finished, for finish(); of exporters that take samples NULL */
+	const struct gil *gil;     /* finished; NULL: not known */
+	const struct kinds *kinds; /* which are shown first, of those that there are; NULL: ticks */
 	const struct export_opts *o;
 	FILE *out;
 	void *state; /* the exporter's own, between begin() and release() */

@@ -89,7 +89,8 @@ int page_of_diff(struct page *page, const struct diff *d)
 		.stack_count = d->stack_count,
 		.diff = d,
 	};
-	if ((r = add_functions(page, d)) < 0 || (r = add_nodes(page, d)) < 0)
+	if ((r = add_functions(page, d)) < 0 || (r = add_nodes(page, d)) < 0 ||
+	    (r = page_find_tags(page)) < 0)
 		return r;
 	return page_complete(page, node_of);
 }

@@ -11,6 +11,7 @@
 #include "diff/diff.h"
 #include "export/json_parts.h"
 #include "profile/gil.h"
+#include "profile/idle.h"
 #include "profile/kinds.h"
 
 #define NS_PER_S 1e9
@@ -252,6 +253,18 @@ static void put_kinds(struct json *j, const struct page *page)
 			 page->kinds && page->kinds->name ? page->kinds->name : KINDS_CPU);
 }
 
+/* What nodes' rules of it are called. */
+static void put_idle(struct json *j, const struct page *page)
+{
+	if (!page->idle)
+		return;
+	json_key(j, "idle");
+	json_array(j);
+	for (const struct idle_rule *rule = idle_rules; rule->what; rule++)
+		json_string(j, rule->what);
+	json_end(j);
+}
+
 #define GIL_ROWS_MAX 500 /* the longest; the rest as one */
 
 static void put_function(struct json *j, const struct page *page, uint32_t function)
@@ -425,6 +438,7 @@ void page_put_facts(struct json *j, const struct page *page, const struct page_n
 	put_tags(j, page);
 	put_labels(j, page);
 	put_kinds(j, page);
+	put_idle(j, page);
 	put_gil(j, page);
 	json_key(j, "counters");
 	json_array(j);

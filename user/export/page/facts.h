@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "export/page/page.h"
 
-#define PAGE_SCHEMA "pyebpf-page/3"
+#define PAGE_SCHEMA "pyebpf-page/4"
 
 /* String ids of the profile, the empty one first. */
 struct page_names {

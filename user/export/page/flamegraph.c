@@ -134,6 +134,8 @@ static void write_nodes(struct blob *b, const struct page *page)
 		WRITE_COLUMN(b, &page->nodes, n, n->self[CUBE_BASE]);
 	for (size_t i = 0; page->waits && i < page->nodes.len; i++)
 		blob_number(b, page->waits[i]);
+	for (size_t i = 0; page->idle && i < page->nodes.len; i++)
+		blob_number(b, page->idle[i]);
 }
 
 static uint64_t line_number(const struct page *page, const struct page_site *s)
@@ -283,12 +285,12 @@ static int write_html(struct exporting *x)
 	_cleanup_(page_release) struct page page = { 0 };
 	int r;
 
-	assert((c->axes & PAGE_AXES) == PAGE_AXES);
+	assert(((c->axes | CUBE_KINDS) & PAGE_AXES) == PAGE_AXES); /* one kind is ticks */
 	if ((r = calltree_new(x->p, c, CUBE_ALL_KINDS, CALLTREE_BY_FUNCTION, &tree)) < 0 ||
-	    (r = page_of_tree(&page, x->p, c, tree, x->o->kinds)) < 0)
+	    (r = page_of_tree(&page, x->p, c, tree, x->kinds)) < 0)
 		return r;
 	page.notes = x->o->notes;
-	page.gil = x->o->gil;
+	page.gil = x->gil;
 	calltree_free(take_ptr(tree));
 	r = sources_read(&sources, &page);
 	return r < 0 ? r : flamegraph_write(&page, &sources, x->out);
@@ -300,6 +302,6 @@ const struct exporter exporter_html = {
 	.name = "html",
 	.suffixes = suffixes,
 	.help = "one page with flame graph, table, timeline, for any browser",
-	.needs = PAGE_AXES,
+	.needs = PAGE_AXES | EXPORT_NEEDS_GIL,
 	.finish = write_html,
 };

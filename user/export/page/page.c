@@ -36,6 +36,7 @@ void page_release(struct page *page)
 	vec_release(&page->tags);
 	free(page->tag_of);
 	free(page->waits);
+	free(page->idle);
 	strtab_free(page->modules);
 	for (size_t i = 0; i < CUBE_SIDES; i++)
 		free(page->site_of[i]);
@@ -225,7 +226,7 @@ static bool is_same_row_tag(const struct cube_tag *a, const struct cube_tag *b)
 }
 
 /* The cube's are in order, instructions last. */
-static int find_tags(struct page *page)
+int page_find_tags(struct page *page)
 {
 	const struct cube_tag *tags = page->cube->tags.items;
 	size_t count = page->cube->tags.len;
@@ -252,8 +253,6 @@ int page_complete(struct page *page, const uint32_t *const node_of[CUBE_SIDES])
 {
 	int r = find_modules(page);
 
-	if (!r)
-		r = find_tags(page);
 	return r ? r : make_sites(page, node_of);
 }
 
@@ -290,45 +289,17 @@ static int add_nodes(struct page *page, const struct calltree *tree)
 	return 0;
 }
 
-static int add_kind(struct page *page, const struct calltree *tree, uint16_t kind)
-{
-	_cleanup_(freep) uint64_t *values = calloc(tree->stack_count, sizeof(*values));
-	uint64_t factor = page_factor(page, kind);
-
-	if (!values)
-		return -ENOMEM;
-	cube_sum_stacks(page->cube, CUBE_BOTH_SIDES, kind, values);
-	for (size_t i = 0; i < tree->stack_count; i++) {
-		page->nodes.items[tree->node_of[i]].self[CUBE_CURRENT] += values[i] * factor;
-		if (page->waits && page->kinds->roles.items[kind] & KIND_IS_OFF_CPU)
-			page->waits[tree->node_of[i]] += values[i] * factor;
-	}
-	return 0;
-}
-
-/* The tree is of all kinds, what nodes are as large as is of those that are shown. */
-static int sum_nodes(struct page *page, const struct calltree *tree)
-{
-	const struct kinds *k = page->kinds;
-	int r = 0;
-
-	if (k && k->name && !strcmp(k->name, KINDS_WALL)) {
-		page->waits = calloc(page->nodes.len, sizeof(*page->waits));
-		r = page->waits ? 0 : -ENOMEM;
-	}
-	for (size_t i = 0; i < page->nodes.len; i++)
-		page->nodes.items[i].self[CUBE_CURRENT] = 0;
-	for (uint16_t kind = 0; kind <= page->profile->kinds.len && !r; kind++)
-		if (page_factor(page, kind))
-			r = add_kind(page, tree, kind);
-	return r;
-}
-
 int page_of_tree(struct page *page, const struct profile *p, const struct cube *c,
 		 const struct calltree *tree, const struct kinds *kinds)
 {
-	const uint32_t *const node_of[CUBE_SIDES] = { [CUBE_CURRENT] = tree->node_of };
+	size_t size = tree->stack_count * sizeof(*tree->node_of);
+	_cleanup_(freep) uint32_t *node_of = malloc(size + 1);
+	const uint32_t *const sides[CUBE_SIDES] = { [CUBE_CURRENT] = node_of };
 	int r;
+
+	if (!node_of)
+		return -ENOMEM;
+	memcpy(node_of, tree->node_of, size);
 
 	*page = (struct page){
 		.profile = p,
@@ -338,7 +309,9 @@ int page_of_tree(struct page *page, const struct profile *p, const struct cube *
 		.kinds = kinds,
 	};
 	if ((r = add_functions(page, tree)) < 0 || (r = add_nodes(page, tree)) < 0 ||
-	    (r = page_complete(page, node_of)) < 0)
+	    (r = page_find_tags(page)) < 0)
 		return r;
-	return page_has_kinds(page) ? sum_nodes(page, tree) : 0;
+	if (page_has_kinds(page))
+		r = page_tell_kinds(page, node_of);
+	return r ? r : page_complete(page, sides);
 }

@@ -63,6 +63,8 @@ struct page {
 	uint32_t *tag_of;          /* by tag of the cube: index of tags, or the thread's number */
 	const struct kinds *kinds; /* which its nodes are sums of; borrowed; NULL: ticks */
 	uint64_t *waits;           /* by node: of its self of current what waits; NULL: not told */
+	uint8_t *idle; /* by node: 1 + index of idle_rules, where waiting there is idle; NULL:
+			  nowhere */
 	const struct diff *diff;   /* borrowed; NULL: a plain page */
 	const struct texts *notes; /* borrowed; NULL: none */
 	const struct gil *gil;     /* borrowed; NULL: nothing is known of it */
@@ -102,5 +104,15 @@ int page_of_diff(struct page *page, const struct diff *d);
  * node_of: by side; NULL: has no such side. 0, -ENOMEM, -EOVERFLOW.
  */
 int page_complete(struct page *page, const uint32_t *const node_of[CUBE_SIDES]);
+
+/* Before that. 0 or -ENOMEM. */
+int page_find_tags(struct page *page);
+
+/*
+ * Of a plain page whose tags are there, between nodes and sites: nodes become sums of the kinds
+ * that are shown first, and are told what of them waits, and where that says nothing. Where there
+ * is waiting siblings change their order. node_of: by stack; changes with it. 0 or -ENOMEM.
+ */
+int page_tell_kinds(struct page *page, uint32_t *node_of);
 
 #endif
