@@ -11,8 +11,9 @@
 #include "bpf/python.h"
 
 #define EXC_ITEMS_MAX 256 /* one of the thread, and one of each generator that runs in another */
-#define EXC_ITEM_BYTES 32 /* up to 3.10: type, value, traceback, previous; later value, previous \
-			   */
+
+/* Up to 3.10: type, value, traceback, previous; later value, previous. */
+#define EXC_ITEM_BYTES 32
 #define NONE_TYPE 0x65707954656e6f4eULL /* "NoneType" */
 
 /*

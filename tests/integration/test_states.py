@@ -87,7 +87,7 @@ def test_states_have_their_shares_free_threaded(free_threaded, tmp_path, is_full
 
 @pytest.mark.full
 def test_mode_gil_keeps_attached_threads_free_threaded(free_threaded, tmp_path, is_full):
-    text = test_mode_gil_keeps_who_holds_it(free_threaded, tmp_path, is_full)
+    text = check_mode_gil(free_threaded, tmp_path, is_full)
     assert "--mode gil keeps the samples of attached threads" in text
 
 
@@ -117,8 +117,8 @@ def test_mode_exception_keeps_who_handles_one(some_python, tmp_path):
     assert share_error(seen, ticks, cpu / sum(truth.values())) <= 0.02  # its start and its end
 
 
-@pytest.mark.few_pythons
-def test_mode_gil_keeps_who_holds_it(python, tmp_path, is_full):
+def check_mode_gil(python, tmp_path, is_full):
+    """record's summary."""
     truth, phases, recording, text = record(python, tmp_path, "--mode", "gil", kind="threads",
                                             seconds=3 if is_full else 0.5)
     assert all(phase.flagged == phase.all for phase in phases.values()), phases
@@ -128,6 +128,11 @@ def test_mode_gil_keeps_who_holds_it(python, tmp_path, is_full):
     assert phases["releaser"].all <= NOT_OF_THE_GIL * truth["releaser"] * HZ + 4, (truth, phases)
     check_account(recording)
     return text
+
+
+@pytest.mark.few_pythons
+def test_mode_gil_keeps_who_holds_it(python, tmp_path, is_full):
+    check_mode_gil(python, tmp_path, is_full)
 
 
 def test_modes_that_make_no_sense():

@@ -7,9 +7,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/strbuf.h"
 #include "bpf/events.h"
 #include "collect/discover.h"
 #include "collect/pipeline.h"
@@ -324,12 +326,106 @@ static void test_pipeline_record_waits_for_no_look(void **state)
 	assert_false(record_beside_a_look(OWN_PROCESS + 1)); /* another program by then */
 }
 
+#define FRAMES 3
+
+/* Leaf first; all of them are <unknown>, as no code object is readable. */
+struct framed_sample {
+	struct sample_event head;
+	struct sample_part part;
+	struct frame_record frames[FRAMES];
+};
+
+static void put_stack(const struct profile *p, uint32_t stack, struct strbuf *out)
+{
+	const struct stack_entry *e = &stacktab_entries(p->stacks)[stack];
+
+	if (!stack)
+		return;
+	put_stack(p, e->parent, out);
+	strbuf_appendf(out, "%s%s", out->len ? ";" : "",
+		       strtab_get(p->strings, frametab_get(p->frames, e->frame)->name));
+}
+
+static bool has_label(const struct profile *p, const struct sample *s)
+{
+	const struct label_entry *e = &labeltab_entries(p->labels)[s->labels];
+
+	return s->labels && !strcmp(strtab_get(p->strings, e->name), PROFILE_HANDLES_EXCEPTION) &&
+	       !strcmp(strtab_get(p->strings, e->value), "yes");
+}
+
+static void test_pipeline_record_marks_what_threads_do(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t flags[FRAMES]; /* besides FRAME_UNREADABLE */
+		uint32_t sample_flags;
+		struct session_opts opts;
+		const char *want;
+	} cases[] = {
+		/* clang-format off */
+		{ "nothing", { 0 }, 0, { 0 }, "<unknown>;<unknown>;<unknown>" },
+		{ "handles an exception", { 0 }, SAMPLE_HANDLES, { 0 },
+		  "<unknown>;<unknown>;<unknown>" },
+		{ "collects", { FRAME_COLLECTS }, SAMPLE_IN_GC, { 0 },
+		  "<unknown>;<unknown>;<unknown>;<GC>" },
+		{ "finalizer", { FRAME_ENTRY, FRAME_COLLECTS }, SAMPLE_IN_GC, { 0 },
+		  "<unknown>;<unknown>;<GC>;<unknown>" },
+		{ "C called, not asked for", { FRAME_ENTRY, FRAME_ENTRY, FRAME_ENTRY }, 0, { 0 },
+		  "<unknown>;<unknown>;<unknown>" },
+		{ "C called the leaf", { FRAME_ENTRY, 0, FRAME_ENTRY }, 0, { .has_native = true },
+		  "<unknown>;<unknown>;<native>;<unknown>" },
+		{ "C called its caller", { 0, FRAME_ENTRY, FRAME_ENTRY }, 0, { .has_native = true },
+		  "<unknown>;<native>;<unknown>;<unknown>" },
+		/* The same frames but for their flags, which the caches must tell apart. */
+		{ "finalizer, in C's view", { FRAME_ENTRY, FRAME_COLLECTS }, SAMPLE_IN_GC,
+		  { .has_native = true }, "<unknown>;<unknown>;<GC>;<native>;<unknown>" },
+		/* clang-format on */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		_cleanup_(profile_freep) struct profile *profile = NULL;
+		_cleanup_(discovery_freep) struct discovery *discovery = NULL;
+		_cleanup_(pipeline_freep) struct pipeline *p = NULL;
+		struct framed_sample s = {
+			{ .kind = EVENT_SAMPLE, .value = 1, .flags = cases[i].sample_flags },
+			{ .depth = FRAMES, .opcode = OPCODE_NONE },
+			{ { 0 } },
+		};
+
+		for (int f = 0; f < FRAMES; f++)
+			s.frames[f] = (struct frame_record){ 0x1000, 2,
+							     FRAME_UNREADABLE | cases[i].flags[f] };
+		assert_int_equal(profile_new(&profile), 0);
+		assert_int_equal(discovery_new(NULL, &discovery), 0);
+		assert_int_equal(pipeline_new(NULL, discovery, profile, 0, &p), 0);
+		pipeline_set_opts(p, &cases[i].opts);
+		for (int again = 0; again < 2; again++)
+			assert_int_equal(pipeline_record(p, &s, sizeof(s)), 0);
+		assert_int_equal(pipeline_settle(p, monotonic_ns(), true), 0);
+		assert_int_equal(profile->samples.len, 2);
+		for (size_t n = 0; n < 2; n++) {
+			_cleanup_(strbuf_releasep) struct strbuf got = STRBUF_INIT;
+			const struct sample *sample = &profile->samples.items[n];
+
+			put_stack(profile, sample->stack, &got);
+			if (strcmp(strbuf_str(&got), cases[i].want))
+				fail_msg("%s: got %s", cases[i].name, strbuf_str(&got));
+			if (has_label(profile, sample) !=
+			    !!(cases[i].sample_flags & SAMPLE_HANDLES))
+				fail_msg("%s: label %u", cases[i].name, sample->labels);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pipeline_record_counts_what_it_refuses),
 		cmocka_unit_test(test_pipeline_record_makes_kinds_of_times),
 		cmocka_unit_test(test_pipeline_record_waits_for_no_look),
+		cmocka_unit_test(test_pipeline_record_marks_what_threads_do),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
