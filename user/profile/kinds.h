@@ -51,16 +51,13 @@ static inline bool kinds_has(const struct kinds *k, const struct sample *s)
 }
 uint64_t kinds_value(const struct kinds *k, const struct profile *p, const struct sample *s);
 
-/* Are values numbers of ticks, each of which came by itself? Else a sample has one value. */
-static inline bool kinds_are_ticks(const struct kinds *k)
-{
-	return !k->name || (!k->is_ns && k->roles.items[KIND_TICKS] & KIND_IS_WANTED);
-}
-
 /* A value in its kind's unit: of ticks in ns, where their recording knows that. Saturates. */
 uint64_t kinds_scaled(const struct profile *p, const struct sample *s);
 
-/* Are they ticks, as far as is known, whose length is their recording's? */
+/*
+ * Are they ticks, as far as is known, each of which came by itself and is as long as its recording
+ * says? Else a sample has one value.
+ */
 static inline bool kinds_are_ticks(const struct kinds *k)
 {
 	return !k->name || (!k->is_ns && !strcmp(k->name, KINDS_CPU));
