@@ -30,6 +30,7 @@ static const struct limit {
 	const char *words;
 } limits[] = {
 	{ asks_for_native, 11, false, "--native needs 3.11: nothing is marked <native>" },
+	{ asks_for_native, 14, true, "--native marks only where C calls back: calls need 3.14" },
 	{ asks_for_gil, UINT_MAX, true, "--mode gil keeps the samples of attached threads" },
 	{ asks_for_exceptions, 7, false, "--mode exception needs 3.7: it has no samples" },
 };

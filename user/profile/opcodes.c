@@ -35,11 +35,11 @@ static const char *const not_c[] = {
 	"CALL_ALLOC_AND_ENTER_INIT",
 };
 
-bool opcode_calls_c(unsigned int minor, unsigned int opcode)
+bool opcode_calls_c(unsigned int minor, bool is_free_threaded, unsigned int opcode)
 {
-	const char *name = minor >= 11 ? opcode_name(minor, opcode) : NULL;
+	const char *name = opcode_name(minor, opcode);
 
-	if (!name)
+	if (!name || minor < 11 || (minor == 13 && is_free_threaded))
 		return false;
 	if (begins_with(name, "INSTRUMENTED_"))
 		name += strlen("INSTRUMENTED_");

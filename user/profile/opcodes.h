@@ -13,10 +13,10 @@ const char *opcode_name(unsigned int minor, unsigned int opcode);
 
 /*
  * Is it an instruction that calls something other than a Python function? A thread whose leaf frame
- * is at one runs C. False up to 3.10, where a call is half the interpreter's own making of a frame.
- * From 3.11 on those that call Python functions are specialised and have other names, but for the
- * first few calls and those of too many different functions.
+ * is at one runs C. Calls of Python functions are specialised and have other names, but for the
+ * first few and those of too many different functions. False where nothing is specialised so: up to
+ * 3.10, where a call is half the interpreter's own making of a frame, and in free-threaded 3.13.
  */
-bool opcode_calls_c(unsigned int minor, unsigned int opcode);
+bool opcode_calls_c(unsigned int minor, bool is_free_threaded, unsigned int opcode);
 
 #endif

@@ -42,24 +42,29 @@ static void test_opcode_calls_c_but_not_python(void **state)
 {
 	static const struct {
 		const char *name;
-		unsigned int minor, opcode;
+		unsigned int minor;
+		bool is_free_threaded;
+		unsigned int opcode;
 		bool want;
 	} cases[] = {
-		{ "up to 3.10 one cannot know", 10, 131, false }, /* CALL_FUNCTION */
-		{ "3.11 calls builtins in PRECALL", 11, 0, false },
-		{ "no such instruction", 13, 256, false },
+		{ "up to 3.10 one cannot know: CALL_FUNCTION", 10, false, 131, false },
+		{ "3.12: CALL", 12, false, 171, true },
+		{ "3.13: CALL", 13, false, 53, true },
+		{ "3.13 specialises none without the GIL", 13, true, 53, false },
+		{ "no such instruction", 13, false, 256, false },
 	};
 	unsigned int calls = 0;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		if (opcode_calls_c(cases[i].minor, cases[i].opcode) != cases[i].want)
+		if (opcode_calls_c(cases[i].minor, cases[i].is_free_threaded, cases[i].opcode) !=
+		    cases[i].want)
 			fail_msg("%s", cases[i].name);
 	/* By name: numbers are another in each version. */
 	for (unsigned int minor = 6; minor <= 15; minor++)
 		for (unsigned int opcode = 0; opcode < 256; opcode++) {
 			const char *name = opcode_name(minor, opcode);
-			bool is_c = opcode_calls_c(minor, opcode);
+			bool is_c = opcode_calls_c(minor, false, opcode);
 
 			calls += is_c;
 			if (name && is_c &&
