@@ -33,7 +33,7 @@ __u64 started_ns;
 /* Its entry, where the thread's process turns out to be one that is recorded. */
 static __noinline struct thread_times *begin_times(struct task_struct *task)
 {
-	__u32 pid = process_pid(task);
+	__u32 pid = session.pidns_inode ? process_pid(task) : task->tgid;
 	struct proc_row *known = bpf_map_lookup_elem(&procs, &pid), row;
 	struct thread_times *t;
 	struct task_facts f;

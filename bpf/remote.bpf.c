@@ -225,7 +225,8 @@ int visit_thread(struct bpf_iter__task *ctx)
 
 /*
  * How long others have waited for the GIL of a thread's process, which its leader has: looked up
- * before a pass, as a program that may sleep does not keep a leader from going.
+ * before spans are closed and after they were opened, as a program that may sleep does not keep a
+ * leader from going.
  */
 SEC(ITERATOR)
 int note_waited(struct bpf_iter__task *ctx)
@@ -240,5 +241,7 @@ int note_waited(struct bpf_iter__task *ctx)
 		return 0;
 	leader = times_of_leader(t, task);
 	t->waited_ns = leader ? gil_waited_ns(leader, bpf_ktime_get_ns()) : GIL_WAITED_UNKNOWN;
+	if (t->blocked_ns == GIL_WAITED_UNKNOWN)
+		t->blocked_ns = t->waited_ns;
 	return 0;
 }

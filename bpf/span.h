@@ -30,8 +30,11 @@ static __always_inline bool is_recorded(const struct task_facts *f, struct proc_
 	       row->layout < LAYOUTS_MAX && (!session.has_filter || row->is_target);
 }
 
+/* Most tasks of a machine have no storage at all, which is told much sooner than by the helper. */
 static __always_inline struct thread_times *times_get(struct task_struct *task)
 {
+	if (!task->bpf_storage)
+		return NULL;
 	return bpf_task_storage_get(&thread_times, task, NULL, 0);
 }
 

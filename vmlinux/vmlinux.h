@@ -200,6 +200,7 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct mm_struct *mm;
 	struct signal_struct *signal;
+	struct bpf_local_storage *bpf_storage; /* all maps' values of this task */
 	struct files_struct *files;
 	struct pid *thread_pid;
 	struct css_set *cgroups;
@@ -207,7 +208,7 @@ struct task_struct {
 	unsigned long nvcsw;  /* switches away from it, of its own will, */
 	unsigned long nivcsw; /* and not */
 	u64 start_time;       /* ns, CLOCK_MONOTONIC */
-	u64 start_boottime; /* ns, CLOCK_BOOTTIME */
+	u64 start_boottime;   /* ns, CLOCK_BOOTTIME */
 	char comm[16];
 	struct sched_entity se;
 	struct thread_struct thread;

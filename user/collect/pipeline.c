@@ -132,13 +132,8 @@ static int note_opcode(struct pipeline *p, const struct sample_event *e, struct 
 	if (p->opts.has_opcodes)
 		r = strtab_intern(p->profile->strings, name ? name : "", name ? strlen(name) : 0,
 				  &s->opcode);
-<<<<<<< ours
 	if (r < 0 || !p->opts.has_native || part_frames(part)->flags & FRAME_COLLECTS || !off ||
-	    !opcode_calls_c(off->minor, part->opcode))
-=======
-	if (r < 0 || !p->has_native || part_frames(part)->flags & FRAME_COLLECTS || !off ||
 	    !opcode_calls_c(off->minor, off->is_free_threaded, part->opcode))
->>>>>>> theirs
 		return r;
 	return stacks_push_marker(p->stacks, PROFILE_NATIVE, &s->stack);
 }
