@@ -129,25 +129,10 @@ static __always_inline __u64 blocked_ns(struct cpu_state *c, struct thread_times
 					struct task_struct *task, __u64 now, __u64 duration)
 {
 	struct thread_times *leader = times_of_leader(t, task);
-	__u64 waited;
 
-	if (t->waits_for_gil || !leader || t->blocked_ns == GIL_WAITED_UNKNOWN)
+	if (t->waits_for_gil || !leader)
 		return 0;
-	waited = gil_waited_ns(leader, now);
-	if (waited == GIL_WAITED_UNKNOWN)
-		return 0;
-	waited -= t->blocked_ns;
-	if (waited / GIL_WAITERS_MAX > duration) {
-		stat_add(c, STAT_GIL_DRIFT, 1);
-		return 0;
-	}
-	return waited;
-}
-
-/* The same for what the span stands for; in 1024ths. */
-static __always_inline __u64 weigh(__u64 ns, __u64 value, __u64 duration)
-{
-	return duration ? ns * ((value << 10) / duration) >> 10 : 0;
+	return gil_blocked_ns(c, t->blocked_ns, gil_waited_ns(leader, now), duration);
 }
 
 /* With probability ns / whole; both are less than 2^44, which is five hours. */

@@ -52,30 +52,33 @@ static __always_inline void times_fill(struct thread_times *t, struct task_struc
  * it and that: gone without an entry, it is off from now on; come back, its next switch finds a
  * span open and mends it by exec_ns, as any that it did not see end.
  */
-static __always_inline struct thread_times *times_open(struct py_scratch *s,
-						       struct task_struct *task, __u64 now)
+static __always_inline void times_open(struct py_scratch *s, struct task_struct *task,
+				       const struct task_facts *f, __u64 now)
 {
 	struct thread_times *init = (struct thread_times *)s->message, *t;
 	bool is_on_cpu = task->on_cpu;
-	struct task_facts f;
-	struct proc_row row;
 
-	task_facts_read(task, &f);
-	if (!is_remote_wanted(task, &f) || !is_recorded(&f, &row))
-		return NULL;
 	__builtin_memset(init, 0, sizeof(*init));
-	times_fill(init, task, &f, now, is_on_cpu);
+	times_fill(init, task, f, now, is_on_cpu);
 	init->since_ns = now;
 	t = bpf_task_storage_get(&thread_times, task, init, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!t)
-		return NULL;
+		return;
 	if (!t->since_ns) { /* it was there to count who waits for the GIL */
-		times_fill(t, task, &f, now, is_on_cpu);
+		times_fill(t, task, f, now, is_on_cpu);
 		__sync_val_compare_and_swap(&t->since_ns, 0, now);
 	}
 	if (t->since_ns == now && is_on_cpu && !*(volatile int *)&task->on_cpu)
 		__sync_val_compare_and_swap(&t->out_ns, 0, now);
-	return t;
+}
+
+/* For whoever holds the GIL: what others waited for it, as note_waited() has it. */
+static __always_inline __u64 blocked_at_cut(struct cpu_state *c, const struct thread_times *t,
+					    __u64 duration, __u64 value)
+{
+	if (t->waits_for_gil || t->waited_ns < t->blocked_ns) /* it has just left the CPU */
+		return 0;
+	return weigh(gil_blocked_ns(c, t->blocked_ns, t->waited_ns, duration), value, duration);
 }
 
 /* Of at least span_ns they are all kept, shorter ones so often as their length is a part of that.
@@ -97,46 +100,40 @@ static __always_inline void note_wait(struct sample_event *e, struct task_struct
 	e->syscall = e->wait == WAIT_OTHER ? regs_syscall(regs) : SYSCALL_NONE;
 }
 
-static __always_inline int walk_thread(struct py_scratch *s, struct cpu_state *c,
-				       struct task_struct *task, __u64 now)
-{
-	struct task_facts f;
-	struct proc_row row;
-
-	task_facts_read(task, &f);
-	return is_recorded(&f, &row) ? walk_remote(s, c, task, &f, &row, now) : STAT_FILTERED;
-}
-
 /* The span that s->sample tells of has ended, at its ktime_ns. */
-static __always_inline void send_closed(struct py_scratch *s, struct cpu_state *c, int r)
+VERIFIED_ONCE int send_closed(struct py_scratch *s, struct cpu_state *c, int r)
 {
-	__u32 flags = s->walk.flags;
+	__u32 flags;
 
+	if (!s || !c)
+		return 0; /* for the verifier */
+	flags = s->walk.flags;
 	if (s->sample.duration_ns < session.span_ns)
 		s->walk.flags |= SAMPLE_SHORT;
 	if (r == STAT_RECORDED && !send_sample(s, c))
 		r = STAT_RING_FULL;
 	stat_add(c, at_most((__u32)r, STAT_TICK_END - 1), s->sample.value);
 	s->walk.flags = flags;
+	return 0;
 }
 
 /*
  * Before Linux 6.16: the sample of the span that begins at its ktime_ns, whose end comes as an
  * event of its own, and no end for the one before it, which is told whole.
  */
-static __always_inline void send_open(struct thread_times *t, struct py_scratch *s,
-				      struct cpu_state *c, __u64 before_ns, int r)
+VERIFIED_ONCE int send_open(struct thread_times *t, struct py_scratch *s, struct cpu_state *c,
+			    int r)
 {
-	struct sample_event *e = &s->sample;
-	struct span_end_event end = {
-		.kind = EVENT_SPAN_END,
-		.syscall = SYSCALL_NONE,
-		.tid = e->tid,
-		.process = e->process,
-		.begin_ns = before_ns,
-		.ktime_ns = e->ktime_ns,
-	};
+	struct span_end_event end = { .kind = EVENT_SPAN_END, .syscall = SYSCALL_NONE };
+	struct sample_event *e;
 
+	if (!t || !s || !c)
+		return 0; /* for the verifier */
+	e = &s->sample;
+	end.tid = e->tid;
+	end.process = e->process;
+	end.begin_ns = e->ktime_ns - e->duration_ns;
+	end.ktime_ns = e->ktime_ns;
 	if (t->is_open)
 		ring_send(&end, sizeof(end));
 	e->value = 1;
@@ -146,45 +143,51 @@ static __always_inline void send_open(struct thread_times *t, struct py_scratch 
 	s->walk.flags |= SAMPLE_OPEN;
 	t->thinned = 0;
 	t->is_open = r == STAT_RECORDED && send_sample(s, c);
+	return 0;
 }
 
 /*
- * A thread that is off the CPU since begin_ns. is_cut: its span ends now, and the next one begins;
- * else it has just been opened.
+ * A thread that is off the CPU: its span ends now, and the next one begins; or it has just been
+ * opened. What is known before the walk goes through memory, too.
  */
 static __always_inline void look_at_span(struct py_scratch *s, struct cpu_state *c,
 					 struct task_struct *task, struct thread_times *t,
-					 __u64 now, bool is_cut)
+					 const struct task_facts *f, const struct proc_row *row,
+					 __u64 now)
 {
-	__u64 begin_ns = *(volatile __u64 *)&t->out_ns, value = 0;
-	struct sample_event *e = &s->sample;
+	__u64 begin_ns = *(volatile __u64 *)&t->out_ns;
+	volatile struct sample_event *e = &s->sample;
 	struct standstill still;
 	int r = STAT_FILTERED;
 
 	if (!begin_ns || begin_ns > now || !standstill_begin(task, &still))
 		return;
-	if (is_cut)
-		value = value_of_span(now - begin_ns);
-	if (value || !session.has_exit_hook) {
+	e->source = SOURCE_SWITCHES;
+	e->duration_ns = now - begin_ns;
+	e->value = value_of_span(now - begin_ns);
+	if (e->value || !session.has_exit_hook) {
 		if (ring_is_filling()) {
 			spans_left++;
 			return;
 		}
-		r = walk_thread(s, c, task, now);
+		r = walk_remote(s, c, task, f, row, now);
 	}
-	e->source = SOURCE_SWITCHES;
+	if (t->waits_for_gil == GIL_WAIT_BEGINS)
+		s->walk.flags |= SAMPLE_EPISODE;
 	e->ktime_ns = now;
-	e->value = value;
-	e->duration_ns = now - begin_ns;
-	e->blocked_ns = 0;
-	note_wait(e, task, t);
+	e->blocked_ns = blocked_at_cut(c, t, e->duration_ns, e->value);
+	note_wait(&s->sample, task, t);
 	if (!standstill_lasts(task, &still) ||
-	    (is_cut && !times_cut(t, begin_ns, now, wait_class(e->wait))))
+	    (e->duration_ns && !times_cut(t, now - e->duration_ns, now, wait_class(e->wait))))
 		return;
-	if (value)
+	if (t->waited_ns > t->blocked_ns)
+		t->blocked_ns = t->waited_ns;
+	if (t->waits_for_gil)
+		t->waits_for_gil = GIL_WAIT_GOES_ON;
+	if (e->value)
 		send_closed(s, c, r);
 	if (!session.has_exit_hook)
-		send_open(t, s, c, begin_ns, r);
+		send_open(t, s, c, r);
 }
 
 SEC(ITERATOR)
@@ -195,17 +198,44 @@ int visit_thread(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	__u64 now = bpf_ktime_get_ns();
 	struct thread_times *t;
-	bool is_known;
+	struct task_facts f;
+	struct proc_row row;
 
 	if (!task || !c || !s || task->flags & (PF_EXITING | PF_KTHREAD))
 		return 0;
-	t = times_get(task);
-	is_known = t && t->since_ns;
-	if (is_known && !is_closing)
+	task_facts_read(task, &f);
+	if (!is_recorded(&f, &row) || !is_remote_wanted(task, &f))
 		return 0;
-	if (!is_known)
-		t = times_open(s, task, now);
-	if (t && (is_known || !session.has_exit_hook))
-		look_at_span(s, c, task, t, now, is_known);
+	t = times_get(task);
+	if (!t || !t->since_ns)
+		times_open(s, task, &f, now);
+	else if (!is_closing)
+		return 0;
+	t = times_get(task); /* one state for the verifier */
+	if (t && (is_closing || !session.has_exit_hook))
+		look_at_span(s, c, task, t, &f, &row, now);
+	return 0;
+}
+
+/*
+ * How long others have waited for the GIL of a thread's process, which its leader has: looked up
+ * before spans are closed and after they were opened, as a program that may sleep does not keep a
+ * leader from going.
+ */
+SEC(ITERATOR)
+int note_waited(struct bpf_iter__task *ctx)
+{
+	struct thread_times *t, *leader;
+	struct task_struct *task = ctx->task;
+
+	if (!task || task->flags & (PF_EXITING | PF_KTHREAD))
+		return 0;
+	t = times_get(task);
+	if (!t || !t->out_ns || t->waits_for_gil)
+		return 0;
+	leader = times_of_leader(t, task);
+	t->waited_ns = leader ? gil_waited_ns(leader, bpf_ktime_get_ns()) : GIL_WAITED_UNKNOWN;
+	if (t->blocked_ns == GIL_WAITED_UNKNOWN)
+		t->blocked_ns = t->waited_ns;
 	return 0;
 }

@@ -126,6 +126,25 @@ static __always_inline void times_end_gil_wait(struct thread_times *t, struct ta
 	t->gil_end_ns = now;
 }
 
+/* How long others waited for the GIL between two gil_waited_ns(), in a span of that length. */
+static __always_inline __u64 gil_blocked_ns(struct cpu_state *c, __u64 before, __u64 now,
+					    __u64 duration)
+{
+	if (before == GIL_WAITED_UNKNOWN || now == GIL_WAITED_UNKNOWN)
+		return 0;
+	if ((now - before) / GIL_WAITERS_MAX > duration) {
+		stat_add(c, STAT_GIL_DRIFT, 1);
+		return 0;
+	}
+	return now - before;
+}
+
+/* The same for what the span stands for; in 1024ths. */
+static __always_inline __u64 weigh(__u64 ns, __u64 value, __u64 duration)
+{
+	return duration ? ns * ((value << 10) / duration) >> 10 : 0;
+}
+
 /* How long a thread has run since it left the CPU, as it is said to be off since off_ns. */
 static __always_inline __u64 times_ran_unseen(const struct thread_times *t,
 					      struct task_struct *task, __u64 off_ns)

@@ -23,6 +23,7 @@ struct thread_times {
 	__u64 gil;        /* address of the GIL it takes; 0: not known */
 	__u64 gil_end_ns; /* when it last ended to wait for that */
 	__u64 blocked_ns; /* gil_waited_ns() of its process when it left the CPU */
+	__u64 waited_ns;  /* the same when another task was about to end its span */
 	__u64 process;    /* identity of the process that these times are of */
 	__u32 pid;        /* in our own PID namespace, and */
 	__u32 tid;

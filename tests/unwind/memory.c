@@ -260,8 +260,8 @@ static void check_room(const __u8 *dst, size_t size)
 		if (dst >= start && dst + size <= start + guard.rooms[i].bytes)
 			return;
 	}
-	fprintf(stderr, "read_memory: %zu bytes at %td of the work space fit no member of it\n", size,
-		dst - guard.object);
+	fprintf(stderr, "read_memory: %zu bytes at %td of the work space fit no member of it\n",
+		size, dst - guard.object);
 	abort();
 }
 

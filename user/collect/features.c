@@ -259,6 +259,7 @@ int feature_kernel_types(struct feature_probe *p)
 		[KERNEL_SCHED_SWITCH] = { "btf_trace_sched_switch", BTF_KIND_TYPEDEF, 0 },
 		[KERNEL_SCHED_EXIT] = { "btf_trace_sched_exit_tp", BTF_KIND_TYPEDEF, 0 },
 		[KERNEL_SCHED_FORK] = { "btf_trace_sched_process_fork", BTF_KIND_TYPEDEF, 0 },
+		[KERNEL_COPY_FROM_TASK] = { "bpf_copy_from_user_task", BTF_KIND_FUNC, 0 },
 	};
 	int r;
 
@@ -309,6 +310,11 @@ bool feature_switches(const struct feature_probe *p)
 	return p->functions[KERNEL_SCHED_SWITCH].id && p->functions[KERNEL_SCHED_FORK].id;
 }
 
+bool feature_remote_memory(const struct feature_probe *p)
+{
+	return p->functions[KERNEL_COPY_FROM_TASK].id;
+}
+
 bool feature_exit_hook(const struct feature_probe *p)
 {
 	return p->functions[KERNEL_SCHED_EXIT].id;
@@ -319,6 +325,13 @@ static enum feature_state probe_switches(struct feature_probe *p)
 	if (!has_kernel_types(p))
 		return FEATURE_UNKNOWN;
 	return feature_switches(p) ? FEATURE_OK : FEATURE_LIMITED;
+}
+
+static enum feature_state probe_remote_memory(struct feature_probe *p)
+{
+	if (!has_kernel_types(p))
+		return FEATURE_UNKNOWN;
+	return feature_remote_memory(p) ? FEATURE_OK : FEATURE_LIMITED;
 }
 
 static enum feature_state probe_exit_hook(struct feature_probe *p)
@@ -522,6 +535,8 @@ const struct feature features[] = {
 	  "boot Linux 6.18 or newer, or leave it: most samples are whole", 0, probe_task_work },
 	{ "sched_switch", "waiting (--mode wall, off-cpu) cannot be recorded: BPF programs do not see this kernel's switches",
 	  "boot Linux 5.17 or newer, built with CONFIG_DEBUG_INFO_BTF=y", 0, probe_switches },
+	{ "copy_from_user_task", "waiting (--mode wall, off-cpu) cannot be recorded: BPF programs cannot read the memory of threads that do not run",
+	  "boot Linux 5.18 or newer", 0, probe_remote_memory },
 	{ "sched_exit_tp", "spans of waiting (--mode wall, off-cpu) are sampled as they begin: fewer of many short ones, none is read in",
 	  "boot Linux 6.16 or newer, or leave it: the sums are exact all the same", 0, probe_exit_hook },
 	{ "BPF JIT", "BPF programs are interpreted: a sample takes many times as long",

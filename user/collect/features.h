@@ -16,6 +16,7 @@ enum kernel_function {
 	KERNEL_SCHED_SWITCH,
 	KERNEL_SCHED_EXIT, /* Linux 6.16 */
 	KERNEL_SCHED_FORK,
+	KERNEL_COPY_FROM_TASK, /* Linux 5.18 */
 	KERNEL_FUNCTIONS
 };
 
@@ -70,6 +71,9 @@ int feature_kernel_types(struct feature_probe *p);
 
 /* Can time off the CPU be recorded at all? */
 bool feature_switches(const struct feature_probe *p);
+
+/* Can the memory of a thread that waits be read? */
+bool feature_remote_memory(const struct feature_probe *p);
 
 /* Can spans of waiting be sampled when they end, by the thread that has come back? */
 bool feature_exit_hook(const struct feature_probe *p);

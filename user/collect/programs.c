@@ -108,6 +108,9 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 		return err_set(-EOPNOTSUPP, "waiting cannot be recorded: this kernel has no "
 					    "btf_trace_sched_switch: boot Linux 5.17 or newer with "
 					    "CONFIG_DEBUG_INFO_BTF=y");
+	if (c->has_spans && !feature_remote_memory(probe))
+		return err_set(-EOPNOTSUPP, "waiting cannot be recorded: this kernel has no "
+					    "bpf_copy_from_user_task: boot Linux 5.18 or newer");
 	c->has_exit_hook = feature_exit_hook(probe) && !opts->no_exit_hook;
 	give_scratch(c, opts);
 	c->span_ns = NS_PER_SECOND / opts->freq_hz;
@@ -206,6 +209,7 @@ static int choose_programs(struct pyebpf *skel)
 		{ skel->progs.on_switched, c->has_spans && c->has_exit_hook },
 		{ skel->progs.on_thread, c->has_spans },
 		{ skel->progs.list_thread_times, c->has_spans },
+		{ skel->progs.note_waited, c->has_spans },
 		{ skel->progs.visit_thread, c->has_spans },
 	};
 	int r = bpf_map__set_autocreate(skel->maps.thread_times, c->has_spans);

@@ -29,24 +29,31 @@ struct spans {
 	bool is_late;         /* one has not come back */
 };
 
-/* One reading of the iterator, which writes nothing. */
+/* One reading of the iterator. */
 struct pass {
 	struct work work;
 	int fd;
 	int result;
 };
 
-static void pass_run(struct work *w, void *context)
+/* Of one that writes nothing. */
+static int read_through(int fd)
 {
-	struct pass *p = (struct pass *)w;
 	ssize_t n;
 	char none;
 
-	(void)context;
 	do
-		n = read(p->fd, &none, sizeof(none));
+		n = read(fd, &none, sizeof(none));
 	while (n < 0 && (errno == EAGAIN || errno == EINTR));
-	p->result = n < 0 ? -errno : 0;
+	return n < 0 ? -errno : 0;
+}
+
+static void pass_run(struct work *w, void *context)
+{
+	struct pass *p = (struct pass *)w;
+
+	(void)context;
+	p->result = read_through(p->fd);
 }
 
 static void pass_free(struct work *w)
@@ -144,15 +151,28 @@ static int run_pass(struct spans *sp, uint32_t pid)
 	return r < 0 ? err_set(r, "look at threads that wait: %s", strerror(-r)) : 0;
 }
 
+/* This one waits for nothing. */
+static int note_waited(struct spans *sp, uint32_t pid)
+{
+	_cleanup_(closep) int fd = iterate(sp->skel->progs.note_waited, pid);
+	int r = fd == -ESRCH ? 0 : fd < 0 ? fd : read_through(fd);
+
+	return r < 0 ? err_set(r, "look at threads that wait: %s", strerror(-r)) : 0;
+}
+
 static int visit(struct spans *sp, uint32_t pid, bool is_closing)
 {
 	int r;
 
 	if (!is_free(sp))
 		return 0;
+	if (is_closing && (r = note_waited(sp, pid)) < 0)
+		return r;
 	sp->skel->bss->is_closing = is_closing;
 	sp->skel->bss->spans_left = 0;
 	r = run_pass(sp, pid);
+	if (!r && !is_closing)
+		r = note_waited(sp, pid);
 	return r < 0 ? r : sp->skel->bss->spans_left > 0;
 }
 
