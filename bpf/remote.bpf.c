@@ -60,7 +60,7 @@ static __always_inline void times_open(struct py_scratch *s, struct task_struct 
 				       const struct task_facts *f, __u64 now)
 {
 	struct thread_times *init = (struct thread_times *)s->message, *t;
-	bool is_on_cpu = task->on_cpu;
+	bool is_on_cpu = task_is_on_cpu(task);
 
 	if (opened_ns && !is_on_cpu && may_allocate_in_switch())
 		now = opened_ns;
@@ -74,7 +74,7 @@ static __always_inline void times_open(struct py_scratch *s, struct task_struct 
 		times_fill(t, task, f, now, is_on_cpu);
 		__sync_val_compare_and_swap(&t->since_ns, 0, now);
 	}
-	if (t->since_ns == now && is_on_cpu && !*(volatile int *)&task->on_cpu)
+	if (t->since_ns == now && is_on_cpu && !task_is_on_cpu(task))
 		__sync_val_compare_and_swap(&t->out_ns, 0, now);
 }
 

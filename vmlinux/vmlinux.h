@@ -192,7 +192,8 @@ struct sched_entity {
 struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
-	int on_cpu; /* from before it is switched to until after it is switched from */
+	/* An int, from 7.2 on a u8: as it is unsigned here libbpf has the right size read. */
+	unsigned int on_cpu; /* from before it is switched to until after it is switched from */
 	pid_t pid;
 	pid_t tgid;
 	unsigned int policy; /* SCHED_* */
