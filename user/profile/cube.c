@@ -398,7 +398,6 @@ static void add_to_sum(struct cube *c, const struct profile *p, const struct sam
 
 	if (__builtin_add_overflow(sum.last_ns, s->duration_ns, &sum.last_ns))
 		sum.last_ns = UINT64_MAX;
-
 	if (s->thread < p->threads.len) /* not so where a recorder sums functions alone */
 		cube_sum_add(&c->sums.items[s->kind].items[s->thread], &sum);
 }
