@@ -26,9 +26,9 @@ function writeText(name, samples) {
   return file;
 }
 
-function makeRecording() {
-  const file = path.join(folder, "kinds.pyebpf");
-  execFileSync(path.join(path.dirname(PAGES), "kinds_recording"), [file]);
+function makeRecording(name) {
+  const file = path.join(folder, name + ".pyebpf");
+  execFileSync(path.join(path.dirname(PAGES), name + "_recording"), [file]);
   return file;
 }
 
@@ -40,7 +40,7 @@ function readPage(...operands) {
 }
 
 const text = writeText("samples.txt", VECTORS.samples), merged = writeText("merged.txt", VECTORS.merged.samples);
-const recording = makeRecording();
+const recording = makeRecording("kinds"), waits = makeRecording("waits");
 const report = readPage(text);
 
 // The shell takes a text apart as it would at a prompt.
@@ -95,6 +95,11 @@ test("kinds, labels, containers, parts of the time", () => {
     assert.equal(page.activeData(kinds, {select}).current.total[0], left, `the page: ${select}`);
     assert.ok(!error && !note, `${select}: ${error} ${note}`);
   }
+});
+
+test("waits, and what is looked at by default", () => {
+  for (const {text: select, left} of VECTORS.waits.cases)
+    assert.equal(sum(program(waits, select)), left, `the program: ${select}`);
 });
 
 test("parts of the time add up", () => {

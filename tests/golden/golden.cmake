@@ -8,6 +8,7 @@ if(TARGET pyebpf)
   add_executable(waits_recording ${CMAKE_CURRENT_LIST_DIR}/waits_recording.c)
   target_link_libraries(waits_recording PRIVATE pyebpf_store)
   add_test(NAME golden COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/golden.py
-    $<TARGET_FILE:pyebpf> $<TARGET_FILE:golden_recording>)
+    $<TARGET_FILE:pyebpf> $<TARGET_FILE:golden_recording>
+    $<TARGET_FILE:waits_recording>)
   set_tests_properties(golden PROPERTIES LABELS unit)
 endif()

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """One recording, and the exact bytes that export and report make of it.
 
-usage: golden.py PYEBPF GOLDEN_RECORDING [--update]
+usage: golden.py PYEBPF GOLDEN_RECORDING WAITS_RECORDING [--update]
 
 The recording has odd names, markers, threads, processes, Unicode and what is not. Its collapsed
 text, pprof and OTLP are also read back by the parsers of the integration tests: they must give the
 same samples. The goldens of the last two are what their parsers show.
+WAITS_RECORDING makes one of wall time; its goldens are what waits_recording.c says is in it.
 Each process hashes under a key of its own, so each output is made three times.
 With --update the files beside this script are written anew; look at what changed.
 """
@@ -56,6 +57,17 @@ REPORTS = [
     ("report-threads.txt", ["--no-summary", "--threads", "--limit", "3"]),
     ("report-tree.txt", ["--no-summary", "--tree"]),
     ("report-tree-lines.txt", ["--no-summary", "--tree", "--lines", "--min-percent", "5"]),
+]
+WAITS = [
+    ("waits-report.txt", ["report", "--threads"]),
+    ("waits-no-idle.txt", ["report", "--no-idle", "--limit", "5"]),
+    ("waits-cpu.txt", ["report", "--kind", "cpu", "--limit", "3"]),
+    ("waits-memory.txt", ["report", "--kind", "memory"]),
+    ("waits-label.txt", ["report", "--no-summary", "--kind", "off-cpu", "--by", "label"]),
+    ("waits-tree.txt", ["report", "--no-summary", "--tree"]),
+    ("waits-gil.txt", ["report", "--no-summary", "--gil"]),
+    ("waits-gil-of-late.txt", ["report", "--no-summary", "--gil", "--thread", "late"]),
+    ("waits.json", ["export", "-f", "json"]),
 ]
 PYTHON, NATIVE, KERNEL, MARKER = range(4)
 INTERVAL_NS = 10101010  # of a tick, as golden_recording.c has it
@@ -232,7 +244,14 @@ def check_losses(pyebpf, recording, folder):
     assert htmlpage.Page(page).facts["notes"][:4] == told, told
 
 
-def main(pyebpf, golden_recording, update):
+def compare_waits(pyebpf, waits_recording, folder, update):
+    recording = os.path.join(folder, "waits.pyebpf")
+    run(waits_recording, recording)
+    made = [compare(name, run(pyebpf, *arguments, recording), update) for name, arguments in WAITS]
+    return all(made)
+
+
+def main(pyebpf, golden_recording, waits_recording, update):
     is_same = True
     with tempfile.TemporaryDirectory() as folder:
         recording = os.path.join(folder, "golden.pyebpf")
@@ -262,9 +281,11 @@ def main(pyebpf, golden_recording, update):
             made = os.path.join(folder, "diff." + suffix)
             same_file(made, pyebpf, "diff", "-o", made, recording, recording)
         check_losses(pyebpf, recording, folder)
-    print("%d golden files compared" % len(COLLAPSED + PPROF + OTLP + JSON + JSONL + REPORTS))
+        is_same &= compare_waits(pyebpf, waits_recording, folder, update)
+    print("%d golden files compared" % len(
+        COLLAPSED + PPROF + OTLP + JSON + JSONL + REPORTS + WAITS))
     return 0 if is_same else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2], "--update" in sys.argv[3:]))
+    sys.exit(main(*sys.argv[1:4], "--update" in sys.argv[4:]))

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * waits_recording FILE [SLEEP_MS]: writes a recording of wall time, of threads that compute, sleep,
- * wait and keep others waiting: the stretches below are all that is in it. Ten seconds of two
- * processes; the first thread's sleep may be made longer or shorter.
+ * waits_recording FILE [SLEEP_MS | -]: writes a recording of wall time, of threads that compute,
+ * sleep, wait and keep others waiting: the stretches below are all that is in it. Ten seconds of
+ * two processes; the first thread's sleep may be made longer or shorter. With `-` it is of waits of
+ * a second each instead, whose stacks are lines of the input: FILE:NAME;FILE:NAME;<lock>
  *
  * shop (500)     MainThread 500  cpu 5.06 s, sleep 2, pipe 1, lock 0.94 + 0.1 not sampled, poll 0.9
  *                worker 501      cpu 1 s, GIL 4 (4 episodes), disk 1, runnable 0.5, idle 3.5
@@ -137,16 +138,24 @@ static int intern(struct profile *p, const char *s, uint32_t *id)
 
 static bool is_marker(const char *name)
 {
-	return *name == '<' && strcmp(name, "<module>") != 0;
+	return *name == '<' && strcmp(name, "<module>") != 0 && !strchr(name, '>')[1];
 }
 
-static int add_frame(struct profile *p, const char *name, uint32_t *id)
+/* NAME, or FILE:NAME */
+static int add_frame(struct profile *p, char *text, uint32_t *id)
 {
 	struct frame f = { .line = 3, .first_line = 1 };
-	const char *file = "/srv/shop.py";
-	int r = intern(p, name, &f.name);
+	const char *file = "/srv/shop.py", *name = text;
+	char *colon = strrchr(text, ':');
+	int r;
 
-	for (size_t i = 0; i < LENGTH(functions); i++)
+	if (colon && !is_marker(text)) {
+		*colon = '\0';
+		file = text;
+		name = colon + 1;
+	}
+	r = intern(p, name, &f.name);
+	for (size_t i = 0; i < LENGTH(functions) && !colon; i++)
 		if (!strcmp(functions[i].name, name))
 			file = functions[i].file;
 	if (is_marker(name))
@@ -159,7 +168,7 @@ static int add_frame(struct profile *p, const char *name, uint32_t *id)
 /* Its leaf is what it waits for. */
 static int add_stack(struct profile *p, const struct stretch *of, struct sample *s)
 {
-	char copy[512], *name, *rest = copy, *leaf = copy;
+	char copy[8192], *name, *rest = copy, *leaf = copy;
 	uint32_t frame, label, value;
 	int r = 0;
 
@@ -194,6 +203,24 @@ static int add_stretch(struct profile *p, const struct stretch *of)
 		s.time_ns = at * MS;
 		r = profile_add_sample(p, &s);
 	}
+	return r;
+}
+
+/* What this program is given. */
+static int add_lines(struct profile *p, FILE *in)
+{
+	char *line = NULL;
+	size_t size = 0;
+	int r = 0;
+
+	while (getline(&line, &size, in) > 0 && !r) {
+		struct stretch of = { .kind = OFF_CPU, .to_ms = 1000, .each_ms = 1000 };
+
+		line[strcspn(line, "\n")] = '\0';
+		of.stack = line;
+		r = add_stretch(p, &of);
+	}
+	free(line);
 	return r;
 }
 
@@ -236,7 +263,7 @@ static int add_kinds(struct profile *p)
 	return r;
 }
 
-static int fill(struct profile *p)
+static int fill(struct profile *p, FILE *in)
 {
 	struct recording *m = profile_recording(p);
 	int r = add_kinds(p);
@@ -253,19 +280,22 @@ static int fill(struct profile *p)
 		r = recording_set_text(&m->target, "pid 500, 600");
 	if (!r)
 		r = add_threads(p);
+	if (in && !r)
+		return add_lines(p, in);
 	for (size_t i = 0; i < LENGTH(stretches) && !r; i++)
 		r = add_stretch(p, &stretches[i]);
 	return r;
 }
 
-static int write_to(const char *path)
+/* in: of stacks; NULL: it is of the stretches. */
+static int write_to(const char *path, FILE *in)
 {
 	struct writer *w = NULL;
 	struct profile *p = NULL;
 	int r = profile_new(&p);
 
 	if (!r)
-		r = fill(p);
+		r = fill(p, in);
 	if (!r)
 		r = writer_open(path, p, &w);
 	if (!r)
@@ -277,17 +307,18 @@ static int write_to(const char *path)
 
 int main(int argc, char **argv)
 {
+	bool has_stacks = argc > 2 && !strcmp(argv[2], "-");
 	int r;
 
 	if (argc < 2) {
-		fprintf(stderr, "usage: waits_recording FILE [SLEEP_MS]\n");
+		fprintf(stderr, "usage: waits_recording FILE [SLEEP_MS | -]\n");
 		return 2;
 	}
-	if (argc > 2) {
+	if (argc > 2 && !has_stacks) {
 		stretches[0].each_ms = (uint32_t)strtoul(argv[2], NULL, 10);
 		stretches[0].to_ms = stretches[0].from_ms + stretches[0].each_ms;
 	}
-	r = write_to(argv[1]);
+	r = write_to(argv[1], has_stacks ? stdin : NULL);
 	if (r < 0)
 		fprintf(stderr, "waits_recording: %s\n", err_message(r));
 	return r < 0;

@@ -129,6 +129,7 @@ static int conclude(struct loading *l, struct diff_input *in,
 		return r;
 	selected[l->file->side].all += sum->all;
 	selected[l->file->side].kept += sum->kept;
+	selected[l->file->side].idle_ns += sum->idle_ns;
 	r = profile_sum_counters(l->input->profile, profile_recording(sides[l->file->side]));
 	return r < 0 ? r : diff_input_join(in, l->input);
 }

@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "cmd/figures.h"
 #include "cmd/terminal.h"
+#include "profile/kinds.h"
 
 #define LABEL_COLUMN 10
 #define NUMBERS_COLUMNS 58 /* of a row, behind the name */
@@ -77,7 +78,7 @@ static const struct cube_run *first_run(const struct diff_input *in, enum diff_s
 static void put_size(struct line *l, const struct diff_side_sum *sum, const struct recording *r)
 {
 	struct value_unit of = recording_value_unit(r);
-	const char *noun = value_noun(r), *comma = "";
+	const char *noun = kinds_noun(r), *comma = "";
 
 	if (value_is_tick(of)) {
 		line_putf(l, STYLE_PLAIN, "%s sample%s", units_count(sum->ticks).s,
@@ -89,7 +90,7 @@ static void put_size(struct line *l, const struct diff_side_sum *sum, const stru
 			  units_ns((uint64_t)llround((double)sum->ticks * sum->interval_ns)).s,
 			  noun);
 	else if (of.unit == UNIT_BYTES)
-		line_putf(l, STYLE_PLAIN, "%s of %s", value_text(sum->ticks, of).s, r->mode);
+		line_putf(l, STYLE_PLAIN, "%s of %s", value_text(sum->ticks, of).s, noun);
 }
 
 static int put_side(struct screen *s, enum diff_side side)
@@ -180,7 +181,7 @@ static int put_total(struct screen *s)
 	struct line *l = &s->text;
 
 	put_label(l, "compared");
-	line_putf(l, STYLE_PLAIN, "%s; %s", diff_amount_words(d), diff_dispersion_words(d));
+	line_putf(l, STYLE_PLAIN, "%s; %s", diff_amount_words(d).s, diff_dispersion_words(d));
 	line_end(l);
 	put_label(l, "total");
 	if (d->normalize == DIFF_SHARE) {

@@ -2,11 +2,9 @@
 #include "cmd/figures.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/strbuf.h"
-#include "profile/kinds.h"
 
 struct units_text value_text(uint64_t value, struct value_unit of)
 {
@@ -38,19 +36,6 @@ const char *value_word(struct value_unit of)
 	};
 
 	return of.unit < sizeof(words) / sizeof(words[0]) ? words[of.unit] : words[UNIT_COUNT];
-}
-
-const char *value_noun(const struct recording *r)
-{
-	const char *mode = r->mode ? r->mode : KINDS_CPU;
-
-	if (!r->interval_ns)
-		return NULL;
-	if (!strcmp(mode, KINDS_WALL))
-		return "wall time";
-	if (!strcmp(mode, KINDS_OFF_CPU))
-		return "waiting";
-	return !strcmp(mode, KINDS_GIL) ? "keeping others waiting" : "CPU time";
 }
 
 void put_percent(struct line *l, uint64_t part, uint64_t whole)

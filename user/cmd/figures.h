@@ -26,9 +26,6 @@ static inline bool value_is_tick(struct value_unit of)
 	return of.unit == UNIT_COUNT || (of.unit == UNIT_NS && of.period > 1);
 }
 
-/* "CPU time", "wall time", "waiting": what values of time are, by the mode; NULL: of others. */
-const char *value_noun(const struct recording *r);
-
 /* What a column of them is called: "time", "bytes", "samples". */
 const char *value_word(struct value_unit of);
 

@@ -10,6 +10,7 @@
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "cmd/account.h"
+#include "cmd/figures.h"
 #include "cmd/select_opts.h"
 
 #define DEFAULT_FILE "profile.pyebpf"
@@ -32,7 +33,7 @@ static int compare_intervals(struct load *l, uint32_t recording, const char *nam
 	uint64_t interval_ns = l->profile->recordings.items[recording].interval_ns;
 	char first[64], own[64];
 
-	if (interval_ns == first_ns)
+	if (interval_ns == first_ns || !kinds_are_ticks(&l->road.select.kinds))
 		return 0;
 	put_interval(first, sizeof(first), first_ns);
 	put_interval(own, sizeof(own), interval_ns);
@@ -64,7 +65,7 @@ static bool takes_samples(const struct load *l)
 /* Single samples are of their kinds; sums of one, unless all are asked for. */
 static bool keeps_kinds(const struct load *l)
 {
-	return takes_samples(l) || (l->cube.axes & CUBE_KINDS && !l->road.select.query.kind);
+	return takes_samples(l) || l->cube.axes & CUBE_KINDS;
 }
 
 /* Of kinds beside those that are looked at, too. */
@@ -114,6 +115,14 @@ static int end_run(void *load, const struct road_recording *of)
 
 static const struct road_taker taker = { begin_run, see_samples, take_samples, end_run };
 
+static int note_idle(struct load *l)
+{
+	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+	int r = select_put_idle(&l->road.select, &text);
+
+	return r ? r : texts_addf(&l->notes, "Left out as idle: %s", strbuf_str(&text));
+}
+
 static int note_selection(struct load *l)
 {
 	struct value_unit of = recording_value_unit(profile_recording(l->profile));
@@ -128,6 +137,8 @@ static int note_selection(struct load *l)
 		return r;
 	strbuf_truncate(&text, 0);
 	r = select_put_sum(&l->road.select.query, &l->road.select.sum, of, &text);
+	if (!r && l->road.select.query.leaves_idle_out)
+		r = note_idle(l);
 	return r ? r : texts_addf(&l->notes, "Selected: %s", strbuf_str(&text));
 }
 
@@ -140,6 +151,12 @@ int load_files(struct load *l, const char *const *paths, size_t count)
 	l->road.arg = l;
 	if (l->to.exporter)
 		l->cube.axes = exporter_axes(l->to.exporter, l->to.x.o);
+	if (l->road.select.query.kind)
+		l->cube.axes &= ~(unsigned int)CUBE_KINDS;
+	if (l->to.exporter && exporter_needs_gil(l->to.exporter)) {
+		l->tells_gil = true;
+		l->to.x.gil = &l->gil;
+	}
 	l->road.select.keeps_kinds = keeps_kinds(l);
 	for (size_t i = 0; i < count && r >= 0; i++) {
 		road_read(&l->road, paths[i]);
@@ -148,12 +165,19 @@ int load_files(struct load *l, const char *const *paths, size_t count)
 	}
 	if (r < 0)
 		return r;
-	r = account_note(l->profile, l->all_ticks, "", &l->notes);
+	r = account_note(l->profile, load_samples(l), "", &l->notes);
 	if (!r)
 		r = note_selection(l);
 	if (!r && l->tells_gil)
 		r = gil_finish(&l->gil);
 	return r ? r : cube_finish(&l->cube, l->profile);
+}
+
+uint64_t load_samples(const struct load *l)
+{
+	struct value_unit of = recording_value_unit(profile_recording(l->profile));
+
+	return value_is_tick(of) ? l->all_ticks : l->records;
 }
 
 /* The stack of l->profile that is just this frame's function. */

@@ -208,6 +208,16 @@ static void put_cpu(struct line *l, const struct load *loaded)
 	line_end(l);
 }
 
+static void put_idle(struct line *l, const struct load *loaded)
+{
+	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+
+	put_label(l, "left out");
+	if (select_put_idle(&loaded->road.select, &text) == 0)
+		line_putf(l, STYLE_PLAIN, "as idle: %s", strbuf_str(&text));
+	line_end(l);
+}
+
 static size_t count_threads(const struct load *loaded)
 {
 	const struct profile *p = loaded->profile;
@@ -259,9 +269,13 @@ static void put_account(struct line *l, const struct load *loaded)
 
 	put_label(l, "lost");
 	if (loss_sum(p, loss_ticks))
-		account_put_lost(l, p, loss_ticks, loaded->all_ticks, UNIT_COUNT);
+		account_put_lost(l, p, loss_ticks, load_samples(loaded), UNIT_COUNT);
 	else
 		line_put(l, STYLE_PLAIN, loss_is_known(p, loss_ticks) ? "nothing" : "unknown");
+	if (loss_sum(p, loss_spans)) {
+		line_put(l, STYLE_PLAIN, "; of waiting, shown as " PROFILE_NOT_SAMPLED ": ");
+		account_put_lost(l, p, loss_spans, profile_counter(p, "switch_weight"), UNIT_NS);
+	}
 	line_end(l);
 	if (profile_counter(p, "outside")) {
 		put_label(l, "outside");
@@ -306,6 +320,8 @@ int report_summary_put(const struct load *loaded, struct terminal t)
 		put_others(&l, loaded);
 	if (select_is_active(&loaded->road.select.query))
 		put_selected(&l, loaded);
+	if (loaded->road.select.query.leaves_idle_out)
+		put_idle(&l, loaded);
 	if (breakdown_is_known(loaded))
 		put_wall(&l, loaded);
 	else

@@ -20,6 +20,7 @@ int select_opts_read(const struct call *call, const struct select_opts *o, struc
 	q->kind = o->kind;
 	q->merge = (enum select_merge)o->merge;
 	q->collapses_stdlib = o->collapses_stdlib;
+	q->leaves_idle_out = o->leaves_idle_out;
 	if (o->folds_imports && o->keeps_imports)
 		return cmd_usage(call, "--fold-imports or --no-fold-imports?");
 	if (!o->time_range)
@@ -77,6 +78,10 @@ int select_put_query(const struct select_query *q, struct strbuf *out)
 		strbuf_appendf(out, "%s--collapse-stdlib", space);
 		space = " ";
 	}
+	if (q->leaves_idle_out) {
+		strbuf_appendf(out, "%s--no-idle", space);
+		space = " ";
+	}
 	if (!q->has_range)
 		return strbuf_error(out);
 	strbuf_appendf(out, "%s--time-range ", space);
@@ -99,6 +104,10 @@ int select_put_sum(const struct select_query *q, const struct select_sum *sum, s
 	if (sum->all)
 		strbuf_appendf(out, " (%s)", share_text(sum->kept, sum->all).s);
 	strbuf_puts(out, ": ");
+	if (sum->idle_ns) {
+		select_put_query(q, out);
+		return strbuf_appendf(out, ", which leaves out %s", units_ns(sum->idle_ns).s);
+	}
 	return select_put_query(q, out);
 }
 
@@ -107,6 +116,26 @@ int select_put_others(const struct select *s, const struct profile *p, struct st
 	strbuf_appendf(out,
 		       "%s samples of other kinds, see them by --kind: ", units_count(s->others).s);
 	return kinds_put_others(&s->kinds, p, out);
+}
+
+static void sums_release(struct idle_sums *sums)
+{
+	vec_release(sums);
+}
+
+int select_put_idle(const struct select *s, struct strbuf *out)
+{
+	_cleanup_(sums_release) struct idle_sums sums = VEC_INIT;
+	uint64_t all = 0;
+	int r = idle_sum(&s->idle, &sums);
+
+	for (size_t i = 0; i < sums.len; i++)
+		all += sums.items[i].ns;
+	strbuf_puts(out, units_ns(all).s);
+	for (size_t i = 0; i < sums.len; i++)
+		strbuf_appendf(out, "%s%s %s", i ? ", " : ": ", sums.items[i].what,
+			       units_ns(sums.items[i].ns).s);
+	return r ? r : strbuf_error(out);
 }
 
 void select_opts_release(struct select_opts *o)

@@ -15,7 +15,7 @@ struct select_opts {
 	struct opt_list patterns[SELECT_KEYS];
 	const char *time_range, *kind;
 	unsigned int merge; /* enum select_merge */
-	bool collapses_stdlib;
+	bool collapses_stdlib, leaves_idle_out;
 	bool folds_imports, keeps_imports; /* neither: as the command does */
 };
 
@@ -41,6 +41,8 @@ struct select_opts {
 	OPT_ENUM(0, "merge", &(o)->merge, "BY", select_merge_names, "what one frame stands for (line)"),  \
 	OPT_FLAG(0, "collapse-stdlib", &(o)->collapses_stdlib,                                            \
 		 "what the standard library calls of itself is its first frame's"),                       \
+	OPT_FLAG(0, "no-idle", &(o)->leaves_idle_out,                                                     \
+		 "without a thread's outermost waits for work: pools, event loops, servers"),              \
 	OPT_FLAG(0, "fold-imports", &(o)->folds_imports,                                                  \
 		 "import statements as one frame (reports, comparisons, pages)"),                         \
 	OPT_FLAG(0, "no-fold-imports", &(o)->keeps_imports,                                               \
@@ -71,6 +73,9 @@ static inline bool select_has_others(const struct select *s)
 
 /* Appends "125 samples of other kinds, see them by --kind: off-cpu". 0 or -ENOMEM. */
 int select_put_others(const struct select *s, const struct profile *p, struct strbuf *out);
+
+/* Appends "22.5 s: pool worker 13.5 s, event loop 9 s", of what was left out. 0 or -ENOMEM. */
+int select_put_idle(const struct select *s, struct strbuf *out);
 
 void select_opts_release(struct select_opts *o);
 

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "profile/kinds.h"
 #include "profile/merge.h"
 
 #define RATE_TOLERANCE 0.1        /* intervals further apart are another rate */
@@ -106,7 +107,9 @@ const char *diff_run_python(const struct diff_input *in, const struct cube_run *
 
 void diff_input_sum(const struct diff_input *in, enum diff_side side, struct diff_side_sum *out)
 {
-	struct diff_side_sum sum = { .has_times = true, .is_whole = true, .has_unit = true };
+	struct diff_side_sum sum = {
+		.has_times = true, .is_whole = true, .has_unit = true, .noun = "CPU time"
+	};
 	bool has_seconds = true, has_work = true, has_interval = true;
 	double interval_ns = 0, time_ns = 0;
 
@@ -116,7 +119,10 @@ void diff_input_sum(const struct diff_input *in, enum diff_side side, struct dif
 
 		if (run->side != side)
 			continue;
-		sum.runs++;
+		if (!sum.runs++) {
+			sum.of = recording_value_unit(r);
+			sum.noun = kinds_noun(r);
+		}
 		sum.ticks += run->value;
 		sum.lost += run->lost;
 		sum.seconds += (double)r->duration_ns / 1e9;

@@ -97,12 +97,14 @@ struct diff_side_sum {
 	uint32_t runs;
 	uint64_t ticks;
 	uint64_t lost;
-	double interval_ns; /* mean of a tick; 0: unknown */
-	double seconds;     /* observed, all runs together; 0: unknown of one of them */
-	double work;        /* all runs together; 0: unknown of one of them */
-	bool has_times;     /* all of them */
-	bool is_whole;      /* all of them */
-	bool has_unit;      /* of each it is known what its samples count */
+	double interval_ns;   /* mean of a tick; 0: unknown */
+	struct value_unit of; /* of its first run; period 0: it has none */
+	const char *noun;     /* what that measures: kinds_noun(); static */
+	double seconds;       /* observed, all runs together; 0: unknown of one of them */
+	double work;          /* all runs together; 0: unknown of one of them */
+	bool has_times;       /* all of them */
+	bool is_whole;        /* all of them */
+	bool has_unit;        /* of each it is known what its samples count */
 };
 void diff_input_sum(const struct diff_input *in, enum diff_side side, struct diff_side_sum *out);
 

@@ -91,7 +91,7 @@ static void put_function(struct suite *s, const struct gate_row *row)
 		strbuf_appendf(&s->text, "      <failure type=\"slower\" message=\"%s -&gt; %s, ",
 			       diff_amount(d, amounts.before).s, diff_amount(d, amounts.after).s);
 		strbuf_appendf(&s->text, "%s (%s)\">%s</failure>\n", diff_change(row->ratio).s,
-			       diff_interval(row->low, row->high).s, diff_amount_words(d));
+			       diff_interval(row->low, row->high).s, diff_amount_words(d).s);
 		break;
 	case GATE_UNDETERMINED:
 		s->skipped++;
@@ -118,7 +118,7 @@ static void put_total(struct suite *s)
 			&s->text,
 			"      <failure type=\"slower\" message=\"%s -&gt; %s\">%s</failure>\n",
 			diff_amount(d, d->total.baseline).s, diff_amount(d, d->total.value).s,
-			diff_amount_words(d));
+			diff_amount_words(d).s);
 	} else if (g->result == GATE_INCONCLUSIVE) {
 		s->errors++;
 		strbuf_puts(&s->text, "      <error type=\"inconclusive\" message=\"");

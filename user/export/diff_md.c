@@ -331,7 +331,7 @@ static void put_total(struct page *p)
 	if (!isnan(m->ratio) && d->normalize != DIFF_SHARE)
 		strbuf_appendf(&p->text, ", %s (%s), %s", diff_change(m->ratio).s,
 			       diff_interval(m->low, m->high).s, diff_class_words[d->total.class]);
-	strbuf_appendf(&p->text, "; %s, %s.\n", diff_amount_words(d), diff_dispersion_words(d));
+	strbuf_appendf(&p->text, "; %s, %s.\n", diff_amount_words(d).s, diff_dispersion_words(d));
 	if (p->r->is_gated) {
 		strbuf_appendf(&p->text,
 			       "Fails what is surely slower by more than %.3g %% and costs more "

@@ -41,10 +41,17 @@ struct units_text diff_amount(const struct diff *d, double ticks)
 	double tick_ns =
 		side->runs && side->interval_ns > 0 ? side->interval_ns : other->interval_ns;
 	double ns = ticks * tick_ns;
+	struct value_unit of = side->runs ? side->of : other->of;
 	struct units_text t = { "" };
 
 	if (d->normalize == DIFF_SHARE) {
 		snprintf(t.s, sizeof(t.s), "%.3g%%", total > 0 ? 100 * ticks / total : 0);
+	} else if (of.unit == UNIT_BYTES) {
+		bool is_rate = d->normalize == DIFF_SECOND && side->seconds > 0;
+		double many = is_rate ? side->seconds : side->runs ? side->runs : 1;
+
+		t = units_bytes((uint64_t)llround(ticks / many));
+		snprintf(t.s + strlen(t.s), sizeof(t.s) - strlen(t.s), "%s", is_rate ? "/s" : "");
 	} else if (!(tick_ns > 0)) {
 		snprintf(t.s, sizeof(t.s), "%.4g samples", side->runs ? ticks / side->runs : ticks);
 	} else if (d->normalize == DIFF_SECOND && side->seconds > 0) {
@@ -68,18 +75,22 @@ const char *const diff_class_words[DIFF_CLASS_COUNT] = {
 	[DIFF_REMOVED] = "removed",
 };
 
-const char *diff_amount_words(const struct diff *d)
+struct diff_amount_text diff_amount_words(const struct diff *d)
 {
-	switch (d->normalize) {
-	case DIFF_SECOND:
-		return "CPU time of an observed second";
-	case DIFF_SHARE:
-		return "share of all samples";
-	case DIFF_WORK:
-		return "CPU time of a unit of work";
-	default:
-		return "CPU time of a run";
-	}
+	static const char *const of[] = {
+		[DIFF_SECOND] = "an observed second", [DIFF_WORK] = "a unit of work"
+	};
+	const struct diff_side_sum *side =
+		&d->side[d->side[DIFF_CURRENT].runs ? DIFF_CURRENT : DIFF_BASE];
+	struct diff_amount_text t;
+
+	if (d->normalize == DIFF_SHARE)
+		snprintf(t.s, sizeof(t.s), "share of all samples");
+	else
+		snprintf(t.s, sizeof(t.s), "%s of %s", side->noun ? side->noun : "CPU time",
+			 d->normalize == DIFF_SECOND || d->normalize == DIFF_WORK ? of[d->normalize]
+										  : "a run");
+	return t;
 }
 
 struct units_text diff_change(double ratio)

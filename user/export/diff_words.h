@@ -24,7 +24,10 @@ struct units_text diff_amount(const struct diff *d, double ticks);
 extern const char *const diff_class_words[DIFF_CLASS_COUNT];
 
 /* What diff_amount() is of: "CPU time of a run". */
-const char *diff_amount_words(const struct diff *d);
+struct diff_amount_text {
+	char s[80];
+};
+struct diff_amount_text diff_amount_words(const struct diff *d);
 
 /* "+21%", "-50%", "x 12" from ten times on, "" for NAN. */
 struct units_text diff_change(double ratio);

@@ -33,7 +33,8 @@ const struct exporter *exporter_for_path(const char *path)
 
 unsigned int exporter_axes(const struct exporter *e, const struct export_opts *o)
 {
-	return (e->needs & ~EXPORT_NEEDS_SAMPLES) | (o->threads || o->processes ? CUBE_THREADS : 0);
+	return (e->needs & ~(EXPORT_NEEDS_SAMPLES | EXPORT_NEEDS_GIL)) |
+	       (o->threads || o->processes ? CUBE_THREADS : 0);
 }
 
 int exporter_write(const struct exporter *e, const struct profile *p, const struct cube *c,

@@ -8,6 +8,7 @@
 #include "profile/cube.h"
 #include "profile/profile.h"
 
+struct gil;
 struct texts;
 
 struct export_attribute {
@@ -36,6 +37,7 @@ struct export_opts {
 struct exporting {
 	const struct profile *p;
 	const struct cube *cube; /* finished, for finish(); of exporters that take samples NULL */
+	const struct gil *gil;   /* finished; NULL: not known */
 	const struct export_opts *o;
 	FILE *out;
 	void *state; /* the exporter's own, between begin() and release() */
@@ -43,6 +45,9 @@ struct exporting {
 
 /* An exporter that takes samples, one by one. Others take sums of them: enum cube_axis, at least */
 #define EXPORT_NEEDS_SAMPLES (1U << 31)
+
+/* One that also takes the table of contention, where there is one. */
+#define EXPORT_NEEDS_GIL (1U << 30)
 
 /*
  * Functions return 0 or a negative errno. Errors of the stream end them early and are left to
@@ -64,6 +69,11 @@ struct exporter {
 
 /* All of them, NULL last. */
 extern const struct exporter *const exporters[];
+
+static inline bool exporter_needs_gil(const struct exporter *e)
+{
+	return e->needs & EXPORT_NEEDS_GIL;
+}
 
 static inline bool exporter_takes_samples(const struct exporter *e)
 {

@@ -16,21 +16,42 @@
 #include "export/export.h"
 #include "export/json_parts.h"
 #include "profile/calltree.h"
+#include "profile/gil.h"
+#include "profile/kinds.h"
 #include "profile/loss.h"
 #include "profile/module.h"
 
 #define SCHEMA "pyebpf-profile/1"
 #define NO_ROW (-1)
 
+/* What values of one name are: ticks, a kind of samples, or both. */
+struct column {
+	const char *name;
+	uint8_t unit;    /* enum sample_unit */
+	uint64_t period; /* of a tick; 0: values are of the unit */
+	uint64_t samples;
+	uint64_t *self, *total;                   /* by node, in the unit */
+	uint64_t *function_self, *function_total; /* by function */
+	struct cube_sum *threads;                 /* by index, as they are shown */
+	bool is_time; /* that threads lived: paths are ordered by the sum of these */
+};
+
 struct writer {
 	struct json j;
 	const struct profile *p;
 	const struct cube *cube;
+	const struct gil *gil;
 	const struct export_opts *o;
-	struct calltree *tree;
+	struct calltree *tree; /* of all kinds: its sums have no unit */
 	struct modules modules;
-	bool *is_kept;        /* by node */
-	bool keeps_unknown;   /* the stacks without frames */
+	VEC(struct column) columns;
+	uint64_t *weight;          /* by node: what it is ordered by, and left out */
+	uint64_t *function_weight; /* by function */
+	uint32_t *order;           /* nodes but the root in preorder, heaviest first */
+	uint32_t *functions;       /* heaviest first */
+	bool *is_kept;             /* by node */
+	bool has_unknown;          /* stacks without frames */
+	bool keeps_unknown;
 	int64_t *row_of;      /* by node */
 	uint32_t *index_of;   /* by frame id: 1 + its index in `frames`; 0: it is in no path */
 	VEC(uint32_t) frames; /* ids of the frames of the paths */
@@ -40,13 +61,252 @@ struct writer {
 
 static void writer_release(struct writer *w)
 {
+	for (size_t i = 0; i < w->columns.len; i++) {
+		free(w->columns.items[i].self);
+		free(w->columns.items[i].total);
+		free(w->columns.items[i].function_self);
+		free(w->columns.items[i].function_total);
+		free(w->columns.items[i].threads);
+	}
 	calltree_free(w->tree);
 	modules_release(&w->modules);
+	vec_release(&w->columns);
+	free(w->weight);
+	free(w->function_weight);
+	free(w->order);
+	free(w->functions);
 	free(w->is_kept);
 	free(w->row_of);
 	free(w->index_of);
 	vec_release(&w->frames);
 	strbuf_release(&w->text);
+}
+
+/* --- values ----------------------------------------------------------------------------------- */
+
+/* What a kind of the cube is; ticks are what was selected, where that is one kind. */
+static struct column describe(const struct writer *w, uint16_t kind)
+{
+	const struct recording facts = profile_facts(w->p);
+	struct value_unit of = recording_value_unit(&facts);
+	bool has_kinds = w->cube->axes & CUBE_KINDS && w->p->kinds.len;
+	struct column c = { .name = has_kinds ? KINDS_CPU : json_tick_kind(&facts) };
+
+	if (kind != KIND_TICKS) {
+		const struct sample_kind *k = &w->p->kinds.items[kind - 1];
+
+		c.name = strtab_get(w->p->strings, k->name);
+		of = (struct value_unit){ k->period, k->unit };
+	}
+	c.unit = of.unit;
+	c.period = of.period;
+	c.is_time =
+		kind == KIND_TICKS || !strcmp(c.name, KINDS_CPU) || !strcmp(c.name, KINDS_OFF_CPU);
+	return c;
+}
+
+static int allocate(const struct writer *w, struct column *c)
+{
+	c->self = calloc(w->tree->node_count, sizeof(*c->self));
+	c->total = calloc(w->tree->node_count, sizeof(*c->total));
+	c->function_self = calloc(w->tree->function_count + 1, sizeof(*c->function_self));
+	c->function_total = calloc(w->tree->function_count + 1, sizeof(*c->function_total));
+	c->threads = calloc(w->p->threads.len + 1, sizeof(*c->threads));
+	return c->self && c->total && c->function_self && c->function_total && c->threads ? 0
+											  : -ENOMEM;
+}
+
+/* The column of that name, which may be new. */
+static int find_column(struct writer *w, uint16_t kind, struct column **out)
+{
+	struct column made = describe(w, kind);
+	int r;
+
+	for (size_t i = 0; i < w->columns.len; i++)
+		if (!strcmp(w->columns.items[i].name, made.name)) {
+			*out = &w->columns.items[i];
+			return 0;
+		}
+	r = vec_push(&w->columns, made);
+	if (r < 0)
+		return r;
+	*out = &w->columns.items[w->columns.len - 1];
+	return allocate(w, *out);
+}
+
+/* A tick may weigh as much as several, each of which was a sample that was due. */
+static void add_threads(const struct writer *w, uint16_t kind, uint64_t period, struct column *c)
+{
+	bool is_tick = kind == KIND_TICKS && (c->unit == UNIT_COUNT || c->period > 1);
+
+	for (size_t i = 0; kind < w->cube->sums.len && i < w->cube->sums.items[kind].len; i++) {
+		struct cube_sum sum = w->cube->sums.items[kind].items[i];
+
+		c->samples += is_tick ? sum.value : sum.count;
+		sum.value = json_scaled(sum.value, period);
+		cube_sum_add(&c->threads[w->p->threads.items[i].same], &sum);
+	}
+}
+
+/* Self times and threads; ticks of a kind that is no time count. */
+static int add_kind(struct writer *w, uint16_t kind, bool is_needed)
+{
+	_cleanup_(freep) uint64_t *values = calloc(w->tree->stack_count + 1, sizeof(*values));
+	uint64_t period = describe(w, kind).period;
+	struct column *c;
+	bool has_any = is_needed;
+	int r;
+
+	if (!values)
+		return -ENOMEM;
+	cube_sum_stacks(w->cube, CUBE_BOTH_SIDES, kind, values);
+	for (size_t i = 0; i < w->tree->stack_count; i++)
+		has_any = has_any || values[i];
+	if (!has_any)
+		return 0;
+	r = find_column(w, kind, &c);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < w->tree->stack_count; i++)
+		c->self[w->tree->node_of[i]] += json_scaled(values[i], period);
+	add_threads(w, kind, period, c);
+	return 0;
+}
+
+/* Totals: callees come after their callers. A function that stands below itself was counted. */
+static int sum_column(const struct writer *w, struct column *c)
+{
+	_cleanup_(freep) uint32_t *inside = calloc(w->tree->function_count + 1, sizeof(*inside));
+	const struct calltree_node *nodes = w->tree->nodes;
+
+	if (!inside)
+		return -ENOMEM;
+	for (size_t i = w->tree->node_count; i-- > 0;) {
+		c->total[i] += c->self[i];
+		if (i)
+			c->total[nodes[i].parent] += c->total[i];
+	}
+	for (uint32_t i = 1; i < w->tree->node_count; i++) {
+		uint32_t f = nodes[i].function;
+
+		c->function_self[f] += c->self[i];
+		if (i < inside[f])
+			continue;
+		c->function_total[f] += c->total[i];
+		inside[f] = nodes[i].end;
+	}
+	return 0;
+}
+
+static int weigh(struct writer *w)
+{
+	size_t nodes = w->tree->node_count, functions = w->tree->function_count;
+	bool has_time = false;
+
+	w->weight = calloc(nodes, sizeof(*w->weight));
+	w->function_weight = calloc(functions + 1, sizeof(*w->function_weight));
+	if (!w->weight || !w->function_weight)
+		return -ENOMEM;
+	for (size_t i = 0; i < w->columns.len; i++)
+		has_time = has_time || w->columns.items[i].is_time;
+	for (size_t i = 0; i < w->columns.len; i++) {
+		const struct column *c = &w->columns.items[i];
+
+		w->has_unknown = w->has_unknown || c->self[0];
+		if (has_time ? !c->is_time : i > 0)
+			continue;
+		for (size_t n = 0; n < nodes; n++)
+			w->weight[n] += c->total[n];
+		for (size_t f = 0; f < functions; f++)
+			w->function_weight[f] += c->function_total[f];
+	}
+	return 0;
+}
+
+static int make_columns(struct writer *w)
+{
+	size_t kinds = w->cube->axes & CUBE_KINDS ? w->p->kinds.len : 0;
+	int r = 0;
+
+	for (size_t kind = KIND_TICKS; kind <= kinds && !r; kind++)
+		r = add_kind(w, (uint16_t)kind, false);
+	if (!r && !w->columns.len)
+		r = add_kind(w, KIND_TICKS, true);
+	for (size_t i = 0; i < w->columns.len && !r; i++)
+		r = sum_column(w, &w->columns.items[i]);
+	return r ? r : weigh(w);
+}
+
+/* --- order ------------------------------------------------------------------------------------ */
+
+static int compare_nodes(const void *a, const void *b, void *writer)
+{
+	const struct writer *w = writer;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	uint32_t of_x = w->tree->nodes[x].parent, of_y = w->tree->nodes[y].parent;
+
+	if (of_x != of_y)
+		return of_x < of_y ? -1 : 1;
+	if (w->weight[x] != w->weight[y])
+		return w->weight[x] > w->weight[y] ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static int compare_functions(const void *a, const void *b, void *writer)
+{
+	const struct writer *w = writer;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	if (w->function_weight[x] != w->function_weight[y])
+		return w->function_weight[x] > w->function_weight[y] ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * Preorder without recursion: siblings stand next to each other when all nodes are in order of
+ * their parents, from first[parent] on; those that are left of each are in next[].
+ */
+static int order_nodes(struct writer *w)
+{
+	size_t count = w->tree->node_count;
+	_cleanup_(freep) uint32_t *sorted = calloc(count + 1, sizeof(*sorted));
+	_cleanup_(freep) uint32_t *next = calloc(count + 1, sizeof(*next));
+	size_t placed = 0;
+	uint32_t at = 0;
+
+	w->order = calloc(count, sizeof(*w->order));
+	if (!sorted || !next || !w->order)
+		return -ENOMEM;
+	for (uint32_t i = 1; i < count; i++)
+		sorted[i - 1] = i;
+	qsort_r(sorted, count - 1, sizeof(*sorted), compare_nodes, w);
+	for (size_t i = count - 1; i-- > 0;)
+		next[w->tree->nodes[sorted[i]].parent] = (uint32_t)i;
+	while (placed + 1 < count) {
+		uint32_t i = next[at], child = sorted[i];
+		bool has_child = i < count - 1 && w->tree->nodes[at].end > at + 1 &&
+				 w->tree->nodes[child].parent == at;
+
+		if (has_child) {
+			next[at]++;
+			w->order[placed++] = child;
+			at = child;
+		} else {
+			at = w->tree->nodes[at].parent;
+		}
+	}
+	return 0;
+}
+
+static int order_functions(struct writer *w)
+{
+	w->functions = calloc(w->tree->function_count + 1, sizeof(*w->functions));
+	if (!w->functions)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < w->tree->function_count; i++)
+		w->functions[i] = i;
+	qsort_r(w->functions, w->tree->function_count, sizeof(*w->functions), compare_functions, w);
+	return 0;
 }
 
 /* --- what is left out ------------------------------------------------------------------------- */
@@ -58,9 +318,9 @@ static int compare_totals(const void *a, const void *b)
 	return x > y ? -1 : x < y;
 }
 
-static uint64_t least_ticks(const struct writer *w)
+static uint64_t least_weight(const struct writer *w)
 {
-	return (uint64_t)ceil(w->o->min_percent / 100 * (double)w->tree->nodes[0].total);
+	return (uint64_t)ceil(w->o->min_percent / 100 * (double)w->weight[0]);
 }
 
 /*
@@ -71,15 +331,17 @@ static int keep_paths(struct writer *w, size_t *kept)
 {
 	size_t paths = w->tree->node_count - 1, limit = w->o->limit ? w->o->limit : paths;
 	_cleanup_(freep) uint64_t *totals = calloc(paths + 1, sizeof(*totals));
-	uint64_t least = least_ticks(w);
+	uint64_t least = least_weight(w), unknown = 0;
 	size_t equal = 0; /* of the last one's size, that still fit in */
 
-	w->keeps_unknown = w->tree->nodes[0].self && w->tree->nodes[0].self >= least;
+	for (size_t i = 0; i < w->columns.len; i++)
+		unknown += w->columns.items[i].is_time ? w->columns.items[i].self[0] : 0;
+	w->keeps_unknown = w->has_unknown && unknown >= least;
 	w->is_kept = calloc(paths + 1, sizeof(*w->is_kept));
 	if (!totals || !w->is_kept)
 		return -ENOMEM;
 	for (size_t i = 0; i < paths; i++)
-		totals[i] = w->tree->nodes[i + 1].total;
+		totals[i] = w->weight[i + 1];
 	if (limit < paths) {
 		qsort(totals, paths, sizeof(*totals), compare_totals);
 		if (least < totals[limit - 1])
@@ -90,24 +352,25 @@ static int keep_paths(struct writer *w, size_t *kept)
 		equal = paths;
 	}
 	*kept = 0;
-	for (size_t i = 1; i <= paths; i++) {
-		uint64_t total = w->tree->nodes[i].total;
+	for (size_t i = 0; i < paths; i++) {
+		uint32_t node = w->order[i];
+		uint64_t total = w->weight[node];
 
-		w->is_kept[i] = total > least || (total == least && equal);
+		w->is_kept[node] = total > least || (total == least && equal);
 		equal -= total == least && equal;
-		*kept += w->is_kept[i];
+		*kept += w->is_kept[node];
 	}
 	return 0;
 }
 
 static size_t keep_functions(const struct writer *w)
 {
-	uint64_t least = least_ticks(w);
+	uint64_t least = least_weight(w);
 	size_t kept = w->tree->function_count;
 
 	if (w->o->limit && w->o->limit < kept)
 		kept = w->o->limit;
-	while (kept && w->tree->functions[kept - 1].total < least)
+	while (kept && w->function_weight[w->functions[kept - 1]] < least)
 		kept--;
 	return kept;
 }
@@ -171,35 +434,21 @@ static void put_recordings(struct writer *w)
 	json_end(&w->j);
 }
 
-static const char *kind_name(const struct writer *w)
-{
-	const struct recording facts = profile_facts(w->p);
-
-	return json_tick_kind(&facts);
-}
-
-/* Ticks in the kind's unit. */
-static uint64_t value_of(const struct writer *w, uint64_t ticks)
-{
-	uint64_t interval_ns = profile_recording(w->p)->interval_ns;
-
-	return json_scaled(ticks, interval_ns ? interval_ns : 1);
-}
-
 static void put_kinds(struct writer *w)
 {
-	uint64_t ticks = w->tree->nodes[0].total;
-
 	json_key(&w->j, "kinds");
 	json_array_lines(&w->j);
-	json_object(&w->j);
-	json_key_string(&w->j, "name", kind_name(w));
-	json_key_string(&w->j, "unit",
-			json_units[profile_recording(w->p)->interval_ns ? UNIT_NS : UNIT_COUNT]);
-	json_key_u64(&w->j, "period", value_of(w, 1));
-	json_key_u64(&w->j, "samples", ticks);
-	json_key_u64(&w->j, "total", value_of(w, ticks));
-	json_end(&w->j);
+	for (size_t i = 0; i < w->columns.len; i++) {
+		const struct column *c = &w->columns.items[i];
+
+		json_object(&w->j);
+		json_key_string(&w->j, "name", c->name);
+		json_key_string(&w->j, "unit", json_units[c->unit]);
+		json_key_u64(&w->j, "period", c->period);
+		json_key_u64(&w->j, "samples", c->samples);
+		json_key_u64(&w->j, "total", c->total[0]);
+		json_end(&w->j);
+	}
 	json_end(&w->j);
 }
 
@@ -243,10 +492,10 @@ static int put_frames(struct writer *w)
 		return -ENOMEM;
 	json_key(&w->j, "frames");
 	json_array_lines(&w->j);
-	for (size_t i = 1; i < w->tree->node_count; i++) {
-		uint32_t frame = w->tree->nodes[i].frame;
+	for (size_t i = 0; i + 1 < w->tree->node_count; i++) {
+		uint32_t frame = w->tree->nodes[w->order[i]].frame;
 
-		if (!w->is_kept[i] || w->index_of[frame])
+		if (!w->is_kept[w->order[i]] || w->index_of[frame])
 			continue;
 		if (vec_push(&w->frames, frame) < 0)
 			return -ENOMEM;
@@ -259,14 +508,18 @@ static int put_frames(struct writer *w)
 	return 0;
 }
 
-static void put_path(struct writer *w, int64_t parent, uint64_t frame, uint64_t self,
-		     uint64_t total)
+/* The root stands for stacks without frames: what is below it is not of these. */
+static void put_path(struct writer *w, int64_t parent, uint64_t frame, uint32_t node)
 {
 	json_array(&w->j);
 	json_i64(&w->j, parent);
 	json_u64(&w->j, frame);
-	json_u64(&w->j, value_of(w, self));
-	json_u64(&w->j, value_of(w, total));
+	for (size_t i = 0; i < w->columns.len; i++) {
+		const struct column *c = &w->columns.items[i];
+
+		json_u64(&w->j, c->self[node]);
+		json_u64(&w->j, node ? c->total[node] : c->self[node]);
+	}
 	json_end(&w->j);
 }
 
@@ -278,10 +531,10 @@ static int put_path_fields(struct writer *w)
 	json_array(&w->j);
 	json_string(&w->j, "parent");
 	json_string(&w->j, "frame");
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < 2 * w->columns.len; i++) {
 		strbuf_truncate(&w->text, 0);
-		strbuf_puts(&w->text, kind_name(w));
-		if (strbuf_puts(&w->text, ends[i]) < 0)
+		strbuf_puts(&w->text, w->columns.items[i / 2].name);
+		if (strbuf_puts(&w->text, ends[i % 2]) < 0)
 			return -ENOMEM;
 		json_string(&w->j, strbuf_str(&w->text));
 	}
@@ -301,27 +554,49 @@ static int put_paths(struct writer *w)
 	json_key(&w->j, "paths");
 	json_array_lines(&w->j);
 	w->row_of[0] = NO_ROW;
-	for (size_t i = 1; i < w->tree->node_count; i++) {
-		if (!w->is_kept[i])
+	for (size_t i = 0; i + 1 < w->tree->node_count; i++) {
+		uint32_t node = w->order[i];
+
+		if (!w->is_kept[node])
 			continue;
-		w->row_of[i] = row++;
-		put_path(w, w->row_of[nodes[i].parent], w->index_of[nodes[i].frame] - 1,
-			 nodes[i].self, nodes[i].total);
+		w->row_of[node] = row++;
+		put_path(w, w->row_of[nodes[node].parent], w->index_of[nodes[node].frame] - 1,
+			 node);
 	}
 	if (w->keeps_unknown)
-		put_path(w, NO_ROW, w->frames.len, nodes[0].self, nodes[0].self);
+		put_path(w, NO_ROW, w->frames.len, 0);
 	json_end(&w->j);
 	return 0;
 }
 
 /* --- functions, threads, losses --------------------------------------------------------------- */
 
-static void put_values(struct writer *w, uint64_t self, uint64_t total)
+static void put_values(struct writer *w, uint32_t function)
 {
-	json_key(&w->j, kind_name(w));
-	json_array(&w->j);
-	json_u64(&w->j, value_of(w, self));
-	json_u64(&w->j, value_of(w, total));
+	for (size_t i = 0; i < w->columns.len; i++) {
+		const struct column *c = &w->columns.items[i];
+
+		json_key(&w->j, c->name);
+		json_array(&w->j);
+		json_u64(&w->j, c->function_self[function]);
+		json_u64(&w->j, c->function_total[function]);
+		json_end(&w->j);
+	}
+}
+
+static void put_unknown_function(struct writer *w)
+{
+	json_object(&w->j);
+	json_key_string(&w->j, "name", PROFILE_NO_FRAMES);
+	json_key_string(&w->j, "file", NULL);
+	json_key_string(&w->j, "type", json_frame_types[FRAME_MARKER]);
+	for (size_t i = 0; i < w->columns.len; i++) {
+		json_key(&w->j, w->columns.items[i].name);
+		json_array(&w->j);
+		json_u64(&w->j, w->columns.items[i].self[0]);
+		json_u64(&w->j, w->columns.items[i].self[0]);
+		json_end(&w->j);
+	}
 	json_end(&w->j);
 }
 
@@ -330,7 +605,7 @@ static void put_functions(struct writer *w, size_t count)
 	json_key(&w->j, "functions");
 	json_array_lines(&w->j);
 	for (size_t i = 0; i < count; i++) {
-		const struct calltree_function *f = &w->tree->functions[i];
+		const struct calltree_function *f = &w->tree->functions[w->functions[i]];
 
 		json_object(&w->j);
 		json_key(&w->j, "name");
@@ -338,21 +613,15 @@ static void put_functions(struct writer *w, size_t count)
 		json_key(&w->j, "file");
 		json_interned(&w->j, w->p, f->kind == FRAME_PYTHON ? f->file : 0);
 		json_key_string(&w->j, "type", json_frame_types[f->kind]);
-		put_values(w, f->self, f->total);
+		put_values(w, w->functions[i]);
 		json_end(&w->j);
 	}
-	if (w->keeps_unknown) {
-		json_object(&w->j);
-		json_key_string(&w->j, "name", PROFILE_NO_FRAMES);
-		json_key_string(&w->j, "file", NULL);
-		json_key_string(&w->j, "type", json_frame_types[FRAME_MARKER]);
-		put_values(w, w->tree->nodes[0].self, w->tree->nodes[0].self);
-		json_end(&w->j);
-	}
+	if (w->keeps_unknown)
+		put_unknown_function(w);
 	json_end(&w->j);
 }
 
-static void put_thread(struct writer *w, size_t index, const struct cube_sum *t)
+static void put_thread(struct writer *w, size_t index, const struct cube_sum *all)
 {
 	const struct thread *thread = &w->p->threads.items[index];
 	const struct process *process = &w->p->processes.items[thread->process];
@@ -365,49 +634,82 @@ static void put_thread(struct writer *w, size_t index, const struct cube_sum *t)
 	json_interned(&w->j, w->p, process->name);
 	json_key(&w->j, "name");
 	json_interned(&w->j, w->p, thread->name);
-	json_key_double(&w->j, "start", (double)t->first_ns / (double)NS_PER_SECOND + unknown);
-	json_key_double(&w->j, "end", (double)t->last_ns / (double)NS_PER_SECOND + unknown);
-	json_key_u64(&w->j, kind_name(w), value_of(w, t->value));
+	json_key_double(&w->j, "start", (double)all->first_ns / (double)NS_PER_SECOND + unknown);
+	json_key_double(&w->j, "end", (double)all->last_ns / (double)NS_PER_SECOND + unknown);
+	for (size_t i = 0; i < w->columns.len; i++)
+		json_key_u64(&w->j, w->columns.items[i].name,
+			     w->columns.items[i].threads[index].value);
 	json_end(&w->j);
 }
 
-static int put_threads(struct writer *w)
+static void put_threads(struct writer *w)
 {
-	_cleanup_(freep) struct cube_sum *sums = calloc(w->p->threads.len + 1, sizeof(*sums));
-
-	if (!sums)
-		return -ENOMEM;
-	cube_sum_threads(w->cube, w->p, KIND_TICKS, sums);
 	json_key(&w->j, "threads");
 	json_array_lines(&w->j);
-	for (size_t i = 0; i < w->p->threads.len; i++)
-		if (sums[i].value)
-			put_thread(w, i, &sums[i]);
+	for (size_t i = 0; i < w->p->threads.len; i++) {
+		struct cube_sum all = { 0 };
+
+		for (size_t c = 0; c < w->columns.len; c++)
+			cube_sum_add(&all, &w->columns.items[c].threads[i]);
+		if (all.value)
+			put_thread(w, i, &all);
+	}
 	json_end(&w->j);
-	return 0;
+}
+
+static void put_gil_function(struct writer *w, uint32_t function)
+{
+	const struct gil_function *f =
+		function == GIL_NOBODY ? NULL : &w->gil->functions.items[function];
+
+	json_interned(&w->j, w->p, f ? f->name : 0);
+	json_interned(&w->j, w->p, f ? f->file : 0);
+}
+
+static void put_gil(struct writer *w)
+{
+	json_key(&w->j, "gil");
+	json_array_lines(&w->j);
+	for (size_t i = 0; w->gil && i < w->gil->rows.len; i++) {
+		const struct gil_row *row = &w->gil->rows.items[i];
+
+		json_array(&w->j);
+		put_gil_function(w, row->waiter);
+		put_gil_function(w, row->holder);
+		json_double(&w->j, round(row->ns) / (double)NS_PER_SECOND);
+		json_u64(&w->j, (uint64_t)llround(row->episodes));
+		json_end(&w->j);
+	}
+	json_end(&w->j);
 }
 
 static void put_lost(struct writer *w)
 {
+	static const struct loss_row *const losses[] = { loss_ticks, loss_spans, loss_events };
+	bool is_known = false;
+
 	json_key(&w->j, "lost");
-	if (!loss_is_known(w->p, loss_ticks)) {
+	for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++)
+		is_known = is_known || loss_is_known(w->p, losses[i]);
+	if (!is_known) {
 		json_null(&w->j);
 		return;
 	}
 	json_object(&w->j);
-	for (const struct loss_row *row = loss_ticks; row->counter; row++) {
-		uint64_t lost = profile_counter(w->p, row->counter);
+	for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++)
+		for (const struct loss_row *row = losses[i]; row->counter; row++) {
+			uint64_t lost = profile_counter(w->p, row->counter);
 
-		if (lost)
-			json_key_u64(&w->j, row->counter, lost);
-	}
+			if (lost)
+				json_key_u64(&w->j, row->counter, lost);
+		}
 	json_end(&w->j);
 }
 
 static int put_all(struct writer *w, size_t paths)
 {
 	size_t functions = keep_functions(w);
-	bool leaves_unknown = w->tree->nodes[0].self && !w->keeps_unknown;
+	bool leaves_unknown = w->has_unknown && !w->keeps_unknown;
 	int r;
 
 	json_object(&w->j);
@@ -420,12 +722,8 @@ static int put_all(struct writer *w, size_t paths)
 	if (r < 0)
 		return r;
 	put_functions(w, functions);
-	r = put_threads(w);
-	if (r < 0)
-		return r;
-	json_key(&w->j, "gil");
-	json_array(&w->j);
-	json_end(&w->j);
+	put_threads(w);
+	put_gil(w);
 	put_lost(w);
 	json_key_u64(&w->j, "truncated", w->tree->node_count - 1 - paths + leaves_unknown);
 	json_key_u64(&w->j, "truncated_functions",
@@ -439,16 +737,23 @@ static int write_json(struct exporting *x)
 	_cleanup_(writer_release) struct writer w = {
 		.p = x->p,
 		.cube = x->cube,
+		.gil = x->gil,
 		.o = x->o,
 		.has_times = !profile_facts(x->p).is_summed,
 		.text = STRBUF_INIT,
 	};
 	size_t paths = 0;
-	int r = calltree_new(x->p, x->cube, KIND_TICKS,
+	int r = calltree_new(x->p, x->cube, CUBE_ALL_KINDS,
 			     x->o->no_lines ? CALLTREE_BY_FUNCTION : CALLTREE_BY_LINE, &w.tree);
 
 	if (!r)
 		r = modules_find(&w.modules, x->p, NULL, NULL);
+	if (!r)
+		r = make_columns(&w);
+	if (!r)
+		r = order_nodes(&w);
+	if (!r)
+		r = order_functions(&w);
 	if (!r)
 		r = keep_paths(&w, &paths);
 	if (r < 0)
@@ -468,5 +773,6 @@ const struct exporter exporter_json = {
 	.name = "json",
 	.suffixes = suffixes,
 	.help = "one object for programs: paths, functions, threads, losses",
+	.needs = CUBE_KINDS | EXPORT_NEEDS_GIL,
 	.finish = write_json,
 };

@@ -14,7 +14,7 @@ const char *const json_units[] = {
 
 const char *json_tick_kind(const struct recording *r)
 {
-	if (r->interval_ns)
+	if (r->interval_ns || r->other_unit.period)
 		return r->mode ? r->mode : "cpu";
 	return r->event && r->mode ? r->event : "samples";
 }

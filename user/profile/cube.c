@@ -71,6 +71,12 @@ int cube_begin_run(struct cube *c, uint8_t side, const char *file, uint32_t reco
 	return -ENOMEM;
 }
 
+/* Is nothing but stacks and kinds told apart? */
+static bool is_dense(const struct cube *c)
+{
+	return !(c->axes & ~(unsigned int)CUBE_KINDS);
+}
+
 /* --- tags ------------------------------------------------------------------------------------- */
 
 static struct cube_tag tag_of(const struct cube *c, const struct profile *p, const struct sample *s)
@@ -137,7 +143,7 @@ static int reserve_sums(struct cube *c, size_t kinds, size_t threads)
 	return 0;
 }
 
-static void add_sum(struct cube_sum *to, const struct cube_sum *from)
+void cube_sum_add(struct cube_sum *to, const struct cube_sum *from)
 {
 	if (!from->value)
 		return;
@@ -146,13 +152,14 @@ static void add_sum(struct cube_sum *to, const struct cube_sum *from)
 	if (from->last_ns > to->last_ns)
 		to->last_ns = from->last_ns;
 	to->value += from->value;
+	to->count += from->count;
 }
 
 void cube_sum_threads(const struct cube *c, const struct profile *p, uint16_t kind,
 		      struct cube_sum *sums)
 {
 	for (size_t i = 0; kind < c->sums.len && i < c->sums.items[kind].len; i++)
-		add_sum(&sums[p->threads.items[i].same], &c->sums.items[kind].items[i]);
+		cube_sum_add(&sums[p->threads.items[i].same], &c->sums.items[kind].items[i]);
 }
 
 /* --- blocks ----------------------------------------------------------------------------------- */
@@ -387,10 +394,12 @@ static int reserve_dense(struct cube *c, size_t kinds, size_t stacks)
 
 static void add_to_sum(struct cube *c, const struct profile *p, const struct sample *s)
 {
-	struct cube_sum sum = { s->value, s->time_ns, s->time_ns };
+	struct cube_sum sum = { s->value, 1, s->time_ns, s->time_ns };
 
+	if (__builtin_add_overflow(sum.last_ns, s->duration_ns, &sum.last_ns))
+		sum.last_ns = UINT64_MAX;
 	if (s->thread < p->threads.len) /* not so where a recorder sums functions alone */
-		add_sum(&c->sums.items[s->kind].items[s->thread], &sum);
+		cube_sum_add(&c->sums.items[s->kind].items[s->thread], &sum);
 }
 
 /* Where nothing but stacks and kinds is told apart, no cell has to be looked for. */
@@ -463,7 +472,7 @@ int cube_add(struct cube *c, const struct profile *p)
 
 	if (r < 0)
 		return r;
-	return c->axes ? add_cells(c, p) : add_dense(c, p);
+	return is_dense(c) ? add_dense(c, p) : add_cells(c, p);
 }
 
 /* --- finished --------------------------------------------------------------------------------- */
@@ -590,14 +599,15 @@ static int end_dense(struct cube *c)
 
 int cube_finish(struct cube *c, const struct profile *p)
 {
-	int r = c->axes ? order_tags(c) : end_dense(c);
+	int r = is_dense(c) ? end_dense(c) : order_tags(c);
 
 	if (!r)
 		r = find_processes(c, p);
 
 	idmap_release(&c->tag_map);
 	vec_release(&c->hints);
-	return r || !c->axes || c->axes & CUBE_TIME ? r : order_cells(c, stacktab_count(p->stacks));
+	return r || is_dense(c) || c->axes & CUBE_TIME ? r
+						       : order_cells(c, stacktab_count(p->stacks));
 }
 
 static void sum_block(const struct cube *c, const struct cube_block *b, uint16_t kind,
@@ -680,8 +690,8 @@ int cube_join(struct cube *to, struct cube *from, const struct profile *p,
 		return r;
 	for (size_t k = 0; k < from->sums.len; k++)
 		for (size_t i = 0; i < from->sums.items[k].len; i++)
-			add_sum(&to->sums.items[ids->kinds[k]].items[ids->threads[i]],
-				&from->sums.items[k].items[i]);
+			cube_sum_add(&to->sums.items[ids->kinds[k]].items[ids->threads[i]],
+				     &from->sums.items[k].items[i]);
 	for (size_t i = 0; i < from->runs.len; i++) {
 		renumber(&from->runs.items[i], ids, tags);
 		to->runs.items[to->runs.len++] = from->runs.items[i];

@@ -71,8 +71,11 @@ struct cube_run {
 /* Samples of one thread and kind. */
 struct cube_sum {
 	uint64_t value;             /* 0: none */
-	uint64_t first_ns, last_ns; /* times of its samples */
+	uint64_t count;             /* of samples */
+	uint64_t first_ns, last_ns; /* times of its samples, of spans the end */
 };
+
+void cube_sum_add(struct cube_sum *to, const struct cube_sum *from);
 
 struct cube_values {
 	uint64_t *items; /* a VEC */

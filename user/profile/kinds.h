@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/strbuf.h"
 #include "base/vec.h"
@@ -53,6 +54,12 @@ uint64_t kinds_value(const struct kinds *k, const struct profile *p, const struc
 /* A value in its kind's unit: of ticks in ns, where their recording knows that. Saturates. */
 uint64_t kinds_scaled(const struct profile *p, const struct sample *s);
 
+/* Are they ticks, as far as is known, whose length is their recording's? */
+static inline bool kinds_are_ticks(const struct kinds *k)
+{
+	return !k->name || (!k->is_ns && !strcmp(k->name, KINDS_CPU));
+}
+
 /* Is it asked for as one that has no samples, nor is a kind of p? */
 bool kinds_is_unknown(const struct kinds *k, const struct profile *p);
 
@@ -61,6 +68,9 @@ bool kinds_is_unknown(const struct kinds *k, const struct profile *p);
  * a tick is are those of the kinds. 0 or -ENOMEM.
  */
 int kinds_describe(const struct kinds *k, const struct profile *p, struct recording *r);
+
+/* "CPU time", "wall time": what the values of a recording are, by its mode. */
+const char *kinds_noun(const struct recording *r);
 
 /* Appends the words that p has samples for, perhaps: "cpu, wall, off-cpu". 0 or -ENOMEM. */
 int kinds_put_words(const struct profile *p, struct strbuf *out);

@@ -39,11 +39,13 @@ void select_release(struct select *s)
 	vec_release(&s->threads);
 	vec_release(&s->label_sets);
 	kinds_release(&s->kinds);
+	idle_release(&s->idle);
 }
 
 bool select_is_active(const struct select_query *q)
 {
-	bool is_active = q->has_range || q->merge || q->collapses_stdlib || q->kind;
+	bool is_active =
+		q->has_range || q->merge || q->collapses_stdlib || q->leaves_idle_out || q->kind;
 
 	for (size_t i = 0; i < SELECT_KEYS; i++)
 		is_active = is_active || q->patterns[i].len;
@@ -432,10 +434,23 @@ static bool is_in_range(const struct select *s, const struct sample *sample)
 	       (sample->time_ns >= s->query.from_ns && sample->time_ns < s->query.to_ns);
 }
 
-bool select_keeps(const struct select *s, const struct sample *sample)
+/* The rule; 0: it is not. */
+static uint8_t is_idle(const struct select *s, const struct sample *sample)
+{
+	if (!s->query.leaves_idle_out || !(s->kinds.roles.items[sample->kind] & KIND_IS_OFF_CPU))
+		return 0;
+	return idle_rule_of(&s->idle, sample->stack);
+}
+
+static bool is_kept(const struct select *s, const struct sample *sample)
 {
 	return is_in_range(s, sample) && s->threads.items[sample->thread] & THREAD_IS_KEPT &&
 	       s->label_sets.items[sample->labels] && is_stack_kept(s, sample->stack);
+}
+
+bool select_keeps(const struct select *s, const struct sample *sample)
+{
+	return is_kept(s, sample) && !is_idle(s, sample);
 }
 
 bool select_keeps_place(const struct select *s, const struct sample *sample)
@@ -464,7 +479,18 @@ int select_prepare(struct select *s, struct profile *p)
 		r = judge_frames(s, p);
 	if (!r)
 		r = judge_stacks(s, p);
+	if (!r && s->query.leaves_idle_out)
+		r = idle_judge(&s->idle, p);
 	return r ? r : judge_others(s, p);
+}
+
+/* What is not scaled is of one unit. */
+static bool mixes_ticks(struct select *s, const struct sample *sample, bool is_of_kind)
+{
+	if (!is_of_kind || s->kinds.is_ns || s->keeps_kinds)
+		return false;
+	s->has_ticks = s->has_ticks || sample->kind == KIND_TICKS;
+	return s->has_ticks && sample->kind != KIND_TICKS;
 }
 
 int select_samples(struct select *s, struct profile *p)
@@ -474,7 +500,8 @@ int select_samples(struct select *s, struct profile *p)
 
 	if (!p->kinds.len && !select_is_active(&s->query)) {
 		add_all_to_sum(&s->sum, p);
-		return 0;
+		s->has_ticks = s->has_ticks || p->samples.len;
+		return kinds_choose(&s->kinds, p, NULL);
 	}
 	r = select_prepare(s, p);
 	for (size_t i = 0; i < p->samples.len && !r; i++) {
@@ -488,7 +515,15 @@ int select_samples(struct select *s, struct profile *p)
 		}
 		if (s->query.has_range && !has_times(p, &sample))
 			return err_set(-EINVAL, "a time range of samples that have no times");
-		is_sample_kept = select_keeps(s, &sample);
+		if (mixes_ticks(s, &sample, is_of_kind))
+			return err_set(-EINVAL, "ticks, and another recording's CPU time in ns: "
+						"look at both as --kind wall, or one by one");
+		is_sample_kept = is_kept(s, &sample);
+		if (is_sample_kept && is_idle(s, &sample)) {
+			s->sum.idle_ns += kinds_scaled(p, &sample);
+			r = idle_count(&s->idle, is_idle(s, &sample), kinds_scaled(p, &sample));
+			is_sample_kept = false;
+		}
 		if (is_of_kind)
 			add_to_sum(&s->sum, value, is_sample_kept);
 		if (!is_sample_kept)

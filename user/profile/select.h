@@ -8,6 +8,7 @@
 
 #include "base/strbuf.h"
 #include "base/vec.h"
+#include "profile/idle.h"
 #include "profile/kinds.h"
 #include "profile/profile.h"
 
@@ -58,6 +59,7 @@ struct select_query {
 	const char *kind; /* samples of it, a word of kinds.h; NULL: what is looked at by default */
 	enum select_merge merge;
 	bool collapses_stdlib; /* what the standard library calls of itself is its first frame's */
+	bool leaves_idle_out;  /* waits for work: profile/idle.h */
 	bool has_range;
 	uint64_t from_ns, to_ns; /* samples of from .. to - 1, since their recording's start */
 };
@@ -66,6 +68,7 @@ struct select_query {
 struct select_sum {
 	uint64_t all, kept; /* of those that came, of those that are left */
 	uint64_t count;     /* how many came */
+	uint64_t idle_ns;   /* of waits that were left out as idle */
 };
 
 /* What becomes of a stack. */
@@ -84,8 +87,10 @@ struct select {
 	struct select_sum sum; /* of those looked at: others may have other units */
 	uint64_t others;       /* samples of other kinds, which are left out */
 	struct kinds kinds;    /* that are looked at */
+	struct idle idle;      /* what was left out as such, of what is selected otherwise */
 
 	/* inside */
+	bool has_ticks;                 /* values are ticks: others cannot join them */
 	VEC(uint16_t) frames;           /* by frame id: bits of the keys that it matches */
 	VEC(uint16_t) stacks;           /* by stack id: of all its frames */
 	VEC(uint32_t) merged;           /* by frame id: the frame that stands for it */

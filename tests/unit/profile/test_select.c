@@ -363,6 +363,108 @@ static void test_one_kind_at_a_time(void **state)
 	}
 }
 
+/* Kinds by their letters: t ticks, c cpu, o off-cpu, m memory; samples of 1, 2, 4, 8. */
+static void test_what_is_looked_at(void **state)
+{
+	static const struct {
+		const char *kinds, *samples, *mode, *asked, *name;
+		uint64_t sum;
+	} cases[] = {
+		{ "", "t", "cpu", NULL, "cpu", 1 },
+		{ "o", "t", "cpu,off-cpu", NULL, "cpu", 1 },
+		{ "co", "co", "wall", NULL, "wall", 6 },
+		{ "co", "o", "wall", NULL, "wall", 4 },
+		{ "c", "c", "wall", NULL, "wall", 2 },
+		{ "com", "m", "wall,memory", NULL, "wall", 0 },
+		{ "m", "m", "cpu,memory", NULL, "cpu", 0 },
+		{ "m", "m", "memory", NULL, "memory", 8 },
+		{ "o", "o", "off-cpu", NULL, "off-cpu", 4 },
+		{ "m", "m", NULL, NULL, "memory", 8 },
+		{ "com", "com", "wall,memory", "cpu", "cpu", 2 },
+		{ "com", "com", "wall,memory", "memory", "memory", 8 },
+		{ "o", "to", "cpu,off-cpu", "wall", "wall", 1004 },
+		{ "co", "tco", "wall", "cpu", "cpu", 1002 },
+	};
+	static const struct {
+		char letter;
+		const char *name;
+		uint64_t value;
+	} letters[] = {
+		{ 't', "", 1 }, { 'c', "cpu", 2 }, { 'o', "off-cpu", 4 }, { 'm', "memory", 8 }
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct select s = { .query.kind = cases[i].asked };
+		uint16_t kinds[4] = { KIND_TICKS };
+		struct profile *p;
+		uint32_t thread;
+
+		assert_int_equal(profile_new(&p), 0);
+		thread = add_thread(p, "a", 1, "t", 1);
+		profile_recording(p)->interval_ns = 1000;
+		assert_int_equal(recording_set_text(&profile_recording(p)->mode, cases[i].mode), 0);
+		for (size_t k = 0; k < 4; k++) {
+			struct sample_kind kind = { .period = 1,
+						    .unit = k == 3 ? UNIT_BYTES : UNIT_NS };
+
+			kind.name = intern(p, letters[k].name);
+			if (strchr(cases[i].kinds, letters[k].letter))
+				assert_int_equal(profile_add_kind(p, &kind, &kinds[k]), 0);
+			if (strchr(cases[i].samples, letters[k].letter))
+				put(p, &(struct sample){ .value = letters[k].value,
+							 .thread = thread,
+							 .kind = kinds[k] });
+		}
+		assert_int_equal(select_samples(&s, p), 0);
+		if (p->kinds.len && strcmp(s.kinds.name, cases[i].name) != 0)
+			fail_msg("row %zu: %s", i, s.kinds.name);
+		if (values_of(p) != cases[i].sum || s.sum.kept != cases[i].sum)
+			fail_msg("row %zu: %ju", i, (uintmax_t)values_of(p));
+		select_release(&s);
+		profile_free(p);
+	}
+}
+
+/* A recording of ticks, and then one that scaled them. */
+static void test_ticks_are_not_added_to_ns(void **state)
+{
+	static const struct {
+		const char *asked;
+		bool keeps_kinds;
+		int want;
+	} cases[] = { { NULL, false, -EINVAL },
+		      { "cpu", false, -EINVAL },
+		      { "wall", false, 0 },
+		      { NULL, true, 0 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct select s = { .query.kind = cases[i].asked,
+				    .keeps_kinds = cases[i].keeps_kinds };
+		struct sample_kind cpu = { .unit = UNIT_NS, .period = 1 };
+		struct profile *p;
+		uint32_t thread;
+		uint16_t kind;
+
+		assert_int_equal(profile_new(&p), 0);
+		profile_recording(p)->interval_ns = 1000;
+		thread = add_thread(p, "a", 1, "t", 1);
+		put(p, &(struct sample){ .value = 1, .thread = thread });
+		assert_int_equal(select_samples(&s, p), 0);
+		profile_clear_samples(p);
+		cpu.name = intern(p, "cpu");
+		assert_int_equal(profile_add_kind(p, &cpu, &kind), 0);
+		put(p, &(struct sample){ .value = 500, .thread = thread, .kind = kind });
+		assert_int_equal(select_samples(&s, p), cases[i].want);
+		if (!cases[i].want && !cases[i].keeps_kinds)
+			assert_int_equal(s.sum.all, 1500);
+		select_release(&s);
+		profile_free(p);
+	}
+	err_clear();
+}
+
 /* Each of its own, what is selected of all; sums are of ticks. */
 static void test_all_kinds_at_once(void **state)
 {
@@ -466,6 +568,8 @@ int main(void)
 		cmocka_unit_test(test_hidden_frames),
 		cmocka_unit_test(test_what_becomes_of_stacks),
 		cmocka_unit_test(test_one_kind_at_a_time),
+		cmocka_unit_test(test_what_is_looked_at),
+		cmocka_unit_test(test_ticks_are_not_added_to_ns),
 		cmocka_unit_test(test_all_kinds_at_once),
 		cmocka_unit_test(test_ranges_that_are_none),
 		cmocka_unit_test(test_a_range_is_a_recording_of_its_own),
