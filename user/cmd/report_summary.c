@@ -272,6 +272,10 @@ static void put_account(struct line *l, const struct load *loaded)
 		account_put_lost(l, p, loss_ticks, load_samples(loaded), UNIT_COUNT);
 	else
 		line_put(l, STYLE_PLAIN, loss_is_known(p, loss_ticks) ? "nothing" : "unknown");
+	if (loss_sum(p, loss_spans)) {
+		line_put(l, STYLE_PLAIN, "; of waiting, shown as " PROFILE_NOT_SAMPLED ": ");
+		account_put_lost(l, p, loss_spans, profile_counter(p, "switch_weight"), UNIT_NS);
+	}
 	line_end(l);
 	if (profile_counter(p, "outside")) {
 		put_label(l, "outside");

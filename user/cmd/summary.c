@@ -71,8 +71,9 @@ static uint64_t waited_ns(const struct times_sum *t)
 	return ns;
 }
 
-/* "15 s of wall time in 3 threads: CPU 5.1 s (34.0%), sleep 7.8 s (52.0%), lock 2.1 s (14.0%)" */
-static void put_doings(struct line *l, const struct times_sum *t, uint64_t wall_ns)
+/* "15 s of 3 threads in 5 s: CPU 5.1 s (34.0%), sleep 7.8 s (52.0%), lock 2.1 s (14.0%)" */
+static void put_doings(struct line *l, const struct times_sum *t, uint64_t wall_ns,
+		       uint64_t duration_ns)
 {
 	struct doing waits[CLASS_COUNT_ + 1];
 
@@ -80,9 +81,12 @@ static void put_doings(struct line *l, const struct times_sum *t, uint64_t wall_
 		waits[i] = (struct doing){ wait_class_word(i), t->wait_ns[i] };
 	waits[CLASS_COUNT_] = (struct doing){ "before it was watched", t->unseen_ns };
 	qsort(waits, CLASS_COUNT_ + 1, sizeof(waits[0]), compare_doings);
-	line_putf(l, STYLE_PLAIN, "%s of wall time in %s thread%s: CPU %s (%s)",
-		  units_ns(wall_ns).s, units_count(t->threads).s, t->threads == 1 ? "" : "s",
-		  units_ns(t->cpu_ns).s, share_text(t->cpu_ns, wall_ns).s);
+	line_putf(l, STYLE_PLAIN, "%s of %s thread%s", units_ns(wall_ns).s,
+		  units_count(t->threads).s, t->threads == 1 ? "" : "s");
+	if (duration_ns)
+		line_putf(l, STYLE_PLAIN, " in %s", units_ns(duration_ns).s);
+	line_putf(l, STYLE_PLAIN, ": CPU %s (%s)", units_ns(t->cpu_ns).s,
+		  share_text(t->cpu_ns, wall_ns).s);
 	for (int i = 0; i <= CLASS_COUNT_ && waits[i].ns; i++)
 		line_putf(l, STYLE_PLAIN, ", %s %s (%s)", waits[i].word, units_ns(waits[i].ns).s,
 			  share_text(waits[i].ns, wall_ns).s);
@@ -90,14 +94,14 @@ static void put_doings(struct line *l, const struct times_sum *t, uint64_t wall_
 }
 
 /* What the threads did; no sample stands for all of it. */
-static void put_times(struct line *l, const struct times_sum *t)
+static void put_times(struct line *l, const struct times_sum *t, uint64_t duration_ns)
 {
 	uint64_t wall_ns = t->cpu_ns + waited_ns(t);
 	uint64_t rest_ns = t->not_sampled_cpu_ns + t->not_sampled_wait_ns;
 
 	if (!wall_ns)
 		return;
-	put_doings(l, t, wall_ns);
+	put_doings(l, t, wall_ns, duration_ns);
 	if (t->wait_ns[CLASS_GIL]) {
 		line_putf(l, STYLE_PLAIN,
 			  "GIL: waited for %s time%s, %s (%s); who held it: pyebpf report --gil",
@@ -203,7 +207,7 @@ int summary_print(FILE *out, const struct load *loaded, const struct summary_ext
 	t.width = 0; /* better wrapped than cut */
 	put_samples(&l, loaded, x);
 	if (x->times)
-		put_times(&l, x->times);
+		put_times(&l, x->times, x->wall_ns);
 	else
 		put_cpu(&l, loaded, x);
 	r = put_functions(&l, loaded);

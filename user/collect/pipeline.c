@@ -351,8 +351,8 @@ static int take_timed(void *arg, const struct timed_sample *s)
 
 static bool is_sound_span(const struct pipeline *p, const struct sample_event *e)
 {
-	return p->times && e->wait < WAIT_COUNT_ && (e->wait || e->flags & SAMPLE_OPEN) &&
-	       e->duration_ns <= e->ktime_ns;
+	return p->times && sample_part(e)->status != UNWIND_UNIDENTIFIED && e->wait < WAIT_COUNT_ &&
+	       (e->wait || e->flags & SAMPLE_OPEN) && e->duration_ns <= e->ktime_ns;
 }
 
 static bool is_sound(const struct pipeline *p, const struct sample_event *e, size_t size)
@@ -366,15 +366,14 @@ static bool is_sound(const struct pipeline *p, const struct sample_event *e, siz
 }
 
 /*
- * Of a process that was not identified then, nobody knew the times of its threads either: a sample
- * is worth what it came with.
+ * Of a process that was not identified then, nobody knew the times of its threads either: a tick is
+ * worth what it came with.
  */
 static int take_unidentified(struct pipeline *p, const struct sample_event *e)
 {
-	bool is_span = e->source == SOURCE_SWITCHES;
-	const struct worth worth = { is_span ? e->value : e->value * p->opts.interval_ns, 0 };
+	const struct worth worth = { e->value * p->opts.interval_ns, 0 };
 
-	return e->flags & SAMPLE_OPEN ? 0 : take_sample(p, e, &worth);
+	return take_sample(p, e, &worth);
 }
 
 static int on_sample(struct pipeline *p, const struct sample_event *e, size_t size)

@@ -354,10 +354,13 @@ static void test_summary_print(void **state)
 		{ "what threads did",
 		  true,
 		  0,
-		  { .output = "x.pyebpf", .processes = 1, .times = &times },
+		  { .output = "x.pyebpf",
+		    .processes = 1,
+		    .wall_ns = UINT64_C(5000000000),
+		    .times = &times },
 		  0,
 		  "x.pyebpf: 7 samples of 1 process\n"
-		  "15 s of wall time in 3 threads: CPU 5 s (33.3%), sleep 7.5 s (50.0%), "
+		  "15 s of 3 threads in 5 s: CPU 5 s (33.3%), sleep 7.5 s (50.0%), "
 		  "GIL 2.5 s (16.6%), before it was watched 10 ms (0.1%)\n"
 		  "GIL: waited for 412 times, 2.5 s (16.6%); who held it: pyebpf report --gil\n"
 		  "not sampled: 30 ms of CPU time, 300 ms of waiting (2.2%)\n"

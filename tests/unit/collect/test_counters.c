@@ -54,11 +54,11 @@ static void test_counters_store_not_delivered(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const struct counters now = { .of[SOURCE_TICKS] = cases[i].now,
-					      .cpu_ns = 10000000 };
+		struct counters now = { .of[SOURCE_TICKS] = cases[i].now, .cpu_ns = 10000000 };
 		const struct counters since = { .of[SOURCE_TICKS] = cases[i].since };
 		_cleanup_(profile_freep) struct profile *p = NULL;
 
+		now.of[SOURCE_TICKS].is_on = true;
 		assert_int_equal(profile_new(&p), 0);
 		assert_int_equal(counters_store(&now, &since, p), 0);
 		if (profile_counter(p, "ticks") != cases[i].ticks ||
@@ -77,7 +77,9 @@ static void test_counters_store_subtracts_what_was_before(void **state)
 		.of[SOURCE_TICKS].expected = 10, .unnamed = 1, .malformed = 2, .refused = 4
 	};
 	const struct counters now = {
-		.of[SOURCE_TICKS] = { .stats = { [STAT_RECORDED] = 3 }, .expected = 15 },
+		.of[SOURCE_TICKS] = { .is_on = true,
+				      .stats = { [STAT_RECORDED] = 3 },
+				      .expected = 15 },
 		.unnamed = 1,
 		.malformed = 5,
 		.refused = 6,
