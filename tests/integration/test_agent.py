@@ -755,7 +755,7 @@ def test_secrets_stay_in_their_file(some_python, tmp_path):
     ("window: 1s\n", "output.engine: missing"),
     ("output:\n  engine: loki\n", ":2: output.engine: 'loki' is not one of: files, pyroscope"),
     ("output:\n  engine: otlp\n", ":2: output.engine: otlp needs output.url"),
-    ("rate: 19\nwindov: 1s\n", ":2: windov: no such key; there are: rate, rate_min, cpu_budget, window"),
+    ("rate: 19\nwindov: 1s\n", ":2: windov: no such key; there are: mode, rate, rate_min, cpu_budget, window"),
     ("output:\n  engine: otlp\n  url: http://u:pw@h\n", ":3: output.url: no password"),
 ])
 @pytest.mark.quick
