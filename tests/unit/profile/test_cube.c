@@ -548,6 +548,7 @@ static void test_sums_of_stacks_and_threads(void **state)
 			of_stack[run][s.kind][s.stack] += s.value;
 			of_stack[CUBE_SIDES][s.kind][s.stack] += s.value;
 			t->value += s.value;
+			t->count++;
 			if (!t->first_ns || s.time_ns < t->first_ns)
 				t->first_ns = s.time_ns;
 			if (s.time_ns > t->last_ns)
