@@ -725,7 +725,7 @@
 
     function drawHeatmap() {
       const {meta} = report, {process, thread} = choicesOf();
-      const by = process.length > 1 ? "process" : thread.length > 1 ? "thread" : "run";
+      const by = process.length > 1 && state.process.length !== 1 ? "process" : thread.length > 1 ? "thread" : "run";
       const side = viewOf() === "base" && isDiffReport ? ns.SIDE_BASE : ns.SIDE_CURRENT;
 
       series ??= ns.timeline(report, queryOf("call"), by).filter((s) => s.side === side)

@@ -1041,6 +1041,13 @@ test("wall time: kinds, waiting by what for, who held the GIL, waits for work", 
     assert.match(await text(page, "#time-note"), /idle left out: pool worker 1\.00 s/);
     await choose("#shown label:has-text('Waits for work') input");
     assert.match(await text(page, ".head"), /Wall\s*6\.00 s/);
+    const byProcess = await picture(page, "heatmap");
+
+    await page.click("#filters summary >> text=Process");
+    await choose("#filters .sheet label:has-text('worker') input");
+    assert.ok(await picture(page, "heatmap") !== byProcess);
+    await choose("#filters .sheet label:has-text('worker') input");
+    await page.keyboard.press("Escape");
     await choose("#lists >> text=GIL");
     const rows = await page.locator("#table tbody tr").allInnerTexts();
 
@@ -1163,12 +1170,13 @@ const STATES = ["", "view=elided", "view=base", "shape=inverted", "q=parse", "pa
   "shape=sandwich&func=2", "thread=nobody", "sel=1.3&zoom=1.3", "sel=1.3&measure=self"];
 
 test("axe finds nothing serious in any view", async () => {
-  const file = writePage({...DIFF, sources: PLAIN.sources});
+  const compared = writePage({...DIFF, sources: PLAIN.sources}), wall = writePage(WALL);
+  const states = [...STATES.map((hash) => [compared, hash]), [wall, ""], [wall, "list=gil&sel=1"]];
 
-  for (const [i, hash] of STATES.entries())
+  for (const [i, [file, hash]] of states.entries())
     for (const theme of isFull ? ["light", "dark"] : [["light", "dark"][i % 2]])
       await onPage(file, {hash, theme, bypass: true}, async (page) => {
-        if (hash.startsWith("sel"))
+        if (hash.startsWith("sel") && file === compared)
           await page.locator(".sourcebox .no").first().scrollIntoViewIfNeeded();
         await page.evaluate(axeSource());
         const found = await page.evaluate(() => axe.run(document, {resultTypes: ["violations"]}));

@@ -394,10 +394,8 @@ static int reserve_dense(struct cube *c, size_t kinds, size_t stacks)
 
 static void add_to_sum(struct cube *c, const struct profile *p, const struct sample *s)
 {
-	struct cube_sum sum = { s->value, 1, s->time_ns, s->time_ns };
+	struct cube_sum sum = { s->value, 1, s->time_ns, sample_end_ns(s) };
 
-	if (__builtin_add_overflow(sum.last_ns, s->duration_ns, &sum.last_ns))
-		sum.last_ns = UINT64_MAX;
 	if (s->thread < p->threads.len) /* not so where a recorder sums functions alone */
 		cube_sum_add(&c->sums.items[s->kind].items[s->thread], &sum);
 }
