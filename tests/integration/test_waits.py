@@ -80,6 +80,21 @@ def test_longer_waits_are_compared(waits, tmp_path):
     assert "27.5 s of 50 s (55.0%): --no-idle, which leaves out 22.5 s" in done.stdout, done.stdout
 
 
+def test_several_recordings_are_summed(waits, tmp_path):
+    """Each of 50 s; ticks join as wall time only."""
+    longer = make(tmp_path / "longer.pyebpf", 3000)
+    for kind, want in ("wall", 101), ("off-cpu", 86.88), ("cpu", 14.12):
+        done = run("export", "-f", "collapsed", "--kind", kind, waits, longer)
+        assert done.returncode == 0 and "counted as those" not in done.stderr, done
+        assert sum(int(line.rpartition(" ")[2]) for line in done.stdout.splitlines()) == want * SECOND
+    ticks = tmp_path / "ticks.pyebpf"
+    subprocess.run([MAKER.replace("waits_", "kinds_"), ticks], check=True)
+    done = run("report", ticks, waits)
+    assert done.returncode == 1 and "look at both as --kind wall, or one by one" in done.stderr, done
+    done = run("report", "--kind", "wall", ticks, waits)
+    assert re.search(r"^time +52\.3 s of 7 threads in 11 s: CPU 8\.1 s", done.stdout, re.M), done
+
+
 def test_what_was_not_recorded_is_said(waits, tmp_path):
     ticks = make_ticks(tmp_path)
     done = run("report", "--gil", ticks)

@@ -10,6 +10,7 @@
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "cmd/account.h"
+#include "cmd/figures.h"
 #include "cmd/select_opts.h"
 
 #define DEFAULT_FILE "profile.pyebpf"
@@ -32,7 +33,7 @@ static int compare_intervals(struct load *l, uint32_t recording, const char *nam
 	uint64_t interval_ns = l->profile->recordings.items[recording].interval_ns;
 	char first[64], own[64];
 
-	if (interval_ns == first_ns)
+	if (interval_ns == first_ns || !kinds_are_ticks(&l->road.select.kinds))
 		return 0;
 	put_interval(first, sizeof(first), first_ns);
 	put_interval(own, sizeof(own), interval_ns);
@@ -174,12 +175,19 @@ int load_files(struct load *l, const char *const *paths, size_t count)
 	}
 	if (r < 0)
 		return r;
-	r = account_note(l->profile, l->all_ticks, "", &l->notes);
+	r = account_note(l->profile, load_samples(l), "", &l->notes);
 	if (!r)
 		r = note_selection(l);
 	if (!r && l->tells_gil)
 		r = gil_finish(&l->gil);
 	return r ? r : cube_finish(&l->cube, l->profile);
+}
+
+uint64_t load_samples(const struct load *l)
+{
+	struct value_unit of = recording_value_unit(profile_recording(l->profile));
+
+	return value_is_tick(of) ? l->all_ticks : l->records;
 }
 
 /* The stack of l->profile that is just this frame's function. */

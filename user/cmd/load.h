@@ -61,6 +61,9 @@ int load_add_leaves(struct load *l, const struct profile *p, struct leaf_map *fu
 /* The same for a command's operands; without any: profile.pyebpf. */
 int load_operands(struct load *l, const struct call *call);
 
+/* How many were due and came: ticks by their weights, of what is summed as it is one each. */
+uint64_t load_samples(const struct load *l);
+
 /* Has it samples, of which none was selected? */
 bool load_lacks_selected(const struct load *l);
 

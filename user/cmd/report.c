@@ -184,12 +184,17 @@ const struct command command_report = {
 		"in them. Several recordings are merged. FILE is profile.pyebpf if left out.\n\n"
 		"self is time in the function's own lines, total includes what it called; a "
 		"function that calls itself counts once. In the tree a callee stands below its "
-		"caller, and further in only where there are several.",
+		"caller, and further in only where there are several.\n\n"
+		"Of recordings with waiting it shows wall time: CPU time and waiting, of all "
+		"threads "
+		"together. --kind picks another, --no-idle leaves out what only waits for work, "
+		"--threads tells what each thread did (docs/waiting.md).",
 	.examples = "pyebpf report\tthe 20 functions with most time of their own\n"
 		    "pyebpf report --tree --min-percent 2 app.pyebpf\tthe call tree, without its "
 		    "twigs\n"
 		    "pyebpf report -o app.html --open app.pyebpf\ta page with its flame graph\n"
 		    "pyebpf report --lines --sort total\tlines, with all that they call\n"
-		    "pyebpf report --by 'test_*' tests.pyebpf\twhich test takes how long",
+		    "pyebpf report --by 'test_*' tests.pyebpf\twhich test takes how long\n"
+		    "pyebpf report --gil wall.pyebpf\twho waited for the GIL, and who held it",
 	.run = run,
 };

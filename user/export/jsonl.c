@@ -26,6 +26,7 @@ static const struct {
 	{ SAMPLE_BIT_CUT, "cut" },
 	{ SAMPLE_BIT_AMBIGUOUS, "ambiguous" },
 	{ SAMPLE_BIT_APPROX_LINES, "approximate_lines" },
+	{ SAMPLE_BIT_EPISODE, "episode" },
 };
 
 /* Frames of the stack that is being written, leaf first. */

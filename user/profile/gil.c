@@ -331,13 +331,20 @@ static int process_of(struct gil *g, uint32_t index, struct gil_process **out)
 	return *out ? 0 : -ENOMEM;
 }
 
+/* When a span ends; files may be anybody's. */
+static uint64_t end_of(const struct sample *s)
+{
+	uint64_t end_ns;
+
+	return __builtin_add_overflow(s->time_ns, s->duration_ns, &end_ns) ? UINT64_MAX : end_ns;
+}
+
 static int add_hold(struct gil *g, struct gil_process *of, uint32_t function,
 		    const struct sample *s, uint64_t ns)
 {
-	struct hold h = { .from_ns = s->time_ns,
-			  .to_ns = s->time_ns + s->duration_ns,
-			  .ns = ns,
-			  .function = function };
+	struct hold h = {
+		.from_ns = s->time_ns, .to_ns = end_of(s), .ns = ns, .function = function
+	};
 
 	of->has_holder = true;
 	g->pending++;
@@ -356,7 +363,7 @@ static int add_wait(struct gil *g, struct gil_process *of, uint32_t function,
 	bool begins = s->flags & SAMPLE_BIT_EPISODE && is_selected;
 	struct wait w = {
 		.from_ns = s->time_ns,
-		.to_ns = s->time_ns + (s->duration_ns ? s->duration_ns : 1),
+		.to_ns = s->duration_ns ? end_of(s) : s->time_ns + 1,
 		.weight = weight_of(s, ns),
 		.episodes = begins ? weight_of(s, ns) : 0,
 		.function = function,

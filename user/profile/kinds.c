@@ -132,20 +132,28 @@ bool kinds_is_unknown(const struct kinds *k, const struct profile *p)
 	return !has_kind(p, k->name);
 }
 
-/* "cpu-clock, sched_switch" */
-static int describe_event(const struct kinds *k, const struct profile *p, struct recording *r)
+static void put_events(const struct profile *p, const char *name, struct strbuf *events)
 {
-	_cleanup_(strbuf_releasep) struct strbuf events = STRBUF_INIT;
-
-	if (!strcmp(k->name, KINDS_WALL) && !has_kind(p, KINDS_CPU) && r->event)
-		strbuf_puts(&events, r->event);
 	for (size_t i = 1; i <= p->kinds.len; i++) {
 		const char *event = strtab_get(p->strings, p->kinds.items[i - 1].event);
 
-		if (is_named(k, name_of(p, i)))
-			strbuf_appendf(&events, "%s%s", events.len ? ", " : "",
-				       *event ? event : name_of(p, i));
+		if (!strcmp(name_of(p, i), name))
+			strbuf_appendf(events, "%s%s", events->len ? ", " : "",
+				       *event ? event : name);
 	}
+}
+
+/* "cpu-clock, sched_switch": in this order, so that it is the same however they were added. */
+static int describe_event(const struct kinds *k, const struct profile *p, struct recording *r)
+{
+	_cleanup_(strbuf_releasep) struct strbuf events = STRBUF_INIT;
+	bool is_wall = !strcmp(k->name, KINDS_WALL);
+
+	if (is_wall && !has_kind(p, KINDS_CPU) && r->event)
+		strbuf_puts(&events, r->event);
+	put_events(p, is_wall ? KINDS_CPU : k->name, &events);
+	if (is_wall)
+		put_events(p, KINDS_OFF_CPU, &events);
 	return strbuf_error(&events) ? -ENOMEM : recording_set_text(&r->event, strbuf_str(&events));
 }
 

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/strbuf.h"
 #include "base/vec.h"
@@ -52,6 +53,12 @@ uint64_t kinds_value(const struct kinds *k, const struct profile *p, const struc
 
 /* A value in its kind's unit: of ticks in ns, where their recording knows that. Saturates. */
 uint64_t kinds_scaled(const struct profile *p, const struct sample *s);
+
+/* Are they ticks, as far as is known, whose length is their recording's? */
+static inline bool kinds_are_ticks(const struct kinds *k)
+{
+	return !k->name || (!k->is_ns && !strcmp(k->name, KINDS_CPU));
+}
 
 /* Is it asked for as one that has no samples, nor is a kind of p? */
 bool kinds_is_unknown(const struct kinds *k, const struct profile *p);

@@ -504,6 +504,15 @@ int select_prepare(struct select *s, struct profile *p)
 	return r ? r : judge_others(s, p);
 }
 
+/* What is not scaled is of one unit. */
+static bool mixes_ticks(struct select *s, const struct sample *sample, bool is_of_kind)
+{
+	if (!is_of_kind || s->kinds.is_ns || s->keeps_kinds)
+		return false;
+	s->has_ticks = s->has_ticks || sample->kind == KIND_TICKS;
+	return s->has_ticks && sample->kind != KIND_TICKS;
+}
+
 int select_samples(struct select *s, struct profile *p)
 {
 	size_t kept = 0;
@@ -511,7 +520,8 @@ int select_samples(struct select *s, struct profile *p)
 
 	if (!p->kinds.len && !select_is_active(&s->query)) {
 		add_all_to_sum(&s->sum, p);
-		return 0;
+		s->has_ticks = s->has_ticks || p->samples.len;
+		return kinds_choose(&s->kinds, p, NULL);
 	}
 	r = select_prepare(s, p);
 	for (size_t i = 0; i < p->samples.len && !r; i++) {
@@ -525,6 +535,9 @@ int select_samples(struct select *s, struct profile *p)
 		}
 		if (s->query.has_range && !has_times(p, &sample))
 			return err_set(-EINVAL, "a time range of samples that have no times");
+		if (mixes_ticks(s, &sample, is_of_kind))
+			return err_set(-EINVAL, "ticks, and another recording's CPU time in ns: "
+						"look at both as --kind wall, or one by one");
 		is_sample_kept = is_kept(s, &sample) && select_cut(s, &sample);
 		if (s->query.has_range)
 			value = kinds_value(&s->kinds, p, &sample);
@@ -563,7 +576,10 @@ int select_describe(const struct select *s, const struct profile *p, struct reco
 {
 	if (s->query.has_range)
 		trim(&s->query, r);
-	return s->keeps_kinds && !s->query.kind ? 0 : kinds_describe(&s->kinds, p, r);
+	/* of several that are kept, ticks are still what they were */
+	if (s->keeps_kinds && (!s->query.kind || s->kinds.is_ns))
+		return 0;
+	return kinds_describe(&s->kinds, p, r);
 }
 
 uint64_t select_scale(const struct select_sum *sum, uint64_t lost)

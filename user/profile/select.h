@@ -91,6 +91,7 @@ struct select {
 	struct idle idle;      /* what was left out as such, of what is selected otherwise */
 
 	/* inside */
+	bool has_ticks;                 /* values are ticks: others cannot join them */
 	VEC(uint16_t) frames;           /* by frame id: bits of the keys that it matches */
 	VEC(uint16_t) stacks;           /* by stack id: of all its frames */
 	VEC(uint32_t) merged;           /* by frame id: the frame that stands for it */

@@ -426,6 +426,45 @@ static void test_what_is_looked_at(void **state)
 	}
 }
 
+/* A recording of ticks, and then one that scaled them. */
+static void test_ticks_are_not_added_to_ns(void **state)
+{
+	static const struct {
+		const char *asked;
+		bool keeps_kinds;
+		int want;
+	} cases[] = { { NULL, false, -EINVAL },
+		      { "cpu", false, -EINVAL },
+		      { "wall", false, 0 },
+		      { NULL, true, 0 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct select s = { .query.kind = cases[i].asked,
+				    .keeps_kinds = cases[i].keeps_kinds };
+		struct sample_kind cpu = { .unit = UNIT_NS, .period = 1 };
+		struct profile *p;
+		uint32_t thread;
+		uint16_t kind;
+
+		assert_int_equal(profile_new(&p), 0);
+		profile_recording(p)->interval_ns = 1000;
+		thread = add_thread(p, "a", 1, "t", 1);
+		put(p, &(struct sample){ .value = 1, .thread = thread });
+		assert_int_equal(select_samples(&s, p), 0);
+		profile_clear_samples(p);
+		cpu.name = intern(p, "cpu");
+		assert_int_equal(profile_add_kind(p, &cpu, &kind), 0);
+		put(p, &(struct sample){ .value = 500, .thread = thread, .kind = kind });
+		assert_int_equal(select_samples(&s, p), cases[i].want);
+		if (!cases[i].want && !cases[i].keeps_kinds)
+			assert_int_equal(s.sum.all, 1500);
+		select_release(&s);
+		profile_free(p);
+	}
+	err_clear();
+}
+
 /* Each of its own, what is selected of all; sums are of ticks. */
 static void test_all_kinds_at_once(void **state)
 {
@@ -579,6 +618,7 @@ int main(void)
 		cmocka_unit_test(test_what_becomes_of_stacks),
 		cmocka_unit_test(test_one_kind_at_a_time),
 		cmocka_unit_test(test_what_is_looked_at),
+		cmocka_unit_test(test_ticks_are_not_added_to_ns),
 		cmocka_unit_test(test_all_kinds_at_once),
 		cmocka_unit_test(test_ranges_that_are_none),
 		cmocka_unit_test(test_of_a_span_what_lies_in_the_range),
