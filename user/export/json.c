@@ -84,6 +84,13 @@ static void writer_release(struct writer *w)
 
 /* --- values ----------------------------------------------------------------------------------- */
 
+/* A hostile file's values may be anything: callers must not look smaller than what they call. */
+static void add_to(uint64_t *sum, uint64_t value)
+{
+	if (__builtin_add_overflow(*sum, value, sum))
+		*sum = UINT64_MAX;
+}
+
 /* What a kind of the cube is; ticks are what was selected, where that is one kind. */
 static struct column describe(const struct writer *w, uint16_t kind)
 {
@@ -168,7 +175,7 @@ static int add_kind(struct writer *w, uint16_t kind, bool is_needed)
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < w->tree->stack_count; i++)
-		c->self[w->tree->node_of[i]] += json_scaled(values[i], period);
+		add_to(&c->self[w->tree->node_of[i]], json_scaled(values[i], period));
 	add_threads(w, kind, period, c);
 	return 0;
 }
@@ -182,17 +189,17 @@ static int sum_column(const struct writer *w, struct column *c)
 	if (!inside)
 		return -ENOMEM;
 	for (size_t i = w->tree->node_count; i-- > 0;) {
-		c->total[i] += c->self[i];
+		add_to(&c->total[i], c->self[i]);
 		if (i)
-			c->total[nodes[i].parent] += c->total[i];
+			add_to(&c->total[nodes[i].parent], c->total[i]);
 	}
 	for (uint32_t i = 1; i < w->tree->node_count; i++) {
 		uint32_t f = nodes[i].function;
 
-		c->function_self[f] += c->self[i];
+		add_to(&c->function_self[f], c->self[i]);
 		if (i < inside[f])
 			continue;
-		c->function_total[f] += c->total[i];
+		add_to(&c->function_total[f], c->total[i]);
 		inside[f] = nodes[i].end;
 	}
 	return 0;
@@ -216,9 +223,9 @@ static int weigh(struct writer *w)
 		if (has_time ? !c->is_time : i > 0)
 			continue;
 		for (size_t n = 0; n < nodes; n++)
-			w->weight[n] += c->total[n];
+			add_to(&w->weight[n], c->total[n]);
 		for (size_t f = 0; f < functions; f++)
-			w->function_weight[f] += c->function_total[f];
+			add_to(&w->function_weight[f], c->function_total[f]);
 	}
 	return 0;
 }
@@ -335,7 +342,7 @@ static int keep_paths(struct writer *w, size_t *kept)
 	size_t equal = 0; /* of the last one's size, that still fit in */
 
 	for (size_t i = 0; i < w->columns.len; i++)
-		unknown += w->columns.items[i].is_time ? w->columns.items[i].self[0] : 0;
+		add_to(&unknown, w->columns.items[i].is_time ? w->columns.items[i].self[0] : 0);
 	w->keeps_unknown = w->has_unknown && unknown >= least;
 	w->is_kept = calloc(paths + 1, sizeof(*w->is_kept));
 	if (!totals || !w->is_kept)
