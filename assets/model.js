@@ -436,7 +436,7 @@
 
     return own.some((kind) => kind.name === word || isWaiting(kind)) ? {name: word, unit: own[0].unit,
       period: isSum ? 1 : own[0].period,
-      factors: kinds.map((kind) => isOf(kind) ? isSum ? kind.period : 1 : 0)} : undefined;
+      factors: kinds.map((kind) => isOf(kind) ? isSum ? kind.period ?? 1 : 1 : 0)} : undefined;
   }
 
   // Of all that one can ask for, the first one shown first.

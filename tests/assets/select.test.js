@@ -133,6 +133,7 @@ test("wall time: what the program shows first, and what of it waits in any part 
   assert.deepEqual(page.idleSums(wall, {select: "--kind cpu --no-idle"}), []);
   assert.deepEqual(wall.meta.gil[0], ["work", "/srv/shop.py", "compute", "/srv/shop.py", 4, 4]);
   assert.equal(readPage("--kind", "cpu", waits).meta.kinds[0].name, "cpu");
+  assert.equal(page.activeData(readPage("--kind", "wall", recording), {}).current.total[0], 2.25e9, "ticks in ns");
   assert.equal(page.activeData(readPage("--kind", "wall", waits), {}).waits.total[0], total("--kind off-cpu"));
 });
 

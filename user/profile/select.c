@@ -576,7 +576,10 @@ int select_describe(const struct select *s, const struct profile *p, struct reco
 {
 	if (s->query.has_range)
 		trim(&s->query, r);
-	return s->keeps_kinds && !s->query.kind ? 0 : kinds_describe(&s->kinds, p, r);
+	/* of several that are kept, ticks are still what they were */
+	if (s->keeps_kinds && (!s->query.kind || s->kinds.is_ns))
+		return 0;
+	return kinds_describe(&s->kinds, p, r);
 }
 
 uint64_t select_scale(const struct select_sum *sum, uint64_t lost)

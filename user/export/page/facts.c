@@ -43,16 +43,17 @@ static void put_number(struct json *j, const char *key, uint64_t v)
 /* A run's own value is of all kinds, whatever their units. */
 static uint64_t run_ticks(const struct page *page, const struct cube_run *run)
 {
-	uint64_t ticks = 0;
+	uint64_t ticks = 0, factor[KINDS_MAX + 1] = { 0 };
 
 	if (!page_has_kinds(page))
 		return run->value;
+	for (uint16_t kind = 0; kind <= page->profile->kinds.len; kind++)
+		factor[kind] = page_factor(page, kind);
 	for (uint32_t b = 0; b < run->block_count; b++)
 		for (size_t i = 0; i < run->blocks[b].cells.len; i++) {
 			const struct cube_cell *cell = &run->blocks[b].cells.items[i];
 
-			ticks += cell->value *
-				 page_factor(page, page->cube->tags.items[cell->tag].kind);
+			ticks += cell->value * factor[page->cube->tags.items[cell->tag].kind];
 		}
 	return ticks;
 }

@@ -55,19 +55,30 @@ bool page_has_kinds(const struct page *page)
 	return page->tags.len && memchr(page->has_kind + 1, true, KINDS_MAX);
 }
 
-uint64_t page_factor(const struct page *page, uint16_t kind)
+static bool is_shown(const struct page *page, uint16_t kind)
 {
 	const struct kinds *k = page->kinds;
+
+	if (!k || !k->name || kind >= k->roles.len)
+		return kind == KIND_TICKS;
+	return page->has_kind[kind] && k->roles.items[kind] & KIND_IS_WANTED;
+}
+
+/* As the scripts know it, by the facts alone: several kinds are added up in ns. */
+uint64_t page_factor(const struct page *page, uint16_t kind)
+{
 	const struct profile *p = page->profile;
+	uint64_t period =
+		kind ? p->kinds.items[kind - 1].period : profile_recording(p)->interval_ns;
+	uint16_t shown = 0;
 
 	if (!page_has_kinds(page))
 		return 1;
-	if (!k || !k->name || kind >= k->roles.len)
-		return kind == KIND_TICKS;
-	if (!(k->roles.items[kind] & KIND_IS_WANTED) || !k->is_ns)
-		return k->roles.items[kind] & KIND_IS_WANTED;
-	return kind == KIND_TICKS ? profile_recording(p)->interval_ns
-				  : p->kinds.items[kind - 1].period;
+	for (uint16_t other = 0; other <= p->kinds.len; other++)
+		shown += is_shown(page, other);
+	if (!is_shown(page, kind))
+		return 0;
+	return shown > 1 && period ? period : 1;
 }
 
 static int intern_site(struct site_builder *b, uint32_t caller, uint32_t node, uint32_t line,
