@@ -147,7 +147,7 @@ static __always_inline void keep_budget(struct cpu_state *c, __u64 now, __u32 mo
 	__u64 unchanged = now - c->thrift_ns;
 	__u32 thrift = c->thrift;
 
-	budget_fill(c, now);
+	budget_fill(c, now, BUDGET_SHARE_OF_SPANS);
 	if (c->budget_ns < 0 && thrift < most && unchanged > THRIFT_NS)
 		thrift++;
 	else if (c->budget_ns > BUDGET_MAX_NS / 2 && thrift && unchanged > THRIFT_BACK_NS)
