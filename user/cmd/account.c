@@ -115,6 +115,13 @@ void account_put_lost(struct line *l, const struct profile *p, const struct loss
 	account_put_rows(l, p, rows, unit);
 }
 
+uint64_t account_ticks(const struct profile *p, uint64_t ticks)
+{
+	uint64_t recorded = profile_counter(p, "weight");
+
+	return recorded ? recorded : ticks;
+}
+
 int account_note(const struct profile *p, uint64_t ticks, const char *side, struct texts *notes)
 {
 	static const struct terminal plain;
@@ -122,7 +129,7 @@ int account_note(const struct profile *p, uint64_t ticks, const char *side, stru
 	int r = 0;
 
 	if (loss_sum(p, loss_ticks)) {
-		account_put_lost(&lost, p, loss_ticks, ticks, UNIT_COUNT);
+		account_put_lost(&lost, p, loss_ticks, account_ticks(p, ticks), UNIT_COUNT);
 		r = texts_addf(notes, "%s%s: %s.", side, *side ? " lost" : "Lost",
 			       strbuf_str(&lost.text));
 	}

@@ -24,6 +24,12 @@ uint64_t account_cpu_ns(const struct profile *p, uint64_t ticks);
 void account_put_cpu(struct line *l, const struct profile *p, uint64_t ticks, uint64_t wall_ns);
 
 /*
+ * Ticks that the samples stand for, as the recorder counted them; else, as many as there are said
+ * to be: where waiting is recorded values are ns.
+ */
+uint64_t account_ticks(const struct profile *p, uint64_t ticks);
+
+/*
  * Adds, as sentences, what was lost and which samples are less than whole, unless it is nothing.
  * side: whose, with a capital letter; "": there is but one. 0 or -ENOMEM.
  */

@@ -269,7 +269,8 @@ static void put_account(struct line *l, const struct load *loaded)
 
 	put_label(l, "lost");
 	if (loss_sum(p, loss_ticks))
-		account_put_lost(l, p, loss_ticks, load_samples(loaded), UNIT_COUNT);
+		account_put_lost(l, p, loss_ticks, account_ticks(p, load_samples(loaded)),
+				 UNIT_COUNT);
 	else
 		line_put(l, STYLE_PLAIN, loss_is_known(p, loss_ticks) ? "nothing" : "unknown");
 	if (loss_sum(p, loss_spans)) {

@@ -12,7 +12,7 @@
 #include "cmd/ranking.h"
 #include "cmd/terminal.h"
 #include "collect/source.h"
-#include "collect/waits.h"
+#include "collect/wait_words.h"
 #include "export/export.h"
 
 #define TOP_FUNCTIONS 5

@@ -16,7 +16,7 @@
 #include "collect/stacks.h"
 #include "collect/threads.h"
 #include "collect/times.h"
-#include "collect/waits.h"
+#include "collect/wait_words.h"
 #include "profile/opcodes.h"
 #include "symbolize/code.h"
 

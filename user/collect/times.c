@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/vec.h"
 #include "collect/sample.h"
-#include "collect/waits.h"
+#include "collect/wait_words.h"
 #include "profile/idmap.h"
 
 #define GROUP_SAMPLES 16

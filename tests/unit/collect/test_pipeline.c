@@ -360,7 +360,7 @@ static void test_pipeline_record_marks_what_threads_do(void **state)
 		const char *name;
 		uint32_t flags[FRAMES]; /* besides FRAME_UNREADABLE */
 		uint32_t sample_flags;
-		struct session_opts opts;
+		struct pipeline_opts opts;
 		const char *want;
 	} cases[] = {
 		/* clang-format off */
@@ -399,8 +399,7 @@ static void test_pipeline_record_marks_what_threads_do(void **state)
 							     FRAME_UNREADABLE | cases[i].flags[f] };
 		assert_int_equal(profile_new(&profile), 0);
 		assert_int_equal(discovery_new(NULL, &discovery), 0);
-		assert_int_equal(pipeline_new(NULL, discovery, profile, 0, &p), 0);
-		pipeline_set_opts(p, &cases[i].opts);
+		assert_int_equal(pipeline_new(NULL, discovery, profile, &cases[i].opts, &p), 0);
 		for (int again = 0; again < 2; again++)
 			assert_int_equal(pipeline_record(p, &s, sizeof(s)), 0);
 		assert_int_equal(pipeline_settle(p, monotonic_ns(), true), 0);

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "collect/sample.h"
 #include "collect/times.h"
-#include "collect/waits.h"
+#include "collect/wait_words.h"
 
 /* The samples of a thread sum up to its times, to the nanosecond, whatever comes and goes. */
 

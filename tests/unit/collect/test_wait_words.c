@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "collect/waits.h"
+#include "collect/wait_words.h"
 
 static void test_wait_text_has_words_for_all(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include "collect/waits.h"
+#include "collect/wait_words.h"
 
 #include <stdio.h>
 

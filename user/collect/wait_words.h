@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef COLLECT_WAITS_H
-#define COLLECT_WAITS_H
+#ifndef COLLECT_WAIT_WORDS_H
+#define COLLECT_WAIT_WORDS_H
 
 #include <stddef.h>
 #include <stdint.h>
