@@ -4,22 +4,24 @@
 
 /*
  * What each source may take of a CPU: a quarter of it, and that for at most 25 ms at a stretch.
- * What is over budget is skipped; the next sample of that process stands for it, too.
+ * What is over budget is skipped; the next sample of that process stands for it, too. Spans of
+ * waiting, of which there may be any number, have a sixteenth, and fewer are sampled instead.
  */
 
 #include "bpf/stats.h"
 
 #define BUDGET_SHARE 4
+#define BUDGET_SHARE_OF_SPANS 16
 #define BUDGET_MAX_NS 25000000
 
-static __always_inline void budget_fill(struct cpu_state *c, __u64 now)
+static __always_inline void budget_fill(struct cpu_state *c, __u64 now, __u32 share)
 {
 	__u64 elapsed = now - c->last_ns;
 
 	c->last_ns = now;
-	if (elapsed > (__u64)BUDGET_MAX_NS * BUDGET_SHARE)
-		elapsed = (__u64)BUDGET_MAX_NS * BUDGET_SHARE;
-	c->budget_ns += elapsed / BUDGET_SHARE;
+	if (elapsed > (__u64)BUDGET_MAX_NS * share)
+		elapsed = (__u64)BUDGET_MAX_NS * share;
+	c->budget_ns += elapsed / share;
 	if (c->budget_ns > BUDGET_MAX_NS)
 		c->budget_ns = BUDGET_MAX_NS;
 }
@@ -30,7 +32,7 @@ static __always_inline void budget_fill(struct cpu_state *c, __u64 now)
  */
 static __always_inline __u64 budget_take(struct cpu_state *c, __u64 process, __u64 value, __u64 now)
 {
-	budget_fill(c, now);
+	budget_fill(c, now, BUDGET_SHARE);
 	if (c->budget_ns >= 0)
 		return value + (c->skipped_process == process ? c->skipped : 0);
 	if (c->skipped_process != process)

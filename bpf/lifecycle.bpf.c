@@ -91,7 +91,7 @@ static __always_inline void times_tell(const struct thread_times *t, struct task
 	BPF_CORE_READ_STR_INTO(&e->comm, task, comm);
 	if (!times_copy(t, e))
 		times_copy(t, e);
-	if (!out || !task->on_cpu)
+	if (!out || !task_is_on_cpu(task))
 		return;
 	/* It was not seen to come back: as its next switch will count it. */
 	gone = times_lasted(out, now);

@@ -31,18 +31,21 @@
 __u64 started_ns;
 
 /* Its entry, where the thread's process turns out to be one that is recorded. */
-static __noinline struct thread_times *begin_times(struct task_struct *task, __u64 now)
+static __noinline struct thread_times *begin_times(struct task_struct *task)
 {
-	__u32 pid = process_pid(task);
+	__u32 pid = session.pidns_inode ? process_pid(task) : task->tgid;
 	struct proc_row *known = bpf_map_lookup_elem(&procs, &pid), row;
 	struct thread_times *t;
 	struct task_facts f;
+	__u64 now;
 
-	if (!known || known->layout >= LAYOUTS_MAX || !started_ns || !may_allocate_in_switch())
+	if (!known || task->flags & PF_EXITING || known->layout >= LAYOUTS_MAX || !started_ns ||
+	    !may_allocate_in_switch())
 		return NULL;
 	task_facts_read(task, &f);
 	if (!is_wanted(task, &f) || !is_recorded(&f, &row))
 		return NULL;
+	now = bpf_ktime_get_ns();
 	t = times_new(task, &f, now, true);
 	if (t && task->start_time > started_ns) {
 		t->since_ns = task->start_time;
@@ -63,11 +66,9 @@ static __noinline __u64 find_gil(struct task_struct *task)
 
 /* enum gil_wait of a thread that leaves the CPU to wait. */
 static __always_inline __u8 gil_wait_begins(struct thread_times *t, struct task_struct *task,
-					    __u64 now)
+					    const struct pt_regs *regs, __u64 now)
 {
-	const struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-
-	if (!regs_wait_for_futex(regs))
+	if (!(t->out_state & STATE_INTERRUPTIBLE) || !regs_wait_for_futex(regs))
 		return GIL_WAIT_NOT;
 	if (!t->gil)
 		t->gil = find_gil(task);
@@ -79,34 +80,48 @@ static __always_inline __u8 gil_wait_begins(struct thread_times *t, struct task_
 	return GIL_WAIT_BEGINS;
 }
 
-/* A span begins. NULL: it is nobody's that is recorded. */
-static __always_inline struct thread_times *span_begins(struct task_struct *task, bool preempt,
-							__u64 *now)
+/* Why, told now, where the registers are at hand that say who waits for the GIL. */
+static __always_inline void note_wait(struct thread_times *t, struct task_struct *task,
+				      bool preempt, __u64 now)
 {
-	struct thread_times *t = times_get(task), *leader;
+	const struct pt_regs *regs;
 
-	if (t && !t->since_ns && task->flags & PF_EXITING)
-		return NULL;
-	*now = bpf_ktime_get_ns();
-	if (!t || !t->since_ns)
-		t = begin_times(task, *now);
-	if (!t)
-		return NULL;
-	if (t->out_ns)
-		times_return_unseen(t, task, *now);
-	t->cpu_ns += *now - t->in_ns;
-	t->exec_ns = task->se.sum_exec_runtime;
 	t->out_state = task->__state;
 	t->out_preempt = preempt;
-	if (!preempt && t->out_state & STATE_INTERRUPTIBLE)
-		t->waits_for_gil = gil_wait_begins(t, task, *now);
+	t->out_wait = WAIT_RUNNABLE;
+	if (preempt)
+		return;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	t->waits_for_gil = gil_wait_begins(t, task, regs, now);
+	t->out_wait = wait_reason(t, regs);
+}
+
+/* A span begins. Returns when; 0: it is nobody's that is recorded. */
+static __always_inline __u64 span_begins(struct thread_times *t, struct task_struct *task,
+					 bool preempt)
+{
+	struct thread_times *leader;
+	__u64 now;
+
+	if (!t || !t->since_ns) {
+		t = begin_times(task);
+		if (!t)
+			return 0;
+	}
+	now = bpf_ktime_get_ns();
+	if (t->out_ns)
+		times_return_unseen(t, task, now);
+	t->cpu_ns += now - t->in_ns;
+	t->exec_ns = task->se.sum_exec_runtime;
+	note_wait(t, task, preempt, now);
+	/* There may be none yet while a session starts. */
 	leader = times_of_leader(t, task);
-	if (leader && t->waits_for_gil)
-		gil_count(leader, 1, *now);
-	else if (leader)
-		t->blocked_ns = gil_waited_ns(leader, *now);
-	t->out_ns = *now;
-	return t;
+	t->is_counted = leader && t->waits_for_gil;
+	t->blocked_ns = leader ? gil_waited_ns(leader, now) : GIL_WAITED_UNKNOWN;
+	if (t->is_counted)
+		gil_count(leader, 1, now);
+	t->out_ns = now;
+	return now;
 }
 
 /* For how long others waited for the GIL since the thread left the CPU; it counts if it held it. */
@@ -118,6 +133,20 @@ static __always_inline __u64 blocked_ns(struct cpu_state *c, struct thread_times
 	if (t->waits_for_gil || !leader)
 		return 0;
 	return gil_blocked_ns(c, t->blocked_ns, gil_waited_ns(leader, now), duration);
+}
+
+/* What switches cost without samples: the clock is looked at around one of so many. */
+#define COST_EVERY 64
+
+static __always_inline __u64 cost_begin(struct cpu_state *c)
+{
+	return ++c->switches % COST_EVERY ? 0 : bpf_ktime_get_ns();
+}
+
+static __always_inline void cost_end(struct cpu_state *c, __u64 begin_ns)
+{
+	if (begin_ns)
+		stat_add(c, STAT_RUN_NS, (bpf_ktime_get_ns() - begin_ns) * COST_EVERY);
 }
 
 /* With probability ns / whole; both are less than 2^44, which is five hours. */
@@ -132,7 +161,7 @@ static __always_inline void keep_budget(struct cpu_state *c, __u64 now, __u32 mo
 	__u64 unchanged = now - c->thrift_ns;
 	__u32 thrift = c->thrift;
 
-	budget_fill(c, now);
+	budget_fill(c, now, BUDGET_SHARE_OF_SPANS);
 	if (c->budget_ns < 0 && thrift < most && unchanged > THRIFT_NS)
 		thrift++;
 	else if (c->budget_ns > BUDGET_MAX_NS / 2 && thrift && unchanged > THRIFT_BACK_NS)
@@ -199,12 +228,15 @@ static __always_inline bool span_ends(struct cpu_state *c, struct thread_times *
 				      struct task_struct *task, __u64 begin_ns, __u64 now,
 				      __u64 whole_ns, __u32 thinned)
 {
-	const struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	const struct pt_regs *regs;
 	__u64 duration = times_lasted(begin_ns, now);
 	bool is_short = duration < whole_ns, is_kept = !is_short || by_chance(duration, whole_ns);
-	__u8 reason = wait_reason(t, regs);
+	__u8 reason = t->out_wait;
 
+	if (!reason)
+		reason = wait_reason(t, (struct pt_regs *)bpf_task_pt_regs(task));
 	if (is_kept) {
+		regs = (struct pt_regs *)bpf_task_pt_regs(task);
 		c->span.now_ns = now;
 		c->span.duration_ns = duration;
 		c->span.value = (is_short ? whole_ns : duration) << thinned;
@@ -221,44 +253,53 @@ static __always_inline bool span_ends(struct cpu_state *c, struct thread_times *
 	return is_kept;
 }
 
-/* The thread has come back, on a kernel with sched_exit_tp. */
+/* The current thread has come back. Is the span that ended to be sampled? */
+static __always_inline bool comes_back(struct cpu_state *c, struct thread_times *t,
+				       struct task_struct *task)
+{
+	__u64 now = c->switch_ns ? c->switch_ns : bpf_ktime_get_ns();
+
+	return span_ends(c, t, task, times_take(t, now), now, session.span_ns << (c->thrift & 15),
+			 0);
+}
+
+/* On a kernel with sched_exit_tp: behind the switch. */
 SEC("traced/sched_exit_tp")
 int on_switched(__u64 *ctx)
 {
+	struct cpu_state *c = this_cpu_state(SOURCE_SWITCHES);
 	struct task_struct *task;
 	struct thread_times *t;
-	struct cpu_state *c;
-	bool is_switch = ctx[0];
-	__u64 now;
+	bool is_switch = ctx[0], is_kept;
+	__u64 begin_ns;
 	int r;
 
-	if (!is_switch)
+	if (!is_switch || !c)
 		return 0;
+	begin_ns = cost_begin(c);
 	task = bpf_get_current_task_btf();
 	t = times_get(task);
-	if (!t || !t->out_ns)
+	is_kept = t && t->out_ns && comes_back(c, t, task);
+	c->switch_ns = 0;
+	cost_end(c, begin_ns);
+	if (!is_kept)
 		return 0;
-	c = this_cpu_state(SOURCE_SWITCHES);
-	if (!c)
-		return 0;
-	now = bpf_ktime_get_ns();
-	if (!span_ends(c, t, task, times_take(t, now), now, session.span_ns << (c->thrift & 15), 0))
-		return 0;
-	keep_budget(c, now, THRIFT_MAX);
+	begin_ns = bpf_ktime_get_ns();
+	keep_budget(c, begin_ns, THRIFT_MAX);
 	r = span_sample(c, t, task, session.has_task_work);
 	stat_add(c, at_most((__u32)r, STAT_TICK_END - 1), c->span.value);
-	budget_spend(c, bpf_ktime_get_ns() - now);
+	budget_spend(c, bpf_ktime_get_ns() - begin_ns);
 	return 0;
 }
 
 /* Before 6.16: samples the span that begins. */
-static __always_inline void sample_open(struct thread_times *t, struct task_struct *task, __u64 now)
+static __always_inline void sample_open(struct cpu_state *c, struct task_struct *task, __u64 now)
 {
-	struct cpu_state *c = this_cpu_state(SOURCE_SWITCHES);
+	struct thread_times *t = times_get(task);
 
+	if (!t)
+		return; /* for the verifier */
 	t->is_open = 0;
-	if (!c)
-		return;
 	keep_budget(c, now, THIN_MAX);
 	t->thinned = c->thrift;
 	if (bpf_get_prandom_u32() & ((1U << (t->thinned & 15)) - 1))
@@ -269,19 +310,20 @@ static __always_inline void sample_open(struct thread_times *t, struct task_stru
 }
 
 /* Before 6.16: the end of the span of a thread whose memory cannot be read here. */
-static __always_inline void close_open(struct task_struct *task)
+static __always_inline void close_open(struct cpu_state *c, struct task_struct *task, __u64 now)
 {
-	struct thread_times *t = times_get(task);
-	struct cpu_state *c = this_cpu_state(SOURCE_SWITCHES);
 	struct span_end_event e = { .kind = EVENT_SPAN_END, .syscall = SYSCALL_NONE };
+	struct thread_times *t = times_get(task);
 
-	if (!t || !t->out_ns || !c)
+	if (!t || !t->out_ns)
 		return;
+	if (!now)
+		now = bpf_ktime_get_ns();
 	e.tid = t->tid;
 	e.process = t->process;
-	e.ktime_ns = bpf_ktime_get_ns();
-	e.begin_ns = times_take(t, e.ktime_ns);
-	if (span_ends(c, t, task, e.begin_ns, e.ktime_ns, session.span_ns, t->thinned & 15)) {
+	e.ktime_ns = now;
+	e.begin_ns = times_take(t, now);
+	if (span_ends(c, t, task, e.begin_ns, now, session.span_ns, t->thinned & 15)) {
 		e.wait = c->span.reason;
 		e.syscall = c->span.syscall;
 		e.value = c->span.value;
@@ -297,17 +339,22 @@ static __always_inline void close_open(struct task_struct *task)
 SEC("traced/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-	struct thread_times *t = NULL;
-	__u64 now = 0;
+	struct cpu_state *c = this_cpu_state(SOURCE_SWITCHES);
+	__u64 now = 0, begin_ns;
 
+	if (!c)
+		return 0;
+	begin_ns = cost_begin(c);
 	if (!(prev->flags & PF_KTHREAD))
-		t = span_begins(prev, preempt, &now);
+		now = span_begins(times_get(prev), prev, preempt);
+	c->switch_ns = now;
+	cost_end(c, begin_ns);
 	if (session.has_exit_hook)
 		return 0;
-	if (t)
-		sample_open(t, prev, now);
+	if (now)
+		sample_open(c, prev, now);
 	if (!(next->flags & PF_KTHREAD))
-		close_open(next);
+		close_open(c, next, now);
 	return 0;
 }
 

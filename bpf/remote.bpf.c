@@ -44,6 +44,7 @@ static __always_inline void times_fill(struct thread_times *t, struct task_struc
 	t->pid = f->pid;
 	t->tid = f->tid;
 	t->exec_ns = task->se.sum_exec_runtime;
+	t->blocked_ns = GIL_WAITED_UNKNOWN;
 	t->out_state = task->__state;
 	t->in_ns = now;
 	t->out_ns = is_on_cpu ? 0 : now;
@@ -59,7 +60,7 @@ static __always_inline void times_open(struct py_scratch *s, struct task_struct 
 				       const struct task_facts *f, __u64 now)
 {
 	struct thread_times *init = (struct thread_times *)s->message, *t;
-	bool is_on_cpu = task->on_cpu;
+	bool is_on_cpu = task_is_on_cpu(task);
 
 	if (opened_ns && !is_on_cpu && may_allocate_in_switch())
 		now = opened_ns;
@@ -73,7 +74,7 @@ static __always_inline void times_open(struct py_scratch *s, struct task_struct 
 		times_fill(t, task, f, now, is_on_cpu);
 		__sync_val_compare_and_swap(&t->since_ns, 0, now);
 	}
-	if (t->since_ns == now && is_on_cpu && !*(volatile int *)&task->on_cpu)
+	if (t->since_ns == now && is_on_cpu && !task_is_on_cpu(task))
 		__sync_val_compare_and_swap(&t->out_ns, 0, now);
 }
 
@@ -224,7 +225,8 @@ int visit_thread(struct bpf_iter__task *ctx)
 
 /*
  * How long others have waited for the GIL of a thread's process, which its leader has: looked up
- * before a pass, as a program that may sleep does not keep a leader from going.
+ * before spans are closed and after they were opened, as a program that may sleep does not keep a
+ * leader from going.
  */
 SEC(ITERATOR)
 int note_waited(struct bpf_iter__task *ctx)
@@ -239,5 +241,7 @@ int note_waited(struct bpf_iter__task *ctx)
 		return 0;
 	leader = times_of_leader(t, task);
 	t->waited_ns = leader ? gil_waited_ns(leader, bpf_ktime_get_ns()) : GIL_WAITED_UNKNOWN;
+	if (t->blocked_ns == GIL_WAITED_UNKNOWN)
+		t->blocked_ns = t->waited_ns;
 	return 0;
 }

@@ -31,7 +31,7 @@ static __always_inline __u64 task_switches(struct task_struct *task)
 static __always_inline bool standstill_begin(struct task_struct *task, struct standstill *still)
 {
 	still->switches = task_switches(task);
-	return !task->on_cpu;
+	return !task_is_on_cpu(task);
 }
 
 /*
@@ -43,7 +43,7 @@ static __always_inline bool standstill_lasts(struct task_struct *task,
 {
 	__u64 order = 0;
 
-	if (*(volatile int *)&task->on_cpu)
+	if (task_is_on_cpu(task))
 		return false;
 	__sync_lock_test_and_set(&order, 1); /* a full barrier */
 	return task_switches(task) == still->switches;

@@ -30,8 +30,11 @@ static __always_inline bool is_recorded(const struct task_facts *f, struct proc_
 	       row->layout < LAYOUTS_MAX && (!session.has_filter || row->is_target);
 }
 
+/* Most tasks of a machine have no storage at all, which is told much sooner than by the helper. */
 static __always_inline struct thread_times *times_get(struct task_struct *task)
 {
+	if (!task->bpf_storage)
+		return NULL;
 	return bpf_task_storage_get(&thread_times, task, NULL, 0);
 }
 
@@ -57,6 +60,7 @@ times_new(struct task_struct *task, const struct task_facts *f, __u64 now, bool 
 	t->pid = f->pid;
 	t->tid = f->tid;
 	t->exec_ns = task->se.sum_exec_runtime;
+	t->blocked_ns = GIL_WAITED_UNKNOWN;
 	t->in_ns = now;
 	t->out_ns = is_on_cpu ? 0 : now;
 	t->since_ns = now;
@@ -114,9 +118,10 @@ static __always_inline void times_end_gil_wait(struct thread_times *t, struct ta
 
 	if (!t->waits_for_gil)
 		return;
-	leader = times_of_leader(t, task);
+	leader = t->is_counted ? times_of_leader(t, task) : NULL;
 	if (leader)
 		gil_count(leader, -1, now);
+	t->is_counted = 0;
 	t->waits_for_gil = GIL_WAIT_NOT;
 	t->gil_end_ns = now;
 }

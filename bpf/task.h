@@ -34,6 +34,12 @@ static __always_inline struct upid pid_number(struct pid *pid, __u32 level)
 	return u;
 }
 
+/* Looked at anew each time. */
+static __always_inline bool task_is_on_cpu(struct task_struct *task)
+{
+	return ((volatile struct task_struct *)task)->on_cpu;
+}
+
 /* In its own, innermost namespace. */
 static __always_inline __u32 task_ns_pid(struct task_struct *task)
 {

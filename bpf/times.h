@@ -19,11 +19,7 @@ struct thread_times {
 	__u64 cpu_ns;  /* on a CPU, up to in_ns or out_ns */
 	__u64 exec_ns; /* task_struct.se.sum_exec_runtime when it left the CPU: what that grew by
 			* since is how long it has run, where nobody saw it come back */
-	__u64 unseen_ns;
-	__u64 short_ns[CLASS_COUNT_];
-	__u64 long_ns[CLASS_COUNT_];
 	__u64 spans;
-	__u64 episodes;
 	__u64 gil;        /* address of the GIL it takes; 0: not known */
 	__u64 gil_end_ns; /* when it last ended to wait for that */
 	__u64 blocked_ns; /* gil_waited_ns() of its process when it left the CPU */
@@ -34,8 +30,11 @@ struct thread_times {
 	__u32 out_state;  /* task_struct.__state then */
 	__u8 out_preempt; /* it would have run on */
 	__u8 waits_for_gil;
-	__u8 is_open; /* a sample was taken at out_ns, which its end is to follow */
-	__u8 thinned; /* before Linux 6.16: of 2^thinned spans that began then one was sampled */
+	__u8 is_counted; /* its wait is among waiters and waited */
+	__u8 is_open;    /* a sample was taken at out_ns, which its end is to follow */
+	__u8 out_wait;   /* enum wait_reason, but for the kind of file; WAIT_NONE: not looked at */
+	__u8 thinned;    /* before Linux 6.16: of 2^thinned spans that began then one was sampled */
+	__u8 reserved[6];
 
 	/*
 	 * Of a process, in its leader's: who waits for its GIL, and the sum of the times when they
@@ -46,6 +45,11 @@ struct thread_times {
 	__s64 waited;
 	__u64 changes_begun;
 	__u64 changes_done;
+
+	__u64 unseen_ns;
+	__u64 episodes;
+	__u64 short_ns[CLASS_COUNT_];
+	__u64 long_ns[CLASS_COUNT_];
 };
 
 #endif

@@ -192,7 +192,8 @@ struct sched_entity {
 struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
-	int on_cpu; /* from before it is switched to until after it is switched from */
+	/* An int, from 7.2 on a u8: as it is unsigned here libbpf has the right size read. */
+	unsigned int on_cpu; /* from before it is switched to until after it is switched from */
 	pid_t pid;
 	pid_t tgid;
 	unsigned int policy; /* SCHED_* */
@@ -200,6 +201,7 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct mm_struct *mm;
 	struct signal_struct *signal;
+	struct bpf_local_storage *bpf_storage; /* all maps' values of this task */
 	struct files_struct *files;
 	struct pid *thread_pid;
 	struct css_set *cgroups;
@@ -207,7 +209,7 @@ struct task_struct {
 	unsigned long nvcsw;  /* switches away from it, of its own will, */
 	unsigned long nivcsw; /* and not */
 	u64 start_time;       /* ns, CLOCK_MONOTONIC */
-	u64 start_boottime; /* ns, CLOCK_BOOTTIME */
+	u64 start_boottime;   /* ns, CLOCK_BOOTTIME */
 	char comm[16];
 	struct sched_entity se;
 	struct thread_struct thread;

@@ -152,10 +152,10 @@ static int run_pass(struct spans *sp, uint32_t pid)
 }
 
 /* This one waits for nothing. */
-static int note_waited(struct spans *sp)
+static int note_waited(struct spans *sp, uint32_t pid)
 {
-	_cleanup_(closep) int fd = iterate(sp->skel->progs.note_waited, 0);
-	int r = fd < 0 ? fd : read_through(fd);
+	_cleanup_(closep) int fd = iterate(sp->skel->progs.note_waited, pid);
+	int r = fd == -ESRCH ? 0 : fd < 0 ? fd : read_through(fd);
 
 	return r < 0 ? err_set(r, "look at threads that wait: %s", strerror(-r)) : 0;
 }
@@ -166,12 +166,14 @@ static int visit(struct spans *sp, uint32_t pid, uint64_t opened_ns, uint64_t cl
 
 	if (!is_free(sp))
 		return 0;
-	if (closed_ns && (r = note_waited(sp)) < 0)
+	if (closed_ns && (r = note_waited(sp, pid)) < 0)
 		return r;
 	sp->skel->bss->opened_ns = opened_ns;
 	sp->skel->bss->closed_ns = closed_ns;
 	sp->skel->bss->spans_left = 0;
 	r = run_pass(sp, pid);
+	if (!r && !closed_ns)
+		r = note_waited(sp, pid);
 	return r < 0 ? r : sp->skel->bss->spans_left > 0;
 }
 
