@@ -378,15 +378,15 @@ static int take_unidentified(struct pipeline *p, const struct sample_event *e)
 
 static int on_sample(struct pipeline *p, const struct sample_event *e, size_t size)
 {
-	const struct worth ticks = { e->value, 0 };
+	const struct worth own = { e->value, 0 };
 	int r;
 
 	if (!is_sound(p, e, size))
 		return -EBADMSG;
 	if ((r = threads_ask_name(p->threads, e)) < 0)
 		return r;
-	if (!p->times)
-		return take_sample(p, e, &ticks);
+	if (!p->times || e->source == SOURCE_EVENTS)
+		return take_sample(p, e, &own);
 	if (sample_part(e)->status == UNWIND_UNIDENTIFIED)
 		return take_unidentified(p, e);
 	return times_add_sample(p->times, e);
