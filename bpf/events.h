@@ -179,10 +179,10 @@ struct session_config {
 	__u8 has_cgroup;      /* record only tasks in cgroups[0] or below it */
 	__u32 target_pidns;   /* inode: record only processes of this PID namespace; 0: of all */
 	__u32 target_pidns_depth; /* its level less that of our own */
-	__u32 ticks_flags; /* enum sample_flag: ticks are kept that have one of them; 0: all are */
-	__u8 has_opcodes;  /* samples tell the instruction of their leaf frame */
-	__u8 has_gc;       /* and whether the collector runs */
-	__u8 has_spans;    /* of waiting, and each thread's times */
+	__u32 ticks_flags;  /* enum sample_flag: ticks are kept that have one of them; 0: all are */
+	__u8 has_opcodes;   /* samples tell the instruction of their leaf frame */
+	__u8 has_gc;        /* and whether the collector runs */
+	__u8 has_spans;     /* of waiting, and each thread's times */
 	__u8 has_exit_hook; /* they are sampled when they end (sched_exit_tp); 0: when they begin,
 			     * as on kernels before 6.16 */
 	/* Sources that are on have a row of work spaces, one a CPU: which, and how many there are.
