@@ -278,7 +278,6 @@ static int describe_sample(struct pipeline *p, const struct sample_event *e,
 	bool is_span = e->source == SOURCE_SWITCHES;
 	int r = kind_id(p, is_span ? TIMED_OFF_CPU : TIMED_CPU, &s->kind);
 
-	s->stack = stack->id;
 	s->time_ns = since_start(p, e->ktime_ns - e->duration_ns);
 	s->flags = sample_bits(e, stack);
 	return r < 0 || !is_span ? r : add_span(p, e, s);
