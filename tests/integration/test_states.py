@@ -138,6 +138,6 @@ def test_mode_gil_keeps_who_holds_it(python, tmp_path, is_full):
 
 
 def test_modes_that_make_no_sense():
-    for mode, words in (("gill", "gill is none of"), ("cpu,gil", "leave one out"), ("", "is none of")):
+    for mode, words in (("gill", "'gill' is none of"), ("cpu,gil", "leave one out"), ("", "is none of")):
         done = run("record", "--mode", mode, "-p", 1)
         assert done.returncode == 2 and words in done.stderr, done.stderr
