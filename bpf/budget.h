@@ -3,45 +3,76 @@
 #define BPF_BUDGET_H
 
 /*
- * What each source may take of a CPU: a quarter of it, and that for at most 25 ms at a stretch.
- * What is over budget is skipped; the next sample of that process stands for it, too.
+ * What each source may take of a CPU: a share of it, and that for at most 25 ms at a stretch. What
+ * is over budget is skipped; the next sample of that process stands for it, too, if it is of the
+ * same event.
  */
 
 #include "bpf/stats.h"
 
-#define BUDGET_SHARE 4
+#define BUDGET_SHARE 4         /* of a CPU: a quarter, */
+#define BUDGET_SHARE_MEMORY 16 /* and for what any program does all the time */
 #define BUDGET_MAX_NS 25000000
+#define EVENTS_SKIPPED 15 /* in a row, as long as what that takes is no more than 25 ms */
 
-/*
- * What a sample stands for that is worth `value` by itself: with those of this process that were
- * skipped before, if they are the last ones that were. 0: over budget.
- */
-static __always_inline __u64 budget_take(struct cpu_state *c, __u64 process, __u64 value, __u64 now)
+static __always_inline struct skipped *skipped_of(struct cpu_state *c, __u32 event)
 {
+	return &c->skipped[event & (EVENTS_MAX - 1)];
+}
+
+/* Time that has passed fills it up: the smaller the share, the less is saved up for a stretch. */
+static __always_inline void budget_fill(struct cpu_state *c, __u32 share, __u64 now)
+{
+	__s64 most = share == BUDGET_SHARE ? BUDGET_MAX_NS : BUDGET_MAX_NS / share;
 	__u64 elapsed = now - c->last_ns;
 
 	c->last_ns = now;
-	if (elapsed > (__u64)BUDGET_MAX_NS * BUDGET_SHARE)
-		elapsed = (__u64)BUDGET_MAX_NS * BUDGET_SHARE;
-	c->budget_ns += elapsed / BUDGET_SHARE;
-	if (c->budget_ns > BUDGET_MAX_NS)
-		c->budget_ns = BUDGET_MAX_NS;
+	if (elapsed > (__u64)BUDGET_MAX_NS * share)
+		elapsed = (__u64)BUDGET_MAX_NS * share;
+	c->budget_ns += elapsed / share;
+	if (c->budget_ns > most)
+		c->budget_ns = most;
+}
+
+/*
+ * Events come in bursts, each of another line: one now and then is sampled on credit, lest what one
+ * line made is told of the next. enough: a value that must not be skipped; 0: any may.
+ */
+static __always_inline bool budget_allows(const struct cpu_state *c, const struct skipped *skipped,
+					  enum sample_source source, __u64 value, __u64 enough)
+{
 	if (c->budget_ns >= 0)
-		return value + (c->skipped_process == process ? c->skipped : 0);
-	if (c->skipped_process != process)
-		c->skipped = 0;
-	c->skipped_process = process;
-	c->skipped += value;
+		return true;
+	if (source != SOURCE_EVENTS || c->budget_ns <= -BUDGET_MAX_NS)
+		return false;
+	return skipped->count >= EVENTS_SKIPPED || (enough && skipped->value + value >= enough);
+}
+
+/*
+ * What a sample stands for that is worth `value` by itself and counts as `count`: with those of
+ * this process that were skipped before, if they are the last ones that were. 0: over budget.
+ */
+static __always_inline __u64 budget_take(struct skipped *skipped, __u64 process, __u64 value,
+					 __u64 count, bool is_allowed)
+{
+	if (is_allowed)
+		return value + (skipped->process == process ? skipped->value : 0);
+	if (skipped->process != process)
+		skipped->value = skipped->count = 0;
+	skipped->process = process;
+	skipped->value += value;
+	skipped->count += count;
 	return 0;
 }
 
-/* The sample is on its way, with what was skipped. */
-static __always_inline void budget_carried(struct cpu_state *c, __u64 carried)
+/* The sample is on its way; was_carried: with what was skipped. */
+static __always_inline void budget_carried(struct cpu_state *c, struct skipped *skipped,
+					   bool was_carried)
 {
-	if (!carried)
+	if (!was_carried)
 		return;
-	stat_add(c, STAT_CARRIED, carried);
-	c->skipped = 0;
+	stat_add(c, STAT_CARRIED, skipped->count);
+	skipped->value = skipped->count = 0;
 }
 
 static __always_inline void budget_spend(struct cpu_state *c, __u64 ns)

@@ -53,8 +53,8 @@ static __always_inline void known_task_facts(const struct known_task *k, struct 
  * A process that is not known yet: user space, when it has looked, may find that it was no Python,
  * or that its Python had not begun.
  */
-VERIFIED_ONCE int send_unidentified(const struct task_facts *f, __u32 source, __u64 value,
-				    __u64 now)
+VERIFIED_ONCE int send_unidentified(const struct task_facts *f, __u32 source, __u32 event,
+				    __u64 value, __u64 now)
 {
 	struct {
 		struct sample_event sample;
@@ -66,6 +66,7 @@ VERIFIED_ONCE int send_unidentified(const struct task_facts *f, __u32 source, __
 			.cpu = bpf_get_smp_processor_id(),
 			.ktime_ns = now,
 			.value = value,
+			.event = event,
 		},
 		.part = {
 			.kind = PART_PYTHON,
@@ -111,12 +112,10 @@ static __noinline int find_process(struct cpu_state *c, struct task_struct *task
 	return proc_find(c, task, &c->who, now, out);
 }
 
-/* The work space of this CPU and source. */
-static __always_inline struct py_scratch *scratch_get_own(__u32 source)
+/* The work space of this CPU and source, for those that nothing of their source interrupts. */
+static __always_inline __u32 scratch_own(__u32 source)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
-
-	return cpu < session.cpus ? scratch_get(source * session.cpus + cpu) : NULL;
+	return source * session.cpus + bpf_get_smp_processor_id();
 }
 
 /* Fills in what is known before the walk. */
@@ -139,6 +138,7 @@ static __always_inline int sample_thread(const struct sampler_call *call, struct
 					 struct task_struct *task, const struct pt_regs *regs,
 					 __u64 now)
 {
+	struct skipped *skipped = skipped_of(c, call->event);
 	const struct task_facts *f = &c->who;
 	struct proc_row row = {};
 	struct py_scratch *s;
@@ -146,19 +146,23 @@ static __always_inline int sample_thread(const struct sampler_call *call, struct
 
 	r = find_process(c, task, now, &row);
 	if (r == STAT_UNKNOWN)
-		send_unidentified(f, call->source, call->value, now);
+		send_unidentified(f, call->source, call->event, call->value, now);
 	if (r != STAT_RECORDED)
 		return r;
-	s = scratch_get_own(call->source);
+	s = scratch_get(call->scratch);
 	if (!s)
 		return STAT_NO_SCRATCH;
-	s->sample.value = budget_take(c, f->process, call->value, now);
+	budget_fill(c, call->share, now);
+	s->sample.value =
+		budget_take(skipped, f->process, call->value, call->count,
+			    budget_allows(c, skipped, call->source, call->value, call->enough));
 	if (!s->sample.value)
 		return STAT_SKIPPED;
 	s->sample.source = call->source;
 	begin_sample(s, task, f, row.runtime, now);
-	s->sample.flags = regs_are_user(regs) ? 0 : SAMPLE_KERNEL;
-	if (s->sample.value > 1)
+	s->sample.event = call->event;
+	s->sample.flags = regs && regs_are_user(regs) ? 0 : SAMPLE_KERNEL;
+	if (s->sample.value > call->value || call->count > 1)
 		s->sample.flags |= SAMPLE_WEIGHTED;
 	begin_walk(s, call->access);
 	introduce(s, task, f, row.layout);
@@ -166,7 +170,7 @@ static __always_inline int sample_thread(const struct sampler_call *call, struct
 	if (row.runtime && s->walk.faults && (r == STAT_TSTATE_FAULT || r == STAT_RECORDED)) {
 		handed = task_sample_schedule(call, task, c, s, row.layout);
 		if (handed >= 0) {
-			budget_carried(c, s->sample.value - call->value);
+			budget_carried(c, skipped, s->sample.value > call->value);
 			return handed;
 		}
 		ask_page(c, s, row.layout);
@@ -175,13 +179,13 @@ static __always_inline int sample_thread(const struct sampler_call *call, struct
 		return r;
 	if (!send_sample(s, c))
 		return STAT_RING_FULL;
-	budget_carried(c, s->sample.value - call->value);
+	budget_carried(c, skipped, s->sample.value > call->value);
 	return STAT_RECORDED;
 }
 
 /*
- * Takes a sample of the interrupted thread, if it is one that is recorded. Returns the counter that
- * it ends in.
+ * Takes a sample of the interrupted thread, if it is one that is recorded. regs: where it was;
+ * NULL: in the kernel. Returns the counter that it ends in.
  */
 static __always_inline int sample_interrupted(const struct sampler_call *call, struct cpu_state *c,
 					      const struct known_task *k,

@@ -44,7 +44,12 @@ static __always_inline int be_outside(struct py_walk *w)
 struct sampler_call {
 	enum sample_source source;
 	enum access access;
-	__u64 value; /* what the sample stands for, in the source's unit */
+	__u64 value;   /* what the sample stands for, in the source's unit */
+	__u64 count;   /* what counters count it as: ticks, else 1 */
+	__u32 event;   /* SOURCE_EVENTS: which of the session's, < EVENTS_MAX; else 0 */
+	__u32 share;   /* of a CPU that the source may take: BUDGET_SHARE */
+	__u32 enough;  /* so much is not skipped, as long as there is credit; 0: not looked at */
+	__u32 scratch; /* which work space is the caller's */
 };
 
 /* Before the walk: s->thread and all else that is known of s->sample are filled in. */

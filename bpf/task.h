@@ -94,6 +94,22 @@ static __always_inline bool regs_are_user(const struct pt_regs *regs)
 #endif
 }
 
+#if !defined(__TARGET_ARCH_x86)
+struct pt_regs___syscall {
+	__s32 syscallno;
+} __attribute__((preserve_access_index));
+#endif
+
+/* Of a thread that is in the kernel: it called it, and was not interrupted. */
+static __always_inline bool regs_are_syscall(const struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return (__s64)regs->orig_ax >= 0;
+#else
+	return BPF_CORE_READ((const struct pt_regs___syscall *)regs, syscallno) >= 0;
+#endif
+}
+
 static __always_inline __u64 regs_ip(const struct pt_regs *regs)
 {
 #if defined(__TARGET_ARCH_x86)

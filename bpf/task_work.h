@@ -10,6 +10,7 @@
  * thread.
  */
 
+#include "bpf/budget.h"
 #include "bpf/sampler.h"
 
 #define TASK_PASSES 64 /* each reads in at least one page */
@@ -28,10 +29,10 @@ static long (*task_work_schedule)(struct task_struct *task, struct bpf_task_work
 				  void *aux) = (void *)TASK_WORK_SCHEDULE;
 
 /* Who has which of task_samples; user space sees what waits. */
-struct task_slot task_slots[TASK_WORKS];
+extern struct task_slot task_slots[TASK_WORKS];
 
 /* Which of the scratch slots of task work are taken. */
-__u32 task_scratch_busy[TASK_SCRATCHES];
+extern __u32 task_scratch_busy[TASK_SCRATCHES];
 
 /* Which one was free and now is not; -1: none. */
 VERIFIED_ONCE int task_scratch_claim(void)
@@ -47,17 +48,18 @@ static __always_inline void task_scratch_release(struct task_sample *t)
 	__sync_lock_test_and_set(&task_scratch_busy[t->scratch & (TASK_SCRATCHES - 1)], 0);
 }
 
-static __always_inline __u64 owner_of(__u32 tid)
+/* As task_slot.owner has it: samples of other sources and events do not join. */
+static __always_inline __u32 owner_of(const struct py_thread *thread, const struct sample_event *e)
 {
-	return (__u64)tid << 32;
+	return thread->tid | (__u32)e->source << TASK_OWNER_SOURCE | e->event << TASK_OWNER_EVENT;
 }
 
-/* Takes the ticks that joined; the slot stays its thread's, or is free (tid 0). */
-static __always_inline __u32 take_joined(struct task_sample *t, __u32 tid)
+/* Takes the ticks that joined; the slot stays its owner's, or is free (0). */
+static __always_inline __u32 take_joined(struct task_sample *t, __u32 owner)
 {
 	struct task_slot *slot = &task_slots[t->slot & (TASK_WORKS - 1)];
 
-	return __sync_lock_test_and_set(&slot->owner, owner_of(tid));
+	return __sync_lock_test_and_set(&slot->owner, (__u64)owner << 32);
 }
 
 /* One pass: from t->sample, as the tick left it. Returns as take_sample(). */
@@ -89,7 +91,7 @@ static int read_in(__u32 i, struct task_passes *p)
 
 static __always_inline int send_task_sample(struct task_passes *p, struct py_scratch *s)
 {
-	__u32 joined = take_joined(p->t, s->thread.tid);
+	__u32 joined = take_joined(p->t, owner_of(&s->thread, &s->sample));
 
 	s->sample.value += joined;
 	if (joined)
@@ -135,32 +137,30 @@ static int task_sample_run(struct bpf_map *map, void *key, void *value)
 	struct task_passes p = { .t = t,
 				 .stats = this_cpu_state(t->sample.source),
 				 .result = STAT_TW_FAILED };
-	bool is_recorded;
 
 	if (!p.stats)
 		return 0;
 	bpf_loop(TASK_PASSES, task_sample_pass, &p, 0);
-	is_recorded = p.result == STAT_TW_RECORDED;
-	if (is_recorded)
-		stat_add(p.stats, STAT_TW_RECORDED, t->value);
+	if (p.result == STAT_TW_RECORDED)
+		stat_add(p.stats, STAT_TW_RECORDED, t->count);
 	else if (p.result == STAT_TW_RING_FULL)
-		stat_add(p.stats, STAT_TW_RING_FULL, t->sample.value);
+		stat_add(p.stats, STAT_TW_RING_FULL, t->count + t->carried);
 	else
-		stat_add(p.stats, STAT_TW_FAILED, t->sample.value);
+		stat_add(p.stats, STAT_TW_FAILED, t->count + t->carried);
 	stat_add(p.stats, STAT_TW_FAILED, take_joined(t, 0));
 	return 0;
 }
 
-/* The slot for a thread: one that is its own already, else a free one, now its own. */
+/* The slot for a sample: one that is its owner's already, else a free one, now its own. */
 enum task_claim { TASK_SLOT_JOINED = -1, TASK_SLOT_NONE = -2 };
 
-VERIFIED_ONCE int task_slot_claim(__u32 tid, __u32 weight)
+VERIFIED_ONCE int task_slot_claim(__u32 tid, __u32 owner, __u32 weight)
 {
 	struct task_slot *slot;
 
 	for (__u32 i = 0; i < TASK_WAYS; i++) {
 		slot = &task_slots[(tid + i) & (TASK_WORKS - 1)];
-		if (slot->owner >> 32 != tid)
+		if (slot->owner >> 32 != owner)
 			continue;
 		/* It cannot be given back in between: this interrupts the thread that would. */
 		__sync_fetch_and_add(&slot->owner, weight);
@@ -168,7 +168,7 @@ VERIFIED_ONCE int task_slot_claim(__u32 tid, __u32 weight)
 	}
 	for (__u32 i = 0; i < TASK_WAYS; i++) {
 		slot = &task_slots[(tid + i) & (TASK_WORKS - 1)];
-		if (__sync_val_compare_and_swap(&slot->owner, 0, owner_of(tid)))
+		if (__sync_val_compare_and_swap(&slot->owner, 0, (__u64)owner << 32))
 			continue;
 		slot->weight = weight;
 		return (tid + i) & (TASK_WORKS - 1);
@@ -190,15 +190,18 @@ static __always_inline int task_sample_schedule(const struct sampler_call *call,
 
 	if (!session.has_task_work)
 		return -1;
-	claimed = task_slot_claim(s->thread.tid, s->sample.value);
+	/* Ticks alone join: what events stand for may be more than there is room for. */
+	claimed = task_slot_claim(s->thread.tid, owner_of(&s->thread, &s->sample),
+				  call->source == SOURCE_TICKS ? s->sample.value : 0);
 	if (claimed == TASK_SLOT_JOINED)
-		return STAT_TW_JOINED;
+		return call->source == SOURCE_TICKS ? STAT_TW_JOINED : -1;
 	slot = claimed;
 	t = bpf_map_lookup_elem(&task_samples, &slot);
 	if (t) {
 		t->thread = s->thread;
 		t->sample = s->sample;
-		t->value = call->value;
+		t->count = call->count;
+		t->carried = s->sample.value > call->value ? skipped_of(c, call->event)->count : 0;
 		t->layout = layout;
 		t->slot = slot;
 		t->fault_count = s->walk.faults;
