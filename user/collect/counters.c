@@ -18,6 +18,7 @@ static int read_source(struct session *s, enum sample_source source, struct sour
 	out->is_on = session_has_source(s, source);
 	if (!out->is_on)
 		return 0;
+	out->pending = session_pending(s, source);
 	if (sources[source].expected) /* first: later ones must not show as lost */
 		out->expected = sources[source].expected(s);
 	return session_stats(s, source, out->stats);
@@ -27,18 +28,18 @@ int counters_read(struct session *s, const struct pipeline *p, struct counters *
 {
 	const struct pipeline_stats *consumed = pipeline_stats(p);
 	struct counters c = {
-		.of[SOURCE_TICKS] = { .interval_ns = session_interval_ns(s),
-				      .pending = session_pending(s),
-				      .found_outside = consumed->found_outside,
-				      .found_other = consumed->found_other },
+		.of[SOURCE_TICKS] = { .interval_ns = session_interval_ns(s) },
 		.unnamed = consumed->unnamed,
 		.malformed = consumed->malformed,
 		.refused = consumed->refused,
 	};
 	int r = session_cpu_time(s, &c.cpu_ns);
 
-	for (int i = 0; i < SOURCE_COUNT_ && r >= 0; i++)
+	for (int i = 0; i < SOURCE_COUNT_ && r >= 0; i++) {
+		c.of[i].found_outside = consumed->found_outside[i];
+		c.of[i].found_other = consumed->found_other[i];
 		r = read_source(s, i, &c.of[i]);
+	}
 	if (r < 0)
 		return r;
 	*out = c;

@@ -30,9 +30,32 @@ struct pipeline {
 	struct stacks *stacks;
 	uint64_t start_ns;
 	uint64_t resent_ns;
-	VEC(uint64_t) waiting; /* sample records, 8-byte aligned, one behind the other */
+	VEC(uint64_t) waiting;      /* sample records, 8-byte aligned, one behind the other */
+	uint16_t kinds[EVENTS_MAX]; /* of the session's events, as the profile has them */
 	struct pipeline_stats stats;
 };
+
+/* Of the session's events, in their order. */
+static int add_kinds(struct pipeline *p)
+{
+	const struct event *e;
+	int r = 0;
+
+	for (uint32_t i = 0; i < EVENTS_MAX && r >= 0 && (e = session_event(p->session, i)); i++) {
+		struct sample_kind kind = { .period = e->config.period, .unit = e->unit };
+
+		r = strtab_intern(p->profile->strings, e->name, strlen(e->name), &kind.name);
+		kind.event = kind.name;
+		if (r >= 0)
+			r = profile_add_kind(p->profile, &kind, &p->kinds[i]);
+	}
+	return r;
+}
+
+static uint16_t sample_kind(const struct pipeline *p, const struct sample_event *e)
+{
+	return e->source == SOURCE_EVENTS ? p->kinds[e->event] : KIND_TICKS;
+}
 
 int pipeline_new(struct session *session, struct discovery *discovery, struct profile *profile,
 		 uint64_t start_ns, struct pipeline **out)
@@ -51,7 +74,7 @@ int pipeline_new(struct session *session, struct discovery *discovery, struct pr
 		seed = start_ns;
 	if ((r = processes_new(discovery, profile, &p->processes)) < 0 ||
 	    (r = threads_new(session, discovery, profile, p->processes, &p->threads)) < 0 ||
-	    (r = stacks_new(discovery, profile, seed, &p->stacks)) < 0)
+	    (r = stacks_new(discovery, profile, seed, &p->stacks)) < 0 || (r = add_kinds(p)) < 0)
 		return r;
 	*out = take_ptr(p);
 	return 0;
@@ -128,15 +151,17 @@ static uint16_t sample_bits(const struct sample_event *e, const struct sample_st
 static int judge_unidentified(struct pipeline *p, const struct sample_event *e, bool is_last_chance)
 {
 	bool has_python = processes_find(p->processes, e->process);
+	uint64_t found; /* as the source's counters count */
 
 	if (!has_python && !is_last_chance)
 		return -EAGAIN;
 	if (!discovery_saw_nothing(p->discovery, e->process, e->ktime_ns))
 		return 0;
+	found = e->source == SOURCE_TICKS ? e->value : 1;
 	if (has_python)
-		p->stats.found_outside += e->value;
+		p->stats.found_outside[e->source] += found;
 	else
-		p->stats.found_other += e->value;
+		p->stats.found_other[e->source] += found;
 	return has_python;
 }
 
@@ -160,6 +185,7 @@ static int add_sample(struct pipeline *p, const struct sample_event *e, bool all
 	    (r = threads_id(p->threads, e, &s.thread)) < 0 ||
 	    (part->opcode != OPCODE_NONE && stack.has_leaf && (r = opcode_id(p, e, &s.opcode)) < 0))
 		return r;
+	s.kind = sample_kind(p, e);
 	s.stack = stack.id;
 	s.time_ns = e->ktime_ns > p->start_ns ? e->ktime_ns - p->start_ns : 0;
 	s.flags = sample_bits(e, &stack);
@@ -172,11 +198,12 @@ static int add_sample(struct pipeline *p, const struct sample_event *e, bool all
 	return 0;
 }
 
-static bool is_sound(const struct sample_event *e, size_t size)
+static bool is_sound(const struct pipeline *p, const struct sample_event *e, size_t size)
 {
 	const struct sample_part *part = sample_part(e);
 
 	return e->source < SOURCE_COUNT_ && e->value && part->kind == PART_PYTHON &&
+	       (e->source != SOURCE_EVENTS || session_event(p->session, e->event)) &&
 	       part->status <= UNWIND_UNIDENTIFIED && part->depth <= FRAMES_MAX &&
 	       (part->depth || part->status != UNWIND_COMPLETE) && sample_size(e) <= size;
 }
@@ -185,7 +212,7 @@ static int on_sample(struct pipeline *p, const struct sample_event *e, size_t si
 {
 	int r;
 
-	if (!is_sound(e, size))
+	if (!is_sound(p, e, size))
 		return -EBADMSG;
 	if ((r = threads_ask_name(p->threads, e)) < 0)
 		return r;
@@ -385,7 +412,7 @@ int pipeline_forget_ids(struct pipeline *p)
 
 	stacks_forget_ids(p->stacks);
 	keep_processes(p);
-	if ((r = discovery_sweep(p->discovery)) < 0 ||
+	if ((r = add_kinds(p)) < 0 || (r = discovery_sweep(p->discovery)) < 0 ||
 	    (r = processes_forget_ids(p->processes)) < 0 ||
 	    (r = threads_forget_ids(p->threads)) < 0)
 		return r;

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/vec.h"
+#include "collect/event_links.h"
 #include "collect/features.h"
 #include "pyebpf.skel.h"
 
@@ -38,12 +39,11 @@ __attribute__((format(printf, 2, 0))) static int libbpf_log(enum libbpf_print_le
 }
 
 /*
- * Has the sampler call the kernel's function in place of TASK_WORK_SCHEDULE. Where there is none
- * the call stays, in code that the verifier sees is never reached.
+ * Has a sampler call the kernel's function in place of TASK_WORK_SCHEDULE. Where there is none the
+ * call stays, in code that the verifier sees is never reached.
  */
-static int bind_task_work(struct pyebpf *skel, uint32_t function)
+static int bind_task_work(struct bpf_program *sampler, uint32_t function)
 {
-	struct bpf_program *sampler = skel->progs.sample;
 	size_t count = bpf_program__insn_cnt(sampler);
 	_cleanup_(freep) struct bpf_insn *insns = malloc(count * sizeof(*insns));
 
@@ -59,6 +59,16 @@ static int bind_task_work(struct pyebpf *skel, uint32_t function)
 	return bpf_program__set_insns(sampler, insns, count);
 }
 
+static int bind_all_task_work(struct pyebpf *skel, uint32_t function)
+{
+	struct bpf_program *program;
+	int r = 0;
+
+	bpf_object__for_each_program(program, skel->obj) if (!r && bpf_program__autoload(program))
+		r = bind_task_work(program, function);
+	return r;
+}
+
 static int configure(struct pyebpf *skel, const struct session_opts *opts, int cpus,
 		     uint32_t task_work)
 {
@@ -69,7 +79,7 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 	if (r < 0)
 		return r;
 	c->has_task_work = task_work && !opts->no_task_work;
-	if (c->has_task_work && (r = bind_task_work(skel, task_work)) < 0)
+	if (c->has_task_work && (r = bind_all_task_work(skel, task_work)) < 0)
 		return r;
 	c->pidns_inode = inode;
 	c->cpus = cpus;
@@ -161,11 +171,12 @@ static int attach(struct pyebpf *skel)
 
 static int size_maps(struct pyebpf *skel, const struct session_opts *opts, int cpus)
 {
+	uint32_t spare = opts->events && opts->events->len ? EVENT_SPARE_SLOTS : 0;
 	int r;
 
 	if ((r = bpf_map__set_max_entries(skel->maps.events, opts->ring_bytes)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.scratch,
-					  SOURCE_COUNT_ * cpus + TASK_SCRATCHES)) < 0 ||
+					  SOURCE_COUNT_ * cpus + TASK_SCRATCHES + spare)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.cpu_ticks, cpus)) < 0)
 		return err_set(r, "size the BPF maps: %s", strerror(-r));
 	return 0;
@@ -207,11 +218,13 @@ static int start_programs(const struct session_opts *opts, const struct feature_
 	_cleanup_(closep) int types_fd = memfd_create("pyebpf_types", MFD_CLOEXEC);
 	_cleanup_(unregister) int iterators = register_iterators(probe);
 	_cleanup_(pyebpf__destroyp) struct pyebpf *skel = NULL;
+	static const struct event_list no_events;
 	int cpus = libbpf_num_possible_cpus(), r;
 
 	if (iterators < 0)
 		return err_set(iterators, "open the BPF object: %s", strerror(-iterators));
 	if ((r = open_programs(types_fd, &skel)) < 0 ||
+	    (r = event_links_configure(skel, opts->events ? opts->events : &no_events, cpus)) < 0 ||
 	    (r = configure(skel, opts, cpus, feature_task_work(probe))) < 0 ||
 	    (r = size_maps(skel, opts, cpus)) < 0 ||
 	    (r = write_types(skel, probe->types, types_fd)) < 0 ||

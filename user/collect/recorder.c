@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/strbuf.h"
 #include "collect/counters.h"
 #include "collect/discover.h"
 
@@ -27,22 +28,50 @@ struct recorder {
 	uint64_t last_look_ns, last_settle_ns;
 };
 
+static int put_word(struct strbuf *out, const char *word)
+{
+	return strbuf_appendf(out, "%s%s", out->len ? "," : "", word);
+}
+
+/* What is recorded, and by what. */
+static int describe_events(struct recorder *rec, struct recording *m)
+{
+	_cleanup_(strbuf_releasep) struct strbuf mode = STRBUF_INIT, event = STRBUF_INIT;
+	const struct event_list *events = rec->opts.session.events;
+	int r;
+
+	if (session_has_source(rec->session, SOURCE_TICKS)) {
+		put_word(&mode, "cpu");
+		put_word(&event, "cpu-clock");
+	}
+	for (size_t i = 0; events && i < events->len; i++) {
+		bool is_memory = events->items[i].class == EVENT_CLASS_MEMORY;
+
+		if (is_memory)
+			put_word(&mode, "memory");
+		put_word(&event, is_memory ? "rss_stat" : events->items[i].name);
+	}
+	if (strbuf_error(&mode) || strbuf_error(&event))
+		return -ENOMEM;
+	r = recording_set_text(&m->mode, mode.len ? strbuf_str(&mode) : "events");
+	return r < 0 ? r : recording_set_text(&m->event, strbuf_str(&event));
+}
+
 static int describe(struct recorder *rec)
 {
 	struct recording *m = profile_recording(rec->profile);
 	struct utsname u;
 	int r;
 
-	m->rate_hz = rec->opts.session.freq_hz;
+	m->rate_hz = session_has_source(rec->session, SOURCE_TICKS) ? rec->opts.session.freq_hz : 0;
 	m->interval_ns = session_interval_ns(rec->session);
 	m->cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
 	uname(&u);
 	if ((r = recording_set_text(&m->kernel, u.release)) < 0 ||
 	    (r = recording_set_text(&m->machine, u.machine)) < 0 ||
-	    (r = recording_set_text(&m->version, PYEBPF_VERSION)) < 0 ||
-	    (r = recording_set_text(&m->mode, "cpu")) < 0)
+	    (r = recording_set_text(&m->version, PYEBPF_VERSION)) < 0)
 		return r;
-	return recording_set_text(&m->event, "cpu-clock");
+	return describe_events(rec, m);
 }
 
 int recorder_open(const struct recorder_opts *opts, struct recorder **out)

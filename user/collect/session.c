@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/vec.h"
+#include "collect/event_links.h"
 #include "collect/programs.h"
 #include "collect/ticker.h"
 #include "pyebpf.skel.h"
@@ -29,7 +30,8 @@ struct session {
 	struct session_opts opts;
 	struct cpu_ticks *ticks; /* of each CPU; mapped */
 	size_t ticks_bytes;
-	struct ticker *ticker; /* NULL: not attached */
+	struct ticker *ticker;      /* NULL: not attached, or no source */
+	struct event_links *events; /* likewise */
 	bool is_stopped;
 	uint64_t cpu_time_base_ns; /* of the targets, before the session's start */
 	session_record_fn fn;      /* of the running session_consume() */
@@ -82,6 +84,7 @@ void session_free(struct session *s)
 	if (!s)
 		return;
 	ticker_free(s->ticker);
+	event_links_free(s->events);
 	if (s->ticks)
 		munmap(s->ticks, s->ticks_bytes);
 	ring_buffer__free(s->ring);
@@ -103,7 +106,7 @@ static int map_ticks(struct session *s, int cpus)
 	return 0;
 }
 
-int session_attach(struct session *s)
+static int attach_ticker(struct session *s)
 {
 	struct ticker_opts opts = { .freq_hz = s->opts.freq_hz,
 				    .program_fd = bpf_program__fd(s->skel->progs.sample),
@@ -116,20 +119,34 @@ int session_attach(struct session *s)
 	return ticker_new(&opts, &s->ticker);
 }
 
+int session_attach(struct session *s)
+{
+	int r = session_has_source(s, SOURCE_TICKS) ? attach_ticker(s) : 0;
+
+	if (r < 0 || !session_has_source(s, SOURCE_EVENTS))
+		return r;
+	return event_links_new(s->skel, s->opts.events, libbpf_num_possible_cpus(), &s->events);
+}
+
 void session_stop(struct session *s)
 {
-	ticker_stop(s->ticker);
+	if (s->ticker)
+		ticker_stop(s->ticker);
+	s->skel->bss->has_events_on = 0;
+	event_links_free(take_ptr(s->events));
 	s->is_stopped = true;
 }
 
 int session_follow_cpus(struct session *s)
 {
-	return ticker_follow_cpus(s->ticker);
+	int r = s->ticker ? ticker_follow_cpus(s->ticker) : 0;
+
+	return r < 0 || !s->events ? r : event_links_follow_cpus(s->events);
 }
 
 int session_set_stride(struct session *s, uint32_t stride)
 {
-	return ticker_set_stride(s->ticker, stride);
+	return s->ticker ? ticker_set_stride(s->ticker, stride) : 0;
 }
 
 int session_add_layout(struct session *s, const struct py_offsets *off)
@@ -396,6 +413,30 @@ bool session_has_source(const struct session *s, enum sample_source source)
 	return (s->opts.modes ? s->opts.modes : MODE_CPU) & modes[source];
 }
 
+const struct event *session_event(const struct session *s, uint32_t number)
+{
+	const struct event_list *events = s->opts.events;
+
+	return events && number < events->len ? &events->items[number] : NULL;
+}
+
+/* Those of the programs of events are in their slots. Both begin with the counters. */
+static int add_slot_stats(struct session *s, uint64_t stats[STAT_COUNT_])
+{
+	const struct bpf_map *map = s->skel->maps.event_slots;
+	_cleanup_(freep) uint64_t *slot = malloc(bpf_map__value_size(map));
+
+	if (!slot)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < bpf_map__max_entries(map); i++) {
+		if (bpf_map_lookup_elem(bpf_map__fd(map), &i, slot) < 0)
+			return err_set(-errno, "read the counters: %s", strerror(errno));
+		for (int j = 0; j < STAT_COUNT_; j++)
+			stats[j] += slot[j];
+	}
+	return 0;
+}
+
 int session_stats(struct session *s, enum sample_source source, uint64_t stats[STAT_COUNT_])
 {
 	int cpus = libbpf_num_possible_cpus();
@@ -412,7 +453,7 @@ int session_stats(struct session *s, enum sample_source source, uint64_t stats[S
 	for (int cpu = 0; cpu < cpus; cpu++)
 		for (int i = 0; i < STAT_COUNT_; i++)
 			stats[i] += ((uint64_t *)(values + cpu * stride))[i];
-	return 0;
+	return source == SOURCE_EVENTS ? add_slot_stats(s, stats) : 0;
 }
 
 /*
@@ -466,27 +507,29 @@ int session_cpu_time(struct session *s, uint64_t *ns)
 
 int session_start(struct session *s)
 {
-	int r = ticker_start(s->ticker);
+	int r = s->ticker ? ticker_start(s->ticker) : 0;
 
+	s->skel->bss->has_events_on = s->events != NULL;
 	return r < 0 ? r : read_cpu_time(s, &s->cpu_time_base_ns);
 }
 
-uint64_t session_pending(const struct session *s)
+uint64_t session_pending(const struct session *s, enum sample_source source)
 {
-	uint64_t ticks = 0;
+	uint64_t pending = 0;
 
 	for (size_t i = 0; s->is_stopped && i < TASK_WORKS; i++) {
 		const struct task_slot *slot = &s->skel->bss->task_slots[i];
 
-		if (slot->owner)
-			ticks += slot->weight + (uint32_t)slot->owner;
+		if (slot->owner && (slot->owner >> (32 + TASK_OWNER_SOURCE) & 3) == source)
+			pending +=
+				source == SOURCE_TICKS ? slot->weight + (uint32_t)slot->owner : 1;
 	}
-	return ticks;
+	return pending;
 }
 
 uint64_t session_interval_ns(const struct session *s)
 {
-	return NS_PER_SECOND / s->opts.freq_hz;
+	return session_has_source(s, SOURCE_TICKS) ? NS_PER_SECOND / s->opts.freq_hz : 0;
 }
 
 uint64_t session_expected_ticks(struct session *s)

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "bpf/events.h"
+#include "collect/events.h"
 #include "collect/usage.h"
 #include "target/cgroup.h"
 #include "target/pid_namespace.h"
@@ -43,6 +44,8 @@ struct session_opts {
 	const struct cgroup *cgroup;
 	/* Only tasks of this PID namespace or of those inside it; NULL: of any. Borrowed. */
 	const struct pid_namespace *pid_namespace;
+	/* MODE_EVENTS: borrowed until session_free(). */
+	const struct event_list *events;
 	size_t ring_bytes; /* power of two, >= 64 KiB */
 };
 
@@ -132,14 +135,17 @@ int session_poll_fd(const struct session *s);
 /* Is it one that this session records by? */
 bool session_has_source(const struct session *s, enum sample_source source);
 
+/* By its number, as samples have it; NULL: the session has none of that. Borrowed. */
+const struct event *session_event(const struct session *s, uint32_t number);
+
 /* What was counted of a source: sums over the CPUs. 0, or a negative errno with a message. */
 int session_stats(struct session *s, enum sample_source source, uint64_t stats[STAT_COUNT_]);
 
-/* After session_stop(): ticks of samples that still wait for their threads to come back from the
- * kernel. They are lost. */
-uint64_t session_pending(const struct session *s);
+/* After session_stop(): what of a source still waits for its threads to come back from the kernel,
+ * as its counters count. It is lost. */
+uint64_t session_pending(const struct session *s, enum sample_source source);
 
-/* What a tick stands for, ns. */
+/* What a tick stands for, ns; 0: there are none. */
 uint64_t session_interval_ns(const struct session *s);
 
 /*

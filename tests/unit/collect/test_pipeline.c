@@ -60,6 +60,9 @@ static void test_pipeline_record_counts_what_it_refuses(void **state)
 		{ "sample of no known source", SAMPLE_BYTES,
 		  { .sample = { { .kind = EVENT_SAMPLE, .source = SOURCE_COUNT_, .value = 1 },
 				{ .status = UNWIND_FAULT } } }, true },
+		{ "sample of an event that was not asked for", SAMPLE_BYTES,
+		  { .sample = { { .kind = EVENT_SAMPLE, .source = SOURCE_EVENTS, .event = 1, .value = 1 },
+				{ .status = UNWIND_FAULT } } }, true },
 		{ "sample of a part of no known kind", SAMPLE_BYTES,
 		  { .sample = { { .kind = EVENT_SAMPLE, .value = 1 },
 				{ .kind = PART_COUNT_, .status = UNWIND_FAULT } } }, true },
@@ -203,11 +206,45 @@ static void test_pipeline_record_waits_for_no_look(void **state)
 	assert_false(record_beside_a_look(OWN_PROCESS + 1)); /* another program by then */
 }
 
+static void test_pipeline_record_tells_events_from_ticks(void **state)
+{
+	_cleanup_(profile_freep) struct profile *profile = NULL;
+	_cleanup_(discovery_freep) struct discovery *discovery = NULL;
+	_cleanup_(pipeline_freep) struct pipeline *p = NULL;
+	union record record = { .sample = { { .kind = EVENT_SAMPLE,
+					      .source = SOURCE_EVENTS,
+					      .pid = (uint32_t)getpid(),
+					      .tid = (uint32_t)getpid(),
+					      .process = OWN_PROCESS,
+					      .value = 7 },
+					    { .status = UNWIND_OUTSIDE } } };
+	const struct sample_kind *kind;
+
+	(void)state;
+	assert_int_equal(profile_new(&profile), 0);
+	assert_int_equal(discovery_new(NULL, &discovery), 0);
+	assert_int_equal(pipeline_new(NULL, discovery, profile, 0, &p), 0);
+	feed(p, OWN_PROCESS);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pipeline_record(p, &record, SAMPLE_BYTES), 0);
+	assert_int_equal(pipeline_settle(p, LONG_NS, true), 0);
+	assert_int_equal(profile->samples.len, 3);
+	assert_int_equal(profile->kinds.len, 1);
+	kind = &profile->kinds.items[0];
+	assert_string_equal(strtab_get(profile->strings, kind->name), "page-faults");
+	assert_int_equal(kind->period, 10);
+	assert_int_equal(kind->unit, UNIT_COUNT);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(profile->samples.items[i].value,
+				 profile->samples.items[i].kind == KIND_TICKS ? 1 : 7);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pipeline_record_counts_what_it_refuses),
 		cmocka_unit_test(test_pipeline_record_waits_for_no_look),
+		cmocka_unit_test(test_pipeline_record_tells_events_from_ticks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
