@@ -151,6 +151,12 @@ static int leaf_stack(struct load *l, const struct profile *p, uint32_t frame, u
 	return stacktab_intern(l->profile->stacks, 0, id, stack);
 }
 
+/* What is told while it is recorded: ticks, or where there are none the first kind. */
+static uint16_t main_kind(const struct profile *p)
+{
+	return profile_recording(p)->interval_ns ? KIND_TICKS : 1;
+}
+
 int load_add_leaves(struct load *l, const struct profile *p, struct leaf_map *functions)
 {
 	const struct stack_entry *stacks = stacktab_entries(p->stacks);
@@ -168,6 +174,9 @@ int load_add_leaves(struct load *l, const struct profile *p, struct leaf_map *fu
 		struct sample s = p->samples.items[i];
 		uint32_t *stack = s.stack ? &functions->items[stacks[s.stack].frame] : NULL;
 
+		if (s.kind != main_kind(p))
+			continue;
+		s.kind = KIND_TICKS;
 		if (stack && !*stack)
 			r = leaf_stack(l, p, stacks[s.stack].frame, stack);
 		s.stack = stack ? *stack : 0;

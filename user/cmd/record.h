@@ -23,6 +23,10 @@ struct record_opts {
 	uint32_t freq_hz;
 	bool no_children;
 	bool has_opcodes;
+	struct opt_list event_names; /* -e */
+	uint64_t period;             /* -c; 0: as each event has it */
+	unsigned int modes;          /* what of these the recorder is to do */
+	struct event_list events;
 	struct record_outputs outputs;
 	uint64_t ring_bytes;
 	bool no_task_work;
@@ -68,7 +72,7 @@ void record_targets_release(struct record_targets *t);
 
 /* One use of the command. */
 struct record_run {
-	const struct record_opts *o;
+	struct record_opts *o;
 	struct record_targets targets;
 	struct record_files files;
 	struct recorder *recorder;

@@ -2,6 +2,7 @@
 #include "cmd/summary.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -19,8 +20,10 @@ static void put_samples(struct line *l, const struct load *loaded, const struct 
 	size_t processes = x->processes;
 
 	line_put_foreign(l, STYLE_BOLD, x->output, strlen(x->output));
-	line_putf(l, STYLE_PLAIN, ": %s samples of %s process%s", units_count(loaded->ticks).s,
-		  units_count(processes).s, processes == 1 ? "" : "es");
+	line_putf(l, STYLE_PLAIN, ": %s %s of %s process%s",
+		  x->is_bytes ? units_bytes(loaded->ticks).s : units_count(loaded->ticks).s,
+		  x->event ? x->event : "samples", units_count(processes).s,
+		  processes == 1 ? "" : "es");
 	if (x->contained)
 		line_putf(l, STYLE_PLAIN, ", %s in containers", units_count(x->contained).s);
 	if (loaded->records != loaded->ticks)
@@ -50,6 +53,22 @@ static int put_functions(struct line *l, const struct load *loaded)
 	return r;
 }
 
+/* As the source counts: samples of events may be worth more than one. */
+static uint64_t count_taken(const struct load *loaded, enum sample_source source)
+{
+	static const char *const counters[] = { "recorded", "task_work_recorded", "carried" };
+	char name[COUNTER_NAME_MAX + 1];
+	uint64_t sum = 0;
+
+	if (source == SOURCE_TICKS)
+		return loaded->ticks;
+	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
+		snprintf(name, sizeof(name), "%s%s", sources[source].prefix, counters[i]);
+		sum += profile_counter(loaded->profile, name);
+	}
+	return sum;
+}
+
 static void put_lost(struct line *l, const struct load *loaded)
 {
 	const char *lead = "lost: ";
@@ -58,7 +77,7 @@ static void put_lost(struct line *l, const struct load *loaded)
 		if (!loss_sum(loaded->profile, sources[i].losses))
 			continue;
 		line_put(l, STYLE_PLAIN, lead);
-		account_put_lost(l, loaded->profile, sources[i].losses, loaded->ticks);
+		account_put_lost(l, loaded->profile, sources[i].losses, count_taken(loaded, i));
 		lead = "; ";
 	}
 	if (!l->column)

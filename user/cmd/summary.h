@@ -18,6 +18,8 @@ struct summary_extra {
 	uint64_t sampler_ns;    /* in the kernel, all CPUs: counter run_ns */
 	uint64_t rss_bytes_max; /* of the recorder */
 	bool is_system_wide;    /* -a: tell the share of Python */
+	const char *event;      /* what is told instead of ticks; NULL: those */
+	bool is_bytes;          /* its unit */
 };
 
 /*
