@@ -148,6 +148,24 @@ static int fail_event(const struct call *call, const char *name, int e)
 	return cmd_usage(call, "-e %s", err_message(e));
 }
 
+/* --mode */
+static int read_modes(const struct call *call, struct record_opts *o)
+{
+	for (const char *word = o->mode; word && *word;) {
+		size_t len = strcspn(word, ",");
+
+		if (len == 3 && !strncmp(word, "cpu", len))
+			o->modes |= MODE_CPU;
+		else if (len == 6 && !strncmp(word, "memory", len))
+			o->has_memory = true;
+		else
+			return cmd_usage(call, "--mode: %.*s is none of cpu, memory", (int)len,
+					 word);
+		word += len + (word[len] == ',');
+	}
+	return 0;
+}
+
 /* What -e and -c ask for. */
 static int read_events(const struct call *call, struct record_opts *o)
 {
@@ -161,6 +179,8 @@ static int read_events(const struct call *call, struct record_opts *o)
 	}
 	if (o->period && !o->events.len)
 		return cmd_usage(call, "-c goes with -e: it counts events");
+	if (o->has_memory && (e = events_add_memory(&o->events)) < 0)
+		return cmd_fail(call, e);
 	if (o->events.len)
 		o->modes |= MODE_EVENTS;
 	return 0;
@@ -281,6 +301,8 @@ static int run(struct call *call)
 			 "samples a second of CPU time (99; with --diff as BASE has it)", .min = 1,
 			 .max = FREQ_MAX_HZ),
 		OPT_ALIAS('r', "rate"),
+		OPT_STR(0, "mode", &o.mode, "MODE[,MODE]",
+			"cpu time, growth of memory (cpu; with -e none)"),
 		OPT_LIST('e', "event", &o.event_names, "EVENT",
 			 "page-faults, cycles, GROUP:TRACEPOINT[:FIELD], "
 			 "uprobe:FILE:FUNCTION[:argN], usdt:FILE:PROVIDER:NAME[:argN]; may repeat"),
@@ -328,6 +350,8 @@ static int run(struct call *call)
 	if (!o.freq_hz)
 		o.freq_hz = FREQ_HZ;
 	status = check_usage(call, &o);
+	if (!status)
+		status = read_modes(call, &o);
 	if (!status)
 		status = read_events(call, &o);
 	if (!status)

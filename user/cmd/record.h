@@ -23,9 +23,11 @@ struct record_opts {
 	uint32_t freq_hz;
 	bool no_children;
 	bool has_opcodes;
+	const char *mode;
 	struct opt_list event_names; /* -e */
 	uint64_t period;             /* -c; 0: as each event has it */
 	unsigned int modes;          /* what of these the recorder is to do */
+	bool has_memory;             /* growth of it is one of the events */
 	struct event_list events;
 	struct record_outputs outputs;
 	uint64_t ring_bytes;
