@@ -4,8 +4,9 @@
 
     ledger.py [PYEBPF [KERNEL...]]      of build/pyebpf, on every kernel of kernels.py that has bpf_loop
 
-The table is the one of bpf/README.md; all kernels take half a minute. In a PID namespace of its own the
-sampler has code that it leaves out elsewhere: the second number.
+The table is the one of bpf/README.md; all kernels take a minute. In a PID namespace of its own the
+sampler has code that it leaves out elsewhere: the second number. Then, likewise, the largest of the
+programs for events.
 """
 import os
 import re
@@ -36,6 +37,12 @@ def sampler_instructions(lines):
     return None
 
 
+def most_instructions(lines):
+    """verified_insns of the largest program; None: none is loaded."""
+    return max((int(line.split()[1]) for line in lines if line.startswith("verified_insns:")),
+               default=None)
+
+
 def main():
     pyebpf = sys.argv[1] if len(sys.argv) > 1 else os.path.join(TESTS, "..", "build", "pyebpf")
     names = sys.argv[2:] or [kernel.name for kernel in kernels.KERNELS if kernel.name not in TOO_OLD]
@@ -48,9 +55,11 @@ def main():
                                "steps=/ledger")
             release = re.match(r"[\d.]+\d", steps["uname"].out[0]).group()
             found = [sampler_instructions(steps[name].out) for name in ("initial", "namespace")]
+            found += [most_instructions(steps[name].out) for name in ("events", "events-namespace")]
             print("%-10s %s" % (release, " ".join(map(str, found))), flush=True)
             if None in found:
-                print("\n".join(steps["initial.log"].out + steps["namespace.log"].out))
+                print("\n".join(line for name, step in steps.items() if name.endswith(".log")
+                                for line in step.out))
                 status = 1
     return status
 
