@@ -50,7 +50,6 @@ int stacks_push_marker(struct stacks *st, const char *name, uint32_t *stack);
 int stacks_intern(struct stacks *st, const struct sample_part *part, bool allow_unknown,
 		  struct sample_stack *out);
 
-
 /* The caches are of no use any more: after profile_reset(). */
 void stacks_forget_ids(struct stacks *st);
 

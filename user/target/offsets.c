@@ -13,7 +13,7 @@
 #define CODE_BYTES 256
 #define TSTATE_BYTES 512
 #define STRING_BYTES 128
-#define GIL_BYTES 256           /* sizeof(struct _gil_runtime_state): 208, free-threaded 216 */
+#define GIL_BYTES 256 /* sizeof(struct _gil_runtime_state): 208, free-threaded 216 */
 #define EXC_ITEM_BYTES 32
 #define INTERP_BYTES (1u << 20) /* sizeof(PyInterpreterState) is 0.1 to 0.5 MB in 3.13 to 3.15 */
 
