@@ -31,17 +31,28 @@ def record(python, output, workload, *arguments):
             return truth, words, recorder.text()
 
 
-def of_kind(output, kind):
-    """{(function, line): value}"""
-    return leaf_counts(frames(export(output, "--kind", kind)))
+def of_kind(output, kind, marker=None):
+    """{(function, line): value}; the marker is no function."""
+    samples = frames(export(output, "--kind", kind))
+    return leaf_counts({path[:-1] if path and path[-1][0] == marker else path: value
+                        for path, value in samples.items()})
 
 
 def libc(suffix):
     return lambda pid: "uprobe:%s:getpriority%s" % (mapped(pid, r"libc[.-].*so"), suffix)
 
 
+@pytest.mark.full
 @pytest.mark.few_pythons
 def test_events_are_counted_exactly_by_line(python, tmp_path):
+    check_events(python, tmp_path)
+
+
+def test_events_of_one_python_are_counted_exactly_by_line(some_python, tmp_path):
+    check_events(some_python, tmp_path)
+
+
+def check_events(python, tmp_path):
     output = tmp_path / "events.pyebpf"
     truth, words, text = record(
         python, output, ["events.py"], "-e", "page-faults", "-e", "context-switches",
@@ -85,15 +96,19 @@ def test_probes_of_a_python_are_counted_exactly(request, tmp_path):
     truth, words, text = record(pythons[0], output, ["events.py"], "-e", probe(""),
                                 "-e", probe(":arg1"))
     place = ("collect", truth["lines"]["collect"])
-    assert of_kind(output, words[1])[place] == truth["collections"], text
-    assert of_kind(output, words[3])[place] == truth["collections"], text  # of 0, 1, 2 as many
+    for kind in (words[1], words[3]):  # generations 0, 1, 2, of each as many: the same sum
+        assert of_kind(output, kind, "<GC>")[place] == truth["collections"], text
 
 
-def test_events_and_ticks_in_one_recording(some_python, tmp_path):
+@pytest.mark.parametrize("mode, default", [("cpu", "cpu"), ("wall,memory", "wall"),
+                                           ("memory", "memory")])
+def test_events_and_modes_in_one_recording(some_python, tmp_path, mode, default):
     output = tmp_path / "both.pyebpf"
-    record(some_python, output, ["events.py"], "-F", 4999, "--mode", "cpu", "-e", "page-faults")
-    assert export(output)
-    assert of_kind(output, "page-faults")
+    truth, _, _ = record(some_python, output, ["events.py"], "-F", 4999, "--mode", mode,
+                         "-e", "page-faults")
+    assert export(output) == export(output, "--kind", default) != {}
+    faults = of_kind(output, "page-faults")[("touch", truth["lines"]["touch"])]
+    assert abs(faults - truth["pages"]) <= 0.01 * truth["pages"]  # they share a time budget
 
 
 @pytest.mark.parametrize("event, status, words", [
@@ -151,8 +166,17 @@ def near(seen, true):
     return abs(seen - true) <= 0.02 * true + 65536
 
 
+@pytest.mark.full
 @pytest.mark.few_pythons
 def test_memory_is_told_by_line(python, tmp_path):
+    check_memory(python, tmp_path)
+
+
+def test_memory_of_one_python_is_told_by_line(some_python, tmp_path):
+    check_memory(some_python, tmp_path)
+
+
+def check_memory(python, tmp_path):
     output = tmp_path / "memory.pyebpf"
     truth, text = record_growth(python, output)
     seen = dict.fromkeys(truth, 0)

@@ -147,7 +147,8 @@ static void put_mode(struct line *l, const struct recording *m)
 {
 	put_label(l, "mode");
 	put_text(l, "", m->mode ? m->mode : "unknown");
-	put_text(l, ", ", m->event);
+	if (!m->mode || !m->event || strcmp(m->mode, m->event) != 0)
+		put_text(l, ", ", m->event);
 	if (m->rate_hz)
 		line_putf(l, STYLE_PLAIN, " at %s Hz", units_hz(m->rate_hz).s);
 	if (m->duration_ns)

@@ -57,6 +57,12 @@ struct event_rate {
  */
 int events_add(struct event_list *list, const char *text, const struct event_rate *rate);
 
+/* What has a sample taken, of the kind that e->name is. */
+static inline const char *event_source(const struct event *e)
+{
+	return e->class == EVENT_CLASS_MEMORY ? "rss_stat" : e->name;
+}
+
 /* Growth of resident memory. 0, -EOVERFLOW or -ENOMEM. */
 int events_add_memory(struct event_list *list);
 

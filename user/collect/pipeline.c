@@ -75,15 +75,16 @@ static int new_times(struct pipeline *p, const struct pipeline_opts *o)
 /* Of the session's events, in their order. */
 static int add_event_kinds(struct pipeline *p)
 {
+	struct strtab *strings = p->profile->strings;
 	const struct event *e;
 	int r = 0;
 
 	for (uint32_t i = 0; i < EVENTS_MAX && r >= 0 && (e = session_event(p->session, i)); i++) {
 		struct sample_kind kind = { .period = e->config.period, .unit = e->unit };
+		const char *source = event_source(e);
 
-		r = strtab_intern(p->profile->strings, e->name, strlen(e->name), &kind.name);
-		kind.event = kind.name;
-		if (r >= 0)
+		if ((r = strtab_intern(strings, e->name, strlen(e->name), &kind.name)) >= 0 &&
+		    (r = strtab_intern(strings, source, strlen(source), &kind.event)) >= 0)
 			r = profile_add_kind(p->profile, &kind, &p->event_kinds[i]);
 	}
 	return r;

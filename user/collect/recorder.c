@@ -49,8 +49,7 @@ static int describe_events(const struct recorder *rec, struct recording *m)
 	if (session_has_source(rec->session, SOURCE_TICKS))
 		strbuf_puts(&text, "cpu-clock");
 	for (uint32_t i = 0; (e = session_event(rec->session, i)); i++)
-		strbuf_appendf(&text, "%s%s", text.len ? "," : "",
-			       e->class == EVENT_CLASS_MEMORY ? "rss_stat" : e->name);
+		strbuf_appendf(&text, "%s%s", text.len ? "," : "", event_source(e));
 	if (strbuf_error(&text))
 		return -ENOMEM;
 	return recording_set_text(&m->event, strbuf_str(&text));

@@ -37,8 +37,9 @@ static bool has_ticks(const struct profile *p)
 }
 
 /*
- * Of samples none of which is a tick. The first of several modes are ticks, be there none as yet,
- * unless it is a kind: "wall,memory", "cpu,memory".
+ * Of samples none of which is a tick. What the recording's mode names first is meant, be there none
+ * of it as yet: "off-cpu", which also has some of "cpu"; "wall,memory". Else ticks are, where they
+ * are recorded: "cpu,memory", "gil".
  */
 static char *choose_by_mode(const struct profile *p)
 {
@@ -47,17 +48,19 @@ static char *choose_by_mode(const struct profile *p)
 	size_t len = strcspn(mode, ",");
 	_cleanup_(freep) char *first = strndup(mode, len);
 
-	if (!first || !strcmp(first, KINDS_WALL) || has_kind(p, first))
+	if (!first || !strcmp(first, KINDS_WALL) || !strcmp(first, KINDS_OFF_CPU))
 		return take_ptr(first);
-	return strdup(mode[len] ? KINDS_CPU : name_of(p, 1));
+	if (has_kind(p, KINDS_CPU) && has_kind(p, KINDS_OFF_CPU))
+		return strdup(KINDS_WALL);
+	if (has_kind(p, first))
+		return take_ptr(first);
+	return strdup(mode[len] || r->interval_ns ? KINDS_CPU : name_of(p, 1));
 }
 
 static char *choose(const struct profile *p)
 {
 	if (!p->kinds.len || has_ticks(p))
 		return strdup(KINDS_CPU);
-	if (has_kind(p, KINDS_CPU) && has_kind(p, KINDS_OFF_CPU))
-		return strdup(KINDS_WALL);
 	return choose_by_mode(p);
 }
 
