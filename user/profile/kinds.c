@@ -54,7 +54,7 @@ static char *choose_by_mode(const struct profile *p)
 		return strdup(KINDS_WALL);
 	if (has_kind(p, first))
 		return take_ptr(first);
-	return strdup(mode[len] || r->interval_ns ? KINDS_CPU : name_of(p, 1));
+	return strdup(mode[len] || (len && r->interval_ns) ? KINDS_CPU : name_of(p, 1));
 }
 
 static char *choose(const struct profile *p)
