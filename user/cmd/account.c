@@ -7,7 +7,6 @@
 #include "base/texts.h"
 #include "base/units.h"
 #include "cmd/figures.h"
-#include "collect/source.h"
 
 #define MOSTLY_WAITS 5 /* less than a fifth of one CPU */
 
@@ -128,6 +127,16 @@ void account_put_lost(struct line *l, const struct profile *p, const struct loss
 	line_putf(l, STYLE_PLAIN, "%s of %s (%s): ", value_text(lost, of).s, value_text(all, of).s,
 		  share_text(lost, all).s);
 	account_put_rows(l, p, rows, unit);
+}
+
+uint64_t account_taken(const struct profile *p, enum sample_source source)
+{
+	const struct source *s = &sources[source];
+
+	if (source != SOURCE_EVENTS)
+		return source_counter(s, p, "weight");
+	return source_counter(s, p, "recorded") + source_counter(s, p, "task_work_recorded") +
+	       source_counter(s, p, "carried");
 }
 
 uint64_t account_ticks(const struct profile *p, uint64_t ticks)

@@ -145,16 +145,6 @@ static int put_functions(struct line *l, const struct load *loaded)
 	return r;
 }
 
-/* As the source counts: samples of events may be worth more than one. */
-static uint64_t count_taken(const struct profile *p, const struct source *source)
-{
-	if (source != &sources[SOURCE_EVENTS])
-		return source_counter(source, p, "weight");
-	return source_counter(source, p, "recorded") +
-	       source_counter(source, p, "task_work_recorded") +
-	       source_counter(source, p, "carried");
-}
-
 static void put_lost(struct line *l, const struct load *loaded)
 {
 	const char *lead = "lost: ";
@@ -164,7 +154,7 @@ static void put_lost(struct line *l, const struct load *loaded)
 			continue;
 		line_put(l, STYLE_PLAIN, lead);
 		account_put_lost(l, loaded->profile, sources[i].losses,
-				 count_taken(loaded->profile, &sources[i]), sources[i].unit);
+				 account_taken(loaded->profile, i), sources[i].unit);
 		lead = "; ";
 	}
 	if (!l->column)

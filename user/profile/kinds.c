@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "profile/loss.h"
 
 void kinds_release(struct kinds *k)
 {
@@ -184,7 +185,10 @@ int kinds_describe(const struct kinds *k, const struct profile *p, struct record
 		r->interval_ns = kind->unit == UNIT_NS ? kind->period : 0;
 		r->other_unit = (struct value_unit){ kind->period, kind->unit };
 		r->rate_hz = 0;
-		recording_clear_counters(r);
+		if (role_of(k, name_of(p, kind - p->kinds.items + 1)) & ~KIND_IS_WANTED)
+			recording_clear_counters(r);
+		else
+			recording_keep_counters(r, EVENT_COUNTERS);
 	}
 	return describe_event(k, p, r);
 }
