@@ -5,7 +5,7 @@
 /*
  * What each source may take of a CPU: a share of it, and that for at most 25 ms at a stretch. What
  * is over budget is skipped; the next sample of that process stands for it, too, if it is of the
- * same event. Spans of waiting, of which there may be any number, are sampled less instead.
+ * same event. Of spans of waiting, of which there may be any number, fewer are sampled instead.
  */
 
 #include "bpf/stats.h"
