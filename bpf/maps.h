@@ -71,6 +71,7 @@ struct cpu_state {
 	struct task_facts who; /* the thread that is interrupted */
 	struct proc_row row;   /* of its process */
 	/* SOURCE_SWITCHES */
+	__u64 switches;  /* seen, twice where the kernel tells of both ends */
 	__u64 switch_ns; /* when the thread before this one left, if it is one that is recorded */
 	struct wait_span span;
 	__u64 thrift_ns; /* when that changed last: */

@@ -135,6 +135,20 @@ static __always_inline __u64 blocked_ns(struct cpu_state *c, struct thread_times
 	return gil_blocked_ns(c, t->blocked_ns, gil_waited_ns(leader, now), duration);
 }
 
+/* What switches cost without samples: the clock is looked at around one of so many. */
+#define COST_EVERY 64
+
+static __always_inline __u64 cost_begin(struct cpu_state *c)
+{
+	return ++c->switches % COST_EVERY ? 0 : bpf_ktime_get_ns();
+}
+
+static __always_inline void cost_end(struct cpu_state *c, __u64 begin_ns)
+{
+	if (begin_ns)
+		stat_add(c, STAT_RUN_NS, (bpf_ktime_get_ns() - begin_ns) * COST_EVERY);
+}
+
 /* With probability ns / whole; both are less than 2^44, which is five hours. */
 static __always_inline bool by_chance(__u64 ns, __u64 whole)
 {
@@ -240,36 +254,42 @@ static __always_inline bool span_ends(struct cpu_state *c, struct thread_times *
 	return is_kept;
 }
 
-/* The thread has come back, on a kernel with sched_exit_tp. */
+/* The current thread has come back. Is the span that ended to be sampled? */
+static __always_inline bool comes_back(struct cpu_state *c, struct thread_times *t,
+				       struct task_struct *task)
+{
+	__u64 now = c->switch_ns ? c->switch_ns : bpf_ktime_get_ns();
+
+	return span_ends(c, t, task, times_take(t, now), now, session.span_ns << (c->thrift & 15),
+			 0);
+}
+
+/* On a kernel with sched_exit_tp: behind the switch. */
 SEC("traced/sched_exit_tp")
 int on_switched(__u64 *ctx)
 {
+	struct cpu_state *c = this_cpu_state(SOURCE_SWITCHES);
 	struct task_struct *task;
 	struct thread_times *t;
-	struct cpu_state *c;
-	bool is_switch = ctx[0];
-	__u64 now;
+	bool is_switch = ctx[0], is_kept;
+	__u64 begin_ns;
 	int r;
 
-	if (!is_switch)
+	if (!is_switch || !c)
 		return 0;
-	c = this_cpu_state(SOURCE_SWITCHES);
-	if (!c)
-		return 0;
-	now = c->switch_ns;
-	c->switch_ns = 0;
+	begin_ns = cost_begin(c);
 	task = bpf_get_current_task_btf();
 	t = times_get(task);
-	if (!t || !t->out_ns)
+	is_kept = t && t->out_ns && comes_back(c, t, task);
+	c->switch_ns = 0;
+	cost_end(c, begin_ns);
+	if (!is_kept)
 		return 0;
-	if (!now)
-		now = bpf_ktime_get_ns();
-	if (!span_ends(c, t, task, times_take(t, now), now, session.span_ns << (c->thrift & 15), 0))
-		return 0;
-	keep_budget(c, now, THRIFT_MAX);
+	begin_ns = bpf_ktime_get_ns();
+	keep_budget(c, begin_ns, THRIFT_MAX);
 	r = span_sample(c, t, task, session.has_task_work);
 	stat_add(c, at_most((__u32)r, STAT_TICK_END - 1), c->span.value);
-	budget_spend(c, bpf_ktime_get_ns() - now);
+	budget_spend(c, bpf_ktime_get_ns() - begin_ns);
 	return 0;
 }
 
@@ -321,13 +341,15 @@ SEC("traced/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
 	struct cpu_state *c = this_cpu_state(SOURCE_SWITCHES);
-	__u64 now = 0;
+	__u64 now = 0, begin_ns;
 
 	if (!c)
 		return 0;
+	begin_ns = cost_begin(c);
 	if (!(prev->flags & PF_KTHREAD))
 		now = span_begins(times_get(prev), prev, preempt);
 	c->switch_ns = now;
+	cost_end(c, begin_ns);
 	if (session.has_exit_hook)
 		return 0;
 	if (now)

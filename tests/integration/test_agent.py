@@ -144,6 +144,47 @@ def test_everything_arrives_once(some_python, kind, tmp_path):
     assert os.listdir(agent.spool) == ["lock"]
 
 
+WAITING = """
+import threading, time
+def nap():
+    while True: time.sleep(0.2)
+threading.Thread(target=nap, daemon=True).start()
+def hot():
+    while True: sum(range(1000))
+hot()
+"""
+TYPES = {  # of CPU time, of waiting
+    "pyroscope": ("process_cpu:cpu:nanoseconds:cpu:nanoseconds", "off_cpu:off_cpu:nanoseconds::"),
+    "parca": ("process_cpu:cpu:nanoseconds:cpu:nanoseconds",
+              "off_cpu:wallclock:nanoseconds:samples:count"),
+    "otlp": (":samples:count:cpu:nanoseconds", ":off_cpu:nanoseconds::")}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("kind", ["pyroscope", pytest.param("parca", marks=pytest.mark.full),
+                                  pytest.param("otlp", marks=pytest.mark.full)])
+def test_waiting_is_a_profile_type_of_its_own(some_python, kind, tmp_path):
+    """A thread that naps waits all the time; what is pushed is what /metrics tells, in seconds."""
+    cpu, waiting = TYPES[kind]
+    with Engine(kind) as engine, contextlib.ExitStack() as stack:
+        process = subprocess.Popen([*some_python.command, "-c", WAITING],
+                                   env=dict(os.environ, OTEL_SERVICE_NAME=SERVICE))
+        stack.callback(process.wait)
+        stack.callback(process.kill)
+        with Agent(tmp_path, kind, engine.url, more="mode: wall\n") as agent:
+            start = time.monotonic()
+            wait_until(lambda: engine.stacks_of_type(SERVICE, waiting), PATIENCE, "waits arrive")
+            elapsed = time.monotonic() - start
+            agent.stop()
+            assert agent.recorded() > 0
+        napped = sum(ns for s, ns in engine.stacks_of_type(SERVICE, waiting).items()
+                     if [f.name for f in s.frames][-2:] == ["nap", "<sleep>"])
+        hot = sum(ns for s, ns in engine.stacks_of_type(SERVICE, cpu).items()
+                  if "hot" in [f.name for f in s.frames])
+        assert 0.8e9 < napped < (elapsed + 5) * 1e9
+        assert hot > 0.1e9
+
+
 def test_excluded_services_stay_here(some_python, tmp_path):
     """Only what is included and not excluded is sent; the rest is counted."""
     with Engine("pyroscope") as engine, spinning(some_python, name="shop-web"), \

@@ -67,7 +67,7 @@ _Static_assert(offsetof(_PyInterpreterFrame, stacktop) ==
 	X(runtime_interpreters_head) X(runtime_tstate_current)                            \
 	X(interp_next) X(interp_threads_head) X(interp_id) X(interp_code_generation)      \
 	X(interp_modules) X(interp_gil) X(runtime_gil) X(gil_last_holder)                 \
-	X(interp_modules) X(interp_gc_collecting) X(interp_gc_frame)                      \
+	X(interp_gc_collecting) X(interp_gc_frame)                                        \
 	X(runtime_size)                                                                   \
 	X(tstate_prev) X(tstate_next) X(tstate_interp) X(tstate_frame) X(tstate_status)   \
 	X(tstate_thread_id) X(tstate_native_thread_id) X(tstate_executor)                 \

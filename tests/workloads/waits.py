@@ -16,8 +16,8 @@ import itertools
 import json
 import os
 import random
+import select
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -27,12 +27,10 @@ NS = 1e9
 lives, around, stretches = {}, {}, []
 
 
-def tid():
-    return int(os.readlink("/proc/thread-self").rsplit("/", 1)[1])
-
-
 def delay():
-    """Seconds that this thread waited in line for a CPU, woken or preempted."""
+    """Seconds that this thread waited in line for a CPU, woken or preempted, where that is to be had."""
+    if not os.path.exists("/proc/thread-self/schedstat"):
+        return 0
     with open("/proc/thread-self/schedstat") as f:
         return int(f.read().split()[1]) / NS
 
@@ -41,7 +39,7 @@ def measure(function, reason, *arguments):
     began = clock(), time.thread_time(), delay()
     function(*arguments)
     wall, cpu, waited = (now - then for now, then in zip((clock(), time.thread_time(), delay()), began))
-    stretches.append({"tid": tid(), "function": function.__name__, "reason": reason, "wall": wall,
+    stretches.append({"tid": threading.get_native_id(), "function": function.__name__, "reason": reason, "wall": wall,
                       "cpu": cpu, "delay": waited})
 
 
@@ -56,7 +54,7 @@ class Thread(threading.Thread):
         began = clock()
         function, reason, arguments = self.call
         measure(function, reason, *arguments)
-        self.tid = tid()
+        self.tid = threading.get_native_id()
         lives[self.tid] = clock() - began
 
 
@@ -94,13 +92,15 @@ def reads_socket(end):
 
 
 def polls(end):
-    import select
     select.select([end], [], [])
 
 
 def waits_child(seconds):
-    child = subprocess.Popen(["sleep", str(seconds)])
-    child.wait()
+    child = os.fork()
+    if not child:
+        time.sleep(seconds)
+        os._exit(0)
+    os.waitpid(child, 0)
 
 
 def let_go(seconds, lock, pipe, ends):

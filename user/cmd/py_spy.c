@@ -10,9 +10,8 @@ static const struct {
 } options[] = {
 	{ 's', "subprocesses", "leave it out: children are recorded, unless --no-children is given" },
 	{ 't', "threads", "leave it out: threads are told apart afterwards, by pyebpf export --threads" },
-	{ 'g', "gil", "leave it out: threads that run are recorded, with the GIL and without" },
-	{ 'i', "idle", "leave it out: CPU time is recorded, and threads that wait have none" },
-	{ 'n', "native", "leave it out: C code counts for the Python line that called it" },
+	{ 'g', "gil", "say --mode gil; who waits for it meanwhile, --mode wall tells" },
+	{ 'i', "idle", "say --mode wall: CPU time, and what threads wait for" },
 	{ 0, "nonblocking", "leave it out: the target is never paused" },
 	{ 'f', "format", "the suffix says it: -o profile.html (flame graph), -o profile.collapsed (raw)" },
 	{ 0, "function", "leave it out: pyebpf report shows functions, pyebpf report --lines lines" },

@@ -296,7 +296,7 @@ static int run(struct call *call)
 			.min = 1),
 		OPT_FLAG(0, "opcodes", &o.has_opcodes,
 			 "also which bytecode instruction each sample is at"),
-		OPT_FLAG(0, "native", &o.has_native,
+		OPT_FLAG('n', "native", &o.has_native,
 			 "mark <native> where Python code has called C, and C has called it"),
 		OPT_FLAG(0, "no-gc", &o.no_gc, "do not mark <GC> where garbage is collected"),
 		OPT_GROUP("Output"),

@@ -112,9 +112,7 @@ static void check_pprof(const struct text *packed, uint64_t ticks)
 
 static uint64_t sum_profile(ProtobufCBinaryData bytes, size_t stacks)
 {
-	Otlp__ResourceProfiles *resource = UNPACK(otlp__resource_profiles, bytes);
-	Otlp__ScopeProfiles *scope = UNPACK(otlp__scope_profiles, resource->scope_profiles);
-	Otlp__Profile *profile = UNPACK(otlp__profile, scope->profiles);
+	Otlp__Profile *profile = UNPACK(otlp__profile, bytes);
 	uint64_t ticks = 0;
 
 	for (size_t i = 0; i < profile->n_samples; i++) {
@@ -123,6 +121,18 @@ static uint64_t sum_profile(ProtobufCBinaryData bytes, size_t stacks)
 		ticks += (uint64_t)profile->samples[i]->values[0];
 	}
 	otlp__profile__free_unpacked(profile, NULL);
+	return ticks;
+}
+
+/* A profile a kind: of ticks alone. */
+static uint64_t sum_resource(ProtobufCBinaryData bytes, size_t stacks)
+{
+	Otlp__ResourceProfiles *resource = UNPACK(otlp__resource_profiles, bytes);
+	Otlp__ScopeProfiles *scope = UNPACK(otlp__scope_profiles, resource->scope_profiles);
+	uint64_t ticks = 0;
+
+	for (size_t i = 0; i < scope->n_profiles; i++)
+		ticks += sum_profile(scope->profiles[i], stacks);
 	otlp__scope_profiles__free_unpacked(scope, NULL);
 	otlp__resource_profiles__free_unpacked(resource, NULL);
 	return ticks;
@@ -137,7 +147,7 @@ static void check_otlp(struct text *t, uint64_t ticks)
 	for (size_t i = 0; i < d->n_string_table; i++)
 		require(is_utf8(d->string_table[i], strlen(d->string_table[i])));
 	for (size_t i = 0; i < m->n_resource_profiles; i++)
-		ticks -= sum_profile(m->resource_profiles[i], d->n_stack_table);
+		ticks -= sum_resource(m->resource_profiles[i], d->n_stack_table);
 	require(ticks == 0);
 	otlp__dictionary__free_unpacked(d, NULL);
 	otlp__export_request__free_unpacked(m, NULL);

@@ -23,7 +23,8 @@
 
 #define FREQ_HZ 100
 #define WAIT_NS 60000000ULL
-#define LATE_NS 60000000ULL /* what the machine may add to a wait */
+#define COUNTED_NS 30000000ULL /* who is waited for may have begun before */
+#define LATE_NS 120000000ULL   /* what the machine may add to a wait */
 #define RUN_NS (30 * NS_PER_SECOND)
 
 /* Waits for 60 ms for each of waits[], in a thread of its own: its name says for which. */
@@ -67,7 +68,7 @@ static const struct known_wait {
 /* What was seen. */
 struct seen {
 	struct discovery *discovery;
-	uint64_t long_ns[WAIT_COUNT_]; /* spans of at least WAIT_NS, by reason */
+	uint64_t long_ns[WAIT_COUNT_]; /* spans of at least COUNTED_NS, by reason */
 	unsigned int spans[WAIT_COUNT_];
 	uint64_t value_ns, open, ends;
 	struct thread_times_event sum; /* of all threads that have ended */
@@ -79,7 +80,7 @@ static void see_span(struct seen *s, uint8_t wait, uint64_t ns, uint64_t value)
 {
 	assert_true(wait > WAIT_NONE && wait < WAIT_COUNT_);
 	s->value_ns += value;
-	if (ns < WAIT_NS)
+	if (ns < COUNTED_NS)
 		return;
 	assert_int_equal(value, ns); /* longer than T0: stands for itself */
 	s->long_ns[wait] += ns;
@@ -207,7 +208,7 @@ static void check_waits(const struct seen *s)
 		const struct known_wait *w = &waits[i];
 		uint64_t ns = s->long_ns[w->reason];
 
-		if (s->spans[w->reason] < w->at_least || ns < WAIT_NS * w->at_least)
+		if (s->spans[w->reason] < w->at_least || ns < COUNTED_NS * w->at_least)
 			fail_msg("%s: %u spans, %llu ns", w->name, s->spans[w->reason],
 				 (unsigned long long)ns);
 		if (ns > (WAIT_NS + LATE_NS) * (w->at_least + 2))

@@ -264,13 +264,15 @@ static void close_session(struct seen *s)
 /* Waits, and has what waits told. */
 static void see_window(struct seen *s, uint64_t ns)
 {
+	uint64_t at_ns;
 	int left;
 
 	usleep(ns / 1000);
+	at_ns = monotonic_ns();
 	assert_true(session_consume(s->session, 0, see_record, s) >= 0);
 	s->span_count = 0;
 	do {
-		left = session_close_spans(s->session);
+		left = session_close_spans(s->session, at_ns);
 		assert_true(left >= 0);
 		assert_true(session_consume(s->session, 0, see_record, s) >= 0);
 	} while (left);
