@@ -3,18 +3,25 @@
 #define BPF_BUDGET_H
 
 /*
- * What each source may take of a CPU: a quarter of it, and that for at most 25 ms at a stretch.
- * What is over budget is skipped; the next sample of that process stands for it, too. Spans of
- * waiting, of which there may be any number, have a sixteenth, and fewer are sampled instead.
+ * What each source may take of a CPU: a share of it, and that for at most 25 ms at a stretch. What
+ * is over budget is skipped; the next sample of that process stands for it, too, if it is of the
+ * same event. Of spans of waiting, of which there may be any number, fewer are sampled instead.
  */
 
 #include "bpf/stats.h"
 
-#define BUDGET_SHARE 4
-#define BUDGET_SHARE_OF_SPANS 16
+#define BUDGET_SHARE 4        /* of a CPU: a quarter, */
+#define BUDGET_SHARE_SMALL 16 /* and for what any program does all the time */
 #define BUDGET_MAX_NS 25000000
+#define EVENTS_SKIPPED 15 /* in a row, as long as what that takes is no more than 25 ms */
 
-static __always_inline void budget_fill(struct cpu_state *c, __u64 now, __u32 share)
+static __always_inline struct skipped *skipped_of(struct cpu_state *c, __u32 event)
+{
+	return &c->skipped[event & (EVENTS_MAX - 1)];
+}
+
+/* Time that has passed fills it up, to max_ns. */
+static __always_inline void budget_fill(struct cpu_state *c, __u32 share, __s64 max_ns, __u64 now)
 {
 	__u64 elapsed = now - c->last_ns;
 
@@ -22,33 +29,49 @@ static __always_inline void budget_fill(struct cpu_state *c, __u64 now, __u32 sh
 	if (elapsed > (__u64)BUDGET_MAX_NS * share)
 		elapsed = (__u64)BUDGET_MAX_NS * share;
 	c->budget_ns += elapsed / share;
-	if (c->budget_ns > BUDGET_MAX_NS)
-		c->budget_ns = BUDGET_MAX_NS;
+	if (c->budget_ns > max_ns)
+		c->budget_ns = max_ns;
 }
 
 /*
- * What a sample stands for that is worth `value` by itself: with those of this process that were
- * skipped before, if they are the last ones that were. 0: over budget.
+ * Events come in bursts, each of another line: one now and then is sampled on credit, lest what one
+ * line made is told of the next. enough: a value that must not be skipped; 0: any may.
  */
-static __always_inline __u64 budget_take(struct cpu_state *c, __u64 process, __u64 value, __u64 now)
+static __always_inline bool budget_allows(const struct cpu_state *c, const struct skipped *skipped,
+					  enum sample_source source, __u64 value, __u64 enough)
 {
-	budget_fill(c, now, BUDGET_SHARE);
 	if (c->budget_ns >= 0)
-		return value + (c->skipped_process == process ? c->skipped : 0);
-	if (c->skipped_process != process)
-		c->skipped = 0;
-	c->skipped_process = process;
-	c->skipped += value;
+		return true;
+	if (source != SOURCE_EVENTS || c->budget_ns <= -BUDGET_MAX_NS)
+		return false;
+	return skipped->count >= EVENTS_SKIPPED || (enough && skipped->value + value >= enough);
+}
+
+/*
+ * What a sample stands for that is worth `value` by itself and counts as `count`: with those of
+ * this process that were skipped before, if they are the last ones that were. 0: over budget.
+ */
+static __always_inline __u64 budget_take(struct skipped *skipped, __u64 process, __u64 value,
+					 __u64 count, bool is_allowed)
+{
+	if (is_allowed)
+		return value + (skipped->process == process ? skipped->value : 0);
+	if (skipped->process != process)
+		skipped->value = skipped->count = 0;
+	skipped->process = process;
+	skipped->value += value;
+	skipped->count += count;
 	return 0;
 }
 
-/* The sample is on its way, with what was skipped. */
-static __always_inline void budget_carried(struct cpu_state *c, __u64 carried)
+/* The sample is on its way; was_carried: with what was skipped. */
+static __always_inline void budget_carried(struct cpu_state *c, struct skipped *skipped,
+					   bool was_carried)
 {
-	if (!carried)
+	if (!was_carried)
 		return;
-	stat_add(c, STAT_CARRIED, carried);
-	c->skipped = 0;
+	stat_add(c, STAT_CARRIED, skipped->count);
+	skipped->value = skipped->count = 0;
 }
 
 static __always_inline void budget_spend(struct cpu_state *c, __u64 ns)

@@ -27,6 +27,8 @@
 #define TASK_WORK_SCHEDULE 0x7479 /* stands for a kernel function; no helper has this number */
 #define OFF_NONE 0xffff           /* a field this interpreter does not have */
 #define OPCODE_NONE 0xffff        /* not asked for, or not known */
+#define EVENTS_MAX 16             /* perf events that the user may name */
+#define EVENT_SPARE_SLOTS 16      /* see bpf/event.bpf.c */
 
 /* Line-table formats: Objects/lnotab_notes.txt (<= 3.9 and 3.10), Objects/locations.md (3.11+). */
 enum lines_format { LINES_LNOTAB, LINES_DELTAS, LINES_LOCATIONS };
@@ -193,6 +195,34 @@ struct session_config {
 	__u64 cgroup_id; /* of cgroups[0]: the inode of its folder */
 };
 
+/* Ways in which events come, a program each: see user/collect/events.h. */
+enum event_class {
+	EVENT_CLASS_PERF, /* the kernel counts periods */
+	EVENT_CLASS_TRACEPOINT,
+	EVENT_CLASS_FUNCTION,
+	EVENT_CLASS_PROBE,  /* USDT */
+	EVENT_CLASS_MEMORY, /* growth of resident memory */
+	EVENT_CLASS_COUNT_
+};
+
+/* What one of the user's perf events stands for. */
+enum event_value {
+	EVENT_ONE,    /* itself */
+	EVENT_PERIOD, /* what the kernel counted since the one before */
+	EVENT_ARG,    /* an argument of the function or the probe */
+	EVENT_FIELD,  /* a field of the tracepoint */
+};
+
+/* One of them. Set by user space before loading. */
+struct event_config {
+	__u64 period;       /* a sample every so many of its unit; 1: all that come */
+	__u8 value;         /* enum event_value */
+	__u8 arg;           /* EVENT_ARG: which, 0 the first */
+	__u8 field_bytes;   /* EVENT_FIELD: 1, 2, 4 or 8, */
+	__u8 field_signed;  /* is it signed, */
+	__u32 field_offset; /* and where it is in the record of the tracepoint */
+};
+
 /*
  * The ticks of one CPU: value of `cpu_ticks`, key: its number. Written by user space just before it
  * sets the event's period, and to be read at any moment: the fields may not belong together.
@@ -218,11 +248,12 @@ struct trust {
 };
 
 /* Of a sample that waits for task work: see bpf/task_work.h. */
+#define TASK_OWNER_SOURCE 32 /* bits of task_slot.owner from here on: its source, 8, */
+#define TASK_OWNER_EVENT 40  /* and the event */
 struct task_slot {
-	__u32 tid;    /* of its thread; 0: free */
-	__u32 source; /* enum sample_source */
-	__u64 value;  /* what it stands for, in the source's unit, without: */
-	__u64 joined; /* the value of samples of that thread and source that joined it */
+	__u64 owner;  /* its thread's tid, its source and event: task_owner(); 0: free */
+	__u64 value;  /* what it stands for, as its source's counters count, without: */
+	__u64 joined; /* the value of samples of the same owner that joined it */
 };
 
 /*
@@ -557,6 +588,7 @@ enum stat_kind {
 };
 
 _Static_assert(sizeof(struct proc_row) == 32, "map value ABI");
+_Static_assert(sizeof(struct event_config) == 16, "map value ABI");
 _Static_assert(sizeof(struct cpu_ticks) == 24, "map value ABI");
 _Static_assert(sizeof(struct frame_record) == 16, "ring buffer ABI");
 _Static_assert(sizeof(struct sample_event) == 64, "ring buffer ABI");

@@ -54,8 +54,8 @@ static __always_inline void known_task_facts(const struct known_task *k, struct 
  * A process that is not known yet: user space, when it has looked, may find that it was no Python,
  * or that its Python had not begun.
  */
-VERIFIED_ONCE int send_unidentified(const struct task_facts *f, __u32 source, __u64 value,
-				    __u64 now)
+VERIFIED_ONCE int send_unidentified(const struct task_facts *f, __u32 source, __u32 event,
+				    __u64 value, __u64 now)
 {
 	struct {
 		struct sample_event sample;
@@ -67,6 +67,7 @@ VERIFIED_ONCE int send_unidentified(const struct task_facts *f, __u32 source, __
 			.cpu = bpf_get_smp_processor_id(),
 			.ktime_ns = now,
 			.value = value,
+			.event = event,
 		},
 		.part = {
 			.kind = PART_PYTHON,
@@ -111,14 +112,10 @@ static __noinline int find_process(struct cpu_state *c, struct task_struct *task
 	return proc_find(c, task, &c->who, now, &c->row);
 }
 
-/* The work space of this CPU and source. */
-static __always_inline struct py_scratch *scratch_get_own(__u32 source)
+/* The work space of this CPU and source, for those that nothing of their source interrupts. */
+static __always_inline __u32 scratch_own(__u32 source)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
-
-	if (cpu >= session.cpus)
-		return NULL;
-	return scratch_get(session.scratch_row[source] * session.cpus + cpu);
+	return session.scratch_row[source] * session.cpus + bpf_get_smp_processor_id();
 }
 
 /* How many threads of its process wait for the GIL. */
@@ -138,6 +135,7 @@ static __always_inline int walk_and_send(const struct sampler_call *call, struct
 					 struct task_struct *task, struct py_scratch *s,
 					 bool may_hand_over)
 {
+	struct skipped *skipped = skipped_of(c, call->event);
 	const struct proc_row *row = &c->row;
 	int r, handed;
 
@@ -147,7 +145,7 @@ static __always_inline int walk_and_send(const struct sampler_call *call, struct
 	if (row->runtime && s->walk.faults && (r == STAT_TSTATE_FAULT || r == STAT_RECORDED)) {
 		handed = may_hand_over ? task_sample_schedule(call, task, c, s, row->layout) : -1;
 		if (handed >= 0) {
-			budget_carried(c, s->sample.value - call->value);
+			budget_carried(c, skipped, s->sample.value > call->value);
 			return handed;
 		}
 		ask_page(c, s, row->layout);
@@ -155,7 +153,7 @@ static __always_inline int walk_and_send(const struct sampler_call *call, struct
 	if (r == STAT_RECORDED && !send_sample(s, c))
 		return STAT_RING_FULL;
 	if (r == STAT_RECORDED || r == STAT_NOT_ASKED)
-		budget_carried(c, s->sample.value - call->value);
+		budget_carried(c, skipped, s->sample.value > call->value);
 	return r;
 }
 
@@ -163,25 +161,30 @@ static __always_inline int sample_thread(const struct sampler_call *call, struct
 					 struct task_struct *task, const struct pt_regs *regs,
 					 __u64 now)
 {
+	struct skipped *skipped = skipped_of(c, call->event);
 	const struct task_facts *f = &c->who;
 	struct py_scratch *s;
 	int r;
 
 	r = find_process(c, task, now);
 	if (r == STAT_UNKNOWN)
-		send_unidentified(f, call->source, call->value, now);
+		send_unidentified(f, call->source, call->event, call->value, now);
 	if (r != STAT_RECORDED)
 		return r;
-	s = scratch_get_own(call->source);
+	s = scratch_get(call->scratch);
 	if (!s)
 		return STAT_NO_SCRATCH;
-	s->sample.value = budget_take(c, f->process, call->value, now);
+	budget_fill(c, call->share, call->saved_max_ns, now);
+	s->sample.value =
+		budget_take(skipped, f->process, call->value, call->count,
+			    budget_allows(c, skipped, call->source, call->value, call->enough));
 	if (!s->sample.value)
 		return STAT_SKIPPED;
 	s->sample.source = call->source;
 	begin_sample(s, task, f, c->row.runtime, now);
-	s->sample.flags = regs_are_user(regs) ? 0 : SAMPLE_KERNEL;
-	if (s->sample.value > 1)
+	s->sample.event = call->event;
+	s->sample.flags = regs && regs_are_user(regs) ? 0 : SAMPLE_KERNEL;
+	if (s->sample.value > call->value || call->count > 1)
 		s->sample.flags |= SAMPLE_WEIGHTED;
 	if (session.has_spans && call->source == SOURCE_TICKS)
 		s->sample.blocked_ns = waiters_of(task) * session.span_ns * s->sample.value;
@@ -189,8 +192,8 @@ static __always_inline int sample_thread(const struct sampler_call *call, struct
 }
 
 /*
- * Takes a sample of the interrupted thread, if it is one that is recorded. Returns the counter that
- * it ends in.
+ * Takes a sample of the interrupted thread, if it is one that is recorded. regs: where it was;
+ * NULL: in the kernel. Returns the counter that it ends in.
  */
 static __always_inline int sample_interrupted(const struct sampler_call *call, struct cpu_state *c,
 					      const struct known_task *k,

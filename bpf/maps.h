@@ -68,8 +68,6 @@ struct cpu_state {
 	__u64 period_ns;
 	__u64 last_ns;         /* when budget_ns was last filled up */
 	__s64 budget_ns;       /* what the source may still spend on this CPU */
-	__u64 skipped_process; /* whose samples were skipped last, */
-	__u64 skipped;         /* and their value: the next sample of that process takes it */
 	struct task_facts who; /* the thread that is interrupted */
 	struct proc_row row;   /* of its process */
 	/* SOURCE_SWITCHES */
@@ -79,6 +77,13 @@ struct cpu_state {
 	__u64 thrift_ns; /* when that changed last: */
 	__u32 thrift; /* what each sample stands for is doubled so many times, to keep the budget */
 	__u32 reserved;
+
+	/* By event; 0 for what is none. */
+	struct skipped {
+		__u64 process; /* whose samples were skipped last, */
+		__u64 value;   /* what they stood for: the next sample of that process takes it, */
+		__u64 count;   /* and how many, as counters count them */
+	} skipped[EVENTS_MAX];
 };
 
 /* Source -> its state on each CPU. Written by the sampler, summed up by user space. */
@@ -89,8 +94,46 @@ struct {
 	__type(value, struct cpu_state);
 } cpu_states __weak SEC(".maps");
 
-/* Work space: one a CPU for each source that is on, then TASK_SCRATCHES for task work. User space
- * sets the size. */
+/*
+ * What a program for events has as long as it runs: one a CPU, then EVENT_SPARE_SLOTS. Written by
+ * who has taken it, the counters summed up by user space, which sets the size.
+ */
+struct event_slot {
+	struct cpu_state state;
+	__u32 is_taken;
+	__u32 reserved;
+	__u64 pending[EVENTS_MAX]; /* of each event: value that is less than a period so far */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct event_slot);
+} event_slots __weak SEC(".maps");
+
+/* Of an address space the resident memory of a kind, bytes, as last seen. */
+struct rss_key {
+	__u32 mm_id; /* of the tracepoint */
+	__s32 member;
+};
+
+struct rss_size {
+	__s64 bytes;
+	__s64 ahead; /* growth that a thread was given which another one made at that moment */
+};
+
+/* Written and read by on_rss. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct rss_key);
+	__type(value, struct rss_size);
+} rss_sizes __weak SEC(".maps");
+
+/* Work space: one a CPU for each source that is on, then TASK_SCRATCHES for task work, then, where
+ * there are spans, one for remote walks, then, where there are events, EVENT_SPARE_SLOTS. User
+ * space sets the size. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -101,7 +144,8 @@ struct {
 /* A sample that a missing page interrupted, to be taken again before the thread goes on. */
 struct task_sample {
 	struct bpf_task_work work;
-	__u64 value; /* of the interrupt that queued it, without what was skipped before */
+	__u64 count;   /* of the interrupt that queued it, as counters count it, */
+	__u64 carried; /* and of those that were skipped before */
 	__u32 layout;
 	__u32 slot;    /* of task_slots */
 	__u32 scratch; /* its number, while it runs */

@@ -161,7 +161,7 @@ static __always_inline void keep_budget(struct cpu_state *c, __u64 now, __u32 mo
 	__u64 unchanged = now - c->thrift_ns;
 	__u32 thrift = c->thrift;
 
-	budget_fill(c, now, BUDGET_SHARE_OF_SPANS);
+	budget_fill(c, BUDGET_SHARE_SMALL, BUDGET_MAX_NS, now);
 	if (c->budget_ns < 0 && thrift < most && unchanged > THRIFT_NS)
 		thrift++;
 	else if (c->budget_ns > BUDGET_MAX_NS / 2 && thrift && unchanged > THRIFT_BACK_NS)
@@ -194,7 +194,8 @@ static __always_inline int span_sample(struct cpu_state *c, struct thread_times 
 {
 	struct sampler_call call = { .source = SOURCE_SWITCHES,
 				     .access = ACCESS_IRQ,
-				     .value = c->span.value };
+				     .value = c->span.value,
+				     .count = c->span.value };
 	struct py_scratch *s;
 	int r;
 
@@ -203,7 +204,7 @@ static __always_inline int span_sample(struct cpu_state *c, struct thread_times 
 		return STAT_NOT_PYTHON;
 	if (c->budget_ns < -BUDGET_MAX_NS)
 		return STAT_SKIPPED;
-	s = scratch_get_own(SOURCE_SWITCHES);
+	s = scratch_get(scratch_own(SOURCE_SWITCHES));
 	if (!s)
 		return STAT_NO_SCRATCH;
 	begin_sample(s, task, &c->who, c->row.runtime, c->span.now_ns);

@@ -77,7 +77,7 @@ static __always_inline bool is_remote_wanted(struct task_struct *task, const str
 /* The work space of remote walks, of which there is one at a time. */
 static __always_inline struct py_scratch *scratch_get_remote(void)
 {
-	return scratch_get(session.scratch_rows * session.cpus + TASK_SCRATCHES);
+	return scratch_get(scratch_shared(TASK_SCRATCHES));
 }
 
 /*

@@ -64,7 +64,13 @@ static __always_inline bool is_ours(int r)
 SEC("perf_event")
 int sample(struct bpf_perf_event_data *ctx)
 {
-	struct sampler_call call = { .source = SOURCE_TICKS, .access = ACCESS_IRQ };
+	struct sampler_call call = {
+		.source = SOURCE_TICKS,
+		.access = ACCESS_IRQ,
+		.share = BUDGET_SHARE,
+		.saved_max_ns = BUDGET_MAX_NS,
+		.scratch = scratch_own(SOURCE_TICKS),
+	};
 	__u64 now = bpf_ktime_get_ns(), missed;
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_ticks *ticks;
@@ -77,7 +83,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	ticks = bpf_map_lookup_elem(&cpu_ticks, &cpu);
 	if (!c || !ticks)
 		return 0;
-	call.value = *(volatile __u32 *)&ticks->weight;
+	call.value = call.count = *(volatile __u32 *)&ticks->weight;
 	if (!call.value)
 		return 0;
 	missed = count_missed(c, k.task, ticks, now);

@@ -52,7 +52,13 @@ static __always_inline int be_outside(struct py_scratch *s)
 struct sampler_call {
 	enum sample_source source;
 	enum access access;
-	__u64 value; /* what the sample stands for, in the source's unit */
+	__u64 value;        /* what the sample stands for, in the source's unit */
+	__u64 count;        /* what counters count it as: 1 of SOURCE_EVENTS, else the same */
+	__u32 event;        /* SOURCE_EVENTS: which of the session's, < EVENTS_MAX; else 0 */
+	__u32 share;        /* of a CPU that the source may take: BUDGET_SHARE */
+	__s64 saved_max_ns; /* what it may save up of that */
+	__u32 enough;  /* so much is not skipped, as long as there is credit; 0: not looked at */
+	__u32 scratch; /* which work space is the caller's */
 };
 
 /* Fills in what is known before the walk. */
@@ -160,6 +166,12 @@ static __always_inline bool send_sample(struct py_scratch *s, struct cpu_state *
 		stat_add(c, STAT_OUTSIDE, s->sample.value);
 	count_walk(c, &s->walk);
 	return true;
+}
+
+/* The work spaces that are of no source and CPU: of task work, the remote walk and spare ones. */
+static __always_inline __u32 scratch_shared(__u32 number)
+{
+	return session.scratch_rows * session.cpus + number;
 }
 
 static __always_inline struct py_scratch *scratch_get(__u32 slot)

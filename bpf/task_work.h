@@ -10,11 +10,12 @@
  * thread.
  */
 
+#include "bpf/budget.h"
 #include "bpf/sampler.h"
 
-#define TASK_PASSES 64         /* each reads in at least one page */
-#define TASK_WAYS 4            /* slots that a thread may have, one for each source at a time */
-#define TASK_SLOT_CLOSED (~0U) /* task_slot.tid of no thread: not free, and for nobody to join */
+#define TASK_PASSES 64 /* each reads in at least one page */
+#define TASK_WAYS 4    /* slots that a thread may have, one for each source and event at a time */
+#define TASK_SLOT_CLOSED (~0ULL) /* task_slot.owner: not free, and for nobody to join */
 
 /*
  * bpf_task_work_schedule_resume() of Linux 7.0, with a fifth argument (filled in by the verifier)
@@ -48,6 +49,12 @@ static __always_inline void task_scratch_release(struct task_sample *t)
 	__sync_lock_test_and_set(&task_scratch_busy[t->scratch & (TASK_SCRATCHES - 1)], 0);
 }
 
+/* The tid alone is of several: samples of other sources and events do not join. */
+static __always_inline __u64 task_owner(__u32 tid, __u32 source, __u32 event)
+{
+	return tid | (__u64)source << TASK_OWNER_SOURCE | (__u64)event << TASK_OWNER_EVENT;
+}
+
 static __always_inline struct task_slot *slot_of(const struct task_sample *t)
 {
 	return &task_slots[t->slot & (TASK_WORKS - 1)];
@@ -64,9 +71,9 @@ static __always_inline __u64 task_slot_release(struct task_slot *slot)
 {
 	__u64 joined;
 
-	__sync_lock_test_and_set(&slot->tid, TASK_SLOT_CLOSED);
+	__sync_lock_test_and_set(&slot->owner, TASK_SLOT_CLOSED);
 	joined = take_joined(slot);
-	__sync_lock_test_and_set(&slot->tid, 0);
+	__sync_lock_test_and_set(&slot->owner, 0);
 	return joined;
 }
 
@@ -123,7 +130,7 @@ static int task_sample_pass(__u32 i, struct task_passes *p)
 	if (claimed < 0)
 		return LOOP_STOP;
 	t->scratch = claimed & (TASK_SCRATCHES - 1);
-	s = scratch_get(session.scratch_rows * session.cpus + t->scratch);
+	s = scratch_get(scratch_shared(t->scratch));
 	if (!s)
 		return LOOP_STOP; /* for the verifier */
 	r = task_sample_walk(t, s, p->stats);
@@ -153,29 +160,30 @@ static int task_sample_run(struct bpf_map *map, void *key, void *value)
 		return 0;
 	bpf_loop(TASK_PASSES, task_sample_pass, &p, 0);
 	if (p.result == STAT_TW_RECORDED)
-		stat_add(p.stats, STAT_TW_RECORDED, t->value);
+		stat_add(p.stats, STAT_TW_RECORDED, t->count);
 	else if (p.walked == STAT_NOT_ASKED)
-		stat_add(p.stats, STAT_TW_NOT_ASKED, t->value);
+		stat_add(p.stats, STAT_TW_NOT_ASKED, t->count);
 	else if (p.result == STAT_TW_RING_FULL)
-		stat_add(p.stats, STAT_TW_RING_FULL, t->sample.value);
+		stat_add(p.stats, STAT_TW_RING_FULL, t->count + t->carried);
 	else
-		stat_add(p.stats, STAT_TW_FAILED, t->sample.value);
+		stat_add(p.stats, STAT_TW_FAILED, t->count + t->carried);
 	joined = task_slot_release(slot_of(t));
 	if (p.walked != STAT_NOT_ASKED)
 		stat_add(p.stats, STAT_TW_FAILED, joined);
 	return 0;
 }
 
-/* The slot for a thread and source: one that is theirs already, else a free one, now theirs. */
+/* The slot for a sample: one that is its owner's already, else a free one, now its own. */
 enum task_claim { TASK_SLOT_JOINED = -1, TASK_SLOT_NONE = -2 };
 
-VERIFIED_ONCE int task_slot_claim(__u32 tid, __u32 source, __u64 value)
+VERIFIED_ONCE int task_slot_claim(__u64 owner, __u64 value)
 {
+	__u32 tid = owner;
 	struct task_slot *slot;
 
 	for (__u32 i = 0; i < TASK_WAYS; i++) {
 		slot = &task_slots[(tid + i) & (TASK_WORKS - 1)];
-		if (slot->tid != tid || slot->source != source)
+		if (slot->owner != owner)
 			continue;
 		/* It cannot be given back in between: this interrupts the thread that would. */
 		__sync_fetch_and_add(&slot->joined, value);
@@ -183,10 +191,8 @@ VERIFIED_ONCE int task_slot_claim(__u32 tid, __u32 source, __u64 value)
 	}
 	for (__u32 i = 0; i < TASK_WAYS; i++) {
 		slot = &task_slots[(tid + i) & (TASK_WORKS - 1)];
-		if (__sync_val_compare_and_swap(&slot->tid, 0, tid))
+		if (__sync_val_compare_and_swap(&slot->owner, 0, owner))
 			continue;
-		slot->source = source;
-		slot->value = value;
 		return (tid + i) & (TASK_WORKS - 1);
 	}
 	return TASK_SLOT_NONE;
@@ -200,21 +206,26 @@ static __always_inline int task_sample_schedule(const struct sampler_call *call,
 						struct task_struct *task, struct cpu_state *c,
 						struct py_scratch *s, __u32 layout)
 {
+	/* An event counts as one, whatever its value. */
+	bool may_join = call->source != SOURCE_EVENTS;
 	struct task_sample *t;
 	__u32 slot;
 	int claimed;
 
-	claimed = task_slot_claim(s->thread.tid, call->source, s->sample.value);
+	claimed = task_slot_claim(task_owner(s->thread.tid, call->source, call->event),
+				  may_join ? s->sample.value : 0);
 	if (claimed == TASK_SLOT_JOINED)
-		return STAT_TW_JOINED;
+		return may_join ? STAT_TW_JOINED : -1;
 	slot = claimed;
 	t = bpf_map_lookup_elem(&task_samples, &slot);
 	if (t) {
 		t->thread = s->thread;
 		t->sample = s->sample;
-		t->value = call->value;
+		t->count = call->count;
+		t->carried = s->sample.value > call->value ? skipped_of(c, call->event)->count : 0;
 		t->layout = layout;
 		t->slot = slot;
+		slot_of(t)->value = t->count + t->carried;
 		t->fault_count = s->walk.faults;
 		__builtin_memcpy(t->faults, s->faults, sizeof(t->faults));
 		if (!task_work_schedule(task, &t->work, &task_samples, task_sample_run, NULL))

@@ -80,6 +80,16 @@ int session_find_task(struct session *s, uint32_t pid, struct task_record *out)
 	return 0;
 }
 
+/* It has one, number 0. */
+const struct event *session_event(const struct session *s, uint32_t number)
+{
+	static char name[] = "page-faults";
+	static const struct event event = { .name = name, .unit = UNIT_COUNT, .config.period = 10 };
+
+	(void)s;
+	return number ? NULL : &event;
+}
+
 void session_resend(struct session *s)
 {
 	(void)s;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #ifndef VMLINUX_VMLINUX_H
 #define VMLINUX_VMLINUX_H
+#define __VMLINUX_H__ /* for bpf_tracing.h: registers have the kernel's names */
 
 /*
  * The kernel types our BPF programs name, and of these only the members they read. CO-RE relocates
@@ -37,6 +38,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_CGROUP_ARRAY = 8,
+	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
@@ -217,6 +219,14 @@ struct task_struct {
 
 struct bpf_local_storage_map {
 	bool bpf_ma;
+};
+
+/* Record of the tracepoint kmem:rss_stat (include/trace/events/kmem.h). */
+struct trace_event_raw_rss_stat {
+	unsigned int mm_id; /* hash of the mm_struct's address */
+	unsigned int curr;  /* it is that of the current task */
+	int member;	    /* MM_ANONPAGES, ... */
+	long size;	    /* bytes */
 };
 
 /* The iterator's context (kernel/bpf/task_iter.c). */

@@ -6,7 +6,8 @@
 
 The table is the one of bpf/README.md; all kernels take a minute. In a PID namespace of its own the
 samplers have code that they leave out elsewhere: every second number. The pairs are `sample`, the same
-where waiting is recorded, too, and there `visit_thread` and `on_switched` (before 6.16 `on_switch`).
+where waiting is recorded, too, there `visit_thread` and `on_switched` (before 6.16 `on_switch`), and the
+largest of the programs for events.
 """
 import os
 import re
@@ -24,11 +25,13 @@ BOOT_SECONDS = 300  # three on an idle CPU
 TOO_OLD = {"5.10"}
 BPF_PROG_TYPE_PERF_EVENT = 7
 BPF_PROG_TYPE_TRACING = 26
+ANY = None
 # What guest/ledger loads, and the largest program of a type in that, or the one after it.
 COLUMNS = [("initial", BPF_PROG_TYPE_PERF_EVENT, 0), ("namespace", BPF_PROG_TYPE_PERF_EVENT, 0),
            ("wall", BPF_PROG_TYPE_PERF_EVENT, 0), ("wall.namespace", BPF_PROG_TYPE_PERF_EVENT, 0),
            ("wall", BPF_PROG_TYPE_TRACING, 0), ("wall.namespace", BPF_PROG_TYPE_TRACING, 0),
-           ("wall", BPF_PROG_TYPE_TRACING, 1), ("wall.namespace", BPF_PROG_TYPE_TRACING, 1)]
+           ("wall", BPF_PROG_TYPE_TRACING, 1), ("wall.namespace", BPF_PROG_TYPE_TRACING, 1),
+           ("events", ANY, 0), ("events.namespace", ANY, 0)]
 
 
 def instructions(lines, wanted, rank):
@@ -38,7 +41,7 @@ def instructions(lines, wanted, rank):
         key, _, value = line.partition(":")
         if key == "prog_type":
             kind = int(value)
-        elif kind == wanted:
+        elif wanted in (ANY, kind):
             found.append(int(value))
     return sorted(found, reverse=True)[rank] if rank < len(found) else None
 

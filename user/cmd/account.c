@@ -37,23 +37,37 @@ static const struct {
 	{ "skipped", "skipped by the time budget", TRY_LONGER },
 };
 
+/* Of all sources that count what they have taken, not how long that was. */
+static uint64_t sum_counter(const struct profile *p, const char *counter)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < SOURCE_COUNT_; i++)
+		if (sources[i].unit == UNIT_COUNT)
+			sum += source_counter(&sources[i], p, counter);
+	return sum;
+}
+
 int account_put_nothing(struct strbuf *out, const struct profile *p, const char **next)
 {
+	bool has_ticks = recording_has_counter(profile_recording(p), "ticks");
 	uint64_t ticks = 0, most = 0;
 
 	*next = TRY_LONGER;
 	for (size_t i = 0; i < sizeof(no_sample) / sizeof(no_sample[0]); i++)
-		ticks += profile_counter(p, no_sample[i].counter);
+		ticks += sum_counter(p, no_sample[i].counter);
 	if (!ticks && profile_recording(p)->source)
 		return strbuf_appendf(out, "%s ticks without Python code, %s failed or missed",
 				      units_count(profile_counter(p, "no_frame")).s,
 				      units_count(loss_sum(p, loss_ticks)).s);
 	if (!ticks)
-		return strbuf_puts(out, profile_recording(p)->counters.len ? "no CPU time used"
-									   : "it is empty");
-	strbuf_appendf(out, "%s tick%s", units_count(ticks).s, ticks == 1 ? "" : "s");
+		return strbuf_puts(out, !profile_recording(p)->counters.len ? "it is empty"
+					: has_ticks                         ? "no CPU time used"
+									    : "no events");
+	strbuf_appendf(out, "%s %s%s", units_count(ticks).s, has_ticks ? "tick" : "event",
+		       ticks == 1 ? "" : "s");
 	for (size_t i = 0; i < sizeof(no_sample) / sizeof(no_sample[0]); i++) {
-		uint64_t count = profile_counter(p, no_sample[i].counter);
+		uint64_t count = sum_counter(p, no_sample[i].counter);
 
 		if (count)
 			strbuf_appendf(out, ", %s %s", units_count(count).s, no_sample[i].words);
@@ -113,6 +127,16 @@ void account_put_lost(struct line *l, const struct profile *p, const struct loss
 	line_putf(l, STYLE_PLAIN, "%s of %s (%s): ", value_text(lost, of).s, value_text(all, of).s,
 		  share_text(lost, all).s);
 	account_put_rows(l, p, rows, unit);
+}
+
+uint64_t account_taken(const struct profile *p, enum sample_source source)
+{
+	const struct source *s = &sources[source];
+
+	if (source != SOURCE_EVENTS)
+		return source_counter(s, p, "weight");
+	return source_counter(s, p, "recorded") + source_counter(s, p, "task_work_recorded") +
+	       source_counter(s, p, "carried");
 }
 
 uint64_t account_ticks(const struct profile *p, uint64_t ticks)

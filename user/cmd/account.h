@@ -9,6 +9,7 @@
 #include "base/strbuf.h"
 #include "cmd/load.h"
 #include "cmd/terminal.h"
+#include "collect/source.h"
 #include "profile/loss.h"
 
 /*
@@ -22,6 +23,9 @@ uint64_t account_cpu_ns(const struct profile *p, uint64_t ticks);
  * what was no Python's, and whether it mostly waited. wall_ns 0: not known.
  */
 void account_put_cpu(struct line *l, const struct profile *p, uint64_t ticks, uint64_t wall_ns);
+
+/* What samples of a source stand for, as it counts: each may be worth more than one event. */
+uint64_t account_taken(const struct profile *p, enum sample_source source);
 
 /*
  * Ticks that the samples stand for, as the recorder counted them; else, as many as there are said

@@ -10,6 +10,7 @@
 
 struct doctor_opts {
 	uint32_t pid;
+	bool events;
 	bool json;
 };
 
@@ -52,6 +53,31 @@ static int run_machine(const struct call *call, bool as_json)
 	if (r < 0)
 		return cmd_fail(call, r);
 	return can_record ? EXIT_OK : EXIT_DENIED;
+}
+
+static int run_events(const struct call *call, bool as_json)
+{
+	struct terminal t;
+	struct json j;
+	int r;
+
+	if (as_json) {
+		json_init(&j, stdout);
+		json_object(&j);
+		r = doctor_events_json(&j);
+		json_end(&j);
+		r = r < 0 ? r : json_finish(&j);
+		putchar('\n');
+	} else {
+		terminal_init(&t, stdout);
+		r = doctor_events(&t);
+	}
+	fflush(stdout);
+	if (r == -EPERM || r == -EOPNOTSUPP) {
+		cmd_fail(call, r);
+		return EXIT_DENIED;
+	}
+	return r < 0 ? cmd_fail(call, r) : EXIT_OK;
 }
 
 /* --- One process ------------------------------------------------------------------------------ */
@@ -139,6 +165,7 @@ static int run(struct call *call)
 		OPT_U32('p', "pid", &o.pid, "PID",
 			"explain this process instead, with a test stack", .min = 1,
 			.max = 1 << 22),
+		OPT_FLAG(0, "events", &o.events, "list what record -e can name here instead"),
 		OPT_FLAG(0, "json", &o.json, "for programs: one JSON object"),
 		OPT_END,
 	};
@@ -149,27 +176,35 @@ static int run(struct call *call)
 	if (call->operands.len)
 		return cmd_usage(call, "unexpected operand %s: a process is given by -p PID",
 				 call->operands.items[0]);
+	if (o.events && o.pid)
+		return cmd_usage(call, "--events is of the machine, -p of a process");
+	if (o.events)
+		return run_events(call, o.json);
 	return o.pid ? run_process(call, o.pid, o.json) : run_machine(call, o.json);
 }
 
 const struct command command_doctor = {
 	.name = "doctor",
 	.summary = "tell what this machine allows, or explain one process",
-	.usage = "[--json]\n-p PID [--json]",
-	.about =
-		"Prints what this kernel, these permissions and this machine allow, one row a "
-		"feature: ok, limited (recording works, but for what the row says), missing, or "
-		"unknown (another row says why); and for each row that is not ok what to type. "
-		"Exit status 0 if recording is possible, 4 if not.\n\n"
-		"With -p it says of one process which Python it runs, where that was found and "
-		"how its threads are read, and records it until the first sample, for one second "
-		"at most. Exit status 3 if it runs no Python that can be recorded.\n\n"
-		"The keys of --json do not change: pyebpf, rows (each with name, state, required, "
-		"found, problem, remedy) and can_record; with -p pyebpf, pid, own_pid, comm, "
-		"program, program_deleted, command_line, root, other_mount_namespace, "
-		"other_pid_namespace, threads, python (null, or an object), test_stack (null, or "
-		"load_ns, wait_ns, ticks, thread, frames: root first) and error (null, or a text).",
+	.usage = "[--json]\n-p PID [--json]\n--events [--json]",
+	.about = "Prints what this kernel, these permissions and this machine allow, one row a "
+		 "feature: ok, limited (recording works, but for what the row says), missing, or "
+		 "unknown (another row says why); and for each row that is not ok what to type. "
+		 "Exit status 0 if recording is possible, 4 if not.\n\n"
+		 "With -p it says of one process which Python it runs, where that was found and "
+		 "how its threads are read, and records it until the first sample, for one second "
+		 "at most. Exit status 3 if it runs no Python that can be recorded.\n\n"
+		 "With --events it lists the events that record -e can name: those of perf, which "
+		 "the machine may lack, and all tracepoints of the kernel.\n\n"
+		 "The keys of --json do not change: pyebpf, rows (each with name, state, required, "
+		 "found, problem, remedy) and can_record; with -p pyebpf, pid, own_pid, comm, "
+		 "program, program_deleted, command_line, root, other_mount_namespace, "
+		 "other_pid_namespace, threads, python (null, or an object), test_stack (null, or "
+		 "load_ns, wait_ns, ticks, thread, frames: root first) and error (null, or a "
+		 "text); with --events events "
+		 "(each with name, available, words) and tracepoints (texts).",
 	.examples = "pyebpf doctor\tcan I record here?\n"
+		    "pyebpf doctor --events\twhat can record -e name?\n"
 		    "pyebpf doctor -p 412\twhy is nothing recorded of process 412?",
 	.operands = "",
 	.run = run,

@@ -21,6 +21,13 @@
 int doctor_machine(const struct terminal *t);
 int doctor_machine_json(struct json *j);
 
+/*
+ * What `record -e` can name on this machine, a line each. 0, or a negative errno with a message:
+ * tracepoints cannot be listed.
+ */
+int doctor_events(const struct terminal *t);
+int doctor_events_json(struct json *j);
+
 /* What is known of one process before anything is recorded. Texts are owned; 0, NULL: unknown. */
 struct doctor_process {
 	pid_t pid;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -28,13 +29,15 @@ static int fail(const struct call *call, const struct record_run *r, int e)
 	if (e == -ENOMEM || targets->pid_fds ||
 	    (record_targets_has_command(targets) && !targets->launch.pid))
 		return code;
+	if (e == -EINVAL && r->o->events.len)
+		return EXIT_USAGE; /* this machine has no event of that name */
 	if (record_targets_has_cgroup(targets) && targets->cgroup.fd < 0)
 		return e == -EINVAL ? EXIT_USAGE : e == -EACCES ? EXIT_DENIED : EXIT_NOTHING;
 	if (r->o->pids.len == 1 && r->recorder && e != -ESRCH)
 		cmd_try("pyebpf doctor -p %u", r->o->pids.items[0]);
 	else if (e != -ESRCH)
 		cmd_try("pyebpf doctor");
-	if (!r->recorder || e == -EPERM)
+	if (!r->recorder || e == -EPERM || e == -EOPNOTSUPP)
 		return EXIT_DENIED;
 	return EXIT_NOTHING;
 }
@@ -129,6 +132,46 @@ static int compare(const struct call *call, const struct record_run *r)
 	}
 	/* The command's own status counts for more. */
 	return record_targets_has_command(&r->targets) ? EXIT_OK : status;
+}
+
+/* The nearest of perf's own. */
+static int fail_event(const struct call *call, const char *name, int e)
+{
+	_cleanup_(freep) const char **names = calloc(event_rows_count + 1, sizeof(*names));
+	const char *nearest;
+
+	if (!names)
+		return cmd_fail(call, -ENOMEM);
+	for (size_t i = 0; i < event_rows_count; i++)
+		names[i] = event_rows[i].name;
+	nearest = e == -ENOENT ? opt_nearest(name, names) : NULL;
+	if (nearest)
+		return cmd_usage(call, "-e %s: no such event: did you mean %s?", name, nearest);
+	if (e == -ENOENT)
+		return cmd_usage(call, "-e %s: no such event: pyebpf doctor --events lists them",
+				 name);
+	return cmd_usage(call, "-e %s", err_message(e));
+}
+
+/* What --mode, -e and -c ask for. */
+static int read_modes(const struct call *call, struct record_opts *o)
+{
+	const struct event_rate rate = { .period = o->period, .freq_hz = o->freq_hz };
+	int e;
+
+	o->modes = modes_of_words(o->mode_words);
+	for (size_t i = 0; i < o->event_names.len; i++) {
+		e = events_add(&o->events, o->event_names.items[i], &rate);
+		if (e < 0)
+			return fail_event(call, o->event_names.items[i], e);
+	}
+	if (o->period && !o->events.len)
+		return cmd_usage(call, "-c goes with -e: it counts events");
+	if (o->events.len)
+		o->modes |= MODE_EVENTS;
+	if (o->modes & MODE_MEMORY && (e = events_add_memory(&o->events)) < 0)
+		return cmd_fail(call, e);
+	return 0;
 }
 
 /* No samples: what the ticks were. A command's own status counts for more. */
@@ -244,7 +287,13 @@ static int run(struct call *call)
 			 .max = FREQ_MAX_HZ),
 		OPT_ALIAS('r', "rate"),
 		OPT_ENUM_SET(0, "mode", &o.mode_words, "MODE[,MODE]", mode_words,
-			     "what is recorded of the threads (cpu)"),
+			     "what is recorded of the threads (cpu; with -e nothing else)"),
+		OPT_LIST('e', "event", &o.event_names, "EVENT",
+			 "page-faults, cycles, GROUP:TRACEPOINT[:FIELD], "
+			 "uprobe:FILE:FUNCTION[:argN], usdt:FILE:PROVIDER:NAME[:argN]; may repeat"),
+		OPT_U64('c', "count", &o.period, "COUNT",
+			"a sample every COUNT events (1; of clocks and hardware by --freq)",
+			.min = 1),
 		OPT_FLAG(0, "opcodes", &o.has_opcodes,
 			 "also which bytecode instruction each sample is at"),
 		OPT_FLAG('n', "native", &o.has_native,
@@ -290,8 +339,12 @@ static int run(struct call *call)
 		o.freq_hz = FREQ_HZ;
 	status = check_usage(call, &o);
 	if (!status)
+		status = read_modes(call, &o);
+	if (!status)
 		status = record(call, &r);
 	record_run_release(&r);
+	events_release(&o.events);
+	vec_release(&o.event_names);
 	vec_release(&o.outputs.paths);
 	vec_release(&o.bases);
 	vec_release(&o.diff_outputs);

@@ -24,6 +24,10 @@ struct record_opts {
 	unsigned int mode_words; /* of --mode: bits, collect/modes.h; 0: none is given */
 	bool no_children;
 	bool has_opcodes, has_native, no_gc;
+	struct opt_list event_names; /* -e */
+	uint64_t period;             /* -c; 0: as each event has it */
+	unsigned int modes;          /* enum session_mode, by --mode and -e */
+	struct event_list events;
 	struct record_outputs outputs;
 	uint64_t ring_bytes;
 	bool no_task_work;
@@ -69,7 +73,7 @@ void record_targets_release(struct record_targets *t);
 
 /* One use of the command. */
 struct record_run {
-	const struct record_opts *o;
+	struct record_opts *o;
 	struct record_targets targets;
 	struct record_files files;
 	struct recorder *recorder;

@@ -14,7 +14,7 @@
 #include "base/units.h"
 #include "cmd/environment.h"
 #include "cmd/record.h"
-#include "collect/modes.h"
+#include "collect/event_links.h"
 
 #define STEP_MS 50
 #define COMMAND_LINE_MAX (1u << 20)
@@ -69,10 +69,11 @@ static int describe(const struct record_run *r)
 
 static int open_recorder(struct record_run *r)
 {
-	const struct record_opts *o = r->o;
+	struct record_opts *o = r->o;
 	bool has_cgroup = record_targets_has_cgroup(&r->targets);
 	const struct recorder_opts opts = {
-		.session = { .modes = modes_of_words(o->mode_words),
+		.session = { .modes = o->modes,
+			     .events = &o->events,
 			     .freq_hz = o->freq_hz,
 			     .is_system_wide = o->all,
 			     .follow_children = !o->no_children || has_cgroup,
@@ -87,7 +88,8 @@ static int open_recorder(struct record_run *r)
 	};
 	int e;
 
-	if ((e = recorder_open(&opts, &r->recorder)) < 0 || (e = recorder_attach(r->recorder)) < 0)
+	if ((e = events_resolve(&o->events)) < 0 || (e = recorder_open(&opts, &r->recorder)) < 0 ||
+	    (e = recorder_attach(r->recorder)) < 0)
 		return e;
 	return recorder_aim(r->recorder);
 }

@@ -147,7 +147,8 @@ static void put_mode(struct line *l, const struct recording *m)
 {
 	put_label(l, "mode");
 	put_text(l, "", m->mode ? m->mode : "unknown");
-	put_text(l, ", ", m->event);
+	if (!m->mode || !m->event || strcmp(m->mode, m->event) != 0)
+		put_text(l, ", ", m->event);
 	if (m->rate_hz)
 		line_putf(l, STYLE_PLAIN, " at %s Hz", units_hz(m->rate_hz).s);
 	if (m->duration_ns)
@@ -263,21 +264,38 @@ static void put_work(struct line *l, const struct load *loaded)
 		line_putf(l, STYLE_PLAIN, " of %s each", units_ns((uint64_t)each_ns).s);
 }
 
+static void put_lost(struct line *l, const struct load *loaded)
+{
+	static const char *const words[SOURCE_COUNT_] = {
+		[SOURCE_TICKS] = "",
+		[SOURCE_SWITCHES] = "of waiting, shown as " PROFILE_NOT_SAMPLED ": ",
+		[SOURCE_EVENTS] = "of events: ",
+	};
+	const struct profile *p = loaded->profile;
+	bool is_known = false, has_lost = false;
+	uint64_t taken;
+
+	put_label(l, "lost");
+	for (int i = 0; i < SOURCE_COUNT_; i++) {
+		is_known = is_known || loss_is_known(p, sources[i].losses);
+		if (!loss_sum(p, sources[i].losses))
+			continue;
+		taken = i == SOURCE_TICKS ? account_ticks(p, load_samples(loaded))
+					  : account_taken(p, i);
+		line_putf(l, STYLE_PLAIN, "%s%s", has_lost ? "; " : "", words[i]);
+		account_put_lost(l, p, sources[i].losses, taken, sources[i].unit);
+		has_lost = true;
+	}
+	if (!has_lost)
+		line_put(l, STYLE_PLAIN, is_known ? "nothing" : "unknown");
+	line_end(l);
+}
+
 static void put_account(struct line *l, const struct load *loaded)
 {
 	const struct profile *p = loaded->profile;
 
-	put_label(l, "lost");
-	if (loss_sum(p, loss_ticks))
-		account_put_lost(l, p, loss_ticks, account_ticks(p, load_samples(loaded)),
-				 UNIT_COUNT);
-	else
-		line_put(l, STYLE_PLAIN, loss_is_known(p, loss_ticks) ? "nothing" : "unknown");
-	if (loss_sum(p, loss_spans)) {
-		line_put(l, STYLE_PLAIN, "; of waiting, shown as " PROFILE_NOT_SAMPLED ": ");
-		account_put_lost(l, p, loss_spans, profile_counter(p, "switch_weight"), UNIT_NS);
-	}
-	line_end(l);
+	put_lost(l, loaded);
 	if (profile_counter(p, "outside")) {
 		put_label(l, "outside");
 		line_putf(l, STYLE_PLAIN,

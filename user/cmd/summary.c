@@ -18,25 +18,34 @@
 #define TOP_FUNCTIONS 5
 #define NOT_SAMPLED_TOLD 1000 /* the part of wall time from which on it is told */
 
-/* Are values numbers of samples, and not times or bytes? */
-static bool counts_samples(const struct load *loaded, const struct summary_extra *x)
+/* "1,234 samples" of time, "12,345 page-faults", "1.2 MiB memory". Returns the number in that. */
+static uint64_t put_amount(struct line *l, const struct load *loaded, const struct summary_extra *x)
 {
-	struct value_unit of = recording_value_unit(profile_recording(loaded->profile));
+	const struct recording *m = profile_recording(loaded->profile);
+	struct value_unit of = recording_value_unit(m);
+	uint64_t samples = !x->times && value_is_tick(of) ? loaded->ticks : loaded->records;
 
-	return !x->times && value_is_tick(of);
+	if (x->times || of.unit == UNIT_NS) {
+		line_putf(l, STYLE_PLAIN, "%s samples", units_count(samples).s);
+		return samples;
+	}
+	line_putf(l, STYLE_PLAIN, "%s %s", value_text(loaded->ticks, of).s, m->mode);
+	return loaded->ticks;
 }
 
 static void put_samples(struct line *l, const struct load *loaded, const struct summary_extra *x)
 {
-	uint64_t samples = counts_samples(loaded, x) ? loaded->ticks : loaded->records;
 	size_t processes = x->processes;
+	uint64_t amount;
 
 	line_put_foreign(l, STYLE_BOLD, x->output, strlen(x->output));
-	line_putf(l, STYLE_PLAIN, ": %s samples of %s process%s", units_count(samples).s,
-		  units_count(processes).s, processes == 1 ? "" : "es");
+	line_put(l, STYLE_PLAIN, ": ");
+	amount = put_amount(l, loaded, x);
+	line_putf(l, STYLE_PLAIN, " of %s process%s", units_count(processes).s,
+		  processes == 1 ? "" : "es");
 	if (x->contained)
 		line_putf(l, STYLE_PLAIN, ", %s in containers", units_count(x->contained).s);
-	if (loaded->records != samples)
+	if (loaded->records != amount)
 		line_putf(l, STYLE_PLAIN, " (%s records)", units_count(loaded->records).s);
 	line_end(l);
 }
@@ -145,8 +154,7 @@ static void put_lost(struct line *l, const struct load *loaded)
 			continue;
 		line_put(l, STYLE_PLAIN, lead);
 		account_put_lost(l, loaded->profile, sources[i].losses,
-				 source_counter(&sources[i], loaded->profile, "weight"),
-				 sources[i].unit);
+				 account_taken(loaded->profile, i), sources[i].unit);
 		lead = "; ";
 	}
 	if (!l->column)

@@ -28,18 +28,19 @@ int counters_read(struct session *s, const struct pipeline *p, struct counters *
 {
 	const struct pipeline_stats *consumed = pipeline_stats(p);
 	struct counters c = {
-		.of[SOURCE_TICKS] = { .interval_ns = session_interval_ns(s),
-				      .found_outside = consumed->found_outside,
-				      .found_left_out = consumed->found_left_out,
-				      .found_other = consumed->found_other },
+		.of[SOURCE_TICKS] = { .interval_ns = session_interval_ns(s) },
 		.unnamed = consumed->unnamed,
 		.malformed = consumed->malformed,
 		.refused = consumed->refused,
 	};
 	int r = session_cpu_time(s, &c.cpu_ns);
 
-	for (int i = 0; i < SOURCE_COUNT_ && r >= 0; i++)
+	for (int i = 0; i < SOURCE_COUNT_ && r >= 0; i++) {
+		c.of[i].found_outside = consumed->found_outside[i];
+		c.of[i].found_left_out = consumed->found_left_out[i];
+		c.of[i].found_other = consumed->found_other[i];
 		r = read_source(s, i, &c.of[i]);
+	}
 	if (r < 0)
 		return r;
 	*out = c;

@@ -6,12 +6,13 @@
 #include "collect/session.h"
 
 /* X(word, modes): those that stand for several before these. */
-#define MODES(X)                   \
-	X("wall", MODE_WALL)       \
-	X("cpu", MODE_CPU)         \
-	X("off-cpu", MODE_OFF_CPU) \
-	X("gil", MODE_GIL)         \
-	X("exception", MODE_EXCEPTION)
+#define MODES(X)                       \
+	X("wall", MODE_WALL)           \
+	X("cpu", MODE_CPU)             \
+	X("off-cpu", MODE_OFF_CPU)     \
+	X("gil", MODE_GIL)             \
+	X("exception", MODE_EXCEPTION) \
+	X("memory", MODE_MEMORY)
 
 #define X(word, modes) word,
 const char *const mode_words[] = { MODES(X) NULL };

@@ -51,8 +51,9 @@ struct pipeline {
 	struct processes *processes;
 	struct threads *threads;
 	struct stacks *stacks;
-	struct times *times;          /* NULL: ticks alone are recorded, and count as such */
-	uint16_t kinds[TIMED_COUNT_]; /* in the profile; 0: not yet */
+	struct times *times;                /* NULL: ticks alone are recorded, and count as such */
+	uint16_t timed_kinds[TIMED_COUNT_]; /* in the profile; 0: not yet */
+	uint16_t event_kinds[EVENTS_MAX];   /* of the session's events */
 	struct pipeline_opts opts;
 	uint64_t resent_ns;
 	VEC(uint64_t) waiting; /* struct worth, a sample record, and so on */
@@ -69,6 +70,24 @@ static int new_times(struct pipeline *p, const struct pipeline_opts *o)
 					 .arg = p };
 
 	return o->modes & MODE_OFF_CPU ? times_new(&opts, &p->times) : 0;
+}
+
+/* Of the session's events, in their order. */
+static int add_event_kinds(struct pipeline *p)
+{
+	struct strtab *strings = p->profile->strings;
+	const struct event *e;
+	int r = 0;
+
+	for (uint32_t i = 0; i < EVENTS_MAX && r >= 0 && (e = session_event(p->session, i)); i++) {
+		struct sample_kind kind = { .period = e->config.period, .unit = e->unit };
+		const char *source = event_source(e);
+
+		if ((r = strtab_intern(strings, e->name, strlen(e->name), &kind.name)) >= 0 &&
+		    (r = strtab_intern(strings, source, strlen(source), &kind.event)) >= 0)
+			r = profile_add_kind(p->profile, &kind, &p->event_kinds[i]);
+	}
+	return r;
 }
 
 int pipeline_new(struct session *session, struct discovery *discovery, struct profile *profile,
@@ -89,7 +108,7 @@ int pipeline_new(struct session *session, struct discovery *discovery, struct pr
 	if ((r = processes_new(discovery, profile, &p->processes)) < 0 ||
 	    (r = threads_new(session, discovery, profile, p->processes, &p->threads)) < 0 ||
 	    (r = stacks_new(discovery, profile, seed, &p->stacks)) < 0 ||
-	    (r = new_times(p, opts)) < 0)
+	    (r = new_times(p, opts)) < 0 || (r = add_event_kinds(p)) < 0)
 		return r;
 	if (opts->has_native)
 		stacks_show_native(p->stacks);
@@ -185,10 +204,10 @@ static uint16_t sample_bits(const struct sample_event *e, const struct sample_st
 	return stack->is_approximate ? bits | SAMPLE_BIT_APPROX_LINES : bits;
 }
 
-/* The mode asks for some of the ticks. */
-static bool is_partial(const struct pipeline *p)
+/* A tick outside Python code, where the mode asks for some of the ticks. */
+static bool is_left_out(const struct pipeline *p, const struct sample_event *e)
 {
-	return p->opts.modes && !(p->opts.modes & MODE_CPU);
+	return e->source == SOURCE_TICKS && p->opts.modes && !(p->opts.modes & MODE_CPU);
 }
 
 /*
@@ -200,35 +219,46 @@ static bool is_partial(const struct pipeline *p)
 static int judge_unidentified(struct pipeline *p, const struct sample_event *e, bool is_last_chance)
 {
 	bool has_python = processes_find(p->processes, e->process);
+	uint64_t found; /* as the source's counters count */
 
 	if (!has_python && !is_last_chance)
 		return -EAGAIN;
 	if (!discovery_saw_nothing(p->discovery, e->process, e->ktime_ns))
 		return 0;
-	if (has_python && is_partial(p))
-		p->stats.found_left_out += e->value;
+	found = e->source == SOURCE_EVENTS ? 1 : e->value;
+	if (has_python && is_left_out(p, e))
+		p->stats.found_left_out[e->source] += found;
 	else if (has_python)
-		p->stats.found_outside += e->value;
+		p->stats.found_outside[e->source] += found;
 	else
-		p->stats.found_other += e->value;
-	return has_python && !is_partial(p);
+		p->stats.found_other[e->source] += found;
+	return has_python && !is_left_out(p, e);
 }
 
 /* In the profile, *kind KIND_TICKS where ticks alone are recorded. */
-static int kind_id(struct pipeline *p, enum timed_kind timed, uint16_t *kind)
+static int timed_kind_id(struct pipeline *p, enum timed_kind timed, uint16_t *kind)
 {
 	const char *name = timed_kinds[timed].name, *event = timed_kinds[timed].event;
 	struct sample_kind k = { .period = 1, .unit = UNIT_NS };
 	int r;
 
-	*kind = p->kinds[timed];
+	*kind = p->timed_kinds[timed];
 	if (!p->times || *kind)
 		return 0;
 	if ((r = strtab_intern(p->profile->strings, name, strlen(name), &k.name)) < 0 ||
 	    (r = strtab_intern(p->profile->strings, event, strlen(event), &k.event)) < 0 ||
-	    (r = profile_add_kind(p->profile, &k, &p->kinds[timed])) < 0)
+	    (r = profile_add_kind(p->profile, &k, &p->timed_kinds[timed])) < 0)
 		return r;
-	*kind = p->kinds[timed];
+	*kind = p->timed_kinds[timed];
+	return 0;
+}
+
+static int sample_kind(struct pipeline *p, const struct sample_event *e, uint16_t *kind)
+{
+	if (e->source != SOURCE_EVENTS)
+		return timed_kind_id(p, e->source == SOURCE_SWITCHES ? TIMED_OFF_CPU : TIMED_CPU,
+				     kind);
+	*kind = p->event_kinds[e->event];
 	return 0;
 }
 
@@ -260,7 +290,7 @@ static int add_span(struct pipeline *p, const struct sample_event *e, struct sam
 /* The same stack once more, for what others waited meanwhile. */
 static int add_contention(struct pipeline *p, struct sample s, uint64_t value)
 {
-	int r = kind_id(p, TIMED_CONTENTION, &s.kind);
+	int r = timed_kind_id(p, TIMED_CONTENTION, &s.kind);
 
 	s.value = value;
 	return r < 0 ? r : profile_add_sample(p->profile, &s);
@@ -276,7 +306,7 @@ static int describe_sample(struct pipeline *p, const struct sample_event *e,
 			   const struct sample_stack *stack, struct sample *s)
 {
 	bool is_span = e->source == SOURCE_SWITCHES;
-	int r = kind_id(p, is_span ? TIMED_OFF_CPU : TIMED_CPU, &s->kind);
+	int r = sample_kind(p, e, &s->kind);
 
 	s->time_ns = since_start(p, e->ktime_ns - e->duration_ns);
 	s->flags = sample_bits(e, stack);
@@ -303,7 +333,6 @@ static int add_sample(struct pipeline *p, const struct sample_event *e, const st
 	if ((r = stacks_intern(p->stacks, part, allow_unknown, &stack)) < 0 ||
 	    (r = threads_id(p->threads, e, &s.thread)) < 0)
 		return r;
-	s.stack = stack.id;
 	if ((part->opcode != OPCODE_NONE && stack.has_leaf && (r = note_opcode(p, e, &s)) < 0) ||
 	    (r = note_exception(p, e, &s)) < 0 || (r = describe_sample(p, e, &stack, &s)) < 0 ||
 	    (r = profile_add_sample(p->profile, &s)) < 0)
@@ -359,6 +388,7 @@ static bool is_sound(const struct pipeline *p, const struct sample_event *e, siz
 	const struct sample_part *part = sample_part(e);
 
 	return e->source < SOURCE_COUNT_ && e->value && part->kind == PART_PYTHON &&
+	       (e->source != SOURCE_EVENTS || session_event(p->session, e->event)) &&
 	       part->status <= UNWIND_UNIDENTIFIED && part->depth <= FRAMES_MAX &&
 	       (part->depth || part->status != UNWIND_COMPLETE) && sample_size(e) <= size &&
 	       (e->source == SOURCE_SWITCHES ? is_sound_span(p, e) : !e->duration_ns);
@@ -606,9 +636,9 @@ int pipeline_forget_ids(struct pipeline *p)
 	int r;
 
 	stacks_forget_ids(p->stacks);
-	memset(p->kinds, 0, sizeof(p->kinds));
+	memset(p->timed_kinds, 0, sizeof(p->timed_kinds));
 	keep_processes(p);
-	if ((r = discovery_sweep(p->discovery)) < 0 ||
+	if ((r = add_event_kinds(p)) < 0 || (r = discovery_sweep(p->discovery)) < 0 ||
 	    (r = processes_forget_ids(p->processes)) < 0 ||
 	    (r = threads_forget_ids(p->threads)) < 0)
 		return r;

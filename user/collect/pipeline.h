@@ -76,9 +76,10 @@ struct pipeline_stats {
 	uint64_t waiting;   /* now */
 	uint64_t malformed; /* records we could not read: a bug */
 	uint64_t refused;   /* looks at targets: too many, or too much of one */
-	/* Ticks of processes that were not identified then: now samples outside Python; left out
-	 * by the mode; without Python */
-	uint64_t found_outside, found_left_out, found_other;
+	/* By source, as its counters count: of processes that were not identified then. Now
+	 * samples outside Python; left out by the mode; without Python. */
+	uint64_t found_outside[SOURCE_COUNT_], found_left_out[SOURCE_COUNT_],
+		found_other[SOURCE_COUNT_];
 };
 const struct pipeline_stats *pipeline_stats(const struct pipeline *p);
 

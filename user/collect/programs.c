@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/vec.h"
+#include "collect/event_links.h"
 #include "collect/features.h"
 #include "pyebpf.skel.h"
 
@@ -40,8 +41,8 @@ __attribute__((format(printf, 2, 0))) static int libbpf_log(enum libbpf_print_le
 }
 
 /*
- * Has a sampler call the kernel's function in place of TASK_WORK_SCHEDULE. Where there is none
- * the call stays, in code that the verifier sees is never reached.
+ * Has a sampler call the kernel's function in place of TASK_WORK_SCHEDULE. Where there is none the
+ * call stays, in code that the verifier sees is never reached.
  */
 static int bind_task_work(struct bpf_program *sampler, uint32_t function)
 {
@@ -58,6 +59,20 @@ static int bind_task_work(struct bpf_program *sampler, uint32_t function)
 			insns[i].imm = (int)function;
 		}
 	return bpf_program__set_insns(sampler, insns, count);
+}
+
+/* Of all programs that are going to be loaded. */
+static int bind_all_task_work(struct pyebpf *skel, uint32_t function)
+{
+	struct bpf_program *program = NULL;
+	int r = 0;
+
+	if (!skel->rodata->session.has_task_work)
+		return 0;
+	while (!r && (program = bpf_object__next_program(skel->obj, program)))
+		if (bpf_program__autoload(program))
+			r = bind_task_work(program, function);
+	return r;
 }
 
 /* Of ticks those that the modes ask for; 0: all of them. */
@@ -91,17 +106,13 @@ static int cgroup_inode(const struct cgroup *cgroup, __u64 *inode)
 static int configure(struct pyebpf *skel, const struct session_opts *opts, int cpus,
 		     const struct feature_probe *probe)
 {
-	uint32_t task_work = feature_task_work(probe);
 	struct session_config *c = (struct session_config *)&skel->rodata->session;
 	uint32_t inode = 0;
 	int r = pid_namespace_own(&inode);
 
 	if (r < 0)
 		return r;
-	c->has_task_work = task_work && !opts->no_task_work;
-	if (c->has_task_work && ((r = bind_task_work(skel->progs.sample, task_work)) < 0 ||
-				 (r = bind_task_work(skel->progs.on_switched, task_work)) < 0))
-		return r;
+	c->has_task_work = feature_task_work(probe) && !opts->no_task_work;
 	c->pidns_inode = inode;
 	c->cpus = cpus;
 	c->wakeup_bytes = opts->ring_bytes / 4;
@@ -260,12 +271,13 @@ static int attach(struct pyebpf *skel)
 static int size_maps(struct pyebpf *skel, const struct session_opts *opts, int cpus)
 {
 	const struct session_config *c = &skel->rodata->session;
+	uint32_t spare = session_opts_have_source(opts, SOURCE_EVENTS) ? EVENT_SPARE_SLOTS : 0;
 	int r;
 
 	if ((r = bpf_map__set_max_entries(skel->maps.events, opts->ring_bytes)) < 0 ||
-	    (r = bpf_map__set_max_entries(skel->maps.scratch,
-					  c->scratch_rows * cpus + TASK_SCRATCHES + c->has_spans)) <
-		    0 ||
+	    (r = bpf_map__set_max_entries(skel->maps.scratch, c->scratch_rows * cpus +
+								      TASK_SCRATCHES +
+								      c->has_spans + spare)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.cpu_ticks, cpus)) < 0)
 		return err_set(r, "size the BPF maps: %s", strerror(-r));
 	return 0;
@@ -307,12 +319,15 @@ static int start_programs(const struct session_opts *opts, const struct feature_
 	_cleanup_(closep) int types_fd = memfd_create("pyebpf_types", MFD_CLOEXEC);
 	_cleanup_(unregister) int traced = register_traced(probe);
 	_cleanup_(pyebpf__destroyp) struct pyebpf *skel = NULL;
+	static const struct event_list no_events;
 	int cpus = libbpf_num_possible_cpus(), r;
 
 	if (traced < 0)
 		return err_set(traced, "open the BPF object: %s", strerror(-traced));
 	if ((r = open_programs(types_fd, &skel)) < 0 ||
 	    (r = configure(skel, opts, cpus, probe)) < 0 || (r = choose_programs(skel)) < 0 ||
+	    (r = event_links_configure(skel, opts->events ? opts->events : &no_events, cpus)) < 0 ||
+	    (r = bind_all_task_work(skel, feature_task_work(probe))) < 0 ||
 	    (r = size_maps(skel, opts, cpus)) < 0 ||
 	    (r = write_types(skel, probe->types, types_fd)) < 0 ||
 	    (r = load_programs(skel, opts)) < 0)

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/strbuf.h"
 #include "collect/counters.h"
 #include "collect/discover.h"
 #include "collect/modes.h"
@@ -29,27 +30,47 @@ struct recorder {
 	uint64_t last_look_ns, last_settle_ns;
 };
 
-static int describe(struct recorder *rec)
+static int describe_mode(const struct recorder *rec, struct recording *m)
 {
 	_cleanup_(strbuf_releasep) struct strbuf mode = STRBUF_INIT;
-	bool has_ticks = session_has_source(rec->session, SOURCE_TICKS);
-	struct recording *m = profile_recording(rec->profile);
-	struct utsname u;
 	int r = modes_put(rec->opts.session.modes, &mode);
 
 	if (r < 0)
 		return r;
+	return recording_set_text(&m->mode, mode.len ? strbuf_str(&mode) : "events");
+}
 
-	m->rate_hz = rec->opts.session.freq_hz;
+/* What has samples taken: "cpu-clock,page-faults,rss_stat". */
+static int describe_events(const struct recorder *rec, struct recording *m)
+{
+	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+	const struct event *e;
+
+	if (session_has_source(rec->session, SOURCE_TICKS))
+		strbuf_puts(&text, "cpu-clock");
+	for (uint32_t i = 0; (e = session_event(rec->session, i)); i++)
+		strbuf_appendf(&text, "%s%s", text.len ? "," : "", event_source(e));
+	if (strbuf_error(&text))
+		return -ENOMEM;
+	return recording_set_text(&m->event, strbuf_str(&text));
+}
+
+static int describe(struct recorder *rec)
+{
+	struct recording *m = profile_recording(rec->profile);
+	struct utsname u;
+	int r;
+
+	m->rate_hz = session_has_source(rec->session, SOURCE_TICKS) ? rec->opts.session.freq_hz : 0;
 	m->interval_ns = session_interval_ns(rec->session);
 	m->cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
 	uname(&u);
 	if ((r = recording_set_text(&m->kernel, u.release)) < 0 ||
 	    (r = recording_set_text(&m->machine, u.machine)) < 0 ||
 	    (r = recording_set_text(&m->version, PYEBPF_VERSION)) < 0 ||
-	    (r = recording_set_text(&m->mode, strbuf_str(&mode))) < 0)
+	    (r = describe_mode(rec, m)) < 0)
 		return r;
-	return recording_set_text(&m->event, has_ticks ? "cpu-clock" : "sched_switch");
+	return describe_events(rec, m);
 }
 
 int recorder_open(const struct recorder_opts *opts, struct recorder **out)

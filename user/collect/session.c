@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/vec.h"
+#include "collect/event_links.h"
 #include "collect/programs.h"
 #include "collect/spans.h"
 #include "collect/ticker.h"
@@ -32,7 +33,8 @@ struct session {
 	struct session_opts opts;
 	struct cpu_ticks *ticks; /* of each CPU; mapped */
 	size_t ticks_bytes;
-	struct ticker *ticker;         /* NULL: not attached */
+	struct ticker *ticker;         /* NULL: not attached, or no source */
+	struct event_links *events;    /* likewise */
 	struct spans *spans;           /* NULL: none are recorded, or not yet */
 	int switches[SWITCH_PROGRAMS]; /* the programs that the scheduler runs, attached; -1: not */
 	bool is_stopped;
@@ -98,6 +100,7 @@ void session_free(struct session *s)
 	if (!s)
 		return;
 	ticker_free(s->ticker);
+	event_links_free(s->events);
 	spans_free(s->spans);
 	detach_switches(s);
 	if (s->ticks)
@@ -121,7 +124,7 @@ static int map_ticks(struct session *s, int cpus)
 	return 0;
 }
 
-int session_attach(struct session *s)
+static int attach_ticker(struct session *s)
 {
 	struct ticker_opts opts = { .freq_hz = s->opts.freq_hz,
 				    .program_fd = bpf_program__fd(s->skel->progs.sample),
@@ -159,21 +162,35 @@ static int attach_switches(struct session *s)
 	return 0;
 }
 
+int session_attach(struct session *s)
+{
+	int r = session_has_source(s, SOURCE_TICKS) ? attach_ticker(s) : 0;
+
+	if (r < 0 || !session_has_source(s, SOURCE_EVENTS))
+		return r;
+	return event_links_new(s->skel, s->opts.events, libbpf_num_possible_cpus(), &s->events);
+}
+
 void session_stop(struct session *s)
 {
-	ticker_stop(s->ticker);
+	if (s->ticker)
+		ticker_stop(s->ticker);
 	detach_switches(s);
+	s->skel->bss->has_events_on = 0;
+	event_links_free(take_ptr(s->events));
 	s->is_stopped = true;
 }
 
 int session_follow_cpus(struct session *s)
 {
-	return ticker_follow_cpus(s->ticker);
+	int r = s->ticker ? ticker_follow_cpus(s->ticker) : 0;
+
+	return r < 0 || !s->events ? r : event_links_follow_cpus(s->events);
 }
 
 int session_set_stride(struct session *s, uint32_t stride)
 {
-	return ticker_set_stride(s->ticker, stride);
+	return s->ticker ? ticker_set_stride(s->ticker, stride) : 0;
 }
 
 int session_add_layout(struct session *s, const struct py_offsets *off)
@@ -488,7 +505,7 @@ bool session_opts_have_source(const struct session_opts *opts, enum sample_sourc
 		/* A tick of who holds the GIL says who others wait for. */
 		[SOURCE_TICKS] = MODE_CPU | MODE_GIL | MODE_EXCEPTION | MODE_OFF_CPU,
 		[SOURCE_SWITCHES] = MODE_OFF_CPU,
-		[SOURCE_EVENTS] = MODE_EVENTS,
+		[SOURCE_EVENTS] = MODE_EVENTS | MODE_MEMORY,
 	};
 
 	return (opts->modes ? opts->modes : MODE_CPU) & modes[source];
@@ -497,6 +514,30 @@ bool session_opts_have_source(const struct session_opts *opts, enum sample_sourc
 bool session_has_source(const struct session *s, enum sample_source source)
 {
 	return session_opts_have_source(&s->opts, source);
+}
+
+const struct event *session_event(const struct session *s, uint32_t number)
+{
+	const struct event_list *events = s->opts.events;
+
+	return events && number < events->len ? &events->items[number] : NULL;
+}
+
+/* Those of the programs of events are in their slots. Both begin with the counters. */
+static int add_slot_stats(struct session *s, uint64_t stats[STAT_COUNT_])
+{
+	const struct bpf_map *map = s->skel->maps.event_slots;
+	_cleanup_(freep) uint64_t *slot = malloc(bpf_map__value_size(map));
+
+	if (!slot)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < bpf_map__max_entries(map); i++) {
+		if (bpf_map_lookup_elem(bpf_map__fd(map), &i, slot) < 0)
+			return err_set(-errno, "read the counters: %s", strerror(errno));
+		for (int j = 0; j < STAT_COUNT_; j++)
+			stats[j] += slot[j];
+	}
+	return 0;
 }
 
 int session_stats(struct session *s, enum sample_source source, uint64_t stats[STAT_COUNT_])
@@ -515,7 +556,7 @@ int session_stats(struct session *s, enum sample_source source, uint64_t stats[S
 	for (int cpu = 0; cpu < cpus; cpu++)
 		for (int i = 0; i < STAT_COUNT_; i++)
 			stats[i] += ((uint64_t *)(values + cpu * stride))[i];
-	return 0;
+	return source == SOURCE_EVENTS ? add_slot_stats(s, stats) : 0;
 }
 
 /*
@@ -584,10 +625,11 @@ static int begin_spans(struct session *s)
 
 int session_start(struct session *s)
 {
-	int r = ticker_start(s->ticker);
+	int r = s->ticker ? ticker_start(s->ticker) : 0;
 
 	if (r < 0 || (r = attach_switches(s)) < 0 || (r = begin_spans(s)) < 0)
 		return r;
+	s->skel->bss->has_events_on = s->events != NULL;
 	return read_cpu_time(s, &s->cpu_time_base_ns);
 }
 
@@ -605,20 +647,20 @@ int session_close_spans(struct session *s, uint64_t at_ns)
 
 uint64_t session_pending(const struct session *s, enum sample_source source)
 {
-	uint64_t value = 0;
+	uint64_t pending = 0;
 
 	for (size_t i = 0; s->is_stopped && i < TASK_WORKS; i++) {
 		const struct task_slot *slot = &s->skel->bss->task_slots[i];
 
-		if (slot->tid && slot->source == source)
-			value += slot->value + slot->joined;
+		if (slot->owner && (uint8_t)(slot->owner >> TASK_OWNER_SOURCE) == source)
+			pending += slot->value + slot->joined;
 	}
-	return value;
+	return pending;
 }
 
 uint64_t session_interval_ns(const struct session *s)
 {
-	return NS_PER_SECOND / s->opts.freq_hz;
+	return session_has_source(s, SOURCE_TICKS) ? NS_PER_SECOND / s->opts.freq_hz : 0;
 }
 
 uint64_t session_expected_ticks(struct session *s)

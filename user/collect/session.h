@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "bpf/events.h"
+#include "collect/events.h"
 #include "collect/usage.h"
 #include "target/cgroup.h"
 #include "target/pid_namespace.h"
@@ -25,7 +26,8 @@ enum session_mode {
 	MODE_OFF_CPU = 1 << 1,   /* spans of waiting, and what each thread's times sum up to */
 	MODE_GIL = 1 << 2,       /* of ticks those that hold the GIL alone */
 	MODE_EXCEPTION = 1 << 3, /* those that handle an exception alone */
-	MODE_EVENTS = 1 << 4,    /* perf events that the user names */
+	MODE_MEMORY = 1 << 4,    /* growth of resident memory */
+	MODE_EVENTS = 1 << 5,    /* perf events that the user names */
 };
 #define MODE_WALL (MODE_CPU | MODE_OFF_CPU)
 
@@ -46,6 +48,8 @@ struct session_opts {
 	const struct cgroup *cgroup;
 	/* Only tasks of this PID namespace or of those inside it; NULL: of any. Borrowed. */
 	const struct pid_namespace *pid_namespace;
+	/* MODE_EVENTS, MODE_MEMORY: borrowed until session_free(). */
+	const struct event_list *events;
 	size_t ring_bytes; /* power of two, >= 64 KiB */
 };
 
@@ -160,15 +164,17 @@ int session_open_spans(struct session *s, uint32_t pid);
  * is too full, to be emptied and called again.
  */
 int session_close_spans(struct session *s, uint64_t at_ns);
+/* By its number, as samples have it; NULL: the session has none of that. Borrowed. */
+const struct event *session_event(const struct session *s, uint32_t number);
 
 /* What was counted of a source: sums over the CPUs. 0, or a negative errno with a message. */
 int session_stats(struct session *s, enum sample_source source, uint64_t stats[STAT_COUNT_]);
 
-/* After session_stop(): what samples of a source stand for that still wait for their threads to
- * come back from the kernel. They are lost. */
+/* After session_stop(): what of a source still waits for its threads to come back from the kernel,
+ * as its counters count. It is lost. */
 uint64_t session_pending(const struct session *s, enum sample_source source);
 
-/* What a tick stands for, ns. */
+/* What a tick stands for, ns; 0: there are none. */
 uint64_t session_interval_ns(const struct session *s);
 
 /*

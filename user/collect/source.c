@@ -13,7 +13,7 @@ const struct source sources[SOURCE_COUNT_] = {
 			      .events = "spans",
 			      .losses = loss_spans,
 			      .unit = UNIT_NS },
-	[SOURCE_EVENTS] = { .prefix = "event_",
+	[SOURCE_EVENTS] = { .prefix = EVENT_COUNTERS,
 			    .events = "events",
 			    .losses = loss_events,
 			    .unit = UNIT_COUNT },

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "profile/loss.h"
 
 void kinds_release(struct kinds *k)
 {
@@ -37,8 +38,9 @@ static bool has_ticks(const struct profile *p)
 }
 
 /*
- * Of samples none of which is a tick. The first of several modes are ticks, be there none as yet,
- * unless it is a kind: "wall,memory", "cpu,memory".
+ * Of samples none of which is a tick. What the recording's mode names first is meant, be there none
+ * of it as yet: "off-cpu", which also has some of "cpu"; "wall,memory". Else ticks are, where they
+ * are recorded: "cpu,memory", "gil".
  */
 static char *choose_by_mode(const struct profile *p)
 {
@@ -47,17 +49,19 @@ static char *choose_by_mode(const struct profile *p)
 	size_t len = strcspn(mode, ",");
 	_cleanup_(freep) char *first = strndup(mode, len);
 
-	if (!first || !strcmp(first, KINDS_WALL) || has_kind(p, first))
+	if (!first || !strcmp(first, KINDS_WALL) || !strcmp(first, KINDS_OFF_CPU))
 		return take_ptr(first);
-	return strdup(mode[len] ? KINDS_CPU : name_of(p, 1));
+	if (has_kind(p, KINDS_CPU) && has_kind(p, KINDS_OFF_CPU))
+		return strdup(KINDS_WALL);
+	if (has_kind(p, first))
+		return take_ptr(first);
+	return strdup(mode[len] || (len && r->interval_ns) ? KINDS_CPU : name_of(p, 1));
 }
 
 static char *choose(const struct profile *p)
 {
 	if (!p->kinds.len || has_ticks(p))
 		return strdup(KINDS_CPU);
-	if (has_kind(p, KINDS_CPU) && has_kind(p, KINDS_OFF_CPU))
-		return strdup(KINDS_WALL);
 	return choose_by_mode(p);
 }
 
@@ -181,7 +185,10 @@ int kinds_describe(const struct kinds *k, const struct profile *p, struct record
 		r->interval_ns = kind->unit == UNIT_NS ? kind->period : 0;
 		r->other_unit = (struct value_unit){ kind->period, kind->unit };
 		r->rate_hz = 0;
-		recording_clear_counters(r);
+		if (role_of(k, name_of(p, kind - p->kinds.items + 1)) & ~KIND_IS_WANTED)
+			recording_clear_counters(r);
+		else
+			recording_keep_counters(r, EVENT_COUNTERS);
 	}
 	return describe_event(k, p, r);
 }

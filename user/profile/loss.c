@@ -25,7 +25,7 @@ const struct loss_row loss_ticks[] = {
 };
 
 const struct loss_row loss_spans[] = { LOST_BY_THE_SAMPLER("switch_"), { NULL, NULL } };
-const struct loss_row loss_events[] = { LOST_BY_THE_SAMPLER("event_"), { NULL, NULL } };
+const struct loss_row loss_events[] = { LOST_BY_THE_SAMPLER(EVENT_COUNTERS), { NULL, NULL } };
 
 const struct loss_row loss_quality[] = {
 	{ "truncated", "deeper than the frame limit" },

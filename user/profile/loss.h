@@ -20,6 +20,7 @@ struct loss_row {
 extern const struct loss_row loss_ticks[];
 extern const struct loss_row loss_spans[];  /* of waiting: likewise */
 extern const struct loss_row loss_events[]; /* perf events that the user named */
+#define EVENT_COUNTERS "event_"             /* so all counters of these begin */
 
 /* Samples that are less than whole. */
 extern const struct loss_row loss_quality[];

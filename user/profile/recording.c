@@ -41,11 +41,22 @@ static void release_texts(struct recording *r)
 			free(*(char **)recording_field(r, &recording_fields[i]));
 }
 
+void recording_keep_counters(struct recording *r, const char *prefix)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < r->counters.len; i++) {
+		if (prefix && !strncmp(r->counters.items[i].name, prefix, strlen(prefix)))
+			r->counters.items[kept++] = r->counters.items[i];
+		else
+			free(r->counters.items[i].name);
+	}
+	r->counters.len = kept;
+}
+
 void recording_clear_counters(struct recording *r)
 {
-	for (size_t i = 0; i < r->counters.len; i++)
-		free(r->counters.items[i].name);
-	r->counters.len = 0;
+	recording_keep_counters(r, NULL);
 }
 
 void recording_release(struct recording *r)

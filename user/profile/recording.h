@@ -97,6 +97,8 @@ struct value_unit recording_value_unit(const struct recording *r);
 int recording_set_counter(struct recording *r, const char *name, uint64_t value);
 
 void recording_clear_counters(struct recording *r);
+/* But for those whose names begin so. */
+void recording_keep_counters(struct recording *r, const char *prefix);
 bool recording_has_counter(const struct recording *r, const char *name);
 
 /* 0 where there is none of that name. */

@@ -19,6 +19,9 @@ static void test_modes_put_names_what_is_recorded(void **state)
 		{ MODE_OFF_CPU, "off-cpu" },
 		{ MODE_OFF_CPU | MODE_GIL, "off-cpu,gil" },
 		{ MODE_GIL | MODE_EXCEPTION, "gil,exception" },
+		{ MODE_WALL | MODE_MEMORY, "wall,memory" },
+		{ MODE_CPU | MODE_EVENTS, "cpu" },
+		{ MODE_EVENTS, "" },
 	};
 
 	(void)state;
@@ -43,7 +46,7 @@ static void test_modes_of_words_joins_them(void **state)
 		assert_int_equal(modes_put(modes_of_words(1u << i), &text), 0);
 		assert_string_equal(strbuf_str(&text), mode_words[i]);
 	}
-	assert_int_equal(modes_of_words(all), MODE_WALL | MODE_GIL | MODE_EXCEPTION);
+	assert_int_equal(modes_of_words(all), MODE_WALL | MODE_GIL | MODE_EXCEPTION | MODE_MEMORY);
 }
 
 int main(void)

@@ -71,6 +71,9 @@ static void test_pipeline_record_counts_what_it_refuses(void **state)
 				  .wait = WAIT_LOCK }, { .status = UNWIND_FAULT } } }, true },
 		{ "times where none are recorded", sizeof(struct thread_times_event),
 		  { .times = { .kind = EVENT_THREAD_TIMES } }, true },
+		{ "sample of an event that was not asked for", SAMPLE_BYTES,
+		  { .sample = { { .kind = EVENT_SAMPLE, .source = SOURCE_EVENTS, .event = 1, .value = 1 },
+				{ .status = UNWIND_FAULT } } }, true },
 		{ "sample of a part of no known kind", SAMPLE_BYTES,
 		  { .sample = { { .kind = EVENT_SAMPLE, .value = 1 },
 				{ .kind = PART_COUNT_, .status = UNWIND_FAULT } } }, true },
@@ -418,6 +421,40 @@ static void test_pipeline_record_marks_what_threads_do(void **state)
 	}
 }
 
+static void test_pipeline_record_tells_events_from_ticks(void **state)
+{
+	_cleanup_(profile_freep) struct profile *profile = NULL;
+	_cleanup_(discovery_freep) struct discovery *discovery = NULL;
+	_cleanup_(pipeline_freep) struct pipeline *p = NULL;
+	union record record = { .sample = { { .kind = EVENT_SAMPLE,
+					      .source = SOURCE_EVENTS,
+					      .pid = (uint32_t)getpid(),
+					      .tid = (uint32_t)getpid(),
+					      .process = OWN_PROCESS,
+					      .value = 7 },
+					    { .status = UNWIND_OUTSIDE } } };
+	const struct pipeline_opts none = { 0 };
+	const struct sample_kind *kind;
+
+	(void)state;
+	assert_int_equal(profile_new(&profile), 0);
+	assert_int_equal(discovery_new(NULL, &discovery), 0);
+	assert_int_equal(pipeline_new(NULL, discovery, profile, &none, &p), 0);
+	feed(p, OWN_PROCESS);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pipeline_record(p, &record, SAMPLE_BYTES), 0);
+	assert_int_equal(pipeline_settle(p, LONG_NS, true), 0);
+	assert_int_equal(profile->samples.len, 3);
+	assert_int_equal(profile->kinds.len, 1);
+	kind = &profile->kinds.items[0];
+	assert_string_equal(strtab_get(profile->strings, kind->name), "page-faults");
+	assert_int_equal(kind->period, 10);
+	assert_int_equal(kind->unit, UNIT_COUNT);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(profile->samples.items[i].value,
+				 profile->samples.items[i].kind == KIND_TICKS ? 1 : 7);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -425,6 +462,7 @@ int main(void)
 		cmocka_unit_test(test_pipeline_record_makes_kinds_of_times),
 		cmocka_unit_test(test_pipeline_record_waits_for_no_look),
 		cmocka_unit_test(test_pipeline_record_marks_what_threads_do),
+		cmocka_unit_test(test_pipeline_record_tells_events_from_ticks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
