@@ -323,7 +323,7 @@ static int add_sample(struct pipeline *p, const struct sample_event *e, const st
 	struct sample_stack stack;
 	int r;
 
-	if (is_identified && (r = processes_introduce(p->processes, e)) < 0)
+	if (is_identified && (r = processes_introduce(p->processes, e, NULL)) < 0)
 		return r;
 	if (!allow_unknown &&
 	    (threads_is_awaited(p->threads, e) || processes_is_awaited(p->processes, e->process)))
@@ -371,7 +371,7 @@ static int take_timed(void *arg, const struct timed_sample *s)
 	int r;
 
 	if (sample_part(e)->status == UNWIND_NOT_SAMPLED &&
-	    ((r = processes_introduce(p->processes, e)) < 0 ||
+	    ((r = processes_introduce(p->processes, e, s->comm)) < 0 ||
 	     (r = threads_introduce(p->threads, e, s->comm)) < 0))
 		return r;
 	return take_sample(p, e, &worth);

@@ -293,13 +293,15 @@ static int add_to_profile(struct processes *ps, struct known_process *known)
 	return profile_add_process(ps->profile, &process, &known->id);
 }
 
-int processes_introduce(struct processes *ps, const struct sample_event *e)
+int processes_introduce(struct processes *ps, const struct sample_event *e, const char *comm)
 {
-	const struct process_event nameless = {
+	struct process_event stand_in = {
 		.kind = EVENT_PROCESS, .pid = e->pid, .process = e->process, .layout = LAYOUT_NONE
 	};
 
-	return processes_find(ps, e->process) ? 0 : processes_add(ps, &nameless, sizeof(nameless));
+	if (comm)
+		memcpy(stand_in.comm, comm, sizeof(stand_in.comm));
+	return processes_find(ps, e->process) ? 0 : processes_add(ps, &stand_in, sizeof(stand_in));
 }
 
 int processes_id(struct processes *ps, uint64_t process, uint32_t *id)

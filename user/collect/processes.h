@@ -45,10 +45,11 @@ int processes_add(struct processes *ps, const struct process_event *e, size_t si
 struct known_process *processes_find(const struct processes *ps, uint64_t process);
 
 /*
- * The sample's process, if it is not known: its record was lost, so that it is there by its numbers
- * alone. 0 or -ENOMEM.
+ * The sample's process, if it is not known: its record was lost, or it had none, so that it is
+ * there by its numbers alone, and by the kernel's name of its thread (COMM_BYTES) unless that is
+ * NULL. 0 or -ENOMEM.
  */
-int processes_introduce(struct processes *ps, const struct sample_event *e);
+int processes_introduce(struct processes *ps, const struct sample_event *e, const char *comm);
 
 /* Whether its container or its command line may come yet. */
 bool processes_is_awaited(const struct processes *ps, uint64_t process);
