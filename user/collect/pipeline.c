@@ -333,6 +333,7 @@ static int add_sample(struct pipeline *p, const struct sample_event *e, const st
 	if ((r = stacks_intern(p->stacks, part, allow_unknown, &stack)) < 0 ||
 	    (r = threads_id(p->threads, e, &s.thread)) < 0)
 		return r;
+	s.stack = stack.id;
 	if ((part->opcode != OPCODE_NONE && stack.has_leaf && (r = note_opcode(p, e, &s)) < 0) ||
 	    (r = note_exception(p, e, &s)) < 0 || (r = describe_sample(p, e, &stack, &s)) < 0 ||
 	    (r = profile_add_sample(p->profile, &s)) < 0)
