@@ -102,7 +102,7 @@ def test_stretches(python, tmp_path):
         check_stretch(samples, stretch)
     check_lives(samples, truth)
     assert "of-computes" in map(thread, samples)
-    assert re.search(r"s of \d+ threads in [\d.]+ s: CPU [\d.]+ m?s \([\d.]+%\), ", text), text
+    assert re.search(r"s of \d+ threads in [\d.]+ m?s: CPU [\d.]+ m?s \([\d.]+%\), ", text), text
 
 
 @pytest.mark.full

@@ -24,6 +24,7 @@ import collapsed  # noqa: E402
 import kernels  # noqa: E402
 import pythons  # noqa: E402
 import recording  # noqa: E402
+import test_time  # noqa: E402
 import vm  # noqa: E402
 
 PYEBPF = os.path.abspath(os.environ.get("PYEBPF")
@@ -221,6 +222,18 @@ def test_task_work(machine, tmp_path):
     for begin, seconds in cold.items():
         found = sum(count for _, frames, count in samples if frames[-1].name.startswith(begin))
         assert found > 0.5 * HZ * seconds, (begin, found, c)
+
+
+def test_waits(machine):
+    """The stretches of waits.py, as on this machine. Nobody else runs, but the CPU is slow: what a thread
+    waits for it is a part of its stretch, and what it takes to start is more."""
+    assert machine.step("waits").status == 0, machine.text("waits")
+    truth = next(json.loads(line) for line in machine.step("waits").out if line.startswith("{"))
+    samples = [json.loads(line) for line in machine.step("waits.jsonl").out]
+    assert len(truth["stretches"]) == test_time.STRETCHES, truth
+    for stretch in truth["stretches"]:
+        test_time.check_stretch(samples, stretch)
+    test_time.check_lives(samples, truth)
 
 
 def refused(machine, name, *words):

@@ -12,7 +12,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 GUEST = os.path.join(HERE, "guest")
 WORKLOADS = [os.path.join(os.path.dirname(HERE), "workloads", name)
-             for name in ("family.py", "cold.py")]
+             for name in ("family.py", "cold.py", "waits.py")]
 QEMU = "qemu-system-x86_64"
 FOLDERS = ("bin", "dev", "proc", "sys", "tmp", "root")
 

@@ -214,4 +214,5 @@ def main(what, *arguments):
     sys.stdin.readline()
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

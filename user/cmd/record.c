@@ -37,7 +37,7 @@ static int fail(const struct call *call, const struct record_run *r, int e)
 		cmd_try("pyebpf doctor -p %u", r->o->pids.items[0]);
 	else if (e != -ESRCH)
 		cmd_try("pyebpf doctor");
-	if (!r->recorder || e == -EPERM || e == -EOPNOTSUPP)
+	if (!r->is_attached || e == -EPERM)
 		return EXIT_DENIED;
 	return EXIT_NOTHING;
 }

@@ -77,6 +77,7 @@ struct record_run {
 	struct record_targets targets;
 	struct record_files files;
 	struct recorder *recorder;
+	bool is_attached; /* the kernel allows and has all that is asked for */
 	int signal_fd;
 	uint64_t sampling_ns; /* since when there are ticks: a loaded disk may take its time before
 			       */

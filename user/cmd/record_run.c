@@ -91,6 +91,7 @@ static int open_recorder(struct record_run *r)
 	if ((e = events_resolve(&o->events)) < 0 || (e = recorder_open(&opts, &r->recorder)) < 0 ||
 	    (e = recorder_attach(r->recorder)) < 0)
 		return e;
+	r->is_attached = true;
 	return recorder_aim(r->recorder);
 }
 

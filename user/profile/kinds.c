@@ -171,11 +171,12 @@ static const struct sample_kind *only_kind(const struct kinds *k, const struct p
 
 int kinds_describe(const struct kinds *k, const struct profile *p, struct recording *r)
 {
-	const struct sample_kind *kind = k->is_ns ? NULL : only_kind(k, p);
+	const struct sample_kind *kind;
 	int e;
 
 	if (!p->kinds.len || !k->name || kinds_is_unknown(k, p))
-		return 0;
+		return 0; /* of none that there is, or nobody has looked at a sample */
+	kind = k->is_ns ? NULL : only_kind(k, p);
 	e = recording_set_text(&r->mode, k->name);
 	if (e || (!kind && !k->is_ns))
 		return e; /* ticks */
