@@ -158,7 +158,8 @@ def test_free_threaded_lines_and_stacks(free_threaded, tmp_path, is_full):
     with Workload(free_threaded, "lines.py", 30 if is_full else 2) as workload:
         truth, samples, _ = record_whole(workload, tmp_path, HZ)
     sites = judge.SiteTruth(truth)
-    verdict = sites.judge(samples, HZ)
+    # Any `def` of a module may take milliseconds, where this allocator gives memory back.
+    verdict = sites.judge(samples, HZ, near_share=0.01)
     assert not verdict.wrong, verdict.text()
     assert sum(verdict.exact.values()) > 0.9 * HZ * sum(sites.site_cpu.values()), verdict.text()
     assert not set(sites.site_cpu) - set(verdict.exact), verdict.text()
