@@ -27,6 +27,7 @@ FEW = (8, 11, 13, 15)
 MARKERS = (
     "few_pythons: with --tier=test on one interpreter of each kind, not of each minor: for what "
     "depends little on it",
+    "spread(A, B): not each A with each B but with --tier=all: each of both is met; parameters",
     "full: with --tier=all only: takes long, or what make deps does not install",
     "quick: with --tier=check too",
     "threads: also by the build with TSan",
@@ -67,9 +68,28 @@ def pytest_configure(config):
     tier = "all" if wanted else config.getoption("--tier")
     config.pythons = found if tier == "all" else one_a_minor(found)
     config.few_pythons = found if tier == "all" else pythons.of_minors(config.pythons, FEW)
+    config.other_pythons = found if tier == "all" else [p for p in found if p not in config.pythons]
     if tier == "check":
         config.pythons = config.few_pythons
         config.few_pythons = pythons.of_minors(config.pythons, FEW[::3])
+
+
+def spread_out(items):
+    """What the marker `spread` leaves out of the square of A and B: all but a diagonal, round and
+    round the shorter side."""
+    squares = {}
+    for item in items:
+        marker = item.get_closest_marker("spread")
+        if not marker:
+            continue
+        sides, square = squares.setdefault(item.function, (({}, {}), []))
+        values = (str([item.callspec.params[name] for name in names.split(",")])
+                  for names in marker.args)
+        square.append((item, [side.setdefault(value, len(side))
+                              for side, value in zip(sides, values)]))
+    for sides, square in squares.values():
+        shorter = min(map(len, sides))
+        yield from (item for item, (a, b) in square if a % shorter != b % shorter)
 
 
 def pytest_collection_modifyitems(config, items):
@@ -81,8 +101,11 @@ def pytest_collection_modifyitems(config, items):
             return tier == "all"
         return tier != "check" or item.get_closest_marker("quick")
 
-    config.hook.pytest_deselected(items=[item for item in items if not is_of_tier(item)])
-    items[:] = [item for item in items if is_of_tier(item)]
+    chosen = set(item for item in items if is_of_tier(item))
+    if tier != "all":
+        chosen -= set(spread_out([item for item in items if item in chosen]))
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = [item for item in items if item in chosen]
 
 
 def pytest_report_header(config):
@@ -107,7 +130,7 @@ def pytest_generate_tests(metafunc):
     is_few = metafunc.definition.get_closest_marker("few_pythons")
     config = metafunc.config
     for fixture, found in (("python", config.few_pythons if is_few else config.pythons),
-                           ("any_python", config.all_pythons)):
+                           ("any_python", config.other_pythons)):
         if fixture in metafunc.fixturenames:
             metafunc.parametrize(fixture, found, ids=[p.name for p in found])
 

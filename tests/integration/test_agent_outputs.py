@@ -63,7 +63,9 @@ def test_each_gets_everything(some_python, tmp_path):
     assert not agent.waiting("a") and not agent.waiting("b")
 
 
-@pytest.mark.parametrize("trouble", ["hangs", "refuses", "is away"])
+@pytest.mark.parametrize("trouble", [
+    "hangs", pytest.param("refuses", marks=pytest.mark.full),
+    pytest.param("is away", marks=pytest.mark.full)])
 def test_one_in_trouble_holds_up_no_other(some_python, trouble, tmp_path):
     """The other has each window soon after its end, nothing of the first one's is lost, and all end
     within the time of one."""

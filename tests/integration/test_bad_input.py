@@ -242,7 +242,7 @@ def symbol_offset(image, name):
         strings = sections[section[6]][4]
         for i in range(section[5] // 24):
             st_name, _, _, shndx, value, _ = struct.unpack_from("<IBBHQQ", image, section[4] + i * 24)
-            if shndx and image[strings + st_name:].startswith(name + b"\0"):
+            if shndx and image.startswith(name + b"\0", strings + st_name):
                 return sections[shndx][4] + value - sections[shndx][3]
     raise AssertionError("no " + name.decode())
 

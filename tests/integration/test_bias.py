@@ -104,6 +104,7 @@ def check_loop(how, python, output, hz, milliseconds, scale):
 
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("case", LIVES)
+@pytest.mark.spread("case", "how")
 def test_lives_shorter_than_a_period(some_python, case, how, tmp_path, scale, is_full):
     fewer = 1 if is_full or how == "pid" else 0.5
     check_lives(how, some_python, tmp_path / "x.pyebpf", 99, case, scale * fewer)
@@ -124,6 +125,7 @@ def test_lives_of_every_python(python, case, how, tmp_path, scale):
 
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("milliseconds,hz", [(10, 100), (1, 1000)])
+@pytest.mark.spread("milliseconds", "how")
 def test_loops_in_step(some_python, milliseconds, hz, how, tmp_path, scale):
     check_loop(how, some_python, tmp_path / "x.pyebpf", hz, milliseconds, scale)
 

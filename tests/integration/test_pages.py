@@ -117,6 +117,7 @@ def split(stacks):
 COLD, COLD_SECONDS = 20, 0.05
 
 
+@pytest.mark.few_pythons
 def test_names_in_cold_pages(python, tmp_path):
     """Pages that are mapped and in no page table: no swap needed. cold.py says how."""
     if python.minor < 8:

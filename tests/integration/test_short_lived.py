@@ -112,6 +112,7 @@ def uncertainty(children):
     return max(quantum, statistics.stdev(blocks) / len(blocks) ** 0.5)
 
 
+@pytest.mark.spread("brief_python", "kind,hz,at_once")
 def test_named_for_99_percent_of_their_time(brief_python, kind, hz, at_once, tmp_path, staged,
                                             is_full, record_property):
     count = 200 if is_full else 18

@@ -32,6 +32,7 @@ def assert_seen(truth, samples, hz=HZ, least=0.85, ignore=()):
     ("multiprocessing", "forkserver"), ("threads", 50), ("concurrent", 8), ("subinterpreter",),
 ], ids=lambda case: "-".join(map(str, case)))
 @pytest.mark.quick
+@pytest.mark.spread("python", "case")
 def test_family(python, case, tmp_path):
     with Workload(python, "family.py", 0.4, *case) as workload:
         truth, samples, _ = record_whole(workload, tmp_path, HZ)

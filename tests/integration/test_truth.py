@@ -76,12 +76,14 @@ def test_torn_stacks(python, tmp_path, is_full):
 @pytest.mark.few_pythons
 @pytest.mark.parametrize("period_us,hz", [(200, 10000), (10000, 10000), (20, 1000), (200, 1000),
                                           (10000, 1000)])
+@pytest.mark.spread("python", "period_us,hz")
 def test_torn_stacks_at_other_paces(python, period_us, hz, tmp_path, is_full):
     check_torn(python, period_us, hz, 100000 if is_full else hz // 4, tmp_path)
 
 
 @pytest.mark.few_pythons
 @pytest.mark.parametrize("kind", ["hashlib", "zlib", "sleep"])
+@pytest.mark.spread("python", "kind")
 def test_gil_free_code_shows_its_caller(python, kind, tmp_path, is_full):
     hz = 997
     with Workload(python, "gilfree.py", 10 if is_full else 0.8, kind) as workload:
@@ -102,6 +104,7 @@ def test_gil_free_code_shows_its_caller(python, kind, tmp_path, is_full):
 
 @pytest.mark.few_pythons
 @pytest.mark.parametrize("kind", ["lines", "names", "same"])
+@pytest.mark.spread("python", "kind")
 def test_code_made_again_at_the_same_address(python, kind, tmp_path, is_full):
     made = 20000 if is_full else 450
     with Workload(python, "churn.py", made / 600, kind, made) as workload:

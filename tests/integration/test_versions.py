@@ -221,6 +221,7 @@ def marked_share(output, name):
 
 
 @pytest.mark.parametrize("is_on", [True, False], ids=["on", "off"])
+@pytest.mark.spread("jit_python", "is_on")
 def test_jit_lines_are_marked(jit_python, is_on, tmp_path):
     output = tmp_path / "jit.pyebpf"
     with Workload(jit_python, "hot.py", 1.5, env={"PYTHON_JIT": "01"[is_on]}) as workload:
@@ -258,6 +259,7 @@ def greenlet_folder(python):
 
 @pytest.mark.parametrize("period_us", [0, 20])
 @pytest.mark.parametrize("kind", ["greenlet", "gevent"])
+@pytest.mark.spread("greenlet_python", "kind")
 def test_greenlets_keep_their_stacks(greenlet_python, kind, period_us, tmp_path, is_full):
     folder = greenlet_folder(greenlet_python)
     hz = 7919  # a round of switches may take 100 us: not in step with it
