@@ -76,7 +76,7 @@ BAD = [
 ]
 
 
-IN_MINUTES = (port_that_is_taken, spool_that_cannot_be, cgroup_that_is_gone, token_that_is_gone)
+IN_MINUTES = (port_that_is_taken, token_that_is_gone)
 
 
 @pytest.mark.parametrize("spoil, said", [

@@ -91,6 +91,7 @@ def test_embedded(embeddable, linkage, tmp_path):
 # Within the second in which a new program is looked at again and again.
 @pytest.mark.parametrize("milliseconds", [70, 90, 400])
 @pytest.mark.parametrize("target", ["command", "all"])
+@pytest.mark.spread("target", "milliseconds")
 def test_late_dlopen(embeddable, target, milliseconds, tmp_path):
     """A program that loads libpython when it has been running, and been asked about, for a while."""
     f = facts(embeddable)

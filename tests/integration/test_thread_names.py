@@ -52,8 +52,7 @@ def in_time(attempt):
                 raise
 
 
-@pytest.mark.few_pythons
-def test_of_a_process(python, tmp_path):
+def of_a_process(python, tmp_path):
     def attempt():
         recording = tmp_path / "names.pyebpf"
         with Workload(python, "named.py") as workload:
@@ -63,8 +62,7 @@ def test_of_a_process(python, tmp_path):
     in_time(attempt)
 
 
-@pytest.mark.few_pythons
-def test_of_a_command(python, tmp_path):
+def of_a_command(python, tmp_path):
     script = stage(python, "named.py", str(tmp_path))
 
     def attempt():
@@ -79,6 +77,13 @@ def test_of_a_command(python, tmp_path):
         in_time(attempt)
     finally:
         unstage(python, str(tmp_path))
+
+
+@pytest.mark.few_pythons
+@pytest.mark.spread("python", "how")
+@pytest.mark.parametrize("how", [of_a_process, of_a_command])
+def test_of(python, how, tmp_path):
+    how(python, tmp_path)
 
 
 def test_of_every_version_at_once(request, tmp_path):
