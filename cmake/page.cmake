@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# assets/ -> generated/page_assets.h: the page before and behind its data. report.html names the
-# style sheet and, in order, the scripts; they are stripped, joined by esbuild and minified, and
-# their SHA-256 goes into the content security policy.
+# assets/ -> generated/page_assets.h: the page before and behind its data; generated/svg_script.h: what
+# svg.js is. Of the page report.html names the style sheet and, in order, the scripts; they are
+# stripped, joined by esbuild and minified, and their SHA-256 goes into the content security policy.
 #
 # Included by CMakeLists.txt, which makes the rule; run by it with -P, which does the work.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
@@ -13,12 +13,13 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
   if(NOT PYEBPF_ESBUILD)
     message(STATUS "esbuild not found: HTML reports will be 50 KB larger")
   endif()
-  add_custom_command(OUTPUT ${page_header}
+  set(svg_header ${CMAKE_BINARY_DIR}/generated/svg_script.h)
+  add_custom_command(OUTPUT ${page_header} ${svg_header}
     COMMAND ${CMAKE_COMMAND} -DESBUILD=$<$<BOOL:${PYEBPF_ESBUILD}>:${PYEBPF_ESBUILD}>
-      -DASSETS=${CMAKE_SOURCE_DIR}/assets -DHEADER=${page_header}
+      -DASSETS=${CMAKE_SOURCE_DIR}/assets -DHEADER=${page_header} -DSVG_HEADER=${svg_header}
       -P ${CMAKE_CURRENT_LIST_FILE}
     DEPENDS ${page_assets} ${CMAKE_CURRENT_LIST_FILE} VERBATIM)
-  add_custom_target(pyebpf_page DEPENDS ${page_header})
+  add_custom_target(pyebpf_page DEPENDS ${page_header} ${svg_header})
   return()
 endif()
 
@@ -224,3 +225,17 @@ set(header "/* made from assets/ by cmake/page.cmake */\n")
 append_array(page_head "${before}${data}")
 append_array(page_tail "</script>\n<script>${script}</script>${behind}")
 file(WRITE ${HEADER} "${header}")
+
+# The script of flame graphs in SVG, which stands in them as it is.
+read_stripped(svg.js svg_script)
+if(ESBUILD)
+  file(WRITE ${HEADER}.js "${svg_script}")
+  minify(${HEADER}.js svg_script)
+  file(REMOVE ${HEADER}.js)
+endif()
+if("${svg_script}" MATCHES "]]>")
+  message(FATAL_ERROR "assets/svg.js: \"]]>\" would end its element")
+endif()
+set(header "/* made from assets/svg.js by cmake/page.cmake */\n")
+append_array(svg_script "${svg_script}")
+file(WRITE ${SVG_HEADER} "${header}")

@@ -59,11 +59,15 @@ function writePage(data) {
   return file;
 }
 
+// Runs in the page.
+const isShown = () => !document.getElementById("page").hidden ||
+  !document.getElementById("failure").hidden;
+
 // Opens a file; options: {hash, width, height, theme, touch, bypass, rest}. bypass: without the
 // policy, for tools that bring scripts of their own. rest: milliseconds for the window, which loads
-// pages of its own. Returns {page, problems, close()}; close() throws if there were problems.
+// pages of its own; isReady: of what is no page. Returns {page, problems, close()}; close() throws if there were problems.
 async function open(file, {hash = "", width = 1280, height = 800, theme = "light", touch = false,
-  bypass = false, rest = 0} = {}) {
+  bypass = false, rest = 0, isReady = isShown} = {}) {
   const context = await browser.newContext({viewport: {width, height}, colorScheme: theme,
     hasTouch: touch, bypassCSP: bypass, reducedMotion: "reduce", acceptDownloads: true,
     permissions: ["clipboard-read", "clipboard-write"]});
@@ -78,8 +82,7 @@ async function open(file, {hash = "", width = 1280, height = 800, theme = "light
   if (rest)
     await page.waitForTimeout(rest);
   await page.goto(`file://${file}${hash && "#" + hash}`);
-  await page.waitForFunction(() => !document.getElementById("page").hidden ||
-    !document.getElementById("failure").hidden);
+  await page.waitForFunction(isReady);
   await settle(page);
   return {
     page, problems,

@@ -16,10 +16,12 @@ import gzip
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 import unicodedata
+from xml.etree import ElementTree
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROTOS = HERE.parent.parent / "user" / "export"
@@ -51,6 +53,9 @@ JSONL = [
     ("plain.jsonl", []),
     ("no-lines.jsonl", ["--no-lines"]),
 ]
+SVG = [
+    ("plain.svg", []),
+]
 REPORTS = [
     ("report.txt", []),
     ("report-lines.txt", ["--no-summary", "--lines", "--sort", "total", "--limit", "8"]),
@@ -72,6 +77,7 @@ WAITS = [
 PYTHON, NATIVE, KERNEL, MARKER = range(4)
 INTERVAL_NS = 10101010  # of a tick, as golden_recording.c has it
 KEYS = 3
+SVG_HEAD, SVG_ROW, SVG_WIDTH = 58, 16, 1180
 CONTROLS_OF_DIRECTION = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 
 
@@ -119,6 +125,11 @@ def same_file(path, *command):
         run(*command)
         made.append(pathlib.Path(path).read_bytes())
     assert made == KEYS * made[:1], command
+
+
+def without_script(made):
+    """That is as esbuild has it, or as it is in assets/ where there is none."""
+    return re.sub(rb"(?s)<script>.*</script>", b"<script/>", made)
 
 
 def compare(name, made, update):
@@ -232,6 +243,38 @@ def check_jsonl(made, arguments, description):
     assert found == wanted, (found - wanted, wanted - found)
 
 
+def svg_boxes(made):
+    """(x, width, depth, lines of the title) of each box, in order."""
+    space = "{http://www.w3.org/2000/svg}"
+    root = ElementTree.fromstring(made)
+    (graph,) = [inner for inner in root.iter(space + "svg") if inner.get("id") == "graph"]
+    for group in graph:
+        rect = group.find(space + "rect")
+        y = int(rect.get("y"))
+        yield (float(rect.get("x")), float(rect.get("width")), (y - SVG_HEAD) // SVG_ROW,
+               group.findtext(space + "title").split("\n"))
+
+
+def check_svg(made, description):
+    """Each box lies on its caller's; it is as wide as its title says; the first is all there is."""
+    open_boxes, names = [], set()
+    total = sum(expected(description, []).values())
+    for x, width, depth, title in svg_boxes(made):
+        del open_boxes[depth:]
+        assert len(open_boxes) == depth, title
+        if depth:
+            left, room = open_boxes[-1]
+            assert left - 0.002 <= x and x + width <= left + room + 0.002, title
+        open_boxes.append((x, width))
+        share = float(re.search(r", ([\d.]+)%", title[-1]).group(1))
+        assert abs(share - 100 * width / SVG_WIDTH) < 0.051, (title, width)
+        names.add(title[0])
+    assert names >= {"all"} and len(names) > 10, names
+    first = next(svg_boxes(made))
+    assert first[1] == SVG_WIDTH and first[3][0] == "all", first
+    assert first[3][1].startswith("%.1f s, 100.0%%" % (total * INTERVAL_NS / 1e9)), (first, total)
+
+
 def check_losses(pyebpf, recording, folder):
     """A comparison's page says of each side what the recording's own page says of it."""
     page = os.path.join(folder, "page.html")
@@ -275,15 +318,19 @@ def main(pyebpf, golden_recording, waits_recording, update):
             made = run(pyebpf, "export", "-f", "jsonl", *arguments, recording)
             check_jsonl(made, arguments, description)
             is_same &= compare(name, made, update)
+        for name, arguments in SVG:
+            made = run(pyebpf, "export", "-f", "svg", *arguments, recording)
+            check_svg(made, description)
+            is_same &= compare(name, without_script(made), update)
         for name, arguments in REPORTS:
             is_same &= compare(name, run(pyebpf, "report", *arguments, recording), update)
-        for suffix in "json", "md", "xml":
+        for suffix in "json", "md", "xml", "svg":
             made = os.path.join(folder, "diff." + suffix)
             same_file(made, pyebpf, "diff", "-o", made, recording, recording)
         check_losses(pyebpf, recording, folder)
         is_same &= compare_waits(pyebpf, waits_recording, folder, update)
     print("%d golden files compared" % len(
-        COLLAPSED + PPROF + OTLP + JSON + JSONL + REPORTS + WAITS))
+        COLLAPSED + PPROF + OTLP + JSON + JSONL + SVG + REPORTS + WAITS))
     return 0 if is_same else 1
 
 

@@ -57,7 +57,8 @@ static int say_what_is_left_out(const struct load *l)
 static int export_to(struct call *call, const struct export_call *o, const struct exporter *e)
 {
 	_cleanup_(load_release) struct load l = {
-		.road.folds_imports = select_opts_folds_imports(&o->select, e == &exporter_html),
+		.road.folds_imports =
+			select_opts_folds_imports(&o->select, exporter_folds_imports(e)),
 		.to = { .exporter = e, .path = o->output, .x.o = &o->opts },
 	};
 	int r;

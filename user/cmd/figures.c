@@ -6,29 +6,6 @@
 #include "base/cleanup.h"
 #include "base/strbuf.h"
 
-struct units_text value_text(uint64_t value, struct value_unit of)
-{
-	struct units_text text;
-	uint64_t scaled;
-
-	if (__builtin_mul_overflow(value, of.period, &scaled)) {
-		if (of.unit == UNIT_NS)
-			snprintf(text.s, sizeof(text.s), "%.0f years",
-				 (double)value * (double)of.period / (365.25 * 86400e9));
-		else
-			snprintf(text.s, sizeof(text.s), "%.3g", (double)value * (double)of.period);
-		return text;
-	}
-	switch (of.unit) {
-	case UNIT_NS:
-		return units_ns(scaled);
-	case UNIT_BYTES:
-		return units_bytes(scaled);
-	default:
-		return units_count(scaled);
-	}
-}
-
 const char *value_word(struct value_unit of)
 {
 	static const char *const words[] = {

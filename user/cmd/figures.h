@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "cmd/terminal.h"
+#include "export/value_type.h"
 #include "profile/profile.h"
 
 /* Columns of tables: the larger, the brighter. " 12.3%"; whole > 0. */
@@ -13,12 +14,6 @@ void put_percent(struct line *l, uint64_t part, uint64_t whole);
 
 /* Eleven columns: value_text(). */
 void put_value(struct line *l, uint64_t value, struct value_unit of);
-
-/*
- * "1.2 s", "12.3 MiB", "1,234": rounded here and nowhere before. Longer than 2^64 ns only in text,
- * where a count may be any number.
- */
-struct units_text value_text(uint64_t value, struct value_unit of);
 
 /* Are there as many samples as the value says, but for their weights? Of others it is a sum. */
 static inline bool value_is_tick(struct value_unit of)

@@ -6,11 +6,8 @@
 #include "base/file.h"
 
 const struct diff_exporter *const diff_exporters[] = {
-	&diff_exporter_json,
-	&diff_exporter_markdown,
-	&diff_exporter_junit,
-	&diff_exporter_html,
-	NULL,
+	&diff_exporter_json, &diff_exporter_markdown, &diff_exporter_junit,
+	&diff_exporter_html, &diff_exporter_svg,      NULL,
 };
 
 const struct diff_exporter *diff_exporter_for_path(const char *path)

@@ -59,5 +59,6 @@ extern const struct diff_exporter diff_exporter_json;
 extern const struct diff_exporter diff_exporter_markdown;
 extern const struct diff_exporter diff_exporter_junit;
 extern const struct diff_exporter diff_exporter_html;
+extern const struct diff_exporter diff_exporter_svg;
 
 #endif

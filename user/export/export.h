@@ -51,6 +51,9 @@ struct exporting {
 /* An exporter that takes samples, one by one. Others take sums of them: enum cube_axis, at least */
 #define EXPORT_NEEDS_SAMPLES (1U << 31)
 
+/* One whose output is looked at: imports are folded unless the user wants them. */
+#define EXPORT_FOLDS_IMPORTS (1U << 29)
+
 /* One that also takes the table of contention, where there is one. */
 #define EXPORT_NEEDS_GIL (1U << 30)
 
@@ -62,7 +65,7 @@ struct exporter {
 	const char *name;
 	const char *const *suffixes; /* ".collapsed", NULL last */
 	const char *help;            /* one line, lower case, no full stop */
-	unsigned int needs;
+	unsigned int needs;          /* with the bits above */
 
 	/* With EXPORT_NEEDS_SAMPLES only: before the first; all that p holds now; in any case. */
 	int (*begin)(struct exporting *x);
@@ -83,6 +86,11 @@ static inline bool exporter_needs_gil(const struct exporter *e)
 static inline bool exporter_takes_samples(const struct exporter *e)
 {
 	return e->needs & EXPORT_NEEDS_SAMPLES;
+}
+
+static inline bool exporter_folds_imports(const struct exporter *e)
+{
+	return e->needs & EXPORT_FOLDS_IMPORTS;
 }
 
 /* Of the cube that it is to be given. */
@@ -120,6 +128,7 @@ extern const struct exporter exporter_collapsed;
 extern const struct exporter exporter_otlp;
 extern const struct exporter exporter_pprof;
 extern const struct exporter exporter_html;
+extern const struct exporter exporter_svg;
 extern const struct exporter exporter_json;
 extern const struct exporter exporter_jsonl;
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/units.h"
 #include "profile/profile.h"
 
 /*
@@ -54,5 +55,11 @@ static inline const char *value_period_type(const struct value_type *v)
 
 /* value times scale; what is beyond is cut at INT64_MAX, as formats have signed numbers. */
 int64_t value_scaled(uint64_t value, uint64_t scale);
+
+/*
+ * "1.2 s", "12.3 MiB", "1,234": rounded here and nowhere before. Longer than 2^64 ns only in text,
+ * where a count may be any number.
+ */
+struct units_text value_text(uint64_t value, struct value_unit of);
 
 #endif

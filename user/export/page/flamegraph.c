@@ -302,6 +302,6 @@ const struct exporter exporter_html = {
 	.name = "html",
 	.suffixes = suffixes,
 	.help = "one page with flame graph, table, timeline, for any browser",
-	.needs = PAGE_AXES | EXPORT_NEEDS_GIL,
+	.needs = PAGE_AXES | EXPORT_NEEDS_GIL | EXPORT_FOLDS_IMPORTS,
 	.finish = write_html,
 };
