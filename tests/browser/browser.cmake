@@ -25,7 +25,8 @@ foreach(source ${browser_tests})
   endif()
   get_filename_component(name ${source} NAME_WE)
   add_test(NAME browser/${name} COMMAND ${CMAKE_COMMAND} -E env
-    PYEBPF=$<TARGET_FILE:pyebpf> PAGES=$<TARGET_FILE:pages> ${node} ${source})
+    PYEBPF=$<TARGET_FILE:pyebpf> PAGES=$<TARGET_FILE:pages>
+    WAITS_RECORDING=$<TARGET_FILE:waits_recording> ${node} ${source})
   set_tests_properties(browser/${name} PROPERTIES LABELS browser SKIP_RETURN_CODE 77 TIMEOUT 900
     FIXTURES_REQUIRED browser_packages)
 endforeach()

@@ -143,5 +143,5 @@ async function screenshot(page, name) {
   await page.screenshot({path: path.join(RESULTS, `${name}.png`)});
 }
 
-module.exports = {PYEBPF, folder, start, stop, writePage, open, settle, screenshot, axeSource,
+module.exports = {PYEBPF, folder, modules, start, stop, writePage, open, settle, screenshot, axeSource,
   emptyPage};

@@ -53,6 +53,9 @@ JSONL = [
     ("plain.jsonl", []),
     ("no-lines.jsonl", ["--no-lines"]),
 ]
+SPEEDSCOPE = [
+    ("plain.speedscope.json", []),
+]
 SVG = [
     ("plain.svg", []),
 ]
@@ -318,6 +321,9 @@ def main(pyebpf, golden_recording, waits_recording, update):
             made = run(pyebpf, "export", "-f", "jsonl", *arguments, recording)
             check_jsonl(made, arguments, description)
             is_same &= compare(name, made, update)
+        for name, arguments in SPEEDSCOPE:
+            made = run(pyebpf, "export", "-f", "speedscope", *arguments, recording)
+            is_same &= compare(name, re.sub(rb"pyebpf \d[^\"]*", b"pyebpf VERSION", made), update)
         for name, arguments in SVG:
             made = run(pyebpf, "export", "-f", "svg", *arguments, recording)
             check_svg(made, description)
@@ -330,7 +336,7 @@ def main(pyebpf, golden_recording, waits_recording, update):
         check_losses(pyebpf, recording, folder)
         is_same &= compare_waits(pyebpf, waits_recording, folder, update)
     print("%d golden files compared" % len(
-        COLLAPSED + PPROF + OTLP + JSON + JSONL + SVG + REPORTS + WAITS))
+        COLLAPSED + PPROF + OTLP + JSON + JSONL + SVG + SPEEDSCOPE + REPORTS + WAITS))
     return 0 if is_same else 1
 
 

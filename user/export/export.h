@@ -129,6 +129,7 @@ extern const struct exporter exporter_otlp;
 extern const struct exporter exporter_pprof;
 extern const struct exporter exporter_html;
 extern const struct exporter exporter_svg;
+extern const struct exporter exporter_speedscope; /* before json, whose suffix is part of its */
 extern const struct exporter exporter_json;
 extern const struct exporter exporter_jsonl;
 
