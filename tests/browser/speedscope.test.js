@@ -4,41 +4,16 @@
 "use strict";
 const test = require("node:test");
 const assert = require("node:assert");
-const {execFileSync} = require("node:child_process");
 const fs = require("node:fs");
 const path = require("node:path");
-const {PYEBPF, folder, modules, open, start, stop} = require("./browser.js");
+const {folder, modules, open, start, stop} = require("./browser.js");
+const {exported, recording, summed, told} = require("./exported.js");
 const Ajv = require(path.join(modules, "ajv"));
 
 const RELEASE = path.join(modules, "speedscope", "dist", "release");
-const WAITS = process.env.WAITS_RECORDING;
-const SUMMED = "main (app.py:1);load (app.py:5) 300\nmain (app.py:1);\\x3c/b\\x3e (a b.py:9) 500\n";
 
 test.before(start);
 test.after(stop);
-
-function exported(name, source, ...options) {
-  const file = path.join(folder, `${name}.speedscope.json`);
-
-  execFileSync(PYEBPF, ["export", "-q", "-f", "speedscope", ...options, "-o", file, source],
-    {stdio: "pipe"});
-  return file;
-}
-
-function recording() {
-  const file = path.join(folder, "waits.pyebpf");
-
-  if (!fs.existsSync(file))
-    execFileSync(WAITS, [file], {stdio: "pipe"});
-  return file;
-}
-
-function summed() {
-  const file = path.join(folder, "summed.txt");
-
-  fs.writeFileSync(file, SUMMED);
-  return file;
-}
 
 // {thread and kind: {total, unit, self: {function: value}}} of a file in speedscope's format.
 function totals(text) {
@@ -72,24 +47,6 @@ function totals(text) {
   return found;
 }
 
-// What pyebpf's own samples say of the same.
-function told(source) {
-  const found = {}, all = execFileSync(PYEBPF, ["export", "-q", "-f", "jsonl", source],
-    {encoding: "utf8"});
-  const samples = all.trim().split("\n").map((line) => JSON.parse(line));
-  const isTime = (kind) => kind === "cpu" || kind === "off-cpu";
-
-  for (const {pid, tid, process, thread, kind, value, stack} of samples) {
-    const name = `${process} (${pid}) ${thread} (${tid}): ${isTime(kind) ? "wall" : kind}`;
-    const of = found[name] ??= {total: 0, self: {}};
-    const leaf = stack.at(-1)[0];
-
-    of.total += value;
-    of.self[leaf] = (of.self[leaf] || 0) + value;
-  }
-  return found;
-}
-
 // What speedscope makes of a file, as it saves it.
 async function reread(file) {
   const name = path.basename(file), data = path.join(folder, `${name}.js`);
@@ -119,12 +76,14 @@ test("fits the schema", () => {
   const fits = ajv.compile(JSON.parse(
     fs.readFileSync(path.join(RELEASE, "file-format-schema.json"), "utf8")));
 
-  for (const file of [exported("schema", recording()), exported("text", summed())])
+  for (const file of [exported("speedscope", "schema", recording()), exported("speedscope", "text", summed())])
     assert.ok(fits(JSON.parse(fs.readFileSync(file, "utf8"))), JSON.stringify(fits.errors));
 });
 
 test("threads and kinds have the totals of their samples, also in speedscope", async () => {
-  const file = exported("all", recording()), wanted = told(recording());
+  const file = exported("speedscope", "all", recording());
+  const wanted = told(recording(), ({process, pid, thread, tid, kind}) =>
+    `${process} (${pid}) ${thread} (${tid}): ${kind === "time" ? "wall" : kind}`);
   const found = totals(fs.readFileSync(file, "utf8"));
 
   assert.deepEqual(Object.keys(found).sort(), Object.keys(wanted).sort());
@@ -143,7 +102,7 @@ test("threads and kinds have the totals of their samples, also in speedscope", a
 });
 
 test("what has no times is samples", async () => {
-  const again = totals(await reread(exported("summed", summed())));
+  const again = totals(await reread(exported("speedscope", "summed", summed())));
   const [profile] = Object.values(again);
 
   assert.equal(profile.unit, "none");

@@ -53,8 +53,9 @@ JSONL = [
     ("plain.jsonl", []),
     ("no-lines.jsonl", ["--no-lines"]),
 ]
-SPEEDSCOPE = [
+VIEWERS = [
     ("plain.speedscope.json", []),
+    ("plain.gecko.json", []),
 ]
 SVG = [
     ("plain.svg", []),
@@ -321,8 +322,8 @@ def main(pyebpf, golden_recording, waits_recording, update):
             made = run(pyebpf, "export", "-f", "jsonl", *arguments, recording)
             check_jsonl(made, arguments, description)
             is_same &= compare(name, made, update)
-        for name, arguments in SPEEDSCOPE:
-            made = run(pyebpf, "export", "-f", "speedscope", *arguments, recording)
+        for name, arguments in VIEWERS:
+            made = run(pyebpf, "export", "-f", name.split(".")[1], *arguments, recording)
             is_same &= compare(name, re.sub(rb"pyebpf \d[^\"]*", b"pyebpf VERSION", made), update)
         for name, arguments in SVG:
             made = run(pyebpf, "export", "-f", "svg", *arguments, recording)
@@ -336,7 +337,7 @@ def main(pyebpf, golden_recording, waits_recording, update):
         check_losses(pyebpf, recording, folder)
         is_same &= compare_waits(pyebpf, waits_recording, folder, update)
     print("%d golden files compared" % len(
-        COLLAPSED + PPROF + OTLP + JSON + JSONL + SVG + SPEEDSCOPE + REPORTS + WAITS))
+        COLLAPSED + PPROF + OTLP + JSON + JSONL + SVG + VIEWERS + REPORTS + WAITS))
     return 0 if is_same else 1
 
 

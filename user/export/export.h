@@ -129,7 +129,9 @@ extern const struct exporter exporter_otlp;
 extern const struct exporter exporter_pprof;
 extern const struct exporter exporter_html;
 extern const struct exporter exporter_svg;
-extern const struct exporter exporter_speedscope; /* before json, whose suffix is part of its */
+/* In the table before json, whose suffix is the end of theirs. */
+extern const struct exporter exporter_speedscope;
+extern const struct exporter exporter_gecko;
 extern const struct exporter exporter_json;
 extern const struct exporter exporter_jsonl;
 

@@ -1,0 +1,680 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * The processed format of Firefox Profiler (profiler.firefox.com), version 60: the newest of which
+ * Perfetto reads all, too; newer programs upgrade it. Tables of frames, functions and stacks are
+ * shared by the threads; a stack is an index of ours less one, a string the same, and ours behind
+ * them. Times are milliseconds since the start of the first recording.
+ *
+ * A thread has what it computed and what it waited as weighted samples, and a marker for each wait
+ * and for each stretch in the collector. Kinds that are no time of it, such as memory, are threads
+ * of their own, as a thread has one type of weights.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/strbuf.h"
+#include "base/vec.h"
+#include "export/export.h"
+#include "export/json_parts.h"
+#include "export/timeline.h"
+#include "profile/module.h"
+#include "profile/waits.h"
+
+#define VERSION 60
+#define NS_PER_MS 1000000.0
+
+/* Colours are names that Firefox Profiler knows. */
+static const struct {
+	const char *name, *colour;
+} categories[] = {
+	[ORIGIN_OWN] = { "Python", "orange" },
+	[ORIGIN_IMPORT] = { "Import", "grey" },
+	[ORIGIN_LIBRARY] = { "Libraries", "yellow" },
+	[ORIGIN_STDLIB] = { "Standard library", "lightred" },
+	[ORIGIN_NATIVE] = { "Native", "purple" },
+	[ORIGIN_KERNEL] = { "Kernel", "green" },
+	[ORIGIN_MARKER] = { "Other", "grey" },
+	[ORIGIN_TASK] = { "Task", "magenta" },
+	[ORIGIN_COUNT] = { "Waiting", "blue" },
+};
+#define CATEGORY_WAITING ORIGIN_COUNT
+#define CATEGORY_COUNT (ORIGIN_COUNT + 1)
+
+/* Strings of ours, behind the profile's. */
+enum own_string { OWN_WAIT, OWN_GIL, OWN_GC, OWN_UNKNOWN, OWN_COUNT };
+static const char *const own_strings[OWN_COUNT] = { "Wait", "GIL", "GC", PROFILE_NO_FRAMES };
+
+struct gecko {
+	struct timeline timeline;
+
+	/* while it is written */
+	struct json j;
+	const struct profile *p;
+	struct frametab *functions; /* name, file, type; the line of the def */
+	VEC(uint32_t) function_of;  /* by frame id; the last for stacks without frames */
+	VEC(uint8_t) category_of;   /* the same */
+	VEC(uint32_t) sources;      /* string ids of files */
+	uint32_t *source_of;        /* by string id: index + 1; 0: none */
+};
+
+static int begin(struct exporting *x)
+{
+	x->state = calloc(1, sizeof(struct gecko));
+	return x->state ? 0 : -ENOMEM;
+}
+
+static void release(struct exporting *x)
+{
+	struct gecko *g = x->state;
+
+	if (g) {
+		timeline_release(&g->timeline);
+		frametab_free(g->functions);
+		vec_release(&g->function_of);
+		vec_release(&g->category_of);
+		vec_release(&g->sources);
+		free(g->source_of);
+	}
+	free(g);
+}
+
+static int take(struct exporting *x)
+{
+	struct gecko *g = x->state;
+	int r = 0;
+
+	for (size_t i = 0; i < x->p->samples.len && !r; i++)
+		r = timeline_add(&g->timeline, x->p, x->kinds, &x->p->samples.items[i]);
+	return r;
+}
+
+/* --- what is shared --------------------------------------------------------------------------- */
+
+static uint32_t own_string(const struct gecko *g, enum own_string s)
+{
+	return strtab_count(g->p->strings) + s;
+}
+
+static int make_function(struct gecko *g, const struct frame *f)
+{
+	struct frame function = {
+		.name = f->name, .file = f->file, .first_line = f->first_line, .kind = f->kind
+	};
+	uint32_t id;
+	int r = frametab_intern(g->functions, &function, &id);
+
+	if (!r && f->file && !g->source_of[f->file]) {
+		r = vec_push(&g->sources, f->file);
+		g->source_of[f->file] = (uint32_t)g->sources.len;
+	}
+	return r ? r : vec_push(&g->function_of, id);
+}
+
+static int make_tables(struct gecko *g)
+{
+	const struct profile *p = g->p;
+	uint32_t frames = frametab_count(p->frames);
+	int r = frametab_new(&g->functions);
+
+	g->source_of = calloc(strtab_count(p->strings), sizeof(*g->source_of));
+	if (!g->source_of)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < frames && !r; i++) {
+		const struct frame *f = frametab_get(p->frames, i);
+		uint8_t category = wait_is_marker(p, i) ? CATEGORY_WAITING
+							: (uint8_t)origin_of(p->strings, f->name,
+									     f->file, f->kind);
+
+		r = make_function(g, f) ?: vec_push(&g->category_of, category);
+	}
+	return r ?: vec_push(&g->function_of, frametab_count(g->functions))
+		 ?: vec_push(&g->category_of, ORIGIN_MARKER);
+}
+
+static void put_strings(struct gecko *g)
+{
+	struct json *j = &g->j;
+
+	json_key(j, "stringArray");
+	json_array_lines(j);
+	for (uint32_t i = 0; i < strtab_count(g->p->strings); i++)
+		json_string_len(j, strtab_get(g->p->strings, i), strtab_len(g->p->strings, i));
+	for (size_t i = 0; i < OWN_COUNT; i++)
+		json_string(j, own_strings[i]);
+	json_end(j);
+}
+
+/* A column of a table: `number` for each i below `count`. */
+#define PUT_COLUMN(j, name, count, put)              \
+	do {                                         \
+		json_key(j, name);                   \
+		json_array(j);                       \
+		for (size_t i = 0; i < (count); i++) \
+			put;                         \
+		json_end(j);                         \
+	} while (0)
+
+static void put_number_or_null(struct json *j, uint64_t number, bool is_known)
+{
+	if (is_known)
+		json_u64(j, number);
+	else
+		json_null(j);
+}
+
+static void put_sources(struct gecko *g)
+{
+	struct json *j = &g->j;
+
+	json_key(j, "sources");
+	json_object(j);
+	json_key_u64(j, "length", g->sources.len);
+	PUT_COLUMN(j, "uuid", g->sources.len, json_null(j));
+	PUT_COLUMN(j, "filename", g->sources.len, json_u64(j, g->sources.items[i]));
+	json_end(j);
+}
+
+/* Entry 0 of ours is the empty stack: what has no frames gets one behind all others. */
+static void put_stacks(struct gecko *g)
+{
+	const struct stack_entry *e = stacktab_entries(g->p->stacks) + 1;
+	size_t count = stacktab_count(g->p->stacks) - 1;
+	struct json *j = &g->j;
+
+	json_key(j, "stackTable");
+	json_object(j);
+	json_key_u64(j, "length", count + 1);
+	json_key(j, "frame");
+	json_array(j);
+	for (size_t i = 0; i < count; i++)
+		json_u64(j, e[i].frame);
+	json_u64(j, frametab_count(g->p->frames));
+	json_end(j);
+	json_key(j, "prefix");
+	json_array(j);
+	for (size_t i = 0; i < count; i++)
+		put_number_or_null(j, (uint64_t)e[i].parent - 1, e[i].parent);
+	json_null(j);
+	json_end(j);
+	json_end(j);
+}
+
+static uint64_t stack_index(const struct gecko *g, uint32_t stack)
+{
+	return (stack ? stack : stacktab_count(g->p->stacks)) - 1;
+}
+
+static uint32_t line_of(const struct gecko *g, size_t frame)
+{
+	return frame < frametab_count(g->p->frames)
+		       ? frametab_get(g->p->frames, (uint32_t)frame)->line
+		       : 0;
+}
+
+static void put_frames(struct gecko *g)
+{
+	size_t count = g->function_of.len;
+	struct json *j = &g->j;
+
+	json_key(j, "frameTable");
+	json_object(j);
+	json_key_u64(j, "length", count);
+	PUT_COLUMN(j, "address", count, json_i64(j, -1));
+	PUT_COLUMN(j, "inlineDepth", count, json_u64(j, 0));
+	PUT_COLUMN(j, "category", count, json_u64(j, g->category_of.items[i]));
+	PUT_COLUMN(j, "subcategory", count, json_u64(j, 0));
+	PUT_COLUMN(j, "func", count, json_u64(j, g->function_of.items[i]));
+	PUT_COLUMN(j, "nativeSymbol", count, json_null(j));
+	PUT_COLUMN(j, "innerWindowID", count, json_null(j));
+	PUT_COLUMN(j, "line", count, put_number_or_null(j, line_of(g, i), line_of(g, i)));
+	PUT_COLUMN(j, "column", count, json_null(j));
+	json_end(j);
+}
+
+static void put_functions(struct gecko *g)
+{
+	uint32_t known = frametab_count(g->functions);
+	size_t count = (size_t)known + 1;
+	struct json *j = &g->j;
+#define FUNCTION(i) frametab_get(g->functions, (uint32_t)(i))
+
+	json_key(j, "funcTable");
+	json_object(j);
+	json_key_u64(j, "length", count);
+	PUT_COLUMN(j, "name", count,
+		   json_u64(j, i < known ? FUNCTION(i)->name : own_string(g, OWN_UNKNOWN)));
+	PUT_COLUMN(j, "isJS", count, json_bool(j, false));
+	PUT_COLUMN(j, "relevantForJS", count, json_bool(j, false));
+	PUT_COLUMN(j, "resource", count, json_i64(j, -1));
+	PUT_COLUMN(j, "source", count,
+		   put_number_or_null(j, i < known ? g->source_of[FUNCTION(i)->file] - 1u : 0,
+				      i < known && FUNCTION(i)->file));
+	PUT_COLUMN(j, "lineNumber", count,
+		   put_number_or_null(j, i < known ? FUNCTION(i)->first_line : 0,
+				      i < known && FUNCTION(i)->first_line));
+	PUT_COLUMN(j, "columnNumber", count, json_null(j));
+	json_end(j);
+}
+
+/* Tables that Python has nothing for. */
+static void put_empty_table(struct json *j, const char *name, const char *const *columns)
+{
+	json_key(j, name);
+	json_object(j);
+	json_key_u64(j, "length", 0);
+	for (; *columns; columns++) {
+		json_key(j, *columns);
+		json_array(j);
+		json_end(j);
+	}
+	json_end(j);
+}
+
+static void put_shared(struct gecko *g)
+{
+	static const char *const resources[] = { "lib", "name", "host", "type", NULL };
+	static const char *const symbols[] = { "libIndex", "address", "name", "functionSize",
+					       NULL };
+
+	json_key(&g->j, "shared");
+	json_object(&g->j);
+	put_strings(g);
+	put_sources(g);
+	put_stacks(g);
+	put_frames(g);
+	put_functions(g);
+	put_empty_table(&g->j, "resourceTable", resources);
+	put_empty_table(&g->j, "nativeSymbols", symbols);
+	json_end(&g->j);
+}
+
+/* --- meta ------------------------------------------------------------------------------------- */
+
+static void put_categories(struct json *j)
+{
+	json_key(j, "categories");
+	json_array(j);
+	for (size_t i = 0; i < CATEGORY_COUNT; i++) {
+		json_object(j);
+		json_key_string(j, "name", categories[i].name);
+		json_key_string(j, "color", categories[i].colour);
+		json_key(j, "subcategories");
+		json_array(j);
+		json_string(j, "Other");
+		json_end(j);
+		json_end(j);
+	}
+	json_end(j);
+}
+
+static void put_field(struct json *j, const char *key, const char *label, const char *format)
+{
+	json_object(j);
+	json_key_string(j, "key", key);
+	json_key_string(j, "label", label);
+	json_key_string(j, "format", format);
+	json_end(j);
+}
+
+static void put_marker_schema(struct json *j)
+{
+	json_key(j, "markerSchema");
+	json_array(j);
+	for (enum own_string i = OWN_WAIT; i <= OWN_GC; i++) {
+		json_object(j);
+		json_key_string(j, "name", own_strings[i]);
+		json_key_string(j, "tooltipLabel", "{marker.name}: {marker.data.reason}");
+		json_key_string(j, "tableLabel", "{marker.data.reason}, {marker.data.function}");
+		json_key_string(j, "chartLabel", "{marker.data.reason}");
+		json_key(j, "display");
+		json_array(j);
+		json_string(j, "marker-chart");
+		json_string(j, "marker-table");
+		json_string(j, "timeline-overview");
+		json_end(j);
+		json_key(j, "fields");
+		json_array(j);
+		put_field(j, "reason", "Reason", "string");
+		put_field(j, "function", "Function", "string");
+		json_end(j);
+		json_end(j);
+	}
+	json_end(j);
+}
+
+static void put_meta(struct gecko *g, const struct recording *of)
+{
+	struct json *j = &g->j;
+
+	json_key(j, "meta");
+	json_object(j);
+	json_key_u64(j, "version", 27); /* of Firefox's own format, which this one was made of */
+	json_key_u64(j, "preprocessedProfileVersion", VERSION);
+	json_key_double(j, "interval", of->interval_ns ? (double)of->interval_ns / NS_PER_MS : 1);
+	json_key_double(j, "startTime", (double)of->start_realtime_ns / NS_PER_MS);
+	json_key_u64(j, "processType", 0);
+	json_key_string(j, "product", of->target ?: "Python");
+	json_key_u64(j, "stackwalk", 0);
+	json_key(j, "symbolicated");
+	json_bool(j, true);
+	json_key_string(j, "importedFrom", "pyebpf " PYEBPF_VERSION);
+	if (of->machine)
+		json_key_string(j, "abi", of->machine);
+	json_key(j, "sampleUnits");
+	json_object(j);
+	json_key_string(j, "time", "ms");
+	json_key_string(j, "eventDelay", "ms");
+	json_key_string(j, "threadCPUDelta", "ns");
+	json_end(j);
+	put_categories(j);
+	put_marker_schema(j);
+	json_end(j);
+}
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+/* Is the leaf of a stack this marker? */
+static bool ends_in(const struct gecko *g, uint32_t stack, const char *marker)
+{
+	const struct stack_entry *s = stacktab_entries(g->p->stacks) + stack;
+	const struct frame *f = stack ? frametab_get(g->p->frames, s->frame) : NULL;
+
+	return f && f->kind == FRAME_MARKER && !strcmp(strtab_get(g->p->strings, f->name), marker);
+}
+
+static bool is_collecting(const struct gecko *g, uint32_t stack)
+{
+	return ends_in(g, stack, PROFILE_GC);
+}
+
+/*
+ * String id of the marker at the leaf of a stack, that says what it waits for; 0: it does not, or
+ * nobody knows when it did.
+ */
+static uint32_t wait_of(const struct gecko *g, const struct timeline_entry *e)
+{
+	uint32_t outer = stacktab_entries(g->p->stacks)[e->stack].parent;
+
+	if (!e->duration_ns || ends_in(g, outer, PROFILE_NOT_SAMPLED))
+		return 0;
+	return wait_of_stack(g->p, e->stack);
+}
+
+static void put_ms(struct json *j, uint64_t ns)
+{
+	json_double(j, (double)ns / NS_PER_MS);
+}
+
+/* A column of numbers that are computed from each sample. */
+static void put_samples_column(struct gecko *g, const struct timeline_list *l, const char *name,
+			       void (*put)(struct gecko *g, const struct timeline_list *l,
+					   const struct timeline_entry *e))
+{
+	struct timeline_cursor c = timeline_begin(l);
+
+	json_key(&g->j, name);
+	json_array(&g->j);
+	while (timeline_next(&c))
+		put(g, l, &c.entry);
+	json_end(&g->j);
+}
+
+static void put_stack(struct gecko *g, const struct timeline_list *l,
+		      const struct timeline_entry *e)
+{
+	(void)l;
+	json_u64(&g->j, stack_index(g, e->stack));
+}
+
+static void put_time(struct gecko *g, const struct timeline_list *l, const struct timeline_entry *e)
+{
+	(void)l;
+	put_ms(&g->j, e->time_ns);
+}
+
+static void put_weight(struct gecko *g, const struct timeline_list *l,
+		       const struct timeline_entry *e)
+{
+	if (l->unit == UNIT_NS)
+		put_ms(&g->j, e->value);
+	else
+		json_u64(&g->j, e->value);
+}
+
+/* Of a wait none. */
+static void put_cpu(struct gecko *g, const struct timeline_list *l, const struct timeline_entry *e)
+{
+	json_u64(&g->j, l->unit == UNIT_NS && !e->duration_ns ? e->value : 0);
+}
+
+static void put_samples(struct gecko *g, const struct timeline_list *l)
+{
+	static const char *const weight_types[] = {
+		[UNIT_NS] = "tracing-ms", [UNIT_BYTES] = "bytes", [UNIT_COUNT] = "samples"
+	};
+
+	json_key(&g->j, "samples");
+	json_object(&g->j);
+	json_key_u64(&g->j, "length", l->count);
+	json_key_string(&g->j, "weightType", weight_types[l->unit]);
+	put_samples_column(g, l, "stack", put_stack);
+	put_samples_column(g, l, "time", put_time);
+	put_samples_column(g, l, "weight", put_weight);
+	if (l->kind == TIMELINE_TIME && l->unit == UNIT_NS)
+		put_samples_column(g, l, "threadCPUDelta", put_cpu);
+	json_end(&g->j);
+}
+
+/* A stretch of time that a marker is of. */
+struct stretch {
+	uint64_t begin_ns, end_ns;
+	uint32_t stack;
+	enum own_string what;
+};
+
+/*
+ * Finds the next one at or behind the cursor's entry, which is then behind it. Samples in the
+ * collector, one after the other, are one stretch.
+ */
+static bool next_stretch(struct gecko *g, struct timeline_cursor *c, bool *has_entry,
+			 struct stretch *out)
+{
+	for (; *has_entry; *has_entry = timeline_next(c)) {
+		uint32_t wait = wait_of(g, &c->entry);
+
+		*out = (struct stretch){ c->entry.time_ns, c->entry.time_ns + c->entry.duration_ns,
+					 c->entry.stack, OWN_WAIT };
+		if (wait) {
+			if (!strcmp(strtab_get(g->p->strings, wait), WAIT_MARKER_GIL))
+				out->what = OWN_GIL;
+			*has_entry = timeline_next(c);
+			return true;
+		}
+		if (!is_collecting(g, c->entry.stack))
+			continue;
+		out->what = OWN_GC;
+		for (; *has_entry && is_collecting(g, c->entry.stack);
+		     *has_entry = timeline_next(c))
+			out->end_ns = c->entry.time_ns;
+		return true;
+	}
+	return false;
+}
+
+/* The innermost Python function of a stack, and what its leaf says. */
+static void put_marker_data(struct gecko *g, const struct stretch *s)
+{
+	const struct stack_entry *e = stacktab_entries(g->p->stacks);
+	const struct frame *leaf = frametab_get(g->p->frames, e[s->stack].frame);
+	const char *reason = strtab_get(g->p->strings, leaf->name);
+	size_t len = strtab_len(g->p->strings, leaf->name);
+	uint32_t at = s->stack;
+
+	while (at && frametab_get(g->p->frames, e[at].frame)->kind != FRAME_PYTHON)
+		at = e[at].parent;
+	json_object(&g->j);
+	json_key_string(&g->j, "type", own_strings[s->what]);
+	json_key(&g->j, "reason");
+	if (len > 2)
+		json_string_len(&g->j, reason + 1, len - 2); /* without the brackets */
+	else
+		json_string_len(&g->j, reason, len);
+	json_key(&g->j, "function");
+	if (at)
+		json_interned(&g->j, g->p, frametab_get(g->p->frames, e[at].frame)->name);
+	else
+		json_string(&g->j, "");
+	json_end(&g->j);
+}
+
+enum marker_column {
+	MARKER_DATA,
+	MARKER_NAME,
+	MARKER_START,
+	MARKER_END,
+	MARKER_PHASE,
+	MARKER_CATEGORY
+};
+
+static void put_marker_cell(struct gecko *g, enum marker_column column, const struct stretch *s)
+{
+	switch (column) {
+	case MARKER_DATA:
+		put_marker_data(g, s);
+		break;
+	case MARKER_NAME:
+		json_u64(&g->j, own_string(g, s->what));
+		break;
+	case MARKER_START:
+		put_ms(&g->j, s->begin_ns);
+		break;
+	case MARKER_END:
+		put_ms(&g->j, s->end_ns);
+		break;
+	case MARKER_PHASE:
+		json_u64(&g->j, 1); /* an interval */
+		break;
+	case MARKER_CATEGORY:
+		json_u64(&g->j, s->what == OWN_GC ? ORIGIN_MARKER : CATEGORY_WAITING);
+		break;
+	}
+}
+
+static void put_markers(struct gecko *g, const struct timeline_list *l)
+{
+	static const char *const columns[] = {
+		[MARKER_DATA] = "data",   [MARKER_NAME] = "name",   [MARKER_START] = "startTime",
+		[MARKER_END] = "endTime", [MARKER_PHASE] = "phase", [MARKER_CATEGORY] = "category",
+	};
+	uint64_t count = 0;
+
+	json_key(&g->j, "markers");
+	json_object(&g->j);
+	for (enum marker_column i = 0; i <= MARKER_CATEGORY; i++) {
+		struct timeline_cursor c = timeline_begin(l);
+		bool has_entry = l->kind == TIMELINE_TIME && timeline_next(&c);
+		struct stretch s;
+
+		json_key(&g->j, columns[i]);
+		json_array(&g->j);
+		for (count = 0; next_stretch(g, &c, &has_entry, &s); count++)
+			put_marker_cell(g, i, &s);
+		json_end(&g->j);
+	}
+	json_key_u64(&g->j, "length", count);
+	json_end(&g->j);
+}
+
+static void put_times(struct gecko *g, const struct timeline_list *l)
+{
+	struct timeline_cursor c = timeline_begin(l);
+	uint64_t first, last;
+
+	timeline_next(&c); /* a list has one at least */
+	for (first = last = c.entry.time_ns; timeline_next(&c);)
+		last = c.entry.time_ns;
+	json_key(&g->j, "processStartupTime");
+	json_u64(&g->j, 0);
+	json_key(&g->j, "processShutdownTime");
+	json_null(&g->j);
+	json_key(&g->j, "registerTime");
+	put_ms(&g->j, first);
+	json_key(&g->j, "unregisterTime");
+	put_ms(&g->j, last + c.entry.duration_ns);
+	json_key(&g->j, "pausedRanges");
+	json_array(&g->j);
+	json_end(&g->j);
+}
+
+static void put_thread(struct gecko *g, const struct timeline_list *l)
+{
+	const struct profile *p = g->p;
+	const struct thread *t = &p->threads.items[l->thread];
+	const struct process *process = &p->processes.items[t->process];
+	_cleanup_(strbuf_releasep) struct strbuf name = STRBUF_INIT;
+	char pid[16];
+
+	strbuf_append(&name, strtab_get(p->strings, t->name), strtab_len(p->strings, t->name));
+	if (l->kind != TIMELINE_TIME)
+		strbuf_appendf(&name, " (%s)",
+			       strtab_get(p->strings, p->kinds.items[l->kind - 1].name));
+	snprintf(pid, sizeof(pid), "%" PRIu32, process->pid);
+	json_object(&g->j);
+	json_key(&g->j, "name");
+	json_string_len(&g->j, strbuf_str(&name), name.len);
+	json_key(&g->j, "processName");
+	json_string_len(&g->j, strtab_get(p->strings, process->name),
+			strtab_len(p->strings, process->name));
+	json_key_string(&g->j, "pid", pid);
+	json_key_u64(&g->j, "tid", t->tid);
+	json_key(&g->j, "isMainThread");
+	json_bool(&g->j, t->tid == process->pid && l->kind == TIMELINE_TIME);
+	json_key_string(&g->j, "processType", "default");
+	put_times(g, l);
+	put_samples(g, l);
+	put_markers(g, l);
+	json_end(&g->j);
+}
+
+static int finish(struct exporting *x)
+{
+	struct gecko *g = x->state;
+	struct recording facts = profile_facts(x->p);
+	int r;
+
+	g->p = x->p;
+	r = timeline_finish(&g->timeline, x->p) ?: make_tables(g);
+	if (r < 0)
+		return r;
+	json_init(&g->j, x->out);
+	json_object(&g->j);
+	put_meta(g, &facts);
+	json_key(&g->j, "libs");
+	json_array(&g->j);
+	json_end(&g->j);
+	put_shared(g);
+	json_key(&g->j, "threads");
+	json_array_lines(&g->j);
+	for (size_t i = 0; i < g->timeline.lists.len; i++)
+		put_thread(g, &g->timeline.lists.items[i]);
+	json_end(&g->j);
+	json_end(&g->j);
+	return 0;
+}
+
+static const char *const suffixes[] = { ".gecko.json", ".gecko", NULL };
+
+const struct exporter exporter_gecko = {
+	.name = "gecko",
+	.suffixes = suffixes,
+	.help = "for profiler.firefox.com and ui.perfetto.dev: threads over time, waits",
+	.needs = EXPORT_NEEDS_SAMPLES,
+	.begin = begin,
+	.take = take,
+	.release = release,
+	.finish = finish,
+};
