@@ -16,6 +16,7 @@ import gzip
 import json
 import os
 import pathlib
+import pstats
 import re
 import subprocess
 import sys
@@ -279,6 +280,30 @@ def check_svg(made, description):
     assert first[3][1].startswith("%.1f s, 100.0%%" % (total * INTERVAL_NS / 1e9)), (first, total)
 
 
+def check_pstats(path, description):
+    """Own time, time with callees and calls, each sample once: counted again from the stacks."""
+    own, total, calls = (collections.Counter() for _ in range(3))
+    for stack, ticks in expected_json([], description).items():
+        chain = [(f.file or "~", f.name) for f in stack.frames]
+        own[chain[-1]] += ticks
+        total.update({function: ticks for function in set(chain)})
+        calls.update({call: ticks for call in set(zip(chain, chain[1:]))})
+    found_own, found_total, found_calls = (collections.Counter() for _ in range(3))
+    loaded = pstats.Stats(path)
+    for (file, _, name), (primitive, number, tt, ct, callers) in loaded.stats.items():
+        assert primitive == number and abs(ct * 1e9 - number * INTERVAL_NS) < 1, name
+        found_own[file, name] += round(tt * 1e9 / INTERVAL_NS)
+        found_total[file, name] += number
+        for (caller_file, _, caller), (_, times, _, _) in callers.items():
+            found_calls[(caller_file, caller), (file, name)] += times
+    assert +found_own == +own, (found_own - own, own - found_own)
+    # What is one here, of two lines or kinds of frames, is two there.
+    assert set(found_total) == set(total), set(found_total) ^ set(total)
+    assert set(found_calls) == set(calls), set(found_calls) ^ set(calls)
+    assert all(found_total[f] >= total[f] for f in total), found_total
+    assert sum(found_calls.values()) >= sum(calls.values())
+
+
 def check_losses(pyebpf, recording, folder):
     """A comparison's page says of each side what the recording's own page says of it."""
     page = os.path.join(folder, "page.html")
@@ -322,6 +347,9 @@ def main(pyebpf, golden_recording, waits_recording, update):
             made = run(pyebpf, "export", "-f", "jsonl", *arguments, recording)
             check_jsonl(made, arguments, description)
             is_same &= compare(name, made, update)
+        made = os.path.join(folder, "golden.pstats")
+        same_file(made, pyebpf, "export", "-o", made, recording)
+        check_pstats(made, description)
         for name, arguments in VIEWERS:
             made = run(pyebpf, "export", "-f", name.split(".")[1], *arguments, recording)
             is_same &= compare(name, re.sub(rb"pyebpf \d[^\"]*", b"pyebpf VERSION", made), update)

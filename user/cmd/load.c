@@ -65,7 +65,9 @@ static bool takes_samples(const struct load *l)
 /* Single samples are of their kinds; sums of one, unless all are asked for. */
 static bool keeps_kinds(const struct load *l)
 {
-	return takes_samples(l) || l->cube.axes & CUBE_KINDS;
+	if (takes_samples(l))
+		return !exporter_is_of_one_kind(l->to.exporter);
+	return l->cube.axes & CUBE_KINDS;
 }
 
 /* Of those that are asked for, of which a page of wall time tells two apart. */

@@ -6,8 +6,17 @@
 #include "base/file.h"
 
 const struct exporter *const exporters[] = {
-	&exporter_collapsed,  &exporter_pprof, &exporter_otlp, &exporter_html,  &exporter_svg,
-	&exporter_speedscope, &exporter_gecko, &exporter_json, &exporter_jsonl, NULL,
+	&exporter_collapsed,
+	&exporter_pprof,
+	&exporter_otlp,
+	&exporter_html,
+	&exporter_svg,
+	&exporter_speedscope,
+	&exporter_gecko,
+	&exporter_pstats,
+	&exporter_json,
+	&exporter_jsonl,
+	NULL,
 };
 
 const struct exporter *exporter_find(const char *name)
@@ -33,7 +42,8 @@ const struct exporter *exporter_for_path(const char *path)
 
 unsigned int exporter_axes(const struct exporter *e, const struct export_opts *o)
 {
-	return (e->needs & ~(EXPORT_NEEDS_SAMPLES | EXPORT_NEEDS_GIL | EXPORT_FOLDS_IMPORTS)) |
+	return (e->needs & ~(EXPORT_NEEDS_SAMPLES | EXPORT_NEEDS_GIL | EXPORT_FOLDS_IMPORTS |
+			     EXPORT_OF_ONE_KIND)) |
 	       (o->threads || o->processes ? CUBE_THREADS : 0) | (o->labels ? CUBE_LABELS : 0);
 }
 

@@ -54,6 +54,9 @@ struct exporting {
 /* One whose output is looked at: imports are folded unless the user wants them. */
 #define EXPORT_FOLDS_IMPORTS (1U << 29)
 
+/* One that takes samples, but of one kind, as ticks. */
+#define EXPORT_OF_ONE_KIND (1U << 28)
+
 /* One that also takes the table of contention, where there is one. */
 #define EXPORT_NEEDS_GIL (1U << 30)
 
@@ -86,6 +89,11 @@ static inline bool exporter_needs_gil(const struct exporter *e)
 static inline bool exporter_takes_samples(const struct exporter *e)
 {
 	return e->needs & EXPORT_NEEDS_SAMPLES;
+}
+
+static inline bool exporter_is_of_one_kind(const struct exporter *e)
+{
+	return e->needs & EXPORT_OF_ONE_KIND;
 }
 
 static inline bool exporter_folds_imports(const struct exporter *e)
@@ -132,6 +140,7 @@ extern const struct exporter exporter_svg;
 /* In the table before json, whose suffix is the end of theirs. */
 extern const struct exporter exporter_speedscope;
 extern const struct exporter exporter_gecko;
+extern const struct exporter exporter_pstats;
 extern const struct exporter exporter_json;
 extern const struct exporter exporter_jsonl;
 

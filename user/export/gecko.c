@@ -19,6 +19,7 @@
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "export/export.h"
+#include "export/functions.h"
 #include "export/json_parts.h"
 #include "export/timeline.h"
 #include "profile/module.h"
@@ -54,11 +55,10 @@ struct gecko {
 	/* while it is written */
 	struct json j;
 	const struct profile *p;
-	struct frametab *functions; /* name, file, type; the line of the def */
-	VEC(uint32_t) function_of;  /* by frame id; the last for stacks without frames */
-	VEC(uint8_t) category_of;   /* the same */
-	VEC(uint32_t) sources;      /* string ids of files */
-	uint32_t *source_of;        /* by string id: index + 1; 0: none */
+	struct functions functions;
+	VEC(uint8_t) category_of; /* by frame id; the last for stacks without frames */
+	VEC(uint32_t) sources;    /* string ids of files */
+	uint32_t *source_of;      /* by string id: index + 1; 0: none */
 };
 
 static int begin(struct exporting *x)
@@ -73,8 +73,7 @@ static void release(struct exporting *x)
 
 	if (g) {
 		timeline_release(&g->timeline);
-		frametab_free(g->functions);
-		vec_release(&g->function_of);
+		functions_release(&g->functions);
 		vec_release(&g->category_of);
 		vec_release(&g->sources);
 		free(g->source_of);
@@ -99,27 +98,25 @@ static uint32_t own_string(const struct gecko *g, enum own_string s)
 	return strtab_count(g->p->strings) + s;
 }
 
-static int make_function(struct gecko *g, const struct frame *f)
+static int use_source(struct gecko *g, uint32_t file)
 {
-	struct frame function = {
-		.name = f->name, .file = f->file, .first_line = f->first_line, .kind = f->kind
-	};
-	uint32_t id;
-	int r = frametab_intern(g->functions, &function, &id);
+	int r = 0;
 
-	if (!r && f->file && !g->source_of[f->file]) {
-		r = vec_push(&g->sources, f->file);
-		g->source_of[f->file] = (uint32_t)g->sources.len;
+	if (file && !g->source_of[file]) {
+		r = vec_push(&g->sources, file);
+		g->source_of[file] = (uint32_t)g->sources.len;
 	}
-	return r ? r : vec_push(&g->function_of, id);
+	return r;
 }
 
 static int make_tables(struct gecko *g)
 {
 	const struct profile *p = g->p;
 	uint32_t frames = frametab_count(p->frames);
-	int r = frametab_new(&g->functions);
+	int r = functions_find(&g->functions, p);
 
+	if (r < 0)
+		return r;
 	g->source_of = calloc(strtab_count(p->strings), sizeof(*g->source_of));
 	if (!g->source_of)
 		return -ENOMEM;
@@ -129,10 +126,9 @@ static int make_tables(struct gecko *g)
 							: (uint8_t)origin_of(p->strings, f->name,
 									     f->file, f->kind);
 
-		r = make_function(g, f) ?: vec_push(&g->category_of, category);
+		r = use_source(g, f->file) ?: vec_push(&g->category_of, category);
 	}
-	return r ?: vec_push(&g->function_of, frametab_count(g->functions))
-		 ?: vec_push(&g->category_of, ORIGIN_MARKER);
+	return r ?: vec_push(&g->category_of, ORIGIN_MARKER);
 }
 
 static void put_strings(struct gecko *g)
@@ -217,7 +213,7 @@ static uint32_t line_of(const struct gecko *g, size_t frame)
 
 static void put_frames(struct gecko *g)
 {
-	size_t count = g->function_of.len;
+	size_t count = g->category_of.len;
 	struct json *j = &g->j;
 
 	json_key(j, "frameTable");
@@ -227,7 +223,7 @@ static void put_frames(struct gecko *g)
 	PUT_COLUMN(j, "inlineDepth", count, json_u64(j, 0));
 	PUT_COLUMN(j, "category", count, json_u64(j, g->category_of.items[i]));
 	PUT_COLUMN(j, "subcategory", count, json_u64(j, 0));
-	PUT_COLUMN(j, "func", count, json_u64(j, g->function_of.items[i]));
+	PUT_COLUMN(j, "func", count, json_u64(j, g->functions.of_frame[i]));
 	PUT_COLUMN(j, "nativeSymbol", count, json_null(j));
 	PUT_COLUMN(j, "innerWindowID", count, json_null(j));
 	PUT_COLUMN(j, "line", count, put_number_or_null(j, line_of(g, i), line_of(g, i)));
@@ -237,27 +233,27 @@ static void put_frames(struct gecko *g)
 
 static void put_functions(struct gecko *g)
 {
-	uint32_t known = frametab_count(g->functions);
-	size_t count = (size_t)known + 1;
+	const struct functions *functions = &g->functions;
+	size_t count = (size_t)functions->none + 1;
 	struct json *j = &g->j;
-#define FUNCTION(i) frametab_get(g->functions, (uint32_t)(i))
+	const struct frame *f;
+#define PUT_FUNCTION_COLUMN(name, put) \
+	PUT_COLUMN(j, name, count, (f = functions_get(functions, (uint32_t)i), put))
 
 	json_key(j, "funcTable");
 	json_object(j);
 	json_key_u64(j, "length", count);
-	PUT_COLUMN(j, "name", count,
-		   json_u64(j, i < known ? FUNCTION(i)->name : own_string(g, OWN_UNKNOWN)));
+	PUT_FUNCTION_COLUMN("name", json_u64(j, f ? f->name : own_string(g, OWN_UNKNOWN)));
 	PUT_COLUMN(j, "isJS", count, json_bool(j, false));
 	PUT_COLUMN(j, "relevantForJS", count, json_bool(j, false));
 	PUT_COLUMN(j, "resource", count, json_i64(j, -1));
-	PUT_COLUMN(j, "source", count,
-		   put_number_or_null(j, i < known ? g->source_of[FUNCTION(i)->file] - 1u : 0,
-				      i < known && FUNCTION(i)->file));
-	PUT_COLUMN(j, "lineNumber", count,
-		   put_number_or_null(j, i < known ? FUNCTION(i)->first_line : 0,
-				      i < known && FUNCTION(i)->first_line));
+	PUT_FUNCTION_COLUMN(
+		"source", put_number_or_null(j, f ? g->source_of[f->file] - 1u : 0, f && f->file));
+	PUT_FUNCTION_COLUMN("lineNumber",
+			    put_number_or_null(j, f ? f->first_line : 0, f && f->first_line));
 	PUT_COLUMN(j, "columnNumber", count, json_null(j));
 	json_end(j);
+#undef PUT_FUNCTION_COLUMN
 }
 
 /* Tables that Python has nothing for. */

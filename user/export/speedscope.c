@@ -16,6 +16,7 @@
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "export/export.h"
+#include "export/functions.h"
 #include "export/json_parts.h"
 #include "export/timeline.h"
 #include "profile/kinds.h"
@@ -27,9 +28,8 @@ struct speedscope {
 
 	/* while it is written */
 	struct json j;
-	struct frametab *functions; /* name, file, type; the line of the def */
-	uint32_t *function_of;      /* by frame id; the last for stacks without frames */
-	VEC(uint32_t) open, stack;  /* functions, root first */
+	struct functions functions;
+	VEC(uint32_t) open, stack; /* functions, root first */
 };
 
 static int begin(struct exporting *x)
@@ -44,8 +44,7 @@ static void release(struct exporting *x)
 
 	if (s) {
 		timeline_release(&s->timeline);
-		frametab_free(s->functions);
-		free(s->function_of);
+		functions_release(&s->functions);
 		vec_release(&s->open);
 		vec_release(&s->stack);
 	}
@@ -64,27 +63,6 @@ static int take(struct exporting *x)
 
 /* --- frames ----------------------------------------------------------------------------------- */
 
-static int make_functions(struct speedscope *s, const struct profile *p)
-{
-	uint32_t count = frametab_count(p->frames);
-	int r = frametab_new(&s->functions);
-
-	s->function_of = calloc((size_t)count + 1, sizeof(*s->function_of));
-	if (!s->function_of)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < count && !r; i++) {
-		const struct frame *f = frametab_get(p->frames, i);
-		struct frame function = { .name = f->name,
-					  .file = f->file,
-					  .first_line = f->first_line,
-					  .kind = f->kind };
-
-		r = frametab_intern(s->functions, &function, &s->function_of[i]);
-	}
-	s->function_of[count] = frametab_count(s->functions);
-	return r;
-}
-
 static void put_frames(struct speedscope *s, const struct profile *p)
 {
 	struct json *j = &s->j;
@@ -93,8 +71,8 @@ static void put_frames(struct speedscope *s, const struct profile *p)
 	json_object(j);
 	json_key(j, "frames");
 	json_array_lines(j);
-	for (uint32_t i = 0; i < frametab_count(s->functions); i++) {
-		const struct frame *f = frametab_get(s->functions, i);
+	for (uint32_t i = 0; i < s->functions.none; i++) {
+		const struct frame *f = functions_get(&s->functions, i);
 
 		json_object(j);
 		json_key(j, "name");
@@ -124,9 +102,9 @@ static int read_stack(struct speedscope *s, const struct profile *p, uint32_t st
 
 	s->stack.len = 0;
 	if (!stack)
-		return vec_push(&s->stack, s->function_of[frametab_count(p->frames)]);
+		return vec_push(&s->stack, s->functions.none);
 	for (; stack && !r; stack = entries[stack].parent)
-		r = vec_push(&s->stack, s->function_of[entries[stack].frame]);
+		r = vec_push(&s->stack, s->functions.of_frame[entries[stack].frame]);
 	len = s->stack.len;
 	for (size_t i = 0; i < len / 2; i++) {
 		uint32_t other = s->stack.items[i];
@@ -284,7 +262,7 @@ static int finish(struct exporting *x)
 	struct speedscope *s = x->state;
 	const struct profile *p = x->p;
 	struct recording facts = profile_facts(p);
-	int r = timeline_finish(&s->timeline, p) ?: make_functions(s, p);
+	int r = timeline_finish(&s->timeline, p) ?: functions_find(&s->functions, p);
 
 	if (r < 0)
 		return r;
