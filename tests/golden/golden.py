@@ -57,6 +57,7 @@ JSONL = [
 VIEWERS = [
     ("plain.speedscope.json", []),
     ("plain.gecko.json", []),
+    ("plain.script", []),
 ]
 SVG = [
     ("plain.svg", []),
@@ -280,6 +281,25 @@ def check_svg(made, description):
     assert first[3][1].startswith("%.1f s, 100.0%%" % (total * INTERVAL_NS / 1e9)), (first, total)
 
 
+# perf script's own line, by the fields that readers take: name, pid/tid, [CPU], time, period, event.
+SCRIPT_HEAD = re.compile(r"(\S.*?) +(\d+)/(\d+) +\[\d+\] +\d+\.\d{6}: +(\d+) (\S+):$")
+SCRIPT_FRAME = re.compile(r"\s+[0-9a-f]+ (.+) \((\S*)\)$")
+
+
+def check_script(made, description):
+    """As many ticks of as many frames of each depth as there are stacks."""
+    found = collections.Counter()
+    for sample in made.decode().strip("\n").split("\n\n"):
+        head, *frames = sample.split("\n")
+        period = int(SCRIPT_HEAD.match(head).group(4))
+        assert period % INTERVAL_NS == 0 and all(map(SCRIPT_FRAME.match, frames)), sample
+        found[len(frames)] += period // INTERVAL_NS
+    wanted = collections.Counter()
+    for stack, ticks in expected(description, []).items():
+        wanted[len(stack.frames)] += ticks
+    assert found == wanted, (found, wanted)
+
+
 def check_pstats(path, description):
     """Own time, time with callees and calls, each sample once: counted again from the stacks."""
     own, total, calls = (collections.Counter() for _ in range(3))
@@ -347,6 +367,7 @@ def main(pyebpf, golden_recording, waits_recording, update):
             made = run(pyebpf, "export", "-f", "jsonl", *arguments, recording)
             check_jsonl(made, arguments, description)
             is_same &= compare(name, made, update)
+        check_script(run(pyebpf, "export", "-f", "script", recording), description)
         made = os.path.join(folder, "golden.pstats")
         same_file(made, pyebpf, "export", "-o", made, recording)
         check_pstats(made, description)

@@ -143,5 +143,6 @@ extern const struct exporter exporter_gecko;
 extern const struct exporter exporter_pstats;
 extern const struct exporter exporter_json;
 extern const struct exporter exporter_jsonl;
+extern const struct exporter exporter_script;
 
 #endif

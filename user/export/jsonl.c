@@ -13,21 +13,7 @@
 #include "base/vec.h"
 #include "export/export.h"
 #include "export/json_parts.h"
-#include "profile/kinds.h"
-
-static const struct {
-	uint16_t bit;
-	const char *name;
-} flag_names[] = {
-	{ SAMPLE_BIT_HOLDS_GIL, "gil" },
-	{ SAMPLE_BIT_KERNEL, "kernel" },
-	{ SAMPLE_BIT_TRUNCATED, "truncated" },
-	{ SAMPLE_BIT_FAULT, "fault" },
-	{ SAMPLE_BIT_CUT, "cut" },
-	{ SAMPLE_BIT_AMBIGUOUS, "ambiguous" },
-	{ SAMPLE_BIT_APPROX_LINES, "approximate_lines" },
-	{ SAMPLE_BIT_EPISODE, "episode" },
-};
+#include "export/sample_words.h"
 
 /* Frames of the stack that is being written, leaf first. */
 struct jsonl {
@@ -79,34 +65,23 @@ static void put_thread(struct json *j, const struct profile *p, const struct thr
 	json_interned(j, p, t->name);
 }
 
-/* The mode of a recording of several kinds says them all. */
-static const char *kind_name(const struct profile *p, const struct recording *r,
-			     const struct sample_kind *kind)
-{
-	if (kind)
-		return strtab_get(p->strings, kind->name);
-	return p->kinds.len ? KINDS_CPU : json_tick_kind(r);
-}
-
 static void put_value(struct json *j, const struct profile *p, const struct recording *r,
 		      const struct sample *s)
 {
-	const struct sample_kind *kind = s->kind ? &p->kinds.items[s->kind - 1] : NULL;
-	uint64_t period = kind ? kind->period : r->interval_ns ? r->interval_ns : 1;
-	enum sample_unit unit = kind ? kind->unit : r->interval_ns ? UNIT_NS : UNIT_COUNT;
+	struct sample_kind_words kind = sample_kind_of(p, r, s);
 
-	json_key_string(j, "kind", kind_name(p, r, kind));
-	json_key_string(j, "unit", json_units[unit]);
-	json_key_u64(j, "value", json_scaled(s->value, period));
+	json_key_string(j, "kind", kind.name);
+	json_key_string(j, "unit", json_units[kind.unit]);
+	json_key_u64(j, "value", json_scaled(s->value, kind.period));
 }
 
 static void put_flags(struct json *j, uint16_t flags)
 {
 	json_key(j, "flags");
 	json_array(j);
-	for (size_t i = 0; i < sizeof(flag_names) / sizeof(flag_names[0]); i++)
-		if (flags & flag_names[i].bit)
-			json_string(j, flag_names[i].name);
+	for (size_t i = 0; i < sample_flag_count; i++)
+		if (flags & sample_flags[i].bit)
+			json_string(j, sample_flags[i].name);
 	json_end(j);
 }
 

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/*
+ * A sample as `perf script` prints it, for people, grep, and what reads that: Firefox Profiler,
+ * Perfetto, inferno, speedscope. A line of who, when, how much of what, then the frames, leaf
+ * first, then an empty line:
+ *
+ *	worker  412/417  [003]  5021.301221:   10101010 cpu-clock/gil,request=7/:
+ *	               0 Shop.price (/srv/shop/app.py:42)
+ *
+ * Times are those of the monotonic clock, as perf's are. Values are ns, bytes or counts. Flags and
+ * labels stand between slashes, as perf has an event's parameters. Addresses are 0. As readers
+ * split at spaces, the ones in names of files, events and labels are written \x20.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/strbuf.h"
+#include "export/escape.h"
+#include "export/export.h"
+#include "export/json_parts.h"
+#include "export/sample_words.h"
+
+#define IN_WORDS " \\"          /* is escaped in what is one word */
+#define IN_PARAMETERS " \\/,=:" /* in what stands between slashes */
+
+static void put_string(struct strbuf *out, const struct profile *p, uint32_t string,
+		       const char *special)
+{
+	escape_append(out, strtab_get(p->strings, string), strtab_len(p->strings, string), special);
+}
+
+/* Of all of them, in the order in which they were recorded. */
+static void put_parameters(struct strbuf *out, const struct profile *p, const struct sample *s)
+{
+	const struct label_entry *entries = labeltab_entries(p->labels);
+	const char *between = "/";
+
+	for (size_t i = 0; i < sample_flag_count; i++) {
+		if (!(s->flags & sample_flags[i].bit))
+			continue;
+		strbuf_appendf(out, "%s%s", between, sample_flags[i].name);
+		between = ",";
+	}
+	for (uint32_t set = s->labels; set; set = entries[set].parent) {
+		strbuf_puts(out, between);
+		put_string(out, p, entries[set].name, IN_PARAMETERS);
+		strbuf_putc(out, '=');
+		put_string(out, p, entries[set].value, IN_PARAMETERS);
+		between = ",";
+	}
+	if (*between == ',')
+		strbuf_putc(out, '/');
+}
+
+/* Where nobody knows when, it is 0. */
+static uint64_t microseconds(const struct recording *r, const struct sample *s)
+{
+	return r->is_summed ? 0 : (r->start_monotonic_ns + s->time_ns) / 1000;
+}
+
+static void put_head(struct strbuf *out, const struct profile *p, const struct sample *s)
+{
+	const struct thread *t = &p->threads.items[s->thread];
+	const struct process *process = &p->processes.items[t->process];
+	const struct recording *r = &p->recordings.items[process->recording];
+	struct sample_kind_words kind = sample_kind_of(p, r, s);
+	uint64_t us = microseconds(r, s);
+
+	put_string(out, p, t->name ? t->name : process->name, "");
+	strbuf_appendf(out, " %" PRIu32 "/%" PRIu32 " [%03u] %" PRIu64 ".%06u: %10" PRIu64 " ",
+		       process->pid, t->tid, s->cpu, us / 1000000, (unsigned int)(us % 1000000),
+		       json_scaled(s->value, kind.period));
+	escape_append(out, kind.name, strlen(kind.name), IN_PARAMETERS);
+	put_parameters(out, p, s);
+	strbuf_puts(out, ":\n");
+}
+
+static void put_frame(struct strbuf *out, const struct exporting *x, const struct frame *f)
+{
+	strbuf_appendf(out, "\t%16x ", 0);
+	put_string(out, x->p, f->name, "");
+	strbuf_puts(out, " (");
+	put_string(out, x->p, f->file, IN_WORDS "()");
+	if (f->line && !x->o->no_lines)
+		strbuf_appendf(out, ":%" PRIu32, f->line);
+	strbuf_puts(out, ")\n");
+}
+
+static int take(struct exporting *x)
+{
+	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+	const struct stack_entry *entries = stacktab_entries(x->p->stacks);
+
+	for (size_t i = 0; i < x->p->samples.len && !strbuf_error(&text); i++) {
+		const struct sample *s = &x->p->samples.items[i];
+
+		strbuf_truncate(&text, 0);
+		put_head(&text, x->p, s);
+		if (!s->stack)
+			strbuf_appendf(&text, "\t%16x %s ()\n", 0, PROFILE_NO_FRAMES);
+		for (uint32_t at = s->stack; at; at = entries[at].parent)
+			put_frame(&text, x, frametab_get(x->p->frames, entries[at].frame));
+		strbuf_putc(&text, '\n');
+		fwrite(strbuf_str(&text), 1, text.len, x->out);
+	}
+	return strbuf_error(&text);
+}
+
+static int finish(struct exporting *x)
+{
+	(void)x;
+	return 0;
+}
+
+static const char *const suffixes[] = { ".perf", ".script", NULL };
+
+const struct exporter exporter_script = {
+	.name = "script",
+	.suffixes = suffixes,
+	.help = "a sample after the other, as perf script prints them",
+	.needs = EXPORT_NEEDS_SAMPLES,
+	.take = take,
+	.finish = finish,
+};
