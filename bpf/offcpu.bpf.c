@@ -149,10 +149,14 @@ static __always_inline void cost_end(struct cpu_state *c, __u64 begin_ns)
 		stat_add(c, STAT_RUN_NS, (bpf_ktime_get_ns() - begin_ns) * COST_EVERY);
 }
 
-/* With probability ns / whole; both are less than 2^44, which is five hours. */
-static __always_inline bool by_chance(__u64 ns, __u64 whole)
+/*
+ * With probability ns / whole; both are less than 2^44, which is five hours. By the upper bits of a
+ * linear congruence (Knuth's for MMIX): the helper takes several times as long as the rest of this.
+ */
+static __always_inline bool by_chance(struct cpu_state *c, __u64 ns, __u64 whole, __u64 now)
 {
-	return (bpf_get_prandom_u32() >> 12) * whole < ns << 20;
+	c->random = (c->random ?: now) * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (c->random >> 44) * whole < ns << 20;
 }
 
 /* What samples cost decides how many there are. */
@@ -231,7 +235,8 @@ static __always_inline bool span_ends(struct cpu_state *c, struct thread_times *
 {
 	const struct pt_regs *regs;
 	__u64 duration = times_lasted(begin_ns, now);
-	bool is_short = duration < whole_ns, is_kept = !is_short || by_chance(duration, whole_ns);
+	bool is_short = duration < whole_ns,
+	     is_kept = !is_short || by_chance(c, duration, whole_ns, now);
 	__u8 reason = t->out_wait;
 
 	if (!reason)
@@ -254,38 +259,27 @@ static __always_inline bool span_ends(struct cpu_state *c, struct thread_times *
 	return is_kept;
 }
 
-/* The current thread has come back. Is the span that ended to be sampled? */
-static __always_inline bool comes_back(struct cpu_state *c, struct thread_times *t,
-				       struct task_struct *task)
-{
-	__u64 now = c->switch_ns ? c->switch_ns : bpf_ktime_get_ns();
-
-	return span_ends(c, t, task, times_take(t, now), now, session.span_ns << (c->thrift & 15),
-			 0);
-}
-
-/* On a kernel with sched_exit_tp: behind the switch. */
+/*
+ * On a kernel with sched_exit_tp: behind the switch, in the thread that has come back. A new thread
+ * comes to it at its second switch; of its first wait for a CPU it has nothing to show.
+ */
 SEC("traced/sched_exit_tp")
 int on_switched(__u64 *ctx)
 {
 	struct cpu_state *c = this_cpu_state(SOURCE_SWITCHES);
 	struct task_struct *task;
 	struct thread_times *t;
-	bool is_switch = ctx[0], is_kept;
 	__u64 begin_ns;
 	int r;
 
-	if (!is_switch || !c)
+	if (!c || !c->is_kept || !ctx[0] /* is_switch */)
 		return 0;
-	begin_ns = cost_begin(c);
+	c->is_kept = 0;
+	begin_ns = bpf_ktime_get_ns();
 	task = bpf_get_current_task_btf();
 	t = times_get(task);
-	is_kept = t && t->out_ns && comes_back(c, t, task);
-	c->switch_ns = 0;
-	cost_end(c, begin_ns);
-	if (!is_kept)
-		return 0;
-	begin_ns = bpf_ktime_get_ns();
+	if (!t)
+		return 0; /* for the verifier */
 	keep_budget(c, begin_ns, THRIFT_MAX);
 	r = span_sample(c, t, task, session.has_task_work);
 	stat_add(c, at_most((__u32)r, STAT_TICK_END - 1), c->span.value);
@@ -310,52 +304,67 @@ static __always_inline void sample_open(struct cpu_state *c, struct task_struct 
 	budget_spend(c, bpf_ktime_get_ns() - now);
 }
 
-/* Before 6.16: the end of the span of a thread whose memory cannot be read here. */
-static __always_inline void close_open(struct cpu_state *c, struct task_struct *task, __u64 now)
+/* Before 6.16: what became of the sample that was taken at begin_ns. */
+static __always_inline void close_open(struct cpu_state *c, struct thread_times *t, __u64 begin_ns,
+				       __u64 now)
 {
 	struct span_end_event e = { .kind = EVENT_SPAN_END, .syscall = SYSCALL_NONE };
-	struct thread_times *t = times_get(task);
 
-	if (!t || !t->out_ns)
+	if (!t->is_open)
 		return;
-	if (!now)
-		now = bpf_ktime_get_ns();
+	t->is_open = 0;
 	e.tid = t->tid;
 	e.process = t->process;
 	e.ktime_ns = now;
-	e.begin_ns = times_take(t, now);
-	if (span_ends(c, t, task, e.begin_ns, now, session.span_ns, t->thinned & 15)) {
+	e.begin_ns = begin_ns;
+	if (c->is_kept) {
 		e.wait = c->span.reason;
 		e.syscall = c->span.syscall;
 		e.value = c->span.value;
 		e.blocked_ns = c->span.blocked_ns;
 		e.flags = c->span.flags;
 	}
-	if (!t->is_open)
-		return;
-	t->is_open = 0;
 	stat_add(c, ring_send(&e, sizeof(e)) ? STAT_RECORDED : STAT_RING_FULL, e.value);
+}
+
+/* A thread that is recorded comes back. now: 0 if nobody has looked at the clock yet. */
+static __always_inline void comes_back(struct cpu_state *c, struct thread_times *t,
+				       struct task_struct *task, __u64 now)
+{
+	__u64 whole_ns = session.span_ns, begin_ns;
+	__u32 thinned = 0;
+
+	if (session.has_exit_hook)
+		whole_ns <<= c->thrift & 15;
+	else
+		thinned = t->thinned & 15;
+	if (!now)
+		now = bpf_ktime_get_ns();
+	begin_ns = times_take(t, now);
+	c->is_kept = span_ends(c, t, task, begin_ns, now, whole_ns, thinned);
+	if (!session.has_exit_hook)
+		close_open(c, t, begin_ns, now);
 }
 
 SEC("traced/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
 	struct cpu_state *c = this_cpu_state(SOURCE_SWITCHES);
+	struct thread_times *t;
 	__u64 now = 0, begin_ns;
 
 	if (!c)
 		return 0;
 	begin_ns = cost_begin(c);
+	c->is_kept = 0;
 	if (!(prev->flags & PF_KTHREAD))
 		now = span_begins(times_get(prev), prev, preempt);
-	c->switch_ns = now;
+	t = times_get(next);
+	if (t && t->out_ns)
+		comes_back(c, t, next, now);
 	cost_end(c, begin_ns);
-	if (session.has_exit_hook)
-		return 0;
-	if (now)
+	if (now && !session.has_exit_hook)
 		sample_open(c, prev, now);
-	if (!(next->flags & PF_KTHREAD))
-		close_open(c, next, now);
 	return 0;
 }
 
