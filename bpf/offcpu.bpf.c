@@ -3,7 +3,7 @@
 /*
  * Time off the CPU: each span from the switch that took a thread off a CPU to the one that gave it
  * one again goes into its thread's sums, by what it waited for; those that are kept are sampled.
- * The longer a span the likelier: of those of at least T0 = session.span_ns each is, of one that
+ * The longer a span the likelier: of those of at least T0 = spans_whole_ns() each is, of one that
  * took T < T0 it is T / T0, and it stands for T0. So a sum over samples is right on average for
  * spans of any length, and the samples are at most a thread's time / T0.
  *
@@ -29,6 +29,7 @@
 #define THIN_MAX 4               /* one of 2^4 */
 
 __u64 started_ns;
+__u32 spans_stride;
 
 /* Its entry, where the thread's process turns out to be one that is recorded. */
 static __noinline struct thread_times *begin_times(struct task_struct *task)
@@ -331,7 +332,7 @@ static __always_inline void close_open(struct cpu_state *c, struct thread_times 
 static __always_inline void comes_back(struct cpu_state *c, struct thread_times *t,
 				       struct task_struct *task, __u64 now)
 {
-	__u64 whole_ns = session.span_ns, begin_ns;
+	__u64 whole_ns = spans_whole_ns(), begin_ns;
 	__u32 thinned = 0;
 
 	if (session.has_exit_hook)

@@ -87,13 +87,21 @@ static __always_inline __u64 blocked_at_cut(struct cpu_state *c, const struct th
 	return weigh(gil_blocked_ns(c, t->blocked_ns, t->waited_ns, duration), value, duration);
 }
 
-/* Of at least span_ns they are all kept, shorter ones so often as their length is a part of that.
- */
+/* Of at least T0 they are all kept, and stand for what they last; shorter ones so often as their
+ * length is a part of that, and stand for T0. */
 static __always_inline __u64 value_of_span(__u64 ns)
 {
-	if (ns >= session.span_ns)
+	__u64 whole_ns = spans_whole_ns();
+
+	if (ns >= whole_ns)
 		return ns;
-	return (__u64)bpf_get_prandom_u32() * session.span_ns >> 32 < ns ? session.span_ns : 0;
+	return (__u64)bpf_get_prandom_u32() * whole_ns >> 32 < ns ? whole_ns : 0;
+}
+
+/* T0 may change meanwhile. */
+static __always_inline bool is_by_chance(const volatile struct sample_event *e)
+{
+	return e->value != e->duration_ns;
 }
 
 /* Why it waits goes through memory: behind it the verifier has one state again. */
@@ -114,7 +122,7 @@ VERIFIED_ONCE int send_closed(struct py_scratch *s, struct cpu_state *c, int r)
 	if (!s || !c)
 		return 0; /* for the verifier */
 	flags = s->walk.flags;
-	if (s->sample.duration_ns < session.span_ns)
+	if (is_by_chance(&s->sample))
 		s->walk.flags |= SAMPLE_SHORT;
 	if (r == STAT_RECORDED && !send_sample(s, c))
 		r = STAT_RING_FULL;
@@ -184,7 +192,8 @@ static __always_inline void look_at_span(struct py_scratch *s, struct cpu_state 
 	e->blocked_ns = blocked_at_cut(c, t, e->duration_ns, e->value);
 	note_wait(&s->sample, task, t);
 	if (!standstill_lasts(task, &still) ||
-	    (e->duration_ns && !times_cut(t, now - e->duration_ns, now, wait_class(e->wait))))
+	    (e->duration_ns &&
+	     !times_cut(t, now - e->duration_ns, now, wait_class(e->wait), is_by_chance(e))))
 		return;
 	if (t->waited_ns > t->blocked_ns)
 		t->blocked_ns = t->waited_ns;

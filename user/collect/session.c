@@ -190,7 +190,11 @@ int session_follow_cpus(struct session *s)
 
 int session_set_stride(struct session *s, uint32_t stride)
 {
-	return s->ticker ? ticker_set_stride(s->ticker, stride) : 0;
+	int r = s->ticker ? ticker_set_stride(s->ticker, stride) : 0;
+
+	if (!r)
+		s->skel->bss->spans_stride = stride;
+	return r;
 }
 
 int session_add_layout(struct session *s, const struct py_offsets *off)

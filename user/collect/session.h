@@ -77,7 +77,8 @@ int session_follow_cpus(struct session *s);
 
 /*
  * From now on an event comes every `stride` ticks (1 at first) and stands for so many: samples
- * carry the weight, counters count ticks. May be called while they run.
+ * carry the weight, counters count ticks. Spans of waiting are all kept from so many ticks on, and
+ * so are fewer of the shorter ones. May be called while they run.
  */
 int session_set_stride(struct session *s, uint32_t stride);
 
