@@ -370,8 +370,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 }
 
 /*
- * A new thread of a process that user space knows: what Python calls it can only be read while it
- * lives, and if it waits for long its first sample comes late.
+ * What Python calls a thread can only be read while it lives, and if it waits for long its first
+ * sample comes late.
  */
 static __always_inline void announce_thread(struct task_struct *task, const struct task_facts *f)
 {
@@ -381,8 +381,6 @@ static __always_inline void announce_thread(struct task_struct *task, const stru
 				  .tid = f->tid,
 				  .pointer = task_thread_pointer(task) };
 
-	if (!is_sent(f->process))
-		return;
 	BPF_CORE_READ_STR_INTO(&e.comm, task, comm);
 	ring_send(&e, sizeof(e));
 }

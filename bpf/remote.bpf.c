@@ -222,10 +222,14 @@ int visit_thread(struct bpf_iter__task *ctx)
 	if (!is_recorded(&f, &row) || !is_remote_wanted(task, &f))
 		return 0;
 	t = times_get(task);
-	if (!t || !t->since_ns)
+	if (!t || !t->since_ns) {
 		times_open(s, task, &f, now);
-	else if (!closed_ns)
+		/* Its first sample may be its last moment, when nobody can ask for its name. */
+		s->thread.pointer = task_thread_pointer(task);
+		introduce((struct door){ task }, s, task, &f, at_most(row.layout, LAYOUTS_MAX - 1));
+	} else if (!closed_ns) {
 		return 0;
+	}
 	t = times_get(task); /* one state for the verifier */
 	if (t && (closed_ns || !session.has_exit_hook))
 		look_at_span(s, c, task, t, &f, &row, now);
