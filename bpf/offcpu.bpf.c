@@ -295,25 +295,23 @@ static __always_inline void sample_open(struct cpu_state *c, struct task_struct 
 
 	if (!t)
 		return; /* for the verifier */
-	t->is_open = 0;
 	keep_budget(c, now, THIN_MAX);
 	t->thinned = c->thrift;
 	if (bpf_get_prandom_u32() & ((1U << (t->thinned & 15)) - 1))
 		return;
 	c->span = (struct wait_span){ .now_ns = now, .value = 1, .flags = SAMPLE_OPEN };
-	t->is_open = span_sample(c, t, task, false) == STAT_RECORDED;
+	if (span_sample(c, t, task, false) == STAT_RECORDED)
+		t->open_ns = now;
 	budget_spend(c, bpf_ktime_get_ns() - now);
 }
 
-/* Before 6.16: what became of the sample that was taken at begin_ns. */
+/* What became of the span that began at begin_ns, of which the sample was taken before its end. */
 static __always_inline void close_open(struct cpu_state *c, struct thread_times *t, __u64 begin_ns,
 				       __u64 now)
 {
 	struct span_end_event e = { .kind = EVENT_SPAN_END, .syscall = SYSCALL_NONE };
 
-	if (!t->is_open)
-		return;
-	t->is_open = 0;
+	t->open_ns = 0;
 	e.tid = t->tid;
 	e.process = t->process;
 	e.ktime_ns = now;
@@ -343,8 +341,10 @@ static __always_inline void comes_back(struct cpu_state *c, struct thread_times 
 		now = bpf_ktime_get_ns();
 	begin_ns = times_take(t, now);
 	c->is_kept = span_ends(c, t, task, begin_ns, now, whole_ns, thinned);
-	if (!session.has_exit_hook)
-		close_open(c, t, begin_ns, now);
+	if (t->open_ns != begin_ns)
+		return;
+	close_open(c, t, begin_ns, now);
+	c->is_kept = 0;
 }
 
 SEC("traced/sched_switch")

@@ -93,10 +93,10 @@ def measure(kind, beside, rounds, seconds):
     are of CPU time."""
     python = max(pythons.find_all(False), key=lambda p: (p.via == "direct" and p.minor == 11, p.minor))
     found, own = {name: [] for name in beside}, dict.fromkeys(beside, 0.0)
-    with Target(python, "ping_pong.py", kind, os.cpu_count() - 1) as target:
-        tids = {target.pid, int(target.ready[0])}
-        tids.update(int(tid) for tid in os.listdir("/proc/%d/task" % target.pid))
-        for _ in range(rounds):
+    for _ in range(rounds):
+        with Target(python, "ping_pong.py", kind, os.cpu_count() - 1) as target:
+            tids = {target.pid, int(target.ready[0])}
+            tids.update(int(tid) for tid in os.listdir("/proc/%d/task" % target.pid))
             for name, start in beside.items():
                 with start(target) as run:
                     cpu = kernel.cpu_seconds(run.pid) if run else 0

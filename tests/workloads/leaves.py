@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A thread waits to the end of its process, or stays when the process's first thread has ended.
 
+    leaves.py ends    as `waits`, for two seconds more, and the interpreter is ended in order
     leaves.py waits   a thread "the early bird" waits from before READY until the process ends, half a
                       second after GO
     leaves.py stays   the first thread ends before READY; after GO another one works for half a second
@@ -13,6 +14,7 @@ import threading
 import time
 
 WORK_SECONDS = 0.5
+LONG_SECONDS = 2
 
 
 def waits():
@@ -38,11 +40,14 @@ def stays():
     os._exit(0)
 
 
-if sys.argv[1] == "waits":
+if sys.argv[1] in ("waits", "ends"):
     threading.Thread(target=waits, name="the early bird", daemon=True).start()
     print("READY", flush=True)
     sys.stdin.readline()
     time.sleep(WORK_SECONDS)
+    if sys.argv[1] == "ends":
+        time.sleep(LONG_SECONDS)
+        sys.exit(0)
     os._exit(0)
 threading.Thread(target=stays).start()
 ctypes.CDLL(None).pthread_exit(None)

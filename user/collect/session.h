@@ -165,6 +165,13 @@ int session_open_spans(struct session *s, uint32_t pid);
  * is too full, to be emptied and called again.
  */
 int session_close_spans(struct session *s, uint64_t at_ns);
+
+/*
+ * Takes a sample of threads that have waited for so long, once each: as its process ends, a
+ * thread's Python may be gone before it wakes up. What it stands for its end says.
+ */
+int session_look_ahead(struct session *s, uint64_t lasting_ns);
+
 /* By its number, as samples have it; NULL: the session has none of that. Borrowed. */
 const struct event *session_event(const struct session *s, uint32_t number);
 
