@@ -191,7 +191,8 @@ struct session_config {
 	 */
 	__u8 scratch_rows;
 	__u8 scratch_row[SOURCE_COUNT_];
-	__u64 span_ns; /* spans of waiting of at least this are all kept, shorter ones by chance */
+	__u64 span_ns; /* what a tick stands for. Times spans_stride (bpf/span.h) it is T0: spans of
+			* waiting of at least that are all kept, shorter ones by chance */
 	__u64 cgroup_id; /* of cgroups[0]: the inode of its folder */
 };
 

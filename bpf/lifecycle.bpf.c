@@ -97,7 +97,7 @@ static __always_inline void times_tell(const struct thread_times *t, struct task
 	gone = times_lasted(out, now);
 	ran = times_ran_unseen(t, task, gone);
 	e->cpu_ns += ran;
-	if (gone - ran < session.span_ns)
+	if (gone - ran < spans_whole_ns())
 		e->short_ns[times_unseen_class(t)] += gone - ran;
 	else
 		e->long_ns[times_unseen_class(t)] += gone - ran;

@@ -71,12 +71,13 @@ struct cpu_state {
 	struct task_facts who; /* the thread that is interrupted */
 	struct proc_row row;   /* of its process */
 	/* SOURCE_SWITCHES */
-	__u64 switches;  /* seen, twice where the kernel tells of both ends */
-	__u64 switch_ns; /* when the thread before this one left, if it is one that is recorded */
+	__u64 switches; /* seen */
+	__u64 random;   /* 0: not begun */
 	struct wait_span span;
 	__u64 thrift_ns; /* when that changed last: */
 	__u32 thrift; /* what each sample stands for is doubled so many times, to keep the budget */
-	__u32 reserved;
+	__u8 is_kept; /* span: of the thread that comes back in this switch */
+	__u8 reserved[3];
 
 	/* By event; 0 for what is none. */
 	struct skipped {

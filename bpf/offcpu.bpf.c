@@ -3,7 +3,7 @@
 /*
  * Time off the CPU: each span from the switch that took a thread off a CPU to the one that gave it
  * one again goes into its thread's sums, by what it waited for; those that are kept are sampled.
- * The longer a span the likelier: of those of at least T0 = session.span_ns each is, of one that
+ * The longer a span the likelier: of those of at least T0 = spans_whole_ns() each is, of one that
  * took T < T0 it is T / T0, and it stands for T0. So a sum over samples is right on average for
  * spans of any length, and the samples are at most a thread's time / T0.
  *
@@ -29,6 +29,7 @@
 #define THIN_MAX 4               /* one of 2^4 */
 
 __u64 started_ns;
+__u32 spans_stride;
 
 /* Its entry, where the thread's process turns out to be one that is recorded. */
 static __noinline struct thread_times *begin_times(struct task_struct *task)
@@ -149,10 +150,14 @@ static __always_inline void cost_end(struct cpu_state *c, __u64 begin_ns)
 		stat_add(c, STAT_RUN_NS, (bpf_ktime_get_ns() - begin_ns) * COST_EVERY);
 }
 
-/* With probability ns / whole; both are less than 2^44, which is five hours. */
-static __always_inline bool by_chance(__u64 ns, __u64 whole)
+/*
+ * With probability ns / whole; both are less than 2^44, which is five hours. By the upper bits of a
+ * linear congruence (Knuth's for MMIX): the helper takes several times as long as the rest of this.
+ */
+static __always_inline bool by_chance(struct cpu_state *c, __u64 ns, __u64 whole, __u64 now)
 {
-	return (bpf_get_prandom_u32() >> 12) * whole < ns << 20;
+	c->random = (c->random ?: now) * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (c->random >> 44) * whole < ns << 20;
 }
 
 /* What samples cost decides how many there are. */
@@ -231,7 +236,8 @@ static __always_inline bool span_ends(struct cpu_state *c, struct thread_times *
 {
 	const struct pt_regs *regs;
 	__u64 duration = times_lasted(begin_ns, now);
-	bool is_short = duration < whole_ns, is_kept = !is_short || by_chance(duration, whole_ns);
+	bool is_short = duration < whole_ns,
+	     is_kept = !is_short || by_chance(c, duration, whole_ns, now);
 	__u8 reason = t->out_wait;
 
 	if (!reason)
@@ -254,38 +260,27 @@ static __always_inline bool span_ends(struct cpu_state *c, struct thread_times *
 	return is_kept;
 }
 
-/* The current thread has come back. Is the span that ended to be sampled? */
-static __always_inline bool comes_back(struct cpu_state *c, struct thread_times *t,
-				       struct task_struct *task)
-{
-	__u64 now = c->switch_ns ? c->switch_ns : bpf_ktime_get_ns();
-
-	return span_ends(c, t, task, times_take(t, now), now, session.span_ns << (c->thrift & 15),
-			 0);
-}
-
-/* On a kernel with sched_exit_tp: behind the switch. */
+/*
+ * On a kernel with sched_exit_tp: behind the switch, in the thread that has come back. A new thread
+ * comes to it at its second switch; of its first wait for a CPU it has nothing to show.
+ */
 SEC("traced/sched_exit_tp")
 int on_switched(__u64 *ctx)
 {
 	struct cpu_state *c = this_cpu_state(SOURCE_SWITCHES);
 	struct task_struct *task;
 	struct thread_times *t;
-	bool is_switch = ctx[0], is_kept;
 	__u64 begin_ns;
 	int r;
 
-	if (!is_switch || !c)
+	if (!c || !c->is_kept || !ctx[0] /* is_switch */)
 		return 0;
-	begin_ns = cost_begin(c);
+	c->is_kept = 0;
+	begin_ns = bpf_ktime_get_ns();
 	task = bpf_get_current_task_btf();
 	t = times_get(task);
-	is_kept = t && t->out_ns && comes_back(c, t, task);
-	c->switch_ns = 0;
-	cost_end(c, begin_ns);
-	if (!is_kept)
-		return 0;
-	begin_ns = bpf_ktime_get_ns();
+	if (!t)
+		return 0; /* for the verifier */
 	keep_budget(c, begin_ns, THRIFT_MAX);
 	r = span_sample(c, t, task, session.has_task_work);
 	stat_add(c, at_most((__u32)r, STAT_TICK_END - 1), c->span.value);
@@ -300,68 +295,83 @@ static __always_inline void sample_open(struct cpu_state *c, struct task_struct 
 
 	if (!t)
 		return; /* for the verifier */
-	t->is_open = 0;
 	keep_budget(c, now, THIN_MAX);
 	t->thinned = c->thrift;
 	if (bpf_get_prandom_u32() & ((1U << (t->thinned & 15)) - 1))
 		return;
 	c->span = (struct wait_span){ .now_ns = now, .value = 1, .flags = SAMPLE_OPEN };
-	t->is_open = span_sample(c, t, task, false) == STAT_RECORDED;
+	if (span_sample(c, t, task, false) == STAT_RECORDED)
+		t->open_ns = now;
 	budget_spend(c, bpf_ktime_get_ns() - now);
 }
 
-/* Before 6.16: the end of the span of a thread whose memory cannot be read here. */
-static __always_inline void close_open(struct cpu_state *c, struct task_struct *task, __u64 now)
+/* What became of the span that began at begin_ns, of which the sample was taken before its end. */
+static __always_inline void close_open(struct cpu_state *c, struct thread_times *t, __u64 begin_ns,
+				       __u64 now)
 {
 	struct span_end_event e = { .kind = EVENT_SPAN_END, .syscall = SYSCALL_NONE };
-	struct thread_times *t = times_get(task);
 
-	if (!t || !t->out_ns)
-		return;
-	if (!now)
-		now = bpf_ktime_get_ns();
+	t->open_ns = 0;
 	e.tid = t->tid;
 	e.process = t->process;
 	e.ktime_ns = now;
-	e.begin_ns = times_take(t, now);
-	if (span_ends(c, t, task, e.begin_ns, now, session.span_ns, t->thinned & 15)) {
+	e.begin_ns = begin_ns;
+	if (c->is_kept) {
 		e.wait = c->span.reason;
 		e.syscall = c->span.syscall;
 		e.value = c->span.value;
 		e.blocked_ns = c->span.blocked_ns;
 		e.flags = c->span.flags;
 	}
-	if (!t->is_open)
-		return;
-	t->is_open = 0;
 	stat_add(c, ring_send(&e, sizeof(e)) ? STAT_RECORDED : STAT_RING_FULL, e.value);
+}
+
+/* A thread that is recorded comes back. now: 0 if nobody has looked at the clock yet. */
+static __always_inline void comes_back(struct cpu_state *c, struct thread_times *t,
+				       struct task_struct *task, __u64 now)
+{
+	__u64 whole_ns = spans_whole_ns(), begin_ns;
+	__u32 thinned = 0;
+
+	if (session.has_exit_hook)
+		whole_ns <<= c->thrift & 15;
+	else
+		thinned = t->thinned & 15;
+	if (!now)
+		now = bpf_ktime_get_ns();
+	begin_ns = times_take(t, now);
+	c->is_kept = span_ends(c, t, task, begin_ns, now, whole_ns, thinned);
+	if (t->open_ns != begin_ns)
+		return;
+	close_open(c, t, begin_ns, now);
+	c->is_kept = 0;
 }
 
 SEC("traced/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
 	struct cpu_state *c = this_cpu_state(SOURCE_SWITCHES);
+	struct thread_times *t;
 	__u64 now = 0, begin_ns;
 
 	if (!c)
 		return 0;
 	begin_ns = cost_begin(c);
+	c->is_kept = 0;
 	if (!(prev->flags & PF_KTHREAD))
 		now = span_begins(times_get(prev), prev, preempt);
-	c->switch_ns = now;
+	t = times_get(next);
+	if (t && t->out_ns)
+		comes_back(c, t, next, now);
 	cost_end(c, begin_ns);
-	if (session.has_exit_hook)
-		return 0;
-	if (now)
+	if (now && !session.has_exit_hook)
 		sample_open(c, prev, now);
-	if (!(next->flags & PF_KTHREAD))
-		close_open(c, next, now);
 	return 0;
 }
 
 /*
- * A new thread of a process that user space knows: what Python calls it can only be read while it
- * lives, and if it waits for long its first sample comes late.
+ * What Python calls a thread can only be read while it lives, and if it waits for long its first
+ * sample comes late.
  */
 static __always_inline void announce_thread(struct task_struct *task, const struct task_facts *f)
 {
@@ -371,8 +381,6 @@ static __always_inline void announce_thread(struct task_struct *task, const stru
 				  .tid = f->tid,
 				  .pointer = task_thread_pointer(task) };
 
-	if (!is_sent(f->process))
-		return;
 	BPF_CORE_READ_STR_INTO(&e.comm, task, comm);
 	ring_send(&e, sizeof(e));
 }

@@ -27,6 +27,12 @@ __u64 neighbour_process, neighbour_tstate;
  */
 __u64 opened_ns, closed_ns;
 
+/*
+ * Nor is anything opened or closed if this is set: of spans that have lasted that long a sample is
+ * taken before their end, at which the thread's Python may be gone.
+ */
+__u64 lasting_ns;
+
 /* Spans that a pass left open, as their samples would not fit into the ring. */
 __u64 spans_left;
 
@@ -87,13 +93,21 @@ static __always_inline __u64 blocked_at_cut(struct cpu_state *c, const struct th
 	return weigh(gil_blocked_ns(c, t->blocked_ns, t->waited_ns, duration), value, duration);
 }
 
-/* Of at least span_ns they are all kept, shorter ones so often as their length is a part of that.
- */
+/* Of at least T0 they are all kept, and stand for what they last; shorter ones so often as their
+ * length is a part of that, and stand for T0. */
 static __always_inline __u64 value_of_span(__u64 ns)
 {
-	if (ns >= session.span_ns)
+	__u64 whole_ns = spans_whole_ns();
+
+	if (ns >= whole_ns)
 		return ns;
-	return (__u64)bpf_get_prandom_u32() * session.span_ns >> 32 < ns ? session.span_ns : 0;
+	return (__u64)bpf_get_prandom_u32() * whole_ns >> 32 < ns ? whole_ns : 0;
+}
+
+/* T0 may change meanwhile. */
+static __always_inline bool is_by_chance(const volatile struct sample_event *e)
+{
+	return e->value != e->duration_ns;
 }
 
 /* Why it waits goes through memory: behind it the verifier has one state again. */
@@ -114,7 +128,7 @@ VERIFIED_ONCE int send_closed(struct py_scratch *s, struct cpu_state *c, int r)
 	if (!s || !c)
 		return 0; /* for the verifier */
 	flags = s->walk.flags;
-	if (s->sample.duration_ns < session.span_ns)
+	if (is_by_chance(&s->sample))
 		s->walk.flags |= SAMPLE_SHORT;
 	if (r == STAT_RECORDED && !send_sample(s, c))
 		r = STAT_RING_FULL;
@@ -123,32 +137,40 @@ VERIFIED_ONCE int send_closed(struct py_scratch *s, struct cpu_state *c, int r)
 	return 0;
 }
 
-/*
- * Before Linux 6.16: the sample of the span that begins at its ktime_ns, whose end comes as an
- * event of its own, and no end for the one before it, which is told whole.
- */
+/* The span that was sampled before its end is told whole now: nothing for the sample. */
+static __always_inline void drop_open(struct thread_times *t, const struct sample_event *e)
+{
+	struct span_end_event end = { .kind = EVENT_SPAN_END,
+				      .tid = e->tid,
+				      .process = e->process,
+				      .begin_ns = t->open_ns,
+				      .ktime_ns = e->ktime_ns,
+				      .syscall = SYSCALL_NONE };
+
+	if (!t->open_ns)
+		return;
+	t->open_ns = 0;
+	ring_send(&end, sizeof(end));
+}
+
+/* The sample of the span that begins at its ktime_ns, whose end comes as an event of its own. */
 VERIFIED_ONCE int send_open(struct thread_times *t, struct py_scratch *s, struct cpu_state *c,
 			    int r)
 {
-	struct span_end_event end = { .kind = EVENT_SPAN_END, .syscall = SYSCALL_NONE };
 	struct sample_event *e;
 
 	if (!t || !s || !c)
 		return 0; /* for the verifier */
 	e = &s->sample;
-	end.tid = e->tid;
-	end.process = e->process;
-	end.begin_ns = e->ktime_ns - e->duration_ns;
-	end.ktime_ns = e->ktime_ns;
-	if (t->is_open)
-		ring_send(&end, sizeof(end));
+	drop_open(t, e);
 	e->value = 1;
 	e->duration_ns = 0;
 	e->wait = WAIT_NONE;
 	e->syscall = 0;
 	s->walk.flags |= SAMPLE_OPEN;
 	t->thinned = 0;
-	t->is_open = r == STAT_RECORDED && send_sample(s, c);
+	if (r == STAT_RECORDED && send_sample(s, c))
+		t->open_ns = e->ktime_ns;
 	return 0;
 }
 
@@ -171,6 +193,8 @@ static __always_inline void look_at_span(struct py_scratch *s, struct cpu_state 
 	e->source = SOURCE_SWITCHES;
 	e->duration_ns = now - begin_ns;
 	e->value = value_of_span(now - begin_ns);
+	if (lasting_ns && (now - begin_ns < lasting_ns || t->open_ns == begin_ns || !e->value))
+		return;
 	if (e->value || !session.has_exit_hook) {
 		if (ring_is_filling()) {
 			spans_left++;
@@ -178,13 +202,20 @@ static __always_inline void look_at_span(struct py_scratch *s, struct cpu_state 
 		}
 		r = walk_remote(s, c, task, f, row, now);
 	}
+	if (lasting_ns) {
+		e->ktime_ns = now - e->duration_ns;
+		if (s->walk.status != UNWIND_OUTSIDE && standstill_lasts(task, &still))
+			send_open(t, s, c, r);
+		return;
+	}
 	if (t->waits_for_gil == GIL_WAIT_BEGINS)
 		s->walk.flags |= SAMPLE_EPISODE;
 	e->ktime_ns = now;
 	e->blocked_ns = blocked_at_cut(c, t, e->duration_ns, e->value);
 	note_wait(&s->sample, task, t);
 	if (!standstill_lasts(task, &still) ||
-	    (e->duration_ns && !times_cut(t, now - e->duration_ns, now, wait_class(e->wait))))
+	    (e->duration_ns &&
+	     !times_cut(t, now - e->duration_ns, now, wait_class(e->wait), is_by_chance(e))))
 		return;
 	if (t->waited_ns > t->blocked_ns)
 		t->blocked_ns = t->waited_ns;
@@ -192,7 +223,9 @@ static __always_inline void look_at_span(struct py_scratch *s, struct cpu_state 
 		t->waits_for_gil = GIL_WAIT_GOES_ON;
 	if (e->value)
 		send_closed(s, c, r);
-	if (!session.has_exit_hook)
+	if (session.has_exit_hook)
+		drop_open(t, &s->sample);
+	else
 		send_open(t, s, c, r);
 }
 
@@ -213,12 +246,16 @@ int visit_thread(struct bpf_iter__task *ctx)
 	if (!is_recorded(&f, &row) || !is_remote_wanted(task, &f))
 		return 0;
 	t = times_get(task);
-	if (!t || !t->since_ns)
+	if (!t || !t->since_ns) {
 		times_open(s, task, &f, now);
-	else if (!closed_ns)
+		/* Its first sample may be its last moment, when nobody can ask for its name. */
+		s->thread.pointer = task_thread_pointer(task);
+		introduce((struct door){ task }, s, task, &f, at_most(row.layout, LAYOUTS_MAX - 1));
+	} else if (!closed_ns && !lasting_ns) {
 		return 0;
+	}
 	t = times_get(task); /* one state for the verifier */
-	if (t && (closed_ns || !session.has_exit_hook))
+	if (t && (closed_ns || lasting_ns || !session.has_exit_hook))
 		look_at_span(s, c, task, t, &f, &row, now);
 	return 0;
 }

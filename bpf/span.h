@@ -19,6 +19,15 @@
 /* CLOCK_MONOTONIC; 0: the session has not started. */
 extern __u64 started_ns;
 
+/* Written by user space at any time: how many ticks one sample stands for. */
+extern __u32 spans_stride;
+
+/* T0: spans of at least that are all kept, shorter ones by chance. */
+static __always_inline __u64 spans_whole_ns(void)
+{
+	return session.span_ns * spans_stride;
+}
+
 /* include/linux/sched.h */
 #define PF_EXITING 0x4
 #define PF_KTHREAD 0x200000
@@ -100,13 +109,12 @@ static __always_inline void times_add(struct thread_times *t, __u8 class, __u64 
  * Another task ends the span that began at begin_ns, if the thread has not done so itself, and the
  * next one begins. Returns whether it was ended.
  */
-static __always_inline bool times_cut(struct thread_times *t, __u64 begin_ns, __u64 now, __u8 class)
+static __always_inline bool times_cut(struct thread_times *t, __u64 begin_ns, __u64 now, __u8 class,
+				      bool is_by_chance)
 {
-	__u64 ns = now - begin_ns;
-
 	if (__sync_val_compare_and_swap(&t->out_ns, begin_ns, now) != begin_ns)
 		return false;
-	times_add(t, class, ns, ns < session.span_ns);
+	times_add(t, class, now - begin_ns, is_by_chance);
 	return true;
 }
 
@@ -173,7 +181,7 @@ static __always_inline void times_return_unseen(struct thread_times *t, struct t
 
 	t->in_ns = now - ran;
 	times_end_gil_wait(t, task, now - ran);
-	times_add(t, class, gone - ran, gone - ran < session.span_ns);
+	times_add(t, class, gone - ran, gone - ran < spans_whole_ns());
 	t->spans++;
 }
 

@@ -24,6 +24,7 @@ struct thread_times {
 	__u64 gil_end_ns; /* when it last ended to wait for that */
 	__u64 blocked_ns; /* gil_waited_ns() of its process when it left the CPU */
 	__u64 waited_ns;  /* the same when another task was about to end its span */
+	__u64 open_ns;    /* the span that began then is sampled already: its end is to follow */
 	__u64 process;    /* identity of the process that these times are of */
 	__u32 pid;        /* in our own PID namespace, and */
 	__u32 tid;
@@ -31,10 +32,9 @@ struct thread_times {
 	__u8 out_preempt; /* it would have run on */
 	__u8 waits_for_gil;
 	__u8 is_counted; /* its wait is among waiters and waited */
-	__u8 is_open;    /* a sample was taken at out_ns, which its end is to follow */
 	__u8 out_wait;   /* enum wait_reason, but for the kind of file; WAIT_NONE: not looked at */
 	__u8 thinned;    /* before Linux 6.16: of 2^thinned spans that began then one was sampled */
-	__u8 reserved[6];
+	__u8 reserved[7];
 
 	/*
 	 * Of a process, in its leader's: who waits for its GIL, and the sum of the times when they

@@ -7,7 +7,7 @@ import time
 
 import pytest
 import truth as judge
-from harness import Recorder, Workload, export, frames, leaf_counts, record_whole
+from harness import PYEBPF, Recorder, Workload, export, frames, leaf_counts, record_whole
 from htmlpage import Page
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
@@ -239,6 +239,17 @@ def test_ends_with_its_last_target(python, tmp_path):
             workload.exit()
             assert recorder.wait() == 0, recorder.text()
     assert_seen(truth, frames(export(output)))
+
+
+def test_process_whose_first_thread_has_ended(some_python, tmp_path):
+    """Its /proc/PID has no mappings, no memory and no files any more."""
+    with Workload(some_python, "leaves.py", "stays") as workload:
+        truth, samples, _ = record_whole(workload, tmp_path, HZ)
+        text = subprocess.run([PYEBPF, "doctor", "-p", str(workload.pid)], text=True,
+                              stdout=subprocess.PIPE).stdout
+    got = sum(count for stack, count in samples.items() if "spins" in {f[0] for f in stack})
+    assert got > 0.75 * truth["cpu"]["spins"] * HZ, samples
+    assert "thread states" in text, text
 
 
 def start_with_pid(pid, start):

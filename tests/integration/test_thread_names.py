@@ -86,6 +86,20 @@ def test_of(python, how, tmp_path):
     how(python, tmp_path)
 
 
+def test_of_one_that_waits_to_the_end(some_python, tmp_path):
+    """Its only sample comes in its last moment, when nobody can ask for its name."""
+    recording = tmp_path / "waits.pyebpf"
+    with Workload(some_python, "leaves.py", "waits") as workload:
+        with Recorder(recording, "-p", workload.pid, "--mode", "wall") as recorder:
+            recorder.wait_attached()
+            workload.go()
+            assert recorder.wait() == 0, recorder.text()
+    waiting = [stack for stack in export(recording, "--threads", "--kind", "wall")
+               if any(frame.name == "waits" for frame in stack.frames)]
+    assert {name for stack in waiting for kind, name, _ in stack.tags if kind == "thread"} == \
+        {"the early bird"}, waiting
+
+
 def test_of_every_version_at_once(request, tmp_path):
     def attempt():
         recording = tmp_path / "names.pyebpf"

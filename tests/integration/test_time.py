@@ -161,6 +161,18 @@ def test_crowd_that_sleeps_all_along(some_python, tmp_path):
     assert list(asleep) == [("lock",)], asleep
 
 
+def test_wait_that_the_interpreter_does_not_outlive(some_python, tmp_path):
+    """Its thread state is gone when the thread wakes up, to end."""
+    output = tmp_path / "ends.pyebpf"
+    with Workload(some_python, "leaves.py", "ends") as workload:
+        with Recorder(output, "-p", workload.pid, "--mode", "wall") as recorder:
+            recorder.wait_attached()
+            workload.go()
+            assert recorder.wait() == 0, recorder.text()
+    found = seconds_by(filter(is_in("waits"), read(output)), thread, reason)
+    assert found["the early bird", "lock"] > 0.95 * duration(output), found
+
+
 def check_contention(python, how, seconds, output):
     with Workload(python, "waits.py", "gil", seconds, how) as workload:
         workload.ahead()

@@ -162,7 +162,7 @@ static void read_variable(pid_t pid, const char *name, char *out, size_t size)
 	char path[64];
 	size_t len;
 
-	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
+	snprintf(path, sizeof(path), "/proc/%d/environ", proc_living_thread(pid));
 	if (file_read(path, ENVIRON_BYTES_MAX, &environment, &len) < 0) {
 		err_clear(); /* it has ended, or has more than we read */
 		return;

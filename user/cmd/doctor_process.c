@@ -74,7 +74,7 @@ static int look_at_program(pid_t pid, struct doctor_process *p)
 		err_clear(); /* gone: the next question tells */
 	else
 		join_words(p->command_line, len);
-	snprintf(path, sizeof(path), "/proc/%d/root", pid);
+	snprintf(path, sizeof(path), "/proc/%d/root", proc_living_thread(pid));
 	n = readlink(path, root, sizeof(root));
 	if (n > 1 && !(p->root = strndup(root, n)))
 		return -ENOMEM;
@@ -134,7 +134,7 @@ static bool is_same_file(pid_t pid, const struct py_runtime *rt)
 	char path[32];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	snprintf(path, sizeof(path), "/proc/%d/exe", proc_living_thread(pid));
 	return stat(path, &st) == 0 && st.st_ino == rt->text_inode;
 }
 

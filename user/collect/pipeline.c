@@ -427,7 +427,7 @@ static int on_process(struct pipeline *p, const struct process_event *e, size_t 
 	int r = processes_add(p->processes, e, size);
 
 	count(p);
-	return r;
+	return r < 0 ? r : threads_meet_process(p->threads, e->process);
 }
 
 /* What a sample could not read: a look at it brings it in for the next one. */

@@ -136,6 +136,7 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 	c->has_exit_hook = feature_exit_hook(probe) && !opts->no_exit_hook;
 	give_scratch(c, opts);
 	c->span_ns = NS_PER_SECOND / opts->freq_hz;
+	skel->bss->spans_stride = 1;
 	if (opts->pid_namespace) {
 		c->target_pidns = opts->pid_namespace->inode;
 		c->target_pidns_depth = opts->pid_namespace->depth;

@@ -190,7 +190,11 @@ int session_follow_cpus(struct session *s)
 
 int session_set_stride(struct session *s, uint32_t stride)
 {
-	return s->ticker ? ticker_set_stride(s->ticker, stride) : 0;
+	int r = s->ticker ? ticker_set_stride(s->ticker, stride) : 0;
+
+	if (!r)
+		s->skel->bss->spans_stride = stride;
+	return r;
 }
 
 int session_add_layout(struct session *s, const struct py_offsets *off)
@@ -643,6 +647,13 @@ int session_open_spans(struct session *s, uint32_t pid)
 int session_close_spans(struct session *s, uint64_t at_ns)
 {
 	return s->spans ? spans_close(s->spans, at_ns) : 0;
+}
+
+int session_look_ahead(struct session *s, uint64_t lasting_ns)
+{
+	bool has_exit_hook = s->skel->rodata->session.has_exit_hook;
+
+	return s->spans && has_exit_hook ? spans_look_ahead(s->spans, lasting_ns) : 0;
 }
 
 uint64_t session_pending(const struct session *s, enum sample_source source)

@@ -77,7 +77,8 @@ int session_follow_cpus(struct session *s);
 
 /*
  * From now on an event comes every `stride` ticks (1 at first) and stands for so many: samples
- * carry the weight, counters count ticks. May be called while they run.
+ * carry the weight, counters count ticks. Spans of waiting are all kept from so many ticks on, and
+ * so are fewer of the shorter ones. May be called while they run.
  */
 int session_set_stride(struct session *s, uint32_t stride);
 
@@ -164,6 +165,13 @@ int session_open_spans(struct session *s, uint32_t pid);
  * is too full, to be emptied and called again.
  */
 int session_close_spans(struct session *s, uint64_t at_ns);
+
+/*
+ * Takes a sample of threads that have waited for so long, once each: as its process ends, a
+ * thread's Python may be gone before it wakes up. What it stands for its end says.
+ */
+int session_look_ahead(struct session *s, uint64_t lasting_ns);
+
 /* By its number, as samples have it; NULL: the session has none of that. Borrowed. */
 const struct event *session_event(const struct session *s, uint32_t number);
 

@@ -160,7 +160,8 @@ static int note_waited(struct spans *sp, uint32_t pid)
 	return r < 0 ? err_set(r, "look at threads that wait: %s", strerror(-r)) : 0;
 }
 
-static int visit(struct spans *sp, uint32_t pid, uint64_t opened_ns, uint64_t closed_ns)
+static int visit(struct spans *sp, uint32_t pid, uint64_t opened_ns, uint64_t closed_ns,
+		 uint64_t lasting_ns)
 {
 	int r;
 
@@ -170,9 +171,10 @@ static int visit(struct spans *sp, uint32_t pid, uint64_t opened_ns, uint64_t cl
 		return r;
 	sp->skel->bss->opened_ns = opened_ns;
 	sp->skel->bss->closed_ns = closed_ns;
+	sp->skel->bss->lasting_ns = lasting_ns;
 	sp->skel->bss->spans_left = 0;
 	r = run_pass(sp, pid);
-	if (!r && !closed_ns)
+	if (!r && !closed_ns && !lasting_ns)
 		r = note_waited(sp, pid);
 	return r < 0 ? r : sp->skel->bss->spans_left > 0;
 }
@@ -182,7 +184,7 @@ int spans_open(struct spans *sp, uint32_t pid)
 	int r;
 
 	pthread_mutex_lock(&sp->lock);
-	r = visit(sp, pid, pid ? 0 : sp->skel->bss->started_ns, 0);
+	r = visit(sp, pid, pid ? 0 : sp->skel->bss->started_ns, 0, 0);
 	pthread_mutex_unlock(&sp->lock);
 	return r < 0 ? r : 0;
 }
@@ -192,7 +194,17 @@ int spans_close(struct spans *sp, uint64_t at_ns)
 	int r;
 
 	pthread_mutex_lock(&sp->lock);
-	r = visit(sp, 0, 0, at_ns);
+	r = visit(sp, 0, 0, at_ns, 0);
 	pthread_mutex_unlock(&sp->lock);
 	return r;
+}
+
+int spans_look_ahead(struct spans *sp, uint64_t lasting_ns)
+{
+	int r;
+
+	pthread_mutex_lock(&sp->lock);
+	r = visit(sp, 0, 0, 0, lasting_ns);
+	pthread_mutex_unlock(&sp->lock);
+	return r < 0 ? r : 0;
 }

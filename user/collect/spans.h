@@ -22,5 +22,6 @@ DEFINE_CLEANUP(struct spans *, spans_free)
 /* May be called by any thread. */
 int spans_open(struct spans *sp, uint32_t pid);
 int spans_close(struct spans *sp, uint64_t at_ns);
+int spans_look_ahead(struct spans *sp, uint64_t lasting_ns);
 
 #endif

@@ -32,6 +32,7 @@ struct known_thread {
 	bool is_final;    /* no sample waits for another time */
 	bool is_due;      /* to be asked for again: a sample came meanwhile */
 	bool is_seen;     /* it has samples since it was asked for */
+	bool is_early;    /* its process is not known yet */
 	bool is_main;     /* of its process */
 };
 
@@ -194,6 +195,7 @@ static int look_for_name(struct threads *ts, struct known_thread *known)
 	const struct py_offsets *off = NULL;
 
 	known->is_due = known->is_asked;
+	known->is_early = !process;
 	if (known->is_asked)
 		return 0;
 	if (process)
@@ -215,6 +217,19 @@ static int look_at_sample(struct threads *ts, struct known_thread *known)
 	known->wait_ns = RENAME_MIN_NS;
 	known->look_ns = 1; /* the next flush */
 	return look_for_name(ts, known);
+}
+
+int threads_meet_process(struct threads *ts, uint64_t process)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ts->known.len && !r; i++) {
+		struct known_thread *known = &ts->known.items[i];
+
+		if (known->is_early && known->process == process)
+			r = look_at_sample(ts, known);
+	}
+	return r;
 }
 
 static int naming_take(struct question *q)

@@ -28,6 +28,9 @@ DEFINE_CLEANUP(struct threads *, threads_free)
 /* A thread at its first sample, or under another name than before. 0 or -ENOMEM. */
 int threads_add(struct threads *ts, const struct thread_event *e);
 
+/* The process of threads that may have come before it is known. 0 or -ENOMEM. */
+int threads_meet_process(struct threads *ts, uint64_t process);
+
 /*
  * The thread of a record that no sampler has sent, by its kernel name (COMM_BYTES), unless it is
  * known. 0 or -ENOMEM.

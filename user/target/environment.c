@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "target/elf.h"
+#include "target/proc.h"
 
 #define CPUINFO_MAX (16u << 20) /* 4,096 CPUs of 4 KiB */
 #define GOVERNOR_MAX 8192
@@ -191,7 +192,7 @@ int environment_put_python(pid_t pid, struct strbuf *hash_seed, struct strbuf *a
 	size_t len;
 	int r;
 
-	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
+	snprintf(path, sizeof(path), "/proc/%d/environ", proc_living_thread(pid));
 	block = read_text(path, ENVIRONMENT_BLOCK_MAX, &len);
 	if (!block)
 		return 0;

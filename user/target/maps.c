@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "target/proc.h"
 
 struct maps {
 	int fd;
@@ -135,7 +136,7 @@ int maps_open(pid_t pid, struct maps **out)
 	char path[32];
 	int r;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	snprintf(path, sizeof(path), "/proc/%d/maps", proc_living_thread(pid));
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return err_set(-errno, "%s: %s", path, strerror(errno));

@@ -38,7 +38,10 @@ int mapping_parse(char *line, size_t len, struct mapping *m);
 
 struct maps;
 
-/* -ENOENT: no such process, -EACCES: not ours to see. *out is untouched on failure. */
+/*
+ * Of any thread of the process that lives (proc_living_thread()). -ENOENT: no such process,
+ * -EACCES: not ours to see. *out is untouched on failure.
+ */
 int maps_open(pid_t pid, struct maps **out);
 
 /* The same over an open file, which maps_close() then closes; on failure it stays the caller's. */

@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 
 #include "base/err.h"
+#include "target/proc.h"
 
 static int mem_error(int r, pid_t pid, uint64_t addr, size_t len)
 {
@@ -20,25 +21,36 @@ static int mem_error(int r, pid_t pid, uint64_t addr, size_t len)
 		       (unsigned long long)addr, strerror(-r));
 }
 
-int mem_read(pid_t pid, uint64_t addr, void *buf, size_t len)
+static int read_of(pid_t tid, uint64_t addr, void *buf, size_t len)
 {
 	size_t got = 0;
+
+	while (got < len) {
+		struct iovec local = { .iov_base = (char *)buf + got, .iov_len = len - got };
+		struct iovec remote = { .iov_base = (void *)(uintptr_t)(addr + got),
+					.iov_len = len - got };
+		ssize_t n = process_vm_readv(tid, &local, 1, &remote, 1, 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EFAULT;
+		got += n;
+	}
+	return 0;
+}
+
+int mem_read(pid_t pid, uint64_t addr, void *buf, size_t len)
+{
+	pid_t tid;
+	int r;
 
 	if (len > MEM_READ_MAX)
 		return mem_error(-E2BIG, pid, addr, len);
 	if (addr + len < addr)
 		return mem_error(-EFAULT, pid, addr, len);
-	while (got < len) {
-		struct iovec local = { .iov_base = (char *)buf + got, .iov_len = len - got };
-		struct iovec remote = { .iov_base = (void *)(uintptr_t)(addr + got),
-					.iov_len = len - got };
-		ssize_t n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return mem_error(n < 0 ? -errno : -EFAULT, pid, addr, len);
-		got += n;
-	}
-	return 0;
+	r = read_of(pid, addr, buf, len);
+	if (r == -ESRCH && (tid = proc_living_thread(pid)) != pid)
+		r = read_of(tid, addr, buf, len);
+	return r < 0 ? mem_error(r, pid, addr, len) : 0;
 }

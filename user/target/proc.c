@@ -73,6 +73,11 @@ static int next_number(char **p, long long *out)
 	return 0;
 }
 
+static bool has_ended(char state)
+{
+	return state == 'Z' || state == 'X';
+}
+
 int proc_stat_parse(const char *text, size_t len, struct proc_stat *out)
 {
 	/* Fields of proc_pid_stat(5) behind the state, which is number 3. */
@@ -117,7 +122,7 @@ int proc_stat_parse(const char *text, size_t len, struct proc_stat *out)
 			parsed.start_ticks = v;
 	}
 	parsed.is_kernel_thread = parsed.flags & PF_KTHREAD;
-	parsed.is_zombie = parsed.state == 'Z' || parsed.state == 'X';
+	parsed.is_zombie = has_ended(parsed.state) && parsed.threads <= 1;
 	*out = parsed;
 	return 0;
 }
@@ -209,6 +214,21 @@ int proc_threads(pid_t pid, struct pids *out)
 	return r < 0 ? err_set(r, "%s: %s", path, strerror(-r)) : 0;
 }
 
+pid_t proc_living_thread(pid_t pid)
+{
+	_cleanup_(pids_releasep) struct pids threads = VEC_INIT;
+	struct proc_stat stat;
+	pid_t living = pid;
+
+	if (!proc_stat(pid, &stat) && has_ended(stat.state) && !stat.is_zombie &&
+	    !proc_threads(pid, &threads))
+		for (size_t i = 0; i < threads.len && living == pid; i++)
+			if (!proc_stat(threads.items[i], &stat) && !has_ended(stat.state))
+				living = threads.items[i];
+	err_clear();
+	return living;
+}
+
 /* Every process and its parent, as pairs. */
 static int list_parents(struct pids *pairs)
 {
@@ -271,7 +291,7 @@ int proc_descendants(pid_t pid, struct pids *out)
 
 int proc_cmdline(pid_t pid, char **out, size_t *len)
 {
-	return read_start(pid, "cmdline", PROC_CMDLINE_MAX, out, len);
+	return read_start(proc_living_thread(pid), "cmdline", PROC_CMDLINE_MAX, out, len);
 }
 
 int proc_exe(pid_t pid, char **out)
@@ -280,7 +300,7 @@ int proc_exe(pid_t pid, char **out)
 	ssize_t n;
 	char *copy;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	snprintf(path, sizeof(path), "/proc/%d/exe", proc_living_thread(pid));
 	n = readlink(path, target, sizeof(target));
 	if (n < 0)
 		return err_set(-errno, "%s: %s", path, strerror(errno));
@@ -393,21 +413,30 @@ struct file_id file_id_of(const struct stat *st)
 	};
 }
 
+static int open_mapped(pid_t tid, const struct mapping *m)
+{
+	char path[80];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", tid,
+		 (unsigned long long)m->start, (unsigned long long)m->end);
+	fd = open(path, O_PATH | O_CLOEXEC);
+	return fd < 0 ? open_below_root(tid, m) : fd;
+}
+
 /* The file of a mapping, as an O_PATH fd: nothing is opened yet, so a device does nothing. */
 static int locate(pid_t pid, const struct mapping *m, struct file_id *id)
 {
 	_cleanup_(closep) int fd = -1;
 	struct stat st;
-	char path[80];
+	pid_t tid;
 
 	if (!m->inode)
 		return err_set(-ENOENT, "pid %d: no file behind the mapping at 0x%llx", pid,
 			       (unsigned long long)m->start);
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid,
-		 (unsigned long long)m->start, (unsigned long long)m->end);
-	fd = open(path, O_PATH | O_CLOEXEC);
-	if (fd < 0)
-		fd = open_below_root(pid, m);
+	fd = open_mapped(pid, m);
+	if (fd < 0 && (tid = proc_living_thread(pid)) != pid)
+		fd = open_mapped(tid, m);
 	if (fd == -ESTALE)
 		return err_set(-ESTALE, "pid %d: %s is not the mapped file any more", pid, m->path);
 	if (fd < 0)

@@ -70,7 +70,7 @@ struct proc_stat {
 	uint64_t start_ticks; /* since boot, sysconf(_SC_CLK_TCK) of them a second */
 	char state;           /* R, S, D, Z, ... of proc_pid_stat(5) */
 	bool is_kernel_thread;
-	bool is_zombie; /* has ended: no memory, no files */
+	bool is_zombie; /* has ended, with all its threads: no memory, no files */
 	char comm[PROC_COMM_BYTES];
 };
 
@@ -89,6 +89,13 @@ int proc_list(struct pids *out);
 int proc_threads(pid_t pid, struct pids *out);
 int proc_children(pid_t pid, struct pids *out);
 int proc_descendants(pid_t pid, struct pids *out);
+
+/*
+ * Where the first thread of a process has ended and others live on, /proc/PID shows no memory and
+ * no files: the TID of one of these, which /proc and process_vm_readv() take as well. Else, and
+ * where nothing is known, pid.
+ */
+pid_t proc_living_thread(pid_t pid);
 
 /*
  * Start of the command line, NUL between arguments, at most PROC_CMDLINE_MAX bytes. *out is

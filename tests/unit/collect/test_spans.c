@@ -28,7 +28,7 @@
 #define RUN_NS (30 * NS_PER_SECOND)
 
 /* Waits for 60 ms for each of waits[], in a thread of its own: its name says for which. */
-static const char program[] =
+static const char all_waits[] =
 	"import os, select, socket, subprocess, sys, threading, time\n"
 	"D = 0.06\n"
 	"def later(f): threading.Timer(D, f).start()\n"
@@ -65,12 +65,21 @@ static const struct known_wait {
 };
 #define WAITS (sizeof(waits) / sizeof(*waits))
 
+/* Waits so often for 2 ms, which is a fifth of a tick. */
+#define NAPS 300
+#define NAP_NS 2000000ULL
+static const char naps[] = "import sys, time\n"
+			   "sys.stdin.read(1)\n"
+			   "for i in range(300): time.sleep(0.002)\n";
+
 /* What was seen. */
 struct seen {
 	struct discovery *discovery;
 	uint64_t long_ns[WAIT_COUNT_]; /* spans of at least COUNTED_NS, by reason */
 	unsigned int spans[WAIT_COUNT_];
 	uint64_t value_ns, open, ends;
+	uint64_t whole_ns;             /* T0 */
+	unsigned int naps;             /* spans of at least NAP_NS that were kept by chance */
 	struct thread_times_event sum; /* of all threads that have ended */
 	unsigned int threads;
 	uint64_t life_ns;
@@ -80,9 +89,10 @@ static void see_span(struct seen *s, uint8_t wait, uint64_t ns, uint64_t value)
 {
 	assert_true(wait > WAIT_NONE && wait < WAIT_COUNT_);
 	s->value_ns += value;
+	assert_int_equal(value, ns < s->whole_ns ? s->whole_ns : ns);
+	s->naps += ns >= NAP_NS && ns < s->whole_ns;
 	if (ns < COUNTED_NS)
 		return;
-	assert_int_equal(value, ns); /* longer than T0: stands for itself */
 	s->long_ns[wait] += ns;
 	s->spans[wait]++;
 }
@@ -144,8 +154,8 @@ static int see_record(void *arg, const void *record, size_t size)
 	return 0;
 }
 
-/* The program, which begins when a byte is written to *go. */
-static pid_t start_program(int *go)
+/* A program, which begins when a byte is written to *go. */
+static pid_t start_program(const char *program, int *go)
 {
 	int fds[2];
 	pid_t pid;
@@ -182,11 +192,11 @@ static void wait_until_it_reads(pid_t pid)
 	} while (strncmp(call, "0 0x0 ", 6) && monotonic_ns() < until);
 }
 
-static void record(struct session *session, struct seen *s)
+static void record(struct session *session, const char *program, struct seen *s)
 {
 	const uint64_t until = monotonic_ns() + RUN_NS;
 	int go, status;
-	pid_t pid = start_program(&go);
+	pid_t pid = start_program(program, &go);
 
 	wait_until_it_reads(pid);
 	assert_int_equal(discovery_new(session, &s->discovery), 0);
@@ -226,14 +236,14 @@ static void check(bool no_exit_hook)
 					   .no_exit_hook = no_exit_hook,
 					   .ring_bytes = 1 << 20 };
 	_cleanup_(session_freep) struct session *session = NULL;
-	struct seen s = { 0 };
+	struct seen s = { .whole_ns = NS_PER_SECOND / FREQ_HZ };
 	int r = session_open(&opts, &session);
 
 	if (r == -EPERM || r == -EOPNOTSUPP)
 		SKIP("needs what recording needs");
 	assert_int_equal(r, 0);
 	assert_int_equal(session_attach(session), 0);
-	record(session, &s);
+	record(session, all_waits, &s);
 	check_waits(&s);
 	assert_true(s.threads >= 1 + 4); /* and a timer for each wait that has one */
 	assert_true(s.sum.cpu_ns && s.sum.cpu_ns < s.life_ns);
@@ -252,6 +262,39 @@ static void test_spans_at_their_begin(void **state)
 {
 	(void)state;
 	check(true);
+}
+
+/* How many of the naps are kept where a tick stands for so many. */
+static unsigned int kept_naps(uint32_t stride, bool no_exit_hook)
+{
+	const struct session_opts opts = { .modes = MODE_WALL,
+					   .freq_hz = FREQ_HZ,
+					   .no_exit_hook = no_exit_hook,
+					   .ring_bytes = 1 << 20 };
+	_cleanup_(session_freep) struct session *session = NULL;
+	struct seen s = { .whole_ns = stride * NS_PER_SECOND / FREQ_HZ };
+	int r = session_open(&opts, &session);
+
+	if (r == -EPERM || r == -EOPNOTSUPP)
+		SKIP("needs what recording needs");
+	assert_int_equal(r, 0);
+	assert_int_equal(session_attach(session), 0);
+	assert_int_equal(session_set_stride(session, stride), 0);
+	record(session, naps, &s);
+	assert_true(s.sum.short_ns[CLASS_SLEEP] >= NAPS * NAP_NS);
+	return s.naps;
+}
+
+/* A stride thins spans, too: those of a fifth of a tick are a 50th of ten. */
+static void test_stride_keeps_fewer_short_spans(void **state)
+{
+	(void)state;
+	for (int no_exit_hook = 0; no_exit_hook < 2; no_exit_hook++) {
+		unsigned int all = kept_naps(1, no_exit_hook), few = kept_naps(10, no_exit_hook);
+
+		if (all < NAPS / 10 || few > all / 2)
+			fail_msg("%u naps are kept, of ten ticks %u", all, few);
+	}
 }
 
 /* Where nothing of it is asked for, nothing is loaded, and no thread has times. */
@@ -282,6 +325,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_spans_at_their_end),
 		cmocka_unit_test(test_spans_at_their_begin),
+		cmocka_unit_test(test_stride_keeps_fewer_short_spans),
 		cmocka_unit_test(test_spans_are_not_where_they_are_not_asked_for),
 	};
 
