@@ -306,7 +306,8 @@ static __always_inline void sample_open(struct cpu_state *c, struct task_struct 
 	if (bpf_get_prandom_u32() & ((1U << (t->thinned & 15)) - 1))
 		return;
 	c->span = (struct wait_span){ .now_ns = now, .value = 1, .flags = SAMPLE_OPEN };
-	t->is_open = span_sample(c, t, task, false) == STAT_RECORDED;
+	t->opened = span_sample(c, t, task, false);
+	t->is_open = 1;
 	budget_spend(c, bpf_ktime_get_ns() - now);
 }
 
@@ -315,6 +316,7 @@ static __always_inline void close_open(struct cpu_state *c, struct task_struct *
 {
 	struct span_end_event e = { .kind = EVENT_SPAN_END, .syscall = SYSCALL_NONE };
 	struct thread_times *t = times_get(task);
+	__u32 r;
 
 	if (!t || !t->out_ns)
 		return;
@@ -334,7 +336,10 @@ static __always_inline void close_open(struct cpu_state *c, struct task_struct *
 	if (!t->is_open)
 		return;
 	t->is_open = 0;
-	stat_add(c, ring_send(&e, sizeof(e)) ? STAT_RECORDED : STAT_RING_FULL, e.value);
+	r = t->opened;
+	if (r == STAT_RECORDED && !ring_send(&e, sizeof(e)))
+		r = STAT_RING_FULL;
+	stat_add(c, at_most(r, STAT_TICK_END - 1), e.value);
 }
 
 SEC("traced/sched_switch")

@@ -140,7 +140,7 @@ VERIFIED_ONCE int send_open(struct thread_times *t, struct py_scratch *s, struct
 	end.process = e->process;
 	end.begin_ns = e->ktime_ns - e->duration_ns;
 	end.ktime_ns = e->ktime_ns;
-	if (t->is_open)
+	if (t->is_open && t->opened == STAT_RECORDED)
 		ring_send(&end, sizeof(end));
 	e->value = 1;
 	e->duration_ns = 0;
@@ -148,7 +148,10 @@ VERIFIED_ONCE int send_open(struct thread_times *t, struct py_scratch *s, struct
 	e->syscall = 0;
 	s->walk.flags |= SAMPLE_OPEN;
 	t->thinned = 0;
-	t->is_open = r == STAT_RECORDED && send_sample(s, c);
+	if (r == STAT_RECORDED && !send_sample(s, c))
+		r = STAT_RING_FULL;
+	t->opened = r;
+	t->is_open = 1;
 	return 0;
 }
 

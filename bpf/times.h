@@ -31,10 +31,11 @@ struct thread_times {
 	__u8 out_preempt; /* it would have run on */
 	__u8 waits_for_gil;
 	__u8 is_counted; /* its wait is among waiters and waited */
-	__u8 is_open;    /* a sample was taken at out_ns, which its end is to follow */
+	__u8 is_open;    /* a sample was to be taken at out_ns: the span's end follows it, */
+	__u8 opened;     /* or is counted where this, an enum stat_kind, says it was lost */
 	__u8 out_wait;   /* enum wait_reason, but for the kind of file; WAIT_NONE: not looked at */
 	__u8 thinned;    /* before Linux 6.16: of 2^thinned spans that began then one was sampled */
-	__u8 reserved[6];
+	__u8 reserved[5];
 
 	/*
 	 * Of a process, in its leader's: who waits for its GIL, and the sum of the times when they

@@ -36,11 +36,12 @@ def delay():
 
 
 def measure(function, reason, *arguments):
-    began = clock(), time.thread_time(), delay()
+    waited = delay()  # outside of what is measured: it may take long itself
+    wall, cpu = clock(), time.thread_time()
     function(*arguments)
-    wall, cpu, waited = (now - then for now, then in zip((clock(), time.thread_time(), delay()), began))
+    wall, cpu = clock() - wall, time.thread_time() - cpu
     stretches.append({"tid": threading.get_native_id(), "function": function.__name__, "reason": reason, "wall": wall,
-                      "cpu": cpu, "delay": waited})
+                      "cpu": cpu, "delay": delay() - waited})
 
 
 class Thread(threading.Thread):
