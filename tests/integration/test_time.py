@@ -128,7 +128,7 @@ def check_mixed(samples, truth, t0=MIXED_T0):
         waited[stretch["function"]] += length
         variance[stretch["function"]] += max(length * (t0 - length), 0)
     for function, seconds in waited.items():
-        told = sum(seconds_by(filter(is_in(function), samples), reason).values())
+        told = seconds_by(filter(is_in(function), samples), kind)["off-cpu",]
         off = 4 * math.sqrt(variance[function]) + NEAR * seconds
         assert abs(told - seconds) < off, (function, told, seconds, off)
         all_waited += seconds
@@ -136,27 +136,36 @@ def check_mixed(samples, truth, t0=MIXED_T0):
     assert kept < len(truth["stretches"]) / 2 and kept < 1.5 * all_waited / t0 + 30, kept
 
 
-def test_mixed_sleeps(some_python, tmp_path, is_full):
-    with Workload(some_python, "waits.py", "mixed", 40 if is_full else 15) as workload:
-        truth, samples, _ = record(tmp_path / "mixed.pyebpf", workload, "-F", round(1 / MIXED_T0))
+def record_mixed(python, output, count):
+    with Workload(python, "waits.py", "mixed", count) as workload:
+        truth, samples, _ = record(output, workload, "-F", round(1 / MIXED_T0))
     check_mixed(samples, truth)
+
+
+def test_mixed_sleeps(some_python, tmp_path):
+    record_mixed(some_python, tmp_path / "mixed.pyebpf", 15)
+
+
+@pytest.mark.full
+def test_mixed_sleeps_of_all(any_python, tmp_path):
+    record_mixed(any_python, tmp_path / "mixed.pyebpf", 40)
 
 
 def duration(recording):
     return chunks.read(str(recording)).metadata[chunks.DURATION_NS] / NS
 
 
-def check_whole(recording, tids):
+def check_whole(recording, tids, moment=0.01):
     """Threads that never wake up waited for as long as it lasts, but for a moment at its start."""
     by_tid, wanted = seconds_by(read(recording), tid), duration(recording)
     assert set(by_tid) == {(number,) for number in tids}
     for seconds in by_tid.values():
-        assert 0 <= wanted - seconds < 0.01 * wanted + 0.01, (seconds, wanted)
+        assert 0 <= wanted - seconds < 0.01 * wanted + moment, (seconds, wanted)
 
 
-def test_crowd_that_sleeps_all_along(some_python, tmp_path):
-    output, count = tmp_path / "crowd.pyebpf", 500
-    with Workload(some_python, "waits.py", "crowd", count) as workload:
+def record_crowd(python, output):
+    count = 500
+    with Workload(python, "waits.py", "crowd", count) as workload:
         workload.go()
         tids = workload.truth()["tids"]
         with Recorder(output, "-p", workload.pid, "--mode", "wall", "-d", "1s") as recorder:
@@ -167,14 +176,22 @@ def test_crowd_that_sleeps_all_along(some_python, tmp_path):
     assert list(asleep) == [("lock",)], asleep
 
 
-def check_contention(python, how, seconds, output):
-    with Workload(python, "waits.py", "gil", seconds, how) as workload:
-        workload.ahead()
-        truth, samples, text = record(output, workload, "-F", 1999)
+def test_crowd_that_sleeps_all_along(some_python, tmp_path):
+    record_crowd(some_python, tmp_path / "crowd.pyebpf")
+
+
+@pytest.mark.full
+def test_crowd_that_sleeps_all_along_of_all(any_python, tmp_path):
+    record_crowd(any_python, tmp_path / "crowd.pyebpf")
+
+
+def check_contention(how, truth, samples, by_others=0.05):
+    """What was waited for the GIL is told of who held it. by_others: a part, at most."""
     waited = sum(s["value"] for s in samples if reason(s) == "GIL") / NS
     found = [s for s in samples if s["kind"] == "gil-contention"]
     attributed = sum(s["value"] for s in found) / NS
-    assert waited > seconds / 8, waited
+    seconds = max(truth["lives"].values())
+    assert waited > seconds / 8, (waited, seconds)
     # While who is given the GIL waits for a CPU nobody holds it, and two may wait.
     delay = sum(stretch["delay"] for stretch in truth["stretches"])
     told = how, waited, attributed, delay
@@ -182,19 +199,26 @@ def check_contention(python, how, seconds, output):
     assert all("gil" in s["flags"] for s in found)
     holder = {"spin": "spins", "c": "keeps", "late": "spins"}[how]
     by_holder = sum(s["value"] for s in found if is_in(holder)(s)) / NS
-    assert by_holder > 0.95 * attributed, (how, by_holder, attributed)
+    assert by_holder > (1 - by_others) * attributed, (how, by_holder, attributed)
+
+
+def record_contention(python, how, seconds, output):
+    with Workload(python, "waits.py", "gil", seconds, how) as workload:
+        workload.ahead()
+        truth, samples, text = record(output, workload, "-F", 1999)
+    check_contention(how, truth, samples)
     assert re.search(r"GIL: waited for [\d,]+ times?", text), text
 
 
 @pytest.mark.parametrize("how", ["spin", "c", "late"])
 def test_contention(some_python, how, tmp_path):
-    check_contention(some_python, how, 1.5, tmp_path / "gil.pyebpf")
+    record_contention(some_python, how, 1.5, tmp_path / "gil.pyebpf")
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("how", ["spin", "c", "late"])
 def test_contention_of_all(any_python, how, tmp_path):
-    check_contention(any_python, how, 4, tmp_path / "gil.pyebpf")
+    record_contention(any_python, how, 4, tmp_path / "gil.pyebpf")
 
 
 def test_brief_threads(some_python, tmp_path, is_full):

@@ -156,7 +156,7 @@ def do_crowd(count):
         thread.start()
     for _ in crowd:
         asleep.acquire()
-    tell({"tids": [int(name) for name in os.listdir("/proc/self/task")]})
+    tell({"tids": [thread.native_id for thread in threading.enumerate()]})
     sys.stdin.readline()
     end.set()
 
