@@ -96,11 +96,15 @@ def polls(end):
     select.select([end], [], [])
 
 
-def waits_child(seconds):
+def fork_sleeper(seconds):
     child = os.fork()
     if not child:
         time.sleep(seconds)
         os._exit(0)
+    return child
+
+
+def waits_child(child):
     os.waitpid(child, 0)
 
 
@@ -119,7 +123,7 @@ def do_stretches(seconds):
     lock.acquire()
     run(Thread(sleeps, "sleep", seconds), Thread(locks, "lock", lock),
         Thread(reads_pipe, "read: pipe", out), Thread(reads_socket, "read: socket", pairs[0][0]),
-        Thread(polls, "poll", pairs[1][0]), Thread(waits_child, "wait: process", seconds),
+        Thread(polls, "poll", pairs[1][0]), Thread(waits_child, "wait: process", fork_sleeper(seconds)),
         Thread(let_go, "sleep", seconds, lock, into, [pair[1] for pair in pairs]))
     run(Thread(computes, None, seconds))
 
