@@ -13,6 +13,7 @@
 #define BUDGET_SHARE 4        /* of a CPU: a quarter, */
 #define BUDGET_SHARE_SMALL 16 /* and for what any program does all the time */
 #define BUDGET_MAX_NS 25000000
+#define SPENT_MAX_NS 5000000 /* by one sample; what took longer is a hypervisor's, or interrupts' */
 #define EVENTS_SKIPPED 15 /* in a row, as long as what that takes is no more than 25 ms */
 
 static __always_inline struct skipped *skipped_of(struct cpu_state *c, __u32 event)
@@ -77,7 +78,7 @@ static __always_inline void budget_carried(struct cpu_state *c, struct skipped *
 static __always_inline void budget_spend(struct cpu_state *c, __u64 ns)
 {
 	stat_add(c, STAT_RUN_NS, ns);
-	c->budget_ns -= ns;
+	c->budget_ns -= at_most(ns, SPENT_MAX_NS);
 }
 
 #endif

@@ -300,8 +300,8 @@ static __always_inline void sample_open(struct cpu_state *c, struct task_struct 
 	if (bpf_get_prandom_u32() & ((1U << (t->thinned & 15)) - 1))
 		return;
 	c->span = (struct wait_span){ .now_ns = now, .value = 1, .flags = SAMPLE_OPEN };
-	if (span_sample(c, t, task, false) == STAT_RECORDED)
-		t->open_ns = now;
+	t->opened = span_sample(c, t, task, false);
+	t->open_ns = now;
 	budget_spend(c, bpf_ktime_get_ns() - now);
 }
 
@@ -310,6 +310,7 @@ static __always_inline void close_open(struct cpu_state *c, struct thread_times 
 				       __u64 now)
 {
 	struct span_end_event e = { .kind = EVENT_SPAN_END, .syscall = SYSCALL_NONE };
+	__u32 r = t->opened;
 
 	t->open_ns = 0;
 	e.tid = t->tid;
@@ -323,7 +324,9 @@ static __always_inline void close_open(struct cpu_state *c, struct thread_times 
 		e.blocked_ns = c->span.blocked_ns;
 		e.flags = c->span.flags;
 	}
-	stat_add(c, ring_send(&e, sizeof(e)) ? STAT_RECORDED : STAT_RING_FULL, e.value);
+	if (r == STAT_RECORDED && !ring_send(&e, sizeof(e)))
+		r = STAT_RING_FULL;
+	stat_add(c, at_most(r, STAT_TICK_END - 1), e.value);
 }
 
 /* A thread that is recorded comes back. now: 0 if nobody has looked at the clock yet. */

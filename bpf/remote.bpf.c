@@ -147,10 +147,9 @@ static __always_inline void drop_open(struct thread_times *t, const struct sampl
 				      .ktime_ns = e->ktime_ns,
 				      .syscall = SYSCALL_NONE };
 
-	if (!t->open_ns)
-		return;
+	if (t->open_ns && t->opened == STAT_RECORDED)
+		ring_send(&end, sizeof(end));
 	t->open_ns = 0;
-	ring_send(&end, sizeof(end));
 }
 
 /* The sample of the span that begins at its ktime_ns, whose end comes as an event of its own. */
@@ -169,8 +168,12 @@ VERIFIED_ONCE int send_open(struct thread_times *t, struct py_scratch *s, struct
 	e->syscall = 0;
 	s->walk.flags |= SAMPLE_OPEN;
 	t->thinned = 0;
-	if (r == STAT_RECORDED && send_sample(s, c))
-		t->open_ns = e->ktime_ns;
+	if (r == STAT_RECORDED && !send_sample(s, c))
+		r = STAT_RING_FULL;
+	if (session.has_exit_hook && r != STAT_RECORDED)
+		return 0; /* it is sampled at its end */
+	t->opened = r;
+	t->open_ns = e->ktime_ns;
 	return 0;
 }
 

@@ -24,7 +24,8 @@ struct thread_times {
 	__u64 gil_end_ns; /* when it last ended to wait for that */
 	__u64 blocked_ns; /* gil_waited_ns() of its process when it left the CPU */
 	__u64 waited_ns;  /* the same when another task was about to end its span */
-	__u64 open_ns;    /* the span that began then is sampled already: its end is to follow */
+	__u64 open_ns;    /* of the span that began then a sample was to be taken: its end is to
+			   * follow, or is counted as lost with it; 0: there is none */
 	__u64 process;    /* identity of the process that these times are of */
 	__u32 pid;        /* in our own PID namespace, and */
 	__u32 tid;
@@ -34,7 +35,8 @@ struct thread_times {
 	__u8 is_counted; /* its wait is among waiters and waited */
 	__u8 out_wait;   /* enum wait_reason, but for the kind of file; WAIT_NONE: not looked at */
 	__u8 thinned;    /* before Linux 6.16: of 2^thinned spans that began then one was sampled */
-	__u8 reserved[7];
+	__u8 opened;     /* what came of the sample of open_ns, an enum stat_kind */
+	__u8 reserved[6];
 
 	/*
 	 * Of a process, in its leader's: who waits for its GIL, and the sum of the times when they

@@ -70,8 +70,8 @@ def is_near(seconds, wanted, less=0.0):
 
 
 def check_stretch(samples, stretch):
-    """By function, thread and reason. What a thread waits for a CPU after it was woken is no length of
-    its own: it is the end of what it waited for, or comes after it."""
+    """By function, thread and reason. What a thread waits for a CPU or the GIL after it was woken has no
+    length that the program knows: it is the end of what it waited for, or comes after it."""
     inside = [s for s in samples if tid(s) == stretch["tid"] and is_in(stretch["function"])(s)]
     by_kind = seconds_by(inside, kind)
     waited = seconds_by(inside, reason)
@@ -79,9 +79,8 @@ def check_stretch(samples, stretch):
     assert is_near(by_kind["cpu",], stretch["cpu"]), told
     assert is_near(by_kind["off-cpu",], stretch["wall"] - stretch["cpu"]), told
     if stretch["reason"]:
-        others = waited["runnable",] + waited["GIL",]
         assert is_near(waited[stretch["reason"],], stretch["wall"] - stretch["cpu"],
-                       less=max(stretch["delay"], others)), told
+                       less=waited["runnable",] + waited["GIL",]), told
 
 
 def check_lives(samples, truth):
@@ -118,39 +117,56 @@ def test_stretches_without_a_gil(tmp_path):
     test_stretches(python, tmp_path)
 
 
-def test_mixed_sleeps(some_python, tmp_path, is_full):
-    t0 = 0.01
-    with Workload(some_python, "waits.py", "mixed", 40 if is_full else 15) as workload:
-        truth, samples, _ = record(tmp_path / "mixed.pyebpf", workload, "-F", round(1 / t0))
+MIXED_T0 = 0.01
+
+
+def check_mixed(samples, truth, switches_s=0.0):
+    """Spans of any length: their sums by function, and how many were kept for that. switches_s: what the
+    switches themselves may take, where a CPU is slow."""
     waited, variance, all_waited = collections.Counter(), collections.Counter(), 0
     for stretch in truth["stretches"]:
         length = stretch["wall"] - stretch["cpu"]
         waited[stretch["function"]] += length
-        variance[stretch["function"]] += max(length * (t0 - length), 0)
+        variance[stretch["function"]] += max(length * (MIXED_T0 - length), 0)
     for function, seconds in waited.items():
-        told = sum(seconds_by(filter(is_in(function), samples), reason).values())
-        off = 4 * math.sqrt(variance[function]) + NEAR * seconds
+        told = seconds_by(filter(is_in(function), samples), kind)["off-cpu",]
+        off = 4 * math.sqrt(variance[function]) + NEAR * seconds + switches_s
         assert abs(told - seconds) < off, (function, told, seconds, off)
         all_waited += seconds
     kept = sum(reason(s) == "sleep" for s in samples)
-    assert kept < len(truth["stretches"]) / 2 and kept < 1.5 * all_waited / t0 + 30, kept
+    assert kept < len(truth["stretches"]) / 2 and kept < 1.5 * all_waited / MIXED_T0 + 30, kept
+
+
+def record_mixed(python, output, count):
+    with Workload(python, "waits.py", "mixed", count) as workload:
+        truth, samples, _ = record(output, workload, "-F", round(1 / MIXED_T0))
+    check_mixed(samples, truth)
+
+
+def test_mixed_sleeps(some_python, tmp_path):
+    record_mixed(some_python, tmp_path / "mixed.pyebpf", 15)
+
+
+@pytest.mark.full
+def test_mixed_sleeps_of_all(any_python, tmp_path):
+    record_mixed(any_python, tmp_path / "mixed.pyebpf", 40)
 
 
 def duration(recording):
     return chunks.read(str(recording)).metadata[chunks.DURATION_NS] / NS
 
 
-def check_whole(recording, tids):
+def check_whole(recording, tids, moment=0.01):
     """Threads that never wake up waited for as long as it lasts, but for a moment at its start."""
     by_tid, wanted = seconds_by(read(recording), tid), duration(recording)
     assert set(by_tid) == {(number,) for number in tids}
     for seconds in by_tid.values():
-        assert 0 <= wanted - seconds < 0.01 * wanted + 0.01, (seconds, wanted)
+        assert 0 <= wanted - seconds < 0.01 * wanted + moment, (seconds, wanted)
 
 
-def test_crowd_that_sleeps_all_along(some_python, tmp_path):
-    output, count = tmp_path / "crowd.pyebpf", 500
-    with Workload(some_python, "waits.py", "crowd", count) as workload:
+def record_crowd(python, output):
+    count = 500
+    with Workload(python, "waits.py", "crowd", count) as workload:
         workload.go()
         tids = workload.truth()["tids"]
         with Recorder(output, "-p", workload.pid, "--mode", "wall", "-d", "1s") as recorder:
@@ -173,14 +189,22 @@ def test_wait_that_the_interpreter_does_not_outlive(some_python, tmp_path):
     assert found["the early bird", "lock"] > 0.95 * duration(output), found
 
 
-def check_contention(python, how, seconds, output):
-    with Workload(python, "waits.py", "gil", seconds, how) as workload:
-        workload.ahead()
-        truth, samples, text = record(output, workload, "-F", 1999)
+def test_crowd_that_sleeps_all_along(some_python, tmp_path):
+    record_crowd(some_python, tmp_path / "crowd.pyebpf")
+
+
+@pytest.mark.full
+def test_crowd_that_sleeps_all_along_of_all(any_python, tmp_path):
+    record_crowd(any_python, tmp_path / "crowd.pyebpf")
+
+
+def check_contention(how, truth, samples, by_others=0.05):
+    """What was waited for the GIL is told of who held it. by_others: a part, at most."""
     waited = sum(s["value"] for s in samples if reason(s) == "GIL") / NS
     found = [s for s in samples if s["kind"] == "gil-contention"]
     attributed = sum(s["value"] for s in found) / NS
-    assert waited > seconds / 8, waited
+    seconds = max(truth["lives"].values())
+    assert waited > seconds / 8, (waited, seconds)
     # While who is given the GIL waits for a CPU nobody holds it, and two may wait.
     delay = sum(stretch["delay"] for stretch in truth["stretches"])
     told = how, waited, attributed, delay
@@ -188,19 +212,26 @@ def check_contention(python, how, seconds, output):
     assert all("gil" in s["flags"] for s in found)
     holder = {"spin": "spins", "c": "keeps", "late": "spins"}[how]
     by_holder = sum(s["value"] for s in found if is_in(holder)(s)) / NS
-    assert by_holder > 0.95 * attributed, (how, by_holder, attributed)
-    assert re.search(r"GIL: waited for \d+ times?", text), text
+    assert by_holder > (1 - by_others) * attributed, (how, by_holder, attributed)
+
+
+def record_contention(python, how, seconds, output):
+    with Workload(python, "waits.py", "gil", seconds, how) as workload:
+        workload.ahead()
+        truth, samples, text = record(output, workload, "-F", 1999)
+    check_contention(how, truth, samples)
+    assert re.search(r"GIL: waited for [\d,]+ times?", text), text
 
 
 @pytest.mark.parametrize("how", ["spin", "c", "late"])
 def test_contention(some_python, how, tmp_path):
-    check_contention(some_python, how, 1.5, tmp_path / "gil.pyebpf")
+    record_contention(some_python, how, 1.5, tmp_path / "gil.pyebpf")
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("how", ["spin", "c", "late"])
 def test_contention_of_all(any_python, how, tmp_path):
-    check_contention(any_python, how, 4, tmp_path / "gil.pyebpf")
+    record_contention(any_python, how, 4, tmp_path / "gil.pyebpf")
 
 
 def test_brief_threads(some_python, tmp_path, is_full):

@@ -52,7 +52,7 @@ def main():
     status = 0
     with tempfile.TemporaryDirectory(prefix="pyebpf-ledger-") as folder:
         initramfs = os.path.join(folder, "initramfs")
-        vm.build_initramfs(initramfs, pyebpf, sys.executable, kernels.find_busybox())
+        vm.build_initramfs(initramfs, pyebpf, vm.find_python(), kernels.find_busybox())
         for kernel in (kernel for kernel in kernels.KERNELS if kernel.name in names):
             steps, _ = vm.boot(kernels.find_kernel(kernel), kernel.cpu, initramfs, BOOT_SECONDS,
                                "steps=/ledger")

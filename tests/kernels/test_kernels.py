@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Boots each kernel once and judges what the steps in guest/steps printed.
+"""Boots each kernel and judges what the steps in guest/steps printed, and those in guest/waiting.
 
-    pytest tests/kernels [-k 6.1]
+    pytest tests/kernels [-k '[6.1]']
 
 PYEBPF: the program (build/pyebpf). One test is one kernel and one step.
 """
@@ -22,7 +22,6 @@ for folder in (HERE, os.path.join(TESTS, "tools"), os.path.join(TESTS, "integrat
 
 import collapsed  # noqa: E402
 import kernels  # noqa: E402
-import pythons  # noqa: E402
 import recording  # noqa: E402
 import test_time  # noqa: E402
 import vm  # noqa: E402
@@ -31,6 +30,8 @@ PYEBPF = os.path.abspath(os.environ.get("PYEBPF")
                          or os.path.join(os.path.dirname(TESTS), "build", "pyebpf"))
 HZ = 199
 BOOT_SECONDS = 600  # all steps of one kernel; 90 s on two idle CPUs
+START_S = 0.4  # what an emulated CPU takes to start to record, at most
+HELD_BY_OTHERS = 0.3  # of waits for the GIL, for those that start and end threads, slowly
 EMULATED_LOSS = 0.25  # of the ticks, which come while the slow sampler of an emulated CPU runs
 TOO_OLD = {"5.10"}
 LOOPS_SINCE, TASK_WORK_SINCE = (5, 17), (6, 18)
@@ -76,11 +77,15 @@ class Machine:
         stacks = collapsed.parse("\n".join(step.out), tags=True)
         return [(stack.tags[0][2], stack.frames, count) for stack, count in stacks.items()]
 
-    def counters(self, name, folder):
+    def recording(self, name, folder):
+        """As a file of this machine."""
         path = os.path.join(str(folder), name)
         with open(path, "wb") as f:
             f.write(base64.b64decode("".join(self.step(name + ".file").out)))
-        return recording.counters(path)
+        return path
+
+    def counters(self, name, folder):
+        return recording.counters(self.recording(name, folder))
 
 
 def spins(samples, function, line, pid=None):
@@ -120,37 +125,36 @@ def initramfs(tmp_path_factory):
     if not shutil.which(vm.QEMU):
         pytest.skip("no %s (Debian: apt-get install qemu-system-x86)" % vm.QEMU)
     assert os.access(PYEBPF, os.X_OK), PYEBPF + " is not built"
-    found = [p for p in pythons.find_all(provision=False)
-             if p.minor >= 8 and not p.free_threaded and not p.debug]
-    assert found, "no CPython on this machine"
-    python = next((p for p in found if p.source == "system"), found[-1])
+    python = vm.find_python()
+    assert python, "no CPython on this machine"
     path = str(tmp_path_factory.mktemp("vm") / "initramfs")
     try:
-        vm.build_initramfs(path, PYEBPF, python.command[-1], kernels.find_busybox())
+        vm.build_initramfs(path, PYEBPF, python, kernels.find_busybox())
     except (kernels.Unavailable, OSError) as e:
         pytest.skip("no busybox: %s" % e)
     return path
 
 
-def boot(kernel, initramfs):
+def boot(kernel, initramfs, steps):
     try:
         path = kernels.find_kernel(kernel)
     except (kernels.Unavailable, OSError) as e:
         pytest.skip("no Linux %s: %s" % (kernel.name, e))
-    return Machine(*vm.boot(path, kernel.cpu, initramfs, BOOT_SECONDS))
+    return Machine(*vm.boot(path, kernel.cpu, initramfs, BOOT_SECONDS, "steps=/" + steps))
 
 
-def fixture(wanted):
+def fixture(wanted, steps="steps"):
     params = [kernel for kernel in kernels.KERNELS if wanted(kernel)]
 
     @pytest.fixture(scope="module", params=params, ids=[kernel.name for kernel in params])
     def booted(request, initramfs):
-        return boot(request.param, initramfs)
+        return boot(request.param, initramfs, steps)
     return booted
 
 
 machine = fixture(lambda kernel: kernel.name not in TOO_OLD)
 old_machine = fixture(lambda kernel: kernel.name in TOO_OLD)
+waiting = fixture(lambda kernel: kernel.name not in TOO_OLD, "waiting")
 
 
 def test_too_old(old_machine, record_property):
@@ -224,16 +228,35 @@ def test_task_work(machine, tmp_path):
         assert found > 0.5 * HZ * seconds, (begin, found, c)
 
 
-def test_waits(machine):
-    """The stretches of waits.py, as on this machine. Nobody else runs, but the CPU is slow: what a thread
-    waits for it is a part of its stretch, and what it takes to start is more."""
-    assert machine.step("waits").status == 0, machine.text("waits")
-    truth = next(json.loads(line) for line in machine.step("waits").out if line.startswith("{"))
-    samples = [json.loads(line) for line in machine.step("waits.jsonl").out]
+def waited(machine, name, folder, teller=None):
+    """(truth, samples, path) of waits.py, which is judged as on this machine."""
+    assert machine.step(name).status == 0, machine.text(name)
+    truth = next(json.loads(line) for line in machine.step(teller or name).out if line.startswith("{"))
+    path = machine.recording(name, folder)
+    return truth, test_time.read(path), path
+
+
+def test_waits(waiting, tmp_path):
+    truth, samples, _ = waited(waiting, "stretches", tmp_path)
     assert len(truth["stretches"]) == test_time.STRETCHES, truth
     for stretch in truth["stretches"]:
         test_time.check_stretch(samples, stretch)
     test_time.check_lives(samples, truth)
+
+
+def test_waits_of_any_length(waiting, tmp_path):
+    truth, samples, _ = waited(waiting, "mixed", tmp_path)
+    test_time.check_mixed(samples, truth, test_time.NEAR_S)
+
+
+def test_waits_for_the_gil(waiting, tmp_path):
+    truth, samples, _ = waited(waiting, "late", tmp_path)
+    test_time.check_contention("late", truth, samples, HELD_BY_OTHERS)
+
+
+def test_waits_from_start_to_end(waiting, tmp_path):
+    truth, _, path = waited(waiting, "crowd", tmp_path, "truth")
+    test_time.check_whole(path, truth["tids"], START_S)
 
 
 def refused(machine, name, *words):

@@ -36,11 +36,12 @@ def delay():
 
 
 def measure(function, reason, *arguments):
-    began = clock(), time.thread_time(), delay()
+    waited = delay()  # outside of what is measured: it may take long itself
+    wall, cpu = clock(), time.thread_time()
     function(*arguments)
-    wall, cpu, waited = (now - then for now, then in zip((clock(), time.thread_time(), delay()), began))
+    wall, cpu = clock() - wall, time.thread_time() - cpu
     stretches.append({"tid": threading.get_native_id(), "function": function.__name__, "reason": reason, "wall": wall,
-                      "cpu": cpu, "delay": waited})
+                      "cpu": cpu, "delay": delay() - waited})
 
 
 class Thread(threading.Thread):
@@ -95,11 +96,15 @@ def polls(end):
     select.select([end], [], [])
 
 
-def waits_child(seconds):
+def fork_sleeper(seconds):
     child = os.fork()
     if not child:
         time.sleep(seconds)
         os._exit(0)
+    return child
+
+
+def waits_child(child):
     os.waitpid(child, 0)
 
 
@@ -118,7 +123,7 @@ def do_stretches(seconds):
     lock.acquire()
     run(Thread(sleeps, "sleep", seconds), Thread(locks, "lock", lock),
         Thread(reads_pipe, "read: pipe", out), Thread(reads_socket, "read: socket", pairs[0][0]),
-        Thread(polls, "poll", pairs[1][0]), Thread(waits_child, "wait: process", seconds),
+        Thread(polls, "poll", pairs[1][0]), Thread(waits_child, "wait: process", fork_sleeper(seconds)),
         Thread(let_go, "sleep", seconds, lock, into, [pair[1] for pair in pairs]))
     run(Thread(computes, None, seconds))
 
@@ -155,7 +160,7 @@ def do_crowd(count):
         thread.start()
     for _ in crowd:
         asleep.acquire()
-    tell({"tids": [int(name) for name in os.listdir("/proc/self/task")]})
+    tell({"tids": [thread.native_id for thread in threading.enumerate()]})
     sys.stdin.readline()
     end.set()
 

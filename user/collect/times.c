@@ -216,7 +216,7 @@ int times_end_span(struct times *t, const struct span_end_event *e)
 	s->value = e->value;
 	s->duration_ns = e->ktime_ns - e->begin_ns;
 	s->ktime_ns = e->ktime_ns;
-	s->blocked_ns = e->blocked_ns;
+	s->blocked_ns = s->flags & SAMPLE_HOLDS_GIL ? e->blocked_ns : 0; /* told of any thread */
 	s->wait = e->wait;
 	s->syscall = e->syscall;
 	s->flags = (s->flags | e->flags) & ~(uint32_t)SAMPLE_OPEN;

@@ -338,12 +338,17 @@ static void test_times_of_some_ticks_do_not_scale_them(void **state)
 	end(&f);
 }
 
-static void add_open(struct fixture *f, uint64_t begin_ns)
+static void add_open_with(struct fixture *f, uint64_t begin_ns, uint32_t flags)
 {
 	add(f, &(struct sample_event){ .source = SOURCE_SWITCHES,
-				       .flags = SAMPLE_OPEN,
+				       .flags = SAMPLE_OPEN | flags,
 				       .value = 1,
 				       .ktime_ns = begin_ns });
+}
+
+static void add_open(struct fixture *f, uint64_t begin_ns)
+{
+	add_open_with(f, begin_ns, 0);
 }
 
 static void end_span(struct fixture *f, uint64_t begin_ns, uint64_t end_ns, uint64_t value)
@@ -355,7 +360,8 @@ static void end_span(struct fixture *f, uint64_t begin_ns, uint64_t end_ns, uint
 					  .process = PROCESS,
 					  .begin_ns = begin_ns,
 					  .ktime_ns = end_ns,
-					  .value = value };
+					  .value = value,
+					  .blocked_ns = value / 2 };
 
 	assert_int_equal(times_end_span(f->times, &e), 0);
 }
@@ -410,6 +416,25 @@ static void test_times_samples_carry_what_others_waited_meanwhile(void **state)
 	list(&f, &e, TIMES_ALL);
 	assert_int_equal(f.told.blocked_ns, 60 * MS + 20 * MS);
 	assert_int_equal(times_sum(f.times)->blocked_ns, 80 * MS);
+	end(&f);
+}
+
+/* Who left the CPU without it is not who the others waited for. */
+static void test_times_end_span_tells_what_others_waited_of_who_held_the_gil(void **state)
+{
+	struct thread_times_event e = times_at(9 * S, 0);
+	struct fixture f;
+
+	(void)state;
+	begin(&f, true);
+	e.long_ns[CLASS_POLL] = 6 * S;
+	add_open_with(&f, 1 * S, SAMPLE_HOLDS_GIL);
+	end_span(&f, 1 * S, 3 * S, 2 * S);
+	add_open_with(&f, 4 * S, 0);
+	end_span(&f, 4 * S, 8 * S, 4 * S);
+	list(&f, &e, TIMES_ALL);
+	assert_int_equal(f.told.wait_ns[WAIT_POLL], 6 * S);
+	assert_int_equal(f.told.blocked_ns, 1 * S);
 	end(&f);
 }
 
@@ -522,6 +547,7 @@ int main(void)
 		cmocka_unit_test(test_times_of_some_ticks_do_not_scale_them),
 		cmocka_unit_test(test_times_end_span_completes_the_sample_of_its_beginning),
 		cmocka_unit_test(test_times_samples_carry_what_others_waited_meanwhile),
+		cmocka_unit_test(test_times_end_span_tells_what_others_waited_of_who_held_the_gil),
 		cmocka_unit_test(test_times_refuses_what_no_sampler_sends),
 		cmocka_unit_test(test_times_is_due_when_much_waits_or_for_long),
 		cmocka_unit_test(test_times_sum_up_to_the_nanosecond),
