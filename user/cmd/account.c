@@ -156,6 +156,11 @@ int account_note(const struct profile *p, uint64_t ticks, const char *side, stru
 		account_put_lost(&lost, p, loss_ticks, account_ticks(p, ticks), UNIT_COUNT);
 		r = texts_addf(notes, "%s%s: %s.", side, *side ? " lost" : "Lost",
 			       strbuf_str(&lost.text));
+	} else if (loss_sum(p, loss_events)) {
+		account_put_lost(&lost, p, loss_events, account_taken(p, SOURCE_EVENTS),
+				 UNIT_COUNT);
+		r = texts_addf(notes, "%s%s of events: %s.", side, *side ? " lost" : "Lost",
+			       strbuf_str(&lost.text));
 	}
 	if (!r && loss_sum(p, loss_quality)) {
 		account_put_rows(&quality, p, loss_quality, UNIT_COUNT);
