@@ -114,7 +114,8 @@ void account_put_cpu(struct line *l, const struct profile *p, uint64_t ticks, ui
 		line_putf(l, STYLE_PLAIN, " in %s", units_ns(wall_ns).s);
 	if (counted_ns && other_ns)
 		line_putf(l, STYLE_PLAIN, ", %s of it without Python", units_ns(other_ns).s);
-	if (counted_ns && cpu_ns < wall_ns / MOSTLY_WAITS)
+	if (counted_ns && recording_has_counter(profile_recording(p), "ticks") &&
+	    cpu_ns < wall_ns / MOSTLY_WAITS)
 		line_put(l, STYLE_PLAIN, ": it mostly waited; record --mode wall shows for what");
 }
 
