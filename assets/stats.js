@@ -103,14 +103,15 @@
       .filter((r) => blocksOf(report, slots, r, side).length));
     const hasRuns = !state.baseRange && runsOf.some((runs) => runs.length > 1);
     const hasBlocks = meta.runs.some((run) => run.block_ns && (run.blocks ?? meta.blocks) > 1);
-    const by = hasRuns ? "runs" : hasBlocks ? "blocks" : "poisson";
+    const isPresumed = meta.diff?.dispersion === "presumed" && !state.range && !state.baseRange;
+    const by = hasRuns ? "runs" : isPresumed ? "presumed" : hasBlocks ? "blocks" : "poisson";
     const sides = [0, 1].map((side) => {
       const list = [];
       for (const r of by === "poisson" ? [] : runsOf[side]) {
         const blocks = blocksOf(report, slots, r, side), run = meta.runs[r];
         const pairs = groupBlocks(run, blocks, 2);
-        for (const group of by === "runs" ? [blocks] : groupBlocks(run, blocks)) {
-          const exposure = exposureOf(run, group, by === "runs", normalize, ticks, r * meta.blocks);
+        for (const group of by === "blocks" ? groupBlocks(run, blocks) : [blocks]) {
+          const exposure = exposureOf(run, group, by !== "blocks", normalize, ticks, r * meta.blocks);
           if (exposure > 0)
             list.push({slots: group.map((b) => r * meta.blocks + b), exposure,
               pair: pairs.findIndex((pair) => pair.includes(group[0]))});
@@ -383,6 +384,7 @@
     const {self, total} = addReplicates(active, node, nodeSelf, sides);
     const squares = (sums) => squaresOf(sums, sides, report.functions.count);
     return {by, sides, self, kinds: [finishKind(node), finishKind(nodeSelf)], laws: lawsOf(active),
+      presumed: by === "presumed" ? report.meta.diff.presumed : 0,
       squares: {self: squares(self), total: squares(total)}};
   }
 
@@ -421,14 +423,15 @@
   // How base and current ticks of one thing compare. law: of its kind; isAlone: the whole has
   // nothing to borrow from.
   class Contrast {
-    #sides; #law; #isMeasured; #isAlone; #unit; #centreError; #quantiles;
+    #sides; #law; #isMeasured; #presumed; #isAlone; #unit; #centreError; #quantiles;
     #phi; #tau2; #degrees; #t;
 
-    constructor({by, sides}, kind, law, scale, {centre, error}, isAlone = false) {
+    constructor({by, sides, presumed}, kind, law, scale, {centre, error}, isAlone = false) {
       Object.assign(this, {kind, scale, b: 0, c: 0});
       this.#sides = sides;
       this.#law = law;
-      this.#isMeasured = by !== "poisson";
+      this.#isMeasured = by === "blocks" || by === "runs";
+      this.#presumed = presumed;
       this.#isAlone = isAlone;
       this.#unit = scale * centre;
       this.#centreError = error;
@@ -442,7 +445,16 @@
       this.#degrees = this.#isMeasured ? degrees(this.#sides, b, c) : Infinity;
       if (this.#isMeasured)
         this.#moderate(meanOf(this.#sides, b, c), kind.phi[i], kind.growth?.[i] ?? 1);
+      else if (this.#presumed)
+        this.#presume(meanOf(this.#sides, b, c));
       this.#t = this.#quantiles.get(this.#degrees);
+    }
+
+    // A variance of both sides together, whatever their size, and what is in proportion.
+    #presume(mean) {
+      this.#phi = Math.max(this.#presumed / Math.max(this.b + this.c, 1), 1);
+      this.#tau2 = this.#law.tau2;
+      this.#degrees = this.#law.moderate(mean, 0, 0)[1];
     }
 
     #moderate(mean, own, growth) {

@@ -188,6 +188,46 @@ def test_waiting_is_a_profile_type_of_its_own(some_python, kind, tmp_path):
         assert hot > 0.1e9
 
 
+GROWING = """
+import time
+kept = []
+def grow():
+    kept.append(b"x" * (1 << 20))
+while True:
+    grow()
+    time.sleep(0.05)
+"""
+GROWTH = {  # of resident memory, of page faults
+    "pyroscope": ("memory:rss_growth:bytes:memory:bytes",
+                  "page_faults:page_faults:count:page_faults:count"),
+    "otlp": (":rss_growth:bytes:memory:bytes", ":page_faults:count:page_faults:count")}
+GROWTH["parca"] = GROWTH["pyroscope"]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("kind", ["pyroscope", pytest.param("parca", marks=pytest.mark.full),
+                                  pytest.param("otlp", marks=pytest.mark.full)])
+def test_memory_and_events_are_profile_types_of_their_own(some_python, kind, tmp_path):
+    """What a line grows by, a MiB each time, and a fault a page of it."""
+    memory, faults = GROWTH[kind]
+    with Engine(kind) as engine, contextlib.ExitStack() as stack:
+        def grown(of):
+            return sum(n for s, n in engine.stacks_of_type(SERVICE, of).items()
+                       if [f.name for f in s.frames][-1:] == ["grow"])
+
+        with Agent(tmp_path, kind, engine.url, more="mode: memory\nevents: [page-faults]\n") as agent:
+            process = subprocess.Popen([*some_python.command, "-c", GROWING],
+                                       env=dict(os.environ, OTEL_SERVICE_NAME=SERVICE))
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            wait_until(lambda: grown(memory) > 10 << 20, PATIENCE, "growth arrives")
+            agent.stop()
+        assert grown(memory) == pytest.approx(4096 * grown(faults), rel=0.1)
+        assert not engine.stacks_of_type(SERVICE, TYPES[kind][0])  # no ticks: nobody asked for them
+    shown = run("agent", "--check", "--config", agent.config)
+    assert "mode: memory\nevents: ['page-faults']\n" in shown.stdout, shown.stdout
+
+
 def test_excluded_services_stay_here(some_python, tmp_path):
     """Only what is included and not excluded is sent; the rest is counted."""
     with Engine("pyroscope") as engine, spinning(some_python, name="shop-web"), \
@@ -799,7 +839,7 @@ def test_secrets_stay_in_their_file(some_python, tmp_path):
     ("window: 1s\n", "output.engine: missing"),
     ("output:\n  engine: loki\n", ":2: output.engine: 'loki' is not one of: files, pyroscope"),
     ("output:\n  engine: otlp\n", ":2: output.engine: otlp needs output.url"),
-    ("rate: 19\nwindov: 1s\n", ":2: windov: no such key; there are: mode, rate, rate_min, cpu_budget, window"),
+    ("rate: 19\nwindov: 1s\n", ":2: windov: no such key; there are: mode, events, event_period, rate, rate_min, cpu_budget, window"),
     ("output:\n  engine: otlp\n  url: http://u:pw@h\n", ":3: output.url: no password"),
 ])
 @pytest.mark.quick

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """record -e and --mode memory, against programs whose counts and growth are known."""
+import json
 import os
 import re
 
@@ -185,3 +186,35 @@ def check_memory(python, tmp_path):
             seen[name] += value
     wrong = {name: (seen[name], true) for name, true in truth.items() if not near(seen[name], true)}
     assert not wrong, (wrong, text)
+
+
+GROWN = """
+import sys
+def load(mib):
+    return [b"x" * 1048576 for _ in range(mib)]
+def index():
+    return {"key-%d" % i: [i] for i in range(50000)}
+kept = load(int(sys.argv[1])), index()
+"""
+
+
+def test_a_comparison_says_what_grew(some_python, tmp_path):
+    """Once a side: 64 MiB more in one function, with its bytes; of the same program nothing."""
+    script = tmp_path / "grown.py"
+    script.write_text(GROWN)
+    paths = []
+    for name, mib in ("a", 32), ("b", 32), ("c", 96):
+        paths.append(tmp_path / (name + ".pyebpf"))
+        done = run("record", "--mode", "memory", "-o", paths[-1], "--", *some_python.command, script, str(mib))
+        assert done.returncode == 0, done
+    same, grown = ([json.loads(run("diff", "--gate", "-f", "json", paths[0], path).stdout)]
+                   for path in paths[1:])
+    assert same[0]["dispersion"] == "presumed" and same[0]["coloured"] < 0.01, same
+    assert same[0]["gate"]["exit"] != 5, same[0]["gate"]
+    assert grown[0]["gate"]["exit"] == 5, grown[0]["gate"]
+    found = {f["name"]: f for f in grown[0]["functions"] if f["class"].startswith("slower")}
+    (load,) = [f for name, f in found.items() if name.startswith("load") and f["self"] > 1 << 20]
+    assert load["q"] < 0.001 and load["diff"] == pytest.approx(64 << 20, rel=0.02), load
+    assert "index" not in found
+    text = run("diff", paths[0], paths[2]).stdout
+    assert "noise from run to run presumed: 3%" in text and "grown, self" in text, text

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "base/units.h"
+#include "collect/modes.h"
 
 #define POLL_MS 50
 #define BEAT_NS NS_PER_SECOND
@@ -123,7 +124,9 @@ static void say_what_is_recorded(const struct config *c)
 	for (size_t i = 0; i < c->outputs.len; i++)
 		strbuf_appendf(&places, "%s%s", i ? ", " : "",
 			       c->outputs.items[i].url ?: c->outputs.items[i].directory);
-	config_put_modes(c->modes, &modes);
+	modes_put((unsigned int)c->modes, &modes);
+	for (size_t i = 0; i < c->events.len; i++)
+		strbuf_appendf(&modes, ", %s", c->events.items[i]);
 	log_note("recording %s at %s Hz, windows of %s, to %s", strbuf_str(&modes),
 		 units_hz(c->rate_hz).s, units_ns(c->window_ns).s, strbuf_str(&places));
 }

@@ -29,9 +29,6 @@
 enum engine { ENGINE_FILES, ENGINE_PYROSCOPE, ENGINE_OTLP, ENGINE_PARCA };
 #define ENGINE_COUNT 4
 
-/* Appends the words of enum session_mode's bits: "wall". 0 or -ENOMEM. */
-int config_put_modes(uint64_t modes, struct strbuf *out);
-
 /* "files", "pyroscope", "otlp", "parca". */
 const char *engine_name(enum engine e);
 
@@ -77,6 +74,8 @@ struct config_output {
 struct config {
 	struct config_stamp stamp; /* of the file before it was read */
 	uint64_t modes;            /* enum session_mode */
+	struct config_list events; /* as `record -e` names them, recorded besides */
+	uint64_t event_period;     /* `record -c`; 0: as is usual for the event */
 	uint64_t rate_hz;
 	uint64_t rate_min_hz;    /* what cpu_budget leaves of it */
 	uint64_t cpu_budget_ppm; /* of the time of all CPUs */
@@ -125,6 +124,13 @@ bool config_stamp_equal(const struct config_stamp *a, const struct config_stamp 
 int config_resolve_address(const struct config *c, struct addrinfo **out);
 
 void config_release(struct config *c);
+
+/*
+ * What is recorded beside ticks and waiting: `events`, and memory where it is one of the modes. 0
+ * or a negative errno with a message; events_release() in any case.
+ */
+struct event_list;
+int config_list_events(const struct config *c, struct event_list *out);
 
 /* What of the agent another value of a key concerns. */
 enum config_part {

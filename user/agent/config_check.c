@@ -7,6 +7,8 @@
 
 #include "agent/headers.h"
 #include "base/err.h"
+#include "collect/events.h"
+#include "collect/session.h"
 
 int config_at_line(const struct config_parse *p, int r, size_t line, const char *key)
 {
@@ -76,6 +78,38 @@ static bool pushes(const struct config *c)
 		if (c->outputs.items[i].engine != ENGINE_FILES)
 			return true;
 	return false;
+}
+
+int config_list_events(const struct config *c, struct event_list *out)
+{
+	const struct event_rate rate = { .period = c->event_period,
+					 .freq_hz = (uint32_t)c->rate_hz };
+	int r = 0;
+
+	for (size_t i = 0; i < c->events.len && r >= 0; i++) {
+		r = events_add(out, c->events.items[i], &rate);
+		if (r == -ENOENT)
+			r = err_set(-EINVAL, "no event %s: pyebpf doctor --events lists them",
+				    c->events.items[i]);
+	}
+	if (r >= 0 && c->modes & MODE_MEMORY)
+		r = events_add_memory(out);
+	return r < 0 ? r : 0;
+}
+
+/* Whether this machine has them shows when they are opened. */
+static int check_events(const struct config_parse *p)
+{
+	static const char key[] = "events", period[] = "event_period";
+	_cleanup_(events_release) struct event_list events = { 0 };
+	int r = config_list_events(p->c, &events);
+
+	if (r < 0)
+		return config_at_line(p, r, line_of_key(p, key), key);
+	if (p->c->event_period && !p->c->events.len)
+		return config_at_line(p, err_set(-EINVAL, "it goes with events: it counts them"),
+				      line_of_key(p, period), period);
+	return 0;
 }
 
 /* Numbers that are each right and wrong together. */
@@ -156,6 +190,8 @@ int config_check_whole(const struct config_parse *p)
 
 	if (r < 0)
 		return config_at_line(p, r, line_of_key(p, "http.address"), "http.address");
+	if ((r = check_events(p)) < 0)
+		return r;
 	if (!p->c->outputs.len)
 		return err_set(-EINVAL, "%s: output.engine: missing: say where profiles go",
 			       p->name);

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "base/units.h"
-#include "collect/session.h"
+#include "collect/modes.h"
 
 static const char *const engines[] = { [ENGINE_FILES] = "files",
 				       [ENGINE_PYROSCOPE] = "pyroscope",
@@ -28,17 +28,6 @@ static const char *const kubernetes_sources[] = { [KUBERNETES_NONE] = "none",
 						  [KUBERNETES_API] = "api",
 						  [KUBERNETES_FILES] = "files",
 						  NULL };
-/* wall is both; gil and exception leave some of the ticks, and so take none besides. */
-static const struct {
-	const char *word;
-	uint64_t modes;
-} mode_words[] = {
-	{ "wall", MODE_WALL },           { "cpu", MODE_CPU },
-	{ "off-cpu", MODE_OFF_CPU },     { "gil", MODE_GIL },
-	{ "exception", MODE_EXCEPTION },
-};
-#define MODE_WORDS (sizeof(mode_words) / sizeof(mode_words[0]))
-
 static const char *const yes_no[] = { [VERIFY_YES] = "yes", [VERIFY_NO] = "no", NULL };
 
 #define ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount/" /* where pods have theirs */
@@ -52,6 +41,8 @@ const struct key config_keys[] = {
 	{ .name = "output." key, .type = VALUE_##kind, .otherwise = text, .is_output = true, \
 	  .offset = offsetof(struct config_output, member), ##__VA_ARGS__ }
 	KEY("mode", MODES, modes, "cpu", .parts = CONFIG_RECORDER),
+	KEY("events", LIST, events, NULL, .parts = CONFIG_RECORDER),
+	KEY("event_period", COUNT, event_period, "0", .min = 0, .max = UINT64_MAX, .parts = CONFIG_RECORDER),
 	KEY("rate", HZ, rate_hz, "19", .min = 1, .max = 10000, .parts = CONFIG_RECORDER),
 	KEY("rate_min", HZ, rate_min_hz, "1", .min = 1, .max = 10000, .parts = CONFIG_BUDGET),
 	KEY("cpu_budget", SHARE, cpu_budget_ppm, "1%", .min = 100, .max = 1000000, .parts = CONFIG_BUDGET),
@@ -147,44 +138,14 @@ int config_set_choice(const struct key *k, const char *text, unsigned int *out)
 	return err_set(-EINVAL, "'%s' is not one of: %s", text, strbuf_str(&names));
 }
 
-static int find_mode(const char *word, size_t len, uint64_t *modes)
-{
-	_cleanup_(strbuf_releasep) struct strbuf words = STRBUF_INIT;
-
-	for (size_t i = 0; i < MODE_WORDS; i++) {
-		if (strlen(mode_words[i].word) == len && !memcmp(mode_words[i].word, word, len)) {
-			*modes |= mode_words[i].modes;
-			return 0;
-		}
-		strbuf_appendf(&words, "%s%s", i ? ", " : "", mode_words[i].word);
-	}
-	return err_set(-EINVAL, "'%.*s' is not one of: %s", (int)len, word, strbuf_str(&words));
-}
-
 static int set_modes(const char *text, uint64_t *out)
 {
-	uint64_t modes = 0;
-	int r = 0;
+	unsigned int modes;
+	int r = modes_parse(text, &modes);
 
-	for (const char *at = text; at && !r; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-		r = find_mode(at, strcspn(at, ","), &modes);
-	if (!r && modes & MODE_CPU && modes & (MODE_GIL | MODE_EXCEPTION))
-		r = err_set(-EINVAL,
-			    "gil and exception are some of the ticks of cpu: leave out one");
 	if (!r)
 		*out = modes;
 	return r;
-}
-
-int config_put_modes(uint64_t modes, struct strbuf *out)
-{
-	for (size_t i = 0; i < MODE_WORDS && modes; i++) {
-		if ((modes & mode_words[i].modes) != mode_words[i].modes)
-			continue;
-		modes &= ~mode_words[i].modes;
-		strbuf_appendf(out, "%s%s", mode_words[i].word, modes ? "," : "");
-	}
-	return strbuf_error(out);
 }
 
 static int set_number(const struct key *k, const char *text, uint64_t *out)

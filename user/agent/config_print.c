@@ -6,6 +6,7 @@
 
 #include "agent/config_keys.h"
 #include "base/units.h"
+#include "collect/modes.h"
 
 static bool are_equal_texts(const char *a, const char *b)
 {
@@ -134,7 +135,7 @@ static void print_modes(uint64_t modes, FILE *out)
 {
 	_cleanup_(strbuf_releasep) struct strbuf words = STRBUF_INIT;
 
-	config_put_modes(modes, &words);
+	modes_put((unsigned int)modes, &words);
 	fputs(strbuf_str(&words), out);
 }
 

@@ -15,6 +15,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "collect/event_links.h"
+#include "collect/events.h"
 #include "collect/recorder.h"
 #include "target/cgroup.h"
 #include "target/pid_namespace.h"
@@ -28,6 +30,7 @@ struct profiler {
 	struct metrics *metrics;
 	struct cgroup cgroup;
 	struct pid_namespace pid_namespace;
+	struct event_list events; /* the recorder has them, too */
 	struct recorder *recorder;
 	struct governor governor;
 	uint64_t rate_hz;               /* of ticks */
@@ -125,9 +128,11 @@ static int keep_what_maps_need(struct profiler *p)
 
 static int open_events(struct profiler *p, const struct recorder_opts *o)
 {
-	int r = recorder_open(o, &p->recorder);
+	int r = events_resolve(&p->events);
 
-	return r < 0 ? r : recorder_attach(p->recorder);
+	if (r < 0 || (r = recorder_open(o, &p->recorder)) < 0)
+		return r;
+	return recorder_attach(p->recorder);
 }
 
 /*
@@ -199,8 +204,12 @@ int profiler_new(const struct config *c, struct metrics *m, struct profiler **ou
 				.rate_hz = c->rate_hz };
 	o.session.cgroup = c->cgroup ? &p->cgroup : NULL;
 	o.session.pid_namespace = c->pid_namespace ? &p->pid_namespace : NULL;
-	if ((r = open_places(p, c)) < 0 || (r = open_raised(p, &o)) < 0 ||
-	    (r = recorder_aim(p->recorder)) < 0 || (r = describe(p, c)) < 0)
+	o.session.events = &p->events;
+	if (c->events.len)
+		o.session.modes |= MODE_EVENTS;
+	if ((r = config_list_events(c, &p->events)) < 0 || (r = open_places(p, c)) < 0 ||
+	    (r = open_raised(p, &o)) < 0 || (r = recorder_aim(p->recorder)) < 0 ||
+	    (r = describe(p, c)) < 0)
 		return r;
 	*out = take_ptr(p);
 	return 0;
@@ -211,6 +220,7 @@ void profiler_free(struct profiler *p)
 	if (!p)
 		return;
 	recorder_free(p->recorder);
+	events_release(&p->events);
 	cgroup_release(&p->cgroup);
 	pid_namespace_release(&p->pid_namespace);
 	free(p);

@@ -114,7 +114,8 @@ void account_put_cpu(struct line *l, const struct profile *p, uint64_t ticks, ui
 		line_putf(l, STYLE_PLAIN, " in %s", units_ns(wall_ns).s);
 	if (counted_ns && other_ns)
 		line_putf(l, STYLE_PLAIN, ", %s of it without Python", units_ns(other_ns).s);
-	if (counted_ns && cpu_ns < wall_ns / MOSTLY_WAITS)
+	if (counted_ns && recording_has_counter(profile_recording(p), "ticks") &&
+	    cpu_ns < wall_ns / MOSTLY_WAITS)
 		line_put(l, STYLE_PLAIN, ": it mostly waited; record --mode wall shows for what");
 }
 
@@ -155,6 +156,11 @@ int account_note(const struct profile *p, uint64_t ticks, const char *side, stru
 	if (loss_sum(p, loss_ticks)) {
 		account_put_lost(&lost, p, loss_ticks, account_ticks(p, ticks), UNIT_COUNT);
 		r = texts_addf(notes, "%s%s: %s.", side, *side ? " lost" : "Lost",
+			       strbuf_str(&lost.text));
+	} else if (loss_sum(p, loss_events)) {
+		account_put_lost(&lost, p, loss_events, account_taken(p, SOURCE_EVENTS),
+				 UNIT_COUNT);
+		r = texts_addf(notes, "%s%s of events: %s.", side, *side ? " lost" : "Lost",
 			       strbuf_str(&lost.text));
 	}
 	if (!r && loss_sum(p, loss_quality)) {

@@ -75,6 +75,20 @@ static int take_samples(void *loading)
 	return diff_input_take_samples(l->input, kinds_are_ticks(&l->road.select.kinds));
 }
 
+/* In values. Of lost events the number is known, and not what they would have stood for. */
+static uint64_t lost_of(const struct recording *r, const struct select_sum *sum)
+{
+	uint64_t taken = recording_counter(r, EVENT_COUNTERS "recorded") +
+			 recording_counter(r, EVENT_COUNTERS "task_work_recorded") +
+			 recording_counter(r, EVENT_COUNTERS "carried");
+
+	if (!r->other_unit.period)
+		return select_scale(sum, loss_sum_of(r, loss_ticks));
+	return taken ? (uint64_t)((double)sum->kept / (double)taken *
+				  (double)loss_sum_of(r, loss_events))
+		     : 0;
+}
+
 /* What is known only at the end. Of a recorder that was killed: until its last sample. */
 static int end_run(void *loading, const struct road_recording *of)
 {
@@ -89,7 +103,7 @@ static int end_run(void *loading, const struct road_recording *of)
 	if (l->how->has_unit && !r->interval_ns && r->is_summed)
 		r->interval_ns = INPUT_INTERVAL_DEFAULT_NS;
 	e = select_describe(&l->road.select, l->input->profile, r);
-	run->lost = select_scale(&of->sum, loss_sum_of(r, loss_ticks));
+	run->lost = lost_of(r, &of->sum);
 	return e;
 }
 

@@ -111,7 +111,7 @@ static int put_side(struct screen *s, enum diff_side side)
 		line_put_foreign(l, STYLE_PLAIN, python, strlen(python));
 	}
 	if (sum.lost)
-		line_putf(l, STYLE_WARM, ", %s lost", units_count(sum.lost).s);
+		line_putf(l, STYLE_WARM, ", %s lost", value_text(sum.lost, sum.of).s);
 	return line_end(l);
 }
 
@@ -181,7 +181,7 @@ static int put_total(struct screen *s)
 	struct line *l = &s->text;
 
 	put_label(l, "compared");
-	line_putf(l, STYLE_PLAIN, "%s; %s", diff_amount_words(d).s, diff_dispersion_words(d));
+	line_putf(l, STYLE_PLAIN, "%s; %s", diff_amount_words(d).s, diff_noise(d).s);
 	line_end(l);
 	put_label(l, "total");
 	if (d->normalize == DIFF_SHARE) {
@@ -193,7 +193,7 @@ static int put_total(struct screen *s)
 	if (!isnan(m->ratio)) {
 		line_putf(l, class_style(d->total.class), "  %s", diff_change(m->ratio).s);
 		line_putf(l, STYLE_PLAIN, "  (%s)  %s", diff_interval(m->low, m->high).s,
-			  diff_class_words[d->total.class]);
+			  diff_class_word(d, d->total.class));
 	}
 	return line_end(l);
 }
@@ -317,7 +317,7 @@ static int put_section(struct screen *s, enum diff_section section)
 
 	if (!list->len)
 		return 0;
-	snprintf(title, sizeof(title), "%s, %s", diff_section_names[section],
+	snprintf(title, sizeof(title), "%s, %s", diff_section_name(d, section),
 		 key == DIFF_KEY_SELF ? "self" : "total");
 	r = put_heading(s, title);
 	for (size_t i = 0; i < shown && !r; i++) {
@@ -483,8 +483,9 @@ static int put_gate(struct screen *s)
 	line_put(l, styles[g->result], words[g->result]);
 	if (g->is_elsewhere)
 		line_put(l, STYLE_WARM, ", different environments");
-	line_putf(l, STYLE_PLAIN, ": slower by more than %.3g%%, costing more than %.3g%% of all",
-		  100 * g->threshold, 100 * g->floor);
+	line_putf(l, STYLE_PLAIN, ": %s by more than %.3g%%, costing more than %.3g%% of all",
+		  diff_section_name(s->r->diff, DIFF_SECTION_SLOWER), 100 * g->threshold,
+		  100 * g->floor);
 	r = line_end(l);
 	if (g->is_blind && !r) {
 		put_label(l, "");

@@ -84,9 +84,8 @@ static int check_usage(const struct call *call, const struct record_opts *o)
 				       "each other");
 	if (o->bases.len && o->outputs.rotate_ns)
 		return cmd_usage(call, "--diff compares one recording, --rotate makes many");
-	if (modes & MODE_CPU && modes & (MODE_GIL | MODE_EXCEPTION))
-		return cmd_usage(call, "--mode: cpu and wall record all of the CPU time, gil and "
-				       "exception some of it: leave one out, or say off-cpu");
+	if (modes_clash(modes))
+		return cmd_usage(call, "--mode: " MODES_CLASH ", or say off-cpu");
 	if (o->diff_outputs.len && !o->bases.len)
 		return cmd_usage(call, "--diff-output goes with --diff");
 	if (o->ring_bytes & (o->ring_bytes - 1))

@@ -3,8 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "base/log.h"
 #include "cmd/record.h"
+#include "collect/features.h"
 #include "collect/modes.h"
 
 static bool asks_for_native(const struct record_opts *o)
@@ -62,8 +64,23 @@ static void warn_of(const struct limit *l, const struct profile *p)
 	}
 }
 
+/* What this kernel cannot tell. */
+static void warn_of_kernel(const struct record_opts *o)
+{
+	_cleanup_(feature_probe_release) struct feature_probe p = { 0 };
+
+	if (!(o->modes & MODE_MEMORY))
+		return;
+	if (feature_kernel_types(&p) < 0)
+		err_clear(); /* recorded all the same */
+	else if (feature_rss_batches(&p))
+		log_warning("this kernel tells of memory 64 pages at a time (Linux 6.2 does not): "
+			    "a line may be given 256 KiB of the one before");
+}
+
 void record_warn_of_limits(const struct record_opts *o, const struct profile *p)
 {
+	warn_of_kernel(o);
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
 		if (limits[i].is_asked(o))
 			warn_of(&limits[i], p);

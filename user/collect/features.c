@@ -260,6 +260,8 @@ int feature_kernel_types(struct feature_probe *p)
 		[KERNEL_SCHED_EXIT] = { "btf_trace_sched_exit_tp", BTF_KIND_TYPEDEF, 0 },
 		[KERNEL_SCHED_FORK] = { "btf_trace_sched_process_fork", BTF_KIND_TYPEDEF, 0 },
 		[KERNEL_COPY_FROM_TASK] = { "bpf_copy_from_user_task", BTF_KIND_FUNC, 0 },
+		[KERNEL_RSS_STAT] = { "btf_trace_rss_stat", BTF_KIND_TYPEDEF, 0 },
+		[KERNEL_RSS_BATCH] = { "task_rss_stat", BTF_KIND_STRUCT, 0 },
 	};
 	int r;
 
@@ -318,6 +320,25 @@ bool feature_remote_memory(const struct feature_probe *p)
 bool feature_exit_hook(const struct feature_probe *p)
 {
 	return p->functions[KERNEL_SCHED_EXIT].id;
+}
+
+bool feature_rss_batches(const struct feature_probe *p)
+{
+	return p->functions[KERNEL_RSS_BATCH].id;
+}
+
+static enum feature_state probe_rss(struct feature_probe *p)
+{
+	if (!has_kernel_types(p))
+		return FEATURE_UNKNOWN;
+	return p->functions[KERNEL_RSS_STAT].id ? FEATURE_OK : FEATURE_LIMITED;
+}
+
+static enum feature_state probe_rss_batches(struct feature_probe *p)
+{
+	if (!has_kernel_types(p))
+		return FEATURE_UNKNOWN;
+	return feature_rss_batches(p) ? FEATURE_LIMITED : FEATURE_OK;
 }
 
 static enum feature_state probe_switches(struct feature_probe *p)
@@ -539,6 +560,10 @@ const struct feature features[] = {
 	  "boot Linux 5.18 or newer", 0, probe_remote_memory },
 	{ "sched_exit_tp", "spans of waiting (--mode wall, off-cpu) are sampled as they begin: fewer of many short ones, none is read in",
 	  "boot Linux 6.16 or newer, or leave it: the sums are exact all the same", 0, probe_exit_hook },
+	{ "rss_stat", "growth of memory (--mode memory) cannot be recorded: this kernel has no tracepoint kmem:rss_stat",
+	  "boot a kernel built with CONFIG_FTRACE=y, as distributions' kernels are", 0, probe_rss },
+	{ "rss_stat by page", "growth of memory (--mode memory) is told 64 pages at a time: a line may be given 256 KiB of the one before",
+	  "boot Linux 6.2 or newer, or leave it: the sums are right", 0, probe_rss_batches },
 	{ "BPF JIT", "BPF programs are interpreted: a sample takes many times as long",
 	  "sudo sysctl net.core.bpf_jit_enable=1", 0, probe_jit },
 	{ "unprivileged BPF", "", "", 0, probe_unprivileged },

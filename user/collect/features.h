@@ -7,7 +7,7 @@
 
 #include "collect/kernel_types.h"
 
-/* Functions of the kernel that are looked for, in one go. */
+/* What is looked for in the kernel's types, in one go: functions, but for what is said. */
 enum kernel_function {
 	KERNEL_ITER_TASK,
 	KERNEL_TASK_WORK,      /* Linux 7.0 */
@@ -17,6 +17,8 @@ enum kernel_function {
 	KERNEL_SCHED_EXIT, /* Linux 6.16 */
 	KERNEL_SCHED_FORK,
 	KERNEL_COPY_FROM_TASK, /* Linux 5.18 */
+	KERNEL_RSS_STAT,
+	KERNEL_RSS_BATCH, /* a struct: until Linux 6.1 */
 	KERNEL_FUNCTIONS
 };
 
@@ -74,6 +76,10 @@ bool feature_switches(const struct feature_probe *p);
 
 /* Can the memory of a thread that waits be read? */
 bool feature_remote_memory(const struct feature_probe *p);
+
+/* Do threads tell the kernel of their pages 64 at a time (TASK_RSS_EVENTS_THRESH of mm/memory.c)?
+ */
+bool feature_rss_batches(const struct feature_probe *p);
 
 /* Can spans of waiting be sampled when they end, by the thread that has come back? */
 bool feature_exit_hook(const struct feature_probe *p);

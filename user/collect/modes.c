@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "collect/modes.h"
 
+#include <errno.h>
 #include <stddef.h>
+#include <string.h>
 
+#include "base/err.h"
 #include "collect/session.h"
 
 /* X(word, modes): those that stand for several before these. */
@@ -32,6 +35,39 @@ unsigned int modes_of_words(unsigned int words)
 		if (words & 1u << i)
 			modes |= modes_of[i];
 	return modes;
+}
+
+bool modes_clash(unsigned int modes)
+{
+	return modes & MODE_CPU && modes & (MODE_GIL | MODE_EXCEPTION);
+}
+
+static int find_word(const char *word, size_t len, unsigned int *modes)
+{
+	_cleanup_(strbuf_releasep) struct strbuf words = STRBUF_INIT;
+
+	for (size_t i = 0; i < WORDS; i++) {
+		if (strlen(mode_words[i]) == len && !memcmp(mode_words[i], word, len)) {
+			*modes |= modes_of[i];
+			return 0;
+		}
+		strbuf_appendf(&words, "%s%s", i ? ", " : "", mode_words[i]);
+	}
+	return err_set(-EINVAL, "'%.*s' is not one of: %s", (int)len, word, strbuf_str(&words));
+}
+
+int modes_parse(const char *text, unsigned int *modes)
+{
+	unsigned int found = 0;
+	int r = 0;
+
+	for (const char *at = text; at && !r; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+		r = find_word(at, strcspn(at, ","), &found);
+	if (!r && modes_clash(found))
+		r = err_set(-EINVAL, MODES_CLASH);
+	if (!r)
+		*modes = found;
+	return r;
 }
 
 int modes_put(unsigned int modes, struct strbuf *out)

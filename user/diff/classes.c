@@ -278,8 +278,12 @@ static void classify_all(struct diff *d, struct tests *t)
 		contrast_choose(&t->contrast, i, n);
 		measure(&t->contrast, n, &m);
 		m.q = t->q[i];
-		*place.class = is_absence(d, t->kind, i, n) ? classify_absence(&t->contrast, n)
-							    : classify(d, &m);
+		if (diff_is_unsampled(d, t->kind, i))
+			*place.class = DIFF_UNDETERMINED;
+		else
+			*place.class = is_absence(d, t->kind, i, n)
+					       ? classify_absence(&t->contrast, n)
+					       : classify(d, &m);
 		if (place.measure)
 			*place.measure = m;
 	}
@@ -301,7 +305,10 @@ static void find_detectable(struct diff *d, struct tests *t)
 
 		contrast_choose(&t->contrast, i, n);
 		d->functions[i].detectable =
-			(float)contrast_detectable(&t->contrast, n.base, &demand[family_of(d, n)]);
+			d->functions[i].is_unsampled
+				? INFINITY
+				: (float)contrast_detectable(&t->contrast, n.base,
+							     &demand[family_of(d, n)]);
 	}
 }
 

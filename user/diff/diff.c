@@ -40,6 +40,7 @@ const char *const diff_dispersion_names[DIFF_DISPERSION_COUNT] = {
 	[DIFF_BY_POISSON] = "poisson",
 	[DIFF_BY_BLOCKS] = "blocks",
 	[DIFF_BY_RUNS] = "runs",
+	[DIFF_BY_PRESUMPTION] = "presumed",
 };
 
 double diff_percent(double self, double baseline)
@@ -203,7 +204,7 @@ static int find_centre(struct diff *d, const struct dispersion *x)
 static int compare_sides(struct diff *d)
 {
 	_cleanup_(dispersion_release) struct dispersion x = { 0 };
-	int r = dispersion_measure(&x, d, exposure_for(d->normalize), true);
+	int r = dispersion_measure(&x, d, exposure_for(d->normalize), DIFF_PRESUMED, true);
 
 	d->dispersion = x.by;
 	d->node_noise = x.noise[COUNTED_NODE];

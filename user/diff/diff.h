@@ -77,8 +77,10 @@ enum diff_dispersion {
 	DIFF_BY_POISSON, /* nothing: text files, one a side; certainty is then overstated */
 	DIFF_BY_BLOCKS,  /* time blocks of one run a side */
 	DIFF_BY_RUNS,
+	DIFF_BY_PRESUMPTION, /* nothing, but nothing is left to chance either: counts.h */
 };
-#define DIFF_DISPERSION_COUNT (DIFF_BY_RUNS + 1)
+#define DIFF_PRESUMED .03 /* by which share things are off from run to run, then */
+#define DIFF_DISPERSION_COUNT (DIFF_BY_PRESUMPTION + 1)
 extern const char *const diff_dispersion_names[DIFF_DISPERSION_COUNT];
 
 /*
@@ -128,6 +130,7 @@ struct diff_function {
 	uint8_t kind;               /* enum frame_type */
 	uint8_t class;
 	uint8_t self_class;
+	bool is_unsampled; /* PROFILE_NOT_SAMPLED: no code, undetermined, never a finding */
 	uint64_t base_self, base_total; /* ticks of base, unscaled */
 	uint64_t self, total;           /* ticks of current */
 	struct diff_measure measure;    /* of the totals */

@@ -12,6 +12,7 @@
 
 #define PREFETCH 16       /* cells ahead: of many nodes, few are in the cache */
 #define LEAST_PHI .01     /* of what was measured: more regular things are not in law */
+#define PRESUMED_DF 20    /* what is presumed may be wrong by a third */
 #define GROWTH_CHANCE .01 /* that a variance which does not grow is taken for one that does */
 
 /* --- what it comes to ------------------------------------------------------------------------- */
@@ -20,6 +21,11 @@
 static double degrees(const struct measure_side side[DIFF_SIDES], struct counts n)
 {
 	return (n.base ? side[DIFF_BASE].df : 0) + (n.current ? side[DIFF_CURRENT].df : 0);
+}
+
+static bool is_measured(const struct dispersion *x)
+{
+	return x->by == DIFF_BY_BLOCKS || x->by == DIFF_BY_RUNS;
 }
 
 double dispersion_degrees(const struct dispersion *x, struct counts n)
@@ -44,9 +50,8 @@ struct scatter dispersion_scatter(const struct dispersion *x, enum counted kind,
 
 	if (df > 0)
 		return (struct scatter){ mean / df, x->phi[kind][at] };
-	return (struct scatter){
-		base * x->side[DIFF_BASE].share + current * x->side[DIFF_CURRENT].share, 0
-	};
+	mean = base * x->side[DIFF_BASE].share + current * x->side[DIFF_CURRENT].share;
+	return (struct scatter){ mean, 0 };
 }
 
 double dispersion_growth(const struct dispersion *x, enum counted kind, size_t at)
@@ -177,10 +182,13 @@ static int measure_all(struct dispersion *x, const struct diff *d, bool of_nodes
 	return find_laws(x, d, &large, of_nodes);
 }
 
-/* Runs, where a side has several; else the blocks of those that have time. */
+/* Runs, where a side has several; else the blocks of those that have time, and that count. */
 static enum diff_dispersion choose_replicates(const struct diff *d)
 {
 	bool has_blocks = false;
+
+	if (diff_is_presumed(d))
+		return DIFF_BY_PRESUMPTION;
 
 	for (int s = 0; s < DIFF_SIDES; s++)
 		if (d->side[s].runs > 1)
@@ -190,14 +198,25 @@ static enum diff_dispersion choose_replicates(const struct diff *d)
 	return has_blocks ? DIFF_BY_BLOCKS : DIFF_BY_POISSON;
 }
 
+/* One law, as good as told by PRESUMED_DF runs more than one, for all: see noise_moderate(). */
+static void presume(struct dispersion *x, double share)
+{
+	for (int s = 0; s < DIFF_SIDES; s++)
+		x->side[s].share = 1;
+	for (int k = 0; k < COUNTED_KINDS; k++)
+		noise_presume(&x->noise[k], share, PRESUMED_DF);
+}
+
 int dispersion_measure(struct dispersion *x, const struct diff *d, enum exposure exposure,
-		       bool of_nodes)
+		       double presumed, bool of_nodes)
 {
 	x->d = d;
 	x->by = choose_replicates(d);
 	x->block = x->by == DIFF_BY_BLOCKS ? replicates_block_ns(d) : 0;
 	x->exposure = exposure;
-	return x->by == DIFF_BY_POISSON ? 0 : measure_all(x, d, of_nodes);
+	if (x->by == DIFF_BY_PRESUMPTION)
+		presume(x, presumed);
+	return is_measured(x) ? measure_all(x, d, of_nodes) : 0;
 }
 
 void dispersion_release(struct dispersion *x)
@@ -240,8 +259,7 @@ int dispersion_of_sum(const struct dispersion *x, const struct diff *d, int side
 {
 	_cleanup_(replicates_release) struct replicates all = { 0 };
 	double sum = 0, squares = 0, products = 0, exposures = 0;
-	int r = x->by == DIFF_BY_POISSON ? 0
-					 : replicates_find(&all, d, side, x->by, x->exposure, 1);
+	int r = is_measured(x) ? replicates_find(&all, d, side, x->by, x->exposure, 1) : 0;
 
 	*out = 0;
 	if (r < 0 || all.len < 2)

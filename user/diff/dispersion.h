@@ -27,9 +27,10 @@ struct dispersion {
 	struct noise noise[COUNTED_KINDS]; /* the law of each kind; totals have that of own ticks */
 };
 
-/* of_nodes: also the two kinds of nodes. 0 or -ENOMEM; release x in any case. */
+/* presumed: by which share things are off where that is not to be measured; of_nodes: also the two
+ * kinds of nodes. 0 or -ENOMEM; release x in any case. */
 int dispersion_measure(struct dispersion *x, const struct diff *d, enum exposure exposure,
-		       bool of_nodes);
+		       double presumed, bool of_nodes);
 void dispersion_release(struct dispersion *x);
 
 /*

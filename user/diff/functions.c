@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 
@@ -21,6 +22,8 @@ static struct diff_function describe_function(const struct profile *p, const str
 		.kind = f->kind,
 	};
 
+	fn.is_unsampled = f->kind == FRAME_MARKER &&
+			  !strcmp(strtab_get(p->strings, f->name), PROFILE_NOT_SAMPLED);
 	if (k->is_renamed && side == DIFF_CURRENT && k->frame[DIFF_BASE] != NONE) {
 		const struct frame *old = frametab_get(p->frames, k->frame[DIFF_BASE]);
 

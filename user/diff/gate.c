@@ -60,10 +60,12 @@ static double floor_ticks(const struct judge *j)
 
 /* --- functions -------------------------------------------------------------------------------- */
 
-static bool is_above_floor(const struct judge *j, struct counts n)
+static bool is_above_floor(const struct judge *j, uint32_t function, struct counts n)
 {
 	double unit = j->scale * j->centre.ratio;
 
+	if (j->d->functions[function].is_unsampled)
+		return false;
 	return (double)n.current > floor_ticks(j) || (double)n.base * unit > floor_ticks(j);
 }
 
@@ -147,8 +149,8 @@ static int judge_functions(struct judge *j)
 	size_t count = 0;
 	int r = 0;
 
-	for (size_t i = 0; i < j->d->function_count; i++)
-		count += is_above_floor(j, diff_counts(j->d, COUNTED_FUNCTION, i));
+	for (uint32_t i = 0; i < j->d->function_count; i++)
+		count += is_above_floor(j, i, diff_counts(j->d, COUNTED_FUNCTION, i));
 	c = contrast_of(j, 2 * each_alpha(count)); /* contrast has it for both ends */
 	contrast_prepare(&c, &j->x, COUNTED_FUNCTION);
 	demand_init(&demand, 1);
@@ -158,7 +160,7 @@ static int judge_functions(struct judge *j)
 	for (uint32_t i = 0; i < j->d->function_count && !r; i++) {
 		struct counts n = diff_counts(j->d, COUNTED_FUNCTION, i);
 
-		if (is_above_floor(j, n))
+		if (is_above_floor(j, i, n))
 			r = vec_push(&j->rows, make_row(j, &c, i, n, &demand));
 	}
 	return r;
@@ -204,7 +206,7 @@ static double candidates_could(const struct judge *j)
 		struct counts n = diff_counts(j->d, COUNTED_FUNCTION_SELF, i);
 		double low, high, up;
 
-		if (!n.base && !n.current)
+		if ((!n.base && !n.current) || j->d->functions[i].is_unsampled)
 			continue;
 		contrast_choose(&c, i, n);
 		contrast_interval(&c, n, &low, &high);
@@ -287,7 +289,7 @@ static enum exposure choose_exposure(struct judge *j)
 
 static int judge_all(struct judge *j)
 {
-	int r = dispersion_measure(&j->x, j->d, choose_exposure(j), false);
+	int r = dispersion_measure(&j->x, j->d, choose_exposure(j), 0, false);
 
 	if (!r && j->g->is_blind)
 		r = centre_find(&j->centre, j->d, &j->x, j->scale);

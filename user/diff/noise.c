@@ -26,6 +26,7 @@
 #define STEP 0.05     /* of an integral from 0 to 20 standard deviations */
 #define STEPS 400
 #define LEAST 1e-6 /* of information: never divided by less */
+#define KNOWN 1e12 /* information on what is presumed */
 
 /* Things of about the same mean: how the logarithms of their ratios lie. */
 struct bin {
@@ -273,6 +274,20 @@ void noise_fit(struct noise *noise, struct scatter *items, size_t count, double 
 						    : variation_above(noise, items, count, df);
 	noise->tau_varies = variation(&fit, noise, df, 1);
 	inform(&fit, noise, df);
+}
+
+/* The inverse of degrees_of(). */
+static double variance_of(double df)
+{
+	return 2 * (1 + df) / (df * df);
+}
+
+void noise_presume(struct noise *noise, double share, double df)
+{
+	*noise = (struct noise)NOISE_INIT;
+	noise->tau2 = share * share;
+	noise->phi_varies = noise->tau_varies = variance_of(df);
+	noise->of_phi = noise->of_tau2 = KNOWN;
 }
 
 void noise_set_likeness(struct noise *noise, double likeness)

@@ -44,6 +44,10 @@ struct noise {
  */
 void noise_fit(struct noise *noise, struct scatter *items, size_t count, double df, double least);
 
+/* Of counts in lumps that nobody has measured: off by a share, as if df degrees of freedom had told
+ * so. */
+void noise_presume(struct noise *noise, double share, double df);
+
 /* likeness, 0 .. 1: the mean squared correlation of things, each as far as it tells tau2. */
 void noise_set_likeness(struct noise *noise, double likeness);
 

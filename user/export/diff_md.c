@@ -138,11 +138,13 @@ static void put_section(struct page *p, enum diff_section section)
 		const struct diff_function *f = &d->functions[list->items[i]];
 		struct diff_row row = diff_row(d, f, diff_section_key(section, DIFF_KEY_SELF));
 
-		put_row(p, diff_section_names[section], f, &row, diff_certainty(row.measure->q));
+		put_row(p, diff_section_name(p->r->diff, section), f, &row,
+			diff_certainty(row.measure->q));
 	}
 	if (shown < list->len)
 		strbuf_appendf(&p->text, "| %s | %s more | | | | | |\n",
-			       diff_section_names[section], units_count(list->len - shown).s);
+			       diff_section_name(p->r->diff, section),
+			       units_count(list->len - shown).s);
 }
 
 static size_t verdict_count(const struct gate *g, enum gate_verdict verdict)
@@ -330,12 +332,14 @@ static void put_total(struct page *p)
 		       diff_amount(d, d->total.value).s);
 	if (!isnan(m->ratio) && d->normalize != DIFF_SHARE)
 		strbuf_appendf(&p->text, ", %s (%s), %s", diff_change(m->ratio).s,
-			       diff_interval(m->low, m->high).s, diff_class_words[d->total.class]);
-	strbuf_appendf(&p->text, "; %s, %s.\n", diff_amount_words(d).s, diff_dispersion_words(d));
+			       diff_interval(m->low, m->high).s,
+			       diff_class_word(d, d->total.class));
+	strbuf_appendf(&p->text, "; %s, %s.\n", diff_amount_words(d).s, diff_noise(d).s);
 	if (p->r->is_gated) {
 		strbuf_appendf(&p->text,
-			       "Fails what is surely slower by more than %.3g %% and costs more "
+			       "Fails what is surely %s by more than %.3g %% and costs more "
 			       "than %.3g %% of the whole",
+			       diff_section_name(d, DIFF_SECTION_SLOWER),
 			       100 * p->r->gate->threshold, 100 * p->r->gate->floor);
 		if (p->r->gate->run_noise > 0)
 			strbuf_appendf(&p->text, "; %s", diff_presumed(p->r->gate).s);
@@ -432,21 +436,28 @@ static void put_groups(struct page *p)
 		struct diff_row row = { diff_baseline(d, n->base_total), (double)n->total,
 					&n->measure, n->class };
 
-		put_row(p, diff_class_words[n->class], &d->functions[n->function], &row,
+		put_row(p, diff_class_word(p->r->diff, n->class), &d->functions[n->function], &row,
 			diff_certainty(n->measure.q));
 	}
 	strbuf_putc(&p->text, '\n');
 }
 
+static struct units_text size_text(uint64_t value, bool is_bytes)
+{
+	return is_bytes ? units_bytes(value) : units_count(value);
+}
+
 static void put_run(struct page *p, const struct cube_run *run)
 {
 	const char *python = diff_run_python(p->r->input, run);
-	const char *host = diff_run_recording(p->r->input, run)->host;
+	const struct recording *r = diff_run_recording(p->r->input, run);
+	const char *host = r->host;
+	bool is_bytes = recording_value_unit(r).unit == UNIT_BYTES;
 
 	strbuf_appendf(&p->text, "| %s | ", run->side == DIFF_BASE ? "base" : "current");
 	put_code(&p->text, run->file, strlen(run->file));
-	strbuf_appendf(&p->text, " | %s | ", units_count(run->value).s);
-	strbuf_appendf(&p->text, "%s | ", units_count(run->lost).s);
+	strbuf_appendf(&p->text, " | %s | ", size_text(run->value, is_bytes).s);
+	strbuf_appendf(&p->text, "%s | ", size_text(run->lost, is_bytes).s);
 	if (python)
 		put_foreign(&p->text, python, strlen(python));
 	strbuf_puts(&p->text, " | ");

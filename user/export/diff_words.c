@@ -33,55 +33,88 @@ static struct units_text amount_ns(double ns)
 	return t;
 }
 
+/* Of current, unless it has none. */
+static const struct diff_side_sum *side_of(const struct diff *d)
+{
+	return &d->side[d->side[DIFF_CURRENT].runs ? DIFF_CURRENT : DIFF_BASE];
+}
+
+/* Events, or bytes: no time, and no samples of unknown length. */
+static bool is_counted(const struct diff *d)
+{
+	const struct diff_side_sum *side = side_of(d);
+
+	return side->has_unit && side->of.unit != UNIT_NS && !(side->interval_ns > 0);
+}
+
+/* How many of what it is by there are, of base or current. */
+static double exposure_of(const struct diff *d)
+{
+	const struct diff_side_sum *side = side_of(d);
+
+	if (d->normalize == DIFF_SECOND && side->seconds > 0)
+		return side->seconds;
+	if (d->normalize == DIFF_WORK && side->work > 0)
+		return side->work;
+	return side->runs ? side->runs : 1;
+}
+
+static struct units_text amount_counted(const struct value_unit of, double value)
+{
+	struct units_text t;
+
+	if (of.unit == UNIT_BYTES)
+		return units_bytes((uint64_t)llround(value));
+	value *= (double)of.period;
+	if (value >= 100)
+		return units_count((uint64_t)llround(value));
+	snprintf(t.s, sizeof(t.s), "%.3g", value);
+	return t;
+}
+
 struct units_text diff_amount(const struct diff *d, double ticks)
 {
-	const struct diff_side_sum *side = &d->side[DIFF_CURRENT];
-	const struct diff_side_sum *other = &d->side[DIFF_BASE];
+	const struct diff_side_sum *side = side_of(d);
 	double total = d->total.value > 0 ? d->total.value : d->total.baseline;
-	double tick_ns =
-		side->runs && side->interval_ns > 0 ? side->interval_ns : other->interval_ns;
-	double ns = ticks * tick_ns;
-	struct value_unit of = side->runs ? side->of : other->of;
+	double each = ticks / exposure_of(d);
 	struct units_text t = { "" };
 
 	if (d->normalize == DIFF_SHARE) {
 		snprintf(t.s, sizeof(t.s), "%.3g%%", total > 0 ? 100 * ticks / total : 0);
-	} else if (of.unit == UNIT_BYTES) {
-		bool is_rate = d->normalize == DIFF_SECOND && side->seconds > 0;
-		double many = is_rate ? side->seconds : side->runs ? side->runs : 1;
-
-		t = units_bytes((uint64_t)llround(ticks / many));
-		snprintf(t.s + strlen(t.s), sizeof(t.s) - strlen(t.s), "%s", is_rate ? "/s" : "");
-	} else if (!(tick_ns > 0)) {
-		snprintf(t.s, sizeof(t.s), "%.4g samples", side->runs ? ticks / side->runs : ticks);
-	} else if (d->normalize == DIFF_SECOND && side->seconds > 0) {
-		t = amount_ns(ns / side->seconds);
-		snprintf(t.s + strlen(t.s), sizeof(t.s) - strlen(t.s), "/s");
-	} else if (d->normalize == DIFF_WORK && side->work > 0) {
-		t = amount_ns(ns / side->work);
-	} else {
-		t = amount_ns(side->runs ? ns / side->runs : ns);
+		return t;
 	}
+	if (is_counted(d))
+		t = amount_counted(side->of, each);
+	else if (side->interval_ns > 0)
+		t = amount_ns(each * side->interval_ns);
+	else
+		snprintf(t.s, sizeof(t.s), "%.4g samples", each);
+	if (d->normalize == DIFF_SECOND && side->seconds > 0)
+		snprintf(t.s + strlen(t.s), sizeof(t.s) - strlen(t.s), "/s");
 	return t;
 }
 
-const char *const diff_class_words[DIFF_CLASS_COUNT] = {
-	[DIFF_UNCHANGED] = "unchanged", [DIFF_UNDETERMINED] = "the data cannot tell",
-	[DIFF_RARE] = "possibly rare",  [DIFF_SLOWER_1] = "slower",
-	[DIFF_SLOWER_2] = "slower",     [DIFF_SLOWER_3] = "slower",
-	[DIFF_SLOWER_4] = "slower",     [DIFF_FASTER_1] = "faster",
-	[DIFF_FASTER_2] = "faster",     [DIFF_FASTER_3] = "faster",
-	[DIFF_FASTER_4] = "faster",     [DIFF_NEW] = "new",
-	[DIFF_REMOVED] = "removed",
-};
+const char *diff_class_word(const struct diff *d, uint8_t class)
+{
+	static const char *const words[DIFF_CLASS_COUNT] = {
+		[DIFF_UNCHANGED] = "unchanged", [DIFF_UNDETERMINED] = "the data cannot tell",
+		[DIFF_RARE] = "possibly rare",  [DIFF_NEW] = "new",
+		[DIFF_REMOVED] = "removed",
+	};
+
+	if (diff_class_is_slower(class))
+		return diff_section_name(d, DIFF_SECTION_SLOWER);
+	if (diff_class_is_faster(class))
+		return diff_section_name(d, DIFF_SECTION_FASTER);
+	return words[class];
+}
 
 struct diff_amount_text diff_amount_words(const struct diff *d)
 {
 	static const char *const of[] = {
 		[DIFF_SECOND] = "an observed second", [DIFF_WORK] = "a unit of work"
 	};
-	const struct diff_side_sum *side =
-		&d->side[d->side[DIFF_CURRENT].runs ? DIFF_CURRENT : DIFF_BASE];
+	const struct diff_side_sum *side = side_of(d);
 	struct diff_amount_text t;
 
 	if (d->normalize == DIFF_SHARE)
@@ -129,16 +162,21 @@ const char *diff_certainty(double q)
 	return q <= 0.001 ? "certain" : q <= (double)DIFF_Q_MAX ? "likely" : "unsure";
 }
 
-const char *diff_dispersion_words(const struct diff *d)
+struct diff_noise_text diff_noise(const struct diff *d)
 {
-	switch (d->dispersion) {
-	case DIFF_BY_RUNS:
-		return "noise from run to run";
-	case DIFF_BY_BLOCKS:
-		return "noise within the runs";
-	default:
-		return "noise unknown: certainty is overstated";
-	}
+	static const char *const words[DIFF_DISPERSION_COUNT] = {
+		[DIFF_BY_POISSON] = "noise unknown: certainty is overstated",
+		[DIFF_BY_BLOCKS] = "noise within the runs",
+		[DIFF_BY_RUNS] = "noise from run to run",
+	};
+	struct diff_noise_text t;
+
+	if (d->dispersion == DIFF_BY_PRESUMPTION)
+		snprintf(t.s, sizeof(t.s), "noise from run to run presumed: %g%%",
+			 100 * DIFF_PRESUMED);
+	else
+		snprintf(t.s, sizeof(t.s), "%s", words[d->dispersion]);
+	return t;
 }
 
 int diff_put_difference(struct strbuf *out, const struct difference *d)
@@ -161,11 +199,20 @@ struct diff_presumed_text diff_presumed(const struct gate *g)
 
 /* --- findings --------------------------------------------------------------------------------- */
 
-const char *const diff_section_names[DIFF_SECTION_COUNT] = {
-	[DIFF_SECTION_SLOWER] = "slower", [DIFF_SECTION_FASTER] = "faster",
-	[DIFF_SECTION_NEW] = "new",       [DIFF_SECTION_REMOVED] = "removed",
-	[DIFF_SECTION_UNTOLD] = "untold",
-};
+const char *diff_section_name(const struct diff *d, enum diff_section section)
+{
+	static const struct {
+		const char *of_time, *counted;
+	} words[DIFF_SECTION_COUNT] = {
+		[DIFF_SECTION_SLOWER] = { "slower", "grown" },
+		[DIFF_SECTION_FASTER] = { "faster", "shrunk" },
+		[DIFF_SECTION_NEW] = { "new", "new" },
+		[DIFF_SECTION_REMOVED] = { "removed", "removed" },
+		[DIFF_SECTION_UNTOLD] = { "untold", "untold" },
+	};
+
+	return is_counted(d) ? words[section].counted : words[section].of_time;
+}
 
 struct diff_row diff_row(const struct diff *d, const struct diff_function *f, enum diff_key key)
 {
@@ -183,6 +230,8 @@ static int section_of(const struct diff *d, const struct diff_function *f, enum 
 {
 	struct diff_row row = diff_row(d, f, key);
 
+	if (f->is_unsampled)
+		return -1;
 	if (f->class == DIFF_NEW)
 		return DIFF_SECTION_NEW;
 	if (f->class == DIFF_REMOVED)

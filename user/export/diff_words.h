@@ -15,13 +15,14 @@
 
 /*
  * An amount of time, for ticks of current (base ticks: diff_baseline()), in what the comparison is
- * by: "1.2 ms" a run or a unit of work, "120 ms/s", "3.1%" of all; "87 samples" where a tick has no
+ * by: "1.2 ms" a run or a unit of work, "120 ms/s", "3.1%" of all, "2.1 MiB" or "1,200" of what is
+ * counted; "87 samples" where a tick has no
  * known length.
  */
 struct units_text diff_amount(const struct diff *d, double ticks);
 
-/* By class, for sentences: "slower", whatever the mark. */
-extern const char *const diff_class_words[DIFF_CLASS_COUNT];
+/* For sentences: "slower", whatever the mark; "grown" of what is no time. */
+const char *diff_class_word(const struct diff *d, uint8_t class);
 
 /* What diff_amount() is of: "CPU time of a run". */
 struct diff_amount_text {
@@ -41,8 +42,11 @@ struct diff_interval_text diff_interval(double low, double high);
 /* How sure a change is: "certain", "very likely", "likely", "unsure", "" for NAN. */
 const char *diff_certainty(double q);
 
-/* "40 time blocks of a run a side": what noise was measured by. */
-const char *diff_dispersion_words(const struct diff *d);
+/* "noise within the runs": what it was measured by, or is presumed. */
+struct diff_noise_text {
+	char s[80];
+};
+struct diff_noise_text diff_noise(const struct diff *d);
 
 /* Appends "different environments: CPU model: Xeon -> EPYC", as a note has it. 0 or -ENOMEM. */
 struct difference;
@@ -72,7 +76,7 @@ enum diff_section {
 	DIFF_SECTION_UNTOLD, /* could have changed, the data cannot tell */
 };
 #define DIFF_SECTION_COUNT (DIFF_SECTION_UNTOLD + 1)
-extern const char *const diff_section_names[DIFF_SECTION_COUNT]; /* "slower" */
+const char *diff_section_name(const struct diff *d, enum diff_section section); /* "slower" */
 
 /* What is new or gone is so with all that it calls, whatever the others are told by. */
 enum diff_key diff_section_key(enum diff_section section, enum diff_key key);

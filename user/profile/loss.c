@@ -2,7 +2,7 @@
 #include "profile/loss.h"
 
 /* What every source may lose. */
-#define LOST_BY_THE_SAMPLER(prefix)                                                      \
+#define LOST_BY_THE_SAMPLER(prefix, skipped)                                             \
 	{ prefix "ring_full", "ring buffer full" },                                      \
 		{ prefix "task_work_ring_full", "ring buffer full (task work)" },        \
 		{ prefix "unknown_process", "process not identified yet" },              \
@@ -10,13 +10,13 @@
 		{ prefix "thread_state_late", "thread state not found in time" },        \
 		{ prefix "task_work_failed", "thread state gone (task work)" },          \
 		{ prefix "task_work_pending", "thread still in the kernel at the end" }, \
-		{ prefix "skipped_lost", "skipped by the time budget" },                 \
+		{ prefix "skipped_lost", skipped },                                      \
 	{                                                                                \
 		prefix "no_scratch", "no work space"                                     \
 	}
 
 const struct loss_row loss_ticks[] = {
-	LOST_BY_THE_SAMPLER(""),
+	LOST_BY_THE_SAMPLER("", "skipped by the time budget"),
 	{ "not_delivered", "not delivered by the kernel" },
 	{ "malformed", "refused by the recorder" },
 	{ "sampler_failed", "failed in the sampler it was imported from" },
@@ -24,8 +24,18 @@ const struct loss_row loss_ticks[] = {
 	{ NULL, NULL },
 };
 
-const struct loss_row loss_spans[] = { LOST_BY_THE_SAMPLER("switch_"), { NULL, NULL } };
-const struct loss_row loss_events[] = { LOST_BY_THE_SAMPLER(EVENT_COUNTERS), { NULL, NULL } };
+const struct loss_row loss_spans[] = {
+	LOST_BY_THE_SAMPLER("switch_", "skipped by the time budget"),
+	{ NULL, NULL },
+};
+
+/* The next sample takes up what was skipped, if it is of the same process: the last ones of a
+ * process on a CPU have none. */
+const struct loss_row loss_events[] = {
+	LOST_BY_THE_SAMPLER(EVENT_COUNTERS,
+			    "skipped by the time budget, taken up by no later sample"),
+	{ NULL, NULL },
+};
 
 const struct loss_row loss_quality[] = {
 	{ "truncated", "deeper than the frame limit" },

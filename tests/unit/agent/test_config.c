@@ -198,14 +198,16 @@ static void test_config_parse_names_line_and_key(void **state)
 		int error;
 	} cases[] = {
 		{ "unknown", OUTPUT "rat: 1\n",
-		  "x:2: rat: no such key; there are: mode, rate, rate_min, cpu_budget, window, "
+		  "x:2: rat: no such key; there are: mode, events, event_period, rate, rate_min, "
+		  "cpu_budget, window, "
 		  "jitter_percent, cgroup, pid_namespace, output, "
 		  "spool, services, kubernetes, http, log, labels, relabel",
 		  -EINVAL },
 		{ "unknown below", OUTPUT "http: {prt: 1}\n",
 		  "x:2: http.prt: no such key; there are: address, port", -EINVAL },
 		{ "a way to a key", "output.url: x\n",
-		  "x:1: output.url: no such key; there are: mode, rate, rate_min, cpu_budget, "
+		  "x:1: output.url: no such key; there are: mode, events, event_period, rate, "
+		  "rate_min, cpu_budget, "
 		  "window, "
 		  "jitter_percent, cgroup, pid_namespace, output, "
 		  "spool, services, kubernetes, http, log, labels, relabel",
@@ -213,11 +215,20 @@ static void test_config_parse_names_line_and_key(void **state)
 		{ "twice", "rate: 1\nrate: 2\n" OUTPUT, "x:2: rate: set in line 1 already",
 		  -EINVAL },
 		{ "no mode", "mode: cpu,idle\n" OUTPUT,
-		  "x:1: mode: 'idle' is not one of: wall, cpu, off-cpu, gil, exception", -EINVAL },
+		  "x:1: mode: 'idle' is not one of: wall, cpu, off-cpu, gil, exception, memory",
+		  -EINVAL },
 		{ "no word", "mode: cpu,\n" OUTPUT,
-		  "x:1: mode: '' is not one of: wall, cpu, off-cpu, gil, exception", -EINVAL },
+		  "x:1: mode: '' is not one of: wall, cpu, off-cpu, gil, exception, memory",
+		  -EINVAL },
+		{ "no event", "mode: cpu\nevents: [page-fault]\n" OUTPUT,
+		  "x:2: events: no event page-fault: pyebpf doctor --events lists them", -EINVAL },
+		{ "an event twice", "events: [faults, page-faults]\n" OUTPUT,
+		  "x:1: events: page-faults is given twice", -EINVAL },
+		{ "a period of nothing", "event_period: 10\n" OUTPUT,
+		  "x:1: event_period: it goes with events: it counts them", -EINVAL },
 		{ "ticks and some of them", "mode: wall,gil\n" OUTPUT,
-		  "x:1: mode: gil and exception are some of the ticks of cpu: leave out one",
+		  "x:1: mode: cpu and wall record all of the CPU time, gil and exception some of "
+		  "it: leave one out",
 		  -EINVAL },
 		{ "too high", "rate: 11k\n" OUTPUT, "x:1: rate: 11k is out of range", -EINVAL },
 		{ "too low", "window: 1ms\n" OUTPUT, "x:1: window: 1ms is out of range", -EINVAL },
@@ -394,6 +405,7 @@ static void test_config_changes_names_parts(void **state)
 		{ "rate", OUTPUT "rate: 20\n", CONFIG_RECORDER },
 		{ "mode", OUTPUT "mode: wall\n", CONFIG_RECORDER },
 		{ "the default mode", OUTPUT "mode: cpu\n", 0 },
+		{ "events", OUTPUT "events: [page-faults]\n", CONFIG_RECORDER },
 		{ "another output", "output: [" A "]\n", CONFIG_OUTPUT },
 		{ "its engine's connections", OUTPUT_WITH("connections: 3"), CONFIG_OUTPUT },
 		{ "a list", OUTPUT "services: {include: [a]}\n", CONFIG_OUTPUT },

@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
+
 #include "collect/modes.h"
 #include "collect/session.h"
 
@@ -49,11 +51,39 @@ static void test_modes_of_words_joins_them(void **state)
 	assert_int_equal(modes_of_words(all), MODE_WALL | MODE_GIL | MODE_EXCEPTION | MODE_MEMORY);
 }
 
+static void test_modes_parse_reads_what_modes_put_made(void **state)
+{
+	static const struct {
+		const char *text;
+		int r;
+		unsigned int modes;
+	} cases[] = {
+		{ "cpu", 0, MODE_CPU },
+		{ "wall", 0, MODE_WALL },
+		{ "off-cpu,gil", 0, MODE_OFF_CPU | MODE_GIL },
+		{ "memory,cpu", 0, MODE_CPU | MODE_MEMORY },
+		{ "", -EINVAL, 0 },
+		{ "cpu,", -EINVAL, 0 },
+		{ "cp", -EINVAL, 0 },
+		{ "cpux", -EINVAL, 0 },
+		{ "wall,exception", -EINVAL, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		unsigned int modes = 0;
+
+		if (modes_parse(cases[i].text, &modes) != cases[i].r || modes != cases[i].modes)
+			fail_msg("'%s': %x", cases[i].text, modes);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_modes_put_names_what_is_recorded),
 		cmocka_unit_test(test_modes_of_words_joins_them),
+		cmocka_unit_test(test_modes_parse_reads_what_modes_put_made),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

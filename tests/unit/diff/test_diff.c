@@ -829,7 +829,7 @@ static void test_reasons(void **state)
 		const char *name;
 		struct {
 			const char *mode, *event, *python;
-			uint64_t interval_ns, lost;
+			uint64_t interval_ns, lost, period;
 		} base, current;
 		const char *reason; /* a part of it; NULL: none */
 	} cases[] = {
@@ -845,6 +845,7 @@ static void test_reasons(void **state)
 		  { .interval_ns = 1000000 },
 		  { .interval_ns = 1001001 },
 		  NULL },
+		{ "period of an event", { .period = 1 }, { .period = 1000 }, "each 1000" },
 		{ "python", { .python = "3.12.4" }, { .python = "3.13.0" }, "Python 3.13.0" },
 		{ "python 3.1", { .python = "3.1" }, { .python = "3.13.0" }, "Python 3.13.0" },
 		{ "lost", { .lost = 20 }, { .lost = 0 }, "base lost 16.7%" },
@@ -866,6 +867,8 @@ static void test_reasons(void **state)
 			facts.event = (char *)(s ? cases[i].current.event : cases[i].base.event);
 			facts.interval_ns =
 				s ? cases[i].current.interval_ns : cases[i].base.interval_ns;
+			facts.other_unit.period =
+				s ? cases[i].current.period : cases[i].base.period;
 			run = add_run_of(in, s, &facts, false, 0);
 			add_text_of(in, run, add_python(in->profile, python), MAIN " 100");
 			in->cube.runs.items[run].lost =
@@ -1009,6 +1012,124 @@ static void test_waits_count_as_many_samples_as_they_are(void **state)
 	}
 }
 
+/* --- what is counted -------------------------------------------------------------------------- */
+
+#define KIB 1024
+#define MIB (1024 * KIB)
+#define GROW MAIN ";grow (a.py:9)"
+#define REST MAIN ";rest (a.py:20)"
+
+/* All at one moment: once, as a program does what it does at its start. */
+static void put_bytes(struct diff_input *in, const char *stack, uint64_t at_s, uint64_t bytes,
+		      uint64_t each)
+{
+	for (uint64_t done = 0; done < bytes; done += each)
+		put_span(in->profile, stack_of(in->profile, stack), at_s * S, 0, each);
+}
+
+static void add_counted(struct diff_input *in, enum diff_side side, uint8_t unit, uint64_t period,
+			uint64_t bytes, uint64_t each)
+{
+	const struct recording facts = { .other_unit = { period, unit },
+					 .is_whole = 1,
+					 .duration_ns = 40 * S };
+
+	add_run_of(in, side, &facts, true, 40 * S);
+	put_bytes(in, GROW, 3, bytes, each);
+	put_bytes(in, REST, 20, 3200 * each, each);
+	assert_int_equal(diff_input_take_samples(in, false), 0);
+}
+
+/* Nothing is left to chance, and of one run a side nothing can be measured. */
+static void test_what_is_counted_is_as_sure_as_runs_are_presumed(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t runs;
+		uint8_t unit;
+		uint64_t period, base, current, each;
+		enum diff_dispersion by;
+		bool is_tested, is_found;
+	} cases[] = {
+		{ "64 MiB more", 1, UNIT_BYTES, 1, 32 * MIB, 96 * MIB, 4 * KIB, DIFF_BY_PRESUMPTION,
+		  true, true },
+		{ "as much", 1, UNIT_BYTES, 1, 32 * MIB, 32 * MIB, 4 * KIB, DIFF_BY_PRESUMPTION,
+		  true, false },
+		{ "4 % more", 1, UNIT_BYTES, 1, 50 * MIB, 52 * MIB, 4 * KIB, DIFF_BY_PRESUMPTION,
+		  true, false },
+		{ "a third more", 1, UNIT_BYTES, 1, 30 * MIB, 40 * MIB, 4 * KIB,
+		  DIFF_BY_PRESUMPTION, true, true },
+		{ "twice as little", 1, UNIT_BYTES, 1, 128 * KIB, 256 * KIB, 4 * KIB,
+		  DIFF_BY_PRESUMPTION, false, false },
+		{ "the allocator's lump", 1, UNIT_BYTES, 1, 0, 132 * KIB, 4 * KIB,
+		  DIFF_BY_PRESUMPTION, false, false },
+		{ "a new one", 1, UNIT_BYTES, 1, 0, 2 * MIB, 4 * KIB, DIFF_BY_PRESUMPTION, true,
+		  true },
+		{ "a few huge pages more", 1, UNIT_BYTES, 1, 6 * MIB, 12 * MIB, 2 * MIB,
+		  DIFF_BY_PRESUMPTION, true, false },
+		{ "many", 1, UNIT_BYTES, 1, 60 * MIB, 180 * MIB, 2 * MIB, DIFF_BY_PRESUMPTION, true,
+		  true },
+		{ "the lump in one run of three", 3, UNIT_BYTES, 1, 0, 132 * KIB, 4 * KIB,
+		  DIFF_BY_RUNS, false, false },
+		{ "13 % more in three runs", 3, UNIT_BYTES, 1, 30 * MIB, 34 * MIB, 4 * KIB,
+		  DIFF_BY_RUNS, true, true },
+		{ "calls", 1, UNIT_COUNT, 1, 1000, 2000, 1, DIFF_BY_PRESUMPTION, true, true },
+		{ "a few calls", 1, UNIT_COUNT, 1, 10, 20, 1, DIFF_BY_PRESUMPTION, false, false },
+		{ "one in 1,000 calls", 1, UNIT_COUNT, 1000, 10, 20, 1, DIFF_BY_PRESUMPTION, true,
+		  false },
+		{ "one in 1,000, many", 1, UNIT_COUNT, 1000, 1000, 2000, 1, DIFF_BY_PRESUMPTION,
+		  true, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		bool is_in_one = strstr(cases[i].name, "in one run"); /* else alike in all */
+		const struct diff_function *f;
+		struct diff_input *in;
+		struct diff *d;
+		bool is_tested, is_found;
+
+		assert_int_equal(diff_input_new(false, &in), 0);
+		for (uint32_t run = 0; run < cases[i].runs; run++) {
+			bool has_it = !run || !is_in_one;
+
+			add_counted(in, DIFF_BASE, cases[i].unit, cases[i].period,
+				    has_it ? cases[i].base : 0, cases[i].each);
+			add_counted(in, DIFF_CURRENT, cases[i].unit, cases[i].period,
+				    has_it ? cases[i].current : 0, cases[i].each);
+		}
+		d = compare(in, DIFF_ABSOLUTE, NULL);
+		f = function_named(d, "grow");
+		is_tested = !isnan((double)f->measure.q);
+		is_found = !diff_class_is_grey(f->class);
+		assert_int_equal(d->dispersion, cases[i].by);
+		if (is_tested != cases[i].is_tested || is_found != cases[i].is_found)
+			fail_msg("%s: tested %d, %s", cases[i].name, is_tested,
+				 diff_class_names[f->class]);
+		assert_true(diff_class_is_grey(function_named(d, "rest")->class));
+		diff_free(d);
+		diff_input_free(in);
+	}
+}
+
+/* Time that no sample stands for: as much as there is, and nobody's doing. */
+static void test_time_without_samples_is_no_finding(void **state)
+{
+	struct diff_input *in = input_of(MAIN " 4000", MAIN " 4000\n" MAIN ";<not sampled> 4000");
+	struct diff *d = compare(in, DIFF_ABSOLUTE, NULL);
+	const struct diff_function *f = function_named(d, "<not sampled>");
+
+	(void)state;
+	assert_true(f->is_unsampled);
+	assert_int_equal(f->class, DIFF_UNDETERMINED);
+	assert_int_equal(f->self_class, DIFF_UNDETERMINED);
+	assert_true(isnan((double)f->measure.q));
+	assert_int_equal(node_at(d, "main;<not sampled>")->class, DIFF_UNDETERMINED);
+	assert_int_equal(d->total.value, 8000);
+	diff_free(d);
+	diff_input_free(in);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1036,6 +1157,8 @@ int main(void)
 		cmocka_unit_test(test_blocks),
 		cmocka_unit_test(test_spans_lie_in_all_blocks_that_they_last_for),
 		cmocka_unit_test(test_waits_count_as_many_samples_as_they_are),
+		cmocka_unit_test(test_what_is_counted_is_as_sure_as_runs_are_presumed),
+		cmocka_unit_test(test_time_without_samples_is_no_finding),
 		cmocka_unit_test(test_ticks_beyond_32_bits),
 		cmocka_unit_test(test_reasons),
 	};

@@ -90,6 +90,23 @@ static void test_verdicts(void **state)
 }
 
 /* Which functions are judged is the floor's business: a share of base's total. */
+/* As new as can be, and no code. */
+static void test_time_without_samples_passes(void **state)
+{
+	struct diff_input *in =
+		input_of(MAIN ";" WORK " 40000", MAIN ";" WORK " 40000\n<not sampled> 900");
+	struct diff *d = compare(in, DIFF_ABSOLUTE, NULL);
+	struct gate *g;
+
+	(void)state;
+	assert_int_equal(gate_new(d, &options, &g), 0);
+	assert_int_equal(g->result, GATE_PASS);
+	assert_int_equal(verdict_of(d, g, "<not sampled>"), NONE);
+	gate_free(g);
+	diff_free(d);
+	diff_input_free(in);
+}
+
 static void test_floor(void **state)
 {
 	static const char base[] = MAIN ";" WORK " 90000\n" MAIN ";" ELSE " 2000";
@@ -476,6 +493,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_verdicts),
+		cmocka_unit_test(test_time_without_samples_passes),
 		cmocka_unit_test(test_floor),
 		cmocka_unit_test(test_shares_are_relative_to_the_centre),
 		cmocka_unit_test(test_moved_cost_is_a_budget),

@@ -346,6 +346,8 @@ static void put_diff(struct json *j, const struct diff *d)
 	put_ratio(j, "centre", d->centre);
 	put_ratio(j, "centre_error", d->centre_error);
 	put_text(j, "dispersion", diff_dispersion_names[d->dispersion]);
+	if (d->dispersion == DIFF_BY_PRESUMPTION)
+		put_ratio(j, "presumed", diff_variance_of_runs(d));
 	put_noise(j, "node_noise", d, &d->node_noise);
 	put_noise(j, "function_noise", d, &d->function_noise);
 	json_key(j, "marks");
