@@ -20,11 +20,11 @@ static const struct svg_colour colours[DIFF_CLASS_COUNT] = {
 	[DIFF_RARE] = { "#d4d4d4", "#474d55", NULL, true },
 	[DIFF_SLOWER_1] = { "#fddbc7", "#6b3431", NULL, false },
 	[DIFF_SLOWER_2] = { "#f4a582", "#a8423c", NULL, false },
-	[DIFF_SLOWER_3] = { "#d6604d", "#db5a4e", "slower", false },
+	[DIFF_SLOWER_3] = { "#d6604d", "#db5a4e", NULL, false },
 	[DIFF_SLOWER_4] = { "#b2182b", "#ff7a6b", NULL, false },
 	[DIFF_FASTER_1] = { "#c6e2f2", "#2d4f75", NULL, false },
 	[DIFF_FASTER_2] = { "#8ec3e2", "#2f6cab", NULL, false },
-	[DIFF_FASTER_3] = { "#4393c3", "#3f92dd", "faster", false },
+	[DIFF_FASTER_3] = { "#4393c3", "#3f92dd", NULL, false },
 	[DIFF_FASTER_4] = { "#2166ac", "#7cc0ff", NULL, false },
 	[DIFF_NEW] = { "#8d6fb8", "#b79fe0", "new", false },
 	[DIFF_REMOVED] = { "#be99ff", "#2a1250", NULL, true },
@@ -89,7 +89,7 @@ static int put_title(const void *arg, size_t i, struct strbuf *out)
 	if (n->function == UINT32_MAX) {
 		strbuf_puts(out, "all");
 		put_amounts(out, d, d->total.baseline, d->total.value, &d->total.measure);
-		strbuf_appendf(out, ", %s", diff_class_words[d->total.class]);
+		strbuf_appendf(out, ", %s", diff_class_word(d, d->total.class));
 		return strbuf_error(out);
 	}
 	f = &d->functions[n->function];
@@ -101,7 +101,7 @@ static int put_title(const void *arg, size_t i, struct strbuf *out)
 	if (len && diff_line(d, f))
 		strbuf_appendf(out, ":%u", diff_line(d, f));
 	put_amounts(out, d, diff_baseline(d, n->base_total), (double)n->total, &n->measure);
-	strbuf_appendf(out, ", %s", diff_class_words[n->class]);
+	strbuf_appendf(out, ", %s", diff_class_word(d, n->class));
 	return strbuf_error(out);
 }
 
@@ -122,10 +122,14 @@ static int write_svg(const struct diff_report *r, FILE *out)
 	_cleanup_(strbuf_releasep) struct strbuf subtitle = STRBUF_INIT, title = STRBUF_INIT;
 	_cleanup_(graph_release) struct graph g = { .d = r->diff };
 	const struct diff *d = r->diff;
+	struct svg_colour shown[DIFF_CLASS_COUNT];
 	int e = make_boxes(&g);
 
 	if (e < 0)
 		return e;
+	memcpy(shown, colours, sizeof(shown));
+	shown[DIFF_SLOWER_3].word = diff_class_word(d, DIFF_SLOWER_3);
+	shown[DIFF_FASTER_3].word = diff_class_word(d, DIFF_FASTER_3);
 	for (size_t i = 0; i < r->input->cube.runs.len; i++)
 		strbuf_appendf(&title, "%s%s", i ? " - " : "", r->input->cube.runs.items[i].file);
 	strbuf_appendf(&subtitle, "%s: %s -> %s", diff_amount_words(d).s,
@@ -138,7 +142,7 @@ static int write_svg(const struct diff_report *r, FILE *out)
 			.title = strbuf_str(&title),
 			.subtitle = strbuf_str(&subtitle),
 			.width = (double)d->nodes[0].total,
-			.colours = colours,
+			.colours = shown,
 			.colour_count = DIFF_CLASS_COUNT,
 			.boxes = g.boxes.items,
 			.box_count = g.boxes.len,
