@@ -131,8 +131,8 @@ def test_threads_at_work(some_python):
 
 @pytest.mark.full
 def test_threads_at_work_everywhere(python):
-    if python.minor >= 8:
-        check_churn(python, 1000)
+    for _ in range(5 if python.minor >= 8 else 0):
+        check_churn(python, 200)
 
 
 def test_what_stands_still(some_python):

@@ -89,12 +89,20 @@ def frames_of(frame):
     return found[::-1]
 
 
+def fork_that_ends_with_us():
+    ends, ours = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(ours)
+        os.read(ends, 1)
+        os._exit(0)
+    return child
+
+
 def states():
     global PAIR, PIPE, CHILD
     PAIR, PIPE = socket.socketpair(), os.pipe()
-    CHILD = os.fork()
-    if not CHILD:
-        time.sleep(LONG)
+    CHILD = fork_that_ends_with_us()
     threads = {}
     for function in STATES:
         threads[function] = threading.Thread(target=function, name="it " + function.__name__,
@@ -107,7 +115,6 @@ def states():
         "name": thread.name, "wait": STATES[function], "frames": frames_of(now[thread.ident])}
         for function, thread in threads.items()}}), flush=True)
     sys.stdin.readline()
-    os.kill(CHILD, 9)
 
 
 def work(turns):
