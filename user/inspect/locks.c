@@ -76,7 +76,7 @@ struct locks {
 
 static int get(const struct locks *l, uint64_t addr, void *out, size_t len)
 {
-	return window_read(&l->p->window, addr, out, len);
+	return l->p->memory.read(l->p->memory.arg, addr, out, len);
 }
 
 /* --- Objects ---------------------------------------------------------------------------------- */
