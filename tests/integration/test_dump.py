@@ -68,6 +68,7 @@ def check_states(python):
             assert not thread["waits_for_gil"] and not thread["in_gc"]
             assert thread["handles"] == ("KeyError" if "handles" in wanted["name"] else None)
         check_locks(by_function, process)
+        assert re.match(r"pipe:\[\d+\]$", by_function["it reads_pipe"]["file"])
         check_columns(by_function["it handles"]["frames"][-1], python)
         assert process["python"].startswith("3.%d." % python.minor)
 

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "inspect/files.h"
 
 #define WCHAN_BYTES 256
 
@@ -149,7 +150,9 @@ int inspect_process_read(struct inspector *in, struct inspect_process *p)
 {
 	int r = inspect_threads_read(in, p);
 
-	return r < 0 ? r : locks_find(p);
+	if (r >= 0)
+		r = locks_find(p);
+	return r < 0 ? r : files_find(p);
 }
 
 void inspect_process_free(struct inspect_process *p)
