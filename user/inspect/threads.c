@@ -220,6 +220,8 @@ static int look_at(struct reading *r, struct inspect_thread *t, int folder, bool
 		l->has_walk =
 			!walker_walk(r->in->walker, &r->p->memory, t->tid, t->pointer, &l->walk);
 	e = take_walk(r, t, l);
+	if (e >= 0 && l->has_walk && r->in->visit)
+		e = r->in->visit(r->in->visit_arg, r->p, t);
 	window_end(&r->p->window);
 	if (e < 0)
 		return e;
