@@ -192,6 +192,23 @@ def test_frozen(some_python, version, file, word, request):
         wait_until(lambda: not os.path.isdir(group) or not os.rmdir(group), 10, "it is empty")
 
 
+@pytest.mark.few_pythons
+def test_gil_and_collector(python):
+    with Workload(python, "dumped.py", "storm") as workload:
+        def is_seen():
+            found, _ = threads_of(workload.pid)
+            main = found.pop(workload.pid)
+            (other,) = found.values()
+            if not (main["waits_for_gil"] and other["holds_gil"] and other["in_gc"]):
+                return False
+            assert (main["wait"], main["wait_seconds"]) == ("GIL", None)
+            assert main["lock"]["kind"] == "GIL" and not main["holds_gil"] and not main["in_gc"]
+            assert main["frames"][-1]["name"] == "wants_gil"
+            assert not other["waits_for_gil"]
+            return main["lock"]["owner"] == other["tid"]
+        wait_until(is_seen, 20, "one waits for the GIL, the other collects")
+
+
 def test_main_thread_has_ended(some_python):
     with Workload(some_python, "dumped.py", "leaderless") as workload:
         def is_zombie():
