@@ -20,7 +20,7 @@ struct select_opts {
 };
 
 /* clang-format off */
-/* By what samples hold and how they are shown. */
+/* Rows of it, for commands that have containers as targets, too. */
 #define SELECT_PATTERNS(o)                                                                                \
 	OPT_LIST(0, "focus", &(o)->patterns[SELECT_FOCUS], "FUNCTION",                                    \
 		 "samples in such a function or below it, also FILE:FUNCTION"),                           \
@@ -31,9 +31,13 @@ struct select_opts {
 		 "samples in or below code of a module or package"),                                      \
 	OPT_LIST(0, "file", &(o)->patterns[SELECT_FILE], "FILE", "the same by path, or its end"),         \
 	OPT_LIST(0, "thread", &(o)->patterns[SELECT_THREAD], "THREAD", "by name or TID"),                 \
-	OPT_LIST(0, "process", &(o)->patterns[SELECT_PROCESS], "PROCESS", "by name or PID"),              \
+	OPT_LIST(0, "process", &(o)->patterns[SELECT_PROCESS], "PROCESS", "by name or PID")
+
+#define SELECT_CONTAINERS(o)                                                                              \
 	OPT_LIST(0, "container", &(o)->patterns[SELECT_CONTAINER], "ID",                                  \
-		 "by the start of its id, or NAMESPACE/POD"),                                             \
+		 "by the start of its id, or NAMESPACE/POD")
+
+#define SELECT_LABELS(o)                                                                                  \
 	OPT_LIST(0, "label", &(o)->patterns[SELECT_LABEL], "NAME=VALUE", "by a label of the samples"),    \
 	OPT_FLAG(0, "collapse-stdlib", &(o)->collapses_stdlib,                                            \
 		 "what the standard library calls of itself is its first frame's"),                       \
@@ -43,6 +47,8 @@ struct select_opts {
 #define SELECT_OPTIONS(o)                                                                                 \
 	OPT_GROUP("Selection (GLOBs; each may repeat)"),                                                  \
 	SELECT_PATTERNS(o),                                                                               \
+	SELECT_CONTAINERS(o),                                                                             \
+	SELECT_LABELS(o),                                                                                 \
 	OPT_STR(0, "time-range", &(o)->time_range, "A..B",                                                \
 		"since the start of each recording: ..5s, 1m.., 10s..20s"),                               \
 	OPT_STR(0, "kind", &(o)->kind, "KIND", "samples of this kind, or wall: cpu and off-cpu"),         \

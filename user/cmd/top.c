@@ -104,6 +104,7 @@ static int run(struct call *call)
 			 .min = NS_PER_SECOND, .max = 3600 * NS_PER_SECOND),
 		OPT_GROUP("Selection (GLOBs; each may repeat)"),
 		SELECT_PATTERNS(&selection),
+		SELECT_LABELS(&selection),
 		OPT_END,
 	};
 	struct top t = { .run = { .o = &o,

@@ -58,6 +58,8 @@ int top_filter_read(struct top_filter *f, const char *text)
 {
 	const struct opt opts[] = {
 		SELECT_PATTERNS(&f->opts),
+		SELECT_CONTAINERS(&f->opts),
+		SELECT_LABELS(&f->opts),
 		OPT_END,
 	};
 	_cleanup_(freep) char **argv = NULL;
