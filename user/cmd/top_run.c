@@ -18,7 +18,7 @@
 #define SAMPLES_MAX 65536        /* are taken at once */
 #define REFRESH_NS NS_PER_SECOND /* what is shown is so old at most */
 #define REFRESH_MAX_NS (10 * NS_PER_SECOND)
-#define COST_PART 300 /* of a CPU is what looking at waiting threads and summing up may take */
+#define COST_PART 500 /* of a CPU is what looking at waiting threads and summing up may take */
 
 static struct recorder *recorder_of(const struct top *t)
 {
@@ -354,7 +354,7 @@ int top_start(struct top *t)
 	    (r = record_targets_put(&t->run.targets, &t->target)) < 0 ||
 	    (r = modes_put(t->run.o->modes, &t->mode)) < 0 ||
 	    (r = top_keep_begin(&t->keep, recorder_of(t))) < 0 ||
-	    (r = record_run_go(&t->run)) < 0 || (r = top_terminal_open(t->terminal)) < 0)
+	    (r = top_terminal_open(t->terminal)) < 0 || (r = record_run_go(&t->run)) < 0)
 		return r;
 	if (!(t->run.o->modes & MODE_OFF_CPU) && t->run.o->can_do_without_waits)
 		say(t, "waiting is not shown: see pyebpf doctor, sched_switch");

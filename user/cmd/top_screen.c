@@ -13,7 +13,6 @@
 #define WIDE 64       /* columns from which on a table has all of its own */
 #define WIDER 100     /* and has them in full */
 #define PLACE_ROOM 28 /* a function with its place takes so much at least */
-#define WAITS_TOLD 4
 
 static const char *const table_names[] = {
 	[TOP_PROCESSES] = "processes", [TOP_THREADS] = "threads", [TOP_FUNCTIONS] = "functions"
@@ -202,22 +201,35 @@ static void put_wait_word(struct line *l, const struct profile *p, uint32_t mark
 	put_cell(l, text, len < width ? len : width, width); /* its start tells more */
 }
 
+/* "lock 100.0%", if there is room for it. */
+static bool put_wait(struct line *l, const char *lead, const struct painter *p,
+		     const struct top_wait *wait)
+{
+	struct line text = { .t = l->t };
+	bool fits;
+
+	line_put(&text, STYLE_PLAIN, lead);
+	put_wait_word(&text, p->p, wait->marker, 0);
+	line_putf(&text, STYLE_PLAIN, " %.1f%%", percent(wait->ns, p->sums->span_ns));
+	fits = text.column < line_room(l);
+	if (fits)
+		line_put(l, STYLE_PLAIN, strbuf_str(&text.text));
+	line_release(&text);
+	return fits;
+}
+
 static void put_sums(struct painter *p)
 {
 	struct line *l = next_line(p);
 	const struct top_sums *s = p->sums;
-	const char *lead = ": ";
 
 	line_putf(l, STYLE_PLAIN, "CPU %.1f%%", percent(s->ns[TOP_SELF], s->span_ns));
 	if (!s->has_waits)
 		return;
 	line_putf(l, STYLE_PLAIN, "; waiting %.1f%%", percent(s->ns[TOP_WAIT], s->span_ns));
-	for (size_t i = 0; i < s->waits.len && i < WAITS_TOLD; i++) {
-		line_put(l, STYLE_PLAIN, lead);
-		put_wait_word(l, p->p, s->waits.items[i].marker, 0);
-		line_putf(l, STYLE_PLAIN, " %.1f%%", percent(s->waits.items[i].ns, s->span_ns));
-		lead = ", ";
-	}
+	for (size_t i = 0; i < s->waits.len; i++)
+		if (!put_wait(l, i ? ", " : ": ", p, &s->waits.items[i]))
+			return;
 }
 
 static void put_scope(struct line *l, const struct top_view *v, const struct profile *p)
