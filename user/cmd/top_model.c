@@ -9,6 +9,7 @@
 #include "profile/calltree.h"
 #include "profile/cube.h"
 #include "profile/idmap.h"
+#include "profile/imports.h"
 #include "profile/merge.h"
 #include "profile/waits.h"
 
@@ -39,6 +40,7 @@ struct top_model {
 	struct profile *profile; /* its samples are those that were summed last */
 	struct profile_ids ids;
 	struct kinds kinds; /* of the profile that samples come from */
+	struct import_fold imports;
 	struct select select;
 	struct top_counts counts; /* since the start */
 	bool has_waits;
@@ -102,6 +104,7 @@ void top_model_free(struct top_model *m)
 	if (!m)
 		return;
 	drop_keys(m);
+	import_fold_release(&m->imports);
 	select_release(&m->select);
 	kinds_release(&m->kinds);
 	profile_ids_release(&m->ids);
@@ -129,6 +132,8 @@ int top_model_reset(struct top_model *m, uint64_t now_ns)
 	if (r < 0)
 		return r;
 	drop_keys(m);
+	import_fold_release(&m->imports);
+	m->imports = (struct import_fold){ 0 };
 	top_model_select(m, &query); /* what it knew were ids */
 	profile_ids_forget_tables(&m->ids);
 	m->counts = (struct top_counts){ 0 };
@@ -264,6 +269,7 @@ static void add_counts(struct top_counts *to, const struct top_counts *from)
 {
 	to->samples += from->samples;
 	to->lost += from->lost;
+	to->lost_wait_ns += from->lost_wait_ns;
 	to->ticks += from->ticks;
 	to->idle_ticks += from->idle_ticks;
 	to->python_ticks += from->python_ticks;
@@ -434,7 +440,8 @@ static int select_cells(struct top_model *m, enum top_span span, const struct to
 								    .labels = k->labels,
 								    .kind = k->kind });
 	}
-	if (r < 0 || !p->samples.len || (r = select_samples(&m->select, p)) < 0)
+	if (r < 0 || !p->samples.len || (r = import_fold_samples(&m->imports, p)) < 0 ||
+	    (r = select_samples(&m->select, p)) < 0)
 		return r;
 	for (size_t i = 0; i < p->samples.len; i++) {
 		struct sample *s = &p->samples.items[i];

@@ -28,7 +28,8 @@ DEFINE_CLEANUP(struct top_model *, top_model_free)
 
 /* What was counted, of a slice of time or of several. */
 struct top_counts {
-	uint64_t samples, lost;
+	uint64_t samples;
+	uint64_t lost, lost_wait_ns;              /* ticks; time of waiting */
 	uint64_t ticks, idle_ticks, python_ticks; /* of all CPUs */
 	uint64_t own_ns, sampler_ns;              /* CPU time of ours, and of the kernel's for us */
 };

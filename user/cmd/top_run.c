@@ -11,7 +11,6 @@
 #include "base/units.h"
 #include "cmd/top.h"
 #include "collect/modes.h"
-#include "collect/source.h"
 #include "profile/loss.h"
 
 #define STEP_MS 50
@@ -32,15 +31,6 @@ static uint64_t own_cpu_ns(void)
 
 /* --- what comes in ---------------------------------------------------------------------------- */
 
-static uint64_t lost_of(const struct profile *p)
-{
-	uint64_t lost = 0;
-
-	for (int i = 0; i < SOURCE_COUNT_; i++)
-		lost += loss_sum(p, sources[i].losses);
-	return lost;
-}
-
 /* Of the part so far; but for samples and cost, which are of all parts. */
 static int read_counts(struct top *t, struct top_counts *c)
 {
@@ -48,7 +38,8 @@ static int read_counts(struct top *t, struct top_counts *c)
 	int r = recorder_read_cost(recorder_of(t), &c->sampler_ns);
 
 	c->samples = recorder_stats(recorder_of(t))->samples;
-	c->lost = lost_of(p);
+	c->lost = loss_sum(p, loss_ticks);
+	c->lost_wait_ns = loss_sum(p, loss_spans);
 	c->ticks = profile_counter(p, "ticks");
 	c->idle_ticks = profile_counter(p, "idle");
 	c->python_ticks = profile_counter(p, "weight");
@@ -68,6 +59,7 @@ static int new_counts(struct top *t, struct top_counts *new)
 
 	*new = (struct top_counts){ .samples = since(c.samples, told->samples),
 				    .lost = since(c.lost, told->lost),
+				    .lost_wait_ns = since(c.lost_wait_ns, told->lost_wait_ns),
 				    .ticks = since(c.ticks, told->ticks),
 				    .idle_ticks = since(c.idle_ticks, told->idle_ticks),
 				    .python_ticks = since(c.python_ticks, told->python_ticks),
@@ -109,7 +101,9 @@ static int begin_anew(struct top *t)
 
 	if (r < 0 || (r = take(t)) < 0 || (r = recorder_begin(recorder_of(t))) < 0)
 		return r;
-	t->told.lost = t->told.ticks = t->told.idle_ticks = t->told.python_ticks = 0;
+	t->told = (struct top_counts){ .samples = t->told.samples,
+				       .own_ns = t->told.own_ns,
+				       .sampler_ns = t->told.sampler_ns };
 	top_model_forget_ids(t->model);
 	return top_keep_begin(&t->keep, recorder_of(t));
 }
@@ -332,11 +326,13 @@ static int handle_events(struct top *t)
 
 /* --- from start to end ------------------------------------------------------------------------ */
 
-/* Said once; what was seen of them stays on the screen. */
-static void notice_end(struct top *t)
+/* Said once; what was seen of them last stays on the screen. */
+static int notice_end(struct top *t)
 {
+	int r;
+
 	if (t->targets_are_gone || !record_targets_are_gone(&t->run.targets))
-		return;
+		return 0;
 	t->targets_are_gone = true;
 	if (record_targets_has_command(&t->run.targets) &&
 	    launch_reap(&t->run.targets.launch, true) >= 0)
@@ -344,6 +340,12 @@ static void notice_end(struct top *t)
 		    launch_exit_code(&t->run.targets.launch));
 	else
 		say(t, "all processes that were watched have ended; q quits");
+	if (t->view.is_paused)
+		return paint(t);
+	r = refresh(t);
+	t->view.is_paused = true;
+	top_model_hold(t->model, true);
+	return r < 0 ? r : paint(t);
 }
 
 int top_start(struct top *t)
@@ -373,8 +375,9 @@ int top_loop(struct top *t)
 		if (r < 0 || (r = handle_events(t)) < 0 ||
 		    (r = recorder_follow_cpus(recorder_of(t))) < 0)
 			return r;
+		if ((r = notice_end(t)) < 0)
+			return r;
 		now_ns = monotonic_ns();
-		notice_end(t);
 		if (now_ns >= t->next_ns)
 			r = refresh(t);
 		else if (recorder_profile(recorder_of(t))->samples.len >= SAMPLES_MAX)

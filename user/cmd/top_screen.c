@@ -100,6 +100,15 @@ static void put_cell(struct line *l, const char *text, size_t len, size_t width)
 	line_pad(l, from + width + 1);
 }
 
+/* The same of a text whose start tells more: not more than `width` bytes of it. */
+static void put_start(struct line *l, const char *text, size_t len, size_t width)
+{
+	if (len > width)
+		for (len = width; len && ((unsigned char)text[len] & 0xc0) == 0x80;)
+			len--;
+	put_cell(l, text, len, width);
+}
+
 static void put_string(struct line *l, const struct profile *p, uint32_t string, size_t width)
 {
 	put_cell(l, strtab_get(p->strings, string), strtab_len(p->strings, string), width);
@@ -175,6 +184,8 @@ static void put_counts(struct painter *p)
 		line_putf(l, STYLE_WARM, "%s lost", units_count(c->lost).s);
 	else
 		line_put(l, STYLE_PLAIN, "0 lost");
+	if (c->lost_wait_ns)
+		line_putf(l, STYLE_WARM, " and %s of waiting", units_ns(c->lost_wait_ns).s);
 	line_putf(l, STYLE_PLAIN, "; own CPU %.1f%%", percent(own_ns, s->span_ns));
 	if (p->f->is_system_wide && c->ticks > c->idle_ticks)
 		line_putf(l, STYLE_PLAIN, "; Python %.1f%% of CPU", percent(c->python_ticks, busy));
@@ -198,7 +209,7 @@ static void put_wait_word(struct line *l, const struct profile *p, uint32_t mark
 		line_put_foreign(l, STYLE_PLAIN, text, len);
 		return;
 	}
-	put_cell(l, text, len < width ? len : width, width); /* its start tells more */
+	put_start(l, text, len, width);
 }
 
 /* "lock 100.0%", if there is room for it. */

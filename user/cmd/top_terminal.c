@@ -205,6 +205,7 @@ const char *top_terminal_warning(struct top_terminal *t)
 int top_terminal_check(void)
 {
 	const char *term = getenv("TERM");
+	bool can_move;
 	int error;
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
@@ -215,7 +216,9 @@ int top_terminal_check(void)
 	if (setupterm(term, STDOUT_FILENO, &error) == ERR)
 		return err_set(-ENOTSUP, "TERM=%s: there is no description of such a terminal",
 			       term);
-	if (!has_capability(tigetstr("cup")))
+	can_move = has_capability(tigetstr("cup"));
+	del_curterm(cur_term);
+	if (!can_move)
 		return err_set(-ENOTSUP, "TERM=%s: a terminal that cannot move its cursor", term);
 	return 0;
 }
