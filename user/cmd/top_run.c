@@ -13,7 +13,7 @@
 #include "collect/modes.h"
 #include "profile/loss.h"
 
-#define STEP_MS 50
+#define STEP_MS 100 /* keys and a ring that fills come between */
 #define SAMPLES_MAX 65536        /* are taken at once */
 #define REFRESH_NS NS_PER_SECOND /* what is shown is so old at most */
 #define REFRESH_MAX_NS (10 * NS_PER_SECOND)
@@ -255,13 +255,22 @@ static int reset(struct top *t)
 	return sum_up(t);
 }
 
+/* What has come meanwhile is shown at once. */
+static void hold(struct top *t)
+{
+	if (t->is_held && !t->view.is_paused)
+		t->next_ns = 0;
+	t->is_held = t->view.is_paused;
+	top_model_hold(t->model, t->is_held);
+}
+
 static int act(struct top *t, enum top_action action)
 {
 	int r = 0;
 
 	switch (action) {
 	case TOP_DO_SUM:
-		top_model_hold(t->model, t->view.is_paused);
+		hold(t);
 		r = sum_up(t);
 		break;
 	case TOP_DO_FILTER:
@@ -344,7 +353,7 @@ static int notice_end(struct top *t)
 		return paint(t);
 	r = refresh(t);
 	t->view.is_paused = true;
-	top_model_hold(t->model, true);
+	hold(t);
 	return r < 0 ? r : paint(t);
 }
 
