@@ -32,7 +32,7 @@ struct top {
 	struct top_counts told; /* counted so far: what is new of them is the next slice's */
 	uint64_t next_ns;       /* when what is shown is made anew */
 	uint32_t generation;    /* of the model's ids */
-	bool is_held; /* as the view is paused */
+	bool is_held;           /* as the view is paused */
 	bool targets_are_gone, should_quit;
 };
 

@@ -13,7 +13,7 @@
 #include "collect/modes.h"
 #include "profile/loss.h"
 
-#define STEP_MS 100 /* keys and a ring that fills come between */
+#define STEP_MS 100              /* keys and a ring that fills come between */
 #define SAMPLES_MAX 65536        /* are taken at once */
 #define REFRESH_NS NS_PER_SECOND /* what is shown is so old at most */
 #define REFRESH_MAX_NS (10 * NS_PER_SECOND)

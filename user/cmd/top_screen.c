@@ -290,18 +290,29 @@ static void choose_columns(const struct painter *p, bool is_shown[TOP_COLUMNS])
 	}
 }
 
+#define NUMBER_WIDTH 7 /* with a space before it */
+
+/* With fewer decimals where it is large: columns never touch. */
+static void format_number(char *text, size_t size, double number, int decimals)
+{
+	do
+		snprintf(text, size, "%.*f", decimals, number);
+	while (strlen(text) >= NUMBER_WIDTH && decimals--);
+}
+
 static void put_number(struct line *l, const struct painter *p, uint64_t ns, bool is_hot)
 {
-	double share = percent(ns, p->sums->span_ns), seconds = (double)ns / 1e9;
-	enum style style = !is_hot       ? STYLE_PLAIN
-			   : share >= 10 ? STYLE_HOT
-			   : share >= 1  ? STYLE_WARM
-					 : STYLE_PLAIN;
+	double share = percent(ns, p->sums->span_ns);
+	enum style style = STYLE_PLAIN;
+	char text[32];
 
+	if (is_hot && share >= 1)
+		style = share >= 10 ? STYLE_HOT : STYLE_WARM;
 	if (p->v->has_seconds)
-		line_putf(l, style, seconds < 10000 ? "%7.2f" : "%7.0f", seconds);
+		format_number(text, sizeof(text), (double)ns / 1e9, 2);
 	else
-		line_putf(l, style, "%7.1f", share);
+		format_number(text, sizeof(text), share, 1);
+	line_putf(l, style, "%*s", NUMBER_WIDTH, text);
 }
 
 static void put_column_names(struct line *l, const struct painter *p,
@@ -319,7 +330,7 @@ static void put_column_names(struct line *l, const struct painter *p,
 			continue;
 		snprintf(text, sizeof(text), "%s%s%s", (int)p->v->sort == i ? "*" : "", name,
 			 p->v->has_seconds ? "/s" : "%");
-		line_putf(l, STYLE_PLAIN, "%7s", text);
+		line_putf(l, STYLE_PLAIN, "%*s", NUMBER_WIDTH, text);
 	}
 }
 

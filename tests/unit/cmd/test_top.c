@@ -686,6 +686,30 @@ static void test_top_screen_paint_neutralises_names(void **state)
 	setlocale(LC_CTYPE, "C");
 }
 
+static void test_top_screen_columns_never_touch(void **state)
+{
+	struct source s = new_source();
+	uint32_t t = thread(s.p, 7, 7, "MainThread");
+	struct seen w = { 0 };
+
+	(void)state;
+	top_view_init(&w.v);
+	assert_int_equal(top_model_new(SECONDS(10), &w.m), 0);
+	add(&s, t, "crowd:1", s.cpu, 1, 0, 1);
+	add(&s, t, "crowd:1;<lock>", s.wait, 2, 2, 12345.678);
+	end_slice(w.m, &s, 2);
+	look(&w);
+	paint(&w, 80, 10);
+	assert_string_equal(strbuf_str(&w.screen.lines[3].line.text),
+			    "   50.0   50.0 617284    0.0 crowd  srv/app.py:1");
+	press(&w, "%");
+	paint(&w, 80, 10);
+	assert_string_equal(strbuf_str(&w.screen.lines[3].line.text),
+			    "   1.00   1.00  12346   0.00 crowd  srv/app.py:1");
+	end_seen(&w);
+	profile_free(s.p);
+}
+
 /* --- keys ------------------------------------------------------------------------------------- */
 
 static void test_top_view_key_edits_and_asks(void **state)
@@ -771,6 +795,7 @@ int main(void)
 		cmocka_unit_test(test_top_filter_read_says_what_is_wrong),
 		cmocka_unit_test(test_top_screen_paint_is_to_the_letter),
 		cmocka_unit_test(test_top_screen_paint_neutralises_names),
+		cmocka_unit_test(test_top_screen_columns_never_touch),
 		cmocka_unit_test(test_top_view_key_edits_and_asks),
 		cmocka_unit_test(test_top_view_cursor_stays_on_its_row),
 	};
