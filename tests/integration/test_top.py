@@ -108,14 +108,35 @@ def test_leaves_the_terminal_as_it_was(terminal, some_python):
         assert terminal.modes() == modes
 
 
+SCRIPT = """import os, sys, threading
+print('all over the screen', sys.stdin.isatty())
+open(sys.argv[1], 'w').write(str(os.getpid()))
+lock = threading.Lock()
+lock.acquire()
+
+def stuck():
+    lock.acquire()
+
+def loop():
+    while True: pass
+
+thread = threading.Thread(target=stuck)
+thread.daemon = True
+thread.start()
+loop()
+"""
+
+
 def test_a_command_has_no_terminal_and_ends_with_it(terminal, some_python, tmp_path):
+    """And a wait that has not ended is shown."""
     script = tmp_path / "loud.py"
-    script.write_text("import os, sys\nprint('all over the screen', sys.stdin.isatty())\n"
-                      "open(%r, 'w').write(str(os.getpid()))\n"
-                      "def loop():\n    while True: pass\nloop()\n" % str(tmp_path / "pid"))
-    top(terminal, "--mode", "cpu", "--", *some_python.command, script)
-    screen = terminal.wait(lambda screen: any(" loop" in line for line in screen) and screen)
-    assert not any("all over" in line or "WAIT%" in line for line in screen), screen
+    script.write_text(SCRIPT)
+    top(terminal, "--window 2s", "--", *some_python.command, script, tmp_path / "pid")
+    screen = terminal.wait(lambda screen: any(" loop" in line for line in screen) and
+                           any(" stuck" in line for line in screen) and
+                           numbers(screen, "stuck")[2] > 90 and screen)
+    assert numbers(screen, "stuck")[0] == 0 and numbers(screen, "loop")[0] > 0, screen
+    assert not any("all over" in line for line in screen), screen
     pid = int((tmp_path / "pid").read_text())
     terminal.keys("q")
     terminal.wait_for("^" + PROMPT + "$")
