@@ -25,10 +25,10 @@ CONFIGURE = configure() { \
 PACKAGES = $$(command -v npm >/dev/null || echo nodejs npm) \
 	bpftool bpftrace ca-certificates ccache chromium clang clang-format cmake debootstrap dpkg-dev \
 	esbuild gcc libbpf-dev libc6-dev libcap-dev libcjson-dev libclang-rt-14-dev libcmocka-dev \
-	libcurl4-openssl-dev libelf-dev libmicrohttpd-dev libpcre2-dev libprotobuf-c-dev \
-	libyaml-dev libzstd-dev linux-perf llvm make nettle-dev ninja-build pkg-config procps \
-	protobuf-c-compiler protobuf-compiler python3 python3-pytest python3-pytest-xdist \
-	python3-yaml zlib1g-dev
+	libcurl4-openssl-dev libelf-dev libmicrohttpd-dev libncurses-dev libpcre2-dev \
+	libprotobuf-c-dev libyaml-dev libzstd-dev linux-perf llvm make nettle-dev ninja-build \
+	pkg-config procps protobuf-c-compiler protobuf-compiler python3 python3-pytest \
+	python3-pytest-xdist python3-yaml tmux zlib1g-dev
 
 # What only some tests need beside them: containers, shells, other kernels.
 ALL_PACKAGES = catatonit fish groff lintian man-db podman qemu-system-x86 runc zsh

@@ -17,7 +17,7 @@ check_by_hand() {
 		command -v "$tool" >/dev/null || lacking="$lacking $tool"
 	done
 	PATH=$PATH:/usr/sbin:/sbin command -v bpftool >/dev/null || lacking="$lacking bpftool"
-	for library in libbpf libelf zlib libzstd libcjson libprotobuf-c libcurl libmicrohttpd nettle libpcre2-8 yaml-0.1 cmocka; do
+	for library in libbpf libelf zlib libzstd libcjson libprotobuf-c libcurl libmicrohttpd ncursesw nettle libpcre2-8 yaml-0.1 cmocka; do
 		pkg-config --exists "$library" 2>/dev/null || lacking="$lacking $library"
 	done
 	if [ -n "$lacking" ]; then

@@ -6,6 +6,7 @@
 static const struct command *const commands[] = {
 	/* clang-format off */ /* cmake/package.cmake reads a command a line */
 	&command_record,
+	&command_top,
 	&command_report,
 	&command_diff,
 	&command_dump,

@@ -32,6 +32,15 @@ add_copyrights() {
 	done <"$work/packages"
 }
 
+# What `top` has to know of terminals: those that people come with, as far as this machine knows them.
+add_terminals() {
+	for terminal in linux screen screen-256color tmux tmux-256color vt100 xterm xterm-256color; do
+		first=$(printf %.1s "$terminal")
+		description=/lib/terminfo/$first/$terminal
+		[ ! -f "$description" ] || install -D -m 644 "$description" "$root$description"
+	done
+}
+
 make_root() {
 	mkdir -p "$root/etc" "$root/var/lib"
 	mkdir -m 1777 "$root/tmp"
@@ -42,6 +51,7 @@ make_root() {
 		install -D "$library" "$root$library"
 	done <"$work/libraries"
 	add_copyrights "$work/libraries"
+	add_terminals
 	install -D -m 644 "$authorities" "$root$authorities"
 	install -D -m 644 -t "$root/etc/pyebpf" "$top/deploy/agent.yaml"
 	install -D -m 644 -t "$root/usr/share/doc/pyebpf" "$top/LICENSE" "$top"/LICENSES/*

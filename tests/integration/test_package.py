@@ -136,7 +136,7 @@ def test_package_says_what_it_is(deb):
     version = run("--version").stdout.split()[1]
     assert re.match(r"pyebpf_%s_\w+\.deb$" % re.escape(version), deb.name)
     depends = call("dpkg-deb", "-f", deb, "Depends")
-    for library in ("libbpf1", "libc6", "libzstd1"):
+    for library in ("libbpf1", "libc6", "libncursesw6", "libtinfo6", "libzstd1"):
         assert re.search(r"\b%s \(>= " % library, depends), depends
     assert call("dpkg-deb", "-f", deb, "Version").strip() == version
 

@@ -98,6 +98,7 @@ int cmd_main(const struct command *const *commands, int argc, char **argv);
 extern const struct command command_agent;
 extern const struct command command_record;
 extern const struct command command_dump;
+extern const struct command command_top;
 extern const struct command command_export;
 extern const struct command command_import;
 extern const struct command command_report;

@@ -14,8 +14,17 @@
 #include "base/err.h"
 #include "target/command.h"
 
+static void leave_terminal(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO && null >= 0; fd++)
+		if (isatty(fd))
+			dup2(null, fd);
+}
+
 /* In the child: the signal state a program expects, then wait, then exec. Never returns. */
-static void run_child(int gate, int exec_err, char **argv)
+static void run_child(const struct launch *l, int gate, int exec_err, char **argv)
 {
 	sigset_t none;
 	char go;
@@ -24,6 +33,8 @@ static void run_child(int gate, int exec_err, char **argv)
 	signal(SIGPIPE, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (l->leaves_terminal)
+		leave_terminal();
 	if (read(gate, &go, 1) != 1)
 		_exit(127); /* the recorder gave up */
 	execvp(argv[0], argv);
@@ -60,7 +71,7 @@ int launch_prepare(struct launch *l, char **argv)
 	l->pid = fork();
 	if (!l->pid) {
 		close(gate[1]);
-		run_child(gate[0], exec_err[1], argv);
+		run_child(l, gate[0], exec_err[1], argv);
 	}
 	close(gate[0]);
 	close(exec_err[1]);

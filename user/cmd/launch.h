@@ -12,6 +12,7 @@ struct launch {
 	int exec_err; /* errno of a failed exec comes back here; end of file: it runs */
 	int status;   /* of waitpid(), once has_ended */
 	bool has_ended;
+	bool leaves_terminal; /* its standard streams that are a terminal become /dev/null */
 };
 
 #define LAUNCH_INIT                                  \

@@ -20,8 +20,7 @@
 #define FREQ_HZ 99
 #define FREQ_MAX_HZ 100000
 
-/* The exit code of an error: what it means depends on how far we were. */
-static int fail(const struct call *call, const struct record_run *r, int e)
+int record_run_fail(const struct call *call, const struct record_run *r, int e)
 {
 	const struct record_targets *targets = &r->targets;
 	int code = cmd_fail(call, e);
@@ -45,7 +44,7 @@ static int fail(const struct call *call, const struct record_run *r, int e)
 /* Nothing is left of a recording that has no samples. */
 static int give_up(const struct call *call, struct record_run *r, int e)
 {
-	int code = fail(call, r, e);
+	int code = record_run_fail(call, r, e);
 
 	if (r->files.writer)
 		writer_discard(r->files.writer);
@@ -70,18 +69,10 @@ static int check_usage(const struct call *call, const struct record_opts *o)
 {
 	const struct diff_call comparison = comparison_of(o);
 	unsigned int modes = modes_of_words(o->mode_words);
-	bool has_command = call->operands.len > 0;
-	int status, given = (o->pids.len > 0) + o->all + !!o->cgroup + !!o->container + has_command;
+	int status = record_targets_check(call, o);
 
-	if (has_command && call->operands.dashed != call->operands.len)
-		return cmd_usage(call, "unexpected operand %s: a command to run goes behind --",
-				 call->operands.items[0]);
-	if (!given)
-		return cmd_usage(call, "nothing to record: give -p PID, -a, --cgroup PATH, "
-				       "--container ID or -- COMMAND");
-	if (given > 1)
-		return cmd_usage(call, "-p, -a, --cgroup, --container and -- COMMAND exclude "
-				       "each other");
+	if (status)
+		return status;
 	if (o->bases.len && o->outputs.rotate_ns)
 		return cmd_usage(call, "--diff compares one recording, --rotate makes many");
 	if (modes_clash(modes))
@@ -91,10 +82,6 @@ static int check_usage(const struct call *call, const struct record_opts *o)
 	if (o->ring_bytes & (o->ring_bytes - 1))
 		return cmd_usage(call, "--ring: %s is not a power of two",
 				 units_bytes(o->ring_bytes).s);
-	for (size_t i = 0; i < o->pids.len; i++)
-		for (size_t j = 0; j < i; j++)
-			if (o->pids.items[i] == o->pids.items[j])
-				return cmd_usage(call, "pid %u is given twice", o->pids.items[i]);
 	status = record_files_check(call, &o->outputs);
 	return status ? status : diff_check_usage(call, &comparison);
 }
@@ -181,7 +168,7 @@ static int explain_nothing(const struct call *call, const struct record_run *r)
 	const char *next;
 
 	if (account_put_nothing(&why, r->files.top.profile, &next) < 0)
-		return fail(call, r, -ENOMEM);
+		return record_run_fail(call, r, -ENOMEM);
 	if (!has_command) {
 		err_set(-ENODATA, "no samples of %s in %s: %s",
 			profile_recording(recorder_profile(r->recorder))->target,
@@ -239,10 +226,10 @@ static int conclude(const struct call *call, struct record_run *r)
 		return explain_nothing(call, r);
 	}
 	if ((e = summarise(r)) < 0)
-		return fail(call, r, e);
+		return record_run_fail(call, r, e);
 	status = r->o->bases.len ? compare(call, r) : EXIT_OK;
 	if ((e = record_files_convert(&r->files)) < 0)
-		return fail(call, r, e);
+		return record_run_fail(call, r, e);
 	return status;
 }
 
@@ -270,14 +257,7 @@ static int run(struct call *call)
 	struct record_opts o = { .ring_bytes = 8 << 20 };
 	const struct opt opts[] = {
 		OPT_GROUP("What to record"),
-		OPT_U32_LIST('p', "pid", &o.pids, "PID", "these processes, and their children",
-			     .min = 1, .max = 1 << 22),
-		OPT_FLAG('a', "all", &o.all, "all processes of the machine"),
-		OPT_STR(0, "cgroup", &o.cgroup, "PATH",
-			"processes of this cgroup and those below it, also later ones"),
-		OPT_STR(0, "container", &o.container, "ID",
-			"processes of this container, by the first 12 digits of its id"),
-		OPT_FLAG(0, "no-children", &o.no_children, "not the children of -p or COMMAND"),
+		RECORD_TARGET_OPTIONS(&o),
 		OPT_TIME('d', "duration", &o.duration_ns,
 			 "stop after TIME, e.g. 30s (until Ctrl-C or the last target's exit)",
 			 .min = 1000000),

@@ -27,6 +27,7 @@ struct record_opts {
 	struct opt_list event_names; /* -e */
 	uint64_t period;             /* -c; 0: as each event has it */
 	unsigned int modes;          /* enum session_mode, by --mode and -e */
+	bool can_do_without_waits; /* of the modes that of waiting is left out where it has to be */
 	struct event_list events;
 	struct record_outputs outputs;
 	uint64_t ring_bytes;
@@ -53,6 +54,21 @@ static inline bool record_targets_has_cgroup(const struct record_targets *t)
 {
 	return t->o->cgroup || t->o->container;
 }
+
+/* clang-format off */
+#define RECORD_TARGET_OPTIONS(o)                                                                   \
+	OPT_U32_LIST('p', "pid", &(o)->pids, "PID", "these processes, and their children",         \
+		     .min = 1, .max = 1 << 22),                                                    \
+	OPT_FLAG('a', "all", &(o)->all, "all processes of the machine"),                           \
+	OPT_STR(0, "cgroup", &(o)->cgroup, "PATH",                                                 \
+		"processes of this cgroup and those below it, also later ones"),                   \
+	OPT_STR(0, "container", &(o)->container, "ID",                                             \
+		"processes of this container, by the first 12 digits of its id"),                  \
+	OPT_FLAG(0, "no-children", &(o)->no_children, "not the children of -p or COMMAND")
+/* clang-format on */
+
+/* One of them, and no process twice: EXIT_OK, or EXIT_USAGE with a message. */
+int record_targets_check(const struct call *call, const struct record_opts *o);
 
 /* The cgroup is found, the COMMAND waits to be let go. A negative errno with a message. */
 int record_targets_prepare(struct record_targets *t);
@@ -86,8 +102,18 @@ struct record_run {
 	bool should_stop;
 };
 
-/* Everything up to the first tick, and the COMMAND runs. A negative errno with a message. */
+/*
+ * Everything up to the first tick, and the COMMAND runs. A negative errno with a message.
+ *
+ * record_run_aim()  the targets are found, the recorder has begun; nothing is recorded yet
+ * record_run_go()   from now on there are samples, and the COMMAND runs
+ */
 int record_run_start(struct record_run *r);
+int record_run_aim(struct record_run *r);
+int record_run_go(struct record_run *r);
+
+/* Says what failed. The exit code: what an error means depends on how far we were. */
+int record_run_fail(const struct call *call, const struct record_run *r, int e);
 
 /* Records until something ends it. A negative errno with a message. */
 int record_run_loop(struct record_run *r);

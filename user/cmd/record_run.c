@@ -67,9 +67,9 @@ static int describe(const struct record_run *r)
 	return environment_describe(m, pids->len == 1 ? pids->items[0] : 0);
 }
 
-static int open_recorder(struct record_run *r)
+static int open_with(struct record_run *r)
 {
-	struct record_opts *o = r->o;
+	const struct record_opts *o = r->o;
 	bool has_cgroup = record_targets_has_cgroup(&r->targets);
 	const struct recorder_opts opts = {
 		.session = { .modes = o->modes,
@@ -86,24 +86,53 @@ static int open_recorder(struct record_run *r)
 		.pids = &r->targets.pids,
 		.command = r->targets.command->items[0],
 	};
-	int e;
 
-	if ((e = events_resolve(&o->events)) < 0 || (e = recorder_open(&opts, &r->recorder)) < 0 ||
-	    (e = recorder_attach(r->recorder)) < 0)
+	return recorder_open(&opts, &r->recorder);
+}
+
+static int open_recorder(struct record_run *r)
+{
+	struct record_opts *o = r->o;
+	int e = events_resolve(&o->events);
+
+	if (e < 0)
+		return e;
+	e = open_with(r);
+	if (e == -EOPNOTSUPP && o->can_do_without_waits && o->modes & MODE_OFF_CPU) {
+		o->modes &= ~(unsigned int)MODE_OFF_CPU;
+		e = open_with(r);
+	}
+	if (e < 0 || (e = recorder_attach(r->recorder)) < 0)
 		return e;
 	r->is_attached = true;
 	return recorder_aim(r->recorder);
+}
+
+int record_run_aim(struct record_run *r)
+{
+	int e;
+
+	if ((e = record_targets_prepare(&r->targets)) < 0 || (e = open_recorder(r)) < 0 ||
+	    (e = record_targets_watch(&r->targets)) < 0 || (e = recorder_begin(r->recorder)) < 0)
+		return e;
+	return describe(r);
 }
 
 int record_run_start(struct record_run *r)
 {
 	int e;
 
-	if ((e = watch_signals(r)) < 0 || (e = record_targets_prepare(&r->targets)) < 0 ||
-	    (e = open_recorder(r)) < 0 || (e = record_targets_watch(&r->targets)) < 0 ||
-	    (e = recorder_begin(r->recorder)) < 0 || (e = describe(r)) < 0 ||
-	    (e = record_files_open(&r->files, r->recorder)) < 0 ||
-	    (e = recorder_start(r->recorder)) < 0)
+	if ((e = watch_signals(r)) < 0 || (e = record_run_aim(r)) < 0 ||
+	    (e = record_files_open(&r->files, r->recorder)) < 0)
+		return e;
+	return record_run_go(r);
+}
+
+int record_run_go(struct record_run *r)
+{
+	int e = recorder_start(r->recorder);
+
+	if (e < 0)
 		return e;
 	r->sampling_ns = monotonic_ns();
 	if (!record_targets_has_command(&r->targets))

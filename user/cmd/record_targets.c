@@ -12,6 +12,29 @@
 #include "cmd/record.h"
 #include "target/container_cgroup.h"
 
+int record_targets_check(const struct call *call, const struct record_opts *o)
+{
+	bool has_command = call->operands.len > 0;
+	int given = (o->pids.len > 0) + o->all + !!o->cgroup + !!o->container + has_command;
+
+	if (has_command && call->operands.dashed != call->operands.len)
+		return cmd_usage(call, "unexpected operand %s: a command to run goes behind --",
+				 call->operands.items[0]);
+	if (!given)
+		return cmd_usage(call,
+				 "nothing to %s: give -p PID, -a, --cgroup PATH, "
+				 "--container ID or -- COMMAND",
+				 call->command == &command_record ? "record" : "watch");
+	if (given > 1)
+		return cmd_usage(call, "-p, -a, --cgroup, --container and -- COMMAND exclude "
+				       "each other");
+	for (size_t i = 0; i < o->pids.len; i++)
+		for (size_t j = 0; j < i; j++)
+			if (o->pids.items[i] == o->pids.items[j])
+				return cmd_usage(call, "pid %u is given twice", o->pids.items[i]);
+	return EXIT_OK;
+}
+
 static int open_cgroup(struct record_targets *t)
 {
 	if (t->o->container)

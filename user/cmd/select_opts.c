@@ -8,19 +8,25 @@
 #include "cmd/account.h"
 #include "cmd/figures.h"
 
+struct select_query select_opts_query(const struct select_opts *o)
+{
+	struct select_query q = { .kind = o->kind,
+				  .merge = (enum select_merge)o->merge,
+				  .collapses_stdlib = o->collapses_stdlib,
+				  .leaves_idle_out = o->leaves_idle_out };
+
+	for (size_t i = 0; i < SELECT_KEYS; i++) {
+		q.patterns[i].items = o->patterns[i].items;
+		q.patterns[i].len = o->patterns[i].len;
+	}
+	return q;
+}
+
 int select_opts_read(const struct call *call, const struct select_opts *o, struct select_query *q)
 {
 	int r;
 
-	*q = (struct select_query){ 0 };
-	for (size_t i = 0; i < SELECT_KEYS; i++) {
-		q->patterns[i].items = o->patterns[i].items;
-		q->patterns[i].len = o->patterns[i].len;
-	}
-	q->kind = o->kind;
-	q->merge = (enum select_merge)o->merge;
-	q->collapses_stdlib = o->collapses_stdlib;
-	q->leaves_idle_out = o->leaves_idle_out;
+	*q = select_opts_query(o);
 	if (o->folds_imports && o->keeps_imports)
 		return cmd_usage(call, "--fold-imports or --no-fold-imports?");
 	if (!o->time_range)

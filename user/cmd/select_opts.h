@@ -20,8 +20,8 @@ struct select_opts {
 };
 
 /* clang-format off */
-#define SELECT_OPTIONS(o)                                                                                 \
-	OPT_GROUP("Selection (GLOBs; each may repeat)"),                                                  \
+/* Rows of it, for commands that have containers as targets, too. */
+#define SELECT_PATTERNS(o)                                                                                \
 	OPT_LIST(0, "focus", &(o)->patterns[SELECT_FOCUS], "FUNCTION",                                    \
 		 "samples in such a function or below it, also FILE:FUNCTION"),                           \
 	OPT_LIST(0, "ignore", &(o)->patterns[SELECT_IGNORE], "FUNCTION", "samples outside of them"),      \
@@ -31,23 +31,36 @@ struct select_opts {
 		 "samples in or below code of a module or package"),                                      \
 	OPT_LIST(0, "file", &(o)->patterns[SELECT_FILE], "FILE", "the same by path, or its end"),         \
 	OPT_LIST(0, "thread", &(o)->patterns[SELECT_THREAD], "THREAD", "by name or TID"),                 \
-	OPT_LIST(0, "process", &(o)->patterns[SELECT_PROCESS], "PROCESS", "by name or PID"),              \
+	OPT_LIST(0, "process", &(o)->patterns[SELECT_PROCESS], "PROCESS", "by name or PID")
+
+#define SELECT_CONTAINERS(o)                                                                              \
 	OPT_LIST(0, "container", &(o)->patterns[SELECT_CONTAINER], "ID",                                  \
-		 "by the start of its id, or NAMESPACE/POD"),                                             \
+		 "by the start of its id, or NAMESPACE/POD")
+
+#define SELECT_LABELS(o)                                                                                  \
 	OPT_LIST(0, "label", &(o)->patterns[SELECT_LABEL], "NAME=VALUE", "by a label of the samples"),    \
-	OPT_STR(0, "time-range", &(o)->time_range, "A..B",                                                \
-		"since the start of each recording: ..5s, 1m.., 10s..20s"),                               \
-	OPT_STR(0, "kind", &(o)->kind, "KIND", "samples of this kind, or wall: cpu and off-cpu"),                             \
-	OPT_ENUM(0, "merge", &(o)->merge, "BY", select_merge_names, "what one frame stands for (line)"),  \
 	OPT_FLAG(0, "collapse-stdlib", &(o)->collapses_stdlib,                                            \
 		 "what the standard library calls of itself is its first frame's"),                       \
 	OPT_FLAG(0, "no-idle", &(o)->leaves_idle_out,                                                     \
-		 "without a thread's outermost waits for work: pools, event loops, servers"),              \
+		 "without a thread's outermost waits for work: pools, event loops, servers")
+
+#define SELECT_OPTIONS(o)                                                                                 \
+	OPT_GROUP("Selection (GLOBs; each may repeat)"),                                                  \
+	SELECT_PATTERNS(o),                                                                               \
+	SELECT_CONTAINERS(o),                                                                             \
+	SELECT_LABELS(o),                                                                                 \
+	OPT_STR(0, "time-range", &(o)->time_range, "A..B",                                                \
+		"since the start of each recording: ..5s, 1m.., 10s..20s"),                               \
+	OPT_STR(0, "kind", &(o)->kind, "KIND", "samples of this kind, or wall: cpu and off-cpu"),         \
+	OPT_ENUM(0, "merge", &(o)->merge, "BY", select_merge_names, "what one frame stands for (line)"),  \
 	OPT_FLAG(0, "fold-imports", &(o)->folds_imports,                                                  \
 		 "import statements as one frame (reports, comparisons, pages)"),                         \
 	OPT_FLAG(0, "no-fold-imports", &(o)->keeps_imports,                                               \
 		 "importlib's frames as they are (other formats)")
 /* clang-format on */
+
+/* But for times and imports: they are of recordings. *q borrows the patterns. */
+struct select_query select_opts_query(const struct select_opts *o);
 
 /* *q borrows the patterns. EXIT_OK; EXIT_USAGE or another exit code, with a message. */
 int select_opts_read(const struct call *call, const struct select_opts *o, struct select_query *q);

@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include "base/utf8.h"
 #include "export/escape.h"
@@ -47,7 +48,7 @@ void terminal_init(struct terminal *t, FILE *out)
 	t->has_unicode = locale_is_utf8();
 }
 
-static size_t columns_of(uint32_t c)
+static size_t columns_by_block(uint32_t c)
 {
 	static const struct {
 		uint32_t first, last;
@@ -67,6 +68,14 @@ static size_t columns_of(uint32_t c)
 	return 1;
 }
 
+/* What has no width there is no character to a terminal, and is drawn as U+FFFD. */
+size_t code_point_columns(uint32_t c)
+{
+	int columns = MB_CUR_MAX > 1 ? wcwidth((wchar_t)c) : (int)columns_by_block(c);
+
+	return columns < 0 ? 1 : (size_t)columns;
+}
+
 /* Bytes of text that fit into `room` columns; *used: the columns they take. */
 static size_t fitting(const char *text, size_t len, size_t room, size_t *used)
 {
@@ -77,9 +86,9 @@ static size_t fitting(const char *text, size_t len, size_t room, size_t *used)
 		uint32_t c;
 		size_t n = utf8_decode(text + i, len - i, &c);
 
-		if (*used + columns_of(c) > room)
+		if (*used + code_point_columns(c) > room)
 			break;
-		*used += columns_of(c);
+		*used += code_point_columns(c);
 		i += n;
 	}
 	return i;
@@ -113,12 +122,15 @@ static void put(struct line *l, enum style style, const char *text, size_t len)
 		[STYLE_BOLD] = "\033[1m",  [STYLE_DIM] = "\033[2m",   [STYLE_HOT] = "\033[31m",
 		[STYLE_WARM] = "\033[33m", [STYLE_COOL] = "\033[32m",
 	};
-	bool is_styled = style != STYLE_PLAIN && l->t->has_colour;
+	bool is_styled = style != STYLE_PLAIN && l->t->has_colour && !l->t->keeps_styles;
 	size_t columns;
 
 	len = fitting(text, len, line_room(l), &columns);
 	if (!len)
 		return;
+	if (l->t->keeps_styles && style != STYLE_PLAIN &&
+	    vec_push(&l->spans, ((struct line_span){ l->text.len, len, style })) < 0)
+		l->text.error = -ENOMEM;
 	if (is_styled)
 		strbuf_puts(&l->text, codes[style]);
 	strbuf_append(&l->text, text, len);
@@ -208,12 +220,19 @@ int line_end(struct line *l)
 	if (r < 0)
 		return r;
 	fwrite(l->text.bytes, 1, l->text.len, l->t->out);
-	strbuf_truncate(&l->text, 0);
-	l->column = 0;
+	line_clear(l);
 	return 0;
+}
+
+void line_clear(struct line *l)
+{
+	strbuf_truncate(&l->text, 0);
+	l->spans.len = 0;
+	l->column = 0;
 }
 
 void line_release(struct line *l)
 {
 	strbuf_release(&l->text);
+	vec_release(&l->spans);
 }

@@ -303,6 +303,13 @@ static int close_spans(struct recorder *rec, uint64_t now)
 	return left < 0 ? left : r;
 }
 
+int recorder_catch_up(struct recorder *rec)
+{
+	int r = pipeline_times(rec->pipeline) ? close_spans(rec, monotonic_ns()) : 0;
+
+	return r < 0 ? r : recorder_settle(rec);
+}
+
 int recorder_cut(struct recorder *rec)
 {
 	uint64_t now = monotonic_ns();

@@ -60,6 +60,13 @@ int recorder_start(struct recorder *rec);
 int recorder_step(struct recorder *rec, int fd, int max_ms);
 int recorder_settle(struct recorder *rec);
 
+/*
+ * The same, and where waiting is recorded what threads wait for at that moment is in the profile up
+ * to then, and goes on as another span: for who shows what goes on. As session_close_spans(), some
+ * 25 us a thread that waits.
+ */
+int recorder_catch_up(struct recorder *rec);
+
 /* CPUs that come online are recorded too. To be called now and then. */
 int recorder_follow_cpus(struct recorder *rec);
 

@@ -4,9 +4,11 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 
 #include "base/err.h"
@@ -364,6 +366,73 @@ int writer_finish(struct writer *w, const struct profile *p)
 	return 0;
 }
 
+/* --- a copy ----------------------------------------------------------------------------------- */
+
+static int copy_file(int from, uint64_t size, int to)
+{
+	off_t at = 0;
+
+	while ((uint64_t)at < size) {
+		ssize_t n = sendfile(to, from, &at, size - (uint64_t)at);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (!n)
+			return -EIO;
+	}
+	return 0;
+}
+
+/* Where a file system knows no such rename there is a moment in which another one may appear. */
+static int rename_new(const char *from, const char *to)
+{
+	if (!renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE))
+		return 0;
+	if (errno != EINVAL)
+		return -errno;
+	if (!access(to, F_OK))
+		return -EEXIST;
+	return rename(from, to) < 0 ? -errno : 0;
+}
+
+static int save_as(const struct writer *w, const char *path)
+{
+	_cleanup_(freep) char *name = NULL;
+	_cleanup_(closep) int fd = file_open_partial(path, &name);
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = copy_file(w->fd, w->size, fd);
+	if (!r)
+		r = file_write(fd, w->stored.items, w->stored.len);
+	if (!r && fsync(fd) < 0)
+		r = -errno;
+	if (!r)
+		r = rename_new(name, path);
+	if (!r) {
+		file_sync_directory_of(path);
+		return 0;
+	}
+	unlink(name);
+	return r == -EEXIST ? err_set(r, "%s: there is such a file", path)
+			    : err_set(r, "write %s: %s", path, strerror(-r));
+}
+
+int writer_save(struct writer *w, const struct profile *p, const char *path)
+{
+	size_t chunks = w->chunks.len;
+	int r;
+
+	assert(w->fd >= 0 && !w->is_stream);
+	w->stored.len = 0;
+	r = queue_end(w, p);
+	w->chunks.len = chunks;
+	return r < 0 ? r : save_as(w, path);
+}
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
 /* Is it a recording? What is none is not overwritten: it may be anything. */
 static int check_old(int fd, const char *path)
 {
@@ -472,17 +541,17 @@ void writer_discard(struct writer *w)
 		unlink(w->path);
 }
 
-int writer_open(const char *path, const struct profile *p, struct writer **out)
+/* Nothing is open yet; its head is known. */
+static int new_writer(const char *name, const struct profile *p, struct writer **out)
 {
 	struct format_header header = { FORMAT_MAGIC, { FORMAT_MAJOR }, { FORMAT_MINOR } };
 	_cleanup_(writer_freep) struct writer *w = calloc(1, sizeof(*w));
-	int r;
 
 	if (!w)
 		return -ENOMEM;
 	w->fd = w->old_fd = -1;
 	set_grid(w, profile_recording(p));
-	w->path = strdup(path);
+	w->path = strdup(name);
 	if (!w->path)
 		return -ENOMEM;
 	if (vec_append(&w->stored, (const uint8_t *)&header, sizeof(header)) < 0 ||
@@ -491,9 +560,38 @@ int writer_open(const char *path, const struct profile *p, struct writer **out)
 	    vec_append(&w->head, w->stored.items, w->stored.len) < 0)
 		return -ENOMEM;
 	w->stored.len = 0;
-	r = create(w);
+	*out = take_ptr(w);
+	return 0;
+}
+
+int writer_open(const char *path, const struct profile *p, struct writer **out)
+{
+	_cleanup_(writer_freep) struct writer *w = NULL;
+	int r = new_writer(path, p, &w);
+
+	if (!r)
+		r = create(w);
 	if (r < 0)
 		return r;
+	*out = take_ptr(w);
+	return 0;
+}
+
+int writer_open_fd(int fd, const char *name, const struct profile *p, struct writer **out)
+{
+	_cleanup_(writer_freep) struct writer *w = NULL;
+	int r = new_writer(name, p, &w);
+
+	if (r < 0)
+		return r;
+	if (vec_append(&w->stored, w->head.items, w->head.len) < 0)
+		return -ENOMEM;
+	w->fd = fd;
+	r = stored_write(w);
+	if (r < 0) {
+		w->fd = -1; /* still the caller's */
+		return r;
+	}
 	*out = take_ptr(w);
 	return 0;
 }

@@ -33,6 +33,12 @@ struct writer;
 int writer_open(const char *path, const struct profile *p, struct writer **out);
 
 /*
+ * The same, into a file that is open, empty, and only ours: a memfd_create(), of this name in
+ * messages. It is the writer's from then on.
+ */
+int writer_open_fd(int fd, const char *name, const struct profile *p, struct writer **out);
+
+/*
  * Appends what is new since the last flush: rows of all tables, all samples that p holds (the
  * caller then clears them), counters if they changed. Returns the bytes the file grew by.
  *
@@ -59,6 +65,13 @@ int writer_recording(struct writer *w, const struct profile *p, uint32_t index);
  * writer_flush(). Where there were no samples an old file is as it was.
  */
 int writer_finish(struct writer *w, const struct profile *p);
+
+/*
+ * After a flush: a copy of the file as it would be if it were finished now, for the caller of sudo,
+ * which appears whole or not at all; the writer goes on. 0, or a negative errno with a message:
+ * -EEXIST where there is a file of that name, whatever it is.
+ */
+int writer_save(struct writer *w, const struct profile *p, const char *path);
 
 /* The old recording is still there: there were no samples yet. */
 bool writer_has_kept_old(const struct writer *w);

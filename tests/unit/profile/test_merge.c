@@ -140,10 +140,74 @@ static void test_profile_merge_is_as_reading_one_after_another(void **state)
 	profile_free(second);
 }
 
+static void add_rows(struct profile *p, int from, int to, uint32_t *stack)
+{
+	for (int row = from; row < to; row++)
+		add_row(p, 2, row, 0, stack);
+}
+
+/* A recorder's profile, which is merged each second and emptied now and then. */
+static void test_profile_merge_adds_what_is_new(void **state)
+{
+	struct profile *whole = new_profile(), *merged = new_profile(), *growing = new_profile();
+	struct profile_ids ids = { 0 };
+	uint32_t stack = 0, recording;
+
+	(void)state;
+	assert_int_equal(profile_begin_recording(whole, &recording), 0);
+	assert_int_equal(profile_begin_recording(growing, &recording), 0);
+	add_rows(whole, 0, ROWS, &stack);
+	stack = 0;
+	add_rows(growing, 0, 20, &stack);
+	assert_int_equal(profile_merge(merged, growing, &ids), 0);
+	assert_int_equal(profile_merge(merged, growing, &ids), 0);
+	add_rows(growing, 20, ROWS, &stack);
+	assert_int_equal(profile_merge(merged, growing, &ids), 0);
+	assert_same_tables(merged, whole);
+	assert_int_equal(ids.threads[ROWS - 1], ROWS - 1);
+
+	assert_int_equal(profile_reset(growing), 0);
+	profile_ids_forget_tables(&ids);
+	stack = 0;
+	add_rows(growing, 5, ROWS, &stack);
+	assert_int_equal(profile_merge(merged, growing, &ids), 0);
+	assert_same_tables(merged, whole);
+	assert_int_equal(ids.threads[0], 5);
+	assert_int_equal(merged->recordings.len, 1);
+	profile_ids_release(&ids);
+	profile_free(whole);
+	profile_free(merged);
+	profile_free(growing);
+}
+
+static void test_profile_merge_learns_where_a_process_runs(void **state)
+{
+	struct profile *to = new_profile(), *from = new_profile();
+	struct process process = { .pid = 7 };
+	struct profile_ids ids = { 0 };
+	uint32_t index;
+
+	(void)state;
+	assert_int_equal(profile_begin_recording(from, &index), 0);
+	assert_int_equal(profile_add_process(from, &process, &index), 0);
+	assert_int_equal(profile_merge(to, from, &ids), 0);
+	process.container = text(from, 1, 1, "container");
+	process_set_place(&from->processes.items[index], &process);
+	assert_int_equal(profile_merge(to, from, &ids), 0);
+	assert_int_equal(to->processes.len, 1);
+	assert_string_equal(strtab_get(to->strings, to->processes.items[0].container),
+			    "container1");
+	profile_ids_release(&ids);
+	profile_free(to);
+	profile_free(from);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_profile_merge_is_as_reading_one_after_another),
+		cmocka_unit_test(test_profile_merge_adds_what_is_new),
+		cmocka_unit_test(test_profile_merge_learns_where_a_process_runs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -906,6 +907,43 @@ static void test_recordings_of_one_file(void **state)
 	vec_release(&got);
 }
 
+static void test_writer_save_is_a_finished_copy(void **state)
+{
+	_cleanup_(profile_freep) struct profile *p = new_profile(1000000, "cpu-clock");
+	_cleanup_(writer_freep) struct writer *w = NULL;
+	int fd = memfd_create("recording", MFD_CLOEXEC);
+	uint64_t time_ns = 0;
+	struct seen_list want = { 0 };
+
+	(void)state;
+	srand(11);
+	assert_true(fd >= 0);
+	assert_int_equal(writer_open_fd(fd, "what is recorded", p, &w), 0);
+	for (int i = 1; i <= 3; i++) {
+		_cleanup_(profile_freep) struct profile *back = NULL;
+		struct seen_list got = { 0 };
+
+		unlink(path);
+		add_random_samples(p, 50, &time_ns);
+		see(&want, p);
+		assert_true(writer_flush(w, p) > 0);
+		profile_clear_samples(p);
+		profile_recording(p)->duration_ns = (uint64_t)i;
+		profile_recording(p)->has_ended = 1;
+		assert_int_equal(writer_save(w, p, path), 0);
+		profile_recording(p)->has_ended = 0;
+		assert_int_equal(load(path, &got, &back), 0);
+		assert_same_samples(&want, &got);
+		assert_int_equal(profile_recording(back)->duration_ns, i);
+		assert_int_equal(profile_recording(back)->has_ended, 1);
+		vec_release(&got);
+		assert_int_equal(writer_save(w, p, path), -EEXIST);
+		assert_non_null(strstr(err_message(-EEXIST), "there is such a file"));
+	}
+	assert_int_equal(writer_save(w, p, "/nonexistent/x.pyebpf"), -ENOENT);
+	vec_release(&want);
+}
+
 static void limit_file_size(rlim_t bytes)
 {
 	struct rlimit limit;
@@ -1215,6 +1253,7 @@ int main(void)
 		cmocka_unit_test(test_profile_load_merges_files),
 		cmocka_unit_test(test_recordings_of_one_file),
 		cmocka_unit_test(test_a_further_recording_before_any_samples),
+		cmocka_unit_test(test_writer_save_is_a_finished_copy),
 		cmocka_unit_test(test_writer_flush_takes_back_what_did_not_fit),
 		cmocka_unit_test(test_writer_keeps_the_old_recording_until_there_are_samples),
 		cmocka_unit_test(test_writer_makes_a_new_recording_at_once),
