@@ -12,7 +12,9 @@
 /* `dump` for people. */
 
 #define REPEATS_SHOWN 3 /* frames alike in a row: _RECURSIVE_CUTOFF of Lib/traceback.py */
-#define ALIKE_SHOWN 8   /* threads alike whose names are told */
+/* The start of a process is known to a tick, and what is started is often just written. */
+#define CHANGE_SLACK_NS INT64_C(1000000000)
+#define ALIKE_SHOWN 8 /* threads alike whose names are told */
 
 struct printer {
 	struct line line;
@@ -26,7 +28,8 @@ static bool is_changed(const struct printer *p, const char *file)
 {
 	int64_t changed_ns = sources_changed_ns(p->dump->sources, p->process->door, file);
 
-	return changed_ns && p->process->start_ns && changed_ns > p->process->start_ns;
+	return changed_ns && p->process->start_ns &&
+	       changed_ns > p->process->start_ns + CHANGE_SLACK_NS;
 }
 
 /* The marks of Python's tracebacks, under the line without its indent. */
