@@ -7,6 +7,7 @@
 #define Py_BUILD_CORE 1
 #include "Python.h"
 #include "frameobject.h"
+#include "datetime.h"
 #if PY_MINOR_VERSION == 7
 #include "internal/pystate.h"
 #elif PY_MINOR_VERSION >= 8
@@ -410,6 +411,7 @@ ASSERT_AT(OBJECT_TYPE_ITEMSIZE, PyTypeObject, tp_itemsize);
 ASSERT_AT(OBJECT_TYPE_FLAGS, PyTypeObject, tp_flags);
 ASSERT_AT(OBJECT_TYPE_MEMBERS, PyTypeObject, tp_members);
 ASSERT_AT(OBJECT_TYPE_BASE, PyTypeObject, tp_base);
+ASSERT_AT(OBJECT_TYPE_DICT, PyTypeObject, tp_dict);
 ASSERT_AT(OBJECT_TYPE_DICTOFFSET, PyTypeObject, tp_dictoffset);
 #if PY_MINOR_VERSION >= 12
 ASSERT_AT(OBJECT_SIZE, PyLongObject, long_value.lv_tag);
@@ -425,6 +427,23 @@ ASSERT_AT(OBJECT_SET_USED, PySetObject, used);
 ASSERT_AT(OBJECT_SET_MASK, PySetObject, mask);
 ASSERT_AT(OBJECT_SET_TABLE, PySetObject, table);
 ASSERT_AT(OBJECT_CELL, PyCellObject, ob_ref);
+ASSERT_AT(OBJECT_FLOAT, PyFloatObject, ob_fval);
+ASSERT_AT(OBJECT_COMPLEX, PyComplexObject, cval);
+ASSERT_AT(OBJECT_BYTEARRAY_START, PyByteArrayObject, ob_start);
+ASSERT_AT(OBJECT_SLICE, PySliceObject, start);
+ASSERT_AT(OBJECT_METHOD_FUNC, PyMethodObject, im_func);
+ASSERT_AT(OBJECT_METHOD_SELF, PyMethodObject, im_self);
+ASSERT_AT(OBJECT_CFUNCTION_DEF, PyCFunctionObject, m_ml);
+ASSERT_AT(OBJECT_CFUNCTION_SELF, PyCFunctionObject, m_self);
+ASSERT_AT(OBJECT_EXCEPTION_ARGS, PyBaseExceptionObject, args);
+ASSERT_AT(OBJECT_DATE_DATA, PyDateTime_Date, data);
+ASSERT_AT(OBJECT_DATE_DATA, PyDateTime_DateTime, data);
+ASSERT_AT(OBJECT_DATE_DATA, PyDateTime_Time, data);
+ASSERT_AT(OBJECT_DATE_DATA - 1, PyDateTime_DateTime, hastzinfo);
+ASSERT_AT(OBJECT_DATETIME_TZINFO, PyDateTime_DateTime, tzinfo);
+ASSERT_AT(OBJECT_TIME_TZINFO, PyDateTime_Time, tzinfo);
+ASSERT_AT(OBJECT_TIMEDELTA_DAYS, PyDateTime_Delta, days);
+_Static_assert(sizeof(PyDictObject) - sizeof(PyObject) == 32, "what a defaultdict has behind it");
 _Static_assert(sizeof(setentry) == 16, "pairs of a key and its hash");
 _Static_assert(sizeof(PyUnicodeObject) == sizeof(PyCompactUnicodeObject) + 8,
 	       "the data of a str that is not compact is behind it");
@@ -443,7 +462,12 @@ static struct object_layout expected_objects(void)
 		.func_code = BEHIND_HEAD(PyFunctionObject, func_code),
 		.func_qualname = BEHIND_HEAD(PyFunctionObject, func_qualname),
 		.func_closure = BEHIND_HEAD(PyFunctionObject, func_closure),
+		.type_qualname = BEHIND_HEAD(PyHeapTypeObject, ht_qualname),
 		.type_cached_keys = OFF_NONE,
+		.gen_qualname = BEHIND_HEAD(PyGenObject, gi_qualname),
+		.code_argcount = BEHIND_HEAD(PyCodeObject, co_argcount),
+		.code_kwonlyargcount = BEHIND_HEAD(PyCodeObject, co_kwonlyargcount),
+		.code_flags = BEHIND_HEAD(PyCodeObject, co_flags),
 		/* Not in the headers: Objects/dict-common.h of 3.6 to 3.10. */
 		.keys_size = 8,
 		.keys_kind = OFF_NONE_8,
@@ -462,6 +486,19 @@ static struct object_layout expected_objects(void)
 	e.keys_nentries = offsetof(PyDictKeysObject, dk_nentries);
 	e.keys_indices = offsetof(PyDictKeysObject, dk_indices);
 	e.values_items = offsetof(struct _dictvalues, values);
+	e.code_locals = BEHIND_HEAD(PyCodeObject, co_nlocalsplus);
+	e.code_names = BEHIND_HEAD(PyCodeObject, co_localsplusnames);
+	e.code_kinds = BEHIND_HEAD(PyCodeObject, co_localspluskinds);
+	e.code_cellvars = OFF_NONE_8;
+	e.code_freevars = OFF_NONE_8;
+	e.frame_localsplus = OFF_NONE;
+#else
+	e.code_locals = BEHIND_HEAD(PyCodeObject, co_nlocals);
+	e.code_names = BEHIND_HEAD(PyCodeObject, co_varnames);
+	e.code_kinds = OFF_NONE_8;
+	e.code_cellvars = BEHIND_HEAD(PyCodeObject, co_cellvars);
+	e.code_freevars = BEHIND_HEAD(PyCodeObject, co_freevars);
+	e.frame_localsplus = BEHIND_HEAD(PyFrameObject, f_localsplus);
 #endif
 	return e;
 }
@@ -498,6 +535,17 @@ static int check_objects(const struct py_offsets *off)
 	SAME(func_code)
 	SAME(func_qualname)
 	SAME(func_closure)
+	SAME(gen_qualname)
+	SAME(code_argcount)
+	SAME(code_kwonlyargcount)
+	SAME(code_locals)
+	SAME(code_flags)
+	SAME(code_names)
+	SAME(code_kinds)
+	SAME(code_cellvars)
+	SAME(code_freevars)
+	SAME(frame_localsplus)
+	SAME(type_qualname)
 	SAME(type_cached_keys)
 #undef SAME
 	return bad;

@@ -17,22 +17,48 @@
 	.keys_indices = 32
 #define OLD_FUNCTION .func_code = 0, .func_qualname = 88, .func_closure = 32
 #define NEW_FUNCTION .func_code = 32, .func_qualname = 24, .func_closure = 56
+#define OLD_CODE                                                                       \
+	.code_argcount = 0, .code_kwonlyargcount = 4, .code_locals = 8, .code_flags = 16, \
+	.code_names = 48, .code_freevars = 56, .code_cellvars = 64, .code_kinds = OFF_NONE_8
+#define POSITIONAL_CODE                                                                \
+	.code_argcount = 0, .code_kwonlyargcount = 8, .code_locals = 12, .code_flags = 20, \
+	.code_names = 56, .code_freevars = 64, .code_cellvars = 72, .code_kinds = OFF_NONE_8
+#define NEW_CODE(locals)                                                               \
+	.code_flags = 32, .code_locals = locals, .code_names = 80, .code_kinds = 88,   \
+	.code_freevars = OFF_NONE_8, .code_cellvars = OFF_NONE_8,                      \
+	.frame_localsplus = OFF_NONE
 
 static const struct object_layout layouts[] = {
-	{ 6, 9, ATTRIBUTES_DICT, OLD_KEYS, OLD_FUNCTION, .tuple_items = 8,
+	{ 6, 6, ATTRIBUTES_DICT, OLD_KEYS, OLD_FUNCTION, OLD_CODE, .frame_localsplus = 360,
+	  .gen_qualname = 40, .tuple_items = 8, .type_qualname = 832,
 	  .type_cached_keys = OFF_NONE },
-	{ 10, 10, ATTRIBUTES_DICT, OLD_KEYS, NEW_FUNCTION, .tuple_items = 8,
+	{ 7, 7, ATTRIBUTES_DICT, OLD_KEYS, OLD_FUNCTION, OLD_CODE, .frame_localsplus = 344,
+	  .gen_qualname = 40, .tuple_items = 8, .type_qualname = 832,
 	  .type_cached_keys = OFF_NONE },
-	{ 11, 11, ATTRIBUTES_POINTERS, NEW_KEYS, NEW_FUNCTION, .tuple_items = 8,
+	{ 8, 8, ATTRIBUTES_DICT, OLD_KEYS, OLD_FUNCTION, POSITIONAL_CODE, .frame_localsplus = 344,
+	  .gen_qualname = 40, .tuple_items = 8, .type_qualname = 848,
+	  .type_cached_keys = OFF_NONE },
+	{ 9, 9, ATTRIBUTES_DICT, OLD_KEYS, OLD_FUNCTION, POSITIONAL_CODE, .frame_localsplus = 344,
+	  .gen_qualname = 40, .tuple_items = 8, .type_qualname = 840,
+	  .type_cached_keys = OFF_NONE },
+	{ 10, 10, ATTRIBUTES_DICT, OLD_KEYS, NEW_FUNCTION, POSITIONAL_CODE,
+	  .frame_localsplus = 336, .gen_qualname = 32, .tuple_items = 8, .type_qualname = 848,
+	  .type_cached_keys = OFF_NONE },
+	{ 11, 11, ATTRIBUTES_POINTERS, NEW_KEYS, NEW_FUNCTION, NEW_CODE(60), .code_argcount = 40,
+	  .code_kwonlyargcount = 48, .gen_qualname = 24, .tuple_items = 8, .type_qualname = 848,
 	  .type_cached_keys = 856 },
-	{ 12, 12, ATTRIBUTES_TAGGED, NEW_KEYS, NEW_FUNCTION, .tuple_items = 8,
-	  .long_is_tagged = true, .type_cached_keys = 864 },
-	{ 13, 13, ATTRIBUTES_INLINE, NEW_KEYS, NEW_FUNCTION, .values_items = 8, .tuple_items = 8,
-	  .long_is_tagged = true, .type_cached_keys = 864 },
-	{ 14, 14, ATTRIBUTES_INLINE, NEW_KEYS, NEW_FUNCTION, .values_items = 8, .tuple_items = 16,
-	  .long_is_tagged = true, .type_cached_keys = 864 },
-	{ 15, 15, ATTRIBUTES_INLINE, NEW_KEYS, NEW_FUNCTION, .values_items = 8, .tuple_items = 16,
-	  .long_is_tagged = true, .type_cached_keys = 872 },
+	{ 12, 12, ATTRIBUTES_TAGGED, NEW_KEYS, NEW_FUNCTION, NEW_CODE(56), .code_argcount = 36,
+	  .code_kwonlyargcount = 44, .gen_qualname = 16, .tuple_items = 8, .long_is_tagged = true,
+	  .type_qualname = 856, .type_cached_keys = 864 },
+	{ 13, 13, ATTRIBUTES_INLINE, NEW_KEYS, NEW_FUNCTION, NEW_CODE(56), .code_argcount = 36,
+	  .code_kwonlyargcount = 44, .gen_qualname = 16, .values_items = 8, .tuple_items = 8,
+	  .long_is_tagged = true, .type_qualname = 856, .type_cached_keys = 864 },
+	{ 14, 14, ATTRIBUTES_INLINE, NEW_KEYS, NEW_FUNCTION, NEW_CODE(56), .code_argcount = 36,
+	  .code_kwonlyargcount = 44, .gen_qualname = 16, .values_items = 8, .tuple_items = 16,
+	  .long_is_tagged = true, .type_qualname = 856, .type_cached_keys = 864 },
+	{ 15, 15, ATTRIBUTES_INLINE, NEW_KEYS, NEW_FUNCTION, NEW_CODE(56), .code_argcount = 36,
+	  .code_kwonlyargcount = 44, .gen_qualname = 16, .values_items = 8, .tuple_items = 16,
+	  .long_is_tagged = true, .type_qualname = 864, .type_cached_keys = 872 },
 };
 /* clang-format on */
 
@@ -143,6 +169,7 @@ int object_type_get(struct object_reader *r, uint64_t type, const struct object_
 				   .flags = TYPE_FIELD(FLAGS),
 				   .members = TYPE_FIELD(MEMBERS),
 				   .base = TYPE_FIELD(BASE),
+				   .dict = TYPE_FIELD(DICT),
 				   .dictoffset = (int64_t)TYPE_FIELD(DICTOFFSET) };
 #undef TYPE_FIELD
 	*out = t;

@@ -52,6 +52,16 @@ struct object_layout {
 	uint8_t func_code;      /* PyFunctionObject */
 	uint8_t func_qualname;
 	uint8_t func_closure;
+	uint8_t gen_qualname;  /* PyGenObject */
+	uint8_t code_argcount; /* PyCodeObject */
+	uint8_t code_kwonlyargcount;
+	uint8_t code_locals; /* co_nlocalsplus; up to 3.10 co_nlocals */
+	uint8_t code_flags;
+	uint8_t code_names; /* co_localsplusnames; up to 3.10 co_varnames */
+	uint8_t code_kinds; /* co_localspluskinds, or OFF_NONE_8: up to 3.10 these two */
+	uint8_t code_cellvars, code_freevars;
+	uint16_t frame_localsplus; /* PyFrameObject; OFF_NONE: at py_offsets.frame_size */
+	uint16_t type_qualname;
 	uint16_t type_cached_keys; /* OFF_NONE: not needed */
 };
 #define OFF_NONE_8 0xff
@@ -64,6 +74,7 @@ struct object_layout {
 #define OBJECT_TYPE_FLAGS 152
 #define OBJECT_TYPE_MEMBERS 224
 #define OBJECT_TYPE_BASE 240
+#define OBJECT_TYPE_DICT 248 /* of heap types; of others NULL from 3.12 on */
 #define OBJECT_TYPE_DICTOFFSET 272
 #define OBJECT_LONG_DIGITS 8 /* of 30 bits in 4 bytes each */
 #define OBJECT_LIST_ITEMS 8
@@ -75,6 +86,19 @@ struct object_layout {
 #define OBJECT_SET_TABLE 24
 #define OBJECT_MODULE_DICT 0
 #define OBJECT_CELL 0
+#define OBJECT_FLOAT 0
+#define OBJECT_COMPLEX 0
+#define OBJECT_BYTEARRAY_START 24 /* a pointer to the first byte */
+#define OBJECT_SLICE 0            /* start, stop, step */
+#define OBJECT_METHOD_FUNC 0
+#define OBJECT_METHOD_SELF 8
+#define OBJECT_CFUNCTION_DEF 0 /* a PyMethodDef, which starts with its name */
+#define OBJECT_CFUNCTION_SELF 8
+#define OBJECT_EXCEPTION_ARGS 8
+#define OBJECT_DATE_DATA 9 /* of datetime, and time, too */
+#define OBJECT_DATETIME_TZINFO 24
+#define OBJECT_TIME_TZINFO 16
+#define OBJECT_TIMEDELTA_DAYS 8 /* then seconds, microseconds: ints of C */
 
 /* PyTypeObject.tp_flags: of which a type is, or is a subtype of. */
 #define OBJECT_IS_LONG (1u << 24)
@@ -107,6 +131,7 @@ struct object_type {
 	uint64_t flags;
 	uint64_t members; /* of PyMemberDefs, or 0 */
 	uint64_t base;    /* of a type, or 0 */
+	uint64_t dict;    /* tp_dict */
 	int64_t dictoffset;
 };
 
