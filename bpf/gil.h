@@ -2,26 +2,16 @@
 #ifndef BPF_GIL_H
 #define BPF_GIL_H
 
-/*
- * Who waits for the GIL, and how long. A thread does so on the words behind last_holder in
- * struct _gil_runtime_state (Python/ceval_gil.h): locked, switch_number, then cond, mutex,
- * switch_cond and switch_mutex, up to the end of the struct.
- */
+/* Who waits for the GIL, and how long. */
 
 #include "bpf/cache.h"
 #include "bpf/maps.h"
+#include "bpf/python_gil.h"
 #include "bpf/read.h"
 #include "bpf/task.h"
 
 extern struct py_offsets layouts[LAYOUTS_MAX];
 
-#define GIL_WORDS_FROM 24 /* behind last_holder */
-#if defined(__TARGET_ARCH_x86)
-#define GIL_WORDS_TO 200
-#else
-#define GIL_WORDS_TO 216 /* pthread_mutex_t takes 48 bytes, not 40 */
-#endif
-#define GIL_NONE 1 /* thread_times.gil of a Python whose GIL is not known */
 #define GIL_EPISODE_NS                                                            \
 	50000 /* waits that are less apart may be one: it is waited for in pieces \
 	       */
@@ -31,15 +21,6 @@ extern struct py_offsets layouts[LAYOUTS_MAX];
 
 /* thread_times.waits_for_gil */
 enum gil_wait { GIL_WAIT_NOT, GIL_WAIT_GOES_ON, GIL_WAIT_BEGINS };
-
-static __always_inline __u64 gil_at(struct door door, const struct py_offsets *off, __u64 interp)
-{
-	__u64 gil;
-
-	if (read_user(door, &gil, sizeof(gil), interp + off->interp_gil) || !gil)
-		return 0;
-	return gil + off->gil_last_holder;
-}
 
 /* For thread_times.gil: that of the process, or of its latest interpreter, which mostly is the one
  * it has; 0: there is none yet. User memory must be the process's. */
@@ -57,11 +38,6 @@ static __always_inline __u64 gil_find(struct door door, const struct proc_row *r
 	    !interp)
 		return 0;
 	return gil_at(door, off, interp);
-}
-
-static __always_inline bool gil_has_word(__u64 gil, __u64 addr)
-{
-	return gil > GIL_NONE && addr - gil - GIL_WORDS_FROM < GIL_WORDS_TO - GIL_WORDS_FROM;
 }
 
 /* Has it had the GIL since it last waited for it? Its thread state is known if it was sampled. */

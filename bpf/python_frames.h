@@ -289,10 +289,9 @@ static int py_step(__u32 i, struct py_loop *l)
 	return LOOP_NEXT;
 }
 
-/* Walks from w->frame to the thread's outermost frame. */
-static __always_inline void py_walk_frames(struct py_loop *l)
+/* What a walk from w->frame begins with. */
+static __always_inline void py_begin_walk(struct py_walk *w)
 {
-	struct py_walk *w = &l->s->walk;
 	struct trust *trust = trust_of(w->process);
 
 	w->above = 0;
@@ -308,6 +307,15 @@ static __always_inline void py_walk_frames(struct py_loop *l)
 	w->faults = 0;
 	w->is_strict = trust->clean == TRUST_NEVER || trust->clean < TRUST_SAMPLES;
 	w->status = UNWIND_INVALID; /* what a walk that never ends is */
+}
+
+/* Walks from w->frame to the thread's outermost frame. */
+static __always_inline void py_walk_frames(struct py_loop *l)
+{
+	struct py_walk *w = &l->s->walk;
+	struct trust *trust = trust_of(w->process);
+
+	py_begin_walk(w);
 	LOOP(WALK_STEPS, py_step, l);
 	if (w->is_reused)
 		trust->clean = TRUST_NEVER;

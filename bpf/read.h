@@ -11,7 +11,8 @@
  * nothing: a page that is not present is -EFAULT, and trying again at once is useless. dst is
  * zeroed on failure. Whoever may wait has read_in_user() fetch what was missing and walks again.
  *
- * The host tests define READ_USER_FROM_TEST and bring their own.
+ * On the host, READ_USER_FROM_HOST is defined and whoever compiles the walk brings read_memory()
+ * and clock_ns(): user/inspect, of processes that live; the tests, of memory that they make.
  */
 
 /* From where the thread is looked at. */
@@ -35,7 +36,7 @@ struct door {
 };
 #endif
 
-#ifdef READ_USER_FROM_TEST
+#ifdef READ_USER_FROM_HOST
 int read_memory(void *dst, __u32 size, __u64 addr);
 __u64 clock_ns(void);
 

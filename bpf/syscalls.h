@@ -5,14 +5,16 @@
 /*
  * What a thread waits for in a system call: by its number, as the kernel's unistd.h of the
  * architecture has it. READ and WRITE that name no socket are of any file: its descriptor is the
- * first argument. WAIT_NONE (0): no row, WAIT_OTHER.
+ * first argument. WAIT_NONE (0): no row, WAIT_OTHER. Pure: user space, which finds call and
+ * arguments in /proc/PID/task/TID/syscall, goes by the same.
  */
 
 #include "bpf/events.h"
+#include "bpf/verifier.h"
 
 #define SYSCALLS 512
 
-#if defined(__TARGET_ARCH_x86)
+#if defined(__TARGET_ARCH_x86) || defined(__x86_64__)
 enum syscall {
 	SYSCALL_POLL = 7,
 	SYSCALL_SELECT = 23,
@@ -88,5 +90,57 @@ static const __u8 syscall_waits[SYSCALLS] = {
 };
 /* clang-format on */
 #endif
+
+/* futex(2): what of its operation is no flag, and those that wait for a word to change. */
+#define FUTEX_COMMAND 0x7f
+#define FUTEX_COMMANDS_THAT_WAIT                                                  \
+	(1U << 0 /* WAIT */ | 1U << 6 /* LOCK_PI */ | 1U << 9 /* WAIT_BITSET */ | \
+	 1U << 11 /* REQUEUE_PI */ | 1U << 13 /* LOCK_PI2 */)
+
+/* Is it futex(2), waiting? arg1: its second argument. */
+static __always_inline bool syscall_waits_for_futex(__s64 nr, __u64 arg1)
+{
+	__u32 command = arg1 & FUTEX_COMMAND;
+
+	return nr == SYSCALL_FUTEX && command < 32 && FUTEX_COMMANDS_THAT_WAIT & 1U << command;
+}
+
+/* Sleeping is also waiting for any of no files: that is how time.sleep() does it up to 3.10. */
+static __always_inline bool syscall_polls_nothing(__s64 nr, __u64 arg0, __u64 arg1)
+{
+	if (nr == SYSCALL_SELECT || nr == SYSCALL_PSELECT6)
+		return !arg0;
+	return (nr == SYSCALL_POLL || nr == SYSCALL_PPOLL) && !arg1;
+}
+
+/* enum wait_reason of a thread that waits in a call, by that and its first two arguments. */
+static __always_inline __u8 wait_of_syscall(__s64 nr, __u64 arg0, __u64 arg1)
+{
+	__u8 reason;
+
+	if ((__u64)nr >= SYSCALLS)
+		return WAIT_OTHER;
+	reason = syscall_waits[at_most(nr, SYSCALLS - 1)];
+	if (reason == WAIT_POLL && syscall_polls_nothing(nr, arg0, arg1))
+		return WAIT_SLEEP;
+	if (nr == SYSCALL_FUTEX && !syscall_waits_for_futex(nr, arg1))
+		return WAIT_OTHER;
+	return reason ? reason : WAIT_OTHER;
+}
+
+/* include/uapi/linux/stat.h */
+#define MODE_TYPE 0xf000
+#define MODE_FIFO 0x1000
+#define MODE_SOCKET 0xc000
+
+/* Of READ and WRITE of a file, by what kind of file it is (its mode & MODE_TYPE). */
+static __always_inline __u8 wait_of_file_type(__u8 reason, __u32 type)
+{
+	if (type == MODE_SOCKET)
+		return reason == WAIT_READ_FILE ? WAIT_READ_SOCKET : WAIT_WRITE_SOCKET;
+	if (type == MODE_FIFO)
+		return reason == WAIT_READ_FILE ? WAIT_READ_PIPE : WAIT_WRITE_PIPE;
+	return reason;
+}
 
 #endif

@@ -15,7 +15,7 @@ enum loop_result { LOOP_NEXT, LOOP_STOP };
  *
  * LOOP: callback(i, ctx) for i from 0 to n - 1, until it returns LOOP_STOP.
  */
-#ifdef READ_USER_FROM_TEST
+#ifdef READ_USER_FROM_HOST
 #define VERIFIED_ONCE static inline
 #define LOOP(n, callback, ctx)                              \
 	do {                                                \

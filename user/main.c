@@ -8,6 +8,7 @@ static const struct command *const commands[] = {
 	&command_record,
 	&command_report,
 	&command_diff,
+	&command_dump,
 	&command_export,
 	&command_import,
 	&command_agent,

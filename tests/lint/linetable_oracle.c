@@ -59,3 +59,31 @@ uint32_t linetable_oracle_compare(int format, const uint8_t *table, size_t len, 
 	lines_release(&pieces);
 	return bad;
 }
+
+/* The same of positions: four numbers an instruction in want, in the order of struct code_position,
+ * -1 where there is none. */
+uint32_t linetable_oracle_positions(const uint8_t *table, size_t len, int first, uint32_t count,
+				    const int32_t *want, uint32_t *bad_index, int32_t bad[4]);
+
+uint32_t linetable_oracle_positions(const uint8_t *table, size_t len, int first, uint32_t count,
+				    const int32_t *want, uint32_t *bad_index, int32_t bad[4])
+{
+	uint32_t stride = 1 + (uint32_t)((uint64_t)len * count / SCAN_BYTES_MAX), found = 0;
+
+	for (uint32_t i = 0; i < count; i += stride) {
+		struct code_position p;
+		int32_t got[4];
+
+		if (linetable_position(LINES_LOCATIONS, table, len, first, 2 * i, &p) < 0)
+			abort();
+		memcpy(got,
+		       (int32_t[]){ p.line ? p.line : -1, p.line ? p.end_line : -1, p.column,
+				    p.end_column },
+		       sizeof(got));
+		if (memcmp(got, want + 4 * (size_t)i, sizeof(got)) && !found++) {
+			*bad_index = i;
+			memcpy(bad, got, sizeof(got));
+		}
+	}
+	return found;
+}

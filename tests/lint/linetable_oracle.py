@@ -7,7 +7,8 @@ Usage: linetable_oracle.py LIBRARY        runs itself in each interpreter; exit 
        linetable_oracle.py LIBRARY COUNT  in this interpreter (3.6 and later), COUNT instructions of
                                           the standard library and then all the generated code
 
-The oracle is PyCode_Addr2Line() in every version, and code.co_lines() from 3.10 on. Found: see
+The oracle is PyCode_Addr2Line() in every version, code.co_lines() from 3.10 on, and for columns
+code.co_positions() from 3.11 on. Found: see
 tests/tools/pythons.py; versions it has to fetch are used if they are there already.
 PYEBPF_ORACLE_COUNT: instructions of the standard library for each interpreter (default 20000).
 """
@@ -198,19 +199,48 @@ def compare(library, code):
     return count, bad
 
 
+def compare_positions(library, code):
+    """(instructions, wrong answers)"""
+    wanted = []
+    for position in code.co_positions():
+        # Lines below 1 are none for us; what has no line has no columns.
+        line = position[0] if position[0] and position[0] > 0 else None
+        wanted += [-1 if number is None else number
+                   for number in (line, position[1] if line else None, *position[2:])]
+    count = len(wanted) // 4
+    table = code.co_linetable
+    bad_index, got = ctypes.c_uint32(), (ctypes.c_int32 * 4)()
+    bad = library.linetable_oracle_positions(
+        table, len(table), code.co_firstlineno, count, (ctypes.c_int32 * len(wanted))(*wanted),
+        ctypes.byref(bad_index), got)
+    if bad:
+        print("%s: %s: instruction %d: position %r, wanted %r"
+              % (code.co_filename, code.co_name, 2 * bad_index.value, list(got),
+                 wanted[4 * bad_index.value:4 * bad_index.value + 4]))
+    return count, bad
+
+
 def check_this_interpreter(path, count):
     library = ctypes.CDLL(path)
     library.linetable_oracle_compare.argtypes = [
         ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_uint32,
         ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
     library.linetable_oracle_compare.restype = ctypes.c_uint32
+    library.linetable_oracle_positions.argtypes = [
+        ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_uint32,
+        ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+    library.linetable_oracle_positions.restype = ctypes.c_uint32
     rng = random.Random(1)
-    codes = instructions = generated = mismatches = 0
+    codes = instructions = generated = mismatches = positions = 0
     for code in library_code(rng, count > 1000000):
         n, bad = compare(library, code)
         codes += 1
         instructions += n
         mismatches += bad
+        if FORMAT == LOCATIONS:
+            n, bad = compare_positions(library, code)
+            positions += n
+            mismatches += bad
         if instructions >= count:
             break
     if not instructions:
@@ -221,8 +251,12 @@ def check_this_interpreter(path, count):
         codes += 1
         generated += n
         mismatches += bad
-    print("%d code objects, %d + %d instructions, %d mismatches"
-          % (codes, instructions, generated, mismatches))
+        if FORMAT == LOCATIONS:
+            n, bad = compare_positions(library, code)
+            positions += n
+            mismatches += bad
+    print("%d code objects, %d + %d instructions, %d positions, %d mismatches"
+          % (codes, instructions, generated, positions, mismatches))
     return 1 if mismatches else 0
 
 

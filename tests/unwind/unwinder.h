@@ -11,7 +11,7 @@
 #include <linux/types.h>
 #include <sys/cdefs.h> /* __always_inline */
 
-#define READ_USER_FROM_TEST
+#define READ_USER_FROM_HOST
 #include "bpf/python_code.h"
 #include "bpf/python_frames.h"
 #include "bpf/python_opcode.h"

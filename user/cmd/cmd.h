@@ -97,6 +97,7 @@ int cmd_main(const struct command *const *commands, int argc, char **argv);
 /* Those who are not in main.c's table are not reachable. */
 extern const struct command command_agent;
 extern const struct command command_record;
+extern const struct command command_dump;
 extern const struct command command_export;
 extern const struct command command_import;
 extern const struct command command_report;

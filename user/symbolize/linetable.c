@@ -56,16 +56,24 @@ static int next_svarint(struct reader *r)
 	return v & 1 ? -(int)(v >> 1) : (int)(v >> 1);
 }
 
-static void skip(struct reader *r, int bytes)
+/* Columns are kept as they are from the start, 0-based; a varint has them plus 1, 0: none. */
+static int next_column(struct reader *r)
 {
-	while (bytes-- > 0)
-		next_byte(r);
+	unsigned column = next_varint(r);
+
+	return column && column <= INT32_MAX ? (int)column - 1 : -1;
 }
 
 static int shown(int64_t line)
 {
 	return line >= 1 && line <= INT32_MAX ? (int)line : 0;
 }
+
+/* Where the source of an entry's instructions is, beside the line that it begins on. */
+struct extent {
+	int64_t end_line;       /* from the line on */
+	int column, end_column; /* -1: not told */
+};
 
 /* Each of the next three reads one entry, knowing that c->pos < len, and leaves c on failure. */
 
@@ -98,11 +106,12 @@ static int next_deltas(struct linetable_cursor *c, const uint8_t *table, size_t 
 }
 
 static int next_location(struct linetable_cursor *c, const uint8_t *table, size_t len,
-			 struct lines_range *out)
+			 struct lines_range *out, struct extent *extent)
 {
 	struct reader r = { .pos = table + c->pos + 1, .end = table + len };
+	struct extent e = { .column = -1, .end_column = -1 };
 	unsigned head = table[c->pos];
-	unsigned kind = head >> 3 & 15;
+	unsigned kind = head >> 3 & 15, columns;
 	int delta = 0;
 
 	if (!(head & 0x80))
@@ -112,8 +121,9 @@ static int next_location(struct linetable_cursor *c, const uint8_t *table, size_
 		break;
 	case KIND_LONG:
 		delta = next_svarint(&r);
-		for (int i = 0; i < 3; i++) /* end line, column, end column */
-			next_varint(&r);
+		e.end_line = next_varint(&r);
+		e.column = next_column(&r);
+		e.end_column = next_column(&r);
 		break;
 	case KIND_NO_COLUMNS:
 		delta = next_svarint(&r);
@@ -122,10 +132,13 @@ static int next_location(struct linetable_cursor *c, const uint8_t *table, size_
 	case KIND_ONE_LINE_0 + 1:
 	case KIND_ONE_LINE_0 + 2:
 		delta = (int)kind - KIND_ONE_LINE_0;
-		skip(&r, 2);
+		e.column = (int)next_byte(&r);
+		e.end_column = (int)next_byte(&r);
 		break;
 	default: /* short form: same line, columns in one byte */
-		skip(&r, 1);
+		columns = next_byte(&r);
+		e.column = (int)(kind << 3 | columns >> 4);
+		e.end_column = e.column + (int)(columns & 15);
 	}
 	if (r.error)
 		return r.error;
@@ -133,6 +146,7 @@ static int next_location(struct linetable_cursor *c, const uint8_t *table, size_
 	c->line += delta;
 	*out = (struct lines_range){ .end = c->start + ((head & 7) + 1) * CODE_UNIT,
 				     .line = kind == KIND_NONE ? 0 : shown(c->line) };
+	*extent = e;
 	c->pos = (uint32_t)(r.pos - table);
 	return 1;
 }
@@ -142,9 +156,11 @@ static int next_location(struct linetable_cursor *c, const uint8_t *table, size_
  * or -ENODATA if the rest is needed first (never if is_whole). c moves on only with 1.
  */
 static int next_range(struct linetable_cursor *c, const uint8_t *table, size_t len, bool is_whole,
-		      struct lines_range *out)
+		      struct lines_range *out, struct extent *extent)
 {
 	int r;
+
+	*extent = (struct extent){ .column = -1, .end_column = -1 };
 
 	if (c->pos == len) {
 		if (!is_whole)
@@ -164,7 +180,7 @@ static int next_range(struct linetable_cursor *c, const uint8_t *table, size_t l
 		r = next_deltas(c, table, len, out);
 		break;
 	case LINES_LOCATIONS:
-		r = next_location(c, table, len, out);
+		r = next_location(c, table, len, out, extent);
 		break;
 	default:
 		return -EBADMSG;
@@ -174,21 +190,39 @@ static int next_range(struct linetable_cursor *c, const uint8_t *table, size_t l
 	return r == -ENODATA && is_whole ? -EBADMSG : r;
 }
 
-int linetable_line(enum lines_format format, const uint8_t *table, size_t len, int first,
-		   uint32_t instr)
+int linetable_position(enum lines_format format, const uint8_t *table, size_t len, int first,
+		       uint32_t instr, struct code_position *out)
 {
 	struct linetable_cursor c = { .format = format, .line = first };
 	struct lines_range range;
+	struct extent extent;
 	int r;
 
 	if (len > LINETABLE_BYTES_MAX)
 		return -E2BIG;
+	*out = (struct code_position){ .column = -1, .end_column = -1 };
 	if (instr > INT32_MAX)
 		return 0;
-	while ((r = next_range(&c, table, len, true, &range)) == 1)
-		if (instr < range.end)
-			return range.line;
+	while ((r = next_range(&c, table, len, true, &range, &extent)) == 1) {
+		if (instr >= range.end)
+			continue;
+		*out = (struct code_position){
+			.line = range.line,
+			.end_line = range.line ? shown(range.line + extent.end_line) : 0,
+			.column = extent.column,
+			.end_column = extent.end_column,
+		};
+		return range.line;
+	}
 	return r;
+}
+
+int linetable_line(enum lines_format format, const uint8_t *table, size_t len, int first,
+		   uint32_t instr)
+{
+	struct code_position position;
+
+	return linetable_position(format, table, len, first, instr, &position);
 }
 
 void lines_init(struct lines *l, enum lines_format format, int first)
@@ -233,6 +267,7 @@ static int append(struct lines *l, struct lines_range range)
 int lines_extend(struct lines *l, const uint8_t *table, size_t len, size_t whole_len)
 {
 	struct lines_range range;
+	struct extent extent;
 	int r;
 
 	if (whole_len > LINETABLE_BYTES_MAX)
@@ -245,7 +280,7 @@ int lines_extend(struct lines *l, const uint8_t *table, size_t len, size_t whole
 	for (;;) {
 		struct linetable_cursor next = l->next;
 
-		r = next_range(&next, table, len, len == whole_len, &range);
+		r = next_range(&next, table, len, len == whole_len, &range, &extent);
 		if (r != 1)
 			break;
 		if (append(l, range) < 0)

@@ -38,6 +38,20 @@
 int linetable_line(enum lines_format format, const uint8_t *table, size_t len, int first,
 		   uint32_t instr);
 
+/* Of the source of one instruction. Columns are bytes of the line's UTF-8, from 0; -1: not told. */
+struct code_position {
+	int line, end_line; /* 0: none */
+	int column, end_column;
+};
+
+/*
+ * linetable_line(), and what LINES_LOCATIONS says beside the line, as co_positions() has it: other
+ * formats, and interpreters started with -X no_debug_ranges, tell lines alone. *out is whole
+ * whatever is returned, but for -E2BIG.
+ */
+int linetable_position(enum lines_format format, const uint8_t *table, size_t len, int first,
+		       uint32_t instr, struct code_position *out);
+
 /* Where a decoder stands: between two entries. */
 struct linetable_cursor {
 	enum lines_format format;

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""pyebpf dump: stacks and states against what the program itself says of its threads."""
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+from harness import Workload, run, wait_until
+
+pytestmark = pytest.mark.usefixtures("pyebpf")
+KEYS = ["tid", "name", "comm", "state", "wait", "wait_seconds", "holds_gil", "waits_for_gil",
+        "in_gc", "handles", "is_consistent", "frames"]
+CHAIN = re.compile(r"(left,){0,41}(left_leaf,(work,)?)?$|(right,){0,41}(right_leaf,(work,)?)?$")
+
+
+def dump(*arguments, code=0):
+    done = run("dump", "--json", *arguments)
+    assert done.returncode == code, (done.returncode, done.stderr)
+    found = json.loads(done.stdout)
+    assert found["schema"] == "pyebpf-dump/1"
+    return found["processes"]
+
+
+def threads_of(pid):
+    process, = dump("-p", pid)
+    assert process["pid"] == pid and process["error"] is None
+    return {thread["tid"]: thread for thread in process["threads"]}, process
+
+
+def calls(thread):
+    return [[frame["name"], frame["file"], frame["line"]] for frame in thread["frames"]]
+
+
+def settled(pid, waits):
+    """Until all wait for what they are to wait for."""
+    found = []
+
+    def is_settled():
+        found[:] = [threads_of(pid)]
+        return sorted(str(t["wait"]) for t in found[0][0].values() if t["tid"] != pid) == \
+            sorted(waits)
+    wait_until(is_settled, 20, "all threads wait")
+    return found[0]
+
+
+WAITS = ["lock"] * 6 + ["sleep"] * 3 + ["read: socket", "read: pipe", "poll", "wait: process"]
+
+
+def check_states(python):
+    with Workload(python, "dumped.py", "states") as workload:
+        found, process = settled(workload.pid, WAITS)
+        workload.go()
+        truth = workload.truth()["threads"]
+        by_function = {}
+        for tid, wanted in truth.items():
+            thread = found[int(tid)]
+            by_function[wanted["name"]] = thread
+            assert calls(thread) == wanted["frames"], wanted["name"]
+            assert (thread["name"], thread["wait"]) == (wanted["name"], wanted["wait"])
+            assert thread["state"] == "blocked" and thread["is_consistent"]
+            assert list(thread)[:len(KEYS)] == KEYS
+            assert not thread["waits_for_gil"] and not thread["in_gc"]
+            assert thread["handles"] == ("KeyError" if "handles" in wanted["name"] else None)
+        check_locks(by_function, process)
+        check_columns(by_function["it handles"]["frames"][-1], python)
+        assert process["python"].startswith("3.%d." % python.minor)
+
+
+def check_locks(threads, process):
+    lock = threads["it waits_for_lock"]["lock"]
+    assert (lock["kind"], lock["owner"]) == ("Lock", threads["it holds_lock"]["tid"])
+    pair = {threads[name]["tid"] for name in ("it first_to_second", "it second_to_first")}
+    assert [set(cycle) for cycle in process["deadlocks"]] == [pair]
+    for name in ("it waits_for_event", "it in_generators", "it recurses"):
+        assert threads[name]["lock"] is None, name  # a condition's own
+
+
+def check_columns(frame, python):
+    if python.minor >= 11:
+        assert frame["end_line"] == frame["line"] + 1 and frame["column"] == 8
+        assert frame["end_column"] == 17
+    else:
+        assert frame["column"] is None and frame["end_column"] is None
+
+
+@pytest.mark.few_pythons
+def test_states(python):
+    if python.minor < 8:
+        pytest.skip("Thread.native_id is of 3.8")
+    check_states(python)
+
+
+@pytest.mark.full
+def test_states_everywhere(python):
+    if python.minor >= 8:
+        check_states(python)
+
+
+def test_states_free_threaded(free_threaded):
+    check_states(free_threaded)
+
+
+def check_churn(python, dumps, threads=200):
+    with Workload(python, "dumped.py", "churn", threads) as workload:
+        seen = consistent = 0
+        for _ in range(dumps):
+            found, _ = threads_of(workload.pid)
+            for thread in found.values():
+                if not (thread["name"] or "").startswith("churns"):
+                    continue
+                seen += 1
+                if not thread["is_consistent"]:
+                    continue
+                consistent += 1
+                names = [frame["name"] for frame in thread["frames"]]
+                at = names.index("churns") if "churns" in names else None
+                if at is not None:
+                    assert CHAIN.match("".join(name + "," for name in names[at + 1:])), names
+                else:  # it begins
+                    assert "left" not in names and "right" not in names, names
+        print("%d threads in %d dumps, %d consistent" % (seen, dumps, consistent))
+        assert seen >= dumps * threads * 0.95 and consistent > 0.9 * seen
+
+
+def test_threads_at_work(some_python):
+    check_churn(some_python, 3)
+
+
+@pytest.mark.full
+def test_threads_at_work_everywhere(python):
+    for _ in range(5 if python.minor >= 8 else 0):
+        check_churn(python, 200)
+
+
+def test_what_stands_still(some_python):
+    """Stopped by a signal; then its text."""
+    with Workload(some_python, "dumped.py", "alike", 5) as workload:
+        settled(workload.pid, ["lock"] * 5)
+        before, _ = threads_of(workload.pid)
+        os.kill(workload.pid, signal.SIGSTOP)
+        wait_until(lambda: all(t["state"] == "stopped" for t in
+                               threads_of(workload.pid)[0].values()), 10, "stopped")
+        after, _ = threads_of(workload.pid)
+        for tid, thread in after.items():
+            assert thread["is_consistent"] and thread["wait"] == "stopped"
+            assert calls(thread) == calls(before[tid])
+        os.kill(workload.pid, signal.SIGCONT)
+        done = run("dump", "-p", workload.pid)
+        assert done.returncode == 0 and not done.stderr
+        assert '"waits_for_event 0"' in done.stdout and " x 5: blocked" in done.stdout
+        assert "    def waits_for_event(): never.wait()" in done.stdout
+        assert "~~~~~~~~~~^^" in done.stdout  # of 3.11 on
+        last = run("dump", "--order=recent-first", "-p", workload.pid).stdout
+        alike = last[last.index(" x 5"):]
+        assert alike.index("in waits_for_event") > alike.index("in Event.wait")
+
+
+def test_main_thread_has_ended(some_python):
+    with Workload(some_python, "dumped.py", "leaderless") as workload:
+        def is_zombie():
+            with open("/proc/%d/stat" % workload.pid) as f:
+                return f.read().rpartition(")")[2].split()[0] == "Z"
+        wait_until(is_zombie, 10, "the main thread has ended")
+        found, _ = threads_of(workload.pid)
+        dead = found.pop(workload.pid)
+        (left,) = found.values()
+        assert dead["state"] == "dead" and not dead["frames"]
+        assert left["name"] == "the one that is left" and left["is_consistent"]
+        assert calls(left)[-2][0].endswith("wait")
+
+
+def test_one_that_never_rests(some_python):
+    script = "def spins():\n    while True: pass\nspins()"
+    with subprocess.Popen([*some_python.command, "-c", script]) as process:
+        try:
+            def spins():
+                names = [f["name"] for f in threads_of(process.pid)[0][process.pid]["frames"]]
+                return names == ["<module>", "spins"]
+            wait_until(spins, 10, "it spins")
+            thread = threads_of(process.pid)[0][process.pid]
+            assert thread["state"] in ("running", "runnable") and thread["holds_gil"]
+        finally:
+            process.kill()
+
+
+def test_other_pid_namespace(some_python):
+    script = "import time, threading\n" \
+             "threading.Thread(target=time.sleep, args=(99,), daemon=True).start()\ntime.sleep(99)"
+    with subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", *some_python.command,
+                           "-c", script]) as process:
+        try:
+            def found():
+                all = dump("--children", "-p", process.pid, code=3)
+                return [p for p in all if p["error"] is None]
+            wait_until(lambda: found() and len(found()[0]["threads"]) == 2, 10, "it is there")
+            wait_until(lambda: [t["wait"] for t in found()[0]["threads"]] == ["sleep"] * 2, 10,
+                       "both sleep")
+            main, other = found()[0]["threads"]
+            assert calls(main) == [["<module>", "<string>", 3]] and other["frames"]
+            assert main["is_consistent"] and other["is_consistent"]
+        finally:
+            process.kill()
+
+
+def test_source_that_has_changed(some_python, tmp_path):
+    script = tmp_path / "changes.py"
+    script.write_text("import time\ntime.sleep(99)\n")
+    os.utime(script, (1, 1))
+    with subprocess.Popen([*some_python.command, str(script)]) as process:
+        try:
+            wait_until(lambda: "time.sleep" in run("dump", "-p", process.pid).stdout, 10, "there")
+            assert "changed since" not in run("dump", "-p", process.pid).stdout
+            os.utime(script, (time.time() + 5, time.time() + 5))
+            assert "in <module> (source changed since the process started)" in \
+                run("dump", "-p", process.pid).stdout
+        finally:
+            process.kill()
+
+
+def test_what_is_no_python():
+    with subprocess.Popen(["sleep", "60"]) as process:
+        try:
+            done = run("dump", "-p", process.pid)
+            assert done.returncode == 3 and not done.stdout
+            assert re.match(r"pyebpf dump: pid \d+: no Python runtime in this process "
+                            r"\(mappings: .*sleep\)\ntry: pyebpf doctor -p \d+\n$", done.stderr)
+            asked, = dump("-p", process.pid, code=3)
+            assert "no Python runtime" in asked["error"] and asked["threads"] == []
+        finally:
+            process.kill()
+            process.wait()
+        done = run("dump", "-p", process.pid)
+        assert (done.returncode, done.stderr) == \
+            (3, "pyebpf dump: pid %d: no such process\n" % process.pid)
+
+
+def test_permission(some_python, pyebpf):
+    with subprocess.Popen([*some_python.command, "-c", "import time; time.sleep(60)"]) as process:
+        try:
+            done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                                   pyebpf, "dump", "-p", str(process.pid)],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
+            assert done.returncode == 4, done.stderr
+            assert "no permission to see its mappings (needs root or CAP_SYS_PTRACE" in done.stderr
+        finally:
+            process.kill()
+
+
+def test_all(some_python):
+    with Workload(some_python, "dumped.py", "alike", 1) as workload:
+        assert workload.pid in {p["pid"] for p in dump("-a")}
+
+
+@pytest.mark.parametrize("arguments, message", [
+    ((), "nothing to look at: give -p PID, -a or --container ID"),
+    (("-p", "1", "-a"), "-p, -a and --container exclude each other"),
+    (("-a", "--children"), "--children goes with -p"),
+    (("1",), "unexpected operand 1: a process is given by -p PID"),
+])
+def test_usage(arguments, message):
+    done = run("dump", *arguments)
+    assert done.returncode == 2 and message in done.stderr

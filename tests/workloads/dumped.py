@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Threads whose stacks and waits are known.
+
+    dumped.py states         a thread for each of STATES. READY, GO, then {"threads": {tid: {"name",
+                             "wait", "frames": [[name, file, line], ...] root first}}}, EXIT
+    dumped.py churn THREADS  threads that go down two chains of calls in turn, for ever. READY
+    dumped.py alike THREADS  threads that wait for one event. READY
+    dumped.py leaderless     one thread that waits; the main thread has ended. READY
+"""
+import ctypes
+import json
+import os
+import select
+import socket
+import sys
+import threading
+import time
+
+DEPTH = 40
+LONG = 600
+never = threading.Event()
+held, first, second = threading.Lock(), threading.RLock(), threading.RLock()
+has_held = threading.Event()
+both = threading.Barrier(2)
+
+
+def holds_lock():
+    with held:
+        has_held.set()
+        time.sleep(LONG)
+
+
+def waits_for_lock():
+    has_held.wait()
+    with held: pass
+
+
+def locks(mine, other):
+    with mine:
+        both.wait()
+        with other: pass
+
+
+def first_to_second(): locks(first, second)
+def second_to_first(): locks(second, first)
+def reads_socket(): PAIR[0].recv(1)
+def reads_pipe(): os.read(PIPE[0], 1)
+def polls(): select.select([PAIR[0]], [], [])
+def sleeps(): time.sleep(LONG)
+def waits_for_process(): os.waitpid(CHILD, 0)
+def waits_for_event(): never.wait()
+
+
+def handles():
+    try:
+        raise KeyError("why")
+    except KeyError:
+        time.sleep(
+            LONG)
+
+
+def in_generators():
+    def inner():
+        yield never.wait()
+
+    def outer():
+        for x in inner():
+            yield x
+    return [y for y in outer()]
+
+
+def recurses(depth=300):
+    return recurses(depth - 1) if depth else never.wait()
+
+
+STATES = {holds_lock: "sleep", waits_for_lock: "lock", first_to_second: "lock",
+          second_to_first: "lock", reads_socket: "read: socket", reads_pipe: "read: pipe",
+          polls: "poll", sleeps: "sleep", waits_for_process: "wait: process",
+          waits_for_event: "lock", handles: "sleep", in_generators: "lock", recurses: "lock"}
+
+
+def frames_of(frame):
+    found = []
+    while frame:
+        code = frame.f_code
+        found.append([getattr(code, "co_qualname", code.co_name), code.co_filename,
+                      frame.f_lineno])
+        frame = frame.f_back
+    return found[::-1]
+
+
+def fork_that_ends_with_us():
+    ends, ours = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(ours)
+        os.read(ends, 1)
+        os._exit(0)
+    return child
+
+
+def states():
+    global PAIR, PIPE, CHILD
+    PAIR, PIPE = socket.socketpair(), os.pipe()
+    CHILD = fork_that_ends_with_us()
+    threads = {}
+    for function in STATES:
+        threads[function] = threading.Thread(target=function, name="it " + function.__name__,
+                                             daemon=True)
+        threads[function].start()
+    print("READY", flush=True)
+    sys.stdin.readline()
+    now = sys._current_frames()
+    print(json.dumps({"threads": {thread.native_id: {
+        "name": thread.name, "wait": STATES[function], "frames": frames_of(now[thread.ident])}
+        for function, thread in threads.items()}}), flush=True)
+    sys.stdin.readline()
+
+
+def work(turns):
+    x = 0
+    for i in range(turns):
+        x += i * i
+    if turns % 7 == 0:
+        time.sleep(0.0002)
+    return x
+
+
+def left(depth, turns):
+    if depth:
+        return left(depth - 1, turns)
+    return left_leaf(turns)
+
+
+def right(depth, turns):
+    if depth:
+        return right(depth - 1, turns)
+    return right_leaf(turns)
+
+
+def left_leaf(turns): return work(turns)
+def right_leaf(turns): return work(turns)
+
+
+def churns(seed):
+    turns = seed
+    while True:
+        turns = (turns * 5 + 3) % 97
+        left(DEPTH, turns)
+        right(DEPTH, turns)
+
+
+def many(function, count):
+    for i in range(count):
+        threading.Thread(target=function, args=(i,) if function is churns else (), daemon=True,
+                         name="%s %d" % (function.__name__, i)).start()
+    print("READY", flush=True)
+    sys.stdin.readline()
+
+
+def leaderless():
+    threading.Thread(target=waits_for_event, name="the one that is left").start()
+    print("READY", flush=True)
+    ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)  # exit
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "states":
+        states()
+    elif sys.argv[1] == "leaderless":
+        leaderless()
+    else:
+        many({"churn": churns, "alike": waits_for_event}[sys.argv[1]], int(sys.argv[2]))
+    os._exit(0)

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "cmd/dump.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "cmd/cmd.h"
+#include "target/cgroup.h"
+#include "target/container_cgroup.h"
+
+struct dump_opts {
+	struct opt_u32_list pids;
+	const char *container;
+	bool all, children, json;
+	unsigned int order;
+};
+
+static const char *const order_words[] = { "recent-last", "recent-first", NULL };
+enum { RECENT_LAST, RECENT_FIRST };
+
+const char *dump_state_word(enum thread_state state)
+{
+	static const char *const words[] = {
+		[THREAD_RUNNING] = "running", [THREAD_RUNNABLE] = "runnable",
+		[THREAD_BLOCKED] = "blocked", [THREAD_STOPPED] = "stopped",
+		[THREAD_DEAD] = "dead",
+	};
+
+	return words[state];
+}
+
+const char *dump_lock_word(enum lock_kind kind)
+{
+	static const char *const words[] = {
+		[LOCK_NONE] = "lock",
+		[LOCK_LOCK] = "Lock",
+		[LOCK_RLOCK] = "RLock",
+		[LOCK_GIL] = "GIL",
+	};
+
+	return words[kind];
+}
+
+/* --- Whom ------------------------------------------------------------------------------------- */
+
+/* What was found by itself may not be Python, or have ended: that is no error. */
+struct dump_targets {
+	struct pids pids;
+	size_t named; /* the first so many were named by the user */
+};
+
+static int add_children(struct dump_targets *t)
+{
+	for (size_t i = 0; i < t->named; i++) {
+		struct pids found = VEC_INIT;
+		int r = proc_descendants(t->pids.items[i], &found);
+
+		if (r == -ENOMEM)
+			return r;
+		err_clear(); /* it is gone: said when it is read */
+		for (size_t j = 0; j < found.len && r >= 0; j++) {
+			bool is_known = false;
+
+			for (size_t k = 0; k < t->pids.len; k++)
+				is_known |= t->pids.items[k] == found.items[j];
+			if (!is_known && vec_push(&t->pids, found.items[j]) < 0)
+				r = -ENOMEM;
+		}
+		pids_releasep(&found);
+		if (r == -ENOMEM)
+			return r;
+	}
+	return 0;
+}
+
+static int list_container(const char *id, struct pids *out)
+{
+	struct cgroup cgroup = CGROUP_INIT;
+	int r = cgroup_open_container(id, &cgroup);
+
+	if (r >= 0)
+		r = cgroup_list(&cgroup, out);
+	cgroup_release(&cgroup);
+	return r;
+}
+
+static int find_targets(const struct dump_opts *o, struct dump_targets *t)
+{
+	if (o->all)
+		return proc_list(&t->pids);
+	if (o->container)
+		return list_container(o->container, &t->pids);
+	for (size_t i = 0; i < o->pids.len; i++)
+		if (vec_push(&t->pids, (pid_t)o->pids.items[i]) < 0)
+			return -ENOMEM;
+	t->named = t->pids.len;
+	return o->children ? add_children(t) : 0;
+}
+
+/* --- Reading ---------------------------------------------------------------------------------- */
+
+static int read_process(struct inspector *in, pid_t pid, struct inspect_process **out)
+{
+	_cleanup_(inspect_process_freep) struct inspect_process *p = NULL;
+	int r = inspect_process_open(in, pid, &p);
+
+	if (r >= 0)
+		r = inspect_process_read(in, p);
+	if (r < 0)
+		return r;
+	*out = take_ptr(p);
+	return 0;
+}
+
+static bool is_denied(int r)
+{
+	return r == -EPERM || r == -EACCES;
+}
+
+static int code_of(int r)
+{
+	return r == -ENOMEM ? EXIT_RUNTIME : is_denied(r) ? EXIT_DENIED : EXIT_NOTHING;
+}
+
+/* One of those that were named: its error is part of the output. *code: what that makes the exit
+ * code. */
+static int take_named(const struct call *call, struct inspector *in, struct dump *d, pid_t pid,
+		      int *code)
+{
+	struct dump_item item = { .pid = pid };
+	int r = read_process(in, pid, &item.process);
+
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0) {
+		item.error = strdup(err_message(r));
+		cmd_fail(call, r);
+		if (r != -ESRCH)
+			cmd_try("pyebpf doctor -p %d", pid);
+		*code = *code ? *code : code_of(r);
+		if (!item.error)
+			return -ENOMEM;
+	}
+	if (vec_push(&d->items, item) == 0)
+		return 0;
+	free(item.error);
+	inspect_process_free(item.process);
+	return -ENOMEM;
+}
+
+static int take_found(struct inspector *in, struct dump *d, pid_t pid, size_t *denied)
+{
+	struct dump_item item = { .pid = pid };
+	int r = read_process(in, pid, &item.process);
+
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0) {
+		*denied += is_denied(r);
+		err_clear();
+		return 0;
+	}
+	if (vec_push(&d->items, item) == 0)
+		return 0;
+	inspect_process_free(item.process);
+	return -ENOMEM;
+}
+
+static void find_containers(struct dump *d)
+{
+	struct cgroup_namespace ours = { 0 };
+
+	if (cgroup_namespace_find(&ours) < 0)
+		err_clear(); /* then it is told by what is seen from here */
+	for (size_t i = 0; i < d->items.len; i++)
+		container_find(d->items.items[i].pid, &ours, &d->items.items[i].container);
+	cgroup_namespace_release(&ours);
+	err_clear();
+}
+
+/* Returns the exit code, or a negative errno. */
+static int read_all(const struct call *call, const struct dump_targets *t, struct dump *d)
+{
+	_cleanup_(inspector_freep) struct inspector *in = NULL;
+	size_t denied = 0;
+	int code = EXIT_OK, r = inspector_new(&in);
+
+	for (size_t i = 0; i < t->pids.len && r >= 0; i++)
+		r = i < t->named ? take_named(call, in, d, t->pids.items[i], &code)
+				 : take_found(in, d, t->pids.items[i], &denied);
+	if (r < 0)
+		return r;
+	find_containers(d);
+	if (denied)
+		log_warning("%zu process%s could not be looked at: no permission (needs root or "
+			    "CAP_SYS_PTRACE)",
+			    denied, denied == 1 ? "" : "es");
+	if (d->items.len)
+		return code;
+	err_set(-ENOENT, "no process that runs Python among %zu", t->pids.len);
+	cmd_fail(call, -ENOENT);
+	return denied ? EXIT_DENIED : EXIT_NOTHING;
+}
+
+/* --- Printing --------------------------------------------------------------------------------- */
+
+static int print_text(const struct dump *d)
+{
+	struct terminal t;
+	bool is_first = true;
+	int r = 0;
+
+	terminal_init(&t, stdout);
+	t.width = 0; /* a traceback is not cut */
+	for (size_t i = 0; i < d->items.len && r >= 0; i++) {
+		if (!d->items.items[i].process)
+			continue; /* was said on stderr */
+		if (!is_first)
+			putchar('\n');
+		is_first = false;
+		r = dump_text(&t, d, &d->items.items[i]);
+	}
+	if (sources_hang(d->sources))
+		log_warning("sources are missing: their file system does not answer");
+	return r;
+}
+
+static void release(struct dump *d)
+{
+	for (size_t i = 0; i < d->items.len; i++) {
+		inspect_process_free(d->items.items[i].process);
+		free(d->items.items[i].error);
+	}
+	vec_release(&d->items);
+	sources_free(d->sources);
+}
+
+static int dump(const struct call *call, const struct dump_opts *o)
+{
+	struct dump_targets targets = { 0 };
+	struct dump d = { .time_ns = clock_ns(CLOCK_REALTIME),
+			  .recent_first = o->order == RECENT_FIRST };
+	int r = find_targets(o, &targets), code = EXIT_RUNTIME;
+
+	if (r < 0) {
+		code = cmd_fail(call, r);
+		if (o->container && r != -ENOMEM)
+			code = r == -EINVAL   ? EXIT_USAGE
+			       : r == -EACCES ? EXIT_DENIED
+					      : EXIT_NOTHING;
+	} else if ((r = sources_new(&d.sources)) >= 0 && (r = read_all(call, &targets, &d)) >= 0) {
+		code = r;
+		r = !d.items.len && !o->json ? 0 : o->json ? dump_json(stdout, &d) : print_text(&d);
+		if (r < 0)
+			code = cmd_fail(call, r);
+	} else {
+		code = cmd_fail(call, r);
+	}
+	release(&d);
+	pids_releasep(&targets.pids);
+	return code;
+}
+
+static int run(struct call *call)
+{
+	struct dump_opts o = { 0 };
+	const struct opt opts[] = {
+		OPT_GROUP("What to look at"),
+		OPT_U32_LIST('p', "pid", &o.pids, "PID", "these processes", .min = 1,
+			     .max = 1 << 22),
+		OPT_FLAG('a', "all", &o.all, "all Python processes of the machine"),
+		OPT_STR(0, "container", &o.container, "ID",
+			"processes of this container, by the first 12 digits of its id"),
+		OPT_FLAG(0, "children", &o.children, "also the children of -p that run Python"),
+		OPT_GROUP("Output"),
+		OPT_ENUM(0, "order", &o.order, "ORDER", order_words,
+			 "of the calls of a stack (recent-last, as Python's own tracebacks)"),
+		OPT_FLAG(0, "json", &o.json, "for programs: one JSON object"),
+		OPT_END,
+	};
+	int status, given;
+
+	if (!cmd_options(call, opts, &status))
+		return status;
+	given = (o.pids.len > 0) + o.all + !!o.container;
+	if (call->operands.len)
+		status = cmd_usage(call, "unexpected operand %s: a process is given by -p PID",
+				   call->operands.items[0]);
+	else if (!given)
+		status = cmd_usage(call, "nothing to look at: give -p PID, -a or --container ID");
+	else if (given > 1)
+		status = cmd_usage(call, "-p, -a and --container exclude each other");
+	else if (o.children && !o.pids.len)
+		status = cmd_usage(call, "--children goes with -p");
+	else
+		status = dump(call, &o);
+	vec_release(&o.pids);
+	return status;
+}
+
+const struct command command_dump = {
+	.name = "dump",
+	.summary = "show what each thread does at this moment",
+	.usage = "-p PID[,PID...] [OPTION]...\n-a [OPTION]...\n--container ID [OPTION]...",
+	.about = "Prints the stack of each thread of Python processes with its source, the "
+		 "expression that runs marked as in Python's own tracebacks, and what the thread "
+		 "does: whether it runs or what it waits for and since when, whether it holds "
+		 "the GIL or waits for it, collects garbage or handles an exception. Threads "
+		 "alike are shown once; threads that wait for locks that each other hold are "
+		 "named.\n\n"
+		 "Nothing is stopped, signalled or traced, and no BPF is needed: what it takes "
+		 "is root, CAP_SYS_PTRACE, or to be the user of the process. A thread is read "
+		 "while it stands still, which most do at any moment; one that runs all the time "
+		 "is shown as it was met, and it is said that its calls may not belong together.",
+	.examples = "pyebpf dump -p 412\twhere does it hang?\n"
+		    "pyebpf dump -p 412 --children\tand the processes that it has started?\n"
+		    "pyebpf dump -a --json\tall Pythons of this machine, for programs",
+	.operands = "",
+	.run = run,
+};

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef CMD_DUMP_H
+#define CMD_DUMP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "base/vec.h"
+#include "cmd/terminal.h"
+#include "inspect/process.h"
+#include "inspect/sources.h"
+#include "target/container.h"
+
+/* The parts of `pyebpf dump`; its option table is in dump.c. */
+
+/* A process that was asked for. */
+struct dump_item {
+	pid_t pid;
+	struct inspect_process *process; /* NULL: it could not be read */
+	char *error;                     /* why; NULL: it was */
+	struct container container;
+};
+
+struct dump {
+	VEC(struct dump_item) items;
+	struct sources *sources;
+	uint64_t time_ns;  /* since 1970 */
+	bool recent_first; /* the most recent call of a stack */
+};
+
+/* One process, as Python prints tracebacks. 0 or -ENOMEM. */
+int dump_text(const struct terminal *t, const struct dump *d, const struct dump_item *item);
+
+/* All of them, "pyebpf-dump/1". 0, -EIO or -ENOMEM. */
+int dump_json(FILE *out, const struct dump *d);
+
+/* "running", ...: as in JSON. */
+const char *dump_state_word(enum thread_state state);
+
+/* "Lock", "RLock", "GIL". */
+const char *dump_lock_word(enum lock_kind kind);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/strbuf.h"
+#include "cmd/dump.h"
+#include "collect/wait_words.h"
+#include "profile/module.h"
+#include "symbolize/code.h"
+#include "target/offsets.h"
+
+/* `dump --json`: the keys stand in README's and docs/dump.md's order, which programs rely on. */
+
+static void put_bool(struct json *j, const char *key, bool value)
+{
+	json_key(j, key);
+	json_bool(j, value);
+}
+
+static void put_line(struct json *j, const char *key, int value, int least)
+{
+	json_key(j, key);
+	value < least ? json_null(j) : json_i64(j, value);
+}
+
+/* The folder in which a program's own modules are looked for: that of its script. */
+struct script {
+	const char *folder; /* its first len bytes, the last slash included */
+	size_t len;         /* 0: there is none */
+};
+
+static struct script find_script(const struct inspect_process *p)
+{
+	for (size_t i = 0; i < p->thread_count; i++) {
+		const struct inspect_thread *t = &p->threads[i];
+
+		for (size_t k = t->frame_count; k-- > 0;) {
+			const struct inspect_frame *f = &t->frames[k];
+			const char *slash = memrchr(f->file, '/', f->file_len);
+
+			if (!strcmp(f->name, "<module>") && slash && *f->file != '<' &&
+			    !module_library_root(f->file, f->file_len))
+				return (struct script){ f->file, (size_t)(slash - f->file) + 1 };
+		}
+	}
+	return (struct script){ 0 };
+}
+
+static int put_module(struct json *j, const struct script *script, const struct inspect_frame *f)
+{
+	_cleanup_(strbuf_releasep) struct strbuf name = STRBUF_INIT;
+	size_t root = module_library_root(f->file, f->file_len);
+	int r = 0;
+
+	if (!root && script->len && f->file_len > script->len &&
+	    !memcmp(f->file, script->folder, script->len))
+		root = script->len;
+	if (f->identity)
+		r = module_put_name(f->file, f->file_len, root, &name);
+	json_key_string(j, "module", name.len ? strbuf_str(&name) : NULL);
+	return r;
+}
+
+static int put_frame(struct json *j, const struct script *script, const struct inspect_frame *f)
+{
+	int r;
+
+	json_object(j);
+	json_key(j, "name");
+	json_string_len(j, f->name, f->name_len);
+	json_key(j, "file");
+	json_string_len(j, f->file, f->file_len);
+	put_line(j, "line", f->at.line, 1);
+	json_key_string(j, "type", "python");
+	r = put_module(j, script, f);
+	put_line(j, "end_line", f->at.end_line, 1);
+	put_line(j, "column", f->at.column, 0);
+	put_line(j, "end_column", f->at.end_column, 0);
+	json_end(j);
+	return r;
+}
+
+static void put_lock(struct json *j, const struct inspect_lock *lock)
+{
+	char address[24];
+
+	json_key(j, "lock");
+	if (!lock->address) {
+		json_null(j);
+		return;
+	}
+	snprintf(address, sizeof(address), "0x%llx", (unsigned long long)lock->address);
+	json_object(j);
+	json_key_string(j, "kind", dump_lock_word(lock->kind));
+	json_key_string(j, "address", address);
+	put_line(j, "owner", lock->owner, 1);
+	json_end(j);
+}
+
+static int put_thread(struct json *j, const struct script *script, const struct inspect_thread *t)
+{
+	int r = 0;
+
+	json_object(j);
+	json_key_u64(j, "tid", (uint64_t)t->tid);
+	json_key_string(j, "name", t->name);
+	json_key_string(j, "comm", t->comm);
+	json_key_string(j, "state", dump_state_word(t->state));
+	json_key_string(j, "wait", t->wait ? wait_text(t->wait, t->syscall).s : NULL);
+	json_key_double(j, "wait_seconds", t->wait_ns < 0 ? NAN : (double)t->wait_ns / 1e9);
+	put_bool(j, "holds_gil", t->holds_gil);
+	put_bool(j, "waits_for_gil", t->waits_for_gil);
+	put_bool(j, "in_gc", t->in_gc);
+	json_key_string(j, "handles", t->handles);
+	put_bool(j, "is_consistent", t->is_consistent);
+	json_key(j, "frames");
+	json_array(j);
+	for (size_t i = t->frame_count; i-- > 0 && r >= 0;)
+		r = put_frame(j, script, &t->frames[i]);
+	json_end(j);
+	put_bool(j, "in_python", t->tstate != 0);
+	put_line(j, "fd", t->fd, 0);
+	put_lock(j, &t->lock);
+	json_end(j);
+	return r;
+}
+
+static void put_cycle(struct json *j, const struct inspect_process *p,
+		      const struct inspect_cycle *cycle)
+{
+	json_array(j);
+	for (size_t i = 0; i < cycle->threads.len; i++)
+		json_i64(j, p->threads[cycle->threads.items[i]].tid);
+	json_end(j);
+}
+
+static int put_process(struct json *j, const struct dump_item *item)
+{
+	const struct inspect_process *p = item->process;
+	const struct script script = p ? find_script(p) : (struct script){ 0 };
+	char version[VERSION_TEXT_BYTES];
+	int r = 0;
+
+	json_object(j);
+	json_key_u64(j, "pid", (uint64_t)item->pid);
+	json_key(j, "ppid");
+	p ? json_i64(j, p->ppid) : json_null(j);
+	json_key_string(j, "command_line", p ? p->command_line : NULL);
+	if (p)
+		version_format(p->runtime.version, version);
+	json_key_string(j, "python", p ? version : NULL);
+	json_key_string(j, "container", *item->container.id ? item->container.id : NULL);
+	json_key_string(j, "error", item->error);
+	json_key(j, "threads");
+	json_array(j);
+	for (size_t i = 0; p && i < p->thread_count && r >= 0; i++)
+		r = put_thread(j, &script, &p->threads[i]);
+	json_end(j);
+	json_key(j, "tasks");
+	json_array(j);
+	json_end(j);
+	json_key(j, "deadlocks");
+	json_array(j);
+	for (size_t i = 0; p && i < p->cycles.len; i++)
+		put_cycle(j, p, &p->cycles.items[i]);
+	json_end(j);
+	json_end(j);
+	return r;
+}
+
+int dump_json(FILE *out, const struct dump *d)
+{
+	struct json j;
+	int r = 0, e;
+
+	json_init(&j, out);
+	json_object(&j);
+	json_key_string(&j, "schema", "pyebpf-dump/1");
+	json_key_time(&j, "time", d->time_ns);
+	json_key(&j, "processes");
+	json_array_lines(&j);
+	for (size_t i = 0; i < d->items.len && r >= 0; i++)
+		r = put_process(&j, &d->items.items[i]);
+	json_end(&j);
+	json_end(&j);
+	e = json_finish(&j);
+	putc('\n', out);
+	return r < 0 ? r : e;
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "cmd/carets.h"
+#include "cmd/dump.h"
+#include "collect/wait_words.h"
+#include "symbolize/code.h"
+#include "target/offsets.h"
+
+/* `dump` for people. */
+
+#define REPEATS_SHOWN 3 /* frames alike in a row: _RECURSIVE_CUTOFF of Lib/traceback.py */
+#define ALIKE_SHOWN 8   /* threads alike whose names are told */
+
+struct printer {
+	struct line line;
+	const struct dump *dump;
+	const struct inspect_process *process;
+};
+
+/* --- Frames ----------------------------------------------------------------------------------- */
+
+static bool is_changed(const struct printer *p, const char *file)
+{
+	int64_t changed_ns = sources_changed_ns(p->dump->sources, p->process->door, file);
+
+	return changed_ns && p->process->start_ns && changed_ns > p->process->start_ns;
+}
+
+/* The marks of Python's tracebacks, under the line without its indent. */
+static int put_carets(struct printer *p, const struct source_line *source, size_t indent,
+		      const struct code_position *at)
+{
+	struct line *l = &p->line;
+	size_t from, before, hot, after;
+	struct carets c;
+
+	if (!carets_find(source->text, source->len, at, &c) || c.start < indent)
+		return 0;
+	from = foreign_columns(source->text + indent, c.start - indent);
+	before = foreign_columns(source->text + c.start, c.hot_start - c.start);
+	hot = foreign_columns(source->text + c.hot_start, c.hot_end - c.hot_start);
+	after = foreign_columns(source->text + c.hot_end, c.end - c.hot_end);
+	line_pad(l, 4 + from);
+	while (before--)
+		line_put(l, STYLE_HOT, "~");
+	while (hot--)
+		line_put(l, STYLE_HOT, "^");
+	while (after--)
+		line_put(l, STYLE_HOT, "~");
+	return line_end(l);
+}
+
+static int put_source(struct printer *p, const struct inspect_frame *f)
+{
+	struct source_line source;
+	size_t indent = 0;
+	int r;
+
+	if (!sources_line(p->dump->sources, p->process->door, f->file, f->at.line, &source))
+		return 0;
+	while (indent < source.len && strchr(" \t\f", source.text[indent]))
+		indent++;
+	if (indent == source.len)
+		return 0;
+	line_put(&p->line, STYLE_PLAIN, "    ");
+	line_put_foreign(&p->line, STYLE_PLAIN, source.text + indent, source.len - indent);
+	if ((r = line_end(&p->line)) < 0)
+		return r;
+	return put_carets(p, &source, indent, &f->at);
+}
+
+static int put_frame(struct printer *p, const struct inspect_frame *f)
+{
+	struct line *l = &p->line;
+	int r;
+
+	if (!f->identity) {
+		line_put(l, STYLE_DIM, "  [a call whose code cannot be read]");
+		return line_end(l);
+	}
+	line_put(l, STYLE_PLAIN, "  File \"");
+	line_put_foreign(l, STYLE_PLAIN, f->file, f->file_len);
+	line_putf(l, STYLE_PLAIN, "\", line %d, in ", f->at.line);
+	line_put_foreign(l, STYLE_BOLD, f->name, f->name_len);
+	if (is_changed(p, f->file))
+		line_put(l, STYLE_WARM, " (source changed since the process started)");
+	if ((r = line_end(l)) < 0)
+		return r;
+	return put_source(p, f);
+}
+
+static bool is_same_place(const struct inspect_frame *a, const struct inspect_frame *b)
+{
+	return a->identity == b->identity && a->at.line == b->at.line;
+}
+
+/* The end at which a walk that was cut had to stop: the outermost calls. */
+static const char *cut_of(const struct inspect_thread *t)
+{
+	switch (t->status) {
+	case UNWIND_COMPLETE:
+	case UNWIND_OUTSIDE:
+	case UNWIND_UNIDENTIFIED:
+		return NULL;
+	case UNWIND_TRUNCATED:
+		return "outer calls are left out: they are too many";
+	case UNWIND_LATE:
+		return "outer calls are left out: it took too long";
+	case UNWIND_FAULT:
+		return "outer calls are missing: their memory cannot be read";
+	case UNWIND_CUT:
+	case UNWIND_INVALID:
+		break;
+	}
+	return "outer calls are missing: what leads there is no frame";
+}
+
+static int put_note(struct printer *p, const char *text)
+{
+	line_putf(&p->line, STYLE_DIM, "  [%s]", text);
+	return line_end(&p->line);
+}
+
+static int put_repeats(struct printer *p, size_t repeats)
+{
+	if (repeats <= REPEATS_SHOWN)
+		return 0;
+	repeats -= REPEATS_SHOWN;
+	line_putf(&p->line, STYLE_DIM, "  [Previous line repeated %zu more time%s]", repeats,
+		  repeats == 1 ? "" : "s");
+	return line_end(&p->line);
+}
+
+static int put_stack(struct printer *p, const struct inspect_thread *t)
+{
+	const bool recent_first = p->dump->recent_first;
+	const char *cut = cut_of(t);
+	const struct inspect_frame *last = NULL;
+	size_t repeats = 0;
+	int r = 0;
+
+	if (cut && !recent_first)
+		r = put_note(p, cut);
+	for (size_t i = 0; i < t->frame_count && r >= 0; i++) {
+		const struct inspect_frame *f =
+			&t->frames[recent_first ? i : t->frame_count - 1 - i];
+
+		if (!last || !is_same_place(last, f)) {
+			r = put_repeats(p, repeats);
+			repeats = 0;
+		}
+		last = f;
+		if (r >= 0 && ++repeats <= REPEATS_SHOWN)
+			r = put_frame(p, f);
+	}
+	if (r >= 0)
+		r = put_repeats(p, repeats);
+	if (r >= 0 && cut && recent_first)
+		r = put_note(p, cut);
+	return r;
+}
+
+/* --- What a thread does -------------------------------------------------------------------------
+ */
+
+static const struct inspect_thread *find_thread(const struct inspect_process *p, pid_t tid)
+{
+	for (size_t i = 0; i < p->thread_count; i++)
+		if (p->threads[i].tid == tid)
+			return &p->threads[i];
+	return NULL;
+}
+
+static void put_name(struct line *l, const struct inspect_thread *t)
+{
+	const char *name = t->name ? t->name : t->comm;
+
+	line_put(l, STYLE_PLAIN, " \"");
+	line_put_foreign(l, STYLE_BOLD, name, strlen(name));
+	line_put(l, STYLE_PLAIN, "\"");
+}
+
+/* "thread 412 "Worker"". */
+static void put_thread_of(struct printer *p, pid_t tid)
+{
+	const struct inspect_thread *t = find_thread(p->process, tid);
+
+	line_putf(&p->line, STYLE_PLAIN, "thread %d", tid);
+	if (t)
+		put_name(&p->line, t);
+}
+
+static void put_lock(struct printer *p, const struct inspect_thread *t)
+{
+	const struct inspect_lock *lock = &t->lock;
+
+	if (lock->kind == LOCK_NONE)
+		return;
+	if (lock->kind != LOCK_GIL)
+		line_putf(&p->line, STYLE_PLAIN, ", %s at 0x%llx", dump_lock_word(lock->kind),
+			  (unsigned long long)lock->address);
+	if (!lock->owner)
+		return;
+	line_put(&p->line, STYLE_PLAIN, lock->kind == LOCK_GIL ? ", held by " : " held by ");
+	put_thread_of(p, lock->owner);
+}
+
+static void put_state(struct printer *p, const struct inspect_thread *t, int64_t longest_ns)
+{
+	struct line *l = &p->line;
+	const bool tells_wait = t->state == THREAD_BLOCKED && t->wait != WAIT_NONE;
+
+	line_put(l, t->state == THREAD_RUNNING ? STYLE_HOT : STYLE_PLAIN,
+		 t->state == THREAD_RUNNING ? "on CPU" : dump_state_word(t->state));
+	if (t->wait_ns >= 0) {
+		line_putf(l, STYLE_PLAIN, " %s", units_ns((uint64_t)t->wait_ns).s);
+		if (longest_ns > t->wait_ns &&
+		    strcmp(units_ns((uint64_t)longest_ns).s, units_ns((uint64_t)t->wait_ns).s))
+			line_putf(l, STYLE_PLAIN, " to %s", units_ns((uint64_t)longest_ns).s);
+	}
+	if (tells_wait)
+		line_putf(l, STYLE_WARM, ": %s", wait_text(t->wait, t->syscall).s);
+	if (tells_wait && t->fd >= 0)
+		line_putf(l, STYLE_PLAIN, ", fd %d", t->fd);
+	put_lock(p, t);
+	if (t->holds_gil)
+		line_put(l, STYLE_WARM, ", holds the GIL");
+	if (t->in_gc)
+		line_put(l, STYLE_WARM, ", collects garbage");
+	if (t->handles) {
+		line_put(l, STYLE_PLAIN, ", handles ");
+		line_put_foreign(l, STYLE_WARM, t->handles, strlen(t->handles));
+	}
+}
+
+/* --- Threads alike ---------------------------------------------------------------------------- */
+
+static bool is_same_text(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+static bool is_alike(const struct inspect_thread *a, const struct inspect_thread *b)
+{
+	if (a->state != b->state || a->wait != b->wait || a->syscall != b->syscall ||
+	    a->holds_gil != b->holds_gil || a->in_gc != b->in_gc ||
+	    a->is_consistent != b->is_consistent || a->status != b->status ||
+	    a->lock.address != b->lock.address || a->lock.owner != b->lock.owner ||
+	    !a->tstate != !b->tstate || !is_same_text(a->handles, b->handles) ||
+	    a->frame_count != b->frame_count)
+		return false;
+	if (!a->tstate)
+		return !strcmp(a->comm, b->comm);
+	for (size_t i = 0; i < a->frame_count; i++)
+		if (!is_same_place(&a->frames[i], &b->frames[i]))
+			return false;
+	return true;
+}
+
+/* The first of some threads that are alike, and how many they are. */
+struct group {
+	size_t first, count;
+	int64_t shortest_ns, longest_ns; /* how long they wait; -1: not known */
+};
+
+struct groups {
+	VEC(struct group) items;
+	size_t *of_thread; /* index of its group, by thread */
+};
+
+static int find_groups(const struct inspect_process *p, struct groups *out)
+{
+	out->of_thread = calloc(p->thread_count ? p->thread_count : 1, sizeof(*out->of_thread));
+	if (!out->of_thread)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->thread_count; i++) {
+		const struct inspect_thread *t = &p->threads[i];
+		struct group *g;
+		size_t k = 0;
+
+		while (k < out->items.len && !is_alike(&p->threads[out->items.items[k].first], t))
+			k++;
+		if (k == out->items.len &&
+		    vec_push(&out->items, ((struct group){ i, 0, t->wait_ns, t->wait_ns })) < 0)
+			return -ENOMEM;
+		g = &out->items.items[k];
+		g->count++;
+		if (t->wait_ns < g->shortest_ns)
+			g->shortest_ns = t->wait_ns;
+		if (t->wait_ns > g->longest_ns)
+			g->longest_ns = t->wait_ns;
+		out->of_thread[i] = k;
+	}
+	return 0;
+}
+
+/* The others of a group. */
+static int put_others(struct printer *p, const struct groups *groups, size_t group)
+{
+	const struct group *g = &groups->items.items[group];
+	struct line *l = &p->line;
+	size_t shown = 0;
+
+	if (g->count < 2)
+		return 0;
+	line_put(l, STYLE_DIM, "  also");
+	for (size_t i = g->first + 1; i < p->process->thread_count && shown < ALIKE_SHOWN; i++) {
+		const struct inspect_thread *t = &p->process->threads[i];
+
+		if (groups->of_thread[i] != group)
+			continue;
+		line_putf(l, STYLE_DIM, "%s %d", shown++ ? "," : "", t->tid);
+		if (t->name)
+			put_name(l, t);
+	}
+	if (shown < g->count - 1)
+		line_putf(l, STYLE_DIM, " and %zu more", g->count - 1 - shown);
+	return line_end(l);
+}
+
+static int put_group(struct printer *p, const struct groups *groups, size_t group)
+{
+	const struct group *g = &groups->items.items[group];
+	struct inspect_thread t = p->process->threads[g->first];
+	struct line *l = &p->line;
+	int r;
+
+	t.wait_ns = g->shortest_ns;
+	line_putf(l, STYLE_PLAIN, "Thread %d", t.tid);
+	put_name(l, &t);
+	if (t.name && strncmp(t.name, t.comm, COMM_BYTES - 1) != 0) {
+		line_put(l, STYLE_DIM, " (");
+		line_put_foreign(l, STYLE_DIM, t.comm, strlen(t.comm));
+		line_put(l, STYLE_DIM, ")");
+	}
+	if (g->count > 1)
+		line_putf(l, STYLE_BOLD, " x %zu", g->count);
+	line_put(l, STYLE_PLAIN, ": ");
+	put_state(p, &t, g->longest_ns);
+	if ((r = line_end(l)) < 0 || (r = put_others(p, groups, group)) < 0)
+		return r;
+	if (!t.is_consistent && t.tstate && t.state != THREAD_DEAD &&
+	    (r = put_note(p, "it ran while it was read: its calls may not belong together")) < 0)
+		return r;
+	if (!t.frame_count && t.state != THREAD_DEAD)
+		return put_note(p, t.tstate ? "runs no Python code" : "not a Python thread");
+	return put_stack(p, &t);
+}
+
+/* --- Processes -------------------------------------------------------------------------------- */
+
+static int put_cycle(struct printer *p, const struct inspect_cycle *cycle)
+{
+	struct line *l = &p->line;
+
+	line_put(l, STYLE_HOT, "Deadlock: ");
+	for (size_t i = 0; i < cycle->threads.len; i++) {
+		const struct inspect_thread *t = &p->process->threads[cycle->threads.items[i]];
+
+		if (!i)
+			put_thread_of(p, t->tid);
+		line_putf(l, STYLE_PLAIN, "%s waits for %s at 0x%llx, which ", i ? ", which" : "",
+			  dump_lock_word(t->lock.kind), (unsigned long long)t->lock.address);
+		put_thread_of(p, t->lock.owner);
+		line_put(l, STYLE_PLAIN, " holds");
+	}
+	return line_end(l);
+}
+
+static int put_process(struct printer *p, const struct dump_item *item)
+{
+	const struct inspect_process *process = p->process;
+	struct line *l = &p->line;
+	char version[VERSION_TEXT_BYTES];
+	int r;
+
+	version_format(process->runtime.version, version);
+	line_putf(l, STYLE_BOLD, "pid %d", process->pid);
+	line_putf(l, STYLE_PLAIN, ", CPython %s%s, %zu thread%s%s: ", version,
+		  process->runtime.offsets.is_free_threaded ? " free-threaded" : "",
+		  process->thread_count, process->thread_count == 1 ? "" : "s",
+		  process->is_frozen ? ", frozen" : "");
+	line_put_foreign(l, STYLE_PLAIN, process->command_line, strlen(process->command_line));
+	if (*item->container.id)
+		line_putf(l, STYLE_DIM, " (container %.12s)", item->container.id);
+	if ((r = line_end(l)) < 0)
+		return r;
+	for (size_t i = 0; i < process->cycles.len && r >= 0; i++)
+		r = put_cycle(p, &process->cycles.items[i]);
+	return r;
+}
+
+int dump_text(const struct terminal *t, const struct dump *d, const struct dump_item *item)
+{
+	struct printer p = { .line = LINE_INIT(t), .dump = d, .process = item->process };
+	struct groups groups = { 0 };
+	int r = find_groups(p.process, &groups);
+
+	if (r >= 0)
+		r = put_process(&p, item);
+	for (size_t i = 0; i < groups.items.len && r >= 0; i++)
+		r = (r = line_end(&p.line)) < 0 ? r : put_group(&p, &groups, i);
+	vec_release(&groups.items);
+	free(groups.of_thread);
+	line_release(&p.line);
+	return r;
+}

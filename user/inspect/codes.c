@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "inspect/codes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/vec.h"
+#include "symbolize/code.h"
+#include "symbolize/pystring.h"
+
+#define SLOTS_MIN 256
+
+struct inspect_codes {
+	VEC(struct inspect_code *)
+	items;             /* in the order in which they came; each owned, with its
+			      text and table behind it */
+	uint32_t *slots;   /* index + 1, by identity; 0: free */
+	size_t slot_count; /* power of two */
+};
+
+int codes_new(struct inspect_codes **out)
+{
+	_cleanup_(codes_freep) struct inspect_codes *c = calloc(1, sizeof(*c));
+
+	if (!c || !(c->slots = calloc(SLOTS_MIN, sizeof(*c->slots))))
+		return -ENOMEM;
+	c->slot_count = SLOTS_MIN;
+	*out = take_ptr(c);
+	return 0;
+}
+
+void codes_free(struct inspect_codes *c)
+{
+	if (!c)
+		return;
+	codes_forget(c, 0);
+	vec_release(&c->items);
+	free(c->slots);
+	free(c);
+}
+
+/* Its slot, or the free one where it belongs. */
+static uint32_t *slot_of(const struct inspect_codes *c, uint64_t identity)
+{
+	size_t i = hash_u64(identity) & (c->slot_count - 1);
+
+	while (c->slots[i] && c->items.items[c->slots[i] - 1]->identity != identity)
+		i = (i + 1) & (c->slot_count - 1);
+	return &c->slots[i];
+}
+
+static void fill_slots(struct inspect_codes *c)
+{
+	memset(c->slots, 0, c->slot_count * sizeof(*c->slots));
+	for (size_t i = 0; i < c->items.len; i++)
+		*slot_of(c, c->items.items[i]->identity) = (uint32_t)i + 1;
+}
+
+/* At most half of them are taken. */
+static int grow(struct inspect_codes *c)
+{
+	uint32_t *slots;
+
+	if (2 * (c->items.len + 1) <= c->slot_count)
+		return 0;
+	slots = calloc(2 * c->slot_count, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	free(c->slots);
+	c->slots = slots;
+	c->slot_count *= 2;
+	fill_slots(c);
+	return 0;
+}
+
+size_t codes_count(const struct inspect_codes *c)
+{
+	return c->items.len;
+}
+
+void codes_forget(struct inspect_codes *c, size_t count)
+{
+	if (c->items.len <= count)
+		return;
+	while (c->items.len > count)
+		free(c->items.items[--c->items.len]);
+	fill_slots(c);
+}
+
+/* A str as the walker copied it; returns its length, the NUL not counted. */
+static size_t put_text(const struct pystring *s, char *out)
+{
+	ssize_t len = pystring_utf8(s, out, PYSTRING_UTF8_BYTES(s->len) + sizeof(CODE_UNKNOWN));
+
+	if (len >= 0)
+		return (size_t)len;
+	memcpy(out, CODE_UNKNOWN, sizeof(CODE_UNKNOWN));
+	return sizeof(CODE_UNKNOWN) - 1;
+}
+
+/* What is told of it, in one piece of memory. */
+static struct inspect_code *code_of(const struct walk_process *p, const struct code_event *e)
+{
+	const uint8_t *bytes = (const uint8_t *)(e + 1);
+	const struct pystring file = { .bytes = bytes,
+				       .len = e->filename_bytes,
+				       .kind = e->filename_kind,
+				       .is_cut = e->is_cut & 1 };
+	const struct pystring name = { .bytes = bytes + file.len,
+				       .len = e->name_bytes,
+				       .kind = e->name_kind,
+				       .is_cut = e->is_cut >> 1 & 1 };
+	size_t lines_len = e->lines_total <= LINETABLE_BYTES_MAX ? e->lines_total : 0;
+	size_t texts = PYSTRING_UTF8_BYTES(file.len) + PYSTRING_UTF8_BYTES(name.len) +
+		       2 * sizeof(CODE_UNKNOWN);
+	struct inspect_code *code = malloc(sizeof(*code) + texts + lines_len);
+	char *text = (char *)(code + 1);
+	uint8_t *lines;
+
+	if (!code)
+		return NULL;
+	*code = (struct inspect_code){ .identity = e->code,
+				       .first_line = (int32_t)e->first_line > 0
+							     ? (int32_t)e->first_line
+							     : 1 };
+	code->file = text;
+	code->file_len = put_text(&file, text);
+	code->name = text + code->file_len + 1;
+	code->name_len = put_text(&name, text + code->file_len + 1);
+	lines = (uint8_t *)text + texts;
+	memcpy(lines, bytes + file.len + name.len,
+	       lines_len < e->lines_bytes ? lines_len : e->lines_bytes);
+	if (lines_len > e->lines_bytes &&
+	    p->read(p->arg, e->lines_addr + e->lines_bytes, lines + e->lines_bytes,
+		    lines_len - e->lines_bytes) < 0)
+		lines_len = 0;
+	code->lines = lines;
+	code->lines_len = lines_len;
+	return code;
+}
+
+int codes_get(struct inspect_codes *c, struct walker *w, const struct walk_process *p,
+	      uint64_t identity, uint64_t addr, const struct inspect_code **out)
+{
+	uint32_t slot = *slot_of(c, identity);
+	const struct code_event *event;
+	struct inspect_code *code;
+	int r;
+
+	if (slot) {
+		*out = c->items.items[slot - 1];
+		return 0;
+	}
+	r = walker_describe(w, p, identity, addr, &event);
+	if (r < 0)
+		return r;
+	code = code_of(p, event);
+	if (!code || grow(c) < 0 || vec_push(&c->items, code) < 0) {
+		free(code);
+		return -ENOMEM;
+	}
+	*slot_of(c, identity) = (uint32_t)c->items.len;
+	*out = code;
+	return 0;
+}
+
+struct code_position code_position(const struct inspect_code *code, enum lines_format format,
+				   uint32_t instr)
+{
+	struct code_position p;
+
+	if (linetable_position(format, code->lines, code->lines_len, code->first_line, instr, &p) <=
+	    0)
+		p = (struct code_position){ .line = code->first_line,
+					    .end_line = code->first_line,
+					    .column = -1,
+					    .end_column = -1 };
+	return p;
+}

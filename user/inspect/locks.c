@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "inspect/locks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inspect/process.h"
+#include "inspect/thread_files.h"
+#include "symbolize/exceptiontable.h"
+
+#define SLOTS_MAX 256          /* of a value stack; deeper ones are looked at from the bottom */
+#define TABLE_BYTES_MAX 16384  /* of an exception table */
+#define FRAMES_LOOKED_AT 16384 /* all in all */
+#define TYPE_NAME_MAX 32
+
+/*
+ * Where the value stack of a frame is, beside what struct py_offsets has. Of PyFrameObject up to
+ * 3.10, then of _PyInterpreterFrame; code_* from the end of PyObject. Compared with CPython's
+ * headers by hand: frameobject.h, pycore_frame.h, pycore_interpframe_structs.h, code.h.
+ */
+struct stack_layout {
+	uint8_t minor_first, minor_last;
+	uint16_t iblock, blockstack; /* up to 3.10 */
+	uint16_t valuestack;         /* up to 3.10: pointer to where it begins */
+	uint16_t localsplus;         /* later: it begins behind these, co_nlocalsplus */
+	uint16_t stackpointer;       /* 3.14+: behind its last entry; 0: not kept */
+	uint16_t code_stacksize;
+	uint16_t code_nlocalsplus;
+	uint16_t code_exceptiontable;
+};
+
+static const struct stack_layout layouts[] = {
+	{ .minor_first = 8,
+	  .minor_last = 9,
+	  .iblock = 112,
+	  .blockstack = 120,
+	  .valuestack = 64,
+	  .code_stacksize = 16 },
+	{ .minor_first = 10,
+	  .minor_last = 10,
+	  .iblock = 104,
+	  .blockstack = 112,
+	  .valuestack = 64,
+	  .code_stacksize = 16 },
+	{ .minor_first = 11,
+	  .minor_last = 11,
+	  .localsplus = 72,
+	  .code_stacksize = 52,
+	  .code_nlocalsplus = 60,
+	  .code_exceptiontable = 24 },
+	{ .minor_first = 12,
+	  .minor_last = 13,
+	  .localsplus = 72,
+	  .code_stacksize = 48,
+	  .code_nlocalsplus = 56,
+	  .code_exceptiontable = 24 },
+	{ .minor_first = 14,
+	  .minor_last = 15,
+	  .localsplus = 80,
+	  .stackpointer = 64,
+	  .code_stacksize = 48,
+	  .code_nlocalsplus = 56,
+	  .code_exceptiontable = 24 },
+};
+
+#define BLOCK_BYTES 12 /* PyTryBlock: type, handler, level */
+#define BLOCKS_MAX 20  /* CO_MAXBLOCKS */
+
+struct locks {
+	struct inspect_process *p;
+	const struct stack_layout *layout;
+	uint64_t head; /* sizeof(PyObject) */
+	size_t frames_left;
+};
+
+static int get(const struct locks *l, uint64_t addr, void *out, size_t len)
+{
+	return window_read(&l->p->window, addr, out, len);
+}
+
+/* --- Objects ---------------------------------------------------------------------------------- */
+
+/* "" if it is no object. */
+static void type_name(const struct locks *l, uint64_t object, char out[TYPE_NAME_MAX])
+{
+	uint64_t type, name;
+
+	*out = '\0';
+	if (!object || object % 8 || get(l, object + l->head - 8, &type, 8) < 0 ||
+	    get(l, type + l->head + 8, &name, 8) < 0 || get(l, name, out, TYPE_NAME_MAX) < 0)
+		*out = '\0';
+	out[TYPE_NAME_MAX - 1] = '\0';
+}
+
+static enum lock_kind kind_of(const char *type)
+{
+	return !strcmp(type, "_thread.lock")    ? LOCK_LOCK
+	       : !strcmp(type, "_thread.RLock") ? LOCK_RLOCK
+						: LOCK_NONE;
+}
+
+/* The lock that an entry of a value stack is, or (is_method) whose bound method it is. */
+static struct inspect_lock lock_of(const struct locks *l, uint64_t object, bool *is_method)
+{
+	struct inspect_lock lock = { .address = object };
+	char type[TYPE_NAME_MAX];
+
+	*is_method = false;
+	type_name(l, object, type);
+	if (!strcmp(type, "builtin_function_or_method")) {
+		*is_method = true;
+		if (get(l, object + l->head + 8, &lock.address, 8) < 0) /* m_self */
+			return (struct inspect_lock){ 0 };
+		type_name(l, lock.address, type);
+	}
+	lock.kind = kind_of(type);
+	return lock.kind ? lock : (struct inspect_lock){ 0 };
+}
+
+/* --- Value stacks ----------------------------------------------------------------------------- */
+
+struct value_stack {
+	uint64_t slots[SLOTS_MAX];
+	size_t count; /* that may be in use */
+	size_t live;  /* that are: those of the blocks that the instruction is in */
+};
+
+/* Up to 3.10: how many entries are left when the innermost block ends. */
+static size_t live_of_blocks(const struct locks *l, const struct inspect_frame *f)
+{
+	int32_t blocks, block[3];
+
+	if (get(l, f->frame + l->layout->iblock, &blocks, sizeof(blocks)) < 0 || blocks <= 0 ||
+	    blocks > BLOCKS_MAX ||
+	    get(l, f->frame + l->layout->blockstack + (uint64_t)(blocks - 1) * BLOCK_BYTES, block,
+		sizeof(block)) < 0 ||
+	    block[2] < 0)
+		return 0;
+	return (size_t)block[2];
+}
+
+static size_t live_of_table(const struct locks *l, const struct inspect_frame *f)
+{
+	const struct py_offsets *off = l->p->memory.off;
+	uint8_t table[TABLE_BYTES_MAX];
+	uint64_t bytes, size;
+	int depth;
+
+	if (get(l, f->code + l->head + l->layout->code_exceptiontable, &bytes, 8) < 0 ||
+	    get(l, bytes + off->bytes_size, &size, 8) < 0 || size > sizeof(table) ||
+	    get(l, bytes + off->bytes_data, table, size) < 0)
+		return 0;
+	depth = exceptiontable_depth(table, size, f->instr);
+	return depth < 0 ? 0 : (size_t)depth;
+}
+
+static int find_stack(const struct locks *l, const struct inspect_frame *f, uint64_t *at,
+		      size_t *count)
+{
+	const struct stack_layout *s = l->layout;
+	int32_t size, locals = 0;
+	uint64_t end;
+
+	if (get(l, f->code + l->head + s->code_stacksize, &size, 4) < 0 || size < 0)
+		return -EFAULT;
+	*count = (size_t)size;
+	if (s->valuestack)
+		return get(l, f->frame + s->valuestack, at, 8);
+	if (get(l, f->code + l->head + s->code_nlocalsplus, &locals, 4) < 0 || locals < 0)
+		return -EFAULT;
+	*at = f->frame + s->localsplus + 8 * (uint64_t)locals;
+	if (!s->stackpointer || get(l, f->frame + s->stackpointer, &end, 8) < 0)
+		return 0;
+	/* 0 while it runs bytecode. */
+	if (end >= *at && (end - *at) / 8 <= *count)
+		*count = (end - *at) / 8;
+	return 0;
+}
+
+static int read_stack(const struct locks *l, const struct inspect_frame *f, struct value_stack *out)
+{
+	uint64_t at;
+
+	if (!f->identity || find_stack(l, f, &at, &out->count) < 0)
+		return -EFAULT;
+	if (out->count > SLOTS_MAX)
+		out->count = SLOTS_MAX;
+	if (out->count && get(l, at, out->slots, 8 * out->count) < 0)
+		return -EFAULT;
+	for (size_t i = 0; i < out->count; i++)
+		out->slots[i] &= ~(uint64_t)l->p->memory.off->tagged_mask;
+	out->live = l->layout->valuestack ? live_of_blocks(l, f) : live_of_table(l, f);
+	if (out->live > out->count)
+		out->live = out->count;
+	return 0;
+}
+
+/* --- Which lock ------------------------------------------------------------------------------- */
+
+#define MUTEX_CONTENDED 3 /* _Py_LOCKED | _Py_HAS_PARKED, pycore_lock.h */
+
+/*
+ * Could the thread wait for it? A semaphore of the C library, to which the object points, is slept
+ * for where it lies. A PyMutex, which is a byte of the object (Lock of free-threaded 3.13, both
+ * from 3.14 on), is slept for elsewhere, but says that somebody does.
+ */
+static bool may_wait_for(const struct locks *l, const struct inspect_thread *t,
+			 const struct inspect_lock *lock)
+{
+	uint64_t words[2];
+
+	if (get(l, lock->address + l->head, words, sizeof(words)) < 0)
+		return false;
+	if (lock->kind == LOCK_RLOCK && words[1] == t->pointer)
+		return false; /* it has it itself */
+	if (words[0] > UINT8_MAX)
+		return words[0] == t->futex;
+	return (words[0] & MUTEX_CONTENDED) == MUTEX_CONTENDED;
+}
+
+/* The condition, event or queue that a thread waits for has a lock of its own for that thread. */
+static bool is_in_condition(const struct inspect_thread *t)
+{
+	static const char file[] = "/threading.py", name[] = "wait";
+	const struct inspect_frame *f = &t->frames[0];
+
+	return f->file_len >= sizeof(file) - 1 && f->name_len >= sizeof(name) - 1 &&
+	       !strcmp(f->file + f->file_len - (sizeof(file) - 1), file) &&
+	       !strcmp(f->name + f->name_len - (sizeof(name) - 1), name);
+}
+
+static void find_lock(struct locks *l, struct inspect_thread *t)
+{
+	struct value_stack stack;
+
+	if (t->state != THREAD_BLOCKED || t->wait != WAIT_LOCK || !t->is_consistent ||
+	    !t->frame_count || is_in_condition(t) || read_stack(l, &t->frames[0], &stack) < 0)
+		return;
+	for (size_t i = stack.count; i-- > 0;) {
+		bool is_method;
+		struct inspect_lock lock = lock_of(l, stack.slots[i], &is_method);
+
+		if (lock.kind && may_wait_for(l, t, &lock)) {
+			t->lock = lock;
+			return;
+		}
+	}
+}
+
+/* --- Who has it ------------------------------------------------------------------------------- */
+
+static pid_t thread_of_pointer(const struct inspect_process *p, uint64_t pointer)
+{
+	for (size_t i = 0; i < p->thread_count && pointer; i++)
+		if (p->threads[i].pointer == pointer)
+			return p->threads[i].tid;
+	return 0;
+}
+
+static pid_t thread_of_tstate(const struct inspect_process *p, uint64_t tstate)
+{
+	for (size_t i = 0; i < p->thread_count && tstate; i++)
+		if (p->threads[i].tstate == tstate)
+			return p->threads[i].tid;
+	return 0;
+}
+
+static bool is_method_descriptor(const struct locks *l, uint64_t object)
+{
+	char type[TYPE_NAME_MAX];
+
+	type_name(l, object, type);
+	return !strcmp(type, "method_descriptor");
+}
+
+/* Gives the lock of the block to who waits for it. */
+static void give(struct locks *l, uint64_t lock, pid_t owner)
+{
+	for (size_t i = 0; i < l->p->thread_count; i++) {
+		struct inspect_lock *wanted = &l->p->threads[i].lock;
+
+		if (wanted->kind == LOCK_LOCK && wanted->address == lock)
+			wanted->owner = owner;
+	}
+}
+
+/* `with` blocks that the frame is in: __exit__ of the lock; 3.14+: that function and the lock. */
+static void find_blocks(struct locks *l, const struct inspect_thread *t,
+			const struct inspect_frame *f)
+{
+	struct value_stack stack;
+
+	if (read_stack(l, f, &stack) < 0)
+		return;
+	for (size_t i = 0; i < stack.live; i++) {
+		bool is_method;
+		struct inspect_lock lock = lock_of(l, stack.slots[i], &is_method);
+
+		if (lock.kind == LOCK_LOCK &&
+		    (is_method || (i && is_method_descriptor(l, stack.slots[i - 1]))))
+			give(l, lock.address, t->tid);
+	}
+}
+
+static bool has_moved(const struct locks *l, const struct inspect_thread *t)
+{
+	_cleanup_(closep) int folder = thread_folder_open(l->p->door, t->tid), fd = -1;
+	struct thread_status status;
+
+	fd = folder < 0 ? -1 : thread_status_open(folder);
+	return fd < 0 || thread_status_read(fd, &status) < 0 || status.switches != t->switches;
+}
+
+static void find_owners_of_locks(struct locks *l)
+{
+	for (size_t i = 0; i < l->p->thread_count; i++) {
+		const struct inspect_thread *t = &l->p->threads[i];
+
+		if (!t->is_consistent)
+			continue;
+		for (size_t k = 0; k < t->frame_count && l->frames_left; k++, l->frames_left--)
+			find_blocks(l, t, &t->frames[k]);
+	}
+}
+
+/* Those who have gone on since they were read may have let go of it. */
+static void forget_moved(struct locks *l)
+{
+	for (size_t i = 0; i < l->p->thread_count; i++) {
+		struct inspect_lock *lock = &l->p->threads[i].lock;
+
+		if (lock->kind != LOCK_NONE && lock->kind != LOCK_GIL &&
+		    has_moved(l, &l->p->threads[i]))
+			*lock = (struct inspect_lock){ 0 };
+		for (size_t k = 0; k < l->p->thread_count && lock->kind == LOCK_LOCK; k++)
+			if (l->p->threads[k].tid == lock->owner && has_moved(l, &l->p->threads[k]))
+				lock->owner = 0;
+	}
+}
+
+/* A Lock that one thread alone waits for, whose owner is not known, says nothing. */
+static void forget_lonely(struct inspect_process *p)
+{
+	for (size_t i = 0; i < p->thread_count; i++) {
+		struct inspect_lock *lock = &p->threads[i].lock;
+		size_t waiters = 0;
+
+		if (lock->kind != LOCK_LOCK || lock->owner)
+			continue;
+		for (size_t k = 0; k < p->thread_count && waiters < 2; k++)
+			waiters += p->threads[k].lock.address == lock->address;
+		if (waiters < 2)
+			*lock = (struct inspect_lock){ 0 };
+	}
+}
+
+static void find_owners(struct locks *l)
+{
+	struct inspect_process *p = l->p;
+	bool has_locks = false;
+
+	for (size_t i = 0; i < p->thread_count; i++) {
+		struct inspect_lock *lock = &p->threads[i].lock;
+		uint64_t owner;
+
+		has_locks |= lock->kind == LOCK_LOCK;
+		if (lock->kind == LOCK_RLOCK && !get(l, lock->address + l->head + 8, &owner, 8))
+			lock->owner = thread_of_pointer(p, owner);
+	}
+	if (has_locks)
+		find_owners_of_locks(l);
+	forget_moved(l);
+	forget_lonely(p);
+}
+
+/* Who waits for the GIL: last_holder has it while `locked`, the int behind it, is 1. */
+static void find_gil(struct locks *l)
+{
+	struct inspect_process *p = l->p;
+
+	for (size_t i = 0; i < p->thread_count; i++) {
+		struct inspect_thread *t = &p->threads[i];
+		struct {
+			uint64_t last_holder;
+			int32_t locked;
+		} gil;
+
+		if (!t->waits_for_gil || !t->gil)
+			continue;
+		t->lock = (struct inspect_lock){ .kind = LOCK_GIL, .address = t->gil };
+		if (!get(l, t->gil, &gil, 12) && gil.locked == 1)
+			t->lock.owner = thread_of_tstate(p, gil.last_holder);
+		if (t->lock.owner == t->tid)
+			t->lock.owner = 0; /* it has just got it */
+	}
+}
+
+/* --- Cycles ----------------------------------------------------------------------------------- */
+
+/* Index of who has what this thread waits for; thread_count: nobody that is known. */
+static size_t next_of(const struct inspect_process *p, size_t i)
+{
+	size_t k = 0;
+
+	if (p->threads[i].lock.kind == LOCK_NONE || !p->threads[i].lock.owner)
+		return p->thread_count;
+	while (k < p->thread_count && p->threads[k].tid != p->threads[i].lock.owner)
+		k++;
+	return k;
+}
+
+static int add_cycle(struct inspect_process *p, const size_t *next, size_t first)
+{
+	struct inspect_cycle cycle = { 0 };
+	size_t i = first;
+
+	do {
+		if (vec_push(&cycle.threads, i) < 0)
+			goto failed;
+		i = next[i];
+	} while (i != first);
+	if (vec_push(&p->cycles, cycle) == 0)
+		return 0;
+failed:
+	vec_release(&cycle.threads);
+	return -ENOMEM;
+}
+
+/* Each waits for one other at most: from each thread the way is walked until it was walked. */
+static int find_cycles(struct inspect_process *p)
+{
+	size_t *next = calloc(2 * p->thread_count + 1, sizeof(*next));
+	size_t *seen = next + p->thread_count; /* in which walk, from 1; 0: not yet */
+	int r = 0;
+
+	if (!next)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->thread_count; i++)
+		next[i] = next_of(p, i);
+	for (size_t i = 0; i < p->thread_count && r >= 0; i++) {
+		size_t at = i;
+
+		while (at < p->thread_count && !seen[at]) {
+			seen[at] = i + 1;
+			at = next[at];
+		}
+		if (at < p->thread_count && seen[at] == i + 1)
+			r = add_cycle(p, next, at);
+	}
+	free(next);
+	return r;
+}
+
+static const struct stack_layout *find_layout(unsigned minor)
+{
+	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
+		if (minor >= layouts[i].minor_first && minor <= layouts[i].minor_last)
+			return &layouts[i];
+	return NULL;
+}
+
+int locks_find(struct inspect_process *p)
+{
+	struct locks l = { .p = p,
+			   .layout = find_layout(p->memory.off->minor),
+			   .head = p->memory.off->str_length,
+			   .frames_left = FRAMES_LOOKED_AT };
+
+	for (size_t i = 0; i < p->thread_count && l.layout; i++)
+		find_lock(&l, &p->threads[i]);
+	if (l.layout)
+		find_owners(&l);
+	find_gil(&l);
+	return find_cycles(p);
+}

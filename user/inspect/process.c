@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "inspect/process.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "target/cgroup.h"
+
+#define CGROUPS_BYTES 65536 /* of /proc/PID/cgroup */
+
+int inspector_new(struct inspector **out)
+{
+	_cleanup_(inspector_freep) struct inspector *in = calloc(1, sizeof(*in));
+	int r;
+
+	if (!in)
+		return -ENOMEM;
+	if ((r = runtime_cache_new(&in->runtimes)) < 0 || (r = walker_new(&in->walker)) < 0 ||
+	    (r = cpu_clocks_new(&in->clocks)) < 0)
+		return r;
+	*out = take_ptr(in);
+	return 0;
+}
+
+void inspector_free(struct inspector *in)
+{
+	if (!in)
+		return;
+	cpu_clocks_free(in->clocks);
+	walker_free(in->walker);
+	runtime_cache_free(in->runtimes);
+	free(in);
+}
+
+/* A thread of a process whose main thread has ended. 0: none. */
+static pid_t living_thread(pid_t pid)
+{
+	_cleanup_(pids_releasep) struct pids tids = VEC_INIT;
+	struct proc_stat stat;
+
+	if (proc_threads(pid, &tids) < 0) {
+		err_clear(); /* it is gone: the caller says so */
+		return 0;
+	}
+	for (size_t i = 0; i < tids.len; i++) {
+		if (proc_stat(tids.items[i], &stat) >= 0 && !stat.is_zombie)
+			return tids.items[i];
+		err_clear();
+	}
+	return 0;
+}
+
+static int find_door(struct inspect_process *p, struct proc_stat *stat)
+{
+	int r = proc_stat(p->pid, stat);
+
+	p->door = p->pid;
+	if (r >= 0 && stat->is_zombie)
+		p->door = living_thread(p->pid);
+	if (r < 0 || !p->door || stat->is_kernel_thread)
+		return runtime_check_process(p->pid, stat);
+	return 0;
+}
+
+static int64_t started_at(uint64_t start_ticks)
+{
+	const uint64_t ns_per_tick = NS_PER_SECOND / (uint64_t)sysconf(_SC_CLK_TCK);
+
+	return (int64_t)(clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) +
+			 start_ticks * ns_per_tick);
+}
+
+static int take_command_line(struct inspect_process *p, const struct proc_stat *stat)
+{
+	size_t len = 0;
+
+	if (proc_cmdline(p->door, &p->command_line, &len) < 0)
+		err_clear(); /* it is gone: what follows says so */
+	while (len && !p->command_line[len - 1])
+		len--;
+	for (size_t i = 0; i < len; i++)
+		if (!p->command_line[i])
+			p->command_line[i] = ' ';
+	if (len)
+		return 0;
+	free(p->command_line);
+	p->command_line = strdup(stat->comm);
+	return p->command_line ? 0 : -ENOMEM;
+}
+
+/* Its cgroup of version 2 says so; what cannot be seen is not frozen. */
+static bool is_frozen(pid_t pid)
+{
+	_cleanup_(freep) char *text = NULL, *events = NULL;
+	struct cgroup cgroup = CGROUP_INIT;
+	char path[64], *name, *end;
+	bool found = false;
+	size_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+	if (file_read(path, CGROUPS_BYTES, &text, &len) < 0)
+		goto out;
+	name = !strncmp(text, "0::", 3) ? text : strstr(text, "\n0::");
+	if (!name)
+		goto out;
+	name = strchr(name, '/');
+	end = name ? strchr(name, '\n') : NULL;
+	if (!end || end == name + 1)
+		goto out; /* the root cannot be frozen */
+	*end = '\0';
+	if (cgroup_open(name + 1, &cgroup) >= 0 && cgroup.is_v2 &&
+	    cgroup_read_file(cgroup.fd, "cgroup.events", &events, &len) >= 0)
+		found = strstr(events, "frozen 1") != NULL;
+	cgroup_release(&cgroup);
+out:
+	err_clear();
+	return found;
+}
+
+int inspect_process_open(struct inspector *in, pid_t pid, struct inspect_process **out)
+{
+	_cleanup_(inspect_process_freep) struct inspect_process *p = calloc(1, sizeof(*p));
+	struct proc_stat stat;
+	int r;
+
+	if (!p)
+		return -ENOMEM;
+	p->pid = pid;
+	if ((r = find_door(p, &stat)) < 0)
+		return r;
+	p->ppid = stat.ppid;
+	p->start_ticks = stat.start_ticks;
+	p->start_ns = started_at(stat.start_ticks);
+	r = runtime_find(in->runtimes, p->door, &p->runtime);
+	if (r < 0)
+		return err_wrap(r, "pid %d", pid);
+	if ((r = codes_new(&p->codes)) < 0 || (r = take_command_line(p, &stat)) < 0)
+		return r;
+	p->is_frozen = is_frozen(p->door);
+	p->window.door = p->door;
+	p->memory = (struct walk_process){ .read = window_read,
+					   .arg = &p->window,
+					   .off = &p->runtime.offsets,
+					   .runtime = p->runtime.runtime_addr,
+					   .identity = (uint64_t)pid << 32 ^ p->start_ticks };
+	*out = take_ptr(p);
+	return 0;
+}
+
+int inspect_process_read(struct inspector *in, struct inspect_process *p)
+{
+	int r = inspect_threads_read(in, p);
+
+	return r < 0 ? r : locks_find(p);
+}
+
+void inspect_process_free(struct inspect_process *p)
+{
+	if (!p)
+		return;
+	inspect_threads_free(p->threads, p->thread_count);
+	for (size_t i = 0; i < p->cycles.len; i++)
+		vec_release(&p->cycles.items[i].threads);
+	vec_release(&p->cycles);
+	codes_free(p->codes);
+	free(p->command_line);
+	free(p);
+}

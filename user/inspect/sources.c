@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "inspect/sources.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/vec.h"
+#include "base/workers.h"
+
+#define WAIT_NS 500000000ULL /* for one file */
+
+/* A file that was asked for. */
+struct source {
+	struct work work;
+	pid_t door;
+	char *name;
+	char *text; /* NULL: it cannot be read */
+	size_t len;
+	int64_t changed_ns;  /* 0: not known */
+	VEC(uint32_t) lines; /* where each begins */
+};
+
+struct sources {
+	struct workers *workers;
+	VEC(struct source *) files; /* those that have been read */
+	bool is_late;
+};
+
+int sources_new(struct sources **out)
+{
+	_cleanup_(sources_freep) struct sources *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	r = workers_new(NULL, NULL, &s->workers);
+	if (r < 0)
+		return r;
+	*out = take_ptr(s);
+	return 0;
+}
+
+static void source_free(struct work *w)
+{
+	struct source *f = (struct source *)w;
+
+	vec_release(&f->lines);
+	free(f->text);
+	free(f->name);
+	free(f);
+}
+
+void sources_free(struct sources *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->files.len; i++)
+		source_free(&s->files.items[i]->work);
+	vec_release(&s->files);
+	if (s->workers)
+		workers_free(s->workers);
+	free(s);
+}
+
+/* --- On a thread of its own ------------------------------------------------------------------- */
+
+/* No link leads out of the folder, and no "..": of a relative name that would be another file. */
+static int open_in(pid_t door, const char *name)
+{
+	const struct open_how how = {
+		.flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	_cleanup_(closep) int folder = -1;
+	char path[32];
+
+	if (*name != '/' && strstr(name, ".."))
+		return -ENOENT;
+	snprintf(path, sizeof(path), "/proc/%d/%s", door, *name == '/' ? "root" : "cwd");
+	folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (folder < 0)
+		return -errno;
+	return (int)syscall(SYS_openat2, folder, name, &how, sizeof(how));
+}
+
+static int split_lines(struct source *f)
+{
+	const char *end = f->text + f->len;
+
+	for (const char *at = f->text; at < end;) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+
+		if (vec_push(&f->lines, (uint32_t)(at - f->text)) < 0)
+			return -ENOMEM;
+		at = newline ? newline + 1 : end;
+	}
+	return 0;
+}
+
+static void read_source(struct work *w, void *context)
+{
+	struct source *f = (struct source *)w;
+	_cleanup_(closep) int fd = open_in(f->door, f->name);
+	struct stat st;
+	ssize_t n;
+
+	(void)context;
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return;
+	f->changed_ns = (int64_t)timespec_ns(&st.st_mtim);
+	if (st.st_size <= 0 || st.st_size > SOURCE_BYTES_MAX ||
+	    !(f->text = malloc((size_t)st.st_size)))
+		return;
+	n = file_pread(fd, f->text, (size_t)st.st_size, 0);
+	f->len = n > 0 ? (size_t)n : 0;
+	if (split_lines(f) < 0)
+		f->lines.len = 0;
+}
+
+/* --- Asking ----------------------------------------------------------------------------------- */
+
+static struct source *source_new(pid_t door, const char *name)
+{
+	struct source *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->work = (struct work){ .run = read_source, .free = source_free };
+	f->door = door;
+	f->name = strdup(name);
+	if (f->name)
+		return f;
+	free(f);
+	return NULL;
+}
+
+/* NULL: it could not be asked for. "<string>" and the like are no files. */
+static const struct source *find(struct sources *s, pid_t door, const char *name)
+{
+	struct source *f;
+	int r;
+
+	for (size_t i = s->files.len; i-- > 0;)
+		if (s->files.items[i]->door == door && !strcmp(s->files.items[i]->name, name))
+			return s->files.items[i];
+	if (!*name || *name == '<' || s->is_late || !(f = source_new(door, name)))
+		return NULL;
+	r = workers_run(s->workers, &f->work, WAIT_NS);
+	if (r == -EINPROGRESS) {
+		s->is_late = true;
+		return NULL;
+	}
+	if (r < 0 || vec_push(&s->files, f) < 0) {
+		source_free(&f->work);
+		return NULL;
+	}
+	return f;
+}
+
+bool sources_line(struct sources *s, pid_t door, const char *file, int line,
+		  struct source_line *out)
+{
+	const struct source *f = find(s, door, file);
+	size_t start, end;
+
+	if (!f || line < 1 || (size_t)line > f->lines.len)
+		return false;
+	start = f->lines.items[line - 1];
+	end = (size_t)line < f->lines.len ? f->lines.items[line] : f->len;
+	while (end > start && (f->text[end - 1] == '\n' || f->text[end - 1] == '\r'))
+		end--;
+	*out = (struct source_line){ .text = f->text + start, .len = end - start };
+	return true;
+}
+
+int64_t sources_changed_ns(struct sources *s, pid_t door, const char *file)
+{
+	const struct source *f = find(s, door, file);
+
+	return f ? f->changed_ns : 0;
+}
+
+bool sources_hang(const struct sources *s)
+{
+	return s->is_late;
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "inspect/threads.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/cdefs.h> /* __always_inline */
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "bpf/syscalls.h"
+#include "inspect/process.h"
+#include "inspect/thread_files.h"
+#include "inspect/tstates.h"
+#include "symbolize/pystring.h"
+#include "target/threading.h"
+
+#define THREADS_MAX 65536
+
+/* Pauses before those that moved are read again, microseconds: some 50 ms in all. */
+static const uint16_t pauses_us[] = { 0, 250, 500, 1000, 2000, 4000, 8000, 8000, 8000, 8000, 8000 };
+#define PASSES (sizeof(pauses_us) / sizeof(pauses_us[0]))
+
+/* A thread that runs was last seen on its CPU a tick ago, 10 ms at most (CONFIG_HZ=100). */
+#define RUNNING_NS_MAX 20000000
+
+/* One thread as it is read. */
+struct subject {
+	struct inspect_thread *thread;
+	pid_t nspid; /* in its own PID namespace */
+	bool is_done;
+};
+
+struct reading {
+	struct inspector *in;
+	struct inspect_process *p;
+	struct subject *subjects;
+	size_t count;
+	bool has_own_pids; /* it is in a PID namespace below ours */
+	struct threading_process threading;
+	struct window names; /* through which that is read */
+};
+
+/* --- One look --------------------------------------------------------------------------------- */
+
+struct look {
+	struct thread_status before, after;
+	struct thread_call call;
+	bool has_call; /* /proc/.../syscall can be read */
+	bool has_walk;
+	struct walk walk;
+};
+
+/*
+ * Was it off the CPU from the first look at its switches to the call? The file `syscall` tells what
+ * a thread is in only if that was off the CPU just then, and a thread that was on it between the
+ * two had left it again meanwhile: then it has switched once more than before. (State S alone says
+ * too little: it is set some time before a thread goes to sleep, and it may not do so.)
+ */
+static bool thread_is_still(const struct look *l)
+{
+	if (l->before.switches != l->after.switches)
+		return false;
+	return l->has_call ? !l->call.is_running
+			   : l->before.state != 'R' && l->after.state == l->before.state;
+}
+
+/* What is taken from the walk, before it is known whether that counts. */
+static int take_walk(struct reading *r, struct inspect_thread *t, const struct look *l)
+{
+	struct inspect_frame *frames = NULL;
+	size_t count = 0;
+	int e = 0;
+
+	if (l->has_walk)
+		e = stack_read(r->p->codes, r->in->walker, &r->p->memory, &l->walk, &frames,
+			       &count);
+	if (e < 0)
+		return e;
+	free(t->frames);
+	free(t->handles);
+	t->frames = frames;
+	t->frame_count = count;
+	t->handles = l->has_walk && l->walk.exception
+			     ? stack_type_name(&r->p->memory, l->walk.exception)
+			     : NULL;
+	t->status = l->walk.status;
+	if (l->has_walk) {
+		t->tstate = l->walk.tstate;
+		t->interp = l->walk.interp;
+		t->gil = l->walk.gil;
+		t->in_gc = l->walk.flags & SAMPLE_IN_GC;
+		t->holds_gil =
+			l->walk.flags & SAMPLE_HOLDS_GIL && !r->p->runtime.offsets.is_free_threaded;
+	}
+	return 0;
+}
+
+/* --- What it does ----------------------------------------------------------------------------- */
+
+static uint32_t file_type(pid_t pid, uint64_t fd)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%u", pid, (unsigned)fd);
+	return stat(path, &st) < 0 ? 0 : st.st_mode & MODE_TYPE;
+}
+
+static bool is_of_file(uint8_t wait)
+{
+	return wait >= WAIT_READ_SOCKET && wait <= WAIT_WRITE_PIPE;
+}
+
+static void take_call(const struct reading *r, struct inspect_thread *t, const struct look *l)
+{
+	const struct thread_call *call = &l->call;
+
+	if (!l->has_call)
+		return;
+	if (call->nr < 0) {
+		t->wait = l->after.state == 'D' ? WAIT_FAULT : WAIT_OTHER;
+		return;
+	}
+	t->wait = wait_of_syscall(call->nr, call->args[0], call->args[1]);
+	if (t->wait == WAIT_OTHER)
+		t->syscall = (uint16_t)(call->nr < SYSCALL_NONE ? call->nr : SYSCALL_NONE);
+	if (syscall_waits_for_futex(call->nr, call->args[1]))
+		t->futex = call->args[0];
+	if (l->has_walk && t->futex && walk_gil_has_word(l->walk.gil, t->futex)) {
+		t->waits_for_gil = true;
+		t->wait = WAIT_GIL;
+	}
+	if (!is_of_file(t->wait))
+		return;
+	t->fd = (int)call->args[0];
+	if (t->wait == WAIT_READ_FILE || t->wait == WAIT_WRITE_FILE)
+		t->wait = wait_of_file_type(t->wait, file_type(r->p->door, call->args[0]));
+}
+
+/* Since when it is off the CPU; for one that runs, since the last tick. -1: not known. */
+static int64_t off_cpu_ns(const struct reading *r, int folder)
+{
+	uint64_t exec_start_ns;
+	int64_t behind_ns, ns;
+	unsigned cpu;
+
+	if (thread_cpu_read(folder, &cpu) < 0 ||
+	    !cpu_clocks_behind(r->in->clocks, cpu, &behind_ns) ||
+	    thread_sched_read(folder, &exec_start_ns) < 0)
+		return -1;
+	ns = (int64_t)(monotonic_ns() - exec_start_ns) - behind_ns;
+	return ns < 0 ? 0 : ns;
+}
+
+static void take_state(const struct reading *r, struct inspect_thread *t, int folder,
+		       const struct look *l)
+{
+	const bool is_running =
+		l->has_call ? l->call.is_running && l->after.state == 'R' : l->after.state == 'R';
+
+	memcpy(t->comm, l->after.comm, sizeof(t->comm));
+	t->switches = l->after.switches;
+	t->wait = WAIT_NONE;
+	t->syscall = SYSCALL_NONE;
+	t->fd = -1;
+	t->futex = 0;
+	t->waits_for_gil = false;
+	t->wait_ns = off_cpu_ns(r, folder);
+	if (strchr("ZX", l->after.state)) {
+		t->state = THREAD_DEAD;
+		t->wait_ns = -1;
+	} else if (strchr("Tt", l->after.state) || (r->p->is_frozen && !is_running)) {
+		t->state = THREAD_STOPPED;
+		t->wait = WAIT_STOPPED;
+	} else if (is_running || (l->has_call && l->call.is_running)) {
+		t->state = t->wait_ns > RUNNING_NS_MAX ? THREAD_RUNNABLE : THREAD_RUNNING;
+		if (t->state == THREAD_RUNNING)
+			t->wait_ns = -1;
+	} else {
+		t->state = THREAD_BLOCKED;
+		take_call(r, t, l);
+		if (t->waits_for_gil)
+			t->wait_ns = -1; /* it wakes up every 5 ms to ask for it */
+	}
+}
+
+/* --- One thread ------------------------------------------------------------------------------- */
+
+static bool has_ended(int e)
+{
+	return e == -ESRCH || e == -ENOENT;
+}
+
+static void drop_walk(struct reading *r, struct inspect_thread *t, size_t codes)
+{
+	free(t->frames);
+	t->frames = NULL;
+	t->frame_count = 0;
+	codes_forget(r->p->codes, codes);
+}
+
+/* All of it, between two looks at its switches. Returns 1 if it stood still, or is_last, else 0. */
+static int look_at(struct reading *r, struct inspect_thread *t, int folder, bool is_last,
+		   struct look *l)
+{
+	_cleanup_(closep) int status_fd = thread_status_open(folder);
+	size_t codes = codes_count(r->p->codes);
+	int e = status_fd < 0 ? status_fd : thread_status_read(status_fd, &l->before);
+
+	if (e < 0)
+		return e;
+	if (l->before.state == 'R' && !is_last)
+		return 0;
+	window_begin(&r->p->window);
+	if (t->tstate)
+		l->has_walk =
+			!walker_walk(r->in->walker, &r->p->memory, t->tid, t->pointer, &l->walk);
+	e = take_walk(r, t, l);
+	window_end(&r->p->window);
+	if (e < 0)
+		return e;
+	e = thread_call_read(folder, &l->call);
+	l->has_call = e >= 0;
+	e = thread_status_read(status_fd, &l->after);
+	t->is_consistent = e >= 0 && thread_is_still(l) && (l->has_walk || !t->tstate);
+	if (e < 0 || (!t->is_consistent && !is_last) || strchr("ZX", l->after.state))
+		drop_walk(r, t, codes);
+	return e < 0 ? e : t->is_consistent || is_last;
+}
+
+/* Returns 1 if it is done. */
+static int read_thread(struct reading *r, struct subject *s, bool is_last)
+{
+	struct inspect_thread *t = s->thread;
+	_cleanup_(closep) int folder = thread_folder_open(r->p->door, t->tid);
+	struct look l = { 0 };
+	int e = folder < 0 ? folder : look_at(r, t, folder, is_last, &l);
+
+	if (has_ended(e)) {
+		t->state = THREAD_DEAD;
+		return 1;
+	}
+	if (e > 0)
+		take_state(r, t, folder, &l);
+	return e;
+}
+
+static void take_name(struct reading *r, struct inspect_thread *t)
+{
+	struct threading_name name;
+	struct pystring text;
+	char utf8[PYSTRING_UTF8_BYTES(sizeof(name.bytes))];
+	int e;
+
+	if (!t->tstate)
+		return;
+	window_begin(&r->names);
+	e = threading_name(&r->threading, t->pointer, &name);
+	window_end(&r->names);
+	if (e < 0)
+		return;
+	text = (struct pystring){
+		.bytes = name.bytes, .len = name.len, .kind = name.kind, .is_cut = name.is_cut
+	};
+	if (pystring_utf8(&text, utf8, sizeof(utf8)) >= 0)
+		t->name = strdup(utf8); /* without memory it has none */
+}
+
+/* All that are not done, once. Returns how many are left. */
+static int pass(struct reading *r, bool is_last)
+{
+	int left = 0;
+
+	for (size_t i = 0; i < r->count; i++) {
+		struct subject *s = &r->subjects[i];
+		int e;
+
+		if (s->is_done)
+			continue;
+		e = read_thread(r, s, is_last);
+		if (e < 0)
+			return e;
+		s->is_done = e > 0;
+		left += !e;
+		if (s->is_done)
+			take_name(r, s->thread);
+	}
+	return left;
+}
+
+static int read_all(struct reading *r)
+{
+	int left = 1;
+
+	for (size_t i = 0; i < PASSES && left > 0; i++) {
+		struct timespec pause = timespec_of(pauses_us[i] * 1000ULL);
+
+		if (pauses_us[i])
+			nanosleep(&pause, NULL);
+		left = pass(r, i + 1 == PASSES);
+	}
+	return left;
+}
+
+/* --- All of them ------------------------------------------------------------------------------ */
+
+/* The thread's id as the process sees it. */
+static bool find_nspid(const struct reading *r, pid_t tid, pid_t *out)
+{
+	_cleanup_(closep) int folder = -1, fd = -1;
+	struct thread_status status;
+
+	*out = tid;
+	if (!r->has_own_pids)
+		return true;
+	folder = thread_folder_open(r->p->door, tid);
+	fd = folder < 0 ? -1 : thread_status_open(folder);
+	if (fd < 0 || thread_status_read(fd, &status) < 0)
+		return false;
+	*out = status.nspid;
+	return true;
+}
+
+static int begin(struct reading *r, const struct pids *tids)
+{
+	r->subjects = calloc(tids->len, sizeof(*r->subjects));
+	r->p->threads = calloc(tids->len, sizeof(*r->p->threads));
+	if (!r->subjects || !r->p->threads)
+		return -ENOMEM;
+	for (size_t i = 0; i < tids->len; i++) {
+		struct subject *s = &r->subjects[r->count];
+
+		if (!find_nspid(r, tids->items[i], &s->nspid))
+			continue; /* it has ended */
+		s->thread = &r->p->threads[r->count++];
+		*s->thread = (struct inspect_thread){ .tid = tids->items[i],
+						      .fd = -1,
+						      .syscall = SYSCALL_NONE,
+						      .wait_ns = -1,
+						      .status = UNWIND_OUTSIDE };
+	}
+	r->p->thread_count = r->count;
+	if (!r->count)
+		return err_set(-ESRCH, "pid %d: no such process", r->p->pid);
+	return 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The thread with that id in its own PID namespace. */
+static struct subject *find_subject(struct reading *r, pid_t nspid)
+{
+	for (size_t i = 0; i < r->count; i++)
+		if (r->subjects[i].nspid == nspid)
+			return &r->subjects[i];
+	return NULL;
+}
+
+static int assign_tstates(struct reading *r)
+{
+	struct tstates list = { 0 };
+	pid_t *nspids = calloc(r->count ? r->count : 1, sizeof(*nspids));
+	int e;
+
+	if (!nspids)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->count; i++)
+		nspids[i] = r->subjects[i].nspid;
+	qsort(nspids, r->count, sizeof(*nspids), by_number);
+	e = tstates_list(&r->p->memory, nspids, r->count, &list);
+	for (size_t i = 0; i < list.len && e >= 0; i++) {
+		const struct tstate *t = &list.items[i];
+		struct subject *s = t->nspid ? find_subject(r, t->nspid) : NULL;
+
+		if (!s)
+			continue;
+		/* Of several the walk finds the one that it used last. */
+		walker_expect(&r->p->memory, s->thread->tid, t->pointer, t->address);
+		s->thread->pointer = t->pointer;
+		s->thread->tstate = t->address;
+		s->thread->interp = t->interp;
+	}
+	vec_release(&list);
+	free(nspids);
+	return e == -ENOMEM ? e : 0; /* what cannot be read has no threads */
+}
+
+int inspect_threads_read(struct inspector *in, struct inspect_process *p)
+{
+	struct reading r = { .in = in,
+			     .p = p,
+			     .names = { .door = p->door },
+			     .threading = { .read = window_read,
+					    .runtime = p->memory.runtime,
+					    .off = p->memory.off } };
+	_cleanup_(pids_releasep) struct pids tids = VEC_INIT;
+	pid_t nspid = p->door;
+	int e = proc_threads(p->pid, &tids);
+
+	r.threading.arg = &r.names;
+	if (e < 0)
+		return err_wrap(e, "pid %d", p->pid);
+	if (proc_nspid(p->door, &nspid) < 0)
+		err_clear(); /* it has none, on a kernel without namespaces */
+	r.has_own_pids = nspid != p->door;
+	if (tids.len > THREADS_MAX)
+		tids.len = THREADS_MAX;
+	if ((e = begin(&r, &tids)) >= 0 && (e = assign_tstates(&r)) >= 0)
+		e = read_all(&r);
+	free(r.subjects);
+	return e;
+}
+
+void inspect_threads_free(struct inspect_thread *threads, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		free(threads[i].name);
+		free(threads[i].handles);
+		free(threads[i].frames);
+	}
+	free(threads);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef INSPECT_WALKER_H
+#define INSPECT_WALKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "bpf/events.h"
+
+/*
+ * The unwinder of bpf/, run here: on threads of other processes, whose memory a reader gives. All
+ * that it reads is taken for hostile. Whether the thread stood still meanwhile is for the caller to
+ * see: what is read of one that ran may be torn.
+ *
+ * Walks go through tables that all walkers share: one at a time in a program.
+ */
+struct walker;
+
+int walker_new(struct walker **out);
+void walker_free(struct walker *w);
+DEFINE_CLEANUP(struct walker *, walker_free)
+
+/* A process. Borrowed for as long as the call takes. */
+struct walk_process {
+	/* len bytes at addr: 0 or a negative errno. */
+	int (*read)(void *arg, uint64_t addr, void *buf, size_t len);
+	void *arg;
+	const struct py_offsets *off;
+	uint64_t runtime;  /* address of _PyRuntime */
+	uint64_t identity; /* another one for another process */
+};
+
+struct walk_frame {
+	uint64_t frame;    /* address of PyFrameObject or _PyInterpreterFrame */
+	uint64_t code;     /* address of its code object */
+	uint64_t identity; /* of that: see py_code_identity() in bpf/python_code.h; 0: unreadable */
+	uint32_t instr;    /* byte offset from the first bytecode */
+	uint32_t flags;    /* enum frame_flag */
+};
+
+struct walk {
+	enum unwind_status status;
+	uint32_t flags;  /* enum sample_flag */
+	uint64_t tstate; /* its PyThreadState */
+	uint64_t interp; /* and that one's interpreter */
+	uint64_t gil;    /* address of last_holder of its GIL; GIL_NONE: not known, 0: none yet */
+	uint64_t exception; /* that it handles; 0: none */
+	uint32_t depth;
+	const struct walk_frame *frames; /* leaf first; valid until the next call */
+};
+
+/* Says where a thread's state was seen, so that the lists of them are not searched for it. */
+void walker_expect(const struct walk_process *p, pid_t tid, uint64_t pointer, uint64_t tstate);
+
+/*
+ * Walks a thread. pointer: its pthread_self(). Returns 0 (then see status), -ENOENT: it has no
+ * thread state, -EFAULT: that cannot be read; without a message.
+ */
+int walker_walk(struct walker *w, const struct walk_process *p, pid_t tid, uint64_t pointer,
+		struct walk *out);
+
+/* Does who waits for the futex at addr wait for that GIL? */
+bool walk_gil_has_word(uint64_t gil, uint64_t addr);
+
+/*
+ * What a code object is called, and the first LINES_CHUNK bytes of its line table. Borrowed, valid
+ * until the next call. -EFAULT: it cannot be read.
+ */
+int walker_describe(struct walker *w, const struct walk_process *p, uint64_t identity,
+		    uint64_t code, const struct code_event **out);
+
+#endif
