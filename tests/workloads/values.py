@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Holds a value of every kind in local variables, and says what they are.
 
-Usage: values.py      prints one JSON object, then waits for the end of its input
+Usage: values.py [hostile]      prints one JSON object, then waits for the end of its input
 
-functions: {name: {variable: repr()}} of the functions that are on the stack; frames: {name:
-[id of the frame object, id of the code object]}. Runs on 3.6 to 3.15.
+functions: {name: {variable: what is to be shown}}, repr() but for what is a shortening, of the
+functions that are on the stack; frames: {name: [id of the frame object, id of the code object]},
+for tools that have no unwinder. hostile: objects that lie about their sizes, and whatever else
+would keep a reader busy. Runs on 3.6 to 3.15.
 """
 import array
 import collections
+import ctypes
 import datetime
 import enum
 import functools
+import gc
 import json
+import os
 import sys
 
 
@@ -193,7 +198,9 @@ def objects(argument, *rest, key="word", **others):
     functions["objects"].update(
         empty="<Plain at %s>" % hex(id(empty)),
         method="<bound method Fresh.__init__ of <Fresh at %s>>" % hex(id(fresh)),
-        bound=repr(bound))
+        bound=repr(bound), error="KeyError('key')",  # 3.6 writes some otherwise
+        span="datetime.timedelta(days=-1, seconds=5, microseconds=6)",
+        zoned="datetime.timezone(datetime.timedelta(seconds=3600))")
     return cells("shared", "plain")
 
 
@@ -210,11 +217,20 @@ def cells(shared, plain):
         late
         remember()
         functions["cells"]["own"] = repr(own)
-        return secrets("x")
+        return Worker().work(late)
 
     late = 7
     remember(("inside", "free"))
     return free()
+
+
+class Worker:
+    def __init__(self):
+        self.jobs, self.secret = [1], "x"
+
+    def work(self, late):
+        remember(("self",))
+        return secrets("x")
 
 
 def secrets(password, token_count=3):
@@ -232,5 +248,38 @@ def secrets(password, token_count=3):
     sys.stdin.read()
 
 
+def lie(thing, field, value=2 ** 60):
+    """Field so many words behind what every object has."""
+    head = object.__basicsize__
+    ctypes.c_ssize_t.from_address(id(thing) + head + 8 * field).value = value
+    return thing
+
+
+def hostile(left=100):
+    """In each of so many calls."""
+    if left:
+        return hostile(left - 1)
+    gc.disable()
+    pair, text, number = lie([1, 2], 0), lie("".join(["ab", "c"]), 0), lie(10 ** 30, 0, 8 * 2 ** 57)
+    keys, places, raw = lie({"a": 1}, 2, 8), lie({1, 2}, 2, 2 ** 60 - 1), lie(b"xy" * 2, 0)
+    items, queue = lie([1, 2], 1, 8), lie(collections.deque([1]), 0)
+    deep = []
+    for _ in range(100000):
+        deep = [deep]
+    wide = {i: ["x" * 1000] * 1000 for i in range(1000)}
+    family = [Plain() for _ in range(50)]
+    for member in family:
+        member.family = family
+        member.others = {other: family for other in family}
+    long, digits = "y" * 10 ** 7, 7 ** 100000
+    controls = "\x1b]0;title\x07\u202e" * 1000
+    print(json.dumps({}), flush=True)
+    sys.stdin.read()
+    os._exit(0)  # nothing of it is to be freed
+    return pair, text, number, keys, places, raw, items, queue, deep, wide, long, digits, controls
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["hostile"]:
+        hostile()
     numbers()

@@ -17,6 +17,8 @@
 #include "target/proc.h"
 #include "target/runtime.h"
 
+struct locals_options;
+
 /*
  * What the memory of processes says at one moment. Nothing is stopped, signalled or traced, and no
  * BPF is needed: what it takes is the permission to trace them.
@@ -25,6 +27,7 @@ struct inspector {
 	struct runtime_cache *runtimes;
 	struct walker *walker;
 	struct cpu_clocks *clocks;
+	const struct locals_options *locals; /* borrowed; NULL: local variables are not read */
 };
 
 /* 0 or -ENOMEM. */

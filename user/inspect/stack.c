@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inspect/locals.h"
 #include "symbolize/code.h"
 
 #define TYPE_NAME_BYTES 256
@@ -57,6 +58,16 @@ int stack_read(struct inspect_codes *codes, struct walker *w, const struct walk_
 	*frames = list;
 	*count = walk->depth;
 	return 0;
+}
+
+void stack_free(struct inspect_frame *frames, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (frames[i].locals)
+			locals_release(frames[i].locals);
+		free(frames[i].locals);
+	}
+	free(frames);
 }
 
 /* A string that ends in NUL; no page is touched behind the one in which it ends. */

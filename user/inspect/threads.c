@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "bpf/syscalls.h"
 #include "inspect/process.h"
+#include "inspect/stack_locals.h"
 #include "inspect/thread_files.h"
 #include "inspect/tstates.h"
 #include "symbolize/pystring.h"
@@ -78,9 +79,13 @@ static int take_walk(struct reading *r, struct inspect_thread *t, const struct l
 	if (l->has_walk)
 		e = stack_read(r->p->codes, r->in->walker, &r->p->memory, &l->walk, &frames,
 			       &count);
-	if (e < 0)
+	if (e >= 0 && r->in->locals)
+		e = stack_locals_read(&r->p->memory, r->in->locals, frames, count);
+	if (e < 0) {
+		stack_free(frames, count);
 		return e;
-	free(t->frames);
+	}
+	stack_free(t->frames, t->frame_count);
 	free(t->handles);
 	t->frames = frames;
 	t->frame_count = count;
@@ -197,7 +202,7 @@ static bool has_ended(int e)
 
 static void drop_walk(struct reading *r, struct inspect_thread *t, size_t codes)
 {
-	free(t->frames);
+	stack_free(t->frames, t->frame_count);
 	t->frames = NULL;
 	t->frame_count = 0;
 	codes_forget(r->p->codes, codes);
@@ -425,7 +430,7 @@ void inspect_threads_free(struct inspect_thread *threads, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		free(threads[i].name);
 		free(threads[i].handles);
-		free(threads[i].frames);
+		stack_free(threads[i].frames, threads[i].frame_count);
 	}
 	free(threads);
 }
