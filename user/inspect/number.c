@@ -14,8 +14,11 @@
 #define EXPONENT_MIN -4
 #define EXPONENT_MAX 16
 
-/* The fewest digits that read back as value, and the exponent of the first of them. */
-static int shortest_digits(double value, char digits[FLOAT_DIGITS_MAX + 1])
+/*
+ * The fewest digits that read back as value, which is_single: a float. Returns the exponent of the
+ * first of them.
+ */
+static int shortest_digits(double value, bool is_single, char digits[FLOAT_DIGITS_MAX + 1])
 {
 	char text[64];
 	int exponent = 0;
@@ -29,7 +32,7 @@ static int shortest_digits(double value, char digits[FLOAT_DIGITS_MAX + 1])
 			if (*p >= '0' && *p <= '9' && len < FLOAT_DIGITS_MAX)
 				digits[len++] = *p;
 		digits[len] = '\0';
-		if (strtod(text, NULL) == value)
+		if (is_single ? strtof(text, NULL) == (float)value : strtod(text, NULL) == value)
 			break;
 	}
 	return exponent;
@@ -62,7 +65,7 @@ static void put_plain(struct strbuf *out, const char *digits, int exponent, bool
 		strbuf_puts(out, ".0");
 }
 
-int number_float(struct strbuf *out, double value, bool is_whole)
+static int put_number(struct strbuf *out, double value, bool is_single, bool is_whole)
 {
 	char digits[FLOAT_DIGITS_MAX + 1];
 	int exponent;
@@ -74,12 +77,22 @@ int number_float(struct strbuf *out, double value, bool is_whole)
 	value = fabs(value);
 	if (isinf(value))
 		return strbuf_puts(out, "inf");
-	exponent = shortest_digits(value, digits);
+	exponent = shortest_digits(value, is_single, digits);
 	if (exponent < EXPONENT_MIN || exponent >= EXPONENT_MAX)
 		put_exponent(out, digits, exponent);
 	else
 		put_plain(out, digits, exponent, is_whole);
 	return strbuf_error(out);
+}
+
+int number_float(struct strbuf *out, double value, bool is_whole)
+{
+	return put_number(out, value, false, is_whole);
+}
+
+int number_single(struct strbuf *out, float value)
+{
+	return put_number(out, value, true, true);
 }
 
 /* Divides, and returns the remainder: the lowest nine decimal digits. */

@@ -10,11 +10,6 @@
 #define BASES_MAX 16
 #define NAME_BYTES 64
 
-static uint64_t fields(const struct render *c, uint64_t object)
-{
-	return object + c->reader->head;
-}
-
 /* --- constants and numbers -------------------------------------------------------------------- */
 
 static int put_none(struct render *c, uint64_t object)
@@ -52,7 +47,8 @@ static int put_bool(struct render *c, uint64_t object)
 static int put_float(struct render *c, uint64_t object)
 {
 	double value;
-	int e = object_get(c->reader, fields(c, object) + OBJECT_FLOAT, &value, sizeof(value));
+	int e = object_get(c->reader, render_fields(c, object) + OBJECT_FLOAT, &value,
+			   sizeof(value));
 
 	if (e < 0)
 		return e;
@@ -64,7 +60,8 @@ static int put_complex(struct render *c, uint64_t object)
 {
 	double parts[2];
 	bool has_real;
-	int e = object_get(c->reader, fields(c, object) + OBJECT_COMPLEX, parts, sizeof(parts));
+	int e = object_get(c->reader, render_fields(c, object) + OBJECT_COMPLEX, parts,
+			   sizeof(parts));
 
 	if (e < 0)
 		return e;
@@ -88,8 +85,9 @@ static int put_bytearray(struct render *c, uint64_t object)
 	uint64_t size, bytes;
 	int e;
 
-	if ((e = object_get_pointer(c->reader, fields(c, object) + OBJECT_SIZE, &size)) < 0 ||
-	    (e = object_get_pointer(c->reader, fields(c, object) + OBJECT_BYTEARRAY_START,
+	if ((e = object_get_pointer(c->reader, render_fields(c, object) + OBJECT_SIZE, &size)) <
+		    0 ||
+	    (e = object_get_pointer(c->reader, render_fields(c, object) + OBJECT_BYTEARRAY_START,
 				    &bytes)) < 0)
 		return e;
 	strbuf_puts(c->out, "bytearray(");
@@ -106,7 +104,7 @@ static int put_bytearray(struct render *c, uint64_t object)
 static int put_fields(struct render *c, uint64_t object, const char *name, uint32_t count)
 {
 	uint64_t values[4];
-	int e = object_get(c->reader, fields(c, object), values, 8 * count);
+	int e = object_get(c->reader, render_fields(c, object), values, 8 * count);
 
 	if (e < 0)
 		return e;
@@ -133,7 +131,7 @@ static int put_range(struct render *c, uint64_t object)
 {
 	uint64_t step;
 	int64_t value = 0;
-	int e = object_get_pointer(c->reader, fields(c, object) + 16, &step);
+	int e = object_get_pointer(c->reader, render_fields(c, object) + 16, &step);
 
 	if (e < 0 || ((e = object_long(c->reader, step, &value)) < 0 && e != -ERANGE))
 		return e;
@@ -144,7 +142,7 @@ static int put_some_set(struct render *c, uint64_t object, const char *name)
 {
 	uint64_t count;
 	size_t start = c->out->len;
-	int e = object_get_pointer(c->reader, fields(c, object) + OBJECT_SET_USED, &count);
+	int e = object_get_pointer(c->reader, render_fields(c, object) + OBJECT_SET_USED, &count);
 
 	if (e < 0)
 		return e;
@@ -179,7 +177,7 @@ static int put_mappingproxy(struct render *c, uint64_t object)
 static int put_code(struct render *c, uint64_t object, const char *kind, uint32_t name_at)
 {
 	uint64_t name;
-	int e = object_get_pointer(c->reader, fields(c, object) + name_at, &name);
+	int e = object_get_pointer(c->reader, render_fields(c, object) + name_at, &name);
 
 	if (e < 0)
 		return e;
@@ -209,8 +207,7 @@ static int put_async_generator(struct render *c, uint64_t object)
 	return put_code(c, object, "async_generator object", c->reader->layout->gen_qualname);
 }
 
-/* Some other object, without its attributes. */
-static void put_flat(struct render *c, uint64_t object)
+void render_flat(struct render *c, uint64_t object)
 {
 	const uint32_t objects = c->objects;
 
@@ -224,15 +221,17 @@ static int put_method(struct render *c, uint64_t object)
 	uint64_t func, self, name = 0;
 	int e;
 
-	if ((e = object_get_pointer(c->reader, fields(c, object) + OBJECT_METHOD_FUNC, &func)) <
-		    0 ||
-	    (e = object_get_pointer(c->reader, fields(c, object) + OBJECT_METHOD_SELF, &self)) < 0)
+	if ((e = object_get_pointer(c->reader, render_fields(c, object) + OBJECT_METHOD_FUNC,
+				    &func)) < 0 ||
+	    (e = object_get_pointer(c->reader, render_fields(c, object) + OBJECT_METHOD_SELF,
+				    &self)) < 0)
 		return e;
-	object_get_pointer(c->reader, fields(c, func) + c->reader->layout->func_qualname, &name);
+	object_get_pointer(c->reader, render_fields(c, func) + c->reader->layout->func_qualname,
+			   &name);
 	strbuf_puts(c->out, "<bound method ");
 	render_name(c->reader, name, c->out);
 	strbuf_puts(c->out, " of ");
-	put_flat(c, self);
+	render_flat(c, self);
 	strbuf_putc(c->out, '>');
 	return 0;
 }
@@ -244,10 +243,10 @@ static int put_builtin_function(struct render *c, uint64_t object)
 	uint64_t def, self, chars;
 	int e, len;
 
-	if ((e = object_get_pointer(c->reader, fields(c, object) + OBJECT_CFUNCTION_DEF, &def)) <
-		    0 ||
-	    (e = object_get_pointer(c->reader, fields(c, object) + OBJECT_CFUNCTION_SELF, &self)) <
-		    0 ||
+	if ((e = object_get_pointer(c->reader, render_fields(c, object) + OBJECT_CFUNCTION_DEF,
+				    &def)) < 0 ||
+	    (e = object_get_pointer(c->reader, render_fields(c, object) + OBJECT_CFUNCTION_SELF,
+				    &self)) < 0 ||
 	    (e = object_get_pointer(c->reader, def, &chars)) < 0 ||
 	    (e = len = object_chars(c->reader, chars, name, sizeof(name))) < 0)
 		return e;
@@ -271,8 +270,8 @@ static int put_module(struct render *c, uint64_t object)
 	uint64_t dict, name;
 	int e;
 
-	if ((e = object_get_pointer(c->reader, fields(c, object) + OBJECT_MODULE_DICT, &dict)) <
-		    0 ||
+	if ((e = object_get_pointer(c->reader, render_fields(c, object) + OBJECT_MODULE_DICT,
+				    &dict)) < 0 ||
 	    (e = object_dict_get_str(c->reader, dict, "__name__", &name)) < 0)
 		return e;
 	strbuf_puts(c->out, "<module '");
@@ -284,12 +283,12 @@ static int put_module(struct render *c, uint64_t object)
 static int put_weakref(struct render *c, uint64_t object)
 {
 	uint64_t referent; /* None where it is gone; <= 3.13 None, too */
-	int e = object_get_pointer(c->reader, fields(c, object), &referent);
+	int e = object_get_pointer(c->reader, render_fields(c, object), &referent);
 
 	if (e < 0)
 		return e;
 	strbuf_appendf(c->out, "<weakref at 0x%llx; to ", (unsigned long long)object);
-	put_flat(c, referent);
+	render_flat(c, referent);
 	strbuf_putc(c->out, '>');
 	return 0;
 }
@@ -331,7 +330,7 @@ static int put_deque(struct render *c, uint64_t object)
 {
 	struct render_list list = { .c = c, .separator = ", " };
 	struct deque deque;
-	int e = object_get(c->reader, fields(c, object), &deque, sizeof(deque));
+	int e = object_get(c->reader, render_fields(c, object), &deque, sizeof(deque));
 
 	if (e < 0)
 		return e;
@@ -369,13 +368,13 @@ static int put_default_dict(struct render *c, uint64_t object)
 {
 	const size_t start = c->out->len;
 	uint64_t factory;
-	int e = object_get_pointer(c->reader, fields(c, object) + 32, &factory);
+	int e = object_get_pointer(c->reader, render_fields(c, object) + 32, &factory);
 
 	if (e < 0)
 		return e;
 	strbuf_puts(c->out, "defaultdict(");
 	if (factory)
-		put_flat(c, factory);
+		render_flat(c, factory);
 	else
 		strbuf_puts(c->out, "None");
 	strbuf_puts(c->out, ", ");
@@ -385,133 +384,6 @@ static int put_default_dict(struct render *c, uint64_t object)
 	else
 		strbuf_putc(c->out, ')');
 	return e;
-}
-
-/* --- datetime (Include/datetime.h) ------------------------------------------------------------ */
-
-static int get_date(struct render *c, uint64_t object, uint8_t data[12])
-{
-	/* hastzinfo, then the data, then the fold */
-	return object_get(c->reader, fields(c, object) + OBJECT_DATE_DATA - 1, data, 12);
-}
-
-static unsigned int micros(const uint8_t *data)
-{
-	return data[0] << 16 | data[1] << 8 | data[2];
-}
-
-static int put_date(struct render *c, uint64_t object)
-{
-	uint8_t data[12];
-	int e = get_date(c, object, data);
-
-	if (e < 0)
-		return e;
-	strbuf_appendf(c->out, "datetime.date(%u, %u, %u)", data[1] << 8 | data[2], data[3],
-		       data[4]);
-	return 0;
-}
-
-/* Minutes and seconds; seconds only where not 0, or where microseconds are not. */
-static void put_clock(struct render *c, const uint8_t *data)
-{
-	strbuf_appendf(c->out, "%u, %u", data[0], data[1]);
-	if (data[2] || micros(data + 3))
-		strbuf_appendf(c->out, ", %u", data[2]);
-	if (micros(data + 3))
-		strbuf_appendf(c->out, ", %u", micros(data + 3));
-}
-
-static void put_zone(struct render *c, uint64_t object, bool has_zone, uint32_t at)
-{
-	uint64_t zone;
-
-	if (!has_zone)
-		return;
-	strbuf_puts(c->out, ", tzinfo=");
-	if (object_get_pointer(c->reader, fields(c, object) + at, &zone) < 0)
-		strbuf_puts(c->out, "<unreadable>");
-	else
-		put_flat(c, zone);
-}
-
-static int put_datetime(struct render *c, uint64_t object)
-{
-	uint8_t data[12];
-	int e = get_date(c, object, data);
-
-	if (e < 0)
-		return e;
-	strbuf_appendf(c->out, "datetime.datetime(%u, %u, %u, ", data[1] << 8 | data[2], data[3],
-		       data[4]);
-	put_clock(c, data + 5);
-	if (data[11])
-		strbuf_puts(c->out, ", fold=1");
-	put_zone(c, object, data[0], OBJECT_DATETIME_TZINFO);
-	strbuf_putc(c->out, ')');
-	return 0;
-}
-
-static int put_time(struct render *c, uint64_t object)
-{
-	uint8_t data[12];
-	int e = get_date(c, object, data);
-
-	if (e < 0)
-		return e;
-	strbuf_puts(c->out, "datetime.time(");
-	put_clock(c, data + 1);
-	if (data[7])
-		strbuf_puts(c->out, ", fold=1");
-	put_zone(c, object, data[0], OBJECT_TIME_TZINFO);
-	strbuf_putc(c->out, ')');
-	return 0;
-}
-
-static int put_timedelta(struct render *c, uint64_t object)
-{
-	static const char *const names[] = { "days", "seconds", "microseconds" };
-	int32_t parts[3];
-	bool has_any = false;
-	int e = object_get(c->reader, fields(c, object) + OBJECT_TIMEDELTA_DAYS, parts,
-			   sizeof(parts));
-
-	if (e < 0)
-		return e;
-	strbuf_puts(c->out, "datetime.timedelta(");
-	for (int i = 0; i < 3; i++) {
-		if (!parts[i])
-			continue;
-		strbuf_appendf(c->out, "%s%s=%d", has_any ? ", " : "", names[i], parts[i]);
-		has_any = true;
-	}
-	strbuf_puts(c->out, has_any ? ")" : "0)");
-	return 0;
-}
-
-/* offset, name (Modules/_datetimemodule.c). */
-static int put_timezone(struct render *c, uint64_t object)
-{
-	uint64_t parts[2];
-	int32_t delta[3];
-	int e;
-
-	if ((e = object_get(c->reader, fields(c, object), parts, sizeof(parts))) < 0 ||
-	    (e = object_get(c->reader, fields(c, parts[0]) + OBJECT_TIMEDELTA_DAYS, delta,
-			    sizeof(delta))) < 0)
-		return e;
-	if (!parts[1] && !delta[0] && !delta[1] && !delta[2]) {
-		strbuf_puts(c->out, "datetime.timezone.utc");
-		return 0;
-	}
-	strbuf_puts(c->out, "datetime.timezone(");
-	put_timedelta(c, parts[0]);
-	if (parts[1]) {
-		strbuf_puts(c->out, ", ");
-		render_value(c, parts[1]);
-	}
-	strbuf_putc(c->out, ')');
-	return 0;
 }
 
 /* --- the table -------------------------------------------------------------------------------- */
@@ -544,11 +416,12 @@ static const struct {
 	{ "collections.deque", put_deque },
 	{ "collections.OrderedDict", put_ordered_dict },
 	{ "collections.defaultdict", put_default_dict },
-	{ "datetime.date", put_date },
-	{ "datetime.datetime", put_datetime },
-	{ "datetime.time", put_time },
-	{ "datetime.timedelta", put_timedelta },
-	{ "datetime.timezone", put_timezone },
+	{ "datetime.date", render_date },
+	{ "datetime.datetime", render_datetime },
+	{ "datetime.time", render_time },
+	{ "datetime.timedelta", render_timedelta },
+	{ "datetime.timezone", render_timezone },
+	{ "numpy.ndarray", render_numpy_array },
 };
 
 /* A class written in Python may have the name of a builtin type, without a dot. */
@@ -589,8 +462,11 @@ int render_known(struct render *c, uint64_t object, const struct object_type *ty
 {
 	const size_t start = c->out->len;
 	bool is_exact;
-	int row = find_base(c, type, name, &is_exact), e;
+	int e = render_numpy_scalar(c, object, name), row;
 
+	if (e)
+		return e;
+	row = find_base(c, type, name, &is_exact);
 	if (row < 0)
 		return 0;
 	name = render_last_part(name);

@@ -2,7 +2,10 @@
 #ifndef INSPECT_RENDER_PARTS_H
 #define INSPECT_RENDER_PARTS_H
 
-/* Between render.c, which knows what holds for all objects, and render_known.c: some types. */
+/*
+ * Between render.c, which knows what holds for all objects, and render_known.c, _datetime.c and
+ * _numpy.c: some types.
+ */
 
 #include "inspect/render.h"
 
@@ -50,8 +53,27 @@ int render_items(struct render *c, uint64_t object, const char *brackets);
 int render_text(struct render *c, uint64_t str);
 /* Of bytes at an address. */
 int render_bytes(struct render *c, uint64_t addr, uint64_t len);
+/* Any object, but not with its attributes. */
+void render_flat(struct render *c, uint64_t object);
+
+/* Where an object's own fields begin. */
+static inline uint64_t render_fields(const struct render *c, uint64_t object)
+{
+	return object + c->reader->head;
+}
+
 /* The last part of a dotted name. */
 const char *render_last_part(const char *name);
+
+int render_date(struct render *c, uint64_t object);
+int render_datetime(struct render *c, uint64_t object);
+int render_time(struct render *c, uint64_t object);
+int render_timedelta(struct render *c, uint64_t object);
+int render_timezone(struct render *c, uint64_t object);
+
+int render_numpy_array(struct render *c, uint64_t object);
+/* As render_known(), of these types themselves. */
+int render_numpy_scalar(struct render *c, uint64_t object, const char *name);
 
 /* Types that are known by name, and subtypes of them: appends one, and returns 1. 0: it is none. */
 int render_known(struct render *c, uint64_t object, const struct object_type *type,

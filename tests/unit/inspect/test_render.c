@@ -106,6 +106,47 @@ static void test_render_attributes(void **state)
 	in_each_layout(check_attributes);
 }
 
+static void check_numpy(const char *version)
+{
+	static const struct {
+		const char *type;
+		uint64_t value;
+		const char *want;
+	} cases[] = {
+		{ "numpy.int8", 0xff, "np.int8(-1)" },
+		{ "numpy.uint8", 0xff, "np.uint8(255)" },
+		{ "numpy.int64", 1ULL << 63, "np.int64(-9223372036854775808)" },
+		{ "numpy.uint64", UINT64_MAX, "np.uint64(18446744073709551615)" },
+		{ "numpy.float32", 0x3dcccccd, "np.float32(0.1)" },
+		{ "numpy.float64", 0x3fb999999999999a, "np.float64(0.1)" },
+		{ "numpy.bool", 1, "np.True_" },
+	};
+	uint64_t object, shape = made_room(&made, 16), descriptor;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		object = made_object(&made, made_type(&made, cases[i].type, 0), 8);
+		made_put(&made, object + made.head, cases[i].value, 8);
+		expect(version, object, cases[i].want);
+	}
+	made_put(&made, shape, 3, 8);
+	made_put(&made, shape + 8, 4, 8);
+	descriptor = made_object(&made, made_type(&made, "numpy.dtype", 0), 8);
+	made_put(&made, descriptor + made.head, made_type(&made, "numpy.int16", 0), 8);
+	object = made_object(&made, made_type(&made, "numpy.ndarray", 0), 48);
+	made_put(&made, object + made.head + 8, 2, 4);
+	made_put(&made, object + made.head + 16, shape, 8);
+	made_put(&made, object + made.head + 40, descriptor, 8);
+	expect(version, object, "<numpy.ndarray shape=(3, 4) dtype=int16>");
+	made_put(&made, object + made.head + 8, 65, 4);
+	expect(version, object, "<unreadable>");
+}
+
+static void test_render_of_numpy(void **state)
+{
+	(void)state;
+	in_each_layout(check_numpy);
+}
+
 static void test_render_masks_by_name(void **state)
 {
 	struct strbuf out = STRBUF_INIT;
@@ -305,6 +346,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_render_object_in_each_layout),
 		cmocka_unit_test(test_render_attributes),
+		cmocka_unit_test(test_render_of_numpy),
 		cmocka_unit_test(test_render_masks_by_name),
 		cmocka_unit_test(test_render_is_bounded),
 		cmocka_unit_test(test_render_of_cycles),
