@@ -44,6 +44,7 @@
 #include "bpf/events.h"
 #undef stat
 #include "base/err.h"
+#include "inspect/value_stack.h"
 #include "target/debug_offsets.h"
 #include "target/object.h"
 #include "target/offsets.h"
@@ -551,6 +552,56 @@ static int check_objects(const struct py_offsets *off)
 	return bad;
 }
 
+/* The value stack of a frame. */
+static struct value_stack_layout expected_stack(void)
+{
+	const size_t head = sizeof(PyObject);
+	struct value_stack_layout e = { .code_stacksize =
+						offsetof(PyCodeObject, co_stacksize) - head };
+
+#if PY_MINOR_VERSION >= 11
+	e.localsplus = offsetof(_PyInterpreterFrame, localsplus);
+	e.code_nlocalsplus = offsetof(PyCodeObject, co_nlocalsplus) - head;
+	e.code_exceptiontable = offsetof(PyCodeObject, co_exceptiontable) - head;
+#else
+	e.iblock = offsetof(PyFrameObject, f_iblock);
+	e.blockstack = offsetof(PyFrameObject, f_blockstack);
+	e.valuestack = offsetof(PyFrameObject, f_valuestack);
+#endif
+#if PY_MINOR_VERSION >= 14
+	e.stackpointer = offsetof(_PyInterpreterFrame, stackpointer);
+#endif
+	return e;
+}
+
+static int check_stack(void)
+{
+	const struct value_stack_layout *got = value_stack_layout_find(PY_MINOR_VERSION);
+	struct value_stack_layout want = expected_stack();
+	int bad = 0;
+
+	if (!got) {
+		printf("%s", PY_MINOR_VERSION >= 8 ? "  no value_stack_layout\n" : "");
+		return PY_MINOR_VERSION >= 8;
+	}
+#define SAME(field)                                                                 \
+	if (got->field != want.field) {                                             \
+		printf("  value_stack_layout.%s: %u, the headers say %u\n", #field, \
+		       (unsigned)got->field, (unsigned)want.field);                 \
+		bad++;                                                              \
+	}
+	SAME(iblock)
+	SAME(blockstack)
+	SAME(valuestack)
+	SAME(localsplus)
+	SAME(stackpointer)
+	SAME(code_stacksize)
+	SAME(code_nlocalsplus)
+	SAME(code_exceptiontable)
+#undef SAME
+	return bad;
+}
+
 int main(void)
 {
 	struct py_offsets want = expected(), got;
@@ -576,6 +627,7 @@ int main(void)
 	}
 	FIELDS(COMPARE)
 	bad += check_objects(&got);
+	bad += check_stack();
 	if (PY_MINOR_VERSION == 6) /* as the linker may place them */
 		got.runtime_interpreters_head = 16;
 	r = offsets_check(&got);

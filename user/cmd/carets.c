@@ -9,6 +9,12 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\f';
 }
 
+/* Not the NUL at the end of the set, either: a line may have one. */
+static bool is_one_of(char c, const char *set)
+{
+	return c && strchr(set, c);
+}
+
 static bool is_name(char c)
 {
 	return isalnum((unsigned char)c) || c == '_' || (unsigned char)c >= 0x80;
@@ -73,9 +79,9 @@ static const char *skip_brackets(const char *s, const char *end)
 			s = skip_string(s, end);
 			continue;
 		}
-		if (strchr("([{", *s))
+		if (is_one_of(*s, "([{"))
 			depth++;
-		else if (strchr(")]}", *s) && !--depth)
+		else if (is_one_of(*s, ")]}") && !--depth)
 			return s + 1;
 		s++;
 	}
@@ -134,7 +140,7 @@ static struct shape shape_of(const char *s, const char *end)
 		} else if (*s == '"' || *s == '\'') {
 			s = skip_string(s, end);
 			shape.has_operand = true;
-		} else if (strchr("([{", *s)) {
+		} else if (is_one_of(*s, "([{")) {
 			shape.open = shape.has_operand ? s : NULL; /* else it is a display */
 			s = skip_brackets(s, end);
 			shape.close = s;
@@ -161,7 +167,7 @@ static void find_hot(const char *line, struct carets *c)
 		hot = shape.hot;
 		hot_end = shape.hot_end;
 	} else if (shape.open && shape.close == end && !shape.has_prefix &&
-		   strchr("([", *shape.open)) {
+		   is_one_of(*shape.open, "([")) {
 		hot = shape.open;
 		hot_end = end;
 	}
@@ -204,7 +210,7 @@ static bool is_plain_call(const char *line, size_t len, const struct carets *c)
 	if (to - from == 6 && !memcmp(line + from, "return", 6))
 		return at == c->hot_start;
 	return to - from > 1 && line[to - 1] == '=' && !memchr(line + from, ':', to - from) &&
-	       (is_name(line[to - 2]) || strchr(" )]", line[to - 2]));
+	       (is_name(line[to - 2]) || is_one_of(line[to - 2], " )]"));
 }
 
 bool carets_find(const char *line, size_t len, const struct code_position *at, struct carets *out)
@@ -227,7 +233,7 @@ bool carets_find(const char *line, size_t len, const struct code_position *at, s
 		find_hot(line, &c);
 	if (is_plain_call(line, len, &c))
 		return false;
-	is_part = has_text(line, c.start) || has_text(line + c.end, last - c.end);
+	is_part = has_text(line, c.start) || (c.end < last && has_text(line + c.end, last - c.end));
 	if (!is_part && c.hot_start == c.start && c.hot_end == c.end)
 		return false;
 	*out = c;

@@ -7,76 +7,21 @@
 
 #include "inspect/process.h"
 #include "inspect/thread_files.h"
-#include "symbolize/exceptiontable.h"
+#include "inspect/value_stack.h"
 
-#define SLOTS_MAX 256          /* of a value stack; deeper ones are looked at from the bottom */
-#define TABLE_BYTES_MAX 16384  /* of an exception table */
 #define FRAMES_LOOKED_AT 16384 /* all in all */
 #define TYPE_NAME_MAX 32
 
-/*
- * Where the value stack of a frame is, beside what struct py_offsets has. Of PyFrameObject up to
- * 3.10, then of _PyInterpreterFrame; code_* from the end of PyObject. Compared with CPython's
- * headers by hand: frameobject.h, pycore_frame.h, pycore_interpframe_structs.h, code.h.
- */
-struct stack_layout {
-	uint8_t minor_first, minor_last;
-	uint16_t iblock, blockstack; /* up to 3.10 */
-	uint16_t valuestack;         /* up to 3.10: pointer to where it begins */
-	uint16_t localsplus;         /* later: it begins behind these, co_nlocalsplus */
-	uint16_t stackpointer;       /* 3.14+: behind its last entry; 0: not kept */
-	uint16_t code_stacksize;
-	uint16_t code_nlocalsplus;
-	uint16_t code_exceptiontable;
-};
-
-static const struct stack_layout layouts[] = {
-	{ .minor_first = 8,
-	  .minor_last = 9,
-	  .iblock = 112,
-	  .blockstack = 120,
-	  .valuestack = 64,
-	  .code_stacksize = 16 },
-	{ .minor_first = 10,
-	  .minor_last = 10,
-	  .iblock = 104,
-	  .blockstack = 112,
-	  .valuestack = 64,
-	  .code_stacksize = 16 },
-	{ .minor_first = 11,
-	  .minor_last = 11,
-	  .localsplus = 72,
-	  .code_stacksize = 52,
-	  .code_nlocalsplus = 60,
-	  .code_exceptiontable = 24 },
-	{ .minor_first = 12,
-	  .minor_last = 13,
-	  .localsplus = 72,
-	  .code_stacksize = 48,
-	  .code_nlocalsplus = 56,
-	  .code_exceptiontable = 24 },
-	{ .minor_first = 14,
-	  .minor_last = 15,
-	  .localsplus = 80,
-	  .stackpointer = 64,
-	  .code_stacksize = 48,
-	  .code_nlocalsplus = 56,
-	  .code_exceptiontable = 24 },
-};
-
-#define BLOCK_BYTES 12 /* PyTryBlock: type, handler, level */
-#define BLOCKS_MAX 20  /* CO_MAXBLOCKS */
-
 struct locks {
 	struct inspect_process *p;
-	const struct stack_layout *layout;
+	const struct value_stack_layout *layout;
 	uint64_t head; /* sizeof(PyObject) */
 	size_t frames_left;
 };
 
 static int get(const struct locks *l, uint64_t addr, void *out, size_t len)
 {
-	return window_read(&l->p->window, addr, out, len);
+	return l->p->memory.read(l->p->memory.arg, addr, out, len);
 }
 
 /* --- Objects ---------------------------------------------------------------------------------- */
@@ -118,84 +63,6 @@ static struct inspect_lock lock_of(const struct locks *l, uint64_t object, bool 
 	return lock.kind ? lock : (struct inspect_lock){ 0 };
 }
 
-/* --- Value stacks ----------------------------------------------------------------------------- */
-
-struct value_stack {
-	uint64_t slots[SLOTS_MAX];
-	size_t count; /* that may be in use */
-	size_t live;  /* that are: those of the blocks that the instruction is in */
-};
-
-/* Up to 3.10: how many entries are left when the innermost block ends. */
-static size_t live_of_blocks(const struct locks *l, const struct inspect_frame *f)
-{
-	int32_t blocks, block[3];
-
-	if (get(l, f->frame + l->layout->iblock, &blocks, sizeof(blocks)) < 0 || blocks <= 0 ||
-	    blocks > BLOCKS_MAX ||
-	    get(l, f->frame + l->layout->blockstack + (uint64_t)(blocks - 1) * BLOCK_BYTES, block,
-		sizeof(block)) < 0 ||
-	    block[2] < 0)
-		return 0;
-	return (size_t)block[2];
-}
-
-static size_t live_of_table(const struct locks *l, const struct inspect_frame *f)
-{
-	const struct py_offsets *off = l->p->memory.off;
-	uint8_t table[TABLE_BYTES_MAX];
-	uint64_t bytes, size;
-	int depth;
-
-	if (get(l, f->code + l->head + l->layout->code_exceptiontable, &bytes, 8) < 0 ||
-	    get(l, bytes + off->bytes_size, &size, 8) < 0 || size > sizeof(table) ||
-	    get(l, bytes + off->bytes_data, table, size) < 0)
-		return 0;
-	depth = exceptiontable_depth(table, size, f->instr);
-	return depth < 0 ? 0 : (size_t)depth;
-}
-
-static int find_stack(const struct locks *l, const struct inspect_frame *f, uint64_t *at,
-		      size_t *count)
-{
-	const struct stack_layout *s = l->layout;
-	int32_t size, locals = 0;
-	uint64_t end;
-
-	if (get(l, f->code + l->head + s->code_stacksize, &size, 4) < 0 || size < 0)
-		return -EFAULT;
-	*count = (size_t)size;
-	if (s->valuestack)
-		return get(l, f->frame + s->valuestack, at, 8);
-	if (get(l, f->code + l->head + s->code_nlocalsplus, &locals, 4) < 0 || locals < 0)
-		return -EFAULT;
-	*at = f->frame + s->localsplus + 8 * (uint64_t)locals;
-	if (!s->stackpointer || get(l, f->frame + s->stackpointer, &end, 8) < 0)
-		return 0;
-	/* 0 while it runs bytecode. */
-	if (end >= *at && (end - *at) / 8 <= *count)
-		*count = (end - *at) / 8;
-	return 0;
-}
-
-static int read_stack(const struct locks *l, const struct inspect_frame *f, struct value_stack *out)
-{
-	uint64_t at;
-
-	if (!f->identity || find_stack(l, f, &at, &out->count) < 0)
-		return -EFAULT;
-	if (out->count > SLOTS_MAX)
-		out->count = SLOTS_MAX;
-	if (out->count && get(l, at, out->slots, 8 * out->count) < 0)
-		return -EFAULT;
-	for (size_t i = 0; i < out->count; i++)
-		out->slots[i] &= ~(uint64_t)l->p->memory.off->tagged_mask;
-	out->live = l->layout->valuestack ? live_of_blocks(l, f) : live_of_table(l, f);
-	if (out->live > out->count)
-		out->live = out->count;
-	return 0;
-}
-
 /* --- Which lock ------------------------------------------------------------------------------- */
 
 #define MUTEX_CONTENDED 3 /* _Py_LOCKED | _Py_HAS_PARKED, pycore_lock.h */
@@ -235,11 +102,12 @@ static void find_lock(struct locks *l, struct inspect_thread *t)
 	struct value_stack stack;
 
 	if (t->state != THREAD_BLOCKED || t->wait != WAIT_LOCK || !t->is_consistent ||
-	    !t->frame_count || is_in_condition(t) || read_stack(l, &t->frames[0], &stack) < 0)
+	    !t->frame_count || is_in_condition(t) ||
+	    value_stack_read(&l->p->memory, l->layout, &t->frames[0], &stack) < 0)
 		return;
 	for (size_t i = stack.count; i-- > 0;) {
 		bool is_method;
-		struct inspect_lock lock = lock_of(l, stack.slots[i], &is_method);
+		struct inspect_lock lock = lock_of(l, stack.entries[i], &is_method);
 
 		if (lock.kind && may_wait_for(l, t, &lock)) {
 			t->lock = lock;
@@ -291,14 +159,14 @@ static void find_blocks(struct locks *l, const struct inspect_thread *t,
 {
 	struct value_stack stack;
 
-	if (read_stack(l, f, &stack) < 0)
+	if (value_stack_read(&l->p->memory, l->layout, f, &stack) < 0)
 		return;
 	for (size_t i = 0; i < stack.live; i++) {
 		bool is_method;
-		struct inspect_lock lock = lock_of(l, stack.slots[i], &is_method);
+		struct inspect_lock lock = lock_of(l, stack.entries[i], &is_method);
 
 		if (lock.kind == LOCK_LOCK &&
-		    (is_method || (i && is_method_descriptor(l, stack.slots[i - 1]))))
+		    (is_method || (i && is_method_descriptor(l, stack.entries[i - 1]))))
 			give(l, lock.address, t->tid);
 	}
 }
@@ -452,18 +320,10 @@ static int find_cycles(struct inspect_process *p)
 	return r;
 }
 
-static const struct stack_layout *find_layout(unsigned minor)
-{
-	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
-		if (minor >= layouts[i].minor_first && minor <= layouts[i].minor_last)
-			return &layouts[i];
-	return NULL;
-}
-
 int locks_find(struct inspect_process *p)
 {
 	struct locks l = { .p = p,
-			   .layout = find_layout(p->memory.off->minor),
+			   .layout = value_stack_layout_find(p->memory.off->minor),
 			   .head = p->memory.off->str_length,
 			   .frames_left = FRAMES_LOOKED_AT };
 

@@ -40,6 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	uint32_t instr;
 	uint16_t cut;
 	int32_t first;
+	struct code_position at;
 	int line;
 
 	if (len < HEAD)
@@ -54,6 +55,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	line = linetable_line(format, bytes, len, first, instr);
 	if (find(format, bytes, len, len, first, instr) != line ||
 	    find(format, bytes, len, cut, first, instr) != line)
+		abort();
+	if (linetable_position(format, bytes, len, first, instr, &at) != line ||
+	    (line >= 0 && at.line != line) || at.column < -1 || at.end_column < -1 ||
+	    at.end_line < 0)
 		abort();
 	return 0;
 }

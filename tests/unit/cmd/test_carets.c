@@ -89,6 +89,7 @@ static const struct {
 	{ "a comment is more", "  raise_it  # why",
 	  "  xxxxxxxx       ",
 	  "  ^^^^^^^^       " },
+	{ "blanks behind", "a.b  ", "xxxxx", "" },
 	{ "not known", "f(a)", NULL, "" },
 	{ "a string without end", "f('a) + b",
 	  "xxxxxxxx ",

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""How long reading all threads of a process takes, beside py-spy: 500 threads of 20 frames that wait,
+on one interpreter of each layout. Nothing is asserted: it prints. Needs build/tests/read_threads.
+
+    dump.py [--threads N] [--count N] [--py-spy PATH]
+"""
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "tools"))
+import pythons  # noqa: E402
+
+PROGRAM = os.path.join(HERE, "..", "..", "build", "tests", "read_threads")
+MINORS = (8, 10, 11, 12, 13, 14, 15)
+SCRIPT = """
+import sys, threading
+never, ready = threading.Event(), threading.Barrier(int(sys.argv[1]) + 1)
+def down(depth):
+    if depth:
+        return down(depth - 1)
+    ready.wait()
+    never.wait()
+threading.stack_size(1 << 18)
+for i in range(int(sys.argv[1])):
+    threading.Thread(target=down, args=(14,), daemon=True).start()
+ready.wait()
+print("READY", flush=True)
+sys.stdin.read()
+"""
+
+
+def py_spy_ms(program, pid, count):
+    """Best wall time of whole dumps: it stops the process meanwhile."""
+    best = float("inf")
+    for _ in range(count):
+        begin = time.monotonic()
+        subprocess.run([program, "dump", "-p", str(pid)], stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, check=False)
+        best = min(best, (time.monotonic() - begin) * 1e3)
+    return best
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--threads", type=int, default=500)
+    parser.add_argument("--count", type=int, default=50)
+    parser.add_argument("--py-spy", default=shutil.which("py-spy"))
+    options = parser.parse_args()
+    found = {p.minor: p for p in pythons.find_all()
+             if p.minor in MINORS and p.via != "chroot" and not p.free_threaded and not p.debug}
+    print("%-24s %8s %8s %10s %8s %8s %8s %12s" % (
+        "", "threads", "frames", "consistent", "best ms", "median", "CPU ms", "py-spy ms"))
+    for minor in sorted(found):
+        with subprocess.Popen([*found[minor].command, "-c", SCRIPT, str(options.threads)],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            process.stdout.readline()
+            time.sleep(0.5)
+            done = subprocess.run([PROGRAM, str(process.pid), str(options.count)],
+                                  stdout=subprocess.PIPE, check=True, text=True)
+            spy = py_spy_ms(options.py_spy, process.pid, 3) if options.py_spy else float("nan")
+            print("%-24s %8s %8s %10s %8s %8s %8s %12.0f" % (
+                found[minor].name, *done.stdout.split(), spy), flush=True)
+            process.kill()
+
+
+if __name__ == "__main__":
+    main()
