@@ -32,6 +32,7 @@ def check_values(python):
             for name, value in variables.items():
                 assert (name, found[function][name]["value"]) == (name, value), function
         check_kinds(found)
+        assert {"frames", "functions"} == set(found["<module>"])
         check_self(workload.pid, found)
 
 

@@ -493,6 +493,7 @@ static struct object_layout expected_objects(void)
 	e.code_cellvars = OFF_NONE_8;
 	e.code_freevars = OFF_NONE_8;
 	e.frame_localsplus = OFF_NONE;
+	e.frame_locals = offsetof(_PyInterpreterFrame, f_locals);
 #else
 	e.code_locals = BEHIND_HEAD(PyCodeObject, co_nlocals);
 	e.code_names = BEHIND_HEAD(PyCodeObject, co_varnames);
@@ -500,6 +501,7 @@ static struct object_layout expected_objects(void)
 	e.code_cellvars = BEHIND_HEAD(PyCodeObject, co_cellvars);
 	e.code_freevars = BEHIND_HEAD(PyCodeObject, co_freevars);
 	e.frame_localsplus = BEHIND_HEAD(PyFrameObject, f_localsplus);
+	e.frame_locals = BEHIND_HEAD(PyFrameObject, f_locals);
 #endif
 	return e;
 }
@@ -546,6 +548,7 @@ static int check_objects(const struct py_offsets *off)
 	SAME(code_cellvars)
 	SAME(code_freevars)
 	SAME(frame_localsplus)
+	SAME(frame_locals)
 	SAME(type_qualname)
 	SAME(type_cached_keys)
 #undef SAME

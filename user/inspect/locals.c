@@ -6,6 +6,7 @@
 #include <string.h>
 
 /* Include/cpython/code.h */
+#define CODE_OPTIMIZED 0x1 /* its variables are in slots, and not in a dict */
 #define CODE_VARARGS 0x4
 #define CODE_VARKEYWORDS 0x8
 /* Include/internal/pycore_code.h, 3.11 on; given by us up to 3.10 */
@@ -26,7 +27,7 @@ struct variable {
 
 struct variables {
 	struct variable items[LOCALS_MAX];
-	size_t count; /* <= LOCALS_MAX */
+	size_t count, max; /* count <= max <= LOCALS_MAX */
 	size_t left_out;
 	uint8_t kind; /* of those that are added */
 };
@@ -38,7 +39,7 @@ static int add_name(struct object_reader *r, uint64_t name, void *arg)
 	struct variables *v = arg;
 
 	(void)r;
-	if (v->count == LOCALS_MAX) {
+	if (v->count == v->max) {
 		v->left_out++;
 		return v->left_out > UINT16_MAX; /* no more of them are counted */
 	}
@@ -82,16 +83,16 @@ static int get_int(struct object_reader *r, uint64_t addr, int32_t *out)
 	return object_get(r, addr, out, sizeof(*out));
 }
 
-static int mark_arguments(struct object_reader *r, uint64_t code, struct variables *v)
+static int mark_arguments(struct object_reader *r, uint64_t code, int32_t flags,
+			  struct variables *v)
 {
 	const struct object_layout *l = r->layout;
-	int32_t positional, keywords, flags;
+	int32_t positional, keywords;
 	int64_t count;
 	int e;
 
 	if ((e = get_int(r, code + r->head + l->code_argcount, &positional)) < 0 ||
-	    (e = get_int(r, code + r->head + l->code_kwonlyargcount, &keywords)) < 0 ||
-	    (e = get_int(r, code + r->head + l->code_flags, &flags)) < 0)
+	    (e = get_int(r, code + r->head + l->code_kwonlyargcount, &keywords)) < 0)
 		return e;
 	count = (int64_t)positional + keywords + !!(flags & CODE_VARARGS) +
 		!!(flags & CODE_VARKEYWORDS);
@@ -100,7 +101,7 @@ static int mark_arguments(struct object_reader *r, uint64_t code, struct variabl
 	return 0;
 }
 
-static int get_names(struct object_reader *r, uint64_t code, struct variables *v)
+static int get_names(struct object_reader *r, uint64_t code, int32_t flags, struct variables *v)
 {
 	const struct object_layout *l = r->layout;
 	int e = add_names(r, code, l->code_names, KIND_LOCAL, v);
@@ -109,7 +110,7 @@ static int get_names(struct object_reader *r, uint64_t code, struct variables *v
 		e = get_kinds(r, code, v);
 	else if (!e && !(e = add_names(r, code, l->code_cellvars, KIND_CELL, v)))
 		e = add_names(r, code, l->code_freevars, KIND_FREE, v);
-	return e ? e : mark_arguments(r, code, v);
+	return e ? e : mark_arguments(r, code, flags, v);
 }
 
 /* --- values ----------------------------------------------------------------------------------- */
@@ -180,6 +181,85 @@ static void get_values(struct object_reader *r, struct variables *v)
 		if (v->items[i].kind == KIND_CELL && r->layout->code_kinds == OFF_NONE_8)
 			merge_cell(v, i);
 	}
+}
+
+static int get_slot_variables(struct object_reader *r, uint64_t frame, uint64_t code, int32_t flags,
+			      struct variables *v)
+{
+	int e;
+
+	if ((e = get_names(r, code, flags, v)) < 0 || (e = get_slots(r, frame, v)) < 0)
+		return e;
+	get_values(r, v);
+	return 0;
+}
+
+/* --- namespaces ------------------------------------------------------------------------------- */
+
+/* What a module and a class have for others to use, and of its own accord. */
+static const char *const definitions[] = { "module", "function", "builtin_function_or_method" };
+
+static bool is_definition(struct object_reader *r, const struct object_entry *entry)
+{
+	struct object_text text;
+	char name[sizeof("builtin_function_or_method")], start[8];
+	const struct object_type *type;
+
+	if (object_str(r, entry->key, start, sizeof(start), &text) >= 0 && text.kind == 1 &&
+	    text.len > 1 && start[0] == '_' && start[1] == '_')
+		return true;
+	if (object_type_of(r, entry->value, &type) < 0)
+		return false;
+	if (type->flags & OBJECT_IS_TYPE)
+		return true;
+	if (object_chars(r, type->name, name, sizeof(name)) < 0)
+		return false;
+	for (size_t i = 0; i < sizeof(definitions) / sizeof(*definitions); i++)
+		if (!strcmp(name, definitions[i]))
+			return true;
+	return false;
+}
+
+static int add_entry(struct object_reader *r, const struct object_entry *entry, void *arg)
+{
+	struct variables *v = arg;
+	size_t at = v->count;
+	int e;
+
+	if (is_definition(r, entry))
+		return 0;
+	e = add_name(r, entry->key, v);
+	if (v->count > at)
+		v->items[at].value = entry->value;
+	return e;
+}
+
+/* f_locals: at module level the globals, of which there may be many. */
+static int get_namespace(struct object_reader *r, uint64_t frame, uint32_t entries,
+			 struct variables *v)
+{
+	const bool is_object = r->layout->frame_localsplus != OFF_NONE;
+	uint64_t dict;
+	int e = object_get_pointer(r, frame + (is_object ? r->head : 0) + r->layout->frame_locals,
+				   &dict);
+
+	v->kind = KIND_LOCAL;
+	v->max = v->max < entries ? v->max : entries;
+	if (!e)
+		e = object_dict_each(r, dict, add_entry, v);
+	return e < 0 ? e : 0;
+}
+
+static int get_variables(struct object_reader *r, uint64_t frame, uint64_t code, uint32_t entries,
+			 struct variables *v)
+{
+	int32_t flags;
+	int e = get_int(r, code + r->head + r->layout->code_flags, &flags);
+
+	if (e < 0)
+		return e;
+	return flags & CODE_OPTIMIZED ? get_slot_variables(r, frame, code, flags, v)
+				      : get_namespace(r, frame, entries, v);
 }
 
 /* --- as text ---------------------------------------------------------------------------------- */
@@ -258,15 +338,18 @@ static int put_variables(struct object_reader *r, const struct variables *v,
 int locals_read(struct object_reader *r, uint64_t frame, uint64_t code,
 		const struct locals_options *options, struct inspect_locals *out)
 {
-	_cleanup_(freep) struct variables *v = calloc(1, sizeof(*v));
+	_cleanup_(freep) struct variables *v = malloc(sizeof(*v));
 	int e;
 
 	*out = (struct inspect_locals){ 0 };
 	if (!v)
 		return -ENOMEM;
-	if ((e = get_names(r, code, v)) < 0 || (e = get_slots(r, frame, v)) < 0)
+	v->count = 0;
+	v->left_out = 0;
+	v->max = LOCALS_MAX;
+	e = get_variables(r, frame, code, options->render.limits->entries, v);
+	if (e < 0)
 		return e;
-	get_values(r, v);
 	out->left_out = v->left_out;
 	return put_variables(r, v, options, out);
 }

@@ -43,7 +43,9 @@ struct locals_options {
 /*
  * Of a frame (PyFrameObject, or _PyInterpreterFrame from 3.11 on) and its code object, by their
  * addresses. That they are still what they were is for the caller to see: the thread must not have
- * moved. A variable of which the value cannot be read says so in its value.
+ * moved. What runs at module level or in the body of a class has names in a dict: shown are those
+ * that are no `__name__`, function, class or module. A variable of which the value cannot be read
+ * says so in its value.
  *
  * Returns 0, -ENOMEM, or an error of the reader when not even the names can be read; out is to be
  * released in any case.

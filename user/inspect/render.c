@@ -208,24 +208,35 @@ static bool is_secret_name(struct render *c, uint64_t name)
 
 /* Types whose values tell no secret. */
 static const char *const harmless[] = {
-	"NoneType", "bool", "function", "method", "builtin_function_or_method", "module", "type",
+	"NoneType", "bool", "function", "method", "builtin_function_or_method", "module",
 };
+
+static bool is_harmless(struct render *c, uint64_t object)
+{
+	const struct object_type *type;
+	char name[NAME_BYTES];
+
+	if (object_type_of(c->reader, object, &type) < 0)
+		return false;
+	if (type->flags & OBJECT_IS_TYPE)
+		return true;
+	if (object_chars(c->reader, type->name, name, sizeof(name)) < 0)
+		return false;
+	for (size_t i = 0; i < sizeof(harmless) / sizeof(*harmless); i++)
+		if (!strcmp(name, harmless[i]))
+			return true;
+	return false;
+}
 
 static void put_masked(struct render *c, uint64_t object)
 {
-	_cleanup_(strbuf_releasep) struct strbuf name = STRBUF_INIT;
-
-	if (render_type(c->reader, object, &name) < 0) {
-		strbuf_puts(c->out, "<masked>");
+	if (is_harmless(c, object)) {
+		render_value(c, object);
 		return;
 	}
-	for (size_t i = 0; i < sizeof(harmless) / sizeof(*harmless); i++) {
-		if (!strcmp(strbuf_str(&name), harmless[i])) {
-			render_value(c, object);
-			return;
-		}
-	}
-	strbuf_appendf(c->out, "<masked %s>", strbuf_str(&name));
+	strbuf_puts(c->out, "<masked ");
+	render_type(c->reader, object, c->out);
+	strbuf_putc(c->out, '>');
 }
 
 static void put_value_of(struct render *c, uint64_t name, uint64_t object)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGES 64 /* a power of two */
+#define PAGES 128 /* a power of two */
 
 /* What was read of a stack's objects, by page: they lie next to each other, and share types. */
 struct pages {
@@ -67,7 +67,7 @@ static int read_frames(struct object_reader *r, const struct locals_options *opt
 int stack_locals_read(const struct walk_process *p, const struct locals_options *options,
 		      struct inspect_frame *frames, size_t count)
 {
-	_cleanup_(freep) struct pages *pages = calloc(1, sizeof(*pages));
+	_cleanup_(freep) struct pages *pages = malloc(sizeof(*pages));
 	struct object_reader r;
 	uint32_t reads = options->render.limits == &render_full ? 4 * STACK_LOCALS_READS
 								: STACK_LOCALS_READS;
@@ -75,6 +75,8 @@ int stack_locals_read(const struct walk_process *p, const struct locals_options 
 	if (!pages)
 		return -ENOMEM;
 	pages->process = p;
+	for (size_t i = 0; i < PAGES; i++)
+		pages->pages[i].addr = 0;
 	if (object_reader_init(&r, p->off, reads, read_pages, pages) < 0)
 		return 0; /* a version whose objects are not known */
 	return read_frames(&r, options, frames, count);

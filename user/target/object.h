@@ -61,6 +61,7 @@ struct object_layout {
 	uint8_t code_kinds; /* co_localspluskinds, or OFF_NONE_8: up to 3.10 these two */
 	uint8_t code_cellvars, code_freevars;
 	uint16_t frame_localsplus; /* PyFrameObject; OFF_NONE: at py_offsets.frame_size */
+	uint8_t frame_locals;      /* f_locals; likewise, but from 3.11 on from the frame's start */
 	uint16_t type_qualname;
 	uint16_t type_cached_keys; /* OFF_NONE: not needed */
 };

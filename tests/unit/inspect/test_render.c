@@ -268,6 +268,7 @@ static void check_locals(const char *version)
 		made_put(&made, cell[i] + made.head, made_long(&made, 10 + (int64_t)i), 8);
 	}
 	made_put(&made, code + made.head + l->code_argcount, 2, 4);
+	made_put(&made, code + made.head + l->code_flags, 1, 4); /* CO_OPTIMIZED */
 	values[0] = made_instance(&made, "Me", texts, 1, true);
 	values[1] = cell[0];
 	values[2] = made_str(&made, "v");
@@ -333,6 +334,34 @@ static void test_locals_read_in_each_layout(void **state)
 	in_each_layout(check_locals);
 }
 
+/* At module level: a dict in f_locals. */
+static void check_namespace(const char *version)
+{
+	const struct object_layout *l = made.layout;
+	const struct locals_options o = { .render = options };
+	const bool is_object = l->frame_localsplus != OFF_NONE;
+	uint64_t code = made_object(&made, made_type(&made, "code", 0), 256);
+	uint64_t frame = made_room(&made, 600);
+	uint64_t pairs[] = { made_str(&made, "__name__"), made_str(&made, "m"),
+			     made_str(&made, "total"),    made_long(&made, 7),
+			     made_str(&made, "os"),       0 };
+	struct inspect_locals got;
+
+	pairs[5] = made_object(&made, made_type(&made, "module", 0), 8);
+	made_put(&made, frame + (is_object ? made.head : 0) + l->frame_locals,
+		 made_dict(&made, pairs, 3, true), 8);
+	if (locals_read(&reader, frame, code, &o, &got) || got.len != 1 ||
+	    strcmp(got.items[0].name, "total") || strcmp(got.items[0].value, "7"))
+		fail_msg("%s: %zu variables", version, got.len);
+	locals_release(&got);
+}
+
+static void test_locals_read_of_a_module(void **state)
+{
+	(void)state;
+	in_each_layout(check_namespace);
+}
+
 static void test_locals_read_tagged_references(void **state)
 {
 	(void)state;
@@ -351,6 +380,7 @@ int main(void)
 		cmocka_unit_test(test_render_is_bounded),
 		cmocka_unit_test(test_render_of_cycles),
 		cmocka_unit_test(test_locals_read_in_each_layout),
+		cmocka_unit_test(test_locals_read_of_a_module),
 		cmocka_unit_test(test_locals_read_tagged_references),
 	};
 
