@@ -9,8 +9,11 @@ import time
 
 import pytest
 from harness import Workload, run, wait_until
+from spinning import say_skipped
+from test_places import cgroup_v2  # noqa: F401; a fixture
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
+# Thread.native_id, by which the program tells its threads, is of 3.8.
 KEYS = ["tid", "name", "comm", "state", "wait", "wait_seconds", "holds_gil", "waits_for_gil",
         "in_gc", "handles", "is_consistent", "frames"]
 CHAIN = re.compile(r"(left,){0,41}(left_leaf,(work,)?)?$|(right,){0,41}(right_leaf,(work,)?)?$")
@@ -65,6 +68,7 @@ def check_states(python):
             assert not thread["waits_for_gil"] and not thread["in_gc"]
             assert thread["handles"] == ("KeyError" if "handles" in wanted["name"] else None)
         check_locks(by_function, process)
+        assert re.match(r"pipe:\[\d+\]$", by_function["it reads_pipe"]["file"])
         check_columns(by_function["it handles"]["frames"][-1], python)
         assert process["python"].startswith("3.%d." % python.minor)
 
@@ -88,8 +92,6 @@ def check_columns(frame, python):
 
 @pytest.mark.few_pythons
 def test_states(python):
-    if python.minor < 8:
-        pytest.skip("Thread.native_id is of 3.8")
     check_states(python)
 
 
@@ -156,6 +158,37 @@ def test_what_stands_still(some_python):
         last = run("dump", "--order=recent-first", "-p", workload.pid).stdout
         alike = last[last.index(" x 5"):]
         assert alike.index("in waits_for_event") > alike.index("in Event.wait")
+
+
+@pytest.mark.parametrize("version, file, word", [
+    ("cgroup_v2", "cgroup.freeze", "1"), ("freezer", "freezer.state", "FROZEN")])
+def test_frozen(some_python, version, file, word, request):
+    if version == "freezer":
+        group = "/sys/fs/cgroup/freezer/pyebpf-test-dump"
+        if not os.path.isdir(os.path.dirname(group)):
+            say_skipped("no freezer of cgroups of version 1")
+        os.makedirs(group, exist_ok=True)
+    else:
+        group = str(request.getfixturevalue(version))
+    with Workload(some_python, "dumped.py", "alike", 2) as workload:
+        settled(workload.pid, ["lock"] * 2)
+        before, _ = threads_of(workload.pid)
+        with open(os.path.join(group, "cgroup.procs"), "w") as f:
+            f.write(str(workload.pid))
+        try:
+            with open(os.path.join(group, file), "w") as f:
+                f.write(word)
+            wait_until(lambda: {t["state"] for t in threads_of(workload.pid)[0].values()} ==
+                       {"stopped"}, 10, "frozen")
+            after, _ = threads_of(workload.pid)
+            for tid, thread in after.items():
+                assert thread["is_consistent"] and calls(thread) == calls(before[tid])
+            assert ", frozen: " in run("dump", "-p", workload.pid).stdout
+        finally:
+            with open(os.path.join(group, file), "w") as f:
+                f.write("0" if word == "1" else "THAWED")
+    if version == "freezer":
+        wait_until(lambda: not os.path.isdir(group) or not os.rmdir(group), 10, "it is empty")
 
 
 def test_main_thread_has_ended(some_python):

@@ -292,6 +292,9 @@ void doctor_process_release(struct doctor_process *p)
 
 /* --- Telling ---------------------------------------------------------------------------------- */
 
+/* As of inspect/: its memory can be read, or there were nothing to print. */
+static const char dump_way[] = "by process_vm_readv(), each thread while it stands still; no BPF";
+
 static const char *linkage(const struct doctor_process *p)
 {
 	return p->is_shared ? "shared library" : "part of the program";
@@ -383,9 +386,10 @@ int doctor_process_print(const struct terminal *t, const struct doctor_process *
 	if ((r = print_python(t, p)) < 0 || (r = print_place(t, p)) < 0 ||
 	    (p->layout && (r = doctor_put(t, "layout", STYLE_PLAIN, p->layout)) < 0) ||
 	    (r = doctor_put(t, "thread state", STYLE_PLAIN, p->tstate)) < 0 ||
-	    (p->jit && (r = doctor_put(t, "JIT", STYLE_PLAIN, p->jit)) < 0))
+	    (p->jit && (r = doctor_put(t, "JIT", STYLE_PLAIN, p->jit)) < 0) ||
+	    (r = print_threads(t, p)) < 0)
 		return r;
-	return print_threads(t, p);
+	return doctor_put(t, "dump", STYLE_PLAIN, dump_way);
 }
 
 static void put_string(struct json *j, const char *key, const char *value)

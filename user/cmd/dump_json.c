@@ -144,6 +144,7 @@ static int put_thread(struct json *j, const struct script *script, const struct 
 	json_end(j);
 	put_bool(j, "in_python", t->tstate != 0);
 	put_line(j, "fd", t->fd, 0);
+	json_key_string(j, "file", t->file);
 	put_lock(j, &t->lock);
 	json_end(j);
 	return r;

@@ -259,6 +259,11 @@ static void put_state(struct printer *p, const struct inspect_thread *t, int64_t
 		line_putf(l, STYLE_WARM, ": %s", wait_text(t->wait, t->syscall).s);
 	if (tells_wait && t->fd >= 0)
 		line_putf(l, STYLE_PLAIN, ", fd %d", t->fd);
+	if (tells_wait && t->file) {
+		line_put(l, STYLE_PLAIN, " (");
+		line_put_foreign(l, STYLE_PLAIN, t->file, strlen(t->file));
+		line_put(l, STYLE_PLAIN, ")");
+	}
 	put_lock(p, t);
 	if (t->holds_gil)
 		line_put(l, STYLE_WARM, ", holds the GIL");
@@ -298,6 +303,7 @@ static bool is_alike(const struct inspect_thread *a, const struct inspect_thread
 struct group {
 	size_t first, count;
 	int64_t shortest_ns, longest_ns; /* how long they wait; -1: not known */
+	bool is_one_file;                /* they wait for the same descriptor, if for any */
 };
 
 struct groups {
@@ -318,10 +324,12 @@ static int find_groups(const struct inspect_process *p, struct groups *out)
 		while (k < out->items.len && !is_alike(&p->threads[out->items.items[k].first], t))
 			k++;
 		if (k == out->items.len &&
-		    vec_push(&out->items, ((struct group){ i, 0, t->wait_ns, t->wait_ns })) < 0)
+		    vec_push(&out->items, ((struct group){ i, 0, t->wait_ns, t->wait_ns, true })) <
+			    0)
 			return -ENOMEM;
 		g = &out->items.items[k];
 		g->count++;
+		g->is_one_file &= t->fd == p->threads[g->first].fd;
 		if (t->wait_ns < g->shortest_ns)
 			g->shortest_ns = t->wait_ns;
 		if (t->wait_ns > g->longest_ns)
@@ -363,6 +371,10 @@ static int put_group(struct printer *p, const struct groups *groups, size_t grou
 	int r;
 
 	t.wait_ns = g->shortest_ns;
+	if (!g->is_one_file) {
+		t.fd = -1;
+		t.file = NULL;
+	}
 	line_putf(l, STYLE_PLAIN, "Thread %d", t.tid);
 	put_name(l, &t);
 	if (t.name && strncmp(t.name, t.comm, COMM_BYTES - 1) != 0) {

@@ -10,9 +10,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/file.h"
-#include "target/cgroup.h"
+#include "inspect/files.h"
 
-#define CGROUPS_BYTES 65536 /* of /proc/PID/cgroup */
+#define WCHAN_BYTES 256
 
 int inspector_new(struct inspector **out)
 {
@@ -94,32 +94,25 @@ static int take_command_line(struct inspect_process *p, const struct proc_stat *
 	return p->command_line ? 0 : -ENOMEM;
 }
 
-/* Its cgroup of version 2 says so; what cannot be seen is not frozen. */
-static bool is_frozen(pid_t pid)
+/*
+ * Its thread waits in the kernel for the freezer of a cgroup: of version 2, where the compiler has
+ * put that into get_signal() or not, or of version 1. Stopped threads wait there too.
+ */
+static bool is_frozen(pid_t pid, char state)
 {
-	_cleanup_(freep) char *text = NULL, *events = NULL;
-	struct cgroup cgroup = CGROUP_INIT;
-	char path[64], *name, *end;
+	static const char *const places[] = { "get_signal", "do_freezer_trap", "__refrigerator" };
+	_cleanup_(freep) char *place = NULL;
+	char path[32];
 	bool found = false;
 	size_t len;
 
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
-	if (file_read(path, CGROUPS_BYTES, &text, &len) < 0)
-		goto out;
-	name = !strncmp(text, "0::", 3) ? text : strstr(text, "\n0::");
-	if (!name)
-		goto out;
-	name = strchr(name, '/');
-	end = name ? strchr(name, '\n') : NULL;
-	if (!end || end == name + 1)
-		goto out; /* the root cannot be frozen */
-	*end = '\0';
-	if (cgroup_open(name + 1, &cgroup) >= 0 && cgroup.is_v2 &&
-	    cgroup_read_file(cgroup.fd, "cgroup.events", &events, &len) >= 0)
-		found = strstr(events, "frozen 1") != NULL;
-	cgroup_release(&cgroup);
-out:
-	err_clear();
+	snprintf(path, sizeof(path), "/proc/%d/wchan", pid);
+	if (state == 'T' || state == 't' || file_read(path, WCHAN_BYTES, &place, &len) < 0) {
+		err_clear(); /* without that it is as if it were not */
+		return false;
+	}
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		found |= !strcmp(place, places[i]);
 	return found;
 }
 
@@ -142,7 +135,7 @@ int inspect_process_open(struct inspector *in, pid_t pid, struct inspect_process
 		return err_wrap(r, "pid %d", pid);
 	if ((r = codes_new(&p->codes)) < 0 || (r = take_command_line(p, &stat)) < 0)
 		return r;
-	p->is_frozen = is_frozen(p->door);
+	p->is_frozen = is_frozen(p->door, stat.state);
 	p->window.door = p->door;
 	p->memory = (struct walk_process){ .read = window_read,
 					   .arg = &p->window,
@@ -157,7 +150,9 @@ int inspect_process_read(struct inspector *in, struct inspect_process *p)
 {
 	int r = inspect_threads_read(in, p);
 
-	return r < 0 ? r : locks_find(p);
+	if (r >= 0)
+		r = locks_find(p);
+	return r < 0 ? r : files_find(p);
 }
 
 void inspect_process_free(struct inspect_process *p)

@@ -430,6 +430,7 @@ void inspect_threads_free(struct inspect_thread *threads, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		free(threads[i].name);
 		free(threads[i].handles);
+		free(threads[i].file);
 		stack_free(threads[i].frames, threads[i].frame_count);
 	}
 	free(threads);

@@ -14,47 +14,61 @@
 _Static_assert(WINDOW_RANGES < 256, "slots are bytes");
 
 /* The slot of a range, or the free one where it belongs. */
-static uint8_t *slot_of(struct window *w, const struct window_range *ranges, uint64_t addr,
-			size_t len)
+static uint8_t *slot_of(struct window_ranges *ranges, uint64_t addr, size_t len)
 {
 	size_t i = hash_u64(addr) % SLOTS;
 
-	while (w->slots[i] &&
-	       (ranges[w->slots[i] - 1].addr != addr || ranges[w->slots[i] - 1].len != len))
-		i = (i + 1) % SLOTS;
-	return &w->slots[i];
+	for (; ranges->slots[i]; i = (i + 1) % SLOTS) {
+		const struct window_range *range = &ranges->items[ranges->slots[i] - 1];
+
+		if (range->addr == addr && range->len == len)
+			break;
+	}
+	return &ranges->slots[i];
 }
 
-/* Of ranges that lie behind each other in bytes[]; returns how many there are all of. */
-static size_t read_ranges(struct window *w)
+static struct window_range *range_find(struct window_ranges *ranges, uint64_t addr, size_t len)
 {
-	struct iovec remote[WINDOW_RANGES];
-	struct iovec local = { .iov_base = w->bytes };
-	size_t whole = 0, total = 0;
+	uint8_t slot = *slot_of(ranges, addr, len);
+
+	return slot ? &ranges->items[slot - 1] : NULL;
+}
+
+/* Reads what is likely to be asked for, to places behind each other in bytes[]. */
+static void read_ahead(struct window *w)
+{
+	struct iovec remote[WINDOW_RANGES], local = { .iov_base = w->bytes };
+	size_t count = 0;
 	ssize_t n;
 
-	for (size_t i = 0; i < w->count; i++) {
-		remote[i] = (struct iovec){ .iov_base = (void *)(uintptr_t)w->ranges[i].addr,
-					    .iov_len = w->ranges[i].len };
-		local.iov_len += w->ranges[i].len;
+	for (size_t i = 0; i < w->before.count; i++) {
+		struct window_range *range = &w->before.items[i];
+
+		range->at = WINDOW_NOT_READ;
+		if (range->times < 2 || range->len > sizeof(w->bytes) - local.iov_len)
+			continue;
+		range->at = (uint32_t)local.iov_len;
+		local.iov_len += range->len;
+		remote[count++] = (struct iovec){ .iov_base = (void *)(uintptr_t)range->addr,
+						  .iov_len = range->len };
 	}
-	n = w->count ? process_vm_readv(w->door, &local, 1, remote, w->count, 0) : 0;
-	while (n > 0 && whole < w->count && total + w->ranges[whole].len <= (size_t)n)
-		total += w->ranges[whole++].len;
-	return whole;
+	/* It ends at the first that cannot be read. */
+	n = count ? process_vm_readv(w->door, &local, 1, remote, count, 0) : 0;
+	for (size_t i = 0; i < w->before.count; i++) {
+		struct window_range *range = &w->before.items[i];
+
+		if (range->at != WINDOW_NOT_READ && (n < 0 || range->at + range->len > (size_t)n))
+			range->at = WINDOW_NOT_READ;
+	}
 }
 
 void window_begin(struct window *w)
 {
-	memcpy(w->ranges, w->next, w->next_count * sizeof(*w->ranges));
-	w->count = w->next_count;
-	w->next_count = 0;
-	w->next_bytes = 0;
+	w->before = w->now;
+	w->now.count = 0;
+	memset(w->now.slots, 0, sizeof(w->now.slots));
 	w->page_count = 0;
-	memset(w->slots, 0, sizeof(w->slots));
-	w->valid = read_ranges(w);
-	for (size_t i = 0; i < w->valid; i++)
-		*slot_of(w, w->ranges, w->ranges[i].addr, w->ranges[i].len) = (uint8_t)(i + 1);
+	read_ahead(w);
 	w->is_open = true;
 }
 
@@ -63,15 +77,16 @@ void window_end(struct window *w)
 	w->is_open = false;
 }
 
-/* The next window begins with it. */
-static void note(struct window *w, uint64_t addr, size_t len)
+static void note(struct window *w, const struct window_range *before, uint64_t addr, size_t len)
 {
-	if (w->next_count == WINDOW_RANGES || len > RANGE_BYTES_MAX ||
-	    len > WINDOW_BYTES - w->next_bytes)
+	uint8_t *slot = slot_of(&w->now, addr, len);
+
+	if (*slot || w->now.count == WINDOW_RANGES || len > RANGE_BYTES_MAX)
 		return;
-	w->next[w->next_count++] =
-		(struct window_range){ .addr = addr, .len = (uint32_t)len, .at = w->next_bytes };
-	w->next_bytes += (uint32_t)len;
+	w->now.items[w->now.count++] = (struct window_range){
+		.addr = addr, .len = (uint32_t)len, .times = before ? before->times + 1 : 1
+	};
+	*slot = (uint8_t)w->now.count;
 }
 
 static int read_alone(const struct window *w, uint64_t addr, void *buf, size_t len)
@@ -115,14 +130,14 @@ static int read_new(struct window *w, uint64_t addr, void *buf, size_t len)
 int window_read(void *arg, uint64_t addr, void *buf, size_t len)
 {
 	struct window *w = arg;
-	uint8_t slot = w->is_open ? *slot_of(w, w->ranges, addr, len) : 0;
+	const struct window_range *range = w->is_open ? range_find(&w->before, addr, len) : NULL;
 	int r = 0;
 
-	if (slot)
-		memcpy(buf, w->bytes + w->ranges[slot - 1].at, len);
+	if (range && range->at != WINDOW_NOT_READ)
+		memcpy(buf, w->bytes + range->at, len);
 	else
 		r = read_new(w, addr, buf, len);
 	if (w->is_open && !r)
-		note(w, addr, len);
+		note(w, range, addr, len);
 	return r;
 }

@@ -14,22 +14,27 @@
 
 /*
  * Reads of a process's memory. Threads run the same code, so that what is read for one lies mostly
- * where it did for the one before: between window_begin() and window_end() that is read anew, and
- * all at once, as it is calls that take time and not bytes; of what lies elsewhere the first pages
- * are read whole. What is returned was never read before window_begin(). Outside of these each read
- * is a call of its own.
+ * where it did for those before: between window_begin() and window_end() what two in a row have
+ * read is read anew, and all at once, as it is calls that take time and not bytes; of what lies
+ * elsewhere the first pages are read whole. What is returned was never read before window_begin().
+ * Outside of these each read is a call of its own.
  */
-struct window {
-	pid_t door; /* a living thread of the process */
-	bool is_open;
+struct window_ranges {
 	struct window_range {
 		uint64_t addr;
 		uint32_t len;
-		uint32_t at; /* in bytes[]; only of ranges[] up to valid */
-	} ranges[WINDOW_RANGES], next[WINDOW_RANGES];
-	size_t count, valid, next_count;
-	uint32_t next_bytes;
-	uint8_t slots[2 * WINDOW_RANGES]; /* index + 1 of a range, by its address; 0: free */
+		uint32_t at;    /* in bytes[]; WINDOW_NOT_READ */
+		uint32_t times; /* windows in a row that have read it */
+	} items[WINDOW_RANGES];
+	size_t count;
+	uint8_t slots[2 * WINDOW_RANGES]; /* index + 1 of an item, by its address; 0: free */
+};
+#define WINDOW_NOT_READ UINT32_MAX
+
+struct window {
+	pid_t door; /* a living thread of the process */
+	bool is_open;
+	struct window_ranges before, now; /* what the last window has read, and this one */
 	uint8_t bytes[WINDOW_BYTES];
 	struct window_page {
 		uint64_t addr;

@@ -32,8 +32,14 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 
 	if (m->reads++ > READS_MAX || len > 2048)
 		return -EFAULT;
-	for (size_t i = 0; i < len; i++)
-		((uint8_t *)buf)[i] = m->bytes[(addr + i) % m->len];
+	while (len) {
+		size_t at = addr % m->len, n = m->len - at < len ? m->len - at : len;
+
+		memcpy(buf, m->bytes + at, n);
+		buf = (uint8_t *)buf + n;
+		addr += n;
+		len -= n;
+	}
 	return 0;
 }
 

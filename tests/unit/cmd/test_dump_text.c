@@ -53,7 +53,7 @@ static struct inspect_thread thread_at(pid_t tid, const char *name, struct inspe
 		.frame_count = count,
 	};
 
-	strcpy(t.comm, "python3");
+	snprintf(t.comm, sizeof(t.comm), "python3");
 	return t;
 }
 
@@ -82,12 +82,15 @@ static char *text_of(struct inspect_thread *threads, size_t count, bool recent_f
 	return text;
 }
 
+/* @ stands for the source's path. */
 static void check(const char *got, const char *format)
 {
-	char want[4096], *out = want;
+	char want[4096];
+	size_t len = 0;
 
 	for (const char *c = format; *c; c++)
-		out += *c == '@' ? sprintf(out, "%s", file) : sprintf(out, "%c", *c);
+		len += (size_t)(*c == '@' ? snprintf(want + len, sizeof(want) - len, "%s", file)
+					  : snprintf(want + len, sizeof(want) - len, "%c", *c));
 	if (strcmp(got, want) != 0)
 		fail_msg("got:\n%s\nwanted:\n%s", got, want);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "inspect/files.h"
 #include "inspect/thread_files.h"
 
 #include <errno.h>
@@ -134,6 +135,45 @@ static void test_our_own_files_are_read(void **state)
 	assert_int_equal(thread_folder_open(getpid(), 1 << 22), -ENOENT);
 }
 
+static void test_both_ends_of_a_socket_are_told(void **state)
+{
+	static const struct {
+		const char *name, *line, *want;
+	} cases[] = {
+		{ "connected",
+		  "   0: 0100007F:E3B4 0100007F:9A3B 01 00000000:00000000 00:00000000 00000000     "
+		  "0   "
+		  "     0 41 2 ffff 20 4 30 10 -1",
+		  "127.0.0.1:58292 to 127.0.0.1:39483" },
+		{ "listening",
+		  "   1: 00000000:0050 00000000:0000 0A 00000000:00000000 00:00000000 00000000     "
+		  "0   "
+		  "     0 41 1 ffff 100 0 0 10 0",
+		  "0.0.0.0:80" },
+		{ "version 6",
+		  "   0: 00000000000000000000000001000000:0050 "
+		  "0000000000000000FFFF00000100007F:C350 01 "
+		  "0:0 00:0 0 0 0 41 1 ffff",
+		  "[::1]:80 to [::ffff:127.0.0.1]:50000" },
+		{ "the head", "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when",
+		  NULL },
+		{ "cut", "   0: 0100007F:E3B4 0100007F:9A3B 01", NULL },
+		{ "no address", "0: x:1 y:2 01 0:0 0:0 0 0 0 41", NULL },
+		{ "no port", "0: 0100007F:10000 0100007F:1 01 0:0 0:0 0 0 0 41", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[SOCKET_TEXT_BYTES] = "";
+		uint64_t inode = 0;
+		int r = socket_line_parse(cases[i].line, &inode, text);
+
+		if (cases[i].want ? r != 0 || inode != 41 || strcmp(text, cases[i].want) != 0
+				  : r != -EBADMSG)
+			fail_msg("%s: %d %s", cases[i].name, r, text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -142,6 +182,7 @@ int main(void)
 		cmocka_unit_test(test_exec_start_is_ns),
 		cmocka_unit_test(test_cpu_is_field_39),
 		cmocka_unit_test(test_our_own_files_are_read),
+		cmocka_unit_test(test_both_ends_of_a_socket_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
