@@ -93,7 +93,8 @@ static int put_locals(struct printer *p, const struct inspect_frame *f)
 	if (!p->dump->locals)
 		return 0;
 	if (!f->locals) {
-		line_put(&p->line, STYLE_DIM, "      [local variables cannot be read]");
+		line_put(&p->line, STYLE_DIM,
+			 "      [local variables: not readable, or no time left]");
 		return line_end(&p->line);
 	}
 	for (size_t i = 0; i < f->locals->len && r >= 0; i++)

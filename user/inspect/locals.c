@@ -312,12 +312,15 @@ static int put_variable(struct object_reader *r, const struct variable *v,
 		return -ENOMEM;
 	}
 	out->items[out->len++] = local;
+	out->bytes += strlen(local.name) + (local.value ? strlen(local.value) : 0) +
+		      (local.type ? strlen(local.type) : 0);
 	return 0;
 }
 
 static int put_variables(struct object_reader *r, const struct variables *v,
 			 const struct locals_options *options, struct inspect_locals *out)
 {
+	const size_t most = (size_t)LOCALS_LONG_VALUES * options->render.limits->bytes;
 	int e = 0;
 
 	for (size_t i = 0; i < v->count && !e; i++) {
@@ -325,7 +328,7 @@ static int put_variables(struct object_reader *r, const struct variables *v,
 
 		if (v->items[i].kind & KIND_HIDDEN && !v->items[i].value)
 			continue;
-		if (!r->reads_left) {
+		if (!r->reads_left || out->bytes >= most) {
 			out->left_out++;
 			continue;
 		}

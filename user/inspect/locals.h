@@ -31,9 +31,11 @@ struct inspect_local {
 struct inspect_locals {
 	struct inspect_local *items; /* arguments first, in the order of the code object */
 	size_t len, cap;
-	size_t left_out; /* more variables than LOCALS_MAX, or than there were reads for */
+	size_t left_out; /* more variables than LOCALS_MAX, or than there was room or time for */
+	size_t bytes;    /* of text */
 };
 #define LOCALS_MAX 1000
+#define LOCALS_LONG_VALUES 64 /* of a frame: as much text as so many values of the largest size */
 
 struct locals_options {
 	struct render_options render;

@@ -41,13 +41,13 @@ static int read_pages(void *arg, uint64_t addr, void *buf, size_t len)
 }
 
 static int read_frames(struct object_reader *r, const struct locals_options *options,
-		       struct inspect_frame *frames, size_t count)
+		       struct locals_budget *budget, struct inspect_frame *frames, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		struct inspect_locals *locals;
 		int e;
 
-		if (!frames[i].identity || !r->reads_left)
+		if (!frames[i].identity || !r->reads_left || !budget->bytes)
 			continue;
 		locals = frames[i].locals = calloc(1, sizeof(*locals));
 		if (!locals)
@@ -55,6 +55,7 @@ static int read_frames(struct object_reader *r, const struct locals_options *opt
 		e = locals_read(r, frames[i].frame, frames[i].code, options, locals);
 		if (e == -ENOMEM)
 			return e;
+		budget->bytes -= locals->bytes < budget->bytes ? locals->bytes : budget->bytes;
 		if (e < 0) {
 			locals_release(locals);
 			free(locals);
@@ -65,21 +66,25 @@ static int read_frames(struct object_reader *r, const struct locals_options *opt
 }
 
 int stack_locals_read(const struct walk_process *p, const struct locals_options *options,
-		      struct inspect_frame *frames, size_t count)
+		      struct locals_budget *budget, struct inspect_frame *frames, size_t count)
 {
 	_cleanup_(freep) struct pages *pages = malloc(sizeof(*pages));
 	struct object_reader r;
 	uint32_t reads = options->render.limits == &render_full ? 4 * STACK_LOCALS_READS
 								: STACK_LOCALS_READS;
+	int e;
 
 	if (!pages)
 		return -ENOMEM;
+	reads = reads < budget->reads ? reads : budget->reads;
 	pages->process = p;
 	for (size_t i = 0; i < PAGES; i++)
 		pages->pages[i].addr = 0;
 	if (object_reader_init(&r, p->off, reads, read_pages, pages) < 0)
 		return 0; /* a version whose objects are not known */
-	return read_frames(&r, options, frames, count);
+	e = read_frames(&r, options, budget, frames, count);
+	budget->reads -= reads - r.reads_left;
+	return e;
 }
 
 static bool is_same_text(const char *a, const char *b)

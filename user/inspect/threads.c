@@ -43,6 +43,7 @@ struct reading {
 	bool has_own_pids; /* it is in a PID namespace below ours */
 	struct threading_process threading;
 	struct window names; /* through which that is read */
+	struct locals_budget locals;
 };
 
 /* --- One look --------------------------------------------------------------------------------- */
@@ -80,7 +81,7 @@ static int take_walk(struct reading *r, struct inspect_thread *t, const struct l
 		e = stack_read(r->p->codes, r->in->walker, &r->p->memory, &l->walk, &frames,
 			       &count);
 	if (e >= 0 && r->in->locals)
-		e = stack_locals_read(&r->p->memory, r->in->locals, frames, count);
+		e = stack_locals_read(&r->p->memory, r->in->locals, &r->locals, frames, count);
 	if (e < 0) {
 		stack_free(frames, count);
 		return e;
@@ -404,6 +405,7 @@ int inspect_threads_read(struct inspector *in, struct inspect_process *p)
 	struct reading r = { .in = in,
 			     .p = p,
 			     .names = { .door = p->door },
+			     .locals = LOCALS_BUDGET,
 			     .threading = { .read = window_read,
 					    .runtime = p->memory.runtime,
 					    .off = p->memory.off } };

@@ -321,6 +321,12 @@ static void check_locals(const char *version)
 	locals_release(&got);
 	assert_true(locals_read(&reader, frame, frame, &o, &got) < 0 || !got.len);
 	locals_release(&got);
+	o.render.limits = &(const struct render_limits){ .bytes = 0, .entries = 9, .reads = 99 };
+	assert_int_equal(locals_read(&reader, frame, code, &o, &got), 0);
+	if (!got.left_out || got.len + got.left_out != 5)
+		fail_msg("%s: %zu bytes", version, got.bytes);
+	locals_release(&got);
+	o.render.limits = &render_short;
 	reader.reads_left = 14; /* for the names, and little more */
 	if (!locals_read(&reader, frame, code, &o, &got))
 		assert_true(got.len + got.left_out == 5);
