@@ -2,6 +2,7 @@
 """pyebpf dump: stacks and states against what the program itself says of its threads."""
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -191,6 +192,23 @@ def test_frozen(some_python, version, file, word, request):
         wait_until(lambda: not os.path.isdir(group) or not os.rmdir(group), 10, "it is empty")
 
 
+@pytest.mark.few_pythons
+def test_gil_and_collector(python):
+    with Workload(python, "dumped.py", "storm") as workload:
+        def is_seen():
+            found, _ = threads_of(workload.pid)
+            main = found.pop(workload.pid)
+            (other,) = found.values()
+            if not (main["waits_for_gil"] and other["holds_gil"] and other["in_gc"]):
+                return False
+            assert (main["wait"], main["wait_seconds"]) == ("GIL", None)
+            assert main["lock"]["kind"] == "GIL" and not main["holds_gil"] and not main["in_gc"]
+            assert main["frames"][-1]["name"] == "wants_gil"
+            assert not other["waits_for_gil"]
+            return main["lock"]["owner"] == other["tid"]
+        wait_until(is_seen, 20, "one waits for the GIL, the other collects")
+
+
 def test_main_thread_has_ended(some_python):
     with Workload(some_python, "dumped.py", "leaderless") as workload:
         def is_zombie():
@@ -278,6 +296,41 @@ def test_permission(some_python, pyebpf):
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
             assert done.returncode == 4, done.stderr
             assert "no permission to see its mappings (needs root or CAP_SYS_PTRACE" in done.stderr
+        finally:
+            process.kill()
+
+
+def test_container(some_python, cgroup_v2):  # noqa: F811
+    ident = "%064x" % random.getrandbits(256)
+    group = os.path.join(cgroup_v2, "docker-%s.scope" % ident)
+    os.makedirs(group)
+    try:
+        with Workload(some_python, "dumped.py", "alike", 1) as workload:
+            with open(os.path.join(group, "cgroup.procs"), "w") as f:
+                f.write(str(workload.pid))
+            process, = dump("--container", ident[:12])
+            assert (process["pid"], process["container"]) == (workload.pid, ident)
+            assert "(container %s)" % ident[:12] in run("dump", "-p", workload.pid).stdout
+        wait_until(lambda: not open(os.path.join(group, "cgroup.procs")).read(), 10, "empty")
+    finally:
+        os.rmdir(group)
+    assert run("dump", "--container", ident[:12]).returncode == 3
+
+
+def test_deep_stack(some_python):
+    script = "import sys, time\nsys.setrecursionlimit(9999)\n" \
+             "def f(n):\n    f(n - 1) if n else time.sleep(99)\nf(5000)"
+    with subprocess.Popen([*some_python.command, "-c", script]) as process:
+        try:
+            def sleeps():
+                return threads_of(process.pid)[0][process.pid]["wait"] == "sleep"
+            wait_until(sleeps, 10, "it sleeps")
+            thread = threads_of(process.pid)[0][process.pid]
+            assert thread["is_consistent"] and {f["name"] for f in thread["frames"]} == {"f"}
+            assert len(thread["frames"]) == 4096
+            text = run("dump", "-p", process.pid).stdout
+            assert "  [outer calls are left out: they are too many]\n" in text
+            assert "[Previous line repeated 4093 more times]" in text
         finally:
             process.kill()
 

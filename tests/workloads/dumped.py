@@ -5,9 +5,12 @@
                              "wait", "frames": [[name, file, line], ...] root first}}}, EXIT
     dumped.py churn THREADS  threads that go down two chains of calls in turn, for ever. READY
     dumped.py alike THREADS  threads that wait for one event. READY
+    dumped.py storm          a thread that collects garbage again and again; the main one wants the GIL.
+                             READY
     dumped.py leaderless     one thread that waits; the main thread has ended. READY
 """
 import ctypes
+import gc
 import json
 import os
 import select
@@ -158,6 +161,30 @@ def many(function, count):
     sys.stdin.readline()
 
 
+class Node:
+    def __init__(self):
+        self.me = self
+
+
+def collects():
+    while True:
+        gc.collect()
+
+
+def wants_gil():
+    x = 0
+    while True:
+        x += 1
+
+
+def storm():
+    global KEPT
+    KEPT = [Node() for _ in range(300000)]
+    threading.Thread(target=collects, name="it collects", daemon=True).start()
+    print("READY", flush=True)
+    wants_gil()
+
+
 def leaderless():
     threading.Thread(target=waits_for_event, name="the one that is left").start()
     print("READY", flush=True)
@@ -167,6 +194,8 @@ def leaderless():
 if __name__ == "__main__":
     if sys.argv[1] == "states":
         states()
+    elif sys.argv[1] == "storm":
+        storm()
     elif sys.argv[1] == "leaderless":
         leaderless()
     else:

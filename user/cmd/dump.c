@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
-#include "inspect/locals.h"
+#include "inspect/stack_locals.h"
 #include "target/cgroup.h"
 #include "target/container_cgroup.h"
 
@@ -193,11 +193,14 @@ static void find_containers(struct dump *d)
 static int read_all(const struct call *call, const struct dump_targets *t, struct dump *d)
 {
 	_cleanup_(inspector_freep) struct inspector *in = NULL;
+	struct locals_visitor locals = { .options = d->locals };
 	size_t denied = 0;
 	int code = EXIT_OK, r = inspector_new(&in);
 
-	if (r >= 0)
-		in->locals = d->locals;
+	if (r >= 0 && d->locals) {
+		in->visit = locals_visit;
+		in->visit_arg = &locals;
+	}
 	for (size_t i = 0; i < t->pids.len && r >= 0; i++)
 		r = i < t->named ? take_named(call, in, d, t->pids.items[i], &code)
 				 : take_found(in, d, t->pids.items[i], &denied);

@@ -146,10 +146,20 @@ int inspect_process_open(struct inspector *in, pid_t pid, struct inspect_process
 	return 0;
 }
 
+static bool has_ended(const struct inspect_process *p)
+{
+	for (size_t i = 0; i < p->thread_count; i++)
+		if (p->threads[i].state != THREAD_DEAD)
+			return false;
+	return true;
+}
+
 int inspect_process_read(struct inspector *in, struct inspect_process *p)
 {
 	int r = inspect_threads_read(in, p);
 
+	if (r >= 0 && has_ended(p))
+		return err_set(-ESRCH, "pid %d: it has ended while it was read", p->pid);
 	if (r >= 0)
 		r = locks_find(p);
 	return r < 0 ? r : files_find(p);

@@ -17,17 +17,22 @@
 #include "target/proc.h"
 #include "target/runtime.h"
 
-struct locals_options;
-
 /*
  * What the memory of processes says at one moment. Nothing is stopped, signalled or traced, and no
  * BPF is needed: what it takes is the permission to trace them.
  */
+struct inspect_process;
 struct inspector {
 	struct runtime_cache *runtimes;
 	struct walker *walker;
 	struct cpu_clocks *clocks;
-	const struct locals_options *locals; /* borrowed; NULL: local variables are not read */
+	/*
+	 * Set by who wants more of a thread than its frames, NULL: nobody. Called when these are
+	 * there, before it is known whether the thread stood still: then it may be called again for
+	 * it, and counts what was last. 0 or a negative errno, which ends the reading.
+	 */
+	int (*visit)(void *arg, struct inspect_process *p, struct inspect_thread *t);
+	void *visit_arg;
 };
 
 /* 0 or -ENOMEM. */

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #define PAGES 128 /* a power of two */
+#define PROCESS_READS 10000000
+#define PROCESS_BYTES (256u << 20)
 
 /* What was read of a stack's objects, by page: they lie next to each other, and share types. */
 struct pages {
@@ -65,7 +67,7 @@ static int read_frames(struct object_reader *r, const struct locals_options *opt
 	return 0;
 }
 
-int stack_locals_read(const struct walk_process *p, const struct locals_options *options,
+static int read_stack(const struct walk_process *p, const struct locals_options *options,
 		      struct locals_budget *budget, struct inspect_frame *frames, size_t count)
 {
 	_cleanup_(freep) struct pages *pages = malloc(sizeof(*pages));
@@ -85,6 +87,18 @@ int stack_locals_read(const struct walk_process *p, const struct locals_options 
 	e = read_frames(&r, options, budget, frames, count);
 	budget->reads -= reads - r.reads_left;
 	return e;
+}
+
+int locals_visit(void *visitor, struct inspect_process *p, struct inspect_thread *t)
+{
+	struct locals_visitor *v = visitor;
+
+	if (v->pid != p->pid) {
+		v->pid = p->pid;
+		v->budget =
+			(struct locals_budget){ .reads = PROCESS_READS, .bytes = PROCESS_BYTES };
+	}
+	return read_stack(&p->memory, v->options, &v->budget, t->frames, t->frame_count);
 }
 
 static bool is_same_text(const char *a, const char *b)

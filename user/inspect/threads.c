@@ -13,7 +13,6 @@
 #include "base/err.h"
 #include "bpf/syscalls.h"
 #include "inspect/process.h"
-#include "inspect/stack_locals.h"
 #include "inspect/thread_files.h"
 #include "inspect/tstates.h"
 #include "symbolize/pystring.h"
@@ -43,7 +42,6 @@ struct reading {
 	bool has_own_pids; /* it is in a PID namespace below ours */
 	struct threading_process threading;
 	struct window names; /* through which that is read */
-	struct locals_budget locals;
 };
 
 /* --- One look --------------------------------------------------------------------------------- */
@@ -80,12 +78,8 @@ static int take_walk(struct reading *r, struct inspect_thread *t, const struct l
 	if (l->has_walk)
 		e = stack_read(r->p->codes, r->in->walker, &r->p->memory, &l->walk, &frames,
 			       &count);
-	if (e >= 0 && r->in->locals)
-		e = stack_locals_read(&r->p->memory, r->in->locals, &r->locals, frames, count);
-	if (e < 0) {
-		stack_free(frames, count);
+	if (e < 0)
 		return e;
-	}
 	stack_free(t->frames, t->frame_count);
 	free(t->handles);
 	t->frames = frames;
@@ -226,6 +220,8 @@ static int look_at(struct reading *r, struct inspect_thread *t, int folder, bool
 		l->has_walk =
 			!walker_walk(r->in->walker, &r->p->memory, t->tid, t->pointer, &l->walk);
 	e = take_walk(r, t, l);
+	if (e >= 0 && l->has_walk && r->in->visit)
+		e = r->in->visit(r->in->visit_arg, r->p, t);
 	window_end(&r->p->window);
 	if (e < 0)
 		return e;
@@ -405,7 +401,6 @@ int inspect_threads_read(struct inspector *in, struct inspect_process *p)
 	struct reading r = { .in = in,
 			     .p = p,
 			     .names = { .door = p->door },
-			     .locals = LOCALS_BUDGET,
 			     .threading = { .read = window_read,
 					    .runtime = p->memory.runtime,
 					    .off = p->memory.off } };
