@@ -25,7 +25,7 @@ import pythons  # noqa: E402
 
 HEADERS_REVISION = 1  # raised when what is in the folder of headers changes
 SOURCES = ("user/inspect/value_stack.c", "user/symbolize/exceptiontable.c", "user/target/offsets.c",
-           "user/target/debug_offsets.c", "user/target/threading.c",
+           "user/target/debug_offsets.c", "user/target/object.c",
            "user/base/err.c")
 
 

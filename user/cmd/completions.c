@@ -90,7 +90,7 @@ static void bash_names(const struct script *s, const struct opt *row, const stru
 /* One case of `case $prev`: how the value of this option completes. */
 static void bash_value(const struct script *s, const struct opt *row, const struct opt *meant)
 {
-	if (!meant->arg)
+	if (!meant->arg || meant->bare) /* what follows is no value of it */
 		return;
 	strbuf_puts(s->out, "\t\t");
 	if (row->key)
@@ -188,11 +188,15 @@ static void zsh_help(struct strbuf *out, const char *text)
 static void zsh_spec(const struct script *s, const char *name, bool is_long,
 		     const struct opt *meant)
 {
-	strbuf_appendf(s->out, "\t\t\t'*%s%s[", name, !meant->arg ? "" : is_long ? "=" : "+");
+	strbuf_appendf(s->out, "\t\t\t'*%s%s[", name,
+		       !meant->arg   ? ""
+		       : meant->bare ? "=-"
+		       : is_long     ? "="
+				     : "+");
 	zsh_help(s->out, meant->help);
 	strbuf_putc(s->out, ']');
 	if (meant->arg) {
-		strbuf_appendf(s->out, ":%s:", meant->arg);
+		strbuf_appendf(s->out, "%s%s:", meant->bare ? "::" : ":", meant->arg);
 		switch (value_kind(meant)) {
 		case VALUE_WORDS:
 			strbuf_putc(s->out, '(');
@@ -294,7 +298,7 @@ static void fish_option(const struct script *s, const struct opt *row, const str
 	if (meant->arg) {
 		switch (value_kind(meant)) {
 		case VALUE_WORDS:
-			strbuf_puts(s->out, " -x -a '");
+			strbuf_puts(s->out, meant->bare ? " -f -a '" : " -x -a '");
 			append_choices(s->out, meant);
 			strbuf_putc(s->out, '\'');
 			break;

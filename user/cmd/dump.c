@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
+#include "inspect/stack_locals.h"
 #include "target/cgroup.h"
 #include "target/container_cgroup.h"
 
@@ -18,10 +19,15 @@ struct dump_opts {
 	const char *container;
 	bool all, children, json;
 	unsigned int order;
+	unsigned int locals;
+	bool has_self, has_secrets;
 };
 
 static const char *const order_words[] = { "recent-last", "recent-first", NULL };
 enum { RECENT_LAST, RECENT_FIRST };
+
+static const char *const locals_words[] = { "none", "short", "full", NULL };
+enum { LOCALS_NONE, LOCALS_SHORT, LOCALS_FULL };
 
 const char *dump_state_word(enum thread_state state)
 {
@@ -187,9 +193,14 @@ static void find_containers(struct dump *d)
 static int read_all(const struct call *call, const struct dump_targets *t, struct dump *d)
 {
 	_cleanup_(inspector_freep) struct inspector *in = NULL;
+	struct locals_visitor locals = { .options = d->locals };
 	size_t denied = 0;
 	int code = EXIT_OK, r = inspector_new(&in);
 
+	if (r >= 0 && d->locals) {
+		in->visit = locals_visit;
+		in->visit_arg = &locals;
+	}
 	for (size_t i = 0; i < t->pids.len && r >= 0; i++)
 		r = i < t->named ? take_named(call, in, d, t->pids.items[i], &code)
 				 : take_found(in, d, t->pids.items[i], &denied);
@@ -243,8 +254,14 @@ static void release(struct dump *d)
 static int dump(const struct call *call, const struct dump_opts *o)
 {
 	struct dump_targets targets = { 0 };
+	const struct locals_options locals = {
+		.render = { .limits = o->locals == LOCALS_FULL ? &render_full : &render_short,
+			    .has_secrets = o->has_secrets },
+		.has_self = o->has_self,
+	};
 	struct dump d = { .time_ns = clock_ns(CLOCK_REALTIME),
-			  .recent_first = o->order == RECENT_FIRST };
+			  .recent_first = o->order == RECENT_FIRST,
+			  .locals = o->locals == LOCALS_NONE ? NULL : &locals };
 	int r = find_targets(o, &targets), code = EXIT_RUNTIME;
 
 	if (r < 0) {
@@ -277,6 +294,13 @@ static int run(struct call *call)
 		OPT_STR(0, "container", &o.container, "ID",
 			"processes of this container, by the first 12 digits of its id"),
 		OPT_FLAG(0, "children", &o.children, "also the children of -p that run Python"),
+		OPT_GROUP("Local variables"),
+		OPT_ENUM(0, "locals", &o.locals, "HOW", locals_words,
+			 "also arguments and local variables, their values shortened, or full",
+			 .bare = LOCALS_SHORT),
+		OPT_FLAG(0, "self", &o.has_self, "with the attributes of self, too"),
+		OPT_FLAG(0, "show-secrets", &o.has_secrets,
+			 "values of names like password, token, cookie are not masked"),
 		OPT_GROUP("Output"),
 		OPT_ENUM(0, "order", &o.order, "ORDER", order_words,
 			 "of the calls of a stack (recent-last, as Python's own tracebacks)"),
@@ -295,6 +319,8 @@ static int run(struct call *call)
 		status = cmd_usage(call, "nothing to look at: give -p PID, -a or --container ID");
 	else if (given > 1)
 		status = cmd_usage(call, "-p, -a and --container exclude each other");
+	else if ((o.has_self || o.has_secrets) && !o.locals)
+		status = cmd_usage(call, "--self and --show-secrets go with --locals");
 	else if (o.children && !o.pids.len)
 		status = cmd_usage(call, "--children goes with -p");
 	else
@@ -319,6 +345,7 @@ const struct command command_dump = {
 		 "is shown as it was met, and it is said that its calls may not belong together.",
 	.examples = "pyebpf dump -p 412\twhere does it hang?\n"
 		    "pyebpf dump -p 412 --children\tand the processes that it has started?\n"
+		    "pyebpf dump -p 412 --locals\tand with which arguments?\n"
 		    "pyebpf dump -a --json\tall Pythons of this machine, for programs",
 	.operands = "",
 	.run = run,

@@ -26,8 +26,9 @@ struct dump_item {
 struct dump {
 	VEC(struct dump_item) items;
 	struct sources *sources;
-	uint64_t time_ns;  /* since 1970 */
-	bool recent_first; /* the most recent call of a stack */
+	uint64_t time_ns;                    /* since 1970 */
+	bool recent_first;                   /* the most recent call of a stack */
+	const struct locals_options *locals; /* NULL: without local variables */
 };
 
 /* One process, as Python prints tracebacks. 0 or -ENOMEM. */

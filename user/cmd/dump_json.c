@@ -6,6 +6,7 @@
 #include "base/strbuf.h"
 #include "cmd/dump.h"
 #include "collect/wait_words.h"
+#include "inspect/locals.h"
 #include "profile/module.h"
 #include "symbolize/code.h"
 #include "target/offsets.h"
@@ -62,6 +63,27 @@ static int put_module(struct json *j, const struct script *script, const struct 
 	return r;
 }
 
+/* Only with --locals. */
+static void put_locals(struct json *j, const struct inspect_frame *f)
+{
+	if (!f->locals)
+		return;
+	json_key(j, "locals");
+	json_array(j);
+	for (size_t i = 0; i < f->locals->len; i++) {
+		const struct inspect_local *local = &f->locals->items[i];
+
+		json_object(j);
+		json_key_string(j, "name", local->name);
+		json_key_string(j, "type", local->type);
+		json_key_string(j, "value", local->value);
+		put_bool(j, "is_argument", local->kind == LOCAL_ARGUMENT);
+		put_bool(j, "is_free", local->kind == LOCAL_FREE);
+		json_end(j);
+	}
+	json_end(j);
+}
+
 static int put_frame(struct json *j, const struct script *script, const struct inspect_frame *f)
 {
 	int r;
@@ -74,6 +96,7 @@ static int put_frame(struct json *j, const struct script *script, const struct i
 	put_line(j, "line", f->at.line, 1);
 	json_key_string(j, "type", "python");
 	r = put_module(j, script, f);
+	put_locals(j, f);
 	put_line(j, "end_line", f->at.end_line, 1);
 	put_line(j, "column", f->at.column, 0);
 	put_line(j, "end_column", f->at.end_column, 0);

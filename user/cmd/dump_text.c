@@ -6,6 +6,7 @@
 #include "cmd/carets.h"
 #include "cmd/dump.h"
 #include "collect/wait_words.h"
+#include "inspect/stack_locals.h"
 #include "symbolize/code.h"
 #include "target/offsets.h"
 
@@ -75,6 +76,40 @@ static int put_source(struct printer *p, const struct inspect_frame *f)
 	return put_carets(p, &source, indent, &f->at);
 }
 
+static int put_local(struct printer *p, const struct inspect_local *local)
+{
+	struct line *l = &p->line;
+
+	line_put(l, STYLE_PLAIN, "      ");
+	line_put_foreign(l, local->kind == LOCAL_ARGUMENT ? STYLE_BOLD : STYLE_DIM, local->name,
+			 strlen(local->name));
+	line_put(l, STYLE_DIM, " = ");
+	line_put_foreign(l, STYLE_PLAIN, local->value, strlen(local->value));
+	return line_end(l);
+}
+
+/* Of those that have a value: arguments first. */
+static int put_locals(struct printer *p, const struct inspect_frame *f)
+{
+	int r = 0;
+
+	if (!p->dump->locals)
+		return 0;
+	if (!f->locals) {
+		line_put(&p->line, STYLE_DIM,
+			 "      [local variables: not readable, or no time left]");
+		return line_end(&p->line);
+	}
+	for (size_t i = 0; i < f->locals->len && r >= 0; i++)
+		if (f->locals->items[i].value)
+			r = put_local(p, &f->locals->items[i]);
+	if (r >= 0 && f->locals->left_out) {
+		line_putf(&p->line, STYLE_DIM, "      [%zu more variables]", f->locals->left_out);
+		r = line_end(&p->line);
+	}
+	return r;
+}
+
 static int put_frame(struct printer *p, const struct inspect_frame *f)
 {
 	struct line *l = &p->line;
@@ -90,14 +125,14 @@ static int put_frame(struct printer *p, const struct inspect_frame *f)
 	line_put_foreign(l, STYLE_BOLD, f->name, f->name_len);
 	if (is_changed(p, f->file))
 		line_put(l, STYLE_WARM, " (source changed since the process started)");
-	if ((r = line_end(l)) < 0)
+	if ((r = line_end(l)) < 0 || (r = put_source(p, f)) < 0)
 		return r;
-	return put_source(p, f);
+	return put_locals(p, f);
 }
 
 static bool is_same_place(const struct inspect_frame *a, const struct inspect_frame *b)
 {
-	return a->identity == b->identity && a->at.line == b->at.line;
+	return a->identity == b->identity && a->at.line == b->at.line && stack_locals_same(a, b);
 }
 
 /* The end at which a walk that was cut had to stop: the outermost calls. */

@@ -15,7 +15,7 @@ int cmd_option_label(const struct opt *opt, struct strbuf *out)
 	if (opt->name)
 		strbuf_appendf(out, "--%s", opt->name);
 	if (opt->arg)
-		strbuf_appendf(out, " %s", opt->arg);
+		strbuf_appendf(out, opt->bare ? "[=%s]" : " %s", opt->arg);
 	return strbuf_error(out);
 }
 

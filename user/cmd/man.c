@@ -48,7 +48,7 @@ static void append_label(struct strbuf *out, const struct opt *o)
 		strbuf_puts(out, "\\fR");
 	}
 	if (o->arg)
-		strbuf_appendf(out, " \\fI%s\\fR", o->arg);
+		strbuf_appendf(out, o->bare ? "[=\\fI%s\\fR]" : " \\fI%s\\fR", o->arg);
 }
 
 static void append_row(struct strbuf *out, const struct opt *o)

@@ -82,6 +82,8 @@ const char *opt_table_mistake(const struct opt *opts)
 			return "value without arg or destination";
 		if (opt_has_choices(o) && (!o->choices || !o->choices[0]))
 			return "choice without words";
+		if (o->bare && (o->kind != OPT_ENUM_ || o->key))
+			return "a value that may be left out, but is no word behind a name";
 		if (o->max && o->min > o->max)
 			return "limits that nothing meets";
 	}
@@ -374,6 +376,10 @@ static int apply(const struct opt *typed, const char *value, bool *help)
 		log_set_level(LOG_LEVEL_ERROR);
 		return 0;
 	default:
+		if (!value && o->bare) {
+			*o->to.choice = o->bare;
+			return 0;
+		}
 		if (!value)
 			return err_set(-EINVAL, "%s needs a value: %s", row_name(typed).s, o->arg);
 		r = read_value(o, value);
@@ -395,7 +401,7 @@ static int parse_long(const struct opt *opts, const char *command, char **argv, 
 		value++;
 		if (!takes_value(without_alias(o)))
 			return err_set(-EINVAL, "%s takes no value", row_name(o).s);
-	} else if (takes_value(without_alias(o)) && argv[1]) {
+	} else if (takes_value(without_alias(o)) && !without_alias(o)->bare && argv[1]) {
 		value = argv[1];
 		used = 2;
 	}

@@ -51,6 +51,9 @@ struct opt {
 	} to;
 	uint64_t min, max;          /* of the value, in its unit; max 0: no limit */
 	const char *const *choices; /* OPT_ENUM, OPT_ENUM_SET: its words, NULL last */
+	/* OPT_ENUM: the index of what the option means without a value, which is given by "=" then;
+	 * 0: it needs one. Without a key. */
+	unsigned int bare;
 };
 
 static inline bool opt_has_choices(const struct opt *o)
@@ -109,9 +112,10 @@ struct opt_u32_list {
 /* struct opt_list: each use adds one string. */
 #define OPT_LIST(k, n, v, a, h) OPT_ROW_(OPT_LIST_, k, n, a, h, .to.list = (v))
 
-/* Index of the word in c (const char *const [], NULL last), into an unsigned int or enum. */
-#define OPT_ENUM(k, n, v, a, c, h) \
-	OPT_ROW_(OPT_ENUM_, k, n, a, h, .to.choice = (v), .choices = (c))
+/* Index of the word in c (const char *const [], NULL last), into an unsigned int or enum. May be
+ * followed by .bare = 1: "--locals" is word 1, "--locals=full" another. */
+#define OPT_ENUM(k, n, v, a, c, h, ...) \
+	OPT_ROW_(OPT_ENUM_, k, n, a, h, .to.choice = (v), .choices = (c), __VA_ARGS__)
 
 /* Several of these words, "cpu,gil", and each use adds some: bit i of an unsigned int is word i. */
 #define OPT_ENUM_SET(k, n, v, a, c, h) \

@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inspect/locals.h"
 #include "symbolize/code.h"
+#include "target/object.h"
 
-#define TYPE_NAME_BYTES 256
-#define PAGE_BYTES 4096
+#define TYPE_NAME_BYTES 257
+#define TYPE_NAME_READS 8
 
 static int put_frame(struct inspect_codes *codes, struct walker *w, const struct walk_process *p,
 		     const struct walk_frame *from, struct inspect_frame *out)
@@ -59,35 +61,25 @@ int stack_read(struct inspect_codes *codes, struct walker *w, const struct walk_
 	return 0;
 }
 
-/* A string that ends in NUL; no page is touched behind the one in which it ends. */
-static char *read_text(const struct walk_process *p, uint64_t addr)
+void stack_free(struct inspect_frame *frames, size_t count)
 {
-	char text[TYPE_NAME_BYTES + 1];
-	size_t len = 0;
-
-	while (len < TYPE_NAME_BYTES) {
-		size_t n = PAGE_BYTES - (addr + len) % PAGE_BYTES;
-
-		if (n > TYPE_NAME_BYTES - len)
-			n = TYPE_NAME_BYTES - len;
-		if (p->read(p->arg, addr + len, text + len, n) < 0)
-			return NULL;
-		if (memchr(text + len, '\0', n))
-			return strdup(text);
-		len += n;
+	for (size_t i = 0; i < count; i++) {
+		if (frames[i].locals)
+			locals_release(frames[i].locals);
+		free(frames[i].locals);
 	}
-	text[len] = '\0';
-	return strdup(text);
+	free(frames);
 }
 
 char *stack_type_name(const struct walk_process *p, uint64_t object)
 {
-	uint64_t head = p->off->str_length; /* sizeof(PyObject), which ends in ob_type */
-	uint64_t type, name;
+	struct object_reader r;
+	char name[TYPE_NAME_BYTES];
+	uint64_t type;
 
-	/* A type is an object with a size; tp_name follows. */
-	if (p->read(p->arg, object + head - 8, &type, sizeof(type)) < 0 ||
-	    p->read(p->arg, type + head + 8, &name, sizeof(name)) < 0)
+	if (object_reader_init(&r, p->off, TYPE_NAME_READS, p->read, p->arg) < 0 ||
+	    object_type(&r, object, &type) < 0 ||
+	    object_type_name(&r, type, name, sizeof(name)) < 0)
 		return NULL;
-	return read_text(p, name);
+	return strdup(name);
 }

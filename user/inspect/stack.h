@@ -9,6 +9,8 @@
 #include "inspect/walker.h"
 #include "symbolize/linetable.h"
 
+struct inspect_locals; /* of locals.h */
+
 /* One frame of Python code. Text is borrowed from the process's code objects. */
 struct inspect_frame {
 	uint64_t frame, code; /* addresses: valid as long as the thread stands still */
@@ -18,14 +20,17 @@ struct inspect_frame {
 	const char *name, *file;
 	size_t name_len, file_len;
 	struct code_position at;
+	struct inspect_locals *locals; /* owned; NULL: not asked for, or they cannot be read */
 };
 
 /*
- * The frames of a walk with their names, leaf first, to be freed. A code object that cannot be read
- * is CODE_UNKNOWN. 0 or -ENOMEM.
+ * The frames of a walk with their names, leaf first, to be freed by stack_free(). A code object
+ * that cannot be read is CODE_UNKNOWN. 0 or -ENOMEM.
  */
 int stack_read(struct inspect_codes *codes, struct walker *w, const struct walk_process *p,
 	       const struct walk *walk, struct inspect_frame **frames, size_t *count);
+
+void stack_free(struct inspect_frame *frames, size_t count);
 
 /*
  * The name of an object's type, tp_name: of classes written in Python without their module. Freed

@@ -80,7 +80,7 @@ static int take_walk(struct reading *r, struct inspect_thread *t, const struct l
 			       &count);
 	if (e < 0)
 		return e;
-	free(t->frames);
+	stack_free(t->frames, t->frame_count);
 	free(t->handles);
 	t->frames = frames;
 	t->frame_count = count;
@@ -197,7 +197,7 @@ static bool has_ended(int e)
 
 static void drop_walk(struct reading *r, struct inspect_thread *t, size_t codes)
 {
-	free(t->frames);
+	stack_free(t->frames, t->frame_count);
 	t->frames = NULL;
 	t->frame_count = 0;
 	codes_forget(r->p->codes, codes);
@@ -428,7 +428,7 @@ void inspect_threads_free(struct inspect_thread *threads, size_t count)
 		free(threads[i].name);
 		free(threads[i].handles);
 		free(threads[i].file);
-		free(threads[i].frames);
+		stack_free(threads[i].frames, threads[i].frame_count);
 	}
 	free(threads);
 }

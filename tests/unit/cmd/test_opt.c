@@ -409,9 +409,49 @@ static void test_cmd_help_is_grouped_aligned_and_wrapped(void **state)
 	assert_string_equal(strbuf_str(&got), want_help);
 }
 
+static void test_opt_parse_takes_a_value_that_may_be_left_out(void **state)
+{
+	static const char *const words[] = { "none", "short", "full", NULL };
+	static const struct {
+		const char *name;
+		const char *argv[4];
+		unsigned int want;
+		int want_operands; /* < 0: refused */
+	} cases[] = {
+		{ "not given", { "sample", "full", NULL }, 0, 1 },
+		{ "bare", { "sample", "--locals", NULL }, 1, 0 },
+		{ "an operand behind", { "sample", "--locals", "full", NULL }, 1, 1 },
+		{ "a value", { "sample", "--locals=full", NULL }, 2, 0 },
+		{ "no such value", { "sample", "--locals=long", NULL }, 0, -EINVAL },
+		{ "an empty one", { "sample", "--locals=", NULL }, 0, -EINVAL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		unsigned int how = 0;
+		const struct opt opts[] = {
+			OPT_ENUM(0, "locals", &how, "HOW", words, "variables", .bare = 1),
+			OPT_END,
+		};
+		struct operands operands = { 0 };
+		char *argv[4];
+		int argc = 0, r;
+
+		memcpy(argv, cases[i].argv, sizeof(argv));
+		while (argv[argc])
+			argc++;
+		r = opt_parse(opts, argc, argv, &operands);
+		if (how != cases[i].want || (r < 0) != (cases[i].want_operands < 0) ||
+		    (r >= 0 && operands.len != cases[i].want_operands))
+			fail_msg("%s: %d, %u", cases[i].name, r, how);
+	}
+	err_clear();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_opt_parse_takes_a_value_that_may_be_left_out),
 		cmocka_unit_test(test_opt_parse_rejects_with_a_message),
 		cmocka_unit_test(test_opt_parse_takes_every_form),
 		cmocka_unit_test(test_opt_parse_last_use_wins),

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../made_objects.h"
+#include "inspect/locals.h"
+#include "inspect/render.h"
+
+/* Real objects of each version are met in tests/integration/test_locals.py. */
+static struct made made;
+static struct object_reader reader;
+static struct render_options options;
+
+static void start(unsigned int minor, bool is_free_threaded)
+{
+	made_init(&made, minor, is_free_threaded);
+	assert_int_equal(object_reader_init(&reader, &made.off, 100000, made_read, &made), 0);
+	options = (struct render_options){ .limits = &render_short };
+}
+
+static void in_each_layout(void (*fn)(const char *version))
+{
+	for (unsigned int minor = 6; minor <= 15; minor++) {
+		for (int is_free_threaded = 0; is_free_threaded <= (minor >= 13);
+		     is_free_threaded++) {
+			char version[16];
+
+			snprintf(version, sizeof(version), "3.%u%s", minor,
+				 is_free_threaded ? "t" : "");
+			start(minor, is_free_threaded);
+			fn(version);
+		}
+	}
+}
+
+static void expect(const char *version, uint64_t object, const char *want)
+{
+	struct strbuf out = STRBUF_INIT;
+
+	assert_int_equal(render_object(&reader, object, &options, &out), 0);
+	if (strcmp(strbuf_str(&out), want))
+		fail_msg("%s: got %s, want %s", version, strbuf_str(&out), want);
+	strbuf_release(&out);
+}
+
+static void check_values(const char *version)
+{
+	uint64_t one = made_long(&made, 1), word = made_str(&made, "w"), none, pair[4], list;
+
+	none = made_object(&made, made_type(&made, "NoneType", 0), 8);
+	expect(version, one, "1");
+	expect(version, made_long(&made, INT64_MIN), "-9223372036854775808");
+	expect(version, word, "'w'");
+	expect(version, none, "None");
+	expect(version, made_tuple(&made, &one, 1), "(1,)");
+	pair[0] = one;
+	pair[1] = word;
+	pair[2] = none;
+	pair[3] = list = made_list(&made, pair, 3);
+	expect(version, list, "[1, 'w', None]");
+	expect(version, made_set(&made, pair, 2), "{1, 'w'}");
+	expect(version, made_tuple(&made, pair, 4), "(1, 'w', None, [1, 'w', None])");
+	expect(version, made_dict(&made, pair + 1, 1, true), "{'w': None}");
+	expect(version, made_dict(&made, pair, 2, false), "{1: 'w', None: [1, 'w', None]}");
+	expect(version, 0, "<unreadable>");
+	expect(version, 0x1234, "<unreadable>");
+}
+
+static void test_render_object_in_each_layout(void **state)
+{
+	(void)state;
+	in_each_layout(check_values);
+}
+
+static void check_attributes(const char *version)
+{
+	uint64_t inner, pairs[] = { made_str(&made, "a"),        made_long(&made, 1),
+				    made_str(&made, "password"), made_str(&made, "x"),
+				    made_str(&made, "self"),     0 };
+	char want[80];
+
+	pairs[5] = inner = made_instance(&made, "Inner", pairs, 1, true);
+	snprintf(want, sizeof(want), "<Outer a=1 password=<masked str> self=<Inner at 0x%llx>>",
+		 (unsigned long long)inner);
+	for (int has_dict = 0; has_dict <= 1; has_dict++)
+		expect(version, made_instance(&made, "Outer", pairs, 3, has_dict), want);
+	options.has_secrets = true;
+	expect(version, made_instance(&made, "Outer", pairs, 2, false), "<Outer a=1 password='x'>");
+	options.is_flat = true;
+	snprintf(want, sizeof(want), "<Inner at 0x%llx>", (unsigned long long)inner);
+	expect(version, inner, want);
+	options.is_flat = false;
+	options.has_secrets = false;
+	expect(version, made_slots(&made, "api_key", pairs[1]), "<Slots api_key=<masked int>>");
+}
+
+static void test_render_attributes(void **state)
+{
+	(void)state;
+	in_each_layout(check_attributes);
+}
+
+static void check_numpy(const char *version)
+{
+	static const struct {
+		const char *type;
+		uint64_t value;
+		const char *want;
+	} cases[] = {
+		{ "numpy.int8", 0xff, "np.int8(-1)" },
+		{ "numpy.uint8", 0xff, "np.uint8(255)" },
+		{ "numpy.int64", 1ULL << 63, "np.int64(-9223372036854775808)" },
+		{ "numpy.uint64", UINT64_MAX, "np.uint64(18446744073709551615)" },
+		{ "numpy.float32", 0x3dcccccd, "np.float32(0.1)" },
+		{ "numpy.float64", 0x3fb999999999999a, "np.float64(0.1)" },
+		{ "numpy.bool", 1, "np.True_" },
+	};
+	uint64_t object, shape = made_room(&made, 16), descriptor;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		object = made_object(&made, made_type(&made, cases[i].type, 0), 8);
+		made_put(&made, object + made.head, cases[i].value, 8);
+		expect(version, object, cases[i].want);
+	}
+	made_put(&made, shape, 3, 8);
+	made_put(&made, shape + 8, 4, 8);
+	descriptor = made_object(&made, made_type(&made, "numpy.dtype", 0), 8);
+	made_put(&made, descriptor + made.head, made_type(&made, "numpy.int16", 0), 8);
+	object = made_object(&made, made_type(&made, "numpy.ndarray", 0), 48);
+	made_put(&made, object + made.head + 8, 2, 4);
+	made_put(&made, object + made.head + 16, shape, 8);
+	made_put(&made, object + made.head + 40, descriptor, 8);
+	expect(version, object, "<numpy.ndarray shape=(3, 4) dtype=int16>");
+	made_put(&made, object + made.head + 8, 65, 4);
+	expect(version, object, "<unreadable>");
+}
+
+static void test_render_of_numpy(void **state)
+{
+	(void)state;
+	in_each_layout(check_numpy);
+}
+
+static void test_render_masks_by_name(void **state)
+{
+	struct strbuf out = STRBUF_INIT;
+	uint64_t items[] = { 0, 0 }, pair, none;
+
+	(void)state;
+	start(13, false);
+	none = made_object(&made, made_type(&made, "NoneType", 0), 8);
+	items[0] = made_str(&made, "Authorization");
+	items[1] = made_str(&made, "Bearer x");
+	expect("dict", made_dict(&made, items, 1, true), "{'Authorization': <masked str>}");
+	pair = made_tuple(&made, items, 2);
+	expect("pair", made_list(&made, &pair, 1), "[('Authorization', <masked str>)]");
+	assert_int_equal(render_named(&reader, items[0], items[1], &options, &out), 0);
+	assert_string_equal(strbuf_str(&out), "<masked str>");
+	strbuf_release(&out);
+	items[1] = none;
+	expect("nothing to hide", made_dict(&made, items, 1, true), "{'Authorization': None}");
+}
+
+static void test_render_is_bounded(void **state)
+{
+	static const struct render_limits tiny = {
+		.depth = 2, .objects = 1, .entries = 3, .chars = 4, .bytes = 60, .reads = 60
+	};
+	uint64_t items[8], object, deep;
+	uint32_t before;
+
+	(void)state;
+	start(12, false);
+	options.limits = &tiny;
+	for (size_t i = 0; i < 8; i++)
+		items[i] = made_long(&made, (int64_t)i);
+	expect("entries", made_list(&made, items, 8), "[0, 1, 2, ...+5]");
+	expect("chars", made_str(&made, "abcdef"), "'abcd'...+2");
+	expect("digits", made_long(&made, 123456), "1234...+2");
+	for (size_t i = 0; i < 8; i++)
+		items[i] = made_str(&made, "abcdef");
+	object = made_list(&made, items, 1);
+	expect("chars of items", object, "['ab'...+4]");
+	deep = made_list(&made, &object, 1);
+	deep = made_list(&made, &deep, 1);
+	expect("depth", deep, "[[[...+1]]]");
+
+	object = made_list(&made, items, 2);
+	made_put(&made, object + made.head + OBJECT_SIZE, 1ULL << 60, 8);
+	expect("a size that is no size", object,
+	       "['ab'...+4, 'ab'...+4, <unreadable>, "
+	       "...+1152921504606846973]");
+	made_put(&made, object + made.head + OBJECT_LIST_ITEMS, 8, 8);
+	expect("items that are not there", object, "[<unreadable>]");
+	object = made_str(&made, "x");
+	made_put(&made, object + made.off.str_length, 1ULL << 60, 8);
+	made_put(&made, object + made.off.str_state, 7 << 2, 4);
+	expect("a str of no kind", object, "<unreadable>");
+	object = made_digits(&made, (uint32_t[]){ 1, 2, 3 }, 3, false);
+	made_put(&made, object + made.head, 1ULL << 60, 8);
+	expect("an int that is not there", object, "<unreadable>");
+
+	reader.reads_left = 5;
+	before = reader.reads_left;
+	object = made_list(&made, items, 8);
+	expect("reads", object, "[...]");
+	assert_true(reader.reads_left <= before);
+	reader.reads_left = 0;
+	expect("no reads", object, "...");
+}
+
+/* Makes an object the first item of a list. */
+static void put_first(uint64_t list, uint64_t item)
+{
+	uint64_t items;
+
+	made_read(&made, list + made.head + OBJECT_LIST_ITEMS, &items, 8);
+	made_put(&made, items, item, 8);
+}
+
+static void test_render_of_cycles(void **state)
+{
+	struct strbuf out = STRBUF_INIT;
+	uint64_t pair[2], list, dict, object;
+
+	(void)state;
+	start(12, false);
+	pair[0] = made_str(&made, "me");
+	pair[1] = list = made_list(&made, pair, 1);
+	dict = made_dict(&made, pair, 1, true);
+	put_first(list, dict);
+	expect("through a dict", dict, "{'me': [{...}]}");
+	put_first(list, list);
+	expect("a list in itself", list, "[[...]]");
+
+	/* A bound method of itself is bounded in depth. */
+	object = made_object(&made, made_type(&made, "method", 0), 32);
+	made_put(&made, object + made.head + OBJECT_METHOD_FUNC, object, 8);
+	made_put(&made, object + made.head + OBJECT_METHOD_SELF, object, 8);
+	assert_int_equal(render_object(&reader, object, &options, &out), 0);
+	assert_true(out.len < 1000);
+	strbuf_release(&out);
+}
+
+/* A code object and a frame: argument, a cell of it, a variable, one without a value, one shared.
+ */
+static void check_locals(const char *version)
+{
+	static const char *const names[] = { "self", "arg", "var", "none", "outer" };
+	static const uint8_t kinds[] = { 0x20, 0x60, 0x20, 0x20, 0x80 };
+	const struct object_layout *l = made.layout;
+	struct locals_options o = { .render = options };
+	struct inspect_locals got;
+	uint64_t texts[5], code = made_object(&made, made_type(&made, "code", 0), 256), frame;
+	uint64_t cell_type = made_type(&made, "cell", 0), cell[2], slots, bytes, values[5] = { 0 };
+	uint64_t mask = made.off.tagged_mask;
+
+	for (size_t i = 0; i < 5; i++)
+		texts[i] = made_str(&made, names[i]);
+	for (size_t i = 0; i < 2; i++) {
+		cell[i] = made_object(&made, cell_type, 16);
+		made_put(&made, cell[i] + made.head, made_long(&made, 10 + (int64_t)i), 8);
+	}
+	made_put(&made, code + made.head + l->code_argcount, 2, 4);
+	made_put(&made, code + made.head + l->code_flags, 1, 4); /* CO_OPTIMIZED */
+	values[0] = made_instance(&made, "Me", texts, 1, true);
+	values[1] = cell[0];
+	values[2] = made_str(&made, "v");
+	values[4] = cell[1];
+	frame = made_room(&made, 600);
+	if (l->code_kinds != OFF_NONE_8) {
+		bytes = made_object(&made, made.types[MADE_BYTES_TYPE], 64);
+		made_put(&made, bytes + made.off.bytes_size, 5, 8);
+		memcpy(made.bytes + (bytes + made.off.bytes_data - MADE_BASE), kinds, 5);
+		made_put(&made, code + made.head + l->code_names, made_tuple(&made, texts, 5), 8);
+		made_put(&made, code + made.head + l->code_kinds, bytes, 8);
+		slots = frame + made.off.frame_size;
+		for (size_t i = 0; i < 5; i++)
+			made_put(&made, slots + 8 * i, values[i] | (mask && values[i] ? 1 : 0), 8);
+	} else { /* arg has moved to its cell, behind the variables */
+		made_put(&made, code + made.head + l->code_names, made_tuple(&made, texts, 4), 8);
+		made_put(&made, code + made.head + l->code_cellvars,
+			 made_tuple(&made, texts + 1, 1), 8);
+		made_put(&made, code + made.head + l->code_freevars,
+			 made_tuple(&made, texts + 4, 1), 8);
+		slots = frame + made.head + l->frame_localsplus;
+		made_put(&made, slots, values[0], 8);
+		made_put(&made, slots + 16, values[2], 8);
+		made_put(&made, slots + 32, values[1], 8);
+		made_put(&made, slots + 40, values[4], 8);
+	}
+	if (locals_read(&reader, frame, code, &o, &got) || got.len != 5 || got.left_out)
+		fail_msg("%s: %zu variables", version, got.len);
+	for (size_t i = 0; i < 5; i++)
+		if (strcmp(got.items[i].name, names[i]))
+			fail_msg("%s: %zu is %s", version, i, got.items[i].name);
+	if (strncmp(got.items[0].value, "<Me at 0x", 9) || strcmp(got.items[1].value, "10") ||
+	    strcmp(got.items[2].value, "'v'") || got.items[3].value ||
+	    strcmp(got.items[4].value, "11"))
+		fail_msg("%s: %s %s %s", version, got.items[0].value, got.items[1].value,
+			 got.items[4].value);
+	if (got.items[1].kind != LOCAL_ARGUMENT || !got.items[1].is_cell ||
+	    got.items[2].kind != LOCAL_VARIABLE || got.items[2].is_cell ||
+	    got.items[4].kind != LOCAL_FREE || !got.items[4].is_cell)
+		fail_msg("%s: kinds", version);
+	if (strcmp(got.items[0].type, "Me") || got.items[3].type)
+		fail_msg("%s: types", version);
+	locals_release(&got);
+	o.has_self = true;
+	assert_int_equal(locals_read(&reader, frame, code, &o, &got), 0);
+	if (strncmp(got.items[0].value, "<Me self=", 9))
+		fail_msg("%s: %s", version, got.items[0].value);
+	locals_release(&got);
+	assert_true(locals_read(&reader, 8, code, &o, &got) < 0);
+	locals_release(&got);
+	assert_true(locals_read(&reader, frame, frame, &o, &got) < 0 || !got.len);
+	locals_release(&got);
+	o.render.limits = &(const struct render_limits){ .bytes = 0, .entries = 9, .reads = 99 };
+	assert_int_equal(locals_read(&reader, frame, code, &o, &got), 0);
+	if (!got.left_out || got.len + got.left_out != 5)
+		fail_msg("%s: %zu bytes", version, got.bytes);
+	locals_release(&got);
+	o.render.limits = &render_short;
+	reader.reads_left = 14; /* for the names, and little more */
+	if (!locals_read(&reader, frame, code, &o, &got))
+		assert_true(got.len + got.left_out == 5);
+	locals_release(&got);
+	reader.reads_left = 100000;
+}
+
+static void test_locals_read_in_each_layout(void **state)
+{
+	(void)state;
+	in_each_layout(check_locals);
+}
+
+/* At module level: a dict in f_locals. */
+static void check_namespace(const char *version)
+{
+	const struct object_layout *l = made.layout;
+	const struct locals_options o = { .render = options };
+	const bool is_object = l->frame_localsplus != OFF_NONE;
+	uint64_t code = made_object(&made, made_type(&made, "code", 0), 256);
+	uint64_t frame = made_room(&made, 600);
+	uint64_t pairs[] = { made_str(&made, "__name__"), made_str(&made, "m"),
+			     made_str(&made, "total"),    made_long(&made, 7),
+			     made_str(&made, "os"),       0 };
+	struct inspect_locals got;
+
+	pairs[5] = made_object(&made, made_type(&made, "module", 0), 8);
+	made_put(&made, frame + (is_object ? made.head : 0) + l->frame_locals,
+		 made_dict(&made, pairs, 3, true), 8);
+	if (locals_read(&reader, frame, code, &o, &got) || got.len != 1 ||
+	    strcmp(got.items[0].name, "total") || strcmp(got.items[0].value, "7"))
+		fail_msg("%s: %zu variables", version, got.len);
+	locals_release(&got);
+}
+
+static void test_locals_read_of_a_module(void **state)
+{
+	(void)state;
+	in_each_layout(check_namespace);
+}
+
+static void test_locals_read_tagged_references(void **state)
+{
+	(void)state;
+	start(15, false);
+	made.off.tagged_mask = 3;
+	check_locals("3.15, tagged");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_render_object_in_each_layout),
+		cmocka_unit_test(test_render_attributes),
+		cmocka_unit_test(test_render_of_numpy),
+		cmocka_unit_test(test_render_masks_by_name),
+		cmocka_unit_test(test_render_is_bounded),
+		cmocka_unit_test(test_render_of_cycles),
+		cmocka_unit_test(test_locals_read_in_each_layout),
+		cmocka_unit_test(test_locals_read_of_a_module),
+		cmocka_unit_test(test_locals_read_tagged_references),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
