@@ -28,6 +28,8 @@ struct record_opts {
 	uint64_t period;             /* -c; 0: as each event has it */
 	unsigned int modes;          /* enum session_mode, by --mode and -e */
 	struct event_list events;
+	struct opt_list label_texts; /* --label */
+	struct context_label_list labels;
 	struct record_outputs outputs;
 	uint64_t ring_bytes;
 	bool no_task_work;

@@ -33,6 +33,9 @@
 /* Label of samples of threads that handle an exception; its value is "yes". */
 #define PROFILE_HANDLES_EXCEPTION "handles-exception"
 
+/* Label of spans of waiting: what for. */
+#define PROFILE_WAIT "wait"
+
 /* Stands for a stack without frames where one is shown. */
 #define PROFILE_NO_FRAMES "<unknown>"
 

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""record --label: shares by value against the CPU time that each value had by the program's own clock."""
+import collections
+import json
+
+import pytest
+from harness import Workload, record_to, run
+from truth import share_error
+
+pytestmark = pytest.mark.usefixtures("pyebpf")
+
+HZ = 1999
+LABELS = ("--label", "route=contextvar:route", "--label", "who=contextvar:user")
+NAMES = {"route": "route", "who": "user"}  # of the variables
+
+
+def samples_of(recording, *arguments):
+    done = run("export", "-f", "jsonl", *arguments, recording)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def working(samples):
+    """Of those that the truth is of."""
+    return [s for s in samples if any(frame[0] == "work" for frame in s["stack"])]
+
+
+def check_shares(samples, truth):
+    for label, variable in NAMES.items():
+        seen = collections.Counter()
+        for sample in samples:
+            seen[sample["labels"].get(label)] += sample["value"]
+        used = {value: seconds for value, seconds in truth[variable]}
+        cpu, total = sum(used.values()), sum(seen.values())
+        assert set(seen) <= set(used), (seen, used)
+        for value, seconds in used.items():
+            error = share_error(seen[value] * len(samples) / total, len(samples), seconds / cpu)
+            assert error <= 0, (label, value, seconds / cpu, seen[value] / total, len(samples))
+
+
+def record(python, folder, *arguments, seconds=0.6, variables=40):
+    output = folder / "labels.pyebpf"
+    with Workload(python, "labelled.py", seconds, variables) as workload:
+        truth, text = record_to(output, workload, HZ, *LABELS, *arguments)
+    return truth, output, text
+
+
+def has_contexts(python):
+    return python.minor >= 7
+
+
+@pytest.mark.few_pythons
+@pytest.mark.quick
+def test_labels_have_their_shares(python, tmp_path, is_full):
+    if not has_contexts(python):
+        return
+    truth, output, text = record(python, tmp_path, seconds=5 if is_full else 0.6,
+                                 variables=(0, 20, 400)[python.minor % 3])
+    check_shares(working(samples_of(output)), truth)
+    assert "no sample has one" not in text, text
+
+
+@pytest.mark.full
+def test_labels_have_their_shares_free_threaded(free_threaded, tmp_path, is_full):
+    test_labels_have_their_shares(free_threaded, tmp_path, is_full)
+
+
+def test_waits_have_labels(some_python, tmp_path):
+    """Ticks in the recording of waits, and the spans of the GIL between them."""
+    truth, output, _ = record(some_python, tmp_path, "--mode", "wall", seconds=0.4)
+    check_shares(working(samples_of(output, "--kind", "cpu")), truth)
+    spans = working(samples_of(output, "--kind", "off-cpu"))
+    assert spans and all(set(s["labels"]) >= {"wait"} for s in spans if s["stack"])
+    assert {s["labels"].get("route") for s in spans} & {"/orders", "/nested"}
+
+
+def test_what_is_not_there_is_said(some_python, tmp_path):
+    output = tmp_path / "none.pyebpf"
+    with Workload(some_python, "labelled.py", 0.05, 0) as workload:
+        _, text = record_to(output, workload, HZ, "--label", "a=contextvar:no such variable")
+    assert "--label a: no sample has one" in text, text
+
+
+def test_labels_that_make_no_sense():
+    for text, words in (("route", "is no label such as"), ("wait=contextvar:x", "samples have anyway"),
+                        ("a=contextvar:" + "x" * 65, "at most 64")):
+        done = run("record", "--label", text, "-p", 1)
+        assert done.returncode == 2 and words in done.stderr, done.stderr
