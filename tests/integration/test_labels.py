@@ -2,7 +2,9 @@
 """record --label: shares by value against the CPU time that each value had by the program's own clock."""
 import collections
 import json
+import re
 
+import diffjson
 import pytest
 from harness import Workload, record_to, run
 from truth import share_error
@@ -79,6 +81,39 @@ def test_what_is_not_there_is_said(some_python, tmp_path):
     with Workload(some_python, "labelled.py", 0.05, 0) as workload:
         _, text = record_to(output, workload, HZ, "--label", "a=contextvar:no such variable")
     assert "--label a: no sample has one" in text, text
+
+
+def rows_by(recording, key):
+    """{name: percent} of report --by."""
+    done = run("report", "--by", key, "-n", 0, recording)
+    assert done.returncode == 0, done.stderr
+    rows = re.findall(r"^ *([\d.]+)% +[\d.,]+ \S+  (.+)$", done.stdout, re.M)
+    return {name: float(percent) for percent, name in rows}
+
+
+def milliseconds(recording, *arguments):
+    return sum(sample["value"] for sample in samples_of(recording, *arguments)) / 1e6
+
+
+def test_values_are_rows_and_sides(some_python, tmp_path):
+    """report --by label:NAME, and the requests of one route against the others."""
+    truth, output, _ = record(some_python, tmp_path, seconds=0.5)
+    by_value = rows_by(output, "label:route")
+    assert abs(sum(by_value.values()) - 100) < 0.5 and "(none)" in by_value, by_value
+    all_labels = rows_by(output, "label")
+    assert {"route=" + name for name in by_value if name != "(none)"} <= set(all_labels)
+    path = tmp_path / "diff.json"
+    done = run("diff", "--current-label", "route=/orders", output, "-o", path)
+    assert done.returncode == 0, done.stderr
+    found = diffjson.load(path)
+    total, ours = milliseconds(output), milliseconds(output, "--label", "route=/orders")
+    assert found["normalize"] == "share"
+    assert abs(found["current"]["ms"] - ours) < 0.01 and abs(found["base"]["ms"] - total + ours) < 0.01
+    assert not [note for note in found["notes"] if "both sides" in note], found["notes"]
+    done = run("diff", "--base-label", "route=/named", "--current-label", "route=/orders", output, output,
+               "-o", tmp_path / "diff.html", "-o", path)
+    assert done.returncode == 0, done.stderr
+    assert abs(diffjson.load(path)["base"]["ms"] - milliseconds(output, "--label", "route=/named")) < 0.01
 
 
 def test_labels_that_make_no_sense():

@@ -15,7 +15,7 @@
 #define STRING_BYTES 128
 #define GIL_BYTES 256 /* sizeof(struct _gil_runtime_state): 208, free-threaded 216 */
 #define EXC_ITEM_BYTES 32
-#define CONTEXTVAR_BYTES 128 /* sizeof(PyContextVar): 64, at most 80 */
+#define CONTEXTVAR_BYTES 128    /* sizeof(PyContextVar): 64, at most 80 */
 #define INTERP_BYTES (1u << 20) /* sizeof(PyInterpreterState) is 0.1 to 0.5 MB in 3.13 to 3.15 */
 
 struct offsets_row {
