@@ -142,6 +142,8 @@ struct py_context {
 	__u32 found;   /* labels whose variable is set: bits by their numbers */
 	__u32 learned; /* variables of labels that the search met */
 	__u32 depth;   /* of the search */
+	__u32 first;   /* where in the root it begins */
+	__u32 reserved;
 	struct hamt_node levels[HAMT_LEVELS];
 	struct hamt_pair
 		pair;       /* an entry of a node; here and not on the stack, of which there is */

@@ -21,9 +21,9 @@
 /* Defined by whoever runs the unwinder. */
 extern const volatile struct label_config label_configs[CONTEXT_LABELS_MAX];
 
-#define HAMT_WIDTH 32      /* HAMT_ARRAY_NODE_SIZE */
-#define HAMT_FIND_STEPS 32 /* a node a level, and keys that share a hash */
-#define HAMT_SEARCH_STEPS 512
+#define HAMT_WIDTH 32          /* HAMT_ARRAY_NODE_SIZE */
+#define HAMT_FIND_STEPS 32     /* a node a level, and keys that share a hash */
+#define HAMT_SEARCH_STEPS 1024 /* of a larger tree another part each time */
 #define HAMT_ENTRIES_MAX \
 	64 /* of one node; more than CPython makes, but for keys that share a hash */
 
@@ -263,6 +263,7 @@ static int hamt_search_step(__u32 i, struct py_loop *l)
 {
 	struct py_context *c = &l->s->context;
 	struct hamt_node *node = &c->levels[c->depth & (HAMT_LEVELS - 1)];
+	__u32 place;
 
 	if (py_is_late(&l->s->walk))
 		return LOOP_STOP;
@@ -272,7 +273,10 @@ static int hamt_search_step(__u32 i, struct py_loop *l)
 		c->depth--;
 		return LOOP_NEXT;
 	}
-	if (hamt_read_pair(l, node, node->at++))
+	place = node->at++;
+	if (!c->depth)
+		place = (place + c->first) % node->entries;
+	if (hamt_read_pair(l, node, place))
 		return LOOP_NEXT;
 	if (c->pair.key) {
 		learn_var(l, c->pair.key);
@@ -309,6 +313,7 @@ static __always_inline bool search_vars(struct py_loop *l)
 		return false;
 	c->learned = 0;
 	c->depth = 0;
+	c->first = l->s->sample.ktime_ns >> 7;
 	hamt_read_node(l, c->root, &c->levels[0]);
 	LOOP(HAMT_SEARCH_STEPS, hamt_search_step, l);
 	if (!c->learned)

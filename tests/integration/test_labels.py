@@ -3,10 +3,12 @@
 import collections
 import json
 import re
+import subprocess
 
 import diffjson
+import otlp
 import pytest
-from harness import Workload, record_to, run
+from harness import PYEBPF, Workload, record_to, run
 from truth import share_error
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
@@ -114,6 +116,26 @@ def test_values_are_rows_and_sides(some_python, tmp_path):
                "-o", tmp_path / "diff.html", "-o", path)
     assert done.returncode == 0, done.stderr
     assert abs(diffjson.load(path)["base"]["ms"] - milliseconds(output, "--label", "route=/named")) < 0.01
+
+
+def test_otlp_links_to_traces(some_python, tmp_path):
+    """Labels trace_id and span_id, ints or hexadecimal, are a link; what is no such id is none."""
+    output, links = tmp_path / "traced.pyebpf", {}
+    with Workload(some_python, "traced.py", 0.3) as workload:
+        truth, _ = record_to(output, workload, HZ, "--label", "trace_id=contextvar:trace",
+                             "--label", "span_id=contextvar:span")
+    done = subprocess.run([PYEBPF, "export", "-f", "otlp", "--labels", output], check=True,
+                          stdout=subprocess.PIPE)
+    request = otlp.Request(otlp.decode(done.stdout))
+    for sample in request.profile["samples"]:
+        told = request.attributes(sample)
+        if "trace_id" in told:
+            assert links.setdefault(told["trace_id"], request.link(sample)) == request.link(sample)
+        else:
+            assert request.link(sample) is None
+    assert links == {trace: tuple(link) if link else None for trace, link in truth.items()}
+    table = request.dictionary["linkTable"]
+    assert len(table) == 1 + len({link for link in links.values() if link})
 
 
 def test_labels_that_make_no_sense():

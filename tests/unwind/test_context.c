@@ -12,7 +12,7 @@
 #include "hamt.h"
 #include "rows.h"
 
-#define VARS_MAX 700
+#define VARS_MAX 3000
 #define HASH 0x123456789abcdef0ull
 #define DIGIT 0x3fffffffu /* the largest */
 #define SECOND 1000000000ull
@@ -83,7 +83,7 @@ static void check_int(const char *row, const char *name, const struct labels_eve
 /* Sets `count` variables, of which the one at `wanted` is the first label's. */
 static void enter_with(struct setting *s, const __u32 *hashes, size_t count, size_t wanted)
 {
-	struct hamt_item items[VARS_MAX];
+	static struct hamt_item items[VARS_MAX];
 
 	assert_true(count <= VARS_MAX);
 	for (size_t i = 0; i < count; i++)
@@ -138,6 +138,42 @@ static void test_read_labels_finds_it_in_every_tree(void **state)
 				world_release(&s.w);
 			}
 		}
+}
+
+/* More than one search goes through: each begins elsewhere. Returns the samples that it took. */
+static unsigned find_in_large_tree(const struct row *row, const __u32 *hashes, size_t wanted)
+{
+	unsigned samples = 1;
+	struct setting s;
+
+	if (!begin(&s, &row->off))
+		return 2;
+	enter_with(&s, hashes, VARS_MAX, wanted);
+	for (; samples < 100 && !sample(&s)->count; samples++)
+		s.now_ns += 12345678;
+	check_int(row->name, "in the end", sample(&s), 0, (__s64)wanted + 1);
+	world_release(&s.w);
+	return samples;
+}
+
+static void test_read_labels_finds_it_in_a_large_tree(void **state)
+{
+	static __u32 hashes[VARS_MAX];
+
+	(void)state;
+	for (size_t n = 0; n < VARS_MAX; n++)
+		hashes[n] = (__u32)(n * 0x9e3779b1u);
+	for (unsigned i = 0; i < row_count; i++) {
+		unsigned most = 0;
+
+		for (size_t wanted = 0; wanted < VARS_MAX; wanted += VARS_MAX / 8) {
+			unsigned samples = find_in_large_tree(&rows[i], hashes, wanted);
+
+			most = samples > most ? samples : most;
+		}
+		if (most < 2)
+			world_fail(rows[i].name, "each at once", "the tree is too small");
+	}
 }
 
 static void check_value(const char *row, const char *name, const struct labels_event *e,
@@ -471,6 +507,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WORLD_TEST(test_read_labels_finds_it_in_every_tree),
+		WORLD_TEST(test_read_labels_finds_it_in_a_large_tree),
 		WORLD_TEST(test_read_labels_tells_values),
 		WORLD_TEST(test_read_labels_leaves_other_values_out),
 		WORLD_TEST(test_read_labels_tells_sets_apart),

@@ -62,6 +62,10 @@ static int append(struct context_label_list *list, char *name, const char *varia
 		return r;
 	*label = (struct context_label){ .name = name, .config.name_bytes = (__u32)len };
 	memcpy(label->config.name, variable, len);
+	if (!strcmp(name, PROFILE_TRACE_ID))
+		label->id_bytes = PROFILE_TRACE_ID_BYTES;
+	if (!strcmp(name, PROFILE_SPAN_ID))
+		label->id_bytes = PROFILE_SPAN_ID_BYTES;
 	list->len++;
 	return 0;
 }

@@ -11,7 +11,8 @@
  * context variable that is called VAR, ContextVar("VAR"), where the thread is.
  */
 struct context_label {
-	char *name; /* of the label; owned */
+	char *name;            /* of the label; owned */
+	unsigned int id_bytes; /* of trace and span ids: an int is told in so many; else 0 */
 	struct label_config config;
 };
 

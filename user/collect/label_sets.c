@@ -127,16 +127,16 @@ int label_sets_add(struct label_sets *t, const struct labels_event *e, size_t si
 	return 0;
 }
 
-/* Digits of an int, the lowest first, as a number. */
-static size_t put_int(const struct label_value *v, char out[TEXT_BYTES])
-{
-	uint64_t limbs[LABEL_BYTES_MAX * 8 / 64 + 1] = { 0 };
-	const uint32_t *digits = (const uint32_t *)v->value;
-	size_t count = v->bytes / 4, top = sizeof(limbs) / sizeof(*limbs) - 1;
-	const char *sign = v->is_negative ? "-" : "";
-	int len;
+#define LIMBS (LABEL_BYTES_MAX * 8 / 64 + 1)
 
-	for (size_t i = 0; i < count; i++) {
+/* The digits of an int, the lowest first; returns the highest limb that is not 0. */
+static size_t read_limbs(const struct label_value *v, uint64_t limbs[LIMBS])
+{
+	const uint32_t *digits = (const uint32_t *)v->value;
+	size_t top = LIMBS - 1;
+
+	memset(limbs, 0, LIMBS * sizeof(*limbs));
+	for (size_t i = 0; i < v->bytes / sizeof(*digits); i++) {
 		size_t bit = i * DIGIT_BITS;
 		unsigned __int128 digit = (unsigned __int128)(digits[i] & ((1u << DIGIT_BITS) - 1))
 					  << bit % 64;
@@ -146,17 +146,31 @@ static size_t put_int(const struct label_value *v, char out[TEXT_BYTES])
 	}
 	while (top && !limbs[top])
 		top--;
-	if (!top)
+	return top;
+}
+
+/* Beyond 64 bits in hexadecimal; an id always, all of its bytes. */
+static size_t put_int(const struct label_value *v, size_t id_bytes, char out[TEXT_BYTES])
+{
+	uint64_t limbs[LIMBS];
+	size_t top = read_limbs(v, limbs), id_top = id_bytes ? id_bytes / 8 - 1 : 0;
+	const char *sign = v->is_negative ? "-" : "";
+	int len;
+
+	if (id_bytes && !v->is_negative && top <= id_top)
+		len = snprintf(out, TEXT_BYTES, "%016llx", (unsigned long long)limbs[top = id_top]);
+	else if (top)
+		len = snprintf(out, TEXT_BYTES, "%s0x%llx", sign, (unsigned long long)limbs[top]);
+	else
 		return (size_t)snprintf(out, TEXT_BYTES, "%s%llu", sign,
 					(unsigned long long)limbs[0]);
-	len = snprintf(out, TEXT_BYTES, "%s0x%llx", sign, (unsigned long long)limbs[top]);
 	while (top--)
 		len += snprintf(out + len, TEXT_BYTES - (size_t)len, "%016llx",
 				(unsigned long long)limbs[top]);
 	return (size_t)len;
 }
 
-static size_t put_value(const struct label_value *v, char out[TEXT_BYTES])
+static size_t put_value(const struct label_value *v, size_t id_bytes, char out[TEXT_BYTES])
 {
 	const struct pystring text = { .bytes = (const uint8_t *)v->value,
 				       .len = v->bytes,
@@ -167,19 +181,19 @@ static size_t put_value(const struct label_value *v, char out[TEXT_BYTES])
 		return (size_t)pystring_utf8(&text, out, TEXT_BYTES);
 	if (v->kind == LABEL_BOOL)
 		return (size_t)snprintf(out, TEXT_BYTES, v->value[0] ? "True" : "False");
-	return put_int(v, out);
+	return put_int(v, id_bytes, out);
 }
 
 static int add_to_profile(struct label_sets *t, const struct label_value *v, uint32_t *set)
 {
-	const char *name = t->labels->items[v->number].name;
+	const struct context_label *label = &t->labels->items[v->number];
 	struct strtab *strings = t->profile->strings;
 	char text[TEXT_BYTES];
-	size_t len = put_value(v, text);
+	size_t len = put_value(v, label->id_bytes, text);
 	uint32_t name_id, value_id;
 	int r;
 
-	if ((r = strtab_intern(strings, name, strlen(name), &name_id)) < 0 ||
+	if ((r = strtab_intern(strings, label->name, strlen(label->name), &name_id)) < 0 ||
 	    (r = strtab_intern(strings, text, len, &value_id)) < 0)
 		return r;
 	return labeltab_add(t->profile->labels, *set, name_id, value_id, set);

@@ -23,6 +23,8 @@ static void begin(struct fixture *f)
 	*f = (struct fixture){ 0 };
 	assert_int_equal(context_labels_add(&f->labels, "route=contextvar:r"), 0);
 	assert_int_equal(context_labels_add(&f->labels, "user=contextvar:u"), 0);
+	assert_int_equal(context_labels_add(&f->labels, "trace_id=contextvar:t"), 0);
+	assert_int_equal(context_labels_add(&f->labels, "span_id=contextvar:s"), 0);
 	assert_int_equal(profile_new(&f->profile), 0);
 	assert_int_equal(label_sets_new(&f->labels, f->profile, &f->sets), 0);
 }
@@ -87,6 +89,11 @@ static void test_label_sets_find_tells_values(void **state)
 		{ "route=0x10000000000000000", { .kind = LABEL_INT, .bytes = 12, .value = { 0, 16 } } },
 		{ "route=-0x3fffff" "ffffffffffffffff" "ffffffffffffffff", { .kind = LABEL_INT, .bytes = 24, .is_negative = 1,
 			.value = { DIGITS(0x3fffffff, 0x3fffffff), DIGITS(0x3fffffff, 0x3fffffff), DIGITS(0x3fffffff, 0) } } },
+		{ "trace_id=" "0000000000000000" "0000000000000000", { .number = 2, .kind = LABEL_INT } },
+		{ "trace_id=" "0000000000000010" "0000000000000001", { .number = 2, .kind = LABEL_INT, .bytes = 12, .value = { 1, 256 } } },
+		{ "span_id=000000000000002a", { .number = 3, .kind = LABEL_INT, .bytes = 4, .value = { 42 } } },
+		{ "span_id=0x10000000000000000", { .number = 3, .kind = LABEL_INT, .bytes = 12, .value = { 0, 16 } } },
+		{ "span_id=-42", { .number = 3, .kind = LABEL_INT, .bytes = 4, .is_negative = 1, .value = { 42 } } },
 		{ "route=False", { .kind = LABEL_BOOL } },
 		{ "route=True", { .kind = LABEL_BOOL, .bytes = 4, .value = { 1 } } },
 	};
@@ -102,7 +109,7 @@ static void test_label_sets_find_tells_values(void **state)
 		assert_int_equal(label_sets_add(f.sets, &e, size_of(&e)), 0);
 		check_set(&f, cases[i].want, e.labels, cases[i].want);
 	}
-	assert_true(label_sets_has_met(f.sets, 0));
+	assert_true(label_sets_has_met(f.sets, 0) && label_sets_has_met(f.sets, 3));
 	assert_false(label_sets_has_met(f.sets, 1));
 	end(&f);
 }
@@ -121,7 +128,7 @@ static void test_label_sets_add_refuses_what_cannot_be(void **state)
 		{ "cut", { .count = 1, .labels = 1, .values[0].kind = LABEL_INT }, 1, -EBADMSG },
 		{ "without identity", { .count = 1, .values[0].kind = LABEL_INT }, 0, -EBADMSG },
 		{ "no such label",
-		  { .count = 1, .labels = 1, .values[0] = { .number = 2, .kind = LABEL_INT } },
+		  { .count = 1, .labels = 1, .values[0] = { .number = 4, .kind = LABEL_INT } },
 		  0,
 		  -EBADMSG },
 		{ "no such kind", { .count = 1, .labels = 1, .values[0].kind = 3 }, 0, -EBADMSG },
