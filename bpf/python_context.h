@@ -24,8 +24,7 @@ extern const volatile struct label_config label_configs[CONTEXT_LABELS_MAX];
 #define HAMT_WIDTH 32          /* HAMT_ARRAY_NODE_SIZE */
 #define HAMT_FIND_STEPS 32     /* a node a level, and keys that share a hash */
 #define HAMT_SEARCH_STEPS 1024 /* of a larger tree another part each time */
-#define HAMT_ENTRIES_MAX \
-	64 /* of one node; more than CPython makes, but for keys that share a hash */
+#define HAMT_ENTRIES_MAX 64    /* of a node; CPython makes more only of keys that share a hash */
 
 #define TYPE_IS_INT (1u << 24) /* Py_TPFLAGS_LONG_SUBCLASS */
 #define TYPE_IS_STR (1u << 28) /* Py_TPFLAGS_UNICODE_SUBCLASS */
@@ -234,7 +233,10 @@ static __always_inline int labels_of_var(struct py_loop *l, __u64 var)
 	return labels_of_name(s, length);
 }
 
-/* A variable that was met in a search. Those that no label wants are looked at once in 8 s. */
+/*
+ * A variable that was met in a search, for labels that are missing. Those that no label wants are
+ * looked at once in 8 s.
+ */
 static __always_inline void learn_var(struct py_loop *l, __u64 var)
 {
 	struct py_scratch *s = l->s;
@@ -247,6 +249,8 @@ static __always_inline void learn_var(struct py_loop *l, __u64 var)
 	labels = labels_of_var(l, var);
 	if (!labels)
 		mark_sent(seen);
+	if (labels > 0)
+		labels &= ~s->context.found;
 	if (labels <= 0 || py_read(door, s, &hash, sizeof(hash), var + l->off->contextvar_hash))
 		return;
 	for (__u32 number = 0; number < CONTEXT_LABELS_MAX; number++) {

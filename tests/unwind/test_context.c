@@ -475,6 +475,38 @@ static void test_read_labels_looks_at_names_once(void **state)
 	}
 }
 
+/* Where one label is set and another is not, searches for the latter are in vain, and seldom. */
+static void test_read_labels_searches_for_what_is_missing(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < row_count; i++) {
+		struct hamt_item item = { .hash = 3 };
+		struct setting s;
+
+		if (!begin(&s, &rows[i].off))
+			continue;
+		item.var = var_named(&s, unwinder_variables[0], 3);
+		item.value = small_int(&s, 1);
+		hamt_enter(&s.w, hamt_tree(&s.w, &s.types, &item, 1));
+		check_int(rows[i].name, "at first", sample(&s), 0, 1);
+		s.now_ns += 10 * SECOND;
+		for (unsigned n = 0; n < 3; n++) {
+			/* A new tree each time, as where a variable is set. */
+			hamt_enter(&s.w, hamt_tree(&s.w, &s.types, &item, 1));
+			unwinder_set_time(s.now_ns + n * 1000);
+			memory_use(s.w.m);
+			world_unwind(&s.w);
+			check_int(rows[i].name, "again", &unwinder_scratch()->labels, 0, 1);
+			if (n && is_sent(hash_mix(hash_mix(WORLD_PROCESS,
+							   unwinder_scratch()->context.root),
+						  (s.now_ns + n * 1000) >> 26) |
+					 1))
+				world_fail(rows[i].name, "again", "searched");
+		}
+		world_release(&s.w);
+	}
+}
+
 /* What is swapped out is waited for, where that can be: then no label is missing. */
 static void test_read_labels_notes_missing_pages(void **state)
 {
@@ -514,6 +546,7 @@ int main(void)
 		WORLD_TEST(test_read_labels_believes_no_other_variable),
 		WORLD_TEST(test_read_labels_ends),
 		WORLD_TEST(test_read_labels_looks_at_names_once),
+		WORLD_TEST(test_read_labels_searches_for_what_is_missing),
 		WORLD_TEST(test_read_labels_notes_missing_pages),
 	};
 
