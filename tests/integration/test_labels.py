@@ -58,7 +58,7 @@ def has_contexts(python):
 def test_labels_have_their_shares(python, tmp_path, is_full):
     if not has_contexts(python):
         return
-    truth, output, text = record(python, tmp_path, seconds=5 if is_full else 0.6,
+    truth, output, text = record(python, tmp_path, seconds=5 if is_full else 0.4,
                                  variables=(0, 20, 400)[python.minor % 3])
     check_shares(working(samples_of(output)), truth)
     assert "no sample has one" not in text, text
@@ -71,7 +71,7 @@ def test_labels_have_their_shares_free_threaded(free_threaded, tmp_path, is_full
 
 def test_waits_have_labels(some_python, tmp_path):
     """Ticks in the recording of waits, and the spans of the GIL between them."""
-    truth, output, _ = record(some_python, tmp_path, "--mode", "wall", seconds=0.4)
+    truth, output, _ = record(some_python, tmp_path, "--mode", "wall", seconds=0.25)
     check_shares(working(samples_of(output, "--kind", "cpu")), truth)
     spans = working(samples_of(output, "--kind", "off-cpu"))
     assert spans and all(set(s["labels"]) >= {"wait"} for s in spans if s["stack"])
@@ -99,7 +99,7 @@ def milliseconds(recording, *arguments):
 
 def test_values_are_rows_and_sides(some_python, tmp_path):
     """report --by label:NAME, and the requests of one route against the others."""
-    truth, output, _ = record(some_python, tmp_path, seconds=0.5)
+    truth, output, _ = record(some_python, tmp_path, seconds=0.25)
     by_value = rows_by(output, "label:route")
     assert abs(sum(by_value.values()) - 100) < 0.5 and "(none)" in by_value, by_value
     all_labels = rows_by(output, "label")
@@ -121,7 +121,7 @@ def test_values_are_rows_and_sides(some_python, tmp_path):
 def test_otlp_links_to_traces(some_python, tmp_path):
     """Labels trace_id and span_id, ints or hexadecimal, are a link; what is no such id is none."""
     output, links = tmp_path / "traced.pyebpf", {}
-    with Workload(some_python, "traced.py", 0.3) as workload:
+    with Workload(some_python, "traced.py", 0.1) as workload:
         truth, _ = record_to(output, workload, HZ, "--label", "trace_id=contextvar:trace",
                              "--label", "span_id=contextvar:span")
     done = subprocess.run([PYEBPF, "export", "-f", "otlp", "--labels", output], check=True,
