@@ -16,10 +16,12 @@
 #define CODE_SLOTS 32768
 #define THREAD_SLOTS 16384
 #define TRUST_SLOTS 4096
+#define CONTEXT_SLOTS 4096
 
 /* Defined by whoever runs the unwinder: sample.bpf.c, the host tests. */
-extern struct cache_slot code_cache[CODE_SLOTS];     /* cheap key of a code object -> identity */
-extern struct cache_slot thread_cache[THREAD_SLOTS]; /* thread -> its PyThreadState */
+extern struct cache_slot code_cache[CODE_SLOTS];       /* cheap key of a code object -> identity */
+extern struct cache_slot thread_cache[THREAD_SLOTS];   /* thread -> its PyThreadState */
+extern struct cache_slot context_cache[CONTEXT_SLOTS]; /* what python_context.h has learned */
 
 /* Identities the ring has taken, xor epoch: user space bumps epoch to have all sent again. */
 extern __u64 sent[SENT_SLOTS];

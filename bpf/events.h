@@ -29,6 +29,9 @@
 #define OPCODE_NONE 0xffff        /* not asked for, or not known */
 #define EVENTS_MAX 16             /* perf events that the user may name */
 #define EVENT_SPARE_SLOTS 16      /* see bpf/event.bpf.c */
+#define CONTEXT_LABELS_MAX 8      /* labels that a session may ask for */
+#define LABEL_NAME_BYTES 64       /* of a context variable's name, ASCII */
+#define LABEL_BYTES_MAX 64        /* of a value, as it lies in the target; longer: cut */
 
 /* Line-table formats: Objects/lnotab_notes.txt (<= 3.9 and 3.10), Objects/locations.md (3.11+). */
 enum lines_format { LINES_LNOTAB, LINES_DELTAS, LINES_LOCATIONS };
@@ -88,6 +91,7 @@ struct py_offsets {
 	__u16 tstate_native_thread_id;
 	__u16 tstate_executor; /* 3.14+: not NULL while it runs machine code (JIT) */
 	__u16 tstate_exc_info; /* 3.7+: the innermost _PyErr_StackItem */
+	__u16 tstate_context;  /* 3.7+: the context that it runs in, or NULL */
 	__u16 tstate_size;     /* bytes that cover all of the above */
 	__u16 cframe_current;
 
@@ -126,6 +130,9 @@ struct py_offsets {
 	__u16 str_compact_data;
 	__u16 bytes_size;
 	__u16 bytes_data;
+
+	__u16 contextvar_hash; /* PyContextVar (3.7+); what else is read of contexts is alike in all
+				*/
 };
 
 /* One process that runs Python: value of the `procs` map, key: its pid. */
@@ -191,6 +198,8 @@ struct session_config {
 	 */
 	__u8 scratch_rows;
 	__u8 scratch_row[SOURCE_COUNT_];
+	__u8 label_count; /* of label_configs; 0: no context is looked at */
+	__u8 reserved[3];
 	__u64 span_ns; /* what a tick stands for. Times spans_stride (bpf/span.h) it is T0: spans of
 			* waiting of at least that are all kept, shorter ones by chance */
 	__u64 cgroup_id; /* of cgroups[0]: the inode of its folder */
@@ -222,6 +231,13 @@ struct event_config {
 	__u8 field_bytes;   /* EVENT_FIELD: 1, 2, 4 or 8, */
 	__u8 field_signed;  /* is it signed, */
 	__u32 field_offset; /* and where it is in the record of the tracepoint */
+};
+
+/* A label that samples get: the value of a context variable. Set by user space before loading. */
+struct label_config {
+	__u64 name[LABEL_NAME_BYTES / 8]; /* of the variable, ASCII, zeros behind it */
+	__u32 name_bytes;                 /* 1 to LABEL_NAME_BYTES */
+	__u32 reserved;
 };
 
 /*
@@ -314,6 +330,7 @@ enum event_kind {
 	EVENT_PAGE,   /* struct page_event: memory user space should read in */
 	EVENT_THREAD_TIMES, /* struct thread_times_event: a thread has ended */
 	EVENT_SPAN_END, /* struct span_end_event: of a sample that was taken as its span began */
+	EVENT_LABELS,   /* struct labels_event: a set of labels at its first sample */
 };
 
 /* How an unwind ended. */
@@ -329,17 +346,18 @@ enum unwind_status {
 };
 
 enum sample_flag {
-	SAMPLE_HOLDS_GIL = 1 << 0,  /* attached: holds the GIL, or runs free-threaded */
-	SAMPLE_WEIGHTED = 1 << 1,   /* stands for several ticks: stride, skipped by the budget */
-	SAMPLE_AMBIGUOUS = 1 << 2,  /* several thread states of this thread: the likeliest one */
-	SAMPLE_TASK_WORK = 1 << 3,  /* walked in the thread's own context, missing pages read in */
-	SAMPLE_KERNEL = 1 << 4,     /* interrupted in kernel mode */
-	SAMPLE_CODE_FAULT = 1 << 5, /* some frame's code object could not be read */
-	SAMPLE_SHORT = 1 << 6,      /* a span that was kept by chance, of value / duration */
-	SAMPLE_OPEN = 1 << 7,       /* a span that begins: its end comes as an event of its own */
-	SAMPLE_EPISODE = 1 << 8,    /* a span that begins an episode of waiting for the GIL */
-	SAMPLE_HANDLES = 1 << 9,    /* the thread handles an exception */
-	SAMPLE_IN_GC = 1 << 10,     /* it collects garbage: some frame is FRAME_COLLECTS */
+	SAMPLE_HOLDS_GIL = 1 << 0,   /* attached: holds the GIL, or runs free-threaded */
+	SAMPLE_WEIGHTED = 1 << 1,    /* stands for several ticks: stride, skipped by the budget */
+	SAMPLE_AMBIGUOUS = 1 << 2,   /* several thread states of this thread: the likeliest one */
+	SAMPLE_TASK_WORK = 1 << 3,   /* walked in the thread's own context, missing pages read in */
+	SAMPLE_KERNEL = 1 << 4,      /* interrupted in kernel mode */
+	SAMPLE_CODE_FAULT = 1 << 5,  /* some frame's code object could not be read */
+	SAMPLE_SHORT = 1 << 6,       /* a span that was kept by chance, of value / duration */
+	SAMPLE_OPEN = 1 << 7,        /* a span that begins: its end comes as an event of its own */
+	SAMPLE_EPISODE = 1 << 8,     /* a span that begins an episode of waiting for the GIL */
+	SAMPLE_HANDLES = 1 << 9,     /* the thread handles an exception */
+	SAMPLE_IN_GC = 1 << 10,      /* it collects garbage: some frame is FRAME_COLLECTS */
+	SAMPLE_LABEL_TYPE = 1 << 11, /* the variable of a label is set, but to no str or int */
 };
 
 /* What the frames of a part are. */
@@ -380,6 +398,7 @@ struct sample_event {
 	__u8 reserved;
 	__u16 syscall; /* of WAIT_OTHER: its number, or SYSCALL_NONE */
 	__u32 event;   /* of SOURCE_EVENTS: which of the session's */
+	__u64 labels;  /* identity of its set, as in labels_event; 0: none */
 };
 
 /* A stack of one kind. Head; depth frames follow, leaf first. */
@@ -486,6 +505,36 @@ struct span_end_event {
 	__u32 reserved;
 };
 
+/* What the value of a label is. */
+enum label_kind {
+	LABEL_TEXT, /* str: characters of char_bytes each */
+	LABEL_INT,  /* int: its digits of 30 bits, the lowest first, 4 bytes each; none: 0 */
+	LABEL_BOOL, /* the same of False or True */
+};
+
+struct label_value {
+	__u8 number;     /* of the session's label_configs */
+	__u8 kind;       /* enum label_kind */
+	__u8 char_bytes; /* 1, 2, 4 */
+	__u8 is_cut;     /* there is more of it */
+	__u8 is_negative;
+	__u8 reserved;
+	__u16 bytes;
+	__u64 value[LABEL_BYTES_MAX / 8]; /* zeros behind it */
+};
+
+/* As long as it needs to be: `count` values are sent. */
+struct labels_event {
+	__u8 kind;
+	__u8 count; /* 1 to CONTEXT_LABELS_MAX */
+	__u8 reserved[2];
+	__u32 pid;
+	__u64 process; /* identity */
+	__u64 labels;  /* hash of the process and the values */
+	struct label_value values[CONTEXT_LABELS_MAX];
+};
+#define LABELS_EVENT_HEAD 24
+
 struct who_event {
 	__u8 kind;
 	__u8 is_exec; /* it has just begun this program: its Python may come in a moment */
@@ -576,6 +625,8 @@ struct task_record {
 	X(STAT_DISCOVERED, "discovered", "processes recognised at a tick")                \
 	X(STAT_WHO, "who", "processes asked about")                                       \
 	X(STAT_PAGE, "page", "pages asked for")                                           \
+	X(STAT_LABELS_SENT, "labels_sent", "sets of labels sent")                         \
+	X(STAT_LABEL_TYPE, "label_type", "label values that are no str and no int")       \
 	X(STAT_GIL_DRIFT, "gil_drift", "sums of waits for the GIL that cannot be right")  \
 	X(STAT_RUN_NS, "run_ns", "time in the sampler, ns")
 
@@ -592,7 +643,12 @@ _Static_assert(sizeof(struct proc_row) == 32, "map value ABI");
 _Static_assert(sizeof(struct event_config) == 16, "map value ABI");
 _Static_assert(sizeof(struct cpu_ticks) == 24, "map value ABI");
 _Static_assert(sizeof(struct frame_record) == 16, "ring buffer ABI");
-_Static_assert(sizeof(struct sample_event) == 64, "ring buffer ABI");
+_Static_assert(sizeof(struct label_config) == 8 + LABEL_NAME_BYTES, "map value ABI");
+_Static_assert(sizeof(struct sample_event) == 72, "ring buffer ABI");
+_Static_assert(sizeof(struct label_value) == 8 + LABEL_BYTES_MAX, "ring buffer ABI");
+_Static_assert(sizeof(struct labels_event) ==
+		       LABELS_EVENT_HEAD + CONTEXT_LABELS_MAX * sizeof(struct label_value),
+	       "ring buffer ABI");
 _Static_assert(sizeof(struct thread_times_event) == 88 + 16 * CLASS_COUNT_, "ring buffer ABI");
 _Static_assert(sizeof(struct span_end_event) == 56, "ring buffer ABI");
 _Static_assert(sizeof(struct sample_part) == 8, "ring buffer ABI");

@@ -142,6 +142,7 @@ static __always_inline int walk_and_send(const struct sampler_call *call, struct
 	begin_walk(s, call->access);
 	introduce((struct door){}, s, task, &c->who, row->layout);
 	r = row->runtime ? take_sample(s, c, row->layout) : be_outside(s);
+	label_sample((struct door){}, s, row->layout, r);
 	if (row->runtime && s->walk.faults && (r == STAT_TSTATE_FAULT || r == STAT_RECORDED)) {
 		handed = may_hand_over ? task_sample_schedule(call, task, c, s, row->layout) : -1;
 		if (handed >= 0) {

@@ -5,9 +5,9 @@
 /*
  * The CPython unwinder: from a thread's TLS base to its frames and the description of its code
  * objects. Here is what its parts share; they are python_thread.h, python_state.h, python_frames.h,
- * python_code.h and python_opcode.h. Pure: needs events.h, cache.h and read_user() only, so the
- * host tests run the same code over recorded memory. All it reads is hostile: torn, cyclic, out of
- * range.
+ * python_code.h, python_context.h and python_opcode.h. Pure: needs events.h, cache.h and
+ * read_user() only, so the host tests run the same code over recorded memory. All it reads is
+ * hostile: torn, cyclic, out of range.
  *
  * One read costs about the same for 8 bytes and for 800, so everything is read in blocks and taken
  * apart locally. Buffers carry 8 bytes of slack: field_*() mask the offset, which is what bounds it
@@ -117,6 +117,39 @@ struct py_describing {
 	__u32 reserved;
 };
 
+/* A node of a HAMT, as its head has it. */
+struct hamt_node {
+	__u64 addr;
+	__u32 kind;    /* enum hamt_kind */
+	__u32 entries; /* pairs; of an array its places */
+	__u32 bitmap;
+	__u32 at; /* of a search: the next entry */
+};
+
+struct hamt_pair {
+	__u64 key; /* a variable; 0: value is a node, or nothing */
+	__u64 value;
+};
+
+/* The context that the thread runs in, and the variable that is looked for in it. */
+#define HAMT_LEVELS 8 /* _Py_HAMT_MAX_TREE_DEPTH, pycore_hamt.h */
+struct py_context {
+	__u64 root;  /* the HAMT's */
+	__u64 var;   /* its address; one at another address is another one */
+	__u64 value; /* what it is set to, an object; 0: nothing */
+	struct hamt_node node;
+	__u32 bits;    /* of the variable's hash, those of the next levels */
+	__u32 found;   /* labels whose variable is set: bits by their numbers */
+	__u32 learned; /* variables of labels that the search met */
+	__u32 depth;   /* of the search */
+	__u32 first;   /* where in the root it begins */
+	__u32 reserved;
+	struct hamt_node levels[HAMT_LEVELS];
+	struct hamt_pair
+		pair;       /* an entry of a node; here and not on the stack, of which there is */
+	__u64 type_name[2]; /* little, as is the name of a type */
+};
+
 /* Work space: too large for the stack, so it lives in a map. Not cleared between samples. */
 struct py_scratch {
 	struct py_thread thread;
@@ -125,12 +158,14 @@ struct py_scratch {
 	struct py_search search;
 	struct py_handling handling;
 	struct py_describing describing;
+	struct py_context context;
 	struct py_unsent unsent[CODES_PER_SAMPLE];
 	struct page_range faults[FAULTS_MAX];
 	__u8 tstate[TSTATE_BYTES + 8];
 	__u8 code[CODE_BYTES + 8];
 	__u8 text[2 * STRING_HEAD_BYTES + PROBE_BYTES + 8];
 	__u8 frames[FRAME_BYTES + BLOCK_BYTES + FRAME_BYTES + 8]; /* one frame, then the block */
+	struct labels_event labels;
 	/* The record, in one piece. */
 	struct sample_event sample;
 	struct sample_part part;

@@ -122,6 +122,7 @@ static __always_inline int walk_remote(struct py_scratch *s, struct cpu_state *c
 		return be_outside(s);
 	neighbour_try(&s->thread);
 	r = take_sample_by(door, s, c, layout, REMOTE_TIME_MAX_NS);
+	label_sample(door, s, layout, r);
 	if (r == STAT_RECORDED && s->walk.status != UNWIND_OUTSIDE)
 		neighbour_note(s, layout);
 	return r;

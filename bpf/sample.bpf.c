@@ -13,9 +13,11 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile struct session_config session = {};
+const volatile struct label_config label_configs[CONTEXT_LABELS_MAX] = {};
 
 struct cache_slot code_cache[CODE_SLOTS];
 struct cache_slot thread_cache[THREAD_SLOTS];
+struct cache_slot context_cache[CONTEXT_SLOTS];
 struct trust trusts[TRUST_SLOTS];
 struct task_slot task_slots[TASK_WORKS];
 __u32 task_scratch_busy[TASK_SCRATCHES];

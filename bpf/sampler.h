@@ -5,6 +5,7 @@
 /* One sample of a thread, whoever asks for it: walked, described, sent. */
 
 #include "bpf/describe.h"
+#include "bpf/python_context.h"
 #include "bpf/python_frames.h"
 #include "bpf/python_opcode.h"
 #include "bpf/python_state.h"
@@ -21,6 +22,8 @@ static __always_inline void count_walk(struct cpu_state *c, const struct py_walk
 		stat_add(c, STAT_AMBIGUOUS, 1);
 	if (w->flags & SAMPLE_CODE_FAULT)
 		stat_add(c, STAT_CODE_FAULT, 1);
+	if (w->flags & SAMPLE_LABEL_TYPE)
+		stat_add(c, STAT_LABEL_TYPE, 1);
 	if (w->status == UNWIND_TRUNCATED)
 		stat_add(c, STAT_TRUNCATED, 1);
 	else if (w->status == UNWIND_FAULT)
@@ -134,7 +137,38 @@ static __always_inline int take_sample_by(struct door door, struct py_scratch *s
 	return STAT_RECORDED;
 }
 
-#ifndef READ_REMOTE
+#ifdef READ_REMOTE
+static __noinline int take_remote_labels(struct task_struct *task, struct py_scratch *s,
+					 __u32 layout)
+{
+	struct py_loop l = { .s = s,
+			     .off = &layouts[layout & (LAYOUTS_MAX - 1)],
+			     .door = { task } };
+
+	py_read_labels(&l);
+	return 0;
+}
+
+static __always_inline void take_labels(struct door door, struct py_scratch *s, __u32 layout)
+{
+	take_remote_labels(door.task, s, layout);
+}
+#else
+VERIFIED_ONCE int take_own_labels(struct py_scratch *s, __u32 layout)
+{
+	struct py_loop l = { .s = s, .off = &layouts[layout & (LAYOUTS_MAX - 1)] };
+
+	if (!s || !session.label_count)
+		return 0; /* for the verifier, which looks at it also where none are asked for */
+	py_read_labels(&l);
+	return 0;
+}
+
+static __always_inline void take_labels(struct door door, struct py_scratch *s, __u32 layout)
+{
+	take_own_labels(s, layout);
+}
+
 /* On the way to frames and names is where most states are: verified once, for the tick and for task
  * work. */
 VERIFIED_ONCE int take_sample(struct py_scratch *s, struct cpu_state *c, __u32 layout)
@@ -145,12 +179,42 @@ VERIFIED_ONCE int take_sample(struct py_scratch *s, struct cpu_state *c, __u32 l
 }
 #endif
 
+/* Behind the walk, whose stack is free again, what it was of is labelled: r is what it returned. */
+static __always_inline void label_sample(struct door door, struct py_scratch *s, __u32 layout,
+					 int r)
+{
+	if (session.label_count && r == STAT_RECORDED && s->walk.status != UNWIND_OUTSIDE)
+		take_labels(door, s, layout);
+}
+
+/* At the first sample of a set. Returns its identity; 0: it is empty, or the ring is full. */
+static __always_inline __u64 send_labels(struct py_scratch *s, struct cpu_state *c)
+{
+	struct labels_event *e = &s->labels;
+	__u64 id = e->labels, count = e->count;
+
+	if (!id || is_sent(id))
+		return id;
+	e->kind = EVENT_LABELS;
+	e->pid = s->sample.pid;
+	e->process = s->walk.process;
+	count = at_most(count, CONTEXT_LABELS_MAX);
+	if (!ring_send(e, LABELS_EVENT_HEAD + count * sizeof(e->values[0])))
+		return 0;
+	mark_sent(id);
+	stat_add(c, STAT_LABELS_SENT, 1);
+	return id;
+}
+
 static __always_inline bool send_sample(struct py_scratch *s, struct cpu_state *c)
 {
 	__u32 depth = s->walk.depth;
 
 	s->sample.kind = EVENT_SAMPLE;
 	s->sample.flags = s->walk.flags;
+	s->sample.labels = 0;
+	if (session.label_count && s->walk.status != UNWIND_OUTSIDE)
+		s->sample.labels = send_labels(s, c);
 	if (session.has_spans && !(s->walk.flags & SAMPLE_HOLDS_GIL))
 		s->sample.blocked_ns = 0;
 	s->part.kind = PART_PYTHON;

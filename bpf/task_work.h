@@ -81,10 +81,14 @@ static __always_inline __u64 task_slot_release(struct task_slot *slot)
 static __always_inline int task_sample_walk(struct task_sample *t, struct py_scratch *s,
 					    struct cpu_state *c)
 {
+	int r;
+
 	s->thread = t->thread;
 	s->sample = t->sample;
 	begin_walk(s, ACCESS_TASK);
-	return take_sample(s, c, t->layout);
+	r = take_sample(s, c, t->layout);
+	label_sample((struct door){}, s, t->layout, r);
+	return r;
 }
 
 struct task_passes {

@@ -5,6 +5,7 @@ Both give one shape, that of protobuf's JSON: lowerCamelCase, what is zero left 
 as text. So what we wrote, what the official package made of it and what a Collector passed on are
 judged by one function, stacks().
 """
+import base64
 import collections
 
 import collapsed
@@ -32,7 +33,7 @@ FUNCTION = {1: ("nameStrindex", "int"), 2: ("systemNameStrindex", "int"),
             3: ("filenameStrindex", "int"), 4: ("startLine", "int")}
 KEY_VALUE_AND_UNIT = {1: ("keyStrindex", "int"), 2: ("value", ANY_VALUE), 3: ("unitStrindex", "int")}
 DICTIONARY = {1: ("mappingTable", [MAPPING]), 2: ("locationTable", [LOCATION]),
-              3: ("functionTable", [FUNCTION]), 4: ("linkTable", [{}]),
+              3: ("functionTable", [FUNCTION]), 4: ("linkTable", [{1: ("traceId", "id"), 2: ("spanId", "id")}]),
               5: ("stringTable", "strings"), 6: ("attributeTable", [KEY_VALUE_AND_UNIT]),
               7: ("stackTable", [{1: ("locationIndices", "ints")}])}
 REQUEST = {1: ("resourceProfiles", [RESOURCE_PROFILES]), 2: ("dictionary", DICTIONARY)}
@@ -62,6 +63,8 @@ def decode(data, table=None):
             while inner < length:
                 number, inner = varint(value, inner)
                 message.setdefault(name, []).append(number)
+        elif kind == "id":
+            message[name] = base64.b64encode(value).decode()  # as protobuf's JSON has bytes
         elif kind in ("string", "strings"):
             text = value.decode("utf-8")
             message.setdefault(name, []).append(text) if kind == "strings" else \
@@ -137,6 +140,13 @@ class Request:
             return collapsed.Frame(name, "~", 0)
         assert kind == "cpython", (name, kind)
         return collapsed.Frame(name, file, number(line, "line"))
+
+    def link(self, sample):
+        """(trace id, span id), hexadecimal; None: it has none."""
+        if not sample.get("linkIndex"):
+            return None
+        link = self.dictionary["linkTable"][sample["linkIndex"]]
+        return tuple(base64.b64decode(link[name]).hex() for name in ("traceId", "spanId"))
 
     def stacks(self):
         """{collapsed.Stack: samples}, as export -f collapsed with the same options has them."""

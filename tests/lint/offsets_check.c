@@ -9,8 +9,10 @@
 #include "frameobject.h"
 #include "datetime.h"
 #if PY_MINOR_VERSION == 7
+#include "internal/context.h"
 #include "internal/pystate.h"
 #elif PY_MINOR_VERSION >= 8
+#include "internal/pycore_context.h"
 #include "internal/pycore_pystate.h"
 #endif
 #if PY_MINOR_VERSION >= 9
@@ -41,6 +43,7 @@
 #undef WAIT_LOCK     /* of pythread.h */
 #define stat stat_id /* an enum there, a struct in <sys/stat.h>, which Python.h includes */
 #undef WAIT_LOCK     /* of pythread.h; an enum there */
+#include "bpf/context_layout.h"
 #include "bpf/events.h"
 #undef stat
 #include "base/err.h"
@@ -74,7 +77,7 @@ _Static_assert(offsetof(_PyInterpreterFrame, stacktop) ==
 	X(runtime_size)                                                                   \
 	X(tstate_prev) X(tstate_next) X(tstate_interp) X(tstate_frame) X(tstate_status)   \
 	X(tstate_thread_id) X(tstate_native_thread_id) X(tstate_executor)                 \
-	X(tstate_exc_info) X(tstate_size) X(cframe_current) X(exc_value) X(exc_previous)  \
+	X(tstate_exc_info) X(tstate_context) X(tstate_size) X(cframe_current) X(exc_value) X(exc_previous)  \
 	X(runtime_gc_collecting)                                                          \
 	X(frame_code) X(frame_previous) X(frame_instr) X(frame_owner) X(frame_is_entry)   \
 	X(frame_tlbc_index) X(frame_size)                                                 \
@@ -82,7 +85,7 @@ _Static_assert(offsetof(_PyInterpreterFrame, stacktop) ==
 	X(code_linetable) X(code_adaptive) X(code_firsttraceable) X(code_tlbc)            \
 	X(code_version) X(code_size)                                                      \
 	X(str_length) X(str_hash) X(str_state) X(str_ascii_data) X(str_compact_data)      \
-	X(bytes_size) X(bytes_data)
+	X(bytes_size) X(bytes_data) X(contextvar_hash)
 /* clang-format on */
 
 #define SIZE(field) +sizeof(((struct py_offsets *)0)->field)
@@ -91,6 +94,29 @@ _Static_assert(0 FIELDS(SIZE) == sizeof(struct py_offsets), "a field is missing 
 _Static_assert(offsetof(PyTypeObject, tp_name) == sizeof(PyObject) + 8 &&
 		       offsetof(PyObject, ob_type) == sizeof(PyObject) - 8,
 	       "py_is_none() counts from sizeof(PyObject)");
+
+#if PY_MINOR_VERSION >= 7
+/* What bpf/python_context.h counts from sizeof(PyObject). */
+#define BEHIND_HEAD(type, member, at) \
+	_Static_assert(offsetof(type, member) == sizeof(PyObject) + (at), #member)
+BEHIND_HEAD(PyContext, ctx_vars, CONTEXT_VARS);
+BEHIND_HEAD(PyContextVar, var_name, CONTEXTVAR_NAME);
+BEHIND_HEAD(PyHamtObject, h_root, HAMT_ROOT);
+BEHIND_HEAD(PyTypeObject, tp_name, TYPE_NAME);
+BEHIND_HEAD(PyTypeObject, tp_flags, TYPE_FLAGS);
+#if PY_MINOR_VERSION >= 12
+BEHIND_HEAD(struct _longobject, long_value.lv_tag, INT_TAG);
+BEHIND_HEAD(struct _longobject, long_value.ob_digit, INT_DIGITS);
+#else
+BEHIND_HEAD(struct _longobject, ob_base.ob_size, INT_TAG);
+BEHIND_HEAD(struct _longobject, ob_digit, INT_DIGITS);
+#endif
+#endif
+#if PY_MINOR_VERSION >= 12
+BEHIND_HEAD(PyHamtNode_Bitmap, ob_base.ob_size, HAMT_SIZE);
+BEHIND_HEAD(PyHamtNode_Bitmap, b_bitmap, HAMT_BITS);
+BEHIND_HEAD(PyHamtNode_Bitmap, b_array, HAMT_PAIRS);
+#endif
 
 /* Numbers of bit-fields are only seen by setting them. */
 static unsigned str_bits(int which)
@@ -168,7 +194,11 @@ static struct py_offsets expected(void)
 	e.tstate_exc_info = OFF_NONE;
 	e.exc_value = OFF_NONE;
 	e.exc_previous = OFF_NONE;
+	e.tstate_context = OFF_NONE;
+	e.contextvar_hash = OFF_NONE;
 #else
+	e.tstate_context = offsetof(PyThreadState, context);
+	e.contextvar_hash = offsetof(PyContextVar, var_hash);
 	e.tstate_exc_info = offsetof(PyThreadState, exc_info);
 	e.exc_value = offsetof(_PyErr_StackItem, exc_value);
 	e.exc_previous = offsetof(_PyErr_StackItem, previous_item);
@@ -285,6 +315,8 @@ static struct py_offsets expected(void)
 	if (e.is_best_effort) {
 		e.tstate_executor = OFF_NONE;
 		e.tstate_exc_info = OFF_NONE;
+		e.tstate_context = OFF_NONE;
+		e.contextvar_hash = OFF_NONE;
 		e.code_firsttraceable = OFF_NONE;
 		e.code_version = OFF_NONE;
 	}
@@ -293,6 +325,8 @@ static struct py_offsets expected(void)
 		e.tstate_size = e.tstate_native_thread_id + 8;
 	if (e.tstate_executor != OFF_NONE)
 		e.tstate_size = e.tstate_executor + 8;
+	if (e.tstate_context != OFF_NONE && e.tstate_context + 8 > e.tstate_size)
+		e.tstate_size = e.tstate_context + 8;
 	return e;
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hamt.h"
 #include "rows.h"
 #include "tape.h"
 #include "world.h"
@@ -56,6 +57,27 @@ static void build_interpreters(struct world *w)
 	if (w->off->frame_kind != FRAME_CFRAME)
 		w->tstate = tstate;
 	build_stack(w);
+}
+
+/* A context with an array, nodes below it and keys that share a hash. */
+static void build_context(struct world *w)
+{
+	struct hamt_item items[24];
+	struct hamt_types types;
+
+	build_stack(w);
+	hamt_types_init(w, &types);
+	for (unsigned i = 0; i < 24; i++)
+		items[i] = (struct hamt_item){
+			.var = hamt_var(w, world_str(w, unwinder_variables[i % UNWINDER_LABELS]),
+					i),
+			.value = i % 2 ? hamt_int(w, types.integer, i % 4, &(__u32){ i }, 1)
+				       : hamt_text(w, &types, TEXT_ASCII, 1, "/orders", 7),
+			.hash = i < 20   ? i
+				: i < 22 ? 0x43
+					 : 0x20 * i,
+		};
+	hamt_enter(w, hamt_tree(w, &types, items, 24));
 }
 
 static void put(FILE *f, unsigned value, unsigned bytes)
@@ -140,6 +162,10 @@ int main(int argc, char **argv)
 		{ "3.14t", "stack", build_stack },
 		{ "3.15", "interpreters", build_interpreters },
 		{ "3.15", "cycle", build_cycle },
+		{ "3.8", "context", build_context },
+		{ "3.12", "context", build_context },
+		{ "3.13t", "context", build_context },
+		{ "3.15", "context", build_context },
 	};
 
 	if (argc != 2) {

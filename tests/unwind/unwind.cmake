@@ -17,13 +17,14 @@ target_include_directories(unwind_flags INTERFACE
   ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/user ${CMAKE_CURRENT_LIST_DIR})
 
 add_library(unwind_host STATIC
+  ${CMAKE_CURRENT_LIST_DIR}/hamt.c
   ${CMAKE_CURRENT_LIST_DIR}/memory.c
   ${CMAKE_CURRENT_LIST_DIR}/rows.c
   ${CMAKE_CURRENT_LIST_DIR}/unwinder.c
   ${CMAKE_CURRENT_LIST_DIR}/world.c)
 target_link_libraries(unwind_host PUBLIC unwind_flags PkgConfig::CMOCKA)
 
-foreach(subject frames threads state codes describe opcodes)
+foreach(subject frames threads state codes describe opcodes context)
   add_executable(unwind_${subject} ${CMAKE_CURRENT_LIST_DIR}/test_${subject}.c)
   target_link_libraries(unwind_${subject} PRIVATE unwind_host)
   add_test(NAME unwind/${subject} COMMAND unwind_${subject})

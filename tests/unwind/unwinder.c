@@ -7,9 +7,32 @@
 
 struct cache_slot code_cache[CODE_SLOTS];
 struct cache_slot thread_cache[THREAD_SLOTS];
+struct cache_slot context_cache[CONTEXT_SLOTS];
 struct trust trusts[TRUST_SLOTS];
 __u64 sent[SENT_SLOTS];
 __u64 epoch;
+
+#define ROUTE "route"
+#define USER "user"
+#define LONGEST "a.name.that.is.as.long.as.names.of.variables.may.be.to.be.found."
+_Static_assert(sizeof(LONGEST) == LABEL_NAME_BYTES + 1, "the longest name");
+
+const char *const unwinder_variables[UNWINDER_LABELS] = { ROUTE, USER, LONGEST };
+
+/* As 8 bytes each, little-endian. */
+#define WORD(text, at)                                                               \
+	((__u64)(__u8)(text)[at] | (__u64)(__u8)(text)[(at) + 1] << 8 |              \
+	 (__u64)(__u8)(text)[(at) + 2] << 16 | (__u64)(__u8)(text)[(at) + 3] << 24 | \
+	 (__u64)(__u8)(text)[(at) + 4] << 32 | (__u64)(__u8)(text)[(at) + 5] << 40 | \
+	 (__u64)(__u8)(text)[(at) + 6] << 48 | (__u64)(__u8)(text)[(at) + 7] << 56)
+
+const volatile struct label_config label_configs[CONTEXT_LABELS_MAX] = {
+	{ .name = { WORD(ROUTE "\0\0", 0) }, .name_bytes = sizeof(ROUTE) - 1 },
+	{ .name = { WORD(USER "\0\0\0", 0) }, .name_bytes = sizeof(USER) - 1 },
+	{ .name = { WORD(LONGEST, 0), WORD(LONGEST, 8), WORD(LONGEST, 16), WORD(LONGEST, 24),
+		    WORD(LONGEST, 32), WORD(LONGEST, 40), WORD(LONGEST, 48), WORD(LONGEST, 56) },
+	  .name_bytes = LABEL_NAME_BYTES },
+};
 
 static struct py_scratch scratch;
 static __u32 salt;
@@ -21,13 +44,15 @@ static __u64 clock_step_ns, now_ns;
 	}
 
 static const struct memory_room rooms[] = {
-	ROOM(tstate), ROOM(code), ROOM(text), ROOM(frames), ROOM(message),
+	ROOM(tstate),  ROOM(code),    ROOM(text),   ROOM(frames),
+	ROOM(message), ROOM(context), ROOM(labels),
 };
 
 void unwinder_reset(void)
 {
 	memset(code_cache, 0, sizeof(code_cache));
 	memset(thread_cache, 0, sizeof(thread_cache));
+	memset(context_cache, 0, sizeof(context_cache));
 	memset(trusts, 0, sizeof(trusts));
 	memset(sent, 0, sizeof(sent));
 	/* Nothing may rely on what an earlier sample left. */
@@ -51,6 +76,11 @@ static struct unwind_result result_of_walk(void)
 		.has_fault = scratch.walk.faults > 0,
 		.frames = scratch.records,
 	};
+}
+
+void unwinder_set_time(__u64 ktime_ns)
+{
+	scratch.sample.ktime_ns = ktime_ns;
 }
 
 __u64 clock_ns(void)
@@ -96,6 +126,7 @@ struct unwind_result unwind(const struct py_offsets *off, const struct py_thread
 	}
 	scratch.walk.generation = py_generation(&l);
 	py_walk_frames(&l);
+	py_read_labels(&l);
 	result = result_of_walk();
 	result.has_walked = has_walked;
 	return result;

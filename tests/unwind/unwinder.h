@@ -13,6 +13,7 @@
 
 #define READ_USER_FROM_HOST
 #include "bpf/python_code.h"
+#include "bpf/python_context.h"
 #include "bpf/python_frames.h"
 #include "bpf/python_opcode.h"
 #include "bpf/python_state.h"
@@ -31,12 +32,19 @@ struct unwind_result {
 /* Forgets all caches, what was sent, what was trusted. */
 void unwinder_reset(void);
 
+/* The variables of label_configs; behind them there is none. */
+#define UNWINDER_LABELS 3
+extern const char *const unwinder_variables[UNWINDER_LABELS];
+
 /* One sample, in the steps of take_sample() in bpf/sampler.h, but for describing code objects. */
 struct unwind_result unwind(const struct py_offsets *off, const struct py_thread *thread);
 
 /* The same again and again, as bpf/task_work.h does, each time with what was missing read in. */
 #define UNWIND_PASSES 1024
 struct unwind_result unwind_paged(const struct py_offsets *off, const struct py_thread *thread);
+
+/* When the next samples are, CLOCK_MONOTONIC. */
+void unwinder_set_time(__u64 ktime_ns);
 
 /* Each look at the clock takes so long. */
 void unwinder_set_clock(__u64 step_ns);

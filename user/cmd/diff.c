@@ -54,8 +54,9 @@ static int compare_operands(struct call *call, struct diff_opts *o)
 		r = vec_append(&base, o->baselines.items, o->baselines.len);
 	c->base = base.items;
 	c->base_count = base.len;
-	c->current = (const char *const *)call->operands.items + 1;
-	c->current_count = (size_t)call->operands.len - 1;
+	c->is_one = call->operands.len == 1;
+	c->current = c->is_one ? c->base : (const char *const *)call->operands.items + 1;
+	c->current_count = c->is_one ? c->base_count : (size_t)call->operands.len - 1;
 	status = r < 0 ? cmd_fail(call, r) : diff_run(call, c);
 	vec_release(&base);
 	return status;
@@ -65,9 +66,9 @@ static int check_and_compare(struct call *call, struct diff_opts *o)
 {
 	int status;
 
-	if (call->operands.len < 2)
+	if (call->operands.len < 2 && !(call->operands.len && diff_call_has_parts(&o->c)))
 		return cmd_usage(call, "which two? give BASE and CURRENT; --baseline adds further "
-				       "runs of BASE");
+				       "runs of BASE; or one, and --current-label");
 	o->c.normalize = (enum diff_normalize)o->normalize;
 	o->c.format = o->format == FORMAT_BY_SUFFIX ? NULL : diff_exporters[o->format];
 	o->c.renames = &o->renames;
@@ -117,6 +118,11 @@ static int run_with(struct call *call, const char *const *formats)
 			 "FILE:FUNCTION; may repeat"),
 		OPT_STR(0, "group-by", &o.c.group_by, "GLOB",
 			"one comparison for each function of such a name, e.g. 'test_*'"),
+		OPT_LIST(0, "current-label", &o.c.labels[DIFF_CURRENT], "NAME=VALUE",
+			 "compare samples with this label with the others, also of one recording; "
+			 "may repeat"),
+		OPT_LIST(0, "base-label", &o.c.labels[DIFF_BASE], "NAME=VALUE",
+			 "compare them with samples with this one; may repeat"),
 		OPT_ENUM(0, "compat", &o.c.compat, "VERSION", versions,
 			 "by the rules of CPython's own differential flame graph"),
 		OPT_FLAG(0, "force", &o.c.is_forced, "also recordings that do not fit together"),
@@ -152,6 +158,8 @@ static int run_with(struct call *call, const char *const *formats)
 	status = check_and_compare(call, &o);
 	vec_release(&o.baselines);
 	vec_release(&o.renames);
+	vec_release(&o.c.labels[DIFF_BASE]);
+	vec_release(&o.c.labels[DIFF_CURRENT]);
 	select_opts_release(&o.select);
 	vec_release(&o.outputs);
 	return status;
@@ -174,7 +182,7 @@ static int run(struct call *call)
 const struct command command_diff = {
 	.name = "diff",
 	.summary = "show what became slower, faster, new or gone",
-	.usage = "[OPTION]... BASE CURRENT...",
+	.usage = "[OPTION]... BASE CURRENT...\n[OPTION]... --current-label NAME=VALUE FILE",
 	.about = "Compares recordings: the functions that became slower, faster, new or gone, with "
 		 "the interval each change lies in, and how sure it is. Several recordings of one "
 		 "side are its runs, whose scatter is the noise; of a single one it is taken from "
@@ -190,6 +198,8 @@ const struct command command_diff = {
 		    "request, and for programs\n"
 		    "pyebpf diff --gate a1.pyebpf b1.pyebpf b2.pyebpf --baseline a2.pyebpf\ttwo "
 		    "runs a side; fails if a function is over 10 % slower\n"
-		    "pyebpf diff --group-by 'test_*' a.pyebpf b.pyebpf\ta row for each test",
+		    "pyebpf diff --group-by 'test_*' a.pyebpf b.pyebpf\ta row for each test\n"
+		    "pyebpf diff --current-label route=/slow app.pyebpf\twhat these requests do "
+		    "that the others do not",
 	.run = run,
 };

@@ -16,7 +16,7 @@ struct diff_file {
 
 struct diff_reading {
 	bool folds_imports; /* profile/imports.h; not for --compat */
-	struct select_query select;
+	struct select_query select[DIFF_SIDES];
 	bool has_unit; /* a sample of text that does not say counts as INPUT_INTERVAL_DEFAULT_NS */
 };
 

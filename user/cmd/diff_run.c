@@ -103,12 +103,13 @@ static int check_outputs(const struct call *call, const struct diff_call *c)
 
 int diff_check_usage(const struct call *call, const struct diff_call *c)
 {
-	const char *clash = c->is_gated        ? "--gate"
-			    : c->group_by      ? "--group-by"
-			    : c->renames->len  ? "--rename"
-			    : c->normalize     ? "--normalize"
-			    : c->folds_imports ? "--fold-imports"
-					       : NULL;
+	const char *clash = c->is_gated              ? "--gate"
+			    : c->group_by            ? "--group-by"
+			    : c->renames->len        ? "--rename"
+			    : diff_call_has_parts(c) ? "--base-label and --current-label"
+			    : c->normalize           ? "--normalize"
+			    : c->folds_imports       ? "--fold-imports"
+						     : NULL;
 	bool has_one_work = (c->work[DIFF_BASE] > 0) != (c->work[DIFF_CURRENT] > 0);
 
 	if (has_compat(c) && clash)
@@ -131,13 +132,25 @@ static void add_files(struct diff_file *files, enum diff_side side, const char *
 		files[i] = (struct diff_file){ side, paths[i] };
 }
 
+static struct select_query query_of(const struct diff_call *c, enum diff_side side)
+{
+	static const char *const options[DIFF_SIDES] = { "--base-label", "--current-label" };
+	struct select_query q = c->select;
+	enum diff_side of = c->labels[side].len ? side : !side;
+
+	q.part = (struct select_part){ .labels = { c->labels[of].items, c->labels[of].len },
+				       .is_rest = of != side,
+				       .option = options[of] };
+	return q;
+}
+
 static int read_sides(struct comparison *k)
 {
 	const struct diff_call *c = k->c;
 	const struct diff_reading how = {
 		.folds_imports = c->folds_imports,
 		.has_unit = has_compat(c),
-		.select = c->select,
+		.select = { query_of(c, DIFF_BASE), query_of(c, DIFF_CURRENT) },
 	};
 	size_t count = c->base_count + c->current_count;
 	_cleanup_(freep) struct diff_file *files = calloc(count, sizeof(*files));
@@ -265,12 +278,17 @@ static int check_comparable(struct comparison *k)
 
 static int note_input(struct comparison *k)
 {
-	int r = diff_load_note_same(k->input, &k->notes);
+	int r = diff_call_has_parts(k->c) ? 0 : diff_load_note_same(k->input, &k->notes);
 
 	if (!r && k->c->group_by && k->c->base_count + k->c->current_count == 2)
 		r = texts_addf(&k->notes, "one run a side: noise from run to run is not known, "
 					  "only that of sampling; more runs tell");
 	return r;
+}
+
+static bool is_selected(const struct diff_call *c)
+{
+	return select_is_active(&c->select) || diff_call_has_parts(c);
 }
 
 /* Of the side's first recording. */
@@ -292,10 +310,11 @@ static int note_selection(struct comparison *k)
 
 	for (enum diff_side side = DIFF_BASE; side < DIFF_SIDES && !r; side++) {
 		_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+		const struct select_query q = query_of(k->c, side);
 
 		if (k->c->group_by && k->selected[side].kept == k->selected[side].all)
 			continue;
-		r = select_put_sum(&k->c->select, &k->selected[side], unit_of(k, side), &text);
+		r = select_put_sum(&q, &k->selected[side], unit_of(k, side), &text);
 		if (!r)
 			r = texts_addf(&k->notes, "selected of %s: %s", names[side],
 				       strbuf_str(&text));
@@ -311,7 +330,7 @@ static int note_losses(struct comparison *k)
 
 	for (enum diff_side side = DIFF_BASE; side < DIFF_SIDES && !r; side++) {
 		diff_input_sum(k->input, side, &sum);
-		if (select_is_active(&k->c->select))
+		if (is_selected(k->c))
 			sum.ticks = k->selected[side].all;
 		r = account_note(k->sides[side], sum.ticks, names[side], &k->losses);
 	}
@@ -328,6 +347,8 @@ static int compare(struct comparison *k)
 
 	if (!o.normalize && k->c->work[DIFF_BASE] > 0)
 		o.normalize = DIFF_WORK;
+	if (!o.normalize && diff_call_has_parts(k->c))
+		o.normalize = DIFF_SHARE; /* one part is so much more than the other */
 	if ((r = diff_new(k->input, &o, &k->diff)) < 0 ||
 	    (r = gate_new(k->diff, &k->c->gate, &k->gate)) < 0 ||
 	    (r = environment_compare(k->input, &k->environment)) < 0)
@@ -343,7 +364,15 @@ static int compare(struct comparison *k)
 static int put_files(struct strbuf *out, const struct diff_call *c)
 {
 	cmd_put_word(out, c->base[0]);
-	for (size_t i = 0; i < c->current_count; i++) {
+	for (size_t i = 0; i < c->labels[DIFF_BASE].len; i++) {
+		strbuf_puts(out, " --base-label ");
+		cmd_put_word(out, c->labels[DIFF_BASE].items[i]);
+	}
+	for (size_t i = 0; i < c->labels[DIFF_CURRENT].len; i++) {
+		strbuf_puts(out, " --current-label ");
+		cmd_put_word(out, c->labels[DIFF_CURRENT].items[i]);
+	}
+	for (size_t i = 0; !c->is_one && i < c->current_count; i++) {
 		strbuf_putc(out, ' ');
 		cmd_put_word(out, c->current[i]);
 	}
@@ -441,7 +470,7 @@ static int run_comparison(struct comparison *k)
 	if (r)
 		return r < 0 ? cmd_fail(k->call, r) : EXIT_RUNTIME;
 	r = note_input(k);
-	if (!r && select_is_active(&k->c->select))
+	if (!r && is_selected(k->c))
 		r = note_selection(k);
 	if (!r)
 		r = note_losses(k);

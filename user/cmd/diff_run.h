@@ -18,13 +18,16 @@
 struct diff_call {
 	const char *const *base, *const *current; /* recordings, each a run */
 	size_t base_count, current_count;
+	bool is_one; /* recordings are given once, and are both sides */
 	enum diff_normalize normalize;
 	double work[DIFF_SIDES]; /* units of work of a run; 0: what the files say */
 	const struct opt_list *renames;
 	unsigned int compat; /* enum compat_version, or DIFF_NO_COMPAT */
 	const char *group_by;
 	struct select_query select;
-	bool folds_imports; /* profile/imports.h; never with compat */
+	struct opt_list labels[DIFF_SIDES]; /* of the side's samples; of one side: the other ones
+					       are the other side's */
+	bool folds_imports;                 /* profile/imports.h; never with compat */
 	bool is_forced;
 	bool is_gated;
 	struct gate_options gate;
@@ -47,6 +50,12 @@ struct diff_call {
  * each other. EXIT_OK, or EXIT_USAGE with a message.
  */
 int diff_check_usage(const struct call *call, const struct diff_call *c);
+
+/* Are the sides parts of the same recordings, told by labels? */
+static inline bool diff_call_has_parts(const struct diff_call *c)
+{
+	return c->labels[DIFF_BASE].len || c->labels[DIFF_CURRENT].len;
+}
 
 /* Loads, compares, writes. Returns the exit code, with a message where it failed. */
 int diff_run(const struct call *call, const struct diff_call *c);

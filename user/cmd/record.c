@@ -160,6 +160,19 @@ static int read_modes(const struct call *call, struct record_opts *o)
 	return 0;
 }
 
+static int read_labels(const struct call *call, struct record_opts *o)
+{
+	int e;
+
+	for (size_t i = 0; i < o->label_texts.len; i++) {
+		e = context_labels_add(&o->labels, o->label_texts.items[i]);
+		if (e < 0)
+			return e == -ENOMEM ? cmd_fail(call, e)
+					    : cmd_usage(call, "--label: %s", err_message(e));
+	}
+	return 0;
+}
+
 /* No samples: what the ticks were. A command's own status counts for more. */
 static int explain_nothing(const struct call *call, const struct record_run *r)
 {
@@ -214,12 +227,24 @@ static int summarise(struct record_run *r)
 	return summary_print(stderr, top, &x);
 }
 
+static void warn_of_labels(const struct record_run *r)
+{
+	const struct context_label_list *labels = &r->o->labels;
+
+	for (size_t i = 0; i < labels->len; i++)
+		if (!recorder_has_met_label(r->recorder, i))
+			log_warning("--label %s: no sample has one: nothing that ran had set its "
+				    "variable to a str or int",
+				    labels->items[i].name);
+}
+
 /* Says what became of a recording that came to its end. */
 static int conclude(const struct call *call, struct record_run *r)
 {
 	int e, status;
 
 	record_warn_of_limits(r->o, recorder_profile(r->recorder));
+	warn_of_labels(r);
 	if (!recorder_stats(r->recorder)->samples) {
 		if (!record_files_has_recording(&r->files))
 			writer_discard(r->files.writer);
@@ -273,6 +298,9 @@ static int run(struct call *call)
 		OPT_U64('c', "count", &o.period, "COUNT",
 			"a sample every COUNT events (1; of clocks and hardware by --freq)",
 			.min = 1),
+		OPT_LIST(0, "label", &o.label_texts, "NAME=contextvar:VAR",
+			 "label samples with what the context variable VAR is set to, a str or "
+			 "int; may repeat"),
 		OPT_FLAG(0, "opcodes", &o.has_opcodes,
 			 "also which bytecode instruction each sample is at"),
 		OPT_FLAG('n', "native", &o.has_native,
@@ -320,10 +348,14 @@ static int run(struct call *call)
 	if (!status)
 		status = read_modes(call, &o);
 	if (!status)
+		status = read_labels(call, &o);
+	if (!status)
 		status = record(call, &r);
 	record_run_release(&r);
 	events_release(&o.events);
 	vec_release(&o.event_names);
+	context_labels_release(&o.labels);
+	vec_release(&o.label_texts);
 	vec_release(&o.outputs.paths);
 	vec_release(&o.bases);
 	vec_release(&o.diff_outputs);

@@ -29,6 +29,8 @@ struct record_opts {
 	unsigned int modes;          /* enum session_mode, by --mode and -e */
 	bool can_do_without_waits; /* of the modes that of waiting is left out where it has to be */
 	struct event_list events;
+	struct opt_list label_texts; /* --label */
+	struct context_label_list labels;
 	struct record_outputs outputs;
 	uint64_t ring_bytes;
 	bool no_task_work;

@@ -74,6 +74,7 @@ static int open_with(struct record_run *r)
 	const struct recorder_opts opts = {
 		.session = { .modes = o->modes,
 			     .events = &o->events,
+			     .labels = &o->labels,
 			     .freq_hz = o->freq_hz,
 			     .is_system_wide = o->all,
 			     .follow_children = !o->no_children || has_cgroup,

@@ -74,11 +74,11 @@ static int put_report(const struct load *loaded, const struct report_opts *o)
 	if (!loaded->ticks)
 		return r;
 	if (o->threads && !r)
-		r = report_by_put(loaded, BY_THREAD, o->view.limit, &t);
+		r = report_by_put(loaded, BY_THREAD, NULL, o->view.limit, &t);
 	if (r < 0)
 		return r;
 	if (o->view.by && o->view.by != BY_MODULE && o->view.by != BY_FILE && !o->tree)
-		return report_by_put(loaded, o->view.by, o->view.limit, &t);
+		return report_by_put(loaded, o->view.by, o->by_word, o->view.limit, &t);
 	return o->tree ? report_tree_put(loaded, &o->view, &t)
 		       : report_table_put(loaded, &o->view, &t);
 }
@@ -135,7 +135,8 @@ static int run(struct call *call)
 		OPT_U32('n', "limit", &o.view.limit, "N", "rows of tables; 0: all (20)"),
 		OPT_FLAG(0, "lines", &o.view.by_line, "lines of code instead of functions"),
 		OPT_STR(0, "by", &o.by_word, "KEY",
-			"thread, process, module, file, label, or functions of a pattern, with "
+			"thread, process, module, file, label, label:NAME, or functions of a "
+			"pattern, with "
 			"all they call: 'test_*'"),
 		OPT_GROUP("Waiting"),
 		OPT_FLAG(0, "gil", &o.gil, "who waited for the GIL, and who held it meanwhile"),

@@ -13,6 +13,7 @@
 #include "profile/calltree.h"
 
 #define NAME_COLUMN 21 /* of the table */
+#define VALUE_WORD "label:"
 
 static const char *const words[] = {
 	[BY_FUNCTION] = "function", [BY_THREAD] = "thread", [BY_PROCESS] = "process",
@@ -21,8 +22,10 @@ static const char *const words[] = {
 
 enum report_by report_by_read(const char *const *word, struct select_query *q)
 {
+	if (!strncmp(*word, VALUE_WORD, strlen(VALUE_WORD)))
+		return BY_VALUE;
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (strcmp(words[i], *word) != 0)
+		if (!words[i] || strcmp(words[i], *word) != 0)
 			continue;
 		if (i == BY_MODULE || i == BY_FILE)
 			q->merge = i == BY_MODULE ? SELECT_BY_MODULE : SELECT_BY_FILE;
@@ -34,7 +37,7 @@ enum report_by report_by_read(const char *const *word, struct select_query *q)
 
 unsigned int report_by_axes(enum report_by by)
 {
-	return by == BY_LABEL ? CUBE_LABELS : 0;
+	return by == BY_LABEL || by == BY_VALUE ? CUBE_LABELS : 0;
 }
 
 /* --- rows ------------------------------------------------------------------------------------- */
@@ -95,6 +98,17 @@ static int find_threads(const struct load *loaded, bool of_processes, struct row
 	return take_values(rows, values, count);
 }
 
+static int add_value(uint32_t id, uint64_t value, struct values *values)
+{
+	int r = 0;
+
+	while (!r && values->len <= id)
+		r = vec_push(values, 0);
+	if (!r)
+		values->items[id] += value;
+	return r;
+}
+
 /* By the set that is one label alone. */
 static int add_label(const struct profile *p, const struct label_entry *label, uint64_t value,
 		     struct values *values)
@@ -102,14 +116,16 @@ static int add_label(const struct profile *p, const struct label_entry *label, u
 	uint32_t one;
 	int r = labeltab_add(p->labels, 0, label->name, label->value, &one);
 
-	while (!r && values->len <= one)
-		r = vec_push(values, 0);
-	if (!r)
-		values->items[one] += value;
-	return r;
+	return r ? r : add_value(one, value, values);
 }
 
-static int find_labels(const struct load *loaded, struct rows *rows)
+static bool is_named(const struct profile *p, const struct label_entry *label, const char *name)
+{
+	return !name || !strcmp(strtab_get(p->strings, label->name), name);
+}
+
+/* Of all names, or (name) of that one; then set 0 is for the samples that have none. */
+static int find_labels(const struct load *loaded, const char *name, struct rows *rows)
 {
 	const struct profile *p = loaded->profile;
 	_cleanup_(values_release) struct values values = VEC_INIT;
@@ -118,13 +134,19 @@ static int find_labels(const struct load *loaded, struct rows *rows)
 	for (size_t i = 0; i < loaded->cube.all.cells.len && !r; i++) {
 		const struct cube_cell *cell = &loaded->cube.all.cells.items[i];
 		uint32_t set = loaded->cube.tags.items[cell->tag].labels;
+		bool has_any = false;
 
 		while (set && !r) {
 			struct label_entry label = labeltab_entries(p->labels)[set];
 
-			r = add_label(p, &label, cell->value, &values);
+			if (is_named(p, &label, name)) {
+				r = add_label(p, &label, cell->value, &values);
+				has_any = true;
+			}
 			set = label.parent;
 		}
+		if (!r && name && !has_any)
+			r = add_value(0, cell->value, &values);
 	}
 	return r ? r : take_values(rows, values.items, values.len);
 }
@@ -141,11 +163,14 @@ static int find_groups(const struct load *loaded, struct rows *rows)
 	return r;
 }
 
-static int find_rows(const struct load *loaded, enum report_by by, struct rows *rows)
+static int find_rows(const struct load *loaded, enum report_by by, const char *word,
+		     struct rows *rows)
 {
 	switch (by) {
 	case BY_LABEL:
-		return find_labels(loaded, rows);
+		return find_labels(loaded, NULL, rows);
+	case BY_VALUE:
+		return find_labels(loaded, word + strlen(VALUE_WORD), rows);
 	case BY_GROUP:
 		return find_groups(loaded, rows);
 	default:
@@ -205,6 +230,12 @@ static void put_name(struct line *l, const struct profile *p, enum report_by by,
 		line_put(l, STYLE_DIM, "=");
 		put_string(l, STYLE_PLAIN, p, label->value);
 		break;
+	case BY_VALUE:
+		if (id)
+			put_string(l, STYLE_PLAIN, p, labeltab_entries(p->labels)[id].value);
+		else
+			line_put(l, STYLE_DIM, "(none)");
+		break;
 	case BY_GROUP:
 		line_put_name(l, STYLE_PLAIN, p, id);
 		line_put(l, STYLE_PLAIN, "  ");
@@ -225,6 +256,15 @@ static void put_share(struct line *l, const struct load *loaded, uint64_t ticks)
 	line_put(l, STYLE_PLAIN, "  ");
 }
 
+static void put_title(struct line *l, enum report_by by, const char *word)
+{
+	const char *name = by == BY_VALUE   ? word + strlen(VALUE_WORD)
+			   : by == BY_GROUP ? "function"
+					    : words[by];
+
+	line_put_foreign(l, STYLE_BOLD, name, strlen(name));
+}
+
 /* Under a thread what it did with its life; whole: of the kinds that tell, not of the row. */
 static int put_breakdown(struct line *l, const struct load *loaded, const uint64_t *ns)
 {
@@ -239,12 +279,12 @@ static int put_breakdown(struct line *l, const struct load *loaded, const uint64
 	return line_end(l);
 }
 
-int report_by_put(const struct load *loaded, enum report_by by, uint32_t limit,
+int report_by_put(const struct load *loaded, enum report_by by, const char *word, uint32_t limit,
 		  const struct terminal *t)
 {
 	_cleanup_(line_release) struct line l = LINE_INIT(t);
 	_cleanup_(rows_release) struct rows rows = VEC_INIT;
-	int r = find_rows(loaded, by, &rows);
+	int r = find_rows(loaded, by, word, &rows);
 	_cleanup_(freep) uint64_t *of_threads = NULL;
 	uint64_t rest = 0;
 	size_t shown;
@@ -256,9 +296,9 @@ int report_by_put(const struct load *loaded, enum report_by by, uint32_t limit,
 	if (rows.len)
 		qsort(rows.items, rows.len, sizeof(*rows.items), compare_rows);
 	shown = limit && limit < rows.len ? limit : rows.len;
-	line_putf(&l, STYLE_BOLD, " share  %11s  %s",
-		  value_word(recording_value_unit(profile_recording(loaded->profile))),
-		  by == BY_GROUP ? "function" : words[by]);
+	line_putf(&l, STYLE_BOLD, " share  %11s  ",
+		  value_word(recording_value_unit(profile_recording(loaded->profile))));
+	put_title(&l, by, word);
 	r = line_end(&l);
 	for (size_t i = 0; i < shown && !r; i++) {
 		put_share(&l, loaded, rows.items[i].value);

@@ -11,14 +11,15 @@ enum report_by {
 	BY_THREAD,
 	BY_PROCESS,
 	BY_LABEL,  /* NAME=VALUE: a sample counts for each that it has */
+	BY_VALUE,  /* of the labels of one name; samples without are a row, too */
 	BY_MODULE, /* the two are selections: functions are merged */
 	BY_FILE,
 	BY_GROUP, /* the roots that a selection made: functions of a pattern */
 };
 
 /*
- * Reads --by: "thread", "process", "label", "module", "file", or a pattern of functions, which *q
- * takes over as its groups. It keeps the address of the word.
+ * Reads --by: "thread", "process", "label", "label:NAME", "module", "file", or a pattern of
+ * functions, which *q takes over as its groups. It keeps the address of the word.
  */
 enum report_by report_by_read(const char *const *word, struct select_query *q);
 
@@ -27,9 +28,9 @@ unsigned int report_by_axes(enum report_by by);
 
 /*
  * The table of shares, the largest first, `limit` rows (0: all), with an empty line behind it. By
- * thread, process, label or group. 0 or a negative errno.
+ * thread, process, label, value or group; word: what was read. 0 or a negative errno.
  */
-int report_by_put(const struct load *loaded, enum report_by by, uint32_t limit,
+int report_by_put(const struct load *loaded, enum report_by by, const char *word, uint32_t limit,
 		  const struct terminal *t);
 
 #endif

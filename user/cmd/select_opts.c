@@ -71,6 +71,12 @@ int select_put_query(const struct select_query *q, struct strbuf *out)
 			put_quoted(out, q->patterns[key].items[i]);
 			space = " ";
 		}
+	for (size_t i = 0; i < q->part.labels.len; i++) {
+		strbuf_appendf(out, "%s%s%s ", space, q->part.is_rest ? "not " : "",
+			       q->part.option);
+		put_quoted(out, q->part.labels.items[i]);
+		space = " ";
+	}
 	if (q->kind) {
 		strbuf_appendf(out, "%s--kind ", space);
 		put_quoted(out, q->kind);

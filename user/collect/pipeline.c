@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/vec.h"
 #include "bpf/events.h"
+#include "collect/label_sets.h"
 #include "collect/looker.h"
 #include "collect/processes.h"
 #include "collect/sample.h"
@@ -51,6 +52,7 @@ struct pipeline {
 	struct processes *processes;
 	struct threads *threads;
 	struct stacks *stacks;
+	struct label_sets *labels;          /* NULL: none are asked for */
 	struct times *times;                /* NULL: ticks alone are recorded, and count as such */
 	uint16_t timed_kinds[TIMED_COUNT_]; /* in the profile; 0: not yet */
 	uint16_t event_kinds[EVENTS_MAX];   /* of the session's events */
@@ -110,6 +112,9 @@ int pipeline_new(struct session *session, struct discovery *discovery, struct pr
 	    (r = stacks_new(discovery, profile, seed, &p->stacks)) < 0 ||
 	    (r = new_times(p, opts)) < 0 || (r = add_event_kinds(p)) < 0)
 		return r;
+	if (opts->labels && opts->labels->len &&
+	    (r = label_sets_new(opts->labels, profile, &p->labels)) < 0)
+		return r;
 	if (opts->has_native)
 		stacks_show_native(p->stacks);
 	*out = take_ptr(p);
@@ -121,6 +126,7 @@ void pipeline_free(struct pipeline *p)
 	if (!p)
 		return;
 	times_free(p->times);
+	label_sets_free(p->labels);
 	stacks_free(p->stacks);
 	threads_free(p->threads);
 	processes_free(p->processes);
@@ -132,6 +138,7 @@ void pipeline_free(struct pipeline *p)
 static void count(struct pipeline *p)
 {
 	processes_count(p->processes, &p->stats.processes, &p->stats.contained);
+	p->stats.labels_lost = p->labels ? label_sets_lost(p->labels) : 0;
 	p->stats.refused = discovery_refused(p->discovery) + stacks_refused(p->stacks);
 }
 
@@ -170,6 +177,11 @@ static int note_exception(struct pipeline *p, const struct sample_event *e, stru
 	    (r = strtab_intern(strings, yes, strlen(yes), &yes_id)) < 0)
 		return r;
 	return labeltab_add(p->profile->labels, s->labels, name_id, yes_id, &s->labels);
+}
+
+static int note_labels(struct pipeline *p, const struct sample_event *e, struct sample *s)
+{
+	return e->labels && p->labels ? label_sets_find(p->labels, e->labels, &s->labels) : 0;
 }
 
 static uint16_t sample_bits(const struct sample_event *e, const struct sample_stack *stack)
@@ -272,7 +284,8 @@ static int add_wait(struct pipeline *p, const struct sample_event *e, struct sam
 
 	snprintf(marker, sizeof(marker), "<%s>", text.s);
 	if ((r = stacks_push_marker(p->stacks, marker, &s->stack)) < 0 ||
-	    (r = strtab_intern(p->profile->strings, "wait", 4, &name)) < 0 ||
+	    (r = strtab_intern(p->profile->strings, PROFILE_WAIT, strlen(PROFILE_WAIT), &name)) <
+		    0 ||
 	    (r = strtab_intern(p->profile->strings, text.s, strlen(text.s), &value)) < 0)
 		return r;
 	return labeltab_add(p->profile->labels, s->labels, name, value, &s->labels);
@@ -335,7 +348,8 @@ static int add_sample(struct pipeline *p, const struct sample_event *e, const st
 		return r;
 	s.stack = stack.id;
 	if ((part->opcode != OPCODE_NONE && stack.has_leaf && (r = note_opcode(p, e, &s)) < 0) ||
-	    (r = note_exception(p, e, &s)) < 0 || (r = describe_sample(p, e, &stack, &s)) < 0 ||
+	    (r = note_labels(p, e, &s)) < 0 || (r = note_exception(p, e, &s)) < 0 ||
+	    (r = describe_sample(p, e, &stack, &s)) < 0 ||
 	    (r = profile_add_sample(p->profile, &s)) < 0)
 		return r;
 	if (worth->contention_ns && (r = add_contention(p, s, worth->contention_ns)) < 0)
@@ -490,6 +504,7 @@ static int take_record(struct pipeline *p, const void *record, size_t size)
 		[EVENT_PAGE] = sizeof(struct page_event),
 		[EVENT_THREAD_TIMES] = sizeof(struct thread_times_event),
 		[EVENT_SPAN_END] = sizeof(struct span_end_event),
+		[EVENT_LABELS] = LABELS_EVENT_HEAD,
 	};
 	uint8_t kind = size ? *(const uint8_t *)record : 0;
 
@@ -508,6 +523,8 @@ static int take_record(struct pipeline *p, const void *record, size_t size)
 		return threads_add(p->threads, record);
 	case EVENT_WHO:
 		return discovery_answer(p->discovery, record);
+	case EVENT_LABELS:
+		return p->labels ? label_sets_add(p->labels, record, size) : -EBADMSG;
 	case EVENT_THREAD_TIMES:
 		return p->times ? times_end_thread(p->times, record) : -EBADMSG;
 	case EVENT_SPAN_END:
@@ -602,6 +619,8 @@ int pipeline_settle(struct pipeline *p, uint64_t now_ns, enum pipeline_wait wait
 	count(p);
 	if (p->waiting.len)
 		ask_again(p, now_ns);
+	if (p->labels && label_sets_has_overflown(p->labels))
+		session_resend(p->session);
 	return 0;
 }
 
@@ -639,6 +658,8 @@ int pipeline_forget_ids(struct pipeline *p)
 	stacks_forget_ids(p->stacks);
 	memset(p->timed_kinds, 0, sizeof(p->timed_kinds));
 	keep_processes(p);
+	if (p->labels && label_sets_forget_ids(p->labels))
+		session_resend(p->session);
 	if ((r = add_event_kinds(p)) < 0 || (r = discovery_sweep(p->discovery)) < 0 ||
 	    (r = processes_forget_ids(p->processes)) < 0 ||
 	    (r = threads_forget_ids(p->threads)) < 0)
@@ -657,6 +678,11 @@ struct times *pipeline_times(const struct pipeline *p)
 	return p->times;
 }
 
+bool pipeline_has_met_label(const struct pipeline *p, size_t number)
+{
+	return p->labels && label_sets_has_met(p->labels, number);
+}
+
 const struct pipeline_stats *pipeline_stats(const struct pipeline *p)
 {
 	return &p->stats;
@@ -670,6 +696,7 @@ void pipeline_usage(const struct pipeline *p, struct usage out[PIPELINE_USAGES])
 				 processes_bytes(p->processes) + threads_bytes(p->threads), 0 };
 	out[2] = (struct usage){ "waiting_samples",
 				 p->waiting.len * sizeof(uint64_t) +
+					 (p->labels ? label_sets_bytes(p->labels) : 0) +
 					 (p->times ? times_bytes(p->times) : 0),
 				 WAITING_BYTES_MAX };
 	out[3] = discovery_usage(p->discovery);

@@ -22,7 +22,8 @@ struct pipeline_opts {
 	uint64_t start_ns;    /* CLOCK_MONOTONIC: time 0 */
 	uint64_t interval_ns; /* of ticks */
 	unsigned int modes;   /* enum session_mode; MODE_OFF_CPU: all is in ns, collect/times.h */
-	bool has_opcodes, has_native; /* see struct session_opts */
+	bool has_opcodes, has_native;            /* see struct session_opts */
+	const struct context_label_list *labels; /* the same: NULL or borrowed */
 };
 
 /* All three are borrowed and must outlive the pipeline. */
@@ -63,6 +64,9 @@ int pipeline_settle(struct pipeline *p, uint64_t now_ns, enum pipeline_wait wait
  */
 int pipeline_forget_ids(struct pipeline *p);
 
+/* Was the variable of that label met anywhere? By its number in the options. */
+bool pipeline_has_met_label(const struct pipeline *p, size_t number);
+
 /* Another time 0, CLOCK_MONOTONIC. Samples that waited from before it get time 0. */
 void pipeline_set_start(struct pipeline *p, uint64_t start_ns);
 
@@ -72,10 +76,11 @@ struct pipeline_stats {
 	uint64_t processes; /* met, exited ones included */
 	uint64_t contained; /* those of them in a container or pod */
 	uint64_t weight;
-	uint64_t unnamed;   /* samples with a frame that never got its name */
-	uint64_t waiting;   /* now */
-	uint64_t malformed; /* records we could not read: a bug */
-	uint64_t refused;   /* looks at targets: too many, or too much of one */
+	uint64_t unnamed;     /* samples with a frame that never got its name */
+	uint64_t waiting;     /* now */
+	uint64_t malformed;   /* records we could not read: a bug */
+	uint64_t refused;     /* looks at targets: too many, or too much of one */
+	uint64_t labels_lost; /* samples whose labels were sent and lost */
 	/* By source, as its counters count: of processes that were not identified then. Now
 	 * samples outside Python; left out by the mode; without Python. */
 	uint64_t found_outside[SOURCE_COUNT_], found_left_out[SOURCE_COUNT_],

@@ -92,6 +92,16 @@ static void give_scratch(struct session_config *c, const struct session_opts *op
 			c->scratch_row[i] = c->scratch_rows++;
 }
 
+static void give_labels(struct pyebpf *skel, const struct context_label_list *labels)
+{
+	struct session_config *c = (struct session_config *)&skel->rodata->session;
+	struct label_config *configs = (struct label_config *)skel->rodata->label_configs;
+
+	c->label_count = labels ? (__u8)labels->len : 0;
+	for (size_t i = 0; i < c->label_count; i++)
+		configs[i] = labels->items[i].config;
+}
+
 /* By which the kernel knows it, too. */
 static int cgroup_inode(const struct cgroup *cgroup, __u64 *inode)
 {
@@ -135,6 +145,7 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 					    "bpf_copy_from_user_task: boot Linux 5.18 or newer");
 	c->has_exit_hook = feature_exit_hook(probe) && !opts->no_exit_hook;
 	give_scratch(c, opts);
+	give_labels(skel, opts->labels);
 	c->span_ns = NS_PER_SECOND / opts->freq_hz;
 	skel->bss->spans_stride = 1;
 	if (opts->pid_namespace) {

@@ -140,7 +140,8 @@ static int begin_first(struct recorder *rec, uint64_t start_ns)
 					    .interval_ns = session_interval_ns(rec->session),
 					    .modes = rec->opts.session.modes,
 					    .has_opcodes = rec->opts.session.has_opcodes,
-					    .has_native = rec->opts.session.has_native };
+					    .has_native = rec->opts.session.has_native,
+					    .labels = rec->opts.session.labels };
 
 	return pipeline_new(rec->session, rec->discovery, rec->profile, &opts, &rec->pipeline);
 }
@@ -369,6 +370,11 @@ uint64_t recorder_target_events(const struct recorder *rec)
 int recorder_read_cost(struct recorder *rec, uint64_t *ns)
 {
 	return counters_read_cost(rec->session, ns);
+}
+
+bool recorder_has_met_label(const struct recorder *rec, size_t number)
+{
+	return pipeline_has_met_label(rec->pipeline, number);
 }
 
 const struct times_sum *recorder_times(const struct recorder *rec)

@@ -107,6 +107,9 @@ int recorder_read_cost(struct recorder *rec, uint64_t *ns);
 /* What the threads did so far, in all parts; borrowed. NULL: not recorded. */
 const struct times_sum *recorder_times(const struct recorder *rec);
 
+/* As pipeline_has_met_label(). */
+bool recorder_has_met_label(const struct recorder *rec, size_t number);
+
 /* Borrowed. */
 const struct pipeline_stats *recorder_stats(const struct recorder *rec);
 

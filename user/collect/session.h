@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "bpf/events.h"
 #include "collect/events.h"
+#include "collect/context_labels.h"
 #include "collect/usage.h"
 #include "target/cgroup.h"
 #include "target/pid_namespace.h"
@@ -48,6 +49,8 @@ struct session_opts {
 	const struct cgroup *cgroup;
 	/* Only tasks of this PID namespace or of those inside it; NULL: of any. Borrowed. */
 	const struct pid_namespace *pid_namespace;
+	/* Of samples, beside those that they have anyway: NULL or borrowed until session_free(). */
+	const struct context_label_list *labels;
 	/* MODE_EVENTS, MODE_MEMORY: borrowed until session_free(). */
 	const struct event_list *events;
 	size_t ring_bytes; /* power of two, >= 64 KiB */

@@ -19,12 +19,14 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/strbuf.h"
 #include "export/escape.h"
 #include "export/export.h"
 #include "export/symbols.h"
 #include "export/value_type.h"
 #include "otlp.pb-c.h"
+#include "profile/idmap.h"
 
 #define MESSAGE_MAX INT32_MAX               /* of protobuf */
 #define ATTRIBUTES_MAX (4 + LABEL_SET_MAX)  /* of a sample */
@@ -57,6 +59,11 @@ static void packed_release(struct packed *p)
 		.buffer = { .append = append_packed }, .bytes = STRBUF_INIT \
 	}
 
+/* The span that a sample is of. */
+struct link {
+	uint8_t trace[PROFILE_TRACE_ID_BYTES], span[PROFILE_SPAN_ID_BYTES];
+};
+
 struct otlp {
 	const struct profile *p;
 	const struct cube *cube;
@@ -74,6 +81,9 @@ struct otlp {
 	uint32_t common_place; /* of rows that tell no threads apart, likewise */
 	uint32_t stacks, attributes; /* entries of these tables so far */
 	uint32_t *label_of;          /* by set of labels: the attribute that its own one is */
+	uint32_t *link_of;           /* by set of labels: its link; 0: not there yet */
+	VEC(struct link) links;      /* without entry 0 */
+	struct idmap link_ids;       /* of them */
 	uint32_t labelled;           /* the thread that thread_attribute is of */
 	uint32_t thread_attribute;   /* its first */
 };
@@ -91,6 +101,9 @@ static void otlp_release(struct otlp *w)
 	free(w->process_of);
 	free(w->place_of);
 	free(w->label_of);
+	free(w->link_of);
+	vec_release(&w->links);
+	idmap_release(&w->link_ids);
 }
 
 static int put_dictionary(struct otlp *w, const Otlp__Dictionary *part)
@@ -224,6 +237,86 @@ static int label_thread(struct otlp *w, uint32_t index, int32_t *attributes, siz
 	return r;
 }
 
+/* All of its digits; of another length it is none. */
+static bool read_id(const char *text, size_t len, uint8_t *id, size_t bytes)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	if (len != 2 * bytes)
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		const char *digit = text[i] ? strchr(digits, text[i]) : NULL;
+
+		if (!digit)
+			return false;
+		id[i / 2] = (uint8_t)(id[i / 2] << 4 | (digit - digits));
+	}
+	return true;
+}
+
+/* Do the labels of a set tell a span? One of zeros is none. */
+static bool read_link(const struct profile *p, uint32_t set, struct link *link)
+{
+	static const struct link none;
+	const struct label_entry *entries = labeltab_entries(p->labels);
+	bool has_trace = false, has_span = false;
+
+	*link = none;
+	for (; set; set = entries[set].parent) {
+		const char *name = strtab_get(p->strings, entries[set].name);
+		const char *text = strtab_get(p->strings, entries[set].value);
+		size_t len = strtab_len(p->strings, entries[set].value);
+
+		if (!strcmp(name, PROFILE_TRACE_ID))
+			has_trace = read_id(text, len, link->trace, sizeof(link->trace));
+		if (!strcmp(name, PROFILE_SPAN_ID))
+			has_span = read_id(text, len, link->span, sizeof(link->span));
+	}
+	return has_trace && has_span && memcmp(link->trace, none.trace, sizeof(none.trace)) != 0 &&
+	       memcmp(link->span, none.span, sizeof(none.span)) != 0;
+}
+
+static int put_link(struct otlp *w, const struct link *link)
+{
+	Otlp__Link entry = OTLP__LINK__INIT, *entries = &entry;
+	Otlp__Dictionary part = OTLP__DICTIONARY__INIT;
+	int r = vec_push(&w->links, *link);
+
+	if (r < 0)
+		return r;
+	entry.trace_id = (ProtobufCBinaryData){ sizeof(link->trace), (uint8_t *)link->trace };
+	entry.span_id = (ProtobufCBinaryData){ sizeof(link->span), (uint8_t *)link->span };
+	part.n_link_table = 1;
+	part.link_table = &entries;
+	return put_dictionary(w, &part);
+}
+
+/* The index of the span that the labels tell of, in the table of links; 0: of none. */
+static int find_link(struct otlp *w, uint32_t set, int32_t *index)
+{
+	struct link link;
+	uint64_t hash;
+	size_t at = IDMAP_START;
+	uint32_t found;
+	int r;
+
+	*index = (int32_t)w->link_of[set];
+	if (*index || !read_link(w->p, set, &link))
+		return 0;
+	hash = hash_bytes(&link, sizeof(link), 0);
+	while ((found = idmap_next(&w->link_ids, hash, &at)) != IDMAP_NONE)
+		if (!memcmp(&w->links.items[found], &link, sizeof(link)))
+			break;
+	if (found == IDMAP_NONE) {
+		if ((r = idmap_reserve(&w->link_ids)) < 0 || (r = put_link(w, &link)) < 0)
+			return r;
+		found = (uint32_t)w->links.len - 1;
+		idmap_insert(&w->link_ids, hash, found);
+	}
+	*index = (int32_t)(w->link_of[set] = found + 1);
+	return 0;
+}
+
 /* The labels that the sample was recorded with. */
 static int label_set(struct otlp *w, uint32_t set, int32_t *attributes, size_t *count)
 {
@@ -260,6 +353,8 @@ static int put_sample(struct otlp *w, const struct cube_cell *row, uint64_t scal
 		r = label_thread(w, tag->thread, attributes, &sample.n_attribute_indices);
 	if (!r)
 		r = label_set(w, tag->labels, attributes, &sample.n_attribute_indices);
+	if (!r)
+		r = find_link(w, tag->labels, &sample.link_index);
 	if (r < 0)
 		return r;
 	sample.stack_index = (int32_t)stack;
@@ -644,7 +739,8 @@ static int write_otlp(struct exporting *x)
 	w.process_of = calloc(p->processes.len + 1, sizeof(*w.process_of));
 	w.place_of = calloc(p->processes.len + 1, sizeof(*w.place_of));
 	w.label_of = calloc(labeltab_count(p->labels), sizeof(*w.label_of));
-	if (!w.stack_of || !w.process_of || !w.place_of || !w.label_of)
+	w.link_of = calloc(labeltab_count(p->labels), sizeof(*w.link_of));
+	if (!w.stack_of || !w.process_of || !w.place_of || !w.label_of || !w.link_of)
 		return -ENOMEM;
 	find_places(&w);
 	if ((r = symbols_init(&w.symbols, p)) < 0 || (r = put_zero_values(&w)) < 0)

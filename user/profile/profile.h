@@ -33,6 +33,15 @@
 /* Label of samples of threads that handle an exception; its value is "yes". */
 #define PROFILE_HANDLES_EXCEPTION "handles-exception"
 
+/* Label of spans of waiting: what for. */
+#define PROFILE_WAIT "wait"
+
+/* Labels that say which trace a sample is of: lower-case hexadecimal, of 16 and of 8 bytes. */
+#define PROFILE_TRACE_ID "trace_id"
+#define PROFILE_SPAN_ID "span_id"
+#define PROFILE_TRACE_ID_BYTES 16
+#define PROFILE_SPAN_ID_BYTES 8
+
 /* Stands for a stack without frames where one is shown. */
 #define PROFILE_NO_FRAMES "<unknown>"
 

@@ -44,8 +44,8 @@ void select_release(struct select *s)
 
 bool select_is_active(const struct select_query *q)
 {
-	bool is_active =
-		q->has_range || q->merge || q->collapses_stdlib || q->leaves_idle_out || q->kind;
+	bool is_active = q->has_range || q->merge || q->collapses_stdlib || q->leaves_idle_out ||
+			 q->kind || q->part.labels.len;
 
 	for (size_t i = 0; i < SELECT_KEYS; i++)
 		is_active = is_active || q->patterns[i].len;
@@ -394,10 +394,9 @@ static uint8_t judge_thread(const struct select *s, const struct profile *p, con
 	return PLACE_IS_KEPT | (matches_key(s, SELECT_THREAD, p, t) ? THREAD_IS_KEPT : 0);
 }
 
-static bool is_set_kept(const struct select *s, const struct profile *p, uint32_t set)
+static bool has_label(const struct profile *p, uint32_t set, const struct select_patterns *patterns)
 {
 	const struct label_entry *entries = labeltab_entries(p->labels);
-	const struct select_patterns *patterns = &s->query.patterns[SELECT_LABEL];
 
 	for (size_t i = 0; i < patterns->len; i++)
 		for (uint32_t at = set; at; at = entries[at].parent)
@@ -405,7 +404,16 @@ static bool is_set_kept(const struct select *s, const struct profile *p, uint32_
 						  strtab_get(p->strings, entries[at].name),
 						  strtab_get(p->strings, entries[at].value)))
 				return true;
-	return !patterns->len;
+	return false;
+}
+
+static bool is_set_kept(const struct select *s, const struct profile *p, uint32_t set)
+{
+	const struct select_patterns *labels = &s->query.patterns[SELECT_LABEL];
+	const struct select_part *part = &s->query.part;
+
+	return (!labels->len || has_label(p, set, labels)) &&
+	       (!part->labels.len || has_label(p, set, &part->labels) != part->is_rest);
 }
 
 static int judge_others(struct select *s, const struct profile *p)

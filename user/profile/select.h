@@ -53,9 +53,17 @@ enum select_merge {
 };
 extern const char *const select_merge_names[]; /* by enum, NULL last */
 
+/* Samples with one of these labels, or the others, whatever else is asked for. */
+struct select_part {
+	struct select_patterns labels;
+	bool is_rest;
+	const char *option; /* of which they are, for people */
+};
+
 /* What is asked for; zeros: all samples. */
 struct select_query {
 	struct select_patterns patterns[SELECT_KEYS];
+	struct select_part part;
 	const char *kind; /* samples of it, a word of kinds.h; NULL: what is looked at by default */
 	enum select_merge merge;
 	bool collapses_stdlib; /* what the standard library calls of itself is its first frame's */

@@ -78,32 +78,32 @@ static const struct debug_shape shapes[] = {
 	  .str_compact_size = 744 },
 };
 
-/* What the table does not say. In an unknown version the last four are left out. */
+/* What the table does not say. In an unknown version the offsets are left out. */
 static const struct unsaid_row {
 	uint8_t minor;
 	bool is_free_threaded;
 	uint8_t tagged_mask, str_kind_shift, str_compact_bit, str_ascii_bit;
 	uint16_t code_firsttraceable, code_version;
-	uint16_t tstate_executor, tstate_exc_info;
+	uint16_t tstate_executor, tstate_exc_info, tstate_context, contextvar_hash;
 } unsaid[] = {
 	{ 13, false, .tagged_mask = 0, .str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,
 	  .code_firsttraceable = 184, .code_version = 92, .tstate_executor = OFF_NONE,
-	  .tstate_exc_info = 120 },
+	  .tstate_exc_info = 120, .tstate_context = 208, .contextvar_hash = 56 },
 	{ 13, true, .tagged_mask = 0, .str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,
 	  .code_firsttraceable = 200, .code_version = 108, .tstate_executor = OFF_NONE,
-	  .tstate_exc_info = 120 },
+	  .tstate_exc_info = 120, .tstate_context = 208, .contextvar_hash = 48 },
 	{ 14, false, .tagged_mask = 3, .str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,
 	  .code_firsttraceable = 192, .code_version = 92, .tstate_executor = 272,
-	  .tstate_exc_info = 120 },
+	  .tstate_exc_info = 120, .tstate_context = 208, .contextvar_hash = 56 },
 	{ 14, true, .tagged_mask = 1, .str_kind_shift = 8, .str_compact_bit = 11, .str_ascii_bit = 12,
 	  .code_firsttraceable = 208, .code_version = 108, .tstate_executor = 272,
-	  .tstate_exc_info = 120 },
+	  .tstate_exc_info = 120, .tstate_context = 208, .contextvar_hash = 48 },
 	{ 15, false, .tagged_mask = 3, .str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,
 	  .code_firsttraceable = 192, .code_version = 92, .tstate_executor = 304,
-	  .tstate_exc_info = 144 },
+	  .tstate_exc_info = 144, .tstate_context = 232, .contextvar_hash = 56 },
 	{ 15, true, .tagged_mask = 3, .str_kind_shift = 8, .str_compact_bit = 11, .str_ascii_bit = 12,
 	  .code_firsttraceable = 208, .code_version = 108, .tstate_executor = 304,
-	  .tstate_exc_info = 144 },
+	  .tstate_exc_info = 144, .tstate_context = 232, .contextvar_hash = 48 },
 };
 /* clang-format on */
 
@@ -320,7 +320,7 @@ static uint16_t tstate_end(const struct py_offsets *off)
 				    off->tstate_interp,    off->tstate_frame,
 				    off->tstate_thread_id, off->tstate_native_thread_id,
 				    off->tstate_status,    off->tstate_executor,
-				    off->tstate_exc_info };
+				    off->tstate_exc_info,  off->tstate_context };
 	uint16_t end = 0;
 
 	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)
@@ -344,6 +344,8 @@ int debug_offsets_parse(const void *bytes, size_t len, struct py_offsets *out)
 		.interp_gc_frame = OFF_NONE,
 		.tstate_executor = OFF_NONE,
 		.tstate_exc_info = OFF_NONE,
+		.tstate_context = OFF_NONE,
+		.contextvar_hash = OFF_NONE,
 		.exc_value = 0, /* _PyErr_StackItem */
 		.exc_previous = 8,
 		.cframe_current = OFF_NONE,
@@ -395,6 +397,8 @@ int debug_offsets_parse(const void *bytes, size_t len, struct py_offsets *out)
 		off.code_version = row->code_version;
 		off.tstate_executor = row->tstate_executor;
 		off.tstate_exc_info = row->tstate_exc_info;
+		off.tstate_context = row->tstate_context;
+		off.contextvar_hash = row->contextvar_hash;
 	}
 	off.tstate_size = tstate_end(&off);
 	if (!r)

@@ -15,6 +15,7 @@
 #define STRING_BYTES 128
 #define GIL_BYTES 256 /* sizeof(struct _gil_runtime_state): 208, free-threaded 216 */
 #define EXC_ITEM_BYTES 32
+#define CONTEXTVAR_BYTES 128    /* sizeof(PyContextVar): 64, at most 80 */
 #define INTERP_BYTES (1u << 20) /* sizeof(PyInterpreterState) is 0.1 to 0.5 MB in 3.13 to 3.15 */
 
 struct offsets_row {
@@ -67,13 +68,13 @@ struct offsets_row {
 	OLD(head, 104), .runtime_interpreters_head = OFF_NONE, .runtime_tstate_current = OFF_NONE, \
 	.interp_id = OFF_NONE, .interp_modules = 16, .tstate_thread_id = 152, .tstate_size = 160, \
 	.runtime_gc_collecting = OFF_NONE, .tstate_exc_info = OFF_NONE, .exc_value = OFF_NONE,     \
-	.exc_previous = OFF_NONE
+	.exc_previous = OFF_NONE, .tstate_context = OFF_NONE, .contextvar_hash = OFF_NONE
 #define OLD_3_7(head, current)                                                                    \
 	OLD(head, 88), .runtime_interpreters_head = 24,                                           \
 	.runtime_tstate_current = (current) + MUTEXES, .interp_id = 16, .interp_modules = 40,     \
-	.tstate_thread_id = 176, .tstate_size = 184,                                               \
+	.tstate_thread_id = 176, .tstate_size = 264,                                               \
 	.runtime_gc_collecting = (current) - 848, .tstate_exc_info = 144, .exc_value = 8,         \
-	.exc_previous = 24
+	.exc_previous = 24, .tstate_context = 256, .contextvar_hash = (head) + 40
 
 /*
  * 3.7.4 aligned PyGC_Head to 16 bytes instead of 8 (bpo-27987), and four of them stand in front of
@@ -99,7 +100,7 @@ static const struct offsets_row rows[] = {
 		.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 24,
 		.tstate_status = OFF_NONE, .tstate_thread_id = 176,
 		.tstate_native_thread_id = OFF_NONE, .tstate_executor = OFF_NONE,
-		.tstate_size = 184, .cframe_current = OFF_NONE,
+		.tstate_context = 240, .tstate_size = 248, .cframe_current = OFF_NONE,
 		.frame_code = 32, .frame_previous = 24, .frame_instr = 104,
 		.frame_owner = OFF_NONE, .frame_is_entry = OFF_NONE, .frame_tlbc_index = OFF_NONE,
 		.frame_size = 108,
@@ -108,7 +109,8 @@ static const struct offsets_row rows[] = {
 		.code_firsttraceable = OFF_NONE, .code_tlbc = OFF_NONE, .code_version = OFF_NONE,
 		.code_size = 176,
 		.str_length = 16, .str_hash = 24, .str_state = 32, .str_ascii_data = 48,
-		.str_compact_data = 72, .bytes_size = 16, .bytes_data = 32 } },
+		.str_compact_data = 72, .bytes_size = 16, .bytes_data = 32,
+		.contextvar_hash = 56 } },
 	{ .minor = 9, .micro_first = 0, .micro_last = 255, .runtime_bytes = 656, .off = {
 		.frame_kind = FRAME_OBJECT, .lines = LINES_LNOTAB, .lasti_unit = 1,
 		.str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,
@@ -120,7 +122,7 @@ static const struct offsets_row rows[] = {
 		.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 24,
 		.tstate_status = OFF_NONE, .tstate_thread_id = 176,
 		.tstate_native_thread_id = OFF_NONE, .tstate_executor = OFF_NONE,
-		.tstate_size = 184, .cframe_current = OFF_NONE,
+		.tstate_context = 240, .tstate_size = 248, .cframe_current = OFF_NONE,
 		.frame_code = 32, .frame_previous = 24, .frame_instr = 104,
 		.frame_owner = OFF_NONE, .frame_is_entry = OFF_NONE, .frame_tlbc_index = OFF_NONE,
 		.frame_size = 108,
@@ -129,7 +131,8 @@ static const struct offsets_row rows[] = {
 		.code_firsttraceable = OFF_NONE, .code_tlbc = OFF_NONE, .code_version = OFF_NONE,
 		.code_size = 176,
 		.str_length = 16, .str_hash = 24, .str_state = 32, .str_ascii_data = 48,
-		.str_compact_data = 72, .bytes_size = 16, .bytes_data = 32 } },
+		.str_compact_data = 72, .bytes_size = 16, .bytes_data = 32,
+		.contextvar_hash = 56 } },
 	{ .minor = 10, .micro_first = 0, .micro_last = 255, .runtime_bytes = 672, .off = {
 		.frame_kind = FRAME_OBJECT, .lines = LINES_DELTAS, .lasti_unit = 2,
 		.str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,
@@ -141,7 +144,7 @@ static const struct offsets_row rows[] = {
 		.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 24,
 		.tstate_status = OFF_NONE, .tstate_thread_id = 176,
 		.tstate_native_thread_id = OFF_NONE, .tstate_executor = OFF_NONE,
-		.tstate_size = 184, .cframe_current = OFF_NONE,
+		.tstate_context = 240, .tstate_size = 248, .cframe_current = OFF_NONE,
 		.frame_code = 32, .frame_previous = 24, .frame_instr = 96,
 		.frame_owner = OFF_NONE, .frame_is_entry = OFF_NONE, .frame_tlbc_index = OFF_NONE,
 		.frame_size = 100,
@@ -150,7 +153,8 @@ static const struct offsets_row rows[] = {
 		.code_firsttraceable = OFF_NONE, .code_tlbc = OFF_NONE, .code_version = OFF_NONE,
 		.code_size = 176,
 		.str_length = 16, .str_hash = 24, .str_state = 32, .str_ascii_data = 48,
-		.str_compact_data = 72, .bytes_size = 16, .bytes_data = 32 } },
+		.str_compact_data = 72, .bytes_size = 16, .bytes_data = 32,
+		.contextvar_hash = 56 } },
 	{ .minor = 11, .micro_first = 0, .micro_last = 255, .off = {
 		.frame_kind = FRAME_CFRAME, .lines = LINES_LOCATIONS,
 		.str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,
@@ -161,7 +165,7 @@ static const struct offsets_row rows[] = {
 		.interp_gc_frame = OFF_NONE, .tstate_exc_info = 120, .exc_value = 0, .exc_previous = 8,
 		.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 56,
 		.tstate_status = OFF_NONE, .tstate_thread_id = 152,
-		.tstate_native_thread_id = 160, .tstate_executor = OFF_NONE, .tstate_size = 168,
+		.tstate_native_thread_id = 160, .tstate_executor = OFF_NONE, .tstate_context = 224, .tstate_size = 232,
 		.cframe_current = 8,
 		.frame_code = 32, .frame_previous = 48, .frame_instr = 56,
 		.frame_owner = 69, .frame_is_entry = 68, .frame_tlbc_index = OFF_NONE,
@@ -171,7 +175,8 @@ static const struct offsets_row rows[] = {
 		.code_firsttraceable = 168, .code_tlbc = OFF_NONE, .code_version = OFF_NONE,
 		.code_size = 184,
 		.str_length = 16, .str_hash = 24, .str_state = 32, .str_ascii_data = 48,
-		.str_compact_data = 72, .bytes_size = 16, .bytes_data = 32 } },
+		.str_compact_data = 72, .bytes_size = 16, .bytes_data = 32,
+		.contextvar_hash = 56 } },
 	{ .minor = 12, .micro_first = 0, .micro_last = 255, .off = {
 		.frame_kind = FRAME_CFRAME, .lines = LINES_LOCATIONS,
 		.owner_boundary = 3, .status_bound_gilstate = 8, .status_active = 16,
@@ -183,7 +188,7 @@ static const struct offsets_row rows[] = {
 		.interp_gc_frame = OFF_NONE, .tstate_exc_info = 104, .exc_value = 0, .exc_previous = 8,
 		.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 56,
 		.tstate_status = 24, .tstate_thread_id = 136,
-		.tstate_native_thread_id = 144, .tstate_executor = OFF_NONE, .tstate_size = 152,
+		.tstate_native_thread_id = 144, .tstate_executor = OFF_NONE, .tstate_context = 208, .tstate_size = 216,
 		.cframe_current = 0,
 		.frame_code = 0, .frame_previous = 8, .frame_instr = 56,
 		.frame_owner = 70, .frame_is_entry = OFF_NONE, .frame_tlbc_index = OFF_NONE,
@@ -193,7 +198,8 @@ static const struct offsets_row rows[] = {
 		.code_firsttraceable = 176, .code_tlbc = OFF_NONE, .code_version = 92,
 		.code_size = 192,
 		.str_length = 16, .str_hash = 24, .str_state = 32, .str_ascii_data = 40,
-		.str_compact_data = 56, .bytes_size = 16, .bytes_data = 32 } },
+		.str_compact_data = 56, .bytes_size = 16, .bytes_data = 32,
+		.contextvar_hash = 56 } },
 };
 /* clang-format on */
 
@@ -296,6 +302,7 @@ int offsets_check(const struct py_offsets *off)
 		RULE(tstate_native_thread_id, 8, off->tstate_size, false),
 		RULE(tstate_executor, 8, off->tstate_size, false),
 		RULE(tstate_exc_info, 8, off->tstate_size, false),
+		RULE(tstate_context, 8, off->tstate_size, false),
 		RULE(exc_value, 8, EXC_ITEM_BYTES, off->tstate_exc_info != OFF_NONE),
 		RULE(exc_previous, 8, EXC_ITEM_BYTES, off->tstate_exc_info != OFF_NONE),
 		RULE(tstate_size, 1, TSTATE_BYTES + 1, true),
@@ -324,6 +331,7 @@ int offsets_check(const struct py_offsets *off)
 		RULE(str_compact_data, 8, STRING_BYTES, true),
 		RULE(bytes_size, 8, off->bytes_data, true),
 		RULE(bytes_data, 8, STRING_BYTES, true),
+		RULE(contextvar_hash, 8, CONTEXTVAR_BYTES, false),
 	};
 #undef RULE
 	/* clang-format on */

@@ -79,6 +79,7 @@ static void check(const struct profile *p)
 
 		require(s->thread < p->threads.len && s->stack < stacktab_count(p->stacks));
 		require(s->value >= 1 && s->opcode < strtab_count(p->strings));
+		require(s->labels < labeltab_count(p->labels));
 	}
 	for (uint32_t i = 1; i < stacktab_count(p->stacks); i++)
 		require(entries[i].parent < i && entries[i].frame < frametab_count(p->frames));
@@ -100,9 +101,15 @@ static void end_window(struct pipeline *p, struct profile *profile)
 	require(profile_reset(profile) == 0 && pipeline_forget_ids(p) == 0);
 }
 
+static struct context_label_list labels = {
+	.items = { { .name = (char *)"route" }, { .name = (char *)"trace_id", .id_bytes = 16 } },
+	.len = 2,
+};
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	const struct pipeline_opts opts = { .interval_ns = 10000000,
+					    .labels = &labels,
 					    .modes = len && *bytes & 1 ? MODE_CPU : MODE_WALL };
 	struct hostile h = { bytes, bytes + len };
 	_cleanup_(profile_freep) struct profile *profile = NULL;

@@ -183,6 +183,44 @@ static void test_what_is_left(void **state)
 	}
 }
 
+/* Samples with one of some labels, and the others, whatever else is selected. */
+static void test_parts_by_labels(void **state)
+{
+	static const struct {
+		const char *part, *other; /* alternatives */
+		bool is_rest;
+		const char *label;
+		uint64_t left;
+	} cases[] = {
+		{ "route=/pay", NULL, false, NULL, 4 },
+		{ "route=/pay", NULL, true, NULL, 27 },
+		{ "route=/q", "user", false, NULL, 4 },
+		{ "route=/q", "user", true, NULL, 27 },
+		{ "route=/q", NULL, true, NULL, 31 },
+		{ "route=/pay", NULL, false, "user=u1", 4 },
+		{ "route=/pay", NULL, false, "user=u2", 0 },
+		{ "route=/pay", NULL, true, "user=u1", 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *part[] = { cases[i].part, cases[i].other };
+		struct select s = { .query.part = { .labels = { part, 1 + !!cases[i].other },
+						    .is_rest = cases[i].is_rest } };
+		struct profile *p = make_profile();
+
+		if (cases[i].label)
+			s.query.patterns[SELECT_LABEL] =
+				(struct select_patterns){ &cases[i].label, 1 };
+		assert_true(select_is_active(&s.query));
+		assert_int_equal(select_samples(&s, p), 0);
+		if (values_of(p) != cases[i].left)
+			fail_msg("case %zu: %d is left", i, (int)values_of(p));
+		select_release(&s);
+		profile_free(p);
+	}
+}
+
 /* What comes later is judged as what came first. */
 static void test_chunk_by_chunk(void **state)
 {
@@ -616,6 +654,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_left),
+		cmocka_unit_test(test_parts_by_labels),
 		cmocka_unit_test(test_chunk_by_chunk),
 		cmocka_unit_test(test_hidden_frames),
 		cmocka_unit_test(test_what_becomes_of_stacks),

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "collect/context_labels.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "profile/profile.h"
+
+#define SOURCE "contextvar:"
+
+void context_labels_release(struct context_label_list *list)
+{
+	for (size_t i = 0; i < list->len; i++)
+		free(list->items[i].name);
+	*list = (struct context_label_list){ 0 };
+}
+
+/* As selections and other formats take it without quotes: route, http.route, tenant-id. */
+static bool is_name(const char *text, size_t len)
+{
+	if (!len || !(isalpha((unsigned char)*text) || *text == '_'))
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if (!isalnum((unsigned char)text[i]) && !strchr("_.-", text[i]))
+			return false;
+	return true;
+}
+
+static bool is_ascii(const char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			return false;
+	return true;
+}
+
+static int check_name(const struct context_label_list *list, const char *name)
+{
+	static const char *const taken[] = { PROFILE_HANDLES_EXCEPTION, PROFILE_WAIT };
+
+	for (size_t i = 0; i < sizeof(taken) / sizeof(*taken); i++)
+		if (!strcmp(name, taken[i]))
+			return err_set(-EEXIST, "%s is a label that samples have anyway", name);
+	for (size_t i = 0; i < list->len; i++)
+		if (!strcmp(name, list->items[i].name))
+			return err_set(-EEXIST, "%s is given twice", name);
+	return 0;
+}
+
+/* Who takes it has the name. */
+static int append(struct context_label_list *list, char *name, const char *variable)
+{
+	struct context_label *label = &list->items[list->len];
+	size_t len = strlen(variable);
+	int r = check_name(list, name);
+
+	if (r < 0)
+		return r;
+	*label = (struct context_label){ .name = name, .config.name_bytes = (__u32)len };
+	memcpy(label->config.name, variable, len);
+	if (!strcmp(name, PROFILE_TRACE_ID))
+		label->id_bytes = PROFILE_TRACE_ID_BYTES;
+	if (!strcmp(name, PROFILE_SPAN_ID))
+		label->id_bytes = PROFILE_SPAN_ID_BYTES;
+	list->len++;
+	return 0;
+}
+
+int context_labels_add(struct context_label_list *list, const char *text)
+{
+	const char *equals = strchr(text, '=');
+	const char *variable = equals ? equals + 1 + strlen(SOURCE) : NULL;
+	char *name;
+	int r;
+
+	if (!equals || !is_name(text, (size_t)(equals - text)) ||
+	    strncmp(equals + 1, SOURCE, strlen(SOURCE)) != 0 || !*variable)
+		return err_set(-EINVAL,
+			       "'%s' is no label such as route=contextvar:route, where the program "
+			       "has ContextVar(\"route\")",
+			       text);
+	if (!is_ascii(variable) || strlen(variable) > LABEL_NAME_BYTES)
+		return err_set(-EINVAL, "%s: names of variables are ASCII, at most %d characters",
+			       text, LABEL_NAME_BYTES);
+	if (list->len == CONTEXT_LABELS_MAX)
+		return err_set(-EOVERFLOW, "more than %d labels", CONTEXT_LABELS_MAX);
+	name = strndup(text, (size_t)(equals - text));
+	if (!name)
+		return -ENOMEM;
+	r = append(list, name, variable);
+	if (r < 0)
+		free(name);
+	return r;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef COLLECT_CONTEXT_LABELS_H
+#define COLLECT_CONTEXT_LABELS_H
+
+#include <stddef.h>
+
+#include "bpf/events.h"
+
+/*
+ * Labels that `record --label` asks for: NAME=contextvar:VAR is the value, a str or an int, of the
+ * context variable that is called VAR, ContextVar("VAR"), where the thread is.
+ */
+struct context_label {
+	char *name;            /* of the label; owned */
+	unsigned int id_bytes; /* of trace and span ids: an int is told in so many; else 0 */
+	struct label_config config;
+};
+
+/* Starts as { 0 }, ends in context_labels_release(). */
+struct context_label_list {
+	struct context_label items[CONTEXT_LABELS_MAX];
+	size_t len;
+};
+
+void context_labels_release(struct context_label_list *list);
+
+/*
+ * Appends the label that the text asks for. -EINVAL: the text asks for none, -EEXIST: there is one
+ * of that name, or samples have it for something else, -EOVERFLOW: too many; with a message.
+ * -ENOMEM.
+ */
+int context_labels_add(struct context_label_list *list, const char *text);
+
+#endif
