@@ -17,6 +17,7 @@
 #include "internal/pycore_runtime.h"
 #endif
 #if PY_MINOR_VERSION >= 11
+#include "internal/pycore_moduleobject.h"
 #include "internal/pycore_code.h"
 #include "internal/pycore_dict.h"
 #include "internal/pycore_frame.h"
@@ -43,8 +44,8 @@
 #undef stat
 #include "base/err.h"
 #include "target/debug_offsets.h"
+#include "target/object.h"
 #include "target/offsets.h"
-#include "target/threading.h"
 
 #ifdef Py_GIL_DISABLED
 #define FREE_THREADED 1
@@ -378,27 +379,70 @@ static int check_shape(void)
 #endif
 
 #if PY_MINOR_VERSION >= 11
-_Static_assert(THREADING_MANAGED_DICT == Py_TPFLAGS_MANAGED_DICT, "flag");
+_Static_assert(OBJECT_TYPE_MANAGED_DICT == Py_TPFLAGS_MANAGED_DICT, "flag");
 #endif
 #if PY_MINOR_VERSION == 11 || PY_MINOR_VERSION >= 13
-_Static_assert(-THREADING_DICT_BEFORE(FREE_THREADED) == MANAGED_DICT_OFFSET, "before the object");
+_Static_assert(-OBJECT_DICT_BEFORE(FREE_THREADED) == MANAGED_DICT_OFFSET, "before the object");
 #endif
 #if PY_MINOR_VERSION >= 13
-_Static_assert(THREADING_INLINE_VALUES == Py_TPFLAGS_INLINE_VALUES, "flag");
-_Static_assert(THREADING_VALUES_VALID == offsetof(struct _dictvalues, valid), "their state");
+_Static_assert(OBJECT_TYPE_INLINE_VALUES == Py_TPFLAGS_INLINE_VALUES, "flag");
+_Static_assert(OBJECT_VALUES_VALID == offsetof(struct _dictvalues, valid), "their state");
+#endif
+_Static_assert(OBJECT_IS_LONG == Py_TPFLAGS_LONG_SUBCLASS, "flag");
+_Static_assert(OBJECT_IS_LIST == Py_TPFLAGS_LIST_SUBCLASS, "flag");
+_Static_assert(OBJECT_IS_TUPLE == Py_TPFLAGS_TUPLE_SUBCLASS, "flag");
+_Static_assert(OBJECT_IS_BYTES == Py_TPFLAGS_BYTES_SUBCLASS, "flag");
+_Static_assert(OBJECT_IS_STR == Py_TPFLAGS_UNICODE_SUBCLASS, "flag");
+_Static_assert(OBJECT_IS_DICT == Py_TPFLAGS_DICT_SUBCLASS, "flag");
+_Static_assert(OBJECT_IS_EXCEPTION == Py_TPFLAGS_BASE_EXC_SUBCLASS, "flag");
+_Static_assert(OBJECT_IS_TYPE == Py_TPFLAGS_TYPE_SUBCLASS, "flag");
+_Static_assert(OBJECT_TYPE_HEAP == Py_TPFLAGS_HEAPTYPE, "flag");
+_Static_assert(OBJECT_TYPE_READY == Py_TPFLAGS_READY, "flag");
+_Static_assert(OBJECT_DIGIT_BITS == PyLong_SHIFT && sizeof(digit) == 4, "digits of an int");
+
+#define BEHIND_HEAD(type, member) (offsetof(type, member) - sizeof(PyObject))
+#define ASSERT_AT(name, type, member) _Static_assert(name == BEHIND_HEAD(type, member), #name)
+
+ASSERT_AT(OBJECT_SIZE, PyVarObject, ob_size);
+ASSERT_AT(OBJECT_TYPE_NAME, PyTypeObject, tp_name);
+ASSERT_AT(OBJECT_TYPE_BASICSIZE, PyTypeObject, tp_basicsize);
+ASSERT_AT(OBJECT_TYPE_ITEMSIZE, PyTypeObject, tp_itemsize);
+ASSERT_AT(OBJECT_TYPE_FLAGS, PyTypeObject, tp_flags);
+ASSERT_AT(OBJECT_TYPE_MEMBERS, PyTypeObject, tp_members);
+ASSERT_AT(OBJECT_TYPE_BASE, PyTypeObject, tp_base);
+ASSERT_AT(OBJECT_TYPE_DICTOFFSET, PyTypeObject, tp_dictoffset);
+#if PY_MINOR_VERSION >= 12
+ASSERT_AT(OBJECT_SIZE, PyLongObject, long_value.lv_tag);
+ASSERT_AT(OBJECT_LONG_DIGITS, PyLongObject, long_value.ob_digit);
+#else
+ASSERT_AT(OBJECT_LONG_DIGITS, PyLongObject, ob_digit);
+#endif
+ASSERT_AT(OBJECT_LIST_ITEMS, PyListObject, ob_item);
+ASSERT_AT(OBJECT_DICT_USED, PyDictObject, ma_used);
+ASSERT_AT(OBJECT_DICT_KEYS, PyDictObject, ma_keys);
+ASSERT_AT(OBJECT_DICT_VALUES, PyDictObject, ma_values);
+ASSERT_AT(OBJECT_SET_USED, PySetObject, used);
+ASSERT_AT(OBJECT_SET_MASK, PySetObject, mask);
+ASSERT_AT(OBJECT_SET_TABLE, PySetObject, table);
+ASSERT_AT(OBJECT_CELL, PyCellObject, ob_ref);
+_Static_assert(sizeof(setentry) == 16, "pairs of a key and its hash");
+_Static_assert(sizeof(PyUnicodeObject) == sizeof(PyCompactUnicodeObject) + 8,
+	       "the data of a str that is not compact is behind it");
+#if PY_MINOR_VERSION >= 11
+ASSERT_AT(OBJECT_MODULE_DICT, PyModuleObject, md_dict);
 #endif
 
 /* What the headers say of objects. */
-static struct threading_layout expected_objects(void)
+static struct object_layout expected_objects(void)
 {
-	const size_t head = sizeof(PyObject);
-	struct threading_layout e = {
+	struct object_layout e = {
 		.minor_first = PY_MINOR_VERSION,
 		.minor_last = PY_MINOR_VERSION,
-		.dict_keys = offsetof(PyDictObject, ma_keys) - head,
-		.dict_values = offsetof(PyDictObject, ma_values) - head,
-		.type_flags = offsetof(PyTypeObject, tp_flags) - head,
-		.type_dictoffset = offsetof(PyTypeObject, tp_dictoffset) - head,
+		.tuple_items = BEHIND_HEAD(PyTupleObject, ob_item),
+		.long_is_tagged = PY_MINOR_VERSION >= 12,
+		.func_code = BEHIND_HEAD(PyFunctionObject, func_code),
+		.func_qualname = BEHIND_HEAD(PyFunctionObject, func_qualname),
+		.func_closure = BEHIND_HEAD(PyFunctionObject, func_closure),
 		.type_cached_keys = OFF_NONE,
 		/* Not in the headers: Objects/dict-common.h of 3.6 to 3.10. */
 		.keys_size = 8,
@@ -411,7 +455,7 @@ static struct threading_layout expected_objects(void)
 	e.attributes = PY_MINOR_VERSION == 11   ? ATTRIBUTES_POINTERS
 		       : PY_MINOR_VERSION == 12 ? ATTRIBUTES_TAGGED
 						: ATTRIBUTES_INLINE;
-	e.type_cached_keys = offsetof(PyHeapTypeObject, ht_cached_keys) - head;
+	e.type_cached_keys = BEHIND_HEAD(PyHeapTypeObject, ht_cached_keys);
 	e.keys_are_logs = 1;
 	e.keys_size = offsetof(PyDictKeysObject, dk_log2_index_bytes);
 	e.keys_kind = offsetof(PyDictKeysObject, dk_kind);
@@ -424,23 +468,23 @@ static struct threading_layout expected_objects(void)
 
 static int check_objects(const struct py_offsets *off)
 {
-	const struct threading_layout *got = threading_layout_find(off);
-	struct threading_layout want = expected_objects();
+	const struct object_layout *got = object_layout_find(off);
+	struct object_layout want = expected_objects();
 	int bad = 0;
 
 	if (!got || got->minor_first > off->minor || got->minor_last < off->minor) {
-		printf("  no threading_layout\n");
+		printf("  no object_layout\n");
 		return 1;
 	}
 	if (off->str_length != sizeof(PyObject)) {
 		printf("  str_length is not the size of PyObject\n");
 		bad++;
 	}
-#define SAME(field)                                                               \
-	if (got->field != want.field) {                                           \
-		printf("  threading_layout.%s: %u, the headers say %u\n", #field, \
-		       (unsigned)got->field, (unsigned)want.field);               \
-		bad++;                                                            \
+#define SAME(field)                                                            \
+	if (got->field != want.field) {                                        \
+		printf("  object_layout.%s: %u, the headers say %u\n", #field, \
+		       (unsigned)got->field, (unsigned)want.field);            \
+		bad++;                                                         \
 	}
 	SAME(attributes)
 	SAME(keys_are_logs)
@@ -449,10 +493,11 @@ static int check_objects(const struct py_offsets *off)
 	SAME(keys_nentries)
 	SAME(keys_indices)
 	SAME(values_items)
-	SAME(dict_keys)
-	SAME(dict_values)
-	SAME(type_flags)
-	SAME(type_dictoffset)
+	SAME(tuple_items)
+	SAME(long_is_tagged)
+	SAME(func_code)
+	SAME(func_qualname)
+	SAME(func_closure)
 	SAME(type_cached_keys)
 #undef SAME
 	return bad;

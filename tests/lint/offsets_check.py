@@ -24,7 +24,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import pythons  # noqa: E402
 
 HEADERS_REVISION = 1  # raised when what is in the folder of headers changes
-SOURCES = ("user/target/offsets.c", "user/target/debug_offsets.c", "user/target/threading.c",
+SOURCES = ("user/target/offsets.c", "user/target/debug_offsets.c", "user/target/object.c",
            "user/base/err.c")
 
 

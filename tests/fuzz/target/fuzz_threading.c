@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "target/object.h"
 #include "target/offsets.h"
 #include "target/threading.h"
 
@@ -24,7 +25,7 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 {
 	struct memory *m = arg;
 
-	if (len > THREADING_READ_BYTES || ++m->reads > THREADING_READS_MAX)
+	if (len > OBJECT_READ_BYTES || ++m->reads > THREADING_READS_MAX)
 		abort();
 	for (size_t i = 0; i < len; i++)
 		((uint8_t *)buf)[i] = m->bytes[(addr + i) % m->len];

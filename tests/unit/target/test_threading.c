@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "target/object.h"
 #include "target/offsets.h"
 #include "target/threading.h"
 
@@ -43,7 +44,7 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 	struct memory *m = arg;
 
 	m->reads++;
-	assert_true(len <= THREADING_READ_BYTES);
+	assert_true(len <= OBJECT_READ_BYTES);
 	if (addr >= sizeof(m->bytes) || len > sizeof(m->bytes) - addr)
 		return -EFAULT;
 	memcpy(buf, m->bytes + addr, len);
@@ -67,8 +68,8 @@ static void put_text(struct memory *m, const struct py_offsets *off, uint64_t ad
 }
 
 /* Keys with one removed entry, and then one entry: 8 places. */
-static void put_keys(struct memory *m, const struct threading_layout *l, uint64_t keys,
-		     bool is_text, uint64_t key, uint64_t hash, uint64_t value)
+static void put_keys(struct memory *m, const struct object_layout *l, uint64_t keys, bool is_text,
+		     uint64_t key, uint64_t hash, uint64_t value)
 {
 	bool has_hash = l->keys_kind == OFF_NONE_8 || !is_text;
 	uint64_t entry = keys + l->keys_indices + 8 + (has_hash ? 24 : 16);
@@ -87,10 +88,8 @@ static void put_keys(struct memory *m, const struct threading_layout *l, uint64_
 static void put_dict(struct memory *m, const struct py_offsets *off, uint64_t dict, uint64_t keys,
 		     uint64_t values)
 {
-	const struct threading_layout *l = threading_layout_find(off);
-
-	put(m, dict + off->str_length + l->dict_keys, keys, 8);
-	put(m, dict + off->str_length + l->dict_values, values, 8);
+	put(m, dict + off->str_length + OBJECT_DICT_KEYS, keys, 8);
+	put(m, dict + off->str_length + OBJECT_DICT_VALUES, values, 8);
 }
 
 static struct py_offsets offsets_of(unsigned int minor)
@@ -110,39 +109,41 @@ static struct py_offsets offsets_of(unsigned int minor)
 /* Where the thread's attributes are. */
 static void put_thread(struct memory *m, const struct py_offsets *off, bool has_dict)
 {
-	const struct threading_layout *l = threading_layout_find(off);
+	const struct object_layout *l = object_layout_find(off);
 	uint64_t head = off->str_length, keys = KEYS + 0x600, values = VALUES + l->values_items + 8;
 
 	put(m, THREAD + head - 8, TYPE, 8);
 	put_text(m, off, TEXTS + 0x200, "_name");
 	put_text(m, off, NAME, "a worker");
 	put_keys(m, l, keys, true, TEXTS + 0x200, 0, has_dict ? NAME : 0);
-	put(m, TYPE + head + l->type_flags,
-	    (l->attributes == ATTRIBUTES_DICT ? 0 : THREADING_MANAGED_DICT) |
-		    (l->attributes == ATTRIBUTES_INLINE ? THREADING_INLINE_VALUES : 0),
+	put(m, STR_TYPE + head + OBJECT_TYPE_FLAGS, OBJECT_TYPE_READY | OBJECT_IS_STR, 8);
+	put(m, TYPE + head + OBJECT_TYPE_BASICSIZE, head, 8);
+	put(m, TYPE + head + OBJECT_TYPE_FLAGS,
+	    OBJECT_TYPE_READY | (l->attributes == ATTRIBUTES_DICT ? 0 : OBJECT_TYPE_MANAGED_DICT) |
+		    (l->attributes == ATTRIBUTES_INLINE ? OBJECT_TYPE_INLINE_VALUES : 0),
 	    8);
-	put(m, TYPE + head + l->type_dictoffset, head, 8);
+	put(m, TYPE + head + OBJECT_TYPE_DICTOFFSET, head, 8);
 	put_dict(m, off, ATTRIBUTES, keys, has_dict ? 0 : VALUES);
 	if (l->type_cached_keys != OFF_NONE)
 		put(m, TYPE + head + l->type_cached_keys, keys, 8);
 	if (l->attributes == ATTRIBUTES_DICT)
 		put(m, THREAD + head, ATTRIBUTES, 8);
 	else if (has_dict)
-		put(m, THREAD - THREADING_DICT_BEFORE(false), ATTRIBUTES, 8);
+		put(m, THREAD - OBJECT_DICT_BEFORE(false), ATTRIBUTES, 8);
 	else if (l->attributes == ATTRIBUTES_POINTERS)
-		put(m, THREAD - THREADING_VALUES_BEFORE, VALUES, 8);
+		put(m, THREAD - OBJECT_VALUES_BEFORE, VALUES, 8);
 	else if (l->attributes == ATTRIBUTES_TAGGED)
-		put(m, THREAD - THREADING_DICT_BEFORE(false), VALUES - 1, 8);
+		put(m, THREAD - OBJECT_DICT_BEFORE(false), VALUES - 1, 8);
 	else
 		values = THREAD + head + l->values_items + 8;
 	put(m, values, NAME, 8);
 	if (l->attributes == ATTRIBUTES_INLINE)
-		put(m, THREAD + head + THREADING_VALUES_VALID, !has_dict, 1);
+		put(m, THREAD + head + OBJECT_VALUES_VALID, !has_dict, 1);
 }
 
 static void put_process(struct memory *m, const struct py_offsets *off, bool has_dict)
 {
-	const struct threading_layout *l = threading_layout_find(off);
+	const struct object_layout *l = object_layout_find(off);
 	uint64_t head = off->str_length;
 
 	memset(m, 0, sizeof(*m));
@@ -202,7 +203,7 @@ static void test_threading_name_finds_it_in_each_layout(void **state)
 static void test_threading_name_of_another_shape(void **state)
 {
 	const struct py_offsets off = offsets_of(12);
-	const struct threading_layout *l = threading_layout_find(&off);
+	const struct object_layout *l = object_layout_find(&off);
 	const struct {
 		const char *name;
 		uint64_t addr, value;
@@ -213,18 +214,18 @@ static void test_threading_name_of_another_shape(void **state)
 		{ "no interpreter", RUNTIME + off.runtime_interpreters_head, 0, 8, -ENOENT },
 		{ "one that is not there", RUNTIME + off.runtime_interpreters_head, 1ULL << 60, 8,
 		  -EFAULT },
-		{ "keys that are not there", MODULES + 16 + l->dict_keys, UINT64_MAX - 7, 8,
+		{ "keys that are not there", MODULES + 16 + OBJECT_DICT_KEYS, UINT64_MAX - 7, 8,
 		  -EFAULT },
 		{ "more entries than places", KEYS + 0x400 + l->keys_nentries, 9, 8, -EBADMSG },
 		{ "entries without end", KEYS + 0x400 + l->keys_nentries, INT64_MAX, 8, -EBADMSG },
 		{ "an index without end", KEYS + 0x400 + l->keys_size, 63, 1, -EBADMSG },
 		{ "no thread", KEYS + 0x400 + l->keys_indices + 8 + 24 + 16, 0, 8, -ENOENT },
 		{ "keys of text alone", KEYS + 0x400 + l->keys_kind, 1, 1, -ENOENT },
-		{ "a name of another type", NAME + 8, TYPE, 8, -ENOENT },
+		{ "a name of another type", NAME + 8, TYPE, 8, -EBADMSG },
 		{ "no name", NAME + off.str_length, 0, 8, -ENOENT },
 		{ "a name of no kind", NAME + off.str_state, 1u << off.str_compact_bit | 3 << 2, 4,
-		  -ENOENT },
-		{ "a name apart", NAME + off.str_state, 1 << 2, 4, -ENOENT },
+		  -EBADMSG },
+		{ "a name apart that is not there", NAME + off.str_state, 1 << 2, 4, -EFAULT },
 		{ "module gone", KEYS + l->keys_indices + 8 + 16 + 8, 0, 8, -ENOENT },
 	};
 	static struct memory m;
@@ -248,7 +249,7 @@ static void test_threading_name_of_another_shape(void **state)
 static void test_threading_name_ends(void **state)
 {
 	const struct py_offsets off = offsets_of(12);
-	const struct threading_layout *l = threading_layout_find(&off);
+	const struct object_layout *l = object_layout_find(&off);
 	struct threading_name name;
 	static struct memory m;
 	uint64_t active = 0;
