@@ -10,13 +10,14 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
+#include "inspect/process_tasks.h"
 #include "target/cgroup.h"
 #include "target/container_cgroup.h"
 
 struct dump_opts {
 	struct opt_u32_list pids;
 	const char *container;
-	bool all, children, json;
+	bool all, children, json, tasks;
 	unsigned int order;
 };
 
@@ -171,6 +172,21 @@ static int take_found(struct inspector *in, struct dump *d, pid_t pid, size_t *d
 	return -ENOMEM;
 }
 
+/* Of those whose threads were read. What stands in the way of their tasks is part of the output. */
+static int read_tasks(struct inspector *in, struct dump *d)
+{
+	for (size_t i = 0; i < d->items.len; i++) {
+		struct dump_item *item = &d->items.items[i];
+		int r = item->process ? process_tasks_read(in, item->process, &item->tasks) : 0;
+
+		if (r == -ENOMEM)
+			return r;
+		if (r < 0 && !(item->tasks_error = strdup(err_message(r))))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static void find_containers(struct dump *d)
 {
 	struct cgroup_namespace ours = { 0 };
@@ -193,6 +209,8 @@ static int read_all(const struct call *call, const struct dump_targets *t, struc
 	for (size_t i = 0; i < t->pids.len && r >= 0; i++)
 		r = i < t->named ? take_named(call, in, d, t->pids.items[i], &code)
 				 : take_found(in, d, t->pids.items[i], &denied);
+	if (r >= 0 && d->has_tasks)
+		r = read_tasks(in, d);
 	if (r < 0)
 		return r;
 	find_containers(d);
@@ -234,7 +252,9 @@ static void release(struct dump *d)
 {
 	for (size_t i = 0; i < d->items.len; i++) {
 		inspect_process_free(d->items.items[i].process);
+		inspect_tasks_release(&d->items.items[i].tasks);
 		free(d->items.items[i].error);
+		free(d->items.items[i].tasks_error);
 	}
 	vec_release(&d->items);
 	sources_free(d->sources);
@@ -244,7 +264,8 @@ static int dump(const struct call *call, const struct dump_opts *o)
 {
 	struct dump_targets targets = { 0 };
 	struct dump d = { .time_ns = clock_ns(CLOCK_REALTIME),
-			  .recent_first = o->order == RECENT_FIRST };
+			  .recent_first = o->order == RECENT_FIRST,
+			  .has_tasks = o->tasks };
 	int r = find_targets(o, &targets), code = EXIT_RUNTIME;
 
 	if (r < 0) {
@@ -277,6 +298,8 @@ static int run(struct call *call)
 		OPT_STR(0, "container", &o.container, "ID",
 			"processes of this container, by the first 12 digits of its id"),
 		OPT_FLAG(0, "children", &o.children, "also the children of -p that run Python"),
+		OPT_FLAG(0, "async", &o.tasks,
+			 "tasks of event loops (asyncio, uvloop, anyio, trio), as trees"),
 		OPT_GROUP("Output"),
 		OPT_ENUM(0, "order", &o.order, "ORDER", order_words,
 			 "of the calls of a stack (recent-last, as Python's own tracebacks)"),
@@ -319,6 +342,7 @@ const struct command command_dump = {
 		 "is shown as it was met, and it is said that its calls may not belong together.",
 	.examples = "pyebpf dump -p 412\twhere does it hang?\n"
 		    "pyebpf dump -p 412 --children\tand the processes that it has started?\n"
+		    "pyebpf dump --async -p 412\twhich task waits for which?\n"
 		    "pyebpf dump -a --json\tall Pythons of this machine, for programs",
 	.operands = "",
 	.run = run,
