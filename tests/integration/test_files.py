@@ -78,7 +78,7 @@ def test_other_formats_leave_nothing_behind(some_python, name, how, tmp_path):
     assert os.listdir(folder) == [], done
 
 
-@pytest.mark.parametrize("name", ["prof.svg", "prof.yaml", "important.py", "x.pyebpf.bak", "a/b.tar.gz"])
+@pytest.mark.parametrize("name", ["prof.png", "prof.yaml", "important.py", "x.pyebpf.bak", "a/b.tar.gz"])
 def test_unknown_suffix_is_a_usage_error(name, spin, tmp_path):
     done = record("-o", name, "--", *spin, cwd=tmp_path)
     assert done.returncode == 2 and os.path.basename(name) in done.stderr, done

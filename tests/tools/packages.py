@@ -16,6 +16,7 @@ PACKAGES = {
     "py-spy": ["py-spy>=0.4,<1"],
     "flask": ["flask>=3,<4"],
     "aiohttp": ["--no-binary", "aiohttp,multidict,yarl,frozenlist,propcache", "aiohttp>=3,<4"],
+    "async": ["trio>=0.22", "anyio>=4", "uvloop"],
     "pyinstaller": ["pyinstaller>=6,<7", "setuptools"],
 }
 

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
+#include "inspect/process_tasks.h"
 #include "inspect/stack_locals.h"
 #include "target/cgroup.h"
 #include "target/container_cgroup.h"
@@ -17,7 +18,7 @@
 struct dump_opts {
 	struct opt_u32_list pids;
 	const char *container;
-	bool all, children, json;
+	bool all, children, json, tasks;
 	unsigned int order;
 	unsigned int locals;
 	bool has_self, has_secrets;
@@ -177,6 +178,21 @@ static int take_found(struct inspector *in, struct dump *d, pid_t pid, size_t *d
 	return -ENOMEM;
 }
 
+/* Of those whose threads were read. What stands in the way of their tasks is part of the output. */
+static int read_tasks(struct inspector *in, struct dump *d)
+{
+	for (size_t i = 0; i < d->items.len; i++) {
+		struct dump_item *item = &d->items.items[i];
+		int r = item->process ? process_tasks_read(in, item->process, &item->tasks) : 0;
+
+		if (r == -ENOMEM)
+			return r;
+		if (r < 0 && !(item->tasks_error = strdup(err_message(r))))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static void find_containers(struct dump *d)
 {
 	struct cgroup_namespace ours = { 0 };
@@ -204,6 +220,8 @@ static int read_all(const struct call *call, const struct dump_targets *t, struc
 	for (size_t i = 0; i < t->pids.len && r >= 0; i++)
 		r = i < t->named ? take_named(call, in, d, t->pids.items[i], &code)
 				 : take_found(in, d, t->pids.items[i], &denied);
+	if (r >= 0 && d->has_tasks)
+		r = read_tasks(in, d);
 	if (r < 0)
 		return r;
 	find_containers(d);
@@ -245,7 +263,9 @@ static void release(struct dump *d)
 {
 	for (size_t i = 0; i < d->items.len; i++) {
 		inspect_process_free(d->items.items[i].process);
+		inspect_tasks_release(&d->items.items[i].tasks);
 		free(d->items.items[i].error);
+		free(d->items.items[i].tasks_error);
 	}
 	vec_release(&d->items);
 	sources_free(d->sources);
@@ -261,6 +281,7 @@ static int dump(const struct call *call, const struct dump_opts *o)
 	};
 	struct dump d = { .time_ns = clock_ns(CLOCK_REALTIME),
 			  .recent_first = o->order == RECENT_FIRST,
+			  .has_tasks = o->tasks,
 			  .locals = o->locals == LOCALS_NONE ? NULL : &locals };
 	int r = find_targets(o, &targets), code = EXIT_RUNTIME;
 
@@ -294,6 +315,8 @@ static int run(struct call *call)
 		OPT_STR(0, "container", &o.container, "ID",
 			"processes of this container, by the first 12 digits of its id"),
 		OPT_FLAG(0, "children", &o.children, "also the children of -p that run Python"),
+		OPT_FLAG(0, "async", &o.tasks,
+			 "tasks of event loops (asyncio, uvloop, anyio, trio), as trees"),
 		OPT_GROUP("Local variables"),
 		OPT_ENUM(0, "locals", &o.locals, "HOW", locals_words,
 			 "also arguments and local variables, their values shortened, or full",
@@ -346,6 +369,7 @@ const struct command command_dump = {
 	.examples = "pyebpf dump -p 412\twhere does it hang?\n"
 		    "pyebpf dump -p 412 --children\tand the processes that it has started?\n"
 		    "pyebpf dump -p 412 --locals\tand with which arguments?\n"
+		    "pyebpf dump --async -p 412\twhich task waits for which?\n"
 		    "pyebpf dump -a --json\tall Pythons of this machine, for programs",
 	.operands = "",
 	.run = run,

@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "base/json.h"
 #include "base/vec.h"
 #include "cmd/terminal.h"
 #include "inspect/process.h"
 #include "inspect/sources.h"
+#include "inspect/tasks.h"
 #include "target/container.h"
 
 /* The parts of `pyebpf dump`; its option table is in dump.c. */
@@ -21,6 +23,8 @@ struct dump_item {
 	struct inspect_process *process; /* NULL: it could not be read */
 	char *error;                     /* why; NULL: it was */
 	struct container container;
+	struct inspect_tasks tasks; /* with --async */
+	char *tasks_error;          /* why there are none; NULL: they were read */
 };
 
 struct dump {
@@ -28,6 +32,7 @@ struct dump {
 	struct sources *sources;
 	uint64_t time_ns;                    /* since 1970 */
 	bool recent_first;                   /* the most recent call of a stack */
+	bool has_tasks;                      /* --async: tasks in the place of threads */
 	const struct locals_options *locals; /* NULL: without local variables */
 };
 
@@ -36,6 +41,16 @@ int dump_text(const struct terminal *t, const struct dump *d, const struct dump_
 
 /* All of them, "pyebpf-dump/1". 0, -EIO or -ENOMEM. */
 int dump_json(FILE *out, const struct dump *d);
+
+/* The folder in which a program's own modules are looked for: that of its script. */
+struct dump_script {
+	const char *folder; /* its first len bytes, the last slash included */
+	size_t len;         /* 0: there is none */
+};
+
+/* The key `module` of a frame of Python code. 0 or -ENOMEM. */
+int dump_json_module(struct json *j, const struct dump_script *script, const char *file,
+		     size_t len);
 
 /* "running", ...: as in JSON. */
 const char *dump_state_word(enum thread_state state);

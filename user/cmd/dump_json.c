@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/strbuf.h"
 #include "cmd/dump.h"
+#include "cmd/dump_tasks.h"
 #include "collect/wait_words.h"
 #include "inspect/locals.h"
 #include "profile/module.h"
@@ -25,13 +26,7 @@ static void put_line(struct json *j, const char *key, int value, int least)
 	value < least ? json_null(j) : json_i64(j, value);
 }
 
-/* The folder in which a program's own modules are looked for: that of its script. */
-struct script {
-	const char *folder; /* its first len bytes, the last slash included */
-	size_t len;         /* 0: there is none */
-};
-
-static struct script find_script(const struct inspect_process *p)
+static struct dump_script find_script(const struct inspect_process *p)
 {
 	for (size_t i = 0; i < p->thread_count; i++) {
 		const struct inspect_thread *t = &p->threads[i];
@@ -42,23 +37,22 @@ static struct script find_script(const struct inspect_process *p)
 
 			if (!strcmp(f->name, "<module>") && slash && *f->file != '<' &&
 			    !module_library_root(f->file, f->file_len))
-				return (struct script){ f->file, (size_t)(slash - f->file) + 1 };
+				return (struct dump_script){ f->file,
+							     (size_t)(slash - f->file) + 1 };
 		}
 	}
-	return (struct script){ 0 };
+	return (struct dump_script){ 0 };
 }
 
-static int put_module(struct json *j, const struct script *script, const struct inspect_frame *f)
+int dump_json_module(struct json *j, const struct dump_script *script, const char *file, size_t len)
 {
 	_cleanup_(strbuf_releasep) struct strbuf name = STRBUF_INIT;
-	size_t root = module_library_root(f->file, f->file_len);
-	int r = 0;
+	size_t root = module_library_root(file, len);
+	int r;
 
-	if (!root && script->len && f->file_len > script->len &&
-	    !memcmp(f->file, script->folder, script->len))
+	if (!root && script->len && len > script->len && !memcmp(file, script->folder, script->len))
 		root = script->len;
-	if (f->identity)
-		r = module_put_name(f->file, f->file_len, root, &name);
+	r = module_put_name(file, len, root, &name);
 	json_key_string(j, "module", name.len ? strbuf_str(&name) : NULL);
 	return r;
 }
@@ -84,9 +78,10 @@ static void put_locals(struct json *j, const struct inspect_frame *f)
 	json_end(j);
 }
 
-static int put_frame(struct json *j, const struct script *script, const struct inspect_frame *f)
+static int put_frame(struct json *j, const struct dump_script *script,
+		     const struct inspect_frame *f)
 {
-	int r;
+	int r = 0;
 
 	json_object(j);
 	json_key(j, "name");
@@ -95,7 +90,10 @@ static int put_frame(struct json *j, const struct script *script, const struct i
 	json_string_len(j, f->file, f->file_len);
 	put_line(j, "line", f->at.line, 1);
 	json_key_string(j, "type", "python");
-	r = put_module(j, script, f);
+	if (f->identity)
+		r = dump_json_module(j, script, f->file, f->file_len);
+	else
+		json_key_string(j, "module", NULL);
 	put_locals(j, f);
 	put_line(j, "end_line", f->at.end_line, 1);
 	put_line(j, "column", f->at.column, 0);
@@ -121,7 +119,8 @@ static void put_lock(struct json *j, const struct inspect_lock *lock)
 	json_end(j);
 }
 
-static int put_thread(struct json *j, const struct script *script, const struct inspect_thread *t)
+static int put_thread(struct json *j, const struct dump_script *script,
+		      const struct inspect_thread *t)
 {
 	int r = 0;
 
@@ -162,7 +161,7 @@ static void put_cycle(struct json *j, const struct inspect_process *p,
 static int put_process(struct json *j, const struct dump_item *item)
 {
 	const struct inspect_process *p = item->process;
-	const struct script script = p ? find_script(p) : (struct script){ 0 };
+	const struct dump_script script = p ? find_script(p) : (struct dump_script){ 0 };
 	char version[VERSION_TEXT_BYTES];
 	int r = 0;
 
@@ -175,20 +174,22 @@ static int put_process(struct json *j, const struct dump_item *item)
 		version_format(p->runtime.version, version);
 	json_key_string(j, "python", p ? version : NULL);
 	json_key_string(j, "container", *item->container.id ? item->container.id : NULL);
-	json_key_string(j, "error", item->error);
+	json_key_string(j, "error", item->error ? item->error : item->tasks_error);
 	json_key(j, "threads");
 	json_array(j);
 	for (size_t i = 0; p && i < p->thread_count && r >= 0; i++)
 		r = put_thread(j, &script, &p->threads[i]);
 	json_end(j);
 	json_key(j, "tasks");
-	json_array(j);
-	json_end(j);
+	if (r >= 0)
+		r = dump_json_tasks(j, &item->tasks, &script);
 	json_key(j, "deadlocks");
 	json_array(j);
 	for (size_t i = 0; p && i < p->cycles.len; i++)
 		put_cycle(j, p, &p->cycles.items[i]);
 	json_end(j);
+	dump_json_task_cycles(j, &item->tasks);
+	json_key_u64(j, "tasks_unreadable", item->tasks.unreadable);
 	json_end(j);
 	return r;
 }

@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "cmd/carets.h"
 #include "cmd/dump.h"
+#include "cmd/dump_tasks.h"
 #include "collect/wait_words.h"
 #include "inspect/stack_locals.h"
 #include "symbolize/code.h"
@@ -443,11 +444,36 @@ static int put_process(struct printer *p, const struct dump_item *item)
 	return r;
 }
 
+static int put_tasks(struct printer *p, const struct dump_item *item)
+{
+	struct line *l = &p->line;
+	int r = put_process(p, item);
+
+	if (r < 0 || (r = line_end(l)) < 0)
+		return r;
+	if (item->tasks_error) {
+		line_put(l, STYLE_WARM, item->tasks_error);
+		return line_end(l);
+	}
+	if (!item->tasks.loops.len && !item->tasks.unreadable) {
+		line_put(l, STYLE_PLAIN, "no tasks: no loop of asyncio or trio has one");
+		return line_end(l);
+	}
+	return dump_tasks_print(l->t, &item->tasks);
+}
+
 int dump_text(const struct terminal *t, const struct dump *d, const struct dump_item *item)
 {
 	struct printer p = { .line = LINE_INIT(t), .dump = d, .process = item->process };
 	struct groups groups = { 0 };
-	int r = find_groups(p.process, &groups);
+	int r;
+
+	if (d->has_tasks) {
+		r = put_tasks(&p, item);
+		line_release(&p.line);
+		return r;
+	}
+	r = find_groups(p.process, &groups);
 
 	if (r >= 0)
 		r = put_process(&p, item);

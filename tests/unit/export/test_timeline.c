@@ -42,6 +42,7 @@ static void test_all_that_is_kept(void **state)
 	_cleanup_(timeline_release) struct timeline t = { 0 };
 	struct timeline_cursor c;
 
+	(void)state;
 	for (size_t i = 0; i < 4; i++)
 		add(&t, p, samples[i]);
 	assert_int_equal(timeline_finish(&t, p), 0);
@@ -69,6 +70,7 @@ static void test_order(void **state)
 	_cleanup_(timeline_release) struct timeline t = { 0 };
 	uint64_t count = 0, last_time = 0, last_stack = 0;
 
+	(void)state;
 	for (uint32_t i = 0; i < FAR; i++) {
 		uint32_t late = i % 7 == 0 && i > 10000 ? 10000 : 0;
 
@@ -101,6 +103,7 @@ static void test_lists(void **state)
 	struct sample_kind bytes = { .name = 1, .period = 1, .unit = UNIT_BYTES };
 	uint16_t kind;
 
+	(void)state;
 	add(&t, p, (struct sample){ .value = 1, .thread = 2 });
 	assert_int_equal(profile_add_kind(p, &bytes, &kind), 0);
 	add(&t, p, (struct sample){ .value = 4096, .thread = 0, .kind = kind });

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef INSPECT_TASKS_H
+#define INSPECT_TASKS_H
+
+/*
+ * The tasks of a process: of asyncio's loops, uvloop and anyio on them, and of trio, with what each
+ * waits for, as its memory says it. The process is not stopped: all is read while its loops rest,
+ * or said to be uncertain.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/vec.h"
+#include "bpf/events.h"
+#include "inspect/code_object.h"
+#include "inspect/walker.h"
+
+#define TASKS_MAX 1000000         /* of a process; more are not shown */
+#define TASK_READS_MAX (1u << 28) /* of objects of a process */
+
+enum task_state {
+	TASK_WAITING,
+	TASK_READY, /* waits for nothing but its turn */
+	TASK_RUNNING,
+};
+
+struct task_frame {
+	const char *name, *file; /* UTF-8 */
+	const char *own_name;    /* without what it is defined in */
+	uint64_t frame;          /* its address; 0: of a traceback */
+	int line;                /* >= 1 */
+};
+
+struct inspect_task {
+	uint64_t id; /* address of the task */
+	const char *name;
+	const char *coroutine; /* that the task runs; "" where it cannot be told */
+	const char *waits_for; /* for people; NULL: for nothing */
+	uint32_t loop;
+	enum task_state state;
+	/* In the frames: of its coroutines, root first; where it was made, if the loop noted that
+	 */
+	uint32_t frames, frames_len;
+	uint32_t created, created_len;
+	uint32_t awaited_by, awaited_by_len; /* in the links: tasks that wait for it */
+};
+
+struct inspect_loop {
+	uint64_t id;        /* its address */
+	const char *type;   /* of its class */
+	uint64_t ident;     /* pthread_self() of its thread; 0: not known, or it does not run */
+	pid_t tid;          /* the same, 0: not known */
+	bool is_consistent; /* it did not run while its tasks were read */
+};
+
+/* Tasks of which each waits for the one behind it, and the last for the first. */
+struct task_cycle {
+	uint32_t first, len; /* in the links */
+};
+
+struct inspect_tasks {
+	VEC(struct inspect_task) tasks;
+	VEC(struct inspect_loop) loops;
+	VEC(struct task_frame) frames;
+	VEC(uint32_t) links; /* places of tasks */
+	VEC(struct task_cycle) cycles;
+	struct code_objects codes; /* that have the texts */
+	uint32_t unreadable;       /* tasks that are left out */
+	bool is_cut;               /* there are more than may be read */
+};
+
+void inspect_tasks_release(struct inspect_tasks *t);
+
+/* A process. read: len bytes at addr, up to PAGES_BLOCK_BYTES; 0 or a negative errno. */
+struct tasks_process {
+	int (*read)(void *arg, uint64_t addr, void *buf, size_t len);
+	void *arg;
+	const struct py_offsets *off;
+	uint64_t runtime;   /* of its _PyRuntime */
+	uint32_t reads_max; /* of objects: TASK_READS_MAX */
+	bool is_uncached;   /* for tests: read() is asked for just what is needed, each time */
+	const uint64_t *asyncio_debug; /* ASYNCIO_DEBUG_WORDS words of .AsyncioDebug, or NULL */
+	/*
+	 * The Python frames of the thread with this pthread_self(), leaf first, borrowed until the
+	 * next call. 0, or a negative errno: it does not stand still. NULL: no stacks are to be
+	 * had.
+	 */
+	int (*walk)(void *arg, uint64_t ident, const struct walk_frame **frames, uint32_t *depth);
+};
+
+/*
+ * The tasks as they are, or seem to be, if the process runs meanwhile. *out is filled as far as it
+ * was read, and is to be released in any case. 0, -ENOTSUP with a message for a version whose tasks
+ * are not known, -ENOMEM, or what read() said of the process itself.
+ */
+int tasks_collect(const struct tasks_process *p, struct inspect_tasks *out);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "inspect/trio.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define RUN_VARIABLES_MAX 32 /* of run(), of which one is the runner */
+
+/* --- tasks ------------------------------------------------------------------------------------ */
+
+/* The value of an attribute, 0 if it is not there, or None. */
+static int get_attribute(struct task_reader *t, uint64_t object, const char *name, uint64_t *out)
+{
+	struct object_reader *r = &t->awaits.objects;
+	enum object_kind kind;
+	uint64_t value;
+	int e = object_attribute(r, object, name, &value);
+
+	if (e == -ENOENT ||
+	    (!e && !(e = object_kind(&t->awaits.kinds, r, value, &kind)) && kind == KIND_NONE))
+		value = 0;
+	else if (e < 0)
+		return e;
+	*out = value;
+	return 0;
+}
+
+/* The task whose nursery it is in waits for it, sooner or later. */
+static int add_parent(struct task_reader *t, uint64_t task)
+{
+	uint64_t nursery, parent = 0;
+	int e = get_attribute(t, task, "_parent_nursery", &nursery);
+
+	if (!e && nursery)
+		e = get_attribute(t, nursery, "_parent_task", &parent);
+	return e < 0 || !parent ? e : task_reader_edge(t, task, parent);
+}
+
+static int read_task(struct task_reader *t, uint64_t object)
+{
+	struct task_source source = { .id = object, .loop = t->runner };
+	enum object_kind kind;
+	uint64_t next;
+	int e;
+
+	if ((e = object_kind(&t->awaits.kinds, &t->awaits.objects, object, &kind)) < 0)
+		return e;
+	if (kind != KIND_TRIO_TASK)
+		return -EBADMSG;
+	if ((e = get_attribute(t, object, "coro", &source.coro)) < 0 ||
+	    (e = get_attribute(t, object, "name", &source.name)) < 0 ||
+	    (e = get_attribute(t, object, "_next_send_fn", &next)) < 0)
+		return e;
+	source.is_ready = next != 0;
+	e = task_reader_add(t, &source);
+	return e < 0 ? e : add_parent(t, object);
+}
+
+static int add_task(struct object_reader *r, uint64_t object, void *arg)
+{
+	struct task_reader *t = arg;
+	int e;
+
+	(void)r;
+	if (address_map_get(&t->task_places, object) != ADDRESS_NONE)
+		return 0;
+	e = read_task(t, object);
+	if (task_reader_stops(e))
+		return e;
+	t->out->unreadable += e < 0;
+	return 0;
+}
+
+/* --- loops ------------------------------------------------------------------------------------ */
+
+/* trio.run() is this frame. */
+static int is_run(struct task_reader *t, const struct walk_frame *frame)
+{
+	static const char file[] = "/trio/_core/_run.py";
+	const struct code_object *code;
+	size_t len;
+
+	if (code_objects_get(&t->out->codes, &t->awaits.objects, frame->code, &code) < 0 ||
+	    strcmp(code->own_name, "run") != 0)
+		return 0;
+	len = strlen(code->file);
+	return len >= sizeof(file) - 1 && !strcmp(code->file + len - (sizeof(file) - 1), file);
+}
+
+/* Its variable that is a Runner. 0: none. */
+static int find_runner(struct task_reader *t, uint64_t frame, uint64_t *runner)
+{
+	enum object_kind kind;
+	uint64_t value;
+
+	for (unsigned int i = 0; i < RUN_VARIABLES_MAX; i++) {
+		if (await_argument(&t->awaits, frame, i, &value) < 0)
+			break;
+		if (value && !object_kind(&t->awaits.kinds, &t->awaits.objects, value, &kind) &&
+		    kind == KIND_TRIO_RUNNER) {
+			*runner = value;
+			return 0;
+		}
+	}
+	return t->awaits.objects.reads_left ? -ENOENT : -E2BIG;
+}
+
+static int read_runner(struct task_reader *t, uint64_t ident)
+{
+	uint64_t tasks;
+	int e = get_attribute(t, t->runner, "tasks", &tasks);
+
+	if (!e && tasks)
+		e = object_set_each(&t->awaits.objects, tasks, add_task, t);
+	if (!e)
+		task_reader_set_thread(t, t->runner, ident);
+	return e;
+}
+
+static int read_thread(struct task_reader *t, uint64_t tstate)
+{
+	struct object_reader *r = &t->awaits.objects;
+	const struct walk_frame *frames;
+	uint64_t ident;
+	uint32_t depth;
+	int e = object_get_pointer(r, tstate + r->off->tstate_thread_id, &ident);
+
+	if (e < 0 || (e = t->process->walk(t->process->arg, ident, &frames, &depth)) < 0)
+		return e;
+	for (uint32_t i = 0; i < depth; i++) {
+		if (!is_run(t, &frames[i]))
+			continue;
+		e = find_runner(t, frames[i].frame, &t->runner);
+		return e < 0 ? e : read_runner(t, ident);
+	}
+	return 0;
+}
+
+static int read_interpreter(struct task_reader *t, uint64_t interp)
+{
+	uint64_t run;
+	int e = object_global(&t->awaits.objects, interp, "trio._core._run", "unrolled_run", &run);
+
+	return e < 0 ? e : task_reader_each_thread(t, interp, read_thread);
+}
+
+int trio_read(struct task_reader *t)
+{
+	return t->process->walk ? task_reader_each_interpreter(t, read_interpreter) : 0;
+}
