@@ -13,9 +13,10 @@
 #define BUDGET_SHARE 4        /* of a CPU: a quarter, */
 #define BUDGET_SHARE_SMALL 16 /* and for what any program does all the time */
 #define BUDGET_MAX_NS 25000000
-#define SPENT_MAX_NS 5000000 /* by one sample; what took longer is a hypervisor's, or interrupts' \
-			      */
-#define EVENTS_SKIPPED 15    /* in a row, as long as what that takes is no more than 25 ms */
+#define SPENT_MAX_NS                                                                           \
+	5000000           /* by one sample; what took longer is a hypervisor's, or interrupts' \
+			   */
+#define EVENTS_SKIPPED 15 /* in a row, as long as what that takes is no more than 25 ms */
 
 static __always_inline struct skipped *skipped_of(struct cpu_state *c, __u32 event)
 {
