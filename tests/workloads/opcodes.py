@@ -66,7 +66,7 @@ def call(end):
 HOT = {
     add_ints: (4, 0.2, {6: "BINARY_ADD", 11: "BINARY_OP_ADD_INT"}),
     join_texts: (4, 0.8, {6: "BINARY_ADD", 11: "BINARY_OP_ADD_UNICODE"}),
-    look_up: (4, 0.5, {6: "BINARY_SUBSCR", 11: "BINARY_SUBSCR_DICT", 14: "BINARY_OP_SUBSCR_DICT"}),
+    look_up: (4, 0.2, {6: "BINARY_SUBSCR", 11: "BINARY_SUBSCR_DICT", 14: "BINARY_OP_SUBSCR_DICT"}),
     extended: (6, 0.8, {6: "LOAD_ATTR", 11: "LOAD_ATTR_ADAPTIVE", 12: "LOAD_ATTR",
                          13: None}),  # noqa: F821 - made by exec(); from 3.13 on it is fast
     # From 3.12 on the list is freed when its frame is gone, by the instruction that called.
