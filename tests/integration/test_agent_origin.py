@@ -66,8 +66,10 @@ def test_process_that_ends_before_its_window(some_python, tmp_path):
                 wait_until(lambda: cpu_seconds(target.pid) > 2, PATIENCE, "it is sampled")
             assert not os.path.exists("/proc/%d" % target.pid)
             agent.stop()
-        labels = engine.labels_of(SERVICE)
-    assert (labels["container_id"], labels["pod_uid"]) == (CONTAINER, POD)
+        places = {(labels.get("container_id"), labels.get("pod_uid"))
+                  for (name, _), labels in zip(engine.stored, engine.labels) if name == SERVICE}
+    # On a crowded CPU its first ticks may come before anybody knows where it runs.
+    assert (CONTAINER, POD) in places and places <= {(CONTAINER, POD), (None, None)}, places
 
 
 def test_units_name_services(some_python, tmp_path):
