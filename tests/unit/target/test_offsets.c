@@ -113,7 +113,7 @@ static void test_offsets_check_names_the_bad_field(void **state)
 		CASE(interp_threads_head, 0x030812f0, UINT32_MAX - 7),
 		CASE(tstate_thread_id, 0x030812f0, 264),
 		CASE(tstate_frame, 0x030c01f0, 148),
-		CASE(tstate_executor, 0x030c01f0, 152),
+		CASE(tstate_executor, 0x030c01f0, 216),
 		CASE(tstate_size, 0x030812f0, 513),
 		CASE(tstate_status, 0x030c01f0, OFF_NONE),
 		CASE(cframe_current, 0x030c01f0, OFF_NONE),
