@@ -120,21 +120,20 @@ def test_stretches_without_a_gil(tmp_path):
 MIXED_T0 = 0.01
 
 
-def check_mixed(samples, truth, switches_s=0.0):
-    """Spans of any length: their sums by function, and how many were kept for that. switches_s: what the
-    switches themselves may take, where a CPU is slow."""
+def check_mixed(samples, truth, t0=MIXED_T0):
+    """Spans of any length: their sums by function, and how many were kept for that."""
     waited, variance, all_waited = collections.Counter(), collections.Counter(), 0
     for stretch in truth["stretches"]:
         length = stretch["wall"] - stretch["cpu"]
         waited[stretch["function"]] += length
-        variance[stretch["function"]] += max(length * (MIXED_T0 - length), 0)
+        variance[stretch["function"]] += max(length * (t0 - length), 0)
     for function, seconds in waited.items():
         told = seconds_by(filter(is_in(function), samples), kind)["off-cpu",]
-        off = 4 * math.sqrt(variance[function]) + NEAR * seconds + switches_s
+        off = 4 * math.sqrt(variance[function]) + NEAR * seconds
         assert abs(told - seconds) < off, (function, told, seconds, off)
         all_waited += seconds
     kept = sum(reason(s) == "sleep" for s in samples)
-    assert kept < len(truth["stretches"]) / 2 and kept < 1.5 * all_waited / MIXED_T0 + 30, kept
+    assert kept < len(truth["stretches"]) / 2 and kept < 1.5 * all_waited / t0 + 30, kept
 
 
 def record_mixed(python, output, count):

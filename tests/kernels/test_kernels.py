@@ -31,7 +31,7 @@ PYEBPF = os.path.abspath(os.environ.get("PYEBPF")
 HZ = 199
 BOOT_SECONDS = 600  # all steps of one kernel; 90 s on two idle CPUs
 START_S = 0.4  # what an emulated CPU takes to start to record, at most
-HELD_BY_OTHERS = 0.3  # of waits for the GIL, for those that start and end threads, slowly
+HELD_BY_OTHERS = 0.15  # of waits for the GIL, for those that start and end threads, slowly
 EMULATED_LOSS = 0.25  # of the ticks, which come while the slow sampler of an emulated CPU runs
 TOO_OLD = {"5.10"}
 LOOPS_SINCE, TASK_WORK_SINCE = (5, 17), (6, 18)
@@ -246,7 +246,7 @@ def test_waits(waiting, tmp_path):
 
 def test_waits_of_any_length(waiting, tmp_path):
     truth, samples, _ = waited(waiting, "mixed", tmp_path)
-    test_time.check_mixed(samples, truth, test_time.NEAR_S)
+    test_time.check_mixed(samples, truth)
 
 
 def test_waits_for_the_gil(waiting, tmp_path):
