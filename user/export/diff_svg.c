@@ -30,40 +30,27 @@ static const struct svg_colour colours[DIFF_CLASS_COUNT] = {
 	[DIFF_REMOVED] = { "#be99ff", "#2a1250", NULL, true },
 };
 
-struct graph {
-	const struct diff *d;
-	VEC(struct svg_box) boxes;
-	VEC(size_t) nodes; /* of each box */
+/* By node; what only base has is not there. */
+struct boxes {
+	struct svg_box *items; /* a VEC */
+	size_t len;
+	size_t cap;
 };
 
-static void graph_release(struct graph *g)
+static void boxes_release(struct boxes *b)
 {
-	vec_release(&g->boxes);
-	vec_release(&g->nodes);
+	vec_release(b);
 }
 
-/* What only base has is not drawn. */
-static int make_boxes(struct graph *g)
+static int make_boxes(const struct diff *d, struct boxes *out)
 {
-	const struct diff *d = g->d;
-	_cleanup_(freep) double *next = calloc(d->node_count, sizeof(*next));
-	_cleanup_(freep) uint32_t *depth = calloc(d->node_count, sizeof(*depth));
-	int r = next && depth ? 0 : -ENOMEM;
+	int r = 0;
 
 	for (size_t i = 0; i < d->node_count && !r; i++) {
 		const struct diff_node *n = &d->nodes[i];
-		struct svg_box box = { .width = (double)n->total,
-				       .colour = i ? n->class : d->total.class };
+		struct svg_box box = { (double)n->total, n->parent, i ? n->class : d->total.class };
 
-		if (i) {
-			box.x = next[n->parent];
-			depth[i] = box.depth = depth[n->parent] + 1;
-			next[n->parent] += box.width;
-		}
-		next[i] = box.x;
-		if (!n->total)
-			continue;
-		r = vec_push(&g->boxes, box) ?: vec_push(&g->nodes, i);
+		r = vec_push(out, box);
 	}
 	return r;
 }
@@ -79,9 +66,8 @@ static void put_amounts(struct strbuf *out, const struct diff *d, double before,
 
 static int put_title(const void *arg, size_t i, struct strbuf *out)
 {
-	const struct graph *g = arg;
-	const struct diff *d = g->d;
-	const struct diff_node *n = &d->nodes[g->nodes.items[i]];
+	const struct diff *d = arg;
+	const struct diff_node *n = &d->nodes[i];
 	const struct diff_function *f;
 	size_t len;
 	const char *text;
@@ -120,10 +106,10 @@ static void put_gone(struct strbuf *out, const struct diff *d)
 static int write_svg(const struct diff_report *r, FILE *out)
 {
 	_cleanup_(strbuf_releasep) struct strbuf subtitle = STRBUF_INIT, title = STRBUF_INIT;
-	_cleanup_(graph_release) struct graph g = { .d = r->diff };
+	_cleanup_(boxes_release) struct boxes boxes = { 0 };
 	const struct diff *d = r->diff;
 	struct svg_colour shown[DIFF_CLASS_COUNT];
-	int e = make_boxes(&g);
+	int e = make_boxes(d, &boxes);
 
 	if (e < 0)
 		return e;
@@ -141,13 +127,12 @@ static int write_svg(const struct diff_report *r, FILE *out)
 		&(struct svg_picture){
 			.title = strbuf_str(&title),
 			.subtitle = strbuf_str(&subtitle),
-			.width = (double)d->nodes[0].total,
 			.colours = shown,
 			.colour_count = DIFF_CLASS_COUNT,
-			.boxes = g.boxes.items,
-			.box_count = g.boxes.len,
+			.boxes = boxes.items,
+			.box_count = boxes.len,
 			.put_title = put_title,
-			.arg = &g,
+			.arg = d,
 		},
 		out);
 }

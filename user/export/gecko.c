@@ -84,11 +84,8 @@ static void release(struct exporting *x)
 static int take(struct exporting *x)
 {
 	struct gecko *g = x->state;
-	int r = 0;
 
-	for (size_t i = 0; i < x->p->samples.len && !r; i++)
-		r = timeline_add(&g->timeline, x->p, x->kinds, &x->p->samples.items[i]);
-	return r;
+	return timeline_add(&g->timeline, x->p, x->kinds);
 }
 
 /* --- what is shared --------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/units.h"
 #include "base/utf8.h"
 #include "export/escape.h"
@@ -207,13 +208,43 @@ static void put_rect(struct strbuf *out, double x, uint32_t y, double width)
 	strbuf_appendf(out, " height=\"%d\"", ROW - 1);
 }
 
-/* text: room for the title. */
-static int put_box(struct strbuf *out, const struct svg_picture *p, size_t i, double x,
-		   double width, struct strbuf *text)
+/* Where a box is, in 1/1200 of the picture and rows. */
+struct place {
+	double x, width;
+	double next; /* where the next box on it begins */
+	uint32_t depth;
+};
+
+static struct place *find_places(const struct svg_picture *p)
 {
-	const struct svg_box *b = &p->boxes[i];
-	uint32_t y = HEAD + b->depth * ROW;
-	size_t room = (size_t)((width - 5 > 0 ? width - 5 : 0) / CHARACTER), first;
+	double whole = p->box_count ? p->boxes[0].width : 0;
+	double scale = whole > 0 ? (WIDTH - 2 * MARGIN) / whole : 0;
+	struct place *places = calloc(p->box_count + 1, sizeof(*places));
+
+	for (size_t i = 0; places && i < p->box_count; i++) {
+		struct place *on = &places[p->boxes[i].parent], *at = &places[i];
+
+		at->width = p->boxes[i].width;
+		if (i) {
+			at->x = on->next;
+			at->depth = on->depth + 1;
+			on->next += at->width;
+		}
+		at->next = at->x;
+	}
+	for (size_t i = 0; places && i < p->box_count; i++) {
+		places[i].x *= scale;
+		places[i].width *= scale;
+	}
+	return places;
+}
+
+/* text: room for the title. */
+static int put_box(struct strbuf *out, const struct svg_picture *p, size_t i,
+		   const struct place *at, struct strbuf *text)
+{
+	uint32_t colour = p->boxes[i].colour, y = HEAD + at->depth * ROW;
+	size_t room = (size_t)((at->width - 5 > 0 ? at->width - 5 : 0) / CHARACTER), first;
 	int r;
 
 	strbuf_truncate(text, 0);
@@ -224,35 +255,33 @@ static int put_box(struct strbuf *out, const struct svg_picture *p, size_t i, do
 	strbuf_puts(out, "<g><title>");
 	put_xml(out, strbuf_str(text), text->len);
 	strbuf_puts(out, "</title>");
-	put_rect(out, x, y, width);
-	strbuf_appendf(out, " class=\"c%u\"/>", b->colour);
+	put_rect(out, at->x, y, at->width);
+	strbuf_appendf(out, " class=\"c%u\"/>", colour);
 	if (room >= 3) {
 		strbuf_puts(out, "<text");
-		put_figure(out, "x", x + 3);
+		put_figure(out, "x", at->x + 3);
 		strbuf_appendf(out, " y=\"%u\">", y + 12);
 		put_shortened(out, strbuf_str(text), first, room);
 		strbuf_puts(out, "</text>");
 	}
-	if (p->colours[b->colour].is_hatched) {
-		put_rect(out, x, y, width);
+	if (p->colours[colour].is_hatched) {
+		put_rect(out, at->x, y, at->width);
 		strbuf_puts(out, " fill=\"url(#hatched)\" pointer-events=\"none\"/>");
 	}
 	return strbuf_puts(out, "</g>\n");
 }
 
-static int put_boxes(const struct svg_picture *p, double scale, FILE *out)
+static int put_boxes(const struct svg_picture *p, const struct place *places, FILE *out)
 {
 	_cleanup_(strbuf_releasep) struct strbuf line = STRBUF_INIT, text = STRBUF_INIT;
 	int r = 0;
 
 	fprintf(out, "<svg x=\"%d\" id=\"graph\">\n", MARGIN);
 	for (size_t i = 0; i < p->box_count && !r; i++) {
-		const struct svg_box *b = &p->boxes[i];
-
-		if (b->width * scale < SVG_NARROWEST)
+		if (places[i].width < SVG_NARROWEST)
 			continue;
 		strbuf_truncate(&line, 0);
-		r = put_box(&line, p, i, b->x * scale, b->width * scale, &text);
+		r = put_box(&line, p, i, &places[i], &text);
 		fwrite(strbuf_str(&line), 1, line.len, out);
 	}
 	fputs("</svg>\n", out);
@@ -262,22 +291,24 @@ static int put_boxes(const struct svg_picture *p, double scale, FILE *out)
 int svg_write(const struct svg_picture *p, FILE *out)
 {
 	_cleanup_(strbuf_releasep) struct strbuf head = STRBUF_INIT;
-	double scale = p->width > 0 ? (WIDTH - 2 * MARGIN) / p->width : 0;
+	_cleanup_(freep) struct place *places = find_places(p);
 	uint32_t depth = 0;
 	size_t narrow = 0;
 	int r;
 
+	if (!places)
+		return -ENOMEM;
 	for (size_t i = 0; i < p->box_count; i++) {
-		if (p->boxes[i].width * scale < SVG_NARROWEST)
-			narrow++;
-		else if (p->boxes[i].depth > depth)
-			depth = p->boxes[i].depth;
+		if (places[i].width < SVG_NARROWEST)
+			narrow += p->boxes[i].width > 0;
+		else if (places[i].depth > depth)
+			depth = places[i].depth;
 	}
 	put_head(&head, p, depth, narrow);
 	if (strbuf_error(&head))
 		return -ENOMEM;
 	fwrite(head.bytes, 1, head.len, out);
-	r = put_boxes(p, scale, out);
+	r = put_boxes(p, places, out);
 	fputs("<script><![CDATA[\n", out);
 	fwrite(svg_script, 1, sizeof(svg_script), out);
 	fputs("]]></script>\n</svg>\n", out);

@@ -24,19 +24,19 @@ struct svg_colour {
 	bool is_hatched;
 };
 
+/* Those that lie on one box stand side by side, in their order. */
 struct svg_box {
-	double x, width; /* of the picture's `width` */
-	uint32_t depth;  /* 0: the root */
+	double width;    /* of that of the root, box 0; 0: it is not there */
+	uint32_t parent; /* index of the box that it lies on, which is lower; of the root 0 */
 	uint32_t colour; /* index */
 };
 
 struct svg_picture {
 	const char *title;    /* foreign */
 	const char *subtitle; /* ours */
-	double width;
 	const struct svg_colour *colours;
 	size_t colour_count;
-	const struct svg_box *boxes; /* in preorder, the root first */
+	const struct svg_box *boxes; /* in preorder */
 	size_t box_count;
 
 	/* Appends the title of a box: its name, a line feed, more lines. Foreign. 0 or -ENOMEM. */
@@ -44,7 +44,8 @@ struct svg_picture {
 	const void *arg;
 };
 
-/* Boxes narrower than this are left out, in 1/1200 of the picture; how many is said in it. */
+/* Boxes narrower than this, but not 0, are left out, in 1/1200 of the picture; how many is said in
+ * it. */
 #define SVG_NARROWEST 0.1
 
 /* 0 or -ENOMEM; errors of the stream are left to whoever closes it. */

@@ -83,24 +83,14 @@ static uint32_t colour_of(const struct graph *g, const struct calltree_node *n)
 	}
 }
 
-/* Siblings one beside the other, behind them what is their caller's own. */
 static int make_boxes(struct graph *g)
 {
-	const struct calltree_node *nodes = g->tree->nodes;
-	size_t count = g->tree->node_count;
-	_cleanup_(freep) double *next = calloc(count, sizeof(*next)); /* where a child goes */
-	int r = next ? 0 : -ENOMEM;
+	int r = 0;
 
-	for (size_t i = 0; i < count && !r; i++) {
-		const struct calltree_node *n = &nodes[i];
-		struct svg_box box = { .width = (double)n->total, .colour = colour_of(g, n) };
+	for (size_t i = 0; i < g->tree->node_count && !r; i++) {
+		const struct calltree_node *n = &g->tree->nodes[i];
+		struct svg_box box = { (double)n->total, n->parent, colour_of(g, n) };
 
-		if (i) {
-			box.x = next[n->parent];
-			box.depth = g->boxes.items[n->parent].depth + 1;
-			next[n->parent] += box.width;
-		}
-		next[i] = box.x;
 		r = vec_push(&g->boxes, box);
 	}
 	return r;
@@ -153,7 +143,6 @@ static int write_svg(struct exporting *x)
 	return svg_write(&(struct svg_picture){
 				 .title = facts.target ?: facts.command ?: "pyebpf",
 				 .subtitle = subtitle.bytes,
-				 .width = (double)g.tree->nodes[0].total,
 				 .colours = colours,
 				 .colour_count = sizeof(colours) / sizeof(colours[0]),
 				 .boxes = g.boxes.items,

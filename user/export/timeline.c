@@ -225,8 +225,8 @@ static uint64_t time_of(const struct profile *p, const struct sample *s)
 	return later < SAMPLE_TIME_MAX - s->time_ns ? s->time_ns + later : SAMPLE_TIME_MAX;
 }
 
-int timeline_add(struct timeline *t, const struct profile *p, const struct kinds *kinds,
-		 const struct sample *s)
+static int add_sample(struct timeline *t, const struct profile *p, const struct kinds *kinds,
+		      const struct sample *s)
 {
 	uint8_t roles = kinds ? kinds->roles.items[s->kind] : 0;
 	struct timeline_list *l = list_of(t, p, s, roles);
@@ -245,6 +245,15 @@ int timeline_add(struct timeline *t, const struct profile *p, const struct kinds
 	if (l->pending.len >= PENDING_MAX && pack_until(l, PENDING_MAX / 2) < 0)
 		return -ENOMEM;
 	return heap_push(&l->pending, &slot);
+}
+
+int timeline_add(struct timeline *t, const struct profile *p, const struct kinds *kinds)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < p->samples.len && !r; i++)
+		r = add_sample(t, p, kinds, &p->samples.items[i]);
+	return r;
 }
 
 static int compare_lists(const void *a, const void *b, void *profile)

@@ -58,9 +58,8 @@ struct timeline {
 };
 void timeline_release(struct timeline *t);
 
-/* A sample that p holds. kinds: NULL: all are ticks. 0 or -ENOMEM. */
-int timeline_add(struct timeline *t, const struct profile *p, const struct kinds *kinds,
-		 const struct sample *s);
+/* The samples that p holds. kinds: NULL: all are ticks. 0 or -ENOMEM. */
+int timeline_add(struct timeline *t, const struct profile *p, const struct kinds *kinds);
 
 /* After the last: lists stand by process and thread, as p has them, then by kind. 0 or -ENOMEM. */
 int timeline_finish(struct timeline *t, const struct profile *p);

@@ -27,7 +27,9 @@ static struct profile *profile_with(unsigned int threads)
 
 static void add(struct timeline *t, struct profile *p, struct sample s)
 {
-	assert_int_equal(timeline_add(t, p, NULL, &s), 0);
+	profile_clear_samples(p);
+	assert_int_equal(profile_add_sample(p, &s), 0);
+	assert_int_equal(timeline_add(t, p, NULL), 0);
 }
 
 static void test_all_that_is_kept(void **state)
