@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* From an address of a target to an index. Starts as zeros. */
+/* From an address of a target, or an identity, to an index. Starts as zeros. */
 struct address_slot {
 	uint64_t address; /* 0: free */
 	uint32_t index;

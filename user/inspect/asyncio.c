@@ -64,20 +64,10 @@ static int read_task(struct task_reader *t, uint64_t object)
 	return e < 0 ? e : awaited_by_each(&t->awaits, &f, add_parent, &w);
 }
 
-/* A task that cannot be read is counted, and the others are read. */
 static int add_task(struct object_reader *r, uint64_t object, void *arg)
 {
-	struct task_reader *t = arg;
-	int e;
-
 	(void)r;
-	if (address_map_get(&t->task_places, object) != ADDRESS_NONE)
-		return 0;
-	e = read_task(t, object);
-	if (task_reader_stops(e))
-		return e;
-	t->out->unreadable += e < 0;
-	return 0;
+	return task_reader_visit(arg, object, read_task);
 }
 
 static int add_referent(struct object_reader *r, uint64_t weakref, void *arg)

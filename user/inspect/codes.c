@@ -5,29 +5,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/vec.h"
+#include "inspect/address_map.h"
 #include "symbolize/code.h"
 #include "symbolize/pystring.h"
 
-#define SLOTS_MIN 256
-
 struct inspect_codes {
 	VEC(struct inspect_code *)
-	items;             /* in the order in which they came; each owned, with its
-			      text and table behind it */
-	uint32_t *slots;   /* index + 1, by identity; 0: free */
-	size_t slot_count; /* power of two */
+	items;                  /* in the order in which they came; each owned, with its
+				   text and table behind it */
+	struct address_map map; /* from an identity to its place */
 };
 
 int codes_new(struct inspect_codes **out)
 {
-	_cleanup_(codes_freep) struct inspect_codes *c = calloc(1, sizeof(*c));
+	struct inspect_codes *c = calloc(1, sizeof(*c));
 
-	if (!c || !(c->slots = calloc(SLOTS_MIN, sizeof(*c->slots))))
+	if (!c)
 		return -ENOMEM;
-	c->slot_count = SLOTS_MIN;
-	*out = take_ptr(c);
+	*out = c;
 	return 0;
 }
 
@@ -35,44 +31,11 @@ void codes_free(struct inspect_codes *c)
 {
 	if (!c)
 		return;
-	codes_forget(c, 0);
+	while (c->items.len)
+		free(c->items.items[--c->items.len]);
 	vec_release(&c->items);
-	free(c->slots);
+	address_map_release(&c->map);
 	free(c);
-}
-
-/* Its slot, or the free one where it belongs. */
-static uint32_t *slot_of(const struct inspect_codes *c, uint64_t identity)
-{
-	size_t i = hash_u64(identity) & (c->slot_count - 1);
-
-	while (c->slots[i] && c->items.items[c->slots[i] - 1]->identity != identity)
-		i = (i + 1) & (c->slot_count - 1);
-	return &c->slots[i];
-}
-
-static void fill_slots(struct inspect_codes *c)
-{
-	memset(c->slots, 0, c->slot_count * sizeof(*c->slots));
-	for (size_t i = 0; i < c->items.len; i++)
-		*slot_of(c, c->items.items[i]->identity) = (uint32_t)i + 1;
-}
-
-/* At most half of them are taken. */
-static int grow(struct inspect_codes *c)
-{
-	uint32_t *slots;
-
-	if (2 * (c->items.len + 1) <= c->slot_count)
-		return 0;
-	slots = calloc(2 * c->slot_count, sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	free(c->slots);
-	c->slots = slots;
-	c->slot_count *= 2;
-	fill_slots(c);
-	return 0;
 }
 
 size_t codes_count(const struct inspect_codes *c)
@@ -86,7 +49,9 @@ void codes_forget(struct inspect_codes *c, size_t count)
 		return;
 	while (c->items.len > count)
 		free(c->items.items[--c->items.len]);
-	fill_slots(c);
+	address_map_clear(&c->map);
+	for (size_t i = 0; i < count; i++) /* there is room: it keeps its memory */
+		address_map_put(&c->map, c->items.items[i]->identity, (uint32_t)i);
 }
 
 /* A str as the walker copied it; returns its length, the NUL not counted. */
@@ -144,24 +109,25 @@ static struct inspect_code *code_of(const struct walk_process *p, const struct c
 int codes_get(struct inspect_codes *c, struct walker *w, const struct walk_process *p,
 	      uint64_t identity, uint64_t addr, const struct inspect_code **out)
 {
-	uint32_t slot = *slot_of(c, identity);
+	uint32_t known = address_map_get(&c->map, identity);
 	const struct code_event *event;
 	struct inspect_code *code;
 	int r;
 
-	if (slot) {
-		*out = c->items.items[slot - 1];
+	if (known != ADDRESS_NONE) {
+		*out = c->items.items[known];
 		return 0;
 	}
 	r = walker_describe(w, p, identity, addr, &event);
 	if (r < 0)
 		return r;
 	code = code_of(p, event);
-	if (!code || grow(c) < 0 || vec_push(&c->items, code) < 0) {
+	if (!code || vec_reserve(&c->items, 1) < 0 ||
+	    address_map_put(&c->map, identity, (uint32_t)c->items.len) < 0) {
 		free(code);
 		return -ENOMEM;
 	}
-	*slot_of(c, identity) = (uint32_t)c->items.len;
+	c->items.items[c->items.len++] = code;
 	*out = code;
 	return 0;
 }

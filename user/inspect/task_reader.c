@@ -137,6 +137,19 @@ int task_reader_add(struct task_reader *t, const struct task_source *source)
 	return vec_push(&out->tasks, task);
 }
 
+int task_reader_visit(struct task_reader *t, uint64_t object, task_read_fn read)
+{
+	int e;
+
+	if (address_map_get(&t->task_places, object) != ADDRESS_NONE)
+		return 0;
+	e = read(t, object);
+	if (task_reader_stops(e))
+		return e;
+	t->out->unreadable += e < 0;
+	return 0;
+}
+
 int task_reader_edge(struct task_reader *t, uint64_t child, uint64_t parent)
 {
 	return vec_push(&t->edges, ((struct task_edge){ .child = child, .parent = parent }));

@@ -42,6 +42,13 @@ struct task_source {
 /* Adds it. An error that is of this task alone leaves it out: -EFAULT, -EBADMSG. */
 int task_reader_add(struct task_reader *t, const struct task_source *source);
 
+/*
+ * Has read() add the task of a library's object, unless it is there already. One that cannot be
+ * read is counted, and the others are read: 0, or what stops all.
+ */
+typedef int (*task_read_fn)(struct task_reader *t, uint64_t object);
+int task_reader_visit(struct task_reader *t, uint64_t object, task_read_fn read);
+
 /* Adds a frame to those of the result: at an instruction of a code object. */
 int task_reader_push(struct task_reader *t, uint64_t frame, uint64_t code, uint32_t instr);
 

@@ -58,17 +58,8 @@ static int read_task(struct task_reader *t, uint64_t object)
 
 static int add_task(struct object_reader *r, uint64_t object, void *arg)
 {
-	struct task_reader *t = arg;
-	int e;
-
 	(void)r;
-	if (address_map_get(&t->task_places, object) != ADDRESS_NONE)
-		return 0;
-	e = read_task(t, object);
-	if (task_reader_stops(e))
-		return e;
-	t->out->unreadable += e < 0;
-	return 0;
+	return task_reader_visit(arg, object, read_task);
 }
 
 /* --- loops ------------------------------------------------------------------------------------ */
