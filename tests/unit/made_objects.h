@@ -7,10 +7,11 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "../made_offsets.h"
 #include "target/object.h"
-#include "target/offsets.h"
 
 #define MADE_BASE 0x10000
 #define MADE_BYTES (256 * 1024)
@@ -44,28 +45,6 @@ static inline int made_read(void *arg, uint64_t addr, void *buf, size_t len)
 		return -EFAULT;
 	memcpy(buf, m->bytes + (addr - MADE_BASE), len);
 	return 0;
-}
-
-/* 3.6 to 3.15; from 3.13 on free-threaded, too: what is read of them is where 3.12 has it. */
-static inline struct py_offsets made_offsets(unsigned int minor, bool is_free_threaded)
-{
-	struct py_offsets off = { 0 };
-
-	offsets_find(VERSION_HEX(3, minor < 12 ? minor : 12, 4, VERSION_LEVEL_FINAL), 0, false,
-		     &off);
-	off.minor = minor;
-	if (minor == 6)
-		off.runtime_interpreters_head = 16;
-	if (minor >= 13 && is_free_threaded) {
-		off.is_free_threaded = true;
-		off.str_length += 16;
-		off.str_state += 16;
-		off.str_ascii_data += 16;
-		off.str_compact_data += 16;
-		off.bytes_size += 16;
-		off.bytes_data += 16;
-	}
-	return off;
 }
 
 /* The next free memory, with as much before it for what lies before an object. */
@@ -131,6 +110,23 @@ static inline void made_init(struct made *m, unsigned int minor, bool is_free_th
 	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
 		m->types[i] = made_type(m, types[i].name, types[i].flag);
 		made_put(m, m->types[i] + m->head - 8, m->types[MADE_TYPE], 8);
+	}
+}
+
+/* The layouts there are: starts anew in each, and calls fn, with objects to be made. */
+static inline void made_in_each_layout(void (*start)(unsigned int minor, bool is_free_threaded),
+				       void (*fn)(const char *version))
+{
+	for (unsigned int minor = 6; minor <= 15; minor++) {
+		for (int is_free_threaded = 0; is_free_threaded <= (minor >= 13);
+		     is_free_threaded++) {
+			char version[16];
+
+			snprintf(version, sizeof(version), "3.%u%s", minor,
+				 is_free_threaded ? "t" : "");
+			start(minor, is_free_threaded);
+			fn(version);
+		}
 	}
 }
 

@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../made_offsets.h"
 #include "base/utf8.h"
 #include "inspect/locals.h"
-#include "target/offsets.h"
 
 #define HEAD_BYTES 18
 #define READS 20000
@@ -88,30 +88,18 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 	return 0;
 }
 
-/* 3.6 to 3.15, in both kinds of build: what tells them apart is set by hand from 3.12 on. */
+/* 3.6 to 3.15, in both kinds of build. */
 static struct py_offsets offsets_of(uint8_t choice)
 {
-	struct py_offsets off = { 0 };
 	unsigned int minor = 6 + (choice & 15) % 10;
+	struct py_offsets off = made_offsets(minor, choice & 16);
 
-	offsets_find(VERSION_HEX(3, minor < 12 ? minor : 12, 4, VERSION_LEVEL_FINAL), 0, false,
-		     &off);
-	off.minor = minor;
 	if (minor >= 14) {
 		off.frame_size = 80;
 		off.tagged_mask = 3;
 		off.str_kind_shift = choice & 16 ? 8 : 2;
 		off.str_compact_bit = choice & 16 ? 11 : 5;
 		off.str_ascii_bit = choice & 16 ? 12 : 6;
-	}
-	if (minor >= 13 && choice & 16) {
-		off.is_free_threaded = true;
-		off.str_length += 16;
-		off.str_state += 16;
-		off.str_ascii_data += 16;
-		off.str_compact_data += 16;
-		off.bytes_size += 16;
-		off.bytes_data += 16;
 	}
 	return off;
 }

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../made_offsets.h"
 #include "target/object.h"
-#include "target/offsets.h"
 #include "target/threading.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
@@ -32,27 +32,6 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 	return 0;
 }
 
-/* 3.6 to 3.15, in both kinds of build: what tells them apart is set by hand from 3.12 on. */
-static struct py_offsets offsets_of(uint8_t choice)
-{
-	struct py_offsets off = { 0 };
-	unsigned int minor = 6 + (choice & 15) % 10;
-
-	offsets_find(VERSION_HEX(3, minor < 12 ? minor : 12, 4, VERSION_LEVEL_FINAL), 0, false,
-		     &off);
-	off.minor = minor;
-	if (minor >= 13 && choice & 16) {
-		off.is_free_threaded = true;
-		off.str_length += 16;
-		off.str_state += 16;
-		off.str_ascii_data += 16;
-		off.str_compact_data += 16;
-	}
-	if (minor == 6)
-		off.runtime_interpreters_head = 16;
-	return off;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	struct py_offsets off;
@@ -63,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 
 	if (len < 18)
 		return 0;
-	off = offsets_of(bytes[0]);
+	off = made_offsets(6 + (bytes[0] & 15) % 10, bytes[0] & 16);
 	m = (struct memory){ bytes + 1, len - 1, 0 };
 	p = (struct threading_process){ read_memory, &m, 256, &off, bytes[1] };
 	memcpy(&ident, bytes + 2, sizeof(ident));

@@ -24,21 +24,6 @@ static void start(unsigned int minor, bool is_free_threaded)
 	options = (struct render_options){ .limits = &render_short };
 }
 
-static void in_each_layout(void (*fn)(const char *version))
-{
-	for (unsigned int minor = 6; minor <= 15; minor++) {
-		for (int is_free_threaded = 0; is_free_threaded <= (minor >= 13);
-		     is_free_threaded++) {
-			char version[16];
-
-			snprintf(version, sizeof(version), "3.%u%s", minor,
-				 is_free_threaded ? "t" : "");
-			start(minor, is_free_threaded);
-			fn(version);
-		}
-	}
-}
-
 static void expect(const char *version, uint64_t object, const char *want)
 {
 	struct strbuf out = STRBUF_INIT;
@@ -75,7 +60,7 @@ static void check_values(const char *version)
 static void test_render_object_in_each_layout(void **state)
 {
 	(void)state;
-	in_each_layout(check_values);
+	made_in_each_layout(start, check_values);
 }
 
 static void check_attributes(const char *version)
@@ -103,7 +88,7 @@ static void check_attributes(const char *version)
 static void test_render_attributes(void **state)
 {
 	(void)state;
-	in_each_layout(check_attributes);
+	made_in_each_layout(start, check_attributes);
 }
 
 static void check_numpy(const char *version)
@@ -144,7 +129,7 @@ static void check_numpy(const char *version)
 static void test_render_of_numpy(void **state)
 {
 	(void)state;
-	in_each_layout(check_numpy);
+	made_in_each_layout(start, check_numpy);
 }
 
 static void test_render_masks_by_name(void **state)
@@ -337,7 +322,7 @@ static void check_locals(const char *version)
 static void test_locals_read_in_each_layout(void **state)
 {
 	(void)state;
-	in_each_layout(check_locals);
+	made_in_each_layout(start, check_locals);
 }
 
 /* At module level: a dict in f_locals. */
@@ -365,7 +350,7 @@ static void check_namespace(const char *version)
 static void test_locals_read_of_a_module(void **state)
 {
 	(void)state;
-	in_each_layout(check_namespace);
+	made_in_each_layout(start, check_namespace);
 }
 
 static void test_locals_read_tagged_references(void **state)

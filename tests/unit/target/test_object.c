@@ -19,22 +19,6 @@ static void start(unsigned int minor, bool is_free_threaded)
 	assert_int_equal(object_reader_init(&reader, &made.off, 1000, made_read, &made), 0);
 }
 
-/* The layouts there are: calls fn in each, with objects to be made. */
-static void in_each_layout(void (*fn)(const char *version))
-{
-	for (unsigned int minor = 6; minor <= 15; minor++) {
-		for (int is_free_threaded = 0; is_free_threaded <= (minor >= 13);
-		     is_free_threaded++) {
-			char version[16];
-
-			snprintf(version, sizeof(version), "3.%u%s", minor,
-				 is_free_threaded ? "t" : "");
-			start(minor, is_free_threaded);
-			fn(version);
-		}
-	}
-}
-
 static void check_long(const char *version)
 {
 	static const int64_t values[] = { 0,         1,         -1,        1 << 30,
@@ -56,7 +40,7 @@ static void check_long(const char *version)
 static void test_object_long(void **state)
 {
 	(void)state;
-	in_each_layout(check_long);
+	made_in_each_layout(start, check_long);
 }
 
 static void check_str(const char *version)
@@ -90,7 +74,7 @@ static void check_str(const char *version)
 static void test_object_str(void **state)
 {
 	(void)state;
-	in_each_layout(check_str);
+	made_in_each_layout(start, check_str);
 }
 
 struct seen {
@@ -156,7 +140,7 @@ static void check_containers(const char *version)
 static void test_object_containers(void **state)
 {
 	(void)state;
-	in_each_layout(check_containers);
+	made_in_each_layout(start, check_containers);
 }
 
 static void check_attributes(const char *version)
@@ -185,7 +169,7 @@ static void check_attributes(const char *version)
 static void test_object_attribute(void **state)
 {
 	(void)state;
-	in_each_layout(check_attributes);
+	made_in_each_layout(start, check_attributes);
 }
 
 /* A word that is another: each of them ends, in time, and with an error where one is due. */
