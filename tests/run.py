@@ -6,8 +6,10 @@
 
 Stages run in lanes side by side, and after those that they need; --only runs these and what they
 need. What a stage says is kept in build/test-results/STAGE.log, and shown where it failed. What was
-skipped must be in tests/allowed-skips.txt, else it counts as failed. The last line is
-`N passed, N failed, N skipped`. Exit code 0 only if something passed and nothing failed.
+skipped must be in tests/allowed-skips.txt, else it counts as failed. Of what failed beside other
+tests a few are judged once more, alone; one that then passes is shown as UNSTEADY with what it said
+first: a test to mend, not a verdict on the change. The last line is `N passed, N failed, N skipped`.
+Exit code 0 only if something passed and nothing failed.
 """
 import argparse
 import fnmatch
@@ -31,6 +33,10 @@ TYPES = ("Debug", "Release", "RelWithDebInfo", "MinSizeRel")
 # Mutations of each corpus by fuzz/replay.c, seconds of libFuzzer for each target.
 MUTATIONS = {"check": 500, "test": 500, "all": 200000}
 FUZZ_SECONDS = 120
+# Of a stage, failed tests that are judged again: more of them are no chance.
+AGAIN_MAX = 4
+# What is never judged again: a sanitizer's finding is one, whenever it comes.
+FINDING = re.compile(r"Sanitizer|runtime error: ")
 # Line tables that lint/linetable_oracle makes up for each interpreter.
 ORACLE_COUNT = {"check": 2000, "test": 2000, "all": 20000}
 # Numbers without end: ten times as fast without a sanitizer.
@@ -42,14 +48,16 @@ THREADED = r"^unit/(agent|cmd|collect|export)/|^unit/base/test_(parallel|workers
 class Stage:
     """A command. report: the JUnit file it writes; None: its tests are those that its output tells
     of, or it is one itself, which fails if it says `refused`. is_quiet: it gives way to what runs
-    beside it."""
+    beside it. again: the stage that runs the tests of these ids alone."""
 
     def __init__(self, name, title, command, needs=(), report=None, environment=None,
-                 is_quiet=False, refused=None):
+                 is_quiet=False, refused=None, again=None):
         self.name, self.title, self.command, self.needs = name, title, command, needs
         self.report, self.environment, self.is_quiet = report, environment or {}, is_quiet
-        self.refused = refused
+        self.refused, self.again = refused, again
         self.passed, self.failed, self.skipped = 0, [], []
+        self.of_chance = {}  # id: (what `failed` has of it, what it said)
+        self.unsteady = []
         self.seconds = self.cpu_seconds = 0.0
         self.is_done = threading.Event()
 
@@ -98,9 +106,13 @@ class Stage:
         inner = list(tests_within(output))
         self.skipped += [(f"{name}::{test}", reason) for test, outcome, reason in inner
                          if outcome == "skipped"]
-        if case.find("failure") is not None or case.find("error") is not None:
+        failure = case.find("failure")
+        if failure is not None or case.find("error") is not None:
             tests = [f"::{test}" for test, outcome, _ in inner if outcome == "failed"]
-            self.failed += [name + test for test in tests or [""]]
+            failed = [name + test for test in tests or [""]]
+            self.failed += failed
+            if failure is not None and not FINDING.search(output + (failure.text or "")):
+                self.of_chance[id_of(case)] = failed, failure.get("message") or "no message"
         elif case.get("status") in ("notrun", "disabled") and not message.startswith("SKIP_"):
             self.failed.append(f"{name}: did not run: {message}")  # ctest: no such program
             return
@@ -110,6 +122,12 @@ class Stage:
         self.passed += (sum(outcome == "passed" for _, outcome, _ in inner) if inner
                         else case.find("failure") is None and case.find("error") is None
                         and skipped is None)
+
+
+def id_of(case):
+    """What pytest and ctest call it. xdist adds @GROUP to a name."""
+    name = re.sub(r"@[\w-]+$", "", case.get("name", "?"))
+    return f"{case.get('file')}::{name}" if case.get("file") else name
 
 
 def tests_within(output):
@@ -181,9 +199,16 @@ def build(name, title, *more, is_quiet=False):
 def ctest(name, title, folder, *selection, needs=(), environment=None, is_quiet=False):
     report = RESULTS / f"{name}.xml"
     command = ["ctest", "--test-dir", folder, "--output-on-failure", "--no-tests=error",
-               "--test-output-size-passed", "1000000", "--output-junit", str(report),
-               f"-j{CPUS}", *selection]
-    return Stage(name, title, command, needs, report, environment, is_quiet)
+               "--test-output-size-passed", "1000000", "--output-junit", str(report)]
+
+    def again(ids):
+        chosen = "^(%s)$" % "|".join(map(re.escape, ids))
+        report = RESULTS / f"{name}-again.xml"
+        return Stage(f"{name}-again", "alone", [*command[:-1], str(report), "-R", chosen],
+                     report=report, environment=environment)
+
+    return Stage(name, title, [*command, f"-j{CPUS}", *selection], needs, report, environment,
+                 is_quiet, again=again)
 
 
 def pytest(name, title, *arguments, needs=(), environment=None, workers=0):
@@ -191,10 +216,17 @@ def pytest(name, title, *arguments, needs=(), environment=None, workers=0):
     modules = ("pytest", "xdist") if workers else ("pytest",)
     spread = ["-n", str(workers), "--dist", "loadgroup"] if workers else []
     command = [python_with(*modules), "-B", "-m", "pytest", "-p", "no:cacheprovider", "-rfE",
-               "-o", "junit_family=xunit1", f"--junitxml={report}", "--durations=15", *spread,
-               *arguments]
+               "-o", "junit_family=xunit1", "--durations=15"]
     environment = {"PYEBPF": str(ROOT / "build" / "pyebpf"), **(environment or {})}
-    return Stage(name, title, command, needs, report, environment)
+
+    def again(ids):
+        report = RESULTS / f"{name}-again.xml"
+        tier = [word for word in arguments if word.startswith("--tier=")]
+        return Stage(f"{name}-again", "alone", [*command, f"--junitxml={report}", *tier, *ids],
+                     report=report, environment=environment)
+
+    return Stage(name, title, [*command, f"--junitxml={report}", *spread, *arguments], needs, report,
+                 environment, again=again)
 
 
 def type_stages():
@@ -299,6 +331,22 @@ def run_lanes(lanes):
     return list(stages.values())
 
 
+def judge_again(stages):
+    """What the clock or chance of a crowded machine may have failed is judged alone."""
+    for stage in stages:
+        if not stage.of_chance or not stage.again or len(stage.of_chance) > AGAIN_MAX:
+            continue
+        second = stage.again(list(stage.of_chance))
+        run_stage(second, {})
+        if second.skipped or len(second.failed) > len(second.of_chance):
+            continue
+        for test, (failed, said) in stage.of_chance.items():
+            if test not in second.of_chance:
+                stage.failed = [name for name in stage.failed if name not in failed]
+                stage.passed += len(failed)
+                stage.unsteady += [(name, said.partition("\n")[0]) for name in failed]
+
+
 def summarize(stages):
     print("\n=== summary")
     for stage in stages:
@@ -307,6 +355,9 @@ def summarize(stages):
     for stage in stages:
         for name, reason in stage.skipped:
             print(f"SKIPPED {stage.name}: {name}: {reason}")
+    for stage in stages:
+        for name, said in stage.unsteady:
+            print(f"UNSTEADY {stage.name}: {name}: passed alone; beside others: {said[:200]}")
     for stage in stages:
         for name in stage.failed:
             print(f"FAILED {stage.name}: {name}")
@@ -334,6 +385,7 @@ def main(arguments):
     lanes = lanes_of(options.tier, options.pytest)
     wanted = [name for name in options.only.split(",") if name]
     stages = run_lanes(select(lanes, wanted) if wanted else lanes)
+    judge_again(stages)
     judge_skips(stages, read_allowed((TESTS / "allowed-skips.txt").read_text(), options.tier))
     return 0 if summarize(stages) else 1
 

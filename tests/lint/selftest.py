@@ -4,6 +4,8 @@ one mistake.
 
 usage: selftest.py
 """
+import contextlib
+import io
 import pathlib
 import subprocess
 import sys
@@ -123,6 +125,20 @@ REPORTS = [
      "</system-out></testcase>", 0, (1, 0, 1)),
 ]
 
+FAILS = '<testcase name="%s"><failure message="late">%s</failure></testcase>'
+# report of a stage, of what it says when it is judged alone; passed, failed, unsteady
+AGAIN = [
+    ("chance", FAILS % ("a", "") + '<testcase name="b"/>', '<testcase name="a"/>', (2, 0, 1)),
+    ("fails again", FAILS % ("a", "") + FAILS % ("b", ""), '<testcase name="a"/>' + FAILS % ("b", ""),
+     (1, 1, 1)),
+    ("skipped alone", FAILS % ("a", ""), '<testcase name="a"><skipped message="why"/></testcase>',
+     (0, 1, 0)),
+    ("not there alone", FAILS % ("a", ""), "", (0, 1, 0)),
+    ("a finding", FAILS % ("a", "AddressSanitizer: "), '<testcase name="a"/>', (0, 1, 0)),
+    ("too many", "".join(FAILS % (name, "") for name in "abcde"),
+     "".join('<testcase name="%s"/>' % name for name in "abcde"), (0, 5, 0)),
+]
+
 # What a stage without a report says, exit code of its command; passed, failed, skipped
 OUTPUTS = [
     ("succeeds", "built", 0, (1, 0, 0)),
@@ -143,15 +159,30 @@ SKIPS = [
 ]
 
 
+def stage_of(folder, text, status, again=None):
+    """One that leaves this report, ended with this exit code."""
+    report = pathlib.Path(folder) / "report.xml"
+    writer = "import sys; len(sys.argv) > 2 and open(sys.argv[1], 'w').write(sys.argv[2]); sys.exit(%d)"
+    command = [sys.executable, "-c", writer % status, str(report)]
+    return runner.Stage("stage", "sample", command + ([] if text is None else [f"<s>{text}</s>"]),
+                        report=report, again=again)
+
+
 def read_report(text, status):
     with tempfile.TemporaryDirectory() as folder:
-        report = pathlib.Path(folder) / "report.xml"
-        writer = "import sys; len(sys.argv) > 2 and open(sys.argv[1], 'w').write(sys.argv[2]); sys.exit(%d)"
-        command = [sys.executable, "-c", writer % status, str(report)]
-        stage = runner.Stage("stage", "sample", command + ([] if text is None else [f"<s>{text}</s>"]),
-                             report=report)
+        stage = stage_of(folder, text, status)
         stage.run(pathlib.Path(folder) / "log")
         return stage.passed, len(stage.failed), len(stage.skipped)
+
+
+def read_again(text, second):
+    """Of a stage whose failed tests are judged once more."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        stage = stage_of(folder, text, 1, lambda ids: stage_of(folder, second, "<failure" in second))
+        stage.run(pathlib.Path(folder) / "log")
+        runner.RESULTS = pathlib.Path(folder)
+        runner.judge_again([stage])
+        return stage.passed, len(stage.failed), len(stage.unsteady)
 
 
 def read_output(text, status):
@@ -203,6 +234,11 @@ def main():
         if got != want:
             failed += 1
             print(f"run.py: {name}: got {got}, want {want}")
+    for name, text, second, want in AGAIN:
+        got = read_again(text, second)
+        if got != want:
+            failed += 1
+            print(f"run.py: {name}: got {got}, want {want}")
     for name, text, status, want in OUTPUTS:
         got = read_output(text, status)
         if got != want:
@@ -212,7 +248,7 @@ def main():
         if judge(ALLOWED, name, reason) != want:
             failed += 1
             print(f"run.py: {name}, {reason}: allowed: {not want}, want {want}")
-    total = len(CASES) + 3 + len(REPORTS) + len(OUTPUTS) + len(SKIPS)
+    total = len(CASES) + 3 + len(REPORTS) + len(AGAIN) + len(OUTPUTS) + len(SKIPS)
     print(f"{total - failed} of {total} as wanted")
     return failed > 0
 
