@@ -193,7 +193,7 @@ def test_free_threaded_threads_are_not_torn(free_threaded, tmp_path, is_full):
         assert 0.85 * expected - 20 < got <= judge.plausible(1.15 * expected), \
             (tid, truth, by_thread)
     # 200 with a GIL. Right so far, but it takes two CPUs at a time to be a test.
-    if truth["handovers"] < 5000:
+    if truth["handovers"] < 1000:
         pytest.skip("this machine did not run two threads at once: %d handovers a second"
                     % truth["handovers"])
 
