@@ -3,7 +3,7 @@
 .POSIX:
 .SUFFIXES:
 .PHONY: build help deps deps-all demo check test check-all coverage-table bench format share install \
-	deb image manifests clean build-tests build-asan build-clang build-tsan build-fuzz build-type
+	deb image manifests static release wheel clean build-tests build-asan build-clang build-tsan build-fuzz build-type
 
 PREFIX = /usr/local
 DESTDIR =
@@ -29,6 +29,9 @@ PACKAGES = $$(command -v npm >/dev/null || echo nodejs npm) \
 	libprotobuf-c-dev libyaml-dev libzstd-dev linux-perf llvm make nettle-dev ninja-build \
 	pkg-config procps protobuf-c-compiler protobuf-compiler python3 python3-pytest \
 	python3-pytest-xdist python3-yaml tmux zlib1g-dev
+
+# What `make release` needs beside them: libcurl's TLS, and the tool of .rpm.
+RELEASE_PACKAGES = libssl-dev rpm xz-utils
 
 # What only some tests need beside them: containers, shells, other kernels.
 ALL_PACKAGES = catatonit fish groff lintian man-db podman qemu-system-x86 runc zsh
@@ -75,6 +78,9 @@ help:
 	@echo "make install     into DESTDIR and PREFIX (/usr/local)"
 	@echo "make deb         build/pyebpf_VERSION_ARCHITECTURE.deb"
 	@echo "make image       an image of it, pyebpf:VERSION: docs/kubernetes.md"
+	@echo "make static      build-static/pyebpf: one file that runs on any Linux"
+	@echo "make release     dist/: that file, tarball, wheel, .deb, .rpm, what is in it, checksums"
+	@echo "make wheel       the same, and the wheel installed by every Python here"
 	@echo "make manifests   deploy/kubernetes/daemonset.yaml from the Helm chart"
 	@echo "make clean       remove the build folders"
 
@@ -119,8 +125,19 @@ deb: deps share
 image: deps build
 	sh deploy/image/build.sh build/pyebpf pyebpf
 
+static: deps
+	@sh cmake/deps.sh $(RELEASE_PACKAGES)
+	@$(CONFIGURE) build-static -DCMAKE_BUILD_TYPE=Release -DPYEBPF_STATIC=ON -DPYEBPF_TESTS=OFF
+	cmake --build build-static --target pyebpf pyebpf_share -j $(JOBS)
+
+release: static
+	sh deploy/release/release.sh build-static dist
+
+wheel: release
+	/usr/bin/python3 -B -m pytest -p no:cacheprovider -q tests/integration/test_release.py --tier=all -k wheel
+
 manifests:
 	python3 -B tests/tools/charts.py
 
 clean:
-	cmake -E rm -rf build build-asan build-clang build-tsan build-fuzz build-types
+	cmake -E rm -rf build build-asan build-clang build-tsan build-fuzz build-static build-types dist

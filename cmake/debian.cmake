@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Makes of what is installed what Debian's policy asks of a package: copyright and changelog under
 # their names, man pages compressed. Run by CPack in the folder that it will pack.
+if(NOT CPACK_GENERATOR STREQUAL "DEB")
+  return()
+endif()
 set(share ${CPACK_TEMPORARY_DIRECTORY}/usr/share)
 set(doc ${share}/doc/pyebpf)
 

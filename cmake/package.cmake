@@ -40,7 +40,8 @@ install(FILES ${share}/pyebpf.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/ven
 # Debian's zsh looks for what packages bring in a folder of its own.
 install(CODE "
   set(folder site-functions)
-  if(CMAKE_INSTALL_PREFIX STREQUAL \"/usr\" AND EXISTS /etc/debian_version)
+  if(CMAKE_INSTALL_PREFIX STREQUAL \"/usr\" AND EXISTS /etc/debian_version
+      AND NOT \"\$ENV{PYEBPF_PACKAGE}\" STREQUAL \"RPM\")
     set(folder vendor-completions)
   endif()
   file(INSTALL \"${share}/_pyebpf\"
@@ -80,5 +81,19 @@ set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION utils)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+if(NOT PYEBPF_STATIC)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+endif()
+set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
+set(CPACK_RPM_PACKAGE_LICENSE "GPL-2.0-only OR BSD-2-Clause")
+set(CPACK_RPM_PACKAGE_AUTOREQ OFF)
+set(CPACK_RPM_SPEC_MORE_DEFINE "\
+%define _build_id_links none
+%define _buildhost localhost
+%define use_source_date_epoch_as_buildtime 1
+%define clamp_mtime_to_source_date_epoch 1")
+set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION /usr/share/man /usr/share/man/man1
+  /usr/share/bash-completion /usr/share/bash-completion/completions /usr/share/fish
+  /usr/share/fish/vendor_completions.d /usr/share/zsh /usr/share/zsh/vendor-completions
+  /usr/share/zsh/site-functions /usr/lib/systemd /usr/lib/systemd/system)
 include(CPack)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agent/headers.h"
+#include "agent/portable.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/strbuf.h"
@@ -100,6 +101,7 @@ static int build_url(struct pusher *p)
 static int set_options(const struct pusher *p, struct request *q)
 {
 	const struct config_output *c = p->config;
+	const char *authorities = c->ca_file ?: portable_ca_file();
 	CURLcode bad = CURLE_OK;
 
 #define SET(option, value) bad = bad ?: curl_easy_setopt(q->curl, option, value)
@@ -123,8 +125,8 @@ static int set_options(const struct pusher *p, struct request *q)
 #endif
 	if (c->proxy)
 		SET(CURLOPT_PROXY, c->proxy);
-	if (c->ca_file)
-		SET(CURLOPT_CAINFO, c->ca_file);
+	if (authorities)
+		SET(CURLOPT_CAINFO, authorities);
 	if (c->cert_file)
 		SET(CURLOPT_SSLCERT, c->cert_file);
 	if (c->key_file)

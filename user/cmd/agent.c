@@ -8,6 +8,7 @@
 
 #include "agent/config.h"
 #include "agent/metrics.h"
+#include "agent/portable.h"
 #include "agent/privilege.h"
 #include "base/log.h"
 #include "base/strbuf.h"
@@ -80,6 +81,7 @@ static int run(struct call *call)
 		return status;
 	if (!o.config || call->operands.len)
 		return cmd_usage(call, "give --config FILE, and nothing else");
+	portable_init();
 	if ((r = config_read(o.config, &config)) < 0) {
 		cmd_fail(call, r);
 		return r == -EINVAL || r == -EBADMSG ? EXIT_USAGE : EXIT_RUNTIME;
