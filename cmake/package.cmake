@@ -76,7 +76,7 @@ set(CPACK_PACKAGE_DESCRIPTION
   "Samples the Python stacks of running processes from inside the kernel: they
 are not stopped, not written to and not traced. Any CPython, found by its
 symbols.")
-set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/debian.cmake)
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/debian.cmake ${CMAKE_CURRENT_LIST_DIR}/dates.cmake)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)

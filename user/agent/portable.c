@@ -19,9 +19,10 @@ const char *portable_ca_file(void)
 {
 	static const char *const bundles[] = {
 		"/etc/ssl/certs/ca-certificates.crt", /* Debian, Ubuntu, Arch, Alpine */
-		"/etc/pki/tls/certs/ca-bundle.crt", /* Fedora, RHEL, Amazon Linux */
-		"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", /* RHEL, without the link above */
-		"/etc/ssl/ca-bundle.pem", /* SUSE */
+		"/etc/pki/tls/certs/ca-bundle.crt",   /* Fedora, RHEL, Amazon Linux */
+		"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", /* RHEL, without the link above
+								      */
+		"/etc/ssl/ca-bundle.pem",                            /* SUSE */
 		"/etc/ssl/cert.pem", /* Alpine, without ca-certificates */
 	};
 
