@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "agent/governor.h"
-#include "agent/privilege.h"
+#include "collect/privilege.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"

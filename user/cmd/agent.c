@@ -9,10 +9,11 @@
 #include "agent/config.h"
 #include "agent/metrics.h"
 #include "agent/portable.h"
-#include "agent/privilege.h"
+#include "base/err.h"
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "cmd/cmd.h"
+#include "collect/privilege.h"
 
 struct agent_opts {
 	const char *config;
@@ -48,12 +49,15 @@ static int check(struct call *call, const struct config *c)
 
 static int run_for_ever(struct call *call, const char *path)
 {
+	const struct privilege_needs needs = { 0 };
 	_cleanup_(metrics_freep) struct metrics *m = NULL;
 	int r;
 
-	if ((r = agent_block_signals()) < 0 || (r = privilege_shed()) < 0 ||
+	if ((r = agent_block_signals()) < 0 || (r = privilege_shed(&needs)) < 0 ||
 	    (r = metrics_new(&m)) < 0)
 		return cmd_fail(call, r);
+	if ((r = privilege_confine()) < 0)
+		log_warning("%s: the agent goes on without", err_message(r));
 	r = agent_run(path, m);
 	if (r >= 0)
 		return EXIT_OK;

@@ -15,6 +15,7 @@
 #include "cmd/environment.h"
 #include "cmd/record.h"
 #include "collect/event_links.h"
+#include "collect/privilege.h"
 
 #define STEP_MS 50
 #define COMMAND_LINE_MAX (1u << 20)
@@ -111,10 +112,15 @@ static int open_recorder(struct record_run *r)
 
 int record_run_aim(struct record_run *r)
 {
+	const struct privilege_needs needs = { .for_record = true,
+					       .has_events = r->o->events.len > 0,
+					       .starts_programs = r->o->outputs.should_open };
 	int e;
 
-	if ((e = record_targets_prepare(&r->targets)) < 0 || (e = open_recorder(r)) < 0 ||
-	    (e = record_targets_watch(&r->targets)) < 0 || (e = recorder_begin(r->recorder)) < 0)
+	/* The COMMAND has been forked by then, and keeps what we had. */
+	if ((e = record_targets_prepare(&r->targets)) < 0 || (e = privilege_shed(&needs)) < 0 ||
+	    (e = open_recorder(r)) < 0 || (e = record_targets_watch(&r->targets)) < 0 ||
+	    (e = recorder_begin(r->recorder)) < 0)
 		return e;
 	return describe(r);
 }
@@ -129,12 +135,22 @@ int record_run_start(struct record_run *r)
 	return record_run_go(r);
 }
 
+/* Where the kernel cannot, the recording is none the worse. */
+static void confine(const struct record_run *r)
+{
+	int e = r->o->outputs.should_open ? 0 : privilege_confine();
+
+	if (e < 0)
+		log_debug("%s", err_message(e));
+}
+
 int record_run_go(struct record_run *r)
 {
 	int e = recorder_start(r->recorder);
 
 	if (e < 0)
 		return e;
+	confine(r);
 	r->sampling_ns = monotonic_ns();
 	if (!record_targets_has_command(&r->targets))
 		return 0;
