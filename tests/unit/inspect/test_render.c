@@ -157,7 +157,7 @@ static void test_render_is_bounded(void **state)
 	static const struct render_limits tiny = {
 		.depth = 2, .objects = 1, .entries = 3, .chars = 4, .bytes = 60, .reads = 60
 	};
-	uint64_t items[8], object, deep;
+	uint64_t items[8] = { 0 }, object, deep;
 	uint32_t before;
 
 	(void)state;
