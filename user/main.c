@@ -12,6 +12,7 @@ static const struct command *const commands[] = {
 	&command_dump,
 	&command_export,
 	&command_import,
+	&command_cat,
 	&command_agent,
 	&command_doctor,
 	&command_completions,

@@ -8,7 +8,7 @@ import collapsed
 
 KEYS = ["schema", "recordings", "kinds", "frames", "path_fields", "paths", "functions", "threads",
         "gil", "lost", "truncated", "truncated_functions"]
-RECORDING_KEYS = ["start", "seconds", "command", "target", "host", "python", "mode", "rate_hz", "work"]
+RECORDING_KEYS = ["start", "seconds", "command", "target", "host", "python", "mode", "part", "rate_hz", "work"]
 KIND_KEYS = ["name", "unit", "period", "samples", "total"]
 THREAD_KEYS = ["pid", "tid", "process", "name", "start", "end"]
 TYPES = ["python", "native", "kernel", "marker", "task"]

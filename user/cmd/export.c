@@ -18,6 +18,7 @@ struct export_call {
 	unsigned int format; /* index of exporters[] */
 	const char *output;
 	struct select_opts select;
+	struct strip strip;
 	struct export_opts opts;
 };
 
@@ -54,15 +55,17 @@ static int say_what_is_left_out(const struct load *l)
 	return r;
 }
 
-static int export_to(struct call *call, const struct export_call *o, const struct exporter *e)
+static int export_to(struct call *call, struct export_call *o, const struct exporter *e)
 {
 	_cleanup_(load_release) struct load l = {
 		.road.folds_imports =
 			select_opts_folds_imports(&o->select, exporter_folds_imports(e)),
+		.road.strip = &o->strip,
 		.to = { .exporter = e, .path = o->output, .x.o = &o->opts },
 	};
 	int r;
 
+	o->opts.no_sources = strip_is_active(&o->strip);
 	r = select_opts_read(call, &o->select, &l.road.select.query);
 	if (r)
 		return r;
@@ -92,6 +95,7 @@ static int run_with(struct call *call, const char *const *formats)
 		OPT_ENUM('f', "format", &o.format, "FORMAT", formats,
 			 "what to write (by the suffix of the output)"),
 		OPT_STR('o', "output", &o.output, "FILE", "file to write (standard output)"),
+		STRIP_OPTIONS(&o.strip),
 		OPT_GROUP("Collapsed text, pprof, OTLP"),
 		OPT_FLAG(0, "threads", &o.opts.threads,
 			 "tell threads apart: outermost frame thread NAME (TID); labels, "
@@ -121,6 +125,7 @@ static int run_with(struct call *call, const char *const *formats)
 		return status;
 	e = choose_format(&o);
 	status = e ? export_to(call, &o, e) : unknown_format(call, o.output);
+	strip_release(&o.strip);
 	select_opts_release(&o.select);
 	return status;
 }

@@ -427,6 +427,7 @@ static void put_recording(struct writer *w, uint32_t index)
 	json_key_string(&w->j, "host", r->host);
 	put_versions(w, index);
 	json_key_string(&w->j, "mode", r->mode);
+	json_key_string(&w->j, "part", r->part);
 	key_known(&w->j, "rate_hz", (double)r->rate_hz);
 	key_known(&w->j, "work", r->work);
 	json_end(&w->j);
