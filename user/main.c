@@ -15,6 +15,7 @@ static const struct command *const commands[] = {
 	&command_cat,
 	&command_agent,
 	&command_doctor,
+	&command_guide,
 	&command_completions,
 	&command_man,
 	NULL,

@@ -105,6 +105,7 @@ extern const struct command command_cat;
 extern const struct command command_report;
 extern const struct command command_diff;
 extern const struct command command_doctor;
+extern const struct command command_guide;
 extern const struct command command_completions;
 extern const struct command command_man;
 

@@ -452,6 +452,8 @@ static int write_outputs(const struct comparison *k)
 		r = diff_exporter_write(exporter_of(k->c, path), &report, path);
 		if (!r && k->c->should_open && exporter_of(k->c, path) == &diff_exporter_html)
 			browser_open(path);
+		else if (!r)
+			browser_tell_how(path);
 	}
 	if (r < 0 || is_taken || log_level() <= LOG_LEVEL_ERROR)
 		return r;

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
+#include "cmd/browser.h"
 #include "cmd/cmd.h"
 #include "cmd/load.h"
 #include "cmd/select_opts.h"
@@ -84,6 +85,8 @@ static int export_to(struct call *call, struct export_call *o, const struct expo
 	r = say_what_is_left_out(&l);
 	if (!r)
 		r = load_export(&l);
+	if (!r)
+		browser_tell_how(o->output);
 	return r < 0 ? cmd_fail(call, r) : EXIT_OK;
 }
 

@@ -111,6 +111,8 @@ static int write_report(struct load *loaded, const struct report_opts *o)
 
 	if (!r && o->should_open)
 		browser_open(o->output);
+	else if (!r && o->output)
+		browser_tell_how(o->output);
 	return r;
 }
 
