@@ -24,7 +24,7 @@
 #define PART_NOT_TOLD "a selection"
 
 struct conversion {
-	const struct conversion_opts *o;
+	struct conversion_opts *o;
 	struct road *road;      /* of the file at hand */
 	struct profile *p;      /* what is written: of one recording at a time */
 	struct extract extract; /* from the road's profile */
@@ -35,6 +35,7 @@ struct conversion {
 	bool has_good_part;     /* of the file that is damaged */
 	uint64_t all;           /* samples that were read, and how many are left: */
 	uint64_t kept;
+	struct strbuf kinds; /* words for those of the last file, where one is asked for */
 };
 
 static void conversion_release(struct conversion *c)
@@ -42,6 +43,7 @@ static void conversion_release(struct conversion *c)
 	writer_free(c->writer);
 	extract_release(&c->extract);
 	profile_free(c->p);
+	strbuf_release(&c->kinds);
 	if (c->partial)
 		unlink(c->partial);
 	free(c->partial);
@@ -171,13 +173,10 @@ static const struct road_taker taker = { begin_recording, NULL, take_samples, en
 /* One that is damaged is refused: who reads what comes of it would not know. */
 static int check_damage(const struct road *road, bool *has_samples)
 {
-	char why[ERR_BYTES];
-
 	if (!road_is_damaged(road))
 		return 0;
 	*has_samples = road->samples;
-	snprintf(why, sizeof(why), "%s", road->message ? road->message : strerror(-road->end));
-	return err_set(road->end, "%s", why);
+	return err_set(road->end, "%s", road->message ? road->message : strerror(-road->end));
 }
 
 static int convert_file(struct conversion *c, const char *path)
@@ -186,7 +185,7 @@ static int convert_file(struct conversion *c, const char *path)
 		.taker = &taker,
 		.arg = c,
 		.folds_imports = c->o->folds_imports,
-		.strip = (struct strip *)&c->o->strip,
+		.strip = &c->o->strip,
 		.select = { .query = c->o->query, .keeps_kinds = true },
 	};
 	int r = profile_new(&road.profile);
@@ -198,11 +197,15 @@ static int convert_file(struct conversion *c, const char *path)
 	}
 	if (!r)
 		r = road_conclude(&road, NULL);
+	r = r > 0 ? 0 : r;
+	strbuf_truncate(&c->kinds, 0);
+	if (!r && c->o->query.kind)
+		r = kinds_put_words(road.profile, &c->kinds);
 	c->all += road.select.sum.count + road.select.others;
 	c->road = NULL;
 	profile_free(road.profile);
 	road_release(&road);
-	return r < 0 ? r : 0;
+	return r;
 }
 
 static int finish(struct conversion *c)
@@ -226,13 +229,16 @@ static int fail_selection(const struct call *call, const struct conversion *c)
 		return cmd_fail(call, -ENOMEM);
 	cmd_fail(call, err_set(-ENODATA, "none of %s samples is selected: %s",
 			       units_count(c->all).s, strbuf_str(&text)));
-	cmd_try("patterns are globs of whole names: 'parse*', '*.parse', 'orders.py:*'");
+	if (c->kinds.len)
+		cmd_try("its kinds are %s", strbuf_str(&c->kinds));
+	else
+		cmd_try("patterns are globs of whole names: 'parse*', '*.parse', 'orders.py:*'");
 	return EXIT_NOTHING;
 }
 
 int convert(struct call *call, struct conversion_opts *o)
 {
-	_cleanup_(conversion_release) struct conversion c = { .o = o };
+	_cleanup_(conversion_release) struct conversion c = { .o = o, .kinds = STRBUF_INIT };
 	const char *path = NULL;
 	int r = profile_new(&c.p);
 
@@ -244,6 +250,8 @@ int convert(struct call *call, struct conversion_opts *o)
 		r = convert_file(&c, path = call->operands.items[i]);
 	if (!r && !c.kept && c.all)
 		return fail_selection(call, &c);
+	if (!r && !c.writer)
+		r = err_set(-ENODATA, "%s: there is no recording in it", path);
 	if (!r)
 		r = finish(&c);
 	if (r < 0) {
