@@ -14,11 +14,12 @@ pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.quick]
 # One whose times lie on no grid, kinds of several units, GIL, waits; pids of one are those of another.
 MADE = {"golden": "golden_recording", "kinds": "kinds_recording", "waits": "waits_recording"}
 
-SELECTIONS = [
-    [], ["--time-range", "300ms..700ms"], ["--time-range", "..0.1s"], ["--kind", "off-cpu"],
-    ["--thread", "*-0"], ["--focus", "main"], ["--ignore", "wait*"], ["--hide", "main"], ["--no-idle"],
-    ["--merge", "module"], ["--fold-imports"], ["--label", "route=/pay"], ["--process", "412"],
-]
+SELECTIONS = [(name, selection.split()) for name, selections in (
+    ("waits", ["", "--time-range 300ms..700ms", "--time-range ..0.1s", "--kind off-cpu", "--kind memory", "--thread late",
+               "--ignore wait*", "--no-idle", "--merge module", "--process nosuch"]),
+    ("golden", ["--time-range 30ms..90ms", "--hide main", "--process 412", "--fold-imports"]),
+    ("kinds", ["--kind off-cpu", "--label route=/pay", "--focus main", "--time-range 0.2s.."]),
+) for selection in selections]
 # Whose waits are of whom: with the others gone nobody is left who held the GIL.
 TELLS_GIL = ["--time-range", "--fold-imports"]
 
@@ -52,8 +53,8 @@ def summary(path):
     return done.stdout
 
 
-@pytest.mark.parametrize("names", [["golden"], ["kinds"], ["waits"], ["golden", "kinds"], ["kinds", "kinds", "golden"],
-                                   ["text", "golden"], ["kinds", "waits"]], ids="+".join)
+@pytest.mark.parametrize("names", [["golden"], ["kinds"], ["waits"], ["kinds", "kinds", "golden"], ["text", "golden"],
+                                   ["kinds", "waits"]], ids="+".join)
 def test_together_is_what_the_files_are(names, made, tmp_path):
     files, together = [made[name] for name in names], tmp_path / "c.pyebpf"
     cat(*files, "-o", together)
@@ -87,8 +88,7 @@ def without_versions(data):
     return data
 
 
-@pytest.mark.parametrize("selection", SELECTIONS, ids=" ".join)
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name,selection", SELECTIONS, ids=lambda part: part if isinstance(part, str) else " ".join(part))
 def test_selected_before_is_selected_after(name, selection, made, tmp_path):
     recording, part, copy = made[name], tmp_path / "p.pyebpf", tmp_path / "c.pyebpf"
     cat(recording, "-o", copy)
@@ -115,6 +115,9 @@ def test_a_part_has_nothing_of_the_rest(made, tmp_path):
     part = tmp_path / "p.pyebpf"
     cat("--focus", "wait", made["kinds"], "-o", part)
     assert {kind["name"] for kind in json.loads(written("json", part))["kinds"]} == {"off-cpu"}
+    done = run("report", part)
+    assert done.returncode == 3 and "see them by --kind: off-cpu" in done.stderr, done
+    assert run("report", "--kind", "off-cpu", part).returncode == 0
     cat("--process", "500", made["golden"], "-o", part)
     threads = json.loads(written("json", part))["threads"]
     assert threads and {thread["pid"] for thread in threads} == {500}

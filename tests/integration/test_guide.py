@@ -17,7 +17,7 @@ def spin(seconds):
     end = time.thread_time() + seconds
     while time.thread_time() < end: json.dumps([1, 2, 3] * 20)
 def work():
-    spin(0.15 * (int(sys.argv[1]) if len(sys.argv) > 1 else 1))
+    spin(0.1 * (int(sys.argv[1]) if len(sys.argv) > 1 else 1))
     time.sleep(0.05)
 while True:
     threads = [threading.Thread(target=work, name="worker-%d" % i) for i in range(2)]

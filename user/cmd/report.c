@@ -116,6 +116,19 @@ static int write_report(struct load *loaded, const struct report_opts *o)
 	return r;
 }
 
+/* What there is, where nothing is of the kind that is looked at by default. */
+static int fail_kind(const struct call *call, const struct load *loaded)
+{
+	_cleanup_(strbuf_releasep) struct strbuf others = STRBUF_INIT;
+	const struct select *s = &loaded->road.select;
+
+	if (select_put_others(s, loaded->profile, &others) < 0)
+		return cmd_fail(call, -ENOMEM);
+	cmd_fail(call,
+		 err_set(-ENODATA, "no samples of %s; %s", s->kinds.name, strbuf_str(&others)));
+	return EXIT_NOTHING;
+}
+
 static int report(struct call *call, const struct report_opts *o, const struct exporter *e)
 {
 	struct export_opts eo = o->file;
@@ -141,6 +154,8 @@ static int report(struct call *call, const struct report_opts *o, const struct e
 		return EXIT_OK;
 	if (load_lacks_selected(&loaded))
 		return load_fail_selection(call, &loaded);
+	if (select_has_others(&loaded.road.select))
+		return fail_kind(call, &loaded);
 	r = account_put_nothing(&why, loaded.profile, &next);
 	if (r < 0)
 		return cmd_fail(call, r);
