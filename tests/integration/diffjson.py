@@ -6,7 +6,7 @@ import math
 
 KEYS = ["schema", "compat", "base", "current", "normalize", "centre", "ms_per_sample", "scale",
         "total", "dispersion", "counts", "coloured", "elided_count", "notes", "frames",
-        "functions", "path_fields", "paths"]
+        "functions", "path_fields", "paths", "left_out"]
 COMPAT_KEYS = ["schema", "compat", "base", "current", "normalize", "centre", "ms_per_sample",
                "scale", "total", "elided_count", "notes", "frames", "path_fields", "paths",
                "elided_fields", "elided"]
@@ -69,6 +69,19 @@ def check_functions(functions, paths):
     assert all(a >= b or near(a, b) for a, b in zip(changes, changes[1:])), "order of functions"
 
 
+def check_left_out(document, paths):
+    """What is there, of both sides, and what is said not to be are the whole."""
+    left_out = document["left_out"]
+    assert list(left_out) == ["functions", "paths"]
+    whole = document["total"]["value"] + document["total"]["baseline"]
+    for key, own in (("functions", sum(f["self"] + f["baseline"] for f in document["functions"])),
+                     ("paths", sum(p.self + p.baseline for p in paths))):
+        assert list(left_out[key]) == ["count", "share"], left_out
+        if left_out[key]["count"]:
+            assert abs(own / whole + left_out[key]["share"] - 1) < 1e-3, (key, own / whole, left_out)
+    return left_out
+
+
 def check_path(path, index, frames):
     assert -1 <= path.parent < index and 0 <= path.frame < frames, path
     assert near(path.diff, path.self - path.baseline), path
@@ -122,10 +135,15 @@ def load(path):
     paths = document["paths"] = [Path(*row) for row in document["paths"]]
     for index, row in enumerate(paths):
         check_path(row, index, len(document["frames"]))
+    assert [[f["name"], f["file"], None] for f in document["functions"]] == \
+        document["frames"][:len(document["functions"])]
+    left_out = check_left_out(document, paths)
+    if left_out["functions"]["count"] or left_out["paths"]["count"]:
+        return document
     check_sums(paths, "self", "value")
     check_sums(paths, "baseline", "baseline_total")
     check_functions(document["functions"], paths)
-    assert [[f["name"], f["file"], None] for f in document["functions"]] == document["frames"]
+    assert len(document["frames"]) == len(document["functions"])
     counts = collections.Counter(path.class_ for path in paths)
     assert {k: v for k, v in document["counts"].items() if v} == counts
     assert document["elided_count"] == sum(p.value == 0 and p.baseline > 0 for p in paths)

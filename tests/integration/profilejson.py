@@ -7,8 +7,8 @@ import subprocess
 import collapsed
 
 KEYS = ["schema", "recordings", "kinds", "frames", "path_fields", "paths", "functions", "threads",
-        "gil", "lost", "truncated", "truncated_functions"]
-RECORDING_KEYS = ["start", "seconds", "command", "target", "host", "python", "mode", "rate_hz", "work"]
+        "gil", "lost", "truncated", "truncated_functions", "left_out"]
+RECORDING_KEYS = ["start", "seconds", "command", "target", "host", "python", "mode", "part", "rate_hz", "work"]
 KIND_KEYS = ["name", "unit", "period", "samples", "total"]
 THREAD_KEYS = ["pid", "tid", "process", "name", "start", "end"]
 TYPES = ["python", "native", "kernel", "marker", "task"]
@@ -42,6 +42,7 @@ class Profile:
         self._check_paths()
         self._check_functions()
         self._check_threads()
+        self._check_left_out()
 
     def _check_paths(self):
         inside = [path.self for path in self.paths]
@@ -78,8 +79,22 @@ class Profile:
         for thread in self.data["threads"]:
             assert list(thread) == THREAD_KEYS + [self.name], thread
             assert thread["start"] is None or 0 <= thread["start"] <= thread["end"], thread
-        if self.data["threads"]:
+        if self.data["threads"] and not self.data["left_out"]["threads"]["count"]:
             assert sum(thread[self.name] for thread in self.data["threads"]) == self.total
+
+    def _check_left_out(self):
+        """What is there and what is said not to be are the whole."""
+        data = self.data
+        left_out = data["left_out"]
+        assert list(left_out) == ["paths", "functions", "threads", "gil"], left_out
+        for key, rows in ("paths", self.paths), ("functions", data["functions"]), ("threads", data["threads"]):
+            own = sum(row.self if key == "paths" else row[self.name][0] if key == "functions" else row[self.name]
+                      for row in rows)
+            assert list(left_out[key]) == ["count", "share"], left_out
+            if rows or left_out[key]["count"]:
+                assert abs(own / self.total + left_out[key]["share"] - 1) < 1e-5 or not self.total, (key, own)
+        assert data["truncated"] == left_out["paths"]["count"]
+        assert data["truncated_functions"] == left_out["functions"]["count"]
 
     def stacks(self):
         """{(frame, ...) root first: value}, frames as (name, file, line, type, module)."""

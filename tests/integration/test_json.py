@@ -64,6 +64,9 @@ def test_the_largest_only(recording):
         sorted((path.total for path in whole.paths), reverse=True)[:3]
     assert few.data["truncated"] == len(whole.paths) - 3
     assert len(few.data["functions"]) == 3 and few.total == whole.total
+    assert few.data["left_out"]["threads"]["count"] == len(whole.data["threads"]) - 3
+    heaviest = sorted((thread["cpu"] for thread in whole.data["threads"]), reverse=True)[:3]
+    assert sorted((thread["cpu"] for thread in few.data["threads"]), reverse=True) == heaviest
     large = profilejson.export(PYEBPF, "--min-percent", "10", recording)
     assert len(large.paths) == sum(path.total * 10 >= whole.total for path in whole.paths)
     done = run("export", "-f", "json", "--min-percent", "101", recording)

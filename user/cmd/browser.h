@@ -12,4 +12,11 @@
  */
 void browser_open(const char *path);
 
+/*
+ * Says how to look at what was written, in one line, where that helps: who reads our messages does
+ * so on a terminal, through ssh, and this machine shows no windows. path: a recording, or a file
+ * that a browser opens; of others, and of "-", nothing is said.
+ */
+void browser_tell_how(const char *path);
+
 #endif

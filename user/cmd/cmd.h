@@ -101,9 +101,11 @@ extern const struct command command_dump;
 extern const struct command command_top;
 extern const struct command command_export;
 extern const struct command command_import;
+extern const struct command command_cat;
 extern const struct command command_report;
 extern const struct command command_diff;
 extern const struct command command_doctor;
+extern const struct command command_guide;
 extern const struct command command_completions;
 extern const struct command command_man;
 

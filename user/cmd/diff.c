@@ -135,7 +135,10 @@ static int run_with(struct call *call, const char *const *formats)
 		OPT_FLAG(0, "open", &o.c.should_open, BROWSER_OPEN_HELP),
 		OPT_ENUM(0, "sort", &o.c.key, "KEY", keys,
 			 "tell functions by the time of their own or with all they call (self)"),
-		OPT_U32('n', "limit", &o.c.limit, "N", "rows of each table; 0: all (10)"),
+		OPT_U32('n', "limit", &o.c.limit, "N",
+			"rows of each table (10); of JSON (all); 0: all"),
+		OPT_PERCENT(0, "min-percent", &o.c.min_percent,
+			    "JSON: leave out what is less of the total on both sides (0)"),
 		OPT_GROUP("Gate"),
 		OPT_FLAG(0, "gate", &o.c.is_gated,
 			 "exit with 5 if a function surely became slower, with 6 if that cannot "

@@ -16,6 +16,8 @@
 #include "cmd/diff_terminal.h"
 #include "cmd/terminal.h"
 
+#define ROWS_DEFAULT 10
+
 /* What a comparison holds from the files to the outputs. */
 struct comparison {
 	const struct call *call;
@@ -425,6 +427,7 @@ static int print_next(const struct comparison *k)
  * alone. */
 static int write_outputs(const struct comparison *k)
 {
+	bool is_limited = k->c->limit != DIFF_LIMIT_USUAL;
 	const struct diff_report report = {
 		.input = k->input,
 		.diff = k->diff,
@@ -436,7 +439,8 @@ static int write_outputs(const struct comparison *k)
 		.losses = &k->losses,
 		.group_by = k->c->group_by,
 		.is_gated = k->c->is_gated,
-		.limit = k->c->limit,
+		.limit = is_limited ? k->c->limit : ROWS_DEFAULT,
+		.largest = { is_limited ? k->c->limit : 0, k->c->min_percent },
 	};
 	bool is_taken = k->c->format && !k->c->outputs->len;
 	int r = is_taken ? diff_exporter_write(k->c->format, &report, "-") : 0;
@@ -448,6 +452,8 @@ static int write_outputs(const struct comparison *k)
 		r = diff_exporter_write(exporter_of(k->c, path), &report, path);
 		if (!r && k->c->should_open && exporter_of(k->c, path) == &diff_exporter_html)
 			browser_open(path);
+		else if (!r)
+			browser_tell_how(path);
 	}
 	if (r < 0 || is_taken || log_level() <= LOG_LEVEL_ERROR)
 		return r;

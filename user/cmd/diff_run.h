@@ -33,16 +33,18 @@ struct diff_call {
 	struct gate_options gate;
 	bool is_strict; /* different environments are inconclusive */
 	enum diff_key key;
-	uint32_t limit;
+	uint32_t limit;     /* rows of tables, DIFF_LIMIT_USUAL: a few; of JSON, likewise: all */
+	double min_percent; /* of JSON */
 	const struct opt_list *outputs;     /* files; none: the table on `out` */
 	const struct diff_exporter *format; /* of outputs; NULL: by their suffixes */
 	bool should_open;                   /* pages among them, in a browser */
 	FILE *out;
 };
 #define DIFF_NO_COMPAT UINT_MAX
-#define DIFF_CALL_INIT                                                               \
-	{                                                                            \
-		.compat = DIFF_NO_COMPAT, .gate = GATE_OPTIONS_DEFAULT, .limit = 10, \
+#define DIFF_LIMIT_USUAL UINT32_MAX
+#define DIFF_CALL_INIT                                                                             \
+	{                                                                                          \
+		.compat = DIFF_NO_COMPAT, .gate = GATE_OPTIONS_DEFAULT, .limit = DIFF_LIMIT_USUAL, \
 	}
 
 /*

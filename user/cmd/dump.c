@@ -22,6 +22,7 @@ struct dump_opts {
 	unsigned int order;
 	unsigned int locals;
 	bool has_self, has_secrets;
+	struct largest largest;
 };
 
 static const char *const order_words[] = { "recent-last", "recent-first", NULL };
@@ -282,6 +283,7 @@ static int dump(const struct call *call, const struct dump_opts *o)
 	struct dump d = { .time_ns = clock_ns(CLOCK_REALTIME),
 			  .recent_first = o->order == RECENT_FIRST,
 			  .has_tasks = o->tasks,
+			  .largest = o->largest,
 			  .locals = o->locals == LOCALS_NONE ? NULL : &locals };
 	int r = find_targets(o, &targets), code = EXIT_RUNTIME;
 
@@ -328,6 +330,11 @@ static int run(struct call *call)
 		OPT_ENUM(0, "order", &o.order, "ORDER", order_words,
 			 "of the calls of a stack (recent-last, as Python's own tracebacks)"),
 		OPT_FLAG(0, "json", &o.json, "for programs: one JSON object"),
+		OPT_U32('n', "limit", &o.largest.limit, "N",
+			"JSON: so many threads and tasks of each process, as different as can be; "
+			"0: all (0)"),
+		OPT_PERCENT(0, "min-percent", &o.largest.min_percent,
+			    "JSON: leave threads out that fewer of the process are like (0)"),
 		OPT_END,
 	};
 	int status, given;
@@ -344,6 +351,8 @@ static int run(struct call *call)
 		status = cmd_usage(call, "-p, -a and --container exclude each other");
 	else if ((o.has_self || o.has_secrets) && !o.locals)
 		status = cmd_usage(call, "--self and --show-secrets go with --locals");
+	else if ((o.largest.limit || o.largest.min_percent > 0) && !o.json)
+		status = cmd_usage(call, "--limit and --min-percent go with --json");
 	else if (o.children && !o.pids.len)
 		status = cmd_usage(call, "--children goes with -p");
 	else

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/vec.h"
 #include "cmd/terminal.h"
+#include "export/largest.h"
 #include "inspect/process.h"
 #include "inspect/sources.h"
 #include "inspect/tasks.h"
@@ -34,7 +35,25 @@ struct dump {
 	bool recent_first;                   /* the most recent call of a stack */
 	bool has_tasks;                      /* --async: tasks in the place of threads */
 	const struct locals_options *locals; /* NULL: without local variables */
+	struct largest largest;              /* what JSON leaves out of each process */
 };
+
+/* The first of some threads that are alike, and how many they are. */
+struct dump_group {
+	size_t first, count;
+	int64_t shortest_ns, longest_ns; /* how long they wait; -1: not known */
+	bool is_one_file;                /* they wait for the same descriptor, if for any */
+};
+
+/* Starts as zeros, ends in dump_groups_release(). */
+struct dump_groups {
+	VEC(struct dump_group) items;
+	size_t *of_thread; /* index of its group, by thread */
+};
+
+/* 0 or -ENOMEM. */
+int dump_find_groups(const struct inspect_process *p, struct dump_groups *out);
+void dump_groups_release(struct dump_groups *groups);
 
 /* One process, as Python prints tracebacks. 0 or -ENOMEM. */
 int dump_text(const struct terminal *t, const struct dump *d, const struct dump_item *item);

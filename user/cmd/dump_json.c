@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -120,7 +122,7 @@ static void put_lock(struct json *j, const struct inspect_lock *lock)
 }
 
 static int put_thread(struct json *j, const struct dump_script *script,
-		      const struct inspect_thread *t)
+		      const struct inspect_thread *t, size_t alike)
 {
 	int r = 0;
 
@@ -145,7 +147,67 @@ static int put_thread(struct json *j, const struct dump_script *script,
 	put_line(j, "fd", t->fd, 0);
 	json_key_string(j, "file", t->file);
 	put_lock(j, &t->lock);
+	json_key_u64(j, "alike", alike);
 	json_end(j);
+	return r;
+}
+
+/* Of a limit: those in deadlocks, then one of each group, of the largest ones first. */
+#define WEIGHS_IN_DEADLOCK (UINT64_C(1) << 62)
+#define WEIGHS_FIRST (UINT64_C(1) << 32)
+
+static void weigh_threads(const struct inspect_process *p, const struct dump_groups *groups,
+			  uint64_t *weights)
+{
+	for (size_t i = 0; i < p->thread_count; i++) {
+		const struct dump_group *g = &groups->items.items[groups->of_thread[i]];
+
+		weights[i] = g->count + (g->first == i ? WEIGHS_FIRST : 0);
+	}
+	for (size_t i = 0; i < p->cycles.len; i++)
+		for (size_t k = 0; k < p->cycles.items[i].threads.len; k++)
+			weights[p->cycles.items[i].threads.items[k]] |= WEIGHS_IN_DEADLOCK;
+}
+
+/* kept: by thread. Where fewer than a share of all stand as one does, it is left out. */
+static int keep_threads(const struct inspect_process *p, const struct largest *of,
+			const struct dump_groups *groups, bool *kept, struct left_out *left)
+{
+	_cleanup_(freep) uint64_t *weights = calloc(p->thread_count + 1, sizeof(*weights));
+	const struct largest most = { .limit = of->limit };
+	double least = of->min_percent / 100 * (double)p->thread_count;
+	size_t count;
+	int r;
+
+	if (!weights)
+		return -ENOMEM;
+	weigh_threads(p, groups, weights);
+	r = largest_keep(&most, weights, p->thread_count, 0, kept, &count);
+	for (size_t i = 0; i < p->thread_count && !r; i++) {
+		size_t alike = groups->items.items[groups->of_thread[i]].count;
+
+		kept[i] &= (double)alike >= least || weights[i] >= WEIGHS_IN_DEADLOCK;
+		if (!kept[i])
+			left_out_add(left, 1, p->thread_count);
+	}
+	return r;
+}
+
+static int put_threads(struct json *j, const struct inspect_process *p, const struct largest *of,
+		       const struct dump_script *script, struct left_out *left)
+{
+	_cleanup_(freep) bool *kept = calloc(p->thread_count + 1, sizeof(*kept));
+	_cleanup_(dump_groups_release) struct dump_groups groups = { 0 };
+	int r = dump_find_groups(p, &groups);
+
+	if (!kept)
+		return -ENOMEM;
+	if (r >= 0)
+		r = keep_threads(p, of, &groups, kept, left);
+	for (size_t i = 0; i < p->thread_count && r >= 0; i++)
+		if (kept[i])
+			r = put_thread(j, script, &p->threads[i],
+				       groups.items.items[groups.of_thread[i]].count);
 	return r;
 }
 
@@ -158,8 +220,20 @@ static void put_cycle(struct json *j, const struct inspect_process *p,
 	json_end(j);
 }
 
-static int put_process(struct json *j, const struct dump_item *item)
+static void put_left_out(struct json *j, const struct left_out *threads,
+			 const struct left_out *tasks)
 {
+	json_key(j, "left_out");
+	json_object(j);
+	json_left_out(j, "threads", threads);
+	json_left_out(j, "tasks", tasks);
+	json_end(j);
+}
+
+static int put_process(struct json *j, const struct dump_item *item, const struct largest *of)
+{
+	struct left_out threads = { 0 }, tasks = { 0 };
+
 	const struct inspect_process *p = item->process;
 	const struct dump_script script = p ? find_script(p) : (struct dump_script){ 0 };
 	char version[VERSION_TEXT_BYTES];
@@ -177,12 +251,12 @@ static int put_process(struct json *j, const struct dump_item *item)
 	json_key_string(j, "error", item->error ? item->error : item->tasks_error);
 	json_key(j, "threads");
 	json_array(j);
-	for (size_t i = 0; p && i < p->thread_count && r >= 0; i++)
-		r = put_thread(j, &script, &p->threads[i]);
+	if (p)
+		r = put_threads(j, p, of, &script, &threads);
 	json_end(j);
 	json_key(j, "tasks");
 	if (r >= 0)
-		r = dump_json_tasks(j, &item->tasks, &script);
+		r = dump_json_tasks(j, &item->tasks, of->limit, &script, &tasks);
 	json_key(j, "deadlocks");
 	json_array(j);
 	for (size_t i = 0; p && i < p->cycles.len; i++)
@@ -190,6 +264,7 @@ static int put_process(struct json *j, const struct dump_item *item)
 	json_end(j);
 	dump_json_task_cycles(j, &item->tasks);
 	json_key_u64(j, "tasks_unreadable", item->tasks.unreadable);
+	put_left_out(j, &threads, &tasks);
 	json_end(j);
 	return r;
 }
@@ -206,7 +281,7 @@ int dump_json(FILE *out, const struct dump *d)
 	json_key(&j, "processes");
 	json_array_lines(&j);
 	for (size_t i = 0; i < d->items.len && r >= 0; i++)
-		r = put_process(&j, &d->items.items[i]);
+		r = put_process(&j, &d->items.items[i], &d->largest);
 	json_end(&j);
 	json_end(&j);
 	e = json_finish(&j);

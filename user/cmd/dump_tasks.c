@@ -83,13 +83,17 @@ static int json_task(struct json *j, const struct inspect_tasks *t, const struct
 	return r;
 }
 
-int dump_json_tasks(struct json *j, const struct inspect_tasks *t, const struct dump_script *script)
+int dump_json_tasks(struct json *j, const struct inspect_tasks *t, uint32_t limit,
+		    const struct dump_script *script, struct left_out *left)
 {
 	int r = 0;
 
 	json_array(j);
 	for (size_t i = 0; i < t->tasks.len && !r; i++)
-		r = json_task(j, t, &t->tasks.items[i], script);
+		if (!limit || i < limit)
+			r = json_task(j, t, &t->tasks.items[i], script);
+		else
+			left_out_add(left, 1, t->tasks.len);
 	json_end(j);
 	return r;
 }

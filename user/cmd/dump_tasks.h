@@ -15,9 +15,9 @@
  */
 int dump_tasks_print(const struct terminal *t, const struct inspect_tasks *tasks);
 
-/* The value of `tasks` in pyebpf-dump/1. 0 or -ENOMEM. */
-int dump_json_tasks(struct json *j, const struct inspect_tasks *t,
-		    const struct dump_script *script);
+/* The value of `tasks` in pyebpf-dump/1: the first so many; 0: all. 0 or -ENOMEM. */
+int dump_json_tasks(struct json *j, const struct inspect_tasks *t, uint32_t limit,
+		    const struct dump_script *script, struct left_out *left);
 
 /* The key `task_cycles`: lists of ids, each of which waits for the next, and the last for the
  * first. */

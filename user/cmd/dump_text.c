@@ -304,33 +304,27 @@ static bool is_alike(const struct inspect_thread *a, const struct inspect_thread
 	return true;
 }
 
-/* The first of some threads that are alike, and how many they are. */
-struct group {
-	size_t first, count;
-	int64_t shortest_ns, longest_ns; /* how long they wait; -1: not known */
-	bool is_one_file;                /* they wait for the same descriptor, if for any */
-};
+void dump_groups_release(struct dump_groups *groups)
+{
+	vec_release(&groups->items);
+	free(groups->of_thread);
+}
 
-struct groups {
-	VEC(struct group) items;
-	size_t *of_thread; /* index of its group, by thread */
-};
-
-static int find_groups(const struct inspect_process *p, struct groups *out)
+int dump_find_groups(const struct inspect_process *p, struct dump_groups *out)
 {
 	out->of_thread = calloc(p->thread_count ? p->thread_count : 1, sizeof(*out->of_thread));
 	if (!out->of_thread)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->thread_count; i++) {
 		const struct inspect_thread *t = &p->threads[i];
-		struct group *g;
+		struct dump_group *g;
 		size_t k = 0;
 
 		while (k < out->items.len && !is_alike(&p->threads[out->items.items[k].first], t))
 			k++;
 		if (k == out->items.len &&
-		    vec_push(&out->items, ((struct group){ i, 0, t->wait_ns, t->wait_ns, true })) <
-			    0)
+		    vec_push(&out->items,
+			     ((struct dump_group){ i, 0, t->wait_ns, t->wait_ns, true })) < 0)
 			return -ENOMEM;
 		g = &out->items.items[k];
 		g->count++;
@@ -345,9 +339,9 @@ static int find_groups(const struct inspect_process *p, struct groups *out)
 }
 
 /* The others of a group. */
-static int put_others(struct printer *p, const struct groups *groups, size_t group)
+static int put_others(struct printer *p, const struct dump_groups *groups, size_t group)
 {
-	const struct group *g = &groups->items.items[group];
+	const struct dump_group *g = &groups->items.items[group];
 	struct line *l = &p->line;
 	size_t shown = 0;
 
@@ -368,9 +362,9 @@ static int put_others(struct printer *p, const struct groups *groups, size_t gro
 	return line_end(l);
 }
 
-static int put_group(struct printer *p, const struct groups *groups, size_t group)
+static int put_group(struct printer *p, const struct dump_groups *groups, size_t group)
 {
-	const struct group *g = &groups->items.items[group];
+	const struct dump_group *g = &groups->items.items[group];
 	struct inspect_thread t = p->process->threads[g->first];
 	struct line *l = &p->line;
 	int r;
@@ -465,7 +459,7 @@ static int put_tasks(struct printer *p, const struct dump_item *item)
 int dump_text(const struct terminal *t, const struct dump *d, const struct dump_item *item)
 {
 	struct printer p = { .line = LINE_INIT(t), .dump = d, .process = item->process };
-	struct groups groups = { 0 };
+	struct dump_groups groups = { 0 };
 	int r;
 
 	if (d->has_tasks) {
@@ -473,14 +467,13 @@ int dump_text(const struct terminal *t, const struct dump *d, const struct dump_
 		line_release(&p.line);
 		return r;
 	}
-	r = find_groups(p.process, &groups);
+	r = dump_find_groups(p.process, &groups);
 
 	if (r >= 0)
 		r = put_process(&p, item);
 	for (size_t i = 0; i < groups.items.len && r >= 0; i++)
 		r = (r = line_end(&p.line)) < 0 ? r : put_group(&p, &groups, i);
-	vec_release(&groups.items);
-	free(groups.of_thread);
+	dump_groups_release(&groups);
 	line_release(&p.line);
 	return r;
 }

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
+#include "cmd/browser.h"
 #include "cmd/cmd.h"
 #include "cmd/load.h"
 #include "cmd/select_opts.h"
@@ -18,6 +19,7 @@ struct export_call {
 	unsigned int format; /* index of exporters[] */
 	const char *output;
 	struct select_opts select;
+	struct strip strip;
 	struct export_opts opts;
 };
 
@@ -54,15 +56,17 @@ static int say_what_is_left_out(const struct load *l)
 	return r;
 }
 
-static int export_to(struct call *call, const struct export_call *o, const struct exporter *e)
+static int export_to(struct call *call, struct export_call *o, const struct exporter *e)
 {
 	_cleanup_(load_release) struct load l = {
 		.road.folds_imports =
 			select_opts_folds_imports(&o->select, exporter_folds_imports(e)),
+		.road.strip = &o->strip,
 		.to = { .exporter = e, .path = o->output, .x.o = &o->opts },
 	};
 	int r;
 
+	o->opts.no_sources = strip_is_active(&o->strip);
 	r = select_opts_read(call, &o->select, &l.road.select.query);
 	if (r)
 		return r;
@@ -81,6 +85,8 @@ static int export_to(struct call *call, const struct export_call *o, const struc
 	r = say_what_is_left_out(&l);
 	if (!r)
 		r = load_export(&l);
+	if (!r)
+		browser_tell_how(o->output);
 	return r < 0 ? cmd_fail(call, r) : EXIT_OK;
 }
 
@@ -92,6 +98,7 @@ static int run_with(struct call *call, const char *const *formats)
 		OPT_ENUM('f', "format", &o.format, "FORMAT", formats,
 			 "what to write (by the suffix of the output)"),
 		OPT_STR('o', "output", &o.output, "FILE", "file to write (standard output)"),
+		STRIP_OPTIONS(&o.strip),
 		OPT_GROUP("Collapsed text, pprof, OTLP"),
 		OPT_FLAG(0, "threads", &o.opts.threads,
 			 "tell threads apart: outermost frame thread NAME (TID); labels, "
@@ -106,9 +113,9 @@ static int run_with(struct call *call, const char *const *formats)
 		OPT_FLAG(0, "no-lines", &o.opts.no_lines, "functions, not their lines"),
 		OPT_GROUP("JSON"),
 		OPT_U32('n', "limit", &o.opts.limit, "N",
-			"the largest paths and functions only; 0: all (0)"),
+			"the largest paths, functions and threads only; 0: all (0)"),
 		OPT_PERCENT(0, "min-percent", &o.opts.min_percent,
-			    "leave out paths and functions with less of the total (0)"),
+			    "leave out paths, functions and threads with less of the total (0)"),
 		OPT_GROUP("Collapsed text"),
 		OPT_FLAG(0, "header", &o.opts.header,
 			 "a first line with the length of a sample, for pyebpf to read again"),
@@ -121,6 +128,7 @@ static int run_with(struct call *call, const char *const *formats)
 		return status;
 	e = choose_format(&o);
 	status = e ? export_to(call, &o, e) : unknown_format(call, o.output);
+	strip_release(&o.strip);
 	select_opts_release(&o.select);
 	return status;
 }

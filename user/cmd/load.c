@@ -153,6 +153,22 @@ static int note_selection(struct load *l)
 	return r ? r : texts_addf(&l->notes, "Selected: %s", strbuf_str(&text));
 }
 
+/* Whoever reads a page of a part should know. */
+static int note_parts(struct load *l)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < l->profile->recordings.len && !r; i++) {
+		const struct recording *m = &l->profile->recordings.items[i];
+
+		if (m->part && (!i || !m[-1].part || strcmp(m->part, m[-1].part) != 0))
+			r = texts_addf(&l->notes,
+				       "Part of a recording: %s; losses are the whole one's",
+				       m->part);
+	}
+	return r;
+}
+
 int load_files(struct load *l, const char *const *paths, size_t count)
 {
 	int r = profile_new(&l->profile);
@@ -178,6 +194,8 @@ int load_files(struct load *l, const char *const *paths, size_t count)
 	if (r < 0)
 		return r;
 	r = account_note(l->profile, load_samples(l), "", &l->notes);
+	if (!r)
+		r = note_parts(l);
 	if (!r)
 		r = note_selection(l);
 	if (!r && l->tells_gil)

@@ -255,6 +255,7 @@ static int conclude(const struct call *call, struct record_run *r)
 	status = r->o->bases.len ? compare(call, r) : EXIT_OK;
 	if ((e = record_files_convert(&r->files)) < 0)
 		return record_run_fail(call, r, e);
+	browser_tell_how(record_files_name(&r->files));
 	return status;
 }
 

@@ -17,8 +17,14 @@
 #include "cmd/terminal.h"
 #include "export/export.h"
 
+#define ROWS_DEFAULT 20
+#define PERCENT_DEFAULT 0.5
+#define AS_USUAL UINT32_MAX /* of the limit: rows as the output has them by default */
+
 struct report_opts {
 	struct report_view view;
+	struct export_opts file; /* what an output other than the terminal leaves out */
+	bool json;
 	bool tree;
 	bool threads;
 	bool gil; /* the table of contention instead of one of functions */
@@ -44,11 +50,27 @@ static char *page_beside(const struct call *call)
 	return path;
 }
 
+/* A table has few rows; a file, which may be asked for all, what its reader asks for. */
+static void choose_limits(struct report_opts *o)
+{
+	bool is_given = o->view.limit != AS_USUAL, has_percent = o->view.min_percent >= 0;
+
+	if (!has_percent)
+		o->view.min_percent = PERCENT_DEFAULT;
+	o->file.limit = is_given ? o->view.limit : 0;
+	o->file.min_percent = has_percent || o->json ? o->view.min_percent : 0;
+	if (!is_given)
+		o->view.limit = ROWS_DEFAULT;
+}
+
 /* What writes the output; NULL: it is the terminal. */
 static int choose_output(const struct call *call, const struct report_opts *o,
 			 const struct exporter **e)
 {
-	*e = o->output ? exporter_for_path(o->output) : NULL;
+	*e = o->json ? &exporter_json : o->output ? exporter_for_path(o->output) : NULL;
+	if (o->json && (o->tree || o->gil || o->by_word || o->threads || o->should_open))
+		return cmd_usage(call, "--json has paths, functions, threads and GIL at once: "
+				       "without --tree, --gil, --by, --threads, --open");
 	if (o->output && !*e)
 		return cmd_usage(call,
 				 "--output: %s: reports are written as .html; other formats: "
@@ -89,19 +111,34 @@ static int write_report(struct load *loaded, const struct report_opts *o)
 
 	if (!r && o->should_open)
 		browser_open(o->output);
+	else if (!r && o->output)
+		browser_tell_how(o->output);
 	return r;
+}
+
+/* What there is, where nothing is of the kind that is looked at by default. */
+static int fail_kind(const struct call *call, const struct load *loaded)
+{
+	_cleanup_(strbuf_releasep) struct strbuf others = STRBUF_INIT;
+	const struct select *s = &loaded->road.select;
+
+	if (select_put_others(s, loaded->profile, &others) < 0)
+		return cmd_fail(call, -ENOMEM);
+	cmd_fail(call,
+		 err_set(-ENODATA, "no samples of %s; %s", s->kinds.name, strbuf_str(&others)));
+	return EXIT_NOTHING;
 }
 
 static int report(struct call *call, const struct report_opts *o, const struct exporter *e)
 {
-	struct export_opts eo = { 0 };
+	struct export_opts eo = o->file;
 	_cleanup_(load_release) struct load loaded = {
 		.cube.axes = report_by_axes(o->view.by),
 		.road.folds_imports = select_opts_folds_imports(&o->select, true),
 		.road.select.query = o->query,
 		.tells_waits = !e,
 		.tells_gil = !e,
-		.to = { .exporter = e, .path = o->output, .x.o = &eo },
+		.to = { .exporter = e, .path = o->output ? o->output : "-", .x.o = &eo },
 	};
 	_cleanup_(strbuf_releasep) struct strbuf why = STRBUF_INIT;
 	const char *next;
@@ -117,6 +154,8 @@ static int report(struct call *call, const struct report_opts *o, const struct e
 		return EXIT_OK;
 	if (load_lacks_selected(&loaded))
 		return load_fail_selection(call, &loaded);
+	if (select_has_others(&loaded.road.select))
+		return fail_kind(call, &loaded);
 	r = account_put_nothing(&why, loaded.profile, &next);
 	if (r < 0)
 		return cmd_fail(call, r);
@@ -128,11 +167,12 @@ static int report(struct call *call, const struct report_opts *o, const struct e
 static int run(struct call *call)
 {
 	static const char *const keys[] = { "self", "total", NULL };
-	struct report_opts o = { .view = { .limit = 20, .min_percent = 0.5 } };
+	struct report_opts o = { .view = { .limit = AS_USUAL, .min_percent = -1 } };
 	const struct opt opts[] = {
 		OPT_GROUP("Functions"),
 		OPT_ENUM(0, "sort", &o.view.sort, "KEY", keys, "order of the table (self)"),
-		OPT_U32('n', "limit", &o.view.limit, "N", "rows of tables; 0: all (20)"),
+		OPT_U32('n', "limit", &o.view.limit, "N",
+			"rows of tables (20); of JSON (all); 0: all"),
 		OPT_FLAG(0, "lines", &o.view.by_line, "lines of code instead of functions"),
 		OPT_STR(0, "by", &o.by_word, "KEY",
 			"thread, process, module, file, label, label:NAME, or functions of a "
@@ -143,11 +183,14 @@ static int run(struct call *call)
 		OPT_GROUP("Call paths"),
 		OPT_FLAG(0, "tree", &o.tree, "the call tree instead of the table"),
 		OPT_PERCENT(0, "min-percent", &o.view.min_percent,
-			    "leave paths with less of the total out of the tree (0.5)"),
+			    "leave paths with less of the total out of the tree, of JSON all rows "
+			    "(0.5)"),
 		SELECT_OPTIONS(&o.select),
 		OPT_GROUP("Around it"),
 		OPT_FLAG(0, "threads", &o.threads, "also the share of each thread"),
 		OPT_FLAG(0, "no-summary", &o.no_summary, "not what was recorded and lost"),
+		OPT_FLAG(0, "json", &o.json,
+			 "for programs: one object, docs/json.md, without what is below 0.5 %"),
 		OPT_GROUP("Page"),
 		OPT_STR('o', "output", &o.output, "FILE",
 			"an .html page with flame graph, table and timeline (the terminal)"),
@@ -165,6 +208,7 @@ static int run(struct call *call)
 		if (!beside)
 			return cmd_fail(call, -ENOMEM);
 	}
+	choose_limits(&o);
 	status = select_opts_read(call, &o.select, &o.query);
 	if (!status) {
 		o.view.by = o.by_word ? report_by_read(&o.by_word, &o.query) : BY_FUNCTION;
@@ -196,6 +240,8 @@ const struct command command_report = {
 		    "pyebpf report -o app.html --open app.pyebpf\ta page with its flame graph\n"
 		    "pyebpf report --lines --sort total\tlines, with all that they call\n"
 		    "pyebpf report --by 'test_*' tests.pyebpf\twhich test takes how long\n"
+		    "pyebpf report --json --min-percent 2 app.pyebpf\tfor a program that has "
+		    "little room\n"
 		    "pyebpf report --gil wall.pyebpf\twho waited for the GIL, and who held it",
 	.run = run,
 };

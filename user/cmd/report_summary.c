@@ -253,6 +253,18 @@ static void put_wall(struct line *l, const struct load *loaded)
 	line_end(l);
 }
 
+/* What a file has of a recording, where it was cut out of it. */
+static bool put_part(struct line *l, const struct recording *m)
+{
+	if (!m->part)
+		return false;
+	put_label(l, "part");
+	put_text(l, "", m->part);
+	line_put(l, STYLE_PLAIN,
+		 "; what was lost, outside and less than whole is told of the whole recording");
+	return true;
+}
+
 static void put_work(struct line *l, const struct load *loaded)
 {
 	const struct recording facts = profile_facts(loaded->profile), *m = &facts;
@@ -333,6 +345,8 @@ int report_summary_put(const struct load *loaded, struct terminal t)
 	put_places(&l, loaded->profile);
 	put_mode(&l, &facts);
 	line_end(&l);
+	if (put_part(&l, &facts))
+		line_end(&l);
 	put_samples(&l, loaded);
 	line_end(&l);
 	if (select_has_others(&loaded->road.select))

@@ -11,12 +11,26 @@
 #include "base/units.h"
 #include "cmd/input.h"
 
-static int begin_recording(struct road *r, uint32_t index)
+/* Without folders, where these are stripped. */
+static int put_name(struct road *r)
 {
+	const char *slash;
 	int e;
 
 	strbuf_truncate(&r->name, 0);
 	e = input_put_name(r->in, &r->name);
+	slash = r->strip && r->strip->paths ? strrchr(strbuf_str(&r->name), '/') : NULL;
+	if (e || !slash)
+		return e;
+	memmove(r->name.bytes, slash + 1, strlen(slash + 1) + 1);
+	strbuf_truncate(&r->name, strlen(r->name.bytes));
+	return 0;
+}
+
+static int begin_recording(struct road *r, uint32_t index)
+{
+	int e = put_name(r);
+
 	r->before = r->select.sum;
 	r->recording = (struct road_recording){
 		.index = index,
@@ -44,14 +58,37 @@ static int see(struct road *r)
 	return e ? e : r->taker->see(r->arg);
 }
 
+/* What was read becomes the profile's as far as it is to be told; *index: its recording's there. */
+static int strip_batch(struct road *r, uint32_t *index)
+{
+	uint32_t read = input_recording_index(r->in);
+	int e = 0;
+
+	*index = read;
+	if (!r->raw || read == INPUT_NO_RECORDING)
+		return 0;
+	if (read != r->raw_index)
+		e = extract_begin(&r->stripped, r->raw, read, r->profile);
+	r->raw_index = read;
+	if (!e)
+		e = extract_facts(&r->stripped, r->raw, r->profile);
+	if (!e)
+		e = extract_samples(&r->stripped, r->raw, r->profile);
+	profile_clear_samples(r->raw);
+	*index = r->stripped.to_recording;
+	return e;
+}
+
 /* What input_next() brought, of one recording. */
 static int take_batch(struct road *r)
 {
-	uint32_t index = input_recording_index(r->in);
 	struct profile *p = r->profile;
 	uint64_t last_ns;
-	int e = 0;
+	uint32_t index;
+	int e = strip_batch(r, &index);
 
+	if (e)
+		return e;
 	if (r->recording.index != index) {
 		e = end_recording(r);
 		if (!e)
@@ -73,14 +110,31 @@ static int take_batch(struct road *r)
 	return e;
 }
 
+static void end_stripping(struct road *r)
+{
+	extract_release(&r->stripped);
+	r->stripped = (struct extract){ .strip = r->strip };
+	r->raw_index = INPUT_NO_RECORDING;
+	profile_free(take_ptr(r->raw));
+}
+
+/* Each file is read into a profile of its own. */
+static int begin_stripping(struct road *r)
+{
+	end_stripping(r);
+	return strip_is_active(r->strip) ? profile_new(&r->raw) : 0;
+}
+
 /* 0, or an error that leaves nothing of use; r->end is what the input said last. */
 static int read_all(struct road *r, const char *path)
 {
 	int e = input_open(path, &r->in);
 
 	r->recording.index = INPUT_NO_RECORDING;
+	if (!e)
+		e = begin_stripping(r);
 	while (!e) {
-		r->end = input_next(r->in, r->profile);
+		r->end = input_next(r->in, r->raw ? r->raw : r->profile);
 		e = take_batch(r);
 		if (r->end <= 0)
 			break;
@@ -104,6 +158,11 @@ void road_read(struct road *r, const char *path)
 	}
 	if (r->end < 0)
 		r->message = strdup(err_message(r->end));
+}
+
+bool road_is_damaged(const struct road *r)
+{
+	return r->end < 0;
 }
 
 uint64_t road_known_last_ns(const struct road *r)
@@ -163,6 +222,7 @@ void road_release(struct road *r)
 	input_free(r->in);
 	free(r->message);
 	strbuf_release(&r->name);
+	end_stripping(r);
 	import_fold_release(&r->imports);
 	select_release(&r->select);
 }

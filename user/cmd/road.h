@@ -8,13 +8,15 @@
 
 #include "base/strbuf.h"
 #include "base/texts.h"
+#include "profile/extract.h"
 #include "profile/imports.h"
 #include "profile/profile.h"
 #include "profile/select.h"
 
 /*
- * The one way from files to what is made of them: input, imports folded, selection, taker. Batch by
- * batch, each dropped when it was taken, so that memory does not grow with a recording's length.
+ * The one way from files to what is made of them: input, what is stripped, imports folded,
+ * selection, taker. Batch by batch, each dropped when it was taken, so that memory does not grow
+ * with a recording's length.
  */
 struct road;
 
@@ -37,17 +39,22 @@ struct road_taker {
 	int (*end)(void *arg, const struct road_recording *of);
 };
 
-/* Starts with the first five set, ends in road_release(). */
+/* Starts with the first six set, ends in road_release(). */
 struct road {
 	struct profile *profile; /* borrowed; without samples between the calls */
 	const struct road_taker *taker;
 	void *arg;
 	bool folds_imports;
+	struct strip *strip;  /* borrowed; NULL: nothing is stripped */
 	struct select select; /* its query; the sums of all files so far */
 
 	/* inside */
 	struct import_fold imports;
-	const char *path; /* what road_read() read */
+	struct profile
+		*raw; /* what is read, before it is stripped; NULL: straight to the profile */
+	struct extract stripped;
+	uint32_t raw_index; /* of its recordings: the one that is stripped */
+	const char *path;   /* what road_read() read */
 	struct input *in;
 	uint64_t samples; /* of it */
 	int end;          /* how it ended */
@@ -68,6 +75,9 @@ void road_read(struct road *r, const char *path);
  * notes is not NULL, and what is good of it counts: 1. Else 0, or a negative errno with a message.
  */
 int road_conclude(struct road *r, struct texts *notes);
+
+/* Is it damaged, from some point on, and not only cut off? */
+bool road_is_damaged(const struct road *r);
 
 /* When the file's last sample is, by its index, which is read; 0: not known. */
 uint64_t road_known_last_ns(const struct road *r);

@@ -6,6 +6,7 @@
 #include "cmd/cmd.h"
 #include "cmd/opt.h"
 #include "profile/select.h"
+#include "profile/strip.h"
 
 /*
  * Options that tell which samples are looked at: the same rows in each command. Starts as zeros,
@@ -57,6 +58,12 @@ struct select_opts {
 		 "import statements as one frame (reports, comparisons, pages)"),                         \
 	OPT_FLAG(0, "no-fold-imports", &(o)->keeps_imports,                                               \
 		 "importlib's frames as they are (other formats)")
+
+/* Rows of a struct strip, for commands whose output may leave the house. */
+#define STRIP_OPTIONS(s)                                                                                  \
+	OPT_FLAG(0, "strip-paths", &(s)->paths,                                                           \
+		 "without folders, host, containers, and what --strip-source strips"),                    \
+	OPT_FLAG(0, "strip-source", &(s)->source, "without source text and command lines")
 /* clang-format on */
 
 /* But for times and imports: they are of recordings. *q borrows the patterns. */

@@ -12,6 +12,7 @@
 #include "diff/environment.h"
 #include "diff/gate.h"
 #include "diff/input.h"
+#include "export/largest.h"
 
 /*
  * A finished comparison, as the outputs get it: by our rules (diff and gate), or by CPython's
@@ -26,9 +27,10 @@ struct diff_report {
 	const struct texts *notes;               /* all there are, in the order to tell them */
 	const struct profile *sides[DIFF_SIDES]; /* page: counters of each; NULL: not known */
 	const struct texts *losses;              /* page: what each side lost; NULL: not asked */
-	const char *group_by; /* glob whose functions are the roots; NULL: none */
-	bool is_gated;        /* the gate decides; else it is only what outputs need */
-	uint32_t limit;       /* rows a table has at most where it is for people; 0: all */
+	const char *group_by;   /* glob whose functions are the roots; NULL: none */
+	bool is_gated;          /* the gate decides; else it is only what outputs need */
+	uint32_t limit;         /* rows a table has at most where it is for people; 0: all */
+	struct largest largest; /* what JSON leaves out */
 };
 
 struct diff_exporter {

@@ -15,6 +15,7 @@
 #include "base/strbuf.h"
 #include "export/diff_export.h"
 #include "export/diff_words.h"
+#include "export/largest.h"
 
 #define SCHEMA "pyebpf-diff/1"
 
@@ -206,17 +207,148 @@ static void put_counts(struct json *j, const struct diff *d)
 	json_key_double(j, "coloured", d->coloured);
 }
 
-static void put_frames(struct json *j, const struct diff_report *r)
+/* What is left of the functions and paths, and where. */
+struct kept {
+	bool *paths, *functions; /* by node, by index */
+	uint64_t *weights;
+	uint32_t *frame_of; /* by function: 1 + its index in `frames`; 0: it is not there */
+	uint32_t *row_of;   /* by node: 1 + its index in `paths`, the root 0 */
+	struct left_out left_paths, left_functions;
+};
+
+static void kept_release(struct kept *k)
 {
+	free(k->paths);
+	free(k->functions);
+	free(k->weights);
+	free(k->frame_of);
+	free(k->row_of);
+}
+
+/* On the side where it is larger. */
+static uint64_t weigh(const struct diff *d, uint64_t base, uint64_t current)
+{
+	uint64_t baseline = (uint64_t)llround(diff_baseline(d, base));
+
+	return baseline > current ? baseline : current;
+}
+
+/* Of both sides. */
+static uint64_t sum_sides(const struct diff *d, uint64_t base, uint64_t current)
+{
+	return (uint64_t)llround(diff_baseline(d, base)) + current;
+}
+
+static void leave_row_out(const struct diff *d, uint64_t base, uint64_t current,
+			  struct left_out *left)
+{
+	left_out_add(left, sum_sides(d, base, current),
+		     sum_sides(d, d->nodes[0].base_total, d->nodes[0].total));
+}
+
+static int keep_functions(const struct diff_report *r, uint64_t whole, struct kept *k)
+{
+	const struct largest all = { .min_percent = r->largest.min_percent };
+	const struct diff *d = r->diff;
+	size_t count;
+	int e;
+
+	for (size_t i = 0; i < d->function_count; i++)
+		k->weights[i] = weigh(d, d->functions[i].base_total, d->functions[i].total);
+	e = largest_keep(&all, k->weights, d->function_count, whole, k->functions, &count);
+	count = 0;
+	for (size_t i = 0; i < d->function_count && !e; i++) {
+		const struct diff_function *f = &d->functions[i];
+
+		/* those that changed most come first */
+		k->functions[i] &= !r->largest.limit || count < r->largest.limit;
+		count += k->functions[i];
+		if (!k->functions[i])
+			leave_row_out(d, f->base_self, f->self, &k->left_functions);
+	}
+	return e;
+}
+
+static int keep_paths(const struct diff_report *r, uint64_t whole, struct kept *k)
+{
+	const struct diff *d = r->diff;
+	uint32_t row = 0;
+	size_t count;
+	int e;
+
+	for (size_t i = 1; i < d->node_count; i++)
+		k->weights[i - 1] = weigh(d, d->nodes[i].base_total, d->nodes[i].total);
+	e = largest_keep(&r->largest, k->weights, d->node_count - 1, whole, k->paths, &count);
+	for (size_t i = 1; i < d->node_count && !e; i++) {
+		const struct diff_node *n = &d->nodes[i];
+
+		if (k->paths[i - 1])
+			k->row_of[i] = ++row;
+		else
+			leave_row_out(d, n->base_self, n->self, &k->left_paths);
+	}
+	return e;
+}
+
+/* The functions that are kept, then those of paths besides. */
+static void number_frames(const struct diff *d, struct kept *k)
+{
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < d->function_count; i++)
+		if (k->functions[i])
+			k->frame_of[i] = ++count;
+	for (size_t i = 1; i < d->node_count; i++)
+		if (k->paths[i - 1] && !k->frame_of[d->nodes[i].function])
+			k->frame_of[d->nodes[i].function] = ++count;
+}
+
+static int leave_out(const struct diff_report *r, struct kept *k)
+{
+	const struct diff *d = r->diff;
+	size_t rows = d->function_count > d->node_count ? d->function_count : d->node_count;
+	uint64_t whole = weigh(d, d->nodes[0].base_total, d->nodes[0].total);
+	int e;
+
+	k->paths = calloc(d->node_count + 1, sizeof(*k->paths));
+	k->functions = calloc(d->function_count + 1, sizeof(*k->functions));
+	k->weights = calloc(rows + 1, sizeof(*k->weights));
+	k->frame_of = calloc(d->function_count + 1, sizeof(*k->frame_of));
+	k->row_of = calloc(d->node_count + 1, sizeof(*k->row_of));
+	if (!k->paths || !k->functions || !k->weights || !k->frame_of || !k->row_of)
+		return -ENOMEM;
+	e = keep_functions(r, whole, k);
+	if (!e)
+		e = keep_paths(r, whole, k);
+	if (!e)
+		number_frames(d, k);
+	return e;
+}
+
+static void put_frame(struct json *j, const struct diff_report *r, size_t function)
+{
+	json_array(j);
+	put_text(j, r, r->diff->functions[function].name);
+	put_text(j, r, r->diff->functions[function].file);
+	json_null(j);
+	json_end(j);
+}
+
+static void put_frames(struct json *j, const struct diff_report *r, const struct kept *k)
+{
+	const struct diff *d = r->diff;
+	uint32_t count = 0;
+
 	json_key(j, "frames");
 	json_array_lines(j);
-	for (size_t i = 0; i < r->diff->function_count; i++) {
-		json_array(j);
-		put_text(j, r, r->diff->functions[i].name);
-		put_text(j, r, r->diff->functions[i].file);
-		json_null(j);
-		json_end(j);
-	}
+	for (size_t i = 0; i < d->function_count; i++)
+		if (k->functions[i] && ++count)
+			put_frame(j, r, i);
+	for (size_t i = 1; i < d->node_count; i++)
+		if (k->paths[i - 1] && k->frame_of[d->nodes[i].function] > count) {
+			count = k->frame_of[d->nodes[i].function];
+			put_frame(j, r, d->nodes[i].function);
+		}
 	json_end(j);
 }
 
@@ -253,22 +385,24 @@ static void put_function(struct json *j, const struct diff_report *r, const stru
 	json_end(j);
 }
 
-static void put_functions(struct json *j, const struct diff_report *r)
+static void put_functions(struct json *j, const struct diff_report *r, const struct kept *k)
 {
 	json_key(j, "functions");
 	json_array_lines(j);
 	for (size_t i = 0; i < r->diff->function_count; i++)
-		put_function(j, r, &r->diff->functions[i]);
+		if (k->functions[i])
+			put_function(j, r, &r->diff->functions[i]);
 	json_end(j);
 }
 
-static void put_path(struct json *j, const struct diff *d, const struct diff_node *n)
+static void put_path(struct json *j, const struct diff *d, const struct kept *k,
+		     const struct diff_node *n)
 {
 	double baseline = diff_baseline(d, n->base_self), self = (double)n->self;
 
 	json_array(j);
-	json_i64(j, (int64_t)n->parent - 1); /* without the root */
-	json_u64(j, n->function);
+	json_i64(j, (int64_t)k->row_of[n->parent] - 1);
+	json_u64(j, k->frame_of[n->function] - 1);
 	json_u64(j, n->self);
 	json_u64(j, n->total);
 	json_double(j, baseline);
@@ -288,7 +422,7 @@ static void put_path(struct json *j, const struct diff *d, const struct diff_nod
 	json_end(j);
 }
 
-static void put_paths(struct json *j, const struct diff *d)
+static void put_paths(struct json *j, const struct diff *d, const struct kept *k)
 {
 	static const char *const fields[] = {
 		"parent",         "frame", "self",     "value",      "baseline",
@@ -300,12 +434,13 @@ static void put_paths(struct json *j, const struct diff *d)
 	json_key(j, "paths");
 	json_array_lines(j);
 	for (size_t i = 1; i < d->node_count; i++)
-		put_path(j, d, &d->nodes[i]);
+		if (k->paths[i - 1])
+			put_path(j, d, k, &d->nodes[i]);
 	json_end(j);
 }
 
 /* With --group-by: the first frames of all paths. */
-static void put_groups(struct json *j, const struct diff_report *r)
+static void put_groups(struct json *j, const struct diff_report *r, const struct kept *k)
 {
 	const struct diff *d = r->diff;
 
@@ -319,7 +454,8 @@ static void put_groups(struct json *j, const struct diff_report *r)
 		put_text(j, r, d->functions[n->function].name);
 		json_key(j, "file");
 		put_text(j, r, d->functions[n->function].file);
-		json_key_u64(j, "path", i - 1);
+		json_key(j, "path");
+		k->row_of[i] ? json_u64(j, k->row_of[i] - 1) : json_null(j);
 		json_key_double(j, "baseline", diff_baseline(d, n->base_total));
 		json_key_u64(j, "value", n->total);
 		put_measure_keys(j, &n->measure);
@@ -472,10 +608,23 @@ static int write_compat(struct json *j, const struct diff_report *r)
 	return 0;
 }
 
-static void write_changes(struct json *j, const struct diff_report *r)
+static void put_left_out(struct json *j, const struct kept *k)
 {
-	const struct diff *d = r->diff;
+	json_key(j, "left_out");
+	json_object(j);
+	json_left_out(j, "functions", &k->left_functions);
+	json_left_out(j, "paths", &k->left_paths);
+	json_end(j);
+}
 
+static int write_changes(struct json *j, const struct diff_report *r)
+{
+	_cleanup_(kept_release) struct kept k = { 0 };
+	const struct diff *d = r->diff;
+	int e = leave_out(r, &k);
+
+	if (e < 0)
+		return e;
 	json_key_string(j, "normalize", diff_normalize_names[d->normalize]);
 	json_key_double(j, "centre", d->centre);
 	key_known(j, "ms_per_sample", diff_ms_per_tick(d));
@@ -485,15 +634,17 @@ static void write_changes(struct json *j, const struct diff_report *r)
 	put_counts(j, d);
 	json_key_u64(j, "elided_count", d->elided_count);
 	put_notes(j, r);
-	put_frames(j, r);
-	put_functions(j, r);
-	put_paths(j, d);
+	put_frames(j, r, &k);
+	put_functions(j, r, &k);
+	put_paths(j, d, &k);
+	put_left_out(j, &k);
 	if (r->group_by) {
 		json_key_string(j, "group_by", r->group_by);
-		put_groups(j, r);
+		put_groups(j, r, &k);
 	}
 	if (r->is_gated)
 		put_gate(j, r);
+	return 0;
 }
 
 static int write_json(const struct diff_report *r, FILE *out)
@@ -509,7 +660,7 @@ static int write_json(const struct diff_report *r, FILE *out)
 	if (r->compat)
 		e = write_compat(&j, r);
 	else
-		write_changes(&j, r);
+		e = write_changes(&j, r);
 	if (e < 0)
 		return e; /* the file is not going to be */
 	json_end(&j);

@@ -15,6 +15,7 @@
 #include "base/strbuf.h"
 #include "export/export.h"
 #include "export/json_parts.h"
+#include "export/largest.h"
 #include "profile/calltree.h"
 #include "profile/gil.h"
 #include "profile/kinds.h"
@@ -49,9 +50,16 @@ struct writer {
 	uint64_t *function_weight; /* by function */
 	uint32_t *order;           /* nodes but the root in preorder, heaviest first */
 	uint32_t *functions;       /* heaviest first */
-	bool *is_kept;             /* by node */
+	bool *is_kept;             /* by place in `order` */
+	bool *keeps_function;      /* by place in `functions` */
+	bool *keeps_thread;        /* by index */
 	bool has_unknown;          /* stacks without frames */
 	bool keeps_unknown;
+	bool has_time; /* columns that are time: what things weigh is their sum, else the first */
+	size_t gil_rows;
+	struct {
+		struct left_out paths, functions, threads, gil;
+	} left_out;
 	int64_t *row_of;      /* by node */
 	uint32_t *index_of;   /* by frame id: 1 + its index in `frames`; 0: it is in no path */
 	VEC(uint32_t) frames; /* ids of the frames of the paths */
@@ -76,6 +84,8 @@ static void writer_release(struct writer *w)
 	free(w->order);
 	free(w->functions);
 	free(w->is_kept);
+	free(w->keeps_function);
+	free(w->keeps_thread);
 	free(w->row_of);
 	free(w->index_of);
 	vec_release(&w->frames);
@@ -205,22 +215,27 @@ static int sum_column(const struct writer *w, struct column *c)
 	return 0;
 }
 
+/* Is it part of what things are ordered by, and left out? */
+static bool weighs(const struct writer *w, size_t column)
+{
+	return w->has_time ? w->columns.items[column].is_time : column == 0;
+}
+
 static int weigh(struct writer *w)
 {
 	size_t nodes = w->tree->node_count, functions = w->tree->function_count;
-	bool has_time = false;
 
 	w->weight = calloc(nodes, sizeof(*w->weight));
 	w->function_weight = calloc(functions + 1, sizeof(*w->function_weight));
 	if (!w->weight || !w->function_weight)
 		return -ENOMEM;
 	for (size_t i = 0; i < w->columns.len; i++)
-		has_time = has_time || w->columns.items[i].is_time;
+		w->has_time = w->has_time || w->columns.items[i].is_time;
 	for (size_t i = 0; i < w->columns.len; i++) {
 		const struct column *c = &w->columns.items[i];
 
 		w->has_unknown = w->has_unknown || c->self[0];
-		if (has_time ? !c->is_time : i > 0)
+		if (!weighs(w, i))
 			continue;
 		for (size_t n = 0; n < nodes; n++)
 			add_to(&w->weight[n], c->total[n]);
@@ -318,68 +333,156 @@ static int order_functions(struct writer *w)
 
 /* --- what is left out ------------------------------------------------------------------------- */
 
-static int compare_totals(const void *a, const void *b)
+/* What a row has of its own, of what it is ordered by. */
+static uint64_t own_weight(const struct writer *w, uint32_t node)
 {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x > y ? -1 : x < y;
-}
-
-static uint64_t least_weight(const struct writer *w)
-{
-	return (uint64_t)ceil(w->o->min_percent / 100 * (double)w->weight[0]);
-}
-
-/*
- * The largest: so none is kept without the one it is in, which is as large and comes before it.
- * Sets is_kept and returns how many are.
- */
-static int keep_paths(struct writer *w, size_t *kept)
-{
-	size_t paths = w->tree->node_count - 1, limit = w->o->limit ? w->o->limit : paths;
-	_cleanup_(freep) uint64_t *totals = calloc(paths + 1, sizeof(*totals));
-	uint64_t least = least_weight(w), unknown = 0;
-	size_t equal = 0; /* of the last one's size, that still fit in */
+	uint64_t sum = 0;
 
 	for (size_t i = 0; i < w->columns.len; i++)
-		add_to(&unknown, w->columns.items[i].is_time ? w->columns.items[i].self[0] : 0);
-	w->keeps_unknown = w->has_unknown && unknown >= least;
-	w->is_kept = calloc(paths + 1, sizeof(*w->is_kept));
-	if (!totals || !w->is_kept)
-		return -ENOMEM;
-	for (size_t i = 0; i < paths; i++)
-		totals[i] = w->weight[i + 1];
-	if (limit < paths) {
-		qsort(totals, paths, sizeof(*totals), compare_totals);
-		if (least < totals[limit - 1])
-			least = totals[limit - 1];
-		for (size_t i = limit; i > 0 && totals[i - 1] == least; i--)
-			equal++;
-	} else {
-		equal = paths;
-	}
-	*kept = 0;
-	for (size_t i = 0; i < paths; i++) {
-		uint32_t node = w->order[i];
-		uint64_t total = w->weight[node];
-
-		w->is_kept[node] = total > least || (total == least && equal);
-		equal -= total == least && equal;
-		*kept += w->is_kept[node];
-	}
-	return 0;
+		if (weighs(w, i))
+			add_to(&sum, w->columns.items[i].self[node]);
+	return sum;
 }
 
-static size_t keep_functions(const struct writer *w)
+static uint64_t own_function_weight(const struct writer *w, uint32_t function)
 {
-	uint64_t least = least_weight(w);
-	size_t kept = w->tree->function_count;
+	uint64_t sum = 0;
 
-	if (w->o->limit && w->o->limit < kept)
-		kept = w->o->limit;
-	while (kept && w->function_weight[w->functions[kept - 1]] < least)
-		kept--;
-	return kept;
+	for (size_t i = 0; i < w->columns.len; i++)
+		if (weighs(w, i))
+			add_to(&sum, w->columns.items[i].function_self[function]);
+	return sum;
+}
+
+static uint64_t thread_weight(const struct writer *w, size_t thread)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < w->columns.len; i++)
+		if (weighs(w, i))
+			add_to(&sum, w->columns.items[i].threads[thread].value);
+	return sum;
+}
+
+static struct largest limits(const struct writer *w)
+{
+	return (struct largest){ w->o->limit, w->o->min_percent };
+}
+
+/* None is kept without the one it is in, which is as large and comes before it. */
+static int keep_paths(struct writer *w)
+{
+	size_t paths = w->tree->node_count - 1, kept;
+	_cleanup_(freep) uint64_t *weights = calloc(paths + 1, sizeof(*weights));
+	const struct largest of = limits(w), all = { .min_percent = of.min_percent };
+	uint64_t unknown = own_weight(w, 0);
+	int r;
+
+	w->is_kept = calloc(paths + 1, sizeof(*w->is_kept));
+	if (!weights || !w->is_kept)
+		return -ENOMEM;
+	for (size_t i = 0; i < paths; i++)
+		weights[i] = w->weight[w->order[i]];
+	r = largest_keep(&of, weights, paths, w->weight[0], w->is_kept, &kept);
+	if (!r && w->has_unknown)
+		r = largest_keep(&all, &unknown, 1, w->weight[0], &w->keeps_unknown, &kept);
+	if (w->has_unknown && !w->keeps_unknown) {
+		left_out_add(&w->left_out.paths, unknown, w->weight[0]);
+		left_out_add(&w->left_out.functions, unknown, w->weight[0]);
+	}
+	for (size_t i = 0; i < paths && !r; i++)
+		if (!w->is_kept[i])
+			left_out_add(&w->left_out.paths, own_weight(w, w->order[i]), w->weight[0]);
+	return r;
+}
+
+static int keep_functions(struct writer *w)
+{
+	size_t count = w->tree->function_count, kept;
+	_cleanup_(freep) uint64_t *weights = calloc(count + 1, sizeof(*weights));
+	const struct largest of = limits(w);
+	int r;
+
+	w->keeps_function = calloc(count + 1, sizeof(*w->keeps_function));
+	if (!weights || !w->keeps_function)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		weights[i] = w->function_weight[w->functions[i]];
+	r = largest_keep(&of, weights, count, w->weight[0], w->keeps_function, &kept);
+	for (size_t i = 0; i < count && !r; i++)
+		if (!w->keeps_function[i])
+			left_out_add(&w->left_out.functions,
+				     own_function_weight(w, w->functions[i]), w->weight[0]);
+	return r;
+}
+
+static bool has_samples(const struct writer *w, size_t thread)
+{
+	for (size_t i = 0; i < w->columns.len; i++)
+		if (w->columns.items[i].threads[thread].value)
+			return true;
+	return false;
+}
+
+static int keep_threads(struct writer *w)
+{
+	size_t count = w->p->threads.len, kept;
+	_cleanup_(freep) uint64_t *weights = calloc(count + 1, sizeof(*weights));
+	const struct largest of = limits(w);
+	int r;
+
+	w->keeps_thread = calloc(count + 1, sizeof(*w->keeps_thread));
+	if (!weights || !w->keeps_thread)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		weights[i] = thread_weight(w, i);
+	r = largest_keep(&of, weights, count, w->weight[0], w->keeps_thread, &kept);
+	for (size_t i = 0; i < count && !r; i++)
+		if (!w->keeps_thread[i] && has_samples(w, i))
+			left_out_add(&w->left_out.threads, weights[i], w->weight[0]);
+	return r;
+}
+
+/* They are the largest first. */
+static void keep_gil(struct writer *w)
+{
+	size_t count = w->gil ? w->gil->rows.len : 0;
+	double whole = 0, least;
+
+	for (size_t i = 0; i < count; i++)
+		whole += w->gil->rows.items[i].ns;
+	least = whole * w->o->min_percent / 100;
+	for (size_t i = 0; i < count; i++) {
+		const struct gil_row *row = &w->gil->rows.items[i];
+
+		if (row->ns >= least && (!w->o->limit || i < w->o->limit))
+			w->gil_rows++;
+		else
+			left_out_add(&w->left_out.gil, (uint64_t)row->ns, (uint64_t)whole);
+	}
+}
+
+static int leave_out(struct writer *w)
+{
+	int r = keep_paths(w);
+
+	if (!r)
+		r = keep_functions(w);
+	if (!r)
+		r = keep_threads(w);
+	keep_gil(w);
+	return r;
+}
+
+static void put_left_out(struct writer *w)
+{
+	json_key(&w->j, "left_out");
+	json_object(&w->j);
+	json_left_out(&w->j, "paths", &w->left_out.paths);
+	json_left_out(&w->j, "functions", &w->left_out.functions);
+	json_left_out(&w->j, "threads", &w->left_out.threads);
+	json_left_out(&w->j, "gil", &w->left_out.gil);
+	json_end(&w->j);
 }
 
 /* --- recordings and kinds --------------------------------------------------------------------- */
@@ -427,6 +530,7 @@ static void put_recording(struct writer *w, uint32_t index)
 	json_key_string(&w->j, "host", r->host);
 	put_versions(w, index);
 	json_key_string(&w->j, "mode", r->mode);
+	json_key_string(&w->j, "part", r->part);
 	key_known(&w->j, "rate_hz", (double)r->rate_hz);
 	key_known(&w->j, "work", r->work);
 	json_end(&w->j);
@@ -502,7 +606,7 @@ static int put_frames(struct writer *w)
 	for (size_t i = 0; i + 1 < w->tree->node_count; i++) {
 		uint32_t frame = w->tree->nodes[w->order[i]].frame;
 
-		if (!w->is_kept[w->order[i]] || w->index_of[frame])
+		if (!w->is_kept[i] || w->index_of[frame])
 			continue;
 		if (vec_push(&w->frames, frame) < 0)
 			return -ENOMEM;
@@ -564,7 +668,7 @@ static int put_paths(struct writer *w)
 	for (size_t i = 0; i + 1 < w->tree->node_count; i++) {
 		uint32_t node = w->order[i];
 
-		if (!w->is_kept[node])
+		if (!w->is_kept[i])
 			continue;
 		w->row_of[node] = row++;
 		put_path(w, w->row_of[nodes[node].parent], w->index_of[nodes[node].frame] - 1,
@@ -607,13 +711,15 @@ static void put_unknown_function(struct writer *w)
 	json_end(&w->j);
 }
 
-static void put_functions(struct writer *w, size_t count)
+static void put_functions(struct writer *w)
 {
 	json_key(&w->j, "functions");
 	json_array_lines(&w->j);
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < w->tree->function_count; i++) {
 		const struct calltree_function *f = &w->tree->functions[w->functions[i]];
 
+		if (!w->keeps_function[i])
+			continue;
 		json_object(&w->j);
 		json_key(&w->j, "name");
 		json_interned(&w->j, w->p, f->name);
@@ -658,7 +764,7 @@ static void put_threads(struct writer *w)
 
 		for (size_t c = 0; c < w->columns.len; c++)
 			cube_sum_add(&all, &w->columns.items[c].threads[i]);
-		if (all.value)
+		if (all.value && w->keeps_thread[i])
 			put_thread(w, i, &all);
 	}
 	json_end(&w->j);
@@ -677,7 +783,7 @@ static void put_gil(struct writer *w)
 {
 	json_key(&w->j, "gil");
 	json_array_lines(&w->j);
-	for (size_t i = 0; w->gil && i < w->gil->rows.len; i++) {
+	for (size_t i = 0; i < w->gil_rows; i++) {
 		const struct gil_row *row = &w->gil->rows.items[i];
 
 		json_array(&w->j);
@@ -713,10 +819,8 @@ static void put_lost(struct writer *w)
 	json_end(&w->j);
 }
 
-static int put_all(struct writer *w, size_t paths)
+static int put_all(struct writer *w)
 {
-	size_t functions = keep_functions(w);
-	bool leaves_unknown = w->has_unknown && !w->keeps_unknown;
 	int r;
 
 	json_object(&w->j);
@@ -728,13 +832,13 @@ static int put_all(struct writer *w, size_t paths)
 		r = put_paths(w);
 	if (r < 0)
 		return r;
-	put_functions(w, functions);
+	put_functions(w);
 	put_threads(w);
 	put_gil(w);
 	put_lost(w);
-	json_key_u64(&w->j, "truncated", w->tree->node_count - 1 - paths + leaves_unknown);
-	json_key_u64(&w->j, "truncated_functions",
-		     w->tree->function_count - functions + leaves_unknown);
+	json_key_u64(&w->j, "truncated", w->left_out.paths.count);
+	json_key_u64(&w->j, "truncated_functions", w->left_out.functions.count);
+	put_left_out(w);
 	json_end(&w->j);
 	return 0;
 }
@@ -749,7 +853,6 @@ static int write_json(struct exporting *x)
 		.has_times = !profile_facts(x->p).is_summed,
 		.text = STRBUF_INIT,
 	};
-	size_t paths = 0;
 	int r = calltree_new(x->p, x->cube, CUBE_ALL_KINDS,
 			     x->o->no_lines ? CALLTREE_BY_FUNCTION : CALLTREE_BY_LINE, &w.tree);
 
@@ -762,11 +865,11 @@ static int write_json(struct exporting *x)
 	if (!r)
 		r = order_functions(&w);
 	if (!r)
-		r = keep_paths(&w, &paths);
+		r = leave_out(&w);
 	if (r < 0)
 		return r;
 	json_init(&w.j, x->out);
-	r = put_all(&w, paths);
+	r = put_all(&w);
 	if (r < 0)
 		return r;
 	json_finish(&w.j); /* -EIO is told by whoever closes the stream */

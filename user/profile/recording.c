@@ -32,6 +32,7 @@ const struct recording_field recording_fields[RECORDING_FIELDS] = {
 	{ 22, RECORDING_TEXT, offsetof(struct recording, build) },
 	{ 23, RECORDING_TEXT, offsetof(struct recording, hash_seed) },
 	{ 24, RECORDING_TEXT, offsetof(struct recording, allocator) },
+	{ 25, RECORDING_TEXT, offsetof(struct recording, part) },
 };
 
 static void release_texts(struct recording *r)

@@ -49,6 +49,7 @@ struct recording {
 	char *build;     /* of the interpreter: its build ID, hexadecimal */
 	char *hash_seed; /* "random", or the number */
 	char *allocator; /* PYTHONMALLOC, or "default" */
+	char *part;      /* what of a recording it is, as it was selected: "--thread worker" */
 	double work;     /* units of work done meanwhile, as the user counts them; finite, >= 0 */
 	VEC(struct counter) counters;
 	struct value_unit
@@ -67,7 +68,7 @@ struct recording_field {
 	enum recording_type type;
 	size_t offset;
 };
-#define RECORDING_FIELDS 24
+#define RECORDING_FIELDS 25
 extern const struct recording_field recording_fields[RECORDING_FIELDS];
 
 static inline void *recording_field(const struct recording *r, const struct recording_field *f)

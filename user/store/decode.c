@@ -595,6 +595,7 @@ static int decode_samples(struct decoder *d, struct cursor *c, struct profile *p
 	struct sample *out;
 	int r;
 
+	d->before_ns = last_ns;
 	r = get_rows(d, c, 9, COST_SAMPLE, &rows);
 	if (!r)
 		r = get_sample_columns(d, c, rows, &in);
@@ -682,6 +683,11 @@ static void set_opcode(struct sample *s, uint64_t v)
 	s->opcode = (uint32_t)v;
 }
 
+static void set_rest(struct sample *s, uint64_t v)
+{
+	s->time_ns += (uint64_t)zigzag_decode(v);
+}
+
 static void set_kind(struct sample *s, uint64_t v)
 {
 	s->kind = (uint16_t)v;
@@ -741,6 +747,23 @@ static int decode_places(struct decoder *d, struct cursor *c, struct profile *p)
 	return r;
 }
 
+/* What the chunk's times are off by so far. */
+static int decode_rests(struct decoder *d, struct cursor *c, struct profile *p, size_t first)
+{
+	int r = decode_of_samples(d, c, p, first, NULL, set_rest);
+
+	if (first < p->samples.len)
+		d->last_ns = d->before_ns;
+	for (size_t i = first; i < p->samples.len && !r; i++) {
+		uint64_t time_ns = p->samples.items[i].time_ns;
+
+		if (time_ns > INT64_MAX)
+			r = -EBADMSG;
+		d->last_ns = time_ns > d->last_ns ? time_ns : d->last_ns;
+	}
+	return r;
+}
+
 /* Ticks are few enough for 32 bits; what they are is known once the chunk's kinds are. */
 static int check_values(const struct profile *p, size_t first)
 {
@@ -784,6 +807,9 @@ static int decode_section(struct decoder *d, uint64_t id, struct cursor *c, stru
 		break;
 	case SECTION_PLACES:
 		r = decode_places(d, c, p);
+		break;
+	case SECTION_TIMES:
+		r = decode_rests(d, c, p, first_sample);
 		break;
 	case SECTION_KINDS:
 		r = decode_kinds(d, c, p);

@@ -28,7 +28,8 @@ struct decoder {
 	struct column_coder coder;
 	uint64_t budget; /* of model.cost: the reader's */
 	uint64_t samples;
-	uint64_t last_ns; /* latest sample so far */
+	uint64_t last_ns;   /* latest sample so far */
+	uint64_t before_ns; /* the same before this chunk */
 };
 
 /* A segment starts. 0 or -ENOMEM. */

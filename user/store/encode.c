@@ -37,6 +37,7 @@ void encoder_release(struct encoder *e)
 	vec_release(&e->ends);
 	vec_release(&e->order);
 	vec_release(&e->group);
+	vec_release(&e->rests);
 	for (size_t i = 0; i < sizeof(e->columns) / sizeof(e->columns[0]); i++)
 		vec_release(&e->columns[i]);
 }
@@ -46,6 +47,7 @@ size_t encoder_bytes(const struct encoder *e)
 	size_t bytes = model_bytes(&e->model) + idmap_bytes(&e->functions) + e->counters.cap +
 		       e->text.cap + e->coder.planes.cap + e->coder.packed.cap;
 
+	bytes += e->rests.cap * sizeof(uint64_t);
 	bytes += (e->sampled_of.cap + e->ends.cap + e->order.cap + e->group.cap) * sizeof(uint32_t);
 	for (size_t i = 0; i < sizeof(e->columns) / sizeof(e->columns[0]); i++)
 		bytes += e->columns[i].cap * sizeof(uint64_t);
@@ -382,7 +384,7 @@ static int64_t rounded_divide(int64_t v, int64_t by)
 	return (v >= 0 ? v + by / 2 : v - by / 2) / by;
 }
 
-/* Columns H and I; moves the model on. */
+/* Columns H and I, and what they leave out of the time; moves the model on. */
 static void encode_time(struct encoder *e, const struct sample *s, uint64_t start_ns)
 {
 	struct model *m = &e->model;
@@ -399,6 +401,8 @@ static void encode_time(struct encoder *e, const struct sample *s, uint64_t star
 	column_add(e, COL_H, zigzag_encode(ticks - 1));
 	column_add(e, COL_I, zigzag_encode(units));
 	model_advance(m, tick, ticks, units);
+	if (e->is_exact)
+		e->rests.items[e->rests.len++] = zigzag_encode((int64_t)(s->time_ns - *tick.last));
 }
 
 /* Column F, and G for a stack without a number so far; moves the model on. */
@@ -464,6 +468,9 @@ static int encode_samples(struct encoder *e, const struct profile *p, size_t fir
 	*summary = (struct chunk_summary){ (uint32_t)count, min, max };
 	m->cost += (uint64_t)count * COST_SAMPLE;
 	min -= min % TIME_UNIT_NS;
+	e->rests.len = 0;
+	if (e->is_exact && vec_reserve(&e->rests, count) < 0)
+		return -ENOMEM;
 	if (MODEL_COVER_TIMES(&m->thread_phase, p->threads.len) < 0 ||
 	    MODEL_COVER_TIMES(&m->thread_last, p->threads.len) < 0 ||
 	    MODEL_COVER_TIMES(&m->cpu_phase, cpus) < 0)
@@ -527,6 +534,22 @@ static int encode_of_samples(struct encoder *e, enum section id,
 	if (!any)
 		return 0;
 	if (section_begin(out, id, &start) < 0 || columns_end(e, 1, out) < 0)
+		return -ENOMEM;
+	return section_end(out, start);
+}
+
+/* What the chunk's times are beside those of encode_samples(), if anything. */
+static int encode_rests(struct encoder *e, struct bytes *out)
+{
+	uint64_t any = 0;
+	size_t start;
+
+	for (size_t i = 0; i < e->rests.len; i++)
+		any |= e->rests.items[i];
+	if (!any)
+		return 0;
+	if (section_begin(out, SECTION_TIMES, &start) < 0 ||
+	    column_encode(&e->coder, out, e->rests.items, e->rests.len) < 0)
 		return -ENOMEM;
 	return section_end(out, start);
 }
@@ -624,6 +647,8 @@ static int encode_beside_samples(struct encoder *e, const struct profile *p,
 		r = encode_of_samples(e, SECTION_OPCODES, opcode_of, samples, count, out);
 	if (!r && e->places < e->processes)
 		r = encode_places(e, p, out);
+	if (!r && count)
+		r = encode_rests(e, out);
 	if (!r && e->kinds < p->kinds.len)
 		r = encode_kinds(e, p, out);
 	if (!r && e->labels < labeltab_count(p->labels))

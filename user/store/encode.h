@@ -21,6 +21,7 @@ struct encoder {
 	uint32_t kinds, labels;                       /* rows written */
 	uint32_t recording;                           /* index in the profile */
 	enum grid grid;
+	bool is_exact;            /* times are kept to the ns */
 	struct idmap functions;   /* numbers of model.functions */
 	struct bytes counters;    /* section content as last written */
 	VEC(uint32_t) sampled_of; /* by stack: place in model.sampled + 1; 0: not in it */
@@ -29,6 +30,7 @@ struct encoder {
 	VEC(uint32_t) group;      /* by thread: its group's end in order; zero between chunks */
 	struct bytes text;
 	struct numbers columns[9];
+	struct numbers rests; /* of this chunk's times, zigzag; where they are exact */
 	struct column_coder coder;
 };
 

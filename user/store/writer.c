@@ -228,6 +228,11 @@ ssize_t writer_flush(struct writer *w, const struct profile *p)
 	return (ssize_t)w->stored.len;
 }
 
+void writer_keep_times(struct writer *w)
+{
+	w->encoder.is_exact = true;
+}
+
 int writer_segment(struct writer *w)
 {
 	size_t chunks = w->chunks.len;

@@ -39,6 +39,12 @@ int writer_open(const char *path, const struct profile *p, struct writer **out);
 int writer_open_fd(int fd, const char *name, const struct profile *p, struct writer **out);
 
 /*
+ * Before the first flush: times are kept to the ns and not to 16 us, for who writes down what was
+ * recorded before. It takes up to two bytes a sample, none where they are on the grid anyway.
+ */
+void writer_keep_times(struct writer *w);
+
+/*
  * Appends what is new since the last flush: rows of all tables, all samples that p holds (the
  * caller then clears them), counters if they changed. Returns the bytes the file grew by.
  *

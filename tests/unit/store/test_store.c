@@ -747,6 +747,7 @@ static void test_reader_next_refuses_malformed_chunks(void **state)
 		  -EBADMSG },
 		{ "a place of no process", CHUNK_FLUSH, { 9, 1, 1 }, 3, -EBADMSG },
 		{ "opcodes without samples", CHUNK_FLUSH, { 8, 2, 0, 0 }, 4, -EBADMSG },
+		{ "rests of times without samples", CHUNK_FLUSH, { 10, 2, 0, 0 }, 4, -EBADMSG },
 		{ "work without end",
 		  CHUNK_METADATA,
 		  { 16, 8, 0, 0, 0, 0, 0, 0, 0xf0, 0x7f },
@@ -816,6 +817,32 @@ static void test_profile_load_merges_files(void **state)
 	assert_int_equal(profile_facts(p).has_ended, 0); /* not all of them */
 	vec_release(&want);
 	vec_release(&got);
+}
+
+/* Of recorded times, which lie anywhere, and of those that were read from such a file again. */
+static void test_writer_keep_times_to_the_ns(void **state)
+{
+	(void)state;
+	for (unsigned int seed = 1; seed <= 6; seed++) {
+		_cleanup_(profile_freep) struct profile *p = NULL;
+		_cleanup_(writer_freep) struct writer *w = NULL;
+		struct seen_list want = { 0 }, got = { 0 };
+
+		write_recording(path, seed, 4, seed % 2, NULL);
+		assert_in_range(load(path, &want, &p), 0, 1);
+		for (size_t i = 0; i < p->samples.len; i++)
+			want.items[i].time_ns = p->samples.items[i].time_ns += random_below(16000);
+		unlink(other_path);
+		assert_int_equal(writer_open(other_path, p, &w), 0);
+		writer_keep_times(w);
+		assert_int_equal(writer_finish(w, p), 0);
+		assert_int_equal(load(other_path, &got, NULL), 0);
+		assert_same_samples(&want, &got);
+		for (size_t i = 0; i < want.len; i++)
+			assert_true(want.items[i].time_ns == got.items[i].time_ns);
+		vec_release(&want);
+		vec_release(&got);
+	}
 }
 
 /* An old file stays until there are samples, be they of a further recording. */
@@ -1251,6 +1278,7 @@ int main(void)
 		cmocka_unit_test(test_reader_next_skips_what_it_does_not_know),
 		cmocka_unit_test(test_reader_next_refuses_malformed_chunks),
 		cmocka_unit_test(test_profile_load_merges_files),
+		cmocka_unit_test(test_writer_keep_times_to_the_ns),
 		cmocka_unit_test(test_recordings_of_one_file),
 		cmocka_unit_test(test_a_further_recording_before_any_samples),
 		cmocka_unit_test(test_writer_save_is_a_finished_copy),

@@ -292,7 +292,8 @@ static int write_html(struct exporting *x)
 	page.notes = x->o->notes;
 	page.gil = x->gil;
 	calltree_free(take_ptr(tree));
-	r = sources_read(&sources, &page);
+	if (!x->o->no_sources)
+		r = sources_read(&sources, &page);
 	return r < 0 ? r : flamegraph_write(&page, &sources, x->out);
 }
 
