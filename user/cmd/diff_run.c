@@ -148,6 +148,7 @@ static int read_sides(struct comparison *k)
 {
 	const struct diff_call *c = k->c;
 	const struct diff_reading how = {
+		.as = import_of_word(c->from),
 		.folds_imports = c->folds_imports,
 		.has_unit = has_compat(c),
 		.select = { query_of(c, DIFF_BASE), query_of(c, DIFF_CURRENT) },

@@ -17,6 +17,7 @@
 #include "store/writer.h"
 
 struct import_call {
+	unsigned int from;
 	const char *output;
 	uint32_t freq_hz; /* 0: as the files say */
 	uint64_t work;    /* 0: as the files say */
@@ -127,7 +128,7 @@ static int convert_file(struct conversion *c, const char *path)
 {
 	_cleanup_(input_freep) struct input *in = NULL;
 	uint64_t offset;
-	int r = input_open(path, &in);
+	int r = input_open(path, import_of_word(c->o->from), &in);
 
 	if (r < 0)
 		return r;
@@ -175,6 +176,7 @@ static int run(struct call *call)
 		OPT_GROUP("Output"),
 		OPT_STR('o', "output", &o.output, "FILE", "recording to write; needed"),
 		OPT_GROUP("What the files do not say"),
+		INPUT_FROM_OPTION(&o.from),
 		OPT_FREQ('F', "freq", &o.freq_hz, "samples per second they were taken at", .min = 1,
 			 .max = 1000000000),
 		OPT_ALIAS('r', "rate"),

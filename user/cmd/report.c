@@ -8,6 +8,7 @@
 #include "cmd/account.h"
 #include "cmd/browser.h"
 #include "cmd/cmd.h"
+#include "cmd/input.h"
 #include "cmd/load.h"
 #include "cmd/report_by.h"
 #include "cmd/report_gil.h"
@@ -18,6 +19,7 @@
 #include "export/export.h"
 
 struct report_opts {
+	unsigned int from;
 	struct report_view view;
 	bool tree;
 	bool threads;
@@ -97,6 +99,7 @@ static int report(struct call *call, const struct report_opts *o, const struct e
 	struct export_opts eo = { 0 };
 	_cleanup_(load_release) struct load loaded = {
 		.cube.axes = report_by_axes(o->view.by),
+		.road.as = import_of_word(o->from),
 		.road.folds_imports = select_opts_folds_imports(&o->select, true),
 		.road.select.query = o->query,
 		.tells_waits = !e,
@@ -144,6 +147,8 @@ static int run(struct call *call)
 		OPT_FLAG(0, "tree", &o.tree, "the call tree instead of the table"),
 		OPT_PERCENT(0, "min-percent", &o.view.min_percent,
 			    "leave paths with less of the total out of the tree (0.5)"),
+		OPT_GROUP("Input"),
+		INPUT_FROM_OPTION(&o.from),
 		SELECT_OPTIONS(&o.select),
 		OPT_GROUP("Around it"),
 		OPT_FLAG(0, "threads", &o.threads, "also the share of each thread"),

@@ -76,7 +76,7 @@ static int take_batch(struct road *r)
 /* 0, or an error that leaves nothing of use; r->end is what the input said last. */
 static int read_all(struct road *r, const char *path)
 {
-	int e = input_open(path, &r->in);
+	int e = input_open(path, r->as, &r->in);
 
 	r->recording.index = INPUT_NO_RECORDING;
 	while (!e) {

@@ -37,13 +37,14 @@ struct road_taker {
 	int (*end)(void *arg, const struct road_recording *of);
 };
 
-/* Starts with the first five set, ends in road_release(). */
+/* Starts with the first six set, ends in road_release(). */
 struct road {
 	struct profile *profile; /* borrowed; without samples between the calls */
 	const struct road_taker *taker;
 	void *arg;
 	bool folds_imports;
-	struct select select; /* its query; the sums of all files so far */
+	const struct importer *as; /* what the files are; NULL: what they tell */
+	struct select select;      /* its query; the sums of all files so far */
 
 	/* inside */
 	struct import_fold imports;
