@@ -7,9 +7,10 @@
 #include "base/file.h"
 
 /* Text comes last, and of it collapsed stacks: they know the least about themselves. */
-const struct importer *const importers[] = { &importer_tachyon, &importer_collapsed, NULL };
+const struct importer *const importers[] = { &importer_tachyon, &importer_mojo, &importer_austin,
+					     &importer_collapsed, NULL };
 
-const char *const import_words[] = { "auto", "tachyon", "collapsed", NULL };
+const char *const import_words[] = { "auto", "tachyon", "mojo", "austin", "collapsed", NULL };
 
 struct import {
 	const struct importer *importer;
