@@ -7,13 +7,16 @@
 #include "base/file.h"
 
 /* Text comes last, and of it collapsed stacks: they know the least about themselves. */
-const struct importer *const importers[] = { &importer_tachyon,   &importer_mojo,
-					     &importer_austin,    &importer_perf,
-					     &importer_collapsed, NULL };
+const struct importer *const importers[] = { &importer_tachyon,
+					     &importer_mojo,
+					     &importer_pprof,
+					     &importer_austin,
+					     &importer_perf,
+					     &importer_collapsed,
+					     NULL };
 
-const char *const import_words[] = {
-	"auto", "tachyon", "mojo", "austin", "perf", "collapsed", NULL
-};
+const char *const import_words[] = { "auto",   "tachyon", "mojo",      "pprof",
+				     "austin", "perf",    "collapsed", NULL };
 
 struct import {
 	const struct importer *importer;
