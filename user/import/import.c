@@ -7,15 +7,12 @@
 #include "base/file.h"
 
 /* Text comes last, and of it collapsed stacks: they know the least about themselves. */
-const struct importer *const importers[] = { &importer_tachyon,
-					     &importer_mojo,
-					     &importer_pprof,
-					     &importer_austin,
-					     &importer_perf,
-					     &importer_collapsed,
-					     NULL };
+const struct importer *const importers[] = { &importer_tachyon,   &importer_mojo,
+					     &importer_pprof,     &importer_speedscope,
+					     &importer_austin,    &importer_perf,
+					     &importer_collapsed, NULL };
 
-const char *const import_words[] = { "auto",   "tachyon", "mojo",      "pprof",
+const char *const import_words[] = { "auto",   "tachyon", "mojo",      "pprof", "speedscope",
 				     "austin", "perf",    "collapsed", NULL };
 
 struct import {
