@@ -271,6 +271,8 @@ static int read_event(struct perf *f, struct span *rest)
 	bool has_period = span_number(word, INT64_MAX, &period);
 	int r = 0;
 
+	if (!has_period && strspn(word.bytes, "0123456789") >= word.len)
+		return malformed(f, "a period beyond 2^63, or neither that nor an event");
 	f->value = 1;
 	if (has_period) {
 		f->value = (int64_t)period;
