@@ -90,7 +90,8 @@ static int begin_recording(struct conversion *c, uint32_t index)
 static int write_batch(struct conversion *c)
 {
 	for (size_t i = 0; i < c->p->samples.len; i++)
-		c->ticks += c->p->samples.items[i].value;
+		c->ticks += c->p->samples.items[i].kind == KIND_TICKS ? c->p->samples.items[i].value
+								      : 1;
 	/* a batch may have brought the file's last word on it, over what the user said */
 	complete_recording(c->o, &c->p->recordings.items[c->recording]);
 	if (writer_flush(c->writer, c->p) < 0)
@@ -198,21 +199,20 @@ const struct command command_import = {
 	.name = "import",
 	.summary = "make recordings of other profilers' files",
 	.usage = "[OPTION]... FILE... -o OUT.pyebpf",
-	.about =
-		"Writes one or more files of other profilers as a recording. Formats are "
-		"told "
-		"by the content: the binary format of CPython 3.15 (python -m profiling.sampling "
-		"run "
-		"--binary), collapsed text (py-spy record -f raw, FlameGraph's stackcollapse-*.pl, "
-		"async-profiler, pyebpf export), recordings. Each stays a recording of its own in "
-		"the "
-		"file: diff takes them for as many runs.\n\n"
-		"What a file does not say stays unknown. Text says neither when its samples were "
-		"taken nor how long one is: -F tells that. report, export and diff read all these "
-		"files as they are, too.",
+	.about = "Writes one or more files of other profilers as a recording. Formats are told by "
+		 "the content, also where gzip or zstd packed it: Austin's text and MOJO, perf "
+		 "script, pprof (Go, Pyroscope, Parca), speedscope (py-spy and others), the binary "
+		 "format of CPython 3.15 (python -m profiling.sampling run --binary), collapsed "
+		 "text (py-spy record -f raw, FlameGraph's stackcollapse-*.pl, async-profiler, "
+		 "pyebpf export), recordings. Each stays a recording of its own in the file: diff "
+		 "takes them for as many runs. docs/formats.md says what each has.\n\n"
+		 "What a file does not say stays unknown. Text says neither when its samples were "
+		 "taken nor how long one is: -F tells that. report, export and diff read all these "
+		 "files as they are, too.",
 	.examples =
 		"pyebpf import a.pyebpf b.pyebpf c.pyebpf -o base.pyebpf\tthree runs in one file\n"
 		"pyebpf import baseline.bin -o baseline.pyebpf\twhat profiling.sampling wrote\n"
+		"pyebpf import heap.pb.gz -o heap.pyebpf\twhat a Go program wrote, all its kinds\n"
 		"pyebpf import -F 100 raw.txt -o before.pyebpf\tpy-spy's, taken at 100 Hz",
 	.run = run,
 };
