@@ -277,6 +277,12 @@ static bool differ(const char *a, const char *b)
 	return a && b && strcmp(a, b) != 0;
 }
 
+/* Of ticks of unknown length it is not known what they are. */
+static bool has_unit(const struct recording *r)
+{
+	return r->interval_ns || r->other_unit.period;
+}
+
 static bool intervals_differ(uint64_t a, uint64_t b)
 {
 	double low = (double)(a < b ? a : b), high = (double)(a < b ? b : a);
@@ -342,7 +348,7 @@ static int check_runs(const struct diff_input *in, const struct cube_run *a,
 	    x->other_unit.period != y->other_unit.period)
 		r = texts_addf(reasons, "%s has a sample each %" PRIu64 " events, %s each %" PRIu64,
 			       a->file, x->other_unit.period, b->file, y->other_unit.period);
-	if (!r && of.unit != other.unit)
+	if (!r && has_unit(x) && has_unit(y) && of.unit != other.unit)
 		r = texts_addf(reasons, "%s is of %s, %s of %s", a->file, units[of.unit], b->file,
 			       units[other.unit]);
 	if (!r && versions_differ(python[0], python[1]))
