@@ -103,6 +103,11 @@ def test_what_we_export_comes_back(some_python, tmp_path, options):
                            recording).returncode == 0
         for kind in ["wall", "memory", "gil-contention"] if options else ["cpu"]:
             assert summed(path, kind) == summed(recording, kind), (suffix, kind)
+        done = harness.run("diff", recording, path)  # ticks and times: both are times then
+        assert done.returncode == 0, done.stderr
+        sizes = [line.partition(": ")[2].partition(", Python")[0].rpartition("samples, ")[2]
+                 for line in done.stdout.splitlines()[:2]]
+        assert sizes[0] == sizes[1] and " of " in sizes[0], done.stdout
     assert harness.run("export", "-f", "collapsed", "--threads", recording + ".pb.gz").stdout == \
         harness.run("export", "-f", "collapsed", "--threads", recording).stdout
 

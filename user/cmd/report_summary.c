@@ -77,6 +77,11 @@ static void put_version(struct line *l, const struct profile *p, const struct pr
 	const char *implementation = strtab_get(p->strings, process->implementation);
 	const char *version = strtab_get(p->strings, process->python_version);
 
+	/* of another tool's file nobody knows that it is Python */
+	if (!*implementation && !*version && profile_recording(p)->source) {
+		line_put(l, STYLE_PLAIN, "unknown");
+		return;
+	}
 	put_text(l, "", *implementation ? implementation : "Python");
 	put_text(l, " ", *version ? version : "of unknown version");
 }

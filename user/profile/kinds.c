@@ -200,7 +200,8 @@ const char *kinds_noun(const struct recording *r)
 {
 	static const struct {
 		const char *mode, *noun;
-	} nouns[] = { { KINDS_WALL, "wall time" },
+	} nouns[] = { { KINDS_CPU, KINDS_NOUN_CPU },
+		      { KINDS_WALL, "wall time" },
 		      { KINDS_OFF_CPU, "waiting" },
 		      { KINDS_GIL, "keeping others waiting" },
 		      { "memory", "memory" } };
