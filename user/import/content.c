@@ -127,7 +127,7 @@ static int wrong(const struct content *c, const char *what)
 {
 	uint64_t at = c->file_at - (c->input_len - c->input_at);
 
-	return err_set(-EBADMSG, "packed by %s, at byte %llu of the file: %s",
+	return err_set(-EBADMSG, "its %s, at byte %llu of the file: %s",
 		       c->packing == PACKING_GZIP ? "gzip" : "zstd", (unsigned long long)at, what);
 }
 
