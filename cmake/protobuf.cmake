@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# user/export/*.proto -> generated/NAME.pb-c.[ch], part of the export library. The generated code
+# user/export/*.proto -> generated/NAME.pb-c.[ch], for the libraries that write and read them. The generated code
 # is not held to our warnings.
 find_program(PROTOC_C NAMES protoc-c REQUIRED)
 
@@ -17,5 +17,7 @@ endforeach()
 
 add_library(pyebpf_protobuf STATIC ${protobuf_sources})
 target_link_libraries(pyebpf_protobuf PUBLIC PkgConfig::PROTOBUF_C)
-add_dependencies(pyebpf_export pyebpf_protobuf)
-target_link_libraries(pyebpf_export PUBLIC pyebpf_protobuf)
+foreach(library import export)
+  add_dependencies(pyebpf_${library} pyebpf_protobuf)
+  target_link_libraries(pyebpf_${library} PUBLIC pyebpf_protobuf)
+endforeach()

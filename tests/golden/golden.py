@@ -324,6 +324,15 @@ def check_pstats(path, description):
     assert sum(found_calls.values()) >= sum(calls.values())
 
 
+def compare_foreign(pyebpf, update):
+    """Files of other profilers, of which the integration tests know what is in them."""
+    is_same = True
+    for path in sorted((HERE.parent / "integration" / "foreign").glob("*.gz")):
+        name = "foreign-%s.txt" % path.name[:-len(".gz")]
+        is_same &= compare(name, run(pyebpf, "report", "-n", "10", "-q", str(path)), update)
+    return is_same
+
+
 def check_losses(pyebpf, recording, folder):
     """A comparison's page says of each side what the recording's own page says of it."""
     page = os.path.join(folder, "page.html")
@@ -385,6 +394,7 @@ def main(pyebpf, golden_recording, waits_recording, update):
             same_file(made, pyebpf, "diff", "-o", made, recording, recording)
         check_losses(pyebpf, recording, folder)
         is_same &= compare_waits(pyebpf, waits_recording, folder, update)
+        is_same &= compare_foreign(pyebpf, update)
     print("%d golden files compared" % len(
         COLLAPSED + PPROF + OTLP + JSON + JSONL + SVG + VIEWERS + REPORTS + WAITS))
     return 0 if is_same else 1

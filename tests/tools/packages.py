@@ -13,6 +13,8 @@ PURE = {name + "_NO_EXTENSIONS": "1"
 PACKAGES = {
     "servers": ["gunicorn>=20,<24", "uvicorn>=0.20,<1"],
     "otlp": ["opentelemetry-proto>=1.43,<2", "protobuf"],
+    "austin": ["austin-dist==3.7.0"],
+    "austin-python": ["austin-python==2.4.0"],
     "py-spy": ["py-spy>=0.4,<1"],
     "flask": ["flask>=3,<4"],
     "aiohttp": ["--no-binary", "aiohttp,multidict,yarl,frozenlist,propcache", "aiohttp>=3,<4"],

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "cmd/cmd.h"
 #include "cmd/convert.h"
+#include "cmd/input.h"
 #include "cmd/select_opts.h"
 
 static int run_with(struct call *call, struct conversion_opts *o, const struct select_opts *select)
@@ -18,12 +19,15 @@ static int run_with(struct call *call, struct conversion_opts *o, const struct s
 
 static int run(struct call *call)
 {
+	unsigned int from = 0;
 	struct conversion_opts o = { 0 };
 	struct select_opts select = { 0 };
 	const struct opt opts[] = {
 		OPT_GROUP("Output"),
 		OPT_STR('o', "output", &o.output, "FILE", "recording to write; needed"),
 		STRIP_OPTIONS(&o.strip),
+		OPT_GROUP("Input"),
+		INPUT_FROM_OPTION(&from),
 		SELECT_OPTIONS(&select),
 		OPT_END,
 	};
@@ -31,6 +35,7 @@ static int run(struct call *call)
 
 	if (!cmd_options(call, opts, &status))
 		return status;
+	o.as = import_of_word(from);
 	status = run_with(call, &o, &select);
 	strip_release(&o.strip);
 	select_opts_release(&select);

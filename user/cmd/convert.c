@@ -184,6 +184,7 @@ static int convert_file(struct conversion *c, const char *path)
 	struct road road = {
 		.taker = &taker,
 		.arg = c,
+		.as = c->o->as,
 		.folds_imports = c->o->folds_imports,
 		.strip = &c->o->strip,
 		.select = { .query = c->o->query, .keeps_kinds = true },

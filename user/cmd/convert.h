@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "cmd/cmd.h"
+#include "import/import.h"
 #include "profile/select.h"
 #include "profile/strip.h"
 
@@ -16,6 +17,7 @@
  */
 struct conversion_opts {
 	const char *output;
+	const struct importer *as; /* what the files are; NULL: what they tell */
 	struct select_query query; /* zeros: all samples */
 	bool folds_imports;
 	struct strip strip;

@@ -7,6 +7,7 @@
 #include "cmd/browser.h"
 #include "cmd/cmd.h"
 #include "cmd/diff_run.h"
+#include "cmd/input.h"
 #include "cmd/select_opts.h"
 
 #define FORMAT_BY_SUFFIX UINT_MAX
@@ -125,6 +126,7 @@ static int run_with(struct call *call, const char *const *formats)
 			 "compare them with samples with this one; may repeat"),
 		OPT_ENUM(0, "compat", &o.c.compat, "VERSION", versions,
 			 "by the rules of CPython's own differential flame graph"),
+		INPUT_FROM_OPTION(&o.c.from),
 		OPT_FLAG(0, "force", &o.c.is_forced, "also recordings that do not fit together"),
 		SELECT_OPTIONS(&o.select),
 		OPT_GROUP("Output"),

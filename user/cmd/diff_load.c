@@ -24,7 +24,8 @@ struct loading {
 	const struct diff_file *file;
 	const struct diff_reading *how;
 	struct diff_input *input;
-	uint64_t turn; /* samples that were dealt out */
+	uint64_t turn;    /* samples that were dealt out */
+	uint64_t tick_ns; /* what the values are multiplied by, 1: nothing */
 };
 
 static void loading_release(struct loading *l)
@@ -66,13 +67,30 @@ static int begin_run(void *loading, const struct road_recording *of)
 	return r;
 }
 
+/* Others' profiles have times where ours have ticks: to be compared they are all times. */
+static uint64_t find_tick_ns(const struct loading *l)
+{
+	const struct recording *r = &l->input->profile->recordings.items[l->road.recording.index];
+
+	return l->how->is_in_ns && kinds_are_ticks(&l->road.select.kinds) && r->interval_ns
+		       ? r->interval_ns
+		       : 1;
+}
+
 static int take_samples(void *loading)
 {
 	struct loading *l = loading;
+	struct profile *p = l->input->profile;
 
+	l->tick_ns = find_tick_ns(l);
+	for (size_t i = 0; i < p->samples.len && l->tick_ns > 1; i++)
+		if (__builtin_mul_overflow(p->samples.items[i].value, l->tick_ns,
+					   &p->samples.items[i].value))
+			p->samples.items[i].value = INT64_MAX;
 	if (is_grouped(l))
 		deal_samples(l, l->input->profile);
-	return diff_input_take_samples(l->input, kinds_are_ticks(&l->road.select.kinds));
+	return diff_input_take_samples(l->input,
+				       l->tick_ns == 1 && kinds_are_ticks(&l->road.select.kinds));
 }
 
 /* In values. Of lost events the number is known, and not what they would have stood for. */
@@ -104,6 +122,10 @@ static int end_run(void *loading, const struct road_recording *of)
 		r->interval_ns = INPUT_INTERVAL_DEFAULT_NS;
 	e = select_describe(&l->road.select, l->input->profile, r);
 	run->lost = lost_of(r, &of->sum);
+	if (l->tick_ns > 1) {
+		run->lost *= l->tick_ns;
+		r->interval_ns = 1;
+	}
 	return e;
 }
 
@@ -119,9 +141,11 @@ static int loading_init(struct loading *l, const struct diff_file *file,
 		return r;
 	l->file = file;
 	l->how = how;
+	l->tick_ns = 1;
 	l->road.profile = l->input->profile;
 	l->road.taker = &taker;
 	l->road.arg = l;
+	l->road.as = how->as;
 	l->road.folds_imports = how->folds_imports;
 	l->road.select.query = how->select[file->side];
 	return 0;
@@ -143,8 +167,8 @@ static int conclude(struct loading *l, struct diff_input *in,
 
 	if (r < 0)
 		return r;
-	selected[l->file->side].all += sum->all;
-	selected[l->file->side].kept += sum->kept;
+	selected[l->file->side].all += sum->all * l->tick_ns;
+	selected[l->file->side].kept += sum->kept * l->tick_ns;
 	selected[l->file->side].idle_ns += sum->idle_ns;
 	r = profile_sum_counters(l->input->profile, profile_recording(sides[l->file->side]));
 	return r < 0 ? r : diff_input_join(in, l->input);

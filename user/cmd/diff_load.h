@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "diff/input.h"
+#include "import/import.h"
 #include "profile/select.h"
 
 /* A recording, or a file of another format: one run of a side. */
@@ -15,7 +16,9 @@ struct diff_file {
 };
 
 struct diff_reading {
-	bool folds_imports; /* profile/imports.h; not for --compat */
+	const struct importer *as; /* what the files are; NULL: what they tell */
+	bool folds_imports;        /* profile/imports.h; not for --compat */
+	bool is_in_ns;             /* ticks of known length become the time that they stand for */
 	struct select_query select[DIFF_SIDES];
 	bool has_unit; /* a sample of text that does not say counts as INPUT_INTERVAL_DEFAULT_NS */
 };

@@ -146,11 +146,13 @@ static struct select_query query_of(const struct diff_call *c, enum diff_side si
 	return q;
 }
 
-static int read_sides(struct comparison *k)
+static int read_sides(struct comparison *k, bool is_in_ns)
 {
 	const struct diff_call *c = k->c;
 	const struct diff_reading how = {
+		.as = import_of_word(c->from),
 		.folds_imports = c->folds_imports,
+		.is_in_ns = is_in_ns,
 		.has_unit = has_compat(c),
 		.select = { query_of(c, DIFF_BASE), query_of(c, DIFF_CURRENT) },
 	};
@@ -182,6 +184,31 @@ static bool needs_threads(const struct diff_call *c)
 	return is_needed;
 }
 
+/* Ticks of ours, and times as other tools write them? */
+static bool mixes_ticks_and_times(const struct diff_input *in)
+{
+	bool has_ticks = false, has_times = false;
+
+	for (size_t i = 0; i < in->cube.runs.len; i++) {
+		uint64_t ns = diff_run_recording(in, &in->cube.runs.items[i])->interval_ns;
+
+		has_ticks = has_ticks || ns > 1;
+		has_times = has_times || ns == 1;
+	}
+	return has_ticks && has_times;
+}
+
+/* What was read is of no use: again, all of it as times. */
+static int read_as_times(struct comparison *k)
+{
+	for (int side = 0; side < DIFF_SIDES; side++) {
+		profile_free(take_ptr(k->sides[side]));
+		k->selected[side] = (struct select_sum){ 0 };
+	}
+	diff_input_free(take_ptr(k->input));
+	return diff_input_new(needs_threads(k->c), &k->input) ?: read_sides(k, true);
+}
+
 static int load_all(struct comparison *k)
 {
 	int r = diff_input_new(has_compat(k->c) || needs_threads(k->c), &k->input);
@@ -190,7 +217,8 @@ static int load_all(struct comparison *k)
 		r = diff_renames_add(&k->renames, k->c->renames->items[i]);
 	if (r < 0)
 		return r == -EINVAL ? err_wrap(r, "--rename") : r;
-	return read_sides(k);
+	r = read_sides(k, false);
+	return !r && !has_compat(k->c) && mixes_ticks_and_times(k->input) ? read_as_times(k) : r;
 }
 
 /* CPython 3.15.2 refuses another mode; its interval and number of samples may differ. */

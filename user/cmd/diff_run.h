@@ -27,6 +27,7 @@ struct diff_call {
 	struct select_query select;
 	struct opt_list labels[DIFF_SIDES]; /* of the side's samples; of one side: the other ones
 					       are the other side's */
+	unsigned int from;                  /* import_of_word() */
 	bool folds_imports;                 /* profile/imports.h; never with compat */
 	bool is_forced;
 	bool is_gated;

@@ -10,12 +10,14 @@
 #include "base/vec.h"
 #include "cmd/browser.h"
 #include "cmd/cmd.h"
+#include "cmd/input.h"
 #include "cmd/load.h"
 #include "cmd/select_opts.h"
 
 #define FORMAT_BY_SUFFIX UINT_MAX
 
 struct export_call {
+	unsigned int from;
 	unsigned int format; /* index of exporters[] */
 	const char *output;
 	struct select_opts select;
@@ -59,6 +61,7 @@ static int say_what_is_left_out(const struct load *l)
 static int export_to(struct call *call, struct export_call *o, const struct exporter *e)
 {
 	_cleanup_(load_release) struct load l = {
+		.road.as = import_of_word(o->from),
 		.road.folds_imports =
 			select_opts_folds_imports(&o->select, exporter_folds_imports(e)),
 		.road.strip = &o->strip,
@@ -108,6 +111,8 @@ static int run_with(struct call *call, const char *const *formats)
 			 "containers and pods"),
 		OPT_FLAG(0, "labels", &o.opts.labels,
 			 "pprof, OTLP: tell labels apart, by their own names: wait, route"),
+		OPT_GROUP("Input"),
+		INPUT_FROM_OPTION(&o.from),
 		SELECT_OPTIONS(&o.select),
 		OPT_GROUP("Collapsed text, JSON, JSON lines"),
 		OPT_FLAG(0, "no-lines", &o.opts.no_lines, "functions, not their lines"),

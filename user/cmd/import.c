@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "cmd/cmd.h"
 #include "cmd/convert.h"
+#include "cmd/input.h"
 
 static int run(struct call *call)
 {
+	unsigned int from = 0;
 	struct conversion_opts o = { 0 };
 	const struct opt opts[] = {
 		OPT_GROUP("Output"),
 		OPT_STR('o', "output", &o.output, "FILE", "recording to write; needed"),
 		OPT_GROUP("What the files do not say"),
+		INPUT_FROM_OPTION(&from),
 		OPT_FREQ('F', "freq", &o.freq_hz, "samples per second they were taken at", .min = 1,
 			 .max = 1000000000),
 		OPT_ALIAS('r', "rate"),
@@ -23,6 +26,7 @@ static int run(struct call *call)
 		return cmd_usage(call, "where to? give -o OUT.pyebpf");
 	if (!call->operands.len)
 		return cmd_usage(call, "no FILE to import");
+	o.as = import_of_word(from);
 	return convert(call, &o);
 }
 
@@ -30,21 +34,20 @@ const struct command command_import = {
 	.name = "import",
 	.summary = "make recordings of other profilers' files",
 	.usage = "[OPTION]... FILE... -o OUT.pyebpf",
-	.about =
-		"Writes one or more files of other profilers as a recording. Formats are "
-		"told "
-		"by the content: the binary format of CPython 3.15 (python -m profiling.sampling "
-		"run "
-		"--binary), collapsed text (py-spy record -f raw, FlameGraph's stackcollapse-*.pl, "
-		"async-profiler, pyebpf export), recordings. Each stays a recording of its own in "
-		"the "
-		"file: diff takes them for as many runs.\n\n"
-		"What a file does not say stays unknown. Text says neither when its samples were "
-		"taken nor how long one is: -F tells that. report, export and diff read all these "
-		"files as they are, too.",
+	.about = "Writes one or more files of other profilers as a recording. Formats are told by "
+		 "the content, also where gzip or zstd packed it: Austin's text and MOJO, perf "
+		 "script, pprof (Go, Pyroscope, Parca), speedscope (py-spy and others), the binary "
+		 "format of CPython 3.15 (python -m profiling.sampling run --binary), collapsed "
+		 "text (py-spy record -f raw, FlameGraph's stackcollapse-*.pl, async-profiler, "
+		 "pyebpf export), recordings. Each stays a recording of its own in the file: diff "
+		 "takes them for as many runs. docs/formats.md says what each has.\n\n"
+		 "What a file does not say stays unknown. Text says neither when its samples were "
+		 "taken nor how long one is: -F tells that. report, export and diff read all these "
+		 "files as they are, too.",
 	.examples =
 		"pyebpf import a.pyebpf b.pyebpf c.pyebpf -o base.pyebpf\tthree runs in one file\n"
 		"pyebpf import baseline.bin -o baseline.pyebpf\twhat profiling.sampling wrote\n"
+		"pyebpf import heap.pb.gz -o heap.pyebpf\twhat a Go program wrote, all its kinds\n"
 		"pyebpf import -F 100 raw.txt -o before.pyebpf\tpy-spy's, taken at 100 Hz",
 	.run = run,
 };

@@ -30,7 +30,7 @@ void input_free(struct input *in)
 	free(in);
 }
 
-int input_open(const char *path, struct input **out)
+int input_open(const char *path, const struct importer *as, struct input **out)
 {
 	_cleanup_(input_freep) struct input *in = calloc(1, sizeof(*in));
 	int r;
@@ -41,8 +41,10 @@ int input_open(const char *path, struct input **out)
 	in->path = strdup(path);
 	if (!in->path)
 		return -ENOMEM;
-	r = import_open(path, &in->import);
-	if (!r)
+	if (as && reader_open(path, &in->reader) < 0)
+		err_clear(); /* whatever it is: that is no recording */
+	r = in->reader ? 0 : import_open(path, as, &in->import);
+	if (!r && !in->reader)
 		r = reader_open(path, &in->reader);
 	if (r < 0)
 		return r;

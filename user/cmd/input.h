@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/strbuf.h"
+#include "import/import.h"
 #include "profile/profile.h"
 
 /*
@@ -18,8 +19,16 @@ struct input;
 /* What a sample of text stands for where its first line does not say. */
 #define INPUT_INTERVAL_DEFAULT_NS 1000000
 
-/* 0, or a negative errno with a message that names the path; *out is untouched then. */
-int input_open(const char *path, struct input **out);
+/* A row for commands: of an unsigned int, for import_of_word(). */
+#define INPUT_FROM_OPTION(v)                             \
+	OPT_ENUM(0, "from", (v), "FORMAT", import_words, \
+		 "format of files whose content does not tell it (auto)")
+
+/*
+ * as: what the file is, unless it is a recording; NULL: what its content tells. 0, or a negative
+ * errno with a message that names the path; *out is untouched then.
+ */
+int input_open(const char *path, const struct importer *as, struct input **out);
 void input_free(struct input *in);
 DEFINE_CLEANUP(struct input *, input_free)
 

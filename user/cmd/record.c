@@ -92,7 +92,7 @@ static uint32_t base_freq_hz(const char *path)
 	_cleanup_(input_freep) struct input *in = NULL;
 	uint64_t rate_hz;
 
-	if (input_open(path, &in) < 0) {
+	if (input_open(path, NULL, &in) < 0) {
 		err_clear(); /* compare() will say it, after the recording */
 		return 0;
 	}

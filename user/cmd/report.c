@@ -8,6 +8,7 @@
 #include "cmd/account.h"
 #include "cmd/browser.h"
 #include "cmd/cmd.h"
+#include "cmd/input.h"
 #include "cmd/load.h"
 #include "cmd/report_by.h"
 #include "cmd/report_gil.h"
@@ -22,6 +23,7 @@
 #define AS_USUAL UINT32_MAX /* of the limit: rows as the output has them by default */
 
 struct report_opts {
+	unsigned int from;
 	struct report_view view;
 	struct export_opts file; /* what an output other than the terminal leaves out */
 	bool json;
@@ -134,6 +136,7 @@ static int report(struct call *call, const struct report_opts *o, const struct e
 	struct export_opts eo = o->file;
 	_cleanup_(load_release) struct load loaded = {
 		.cube.axes = report_by_axes(o->view.by),
+		.road.as = import_of_word(o->from),
 		.road.folds_imports = select_opts_folds_imports(&o->select, true),
 		.road.select.query = o->query,
 		.tells_waits = !e,
@@ -185,6 +188,8 @@ static int run(struct call *call)
 		OPT_PERCENT(0, "min-percent", &o.view.min_percent,
 			    "leave paths with less of the total out of the tree, of JSON all rows "
 			    "(0.5)"),
+		OPT_GROUP("Input"),
+		INPUT_FROM_OPTION(&o.from),
 		SELECT_OPTIONS(&o.select),
 		OPT_GROUP("Around it"),
 		OPT_FLAG(0, "threads", &o.threads, "also the share of each thread"),

@@ -77,6 +77,11 @@ static void put_version(struct line *l, const struct profile *p, const struct pr
 	const char *implementation = strtab_get(p->strings, process->implementation);
 	const char *version = strtab_get(p->strings, process->python_version);
 
+	/* of another tool's file nobody knows that it is Python */
+	if (!*implementation && !*version && profile_recording(p)->source) {
+		line_put(l, STYLE_PLAIN, "unknown");
+		return;
+	}
 	put_text(l, "", *implementation ? implementation : "Python");
 	put_text(l, " ", *version ? version : "of unknown version");
 }
@@ -200,12 +205,14 @@ static void put_selected(struct line *l, const struct load *loaded)
 static void put_cpu(struct line *l, const struct load *loaded)
 {
 	const struct profile *p = loaded->profile;
+	const struct recording facts = profile_facts(p);
 
-	if (!account_cpu_ns(p, loaded->all_ticks) || loaded->road.select.query.has_range ||
+	if (strcmp(kinds_noun(&facts), KINDS_NOUN_CPU) != 0 ||
+	    !account_cpu_ns(p, loaded->all_ticks) || loaded->road.select.query.has_range ||
 	    loaded->road.select.query.kind)
 		return;
 	put_label(l, "time");
-	account_put_cpu(l, p, loaded->all_ticks, profile_facts(p).duration_ns);
+	account_put_cpu(l, p, loaded->all_ticks, facts.duration_ns);
 	line_end(l);
 }
 

@@ -45,8 +45,9 @@ struct road {
 	const struct road_taker *taker;
 	void *arg;
 	bool folds_imports;
-	struct strip *strip;  /* borrowed; NULL: nothing is stripped */
-	struct select select; /* its query; the sums of all files so far */
+	const struct importer *as; /* what the files are; NULL: what they tell */
+	struct strip *strip;       /* borrowed; NULL: nothing is stripped */
+	struct select select;      /* its query; the sums of all files so far */
 
 	/* inside */
 	struct import_fold imports;

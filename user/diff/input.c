@@ -232,7 +232,7 @@ const char *diff_run_python(const struct diff_input *in, const struct cube_run *
 void diff_input_sum(const struct diff_input *in, enum diff_side side, struct diff_side_sum *out)
 {
 	struct diff_side_sum sum = {
-		.has_times = true, .is_whole = true, .has_unit = true, .noun = "CPU time"
+		.has_times = true, .is_whole = true, .has_unit = true, .noun = KINDS_NOUN_CPU
 	};
 	bool has_seconds = true, has_work = true, has_interval = true;
 	double interval_ns = 0, time_ns = 0;
@@ -277,6 +277,19 @@ static bool differ(const char *a, const char *b)
 	return a && b && strcmp(a, b) != 0;
 }
 
+/* Of ticks of unknown length it is not known what they are. */
+static bool has_unit(const struct recording *r)
+{
+	return r->interval_ns || r->other_unit.period;
+}
+
+static bool intervals_differ(uint64_t a, uint64_t b)
+{
+	double low = (double)(a < b ? a : b), high = (double)(a < b ? b : a);
+
+	return low > 0 && high > low * (1 + RATE_TOLERANCE);
+}
+
 /* Of versions 3.12.4 and 3.12.5 no. */
 static bool versions_differ(const char *a, const char *b)
 {
@@ -304,13 +317,6 @@ bool diff_input_versions_differ(const struct diff_input *in)
 	return false;
 }
 
-static bool intervals_differ(uint64_t a, uint64_t b)
-{
-	double low = (double)(a < b ? a : b), high = (double)(a < b ? b : a);
-
-	return low > 0 && high > low * (1 + RATE_TOLERANCE);
-}
-
 static double lost_share(const struct diff_side_sum *s)
 {
 	uint64_t all = s->ticks + s->lost;
@@ -323,12 +329,16 @@ static int check_runs(const struct diff_input *in, const struct cube_run *a,
 {
 	const struct recording *x = diff_run_recording(in, a), *y = diff_run_recording(in, b);
 	const char *python[] = { diff_run_python(in, a), diff_run_python(in, b) };
+	static const char *const units[] = {
+		[UNIT_NS] = "time", [UNIT_BYTES] = "bytes", [UNIT_COUNT] = "counts"
+	};
+	struct value_unit of = recording_value_unit(x), other = recording_value_unit(y);
 	int r = 0;
 
 	if (differ(x->mode, y->mode))
 		r = texts_addf(reasons, "%s was recorded in mode %s, %s in mode %s", a->file,
 			       x->mode, b->file, y->mode);
-	if (!r && differ(x->event, y->event))
+	if (!r && !x->source && !y->source && differ(x->event, y->event))
 		r = texts_addf(reasons, "%s was recorded by the event %s, %s by %s", a->file,
 			       x->event, b->file, y->event);
 	if (!r && intervals_differ(x->interval_ns, y->interval_ns))
@@ -338,6 +348,9 @@ static int check_runs(const struct diff_input *in, const struct cube_run *a,
 	    x->other_unit.period != y->other_unit.period)
 		r = texts_addf(reasons, "%s has a sample each %" PRIu64 " events, %s each %" PRIu64,
 			       a->file, x->other_unit.period, b->file, y->other_unit.period);
+	if (!r && has_unit(x) && has_unit(y) && of.unit != other.unit)
+		r = texts_addf(reasons, "%s is of %s, %s of %s", a->file, units[of.unit], b->file,
+			       units[other.unit]);
 	if (!r && versions_differ(python[0], python[1]))
 		r = texts_addf(reasons, "%s is of Python %s, %s of Python %s", a->file, python[0],
 			       b->file, python[1]);

@@ -93,7 +93,7 @@ static inline bool diff_run_has_unit(const struct diff_input *in, const struct c
 {
 	const struct recording *r = diff_run_recording(in, run);
 
-	return r->interval_ns || !r->is_summed;
+	return r->interval_ns || r->other_unit.period || !r->is_summed;
 }
 
 /* The Python process with most samples; NULL: none is known. Borrowed. */

@@ -7,17 +7,17 @@
 #include <zstd.h>
 
 #include "base/err.h"
-#include "base/file.h"
 
 #define WINDOW_BYTES (256u << 10)
 #define WINDOW_BYTES_MAX (4u << 20)
 #define ZSTD_WINDOW_LOG_MAX 23 /* 8 MiB: what zstd's level 19 uses; CPython writes level 5 */
 
-int byte_stream_open(struct byte_stream *s, int fd, uint64_t start, uint64_t end, bool is_zstd)
+int byte_stream_open(struct byte_stream *s, struct content *content, uint64_t start, uint64_t end,
+		     bool is_zstd)
 {
 	assert(start <= end);
 	*s = (struct byte_stream){
-		.fd = fd, .is_zstd = is_zstd, .file_at = start, .file_end = end
+		.content = content, .is_zstd = is_zstd, .file_at = start, .file_end = end
 	};
 	if (vec_reserve(&s->window, WINDOW_BYTES) < 0)
 		return -ENOMEM;
@@ -44,13 +44,13 @@ static ssize_t read_file(struct byte_stream *s, uint8_t *to, size_t room)
 {
 	uint64_t left = s->file_end - s->file_at;
 	size_t want = left < room ? (size_t)left : room;
-	ssize_t n = file_pread(s->fd, to, want, s->file_at);
+	ssize_t n = content_pread(s->content, to, want, s->file_at);
 
 	if (n < 0)
-		return err_set((int)n, "%s", strerror((int)-n));
-	if ((size_t)n < want)
+		return n;
+	if ((size_t)n < want && s->file_end != BYTE_STREAM_TO_END)
 		return err_set(-EBADMSG, "it became shorter while it was read");
-	s->file_at += want;
+	s->file_at += (uint64_t)n;
 	return n;
 }
 
@@ -104,7 +104,7 @@ static ssize_t produce(struct byte_stream *s, uint8_t *to, size_t room)
 		return decompress(s, to, room);
 	n = read_file(s, to, room);
 	if (n >= 0)
-		s->has_ended = s->file_at == s->file_end;
+		s->has_ended = s->file_at == s->file_end || (size_t)n < room;
 	return n;
 }
 

@@ -27,6 +27,8 @@
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "import/import.h"
+#include "import/py_spy.h"
+#include "import/span.h"
 #include "import/text_reader.h"
 
 #define HEADER "# pyebpf-collapsed"
@@ -35,12 +37,6 @@
 #define WORK_MAX 1e18
 #define DECIMAL_CHARS_MAX 40
 #define TICKS_MAX (UINT64_C(1) << 53) /* of a file */
-
-/* A piece of a line. */
-struct span {
-	const char *bytes;
-	size_t len;
-};
 
 /* Where a frame of the line before ends, and the stack up to it. */
 struct mark {
@@ -84,30 +80,7 @@ DEFINE_CLEANUP(struct collapsed *, collapsed_free)
 
 static int malformed(const struct collapsed *c, const char *what)
 {
-	return err_set(-EBADMSG, "line %llu, at byte %llu: %s",
-		       (unsigned long long)c->reader.number, (unsigned long long)c->reader.offset,
-		       what);
-}
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-/* All of s, digits only, up to max. */
-static bool parse_number(struct span s, uint64_t max, uint64_t *out)
-{
-	uint64_t value = 0;
-
-	for (size_t i = 0; i < s.len; i++) {
-		uint64_t digit = (uint64_t)(s.bytes[i] - '0');
-
-		if (!is_digit(s.bytes[i]) || digit > max || value > (max - digit) / 10)
-			return false;
-		value = value * 10 + digit;
-	}
-	*out = value;
-	return s.len > 0;
+	return text_malformed(&c->reader, what);
 }
 
 /* All of s: digits, with or without a point and an exponent; above 0, up to max. */
@@ -139,17 +112,6 @@ static bool is_header(struct span line)
 	       (line.len == len || line.bytes[len] == ' ');
 }
 
-/* Takes prefix off s. */
-static bool take_prefix(struct span *s, const char *prefix)
-{
-	size_t len = strlen(prefix);
-
-	if (s->len < len || memcmp(s->bytes, prefix, len))
-		return false;
-	*s = (struct span){ s->bytes + len, s->len - len };
-	return true;
-}
-
 static int read_header(struct collapsed *c, struct span line)
 {
 	const char *at = line.bytes + strlen(HEADER), *end = line.bytes + line.len;
@@ -160,13 +122,13 @@ static int read_header(struct collapsed *c, struct span line)
 		struct span word = { at, (size_t)((space ? space : end) - at) };
 
 		at = space ? space + 1 : end;
-		if (take_prefix(&word, "interval_us=")) {
+		if (span_take_prefix(&word, "interval_us=")) {
 			if (!parse_decimal(word, INTERVAL_US_MAX, &interval_us))
 				return malformed(c, "interval_us is no time of a sample");
 			c->facts->recording.interval_ns = (uint64_t)(interval_us * 1000 + 0.5);
 			if (!c->facts->recording.interval_ns)
 				return malformed(c, "interval_us is less than a nanosecond");
-		} else if (take_prefix(&word, "work=")) {
+		} else if (span_take_prefix(&word, "work=")) {
 			if (!parse_decimal(word, WORK_MAX, &c->facts->recording.work))
 				return malformed(c, "work is no number of units");
 		}
@@ -190,65 +152,10 @@ static bool take_count(struct span *line, struct span *count)
 		return false;
 	*count = (struct span){ space + 1, (size_t)(line->bytes + line->len - space) - 1 };
 	for (size_t i = 0; i < count->len; i++)
-		if (!is_digit(count->bytes[i]))
+		if (!span_is_digit(count->bytes[i]))
 			return false;
 	line->len = (size_t)(space - line->bytes);
 	return count->len > 0;
-}
-
-/* Splits `HEAD (TAIL)` at the last ` (`. */
-static bool split_place(struct span text, struct span *head, struct span *tail)
-{
-	if (!text.len || text.bytes[text.len - 1] != ')')
-		return false;
-	for (size_t i = text.len - 1; i >= 2; i--) {
-		if (text.bytes[i - 2] != ' ' || text.bytes[i - 1] != '(')
-			continue;
-		*head = (struct span){ text.bytes, i - 2 };
-		*tail = (struct span){ text.bytes + i, text.len - 1 - i };
-		return true;
-	}
-	return false;
-}
-
-static int hex_value(char c)
-{
-	if (is_digit(c))
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* The byte that an escape at the start of s stands for, or -1. */
-static int escaped_byte(struct span s)
-{
-	int high, low;
-
-	if (s.len < 4 || s.bytes[0] != '\\' || s.bytes[1] != 'x')
-		return -1;
-	high = hex_value(s.bytes[2]);
-	low = hex_value(s.bytes[3]);
-	return high < 0 || low < 0 ? -1 : high << 4 | low;
-}
-
-static int unescape(struct span s, struct strbuf *out)
-{
-	const char *end = s.bytes + s.len, *plain = s.bytes, *at = s.bytes;
-
-	while ((at = memchr(at, '\\', (size_t)(end - at)))) {
-		int byte = escaped_byte((struct span){ at, (size_t)(end - at) });
-
-		if (byte < 0) {
-			at++;
-			continue;
-		}
-		strbuf_append(out, plain, (size_t)(at - plain));
-		strbuf_putc(out, (char)byte);
-		at += 4;
-		plain = at;
-	}
-	return strbuf_append(out, plain, (size_t)(end - plain));
 }
 
 static int intern(struct collapsed *c, struct span s, uint32_t *id)
@@ -257,7 +164,7 @@ static int intern(struct collapsed *c, struct span s, uint32_t *id)
 
 	if (memchr(s.bytes, '\\', s.len)) {
 		strbuf_truncate(&c->text, 0);
-		r = unescape(s, &c->text);
+		r = span_unescape(s, &c->text);
 		if (r < 0)
 			return r;
 		s = (struct span){ strbuf_str(&c->text), c->text.len };
@@ -269,17 +176,9 @@ static int intern(struct collapsed *c, struct span s, uint32_t *id)
 /* Splits `FILE:NAME:LINE`, as CPython's profiling.sampling writes it, at its last two colons. */
 static bool split_cpython(struct span text, struct span *name, struct span *file, uint32_t *line)
 {
-	const char *end = text.bytes + text.len, *last, *first;
-	uint64_t number;
-
-	last = text.len ? memrchr(text.bytes, ':', text.len) : NULL;
-	first = last ? memrchr(text.bytes, ':', (size_t)(last - text.bytes)) : NULL;
-	if (!first ||
-	    !parse_number((struct span){ last + 1, (size_t)(end - last) - 1 }, UINT32_MAX, &number))
+	if (!span_take_line(&text, line) || !span_take_last(&text, ':', name))
 		return false;
-	*file = (struct span){ text.bytes, (size_t)(first - text.bytes) };
-	*name = (struct span){ first + 1, (size_t)(last - first) - 1 };
-	*line = (uint32_t)number;
+	*file = text;
 	return true;
 }
 
@@ -288,23 +187,15 @@ static int push_frame(struct collapsed *c, struct span text, uint32_t *stack)
 {
 	struct frame f = { .kind = FRAME_MARKER };
 	struct span name = text, file;
-	const char *colon;
-	uint64_t line;
 	uint32_t id;
 	int r = 0;
 
 	if (c->is_cpython && split_cpython(text, &name, &file, &f.line)) {
 		f.kind = FRAME_PYTHON;
 		r = intern(c, file, &f.file);
-	} else if (split_place(text, &name, &file)) {
+	} else if (span_split_place(text, &name, &file)) {
 		f.kind = FRAME_PYTHON;
-		colon = file.len ? memrchr(file.bytes, ':', file.len) : NULL;
-		if (colon && parse_number((struct span){ colon + 1, (size_t)(file.bytes + file.len -
-									     colon - 1) },
-					  UINT32_MAX, &line)) {
-			f.line = (uint32_t)line;
-			file.len = (size_t)(colon - file.bytes);
-		}
+		span_take_line(&file, &f.line);
 		r = intern(c, file, &f.file);
 	}
 	if (r < 0 || (r = intern(c, name, &f.name)) < 0 ||
@@ -320,58 +211,11 @@ static bool parse_tag(struct span text, const char *kind, struct span *name, uin
 	size_t len = strlen(kind);
 	uint64_t number;
 
-	if (!split_place(text, &head, &tail) || head.len <= len || memcmp(head.bytes, kind, len) ||
-	    head.bytes[len] != ' ' || !parse_number(tail, UINT32_MAX, &number))
+	if (!span_split_place(text, &head, &tail) || head.len <= len ||
+	    memcmp(head.bytes, kind, len) || head.bytes[len] != ' ' ||
+	    !span_number(tail, UINT32_MAX, &number))
 		return false;
 	*name = (struct span){ head.bytes + len + 1, head.len - len - 1 };
-	*id = (uint32_t)number;
-	return true;
-}
-
-/* Splits s at the first separator: what is before it, s is what is behind. */
-static bool take_until(struct span *s, const char *separator, struct span *before)
-{
-	const char *at = memmem(s->bytes, s->len, separator, strlen(separator));
-
-	if (!at)
-		return false;
-	*before = (struct span){ s->bytes, (size_t)(at - s->bytes) };
-	*s = (struct span){ at + strlen(separator), s->len - before->len - strlen(separator) };
-	return true;
-}
-
-/* `process PID:"COMMAND"`, as py-spy writes it. */
-static bool parse_py_spy_process(struct span text, struct span *name, uint32_t *id)
-{
-	struct span pid;
-	uint64_t number;
-
-	if (!take_prefix(&text, "process ") || !take_until(&text, ":\"", &pid) || !text.len ||
-	    text.bytes[text.len - 1] != '"' || !parse_number(pid, UINT32_MAX, &number))
-		return false;
-	*name = (struct span){ text.bytes, text.len - 1 };
-	*id = (uint32_t)number;
-	return true;
-}
-
-/*
- * `thread (ID): NAME`, as py-spy writes it. An ID in hex is none of the kernel's: it stays in the
- * name.
- */
-static bool parse_py_spy_thread(struct span text, struct span *name, uint32_t *id)
-{
-	struct span whole = text, tid;
-	uint64_t number = 0;
-
-	if (!take_prefix(&text, "thread (") || !take_until(&text, "): ", &tid))
-		return false;
-	*name = text;
-	if (!parse_number(tid, UINT32_MAX, &number)) {
-		if (!take_prefix(&tid, "0x"))
-			return false;
-		*name = (struct span){ whole.bytes + strlen("thread "),
-				       whole.len - strlen("thread ") };
-	}
 	*id = (uint32_t)number;
 	return true;
 }
@@ -381,7 +225,7 @@ static bool parse_cpython_thread(struct span text, uint32_t *id)
 {
 	uint64_t number;
 
-	if (!take_prefix(&text, "tid:") || !parse_number(text, UINT32_MAX, &number))
+	if (!span_take_prefix(&text, "tid:") || !span_number(text, UINT32_MAX, &number))
 		return false;
 	*id = (uint32_t)number;
 	return true;
@@ -410,11 +254,11 @@ static int take_thread(struct collapsed *c, struct span *line, uint32_t *index)
 		struct span rest = *line, text = take_text(&rest), name;
 
 		if (!has_process && (parse_tag(text, "process", &name, &process.pid) ||
-				     parse_py_spy_process(text, &name, &process.pid))) {
+				     py_spy_process(text, &name, &process.pid))) {
 			r = intern(c, name, &process.name);
 			has_process = true;
 		} else if (!has_thread && (parse_tag(text, "thread", &name, &thread.tid) ||
-					   parse_py_spy_thread(text, &name, &thread.tid))) {
+					   py_spy_thread(text, &name, &thread.tid))) {
 			r = intern(c, name, &thread.name);
 			has_thread = true;
 		} else if (!has_thread && parse_cpython_thread(text, &thread.tid)) {
@@ -516,7 +360,7 @@ static int read_stack(struct collapsed *c, struct span line)
 
 	if (!take_count(&line, &count))
 		return malformed(c, "no count at its end");
-	if (!parse_number(count, TICKS_MAX - c->ticks, &ticks))
+	if (!span_number(count, TICKS_MAX - c->ticks, &ticks))
 		return malformed(c, "more than 2^53 samples");
 	if (!ticks) {
 		c->facts->skipped++;
@@ -537,14 +381,14 @@ static int read_line(struct collapsed *c, struct span line)
 	return 0;
 }
 
-static int open_collapsed(int fd, struct import_facts *facts, void **out)
+static int open_collapsed(struct content *content, struct import_facts *facts, void **out)
 {
 	_cleanup_(collapsed_freep) struct collapsed *c = calloc(1, sizeof(*c));
 	int r;
 
 	if (!c)
 		return -ENOMEM;
-	c->reader.fd = fd;
+	c->reader.content = content;
 	c->facts = facts;
 	facts->recording.is_summed = 1;
 	facts->recording.has_ended = 1;

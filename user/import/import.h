@@ -7,12 +7,14 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "import/content.h"
 #include "profile/profile.h"
 
 /*
- * Files of other formats, recognised by what is in them. They may be anybody's: read with bounded
- * pread(), never mapped, every length and index checked. Samples come in batches, so that a caller
- * who must be bounded sums and clears them after each; what a file adds to the tables is up to it.
+ * Files of other formats, recognised by what is in them, also where that is packed by gzip or zstd.
+ * They may be anybody's: read with bounded pread(), never mapped, every length and index checked.
+ * Samples come in batches, so that a caller who must be bounded sums and clears them after each;
+ * what a file adds to the tables is up to it.
  */
 struct import;
 
@@ -32,14 +34,14 @@ struct import_facts {
 struct importer {
 	const char *name;
 
-	/* head: the whole file, or its first IMPORT_HEAD_BYTES. len is at least 1. */
+	/* head: the whole content, or its first IMPORT_HEAD_BYTES. len is at least 1. */
 	bool (*sniff)(const char *head, size_t len);
 
 	/*
-	 * fd is borrowed until free(). Fills facts, which is all zero and is owned by the caller.
-	 * Messages of errors tell where, not which file. *out is untouched on failure.
+	 * content is borrowed until free(). Fills facts, which is all zero and is owned by the
+	 * caller. Messages of errors tell where, not which file. *out is untouched on failure.
 	 */
-	int (*open)(int fd, struct import_facts *facts, void **out);
+	int (*open)(struct content *content, struct import_facts *facts, void **out);
 
 	/* As import_next(); the recording has joined p. */
 	int (*next)(void *reader, struct profile *p, struct import_facts *facts);
@@ -50,13 +52,24 @@ struct importer {
 /* All of them, NULL last. */
 extern const struct importer *const importers[];
 
+/* Words for options: "auto", then their names in the same order, NULL last. */
+extern const char *const import_words[];
+
+/* What such a word, by its index, means: NULL: what a file's content tells. */
+static inline const struct importer *import_of_word(unsigned int word)
+{
+	return word ? importers[word - 1] : NULL;
+}
+
 /*
+ * as: what the file is, whatever it looks like; NULL: what its content tells.
+ *
  * 1 and *out; 0 if no importer knows the file: also an empty one. -EBADMSG with a message that
  * tells where; -EPROTONOSUPPORT for a version of a format that is not read; -EFBIG, -ENOMEM,
  * -EINVAL (no regular file), or what open() and read() report. Messages name the path. *out is
  * untouched unless it returns 1.
  */
-int import_open(const char *path, struct import **out);
+int import_open(const char *path, const struct importer *as, struct import **out);
 void import_free(struct import *i);
 DEFINE_CLEANUP(struct import *, import_free)
 
@@ -75,7 +88,12 @@ const struct import_facts *import_facts(const struct import *i);
 /* Name of its format. */
 const char *import_format(const struct import *i);
 
+extern const struct importer importer_austin;
 extern const struct importer importer_collapsed;
+extern const struct importer importer_mojo;
+extern const struct importer importer_perf;
+extern const struct importer importer_pprof;
+extern const struct importer importer_speedscope;
 extern const struct importer importer_tachyon;
 
 #endif

@@ -16,15 +16,14 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/err.h"
-#include "base/file.h"
 #include "base/hash.h"
 #include "base/strbuf.h"
 #include "base/varint.h"
 #include "import/byte_stream.h"
 #include "import/import.h"
+#include "import/intake.h"
 #include "profile/idmap.h"
 #include "profile/opcodes.h"
 #include "profile/module.h"
@@ -116,7 +115,7 @@ struct source_thread {
 };
 
 struct tachyon {
-	int fd;
+	struct content *content;
 	uint64_t size;
 	bool is_big; /* endian */
 	struct header header;
@@ -198,10 +197,10 @@ static int malformed(const struct tachyon *t, uint64_t file_start, const char *w
 
 static int read_at(const struct tachyon *t, uint64_t offset, void *to, size_t len)
 {
-	ssize_t n = file_pread(t->fd, to, len, offset);
+	ssize_t n = content_pread(t->content, to, len, offset);
 
 	if (n < 0)
-		return err_set((int)n, "%s", strerror((int)-n));
+		return (int)n;
 	return (size_t)n == len ? 0 : malformed_at(offset + (uint64_t)n, "it ends early");
 }
 
@@ -354,19 +353,16 @@ static int describe(const struct tachyon *t, struct recording *meta)
 	return describe_source(&t->header, &meta->source);
 }
 
-static int open_tachyon(int fd, struct import_facts *facts, void **out)
+static int open_tachyon(struct content *content, struct import_facts *facts, void **out)
 {
 	_cleanup_(tachyon_freep) struct tachyon *t = calloc(1, sizeof(*t));
-	struct stat st;
 	int r;
 
 	if (!t)
 		return -ENOMEM;
-	t->fd = fd;
-	if (fstat(fd, &st) < 0)
-		return err_set(-errno, "%s", strerror(errno));
-	t->size = (uint64_t)st.st_size;
-	if ((r = read_header(t)) < 0 || (r = read_footer(t)) < 0 || (r = read_stats(t)) < 0 ||
+	t->content = content;
+	if ((r = content_size(content, &t->size)) < 0 || (r = read_header(t)) < 0 ||
+	    (r = read_footer(t)) < 0 || (r = read_stats(t)) < 0 ||
 	    (r = describe(t, &facts->recording)) < 0)
 		return r;
 	if (t->frame_count > (t->tables_end - t->header.frame_offset) / FRAME_BYTES_MIN)
@@ -475,14 +471,14 @@ static int read_tables(struct tachyon *t, struct profile *p)
 {
 	_cleanup_(strings_release) struct strings strings = { 0 };
 	const struct header *h = &t->header;
-	int r = byte_stream_open(&t->stream, t->fd, h->string_offset, h->frame_offset, false);
+	int r = byte_stream_open(&t->stream, t->content, h->string_offset, h->frame_offset, false);
 
 	for (uint32_t i = 0; i < t->string_count && !r; i++)
 		r = read_string(t, p, &strings);
 	if (!r)
 		r = end_table(t, h->string_offset);
 	if (!r)
-		r = byte_stream_open(&t->stream, t->fd, h->frame_offset, t->tables_end, false);
+		r = byte_stream_open(&t->stream, t->content, h->frame_offset, t->tables_end, false);
 	for (uint32_t i = 0; i < t->frame_count && !r; i++)
 		r = read_frame(t, p, &strings);
 	return r ? r : end_table(t, h->frame_offset);
@@ -502,34 +498,15 @@ static int add_process(struct tachyon *t, struct profile *p)
 	return r ? r : profile_add_process(p, &process, &t->process);
 }
 
-/* What tells it apart: its id; where that is not enough, a name. */
-static int name_thread(const struct source_thread *from, struct profile *p, struct thread *thread)
-{
-	char name[64];
-	int len = 0;
-
-	if (from->tid <= UINT32_MAX)
-		thread->tid = (uint32_t)from->tid;
-	else
-		len = snprintf(name, sizeof(name), "thread 0x%llx", (unsigned long long)from->tid);
-	if (from->interpreter)
-		len += snprintf(name + len, sizeof(name) - (size_t)len, "%sinterpreter %u",
-				len ? ", " : "", from->interpreter);
-	return strtab_intern(p->strings, name, (size_t)len, &thread->name);
-}
-
 static int add_thread(struct tachyon *t, struct profile *p, struct source_thread new, uint64_t hash)
 {
-	struct thread thread = { .process = t->process };
 	int r;
 
 	if (t->threads.len >= t->header.threads)
 		return malformed(t, HEADER_BYTES, "more threads than its header says");
 	if (t->threads.len >= THREADS_MAX)
 		return err_set(-EFBIG, "more than %u threads", THREADS_MAX);
-	r = name_thread(&new, p, &thread);
-	if (!r)
-		r = profile_add_thread(p, &thread, &new.index);
+	r = intake_thread(p, t->process, new.tid, new.interpreter, &new.index);
 	if (r < 0)
 		return r;
 	if (idmap_reserve(&t->thread_map) < 0 || vec_push(&t->threads, new) < 0)
@@ -758,7 +735,7 @@ static int begin(struct tachyon *t, struct profile *p)
 		r = add_process(t, p);
 	t->has_tables = true;
 	return r ? r
-		 : byte_stream_open(&t->stream, t->fd, HEADER_BYTES, t->header.string_offset,
+		 : byte_stream_open(&t->stream, t->content, HEADER_BYTES, t->header.string_offset,
 				    t->header.compression == COMPRESSION_ZSTD);
 }
 

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "import/text_reader.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/err.h"
-#include "base/file.h"
 
 #define READ_BYTES (256u << 10)
 
 void text_reader_release(struct text_reader *t)
 {
 	vec_release(&t->window);
+}
+
+int text_malformed(const struct text_reader *t, const char *what)
+{
+	return err_set(-EBADMSG, "line %llu, at byte %llu: %s", (unsigned long long)t->number,
+		       (unsigned long long)t->offset, what);
 }
 
 size_t text_trim(const char *bytes, size_t len)
@@ -33,10 +39,10 @@ static ssize_t read_more(struct text_reader *t)
 	}
 	if (vec_reserve(&t->window, READ_BYTES) < 0)
 		return -ENOMEM;
-	n = file_pread(t->fd, t->window.items + t->window.len, READ_BYTES,
-		       t->window_offset + t->window.len);
+	n = content_pread(t->content, t->window.items + t->window.len, READ_BYTES,
+			  t->window_offset + t->window.len);
 	if (n < 0)
-		return err_set((int)n, "%s", strerror((int)-n));
+		return n;
 	t->window.len += (size_t)n;
 	return n;
 }

@@ -131,8 +131,8 @@ bool kinds_is_unknown(const struct kinds *k, const struct profile *p)
 {
 	if (!k->name || !strcmp(k->name, KINDS_CPU))
 		return false;
-	if (!strcmp(k->name, KINDS_WALL))
-		return !has_kind(p, KINDS_OFF_CPU);
+	if (!strcmp(k->name, KINDS_WALL) && has_kind(p, KINDS_OFF_CPU))
+		return false;
 	return !has_kind(p, k->name);
 }
 
@@ -156,8 +156,10 @@ static int describe_event(const struct kinds *k, const struct profile *p, struct
 	if (is_wall && !has_kind(p, KINDS_CPU) && r->event)
 		strbuf_puts(&events, r->event);
 	put_events(p, is_wall ? KINDS_CPU : k->name, &events);
-	if (is_wall)
+	if (is_wall) {
 		put_events(p, KINDS_OFF_CPU, &events);
+		put_events(p, KINDS_WALL, &events);
+	}
 	return strbuf_error(&events) ? -ENOMEM : recording_set_text(&r->event, strbuf_str(&events));
 }
 
@@ -198,15 +200,21 @@ const char *kinds_noun(const struct recording *r)
 {
 	static const struct {
 		const char *mode, *noun;
-	} nouns[] = { { KINDS_WALL, "wall time" },
+	} nouns[] = { { KINDS_CPU, KINDS_NOUN_CPU },
+		      { KINDS_WALL, "wall time" },
 		      { KINDS_OFF_CPU, "waiting" },
 		      { KINDS_GIL, "keeping others waiting" },
 		      { "memory", "memory" } };
+	static const char *const of_units[] = {
+		[UNIT_NS] = "time", [UNIT_BYTES] = "memory", [UNIT_COUNT] = "events"
+	};
 
 	for (size_t i = 0; r->mode && i < sizeof(nouns) / sizeof(nouns[0]); i++)
 		if (!strcmp(r->mode, nouns[i].mode))
 			return nouns[i].noun;
-	return r->other_unit.period ? "events" : "CPU time";
+	if (!r->other_unit.period)
+		return KINDS_NOUN_CPU;
+	return of_units[r->other_unit.unit];
 }
 
 int kinds_put_words(const struct profile *p, struct strbuf *out)

@@ -72,7 +72,8 @@ bool kinds_is_unknown(const struct kinds *k, const struct profile *p);
  */
 int kinds_describe(const struct kinds *k, const struct profile *p, struct recording *r);
 
-/* "CPU time", "wall time": what the values of a recording are, by its mode. */
+/* "CPU time", "wall time": what the values of a recording are, by its mode, or their unit. */
+#define KINDS_NOUN_CPU "CPU time"
 const char *kinds_noun(const struct recording *r);
 
 /* Appends the words that p has samples for, perhaps: "cpu, wall, off-cpu". 0 or -ENOMEM. */

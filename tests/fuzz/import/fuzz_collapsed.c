@@ -58,9 +58,13 @@ static void check_samples(const struct profile *p)
 /* Through the importer itself, whatever it would recognise. */
 static int read_text(int fd, struct profile *p)
 {
+	_cleanup_(content_freep) struct content *content = NULL;
 	struct import_facts facts = { 0 };
 	void *reader = NULL;
-	int r = importer_collapsed.open(fd, &facts, &reader);
+	int r;
+
+	require(content_open(fd, &content) == 0);
+	r = importer_collapsed.open(content, &facts, &reader);
 
 	while (!r && (r = importer_collapsed.next(reader, p, &facts)) > 0)
 		r = 0;
@@ -81,7 +85,7 @@ static int read_file(int fd, struct profile *p)
 	int r;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	r = import_open(path, &i);
+	r = import_open(path, NULL, &i);
 	if (r <= 0 || strcmp(import_format(i), "collapsed"))
 		return 0;
 	do {

@@ -77,6 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	_cleanup_(closep) int fd = memfd_create("tachyon", MFD_CLOEXEC);
 	_cleanup_(profile_freep) struct profile *p = NULL;
+	_cleanup_(content_freep) struct content *content = NULL;
 	struct import_facts facts = { 0 };
 	void *reader = NULL;
 
@@ -85,7 +86,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	require(profile_new(&p) == 0);
 	if (len)
 		importer_tachyon.sniff((const char *)bytes, len);
-	if (importer_tachyon.open(fd, &facts, &reader) == 0) {
+	require(content_open(fd, &content) == 0);
+	if (importer_tachyon.open(content, &facts, &reader) == 0) {
 		require(facts.recording.source && facts.recording.interval_ns <= INT64_MAX);
 		read_batches(reader, p, &facts);
 		importer_tachyon.free(reader);

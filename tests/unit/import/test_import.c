@@ -79,7 +79,7 @@ static void describe(struct fixture *f)
 static int import_all(const char *path, struct profile *p, struct text_facts *facts)
 {
 	_cleanup_(import_freep) struct import *i = NULL;
-	int r = import_open(path, &i);
+	int r = import_open(path, NULL, &i);
 
 	if (r <= 0)
 		return r;
