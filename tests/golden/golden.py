@@ -30,6 +30,7 @@ sys.path.insert(0, str(HERE.parent / "integration"))
 import collapsed  # noqa: E402
 import htmlpage  # noqa: E402
 import otlp  # noqa: E402
+import perfetto  # noqa: E402
 import pprof  # noqa: E402
 import profilejson  # noqa: E402
 
@@ -58,6 +59,9 @@ VIEWERS = [
     ("plain.speedscope.json", []),
     ("plain.gecko.json", []),
     ("plain.script", []),
+]
+PERFETTO = [
+    ("plain.perfetto.json", []),
 ]
 SVG = [
     ("plain.svg", []),
@@ -300,6 +304,24 @@ def check_script(made, description):
     assert found == wanted, (found, wanted)
 
 
+def check_perfetto(packed, description):
+    """Each sample with its stack, thread, line and time."""
+    trace = perfetto.Trace(packed)
+    found = collections.Counter()
+    for sample in trace.samples["cpu, ns"]:
+        frames = [collapsed.Frame("%s [%s]" % (f.name, f.module) if f.module and not f.file
+                                  else f.name, f.file or ("" if f.line else "~"), f.line) for f in sample.frames]
+        tags = [("process", trace.processes[sample.pid], sample.pid),
+                ("thread", trace.threads[sample.pid, sample.tid], sample.tid)]
+        assert sample.values["cpu, ns"] % INTERVAL_NS == 0, sample
+        found[collapsed.Stack(tuple(tags), tuple(frames))] += \
+            sample.values["cpu, ns"] // INTERVAL_NS
+    wanted = expected_shown(description, ["--threads", "--processes"])
+    assert found == wanted, (found - wanted, wanted - found)
+    protoc("perfetto.Trace", "perfetto.proto", packed)
+    return (json.dumps(trace.message, indent=1, ensure_ascii=False) + "\n").encode()
+
+
 def check_pstats(path, description):
     """Own time, time with callees and calls, each sample once: counted again from the stacks."""
     own, total, calls = (collections.Counter() for _ in range(3))
@@ -374,6 +396,9 @@ def main(pyebpf, golden_recording, waits_recording, update):
         for name, arguments in VIEWERS:
             made = run(pyebpf, "export", "-f", name.split(".")[1], *arguments, recording)
             is_same &= compare(name, re.sub(rb"pyebpf \d[^\"]*", b"pyebpf VERSION", made), update)
+        for name, arguments in PERFETTO:
+            made = run(pyebpf, "export", "-f", "perfetto", *arguments, recording)
+            is_same &= compare(name, check_perfetto(made, description), update)
         for name, arguments in SVG:
             made = run(pyebpf, "export", "-f", "svg", *arguments, recording)
             check_svg(made, description)
@@ -386,7 +411,8 @@ def main(pyebpf, golden_recording, waits_recording, update):
         check_losses(pyebpf, recording, folder)
         is_same &= compare_waits(pyebpf, waits_recording, folder, update)
     print("%d golden files compared" % len(
-        COLLAPSED + PPROF + OTLP + JSON + JSONL + SVG + VIEWERS + REPORTS + WAITS))
+        COLLAPSED + PPROF + OTLP + JSON + JSONL + SVG + PERFETTO + VIEWERS + REPORTS +
+        WAITS))
     return 0 if is_same else 1
 
 

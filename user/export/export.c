@@ -6,9 +6,19 @@
 #include "base/file.h"
 
 const struct exporter *const exporters[] = {
-	&exporter_collapsed, &exporter_pprof,      &exporter_otlp,   &exporter_html,
-	&exporter_svg,       &exporter_speedscope, &exporter_gecko,  &exporter_pstats,
-	&exporter_json,      &exporter_jsonl,      &exporter_script, NULL,
+	&exporter_collapsed,
+	&exporter_pprof,
+	&exporter_otlp,
+	&exporter_html,
+	&exporter_svg,
+	&exporter_speedscope,
+	&exporter_gecko,
+	&exporter_perfetto,
+	&exporter_pstats,
+	&exporter_json,
+	&exporter_jsonl,
+	&exporter_script,
+	NULL,
 };
 
 const struct exporter *exporter_find(const char *name)

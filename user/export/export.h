@@ -140,6 +140,7 @@ extern const struct exporter exporter_svg;
 /* In the table before json, whose suffix is the end of theirs. */
 extern const struct exporter exporter_speedscope;
 extern const struct exporter exporter_gecko;
+extern const struct exporter exporter_perfetto;
 extern const struct exporter exporter_pstats;
 extern const struct exporter exporter_json;
 extern const struct exporter exporter_jsonl;
