@@ -20,7 +20,7 @@ LIBRARY = re.compile(r"pyebpf_library\((\w+)([^)]*)\)")
 USES = re.compile(r"USES((?:\s+[a-z]\w*)+)")
 # Headers the build makes, and who may include them.
 GENERATED = {"collect": {"pyebpf.skel.h", "syscall_names.h"}, "bpf": {"vmlinux.h"},
-             "export": {"page_assets.h", "svg_script.h", "otlp.pb-c.h", "perfetto.pb-c.h",
+             "export": {"hotlines_assets.h", "page_assets.h", "svg_script.h", "otlp.pb-c.h", "perfetto.pb-c.h",
                         "pprof.pb-c.h"}}
 # Headers of bpf/ that need no kernel's types, and who may include them beside events.h.
 PURE = {"inspect": re.compile(r"bpf/(python\w*|syscalls)\.h")}

@@ -12,6 +12,7 @@
 
 #include "base/utf8.h"
 #include "export/export.h"
+#include "export/heat.h"
 #include "profile/select.h"
 #include "otlp.pb-c.h"
 #include "perfetto.pb-c.h"
@@ -285,6 +286,27 @@ static void export(const struct exporter *e, const struct profile *p, const stru
 	free(t.bytes);
 }
 
+/* All is the own of a line or of none, and no line or file has more than that. */
+static void check_heat(const struct profile *p, const struct cube *cube)
+{
+	_cleanup_(heat_release) struct heat h = { 0 };
+	uint64_t sum;
+
+	require(heat_find(&h, p, cube) == 0);
+	sum = h.placeless;
+	for (size_t i = 0; i < h.lines.len; i++) {
+		sum += h.lines.items[i].self;
+		require(h.lines.items[i].self <= h.lines.items[i].total &&
+			h.lines.items[i].total <= h.whole);
+	}
+	require(sum == h.whole);
+	for (size_t i = 0; i < h.files.len; i++)
+		require(h.files.items[i].self <= h.files.items[i].total &&
+			h.files.items[i].total <= h.whole);
+	for (size_t i = 0; i < h.calls.len; i++)
+		require(h.calls.items[i].value <= h.lines.items[h.calls.items[i].line].total);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	struct hostile h = { bytes, bytes + len };
@@ -322,8 +344,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	} while (is_more);
 	stream_end(&stream);
 	require(cube_finish(&plain, p) == 0 && cube_finish(&timed, p) == 0);
+	check_heat(p, &plain);
 	for (const struct exporter *const *e = exporters; *e; e++)
-		if (!exporter_takes_samples(*e))
+		if (!exporter_takes_samples(*e) && !exporter_makes_folders(*e))
 			export(*e, p, (*e)->needs & CUBE_TIME ? &timed : &plain, &o);
 	return 0;
 }
