@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # assets/ -> generated/page_assets.h: the page before and behind its data; generated/svg_script.h: what
-# svg.js is. Of the page report.html names the style sheet and, in order, the scripts; they are
+# svg.js is; generated/hotlines_assets.h: what is before and behind pages of source. Of the page report.html names the style sheet and, in order, the scripts; they are
 # stripped, joined by esbuild and minified, and their SHA-256 goes into the content security policy.
 #
 # Included by CMakeLists.txt, which makes the rule; run by it with -P, which does the work.
@@ -14,12 +14,14 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
     message(STATUS "esbuild not found: HTML reports will be 50 KB larger")
   endif()
   set(svg_header ${CMAKE_BINARY_DIR}/generated/svg_script.h)
-  add_custom_command(OUTPUT ${page_header} ${svg_header}
+  set(hotlines_header ${CMAKE_BINARY_DIR}/generated/hotlines_assets.h)
+  add_custom_command(OUTPUT ${page_header} ${svg_header} ${hotlines_header}
     COMMAND ${CMAKE_COMMAND} -DESBUILD=$<$<BOOL:${PYEBPF_ESBUILD}>:${PYEBPF_ESBUILD}>
       -DASSETS=${CMAKE_SOURCE_DIR}/assets -DHEADER=${page_header} -DSVG_HEADER=${svg_header}
+      -DHOTLINES_HEADER=${hotlines_header}
       -P ${CMAKE_CURRENT_LIST_FILE}
     DEPENDS ${page_assets} ${CMAKE_CURRENT_LIST_FILE} VERBATIM)
-  add_custom_target(pyebpf_page DEPENDS ${page_header} ${svg_header})
+  add_custom_target(pyebpf_page DEPENDS ${page_header} ${svg_header} ${hotlines_header})
   return()
 endif()
 
@@ -239,3 +241,27 @@ endif()
 set(header "/* made from assets/svg.js by cmake/page.cmake */\n")
 append_array(svg_script "${svg_script}")
 file(WRITE ${SVG_HEADER} "${header}")
+
+# Pages of source lines (export -f heatmap): a style and a script that stand in each.
+read_stripped(hotlines.css style)
+read_stripped(hotlines.js script)
+if(ESBUILD)
+  file(WRITE ${HEADER}.css "${style}")
+  minify(${HEADER}.css style)
+  file(WRITE ${HEADER}.js "${script}")
+  minify(${HEADER}.js script)
+  file(REMOVE ${HEADER}.css ${HEADER}.js)
+endif()
+if("${script}${style}" MATCHES "</(script|style)")
+  message(FATAL_ERROR "assets/hotlines: \"</script\" or \"</style\" would end its element")
+endif()
+policy_hash("${script}" script_hash)
+policy_hash("${style}" style_hash)
+set(policy "default-src 'none'; script-src ${script_hash}; style-src ${style_hash}")
+string(APPEND policy "; base-uri 'none'; form-action 'none'")
+set(meta "<meta http-equiv=\"Content-Security-Policy\" content=\"${policy}\">")
+set(header "/* made from assets/hotlines.* by cmake/page.cmake */\n")
+append_array(hotlines_head "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n${meta}
+<meta name=\"viewport\" content=\"width=device-width\">\n<style>${style}</style>\n")
+append_array(hotlines_tail "<script>${script}</script>\n</html>\n")
+file(WRITE ${HOTLINES_HEADER} "${header}")

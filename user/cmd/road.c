@@ -217,6 +217,11 @@ int road_conclude(struct road *r, struct texts *notes)
 	return e < 0 ? e : 1;
 }
 
+void road_end(struct road *r)
+{
+	import_fold_release(&r->imports);
+}
+
 void road_release(struct road *r)
 {
 	input_free(r->in);

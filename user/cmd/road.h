@@ -86,6 +86,9 @@ uint64_t road_known_last_ns(const struct road *r);
 /* Is what was read text, of which a line is a sum and not a sample? */
 bool road_is_of_text(const struct road *r);
 
+/* After the last file: what only reading needs is given back; what is known of them all stays. */
+void road_end(struct road *r);
+
 void road_release(struct road *r);
 
 #endif

@@ -4,11 +4,16 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/folder.h"
 
 const struct exporter *const exporters[] = {
-	&exporter_collapsed, &exporter_pprof,      &exporter_otlp,   &exporter_html,
-	&exporter_svg,       &exporter_speedscope, &exporter_gecko,  &exporter_pstats,
-	&exporter_json,      &exporter_jsonl,      &exporter_script, NULL,
+	&exporter_collapsed,  &exporter_pprof,
+	&exporter_otlp,       &exporter_html,
+	&exporter_svg,        &exporter_heatmap,
+	&exporter_speedscope, &exporter_gecko,
+	&exporter_perfetto,   &exporter_pstats,
+	&exporter_json,       &exporter_jsonl,
+	&exporter_script,     NULL,
 };
 
 const struct exporter *exporter_find(const char *name)
@@ -35,7 +40,7 @@ const struct exporter *exporter_for_path(const char *path)
 unsigned int exporter_axes(const struct exporter *e, const struct export_opts *o)
 {
 	return (e->needs & ~(EXPORT_NEEDS_SAMPLES | EXPORT_NEEDS_GIL | EXPORT_FOLDS_IMPORTS |
-			     EXPORT_OF_ONE_KIND)) |
+			     EXPORT_OF_ONE_KIND | EXPORT_OF_FOLDERS)) |
 	       (o->threads || o->processes ? CUBE_THREADS : 0) | (o->labels ? CUBE_LABELS : 0);
 }
 
@@ -48,30 +53,35 @@ int exporter_write(const struct exporter *e, const struct profile *p, const stru
 /* At the first samples: what has none leaves no file. */
 static int begin(struct export_file *f, const struct profile *p)
 {
-	int r = atomic_file_open(f->path, &f->file);
+	const struct exporter *e = f->exporter;
+	int r = exporter_makes_folders(e) ? folder_open(f->path, e->mark, e->is_own, &f->x.folder)
+					  : atomic_file_open(f->path, &f->file);
 
 	if (r < 0)
 		return r;
+	f->has_begun = true;
 	f->x.p = p;
-	f->x.out = atomic_file_stream(f->file);
+	f->x.out = f->file ? atomic_file_stream(f->file) : NULL;
 	return f->exporter->begin ? f->exporter->begin(&f->x) : 0;
 }
 
 int export_file_take(struct export_file *f, const struct profile *p)
 {
-	int r = f->file || !p->samples.len ? 0 : begin(f, p);
+	int r = f->has_begun || !p->samples.len ? 0 : begin(f, p);
 
 	return r < 0 || !p->samples.len ? r : f->exporter->take(&f->x);
 }
 
 int export_file_finish(struct export_file *f, const struct profile *p, const struct cube *c)
 {
-	int r = f->file ? 0 : begin(f, p);
+	int r = f->has_begun ? 0 : begin(f, p);
 
 	f->x.cube = c;
 	if (!r)
 		r = f->exporter->finish(&f->x);
-	return r < 0 ? r : atomic_file_commit(f->file);
+	if (r < 0)
+		return r;
+	return f->file ? atomic_file_commit(f->file) : folder_commit(f->x.folder);
 }
 
 void export_file_release(struct export_file *f)
@@ -79,4 +89,5 @@ void export_file_release(struct export_file *f)
 	if (f->exporter->release)
 		f->exporter->release(&f->x);
 	atomic_file_free(f->file);
+	folder_free(f->x.folder);
 }

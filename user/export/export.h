@@ -9,6 +9,7 @@
 #include "profile/cube.h"
 #include "profile/profile.h"
 
+struct folder;
 struct gil;
 struct kinds;
 struct texts;
@@ -24,7 +25,7 @@ struct export_attributes {
 
 /* Formats that leave something out, or put it in, where the user asks for it. */
 struct export_opts {
-	bool no_sources;           /* page: without source text */
+	bool no_sources;           /* page, heatmap: without source text */
 	bool no_lines;             /* functions, not lines */
 	bool threads;              /* tell threads apart: exporter_axes() */
 	bool processes;            /* tell processes apart: the same */
@@ -45,8 +46,9 @@ struct exporting {
 	const struct gil *gil;     /* finished; NULL: not known */
 	const struct kinds *kinds; /* which are shown first, of those that there are; NULL: ticks */
 	const struct export_opts *o;
-	FILE *out;
-	void *state; /* the exporter's own, between begin() and release() */
+	FILE *out;             /* NULL: it is a folder */
+	struct folder *folder; /* NULL: it is not */
+	void *state;           /* the exporter's own, between begin() and release() */
 };
 
 /* An exporter that takes samples, one by one. Others take sums of them: enum cube_axis, at least */
@@ -57,6 +59,9 @@ struct exporting {
 
 /* One that takes samples, but of one kind, as ticks. */
 #define EXPORT_OF_ONE_KIND (1U << 28)
+
+/* One whose output is a folder of files. */
+#define EXPORT_OF_FOLDERS (1U << 27)
 
 /* One that also takes the table of contention, where there is one. */
 #define EXPORT_NEEDS_GIL (1U << 30)
@@ -70,6 +75,9 @@ struct exporter {
 	const char *const *suffixes; /* ".collapsed", NULL last */
 	const char *help;            /* one line, lower case, no full stop */
 	unsigned int needs;          /* with the bits above */
+	/* With EXPORT_OF_FOLDERS only: as folder_open() has them. */
+	const char *mark;
+	bool (*is_own)(const char *name);
 
 	/* With EXPORT_NEEDS_SAMPLES only: before the first; all that p holds now; in any case. */
 	int (*begin)(struct exporting *x);
@@ -97,6 +105,11 @@ static inline bool exporter_is_of_one_kind(const struct exporter *e)
 	return e->needs & EXPORT_OF_ONE_KIND;
 }
 
+static inline bool exporter_makes_folders(const struct exporter *e)
+{
+	return e->needs & EXPORT_OF_FOLDERS;
+}
+
 static inline bool exporter_folds_imports(const struct exporter *e)
 {
 	return e->needs & EXPORT_FOLDS_IMPORTS;
@@ -111,21 +124,24 @@ const struct exporter *exporter_find(const char *name);
 /* By the suffix of a file name; NULL if none writes such files. */
 const struct exporter *exporter_for_path(const char *path);
 
-/* What an exporter of sums makes of these, which are finished, of p. As its finish(). */
+/* What one that makes no folders, of sums, makes of these, which are finished, of p. As finish().
+ */
 int exporter_write(const struct exporter *e, const struct profile *p, const struct cube *c,
 		   const struct export_opts *o, FILE *out);
 
 /*
- * A file being written, which appears whole or not at all; path "-" is standard output. Starts as
+ * A file or a folder being written, which appears whole or not at all; path "-" is standard output,
+ * of a file. Starts as
  * { .exporter, .path, .x.o }, ends in export_file_release(). Of an exporter of sums nothing is
  * taken, and export_file_finish() needs their cube.
  */
 struct atomic_file;
 struct export_file {
 	const struct exporter *exporter;
-	const char *path; /* borrowed */
-	struct exporting x;
-	struct atomic_file *file; /* owned; NULL before the first samples */
+	const char *path;         /* borrowed */
+	struct exporting x;       /* its folder is owned */
+	struct atomic_file *file; /* owned; NULL before the first samples, and of folders */
+	bool has_begun;
 };
 
 /* Both 0 or a negative errno, -EPIPE where the reader of our output has left. */
@@ -137,10 +153,12 @@ extern const struct exporter exporter_collapsed;
 extern const struct exporter exporter_otlp;
 extern const struct exporter exporter_pprof;
 extern const struct exporter exporter_html;
+extern const struct exporter exporter_heatmap;
 extern const struct exporter exporter_svg;
 /* In the table before json, whose suffix is the end of theirs. */
 extern const struct exporter exporter_speedscope;
 extern const struct exporter exporter_gecko;
+extern const struct exporter exporter_perfetto;
 extern const struct exporter exporter_pstats;
 extern const struct exporter exporter_json;
 extern const struct exporter exporter_jsonl;

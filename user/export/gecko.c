@@ -21,6 +21,7 @@
 #include "export/export.h"
 #include "export/functions.h"
 #include "export/json_parts.h"
+#include "export/stretches.h"
 #include "export/timeline.h"
 #include "profile/module.h"
 #include "profile/waits.h"
@@ -45,9 +46,8 @@ static const struct {
 #define CATEGORY_WAITING ORIGIN_COUNT
 #define CATEGORY_COUNT (ORIGIN_COUNT + 1)
 
-/* Strings of ours, behind the profile's. */
-enum own_string { OWN_WAIT, OWN_GIL, OWN_GC, OWN_UNKNOWN, OWN_COUNT };
-static const char *const own_strings[OWN_COUNT] = { "Wait", "GIL", "GC", PROFILE_NO_FRAMES };
+/* Strings of ours, behind the profile's: names of stretches, and of what has no frames. */
+#define OWN_UNKNOWN STRETCH_KINDS
 
 struct gecko {
 	struct timeline timeline;
@@ -90,7 +90,7 @@ static int take(struct exporting *x)
 
 /* --- what is shared --------------------------------------------------------------------------- */
 
-static uint32_t own_string(const struct gecko *g, enum own_string s)
+static uint32_t own_string(const struct gecko *g, unsigned int s)
 {
 	return strtab_count(g->p->strings) + s;
 }
@@ -136,8 +136,9 @@ static void put_strings(struct gecko *g)
 	json_array_lines(j);
 	for (uint32_t i = 0; i < strtab_count(g->p->strings); i++)
 		json_string_len(j, strtab_get(g->p->strings, i), strtab_len(g->p->strings, i));
-	for (size_t i = 0; i < OWN_COUNT; i++)
-		json_string(j, own_strings[i]);
+	for (size_t i = 0; i < STRETCH_KINDS; i++)
+		json_string(j, stretch_names[i]);
+	json_string(j, PROFILE_NO_FRAMES);
 	json_end(j);
 }
 
@@ -317,9 +318,9 @@ static void put_marker_schema(struct json *j)
 {
 	json_key(j, "markerSchema");
 	json_array(j);
-	for (enum own_string i = OWN_WAIT; i <= OWN_GC; i++) {
+	for (size_t i = 0; i < STRETCH_KINDS; i++) {
 		json_object(j);
-		json_key_string(j, "name", own_strings[i]);
+		json_key_string(j, "name", stretch_names[i]);
 		json_key_string(j, "tooltipLabel", "{marker.name}: {marker.data.reason}");
 		json_key_string(j, "tableLabel", "{marker.data.reason}, {marker.data.function}");
 		json_key_string(j, "chartLabel", "{marker.data.reason}");
@@ -369,33 +370,6 @@ static void put_meta(struct gecko *g, const struct recording *of)
 }
 
 /* --- threads ---------------------------------------------------------------------------------- */
-
-/* Is the leaf of a stack this marker? */
-static bool ends_in(const struct gecko *g, uint32_t stack, const char *marker)
-{
-	const struct stack_entry *s = stacktab_entries(g->p->stacks) + stack;
-	const struct frame *f = stack ? frametab_get(g->p->frames, s->frame) : NULL;
-
-	return f && f->kind == FRAME_MARKER && !strcmp(strtab_get(g->p->strings, f->name), marker);
-}
-
-static bool is_collecting(const struct gecko *g, uint32_t stack)
-{
-	return ends_in(g, stack, PROFILE_GC);
-}
-
-/*
- * String id of the marker at the leaf of a stack, that says what it waits for; 0: it does not, or
- * nobody knows when it did.
- */
-static uint32_t wait_of(const struct gecko *g, const struct timeline_entry *e)
-{
-	uint32_t outer = stacktab_entries(g->p->stacks)[e->stack].parent;
-
-	if (!e->duration_ns || ends_in(g, outer, PROFILE_NOT_SAMPLED))
-		return 0;
-	return wait_of_stack(g->p, e->stack);
-}
 
 static void put_ms(struct json *j, uint64_t ns)
 {
@@ -462,65 +436,19 @@ static void put_samples(struct gecko *g, const struct timeline_list *l)
 	json_end(&g->j);
 }
 
-/* A stretch of time that a marker is of. */
-struct stretch {
-	uint64_t begin_ns, end_ns;
-	uint32_t stack;
-	enum own_string what;
-};
-
-/*
- * Finds the next one at or behind the cursor's entry, which is then behind it. Samples in the
- * collector, one after the other, are one stretch.
- */
-static bool next_stretch(struct gecko *g, struct timeline_cursor *c, bool *has_entry,
-			 struct stretch *out)
-{
-	for (; *has_entry; *has_entry = timeline_next(c)) {
-		uint32_t wait = wait_of(g, &c->entry);
-
-		*out = (struct stretch){ c->entry.time_ns, c->entry.time_ns + c->entry.duration_ns,
-					 c->entry.stack, OWN_WAIT };
-		if (wait) {
-			if (!strcmp(strtab_get(g->p->strings, wait), WAIT_MARKER_GIL))
-				out->what = OWN_GIL;
-			*has_entry = timeline_next(c);
-			return true;
-		}
-		if (!is_collecting(g, c->entry.stack))
-			continue;
-		out->what = OWN_GC;
-		for (; *has_entry && is_collecting(g, c->entry.stack);
-		     *has_entry = timeline_next(c))
-			out->end_ns = c->entry.time_ns;
-		return true;
-	}
-	return false;
-}
-
-/* The innermost Python function of a stack, and what its leaf says. */
 static void put_marker_data(struct gecko *g, const struct stretch *s)
 {
-	const struct stack_entry *e = stacktab_entries(g->p->stacks);
-	const struct frame *leaf = frametab_get(g->p->frames, e[s->stack].frame);
-	const char *reason = strtab_get(g->p->strings, leaf->name);
-	size_t len = strtab_len(g->p->strings, leaf->name);
-	uint32_t at = s->stack;
+	uint32_t function = stretch_function(g->p, s);
+	size_t len;
+	const char *reason = stretch_reason(g->p, s, &len);
 
-	while (at && frametab_get(g->p->frames, e[at].frame)->kind != FRAME_PYTHON)
-		at = e[at].parent;
 	json_object(&g->j);
-	json_key_string(&g->j, "type", own_strings[s->what]);
+	json_key_string(&g->j, "type", stretch_names[s->kind]);
 	json_key(&g->j, "reason");
-	if (len > 2)
-		json_string_len(&g->j, reason + 1, len - 2); /* without the brackets */
-	else
-		json_string_len(&g->j, reason, len);
+	json_string_len(&g->j, reason, len);
 	json_key(&g->j, "function");
-	if (at)
-		json_interned(&g->j, g->p, frametab_get(g->p->frames, e[at].frame)->name);
-	else
-		json_string(&g->j, "");
+	json_string_len(&g->j, strtab_get(g->p->strings, function),
+			strtab_len(g->p->strings, function));
 	json_end(&g->j);
 }
 
@@ -540,7 +468,7 @@ static void put_marker_cell(struct gecko *g, enum marker_column column, const st
 		put_marker_data(g, s);
 		break;
 	case MARKER_NAME:
-		json_u64(&g->j, own_string(g, s->what));
+		json_u64(&g->j, own_string(g, s->kind));
 		break;
 	case MARKER_START:
 		put_ms(&g->j, s->begin_ns);
@@ -552,7 +480,7 @@ static void put_marker_cell(struct gecko *g, enum marker_column column, const st
 		json_u64(&g->j, 1); /* an interval */
 		break;
 	case MARKER_CATEGORY:
-		json_u64(&g->j, s->what == OWN_GC ? ORIGIN_MARKER : CATEGORY_WAITING);
+		json_u64(&g->j, s->kind == STRETCH_GC ? ORIGIN_MARKER : CATEGORY_WAITING);
 		break;
 	}
 }
@@ -568,13 +496,12 @@ static void put_markers(struct gecko *g, const struct timeline_list *l)
 	json_key(&g->j, "markers");
 	json_object(&g->j);
 	for (enum marker_column i = 0; i <= MARKER_CATEGORY; i++) {
-		struct timeline_cursor c = timeline_begin(l);
-		bool has_entry = l->kind == TIMELINE_TIME && timeline_next(&c);
+		struct stretches all = stretches_begin(g->p, l);
 		struct stretch s;
 
 		json_key(&g->j, columns[i]);
 		json_array(&g->j);
-		for (count = 0; next_stretch(g, &c, &has_entry, &s); count++)
+		for (count = 0; stretches_next(&all, &s); count++)
 			put_marker_cell(g, i, &s);
 		json_end(&g->j);
 	}

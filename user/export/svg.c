@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "base/utf8.h"
 #include "export/escape.h"
+#include "export/markup.h"
 #include "svg_script.h"
 
 #define WIDTH 1200
@@ -20,26 +21,6 @@
 #define HEAD 58        /* title, subtitle, legend or what the mouse is on */
 #define CHARACTER 7.25 /* the width of one, at 12 pixels; also in assets/svg.js */
 #define WIDE 0x1100    /* code points from there on take two, as that has it */
-
-static int put_xml(struct strbuf *out, const char *bytes, size_t len)
-{
-	for (size_t i = 0; i < len; i++) {
-		switch (bytes[i]) {
-		case '&':
-			strbuf_puts(out, "&amp;");
-			break;
-		case '<':
-			strbuf_puts(out, "&lt;");
-			break;
-		case '>':
-			strbuf_puts(out, "&gt;");
-			break;
-		default:
-			strbuf_putc(out, bytes[i]);
-		}
-	}
-	return strbuf_error(out);
-}
 
 /* The first line, as far as it fits into so many columns, ".." where it does not. */
 static int put_shortened(struct strbuf *out, const char *bytes, size_t len, size_t room)
@@ -54,10 +35,10 @@ static int put_shortened(struct strbuf *out, const char *bytes, size_t len, size
 			cut = i;
 	}
 	if (columns <= room)
-		return put_xml(out, bytes, len);
+		return markup_append(out, bytes, len);
 	if (room < 3)
 		return 0;
-	put_xml(out, bytes, cut);
+	markup_append(out, bytes, cut);
 	return strbuf_puts(out, "..");
 }
 
@@ -172,7 +153,7 @@ static void put_head(struct strbuf *out, const struct svg_picture *p, uint32_t d
 			 "<text x=\"10\" y=\"20\" class=\"title\">");
 	put_foreign(out, p->title, strlen(p->title), TITLE_COLUMNS);
 	strbuf_puts(out, "</text>\n<text x=\"10\" y=\"36\" class=\"small\">");
-	put_xml(out, p->subtitle, strlen(p->subtitle));
+	markup_append(out, p->subtitle, strlen(p->subtitle));
 	if (narrow)
 		strbuf_appendf(out, "; %s too narrow to be drawn", units_count(narrow).s);
 	strbuf_puts(out, "</text>\n"
@@ -253,7 +234,7 @@ static int put_box(struct strbuf *out, const struct svg_picture *p, size_t i,
 		return r;
 	first = strcspn(strbuf_str(text), "\n");
 	strbuf_puts(out, "<g><title>");
-	put_xml(out, strbuf_str(text), text->len);
+	markup_append(out, strbuf_str(text), text->len);
 	strbuf_puts(out, "</title>");
 	put_rect(out, at->x, y, at->width);
 	strbuf_appendf(out, " class=\"c%u\"/>", colour);

@@ -12,8 +12,10 @@
 
 #include "base/utf8.h"
 #include "export/export.h"
+#include "export/heat.h"
 #include "profile/select.h"
 #include "otlp.pb-c.h"
+#include "perfetto.pb-c.h"
 #include "pprof.pb-c.h"
 #include "tests/fuzz/hostile_profile.h"
 
@@ -190,31 +192,74 @@ static void check_jsonl(const struct text *t, uint64_t samples)
 	require(samples == 0);
 }
 
+static void check_one_json(const struct text *t)
+{
+	cJSON *json = cJSON_ParseWithLength(t->bytes, t->len);
+
+	require(json != NULL && is_utf8(t->bytes, t->len));
+	cJSON_Delete(json);
+}
+
+/* A packet a sample, and others. */
+static void check_perfetto(const struct text *t, uint64_t samples)
+{
+	Perfetto__Trace *m = perfetto__trace__unpack(NULL, t->len, (uint8_t *)t->bytes);
+
+	require(m != NULL);
+	for (size_t i = 0; i < m->n_packet; i++) {
+		const Perfetto__InternedData *data = m->packet[i]->interned_data;
+
+		samples -= m->packet[i]->perf_sample != NULL;
+		for (size_t k = 0; data && k < data->n_function_names; k++)
+			require(is_utf8((char *)data->function_names[k]->str.data,
+					data->function_names[k]->str.len));
+	}
+	require(samples == 0);
+	perfetto__trace__free_unpacked(m, NULL);
+}
+
 /* What takes samples, all the while. */
 struct stream {
+	const struct exporter *exporter;
 	struct exporting x;
 	struct text text;
 	uint64_t samples;
 };
 
+/* One of those that take samples, all of which take long. */
+static const struct exporter *pick_taker(size_t number)
+{
+	for (size_t i = 0;; i = exporters[i + 1] ? i + 1 : 0)
+		if (exporter_takes_samples(exporters[i]) && !number--)
+			return exporters[i];
+}
+
 static void stream_begin(struct stream *s, const struct profile *p, const struct export_opts *o)
 {
 	s->x = (struct exporting){ .p = p, .o = o };
 	s->x.out = open_memstream(&s->text.bytes, &s->text.len);
-	require(s->x.out && exporter_jsonl.begin(&s->x) == 0);
+	require(s->x.out && (!s->exporter->begin || s->exporter->begin(&s->x) == 0));
 }
 
 static void stream_take(struct stream *s)
 {
 	s->samples += s->x.p->samples.len;
-	require(exporter_jsonl.take(&s->x) == 0);
+	require(s->exporter->take(&s->x) == 0);
 }
 
 static void stream_end(struct stream *s)
 {
-	require(exporter_jsonl.finish(&s->x) == 0 && fclose(s->x.out) == 0);
-	check_jsonl(&s->text, s->samples);
-	exporter_jsonl.release(&s->x);
+	require(s->exporter->finish(&s->x) == 0 && fclose(s->x.out) == 0);
+	if (s->exporter == &exporter_jsonl)
+		check_jsonl(&s->text, s->samples);
+	else if (s->exporter == &exporter_perfetto)
+		check_perfetto(&s->text, s->samples);
+	else if (s->exporter == &exporter_speedscope || s->exporter == &exporter_gecko)
+		check_one_json(&s->text);
+	else if (s->exporter == &exporter_script)
+		require(is_utf8(s->text.bytes, s->text.len));
+	if (s->exporter->release)
+		s->exporter->release(&s->x);
 	free(s->text.bytes);
 }
 
@@ -241,6 +286,27 @@ static void export(const struct exporter *e, const struct profile *p, const stru
 	free(t.bytes);
 }
 
+/* All is the own of a line or of none, and no line or file has more than that. */
+static void check_heat(const struct profile *p, const struct cube *cube)
+{
+	_cleanup_(heat_release) struct heat h = { 0 };
+	uint64_t sum;
+
+	require(heat_find(&h, p, cube) == 0);
+	sum = h.placeless;
+	for (size_t i = 0; i < h.lines.len; i++) {
+		sum += h.lines.items[i].self;
+		require(h.lines.items[i].self <= h.lines.items[i].total &&
+			h.lines.items[i].total <= h.whole);
+	}
+	require(sum == h.whole);
+	for (size_t i = 0; i < h.files.len; i++)
+		require(h.files.items[i].self <= h.files.items[i].total &&
+			h.files.items[i].total <= h.whole);
+	for (size_t i = 0; i < h.calls.len; i++)
+		require(h.calls.items[i].value <= h.lines.items[h.calls.items[i].line].total);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	struct hostile h = { bytes, bytes + len };
@@ -258,7 +324,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	_cleanup_(cube_release) struct cube plain = { .axes = exporter_axes(&exporter_pprof, &o) };
 	_cleanup_(cube_release) struct cube timed = { .axes = exporter_axes(&exporter_html, &o) };
 	_cleanup_(profile_freep) struct profile *p = NULL;
-	struct stream stream = { .samples = 0 };
+	struct stream stream = { .exporter = pick_taker(len % 64) };
 	bool is_more;
 
 	require(profile_new(&p) == 0);
@@ -278,8 +344,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	} while (is_more);
 	stream_end(&stream);
 	require(cube_finish(&plain, p) == 0 && cube_finish(&timed, p) == 0);
+	check_heat(p, &plain);
 	for (const struct exporter *const *e = exporters; *e; e++)
-		if (!exporter_takes_samples(*e))
+		if (!exporter_takes_samples(*e) && !exporter_makes_folders(*e))
 			export(*e, p, (*e)->needs & CUBE_TIME ? &timed : &plain, &o);
 	return 0;
 }

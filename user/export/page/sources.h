@@ -7,29 +7,14 @@
 
 #include "base/vec.h"
 #include "export/page/page.h"
+#include "export/source_text.h"
 
-/*
- * Source lines around those a page has samples of, read from this machine. A recording says when it
- * began and on which host, so a file is shown only if it is Python by its name, was recorded here,
- * has not changed since, and has a def where the recording says. Files are those of other people:
- * regular ones only, symbolic links are not followed at the end of a path, reading is bounded.
- */
-#define SOURCE_FILE_BYTES_MAX (4u << 20)
-#define SOURCE_LINE_BYTES_MAX 400
+/* Source lines around those a page has samples of, where export/source_text.h has the file. */
 #define SOURCE_TOTAL_BYTES_MAX (768u << 10) /* heaviest functions first */
 
-/* The numbers are those of the blob. */
-enum source_status {
-	SOURCE_EMBEDDED,
-	SOURCE_CHANGED,
-	SOURCE_MISSING,
-	SOURCE_UNKNOWN,
-	SOURCE_TOO_LARGE,
-};
-
 struct source_file {
-	uint32_t file; /* string id of the path */
-	uint8_t status;
+	uint32_t file;  /* string id of the path */
+	uint8_t status; /* enum source_status */
 };
 
 /* Consecutive lines of a file, each ended by a line feed; UTF-8 if the file is. */
