@@ -126,7 +126,9 @@ struct unwind_result unwind(const struct py_offsets *off, const struct py_thread
 	}
 	scratch.walk.generation = py_generation(&l);
 	py_walk_frames(&l);
+	scratch.labels.count = 0;
 	py_read_labels(&l);
+	scratch.labels.labels = labels_identity(&scratch);
 	result = result_of_walk();
 	result.has_walked = has_walked;
 	return result;

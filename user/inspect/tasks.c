@@ -270,7 +270,7 @@ static int finish(struct task_reader *t)
 	if ((e = link_tasks(t)) < 0 || (e = find_cycles(t->out)) < 0 ||
 	    (e = read_loop_types(t)) < 0 || (e = find_running(t)) < 0)
 		return e;
-	return describe_waits(t);
+	return t->process->no_words ? 0 : describe_waits(t);
 }
 
 static void task_reader_release(struct task_reader *t)
@@ -285,7 +285,7 @@ static void task_reader_release(struct task_reader *t)
 int tasks_collect(const struct tasks_process *p, struct inspect_tasks *out)
 {
 	struct task_reader t = { .out = out, .process = p };
-	struct pages pages;
+	struct pages own = { 0 }, *pages = p->pages ? p->pages : &own;
 	int e;
 
 	t.awaits.codes = &out->codes;
@@ -293,15 +293,15 @@ int tasks_collect(const struct tasks_process *p, struct inspect_tasks *out)
 		return e;
 	if (p->asyncio_debug)
 		task_layout_apply_debug(&t.awaits.layout, p->asyncio_debug);
-	pages_init(&pages, p->read, p->arg);
+	pages_reuse(pages, p->read, p->arg);
 	e = p->is_uncached
 		    ? object_reader_init(&t.awaits.objects, p->off, p->reads_max, p->read, p->arg)
 		    : object_reader_init(&t.awaits.objects, p->off, p->reads_max, pages_read,
-					 &pages);
+					 pages);
 	t.awaits.kinds.task_bytes = t.awaits.layout.task_bytes;
 	if (!e)
-		e = asyncio_read(&t);
-	if (!e)
+		e = p->only ? asyncio_read_only(&t) : asyncio_read(&t);
+	if (!e && !p->only)
 		e = trio_read(&t);
 	if (e == -E2BIG) {
 		out->is_cut = true;
@@ -315,6 +315,6 @@ int tasks_collect(const struct tasks_process *p, struct inspect_tasks *out)
 		e = 0;
 	}
 	task_reader_release(&t);
-	pages_release(&pages);
+	pages_release(&own);
 	return e;
 }

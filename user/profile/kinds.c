@@ -201,6 +201,7 @@ const char *kinds_noun(const struct recording *r)
 	} nouns[] = { { KINDS_WALL, "wall time" },
 		      { KINDS_OFF_CPU, "waiting" },
 		      { KINDS_GIL, "keeping others waiting" },
+		      { PROFILE_TASK, "task time" },
 		      { "memory", "memory" } };
 
 	for (size_t i = 0; r->mode && i < sizeof(nouns) / sizeof(nouns[0]); i++)
