@@ -131,7 +131,7 @@ static __always_inline void py_read_task_name(struct py_loop *l)
 		return;
 	if (v->char_bytes == 1 &&
 	    (v->value[0] & ((1ULL << 8 * NAME_TASK_BYTES) - 1)) == NAME_TASK &&
-	    (__u8)(v->value[0] >> 8 * NAME_TASK_BYTES) - '0' < 10U)
+	    (__u32)(__u8)(v->value[0] >> 8 * NAME_TASK_BYTES) - '0' < 10)
 		return;
 	s->labels.count++;
 	s->walk.flags |= SAMPLE_TASK_NAMED;
