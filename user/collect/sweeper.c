@@ -20,6 +20,8 @@
 #define PROBE_NS \
 	20000000ULL /* as long as there is no asyncio: so soon again, then half as long more */
 #define PROBE_NS_MAX NS_PER_SECOND
+#define LIST_NS NS_PER_SECOND /* threads are listed again where there should be a loop */
+#define MISSED_MAX 20
 #define END_NS (2 * NS_PER_SECOND) /* how long a look is waited for at the end */
 #define KEPT_MAX 64                /* that nobody takes: then the oldest go */
 
@@ -31,7 +33,11 @@ struct swept {
 	/* the thread's */
 	uint64_t probe_ns;
 	struct inspect_process *process; /* NULL: not opened yet */
+	bool has_tasks;                  /* or may have */
+	bool has_trio;                   /* some loop of the last sweep was trio's */
+	unsigned int missed;
 	bool has_debug, has_sought_debug;
+	uint64_t listed_ns; /* its threads */
 	uint64_t debug[ASYNCIO_DEBUG_WORDS];
 };
 
@@ -73,16 +79,52 @@ static const uint64_t *debug_of(const struct swept *t)
 
 static int open_process(struct sweeper *s, struct swept *t)
 {
-	int r = t->process ? 0 : inspect_process_open(s->inspector, (pid_t)t->id.pid, &t->process);
-
-	return r < 0 || t->process->threads ? r : inspect_threads_list(t->process);
+	return t->process ? 0 : inspect_process_open(s->inspector, (pid_t)t->id.pid, &t->process);
 }
 
-static bool has_unknown_thread(const struct inspect_tasks *tasks)
+static int list_threads(struct swept *t)
 {
+	t->listed_ns = monotonic_ns();
+	return inspect_threads_list(t->process);
+}
+
+/* 1: it may have tasks, and its threads are known. */
+static int probe(struct sweeper *s, struct swept *t)
+{
+	int r;
+
+	if (t->has_tasks)
+		return 1;
+	if ((r = process_tasks_probe(t->process, &s->pages)) <= 0 || (r = list_threads(t)) < 0)
+		return r;
+	t->has_tasks = true;
+	return 1;
+}
+
+/* A loop's, or that of a loop which only its thread's stack would tell: trio's. */
+static bool has_unknown_thread(const struct swept *t, const struct inspect_tasks *tasks)
+{
+	if (!tasks->loops.len && monotonic_ns() - t->listed_ns > LIST_NS)
+		return true;
 	for (size_t i = 0; i < tasks->loops.len; i++)
 		if (tasks->loops.items[i].ident && !tasks->loops.items[i].tid)
 			return true;
+	return false;
+}
+
+/*
+ * trio's loop is found on its thread's stack, which is read only while that rests: where it does
+ * not nobody knows of its tasks, rather than that there are none. Not for ever, as it may have
+ * ended.
+ */
+static bool is_missed(struct swept *t, const struct inspect_tasks *tasks)
+{
+	if (t->has_trio && !tasks->loops.len && t->missed++ < MISSED_MAX)
+		return true;
+	t->missed = 0;
+	t->has_trio = false;
+	for (size_t i = 0; i < tasks->loops.len; i++)
+		t->has_trio |= !strcmp(tasks->loops.items[i].type, "trio.run");
 	return false;
 }
 
@@ -145,11 +187,15 @@ static int look(struct sweeper *s, struct swept *t, struct sweep *sw)
 {
 	int r;
 
+	if ((r = probe(s, t)) <= 0)
+		return r;
 	if ((r = read_tasks(s, t, sw)) < 0 || (r = read_again_by_debug(s, t, sw)) < 0)
 		return r;
-	if (has_unknown_thread(&sw->tasks) &&
-	    ((r = inspect_threads_list(t->process)) < 0 || (r = read_tasks(s, t, sw)) < 0))
+	if (has_unknown_thread(t, &sw->tasks) &&
+	    ((r = list_threads(t)) < 0 || (r = read_tasks(s, t, sw)) < 0))
 		return r;
+	if (is_missed(t, &sw->tasks))
+		return -EAGAIN;
 	if (sw->tasks.has_asyncio && (r = fill_row(t, sw)) < 0)
 		return r;
 	return name_threads(t, sw);
@@ -236,7 +282,7 @@ static void schedule(struct sweeper *s, struct swept *t, const struct sweep *sw)
 
 	if (sw->r == -ENOTSUP) {
 		t->next_ns = UINT64_MAX;
-	} else if (sw->r >= 0 && (sw->tasks.has_asyncio || sw->tasks.loops.len)) {
+	} else if (sw->r >= 0 && t->has_tasks) {
 		t->probe_ns = 0;
 		t->next_ns = now + draw(s, SWEEP_NS);
 	} else {

@@ -275,3 +275,11 @@ int process_tasks_sweep(struct inspector *in, struct inspect_process *p,
 	free(r.watches);
 	return e;
 }
+
+int process_tasks_probe(struct inspect_process *p, struct pages *pages)
+{
+	struct reading r = { .p = p };
+	const struct tasks_process process = process_of(&r, NULL, pages);
+
+	return tasks_probe(&process);
+}

@@ -22,4 +22,7 @@ int process_tasks_sweep(struct inspector *in, struct inspect_process *p,
 			const uint64_t *asyncio_debug, struct pages *pages,
 			struct inspect_tasks *out);
 
+/* As tasks_probe(), some ten reads. */
+int process_tasks_probe(struct inspect_process *p, struct pages *pages);
+
 #endif

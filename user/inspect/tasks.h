@@ -69,11 +69,11 @@ struct inspect_tasks {
 	VEC(struct task_frame) frames;
 	VEC(uint32_t) links; /* places of tasks */
 	VEC(struct task_cycle) cycles;
-	struct code_objects codes; /* that have the texts */
-	bool has_asyncio;          /* some interpreter has imported it */
-	uint64_t current_tasks;    /* its dict of the tasks that run; of several, one */
-	uint32_t unreadable;       /* tasks that are left out */
-	bool is_cut;               /* there are more than may be read */
+	struct code_objects codes;  /* that have the texts */
+	bool has_asyncio, has_trio; /* some interpreter has imported it; trio: of tasks_probe() */
+	uint64_t current_tasks;     /* its dict of the tasks that run; of several, one */
+	uint32_t unreadable;        /* tasks that are left out */
+	bool is_cut;                /* there are more than may be read */
 };
 
 void inspect_tasks_release(struct inspect_tasks *t);
@@ -107,5 +107,8 @@ struct tasks_process {
  * are not known, -ENOMEM, or what read() said of the process itself.
  */
 int tasks_collect(const struct tasks_process *p, struct inspect_tasks *out);
+
+/* 1: it may have tasks, 0: it has imported nothing that has, or an error as of tasks_collect(). */
+int tasks_probe(const struct tasks_process *p);
 
 #endif
