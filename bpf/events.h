@@ -31,6 +31,8 @@
 #define EVENT_SPARE_SLOTS 16      /* see bpf/event.bpf.c */
 #define CONTEXT_LABELS_MAX 8      /* labels that a session may ask for */
 #define LABEL_NAME_BYTES 64       /* of a context variable's name, ASCII */
+#define LABEL_TASK 0xff           /* number of the label that is a task's name */
+#define ASYNC_TASKS_MAX 4         /* of several loops that are looked for on one stack */
 #define LABEL_BYTES_MAX 64        /* of a value, as it lies in the target; longer: cut */
 
 /* Line-table formats: Objects/lnotab_notes.txt (<= 3.9 and 3.10), Objects/locations.md (3.11+). */
@@ -149,6 +151,21 @@ struct proc_row {
 #define LAYOUT_UNSURE 0xfffe
 
 /*
+ * A process that has asyncio: value of `asyncio_rows`, key: its pid. Byte offsets as
+ * user/inspect/task_layout.h has them. All zeros: none.
+ */
+struct asyncio_row {
+	__u64 process;       /* identity: another program of that pid has none */
+	__u64 current_tasks; /* address of the dict (up to 3.13) */
+	__u16 tstate_task;   /* 3.14 on: the task that runs, in PyThreadState; 0: by the dict */
+	__u16 task_coro;     /* in a task */
+	__u16 task_name;
+	__u16 coro_frame;     /* in a coroutine */
+	__u8 is_frame_inside; /* the frame itself, and not a pointer to it (3.11 on) */
+	__u8 reserved[7];
+};
+
+/*
  * Key and value of `binaries`: a file whose executable mapping belongs to a known interpreter, or
  * (LAYOUT_NONE) a program that was seen not to be Python, LAYOUT_UNSURE: that may load it later.
  */
@@ -199,7 +216,8 @@ struct session_config {
 	__u8 scratch_rows;
 	__u8 scratch_row[SOURCE_COUNT_];
 	__u8 label_count; /* of label_configs; 0: no context is looked at */
-	__u8 reserved[3];
+	__u8 has_async;   /* samples tell which task they are in */
+	__u8 reserved[2];
 	__u64 span_ns; /* what a tick stands for. Times spans_stride (bpf/span.h) it is T0: spans of
 			* waiting of at least that are all kept, shorter ones by chance */
 	__u64 cgroup_id; /* of cgroups[0]: the inode of its folder */
@@ -358,6 +376,7 @@ enum sample_flag {
 	SAMPLE_HANDLES = 1 << 9,     /* the thread handles an exception */
 	SAMPLE_IN_GC = 1 << 10,      /* it collects garbage: some frame is FRAME_COLLECTS */
 	SAMPLE_LABEL_TYPE = 1 << 11, /* the variable of a label is set, but to no str or int */
+	SAMPLE_TASK_NAMED = 1 << 12, /* its labels have the name that the task was given */
 };
 
 /* What the frames of a part are. */
@@ -372,6 +391,7 @@ enum frame_flag {
 	FRAME_IN_JIT = 1 << 2,      /* runs machine code, which seldom says where it is */
 	FRAME_ENTRY = 1 << 3,       /* 3.11+: called by C, which is between it and the next one */
 	FRAME_COLLECTS = 1 << 4,    /* the collector runs on top of it; before 3.15: of the leaf */
+	FRAME_TASK_ROOT = 1 << 5,   /* of the outermost coroutine of the sample's task */
 };
 
 /* One frame. code: identity, see py_code_identity() in bpf/python_code.h. */
@@ -396,9 +416,11 @@ struct sample_event {
 	__u64 blocked_ns;  /* that others waited for the GIL meanwhile, which this thread held */
 	__u8 wait;         /* enum wait_reason */
 	__u8 reserved;
-	__u16 syscall; /* of WAIT_OTHER: its number, or SYSCALL_NONE */
-	__u32 event;   /* of SOURCE_EVENTS: which of the session's */
-	__u64 labels;  /* identity of its set, as in labels_event; 0: none */
+	__u16 syscall;    /* of WAIT_OTHER: its number, or SYSCALL_NONE */
+	__u32 event;      /* of SOURCE_EVENTS: which of the session's */
+	__u64 labels;     /* identity of its set, as in labels_event; 0: none */
+	__u64 task;       /* address of the task that it is in; 0: in none, or not known */
+	__u64 coro_frame; /* and of the frame of its coroutine: tasks' addresses are used again */
 };
 
 /* A stack of one kind. Head; depth frames follow, leaf first. */
@@ -513,7 +535,7 @@ enum label_kind {
 };
 
 struct label_value {
-	__u8 number;     /* of the session's label_configs */
+	__u8 number;     /* of the session's label_configs, or LABEL_TASK */
 	__u8 kind;       /* enum label_kind */
 	__u8 char_bytes; /* 1, 2, 4 */
 	__u8 is_cut;     /* there is more of it */
@@ -640,11 +662,12 @@ enum stat_kind {
 };
 
 _Static_assert(sizeof(struct proc_row) == 32, "map value ABI");
+_Static_assert(sizeof(struct asyncio_row) == 32, "map value ABI");
 _Static_assert(sizeof(struct event_config) == 16, "map value ABI");
 _Static_assert(sizeof(struct cpu_ticks) == 24, "map value ABI");
 _Static_assert(sizeof(struct frame_record) == 16, "ring buffer ABI");
 _Static_assert(sizeof(struct label_config) == 8 + LABEL_NAME_BYTES, "map value ABI");
-_Static_assert(sizeof(struct sample_event) == 72, "ring buffer ABI");
+_Static_assert(sizeof(struct sample_event) == 88, "ring buffer ABI");
 _Static_assert(sizeof(struct label_value) == 8 + LABEL_BYTES_MAX, "ring buffer ABI");
 _Static_assert(sizeof(struct labels_event) ==
 		       LABELS_EVENT_HEAD + CONTEXT_LABELS_MAX * sizeof(struct label_value),

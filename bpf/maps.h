@@ -24,6 +24,14 @@ struct {
 	__type(value, struct proc_row);
 } procs __weak SEC(".maps");
 
+/* pid -> its asyncio. Written by user space, where tasks are asked for; read by the sampler. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct asyncio_row);
+} asyncio_rows __weak SEC(".maps");
+
 /* File of an executable mapping -> the interpreter in it. Written by user space. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

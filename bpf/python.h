@@ -87,7 +87,8 @@ struct py_frame {
 	__u8 is_code_read;  /* s->code is this code object */
 	__u8 is_entry;      /* 3.11: called by C; 3.12+: a boundary behind one that is */
 	__u8 is_collecting; /* the collector runs on it */
-	__u8 reserved[4];
+	__u8 is_task_root;  /* it is that of a task's coroutine */
+	__u8 reserved[3];
 };
 
 /* Search of the thread lists. */
@@ -105,6 +106,16 @@ struct py_search {
 struct py_handling {
 	__u64 item; /* the next one */
 	__u64 none; /* address of None; 0: not met yet */
+};
+
+/* Tasks that run, and the one that the walk has met. */
+struct py_async {
+	struct asyncio_row row;
+	__u64 tasks[ASYNC_TASKS_MAX];
+	__u64 frames[ASYNC_TASKS_MAX]; /* of their coroutines */
+	__u64 task, frame;             /* 0: none was met */
+	__u32 count;
+	__u32 entries; /* of the dict that are looked at */
 };
 
 /* The code object that is being described. */
@@ -159,6 +170,7 @@ struct py_scratch {
 	struct py_handling handling;
 	struct py_describing describing;
 	struct py_context context;
+	struct py_async async;
 	struct py_unsent unsent[CODES_PER_SAMPLE];
 	struct page_range faults[FAULTS_MAX];
 	__u8 tstate[TSTATE_BYTES + 8];

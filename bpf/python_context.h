@@ -477,7 +477,7 @@ VERIFIED_ONCE __u64 labels_identity(struct py_scratch *s)
 	return h | 1;
 }
 
-/* The labels of the thread, into s->labels, with their identity. Needs s->tstate. */
+/* The labels of the thread, into s->labels. Needs s->tstate. */
 static __always_inline void py_read_labels(struct py_loop *l)
 {
 	struct py_scratch *s = l->s;
@@ -486,8 +486,6 @@ static __always_inline void py_read_labels(struct py_loop *l)
 	__u32 head = l->off->str_length;
 	__u64 context, hamt;
 
-	s->labels.count = 0;
-	s->labels.labels = 0;
 	c->found = 0;
 	if (l->off->tstate_context == OFF_NONE || l->off->contextvar_hash == OFF_NONE)
 		return;
@@ -499,7 +497,6 @@ static __always_inline void py_read_labels(struct py_loop *l)
 	LOOP(CONTEXT_LABELS_MAX, label_step, l);
 	if (c->found != labels_wanted() && search_vars(l))
 		LOOP(CONTEXT_LABELS_MAX, label_step, l);
-	s->labels.labels = labels_identity(s);
 }
 
 #endif

@@ -126,7 +126,7 @@ enum frame_use { FRAME_RECORDED, FRAME_PASSED, FRAME_LAST };
  * A 3.11 or 3.12 entry frame that does not lead where the newest one must: a stale cframe. The call
  * that it belongs to is not there yet, so that the walk begins again at the frame expected.
  */
-static __always_inline void py_walk_again(struct py_walk *w, __u64 expected)
+static __always_inline void py_walk_again(struct py_walk *w, struct py_async *a, __u64 expected)
 {
 	w->frame = expected;
 	w->above = 0;
@@ -136,6 +136,20 @@ static __always_inline void py_walk_again(struct py_walk *w, __u64 expected)
 	w->faults = 0;
 	w->is_reused = 0;
 	w->flags &= ~SAMPLE_CODE_FAULT;
+	a->task = 0;
+}
+
+/* Is it the one of a task's coroutine? The innermost of them is the task. */
+static __always_inline bool py_meets_task(struct py_async *a, __u64 frame)
+{
+	for (__u32 i = 0; i < ASYNC_TASKS_MAX; i++) {
+		if (a->task || i >= a->count || a->frames[i] != frame)
+			continue;
+		a->task = a->tasks[i];
+		a->frame = frame;
+		return true;
+	}
+	return false;
 }
 
 /* Takes the frame at s->frames + pos apart. Returns enum frame_use. */
@@ -160,6 +174,7 @@ VERIFIED_ONCE int py_take_frame(struct py_scratch *s, const struct py_offsets *o
 	f->owner = 0;
 	f->is_entry = 0;
 	f->is_collecting = w->gc_frame && w->frame == w->gc_frame;
+	f->is_task_root = s->async.count && py_meets_task(&s->async, w->frame);
 	previous = field_u64(frame, off->frame_previous, FRAME_BYTES - 1);
 	if (off->frame_kind == FRAME_OBJECT) {
 		w->is_entry = 1;
@@ -177,7 +192,7 @@ VERIFIED_ONCE int py_take_frame(struct py_scratch *s, const struct py_offsets *o
 		if (f->is_entry && expected) {
 			w->entry_previous = 0;
 			if (previous != expected) {
-				py_walk_again(w, expected);
+				py_walk_again(w, &s->async, expected);
 				return FRAME_PASSED;
 			}
 		}
@@ -216,7 +231,7 @@ VERIFIED_ONCE int py_record_frame(struct py_scratch *s, const struct py_offsets 
 	w = &s->walk;
 	f = &s->frame;
 	depth = w->depth;
-	flags = f->is_entry ? FRAME_ENTRY : 0;
+	flags = (f->is_entry ? FRAME_ENTRY : 0) | (f->is_task_root ? FRAME_TASK_ROOT : 0);
 	if (f->is_collecting)
 		w->flags |= SAMPLE_IN_GC;
 	if (f->is_collecting || (!depth && w->flags & SAMPLE_IN_GC))

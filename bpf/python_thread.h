@@ -114,7 +114,8 @@ static __always_inline __u64 py_thread_key(const struct py_thread *t)
 }
 
 /*
- * Finds the thread state of the interrupted thread and reads it into s->tstate. Returns 0,
+ * Finds the thread state of the interrupted thread and reads it into s->tstate; its address is
+ * s->search.found. Returns 0,
  * PY_NONE (no Python thread), PY_FAULT (something is there, but cannot be read), PY_LATE (too many
  * to look at all).
  *
@@ -135,6 +136,7 @@ static __always_inline int py_find_tstate(struct py_loop *l, bool *has_walked)
 		if (addr && !py_read_tstate(door, s, off, addr) &&
 		    tstate_u64(s, off->tstate_thread_id) == t->pointer) {
 			s->walk.flags |= SAMPLE_HOLDS_GIL;
+			s->search.found = addr;
 			cache_put(thread_cache, THREAD_SLOTS, key, addr);
 			return 0;
 		}
@@ -143,6 +145,7 @@ static __always_inline int py_find_tstate(struct py_loop *l, bool *has_walked)
 	addr = cache_get(thread_cache, THREAD_SLOTS, key);
 	if (addr && py_tstate_matches(door, s, off, t, addr) &&
 	    (!off->status_bound_gilstate || py_tstate_is_bound(s, off))) {
+		s->search.found = addr;
 		if (!off->status_bound_gilstate && py_has_subinterpreters(l))
 			s->walk.flags |= SAMPLE_AMBIGUOUS;
 	} else {

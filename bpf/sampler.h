@@ -9,6 +9,7 @@
 #include "bpf/python_frames.h"
 #include "bpf/python_opcode.h"
 #include "bpf/python_state.h"
+#include "bpf/python_task.h"
 #include "bpf/python_thread.h"
 
 extern struct py_offsets layouts[LAYOUTS_MAX];
@@ -90,6 +91,31 @@ static __always_inline void begin_walk(struct py_scratch *s, enum access access)
 		s->walk.flags |= SAMPLE_TASK_WORK;
 }
 
+/* The row of the process, as far as it is of this program. */
+static __always_inline void find_asyncio(struct py_scratch *s)
+{
+	__u32 pid = s->sample.pid;
+	struct asyncio_row *row = bpf_map_lookup_elem(&asyncio_rows, &pid);
+
+	if (row && row->process == s->walk.process)
+		s->async.row = *row;
+	else
+		s->async.row.process = 0;
+}
+
+static __always_inline void find_tasks(struct py_loop *l)
+{
+	struct py_scratch *s = l->s;
+
+	s->async.task = 0;
+	s->async.count = 0;
+	if (!session.has_async)
+		return;
+	find_asyncio(s);
+	if (s->async.row.process)
+		py_find_tasks(l);
+}
+
 /*
  * Walks the thread and describes what is new. Returns STAT_RECORDED when s->walk, s->sample and
  * s->records hold a sample to be sent, else the counter that says why there is none.
@@ -127,6 +153,7 @@ static __always_inline int take_sample_by(struct door door, struct py_scratch *s
 	if (!s->walk.frame)
 		return be_outside(s);
 	s->walk.generation = py_generation(&l);
+	find_tasks(&l);
 	py_walk_frames(&l);
 	if (!s->walk.depth && s->walk.status == UNWIND_COMPLETE)
 		return be_outside(s); /* 3.15: the thread's base frame alone */
@@ -137,6 +164,24 @@ static __always_inline int take_sample_by(struct door door, struct py_scratch *s
 	return STAT_RECORDED;
 }
 
+static __always_inline bool has_labels(void)
+{
+	return session.label_count || session.has_async;
+}
+
+/* All labels of the sample, with their identity. */
+static __always_inline void read_labels(struct py_loop *l)
+{
+	struct labels_event *e = &l->s->labels;
+
+	e->count = 0;
+	if (session.label_count)
+		py_read_labels(l);
+	if (session.has_async)
+		py_read_task_name(l);
+	e->labels = labels_identity(l->s);
+}
+
 #ifdef READ_REMOTE
 static __noinline int take_remote_labels(struct task_struct *task, struct py_scratch *s,
 					 __u32 layout)
@@ -145,7 +190,7 @@ static __noinline int take_remote_labels(struct task_struct *task, struct py_scr
 			     .off = &layouts[layout & (LAYOUTS_MAX - 1)],
 			     .door = { task } };
 
-	py_read_labels(&l);
+	read_labels(&l);
 	return 0;
 }
 
@@ -158,9 +203,9 @@ VERIFIED_ONCE int take_own_labels(struct py_scratch *s, __u32 layout)
 {
 	struct py_loop l = { .s = s, .off = &layouts[layout & (LAYOUTS_MAX - 1)] };
 
-	if (!s || !session.label_count)
+	if (!s || !has_labels())
 		return 0; /* for the verifier, which looks at it also where none are asked for */
-	py_read_labels(&l);
+	read_labels(&l);
 	return 0;
 }
 
@@ -183,7 +228,7 @@ VERIFIED_ONCE int take_sample(struct py_scratch *s, struct cpu_state *c, __u32 l
 static __always_inline void label_sample(struct door door, struct py_scratch *s, __u32 layout,
 					 int r)
 {
-	if (session.label_count && r == STAT_RECORDED && s->walk.status != UNWIND_OUTSIDE)
+	if (has_labels() && r == STAT_RECORDED && s->walk.status != UNWIND_OUTSIDE)
 		take_labels(door, s, layout);
 }
 
@@ -213,7 +258,9 @@ static __always_inline bool send_sample(struct py_scratch *s, struct cpu_state *
 	s->sample.kind = EVENT_SAMPLE;
 	s->sample.flags = s->walk.flags;
 	s->sample.labels = 0;
-	if (session.label_count && s->walk.status != UNWIND_OUTSIDE)
+	s->sample.task = session.has_async && s->walk.depth ? s->async.task : 0;
+	s->sample.coro_frame = s->async.frame;
+	if (has_labels() && s->walk.status != UNWIND_OUTSIDE)
 		s->sample.labels = send_labels(s, c);
 	if (session.has_spans && !(s->walk.flags & SAMPLE_HOLDS_GIL))
 		s->sample.blocked_ns = 0;

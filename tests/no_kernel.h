@@ -50,6 +50,14 @@ int session_find_process(struct session *s, uint32_t pid, struct proc_row *row)
 	return -ENOENT;
 }
 
+int session_set_asyncio(struct session *s, uint32_t pid, const struct asyncio_row *row)
+{
+	(void)s;
+	(void)pid;
+	(void)row;
+	return 0;
+}
+
 void session_remove_process(struct session *s, uint32_t pid)
 {
 	(void)s;

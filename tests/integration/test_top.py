@@ -158,3 +158,26 @@ def test_says_where_it_cannot_draw(environment, message):
     text = done.stdout.decode()
     assert "pyebpf top: " + message in text and "try: pyebpf record" in text, text
     assert done.returncode == 2
+
+
+def test_tasks_by_name(terminal, some_python):
+    """With --async alone; the parked ones wait all the time: so many, one as long as another."""
+    with Workload(some_python, "tasked.py", "parked", 1000, 10) as workload:
+        top(terminal, "-p", workload.pid)
+        terminal.wait_for("no samples|FUNCTION")
+        terminal.keys("4")
+        terminal.wait_for("tasks: only with top --async")
+        terminal.keys("q")
+        terminal.wait_for("^" + PROMPT + "$")
+        top(terminal, "-p", workload.pid, "--async", "--window", "60s")
+        terminal.wait_for("no samples|FUNCTION")
+        terminal.keys("4", "%", ">")
+
+        def rows(screen):
+            return {name: float(wait) for wait, name in re.findall(
+                r"^ +[\d.]+ +([\d.]+) +[\d.]+ (worker_for_ever|child|park_all) ", "\n".join(screen), re.M)}
+        found = rows(terminal.wait(lambda screen: len(rows(screen)) == 3 and screen))
+        assert found["worker_for_ever"] == pytest.approx(8 * found["park_all"], rel=0.05, abs=0.1)
+        assert found["child"] == pytest.approx(4 * found["park_all"], rel=0.05, abs=0.1)
+        terminal.keys("q")
+        terminal.wait_for("^" + PROMPT + "$")

@@ -57,6 +57,7 @@ void unwinder_reset(void)
 	memset(sent, 0, sizeof(sent));
 	/* Nothing may rely on what an earlier sample left. */
 	memset(&scratch, 0xa5, sizeof(scratch));
+	scratch.async.row.process = 0;
 	salt = 0;
 	clock_step_ns = 0;
 	memory_guard(rooms, sizeof(rooms) / sizeof(rooms[0]), &scratch, sizeof(scratch));
@@ -76,6 +77,11 @@ static struct unwind_result result_of_walk(void)
 		.has_fault = scratch.walk.faults > 0,
 		.frames = scratch.records,
 	};
+}
+
+void unwinder_set_asyncio(const struct asyncio_row *row)
+{
+	scratch.async.row = *row;
 }
 
 void unwinder_set_time(__u64 ktime_ns)
@@ -125,8 +131,16 @@ struct unwind_result unwind(const struct py_offsets *off, const struct py_thread
 		return result;
 	}
 	scratch.walk.generation = py_generation(&l);
+	scratch.async.task = 0;
+	scratch.async.count = 0;
+	if (scratch.async.row.process)
+		py_find_tasks(&l);
 	py_walk_frames(&l);
+	scratch.labels.count = 0;
 	py_read_labels(&l);
+	if (scratch.async.row.process)
+		py_read_task_name(&l);
+	scratch.labels.labels = labels_identity(&scratch);
 	result = result_of_walk();
 	result.has_walked = has_walked;
 	return result;
@@ -154,6 +168,7 @@ struct unwind_result unwind_from(const struct py_offsets *off, __u64 frame, __u6
 	scratch.walk.salt = salt;
 	begin_walk();
 	scratch.walk.generation = 0;
+	scratch.async.count = 0;
 	scratch.walk.entry_previous = 0;
 	scratch.walk.frame = frame;
 	py_walk_frames(&l);

@@ -14,6 +14,7 @@
 #define READ_USER_FROM_HOST
 #include "bpf/python_code.h"
 #include "bpf/python_context.h"
+#include "bpf/python_task.h"
 #include "bpf/python_frames.h"
 #include "bpf/python_opcode.h"
 #include "bpf/python_state.h"
@@ -42,6 +43,9 @@ struct unwind_result unwind(const struct py_offsets *off, const struct py_thread
 /* The same again and again, as bpf/task_work.h does, each time with what was missing read in. */
 #define UNWIND_PASSES 1024
 struct unwind_result unwind_paged(const struct py_offsets *off, const struct py_thread *thread);
+
+/* Where the process has its asyncio, until unwinder_reset(). */
+void unwinder_set_asyncio(const struct asyncio_row *row);
 
 /* When the next samples are, CLOCK_MONOTONIC. */
 void unwinder_set_time(__u64 ktime_ns);

@@ -164,6 +164,9 @@ static int read_labels(const struct call *call, struct record_opts *o)
 {
 	int e;
 
+	if (o->async && o->label_texts.len == CONTEXT_LABELS_MAX)
+		return cmd_usage(call, "--label: %d at most with --async, which adds one",
+				 CONTEXT_LABELS_MAX - 1);
 	for (size_t i = 0; i < o->label_texts.len; i++) {
 		e = context_labels_add(&o->labels, o->label_texts.items[i]);
 		if (e < 0)
@@ -210,6 +213,7 @@ static int summarise(struct record_run *r)
 		.wall_ns = monotonic_ns() - r->sampling_ns,
 		.is_system_wide = r->o->all,
 		.times = recorder_times(r->recorder),
+		.tasks = recorder_tasks(r->recorder),
 	};
 	struct rusage u;
 	int e;
@@ -238,6 +242,18 @@ static void warn_of_labels(const struct record_run *r)
 				    labels->items[i].name);
 }
 
+static void warn_of_tasks(const struct record_run *r)
+{
+	const struct task_stacks_stats *t = recorder_tasks(r->recorder);
+
+	if (!t)
+		return;
+	if (t->failed_pid)
+		log_warning("--async: pid %u: %s", t->failed_pid, t->failed);
+	else if (!t->has_asyncio)
+		log_warning("--async: no task was met: nothing that ran had imported asyncio");
+}
+
 /* Says what became of a recording that came to its end. */
 static int conclude(const struct call *call, struct record_run *r)
 {
@@ -245,6 +261,7 @@ static int conclude(const struct call *call, struct record_run *r)
 
 	record_warn_of_limits(r->o, recorder_profile(r->recorder));
 	warn_of_labels(r);
+	warn_of_tasks(r);
 	if (!recorder_stats(r->recorder)->samples) {
 		if (!record_files_has_recording(&r->files))
 			writer_discard(r->files.writer);
@@ -278,6 +295,8 @@ static int record(const struct call *call, struct record_run *r)
 	return launch_exit_code(&r->targets.launch);
 }
 
+static const char *const async_words[] = { "no", "tasks", "loop", NULL };
+
 static int run(struct call *call)
 {
 	struct record_opts o = { .ring_bytes = 8 << 20 };
@@ -302,6 +321,10 @@ static int run(struct call *call)
 		OPT_LIST(0, "label", &o.label_texts, "NAME=contextvar:VAR",
 			 "label samples with what the context variable VAR is set to, a str or "
 			 "int; may repeat"),
+		OPT_ENUM(0, "async", &o.async, "WHAT", async_words,
+			 "stacks of asyncio tasks begin with who awaits them, labelled by task; "
+			 "loop: on the frames of their loop; with --mode wall where tasks wait",
+			 .bare = ASYNC_TASKS),
 		OPT_FLAG(0, "opcodes", &o.has_opcodes,
 			 "also which bytecode instruction each sample is at"),
 		OPT_FLAG('n', "native", &o.has_native,

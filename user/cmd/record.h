@@ -15,6 +15,8 @@
 
 /* The parts of `pyebpf record`; its options and exit codes are in record.c. */
 
+enum record_async { ASYNC_NONE, ASYNC_TASKS, ASYNC_LOOP };
+
 struct record_opts {
 	struct opt_u32_list pids;
 	bool all;
@@ -30,6 +32,7 @@ struct record_opts {
 	bool can_do_without_waits; /* of the modes that of waiting is left out where it has to be */
 	struct event_list events;
 	struct opt_list label_texts; /* --label */
+	unsigned int async;          /* enum record_async */
 	struct context_label_list labels;
 	struct record_outputs outputs;
 	uint64_t ring_bytes;

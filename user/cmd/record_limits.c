@@ -29,6 +29,11 @@ static bool asks_for_labels(const struct record_opts *o)
 	return o->labels.len;
 }
 
+static bool asks_for_async(const struct record_opts *o)
+{
+	return o->async;
+}
+
 /* What interpreters cannot tell of what was asked for. */
 static const struct limit {
 	bool (*is_asked)(const struct record_opts *o);
@@ -40,6 +45,7 @@ static const struct limit {
 	{ asks_for_native, 14, true, "--native marks only where C calls back: calls need 3.14" },
 	{ asks_for_gil, UINT_MAX, true, "--mode gil keeps the samples of attached threads" },
 	{ asks_for_labels, 7, false, "--label needs 3.7: it has no context variables" },
+	{ asks_for_async, 8, false, "--async needs 3.8: its tasks are not told" },
 	{ asks_for_exceptions, 7, false, "--mode exception needs 3.7: it has no samples" },
 };
 

@@ -76,6 +76,7 @@ static int open_with(struct record_run *r)
 		.session = { .modes = o->modes,
 			     .events = &o->events,
 			     .labels = &o->labels,
+			     .has_async = o->async,
 			     .freq_hz = o->freq_hz,
 			     .is_system_wide = o->all,
 			     .follow_children = !o->no_children || has_cgroup,
@@ -85,6 +86,7 @@ static int open_with(struct record_run *r)
 			     .has_native = o->has_native,
 			     .no_gc = o->no_gc,
 			     .no_task_work = o->no_task_work },
+		.keeps_loop = o->async == ASYNC_LOOP,
 		.pids = &r->targets.pids,
 		.command = r->targets.command->items[0],
 	};

@@ -162,6 +162,26 @@ static void put_lost(struct line *l, const struct load *loaded)
 	line_end(l);
 }
 
+/* How well task time is known, and by what it costs. */
+static void put_tasks(struct line *l, const struct task_stacks_stats *t, uint64_t wall_ns)
+{
+	if (!t->sweeps)
+		return;
+	line_putf(l, STYLE_PLAIN, "tasks: looked at every %s", units_ns(wall_ns / t->sweeps).s);
+	if (wall_ns)
+		line_putf(l, STYLE_PLAIN, ", for %s of one CPU", share_text(t->cpu_ns, wall_ns).s);
+	if (t->time_ns)
+		line_putf(l, STYLE_PLAIN, "; %s of task time (--kind task)",
+			  units_ns(t->time_ns).s);
+	if (t->unsure_ns)
+		line_putf(l, STYLE_PLAIN, ", %s left out: they changed meanwhile",
+			  units_ns(t->unsure_ns).s);
+	if (t->unreadable)
+		line_putf(l, STYLE_PLAIN, "; %llu could not be read",
+			  (unsigned long long)t->unreadable);
+	line_end(l);
+}
+
 static void put_cost(struct line *l, const struct summary_extra *x)
 {
 	uint64_t cost_ns = x->cpu_ns + x->sampler_ns;
@@ -221,6 +241,8 @@ int summary_print(FILE *out, const struct load *loaded, const struct summary_ext
 	r = put_functions(&l, loaded);
 	if (r < 0)
 		return r;
+	if (x->tasks)
+		put_tasks(&l, x->tasks, x->wall_ns);
 	put_lost(&l, loaded);
 	put_cost(&l, x);
 	if (x->is_system_wide)

@@ -7,19 +7,21 @@
 #include <stdio.h>
 
 #include "cmd/load.h"
+#include "collect/task_stacks.h"
 #include "collect/times.h"
 
 /* What the recorder knows and the recording does not say. 0: unknown, not shown. */
 struct summary_extra {
-	const char *output;            /* the file the user asked for */
-	size_t processes;              /* of which there were samples */
-	size_t contained;              /* those of them in a container */
-	uint64_t wall_ns;              /* from the first tick to the last */
-	uint64_t cpu_ns;               /* user and system time of the recorder */
-	uint64_t sampler_ns;           /* in the kernel, all CPUs: counter run_ns */
-	uint64_t rss_bytes_max;        /* of the recorder */
-	bool is_system_wide;           /* -a: tell the share of Python */
-	const struct times_sum *times; /* what the threads did; NULL: not recorded */
+	const char *output;                    /* the file the user asked for */
+	size_t processes;                      /* of which there were samples */
+	size_t contained;                      /* those of them in a container */
+	uint64_t wall_ns;                      /* from the first tick to the last */
+	uint64_t cpu_ns;                       /* user and system time of the recorder */
+	uint64_t sampler_ns;                   /* in the kernel, all CPUs: counter run_ns */
+	uint64_t rss_bytes_max;                /* of the recorder */
+	bool is_system_wide;                   /* -a: tell the share of Python */
+	const struct times_sum *times;         /* what the threads did; NULL: not recorded */
+	const struct task_stacks_stats *tasks; /* what is known of tasks; the same */
 };
 
 /*

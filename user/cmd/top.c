@@ -14,7 +14,7 @@
 #define WINDOW_NS (10 * NS_PER_SECOND)
 #define COMMAND_END_MS 2000 /* a command that takes longer to end is left alone */
 
-static const char *const table_words[] = { "processes", "threads", "functions", NULL };
+static const char *const table_words[] = { "processes", "threads", "functions", "tasks", NULL };
 static const char *const column_words[] = { "self", "total", "wait", "gil", NULL };
 
 enum mode_choice { CHOSEN_WALL, CHOSEN_CPU, CHOSEN_NONE };
@@ -84,6 +84,7 @@ static int run(struct call *call)
 	struct select_opts selection = { 0 };
 	uint64_t window_ns = WINDOW_NS;
 	unsigned int mode = CHOSEN_NONE, table = TOP_FUNCTIONS, column = TOP_SELF;
+	bool has_async = false;
 	const struct opt opts[] = {
 		OPT_GROUP("What to watch"),
 		RECORD_TARGET_OPTIONS(&o),
@@ -93,6 +94,7 @@ static int run(struct call *call)
 		OPT_ENUM(0, "mode", &mode, "MODE", mode_choices,
 			 "with what threads wait for, or CPU time alone (wall, where the kernel "
 			 "can)"),
+		OPT_FLAG(0, "async", &has_async, "also tasks of event loops: key 4, --view tasks"),
 		OPT_FLAG('n', "native", &o.has_native,
 			 "mark <native> where Python code has called C, and C has called it"),
 		OPT_FLAG(0, "no-gc", &o.no_gc, "do not mark <GC> where garbage is collected"),
@@ -122,6 +124,8 @@ static int run(struct call *call)
 	top_view_init(&t.view);
 	t.view.table = (enum top_table)table;
 	t.view.sort = (enum top_column)column;
+	t.view.has_tasks = has_async || table == TOP_TASKS;
+	o.async = t.view.has_tasks ? ASYNC_TASKS : ASYNC_NONE;
 	set_modes(&o, mode);
 	status = record_targets_check(call, &o);
 	if (!status && (r = top_terminal_check()) < 0)

@@ -31,7 +31,7 @@ struct slice {
 };
 
 /* Kinds of samples that are summed, once they are selected. */
-enum summed_kind { SUMMED_CPU, SUMMED_WAIT };
+enum summed_kind { SUMMED_CPU, SUMMED_WAIT, SUMMED_TASK };
 
 struct top_model {
 	uint64_t window_ns;

@@ -197,7 +197,7 @@ static int take_sample(struct top_model *m, const struct profile *p, const struc
 	uint32_t key;
 	int r;
 
-	if (!(role & (KIND_IS_CPU | KIND_IS_OFF_CPU)))
+	if (!(role & (KIND_IS_CPU | KIND_IS_OFF_CPU | KIND_IS_TASK)))
 		return 0;
 	m->has_waits |= !!(role & KIND_IS_OFF_CPU);
 	s.value = kinds_scaled(p, from);

@@ -69,17 +69,19 @@ struct top_scope {
 enum top_span { TOP_LAST, TOP_SINCE_START };
 #define TOP_SPANS 2
 
-enum top_table { TOP_PROCESSES, TOP_THREADS, TOP_FUNCTIONS };
+enum top_table { TOP_PROCESSES, TOP_THREADS, TOP_FUNCTIONS, TOP_TASKS };
 
 /*
  * CPU time in the function itself; also in what it calls; what it waited itself; of that for the
- * GIL. Of threads and processes the first two are the same.
+ * GIL. Of threads, processes and tasks the first two are the same; that a task waited is time of
+ * its own, which threads do not have.
  */
 enum top_column { TOP_SELF, TOP_TOTAL, TOP_WAIT, TOP_GIL };
 #define TOP_COLUMNS 4
 
 struct top_row {
-	uint32_t id; /* index of a process, or of a thread's newest entry; of a function a frame */
+	uint32_t id; /* index of a process, or of a thread's newest entry; of a function a frame; of
+			tasks the string that they are called by */
 	uint64_t ns[TOP_COLUMNS];
 	uint32_t threads;   /* of a process: how many had time */
 	uint32_t mostly;    /* of threads and processes: a frame of the function in which they had

@@ -15,7 +15,10 @@
 #define PLACE_ROOM 28 /* a function with its place takes so much at least */
 
 static const char *const table_names[] = {
-	[TOP_PROCESSES] = "processes", [TOP_THREADS] = "threads", [TOP_FUNCTIONS] = "functions"
+	[TOP_PROCESSES] = "processes",
+	[TOP_THREADS] = "threads",
+	[TOP_FUNCTIONS] = "functions",
+	[TOP_TASKS] = "tasks",
 };
 
 /* --- lines ------------------------------------------------------------------------------------ */
@@ -118,6 +121,11 @@ static void put_string(struct line *l, const struct profile *p, uint32_t string,
 static int name_width(const struct line *l)
 {
 	return l->t->width >= WIDER ? 20 : 12;
+}
+
+static int task_width(const struct line *l)
+{
+	return l->t->width >= WIDER ? 32 : 20;
 }
 
 static int waits_width(const struct line *l)
@@ -358,6 +366,9 @@ static void put_table_head(struct painter *p, const bool is_shown[TOP_COLUMNS])
 			line_putf(l, STYLE_PLAIN, "%-*s ", waits_width(l), "WAITS FOR");
 		line_put(l, STYLE_PLAIN, "MOSTLY IN");
 		break;
+	case TOP_TASKS:
+		line_putf(l, STYLE_PLAIN, " %-*s MOSTLY IN", task_width(l), "TASK");
+		break;
 	default:
 		line_put(l, STYLE_PLAIN, " FUNCTION");
 	}
@@ -385,6 +396,13 @@ static void put_thread(struct line *l, const struct painter *p, const struct top
 	put_function(l, p->p, row->mostly, false);
 }
 
+static void put_task(struct line *l, const struct painter *p, const struct top_row *row)
+{
+	line_put(l, STYLE_PLAIN, " ");
+	put_string(l, p->p, row->id, (size_t)task_width(l));
+	put_function(l, p->p, row->mostly, false);
+}
+
 static void put_row(struct painter *p, const struct top_row *row, const bool is_shown[TOP_COLUMNS])
 {
 	struct line *l = next_line(p);
@@ -396,6 +414,8 @@ static void put_row(struct painter *p, const struct top_row *row, const bool is_
 		put_process(l, p, row);
 	else if (p->v->table == TOP_THREADS)
 		put_thread(l, p, row);
+	else if (p->v->table == TOP_TASKS)
+		put_task(l, p, row);
 	else {
 		line_put(l, STYLE_PLAIN, " ");
 		put_function(l, p->p, row->id, false);
@@ -514,6 +534,7 @@ static void put_stack(struct scroll *s)
 
 static const char *const help_lines[] = {
 	"1 2 3, Tab      processes, threads, functions",
+	"4               tasks, with --async: CPU time, and waiting of each task",
 	"Up Down j k     move; PgUp PgDn Home End g G",
 	"Enter           process: its threads; thread: its functions;",
 	"                function: who calls it, its lines, its hottest stack",

@@ -122,10 +122,19 @@ static bool is_in_scope(const struct profile *p, uint32_t thread, const struct t
 	       (t->process == scope->process && (!scope->tid || t->tid == scope->tid));
 }
 
-/* The profile holds them then, as one of SUMMED_CPU and SUMMED_WAIT each. */
-static int select_cells(struct top_model *m, enum top_span span, const struct top_scope *scope)
+static enum summed_kind summed_kind(uint8_t role)
+{
+	return role & KIND_IS_TASK      ? SUMMED_TASK
+	       : role & KIND_IS_OFF_CPU ? SUMMED_WAIT
+					: SUMMED_CPU;
+}
+
+/* The profile holds them then, each as a summed_kind; those of tasks where these are looked at. */
+static int select_cells(struct top_model *m, enum top_span span, enum top_table table,
+			const struct top_scope *scope)
 {
 	struct profile *p = m->profile;
+	size_t kept = 0;
 	int r = 0;
 
 	profile_clear_samples(p);
@@ -144,11 +153,13 @@ static int select_cells(struct top_model *m, enum top_span span, const struct to
 	    (r = select_samples(&m->select, p)) < 0)
 		return r;
 	for (size_t i = 0; i < p->samples.len; i++) {
-		struct sample *s = &p->samples.items[i];
-		bool is_wait = m->select.kinds.roles.items[s->kind] & KIND_IS_OFF_CPU;
+		struct sample s = p->samples.items[i];
 
-		s->kind = is_wait ? SUMMED_WAIT : SUMMED_CPU;
+		s.kind = summed_kind(m->select.kinds.roles.items[s.kind]);
+		if (s.kind != SUMMED_TASK || table == TOP_TASKS)
+			p->samples.items[kept++] = s;
 	}
+	p->samples.len = kept;
 	return 0;
 }
 
@@ -195,6 +206,8 @@ static int sum_all(const struct profile *p, struct top_sums *out)
 		const struct sample *s = &p->samples.items[i];
 		uint32_t marker = wait_of_stack(p, s->stack);
 
+		if (s->kind == SUMMED_TASK)
+			continue; /* no time of threads */
 		add_time(out->ns, p, s, marker);
 		if (s->kind == SUMMED_WAIT)
 			r = vec_push(&waits, ((struct part){ marker, marker, s->value, 0 }));
@@ -275,22 +288,48 @@ static void note_largest(struct gathering *g)
 	}
 }
 
+/* What the task of a sample is called; TOP_NONE: it is in none. */
+static uint32_t task_of(const struct profile *p, const struct sample *s, uint32_t task_name)
+{
+	const struct label_entry *entries = labeltab_entries(p->labels);
+
+	for (uint32_t set = s->labels; set; set = entries[set].parent)
+		if (entries[set].name == task_name)
+			return entries[set].value;
+	return TOP_NONE;
+}
+
+static uint32_t row_of_sample(const struct top_model *m, enum top_table table,
+			      const struct sample *s, uint32_t task_name)
+{
+	uint32_t first = m->thread_of.items[s->thread];
+
+	if (table == TOP_TASKS)
+		return task_of(m->profile, s, task_name);
+	return table == TOP_THREADS ? first : m->profile->threads.items[first].process;
+}
+
 static int gather_rows(const struct top_model *m, enum top_table table, enum top_column column,
 		       struct top_sums *out)
 {
 	const struct profile *p = m->profile;
-	size_t count = table == TOP_THREADS ? p->threads.len : p->processes.len;
 	_cleanup_(gathering_release) struct gathering g = { .m = m, .out = out, .column = column };
-	int r = 0;
+	uint32_t task_name;
+	size_t count;
+	int r = strtab_intern(p->strings, PROFILE_TASK, strlen(PROFILE_TASK), &task_name);
 
+	count = table == TOP_TASKS     ? strtab_count(p->strings)
+		: table == TOP_THREADS ? p->threads.len
+				       : p->processes.len;
 	g.row_of = calloc(count + 1, sizeof(*g.row_of));
 	if (!g.row_of)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->samples.len && !r; i++) {
 		const struct sample *s = &p->samples.items[i];
-		uint32_t first = m->thread_of.items[s->thread];
+		uint32_t id = row_of_sample(m, table, s, task_name);
 
-		r = gather(&g, s, table == TOP_THREADS ? first : p->threads.items[first].process);
+		if (id != TOP_NONE)
+			r = gather(&g, s, id);
 	}
 	if (!r)
 		note_largest(&g);
@@ -430,7 +469,7 @@ int top_model_sum(struct top_model *m, enum top_span span, enum top_table table,
 
 	top_sums_release(out);
 	sum_counts(m, span, out);
-	if ((r = select_cells(m, span, scope)) < 0 || (r = judge(m)) < 0 ||
+	if ((r = select_cells(m, span, table, scope)) < 0 || (r = judge(m)) < 0 ||
 	    (r = sum_all(m->profile, out)) < 0)
 		return r;
 	if (out->waits.len)

@@ -87,6 +87,8 @@ bool top_row_matches(const struct top_row *row, enum top_table table, const stru
 	switch (table) {
 	case TOP_PROCESSES:
 		return process_matches(p, row->id, text) || frame_matches(p, row->mostly, text);
+	case TOP_TASKS:
+		return contains(p, row->id, text) || frame_matches(p, row->mostly, text);
 	case TOP_THREADS:
 		t = &p->threads.items[row->id];
 		return number_matches(t->tid, text) || contains(p, t->name, text) ||
@@ -142,7 +144,7 @@ static enum top_action open_row(struct top_view *v, const struct top_sums *sums,
 {
 	const struct top_row *row;
 
-	if (is_of_text(v) || v->cursor >= sums->rows.len)
+	if (is_of_text(v) || v->cursor >= sums->rows.len || v->table == TOP_TASKS)
 		return TOP_DO_NOTHING;
 	row = &sums->rows.items[v->cursor];
 	if (v->table == TOP_FUNCTIONS) {
@@ -198,6 +200,15 @@ static enum top_action show_table(struct top_view *v, enum top_table table)
 		v->scope.process = TOP_NONE;
 	forget_rows(v);
 	return TOP_DO_SUM;
+}
+
+static enum top_action show_tasks(struct top_view *v)
+{
+	if (v->has_tasks)
+		return show_table(v, TOP_TASKS);
+	strbuf_truncate(&v->message, 0);
+	strbuf_puts(&v->message, "tasks: only with top --async");
+	return TOP_DO_PAINT;
 }
 
 static enum top_action sort_by(struct top_view *v, int step)
@@ -323,6 +334,7 @@ static enum top_action command_key(struct top_view *v, int key, const struct top
 				   const struct profile *p)
 {
 	static const struct strbuf nothing = STRBUF_INIT;
+	const enum top_table last = v->has_tasks ? TOP_TASKS : TOP_FUNCTIONS;
 
 	switch (key) {
 	case 'q':
@@ -338,8 +350,11 @@ static enum top_action command_key(struct top_view *v, int key, const struct top
 		return show_table(v, TOP_THREADS);
 	case '3':
 		return show_table(v, TOP_FUNCTIONS);
+	case '4':
+		return show_tasks(v);
 	case TOP_KEY_TAB:
-		return show_table(v, (enum top_table)((v->table + 1) % (TOP_FUNCTIONS + 1)));
+		return show_table(v, v->table == last ? TOP_PROCESSES
+						      : (enum top_table)(v->table + 1));
 	case '<':
 	case TOP_KEY_LEFT:
 		return sort_by(v, -1);

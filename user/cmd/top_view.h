@@ -54,6 +54,7 @@ struct top_view {
 	bool has_help, is_paused;
 	bool has_seconds;  /* instead of shares of the time */
 	bool has_waits;    /* so there are such columns */
+	bool has_tasks;    /* and such a table */
 	size_t cursor;     /* row, from 0 */
 	uint32_t followed; /* id of the row that it stays on; TOP_NONE: stays where it is */
 	size_t first;      /* row or line at the top; what is painted corrects it */

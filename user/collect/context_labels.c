@@ -40,7 +40,8 @@ static bool is_ascii(const char *text)
 
 static int check_name(const struct context_label_list *list, const char *name)
 {
-	static const char *const taken[] = { PROFILE_HANDLES_EXCEPTION, PROFILE_WAIT };
+	static const char *const taken[] = { PROFILE_HANDLES_EXCEPTION, PROFILE_WAIT,
+					     PROFILE_TASK };
 
 	for (size_t i = 0; i < sizeof(taken) / sizeof(*taken); i++)
 		if (!strcmp(name, taken[i]))

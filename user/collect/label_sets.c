@@ -76,9 +76,14 @@ static struct label_set *find(const struct label_sets *t, uint64_t labels)
 	return NULL;
 }
 
+static const struct context_label *label_of(const struct label_sets *t, const struct label_value *v)
+{
+	return t->labels && v->number < t->labels->len ? &t->labels->items[v->number] : NULL;
+}
+
 static bool is_sound_value(const struct label_sets *t, const struct label_value *v)
 {
-	if (v->number >= t->labels->len || v->bytes > LABEL_BYTES_MAX)
+	if ((v->number != LABEL_TASK && !label_of(t, v)) || v->bytes > LABEL_BYTES_MAX)
 		return false;
 	if (v->kind == LABEL_TEXT)
 		return v->char_bytes == 1 || v->char_bytes == 2 || v->char_bytes == 4;
@@ -123,7 +128,8 @@ int label_sets_add(struct label_sets *t, const struct labels_event *e, size_t si
 	idmap_insert(&t->ids, e->labels, (uint32_t)t->sets.len - 1);
 	t->values += e->count;
 	for (size_t i = 0; i < e->count; i++)
-		t->met |= 1u << e->values[i].number;
+		if (e->values[i].number != LABEL_TASK)
+			t->met |= 1u << e->values[i].number;
 	return 0;
 }
 
@@ -186,14 +192,15 @@ static size_t put_value(const struct label_value *v, size_t id_bytes, char out[T
 
 static int add_to_profile(struct label_sets *t, const struct label_value *v, uint32_t *set)
 {
-	const struct context_label *label = &t->labels->items[v->number];
+	const struct context_label *label = label_of(t, v);
+	const char *name = label ? label->name : PROFILE_TASK;
 	struct strtab *strings = t->profile->strings;
 	char text[TEXT_BYTES];
-	size_t len = put_value(v, label->id_bytes, text);
+	size_t len = put_value(v, label ? label->id_bytes : 0, text);
 	uint32_t name_id, value_id;
 	int r;
 
-	if ((r = strtab_intern(strings, label->name, strlen(label->name), &name_id)) < 0 ||
+	if ((r = strtab_intern(strings, name, strlen(name), &name_id)) < 0 ||
 	    (r = strtab_intern(strings, text, len, &value_id)) < 0)
 		return r;
 	return labeltab_add(t->profile->labels, *set, name_id, value_id, set);

@@ -14,7 +14,7 @@
 /* What the kernel sends once of each set of labels, and the set that it is in the profile. */
 struct label_sets;
 
-/* Both are borrowed and must outlive it. */
+/* Both are borrowed and must outlive it. labels: NULL: those of tasks alone come. */
 int label_sets_new(const struct context_label_list *labels, struct profile *profile,
 		   struct label_sets **out);
 void label_sets_free(struct label_sets *t);

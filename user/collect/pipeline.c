@@ -53,6 +53,7 @@ struct pipeline {
 	struct threads *threads;
 	struct stacks *stacks;
 	struct label_sets *labels;          /* NULL: none are asked for */
+	struct task_stacks *tasks;          /* the same */
 	struct times *times;                /* NULL: ticks alone are recorded, and count as such */
 	uint16_t timed_kinds[TIMED_COUNT_]; /* in the profile; 0: not yet */
 	uint16_t event_kinds[EVENTS_MAX];   /* of the session's events */
@@ -92,6 +93,19 @@ static int add_event_kinds(struct pipeline *p)
 	return r;
 }
 
+static int new_tasks(struct pipeline *p, const struct pipeline_opts *o)
+{
+	const struct task_stacks_opts opts = { .session = p->session,
+					       .profile = p->profile,
+					       .processes = p->processes,
+					       .threads = p->threads,
+					       .start_ns = o->start_ns,
+					       .has_filter = o->has_filter,
+					       .has_time = o->modes & MODE_OFF_CPU };
+
+	return o->has_async ? task_stacks_new(&opts, &p->tasks) : 0;
+}
+
 int pipeline_new(struct session *session, struct discovery *discovery, struct profile *profile,
 		 const struct pipeline_opts *opts, struct pipeline **out)
 {
@@ -110,9 +124,10 @@ int pipeline_new(struct session *session, struct discovery *discovery, struct pr
 	if ((r = processes_new(discovery, profile, &p->processes)) < 0 ||
 	    (r = threads_new(session, discovery, profile, p->processes, &p->threads)) < 0 ||
 	    (r = stacks_new(discovery, profile, seed, &p->stacks)) < 0 ||
-	    (r = new_times(p, opts)) < 0 || (r = add_event_kinds(p)) < 0)
+	    (r = new_times(p, opts)) < 0 || (r = add_event_kinds(p)) < 0 ||
+	    (r = new_tasks(p, opts)) < 0)
 		return r;
-	if (opts->labels && opts->labels->len &&
+	if (((opts->labels && opts->labels->len) || opts->has_async) &&
 	    (r = label_sets_new(opts->labels, profile, &p->labels)) < 0)
 		return r;
 	if (opts->has_native)
@@ -126,6 +141,7 @@ void pipeline_free(struct pipeline *p)
 	if (!p)
 		return;
 	times_free(p->times);
+	task_stacks_free(p->tasks);
 	label_sets_free(p->labels);
 	stacks_free(p->stacks);
 	threads_free(p->threads);
@@ -182,6 +198,72 @@ static int note_exception(struct pipeline *p, const struct sample_event *e, stru
 static int note_labels(struct pipeline *p, const struct sample_event *e, struct sample *s)
 {
 	return e->labels && p->labels ? label_sets_find(p->labels, e->labels, &s->labels) : 0;
+}
+
+/* The frame of the task's outermost coroutine; NULL: it is in none. */
+static const struct frame_record *task_root(const struct pipeline *p, const struct sample_event *e)
+{
+	const struct sample_part *part = sample_part(e);
+	const struct frame_record *frames = part_frames(part);
+
+	for (uint32_t i = 0; p->tasks && e->task && i < part->depth; i++)
+		if (frames[i].flags & FRAME_TASK_ROOT)
+			return &frames[i];
+	return NULL;
+}
+
+/* A task that was given no name is called like its coroutine: asyncio's own say nothing. */
+static int note_task(struct pipeline *p, const struct sample_event *e,
+		     const struct frame_record *root, struct sample *s)
+{
+	struct strtab *strings = p->profile->strings;
+	const char *name = root ? stacks_name(p->stacks, root) : NULL;
+	uint32_t name_id, value_id;
+	int r;
+
+	if (!name || e->flags & SAMPLE_TASK_NAMED)
+		return 0;
+	if ((r = strtab_intern(strings, PROFILE_TASK, strlen(PROFILE_TASK), &name_id)) < 0 ||
+	    (r = strtab_intern(strings, name, strlen(name), &value_id)) < 0)
+		return r;
+	return labeltab_add(p->profile->labels, s->labels, name_id, value_id, &s->labels);
+}
+
+/*
+ * The task's frames on those of who awaits it, and these on the loop's, where they are kept. What
+ * is missing of the loop's frames does not matter where they are not.
+ */
+static int intern_task(struct pipeline *p, const struct sample_event *e,
+		       const struct frame_record *root, bool allow_unknown,
+		       struct sample_stack *out)
+{
+	const struct sample_part *part = sample_part(e);
+	const struct frame_record *frames = part_frames(part);
+	uint32_t depth = (uint32_t)(root - frames) + 1;
+	const struct stack_part loop = { root + 1, part->depth - depth, part->status, 0 };
+	struct stack_part task = { frames, depth, UNWIND_COMPLETE, 0 };
+	struct sample_stack below = { 0 };
+	int r = 0;
+
+	if (p->opts.keeps_loop)
+		r = stacks_intern(p->stacks, &loop, allow_unknown, &below);
+	if (r < 0 || (r = task_stacks_find(p->tasks, e, allow_unknown, below.id, &task.below)) < 0)
+		return r;
+	r = stacks_intern(p->stacks, &task, allow_unknown, out);
+	out->is_approximate |= below.is_approximate;
+	out->is_unnamed |= below.is_unnamed;
+	return r;
+}
+
+static int intern_stack(struct pipeline *p, const struct sample_event *e,
+			const struct frame_record *root, bool allow_unknown,
+			struct sample_stack *out)
+{
+	const struct sample_part *part = sample_part(e);
+	const struct stack_part all = { part_frames(part), part->depth, part->status, 0 };
+
+	return root ? intern_task(p, e, root, allow_unknown, out)
+		    : stacks_intern(p->stacks, &all, allow_unknown, out);
 }
 
 static uint16_t sample_bits(const struct sample_event *e, const struct sample_stack *stack)
@@ -331,6 +413,7 @@ static int add_sample(struct pipeline *p, const struct sample_event *e, const st
 		      bool allow_unknown)
 {
 	const struct sample_part *part = sample_part(e);
+	const struct frame_record *root = task_root(p, e);
 	struct sample s = { .value = worth->value, .cpu = e->cpu };
 	bool is_identified = part->status != UNWIND_UNIDENTIFIED;
 	struct sample_stack stack;
@@ -343,13 +426,13 @@ static int add_sample(struct pipeline *p, const struct sample_event *e, const st
 		return -EAGAIN;
 	if (!is_identified && (r = judge_unidentified(p, e, allow_unknown)) <= 0)
 		return r;
-	if ((r = stacks_intern(p->stacks, part, allow_unknown, &stack)) < 0 ||
+	if ((r = intern_stack(p, e, root, allow_unknown, &stack)) < 0 ||
 	    (r = threads_id(p->threads, e, &s.thread)) < 0)
 		return r;
 	s.stack = stack.id;
 	if ((part->opcode != OPCODE_NONE && stack.has_leaf && (r = note_opcode(p, e, &s)) < 0) ||
-	    (r = note_labels(p, e, &s)) < 0 || (r = note_exception(p, e, &s)) < 0 ||
-	    (r = describe_sample(p, e, &stack, &s)) < 0 ||
+	    (r = note_labels(p, e, &s)) < 0 || (r = note_task(p, e, root, &s)) < 0 ||
+	    (r = note_exception(p, e, &s)) < 0 || (r = describe_sample(p, e, &stack, &s)) < 0 ||
 	    (r = profile_add_sample(p->profile, &s)) < 0)
 		return r;
 	if (worth->contention_ns && (r = add_contention(p, s, worth->contention_ns)) < 0)
@@ -594,12 +677,19 @@ static int take_up(struct pipeline *p, uint64_t now_ns, bool is_last)
 	return 0;
 }
 
+static int step_tasks(struct pipeline *p)
+{
+	return p->tasks ? task_stacks_step(p->tasks, monotonic_ns()) : 0;
+}
+
 int pipeline_step(struct pipeline *p)
 {
-	int r = discovery_step(p->discovery);
+	int r = discovery_step(p->discovery), swept;
 
-	if (r <= 0)
-		return r;
+	if (r < 0 || (swept = step_tasks(p)) < 0)
+		return r < 0 ? r : swept;
+	if (!r && !swept)
+		return 0;
 	count(p);
 	return take_up(p, monotonic_ns(), false);
 }
@@ -614,7 +704,11 @@ int pipeline_settle(struct pipeline *p, uint64_t now_ns, enum pipeline_wait wait
 		return r;
 	if (is_last || (wait == PIPELINE_ENDS_PART && p->waiting.len))
 		discovery_wait(p->discovery, LAST_WAIT_NS);
-	if ((r = discovery_step(p->discovery)) < 0 || (r = take_up(p, now_ns, is_last)) < 0)
+	if ((r = discovery_step(p->discovery)) < 0)
+		return r;
+	if (p->tasks && wait != PIPELINE_WAITS && (r = task_stacks_settle(p->tasks, now_ns)) < 0)
+		return r;
+	if ((r = take_up(p, now_ns, is_last)) < 0)
 		return r;
 	count(p);
 	if (p->waiting.len)
@@ -658,6 +752,8 @@ int pipeline_forget_ids(struct pipeline *p)
 	stacks_forget_ids(p->stacks);
 	memset(p->timed_kinds, 0, sizeof(p->timed_kinds));
 	keep_processes(p);
+	if (p->tasks)
+		task_stacks_forget_ids(p->tasks);
 	if (p->labels && label_sets_forget_ids(p->labels))
 		session_resend(p->session);
 	if ((r = add_event_kinds(p)) < 0 || (r = discovery_sweep(p->discovery)) < 0 ||
@@ -671,6 +767,13 @@ int pipeline_forget_ids(struct pipeline *p)
 void pipeline_set_start(struct pipeline *p, uint64_t start_ns)
 {
 	p->opts.start_ns = start_ns;
+	if (p->tasks)
+		task_stacks_set_start(p->tasks, start_ns);
+}
+
+const struct task_stacks_stats *pipeline_tasks(const struct pipeline *p)
+{
+	return p->tasks ? task_stacks_stats(p->tasks) : NULL;
 }
 
 struct times *pipeline_times(const struct pipeline *p)

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "collect/discover.h"
 #include "collect/session.h"
+#include "collect/task_stacks.h"
 #include "collect/times.h"
 #include "profile/profile.h"
 
@@ -23,6 +24,8 @@ struct pipeline_opts {
 	uint64_t interval_ns; /* of ticks */
 	unsigned int modes;   /* enum session_mode; MODE_OFF_CPU: all is in ns, collect/times.h */
 	bool has_opcodes, has_native;            /* see struct session_opts */
+	bool has_async, keeps_loop;              /* the same; the loop's frames are kept below */
+	bool has_filter;                         /* rows say who is recorded */
 	const struct context_label_list *labels; /* the same: NULL or borrowed */
 };
 
@@ -46,6 +49,9 @@ int pipeline_step(struct pipeline *p);
 
 /* Where threads' times are recorded: what is known of them, else NULL. */
 struct times *pipeline_times(const struct pipeline *p);
+
+/* What is known of tasks; NULL: they are not asked for. */
+const struct task_stacks_stats *pipeline_tasks(const struct pipeline *p);
 
 /* How long samples may wait on for what they lack. */
 enum pipeline_wait {

@@ -146,6 +146,7 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 	c->has_exit_hook = feature_exit_hook(probe) && !opts->no_exit_hook;
 	give_scratch(c, opts);
 	give_labels(skel, opts->labels);
+	c->has_async = opts->has_async;
 	c->span_ns = NS_PER_SECOND / opts->freq_hz;
 	skel->bss->spans_stride = 1;
 	if (opts->pid_namespace) {

@@ -141,6 +141,9 @@ static int begin_first(struct recorder *rec, uint64_t start_ns)
 					    .modes = rec->opts.session.modes,
 					    .has_opcodes = rec->opts.session.has_opcodes,
 					    .has_native = rec->opts.session.has_native,
+					    .has_async = rec->opts.session.has_async,
+					    .keeps_loop = rec->opts.keeps_loop,
+					    .has_filter = session_has_filter(rec->session),
 					    .labels = rec->opts.session.labels };
 
 	return pipeline_new(rec->session, rec->discovery, rec->profile, &opts, &rec->pipeline);
@@ -375,6 +378,11 @@ int recorder_read_cost(struct recorder *rec, uint64_t *ns)
 bool recorder_has_met_label(const struct recorder *rec, size_t number)
 {
 	return pipeline_has_met_label(rec->pipeline, number);
+}
+
+const struct task_stacks_stats *recorder_tasks(const struct recorder *rec)
+{
+	return pipeline_tasks(rec->pipeline);
 }
 
 const struct times_sum *recorder_times(const struct recorder *rec)

@@ -29,6 +29,7 @@ struct recorder;
 struct recorder_opts {
 	struct session_opts session; /* whom: its cgroup, else all if is_system_wide, else */
 	const struct pids *pids;     /* these; borrowed until recorder_aim(), as is the command */
+	bool keeps_loop; /* of tasks (session.has_async): the frames of their loop, below them */
 	const char *command; /* pids has one of our own that is about to execute it; NULL: none */
 };
 
@@ -106,6 +107,9 @@ int recorder_read_cost(struct recorder *rec, uint64_t *ns);
 
 /* What the threads did so far, in all parts; borrowed. NULL: not recorded. */
 const struct times_sum *recorder_times(const struct recorder *rec);
+
+/* What is known of tasks; borrowed. NULL: they are not asked for. */
+const struct task_stacks_stats *recorder_tasks(const struct recorder *rec);
 
 /* As pipeline_has_met_label(). */
 bool recorder_has_met_label(const struct recorder *rec, size_t number);

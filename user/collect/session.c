@@ -276,6 +276,19 @@ int session_add_process(struct session *s, uint32_t pid, const struct proc_row *
 	return row->layout < LAYOUTS_MAX ? session_open_spans(s, pid) : 0;
 }
 
+int session_set_asyncio(struct session *s, uint32_t pid, const struct asyncio_row *row)
+{
+	int fd = bpf_map__fd(s->skel->maps.asyncio_rows);
+	int r = row ? bpf_map_update_elem(fd, &pid, row, BPF_ANY) : bpf_map_delete_elem(fd, &pid);
+
+	return r < 0 ? -errno : 0;
+}
+
+bool session_has_filter(const struct session *s)
+{
+	return s->skel->rodata->session.has_filter;
+}
+
 int session_find_process(struct session *s, uint32_t pid, struct proc_row *row)
 {
 	int r = bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.procs), &pid, row);

@@ -40,6 +40,7 @@ struct session_opts {
 	bool has_opcodes;  /* samples carry the instruction of their leaf frame */
 	bool no_exit_hook; /* spans are sampled when they begin, as before 6.16 */
 	bool has_native;   /* stacks show where Python code called C, and C called it */
+	bool has_async;    /* samples tell which task of asyncio they are in */
 	bool no_gc;        /* they do not show where the collector runs */
 	bool no_task_work; /* missing pages are not read in by the thread itself, as before 6.18 */
 	/*
@@ -103,6 +104,13 @@ int session_find_process(struct session *s, uint32_t pid, struct proc_row *row);
 
 /* Forgets it: where there is a filter it is no target any more. */
 void session_remove_process(struct session *s, uint32_t pid);
+
+/* Where a process has its asyncio; NULL: it has none any more. 0, or a negative errno: the map is
+ * full. */
+int session_set_asyncio(struct session *s, uint32_t pid, const struct asyncio_row *row);
+
+/* Do rows say who is recorded (is_target)? */
+bool session_has_filter(const struct session *s);
 
 /* Appends the PIDs of all rows to out. 0, or a negative errno with a message. */
 int session_list_processes(struct session *s, struct pids *out);

@@ -357,14 +357,15 @@ static const char *root_marker(uint8_t status)
 }
 
 /* The stack without its leaf: nothing but a marker where not even that could be read. */
-static int push_callers(struct stacks *st, const struct sample_part *part, bool allow_unknown,
+static int push_callers(struct stacks *st, const struct stack_part *part, bool allow_unknown,
 			struct sample_stack *out)
 {
-	const struct frame_record *frames = part_frames(part);
+	const struct frame_record *frames = part->frames;
 	const char *marker = root_marker(part->status);
 	uint32_t callers = part->depth ? part->depth - 1 : 0;
-	uint64_t hash = hash_words(frames + 1, callers * sizeof(*frames) / sizeof(uint64_t),
-				   st->seed ^ part->status ^ (uint64_t)part->depth << 32);
+	uint64_t hash = hash_words(
+		frames + 1, callers * sizeof(*frames) / sizeof(uint64_t),
+		hash_combine(st->seed ^ part->below, part->status ^ (uint64_t)part->depth << 32));
 	struct stack_slot *slot = &st->stacks[hash & (STACK_SLOTS - 1)];
 	uint32_t frame;
 	int r;
@@ -373,8 +374,9 @@ static int push_callers(struct stacks *st, const struct sample_part *part, bool 
 		out->id = slot->stack;
 		return 0;
 	}
+	out->id = part->below;
 	if (marker && ((r = marker_frame(st, marker, &frame)) < 0 ||
-		       (r = stacktab_intern(st->profile->stacks, 0, frame, &out->id)) < 0))
+		       (r = stacktab_intern(st->profile->stacks, out->id, frame, &out->id)) < 0))
 		return r;
 	for (uint32_t i = callers; i > 0; i--)
 		if ((r = push_frame(st, &frames[i], allow_unknown, out)) < 0)
@@ -384,7 +386,7 @@ static int push_callers(struct stacks *st, const struct sample_part *part, bool 
 	return 0;
 }
 
-int stacks_intern(struct stacks *st, const struct sample_part *part, bool allow_unknown,
+int stacks_intern(struct stacks *st, const struct stack_part *part, bool allow_unknown,
 		  struct sample_stack *out)
 {
 	struct sample_stack stack = { 0 };
@@ -394,11 +396,19 @@ int stacks_intern(struct stacks *st, const struct sample_part *part, bool allow_
 	if ((r = push_callers(st, part, allow_unknown, &stack)) < 0)
 		return r;
 	callers = stack.id;
-	if (part->depth && (r = push_frame(st, part_frames(part), allow_unknown, &stack)) < 0)
+	if (part->depth && (r = push_frame(st, part->frames, allow_unknown, &stack)) < 0)
 		return r;
 	stack.has_leaf = stack.id != callers;
 	*out = stack;
 	return 0;
+}
+
+const char *stacks_name(struct stacks *st, const struct frame_record *record)
+{
+	const struct code *c =
+		record->flags & FRAME_UNREADABLE ? NULL : code_find(st->codes, record->code);
+
+	return c ? c->name : NULL;
 }
 
 void stacks_forget_ids(struct stacks *st)

@@ -45,10 +45,20 @@ void stacks_show_native(struct stacks *st);
 /* A marker on top of a stack of the profile. 0 and *stack, or -ENOMEM. */
 int stacks_push_marker(struct stacks *st, const char *name, uint32_t *stack);
 
-/* Of a part of Python frames. 0, -ENOMEM, or -EAGAIN: a code object is not known yet, and
- * allow_unknown is false. */
-int stacks_intern(struct stacks *st, const struct sample_part *part, bool allow_unknown,
+/* Python frames, leaf first, and what they stand on. */
+struct stack_part {
+	const struct frame_record *frames;
+	uint32_t depth;
+	uint8_t status; /* enum unwind_status */
+	uint32_t below; /* a stack of the profile; 0: nothing */
+};
+
+/* 0, -ENOMEM, or -EAGAIN: a code object is not known yet, and allow_unknown is false. */
+int stacks_intern(struct stacks *st, const struct stack_part *part, bool allow_unknown,
 		  struct sample_stack *out);
+
+/* What the function of a frame is called; NULL: not known. Borrowed, as of code_find(). */
+const char *stacks_name(struct stacks *st, const struct frame_record *record);
 
 /* The caches are of no use any more: after profile_reset(). */
 void stacks_forget_ids(struct stacks *st);

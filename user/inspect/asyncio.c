@@ -193,6 +193,8 @@ static int read_interpreter(struct task_reader *t, uint64_t interp)
 
 	if ((e = object_global(r, interp, "asyncio.tasks", "_current_tasks", &current)) < 0)
 		return e; /* asyncio is not in use here */
+	t->out->has_asyncio = true;
+	t->out->current_tasks = current;
 	if (task_reader_stops(
 		    e = read_weak_set(t, interp,
 				      r->off->minor < 12 ? "_all_tasks" : "_scheduled_tasks")) ||
@@ -202,6 +204,15 @@ static int read_interpreter(struct task_reader *t, uint64_t interp)
 	    task_reader_stops(e = task_reader_each_thread(t, interp, read_thread_state)))
 		return e;
 	return object_dict_each(r, current, add_running, t);
+}
+
+int asyncio_read_only(struct task_reader *t)
+{
+	int e = 0;
+
+	for (size_t i = 0; i < t->process->only_len && !e; i++)
+		e = task_reader_visit(t, t->process->only[i], read_task);
+	return e;
 }
 
 int asyncio_read(struct task_reader *t)

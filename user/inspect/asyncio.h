@@ -10,4 +10,7 @@
  */
 int asyncio_read(struct task_reader *t);
 
+/* The same of those that the process's `only` names, be they still there or not. */
+int asyncio_read_only(struct task_reader *t);
+
 #endif

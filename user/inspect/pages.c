@@ -43,6 +43,16 @@ static void pages_forget(struct pages *p)
 	p->len = 0;
 }
 
+void pages_reuse(struct pages *p, int (*read)(void *arg, uint64_t addr, void *buf, size_t len),
+		 void *arg)
+{
+	if (p->chunks.len * CHUNK_BYTES > PAGES_KEPT_BYTES)
+		pages_release(p);
+	pages_forget(p);
+	p->read = read;
+	p->arg = arg;
+}
+
 /* Room for one more block. */
 static int make_room(struct pages *p)
 {

@@ -34,6 +34,14 @@ void pages_init(struct pages *p, int (*read)(void *arg, uint64_t addr, void *buf
 		void *arg);
 void pages_release(struct pages *p);
 
+/*
+ * For another reading: all is read anew, into the memory that is there, unless that is more than
+ * PAGES_KEPT_BYTES. To clear that again costs more than most readings.
+ */
+void pages_reuse(struct pages *p, int (*read)(void *arg, uint64_t addr, void *buf, size_t len),
+		 void *arg);
+#define PAGES_KEPT_BYTES (16u << 20)
+
 /* As read(), of any length; for struct object_reader, whose arg is the struct pages. */
 int pages_read(void *pages, uint64_t addr, void *buf, size_t len);
 

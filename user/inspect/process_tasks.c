@@ -109,15 +109,24 @@ static size_t judge(const struct reading *r, struct inspect_tasks *tasks)
 	return moved;
 }
 
-static int read_once(struct reading *r, const uint64_t *debug, struct inspect_tasks *out)
+static struct tasks_process process_of(struct reading *r, const uint64_t *debug,
+				       struct pages *pages)
 {
-	const struct tasks_process process = { .read = read_memory,
-					       .arg = r,
-					       .off = r->p->memory.off,
-					       .runtime = r->p->memory.runtime,
-					       .reads_max = TASK_READS_MAX,
-					       .asyncio_debug = debug,
-					       .walk = walk_thread };
+	return (struct tasks_process){ .read = read_memory,
+				       .arg = r,
+				       .off = r->p->memory.off,
+				       .runtime = r->p->memory.runtime,
+				       .reads_max = TASK_READS_MAX,
+				       .asyncio_debug = debug,
+				       .pages = pages,
+				       .no_words = pages,
+				       .walk = walk_thread };
+}
+
+static int read_once(struct reading *r, const uint64_t *debug, struct pages *pages,
+		     struct inspect_tasks *out)
+{
+	const struct tasks_process process = process_of(r, debug, pages);
 	int e;
 
 	for (size_t i = 0; i < r->count; i++)
@@ -139,27 +148,138 @@ static int read_all(struct reading *r, struct inspect_tasks *out)
 		if (pauses_us[i])
 			nanosleep(&pause, NULL);
 		inspect_tasks_release(out);
-		e = read_once(r, debug, out);
+		e = read_once(r, debug, NULL, out);
 	}
 	return e < 0 ? e : 0;
+}
+
+static int watch_threads(struct reading *r)
+{
+	r->watches = calloc(r->p->thread_count + 1, sizeof(*r->watches));
+	if (!r->watches)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->p->thread_count; i++) {
+		const struct inspect_thread *thread = &r->p->threads[i];
+
+		if (!thread->tstate)
+			continue; /* it runs no Python, hence no loop */
+		r->watches[r->count++].thread = thread;
+	}
+	return 0;
 }
 
 int process_tasks_read(struct inspector *in, struct inspect_process *p, struct inspect_tasks *out)
 {
 	struct reading r = { .in = in, .p = p };
-	int e;
+	int e = watch_threads(&r);
 
-	r.watches = calloc(p->thread_count + 1, sizeof(*r.watches));
-	if (!r.watches)
-		return -ENOMEM;
-	for (size_t i = 0; i < p->thread_count; i++) {
-		const struct inspect_thread *thread = &p->threads[i];
-
-		if (!thread->tstate)
-			continue; /* it runs no Python, hence no loop */
-		r.watches[r.count++].thread = thread;
-	}
-	e = read_all(&r, out);
+	if (!e)
+		e = read_all(&r, out);
 	free(r.watches);
 	return e;
+}
+
+/* --- again and again -------------------------------------------------------------------------- */
+
+static bool is_same(const struct inspect_tasks *x, const struct inspect_task *a,
+		    const struct inspect_tasks *y, const struct inspect_task *b)
+{
+	if (a->state != b->state || a->frames_len != b->frames_len)
+		return false;
+	for (uint32_t i = 0; i < a->frames_len; i++) {
+		const struct task_frame *f = &x->frames.items[a->frames + i];
+		const struct task_frame *g = &y->frames.items[b->frames + i];
+
+		if (f->frame != g->frame || f->line != g->line)
+			return false;
+	}
+	return true;
+}
+
+/* Tasks that are unsure: what another reading tells alike was not torn. */
+static int confirm(const struct inspect_tasks *other, struct inspect_tasks *out)
+{
+	struct address_map places = { 0 };
+	int e = 0;
+
+	for (uint32_t i = 0; i < other->tasks.len && !e; i++)
+		e = address_map_put(&places, other->tasks.items[i].id, i);
+	for (size_t i = 0; i < out->tasks.len && !e; i++) {
+		struct inspect_task *task = &out->tasks.items[i];
+		uint32_t place =
+			task->is_unsure ? address_map_get(&places, task->id) : ADDRESS_NONE;
+
+		if (place != ADDRESS_NONE)
+			task->is_unsure = !is_same(other, &other->tasks.items[place], out, task);
+	}
+	address_map_release(&places);
+	return e;
+}
+
+/* Those that have changed meanwhile are read once more: they are few, and soon read. */
+static int confirm_rest(struct reading *r, const uint64_t *debug, struct pages *pages,
+			struct inspect_tasks *out)
+{
+	_cleanup_(freep) uint64_t *ids = calloc(out->tasks.len + 1, sizeof(*ids));
+	struct tasks_process process = process_of(r, debug, pages);
+	struct inspect_tasks again = { 0 };
+	int e;
+
+	if (!ids)
+		return -ENOMEM;
+	for (size_t i = 0; i < out->tasks.len; i++)
+		if (out->tasks.items[i].is_unsure)
+			ids[process.only_len++] = out->tasks.items[i].id;
+	process.only = ids;
+	process.walk = NULL;
+	e = process.only_len ? tasks_collect(&process, &again) : 0;
+	if (e >= 0)
+		e = confirm(&again, out);
+	inspect_tasks_release(&again);
+	return e;
+}
+
+static int sweep_again(struct reading *r, const uint64_t *debug, struct pages *pages,
+		       struct inspect_tasks *out)
+{
+	struct inspect_tasks first = *out;
+	int e;
+
+	*out = (struct inspect_tasks){ 0 };
+	e = read_once(r, debug, pages, out);
+	if (e > 0) {
+		for (size_t i = 0; i < out->tasks.len; i++) {
+			struct inspect_task *task = &out->tasks.items[i];
+
+			task->is_unsure = !out->loops.items[task->loop].is_consistent;
+		}
+		e = confirm(&first, out);
+		if (e >= 0)
+			e = confirm_rest(r, debug, pages, out);
+	}
+	inspect_tasks_release(&first);
+	return e;
+}
+
+int process_tasks_sweep(struct inspector *in, struct inspect_process *p,
+			const uint64_t *asyncio_debug, struct pages *pages,
+			struct inspect_tasks *out)
+{
+	struct reading r = { .in = in, .p = p };
+	int e = watch_threads(&r);
+
+	if (!e)
+		e = read_once(&r, asyncio_debug, pages, out);
+	if (e > 0)
+		e = sweep_again(&r, asyncio_debug, pages, out);
+	free(r.watches);
+	return e;
+}
+
+int process_tasks_probe(struct inspect_process *p, struct pages *pages)
+{
+	struct reading r = { .p = p };
+	const struct tasks_process process = process_of(&r, NULL, pages);
+
+	return tasks_probe(&process);
 }

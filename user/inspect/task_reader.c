@@ -22,7 +22,8 @@ int task_reader_push(struct task_reader *t, uint64_t frame, uint64_t address, ui
 					      .file = code->file,
 					      .own_name = code->own_name,
 					      .frame = frame,
-					      .line = code_object_line(code, instr) }));
+					      .line = code_object_line(code, instr),
+					      .first_line = code->first_line }));
 }
 
 static int push_frame(void *arg, const struct coroutine *c)

@@ -270,7 +270,7 @@ static int finish(struct task_reader *t)
 	if ((e = link_tasks(t)) < 0 || (e = find_cycles(t->out)) < 0 ||
 	    (e = read_loop_types(t)) < 0 || (e = find_running(t)) < 0)
 		return e;
-	return describe_waits(t);
+	return t->process->no_words ? 0 : describe_waits(t);
 }
 
 static void task_reader_release(struct task_reader *t)
@@ -282,26 +282,62 @@ static void task_reader_release(struct task_reader *t)
 	vec_release(&t->awaited);
 }
 
+static int task_reader_begin(struct task_reader *t, struct pages *pages)
+{
+	const struct tasks_process *p = t->process;
+	int e;
+
+	t->awaits.codes = &t->out->codes;
+	if ((e = task_layout_find(p->off, &t->awaits.layout)) < 0)
+		return e;
+	if (p->asyncio_debug)
+		task_layout_apply_debug(&t->awaits.layout, p->asyncio_debug);
+	t->awaits.kinds.task_bytes = t->awaits.layout.task_bytes;
+	pages_reuse(pages, p->read, p->arg);
+	if (p->is_uncached)
+		return object_reader_init(&t->awaits.objects, p->off, p->reads_max, p->read,
+					  p->arg);
+	return object_reader_init(&t->awaits.objects, p->off, p->reads_max, pages_read, pages);
+}
+
+/* Has it imported what has tasks? */
+static int probe_interpreter(struct task_reader *t, uint64_t interp)
+{
+	struct object_reader *r = &t->awaits.objects;
+	uint64_t found;
+	int e = object_global(r, interp, "asyncio.tasks", "_current_tasks", &found);
+
+	t->out->has_asyncio |= !e;
+	if (task_reader_stops(e))
+		return e;
+	e = object_global(r, interp, "trio._core._run", "unrolled_run", &found);
+	t->out->has_trio |= !e;
+	return e;
+}
+
+int tasks_probe(const struct tasks_process *p)
+{
+	struct inspect_tasks out = { 0 };
+	struct task_reader t = { .out = &out, .process = p };
+	struct pages own = { 0 };
+	int e = task_reader_begin(&t, p->pages ? p->pages : &own);
+
+	if (!e)
+		e = task_reader_each_interpreter(&t, probe_interpreter);
+	task_reader_release(&t);
+	pages_release(&own);
+	return e < 0 ? e : out.has_asyncio || out.has_trio;
+}
+
 int tasks_collect(const struct tasks_process *p, struct inspect_tasks *out)
 {
 	struct task_reader t = { .out = out, .process = p };
-	struct pages pages;
-	int e;
+	struct pages own = { 0 };
+	int e = task_reader_begin(&t, p->pages ? p->pages : &own);
 
-	t.awaits.codes = &out->codes;
-	if ((e = task_layout_find(p->off, &t.awaits.layout)) < 0)
-		return e;
-	if (p->asyncio_debug)
-		task_layout_apply_debug(&t.awaits.layout, p->asyncio_debug);
-	pages_init(&pages, p->read, p->arg);
-	e = p->is_uncached
-		    ? object_reader_init(&t.awaits.objects, p->off, p->reads_max, p->read, p->arg)
-		    : object_reader_init(&t.awaits.objects, p->off, p->reads_max, pages_read,
-					 &pages);
-	t.awaits.kinds.task_bytes = t.awaits.layout.task_bytes;
 	if (!e)
-		e = asyncio_read(&t);
-	if (!e)
+		e = p->only ? asyncio_read_only(&t) : asyncio_read(&t);
+	if (!e && !p->only)
 		e = trio_read(&t);
 	if (e == -E2BIG) {
 		out->is_cut = true;
@@ -315,6 +351,6 @@ int tasks_collect(const struct tasks_process *p, struct inspect_tasks *out)
 		e = 0;
 	}
 	task_reader_release(&t);
-	pages_release(&pages);
+	pages_release(&own);
 	return e;
 }

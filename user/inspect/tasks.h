@@ -32,6 +32,7 @@ struct task_frame {
 	const char *own_name;    /* without what it is defined in */
 	uint64_t frame;          /* its address; 0: of a traceback */
 	int line;                /* >= 1 */
+	int first_line;          /* of its code; 0: of a traceback */
 };
 
 struct inspect_task {
@@ -41,6 +42,7 @@ struct inspect_task {
 	const char *waits_for; /* for people; NULL: for nothing */
 	uint32_t loop;
 	enum task_state state;
+	bool is_unsure; /* of process_tasks_sweep(): it changed while it was read */
 	/* In the frames: of its coroutines, root first; where it was made, if the loop noted that
 	 */
 	uint32_t frames, frames_len;
@@ -67,21 +69,29 @@ struct inspect_tasks {
 	VEC(struct task_frame) frames;
 	VEC(uint32_t) links; /* places of tasks */
 	VEC(struct task_cycle) cycles;
-	struct code_objects codes; /* that have the texts */
-	uint32_t unreadable;       /* tasks that are left out */
-	bool is_cut;               /* there are more than may be read */
+	struct code_objects codes;  /* that have the texts */
+	bool has_asyncio, has_trio; /* some interpreter has imported it; trio: of tasks_probe() */
+	uint64_t current_tasks;     /* its dict of the tasks that run; of several, one */
+	uint32_t unreadable;        /* tasks that are left out */
+	bool is_cut;                /* there are more than may be read */
 };
 
 void inspect_tasks_release(struct inspect_tasks *t);
+
+struct pages;
 
 /* A process. read: len bytes at addr, up to PAGES_BLOCK_BYTES; 0 or a negative errno. */
 struct tasks_process {
 	int (*read)(void *arg, uint64_t addr, void *buf, size_t len);
 	void *arg;
 	const struct py_offsets *off;
-	uint64_t runtime;   /* of its _PyRuntime */
-	uint32_t reads_max; /* of objects: TASK_READS_MAX */
-	bool is_uncached;   /* for tests: read() is asked for just what is needed, each time */
+	uint64_t runtime;     /* of its _PyRuntime */
+	uint32_t reads_max;   /* of objects: TASK_READS_MAX */
+	struct pages *pages;  /* for who reads again and again: their memory is used; NULL */
+	const uint64_t *only; /* of asyncio, these tasks alone; NULL: all that there are */
+	size_t only_len;
+	bool no_words;    /* waits_for is not asked for */
+	bool is_uncached; /* for tests: read() is asked for just what is needed, each time */
 	const uint64_t *asyncio_debug; /* ASYNCIO_DEBUG_WORDS words of .AsyncioDebug, or NULL */
 	/*
 	 * The Python frames of the thread with this pthread_self(), leaf first, borrowed until the
@@ -97,5 +107,8 @@ struct tasks_process {
  * are not known, -ENOMEM, or what read() said of the process itself.
  */
 int tasks_collect(const struct tasks_process *p, struct inspect_tasks *out);
+
+/* 1: it may have tasks, 0: it has imported nothing that has, or an error as of tasks_collect(). */
+int tasks_probe(const struct tasks_process *p);
 
 #endif

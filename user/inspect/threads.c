@@ -396,6 +396,23 @@ static int assign_tstates(struct reading *r)
 	return e == -ENOMEM ? e : 0; /* what cannot be read has no threads */
 }
 
+static int list_all(struct reading *r)
+{
+	_cleanup_(pids_releasep) struct pids tids = VEC_INIT;
+	pid_t nspid = r->p->door;
+	int e = proc_threads(r->p->pid, &tids);
+
+	if (e < 0)
+		return err_wrap(e, "pid %d", r->p->pid);
+	if (proc_nspid(r->p->door, &nspid) < 0)
+		err_clear(); /* it has none, on a kernel without namespaces */
+	r->has_own_pids = nspid != r->p->door;
+	if (tids.len > THREADS_MAX)
+		tids.len = THREADS_MAX;
+	e = begin(r, &tids);
+	return e < 0 ? e : assign_tstates(r);
+}
+
 int inspect_threads_read(struct inspector *in, struct inspect_process *p)
 {
 	struct reading r = { .in = in,
@@ -404,20 +421,24 @@ int inspect_threads_read(struct inspector *in, struct inspect_process *p)
 			     .threading = { .read = window_read,
 					    .runtime = p->memory.runtime,
 					    .off = p->memory.off } };
-	_cleanup_(pids_releasep) struct pids tids = VEC_INIT;
-	pid_t nspid = p->door;
-	int e = proc_threads(p->pid, &tids);
+	int e;
 
 	r.threading.arg = &r.names;
-	if (e < 0)
-		return err_wrap(e, "pid %d", p->pid);
-	if (proc_nspid(p->door, &nspid) < 0)
-		err_clear(); /* it has none, on a kernel without namespaces */
-	r.has_own_pids = nspid != p->door;
-	if (tids.len > THREADS_MAX)
-		tids.len = THREADS_MAX;
-	if ((e = begin(&r, &tids)) >= 0 && (e = assign_tstates(&r)) >= 0)
+	if ((e = list_all(&r)) >= 0)
 		e = read_all(&r);
+	free(r.subjects);
+	return e;
+}
+
+int inspect_threads_list(struct inspect_process *p)
+{
+	struct reading r = { .p = p };
+	int e;
+
+	inspect_threads_free(p->threads, p->thread_count);
+	p->threads = NULL;
+	p->thread_count = 0;
+	e = list_all(&r);
 	free(r.subjects);
 	return e;
 }

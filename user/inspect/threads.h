@@ -57,6 +57,10 @@ struct inspect_process;
 
 /* Fills in p->threads. 0, or a negative errno with a message: -ESRCH it has ended. */
 int inspect_threads_read(struct inspector *in, struct inspect_process *p);
+
+/* The same but for what they do: who they are, and their thread states. */
+int inspect_threads_list(struct inspect_process *p);
+
 void inspect_threads_free(struct inspect_thread *threads, size_t count);
 
 #endif

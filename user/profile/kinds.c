@@ -80,7 +80,8 @@ static uint8_t role_of(const struct kinds *k, const char *name)
 		uint8_t role;
 	} roles[] = { { KINDS_CPU, KIND_IS_CPU },
 		      { KINDS_OFF_CPU, KIND_IS_OFF_CPU },
-		      { KINDS_GIL, KIND_IS_GIL } };
+		      { KINDS_GIL, KIND_IS_GIL },
+		      { PROFILE_TASK, KIND_IS_TASK } };
 	uint8_t role = is_named(k, name) ? KIND_IS_WANTED : 0;
 
 	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++)
@@ -204,6 +205,7 @@ const char *kinds_noun(const struct recording *r)
 		      { KINDS_WALL, "wall time" },
 		      { KINDS_OFF_CPU, "waiting" },
 		      { KINDS_GIL, "keeping others waiting" },
+		      { PROFILE_TASK, "task time" },
 		      { "memory", "memory" } };
 	static const char *const of_units[] = {
 		[UNIT_NS] = "time", [UNIT_BYTES] = "memory", [UNIT_COUNT] = "events"

@@ -26,6 +26,7 @@ enum kind_role {
 	KIND_IS_CPU = 1 << 1, /* time on a CPU: of ticks or of ns */
 	KIND_IS_OFF_CPU = 1 << 2,
 	KIND_IS_GIL = 1 << 3,
+	KIND_IS_TASK = 1 << 4, /* time of tasks that wait, beside that of threads */
 };
 
 /* Starts as zeros, ends in kinds_release(). Of one profile. */

@@ -36,6 +36,9 @@
 /* Label of spans of waiting: what for. */
 #define PROFILE_WAIT "wait"
 
+/* Label of samples in a task of an event loop, and kind of those of tasks that wait. */
+#define PROFILE_TASK "task"
+
 /* Labels that say which trace a sample is of: lower-case hexadecimal, of 16 and of 8 bytes. */
 #define PROFILE_TRACE_ID "trace_id"
 #define PROFILE_SPAN_ID "span_id"

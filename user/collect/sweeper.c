@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "collect/sweeper.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "base/vec.h"
+#include "inspect/asyncio_debug.h"
+#include "inspect/pages.h"
+#include "inspect/process_tasks.h"
+#include "inspect/thread_files.h"
+
+#define REST 115 /* times what a sweep took: less than 1 % of a CPU */
+#define PROBE_NS \
+	20000000ULL /* as long as there is no asyncio: so soon again, then half as long more */
+#define PROBE_NS_MAX NS_PER_SECOND
+#define LIST_NS NS_PER_SECOND /* threads are listed again where there should be a loop */
+#define MISSED_MAX 20
+#define END_NS (2 * NS_PER_SECOND) /* how long a look is waited for at the end */
+#define KEPT_MAX 64                /* that nobody takes: then the oldest go */
+
+/* A process. What is not the thread's alone is guarded by the lock. */
+struct swept {
+	struct target_id id;
+	bool is_busy, is_removed;
+	uint64_t next_ns;
+	/* the thread's */
+	uint64_t probe_ns;
+	struct inspect_process *process; /* NULL: not opened yet */
+	bool has_tasks;                  /* or may have */
+	bool has_trio;                   /* some loop of the last sweep was trio's */
+	unsigned int missed;
+	bool has_debug, has_sought_debug;
+	uint64_t listed_ns; /* its threads */
+	uint64_t debug[ASYNCIO_DEBUG_WORDS];
+};
+
+struct sweeper {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool has_ended, should_end;
+	VEC(struct swept *) targets;
+	uint64_t free_ns; /* until then it rests */
+	uint64_t random;  /* not 0 */
+	struct sweep *first, **last;
+	size_t kept;
+	struct inspector *inspector; /* the thread's, */
+	struct pages pages;          /* as are these */
+};
+
+void sweep_free(struct sweep *sw)
+{
+	if (!sw)
+		return;
+	inspect_tasks_release(&sw->tasks);
+	free(sw->comms);
+	free(sw);
+}
+
+static void swept_free(struct swept *t)
+{
+	inspect_process_free(t->process);
+	free(t);
+}
+
+/* --- one look --------------------------------------------------------------------------------- */
+
+static const uint64_t *debug_of(const struct swept *t)
+{
+	return t->has_debug ? t->debug : NULL;
+}
+
+static int open_process(struct sweeper *s, struct swept *t)
+{
+	return t->process ? 0 : inspect_process_open(s->inspector, (pid_t)t->id.pid, &t->process);
+}
+
+static int list_threads(struct swept *t)
+{
+	t->listed_ns = monotonic_ns();
+	return inspect_threads_list(t->process);
+}
+
+/* 1: it may have tasks, and its threads are known. */
+static int probe(struct sweeper *s, struct swept *t)
+{
+	int r;
+
+	if (t->has_tasks)
+		return 1;
+	if ((r = process_tasks_probe(t->process, &s->pages)) <= 0 || (r = list_threads(t)) < 0)
+		return r;
+	t->has_tasks = true;
+	return 1;
+}
+
+/* A loop's, or that of a loop which only its thread's stack would tell: trio's. */
+static bool has_unknown_thread(const struct swept *t, const struct inspect_tasks *tasks)
+{
+	if (!tasks->loops.len && monotonic_ns() - t->listed_ns > LIST_NS)
+		return true;
+	for (size_t i = 0; i < tasks->loops.len; i++)
+		if (tasks->loops.items[i].ident && !tasks->loops.items[i].tid)
+			return true;
+	return false;
+}
+
+/*
+ * trio's loop is found on its thread's stack, which is read only while that rests: where it does
+ * not nobody knows of its tasks, rather than that there are none. Not for ever, as it may have
+ * ended.
+ */
+static bool is_missed(struct swept *t, const struct inspect_tasks *tasks)
+{
+	if (t->has_trio && !tasks->loops.len && t->missed++ < MISSED_MAX)
+		return true;
+	t->missed = 0;
+	t->has_trio = false;
+	for (size_t i = 0; i < tasks->loops.len; i++)
+		t->has_trio |= !strcmp(tasks->loops.items[i].type, "trio.run");
+	return false;
+}
+
+static int read_tasks(struct sweeper *s, struct swept *t, struct sweep *sw)
+{
+	inspect_tasks_release(&sw->tasks);
+	return process_tasks_sweep(s->inspector, t->process, debug_of(t), &s->pages, &sw->tasks);
+}
+
+/* Where the kernel finds the task that runs. */
+static int fill_row(const struct swept *t, struct sweep *sw)
+{
+	struct task_layout l;
+	int r = task_layout_find(&t->process->runtime.offsets, &l);
+
+	if (r < 0)
+		return r;
+	if (t->has_debug)
+		task_layout_apply_debug(&l, t->debug);
+	sw->row = (struct asyncio_row){ .process = t->id.process,
+					.tstate_task = l.running_task,
+					.task_coro = l.coro,
+					.task_name = l.name,
+					.coro_frame = l.frame,
+					.is_frame_inside = l.await >= AWAIT_OPARG };
+	if (!l.running_task)
+		sw->row.current_tasks = sw->tasks.current_tasks;
+	return 0;
+}
+
+static int name_threads(const struct swept *t, struct sweep *sw)
+{
+	sw->comms = calloc(sw->tasks.loops.len + 1, sizeof(*sw->comms));
+	if (!sw->comms)
+		return -ENOMEM;
+	for (size_t i = 0; i < sw->tasks.loops.len; i++) {
+		_cleanup_(closep) int folder = -1, fd = -1;
+		pid_t tid = sw->tasks.loops.items[i].tid;
+		struct thread_status status;
+
+		folder = tid ? thread_folder_open(t->process->door, tid) : -1;
+		fd = folder < 0 ? -1 : thread_status_open(folder);
+		if (fd >= 0 && thread_status_read(fd, &status) >= 0)
+			memcpy(sw->comms[i], status.comm, COMM_BYTES);
+	}
+	return 0;
+}
+
+/* From 3.14 on asyncio tells where its structs have what is wanted, once it is imported. */
+static int read_again_by_debug(struct sweeper *s, struct swept *t, struct sweep *sw)
+{
+	if (t->has_sought_debug || !sw->tasks.has_asyncio)
+		return 0;
+	t->has_sought_debug = true;
+	t->has_debug = asyncio_debug_find(t->process, t->debug) >= 0;
+	return t->has_debug ? read_tasks(s, t, sw) : 0;
+}
+
+static int look(struct sweeper *s, struct swept *t, struct sweep *sw)
+{
+	int r;
+
+	if ((r = probe(s, t)) <= 0)
+		return r;
+	if ((r = read_tasks(s, t, sw)) < 0 || (r = read_again_by_debug(s, t, sw)) < 0)
+		return r;
+	if (has_unknown_thread(t, &sw->tasks) &&
+	    ((r = list_threads(t)) < 0 || (r = read_tasks(s, t, sw)) < 0))
+		return r;
+	if (is_missed(t, &sw->tasks))
+		return -EAGAIN;
+	if (sw->tasks.has_asyncio && (r = fill_row(t, sw)) < 0)
+		return r;
+	return name_threads(t, sw);
+}
+
+static uint64_t own_cpu_ns(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* Its CPU time is without what is done once. */
+static void sweep(struct sweeper *s, struct swept *t, struct sweep *sw)
+{
+	uint64_t cpu_ns;
+
+	sw->target = t->id;
+	sw->r = open_process(s, t);
+	cpu_ns = own_cpu_ns();
+	sw->begin_ns = monotonic_ns();
+	if (sw->r >= 0)
+		sw->r = look(s, t, sw);
+	sw->end_ns = monotonic_ns();
+	if (sw->r < 0)
+		snprintf(sw->text, sizeof(sw->text), "%s", err_message(sw->r));
+	err_clear();
+	sw->cpu_ns = own_cpu_ns() - cpu_ns;
+}
+
+/* --- the thread ------------------------------------------------------------------------------- */
+
+/* From half to one and a half of it, evenly. */
+static uint64_t draw(struct sweeper *s, uint64_t ns)
+{
+	s->random ^= s->random << 13;
+	s->random ^= s->random >> 7;
+	s->random ^= s->random << 17;
+	return ns / 2 + (ns ? s->random % ns : 0);
+}
+
+static void rest(struct sweeper *s, uint64_t cpu_ns)
+{
+	uint64_t now = monotonic_ns(), from = s->free_ns > now ? s->free_ns : now;
+
+	s->free_ns = from + draw(s, REST * cpu_ns);
+}
+
+static struct swept *next_target(const struct sweeper *s)
+{
+	struct swept *next = NULL;
+
+	for (size_t i = 0; i < s->targets.len; i++)
+		if (!next || s->targets.items[i]->next_ns < next->next_ns)
+			next = s->targets.items[i];
+	return next;
+}
+
+static void wait_until(struct sweeper *s, uint64_t at_ns)
+{
+	struct timespec at = timespec_of(at_ns);
+
+	if (at_ns == UINT64_MAX)
+		pthread_cond_wait(&s->changed, &s->lock);
+	else
+		pthread_cond_timedwait(&s->changed, &s->lock, &at);
+}
+
+static void keep(struct sweeper *s, struct sweep *sw)
+{
+	if (s->kept == KEPT_MAX) {
+		struct sweep *oldest = s->first;
+
+		s->first = oldest->next;
+		sweep_free(oldest);
+		s->kept--;
+	}
+	*s->last = sw;
+	s->last = &sw->next;
+	s->kept++;
+}
+
+static void schedule(struct sweeper *s, struct swept *t, const struct sweep *sw)
+{
+	uint64_t now = monotonic_ns();
+
+	if (sw->r == -ENOTSUP) {
+		t->next_ns = UINT64_MAX;
+	} else if (sw->r >= 0 && t->has_tasks) {
+		t->probe_ns = 0;
+		t->next_ns = now + draw(s, SWEEP_NS);
+	} else {
+		t->probe_ns = !t->probe_ns                 ? PROBE_NS
+			      : t->probe_ns < PROBE_NS_MAX ? t->probe_ns * 3 / 2
+							   : PROBE_NS_MAX;
+		t->next_ns = now + t->probe_ns;
+	}
+}
+
+/* Unlocked while it looks. */
+static void visit(struct sweeper *s, struct swept *t)
+{
+	struct sweep *sw = calloc(1, sizeof(*sw));
+
+	if (!sw) {
+		t->next_ns = monotonic_ns() + PROBE_NS_MAX;
+		return;
+	}
+	t->is_busy = true;
+	pthread_mutex_unlock(&s->lock);
+	sweep(s, t, sw);
+	pthread_mutex_lock(&s->lock);
+	t->is_busy = false;
+	rest(s, sw->cpu_ns);
+	schedule(s, t, sw);
+	if (t->is_removed) {
+		swept_free(t);
+		sweep_free(sw);
+	} else {
+		keep(s, sw);
+	}
+}
+
+static void *sweeper_run(void *arg)
+{
+	struct sweeper *s = arg;
+
+	pthread_mutex_lock(&s->lock);
+	while (!s->should_end) {
+		struct swept *t = next_target(s);
+		uint64_t at_ns = t ? t->next_ns : UINT64_MAX;
+
+		if (at_ns < s->free_ns)
+			at_ns = s->free_ns;
+		if (at_ns > monotonic_ns())
+			wait_until(s, at_ns);
+		else
+			visit(s, t);
+	}
+	s->has_ended = true;
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+/* --- its owner's side ------------------------------------------------------------------------- */
+
+int sweeper_new(struct sweeper **out)
+{
+	struct sweeper *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	r = inspector_new(&s->inspector);
+	if (r < 0) {
+		free(s);
+		return r;
+	}
+	pthread_mutex_init(&s->lock, NULL);
+	cond_init_monotonic(&s->changed);
+	s->last = &s->first;
+	s->random = monotonic_ns() | 1;
+	r = thread_start(sweeper_run, s, &s->thread);
+	if (r < 0) {
+		inspector_free(s->inspector);
+		free(s);
+		return r;
+	}
+	*out = s;
+	return 0;
+}
+
+static bool await_end(struct sweeper *s)
+{
+	struct timespec until = timespec_of(monotonic_ns() + END_NS);
+	int r = 0;
+
+	pthread_mutex_lock(&s->lock);
+	s->should_end = true;
+	pthread_cond_broadcast(&s->changed);
+	while (!s->has_ended && r != ETIMEDOUT)
+		r = pthread_cond_timedwait(&s->changed, &s->lock, &until);
+	r = s->has_ended;
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+void sweeper_free(struct sweeper *s)
+{
+	struct sweep *sw;
+
+	if (!s)
+		return;
+	if (!await_end(s)) {
+		pthread_detach(s->thread); /* it hangs, and keeps what it has */
+		return;
+	}
+	pthread_join(s->thread, NULL);
+	while ((sw = sweeper_take(s)))
+		sweep_free(sw);
+	for (size_t i = 0; i < s->targets.len; i++)
+		swept_free(s->targets.items[i]);
+	vec_release(&s->targets);
+	inspector_free(s->inspector);
+	pages_release(&s->pages);
+	pthread_cond_destroy(&s->changed);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+static bool is_among(const struct target_id *id, const struct target_id *ids, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (ids[i].pid == id->pid && ids[i].process == id->process)
+			return true;
+	return false;
+}
+
+static void remove_others(struct sweeper *s, const struct target_id *targets, size_t count)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->targets.len; i++) {
+		struct swept *t = s->targets.items[i];
+
+		if (is_among(&t->id, targets, count))
+			s->targets.items[kept++] = t;
+		else if (t->is_busy)
+			t->is_removed = true;
+		else
+			swept_free(t);
+	}
+	s->targets.len = kept;
+}
+
+static bool has_target(const struct sweeper *s, const struct target_id *id)
+{
+	for (size_t i = 0; i < s->targets.len; i++)
+		if (s->targets.items[i]->id.pid == id->pid &&
+		    s->targets.items[i]->id.process == id->process)
+			return true;
+	return false;
+}
+
+static int add_target(struct sweeper *s, const struct target_id *id)
+{
+	struct swept *t;
+	int r;
+
+	if (has_target(s, id))
+		return 0;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	t->id = *id;
+	r = vec_push(&s->targets, t);
+	if (r < 0)
+		free(t);
+	return r;
+}
+
+int sweeper_set_targets(struct sweeper *s, const struct target_id *targets, size_t count)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&s->lock);
+	remove_others(s, targets, count);
+	for (size_t i = 0; i < count && !r; i++)
+		r = add_target(s, &targets[i]);
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+struct sweep *sweeper_take(struct sweeper *s)
+{
+	struct sweep *sw;
+
+	pthread_mutex_lock(&s->lock);
+	sw = s->first;
+	if (sw) {
+		s->first = sw->next;
+		s->kept--;
+		if (!s->first)
+			s->last = &s->first;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return sw;
+}
+
+void sweeper_charge(struct sweeper *s, uint64_t ns)
+{
+	pthread_mutex_lock(&s->lock);
+	rest(s, ns);
+	pthread_mutex_unlock(&s->lock);
+}
