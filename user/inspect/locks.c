@@ -126,12 +126,12 @@ static pid_t thread_of_pointer(const struct inspect_process *p, uint64_t pointer
 	return 0;
 }
 
-static pid_t thread_of_tstate(const struct inspect_process *p, uint64_t tstate)
+static struct inspect_thread *thread_of_tstate(const struct inspect_process *p, uint64_t tstate)
 {
 	for (size_t i = 0; i < p->thread_count && tstate; i++)
 		if (p->threads[i].tstate == tstate)
-			return p->threads[i].tid;
-	return 0;
+			return &p->threads[i];
+	return NULL;
 }
 
 static bool is_method_descriptor(const struct locks *l, uint64_t object)
@@ -242,25 +242,70 @@ static void find_owners(struct locks *l)
 	forget_lonely(p);
 }
 
-/* Who waits for the GIL: last_holder has it while `locked`, the int behind it, is 1. */
-static void find_gil(struct locks *l)
+/* --- The GIL ---------------------------------------------------------------------------------- */
+
+/*
+ * The thread that has that GIL at this moment: last_holder, while `locked`, the int behind it, is
+ * 1; 3.6 and 3.7, whose GIL is not known, have but the thread state that runs. NULL: nobody.
+ */
+static struct inspect_thread *gil_holder(const struct locks *l, uint64_t gil)
+{
+	const struct walk_process *m = &l->p->memory;
+	struct {
+		uint64_t last_holder;
+		int32_t locked;
+	} now = { .locked = 1 };
+	int r;
+
+	r = gil ? get(l, gil, &now, 12)
+		: get(l, m->runtime + m->off->runtime_tstate_current, &now.last_holder, 8);
+	return r < 0 || now.locked != 1 ? NULL : thread_of_tstate(l->p, now.last_holder);
+}
+
+/*
+ * Threads were read one after the other, and each says whether it held the GIL then. Who holds it
+ * now is looked at once for all, and told if it agrees with what was read of that thread.
+ */
+static void settle_gil(struct locks *l, uint64_t gil)
+{
+	struct inspect_process *p = l->p;
+	struct inspect_thread *holder = gil_holder(l, gil);
+
+	if (holder &&
+	    (holder->waits_for_gil || (!holder->holds_gil && holder->state != THREAD_RUNNING &&
+				       holder->state != THREAD_RUNNABLE)))
+		holder = NULL; /* it has gone on since */
+	for (size_t i = 0; i < p->thread_count; i++) {
+		struct inspect_thread *t = &p->threads[i];
+
+		if (t->gil != gil)
+			continue;
+		if (t->holds_gil && t != holder)
+			t->in_gc = false; /* as it was met, too */
+		t->holds_gil = t == holder;
+		if (t->waits_for_gil)
+			t->lock = (struct inspect_lock){ .kind = LOCK_GIL,
+							 .address = gil,
+							 .owner = holder ? holder->tid : 0 };
+	}
+}
+
+/* Each interpreter may have its own. */
+static void settle_gils(struct locks *l)
 {
 	struct inspect_process *p = l->p;
 
+	if (p->memory.off->is_free_threaded)
+		return;
 	for (size_t i = 0; i < p->thread_count; i++) {
-		struct inspect_thread *t = &p->threads[i];
-		struct {
-			uint64_t last_holder;
-			int32_t locked;
-		} gil;
+		uint64_t gil = p->threads[i].gil;
+		size_t first = 0;
 
-		if (!t->waits_for_gil || !t->gil)
-			continue;
-		t->lock = (struct inspect_lock){ .kind = LOCK_GIL, .address = t->gil };
-		if (!get(l, t->gil, &gil, 12) && gil.locked == 1)
-			t->lock.owner = thread_of_tstate(p, gil.last_holder);
-		if (t->lock.owner == t->tid)
-			t->lock.owner = 0; /* it has just got it */
+		while (p->threads[first].gil != gil)
+			first++;
+		if (first == i && p->threads[i].tstate &&
+		    (gil || p->memory.off->runtime_tstate_current != OFF_NONE))
+			settle_gil(l, gil);
 	}
 }
 
@@ -331,6 +376,6 @@ int locks_find(struct inspect_process *p)
 		find_lock(&l, &p->threads[i]);
 	if (l.layout)
 		find_owners(&l);
-	find_gil(&l);
+	settle_gils(&l);
 	return find_cycles(p);
 }
