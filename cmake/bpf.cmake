@@ -27,8 +27,15 @@ foreach(source ${bpf_sources})
   list(APPEND bpf_objects ${object})
 endforeach()
 
+# What `dump` loads is no part of recordings.
+list(REMOVE_ITEM bpf_objects ${generated}/own.bpf.o)
+add_custom_command(OUTPUT ${generated}/own.skel.h
+  COMMAND ${BPFTOOL} gen object ${generated}/own.linked.o ${generated}/own.bpf.o
+  COMMAND sh -c "${BPFTOOL} gen skeleton ${generated}/own.linked.o name own > ${generated}/own.skel.h"
+  DEPENDS ${generated}/own.bpf.o VERBATIM)
+
 add_custom_command(OUTPUT ${generated}/pyebpf.skel.h
   COMMAND ${BPFTOOL} gen object ${generated}/pyebpf.bpf.o ${bpf_objects}
   COMMAND sh -c "${BPFTOOL} gen skeleton ${generated}/pyebpf.bpf.o name pyebpf > ${generated}/pyebpf.skel.h"
   DEPENDS ${bpf_objects} VERBATIM)
-add_custom_target(pyebpf_skeleton DEPENDS ${generated}/pyebpf.skel.h)
+add_custom_target(pyebpf_skeleton DEPENDS ${generated}/pyebpf.skel.h ${generated}/own.skel.h)

@@ -9,7 +9,7 @@ import subprocess
 import time
 
 import pytest
-from harness import Workload, run, wait_until
+from harness import PYEBPF, Workload, run, wait_until
 from spinning import say_skipped
 from test_places import cgroup_v2  # noqa: F401; a fixture
 
@@ -17,6 +17,8 @@ pytestmark = pytest.mark.usefixtures("pyebpf")
 # Thread.native_id, by which the program tells its threads, is of 3.8.
 KEYS = ["tid", "name", "comm", "state", "wait", "wait_seconds", "holds_gil", "waits_for_gil",
         "in_gc", "handles", "is_consistent", "frames"]
+NO_BPF = ["setpriv", "--bounding-set=-bpf,-perfmon,-sys_admin",
+          "--inh-caps=-bpf,-perfmon,-sys_admin"]
 CHAIN = re.compile(r"(left,){0,41}(left_leaf,(work,)?)?$|(right,){0,41}(right_leaf,(work,)?)?$")
 
 
@@ -246,6 +248,54 @@ def test_one_that_never_rests(some_python):
             assert thread["state"] in ("running", "runnable") and thread["holds_gil"]
         finally:
             process.kill()
+
+
+def has_task_work():
+    with open("/proc/kallsyms") as f:
+        return any("bpf_task_work_schedule_resume" in line for line in f)
+
+
+def check_runs(python, dumps):
+    """It never rests, and walks itself: each stack is whole. Then without BPF."""
+    with Workload(python, "dumped.py", "runs") as workload:
+        walked = 0
+
+        def is_walked():
+            nonlocal walked
+            thread = threads_of(workload.pid)[0][workload.pid]
+            names = [frame["name"] for frame in thread["frames"]]
+            if thread["is_consistent"]:
+                assert names[:2] == ["<module>", "runs"], names
+                assert CHAIN.match("".join(name + "," for name in names[2:])), names
+            if thread["pause_seconds"] is not None:
+                assert thread["is_consistent"] and thread["state"] == "running", thread
+                assert thread["holds_gil"] != python.free_threaded, thread
+                assert thread["pause_seconds"] > 0
+                walked += 1
+            return walked == dumps
+        if has_task_work():
+            wait_until(is_walked, 60 + dumps, "it walks itself")
+            wait_until(lambda: "\n1 thread ran, and was held up to walk itself: for " in
+                       run("dump", "-p", workload.pid).stdout, 60, "that is told")
+        done = subprocess.run([*NO_BPF, PYEBPF, "dump", "--json", "-p", str(workload.pid)],
+                              stdout=subprocess.PIPE, check=True, encoding="utf-8")
+        thread, = json.loads(done.stdout)["processes"][0]["threads"]
+        assert thread["frames"] and thread["pause_seconds"] is None
+
+
+@pytest.mark.few_pythons
+def test_one_that_runs(python):
+    check_runs(python, 2)
+
+
+@pytest.mark.full
+def test_one_that_runs_everywhere(python):
+    if python.minor >= 8:
+        check_runs(python, 100)
+
+
+def test_one_that_runs_free_threaded(free_threaded):
+    check_runs(free_threaded, 1)
 
 
 def test_other_pid_namespace(some_python):

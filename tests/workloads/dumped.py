@@ -4,6 +4,7 @@
     dumped.py states         a thread for each of STATES. READY, GO, then {"threads": {tid: {"name",
                              "wait", "frames": [[name, file, line], ...] root first}}}, EXIT
     dumped.py churn THREADS  threads that go down two chains of calls in turn, for ever. READY
+    dumped.py runs           the same two chains, on the main thread, without a pause. READY
     dumped.py alike THREADS  threads that wait for one event. READY
     dumped.py storm          a thread that collects garbage again and again; the main one wants the GIL.
                              READY
@@ -153,6 +154,13 @@ def churns(seed):
         right(DEPTH, turns)
 
 
+def runs():
+    print("READY", flush=True)
+    while True:
+        left(DEPTH, 5)
+        right(DEPTH, 5)
+
+
 def many(function, count):
     for i in range(count):
         threading.Thread(target=function, args=(i,) if function is churns else (), daemon=True,
@@ -198,6 +206,8 @@ if __name__ == "__main__":
         storm()
     elif sys.argv[1] == "leaderless":
         leaderless()
+    elif sys.argv[1] == "runs":
+        runs()
     else:
         many({"churn": churns, "alike": waits_for_event}[sys.argv[1]], int(sys.argv[2]))
     os._exit(0)

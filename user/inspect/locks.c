@@ -101,7 +101,7 @@ static void find_lock(struct locks *l, struct inspect_thread *t)
 {
 	struct value_stack stack;
 
-	if (t->state != THREAD_BLOCKED || t->wait != WAIT_LOCK || !t->is_consistent ||
+	if (t->state != THREAD_BLOCKED || t->wait != WAIT_LOCK || !inspect_thread_stands(t) ||
 	    !t->frame_count || is_in_condition(t) ||
 	    value_stack_read(&l->p->memory, l->layout, &t->frames[0], &stack) < 0)
 		return;
@@ -185,7 +185,7 @@ static void find_owners_of_locks(struct locks *l)
 	for (size_t i = 0; i < l->p->thread_count; i++) {
 		const struct inspect_thread *t = &l->p->threads[i];
 
-		if (!t->is_consistent)
+		if (!inspect_thread_stands(t))
 			continue;
 		for (size_t k = 0; k < t->frame_count && l->frames_left; k++, l->frames_left--)
 			find_blocks(l, t, &t->frames[k]);

@@ -19,7 +19,8 @@
 
 /*
  * What the memory of processes says at one moment. Nothing is stopped, signalled or traced, and no
- * BPF is needed: what it takes is the permission to trace them.
+ * BPF is needed: what it takes is the permission to trace them. Where there is BPF, threads that
+ * run may be held up for as long as they take to say where they are.
  */
 struct inspect_process;
 struct inspector {
@@ -33,6 +34,14 @@ struct inspector {
 	 */
 	int (*visit)(void *arg, struct inspect_process *p, struct inspect_thread *t);
 	void *visit_arg;
+	/*
+	 * Set by who can have threads that run walked by themselves, NULL: nobody can. As
+	 * own_walks_run(), which it is in programs that have BPF.
+	 */
+	int (*walk_own)(void *arg, const struct py_offsets *off, const struct own_ask *asks,
+			size_t count, int (*take)(void *arg, size_t i, struct own_walk *w),
+			void *take_arg);
+	void *walk_own_arg;
 };
 
 /* 0 or -ENOMEM. */

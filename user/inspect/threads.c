@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "bpf/syscalls.h"
 #include "inspect/process.h"
 #include "inspect/thread_files.h"
@@ -23,6 +24,7 @@
 /* Pauses before those that moved are read again, microseconds: some 50 ms in all. */
 static const uint16_t pauses_us[] = { 0, 250, 500, 1000, 2000, 4000, 8000, 8000, 8000, 8000, 8000 };
 #define PASSES (sizeof(pauses_us) / sizeof(pauses_us[0]))
+#define OWN_PASS 3 /* those that still move then run a lot: they walk themselves */
 
 /* A thread that runs was last seen on its CPU a tick ago, 10 ms at most (CONFIG_HZ=100). */
 #define RUNNING_NS_MAX 20000000
@@ -272,6 +274,91 @@ static void take_name(struct reading *r, struct inspect_thread *t)
 		t->name = strdup(utf8); /* without memory it has none */
 }
 
+/* --- Threads that run ------------------------------------------------------------------------- */
+
+struct own_reading {
+	struct reading *r;
+	struct subject **of_ask;
+};
+
+/* It has gone on since: names of code that is not there any more are not known. */
+static int name_late(struct reading *r, struct own_walk *w)
+{
+	const struct inspect_code *code;
+
+	for (uint32_t i = 0; i < w->head.depth && i < FRAMES_MAX; i++) {
+		struct walk_frame *f = &w->frames[i];
+		int e = f->identity ? codes_get_late(r->p->codes, r->in->walker, &r->p->memory,
+						     f->identity, f->code, &code)
+				    : 0;
+
+		if (e == -ENOMEM)
+			return e;
+		if (e < 0)
+			f->identity = 0;
+	}
+	return 0;
+}
+
+/* What a thread has found of itself. One that has ended since is left to the next pass. */
+static int take_own(void *arg, size_t i, struct own_walk *w)
+{
+	const struct own_reading *o = arg;
+	struct subject *s = o->of_ask[i];
+	struct inspect_thread *t = s->thread;
+	_cleanup_(closep) int folder = thread_folder_open(o->r->p->door, t->tid), fd = -1;
+	struct look l = { .has_call = true,
+			  .call = { .is_running = true },
+			  .has_walk = true,
+			  .walk = walk_of(&w->head, w->frames) };
+	int e;
+
+	fd = folder < 0 ? -1 : thread_status_open(folder);
+	if (w->result || fd < 0 || thread_status_read(fd, &l.after) < 0 ||
+	    strchr("ZX", l.after.state))
+		return 0;
+	if ((e = name_late(o->r, w)) < 0 || (e = take_walk(o->r, t, &l)) < 0)
+		return e;
+	take_state(o->r, t, folder, &l);
+	t->is_consistent = true;
+	t->pause_ns = (int64_t)(w->ended_ns - w->began_ns);
+	take_name(o->r, t);
+	s->is_done = true;
+	return 0;
+}
+
+/* Has all that are not done walk themselves, if they run. */
+static int walk_own(struct reading *r)
+{
+	_cleanup_(freep) struct own_ask *asks = calloc(r->count, sizeof(*asks));
+	_cleanup_(freep) struct subject **of_ask = calloc(r->count, sizeof(struct subject *));
+	struct own_reading own = { .r = r, .of_ask = of_ask };
+	size_t count = 0;
+	int e;
+
+	if (!asks || !of_ask)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->count; i++) {
+		struct subject *s = &r->subjects[i];
+
+		if (s->is_done || !s->thread->tstate)
+			continue;
+		of_ask[count] = s;
+		asks[count++] = (struct own_ask){ .pointer = s->thread->pointer,
+						  .runtime = r->p->memory.runtime,
+						  .process = r->p->memory.identity,
+						  .tid = (uint32_t)s->thread->tid };
+	}
+	e = r->in->walk_own(r->in->walk_own_arg, r->p->memory.off, asks, count, take_own, &own);
+	if (e >= 0 || e == -ENOMEM)
+		return e;
+	log_debug("threads that run are read from outside: %s", err_message(e));
+	err_clear();
+	return 0;
+}
+
+/* --- Passes ----------------------------------------------------------------------------------- */
+
 /* All that are not done, once. Returns how many are left. */
 static int pass(struct reading *r, bool is_last)
 {
@@ -296,13 +383,16 @@ static int pass(struct reading *r, bool is_last)
 
 static int read_all(struct reading *r)
 {
-	int left = 1;
+	int left = 1, e;
 
 	for (size_t i = 0; i < PASSES && left > 0; i++) {
 		struct timespec pause = timespec_of(pauses_us[i] * 1000ULL);
 
 		if (pauses_us[i])
 			nanosleep(&pause, NULL);
+		/* Variables can only be read of who stands still. */
+		if (i == OWN_PASS && r->in->walk_own && !r->in->visit && (e = walk_own(r)) < 0)
+			return e;
 		left = pass(r, i + 1 == PASSES);
 	}
 	return left;
@@ -343,6 +433,7 @@ static int begin(struct reading *r, const struct pids *tids)
 						      .fd = -1,
 						      .syscall = SYSCALL_NONE,
 						      .wait_ns = -1,
+						      .pause_ns = -1,
 						      .status = UNWIND_OUTSIDE };
 	}
 	r->p->thread_count = r->count;
