@@ -34,6 +34,9 @@ void pages_init(struct pages *p, int (*read)(void *arg, uint64_t addr, void *buf
 		void *arg);
 void pages_release(struct pages *p);
 
+/* What is asked for from now on is read anew. */
+void pages_forget(struct pages *p);
+
 /* As read(), of any length; for struct object_reader, whose arg is the struct pages. */
 int pages_read(void *pages, uint64_t addr, void *buf, size_t len);
 

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "bpf/syscalls.h"
+#include "inspect/pages.h"
 #include "inspect/process.h"
 #include "inspect/thread_files.h"
 #include "inspect/tstates.h"
@@ -43,7 +44,7 @@ struct reading {
 	size_t count;
 	bool has_own_pids; /* it is in a PID namespace below ours */
 	struct threading_process threading;
-	struct window names; /* through which that is read */
+	struct pages names; /* through which that is read: of all threads they lie close together */
 };
 
 /* --- One look --------------------------------------------------------------------------------- */
@@ -262,9 +263,7 @@ static void take_name(struct reading *r, struct inspect_thread *t)
 
 	if (!t->tstate)
 		return;
-	window_begin(&r->names);
 	e = threading_name(&r->threading, t->pointer, &name);
-	window_end(&r->names);
 	if (e < 0)
 		return;
 	text = (struct pystring){
@@ -364,6 +363,7 @@ static int pass(struct reading *r, bool is_last)
 {
 	int left = 0;
 
+	pages_forget(&r->names);
 	for (size_t i = 0; i < r->count; i++) {
 		struct subject *s = &r->subjects[i];
 		int e;
@@ -491,17 +491,18 @@ int inspect_threads_read(struct inspector *in, struct inspect_process *p)
 {
 	struct reading r = { .in = in,
 			     .p = p,
-			     .names = { .door = p->door },
-			     .threading = { .read = window_read,
+			     .threading = { .read = pages_read,
 					    .runtime = p->memory.runtime,
 					    .off = p->memory.off } };
 	_cleanup_(pids_releasep) struct pids tids = VEC_INIT;
 	pid_t nspid = p->door;
 	int e = proc_threads(p->pid, &tids);
 
-	r.threading.arg = &r.names;
 	if (e < 0)
 		return err_wrap(e, "pid %d", p->pid);
+	pages_init(&r.names, window_read,
+		   &p->window); /* outside of any window: what is there now */
+	r.threading.arg = &r.names;
 	if (proc_nspid(p->door, &nspid) < 0)
 		err_clear(); /* it has none, on a kernel without namespaces */
 	r.has_own_pids = nspid != p->door;
@@ -509,6 +510,7 @@ int inspect_threads_read(struct inspector *in, struct inspect_process *p)
 		tids.len = THREADS_MAX;
 	if ((e = begin(&r, &tids)) >= 0 && (e = assign_tstates(&r)) >= 0)
 		e = read_all(&r);
+	pages_release(&r.names);
 	free(r.subjects);
 	return e;
 }
