@@ -402,14 +402,16 @@ struct walk_head {
 	__u32 reserved;
 };
 
-/* A thread that runs, walked in its own context (bpf/own.bpf.c). Who changes the state does so in
- * one atomic step: user space gives up what the kernel has not begun. */
+/* A thread that runs, walked in its own context (bpf/own.bpf.c), or one that stands still
+ * (bpf/still.bpf.c). Who changes the state does so in one atomic step: user space gives up what the
+ * kernel has not begun. */
 enum own_state {
 	OWN_NONE,
 	OWN_WAITS,  /* for the thread to come back to its own code */
 	OWN_BEGUN,  /* it is walked */
 	OWN_DONE,   /* and here is what was found */
 	OWN_RESTS,  /* it is off the CPU: to be read as such */
+	OWN_MOVED,  /* it was, but not all along */
 	OWN_FAILED, /* the kernel has no room for it */
 	OWN_GIVEN_UP,
 };
@@ -422,11 +424,23 @@ struct own_ask {
 	__u32 reserved;
 };
 
+/* What the scheduler has of a thread that is off the CPU. */
+struct task_stand {
+	__u64 switches;      /* how often it has left the CPU */
+	__u64 exec_start_ns; /* when it was last seen there, by that CPU's clock */
+	__s64 syscall;       /* that it is in; < 0: none */
+	__u64 args[2];
+	__u32 task_state; /* task_struct.__state: 0: it waits for a CPU */
+	__u32 cpu;
+	char comm[COMM_BYTES];
+};
+
 struct own_walk {
 	__u32 state;              /* enum own_state */
 	__s32 result;             /* 0, or of py_look(): no thread state, or it cannot be read */
 	__u64 began_ns, ended_ns; /* CLOCK_MONOTONIC: so long it was held up */
 	struct own_ask asked;
+	struct task_stand stand; /* of still.bpf.c */
 	struct walk_head head;
 	struct walk_frame frames[FRAMES_MAX]; /* leaf first */
 };
@@ -695,8 +709,9 @@ _Static_assert(sizeof(struct cpu_ticks) == 24, "map value ABI");
 _Static_assert(sizeof(struct frame_record) == 16, "ring buffer ABI");
 _Static_assert(sizeof(struct label_config) == 8 + LABEL_NAME_BYTES, "map value ABI");
 _Static_assert(sizeof(struct sample_event) == 72, "ring buffer ABI");
-_Static_assert(sizeof(struct own_walk) ==
-		       56 + sizeof(struct walk_head) + FRAMES_MAX * sizeof(struct walk_frame),
+_Static_assert(sizeof(struct own_walk) == 56 + sizeof(struct task_stand) +
+						  sizeof(struct walk_head) +
+						  FRAMES_MAX * sizeof(struct walk_frame),
 	       "map value ABI");
 _Static_assert(sizeof(struct label_value) == 8 + LABEL_BYTES_MAX, "ring buffer ABI");
 _Static_assert(sizeof(struct labels_event) ==

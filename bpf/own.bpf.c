@@ -36,14 +36,14 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct own_walk);
-} own_walks SEC(".maps");
+} own_walks __weak SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct py_scratch);
-} own_scratch SEC(".maps");
+} own_scratch __weak SEC(".maps");
 
 struct own_work {
 	struct bpf_task_work work;

@@ -16,6 +16,12 @@
 struct py_look {
 	struct py_loop loop;
 	struct walk_frame *frames; /* FRAMES_MAX of them */
+	/*
+	 * Not 0: another number for each pass over a process's threads, in which a code address
+	 * that was met stands for the same object: whoever passes looks at all of them again behind
+	 * it.
+	 */
+	__u64 generation;
 };
 
 /* A step of the walk, and what became of it. */
@@ -83,7 +89,7 @@ static __always_inline int py_look(struct py_look *look, struct walk_head *head)
 	py_note_collection(l);
 	if (py_first_frame(door, s, l->off))
 		return PY_FAULT;
-	s->walk.generation = py_generation(l);
+	s->walk.generation = look->generation ?: py_generation(l);
 	py_begin_walk(&s->walk);
 	s->walk.is_strict = 1;
 	LOOP(WALK_STEPS, py_look_step, look);

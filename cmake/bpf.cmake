@@ -28,11 +28,12 @@ foreach(source ${bpf_sources})
 endforeach()
 
 # What `dump` loads is no part of recordings.
-list(REMOVE_ITEM bpf_objects ${generated}/own.bpf.o)
+set(own_objects ${generated}/own.bpf.o ${generated}/still.bpf.o)
+list(REMOVE_ITEM bpf_objects ${own_objects})
 add_custom_command(OUTPUT ${generated}/own.skel.h
-  COMMAND ${BPFTOOL} gen object ${generated}/own.linked.o ${generated}/own.bpf.o
+  COMMAND ${BPFTOOL} gen object ${generated}/own.linked.o ${own_objects}
   COMMAND sh -c "${BPFTOOL} gen skeleton ${generated}/own.linked.o name own > ${generated}/own.skel.h"
-  DEPENDS ${generated}/own.bpf.o VERBATIM)
+  DEPENDS ${own_objects} VERBATIM)
 
 add_custom_command(OUTPUT ${generated}/pyebpf.skel.h
   COMMAND ${BPFTOOL} gen object ${generated}/pyebpf.bpf.o ${bpf_objects}

@@ -209,6 +209,8 @@ static void find_containers(struct dump *d)
 /* Returns the exit code, or a negative errno. */
 static int read_all(const struct call *call, const struct dump_targets *t, struct dump *d)
 {
+	static const struct inspect_kernel kernel = { .run = own_walks_run,
+						      .look = own_walks_look };
 	_cleanup_(own_walks_freep) struct own_walks *own = NULL;
 	_cleanup_(inspector_freep) struct inspector *in = NULL;
 	struct locals_visitor locals = { .options = d->locals };
@@ -216,8 +218,8 @@ static int read_all(const struct call *call, const struct dump_targets *t, struc
 	int code = EXIT_OK, r = inspector_new(&in);
 
 	if (r >= 0 && (r = own_walks_new(&own)) >= 0) {
-		in->walk_own = own_walks_run;
-		in->walk_own_arg = own;
+		in->kernel = &kernel;
+		in->kernel_arg = own;
 	}
 
 	if (r >= 0 && d->locals) {

@@ -13,9 +13,12 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "collect/objects.h"
+#include "target/pid_namespace.h"
 #include "own.skel.h"
 
-#define SLOTS 16             /* threads at a time: some 4 MB. One that was given up is lost */
+#define SLOTS 16 /* threads at a time: some 4 MB. One that was given up is lost */
+#define STILL_SLOT SLOTS
+#define RING_BYTES (4 << 20) /* 5,000 threads of 20 calls */
 #define WAIT_NS 250000000ULL /* on a machine whose CPUs are all taken a turn comes late */
 #define POLL_NS 100000
 
@@ -26,7 +29,22 @@ struct own_walks {
 	struct own *skel; /* NULL: not loaded yet, or it cannot be */
 	int refused;      /* why not; 0: it may be */
 	struct own_walk *slots;
+	struct ring_buffer *ring;                             /* of threads that stand still */
+	int (*take)(void *arg, size_t i, struct own_walk *w); /* of the running own_walks_look() */
+	void *take_arg;
+	size_t taken;
 };
+
+static int on_still_walk(void *arg, void *record, size_t size)
+{
+	struct own_walks *o = arg;
+	struct own_walk *w = record;
+
+	if (size < offsetof(struct own_walk, frames) ||
+	    (size - offsetof(struct own_walk, frames)) / sizeof(w->frames[0]) < w->head.depth)
+		return 0; /* our own program's: it cannot be */
+	return o->take(o->take_arg, o->taken++, w);
+}
 
 int own_walks_new(struct own_walks **out)
 {
@@ -38,6 +56,7 @@ void own_walks_free(struct own_walks *o)
 {
 	if (!o)
 		return;
+	ring_buffer__free(o->ring);
 	if (o->slots)
 		munmap(o->slots, SLOTS * sizeof(*o->slots));
 	own__destroy(o->skel);
@@ -53,8 +72,8 @@ static int size_maps(struct own *skel)
 	int r = 0;
 
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]) && !r; i++)
-		r = bpf_map__set_max_entries(maps[i], SLOTS);
-	return r;
+		r = bpf_map__set_max_entries(maps[i], SLOTS + 1);
+	return r ?: bpf_map__set_max_entries(skel->maps.still_walks, RING_BYTES);
 }
 
 static int load(struct own_walks *o, const struct feature_probe *probe)
@@ -73,6 +92,7 @@ static int load(struct own_walks *o, const struct feature_probe *probe)
 		return err_set(-errno, "open the BPF object: %s", strerror(errno));
 	if ((r = size_maps(skel)) < 0 || (r = objects_bind_task_work(&objects, skel->obj)) < 0 ||
 	    (r = bpf_program__set_flags(skel->progs.ask_thread, BPF_F_SLEEPABLE)) < 0 ||
+	    (r = bpf_program__set_flags(skel->progs.look_at_thread, BPF_F_SLEEPABLE)) < 0 ||
 	    (r = objects_write_types(&objects, skel->obj)) < 0 || (r = own__load(skel)) < 0)
 		return r == -EPERM ? err_set(r, "CAP_BPF and CAP_PERFMON are missing")
 				   : err_set(r, "the kernel refused the BPF programs: %s",
@@ -82,6 +102,10 @@ static int load(struct own_walks *o, const struct feature_probe *probe)
 	if (at == MAP_FAILED)
 		return err_set(-errno, "map the BPF map own_walks: %s", strerror(errno));
 	o->slots = at;
+	skel->bss->still_slot = STILL_SLOT;
+	o->ring = ring_buffer__new(bpf_map__fd(skel->maps.still_walks), on_still_walk, o, NULL);
+	if (!o->ring)
+		return err_set(-errno, "map the ring buffer: %s", strerror(errno));
 	o->skel = take_ptr(skel);
 	return 0;
 }
@@ -111,22 +135,29 @@ int own_walks_load(struct own_walks *o)
 
 /* --- Walks ------------------------------------------------------------------------------------ */
 
-/* One pass of the iterator, over one thread. libbpf wants the padding of the options to be zero. */
-static int ask(const struct own_walks *o, pid_t tid)
+/* One pass of an iterator, over one thread, or all of a process. libbpf wants the padding of the
+ * options to be zero. */
+static int iterate(const struct bpf_program *program, uint32_t tid, uint32_t pid)
 {
-	union bpf_iter_link_info one = { .task = { .tid = (uint32_t)tid } };
+	union bpf_iter_link_info one = { .task = { .tid = tid, .pid = pid } };
 	_cleanup_(bpf_link__destroyp) struct bpf_link *link = NULL;
 	_cleanup_(closep) int fd = -1;
 	struct bpf_iter_attach_opts opts;
+	ssize_t n;
 	char none;
 
 	memset(&opts, 0, sizeof(opts));
 	opts.sz = sizeof(opts);
 	opts.link_info = &one;
 	opts.link_info_len = sizeof(one);
-	link = bpf_program__attach_iter(o->skel->progs.ask_thread, &opts);
+	link = bpf_program__attach_iter(program, &opts);
 	fd = link ? bpf_iter_create(bpf_link__fd(link)) : -1;
-	return fd < 0 || read(fd, &none, sizeof(none)) < 0 ? -errno : 0;
+	if (fd < 0)
+		return -errno;
+	do
+		n = read(fd, &none, sizeof(none));
+	while (n < 0 && (errno == EAGAIN || errno == EINTR));
+	return n < 0 ? -errno : 0;
 }
 
 /* What one slot is for: the index of its thread, or none. */
@@ -140,7 +171,7 @@ static void begin(struct own_walks *o, size_t slot, const struct own_ask *asked)
 	memset(&w->head, 0, sizeof(w->head));
 	__atomic_store_n(&w->state, OWN_WAITS, __ATOMIC_RELEASE);
 	o->skel->bss->asked = (uint32_t)slot;
-	if (ask(o, (pid_t)asked->tid) < 0)
+	if (iterate(o->skel->progs.ask_thread, asked->tid, 0) < 0)
 		__atomic_store_n(&w->state, OWN_FAILED, __ATOMIC_RELEASE);
 }
 
@@ -213,4 +244,31 @@ int own_walks_run(void *walks, const struct py_offsets *off, const struct own_as
 		}
 	}
 	return 0;
+}
+
+int own_walks_look(void *walks, const struct py_offsets *off, const struct own_ask *process,
+		   int (*take)(void *arg, size_t i, struct own_walk *w), void *arg)
+{
+	struct own_walks *o = walks;
+	uint32_t inode = 0;
+	int r = pid_namespace_own(&inode);
+
+	if (r >= 0 && inode)
+		r = err_set(-EOPNOTSUPP, "in a PID namespace of our own its threads have other "
+					 "numbers");
+	if (r < 0 || (r = own_walks_load(o)) < 0)
+		return r;
+	o->skel->bss->layout = *off;
+	o->skel->bss->still_ask = *process;
+	o->skel->bss->neighbour_process = 0;
+	o->skel->bss->still_pass = monotonic_ns() | 1;
+	o->take = take;
+	o->take_arg = arg;
+	o->taken = 0;
+	r = iterate(o->skel->progs.look_at_thread, 0, process->tid);
+	if (r >= 0)
+		r = ring_buffer__consume(o->ring);
+	return r < 0 && r != -ENOMEM
+		       ? err_set(r, "look at threads that stand still: %s", strerror(-r))
+		       : r;
 }

@@ -10,7 +10,8 @@
 
 /*
  * Threads that run, walked each by itself before it goes on in its own code (bpf/own.bpf.c), which
- * holds it up for as long as that takes. Linux 6.18, CAP_BPF and CAP_PERFMON.
+ * holds it up for as long as that takes; and all of a process that stand still, in one pass
+ * (bpf/still.bpf.c). Linux 6.18, CAP_BPF and CAP_PERFMON.
  */
 struct own_walks;
 
@@ -30,5 +31,14 @@ int own_walks_load(struct own_walks *o);
  */
 int own_walks_run(void *walks, const struct py_offsets *off, const struct own_ask *asks,
 		  size_t count, int (*take)(void *arg, size_t i, struct own_walk *w), void *arg);
+
+/*
+ * Calls take with all threads of the process that stand still: their state is OWN_DONE, or
+ * OWN_MOVED where that did not last, and `stand` is filled in. Those that run or have ended, and
+ * some of very many, are left out. -EOPNOTSUPP also in a PID namespace of our own. Else as
+ * own_walks_run().
+ */
+int own_walks_look(void *walks, const struct py_offsets *off, const struct own_ask *process,
+		   int (*take)(void *arg, size_t i, struct own_walk *w), void *arg);
 
 #endif

@@ -15,7 +15,7 @@
 /*
  * The threads of a process and what each does. A thread is read while it stands still: it was off
  * the CPU, and has not been on it since before (thread_is_still() in threads.c says why that
- * holds). One that moves walks itself, where the kernel has it do that (inspector.walk_own); else
+ * holds). One that moves walks itself, where the kernel has it do that (inspector.kernel); else
  * it is read again, some 50 ms long; then as it is, and is_consistent is false.
  */
 
