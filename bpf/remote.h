@@ -69,7 +69,7 @@ static __always_inline int walk_remote(struct py_scratch *s, struct cpu_state *c
 	r = take_sample_by(door, s, c, layout, REMOTE_TIME_MAX_NS);
 	label_sample(door, s, layout, r);
 	if (r == STAT_RECORDED && s->walk.status != UNWIND_OUTSIDE)
-		neighbour_note(s, &layouts[layout]);
+		neighbour_note(s, &layouts[layout & (LAYOUTS_MAX - 1)]);
 	return r;
 }
 

@@ -262,19 +262,44 @@ static struct inspect_thread *gil_holder(const struct locks *l, uint64_t gil)
 	return r < 0 || now.locked != 1 ? NULL : thread_of_tstate(l->p, now.last_holder);
 }
 
+/* Could it be the holder, by what was read of it? Else it has gone on since. */
+static bool may_hold(const struct inspect_thread *t)
+{
+	return !t->waits_for_gil &&
+	       (t->holds_gil || t->state == THREAD_RUNNING || t->state == THREAD_RUNNABLE);
+}
+
+/* The one thread that held it as it was read; NULL: none, or several, at different moments. */
+static struct inspect_thread *only_claim(const struct inspect_process *p, uint64_t gil)
+{
+	struct inspect_thread *found = NULL;
+
+	for (size_t i = 0; i < p->thread_count; i++) {
+		struct inspect_thread *t = &p->threads[i];
+
+		if (t->gil != gil || !t->holds_gil || t->waits_for_gil)
+			continue;
+		if (found)
+			return NULL;
+		found = t;
+	}
+	return found;
+}
+
 /*
  * Threads were read one after the other, and each says whether it held the GIL then. Who holds it
- * now is looked at once for all, and told if it agrees with what was read of that thread.
+ * now is looked at once for all, and told, and what others wait for is told to be held by that
+ * thread, if it agrees with what was read of it. Where the GIL has changed hands meanwhile the one
+ * that held it as it was read is told, if there is but one.
  */
 static void settle_gil(struct locks *l, uint64_t gil)
 {
 	struct inspect_process *p = l->p;
-	struct inspect_thread *holder = gil_holder(l, gil);
+	struct inspect_thread *now = gil_holder(l, gil), *holder;
 
-	if (holder &&
-	    (holder->waits_for_gil || (!holder->holds_gil && holder->state != THREAD_RUNNING &&
-				       holder->state != THREAD_RUNNABLE)))
-		holder = NULL; /* it has gone on since */
+	if (now && !may_hold(now))
+		now = NULL;
+	holder = now ? now : only_claim(p, gil);
 	for (size_t i = 0; i < p->thread_count; i++) {
 		struct inspect_thread *t = &p->threads[i];
 
@@ -286,7 +311,7 @@ static void settle_gil(struct locks *l, uint64_t gil)
 		if (t->waits_for_gil)
 			t->lock = (struct inspect_lock){ .kind = LOCK_GIL,
 							 .address = gil,
-							 .owner = holder ? holder->tid : 0 };
+							 .owner = now ? now->tid : 0 };
 	}
 }
 
