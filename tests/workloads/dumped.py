@@ -22,7 +22,7 @@ import time
 
 DEPTH = 40
 LONG = 600
-never = threading.Event()
+never, all_are_there = threading.Event(), threading.Event()
 held, first, second = threading.Lock(), threading.RLock(), threading.RLock()
 has_held = threading.Event()
 both = threading.Barrier(2)
@@ -154,6 +154,11 @@ def churns(seed):
         right(DEPTH, turns)
 
 
+def churns_then(seed):
+    all_are_there.wait()  # it takes long to start one beside hundreds that run
+    churns(seed)
+
+
 def runs():
     print("READY", flush=True)
     while True:
@@ -163,8 +168,10 @@ def runs():
 
 def many(function, count):
     for i in range(count):
-        threading.Thread(target=function, args=(i,) if function is churns else (), daemon=True,
+        threading.Thread(target=churns_then if function is churns else function,
+                         args=(i,) if function is churns else (), daemon=True,
                          name="%s %d" % (function.__name__, i)).start()
+    all_are_there.set()
     print("READY", flush=True)
     sys.stdin.readline()
 
