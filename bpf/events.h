@@ -401,6 +401,70 @@ struct frame_record {
 	__u32 flags; /* enum frame_flag */
 };
 
+/* A frame of one thread that is looked at for its own sake: with where it lies. */
+struct walk_frame {
+	__u64 frame;    /* address of PyFrameObject or _PyInterpreterFrame */
+	__u64 code;     /* address of its code object */
+	__u64 identity; /* of that: see py_code_identity() in bpf/python_code.h; 0: unreadable */
+	__u32 instr;    /* byte offset from the first bytecode */
+	__u32 flags;    /* enum frame_flag */
+};
+
+/* What is told of that thread besides. */
+struct walk_head {
+	__u32 status;    /* enum unwind_status */
+	__u32 flags;     /* enum sample_flag */
+	__u64 tstate;    /* its PyThreadState */
+	__u64 interp;    /* and that one's interpreter */
+	__u64 gil;       /* address of last_holder of its GIL; 0: not known, or none yet */
+	__u64 exception; /* type of the one that it handles; 0: none */
+	__u32 depth;
+	__u32 reserved;
+};
+
+/* A thread that runs, walked in its own context (bpf/own.bpf.c), or one that stands still
+ * (bpf/still.bpf.c). Who changes the state does so in one atomic step: user space gives up what the
+ * kernel has not begun. */
+enum own_state {
+	OWN_NONE,
+	OWN_WAITS,  /* for the thread to come back to its own code */
+	OWN_BEGUN,  /* it is walked */
+	OWN_DONE,   /* and here is what was found */
+	OWN_RESTS,  /* it is off the CPU: to be read as such */
+	OWN_MOVED,  /* it was, but not all along */
+	OWN_FAILED, /* the kernel has no room for it */
+	OWN_GIVEN_UP,
+};
+
+struct own_ask {
+	__u64 pointer; /* pthread_self() */
+	__u64 runtime; /* address of _PyRuntime */
+	__u64 process; /* another number for another process: identities are made of it */
+	__u32 tid;     /* in our PID namespace */
+	__u32 reserved;
+};
+
+/* What the scheduler has of a thread that is off the CPU. */
+struct task_stand {
+	__u64 switches;      /* how often it has left the CPU */
+	__u64 exec_start_ns; /* when it was last seen there, by that CPU's clock */
+	__s64 syscall;       /* that it is in; < 0: none */
+	__u64 args[2];
+	__u32 task_state; /* task_struct.__state: 0: it waits for a CPU */
+	__u32 cpu;
+	char comm[COMM_BYTES];
+};
+
+struct own_walk {
+	__u32 state;              /* enum own_state */
+	__s32 result;             /* 0, or of py_look(): no thread state, or it cannot be read */
+	__u64 began_ns, ended_ns; /* CLOCK_MONOTONIC: so long it was held up */
+	struct own_ask asked;
+	struct task_stand stand; /* of still.bpf.c */
+	struct walk_head head;
+	struct walk_frame frames[FRAMES_MAX]; /* leaf first */
+};
+
 /* Head; parts follow, to the end of the record. As long as it needs to be. */
 struct sample_event {
 	__u8 kind;
@@ -668,6 +732,10 @@ _Static_assert(sizeof(struct cpu_ticks) == 24, "map value ABI");
 _Static_assert(sizeof(struct frame_record) == 16, "ring buffer ABI");
 _Static_assert(sizeof(struct label_config) == 8 + LABEL_NAME_BYTES, "map value ABI");
 _Static_assert(sizeof(struct sample_event) == 88, "ring buffer ABI");
+_Static_assert(sizeof(struct own_walk) == 56 + sizeof(struct task_stand) +
+						  sizeof(struct walk_head) +
+						  FRAMES_MAX * sizeof(struct walk_frame),
+	       "map value ABI");
 _Static_assert(sizeof(struct label_value) == 8 + LABEL_BYTES_MAX, "ring buffer ABI");
 _Static_assert(sizeof(struct labels_event) ==
 		       LABELS_EVENT_HEAD + CONTEXT_LABELS_MAX * sizeof(struct label_value),

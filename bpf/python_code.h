@@ -168,12 +168,12 @@ static __always_inline __u64 py_code_identity(struct door door, struct py_scratc
 					      const struct py_offsets *off, __u64 addr)
 {
 	struct py_walk *w = &s->walk;
-	__u64 key = 0, id, known;
+	__u64 by_generation = 0, key, id, known;
 
 	s->frame.is_code_read = 0;
 	if (w->generation) {
-		key = hash_mix(hash_mix(w->process, addr), w->generation);
-		id = w->depth ? cache_get(code_cache, CODE_SLOTS, key) : 0;
+		by_generation = hash_mix(hash_mix(w->process, addr), w->generation);
+		id = w->depth ? cache_get(code_cache, CODE_SLOTS, by_generation) : 0;
 		if (id)
 			return id;
 	}
@@ -181,10 +181,11 @@ static __always_inline __u64 py_code_identity(struct door door, struct py_scratc
 		return 0;
 	s->frame.is_code_read = 1;
 	id = py_code_hash(s, off, addr);
-	if (key)
-		cache_put(code_cache, CODE_SLOTS, key, id);
-	if (off->code_version != OFF_NONE)
+	if (off->code_version != OFF_NONE) {
+		if (by_generation)
+			cache_put(code_cache, CODE_SLOTS, by_generation, id);
 		return id;
+	}
 
 	key = id;
 	known = cache_get(code_cache, CODE_SLOTS, key);
@@ -198,6 +199,8 @@ static __always_inline __u64 py_code_identity(struct door door, struct py_scratc
 			w->is_new = 1;
 		cache_put(code_cache, CODE_SLOTS, key, id);
 	}
+	if (by_generation && id)
+		cache_put(code_cache, CODE_SLOTS, by_generation, id);
 	return id;
 }
 

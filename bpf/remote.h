@@ -10,44 +10,10 @@
 
 #include "bpf/discover.h"
 #include "bpf/sampler.h"
+#include "bpf/standstill.h"
 
 #define REMOTE_TIME_MAX_NS 100000000 /* of one walk: pages are waited for, interrupts are on */
 #define CGROUP_LEVELS 64
-
-/*
- * A thread that is off the CPU and has not been switched to since it was looked at: what it keeps
- * in memory, nobody changes meanwhile.
- */
-struct standstill {
-	__u64 switches;
-};
-
-static __always_inline __u64 task_switches(struct task_struct *task)
-{
-	return task->nvcsw + task->nivcsw;
-}
-
-/* False: it runs. */
-static __always_inline bool standstill_begin(struct task_struct *task, struct standstill *still)
-{
-	still->switches = task_switches(task);
-	return !task_is_on_cpu(task);
-}
-
-/*
- * Has it lasted? The kernel counts a switch before it clears on_cpu, so that is looked at first:
- * who ran in between and is off again has another count by then.
- */
-static __always_inline bool standstill_lasts(struct task_struct *task,
-					     const struct standstill *still)
-{
-	__u64 order = 0;
-
-	if (task_is_on_cpu(task))
-		return false;
-	__sync_lock_test_and_set(&order, 1); /* a full barrier */
-	return task_switches(task) == still->switches;
-}
 
 /* In the cgroup of this id (version 2), or below it? */
 static __always_inline bool task_is_in_cgroup(struct task_struct *task, __u64 id)
@@ -81,27 +47,6 @@ static __always_inline struct py_scratch *scratch_get_remote(void)
 }
 
 /*
- * CPython puts a new thread in front of its list, and tasks are visited in the order of their
- * numbers: so the thread state before the last one's is likely the next one's. Else each search
- * would go through all of them.
- */
-extern __u64 neighbour_process, neighbour_tstate;
-
-static __always_inline void neighbour_try(const struct py_thread *t)
-{
-	if (neighbour_tstate && neighbour_process == t->process)
-		cache_put(thread_cache, THREAD_SLOTS, py_thread_key(t), neighbour_tstate);
-}
-
-static __always_inline void neighbour_note(struct py_scratch *s, __u32 layout)
-{
-	const struct py_offsets *off = &layouts[layout & (LAYOUTS_MAX - 1)];
-
-	neighbour_process = s->thread.process;
-	neighbour_tstate = tstate_u64(s, off->tstate_prev);
-}
-
-/*
  * Walks a thread that stands still. Returns STAT_RECORDED when s->sample and what follows are to be
  * sent, but for its source, value and what belongs to a span, and if it still stands then; else the
  * counter that says why there is none. Names are sent already.
@@ -124,7 +69,7 @@ static __always_inline int walk_remote(struct py_scratch *s, struct cpu_state *c
 	r = take_sample_by(door, s, c, layout, REMOTE_TIME_MAX_NS);
 	label_sample(door, s, layout, r);
 	if (r == STAT_RECORDED && s->walk.status != UNWIND_OUTSIDE)
-		neighbour_note(s, layout);
+		neighbour_note(s, &layouts[layout & (LAYOUTS_MAX - 1)]);
 	return r;
 }
 

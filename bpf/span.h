@@ -28,10 +28,6 @@ static __always_inline __u64 spans_whole_ns(void)
 	return session.span_ns * spans_stride;
 }
 
-/* include/linux/sched.h */
-#define PF_EXITING 0x4
-#define PF_KTHREAD 0x200000
-
 /* Is it a Python process that is recorded? Then *row is what is known of it. */
 static __always_inline bool is_recorded(const struct task_facts *f, struct proc_row *row)
 {

@@ -13,6 +13,10 @@
 
 #include "bpf/cache.h"
 
+/* include/linux/sched.h */
+#define PF_EXITING 0x4
+#define PF_KTHREAD 0x200000
+
 /* Whose a task is. */
 struct task_facts {
 	__u64 process;  /* one that runs one program: another after exec, or with the pid used again

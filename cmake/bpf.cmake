@@ -28,8 +28,16 @@ foreach(source ${bpf_sources})
   list(APPEND bpf_objects ${object})
 endforeach()
 
+# What `dump` loads is no part of recordings.
+set(own_objects ${generated}/own.bpf.o ${generated}/still.bpf.o)
+list(REMOVE_ITEM bpf_objects ${own_objects})
+add_custom_command(OUTPUT ${generated}/own.skel.h
+  COMMAND ${BPFTOOL} gen object ${generated}/own.linked.o ${own_objects}
+  COMMAND sh -c "${BPFTOOL} gen skeleton ${generated}/own.linked.o name own > ${generated}/own.skel.h"
+  DEPENDS ${own_objects} VERBATIM)
+
 add_custom_command(OUTPUT ${generated}/pyebpf.skel.h
   COMMAND ${BPFTOOL} gen object ${generated}/pyebpf.bpf.o ${bpf_objects}
   COMMAND sh -c "${BPFTOOL} gen skeleton ${generated}/pyebpf.bpf.o name pyebpf > ${generated}/pyebpf.skel.h"
   DEPENDS ${bpf_objects} VERBATIM)
-add_custom_target(pyebpf_skeleton DEPENDS ${generated}/pyebpf.skel.h)
+add_custom_target(pyebpf_skeleton DEPENDS ${generated}/pyebpf.skel.h ${generated}/own.skel.h)

@@ -186,12 +186,18 @@ struct pid {
 };
 
 struct sched_entity {
+	u64 exec_start;            /* when it was last seen on a CPU, by the clock of that */
 	u64 sum_exec_runtime;      /* ns on a CPU, up to the last time the scheduler looked */
 	u64 prev_sum_exec_runtime; /* the same when it was last given the CPU, by the fair scheduler
 				    */
 };
 
+struct thread_info {
+	u32 cpu;
+};
+
 struct task_struct {
+	struct thread_info thread_info;
 	unsigned int __state;
 	unsigned int flags;
 	/* An int, from 7.2 on a u8: as it is unsigned here libbpf has the right size read. */

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """How long reading all threads of a process takes, beside py-spy: 500 threads of 20 frames that wait,
-on one interpreter of each layout. Nothing is asserted: it prints. Needs build/tests/read_threads.
+on one interpreter of each layout, without BPF and with it (loaded before). Nothing is asserted: it prints. Needs build/tests/read_threads.
 
     dump.py [--threads N] [--count N] [--py-spy PATH]
 """
@@ -61,11 +61,13 @@ def main():
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             process.stdout.readline()
             time.sleep(0.5)
-            done = subprocess.run([PROGRAM, str(process.pid), str(options.count)],
-                                  stdout=subprocess.PIPE, check=True, text=True)
             spy = py_spy_ms(options.py_spy, process.pid, 3) if options.py_spy else float("nan")
-            print("%-24s %8s %8s %10s %8s %8s %8s %12.0f" % (
-                found[minor].name, *done.stdout.split(), spy), flush=True)
+            for way in ([], ["bpf"]):
+                done = subprocess.run([PROGRAM, str(process.pid), str(options.count), *way],
+                                      stdout=subprocess.PIPE, check=True, text=True)
+                print("%-24s %8s %8s %10s %8s %8s %8s %12.0f" % (
+                    found[minor].name + (", BPF" if way else ""), *done.stdout.split(), spy),
+                    flush=True)
             process.kill()
 
 

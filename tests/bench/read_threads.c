@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* read_threads PID COUNT: reads all threads of a process COUNT times, as `pyebpf dump` does without
- * printing. Prints threads, frames, those read consistently, and ms: best, median, CPU time of the
- * median. tests/bench/dump.py drives it. */
+/* read_threads PID COUNT [bpf]: reads all threads of a process COUNT times, as `pyebpf dump` does
+ * without printing; by BPF, loaded before, or without. Prints threads, frames, those read
+ * consistently, and ms: best, median, CPU time of the median. tests/bench/dump.py drives it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "collect/own_walks.h"
 #include "inspect/process.h"
 
 #define COUNT_MAX 10000
@@ -47,16 +48,24 @@ static int read_once(struct inspector *in, pid_t pid, struct cost *cost, bool is
 
 int main(int argc, char **argv)
 {
+	static const struct inspect_kernel kernel = { .run = own_walks_run,
+						      .look = own_walks_look };
+	_cleanup_(own_walks_freep) struct own_walks *own = NULL;
 	_cleanup_(inspector_freep) struct inspector *in = NULL;
 	static struct cost costs[COUNT_MAX];
-	size_t count = argc == 3 ? strtoul(argv[2], NULL, 10) : 0;
+	size_t count = argc == 3 || argc == 4 ? strtoul(argv[2], NULL, 10) : 0;
 	int r;
 
 	if (!count || count > COUNT_MAX) {
-		fprintf(stderr, "usage: read_threads PID COUNT\n");
+		fprintf(stderr, "usage: read_threads PID COUNT [bpf]\n");
 		return 2;
 	}
 	r = inspector_new(&in);
+	if (r >= 0 && argc == 4 && (r = own_walks_new(&own)) >= 0 &&
+	    (r = own_walks_load(own)) >= 0) {
+		in->kernel = &kernel;
+		in->kernel_arg = own;
+	}
 	for (size_t i = 0; i < count && r >= 0; i++)
 		r = read_once(in, (pid_t)strtol(argv[1], NULL, 10), &costs[i], i + 1 == count);
 	if (r < 0) {

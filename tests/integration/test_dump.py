@@ -9,7 +9,7 @@ import subprocess
 import time
 
 import pytest
-from harness import Workload, run, wait_until
+from harness import PYEBPF, Workload, run, wait_until
 from spinning import say_skipped
 from test_places import cgroup_v2  # noqa: F401; a fixture
 
@@ -17,6 +17,9 @@ pytestmark = pytest.mark.usefixtures("pyebpf")
 # Thread.native_id, by which the program tells its threads, is of 3.8.
 KEYS = ["tid", "name", "comm", "state", "wait", "wait_seconds", "holds_gil", "waits_for_gil",
         "in_gc", "handles", "is_consistent", "frames"]
+MANY = 300  # more than MANY_THREADS of user/inspect/threads.c
+NO_BPF = ["setpriv", "--bounding-set=-bpf,-perfmon,-sys_admin",
+          "--inh-caps=-bpf,-perfmon,-sys_admin"]
 CHAIN = re.compile(r"(left,){0,41}(left_leaf,(work,)?)?$|(right,){0,41}(right_leaf,(work,)?)?$")
 
 
@@ -26,6 +29,12 @@ def dump(*arguments, code=0):
     found = json.loads(done.stdout)
     assert found["schema"] == "pyebpf-dump/1"
     return found["processes"]
+
+
+def without_bpf(pid):
+    done = subprocess.run([*NO_BPF, PYEBPF, "dump", "--json", "-p", str(pid)],
+                          stdout=subprocess.PIPE, check=True, encoding="utf-8")
+    return json.loads(done.stdout)["processes"][0]
 
 
 def threads_of(pid):
@@ -129,13 +138,27 @@ def check_churn(python, dumps, threads=200):
 
 
 def test_threads_at_work(some_python):
-    check_churn(some_python, 3)
+    check_churn(some_python, 2, MANY)
 
 
 @pytest.mark.full
-def test_threads_at_work_everywhere(python):
+@pytest.mark.parametrize("threads", [200, MANY])
+def test_threads_at_work_everywhere(python, threads):
     for _ in range(5 if python.minor >= 8 else 0):
-        check_churn(python, 200)
+        check_churn(python, 200, threads)
+
+
+@pytest.mark.few_pythons
+def test_many_threads(python):
+    """The kernel reads them in one pass; what it says is what is read from outside."""
+    with Workload(python, "dumped.py", "alike", MANY) as workload:
+        found, process = settled(workload.pid, ["lock"] * MANY)
+        other = without_bpf(workload.pid)
+        assert len(found) == MANY + 1 and all(t["is_consistent"] for t in found.values())
+        assert all(0 <= t["wait_seconds"] < 600 for t in found.values())
+        for thread in [*found.values(), *other["threads"]]:
+            thread["wait_seconds"] = None
+        assert process["threads"] == other["threads"]
 
 
 def test_what_stands_still(some_python):
@@ -192,21 +215,32 @@ def test_frozen(some_python, version, file, word, request):
         wait_until(lambda: not os.path.isdir(group) or not os.rmdir(group), 10, "it is empty")
 
 
+def check_gil(threads):
+    """What a dump says of the GIL belongs together, at whatever moment it was taken."""
+    holders = [t["tid"] for t in threads if t["holds_gil"]]
+    assert len(holders) <= 1, threads
+    for thread in threads:
+        if thread["waits_for_gil"]:
+            assert not thread["holds_gil"] and thread["state"] == "blocked", thread
+            assert (thread["wait"], thread["wait_seconds"]) == ("GIL", None), thread
+            assert thread["lock"]["kind"] == "GIL"
+            assert thread["lock"]["owner"] in (None, *holders), threads
+
+
 @pytest.mark.few_pythons
 def test_gil_and_collector(python):
     with Workload(python, "dumped.py", "storm") as workload:
         def is_seen():
+            """The program is met at any moment: before its loop, as the GIL changes hands."""
             found, _ = threads_of(workload.pid)
+            check_gil(list(found.values()))
             main = found.pop(workload.pid)
             (other,) = found.values()
-            if not (main["waits_for_gil"] and other["holds_gil"] and other["in_gc"]):
+            if not main["is_consistent"] or main["frames"][-1]["name"] != "wants_gil":
                 return False
-            assert (main["wait"], main["wait_seconds"]) == ("GIL", None)
-            assert main["lock"]["kind"] == "GIL" and not main["holds_gil"] and not main["in_gc"]
-            assert main["frames"][-1]["name"] == "wants_gil"
-            assert not other["waits_for_gil"]
-            return main["lock"]["owner"] == other["tid"]
-        wait_until(is_seen, 20, "one waits for the GIL, the other collects")
+            assert not main["in_gc"]
+            return main["waits_for_gil"] and other["in_gc"] and other["holds_gil"]
+        wait_until(is_seen, 60, "one waits for the GIL, the other collects")
 
 
 def test_main_thread_has_ended(some_python):
@@ -235,6 +269,52 @@ def test_one_that_never_rests(some_python):
             assert thread["state"] in ("running", "runnable") and thread["holds_gil"]
         finally:
             process.kill()
+
+
+def has_task_work():
+    with open("/proc/kallsyms") as f:
+        return any("bpf_task_work_schedule_resume" in line for line in f)
+
+
+def check_runs(python, dumps):
+    """It never rests, and walks itself: each stack is whole. Then without BPF."""
+    with Workload(python, "dumped.py", "runs") as workload:
+        walked = 0
+
+        def is_walked():
+            nonlocal walked
+            thread = threads_of(workload.pid)[0][workload.pid]
+            names = [frame["name"] for frame in thread["frames"]]
+            if thread["is_consistent"]:
+                assert names[:2] == ["<module>", "runs"], names
+                assert CHAIN.match("".join(name + "," for name in names[2:])), names
+            if thread["pause_seconds"] is not None:
+                assert thread["is_consistent"] and thread["state"] == "running", thread
+                assert thread["holds_gil"] != python.free_threaded, thread
+                assert thread["pause_seconds"] > 0
+                walked += 1
+            return walked == dumps
+        if has_task_work():
+            wait_until(is_walked, 60 + dumps, "it walks itself")
+            wait_until(lambda: "\n1 thread ran, and was held up to walk itself: for " in
+                       run("dump", "-p", workload.pid).stdout, 60, "that is told")
+        thread, = without_bpf(workload.pid)["threads"]
+        assert thread["frames"] and thread["pause_seconds"] is None
+
+
+@pytest.mark.few_pythons
+def test_one_that_runs(python):
+    check_runs(python, 1)
+
+
+@pytest.mark.full
+def test_one_that_runs_everywhere(python):
+    if python.minor >= 8:
+        check_runs(python, 100)
+
+
+def test_one_that_runs_free_threaded(free_threaded):
+    check_runs(free_threaded, 1)
 
 
 def test_other_pid_namespace(some_python):

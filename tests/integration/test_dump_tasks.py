@@ -89,15 +89,35 @@ def check_refused(python):
         assert process["error"] in text(work.pid)
 
 
-def test_tasks_are_the_programs_own(pyebpf, python):
-    if python.minor < 8:
-        return check_refused(python)
-    with start(python, "awaits.py", "all") as work:
+def check_own(python, mode="all"):
+    with start(python, "awaits.py", mode) as work:
         truth = work.truth()["tasks"]
         process = dump(work.pid)
     assert differences(truth, process) == []
     check_words(process)
     assert process["error"] is None and process["task_cycles"] == []
+    assert {task["tid"] for task in process["tasks"]} == {process["pid"]}
+
+
+def test_tasks_are_the_programs_own(pyebpf, python):
+    if python.minor < 8:
+        return check_refused(python)
+    check_own(python)
+
+
+def test_tasks_free_threaded(pyebpf, free_threaded):
+    check_own(free_threaded)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("mode", ["python", "debug"])
+def test_tasks_free_threaded_of_all_makes(pyebpf, free_threaded, mode):
+    check_own(free_threaded, mode)
+
+
+@pytest.mark.full
+def test_a_task_that_blocks_its_loop_free_threaded(pyebpf, free_threaded):
+    check_blocked(free_threaded)
 
 
 @pytest.mark.full
@@ -142,8 +162,7 @@ def test_a_cycle_is_named(pyebpf, python):
                      r"waits for cycle-\1$", said, re.M), said
 
 
-@pytest.mark.few_pythons
-def test_a_task_that_blocks_its_loop(pyebpf, python):
+def check_blocked(python):
     with start(python, "awaits.py", "blocked") as work:
         tid = work.truth()["tid"]
         harness.wait_until(lambda: is_asleep(work.pid, tid), 10, "the loop's thread waits")
@@ -158,6 +177,11 @@ def test_a_task_that_blocks_its_loop(pyebpf, python):
     if process["threads"][0]["tid"] == process["pid"]:
         assert {task["tid"] for task in tasks.values()} == {tid}
     assert re.search(r"^\S+ blocker: running$", said, re.M), said
+
+
+@pytest.mark.few_pythons
+def test_a_task_that_blocks_its_loop(pyebpf, python):
+    check_blocked(python)
 
 
 def is_asleep(pid, tid):

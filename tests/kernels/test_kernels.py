@@ -179,6 +179,19 @@ def test_doctor(machine):
     assert machine.step("doctor-pid").status == 0, machine.text("doctor-pid")
 
 
+def test_dump(machine):
+    """Of a process that spins. Where there is task work it can walk itself, if it gets a CPU in time."""
+    assert machine.step("dump").status == 0, machine.text("dump")
+    process, = json.loads("\n".join(machine.step("dump").out))["processes"]
+    thread = process["threads"][0]
+    assert "spin_idle" in [frame["name"] for frame in thread["frames"]], thread
+    way = next(line for line in machine.step("doctor-pid").out if re.match("dump +", line))
+    has_task_work = machine.version >= TASK_WORK_SINCE
+    assert ("walk themselves, by BPF" in way) == has_task_work, way
+    assert thread["is_consistent"] if thread["pause_seconds"] is not None else True, thread
+    assert has_task_work or thread["pause_seconds"] is None, thread
+
+
 @pytest.mark.parametrize("name", ["pid", "all", "cgroup"])
 def test_running_process(machine, name, tmp_path):
     assert machine.step(name).status == 0, machine.text(name)

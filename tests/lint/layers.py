@@ -19,7 +19,7 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]*)"', re.M)
 LIBRARY = re.compile(r"pyebpf_library\((\w+)([^)]*)\)")
 USES = re.compile(r"USES((?:\s+[a-z]\w*)+)")
 # Headers the build makes, and who may include them.
-GENERATED = {"collect": {"pyebpf.skel.h", "syscall_names.h"}, "bpf": {"vmlinux.h"},
+GENERATED = {"collect": {"pyebpf.skel.h", "own.skel.h", "syscall_names.h"}, "bpf": {"vmlinux.h"},
              "import": {"pprof.pb-c.h"},
              "export": {"hotlines_assets.h", "page_assets.h", "svg_script.h", "otlp.pb-c.h", "perfetto.pb-c.h",
                         "pprof.pb-c.h"},

@@ -4,6 +4,7 @@
     dumped.py states         a thread for each of STATES. READY, GO, then {"threads": {tid: {"name",
                              "wait", "frames": [[name, file, line], ...] root first}}}, EXIT
     dumped.py churn THREADS  threads that go down two chains of calls in turn, for ever. READY
+    dumped.py runs           the same two chains, on the main thread, without a pause. READY
     dumped.py alike THREADS  threads that wait for one event. READY
     dumped.py storm          a thread that collects garbage again and again; the main one wants the GIL.
                              READY
@@ -21,7 +22,7 @@ import time
 
 DEPTH = 40
 LONG = 600
-never = threading.Event()
+never, all_are_there = threading.Event(), threading.Event()
 held, first, second = threading.Lock(), threading.RLock(), threading.RLock()
 has_held = threading.Event()
 both = threading.Barrier(2)
@@ -153,10 +154,24 @@ def churns(seed):
         right(DEPTH, turns)
 
 
+def churns_then(seed):
+    all_are_there.wait()  # it takes long to start one beside hundreds that run
+    churns(seed)
+
+
+def runs():
+    print("READY", flush=True)
+    while True:
+        left(DEPTH, 5)
+        right(DEPTH, 5)
+
+
 def many(function, count):
     for i in range(count):
-        threading.Thread(target=function, args=(i,) if function is churns else (), daemon=True,
+        threading.Thread(target=churns_then if function is churns else function,
+                         args=(i,) if function is churns else (), daemon=True,
                          name="%s %d" % (function.__name__, i)).start()
+    all_are_there.set()
     print("READY", flush=True)
     sys.stdin.readline()
 
@@ -198,6 +213,8 @@ if __name__ == "__main__":
         storm()
     elif sys.argv[1] == "leaderless":
         leaderless()
+    elif sys.argv[1] == "runs":
+        runs()
     else:
         many({"churn": churns, "alike": waits_for_event}[sys.argv[1]], int(sys.argv[2]))
     os._exit(0)

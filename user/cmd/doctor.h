@@ -29,6 +29,8 @@ int doctor_events(const struct terminal *t);
 int doctor_events_json(struct json *j);
 
 /* What is known of one process before anything is recorded. Texts are owned; 0, NULL: unknown. */
+#define DUMP_WAY_BYTES 320
+
 struct doctor_process {
 	pid_t pid;
 	pid_t own_pid; /* in its own PID namespace */
@@ -48,6 +50,7 @@ struct doctor_process {
 	const char *jit;      /* what its JIT makes of lines; NULL: none is at work */
 	bool has_lists;       /* the next two are known */
 	size_t interpreters, thread_states;
+	char dump_way[DUMP_WAY_BYTES]; /* how `dump` reads its threads */
 };
 
 /*

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "cmd/doctor.h"
 #include "cmd/doctor_text.h"
+#include "collect/own_walks.h"
 #include "target/debug_offsets.h"
 #include "target/elf.h"
 #include "target/maps.h"
@@ -262,6 +263,23 @@ static int look_at_runtime(struct doctor_process *p)
 	return 0;
 }
 
+/* As of inspect/: its memory can be read, or there is nothing to print. */
+static int find_dump_way(struct doctor_process *p)
+{
+	_cleanup_(own_walks_freep) struct own_walks *own = NULL;
+	int r = own_walks_new(&own);
+
+	if (r < 0)
+		return r;
+	r = own_walks_load(own);
+	snprintf(p->dump_way, sizeof(p->dump_way),
+		 "by process_vm_readv(), each thread while it stands still; those that run %s%s%s",
+		 r < 0 ? "as they are met, no BPF (" : "walk themselves, by BPF",
+		 r < 0 ? err_message(r) : "", r < 0 ? ")" : "");
+	err_clear();
+	return r == -ENOMEM ? r : 0;
+}
+
 int doctor_process_look(pid_t pid, struct doctor_process *out)
 {
 	struct proc_stat stat;
@@ -278,8 +296,9 @@ int doctor_process_look(pid_t pid, struct doctor_process *out)
 	out->has_other_pids = !same_namespace(pid, "pid");
 	if (proc_nspid(pid, &out->own_pid) < 0)
 		err_clear(); /* stays unknown */
-	r = look_at_program(pid, out);
-	return r < 0 ? r : look_at_runtime(out);
+	if ((r = look_at_program(pid, out)) < 0 || (r = look_at_runtime(out)) < 0)
+		return r;
+	return find_dump_way(out);
 }
 
 void doctor_process_release(struct doctor_process *p)
@@ -291,9 +310,6 @@ void doctor_process_release(struct doctor_process *p)
 }
 
 /* --- Telling ---------------------------------------------------------------------------------- */
-
-/* As of inspect/: its memory can be read, or there were nothing to print. */
-static const char dump_way[] = "by process_vm_readv(), each thread while it stands still; no BPF";
 
 static const char *linkage(const struct doctor_process *p)
 {
@@ -389,7 +405,7 @@ int doctor_process_print(const struct terminal *t, const struct doctor_process *
 	    (p->jit && (r = doctor_put(t, "JIT", STYLE_PLAIN, p->jit)) < 0) ||
 	    (r = print_threads(t, p)) < 0)
 		return r;
-	return doctor_put(t, "dump", STYLE_PLAIN, dump_way);
+	return doctor_put(t, "dump", STYLE_PLAIN, p->dump_way);
 }
 
 static void put_string(struct json *j, const char *key, const char *value)

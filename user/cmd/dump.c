@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
+#include "collect/own_walks.h"
 #include "inspect/process_tasks.h"
 #include "inspect/stack_locals.h"
 #include "target/cgroup.h"
@@ -209,10 +210,18 @@ static void find_containers(struct dump *d)
 /* Returns the exit code, or a negative errno. */
 static int read_all(const struct call *call, const struct dump_targets *t, struct dump *d)
 {
+	static const struct inspect_kernel kernel = { .run = own_walks_run,
+						      .look = own_walks_look };
+	_cleanup_(own_walks_freep) struct own_walks *own = NULL;
 	_cleanup_(inspector_freep) struct inspector *in = NULL;
 	struct locals_visitor locals = { .options = d->locals };
 	size_t denied = 0;
 	int code = EXIT_OK, r = inspector_new(&in);
+
+	if (r >= 0 && (r = own_walks_new(&own)) >= 0) {
+		in->kernel = &kernel;
+		in->kernel_arg = own;
+	}
 
 	if (r >= 0 && d->locals) {
 		in->visit = locals_visit;
@@ -373,8 +382,10 @@ const struct command command_dump = {
 		 "named.\n\n"
 		 "Nothing is stopped, signalled or traced, and no BPF is needed: what it takes "
 		 "is root, CAP_SYS_PTRACE, or to be the user of the process. A thread is read "
-		 "while it stands still, which most do at any moment; one that runs all the time "
-		 "is shown as it was met, and it is said that its calls may not belong together.",
+		 "while it stands still, which most do at any moment. One that runs all the time "
+		 "is held up by BPF for some microseconds to walk its own stack (Linux 6.18); "
+		 "without, it is shown as it was met, and it is said that its calls may not "
+		 "belong together.",
 	.examples = "pyebpf dump -p 412\twhere does it hang?\n"
 		    "pyebpf dump -p 412 --children\tand the processes that it has started?\n"
 		    "pyebpf dump -p 412 --locals\tand with which arguments?\n"

@@ -148,6 +148,7 @@ static int put_thread(struct json *j, const struct dump_script *script,
 	json_key_string(j, "file", t->file);
 	put_lock(j, &t->lock);
 	json_key_u64(j, "alike", alike);
+	json_key_double(j, "pause_seconds", t->pause_ns < 0 ? NAN : (double)t->pause_ns / 1e9);
 	json_end(j);
 	return r;
 }

@@ -438,6 +438,28 @@ static int put_process(struct printer *p, const struct dump_item *item)
 	return r;
 }
 
+/* What it cost the process. */
+static int put_pauses(struct printer *p)
+{
+	int64_t longest_ns = -1;
+	size_t count = 0;
+	int r;
+
+	for (size_t i = 0; i < p->process->thread_count; i++) {
+		int64_t ns = p->process->threads[i].pause_ns;
+
+		count += ns >= 0;
+		longest_ns = ns > longest_ns ? ns : longest_ns;
+	}
+	if (!count || (r = line_end(&p->line)) < 0)
+		return count ? r : 0;
+	line_putf(&p->line, STYLE_DIM,
+		  "%zu thread%s ran, and %s held up to walk %s: for %s at most", count,
+		  count == 1 ? "" : "s", count == 1 ? "was" : "were",
+		  count == 1 ? "itself" : "themselves", units_ns((uint64_t)longest_ns).s);
+	return line_end(&p->line);
+}
+
 static int put_tasks(struct printer *p, const struct dump_item *item)
 {
 	struct line *l = &p->line;
@@ -473,6 +495,8 @@ int dump_text(const struct terminal *t, const struct dump *d, const struct dump_
 		r = put_process(&p, item);
 	for (size_t i = 0; i < groups.items.len && r >= 0; i++)
 		r = (r = line_end(&p.line)) < 0 ? r : put_group(&p, &groups, i);
+	if (r >= 0)
+		r = put_pauses(&p);
 	dump_groups_release(&groups);
 	line_release(&p.line);
 	return r;

@@ -2,78 +2,22 @@
 #include "collect/programs.h"
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/log.h"
-#include "base/vec.h"
 #include "collect/event_links.h"
 #include "collect/features.h"
+#include "collect/objects.h"
 #include "pyebpf.skel.h"
 
-#define LIBBPF_LOG_LINES 100 /* of one message: the last instructions, and the verdict */
-
 DEFINE_CLEANUP(struct pyebpf *, pyebpf__destroy)
-
-/* libbpf's own words go to --verbose: what failed is said in ours. A verifier's log has MiBs. */
-__attribute__((format(printf, 2, 0))) static int libbpf_log(enum libbpf_print_level level,
-							    const char *fmt, va_list ap)
-{
-	_cleanup_(freep) char *text = NULL;
-
-	if (level == LIBBPF_DEBUG || log_level() < LOG_LEVEL_DEBUG)
-		return 0;
-	if (vasprintf(&text, fmt, ap) < 0) {
-		text = NULL;
-		return 0;
-	}
-	log_lines(LOG_LEVEL_DEBUG, text, LIBBPF_LOG_LINES);
-	return 0;
-}
-
-/*
- * Has a sampler call the kernel's function in place of TASK_WORK_SCHEDULE. Where there is none the
- * call stays, in code that the verifier sees is never reached.
- */
-static int bind_task_work(struct bpf_program *sampler, uint32_t function)
-{
-	size_t count = bpf_program__insn_cnt(sampler);
-	_cleanup_(freep) struct bpf_insn *insns = malloc(count * sizeof(*insns));
-
-	if (!insns)
-		return -ENOMEM;
-	memcpy(insns, bpf_program__insns(sampler), count * sizeof(*insns));
-	for (size_t i = 0; i < count; i++)
-		if (insns[i].code == (BPF_JMP | BPF_CALL) && !insns[i].src_reg &&
-		    insns[i].imm == TASK_WORK_SCHEDULE) {
-			insns[i].src_reg = BPF_PSEUDO_KFUNC_CALL;
-			insns[i].imm = (int)function;
-		}
-	return bpf_program__set_insns(sampler, insns, count);
-}
-
-/* Of all programs that are going to be loaded. */
-static int bind_all_task_work(struct pyebpf *skel, uint32_t function)
-{
-	struct bpf_program *program = NULL;
-	int r = 0;
-
-	if (!skel->rodata->session.has_task_work)
-		return 0;
-	while (!r && (program = bpf_object__next_program(skel->obj, program)))
-		if (bpf_program__autoload(program))
-			r = bind_task_work(program, function);
-	return r;
-}
 
 /* Of ticks those that the modes ask for; 0: all of them. */
 static uint32_t ticks_flags(unsigned int modes)
@@ -165,73 +109,6 @@ static int set_cgroup(struct pyebpf *skel, const struct cgroup *cgroup)
 	return 0;
 }
 
-/* Of all structs that the programs name, what the kernel has under these names. */
-static int write_types(const struct pyebpf *skel, const struct kernel_types *k, int fd)
-{
-	const struct btf *btf = bpf_object__btf(skel->obj);
-	VEC(struct kernel_type) structs = VEC_INIT;
-	int r = 0;
-
-	for (uint32_t id = 1; id < btf__type_cnt(btf) && !r; id++) {
-		const struct btf_type *t = btf__type_by_id(btf, id);
-
-		if (btf_is_composite(t) && t->name_off)
-			r = vec_push(&structs,
-				     ((struct kernel_type){ btf__name_by_offset(btf, t->name_off),
-							    btf_kind(t), 0 }));
-	}
-	if (!r) {
-		kernel_types_find(k, structs.items, structs.len);
-		r = kernel_types_write(k, structs.items, structs.len, fd);
-	}
-	vec_release(&structs);
-	return r;
-}
-
-/* Sections of programs that belong to a function or a tracepoint of the kernel's. */
-static const struct traced_section {
-	const char *name;
-	enum kernel_function function;
-	enum bpf_attach_type type;
-} traced_sections[] = {
-	{ "iterator/task", KERNEL_ITER_TASK, BPF_TRACE_ITER },
-	{ "traced/sched_switch", KERNEL_SCHED_SWITCH, BPF_TRACE_RAW_TP },
-	{ "traced/sched_exit_tp", KERNEL_SCHED_EXIT, BPF_TRACE_RAW_TP },
-	{ "traced/sched_process_fork", KERNEL_SCHED_FORK, BPF_TRACE_RAW_TP },
-};
-
-/* What register_traced() has undone, for the load. */
-static int become_traced(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long functions)
-{
-	const struct kernel_type *f = (const struct kernel_type *)functions;
-
-	for (size_t i = 0; i < sizeof(traced_sections) / sizeof(*traced_sections); i++) {
-		const struct traced_section *s = &traced_sections[i];
-
-		if (strcmp(s->name, bpf_program__section_name(prog)))
-			continue;
-		opts->expected_attach_type = s->type;
-		opts->attach_btf_id = f[s->function].id;
-		return bpf_program__set_type(prog, BPF_PROG_TYPE_TRACING);
-	}
-	return -ENOENT;
-}
-
-/*
- * For an iterator, and for a tracepoint's program that knows the types of its arguments, libbpf
- * reads all of the kernel's types, to find the function it belongs to, which we know. So while
- * libbpf prepares it, it is of a type that belongs to none. Returns a handler for sections that
- * libbpf has none for, to be unregistered when the programs are attached: the one kind of handler
- * that libbpf 1.1 can register again after that without using memory it has freed.
- */
-static int register_traced(const struct feature_probe *probe)
-{
-	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .prog_prepare_load_fn = become_traced,
-		    .cookie = (long)probe->functions);
-
-	return libbpf_register_prog_handler(NULL, BPF_PROG_TYPE_RAW_TRACEPOINT, 0, &opts);
-}
-
 /* What the session's modes do without is not loaded. */
 static int choose_programs(struct pyebpf *skel)
 {
@@ -254,12 +131,6 @@ static int choose_programs(struct pyebpf *skel)
 	if (!r)
 		r = bpf_program__set_flags(skel->progs.visit_thread, BPF_F_SLEEPABLE);
 	return r < 0 ? err_set(r, "choose the BPF programs: %s", strerror(-r)) : 0;
-}
-
-static void unregister(int *handler)
-{
-	if (*handler > 0)
-		libbpf_unregister_prog_handler(*handler);
 }
 
 static int attach(struct pyebpf *skel)
@@ -296,19 +167,10 @@ static int size_maps(struct pyebpf *skel, const struct session_opts *opts, int c
 	return 0;
 }
 
-/*
- * libbpf gets the few types of the kernel's that the programs need as a file, of which it takes the
- * path. Then they are open, and so is the file.
- */
-static int open_programs(int types_fd, struct pyebpf **out)
+static int open_programs(const struct objects *o, struct pyebpf **out)
 {
-	LIBBPF_OPTS(bpf_object_open_opts, opts);
-	char path[32];
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = o->types_path);
 
-	if (types_fd < 0)
-		return err_set(-errno, "open the BPF object: %s", strerror(errno));
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", types_fd);
-	opts.btf_custom_path = path;
 	*out = pyebpf__open_opts(&opts);
 	return *out ? 0 : err_set(-errno, "open the BPF object: %s", strerror(errno));
 }
@@ -326,24 +188,22 @@ static int load_programs(struct pyebpf *skel, const struct session_opts *opts)
 	return r < 0 ? err_set(r, "attach the BPF programs: %s", strerror(-r)) : 0;
 }
 
-static int start_programs(const struct session_opts *opts, const struct feature_probe *probe,
+static int start_programs(const struct session_opts *opts, struct feature_probe *probe,
 			  struct pyebpf **out)
 {
-	_cleanup_(closep) int types_fd = memfd_create("pyebpf_types", MFD_CLOEXEC);
-	_cleanup_(unregister) int traced = register_traced(probe);
+	_cleanup_(objects_end) struct objects o = OBJECTS_INIT;
 	_cleanup_(pyebpf__destroyp) struct pyebpf *skel = NULL;
 	static const struct event_list no_events;
 	int cpus = libbpf_num_possible_cpus(), r;
 
-	if (traced < 0)
-		return err_set(traced, "open the BPF object: %s", strerror(-traced));
-	if ((r = open_programs(types_fd, &skel)) < 0 ||
+	if ((r = objects_begin(&o, probe)) < 0 || (r = open_programs(&o, &skel)) < 0 ||
 	    (r = configure(skel, opts, cpus, probe)) < 0 || (r = choose_programs(skel)) < 0 ||
-	    (r = event_links_configure(skel, opts->events ? opts->events : &no_events, cpus)) < 0 ||
-	    (r = bind_all_task_work(skel, feature_task_work(probe))) < 0 ||
-	    (r = size_maps(skel, opts, cpus)) < 0 ||
-	    (r = write_types(skel, probe->types, types_fd)) < 0 ||
-	    (r = load_programs(skel, opts)) < 0)
+	    (r = event_links_configure(skel, opts->events ? opts->events : &no_events, cpus)) < 0)
+		return r;
+	if (skel->rodata->session.has_task_work)
+		r = objects_bind_task_work(&o, skel->obj);
+	if (r < 0 || (r = size_maps(skel, opts, cpus)) < 0 ||
+	    (r = objects_write_types(&o, skel->obj)) < 0 || (r = load_programs(skel, opts)) < 0)
 		return r;
 	*out = take_ptr(skel);
 	return 0;
@@ -356,6 +216,5 @@ int programs_start(const struct session_opts *opts, struct pyebpf **out)
 
 	if (r < 0 || (r = feature_kernel_types(&probe)) < 0)
 		return r;
-	libbpf_set_print(libbpf_log);
 	return start_programs(opts, &probe, out);
 }

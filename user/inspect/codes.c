@@ -132,6 +132,18 @@ int codes_get(struct inspect_codes *c, struct walker *w, const struct walk_proce
 	return 0;
 }
 
+int codes_get_late(struct inspect_codes *c, struct walker *w, const struct walk_process *p,
+		   uint64_t identity, uint64_t addr, const struct inspect_code **out)
+{
+	size_t count = c->items.len;
+	int r = codes_get(c, w, p, identity, addr, out);
+
+	if (r < 0 || c->items.len == count || walker_identify(w, p, addr) == identity)
+		return r;
+	codes_forget(c, count);
+	return -EFAULT;
+}
+
 struct code_position code_position(const struct inspect_code *code, enum lines_format format,
 				   uint32_t instr)
 {

@@ -35,6 +35,11 @@ DEFINE_CLEANUP(struct inspect_codes *, codes_free)
 int codes_get(struct inspect_codes *c, struct walker *w, const struct walk_process *p,
 	      uint64_t identity, uint64_t code, const struct inspect_code **out);
 
+/* The same, of a thread that has gone on: -EFAULT also if another object is at the address by now.
+ */
+int codes_get_late(struct inspect_codes *c, struct walker *w, const struct walk_process *p,
+		   uint64_t identity, uint64_t code, const struct inspect_code **out);
+
 /* How many there are; and as if those that came since had not been asked for: they may be torn. */
 size_t codes_count(const struct inspect_codes *c);
 void codes_forget(struct inspect_codes *c, size_t count);

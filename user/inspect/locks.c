@@ -101,7 +101,7 @@ static void find_lock(struct locks *l, struct inspect_thread *t)
 {
 	struct value_stack stack;
 
-	if (t->state != THREAD_BLOCKED || t->wait != WAIT_LOCK || !t->is_consistent ||
+	if (t->state != THREAD_BLOCKED || t->wait != WAIT_LOCK || !inspect_thread_stands(t) ||
 	    !t->frame_count || is_in_condition(t) ||
 	    value_stack_read(&l->p->memory, l->layout, &t->frames[0], &stack) < 0)
 		return;
@@ -126,12 +126,12 @@ static pid_t thread_of_pointer(const struct inspect_process *p, uint64_t pointer
 	return 0;
 }
 
-static pid_t thread_of_tstate(const struct inspect_process *p, uint64_t tstate)
+static struct inspect_thread *thread_of_tstate(const struct inspect_process *p, uint64_t tstate)
 {
 	for (size_t i = 0; i < p->thread_count && tstate; i++)
 		if (p->threads[i].tstate == tstate)
-			return p->threads[i].tid;
-	return 0;
+			return &p->threads[i];
+	return NULL;
 }
 
 static bool is_method_descriptor(const struct locks *l, uint64_t object)
@@ -185,7 +185,7 @@ static void find_owners_of_locks(struct locks *l)
 	for (size_t i = 0; i < l->p->thread_count; i++) {
 		const struct inspect_thread *t = &l->p->threads[i];
 
-		if (!t->is_consistent)
+		if (!inspect_thread_stands(t))
 			continue;
 		for (size_t k = 0; k < t->frame_count && l->frames_left; k++, l->frames_left--)
 			find_blocks(l, t, &t->frames[k]);
@@ -242,25 +242,95 @@ static void find_owners(struct locks *l)
 	forget_lonely(p);
 }
 
-/* Who waits for the GIL: last_holder has it while `locked`, the int behind it, is 1. */
-static void find_gil(struct locks *l)
+/* --- The GIL ---------------------------------------------------------------------------------- */
+
+/*
+ * The thread that has that GIL at this moment: last_holder, while `locked`, the int behind it, is
+ * 1; 3.6 and 3.7, whose GIL is not known, have but the thread state that runs. NULL: nobody.
+ */
+static struct inspect_thread *gil_holder(const struct locks *l, uint64_t gil)
 {
-	struct inspect_process *p = l->p;
+	const struct walk_process *m = &l->p->memory;
+	struct {
+		uint64_t last_holder;
+		int32_t locked;
+	} now = { .locked = 1 };
+	int r;
+
+	r = gil ? get(l, gil, &now, 12)
+		: get(l, m->runtime + m->off->runtime_tstate_current, &now.last_holder, 8);
+	return r < 0 || now.locked != 1 ? NULL : thread_of_tstate(l->p, now.last_holder);
+}
+
+/* Could it be the holder, by what was read of it? Else it has gone on since. */
+static bool may_hold(const struct inspect_thread *t)
+{
+	return !t->waits_for_gil &&
+	       (t->holds_gil || t->state == THREAD_RUNNING || t->state == THREAD_RUNNABLE);
+}
+
+/* The one thread that held it as it was read; NULL: none, or several, at different moments. */
+static struct inspect_thread *only_claim(const struct inspect_process *p, uint64_t gil)
+{
+	struct inspect_thread *found = NULL;
 
 	for (size_t i = 0; i < p->thread_count; i++) {
 		struct inspect_thread *t = &p->threads[i];
-		struct {
-			uint64_t last_holder;
-			int32_t locked;
-		} gil;
 
-		if (!t->waits_for_gil || !t->gil)
+		if (t->gil != gil || !t->holds_gil || t->waits_for_gil)
 			continue;
-		t->lock = (struct inspect_lock){ .kind = LOCK_GIL, .address = t->gil };
-		if (!get(l, t->gil, &gil, 12) && gil.locked == 1)
-			t->lock.owner = thread_of_tstate(p, gil.last_holder);
-		if (t->lock.owner == t->tid)
-			t->lock.owner = 0; /* it has just got it */
+		if (found)
+			return NULL;
+		found = t;
+	}
+	return found;
+}
+
+/*
+ * Threads were read one after the other, and each says whether it held the GIL then. Who holds it
+ * now is looked at once for all, and told, and what others wait for is told to be held by that
+ * thread, if it agrees with what was read of it. Where the GIL has changed hands meanwhile the one
+ * that held it as it was read is told, if there is but one.
+ */
+static void settle_gil(struct locks *l, uint64_t gil)
+{
+	struct inspect_process *p = l->p;
+	struct inspect_thread *now = gil_holder(l, gil), *holder;
+
+	if (now && !may_hold(now))
+		now = NULL;
+	holder = now ? now : only_claim(p, gil);
+	for (size_t i = 0; i < p->thread_count; i++) {
+		struct inspect_thread *t = &p->threads[i];
+
+		if (t->gil != gil)
+			continue;
+		if (t->holds_gil && t != holder)
+			t->in_gc = false; /* as it was met, too */
+		t->holds_gil = t == holder;
+		if (t->waits_for_gil)
+			t->lock = (struct inspect_lock){ .kind = LOCK_GIL,
+							 .address = gil,
+							 .owner = now ? now->tid : 0 };
+	}
+}
+
+/* Each interpreter may have its own. */
+static void settle_gils(struct locks *l)
+{
+	struct inspect_process *p = l->p;
+
+	if (p->memory.off->is_free_threaded)
+		return;
+	for (size_t i = 0; i < p->thread_count; i++) {
+		uint64_t gil = p->threads[i].gil;
+		size_t first = 0;
+
+		while (p->threads[first].gil != gil)
+			first++;
+		if (first == i && p->threads[i].tstate &&
+		    (gil || p->memory.off->runtime_tstate_current != OFF_NONE))
+			settle_gil(l, gil);
 	}
 }
 
@@ -331,6 +401,6 @@ int locks_find(struct inspect_process *p)
 		find_lock(&l, &p->threads[i]);
 	if (l.layout)
 		find_owners(&l);
-	find_gil(&l);
+	settle_gils(&l);
 	return find_cycles(p);
 }

@@ -36,7 +36,7 @@ void pages_release(struct pages *p)
 	p->len = 0;
 }
 
-static void pages_forget(struct pages *p)
+void pages_forget(struct pages *p)
 {
 	address_map_clear(&p->map);
 	memset(p->recent, 0, sizeof(p->recent));

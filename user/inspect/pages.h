@@ -41,6 +41,8 @@ void pages_release(struct pages *p);
 void pages_reuse(struct pages *p, int (*read)(void *arg, uint64_t addr, void *buf, size_t len),
 		 void *arg);
 #define PAGES_KEPT_BYTES (16u << 20)
+/* What is asked for from now on is read anew. */
+void pages_forget(struct pages *p);
 
 /* As read(), of any length; for struct object_reader, whose arg is the struct pages. */
 int pages_read(void *pages, uint64_t addr, void *buf, size_t len);

@@ -19,9 +19,19 @@
 
 /*
  * What the memory of processes says at one moment. Nothing is stopped, signalled or traced, and no
- * BPF is needed: what it takes is the permission to trace them.
+ * BPF is needed: what it takes is the permission to trace them. Where there is BPF, threads that
+ * run may be held up for as long as they take to say where they are.
  */
 struct inspect_process;
+typedef int (*own_walk_fn)(void *arg, size_t i, struct own_walk *w);
+struct inspect_kernel {
+	/* As own_walks_run() and own_walks_look(), which they are in programs that have BPF. */
+	int (*run)(void *walks, const struct py_offsets *off, const struct own_ask *asks,
+		   size_t count, own_walk_fn take, void *arg);
+	int (*look)(void *walks, const struct py_offsets *off, const struct own_ask *process,
+		    own_walk_fn take, void *arg);
+};
+
 struct inspector {
 	struct runtime_cache *runtimes;
 	struct walker *walker;
@@ -33,6 +43,9 @@ struct inspector {
 	 */
 	int (*visit)(void *arg, struct inspect_process *p, struct inspect_thread *t);
 	void *visit_arg;
+	/* Set by who has BPF, NULL: nobody. */
+	const struct inspect_kernel *kernel;
+	void *kernel_arg; /* the first argument of its functions */
 };
 
 /* 0 or -ENOMEM. */

@@ -71,14 +71,12 @@ void stack_free(struct inspect_frame *frames, size_t count)
 	free(frames);
 }
 
-char *stack_type_name(const struct walk_process *p, uint64_t object)
+char *stack_type_name(const struct walk_process *p, uint64_t type)
 {
 	struct object_reader r;
 	char name[TYPE_NAME_BYTES];
-	uint64_t type;
 
 	if (object_reader_init(&r, p->off, TYPE_NAME_READS, p->read, p->arg) < 0 ||
-	    object_type(&r, object, &type) < 0 ||
 	    object_type_name(&r, type, name, sizeof(name)) < 0)
 		return NULL;
 	return strdup(name);

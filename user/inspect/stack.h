@@ -33,9 +33,9 @@ int stack_read(struct inspect_codes *codes, struct walker *w, const struct walk_
 void stack_free(struct inspect_frame *frames, size_t count);
 
 /*
- * The name of an object's type, tp_name: of classes written in Python without their module. Freed
- * with free(); NULL if it cannot be read.
+ * The name of a type, tp_name: of classes written in Python without their module. Freed with
+ * free(); NULL if it cannot be read.
  */
-char *stack_type_name(const struct walk_process *p, uint64_t object);
+char *stack_type_name(const struct walk_process *p, uint64_t type);
 
 #endif

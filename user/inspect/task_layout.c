@@ -46,6 +46,10 @@ static const struct task_layout rows[] = {
 	  .stack = 64, .locals = 72,
 	  .task_bytes = 144, FUTURE, CORO(120), .source_traceback = 72, .future_state = 96,
 	  .running_loop = 304, .running_loop_2 = 312 },
+	{ .minor = 13, .is_free_threaded = true, .await = AWAIT_STATE, .frame = 88, .state = 83,
+	  STATES_3_13, .stack = 64, .locals = 72,
+	  .task_bytes = 160, .loop = 32, .callback = 40, .callbacks = 56, CORO(136),
+	  .source_traceback = 88, .future_state = 112, .running_loop = 304, .running_loop_2 = 312 },
 	{ .minor = 14, .await = AWAIT_POINTER, .frame = 72, .state = 67, STATES_3_13,
 	  .stack = 64, .locals = 80, .above = 8,
 	  .task_bytes = 168, FUTURE, CORO(128), .source_traceback = 72, .future_state = 104,
@@ -61,17 +65,17 @@ static const struct task_layout rows[] = {
 
 int task_layout_find(const struct py_offsets *off, struct task_layout *out)
 {
-	if (off->is_free_threaded)
-		return err_set(-ENOTSUP, "tasks of free-threaded CPython are not known");
 	if (off->is_best_effort)
 		return err_set(-ENOTSUP, "tasks of CPython 3.%u are not known", off->minor);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		if (rows[i].minor == off->minor) {
+		if (rows[i].minor == off->minor &&
+		    rows[i].is_free_threaded == off->is_free_threaded) {
 			*out = rows[i];
 			return 0;
 		}
 	}
-	return err_set(-ENOTSUP, "tasks of CPython 3.%u are not known", off->minor);
+	return err_set(-ENOTSUP, "tasks of %sCPython 3.%u are not known",
+		       off->is_free_threaded ? "free-threaded " : "", off->minor);
 }
 
 int task_layout_apply_debug(struct task_layout *layout, const uint64_t words[ASYNCIO_DEBUG_WORDS])

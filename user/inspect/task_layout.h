@@ -3,12 +3,14 @@
 #define INSPECT_TASK_LAYOUT_H
 
 /*
- * Where coroutines, futures and tasks keep what they wait for: byte offsets on 64-bit builds with
- * the GIL, of each minor version. No header of CPython has them (_asyncio's structs are in its .c
- * file): they were measured on 3.8.18 3.9.18 3.10.13 3.11.7 3.12.1 3.13.0 3.13.18 3.14.10 3.15.2.
+ * Where coroutines, futures and tasks keep what they wait for: byte offsets on 64-bit builds of
+ * each minor version. No header of CPython has them (_asyncio's structs are in its .c file): they
+ * were measured on 3.8.18 3.9.18 3.10.13 3.11.7 3.12.1 3.13.0 3.13.18 3.14.10 3.15.2, and on 3.13
+ * without the GIL, where each object's head is 16 bytes longer.
  * From 3.14 on _asyncio describes some of them itself, which goes before what stands here.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +27,7 @@ enum await_kind {
 
 struct task_layout {
 	uint8_t minor;
+	bool is_free_threaded;
 
 	/* PyGenObject, and coroutines and asynchronous generators, which are the same */
 	uint8_t await;     /* enum await_kind */

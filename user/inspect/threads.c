@@ -11,7 +11,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "bpf/syscalls.h"
+#include "inspect/pages.h"
 #include "inspect/process.h"
 #include "inspect/thread_files.h"
 #include "inspect/tstates.h"
@@ -23,6 +25,10 @@
 /* Pauses before those that moved are read again, microseconds: some 50 ms in all. */
 static const uint16_t pauses_us[] = { 0, 250, 500, 1000, 2000, 4000, 8000, 8000, 8000, 8000, 8000 };
 #define PASSES (sizeof(pauses_us) / sizeof(pauses_us[0]))
+#define OWN_PASS 3 /* those that still move then run a lot: they walk themselves */
+
+/* So many are looked at by BPF, whose programs take as long to load as these to read without. */
+#define MANY_THREADS 256
 
 /* A thread that runs was last seen on its CPU a tick ago, 10 ms at most (CONFIG_HZ=100). */
 #define RUNNING_NS_MAX 20000000
@@ -39,9 +45,10 @@ struct reading {
 	struct inspect_process *p;
 	struct subject *subjects;
 	size_t count;
+	size_t next;       /* where next_subject() looks first */
 	bool has_own_pids; /* it is in a PID namespace below ours */
 	struct threading_process threading;
-	struct window names; /* through which that is read */
+	struct pages names; /* through which that is read: of all threads they lie close together */
 };
 
 /* --- One look --------------------------------------------------------------------------------- */
@@ -52,6 +59,9 @@ struct look {
 	bool has_call; /* /proc/.../syscall can be read */
 	bool has_walk;
 	struct walk walk;
+	bool has_stand; /* the next two are known: of thread_cpu_read(), thread_sched_read() */
+	unsigned cpu;
+	uint64_t exec_start_ns;
 };
 
 /*
@@ -142,15 +152,15 @@ static void take_call(const struct reading *r, struct inspect_thread *t, const s
 }
 
 /* Since when it is off the CPU; for one that runs, since the last tick. -1: not known. */
-static int64_t off_cpu_ns(const struct reading *r, int folder)
+static int64_t off_cpu_ns(const struct reading *r, int folder, const struct look *l)
 {
-	uint64_t exec_start_ns;
+	uint64_t exec_start_ns = l->exec_start_ns;
+	unsigned cpu = l->cpu;
 	int64_t behind_ns, ns;
-	unsigned cpu;
 
-	if (thread_cpu_read(folder, &cpu) < 0 ||
-	    !cpu_clocks_behind(r->in->clocks, cpu, &behind_ns) ||
-	    thread_sched_read(folder, &exec_start_ns) < 0)
+	if ((!l->has_stand && (thread_cpu_read(folder, &cpu) < 0 ||
+			       thread_sched_read(folder, &exec_start_ns) < 0)) ||
+	    !cpu_clocks_behind(r->in->clocks, cpu, &behind_ns))
 		return -1;
 	ns = (int64_t)(monotonic_ns() - exec_start_ns) - behind_ns;
 	return ns < 0 ? 0 : ns;
@@ -169,7 +179,7 @@ static void take_state(const struct reading *r, struct inspect_thread *t, int fo
 	t->fd = -1;
 	t->futex = 0;
 	t->waits_for_gil = false;
-	t->wait_ns = off_cpu_ns(r, folder);
+	t->wait_ns = off_cpu_ns(r, folder, l);
 	if (strchr("ZX", l->after.state)) {
 		t->state = THREAD_DEAD;
 		t->wait_ns = -1;
@@ -260,9 +270,7 @@ static void take_name(struct reading *r, struct inspect_thread *t)
 
 	if (!t->tstate)
 		return;
-	window_begin(&r->names);
 	e = threading_name(&r->threading, t->pointer, &name);
-	window_end(&r->names);
 	if (e < 0)
 		return;
 	text = (struct pystring){
@@ -272,11 +280,197 @@ static void take_name(struct reading *r, struct inspect_thread *t)
 		t->name = strdup(utf8); /* without memory it has none */
 }
 
+/* --- Threads that run ------------------------------------------------------------------------- */
+
+struct own_reading {
+	struct reading *r;
+	struct subject **of_ask;
+};
+
+/* It has gone on since: names of code that is not there any more are not known. Returns of how many
+ * calls. */
+static int name_late(struct reading *r, struct own_walk *w)
+{
+	const struct inspect_code *code;
+	int unknown = 0;
+
+	for (uint32_t i = 0; i < w->head.depth && i < FRAMES_MAX; i++) {
+		struct walk_frame *f = &w->frames[i];
+		int e = f->identity ? codes_get_late(r->p->codes, r->in->walker, &r->p->memory,
+						     f->identity, f->code, &code)
+				    : 0;
+
+		if (e == -ENOMEM)
+			return e;
+		if (e < 0)
+			f->identity = 0;
+		unknown += !f->identity;
+	}
+	return unknown;
+}
+
+/* It ran as it was walked, whatever it does by now. */
+static void be_running(struct inspect_thread *t, const struct own_walk *w,
+		       const struct thread_status *now)
+{
+	memcpy(t->comm, now->comm, sizeof(t->comm));
+	t->switches = now->switches;
+	t->state = THREAD_RUNNING;
+	t->is_consistent = true;
+	t->pause_ns = (int64_t)(w->ended_ns - w->began_ns);
+}
+
+/* What a thread has found of itself. One that has ended since is left to the next pass. */
+static int take_own(void *arg, size_t i, struct own_walk *w)
+{
+	const struct own_reading *o = arg;
+	struct subject *s = o->of_ask[i];
+	struct inspect_thread *t = s->thread;
+	_cleanup_(closep) int folder = thread_folder_open(o->r->p->door, t->tid), fd = -1;
+	struct look l = { .has_walk = true, .walk = walk_of(&w->head, w->frames) };
+	int e;
+
+	fd = folder < 0 ? -1 : thread_status_open(folder);
+	if (w->result || fd < 0 || thread_status_read(fd, &l.after) < 0)
+		return 0;
+	if ((e = name_late(o->r, w)) < 0 || (e = take_walk(o->r, t, &l)) < 0)
+		return e;
+	be_running(t, w, &l.after);
+	take_name(o->r, t);
+	s->is_done = true;
+	return 0;
+}
+
+/* Variables can only be read of who stands still as long as we read them. */
+static bool has_kernel(const struct reading *r)
+{
+	return r->in->kernel && !r->in->visit;
+}
+
+/* Where the kernel refuses it is done as if there were no BPF. */
+static int do_without(int r, const char *what)
+{
+	if (r >= 0 || r == -ENOMEM)
+		return r;
+	log_debug("%s are read from outside: %s", what, err_message(r));
+	err_clear();
+	return 0;
+}
+
+/* Has all that are not done walk themselves, if they run. */
+static int walk_own(struct reading *r)
+{
+	_cleanup_(freep) struct own_ask *asks = calloc(r->count, sizeof(*asks));
+	_cleanup_(freep) struct subject **of_ask = calloc(r->count, sizeof(struct subject *));
+	struct own_reading own = { .r = r, .of_ask = of_ask };
+	size_t count = 0;
+	int e;
+
+	if (!asks || !of_ask)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->count; i++) {
+		struct subject *s = &r->subjects[i];
+
+		if (s->is_done || !s->thread->tstate)
+			continue;
+		of_ask[count] = s;
+		asks[count++] = (struct own_ask){ .pointer = s->thread->pointer,
+						  .runtime = r->p->memory.runtime,
+						  .process = r->p->memory.identity,
+						  .tid = (uint32_t)s->thread->tid };
+	}
+	e = r->in->kernel->run(r->in->kernel_arg, r->p->memory.off, asks, count, take_own, &own);
+	return do_without(e, "threads that run");
+}
+
+/* --- Many threads ----------------------------------------------------------------------------- */
+
+/* As proc_pid_status(5) has it: the bits of task_struct.__state, TASK_* of linux/sched.h. */
+static char state_letter(uint32_t state)
+{
+	enum { STOPPED = 4, TRACED = 8, INTERRUPTIBLE = 1 };
+
+	return !state ? 'R' : state & (STOPPED | TRACED) ? 'T' : state & INTERRUPTIBLE ? 'S' : 'D';
+}
+
+/* The thread of this number. They come in the order of their numbers. */
+static struct subject *next_subject(struct reading *r, uint32_t tid)
+{
+	for (size_t i = 0; i < r->count; i++) {
+		struct subject *s = &r->subjects[(r->next + i) % r->count];
+
+		if (s->thread->tid != (pid_t)tid)
+			continue;
+		r->next = (r->next + i + 1) % r->count;
+		return s;
+	}
+	return NULL;
+}
+
+/* Is there nothing that another look could make better? */
+static bool is_whole(const struct own_walk *w)
+{
+	return w->state == OWN_DONE && !w->result &&
+	       (w->head.status == UNWIND_COMPLETE || w->head.status == UNWIND_TRUNCATED ||
+		w->head.status == UNWIND_CUT);
+}
+
+/* What the kernel has found of a thread that stood still. What is not whole is left to the passes.
+ */
+static int take_still(void *arg, size_t i, struct own_walk *w)
+{
+	struct reading *r = arg;
+	struct subject *s = is_whole(w) ? next_subject(r, w->asked.tid) : NULL;
+	const struct task_stand *stand = &w->stand;
+	struct look l = { .has_call = true,
+			  .call = { .is_running = !stand->task_state,
+				    .nr = stand->syscall < 0 ? -1 : stand->syscall,
+				    .args = { stand->args[0], stand->args[1] } },
+			  .has_walk = true,
+			  .walk = walk_of(&w->head, w->frames),
+			  .after = { .state = state_letter(stand->task_state),
+				     .switches = stand->switches },
+			  .has_stand = true,
+			  .cpu = stand->cpu,
+			  .exec_start_ns = stand->exec_start_ns };
+	int e;
+
+	(void)i;
+	if (!s || s->is_done)
+		return 0;
+	memcpy(l.after.comm, stand->comm, sizeof(l.after.comm));
+	if ((e = name_late(r, w)) || (e = take_walk(r, s->thread, &l)) < 0)
+		return e < 0 ? e : 0;
+	s->thread->pointer = w->asked.pointer;
+	s->thread->is_consistent = true;
+	take_state(r, s->thread, -1, &l);
+	take_name(r, s->thread);
+	s->is_done = true;
+	return 0;
+}
+
+/* Where there are many, the kernel looks at all that stand still in one pass. */
+static int look_at_many(struct reading *r)
+{
+	const struct own_ask process = { .runtime = r->p->memory.runtime,
+					 .process = r->p->memory.identity,
+					 .tid = (uint32_t)r->p->pid };
+
+	if (!has_kernel(r) || r->count < MANY_THREADS)
+		return 0;
+	return do_without(
+		r->in->kernel->look(r->in->kernel_arg, r->p->memory.off, &process, take_still, r),
+		"many threads");
+}
+
+/* --- Passes ----------------------------------------------------------------------------------- */
+
 /* All that are not done, once. Returns how many are left. */
 static int pass(struct reading *r, bool is_last)
 {
 	int left = 0;
 
+	pages_forget(&r->names);
 	for (size_t i = 0; i < r->count; i++) {
 		struct subject *s = &r->subjects[i];
 		int e;
@@ -296,13 +490,15 @@ static int pass(struct reading *r, bool is_last)
 
 static int read_all(struct reading *r)
 {
-	int left = 1;
+	int left = 1, e;
 
 	for (size_t i = 0; i < PASSES && left > 0; i++) {
 		struct timespec pause = timespec_of(pauses_us[i] * 1000ULL);
 
 		if (pauses_us[i])
 			nanosleep(&pause, NULL);
+		if (i == OWN_PASS && has_kernel(r) && (e = walk_own(r)) < 0)
+			return e;
 		left = pass(r, i + 1 == PASSES);
 	}
 	return left;
@@ -343,6 +539,7 @@ static int begin(struct reading *r, const struct pids *tids)
 						      .fd = -1,
 						      .syscall = SYSCALL_NONE,
 						      .wait_ns = -1,
+						      .pause_ns = -1,
 						      .status = UNWIND_OUTSIDE };
 	}
 	r->p->thread_count = r->count;
@@ -396,6 +593,7 @@ static int assign_tstates(struct reading *r)
 	return e == -ENOMEM ? e : 0; /* what cannot be read has no threads */
 }
 
+/* The threads there are, as subjects. */
 static int list_all(struct reading *r)
 {
 	_cleanup_(pids_releasep) struct pids tids = VEC_INIT;
@@ -409,23 +607,37 @@ static int list_all(struct reading *r)
 	r->has_own_pids = nspid != r->p->door;
 	if (tids.len > THREADS_MAX)
 		tids.len = THREADS_MAX;
-	e = begin(r, &tids);
-	return e < 0 ? e : assign_tstates(r);
+	return begin(r, &tids);
+}
+
+static int read_left(struct reading *r)
+{
+	size_t done = 0;
+	int e;
+
+	for (size_t i = 0; i < r->count; i++)
+		done += r->subjects[i].is_done;
+	if (done == r->count)
+		return 0;
+	e = assign_tstates(r);
+	return e < 0 ? e : read_all(r);
 }
 
 int inspect_threads_read(struct inspector *in, struct inspect_process *p)
 {
 	struct reading r = { .in = in,
 			     .p = p,
-			     .names = { .door = p->door },
-			     .threading = { .read = window_read,
+			     .threading = { .read = pages_read,
 					    .runtime = p->memory.runtime,
 					    .off = p->memory.off } };
 	int e;
 
+	pages_init(&r.names, window_read,
+		   &p->window); /* outside of any window: what is there now */
 	r.threading.arg = &r.names;
-	if ((e = list_all(&r)) >= 0)
-		e = read_all(&r);
+	if ((e = list_all(&r)) >= 0 && (e = look_at_many(&r)) >= 0)
+		e = read_left(&r);
+	pages_release(&r.names);
 	free(r.subjects);
 	return e;
 }
@@ -439,6 +651,8 @@ int inspect_threads_list(struct inspect_process *p)
 	p->threads = NULL;
 	p->thread_count = 0;
 	e = list_all(&r);
+	if (e >= 0)
+		e = assign_tstates(&r);
 	free(r.subjects);
 	return e;
 }

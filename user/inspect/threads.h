@@ -15,7 +15,8 @@
 /*
  * The threads of a process and what each does. A thread is read while it stands still: it was off
  * the CPU, and has not been on it since before (thread_is_still() in threads.c says why that
- * holds). One that moves is read again, some 50 ms long; then as it is, and is_consistent is false.
+ * holds). One that moves walks itself, where the kernel has it do that (inspector.kernel); else
+ * it is read again, some 50 ms long; then as it is, and is_consistent is false.
  */
 
 enum thread_state {
@@ -36,13 +37,14 @@ struct inspect_thread {
 	char *name;        /* Python's, UTF-8; NULL: it has none, or not known */
 	char comm[PROC_COMM_BYTES];
 	enum thread_state state;
-	uint8_t wait;     /* enum wait_reason; WAIT_NONE where it is not blocked, or not known */
-	uint16_t syscall; /* of WAIT_OTHER: its number, or SYSCALL_NONE */
-	int fd;           /* of READ and WRITE: which; -1 */
-	char *file;       /* what that is: see files.h; NULL: not known */
-	uint64_t futex;   /* that it waits for; 0: none */
-	int64_t wait_ns;  /* since when it is off the CPU; -1: not known */
-	bool is_consistent;
+	uint8_t wait;       /* enum wait_reason; WAIT_NONE where it is not blocked, or not known */
+	uint16_t syscall;   /* of WAIT_OTHER: its number, or SYSCALL_NONE */
+	int fd;             /* of READ and WRITE: which; -1 */
+	char *file;         /* what that is: see files.h; NULL: not known */
+	uint64_t futex;     /* that it waits for; 0: none */
+	int64_t wait_ns;    /* since when it is off the CPU; -1: not known */
+	bool is_consistent; /* its stack is of one moment */
+	int64_t pause_ns;   /* it ran, and was held up so long to walk itself; -1: it was not */
 	bool holds_gil, waits_for_gil;
 	bool in_gc;
 	char *handles; /* type of the exception that it handles; NULL: none, or not known */
@@ -51,6 +53,12 @@ struct inspect_thread {
 	size_t frame_count;
 	struct inspect_lock lock; /* that it waits for; address 0: none that is known */
 };
+
+/* Is its memory still as it was read, as long as `switches` stays? Else it went on at once. */
+static inline bool inspect_thread_stands(const struct inspect_thread *t)
+{
+	return t->is_consistent && t->pause_ns < 0;
+}
 
 struct inspector;
 struct inspect_process;

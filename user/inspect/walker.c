@@ -9,10 +9,7 @@
 
 #define READ_USER_FROM_HOST
 #include "bpf/python_code.h"
-#include "bpf/python_frames.h"
-#include "bpf/python_gil.h"
-#include "bpf/python_state.h"
-#include "bpf/python_thread.h"
+#include "bpf/python_look.h"
 
 #define WALK_NS_MAX 1000000000ULL /* nobody is held up, unlike in the kernel */
 
@@ -75,82 +72,36 @@ void walker_expect(const struct walk_process *p, pid_t tid, uint64_t pointer, ui
 	cache_put(thread_cache, THREAD_SLOTS, py_thread_key(&thread), tstate);
 }
 
-/* As py_walk_frames(), but that it keeps where each frame lies, and trusts no code address. */
-static void walk_frames(struct walker *w, struct py_loop *l)
+/* What a walk of this process begins with. */
+static void begin(struct walker *w, const struct walk_process *p)
 {
-	struct py_walk *walk = &l->s->walk;
-
-	py_begin_walk(walk);
-	walk->is_strict = 1;
-	for (__u32 i = 0; i < WALK_STEPS; i++) {
-		__u64 frame = walk->frame;
-		__u32 depth = walk->depth;
-
-		if (py_step(i, l) != LOOP_NEXT)
-			break;
-		if (walk->depth != depth + 1)
-			continue; /* passed over, or the walk has begun again */
-		w->frames[depth].frame = frame;
-		w->frames[depth].code = l->s->frame.code;
-	}
-}
-
-static uint64_t gil_of(const struct py_offsets *off, uint64_t runtime, uint64_t interp)
-{
-	if (off->gil_last_holder == OFF_NONE)
-		return 0;
-	if (off->runtime_gil != OFF_NONE)
-		return runtime + off->runtime_gil + off->gil_last_holder;
-	return gil_at((struct door){}, off, interp);
-}
-
-static void take_result(struct walker *w, const struct py_thread *thread, struct walk *out)
-{
-	const struct py_scratch *s = &w->scratch;
-
-	out->status = s->walk.status;
-	out->flags = s->walk.flags;
-	out->tstate = cache_get(thread_cache, THREAD_SLOTS, py_thread_key(thread));
-	out->depth = s->walk.depth;
-	out->frames = w->frames;
-	for (uint32_t i = 0; i < out->depth; i++) {
-		const struct frame_record *r = &s->records[i];
-
-		w->frames[i].identity = r->flags & FRAME_UNREADABLE ? 0 : r->code;
-		w->frames[i].instr = r->instr;
-		w->frames[i].flags = r->flags;
-	}
+	current = p;
+	w->scratch.walk =
+		(struct py_walk){ .process = p->identity, .deadline_ns = clock_ns() + WALK_NS_MAX };
 }
 
 int walker_walk(struct walker *w, const struct walk_process *p, pid_t tid, uint64_t pointer,
 		struct walk *out)
 {
-	struct py_scratch *s = &w->scratch;
 	const struct py_thread thread = thread_of(p, tid, pointer);
-	struct py_loop l = { .s = s, .off = p->off, .thread = &thread };
-	struct walk walk = { 0 };
-	bool has_walked = false;
+	struct py_look look = { .loop = { .s = &w->scratch, .off = p->off, .thread = &thread },
+				.frames = w->frames };
+	struct walk_head head = { 0 };
 	int r;
 
-	current = p;
-	s->walk =
-		(struct py_walk){ .process = p->identity, .deadline_ns = clock_ns() + WALK_NS_MAX };
-	r = py_find_tstate(&l, &has_walked);
+	begin(w, p);
+	r = py_look(&look, &head);
 	if (r)
 		return r == PY_NONE ? -ENOENT : -EFAULT;
-	walk.interp = tstate_u64(s, p->off->tstate_interp);
-	walk.gil = gil_of(p->off, p->runtime, walk.interp);
-	py_note_exception(&l);
-	if (s->walk.flags & SAMPLE_HANDLES)
-		walk.exception = field_u64(s->text, p->off->exc_value, EXC_ITEM_BYTES - 1);
-	py_note_collection(&l);
-	if (py_first_frame(l.door, s, p->off))
-		return -EFAULT;
-	s->walk.generation = py_generation(&l);
-	walk_frames(w, &l);
-	take_result(w, &thread, &walk);
-	*out = walk;
+	*out = walk_of(&head, w->frames);
 	return 0;
+}
+
+uint64_t walker_identify(struct walker *w, const struct walk_process *p, uint64_t code)
+{
+	begin(w, p);
+	w->scratch.walk.is_strict = 1;
+	return py_code_identity((struct door){}, &w->scratch, p->off, code);
 }
 
 bool walk_gil_has_word(uint64_t gil, uint64_t addr)

@@ -33,24 +33,28 @@ struct walk_process {
 	uint64_t identity; /* another one for another process */
 };
 
-struct walk_frame {
-	uint64_t frame;    /* address of PyFrameObject or _PyInterpreterFrame */
-	uint64_t code;     /* address of its code object */
-	uint64_t identity; /* of that: see py_code_identity() in bpf/python_code.h; 0: unreadable */
-	uint32_t instr;    /* byte offset from the first bytecode */
-	uint32_t flags;    /* enum frame_flag */
-};
-
 struct walk {
 	enum unwind_status status;
-	uint32_t flags;  /* enum sample_flag */
-	uint64_t tstate; /* its PyThreadState */
-	uint64_t interp; /* and that one's interpreter */
-	uint64_t gil;    /* address of last_holder of its GIL; GIL_NONE: not known, 0: none yet */
-	uint64_t exception; /* that it handles; 0: none */
+	uint32_t flags;     /* enum sample_flag */
+	uint64_t tstate;    /* its PyThreadState */
+	uint64_t interp;    /* and that one's interpreter */
+	uint64_t gil;       /* address of last_holder of its GIL; 0: not known, or none yet */
+	uint64_t exception; /* type of the one that it handles; 0: none */
 	uint32_t depth;
 	const struct walk_frame *frames; /* leaf first; valid until the next call */
 };
+
+static inline struct walk walk_of(const struct walk_head *head, const struct walk_frame *frames)
+{
+	return (struct walk){ .status = head->status,
+			      .flags = head->flags,
+			      .tstate = head->tstate,
+			      .interp = head->interp,
+			      .gil = head->gil,
+			      .exception = head->exception,
+			      .depth = head->depth,
+			      .frames = frames };
+}
 
 /* Says where a thread's state was seen, so that the lists of them are not searched for it. */
 void walker_expect(const struct walk_process *p, pid_t tid, uint64_t pointer, uint64_t tstate);
@@ -61,6 +65,9 @@ void walker_expect(const struct walk_process *p, pid_t tid, uint64_t pointer, ui
  */
 int walker_walk(struct walker *w, const struct walk_process *p, pid_t tid, uint64_t pointer,
 		struct walk *out);
+
+/* The identity of the code object that is at this address now, read anew; 0: it cannot be read. */
+uint64_t walker_identify(struct walker *w, const struct walk_process *p, uint64_t code);
 
 /* Does who waits for the futex at addr wait for that GIL? */
 bool walk_gil_has_word(uint64_t gil, uint64_t addr);

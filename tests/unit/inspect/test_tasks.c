@@ -186,7 +186,7 @@ static void test_other_builds_are_refused(void **state)
 	} cases[] = {
 		{ "too old", 7, false, false },
 		{ "too new", 16, false, false },
-		{ "free-threaded", 13, true, false },
+		{ "free-threaded", 14, true, false },
 		{ "not released", 15, false, true },
 	};
 	struct task_layout layout;
