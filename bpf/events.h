@@ -43,6 +43,29 @@ enum frame_kind {
 	FRAME_INTERNAL, /* 3.13+: _PyInterpreterFrame, tstate->current_frame */
 };
 
+/* Where an instance has its attributes. */
+enum object_attributes {
+	ATTRIBUTES_DICT,     /* up to 3.10: a dict, at tp_dictoffset */
+	ATTRIBUTES_POINTERS, /* 3.11: before the object, a dict and a pointer to values */
+	ATTRIBUTES_TAGGED,   /* 3.12: before it, one of the two: an odd pointer is of values */
+	ATTRIBUTES_INLINE,   /* 3.13 on: a dict before it, or values behind its fields */
+};
+
+/* Of struct object_layout (user/target/object.h), what the sampler needs of dicts, attributes and
+ * tuples. */
+struct py_object_offsets {
+	__u8 attributes;    /* enum object_attributes */
+	__u8 keys_are_logs; /* keys_size is the binary logarithm of the index' size in bytes */
+	__u8 keys_size;     /* else the number of its places */
+	__u8 keys_kind;     /* 0: entries with a hash; OFF_NONE_8: all have */
+	__u8 keys_nentries;
+	__u8 keys_indices;
+	__u8 values_items;
+	__u8 tuple_items; /* this and the next from the end of PyObject */
+	__u16 type_cached_keys;
+};
+#define OFF_NONE_8 0xff
+
 /*
  * One CPython build as the unwinder sees it: byte offsets of the fields it reads. From 3.13 filled
  * from _Py_DebugOffsets, before from the table in user/target/offsets.c. OFF_NONE: no such field.
@@ -133,6 +156,7 @@ struct py_offsets {
 
 	__u16 contextvar_hash; /* PyContextVar (3.7+); what else is read of contexts is alike in all
 				*/
+	struct py_object_offsets objects;
 };
 
 /* One process that runs Python: value of the `procs` map, key: its pid. */
@@ -233,11 +257,18 @@ struct event_config {
 	__u32 field_offset; /* and where it is in the record of the tracepoint */
 };
 
+/* What of a context variable's value is a label. */
+enum label_part {
+	LABEL_WHOLE,
+	LABEL_TRACE_ID, /* of the span that OpenTelemetry's SDK keeps there */
+	LABEL_SPAN_ID,
+};
+
 /* A label that samples get: the value of a context variable. Set by user space before loading. */
 struct label_config {
 	__u64 name[LABEL_NAME_BYTES / 8]; /* of the variable, ASCII, zeros behind it */
 	__u32 name_bytes;                 /* 1 to LABEL_NAME_BYTES */
-	__u32 reserved;
+	__u32 part;                       /* enum label_part */
 };
 
 /*

@@ -7,7 +7,9 @@ import subprocess
 
 import diffjson
 import otlp
+import packages
 import pytest
+import pythons
 from harness import PYEBPF, Workload, record_to, run
 from truth import share_error
 
@@ -136,6 +138,46 @@ def test_otlp_links_to_traces(some_python, tmp_path):
     assert links == {trace: tuple(link) if link else None for trace, link in truth.items()}
     table = request.dictionary["linkTable"]
     assert len(table) == 1 + len({link for link in links.values() if link})
+
+
+def check_spans(python, folder, seconds, *arguments):
+    """Each sample of a span has its ids, which the function that it is in is named after. How many there were."""
+    output, checked = folder / "spans.pyebpf", 0
+    with Workload(python, "otel_spans.py", seconds, *arguments) as workload:
+        names, _ = record_to(output, workload, HZ, "--label", "otel")
+    for sample in samples_of(output):
+        inside = [frame[0] for frame in sample["stack"] if frame[0].startswith("in_")]
+        if not inside:
+            continue
+        assert inside[0] in names
+        labels = sample["labels"]
+        told = "in_%s_%s" % (labels["trace_id"], labels["span_id"]) if labels else "in_none"
+        assert told == inside[0] and len(labels) in (0, 2), sample
+        checked += 1
+    return checked
+
+
+@pytest.mark.few_pythons
+def test_opentelemetry_has_its_ids(python, tmp_path, is_full):
+    if has_contexts(python):
+        assert check_spans(python, tmp_path, 2 if is_full else 0.3) > 100
+
+
+@pytest.mark.full
+def test_opentelemetry_has_its_ids_free_threaded(free_threaded, tmp_path):
+    assert check_spans(free_threaded, tmp_path, 2) > 100
+
+
+@pytest.mark.full
+def test_opentelemetry_of_pypi_has_its_ids(python, some_python, tmp_path):
+    """The SDK itself, as it is, of the newest version for that Python; those of Debian have no pip."""
+    if not has_contexts(python) or python.via == "chroot":
+        return
+    try:
+        folder = packages.folder_of(python if python.via == "direct" else some_python, "opentelemetry")
+    except pythons.Unavailable as reason:
+        pytest.skip(str(reason))
+    assert check_spans(python, tmp_path, 2, folder) > 100
 
 
 def test_labels_that_make_no_sense():

@@ -14,6 +14,7 @@ PACKAGES = {
     "servers": ["gunicorn>=20,<24", "uvicorn>=0.20,<1"],
     "otlp": ["opentelemetry-proto>=1.43,<2", "protobuf"],
     "py-spy": ["py-spy>=0.4,<1"],
+    "opentelemetry": ["opentelemetry-sdk>=1,<2"],
     "flask": ["flask>=3,<4"],
     "aiohttp": ["--no-binary", "aiohttp,multidict,yarl,frozenlist,propcache", "aiohttp>=3,<4"],
     "async": ["trio>=0.22", "anyio>=4", "uvloop"],

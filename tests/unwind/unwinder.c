@@ -14,6 +14,7 @@ __u64 epoch;
 
 #define ROUTE "route"
 #define USER "user"
+#define OTEL "current_context"
 #define LONGEST "a.name.that.is.as.long.as.names.of.variables.may.be.to.be.found."
 _Static_assert(sizeof(LONGEST) == LABEL_NAME_BYTES + 1, "the longest name");
 
@@ -32,6 +33,12 @@ const volatile struct label_config label_configs[CONTEXT_LABELS_MAX] = {
 	{ .name = { WORD(LONGEST, 0), WORD(LONGEST, 8), WORD(LONGEST, 16), WORD(LONGEST, 24),
 		    WORD(LONGEST, 32), WORD(LONGEST, 40), WORD(LONGEST, 48), WORD(LONGEST, 56) },
 	  .name_bytes = LABEL_NAME_BYTES },
+	{ .name = { WORD(OTEL, 0), WORD(OTEL, 8) },
+	  .name_bytes = sizeof(OTEL) - 1,
+	  .part = LABEL_TRACE_ID },
+	{ .name = { WORD(OTEL, 0), WORD(OTEL, 8) },
+	  .name_bytes = sizeof(OTEL) - 1,
+	  .part = LABEL_SPAN_ID },
 };
 
 static struct py_scratch scratch;

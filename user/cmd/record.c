@@ -233,9 +233,11 @@ static void warn_of_labels(const struct record_run *r)
 
 	for (size_t i = 0; i < labels->len; i++)
 		if (!recorder_has_met_label(r->recorder, i))
-			log_warning("--label %s: no sample has one: nothing that ran had set its "
-				    "variable to a str or int",
-				    labels->items[i].name);
+			log_warning("--label %s: no sample has one: nothing that ran %s",
+				    labels->items[i].name,
+				    labels->items[i].config.part
+					    ? "was in a span of OpenTelemetry"
+					    : "had set its variable to a str or int");
 }
 
 /* Says what became of a recording that came to its end. */
@@ -300,7 +302,7 @@ static int run(struct call *call)
 			.min = 1),
 		OPT_LIST(0, "label", &o.label_texts, "NAME=contextvar:VAR",
 			 "label samples with what the context variable VAR is set to, a str or "
-			 "int; may repeat"),
+			 "int; otel: trace_id and span_id of OpenTelemetry's span; may repeat"),
 		OPT_FLAG(0, "opcodes", &o.has_opcodes,
 			 "also which bytecode instruction each sample is at"),
 		OPT_FLAG('n', "native", &o.has_native,

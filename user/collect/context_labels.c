@@ -51,48 +51,61 @@ static int check_name(const struct context_label_list *list, const char *name)
 	return 0;
 }
 
-/* Who takes it has the name. */
-static int append(struct context_label_list *list, char *name, const char *variable)
+static int append(struct context_label_list *list, const char *name, size_t name_len,
+		  const char *variable, enum label_part part)
 {
 	struct context_label *label = &list->items[list->len];
 	size_t len = strlen(variable);
-	int r = check_name(list, name);
+	char *copy;
+	int r;
 
-	if (r < 0)
+	if (list->len == CONTEXT_LABELS_MAX)
+		return err_set(-EOVERFLOW, "more than %d labels", CONTEXT_LABELS_MAX);
+	copy = strndup(name, name_len);
+	if (!copy)
+		return -ENOMEM;
+	r = check_name(list, copy);
+	if (r < 0) {
+		free(copy);
 		return r;
-	*label = (struct context_label){ .name = name, .config.name_bytes = (__u32)len };
+	}
+	*label = (struct context_label){ .name = copy,
+					 .config = { .name_bytes = (__u32)len, .part = part } };
 	memcpy(label->config.name, variable, len);
-	if (!strcmp(name, PROFILE_TRACE_ID))
+	if (!strcmp(copy, PROFILE_TRACE_ID))
 		label->id_bytes = PROFILE_TRACE_ID_BYTES;
-	if (!strcmp(name, PROFILE_SPAN_ID))
+	if (!strcmp(copy, PROFILE_SPAN_ID))
 		label->id_bytes = PROFILE_SPAN_ID_BYTES;
 	list->len++;
 	return 0;
+}
+
+/* Of opentelemetry/context/contextvars_context.py. */
+static int append_otel(struct context_label_list *list)
+{
+	static const char variable[] = "current_context";
+	int r = append(list, PROFILE_TRACE_ID, strlen(PROFILE_TRACE_ID), variable, LABEL_TRACE_ID);
+
+	return r < 0 ? r
+		     : append(list, PROFILE_SPAN_ID, strlen(PROFILE_SPAN_ID), variable,
+			      LABEL_SPAN_ID);
 }
 
 int context_labels_add(struct context_label_list *list, const char *text)
 {
 	const char *equals = strchr(text, '=');
 	const char *variable = equals ? equals + 1 + strlen(SOURCE) : NULL;
-	char *name;
-	int r;
 
+	if (!strcmp(text, CONTEXT_LABELS_OTEL))
+		return append_otel(list);
 	if (!equals || !is_name(text, (size_t)(equals - text)) ||
 	    strncmp(equals + 1, SOURCE, strlen(SOURCE)) != 0 || !*variable)
 		return err_set(-EINVAL,
 			       "'%s' is no label such as route=contextvar:route, where the program "
-			       "has ContextVar(\"route\")",
+			       "has ContextVar(\"route\"), and not " CONTEXT_LABELS_OTEL,
 			       text);
 	if (!is_ascii(variable) || strlen(variable) > LABEL_NAME_BYTES)
 		return err_set(-EINVAL, "%s: names of variables are ASCII, at most %d characters",
 			       text, LABEL_NAME_BYTES);
-	if (list->len == CONTEXT_LABELS_MAX)
-		return err_set(-EOVERFLOW, "more than %d labels", CONTEXT_LABELS_MAX);
-	name = strndup(text, (size_t)(equals - text));
-	if (!name)
-		return -ENOMEM;
-	r = append(list, name, variable);
-	if (r < 0)
-		free(name);
-	return r;
+	return append(list, text, (size_t)(equals - text), variable, LABEL_WHOLE);
 }

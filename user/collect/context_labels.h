@@ -8,7 +8,8 @@
 
 /*
  * Labels that `record --label` asks for: NAME=contextvar:VAR is the value, a str or an int, of the
- * context variable that is called VAR, ContextVar("VAR"), where the thread is.
+ * context variable that is called VAR, ContextVar("VAR"), where the thread is; `otel` is trace_id
+ * and span_id of the span of OpenTelemetry that it is in.
  */
 struct context_label {
 	char *name;            /* of the label; owned */
@@ -24,10 +25,12 @@ struct context_label_list {
 
 void context_labels_release(struct context_label_list *list);
 
+#define CONTEXT_LABELS_OTEL "otel"
+
 /*
- * Appends the label that the text asks for. -EINVAL: the text asks for none, -EEXIST: there is one
+ * Appends the labels that the text asks for. -EINVAL: the text asks for none, -EEXIST: there is one
  * of that name, or samples have it for something else, -EOVERFLOW: too many; with a message.
- * -ENOMEM.
+ * -ENOMEM. The list is then as it was, or has the first of two.
  */
 int context_labels_add(struct context_label_list *list, const char *text);
 
