@@ -222,8 +222,9 @@ struct session_config {
 	 */
 	__u8 scratch_rows;
 	__u8 scratch_row[SOURCE_COUNT_];
-	__u8 label_count; /* of label_configs; 0: no context is looked at */
-	__u8 reserved[3];
+	__u8 label_count;         /* of label_configs; 0: no context is looked at */
+	__u8 has_thread_contexts; /* thread_contexts has rows of processes that publish them */
+	__u8 reserved[2];
 	__u64 span_ns; /* what a tick stands for. Times spans_stride (bpf/span.h) it is T0: spans of
 			* waiting of at least that are all kept, shorter ones by chance */
 	__u64 cgroup_id; /* of cgroups[0]: the inode of its folder */
@@ -269,6 +270,19 @@ struct label_config {
 	__u64 name[LABEL_NAME_BYTES / 8]; /* of the variable, ASCII, zeros behind it */
 	__u32 name_bytes;                 /* 1 to LABEL_NAME_BYTES */
 	__u32 part;                       /* enum label_part */
+};
+
+/*
+ * Where the threads of a process have the pointer to the context that they are in (OTEP 4947):
+ * value of `thread_contexts`, key: its pid. What is in a static block of thread-local storage is
+ * counted from the thread pointer, else in the block of a module, which the thread's table has.
+ */
+struct thread_context_row {
+	__u64 process; /* identity; another one: not this row's */
+	__s64 offset;
+	__u32 module;     /* in the table; 0: static */
+	__u16 table_at;   /* where the table's address is, from the thread pointer */
+	__u16 table_step; /* bytes of an entry, which begins with the block's address */
 };
 
 /*
@@ -538,18 +552,21 @@ struct span_end_event {
 
 /* What the value of a label is. */
 enum label_kind {
-	LABEL_TEXT, /* str: characters of char_bytes each */
-	LABEL_INT,  /* int: its digits of 30 bits, the lowest first, 4 bytes each; none: 0 */
-	LABEL_BOOL, /* the same of False or True */
+	LABEL_TEXT,      /* str: characters of char_bytes each */
+	LABEL_INT,       /* int: its digits of 30 bits, the lowest first, 4 bytes each; none: 0 */
+	LABEL_BOOL,      /* the same of False or True */
+	LABEL_ID,        /* bytes of a trace's or a span's id */
+	LABEL_ATTRIBUTE, /* of a thread's context (OTEP 4947): UTF-8; what it is called the process
+			  * says: it is its key-th */
 };
 
 struct label_value {
-	__u8 number;     /* of the session's label_configs */
+	__u8 number;     /* of the session's label_configs; of LABEL_ATTRIBUTE 0 */
 	__u8 kind;       /* enum label_kind */
 	__u8 char_bytes; /* 1, 2, 4 */
 	__u8 is_cut;     /* there is more of it */
 	__u8 is_negative;
-	__u8 reserved;
+	__u8 key; /* LABEL_ATTRIBUTE */
 	__u16 bytes;
 	__u64 value[LABEL_BYTES_MAX / 8]; /* zeros behind it */
 };
@@ -674,6 +691,7 @@ _Static_assert(sizeof(struct proc_row) == 32, "map value ABI");
 _Static_assert(sizeof(struct event_config) == 16, "map value ABI");
 _Static_assert(sizeof(struct cpu_ticks) == 24, "map value ABI");
 _Static_assert(sizeof(struct frame_record) == 16, "ring buffer ABI");
+_Static_assert(sizeof(struct thread_context_row) == 24, "map value ABI");
 _Static_assert(sizeof(struct label_config) == 8 + LABEL_NAME_BYTES, "map value ABI");
 _Static_assert(sizeof(struct sample_event) == 72, "ring buffer ABI");
 _Static_assert(sizeof(struct label_value) == 8 + LABEL_BYTES_MAX, "ring buffer ABI");

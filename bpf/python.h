@@ -149,13 +149,17 @@ struct py_context {
 	__u64 var;   /* its address; one at another address is another one */
 	__u64 value; /* what it is set to, an object; 0: nothing */
 	struct hamt_node node;
-	__u32 bits;    /* of the variable's hash, those of the next levels */
-	__u32 found;   /* labels whose variable is set: bits by their numbers */
-	__u32 learned; /* variables of labels that the search met */
-	__u32 depth;   /* of the search */
-	__u32 first;   /* where in the root it begins */
-	__u32 steps;   /* that it took */
-	__u64 span;    /* where its trace's id is, its own behind it; 0: not looked for, or none */
+	__u32 bits;                     /* of the variable's hash, those of the next levels */
+	__u32 found;                    /* labels whose variable is set: bits by their numbers */
+	__u32 learned;                  /* variables of labels that the search met */
+	__u32 depth;                    /* of the search */
+	__u32 first;                    /* where in the root it begins */
+	__u32 steps;                    /* that it took */
+	struct thread_context_row slot; /* of its process; process 0: it publishes none */
+	__u64 span;    /* where its trace's id is, its own behind it, or the Context that has it; 0:
+			* none */
+	__u32 spanned; /* labels that are of that: bits by their numbers */
+	__u32 reserved;
 	struct py_entries entries;
 	struct hamt_node levels[HAMT_LEVELS];
 	struct hamt_pair

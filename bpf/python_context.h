@@ -18,6 +18,7 @@
 #include "bpf/python.h"
 #include "bpf/python_state.h"
 #include "bpf/python_trace.h"
+#include "bpf/thread_context.h"
 
 /* Defined by whoever runs the unwinder. */
 extern const volatile struct label_config label_configs[CONTEXT_LABELS_MAX];
@@ -427,11 +428,17 @@ static int label_step(__u32 number, struct py_loop *l)
 	struct py_scratch *s = l->s;
 	struct py_context *c = &s->context;
 	struct label_value *v;
-	__u32 part;
 
 	if (number >= CONTEXT_LABELS_MAX || !label_configs[number].name_bytes)
 		return LOOP_STOP;
-	if (c->found >> number & 1 || !find_var(l, number))
+	if (c->found >> number & 1)
+		return LOOP_NEXT;
+	if (label_configs[number].part && c->spanned) { /* of the same variable */
+		c->spanned |= 1U << number;
+		c->found |= 1U << number;
+		return LOOP_NEXT;
+	}
+	if (!find_var(l, number))
 		return LOOP_NEXT;
 	c->value = 0;
 	hamt_read_node(l, c->root, &c->node);
@@ -439,18 +446,42 @@ static int label_step(__u32 number, struct py_loop *l)
 	if (!c->value)
 		return LOOP_NEXT;
 	c->found |= 1U << number;
-	part = label_configs[number].part;
-	if (part)
-		c->value = trace_part(l, c->value, part);
-	if (!c->value)
+	if (label_configs[number].part) {
+		c->spanned |= 1U << number;
+		c->span = c->value;
 		return LOOP_NEXT;
-	v = &s->labels.values[s->labels.count & (CONTEXT_LABELS_MAX - 1)];
-	__builtin_memset(v, 0, sizeof(*v));
+	}
+	v = next_value(s);
+	if (!v)
+		return LOOP_STOP;
 	v->number = number;
 	if (read_value(l, c->value, v))
-		s->labels.count += !part || is_id(v);
+		s->labels.count++;
 	else if (!py_is_none(l, c->value))
 		s->walk.flags |= SAMPLE_LABEL_TYPE;
+	return LOOP_NEXT;
+}
+
+/* One id of a span. */
+static int id_step(__u32 number, struct py_loop *l)
+{
+	struct py_scratch *s = l->s;
+	struct py_context *c = &s->context;
+	struct door door = l->door;
+	struct label_value *v;
+
+	if (number >= CONTEXT_LABELS_MAX || !c->span)
+		return LOOP_STOP;
+	if (!(c->spanned >> number & 1))
+		return LOOP_NEXT;
+	v = next_value(s);
+	if (!v)
+		return LOOP_STOP;
+	v->number = number;
+	c->value = read_pointer(door, s,
+				c->span + (label_configs[number].part == LABEL_SPAN_ID ? 8 : 0));
+	if (c->value && read_value(l, c->value, v))
+		s->labels.count += is_id(v);
 	return LOOP_NEXT;
 }
 
@@ -472,7 +503,11 @@ VERIFIED_ONCE __u64 labels_identity(struct py_scratch *s)
 	return h | 1;
 }
 
-/* The labels of the thread, into s->labels, with their identity. Needs s->tstate. */
+/*
+ * The labels of the thread, into s->labels: of what is set in the context that it runs in, and is
+ * not there yet. Needs s->tstate, and py_read_thread_context() before it; where labels are of a
+ * span, py_find_span() and py_read_ids() follow, and labels_identity() at last.
+ */
 static __always_inline void py_read_labels(struct py_loop *l)
 {
 	struct py_scratch *s = l->s;
@@ -481,10 +516,7 @@ static __always_inline void py_read_labels(struct py_loop *l)
 	__u32 head = l->off->str_length;
 	__u64 context, hamt;
 
-	s->labels.count = 0;
-	s->labels.labels = 0;
-	c->found = 0;
-	c->span = 0;
+	c->spanned = 0;
 	if (l->off->tstate_context == OFF_NONE || l->off->contextvar_hash == OFF_NONE)
 		return;
 	context = tstate_u64(s, l->off->tstate_context);
@@ -495,7 +527,11 @@ static __always_inline void py_read_labels(struct py_loop *l)
 	LOOP(CONTEXT_LABELS_MAX, label_step, l);
 	if (c->found != labels_wanted() && search_vars(l))
 		LOOP(CONTEXT_LABELS_MAX, label_step, l);
-	s->labels.labels = labels_identity(s);
+}
+
+static __always_inline void py_read_ids(struct py_loop *l)
+{
+	LOOP(CONTEXT_LABELS_MAX, id_step, l);
 }
 
 #endif

@@ -197,7 +197,7 @@ static __always_inline __u64 context_of_span(struct py_loop *l, __u64 span)
 }
 
 /* Where the ids of the span in a Context are; 0: it has none. */
-static __always_inline __u64 find_span(struct py_loop *l, __u64 context)
+static __always_inline __u64 ids_of_context(struct py_loop *l, __u64 context)
 {
 	struct py_scratch *s = l->s;
 	struct door door = l->door;
@@ -216,17 +216,12 @@ static __always_inline __u64 find_span(struct py_loop *l, __u64 context)
 	return ids + head + l->off->objects.tuple_items;
 }
 
-/* The object that is a part of the variable's value; 0: there is none. */
-static __always_inline __u64 trace_part(struct py_loop *l, __u64 value, __u32 part)
+/* From the Context, which is what labels that are of a span have found. */
+static __always_inline void py_find_span(struct py_loop *l)
 {
 	struct py_context *c = &l->s->context;
-	struct door door = l->door;
 
-	if (!c->span)
-		c->span = find_span(l, value);
-	if (!c->span)
-		return 0;
-	return read_pointer(door, l->s, c->span + (part == LABEL_SPAN_ID ? 8 : 0));
+	c->span = ids_of_context(l, c->span);
 }
 
 #endif

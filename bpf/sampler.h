@@ -137,38 +137,64 @@ static __always_inline int take_sample_by(struct door door, struct py_scratch *s
 	return STAT_RECORDED;
 }
 
+/* Where the thread's process has what OTEP 4947 says, if it does. */
+static __always_inline void py_take_thread_context(struct py_loop *l)
+{
+	struct py_scratch *s = l->s;
+	struct thread_context_row *row = NULL;
+	__u32 pid = s->sample.pid;
+
+	s->context.slot.process = 0;
+	if (session.has_thread_contexts)
+		row = bpf_map_lookup_elem(&thread_contexts, &pid);
+	if (row)
+		s->context.slot = *row;
+	py_read_thread_context(l);
+}
+
+/*
+ * The parts of labelling, each a function by itself: stacks of a chain of calls would not hold all
+ * of it.
+ */
 #ifdef READ_REMOTE
-static __noinline int take_remote_labels(struct task_struct *task, struct py_scratch *s,
-					 __u32 layout)
-{
-	struct py_loop l = { .s = s,
-			     .off = &layouts[layout & (LAYOUTS_MAX - 1)],
-			     .door = { task } };
-
-	py_read_labels(&l);
-	return 0;
-}
-
-static __always_inline void take_labels(struct door door, struct py_scratch *s, __u32 layout)
-{
-	take_remote_labels(door.task, s, layout);
-}
+#define LABELS_PART(part)                                                                      \
+	static __noinline int remote_##part(struct task_struct *task, struct py_scratch *s,    \
+					    __u32 layout)                                      \
+	{                                                                                      \
+		struct py_loop l = { .s = s,                                                   \
+				     .off = &layouts[layout & (LAYOUTS_MAX - 1)],              \
+				     .door = { task } };                                       \
+                                                                                               \
+		py_##part(&l);                                                                 \
+		return 0;                                                                      \
+	}                                                                                      \
+	static __always_inline void part(struct door door, struct py_scratch *s, __u32 layout) \
+	{                                                                                      \
+		remote_##part(door.task, s, layout);                                           \
+	}
 #else
-VERIFIED_ONCE int take_own_labels(struct py_scratch *s, __u32 layout)
-{
-	struct py_loop l = { .s = s, .off = &layouts[layout & (LAYOUTS_MAX - 1)] };
+/* The verifier looks at them also where no labels are asked for. */
+#define LABELS_PART(part)                                                                      \
+	VERIFIED_ONCE int own_##part(struct py_scratch *s, __u32 layout)                       \
+	{                                                                                      \
+		struct py_loop l = { .s = s, .off = &layouts[layout & (LAYOUTS_MAX - 1)] };    \
+                                                                                               \
+		if (!s || !session.label_count)                                                \
+			return 0;                                                              \
+		py_##part(&l);                                                                 \
+		return 0;                                                                      \
+	}                                                                                      \
+	static __always_inline void part(struct door door, struct py_scratch *s, __u32 layout) \
+	{                                                                                      \
+		own_##part(s, layout);                                                         \
+	}
+#endif
+LABELS_PART(take_thread_context)
+LABELS_PART(read_labels)
+LABELS_PART(find_span)
+LABELS_PART(read_ids)
 
-	if (!s || !session.label_count)
-		return 0; /* for the verifier, which looks at it also where none are asked for */
-	py_read_labels(&l);
-	return 0;
-}
-
-static __always_inline void take_labels(struct door door, struct py_scratch *s, __u32 layout)
-{
-	take_own_labels(s, layout);
-}
-
+#ifndef READ_REMOTE
 /* On the way to frames and names is where most states are: verified once, for the tick and for task
  * work. */
 VERIFIED_ONCE int take_sample(struct py_scratch *s, struct cpu_state *c, __u32 layout)
@@ -183,8 +209,15 @@ VERIFIED_ONCE int take_sample(struct py_scratch *s, struct cpu_state *c, __u32 l
 static __always_inline void label_sample(struct door door, struct py_scratch *s, __u32 layout,
 					 int r)
 {
-	if (session.label_count && r == STAT_RECORDED && s->walk.status != UNWIND_OUTSIDE)
-		take_labels(door, s, layout);
+	if (!session.label_count || r != STAT_RECORDED || s->walk.status == UNWIND_OUTSIDE)
+		return;
+	take_thread_context(door, s, layout);
+	read_labels(door, s, layout);
+	if (s->context.spanned) {
+		find_span(door, s, layout);
+		read_ids(door, s, layout);
+	}
+	s->labels.labels = labels_identity(s);
 }
 
 /* At the first sample of a set. Returns its identity; 0: it is empty, or the ring is full. */

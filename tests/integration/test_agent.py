@@ -228,7 +228,8 @@ def test_memory_and_events_are_profile_types_of_their_own(some_python, kind, tmp
     assert "mode: memory\nevents: ['page-faults']\n" in shown.stdout, shown.stdout
 
 
-@pytest.mark.parametrize("kind", ["otlp", "pyroscope", pytest.param("parca", marks=pytest.mark.full)])
+@pytest.mark.parametrize("kind", ["otlp", pytest.param("pyroscope", marks=pytest.mark.full),
+                                  pytest.param("parca", marks=pytest.mark.full)])
 def test_samples_have_the_ids_of_their_span(some_python, kind, tmp_path):
     """sample_labels: OTLP links to spans; Pyroscope, where a trace would be a series, is told the span alone."""
     with Engine(kind) as engine:

@@ -334,12 +334,96 @@ static void test_read_labels_ends_in_any_table(void **state)
 		}
 }
 
+/* --- OTEP 4947 -------------------------------------------------------------------------------- */
+
+#define MODULE 5
+
+/* A thread whose variable leads to a record, and where it is. */
+static void publish(struct setting *s, bool is_static, const void *record, size_t bytes)
+{
+	struct thread_context_row *row = &unwinder_scratch()->context.slot;
+	__u64 at = world_alloc(&s->w, 1024), table = world_alloc(&s->w, 1024);
+	__u64 block = world_alloc(&s->w, 1024);
+
+	*row = (struct thread_context_row){ .process = WORLD_PROCESS, .offset = -16 };
+	s->w.thread.pointer = block + 512;
+	memory_write(s->w.m, at, record, bytes);
+	if (is_static) {
+		put(s, block + 512 - 16, at);
+		return;
+	}
+	*row = (struct thread_context_row){ .process = WORLD_PROCESS,
+					    .offset = 24,
+					    .module = MODULE,
+					    .table_at = 8,
+					    .table_step = 16 };
+	put(s, block + 512 + 8, table);
+	put(s, table + MODULE * 16, block);
+	put(s, block + 24, at);
+}
+
+static bool is_text(const struct label_value *v, unsigned key, const char *text)
+{
+	return v->kind == LABEL_ATTRIBUTE && v->key == key && v->bytes == strlen(text) &&
+	       !memcmp(v->value, text, v->bytes);
+}
+
+static void test_read_thread_context_tells_what_is_published(void **state)
+{
+#define IDS "0123456789abcdefABCDEFGH"
+#define NONE "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+	static const struct {
+		const char *name;
+		const char *record;
+		size_t bytes;
+		bool has_ids;
+		unsigned attributes;
+	} cases[] = {
+		{ "ids", IDS "\1\1\0\0", 28, true, 0 },
+		{ "ids and attributes", IDS "\1\1\x9\0\0\2/a\3\3xyz", 37, true, 2 },
+		{ "attributes alone", NONE "\1\1\x9\0\0\2/a\3\3xyz", 37, false, 2 },
+		{ "being written", IDS "\0\1\x9\0\0\2/a\3\3xyz", 37, false, 0 },
+		{ "another state", IDS "\2\1\0\0", 28, false, 0 },
+		{ "an attribute is cut", IDS "\1\1\x8\0\0\2/a\3\3xyz", 37, true, 1 },
+		{ "more than there is", IDS "\1\1\xff\xff\0\2/a\3\xffxyz", 37, true, 6 },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * row_count; i++)
+		for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+			const struct row *row = &rows[i / 2];
+			struct py_scratch *scratch = unwinder_scratch();
+			const struct labels_event *e = &scratch->labels;
+			unsigned at = cases[c].has_ids ? 2 : 0;
+			struct setting s;
+
+			if (!begin(&s, &row->off))
+				break;
+			publish(&s, i % 2, cases[c].record, cases[c].bytes);
+			memory_use(s.w.m);
+			scratch->thread.pointer = s.w.thread.pointer;
+			scratch->walk.process = WORLD_PROCESS;
+			py_read_thread_context(&(struct py_loop){ .s = scratch, .off = &row->off });
+			if (e->count != at + cases[c].attributes)
+				world_fail(row->name, cases[c].name, "%u labels", e->count);
+			if (cases[c].has_ids &&
+			    (e->values[0].kind != LABEL_ID || e->values[0].bytes != 16 ||
+			     memcmp(e->values[0].value, IDS, 16) != 0 || e->values[1].bytes != 8 ||
+			     memcmp(e->values[1].value, IDS + 16, 8) != 0))
+				world_fail(row->name, cases[c].name, "other ids");
+			if (cases[c].attributes && !is_text(&e->values[at], 0, "/a"))
+				world_fail(row->name, cases[c].name, "another attribute");
+			world_release(&s.w);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WORLD_TEST(test_read_labels_finds_spans),
 		WORLD_TEST(test_read_labels_finds_no_other_span),
 		WORLD_TEST(test_read_labels_ends_in_any_table),
+		WORLD_TEST(test_read_thread_context_tells_what_is_published),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

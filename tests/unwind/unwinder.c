@@ -64,6 +64,7 @@ void unwinder_reset(void)
 	memset(sent, 0, sizeof(sent));
 	/* Nothing may rely on what an earlier sample left. */
 	memset(&scratch, 0xa5, sizeof(scratch));
+	scratch.context.slot.process = 0; /* as bpf/sampler.h sets it */
 	salt = 0;
 	clock_step_ns = 0;
 	memory_guard(rooms, sizeof(rooms) / sizeof(rooms[0]), &scratch, sizeof(scratch));
@@ -112,6 +113,18 @@ static void begin_walk(void)
 	scratch.walk.deadline_ns = clock_ns() + TIME_MAX_NS;
 }
 
+/* As label_sample() in bpf/sampler.h. */
+static void read_labels(struct py_loop *l)
+{
+	py_read_thread_context(l);
+	py_read_labels(l);
+	if (scratch.context.spanned) {
+		py_find_span(l);
+		py_read_ids(l);
+	}
+	scratch.labels.labels = labels_identity(&scratch);
+}
+
 struct unwind_result unwind(const struct py_offsets *off, const struct py_thread *thread)
 {
 	struct py_loop l = { .s = &scratch, .off = off, .thread = thread };
@@ -133,7 +146,7 @@ struct unwind_result unwind(const struct py_offsets *off, const struct py_thread
 	}
 	scratch.walk.generation = py_generation(&l);
 	py_walk_frames(&l);
-	py_read_labels(&l);
+	read_labels(&l);
 	result = result_of_walk();
 	result.has_walked = has_walked;
 	return result;

@@ -207,6 +207,7 @@ int profiler_new(const struct config *c, struct metrics *m, struct profiler **ou
 	o.session.pid_namespace = c->pid_namespace ? &p->pid_namespace : NULL;
 	o.session.events = &p->events;
 	o.session.labels = &p->labels;
+	p->labels.no_resources = true; /* they are in the origin */
 	if (c->events.len)
 		o.session.modes |= MODE_EVENTS;
 	if ((r = config_list_events(c, &p->events)) < 0 ||

@@ -19,7 +19,6 @@ void context_labels_release(struct context_label_list *list)
 	*list = (struct context_label_list){ 0 };
 }
 
-/* As selections and other formats take it without quotes: route, http.route, tenant-id. */
 static bool is_name(const char *text, size_t len)
 {
 	if (!len || !(isalpha((unsigned char)*text) || *text == '_'))
@@ -38,13 +37,20 @@ static bool is_ascii(const char *text)
 	return true;
 }
 
+static bool is_taken(const char *name)
+{
+	return !strcmp(name, PROFILE_HANDLES_EXCEPTION) || !strcmp(name, PROFILE_WAIT);
+}
+
+bool context_label_is_name(const char *name)
+{
+	return is_name(name, strlen(name)) && !is_taken(name);
+}
+
 static int check_name(const struct context_label_list *list, const char *name)
 {
-	static const char *const taken[] = { PROFILE_HANDLES_EXCEPTION, PROFILE_WAIT };
-
-	for (size_t i = 0; i < sizeof(taken) / sizeof(*taken); i++)
-		if (!strcmp(name, taken[i]))
-			return err_set(-EEXIST, "%s is a label that samples have anyway", name);
+	if (is_taken(name))
+		return err_set(-EEXIST, "%s is a label that samples have anyway", name);
 	for (size_t i = 0; i < list->len; i++)
 		if (!strcmp(name, list->items[i].name))
 			return err_set(-EEXIST, "%s is given twice", name);
@@ -86,6 +92,7 @@ static int append_otel(struct context_label_list *list)
 	static const char variable[] = "current_context";
 	int r = append(list, PROFILE_TRACE_ID, strlen(PROFILE_TRACE_ID), variable, LABEL_TRACE_ID);
 
+	list->has_otel = true;
 	return r < 0 ? r
 		     : append(list, PROFILE_SPAN_ID, strlen(PROFILE_SPAN_ID), variable,
 			      LABEL_SPAN_ID);

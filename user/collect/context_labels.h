@@ -2,6 +2,7 @@
 #ifndef COLLECT_CONTEXT_LABELS_H
 #define COLLECT_CONTEXT_LABELS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "bpf/events.h"
@@ -21,11 +22,17 @@ struct context_label {
 struct context_label_list {
 	struct context_label items[CONTEXT_LABELS_MAX];
 	size_t len;
+	bool has_otel;     /* what processes publish for OpenTelemetry is wanted, too, */
+	bool no_resources; /* but for resource attributes */
 };
 
 void context_labels_release(struct context_label_list *list);
 
 #define CONTEXT_LABELS_OTEL "otel"
+
+/* May a label be called that? As selections and other formats take it without quotes: route,
+ * http.route, tenant-id; and samples have none of that name anyway. */
+bool context_label_is_name(const char *name);
 
 /*
  * Appends the labels that the text asks for. -EINVAL: the text asks for none, -EEXIST: there is one

@@ -276,6 +276,14 @@ int session_add_process(struct session *s, uint32_t pid, const struct proc_row *
 	return row->layout < LAYOUTS_MAX ? session_open_spans(s, pid) : 0;
 }
 
+int session_set_thread_context(struct session *s, uint32_t pid,
+			       const struct thread_context_row *row)
+{
+	int fd = bpf_map__fd(s->skel->maps.thread_contexts);
+
+	return bpf_map_update_elem(fd, &pid, row, BPF_ANY) < 0 ? -errno : 0;
+}
+
 int session_find_process(struct session *s, uint32_t pid, struct proc_row *row)
 {
 	int r = bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.procs), &pid, row);
