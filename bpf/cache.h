@@ -83,6 +83,19 @@ static __always_inline void cache_put(struct cache_slot *cache, __u32 slots, __u
 	cache_set_put((struct cache_set *)&cache[set_of(key, slots)], key, value);
 }
 
+/* What context_cache knows, by keys of their own. */
+enum context_fact {
+	FACT_HAMT_KIND, /* of a type: enum hamt_kind */
+	FACT_VAR,       /* of a label: the variable's address */
+	FACT_HASH,      /* and its hash */
+	FACT_SPAN_AT,   /* of spans: which of their attributes says what they are, + 1 */
+};
+
+static __always_inline __u64 context_key(__u64 of, __u64 at, enum context_fact fact)
+{
+	return hash_mix(hash_mix(of, at), fact) | 1;
+}
+
 static __always_inline bool is_sent(__u64 id)
 {
 	const volatile __u64 *set = &sent[set_of(id, SENT_SLOTS)];

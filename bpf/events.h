@@ -45,6 +45,29 @@ enum frame_kind {
 	FRAME_INTERNAL, /* 3.13+: _PyInterpreterFrame, tstate->current_frame */
 };
 
+/* Where an instance has its attributes. */
+enum object_attributes {
+	ATTRIBUTES_DICT,     /* up to 3.10: a dict, at tp_dictoffset */
+	ATTRIBUTES_POINTERS, /* 3.11: before the object, a dict and a pointer to values */
+	ATTRIBUTES_TAGGED,   /* 3.12: before it, one of the two: an odd pointer is of values */
+	ATTRIBUTES_INLINE,   /* 3.13 on: a dict before it, or values behind its fields */
+};
+
+/* Of struct object_layout (user/target/object.h), what the sampler needs of dicts, attributes and
+ * tuples. */
+struct py_object_offsets {
+	__u8 attributes;    /* enum object_attributes */
+	__u8 keys_are_logs; /* keys_size is the binary logarithm of the index' size in bytes */
+	__u8 keys_size;     /* else the number of its places */
+	__u8 keys_kind;     /* 0: entries with a hash; OFF_NONE_8: all have */
+	__u8 keys_nentries;
+	__u8 keys_indices;
+	__u8 values_items;
+	__u8 tuple_items; /* this and the next from the end of PyObject */
+	__u16 type_cached_keys;
+};
+#define OFF_NONE_8 0xff
+
 /*
  * One CPython build as the unwinder sees it: byte offsets of the fields it reads. From 3.13 filled
  * from _Py_DebugOffsets, before from the table in user/target/offsets.c. OFF_NONE: no such field.
@@ -135,6 +158,7 @@ struct py_offsets {
 
 	__u16 contextvar_hash; /* PyContextVar (3.7+); what else is read of contexts is alike in all
 				*/
+	struct py_object_offsets objects;
 };
 
 /* One process that runs Python: value of the `procs` map, key: its pid. */
@@ -215,9 +239,10 @@ struct session_config {
 	 */
 	__u8 scratch_rows;
 	__u8 scratch_row[SOURCE_COUNT_];
-	__u8 label_count; /* of label_configs; 0: no context is looked at */
-	__u8 has_async;   /* samples tell which task they are in */
-	__u8 reserved[2];
+	__u8 label_count;         /* of label_configs; 0: no context is looked at */
+	__u8 has_thread_contexts; /* thread_contexts has rows of processes that publish them */
+	__u8 has_async;           /* samples tell which task they are in */
+	__u8 reserved;
 	__u64 span_ns; /* what a tick stands for. Times spans_stride (bpf/span.h) it is T0: spans of
 			* waiting of at least that are all kept, shorter ones by chance */
 	__u64 cgroup_id; /* of cgroups[0]: the inode of its folder */
@@ -251,11 +276,31 @@ struct event_config {
 	__u32 field_offset; /* and where it is in the record of the tracepoint */
 };
 
+/* What of a context variable's value is a label. */
+enum label_part {
+	LABEL_WHOLE,
+	LABEL_TRACE_ID, /* of the span that OpenTelemetry's SDK keeps there */
+	LABEL_SPAN_ID,
+};
+
 /* A label that samples get: the value of a context variable. Set by user space before loading. */
 struct label_config {
 	__u64 name[LABEL_NAME_BYTES / 8]; /* of the variable, ASCII, zeros behind it */
 	__u32 name_bytes;                 /* 1 to LABEL_NAME_BYTES */
-	__u32 reserved;
+	__u32 part;                       /* enum label_part */
+};
+
+/*
+ * Where the threads of a process have the pointer to the context that they are in (OTEP 4947):
+ * value of `thread_contexts`, key: its pid. What is in a static block of thread-local storage is
+ * counted from the thread pointer, else in the block of a module, which the thread's table has.
+ */
+struct thread_context_row {
+	__u64 process; /* identity; another one: not this row's */
+	__s64 offset;
+	__u32 module;     /* in the table; 0: static */
+	__u16 table_at;   /* where the table's address is, from the thread pointer */
+	__u16 table_step; /* bytes of an entry, which begins with the block's address */
 };
 
 /*
@@ -593,18 +638,21 @@ struct span_end_event {
 
 /* What the value of a label is. */
 enum label_kind {
-	LABEL_TEXT, /* str: characters of char_bytes each */
-	LABEL_INT,  /* int: its digits of 30 bits, the lowest first, 4 bytes each; none: 0 */
-	LABEL_BOOL, /* the same of False or True */
+	LABEL_TEXT,      /* str: characters of char_bytes each */
+	LABEL_INT,       /* int: its digits of 30 bits, the lowest first, 4 bytes each; none: 0 */
+	LABEL_BOOL,      /* the same of False or True */
+	LABEL_ID,        /* bytes of a trace's or a span's id */
+	LABEL_ATTRIBUTE, /* of a thread's context (OTEP 4947): UTF-8; what it is called the process
+			  * says: it is its key-th */
 };
 
 struct label_value {
-	__u8 number;     /* of the session's label_configs, or LABEL_TASK */
+	__u8 number;     /* of the session's label_configs, or LABEL_TASK; of LABEL_ATTRIBUTE 0 */
 	__u8 kind;       /* enum label_kind */
 	__u8 char_bytes; /* 1, 2, 4 */
 	__u8 is_cut;     /* there is more of it */
 	__u8 is_negative;
-	__u8 reserved;
+	__u8 key; /* LABEL_ATTRIBUTE */
 	__u16 bytes;
 	__u64 value[LABEL_BYTES_MAX / 8]; /* zeros behind it */
 };
@@ -730,6 +778,7 @@ _Static_assert(sizeof(struct asyncio_row) == 32, "map value ABI");
 _Static_assert(sizeof(struct event_config) == 16, "map value ABI");
 _Static_assert(sizeof(struct cpu_ticks) == 24, "map value ABI");
 _Static_assert(sizeof(struct frame_record) == 16, "ring buffer ABI");
+_Static_assert(sizeof(struct thread_context_row) == 24, "map value ABI");
 _Static_assert(sizeof(struct label_config) == 8 + LABEL_NAME_BYTES, "map value ABI");
 _Static_assert(sizeof(struct sample_event) == 88, "ring buffer ABI");
 _Static_assert(sizeof(struct own_walk) == 56 + sizeof(struct task_stand) +

@@ -40,6 +40,15 @@ struct {
 	__type(value, struct binary_row);
 } binaries __weak SEC(".maps");
 
+/* pid -> where its threads say what context they are in. Written by user space; only with --label
+ * otel. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct thread_context_row);
+} thread_contexts __weak SEC(".maps");
+
 /* The version 2 cgroup to record, where has_cgroup. Written by user space, read by the sampler. */
 struct {
 	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);

@@ -142,6 +142,17 @@ struct hamt_pair {
 	__u64 value;
 };
 
+/* Names and what they stand for: of a dict, or of an object's attributes. */
+struct py_entries {
+	__u64 first;      /* where the key of the first one is; its value is behind it, */
+	__u64 values;     /* or they are here, apart; 0: they are not */
+	__u64 name[2];    /* what is looked for, ASCII, */
+	__u32 name_bytes; /* so many of it: ends with NUL, or is what the names begin with */
+	__u32 count;
+	__u32 bytes; /* of an entry */
+	__u32 at;    /* the next one that is looked at */
+};
+
 /* The context that the thread runs in, and the variable that is looked for in it. */
 #define HAMT_LEVELS 8 /* _Py_HAMT_MAX_TREE_DEPTH, pycore_hamt.h */
 struct py_context {
@@ -149,16 +160,22 @@ struct py_context {
 	__u64 var;   /* its address; one at another address is another one */
 	__u64 value; /* what it is set to, an object; 0: nothing */
 	struct hamt_node node;
-	__u32 bits;    /* of the variable's hash, those of the next levels */
-	__u32 found;   /* labels whose variable is set: bits by their numbers */
-	__u32 learned; /* variables of labels that the search met */
-	__u32 depth;   /* of the search */
-	__u32 first;   /* where in the root it begins */
+	__u32 bits;                     /* of the variable's hash, those of the next levels */
+	__u32 found;                    /* labels whose variable is set: bits by their numbers */
+	__u32 learned;                  /* variables of labels that the search met */
+	__u32 depth;                    /* of the search */
+	__u32 first;                    /* where in the root it begins */
+	__u32 steps;                    /* that it took */
+	struct thread_context_row slot; /* of its process; process 0: it publishes none */
+	__u64 span;    /* where its trace's id is, its own behind it, or the Context that has it; 0:
+			* none */
+	__u32 spanned; /* labels that are of that: bits by their numbers */
 	__u32 reserved;
+	struct py_entries entries;
 	struct hamt_node levels[HAMT_LEVELS];
 	struct hamt_pair
 		pair;       /* an entry of a node; here and not on the stack, of which there is */
-	__u64 type_name[2]; /* little, as is the name of a type */
+	__u64 type_name[2]; /* little, as is the name of a type or an entry */
 };
 
 /* Work space: too large for the stack, so it lives in a map. Not cleared between samples. */

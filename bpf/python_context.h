@@ -17,6 +17,8 @@
 #include "bpf/context_layout.h"
 #include "bpf/python.h"
 #include "bpf/python_state.h"
+#include "bpf/python_trace.h"
+#include "bpf/thread_context.h"
 
 /* Defined by whoever runs the unwinder. */
 extern const volatile struct label_config label_configs[CONTEXT_LABELS_MAX];
@@ -24,10 +26,8 @@ extern const volatile struct label_config label_configs[CONTEXT_LABELS_MAX];
 #define HAMT_WIDTH 32          /* HAMT_ARRAY_NODE_SIZE */
 #define HAMT_FIND_STEPS 32     /* a node a level, and keys that share a hash */
 #define HAMT_SEARCH_STEPS 1024 /* of a larger tree another part each time */
+#define HAMT_CHEAP_STEPS 4     /* a search of no more costs about what keeping from it would */
 #define HAMT_ENTRIES_MAX 64    /* of a node; CPython makes more only of keys that share a hash */
-
-#define TYPE_IS_INT (1u << 24) /* Py_TPFLAGS_LONG_SUBCLASS */
-#define TYPE_IS_STR (1u << 28) /* Py_TPFLAGS_UNICODE_SUBCLASS */
 
 /* What a type is called tells a node's kind: there need not be symbols. */
 #define NAME_HAMT_BITMAP_0 0x7469625f746d6168ULL /* "hamt_bitmap_node" */
@@ -39,18 +39,6 @@ extern const volatile struct label_config label_configs[CONTEXT_LABELS_MAX];
 #define NAME_BOOL 0x6c6f6f62u /* "bool" */
 
 enum hamt_kind { HAMT_NONE, HAMT_BITMAP, HAMT_ARRAY, HAMT_COLLISION };
-
-/* What context_cache knows, by keys of their own. */
-enum context_fact {
-	FACT_HAMT_KIND, /* of a type: enum hamt_kind */
-	FACT_VAR,       /* of a label: the variable's address */
-	FACT_HASH,      /* and its hash */
-};
-
-static __always_inline __u64 context_key(__u64 of, __u64 at, enum context_fact fact)
-{
-	return hash_mix(hash_mix(of, at), fact) | 1;
-}
 
 /* Of a label: variables are an interpreter's. Needs s->tstate. */
 static __always_inline __u64 label_key(struct py_loop *l, __u32 number, enum context_fact fact)
@@ -271,6 +259,7 @@ static int hamt_search_step(__u32 i, struct py_loop *l)
 
 	if (py_is_late(&l->s->walk))
 		return LOOP_STOP;
+	c->steps++;
 	if (!node->kind || node->at >= node->entries) {
 		if (!c->depth)
 			return LOOP_STOP;
@@ -292,34 +281,29 @@ static int hamt_search_step(__u32 i, struct py_loop *l)
 }
 
 /*
- * Does it pay to look at all variables of this context? Not twice in 67 ms at the same ones, and
- * not within 8 ms of a search that found nothing in the same process.
+ * Whether there was a variable of a label among all that this context has. A search of more than
+ * some steps is not made twice in 67 ms at the same ones, and not within 8 ms of one that found
+ * nothing in the same process.
  */
-static __always_inline bool may_search(struct py_scratch *s, __u64 *in_vain)
-{
-	__u64 now = s->sample.ktime_ns;
-	__u64 tree = hash_mix(hash_mix(s->walk.process, s->context.root), now >> 26) | 1;
-
-	*in_vain = hash_mix(hash_mix(s->walk.process, FACT_VAR), now >> 23) | 1;
-	if (is_sent(tree) || is_sent(*in_vain))
-		return false;
-	mark_sent(tree);
-	return true;
-}
-
-/* Whether there was a variable of a label among them. */
 static __always_inline bool search_vars(struct py_loop *l)
 {
-	struct py_context *c = &l->s->context;
-	__u64 in_vain;
+	struct py_scratch *s = l->s;
+	struct py_context *c = &s->context;
+	__u64 now = s->sample.ktime_ns;
+	__u64 tree = hash_mix(hash_mix(s->walk.process, c->root), now >> 26) | 1;
+	__u64 in_vain = hash_mix(hash_mix(s->walk.process, FACT_VAR), now >> 23) | 1;
 
-	if (!may_search(l->s, &in_vain))
+	if (is_sent(tree) || is_sent(in_vain))
 		return false;
 	c->learned = 0;
 	c->depth = 0;
-	c->first = l->s->sample.ktime_ns >> 7;
+	c->steps = 0;
+	c->first = now >> 7;
 	hamt_read_node(l, c->root, &c->levels[0]);
 	LOOP(HAMT_SEARCH_STEPS, hamt_search_step, l);
+	if (c->steps <= HAMT_CHEAP_STEPS)
+		return c->learned;
+	mark_sent(tree);
 	if (!c->learned)
 		mark_sent(in_vain);
 	return c->learned;
@@ -432,6 +416,12 @@ static __always_inline bool find_var(struct py_loop *l, __u32 number)
 	return true;
 }
 
+/* A span that is none has the ids 0. */
+static __always_inline bool is_id(const struct label_value *v)
+{
+	return v->kind == LABEL_INT && v->bytes && !v->is_negative;
+}
+
 /* One label. */
 static int label_step(__u32 number, struct py_loop *l)
 {
@@ -441,7 +431,14 @@ static int label_step(__u32 number, struct py_loop *l)
 
 	if (number >= CONTEXT_LABELS_MAX || !label_configs[number].name_bytes)
 		return LOOP_STOP;
-	if (c->found >> number & 1 || !find_var(l, number))
+	if (c->found >> number & 1)
+		return LOOP_NEXT;
+	if (label_configs[number].part && c->spanned) { /* of the same variable */
+		c->spanned |= 1U << number;
+		c->found |= 1U << number;
+		return LOOP_NEXT;
+	}
+	if (!find_var(l, number))
 		return LOOP_NEXT;
 	c->value = 0;
 	hamt_read_node(l, c->root, &c->node);
@@ -449,13 +446,42 @@ static int label_step(__u32 number, struct py_loop *l)
 	if (!c->value)
 		return LOOP_NEXT;
 	c->found |= 1U << number;
-	v = &s->labels.values[s->labels.count & (CONTEXT_LABELS_MAX - 1)];
-	__builtin_memset(v, 0, sizeof(*v));
+	if (label_configs[number].part) {
+		c->spanned |= 1U << number;
+		c->span = c->value;
+		return LOOP_NEXT;
+	}
+	v = next_value(s);
+	if (!v)
+		return LOOP_STOP;
 	v->number = number;
 	if (read_value(l, c->value, v))
 		s->labels.count++;
 	else if (!py_is_none(l, c->value))
 		s->walk.flags |= SAMPLE_LABEL_TYPE;
+	return LOOP_NEXT;
+}
+
+/* One id of a span. */
+static int id_step(__u32 number, struct py_loop *l)
+{
+	struct py_scratch *s = l->s;
+	struct py_context *c = &s->context;
+	struct door door = l->door;
+	struct label_value *v;
+
+	if (number >= CONTEXT_LABELS_MAX || !c->span)
+		return LOOP_STOP;
+	if (!(c->spanned >> number & 1))
+		return LOOP_NEXT;
+	v = next_value(s);
+	if (!v)
+		return LOOP_STOP;
+	v->number = number;
+	c->value = read_pointer(door, s,
+				c->span + (label_configs[number].part == LABEL_SPAN_ID ? 8 : 0));
+	if (c->value && read_value(l, c->value, v))
+		s->labels.count += is_id(v);
 	return LOOP_NEXT;
 }
 
@@ -477,7 +503,11 @@ VERIFIED_ONCE __u64 labels_identity(struct py_scratch *s)
 	return h | 1;
 }
 
-/* The labels of the thread, into s->labels. Needs s->tstate. */
+/*
+ * The labels of the thread, into s->labels: of what is set in the context that it runs in, and is
+ * not there yet. Needs s->tstate, and py_read_thread_context() before it; where labels are of a
+ * span, py_find_span() and py_read_ids() follow, and labels_identity() at last.
+ */
 static __always_inline void py_read_labels(struct py_loop *l)
 {
 	struct py_scratch *s = l->s;
@@ -486,7 +516,7 @@ static __always_inline void py_read_labels(struct py_loop *l)
 	__u32 head = l->off->str_length;
 	__u64 context, hamt;
 
-	c->found = 0;
+	c->spanned = 0;
 	if (l->off->tstate_context == OFF_NONE || l->off->contextvar_hash == OFF_NONE)
 		return;
 	context = tstate_u64(s, l->off->tstate_context);
@@ -497,6 +527,11 @@ static __always_inline void py_read_labels(struct py_loop *l)
 	LOOP(CONTEXT_LABELS_MAX, label_step, l);
 	if (c->found != labels_wanted() && search_vars(l))
 		LOOP(CONTEXT_LABELS_MAX, label_step, l);
+}
+
+static __always_inline void py_read_ids(struct py_loop *l)
+{
+	LOOP(CONTEXT_LABELS_MAX, id_step, l);
 }
 
 #endif

@@ -12,7 +12,6 @@
 #include "bpf/python.h"
 #include "bpf/python_context.h"
 
-#define DICT_KEYS 32 /* PyDictObject.ma_keys, 3.8 to 3.13 */
 #define DICT_ENTRIES_MAX 16
 #define DICT_ENTRY_BYTES 24 /* hash, key, value: where keys are not all str */
 /* struct _dictkeysobject (Objects/dict-common.h; from 3.11 on Include/internal/pycore_dict.h) */
@@ -87,7 +86,7 @@ static __always_inline void py_read_current_tasks(struct py_loop *l)
 
 	if (!s->async.row.current_tasks)
 		return;
-	keys = read_pointer(door, s, s->async.row.current_tasks + DICT_KEYS);
+	keys = read_pointer(door, s, s->async.row.current_tasks + l->off->str_length + DICT_KEYS);
 	if (!keys || py_read(door, s, s->message, KEYS_HEAD_BYTES, keys))
 		return;
 	entries = keys_entries(l, keys, &count);

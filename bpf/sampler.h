@@ -169,51 +169,65 @@ static __always_inline bool has_labels(void)
 	return session.label_count || session.has_async;
 }
 
-/* All labels of the sample, with their identity. */
-static __always_inline void read_labels(struct py_loop *l)
+/* Where the thread's process has what OTEP 4947 says, if it does. */
+static __always_inline void py_take_thread_context(struct py_loop *l)
 {
-	struct labels_event *e = &l->s->labels;
+	struct py_scratch *s = l->s;
+	struct thread_context_row *row = NULL;
+	__u32 pid = s->sample.pid;
 
-	e->count = 0;
-	if (session.label_count)
-		py_read_labels(l);
-	if (session.has_async)
-		py_read_task_name(l);
-	e->labels = labels_identity(l->s);
+	s->context.slot.process = 0;
+	if (session.has_thread_contexts)
+		row = bpf_map_lookup_elem(&thread_contexts, &pid);
+	if (row)
+		s->context.slot = *row;
+	py_read_thread_context(l);
 }
 
+/*
+ * The parts of labelling, each a function by itself: stacks of a chain of calls would not hold all
+ * of it.
+ */
 #ifdef READ_REMOTE
-static __noinline int take_remote_labels(struct task_struct *task, struct py_scratch *s,
-					 __u32 layout)
-{
-	struct py_loop l = { .s = s,
-			     .off = &layouts[layout & (LAYOUTS_MAX - 1)],
-			     .door = { task } };
-
-	read_labels(&l);
-	return 0;
-}
-
-static __always_inline void take_labels(struct door door, struct py_scratch *s, __u32 layout)
-{
-	take_remote_labels(door.task, s, layout);
-}
+#define LABELS_PART(part)                                                                      \
+	static __noinline int remote_##part(struct task_struct *task, struct py_scratch *s,    \
+					    __u32 layout)                                      \
+	{                                                                                      \
+		struct py_loop l = { .s = s,                                                   \
+				     .off = &layouts[layout & (LAYOUTS_MAX - 1)],              \
+				     .door = { task } };                                       \
+                                                                                               \
+		py_##part(&l);                                                                 \
+		return 0;                                                                      \
+	}                                                                                      \
+	static __always_inline void part(struct door door, struct py_scratch *s, __u32 layout) \
+	{                                                                                      \
+		remote_##part(door.task, s, layout);                                           \
+	}
 #else
-VERIFIED_ONCE int take_own_labels(struct py_scratch *s, __u32 layout)
-{
-	struct py_loop l = { .s = s, .off = &layouts[layout & (LAYOUTS_MAX - 1)] };
+/* The verifier looks at them also where no labels are asked for. */
+#define LABELS_PART(part)                                                                      \
+	VERIFIED_ONCE int own_##part(struct py_scratch *s, __u32 layout)                       \
+	{                                                                                      \
+		struct py_loop l = { .s = s, .off = &layouts[layout & (LAYOUTS_MAX - 1)] };    \
+                                                                                               \
+		if (!s || !has_labels())                                                       \
+			return 0;                                                              \
+		py_##part(&l);                                                                 \
+		return 0;                                                                      \
+	}                                                                                      \
+	static __always_inline void part(struct door door, struct py_scratch *s, __u32 layout) \
+	{                                                                                      \
+		own_##part(s, layout);                                                         \
+	}
+#endif
+LABELS_PART(take_thread_context)
+LABELS_PART(read_labels)
+LABELS_PART(find_span)
+LABELS_PART(read_ids)
+LABELS_PART(read_task_name)
 
-	if (!s || !has_labels())
-		return 0; /* for the verifier, which looks at it also where none are asked for */
-	read_labels(&l);
-	return 0;
-}
-
-static __always_inline void take_labels(struct door door, struct py_scratch *s, __u32 layout)
-{
-	take_own_labels(s, layout);
-}
-
+#ifndef READ_REMOTE
 /* On the way to frames and names is where most states are: verified once, for the tick and for task
  * work. */
 VERIFIED_ONCE int take_sample(struct py_scratch *s, struct cpu_state *c, __u32 layout)
@@ -228,8 +242,18 @@ VERIFIED_ONCE int take_sample(struct py_scratch *s, struct cpu_state *c, __u32 l
 static __always_inline void label_sample(struct door door, struct py_scratch *s, __u32 layout,
 					 int r)
 {
-	if (has_labels() && r == STAT_RECORDED && s->walk.status != UNWIND_OUTSIDE)
-		take_labels(door, s, layout);
+	if (!has_labels() || r != STAT_RECORDED || s->walk.status == UNWIND_OUTSIDE)
+		return;
+	take_thread_context(door, s, layout);
+	if (session.label_count)
+		read_labels(door, s, layout);
+	if (session.label_count && s->context.spanned) {
+		find_span(door, s, layout);
+		read_ids(door, s, layout);
+	}
+	if (session.has_async)
+		read_task_name(door, s, layout);
+	s->labels.labels = labels_identity(s);
 }
 
 /* At the first sample of a set. Returns its identity; 0: it is empty, or the ring is full. */

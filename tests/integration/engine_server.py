@@ -87,10 +87,16 @@ def take_pyroscope(request):
             failed.append((refusal.args[0], "push series with index %d and id  failed: %s" % (
                 index, refusal.args[1])))
             continue
+        note_labels(request, profile)
         yield service, profile.stacks(), dict(labels), type_of_pprof(labels, profile)
     if failed:
         raise Refusal(failed[0][0], json.dumps({"code": "unknown", "message": "%d errors: %s" % (
             len(failed), "; ".join(text for _, text in failed))}))
+
+
+def note_labels(request, profile):
+    request.server.engine.labelled += [([frame.name for frame in sample.frames], sample.labels, None)
+                                       for sample in profile.samples]
 
 
 def take_parca(request):
@@ -101,6 +107,7 @@ def take_parca(request):
     for labels, profile, _ in series_of(json.loads(request.body), is_wrapped=True):
         if not profile.duration_ns:
             raise Refusal(400, "duration must be set")
+        note_labels(request, profile)
         yield (dict(labels)["service_name"], profile.stacks(), dict(labels),
                type_of_pprof(labels, profile))
 
@@ -114,6 +121,9 @@ def take_otlp(request):
         message = otlp.Request(otlp.decode(request.body))
     except (AssertionError, IndexError, KeyError, ValueError) as error:
         raise Refusal(400, repr(error)) from error
+    request.server.engine.labelled += [
+        ([frame.name for frame in message.frames(sample)], message.attributes(sample), message.link(sample))
+        for sample in message.profile["samples"]]
     period = message.value_type("periodType") if "periodType" in message.profile else ("", "")
     yield (message.resource["service.name"], message.stacks(), dict(message.resource),
            type_of("", message.value_type("sampleType"), period))
@@ -198,6 +208,7 @@ class Engine:
         self.kind, self.script, self.lock = kind, collections.deque(script), threading.Lock()
         self.requests, self.stored, self.labels, self.answered = [], [], [], []
         self.types = []
+        self.labelled = []  # (names of frames, labels of the sample, its link) of each that came
         self.delay_s, self.refuses = delay_s, refuses
         self.connections, self.under_way, self.under_way_most = set(), 0, 0
         self.server = http.server.ThreadingHTTPServer((address, port), Handler)

@@ -150,6 +150,11 @@ class Request:
         link = self.dictionary["linkTable"][sample["linkIndex"]]
         return tuple(base64.b64decode(link[name]).hex() for name in ("traceId", "spanId"))
 
+    def frames(self, sample):
+        """The outermost one first."""
+        stack = self.dictionary["stackTable"][sample["stackIndex"]]
+        return tuple(self.frame(i) for i in reversed(stack["locationIndices"]))
+
     def stacks(self):
         """{collapsed.Stack: samples}, as export -f collapsed with the same options has them."""
         counts = collections.Counter()
@@ -160,7 +165,5 @@ class Request:
             tags = [(kind, told[name], told[key]) for kind, name, key in (
                 ("process", "process.executable.name", "process.pid"),
                 ("thread", "thread.name", "thread.id")) if key in told]
-            stack = self.dictionary["stackTable"][sample["stackIndex"]]
-            frames = tuple(self.frame(i) for i in reversed(stack["locationIndices"]))
-            counts[collapsed.Stack(tuple(tags), frames)] += int(value)
+            counts[collapsed.Stack(tuple(tags), self.frames(sample))] += int(value)
         return counts

@@ -24,7 +24,7 @@ import otlp
 import pytest
 import pythons
 from engine_server import Answer, Engine
-from harness import PATIENCE, PYEBPF, export, run, wait_until
+from harness import PATIENCE, PYEBPF, Workload, export, run, wait_until
 
 pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.xdist_group("agent")]
 SERVICE = "under-test-%d" % os.getpid()  # others on this machine may run the same
@@ -226,6 +226,31 @@ def test_memory_and_events_are_profile_types_of_their_own(some_python, kind, tmp
         assert not engine.stacks_of_type(SERVICE, TYPES[kind][0])  # no ticks: nobody asked for them
     shown = run("agent", "--check", "--config", agent.config)
     assert "mode: memory\nevents: ['page-faults']\n" in shown.stdout, shown.stdout
+
+
+@pytest.mark.parametrize("kind", ["otlp", pytest.param("pyroscope", marks=pytest.mark.full),
+                                  pytest.param("parca", marks=pytest.mark.full)])
+def test_samples_have_the_ids_of_their_span(some_python, kind, tmp_path):
+    """sample_labels: OTLP links to spans; Pyroscope, where a trace would be a series, is told the span alone."""
+    with Engine(kind) as engine:
+        def inside():
+            return [(frames[i], labels, link) for frames, labels, link in list(engine.labelled)
+                    for i in range(len(frames)) if frames[i].startswith("in_")]
+
+        with Agent(tmp_path, kind, engine.url, more="sample_labels: [otel, 'user=contextvar:user']\n") as agent, \
+                Workload(some_python, "otel_spans.py", 600, env={"OTEL_SERVICE_NAME": SERVICE}) as workload:
+            workload.go()
+            wait_until(lambda: len(inside()) > 30, PATIENCE, "samples of spans arrive")
+            agent.stop()
+        for name, labels, link in inside():
+            told = dict(zip(("trace_id", "span_id"), name.split("_")[1:])) if name != "in_none" else {}
+            if kind == "otlp":
+                assert link == (tuple(told.values()) or None)
+            if kind == "pyroscope":
+                told.pop("trace_id", None)
+            assert labels == told, (name, labels)
+    shown = run("agent", "--check", "--config", agent.config)
+    assert "sample_labels: [otel, 'user=contextvar:user']\n" in shown.stdout, shown.stdout
 
 
 def test_excluded_services_stay_here(some_python, tmp_path):
@@ -839,7 +864,7 @@ def test_secrets_stay_in_their_file(some_python, tmp_path):
     ("window: 1s\n", "output.engine: missing"),
     ("output:\n  engine: loki\n", ":2: output.engine: 'loki' is not one of: files, pyroscope"),
     ("output:\n  engine: otlp\n", ":2: output.engine: otlp needs output.url"),
-    ("rate: 19\nwindov: 1s\n", ":2: windov: no such key; there are: mode, events, event_period, rate, rate_min, cpu_budget, window"),
+    ("rate: 19\nwindov: 1s\n", ":2: windov: no such key; there are: mode, events, event_period, sample_labels, rate, rate_min, cpu_budget, window"),
     ("output:\n  engine: otlp\n  url: http://u:pw@h\n", ":3: output.url: no password"),
 ])
 @pytest.mark.quick

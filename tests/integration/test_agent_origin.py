@@ -2,10 +2,11 @@
 """pyebpf agent: which service, container and pod a profile is said to be of."""
 import contextlib
 import os
+import subprocess
 
 import pytest
 from engine_server import Engine
-from harness import PATIENCE, wait_until
+from harness import PATIENCE, WORKLOADS, Workload, wait_until
 from spinning import cpu_seconds
 from test_agent import SERVICE, Agent, spinning
 
@@ -111,3 +112,22 @@ def test_version_and_environment(some_python, kind, version, environment, monkey
             agent.stop()
         labels = engine.labels_of(SERVICE)
         assert (labels[version], labels[environment]) == ("7.1", "prod")
+
+
+@pytest.mark.full
+def test_what_a_process_publishes_names_its_service(some_python, tmp_path):
+    """OTEP 4719, where the environment says nothing; what its threads publish is of samples."""
+    library = str(tmp_path / "otel.so")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, os.path.join(WORKLOADS, "otel_thread.c")], check=True)
+    with Engine("otlp") as engine, Workload(some_python, "otel_published.py", 600, library) as workload:
+        workload.go()
+        with Agent(tmp_path, "otlp", engine.url, more="sample_labels: [otel]\n") as agent:
+            wait_until(lambda: any("trace_id" in labels for _, labels, _ in list(engine.labelled)), PATIENCE,
+                       "samples of threads' contexts arrive")
+            agent.stop()
+        assert engine.labels_of("checkout")["service.version"] == "\u20ac1"
+        for frames, labels, link in engine.labelled:
+            assert set(labels) in (set(), {"trace_id", "span_id", "http.route", "user"}), labels
+            inside = [name for name in frames if name.startswith("in_")]
+            if inside and link:
+                assert inside[0].startswith("in_%s_%s_" % link)

@@ -2,13 +2,16 @@
 """record --label: shares by value against the CPU time that each value had by the program's own clock."""
 import collections
 import json
+import os
 import re
 import subprocess
 
 import diffjson
 import otlp
+import packages
 import pytest
-from harness import PYEBPF, Workload, record_to, run
+import pythons
+from harness import PYEBPF, WORKLOADS, Workload, record_to, run
 from truth import share_error
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
@@ -136,6 +139,100 @@ def test_otlp_links_to_traces(some_python, tmp_path):
     assert links == {trace: tuple(link) if link else None for trace, link in truth.items()}
     table = request.dictionary["linkTable"]
     assert len(table) == 1 + len({link for link in links.values() if link})
+
+
+def check_spans(python, folder, seconds, *arguments):
+    """Each sample of a span has its ids, which the function that it is in is named after. How many there were."""
+    output, checked = folder / "spans.pyebpf", 0
+    with Workload(python, "otel_spans.py", seconds, *arguments) as workload:
+        names, _ = record_to(output, workload, HZ, "--label", "otel")
+    for sample in samples_of(output):
+        inside = [frame[0] for frame in sample["stack"] if frame[0].startswith("in_")]
+        if not inside:
+            continue
+        assert inside[0] in names
+        labels = sample["labels"]
+        told = "in_%s_%s" % (labels["trace_id"], labels["span_id"]) if labels else "in_none"
+        assert told == inside[0] and len(labels) in (0, 2), sample
+        checked += 1
+    return checked
+
+
+@pytest.mark.few_pythons
+def test_opentelemetry_has_its_ids(python, tmp_path, is_full):
+    if has_contexts(python):
+        assert check_spans(python, tmp_path, 2 if is_full else 0.3) > 100
+
+
+@pytest.mark.full
+def test_opentelemetry_has_its_ids_free_threaded(free_threaded, tmp_path):
+    assert check_spans(free_threaded, tmp_path, 2) > 100
+
+
+@pytest.mark.full
+def test_opentelemetry_of_pypi_has_its_ids(python, some_python, tmp_path):
+    """The SDK itself, as it is, of the newest version for that Python; those of Debian have no pip."""
+    if not has_contexts(python) or python.via == "chroot":
+        return
+    try:
+        folder = packages.folder_of(python if python.via == "direct" else some_python, "opentelemetry")
+    except pythons.Unavailable as reason:
+        pytest.skip(str(reason))
+    assert check_spans(python, tmp_path, 2, folder) > 100
+
+
+ACCESS = {  # how a library has its thread-local variables
+    "descriptor": ["-mtls-dialect=gnu2"], "descriptor-dynamic": ["-mtls-dialect=gnu2", "-DLARGE"],
+    "general": ["-mtls-dialect=gnu"], "general-dynamic": ["-mtls-dialect=gnu", "-DLARGE"],
+    "initial-exec": ["-ftls-model=initial-exec"],
+}
+RESOURCE = {"service.name": "checkout", "service.version": "\u20ac1", "host.cpus": "4", "is.test": "true"}
+SETTLED = 0.1  # s: samples of one moment are in no order
+
+
+def check_published(python, folder, access, seconds, *arguments):
+    """From the moment on that it is found, each sample in a thread's context has what that says."""
+    library = str(folder / "otel.so")
+    subprocess.run(["cc", "-shared", "-fPIC", *ACCESS[access], "-o", library,
+                    os.path.join(WORKLOADS, "otel_thread.c")], check=True)
+    output, checked = folder / "published.pyebpf", 0
+    with Workload(python, "otel_published.py", seconds, library, *arguments) as workload:
+        names, _ = record_to(output, workload, HZ, "--label", "otel")
+    samples = samples_of(output)
+    found = min(s["time"] for s in samples if "trace_id" in s["labels"])
+    for sample in samples:
+        inside = [frame[0] for frame in sample["stack"] if frame[0].startswith("in_")]
+        if not inside or sample["time"] < found + SETTLED:
+            continue
+        labels = dict(sample["labels"])
+        assert {name: labels.pop(name, None) for name in RESOURCE} == RESOURCE, sample
+        if inside[0] == "in_none":
+            assert not labels, sample
+            continue
+        _, trace, span, route = inside[0].split("_")
+        route = route[:64] + "\u2026" if len(route) > 64 else route
+        assert (labels.pop("user") or "") == "" and inside[0] in names
+        assert labels == {"trace_id": trace, "span_id": span, "http.route": route}, sample
+        checked += 1
+    return checked
+
+
+@pytest.mark.parametrize("access", [name if name == "descriptor-dynamic" else pytest.param(name, marks=pytest.mark.full)
+                                    for name in ACCESS])
+def test_what_processes_and_threads_publish(some_python, access, tmp_path):
+    """OTEP 4719 and 4947: resource attributes, ids, attributes of threads."""
+    assert check_published(some_python, tmp_path, access, 1.6) > 50
+
+
+@pytest.mark.full
+def test_what_is_published_on_each_version(python, tmp_path):
+    if python.minor >= 8 and python.via == "direct":
+        assert check_published(python, tmp_path, "descriptor", 2) > 50
+
+
+@pytest.mark.full
+def test_what_is_published_later_is_found(some_python, tmp_path):
+    assert check_published(some_python, tmp_path, "general-dynamic", 6, "late") > 50
 
 
 def test_labels_that_make_no_sense():

@@ -7,7 +7,7 @@
 The table is the one of bpf/README.md; all kernels take a minute. In a PID namespace of its own the
 samplers have code that they leave out elsewhere: every second number. The pairs are `sample`, the same
 where waiting is recorded, too, there `visit_thread` and `on_switched` (before 6.16 `on_switch`), and the
-largest of the programs for events.
+largest of the programs for events; last, both with labels, `sample` and `visit_thread`.
 """
 import os
 import re
@@ -31,7 +31,8 @@ COLUMNS = [("initial", BPF_PROG_TYPE_PERF_EVENT, 0), ("namespace", BPF_PROG_TYPE
            ("wall", BPF_PROG_TYPE_PERF_EVENT, 0), ("wall.namespace", BPF_PROG_TYPE_PERF_EVENT, 0),
            ("wall", BPF_PROG_TYPE_TRACING, 0), ("wall.namespace", BPF_PROG_TYPE_TRACING, 0),
            ("wall", BPF_PROG_TYPE_TRACING, 1), ("wall.namespace", BPF_PROG_TYPE_TRACING, 1),
-           ("events", ANY, 0), ("events.namespace", ANY, 0)]
+           ("events", ANY, 0), ("events.namespace", ANY, 0),
+           ("labels", BPF_PROG_TYPE_PERF_EVENT, 0), ("labels", BPF_PROG_TYPE_TRACING, 0)]
 
 
 def instructions(lines, wanted, rank):

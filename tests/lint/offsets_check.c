@@ -104,6 +104,11 @@ BEHIND_HEAD(PyContextVar, var_name, CONTEXTVAR_NAME);
 BEHIND_HEAD(PyHamtObject, h_root, HAMT_ROOT);
 BEHIND_HEAD(PyTypeObject, tp_name, TYPE_NAME);
 BEHIND_HEAD(PyTypeObject, tp_flags, TYPE_FLAGS);
+BEHIND_HEAD(PyTypeObject, tp_basicsize, TYPE_BASICSIZE);
+BEHIND_HEAD(PyTypeObject, tp_dictoffset, TYPE_DICTOFFSET);
+BEHIND_HEAD(PyDictObject, ma_keys, DICT_KEYS);
+BEHIND_HEAD(PyDictObject, ma_values, DICT_KEYS + 8);
+BEHIND_HEAD(PyVarObject, ob_size, TUPLE_SIZE);
 #if PY_MINOR_VERSION >= 12
 BEHIND_HEAD(struct _longobject, long_value.lv_tag, INT_TAG);
 BEHIND_HEAD(struct _longobject, long_value.ob_digit, INT_DIGITS);

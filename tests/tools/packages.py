@@ -16,6 +16,7 @@ PACKAGES = {
     "austin": ["austin-dist==3.7.0"],
     "austin-python": ["austin-python==2.4.0"],
     "py-spy": ["py-spy>=0.4,<1"],
+    "opentelemetry": ["opentelemetry-sdk>=1,<2"],
     "flask": ["flask>=3,<4"],
     "aiohttp": ["--no-binary", "aiohttp,multidict,yarl,frozenlist,propcache", "aiohttp>=3,<4"],
     "async": ["trio>=0.22", "anyio>=4", "uvloop"],

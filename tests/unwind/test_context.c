@@ -475,24 +475,31 @@ static void test_read_labels_looks_at_names_once(void **state)
 	}
 }
 
-/* Where one label is set and another is not, searches for the latter are in vain, and seldom. */
+/*
+ * Where one label is set and another is not, searches for the latter are in vain, and seldom where
+ * they cost something.
+ */
 static void test_read_labels_searches_for_what_is_missing(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < row_count; i++) {
-		struct hamt_item item = { .hash = 3 };
+		struct hamt_item items[8];
 		struct setting s;
 
 		if (!begin(&s, &rows[i].off))
 			continue;
-		item.var = var_named(&s, unwinder_variables[0], 3);
-		item.value = small_int(&s, 1);
-		hamt_enter(&s.w, hamt_tree(&s.w, &s.types, &item, 1));
+		for (__u32 n = 0; n < 8; n++)
+			items[n] = (struct hamt_item){
+				.var = var_named(&s, n ? "other" : unwinder_variables[0], n),
+				.value = small_int(&s, n + 1),
+				.hash = n,
+			};
+		hamt_enter(&s.w, hamt_tree(&s.w, &s.types, items, 8));
 		check_int(rows[i].name, "at first", sample(&s), 0, 1);
 		s.now_ns += 10 * SECOND;
 		for (unsigned n = 0; n < 3; n++) {
 			/* A new tree each time, as where a variable is set. */
-			hamt_enter(&s.w, hamt_tree(&s.w, &s.types, &item, 1));
+			hamt_enter(&s.w, hamt_tree(&s.w, &s.types, items, 8));
 			unwinder_set_time(s.now_ns + n * 1000);
 			memory_use(s.w.m);
 			world_unwind(&s.w);
@@ -503,6 +510,27 @@ static void test_read_labels_searches_for_what_is_missing(void **state)
 					 1))
 				world_fail(rows[i].name, "again", "searched");
 		}
+		world_release(&s.w);
+	}
+}
+
+/* A variable that is set right after a look at a small tree is not missed. */
+static void test_read_labels_searches_small_trees(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < row_count; i++) {
+		static const __u32 hashes[] = { 3, 4 };
+		struct setting s;
+
+		if (!begin(&s, &rows[i].off))
+			continue;
+		enter_with(&s, hashes, 2, 2);
+		check_int(rows[i].name, "before", sample(&s), 0, -1);
+		enter_with(&s, hashes, 2, 1);
+		unwinder_set_time(s.now_ns + 1000);
+		memory_use(s.w.m);
+		world_unwind(&s.w);
+		check_int(rows[i].name, "after", &unwinder_scratch()->labels, 0, 2);
 		world_release(&s.w);
 	}
 }
@@ -547,6 +575,7 @@ int main(void)
 		WORLD_TEST(test_read_labels_ends),
 		WORLD_TEST(test_read_labels_looks_at_names_once),
 		WORLD_TEST(test_read_labels_searches_for_what_is_missing),
+		WORLD_TEST(test_read_labels_searches_small_trees),
 		WORLD_TEST(test_read_labels_notes_missing_pages),
 	};
 

@@ -24,7 +24,7 @@ add_library(unwind_host STATIC
   ${CMAKE_CURRENT_LIST_DIR}/world.c)
 target_link_libraries(unwind_host PUBLIC unwind_flags PkgConfig::CMOCKA)
 
-foreach(subject frames threads state codes describe opcodes context tasks)
+foreach(subject frames threads state codes describe opcodes context tasks trace)
   add_executable(unwind_${subject} ${CMAKE_CURRENT_LIST_DIR}/test_${subject}.c)
   target_link_libraries(unwind_${subject} PRIVATE unwind_host)
   add_test(NAME unwind/${subject} COMMAND unwind_${subject})

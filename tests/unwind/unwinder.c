@@ -14,6 +14,7 @@ __u64 epoch;
 
 #define ROUTE "route"
 #define USER "user"
+#define OTEL "current_context"
 #define LONGEST "a.name.that.is.as.long.as.names.of.variables.may.be.to.be.found."
 _Static_assert(sizeof(LONGEST) == LABEL_NAME_BYTES + 1, "the longest name");
 
@@ -32,6 +33,12 @@ const volatile struct label_config label_configs[CONTEXT_LABELS_MAX] = {
 	{ .name = { WORD(LONGEST, 0), WORD(LONGEST, 8), WORD(LONGEST, 16), WORD(LONGEST, 24),
 		    WORD(LONGEST, 32), WORD(LONGEST, 40), WORD(LONGEST, 48), WORD(LONGEST, 56) },
 	  .name_bytes = LABEL_NAME_BYTES },
+	{ .name = { WORD(OTEL, 0), WORD(OTEL, 8) },
+	  .name_bytes = sizeof(OTEL) - 1,
+	  .part = LABEL_TRACE_ID },
+	{ .name = { WORD(OTEL, 0), WORD(OTEL, 8) },
+	  .name_bytes = sizeof(OTEL) - 1,
+	  .part = LABEL_SPAN_ID },
 };
 
 static struct py_scratch scratch;
@@ -58,6 +65,7 @@ void unwinder_reset(void)
 	/* Nothing may rely on what an earlier sample left. */
 	memset(&scratch, 0xa5, sizeof(scratch));
 	scratch.async.row.process = 0;
+	scratch.context.slot.process = 0; /* as bpf/sampler.h sets it */
 	salt = 0;
 	clock_step_ns = 0;
 	memory_guard(rooms, sizeof(rooms) / sizeof(rooms[0]), &scratch, sizeof(scratch));
@@ -111,6 +119,20 @@ static void begin_walk(void)
 	scratch.walk.deadline_ns = clock_ns() + TIME_MAX_NS;
 }
 
+/* As label_sample() in bpf/sampler.h. */
+static void read_labels(struct py_loop *l)
+{
+	py_read_thread_context(l);
+	py_read_labels(l);
+	if (scratch.context.spanned) {
+		py_find_span(l);
+		py_read_ids(l);
+	}
+	if (scratch.async.row.process)
+		py_read_task_name(l);
+	scratch.labels.labels = labels_identity(&scratch);
+}
+
 struct unwind_result unwind(const struct py_offsets *off, const struct py_thread *thread)
 {
 	struct py_loop l = { .s = &scratch, .off = off, .thread = thread };
@@ -136,11 +158,7 @@ struct unwind_result unwind(const struct py_offsets *off, const struct py_thread
 	if (scratch.async.row.process)
 		py_find_tasks(&l);
 	py_walk_frames(&l);
-	scratch.labels.count = 0;
-	py_read_labels(&l);
-	if (scratch.async.row.process)
-		py_read_task_name(&l);
-	scratch.labels.labels = labels_identity(&scratch);
+	read_labels(&l);
 	result = result_of_walk();
 	result.has_walked = has_walked;
 	return result;

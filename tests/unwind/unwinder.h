@@ -33,9 +33,10 @@ struct unwind_result {
 /* Forgets all caches, what was sent, what was trusted. */
 void unwinder_reset(void);
 
-/* The variables of label_configs; behind them there is none. */
+/* The variables of label_configs; behind them there are a trace's and a span's id alone. */
 #define UNWINDER_LABELS 3
 extern const char *const unwinder_variables[UNWINDER_LABELS];
+enum { UNWINDER_TRACE = UNWINDER_LABELS, UNWINDER_SPAN };
 
 /* One sample, in the steps of take_sample() in bpf/sampler.h, but for describing code objects. */
 struct unwind_result unwind(const struct py_offsets *off, const struct py_thread *thread);

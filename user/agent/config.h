@@ -72,10 +72,11 @@ struct config_output {
 
 /* Texts are owned; NULL where the key is absent and has no default. */
 struct config {
-	struct config_stamp stamp; /* of the file before it was read */
-	uint64_t modes;            /* enum session_mode */
-	struct config_list events; /* as `record -e` names them, recorded besides */
-	uint64_t event_period;     /* `record -c`; 0: as is usual for the event */
+	struct config_stamp stamp;        /* of the file before it was read */
+	uint64_t modes;                   /* enum session_mode */
+	struct config_list events;        /* as `record -e` names them, recorded besides */
+	uint64_t event_period;            /* `record -c`; 0: as is usual for the event */
+	struct config_list sample_labels; /* as `record --label` has them */
 	uint64_t rate_hz;
 	uint64_t rate_min_hz;    /* what cpu_budget leaves of it */
 	uint64_t cpu_budget_ppm; /* of the time of all CPUs */
@@ -130,7 +131,11 @@ void config_release(struct config *c);
  * or a negative errno with a message; events_release() in any case.
  */
 struct event_list;
+struct context_label_list;
 int config_list_events(const struct config *c, struct event_list *out);
+
+/* What sample_labels asks for. As config_list_events(); context_labels_release() in any case. */
+int config_list_labels(const struct config *c, struct context_label_list *out);
 
 /* What of the agent another value of a key concerns. */
 enum config_part {

@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/headers.h"
 #include "base/err.h"
+#include "collect/context_labels.h"
 #include "collect/events.h"
 #include "collect/session.h"
 
@@ -112,6 +114,29 @@ static int check_events(const struct config_parse *p)
 	return 0;
 }
 
+int config_list_labels(const struct config *c, struct context_label_list *out)
+{
+	char why[ERR_BYTES];
+	int r = 0;
+
+	for (size_t i = 0; i < c->sample_labels.len && r >= 0; i++)
+		r = context_labels_add(out, c->sample_labels.items[i]);
+	if (r >= 0 || r == -ENOMEM)
+		return r;
+	snprintf(why, sizeof(why), "%s", err_message(r));
+	return err_set(-EINVAL, "%s", why);
+}
+
+static int check_sample_labels(const struct config_parse *p)
+{
+	static const char key[] = "sample_labels";
+	struct context_label_list labels = { 0 };
+	int r = config_list_labels(p->c, &labels);
+
+	context_labels_release(&labels);
+	return r < 0 ? config_at_line(p, r, line_of_key(p, key), key) : 0;
+}
+
 /* Numbers that are each right and wrong together. */
 static int check_numbers(const struct config_parse *p)
 {
@@ -190,7 +215,7 @@ int config_check_whole(const struct config_parse *p)
 
 	if (r < 0)
 		return config_at_line(p, r, line_of_key(p, "http.address"), "http.address");
-	if ((r = check_events(p)) < 0)
+	if ((r = check_sample_labels(p)) < 0 || (r = check_events(p)) < 0)
 		return r;
 	if (!p->c->outputs.len)
 		return err_set(-EINVAL, "%s: output.engine: missing: say where profiles go",

@@ -43,6 +43,7 @@ const struct key config_keys[] = {
 	KEY("mode", MODES, modes, "cpu", .parts = CONFIG_RECORDER),
 	KEY("events", LIST, events, NULL, .parts = CONFIG_RECORDER),
 	KEY("event_period", COUNT, event_period, "0", .min = 0, .max = UINT64_MAX, .parts = CONFIG_RECORDER),
+	KEY("sample_labels", LIST, sample_labels, NULL, .parts = CONFIG_RECORDER),
 	KEY("rate", HZ, rate_hz, "19", .min = 1, .max = 10000, .parts = CONFIG_RECORDER),
 	KEY("rate_min", HZ, rate_min_hz, "1", .min = 1, .max = 10000, .parts = CONFIG_BUDGET),
 	KEY("cpu_budget", SHARE, cpu_budget_ppm, "1%", .min = 100, .max = 1000000, .parts = CONFIG_BUDGET),

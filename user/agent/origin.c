@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/strbuf.h"
 #include "base/utf8.h"
+#include "target/process_context.h"
 
 #define ENVIRON_BYTES_MAX (1u << 20)
 #define ATTRIBUTES_BYTES_MAX 4096
@@ -171,6 +172,34 @@ static void read_variable(pid_t pid, const char *name, char *out, size_t size)
 	explicit_bzero(environment, len);
 }
 
+/* What the process publishes for readers outside (OTEP 4719), where it is not known yet. */
+static void read_published(pid_t pid, struct origin *out)
+{
+	const struct {
+		const char *name;
+		char *text;
+		size_t size;
+	} wanted[] = {
+		{ "service.name", out->service, sizeof(out->service) },
+		{ "service.version", out->version, sizeof(out->version) },
+		{ "deployment.environment.name", out->environment, sizeof(out->environment) },
+		{ "deployment.environment", out->environment, sizeof(out->environment) },
+	};
+	struct process_context c = { 0 };
+
+	if (process_context_read(pid, &c) < 0)
+		err_clear();
+	for (size_t i = 0; i < c.attributes.len; i++) {
+		const struct process_attribute *a = &c.attributes.items[i];
+
+		for (size_t j = 0; j < sizeof(wanted) / sizeof(wanted[0]); j++)
+			if (!strcmp(a->name, wanted[j].name) && !*wanted[j].text)
+				copy_text(a->value, strlen(a->value), wanted[j].text,
+					  wanted[j].size);
+	}
+	process_context_release(&c);
+}
+
 void origin_find(const struct origin_process *p, const char *env, struct origin *out)
 {
 	char attributes[ATTRIBUTES_BYTES_MAX] = "";
@@ -187,6 +216,7 @@ void origin_find(const struct origin_process *p, const char *env, struct origin 
 	origin_attribute(attributes, "service.version", out->version, sizeof(out->version));
 	origin_attribute(attributes, "deployment.environment", out->environment,
 			 sizeof(out->environment));
+	read_published(p->pid, out);
 	out->is_named = *out->service;
 	if (!*out->service)
 		origin_of_command(p->command_line, out->service, sizeof(out->service));

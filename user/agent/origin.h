@@ -29,9 +29,9 @@ struct origin_process {
 
 /*
  * The service is, first that is there: the value of the variable `env` (NULL: none) that the
- * process was started with; service.name in its OTEL_RESOURCE_ATTRIBUTES (not with NULL); the
- * script or module of its command line; its name. Of the environment nothing else is looked at but
- * service.version and deployment.environment of the same attributes.
+ * process was started with; service.name in its OTEL_RESOURCE_ATTRIBUTES (not with NULL), or among
+ * the attributes that it publishes (OTEP 4719); the script or module of its command line; its name.
+ * Nothing else is looked at but service.version and deployment.environment of the same attributes.
  * What cannot be read is left out: the process may have ended.
  */
 void origin_find(const struct origin_process *p, const char *env, struct origin *out);

@@ -30,7 +30,8 @@ struct profiler {
 	struct metrics *metrics;
 	struct cgroup cgroup;
 	struct pid_namespace pid_namespace;
-	struct event_list events; /* the recorder has them, too */
+	struct event_list events;         /* the recorder has them, too, */
+	struct context_label_list labels; /* and these */
 	struct recorder *recorder;
 	struct governor governor;
 	uint64_t rate_hz;               /* of ticks */
@@ -205,9 +206,12 @@ int profiler_new(const struct config *c, struct metrics *m, struct profiler **ou
 	o.session.cgroup = c->cgroup ? &p->cgroup : NULL;
 	o.session.pid_namespace = c->pid_namespace ? &p->pid_namespace : NULL;
 	o.session.events = &p->events;
+	o.session.labels = &p->labels;
+	p->labels.no_resources = true; /* they are in the origin */
 	if (c->events.len)
 		o.session.modes |= MODE_EVENTS;
-	if ((r = config_list_events(c, &p->events)) < 0 || (r = open_places(p, c)) < 0 ||
+	if ((r = config_list_events(c, &p->events)) < 0 ||
+	    (r = config_list_labels(c, &p->labels)) < 0 || (r = open_places(p, c)) < 0 ||
 	    (r = open_raised(p, &o)) < 0 || (r = recorder_aim(p->recorder)) < 0 ||
 	    (r = describe(p, c)) < 0)
 		return r;
@@ -221,6 +225,7 @@ void profiler_free(struct profiler *p)
 		return;
 	recorder_free(p->recorder);
 	events_release(&p->events);
+	context_labels_release(&p->labels);
 	cgroup_release(&p->cgroup);
 	pid_namespace_release(&p->pid_namespace);
 	free(p);

@@ -442,12 +442,26 @@ static size_t unpacked_bytes(const struct memory *m)
 	return le32toh(size);
 }
 
+/*
+ * Labels of samples that are not sent: those that nobody asked for; and to Pyroscope a trace's id,
+ * as there each value of a label but of a span's id is a series of its own.
+ */
+static const char *const *left_out(enum engine engine)
+{
+	static const char *const names[] = { PROFILE_TRACE_ID, PROFILE_WAIT,
+					     PROFILE_HANDLES_EXCEPTION, NULL };
+
+	return engine == ENGINE_PYROSCOPE ? names : names + 1;
+}
+
 static int encode(struct window *w, const struct labels *l, const struct cube *c,
 		  struct memory *profile, struct memory *body, size_t *profile_bytes)
 {
 	bool is_otlp = w->engine == ENGINE_OTLP;
 	struct export_attribute attributes[LABELS_MAX + 2];
-	struct export_opts opts = { .resource.items = attributes };
+	struct export_opts opts = { .resource.items = attributes,
+				    .labels = w->config->sample_labels.len,
+				    .left_out = left_out(w->engine) };
 	_cleanup_(memory_release) struct memory series = { 0 };
 	char keys[LABELS_MAX][OTLP_KEY_BYTES];
 	struct value_type type;
@@ -520,7 +534,8 @@ static int encode_kinds(struct window *w, const struct labels *l, const struct c
 /* The samples from..to are one group's. */
 static int encode_group(struct window *w, size_t from, size_t to)
 {
-	_cleanup_(cube_release) struct cube c = { 0 };
+	_cleanup_(cube_release) struct cube c = { .axes = w->config->sample_labels.len ? CUBE_LABELS
+										       : 0 };
 	uint32_t group = group_of_sample(w, &w->p->samples.items[from]);
 	__auto_type all = w->p->samples;
 	int r;

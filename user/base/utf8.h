@@ -57,6 +57,33 @@ static inline size_t utf8_decode(const char *bytes, size_t len, uint32_t *code_p
 }
 
 /*
+ * Copies as many whole characters as fit into room bytes; what is none, and NUL, becomes U+FFFD.
+ * Returns how many bytes were written, with no NUL behind them.
+ */
+static inline size_t utf8_copy(const char *bytes, size_t len, char *out, size_t room)
+{
+	static const char replacement[] = "\xef\xbf\xbd";
+	size_t written = 0;
+
+	for (size_t i = 0, size; i < len; i += size) {
+		const char *from = bytes + i;
+		size_t n;
+		uint32_t c;
+
+		size = n = utf8_decode(from, len - i, &c);
+		if (!c || c == UTF8_REPLACEMENT) {
+			from = replacement;
+			n = sizeof(replacement) - 1;
+		}
+		if (n > room - written)
+			break;
+		memcpy(out + written, from, n);
+		written += n;
+	}
+	return written;
+}
+
+/*
  * Code points that could drive a terminal, or make a line look like another: controls (below
  * U+0020, U+007F to U+009F), line ends (U+2028, U+2029), controls of the writing direction (U+061C,
  * U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069).

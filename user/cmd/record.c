@@ -237,9 +237,11 @@ static void warn_of_labels(const struct record_run *r)
 
 	for (size_t i = 0; i < labels->len; i++)
 		if (!recorder_has_met_label(r->recorder, i))
-			log_warning("--label %s: no sample has one: nothing that ran had set its "
-				    "variable to a str or int",
-				    labels->items[i].name);
+			log_warning("--label %s: no sample has one: nothing that ran %s",
+				    labels->items[i].name,
+				    labels->items[i].config.part
+					    ? "was in a span of OpenTelemetry"
+					    : "had set its variable to a str or int");
 }
 
 static void warn_of_tasks(const struct record_run *r)
@@ -320,7 +322,7 @@ static int run(struct call *call)
 			.min = 1),
 		OPT_LIST(0, "label", &o.label_texts, "NAME=contextvar:VAR",
 			 "label samples with what the context variable VAR is set to, a str or "
-			 "int; may repeat"),
+			 "int; otel: trace_id and span_id of OpenTelemetry's span; may repeat"),
 		OPT_ENUM(0, "async", &o.async, "WHAT", async_words,
 			 "stacks of asyncio tasks begin with who awaits them, labelled by task; "
 			 "loop: on the frames of their loop; with --mode wall where tasks wait",

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "target/object.h"
 #include "target/offsets.h"
 
 struct interpreter {
@@ -67,8 +68,10 @@ int interpreters_add(struct interpreters *is, struct session *session, const str
 {
 	struct interpreter new = { .layout = rt->offsets,
 				   .implementation = implementation_of(&rt->offsets) };
-	int layout = session_add_layout(session, &rt->offsets);
+	int layout;
 
+	object_layout_tell(&new.layout);
+	layout = session_add_layout(session, &new.layout);
 	if (layout < 0 || find(is, (uint32_t)layout))
 		return layout;
 	version_format(rt->version, new.version);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "base/vec.h"
 #include "profile/idmap.h"
 #include "symbolize/pystring.h"
@@ -17,8 +18,11 @@ _Static_assert(TEXT_BYTES > LABEL_BYTES_MAX / 4 * DIGIT_BITS / 4 + sizeof("-0x")
 
 struct label_set {
 	uint64_t labels; /* identity */
-	uint32_t id;     /* in the profile; 0: not yet */
-	bool is_used;    /* since ids were forgotten */
+	uint64_t process;
+	uint32_t base;    /* the set that it was added to, */
+	uint32_t changes; /* of names, then */
+	uint32_t id;      /* and then is in the profile; 0: not yet */
+	bool is_used;     /* since ids were forgotten */
 	uint8_t count;
 	struct label_value *values; /* owned */
 };
@@ -26,6 +30,9 @@ struct label_set {
 struct label_sets {
 	const struct context_label_list *labels;
 	struct profile *profile;
+	label_sets_name_fn name_of; /* NULL: no thread has attributes */
+	void *arg;
+	const uint32_t *changes; /* of names */
 	VEC(struct label_set) sets;
 	struct idmap ids;
 	size_t values; /* of all sets */
@@ -45,6 +52,19 @@ int label_sets_new(const struct context_label_list *labels, struct profile *prof
 	t->profile = profile;
 	*out = t;
 	return 0;
+}
+
+void label_sets_set_names(struct label_sets *t, label_sets_name_fn fn, void *arg,
+			  const uint32_t *changes)
+{
+	t->name_of = fn;
+	t->arg = arg;
+	t->changes = changes;
+}
+
+static uint32_t changes(const struct label_sets *t)
+{
+	return t->changes ? *t->changes : 0;
 }
 
 static void forget_all(struct label_sets *t)
@@ -85,6 +105,10 @@ static bool is_sound_value(const struct label_sets *t, const struct label_value 
 {
 	if ((v->number != LABEL_TASK && !label_of(t, v)) || v->bytes > LABEL_BYTES_MAX)
 		return false;
+	if (v->kind == LABEL_ATTRIBUTE)
+		return !v->number;
+	if (v->kind == LABEL_ID)
+		return v->bytes % 8 == 0 && v->bytes;
 	if (v->kind == LABEL_TEXT)
 		return v->char_bytes == 1 || v->char_bytes == 2 || v->char_bytes == 4;
 	return (v->kind == LABEL_INT || v->kind == LABEL_BOOL) && v->bytes % 4 == 0;
@@ -103,7 +127,7 @@ static bool is_sound(const struct label_sets *t, const struct labels_event *e, s
 
 int label_sets_add(struct label_sets *t, const struct labels_event *e, size_t size)
 {
-	struct label_set set = { .labels = e->labels, .count = e->count };
+	struct label_set set = { .labels = e->labels, .process = e->process, .count = e->count };
 	int r;
 
 	if (!is_sound(t, e, size))
@@ -128,7 +152,7 @@ int label_sets_add(struct label_sets *t, const struct labels_event *e, size_t si
 	idmap_insert(&t->ids, e->labels, (uint32_t)t->sets.len - 1);
 	t->values += e->count;
 	for (size_t i = 0; i < e->count; i++)
-		if (e->values[i].number != LABEL_TASK)
+		if (label_of(t, &e->values[i]) && e->values[i].kind != LABEL_ATTRIBUTE)
 			t->met |= 1u << e->values[i].number;
 	return 0;
 }
@@ -176,6 +200,34 @@ static size_t put_int(const struct label_value *v, size_t id_bytes, char out[TEX
 	return (size_t)len;
 }
 
+static size_t put_bytes(const struct label_value *v, char out[TEXT_BYTES])
+{
+	const uint8_t *bytes = (const uint8_t *)v->value;
+	size_t len = 0;
+
+	for (size_t i = 0; i < v->bytes; i++)
+		len += (size_t)snprintf(out + len, TEXT_BYTES - len, "%02x", bytes[i]);
+	return len;
+}
+
+/* What a process says is UTF-8; if it is cut, without its last character, which may be a part. */
+static size_t put_utf8(const struct label_value *v, char out[TEXT_BYTES])
+{
+	static const char ellipsis[] = "\xe2\x80\xa6";
+	const uint8_t *bytes = (const uint8_t *)v->value;
+	size_t count = v->bytes, len;
+
+	while (v->is_cut && count && (bytes[count - 1] & 0xc0) == 0x80)
+		count--;
+	if (v->is_cut && count && bytes[count - 1] >= 0xc0)
+		count--;
+	len = utf8_copy((const char *)bytes, count, out, TEXT_BYTES - sizeof(ellipsis));
+	if (!v->is_cut)
+		return len;
+	memcpy(out + len, ellipsis, sizeof(ellipsis) - 1);
+	return len + sizeof(ellipsis) - 1;
+}
+
 static size_t put_value(const struct label_value *v, size_t id_bytes, char out[TEXT_BYTES])
 {
 	const struct pystring text = { .bytes = (const uint8_t *)v->value,
@@ -185,43 +237,73 @@ static size_t put_value(const struct label_value *v, size_t id_bytes, char out[T
 
 	if (v->kind == LABEL_TEXT)
 		return (size_t)pystring_utf8(&text, out, TEXT_BYTES);
+	if (v->kind == LABEL_ID)
+		return put_bytes(v, out);
+	if (v->kind == LABEL_ATTRIBUTE)
+		return put_utf8(v, out);
 	if (v->kind == LABEL_BOOL)
 		return (size_t)snprintf(out, TEXT_BYTES, v->value[0] ? "True" : "False");
 	return put_int(v, id_bytes, out);
 }
 
-static int add_to_profile(struct label_sets *t, const struct label_value *v, uint32_t *set)
+/* NULL: nobody knows, or none that a label may have. */
+static const char *name_of(const struct label_sets *t, uint64_t process,
+			   const struct label_value *v)
 {
 	const struct context_label *label = label_of(t, v);
-	const char *name = label ? label->name : PROFILE_TASK;
+	const char *name;
+
+	if (v->kind != LABEL_ATTRIBUTE)
+		return label ? label->name : PROFILE_TASK;
+	name = t->name_of ? t->name_of(t->arg, process, v->key) : NULL;
+	return name && context_label_is_name(name) ? name : NULL;
+}
+
+static int add_to_profile(struct label_sets *t, uint64_t process, const struct label_value *v,
+			  uint32_t *set)
+{
+	const struct context_label *label = v->kind == LABEL_INT ? label_of(t, v) : NULL;
+	const char *name = name_of(t, process, v);
 	struct strtab *strings = t->profile->strings;
 	char text[TEXT_BYTES];
-	size_t len = put_value(v, label ? label->id_bytes : 0, text);
 	uint32_t name_id, value_id;
+	size_t len;
 	int r;
 
+	if (!name)
+		return 0;
+	len = put_value(v, label ? label->id_bytes : 0, text);
 	if ((r = strtab_intern(strings, name, strlen(name), &name_id)) < 0 ||
 	    (r = strtab_intern(strings, text, len, &value_id)) < 0)
 		return r;
 	return labeltab_add(t->profile->labels, *set, name_id, value_id, set);
 }
 
+/* What it was added to, and what its labels are called, may have changed since. */
+static bool is_in_profile(const struct label_sets *t, const struct label_set *set, uint32_t base)
+{
+	return set->id && set->base == base && set->changes == changes(t);
+}
+
 int label_sets_find(struct label_sets *t, uint64_t labels, uint32_t *set)
 {
 	struct label_set *found = find(t, labels);
-	uint32_t id = 0;
+	uint32_t id = *set;
 	int r = 0;
 
 	if (!found) {
 		t->lost++;
 		return 0;
 	}
-	for (size_t i = 0; !found->id && i < found->count && !r; i++)
-		r = add_to_profile(t, &found->values[i], &id);
-	if (r < 0)
-		return r;
-	if (!found->id)
+	if (!is_in_profile(t, found, *set)) {
+		for (size_t i = 0; i < found->count && !r; i++)
+			r = add_to_profile(t, found->process, &found->values[i], &id);
+		if (r < 0)
+			return r;
+		found->base = *set;
+		found->changes = changes(t);
 		found->id = id;
+	}
 	found->is_used = true;
 	*set = found->id;
 	return 0;

@@ -24,8 +24,16 @@ DEFINE_CLEANUP(struct label_sets *, label_sets_free)
 int label_sets_add(struct label_sets *t, const struct labels_event *e, size_t size);
 
 /*
- * The set that samples have, by its identity; *set is left alone where that is not known. 0,
- * -ENOMEM or -EOVERFLOW.
+ * What a thread's attribute is called by its process (LABEL_ATTRIBUTE); NULL: nothing. changes:
+ * another number when names may have changed; borrowed.
+ */
+typedef const char *(*label_sets_name_fn)(void *arg, uint64_t process, uint8_t key);
+void label_sets_set_names(struct label_sets *t, label_sets_name_fn fn, void *arg,
+			  const uint32_t *changes);
+
+/*
+ * The set that samples have, by its identity, with what is in *set; that is left alone where it is
+ * not known. 0, -ENOMEM or -EOVERFLOW.
  */
 int label_sets_find(struct label_sets *t, uint64_t labels, uint32_t *set);
 

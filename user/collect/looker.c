@@ -13,6 +13,7 @@
 #include "target/mem.h"
 #include "target/proc.h"
 #include "target/program.h"
+#include "target/thread_context.h"
 
 struct looker {
 	struct workers *workers;
@@ -507,6 +508,49 @@ int looker_container(struct looker *l, pid_t pid, struct container *out)
 		*out = p->found;
 	place_free(&p->work);
 	return is_found;
+}
+
+struct publishing {
+	struct work work;
+	pid_t pid;
+	int r;
+	struct published found;
+};
+
+static void publishing_run(struct work *w, void *cache)
+{
+	struct publishing *p = (struct publishing *)w;
+
+	(void)cache;
+	p->r = process_context_read(p->pid, &p->found.context);
+	if (!p->r && p->found.context.has_threads)
+		p->r = thread_context_find(p->pid, &p->found.threads);
+	err_clear();
+}
+
+static void publishing_free(struct work *w)
+{
+	process_context_release(&((struct publishing *)w)->found.context);
+	free(w);
+}
+
+int looker_published(struct looker *l, pid_t pid, struct published *out)
+{
+	struct publishing *p = calloc(1, sizeof(*p));
+	int r;
+
+	if (!p)
+		return -ENOMEM;
+	p->work = (struct work){ .run = publishing_run, .free = publishing_free };
+	p->pid = pid;
+	r = run_look(l, pid, PROCESS_CONTEXT_BYTES_MAX, &p->work, LOOK_SOON_NS);
+	if (r < 0)
+		return r;
+	r = p->r == -ENOMEM ? p->r : 0;
+	*out = p->found;
+	p->found = (struct published){ 0 };
+	publishing_free(&p->work);
+	return r;
 }
 
 uint64_t looker_refused(const struct looker *l)

@@ -13,6 +13,7 @@
 #include "collect/thread_name.h"
 #include "target/command.h"
 #include "target/container.h"
+#include "target/process_context.h"
 #include "target/runtime.h"
 
 /*
@@ -88,6 +89,15 @@ int looker_arguments(struct looker *l, pid_t pid, char out[ARGS_BYTES]);
 
 /* As container_find(), soon or not at all: 1, or 0. */
 int looker_container(struct looker *l, pid_t pid, struct container *out);
+
+/* What a process publishes for readers outside. */
+struct published {
+	struct process_context context;    /* all zeros: nothing */
+	struct thread_context_row threads; /* process is not set; all zeros: its threads nothing */
+};
+
+/* Soon or not at all: 0, also where it is nothing. process_context_release() of out->context. */
+int looker_published(struct looker *l, pid_t pid, struct published *out);
 
 /* Looks that were beyond their target's budget so far. For any thread. */
 uint64_t looker_refused(const struct looker *l);

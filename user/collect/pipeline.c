@@ -11,6 +11,7 @@
 #include "base/vec.h"
 #include "bpf/events.h"
 #include "collect/label_sets.h"
+#include "collect/published.h"
 #include "collect/looker.h"
 #include "collect/processes.h"
 #include "collect/sample.h"
@@ -54,6 +55,7 @@ struct pipeline {
 	struct stacks *stacks;
 	struct label_sets *labels;          /* NULL: none are asked for */
 	struct task_stacks *tasks;          /* the same */
+	struct publications *published;     /* NULL: what processes publish is not */
 	struct times *times;                /* NULL: ticks alone are recorded, and count as such */
 	uint16_t timed_kinds[TIMED_COUNT_]; /* in the profile; 0: not yet */
 	uint16_t event_kinds[EVENTS_MAX];   /* of the session's events */
@@ -106,6 +108,24 @@ static int new_tasks(struct pipeline *p, const struct pipeline_opts *o)
 	return o->has_async ? task_stacks_new(&opts, &p->tasks) : 0;
 }
 
+static int new_labels(struct pipeline *p)
+{
+	const struct context_label_list *labels = p->opts.labels;
+	int r;
+
+	if ((!labels || !labels->len) && !p->opts.has_async)
+		return 0;
+	r = label_sets_new(labels, p->profile, &p->labels);
+	if (r < 0 || !labels || !labels->has_otel)
+		return r;
+	r = publications_new(p->session, p->discovery, p->profile, !labels->no_resources,
+			     &p->published);
+	if (!r)
+		label_sets_set_names(p->labels, publications_name, p->published,
+				     publications_changes(p->published));
+	return r;
+}
+
 int pipeline_new(struct session *session, struct discovery *discovery, struct profile *profile,
 		 const struct pipeline_opts *opts, struct pipeline **out)
 {
@@ -127,8 +147,7 @@ int pipeline_new(struct session *session, struct discovery *discovery, struct pr
 	    (r = new_times(p, opts)) < 0 || (r = add_event_kinds(p)) < 0 ||
 	    (r = new_tasks(p, opts)) < 0)
 		return r;
-	if (((opts->labels && opts->labels->len) || opts->has_async) &&
-	    (r = label_sets_new(opts->labels, profile, &p->labels)) < 0)
+	if ((r = new_labels(p)) < 0)
 		return r;
 	if (opts->has_native)
 		stacks_show_native(p->stacks);
@@ -143,6 +162,7 @@ void pipeline_free(struct pipeline *p)
 	times_free(p->times);
 	task_stacks_free(p->tasks);
 	label_sets_free(p->labels);
+	publications_free(p->published);
 	stacks_free(p->stacks);
 	threads_free(p->threads);
 	processes_free(p->processes);
@@ -197,7 +217,13 @@ static int note_exception(struct pipeline *p, const struct sample_event *e, stru
 
 static int note_labels(struct pipeline *p, const struct sample_event *e, struct sample *s)
 {
-	return e->labels && p->labels ? label_sets_find(p->labels, e->labels, &s->labels) : 0;
+	int r = 0;
+
+	if (p->published)
+		r = publications_labels(p->published, e->process, &s->labels);
+	if (r < 0 || !e->labels || !p->labels)
+		return r;
+	return label_sets_find(p->labels, e->labels, &s->labels);
 }
 
 /* The frame of the task's outermost coroutine; NULL: it is in none. */
@@ -408,6 +434,14 @@ static int describe_sample(struct pipeline *p, const struct sample_event *e,
 	return r < 0 || !is_span ? r : add_span(p, e, s);
 }
 
+/* Whether something of its thread or its process is under way. */
+static bool is_awaited(const struct pipeline *p, const struct sample_event *e)
+{
+	return threads_is_awaited(p->threads, e) ||
+	       processes_is_awaited(p->processes, e->process) ||
+	       (p->published && publications_is_awaited(p->published, e->process));
+}
+
 /* 0, -EAGAIN: some code object, or the thread's or process's name, is not known yet, -ENOMEM. */
 static int add_sample(struct pipeline *p, const struct sample_event *e, const struct worth *worth,
 		      bool allow_unknown)
@@ -421,8 +455,9 @@ static int add_sample(struct pipeline *p, const struct sample_event *e, const st
 
 	if (is_identified && (r = processes_introduce(p->processes, e, NULL)) < 0)
 		return r;
-	if (!allow_unknown &&
-	    (threads_is_awaited(p->threads, e) || processes_is_awaited(p->processes, e->process)))
+	if (is_identified && p->published && (r = publications_meet(p->published, e)) < 0)
+		return r;
+	if (!allow_unknown && is_awaited(p, e))
 		return -EAGAIN;
 	if (!is_identified && (r = judge_unidentified(p, e, allow_unknown)) <= 0)
 		return r;
@@ -758,7 +793,8 @@ int pipeline_forget_ids(struct pipeline *p)
 		session_resend(p->session);
 	if ((r = add_event_kinds(p)) < 0 || (r = discovery_sweep(p->discovery)) < 0 ||
 	    (r = processes_forget_ids(p->processes)) < 0 ||
-	    (r = threads_forget_ids(p->threads)) < 0)
+	    (r = threads_forget_ids(p->threads)) < 0 ||
+	    (p->published && (r = publications_forget_ids(p->published)) < 0))
 		return r;
 	stacks_retain(p->stacks, is_known, p->processes);
 	return 0;

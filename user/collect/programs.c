@@ -42,6 +42,7 @@ static void give_labels(struct pyebpf *skel, const struct context_label_list *la
 	struct label_config *configs = (struct label_config *)skel->rodata->label_configs;
 
 	c->label_count = labels ? (__u8)labels->len : 0;
+	c->has_thread_contexts = labels && labels->has_otel;
 	for (size_t i = 0; i < c->label_count; i++)
 		configs[i] = labels->items[i].config;
 }

@@ -289,6 +289,14 @@ bool session_has_filter(const struct session *s)
 	return s->skel->rodata->session.has_filter;
 }
 
+int session_set_thread_context(struct session *s, uint32_t pid,
+			       const struct thread_context_row *row)
+{
+	int fd = bpf_map__fd(s->skel->maps.thread_contexts);
+
+	return bpf_map_update_elem(fd, &pid, row, BPF_ANY) < 0 ? -errno : 0;
+}
+
 int session_find_process(struct session *s, uint32_t pid, struct proc_row *row)
 {
 	int r = bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.procs), &pid, row);

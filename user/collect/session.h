@@ -99,6 +99,10 @@ int session_find_binary(struct session *s, const struct binary_key *key, struct 
 /* Creates or replaces the row of a process. */
 int session_add_process(struct session *s, uint32_t pid, const struct proc_row *row);
 
+/* Where threads of a process say what context they are in; process 0: nowhere. */
+int session_set_thread_context(struct session *s, uint32_t pid,
+			       const struct thread_context_row *row);
+
 /* -ENOENT if it has none. */
 int session_find_process(struct session *s, uint32_t pid, struct proc_row *row);
 

@@ -44,6 +44,17 @@ unsigned int exporter_axes(const struct exporter *e, const struct export_opts *o
 	       (o->threads || o->processes ? CUBE_THREADS : 0) | (o->labels ? CUBE_LABELS : 0);
 }
 
+bool export_leaves_out(const struct export_opts *o, const struct profile *p,
+		       const struct label_entry *label)
+{
+	const char *name = strtab_get(p->strings, label->name);
+
+	for (const char *const *s = o->left_out; s && *s; s++)
+		if (!strcmp(*s, name))
+			return true;
+	return false;
+}
+
 int exporter_write(const struct exporter *e, const struct profile *p, const struct cube *c,
 		   const struct export_opts *o, FILE *out)
 {

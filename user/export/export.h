@@ -25,16 +25,17 @@ struct export_attributes {
 
 /* Formats that leave something out, or put it in, where the user asks for it. */
 struct export_opts {
-	bool no_sources;           /* page, heatmap: without source text */
-	bool no_lines;             /* functions, not lines */
-	bool threads;              /* tell threads apart: exporter_axes() */
-	bool processes;            /* tell processes apart: the same */
-	bool labels;               /* pprof, OTLP: tell them apart: the same */
-	enum value_names names;    /* pprof: of the types of values */
-	bool header;               /* collapsed: a first line that says how long one sample is */
-	uint32_t limit;            /* JSON: so many paths, and functions, at most; 0: all */
-	double min_percent;        /* JSON: and none that is less of all ticks than this */
-	const struct texts *notes; /* page: what its reader should know; NULL: nothing */
+	bool no_sources;             /* page, heatmap: without source text */
+	bool no_lines;               /* functions, not lines */
+	bool threads;                /* tell threads apart: exporter_axes() */
+	bool processes;              /* tell processes apart: the same */
+	bool labels;                 /* pprof, OTLP: tell them apart: the same */
+	const char *const *left_out; /* but of these names, NULL last; NULL: all are written */
+	enum value_names names;      /* pprof: of the types of values */
+	bool header;                 /* collapsed: a first line that says how long one sample is */
+	uint32_t limit;              /* JSON: so many paths, and functions, at most; 0: all */
+	double min_percent;          /* JSON: and none that is less of all ticks than this */
+	const struct texts *notes;   /* page: what its reader should know; NULL: nothing */
 	/* OTLP: where the profile is from, "service.name" among them; none: the host. */
 	struct export_attributes resource;
 };
@@ -117,6 +118,10 @@ static inline bool exporter_folds_imports(const struct exporter *e)
 
 /* Of the cube that it is to be given. */
 unsigned int exporter_axes(const struct exporter *e, const struct export_opts *o);
+
+/* Whether a label of a sample is not written. */
+bool export_leaves_out(const struct export_opts *o, const struct profile *p,
+		       const struct label_entry *label);
 
 /* NULL if there is none of that name. */
 const struct exporter *exporter_find(const char *name);

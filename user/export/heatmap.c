@@ -424,8 +424,9 @@ static const char *const reasons[] = {
 	[SOURCE_EMBEDDED] = NULL,
 	[SOURCE_CHANGED] = "The source is not shown: the file has changed since it was recorded.",
 	[SOURCE_MISSING] = "The source is not shown: the file cannot be read on this machine.",
-	[SOURCE_UNKNOWN] = "The source is not shown: it was recorded on another machine, is no file "
-			   "of Python source, or was to be left out.",
+	[SOURCE_UNKNOWN] =
+		"The source is not shown: it was recorded on another machine, is no file "
+		"of Python source, or was to be left out.",
 	[SOURCE_TOO_LARGE] = "The source is not shown: the file is too large.",
 };
 

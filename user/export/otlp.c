@@ -326,6 +326,8 @@ static int label_set(struct otlp *w, uint32_t set, int32_t *attributes, size_t *
 	for (; set && !r; set = entries[set].parent) {
 		uint32_t *attribute = &w->label_of[set], key, value;
 
+		if (export_leaves_out(w->o, w->p, &entries[set]))
+			continue;
 		if (!*attribute) {
 			if ((r = symbols_string(&w->symbols, entries[set].name, &key)) < 0 ||
 			    (r = symbols_string(&w->symbols, entries[set].value, &value)) < 0)

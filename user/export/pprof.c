@@ -155,6 +155,8 @@ static int label_set(struct pprof *w, uint32_t set)
 		Pprof__Label label = PPROF__LABEL__INIT;
 		uint32_t key, value;
 
+		if (export_leaves_out(w->o, w->p, &entries[set]))
+			continue;
 		if ((r = symbols_string(&w->symbols, entries[set].name, &key)) < 0 ||
 		    (r = symbols_string(&w->symbols, entries[set].value, &value)) < 0)
 			return r;

@@ -201,12 +201,9 @@ const char *kinds_noun(const struct recording *r)
 {
 	static const struct {
 		const char *mode, *noun;
-	} nouns[] = { { KINDS_CPU, KINDS_NOUN_CPU },
-		      { KINDS_WALL, "wall time" },
-		      { KINDS_OFF_CPU, "waiting" },
-		      { KINDS_GIL, "keeping others waiting" },
-		      { PROFILE_TASK, "task time" },
-		      { "memory", "memory" } };
+	} nouns[] = { { KINDS_CPU, KINDS_NOUN_CPU }, { KINDS_WALL, "wall time" },
+		      { KINDS_OFF_CPU, "waiting" },  { KINDS_GIL, "keeping others waiting" },
+		      { PROFILE_TASK, "task time" }, { "memory", "memory" } };
 	static const char *const of_units[] = {
 		[UNIT_NS] = "time", [UNIT_BYTES] = "memory", [UNIT_COUNT] = "events"
 	};

@@ -12,6 +12,8 @@
 #define DYNAMIC_MAX 4096 /* entries of PT_DYNAMIC */
 #define CHAIN_MAX 65536  /* symbols looked at in one hash chain */
 #define RELOCATIONS_MAX 65536
+#define TABLE_MAX (4u << 20) /* relocations of one that is read by blocks */
+#define RELOCATIONS_BLOCK 512
 #define CANDIDATES_MAX 64 /* places in a string table where a name ends */
 #define NOTES_MAX 65536   /* bytes of one note segment */
 #define SECTION_NAMES_MAX (1u << 20)
@@ -527,6 +529,56 @@ int elf_slot(const struct elf *elf, const char *name, uint64_t *vaddr)
 	int r = find_slot(elf, d->calls, d->calls_bytes, name, vaddr);
 
 	return r == -ENOENT ? find_slot(elf, d->relocations, d->relocations_bytes, name, vaddr) : r;
+}
+
+static bool is_one_of(uint32_t type, const uint32_t *types)
+{
+	while (*types && *types != type)
+		types++;
+	return *types;
+}
+
+/* The same of some types, which are few, so that tables of any length take little. */
+static int find_relocation(const struct elf *elf, uint64_t table, uint64_t size, const char *name,
+			   const uint32_t *types, Elf64_Rela *out)
+{
+	Elf64_Rela block[RELOCATIONS_BLOCK];
+	uint64_t count = size / sizeof(block[0]);
+	Elf64_Sym symbol;
+
+	for (uint64_t i = 0; i < count && i < TABLE_MAX; i++) {
+		uint64_t left = count - i < RELOCATIONS_BLOCK ? count - i : RELOCATIONS_BLOCK;
+		int r = 0;
+
+		if (i % RELOCATIONS_BLOCK == 0)
+			r = elf_read(elf, table + i * sizeof(block[0]), block,
+				     left * sizeof(block[0]));
+		if (r < 0)
+			return r;
+		*out = block[i % RELOCATIONS_BLOCK];
+		if (!ELF64_R_SYM(out->r_info) || !is_one_of(ELF64_R_TYPE(out->r_info), types))
+			continue;
+		r = is_called(elf, &elf->dynamic, ELF64_R_SYM(out->r_info), name, &symbol);
+		if (r)
+			return r < 0 ? r : 0;
+	}
+	return -ENOENT;
+}
+
+int elf_relocation(const struct elf *elf, const char *name, const uint32_t *types, uint32_t *type,
+		   uint64_t *vaddr)
+{
+	const struct elf_dynamic *d = &elf->dynamic;
+	Elf64_Rela found;
+	int r = find_relocation(elf, d->relocations, d->relocations_bytes, name, types, &found);
+
+	if (r == -ENOENT)
+		r = find_relocation(elf, d->calls, d->calls_bytes, name, types, &found);
+	if (r < 0)
+		return r;
+	*type = (uint32_t)ELF64_R_TYPE(found.r_info);
+	*vaddr = found.r_offset;
+	return 0;
 }
 
 int elf_needed(const struct elf *elf, const char *prefix, char *out, size_t size)

@@ -105,6 +105,13 @@ int elf_needed(const struct elf *elf, const char *prefix, char *out, size_t size
 /* Where the file has its pointer to a library's function of this name. -ENOENT: nowhere. */
 int elf_slot(const struct elf *elf, const char *name, uint64_t *vaddr);
 
+/*
+ * The first relocation of a symbol that is of one of these types (0 last), and where it applies.
+ * -ENOENT: there is none.
+ */
+int elf_relocation(const struct elf *elf, const char *name, const uint32_t *types, uint32_t *type,
+		   uint64_t *vaddr);
+
 /* NT_GNU_BUILD_ID. Returns its length, up to ELF_BUILD_ID_MAX, or -ENOENT. */
 int elf_build_id(const struct elf *elf, uint8_t id[ELF_BUILD_ID_MAX]);
 

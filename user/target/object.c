@@ -70,6 +70,24 @@ const struct object_layout *object_layout_find(const struct py_offsets *off)
 	return NULL;
 }
 
+void object_layout_tell(struct py_offsets *off)
+{
+	const struct object_layout *layout = object_layout_find(off);
+
+	off->objects = (struct py_object_offsets){ 0 };
+	if (!layout)
+		return;
+	off->objects = (struct py_object_offsets){ .attributes = layout->attributes,
+						   .keys_are_logs = layout->keys_are_logs,
+						   .keys_size = layout->keys_size,
+						   .keys_kind = layout->keys_kind,
+						   .keys_nentries = layout->keys_nentries,
+						   .keys_indices = layout->keys_indices,
+						   .values_items = layout->values_items,
+						   .tuple_items = layout->tuple_items,
+						   .type_cached_keys = layout->type_cached_keys };
+}
+
 int object_reader_init(struct object_reader *r, const struct py_offsets *off, uint32_t reads,
 		       int (*read)(void *arg, uint64_t addr, void *buf, size_t len), void *arg)
 {

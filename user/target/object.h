@@ -24,14 +24,6 @@
 #define OBJECT_READ_BYTES 4096 /* of one read, at most */
 #define OBJECT_TYPES 32        /* that a reader remembers: a power of two */
 
-/* How an object's attributes are found. */
-enum object_attributes {
-	ATTRIBUTES_DICT,     /* <= 3.10: a dict, where the type says */
-	ATTRIBUTES_POINTERS, /* 3.11: before the object, a dict and a pointer to values */
-	ATTRIBUTES_TAGGED,   /* 3.12: before it, one of the two: an odd pointer is of values */
-	ATTRIBUTES_INLINE,   /* 3.13 on: a dict before it, or values behind its fields */
-};
-
 /*
  * What differs between versions, beside what struct py_offsets has: byte offsets, of objects'
  * fields from the end of PyObject, whose size differs between builds (py_offsets.str_length).
@@ -40,7 +32,7 @@ enum object_attributes {
  */
 struct object_layout {
 	uint8_t minor_first, minor_last;
-	uint8_t attributes;    /* enum object_attributes */
+	uint8_t attributes;    /* enum object_attributes, bpf/events.h */
 	uint8_t keys_are_logs; /* keys_size is the binary logarithm of the index' size in bytes */
 	uint8_t keys_size;     /* else the number of its places */
 	uint8_t keys_kind;     /* 0: entries with a hash; OFF_NONE_8: all have */
@@ -65,8 +57,6 @@ struct object_layout {
 	uint16_t type_qualname;
 	uint16_t type_cached_keys; /* OFF_NONE: not needed */
 };
-#define OFF_NONE_8 0xff
-
 /* The same in all versions, from the end of PyObject, and compared likewise. */
 #define OBJECT_SIZE 0 /* PyVarObject.ob_size */
 #define OBJECT_TYPE_NAME 8
@@ -123,6 +113,9 @@ struct object_layout {
 
 /* NULL for a version whose objects are not known. */
 const struct object_layout *object_layout_find(const struct py_offsets *off);
+
+/* What the sampler needs of that, into off->objects: zeros for such a version. */
+void object_layout_tell(struct py_offsets *off);
 
 /* What a type says of its objects. */
 struct object_type {

@@ -198,7 +198,8 @@ static void test_config_parse_names_line_and_key(void **state)
 		int error;
 	} cases[] = {
 		{ "unknown", OUTPUT "rat: 1\n",
-		  "x:2: rat: no such key; there are: mode, events, event_period, rate, rate_min, "
+		  "x:2: rat: no such key; there are: mode, events, event_period, "
+		  "sample_labels, rate, rate_min, "
 		  "cpu_budget, window, "
 		  "jitter_percent, cgroup, pid_namespace, output, "
 		  "spool, services, kubernetes, http, log, labels, relabel",
@@ -206,7 +207,8 @@ static void test_config_parse_names_line_and_key(void **state)
 		{ "unknown below", OUTPUT "http: {prt: 1}\n",
 		  "x:2: http.prt: no such key; there are: address, port", -EINVAL },
 		{ "a way to a key", "output.url: x\n",
-		  "x:1: output.url: no such key; there are: mode, events, event_period, rate, "
+		  "x:1: output.url: no such key; there are: mode, events, event_period, "
+		  "sample_labels, rate, "
 		  "rate_min, cpu_budget, "
 		  "window, "
 		  "jitter_percent, cgroup, pid_namespace, output, "
@@ -226,6 +228,12 @@ static void test_config_parse_names_line_and_key(void **state)
 		  "x:1: events: page-faults is given twice", -EINVAL },
 		{ "a period of nothing", "event_period: 10\n" OUTPUT,
 		  "x:1: event_period: it goes with events: it counts them", -EINVAL },
+		{ "no label of samples", OUTPUT "sample_labels: [otel, route]\n",
+		  "x:2: sample_labels: 'route' is no label such as route=contextvar:route, where "
+		  "the program has ContextVar(\"route\"), and not otel",
+		  -EINVAL },
+		{ "a label of samples twice", OUTPUT "sample_labels: [otel, otel]\n",
+		  "x:2: sample_labels: trace_id is given twice", -EINVAL },
 		{ "ticks and some of them", "mode: wall,gil\n" OUTPUT,
 		  "x:1: mode: cpu and wall record all of the CPU time, gil and exception some of "
 		  "it: leave one out",
@@ -406,6 +414,7 @@ static void test_config_changes_names_parts(void **state)
 		{ "mode", OUTPUT "mode: wall\n", CONFIG_RECORDER },
 		{ "the default mode", OUTPUT "mode: cpu\n", 0 },
 		{ "events", OUTPUT "events: [page-faults]\n", CONFIG_RECORDER },
+		{ "labels of samples", OUTPUT "sample_labels: [otel]\n", CONFIG_RECORDER },
 		{ "another output", "output: [" A "]\n", CONFIG_OUTPUT },
 		{ "its engine's connections", OUTPUT_WITH("connections: 3"), CONFIG_OUTPUT },
 		{ "a list", OUTPUT "services: {include: [a]}\n", CONFIG_OUTPUT },

@@ -57,6 +57,32 @@ static void test_context_labels_add_reads_what_is_asked_for(void **state)
 	}
 }
 
+static void test_context_labels_add_knows_opentelemetry(void **state)
+{
+	static const char variable[] = "current_context";
+	static const struct {
+		const char *name;
+		enum label_part part;
+		unsigned id_bytes;
+	} want[] = { { "trace_id", LABEL_TRACE_ID, 16 }, { "span_id", LABEL_SPAN_ID, 8 } };
+	struct context_label_list list = { 0 };
+
+	(void)state;
+	assert_int_equal(context_labels_add(&list, "otel"), 0);
+	assert_int_equal(list.len, 2);
+	for (size_t i = 0; i < list.len; i++) {
+		assert_string_equal(list.items[i].name, want[i].name);
+		assert_int_equal(list.items[i].config.part, want[i].part);
+		assert_int_equal(list.items[i].id_bytes, want[i].id_bytes);
+		assert_int_equal(list.items[i].config.name_bytes, strlen(variable));
+		assert_memory_equal(list.items[i].config.name, variable, strlen(variable));
+	}
+	assert_int_equal(context_labels_add(&list, "otel"), -EEXIST);
+	assert_int_equal(context_labels_add(&list, "span_id=contextvar:x"), -EEXIST);
+	assert_int_equal(context_labels_add(&list, "otel=contextvar:x"), 0);
+	context_labels_release(&list);
+}
+
 static void test_context_labels_add_takes_each_name_once(void **state)
 {
 	struct context_label_list list = { 0 };
@@ -79,6 +105,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_context_labels_add_reads_what_is_asked_for),
+		cmocka_unit_test(test_context_labels_add_knows_opentelemetry),
 		cmocka_unit_test(test_context_labels_add_takes_each_name_once),
 	};
 

@@ -94,6 +94,10 @@ static void test_label_sets_find_tells_values(void **state)
 		{ "span_id=000000000000002a", { .number = 3, .kind = LABEL_INT, .bytes = 4, .value = { 42 } } },
 		{ "span_id=0x10000000000000000", { .number = 3, .kind = LABEL_INT, .bytes = 12, .value = { 0, 16 } } },
 		{ "span_id=-42", { .number = 3, .kind = LABEL_INT, .bytes = 4, .is_negative = 1, .value = { 42 } } },
+		{ "trace_id=" "0102030405060708" "0000000000000a00", { .number = 2, .kind = LABEL_ID, .bytes = 16,
+			.value = { 0x0807060504030201, 0x000a000000000000 } } },
+		{ "span_id=ff00000000000000", { .number = 3, .kind = LABEL_ID, .bytes = 8, .value = { 0xff } } },
+		{ "", { .kind = LABEL_ATTRIBUTE, .bytes = 2, .value = { 0x612f } } },
 		{ "route=False", { .kind = LABEL_BOOL } },
 		{ "route=True", { .kind = LABEL_BOOL, .bytes = 4, .value = { 1 } } },
 	};
@@ -111,6 +115,52 @@ static void test_label_sets_find_tells_values(void **state)
 	}
 	assert_true(label_sets_has_met(f.sets, 0) && label_sets_has_met(f.sets, 3));
 	assert_false(label_sets_has_met(f.sets, 1));
+	end(&f);
+}
+
+/* Its first is called a, its second not as a label may be, its third as one that there is. */
+static const char *name_of(void *arg, uint64_t process, uint8_t key)
+{
+	static const char *const names[] = { "a", "not a name", "route" };
+
+	return process == 7 && key < *(const uint8_t *)arg ? names[key] : NULL;
+}
+
+static void test_label_sets_find_names_attributes(void **state)
+{
+	static const char part[] = "12\xe2\x82"; /* of a character of three bytes */
+	struct labels_event e = { .kind = EVENT_LABELS, .count = 5, .process = 7, .labels = 1 };
+	uint32_t changes = 0, name, value, base = 0, set;
+	uint8_t known = 0;
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	label_sets_set_names(f.sets, name_of, &known, &changes);
+	e.values[0] = (struct label_value){ .kind = LABEL_TEXT, .char_bytes = 1, .number = 1 };
+	for (uint8_t key = 0; key < 4; key++) {
+		e.values[key + 1] = (struct label_value){
+			.kind = LABEL_ATTRIBUTE, .key = key, .bytes = 4, .is_cut = 1
+		};
+		memcpy(e.values[key + 1].value, part, 4);
+	}
+	assert_int_equal(label_sets_add(f.sets, &e, size_of(&e)), 0);
+	check_set(&f, "no names yet", 1, "user=");
+	known = 3;
+	check_set(&f, "not told of them", 1, "user=");
+	changes++;
+	check_set(&f, "told", 1, "user= a=12\u2026 route=12\u2026");
+	assert_int_equal(strtab_intern(f.profile->strings, "z", 1, &name), 0);
+	assert_int_equal(strtab_intern(f.profile->strings, "y", 1, &value), 0);
+	assert_int_equal(labeltab_add(f.profile->labels, 0, name, value, &base), 0);
+	for (int again = 0; again < 2; again++) {
+		_cleanup_(strbuf_releasep) struct strbuf got = STRBUF_INIT;
+
+		set = base;
+		assert_int_equal(label_sets_find(f.sets, 1, &set), 0);
+		put_set(f.profile, set, &got);
+		assert_string_equal(strbuf_str(&got), "user= a=12\u2026 route=12\u2026 z=y");
+	}
 	end(&f);
 }
 
@@ -206,6 +256,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_label_sets_find_tells_values),
+		cmocka_unit_test(test_label_sets_find_names_attributes),
 		cmocka_unit_test(test_label_sets_add_refuses_what_cannot_be),
 		cmocka_unit_test(test_label_sets_forget_ids_keeps_what_is_used),
 		cmocka_unit_test(test_label_sets_add_is_bounded),
