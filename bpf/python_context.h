@@ -170,6 +170,8 @@ static int hamt_find_step(__u32 i, struct py_loop *l)
 	return LOOP_NEXT;
 }
 
+LOOP_STEP(hamt_find_step)
+
 /* As hamt_hash() in Python/hamt.c folds what hash() gives. */
 static __always_inline __u32 hamt_hash(__u64 hash)
 {
@@ -290,6 +292,8 @@ static int hamt_search_step(__u32 i, struct py_loop *l)
 	}
 	return LOOP_NEXT;
 }
+
+LOOP_STEP(hamt_search_step)
 
 /*
  * Does it pay to look at all variables of this context? Not twice in 67 ms at the same ones, and
@@ -458,6 +462,8 @@ static int label_step(__u32 number, struct py_loop *l)
 		s->walk.flags |= SAMPLE_LABEL_TYPE;
 	return LOOP_NEXT;
 }
+
+LOOP_STEP(label_step)
 
 /* Identity of the set that was read; 0: it is empty. */
 VERIFIED_ONCE __u64 labels_identity(struct py_scratch *s)

@@ -71,7 +71,7 @@ static __always_inline void begin_sample(struct py_scratch *s, struct task_struc
 	s->thread.process = f->process;
 	s->thread.pointer = task_thread_pointer(task);
 	s->thread.runtime = runtime;
-	s->thread.tid = task->pid;
+	s->thread.tid = known_field(task, pid);
 	s->sample.cpu = bpf_get_smp_processor_id();
 	s->sample.ktime_ns = now;
 	s->sample.process = f->process;
@@ -105,6 +105,7 @@ static __always_inline int take_sample_by(struct door door, struct py_scratch *s
 	l.thread = &s->thread;
 	l.off = &layouts[layout & (LAYOUTS_MAX - 1)];
 	d.off = l.off;
+	s->describing.layout = layout;
 	s->walk.faults = 0;
 	s->walk.steps = 0;
 	s->walk.gc_frame = 0;
@@ -132,8 +133,7 @@ static __always_inline int take_sample_by(struct door door, struct py_scratch *s
 		return be_outside(s); /* 3.15: the thread's base frame alone */
 	if (session.has_opcodes)
 		s->part.opcode = py_opcode(door, s, l.off);
-	s->describing.layout = layout;
-	bpf_loop(CODES_PER_SAMPLE, describe, &d, 0);
+	LOOP(CODES_PER_SAMPLE, describe, &d);
 	return STAT_RECORDED;
 }
 
@@ -152,6 +152,19 @@ static __noinline int take_remote_labels(struct task_struct *task, struct py_scr
 static __always_inline void take_labels(struct door door, struct py_scratch *s, __u32 layout)
 {
 	take_remote_labels(door.task, s, layout);
+}
+#elif defined(OLD_KERNEL)
+int take_old_labels(__u32 layout); /* bpf/old.bpf.c */
+int take_old_sample(__u32 layout);
+
+static __always_inline void take_labels(struct door door, struct py_scratch *s, __u32 layout)
+{
+	take_old_labels(layout);
+}
+
+static __always_inline int take_sample(struct py_scratch *s, struct cpu_state *c, __u32 layout)
+{
+	return take_old_sample(layout);
 }
 #else
 VERIFIED_ONCE int take_own_labels(struct py_scratch *s, __u32 layout)

@@ -83,7 +83,9 @@ static int open_with(struct record_run *r)
 			     .has_opcodes = o->has_opcodes,
 			     .has_native = o->has_native,
 			     .no_gc = o->no_gc,
-			     .no_task_work = o->no_task_work },
+			     .no_task_work = o->no_task_work,
+			     .old_kernel = o->old_kernel,
+			     .btf = o->btf },
 		.pids = &r->targets.pids,
 		.command = r->targets.command->items[0],
 	};

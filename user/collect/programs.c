@@ -18,19 +18,30 @@
 #include "base/vec.h"
 #include "collect/event_links.h"
 #include "collect/features.h"
+#include "collect/walked_tasks.h"
 #include "pyebpf.skel.h"
 
 #define LIBBPF_LOG_LINES 100 /* of one message: the last instructions, and the verdict */
 
+#define NO_LOOPS                                                                                 \
+	"ticks alone can, where they are taken as before Linux 5.17: boot Linux 5.18 or newer, " \
+	"built with CONFIG_DEBUG_INFO_BTF=y"
+
 DEFINE_CLEANUP(struct pyebpf *, pyebpf__destroy)
 
-/* libbpf's own words go to --verbose: what failed is said in ours. A verifier's log has MiBs. */
+#define LOG_STATS 4              /* BPF_LOG_STATS of kernel/bpf/verifier.c */
+#define LOAD_LOG "PROG LOAD LOG" /* in the message that has what the verifier says */
+
+/*
+ * libbpf's own words go to --verbose: what failed is said in ours. A verifier's log has MiBs, but
+ * where all goes well and we ask for it (BPF_LOG_STATS) only how much work it was.
+ */
 __attribute__((format(printf, 2, 0))) static int libbpf_log(enum libbpf_print_level level,
 							    const char *fmt, va_list ap)
 {
 	_cleanup_(freep) char *text = NULL;
 
-	if (level == LIBBPF_DEBUG || log_level() < LOG_LEVEL_DEBUG)
+	if (log_level() < LOG_LEVEL_DEBUG || (level == LIBBPF_DEBUG && !strstr(fmt, LOAD_LOG)))
 		return 0;
 	if (vasprintf(&text, fmt, ap) < 0) {
 		text = NULL;
@@ -114,7 +125,7 @@ static int cgroup_inode(const struct cgroup *cgroup, __u64 *inode)
 }
 
 static int configure(struct pyebpf *skel, const struct session_opts *opts, int cpus,
-		     const struct feature_probe *probe)
+		     const struct feature_probe *probe, bool is_old)
 {
 	struct session_config *c = (struct session_config *)&skel->rodata->session;
 	uint32_t inode = 0;
@@ -122,7 +133,7 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 
 	if (r < 0)
 		return r;
-	c->has_task_work = feature_task_work(probe) && !opts->no_task_work;
+	c->has_task_work = feature_task_work(probe) && !opts->no_task_work && !is_old;
 	c->pidns_inode = inode;
 	c->cpus = cpus;
 	c->wakeup_bytes = opts->ring_bytes / 4;
@@ -140,6 +151,10 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 		return err_set(-EOPNOTSUPP, "waiting cannot be recorded: this kernel has no "
 					    "btf_trace_sched_switch: boot Linux 5.17 or newer with "
 					    "CONFIG_DEBUG_INFO_BTF=y");
+	if (c->has_spans && is_old)
+		return err_set(-EOPNOTSUPP, "waiting cannot be recorded: " NO_LOOPS);
+	if (session_opts_have_source(opts, SOURCE_EVENTS) && is_old)
+		return err_set(-EOPNOTSUPP, "events cannot be recorded: " NO_LOOPS);
 	if (c->has_spans && !feature_remote_memory(probe))
 		return err_set(-EOPNOTSUPP, "waiting cannot be recorded: this kernel has no "
 					    "bpf_copy_from_user_task: boot Linux 5.18 or newer");
@@ -232,13 +247,18 @@ static int register_traced(const struct feature_probe *probe)
 }
 
 /* What the session's modes do without is not loaded. */
-static int choose_programs(struct pyebpf *skel)
+static int choose_programs(struct pyebpf *skel, const struct session_opts *opts, bool is_old)
 {
 	const struct session_config *c = &skel->rodata->session;
 	const struct {
 		struct bpf_program *program;
 		bool is_needed;
 	} rows[] = {
+		{ skel->progs.sample, !is_old },
+		{ skel->progs.sample_old, is_old },
+		{ skel->progs.list_tasks, !opts->btf },
+		{ skel->progs.list_cpu_time, !opts->btf },
+		{ skel->progs.walk_tasks, opts->btf },
 		{ skel->progs.on_switch, c->has_spans },
 		{ skel->progs.on_switched, c->has_spans && c->has_exit_hook },
 		{ skel->progs.on_thread, c->has_spans },
@@ -248,6 +268,8 @@ static int choose_programs(struct pyebpf *skel)
 	};
 	int r = bpf_map__set_autocreate(skel->maps.thread_times, c->has_spans);
 
+	if (!r)
+		r = bpf_map__set_autocreate(skel->maps.walked_tasks, opts->btf);
 	for (size_t i = 0; !r && i < sizeof(rows) / sizeof(*rows); i++)
 		r = bpf_program__set_autoload(rows[i].program, rows[i].is_needed);
 	if (!r)
@@ -261,11 +283,11 @@ static void unregister(int *handler)
 		libbpf_unregister_prog_handler(*handler);
 }
 
-static int attach(struct pyebpf *skel)
+static int attach(struct pyebpf *skel, const struct session_opts *opts)
 {
 	int r = pyebpf__attach(skel); /* the sampler waits for its events */
 
-	if (r < 0)
+	if (r < 0 || opts->btf)
 		return r;
 	skel->links.list_tasks = bpf_program__attach_iter(skel->progs.list_tasks, NULL);
 	if (!skel->links.list_tasks)
@@ -290,6 +312,7 @@ static int size_maps(struct pyebpf *skel, const struct session_opts *opts, int c
 	    (r = bpf_map__set_max_entries(skel->maps.scratch, c->scratch_rows * cpus +
 								      TASK_SCRATCHES +
 								      c->has_spans + spare)) < 0 ||
+	    (r = bpf_map__set_max_entries(skel->maps.walked_tasks, WALKED_TASKS_MAX)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.cpu_ticks, cpus)) < 0)
 		return err_set(r, "size the BPF maps: %s", strerror(-r));
 	return 0;
@@ -299,7 +322,7 @@ static int size_maps(struct pyebpf *skel, const struct session_opts *opts, int c
  * libbpf gets the few types of the kernel's that the programs need as a file, of which it takes the
  * path. Then they are open, and so is the file.
  */
-static int open_programs(int types_fd, struct pyebpf **out)
+static int open_programs(int types_fd, uint32_t kernel_log_level, struct pyebpf **out)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts);
 	char path[32];
@@ -308,6 +331,7 @@ static int open_programs(int types_fd, struct pyebpf **out)
 		return err_set(-errno, "open the BPF object: %s", strerror(errno));
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", types_fd);
 	opts.btf_custom_path = path;
+	opts.kernel_log_level = kernel_log_level;
 	*out = pyebpf__open_opts(&opts);
 	return *out ? 0 : err_set(-errno, "open the BPF object: %s", strerror(errno));
 }
@@ -316,28 +340,32 @@ static int load_programs(struct pyebpf *skel, const struct session_opts *opts)
 {
 	int r = pyebpf__load(skel);
 
+	if (opts->btf && (r == -EINVAL || r == -EACCES)) /* what the verifier says */
+		return walked_tasks_misfit(opts->btf);
 	if (r < 0)
 		return err_set(r, "the kernel refused the BPF programs: %s (-vv shows its log)",
 			       strerror(-r));
 	if (opts->cgroup && opts->cgroup->is_v2 && (r = set_cgroup(skel, opts->cgroup)) < 0)
 		return r;
-	r = attach(skel);
+	r = attach(skel, opts);
 	return r < 0 ? err_set(r, "attach the BPF programs: %s", strerror(-r)) : 0;
 }
 
-static int start_programs(const struct session_opts *opts, const struct feature_probe *probe,
-			  struct pyebpf **out)
+static int start_programs(const struct session_opts *opts, struct feature_probe *probe,
+			  uint32_t kernel_log_level, struct pyebpf **out)
 {
 	_cleanup_(closep) int types_fd = memfd_create("pyebpf_types", MFD_CLOEXEC);
 	_cleanup_(unregister) int traced = register_traced(probe);
 	_cleanup_(pyebpf__destroyp) struct pyebpf *skel = NULL;
 	static const struct event_list no_events;
+	bool is_old = opts->old_kernel || feature_is_old(probe);
 	int cpus = libbpf_num_possible_cpus(), r;
 
 	if (traced < 0)
 		return err_set(traced, "open the BPF object: %s", strerror(-traced));
-	if ((r = open_programs(types_fd, &skel)) < 0 ||
-	    (r = configure(skel, opts, cpus, probe)) < 0 || (r = choose_programs(skel)) < 0 ||
+	if ((r = open_programs(types_fd, kernel_log_level, &skel)) < 0 ||
+	    (r = configure(skel, opts, cpus, probe, is_old)) < 0 ||
+	    (r = choose_programs(skel, opts, is_old)) < 0 ||
 	    (r = event_links_configure(skel, opts->events ? opts->events : &no_events, cpus)) < 0 ||
 	    (r = bind_all_task_work(skel, feature_task_work(probe))) < 0 ||
 	    (r = size_maps(skel, opts, cpus)) < 0 ||
@@ -350,11 +378,18 @@ static int start_programs(const struct session_opts *opts, const struct feature_
 
 int programs_start(const struct session_opts *opts, struct pyebpf **out)
 {
-	_cleanup_(feature_probe_release) struct feature_probe probe = { 0 };
+	_cleanup_(feature_probe_release) struct feature_probe probe = { .btf = opts->btf };
 	int r = features_check(&probe);
 
 	if (r < 0 || (r = feature_kernel_types(&probe)) < 0)
 		return r;
 	libbpf_set_print(libbpf_log);
-	return start_programs(opts, &probe, out);
+	if (log_level() < LOG_LEVEL_DEBUG)
+		return start_programs(opts, &probe, 0, out);
+	r = start_programs(opts, &probe, LOG_STATS, out);
+	if (r < 0) {
+		err_clear();
+		r = start_programs(opts, &probe, 0, out); /* libbpf has all of the log told */
+	}
+	return r;
 }
