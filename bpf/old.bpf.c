@@ -92,7 +92,7 @@ VERIFIED_ONCE_NUMBERS int introduce_old(__u32 layout)
 	return 0;
 }
 
-VERIFIED_ONCE_NUMBERS int take_old_labels(__u32 layout)
+VERIFIED_ONCE_NUMBERS int take_old_labels(void)
 {
 	struct py_loop l = {};
 

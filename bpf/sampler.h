@@ -154,12 +154,13 @@ static __always_inline void take_labels(struct door door, struct py_scratch *s, 
 	take_remote_labels(door.task, s, layout);
 }
 #elif defined(OLD_KERNEL)
-int take_old_labels(__u32 layout); /* bpf/old.bpf.c */
+/* bpf/old.bpf.c */
+int take_old_labels(void);
 int take_old_sample(__u32 layout);
 
 static __always_inline void take_labels(struct door door, struct py_scratch *s, __u32 layout)
 {
-	take_old_labels(layout);
+	take_old_labels();
 }
 
 static __always_inline int take_sample(struct py_scratch *s, struct cpu_state *c, __u32 layout)

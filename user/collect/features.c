@@ -24,9 +24,10 @@
 #include "target/pid_namespace.h"
 
 #define USER_NS_INIT_INO 0xEFFFFFFDu /* include/linux/proc_ns.h, PROC_USER_INIT_INO */
-#define SAMPLE_RATE_MIN 10000 /* Hz: what is measured to work; above it few will want to go */
-#define NOFILE_OWN 128        /* maps, programs, links, files: beside an event a CPU */
-#define YAMA_NO_ATTACH 3      /* security/yama/yama_lsm.c */
+#define SAMPLE_RATE_MIN 10000   /* Hz: what is measured to work; above it few will want to go */
+#define MEMLOCK_OWN (64u << 20) /* bytes: maps, of which the ring is the largest, and programs */
+#define NOFILE_OWN 128          /* maps, programs, links, files: beside an event a CPU */
+#define YAMA_NO_ATTACH 3        /* security/yama/yama_lsm.c */
 
 static void found(struct feature_probe *p, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -212,6 +213,22 @@ static enum feature_state probe_helper(enum bpf_func_id helper, enum feature_sta
 		return FEATURE_UNKNOWN;
 	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, helper, NULL) ? FEATURE_OK
 									       : without;
+}
+
+/*
+ * Before Linux 5.11 what programs and maps take counts as memory that the user has locked; libbpf
+ * raises the limit where it may. That kernel brought this helper, too, by which libbpf tells.
+ */
+static enum feature_state probe_memlock(struct feature_probe *p)
+{
+	struct rlimit limit;
+
+	if (has_capability(CAP_SYS_RESOURCE) || getrlimit(RLIMIT_MEMLOCK, &limit) < 0 ||
+	    limit.rlim_cur >= MEMLOCK_OWN ||
+	    probe_helper(BPF_FUNC_ktime_get_coarse_ns, FEATURE_MISSING) != FEATURE_MISSING)
+		return FEATURE_OK;
+	found(p, "%llu KiB", (unsigned long long)limit.rlim_cur / 1024);
+	return FEATURE_MISSING;
 }
 
 static enum feature_state probe_bpf_loop(struct feature_probe *p)
@@ -553,6 +570,8 @@ const struct feature features[] = {
 	  -EOPNOTSUPP, probe_btf },
 	{ "ring buffer", "this kernel has no BPF ring buffer (it came with Linux 5.8)",
 	  "boot Linux 5.10 or newer", -EOPNOTSUPP, probe_ring_buffer },
+	{ "locked memory", "before Linux 5.11 BPF maps are locked memory, of which this user may have too little",
+	  "run as root (sudo), or ulimit -l unlimited", -EPERM, probe_memlock },
 	{ "bpf_task_pt_regs", "a new process that is met in the kernel is looked for where its kernel stack ends",
 	  "boot Linux 5.15 or newer, or leave it: samples are right", 0, probe_task_pt_regs },
 	{ "bpf_loop", "CPU time alone is recorded (--mode cpu, gil, exception), not waiting, memory and events",
