@@ -3,7 +3,7 @@
 .POSIX:
 .SUFFIXES:
 .PHONY: build help deps deps-all demo check test check-all coverage-table bench format share install \
-	deb image manifests static release wheel clean build-tests build-asan build-clang build-tsan build-fuzz build-type
+	deb image manifests kernels static release wheel clean build-tests build-asan build-clang build-tsan build-fuzz build-type
 
 PREFIX = /usr/local
 DESTDIR =
@@ -73,6 +73,7 @@ help:
 	@echo "make test        all builds, every kind of test with small counts: ten minutes; what CI runs"
 	@echo "make check-all   every interpreter, full counts, other kernels, engines, fuzzing: hours"
 	@echo "make coverage-table   measure docs/interpreters.md: half an hour, on a quiet machine"
+	@echo "make kernels     docs/kernels.md, bpf/README.md: Debian's kernels in virtual machines: half an hour"
 	@echo "make bench       measure overhead and throughput"
 	@echo "make format      format the C files"
 	@echo "make install     into DESTDIR and PREFIX (/usr/local)"
@@ -105,6 +106,10 @@ check-all: deps-all
 coverage-table: deps-all build
 	python3 -B tests/tools/build_freethreaded.py
 	python3 -B tests/tools/coverage_table.py
+
+kernels: deps-all build
+	python3 -B tests/tools/kernel_table.py
+	python3 -B tests/kernels/ledger.py --write
 
 bench: deps build
 	cmake --build build --target pages -j $(JOBS)

@@ -105,7 +105,7 @@ static __always_inline bool is_sent(__u64 id)
 }
 
 /* Returns 0. */
-VERIFIED_ONCE int mark_sent(__u64 id)
+VERIFIED_ONCE_NUMBERS int mark_sent(__u64 id)
 {
 	volatile __u64 *set = &sent[set_of(id, SENT_SLOTS)];
 	__u32 at = id >> 4 & (WAYS - 1);

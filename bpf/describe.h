@@ -69,7 +69,7 @@ static __always_inline void introduce(struct door door, struct py_scratch *s,
 
 	__builtin_memset(t, 0, sizeof(*t));
 	thread_comm(task, t->comm);
-	id = hash_mix(hash_mix(hash_mix(f->process, task->pid), name[0]), name[1]);
+	id = hash_mix(hash_mix(hash_mix(f->process, known_field(task, pid)), name[0]), name[1]);
 	if (is_sent(id))
 		return;
 	t->kind = EVENT_THREAD;
@@ -119,6 +119,8 @@ static int describe_lines(__u32 chunk, struct describe_loop *l)
 	return LOOP_NEXT;
 }
 
+LOOP_STEP(describe_lines)
+
 /* Sends what user space lacks of one code object. */
 static int describe(__u32 i, struct describe_loop *l)
 {
@@ -156,11 +158,13 @@ static int describe(__u32 i, struct describe_loop *l)
 	}
 	if (d->lines_total > LINES_CHUNK) {
 		mark_sent(head_id);
-		bpf_loop(LINES_CHUNKS_MAX - 1, describe_lines, l, 0);
+		LOOP(LINES_CHUNKS_MAX - 1, describe_lines, l);
 	}
 	if (d->is_whole)
 		mark_sent(d->id);
 	return LOOP_NEXT;
 }
+
+LOOP_STEP(describe)
 
 #endif

@@ -28,17 +28,82 @@ struct vma_search {
 	__u64 vm_pgoff;
 };
 
-static long vma_note(struct task_struct *task, struct vm_area_struct *vma, struct vma_search *v)
+static __always_inline void vma_note(struct vm_area_struct *vma, struct vma_search *v)
 {
 	struct file *file = BPF_CORE_READ(vma, vm_file);
 
 	if (!file)
-		return 0;
+		return;
 	v->key = file_key(file);
-	v->vm_start = vma->vm_start;
-	v->vm_pgoff = vma->vm_pgoff << 12;
+	v->vm_start = known_field(vma, vm_start);
+	v->vm_pgoff = known_field(vma, vm_pgoff) << 12;
+}
+
+#ifdef OLD_KERNEL
+#define VMA_STEPS 32       /* a red-black tree of 65,530 mappings (vm.max_map_count) is no higher */
+#define THREAD_BYTES 16384 /* THREAD_SIZE of x86-64, and of arm64 but for pages of 64 KiB */
+
+/*
+ * Until Linux 6.1 mappings are in a tree of their own. Read without its lock, while other threads
+ * may change it: what is found must be of this process, and is looked at once more.
+ */
+static __always_inline long vma_find(struct task_struct *task, __u64 addr, struct vma_search *v)
+{
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+	struct vm_area_struct *vma;
+	struct rb_node *node;
+	__u64 start;
+
+	if (!bpf_core_field_exists(mm->mm_rb))
+		return 0;
+	node = BPF_CORE_READ(mm, mm_rb.rb_node);
+	for (int i = 0; i < VMA_STEPS && node; i++) {
+		vma = (void *)node - bpf_core_field_offset(struct vm_area_struct, vm_rb);
+		start = BPF_CORE_READ(vma, vm_start);
+		if (addr < start) {
+			node = BPF_CORE_READ(node, rb_left);
+			continue;
+		}
+		if (addr >= BPF_CORE_READ(vma, vm_end)) {
+			node = BPF_CORE_READ(node, rb_right);
+			continue;
+		}
+		vma_note(vma, v);
+		if (BPF_CORE_READ(vma, vm_mm) != mm || BPF_CORE_READ(vma, vm_start) != start)
+			__builtin_memset(v, 0, sizeof(*v));
+		return 0;
+	}
 	return 0;
 }
+
+/* Where its user code is. Registers are at the end of its kernel stack. */
+static __always_inline __u64 user_ip(struct task_struct *task)
+{
+	void *end = BPF_CORE_READ(task, stack) + THREAD_BYTES;
+	const struct pt_regs *regs = end - bpf_core_type_size(struct pt_regs);
+	__u64 ip = 0;
+
+	bpf_probe_read_kernel(&ip, sizeof(ip), regs_ip_at(regs));
+	return ip;
+}
+#else
+static long vma_met(struct task_struct *task, struct vm_area_struct *vma, struct vma_search *v)
+{
+	vma_note(vma, v);
+	return 0;
+}
+
+/* -EBUSY, or 0 or another error where v says what there is. */
+static __always_inline long vma_find(struct task_struct *task, __u64 addr, struct vma_search *v)
+{
+	return bpf_find_vma(task, addr, vma_met, v, 0);
+}
+
+static __always_inline __u64 user_ip(struct task_struct *task)
+{
+	return *(const __u64 *)regs_ip_at((struct pt_regs *)bpf_task_pt_regs(task));
+}
+#endif
 
 /*
  * An address that should lie in the interpreter: where the program's own pointer into it leads, if
@@ -48,7 +113,7 @@ static long vma_note(struct task_struct *task, struct vm_area_struct *vma, struc
 static __always_inline __u64 likely_address(struct task_struct *task,
 					    const struct binary_row *program, __u64 start_code)
 {
-	__u64 addr = regs_ip((struct pt_regs *)bpf_task_pt_regs(task));
+	__u64 addr = user_ip(task);
 
 	if (program && program->layout == LAYOUT_UNSURE && program->from_start)
 		read_user((struct door){}, &addr, sizeof(addr), start_code + program->from_start);
@@ -136,7 +201,7 @@ static __always_inline int proc_discover(struct cpu_state *c, struct task_struct
 		out->layout = program->layout;
 		return STAT_RECORDED;
 	}
-	r = bpf_find_vma(task, likely_address(task, program, start_code), vma_note, &v, 0);
+	r = vma_find(task, likely_address(task, program, start_code), &v);
 	binary = v.vm_start ? bpf_map_lookup_elem(&binaries, &v.key) : NULL;
 	if (binary && binary->layout < LAYOUTS_MAX) {
 		ask_who(c, f, &v, &exe, start_code, now);

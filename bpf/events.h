@@ -23,6 +23,7 @@
 #define TASK_WORKS 256   /* samples that wait for it; power of two */
 #define FAULTS_MAX 8     /* of what a sample could not read, so much is noted */
 #define LAYOUTS_MAX 64
+#define WALKED_TASKS_MAX 65536    /* processes that are found without iterators */
 #define SENT_SLOTS 65536          /* power of two */
 #define TASK_WORK_SCHEDULE 0x7479 /* stands for a kernel function; no helper has this number */
 #define OFF_NONE 0xffff           /* a field this interpreter does not have */

@@ -11,7 +11,9 @@
 #include "bpf/discover.h"
 #include "bpf/gil.h"
 #include "bpf/sampler.h"
+#ifndef OLD_KERNEL
 #include "bpf/task_work.h"
+#endif
 
 /* What is read of the interrupted task, by pointers that the verifier knows. */
 struct known_task {
@@ -24,13 +26,13 @@ struct known_task {
  */
 static __always_inline void known_task_read(struct known_task *k)
 {
-	k->task = bpf_get_current_task_btf();
-	k->leader = k->task->group_leader;
+	k->task = task_current();
+	k->leader = known_field(k->task, group_leader);
 	k->pid = k->leader_pid = NULL;
-	k->has_mm = k->task->mm;
+	k->has_mm = known_field(k->task, mm);
 	if (session.pidns_inode) {
-		k->pid = k->task->thread_pid;
-		k->leader_pid = k->leader->thread_pid;
+		k->pid = known_field(k->task, thread_pid);
+		k->leader_pid = known_field(k->leader, thread_pid);
 	}
 	__asm__ volatile("" : "+r"(k->leader), "+r"(k->pid), "+r"(k->leader_pid), "+r"(k->has_mm));
 }
@@ -38,15 +40,16 @@ static __always_inline void known_task_read(struct known_task *k)
 /* task_facts_read(), but without calls. */
 static __always_inline void known_task_facts(const struct known_task *k, struct task_facts *f)
 {
-	f->start_ns = k->leader->start_boottime;
-	f->exec_id = k->leader->self_exec_id;
-	f->pid = k->task->tgid;
-	f->tid = k->task->pid;
+	f->start_ns = known_field(k->leader, start_boottime);
+	f->exec_id = known_field(k->leader, self_exec_id);
+	f->pid = known_field(k->task, tgid);
+	f->tid = known_field(k->task, pid);
 	task_facts_identify(f);
 	if (session.pidns_inode) {
-		f->pid = pid_in(k->leader_pid, k->leader_pid->level, session.pidns_inode,
+		f->pid = pid_in(k->leader_pid, known_field(k->leader_pid, level),
+				session.pidns_inode, pidns_level);
+		f->tid = pid_in(k->pid, known_field(k->pid, level), session.pidns_inode,
 				pidns_level);
-		f->tid = pid_in(k->pid, k->pid->level, session.pidns_inode, pidns_level);
 	}
 }
 
@@ -107,10 +110,32 @@ static __always_inline void ask_page(struct cpu_state *c, struct py_scratch *s, 
 }
 
 /* Its stack is free again before the walk, which goes five calls deep. */
+#ifdef OLD_KERNEL
+int find_old_process(__u64 now); /* bpf/old.bpf.c */
+int introduce_old(__u32 layout);
+
+static __always_inline int find_process(struct cpu_state *c, struct task_struct *task, __u64 now)
+{
+	return find_old_process(now);
+}
+
+static __always_inline void introduce_thread(struct cpu_state *c, struct py_scratch *s,
+					     struct task_struct *task)
+{
+	introduce_old(c->row.layout);
+}
+#else
 static __noinline int find_process(struct cpu_state *c, struct task_struct *task, __u64 now)
 {
 	return proc_find(c, task, &c->who, now, &c->row);
 }
+
+static __always_inline void introduce_thread(struct cpu_state *c, struct py_scratch *s,
+					     struct task_struct *task)
+{
+	introduce((struct door){}, s, task, &c->who, c->row.layout);
+}
+#endif
 
 /* The work space of this CPU and source, for those that nothing of their source interrupts. */
 static __always_inline __u32 scratch_own(__u32 source)
@@ -118,13 +143,24 @@ static __always_inline __u32 scratch_own(__u32 source)
 	return session.scratch_row[source] * session.cpus + bpf_get_smp_processor_id();
 }
 
-/* How many threads of its process wait for the GIL. */
+/* How many threads of its process wait for the GIL. Spans are not recorded on old kernels. */
 static __always_inline __u64 waiters_of(struct task_struct *task)
 {
 	struct thread_times *leader =
 		bpf_task_storage_get(&thread_times, task->group_leader, NULL, 0);
 
 	return leader ? gil_waiters(leader) : 0;
+}
+
+/* Returns as task_sample_schedule(). */
+static __always_inline int hand_over(const struct sampler_call *call, struct task_struct *task,
+				     struct cpu_state *c, struct py_scratch *s, __u32 layout)
+{
+#ifdef OLD_KERNEL
+	return -1;
+#else
+	return task_sample_schedule(call, task, c, s, layout);
+#endif
 }
 
 /*
@@ -140,11 +176,11 @@ static __always_inline int walk_and_send(const struct sampler_call *call, struct
 	int r, handed;
 
 	begin_walk(s, call->access);
-	introduce((struct door){}, s, task, &c->who, row->layout);
+	introduce_thread(c, s, task);
 	r = row->runtime ? take_sample(s, c, row->layout) : be_outside(s);
 	label_sample((struct door){}, s, row->layout, r);
 	if (row->runtime && s->walk.faults && (r == STAT_TSTATE_FAULT || r == STAT_RECORDED)) {
-		handed = may_hand_over ? task_sample_schedule(call, task, c, s, row->layout) : -1;
+		handed = may_hand_over ? hand_over(call, task, c, s, row->layout) : -1;
 		if (handed >= 0) {
 			budget_carried(c, skipped, s->sample.value > call->value);
 			return handed;
@@ -200,7 +236,7 @@ static __always_inline int sample_interrupted(const struct sampler_call *call, s
 					      const struct known_task *k,
 					      const struct pt_regs *regs, __u64 now)
 {
-	if (!k->task->tgid)
+	if (!known_field(k->task, tgid))
 		return STAT_IDLE;
 	if (!k->has_mm)
 		return STAT_NO_MM;

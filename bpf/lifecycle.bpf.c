@@ -242,26 +242,21 @@ int list_thread_times(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* One task_record a process: what /proc tells too coarsely (10 ms) or not at all. */
+/* One task_record a process. */
 SEC(ITERATOR)
 int list_tasks(struct bpf_iter__task *ctx)
 {
-	struct task_struct *task = ctx->task;
+	struct task_struct *own = (struct task_struct *)bpf_get_current_task(), *task = ctx->task;
 	struct task_record r = {};
 	struct task_facts f;
 
-	pidns_level = BPF_CORE_READ(bpf_get_current_task_btf(), thread_pid, level);
+	pidns_level = BPF_CORE_READ(own, thread_pid, level);
 	if (!task || task->pid != task->tgid)
 		return 0;
 	task_facts_read(task, &f);
 	if (!f.pid)
 		return 0;
-	r.pid = f.pid;
-	r.process = f.process;
-	r.exec_id = f.exec_id;
-	r.start_ns = f.start_ns;
-	r.exe = file_key(BPF_CORE_READ(task, mm, exe_file));
-	r.start_code = BPF_CORE_READ(task, mm, start_code);
+	task_record_fill(&r, task, &f);
 	bpf_seq_write(ctx->meta->seq, &r, sizeof(r));
 	return 0;
 }

@@ -86,8 +86,7 @@ static __always_inline struct py_probe *py_probe(struct py_scratch *s, __u32 at)
 static __always_inline bool py_read_rest(struct door door, struct py_scratch *s, __u32 at,
 					 __u64 addr, __u64 len)
 {
-	if (len > PROBE_BYTES)
-		len = PROBE_BYTES;
+	len = at_most(len, PROBE_BYTES);
 	return !len || !py_read(door, s, py_probe(s, at), len, addr);
 }
 
@@ -252,9 +251,10 @@ static __always_inline int py_copy_characters(struct door door, struct py_scratc
 		cut = COPIED_CUT;
 	}
 	bytes = length * kind;
-	if (!bytes || at > sizeof(struct code_event) + STRING_BYTES_MAX)
-		return kind << 16; /* at: for the verifier */
+	if (!bytes)
+		return kind << 16;
 	bytes = at_most(bytes, STRING_BYTES_MAX);
+	at = at_most(at, sizeof(struct code_event) + STRING_BYTES_MAX); /* for the verifier */
 	if (py_read(door, s, s->message + at, bytes, addr + data))
 		return PY_FAULT;
 	return bytes | kind << 16 | cut;
@@ -337,8 +337,7 @@ static __always_inline int py_describe(struct door door, struct py_scratch *s,
 	e->lines_addr = lines + off->bytes_data;
 	e->lines_total = total;
 	total = at_most(total, LINES_CHUNK);
-	if (at > sizeof(*e) + 2 * STRING_BYTES_MAX)
-		return PY_FAULT; /* for the verifier */
+	at = at_most(at, sizeof(*e) + 2 * STRING_BYTES_MAX); /* for the verifier */
 	if (total && py_read(door, s, s->message + at, total, e->lines_addr))
 		return PY_FAULT;
 	e->lines_bytes = total;

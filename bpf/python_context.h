@@ -158,6 +158,8 @@ static int hamt_find_step(__u32 i, struct py_loop *l)
 	return LOOP_NEXT;
 }
 
+LOOP_STEP(hamt_find_step)
+
 /* As hamt_hash() in Python/hamt.c folds what hash() gives. */
 static __always_inline __u32 hamt_hash(__u64 hash)
 {
@@ -279,6 +281,8 @@ static int hamt_search_step(__u32 i, struct py_loop *l)
 	}
 	return LOOP_NEXT;
 }
+
+LOOP_STEP(hamt_search_step)
 
 /*
  * Whether there was a variable of a label among all that this context has. A search of more than
@@ -462,6 +466,8 @@ static int label_step(__u32 number, struct py_loop *l)
 	return LOOP_NEXT;
 }
 
+LOOP_STEP(label_step)
+
 /* One id of a span. */
 static int id_step(__u32 number, struct py_loop *l)
 {
@@ -484,6 +490,8 @@ static int id_step(__u32 number, struct py_loop *l)
 		s->labels.count += is_id(v);
 	return LOOP_NEXT;
 }
+
+LOOP_STEP(id_step)
 
 /* Identity of the set that was read; 0: it is empty. */
 VERIFIED_ONCE __u64 labels_identity(struct py_scratch *s)

@@ -304,6 +304,8 @@ static int py_step(__u32 i, struct py_loop *l)
 	return LOOP_NEXT;
 }
 
+LOOP_STEP(py_step)
+
 /* What a walk from w->frame begins with. */
 static __always_inline void py_begin_walk(struct py_walk *w)
 {

@@ -46,6 +46,8 @@ static int py_look_step(__u32 i, struct py_look *look)
 	return next;
 }
 
+LOOP_STEP(py_look_step)
+
 /* 0: it cannot be read. */
 static __always_inline __u64 py_type_of(struct py_loop *l, __u64 object)
 {

@@ -65,6 +65,8 @@ static int py_handling_step(__u32 i, struct py_loop *l)
 	return LOOP_NEXT;
 }
 
+LOOP_STEP(py_handling_step)
+
 /*
  * Does the thread handle an exception, in an except or finally block or below one? Needs s->tstate.
  */

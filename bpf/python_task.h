@@ -77,6 +77,8 @@ static int py_task_entry(__u32 i, struct py_loop *l)
 	return LOOP_NEXT;
 }
 
+LOOP_STEP(py_task_entry)
+
 /* _current_tasks: {loop: task}. Its keys are another object now and then: nothing is kept of it. */
 static __always_inline void py_read_current_tasks(struct py_loop *l)
 {

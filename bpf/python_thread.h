@@ -81,6 +81,8 @@ static int py_search_step(__u32 i, struct py_loop *l)
 	return LOOP_NEXT;
 }
 
+LOOP_STEP(py_search_step)
+
 /* All thread states of this thread. Sets found and matches; s->tstate is left undefined. */
 static __always_inline void py_search_all(struct py_loop *l)
 {

@@ -160,6 +160,8 @@ static int entries_find_step(__u32 i, struct py_loop *l)
 	return LOOP_STOP;
 }
 
+LOOP_STEP(entries_find_step)
+
 /* The value of what is called e->name, of c->entries; 0: there is none. */
 static __always_inline __u64 entries_find(struct py_loop *l, __u32 from)
 {

@@ -8,7 +8,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "bpf/interrupt.h"
+#include "bpf/tick.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -25,74 +25,9 @@ __u64 sent[SENT_SLOTS];
 __u64 epoch;
 struct py_offsets layouts[LAYOUTS_MAX]; /* written by user space before any row names them */
 
-#define SCHED_NORMAL 0 /* include/uapi/linux/sched.h */
-#define SCHED_BATCH 3
-
-/*
- * Ticks that should have come since the one before, while this thread was on the CPU all along: the
- * kernel drops one while a BPF program of another kind runs, and where interrupts are off for too
- * long. Where another ran in between, or none, nobody knows who would have been met: on a CPU that
- * sleeps, above all a virtual one, timers come late or not at all. Only the fair scheduler notes
- * when it gave a thread the CPU; up to its last look at it, some milliseconds ago.
- */
-static __always_inline __u64 count_missed(struct cpu_state *c, struct task_struct *task,
-					  const struct cpu_ticks *ticks, __u64 now)
-{
-	__u64 set = ticks->set_ns, period = ticks->period_ns, since = c->tick_ns, missed = 0, ran;
-	__u64 period_before = c->period_ns;
-
-	c->tick_ns = now;
-	c->period_ns = period;
-	if (!since || !period || !period_before || set > now)
-		return 0; /* the first one; or its period is just being set */
-	if (set > since) {
-		missed = (set - since) / period_before;
-		since = set;
-	}
-	if (now - since > period + period / 2)
-		missed += (now - since + period / 2) / period - 1;
-	if (!missed || (task->policy != SCHED_NORMAL && task->policy != SCHED_BATCH))
-		return 0;
-	ran = (task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime) / period;
-	return missed < ran ? missed : ran;
-}
-
-/* Whose the tick was that ended like this: a Python process's that is recorded? */
-static __always_inline bool is_ours(int r)
-{
-	return r != STAT_IDLE && r != STAT_NO_MM && r != STAT_FILTERED && r != STAT_NOT_PYTHON;
-}
-
 SEC("perf_event")
 int sample(struct bpf_perf_event_data *ctx)
 {
-	struct sampler_call call = {
-		.source = SOURCE_TICKS,
-		.access = ACCESS_IRQ,
-		.share = BUDGET_SHARE,
-		.saved_max_ns = BUDGET_MAX_NS,
-		.scratch = scratch_own(SOURCE_TICKS),
-	};
-	__u64 now = bpf_ktime_get_ns(), missed;
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct cpu_ticks *ticks;
-	struct known_task k;
-	struct cpu_state *c;
-	int r;
-
-	known_task_read(&k);
-	c = this_cpu_state(SOURCE_TICKS);
-	ticks = bpf_map_lookup_elem(&cpu_ticks, &cpu);
-	if (!c || !ticks)
-		return 0;
-	call.value = call.count = *(volatile __u32 *)&ticks->weight;
-	if (!call.value)
-		return 0;
-	missed = count_missed(c, k.task, ticks, now);
-	r = sample_interrupted(&call, c, &k, (struct pt_regs *)&ctx->regs, now);
-	stat_add(c, at_most((__u32)r, STAT_TICK_END - 1), call.value);
-	if (missed && is_ours(r))
-		stat_add(c, STAT_MISSED, missed * call.value);
-	budget_spend(c, bpf_ktime_get_ns() - now);
+	tick_take(ctx);
 	return 0;
 }

@@ -72,7 +72,7 @@ static __always_inline void begin_sample(struct py_scratch *s, struct task_struc
 	s->thread.process = f->process;
 	s->thread.pointer = task_thread_pointer(task);
 	s->thread.runtime = runtime;
-	s->thread.tid = task->pid;
+	s->thread.tid = known_field(task, pid);
 	s->sample.cpu = bpf_get_smp_processor_id();
 	s->sample.ktime_ns = now;
 	s->sample.process = f->process;
@@ -109,11 +109,13 @@ static __always_inline void find_tasks(struct py_loop *l)
 
 	s->async.task = 0;
 	s->async.count = 0;
+#ifndef OLD_KERNEL
 	if (!session.has_async)
 		return;
 	find_asyncio(s);
 	if (s->async.row.process)
 		py_find_tasks(l);
+#endif
 }
 
 /*
@@ -131,6 +133,7 @@ static __always_inline int take_sample_by(struct door door, struct py_scratch *s
 	l.thread = &s->thread;
 	l.off = &layouts[layout & (LAYOUTS_MAX - 1)];
 	d.off = l.off;
+	s->describing.layout = layout;
 	s->walk.faults = 0;
 	s->walk.steps = 0;
 	s->walk.gc_frame = 0;
@@ -159,8 +162,7 @@ static __always_inline int take_sample_by(struct door door, struct py_scratch *s
 		return be_outside(s); /* 3.15: the thread's base frame alone */
 	if (session.has_opcodes)
 		s->part.opcode = py_opcode(door, s, l.off);
-	s->describing.layout = layout;
-	bpf_loop(CODES_PER_SAMPLE, describe, &d, 0);
+	LOOP(CODES_PER_SAMPLE, describe, &d);
 	return STAT_RECORDED;
 }
 
@@ -184,6 +186,24 @@ static __always_inline void py_take_thread_context(struct py_loop *l)
 	py_read_thread_context(l);
 }
 
+#ifdef OLD_KERNEL
+/* bpf/old.bpf.c */
+int label_old_sample(void);
+int take_old_sample(__u32 layout);
+
+static __always_inline int take_sample(struct py_scratch *s, struct cpu_state *c, __u32 layout)
+{
+	return take_old_sample(layout);
+}
+
+/* Of context variables alone. */
+static __always_inline void label_sample(struct door door, struct py_scratch *s, __u32 layout,
+					 int r)
+{
+	if (session.label_count && r == STAT_RECORDED && s->walk.status != UNWIND_OUTSIDE)
+		label_old_sample();
+}
+#else
 /*
  * The parts of labelling, each a function by itself: stacks of a chain of calls would not hold all
  * of it.
@@ -255,6 +275,7 @@ static __always_inline void label_sample(struct door door, struct py_scratch *s,
 		read_task_name(door, s, layout);
 	s->labels.labels = labels_identity(s);
 }
+#endif
 
 /* At the first sample of a set. Returns its identity; 0: it is empty, or the ring is full. */
 static __always_inline __u64 send_labels(struct py_scratch *s, struct cpu_state *c)

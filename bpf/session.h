@@ -40,6 +40,18 @@ static __always_inline void task_facts_read(struct task_struct *task, struct tas
 	}
 }
 
+/* Of a process: what /proc tells too coarsely (10 ms) or not at all. */
+static __always_inline void task_record_fill(struct task_record *r, struct task_struct *task,
+					     const struct task_facts *f)
+{
+	r->pid = f->pid;
+	r->process = f->process;
+	r->exec_id = f->exec_id;
+	r->start_ns = f->start_ns;
+	r->exe = file_key(BPF_CORE_READ(task, mm, exe_file));
+	r->start_code = BPF_CORE_READ(task, mm, start_code);
+}
+
 static __always_inline void ring_output(void *record, __u64 size, long *result)
 {
 	__u64 flags = BPF_RB_NO_WAKEUP;

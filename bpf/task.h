@@ -38,6 +38,29 @@ static __always_inline struct upid pid_number(struct pid *pid, __u32 level)
 	return u;
 }
 
+/*
+ * A field of a struct that the verifier knows where it is: the current task, or what it is handed.
+ * Verifiers of old kernels know none, and it is read as all else is.
+ */
+#ifdef OLD_KERNEL
+#define known_field(p, field)             \
+	({                                \
+		__typeof__(p) _p = (p);   \
+		BPF_CORE_READ(_p, field); \
+	})
+#else
+#define known_field(p, field) ((p)->field)
+#endif
+
+static __always_inline struct task_struct *task_current(void)
+{
+#ifdef OLD_KERNEL
+	return (struct task_struct *)bpf_get_current_task();
+#else
+	return bpf_get_current_task_btf();
+#endif
+}
+
 /* Looked at anew each time. */
 static __always_inline bool task_is_on_cpu(struct task_struct *task)
 {
@@ -78,9 +101,9 @@ static __always_inline __u32 task_pid_in(struct task_struct *task, __u32 pidns_i
 static __always_inline __u64 task_thread_pointer(struct task_struct *task)
 {
 #if defined(__TARGET_ARCH_x86)
-	return task->thread.fsbase;
+	return known_field(task, thread.fsbase);
 #else
-	return task->thread.uw.tp_value;
+	return known_field(task, thread.uw.tp_value);
 #endif
 }
 
@@ -124,12 +147,12 @@ static __always_inline __u64 regs_arg(const struct pt_regs *regs, int which)
 #endif
 }
 
-static __always_inline __u64 regs_ip(const struct pt_regs *regs)
+static __always_inline const void *regs_ip_at(const struct pt_regs *regs)
 {
 #if defined(__TARGET_ARCH_x86)
-	return regs->ip;
+	return &regs->ip;
 #else
-	return regs->user_regs.pc;
+	return &regs->user_regs.pc;
 #endif
 }
 

@@ -80,6 +80,8 @@ static int read_id_step(__u32 number, struct py_loop *l)
 	return LOOP_NEXT;
 }
 
+LOOP_STEP(read_id_step)
+
 /* One of the attributes: where c->span is, of c->steps bytes that there are still. */
 static int read_attribute_step(__u32 i, struct py_loop *l)
 {
@@ -113,6 +115,8 @@ static int read_attribute_step(__u32 i, struct py_loop *l)
 	c->span += head[1];
 	return LOOP_NEXT;
 }
+
+LOOP_STEP(read_attribute_step)
 
 /* Before all other labels. */
 static __always_inline void py_read_thread_context(struct py_loop *l)

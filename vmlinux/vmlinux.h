@@ -118,14 +118,32 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
+struct list_head {
+	struct list_head *next;
+};
+
+struct rb_node {
+	struct rb_node *rb_left;
+	struct rb_node *rb_right;
+};
+
+struct rb_root {
+	struct rb_node *rb_node;
+};
+
+struct mm_struct;
+
 struct vm_area_struct {
 	unsigned long vm_start;
 	unsigned long vm_end;
 	unsigned long vm_pgoff;
 	struct file *vm_file;
+	struct mm_struct *vm_mm;
+	struct rb_node vm_rb; /* until 6.0, of mm_struct.mm_rb */
 };
 
 struct mm_struct {
+	struct rb_root mm_rb;
 	unsigned long start_code;
 	unsigned long arg_start;
 	unsigned long arg_end;
@@ -205,6 +223,8 @@ struct task_struct {
 	pid_t pid;
 	pid_t tgid;
 	unsigned int policy; /* SCHED_* */
+	void *stack; /* the kernel's */
+	struct list_head tasks; /* of all processes' leaders */
 	struct task_struct *group_leader;
 	struct task_struct *real_parent;
 	struct mm_struct *mm;

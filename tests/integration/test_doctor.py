@@ -411,7 +411,7 @@ EXPLAINED = ["user/target/interpreter_file.c", "user/target/runtime.c",
              "user/target/version_scan.c", "user/target/offsets.c", "user/target/debug_offsets.c",
              "user/target/cgroup.c", "user/target/container_cgroup.c", "user/target/mem.c",
              "user/collect/discover.c", "user/collect/finder.c", "user/collect/programs.c",
-             "user/collect/context_labels.c", "user/collect/session.c",
+             "user/collect/context_labels.c", "user/collect/session.c", "user/collect/walked_tasks.c",
              "user/collect/event_links.c", "user/collect/tracefs.c", "user/store/reader.c",
              "user/store/decode.c", "user/store/writer.c", "user/cmd/top_terminal.c"]
 

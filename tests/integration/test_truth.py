@@ -7,11 +7,10 @@ from harness import Recorder, Workload, export, frames, leaf_counts, record_whol
 pytestmark = pytest.mark.usefixtures("pyebpf")
 
 
-@pytest.mark.quick
-def test_lines_and_stacks(python, tmp_path, is_full):
+def check_lines(python, seconds, tmp_path, *arguments):
     hz = 1000
-    with Workload(python, "lines.py", 30 if is_full else 1.5) as workload:
-        truth, samples, _ = record_whole(workload, tmp_path, hz)
+    with Workload(python, "lines.py", seconds) as workload:
+        truth, samples, _ = record_whole(workload, tmp_path, hz, *arguments)
     sites = judge.SiteTruth(truth)
     verdict = sites.judge(samples, hz)
     assert not verdict.wrong, verdict.text()
@@ -22,6 +21,11 @@ def test_lines_and_stacks(python, tmp_path, is_full):
     assert not unseen, "never seen: %s\n  %s" % (unseen, verdict.text())
     errors = sites.share_errors(verdict)
     assert not errors, errors
+
+
+@pytest.mark.quick
+def test_lines_and_stacks(python, tmp_path, is_full):
+    check_lines(python, 30 if is_full else 1.5, tmp_path)
 
 
 @pytest.mark.few_pythons
@@ -39,7 +43,7 @@ def test_shares(python, pattern, tmp_path, is_full):
     assert judge.share_error(counts["heavy"], total, expected) <= 0, (counts, truth)
 
 
-def check_torn(python, period_us, hz, wanted, tmp_path):
+def check_torn(python, period_us, hz, wanted, tmp_path, *arguments):
     samples = {}
     seconds = wanted / hz * 1.1
     for _ in range(4):  # a rate that is not reached takes longer, but not for ever
@@ -48,7 +52,7 @@ def check_torn(python, period_us, hz, wanted, tmp_path):
             workload.ahead()
             workload.go()
             with Recorder(output, "-p", workload.pid, "-F", hz,
-                          "-d", "%.2fs" % seconds) as recorder:
+                          "-d", "%.2fs" % seconds, *arguments) as recorder:
                 assert recorder.wait() == 0, recorder.text()
         for stack, count in frames(export(output)).items():
             samples[stack] = samples.get(stack, 0) + count

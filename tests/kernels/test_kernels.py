@@ -6,6 +6,7 @@
 PYEBPF: the program (build/pyebpf). One test is one kernel and one step.
 """
 import base64
+import collections
 import json
 import os
 import re
@@ -24,6 +25,7 @@ import collapsed  # noqa: E402
 import kernels  # noqa: E402
 import recording  # noqa: E402
 import test_time  # noqa: E402
+import truth as judge  # noqa: E402
 import vm  # noqa: E402
 
 PYEBPF = os.path.abspath(os.environ.get("PYEBPF")
@@ -33,8 +35,9 @@ BOOT_SECONDS = 600  # all steps of one kernel; 90 s on two idle CPUs
 START_S = 0.4  # what an emulated CPU takes to start to record, at most
 HELD_BY_OTHERS = 0.15  # of waits for the GIL, for those that start and end threads, slowly
 EMULATED_LOSS = 0.25  # of the ticks, which come while the slow sampler of an emulated CPU runs
-TOO_OLD = {"5.10"}
+OLD = {"5.10"}  # there `sample_old` takes the ticks
 LOOPS_SINCE, TASK_WORK_SINCE = (5, 17), (6, 18)
+DEEP = 300  # calls: each sample describes 64 functions
 
 
 def tick_counters():
@@ -50,7 +53,8 @@ class Machine:
     def __init__(self, steps, console):
         self.steps = steps
         self.console = console
-        self.version = tuple(map(int, self.steps["uname"].out[0].split(".")[:2]))
+        self.release = re.match(r"[\d.]+\d", self.steps["uname"].out[0]).group()
+        self.version = tuple(map(int, self.release.split(".")[:2]))
 
     def step(self, name):
         assert name in self.steps, "step %s did not run; the console ends in\n%s" % (
@@ -95,19 +99,38 @@ def spins(samples, function, line, pid=None):
                and [frame.name for frame in frames[:2]] == ["<module>", "main"])
 
 
+def share(part, whole):
+    return "%.1f %%" % (100 * part / whole)
+
+
 def check_share(samples, function, line):
     total = sum(count for _, _, count in samples)
-    assert total > HZ and spins(samples, function, line) >= 0.95 * total, samples
+    right = spins(samples, function, line)
+    assert total > 10 and right >= 0.95 * total, samples
+    return share(right, total)
+
+
+def lost_share(counters):
+    """Of the ticks that were due while a target ran, those that did not come."""
+    return counters["not_delivered"] / max(counters["not_delivered"] + counters["weight"], 1)
+
+
+def loss(counters):
+    """What share of the ticks may be missing: a busy host lets the guest's CPUs stand still, and no tick
+    comes."""
+    return min(max(EMULATED_LOSS, 1.5 * lost_share(counters)), 1)
 
 
 def check_cpu(machine, name, function, counters, pid=None):
-    """As many samples as the function had CPU time, but for those that the kernel swallowed."""
+    """As many samples as the function had CPU time, but for those that the kernel swallowed: (how many
+    there are, should be)."""
     truth = machine.truth(name)
     expected = truth["cpu"][function] * HZ
-    lost = min(counters["not_delivered"], EMULATED_LOSS * expected)
+    lost = min(counters["not_delivered"], loss(counters) * expected)
     found = spins(machine.samples(name), function, truth["lines"][function], pid)
-    assert expected - lost - 0.1 * expected - 10 <= found <= 1.1 * expected + 10, (
+    assert found and expected - lost - 0.1 * expected - 10 <= found <= 1.1 * expected + 10, (
         found, expected, counters, machine.text(name))
+    return "%d of %.0f" % (found, expected)
 
 
 def check_counters(machine, name, folder):
@@ -118,6 +141,16 @@ def check_counters(machine, name, folder):
     assert counters["weight"] == sum(count for _, _, count in machine.samples(name)), counters
     assert counters["invalid"] == counters["cut"] == counters["ring_full"] == 0, counters
     return counters
+
+
+@pytest.fixture
+def tell(record_property):
+    """tell(machine, column, text): a cell of docs/kernels.md (tools/kernel_table.py)."""
+    return lambda machine, *cell: record_property("kernel", json.dumps([machine.release, *cell]))
+
+
+def undelivered(counters):
+    return "%.0f %%" % (100 * lost_share(counters))
 
 
 @pytest.fixture(scope="session")
@@ -152,22 +185,8 @@ def fixture(wanted, steps="steps"):
     return booted
 
 
-machine = fixture(lambda kernel: kernel.name not in TOO_OLD)
-old_machine = fixture(lambda kernel: kernel.name in TOO_OLD)
-waiting = fixture(lambda kernel: kernel.name not in TOO_OLD, "waiting")
-
-
-def test_too_old(old_machine, record_property):
-    assert old_machine.version < LOOPS_SINCE
-    step = old_machine.step("pid")
-    assert step.status == 4 and not step.out, old_machine.text("pid")
-    said = [line for line in step.err if not line.startswith("try: ")]
-    assert len(said) == 1 and "boot Linux 5.17 or newer" in said[0], said
-    # A row of docs/faults.md (tools/fault_table.py).
-    record_property("refusal", json.dumps(["Linux 5.10", step.status, step.err]))
-    doctor = old_machine.step("doctor")
-    assert doctor.status == 4, old_machine.text("doctor")
-    assert any(re.match(r"missing +bpf_loop .*Linux 5\.17", line) for line in doctor.out), doctor
+machine = fixture(lambda kernel: True)
+waiting = fixture(lambda kernel: kernel.name not in OLD, "waiting")
 
 
 def test_doctor(machine):
@@ -176,6 +195,8 @@ def test_doctor(machine):
     assert step.status == 0 and "missing" not in re.findall(r"(?m)^\w+", text), text
     has_task_work = machine.version >= TASK_WORK_SINCE
     assert re.search(r"(?m)^%s +bpf_task_work" % ("ok" if has_task_work else "limited"), text), text
+    is_old = machine.version < LOOPS_SINCE
+    assert re.search(r"(?m)^%s +bpf_loop" % ("limited" if is_old else "ok"), text), text
     assert machine.step("doctor-pid").status == 0, machine.text("doctor-pid")
 
 
@@ -193,38 +214,78 @@ def test_dump(machine):
 
 
 @pytest.mark.parametrize("name", ["pid", "all", "cgroup"])
-def test_running_process(machine, name, tmp_path):
+def test_running_process(machine, name, tmp_path, tell):
     assert machine.step(name).status == 0, machine.text(name)
-    check_share(machine.samples(name), "spin_idle", machine.truth("exec")["lines"]["spin_idle"])
-    check_counters(machine, name, tmp_path)
+    right = check_share(machine.samples(name), "spin_idle",
+                        machine.truth("exec")["lines"]["spin_idle"])
+    counters = check_counters(machine, name, tmp_path)
+    tell(machine, "right line", right)
+    tell(machine, "not delivered", undelivered(counters))
 
 
 @pytest.mark.parametrize("name", ["command", "namespace"])
-def test_command(machine, name, tmp_path):
+def test_command(machine, name, tmp_path, tell):
     assert machine.step(name).status == 7, machine.text(name)
     counters = check_counters(machine, name, tmp_path)
-    check_cpu(machine, name, "before_exit", counters)
+    tell(machine, "command", check_cpu(machine, name, "before_exit", counters))
 
 
-def test_fork(machine, tmp_path):
+def test_fork(machine, tmp_path, tell):
     assert machine.step("fork").status == 0, machine.text("fork")
     counters = check_counters(machine, "fork", tmp_path)
     pids = machine.truth("fork")["pids"]
     assert pids["fork_parent"] != pids["fork_child"]
     for function in ("fork_parent", "fork_child"):
-        check_cpu(machine, "fork", function, counters, pids[function])
+        tell(machine, "fork", check_cpu(machine, "fork", function, counters, pids[function]))
 
 
-def test_exec(machine, tmp_path):
+def test_exec(machine, tmp_path, tell):
     assert machine.step("exec").status == 0, machine.text("exec")
     counters = check_counters(machine, "exec", tmp_path)
     pids = machine.truth("exec")["pids"]
     assert pids["before_exec"] == pids["spin_idle"]
     for function in ("before_exec", "spin_idle"):
-        check_cpu(machine, "exec", function, counters, pids[function])
+        tell(machine, "exec", check_cpu(machine, "exec", function, counters, pids[function]))
 
 
-def test_task_work(machine, tmp_path):
+def test_short_lived(machine, tmp_path, tell):
+    """Six children, one after the other, that spin for 50 ms each."""
+    assert machine.step("short").status == 0, machine.text("short")
+    counters = check_counters(machine, "short", tmp_path)
+    tell(machine, "short-lived", check_cpu(machine, "short", "short_child", counters))
+    tell(machine, "not delivered", undelivered(counters))
+
+
+def torn(machine, name, depth):
+    """{depth: samples} of chains.py. No stack mixes the two chains, or lacks a call; those with names that
+    no sample has brought yet, as each has 64 at most, are not judged."""
+    assert machine.step(name).status == 0, machine.text(name)
+    depths = collections.Counter()
+    for _, frames, count in machine.samples(name):
+        stack = [(frame.name, frame.file.lstrip("/"), frame.line) for frame in frames]
+        is_named = all(name != "<unknown>" for name, _, _ in stack)
+        if is_named and len(stack) > 1 and stack[1][0] == "main":  # else it starts or ends
+            assert not judge.torn(stack, depth), stack
+            depths[len(stack) - 2] += count
+    return depths
+
+
+def test_no_stack_is_torn(machine, tmp_path, tell):
+    depths = torn(machine, "torn", 50)
+    total = sum(depths.values())
+    assert total > 50 and depths[50] > 0.2 * total, depths
+    check_counters(machine, "torn", tmp_path)
+    tell(machine, "torn", "0 of %d" % total)
+
+
+def test_deep_stacks(machine, tmp_path, tell):
+    depths = torn(machine, "deep", DEEP)
+    assert depths[DEEP] > 0, depths
+    check_counters(machine, "deep", tmp_path)
+    tell(machine, "deep", "%d of %d" % (depths[DEEP], sum(depths.values())))
+
+
+def test_task_work(machine, tmp_path, tell):
     """Names in pages that are not present: with task work the thread reads them in; without, user space
     does, for the next sample."""
     assert machine.step("cold").status == 0, machine.text("cold")
@@ -238,7 +299,9 @@ def test_task_work(machine, tmp_path):
     samples = machine.samples("cold")
     for begin, seconds in cold.items():
         found = sum(count for _, frames, count in samples if frames[-1].name.startswith(begin))
-        assert found > 0.5 * HZ * seconds, (begin, found, c)
+        assert found > 0.5 * HZ * seconds * (1 - loss(c)) - 10, (begin, found, c)
+    tell(machine, "cold pages", "by the thread" if machine.version >= TASK_WORK_SINCE else
+         "%d cut, %d read in for the next one" % (c["fault"], c["page"]))
 
 
 def waited(machine, name, folder, teller=None):
@@ -249,12 +312,13 @@ def waited(machine, name, folder, teller=None):
     return truth, test_time.read(path), path
 
 
-def test_waits(waiting, tmp_path):
+def test_waits(waiting, tmp_path, tell):
     truth, samples, _ = waited(waiting, "stretches", tmp_path)
     assert len(truth["stretches"]) == test_time.STRETCHES, truth
     for stretch in truth["stretches"]:
         test_time.check_stretch(samples, stretch)
     test_time.check_lives(samples, truth)
+    tell(waiting, "waits", "%d of %d" % (test_time.STRETCHES, test_time.STRETCHES))
 
 
 def test_waits_of_any_length(waiting, tmp_path):
@@ -278,8 +342,27 @@ def refused(machine, name, *words):
     assert len(step.err) <= 2 and all(word in step.err[0] for word in words), machine.text(name)
 
 
+def test_modes_that_need_more(machine, record_property, tell):
+    if machine.version >= LOOPS_SINCE:
+        assert machine.step("page-faults").status == 3, machine.text("page-faults")  # no Python runs
+        return
+    refused(machine, "wall", "waiting cannot be recorded", "boot Linux")
+    refused(machine, "page-faults", "events cannot be recorded", "boot Linux")
+    tell(machine, "waits", "refused")
+    # A row of docs/faults.md (tools/fault_table.py).
+    step = machine.step("wall")
+    record_property("refusal", json.dumps(["`--mode wall` on Linux 5.10", step.status, step.err]))
+
+
 def test_without_btf(machine):
-    refused(machine, "no-btf", "/sys/kernel/btf/vmlinux")
+    refused(machine, "no-btf", "/sys/kernel/btf/vmlinux", "--btf FILE")
+
+
+def test_btf_of_a_file(machine, tmp_path, tell):
+    assert machine.step("btf").status == 7, machine.text("btf")
+    counters = check_counters(machine, "btf", tmp_path)
+    tell(machine, "--btf FILE", check_cpu(machine, "btf", "before_exit", counters))
+    refused(machine, "other-btf", "other.btf: describes another kernel")
 
 
 def test_lockdown(machine):

@@ -18,6 +18,8 @@ import pythons  # noqa: E402
 GUEST = os.path.join(HERE, "guest")
 WORKLOADS = [os.path.join(os.path.dirname(HERE), "workloads", name)
              for name in ("family.py", "cold.py", "waits.py")]
+SELF_CONTAINED = [os.path.join(os.path.dirname(HERE), *path)  # import nothing else
+                  for path in (("workloads", "chains.py"), ("tools", "other_btf.py"))]
 QEMU = "qemu-system-x86_64"
 FOLDERS = ("bin", "dev", "proc", "sys", "tmp", "root")
 
@@ -98,7 +100,7 @@ def build_initramfs(path, pyebpf, python, busybox):
     archive.add(pyebpf, "bin/pyebpf")
     archive.add(python, python)
     archive.link(python, "bin/python3")
-    for path in WORKLOADS:
+    for path in WORKLOADS + SELF_CONTAINED:
         archive.add(path, os.path.basename(path))
     for name in ("init", "steps", "waiting", "ledger"):
         archive.add(os.path.join(GUEST, name), name)

@@ -37,6 +37,8 @@ struct record_opts {
 	struct record_outputs outputs;
 	uint64_t ring_bytes;
 	bool no_task_work;
+	bool old_kernel;
+	const char *btf;
 	struct opt_list bases, diff_outputs; /* --diff */
 };
 

@@ -24,9 +24,10 @@
 #include "target/pid_namespace.h"
 
 #define USER_NS_INIT_INO 0xEFFFFFFDu /* include/linux/proc_ns.h, PROC_USER_INIT_INO */
-#define SAMPLE_RATE_MIN 10000 /* Hz: what is measured to work; above it few will want to go */
-#define NOFILE_OWN 128        /* maps, programs, links, files: beside an event a CPU */
-#define YAMA_NO_ATTACH 3      /* security/yama/yama_lsm.c */
+#define SAMPLE_RATE_MIN 10000   /* Hz: what is measured to work; above it few will want to go */
+#define MEMLOCK_OWN (64u << 20) /* bytes: maps, of which the ring is the largest, and programs */
+#define NOFILE_OWN 128          /* maps, programs, links, files: beside an event a CPU */
+#define YAMA_NO_ATTACH 3        /* security/yama/yama_lsm.c */
 
 static void found(struct feature_probe *p, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -190,7 +191,10 @@ static enum feature_state probe_bpf(struct feature_probe *p)
 
 static enum feature_state probe_btf(struct feature_probe *p)
 {
-	(void)p;
+	if (p->btf) {
+		found(p, "%.100s", p->btf);
+		return FEATURE_OK;
+	}
 	return access("/sys/kernel/btf/vmlinux", R_OK) == 0 ? FEATURE_OK : FEATURE_MISSING;
 }
 
@@ -203,30 +207,46 @@ static enum feature_state probe_ring_buffer(struct feature_probe *p)
 }
 
 /* Asked of the kernel: distributions carry new features back to old releases. */
-static enum feature_state probe_helper(enum bpf_func_id helper)
+static enum feature_state probe_helper(enum bpf_func_id helper, enum feature_state without)
 {
 	if (try_bpf() < 0)
 		return FEATURE_UNKNOWN;
 	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, helper, NULL) ? FEATURE_OK
-									       : FEATURE_MISSING;
+									       : without;
+}
+
+/*
+ * Before Linux 5.11 what programs and maps take counts as memory that the user has locked; libbpf
+ * raises the limit where it may. That kernel brought this helper, too, by which libbpf tells.
+ */
+static enum feature_state probe_memlock(struct feature_probe *p)
+{
+	struct rlimit limit;
+
+	if (has_capability(CAP_SYS_RESOURCE) || getrlimit(RLIMIT_MEMLOCK, &limit) < 0 ||
+	    limit.rlim_cur >= MEMLOCK_OWN ||
+	    probe_helper(BPF_FUNC_ktime_get_coarse_ns, FEATURE_MISSING) != FEATURE_MISSING)
+		return FEATURE_OK;
+	found(p, "%llu KiB", (unsigned long long)limit.rlim_cur / 1024);
+	return FEATURE_MISSING;
 }
 
 static enum feature_state probe_bpf_loop(struct feature_probe *p)
 {
 	(void)p;
-	return probe_helper(BPF_FUNC_loop);
+	return probe_helper(BPF_FUNC_loop, FEATURE_LIMITED);
 }
 
 static enum feature_state probe_find_vma(struct feature_probe *p)
 {
 	(void)p;
-	return probe_helper(BPF_FUNC_find_vma);
+	return probe_helper(BPF_FUNC_find_vma, FEATURE_LIMITED);
 }
 
 static enum feature_state probe_task_pt_regs(struct feature_probe *p)
 {
 	(void)p;
-	return probe_helper(BPF_FUNC_task_pt_regs);
+	return probe_helper(BPF_FUNC_task_pt_regs, FEATURE_LIMITED);
 }
 
 /*
@@ -246,7 +266,7 @@ static enum feature_state probe_lockdown(struct feature_probe *p)
 		if (!strcmp(p->found, "confidentiality"))
 			return FEATURE_MISSING;
 	}
-	return probe_helper(BPF_FUNC_probe_read_kernel);
+	return probe_helper(BPF_FUNC_probe_read_kernel, FEATURE_MISSING);
 }
 
 int feature_kernel_types(struct feature_probe *p)
@@ -267,7 +287,7 @@ int feature_kernel_types(struct feature_probe *p)
 
 	if (p->types)
 		return 0;
-	r = kernel_types_open(KERNEL_TYPES_PATH, &p->types);
+	r = kernel_types_open(p->btf ? p->btf : KERNEL_TYPES_PATH, &p->types);
 	if (r < 0)
 		return r;
 	memcpy(p->functions, functions, sizeof(functions));
@@ -286,6 +306,8 @@ static bool has_kernel_types(struct feature_probe *p)
 
 static enum feature_state probe_task_iterator(struct feature_probe *p)
 {
+	if (p->btf)
+		return FEATURE_OK; /* done without */
 	if (!has_kernel_types(p))
 		return FEATURE_UNKNOWN;
 	return p->functions[KERNEL_ITER_TASK].id ? FEATURE_OK : FEATURE_MISSING;
@@ -305,6 +327,12 @@ uint32_t feature_task_work(const struct feature_probe *p)
 		params = 5;
 	}
 	return f->id && kernel_types_params(p->types, f->id) == params ? f->id : 0;
+}
+
+bool feature_is_old(struct feature_probe *p)
+{
+	return p->btf || probe_bpf_loop(p) == FEATURE_LIMITED ||
+	       probe_find_vma(p) == FEATURE_LIMITED || probe_task_pt_regs(p) == FEATURE_LIMITED;
 }
 
 bool feature_switches(const struct feature_probe *p)
@@ -513,8 +541,8 @@ static enum feature_state probe_container(struct feature_probe *p)
 
 /* clang-format off */
 const struct feature features[] = {
-	{ "kernel", "this kernel is older than Linux 5.17: features may be missing",
-	  "boot Linux 5.17 or newer", 0, probe_kernel },
+	{ "kernel", "this kernel is older than Linux 5.17: rows below say what is missing",
+	  "boot Linux 5.17 or newer, or leave it: from 5.10 on CPU time is recorded", 0, probe_kernel },
 	{ "container", "", "", 0, probe_container },
 	{ "user namespace", "in a user namespace of its own (a rootless container) capabilities do not count",
 	  "run it outside of the container, as root", -EPERM, probe_user_namespace },
@@ -538,20 +566,22 @@ const struct feature features[] = {
 	{ "bpf()", "the kernel refuses bpf(), though the capabilities are there: a seccomp profile or security module",
 	  "in Docker: docker run --privileged, or --security-opt seccomp=unconfined", -EPERM, probe_bpf },
 	{ "BTF", "this kernel has no type information (/sys/kernel/btf/vmlinux)",
-	  "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions' kernels are",
+	  "record --btf FILE takes it from a file, or boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions' kernels are",
 	  -EOPNOTSUPP, probe_btf },
 	{ "ring buffer", "this kernel has no BPF ring buffer (it came with Linux 5.8)",
-	  "boot Linux 5.17 or newer", -EOPNOTSUPP, probe_ring_buffer },
-	{ "bpf_task_pt_regs", "this kernel has no bpf_task_pt_regs (it came with Linux 5.15)",
-	  "boot Linux 5.17 or newer", -EOPNOTSUPP, probe_task_pt_regs },
-	{ "bpf_loop", "this kernel has no bpf_loop (it came with Linux 5.17)",
-	  "boot Linux 5.17 or newer", -EOPNOTSUPP, probe_bpf_loop },
-	{ "bpf_find_vma", "this kernel has no bpf_find_vma (it came with Linux 5.17)",
-	  "boot Linux 5.17 or newer", -EOPNOTSUPP, probe_find_vma },
+	  "boot Linux 5.10 or newer", -EOPNOTSUPP, probe_ring_buffer },
+	{ "locked memory", "before Linux 5.11 BPF maps are locked memory, of which this user may have too little",
+	  "run as root (sudo), or ulimit -l unlimited", -EPERM, probe_memlock },
+	{ "bpf_task_pt_regs", "a new process that is met in the kernel is looked for where its kernel stack ends",
+	  "boot Linux 5.15 or newer, or leave it: samples are right", 0, probe_task_pt_regs },
+	{ "bpf_loop", "CPU time alone is recorded (--mode cpu, gil, exception), not waiting, memory and events",
+	  "boot Linux 5.18 or newer for these, or leave it", 0, probe_bpf_loop },
+	{ "bpf_find_vma", "the first tick of a new process may be counted as of one that is not identified",
+	  "boot Linux 5.17 or newer, or leave it: the next ticks are right", 0, probe_find_vma },
 	{ "lockdown", "in lockdown mode confidentiality BPF programs may not read the kernel",
 	  "boot with lockdown=integrity, or with Secure Boot off", -EOPNOTSUPP, probe_lockdown },
 	{ "iter/task", "this kernel has no BPF task iterator (it came with Linux 5.8)",
-	  "boot Linux 5.17 or newer", -EOPNOTSUPP, probe_task_iterator },
+	  "boot Linux 5.10 or newer", -EOPNOTSUPP, probe_task_iterator },
 	{ "bpf_task_work", "missing pages cannot be read in by the thread itself: some samples are cut there, flagged and counted",
 	  "boot Linux 6.18 or newer, or leave it: most samples are whole", 0, probe_task_work },
 	{ "sched_switch", "waiting (--mode wall, off-cpu) cannot be recorded: BPF programs do not see this kernel's switches",

@@ -19,13 +19,18 @@
 
 #define LIBBPF_LOG_LINES 100 /* of one message: the last instructions, and the verdict */
 
-/* libbpf's own words go to --verbose: what failed is said in ours. A verifier's log has MiBs. */
+#define LOAD_LOG "PROG LOAD LOG" /* in the message that has what the verifier says */
+
+/*
+ * libbpf's own words go to --verbose: what failed is said in ours. A verifier's log has MiBs, but
+ * where all goes well and it is asked for (BPF_LOG_STATS) only how much work it was.
+ */
 __attribute__((format(printf, 2, 0))) static int libbpf_log(enum libbpf_print_level level,
 							    const char *fmt, va_list ap)
 {
 	_cleanup_(freep) char *text = NULL;
 
-	if (level == LIBBPF_DEBUG || log_level() < LOG_LEVEL_DEBUG)
+	if (log_level() < LOG_LEVEL_DEBUG || (level == LIBBPF_DEBUG && !strstr(fmt, LOAD_LOG)))
 		return 0;
 	if (vasprintf(&text, fmt, ap) < 0) {
 		text = NULL;

@@ -12,12 +12,20 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "collect/event_links.h"
 #include "collect/features.h"
 #include "collect/objects.h"
+#include "collect/walked_tasks.h"
 #include "pyebpf.skel.h"
 
+#define NO_LOOPS                                                                                 \
+	"ticks alone can, where they are taken as before Linux 5.17: boot Linux 5.18 or newer, " \
+	"built with CONFIG_DEBUG_INFO_BTF=y"
+
 DEFINE_CLEANUP(struct pyebpf *, pyebpf__destroy)
+
+#define LOG_STATS 4 /* BPF_LOG_STATS of kernel/bpf/verifier.c */
 
 /* Of ticks those that the modes ask for; 0: all of them. */
 static uint32_t ticks_flags(unsigned int modes)
@@ -59,7 +67,7 @@ static int cgroup_inode(const struct cgroup *cgroup, __u64 *inode)
 }
 
 static int configure(struct pyebpf *skel, const struct session_opts *opts, int cpus,
-		     const struct feature_probe *probe)
+		     const struct feature_probe *probe, bool is_old)
 {
 	struct session_config *c = (struct session_config *)&skel->rodata->session;
 	uint32_t inode = 0;
@@ -67,7 +75,7 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 
 	if (r < 0)
 		return r;
-	c->has_task_work = feature_task_work(probe) && !opts->no_task_work;
+	c->has_task_work = feature_task_work(probe) && !opts->no_task_work && !is_old;
 	c->pidns_inode = inode;
 	c->cpus = cpus;
 	c->wakeup_bytes = opts->ring_bytes / 4;
@@ -85,6 +93,14 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 		return err_set(-EOPNOTSUPP, "waiting cannot be recorded: this kernel has no "
 					    "btf_trace_sched_switch: boot Linux 5.17 or newer with "
 					    "CONFIG_DEBUG_INFO_BTF=y");
+	if (c->has_spans && is_old)
+		return err_set(-EOPNOTSUPP, "waiting cannot be recorded: " NO_LOOPS);
+	if (session_opts_have_source(opts, SOURCE_EVENTS) && is_old)
+		return err_set(-EOPNOTSUPP, "events cannot be recorded: " NO_LOOPS);
+	if (opts->has_async && is_old)
+		return err_set(-EOPNOTSUPP, "tasks cannot be recorded: " NO_LOOPS);
+	if (opts->labels && opts->labels->has_otel && is_old)
+		return err_set(-EOPNOTSUPP, "OpenTelemetry's ids cannot be recorded: " NO_LOOPS);
 	if (c->has_spans && !feature_remote_memory(probe))
 		return err_set(-EOPNOTSUPP, "waiting cannot be recorded: this kernel has no "
 					    "bpf_copy_from_user_task: boot Linux 5.18 or newer");
@@ -111,13 +127,18 @@ static int set_cgroup(struct pyebpf *skel, const struct cgroup *cgroup)
 }
 
 /* What the session's modes do without is not loaded. */
-static int choose_programs(struct pyebpf *skel)
+static int choose_programs(struct pyebpf *skel, const struct session_opts *opts, bool is_old)
 {
 	const struct session_config *c = &skel->rodata->session;
 	const struct {
 		struct bpf_program *program;
 		bool is_needed;
 	} rows[] = {
+		{ skel->progs.sample, !is_old },
+		{ skel->progs.sample_old, is_old },
+		{ skel->progs.list_tasks, !opts->btf },
+		{ skel->progs.list_cpu_time, !opts->btf },
+		{ skel->progs.walk_tasks, opts->btf },
 		{ skel->progs.on_switch, c->has_spans },
 		{ skel->progs.on_switched, c->has_spans && c->has_exit_hook },
 		{ skel->progs.on_thread, c->has_spans },
@@ -127,6 +148,8 @@ static int choose_programs(struct pyebpf *skel)
 	};
 	int r = bpf_map__set_autocreate(skel->maps.thread_times, c->has_spans);
 
+	if (!r)
+		r = bpf_map__set_autocreate(skel->maps.walked_tasks, opts->btf);
 	for (size_t i = 0; !r && i < sizeof(rows) / sizeof(*rows); i++)
 		r = bpf_program__set_autoload(rows[i].program, rows[i].is_needed);
 	if (!r)
@@ -134,11 +157,11 @@ static int choose_programs(struct pyebpf *skel)
 	return r < 0 ? err_set(r, "choose the BPF programs: %s", strerror(-r)) : 0;
 }
 
-static int attach(struct pyebpf *skel)
+static int attach(struct pyebpf *skel, const struct session_opts *opts)
 {
 	int r = pyebpf__attach(skel); /* the sampler waits for its events */
 
-	if (r < 0)
+	if (r < 0 || opts->btf)
 		return r;
 	skel->links.list_tasks = bpf_program__attach_iter(skel->progs.list_tasks, NULL);
 	if (!skel->links.list_tasks)
@@ -163,15 +186,17 @@ static int size_maps(struct pyebpf *skel, const struct session_opts *opts, int c
 	    (r = bpf_map__set_max_entries(skel->maps.scratch, c->scratch_rows * cpus +
 								      TASK_SCRATCHES +
 								      c->has_spans + spare)) < 0 ||
+	    (r = bpf_map__set_max_entries(skel->maps.walked_tasks, WALKED_TASKS_MAX)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.cpu_ticks, cpus)) < 0)
 		return err_set(r, "size the BPF maps: %s", strerror(-r));
 	return 0;
 }
 
-static int open_programs(const struct objects *o, struct pyebpf **out)
+static int open_programs(const struct objects *o, uint32_t kernel_log_level, struct pyebpf **out)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = o->types_path);
 
+	opts.kernel_log_level = kernel_log_level;
 	*out = pyebpf__open_opts(&opts);
 	return *out ? 0 : err_set(-errno, "open the BPF object: %s", strerror(errno));
 }
@@ -180,25 +205,30 @@ static int load_programs(struct pyebpf *skel, const struct session_opts *opts)
 {
 	int r = pyebpf__load(skel);
 
+	if (opts->btf && (r == -EINVAL || r == -EACCES)) /* what the verifier says */
+		return walked_tasks_misfit(opts->btf);
 	if (r < 0)
 		return err_set(r, "the kernel refused the BPF programs: %s (-vv shows its log)",
 			       strerror(-r));
 	if (opts->cgroup && opts->cgroup->is_v2 && (r = set_cgroup(skel, opts->cgroup)) < 0)
 		return r;
-	r = attach(skel);
+	r = attach(skel, opts);
 	return r < 0 ? err_set(r, "attach the BPF programs: %s", strerror(-r)) : 0;
 }
 
 static int start_programs(const struct session_opts *opts, struct feature_probe *probe,
-			  struct pyebpf **out)
+			  uint32_t kernel_log_level, struct pyebpf **out)
 {
 	_cleanup_(objects_end) struct objects o = OBJECTS_INIT;
 	_cleanup_(pyebpf__destroyp) struct pyebpf *skel = NULL;
 	static const struct event_list no_events;
+	bool is_old = opts->old_kernel || feature_is_old(probe);
 	int cpus = libbpf_num_possible_cpus(), r;
 
-	if ((r = objects_begin(&o, probe)) < 0 || (r = open_programs(&o, &skel)) < 0 ||
-	    (r = configure(skel, opts, cpus, probe)) < 0 || (r = choose_programs(skel)) < 0 ||
+	if ((r = objects_begin(&o, probe)) < 0 ||
+	    (r = open_programs(&o, kernel_log_level, &skel)) < 0 ||
+	    (r = configure(skel, opts, cpus, probe, is_old)) < 0 ||
+	    (r = choose_programs(skel, opts, is_old)) < 0 ||
 	    (r = event_links_configure(skel, opts->events ? opts->events : &no_events, cpus)) < 0)
 		return r;
 	if (skel->rodata->session.has_task_work)
@@ -212,10 +242,17 @@ static int start_programs(const struct session_opts *opts, struct feature_probe 
 
 int programs_start(const struct session_opts *opts, struct pyebpf **out)
 {
-	_cleanup_(feature_probe_release) struct feature_probe probe = { 0 };
+	_cleanup_(feature_probe_release) struct feature_probe probe = { .btf = opts->btf };
 	int r = features_check(&probe);
 
 	if (r < 0 || (r = feature_kernel_types(&probe)) < 0)
 		return r;
-	return start_programs(opts, &probe, out);
+	if (log_level() < LOG_LEVEL_DEBUG)
+		return start_programs(opts, &probe, 0, out);
+	r = start_programs(opts, &probe, LOG_STATS, out);
+	if (r < 0) {
+		err_clear();
+		r = start_programs(opts, &probe, 0, out); /* libbpf has all of the log told */
+	}
+	return r;
 }

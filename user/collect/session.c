@@ -18,6 +18,7 @@
 #include "collect/programs.h"
 #include "collect/spans.h"
 #include "collect/ticker.h"
+#include "collect/walked_tasks.h"
 #include "pyebpf.skel.h"
 
 #define NS_PER_MS 1000000ULL
@@ -35,6 +36,7 @@ struct session {
 	size_t ticks_bytes;
 	struct ticker *ticker;         /* NULL: not attached, or no source */
 	struct event_links *events;    /* likewise */
+	struct walked_tasks *walked;   /* NULL: there are iterators */
 	struct spans *spans;           /* NULL: none are recorded, or not yet */
 	int switches[SWITCH_PROGRAMS]; /* the programs that the scheduler runs, attached; -1: not */
 	bool is_stopped;
@@ -76,7 +78,7 @@ int session_open(const struct session_opts *opts, struct session **out)
 	s->opts = *opts;
 	memset(s->switches, -1, sizeof(s->switches));
 	r = programs_start(opts, &s->skel);
-	if (r < 0)
+	if (r < 0 || (opts->btf && (r = walked_tasks_new(s->skel, opts->btf, &s->walked)) < 0))
 		return r;
 	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.events), on_ring_record, s, NULL);
 	if (!s->ring)
@@ -102,6 +104,7 @@ void session_free(struct session *s)
 	ticker_free(s->ticker);
 	event_links_free(s->events);
 	spans_free(s->spans);
+	walked_tasks_free(s->walked);
 	detach_switches(s);
 	if (s->ticks)
 		munmap(s->ticks, s->ticks_bytes);
@@ -124,10 +127,18 @@ static int map_ticks(struct session *s, int cpus)
 	return 0;
 }
 
+/* The one of the two that is loaded. */
+static int sampler_fd(const struct pyebpf *skel)
+{
+	int fd = bpf_program__fd(skel->progs.sample);
+
+	return fd >= 0 ? fd : bpf_program__fd(skel->progs.sample_old);
+}
+
 static int attach_ticker(struct session *s)
 {
 	struct ticker_opts opts = { .freq_hz = s->opts.freq_hz,
-				    .program_fd = bpf_program__fd(s->skel->progs.sample),
+				    .program_fd = sampler_fd(s->skel),
 				    .cpus = libbpf_num_possible_cpus() };
 	int r = map_ticks(s, opts.cpus);
 
@@ -419,6 +430,8 @@ static int read_tasks(const struct bpf_link *link,
 int session_list_tasks(struct session *s, int (*fn)(const struct task_record *r, void *arg),
 		       void *arg)
 {
+	if (s->walked)
+		return walked_tasks_list(s->walked, fn, arg);
 	return read_tasks(s->skel->links.list_tasks, fn, arg);
 }
 
@@ -464,26 +477,38 @@ static int find_task(const struct task_record *r, void *arg)
 	return 0;
 }
 
-/*
- * Before Linux 6.1 the iterator knows no single task: it goes through all of them then. libbpf
- * wants the padding of the options to be zero, too, which LIBBPF_OPTS() leaves to the compiler.
- */
-int session_find_task(struct session *s, uint32_t pid, struct task_record *out)
+/* libbpf wants the padding of the options to be zero, too, which LIBBPF_OPTS() leaves to the
+ * compiler. */
+static struct bpf_link *attach_to_task(struct session *s, uint32_t pid)
 {
 	union bpf_iter_link_info one = { .task = { .pid = pid } };
-	struct task_search search = { .pid = pid, .out = out };
 	struct bpf_iter_attach_opts opts;
-	struct bpf_link *link;
-	int r;
 
 	memset(&opts, 0, sizeof(opts));
 	opts.sz = sizeof(opts);
 	opts.link_info = &one;
 	opts.link_info_len = sizeof(one);
-	link = bpf_program__attach_iter(s->skel->progs.list_tasks, &opts);
-	if (!link)
+	return bpf_program__attach_iter(s->skel->progs.list_tasks, &opts);
+}
+
+/*
+ * Before Linux 6.1 the iterator knows no single task: it goes through all of them then. Linux 5.10
+ * does not want to hear of one.
+ */
+int session_find_task(struct session *s, uint32_t pid, struct task_record *out)
+{
+	struct task_search search = { .pid = pid, .out = out };
+	struct bpf_link *link;
+	int r;
+
+	if (s->walked) {
+		r = walked_tasks_list(s->walked, find_task, &search);
+		return r < 0 ? r : search.is_found ? 0 : -ESRCH;
+	}
+	link = attach_to_task(s, pid);
+	if (!link && errno != E2BIG)
 		return -ESRCH;
-	r = read_tasks(link, find_task, &search);
+	r = read_tasks(link ? link : s->skel->links.list_tasks, find_task, &search);
 	bpf_link__destroy(link);
 	return r < 0 ? r : search.is_found ? 0 : -ESRCH;
 }
@@ -584,6 +609,19 @@ int session_stats(struct session *s, enum sample_source source, uint64_t stats[S
 	return source == SOURCE_EVENTS ? add_slot_stats(s, stats) : 0;
 }
 
+/* The same without iterators. */
+static int walk_rows_cpu_time(struct session *s, uint64_t *ns)
+{
+	_cleanup_(pids_releasep) struct pids pids = { 0 };
+	int r = session_list_processes(s, &pids);
+	struct proc_row row;
+
+	for (size_t i = 0; i < pids.len; i++)
+		if (!session_find_process(s, pids.items[i], &row) && row.is_target)
+			*ns += threads_cpu_time(pids.items[i]);
+	return r;
+}
+
 /*
  * Of the tasks whose rows say that they are targets. Those that have ended first: who ends in
  * between is seen once then, or not until the next time.
@@ -595,6 +633,10 @@ static int read_rows_cpu_time(struct session *s, uint64_t *ns)
 	ssize_t n;
 	char none;
 
+	if (s->walked) {
+		*ns = ended;
+		return walk_rows_cpu_time(s, ns);
+	}
 	s->skel->bss->living_cpu_ns = 0;
 	fd = bpf_iter_create(bpf_link__fd(s->skel->links.list_cpu_time));
 	if (fd < 0)

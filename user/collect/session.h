@@ -43,6 +43,10 @@ struct session_opts {
 	bool has_async;    /* samples tell which task of asyncio they are in */
 	bool no_gc;        /* they do not show where the collector runs */
 	bool no_task_work; /* missing pages are not read in by the thread itself, as before 6.18 */
+	bool old_kernel;   /* ticks are taken as before 5.17: by sample_old */
+	/* File with the kernel's types, for one that does not tell of them itself, by sample_old
+	 * and without iterators; NULL: that of the kernel. Borrowed. */
+	const char *btf;
 	/*
 	 * Only tasks in this cgroup or below it; NULL: anywhere. Borrowed until session_free(). Of
 	 * version 2 the kernel knows who is in it, of version 1 the rows say so.
