@@ -9,12 +9,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/err.h"
+#include "base/file.h"
 
 /* All 64 of them as one number. */
 struct capabilities {
@@ -61,11 +64,25 @@ static uint64_t always(uint64_t permitted)
 	return caps & permitted;
 }
 
+bool privilege_is_admin_wanted(void)
+{
+	_cleanup_(freep) char *text = NULL;
+	size_t len;
+
+	if (file_read("/proc/sys/kernel/perf_event_paranoid", 4096, &text, &len) < 0) {
+		err_clear(); /* no such kernel */
+		return false;
+	}
+	return strtol(text, NULL, 10) > 2;
+}
+
 static uint64_t for_session(uint64_t permitted)
 {
 	uint64_t caps = bit(CAP_BPF) | bit(CAP_PERFMON);
 
-	return (permitted & caps) == caps ? caps : (caps | bit(CAP_SYS_ADMIN)) & permitted;
+	if ((permitted & caps) != caps || privilege_is_admin_wanted())
+		caps |= bit(CAP_SYS_ADMIN);
+	return permitted & caps;
 }
 
 static int apply(bool is_shedding, bool is_raised, uint64_t more)
