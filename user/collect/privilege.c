@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -100,10 +101,19 @@ static int apply(bool is_shedding, bool is_raised, uint64_t more)
 	return set(&c);
 }
 
+/* Before Linux 5.11 BPF maps count as locked memory; to be set while CAP_SYS_RESOURCE is there. */
+static void lift_locked_memory(void)
+{
+	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
+
+	(void)setrlimit(RLIMIT_MEMLOCK, &all); /* features.c tells where it is too little */
+}
+
 int privilege_shed(const struct privilege_needs *needs)
 {
 	uint64_t more = 0;
 
+	lift_locked_memory();
 	if (needs->for_record)
 		more |= bit(CAP_DAC_OVERRIDE) | bit(CAP_CHOWN) | bit(CAP_FOWNER) | bit(CAP_KILL);
 	if (needs->has_events)
