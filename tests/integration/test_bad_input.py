@@ -357,7 +357,7 @@ def test_paranoid(some_python, paranoid, refused, refusal, public_pyebpf, tmp_pa
     output = tmp_path / "x.pyebpf"
     with Workload(some_python, "family.py", 600, "idle") as workload:
         workload.go()
-        done = run("record", "-q", "-p", workload.pid, "-d", "0.5s", "-o", output, timeout=20)
+        done = run("record", "-q", "-F", 999, "-p", workload.pid, "-d", "0.5s", "-o", output, timeout=20)
     assert done.returncode == 0 and leaf_counts(frames(export(output))), done
     refusal("perf_event_paranoid is 4, as root", done)
 

@@ -174,6 +174,7 @@ def test_what_stands_still(some_python):
             assert thread["is_consistent"] and thread["wait"] == "stopped"
             assert calls(thread) == calls(before[tid])
         os.kill(workload.pid, signal.SIGCONT)
+        settled(workload.pid, ["lock"] * 5)
         done = run("dump", "-p", workload.pid)
         assert done.returncode == 0 and not done.stderr
         assert '"waits_for_event 0"' in done.stdout and " x 5: blocked" in done.stdout

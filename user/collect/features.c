@@ -21,6 +21,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "collect/privilege.h"
 #include "target/pid_namespace.h"
 
 #define USER_NS_INIT_INO 0xEFFFFFFDu /* include/linux/proc_ns.h, PROC_USER_INIT_INO */
@@ -470,6 +471,13 @@ static enum feature_state probe_paranoid(struct feature_probe *p)
 
 	if (!read_number("/proc/sys/kernel/perf_event_paranoid", &value))
 		return FEATURE_UNKNOWN;
+	if (privilege_is_admin_wanted() && !has_right(CAP_SYS_ADMIN)) {
+		found(p,
+		      "%ld, by which this kernel may want CAP_SYS_ADMIN: sudo sysctl -w "
+		      "kernel.perf_event_paranoid=2",
+		      value);
+		return FEATURE_LIMITED;
+	}
 	if (value <= -1 || has_right(CAP_PERFMON)) {
 		found(p, "%ld, which does not bind CAP_PERFMON", value);
 		return FEATURE_OK;

@@ -9,12 +9,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/err.h"
+#include "base/file.h"
 
 /* All 64 of them as one number. */
 struct capabilities {
@@ -61,11 +65,25 @@ static uint64_t always(uint64_t permitted)
 	return caps & permitted;
 }
 
+bool privilege_is_admin_wanted(void)
+{
+	_cleanup_(freep) char *text = NULL;
+	size_t len;
+
+	if (file_read("/proc/sys/kernel/perf_event_paranoid", 4096, &text, &len) < 0) {
+		err_clear(); /* no such kernel */
+		return false;
+	}
+	return strtol(text, NULL, 10) > 2;
+}
+
 static uint64_t for_session(uint64_t permitted)
 {
 	uint64_t caps = bit(CAP_BPF) | bit(CAP_PERFMON);
 
-	return (permitted & caps) == caps ? caps : (caps | bit(CAP_SYS_ADMIN)) & permitted;
+	if ((permitted & caps) != caps || privilege_is_admin_wanted())
+		caps |= bit(CAP_SYS_ADMIN);
+	return permitted & caps;
 }
 
 static int apply(bool is_shedding, bool is_raised, uint64_t more)
@@ -83,10 +101,19 @@ static int apply(bool is_shedding, bool is_raised, uint64_t more)
 	return set(&c);
 }
 
+/* Before Linux 5.11 BPF maps count as locked memory; to be set while CAP_SYS_RESOURCE is there. */
+static void lift_locked_memory(void)
+{
+	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
+
+	(void)setrlimit(RLIMIT_MEMLOCK, &all); /* features.c tells where it is too little */
+}
+
 int privilege_shed(const struct privilege_needs *needs)
 {
 	uint64_t more = 0;
 
+	lift_locked_memory();
 	if (needs->for_record)
 		more |= bit(CAP_DAC_OVERRIDE) | bit(CAP_CHOWN) | bit(CAP_FOWNER) | bit(CAP_KILL);
 	if (needs->has_events)
@@ -108,37 +135,19 @@ int privilege_lower(void)
 
 /* What no profiler does. */
 static const uint16_t refused[] = {
-	SYS_execve,
-	SYS_execveat,
+#ifndef __SANITIZE_ADDRESS__ /* whose search for leaks traces its own process */
 	SYS_ptrace,
-	SYS_process_vm_writev,
-	SYS_init_module,
-	SYS_finit_module,
-	SYS_delete_module,
-	SYS_kexec_load,
-	SYS_mount,
-	SYS_umount2,
-	SYS_pivot_root,
-	SYS_chroot,
-	SYS_setns,
-	SYS_unshare,
-	SYS_swapon,
-	SYS_swapoff,
-	SYS_reboot,
-	SYS_sethostname,
-	SYS_setdomainname,
-	SYS_acct,
-	SYS_settimeofday,
-	SYS_clock_settime,
-	SYS_adjtimex,
-	SYS_clock_adjtime,
-	SYS_add_key,
-	SYS_request_key,
-	SYS_keyctl,
-	SYS_userfaultfd,
-	SYS_quotactl,
-	SYS_personality,
-	SYS_open_by_handle_at,
+#endif
+	SYS_execve,         SYS_execveat,      SYS_process_vm_writev,
+	SYS_init_module,    SYS_finit_module,  SYS_delete_module,
+	SYS_kexec_load,     SYS_mount,         SYS_umount2,
+	SYS_pivot_root,     SYS_chroot,        SYS_setns,
+	SYS_unshare,        SYS_swapon,        SYS_swapoff,
+	SYS_reboot,         SYS_sethostname,   SYS_setdomainname,
+	SYS_acct,           SYS_settimeofday,  SYS_clock_settime,
+	SYS_adjtimex,       SYS_clock_adjtime, SYS_add_key,
+	SYS_request_key,    SYS_keyctl,        SYS_userfaultfd,
+	SYS_quotactl,       SYS_personality,   SYS_open_by_handle_at,
 	SYS_io_uring_setup,
 };
 #define REFUSED ((uint8_t)(sizeof(refused) / sizeof(*refused)))

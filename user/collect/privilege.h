@@ -9,7 +9,7 @@
  * The capabilities of a recorder, of which it uses
  *
  * CAP_BPF, CAP_PERFMON     to start a session and to follow CPUs that come; CAP_SYS_ADMIN where one of
- *                          them is missing
+ *                          them is missing, or privilege_is_admin_wanted()
  * CAP_SYS_PTRACE           all the time: memory, maps and environment of new processes
  * CAP_DAC_READ_SEARCH      files of interpreters in private folders; CAP_DAC_OVERRIDE where it is missing
  * CAP_CHECKPOINT_RESTORE   files of interpreters that were deleted
@@ -34,6 +34,12 @@ struct privilege_needs {
  * any back. Call before there are threads.
  */
 int privilege_shed(const struct privilege_needs *needs);
+
+/*
+ * Whether kernel.perf_event_paranoid is above 2, which only kernels of Debian and Ubuntu know:
+ * those want CAP_SYS_ADMIN for perf events then, CAP_PERFMON or not (seen on Debian's 6.1 to 6.16).
+ */
+bool privilege_is_admin_wanted(void);
 
 /* What a session needs, from here to privilege_lower(). Not for a `record`. */
 int privilege_raise(void);
