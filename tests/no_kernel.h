@@ -58,6 +58,15 @@ int session_set_asyncio(struct session *s, uint32_t pid, const struct asyncio_ro
 	return 0;
 }
 
+int session_set_thread_context(struct session *s, uint32_t pid,
+			       const struct thread_context_row *row)
+{
+	(void)s;
+	(void)pid;
+	(void)row;
+	return 0;
+}
+
 void session_remove_process(struct session *s, uint32_t pid)
 {
 	(void)s;
