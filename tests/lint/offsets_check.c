@@ -89,7 +89,9 @@ _Static_assert(offsetof(_PyInterpreterFrame, stacktop) ==
 /* clang-format on */
 
 #define SIZE(field) +sizeof(((struct py_offsets *)0)->field)
-_Static_assert(0 FIELDS(SIZE) == sizeof(struct py_offsets), "a field is missing in FIELDS");
+/* The last of it, where objects have what is in them, is user/target/object.c's to fill in. */
+_Static_assert(0 FIELDS(SIZE) == offsetof(struct py_offsets, objects),
+	       "a field is missing in FIELDS");
 
 _Static_assert(offsetof(PyTypeObject, tp_name) == sizeof(PyObject) + 8 &&
 		       offsetof(PyObject, ob_type) == sizeof(PyObject) - 8,

@@ -40,6 +40,7 @@ static struct inspect_thread thread_at(pid_t tid, const char *name, struct inspe
 				       size_t count)
 {
 	struct inspect_thread t = {
+		.pause_ns = -1,
 		.tid = tid,
 		.tstate = 1,
 		.name = (char *)name,
