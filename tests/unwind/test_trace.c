@@ -409,7 +409,7 @@ static void test_read_thread_context_tells_what_is_published(void **state)
 			if (cases[c].has_ids &&
 			    (e->values[0].kind != LABEL_ID || e->values[0].bytes != 16 ||
 			     memcmp(e->values[0].value, IDS, 16) != 0 || e->values[1].bytes != 8 ||
-			     memcmp(e->values[1].value, IDS + 16, 8) != 0))
+			     memcmp(e->values[1].value, &IDS[16], 8) != 0))
 				world_fail(row->name, cases[c].name, "other ids");
 			if (cases[c].attributes && !is_text(&e->values[at], 0, "/a"))
 				world_fail(row->name, cases[c].name, "another attribute");
