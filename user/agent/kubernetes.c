@@ -7,13 +7,13 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "agent/headers.h"
 #include "agent/metrics.h"
 #include "agent/verdict.h"
+#include "base/chance.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -353,14 +353,12 @@ static bool wait_for_reason(struct kubernetes *k, uint64_t earliest, uint64_t la
 static void *run(void *arg)
 {
 	struct kubernetes *k = arg;
-	uint64_t now, random;
+	uint64_t now;
 
 	do {
 		refresh(k);
 		now = monotonic_ns();
-		if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
-			random = now;
-	} while (wait_for_reason(k, now + verdict_pause_ns(k->fruitless + 1, 0, random),
+	} while (wait_for_reason(k, now + verdict_pause_ns(k->fruitless + 1, 0, chance_u64()),
 				 now + REFRESH_NS));
 	return NULL;
 }

@@ -5,11 +5,11 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include "agent/batch.h"
 #include "agent/push.h"
+#include "base/chance.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -122,16 +122,14 @@ static int take_batch(struct sender *s, struct batch *b)
 /* Requests that were under way when a pause began fail for the same reason: that is one failure. */
 static void pause_sending(struct sender *s, const char *what, uint64_t asked_ns)
 {
-	uint64_t random, pause, now = monotonic_ns();
+	uint64_t pause, now = monotonic_ns();
 
 	if (now < s->pause_until_ns) {
 		if (s->pause_until_ns < now + asked_ns)
 			s->pause_until_ns = now + asked_ns;
 		return;
 	}
-	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
-		random = now;
-	pause = verdict_pause_ns(++s->failures, asked_ns, random);
+	pause = verdict_pause_ns(++s->failures, asked_ns, chance_u64());
 	s->pause_until_ns = now + pause;
 	log_warning("push%s: %s; again in %s", config_output_label(s->config).s, what,
 		    units_ns(pause).s);

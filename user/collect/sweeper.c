@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/chance.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "base/vec.h"
@@ -48,7 +49,6 @@ struct sweeper {
 	bool has_ended, should_end;
 	VEC(struct swept *) targets;
 	uint64_t free_ns; /* until then it rests */
-	uint64_t random;  /* not 0 */
 	struct sweep *first, **last;
 	size_t kept;
 	struct inspector *inspector; /* the thread's, */
@@ -227,19 +227,16 @@ static void sweep(struct sweeper *s, struct swept *t, struct sweep *sw)
 /* --- the thread ------------------------------------------------------------------------------- */
 
 /* From half to one and a half of it, evenly. */
-static uint64_t draw(struct sweeper *s, uint64_t ns)
+static uint64_t draw(uint64_t ns)
 {
-	s->random ^= s->random << 13;
-	s->random ^= s->random >> 7;
-	s->random ^= s->random << 17;
-	return ns / 2 + (ns ? s->random % ns : 0);
+	return ns / 2 + (uint64_t)((double)ns * chance_share());
 }
 
 static void rest(struct sweeper *s, uint64_t cpu_ns)
 {
 	uint64_t now = monotonic_ns(), from = s->free_ns > now ? s->free_ns : now;
 
-	s->free_ns = from + draw(s, REST * cpu_ns);
+	s->free_ns = from + draw(REST * cpu_ns);
 }
 
 static struct swept *next_target(const struct sweeper *s)
@@ -276,7 +273,7 @@ static void keep(struct sweeper *s, struct sweep *sw)
 	s->kept++;
 }
 
-static void schedule(struct sweeper *s, struct swept *t, const struct sweep *sw)
+static void schedule(struct swept *t, const struct sweep *sw)
 {
 	uint64_t now = monotonic_ns();
 
@@ -284,7 +281,7 @@ static void schedule(struct sweeper *s, struct swept *t, const struct sweep *sw)
 		t->next_ns = UINT64_MAX;
 	} else if (sw->r >= 0 && t->has_tasks) {
 		t->probe_ns = 0;
-		t->next_ns = now + draw(s, SWEEP_NS);
+		t->next_ns = now + draw(SWEEP_NS);
 	} else {
 		t->probe_ns = !t->probe_ns                 ? PROBE_NS
 			      : t->probe_ns < PROBE_NS_MAX ? t->probe_ns * 3 / 2
@@ -308,7 +305,7 @@ static void visit(struct sweeper *s, struct swept *t)
 	pthread_mutex_lock(&s->lock);
 	t->is_busy = false;
 	rest(s, sw->cpu_ns);
-	schedule(s, t, sw);
+	schedule(t, sw);
 	if (t->is_removed) {
 		swept_free(t);
 		sweep_free(sw);
@@ -356,7 +353,6 @@ int sweeper_new(struct sweeper **out)
 	pthread_mutex_init(&s->lock, NULL);
 	cond_init_monotonic(&s->changed);
 	s->last = &s->first;
-	s->random = monotonic_ns() | 1;
 	r = thread_start(sweeper_run, s, &s->thread);
 	if (r < 0) {
 		inspector_free(s->inspector);
@@ -405,10 +401,15 @@ void sweeper_free(struct sweeper *s)
 	free(s);
 }
 
+static bool is_same(const struct target_id *a, const struct target_id *b)
+{
+	return a->pid == b->pid && a->process == b->process;
+}
+
 static bool is_among(const struct target_id *id, const struct target_id *ids, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (ids[i].pid == id->pid && ids[i].process == id->process)
+		if (is_same(id, &ids[i]))
 			return true;
 	return false;
 }
@@ -433,8 +434,7 @@ static void remove_others(struct sweeper *s, const struct target_id *targets, si
 static bool has_target(const struct sweeper *s, const struct target_id *id)
 {
 	for (size_t i = 0; i < s->targets.len; i++)
-		if (s->targets.items[i]->id.pid == id->pid &&
-		    s->targets.items[i]->id.process == id->process)
+		if (is_same(id, &s->targets.items[i]->id))
 			return true;
 	return false;
 }

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/chance.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/thread.h"
@@ -48,16 +48,6 @@ struct ticker {
 	struct cpu cpus[];
 };
 
-/* Uniform in [0, 1). */
-static double chance(void)
-{
-	uint64_t random;
-
-	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
-		random = monotonic_ns() * 0x9e3779b97f4a7c15ULL;
-	return (double)(random >> 11) / (double)(1ULL << 53);
-}
-
 /* Takes up the ticks of one CPU until then. */
 static void count_until(struct ticker *t, struct cpu *c, uint64_t until_ns)
 {
@@ -80,7 +70,7 @@ static void tell_sampler(struct ticker *t, const struct cpu *c, uint64_t set_ns,
 /* Draws the next period of a CPU. The kernel sets it there, somewhere within the call. */
 static int redraw(struct ticker *t, struct cpu *c)
 {
-	uint64_t period_ns = draw_period_ns(&t->plan, &c->draw, chance());
+	uint64_t period_ns = draw_period_ns(&t->plan, &c->draw, chance_share());
 	uint64_t before = monotonic_ns(), after, middle;
 
 	tell_sampler(t, c, before, period_ns);
@@ -92,7 +82,7 @@ static int redraw(struct ticker *t, struct cpu *c)
 	c->set_ns = middle;
 	c->period_ns = period_ns;
 	c->weight = t->stride;
-	c->next_ns = draw_next_ns(&t->plan, c->next_ns, after, chance());
+	c->next_ns = draw_next_ns(&t->plan, c->next_ns, after, chance_share());
 	return 0;
 }
 
@@ -156,7 +146,7 @@ static int event_open(struct ticker *t, struct cpu *c)
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
 		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = draw_period_ns(&t->plan, &c->draw, chance()),
+		.sample_period = draw_period_ns(&t->plan, &c->draw, chance_share()),
 		.disabled = 1,
 	};
 	_cleanup_(closep) int fd = -1;
@@ -173,7 +163,7 @@ static int event_open(struct ticker *t, struct cpu *c)
 	c->weight = t->stride;
 	c->set_ns = c->from_ns = c->enabled_ns = now;
 	c->period_ns = attr.sample_period;
-	c->next_ns = draw_next_ns(&t->plan, now, now, chance());
+	c->next_ns = draw_next_ns(&t->plan, now, now, chance_share());
 	return 0;
 }
 
