@@ -11,7 +11,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "bpf/python_look.h"
+#include "bpf/own.h"
 #include "bpf/schedule.h"
 #include "bpf/task.h"
 
@@ -26,24 +26,8 @@ struct trust trusts[TRUST_SLOTS];
 __u64 sent[SENT_SLOTS];
 __u64 epoch;
 
-struct py_offsets layout; /* of the process that is looked at; written by user space */
-__u32 asked;              /* which of own_walks the next pass of the iterator is for */
-
-/* Slot -> a thread that is walked. User space maps them, and sets the size of all three maps. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct own_walk);
-} own_walks __weak SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct py_scratch);
-} own_scratch __weak SEC(".maps");
+struct py_offsets layout;
+__u32 asked; /* which of own_walks the next pass of the iterator is for */
 
 struct own_work {
 	struct bpf_task_work work;
@@ -51,6 +35,7 @@ struct own_work {
 	__u32 reserved;
 };
 
+/* A slot's. User space sets the size. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -65,13 +50,7 @@ VERIFIED_ONCE int own_look(struct own_walk *w, struct py_scratch *s)
 
 	if (!w || !s)
 		return PY_FAULT; /* for the verifier */
-	s->thread.pointer = w->asked.pointer;
-	s->thread.runtime = w->asked.runtime;
-	s->thread.process = w->asked.process;
-	s->thread.tid = w->asked.tid;
-	__builtin_memset(&s->walk, 0, sizeof(s->walk));
-	s->walk.process = w->asked.process;
-	s->walk.deadline_ns = w->began_ns + OWN_NS_MAX;
+	own_begin(w, s, w->began_ns + OWN_NS_MAX);
 	look.loop.s = s;
 	look.loop.off = &layout;
 	look.loop.thread = &s->thread;

@@ -12,14 +12,12 @@
 #include <bpf/bpf_tracing.h>
 
 #define READ_REMOTE
-#include "bpf/python_look.h"
+#include "bpf/own.h"
 #include "bpf/standstill.h"
 
 #define STILL_NS_MAX 100000000 /* of one walk: pages are waited for, interrupts are on */
 
 __u64 neighbour_process, neighbour_tstate;
-
-extern struct py_offsets layout;
 
 struct own_ask still_ask; /* written by user space: runtime and process */
 __u64 still_pass;         /* not 0, another one for each pass */
@@ -30,21 +28,6 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
 } still_walks SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct own_walk);
-} own_walks __weak SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct py_scratch);
-} own_scratch __weak SEC(".maps");
 
 static __always_inline void stand_read(struct task_stand *stand, struct task_struct *task)
 {
@@ -70,14 +53,8 @@ static __always_inline int still_look(struct own_walk *w, struct py_scratch *s,
 	};
 	int r;
 
-	s->thread.pointer = w->asked.pointer;
-	s->thread.runtime = w->asked.runtime;
-	s->thread.process = w->asked.process;
-	s->thread.tid = w->asked.tid;
-	__builtin_memset(&s->walk, 0, sizeof(s->walk));
+	own_begin(w, s, clock_ns() + STILL_NS_MAX);
 	__builtin_memset(&w->head, 0, sizeof(w->head));
-	s->walk.process = w->asked.process;
-	s->walk.deadline_ns = clock_ns() + STILL_NS_MAX;
 	neighbour_try(&s->thread);
 	r = py_look(&look, &w->head);
 	if (!r)
