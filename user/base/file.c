@@ -6,12 +6,15 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
+
+#define NUMBER_BYTES_MAX 4096 /* of a file that begins with one */
 
 int file_map_open(const char *path, struct file_map **out)
 {
@@ -136,6 +139,19 @@ int file_read(const char *path, size_t max, char **out, size_t *len)
 	*out = take_ptr(bytes);
 	*len = used;
 	return 0;
+}
+
+bool file_number(const char *path, long *out)
+{
+	_cleanup_(freep) char *text = NULL;
+	size_t len;
+
+	if (file_read(path, NUMBER_BYTES_MAX, &text, &len) < 0) {
+		err_clear(); /* the caller knows what that means */
+		return false;
+	}
+	*out = strtol(text, NULL, 10);
+	return true;
 }
 
 int file_make_directory(const char *path, mode_t mode)

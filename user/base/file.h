@@ -2,6 +2,7 @@
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -49,6 +50,10 @@ ssize_t file_pread(int fd, void *buf, size_t len, uint64_t offset);
  * with free(). -EFBIG if it holds more than max bytes. Outputs are untouched on failure.
  */
 int file_read(const char *path, size_t max, char **out, size_t *len);
+
+/* The number that a file of /proc or /sys begins with. False: no such file, or not for us to see.
+ */
+bool file_number(const char *path, long *out);
 
 /*
  * Makes a folder, and those above it that are missing, the umask applied to mode. 0 also if it is

@@ -42,20 +42,6 @@ static void found(struct feature_probe *p, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* The number that a file of /proc/sys holds. False: no such file, or not for us to see. */
-static bool read_number(const char *path, long *out)
-{
-	_cleanup_(freep) char *text = NULL;
-	size_t len;
-
-	if (file_read(path, 4096, &text, &len) < 0) {
-		err_clear(); /* the caller knows what that means */
-		return false;
-	}
-	*out = strtol(text, NULL, 10);
-	return true;
-}
-
 /* --- Permissions ------------------------------------------------------------------------------ */
 
 static bool is_initial_user_namespace(void)
@@ -155,7 +141,7 @@ static enum feature_state probe_yama(struct feature_probe *p)
 {
 	long scope;
 
-	if (!read_number("/proc/sys/kernel/yama/ptrace_scope", &scope)) {
+	if (!file_number("/proc/sys/kernel/yama/ptrace_scope", &scope)) {
 		found(p, "no Yama");
 		return FEATURE_OK;
 	}
@@ -403,7 +389,7 @@ static enum feature_state probe_jit(struct feature_probe *p)
 {
 	long value;
 
-	if (!read_number("/proc/sys/net/core/bpf_jit_enable", &value))
+	if (!file_number("/proc/sys/net/core/bpf_jit_enable", &value))
 		return FEATURE_UNKNOWN; /* root in the first network namespace sees it */
 	found(p, "%s", value ? "on" : "off");
 	return value ? FEATURE_OK : FEATURE_LIMITED;
@@ -413,7 +399,7 @@ static enum feature_state probe_unprivileged(struct feature_probe *p)
 {
 	long value;
 
-	if (read_number("/proc/sys/kernel/unprivileged_bpf_disabled", &value))
+	if (file_number("/proc/sys/kernel/unprivileged_bpf_disabled", &value))
 		found(p, "%ld: %s", value,
 		      value ? "for CAP_BPF only" : "for all users, which pyebpf does not need");
 	return FEATURE_OK;
@@ -469,7 +455,7 @@ static enum feature_state probe_paranoid(struct feature_probe *p)
 {
 	long value;
 
-	if (!read_number("/proc/sys/kernel/perf_event_paranoid", &value))
+	if (!file_number("/proc/sys/kernel/perf_event_paranoid", &value))
 		return FEATURE_UNKNOWN;
 	if (privilege_is_admin_wanted() && !has_right(CAP_SYS_ADMIN)) {
 		found(p,
@@ -490,7 +476,7 @@ static enum feature_state probe_sample_rate(struct feature_probe *p)
 {
 	long value;
 
-	if (!read_number("/proc/sys/kernel/perf_event_max_sample_rate", &value))
+	if (!file_number("/proc/sys/kernel/perf_event_max_sample_rate", &value))
 		return FEATURE_UNKNOWN;
 	found(p, "%ld Hz", value);
 	return value < SAMPLE_RATE_MIN ? FEATURE_LIMITED : FEATURE_OK;

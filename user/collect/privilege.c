@@ -9,14 +9,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/file.h"
 
@@ -67,14 +65,9 @@ static uint64_t always(uint64_t permitted)
 
 bool privilege_is_admin_wanted(void)
 {
-	_cleanup_(freep) char *text = NULL;
-	size_t len;
+	long paranoid;
 
-	if (file_read("/proc/sys/kernel/perf_event_paranoid", 4096, &text, &len) < 0) {
-		err_clear(); /* no such kernel */
-		return false;
-	}
-	return strtol(text, NULL, 10) > 2;
+	return file_number("/proc/sys/kernel/perf_event_paranoid", &paranoid) && paranoid > 2;
 }
 
 static uint64_t for_session(uint64_t permitted)

@@ -109,17 +109,11 @@ int walked_tasks_list(struct walked_tasks *w, int (*fn)(const struct task_record
 /* Documentation/scheduler/sched-stats.rst: time on a CPU, ns, comes first. */
 static uint64_t thread_cpu_time(pid_t pid, pid_t tid)
 {
-	_cleanup_(freep) char *text = NULL;
-	uint64_t ns = 0;
 	char path[64];
-	size_t len;
+	long ns;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, tid);
-	if (file_read(path, 4096, &text, &len) < 0)
-		err_clear(); /* it has ended */
-	else
-		ns = strtoull(text, NULL, 10);
-	return ns;
+	return file_number(path, &ns) ? (uint64_t)ns : 0; /* it has ended */
 }
 
 uint64_t threads_cpu_time(pid_t pid)
