@@ -265,11 +265,12 @@ static __always_inline void label_sample(struct door door, struct py_scratch *s,
 	if (!has_labels() || r != STAT_RECORDED || s->walk.status == UNWIND_OUTSIDE)
 		return;
 	take_thread_context(door, s, layout);
-	if (session.label_count)
+	if (session.label_count) {
 		read_labels(door, s, layout);
-	if (session.label_count && s->context.spanned) {
-		find_span(door, s, layout);
-		read_ids(door, s, layout);
+		if (s->context.spanned) {
+			find_span(door, s, layout);
+			read_ids(door, s, layout);
+		}
 	}
 	if (session.has_async)
 		read_task_name(door, s, layout);

@@ -7,7 +7,7 @@
 
 #define PENDING UINT32_MAX /* needed, and without an id as yet */
 
-static void release_tables(struct extract *x)
+void extract_forget(struct extract *x)
 {
 	vec_release(&x->frames);
 	vec_release(&x->stacks);
@@ -20,13 +20,8 @@ static void release_tables(struct extract *x)
 
 void extract_release(struct extract *x)
 {
-	release_tables(x);
+	extract_forget(x);
 	vec_release(&x->fresh);
-}
-
-void extract_forget(struct extract *x)
-{
-	release_tables(x);
 }
 
 int extract_facts(const struct extract *x, const struct profile *from, struct profile *to)
@@ -87,11 +82,12 @@ static int compare_ids(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* In their order in the one profile. */
-static void sort_fresh(struct extract *x)
+/* Those from there on, in their order in the one profile. */
+static void sort_fresh(struct extract *x, size_t from)
 {
-	if (x->fresh.len)
-		qsort(x->fresh.items, x->fresh.len, sizeof(*x->fresh.items), compare_ids);
+	if (x->fresh.len > from)
+		qsort(x->fresh.items + from, x->fresh.len - from, sizeof(*x->fresh.items),
+		      compare_ids);
 }
 
 static int need(struct extract *x, struct extract_ids *ids, uint32_t id)
@@ -138,7 +134,7 @@ static int find_stacks(struct extract *x, const struct profile *from)
 		for (uint32_t at = from->samples.items[i].stack; at && !x->stacks.items[at] && !r;
 		     at = entries[at].parent)
 			r = need(x, &x->stacks, at);
-	sort_fresh(x);
+	sort_fresh(x, 0);
 	return r;
 }
 
@@ -150,9 +146,7 @@ static int add_frames(struct extract *x, const struct profile *from, struct prof
 
 	for (size_t i = 0; i < stacks && !r; i++)
 		r = need(x, &x->frames, entries[x->fresh.items[i]].frame);
-	if (x->fresh.len > stacks)
-		qsort(x->fresh.items + stacks, x->fresh.len - stacks, sizeof(*x->fresh.items),
-		      compare_ids);
+	sort_fresh(x, stacks);
 	for (size_t i = stacks; i < x->fresh.len && !r; i++)
 		r = add_frame(x, from, x->fresh.items[i], to);
 	x->fresh.len = stacks;
@@ -187,7 +181,7 @@ static int add_labels(struct extract *x, const struct profile *from, struct prof
 		for (uint32_t at = from->samples.items[i].labels; at && !x->labels.items[at] && !r;
 		     at = entries[at].parent)
 			r = need(x, &x->labels, at);
-	sort_fresh(x);
+	sort_fresh(x, 0);
 	for (size_t i = 0; i < x->fresh.len && !r; i++) {
 		uint32_t id = x->fresh.items[i];
 		struct label_entry e = entries[id];
@@ -309,7 +303,7 @@ static int add_sampled(struct extract *x, const struct profile *from, struct pro
 	x->fresh.len = 0;
 	for (size_t i = 0; i < from->samples.len && !r; i++)
 		r = need(x, &x->threads, from->samples.items[i].thread);
-	sort_fresh(x);
+	sort_fresh(x, 0);
 	for (size_t i = 0; i < x->fresh.len && !r; i++)
 		r = add_thread(x, from, x->fresh.items[i], to);
 	return r;
