@@ -31,13 +31,12 @@ def wait_until(fact, seconds, what):
 
 
 def stage(python, name, folder):
-    """A workload's path as the interpreter sees it; copied below its root where it has one."""
-    source = os.path.join(WORKLOADS, name)
+    """A workload's path as the interpreter sees it; copied with those it may import below the
+    interpreter's root where that has one."""
     if not python.root:
-        return source
+        return os.path.join(WORKLOADS, name)
     target = os.path.join(python.root, "tmp", os.path.basename(folder))
-    os.makedirs(target, exist_ok=True)
-    shutil.copy(source, target)
+    shutil.copytree(WORKLOADS, target, dirs_exist_ok=True)
     return os.path.join("/tmp", os.path.basename(folder), name)
 
 

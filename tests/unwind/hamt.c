@@ -59,6 +59,18 @@ __u64 hamt_object(struct world *w, __u64 type)
 	return object;
 }
 
+bool hamt_world(struct world *w, struct hamt_types *types, const struct py_offsets *off)
+{
+	if (off->tstate_context == OFF_NONE)
+		return false;
+	world_init(w, off);
+	world_enter(w);
+	world_push(w, world_code(w, "main"), 2);
+	world_publish(w);
+	hamt_types_init(w, types);
+	return true;
+}
+
 __u64 hamt_var(struct world *w, __u64 name, __u64 hash)
 {
 	__u64 var = world_alloc(w, OBJECT_BYTES);

@@ -21,6 +21,9 @@ struct hamt_types {
 
 void hamt_types_init(struct world *w, struct hamt_types *types);
 
+/* A world with a thread that has a stack, and these types. False: this version has no contexts. */
+bool hamt_world(struct world *w, struct hamt_types *types, const struct py_offsets *off);
+
 /* A ContextVar. */
 __u64 hamt_var(struct world *w, __u64 name, __u64 hash);
 

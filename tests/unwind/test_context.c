@@ -24,16 +24,10 @@ struct setting {
 	__u64 now_ns;
 };
 
-/* A thread with a stack of its own. False: this version has no contexts. */
 static bool begin(struct setting *s, const struct py_offsets *off)
 {
-	if (off->tstate_context == OFF_NONE)
+	if (!hamt_world(&s->w, &s->types, off))
 		return false;
-	world_init(&s->w, off);
-	world_enter(&s->w);
-	world_push(&s->w, world_code(&s->w, "main"), 2);
-	world_publish(&s->w);
-	hamt_types_init(&s->w, &s->types);
 	s->now_ns = 1000 * SECOND;
 	unwinder_set_time(s->now_ns);
 	return true;

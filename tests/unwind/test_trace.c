@@ -208,16 +208,10 @@ static __u64 context_new(struct setting *s, enum place place, size_t at, enum fl
 	return dict_new(s, type_new(s, TYPE_IS_DICT), keys_new(s, keys, 3, true), 0);
 }
 
-/* False: this version has no contexts. */
 static bool begin(struct setting *s, const struct py_offsets *off)
 {
-	if (off->tstate_context == OFF_NONE)
+	if (!hamt_world(&s->w, &s->types, off))
 		return false;
-	world_init(&s->w, off);
-	world_enter(&s->w);
-	world_push(&s->w, world_code(&s->w, "main"), 2);
-	world_publish(&s->w);
-	hamt_types_init(&s->w, &s->types);
 	s->now_ns = 1000 * SECOND;
 	return true;
 }

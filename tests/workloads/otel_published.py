@@ -16,9 +16,10 @@ import sys
 import threading
 import time
 
+from named_spins import NAMES, spin
+
 SECONDS, LIBRARY = float(sys.argv[1]), sys.argv[2]
 IS_LATE = len(sys.argv) > 3
-STEP = 0.003
 PR_SET_VMA, PR_SET_VMA_ANON_NAME = 0x53564D41, 0
 RESOURCE = {"service.name": b"checkout", "service.version": b"\xe2\x82\xac1", "host.cpus": 4, "is.test": True,
             "not a name!": b"x", "wait": b"x"}
@@ -78,22 +79,6 @@ def load():
     library = ctypes.CDLL(LIBRARY)
     library.publish.argtypes = [ctypes.c_void_p]
     return library.publish
-
-
-NAMES = set()
-SOURCE = """
-def %s():
-    begin = clock()
-    while clock() - begin < step:
-        pass
-"""
-
-
-def spin(name):
-    NAMES.add(name)
-    scope = {"clock": time.thread_time, "step": STEP}
-    exec(SOURCE % name, scope)
-    scope[name]()
 
 
 def attribute(key, value):

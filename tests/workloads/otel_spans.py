@@ -16,8 +16,9 @@ import threading
 import time
 import typing
 
+from named_spins import NAMES, spin
+
 SECONDS = float(sys.argv[1])
-STEP = 0.003
 
 
 class StandIn:
@@ -104,20 +105,6 @@ class Real:
 
 
 API = Real(sys.argv[2]) if len(sys.argv) > 2 else StandIn()
-NAMES = set()
-SOURCE = """
-def %s():
-    begin = clock()
-    while clock() - begin < step:
-        pass
-"""
-
-
-def spin(name):
-    NAMES.add(name)
-    scope = {"clock": time.thread_time, "step": STEP}
-    exec(SOURCE % name, scope)
-    scope[name]()
 
 
 def spin_in(span):
