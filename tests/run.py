@@ -31,7 +31,7 @@ COMPILERS = ("gcc", "clang")
 TYPES = ("Debug", "Release", "RelWithDebInfo", "MinSizeRel")
 
 # Mutations of each corpus by fuzz/replay.c, seconds of libFuzzer for each target.
-MUTATIONS = {"check": 500, "test": 500, "all": 200000}
+MUTATIONS = {"check": 200, "test": 200, "all": 200000}
 FUZZ_SECONDS = 120
 # Of a stage, failed tests that are judged again: more of them are no chance.
 AGAIN_MAX = 4

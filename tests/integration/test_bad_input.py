@@ -393,7 +393,7 @@ def test_full_disk(some_python, tmp_path):
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "none", disk], check=True)
     try:
         output = disk / "x.pyebpf"
-        with Workload(some_python, "churn.py", 2, "lines", 2000) as workload:
+        with Workload(some_python, "churn.py", 0.5, "lines", 400) as workload:
             with Recorder(output, "-p", workload.pid, "-F", 10000) as recorder:
                 recorder.wait_attached()
                 workload.go()
