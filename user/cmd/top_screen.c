@@ -255,6 +255,12 @@ static void put_scope(struct line *l, const struct top_view *v, const struct pro
 {
 	const struct process *process;
 
+	if (v->scope.task) {
+		line_put(l, STYLE_COOL, "task ");
+		line_put_foreign(l, STYLE_COOL, strtab_get(p->strings, v->scope.task),
+				 strtab_len(p->strings, v->scope.task));
+		line_put(l, STYLE_COOL, v->scope.process != TOP_NONE || v->filter.len ? ", " : "");
+	}
 	if (v->scope.process == TOP_NONE)
 		return;
 	process = &p->processes.items[v->scope.process];
@@ -271,7 +277,7 @@ static void put_selection(struct painter *p)
 {
 	struct line *l;
 
-	if (p->v->scope.process == TOP_NONE && !p->v->filter.len)
+	if (p->v->scope.process == TOP_NONE && !p->v->scope.task && !p->v->filter.len)
 		return;
 	l = next_line(p);
 	line_put(l, STYLE_COOL, "only: ");
@@ -536,7 +542,7 @@ static const char *const help_lines[] = {
 	"1 2 3, Tab      processes, threads, functions",
 	"4               tasks, with --async: CPU time, and waiting of each task",
 	"Up Down j k     move; PgUp PgDn Home End g G",
-	"Enter           process: its threads; thread: its functions;",
+	"Enter           process: its threads; thread, task: its functions;",
 	"                function: who calls it, its lines, its hottest stack",
 	"Backspace, Esc  back",
 	"< >             sort by another column (marked *)",
