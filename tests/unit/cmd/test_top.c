@@ -796,6 +796,21 @@ static void add_in_task(struct source *s, uint32_t of, const char *frames, uint1
 	s->p->samples.items[s->p->samples.len - 1].labels = labels;
 }
 
+static void assert_lines(const struct top_screen *s, size_t from, const char *const *want,
+			 size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		char got[128];
+		size_t len;
+
+		snprintf(got, sizeof(got), "%s", strbuf_str(&s->lines[from + i].line.text));
+		for (len = strlen(got); len && got[len - 1] == ' ';)
+			got[--len] = 0;
+		assert_string_equal(got, want[i]);
+		assert_true(s->lines[from + i].line.column <= s->t.width);
+	}
+}
+
 static void test_top_view_enters_a_task(void **state)
 {
 	static const struct {
@@ -819,6 +834,14 @@ static void test_top_view_enters_a_task(void **state)
 		{ "and back", "\x1b", { "  *CPU%  WAIT%", "   50.0  100.0    0.0 load" } },
 		{ "another table is of all", "\n1", { "  *CPU%  WAIT%", "   75.0   50.0" } },
 	};
+	/* At 40 x 10, where there is no room for places. */
+	static const char *const small[] = { "  *CPU%  WAIT% TASK", "   50.0  100.0 load" };
+	static const char *const chain[] = { " TOTAL%  WAIT% CALLED FROM",
+					     "    0.0  100.0 load",
+					     " TOTAL%  WAIT% LINE",
+					     "    0.0  100.0 sleep:9",
+					     "HOTTEST STACK, 100.0% of its time",
+					     "  main  srv/app.py:1" };
 	struct source s = new_source();
 	uint16_t task = add_kind(s.p, PROFILE_TASK);
 	uint32_t t = thread(s.p, 7, 7, "MainThread");
@@ -845,6 +868,12 @@ static void test_top_view_enters_a_task(void **state)
 					 steps[i].lines[k]);
 		}
 	}
+	press(&w, "4");
+	paint(&w, 40, 10);
+	assert_lines(&w.screen, 2, small, 2);
+	press(&w, "\nj\n");
+	paint(&w, 40, 10);
+	assert_lines(&w.screen, 3, chain, 6);
 	end_seen(&w);
 	profile_free(s.p);
 }
