@@ -171,11 +171,9 @@ static int drop_graphs(struct task_stacks *ts, const struct targets *targets, ui
 
 	for (size_t i = 0; i < ts->graphs.len; i++) {
 		struct graph g = ts->graphs.items[i];
-		bool is_there = false;
 
-		for (size_t k = 0; k < targets->len; k++)
-			is_there |= targets->items[k].process == g.target.process;
-		if (is_there) {
+		if (targets->len && bsearch(&g.target, targets->items, targets->len,
+					    sizeof(g.target), target_id_compare)) {
 			ts->graphs.items[kept++] = g;
 			continue;
 		}
@@ -199,6 +197,8 @@ static int list_targets(struct task_stacks *ts, uint64_t now_ns)
 	ts->next_list_ns =
 		now_ns + (now_ns - ts->begun_ns < FIRST_LISTS_NS ? FIRST_LIST_NS : LIST_NS);
 	ts->targets = targets.len;
+	if (targets.len)
+		qsort(targets.items, targets.len, sizeof(targets.items[0]), target_id_compare);
 	if (r >= 0)
 		r = sweeper_set_targets(ts->sweeper, targets.items, targets.len);
 	if (r >= 0)

@@ -68,6 +68,11 @@ int sweeper_set_targets(struct sweeper *s, const struct target_id *targets, size
 	return 0;
 }
 
+int target_id_compare(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct target_id));
+}
+
 struct sweep *sweeper_take(struct sweeper *s)
 {
 	return take_ptr(s->next);
