@@ -101,9 +101,9 @@ def test_the_loop_is_kept_below(some_python, tmp_path):
 
 
 def test_tasks_that_no_look_met_are_counted(some_python, tmp_path):
-    """They live for 2 ms, and looks are 100 ms apart: of all but a few nobody knows who awaits them, which is said."""
+    """They live for 200 us, and looks are 100 ms apart: of nearly all nobody knows who awaits them, which is said."""
     output = tmp_path / "brief.pyebpf"
-    with Workload(some_python, "tasked.py", "brief", 0.3) as workload:
+    with Workload(some_python, "tasked.py", "brief", 1000) as workload:
         _, text = record_to(output, workload, HZ, "--async")
     roots = collections.Counter(own(s)[0] for s in samples_of(output) if s["labels"].get("task") and own(s))
     said = int(re.search(r"([\d,]+) samples? in tasks that no look met", text).group(1).replace(",", ""))
