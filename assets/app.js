@@ -38,8 +38,8 @@
     ["Ctrl + drag over time", "compare with that range"],
   ];
   // Fields whose change needs the active data anew; the rest only repaints or moves.
-  const DATA_FIELDS = ["view", "basis", "by", "shape", "func", "process", "thread", "pod", "select", "range",
-    "baseRange", "imports", "libraries"];
+  const DATA_FIELDS = ["view", "basis", "by", "shape", "func", "process", "thread", "pod", "select", "group",
+    "range", "baseRange", "imports", "libraries"];
   const COLOUR_FIELDS = ["measure", "effect", "marks", "palette", "theme"];
   const SCENE_FIELDS = ["q", "label"];
   const WAITS = /^<(?!native|GC|not )/; // markers of what is waited for
@@ -49,10 +49,10 @@
   const KINDS = {wall: ["Wall", "Time on a CPU and time that was waited"], cpu: ["CPU", "Time on a CPU"],
     "off-cpu": ["Waiting", "Time that threads were not on a CPU, by what for"],
     "gil-contention": ["GIL", "How long others waited for the GIL, by who held it"],
-    memory: ["Memory", "Growth of resident memory"]};
+    memory: ["Memory", "Growth of resident memory"], task: ["Task time", "How long tasks waited, each by itself"]};
 
   const ORIGINS = {own: "", import: "import machinery", library: "installed package",
-    stdlib: "standard library", native: "native code", kernel: "kernel", marker: "", task: ""};
+    stdlib: "standard library", native: "native code", kernel: "kernel", marker: "", task: "", part: ""};
 
   // --- names of functions, worked out when first needed ------------------------------------------
 
@@ -75,7 +75,8 @@
 
   // --- the page ----------------------------------------------------------------------------------
 
-  function startPage(report) {
+  function startPage(whole) {
+    let report = whole; // by parts, if these are asked for: see select()
     const run = (side) => report.meta.runs.find((r) => r.side === side);
     const isDiffReport = Boolean(run(ns.SIDE_BASE));
     const current = run(ns.SIDE_CURRENT) || report.meta.runs[0] || {};
@@ -83,7 +84,7 @@
     let panes = [], search = null, found = null, matched = null, table = null, legendOf = "";
     let series = null, plain = null, idles = null, sumsOf = ""; // see forgetSums()
     let choices = null; // see choicesOf()
-    let selection = {}, unit = null, merged = null, facts = functionFacts(report); // see select()
+    let selection = {}, unit = null, merged = null, grouped = "", facts = functionFacts(report); // see select()
 
     // Of what is shown: see ns.kindOf().
     const kindOf = () => selection.kind ?? ns.kindOf(report.meta);
@@ -113,9 +114,13 @@
 
     // What is worked out of the words in Select, for all that is drawn.
     function select() {
+      const isOther = grouped !== state.group;
+
+      if (isOther)
+        report = ns.groupReport(whole, grouped = state.group);
       selection = ns.selectionOf(report, state);
       unit = unitOf();
-      if (merged !== selection.names)
+      if (merged !== selection.names || isOther)
         facts = functionFacts(report, merged = selection.names);
     }
 
@@ -208,10 +213,10 @@
 
       if (scheme === "modules")
         return ns.colourByFunction(report, tree, (f) => {
-          const {module, name, origin} = facts(f), isWait = hasWaits && WAITS.test(name);
+          const {module, name, origin} = facts(f), isNamed = origin === "part" || hasWaits && WAITS.test(name);
 
-          return ns.moduleColour(module || (isWait ? name : ["marker", "task"].includes(origin) ? "" : origin), name,
-            isWait || origin === "own");
+          return ns.moduleColour(module || (isNamed ? name : ["marker", "task"].includes(origin) ? "" : origin), name,
+            isNamed || origin === "own");
         });
       if (scheme === "heat") {
         const {root, side: {[state.measure]: weight}} = pane;
@@ -278,7 +283,7 @@
     function shortNames(tree, node) {
       const {name, origin} = facts(tree.func[node]);
 
-      return !node || ["native", "kernel", "marker", "task"].includes(origin) ? [] : [ns.lastPart(name)];
+      return !node || ["native", "kernel", "marker", "task", "part"].includes(origin) ? [] : [ns.lastPart(name)];
     }
 
     function sceneOf(pane) {
@@ -760,6 +765,24 @@
       f && ns.functionName(report, f) === name && ns.functionFile(report, f) === file);
 
     const isGil = () => Boolean(report.meta.gil && state.list === "gil");
+    const isGrouped = () => report !== whole, isParts = () => isGrouped() && state.list === "parts";
+    const groups = ns.groupChoices(whole).map(([by, name]) => [by, ns.visible(name)]);
+    const groupName = () => groups.find(([by]) => by === state.group)?.[1];
+    let showList = null, listsOf = null;
+
+    function drawLists() {
+      const lists = [["functions", "Functions", "All functions"],
+        ...isGrouped() ? [["parts", groupName(), "What each has; a click selects it, another one all"]] : [],
+        ...report.meta.gil ? [["gil", "GIL waits", "Who waited for the GIL, and who held it meanwhile"]] : []];
+
+      if (listsOf !== grouped)
+        showList = ns.segments($("lists"), lists, (list) => set({list}));
+      listsOf = grouped;
+      $("lists").hidden = lists.length < 2;
+      $("list-title").hidden = lists.length > 1;
+      showList(isParts() || isGil() ? state.list : "functions");
+      ns.options($("group"), [["", "functions"], ...groups], isGrouped() ? grouped : "");
+    }
 
     function drawGil() {
       const {gil} = report.meta;
@@ -770,15 +793,18 @@
     }
 
     function drawTable() {
-      showList(state.list);
+      drawLists();
       if (isGil()) {
         drawGil();
         return;
       }
       table ??= functionRows(mainTable());
-      const view = viewOf(), rows = ns.rowsToShow(table, view, matched);
-      const fallback = view === "diff" ? "+dtotal" : "self"; // +: by size, of either sign
-      const shown = ns.tableColumns({table, view, rows, facts, amount, isSorted: Boolean(state.sort)});
+      const view = viewOf(), rowsOf = (found) => ns.rowsToShow(table, view, found)
+        .filter((f) => ns.isPart(report, f) === isParts());
+      const found = rowsOf(matched), rows = found.length || !isParts() ? found : rowsOf(null);
+      const fallback = view === "diff" ? "+dtotal" : isParts() ? "total" : "self"; // +: by size, of either sign
+      const shown = ns.tableColumns({table, view, rows, facts, amount, isSorted: Boolean(state.sort),
+        part: isParts() ? groupName() : undefined});
       const sort = shown.some((c) => c.key === state.sort.replace(/^-/, "")) ? state.sort : fallback;
 
       $("function-count").textContent = ns.count(rows.length);
@@ -1298,6 +1324,8 @@
       $("query").oninput = () => set({q: $("query").value});
       $("next").onclick = () => step(1);
       $("previous").onclick = () => step(-1);
+      $("group").onchange = ({target: {value: group}}) =>
+        set({group, list: group ? "parts" : "functions", ...NOWHERE}, true);
       $("palette").onchange = () => set({palette: $("palette").value});
       $("basis").onchange = () => set({basis: $("basis").value});
       $("theme").onclick = ACTIONS.t;
@@ -1351,9 +1379,12 @@
       pick: (func) => {
         if ($("page").dataset.tab !== "graph") // rows drawn anew get no double click
           showTab("graph");
-        pickFunction(listed(func));
+        if (isParts())
+          selectPart(func);
+        else
+          pickFunction(listed(func));
       },
-      open: (func) => sandwich(listed(func)),
+      open: (func) => isParts() || sandwich(listed(func)),
     }, () => {
       const css = getComputedStyle(document.documentElement);
 
@@ -1363,6 +1394,17 @@
     // The function that a row is of: of who waited.
     function listed(row) {
       return isGil() ? functionOf(...report.meta.gil[row]) : row;
+    }
+
+    // It alone, and all again; what no word selects becomes the chosen box.
+    function selectPart(func) {
+      const word = report.partWord(func), {select} = state;
+
+      if (!word)
+        pickFunction(func);
+      else
+        set({select: `${select} `.includes(word + " ") ? `${select} `.replace(word + " ", "").trim()
+          : `${select} ${word}`.trim()}, true);
     }
 
     // The widest box of a function becomes the chosen one; all of them show by the search. What was
@@ -1387,8 +1429,6 @@
     }
 
     const showView = ns.segments($("views"), VIEWS, (view) => set({view}, true));
-    const showList = ns.segments($("lists"), [["functions", "Functions", "All functions"],
-      ["gil", "GIL waits", "Who waited for the GIL, and who held it meanwhile"]], (list) => set({list}));
     const kindWords = ns.kindWords(report.meta);
     const showKind = ns.segments($("kinds"), kindWords.map((name) => [name, kindName({name}), KINDS[name]?.[1] ?? ""]),
       (name) => {
@@ -1396,8 +1436,7 @@
           : "--kind " + (/[^\w:.-]/.test(name) ? `'${name}'` : name));
       });
 
-    $("lists").hidden = !report.meta.gil;
-    $("list-title").hidden = Boolean(report.meta.gil);
+    $("group-label").hidden = !groups.length;
     $("kinds").hidden = kindWords.length < 2;
     const showShape = ns.segments($("shapes"), SHAPES, (shape) => {
       const chosen = selectedPane();

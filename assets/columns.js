@@ -5,10 +5,19 @@
 
   // Columns as tableView() takes them. table: functionTable()'s figures with all, allBase, scale, removed,
   // allRemoved; amount(ticks) and facts(func) have the texts; isSorted: by the reader, so changes are
-  // in order with their signs.
-  function tableColumns({table: t, view, rows, facts, amount, isSorted}) {
+  // in order with their signs. part: rows are parts (group.js), by what; they have no time of their own.
+  function tableColumns({table: t, view, rows, facts, amount, isSorted, part}) {
+    const isBase = view === "base", total = isBase ? t.baseTotal : t.total;
+    const columns = functionColumns(t, {view, rows, facts, amount, isSorted, title: part ?? "Function"});
+    const sum = {key: "sum", title: "Amount", hint: "In all", value: (f) => total[f], text: (f) => amount(total[f])};
+
+    return part === undefined ? columns
+      : [...columns.filter(({key}) => !/self/.test(key)), ...["base", "head"].includes(view) ? [sum] : []];
+  }
+
+  function functionColumns(t, {view, rows, facts, amount, isSorted, title: ofWhat}) {
     const isBase = view === "base";
-    const name = {key: "name", title: "Function", hint: "Sort by name",
+    const name = {key: "name", title: ofWhat, hint: "Sort by name",
       value: (f) => facts(f).name.toLowerCase(), text: (f) => facts(f).name,
       sub: (f) => facts(f).module || facts(f).place};
     const self = isBase ? t.baseSelf : t.self, total = isBase ? t.baseTotal : t.total;

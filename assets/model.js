@@ -14,8 +14,8 @@
   const TIMELINE_ROWS = 8; // members of a dimension that are told apart in the timeline
   const WALL = "wall", CPU = "cpu", OFF_CPU = "off-cpu"; // as user/profile/kinds.h has them
 
-  // The numbers are those of the blob.
-  const ORIGINS = ["own", "import", "library", "stdlib", "native", "kernel", "marker", "task"];
+  // The numbers are those of the blob, which has no parts: see group.js.
+  const ORIGINS = ["own", "import", "library", "stdlib", "native", "kernel", "marker", "task", "part"];
   const CLASSES = ["unchanged", "undetermined", "rare", "slower1", "slower2", "slower3", "slower4",
     "faster1", "faster2", "faster3", "faster4", "new", "removed"];
   const MATCHES = ["none", "exact", "renamed", "inserted", "deleted"];
@@ -161,7 +161,7 @@
       name: reader.column(count, strings, "names"),
       file: reader.column(count, strings, "files"),
       module: reader.column(count, strings, "modules"),
-      origin: reader.column(count, ORIGINS.length, "origins"),
+      origin: reader.column(count, ORIGINS.length - 1, "origins"),
       line: reader.column(count, 2 ** 32, "lines"),
       renamedFrom: reader.column(count, count, "former names"), // 0: has none
     };
@@ -422,6 +422,8 @@
   function functionFile(report, func) {
     return report.strings.get(report.functions.file[func]);
   }
+
+  const PART = ORIGINS.indexOf("part"), isPart = ({functions}, func) => functions.origin[func] === PART;
 
   // --- kinds ---------------------------------------------------------------------------------
 
@@ -977,7 +979,7 @@
   // nothing is compared. waits: see decode().
   function selfWeights(report, state) {
     const byLine = state.by === "line";
-    if (!byLine && isWhole(report, state))
+    if (!byLine && report.self && isWhole(report, state))
       return report.self;
     const {rows, sites} = report;
     const passes = passingRows(report, state), sides = slotSides(report, state);
@@ -1352,8 +1354,8 @@
     return node;
   }
 
-  Object.assign(ns, {SIDE_BASE, SIDE_CURRENT, ORIGINS, CLASSES, MATCHES, PageError, decode, inflate,
-    functionName, functionFile, isWaiting, kindOf, kindWords, idleSums, filterChoices, passingRows, slotSides, isComparing, isWhole,
+  Object.assign(ns, {SIDE_BASE, SIDE_CURRENT, ORIGINS, PART, isPart, CLASSES, MATCHES, PageError, decode, inflate,
+    functionName, functionFile, isWaiting, kindOf, kindWords, idleSums, filterChoices, tagKeys, passingRows, slotSides, isComparing, isWhole,
     withoutNumber, totals, activeData, isGone, elided, functionTable, siteSums, lineHeat, lineOpcodes,
     sourceLines, timeline, timeScale, pathOf, nodeAt});
 })(globalThis.pyebpf ??= {});

@@ -104,7 +104,7 @@
         module: report.strings.get(report.functions.module[f]),
         origin: ns.ORIGINS[report.functions.origin[f]]};
 
-      return f && tests.reduce((bits, of, k) => bits | of.some((test) => test(facts)) << k, 0);
+      return f && !ns.isPart(report, f) && tests.reduce((bits, of, k) => bits | of.some((test) => test(facts)) << k, 0);
     });
   }
 
@@ -262,7 +262,8 @@
 
   // Frames of imports were folded, or were not, by who wrote the page.
   function checkImports(report, {"fold-imports": folds, "no-fold-imports": keeps}) {
-    const has = (textOf, pattern) => report.functions.name.some((_, f) => pattern.test(textOf(report, f)));
+    const has = (textOf, pattern) => report.functions.name.some((_, f) =>
+      !ns.isPart(report, f) && pattern.test(textOf(report, f)));
 
     if (folds && keeps)
       throw Error("--fold-imports or --no-fold-imports?");

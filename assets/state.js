@@ -86,7 +86,8 @@
     libraries: flag(true),
     q: text,
     select: text, // which samples: select.js
-    list: one("functions", "gil"), // what stands in the table
+    group: text, // what stands below the root: group.js
+    list: one("functions", "parts", "gil"), // what stands in the table
     sort: text, // column of the table, "-" in front: smallest first
     zoom: path,
     span,

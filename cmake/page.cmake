@@ -218,10 +218,11 @@ string(APPEND policy "; require-trusted-types-for 'script'; trusted-types 'none'
 cut("${html}" "<meta charset=\"utf-8\">" before behind)
 set(meta "<meta http-equiv=\"Content-Security-Policy\" content=\"${policy}\">")
 set(html "${before}<meta charset=\"utf-8\">\n${meta}${behind}")
-cut("${html}" "<link rel=\"stylesheet\" href=\"report.css\">" before behind)
-set(html "${before}<style>${style}</style>${behind}")
+cut("${html}" "<link rel=\"stylesheet\" href=\"report.css\">" head body)
 set(data "<script id=\"pyebpf-data\" type=\"application/octet-stream\">")
-cut("${html}" "${data}</script>" before behind)
+cut("${body}" "${data}</script>" body behind)
+string(REGEX REPLACE "=\"([A-Za-z0-9-]+)\"" "=\\1" body "${body}") # a word needs no quotes
+set(before "${head}<style>${style}</style>${body}")
 
 set(header "/* made from assets/ by cmake/page.cmake */\n")
 append_array(page_head "${before}${data}")

@@ -244,7 +244,7 @@ test("writeState, readState: every field comes back", () => {
     shape: "sandwich", func: 12, process: ["web (1)", "a,b=c&d", "%41"], thread: ["Thread-1"],
     pod: ["größe"], range: [3, 17], baseRange: [0, 3], measure: "self", effect: "impact",
     marks: [1.2, 1.3, 2, 3.5], palette: "colourblind", theme: "dark", label: "module",
-    imports: false, libraries: false, list: "gil", q: "a|b&c=d#%", select: "--focus 'a&b'", sort: "-self", zoom: [4, 0, 9], span: [0.25, 0.75], sel: [1]};
+    imports: false, libraries: false, list: "gil", group: "label:a&b=c", q: "a|b&c=d#%", select: "--focus 'a&b'", sort: "-self", zoom: [4, 0, 9], span: [0.25, 0.75], sel: [1]};
   const defaults = page.defaultState();
 
   for (const key of Object.keys(state))

@@ -999,6 +999,75 @@ test("a selection of a kind, a label, a part of the time; of files for functions
   });
 });
 
+// 60 ticks in task web, 30 in task "it's [b]", 10 in none; of task time 4 s, 1 s and 5 s.
+const TASKS = {...PLAIN,
+  meta: {...META, tags: [[0, 1, 0], [1, 2, 0], [0, 0, 0], [0, 1, 1], [0, 2, 1], [0, 0, 1]],
+    labels: [[0, "", ""], [0, "task", "web"], [0, "task", "it's [b]"]],
+    kinds: [{name: "cpu", unit: "ns", period: 1e7}, {name: "task", unit: "ns", period: 1}]},
+  samples: [
+    {stack: "main (/srv/app.py:3);handle (/srv/app.py:12)", ticks: 60, block: 1, thread: 0},
+    {stack: "main (/srv/app.py:4)", ticks: 30, block: 2, thread: 1},
+    {stack: "loop (/srv/lib.py:4)", ticks: 10, block: 2, thread: 2},
+    {stack: "main (/srv/app.py:5)", ticks: 4e9, block: 3, thread: 3},
+    {stack: "main (/srv/app.py:5)", ticks: 1e9, block: 4, thread: 4},
+    {stack: "loop (/srv/lib.py:5)", ticks: 5e9, block: 4, thread: 5},
+  ]};
+
+test("by a label: what each value has, in the unit of the kind; a click selects one, another one all", async () => {
+  const tableRows = (page) => page.locator("#table tbody tr").allInnerTexts()
+    .then((rows) => rows.map((row) => row.split(/\s*[\n\t]\s*/).filter(Boolean)));
+  const hash = "group=label:task&list=parts";
+
+  for (const [theme, width] of [["light", 1280], ["dark", 1280], ["dark", 390]])
+    await onPage(writePage(TASKS), {theme, width, hash}, (page) => screenshot(page, `parts-${theme}-${width}`));
+  await onPage(writePage(TASKS), {}, async (page) => {
+    const choose = async (selector) => {
+      await page.click(selector);
+      await settle(page);
+    };
+
+    assert.deepEqual(await page.locator("#group option").allInnerTexts(), ["functions", "task", "process", "thread"]);
+    assert.equal(await page.isVisible("#lists"), false);
+    await page.selectOption("#group", "label:task");
+    await settle(page);
+    assert.deepEqual(await page.locator("#lists button").allInnerTexts(), ["Functions", "task"]);
+    assert.deepEqual(await tableRows(page), [["web", "60.0%", "600 ms"], ["it's [b]", "30.0%", "300 ms"],
+      ["(none)", "10.0%", "100 ms"]]);
+    await choose("#kinds >> text=Task time");
+    assert.deepEqual(await tableRows(page), [["(none)", "50.0%", "5.00 s"], ["web", "40.0%", "4.00 s"],
+      ["it's [b]", "10.0%", "1.00 s"]]);
+    await choose("#table >> text=it's [b]");
+    assert.equal((await state(page)).select, `--kind task --label 'task=it'"'"'s \\[b]'`);
+    assert.deepEqual(await tableRows(page), [["it's [b]", "100%", "1.00 s"]]);
+    assert.match(await text(page, ".head"), /Task time\s*1\.00 s/);
+    await choose("#lists >> text=Functions");
+    assert.deepEqual(await tableRows(page), [["main", "app", "100%", "100%"]]);
+    await choose("#lists >> text=task");
+    await choose("#table >> text=it's [b]");
+    assert.equal((await state(page)).select, "--kind task");
+    await choose("#table >> text=(none)"); // no word selects it: its box is chosen
+    assert.equal((await state(page)).select, "--kind task");
+    assert.match(await text(page, "#details-body"), /^\(none\)/);
+    await page.keyboard.press("i");
+    await settle(page);
+    assert.equal((await tableRows(page)).length, 3);
+    await page.fill("#query", "^web$");
+    await settle(page);
+    assert.deepEqual((await tableRows(page)).map(([name]) => name), ["web"]);
+    await page.goBack();
+    await page.selectOption("#group", "");
+    await settle(page);
+    assert.equal(await page.isVisible("#lists"), false);
+  });
+  await onPage(writePage(TASKS), {hash: "group=label:nosuch&list=parts"}, async (page) => {
+    assert.deepEqual((await functionRows(page)).map(([name]) => name).sort(), ["handle", "loop", "main"]);
+    assert.equal(await page.inputValue("#group"), "");
+  });
+  await onPage(writePage({samples: [{stack: "main (/srv/app.py:3)"}]}), {}, async (page) => {
+    assert.equal(await page.isVisible("#group"), false);
+  });
+});
+
 // Wall time: main 1 s on a CPU, handle waits for a lock 2 s, 1 of which is idle, and for the GIL 3 s; and memory.
 const WALL = {...PLAIN,
   meta: {...META, tags: [[0, 0, 0], [0, 0, 1], [1, 0, 1], [1, 0, 2]], shown: "wall", idle: ["pool worker"],
@@ -1171,7 +1240,8 @@ const STATES = ["", "view=elided", "view=base", "shape=inverted", "q=parse", "pa
 
 test("axe finds nothing serious in any view", async () => {
   const compared = writePage({...DIFF, sources: PLAIN.sources}), wall = writePage(WALL);
-  const states = [...STATES.map((hash) => [compared, hash]), [wall, ""], [wall, "list=gil&sel=1"]];
+  const states = [...STATES.map((hash) => [compared, hash]), [wall, ""], [wall, "list=gil&sel=1"],
+    [writePage(TASKS), "group=label:task&list=parts&sel=6.1"]];
 
   for (const [i, [file, hash]] of states.entries())
     for (const theme of isFull ? ["light", "dark"] : [["light", "dark"][i % 2]])
@@ -1191,7 +1261,7 @@ test("axe finds nothing serious in any view", async () => {
 test("the empty page is small and asks for nothing", () => {
   const html = emptyPage();
 
-  assert.ok(Buffer.byteLength(html) <= 124 * 1024, `${Buffer.byteLength(html)} bytes`);
+  assert.ok(Buffer.byteLength(html) <= 126 * 1024, `${Buffer.byteLength(html)} bytes`);
   assert.doesNotMatch(html, /https?:\/\/(?!www\.w3\.org\/2000\/svg)/);
   assert.doesNotMatch(html, /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(/);
 });

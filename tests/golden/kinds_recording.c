@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * kinds_recording FILE [WAITS]: writes a recording with samples of two kinds, and with labels: what
- * every command must tell apart. A second's ticks of 1 ms, 600 in main;work and 400 in main, half
- * of them labelled route=/pay, the others route=/list, user=u1; and spans of waiting, of 10 ms
- * each, 5 ms apart, WAITS (100) of them in main;wait, 25 in main. Two threads take turns, in a
- * container.
+ * kinds_recording FILE [WAITS [TASKS]]: writes a recording with samples of two kinds, and with
+ * labels: what every command must tell apart. A second's ticks of 1 ms, 600 in main;work and 400 in
+ * main, half of them labelled route=/pay, the others route=/list, user=u1; and spans of waiting, of
+ * 10 ms each, 5 ms apart, WAITS (100) of them in main;wait, 25 in main. Two threads take turns, in
+ * a container. And TASKS (0) of task time, of 10 ms each, 5 ms apart: of five one in main, the
+ * others in main;wait, three of them labelled task=fetch, one with a task whose name a shell would
+ * have quoted.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +75,36 @@ static int add_threads(struct profile *p)
 	return r;
 }
 
-static int fill(struct profile *p, uint64_t waits)
+static int add_tasks(struct profile *p, uint64_t tasks, uint32_t main_stack, uint32_t wait)
+{
+	struct sample_kind of_tasks = { .unit = UNIT_NS, .period = 1 };
+	uint32_t fetch = 0, quoted = 0;
+	uint16_t kind;
+	int r;
+
+	if (!tasks)
+		return 0;
+	if ((r = add_label(p, "task", "fetch", &fetch)) < 0 ||
+	    (r = add_label(p, "task", "it's [*?] \\ $x", &quoted)) < 0 ||
+	    (r = intern(p, PROFILE_TASK, &of_tasks.name)) < 0 ||
+	    (r = profile_add_kind(p, &of_tasks, &kind)) < 0)
+		return r;
+	for (uint64_t i = 0; i < tasks && !r; i++) {
+		struct sample s = { .time_ns = i * 5000000,
+				    .duration_ns = 10000000,
+				    .value = 10000000,
+				    .stack = i % 5 ? wait : main_stack,
+				    .labels = i % 5 == 4 ? quoted
+					      : i % 5    ? fetch
+							 : 0,
+				    .kind = kind };
+
+		r = profile_add_sample(p, &s);
+	}
+	return r;
+}
+
+static int fill(struct profile *p, uint64_t waits, uint64_t tasks)
 {
 	struct sample_kind off_cpu = { .unit = UNIT_NS, .period = 1 };
 	uint32_t main_stack, work, wait, pay = 0, list = 0;
@@ -109,10 +140,10 @@ static int fill(struct profile *p, uint64_t waits)
 
 		r = profile_add_sample(p, &s);
 	}
-	return r;
+	return r ? r : add_tasks(p, tasks, main_stack, wait);
 }
 
-static int write_to(const char *path, uint64_t waits)
+static int write_to(const char *path, uint64_t waits, uint64_t tasks)
 {
 	struct writer *w = NULL;
 	struct profile *p = NULL;
@@ -128,7 +159,7 @@ static int write_to(const char *path, uint64_t waits)
 	m->has_ended = 1;
 	if ((r = recording_set_text(&m->mode, "cpu,off-cpu")) == 0 &&
 	    (r = recording_set_text(&m->event, "cpu-clock")) == 0 &&
-	    (r = recording_set_text(&m->target, "shop")) == 0 && (r = fill(p, waits)) == 0 &&
+	    (r = recording_set_text(&m->target, "shop")) == 0 && (r = fill(p, waits, tasks)) == 0 &&
 	    (r = writer_open(path, p, &w)) == 0)
 		r = writer_finish(w, p);
 	writer_free(w);
@@ -141,10 +172,11 @@ int main(int argc, char **argv)
 	int r;
 
 	if (argc < 2) {
-		fprintf(stderr, "usage: kinds_recording FILE [WAITS]\n");
+		fprintf(stderr, "usage: kinds_recording FILE [WAITS [TASKS]]\n");
 		return 2;
 	}
-	r = write_to(argv[1], argc > 2 ? strtoull(argv[2], NULL, 10) : 100);
+	r = write_to(argv[1], argc > 2 ? strtoull(argv[2], NULL, 10) : 100,
+		     argc > 3 ? strtoull(argv[3], NULL, 10) : 0);
 	if (r < 0)
 		fprintf(stderr, "kinds_recording: %s\n", err_message(r));
 	return r < 0;

@@ -3,6 +3,7 @@
 that are known."""
 import collections
 import json
+import re
 
 import pytest
 import test_dump_tasks
@@ -97,6 +98,17 @@ def test_the_loop_is_kept_below(some_python, tmp_path):
         loop = names.index("_run_once")
         assert names[0] == "<module>" and "spin" not in names[:loop]
         assert names.count("work_all") <= 1 and "work_all" not in names[:loop], names
+
+
+def test_tasks_that_no_look_met_are_counted(some_python, tmp_path):
+    """They live for 200 us, and looks are 100 ms apart: of nearly all nobody knows who awaits them, which is said."""
+    output = tmp_path / "brief.pyebpf"
+    with Workload(some_python, "tasked.py", "brief", 1000) as workload:
+        _, text = record_to(output, workload, HZ, "--async")
+    roots = collections.Counter(own(s)[0] for s in samples_of(output) if s["labels"].get("task") and own(s))
+    said = int(re.search(r"([\d,]+) samples? in tasks that no look met", text).group(1).replace(",", ""))
+    assert roots["brief"] > 0
+    assert roots["brief"] <= said <= roots["brief"] + roots["brief_all"], (roots, text)
 
 
 # --- task time ----------------------------------------------------------------------------------------------

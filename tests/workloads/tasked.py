@@ -4,6 +4,7 @@
     tasked.py work SECONDS [uvloop]   Truth: {label: CPU seconds}, by the thread's own clock
     tasked.py parked SECONDS N        all wait all the time. Truth: {place: number of tasks}
     tasked.py known SECONDS N         Truth: {place: seconds}, by the program's own clock
+    tasked.py brief N                 one task after the other, each awaited, of 200 us. Truth: {"brief": CPU seconds}
 
 A label is the name that a task was given, else that of its coroutine. A place is the functions of the
 program from the root down, joined by blanks.
@@ -189,6 +190,20 @@ def note_all():
         note(number, place)
 
 
+async def brief():
+    work("brief", 0.1)
+
+
+async def brief_all():
+    event = awaited_go()
+    say("READY")
+    await event.wait()
+    for _ in range(int(SECONDS)):
+        await asyncio.ensure_future(brief())
+    say(json.dumps(TRUTH))
+    await awaited_go().wait()
+
+
 async def know_all(number):
     tasks = []
     for i in range(number):
@@ -211,6 +226,8 @@ def main():
             import uvloop
             asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
         asyncio.run(work_all())
+    elif MODE == "brief":
+        asyncio.run(brief_all())
     else:
         asyncio.run({"parked": park_all, "known": know_all}[MODE](int(sys.argv[3])))
 

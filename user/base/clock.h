@@ -26,6 +26,12 @@ static inline uint64_t clock_ns(clockid_t clock)
 	return timespec_ns(&t);
 }
 
+/* What has come since, of a clock or a counter; nothing where `before` is the later one. */
+static inline uint64_t difference(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
+}
+
 /* As bpf_ktime_get_ns() has it. */
 static inline uint64_t monotonic_ns(void)
 {

@@ -157,20 +157,27 @@ static const char *short_path(const char *path, size_t *len)
 	return at;
 }
 
+void frame_line_text(const struct frame *f, bool by_line, char text[LINE_TEXT_BYTES])
+{
+	uint32_t number = by_line ? f->line : f->first_line;
+	bool is_approximate = by_line && (f->flags & FRAME_LINE_APPROXIMATE);
+
+	*text = 0;
+	if (number && frame_has_place(f->kind))
+		snprintf(text, LINE_TEXT_BYTES, ":%s%" PRIu32, is_approximate ? "~" : "", number);
+}
+
 void line_put_place(struct line *l, enum style style, const struct profile *p, uint32_t frame,
 		    bool by_line)
 {
 	const struct frame *f = frametab_get(p->frames, frame);
 	size_t len = strtab_len(p->strings, f->file);
 	const char *file = short_path(strtab_get(p->strings, f->file), &len);
-	uint32_t number = by_line ? f->line : f->first_line;
-	bool is_approximate = by_line && (f->flags & FRAME_LINE_APPROXIMATE);
-	char line[16] = "";
+	char line[LINE_TEXT_BYTES];
 
 	if (!frame_has_place(f->kind))
 		return;
-	if (number)
-		snprintf(line, sizeof(line), ":%s%" PRIu32, is_approximate ? "~" : "", number);
+	frame_line_text(f, by_line, line);
 	line_put_tail(l, style, file, len, line, line_room(l));
 }
 

@@ -27,6 +27,11 @@ struct ranking {
 /* By RANKING_SELF those without self ticks are left out. 0 or -ENOMEM with *out empty. */
 int ranking_make(const struct load *l, bool by_line, enum ranking_key key, struct ranking *out);
 
+/* ":12", of the frame itself or of the def, ":~12" where it is approximate; "": not known, or no
+ * code's. */
+#define LINE_TEXT_BYTES 16
+void frame_line_text(const struct frame *f, bool by_line, char text[LINE_TEXT_BYTES]);
+
 /*
  * "orders.py:31": the line of the def, or by_line the frame's own, `~` in front if it is
  * approximate. Of a file in a library: its path there; of others: the last two parts; where the

@@ -165,10 +165,14 @@ static void put_lost(struct line *l, const struct load *loaded)
 /* How well task time is known, and by what it costs. */
 static void put_tasks(struct line *l, const struct task_stacks_stats *t, uint64_t wall_ns)
 {
-	if (!t->sweeps)
+	if (!t->sweeps && !t->unseen)
 		return;
-	line_putf(l, STYLE_PLAIN, "tasks: looked at every %s", units_ns(wall_ns / t->sweeps).s);
-	if (wall_ns)
+	line_put(l, STYLE_PLAIN, "tasks: ");
+	if (t->sweeps)
+		line_putf(l, STYLE_PLAIN, "looked at every %s", units_ns(wall_ns / t->sweeps).s);
+	else
+		line_put(l, STYLE_PLAIN, "never looked at");
+	if (t->sweeps && wall_ns)
 		line_putf(l, STYLE_PLAIN, ", for %s of one CPU", share_text(t->cpu_ns, wall_ns).s);
 	if (t->time_ns)
 		line_putf(l, STYLE_PLAIN, "; %s of task time (--kind task)",
@@ -179,6 +183,11 @@ static void put_tasks(struct line *l, const struct task_stacks_stats *t, uint64_
 	if (t->unreadable)
 		line_putf(l, STYLE_PLAIN, "; %llu could not be read",
 			  (unsigned long long)t->unreadable);
+	if (t->unseen)
+		line_putf(l, STYLE_PLAIN,
+			  "; %s sample%s in tasks that no look met: without those who "
+			  "await them",
+			  units_count(t->unseen).s, t->unseen == 1 ? "" : "s");
 	line_end(l);
 }
 

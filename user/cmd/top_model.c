@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "cmd/top_inside.h"
 
@@ -161,12 +162,6 @@ static int put_cell(struct top_model *m, size_t slice, uint32_t key, uint64_t ns
 	return vec_push(&s->cells, ((struct cell){ .key = key, .ns = ns }));
 }
 
-/* Before the recording's start there is nothing. */
-static uint64_t since(uint64_t ns, uint64_t start_ns)
-{
-	return ns > start_ns ? ns - start_ns : 0;
-}
-
 /* Deals a sample's ns out over the slices that it covers: a span comes as it ends. */
 static int deal(struct top_model *m, const struct sample *s, uint64_t start_ns, uint32_t key)
 {
@@ -174,7 +169,7 @@ static int deal(struct top_model *m, const struct sample *s, uint64_t start_ns, 
 	int r = 0;
 
 	for (size_t i = m->slices.len; i-- && until && !r;) {
-		uint64_t from_ns = since(m->slices.items[i].from_ns, start_ns);
+		uint64_t from_ns = difference(m->slices.items[i].from_ns, start_ns);
 		uint64_t before = sample_end_ns(s) <= from_ns ? until
 				  : s->duration_ns            ? sample_value_until(s, from_ns)
 							      : 0;

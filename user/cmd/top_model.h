@@ -59,11 +59,13 @@ uint32_t top_model_generation(const struct top_model *m);
 /* Which samples are shown. Borrows the patterns until the next one. */
 void top_model_select(struct top_model *m, const struct select_query *q);
 
-/* One thread or one process of those. */
+/* One thread, one process, the tasks of one name of those. */
 #define TOP_NONE UINT32_MAX
 struct top_scope {
 	uint32_t process; /* index; TOP_NONE: all */
 	uint32_t tid;     /* of that process; 0: all */
+	uint32_t task; /* string that they are called by; 0: all, and what is in none. Where one is
+			  asked for task time is waiting */
 };
 
 enum top_span { TOP_LAST, TOP_SINCE_START };

@@ -47,24 +47,19 @@ static int read_counts(struct top *t, struct top_counts *c)
 	return r == -EPERM ? 0 : r;
 }
 
-static uint64_t since(uint64_t now, uint64_t before)
-{
-	return now > before ? now - before : 0;
-}
-
 static int new_counts(struct top *t, struct top_counts *new)
 {
 	struct top_counts c = { 0 }, *told = &t->told;
 	int r = read_counts(t, &c);
 
-	*new = (struct top_counts){ .samples = since(c.samples, told->samples),
-				    .lost = since(c.lost, told->lost),
-				    .lost_wait_ns = since(c.lost_wait_ns, told->lost_wait_ns),
-				    .ticks = since(c.ticks, told->ticks),
-				    .idle_ticks = since(c.idle_ticks, told->idle_ticks),
-				    .python_ticks = since(c.python_ticks, told->python_ticks),
-				    .own_ns = since(c.own_ns, told->own_ns),
-				    .sampler_ns = since(c.sampler_ns, told->sampler_ns) };
+	*new = (struct top_counts){ .samples = difference(c.samples, told->samples),
+				    .lost = difference(c.lost, told->lost),
+				    .lost_wait_ns = difference(c.lost_wait_ns, told->lost_wait_ns),
+				    .ticks = difference(c.ticks, told->ticks),
+				    .idle_ticks = difference(c.idle_ticks, told->idle_ticks),
+				    .python_ticks = difference(c.python_ticks, told->python_ticks),
+				    .own_ns = difference(c.own_ns, told->own_ns),
+				    .sampler_ns = difference(c.sampler_ns, told->sampler_ns) };
 	*told = c;
 	return r;
 }

@@ -10,7 +10,8 @@
 #include "cmd/ranking.h"
 
 #define TALL 12       /* lines from which on there is room for the sums */
-#define WIDE 64       /* columns from which on a table has all of its own */
+#define NARROW 50     /* columns from which on there is room for where a task mostly is, */
+#define WIDE 64       /* from which on a table has all of its own */
 #define WIDER 100     /* and has them in full */
 #define PLACE_ROOM 28 /* a function with its place takes so much at least */
 
@@ -123,9 +124,10 @@ static int name_width(const struct line *l)
 	return l->t->width >= WIDER ? 20 : 12;
 }
 
+/* Where it is narrow a task's name takes all that there is. */
 static int task_width(const struct line *l)
 {
-	return l->t->width >= WIDER ? 32 : 20;
+	return l->t->width >= WIDER ? 32 : l->t->width >= NARROW ? 20 : (int)l->t->width;
 }
 
 static int waits_width(const struct line *l)
@@ -139,9 +141,12 @@ static void put_function(struct line *l, const struct profile *p, uint32_t frame
 		return;
 	if (line_room(l) < PLACE_ROOM) {
 		const struct frame *f = frametab_get(p->frames, frame);
+		char line[LINE_TEXT_BYTES] = "";
 
+		if (by_line)
+			frame_line_text(f, true, line);
 		line_put_tail(l, STYLE_PLAIN, strtab_get(p->strings, f->name),
-			      strtab_len(p->strings, f->name), "", line_room(l));
+			      strtab_len(p->strings, f->name), line, line_room(l));
 		return;
 	}
 	line_put_name(l, STYLE_PLAIN, p, frame);
@@ -255,6 +260,12 @@ static void put_scope(struct line *l, const struct top_view *v, const struct pro
 {
 	const struct process *process;
 
+	if (v->scope.task) {
+		line_put(l, STYLE_COOL, "task ");
+		line_put_foreign(l, STYLE_COOL, strtab_get(p->strings, v->scope.task),
+				 strtab_len(p->strings, v->scope.task));
+		line_put(l, STYLE_COOL, v->scope.process != TOP_NONE || v->filter.len ? ", " : "");
+	}
 	if (v->scope.process == TOP_NONE)
 		return;
 	process = &p->processes.items[v->scope.process];
@@ -271,7 +282,7 @@ static void put_selection(struct painter *p)
 {
 	struct line *l;
 
-	if (p->v->scope.process == TOP_NONE && !p->v->filter.len)
+	if (p->v->scope.process == TOP_NONE && !p->v->scope.task && !p->v->filter.len)
 		return;
 	l = next_line(p);
 	line_put(l, STYLE_COOL, "only: ");
@@ -285,7 +296,7 @@ static void put_selection(struct painter *p)
 static void choose_columns(const struct painter *p, bool is_shown[TOP_COLUMNS])
 {
 	static const enum top_column order[] = { TOP_SELF, TOP_WAIT, TOP_TOTAL, TOP_GIL };
-	size_t width = p->s->t.width, left = width >= WIDE ? TOP_COLUMNS : width >= 50 ? 3 : 2;
+	size_t width = p->s->t.width, left = width >= WIDE ? TOP_COLUMNS : width >= NARROW ? 3 : 2;
 
 	memset(is_shown, 0, TOP_COLUMNS * sizeof(is_shown[0]));
 	is_shown[p->v->sort] = true;
@@ -536,7 +547,7 @@ static const char *const help_lines[] = {
 	"1 2 3, Tab      processes, threads, functions",
 	"4               tasks, with --async: CPU time, and waiting of each task",
 	"Up Down j k     move; PgUp PgDn Home End g G",
-	"Enter           process: its threads; thread: its functions;",
+	"Enter           process: its threads; thread, task: its functions;",
 	"                function: who calls it, its lines, its hottest stack",
 	"Backspace, Esc  back",
 	"< >             sort by another column (marked *)",

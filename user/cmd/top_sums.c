@@ -112,12 +112,31 @@ static int judge(struct top_model *m)
 	return r;
 }
 
+static int intern_task(const struct profile *p, uint32_t *name)
+{
+	return strtab_intern(p->strings, PROFILE_TASK, strlen(PROFILE_TASK), name);
+}
+
 /* --- which samples ---------------------------------------------------------------------------- */
 
-static bool is_in_scope(const struct profile *p, uint32_t thread, const struct top_scope *scope)
+/* What the task of these labels is called; TOP_NONE: there is none. */
+static uint32_t task_of(const struct profile *p, uint32_t labels, uint32_t task_name)
 {
-	const struct thread *t = &p->threads.items[thread];
+	const struct label_entry *entries = labeltab_entries(p->labels);
 
+	for (uint32_t set = labels; set; set = entries[set].parent)
+		if (entries[set].name == task_name)
+			return entries[set].value;
+	return TOP_NONE;
+}
+
+static bool is_in_scope(const struct profile *p, const struct key *k, uint32_t task_name,
+			const struct top_scope *scope)
+{
+	const struct thread *t = &p->threads.items[k->thread];
+
+	if (scope->task && task_of(p, k->labels, task_name) != scope->task)
+		return false;
 	return scope->process == TOP_NONE ||
 	       (t->process == scope->process && (!scope->tid || t->tid == scope->tid));
 }
@@ -134,15 +153,17 @@ static int select_cells(struct top_model *m, enum top_span span, enum top_table 
 			const struct top_scope *scope)
 {
 	struct profile *p = m->profile;
+	bool has_tasks = table == TOP_TASKS || scope->task;
+	uint32_t task_name;
 	size_t kept = 0;
-	int r = 0;
+	int r = intern_task(p, &task_name);
 
 	profile_clear_samples(p);
 	for (size_t i = 0; i < m->keys.len && !r; i++) {
 		const struct key *k = &m->keys.items[i];
 		uint64_t ns = m->values[span].items[i];
 
-		if (ns && is_in_scope(p, k->thread, scope))
+		if (ns && is_in_scope(p, k, task_name, scope))
 			r = profile_add_sample(p, &(struct sample){ .value = ns,
 								    .stack = k->stack,
 								    .thread = k->thread,
@@ -156,7 +177,7 @@ static int select_cells(struct top_model *m, enum top_span span, enum top_table 
 		struct sample s = p->samples.items[i];
 
 		s.kind = summed_kind(m->select.kinds.roles.items[s.kind]);
-		if (s.kind != SUMMED_TASK || table == TOP_TASKS)
+		if (s.kind != SUMMED_TASK || has_tasks)
 			p->samples.items[kept++] = s;
 	}
 	p->samples.len = kept;
@@ -288,24 +309,13 @@ static void note_largest(struct gathering *g)
 	}
 }
 
-/* What the task of a sample is called; TOP_NONE: it is in none. */
-static uint32_t task_of(const struct profile *p, const struct sample *s, uint32_t task_name)
-{
-	const struct label_entry *entries = labeltab_entries(p->labels);
-
-	for (uint32_t set = s->labels; set; set = entries[set].parent)
-		if (entries[set].name == task_name)
-			return entries[set].value;
-	return TOP_NONE;
-}
-
 static uint32_t row_of_sample(const struct top_model *m, enum top_table table,
 			      const struct sample *s, uint32_t task_name)
 {
 	uint32_t first = m->thread_of.items[s->thread];
 
 	if (table == TOP_TASKS)
-		return task_of(m->profile, s, task_name);
+		return task_of(m->profile, s->labels, task_name);
 	return table == TOP_THREADS ? first : m->profile->threads.items[first].process;
 }
 
@@ -316,7 +326,7 @@ static int gather_rows(const struct top_model *m, enum top_table table, enum top
 	_cleanup_(gathering_release) struct gathering g = { .m = m, .out = out, .column = column };
 	uint32_t task_name;
 	size_t count;
-	int r = strtab_intern(p->strings, PROFILE_TASK, strlen(PROFILE_TASK), &task_name);
+	int r = intern_task(p, &task_name);
 
 	count = table == TOP_TASKS     ? strtab_count(p->strings)
 		: table == TOP_THREADS ? p->threads.len
@@ -422,7 +432,7 @@ static int gather_functions(const struct top_model *m, struct top_sums *out)
 {
 	const struct profile *p = m->profile;
 	_cleanup_(freep) uint32_t *row_of = calloc(frametab_count(p->frames) + 1, sizeof(uint32_t));
-	_cleanup_(calltree_freep) struct calltree *cpu = NULL, *wait = NULL;
+	_cleanup_(calltree_freep) struct calltree *cpu = NULL, *wait = NULL, *task = NULL;
 	_cleanup_(cube_releasep) struct cube cube = { .axes = CUBE_KINDS };
 	struct function_rows f = { out, row_of };
 	int r;
@@ -435,8 +445,11 @@ static int gather_functions(const struct top_model *m, struct top_sums *out)
 		return r;
 	if (!m->has_waits)
 		return 0;
-	r = calltree_new(p, &cube, SUMMED_WAIT, CALLTREE_BY_FUNCTION, &wait);
-	return r < 0 ? r : add_waits(p, wait, &f);
+	if ((r = calltree_new(p, &cube, SUMMED_WAIT, CALLTREE_BY_FUNCTION, &wait)) < 0 ||
+	    (r = calltree_new(p, &cube, SUMMED_TASK, CALLTREE_BY_FUNCTION, &task)) < 0 ||
+	    (r = add_waits(p, wait, &f)) < 0)
+		return r;
+	return add_waits(p, task, &f);
 }
 
 /* --- sums ------------------------------------------------------------------------------------- */

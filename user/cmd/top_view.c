@@ -144,7 +144,7 @@ static enum top_action open_row(struct top_view *v, const struct top_sums *sums,
 {
 	const struct top_row *row;
 
-	if (is_of_text(v) || v->cursor >= sums->rows.len || v->table == TOP_TASKS)
+	if (is_of_text(v) || v->cursor >= sums->rows.len)
 		return TOP_DO_NOTHING;
 	row = &sums->rows.items[v->cursor];
 	if (v->table == TOP_FUNCTIONS) {
@@ -155,6 +155,9 @@ static enum top_action open_row(struct top_view *v, const struct top_sums *sums,
 	if (v->table == TOP_PROCESSES) {
 		v->scope = (struct top_scope){ .process = row->id };
 		v->table = TOP_THREADS;
+	} else if (v->table == TOP_TASKS) {
+		v->scope.task = row->id;
+		v->table = TOP_FUNCTIONS;
 	} else {
 		v->scope = (struct top_scope){ .process = p->threads.items[row->id].process,
 					       .tid = p->threads.items[row->id].tid };
@@ -175,6 +178,10 @@ static enum top_action leave(struct top_view *v)
 	if (v->function != TOP_NONE) {
 		v->function = TOP_NONE;
 		v->first = 0;
+	} else if (v->scope.task) {
+		v->scope.task = 0;
+		v->table = TOP_TASKS;
+		forget_rows(v);
 	} else if (v->scope.tid) {
 		v->scope.tid = 0;
 		v->table = TOP_THREADS;
@@ -195,7 +202,7 @@ static enum top_action show_table(struct top_view *v, enum top_table table)
 	v->function = TOP_NONE;
 	v->table = table;
 	if (v->table != TOP_FUNCTIONS)
-		v->scope.tid = 0;
+		v->scope.tid = v->scope.task = 0;
 	if (v->table == TOP_PROCESSES)
 		v->scope.process = TOP_NONE;
 	forget_rows(v);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "collect/source.h"
 
 static const char *const stat_names[] = {
@@ -63,11 +64,6 @@ int counters_read_cost(struct session *s, uint64_t *ns)
 	}
 	*ns = sum_ns;
 	return 0;
-}
-
-static uint64_t difference(uint64_t now, uint64_t since)
-{
-	return now > since ? now - since : 0;
 }
 
 /* What ticks were lost on the way to the sampler? All values since the counters before. */

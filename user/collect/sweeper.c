@@ -42,12 +42,17 @@ struct swept {
 	uint64_t debug[ASYNCIO_DEBUG_WORDS];
 };
 
+struct swept_list {
+	struct swept **items; /* a VEC, in order of their ids */
+	size_t len, cap;
+};
+
 struct sweeper {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool has_ended, should_end;
-	VEC(struct swept *) targets;
+	struct swept_list targets;
 	uint64_t free_ns; /* until then it rests */
 	struct sweep *first, **last;
 	size_t kept;
@@ -401,69 +406,52 @@ void sweeper_free(struct sweeper *s)
 	free(s);
 }
 
-static bool is_same(const struct target_id *a, const struct target_id *b)
+int target_id_compare(const void *a, const void *b)
 {
-	return a->pid == b->pid && a->process == b->process;
+	const struct target_id *x = a, *y = b;
+
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
-static bool is_among(const struct target_id *id, const struct target_id *ids, size_t count)
+static void remove_target(struct swept *t)
 {
-	for (size_t i = 0; i < count; i++)
-		if (is_same(id, &ids[i]))
-			return true;
-	return false;
+	if (t->is_busy)
+		t->is_removed = true;
+	else
+		swept_free(t);
 }
 
-static void remove_others(struct sweeper *s, const struct target_id *targets, size_t count)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < s->targets.len; i++) {
-		struct swept *t = s->targets.items[i];
-
-		if (is_among(&t->id, targets, count))
-			s->targets.items[kept++] = t;
-		else if (t->is_busy)
-			t->is_removed = true;
-		else
-			swept_free(t);
-	}
-	s->targets.len = kept;
-}
-
-static bool has_target(const struct sweeper *s, const struct target_id *id)
-{
-	for (size_t i = 0; i < s->targets.len; i++)
-		if (is_same(id, &s->targets.items[i]->id))
-			return true;
-	return false;
-}
-
-static int add_target(struct sweeper *s, const struct target_id *id)
-{
-	struct swept *t;
-	int r;
-
-	if (has_target(s, id))
-		return 0;
-	t = calloc(1, sizeof(*t));
-	if (!t)
-		return -ENOMEM;
-	t->id = *id;
-	r = vec_push(&s->targets, t);
-	if (r < 0)
-		free(t);
-	return r;
-}
-
+/* Both are in order: who is in both stays as it is. */
 int sweeper_set_targets(struct sweeper *s, const struct target_id *targets, size_t count)
 {
-	int r = 0;
+	struct swept_list kept = VEC_INIT;
+	size_t old = 0;
+	int r;
 
 	pthread_mutex_lock(&s->lock);
-	remove_others(s, targets, count);
-	for (size_t i = 0; i < count && !r; i++)
-		r = add_target(s, &targets[i]);
+	r = vec_reserve(&kept, count);
+	for (size_t i = 0; i < count && !r; i++) {
+		struct swept *t = NULL;
+		int order = 1;
+
+		while (old < s->targets.len &&
+		       (order = target_id_compare(&s->targets.items[old]->id, &targets[i])) < 0)
+			remove_target(s->targets.items[old++]);
+		if (old < s->targets.len && !order)
+			t = s->targets.items[old++];
+		else if ((t = calloc(1, sizeof(*t))))
+			t->id = targets[i];
+		if (t)
+			kept.items[kept.len++] = t;
+		else
+			r = -ENOMEM;
+	}
+	while (old < s->targets.len)
+		remove_target(s->targets.items[old++]);
+	vec_release(&s->targets);
+	s->targets = kept;
 	pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->lock);
 	return r;

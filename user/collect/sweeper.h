@@ -24,7 +24,10 @@ int sweeper_new(struct sweeper **out);
 void sweeper_free(struct sweeper *s);
 DEFINE_CLEANUP(struct sweeper *, sweeper_free)
 
-/* Whom to look at: others are forgotten. 0 or -ENOMEM. */
+/* The order of targets; of qsort() and bsearch(). */
+int target_id_compare(const void *a, const void *b);
+
+/* Whom to look at, in that order: others are forgotten. 0 or -ENOMEM. */
 int sweeper_set_targets(struct sweeper *s, const struct target_id *targets, size_t count);
 
 /* What one look saw. */

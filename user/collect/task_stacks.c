@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/utf8.h"
 #include "base/vec.h"
+#include "collect/listing.h"
 #include "collect/sample.h"
 #include "collect/sweeper.h"
 
@@ -49,13 +50,6 @@ struct graph {
 	struct known_task *tasks;  /* as the sweep has them */
 };
 
-/* A process that was looked up. */
-struct listed {
-	uint32_t pid, exec_id;
-	uint64_t start_ns, process;
-	uint64_t since_ns; /* when it was first there; 0: before the recording */
-};
-
 /* Task time of one place. */
 struct place {
 	uint32_t thread, stack, labels;
@@ -66,7 +60,7 @@ struct task_stacks {
 	struct task_stacks_opts opts;
 	struct sweeper *sweeper;
 	VEC(struct graph) graphs;
-	VEC(struct listed) listed;
+	struct listing listing;
 	size_t targets;         /* whom the sweeper has */
 	VEC(struct place) sums; /* of the sweep that is summed up */
 	uint64_t begun_ns, next_list_ns;
@@ -101,7 +95,7 @@ void task_stacks_free(struct task_stacks *ts)
 	for (size_t i = 0; i < ts->graphs.len; i++)
 		graph_release(&ts->graphs.items[i]);
 	vec_release(&ts->graphs);
-	vec_release(&ts->listed);
+	listing_release(&ts->listing);
 	vec_release(&ts->sums);
 	free(ts);
 }
@@ -118,24 +112,19 @@ static bool is_wanted(const struct task_stacks *ts, const struct proc_row *row, 
 /* Its identity, which is asked for once. 0: it is gone. */
 static uint64_t identify(struct task_stacks *ts, uint32_t pid, const struct proc_row *row)
 {
-	struct listed listed = { pid, row->exec_id, row->start_ns, 0,
-				 ts->next_list_ns ? monotonic_ns() : 0 };
+	const struct listed *known = listing_find(&ts->listing, pid, row->exec_id, row->start_ns);
 	struct task_record task;
-	struct listed *known = NULL;
+	struct listed found = { .pid = pid,
+				.exec_id = row->exec_id,
+				.start_ns = row->start_ns,
+				.since_ns = ts->next_list_ns ? monotonic_ns() : 0 };
 
-	for (size_t i = 0; i < ts->listed.len && !known; i++)
-		if (ts->listed.items[i].pid == pid)
-			known = &ts->listed.items[i];
-	if (known && known->exec_id == row->exec_id && known->start_ns == row->start_ns)
+	if (known)
 		return known->process;
 	if (session_find_task(ts->opts.session, pid, &task) < 0)
 		return 0;
-	listed.process = task.process;
-	if (known)
-		*known = listed;
-	else if (vec_push(&ts->listed, listed) < 0)
-		return 0;
-	return listed.process;
+	found.process = task.process;
+	return listing_add(&ts->listing, &found) < 0 ? 0 : found.process;
 }
 
 static struct graph *graph_of(const struct task_stacks *ts, uint64_t process)
@@ -157,6 +146,8 @@ static int find_targets(struct task_stacks *ts, struct targets *out)
 	struct proc_row row;
 	int r = session_list_processes(ts->opts.session, &pids);
 
+	if (!r)
+		r = listing_begin(&ts->listing);
 	for (size_t i = 0; i < pids.len && r >= 0; i++) {
 		uint32_t pid = (uint32_t)pids.items[i];
 		uint64_t process;
@@ -180,11 +171,9 @@ static int drop_graphs(struct task_stacks *ts, const struct targets *targets, ui
 
 	for (size_t i = 0; i < ts->graphs.len; i++) {
 		struct graph g = ts->graphs.items[i];
-		bool is_there = false;
 
-		for (size_t k = 0; k < targets->len; k++)
-			is_there |= targets->items[k].process == g.target.process;
-		if (is_there) {
+		if (targets->len && bsearch(&g.target, targets->items, targets->len,
+					    sizeof(g.target), target_id_compare)) {
 			ts->graphs.items[kept++] = g;
 			continue;
 		}
@@ -208,6 +197,8 @@ static int list_targets(struct task_stacks *ts, uint64_t now_ns)
 	ts->next_list_ns =
 		now_ns + (now_ns - ts->begun_ns < FIRST_LISTS_NS ? FIRST_LIST_NS : LIST_NS);
 	ts->targets = targets.len;
+	if (targets.len)
+		qsort(targets.items, targets.len, sizeof(targets.items[0]), target_id_compare);
 	if (r >= 0)
 		r = sweeper_set_targets(ts->sweeper, targets.items, targets.len);
 	if (r >= 0)
@@ -618,12 +609,11 @@ static int replace(struct task_stacks *ts, struct graph *g, struct sweep *sw)
 static int add_graph(struct task_stacks *ts, struct sweep *sw)
 {
 	struct graph g = { .target = sw->target, .from_ns = ts->opts.start_ns };
+	uint64_t since_ns = listing_since(&ts->listing, sw->target.process);
 	int r = vec_reserve(&ts->graphs, 1);
 
-	for (size_t i = 0; i < ts->listed.len; i++)
-		if (ts->listed.items[i].process == sw->target.process &&
-		    ts->listed.items[i].since_ns > g.from_ns)
-			g.from_ns = ts->listed.items[i].since_ns;
+	if (since_ns > g.from_ns)
+		g.from_ns = since_ns;
 	if (r < 0) {
 		sweep_free(sw);
 		return r;

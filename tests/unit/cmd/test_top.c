@@ -783,6 +783,101 @@ static void test_top_view_cursor_stays_on_its_row(void **state)
 	profile_free(s.p);
 }
 
+/* On a CPU, waiting in its thread, or suspended, in a task of that name. */
+static void add_in_task(struct source *s, uint32_t of, const char *frames, uint16_t kind,
+			const char *name, double value)
+{
+	uint32_t labels;
+
+	assert_int_equal(
+		labeltab_add(s->p->labels, 0, text(s->p, PROFILE_TASK), text(s->p, name), &labels),
+		0);
+	add(s, of, frames, kind, 1, 0, value);
+	s->p->samples.items[s->p->samples.len - 1].labels = labels;
+}
+
+static void assert_lines(const struct top_screen *s, size_t from, const char *const *want,
+			 size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		char got[128];
+		size_t len;
+
+		snprintf(got, sizeof(got), "%s", strbuf_str(&s->lines[from + i].line.text));
+		for (len = strlen(got); len && got[len - 1] == ' ';)
+			got[--len] = 0;
+		assert_string_equal(got, want[i]);
+		assert_true(s->lines[from + i].line.column <= s->t.width);
+	}
+}
+
+static void test_top_view_enters_a_task(void **state)
+{
+	static const struct {
+		const char *name, *keys;
+		const char *const
+			lines[4]; /* what is said to be shown, the table's head and its rows */
+	} steps[] = {
+		{ "the tasks",
+		  "4",
+		  { "  *CPU%  WAIT%", "   50.0  100.0    0.0 load",
+		    "   25.0    0.0    0.0 save" } },
+		{ "functions of one, task time is waiting there",
+		  "\n",
+		  { "only: task load", " *SELF% TOTAL%", "   50.0   50.0    0.0    0.0 read",
+		    "    0.0    0.0  100.0    0.0 sleep" } },
+		{ "the chain of awaits",
+		  "j\n",
+		  { "only: task load", "sleep  srv/app.py:1", " TOTAL%  WAIT% CALLED FROM",
+		    "    0.0  100.0 load  srv/app.py:1" } },
+		{ "back", "\x1b", { "only: task load", " *SELF% TOTAL%", "   50.0   50.0" } },
+		{ "and back", "\x1b", { "  *CPU%  WAIT%", "   50.0  100.0    0.0 load" } },
+		{ "another table is of all", "\n1", { "  *CPU%  WAIT%", "   75.0   50.0" } },
+	};
+	/* At 40 x 10, where there is no room for places. */
+	static const char *const small[] = { "  *CPU%  WAIT% TASK", "   50.0  100.0 load" };
+	static const char *const chain[] = { " TOTAL%  WAIT% CALLED FROM",
+					     "    0.0  100.0 load",
+					     " TOTAL%  WAIT% LINE",
+					     "    0.0  100.0 sleep:9",
+					     "HOTTEST STACK, 100.0% of its time",
+					     "  main  srv/app.py:1" };
+	struct source s = new_source();
+	uint16_t task = add_kind(s.p, PROFILE_TASK);
+	uint32_t t = thread(s.p, 7, 7, "MainThread");
+	struct seen w = { 0 };
+
+	(void)state;
+	top_view_init(&w.v);
+	w.v.has_tasks = true;
+	assert_int_equal(top_model_new(SECONDS(10), &w.m), 0);
+	add_in_task(&s, t, "main:1;load:2;read:3", s.cpu, "load", 1);
+	add_in_task(&s, t, "main:1;load:4;sleep:9", task, "load", 2);
+	add_in_task(&s, t, "main:1;save:5", s.cpu, "save", 0.5);
+	add(&s, t, "main:1;idle:9", s.wait, 1, 1, 1);
+	end_slice(w.m, &s, 2);
+	look(&w);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		press(&w, steps[i].keys);
+		paint(&w, 80, 16);
+		for (size_t k = 0; k < 4 && steps[i].lines[k]; k++) {
+			const char *got = strbuf_str(&w.screen.lines[3 + k].line.text);
+
+			if (!strstr(got, steps[i].lines[k]))
+				fail_msg("%s: \"%s\", not \"%s\"", steps[i].name, got,
+					 steps[i].lines[k]);
+		}
+	}
+	press(&w, "4");
+	paint(&w, 40, 10);
+	assert_lines(&w.screen, 2, small, 2);
+	press(&w, "\nj\n");
+	paint(&w, 40, 10);
+	assert_lines(&w.screen, 3, chain, 6);
+	end_seen(&w);
+	profile_free(s.p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -798,6 +893,7 @@ int main(void)
 		cmocka_unit_test(test_top_screen_columns_never_touch),
 		cmocka_unit_test(test_top_view_key_edits_and_asks),
 		cmocka_unit_test(test_top_view_cursor_stays_on_its_row),
+		cmocka_unit_test(test_top_view_enters_a_task),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
