@@ -120,6 +120,8 @@ void dump_json_task_cycles(struct json *j, const struct inspect_tasks *t)
 #define TREE_DEPTH_MAX 100 /* of tasks below each other; deeper: not drawn */
 #define CYCLE_NAMES_MAX 100
 
+#define TEXTS_KNOWN 64 /* a power of two */
+
 /* A place in the tree: what stands in front of each line there. */
 struct place {
 	const struct place *above; /* NULL: at the root */
@@ -137,6 +139,10 @@ struct tree {
 	uint32_t *path;           /* room for the search */
 	uint32_t *rank;           /* of siblings */
 	struct address_map ranks; /* by look */
+	struct {
+		const char *text;
+		uint64_t hash;
+	} known[TEXTS_KNOWN]; /* of frames: thousands have the same few */
 };
 
 static const struct inspect_task *task_at(const struct tree *t, uint32_t i)
@@ -180,17 +186,29 @@ static void find_children(struct tree *t)
 	t->first[0] = 0;
 }
 
-static uint64_t look_of_frames(const struct tree *t, uint32_t first, uint32_t len, uint64_t seed)
+static uint64_t text_hash(struct tree *t, const char *text)
+{
+	size_t i = hash_u64((uintptr_t)text) % TEXTS_KNOWN;
+
+	if (t->known[i].text != text) {
+		t->known[i].text = text;
+		t->known[i].hash = hash_string(text, 0);
+	}
+	return t->known[i].hash;
+}
+
+static uint64_t look_of_frames(struct tree *t, uint32_t first, uint32_t len, uint64_t seed)
 {
 	for (uint32_t i = first; i < first + len; i++) {
 		const struct task_frame *f = &t->tasks->frames.items[i];
 
-		seed = hash_combine(hash_string(f->name, seed), hash_string(f->file, f->line));
+		seed = hash_combine(hash_combine(seed, text_hash(t, f->name)),
+				    hash_combine(text_hash(t, f->file), f->line));
 	}
 	return hash_combine(seed, len);
 }
 
-static uint64_t look_of(const struct tree *t, uint32_t i)
+static uint64_t look_of(struct tree *t, uint32_t i)
 {
 	const struct inspect_task *task = task_at(t, i);
 	uint64_t h = hash_combine(task->loop, task->state);

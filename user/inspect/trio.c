@@ -59,7 +59,7 @@ static int read_task(struct task_reader *t, uint64_t object)
 static int add_task(struct object_reader *r, uint64_t object, void *arg)
 {
 	(void)r;
-	return task_reader_visit(arg, object, read_task);
+	return task_reader_find(arg, object);
 }
 
 /* --- loops ------------------------------------------------------------------------------------ */
@@ -103,6 +103,8 @@ static int read_runner(struct task_reader *t, uint64_t ident)
 
 	if (!e && tasks)
 		e = object_set_each(&t->awaits.objects, tasks, add_task, t);
+	if (!e)
+		e = task_reader_visit_found(t, read_task);
 	if (!e)
 		task_reader_set_thread(t, t->runner, ident);
 	return e;
