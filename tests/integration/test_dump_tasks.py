@@ -27,14 +27,18 @@ def text(pid):
     return done.stdout
 
 
-def start(python, name, *arguments, package=None):
+def workload(python, name, *arguments, package=None):
     env = None
     if package:
         try:
             env = {"PYTHONPATH": packages.folder_of(python, package)}
         except pythons.Unavailable as e:
             pytest.skip("NOT TESTED: %s" % e)
-    work = harness.Workload(python, name, *arguments, env=env)
+    return harness.Workload(python, name, *arguments, env=env)
+
+
+def start(python, name, *arguments, package=None):
+    work = workload(python, name, *arguments, package=package)
     work.go()
     return work
 
