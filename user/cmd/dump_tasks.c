@@ -304,6 +304,29 @@ static int print_frames(const struct tree *t, const struct place *place, bool ha
 	return r;
 }
 
+static bool is_of_asyncio(const struct inspect_tasks *t, uint32_t frame)
+{
+	return strstr(t->frames.items[frame].file, "/asyncio/") != NULL;
+}
+
+/* Where a task was made, without the loop below and what of asyncio was called for it above. */
+static int print_created(const struct tree *t, const struct place *place, bool has_children,
+			 const struct inspect_task *task)
+{
+	uint32_t first, end = task->created + task->created_len;
+
+	while (end > task->created && is_of_asyncio(t->tasks, end - 1))
+		end--;
+	first = end;
+	while (first > task->created && !is_of_asyncio(t->tasks, first - 1))
+		first--;
+	if (first == end) { /* made by asyncio itself */
+		first = task->created;
+		end = first + task->created_len;
+	}
+	return print_frames(t, place, has_children, "made in ", first, end - first);
+}
+
 /* Names of so many tasks that are alike; then what it does. */
 static int print_head(const struct tree *t, const struct place *place, const uint32_t *tasks,
 		      uint32_t len)
@@ -394,8 +417,7 @@ static int print_tasks(struct tree *t, const struct place *place, const uint32_t
 		t->is_shown[tasks[i]] = true;
 	r = print_frames(t, place, children_len, "", task->frames, task->frames_len);
 	if (!r)
-		r = print_frames(t, place, children_len, "made in ", task->created,
-				 task->created_len);
+		r = print_created(t, place, children_len, task);
 	return r < 0 ? r : print_siblings(t, place, children, children_len, depth + 1);
 }
 
