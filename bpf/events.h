@@ -176,18 +176,19 @@ struct proc_row {
 #define LAYOUT_UNSURE 0xfffe
 
 /*
- * A process that has asyncio: value of `asyncio_rows`, key: its pid. Byte offsets as
+ * A process that has asyncio, or trio: value of `asyncio_rows`, key: its pid. Byte offsets as
  * user/inspect/task_layout.h has them. All zeros: none.
  */
 struct asyncio_row {
 	__u64 process;       /* identity: another program of that pid has none */
-	__u64 current_tasks; /* address of the dict (up to 3.13) */
-	__u16 tstate_task;   /* 3.14 on: the task that runs, in PyThreadState; 0: by the dict */
+	__u64 current_tasks; /* address of the dict (up to 3.13); of the variable */
+	__u16 tstate_task;   /* 3.14 on: the task that runs, in PyThreadState; 0: elsewhere */
 	__u16 task_coro;     /* in a task */
 	__u16 task_name;
 	__u16 coro_frame;     /* in a coroutine */
 	__u8 is_frame_inside; /* the frame itself, and not a pointer to it (3.11 on) */
-	__u8 reserved[7];
+	__u8 is_variable;     /* trio's: the task that runs is a variable of its loop */
+	__u8 reserved[6];
 };
 
 /*

@@ -3,10 +3,10 @@
 #define BPF_PYTHON_TASK_H
 
 /*
- * The asyncio task that a thread runs. From 3.14 on the thread state says which; before, a dict of
- * the interpreter has that of each loop. A task is believed only if the frame of its coroutine is
- * on the stack that is walked: that settles which of several loops is this thread's, and what was
- * torn.
+ * The task that a thread runs. Of asyncio the thread state says which from 3.14 on; before, a dict
+ * of the interpreter has that of each loop. Of trio a variable of its loop does, which is at one
+ * place as long as that runs. A task is believed only if the frame of its coroutine is on the stack
+ * that is walked: that settles which of several loops is this thread's, and what was torn.
  */
 
 #include "bpf/python.h"
@@ -24,6 +24,8 @@
 #define KEYS_INDICES_3_11 32
 #define KEYS_HEAD_BYTES 40
 #define KEYS_TABLE_MAX 128 /* of a larger dict nothing is read */
+
+#define TAG_BITS 3ULL /* of a variable, from 3.14 on: no object lies there */
 
 #define NAME_TASK 0x2d6b736154ULL /* "Task-" */
 #define NAME_TASK_BYTES 5
@@ -106,7 +108,9 @@ static __always_inline void py_find_tasks(struct py_loop *l)
 	struct door door = l->door;
 	struct py_async *a = &l->s->async;
 
-	if (a->row.tstate_task)
+	if (a->row.is_variable)
+		py_add_task(l, read_pointer(door, l->s, a->row.current_tasks) & ~TAG_BITS);
+	else if (a->row.tstate_task)
 		py_add_task(l, read_pointer(door, l->s, l->s->search.found + a->row.tstate_task));
 	else
 		py_read_current_tasks(l);

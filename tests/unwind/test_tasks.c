@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The task of asyncio that a sample is in: dicts and thread states of all versions, and what is
+/* The task that a sample is in: dicts, thread states and variables of all versions, and what is
  * none. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -190,6 +190,43 @@ static void test_find_tasks_tells_the_innermost(void **state)
 		}
 }
 
+/* trio's loop has the task in a variable; from 3.14 on with a tag where no object lies. */
+static void test_find_tasks_by_a_variable(void **state)
+{
+	static const struct {
+		const char *name;
+		int runs; /* a task, -1: none, -2: one that is on no stack */
+		__u64 tag;
+		int want;
+	} cases[] = {
+		{ "none", -1, 0, -1 },
+		{ "one on the stack", 1, 0, 1 },
+		{ "with a tag", 1, 1, 1 },
+		{ "the last one that ran", -2, 0, -1 },
+	};
+	struct setting s;
+
+	(void)state;
+	for (unsigned i = 0; i < row_count; i++)
+		for (unsigned k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
+			__u64 task;
+
+			if (!begin(&s, &rows[i].off))
+				break;
+			task = cases[k].runs >= 0    ? s.tasks[cases[k].runs]
+			       : cases[k].runs == -2 ? task_new(&s, world_alloc(&s.w, 256), 0)
+						     : 0;
+			s.row.is_variable = 1;
+			s.row.tstate_task = 0;
+			s.row.current_tasks = world_alloc(&s.w, 8);
+			memory_write_u64(s.w.m, s.row.current_tasks, task | cases[k].tag);
+			check(rows[i].name, cases[k].name, &s, sample(&s), cases[k].want);
+			s.row.current_tasks = ABSENT;
+			check(rows[i].name, "a variable that is not there", &s, sample(&s), -1);
+			world_release(&s.w);
+		}
+}
+
 static void test_read_task_name_leaves_made_up_ones_out(void **state)
 {
 	static const struct {
@@ -295,6 +332,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WORLD_TEST(test_find_tasks_tells_the_innermost),
+		WORLD_TEST(test_find_tasks_by_a_variable),
 		WORLD_TEST(test_read_task_name_leaves_made_up_ones_out),
 		WORLD_TEST(test_find_tasks_ends),
 		WORLD_TEST(test_find_tasks_survives_what_is_not_there),

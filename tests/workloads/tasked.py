@@ -2,6 +2,7 @@
 """Tasks of asyncio whose work, and whose waits, are known.
 
     tasked.py work SECONDS [uvloop]   Truth: {label: CPU seconds}, by the thread's own clock
+    tasked.py trio SECONDS            the same of trio's tasks, each in a function named like it
     tasked.py parked SECONDS N        all wait all the time. Truth: {place: number of tasks}
     tasked.py known SECONDS N         Truth: {place: seconds}, by the program's own clock
     tasked.py brief N                 one task after the other, each awaited, of 200 us. Truth: {"brief": CPU seconds}
@@ -16,8 +17,11 @@ import random
 import sys
 import threading
 import time
+import types
 
 MODE, SECONDS = sys.argv[1], float(sys.argv[2])
+if MODE == "trio":
+    import trio
 STEP = 0.002
 TRUTH = collections.Counter()
 
@@ -100,6 +104,47 @@ async def work_all():
     await awaited_go().wait()
 
 
+# --- the same of trio -----------------------------------------------------------------------------
+
+async def trio_innermost(label, share):
+    work(label, share)
+    await trio.sleep(0)
+
+
+async def trio_one(label, share, go):
+    await go.event.wait()
+    while time.monotonic() < go.until:
+        await trio_innermost(label, share)
+
+
+async def trio_two(label, share, go):
+    await go.event.wait()
+    while time.monotonic() < go.until:
+        await trio_innermost(label, share)
+        await trio.sleep(STEP)
+
+
+async def trio_parent(go):
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio_one, "trio_one", 1, go, name="trio_one")
+        nursery.start_soon(trio_two, "trio_two", 3, go, name="trio_two")
+        nursery.start_soon(trio_one, "zw\u00f6lf", 2, go, name="zw\u00f6lf")
+        nursery.start_soon(trio_two, "__main__.trio_two", 2, go)
+
+
+async def trio_all():
+    go = types.SimpleNamespace(event=trio.Event())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio_parent, go)
+        await trio.sleep(0.01)
+        say("READY")
+        await trio.to_thread.run_sync(sys.stdin.readline)
+        go.until = time.monotonic() + SECONDS
+        go.event.set()
+    say(json.dumps(TRUTH))
+    await trio.to_thread.run_sync(sys.stdin.readline)
+
+
 # --- parked and known: where tasks wait -----------------------------------------------------------
 
 def park(seconds, at):
@@ -135,23 +180,29 @@ SIMPLE = [in_sleep, in_event, in_queue, in_future]
 
 
 async def child(seconds):
+    """Notes its own wait: its parent waits longer, by the turns of the loop before and behind."""
+    key = object()
+    if MODE == "known":
+        note(key, "worker gathers child in_sleep")
     await in_sleep(seconds)
+    note(key)
 
 
 async def gathers(seconds):
     await asyncio.gather(child(seconds), child(seconds))
 
 
-WAITING = {}  # by worker: (place, since when)
+WAITING = {}  # by worker or child: (place, since when)
 
 
-def note(number, place):
-    """What it waited for is over; it waits in that place now."""
+def note(number, place=None):
+    """What it waited for is over; it waits in that place now, or in none."""
     now = time.monotonic()
-    if number in WAITING:
-        before, since = WAITING[number]
-        TRUTH[before] += (2 if "child" in before else 1) * (now - since)
-    WAITING[number] = place, now
+    before, since = WAITING.pop(number, (None, now))
+    if before:
+        TRUTH[before] += now - since
+    if place:
+        WAITING[number] = place, now
 
 
 async def worker(number):
@@ -159,7 +210,7 @@ async def worker(number):
     functions = SIMPLE + [gathers]
     while True:
         function = chance.choice(functions)
-        note(number, "worker gathers child in_sleep" if function is gathers else "worker " + function.__name__)
+        note(number, None if function is gathers else "worker " + function.__name__)
         await function(chance.uniform(0.5, 1.5))
 
 
@@ -228,6 +279,8 @@ def main():
         asyncio.run(work_all())
     elif MODE == "brief":
         asyncio.run(brief_all())
+    elif MODE == "trio":
+        trio.run(trio_all)
     else:
         asyncio.run({"parked": park_all, "known": know_all}[MODE](int(sys.argv[3])))
 

@@ -120,6 +120,8 @@ void dump_json_task_cycles(struct json *j, const struct inspect_tasks *t)
 #define TREE_DEPTH_MAX 100 /* of tasks below each other; deeper: not drawn */
 #define CYCLE_NAMES_MAX 100
 
+#define TEXTS_KNOWN 64 /* a power of two */
+
 /* A place in the tree: what stands in front of each line there. */
 struct place {
 	const struct place *above; /* NULL: at the root */
@@ -137,6 +139,10 @@ struct tree {
 	uint32_t *path;           /* room for the search */
 	uint32_t *rank;           /* of siblings */
 	struct address_map ranks; /* by look */
+	struct {
+		const char *text;
+		uint64_t hash;
+	} known[TEXTS_KNOWN]; /* of frames: thousands have the same few */
 };
 
 static const struct inspect_task *task_at(const struct tree *t, uint32_t i)
@@ -180,17 +186,29 @@ static void find_children(struct tree *t)
 	t->first[0] = 0;
 }
 
-static uint64_t look_of_frames(const struct tree *t, uint32_t first, uint32_t len, uint64_t seed)
+static uint64_t text_hash(struct tree *t, const char *text)
+{
+	size_t i = hash_u64((uintptr_t)text) % TEXTS_KNOWN;
+
+	if (t->known[i].text != text) {
+		t->known[i].text = text;
+		t->known[i].hash = hash_string(text, 0);
+	}
+	return t->known[i].hash;
+}
+
+static uint64_t look_of_frames(struct tree *t, uint32_t first, uint32_t len, uint64_t seed)
 {
 	for (uint32_t i = first; i < first + len; i++) {
 		const struct task_frame *f = &t->tasks->frames.items[i];
 
-		seed = hash_combine(hash_string(f->name, seed), hash_string(f->file, f->line));
+		seed = hash_combine(hash_combine(seed, text_hash(t, f->name)),
+				    hash_combine(text_hash(t, f->file), f->line));
 	}
 	return hash_combine(seed, len);
 }
 
-static uint64_t look_of(const struct tree *t, uint32_t i)
+static uint64_t look_of(struct tree *t, uint32_t i)
 {
 	const struct inspect_task *task = task_at(t, i);
 	uint64_t h = hash_combine(task->loop, task->state);
@@ -286,6 +304,29 @@ static int print_frames(const struct tree *t, const struct place *place, bool ha
 	return r;
 }
 
+static bool is_of_asyncio(const struct inspect_tasks *t, uint32_t frame)
+{
+	return strstr(t->frames.items[frame].file, "/asyncio/") != NULL;
+}
+
+/* Where a task was made, without the loop below and what of asyncio was called for it above. */
+static int print_created(const struct tree *t, const struct place *place, bool has_children,
+			 const struct inspect_task *task)
+{
+	uint32_t first, end = task->created + task->created_len;
+
+	while (end > task->created && is_of_asyncio(t->tasks, end - 1))
+		end--;
+	first = end;
+	while (first > task->created && !is_of_asyncio(t->tasks, first - 1))
+		first--;
+	if (first == end) { /* made by asyncio itself */
+		first = task->created;
+		end = first + task->created_len;
+	}
+	return print_frames(t, place, has_children, "made in ", first, end - first);
+}
+
 /* Names of so many tasks that are alike; then what it does. */
 static int print_head(const struct tree *t, const struct place *place, const uint32_t *tasks,
 		      uint32_t len)
@@ -376,8 +417,7 @@ static int print_tasks(struct tree *t, const struct place *place, const uint32_t
 		t->is_shown[tasks[i]] = true;
 	r = print_frames(t, place, children_len, "", task->frames, task->frames_len);
 	if (!r)
-		r = print_frames(t, place, children_len, "made in ", task->created,
-				 task->created_len);
+		r = print_created(t, place, children_len, task);
 	return r < 0 ? r : print_siblings(t, place, children, children_len, depth + 1);
 }
 

@@ -2,6 +2,7 @@
 #include "cmd/summary.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,6 +163,18 @@ static void put_lost(struct line *l, const struct load *loaded)
 	line_end(l);
 }
 
+#define PLACE_SHARE 0.1 /* of task time, of the place whose error is told */
+
+/*
+ * The standard error of a place where this share of the time was spent, as a part of that. A wait
+ * that is as short as the distance of two sweeps, or shorter, is met by chance, and then counts for
+ * all of it; longer ones are known better.
+ */
+static struct share_text place_error(const struct task_stacks_stats *t)
+{
+	return share_text((uint64_t)sqrt(t->variance_ns2 / PLACE_SHARE), t->time_ns);
+}
+
 /* How well task time is known, and by what it costs. */
 static void put_tasks(struct line *l, const struct task_stacks_stats *t, uint64_t wall_ns)
 {
@@ -175,8 +188,9 @@ static void put_tasks(struct line *l, const struct task_stacks_stats *t, uint64_
 	if (t->sweeps && wall_ns)
 		line_putf(l, STYLE_PLAIN, ", for %s of one CPU", share_text(t->cpu_ns, wall_ns).s);
 	if (t->time_ns)
-		line_putf(l, STYLE_PLAIN, "; %s of task time (--kind task)",
-			  units_ns(t->time_ns).s);
+		line_putf(l, STYLE_PLAIN,
+			  "; %s of task time (--kind task), a tenth of it known to %s or better",
+			  units_ns(t->time_ns).s, place_error(t).s);
 	if (t->unsure_ns)
 		line_putf(l, STYLE_PLAIN, ", %s left out: they changed meanwhile",
 			  units_ns(t->unsure_ns).s);

@@ -71,8 +71,11 @@ static size_t columns_by_block(uint32_t c)
 /* What has no width there is no character to a terminal, and is drawn as U+FFFD. */
 size_t code_point_columns(uint32_t c)
 {
-	int columns = MB_CUR_MAX > 1 ? wcwidth((wchar_t)c) : (int)columns_by_block(c);
+	int columns;
 
+	if (c >= ' ' && c <= '~') /* most of all text */
+		return 1;
+	columns = MB_CUR_MAX > 1 ? wcwidth((wchar_t)c) : (int)columns_by_block(c);
 	return columns < 0 ? 1 : (size_t)columns;
 }
 
@@ -84,11 +87,11 @@ static size_t fitting(const char *text, size_t len, size_t room, size_t *used)
 	*used = 0;
 	while (i < len) {
 		uint32_t c;
-		size_t n = utf8_decode(text + i, len - i, &c);
+		size_t n = utf8_decode(text + i, len - i, &c), columns = code_point_columns(c);
 
-		if (*used + code_point_columns(c) > room)
+		if (*used + columns > room)
 			break;
-		*used += code_point_columns(c);
+		*used += columns;
 		i += n;
 	}
 	return i;

@@ -117,10 +117,14 @@ static bool has_unknown_thread(const struct swept *t, const struct inspect_tasks
 	return false;
 }
 
+static bool is_trio(const struct inspect_loop *loop)
+{
+	return !strcmp(loop->type, "trio.run");
+}
+
 /*
- * trio's loop is found on its thread's stack, which is read only while that rests: where it does
- * not nobody knows of its tasks, rather than that there are none. Not for ever, as it may have
- * ended.
+ * trio's loop is found on its thread's stack, which may be torn if that does not rest: then nobody
+ * knows of its tasks, rather than that there are none. Not for ever, as it may have ended.
  */
 static bool is_missed(struct swept *t, const struct inspect_tasks *tasks)
 {
@@ -129,7 +133,7 @@ static bool is_missed(struct swept *t, const struct inspect_tasks *tasks)
 	t->missed = 0;
 	t->has_trio = false;
 	for (size_t i = 0; i < tasks->loops.len; i++)
-		t->has_trio |= !strcmp(tasks->loops.items[i].type, "trio.run");
+		t->has_trio |= is_trio(&tasks->loops.items[i]);
 	return false;
 }
 
@@ -137,6 +141,15 @@ static int read_tasks(struct sweeper *s, struct swept *t, struct sweep *sw)
 {
 	inspect_tasks_release(&sw->tasks);
 	return process_tasks_sweep(s->inspector, t->process, debug_of(t), &s->pages, &sw->tasks);
+}
+
+/* The kernel looks for one kind of tasks: of asyncio's, where a process has both. */
+static bool is_of_trio(const struct inspect_tasks *tasks)
+{
+	for (size_t i = 0; i < tasks->loops.len; i++)
+		if (!is_trio(&tasks->loops.items[i]))
+			return false;
+	return tasks->trio.variable;
 }
 
 /* Where the kernel finds the task that runs. */
@@ -150,11 +163,18 @@ static int fill_row(const struct swept *t, struct sweep *sw)
 	if (t->has_debug)
 		task_layout_apply_debug(&l, t->debug);
 	sw->row = (struct asyncio_row){ .process = t->id.process,
-					.tstate_task = l.running_task,
-					.task_coro = l.coro,
-					.task_name = l.name,
 					.coro_frame = l.frame,
 					.is_frame_inside = l.await >= AWAIT_OPARG };
+	if (is_of_trio(&sw->tasks)) {
+		sw->row.current_tasks = sw->tasks.trio.variable;
+		sw->row.is_variable = true;
+		sw->row.task_coro = sw->tasks.trio.coro;
+		sw->row.task_name = sw->tasks.trio.name;
+		return 0;
+	}
+	sw->row.tstate_task = l.running_task;
+	sw->row.task_coro = l.coro;
+	sw->row.task_name = l.name;
 	if (!l.running_task)
 		sw->row.current_tasks = sw->tasks.current_tasks;
 	return 0;
@@ -201,7 +221,7 @@ static int look(struct sweeper *s, struct swept *t, struct sweep *sw)
 		return r;
 	if (is_missed(t, &sw->tasks))
 		return -EAGAIN;
-	if (sw->tasks.has_asyncio && (r = fill_row(t, sw)) < 0)
+	if ((sw->tasks.has_asyncio || sw->tasks.trio.variable) && (r = fill_row(t, sw)) < 0)
 		return r;
 	return name_threads(t, sw);
 }

@@ -495,6 +495,7 @@ static int sum_task(struct task_stacks *ts, struct graph *g, uint32_t place, uin
 			return r;
 	}
 	ts->stats.time_ns += ns;
+	ts->stats.variance_ns2 += (double)ns * ns;
 	return 0;
 }
 

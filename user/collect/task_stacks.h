@@ -63,6 +63,8 @@ struct task_stacks_stats {
 	uint64_t failed_count; /* that saw nothing, as the process cannot be read, or is gone */
 	uint64_t cpu_ns;       /* CPU time of all of them */
 	uint64_t time_ns;      /* task time */
+	double variance_ns2;   /* of that, at most, if tasks go their own ways: its own time squared
+				  of   each task that a sweep met */
 	uint64_t unsure_ns;    /* of tasks that changed while they were read: left out */
 	uint64_t unreadable;   /* tasks, by sweeps */
 	uint64_t unseen;     /* samples in tasks that no sweep saw: nobody knows who awaits them */

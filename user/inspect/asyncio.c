@@ -67,7 +67,7 @@ static int read_task(struct task_reader *t, uint64_t object)
 static int add_task(struct object_reader *r, uint64_t object, void *arg)
 {
 	(void)r;
-	return task_reader_visit(arg, object, read_task);
+	return task_reader_find(arg, object);
 }
 
 static int add_referent(struct object_reader *r, uint64_t weakref, void *arg)
@@ -201,6 +201,7 @@ static int read_interpreter(struct task_reader *t, uint64_t interp)
 	    task_reader_stops(e = r->off->minor < 12 ? 0 : read_set(t, interp, "_eager_tasks")) ||
 	    task_reader_stops(e = task_reader_each_thread(t, interp, read_thread_tasks)) ||
 	    task_reader_stops(e = l->interp_tasks ? read_list(t, interp + l->interp_tasks) : 0) ||
+	    task_reader_stops(e = task_reader_visit_found(t, read_task)) ||
 	    task_reader_stops(e = task_reader_each_thread(t, interp, read_thread_state)))
 		return e;
 	return object_dict_each(r, current, add_running, t);

@@ -13,12 +13,24 @@
 
 #define AWAIT_DEPTH_MAX 4096 /* coroutines below one task; more: cut there */
 
+struct wait_row;
+
+/* What waits_for.c knows of a frame with these texts. */
+struct wait_words {
+	const char *file, *name; /* NULL: none */
+	const struct wait_row *row;
+	bool is_of_library;
+};
+
+#define WAIT_WORDS 64 /* a power of two */
+
 /* A process whose coroutines are read. */
 struct await_reader {
 	struct object_reader objects;
 	struct object_kinds kinds;
 	struct code_objects *codes; /* borrowed */
 	struct task_layout layout;
+	struct wait_words words[WAIT_WORDS]; /* of frames just met: thousands are alike */
 };
 
 enum coroutine_state {

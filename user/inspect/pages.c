@@ -2,6 +2,7 @@
 #include "inspect/pages.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -86,16 +87,10 @@ static void read_block(struct pages *p, uint64_t addr, uint8_t *bytes, struct pa
 /* The place of a block, which is read if it is not there. */
 static int find_block(struct pages *p, uint64_t number, uint32_t *out)
 {
-	struct address_slot *recent = &p->recent[number % PAGES_RECENT];
 	struct pages_chunk *chunk;
-	uint32_t place;
+	uint32_t place = address_map_get(&p->map, number + 1);
 	int r;
 
-	if (recent->address == number + 1) {
-		*out = recent->index;
-		return 0;
-	}
-	place = address_map_get(&p->map, number + 1);
 	if (place == ADDRESS_NONE) {
 		if ((r = make_room(p)) < 0)
 			return r;
@@ -107,30 +102,41 @@ static int find_block(struct pages *p, uint64_t number, uint32_t *out)
 			return r;
 		p->len++;
 	}
-	*recent = (struct address_slot){ .address = number + 1, .index = place };
 	*out = place;
 	return 0;
+}
+
+static bool is_whole(const struct pages_block *block)
+{
+	for (size_t i = 0; i < PAGES_PER_BLOCK; i++)
+		if (block->errors[i])
+			return false;
+	return true;
 }
 
 /* Within one page. */
 static int read_within(struct pages *p, uint64_t addr, void *buf, size_t len)
 {
+	uint64_t number = addr / PAGES_BLOCK_BYTES;
 	size_t within = addr % PAGES_BLOCK_BYTES;
 	const struct pages_chunk *chunk;
 	uint32_t place;
-	int r = find_block(p, addr / PAGES_BLOCK_BYTES, &place);
+	int r = find_block(p, number, &place);
 
 	if (r < 0)
 		return r;
 	chunk = p->chunks.items[place / CHUNK_BLOCKS];
 	place %= CHUNK_BLOCKS;
+	if (is_whole(&chunk->blocks[place]))
+		p->recent[number % PAGES_RECENT] =
+			(struct pages_recent){ number + 1, chunk->bytes[place] };
 	r = chunk->blocks[place].errors[within / PAGES_BYTES];
 	if (!r)
 		memcpy(buf, chunk->bytes[place] + within, len);
 	return r;
 }
 
-int pages_read(void *pages, uint64_t addr, void *buf, size_t len)
+static int read_by_page(struct pages *p, uint64_t addr, uint8_t *buf, size_t len)
 {
 	int r = 0;
 
@@ -140,7 +146,23 @@ int pages_read(void *pages, uint64_t addr, void *buf, size_t len)
 		size_t left = PAGES_BYTES - (addr + done) % PAGES_BYTES;
 
 		n = left < len - done ? left : len - done;
-		r = read_within(pages, addr + done, (uint8_t *)buf + done, n);
+		r = read_within(p, addr + done, buf + done, n);
 	}
 	return r;
+}
+
+int pages_read(void *pages, uint64_t addr, void *buf, size_t len)
+{
+	struct pages *p = pages;
+	const uint64_t number = addr / PAGES_BLOCK_BYTES;
+	const struct pages_recent *recent = &p->recent[number % PAGES_RECENT];
+	const size_t within = addr % PAGES_BLOCK_BYTES;
+
+	if (recent->number != number + 1 || len > PAGES_BLOCK_BYTES - within)
+		return read_by_page(p, addr, buf, len);
+	if (len == sizeof(uint64_t)) /* what is most often read: no call */
+		memcpy(buf, recent->bytes + within, sizeof(uint64_t));
+	else
+		memcpy(buf, recent->bytes + within, len);
+	return 0;
 }

@@ -21,13 +21,19 @@
 
 struct pages_block;
 
+/* One that was read whole. */
+struct pages_recent {
+	uint64_t number; /* + 1; 0: none */
+	const uint8_t *bytes;
+};
+
 struct pages {
 	int (*read)(void *arg, uint64_t addr, void *buf, size_t len); /* 0 or a negative errno */
 	void *arg;
 	struct address_map map;                   /* from a block's number + 1 to its place */
 	VEC(void *) chunks;                       /* of memory, in which blocks lie */
 	size_t len;                               /* blocks that are in use */
-	struct address_slot recent[PAGES_RECENT]; /* the same as in the map, of blocks just used */
+	struct pages_recent recent[PAGES_RECENT]; /* blocks just used */
 };
 
 void pages_init(struct pages *p, int (*read)(void *arg, uint64_t addr, void *buf, size_t len),

@@ -74,13 +74,13 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 	return r->p->memory.read(r->p->memory.arg, addr, buf, len);
 }
 
-static int walk_thread(void *arg, uint64_t ident, const struct walk_frame **frames, uint32_t *depth)
+static int peek_thread(void *arg, uint64_t ident, const struct walk_frame **frames, uint32_t *depth)
 {
 	struct reading *r = arg;
 	const struct watch *w = watch_of(r, ident);
 	int e;
 
-	if (!w || w->was_running)
+	if (!w)
 		return -ENOENT;
 	e = walker_walk(r->in->walker, &r->p->memory, w->thread->tid, ident, &r->walk);
 	if (e < 0 || r->walk.status == UNWIND_INVALID)
@@ -88,6 +88,13 @@ static int walk_thread(void *arg, uint64_t ident, const struct walk_frame **fram
 	*frames = r->walk.frames;
 	*depth = r->walk.depth;
 	return 0;
+}
+
+static int walk_thread(void *arg, uint64_t ident, const struct walk_frame **frames, uint32_t *depth)
+{
+	const struct watch *w = watch_of(arg, ident);
+
+	return !w || w->was_running ? -ENOENT : peek_thread(arg, ident, frames, depth);
 }
 
 /*
@@ -120,7 +127,8 @@ static struct tasks_process process_of(struct reading *r, const uint64_t *debug,
 				       .asyncio_debug = debug,
 				       .pages = pages,
 				       .no_words = pages,
-				       .walk = walk_thread };
+				       .walk = walk_thread,
+				       .peek = peek_thread };
 }
 
 static int read_once(struct reading *r, const uint64_t *debug, struct pages *pages,
@@ -231,7 +239,7 @@ static int confirm_rest(struct reading *r, const uint64_t *debug, struct pages *
 		if (out->tasks.items[i].is_unsure)
 			ids[process.only_len++] = out->tasks.items[i].id;
 	process.only = ids;
-	process.walk = NULL;
+	process.walk = process.peek = NULL;
 	e = process.only_len ? tasks_collect(&process, &again) : 0;
 	if (e >= 0)
 		e = confirm(&again, out);

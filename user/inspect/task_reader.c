@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define DEBUG_FRAMES_MAX 64 /* of a creation traceback; asyncio itself keeps 10 */
 #define INTERPRETERS_MAX 64
@@ -149,6 +150,30 @@ int task_reader_visit(struct task_reader *t, uint64_t object, task_read_fn read)
 		return e;
 	t->out->unreadable += e < 0;
 	return 0;
+}
+
+int task_reader_find(struct task_reader *t, uint64_t object)
+{
+	return t->found.len == TASKS_MAX ? -E2BIG : vec_push(&t->found, object);
+}
+
+static int compare_addresses(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+int task_reader_visit_found(struct task_reader *t, task_read_fn read)
+{
+	int e = 0;
+
+	if (t->found.len)
+		qsort(t->found.items, t->found.len, sizeof(*t->found.items), compare_addresses);
+	for (size_t i = 0; i < t->found.len && !e; i++)
+		e = task_reader_visit(t, t->found.items[i], read);
+	t->found.len = 0;
+	return e;
 }
 
 int task_reader_edge(struct task_reader *t, uint64_t child, uint64_t parent)

@@ -18,6 +18,7 @@ struct task_reader {
 	const struct tasks_process *process;
 	struct inspect_tasks *out;
 	struct address_map task_places, loop_places;
+	VEC(uint64_t) found; /* objects of a library that may be tasks, still to be read */
 	VEC(struct task_edge) edges;
 	VEC(uint64_t)
 	awaited; /* by task: what its innermost coroutine awaits, or has yielded; 0: nothing */
@@ -48,6 +49,13 @@ int task_reader_add(struct task_reader *t, const struct task_source *source);
  */
 typedef int (*task_read_fn)(struct task_reader *t, uint64_t object);
 int task_reader_visit(struct task_reader *t, uint64_t object, task_read_fn read);
+
+/*
+ * Notes an object for task_reader_visit_found(), which visits them in the order of their addresses:
+ * a table has them in none, and what was made together lies together. 0, -E2BIG or -ENOMEM.
+ */
+int task_reader_find(struct task_reader *t, uint64_t object);
+int task_reader_visit_found(struct task_reader *t, task_read_fn read);
 
 /* Adds a frame to those of the result: at an instruction of a code object. */
 int task_reader_push(struct task_reader *t, uint64_t frame, uint64_t code, uint32_t instr);

@@ -278,6 +278,7 @@ static void task_reader_release(struct task_reader *t)
 	object_kinds_release(&t->awaits.kinds);
 	address_map_release(&t->task_places);
 	address_map_release(&t->loop_places);
+	vec_release(&t->found);
 	vec_release(&t->edges);
 	vec_release(&t->awaited);
 }

@@ -58,6 +58,12 @@ struct inspect_loop {
 	bool is_consistent; /* it did not run while its tasks were read */
 };
 
+/* Of a loop of trio's: where its task that runs is, for who looks at it while it does. */
+struct trio_place {
+	uint64_t variable; /* the address of a pointer to that, maybe with tag bits; 0: not known */
+	uint16_t coro, name; /* byte offsets in a task */
+};
+
 /* Tasks of which each waits for the one behind it, and the last for the first. */
 struct task_cycle {
 	uint32_t first, len; /* in the links */
@@ -72,6 +78,7 @@ struct inspect_tasks {
 	struct code_objects codes;  /* that have the texts */
 	bool has_asyncio, has_trio; /* some interpreter has imported it; trio: of tasks_probe() */
 	uint64_t current_tasks;     /* its dict of the tasks that run; of several, one */
+	struct trio_place trio;     /* of several, one */
 	uint32_t unreadable;        /* tasks that are left out */
 	bool is_cut;                /* there are more than may be read */
 };
@@ -99,6 +106,8 @@ struct tasks_process {
 	 * had.
 	 */
 	int (*walk)(void *arg, uint64_t ident, const struct walk_frame **frames, uint32_t *depth);
+	/* The same of one that may run meanwhile: what it says may be torn. NULL: likewise. */
+	int (*peek)(void *arg, uint64_t ident, const struct walk_frame **frames, uint32_t *depth);
 };
 
 /*

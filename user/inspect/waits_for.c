@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 #define FLOAT_VALUE 0 /* PyFloatObject.ob_fval, from its head's end */
 #define SOCKET_FD 0   /* PySocketSockObject.sock_fd (Modules/socketmodule.h) */
 #define DEQUE_LENGTH 0
@@ -264,16 +266,29 @@ static bool is_of_library(const struct task_frame *frame)
 	       strstr(frame->file, "/anyio/");
 }
 
+static const struct wait_words *words_of(struct await_reader *a, const struct task_frame *frame)
+{
+	struct wait_words *w = &a->words[hash_u64((uintptr_t)frame->own_name) % WAIT_WORDS];
+
+	if (w->file != frame->file || w->name != frame->own_name)
+		*w = (struct wait_words){ .file = frame->file,
+					  .name = frame->own_name,
+					  .row = row_of(frame),
+					  .is_of_library = is_of_library(frame) };
+	return w;
+}
+
 static int put_by_frames(struct await_reader *a, const struct task_frame *frames, size_t len,
 			 struct strbuf *out)
 {
-	const struct wait_row *row = NULL, *found;
+	const struct wait_words *words;
+	const struct wait_row *row = NULL;
 	const struct task_frame *frame = NULL;
 	int e = 0;
 
-	for (; len && is_of_library(&frames[len - 1]); len--) {
-		if ((found = row_of(&frames[len - 1]))) {
-			row = found;
+	for (; len && (words = words_of(a, &frames[len - 1]))->is_of_library; len--) {
+		if (words->row) {
+			row = words->row;
 			frame = &frames[len - 1];
 		}
 	}

@@ -684,18 +684,66 @@ static int managed_attributes(struct object_reader *r, uint64_t object, const st
 	return entries_of_dict(r, dict, out);
 }
 
+/* structmember.h */
+struct member {
+	uint64_t name; /* 0: the end */
+	uint32_t kind, pad;
+	uint64_t offset;
+	uint32_t flags, pad2;
+	uint64_t doc;
+};
+
 /* Members of a type that are objects: its __slots__, or what a type made in C shows. */
+static bool is_slot(const struct object_reader *r, const struct object_type *t,
+		    const struct member *m)
+{
+	enum { KIND_OBJECT = 6, KIND_OBJECT_EX = 16, IS_RELATIVE = 8 };
+
+	return (m->kind == KIND_OBJECT || m->kind == KIND_OBJECT_EX) && !(m->flags & IS_RELATIVE) &&
+	       m->offset >= r->head && m->offset < t->basicsize;
+}
+
+/* Of just this type: 1 and *offset, 0: it has no such one. */
+static int find_slot(struct object_reader *r, const struct object_type *t, const char *name,
+		     uint64_t *offset)
+{
+	struct member member;
+	char chars[128];
+	int e = 0;
+
+	for (uint32_t i = 0; e >= 0 && t->members && i < MEMBERS_MAX; i++) {
+		e = object_get(r, t->members + i * sizeof(member), &member, sizeof(member));
+		if (e < 0 || !member.name)
+			break;
+		if (!is_slot(r, t, &member))
+			continue;
+		e = object_chars(r, member.name, chars, sizeof(chars));
+		if (e >= 0 && !strcmp(chars, name)) {
+			*offset = member.offset;
+			return 1;
+		}
+	}
+	return e < 0 ? e : 0;
+}
+
+int object_slot(struct object_reader *r, uint64_t type, const char *name, uint64_t *offset)
+{
+	const struct object_type *t;
+	int e = 0;
+
+	for (int i = 0; i < BASES_MAX && type && !e; i++) {
+		if ((e = object_type_get(r, type, &t)) < 0)
+			return e;
+		type = t->base;
+		e = find_slot(r, t, name, offset);
+	}
+	return e < 0 ? e : e ? 0 : -ENOENT;
+}
+
 static int members_each(struct object_reader *r, uint64_t object, const struct object_type *t,
 			object_entry_fn fn, void *arg)
 {
-	enum { KIND_OBJECT = 6, KIND_OBJECT_EX = 16, IS_RELATIVE = 8 }; /* structmember.h */
-	struct {
-		uint64_t name;
-		uint32_t kind, pad;
-		uint64_t offset;
-		uint32_t flags, pad2;
-		uint64_t doc;
-	} member;
+	struct member member;
 	int e = 0;
 
 	for (uint32_t i = 0; t->members && i < MEMBERS_MAX && !e; i++) {
@@ -704,9 +752,7 @@ static int members_each(struct object_reader *r, uint64_t object, const struct o
 		e = object_get(r, t->members + i * sizeof(member), &member, sizeof(member));
 		if (e < 0 || !member.name)
 			return e;
-		if ((member.kind != KIND_OBJECT && member.kind != KIND_OBJECT_EX) ||
-		    member.flags & IS_RELATIVE || member.offset < r->head ||
-		    member.offset >= t->basicsize)
+		if (!is_slot(r, t, &member))
 			continue;
 		entry.slot_name = member.name;
 		e = object_get_pointer(r, object + member.offset, &entry.value);

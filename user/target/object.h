@@ -238,6 +238,9 @@ int object_dict_get_str(struct object_reader *r, uint64_t dict, const char *name
 /* Of the instance: its dict, or values, and then its __slots__, those of base types last. */
 int object_attributes_each(struct object_reader *r, uint64_t object, object_entry_fn fn, void *arg);
 
+/* Where instances of a type have a slot: bytes from the object. -ENOENT: no such one. */
+int object_slot(struct object_reader *r, uint64_t type, const char *name, uint64_t *offset);
+
 /* -ENOENT: no such attribute of the instance. */
 int object_attribute(struct object_reader *r, uint64_t object, const char *name, uint64_t *value);
 

@@ -27,8 +27,12 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 
 	if (len > OBJECT_READ_BYTES || ++m->reads > THREADING_READS_MAX)
 		abort();
-	for (size_t i = 0; i < len; i++)
-		((uint8_t *)buf)[i] = m->bytes[(addr + i) % m->len];
+	for (size_t done = 0, n; done < len; done += n) {
+		size_t at = (addr + done) % m->len;
+
+		n = m->len - at < len - done ? m->len - at : len - done;
+		memcpy((uint8_t *)buf + done, m->bytes + at, n);
+	}
 	return 0;
 }
 

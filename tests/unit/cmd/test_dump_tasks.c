@@ -90,6 +90,52 @@ static void test_children_stand_below_who_waits(void **state)
 	      "            work (a.py:3)\n");
 }
 
+static void test_where_it_was_made_is_the_programs_part(void **state)
+{
+	static const struct task_frame frames[] = {
+		{ .name = "<module>", .file = "a.py", .line = 9 },
+		{ .name = "run", .file = "lib/asyncio/runners.py", .line = 44 },
+		{ .name = "_run", .file = "lib/asyncio/events.py", .line = 81 },
+		{ .name = "serve", .file = "a.py", .line = 5 },
+		{ .name = "start", .file = "b.py", .line = 6 },
+		{ .name = "create_task", .file = "lib/asyncio/tasks.py", .line = 382 },
+	};
+	static const struct {
+		const char *name;
+		uint32_t first, len; /* of these */
+		const char *want;
+	} cases[] = {
+		{ "by a task", 0, 6,
+		  "        made in serve (a.py:5)\n        made in start (b.py:6)\n" },
+		{ "before the loop", 0, 2, "        made in <module> (a.py:9)\n" },
+		{ "by asyncio", 1, 2,
+		  "        made in run (lib/asyncio/runners.py:44)\n"
+		  "        made in _run (lib/asyncio/events.py:81)\n" },
+		{ "not noted", 0, 0, "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		static const char head[] = "Loop 0x10 of thread 7: 1 task\n"
+					   "`-- main: waits for sleep(1)\n"
+					   "        work (a.py:3)\n";
+		struct inspect_task *task;
+		char *text;
+
+		begin();
+		add("main", "sleep(1)", NULL, 0);
+		task = &made.t.tasks.items[0];
+		task->created = made.t.frames.len;
+		task->created_len = cases[i].len;
+		assert_int_equal(vec_append(&made.t.frames, frames + cases[i].first, cases[i].len),
+				 0);
+		text = print();
+		if (strncmp(text, head, strlen(head)) || strcmp(text + strlen(head), cases[i].want))
+			fail_msg("%s: %s", cases[i].name, text);
+		free(text);
+	}
+}
+
 static void test_leaves_alike_are_one_entry(void **state)
 {
 	static const char *const names[] = { "w-1", "w-2", "w-3", "w-4", "w-5" };
@@ -201,6 +247,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_children_stand_below_who_waits),
+		cmocka_unit_test(test_where_it_was_made_is_the_programs_part),
 		cmocka_unit_test(test_leaves_alike_are_one_entry),
 		cmocka_unit_test(test_several_waiters_of_one_task),
 		cmocka_unit_test(test_a_cycle_has_a_root_and_a_line),

@@ -145,7 +145,7 @@ static void test_object_containers(void **state)
 
 static void check_attributes(const char *version)
 {
-	uint64_t one = made_long(&made, 1), value, object;
+	uint64_t one = made_long(&made, 1), value, object, offset, found;
 	uint64_t pairs[] = { made_str(&made, "first"), made.types[0], made_str(&made, "second"),
 			     one };
 	char name[32];
@@ -164,6 +164,10 @@ static void check_attributes(const char *version)
 	if (object_attribute(&reader, object, "place", &value) || value != one ||
 	    object_attribute(&reader, object, "plac", &value) != -ENOENT)
 		fail_msg("%s: in a slot", version);
+	if (object_type(&reader, object, &value) || object_slot(&reader, value, "place", &offset) ||
+	    object_get_pointer(&reader, object + offset, &found) || found != one ||
+	    object_slot(&reader, value, "plac", &offset) != -ENOENT)
+		fail_msg("%s: where a slot is", version);
 }
 
 static void test_object_attribute(void **state)
