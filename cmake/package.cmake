@@ -10,12 +10,13 @@ file(READ ${CMAKE_SOURCE_DIR}/user/main.c main)
 string(REGEX MATCHALL "&command_[a-z_]+" commands "${main}")
 list(TRANSFORM commands REPLACE "&command_" "")
 
+string(JOIN " " run ${CMAKE_CROSSCOMPILING_EMULATOR}) # empty where it runs here
 # share/FILE is what `pyebpf ARGUMENT...` prints.
 set(printed)
 function(pyebpf_prints file)
   string(JOIN " " words ${ARGN})
   add_custom_command(OUTPUT ${share}/${file}
-    COMMAND sh -c "'$<TARGET_FILE:pyebpf>' ${words} > '${share}/${file}'"
+    COMMAND sh -c "${run} '$<TARGET_FILE:pyebpf>' ${words} > '${share}/${file}'"
     DEPENDS pyebpf VERBATIM)
   list(APPEND printed ${share}/${file})
   set(printed ${printed} PARENT_SCOPE)
