@@ -138,7 +138,7 @@ static void found_by_id(const char *row, struct world *w)
 	off.pthread_tid = 0;
 	check(row, "where that is is not known", w, (struct want){ PY_NONE, 0, true, 0 });
 	w->thread.pointer = pointer;
-	check(row, "by its pointer again", w, (struct want){ 0, w->tstate, true, 0 });
+	check(row, "by its pointer again", w, (struct want){ 0, w->tstate, false, 0 });
 }
 
 static void test_find_tstate_knows_the_first_thread_by_its_id(void **state)
