@@ -3,7 +3,8 @@
 .POSIX:
 .SUFFIXES:
 .PHONY: build help deps deps-all demo check test check-all coverage-table bench format share install \
-	deb image manifests kernels static release wheel arm64-sysroot arm64 static-arm64 kernels-arm64 clean build-tests build-asan build-clang build-tsan build-fuzz build-type
+	deb image manifests kernels static release wheel arm64-sysroot arm64 static-arm64 release-arm64 \
+	kernels-arm64 clean build-tests build-asan build-clang build-tsan build-fuzz build-type
 
 PREFIX = /usr/local
 DESTDIR =
@@ -89,7 +90,7 @@ help:
 	@echo "make static      build-static/pyebpf: one file that runs on any Linux"
 	@echo "make release     dist/: that file, tarball, wheel, .deb, .rpm, what is in it, checksums"
 	@echo "make wheel       the same, and the wheel installed by every Python here"
-	@echo "make arm64       build-arm64/pyebpf, cross-built on Debian 12; make static-arm64: the one file"
+	@echo "make arm64       build-arm64/pyebpf, cross-built on Debian 12; make static-arm64, release-arm64"
 	@echo "make kernels-arm64    the arm64 rows of docs/kernels.md: an hour"
 	@echo "make manifests   deploy/kubernetes/daemonset.yaml from the Helm chart"
 	@echo "make clean       remove the build folders"
@@ -159,9 +160,12 @@ arm64: arm64-sysroot
 	cmake --build build-arm64 --target pyebpf pyebpf_share -j $(JOBS)
 
 static-arm64: arm64-sysroot
-	@$(CONFIGURE) build-arm64-static --preset arm64 -B build-arm64-static -DCMAKE_BUILD_TYPE=Release \
+	@$(CONFIGURE) build-arm64-static --preset arm64 -DCMAKE_BUILD_TYPE=Release \
 		-DPYEBPF_STATIC=ON -DPYEBPF_TESTS=OFF
 	cmake --build build-arm64-static --target pyebpf pyebpf_share -j $(JOBS)
+
+release-arm64: static-arm64
+	sh deploy/release/release.sh build-arm64-static dist-arm64
 
 kernels-arm64: deps-all static-arm64
 	@sh cmake/deps.sh qemu-system-arm
@@ -172,4 +176,4 @@ manifests:
 
 clean:
 	cmake -E rm -rf build build-asan build-clang build-tsan build-fuzz build-static \
-		build-arm64 build-arm64-static build-arm64-sysroot build-types dist
+		build-arm64 build-arm64-static build-arm64-sysroot build-types dist dist-arm64

@@ -21,4 +21,8 @@ set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
 set(PYEBPF_PREFIX_MAP -ffile-prefix-map=${CMAKE_BINARY_DIR}=build -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.)
 add_compile_definitions(PYEBPF_STATIC)
 add_compile_options(${PYEBPF_PREFIX_MAP})
+string(JOIN " " static_run ${CMAKE_CROSSCOMPILING_EMULATOR})
+file(WRITE ${CMAKE_BINARY_DIR}/release.env # deploy/release/release.sh
+  "architecture=${CMAKE_SYSTEM_PROCESSOR}\nrun='${static_run}'\nstrip='${CMAKE_STRIP}'\n"
+  "deps='${static_deps}'\nsysroot='${CMAKE_SYSROOT}'\n")
 add_link_options(-static -Wl,--build-id=sha1)

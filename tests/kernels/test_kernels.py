@@ -3,7 +3,8 @@
 
     pytest tests/kernels [-k '[6.1]']
 
-PYEBPF: the program (build/pyebpf; with PYEBPF_MACHINE=arm64 build-arm64-static/pyebpf). One test is one kernel and one step.
+PYEBPF: the program (build/pyebpf). PYEBPF_MACHINE=arm64: kernels of that, and PYEBPF_ARM64 runs there
+(build-arm64-static/pyebpf). One test is one kernel and one step.
 """
 import base64
 import collections
@@ -28,11 +29,13 @@ import test_time  # noqa: E402
 import truth as judge  # noqa: E402
 import vm  # noqa: E402
 
-BUILD = "build-arm64-static" if kernels.IS_ARM64 else "build"
-PYEBPF = os.path.abspath(os.environ.get("PYEBPF")
+# Of the guest; PYEBPF is also what reads recordings, on this machine.
+NAME, BUILD = ("PYEBPF_ARM64", "build-arm64-static") if kernels.IS_ARM64 else ("PYEBPF", "build")
+PYEBPF = os.path.abspath(os.environ.get(NAME)
                          or os.path.join(os.path.dirname(TESTS), BUILD, "pyebpf"))
 HZ = 199
-BOOT_SECONDS = 600  # all steps of one kernel; 90 s on two idle CPUs
+# All steps of one kernel: 90 s on two idle CPUs, of arm64 four times that; and one step.
+BOOT_SECONDS, STEP_SECONDS = (1800, 480) if kernels.IS_ARM64 else (600, 120)
 START_S = 0.4  # what an emulated CPU takes to start to record, at most
 HELD_BY_OTHERS = 0.15  # of waits for the GIL, for those that start and end threads, slowly
 EMULATED_LOSS = 0.25  # of the ticks, which come while the slow sampler of an emulated CPU runs
@@ -169,7 +172,8 @@ def boot(kernel, folder, steps):
         initramfs = vm.find_initramfs(kernel, PYEBPF, folder)
     except (kernels.Unavailable, OSError) as e:
         pytest.skip("no Linux %s: %s" % (kernel.name, e))
-    return Machine(*vm.boot(path, kernel.cpu, initramfs, BOOT_SECONDS, "steps=/" + steps))
+    return Machine(*vm.boot(path, kernel.cpu, initramfs, BOOT_SECONDS,
+                           "steps=/%s step_seconds=%d" % (steps, STEP_SECONDS)))
 
 
 def fixture(wanted, steps="steps"):
