@@ -46,7 +46,7 @@ LEGEND = """
 - torn: stacks that mix two chains of 50 calls, which take turns every 500 us. deep: stacks of 300
   calls that are whole; the others are on their way up or down.
 - cold pages: names in pages that are not present.
-- waits: stretches of each reason, told by their right length and stack.
+- waits: stretches of each reason, told by their right length and stack; -: not judged, on a busy host.
 - not delivered: ticks that did not come, by which the numbers before it are less: the CPUs are
   emulated, and stand still where the host is busy. With `-p`, `-a`, `--cgroup`, and of the
   short-lived ones.
