@@ -28,7 +28,7 @@ FOLDERS = ("bin", "dev", "proc", "sys", "tmp", "root")
 
 # Which files `python3 -S` reads for the workloads.
 MODULES = """
-import json, runpy, site, sys  # up to 3.10 that is a file, too
+import encodings.ascii, json, runpy, site, sys  # what up to 3.10 starts with, too
 for path in sys.argv[1:]:
     runpy.run_path(path, run_name="packing")
 print(json.dumps([sys.prefix, sys.exec_prefix] + sorted(
