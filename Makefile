@@ -3,7 +3,8 @@
 .POSIX:
 .SUFFIXES:
 .PHONY: build help deps deps-all demo check test check-all coverage-table bench format share install \
-	deb image manifests kernels static release wheel clean build-tests build-asan build-clang build-tsan build-fuzz build-type
+	deb image manifests kernels static release wheel arm64-sysroot arm64 static-arm64 release-arm64 \
+	kernels-arm64 clean build-tests build-asan build-clang build-tsan build-fuzz build-type
 
 PREFIX = /usr/local
 DESTDIR =
@@ -35,6 +36,13 @@ RELEASE_PACKAGES = libssl-dev rpm xz-utils
 
 # What only some tests need beside them: containers, shells, other kernels.
 ALL_PACKAGES = catatonit fish groff lintian man-db podman qemu-system-x86 runc zsh
+
+# What `make arm64` needs beside PACKAGES: a compiler, an emulator of programs (man pages are what the
+# program prints), and of arm64 packages headers and libraries, which are not installed.
+ARM64_PACKAGES = gcc-aarch64-linux-gnu qemu-user
+ARM64_LIBRARIES = libbpf-dev libc6-dev libcjson-dev libcmocka-dev libcurl4-openssl-dev libelf-dev \
+	libmicrohttpd-dev libncurses-dev libpcre2-dev libprotobuf-c-dev libssl-dev libyaml-dev libzstd-dev \
+	nettle-dev python3-dev zlib1g-dev
 
 build:
 	@$(CONFIGURE) build --preset release
@@ -82,6 +90,8 @@ help:
 	@echo "make static      build-static/pyebpf: one file that runs on any Linux"
 	@echo "make release     dist/: that file, tarball, wheel, .deb, .rpm, what is in it, checksums"
 	@echo "make wheel       the same, and the wheel installed by every Python here"
+	@echo "make arm64       build-arm64/pyebpf, cross-built on Debian 12; make static-arm64, release-arm64"
+	@echo "make kernels-arm64    the arm64 rows of docs/kernels.md: an hour"
 	@echo "make manifests   deploy/kubernetes/daemonset.yaml from the Helm chart"
 	@echo "make clean       remove the build folders"
 
@@ -141,8 +151,29 @@ release: static
 wheel: release
 	/usr/bin/python3 -B -m pytest -p no:cacheprovider -q tests/integration/test_release.py --tier=all -k wheel
 
+arm64-sysroot: deps
+	@sh cmake/deps.sh $(ARM64_PACKAGES)
+	sh cmake/arm64_sysroot.sh build-arm64-sysroot $(ARM64_LIBRARIES)
+
+arm64: arm64-sysroot
+	@$(CONFIGURE) build-arm64 --preset arm64
+	cmake --build build-arm64 --target pyebpf pyebpf_share -j $(JOBS)
+
+static-arm64: arm64-sysroot
+	@$(CONFIGURE) build-arm64-static --preset arm64 -DCMAKE_BUILD_TYPE=Release \
+		-DPYEBPF_STATIC=ON -DPYEBPF_TESTS=OFF
+	cmake --build build-arm64-static --target pyebpf pyebpf_share -j $(JOBS)
+
+release-arm64: static-arm64
+	sh deploy/release/release.sh build-arm64-static dist-arm64
+
+kernels-arm64: deps-all static-arm64
+	@sh cmake/deps.sh qemu-system-arm
+	PYEBPF_MACHINE=arm64 python3 -B tests/tools/kernel_table.py
+
 manifests:
 	python3 -B tests/tools/charts.py
 
 clean:
-	cmake -E rm -rf build build-asan build-clang build-tsan build-fuzz build-static build-types dist
+	cmake -E rm -rf build build-asan build-clang build-tsan build-fuzz build-static \
+		build-arm64 build-arm64-static build-arm64-sysroot build-types dist dist-arm64

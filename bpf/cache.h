@@ -91,6 +91,12 @@ enum context_fact {
 	FACT_SPAN_AT,   /* of spans: which of their attributes says what they are, + 1 */
 };
 
+/* Of thread_cache. What that says is checked before it is believed. */
+static __always_inline __u64 thread_key(__u64 process, __u32 tid)
+{
+	return hash_mix(process, tid);
+}
+
 static __always_inline __u64 context_key(__u64 of, __u64 at, enum context_fact fact)
 {
 	return hash_mix(hash_mix(of, at), fact) | 1;

@@ -36,12 +36,12 @@ static __always_inline void vma_note(struct vm_area_struct *vma, struct vma_sear
 		return;
 	v->key = file_key(file);
 	v->vm_start = known_field(vma, vm_start);
-	v->vm_pgoff = known_field(vma, vm_pgoff) << 12;
+	v->vm_pgoff = known_field(vma, vm_pgoff) << (session.page_shift & 31);
 }
 
 #ifdef OLD_KERNEL
-#define VMA_STEPS 32       /* a red-black tree of 65,530 mappings (vm.max_map_count) is no higher */
-#define THREAD_BYTES 16384 /* THREAD_SIZE of x86-64, and of arm64 but for pages of 64 KiB */
+#define VMA_STEPS 32    /* a red-black tree of 65,530 mappings (vm.max_map_count) is no higher */
+#define THREAD_SHIFT 14 /* of THREAD_SIZE: x86-64, and arm64, where it is a page at least */
 
 /*
  * Until Linux 6.1 mappings are in a tree of their own. Read without its lock, while other threads
@@ -79,7 +79,8 @@ static __always_inline long vma_find(struct task_struct *task, __u64 addr, struc
 /* Where its user code is. Registers are at the end of its kernel stack. */
 static __always_inline __u64 user_ip(struct task_struct *task)
 {
-	void *end = BPF_CORE_READ(task, stack) + THREAD_BYTES;
+	__u32 shift = session.page_shift > THREAD_SHIFT ? session.page_shift : THREAD_SHIFT;
+	void *end = BPF_CORE_READ(task, stack) + (1ULL << (shift & 31));
 	const struct pt_regs *regs = end - bpf_core_type_size(struct pt_regs);
 	__u64 ip = 0;
 

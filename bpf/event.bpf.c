@@ -27,7 +27,7 @@ __u32 has_events_on; /* by user space: what comes before and after is not record
 #define MM_ANONPAGES 1
 #define MM_SHMEMPAGES 3
 
-#define PAGE_BYTES 4096
+#define PAGE_BYTES (1 << (session.page_shift & 31))
 #define AHEAD_MAX (64 * PAGE_BYTES)
 #define MEMORY_ENOUGH (16 * PAGE_BYTES)
 #define MEMORY_SAVED_MAX_NS (BUDGET_MAX_NS / BUDGET_SHARE_SMALL)

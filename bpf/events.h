@@ -159,6 +159,10 @@ struct py_offsets {
 
 	__u16 contextvar_hash; /* PyContextVar (3.7+); what else is read of contexts is alike in all
 				*/
+
+	/* Not CPython's: struct pthread of the C library that the process runs with. */
+	__u16 pthread_bytes; /* from pthread_self() to the thread pointer; x86-64: 0 */
+	__u16 pthread_tid;   /* from pthread_self() to the thread's id, an int; 0: not known */
 	struct py_object_offsets objects;
 };
 
@@ -244,7 +248,7 @@ struct session_config {
 	__u8 label_count;         /* of label_configs; 0: no context is looked at */
 	__u8 has_thread_contexts; /* thread_contexts has rows of processes that publish them */
 	__u8 has_async;           /* samples tell which task they are in */
-	__u8 reserved;
+	__u8 page_shift; /* the kernel's pages are 1 << this bytes: 12, on arm64 also 14, 16 */
 	__u64 span_ns; /* what a tick stands for. Times spans_stride (bpf/span.h) it is T0: spans of
 			* waiting of at least that are all kept, shorter ones by chance */
 	__u64 cgroup_id; /* of cgroups[0]: the inode of its folder */

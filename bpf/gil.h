@@ -10,8 +10,6 @@
 #include "bpf/read.h"
 #include "bpf/task.h"
 
-extern struct py_offsets layouts[LAYOUTS_MAX];
-
 #define GIL_EPISODE_NS                                                            \
 	50000 /* waits that are less apart may be one: it is waited for in pieces \
 	       */
@@ -26,7 +24,7 @@ enum gil_wait { GIL_WAIT_NOT, GIL_WAIT_GOES_ON, GIL_WAIT_BEGINS };
  * it has; 0: there is none yet. User memory must be the process's. */
 static __always_inline __u64 gil_find(struct door door, const struct proc_row *row)
 {
-	const struct py_offsets *off = &layouts[row->layout & (LAYOUTS_MAX - 1)];
+	const struct py_offsets *off = layout_of(row);
 	__u64 interp;
 
 	if (off->gil_last_holder == OFF_NONE)
@@ -44,8 +42,8 @@ static __always_inline __u64 gil_find(struct door door, const struct proc_row *r
 static __always_inline bool gil_was_taken(struct door door, const struct thread_times *t,
 					  struct task_struct *task)
 {
-	__u64 key = hash_mix(hash_mix(t->process, task->pid), task_thread_pointer(task));
-	__u64 tstate = cache_get(thread_cache, THREAD_SLOTS, key), holder;
+	__u64 key = thread_key(t->process, task->pid), holder;
+	__u64 tstate = cache_get(thread_cache, THREAD_SLOTS, key);
 
 	return tstate && !read_user(door, &holder, sizeof(holder), t->gil) && holder == tstate;
 }

@@ -218,7 +218,7 @@ static __always_inline int sample_thread(const struct sampler_call *call, struct
 	if (!s->sample.value)
 		return STAT_SKIPPED;
 	s->sample.source = call->source;
-	begin_sample(s, task, f, c->row.runtime, now);
+	begin_sample(s, task, f, &c->row, now);
 	s->sample.event = call->event;
 	s->sample.flags = regs && regs_are_user(regs) ? 0 : SAMPLE_KERNEL;
 	if (s->sample.value > call->value || call->count > 1)

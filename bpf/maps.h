@@ -8,6 +8,13 @@
 #include "bpf/python.h"
 #include "bpf/times.h"
 
+extern struct py_offsets layouts[LAYOUTS_MAX];
+
+static __always_inline const struct py_offsets *layout_of(const struct proc_row *row)
+{
+	return &layouts[row->layout & (LAYOUTS_MAX - 1)];
+}
+
 /* Records of events.h, kernel to user space. User space sets the size. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

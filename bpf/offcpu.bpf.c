@@ -212,7 +212,7 @@ static __always_inline int span_sample(struct cpu_state *c, struct thread_times 
 	s = scratch_get(scratch_own(SOURCE_SWITCHES));
 	if (!s)
 		return STAT_NO_SCRATCH;
-	begin_sample(s, task, &c->who, c->row.runtime, c->span.now_ns);
+	begin_sample(s, task, &c->who, &c->row, c->span.now_ns);
 	s->sample.source = SOURCE_SWITCHES;
 	s->sample.value = c->span.value;
 	s->sample.duration_ns = c->span.duration_ns;
@@ -376,13 +376,14 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
  * What Python calls a thread can only be read while it lives, and if it waits for long its first
  * sample comes late.
  */
-static __always_inline void announce_thread(struct task_struct *task, const struct task_facts *f)
+static __always_inline void announce_thread(struct task_struct *task, const struct task_facts *f,
+					    const struct proc_row *row)
 {
 	struct thread_event e = { .kind = EVENT_THREAD,
 				  .pid = f->pid,
 				  .process = f->process,
 				  .tid = f->tid,
-				  .pointer = task_thread_pointer(task) };
+				  .pointer = task_pthread_self(task, layout_of(row)) };
 
 	BPF_CORE_READ_STR_INTO(&e.comm, task, comm);
 	ring_send(&e, sizeof(e));
@@ -407,6 +408,6 @@ int BPF_PROG(on_thread, struct task_struct *parent, struct task_struct *child)
 		return 0;
 	times_new(child, &f, bpf_ktime_get_ns(), false);
 	if (parent->tgid == child->tgid)
-		announce_thread(child, &f);
+		announce_thread(child, &f, &row);
 	return 0;
 }

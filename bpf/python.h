@@ -36,7 +36,11 @@ struct py_thread {
 	__u64 runtime; /* address of _PyRuntime */
 	__u64 process; /* identity */
 	__u32 tid;
-	__u32 reserved;
+	/*
+	 * Where pointer may be one from before an exec (arm64): the id that the process's first
+	 * thread has for itself, by which it is found, too. 0: of another thread, or not needed.
+	 */
+	__u32 leader;
 };
 
 /* A code object that user space does not know yet. */

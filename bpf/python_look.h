@@ -97,7 +97,8 @@ static __always_inline int py_look(struct py_look *look, struct walk_head *head)
 	LOOP(WALK_STEPS, py_look_step, look);
 	head->status = s->walk.status;
 	head->flags = s->walk.flags;
-	head->tstate = cache_get(thread_cache, THREAD_SLOTS, py_thread_key(l->thread));
+	head->tstate = cache_get(thread_cache, THREAD_SLOTS,
+				 thread_key(l->thread->process, l->thread->tid));
 	head->depth = s->walk.depth;
 	return 0;
 }

@@ -21,6 +21,19 @@ static __always_inline int py_read_tstate(struct door door, struct py_scratch *s
 	return read_user(door, s->tstate, size, addr);
 }
 
+/* Is the thread state in s->tstate one of this thread? */
+static __always_inline bool py_tstate_is_of(struct door door, struct py_scratch *s,
+					    const struct py_offsets *off, const struct py_thread *t)
+{
+	__u64 pthread = tstate_u64(s, off->tstate_thread_id);
+	__u32 tid;
+
+	if (pthread == t->pointer)
+		return true;
+	return t->leader && off->pthread_tid && pthread &&
+	       !read_user(door, &tid, sizeof(tid), pthread + off->pthread_tid) && tid == t->leader;
+}
+
 /*
  * Is addr a live PyThreadState of this thread? Reads it into s->tstate. A freed one keeps its bytes
  * and glibc gives its pthread_self to another thread, so it must still hang on its list.
@@ -33,7 +46,7 @@ static __always_inline bool py_tstate_matches(struct door door, struct py_scratc
 
 	if (py_read_tstate(door, s, off, addr))
 		return false;
-	if (tstate_u64(s, off->tstate_thread_id) != t->pointer)
+	if (!py_tstate_is_of(door, s, off, t))
 		return false;
 	prev = tstate_u64(s, off->tstate_prev);
 	interp = tstate_u64(s, off->tstate_interp);
@@ -69,7 +82,7 @@ static int py_search_step(__u32 i, struct py_loop *l)
 		py_note_fault(s, q->tstate, off->tstate_size, false);
 		return LOOP_STOP;
 	}
-	if (tstate_u64(s, off->tstate_thread_id) == l->thread->pointer) {
+	if (py_tstate_is_of(door, s, off, l->thread)) {
 		q->matches++;
 		q->is_bound = py_tstate_is_bound(s, off);
 		if (!q->found || q->is_bound)
@@ -109,12 +122,6 @@ static __always_inline bool py_has_subinterpreters(struct py_loop *l)
 	return head && read_pointer(door, s, head + l->off->interp_next);
 }
 
-/* Of thread_cache. What that says is checked before it is believed. */
-static __always_inline __u64 py_thread_key(const struct py_thread *t)
-{
-	return hash_mix(hash_mix(t->process, t->tid), t->pointer);
-}
-
 /*
  * Finds the thread state of the interrupted thread and reads it into s->tstate; its address is
  * s->search.found. Returns 0,
@@ -131,12 +138,12 @@ static __always_inline int py_find_tstate(struct py_loop *l, bool *has_walked)
 	const struct py_offsets *off = l->off;
 	const struct py_thread *t = l->thread;
 	struct door door = l->door;
-	__u64 key = py_thread_key(t), addr;
+	__u64 key = thread_key(t->process, t->tid), addr;
 
 	if (off->runtime_tstate_current != OFF_NONE) {
 		addr = read_pointer(door, s, t->runtime + off->runtime_tstate_current);
 		if (addr && !py_read_tstate(door, s, off, addr) &&
-		    tstate_u64(s, off->tstate_thread_id) == t->pointer) {
+		    py_tstate_is_of(door, s, off, t)) {
 			s->walk.flags |= SAMPLE_HOLDS_GIL;
 			s->search.found = addr;
 			cache_put(thread_cache, THREAD_SLOTS, key, addr);

@@ -252,7 +252,7 @@ int visit_thread(struct bpf_iter__task *ctx)
 	if (!t || !t->since_ns) {
 		times_open(s, task, &f, now);
 		/* Its first sample may be its last moment, when nobody can ask for its name. */
-		s->thread.pointer = task_thread_pointer(task);
+		s->thread.pointer = task_pthread_self(task, layout_of(&row));
 		introduce((struct door){ task }, s, task, &f, at_most(row.layout, LAYOUTS_MAX - 1));
 	} else if (!closed_ns && !lasting_ns) {
 		return 0;

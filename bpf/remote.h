@@ -59,7 +59,7 @@ static __always_inline int walk_remote(struct py_scratch *s, struct cpu_state *c
 	struct door door = { task };
 	int r;
 
-	begin_sample(s, task, f, row->runtime, now);
+	begin_sample(s, task, f, row, now);
 	s->sample.flags = SAMPLE_KERNEL;
 	begin_walk(s, ACCESS_REMOTE);
 	introduce(door, s, task, f, layout);

@@ -12,8 +12,6 @@
 #include "bpf/python_task.h"
 #include "bpf/python_thread.h"
 
-extern struct py_offsets layouts[LAYOUTS_MAX];
-
 static __always_inline void count_walk(struct cpu_state *c, const struct py_walk *w)
 {
 	stat_add(c, STAT_FRAMES, w->depth);
@@ -67,11 +65,13 @@ struct sampler_call {
 
 /* Fills in what is known before the walk. */
 static __always_inline void begin_sample(struct py_scratch *s, struct task_struct *task,
-					 const struct task_facts *f, __u64 runtime, __u64 now)
+					 const struct task_facts *f, const struct proc_row *row,
+					 __u64 now)
 {
 	s->thread.process = f->process;
-	s->thread.pointer = task_thread_pointer(task);
-	s->thread.runtime = runtime;
+	s->thread.pointer = task_pthread_self(task, layout_of(row));
+	s->thread.leader = task_unseen_leader(task);
+	s->thread.runtime = row->runtime;
 	s->thread.tid = known_field(task, pid);
 	s->sample.cpu = bpf_get_smp_processor_id();
 	s->sample.ktime_ns = now;

@@ -76,7 +76,7 @@ int look_at_thread(struct bpf_iter__task *ctx)
 	if (!task || !w || !s || task->flags & PF_EXITING || !standstill_begin(task, &still))
 		return 0;
 	w->asked = still_ask;
-	w->asked.pointer = task_thread_pointer(task);
+	w->asked.pointer = task_pthread_self(task, &layout);
 	w->asked.tid = task->pid;
 	stand_read(&w->stand, task);
 	w->result = still_look(w, s, task);

@@ -97,13 +97,25 @@ static __always_inline __u32 task_pid_in(struct task_struct *task, __u32 pidns_i
 	return pid_in(pid, BPF_CORE_READ(pid, level), pidns_inode, level);
 }
 
-/* pthread_self on x86-64 (glibc, musl). arm64: the raw thread pointer. */
-static __always_inline __u64 task_thread_pointer(struct task_struct *task)
+/* pthread_self(), by which Python knows the thread. On arm64 as it was when the thread last left a
+ * CPU, or began; exec leaves it as it was before. */
+static __always_inline __u64 task_pthread_self(struct task_struct *task,
+					       const struct py_offsets *off)
 {
 #if defined(__TARGET_ARCH_x86)
 	return known_field(task, thread.fsbase);
 #else
-	return known_field(task, thread.uw.tp_value);
+	return known_field(task, thread.uw.tp_value) - off->pthread_bytes;
+#endif
+}
+
+/* For py_thread.leader. */
+static __always_inline __u32 task_unseen_leader(struct task_struct *task)
+{
+#if defined(__TARGET_ARCH_x86)
+	return 0;
+#else
+	return known_field(task, pid) == known_field(task, tgid) ? task_ns_pid(task) : 0;
 #endif
 }
 

@@ -10,12 +10,13 @@ file(READ ${CMAKE_SOURCE_DIR}/user/main.c main)
 string(REGEX MATCHALL "&command_[a-z_]+" commands "${main}")
 list(TRANSFORM commands REPLACE "&command_" "")
 
+string(JOIN " " run ${CMAKE_CROSSCOMPILING_EMULATOR}) # empty where it runs here
 # share/FILE is what `pyebpf ARGUMENT...` prints.
 set(printed)
 function(pyebpf_prints file)
   string(JOIN " " words ${ARGN})
   add_custom_command(OUTPUT ${share}/${file}
-    COMMAND sh -c "'$<TARGET_FILE:pyebpf>' ${words} > '${share}/${file}'"
+    COMMAND sh -c "${run} '$<TARGET_FILE:pyebpf>' ${words} > '${share}/${file}'"
     DEPENDS pyebpf VERBATIM)
   list(APPEND printed ${share}/${file})
   set(printed ${printed} PARENT_SCOPE)
@@ -83,6 +84,10 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION utils)
 if(NOT PYEBPF_STATIC)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+endif()
+if(CMAKE_CROSSCOMPILING)
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
+  set(CPACK_RPM_PACKAGE_ARCHITECTURE ${CMAKE_SYSTEM_PROCESSOR})
 endif()
 set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
 set(CPACK_RPM_PACKAGE_LICENSE "GPL-2.0-only OR BSD-2-Clause")

@@ -55,7 +55,7 @@ configure curl --with-openssl --without-zlib --without-brotli --without-zstd --w
 
 # shellcheck disable=SC2086 # a list of words
 (cd "$folder/source/cjson" && ${CC:-gcc} $CFLAGS -c cJSON.c -o cJSON.o && rm -f "$folder/lib/libcjson.a" &&
-	ar rcsD "$folder/lib/libcjson.a" cJSON.o && mkdir -p "$folder/include/cjson" &&
+	${AR:-ar} rcsD "$folder/lib/libcjson.a" cJSON.o && mkdir -p "$folder/include/cjson" &&
 	cp cJSON.h "$folder/include/cjson/")
 version=$(sed -n 's/^#define CJSON_VERSION_\(MAJOR\|MINOR\|PATCH\) //p' "$folder/include/cjson/cJSON.h" | paste -sd.)
 cat > "$folder/lib/pkgconfig/libcjson.pc" << PC

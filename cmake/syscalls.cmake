@@ -5,13 +5,16 @@
 if(NOT CMAKE_SCRIPT_MODE_FILE)
   set(syscall_header ${CMAKE_BINARY_DIR}/generated/syscall_names.h)
   add_custom_command(OUTPUT ${syscall_header}
-    COMMAND ${CMAKE_COMMAND} -DCC=${CMAKE_C_COMPILER} -DHEADER=${syscall_header}
+    COMMAND ${CMAKE_COMMAND} -DCC=${CMAKE_C_COMPILER} -DSYSROOT=${CMAKE_SYSROOT} -DHEADER=${syscall_header}
       -P ${CMAKE_CURRENT_LIST_FILE}
     DEPENDS ${CMAKE_CURRENT_LIST_FILE} VERBATIM)
   add_custom_target(pyebpf_syscalls DEPENDS ${syscall_header})
   return()
 endif()
 
+if(SYSROOT)
+  list(APPEND CC --sysroot=${SYSROOT})
+endif()
 execute_process(COMMAND ${CC} -E -dM -include asm/unistd.h -x c /dev/null
   OUTPUT_VARIABLE macros RESULT_VARIABLE status)
 # __NR3264_: of those that differ between 32 and 64 bits, in asm-generic/unistd.h.

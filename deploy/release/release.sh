@@ -13,15 +13,19 @@ SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$top" log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
 umask 022
 
-version=$("$build/pyebpf" --version)
+# Of the build: architecture; of a cross-built one what runs its programs, and the root of its libraries.
+run= strip= deps= sysroot=
+. "$build/release.env"
+
+# shellcheck disable=SC2086 # a list of words
+version=$($run "$build/pyebpf" --version)
 version=${version#pyebpf }
-architecture=$(uname -m)
 name=pyebpf-$version-linux-$architecture
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -f "$folder"/*
 
-strip -o "$folder/$name" "$build/pyebpf"
+"$strip" -o "$folder/$name" "$build/pyebpf"
 cmake --install "$build" --strip --prefix "$work/$name" >/dev/null
 tar -C "$work" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
 	-cf "$work/$name.tar" "$name"
@@ -35,6 +39,6 @@ for kind in DEB RPM; do
 done
 cp "$work"/DEB/*.deb "$work"/RPM/*.rpm "$folder/"
 python3 -B "$top/deploy/release/sbom.py" "$folder/$name" "$version" "$build/pyebpf.map" \
-	"$build/deps" >"$folder/$name.cdx.json"
+	"$deps" $sysroot >"$folder/$name.cdx.json"
 (cd "$folder" && sha256sum -- * >"$work/SHA256SUMS" && mv "$work/SHA256SUMS" .)
 ls -l "$folder"

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Prints what a static pyebpf is made of, as CycloneDX 1.5: the packages whose libraries are in it.
 
-usage: sbom.py PROGRAM VERSION LINKER_MAP DEPS_FOLDER
+usage: sbom.py PROGRAM VERSION LINKER_MAP DEPS_FOLDER [SYSROOT]
 
 A library is in it when the linker's map names a member of it: its package is whose file it is, or the
-source in DEPS_FOLDER/source.
+source in DEPS_FOLDER/source. SYSROOT: where libraries are from that are not installed, with a list of
+them beside it (cmake/arm64_sysroot.sh).
 """
 import datetime
 import hashlib
@@ -41,6 +42,25 @@ def installed(path):
     return sys.exit(f"sbom.py: {path}: of no package")
 
 
+def unpacked(path, sysroot):
+    """The same of one below the sysroot."""
+    listed = (pathlib.Path(sysroot).parent / "libraries").read_text().splitlines()
+    found = {line.split()[0]: tuple(line.split()[1:]) for line in listed}
+    name = os.path.relpath(path, sysroot)
+    for wanted in (name, name.replace("usr/lib/", "lib/", 1)):
+        if wanted in found:
+            return found[wanted]
+    return sys.exit(f"sbom.py: {path}: of no package")
+
+
+def package_of(path, deps, sysroot):
+    if path.startswith(deps + "/"):
+        return built(deps, BUILT[os.path.basename(path)])
+    if sysroot and path.startswith(sysroot + "/"):
+        return unpacked(path, sysroot)
+    return installed(path)
+
+
 def built(folder, source):
     """(source package, version) as its changelog has it."""
     changelog = (pathlib.Path(folder) / "source" / source / "debian/changelog").read_text()
@@ -53,12 +73,9 @@ def component(name, version):
             "purl": f"pkg:deb/debian/{name}@{version}?arch=source"}
 
 
-def main(program, version, linker_map, deps):
-    folder = os.path.realpath(deps)
-    found = set()
-    for path in libraries(linker_map):
-        is_built = path.startswith(folder + "/")
-        found.add(built(folder, BUILT[os.path.basename(path)]) if is_built else installed(path))
+def main(program, version, linker_map, deps, sysroot=None):
+    deps, sysroot = os.path.realpath(deps), sysroot and os.path.realpath(sysroot)
+    found = {package_of(path, deps, sysroot) for path in libraries(linker_map)}
     date = datetime.datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", 0)),
                                            datetime.timezone.utc)
     digest = hashlib.sha256(pathlib.Path(program).read_bytes()).hexdigest()
@@ -77,6 +94,6 @@ def main(program, version, linker_map, deps):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 5:
+    if len(sys.argv) not in (5, 6):
         sys.exit(__doc__)
     main(*sys.argv[1:])

@@ -4,6 +4,7 @@
 
     kernels.py      provides all of them and prints a line for each
 
+PYEBPF_MACHINE=arm64: those of that architecture, each with the Python and the C library of its suite.
 A kernel stays what it was when it was downloaded; remove its folder for a newer one. Signatures are
 checked by apt. Nothing is installed.
 """
@@ -22,14 +23,19 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "tools"))
 import pythons  # noqa: E402
 from pythons import Unavailable  # noqa: E402
 
-# suite: of Debian. series: the newest kernel of it; "": the newest of the suite.
-Kernel = collections.namedtuple("Kernel", "name suite series cpu")
+# suite: of Debian. series: the newest kernel of it; "": the newest of the suite. flavour: which of its
+# packages. python: the suite that the guest's Python is from; None: that of this machine.
+Kernel = collections.namedtuple("Kernel", "name suite series cpu flavour python",
+                                defaults=("cloud-amd64", None))
 
 # cmpxchg16b in qemu 7.2 leaves wrong flags, at which 6.12's allocator falls over. From 7.1 on what
 # queues task work allocates by kmalloc_nolock(), which gives nothing without it.
 WITHOUT_CX16, WITH_CX16 = "max,-cx16", "max"
 
-KERNELS = [
+# Pointer authentication is slow to emulate as it is specified.
+ARM64_CPU = "max,pauth-impdef=on"
+
+AMD64 = [
     Kernel("5.10", "bullseye", "5.10", WITHOUT_CX16),
     Kernel("6.1", "bookworm", "6.1", WITHOUT_CX16),
     Kernel("6.12", "trixie", "6.12", WITHOUT_CX16),
@@ -40,8 +46,18 @@ KERNELS = [
     Kernel("backports", "trixie-backports", "", WITH_CX16),
     Kernel("sid", "sid", "", WITH_CX16),
 ]
+ARM64 = [
+    Kernel("5.10_arm64", "bullseye", "5.10", ARM64_CPU, "cloud-arm64", "bullseye"),
+    Kernel("6.1_arm64", "bookworm", "6.1", ARM64_CPU, "cloud-arm64", "bookworm"),
+    Kernel("6.12_arm64", "trixie", "6.12", ARM64_CPU, "cloud-arm64", "trixie"),
+    Kernel("6.12_arm64_16k", "trixie", "6.12", ARM64_CPU, "arm64-16k", "trixie"),
+    Kernel("6.18_arm64", "trixie-backports", "6.18", ARM64_CPU, "cloud-arm64", "trixie"),
+    Kernel("backports_arm64", "trixie-backports", "", ARM64_CPU, "cloud-arm64", "sid"),
+]
+IS_ARM64 = os.environ.get("PYEBPF_MACHINE") == "arm64"
+KERNELS = ARM64 if IS_ARM64 else AMD64
+ARCHITECTURE = "arm64" if IS_ARM64 else None  # None: this machine's
 REVISION = 1  # raised when what is in a provided folder changes
-PACKAGE = re.compile(r"^linux-image-(\d\S*)-cloud-amd64 ", re.M)
 
 
 def cache_dir():
@@ -52,7 +68,7 @@ class SuiteApt(pythons.PrivateApt):
     """The private apt, for another suite."""
 
     def __init__(self, folder, suite):
-        super().__init__(folder)
+        super().__init__(folder, ARCHITECTURE)
         sources, = glob.glob(os.path.join(glob.escape(folder), "etc/sources.list.d/*.sources"))
         with open(sources, encoding="utf-8") as f:
             text = re.sub(r"(?m)^Suites:.*$", "Suites: " + suite, f.read())
@@ -61,11 +77,11 @@ class SuiteApt(pythons.PrivateApt):
         self.environment = dict(os.environ, APT_CONFIG=self.conf, LC_ALL="C")
         self("update", "-o", "APT::Update::Error-Mode=any")
 
-    def releases(self):
-        """The cloud kernels of the suite: "6.1.0-50", "6.12.107+deb13", oldest first."""
-        text = pythons.run(["apt-cache", "search", "--names-only", "^linux-image-.*-cloud-amd64$"],
+    def releases(self, flavour):
+        """The kernels of the suite: "6.1.0-50", "6.12.107+deb13", oldest first."""
+        text = pythons.run(["apt-cache", "search", "--names-only", "^linux-image-.*-%s$" % flavour],
                            "apt-cache search", env=self.environment)
-        return sorted(PACKAGE.findall(text),
+        return sorted(re.findall(r"(?m)^linux-image-(\d[\d.+a-z]*(?:-\d+)?)-%s " % flavour, text),
                       key=lambda name: [int(number) for number in re.findall(r"\d+", name)])
 
     def unpack(self, package):
@@ -94,15 +110,16 @@ def find_file(folder, *patterns):
 
 def download_kernel(kernel, folder):
     with suite_apt(kernel.suite) as apt:
-        found = [release for release in apt.releases()
+        found = [release for release in apt.releases(kernel.flavour)
                  if not kernel.series or release.startswith(kernel.series + ".")]
         if not found:
-            raise Unavailable("Debian %s has no cloud kernel %s" % (kernel.suite, kernel.series))
+            raise Unavailable("Debian %s has no kernel %s %s"
+                              % (kernel.suite, kernel.series, kernel.flavour))
         pythons.say("downloading Linux %s of Debian %s" % (found[-1], kernel.suite))
         image = None
-        for name in ("linux-image-%s-cloud-amd64", "linux-binary-%s-cloud-amd64"):  # since 7.1
-            image = image or find_file(apt.unpack(name % found[-1]), "boot/vmlinuz-*",
-                                       "usr/lib/modules/*/vmlinuz")
+        for name in ("linux-image-%s-%s", "linux-binary-%s-%s"):  # since 7.1
+            image = image or find_file(apt.unpack(name % (found[-1], kernel.flavour)),
+                                       "boot/vmlinuz-*", "usr/lib/modules/*/vmlinuz")
         if not image:
             raise Unavailable("no vmlinuz in the packages of Linux " + found[-1])
         shutil.move(image, os.path.join(folder, "vmlinuz"))
@@ -112,6 +129,16 @@ def download_busybox(folder):
     with suite_apt(pythons.os_release("VERSION_CODENAME") or "stable") as apt:
         program = find_file(apt.unpack("busybox-static"), "bin/busybox", "usr/bin/busybox")
         shutil.move(program, os.path.join(folder, "busybox"))
+
+
+def download_root(suite, folder):
+    """The suite's Python and all it depends on."""
+    with suite_apt(suite) as apt:
+        pythons.say("downloading Python of Debian %s, %s" % (suite, ARCHITECTURE))
+        for package in apt.download(["python3"]):
+            pythons.run(["dpkg-deb", "-x", package, folder], os.path.basename(package))
+    for name in ("bin", "lib"):  # one folder from bookworm on
+        pythons.merge_usr(folder, name)
 
 
 def provide(name, download):
@@ -129,7 +156,16 @@ def find_kernel(kernel):
 
 
 def find_busybox():
-    return os.path.join(provide("busybox", download_busybox), "busybox")
+    name = "busybox" + ("_arm64" if IS_ARM64 else "")
+    return os.path.join(provide(name, download_busybox), "busybox")
+
+
+def find_root(kernel):
+    """The root of another architecture that the guest's Python is in. None: this machine's own."""
+    if not kernel.python:
+        return None
+    return provide("python_%s_%s" % (kernel.python, ARCHITECTURE),
+                   lambda new: download_root(kernel.python, new))
 
 
 def main():

@@ -47,8 +47,9 @@ def instructions(lines):
     return found
 
 
-def measure(kernel, initramfs):
+def measure(kernel, pyebpf, folder):
     """(release, [the number of each of ROWS, None: not loaded], what went wrong)."""
+    initramfs = vm.find_initramfs(kernel, pyebpf, folder)
     steps, _ = vm.boot(kernels.find_kernel(kernel), kernel.cpu, initramfs, BOOT_SECONDS, "steps=/ledger")
     release = re.match(r"\d+\.\d+", steps["uname"].out[0]).group()
     loaded = {name: instructions(step.err) for name, step in steps.items()}
@@ -86,10 +87,8 @@ def main():
     names = arguments[1:] or [kernel.name for kernel in kernels.KERNELS]
     columns, status = [], 0
     with tempfile.TemporaryDirectory(prefix="pyebpf-ledger-") as folder:
-        initramfs = os.path.join(folder, "initramfs")
-        vm.build_initramfs(initramfs, pyebpf, vm.find_python(), kernels.find_busybox())
         for kernel in (kernel for kernel in kernels.KERNELS if kernel.name in names):
-            release, numbers, problems = measure(kernel, initramfs)
+            release, numbers, problems = measure(kernel, pyebpf, folder)
             print("%-10s %s" % (release, " ".join(map(str, numbers))), file=sys.stderr, flush=True)
             columns.append((release, numbers))
             if problems:

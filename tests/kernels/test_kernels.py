@@ -3,7 +3,8 @@
 
     pytest tests/kernels [-k '[6.1]']
 
-PYEBPF: the program (build/pyebpf). One test is one kernel and one step.
+PYEBPF: the program (build/pyebpf). PYEBPF_MACHINE=arm64: kernels of that, and PYEBPF_ARM64 runs there
+(build-arm64-static/pyebpf). One test is one kernel and one step.
 """
 import base64
 import collections
@@ -28,14 +29,17 @@ import test_time  # noqa: E402
 import truth as judge  # noqa: E402
 import vm  # noqa: E402
 
-PYEBPF = os.path.abspath(os.environ.get("PYEBPF")
-                         or os.path.join(os.path.dirname(TESTS), "build", "pyebpf"))
+# Of the guest; PYEBPF is also what reads recordings, on this machine.
+NAME, BUILD = ("PYEBPF_ARM64", "build-arm64-static") if kernels.IS_ARM64 else ("PYEBPF", "build")
+PYEBPF = os.path.abspath(os.environ.get(NAME)
+                         or os.path.join(os.path.dirname(TESTS), BUILD, "pyebpf"))
 HZ = 199
-BOOT_SECONDS = 600  # all steps of one kernel; 90 s on two idle CPUs
+# All steps of one kernel: 90 s on two idle CPUs, of arm64 four times that; and one step.
+BOOT_SECONDS, STEP_SECONDS = (1800, 480) if kernels.IS_ARM64 else (600, 120)
 START_S = 0.4  # what an emulated CPU takes to start to record, at most
 HELD_BY_OTHERS = 0.15  # of waits for the GIL, for those that start and end threads, slowly
 EMULATED_LOSS = 0.25  # of the ticks, which come while the slow sampler of an emulated CPU runs
-OLD = {"5.10"}  # there `sample_old` takes the ticks
+OLD = {"5.10", "5.10_arm64"}  # there `sample_old` takes the ticks
 LOOPS_SINCE, TASK_WORK_SINCE = (5, 17), (6, 18)
 DEEP = 300  # calls: each sample describes 64 functions
 
@@ -154,34 +158,30 @@ def undelivered(counters):
 
 
 @pytest.fixture(scope="session")
-def initramfs(tmp_path_factory):
+def folder(tmp_path_factory):
+    """Of each initramfs."""
     if not shutil.which(vm.QEMU):
-        pytest.skip("no %s (Debian: apt-get install qemu-system-x86)" % vm.QEMU)
+        pytest.skip("no %s (Debian: make deps-all)" % vm.QEMU)
     assert os.access(PYEBPF, os.X_OK), PYEBPF + " is not built"
-    python = vm.find_python()
-    assert python, "no CPython on this machine"
-    path = str(tmp_path_factory.mktemp("vm") / "initramfs")
-    try:
-        vm.build_initramfs(path, PYEBPF, python, kernels.find_busybox())
-    except (kernels.Unavailable, OSError) as e:
-        pytest.skip("no busybox: %s" % e)
-    return path
+    return str(tmp_path_factory.mktemp("vm"))
 
 
-def boot(kernel, initramfs, steps):
+def boot(kernel, folder, steps):
     try:
         path = kernels.find_kernel(kernel)
+        initramfs = vm.find_initramfs(kernel, PYEBPF, folder)
     except (kernels.Unavailable, OSError) as e:
         pytest.skip("no Linux %s: %s" % (kernel.name, e))
-    return Machine(*vm.boot(path, kernel.cpu, initramfs, BOOT_SECONDS, "steps=/" + steps))
+    return Machine(*vm.boot(path, kernel.cpu, initramfs, BOOT_SECONDS,
+                           "steps=/%s step_seconds=%d" % (steps, STEP_SECONDS)))
 
 
 def fixture(wanted, steps="steps"):
     params = [kernel for kernel in kernels.KERNELS if wanted(kernel)]
 
     @pytest.fixture(scope="module", params=params, ids=[kernel.name for kernel in params])
-    def booted(request, initramfs):
-        return boot(request.param, initramfs, steps)
+    def booted(request, folder):
+        return boot(request.param, folder, steps)
     return booted
 
 

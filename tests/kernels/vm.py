@@ -11,8 +11,10 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "tools"))
+for place in (HERE, os.path.join(os.path.dirname(HERE), "tools")):
+    sys.path.insert(0, place)
 
+import kernels  # noqa: E402
 import pythons  # noqa: E402
 
 GUEST = os.path.join(HERE, "guest")
@@ -20,12 +22,13 @@ WORKLOADS = [os.path.join(os.path.dirname(HERE), "workloads", name)
              for name in ("family.py", "cold.py", "waits.py")]
 SELF_CONTAINED = [os.path.join(os.path.dirname(HERE), *path)  # import nothing else
                   for path in (("workloads", "chains.py"), ("tools", "other_btf.py"))]
-QEMU = "qemu-system-x86_64"
+QEMU = "qemu-system-aarch64" if kernels.IS_ARM64 else "qemu-system-x86_64"
+EMULATOR = "qemu-aarch64"  # of programs
 FOLDERS = ("bin", "dev", "proc", "sys", "tmp", "root")
 
 # Which files `python3 -S` reads for the workloads.
 MODULES = """
-import json, runpy, sys
+import encodings.ascii, json, runpy, site, sys  # what up to 3.10 starts with, too
 for path in sys.argv[1:]:
     runpy.run_path(path, run_name="packing")
 print(json.dumps([sys.prefix, sys.exec_prefix] + sorted(
@@ -72,6 +75,34 @@ class Archive:
         self.file.close()
 
 
+class Guest:
+    """Where the programs of the guest are found."""
+
+    def __init__(self, root=None):
+        self.root = root or ""  # None: it is of this machine's kind, and has what this machine has
+        self.runs = [EMULATOR, "-L", root] if root else []
+
+    def path(self, name):
+        """On this machine."""
+        return self.root + name
+
+    def name(self, path):
+        """In the guest."""
+        return path[len(self.root):] if path.startswith(self.root) else path
+
+    def python(self):
+        return self.name(os.path.realpath(self.path("/usr/bin/python3"))) if self.root else find_python()
+
+    def libraries(self, program):
+        """The shared libraries that a program or library loads, the loader among them, in the guest."""
+        command = ["ldd", program]
+        if self.root:
+            command = [*self.runs, self.path("/lib/ld-linux-aarch64.so.1"), "--list", program]
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=False, text=True)
+        return {self.name(name)
+                for name in re.findall(r"^\s+(?:\S+ => )?(/\S+) \(0x", done.stdout, re.M)}
+
+
 def find_python():
     """The path of an interpreter of this machine for the guest: Debian's own, which has USDT probes, if it
     is there. None: there is none at all."""
@@ -81,39 +112,47 @@ def find_python():
     return python and python.command[-1]
 
 
-def libraries(program):
-    """The shared libraries that a program or library loads, the loader among them."""
-    text = subprocess.run(["ldd", program], stdout=subprocess.PIPE, check=True, text=True).stdout
-    return set(re.findall(r"^\s+(?:\S+ => )?(/\S+) \(0x", text, re.M))
+def find_initramfs(kernel, pyebpf, folder):
+    """The initramfs for a kernel, built in the folder unless it is there. pyebpf: linked statically where
+    the guest is of another kind than this machine. Raises kernels.Unavailable, OSError."""
+    path = os.path.join(folder, "initramfs-" + (kernel.python or "own"))
+    if not os.path.exists(path):
+        build_initramfs(path, pyebpf, kernels.find_busybox(), Guest(kernels.find_root(kernel)))
+    return path
 
 
-def build_initramfs(path, pyebpf, python, busybox):
-    """python: an interpreter of this machine."""
+def build_initramfs(path, pyebpf, busybox, guest):
+    python = guest.python()
+    if not python:
+        raise kernels.Unavailable("no CPython on this machine")
     found = json.loads(subprocess.run(
-        [python, "-E", "-S", "-c", MODULES, *WORKLOADS], stdout=subprocess.PIPE, check=True).stdout)
-    prefix, exec_prefix, *modules = found
+        [*guest.runs, guest.path(python), "-E", "-S", "-c", MODULES, *WORKLOADS],
+        stdout=subprocess.PIPE, check=True).stdout)
+    prefix, exec_prefix, *modules = [guest.name(name) for name in found]
     archive = Archive(path)
     for folder in FOLDERS:
         archive.folder(folder)
     archive.add(busybox, "bin/busybox")
     archive.link("busybox", "bin/sh")
     archive.add(pyebpf, "bin/pyebpf")
-    archive.add(python, python)
+    archive.add(guest.path(python), python)
     archive.link(python, "bin/python3")
     for path in WORKLOADS + SELF_CONTAINED:
         archive.add(path, os.path.basename(path))
     for name in ("init", "steps", "waiting", "ledger"):
         archive.add(os.path.join(GUEST, name), name)
-    needed = libraries(pyebpf) | libraries(python)
+    needed = guest.libraries(guest.path(python))
+    if not guest.root:
+        needed |= guest.libraries(pyebpf)
     for module in modules:
         if module.endswith(".so"):
-            needed |= libraries(module) | {module}
+            needed |= guest.libraries(guest.path(module)) | {module}
         elif module not in WORKLOADS:
-            archive.add(module, module, 0o644)
+            archive.add(guest.path(module), module, 0o644)
     for library in sorted(needed):
-        archive.add(library, library)
+        archive.add(guest.path(library), library)
     # What an interpreter looks for to know where it is installed (Modules/getpath.py).
-    version = os.path.basename(os.path.dirname(os.__file__))
+    version = next(os.path.basename(os.path.dirname(m)) for m in modules if m.endswith("/os.py"))
     for folder in {prefix, exec_prefix}:
         archive.folder(os.path.join(folder, "lib", version, "lib-dynload").lstrip("/"))
     archive.close()
@@ -139,16 +178,27 @@ class BootError(Exception):
     """The machine did not come to its end; the text has the last lines of the console."""
 
 
+def hardware(console, results):
+    """Options of qemu, and what the kernel is told. Of two serial ports the second one is for results;
+    arm64's machine has one, on which a quiet kernel says nothing else."""
+    if kernels.IS_ARM64:
+        os.symlink(results, console)
+        return (["-M", "virt,gic-version=3", "-serial", "file:" + results],
+                "console=ttyAMA0 quiet results=/dev/ttyAMA0")
+    # On a busy host the timer does not come within what the kernel waits for it.
+    return (["-serial", "file:" + console, "-serial", "file:" + results],
+            "console=ttyS0 no_timer_check results=/dev/ttyS1")
+
+
 def boot(kernel, cpu, initramfs, seconds, append=""):
     """{name: Step} of a machine that ran to its end."""
     folder = tempfile.mkdtemp(prefix="pyebpf-vm-")
     console, results = os.path.join(folder, "console"), os.path.join(folder, "results")
+    options, told = hardware(console, results)
     command = [QEMU, "-accel", "tcg,thread=multi", "-cpu", cpu, "-smp", "2", "-m", "1024",
-               "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-               "-serial", "file:" + console, "-serial", "file:" + results,
+               "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", *options,
                "-kernel", kernel, "-initrd", initramfs,
-               # On a busy host the timer does not come within what the kernel waits for it.
-               "-append", "console=ttyS0 panic=-1 oops=panic no_timer_check " + append]
+               "-append", " ".join((told, "panic=-1 oops=panic", append))]
     try:
         try:
             done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

@@ -85,7 +85,7 @@ _Static_assert(offsetof(_PyInterpreterFrame, stacktop) ==
 	X(code_linetable) X(code_adaptive) X(code_firsttraceable) X(code_tlbc)            \
 	X(code_version) X(code_size)                                                      \
 	X(str_length) X(str_hash) X(str_state) X(str_ascii_data) X(str_compact_data)      \
-	X(bytes_size) X(bytes_data) X(contextvar_hash)
+	X(bytes_size) X(bytes_data) X(contextvar_hash) X(pthread_bytes) X(pthread_tid)
 /* clang-format on */
 
 #define SIZE(field) +sizeof(((struct py_offsets *)0)->field)

@@ -8,12 +8,17 @@ Prints TAP: a test is a build of a version; a minor without headers is skipped. 
 as it was before 3.7.4: its headers with that release's one change of a layout taken back.
 Found: PYEBPF_HEADERS (folders with a Python.h, colon-separated), pyenv's versions,
 /usr/include/python3.*, ${XDG_CACHE_HOME:-~/.cache}/pyebpf/headers, where those of Debian sid's 3.13,
-3.14 and 3.15 are unpacked. CC: the compiler (cc).
+3.14 and 3.15 are unpacked. CC: the compiler (cc), with its options.
+
+PYEBPF_MACHINE=arm64: as that architecture has them. CC then is a cross compiler and RUN what runs its
+programs; of Debian's headers, which differ by architecture, those of PYEBPF_HEADERS and of sid's
+packages for it are taken. pyenv's differ by nothing that decides a layout.
 """
 import concurrent.futures
 import glob
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -23,6 +28,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 
 import pythons  # noqa: E402
 
+MACHINE = os.environ.get("PYEBPF_MACHINE")
 HEADERS_REVISION = 1  # raised when what is in the folder of headers changes
 SOURCES = ("user/inspect/value_stack.c", "user/symbolize/exceptiontable.c", "user/target/offsets.c",
            "user/target/debug_offsets.c", "user/target/object.c",
@@ -31,7 +37,7 @@ SOURCES = ("user/inspect/value_stack.c", "user/symbolize/exceptiontable.c", "use
 
 def cache_dir():
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return os.path.join(base, "pyebpf", "headers")
+    return os.path.join(base, "pyebpf", "headers" + ("_" + MACHINE if MACHINE else ""))
 
 
 def version_of(folder):
@@ -53,8 +59,8 @@ def find_headers():
     """{version: folder}, the first folder of each version."""
     pyenv = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
     folders = [os.path.expanduser(f) for f in os.environ.get("PYEBPF_HEADERS", "").split(":") if f]
-    for pattern in (os.path.join(glob.escape(pyenv), "versions/*/include/python3.*"),
-                    "/usr/include/python3.*", "/usr/local/include/python3.*",
+    own = () if MACHINE else ("/usr/include/python3.*", "/usr/local/include/python3.*")
+    for pattern in (os.path.join(glob.escape(pyenv), "versions/*/include/python3.*"), *own,
                     os.path.join(glob.escape(cache_dir()), "usr/include/python3.*")):
         folders += sorted(glob.glob(pattern))
     found = {}
@@ -78,7 +84,7 @@ def provide():
 
 
 def download(folder, root):
-    apt = pythons.PrivateApt(folder)
+    apt = pythons.PrivateApt(folder, MACHINE)
     apt("update", "-o", "APT::Update::Error-Mode=any")
     pythons.run(["apt-get", "-q", "download",
                  *("libpython3.%d-dev" % minor for minor in pythons.SID_MINORS)], "apt-get download",
@@ -116,7 +122,7 @@ def check(cc, source, objects, output, folder, flags):
     """'' if all fields are right, else what is wrong."""
     usr = os.path.dirname(folder)  # Debian's pyconfig.h includes <MULTIARCH/python3.N/pyconfig.h>
     done = subprocess.run(
-        [cc, "-std=gnu11", "-w", *flags, "-I", folder, "-I", os.path.join(folder, "internal"),
+        [*cc, "-std=gnu11", "-w", *flags, "-I", folder, "-I", os.path.join(folder, "internal"),
          "-idirafter", usr, "-I", source, "-I", os.path.join(source, "user"),
          os.path.join(source, "tests/lint/offsets_check.c"), *objects, "-o", output,
          # 3.13's table comes with static objects that refer to all of libpython.
@@ -124,7 +130,7 @@ def check(cc, source, objects, output, folder, flags):
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
         return "  does not compile:\n" + "\n".join(done.stdout.splitlines()[:12])
-    done = subprocess.run([output], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run([*shlex.split(os.environ.get("RUN", "")), output], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode and not done.stdout:
         return "  ended with status %d" % done.returncode
     return done.stdout.rstrip() if done.returncode else ""
@@ -132,7 +138,7 @@ def check(cc, source, objects, output, folder, flags):
 
 def main():
     source = os.path.abspath(sys.argv[1])
-    cc = os.environ.get("CC", "cc")
+    cc = shlex.split(os.environ.get("CC", "cc"))
     unavailable = provide()
     found = find_headers()
     failed = 0
@@ -140,7 +146,7 @@ def main():
         objects = []
         for path in SOURCES:
             objects.append(os.path.join(folder, os.path.basename(path) + ".o"))
-            subprocess.run([cc, "-std=gnu11", "-D_GNU_SOURCE", "-I", source,
+            subprocess.run([*cc, "-std=gnu11", "-D_GNU_SOURCE", "-I", source,
                             "-I", os.path.join(source, "user"), "-c",
                             os.path.join(source, path), "-o", objects[-1]], check=True)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -28,7 +28,8 @@ INTRODUCTION = """\
 # Kernels
 
 What the release build records on other kernels: Debian's, each booted in a virtual machine with
-CPython 3.11 (`tests/kernels`). `make kernels` wrote this table: each cell is a test that passed, and
+CPython 3.11 (`tests/kernels`), those of arm64 with their own Debian's: 3.9, 3.11, 3.13, 3.14. `make
+kernels` and `make kernels-arm64` wrote this table: each cell is a test that passed, and
 says what that test saw. Every tick is in one counter and every sample that was sent is in the file: in
 all recordings of all rows, or the row would not be here. How much work the verifier has with the
 programs is in [bpf/README.md](../bpf/README.md).
@@ -45,7 +46,7 @@ LEGEND = """
 - torn: stacks that mix two chains of 50 calls, which take turns every 500 us. deep: stacks of 300
   calls that are whole; the others are on their way up or down.
 - cold pages: names in pages that are not present.
-- waits: stretches of each reason, told by their right length and stack.
+- waits: stretches of each reason, told by their right length and stack; -: not judged, on a busy host.
 - not delivered: ticks that did not come, by which the numbers before it are less: the CPUs are
   emulated, and stand still where the host is busy. With `-p`, `-a`, `--cgroup`, and of the
   short-lived ones.
@@ -53,7 +54,8 @@ LEGEND = """
 
 
 def cells(report):
-    """{kernel: {version: {column: [text]}}}, and of which kernels a test failed."""
+    """{kernel: {(major, minor, behind): {column: [text]}}}, and of which kernels a test failed. behind: what
+    tells it from others of that version, " arm64 16k"."""
     rows, failed = {}, set()
     for case in ElementTree.parse(report).iter("testcase"):
         kernel = re.search(r"\[([^]-]+)", case.get("name")).group(1)
@@ -62,7 +64,8 @@ def cells(report):
         for told in case.iter("property"):
             if told.get("name") == "kernel":
                 release, column, text = json.loads(told.get("value"))
-                version = tuple(int(part) for part in release.split(".")[:2])
+                behind = re.search(r"(_arm64.*)?$", kernel).group().replace("_", " ")
+                version = (*(int(part) for part in release.split(".")[:2]), behind)
                 found = rows.setdefault(kernel, {}).setdefault(version, {})
                 found.setdefault(column, []).append(text)
     return rows, failed
@@ -70,19 +73,21 @@ def cells(report):
 
 def row(version, found):
     found = dict(found, on=[datetime.date.today().isoformat()])
-    found["ticks by"] = ["`sample_old`" if version < OLD_BEFORE else "`sample`"]
+    found["ticks by"] = ["`sample_old`" if version[:2] < OLD_BEFORE else "`sample`"]
     texts = [", ".join(found.get(column, ["-"])) for column in COLUMNS]
-    return "| %d.%d | %s |" % (*version, " | ".join(texts))
+    return "| %d.%d%s | %s |" % (*version, " | ".join(texts))
 
 
 def key(line):
-    return [int(part) for part in line.split("|")[1].strip().split(".")[:2]]
+    """(what comes behind the version, major, minor) of a row."""
+    name = re.match(r"\| (\d+)\.(\d+)(.*?) \|", line)
+    return name.group(3), int(name.group(1)), int(name.group(2))
 
 
 def rows_of(path):
     """Those of the file, by version."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
-    return {tuple(key(line)): line for line in text.splitlines() if line[:3].strip("| ").isdigit()}
+    return {key(line): line for line in text.splitlines() if line[:3].strip("| ").isdigit()}
 
 
 def page(rows):
@@ -108,7 +113,8 @@ def main(arguments):
         found, failed = cells(report)
     for kernel, by_version in found.items():
         if kernel not in failed:
-            rows.update((version, row(version, told)) for version, told in by_version.items())
+            lines = [row(version, told) for version, told in by_version.items()]
+            rows.update((key(line), line) for line in lines)
     if failed:
         print("kernel_table.py: failed: %s" % ", ".join(sorted(failed)), file=sys.stderr)
         status = 1

@@ -285,9 +285,11 @@ def run(command, what, **options):
 
 
 class PrivateApt:
-    """apt with its own sources, lists, cache and an empty list of installed packages."""
+    """apt with its own sources, lists, cache and an empty list of installed packages.
 
-    def __init__(self, folder):
+    architecture: Debian's name of another one than this machine's."""
+
+    def __init__(self, folder, architecture=None):
         if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
             raise Unavailable("no apt-get and dpkg-deb here")
         self.folder = folder
@@ -313,6 +315,9 @@ class PrivateApt:
             ("APT::Get::AllowUnauthenticated", "false"), ("Acquire::Languages", "none"),
             ("Acquire::Check-Valid-Until", "false"), ("Acquire::Retries", "2"),
             ("Acquire::http::Timeout", "20"), ("Acquire::https::Timeout", "20")))
+        if architecture:
+            config += 'APT::Architecture "%s";\nAPT::Architectures { "%s"; };\n' % (
+                architecture, architecture)
         self.conf = os.path.join(folder, "apt.conf")
         with open(self.conf, "w") as f:
             f.write(config)
@@ -378,6 +383,16 @@ def provided_folder(path, revision):
             shutil.rmtree(new, ignore_errors=True)
 
 
+def merge_usr(root, name):
+    """Makes /name a link to /usr/name, with what is in either."""
+    target = os.path.join(root, name)
+    if os.path.isdir(target) and not os.path.islink(target):
+        shutil.copytree(target, os.path.join(root, "usr", name), symlinks=True, dirs_exist_ok=True)
+        shutil.rmtree(target)
+    if not os.path.islink(target):
+        os.symlink("usr/" + name, target)
+
+
 def make_sid(root):
     with tempfile.TemporaryDirectory(prefix=".apt-", dir=os.path.dirname(root)) as folder:
         packages = []
@@ -388,13 +403,7 @@ def make_sid(root):
         for package in PrivateApt(folder).download(packages):
             run(["dpkg-deb", "-x", package, root], os.path.basename(package))
         for name in ("bin", "sbin", "lib", "lib64"):
-            target = os.path.join(root, name)
-            if os.path.isdir(target) and not os.path.islink(target):
-                shutil.copytree(target, os.path.join(root, "usr", name), symlinks=True,
-                                dirs_exist_ok=True)
-                shutil.rmtree(target)
-            if not os.path.islink(target):
-                os.symlink("usr/" + name, target)
+            merge_usr(root, name)
         for name in ("dev", "proc", "tmp"):
             os.makedirs(os.path.join(root, name), exist_ok=True)
         if os.geteuid() == 0:

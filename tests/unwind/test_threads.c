@@ -115,6 +115,38 @@ static void test_find_tstate_looks_through_the_list(void **state)
 	each_row(found_on_list);
 }
 
+/* On arm64 the kernel may still know a process by the pointer that it had before an exec. */
+static void found_by_id(const char *row, struct world *w)
+{
+	enum { TID_AT = 208, TID = 4242 };
+	const __u64 pointer = w->thread.pointer;
+	struct py_offsets off = *w->off;
+
+	off.pthread_tid = TID_AT;
+	w->off = &off;
+	give_frame(w, w->tstate);
+	add_tstate(w, w->interp, OTHER_THREAD, 8);
+	memory_write_u64(w->m, pointer + TID_AT, TID);
+	w->thread.pointer = 0x123450;
+	check(row, "not asked for", w, (struct want){ PY_NONE, 0, true, 0 });
+	w->thread.leader = TID;
+	check(row, "by its id", w, (struct want){ 0, w->tstate, true, 0 });
+	check(row, "again", w, (struct want){ 0, w->tstate, false, 0 });
+	w->thread.leader = TID + 1;
+	check(row, "another id", w, (struct want){ PY_NONE, 0, true, 0 });
+	w->thread.leader = TID;
+	off.pthread_tid = 0;
+	check(row, "where that is is not known", w, (struct want){ PY_NONE, 0, true, 0 });
+	w->thread.pointer = pointer;
+	check(row, "by its pointer again", w, (struct want){ 0, w->tstate, false, 0 });
+}
+
+static void test_find_tstate_knows_the_first_thread_by_its_id(void **state)
+{
+	(void)state;
+	each_row(found_by_id);
+}
+
 static void found_in_interpreters(const char *row, struct world *w)
 {
 	__u64 interp = 0, tstate;
@@ -171,7 +203,8 @@ static void test_find_tstate_believes_no_freed_one(void **state)
 	each_row(freed_and_reused);
 }
 
-/* fork() in a thread, exec, another thread of that tid: the cache key has all three. */
+/* fork() in a thread, exec, another thread of that tid: what is cached of one is not taken for
+ * another. */
 static void other_identity(const char *row, struct world *w)
 {
 	__u64 other = add_tstate(w, w->interp, OTHER_THREAD, 8);
@@ -380,6 +413,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WORLD_TEST(test_find_tstate_looks_through_the_list),
+		WORLD_TEST(test_find_tstate_knows_the_first_thread_by_its_id),
 		WORLD_TEST(test_find_tstate_looks_through_all_interpreters),
 		WORLD_TEST(test_find_tstate_believes_no_freed_one),
 		WORLD_TEST(test_find_tstate_caches_by_process_and_thread),

@@ -49,6 +49,7 @@ add_executable(unwind_replay
   ${CMAKE_SOURCE_DIR}/user/target/mem.c
   ${CMAKE_SOURCE_DIR}/user/target/offsets.c
   ${CMAKE_SOURCE_DIR}/user/target/proc.c
+  ${CMAKE_SOURCE_DIR}/user/target/c_library.c
   ${CMAKE_SOURCE_DIR}/user/target/interpreter_file.c
   ${CMAKE_SOURCE_DIR}/user/target/runtime.c
   ${CMAKE_SOURCE_DIR}/user/target/version_scan.c)

@@ -80,6 +80,7 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 	c->cpus = cpus;
 	c->wakeup_bytes = opts->ring_bytes / 4;
 	c->own_pid = getpid();
+	c->page_shift = (__u8)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
 	c->has_cgroup = opts->cgroup && opts->cgroup->is_v2;
 	if (c->has_cgroup && (r = cgroup_inode(opts->cgroup, &c->cgroup_id)) < 0)
 		return r;

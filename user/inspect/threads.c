@@ -583,7 +583,7 @@ static int assign_tstates(struct reading *r)
 		if (!s)
 			continue;
 		/* Of several the walk finds the one that it used last. */
-		walker_expect(&r->p->memory, s->thread->tid, t->pointer, t->address);
+		walker_expect(&r->p->memory, s->thread->tid, t->address);
 		s->thread->pointer = t->pointer;
 		s->thread->tstate = t->address;
 		s->thread->interp = t->interp;

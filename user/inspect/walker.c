@@ -65,11 +65,9 @@ static struct py_thread thread_of(const struct walk_process *p, pid_t tid, uint6
 	};
 }
 
-void walker_expect(const struct walk_process *p, pid_t tid, uint64_t pointer, uint64_t tstate)
+void walker_expect(const struct walk_process *p, pid_t tid, uint64_t tstate)
 {
-	struct py_thread thread = thread_of(p, tid, pointer);
-
-	cache_put(thread_cache, THREAD_SLOTS, py_thread_key(&thread), tstate);
+	cache_put(thread_cache, THREAD_SLOTS, thread_key(p->identity, (__u32)tid), tstate);
 }
 
 /* What a walk of this process begins with. */

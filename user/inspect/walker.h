@@ -57,7 +57,7 @@ static inline struct walk walk_of(const struct walk_head *head, const struct wal
 }
 
 /* Says where a thread's state was seen, so that the lists of them are not searched for it. */
-void walker_expect(const struct walk_process *p, pid_t tid, uint64_t pointer, uint64_t tstate);
+void walker_expect(const struct walk_process *p, pid_t tid, uint64_t tstate);
 
 /*
  * Walks a thread. pointer: its pthread_self(). Returns 0 (then see status), -ENOENT: it has no

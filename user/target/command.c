@@ -93,9 +93,24 @@ static int open_program(const char *name, char path[PATH_MAX])
 	return r < 0 ? r : -ELOOP;
 }
 
-/* libpython of a program in bin/ is in lib/ beside that, or where the system has its own. */
+/* Reads a library where it is. -ENOENT: it is not there, or not what is looked for. */
+typedef int (*library_reader)(struct runtime_cache *cache, const char *path, void *out);
+
+static int read_python(struct runtime_cache *cache, const char *path, void *out)
+{
+	return runtime_read_file(cache, path, out);
+}
+
+static int read_c_library(struct runtime_cache *cache, const char *path, void *out)
+{
+	const struct file_source from = { .path = path };
+
+	return interpreter_file_c_library(cache, &from, false, out);
+}
+
+/* What a program in bin/ needs is in lib/ beside that, or where the system has its own. */
 static int find_library(struct runtime_cache *cache, const char *program, const char *library,
-			struct py_runtime *out)
+			library_reader reader, void *out)
 {
 	static const char *const folders[] = { "/../lib", "/../lib64" };
 	static const char *const standard[] = { "/usr/lib/x86_64-linux-gnu",
@@ -109,11 +124,11 @@ static int find_library(struct runtime_cache *cache, const char *program, const 
 	*strrchr(real, '/') = '\0';
 	for (size_t i = 0; r < 0 && i < sizeof(folders) / sizeof(folders[0]); i++) {
 		snprintf(path, sizeof(path), "%s%s/%s", real, folders[i], library);
-		r = runtime_read_file(cache, path, out);
+		r = reader(cache, path, out);
 	}
 	for (size_t i = 0; r < 0 && i < sizeof(standard) / sizeof(standard[0]); i++) {
 		snprintf(path, sizeof(path), "%s/%s", standard[i], library);
-		r = runtime_read_file(cache, path, out);
+		r = reader(cache, path, out);
 	}
 	return r;
 }
@@ -128,6 +143,23 @@ static int64_t find_pointer(const struct elf *elf, const Elf64_Phdr *text)
 		if (!elf_slot(elf, mains[i], &vaddr))
 			return (int64_t)(vaddr - text->p_vaddr);
 	return 0;
+}
+
+/* The C library that it is going to have, where it matters. -ENOENT: not found. */
+static int find_c_library(struct runtime_cache *cache, const struct elf *elf, const char *program,
+			  struct py_offsets *off)
+{
+	static const char *const names[] = { "libpthread", "libc.so", "libc.musl" };
+	struct c_library found = { 0 };
+	char library[128];
+	int r = THREAD_POINTER_IS_SELF ? 0 : -ENOENT;
+
+	for (size_t i = 0; r < 0 && i < sizeof(names) / sizeof(names[0]); i++)
+		if (!elf_needed(elf, names[i], library, sizeof(library)))
+			r = find_library(cache, program, library, read_c_library, &found);
+	off->pthread_bytes = found.pthread_bytes;
+	off->pthread_tid = found.tid_at;
+	return r;
 }
 
 int command_find_runtime(struct runtime_cache *cache, const char *name, struct command_runtime *out)
@@ -149,10 +181,12 @@ int command_find_runtime(struct runtime_cache *cache, const char *name, struct c
 	if (!r) {
 		out->from_start = out->runtime.text_to_runtime - (int64_t)text->p_offset;
 	} else if (r != -ENOMEM && !elf_needed(elf, "libpython", library, sizeof(library))) {
-		r = find_library(cache, path, library, &out->runtime);
+		r = find_library(cache, path, library, read_python, &out->runtime);
 		out->is_library = true;
 		out->from_start = find_pointer(elf, text);
 	}
+	if (!r)
+		r = find_c_library(cache, elf, path, &out->runtime.offsets);
 	err_clear(); /* it will be looked at once it runs */
 	return r == -ENOMEM ? r : r < 0 ? -ENOENT : 0;
 }

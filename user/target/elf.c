@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 
@@ -107,7 +108,7 @@ static int read_dynamic(const struct elf *elf, struct elf_dynamic *out)
 	return 0;
 }
 
-int elf_open(int fd, struct elf **out)
+int elf_open_any(int fd, struct elf **out)
 {
 	_cleanup_(elf_freep) struct elf *elf = NULL;
 	struct stat st;
@@ -125,7 +126,7 @@ int elf_open(int fd, struct elf **out)
 		return r == -EBADMSG ? -ENOEXEC : r;
 	if (memcmp(elf->head.e_ident, ELFMAG, SELFMAG) ||
 	    elf->head.e_ident[EI_CLASS] != ELFCLASS64 ||
-	    elf->head.e_ident[EI_DATA] != ELFDATA2LSB || elf->head.e_machine != MACHINE ||
+	    elf->head.e_ident[EI_DATA] != ELFDATA2LSB ||
 	    (elf->head.e_type != ET_EXEC && elf->head.e_type != ET_DYN))
 		return -ENOEXEC;
 	if (elf->head.e_phentsize != sizeof(Elf64_Phdr) || !elf->head.e_phnum ||
@@ -145,6 +146,19 @@ int elf_open(int fd, struct elf **out)
 	return 0;
 }
 
+int elf_open(int fd, struct elf **out)
+{
+	_cleanup_(elf_freep) struct elf *elf = NULL;
+	int r = elf_open_any(fd, &elf);
+
+	if (r < 0)
+		return r;
+	if (elf->head.e_machine != MACHINE)
+		return -ENOEXEC;
+	*out = take_ptr(elf);
+	return 0;
+}
+
 void elf_free(struct elf *elf)
 {
 	if (!elf)
@@ -153,16 +167,19 @@ void elf_free(struct elf *elf)
 	free(elf);
 }
 
+uint64_t elf_mapped_offset(uint64_t offset)
+{
+	return offset & -(uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 const Elf64_Phdr *elf_text_segment(const struct elf *elf, uint64_t mapped_offset)
 {
-	const uint64_t page = 4096; /* or a multiple: offsets of mappings are then multiples too */
-
 	for (size_t i = 0; i < elf->segments_len; i++) {
 		const Elf64_Phdr *s = &elf->segments[i];
 
 		if (s->p_type == PT_LOAD && s->p_flags & PF_X &&
 		    s->p_offset + s->p_filesz >= s->p_offset &&
-		    mapped_offset >= (s->p_offset & -page) &&
+		    mapped_offset >= elf_mapped_offset(s->p_offset) &&
 		    mapped_offset < s->p_offset + s->p_filesz)
 			return s;
 	}

@@ -3,7 +3,7 @@
 #define TARGET_ELF_H
 
 /*
- * 64-bit little-endian ELF files of this machine's kind, read by bounded pread() only: nothing is
+ * 64-bit little-endian ELF files, read by bounded pread() only: nothing is
  * mapped, and no more is read than a question needs (a symbol: about ten reads of a few bytes, by
  * the hash table of the dynamic linker). Every number of a file is checked before use.
  */
@@ -56,10 +56,15 @@ struct elf_section {
 };
 
 /*
- * -ENOEXEC for what is no such file, -EBADMSG for one that is damaged; both without a message, as
- * most files that processes map are of no interest. fd stays the caller's, and must stay open.
+ * Of this machine's kind. -ENOEXEC for what is no such file, -EBADMSG for one that is damaged; both
+ * without a message, as most files that processes map are of no interest. fd stays the caller's,
+ * and must stay open.
  */
 int elf_open(int fd, struct elf **out);
+
+/* The same of any machine's. */
+int elf_open_any(int fd, struct elf **out);
+
 void elf_free(struct elf *elf);
 DEFINE_CLEANUP(struct elf *, elf_free)
 
@@ -68,6 +73,9 @@ DEFINE_CLEANUP(struct elf *, elf_free)
  * each process that maps it: address = mapping's start - its offset + p_offset - p_vaddr + vaddr.
  */
 const Elf64_Phdr *elf_text_segment(const struct elf *elf, uint64_t mapped_offset);
+
+/* The offset at which the kernel maps what begins there: that of its page. */
+uint64_t elf_mapped_offset(uint64_t offset);
 
 /* The lowest executable segment, where a process of the program has mm_struct.start_code. */
 const Elf64_Phdr *elf_first_text(const struct elf *elf);

@@ -20,7 +20,10 @@
 struct known_file {
 	struct file_id id;
 	bool is_used;
-	bool is_searched;                /* .symtab too, not only the dynamic symbols */
+	bool is_searched;        /* .symtab too, not only the dynamic symbols */
+	bool is_c_library_asked; /* whether it is a C library, as follows: */
+	int8_t c_library_error;  /* 0, -ENOENT: none, -EBADMSG */
+	struct c_library c_library;
 	struct interpreter_file *binary; /* NULL: no Python */
 };
 
@@ -194,43 +197,47 @@ static int identify(const struct file_source *from, const struct elf *elf,
 			    !find_symbol(elf, SYMBOL_TRACE_REFS, is_static, &symbol), &b->offsets);
 }
 
-/*
- * Where 3.6's interp_head is, a static variable, which a stripped file does not name: exported
- * PyInterpreterState_Head() does nothing but return it.
- */
-static int find_interp_head(const struct elf *elf, bool is_static, uint64_t *vaddr)
+/* What exported PyInterpreterState_Head() returns, of which it does nothing but that. */
+static int interp_head_of_getter(const struct elf *elf, bool is_static, uint64_t *vaddr)
 {
 #ifdef __x86_64__
 	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 	static const uint8_t frame[] = { 0x55, 0x48, 0x89, 0xe5 }; /* push rbp; mov rbp, rsp */
 	static const uint8_t load[] = { 0x48, 0x8b, 0x05 };        /* mov rax, [rip + disp32] */
 	uint8_t code[sizeof(endbr64) + sizeof(frame) + sizeof(load) + sizeof(int32_t)];
-	size_t at = 0;
-#endif
 	struct elf_symbol symbol;
-	int r;
+	int32_t distance;
+	size_t at = 0;
 
-	r = elf_static_symbol(elf, SYMBOL_INTERP_HEAD, &symbol);
-	if (!r) {
+	if (find_symbol(elf, SYMBOL_INTERP_HEAD_GETTER, is_static, &symbol) ||
+	    elf_read(elf, symbol.vaddr, code, sizeof(code)))
+		return -ENOENT;
+	if (!memcmp(code + at, endbr64, sizeof(endbr64)))
+		at += sizeof(endbr64);
+	if (!memcmp(code + at, frame, sizeof(frame)))
+		at += sizeof(frame);
+	if (memcmp(code + at, load, sizeof(load)))
+		return -ENOENT;
+	memcpy(&distance, code + at + sizeof(load), sizeof(distance));
+	*vaddr = symbol.vaddr + at + sizeof(load) + sizeof(distance) + distance;
+	return 0;
+#else
+	(void)elf, (void)is_static, (void)vaddr;
+	return -ENOENT;
+#endif
+}
+
+/* Where 3.6's interp_head is, a static variable, which a stripped file does not name. */
+static int find_interp_head(const struct elf *elf, bool is_static, uint64_t *vaddr)
+{
+	struct elf_symbol symbol;
+
+	if (!elf_static_symbol(elf, SYMBOL_INTERP_HEAD, &symbol)) {
 		*vaddr = symbol.vaddr;
 		return 0;
 	}
-#ifdef __x86_64__
-	if (!find_symbol(elf, SYMBOL_INTERP_HEAD_GETTER, is_static, &symbol) &&
-	    !elf_read(elf, symbol.vaddr, code, sizeof(code))) {
-		int32_t distance;
-
-		if (!memcmp(code + at, endbr64, sizeof(endbr64)))
-			at += sizeof(endbr64);
-		if (!memcmp(code + at, frame, sizeof(frame)))
-			at += sizeof(frame);
-		if (!memcmp(code + at, load, sizeof(load))) {
-			memcpy(&distance, code + at + sizeof(load), sizeof(distance));
-			*vaddr = symbol.vaddr + at + sizeof(load) + sizeof(distance) + distance;
-			return 0;
-		}
-	}
-#endif
+	if (!interp_head_of_getter(elf, is_static, vaddr))
+		return 0;
 	return err_set(-EBADMSG, "CPython 3.6 whose list of interpreters cannot be found: stripped "
 				 "of " SYMBOL_INTERP_HEAD);
 }
@@ -354,6 +361,17 @@ static int examine(const struct file_source *from, bool is_static, struct interp
 	return 0;
 }
 
+static int read_c_library(const struct file_source *from, bool is_program, struct c_library *out)
+{
+	_cleanup_(elf_freep) struct elf *elf = NULL;
+	_cleanup_(closep) int fd = source_open(from);
+	int r = fd < 0 ? fd : elf_open(fd, &elf);
+
+	if (r < 0)
+		return r == -ENOEXEC ? -ENOENT : r;
+	return c_library_read(elf, from->m ? from->m->path : from->path, is_program, out);
+}
+
 /* A new search that failed leaves the cache alone. */
 int interpreter_file_find(struct runtime_cache *cache, const struct file_source *from,
 			  bool is_static, const struct interpreter_file **out)
@@ -383,4 +401,29 @@ int interpreter_file_find(struct runtime_cache *cache, const struct file_source 
 	}
 	*out = file->binary;
 	return 0;
+}
+
+int interpreter_file_c_library(struct runtime_cache *cache, const struct file_source *from,
+			       bool is_program, struct c_library *out)
+{
+	const struct interpreter_file *b;
+	struct known_file *file;
+	struct file_id id;
+	int r;
+
+	r = interpreter_file_find(cache, from, false, &b);
+	if (r >= 0)
+		r = file_source_id(from, &id);
+	if (r < 0)
+		return r;
+	file = cache_slot(cache, &id);
+	if (!file->is_c_library_asked) {
+		r = read_c_library(from, is_program, &file->c_library);
+		if (r < 0 && r != -ENOENT && r != -EBADMSG)
+			return r;
+		file->is_c_library_asked = true;
+		file->c_library_error = (int8_t)r;
+	}
+	*out = file->c_library;
+	return file->c_library_error;
 }

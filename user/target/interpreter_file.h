@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "bpf/events.h"
+#include "target/c_library.h"
 #include "target/debug_offsets.h"
 #include "target/maps.h"
 #include "target/proc.h"
@@ -54,6 +55,13 @@ uint64_t runtime_cache_misses(const struct runtime_cache *cache);
  */
 int interpreter_file_find(struct runtime_cache *cache, const struct file_source *from,
 			  bool is_static, const struct interpreter_file **out);
+
+/*
+ * The C library in a file, which must be one that interpreter_file_find() takes. is_program: as for
+ * c_library_read(), and errors as of that; those of open(), too.
+ */
+int interpreter_file_c_library(struct runtime_cache *cache, const struct file_source *from,
+			       bool is_program, struct c_library *out);
 
 int file_source_id(const struct file_source *from, struct file_id *id);
 

@@ -31,7 +31,7 @@ struct offsets_row {
 
 /*
  * gilstate follows the GIL's two mutexes in _PyRuntime up to 3.11, and a pthread_mutex_t takes 48
- * bytes in glibc on aarch64, 40 on x86-64. All else is the same on both (LP64).
+ * bytes in glibc on aarch64, 40 on x86-64 and in musl. All else is the same on both (LP64).
  */
 #ifdef __aarch64__
 #define MUTEXES 16
@@ -237,13 +237,16 @@ int offsets_find(uint32_t version, uint64_t runtime_bytes, bool has_trace_refs,
 		return err_set(-ENOTSUP, "CPython %s is a pre-release: not supported", text);
 	if (row == end)
 		return err_set(-ENOTSUP, "CPython %s built with trace-refs is not supported", text);
-	if (!MUTEXES && row->runtime_bytes && runtime_bytes && row->runtime_bytes != runtime_bytes)
+	if (row->runtime_bytes && runtime_bytes && runtime_bytes != row->runtime_bytes &&
+	    runtime_bytes != row->runtime_bytes + MUTEXES)
 		return err_set(-EBADMSG,
 			       "unknown build of CPython %s: its _PyRuntime takes %llu bytes, "
 			       "not %llu",
 			       text, (unsigned long long)runtime_bytes,
-			       (unsigned long long)row->runtime_bytes);
+			       (unsigned long long)row->runtime_bytes + MUTEXES);
 	*out = row->off;
+	if (runtime_bytes && runtime_bytes == row->runtime_bytes) /* musl's mutexes take 40 */
+		out->runtime_tstate_current -= MUTEXES;
 	out->minor = VERSION_MINOR(version);
 	out->micro = VERSION_MICRO(version);
 	return 0;

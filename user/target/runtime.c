@@ -73,7 +73,7 @@ static int look_at(struct search *s, const struct mapping *m, struct py_runtime 
 		s->unread = r;
 		return 0;
 	}
-	if (!b || m->offset < (b->text_offset & ~4095ull) || m->offset >= b->text_last)
+	if (!b || m->offset < elf_mapped_offset(b->text_offset) || m->offset >= b->text_last)
 		return 0;
 	if (b->error) {
 		err_set(b->error, "%s", b->message);
@@ -132,6 +132,39 @@ static int look_at_all(struct search *s, struct py_runtime *out)
 	return r;
 }
 
+/*
+ * Where the process's C library has its threads. Until that is mapped nothing runs: -EAGAIN. A
+ * program without one that can be read is refused.
+ */
+static int find_c_library(struct search *s, struct py_runtime *rt)
+{
+	_cleanup_(maps_closep) struct maps *maps = NULL;
+	struct c_library found;
+	struct mapping m;
+	int r = maps_open(s->pid, &maps), of_file = -ENOENT;
+
+	while (of_file && r >= 0 && (r = maps_next(maps, &m)) > 0) {
+		const struct file_source from = { .pid = s->pid, .m = &m };
+
+		if (m.inode && m.perms & PROT_EXEC)
+			of_file = interpreter_file_c_library(s->cache, &from,
+							     m.start == rt->text_start, &found);
+		if (of_file == -ENOMEM || of_file == -ESRCH)
+			return of_file;
+	}
+	if (r < 0)
+		return r == -ENOENT ? err_set(-ESRCH, "no process with pid %d", s->pid) : r;
+	if (of_file && !rt->is_initialised)
+		return err_set(-EAGAIN, "%s: its C library is not there yet", rt->path);
+	if (of_file)
+		return err_set(-ENOTSUP,
+			       "no C library in this process that says where its threads are: "
+			       "neither glibc's " C_LIBRARY_SYMBOL " nor musl");
+	rt->offsets.pthread_bytes = found.pthread_bytes;
+	rt->offsets.pthread_tid = found.tid_at;
+	return 0;
+}
+
 static int nothing_found(const struct search *s)
 {
 	_cleanup_(freep) char *exe = NULL;
@@ -183,6 +216,9 @@ int runtime_find(struct runtime_cache *cache, pid_t pid, struct py_runtime *out)
 		return r;
 	if (!r && !s.is_found)
 		return nothing_found(&s);
+	r = THREAD_POINTER_IS_SELF ? 0 : find_c_library(&s, &found);
+	if (r < 0)
+		return r;
 	*out = found;
 	return 0;
 }

@@ -47,7 +47,8 @@ int runtime_check_process(pid_t pid, struct proc_stat *stat);
  * -ENOENT   no Python runtime in this process; the message names its executable
  * -ENOTSUP  a Python we cannot read, by name: CPython 2.7, 3.5, PyPy...
  * -EBADMSG  an unknown build, or two sources that disagree about the version
- * -EAGAIN   the interpreter has not said its version yet (3.10 and before, while it starts)
+ * -EAGAIN   the interpreter has not said its version yet (3.10 and before, while it starts), or
+ *           (arm64) its C library is not there yet
  * -EPERM    not ours to read: needs root, or CAP_SYS_PTRACE, in closed folders CAP_DAC_READ_SEARCH
  * -ESRCH    no such process, or it has ended
  */

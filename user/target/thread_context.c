@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "target/c_library.h"
 #include "target/elf.h"
 #include "target/maps.h"
 #include "target/mem.h"
@@ -120,13 +121,6 @@ static int find_in_file(pid_t pid, const struct mapping *m, bool is_musl,
 	return read_relocation(pid, type, words, is_musl, out);
 }
 
-static bool is_musl_linker(const struct mapping *m)
-{
-	const char *slash = strrchr(m->path, '/');
-
-	return slash && !strncmp(slash + 1, "ld-musl-", strlen("ld-musl-"));
-}
-
 static int has_musl(pid_t pid)
 {
 	_cleanup_(maps_closep) struct maps *maps = NULL;
@@ -134,7 +128,7 @@ static int has_musl(pid_t pid)
 	int r = maps_open(pid, &maps);
 
 	while (r >= 0 && (r = maps_next(maps, &m)) > 0)
-		if (is_musl_linker(&m))
+		if (c_library_is_musl(m.path))
 			return 1;
 	return r;
 }

@@ -16,7 +16,8 @@
 #include "target/elf.h"
 #include "target/proc.h"
 
-/* Of the libraries in the fuzzer's corpus: _PyRuntime is 64 bytes in a section of its own. */
+/* Of the libraries in the fuzzer's corpus, of x86-64: _PyRuntime is 64 bytes in a section of its
+ * own. */
 #define CORPUS_VERSION 0x030b02f0
 
 static int open_corpus(const char *name)
@@ -56,7 +57,7 @@ static void test_elf_finds_symbols_with_every_kind_of_table(void **state)
 		uint8_t id[ELF_BUILD_ID_MAX];
 		uint64_t version = 0;
 
-		assert_int_equal(elf_open(fd, &elf), 0);
+		assert_int_equal(elf_open_any(fd, &elf), 0);
 		if (elf_dynamic_symbol(elf, "Py_Version", &symbol) < 0 || symbol.size != 8 ||
 		    elf_read(elf, symbol.vaddr, &version, 8) < 0 || version != CORPUS_VERSION)
 			fail_msg("%s: Py_Version is 0x%llx", cases[i].name,
