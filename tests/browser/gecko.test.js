@@ -5,6 +5,7 @@
 const test = require("node:test");
 const assert = require("node:assert");
 const {execFileSync} = require("node:child_process");
+const fs = require("node:fs");
 const path = require("node:path");
 const {folder, modules} = require("./browser.js");
 const {exported, recording, samples, summed, told} = require("./exported.js");
@@ -79,6 +80,18 @@ test("each wait is a marker, with its reason and length", () => {
       .sort((a, b) => a - b), name);
   }
   assert.ok(seen > 5 && seen === waits.length, `${seen} of ${waits.length}`);
+});
+
+// Else it would open with memory alone, and hide who waits.
+test("it opens with the threads over time, the busiest selected", () => {
+  const {meta, threads} = JSON.parse(fs.readFileSync(exported("gecko", "opened", recording()), "utf8"));
+  const shown = meta.initialVisibleThreads, cpu = (i) =>
+    threads[i].samples.threadCPUDelta.reduce((sum, ns) => sum + ns, 0);
+
+  assert.deepEqual([...shown].sort((a, b) => a - b),
+    threads.flatMap((t, i) => t.samples.threadCPUDelta ? [i] : []));
+  assert.deepEqual(shown.map(cpu), shown.map(cpu).sort((a, b) => b - a));
+  assert.deepEqual(meta.initialSelectedThreads, shown.slice(0, 1));
 });
 
 test("what has no times is samples", () => {
