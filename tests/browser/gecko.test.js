@@ -94,6 +94,26 @@ test("it opens with the threads over time, the busiest selected", () => {
   assert.deepEqual(meta.initialSelectedThreads, shown.slice(0, 1));
 });
 
+// It counts the lines of perf script as samples, whatever they stand for. One thread is asked: each
+// question starts a program.
+test("export -f script has the same threads, samples and functions", () => {
+  const wanted = {}, counts = {};
+
+  for (const {tid, stack} of samples(recording())) {
+    const of = wanted[tid] ??= {};
+
+    of[stack.at(-1)[0]] = (of[stack.at(-1)[0]] || 0) + 1;
+    counts[tid] = (counts[tid] || 0) + 1;
+  }
+  const threads = load(exported("script", "lines", recording()), "lines");
+  const most = [...threads].sort((a, b) => counts[b.tid] - counts[a.tid])[0];
+  const {functions} = ask("lines", "thread", "functions", "--include-idle", "--thread", most.threadHandle);
+
+  assert.deepEqual(threads.map(({tid}) => `${tid}`).sort(), Object.keys(wanted).sort());
+  assert.deepEqual(Object.fromEntries(functions.filter((f) => f.selfSamples)
+    .map((f) => [f.name, f.selfSamples])), wanted[most.tid]);
+});
+
 test("what has no times is samples", () => {
   const [{threadHandle}] = load(exported("gecko", "summed", summed()), "summed");
   const {functions, weightType} = ask("summed", "thread", "functions", "--include-idle", "--thread",
