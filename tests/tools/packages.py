@@ -18,6 +18,7 @@ PACKAGES = {
     "austin4": ["--platform", "manylinux2014_" + os.uname().machine, "--only-binary", ":all:",
                 "austin-dist==4.0.0"],
     "austin-python": ["austin-python==2.4.0"],
+    "pstats": ["snakeviz==2.2.2", "gprof2dot>=2024,<2026"],
     "py-spy": ["py-spy>=0.4,<1"],
     "opentelemetry": ["opentelemetry-sdk>=1,<2"],
     "flask": ["flask>=3,<4"],
