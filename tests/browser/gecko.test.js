@@ -5,6 +5,7 @@
 const test = require("node:test");
 const assert = require("node:assert");
 const {execFileSync} = require("node:child_process");
+const fs = require("node:fs");
 const path = require("node:path");
 const {folder, modules} = require("./browser.js");
 const {exported, recording, samples, summed, told} = require("./exported.js");
@@ -79,6 +80,38 @@ test("each wait is a marker, with its reason and length", () => {
       .sort((a, b) => a - b), name);
   }
   assert.ok(seen > 5 && seen === waits.length, `${seen} of ${waits.length}`);
+});
+
+// Else it would open with memory alone, and hide who waits.
+test("it opens with the threads over time, the busiest selected", () => {
+  const {meta, threads} = JSON.parse(fs.readFileSync(exported("gecko", "opened", recording()), "utf8"));
+  const shown = meta.initialVisibleThreads, cpu = (i) =>
+    threads[i].samples.threadCPUDelta.reduce((sum, ns) => sum + ns, 0);
+
+  assert.deepEqual([...shown].sort((a, b) => a - b),
+    threads.flatMap((t, i) => t.samples.threadCPUDelta ? [i] : []));
+  assert.deepEqual(shown.map(cpu), shown.map(cpu).sort((a, b) => b - a));
+  assert.deepEqual(meta.initialSelectedThreads, shown.slice(0, 1));
+});
+
+// It counts the lines of perf script as samples, whatever they stand for. One thread is asked: each
+// question starts a program.
+test("export -f script has the same threads, samples and functions", () => {
+  const wanted = {}, counts = {};
+
+  for (const {tid, stack} of samples(recording())) {
+    const of = wanted[tid] ??= {};
+
+    of[stack.at(-1)[0]] = (of[stack.at(-1)[0]] || 0) + 1;
+    counts[tid] = (counts[tid] || 0) + 1;
+  }
+  const threads = load(exported("script", "lines", recording()), "lines");
+  const most = [...threads].sort((a, b) => counts[b.tid] - counts[a.tid])[0];
+  const {functions} = ask("lines", "thread", "functions", "--include-idle", "--thread", most.threadHandle);
+
+  assert.deepEqual(threads.map(({tid}) => `${tid}`).sort(), Object.keys(wanted).sort());
+  assert.deepEqual(Object.fromEntries(functions.filter((f) => f.selfSamples)
+    .map((f) => [f.name, f.selfSamples])), wanted[most.tid]);
 });
 
 test("what has no times is samples", () => {

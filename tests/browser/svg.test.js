@@ -120,6 +120,11 @@ test("a comparison has its colours, and says what it cannot show", async () => {
     const title = await box(page, "leaf").locator("title").textContent();
 
     assert.match(title, /slower$/);
+    const words = await page.evaluate(() => [...document.querySelectorAll("svg > g > .small")]
+      .map((word) => [word.textContent, getComputedStyle(word).fill]));
+
+    assert.equal(words.length, 5);
+    assert.equal(new Set(words.map(([, colour]) => colour)).size, 1, words.join(" "));
     await screenshot(page, "svg-diff");
   });
   execFileSync(PYEBPF, ["diff", "-q", "-o", svg, write("after"), write("hostile")], {stdio: "pipe"});

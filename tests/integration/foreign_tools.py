@@ -71,6 +71,13 @@ def write_austin(python, path, *options):
     run([program, *options, "-i", "2ms", "-o", path, *python.command, PROGRAM, "0.5"])
 
 
+def write_austin4(python, path, *options):
+    """Of the kinds of events that MOJO got of late it writes none yet."""
+    program = os.path.join(packages.folder_of(python, "austin4"), "bin", "austin")
+    run([*pythons.sid_command(program), *options, "-i", "2ms", "-o", path, *python.command, PROGRAM,
+         "0.5"])
+
+
 def report_austin(python, path):
     environment = packages.environment(packages.folder_of(python, "austin-python"))
     told = json.loads(run([*python.command, "-c", READ_AUSTIN, path], env=environment))
@@ -168,6 +175,10 @@ def write_all(folder, python, walked):
     for name, options in (("austin.txt", []), ("austin-cpu.txt", ["-s"]), ("austin.mojo", ["-b"]),
                           ("austin-full.mojo", ["-b", "-f"]), ("austin-memory.mojo", ["-b", "-m"])):
         attempt(name, lambda path: write_austin(python, path, *options),
+                lambda path: report_austin(python, path))
+    for name, options in (("austin4.mojo", []), ("austin4-cpu.mojo", ["-c"]),
+                          ("austin4-full.mojo", ["-f"]), ("austin4-memory.mojo", ["-m"])):
+        attempt(name, lambda path: write_austin4(python, path, *options),
                 lambda path: report_austin(python, path))
     for name, options in (("py-spy.speedscope.json", []), ("py-spy-idle.speedscope.json", ["-i", "-s"])):
         attempt(name, lambda path: write_py_spy(python, path, *options), report_speedscope)

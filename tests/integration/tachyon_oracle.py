@@ -149,6 +149,8 @@ def main(arguments):
     else:
         sys.executable = arguments[1]
         sys.argv = ["profiling.sampling"] + arguments[2:]
+        from profiling.sampling import cli
+        cli._SYNC_TIMEOUT_SEC = 60  # until its target has started: 5 are few on a busy machine
         runpy.run_module("profiling.sampling", run_name="__main__", alter_sys=True)
 
 

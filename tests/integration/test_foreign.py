@@ -70,8 +70,6 @@ def test_files_written_here(request, some_python, tmp_path):
         if python.minor == 12 and python.via == "direct":
             some_python = python  # Austin 3.7 knows 3.13 at most
     reports, reasons = foreign_tools.write_all(str(tmp_path), some_python, walked)
-    if not reports:
-        pytest.skip("; ".join(reasons))
     for name, report in reports.items():
         path = str(tmp_path / name)
         check(path, report)
@@ -85,6 +83,8 @@ def test_files_written_here(request, some_python, tmp_path):
                 continue
             if not name.endswith(".gz"):  # one layer is looked through
                 check(packed, report)
+    if reasons:  # the rest was right
+        pytest.skip("; ".join(reasons))
 
 
 # Ends by the CPU time that it had, however busy the machine is.
@@ -99,9 +99,9 @@ def work(seconds):
         leaf(20000)
         time.sleep(0.0005)
 
-thread = threading.Thread(target=work, args=(0.15,))
+thread = threading.Thread(target=work, args=(0.05,))
 thread.start()
-work(0.15)
+work(0.05)
 thread.join()
 """
 
@@ -120,7 +120,7 @@ def test_what_we_export_comes_back(some_python, tmp_path, options):
     recording = recorded(some_python, tmp_path, *options)
     kinds = ["wall", "memory"] if options else ["cpu"]
     expected = {kind: summed(recording, kind) for kind in kinds}
-    assert expected[kinds[0]][0] > 10**8
+    assert expected[kinds[0]][0] > 5 * 10**7
     for suffix, flags in ((".speedscope.json", []), (".pb.gz", ["--threads", "--processes"])):
         path = recording + suffix
         assert harness.run("export", "--no-fold-imports", *flags, "-o", path,

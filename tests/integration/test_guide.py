@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """`pyebpf guide`: one page, each of whose examples does what it says it does."""
+import concurrent.futures
 import json
 import os
 import re
@@ -17,7 +18,7 @@ def spin(seconds):
     end = time.thread_time() + seconds
     while time.thread_time() < end: json.dumps([1, 2, 3] * 20)
 def work():
-    spin(0.1 * (int(sys.argv[1]) if len(sys.argv) > 1 else 1))
+    spin(0.05 * (int(sys.argv[1]) if len(sys.argv) > 1 else 1))
     time.sleep(0.05)
 while True:
     threads = [threading.Thread(target=work, name="worker-%d" % i) for i in range(2)]
@@ -26,6 +27,8 @@ while True:
     if sys.argv[1:] != ["forever"]: break
 """.replace("int(sys.argv[1])", "int(sys.argv[1].replace('forever', '1'))")
 
+WRITES = re.compile(r"(?:-o|>) ([\w.]+)")
+SIDE_BY_SIDE = 6
 EXIT = re.compile(r"# .*\bexit (\d(?:, \d)*(?: or \d)?)$")
 
 
@@ -38,6 +41,23 @@ def examples():
             told = EXIT.search(line)
             found.append((line.strip(), set(map(int, re.findall(r"\d", told.group(1)))) if told else {0}))
     return page, found
+
+
+def run_all(found, folder, environment):
+    """[(line, exit codes, how it ended)]. A line waits for those before it that write what it names."""
+    writers = {}
+
+    def run_line(line, waits_for):
+        concurrent.futures.wait(waits_for)
+        return subprocess.run(["bash", "-c", line], cwd=folder, env=environment, check=False,
+                              stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8")
+    with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        started = []
+        for line, _ in found:
+            waits_for = [writers[name] for name in re.findall(r"[\w.]+", line) if name in writers]
+            started.append(pool.submit(run_line, line, waits_for))
+            writers.update(dict.fromkeys(WRITES.findall(line), started[-1]))
+        return [(*example, done.result()) for example, done in zip(found, started)]
 
 
 def test_each_example_of_the_guide_runs(some_python, tmp_path):
@@ -54,9 +74,7 @@ def test_each_example_of_the_guide_runs(some_python, tmp_path):
     with subprocess.Popen([*some_python.command, "app.py", "forever"], cwd=tmp_path) as target:
         environment = dict(os.environ, PATH="%s:%s" % (programs, os.environ["PATH"]), PID=str(target.pid))
         try:
-            for line, codes in found:
-                done = subprocess.run(["bash", "-c", line], cwd=tmp_path, env=environment, check=False,
-                                      stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8")
+            for line, codes, done in run_all(found, tmp_path, environment):
                 assert done.returncode in codes, (line, done)
                 assert codes == {0} or done.stderr or "gate" in line, line
         finally:

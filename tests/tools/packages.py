@@ -14,7 +14,11 @@ PACKAGES = {
     "servers": ["gunicorn>=20,<24", "uvicorn>=0.20,<1"],
     "otlp": ["opentelemetry-proto>=1.43,<2", "protobuf"],
     "austin": ["austin-dist==3.7.0"],
+    # Tagged as for any libc, it wants 2.38: pythons.sid_command().
+    "austin4": ["--platform", "manylinux2014_" + os.uname().machine, "--only-binary", ":all:",
+                "austin-dist==4.0.0"],
     "austin-python": ["austin-python==2.4.0"],
+    "pstats": ["snakeviz==2.2.2", "gprof2dot>=2024,<2026"],
     "py-spy": ["py-spy>=0.4,<1"],
     "opentelemetry": ["opentelemetry-sdk>=1,<2"],
     "flask": ["flask>=3,<4"],

@@ -419,6 +419,14 @@ def make_sid(root):
                 say("no shared twin of sid's python3.%d: %s" % (minor, e))
 
 
+def sid_command(program):
+    """Runs a program that wants a newer libc with that of Debian sid."""
+    root = os.path.join(cache_dir(), "sid")
+    if not os.path.isdir(root):
+        raise Unavailable("no libc of Debian sid")
+    return loader_command(root, program)
+
+
 def loader_command(root, program):
     loader = glob.glob(os.path.join(root, "usr/lib*/ld-linux-*.so.*"))
     libraries = glob.glob(os.path.join(root, "usr/lib/*-linux-gnu*"))

@@ -28,6 +28,7 @@
 
 #define VERSION 60
 #define NS_PER_MS 1000000.0
+#define VISIBLE_MAX 15 /* threads that it opens with: as many as the viewer itself chooses */
 
 /* Colours are names that Firefox Profiler knows. */
 static const struct {
@@ -340,9 +341,70 @@ static void put_marker_schema(struct json *j)
 	json_end(j);
 }
 
-static void put_meta(struct gecko *g, const struct recording *of)
+/* CPU time of a thread's list; of others 0. */
+static uint64_t cpu_ns(const struct timeline_list *l)
+{
+	struct timeline_cursor c = timeline_begin(l);
+	uint64_t sum = 0;
+
+	while (l->kind == TIMELINE_TIME && timeline_next(&c))
+		sum += c.entry.duration_ns ? 0 : c.entry.value;
+	return sum;
+}
+
+struct visible {
+	size_t list;
+	uint64_t cpu_ns;
+};
+
+/* The busiest first. */
+static int compare_visible(const void *a, const void *b)
+{
+	const struct visible *x = a, *y = b;
+
+	if (x->cpu_ns != y->cpu_ns)
+		return x->cpu_ns > y->cpu_ns ? -1 : 1;
+	return x->list < y->list ? -1 : x->list > y->list;
+}
+
+static void put_indexes(struct json *j, const char *name, const struct visible *v, size_t count)
+{
+	json_key(j, name);
+	json_array(j);
+	for (size_t i = 0; i < count; i++)
+		json_u64(j, v[i].list);
+	json_end(j);
+}
+
+/*
+ * What it opens with: threads over time, the busiest selected. By itself the viewer prefers lists
+ * of memory and hides threads that mostly wait, as it takes samples for activity.
+ */
+static int put_opened(struct gecko *g)
+{
+	VEC(struct visible) visible = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < g->timeline.lists.len && !r; i++) {
+		const struct timeline_list *l = &g->timeline.lists.items[i];
+
+		if (l->kind == TIMELINE_TIME)
+			r = vec_push(&visible, ((struct visible){ i, cpu_ns(l) }));
+	}
+	if (visible.len && !r) {
+		qsort(visible.items, visible.len, sizeof(*visible.items), compare_visible);
+		put_indexes(&g->j, "initialVisibleThreads", visible.items,
+			    visible.len < VISIBLE_MAX ? visible.len : VISIBLE_MAX);
+		put_indexes(&g->j, "initialSelectedThreads", visible.items, 1);
+	}
+	vec_release(&visible);
+	return r;
+}
+
+static int put_meta(struct gecko *g, const struct recording *of)
 {
 	struct json *j = &g->j;
+	int r;
 
 	json_key(j, "meta");
 	json_object(j);
@@ -364,9 +426,18 @@ static void put_meta(struct gecko *g, const struct recording *of)
 	json_key_string(j, "eventDelay", "ms");
 	json_key_string(j, "threadCPUDelta", "ns");
 	json_end(j);
+	/* Neither is a choice of "Script" and "Native" any use, nor a link to Firefox's sources. */
+	json_key(j, "usesOnlyOneStackType");
+	json_bool(j, true);
+	json_key(j, "sourceCodeIsNotOnSearchfox");
+	json_bool(j, true);
+	json_key(j, "keepProfileThreadOrder");
+	json_bool(j, true);
+	r = put_opened(g);
 	put_categories(j);
 	put_marker_schema(j);
 	json_end(j);
+	return r;
 }
 
 /* --- threads ---------------------------------------------------------------------------------- */
@@ -572,7 +643,7 @@ static int finish(struct exporting *x)
 		return r;
 	json_init(&g->j, x->out);
 	json_object(&g->j);
-	put_meta(g, &facts);
+	r = put_meta(g, &facts);
 	json_key(&g->j, "libs");
 	json_array(&g->j);
 	json_end(&g->j);
@@ -583,7 +654,7 @@ static int finish(struct exporting *x)
 		put_thread(g, &g->timeline.lists.items[i]);
 	json_end(&g->j);
 	json_end(&g->j);
-	return 0;
+	return r;
 }
 
 static const char *const suffixes[] = { ".gecko.json", ".gecko", NULL };

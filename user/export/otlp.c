@@ -745,7 +745,8 @@ static int write_otlp(struct exporting *x)
 	if (!w.stack_of || !w.process_of || !w.place_of || !w.label_of || !w.link_of)
 		return -ENOMEM;
 	find_places(&w);
-	if ((r = symbols_init(&w.symbols, p)) < 0 || (r = put_zero_values(&w)) < 0)
+	if ((r = symbols_init(&w.symbols, p, SYMBOLS_PYTHON_PATH)) < 0 ||
+	    (r = put_zero_values(&w)) < 0)
 		return r;
 	r = put_resource(&w, NOWHERE);
 	for (uint32_t i = 0; i < p->processes.len && !r; i++)

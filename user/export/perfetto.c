@@ -159,7 +159,7 @@ static int begin_sequence(struct perfetto *w, uint32_t sequence, Perfetto__PerfS
 	defaults.perf_sample_defaults = of;
 	packet.trace_packet_defaults = &defaults;
 	put(w, &packet);
-	return symbols_init(&w->symbols, w->p);
+	return symbols_init(&w->symbols, w->p, SYMBOLS_PYTHON_PATH);
 }
 
 /* --- processes and threads -------------------------------------------------------------------- */

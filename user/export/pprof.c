@@ -419,14 +419,23 @@ static int put_types(struct pprof *w)
 	return put(w, &part);
 }
 
-/* The kind that readers show first: wall time, which is a sum, has none of its own. */
+/*
+ * The kind that readers show first: time on a CPU, whichever came first; wall time, which is a sum,
+ * has none of its own.
+ */
 static const struct kind_columns *first_kind(const struct pprof *w)
 {
-	size_t kind = 0;
+	const struct kind_columns *first = NULL;
 
-	while (!w->kinds[kind].is_used)
-		kind++;
-	return &w->kinds[kind];
+	for (size_t kind = 0; kind <= w->p->kinds.len; kind++) {
+		const struct kind_columns *k = &w->kinds[kind];
+
+		if (k->is_used && k->value != NO_COLUMN && !strcmp(value_name(&k->type), "cpu"))
+			return k;
+		if (k->is_used && !first)
+			first = k;
+	}
+	return first;
 }
 
 static size_t default_column(const struct pprof *w)
@@ -499,7 +508,9 @@ static int write_pprof(struct exporting *x)
 						    .packed = STRBUF_INIT };
 	int r;
 
-	if ((r = symbols_init(&w.symbols, x->p)) < 0 || (r = gzip_new(x->out, &w.gzip)) < 0)
+	/* go tool pprof would open the file, and end while it looks for code at the address 0 */
+	if ((r = symbols_init(&w.symbols, x->p, SYMBOLS_PYTHON_NAME)) < 0 ||
+	    (r = gzip_new(x->out, &w.gzip)) < 0)
 		return r;
 	r = find_columns(&w);
 	if (!r)

@@ -108,7 +108,10 @@ static void put_hatching(struct strbuf *out)
 			 "stroke-width=\"3\"/></pattern></defs>\n");
 }
 
-/* Words of the colours from the right end of the subtitle's line. */
+/*
+ * Words of the colours from the right end of the subtitle's line. Each stands in a group: a word
+ * behind another one's box would have the colour of the names in such boxes.
+ */
 static void put_legend(struct strbuf *out, const struct svg_picture *p)
 {
 	double x = WIDTH - MARGIN;
@@ -119,7 +122,7 @@ static void put_legend(struct strbuf *out, const struct svg_picture *p)
 		if (!c->word)
 			continue;
 		x -= (double)strlen(c->word) * 6.5;
-		strbuf_appendf(out, "<text x=\"%.0f\" y=\"36\" class=\"small\">%s</text>", x,
+		strbuf_appendf(out, "<g><text x=\"%.0f\" y=\"36\" class=\"small\">%s</text>", x,
 			       c->word);
 		x -= 16;
 		strbuf_appendf(out,
@@ -131,7 +134,7 @@ static void put_legend(struct strbuf *out, const struct svg_picture *p)
 				       "<rect x=\"%.0f\" y=\"26\" width=\"12\" height=\"12\" "
 				       "fill=\"url(#hatched)\"/>",
 				       x);
-		strbuf_putc(out, '\n');
+		strbuf_puts(out, "</g>\n");
 		x -= 12;
 	}
 }

@@ -7,19 +7,28 @@
 #include "base/strbuf.h"
 #include "export/escape.h"
 
-/* The path of the interpreter that all processes run. */
-static int name_python(struct symbols *s)
+/* The interpreter that all processes run. */
+static int name_python(struct symbols *s, enum symbols_python as)
 {
+	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
 	uint32_t common = s->p->processes.len ? s->p->processes.items[0].executable : 0;
+	const char *path, *slash;
+	int r;
 
 	for (size_t i = 1; i < s->p->processes.len; i++)
 		if (s->p->processes.items[i].executable != common)
 			common = 0;
-	return common ? symbols_string(s, common, &s->python)
-		      : symbols_text(s, "python", &s->python);
+	if (!common)
+		return symbols_text(s, "python", &s->python);
+	path = strtab_get(s->p->strings, common);
+	slash = as == SYMBOLS_PYTHON_NAME ? strrchr(path, '/') : NULL;
+	if (!slash)
+		return symbols_string(s, common, &s->python);
+	r = escape_append(&text, slash + 1, strlen(slash + 1), "");
+	return r ? r : strtab_intern(s->strings, strbuf_str(&text), text.len, &s->python);
 }
 
-int symbols_init(struct symbols *s, const struct profile *p)
+int symbols_init(struct symbols *s, const struct profile *p, enum symbols_python python)
 {
 	int r;
 
@@ -30,7 +39,7 @@ int symbols_init(struct symbols *s, const struct profile *p)
 		return -ENOMEM;
 	if ((r = strtab_new(&s->strings)) < 0 || (r = frametab_new(&s->functions)) < 0)
 		return r;
-	return name_python(s);
+	return name_python(s, python);
 }
 
 void symbols_release(struct symbols *s)

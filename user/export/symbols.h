@@ -32,11 +32,15 @@ struct symbols {
 	VEC(struct symbols_location) locations;
 	uint32_t *location_of; /* by frame id, the last for stacks without frames; 1 + index */
 	uint32_t *string_of;   /* by string id of p */
-	uint32_t python;       /* string id: path of the interpreter, "python" of several */
+	uint32_t python;       /* string id: the interpreter, "python" of several */
 };
 
-/* p is borrowed. 0, or -ENOMEM and others of the tables. */
-int symbols_init(struct symbols *s, const struct profile *p);
+/*
+ * p is borrowed. The interpreter is told by its path or by its name alone. 0, or -ENOMEM and others
+ * of the tables.
+ */
+enum symbols_python { SYMBOLS_PYTHON_PATH, SYMBOLS_PYTHON_NAME };
+int symbols_init(struct symbols *s, const struct profile *p, enum symbols_python python);
 void symbols_release(struct symbols *s);
 
 /* A text of ours, or, by its id, one of the profile's as valid UTF-8 without control characters. */
