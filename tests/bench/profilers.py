@@ -149,13 +149,14 @@ def target_of(column, name, seconds, *arguments):
 
 def run_steady(column, hz, seconds, output):
     tool, into = column.tool, Steady()
-    with target_of(column, "chains.py", seconds, CHAIN_PERIOD_US, DEPTH) as target, \
+    warm = ["warm"] * tool.is_slow_to_know
+    with target_of(column, "chains.py", seconds, CHAIN_PERIOD_US, DEPTH, *warm) as target, \
             tool.start(target.pid, hz, output) as run:
-        tool.wait_ready(run)
+        tool.wait_ready(run, target, column.python)
         time.sleep(START_SECONDS)
         run.check()
         own, bpf = kernel.cpu_seconds(run.pid), kernel.sampler_runs(run.pid)
-        start = time.monotonic()
+        start, run.since_ns = time.monotonic(), time.time_ns()
         target.go()
         truth = target.truth()
         wall = time.monotonic() - start
@@ -164,7 +165,7 @@ def run_steady(column, hz, seconds, output):
         into.wall += wall
         into.due += hz * (truth["cpu"] if tool.samples_cpu_time else wall)
         kernel_bytes = kernel.bpf_bytes(run.pid)
-        into.peak = max(into.peak, kernel_bytes + tool.finish(run))
+        into.peak = max(into.peak, kernel_bytes + tool.finish(run, column.python))
         for frames, count in tool.samples_by_pid(run, target.pid).get(target.pid, ()):
             verdict = judge(frames)
             if verdict:
@@ -180,12 +181,12 @@ def run_brief(column, script, children, output):
     tool, into = column.tool, Brief()
     with target_of(column, "brief_children.py", script, children) as target, \
             tool.start(target.pid, BRIEF_HZ, output, final=True) as run:
-        tool.wait_ready(run)
+        tool.wait_ready(run, target, column.python)
         time.sleep(START_SECONDS)
         run.check()
         target.go()
         told = {child["pid"]: child["ns"] for child in target.truth()["children"]}
-        tool.finish(run)
+        tool.finish(run, column.python)
         found = tool.samples_by_pid(run, target.pid)
         for pid, ns in told.items():
             count = sum(count for frames, count in found.get(pid, ())

@@ -15,6 +15,7 @@ import time
 
 import kernel
 import tools
+from target import Target
 
 sys.path.insert(0, os.path.join(os.path.dirname(tools.HERE), "tools"))
 import engines  # noqa: E402
@@ -63,6 +64,7 @@ class Scope:
     sees_children = False
     has_bpf = False
     interpreter_options = ()
+    is_slow_to_know = False  # a program has to run for a while until it tells of it
 
     def provide(self):
         """Fetches or builds it where it is not there; missing() says what came of it."""
@@ -73,10 +75,10 @@ class Scope:
         run.is_final = final
         return run
 
-    def wait_ready(self, run):
+    def wait_ready(self, run, target, python):
         run.check()
 
-    def finish(self, run):
+    def finish(self, run, python):
         """What it has seen is where samples_by_pid() looks for it. The most memory that it had."""
         return run.stop()
 
@@ -99,7 +101,7 @@ class Pyebpf(Scope, tools.Pyebpf):
     def command(self, pid, hz, output, final):
         return super().command(0 if self.is_system_wide else pid, hz, output, final)
 
-    def wait_ready(self, run):
+    def wait_ready(self, run, target, python):
         wait_for_events(run)
 
     def samples_by_pid(self, run, pid):
@@ -145,7 +147,7 @@ class Austin(Scope, tools.Austin):
 class Sampling(Scope, tools.Sampling):
     START_SECONDS = 3  # it imports a lot
 
-    def wait_ready(self, run):
+    def wait_ready(self, run, target, python):
         time.sleep(self.START_SECONDS)
 
     def samples_by_pid(self, run, pid):
@@ -167,7 +169,7 @@ class Perf(Scope, tools.Tool):
         which = ["-a"] if final else ["-p", str(pid)]
         return ["perf", "record", "-q", "-g", "-e", "cpu-clock", "-F", str(hz), "-o", output, *which]
 
-    def wait_ready(self, run):
+    def wait_ready(self, run, target, python):
         wait_for_events(run)
 
     def samples_by_pid(self, run, pid):
@@ -202,12 +204,11 @@ class Otel(Scope, tools.Tool):
     name = "OpenTelemetry"
     VERSION = "v0.0.202633"
     MODULE = "go.opentelemetry.io/ebpf-profiler"
-    REPORT_SECONDS = 5 * 1.2  # its reporter's interval, and jitter
-    LOOK_SECONDS = 2  # after its events are open it looks at all processes that there are
     is_system_wide = True
     has_bpf = True
     samples_cpu_time = True
     sees_children = True
+    is_slow_to_know = True
 
     def __init__(self):
         self.folder = os.path.join(tools.cache_dir(), "otel-ebpf-profiler", self.VERSION)
@@ -245,34 +246,55 @@ class Otel(Scope, tools.Tool):
         self.collector = self.collector or engines.Collector()
         self.at = self.size()
         run = tools.Run(self, self.command(pid, hz, output, final), output, kernel.allow_locked_memory)
+        run.is_final, run.since_ns = final, 0
         open(output, "wb").close()
         return run
 
     def size(self):
         return os.path.getsize(self.collector.output) if os.path.exists(self.collector.output) else 0
 
-    def wait_ready(self, run):
+    def wait_ready(self, run, target, python):
+        """Until it tells of the target, which runs already, or of another like it."""
         wait_for_events(run)
-        time.sleep(self.LOOK_SECONDS)
+        if run.is_final:
+            self.wait_for_last(run, python)
+        else:
+            self.wait_for(run, target.pid)
 
-    def finish(self, run):
+    def finish(self, run, python):
         """At its end it does not send what it has: that is waited for."""
-        time.sleep(self.REPORT_SECONDS + 0.5)
+        self.wait_for_last(run, python)
         return run.stop()
+
+    def wait_for_last(self, run, python):
+        """Until it tells of a process that starts now: then it has told of all that was before."""
+        with Target(python, "shape.py", tools.PATIENCE, "steady") as last:
+            last.go()
+            self.wait_for(run, last.pid)
+
+    def wait_for(self, run, pid):
+        end, size = time.monotonic() + tools.PATIENCE, 0
+        while size == self.size() or not any(frames for frames, _ in self.received(run)[pid]):
+            size = self.size()
+            run.check()
+            if time.monotonic() > end:
+                raise tools.Failed("%s: no stack within %d s" % (self.name, tools.PATIENCE))
+            time.sleep(0.2)
 
     def close(self):
         if self.collector:
             self.collector.__exit__()
 
     def samples_by_pid(self, run, pid):
+        return self.received(run)
+
+    def received(self, run):
         found = collections.defaultdict(list)
-        if self.size() == self.at:
-            raise tools.Failed(self.name + ": it has reported nothing")
         with open(self.collector.output, encoding="utf-8") as f:
             f.seek(self.at)
             for line in f:
                 if line.endswith("\n"):
-                    read_otlp(json.loads(line), found)
+                    read_otlp(json.loads(line), run.since_ns, found)
         return found
 
 
@@ -309,13 +331,13 @@ class OtlpTables:
                             self.string(function, "filenameStrindex"), int(line.get("line", 0)))
 
 
-def read_otlp(message, found):
-    """Adds the samples of an export request: {pid: [(frames, count)]}."""
+def read_otlp(message, since_ns, found):
+    """Adds the samples of an export request from that time on: {pid: [(frames, count)]}."""
     tables = OtlpTables(message)
     for resource in message.get("resourceProfiles", ()):
         of_resource = tables.named(resource.get("resource", {}).get("attributes", ()))
         for profile in (p for scope in resource.get("scopeProfiles", ()) for p in scope.get("profiles", ())):
             for sample in profile.get("samples", ()):
                 told = dict(of_resource, **tables.attributes(sample))
-                count = len(sample.get("timestampsUnixNano", ())) or sum(map(int, sample.get("values", ())))
+                count = sum(int(at) >= since_ns for at in sample.get("timestampsUnixNano", ()))
                 found[int(told.get("process.pid", 0))].append((list(tables.frames(sample)), count))
