@@ -33,7 +33,7 @@ import pythons  # noqa: E402
 
 Plan = collections.namedtuple("Plan", "rates seconds rounds children")
 QUICK = Plan((19, 99, 999), 2, 1, 15)
-FULL = Plan((19, 99, 999), 5, 2, 40)
+FULL = Plan((19, 99, 999), 4, 2, 40)
 CHAIN_PERIOD_US = 200
 DEPTH = 20  # of the chains: perf keeps 127 calls of C, four of which are one of Python
 BRIEF_HZ = 99
@@ -328,7 +328,7 @@ def head(columns, mode):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n    ", 1)[0])
-    parser.add_argument("--quick", action="store_true", help="3 minutes instead of 11")
+    parser.add_argument("--quick", action="store_true", help="3 minutes instead of 10")
     parser.add_argument("--only", action="append", metavar="COLUMN", help="those whose title has this text")
     parser.add_argument("--json", metavar="FILE", help="the numbers")
     parser.add_argument("--markdown", metavar="FILE", help="the table, for a page, in place of what is "
