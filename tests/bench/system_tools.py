@@ -204,6 +204,7 @@ class Otel(Scope, tools.Tool):
     name = "OpenTelemetry"
     VERSION = "v0.0.202633"
     MODULE = "go.opentelemetry.io/ebpf-profiler"
+    PATIENCE = 30  # seconds until it tells of a process; it reports every five
     is_system_wide = True
     has_bpf = True
     samples_cpu_time = True
@@ -273,12 +274,12 @@ class Otel(Scope, tools.Tool):
             self.wait_for(run, last.pid)
 
     def wait_for(self, run, pid):
-        end, size = time.monotonic() + tools.PATIENCE, 0
+        end, size = time.monotonic() + self.PATIENCE, 0
         while size == self.size() or not any(frames for frames, _ in self.received(run)[pid]):
             size = self.size()
             run.check()
             if time.monotonic() > end:
-                raise tools.Failed("%s: no stack within %d s" % (self.name, tools.PATIENCE))
+                raise tools.Failed("%s: no stack within %d s" % (self.name, self.PATIENCE))
             time.sleep(0.2)
 
     def close(self):
