@@ -2,13 +2,14 @@
 # A thin front of CMake. `make help` lists the targets.
 .POSIX:
 .SUFFIXES:
-.PHONY: build help deps deps-all demo check test check-all coverage-table bench format share install \
+.PHONY: build help deps deps-all demo check test check-all fuzz coverage-table bench format share install \
 	deb image manifests kernels static release wheel arm64-sysroot arm64 static-arm64 release-arm64 \
 	kernels-arm64 clean build-tests build-asan build-clang build-tsan build-fuzz build-type
 
 PREFIX = /usr/local
 DESTDIR =
 JOBS = $$(nproc)
+FUZZ_SECONDS = 3600
 
 # configure FOLDER ARGUMENT...: one that was configured keeps its generator; a new one gets Ninja where
 # there is one.
@@ -65,7 +66,7 @@ build-tsan:
 
 build-fuzz:
 	@$(CONFIGURE) build-fuzz --preset fuzz
-	cmake --build build-fuzz -j $(JOBS)
+	cmake --build build-fuzz --target fuzz_programs -j $(JOBS)
 
 # The program alone: make build-type COMPILER=gcc TYPE=Release
 build-type:
@@ -80,6 +81,7 @@ help:
 	@echo "make check       what a change is most likely to break: three minutes at most"
 	@echo "make test        all builds, every kind of test with small counts: ten minutes; what CI runs"
 	@echo "make check-all   every interpreter, full counts, other kernels, engines, fuzzing: hours"
+	@echo "make fuzz        libFuzzer over all parsers, FUZZ_SECONDS (3600) of CPU time in all"
 	@echo "make coverage-table   measure docs/interpreters.md: half an hour, on a quiet machine"
 	@echo "make kernels     docs/kernels.md, bpf/README.md: Debian's kernels in virtual machines: half an hour"
 	@echo "make bench       measure overhead and throughput"
@@ -112,6 +114,9 @@ test: deps
 
 check-all: deps-all
 	python3 -B tests/run.py --tier=all
+
+fuzz: deps build-fuzz
+	nice -n 19 python3 -B tests/fuzz/fuzz.py --total=$(FUZZ_SECONDS) build-fuzz
 
 coverage-table: deps-all build
 	python3 -B tests/tools/build_freethreaded.py

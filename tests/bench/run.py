@@ -432,22 +432,6 @@ def misses(bench):
     return ["Misses its goal: " + text for text in found] or ["No goal is missed."]
 
 
-MARKDOWN_START, MARKDOWN_END = "<!-- bench: start -->\n", "<!-- bench: end -->\n"
-
-
-def write_markdown(path, text):
-    """Into the file between its two markers if it has them, else it is the whole file."""
-    before = after = ""
-    if os.path.exists(path):
-        with open(path) as f:
-            old = f.read()
-        if MARKDOWN_START in old and MARKDOWN_END in old:
-            before = old[:old.index(MARKDOWN_START) + len(MARKDOWN_START)]
-            after = old[old.index(MARKDOWN_END):]
-    with open(path, "w") as f:
-        f.write(before + text + after)
-
-
 def markdown(bench, lines, command):
     out = ["`%s`" % command, ""] + ["%s  " % line for line in lines] + [""]
     for t in (bench.main, bench.sampler, bench.page, bench.large, bench.agent):
@@ -499,7 +483,7 @@ def main():
     if arguments.markdown:
         command = ["sudo tests/bench/run.sh"] + ["--quick"] * arguments.quick
         command += ["--only " + part for part in arguments.only or ()]
-        write_markdown(arguments.markdown, markdown(bench, lines, " ".join(command)))
+        table.write_markdown(arguments.markdown, "bench", markdown(bench, lines, " ".join(command)))
     return 0
 
 

@@ -1,5 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Rows of measurements by column, as plain text, Markdown or JSON."""
+import os
+
+
+def write_markdown(path, name, text):
+    """Into the file between its two markers of that name if it has them, else it is the whole file."""
+    start, end = ("<!-- %s: %s -->\n" % (name, word) for word in ("start", "end"))
+    before = after = ""
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as f:
+            old = f.read()
+        if start in old and end in old:
+            before = old[:old.index(start) + len(start)]
+            after = old[old.index(end):]
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(before + text + after)
 
 
 class Table:

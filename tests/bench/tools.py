@@ -40,7 +40,8 @@ def ignore_nothing():
 class Run:
     """A profiler at work, with its output file. Killed at the end of the `with`."""
 
-    def __init__(self, tool, command, output):
+    def __init__(self, tool, command, output, prepare=None):
+        """prepare: what the child does first."""
         self.tool = tool
         self.output = output
         self.log = output + ".log"
@@ -49,7 +50,7 @@ class Run:
         self.started = time.monotonic()
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
-                                            stderr=log, preexec_fn=ignore_nothing)
+                                            stderr=log, preexec_fn=prepare or ignore_nothing)
         self.pid = self.process.pid
 
     def text(self):

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,11 +18,14 @@ struct hostile {
 	const uint8_t *at, *end;
 };
 
-static inline void require(int fact)
-{
-	if (!fact)
-		abort();
-}
+/* Says which: an optimised build keeps one abort() for all. */
+#define require(fact)                                                              \
+	do {                                                                       \
+		if (!(fact)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #fact); \
+			abort();                                                   \
+		}                                                                  \
+	} while (0)
 
 /* Little-endian; zeros beyond the end. */
 static inline uint64_t hostile_number(struct hostile *h, size_t bytes)

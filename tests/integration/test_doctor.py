@@ -25,9 +25,9 @@ def doctor(*arguments, wrapper=(), program=None):
                           stderr=subprocess.PIPE, timeout=60, text=True, errors="surrogateescape")
 
 
-def machine(**options):
+def machine(*arguments, **options):
     """({name: row}, whether it says that recording is possible), with the exit status checked."""
-    done = doctor("--json", **options)
+    done = doctor("--json", *arguments, **options)
     facts = json.loads(done.stdout)
     assert set(facts) == {"pyebpf", "rows", "can_record"} and not done.stderr, done
     assert done.returncode == (0 if facts["can_record"] else 4), done
@@ -43,8 +43,8 @@ def machine(**options):
     return rows, facts["can_record"]
 
 
-def explain(pid, **options):
-    done = doctor("-p", pid, "--json", **options)
+def explain(pid, *arguments, **options):
+    done = doctor("-p", pid, "--json", *arguments, **options)
     return json.loads(done.stdout), done
 
 

@@ -40,6 +40,8 @@ receivers:
     protocols:
       http:
         endpoint: 127.0.0.1:%(port)d
+      grpc:
+        endpoint: %(grpc)s
 exporters:
   file:
     path: %(output)s
@@ -145,16 +147,18 @@ def free_port():
 
 
 class Collector:
-    """A running one. `url` takes profiles; received() gives what it wrote, a message each."""
+    """A running one. `url` takes profiles, so does `grpc`; received() gives what it wrote, a message
+    each."""
 
     def __init__(self):
         self.folder = tempfile.mkdtemp(prefix="pyebpf-collector-")
         self.output = os.path.join(self.folder, "profiles.jsonl")
         port = free_port()
+        self.grpc = "127.0.0.1:%d" % free_port()
         self.url = "http://127.0.0.1:%d/v1development/profiles" % port
         configuration = os.path.join(self.folder, "collector.yaml")
         with open(configuration, "w", encoding="utf-8") as f:
-            f.write(CONFIGURATION % {"port": port, "output": self.output})
+            f.write(CONFIGURATION % {"port": port, "grpc": self.grpc, "output": self.output})
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
             [collector(), "--config", configuration, "--feature-gates=+service.profilesSupport"],

@@ -72,6 +72,7 @@ add_executable(fuzz_unwind
   ${CMAKE_SOURCE_DIR}/user/target/offsets.c)
 target_link_libraries(fuzz_unwind PRIVATE unwind_flags)
 target_include_directories(fuzz_unwind PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+add_dependencies(fuzz_programs fuzz_unwind)
 if(PYEBPF_FUZZ)
   target_compile_options(fuzz_unwind PRIVATE -fsanitize=fuzzer-no-link)
   target_link_options(fuzz_unwind PRIVATE -fsanitize=fuzzer)

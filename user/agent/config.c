@@ -469,7 +469,7 @@ static void list_kubernetes_risks(const struct config *c, struct strbuf *out)
 		return;
 	if (!strncmp(c->kubernetes_url ?: "", "http://", 7))
 		strbuf_puts(out, "kubernetes.url is http: the token is not sent\n");
-	else if (c->kubernetes_verify == VERIFY_NO)
+	else if (c->kubernetes_verify == CHOICE_NO)
 		strbuf_puts(out, "kubernetes.verify is no: whoever answers there gets the token\n");
 }
 

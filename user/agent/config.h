@@ -40,7 +40,7 @@ enum log_format { LOG_TEXT, LOG_JSON };
 /* Who says what pods are called. */
 enum kubernetes_source { KUBERNETES_NONE, KUBERNETES_KUBELET, KUBERNETES_API, KUBERNETES_FILES };
 
-enum verify { VERIFY_YES, VERIFY_NO };
+enum yes_no { CHOICE_YES, CHOICE_NO };
 
 struct config_label {
 	char *name, *value; /* owned */
@@ -84,6 +84,8 @@ struct config {
 	uint64_t jitter_percent;
 	char *cgroup;                      /* NULL: every process */
 	char *pid_namespace;               /* a file; NULL: of all */
+	unsigned int old_kernel;           /* enum yes_no: as `record --old-kernel` */
+	char *btf;                         /* as `record --btf`; NULL: none */
 	VEC(struct config_output) outputs; /* at least one */
 	char *spool_directory;
 	uint64_t spool_bytes; /* of each output */

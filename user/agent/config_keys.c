@@ -28,7 +28,7 @@ static const char *const kubernetes_sources[] = { [KUBERNETES_NONE] = "none",
 						  [KUBERNETES_API] = "api",
 						  [KUBERNETES_FILES] = "files",
 						  NULL };
-static const char *const yes_no[] = { [VERIFY_YES] = "yes", [VERIFY_NO] = "no", NULL };
+static const char *const yes_no[] = { [CHOICE_YES] = "yes", [CHOICE_NO] = "no", NULL };
 
 #define ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount/" /* where pods have theirs */
 
@@ -51,6 +51,8 @@ const struct key config_keys[] = {
 	KEY("jitter_percent", COUNT, jitter_percent, "20", .min = 0, .max = 50, .parts = CONFIG_WINDOW),
 	KEY("cgroup", TEXT, cgroup, NULL, .parts = CONFIG_RECORDER),
 	KEY("pid_namespace", TEXT, pid_namespace, NULL, .parts = CONFIG_RECORDER),
+	KEY("old_kernel", CHOICE, old_kernel, "no", .choices = yes_no, .parts = CONFIG_RECORDER),
+	KEY("btf", TEXT, btf, NULL, .parts = CONFIG_RECORDER),
 	OUTPUT_KEY("name", TEXT, name, NULL),
 	OUTPUT_KEY("engine", CHOICE, engine, NULL, .choices = engines),
 	OUTPUT_KEY("url", TEXT, url, NULL),

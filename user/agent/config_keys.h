@@ -35,7 +35,7 @@ struct key {
 	bool is_output;     /* offset: in each struct config_output */
 };
 
-#define CONFIG_KEYS 50
+#define CONFIG_KEYS 52
 extern const struct key config_keys[CONFIG_KEYS];
 
 /* of: the struct that the key is a member of. */

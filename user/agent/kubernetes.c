@@ -167,8 +167,8 @@ static int set_options(struct kubernetes *k)
 	SET(CURLOPT_XFERINFOFUNCTION, is_over);
 	SET(CURLOPT_XFERINFODATA, k);
 	SET(CURLOPT_WRITEFUNCTION, take_answer);
-	SET(CURLOPT_SSL_VERIFYPEER, (long)(c->kubernetes_verify == VERIFY_YES));
-	SET(CURLOPT_SSL_VERIFYHOST, c->kubernetes_verify == VERIFY_YES ? 2L : 0L);
+	SET(CURLOPT_SSL_VERIFYPEER, (long)(c->kubernetes_verify == CHOICE_YES));
+	SET(CURLOPT_SSL_VERIFYHOST, c->kubernetes_verify == CHOICE_YES ? 2L : 0L);
 	if (!access(c->kubernetes_ca_file, R_OK))
 		SET(CURLOPT_CAINFO, c->kubernetes_ca_file);
 #undef SET

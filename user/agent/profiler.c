@@ -194,6 +194,8 @@ int profiler_new(const struct config *c, struct metrics *m, struct profiler **ou
 						.freq_hz = (uint32_t)c->rate_hz,
 						.is_system_wide = !c->cgroup,
 						.follow_children = true,
+						.old_kernel = c->old_kernel == CHOICE_YES,
+						.btf = c->btf,
 						.ring_bytes = RING_BYTES } };
 	int r;
 

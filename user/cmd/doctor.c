@@ -12,6 +12,7 @@ struct doctor_opts {
 	uint32_t pid;
 	bool events;
 	bool json;
+	struct kernel_opts kernel;
 };
 
 /* --- The machine ------------------------------------------------------------------------------ */
@@ -30,24 +31,30 @@ static int verdict(const struct terminal *t, int is_possible)
 	return r;
 }
 
-static int run_machine(const struct call *call, bool as_json)
+static int run_machine(const struct call *call, const struct kernel_opts *kernel, bool as_json)
 {
+	_cleanup_(feature_probe_release) struct feature_probe probe = { .is_old = kernel->is_old,
+									.btf = kernel->btf };
 	struct terminal t;
 	struct json j;
 	int r, can_record;
 
+	if (kernel->btf && (r = feature_kernel_types(&probe)) < 0) {
+		cmd_fail(call, r);
+		return r == -ENOMEM ? EXIT_RUNTIME : EXIT_DENIED;
+	}
 	if (as_json) {
 		json_init(&j, stdout);
 		json_object(&j);
 		json_key(&j, "pyebpf");
 		json_string(&j, PYEBPF_VERSION);
-		can_record = doctor_machine_json(&j);
+		can_record = doctor_machine_json(&j, &probe);
 		json_end(&j);
 		r = can_record < 0 ? can_record : json_finish(&j);
 		putchar('\n');
 	} else {
 		terminal_init(&t, stdout);
-		can_record = doctor_machine(&t);
+		can_record = doctor_machine(&t, &probe);
 		r = can_record < 0 ? can_record : verdict(&t, can_record);
 	}
 	if (r < 0)
@@ -134,8 +141,9 @@ static int exit_code(const struct call *call, bool has_runtime, int e)
 	return EXIT_NOTHING;
 }
 
-static int run_process(const struct call *call, pid_t pid, bool as_json)
+static int run_process(const struct call *call, const struct doctor_opts *o)
 {
+	pid_t pid = (pid_t)o->pid;
 	struct doctor_process p;
 	struct doctor_stack s = { 0 };
 	char error[ERR_BYTES];
@@ -143,9 +151,9 @@ static int run_process(const struct call *call, pid_t pid, bool as_json)
 
 	e = doctor_process_look(pid, &p);
 	if (e >= 0)
-		e = doctor_stack_record(pid, &s);
+		e = doctor_stack_record(pid, &o->kernel, &s);
 	snprintf(error, sizeof(error), "%s", e < 0 ? err_message(e) : "");
-	r = as_json ? print_process_json(&p, &s, e, error) : print_process(&p, &s, e);
+	r = o->json ? print_process_json(&p, &s, e, error) : print_process(&p, &s, e);
 	fflush(stdout);
 	if (r < 0) {
 		code = cmd_fail(call, r);
@@ -167,6 +175,7 @@ static int run(struct call *call)
 			.max = 1 << 22),
 		OPT_FLAG(0, "events", &o.events, "list what record -e can name here instead"),
 		OPT_FLAG(0, "json", &o.json, "for programs: one JSON object"),
+		KERNEL_OPTIONS(&o.kernel),
 		OPT_END,
 	};
 	int status;
@@ -178,15 +187,17 @@ static int run(struct call *call)
 				 call->operands.items[0]);
 	if (o.events && o.pid)
 		return cmd_usage(call, "--events is of the machine, -p of a process");
+	if (o.events && (o.kernel.is_old || o.kernel.btf))
+		return cmd_usage(call, "--events does not depend on --old-kernel and --btf");
 	if (o.events)
 		return run_events(call, o.json);
-	return o.pid ? run_process(call, o.pid, o.json) : run_machine(call, o.json);
+	return o.pid ? run_process(call, &o) : run_machine(call, &o.kernel, o.json);
 }
 
 const struct command command_doctor = {
 	.name = "doctor",
 	.summary = "tell what this machine allows, or explain one process",
-	.usage = "[--json]\n-p PID [--json]\n--events [--json]",
+	.usage = "[OPTION]...\n-p PID [OPTION]...\n--events [--json]",
 	.about = "Prints what this kernel, these permissions and this machine allow, one row a "
 		 "feature: ok, limited (recording works, but for what the row says), missing, or "
 		 "unknown (another row says why); and for each row that is not ok what to type. "
@@ -194,6 +205,7 @@ const struct command command_doctor = {
 		 "With -p it says of one process which Python it runs, where that was found and "
 		 "how its threads are read, and records it until the first sample, for one second "
 		 "at most. Exit status 3 if it runs no Python that can be recorded.\n\n"
+		 "With --btf or --old-kernel it says what record does with these.\n\n"
 		 "With --events it lists the events that record -e can name: those of perf, which "
 		 "the machine may lack, and all tracepoints of the kernel.\n\n"
 		 "The keys of --json do not change: pyebpf, rows (each with name, state, required, "

@@ -8,7 +8,9 @@
 
 #include "base/json.h"
 #include "base/strbuf.h"
+#include "cmd/record.h"
 #include "cmd/terminal.h"
+#include "collect/features.h"
 #include "profile/profile.h"
 #include "target/runtime.h"
 
@@ -18,8 +20,8 @@
  * Prints what this machine allows: the table of collect/features.h, and which Pythons run. Returns
  * 1 if recording is possible, 0 if not, or a negative errno.
  */
-int doctor_machine(const struct terminal *t);
-int doctor_machine_json(struct json *j);
+int doctor_machine(const struct terminal *t, struct feature_probe *probe);
+int doctor_machine_json(struct json *j, struct feature_probe *probe);
 
 /*
  * What `record -e` can name on this machine, a line each. 0, or a negative errno with a message:
@@ -75,7 +77,7 @@ struct doctor_stack {
  * Records the process until its first sample, for a second at most. Returns 1, or 0 if none came;
  * errors as of recorder_open() and recorder_aim().
  */
-int doctor_stack_record(pid_t pid, struct doctor_stack *out);
+int doctor_stack_record(pid_t pid, const struct kernel_opts *kernel, struct doctor_stack *out);
 void doctor_stack_release(struct doctor_stack *s);
 
 int doctor_stack_print(const struct terminal *t, const struct doctor_stack *s);

@@ -7,7 +7,6 @@
 #include "base/vec.h"
 #include "cmd/doctor.h"
 #include "cmd/doctor_text.h"
-#include "collect/features.h"
 #include "target/offsets.h"
 #include "target/proc.h"
 
@@ -135,9 +134,9 @@ static int describe_pythons(const struct pythons *all, bool may_read, struct str
 }
 
 /* Hands every row to put(). Returns 1 if recording is possible, 0 if not. */
-static int each_row(int (*put)(void *context, const struct row *row), void *context)
+static int each_row(struct feature_probe *probe, int (*put)(void *context, const struct row *row),
+		    void *context)
 {
-	_cleanup_(feature_probe_release) struct feature_probe probe = { 0 };
 	_cleanup_(pythons_release) struct pythons pythons = { 0 };
 	_cleanup_(strbuf_releasep) struct strbuf found = STRBUF_INIT;
 	bool is_possible = true;
@@ -148,8 +147,8 @@ static int each_row(int (*put)(void *context, const struct row *row), void *cont
 		const struct feature *f = &features[i];
 
 		row = (struct row){ .name = f->name, .is_required = f->refusal };
-		row.state = feature_run(f, &probe);
-		row.found = probe.found;
+		row.state = feature_run(f, probe);
+		row.found = probe->found;
 		row.problem = row.remedy = "";
 		if (row.state == FEATURE_UNKNOWN) {
 			row.problem = CANNOT_BE_TOLD;
@@ -212,11 +211,11 @@ static int put_text(void *context, const struct row *row)
 	return r;
 }
 
-int doctor_machine(const struct terminal *t)
+int doctor_machine(const struct terminal *t, struct feature_probe *probe)
 {
 	struct text_output out = { .t = t };
 
-	return each_row(put_text, &out);
+	return each_row(probe, put_text, &out);
 }
 
 static int put_json(void *context, const struct row *row)
@@ -240,13 +239,13 @@ static int put_json(void *context, const struct row *row)
 	return 0;
 }
 
-int doctor_machine_json(struct json *j)
+int doctor_machine_json(struct json *j, struct feature_probe *probe)
 {
 	int r;
 
 	json_key(j, "rows");
 	json_array_lines(j);
-	r = each_row(put_json, j);
+	r = each_row(probe, put_json, j);
 	json_end(j);
 	if (r < 0)
 		return r;

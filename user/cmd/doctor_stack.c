@@ -44,11 +44,15 @@ static int wait_for_sample(struct recorder *recorder, uint64_t start_ns)
 	return r < 0 ? r : recorder_finish(recorder);
 }
 
-int doctor_stack_record(pid_t pid, struct doctor_stack *out)
+int doctor_stack_record(pid_t pid, const struct kernel_opts *kernel, struct doctor_stack *out)
 {
 	const struct pids pids = { .items = &pid, .len = 1 };
 	const struct recorder_opts opts = {
-		.session = { .freq_hz = TEST_HZ, .ring_bytes = 1 << 20 }, .pids = &pids
+		.session = { .freq_hz = TEST_HZ,
+			     .ring_bytes = 1 << 20,
+			     .old_kernel = kernel->is_old,
+			     .btf = kernel->btf },
+		.pids = &pids,
 	};
 	_cleanup_(recorder_freep) struct recorder *recorder = NULL;
 	uint64_t begin_ns = monotonic_ns(), start_ns;

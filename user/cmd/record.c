@@ -353,11 +353,7 @@ static int run(struct call *call)
 			  .min = 1 << 16, .max = 1 << 30),
 		OPT_FLAG(0, "no-task-work", &o.no_task_work,
 			 "do not have threads read missing pages in, as before Linux 6.18"),
-		OPT_FLAG(0, "old-kernel", &o.old_kernel,
-			 "take ticks by the program for kernels before Linux 5.17"),
-		OPT_STR(0, "btf", &o.btf, "FILE",
-			"type information of this kernel, if it was built without; ticks are "
-			"taken as with --old-kernel"),
+		KERNEL_OPTIONS(&o.kernel),
 		OPT_END,
 	};
 	struct record_run r = { .o = &o,

@@ -17,6 +17,21 @@
 
 enum record_async { ASYNC_NONE, ASYNC_TASKS, ASYNC_LOOP };
 
+/* What the kernel is taken for, of every command that samples: collect/session.h. */
+struct kernel_opts {
+	bool is_old;
+	const char *btf; /* NULL: the kernel tells of its types itself */
+};
+
+/* clang-format off */
+#define KERNEL_OPTIONS(k)                                                                          \
+	OPT_FLAG(0, "old-kernel", &(k)->is_old,                                                    \
+		 "take ticks by the program for kernels before Linux 5.17"),                       \
+	OPT_STR(0, "btf", &(k)->btf, "FILE",                                                       \
+		"type information of this kernel, if it was built without; ticks are "             \
+		"taken as with --old-kernel")
+/* clang-format on */
+
 struct record_opts {
 	struct opt_u32_list pids;
 	bool all;
@@ -37,8 +52,7 @@ struct record_opts {
 	struct record_outputs outputs;
 	uint64_t ring_bytes;
 	bool no_task_work;
-	bool old_kernel;
-	const char *btf;
+	struct kernel_opts kernel;
 	struct opt_list bases, diff_outputs; /* --diff */
 };
 

@@ -107,6 +107,8 @@ static int run(struct call *call)
 		OPT_GROUP("Selection (GLOBs; each may repeat)"),
 		SELECT_PATTERNS(&selection),
 		SELECT_LABELS(&selection),
+		OPT_GROUP("Tuning"),
+		KERNEL_OPTIONS(&o.kernel),
 		OPT_END,
 	};
 	struct top t = { .run = { .o = &o,

@@ -218,9 +218,13 @@ static enum feature_state probe_memlock(struct feature_probe *p)
 	return FEATURE_MISSING;
 }
 
+/* What is not loaded with these options the kernel need not be asked for. */
 static enum feature_state probe_bpf_loop(struct feature_probe *p)
 {
-	(void)p;
+	if (p->is_old || p->btf) {
+		found(p, "not used, with %s", p->btf ? "--btf" : "--old-kernel");
+		return FEATURE_LIMITED;
+	}
 	return probe_helper(BPF_FUNC_loop, FEATURE_LIMITED);
 }
 
@@ -318,8 +322,8 @@ uint32_t feature_task_work(const struct feature_probe *p)
 
 bool feature_is_old(struct feature_probe *p)
 {
-	return p->btf || probe_bpf_loop(p) == FEATURE_LIMITED ||
-	       probe_find_vma(p) == FEATURE_LIMITED || probe_task_pt_regs(p) == FEATURE_LIMITED;
+	return probe_bpf_loop(p) == FEATURE_LIMITED || probe_find_vma(p) == FEATURE_LIMITED ||
+	       probe_task_pt_regs(p) == FEATURE_LIMITED;
 }
 
 bool feature_switches(const struct feature_probe *p)
@@ -560,7 +564,7 @@ const struct feature features[] = {
 	{ "bpf()", "the kernel refuses bpf(), though the capabilities are there: a seccomp profile or security module",
 	  "in Docker: docker run --privileged, or --security-opt seccomp=unconfined", -EPERM, probe_bpf },
 	{ "BTF", "this kernel has no type information (/sys/kernel/btf/vmlinux)",
-	  "record --btf FILE takes it from a file, or boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions' kernels are",
+	  "--btf FILE (btf of the agent's configuration) takes it from a file, or boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions' kernels are",
 	  -EOPNOTSUPP, probe_btf },
 	{ "ring buffer", "this kernel has no BPF ring buffer (it came with Linux 5.8)",
 	  "boot Linux 5.10 or newer", -EOPNOTSUPP, probe_ring_buffer },

@@ -41,6 +41,7 @@ const char *feature_state_name(enum feature_state state);
 /* What probes share. Starts as { 0 }, ends in feature_probe_release(). */
 struct feature_probe {
 	char found[FEATURE_FOUND_BYTES]; /* what the last one saw, "" if its state says it all */
+	bool is_old;                     /* session_opts.old_kernel */
 	const char *btf;                 /* file of the kernel's types; NULL: its own */
 	struct kernel_types *types;      /* from the first probe that wants them, and with them */
 	struct kernel_type functions[KERNEL_FUNCTIONS];
@@ -73,8 +74,8 @@ int features_check(struct feature_probe *p);
 int feature_kernel_types(struct feature_probe *p);
 
 /*
- * Does it, or what --btf tells of it, lack what came up to Linux 5.17 and all programs but
- * sample_old take: bpf_loop(), bpf_find_vma(), bpf_task_pt_regs()?
+ * Does it lack what came up to Linux 5.17 and all programs but sample_old take: bpf_loop(),
+ * bpf_find_vma(), bpf_task_pt_regs()? Or is it taken for one that does: is_old, btf?
  */
 bool feature_is_old(struct feature_probe *p);
 

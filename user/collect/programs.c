@@ -223,7 +223,7 @@ static int start_programs(const struct session_opts *opts, struct feature_probe 
 	_cleanup_(objects_end) struct objects o = OBJECTS_INIT;
 	_cleanup_(pyebpf__destroyp) struct pyebpf *skel = NULL;
 	static const struct event_list no_events;
-	bool is_old = opts->old_kernel || feature_is_old(probe);
+	bool is_old = feature_is_old(probe);
 	int cpus = libbpf_num_possible_cpus(), r;
 
 	if ((r = objects_begin(&o, probe)) < 0 ||
@@ -243,7 +243,8 @@ static int start_programs(const struct session_opts *opts, struct feature_probe 
 
 int programs_start(const struct session_opts *opts, struct pyebpf **out)
 {
-	_cleanup_(feature_probe_release) struct feature_probe probe = { .btf = opts->btf };
+	_cleanup_(feature_probe_release) struct feature_probe probe = { .is_old = opts->old_kernel,
+									.btf = opts->btf };
 	int r = features_check(&probe);
 
 	if (r < 0 || (r = feature_kernel_types(&probe)) < 0)

@@ -155,11 +155,16 @@ static void check_otlp(struct text *t, uint64_t ticks)
 	otlp__export_request__free_unpacked(m, NULL);
 }
 
-static double total_of(const cJSON *json)
+/* Ticks are samples that were due. What has a unit and no period is a sum of values instead. */
+static double ticks_of_json(const cJSON *json)
 {
 	const cJSON *kinds = cJSON_GetObjectItemCaseSensitive(json, "kinds");
+	const cJSON *kind = cJSON_GetArrayItem(kinds, 0);
+	const char *unit = cJSON_GetObjectItemCaseSensitive(kind, "unit")->valuestring;
+	bool has_values = cJSON_GetObjectItemCaseSensitive(kind, "period")->valuedouble == 1 &&
+			  strcmp(unit, "count") != 0;
 
-	return cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(kinds, 0), "samples")
+	return cJSON_GetObjectItemCaseSensitive(kind, has_values ? "total" : "samples")
 		->valuedouble;
 }
 
@@ -169,7 +174,7 @@ static void check_json(const struct text *t, const struct export_opts *o, uint64
 	size_t paths;
 
 	require(json != NULL && is_utf8(t->bytes, t->len));
-	require(total_of(json) == (double)ticks);
+	require(ticks_of_json(json) == (double)ticks);
 	paths = (size_t)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, "paths"));
 	require(!o->limit || paths <= o->limit + 1); /* and the one of stacks without frames */
 	cJSON_Delete(json);

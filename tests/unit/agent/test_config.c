@@ -24,7 +24,7 @@ static void test_config_parse_fills_every_key(void **state)
 {
 	static const char text[] =
 		"rate: 1k\nrate_min: 5\ncpu_budget: 0.5%\nwindow: 30s\njitter_percent: 0\ncgroup: "
-		"a.slice\npid_namespace: /proc/7/ns/pid\n"
+		"a.slice\npid_namespace: /proc/7/ns/pid\nold_kernel: yes\nbtf: /btf\n"
 		"output:\n  engine: pyroscope\n  url: https://h:4040/\n"
 		"  tenant: t\n  token_file: /t\n  ca_file: /ca\n  cert_file: /c\n"
 		"  key_file: /k\n  proxy: http://p\n  timeout: 5s\n"
@@ -52,6 +52,8 @@ static void test_config_parse_fills_every_key(void **state)
 	assert_int_equal(c.jitter_percent, 0);
 	assert_string_equal(c.cgroup, "a.slice");
 	assert_string_equal(c.pid_namespace, "/proc/7/ns/pid");
+	assert_int_equal(c.old_kernel, CHOICE_YES);
+	assert_string_equal(c.btf, "/btf");
 	assert_int_equal(c.outputs.items[0].engine, ENGINE_PYROSCOPE);
 	assert_string_equal(c.outputs.items[0].url, "https://h:4040/");
 	assert_string_equal(c.outputs.items[0].tenant, "t");
@@ -76,7 +78,7 @@ static void test_config_parse_fills_every_key(void **state)
 	assert_string_equal(c.node, "n");
 	assert_string_equal(c.kubernetes_token_file, "/kt");
 	assert_string_equal(c.kubernetes_ca_file, "/kca");
-	assert_int_equal(c.kubernetes_verify, VERIFY_NO);
+	assert_int_equal(c.kubernetes_verify, CHOICE_NO);
 	assert_string_equal(c.pod_logs, "/logs");
 	assert_string_equal(c.downward, "/info");
 	assert_int_equal(c.pod_labels.len, 2);
@@ -415,6 +417,7 @@ static void test_config_changes_names_parts(void **state)
 		{ "the default mode", OUTPUT "mode: cpu\n", 0 },
 		{ "events", OUTPUT "events: [page-faults]\n", CONFIG_RECORDER },
 		{ "labels of samples", OUTPUT "sample_labels: [otel]\n", CONFIG_RECORDER },
+		{ "types of the kernel", OUTPUT "btf: /btf\n", CONFIG_RECORDER },
 		{ "another output", "output: [" A "]\n", CONFIG_OUTPUT },
 		{ "its engine's connections", OUTPUT_WITH("connections: 3"), CONFIG_OUTPUT },
 		{ "a list", OUTPUT "services: {include: [a]}\n", CONFIG_OUTPUT },
