@@ -59,7 +59,7 @@ def settled(pid, waits):
     return found[0]
 
 
-WAITS = ["lock"] * 6 + ["sleep"] * 3 + ["read: socket", "read: pipe", "poll", "wait: process"]
+WAITS = ["lock"] * 7 + ["sleep"] * 3 + ["read: socket", "read: pipe", "poll", "wait: process"]
 
 
 def judge_states(process, truth):
