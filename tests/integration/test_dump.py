@@ -9,7 +9,7 @@ import subprocess
 import time
 
 import pytest
-from harness import PYEBPF, Workload, run, wait_until
+from harness import PATIENCE, PYEBPF, Workload, run, wait_until
 from spinning import say_skipped
 from test_places import cgroup_v2  # noqa: F401; a fixture
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("pyebpf")
 # Thread.native_id, by which the program tells its threads, is of 3.8.
 KEYS = ["tid", "name", "comm", "state", "wait", "wait_seconds", "holds_gil", "waits_for_gil",
         "in_gc", "handles", "is_consistent", "frames"]
-MANY = 300  # more than MANY_THREADS of user/inspect/threads.c
+MANY = 300  # more than INSPECT_MANY_THREADS of user/inspect/threads.h
 NO_BPF = ["setpriv", "--bounding-set=-bpf,-perfmon,-sys_admin",
           "--inh-caps=-bpf,-perfmon,-sys_admin"]
 CHAIN = re.compile(r"(left,){0,41}(left_leaf,(work,)?)?$|(right,){0,41}(right_leaf,(work,)?)?$")
@@ -59,27 +59,32 @@ def settled(pid, waits):
     return found[0]
 
 
-WAITS = ["lock"] * 6 + ["sleep"] * 3 + ["read: socket", "read: pipe", "poll", "wait: process"]
+WAITS = ["lock"] * 7 + ["sleep"] * 3 + ["read: socket", "read: pipe", "poll", "wait: process"]
+
+
+def judge_states(process, truth):
+    """A dump of dumped.py states, against what that says of itself."""
+    found = {thread["tid"]: thread for thread in process["threads"]}
+    by_function = {}
+    for tid, wanted in truth.items():
+        thread = found[int(tid)]
+        by_function[wanted["name"]] = thread
+        assert calls(thread) == wanted["frames"], wanted["name"]
+        assert (thread["name"], thread["wait"]) == (wanted["name"], wanted["wait"])
+        assert thread["state"] == "blocked" and thread["is_consistent"]
+        assert list(thread)[:len(KEYS)] == KEYS
+        assert not thread["waits_for_gil"] and not thread["in_gc"]
+        assert thread["handles"] == ("KeyError" if "handles" in wanted["name"] else None)
+    check_locks(by_function, process)
+    assert re.match(r"pipe:\[\d+\]$", by_function["it reads_pipe"]["file"])
+    check_columns(by_function["it handles"]["frames"][-1], int(process["python"].split(".")[1]))
 
 
 def check_states(python):
     with Workload(python, "dumped.py", "states") as workload:
-        found, process = settled(workload.pid, WAITS)
+        _, process = settled(workload.pid, WAITS)
         workload.go()
-        truth = workload.truth()["threads"]
-        by_function = {}
-        for tid, wanted in truth.items():
-            thread = found[int(tid)]
-            by_function[wanted["name"]] = thread
-            assert calls(thread) == wanted["frames"], wanted["name"]
-            assert (thread["name"], thread["wait"]) == (wanted["name"], wanted["wait"])
-            assert thread["state"] == "blocked" and thread["is_consistent"]
-            assert list(thread)[:len(KEYS)] == KEYS
-            assert not thread["waits_for_gil"] and not thread["in_gc"]
-            assert thread["handles"] == ("KeyError" if "handles" in wanted["name"] else None)
-        check_locks(by_function, process)
-        assert re.match(r"pipe:\[\d+\]$", by_function["it reads_pipe"]["file"])
-        check_columns(by_function["it handles"]["frames"][-1], python)
+        judge_states(process, workload.truth()["threads"])
         assert process["python"].startswith("3.%d." % python.minor)
 
 
@@ -92,8 +97,8 @@ def check_locks(threads, process):
         assert threads[name]["lock"] is None, name  # a condition's own
 
 
-def check_columns(frame, python):
-    if python.minor >= 11:
+def check_columns(frame, minor):
+    if minor >= 11:
         assert frame["end_line"] == frame["line"] + 1 and frame["column"] == 8
         assert frame["end_column"] == 17
     else:
@@ -115,24 +120,31 @@ def test_states_free_threaded(free_threaded):
     check_states(free_threaded)
 
 
+def judge_chain(thread):
+    """One of dumped.py churn, or runs: calls of both chains at once cannot be."""
+    names = [frame["name"] for frame in thread["frames"]]
+    roots = [i for i, name in enumerate(names) if name in ("churns", "runs")]
+    if roots:
+        assert CHAIN.match("".join(name + "," for name in names[roots[0] + 1:])), names
+    else:  # it begins
+        assert "left" not in names and "right" not in names, names
+
+
 def check_churn(python, dumps, threads=200):
     with Workload(python, "dumped.py", "churn", threads) as workload:
         seen = consistent = 0
         for _ in range(dumps):
             found, _ = threads_of(workload.pid)
             for thread in found.values():
+                # One that was moved to another CPU has not been seen there: not "since boot".
+                assert (thread["wait_seconds"] or 0) < 4 * PATIENCE, thread
                 if not (thread["name"] or "").startswith("churns"):
                     continue
                 seen += 1
                 if not thread["is_consistent"]:
                     continue
                 consistent += 1
-                names = [frame["name"] for frame in thread["frames"]]
-                at = names.index("churns") if "churns" in names else None
-                if at is not None:
-                    assert CHAIN.match("".join(name + "," for name in names[at + 1:])), names
-                else:  # it begins
-                    assert "left" not in names and "right" not in names, names
+                judge_chain(thread)
         print("%d threads in %d dumps, %d consistent" % (seen, dumps, consistent))
         assert seen >= dumps * threads * 0.95 and consistent > 0.9 * seen
 
@@ -159,6 +171,9 @@ def test_many_threads(python):
         for thread in [*found.values(), *other["threads"]]:
             thread["wait_seconds"] = None
         assert process["threads"] == other["threads"]
+        if has_task_work():
+            assert "threads that stand still by BPF, in one pass; those that run walk themselves" in \
+                run("doctor", "-p", workload.pid).stdout
 
 
 def test_what_stands_still(some_python):
@@ -288,7 +303,7 @@ def check_runs(python, dumps):
             names = [frame["name"] for frame in thread["frames"]]
             if thread["is_consistent"]:
                 assert names[:2] == ["<module>", "runs"], names
-                assert CHAIN.match("".join(name + "," for name in names[2:])), names
+                judge_chain(thread)
             if thread["pause_seconds"] is not None:
                 assert thread["is_consistent"] and thread["state"] == "running", thread
                 assert thread["holds_gil"] != python.free_threaded, thread

@@ -7,7 +7,9 @@ import resource
 import shutil
 import subprocess
 
+import py_spy_dump
 import pytest
+import pythons
 from harness import Workload, run
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
@@ -140,3 +142,16 @@ def test_py_spy_shows_no_more(some_python):
             if re.match("<.* at 0x", found) and local["name"] != "disguised":  # to it a float
                 assert local["repr"].startswith("<"), (found, local)
     assert count > 100
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("program", py_spy_dump.PROGRAMS)
+def test_py_spy_shows_no_more_of_real_programs(some_python, program):
+    """All calls are the program's own, and all variables of them; nothing of py-spy's is missing."""
+    try:
+        found = py_spy_dump.compare(some_python, program, py_spy_dump.find_py_spy())
+    except pythons.Unavailable as reason:
+        pytest.skip("NOT TESTED: %s" % reason)
+    assert not found.missing, found.missing
+    assert not found.our_extra and found.calls[0] == found.calls[1], found.cells()
+    assert found.variables[0] == found.variables[1] and found.values[1] >= found.values[2]

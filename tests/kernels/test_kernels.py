@@ -28,6 +28,7 @@ import recording  # noqa: E402
 import test_time  # noqa: E402
 import truth as judge  # noqa: E402
 import vm  # noqa: E402
+from test_dump import judge_chain, judge_states  # noqa: E402
 
 # Of the guest; PYEBPF is also what reads recordings, on this machine.
 NAME, BUILD = ("PYEBPF_ARM64", "build-arm64-static") if kernels.IS_ARM64 else ("PYEBPF", "build")
@@ -41,6 +42,7 @@ HELD_BY_OTHERS = 0.15  # of waits for the GIL, for those that start and end thre
 EMULATED_LOSS = 0.25  # of the ticks, which come while the slow sampler of an emulated CPU runs
 OLD = {"5.10", "5.10_arm64"}  # there `sample_old` takes the ticks
 LOOPS_SINCE, TASK_WORK_SINCE = (5, 17), (6, 18)
+FRAME = ("name", "file", "line", "end_line", "column", "end_column")  # of guest/dumps.py
 DEEP = 300  # calls: each sample describes 64 functions
 
 
@@ -211,6 +213,48 @@ def test_dump(machine):
     assert ("walk themselves, by BPF" in way) == has_task_work, way
     assert thread["is_consistent"] if thread["pause_seconds"] is not None else True, thread
     assert has_task_work or thread["pause_seconds"] is None, thread
+
+
+def dumped(machine, name):
+    """What guest/dumps.py printed, with frames as `dump --json` has them."""
+    step = machine.step("dump-" + name)
+    assert step.status == 0, machine.text("dump-" + name)
+    found = [json.loads(line) for line in step.out]
+    for thread in (thread for dump in found for thread in dump["threads"]):
+        thread["frames"] = [dict(zip(FRAME, frame)) for count, *frame in thread["frames"]
+                            for _ in range(count)]
+    return found
+
+
+def test_dump_of_known_waits(machine):
+    process, = dumped(machine, "states")
+    truth = next(json.loads(line) for line in machine.step("dump-truth").out if line.startswith("{"))
+    judge_states(process, truth["threads"])
+
+
+def test_dump_of_many_threads(machine):
+    """By the kernel in one pass where it has task work, else from outside, which is said."""
+    process, = dumped(machine, "alike")
+    assert bool(process["outside"]) == (machine.version < TASK_WORK_SINCE), process["outside"]
+    waiting = [t for t in process["threads"] if (t["name"] or "").startswith("waits_for_event")]
+    assert len(waiting) == 300 and all(t["is_consistent"] for t in process["threads"])
+    assert len({json.dumps([t["wait"], t["frames"]]) for t in waiting}) == 1, waiting
+    assert waiting[0]["wait"] == "lock" and waiting[0]["frames"][-1]["name"].endswith("wait")
+
+
+@pytest.mark.parametrize("name", ["churn", "runs"])
+def test_dump_of_threads_at_work(machine, name):
+    """No stack mixes the two chains. One that never rests walks itself where there is task work, if it
+    gets a CPU in time."""
+    threads = [thread for dump in dumped(machine, name) for thread in dump["threads"]]
+    whole = [thread for thread in threads if thread["is_consistent"]]
+    for thread in whole:
+        judge_chain(thread)
+    walked = [thread for thread in threads if thread["pause_seconds"] is not None]
+    assert machine.version >= TASK_WORK_SINCE or not walked, walked
+    assert all(thread["is_consistent"] and thread["state"] == "running" for thread in walked), walked
+    if name == "churn":
+        assert len(threads) >= 20 and len(whole) > 0.5 * len(threads), threads
 
 
 @pytest.mark.parametrize("name", ["pid", "all", "cgroup"])

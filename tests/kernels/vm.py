@@ -19,9 +19,10 @@ import pythons  # noqa: E402
 
 GUEST = os.path.join(HERE, "guest")
 WORKLOADS = [os.path.join(os.path.dirname(HERE), "workloads", name)
-             for name in ("family.py", "cold.py", "waits.py")]
+             for name in ("family.py", "cold.py", "waits.py", "dumped.py")]
 SELF_CONTAINED = [os.path.join(os.path.dirname(HERE), *path)  # import nothing else
-                  for path in (("workloads", "chains.py"), ("tools", "other_btf.py"))]
+                  for path in (("workloads", "chains.py"), ("tools", "other_btf.py"),
+                                ("kernels", "guest", "dumps.py"))]
 QEMU = "qemu-system-aarch64" if kernels.IS_ARM64 else "qemu-system-x86_64"
 EMULATOR = "qemu-aarch64"  # of programs
 FOLDERS = ("bin", "dev", "proc", "sys", "tmp", "root")

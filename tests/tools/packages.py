@@ -24,6 +24,7 @@ PACKAGES = {
     "flask": ["flask>=3,<4"],
     "aiohttp": ["--no-binary", "aiohttp,multidict,yarl,frozenlist,propcache", "aiohttp>=3,<4"],
     "async": ["trio>=0.22", "anyio>=4", "uvloop"],
+    "programs": ["flask>=3,<4", "django>=4,<6", "aiohttp>=3,<4", "pandas>=2,<3"],
     "pyinstaller": ["pyinstaller>=6,<7", "setuptools"],
 }
 

@@ -77,10 +77,22 @@ def recurses(depth=300):
     return recurses(depth - 1) if depth else never.wait()
 
 
+class Made:
+    def __init__(self, is_last):
+        if is_last: never.wait()
+
+
+def makes():
+    """From 3.13 on the interpreter has a frame of its own below the __init__ of a call that is hot."""
+    for i in range(1000):
+        Made(i == 999)
+
+
 STATES = {holds_lock: "sleep", waits_for_lock: "lock", first_to_second: "lock",
           second_to_first: "lock", reads_socket: "read: socket", reads_pipe: "read: pipe",
           polls: "poll", sleeps: "sleep", waits_for_process: "wait: process",
-          waits_for_event: "lock", handles: "sleep", in_generators: "lock", recurses: "lock"}
+          waits_for_event: "lock", handles: "sleep", in_generators: "lock", recurses: "lock",
+          makes: "lock"}
 
 
 def frames_of(frame):

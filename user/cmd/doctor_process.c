@@ -12,6 +12,7 @@
 #include "cmd/doctor.h"
 #include "cmd/doctor_text.h"
 #include "collect/own_walks.h"
+#include "inspect/threads.h"
 #include "target/debug_offsets.h"
 #include "target/elf.h"
 #include "target/maps.h"
@@ -268,12 +269,15 @@ static int find_dump_way(struct doctor_process *p)
 {
 	_cleanup_(own_walks_freep) struct own_walks *own = NULL;
 	int r = own_walks_new(&own);
+	bool is_pass;
 
 	if (r < 0)
 		return r;
 	r = own_walks_load(own);
-	snprintf(p->dump_way, sizeof(p->dump_way),
-		 "by process_vm_readv(), each thread while it stands still; those that run %s%s%s",
+	is_pass = r >= 0 && p->threads >= INSPECT_MANY_THREADS && own_walks_can_look() >= 0;
+	snprintf(p->dump_way, sizeof(p->dump_way), "%s; those that run %s%s%s",
+		 is_pass ? "threads that stand still by BPF, in one pass"
+			 : "by process_vm_readv(), each thread while it stands still",
 		 r < 0 ? "as they are met, no BPF (" : "walk themselves, by BPF",
 		 r < 0 ? err_message(r) : "", r < 0 ? ")" : "");
 	err_clear();

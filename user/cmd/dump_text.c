@@ -400,19 +400,21 @@ static int put_group(struct printer *p, const struct dump_groups *groups, size_t
 static int put_cycle(struct printer *p, const struct inspect_cycle *cycle)
 {
 	struct line *l = &p->line;
+	int r;
 
-	line_put(l, STYLE_HOT, "Deadlock: ");
-	for (size_t i = 0; i < cycle->threads.len; i++) {
+	line_put(l, STYLE_HOT, "Deadlock:");
+	r = line_end(l);
+	for (size_t i = 0; i < cycle->threads.len && r >= 0; i++) {
 		const struct inspect_thread *t = &p->process->threads[cycle->threads.items[i]];
 
-		if (!i)
-			put_thread_of(p, t->tid);
-		line_putf(l, STYLE_PLAIN, "%s waits for %s at 0x%llx, which ", i ? ", which" : "",
+		line_put(l, STYLE_PLAIN, "  ");
+		put_thread_of(p, t->tid);
+		line_putf(l, STYLE_PLAIN, " waits for %s at 0x%llx, held by ",
 			  dump_lock_word(t->lock.kind), (unsigned long long)t->lock.address);
 		put_thread_of(p, t->lock.owner);
-		line_put(l, STYLE_PLAIN, " holds");
+		r = line_end(l);
 	}
-	return line_end(l);
+	return r;
 }
 
 static int put_process(struct printer *p, const struct dump_item *item)

@@ -246,16 +246,23 @@ int own_walks_run(void *walks, const struct py_offsets *off, const struct own_as
 	return 0;
 }
 
+int own_walks_can_look(void)
+{
+	uint32_t inode = 0;
+	int r = pid_namespace_own(&inode);
+
+	return r < 0 || !inode ? r
+			       : err_set(-EOPNOTSUPP,
+					 "in a PID namespace of our own its threads have other "
+					 "numbers");
+}
+
 int own_walks_look(void *walks, const struct py_offsets *off, const struct own_ask *process,
 		   int (*take)(void *arg, size_t i, struct own_walk *w), void *arg)
 {
 	struct own_walks *o = walks;
-	uint32_t inode = 0;
-	int r = pid_namespace_own(&inode);
+	int r = own_walks_can_look();
 
-	if (r >= 0 && inode)
-		r = err_set(-EOPNOTSUPP, "in a PID namespace of our own its threads have other "
-					 "numbers");
 	if (r < 0 || (r = own_walks_load(o)) < 0)
 		return r;
 	o->skel->bss->layout = *off;

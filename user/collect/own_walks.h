@@ -23,6 +23,9 @@ DEFINE_CLEANUP(struct own_walks *, own_walks_free)
 /* As own_walks_run() does if need be. 0, or its refusal, with a message. */
 int own_walks_load(struct own_walks *o);
 
+/* What own_walks_look() takes besides. 0, or -EOPNOTSUPP with a message. */
+int own_walks_can_look(void);
+
 /*
  * Has threads of one process walked, and calls take with what was found of the i-th that was,
  * before long (250 ms at most): not of those that went to sleep, got no CPU in that time, or have

@@ -237,15 +237,6 @@ static int marker_frame(struct stacks *st, const char *name, uint32_t *id)
 }
 
 /*
- * The interpreter's own entry to a Python __init__ (3.13+ _Py_InitCleanup): a code object without a
- * file, which has its name in that place (Python/specialize.c).
- */
-static bool is_shim(const struct code *c)
-{
-	return !strcmp(c->name, "__init__") && !strcmp(c->file, "__init__");
-}
-
-/*
  * Frame of one record, *id NO_FRAME if it is not to be shown. -EAGAIN if its code object is not
  * known yet, or its line is asked for, unless unknown frames are allowed.
  */
@@ -272,7 +263,7 @@ static int frame_id(struct stacks *st, const struct frame_record *record, bool a
 		out->is_unnamed = true;
 		return unknown_frame(st, id);
 	}
-	if (is_shim(c)) {
+	if (code_is_shim(c->name, c->file)) {
 		*id = NO_FRAME;
 	} else {
 		f.first_line = c->first_line;

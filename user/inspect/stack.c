@@ -46,18 +46,21 @@ int stack_read(struct inspect_codes *codes, struct walker *w, const struct walk_
 	       const struct walk *walk, struct inspect_frame **frames, size_t *count)
 {
 	struct inspect_frame *list = calloc(walk->depth ? walk->depth : 1, sizeof(*list));
+	size_t shown = 0;
 	int r = 0;
 
 	if (!list)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < walk->depth && !r; i++)
-		r = put_frame(codes, w, p, &walk->frames[i], &list[i]);
+	for (uint32_t i = 0; i < walk->depth && !r; i++) {
+		r = put_frame(codes, w, p, &walk->frames[i], &list[shown]);
+		shown += !r && !code_is_shim(list[shown].name, list[shown].file);
+	}
 	if (r < 0) {
 		free(list);
 		return r;
 	}
 	*frames = list;
-	*count = walk->depth;
+	*count = shown;
 	return 0;
 }
 

@@ -27,9 +27,6 @@ static const uint16_t pauses_us[] = { 0, 250, 500, 1000, 2000, 4000, 8000, 8000,
 #define PASSES (sizeof(pauses_us) / sizeof(pauses_us[0]))
 #define OWN_PASS 3 /* those that still move then run a lot: they walk themselves */
 
-/* So many are looked at by BPF, whose programs take as long to load as these to read without. */
-#define MANY_THREADS 256
-
 /* A thread that runs was last seen on its CPU a tick ago, 10 ms at most (CONFIG_HZ=100). */
 #define RUNNING_NS_MAX 20000000
 
@@ -151,8 +148,12 @@ static void take_call(const struct reading *r, struct inspect_thread *t, const s
 		t->wait = wait_of_file_type(t->wait, file_type(r->p->door, call->args[0]));
 }
 
-/* Since when it is off the CPU; for one that runs, since the last tick. -1: not known. */
-static int64_t off_cpu_ns(const struct reading *r, int folder, const struct look *l)
+/*
+ * Since when it is off the CPU; for one that runs, since the last tick. -1: not known. The kernel
+ * forgets it of a thread that it moves to another CPU, until that runs there
+ * (migrate_task_rq_fair() of kernel/sched/fair.c): then *is_moved.
+ */
+static int64_t off_cpu_ns(const struct reading *r, int folder, const struct look *l, bool *is_moved)
 {
 	uint64_t exec_start_ns = l->exec_start_ns;
 	unsigned cpu = l->cpu;
@@ -161,6 +162,9 @@ static int64_t off_cpu_ns(const struct reading *r, int folder, const struct look
 	if ((!l->has_stand && (thread_cpu_read(folder, &cpu) < 0 ||
 			       thread_sched_read(folder, &exec_start_ns) < 0)) ||
 	    !cpu_clocks_behind(r->in->clocks, cpu, &behind_ns))
+		return -1;
+	*is_moved = !exec_start_ns;
+	if (*is_moved)
 		return -1;
 	ns = (int64_t)(monotonic_ns() - exec_start_ns) - behind_ns;
 	return ns < 0 ? 0 : ns;
@@ -171,6 +175,7 @@ static void take_state(const struct reading *r, struct inspect_thread *t, int fo
 {
 	const bool is_running =
 		l->has_call ? l->call.is_running && l->after.state == 'R' : l->after.state == 'R';
+	bool is_moved = false;
 
 	memcpy(t->comm, l->after.comm, sizeof(t->comm));
 	t->switches = l->after.switches;
@@ -179,7 +184,7 @@ static void take_state(const struct reading *r, struct inspect_thread *t, int fo
 	t->fd = -1;
 	t->futex = 0;
 	t->waits_for_gil = false;
-	t->wait_ns = off_cpu_ns(r, folder, l);
+	t->wait_ns = off_cpu_ns(r, folder, l, &is_moved);
 	if (strchr("ZX", l->after.state)) {
 		t->state = THREAD_DEAD;
 		t->wait_ns = -1;
@@ -187,7 +192,8 @@ static void take_state(const struct reading *r, struct inspect_thread *t, int fo
 		t->state = THREAD_STOPPED;
 		t->wait = WAIT_STOPPED;
 	} else if (is_running || (l->has_call && l->call.is_running)) {
-		t->state = t->wait_ns > RUNNING_NS_MAX ? THREAD_RUNNABLE : THREAD_RUNNING;
+		t->state =
+			is_moved || t->wait_ns > RUNNING_NS_MAX ? THREAD_RUNNABLE : THREAD_RUNNING;
 		if (t->state == THREAD_RUNNING)
 			t->wait_ns = -1;
 	} else {
@@ -456,7 +462,7 @@ static int look_at_many(struct reading *r)
 					 .process = r->p->memory.identity,
 					 .tid = (uint32_t)r->p->pid };
 
-	if (!has_kernel(r) || r->count < MANY_THREADS)
+	if (!has_kernel(r) || r->count < INSPECT_MANY_THREADS)
 		return 0;
 	return do_without(
 		r->in->kernel->look(r->in->kernel_arg, r->p->memory.off, &process, take_still, r),

@@ -19,6 +19,9 @@
  * it is read again, some 50 ms long; then as it is, and is_consistent is false.
  */
 
+/* So many are looked at by BPF, whose programs take as long to load as these to read without. */
+#define INSPECT_MANY_THREADS 256
+
 enum thread_state {
 	THREAD_RUNNING,  /* on a CPU, as far as is known */
 	THREAD_RUNNABLE, /* waits for one */

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "bpf/events.h"
 #include "symbolize/pystring.h"
@@ -29,6 +30,15 @@ enum code_flag {
 };
 
 #define CODE_UNKNOWN "<unknown>"
+
+/*
+ * The interpreter's own entry to a Python __init__ (3.13+ _Py_InitCleanup), which no traceback
+ * shows: a code object without a file, which has its name in that place (Python/specialize.c).
+ */
+static inline bool code_is_shim(const char *name, const char *file)
+{
+	return !strcmp(name, "__init__") && !strcmp(file, "__init__");
+}
 
 /* What a target says of a code object. Every field may be hostile. Bytes are only borrowed. */
 struct code_desc {
