@@ -20,6 +20,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#define TASK_WORK_OF_SPANS
 #include "bpf/interrupt.h"
 #include "bpf/span.h"
 
@@ -27,6 +28,7 @@
 #define THRIFT_BACK_NS 100000000 /* and before one back */
 #define THRIFT_MAX 10            /* T0 << 10 */
 #define THIN_MAX 4               /* one of 2^4 */
+#define HAND_OVER_NS 7000        /* what task work takes beside the walk: an interrupt, mostly */
 
 __u64 started_ns;
 __u32 spans_stride;
@@ -177,32 +179,14 @@ static __always_inline void keep_budget(struct cpu_state *c, __u64 now, __u32 mo
 	c->thrift_ns = now;
 }
 
-/* The GIL of the interpreter that the thread was just seen to be in. */
-static __always_inline void note_gil(struct thread_times *t, struct py_scratch *s, __u32 layout)
-{
-	const struct py_offsets *off = &layouts[layout & (LAYOUTS_MAX - 1)];
-	__u64 gil;
-
-	if (off->interp_gil == OFF_NONE || s->walk.status == UNWIND_OUTSIDE)
-		return;
-	gil = gil_at((struct door){}, off, tstate_u64(s, off->tstate_interp));
-	if (gil)
-		t->gil = gil;
-}
-
 /*
- * Samples the thread that c->span is of: it is the current one, and c->who. Returns the counter
- * that this ends in.
+ * Begins a sample of the thread that c->span is of, in *out: what can be said of it without its
+ * memory. Returns STAT_RECORDED, or the counter that says why there will be none.
  */
-static __always_inline int span_sample(struct cpu_state *c, struct thread_times *t,
-				       struct task_struct *task, bool may_hand_over)
+static __always_inline int span_sample_begin(struct cpu_state *c, struct task_struct *task,
+					     struct py_scratch **out)
 {
-	struct sampler_call call = { .source = SOURCE_SWITCHES,
-				     .access = ACCESS_IRQ,
-				     .value = c->span.value,
-				     .count = c->span.value };
 	struct py_scratch *s;
-	int r;
 
 	task_facts_read(task, &c->who);
 	if (!is_recorded(&c->who, &c->row))
@@ -220,10 +204,53 @@ static __always_inline int span_sample(struct cpu_state *c, struct thread_times 
 	s->sample.wait = c->span.reason;
 	s->sample.syscall = c->span.syscall;
 	s->sample.flags = c->span.flags;
+	*out = s;
+	return STAT_RECORDED;
+}
+
+/* Of the span that c->span is. */
+static __always_inline struct sampler_call span_call(const struct cpu_state *c)
+{
+	return (struct sampler_call){ .source = SOURCE_SWITCHES,
+				      .access = ACCESS_IRQ,
+				      .value = c->span.value,
+				      .count = c->span.value };
+}
+
+/* Samples the thread that c->span is of: it is the current one, and c->who. Returns the counter
+ * that this ends in. */
+static __always_inline int span_sample(struct cpu_state *c, struct thread_times *t,
+				       struct task_struct *task, bool may_hand_over)
+{
+	struct sampler_call call = span_call(c);
+	struct py_scratch *s;
+	int r = span_sample_begin(c, task, &s);
+
+	if (r != STAT_RECORDED)
+		return r;
 	r = walk_and_send(&call, c, task, s, may_hand_over);
 	if (r == STAT_RECORDED)
 		note_gil(t, s, c->row.layout);
 	return r;
+}
+
+/*
+ * The same of the thread that is about to come back: it takes the sample itself, before it returns
+ * to user code. What it waits for until then, still in the kernel, has the same stack, and may be
+ * one sample with this one, where it is of the same class and length.
+ */
+static __always_inline int span_hand_over(struct cpu_state *c, struct task_struct *task)
+{
+	struct sampler_call call = span_call(c);
+	struct py_scratch *s;
+	int r = span_sample_begin(c, task, &s);
+
+	if (r != STAT_RECORDED)
+		return r;
+	call.kind = 1 + 2 * wait_class(c->span.reason) + !!(c->span.flags & SAMPLE_SHORT);
+	s->walk.faults = 0;
+	r = task_sample_schedule(&call, task, c, s, c->row.layout);
+	return r < 0 ? STAT_NO_SCRATCH : r;
 }
 
 /*
@@ -350,6 +377,18 @@ static __always_inline void comes_back(struct cpu_state *c, struct thread_times 
 	c->is_kept = 0;
 }
 
+/* Where there is no program behind the switch. */
+static __always_inline void sample_kept(struct cpu_state *c, struct task_struct *task)
+{
+	__u64 now = bpf_ktime_get_ns();
+	int r;
+
+	keep_budget(c, now, THRIFT_MAX);
+	r = span_hand_over(c, task);
+	stat_add(c, at_most((__u32)r, STAT_TICK_END - 1), c->span.value);
+	budget_spend(c, bpf_ktime_get_ns() - now + HAND_OVER_NS);
+}
+
 SEC("traced/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
@@ -367,6 +406,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (t && t->out_ns)
 		comes_back(c, t, next, now);
 	cost_end(c, begin_ns);
+	if (session.has_exit_work && c->is_kept)
+		sample_kept(c, next);
 	if (now && !session.has_exit_hook)
 		sample_open(c, prev, now);
 	return 0;

@@ -59,6 +59,7 @@ struct sampler_call {
 	__u64 value;        /* what the sample stands for, in the source's unit */
 	__u64 count;        /* what counters count it as: 1 of SOURCE_EVENTS, else the same */
 	__u32 event;        /* SOURCE_EVENTS: which of the session's, < EVENTS_MAX; else 0 */
+	__u32 kind;         /* SOURCE_SWITCHES: samples of a kind may be one, in task work; else 0 */
 	__u32 share;        /* of a CPU that the source may take: BUDGET_SHARE */
 	__s64 saved_max_ns; /* what it may save up of that */
 	__u32 enough;  /* so much is not skipped, as long as there is credit; 0: not looked at */
