@@ -123,7 +123,7 @@ static __always_inline void times_exit(struct task_struct *task, const struct ta
 
 	if (!t || !t->since_ns)
 		return;
-	times_end_gil_wait(t, task, now);
+	times_end_gil_wait(t, task, now, now);
 	if (is_recorded(f, &row))
 		times_send(t, task, now);
 	t->since_ns = 0;

@@ -114,9 +114,9 @@ static __always_inline bool times_cut(struct thread_times *t, __u64 begin_ns, __
 	return true;
 }
 
-/* It waits for the GIL no more. */
+/* It waits for the GIL no more, since woken_ns. */
 static __always_inline void times_end_gil_wait(struct thread_times *t, struct task_struct *task,
-					       __u64 now)
+					       __u64 woken_ns, __u64 now)
 {
 	struct thread_times *leader;
 
@@ -124,7 +124,7 @@ static __always_inline void times_end_gil_wait(struct thread_times *t, struct ta
 		return;
 	leader = t->is_counted ? times_of_leader(t, task) : NULL;
 	if (leader)
-		gil_count(leader, -1, now);
+		gil_count(leader, -1, woken_ns);
 	t->is_counted = 0;
 	t->waits_for_gil = GIL_WAIT_NOT;
 	t->gil_end_ns = now;
@@ -136,6 +136,8 @@ static __always_inline __u64 gil_blocked_ns(struct cpu_state *c, __u64 before, _
 {
 	if (before == GIL_WAITED_UNKNOWN || now == GIL_WAITED_UNKNOWN)
 		return 0;
+	if ((__s64)(now - before) < 0)
+		return 0; /* one who was woken meanwhile was taken for waiting then */
 	if ((now - before) / GIL_WAITERS_MAX > duration) {
 		stat_add(c, STAT_GIL_DRIFT, 1);
 		return 0;
@@ -176,7 +178,7 @@ static __always_inline void times_return_unseen(struct thread_times *t, struct t
 	__u8 class = times_unseen_class(t);
 
 	t->in_ns = now - ran;
-	times_end_gil_wait(t, task, now - ran);
+	times_end_gil_wait(t, task, now - ran, now - ran);
 	times_add(t, class, gone - ran, gone - ran < spans_whole_ns());
 	t->spans++;
 }

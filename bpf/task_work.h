@@ -259,8 +259,7 @@ static __always_inline int task_sample_schedule(const struct sampler_call *call,
 	__u32 slot;
 	int claimed;
 
-	claimed = task_slot_claim(task_owner(s->thread.tid, call),
-				  may_join ? s->sample.value : 0);
+	claimed = task_slot_claim(task_owner(s->thread.tid, call), may_join ? s->sample.value : 0);
 	if (claimed == TASK_SLOT_JOINED)
 		return may_join ? STAT_TW_JOINED : -1;
 	slot = claimed;

@@ -328,7 +328,7 @@ def test_waits_of_any_length(waiting, tmp_path):
 
 def test_waits_for_the_gil(waiting, tmp_path):
     truth, samples, _ = waited(waiting, "late", tmp_path)
-    test_time.check_contention("late", truth, samples, HELD_BY_OTHERS)
+    test_time.check_contention("late", truth, samples, HELD_BY_OTHERS, of_delay=2)
 
 
 def test_waits_from_start_to_end(waiting, tmp_path):

@@ -5,6 +5,7 @@
     waits.py mixed COUNT            sleeps of 30, 3 and 0.3 ms in any order, each in its own function
     waits.py crowd THREADS          threads that sleep until the end
     waits.py gil SECONDS spin|c|late    two threads compute; C calls that keep the GIL; late sleepers
+    waits.py queue SECONDS          one that sleeps while another process takes its CPU for so long
     waits.py brief THREADS          threads of a few milliseconds, one after the other
 
 Truth: {"stretches": [{"tid", "function", "reason", "wall", "cpu", "delay"}], "lives": {tid: seconds},
@@ -205,6 +206,41 @@ def do_brief(count):
         run(Thread(lives_briefly, None))
 
 
+def is_asleep(tid):
+    with open("/proc/%d/stat" % tid) as f:
+        return f.read().rpartition(")")[2].split()[0] == "S"
+
+
+def take_cpu_of(tid, seconds):
+    """Once it sleeps, from the time on that this has returned."""
+    (out, ready), (go_out, go) = os.pipe(), os.pipe()
+    child = os.fork()
+    if not child:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        os.write(ready, b"x")
+        os.read(go_out, 1)
+        while not is_asleep(tid):
+            time.sleep(0.001)
+        end = clock() + seconds
+        while clock() < end:
+            pass
+        os._exit(0)
+    os.read(out, 1)
+    os.write(go, b"x")
+    return child
+
+
+def do_queue(seconds):
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+    def sleeps_in_vain():
+        child = take_cpu_of(threading.get_native_id(), float(seconds))
+        measure(sleeps, "sleep", float(seconds) / 4)
+        os.waitpid(child, 0)
+
+    run(Thread(sleeps_in_vain, None))
+
+
 def tell(truth):
     print(json.dumps(truth), flush=True)
 
@@ -213,7 +249,7 @@ def main(what, *arguments):
     print("READY", flush=True)
     sys.stdin.readline()
     {"stretches": do_stretches, "mixed": do_mixed, "crowd": do_crowd, "gil": do_gil,
-     "brief": do_brief}[what](*arguments)
+     "queue": do_queue, "brief": do_brief}[what](*arguments)
     if what != "crowd":
         tell({"stretches": stretches, "lives": lives, "around": around})
     sys.stdin.readline()
