@@ -94,7 +94,7 @@ static __always_inline __u64 queued_ns(const struct thread_times *t, struct task
 {
 	__u64 now, since, queued;
 
-	if (!session.has_exit_work || !may_know_queue() || t->out_preempt || !t->out_state)
+	if (!times_may_queue(t))
 		return 0;
 	now = task->se.cfs_rq->rq->clock;
 	since = task->sched_info.last_queued;
@@ -123,8 +123,8 @@ static __always_inline void note_wait(struct thread_times *t, struct task_struct
 }
 
 /* A span begins. Returns when; 0: it is nobody's that is recorded. */
-static __always_inline __u64 span_begins(struct thread_times *t, struct task_struct *task,
-					 bool preempt)
+static __always_inline __u64 span_begins(struct cpu_state *c, struct thread_times *t,
+					 struct task_struct *task, bool preempt)
 {
 	struct thread_times *leader;
 	__u64 now;
@@ -136,7 +136,7 @@ static __always_inline __u64 span_begins(struct thread_times *t, struct task_str
 	}
 	now = bpf_ktime_get_ns();
 	if (t->out_ns)
-		times_return_unseen(t, task, now);
+		times_return_unseen(c, t, task, now);
 	t->cpu_ns += now - t->in_ns;
 	t->exec_ns = task->se.sum_exec_runtime;
 	note_wait(t, task, preempt, now);
@@ -466,7 +466,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	begin_ns = cost_begin(c);
 	c->is_kept = c->is_queued_kept = 0;
 	if (!(prev->flags & PF_KTHREAD))
-		now = span_begins(times_get(prev), prev, preempt);
+		now = span_begins(c, times_get(prev), prev, preempt);
 	t = times_get(next);
 	if (t && t->out_ns)
 		comes_back(c, t, next, now);

@@ -316,7 +316,7 @@ def test_waits(waiting, tmp_path, tell):
     truth, samples, _ = waited(waiting, "stretches", tmp_path)
     assert len(truth["stretches"]) == test_time.STRETCHES, truth
     for stretch in truth["stretches"]:
-        test_time.check_stretch(samples, stretch)
+        test_time.check_stretch(samples, stretch, machine.text("stretches"))
     test_time.check_lives(samples, truth)
     tell(waiting, "waits", "%d of %d" % (test_time.STRETCHES, test_time.STRETCHES))
 

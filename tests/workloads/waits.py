@@ -225,7 +225,8 @@ def take_cpu_of(tid, seconds):
         while clock() < end:
             pass
         os._exit(0)
-    os.read(out, 1)
+    os.close(ready)
+    assert os.read(out, 1), "no real-time process may be here: CONFIG_RT_GROUP_SCHED, and no cpu.rt_runtime_us"
     os.write(go, b"x")
     return child
 
