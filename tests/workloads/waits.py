@@ -24,6 +24,10 @@ import threading
 import time
 
 clock = time.monotonic
+thread_cpu = getattr(  # 3.6 has no thread_time()
+    time, "thread_time", None) or (lambda: time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID))
+native_id = getattr(  # nor has 3.7 get_native_id()
+    threading, "get_native_id", None) or (lambda: int(os.readlink("/proc/thread-self").rpartition("/")[2]))
 NS = 1e9
 lives, around, stretches = {}, {}, []
 
@@ -38,10 +42,10 @@ def delay():
 
 def measure(function, reason, *arguments):
     waited = delay()  # outside of what is measured: it may take long itself
-    wall, cpu = clock(), time.thread_time()
+    wall, cpu = clock(), thread_cpu()
     function(*arguments)
-    wall, cpu = clock() - wall, time.thread_time() - cpu
-    stretches.append({"tid": threading.get_native_id(), "function": function.__name__, "reason": reason, "wall": wall,
+    wall, cpu = clock() - wall, thread_cpu() - cpu
+    stretches.append({"tid": native_id(), "function": function.__name__, "reason": reason, "wall": wall,
                       "cpu": cpu, "delay": delay() - waited})
 
 
@@ -56,7 +60,7 @@ class Thread(threading.Thread):
         began = clock()
         function, reason, arguments = self.call
         measure(function, reason, *arguments)
-        self.tid = threading.get_native_id()
+        self.tid = native_id()
         lives[self.tid] = clock() - began
 
 
@@ -71,8 +75,8 @@ def run(*threads):
 
 
 def computes(seconds):
-    end = time.thread_time() + seconds
-    while time.thread_time() < end:
+    end = thread_cpu() + seconds
+    while thread_cpu() < end:
         pass
 
 
@@ -237,7 +241,7 @@ def do_queue(seconds):
     def sleeps_in_vain():
         delay = 0
         while delay < float(seconds) / 4:  # other real-time processes, and the limit of all, stop the child
-            child = take_cpu_of(threading.get_native_id(), float(seconds))
+            child = take_cpu_of(native_id(), float(seconds))
             measure(sleeps, "sleep", float(seconds) / 4)
             os.waitpid(child, 0)
             delay = stretches[-1]["delay"]
