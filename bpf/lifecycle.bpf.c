@@ -115,12 +115,11 @@ static __always_inline void times_tell(const struct thread_times *t, struct task
 /* Of a thread that ends, or begins another program. Not on the stack, which is too small. */
 static __always_inline void times_send(struct thread_times *t, struct task_struct *task, __u64 now)
 {
+	struct thread_times_event *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 	struct cpu_state *c = this_cpu_state(SOURCE_SWITCHES);
-	struct thread_times_event *e;
 
 	if (c && t->out_ns)
-		times_return_unseen(c, t, task, now);
-	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+		times_lose_unseen(c, times_unseen(t, task, times_lasted(t->out_ns, now)));
 	if (!e)
 		return;
 	times_tell(t, task, now, e);
@@ -135,9 +134,9 @@ static __always_inline void times_exit(struct task_struct *task, const struct ta
 
 	if (!t || !t->since_ns)
 		return;
+	times_end_gil_wait(t, task, now, now);
 	if (is_recorded(f, &row))
 		times_send(t, task, now);
-	times_end_gil_wait(t, task, now, now);
 	t->since_ns = 0;
 	t->out_ns = 0;
 }

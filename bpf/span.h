@@ -191,15 +191,13 @@ static __always_inline struct unseen_span times_unseen(const struct thread_times
 	return u;
 }
 
-/* A part of such a span: one that would be kept for certain is lost. */
-static __always_inline void times_add_unseen(struct cpu_state *c, struct thread_times *t,
-					     __u8 class, __u64 ns)
+/* Those of its parts that would have been kept for certain are lost. */
+static __always_inline void times_lose_unseen(struct cpu_state *c, struct unseen_span u)
 {
-	bool is_short = ns < spans_whole_ns();
-
-	times_add(t, class, ns, is_short);
-	if (!is_short)
-		stat_add(c, STAT_UNSEEN, ns);
+	if (u.waited >= spans_whole_ns())
+		stat_add(c, STAT_UNSEEN, u.waited);
+	if (u.queued >= spans_whole_ns())
+		stat_add(c, STAT_UNSEEN, u.queued);
 }
 
 /*
@@ -213,8 +211,9 @@ static __always_inline void times_return_unseen(struct cpu_state *c, struct thre
 
 	t->in_ns = now - u.ran;
 	times_end_gil_wait(t, task, t->in_ns - u.queued, t->in_ns);
-	times_add_unseen(c, t, times_unseen_class(t), u.waited);
-	times_add_unseen(c, t, CLASS_RUNNABLE, u.queued);
+	times_add(t, times_unseen_class(t), u.waited, u.waited < spans_whole_ns());
+	times_add(t, CLASS_RUNNABLE, u.queued, u.queued < spans_whole_ns());
+	times_lose_unseen(c, u);
 	t->spans++;
 }
 
