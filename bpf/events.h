@@ -248,6 +248,7 @@ struct session_config {
 	__u8 label_count;         /* of label_configs; 0: no context is looked at */
 	__u8 has_thread_contexts; /* thread_contexts has rows of processes that publish them */
 	__u8 has_async;           /* samples tell which task they are in */
+	__u8 has_exit_work; /* spans sampled when they end are so by task work, not sched_exit_tp */
 	__u8 page_shift; /* the kernel's pages are 1 << this bytes: 12, on arm64 also 14, 16 */
 	__u64 span_ns; /* what a tick stands for. Times spans_stride (bpf/span.h) it is T0: spans of
 			* waiting of at least that are all kept, shorter ones by chance */
@@ -737,6 +738,7 @@ struct task_record {
 	X(STAT_TSTATE_FAULT, "thread_state_fault", "lost: thread state not readable")    \
 	X(STAT_TSTATE_LATE, "thread_state_late", "lost: thread state not found in time") \
 	X(STAT_NO_SCRATCH, "no_scratch", "lost: no work space")                          \
+	X(STAT_UNSEEN, "unseen", "lost: the kernel did not tell of its end")             \
 	X(STAT_TASK_WORK, "task_work", "handed to task work")                            \
 	X(STAT_TW_JOINED, "task_work_joined", "joined a sample that waits in task work")
 

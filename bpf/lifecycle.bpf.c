@@ -73,11 +73,22 @@ static __noinline bool times_copy(const struct thread_times *times, struct threa
 	return spans == t->spans && out == t->out_ns;
 }
 
+static __always_inline void times_event_add(struct thread_times_event *e, __u8 class, __u64 ns,
+					    __u64 whole_ns)
+{
+	class = at_most(class, CLASS_COUNT_ - 1);
+	if (ns < whole_ns)
+		e->short_ns[class] += ns;
+	else
+		e->long_ns[class] += ns;
+}
+
 /* What is known of the times of a thread, up to now. */
 static __always_inline void times_tell(const struct thread_times *t, struct task_struct *task,
 				       __u64 now, struct thread_times_event *e)
 {
-	__u64 ran, gone, out = t->out_ns;
+	__u64 out = t->out_ns, whole_ns = spans_whole_ns();
+	struct unseen_span u;
 
 	__builtin_memset(e, 0, sizeof(*e));
 	e->kind = EVENT_THREAD_TIMES;
@@ -94,13 +105,10 @@ static __always_inline void times_tell(const struct thread_times *t, struct task
 	if (!out || !task_is_on_cpu(task))
 		return;
 	/* It was not seen to come back: as its next switch will count it. */
-	gone = times_lasted(out, now);
-	ran = times_ran_unseen(t, task, gone);
-	e->cpu_ns += ran;
-	if (gone - ran < spans_whole_ns())
-		e->short_ns[times_unseen_class(t)] += gone - ran;
-	else
-		e->long_ns[times_unseen_class(t)] += gone - ran;
+	u = times_unseen(t, task, times_lasted(out, now));
+	e->cpu_ns += u.ran;
+	times_event_add(e, times_unseen_class(t), u.waited, whole_ns);
+	times_event_add(e, CLASS_RUNNABLE, u.queued, whole_ns);
 	e->spans++;
 }
 
@@ -108,7 +116,10 @@ static __always_inline void times_tell(const struct thread_times *t, struct task
 static __always_inline void times_send(struct thread_times *t, struct task_struct *task, __u64 now)
 {
 	struct thread_times_event *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+	struct cpu_state *c = this_cpu_state(SOURCE_SWITCHES);
 
+	if (c && t->out_ns)
+		times_lose_unseen(c, times_unseen(t, task, times_lasted(t->out_ns, now)));
 	if (!e)
 		return;
 	times_tell(t, task, now, e);
@@ -123,7 +134,7 @@ static __always_inline void times_exit(struct task_struct *task, const struct ta
 
 	if (!t || !t->since_ns)
 		return;
-	times_end_gil_wait(t, task, now);
+	times_end_gil_wait(t, task, now, now);
 	if (is_recorded(f, &row))
 		times_send(t, task, now);
 	t->since_ns = 0;

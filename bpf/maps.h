@@ -95,13 +95,14 @@ struct cpu_state {
 	struct task_facts who; /* the thread that is interrupted */
 	struct proc_row row;   /* of its process */
 	/* SOURCE_SWITCHES */
-	__u64 switches; /* seen */
-	__u64 random;   /* 0: not begun */
-	struct wait_span span;
-	__u64 thrift_ns; /* when that changed last: */
+	__u64 switches;                /* seen */
+	__u64 random;                  /* 0: not begun */
+	struct wait_span span, queued; /* the latter: its end, in line for a CPU */
+	__u64 thrift_ns;               /* when that changed last: */
 	__u32 thrift; /* what each sample stands for is doubled so many times, to keep the budget */
 	__u8 is_kept; /* span: of the thread that comes back in this switch */
-	__u8 reserved[3];
+	__u8 is_queued_kept;
+	__u8 reserved[2];
 
 	/* By event; 0 for what is none. */
 	struct skipped {

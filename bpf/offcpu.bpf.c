@@ -7,11 +7,13 @@
  * took T < T0 it is T / T0, and it stands for T0. So a sum over samples is right on average for
  * spans of any length, and the samples are at most a thread's time / T0.
  *
- * Where the kernel has sched_exit_tp (6.16) the walk is there: behind the switch, in the thread
- * that has come back, when it is known how long it was away. Before, the only place where its
- * memory can be read is where it leaves, in the midst of the switch, and of 2^k one is walked then,
- * so that the budget is kept; the end of the span comes as a record of its own and says whether it
- * is kept.
+ * Where the kernel has task work (6.18) the thread that comes back walks itself, before it returns
+ * to user code: by then it is known how long it was away, and a switch runs no second program.
+ * There a span has two parts, what it waited for until it was woken and how long it then was in
+ * line for a CPU, as if they were two. Where there is sched_exit_tp (6.16) alone, the walk is
+ * there, behind the switch. Before, the only place where its memory can be read is where it leaves,
+ * in the midst of the switch, and of 2^k one is walked then, so that the budget is kept; the end of
+ * the span comes as a record of its own and says whether it is kept.
  */
 
 #include "vmlinux.h"
@@ -20,6 +22,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#define TASK_WORK_OF_SPANS
 #include "bpf/interrupt.h"
 #include "bpf/span.h"
 
@@ -27,6 +30,7 @@
 #define THRIFT_BACK_NS 100000000 /* and before one back */
 #define THRIFT_MAX 10            /* T0 << 10 */
 #define THIN_MAX 4               /* one of 2^4 */
+#define HAND_OVER_NS 7000        /* what task work takes beside the walk: an interrupt, mostly */
 
 __u64 started_ns;
 __u32 spans_stride;
@@ -81,12 +85,33 @@ static __always_inline __u8 gil_wait_begins(struct thread_times *t, struct task_
 	return GIL_WAIT_BEGINS;
 }
 
+/*
+ * Of the span that ends now, how long its end was a wait for a CPU: the thread had been woken. 0
+ * where all of it was, and where the two cannot be samples of their own.
+ */
+static __always_inline __u64 queued_ns(const struct thread_times *t, struct task_struct *task,
+				       __u64 duration)
+{
+	__u64 now, since, queued;
+
+	if (!times_may_queue(t))
+		return 0;
+	now = task->se.cfs_rq->rq->clock;
+	since = task->sched_info.last_queued;
+	queued = task->sched_info.run_delay - t->run_delay;
+	if (since && since < now)
+		queued += now - since;
+	return at_most(queued, duration);
+}
+
 /* Why, told now, where the registers are at hand that say who waits for the GIL. */
 static __always_inline void note_wait(struct thread_times *t, struct task_struct *task,
 				      bool preempt, __u64 now)
 {
 	const struct pt_regs *regs;
 
+	if (session.has_exit_work && may_know_queue())
+		t->run_delay = task->sched_info.run_delay;
 	t->out_state = task->__state;
 	t->out_preempt = preempt;
 	t->out_wait = WAIT_RUNNABLE;
@@ -98,8 +123,8 @@ static __always_inline void note_wait(struct thread_times *t, struct task_struct
 }
 
 /* A span begins. Returns when; 0: it is nobody's that is recorded. */
-static __always_inline __u64 span_begins(struct thread_times *t, struct task_struct *task,
-					 bool preempt)
+static __always_inline __u64 span_begins(struct cpu_state *c, struct thread_times *t,
+					 struct task_struct *task, bool preempt)
 {
 	struct thread_times *leader;
 	__u64 now;
@@ -111,7 +136,7 @@ static __always_inline __u64 span_begins(struct thread_times *t, struct task_str
 	}
 	now = bpf_ktime_get_ns();
 	if (t->out_ns)
-		times_return_unseen(t, task, now);
+		times_return_unseen(c, t, task, now);
 	t->cpu_ns += now - t->in_ns;
 	t->exec_ns = task->se.sum_exec_runtime;
 	note_wait(t, task, preempt, now);
@@ -177,32 +202,14 @@ static __always_inline void keep_budget(struct cpu_state *c, __u64 now, __u32 mo
 	c->thrift_ns = now;
 }
 
-/* The GIL of the interpreter that the thread was just seen to be in. */
-static __always_inline void note_gil(struct thread_times *t, struct py_scratch *s, __u32 layout)
-{
-	const struct py_offsets *off = &layouts[layout & (LAYOUTS_MAX - 1)];
-	__u64 gil;
-
-	if (off->interp_gil == OFF_NONE || s->walk.status == UNWIND_OUTSIDE)
-		return;
-	gil = gil_at((struct door){}, off, tstate_u64(s, off->tstate_interp));
-	if (gil)
-		t->gil = gil;
-}
-
 /*
- * Samples the thread that c->span is of: it is the current one, and c->who. Returns the counter
- * that this ends in.
+ * Begins a sample of the thread that c->span is of, in *out: what can be said of it without its
+ * memory. Returns STAT_RECORDED, or the counter that says why there will be none.
  */
-static __always_inline int span_sample(struct cpu_state *c, struct thread_times *t,
-				       struct task_struct *task, bool may_hand_over)
+static __always_inline int span_sample_begin(struct cpu_state *c, struct task_struct *task,
+					     struct py_scratch **out)
 {
-	struct sampler_call call = { .source = SOURCE_SWITCHES,
-				     .access = ACCESS_IRQ,
-				     .value = c->span.value,
-				     .count = c->span.value };
 	struct py_scratch *s;
-	int r;
 
 	task_facts_read(task, &c->who);
 	if (!is_recorded(&c->who, &c->row))
@@ -220,6 +227,30 @@ static __always_inline int span_sample(struct cpu_state *c, struct thread_times 
 	s->sample.wait = c->span.reason;
 	s->sample.syscall = c->span.syscall;
 	s->sample.flags = c->span.flags;
+	*out = s;
+	return STAT_RECORDED;
+}
+
+/* Of the span that c->span is. */
+static __always_inline struct sampler_call span_call(const struct cpu_state *c)
+{
+	return (struct sampler_call){ .source = SOURCE_SWITCHES,
+				      .access = ACCESS_IRQ,
+				      .value = c->span.value,
+				      .count = c->span.value };
+}
+
+/* Samples the thread that c->span is of: it is the current one, and c->who. Returns the counter
+ * that this ends in. */
+static __always_inline int span_sample(struct cpu_state *c, struct thread_times *t,
+				       struct task_struct *task, bool may_hand_over)
+{
+	struct sampler_call call = span_call(c);
+	struct py_scratch *s;
+	int r = span_sample_begin(c, task, &s);
+
+	if (r != STAT_RECORDED)
+		return r;
 	r = walk_and_send(&call, c, task, s, may_hand_over);
 	if (r == STAT_RECORDED)
 		note_gil(t, s, c->row.layout);
@@ -227,42 +258,106 @@ static __always_inline int span_sample(struct cpu_state *c, struct thread_times 
 }
 
 /*
- * The span that ended just now, into the sums and, if it is kept, c->span. whole_ns: from this on
- * spans are not kept by chance; thinned: of 2^thinned one is, however long.
+ * The same of the thread that is about to come back: it takes the sample itself, before it returns
+ * to user code. What it waits for until then, still in the kernel, has the same stack, and may be
+ * one sample with this one, where it is of the same class and length.
  */
-static __always_inline bool span_ends(struct cpu_state *c, struct thread_times *t,
-				      struct task_struct *task, __u64 begin_ns, __u64 now,
-				      __u64 whole_ns, __u32 thinned)
+static __always_inline int span_hand_over(struct cpu_state *c, struct task_struct *task)
 {
+	struct sampler_call call = span_call(c);
+	struct py_scratch *s;
+	int r = span_sample_begin(c, task, &s);
+
+	if (r != STAT_RECORDED)
+		return r;
+	call.kind = 1 + 2 * wait_class(c->span.reason) + !!(c->span.flags & SAMPLE_SHORT);
+	s->walk.faults = 0;
+	r = task_sample_schedule(&call, task, c, s, c->row.layout);
+	return r < 0 ? STAT_NO_SCRATCH : r;
+}
+
+/* How spans are kept. */
+struct keeping {
+	__u64 whole_ns; /* from this on none is kept by chance */
+	__u32 thinned;  /* of 2^thinned one is, however long */
+};
+
+/* What the thread waited for in the span that ended just now, queued_ns before it is back. */
+static __always_inline bool wait_ends(struct cpu_state *c, struct thread_times *t,
+				      struct task_struct *task, __u64 now, __u64 duration,
+				      __u64 queued_ns, struct keeping k)
+{
+	__u64 waited = duration - queued_ns;
 	const struct pt_regs *regs;
-	__u64 duration = times_lasted(begin_ns, now);
-	bool is_short = duration < whole_ns,
-	     is_kept = !is_short || by_chance(c, duration, whole_ns, now);
+	bool is_short = waited < k.whole_ns,
+	     is_kept = !is_short || by_chance(c, waited, k.whole_ns, now);
 	__u8 reason = t->out_wait;
 
 	if (!reason)
 		reason = wait_reason(t, (struct pt_regs *)bpf_task_pt_regs(task));
 	if (is_kept) {
 		regs = (struct pt_regs *)bpf_task_pt_regs(task);
-		c->span.now_ns = now;
-		c->span.duration_ns = duration;
-		c->span.value = (is_short ? whole_ns : duration) << thinned;
+		c->span.now_ns = now - queued_ns;
+		c->span.duration_ns = waited;
+		c->span.value = (is_short ? k.whole_ns : waited) << k.thinned;
 		c->span.blocked_ns =
 			weigh(blocked_ns(c, t, task, now, duration), c->span.value, duration);
-		c->span.flags = (is_short || thinned ? SAMPLE_SHORT : 0) |
+		c->span.flags = (is_short || k.thinned ? SAMPLE_SHORT : 0) |
 				(t->waits_for_gil == GIL_WAIT_BEGINS ? SAMPLE_EPISODE : 0);
 		c->span.reason = wait_of_file(task, regs, reason);
 		c->span.syscall = reason == WAIT_OTHER ? regs_syscall(regs) : SYSCALL_NONE;
 	}
-	times_end_gil_wait(t, task, now);
-	times_add(t, wait_class(reason), duration, is_short || thinned);
-	t->spans++;
+	times_add(t, wait_class(reason), waited, is_short || k.thinned);
 	return is_kept;
 }
 
+/* The end of that span, queued_ns in line for a CPU: as one of its own. */
+static __always_inline bool queue_ends(struct cpu_state *c, struct thread_times *t,
+				       struct task_struct *task, __u64 now, __u64 duration,
+				       __u64 queued_ns, __u64 whole_ns)
+{
+	bool is_short = queued_ns < whole_ns,
+	     is_kept = !is_short || by_chance(c, queued_ns, whole_ns, now);
+
+	if (is_kept) {
+		c->queued.now_ns = now;
+		c->queued.duration_ns = queued_ns;
+		c->queued.value = is_short ? whole_ns : queued_ns;
+		c->queued.blocked_ns =
+			weigh(blocked_ns(c, t, task, now, duration), c->queued.value, duration);
+		c->queued.flags = is_short ? SAMPLE_SHORT : 0;
+		c->queued.reason = WAIT_RUNNABLE;
+		c->queued.syscall = SYSCALL_NONE;
+	}
+	times_add(t, CLASS_RUNNABLE, queued_ns, is_short);
+	return is_kept;
+}
+
+/* The span that ended just now, into the sums and, as far as it is kept, c->span and c->queued. A
+ * function of its own for the sake of 6.1, where the walk needs the stack. */
+static __noinline int span_ends(struct cpu_state *c, struct thread_times *t,
+				struct task_struct *task, __u64 begin_ns, __u64 now)
+{
+	__u64 duration = times_lasted(begin_ns, now), queued = queued_ns(t, task, duration);
+	struct keeping k = { .whole_ns = spans_whole_ns() };
+
+	if (session.has_exit_hook)
+		k.whole_ns <<= c->thrift & 15;
+	else
+		k.thinned = t->thinned & 15;
+	c->is_kept = wait_ends(c, t, task, now, duration, queued, k);
+	if (queued)
+		c->is_queued_kept = queue_ends(c, t, task, now, duration, queued, k.whole_ns);
+	times_end_gil_wait(t, task, now - queued, now);
+	t->gil_end_ns = now;
+	t->spans++;
+	return 0;
+}
+
 /*
- * On a kernel with sched_exit_tp: behind the switch, in the thread that has come back. A new thread
- * comes to it at its second switch; of its first wait for a CPU it has nothing to show.
+ * On a kernel with sched_exit_tp and no task work: behind the switch, in the thread that has come
+ * back. A new thread comes to it at its second switch; of its first wait for a CPU it has nothing
+ * to show.
  */
 SEC("traced/sched_exit_tp")
 int on_switched(__u64 *ctx)
@@ -318,6 +413,7 @@ static __always_inline void close_open(struct cpu_state *c, struct thread_times 
 	e.ktime_ns = now;
 	e.begin_ns = begin_ns;
 	if (c->is_kept) {
+		e.ktime_ns = c->span.now_ns;
 		e.wait = c->span.reason;
 		e.syscall = c->span.syscall;
 		e.value = c->span.value;
@@ -333,21 +429,29 @@ static __always_inline void close_open(struct cpu_state *c, struct thread_times 
 static __always_inline void comes_back(struct cpu_state *c, struct thread_times *t,
 				       struct task_struct *task, __u64 now)
 {
-	__u64 whole_ns = spans_whole_ns(), begin_ns;
-	__u32 thinned = 0;
+	__u64 begin_ns;
 
-	if (session.has_exit_hook)
-		whole_ns <<= c->thrift & 15;
-	else
-		thinned = t->thinned & 15;
 	if (!now)
 		now = bpf_ktime_get_ns();
 	begin_ns = times_take(t, now);
-	c->is_kept = span_ends(c, t, task, begin_ns, now, whole_ns, thinned);
+	span_ends(c, t, task, begin_ns, now);
 	if (t->open_ns != begin_ns)
 		return;
 	close_open(c, t, begin_ns, now);
 	c->is_kept = 0;
+}
+
+/* Where there is no program behind the switch. */
+static __always_inline int sample_kept(struct cpu_state *c, struct task_struct *task)
+{
+	__u64 now = bpf_ktime_get_ns();
+	int r;
+
+	keep_budget(c, now, THRIFT_MAX);
+	r = span_hand_over(c, task);
+	stat_add(c, at_most((__u32)r, STAT_TICK_END - 1), c->span.value);
+	budget_spend(c, bpf_ktime_get_ns() - now + HAND_OVER_NS);
+	return 0;
 }
 
 SEC("traced/sched_switch")
@@ -360,13 +464,19 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (!c)
 		return 0;
 	begin_ns = cost_begin(c);
-	c->is_kept = 0;
+	c->is_kept = c->is_queued_kept = 0;
 	if (!(prev->flags & PF_KTHREAD))
-		now = span_begins(times_get(prev), prev, preempt);
+		now = span_begins(c, times_get(prev), prev, preempt);
 	t = times_get(next);
 	if (t && t->out_ns)
 		comes_back(c, t, next, now);
 	cost_end(c, begin_ns);
+	if (session.has_exit_work && c->is_kept)
+		sample_kept(c, next);
+	if (session.has_exit_work && c->is_queued_kept) {
+		c->span = c->queued;
+		sample_kept(c, next);
+	}
 	if (now && !session.has_exit_hook)
 		sample_open(c, prev, now);
 	return 0;

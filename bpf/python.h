@@ -24,9 +24,10 @@
 #define TSTATE_BYTES 512     /* covers what is read of PyThreadState (3.15: 312) */
 #define STRING_HEAD_BYTES 64 /* covers what is read of the heads of str and bytes (at most 56) */
 #define TEXT_BYTES (2 * STRING_HEAD_BYTES + PROBE_BYTES) /* data begins at 88 at the latest */
-#define PROBE_BYTES 96      /* of a name or line table that go into an identity up to 3.11 */
-#define TIME_MAX_NS 2000000 /* for one sample: interrupts are off meanwhile */
-#define TIME_STEPS 64       /* the clock is looked at every so many frames or thread states */
+#define PROBE_BYTES 96             /* of a name or line table that go into an identity up to 3.11 */
+#define TIME_MAX_NS 2000000        /* for one sample: interrupts are off meanwhile */
+#define TIME_MAX_OPEN_NS 100000000 /* where they are on: who walks may lose its CPU, or wait */
+#define TIME_STEPS 64 /* the clock is looked at every so many frames or thread states */
 
 /* Results of the steps below zero. */
 enum py_error { PY_FAULT = -14, PY_NONE = -2, PY_LATE = -62 };

@@ -31,9 +31,10 @@ __u64 opened_ns, closed_ns;
  * Nor is anything opened or closed if this is set: of spans that have lasted that long a sample is
  * taken before their end, at which the thread's Python may be gone.
  */
-__u64 lasting_ns;
+__u64 lasting_ns, lasting_until_ns; /* not later than then; CLOCK_MONOTONIC */
 
-/* Spans that a pass left open, as their samples would not fit into the ring. */
+/* Spans that a pass left as they were: their samples would not fit into the ring, or its time was
+ * up. */
 __u64 spans_left;
 
 static __always_inline bool ring_is_filling(void)
@@ -50,6 +51,8 @@ static __always_inline void times_fill(struct thread_times *t, struct task_struc
 	t->pid = f->pid;
 	t->tid = f->tid;
 	t->exec_ns = task->se.sum_exec_runtime;
+	if (session.has_exit_work && may_know_queue())
+		t->run_delay = task->sched_info.run_delay;
 	t->blocked_ns = GIL_WAITED_UNKNOWN;
 	t->out_state = task->__state;
 	t->in_ns = now;
@@ -199,7 +202,7 @@ static __always_inline void look_at_span(struct py_scratch *s, struct cpu_state 
 	if (lasting_ns && (now - begin_ns < lasting_ns || t->open_ns == begin_ns || !e->value))
 		return;
 	if (e->value || !session.has_exit_hook) {
-		if (ring_is_filling()) {
+		if (ring_is_filling() || (lasting_ns && bpf_ktime_get_ns() > lasting_until_ns)) {
 			spans_left++;
 			return;
 		}

@@ -12,7 +12,6 @@
 #include "bpf/sampler.h"
 #include "bpf/standstill.h"
 
-#define REMOTE_TIME_MAX_NS 100000000 /* of one walk: pages are waited for, interrupts are on */
 #define CGROUP_LEVELS 64
 
 /* In the cgroup of this id (version 2), or below it? */
@@ -66,7 +65,7 @@ static __always_inline int walk_remote(struct py_scratch *s, struct cpu_state *c
 	if (!row->runtime)
 		return be_outside(s);
 	neighbour_try(&s->thread);
-	r = take_sample_by(door, s, c, layout, REMOTE_TIME_MAX_NS);
+	r = take_sample_by(door, s, c, layout, TIME_MAX_OPEN_NS);
 	label_sample(door, s, layout, r);
 	if (r == STAT_RECORDED && s->walk.status != UNWIND_OUTSIDE)
 		neighbour_note(s, &layouts[layout & (LAYOUTS_MAX - 1)]);

@@ -54,10 +54,11 @@ static __always_inline int be_outside(struct py_scratch *s)
 struct sampler_call {
 	enum sample_source source;
 	enum access access;
-	__u64 value;        /* what the sample stands for, in the source's unit */
-	__u64 count;        /* what counters count it as: 1 of SOURCE_EVENTS, else the same */
-	__u32 event;        /* SOURCE_EVENTS: which of the session's, < EVENTS_MAX; else 0 */
-	__u32 share;        /* of a CPU that the source may take: BUDGET_SHARE */
+	__u64 value; /* what the sample stands for, in the source's unit */
+	__u64 count; /* what counters count it as: 1 of SOURCE_EVENTS, else the same */
+	__u32 event; /* SOURCE_EVENTS: which of the session's, < EVENTS_MAX; else 0 */
+	__u32 kind;  /* SOURCE_SWITCHES: samples of a kind may be one, in task work; else 0 */
+	__u32 share; /* of a CPU that the source may take: BUDGET_SHARE */
 	__s64 saved_max_ns; /* what it may save up of that */
 	__u32 enough;  /* so much is not skipped, as long as there is credit; 0: not looked at */
 	__u32 scratch; /* which work space is the caller's */
@@ -254,7 +255,8 @@ VERIFIED_ONCE int take_sample(struct py_scratch *s, struct cpu_state *c, __u32 l
 {
 	if (!s || !c)
 		return STAT_NO_SCRATCH;
-	return take_sample_by((struct door){}, s, c, layout, TIME_MAX_NS);
+	return take_sample_by((struct door){}, s, c, layout,
+			      s->walk.flags & SAMPLE_TASK_WORK ? TIME_MAX_OPEN_NS : TIME_MAX_NS);
 }
 #endif
 

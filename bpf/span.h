@@ -114,9 +114,9 @@ static __always_inline bool times_cut(struct thread_times *t, __u64 begin_ns, __
 	return true;
 }
 
-/* It waits for the GIL no more. */
+/* It waits for the GIL no more, since woken_ns. */
 static __always_inline void times_end_gil_wait(struct thread_times *t, struct task_struct *task,
-					       __u64 now)
+					       __u64 woken_ns, __u64 now)
 {
 	struct thread_times *leader;
 
@@ -124,7 +124,7 @@ static __always_inline void times_end_gil_wait(struct thread_times *t, struct ta
 		return;
 	leader = t->is_counted ? times_of_leader(t, task) : NULL;
 	if (leader)
-		gil_count(leader, -1, now);
+		gil_count(leader, -1, woken_ns);
 	t->is_counted = 0;
 	t->waits_for_gil = GIL_WAIT_NOT;
 	t->gil_end_ns = now;
@@ -136,6 +136,8 @@ static __always_inline __u64 gil_blocked_ns(struct cpu_state *c, __u64 before, _
 {
 	if (before == GIL_WAITED_UNKNOWN || now == GIL_WAITED_UNKNOWN)
 		return 0;
+	if ((__s64)(now - before) < 0)
+		return 0; /* one who was woken meanwhile was taken for waiting then */
 	if ((now - before) / GIL_WAITERS_MAX > duration) {
 		stat_add(c, STAT_GIL_DRIFT, 1);
 		return 0;
@@ -158,26 +160,60 @@ static __always_inline __u64 times_ran_unseen(const struct thread_times *t,
 	return ran < off_ns ? ran : off_ns;
 }
 
+/* Which the switch says that it left the CPU in; of one that was found off it less is known. */
 static __always_inline __u8 times_unseen_class(const struct thread_times *t)
 {
-	if (t->waits_for_gil)
-		return CLASS_GIL;
+	if (t->out_wait)
+		return wait_class(t->out_wait);
 	return t->out_preempt || !t->out_state ? CLASS_RUNNABLE : CLASS_OTHER;
 }
 
-/*
- * It is on the CPU, and nobody saw it come back: its first time comes so, and others around the
- * start of a session. When that was follows from how long it has run.
- */
-static __always_inline void times_return_unseen(struct thread_times *t, struct task_struct *task,
-						__u64 now)
+/* Can the time that a woken thread is in line for a CPU be told from what it waited for? */
+static __always_inline bool times_may_queue(const struct thread_times *t)
 {
-	__u64 gone = times_lasted(times_take(t, now), now), ran = times_ran_unseen(t, task, gone);
-	__u8 class = times_unseen_class(t);
+	return session.has_exit_work && may_know_queue() && !t->out_preempt && t->out_state;
+}
 
-	t->in_ns = now - ran;
-	times_end_gil_wait(t, task, now - ran);
-	times_add(t, class, gone - ran, gone - ran < spans_whole_ns());
+/* What a thread did since it left the CPU, of which nobody saw it come back: one after the other.
+ */
+struct unseen_span {
+	__u64 waited, queued, ran;
+};
+
+static __always_inline struct unseen_span times_unseen(const struct thread_times *t,
+						       struct task_struct *task, __u64 off_ns)
+{
+	struct unseen_span u = { .ran = times_ran_unseen(t, task, off_ns) };
+
+	if (times_may_queue(t))
+		u.queued = at_most(task->sched_info.run_delay - t->run_delay, off_ns - u.ran);
+	u.waited = off_ns - u.ran - u.queued;
+	return u;
+}
+
+/* Those of its parts that would have been kept for certain are lost. */
+static __always_inline void times_lose_unseen(struct cpu_state *c, struct unseen_span u)
+{
+	if (u.waited >= spans_whole_ns())
+		stat_add(c, STAT_UNSEEN, u.waited);
+	if (u.queued >= spans_whole_ns())
+		stat_add(c, STAT_UNSEEN, u.queued);
+}
+
+/*
+ * It is on the CPU, and nobody saw it come back: others around the start of a session, and where
+ * the kernel does not tell of a switch. When that was follows from how long it has run.
+ */
+static __always_inline void times_return_unseen(struct cpu_state *c, struct thread_times *t,
+						struct task_struct *task, __u64 now)
+{
+	struct unseen_span u = times_unseen(t, task, times_lasted(times_take(t, now), now));
+
+	t->in_ns = now - u.ran;
+	times_end_gil_wait(t, task, t->in_ns - u.queued, t->in_ns);
+	times_add(t, times_unseen_class(t), u.waited, u.waited < spans_whole_ns());
+	times_add(t, CLASS_RUNNABLE, u.queued, u.queued < spans_whole_ns());
+	times_lose_unseen(c, u);
 	t->spans++;
 }
 

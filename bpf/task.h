@@ -67,6 +67,14 @@ static __always_inline bool task_is_on_cpu(struct task_struct *task)
 	return ((volatile struct task_struct *)task)->on_cpu;
 }
 
+/* Is it known how long a task was in line for a CPU? With CONFIG_SCHED_INFO and
+ * CONFIG_FAIR_GROUP_SCHED, as distributions have them. */
+static __always_inline bool may_know_queue(void)
+{
+	return bpf_core_field_exists(struct task_struct, sched_info) &&
+	       bpf_core_field_exists(struct sched_entity, cfs_rq);
+}
+
 /* In its own, innermost namespace. */
 static __always_inline __u32 task_ns_pid(struct task_struct *task)
 {

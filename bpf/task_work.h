@@ -13,6 +13,9 @@
 #include "bpf/budget.h"
 #include "bpf/sampler.h"
 #include "bpf/schedule.h"
+#ifdef TASK_WORK_OF_SPANS
+#include "bpf/span.h"
+#endif
 
 #define TASK_PASSES 64 /* each reads in at least one page */
 #define TASK_WAYS 4    /* slots that a thread may have, one for each source and event at a time */
@@ -38,10 +41,11 @@ static __always_inline void task_scratch_release(struct task_sample *t)
 	__sync_lock_test_and_set(&task_scratch_busy[t->scratch & (TASK_SCRATCHES - 1)], 0);
 }
 
-/* The tid alone is of several: samples of other sources and events do not join. */
-static __always_inline __u64 task_owner(__u32 tid, __u32 source, __u32 event)
+/* The tid alone is of several: samples of other sources, events and kinds do not join. */
+static __always_inline __u64 task_owner(__u32 tid, const struct sampler_call *call)
 {
-	return tid | (__u64)source << TASK_OWNER_SOURCE | (__u64)event << TASK_OWNER_EVENT;
+	return tid | (__u64)call->source << TASK_OWNER_SOURCE |
+	       (__u64)(call->event + call->kind) << TASK_OWNER_EVENT;
 }
 
 static __always_inline struct task_slot *slot_of(const struct task_sample *t)
@@ -66,6 +70,45 @@ static __always_inline __u64 task_slot_release(struct task_slot *slot)
 	return joined;
 }
 
+#ifdef TASK_WORK_OF_SPANS
+/* The GIL of the interpreter that the thread was just seen to be in. */
+static __always_inline void note_gil(struct thread_times *t, struct py_scratch *s, __u32 layout)
+{
+	const struct py_offsets *off = &layouts[layout & (LAYOUTS_MAX - 1)];
+	__u64 gil;
+
+	if (off->interp_gil == OFF_NONE || s->walk.status == UNWIND_OUTSIDE)
+		return;
+	gil = gil_at((struct door){}, off, tstate_u64(s, off->tstate_interp));
+	if (gil)
+		t->gil = gil;
+}
+
+/* Nobody has met the thread yet: it is in task work before all else. False: it has begun another
+ * program since. */
+static __noinline bool task_sample_begins(struct task_sample *t, struct py_scratch *s)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_facts f;
+
+	task_facts_read(task, &f);
+	if (f.process != t->thread.process)
+		return false;
+	introduce((struct door){}, s, task, &f, t->layout);
+	return true;
+}
+
+static __noinline void task_sample_ends(struct task_sample *t, struct py_scratch *s,
+					struct cpu_state *c, __u64 begin_ns)
+{
+	struct thread_times *times = times_get(bpf_get_current_task_btf());
+
+	if (times)
+		note_gil(times, s, t->layout);
+	budget_spend(c, clock_ns() - begin_ns);
+}
+#endif
+
 /* One pass: from t->sample, as the tick left it. Returns as take_sample(). */
 static __always_inline int task_sample_walk(struct task_sample *t, struct py_scratch *s,
 					    struct cpu_state *c)
@@ -75,8 +118,19 @@ static __always_inline int task_sample_walk(struct task_sample *t, struct py_scr
 	s->thread = t->thread;
 	s->sample = t->sample;
 	begin_walk(s, ACCESS_TASK);
+#ifdef TASK_WORK_OF_SPANS
+	__u64 begin_ns = clock_ns();
+
+	if (!task_sample_begins(t, s))
+		return STAT_TSTATE_FAULT;
+	if (!s->thread.runtime)
+		return be_outside(s);
+#endif
 	r = take_sample(s, c, t->layout);
 	label_sample((struct door){}, s, t->layout, r);
+#ifdef TASK_WORK_OF_SPANS
+	task_sample_ends(t, s, c, begin_ns);
+#endif
 	return r;
 }
 
@@ -118,7 +172,7 @@ static int task_sample_pass(__u32 i, struct task_passes *p)
 
 	t->read_in = 0;
 	bpf_loop(FAULTS_MAX, read_in, p, 0);
-	is_last = !t->read_in || i == TASK_PASSES - 1;
+	is_last = (t->fault_count && !t->read_in) || i == TASK_PASSES - 1;
 	claimed = task_scratch_claim();
 	if (claimed < 0)
 		return LOOP_STOP;
@@ -205,8 +259,7 @@ static __always_inline int task_sample_schedule(const struct sampler_call *call,
 	__u32 slot;
 	int claimed;
 
-	claimed = task_slot_claim(task_owner(s->thread.tid, call->source, call->event),
-				  may_join ? s->sample.value : 0);
+	claimed = task_slot_claim(task_owner(s->thread.tid, call), may_join ? s->sample.value : 0);
 	if (claimed == TASK_SLOT_JOINED)
 		return may_join ? STAT_TW_JOINED : -1;
 	slot = claimed;

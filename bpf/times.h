@@ -14,11 +14,12 @@ struct thread_times {
 	/* Its first moment in the recording; CLOCK_MONOTONIC, as all here. 0: its times are none
 	 * that are recorded, or no more: it only counts who waits for the GIL of its process. */
 	__u64 since_ns;
-	__u64 in_ns;   /* since when it is on a CPU, if out_ns is 0 */
-	__u64 out_ns;  /* since when it is off; 0: it is on one */
-	__u64 cpu_ns;  /* on a CPU, up to in_ns or out_ns */
-	__u64 exec_ns; /* task_struct.se.sum_exec_runtime when it left the CPU: what that grew by
-			* since is how long it has run, where nobody saw it come back */
+	__u64 in_ns;     /* since when it is on a CPU, if out_ns is 0 */
+	__u64 out_ns;    /* since when it is off; 0: it is on one */
+	__u64 cpu_ns;    /* on a CPU, up to in_ns or out_ns */
+	__u64 exec_ns;   /* task_struct.se.sum_exec_runtime when it left the CPU: what that grew by
+			  * since is how long it has run, where nobody saw it come back */
+	__u64 run_delay; /* task_struct.sched_info.run_delay when it left the CPU */
 	__u64 spans;
 	__u64 gil;        /* address of the GIL it takes; 0: not known */
 	__u64 gil_end_ns; /* when it last ended to wait for that */

@@ -203,7 +203,22 @@ struct pid {
 	struct upid numbers[1]; /* level + 1 of them */
 };
 
+struct rq {
+	u64 clock; /* ns, a CPU's own; as of its last look at it, which a switch begins with */
+};
+
+struct cfs_rq {
+	struct rq *rq;
+};
+
+/* A task in line for a CPU. */
+struct sched_info {
+	unsigned long long run_delay;   /* ns, in all, but for: */
+	unsigned long long last_queued; /* since when it is, by rq.clock; 0: it is not */
+};
+
 struct sched_entity {
+	struct cfs_rq *cfs_rq;     /* of the CPU that it is on, of whatever class it is */
 	u64 exec_start;            /* when it was last seen on a CPU, by the clock of that */
 	u64 sum_exec_runtime;      /* ns on a CPU, up to the last time the scheduler looked */
 	u64 prev_sum_exec_runtime; /* the same when it was last given the CPU, by the fair scheduler
@@ -240,6 +255,7 @@ struct task_struct {
 	u64 start_boottime;   /* ns, CLOCK_BOOTTIME */
 	char comm[16];
 	struct sched_entity se;
+	struct sched_info sched_info;
 	struct thread_struct thread;
 };
 

@@ -360,19 +360,19 @@ def test_waits(waiting, tmp_path, tell):
     truth, samples, _ = waited(waiting, "stretches", tmp_path)
     assert len(truth["stretches"]) == test_time.STRETCHES, truth
     for stretch in truth["stretches"]:
-        test_time.check_stretch(samples, stretch)
+        test_time.check_stretch(samples, stretch, waiting.text("stretches"))
     test_time.check_lives(samples, truth)
     tell(waiting, "waits", "%d of %d" % (test_time.STRETCHES, test_time.STRETCHES))
 
 
 def test_waits_of_any_length(waiting, tmp_path):
     truth, samples, _ = waited(waiting, "mixed", tmp_path)
-    test_time.check_mixed(samples, truth)
+    test_time.check_mixed(samples, truth, waiting.text("mixed"))
 
 
 def test_waits_for_the_gil(waiting, tmp_path):
     truth, samples, _ = waited(waiting, "late", tmp_path)
-    test_time.check_contention("late", truth, samples, HELD_BY_OTHERS)
+    test_time.check_contention("late", truth, samples, HELD_BY_OTHERS, of_delay=2)
 
 
 def test_waits_from_start_to_end(waiting, tmp_path):

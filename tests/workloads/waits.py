@@ -5,6 +5,7 @@
     waits.py mixed COUNT            sleeps of 30, 3 and 0.3 ms in any order, each in its own function
     waits.py crowd THREADS          threads that sleep until the end
     waits.py gil SECONDS spin|c|late    two threads compute; C calls that keep the GIL; late sleepers
+    waits.py queue SECONDS          one that sleeps while another process takes its CPU for so long
     waits.py brief THREADS          threads of a few milliseconds, one after the other
 
 Truth: {"stretches": [{"tid", "function", "reason", "wall", "cpu", "delay"}], "lives": {tid: seconds},
@@ -23,6 +24,10 @@ import threading
 import time
 
 clock = time.monotonic
+thread_cpu = getattr(  # 3.6 has no thread_time()
+    time, "thread_time", None) or (lambda: time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID))
+native_id = getattr(  # nor has 3.7 get_native_id()
+    threading, "get_native_id", None) or (lambda: int(os.readlink("/proc/thread-self").rpartition("/")[2]))
 NS = 1e9
 lives, around, stretches = {}, {}, []
 
@@ -37,10 +42,10 @@ def delay():
 
 def measure(function, reason, *arguments):
     waited = delay()  # outside of what is measured: it may take long itself
-    wall, cpu = clock(), time.thread_time()
+    wall, cpu = clock(), thread_cpu()
     function(*arguments)
-    wall, cpu = clock() - wall, time.thread_time() - cpu
-    stretches.append({"tid": threading.get_native_id(), "function": function.__name__, "reason": reason, "wall": wall,
+    wall, cpu = clock() - wall, thread_cpu() - cpu
+    stretches.append({"tid": native_id(), "function": function.__name__, "reason": reason, "wall": wall,
                       "cpu": cpu, "delay": delay() - waited})
 
 
@@ -55,7 +60,7 @@ class Thread(threading.Thread):
         began = clock()
         function, reason, arguments = self.call
         measure(function, reason, *arguments)
-        self.tid = threading.get_native_id()
+        self.tid = native_id()
         lives[self.tid] = clock() - began
 
 
@@ -70,8 +75,8 @@ def run(*threads):
 
 
 def computes(seconds):
-    end = time.thread_time() + seconds
-    while time.thread_time() < end:
+    end = thread_cpu() + seconds
+    while thread_cpu() < end:
         pass
 
 
@@ -205,6 +210,45 @@ def do_brief(count):
         run(Thread(lives_briefly, None))
 
 
+def is_asleep(tid):
+    with open("/proc/%d/stat" % tid) as f:
+        return f.read().rpartition(")")[2].split()[0] == "S"
+
+
+def take_cpu_of(tid, seconds):
+    """Once it sleeps, from the time on that this has returned."""
+    (out, ready), (go_out, go) = os.pipe(), os.pipe()
+    child = os.fork()
+    if not child:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        os.write(ready, b"x")
+        os.read(go_out, 1)
+        while not is_asleep(tid):
+            time.sleep(0.001)
+        end = clock() + seconds
+        while clock() < end:
+            pass
+        os._exit(0)
+    os.close(ready)
+    assert os.read(out, 1), "no real-time process may be here: CONFIG_RT_GROUP_SCHED, and no cpu.rt_runtime_us"
+    os.write(go, b"x")
+    return child
+
+
+def do_queue(seconds):
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+    def sleeps_in_vain():
+        delay = 0
+        while delay < float(seconds) / 4:  # other real-time processes, and the limit of all, stop the child
+            child = take_cpu_of(native_id(), float(seconds))
+            measure(sleeps, "sleep", float(seconds) / 4)
+            os.waitpid(child, 0)
+            delay = stretches[-1]["delay"]
+
+    run(Thread(sleeps_in_vain, None))
+
+
 def tell(truth):
     print(json.dumps(truth), flush=True)
 
@@ -213,7 +257,7 @@ def main(what, *arguments):
     print("READY", flush=True)
     sys.stdin.readline()
     {"stretches": do_stretches, "mixed": do_mixed, "crowd": do_crowd, "gil": do_gil,
-     "brief": do_brief}[what](*arguments)
+     "queue": do_queue, "brief": do_brief}[what](*arguments)
     if what != "crowd":
         tell({"stretches": stretches, "lives": lives, "around": around})
     sys.stdin.readline()

@@ -106,6 +106,7 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 		return err_set(-EOPNOTSUPP, "waiting cannot be recorded: this kernel has no "
 					    "bpf_copy_from_user_task: boot Linux 5.18 or newer");
 	c->has_exit_hook = feature_exit_hook(probe) && !opts->no_exit_hook;
+	c->has_exit_work = c->has_exit_hook && c->has_task_work;
 	give_scratch(c, opts);
 	give_labels(skel, opts->labels);
 	c->has_async = opts->has_async;
@@ -141,7 +142,7 @@ static int choose_programs(struct pyebpf *skel, const struct session_opts *opts,
 		{ skel->progs.list_cpu_time, !opts->btf },
 		{ skel->progs.walk_tasks, opts->btf },
 		{ skel->progs.on_switch, c->has_spans },
-		{ skel->progs.on_switched, c->has_spans && c->has_exit_hook },
+		{ skel->progs.on_switched, c->has_spans && c->has_exit_hook && !c->has_exit_work },
 		{ skel->progs.on_thread, c->has_spans },
 		{ skel->progs.list_thread_times, c->has_spans },
 		{ skel->progs.note_waited, c->has_spans },

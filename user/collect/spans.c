@@ -19,6 +19,8 @@
 #include "pyebpf.skel.h"
 
 #define PASS_NS (2 * NS_PER_SECOND) /* 80,000 threads, if their pages are there */
+#define LOOK_AHEAD_NS \
+	(NS_PER_SECOND / 40) /* for samples, of every second: who is left is the next time */
 
 DEFINE_CLEANUP(struct bpf_link *, bpf_link__destroy)
 
@@ -172,6 +174,7 @@ static int visit(struct spans *sp, uint32_t pid, uint64_t opened_ns, uint64_t cl
 	sp->skel->bss->opened_ns = opened_ns;
 	sp->skel->bss->closed_ns = closed_ns;
 	sp->skel->bss->lasting_ns = lasting_ns;
+	sp->skel->bss->lasting_until_ns = monotonic_ns() + LOOK_AHEAD_NS;
 	sp->skel->bss->spans_left = 0;
 	r = run_pass(sp, pid);
 	if (!r && !closed_ns && !lasting_ns)
