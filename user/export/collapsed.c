@@ -429,32 +429,45 @@ static int write_lines(struct collapsed *c)
 	return r;
 }
 
-static void write_kind(const struct profile *p, FILE *out)
+/* Names of a file, which need not be words. */
+static void append_kind(struct strbuf *line, const struct profile *p)
 {
 	struct value_type v;
+	const char *name;
 
 	value_type_of(p, KIND_TICKS, VALUE_NAMES_COMMON, &v);
-	if (!v.is_ticks)
-		fprintf(out, " kind=%s unit=%s", profile_recording(p)->mode ?: value_name(&v),
-			v.unit);
+	if (v.is_ticks)
+		return;
+	name = profile_recording(p)->mode ?: value_name(&v);
+	strbuf_puts(line, " kind=");
+	escape_append(line, name, strlen(name), " ");
+	strbuf_puts(line, " unit=");
+	escape_append(line, v.unit, strlen(v.unit), " ");
 }
 
-static void write_header(const struct profile *p, FILE *out)
+static int write_header(struct collapsed *c)
 {
-	const struct recording facts = profile_facts(p), *m = &facts;
-	fputs("# pyebpf-collapsed", out);
+	const struct recording facts = profile_facts(c->p), *m = &facts;
+	struct strbuf *line = &c->line;
+	int r;
+
+	strbuf_puts(line, "# pyebpf-collapsed");
 	if (m->interval_ns)
-		fprintf(out, " interval_us=%.15g", (double)m->interval_ns / 1000);
-	write_kind(p, out);
+		strbuf_appendf(line, " interval_us=%.15g", (double)m->interval_ns / 1000);
+	append_kind(line, c->p);
 	if (m->work > 0) {
 		char text[32];
 
 		snprintf(text, sizeof(text), "%.15g", m->work);
 		if (strtod(text, NULL) != m->work)
 			snprintf(text, sizeof(text), "%.17g", m->work);
-		fprintf(out, " work=%s", text);
+		strbuf_appendf(line, " work=%s", text);
 	}
-	fputc('\n', out);
+	if ((r = strbuf_putc(line, '\n')) < 0)
+		return r;
+	fwrite(line->bytes, 1, line->len, c->out);
+	strbuf_truncate(line, 0);
+	return 0;
 }
 
 static int write_collapsed(struct exporting *x)
@@ -472,8 +485,8 @@ static int write_collapsed(struct exporting *x)
 	if ((r = make_texts(&c)) < 0 || (r = merge_texts(&c)) < 0 || (r = map_rows(&c)) < 0 ||
 	    (r = group_by_parent(&c)) < 0)
 		return r;
-	if (x->o->header)
-		write_header(x->p, x->out);
+	if (x->o->header && (r = write_header(&c)) < 0)
+		return r;
 	return write_lines(&c);
 }
 
