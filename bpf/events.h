@@ -249,7 +249,7 @@ struct session_config {
 	__u8 has_thread_contexts; /* thread_contexts has rows of processes that publish them */
 	__u8 has_async;           /* samples tell which task they are in */
 	__u8 has_exit_work; /* spans sampled when they end are so by task work, not sched_exit_tp */
-	__u8 page_shift; /* the kernel's pages are 1 << this bytes: 12, on arm64 also 14, 16 */
+	__u8 page_shift;    /* the kernel's pages are 1 << this bytes: 12, on arm64 also 14, 16 */
 	__u64 span_ns; /* what a tick stands for. Times spans_stride (bpf/span.h) it is T0: spans of
 			* waiting of at least that are all kept, shorter ones by chance */
 	__u64 cgroup_id; /* of cgroups[0]: the inode of its folder */

@@ -203,7 +203,7 @@ static void test_config_parse_names_line_and_key(void **state)
 		  "x:2: rat: no such key; there are: mode, events, event_period, "
 		  "sample_labels, rate, rate_min, "
 		  "cpu_budget, window, "
-		  "jitter_percent, cgroup, pid_namespace, output, "
+		  "jitter_percent, cgroup, pid_namespace, old_kernel, btf, output, "
 		  "spool, services, kubernetes, http, log, labels, relabel",
 		  -EINVAL },
 		{ "unknown below", OUTPUT "http: {prt: 1}\n",
@@ -213,7 +213,7 @@ static void test_config_parse_names_line_and_key(void **state)
 		  "sample_labels, rate, "
 		  "rate_min, cpu_budget, "
 		  "window, "
-		  "jitter_percent, cgroup, pid_namespace, output, "
+		  "jitter_percent, cgroup, pid_namespace, old_kernel, btf, output, "
 		  "spool, services, kubernetes, http, log, labels, relabel",
 		  -EINVAL },
 		{ "twice", "rate: 1\nrate: 2\n" OUTPUT, "x:2: rate: set in line 1 already",
