@@ -30,6 +30,8 @@ CPUS = os.cpu_count() or 1
 COMPILERS = ("gcc", "clang")
 TYPES = ("Debug", "Release", "RelWithDebInfo", "MinSizeRel")
 
+# Processes that run the integration tests, which wait for their targets half of their time.
+WORKERS = {"check": CPUS, "test": CPUS + 1, "all": CPUS}
 # Mutations of each corpus by fuzz/replay.c, seconds of libFuzzer for each target.
 MUTATIONS = {"check": 200, "test": 200, "all": 200000}
 FUZZ_SECONDS = 120
@@ -249,7 +251,7 @@ def lanes_of(tier, arguments):
     folder = ["tests/integration", f"--tier={tier}"]
     integration = pytest("integration", "pytest on the release build", *folder, "-m",
                          "not alone and not hostile", *arguments, needs=("build-tests", "pythons"),
-                         workers=CPUS)
+                         workers=WORKERS[tier])
     if tier == "check":
         return [[release, integration], [pythons, asan, unit]]
     alone = pytest("alone", "what other tests beside it would disturb", *folder, "-m", "alone",
