@@ -136,4 +136,4 @@ def test_it_is_recorded_once_it_answers(static_python, tmp_path):
         tags = export(output, "--processes")
     got = sum(count for stack, count in tags.items()
               if stack.tags[0][2] == pid and stack.frames[-1][0] == "spin_here")
-    assert got > 0.3 * HZ, (got, tags)
+    assert got > 0.1 * HZ, (got, tags)  # of 1.5 s, on CPUs it may share

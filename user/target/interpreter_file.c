@@ -325,10 +325,10 @@ static int examine(const struct file_source *from, bool is_static, struct interp
 	struct elf_symbol symbol;
 	int r;
 
+	*out = NULL;
 	fd = source_open(from);
 	if (fd < 0)
 		return fd;
-	*out = NULL;
 	r = elf_open(fd, &elf);
 	if (r == -ENOEXEC || r == -EBADMSG)
 		return 0; /* mapped executable, but not by a dynamic linker */
