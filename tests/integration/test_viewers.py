@@ -103,11 +103,34 @@ def boxes(text):
     return collections.Counter((stack[-1], count) for stack, count in tree.items())
 
 
-def test_collapsed_in_inferno(recording):
+def inferno(name):
     try:
-        flamegraph = engines.inferno("flamegraph")
+        return engines.inferno(name)
     except pythons.Unavailable as error:
-        pytest.skip(str(error))
+        return pytest.skip(str(error))
+
+
+def own_by_name(rows):
+    sums = collections.Counter()
+    for name, value in rows:
+        sums[name] += value
+    return {name: value for name, value in sums.items() if value}
+
+
+def test_script_in_inferno(recording):
+    """It keeps to the event of the first sample, which the flags of a sample must not change."""
+    with exported(recording, "script").open() as script:
+        folded = subprocess.run([inferno("collapse-perf")], stdin=script, check=True,
+                                stdout=subprocess.PIPE, encoding="utf-8").stdout
+    found = own_by_name((stack.rpartition(";")[2], int(period)) for stack, _, period in
+                        (line.rpartition(" ") for line in folded.splitlines()))
+    wanted = own_by_name((name, round(own * 1e9)) for (_, _, name), (own, _) in
+                         functions(recording).items())
+    assert found == pytest.approx(wanted, rel=1e-6)
+
+
+def test_collapsed_in_inferno(recording):
+    flamegraph = inferno("flamegraph")
     collapsed = exported(recording, "collapsed")
     drawn = subprocess.run([flamegraph, "--minwidth", "0", collapsed], check=True,
                            stdout=subprocess.PIPE, encoding="utf-8").stdout

@@ -14,6 +14,7 @@
 #include "export/export.h"
 #include "export/json_parts.h"
 #include "export/sample_words.h"
+#include "profile/sample_flag.h"
 
 /* Frames of the stack that is being written, leaf first. */
 struct jsonl {

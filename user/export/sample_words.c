@@ -4,18 +4,6 @@
 #include "export/json_parts.h"
 #include "profile/kinds.h"
 
-const struct sample_flag sample_flags[] = {
-	{ SAMPLE_BIT_HOLDS_GIL, "gil" },
-	{ SAMPLE_BIT_KERNEL, "kernel" },
-	{ SAMPLE_BIT_TRUNCATED, "truncated" },
-	{ SAMPLE_BIT_FAULT, "fault" },
-	{ SAMPLE_BIT_CUT, "cut" },
-	{ SAMPLE_BIT_AMBIGUOUS, "ambiguous" },
-	{ SAMPLE_BIT_APPROX_LINES, "approximate_lines" },
-	{ SAMPLE_BIT_EPISODE, "episode" },
-};
-const size_t sample_flag_count = sizeof(sample_flags) / sizeof(sample_flags[0]);
-
 /* The mode of a recording of several kinds says them all. */
 struct sample_kind_words sample_kind_of(const struct profile *p, const struct recording *r,
 					const struct sample *s)

@@ -9,13 +9,6 @@
 
 /* What single samples are called, where formats have them. */
 
-struct sample_flag {
-	uint16_t bit; /* enum sample_bits */
-	const char *name;
-};
-extern const struct sample_flag sample_flags[];
-extern const size_t sample_flag_count;
-
 struct sample_kind_words {
 	const char *name; /* NUL-terminated, borrowed */
 	enum sample_unit unit;

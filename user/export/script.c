@@ -5,12 +5,13 @@
  * Perfetto, inferno, speedscope. A line of who, when, how much of what, then the frames, leaf
  * first, then an empty line:
  *
- *	worker  412/417  [003]  5021.301221:   10101010 cpu-clock/gil,request=7/:
+ *	worker  412/417  [003]  5021.301221:   10101010 cpu-clock:gil,request=7:
  *	               0 Shop.price (/srv/shop/app.py:42)
  *
  * Times are those of the monotonic clock, as perf's are. Values are ns, bytes or counts. Flags and
- * labels stand between slashes, as perf has an event's parameters. Addresses are 0. As readers
- * split at spaces, the ones in names of files, events and labels are written \x20.
+ * labels stand behind a colon, where perf has an event's modifiers: to readers it is one event,
+ * whatever they are. Addresses are 0. As readers split at spaces, the ones in names of files,
+ * events and labels are written \x20.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -20,9 +21,10 @@
 #include "export/export.h"
 #include "export/json_parts.h"
 #include "export/sample_words.h"
+#include "profile/sample_flag.h"
 
-#define IN_WORDS " \\"          /* is escaped in what is one word */
-#define IN_PARAMETERS " \\/,=:" /* in what stands between slashes */
+#define IN_WORDS " \\"    /* is escaped in what is one word */
+#define IN_EVENT " \\,=:" /* in the words that an event is made of */
 
 static void put_string(struct strbuf *out, const struct profile *p, uint32_t string,
 		       const char *special)
@@ -31,10 +33,10 @@ static void put_string(struct strbuf *out, const struct profile *p, uint32_t str
 }
 
 /* Of all of them, in the order in which they were recorded. */
-static void put_parameters(struct strbuf *out, const struct profile *p, const struct sample *s)
+static void put_modifiers(struct strbuf *out, const struct profile *p, const struct sample *s)
 {
 	const struct label_entry *entries = labeltab_entries(p->labels);
-	const char *between = "/";
+	const char *between = ":";
 
 	for (size_t i = 0; i < sample_flag_count; i++) {
 		if (!(s->flags & sample_flags[i].bit))
@@ -44,13 +46,11 @@ static void put_parameters(struct strbuf *out, const struct profile *p, const st
 	}
 	for (uint32_t set = s->labels; set; set = entries[set].parent) {
 		strbuf_puts(out, between);
-		put_string(out, p, entries[set].name, IN_PARAMETERS);
+		put_string(out, p, entries[set].name, IN_EVENT);
 		strbuf_putc(out, '=');
-		put_string(out, p, entries[set].value, IN_PARAMETERS);
+		put_string(out, p, entries[set].value, IN_EVENT);
 		between = ",";
 	}
-	if (*between == ',')
-		strbuf_putc(out, '/');
 }
 
 /* Where nobody knows when, it is 0. */
@@ -71,8 +71,8 @@ static void put_head(struct strbuf *out, const struct profile *p, const struct s
 	strbuf_appendf(out, " %" PRIu32 "/%" PRIu32 " [%03u] %" PRIu64 ".%06u: %10" PRIu64 " ",
 		       process->pid, t->tid, s->cpu, us / 1000000, (unsigned int)(us % 1000000),
 		       json_scaled(s->value, kind.period));
-	escape_append(out, kind.name, strlen(kind.name), IN_PARAMETERS);
-	put_parameters(out, p, s);
+	escape_append(out, kind.name, strlen(kind.name), IN_EVENT);
+	put_modifiers(out, p, s);
 	strbuf_puts(out, ":\n");
 }
 

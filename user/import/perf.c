@@ -11,7 +11,7 @@
  * may be missing, PERIOD with it what a sample stands for: then one is one. py::NAME:FILE is what
  * CPython's `-X perf` calls a function of Python; it says no line, and the frames of the
  * interpreter stay where they are. FILE:LINE is a line of a source, as pyebpf writes it; `\xHH` is
- * one byte, and what stands between slashes behind our names of events are labels. Text without a
+ * one byte, and behind a colon our events have their flags and labels. Text without a
  * call chain has one frame at its end, if any. Comments and lines that perf adds on losses are
  * counted as skipped.
  */
@@ -23,6 +23,7 @@
 #include "import/intake.h"
 #include "import/text_reader.h"
 #include "profile/kinds.h"
+#include "profile/sample_flag.h"
 
 #define PYTHON_PREFIX "py::"
 #define NS_DIGITS 9
@@ -188,28 +189,47 @@ static bool parse_head(struct span line, struct head *h)
 	return true;
 }
 
-/* Of our own files, whose labels are not an event's parameters. */
-static bool has_labels(struct span parameters)
+/* The next of `WORD,WORD`, which is NAME=VALUE or a NAME alone. */
+static bool take_modifier(struct span *rest, struct span *name, struct span *value)
 {
-	return parameters.len && !memmem(parameters.bytes, parameters.len, "event=", 6) &&
-	       !memmem(parameters.bytes, parameters.len, "config", 6);
+	struct span word;
+
+	if (!rest->len)
+		return false;
+	if (!span_take_until(rest, ",", &word)) {
+		word = *rest;
+		rest->len = 0;
+	}
+	*value = word;
+	if (!span_take_until(value, "=", name))
+		*name = word;
+	return true;
 }
 
-static int add_labels(struct perf *f, struct span parameters)
+/* `cpu-clock:gil,route=/cart` is of ours; `cycles:u` and `sched:sched_switch` are not. */
+static bool are_ours(struct span modifiers)
 {
-	struct span rest = parameters, word, name;
-	uint32_t key, value;
-	bool is_last = false;
+	struct span name, value;
+
+	while (take_modifier(&modifiers, &name, &value))
+		if (name.bytes == value.bytes && !sample_flag_bit(name.bytes, name.len))
+			return false;
+	return true;
+}
+
+static int add_modifiers(struct perf *f, struct span modifiers)
+{
+	struct span name, value;
+	uint32_t key, text;
 	int r = 0;
 
-	while (!is_last && !r) {
-		is_last = !span_take_until(&rest, ",", &word);
-		if (is_last)
-			word = rest;
-		if (!span_take_until(&word, "=", &name))
-			continue; /* a flag */
-		if (!(r = intern(f, name, &key)) && !(r = intern(f, word, &value)))
-			r = labeltab_add(f->p->labels, f->sample.labels, key, value,
+	while (!r && take_modifier(&modifiers, &name, &value)) {
+		if (name.bytes == value.bytes) {
+			f->sample.flags |= sample_flag_bit(name.bytes, name.len);
+			continue;
+		}
+		if (!(r = intern(f, name, &key)) && !(r = intern(f, value, &text)))
+			r = labeltab_add(f->p->labels, f->sample.labels, key, text,
 					 &f->sample.labels);
 	}
 	return r == -E2BIG ? malformed(f, "too many labels of a sample") : r;
@@ -266,7 +286,7 @@ static int find_event(struct perf *f, struct span name, bool has_period)
 /* `PERIOD EVENT:`; what is behind it is left in rest. */
 static int read_event(struct perf *f, struct span *rest)
 {
-	struct span word = take_word(rest), parameters = { NULL, 0 }, name;
+	struct span word = take_word(rest), modifiers, name;
 	uint64_t period;
 	bool has_period = span_number(word, INT64_MAX, &period);
 	int r = 0;
@@ -280,13 +300,10 @@ static int read_event(struct perf *f, struct span *rest)
 	}
 	if (span_ends_in(word, ":"))
 		word.len--;
-	name = parameters = word;
-	if (span_take_until(&parameters, "/", &name) && span_ends_in(parameters, "/")) {
-		parameters.len--;
-		if (has_labels(parameters)) {
-			r = add_labels(f, parameters);
-			word = name;
-		}
+	modifiers = word;
+	if (span_take_until(&modifiers, ":", &name) && are_ours(modifiers)) {
+		r = add_modifiers(f, modifiers);
+		word = name;
 	}
 	return r ? r : find_event(f, word, has_period);
 }

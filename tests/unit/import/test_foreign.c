@@ -21,6 +21,7 @@
 #include "base/strbuf.h"
 #include "import/import.h"
 #include "pprof.pb-c.h"
+#include "profile/sample_flag.h"
 
 struct fixture {
 	struct profile *p;
@@ -62,7 +63,7 @@ static void put_labels(struct fixture *f, uint32_t set)
 			       text_of(f, entries[set].value));
 }
 
-/* "KIND PID/TID THREAD FRAME@FILE:LINE ... LABEL=VALUE xVALUE +TIME~DURATION" */
+/* "KIND PID/TID THREAD FRAME@FILE:LINE ... LABEL=VALUE xVALUE +TIME~DURATION #FLAG" */
 static void put_sample(struct fixture *f, const struct sample *s)
 {
 	const struct thread *t = &f->p->threads.items[s->thread];
@@ -77,6 +78,9 @@ static void put_sample(struct fixture *f, const struct sample *s)
 	strbuf_appendf(&f->text, " x%" PRIu64, s->value);
 	if (s->time_ns || s->duration_ns)
 		strbuf_appendf(&f->text, " +%" PRIu64 "~%" PRIu64, s->time_ns, s->duration_ns);
+	for (size_t i = 0; i < sample_flag_count; i++)
+		if (s->flags & sample_flags[i].bit)
+			strbuf_appendf(&f->text, " #%s", sample_flags[i].name);
 	strbuf_putc(&f->text, '\n');
 }
 
@@ -201,9 +205,10 @@ static void test_perf_lines(void **state)
 		  "a 5 7.5: 1 cycles:\n\t10 f(int) const (inlined)\n\t11 [unknown] ([unknown])\n",
 		  "cycles 0/5 a native:[unknown]@:0 native:f(int) const@:0 x1\n", NULL },
 		{ "ours",
-		  "a (1) 4/5 [000] 0.0: 9 cpu/gil,route=\\x2fcart/:\n"
+		  "a (1) 4/5 [000] 0.0: 9 cpu:gil,route=/cart,of=\\x3a:\n"
 		  "\t0 f.<locals>.g (/a\\x20b.py:12)\n\t0 <GC> ()\n",
-		  "cpu 4/5 a (1) !<GC>@:0 f.<locals>.g@/a b.py:12 route=/cart x9\n", NULL },
+		  "cpu 4/5 a (1) !<GC>@:0 f.<locals>.g@/a b.py:12 of=: route=/cart x9 #gil\n",
+		  NULL },
 		{ "an event's parameters are its name", "a 5 7.5: 3 cpu/event=0x3c/:\n",
 		  "cpu/event=0x3c/ 0/5 a x3\n", NULL },
 		{ "a frame in the line", "a 5 7.5: 3 cycles: 10 f+0x1 (/b)\n",
