@@ -206,6 +206,7 @@ def main(folder):
     reports, reasons = write_all(folder, python, max(found, key=lambda p: p.version))
     with open(os.path.join(folder, "reports.json"), "w", encoding="utf-8") as file:
         json.dump(reports, file, indent=1, sort_keys=True)
+        file.write("\n")
     print("\n".join(reasons))
 
 
