@@ -213,6 +213,12 @@ void json_null(struct json *j)
 	put(j, "null", 4);
 }
 
+void json_written(struct json *j, const char *text, size_t len)
+{
+	before_value(j);
+	put(j, text, len);
+}
+
 void json_double(struct json *j, double v)
 {
 	char text[32];

@@ -57,6 +57,9 @@ void json_i64(struct json *j, int64_t v);
 void json_bool(struct json *j, bool v);
 void json_null(struct json *j);
 
+/* A value that is JSON already. */
+void json_written(struct json *j, const char *text, size_t len);
+
 /* The shortest digits that read back as v; null for NaN and infinities, which JSON lacks. */
 void json_double(struct json *j, double v);
 

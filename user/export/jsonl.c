@@ -12,13 +12,14 @@
 #include "base/json.h"
 #include "base/vec.h"
 #include "export/export.h"
+#include "export/frame_texts.h"
 #include "export/json_parts.h"
 #include "export/sample_words.h"
 #include "profile/sample_flag.h"
 
-/* Frames of the stack that is being written, leaf first. */
 struct jsonl {
-	VEC(uint32_t) frames;
+	VEC(uint32_t) frames; /* of the stack that is being written, leaf first */
+	struct frame_texts texts;
 };
 
 static int begin(struct exporting *x)
@@ -31,8 +32,10 @@ static void release(struct exporting *x)
 {
 	struct jsonl *l = x->state;
 
-	if (l)
+	if (l) {
 		vec_release(&l->frames);
+		frame_texts_release(&l->texts);
+	}
 	free(l);
 }
 
@@ -99,10 +102,30 @@ static void put_labels(struct json *j, const struct profile *p, uint32_t set)
 	json_end(j);
 }
 
+static int write_frame(const struct exporting *x, const struct frame *f, struct strbuf *out)
+{
+	_cleanup_(freep) char *text = NULL;
+	size_t len;
+	FILE *file = open_memstream(&text, &len);
+	struct json j;
+
+	if (!file)
+		return -errno;
+	json_init(&j, file);
+	json_array(&j);
+	json_frame_fields(&j, x->p, f, f->file, !x->o->no_lines);
+	json_end(&j);
+	if (fclose(file) != 0)
+		return -ENOMEM;
+	return strbuf_append(out, text, len);
+}
+
 static int put_stack(struct exporting *x, struct json *j, uint32_t stack)
 {
 	const struct stack_entry *entries = stacktab_entries(x->p->stacks);
 	struct jsonl *l = x->state;
+	const char *text;
+	size_t len;
 	int r = 0;
 
 	json_key(j, "stack");
@@ -115,12 +138,10 @@ static int put_stack(struct exporting *x, struct json *j, uint32_t stack)
 		json_no_frame_fields(j);
 		json_end(j);
 	}
-	for (size_t i = l->frames.len; i-- > 0;) {
-		const struct frame *f = frametab_get(x->p->frames, l->frames.items[i]);
-
-		json_array(j);
-		json_frame_fields(j, x->p, f, f->file, !x->o->no_lines);
-		json_end(j);
+	for (size_t i = l->frames.len; i-- > 0 && !r;) {
+		r = frame_texts_find(&l->texts, x, l->frames.items[i], write_frame, &text, &len);
+		if (!r)
+			json_written(j, text, len);
 	}
 	json_end(j);
 	return r;

@@ -13,12 +13,15 @@
  * whatever they are. Addresses are 0. As readers split at spaces, the ones in names of files,
  * events and labels are written \x20.
  */
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/strbuf.h"
 #include "export/escape.h"
 #include "export/export.h"
+#include "export/frame_texts.h"
 #include "export/json_parts.h"
 #include "export/sample_words.h"
 #include "profile/sample_flag.h"
@@ -76,7 +79,7 @@ static void put_head(struct strbuf *out, const struct profile *p, const struct s
 	strbuf_puts(out, ":\n");
 }
 
-static void put_frame(struct strbuf *out, const struct exporting *x, const struct frame *f)
+static int write_frame(const struct exporting *x, const struct frame *f, struct strbuf *out)
 {
 	strbuf_appendf(out, "\t%16x ", 0);
 	put_string(out, x->p, f->name, "");
@@ -84,27 +87,55 @@ static void put_frame(struct strbuf *out, const struct exporting *x, const struc
 	put_string(out, x->p, f->file, IN_WORDS "()");
 	if (f->line && !x->o->no_lines)
 		strbuf_appendf(out, ":%" PRIu32, f->line);
-	strbuf_puts(out, ")\n");
+	return strbuf_puts(out, ")\n");
+}
+
+static int put_stack(struct exporting *x, uint32_t stack, struct strbuf *out)
+{
+	const struct stack_entry *entries = stacktab_entries(x->p->stacks);
+	const char *text;
+	size_t len;
+	int r = 0;
+
+	if (!stack)
+		r = strbuf_appendf(out, "\t%16x %s ()\n", 0, PROFILE_NO_FRAMES);
+	for (uint32_t at = stack; at && !r; at = entries[at].parent) {
+		r = frame_texts_find(x->state, x, entries[at].frame, write_frame, &text, &len);
+		if (!r)
+			r = strbuf_append(out, text, len);
+	}
+	return r;
+}
+
+static int begin(struct exporting *x)
+{
+	x->state = calloc(1, sizeof(struct frame_texts));
+	return x->state ? 0 : -ENOMEM;
+}
+
+static void release(struct exporting *x)
+{
+	if (x->state)
+		frame_texts_release(x->state);
+	free(x->state);
 }
 
 static int take(struct exporting *x)
 {
 	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
-	const struct stack_entry *entries = stacktab_entries(x->p->stacks);
+	int r = 0;
 
-	for (size_t i = 0; i < x->p->samples.len && !strbuf_error(&text); i++) {
+	for (size_t i = 0; i < x->p->samples.len && !r; i++) {
 		const struct sample *s = &x->p->samples.items[i];
 
 		strbuf_truncate(&text, 0);
 		put_head(&text, x->p, s);
-		if (!s->stack)
-			strbuf_appendf(&text, "\t%16x %s ()\n", 0, PROFILE_NO_FRAMES);
-		for (uint32_t at = s->stack; at; at = entries[at].parent)
-			put_frame(&text, x, frametab_get(x->p->frames, entries[at].frame));
+		r = put_stack(x, s->stack, &text);
 		strbuf_putc(&text, '\n');
-		fwrite(strbuf_str(&text), 1, text.len, x->out);
+		if (!r)
+			fwrite(strbuf_str(&text), 1, text.len, x->out);
 	}
-	return strbuf_error(&text);
+	return r ? r : strbuf_error(&text);
 }
 
 static int finish(struct exporting *x)
@@ -120,6 +151,8 @@ const struct exporter exporter_script = {
 	.suffixes = suffixes,
 	.help = "a sample after the other, as perf script prints them",
 	.needs = EXPORT_NEEDS_SAMPLES,
+	.begin = begin,
 	.take = take,
+	.release = release,
 	.finish = finish,
 };

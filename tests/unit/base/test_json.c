@@ -52,6 +52,7 @@ static void test_json_places_commas_and_brackets(void **state)
 	json_bool(&j, true);
 	json_bool(&j, false);
 	json_null(&j);
+	json_written(&j, "[1]", 3);
 	json_end(&j);
 	json_key(&j, "c\n");
 	json_object(&j);
@@ -60,7 +61,7 @@ static void test_json_places_commas_and_brackets(void **state)
 	json_end(&j);
 	json_end(&j);
 	expect(&j, "nesting",
-	       "{\"a\":18446744073709551615,\"b\":[-9223372036854775808,{},[],true,false,null],"
+	       "{\"a\":18446744073709551615,\"b\":[-9223372036854775808,{},[],true,false,null,[1]],"
 	       "\"c\\n\":{\"d\":\"\"}}");
 }
 
