@@ -80,7 +80,7 @@ def assert_same(base, current, expected_file):
 
 
 def test_random_pairs(reference, is_full, tmp_path):
-    count = 400 if is_full else 40
+    count = 400 if is_full else 15
     run([*reference, REFERENCE], "make", tmp_path, count, SEED)
     nodes = [assert_same(tmp_path / f"{i}.base.bin", tmp_path / f"{i}.current.bin",
                          tmp_path / f"{i}.json") for i in range(count)]

@@ -127,7 +127,7 @@ def as_read_by_us(path, *arguments):
 
 def test_random_files_of_cpython(python315, pyebpf, is_full, tmp_path):
     """Threads, interpreters, odd names, missing lines, deep stacks, raw and compressed."""
-    count = 400 if is_full else 40
+    count = 400 if is_full else 12
     ask(python315, "write", tmp_path, count, 7)
     paths = [str(tmp_path / ("%d.bin" % number)) for number in range(count)]
     samples = 0
@@ -164,7 +164,7 @@ MODES = [["--mode", mode] + more
 
 def test_recordings_of_cpython(python315, pyebpf, is_full, tmp_path):
     """Every mode, of a real program; then the same as a recording of ours."""
-    modes = MODES if is_full else MODES[1:6:2] + MODES[-1:]
+    modes = MODES if is_full else MODES[1:6:4] + MODES[-1:]
     paths = []
     for number, mode in enumerate(modes):
         paths.append(str(tmp_path / ("mode-%d.bin" % number)))
