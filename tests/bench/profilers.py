@@ -76,14 +76,6 @@ def judge(frames):
 # --- Columns ---------------------------------------------------------------------------------------
 
 
-class Column:
-    def __init__(self, tool, python):
-        self.tool = tool
-        self.python = python
-        self.is_ours = isinstance(tool, tools.Pyebpf)
-        self.title = "%s on 3.%d" % (tool.name, python.minor)
-
-
 def newest(found, minor):
     """The interpreter of this machine's own up to that minor, or the one in sid's root."""
     fit = [p for p in found if 8 <= p.minor <= minor and not p.free_threaded and not p.debug and
@@ -95,13 +87,13 @@ def newest(found, minor):
 def choose(found, only):
     """On the newest that all know, and on 3.15, which has its own profiler and frame pointers."""
     common, last = newest(found, 13), newest(found, 15)
-    columns = [Column(system_tools.Pyebpf(), common), Column(system_tools.Pyebpf(True), common),
-               Column(system_tools.Otel(), common), Column(system_tools.PySpy(), common),
-               Column(system_tools.Austin(), common), Column(system_tools.Perf(), common)]
+    columns = [tools.Column(system_tools.Pyebpf(), common), tools.Column(system_tools.Pyebpf(True), common),
+               tools.Column(system_tools.Otel(), common), tools.Column(system_tools.PySpy(), common),
+               tools.Column(system_tools.Austin(), common), tools.Column(system_tools.Perf(), common)]
     if last.minor == 15:
         sampling = system_tools.Sampling(tools.find_sampling(found))
-        columns += [Column(system_tools.Pyebpf(), last), Column(sampling, last),
-                    Column(system_tools.Perf(), last)]
+        columns += [tools.Column(system_tools.Pyebpf(), last), tools.Column(sampling, last),
+                    tools.Column(system_tools.Perf(), last)]
     there = []
     for column in columns:
         if only and not any(text in column.title for text in only):

@@ -49,16 +49,6 @@ def per_frame_goal_ns(minor):
     return 180 if minor <= 10 else 100 if minor <= 13 else 40
 
 
-class Column:
-    """A profiler on a target's interpreter."""
-
-    def __init__(self, tool, python):
-        self.tool = tool
-        self.python = python
-        self.is_ours = isinstance(tool, tools.Pyebpf)
-        self.title = "%s on 3.%d" % (tool.name, python.minor)
-
-
 class Bench:
     def __init__(self, plan, found, folder):
         self.plan = plan
@@ -87,15 +77,15 @@ class Bench:
         if self.is_present(sampling):
             pyebpf_on.append(self.python_exact(sampling.python))
             candidates.append((sampling, pyebpf_on[-1]))
-        columns = [Column(self.ours, python) for python in pyebpf_on]
-        columns += [Column(tool, python) for tool, python in candidates
+        columns = [tools.Column(self.ours, python) for python in pyebpf_on]
+        columns += [tools.Column(tool, python) for tool, python in candidates
                     if isinstance(tool, tools.Sampling) or self.is_present(tool)]
         if not os.path.exists(tools.PYEBPF):
             columns = [column for column in columns if not column.is_ours]
         self.columns = columns
         floor = tools.PerfFloor()
         if self.is_present(floor):
-            self.floor = Column(floor, common)
+            self.floor = tools.Column(floor, common)
         self.main = table.Table("Side by side", "", [
             column.title for column in ([self.floor] if self.floor else []) + self.columns])
 

@@ -285,6 +285,16 @@ class PerfFloor(Tool):
                 "-p", str(pid)]
 
 
+class Column:
+    """A profiler on a target's interpreter."""
+
+    def __init__(self, tool, python):
+        self.tool = tool
+        self.python = python
+        self.is_ours = isinstance(tool, Pyebpf)
+        self.title = "%s on 3.%d" % (tool.name, python.minor)
+
+
 def find_sampling(pythons):
     """An interpreter with profiling.sampling that sees /proc: not one in a chroot."""
     for python in pythons:
