@@ -7,6 +7,7 @@ PYEBPF: the program (build/pyebpf). PYEBPF_PYTHONS: more interpreters (tools/pyt
 """
 import json
 import os
+import signal
 import sys
 import tempfile
 
@@ -57,6 +58,8 @@ def one_a_minor(found):
 
 
 def pytest_configure(config):
+    # A shell's background commands ignore it, and so would all that is started here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
     found = [p for p in pythons.find_all()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Arithmetic in loops, which CPython's JIT compiles, also around calls from C into Python.
 
-    hot.py SECONDS
+    hot.py SECONDS    of CPU time
 
 What there is to compile has been when it says READY. Truth: {"cpu"}.
 """
@@ -51,8 +51,7 @@ sys.stdout.write("READY\n")
 sys.stdout.flush()
 sys.stdin.readline()
 start = time.process_time()
-end = time.perf_counter() + float(sys.argv[1])
-while time.perf_counter() < end:
+while time.process_time() < start + float(sys.argv[1]):
     plain(100000)
     calling(5000)
 sys.stdout.write('{"cpu": %r}\n' % (time.process_time() - start))
