@@ -16,6 +16,7 @@
 #include "cmd/record.h"
 #include "cmd/summary.h"
 #include "collect/modes.h"
+#include "target/proc.h"
 
 #define FREQ_HZ 99
 #define FREQ_MAX_HZ 100000
@@ -223,7 +224,7 @@ static int summarise(struct record_run *r)
 	getrusage(RUSAGE_SELF, &u);
 	x.cpu_ns = (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * NS_PER_SECOND +
 		   (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000ULL;
-	x.rss_bytes_max = u.ru_maxrss * 1024ULL;
+	x.rss_bytes_max = proc_own_memory();
 	if ((e = recorder_read_cost(r->recorder, &x.sampler_ns)) < 0)
 		return e;
 	if (cube_finish(&top->cube, top->profile) < 0)

@@ -352,6 +352,19 @@ int proc_nspid(pid_t pid, pid_t *out)
 	return 0;
 }
 
+uint64_t proc_own_memory(void)
+{
+	_cleanup_(freep) char *text = NULL;
+	unsigned long long kib;
+	const char *line;
+	size_t len;
+
+	if (read_start(getpid(), "status", STATUS_BYTES_MAX, &text, &len) < 0)
+		return 0;
+	line = memmem(text, len, "\nVmHWM:", 7);
+	return line && sscanf(line, "\nVmHWM: %llu", &kib) == 1 ? kib * 1024 : 0;
+}
+
 /* maps has the device of the super block, stat() on these shows one of their own making. */
 static bool has_own_devices(int fd)
 {

@@ -111,6 +111,12 @@ int proc_nspid_parse(const char *text, size_t len, pid_t *out);
 int proc_nspid(pid_t pid, pid_t *out);
 
 /*
+ * The most memory that this process had at once, in bytes; 0: unknown. Of getrusage() it is not to
+ * be had: exec() leaves in ru_maxrss what whoever started us had.
+ */
+uint64_t proc_own_memory(void);
+
+/*
  * The file of a mapping. First by /proc/PID/map_files (also right for deleted files; needs
  * CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN), else by its path below the target's root, no link
  * leading out of it; then the inode must be the mapping's, and the device where the two are
