@@ -2,6 +2,7 @@
 #include "inspect/threads.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,13 +110,16 @@ static int take_walk(struct reading *r, struct inspect_thread *t, const struct l
 
 /* --- What it does ----------------------------------------------------------------------------- */
 
+/* As the kernel has it: the file system, which may be what the thread hangs at, is not asked. */
 static uint32_t file_type(pid_t pid, uint64_t fd)
 {
 	char path[64];
-	struct stat st;
+	struct statx st;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%u", pid, (unsigned)fd);
-	return stat(path, &st) < 0 ? 0 : st.st_mode & MODE_TYPE;
+	return statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_TYPE, &st) < 0
+		       ? 0
+		       : st.stx_mode & MODE_TYPE;
 }
 
 static bool is_of_file(uint8_t wait)
