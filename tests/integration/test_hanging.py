@@ -172,6 +172,17 @@ def test_dump_of_threads_that_hang_there(static_python, some_python, tmp_path):
     assert '"reads"' in text.stdout and "read: file, fd " in text.stdout, text.stdout
 
 
+def test_dump_of_one_whose_program_hangs(static_python, tmp_path):
+    with hanging(static_python, tmp_path) as (mount, pid):
+        one, all = run("dump", "-p", pid, timeout=60), run("dump", "-a", timeout=120)
+        doctor = run("doctor", "-p", pid, timeout=60)
+        mount.server.kill()
+    words = "pid %d: its memory or its files do not answer" % pid
+    for done in (one, doctor):
+        assert done.returncode == 3 and words in done.stderr, done
+    assert words in all.stderr, all.stderr  # and others are looked at
+
+
 def test_it_is_recorded_once_it_answers(static_python, tmp_path):
     output = tmp_path / "x.pyebpf"
     with hanging(static_python, tmp_path) as (mount, pid):

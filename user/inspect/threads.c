@@ -197,9 +197,8 @@ static void take_state(const struct reading *r, struct inspect_thread *t, int fo
 		t->state = THREAD_STOPPED;
 		t->wait = WAIT_STOPPED;
 	} else if (is_running || (l->has_call && l->call.is_running)) {
-		t->state = l->has_stand || is_moved || t->wait_ns > RUNNING_NS_MAX
-				   ? THREAD_RUNNABLE
-				   : THREAD_RUNNING;
+		t->state = l->has_stand || is_moved || t->wait_ns > RUNNING_NS_MAX ? THREAD_RUNNABLE
+										   : THREAD_RUNNING;
 		if (t->state == THREAD_RUNNING)
 			t->wait_ns = -1;
 	} else {
