@@ -40,7 +40,7 @@
     const value = {process: pid || exactly(name), thread: tag.tid || exactly(tag.name ?? ""),
       pod: pod && exactly(pod.replace(/^container /, ""))};
     const word = Object.hasOwn(OPTIONS, by) ? value[by] && [OPTIONS[by], String(value[by])]
-      : member !== undefined && ["label", `${label}=${exactly(member)}`];
+      : ["label", member === undefined ? "!" + label : `${label}=${exactly(member)}`];
 
     return word ? `--${word[0]} ${/^[\w.:=/-]+$/.test(word[1]) ? word[1] : `'${word[1].replaceAll("'", "'\"'\"'")}'`}` : "";
   }

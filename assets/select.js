@@ -121,19 +121,18 @@
     return kept;
   }
 
-  // A test of sets of labels, by number: NAME=VALUE, or NAME, of one of its labels.
+  // A test of sets of labels, by number: NAME=VALUE, or NAME, of one of its labels; behind a !, of none.
   function labelTest({labels = []}, patterns) {
     const tests = patterns.map((pattern) => {
-      const [, wanted, value] = /^([^=]*)=?([^]*)$/.exec(pattern), matches = glob(value);
+      const [, not, wanted, value] = /^(!?)([^=]*)=?([^]*)$/.exec(pattern), matches = glob(value), has = [];
 
-      return ([, name, text]) => name === wanted && (!pattern.includes("=") || matches(text));
+      labels.forEach(([without, name, text], set) => {
+        has[set] = set > 0 && (has[without] || name === wanted && (!pattern.includes("=") || matches(text)));
+      });
+      return (set) => Boolean(has[set]) === !not;
     });
-    const kept = [];
 
-    labels.forEach((label, set) => {
-      kept[set] = set > 0 && (kept[label[0]] || tests.some((test) => test(label)));
-    });
-    return (set) => !tests.length || kept[set];
+    return (set) => !tests.length || tests.some((test) => test(set));
   }
 
   // What is asked for of the page's kinds; one that was chosen when it was written is the only one.

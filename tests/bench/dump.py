@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """How long reading all threads of a process takes, beside py-spy: 500 threads of 20 frames that wait,
-on one interpreter of each layout, without BPF and with it (loaded before). Nothing is asserted: it prints. Needs build/tests/read_threads.
+on one interpreter of each minor, without BPF and with it (loaded before). Nothing is asserted: it prints.
+Builds read_threads in build/ first.
 
     dump.py [--threads N] [--count N] [--py-spy PATH]
 """
@@ -16,8 +17,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "tools"))
 import pythons  # noqa: E402
 
-PROGRAM = os.path.join(HERE, "..", "..", "build", "tests", "read_threads")
-MINORS = (8, 10, 11, 12, 13, 14, 15)
+BUILD = os.path.join(HERE, "..", "..", "build")
+PROGRAM = os.path.join(BUILD, "tests", "read_threads")
+FIRST_MINOR = 8
+WAYS = ("loader", "chroot", "direct")  # the last one that there is
 SCRIPT = """
 import sys, threading
 never, ready = threading.Event(), threading.Barrier(int(sys.argv[1]) + 1)
@@ -52,9 +55,11 @@ def main():
     parser.add_argument("--count", type=int, default=50)
     parser.add_argument("--py-spy", default=shutil.which("py-spy"))
     options = parser.parse_args()
-    found = {p.minor: p for p in pythons.find_all()
-             if p.minor in MINORS and p.via != "chroot" and not p.free_threaded and not p.debug}
-    print("%-24s %8s %8s %10s %8s %8s %8s %12s" % (
+    subprocess.run(["cmake", "--build", BUILD, "--target", "read_threads"], check=True,
+                   stdout=subprocess.DEVNULL)
+    found = {p.minor: p for p in sorted(pythons.find_all(), key=lambda p: WAYS.index(p.via))
+             if p.minor >= FIRST_MINOR and not p.free_threaded and not p.debug}
+    print("%-27s %8s %8s %10s %8s %8s %8s %12s" % (
         "", "threads", "frames", "consistent", "best ms", "median", "CPU ms", "py-spy ms"))
     for minor in sorted(found):
         with subprocess.Popen([*found[minor].command, "-c", SCRIPT, str(options.threads)],
@@ -65,7 +70,7 @@ def main():
             for way in ([], ["bpf"]):
                 done = subprocess.run([PROGRAM, str(process.pid), str(options.count), *way],
                                       stdout=subprocess.PIPE, check=True, text=True)
-                print("%-24s %8s %8s %10s %8s %8s %8s %12.0f" % (
+                print("%-27s %8s %8s %10s %8s %8s %8s %12.0f" % (
                     found[minor].name + (", BPF" if way else ""), *done.stdout.split(), spy),
                     flush=True)
             process.kill()

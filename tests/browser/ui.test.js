@@ -1045,9 +1045,10 @@ test("by a label: what each value has, in the unit of the kind; a click selects 
     await choose("#lists >> text=task");
     await choose("#table >> text=it's [b]");
     assert.equal((await state(page)).select, "--kind task");
-    await choose("#table >> text=(none)"); // no word selects it: its box is chosen
-    assert.equal((await state(page)).select, "--kind task");
-    assert.match(await text(page, "#details-body"), /^\(none\)/);
+    await choose("#table >> text=(none)");
+    assert.equal((await state(page)).select, "--kind task --label '!task'");
+    assert.deepEqual(await tableRows(page), [["(none)", "100%", "5.00 s"]]);
+    await choose("#table >> text=(none)");
     await page.keyboard.press("i");
     await settle(page);
     assert.equal((await tableRows(page)).length, 3);

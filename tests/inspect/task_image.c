@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * task_image PID FILE: what `dump --async` reads of a process that rests, for the corpus
- * fuzz/corpus/tasks (fuzz/inspect/task_image.h).
+ * task_image PID FILE: what `dump --async` reads of a process that rests (workloads/few_awaits.py,
+ * few_nurseries.py), for the corpus fuzz/corpus/tasks (fuzz/inspect/task_image.h).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/vec.h"
 #include "inspect/tasks.h"
+#include "inspect/walker.h"
 #include "target/debug_offsets.h"
 #include "target/mem.h"
 #include "target/runtime.h"
@@ -19,6 +20,8 @@
 
 struct image {
 	pid_t pid;
+	const struct py_runtime *runtime;
+	struct walker *walker;
 	VEC(uint64_t) grains;
 };
 
@@ -36,6 +39,24 @@ static int read_noting(void *arg, uint64_t addr, void *buf, size_t len)
 	int r = mem_read(image->pid, addr, buf, len);
 
 	return r < 0 ? r : note(image, addr, len);
+}
+
+static int peek(void *arg, uint64_t ident, const struct walk_frame **frames, uint32_t *depth)
+{
+	struct image *image = arg;
+	const struct walk_process process = { .read = read_noting,
+					      .arg = image,
+					      .off = &image->runtime->offsets,
+					      .runtime = image->runtime->runtime_addr,
+					      .identity = 1 };
+	struct walk walk;
+	int r = walker_walk(image->walker, &process, image->pid, ident, &walk);
+
+	if (r < 0)
+		return r;
+	*frames = walk.frames;
+	*depth = walk.depth;
+	return 0;
 }
 
 static int compare(const void *a, const void *b)
@@ -72,9 +93,11 @@ static uint32_t write_pieces(const struct image *image, FILE *f)
 	return count;
 }
 
-static int record(struct image *image, const struct py_runtime *runtime)
+static int record(struct image *image)
 {
+	const struct py_runtime *runtime = image->runtime;
 	const struct tasks_process process = { .read = read_noting,
+					       .peek = peek,
 					       .arg = image,
 					       .off = &runtime->offsets,
 					       .runtime = runtime->runtime_addr,
@@ -91,18 +114,22 @@ static int record(struct image *image, const struct py_runtime *runtime)
 int main(int argc, char **argv)
 {
 	_cleanup_(runtime_cache_freep) struct runtime_cache *cache = NULL;
-	struct image image = { .pid = argc > 2 ? (pid_t)strtol(argv[1], NULL, 10) : 0 };
+	_cleanup_(walker_freep) struct walker *walker = NULL;
 	struct py_runtime runtime;
+	struct image image = { .pid = argc > 2 ? (pid_t)strtol(argv[1], NULL, 10) : 0,
+			       .runtime = &runtime };
 	uint32_t count;
 	FILE *f;
 	int r;
 
-	if ((r = runtime_cache_new(&cache)) < 0 ||
-	    (r = runtime_find(cache, image.pid, &runtime)) < 0 ||
-	    (r = record(&image, &runtime)) < 0) {
+	if ((r = runtime_cache_new(&cache)) < 0 || (r = walker_new(&walker)) < 0 ||
+	    (r = runtime_find(cache, image.pid, &runtime)) < 0) {
 		fprintf(stderr, "%s\n", err_message(r));
 		return 1;
 	}
+	image.walker = walker;
+	if (record(&image) < 0)
+		return 1;
 	qsort(image.grains.items, image.grains.len, sizeof(*image.grains.items), compare);
 	if (!(f = fopen(argv[2], "we")))
 		return 1;

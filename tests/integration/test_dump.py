@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """pyebpf dump: stacks and states against what the program itself says of its threads."""
+import contextlib
 import json
 import os
 import random
@@ -156,8 +157,14 @@ def test_threads_at_work(some_python):
 @pytest.mark.full
 @pytest.mark.parametrize("threads", [200, MANY])
 def test_threads_at_work_everywhere(python, threads):
-    for _ in range(5 if python.minor >= 8 else 0):
-        check_churn(python, 200, threads)
+    for _ in range(20 if python.minor >= 8 else 0):
+        check_churn(python, 50, threads)
+
+
+@pytest.mark.full
+def test_threads_at_work_free_threaded(free_threaded):
+    for _ in range(20):
+        check_churn(free_threaded, 50)
 
 
 @pytest.mark.few_pythons
@@ -331,6 +338,49 @@ def test_one_that_runs_everywhere(python):
 
 def test_one_that_runs_free_threaded(free_threaded):
     check_runs(free_threaded, 1)
+
+
+@contextlib.contextmanager
+def hog(cpu):
+    """Something that wants all of a CPU."""
+    with subprocess.Popen(["taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"]) as process:
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+def test_one_that_waits_for_a_cpu(some_python):
+    """It is no more than runnable, whatever it does when it runs, and is seen by the kernel as it is."""
+    if not has_task_work():
+        return
+    cpu = min(os.sched_getaffinity(0))
+    with hog(cpu), Workload(some_python, "dumped.py", "runs") as workload:
+        os.sched_setaffinity(workload.pid, {cpu})
+        os.sched_setscheduler(workload.pid, os.SCHED_IDLE, os.sched_param(0))
+
+        def is_seen():
+            thread = threads_of(workload.pid)[0][workload.pid]
+            if thread["is_consistent"]:
+                judge_chain(thread)
+            return thread["is_consistent"] and thread["state"] == "runnable" and \
+                thread["pause_seconds"] is None and thread["frames"][1]["name"] == "runs"
+        wait_until(is_seen, 60, "it is read while it waits for a CPU")
+
+
+def test_many_that_run(free_threaded):
+    """All at once, on as many CPUs as there are: none is left out."""
+    if not has_task_work():
+        return
+    with Workload(free_threaded, "dumped.py", "churn", 60) as workload:
+        def are_seen():
+            threads = [t for t in threads_of(workload.pid)[0].values()
+                       if (t["name"] or "").startswith("churns")]
+            for thread in threads:
+                if thread["is_consistent"]:
+                    judge_chain(thread)
+            return len(threads) == 60 and all(t["is_consistent"] for t in threads)
+        wait_until(are_seen, 60, "all of them are read")
 
 
 def test_other_pid_namespace(some_python):

@@ -2,6 +2,7 @@
 """Targets whose files do not answer, as those on a network mount that hangs, that are stopped, or end
 while they are looked at: they hold up nobody but whoever asked for them."""
 import contextlib
+import json
 import os
 import re
 import signal
@@ -11,7 +12,7 @@ import time
 
 import pytest
 import truth as judge
-from harness import HERE, WORKLOADS, Recorder, Workload, export, run
+from harness import HERE, WORKLOADS, Recorder, Workload, export, run, wait_until
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
 HZ = 997
@@ -122,6 +123,64 @@ def test_named_one_is_refused(static_python, tmp_path):
         done = run("record", "-p", pid, "-d", "1s", "-o", tmp_path / "x.pyebpf", timeout=30)
     assert done.returncode == 3, done
     assert re.search(r"pid %d: its memory or its files do not answer" % pid, done.stderr), done
+
+
+READS = """
+import os, sys, threading
+fd = os.open(sys.argv[1], os.O_RDONLY)
+def reads(): os.pread(fd, 1, 4 << 20)  # far from what was read ahead
+os.pread(fd, 1, 0)
+print("READY", flush=True)
+sys.stdin.readline()
+for _ in range(2):
+    threading.Thread(target=reads, name="reads", daemon=True).start()
+sys.stdin.readline()
+"""
+
+
+def letters(pid):
+    """The states of its threads, as the kernel calls them."""
+    for tid in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/stat" % (pid, tid)) as f:
+            yield f.read().rpartition(")")[2].split()[0]
+
+
+def test_dump_of_threads_that_hang_there(static_python, some_python, tmp_path):
+    """One waits for the answer, the other for the same page: uninterruptible, until it is killed."""
+    with Mount(static_python, tmp_path / "mount") as mount:
+        with subprocess.Popen([*some_python.command, "-c", READS, mount.program], text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            try:
+                assert process.stdout.readline() == "READY\n"
+                mount.hang()
+                process.stdin.write("\n")
+                process.stdin.flush()
+                wait_until(lambda: "D" in letters(process.pid), 20, "one is uninterruptible")
+                done = run("dump", "--json", "-p", process.pid, timeout=30)
+                text = run("dump", "-p", process.pid, timeout=30)
+            finally:
+                process.kill()
+                mount.server.kill()  # it ends when its requests do
+    assert done.returncode == text.returncode == 0, (done.stderr, text.stderr)
+    threads = [thread for thread in json.loads(done.stdout)["processes"][0]["threads"]
+               if thread["name"] == "reads"]
+    assert len(threads) == 2
+    for thread in threads:
+        assert thread["state"] == "blocked" and thread["is_consistent"], thread
+        assert (thread["wait"], thread["file"]) == ("read: file", mount.program), thread
+        assert thread["frames"][-1]["name"] == "reads" and thread["frames"][-1]["line"] == 4
+    assert '"reads"' in text.stdout and "read: file, fd " in text.stdout, text.stdout
+
+
+def test_dump_of_one_whose_program_hangs(static_python, tmp_path):
+    with hanging(static_python, tmp_path) as (mount, pid):
+        one, all = run("dump", "-p", pid, timeout=60), run("dump", "-a", timeout=120)
+        doctor = run("doctor", "-p", pid, timeout=60)
+        mount.server.kill()
+    words = "pid %d: its memory or its files do not answer" % pid
+    for done in (one, doctor):
+        assert done.returncode == 3 and words in done.stderr, done
+    assert words in all.stderr, all.stderr  # and others are looked at
 
 
 def test_it_is_recorded_once_it_answers(static_python, tmp_path):

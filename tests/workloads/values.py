@@ -18,6 +18,7 @@ import gc
 import json
 import os
 import sys
+import types
 
 
 class Colour(enum.Enum):
@@ -193,10 +194,11 @@ def objects(argument, *rest, key="word", **others):
     zoned = datetime.timezone(datetime.timedelta(hours=1))
     clock, span = datetime.time(1, 2, 3), datetime.timedelta(-1, 5, 6)
     no_span, early = datetime.timedelta(), datetime.time(0, 0)
+    space = types.SimpleNamespace(a=1, b="2")
     partial = functools.partial(len)
     remember(("empty", "method", "partial", "bound"))
     functions["objects"].update(
-        empty="<Plain at %s>" % hex(id(empty)),
+        empty="<Plain at %s>" % hex(id(empty)), space="<types.SimpleNamespace a=1 b='2'>",
         method="<bound method Fresh.__init__ of <Fresh at %s>>" % hex(id(fresh)),
         bound=repr(bound), error="KeyError('key')",  # 3.6 writes some otherwise
         span="datetime.timedelta(days=-1, seconds=5, microseconds=6)",

@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <time.h>
 
+const char workers_late_words[] =
+	"its memory or its files do not answer: a network mount that hangs?";
+
 enum work_state { WORK_WAITS, WORK_RUNS, WORK_DONE, WORK_LATE };
 
 struct workers {

@@ -15,6 +15,7 @@
 struct workers;
 
 #define WORKERS_MAX 8
+extern const char workers_late_words[]; /* what is said of a process whose work is late */
 
 /* A piece of work. The first member of what it works on, which is on the heap. */
 struct work {

@@ -7,6 +7,7 @@
 #include "base/vec.h"
 #include "cmd/doctor.h"
 #include "cmd/doctor_text.h"
+#include "inspect/process.h"
 #include "target/offsets.h"
 #include "target/proc.h"
 
@@ -53,12 +54,12 @@ static int count_python(struct pythons *all, const struct python_count *one)
 	return vec_push(&all->counts, *one);
 }
 
-static int look_at_one(struct runtime_cache *cache, pid_t pid, struct pythons *all)
+static int look_at_one(struct inspector *in, pid_t pid, struct pythons *all)
 {
 	struct python_count one = { .processes = 1, .first = pid };
 	char version[VERSION_TEXT_BYTES];
 	struct py_runtime rt;
-	int r = runtime_find(cache, pid, &rt);
+	int r = inspector_find_runtime(in, pid, &rt);
 
 	if (r == -ENOMEM)
 		return r;
@@ -84,14 +85,14 @@ static int look_at_one(struct runtime_cache *cache, pid_t pid, struct pythons *a
 
 static int find_pythons(struct pythons *out)
 {
-	_cleanup_(runtime_cache_freep) struct runtime_cache *cache = NULL;
+	_cleanup_(inspector_freep) struct inspector *in = NULL;
 	_cleanup_(pids_releasep) struct pids pids = VEC_INIT;
 	int r;
 
-	if ((r = runtime_cache_new(&cache)) < 0 || (r = proc_list(&pids)) < 0)
+	if ((r = inspector_new(&in)) < 0 || (r = proc_list(&pids)) < 0)
 		return r;
 	for (size_t i = 0; i < pids.len && r >= 0; i++)
-		r = look_at_one(cache, pids.items[i], out);
+		r = look_at_one(in, pids.items[i], out);
 	return r;
 }
 

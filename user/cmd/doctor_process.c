@@ -12,7 +12,7 @@
 #include "cmd/doctor.h"
 #include "cmd/doctor_text.h"
 #include "collect/own_walks.h"
-#include "inspect/threads.h"
+#include "inspect/process.h"
 #include "target/debug_offsets.h"
 #include "target/elf.h"
 #include "target/maps.h"
@@ -245,13 +245,13 @@ static int count_thread_states(const struct doctor_process *p, size_t *interpret
 
 static int look_at_runtime(struct doctor_process *p)
 {
-	_cleanup_(runtime_cache_freep) struct runtime_cache *cache = NULL;
+	_cleanup_(inspector_freep) struct inspector *in = NULL;
 	int r;
 
-	r = runtime_cache_new(&cache);
+	r = inspector_new(&in);
 	if (r < 0)
 		return r;
-	r = runtime_find(cache, p->pid, &p->runtime);
+	r = inspector_find_runtime(in, p->pid, &p->runtime);
 	if (r < 0)
 		return err_wrap(r, "pid %d", p->pid);
 	p->has_runtime = true;

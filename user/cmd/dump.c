@@ -171,6 +171,8 @@ static int take_found(struct inspector *in, struct dump *d, pid_t pid, size_t *d
 		return r;
 	if (r < 0) {
 		*denied += is_denied(r);
+		if (r == -ETIMEDOUT) /* it may be the one that is looked for */
+			log_warning("%s", err_message(r));
 		err_clear();
 		return 0;
 	}

@@ -39,7 +39,8 @@ struct select_opts {
 		 "by the start of its id, or NAMESPACE/POD")
 
 #define SELECT_LABELS(o)                                                                                  \
-	OPT_LIST(0, "label", &(o)->patterns[SELECT_LABEL], "NAME=VALUE", "by a label of the samples"),    \
+	OPT_LIST(0, "label", &(o)->patterns[SELECT_LABEL], "NAME=VALUE",                                   \
+		 "by a label of the samples; !NAME, !NAME=VALUE: without it"),                            \
 	OPT_FLAG(0, "collapse-stdlib", &(o)->collapses_stdlib,                                            \
 		 "what the standard library calls of itself is its first frame's"),                       \
 	OPT_FLAG(0, "no-idle", &(o)->leaves_idle_out,                                                     \

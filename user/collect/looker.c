@@ -162,8 +162,7 @@ static int run_look(struct looker *l, pid_t pid, size_t bytes, struct work *w, u
 		return 0;
 	if (r == -EINPROGRESS) {
 		note_late(l, pid, w);
-		return err_set(-ETIMEDOUT, "its memory or its files do not answer: a network "
-					   "mount that hangs?");
+		return err_set(-ETIMEDOUT, "%s", workers_late_words);
 	}
 	w->free(w);
 	return r == -EAGAIN

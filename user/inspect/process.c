@@ -10,9 +10,28 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "base/workers.h"
 #include "inspect/files.h"
 
 #define WCHAN_BYTES 256
+#define FIND_NS 5000000000ULL      /* for the files of a process, on a busy machine too */
+#define FIND_NEXT_NS 1000000000ULL /* where those of another one do not answer */
+
+/* Each thread that opens files has a cache of its own: one that hangs keeps it. */
+static int new_cache(void **context)
+{
+	struct runtime_cache *cache;
+	int r = runtime_cache_new(&cache);
+
+	if (!r)
+		*context = cache;
+	return r;
+}
+
+static void free_cache(void *context)
+{
+	runtime_cache_free(context);
+}
 
 int inspector_new(struct inspector **out)
 {
@@ -21,8 +40,8 @@ int inspector_new(struct inspector **out)
 
 	if (!in)
 		return -ENOMEM;
-	if ((r = runtime_cache_new(&in->runtimes)) < 0 || (r = walker_new(&in->walker)) < 0 ||
-	    (r = cpu_clocks_new(&in->clocks)) < 0)
+	if ((r = workers_new(new_cache, free_cache, &in->workers)) < 0 ||
+	    (r = walker_new(&in->walker)) < 0 || (r = cpu_clocks_new(&in->clocks)) < 0)
 		return r;
 	*out = take_ptr(in);
 	return 0;
@@ -34,8 +53,52 @@ void inspector_free(struct inspector *in)
 		return;
 	cpu_clocks_free(in->clocks);
 	walker_free(in->walker);
-	runtime_cache_free(in->runtimes);
+	workers_free(in->workers);
 	free(in);
+}
+
+/* --- its interpreter -------------------------------------------------------------------------- */
+
+struct find {
+	struct work work;
+	pid_t pid;
+	int r;
+	char text[ERR_BYTES]; /* the message of r */
+	struct py_runtime runtime;
+};
+
+static void find_run(struct work *w, void *cache)
+{
+	struct find *f = (struct find *)w;
+
+	f->r = runtime_find(cache, f->pid, &f->runtime);
+	if (f->r < 0)
+		snprintf(f->text, sizeof(f->text), "%s", err_message(f->r));
+}
+
+static void find_free(struct work *w)
+{
+	free(w);
+}
+
+int inspector_find_runtime(struct inspector *in, pid_t pid, struct py_runtime *out)
+{
+	_cleanup_(freep) struct find *f = calloc(1, sizeof(*f));
+	int r;
+
+	if (!f)
+		return -ENOMEM;
+	f->work = (struct work){ .run = find_run, .free = find_free };
+	f->pid = pid;
+	r = workers_run(in->workers, &f->work, workers_late(in->workers) ? FIND_NEXT_NS : FIND_NS);
+	if (r == -EINPROGRESS)
+		take_ptr(f);
+	if (r < 0)
+		return r == -ENOMEM ? r : err_set(-ETIMEDOUT, "%s", workers_late_words);
+	if (f->r < 0)
+		return err_set(f->r, "%s", f->text);
+	*out = f->runtime;
+	return 0;
 }
 
 /* A thread of a process whose main thread has ended. 0: none. */
@@ -130,7 +193,7 @@ int inspect_process_open(struct inspector *in, pid_t pid, struct inspect_process
 	p->ppid = stat.ppid;
 	p->start_ticks = stat.start_ticks;
 	p->start_ns = started_at(stat.start_ticks);
-	r = runtime_find(in->runtimes, p->door, &p->runtime);
+	r = inspector_find_runtime(in, p->door, &p->runtime);
 	if (r < 0)
 		return err_wrap(r, "pid %d", pid);
 	if ((r = codes_new(&p->codes)) < 0 || (r = take_command_line(p, &stat)) < 0)

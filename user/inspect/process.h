@@ -33,7 +33,7 @@ struct inspect_kernel {
 };
 
 struct inspector {
-	struct runtime_cache *runtimes;
+	struct workers *workers; /* that open files of processes, which may hang */
 	struct walker *walker;
 	struct cpu_clocks *clocks;
 	/*
@@ -52,6 +52,9 @@ struct inspector {
 int inspector_new(struct inspector **out);
 void inspector_free(struct inspector *in);
 DEFINE_CLEANUP(struct inspector *, inspector_free)
+
+/* As runtime_find(), but -ETIMEDOUT where its files do not answer for some seconds. */
+int inspector_find_runtime(struct inspector *in, pid_t pid, struct py_runtime *out);
 
 /* Threads that wait for each other, in this order: each holds what the one before it waits for. */
 struct inspect_cycle {

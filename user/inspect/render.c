@@ -325,6 +325,15 @@ int render_dict(struct render *c, uint64_t dict)
 
 /* --- attributes ------------------------------------------------------------------------------- */
 
+/* The dict that the attributes are in, of which a type made in C has a member, too. */
+static bool is_own_dict(struct render *c, const struct object_entry *entry)
+{
+	char name[NAME_BYTES];
+
+	return !entry->key && object_chars(c->reader, entry->slot_name, name, sizeof(name)) >= 0 &&
+	       !strcmp(name, "__dict__");
+}
+
 static int put_slot(struct render *c, const struct object_entry *entry)
 {
 	char name[NAME_BYTES];
@@ -346,6 +355,8 @@ static int put_attribute(struct object_reader *r, const struct object_entry *ent
 	struct render_list *list = arg;
 	struct render *c = list->c;
 
+	if (is_own_dict(c, entry))
+		return 0;
 	if (!render_next(list))
 		return 1;
 	if (!entry->key)

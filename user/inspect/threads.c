@@ -2,6 +2,7 @@
 #include "inspect/threads.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@
 /* Pauses before those that moved are read again, microseconds: some 50 ms in all. */
 static const uint16_t pauses_us[] = { 0, 250, 500, 1000, 2000, 4000, 8000, 8000, 8000, 8000, 8000 };
 #define PASSES (sizeof(pauses_us) / sizeof(pauses_us[0]))
-#define OWN_PASS 3 /* those that still move then run a lot: they walk themselves */
+#define OWN_PASS 3 /* those that still move then run a lot, or wait for a CPU: the kernel looks */
 
 /* A thread that runs was last seen on its CPU a tick ago, 10 ms at most (CONFIG_HZ=100). */
 #define RUNNING_NS_MAX 20000000
@@ -56,7 +57,8 @@ struct look {
 	bool has_call; /* /proc/.../syscall can be read */
 	bool has_walk;
 	struct walk walk;
-	bool has_stand; /* the next two are known: of thread_cpu_read(), thread_sched_read() */
+	bool has_stand; /* the kernel saw it off the CPU; the next two are known, else of
+			 * thread_cpu_read(), thread_sched_read() */
 	unsigned cpu;
 	uint64_t exec_start_ns;
 };
@@ -108,13 +110,16 @@ static int take_walk(struct reading *r, struct inspect_thread *t, const struct l
 
 /* --- What it does ----------------------------------------------------------------------------- */
 
+/* As the kernel has it: the file system, which may be what the thread hangs at, is not asked. */
 static uint32_t file_type(pid_t pid, uint64_t fd)
 {
 	char path[64];
-	struct stat st;
+	struct statx st;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%u", pid, (unsigned)fd);
-	return stat(path, &st) < 0 ? 0 : st.st_mode & MODE_TYPE;
+	return statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_TYPE, &st) < 0
+		       ? 0
+		       : st.stx_mode & MODE_TYPE;
 }
 
 static bool is_of_file(uint8_t wait)
@@ -192,8 +197,8 @@ static void take_state(const struct reading *r, struct inspect_thread *t, int fo
 		t->state = THREAD_STOPPED;
 		t->wait = WAIT_STOPPED;
 	} else if (is_running || (l->has_call && l->call.is_running)) {
-		t->state =
-			is_moved || t->wait_ns > RUNNING_NS_MAX ? THREAD_RUNNABLE : THREAD_RUNNING;
+		t->state = l->has_stand || is_moved || t->wait_ns > RUNNING_NS_MAX ? THREAD_RUNNABLE
+										   : THREAD_RUNNING;
 		if (t->state == THREAD_RUNNING)
 			t->wait_ns = -1;
 	} else {
@@ -363,7 +368,7 @@ static int do_without(int r, const char *what)
 	return 0;
 }
 
-/* Has all that are not done walk themselves, if they run. */
+/* Has all that are not done walk themselves, if they run. They may wait for a CPU for long. */
 static int walk_own(struct reading *r)
 {
 	_cleanup_(freep) struct own_ask *asks = calloc(r->count, sizeof(*asks));
@@ -455,18 +460,41 @@ static int take_still(void *arg, size_t i, struct own_walk *w)
 	return 0;
 }
 
-/* Where there are many, the kernel looks at all that stand still in one pass. */
-static int look_at_many(struct reading *r)
+/*
+ * The kernel looks at all that stand still, in one pass: also at those that wait for a CPU, which
+ * from outside cannot be told from those that run.
+ */
+static int look_at_all(struct reading *r)
 {
 	const struct own_ask process = { .runtime = r->p->memory.runtime,
 					 .process = r->p->memory.identity,
 					 .tid = (uint32_t)r->p->pid };
 
-	if (!has_kernel(r) || r->count < INSPECT_MANY_THREADS)
-		return 0;
 	return do_without(
 		r->in->kernel->look(r->in->kernel_arg, r->p->memory.off, &process, take_still, r),
-		"many threads");
+		"threads that stand still");
+}
+
+/* Before any is read from outside: where there are many that is cheaper. */
+static int look_at_many(struct reading *r)
+{
+	return has_kernel(r) && r->count >= INSPECT_MANY_THREADS ? look_at_all(r) : 0;
+}
+
+/* Does a thread of Python's move whenever it is looked at? */
+static bool some_move(const struct reading *r)
+{
+	for (size_t i = 0; i < r->count; i++)
+		if (!r->subjects[i].is_done && r->subjects[i].thread->tstate)
+			return true;
+	return false;
+}
+
+static int ask_kernel(struct reading *r)
+{
+	int e = has_kernel(r) && some_move(r) ? look_at_all(r) : 0;
+
+	return e < 0 || !has_kernel(r) || !some_move(r) ? e : walk_own(r);
 }
 
 /* --- Passes ----------------------------------------------------------------------------------- */
@@ -503,7 +531,7 @@ static int read_all(struct reading *r)
 
 		if (pauses_us[i])
 			nanosleep(&pause, NULL);
-		if (i == OWN_PASS && has_kernel(r) && (e = walk_own(r)) < 0)
+		if (i == OWN_PASS && (e = ask_kernel(r)) < 0)
 			return e;
 		left = pass(r, i + 1 == PASSES);
 	}

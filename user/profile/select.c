@@ -394,16 +394,27 @@ static uint8_t judge_thread(const struct select *s, const struct profile *p, con
 	return PLACE_IS_KEPT | (matches_key(s, SELECT_THREAD, p, t) ? THREAD_IS_KEPT : 0);
 }
 
-static bool has_label(const struct profile *p, uint32_t set, const struct select_patterns *patterns)
+static bool has_label(const struct profile *p, uint32_t set, const char *pattern)
 {
 	const struct label_entry *entries = labeltab_entries(p->labels);
 
-	for (size_t i = 0; i < patterns->len; i++)
-		for (uint32_t at = set; at; at = entries[at].parent)
-			if (pattern_matches_label(patterns->items[i],
-						  strtab_get(p->strings, entries[at].name),
-						  strtab_get(p->strings, entries[at].value)))
-				return true;
+	for (uint32_t at = set; at; at = entries[at].parent)
+		if (pattern_matches_label(pattern, strtab_get(p->strings, entries[at].name),
+					  strtab_get(p->strings, entries[at].value)))
+			return true;
+	return false;
+}
+
+static bool matches_labels(const struct profile *p, uint32_t set,
+			   const struct select_patterns *patterns)
+{
+	for (size_t i = 0; i < patterns->len; i++) {
+		const char *pattern = patterns->items[i];
+		bool is_not = *pattern == SELECT_NOT;
+
+		if (has_label(p, set, pattern + is_not) != is_not)
+			return true;
+	}
 	return false;
 }
 
@@ -412,8 +423,8 @@ static bool is_set_kept(const struct select *s, const struct profile *p, uint32_
 	const struct select_patterns *labels = &s->query.patterns[SELECT_LABEL];
 	const struct select_part *part = &s->query.part;
 
-	return (!labels->len || has_label(p, set, labels)) &&
-	       (!part->labels.len || has_label(p, set, &part->labels) != part->is_rest);
+	return (!labels->len || matches_labels(p, set, labels)) &&
+	       (!part->labels.len || matches_labels(p, set, &part->labels) != part->is_rest);
 }
 
 static int judge_others(struct select *s, const struct profile *p)

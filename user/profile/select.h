@@ -21,7 +21,8 @@
  * function of such a file. FILE is a path, or its end behind a slash. MODULE is a module's name or
  * that of a package it is in, as module.h has it; of code that is no library's also without the
  * folders in front, as nobody knows at a sample where they begin. THREAD is a name or a TID,
- * PROCESS a name or a PID, CONTAINER the start of an id, or NAMESPACE/POD. LABEL is NAME=VALUE.
+ * PROCESS a name or a PID, CONTAINER the start of an id, or NAMESPACE/POD. LABEL is NAME=VALUE,
+ * NAME (whatever it is), or either behind SELECT_NOT: samples without such a label.
  */
 enum select_key {
 	SELECT_FOCUS,  /* FUNCTION: samples with such a frame */
@@ -37,6 +38,7 @@ enum select_key {
 	SELECT_LABEL,
 };
 #define SELECT_KEYS (SELECT_LABEL + 1)
+#define SELECT_NOT '!'
 
 /* Borrowed. */
 struct select_patterns {

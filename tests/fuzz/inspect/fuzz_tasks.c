@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory of a program with tasks, as it was and changed in any way. The reading must end after no
- * more reads than it may do, and what it says must hold together.
+ * Memory of a program with tasks of asyncio or trio, as it was and changed in any way. The reading
+ * must end after no more reads than it may do, and what it says must hold together.
  */
 #include <stdlib.h>
 
@@ -47,6 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	static struct task_image image;
 	struct inspect_tasks tasks = { 0 };
 	struct tasks_process process = { .read = image_read,
+					 .peek = image_peek,
 					 .arg = &image,
 					 .off = &image.off,
 					 .reads_max = READS_MAX,

@@ -15,12 +15,14 @@
 #include <string.h>
 
 #include "bpf/events.h"
+#include "inspect/walker.h"
 #include "target/debug_offsets.h"
 #include "target/offsets.h"
 
 #define IMAGE_HEAD_BYTES 16
 #define IMAGE_PIECE_HEAD_BYTES 12
 #define IMAGE_PIECES_MAX 8192
+#define IMAGE_TID 1 /* whoever asks for a thread has its pthread_self() */
 
 struct image_piece {
 	uint64_t addr;
@@ -31,6 +33,7 @@ struct image_piece {
 struct task_image {
 	uint32_t version;
 	uint64_t runtime;
+	uint64_t identity; /* another one each time: walks keep what they have met of a process */
 	size_t count;
 	struct image_piece pieces[IMAGE_PIECES_MAX];
 	struct py_offsets off;
@@ -56,6 +59,29 @@ static inline int image_read(void *arg, uint64_t addr, void *buf, size_t len)
 	return is_any ? 0 : -EFAULT;
 }
 
+/* As tasks_process.peek: the stack of a thread. One image at a time. */
+static inline int image_peek(void *arg, uint64_t ident, const struct walk_frame **frames,
+			     uint32_t *depth)
+{
+	static struct walker *walker; /* kept: it is large */
+	struct task_image *image = arg;
+	const struct walk_process process = { .read = image_read,
+					      .arg = image,
+					      .off = &image->off,
+					      .runtime = image->runtime,
+					      .identity = image->identity };
+	struct walk walk;
+	int r = walker ? 0 : walker_new(&walker);
+
+	if (!r)
+		r = walker_walk(walker, &process, IMAGE_TID, ident, &walk);
+	if (r < 0)
+		return r;
+	*frames = walk.frames;
+	*depth = walk.depth;
+	return 0;
+}
+
 /* False: it is none. What it says of memory may be anything. */
 static inline bool image_open(struct task_image *image, const uint8_t *bytes, size_t len)
 {
@@ -68,6 +94,7 @@ static inline bool image_open(struct task_image *image, const uint8_t *bytes, si
 	memcpy(&image->version, bytes, 4);
 	memcpy(&count, bytes + 4, 4);
 	memcpy(&image->runtime, bytes + 8, 8);
+	image->identity++;
 	image->count = 0;
 	while (image->count < count && image->count < IMAGE_PIECES_MAX &&
 	       len - at >= IMAGE_PIECE_HEAD_BYTES) {

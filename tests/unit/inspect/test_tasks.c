@@ -34,6 +34,7 @@ static void open_image(const char *name, uint8_t **bytes)
 static struct inspect_tasks collect(uint32_t reads_max)
 {
 	const struct tasks_process process = { .read = image_read,
+					       .peek = image_peek,
 					       .arg = &image,
 					       .off = &image.off,
 					       .runtime = image.runtime,
@@ -161,6 +162,52 @@ static void test_debug_mode_tells_where_a_task_was_made(void **state)
 	}
 }
 
+/* The same of tests/workloads/few_nurseries.py, whose tasks are behind a variable of a stack. */
+static void test_nurseries_of_trio(void **state)
+{
+	static const char *const names[] = { "3.8-trio", "3.11-trio", "3.15-trio" };
+	static const struct {
+		const char *name, *parent;
+		const char *frames[3];
+		const char *waits_for;
+	} cases[] = {
+		{ "<init>", NULL, { "init" }, "nursery" },
+		{ "__main__.main", "<init>", { "main" }, "nursery" },
+		{ "parent", "__main__.main", { "parent", "__aexit__" }, "nursery" },
+		{ "first", "parent", { "over_numbers", "numbers", "leaf" }, "sleep(3600)" },
+		{ "second", "parent", { "wants", "acquire", "park" }, "Lock.acquire of 0x" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		uint8_t *bytes;
+		struct inspect_tasks t;
+
+		open_image(names[i], &bytes);
+		t = collect(TASK_READS_MAX);
+		assert_int_equal(t.tasks.len, 6);
+		assert_int_equal(t.unreadable, 0);
+		assert_string_equal(t.loops.items[0].type, "trio.run");
+		assert_int_not_equal(t.trio.variable, 0);
+		for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
+			const struct inspect_task *task = find(&t, cases[k].name);
+
+			for (uint32_t n = 0; n < 3 && cases[k].frames[n]; n++)
+				assert_string_equal(t.frames.items[task->frames + n].own_name,
+						    cases[k].frames[n]);
+			assert_memory_equal(task->waits_for, cases[k].waits_for,
+					    strlen(cases[k].waits_for));
+			assert_int_equal(task->awaited_by_len, cases[k].parent ? 1 : 0);
+			if (cases[k].parent)
+				assert_string_equal(
+					t.tasks.items[t.links.items[task->awaited_by]].name,
+					cases[k].parent);
+		}
+		inspect_tasks_release(&t);
+		free(bytes);
+	}
+}
+
 static void test_any_number_of_reads_is_kept_to(void **state)
 {
 	uint8_t *bytes;
@@ -245,6 +292,7 @@ int main(void)
 		cmocka_unit_test(test_chains_go_down_to_the_innermost_await),
 		cmocka_unit_test(test_who_waits_is_found_through_gather_wait_and_shield),
 		cmocka_unit_test(test_debug_mode_tells_where_a_task_was_made),
+		cmocka_unit_test(test_nurseries_of_trio),
 		cmocka_unit_test(test_any_number_of_reads_is_kept_to),
 		cmocka_unit_test(test_other_builds_are_refused),
 		cmocka_unit_test(test_asyncio_debug_goes_before_the_table),

@@ -147,6 +147,10 @@ static void test_what_is_left(void **state)
 		{ { { SELECT_LABEL, "route=/p*" } }, NULL, 4 },
 		{ { { SELECT_LABEL, "route=/q" } }, NULL, 0 },
 		{ { { SELECT_LABEL, "user" } }, NULL, 4 },
+		{ { { SELECT_LABEL, "!user" } }, NULL, 27 },
+		{ { { SELECT_LABEL, "!user=u*" } }, NULL, 27 },
+		{ { { SELECT_LABEL, "!user=u2" } }, NULL, 31 },
+		{ { { SELECT_LABEL, "!user" }, { SELECT_LABEL, "route=/pay" } }, NULL, 31 },
 		{ { { 0 } }, "1s..2s", 6 },
 		{ { { 0 } }, "..1s", 1 },
 		{ { { 0 } }, "2s..", 24 },
@@ -200,6 +204,9 @@ static void test_parts_by_labels(void **state)
 		{ "route=/pay", NULL, false, "user=u1", 4 },
 		{ "route=/pay", NULL, false, "user=u2", 0 },
 		{ "route=/pay", NULL, true, "user=u1", 0 },
+		{ "!route", NULL, false, NULL, 27 },
+		{ "!route", NULL, true, NULL, 4 },
+		{ "route=/pay", NULL, true, "!user", 27 },
 	};
 
 	(void)state;
