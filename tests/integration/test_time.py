@@ -165,8 +165,12 @@ def check_mixed(samples, truth, text, t0=MIXED_T0):
         parts = min(stretch["delay"], length), max(length - stretch["delay"], 0)  # a span each, from 6.18 on
         variance[stretch["function"]] += max(length * (t0 - length), sum(part * max(t0 - part, 0) for part in parts), 0)
     for function, seconds in waited.items():
-        told = seconds_by(filter(is_in(function), samples), kind)["off-cpu",]
-        off = 4 * math.sqrt(variance[function]) + NEAR * seconds
+        found = [s for s in samples if s["kind"] == "off-cpu" and is_in(function)(s)]
+        told = sum(s["value"] for s in found) / NS
+        # Under pressure kernels before 6.16 walk one of some, however long: it stands for all of them.
+        thinned = sum(s["value"] / NS * (s["value"] / NS - s["duration"]) for s in found
+                      if t0 <= (s["duration"] or 0) < 0.9 * s["value"] / NS)
+        off = 4 * math.sqrt(variance[function] + thinned) + NEAR * seconds
         assert -off - unseen(text) < told - seconds < off, (function, told, seconds, off, text)
         all_waited += seconds
     kept = sum(reason(s) == "sleep" for s in samples)
@@ -329,4 +333,4 @@ def test_killed_recorder_leaves_what_it_had(some_python, tmp_path):
             recorder.process.kill()
             recorder.wait()
     sums = seconds_by(read(output), kind)
-    assert sums["cpu",] > 2, sums
+    assert sums["cpu",] > 0 and sum(sums.values()) > 3 * 2, sums  # how much of it they computed is not theirs to say
