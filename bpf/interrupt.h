@@ -143,13 +143,20 @@ static __always_inline __u32 scratch_own(__u32 source)
 	return session.scratch_row[source] * session.cpus + bpf_get_smp_processor_id();
 }
 
-/* How many threads of its process wait for the GIL. Spans are not recorded on old kernels. */
+/*
+ * How many threads of its process wait for the GIL while this one runs. If nobody saw it come back
+ * from a wait of its own, it still counts as one. Spans are not recorded on old kernels.
+ */
 static __always_inline __u64 waiters_of(struct task_struct *task)
 {
-	struct thread_times *leader =
-		bpf_task_storage_get(&thread_times, task->group_leader, NULL, 0);
+	struct thread_times *own,
+		*leader = bpf_task_storage_get(&thread_times, task->group_leader, NULL, 0);
+	__u64 waiters = leader ? gil_waiters(leader) : 0;
 
-	return leader ? gil_waiters(leader) : 0;
+	if (!waiters)
+		return 0;
+	own = bpf_task_storage_get(&thread_times, task, NULL, 0);
+	return own && own->is_counted ? waiters - 1 : waiters;
 }
 
 /* Returns as task_sample_schedule(). */

@@ -73,6 +73,14 @@ static __noinline bool times_copy(const struct thread_times *times, struct threa
 	return spans == t->spans && out == t->out_ns;
 }
 
+/* Up to which moment the times of threads are told. */
+__u64 stopped_ns;
+
+static __always_inline __u64 times_now(void)
+{
+	return stopped_ns ?: bpf_ktime_get_ns();
+}
+
 static __always_inline void times_event_add(struct thread_times_event *e, __u8 class, __u64 ns,
 					    __u64 whole_ns)
 {
@@ -150,7 +158,7 @@ static __always_inline void times_exec(struct task_struct *task, const struct ta
 {
 	struct thread_times *t = times_get(task);
 	struct task_facts before = *f;
-	__u64 now = bpf_ktime_get_ns();
+	__u64 now = times_now();
 	struct proc_row row;
 
 	before.exec_id--;
@@ -204,7 +212,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	task_facts_read(task, &f);
 	pid = f.pid;
 	if (session.has_spans)
-		times_exit(bpf_get_current_task_btf(), &f, bpf_ktime_get_ns());
+		times_exit(bpf_get_current_task_btf(), &f, times_now());
 	if (is_target(&f))
 		__sync_fetch_and_add(&ended_cpu_ns, BPF_CORE_READ(task, se.sum_exec_runtime));
 	if (!BPF_CORE_READ(task, signal, live.counter)) /* no other threads live on */
@@ -248,7 +256,7 @@ int list_thread_times(struct bpf_iter__task *ctx)
 	task_facts_read(task, &f);
 	if (!is_recorded(&f, &row))
 		return 0;
-	times_tell(t, task, bpf_ktime_get_ns(), &e);
+	times_tell(t, task, times_now(), &e);
 	bpf_seq_write(ctx->meta->seq, &e, sizeof(e));
 	return 0;
 }

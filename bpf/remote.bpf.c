@@ -97,12 +97,12 @@ static __always_inline __u64 blocked_at_cut(struct cpu_state *c, const struct th
 }
 
 /* Of at least T0 they are all kept, and stand for what they last; shorter ones so often as their
- * length is a part of that, and stand for T0. */
+ * length is a part of that, and stand for T0. The last ones are all there is of their thread. */
 static __always_inline __u64 value_of_span(__u64 ns)
 {
 	__u64 whole_ns = spans_whole_ns();
 
-	if (ns >= whole_ns)
+	if (ns >= whole_ns || stopped_ns)
 		return ns;
 	return (__u64)bpf_get_prandom_u32() * whole_ns >> 32 < ns ? whole_ns : 0;
 }
@@ -180,6 +180,13 @@ VERIFIED_ONCE int send_open(struct thread_times *t, struct py_scratch *s, struct
 	return 0;
 }
 
+/* Behind the session's end: what it is in now is not what it was in then. */
+static __always_inline bool has_run_unseen(const struct thread_times *t,
+					   const struct task_struct *task)
+{
+	return stopped_ns && task->se.sum_exec_runtime != t->exec_ns;
+}
+
 /*
  * A thread that is off the CPU: its span ends now, and the next one begins; or it has just been
  * opened. What is known before the walk goes through memory, too.
@@ -206,7 +213,7 @@ static __always_inline void look_at_span(struct py_scratch *s, struct cpu_state 
 			spans_left++;
 			return;
 		}
-		r = walk_remote(s, c, task, f, row, now);
+		r = has_run_unseen(t, task) ? STAT_UNSEEN : walk_remote(s, c, task, f, row, now);
 	}
 	if (lasting_ns) {
 		e->ktime_ns = now - e->duration_ns;

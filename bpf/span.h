@@ -16,8 +16,9 @@
 #include "bpf/gil.h"
 #include "bpf/wait.h"
 
-/* CLOCK_MONOTONIC; 0: the session has not started. */
-extern __u64 started_ns;
+/* CLOCK_MONOTONIC; 0: the session has not started, or not stopped: behind that no switch is seen.
+ */
+extern __u64 started_ns, stopped_ns;
 
 /* Written by user space at any time: how many ticks one sample stands for. */
 extern __u32 spans_stride;

@@ -146,6 +146,10 @@ def test_stretches_without_a_gil(tmp_path):
     if not python:
         pytest.skip("NOT TESTED: no free-threaded CPython 3.13: tests/tools/build_freethreaded.py builds it")
     test_stretches(python, tmp_path)
+    said = run("report", "--gil", tmp_path / "stretches.pyebpf").stdout
+    assert re.search(r"^\d[\d.]* m?s of waiting for locks, in free-threaded Python: nobody knows who holds these$",
+                     said, re.M), said
+    assert re.search(r" locks  workloads/waits.py:\d+ +unknown$", said, re.M), said
 
 
 MIXED_T0 = 0.01
@@ -161,8 +165,12 @@ def check_mixed(samples, truth, text, t0=MIXED_T0):
         parts = min(stretch["delay"], length), max(length - stretch["delay"], 0)  # a span each, from 6.18 on
         variance[stretch["function"]] += max(length * (t0 - length), sum(part * max(t0 - part, 0) for part in parts), 0)
     for function, seconds in waited.items():
-        told = seconds_by(filter(is_in(function), samples), kind)["off-cpu",]
-        off = 4 * math.sqrt(variance[function]) + NEAR * seconds
+        found = [s for s in samples if s["kind"] == "off-cpu" and is_in(function)(s)]
+        told = sum(s["value"] for s in found) / NS
+        # Under pressure kernels before 6.16 walk one of some, however long: it stands for all of them.
+        thinned = sum(s["value"] / NS * (s["value"] / NS - s["duration"]) for s in found
+                      if t0 <= (s["duration"] or 0) < 0.9 * s["value"] / NS)
+        off = 4 * math.sqrt(variance[function] + thinned) + NEAR * seconds
         assert -off - unseen(text) < told - seconds < off, (function, told, seconds, off, text)
         all_waited += seconds
     kept = sum(reason(s) == "sleep" for s in samples)
@@ -254,10 +262,26 @@ def check_contention(how, truth, samples, by_others=0.05, of_delay=0.5):
     assert by_holder > (1 - by_others) * attributed, (how, by_holder, attributed)
 
 
+GIL_TOLD_SINCE = 7
+
+
+def check_untold(truth, samples, text, output):
+    """CPython 3.6 keeps the GIL where nothing names it: who waits for it waits for a lock."""
+    waited = seconds_by((s for s in samples if str(tid(s)) in truth["lives"]), reason)
+    assert waited["lock",] > max(truth["lives"].values()) / 8 and not waited["GIL",], waited
+    assert {s["kind"] for s in samples} == {"cpu", "off-cpu"}
+    assert "waits for the GIL are among those for locks: to tell them needs 3.7" in text, text
+    said = run("report", "--gil", output).stdout
+    assert "of CPython 3.6 that is told as waiting for locks" in said, said
+
+
 def record_contention(python, how, seconds, output):
     with Workload(python, "waits.py", "gil", seconds, how) as workload:
         workload.ahead()
         truth, samples, text = record(output, workload, "-F", GIL_HZ)
+    if python.minor < GIL_TOLD_SINCE:
+        check_untold(truth, samples, text, output)
+        return
     check_contention(how, truth, samples, of_delay=0.5 if TELLS_QUEUE else 2)
     assert re.search(r"GIL: waited for [\d,]+ times?", text), text
 
@@ -309,4 +333,4 @@ def test_killed_recorder_leaves_what_it_had(some_python, tmp_path):
             recorder.process.kill()
             recorder.wait()
     sums = seconds_by(read(output), kind)
-    assert sums["cpu",] > 2, sums
+    assert sums["cpu",] > 0 and sum(sums.values()) > 3 * 2, sums  # how much of it they computed is not theirs to say

@@ -240,12 +240,12 @@ static struct py_offsets expected(void)
 #if PY_MINOR_VERSION >= 7 && PY_MINOR_VERSION <= 11
 	e.runtime_tstate_current = offsetof(_PyRuntimeState, gilstate.tstate_current);
 #endif
-#if PY_MINOR_VERSION >= 8 && PY_MINOR_VERSION <= 11
+#if PY_MINOR_VERSION >= 7 && PY_MINOR_VERSION <= 11
 	e.runtime_gil = offsetof(_PyRuntimeState, ceval.gil);
 #elif PY_MINOR_VERSION >= 12
 	e.interp_gil = offsetof(struct _is, ceval.gil);
 #endif
-#if PY_MINOR_VERSION >= 8
+#if PY_MINOR_VERSION >= 7
 	e.gil_last_holder = offsetof(struct _gil_runtime_state, last_holder);
 #endif
 #if PY_MINOR_VERSION <= 10

@@ -154,9 +154,10 @@ def do_mixed(count):
 
 
 def do_crowd(count):
-    asleep, end = threading.Semaphore(0), threading.Event()
+    asleep, end, tids = threading.Semaphore(0), threading.Event(), [native_id()]
 
     def sleeper():
+        tids.append(native_id())
         asleep.release()
         end.wait()
 
@@ -165,7 +166,7 @@ def do_crowd(count):
         thread.start()
     for _ in crowd:
         asleep.acquire()
-    tell({"tids": [thread.native_id for thread in threading.enumerate()]})
+    tell({"tids": tids})
     sys.stdin.readline()
     end.set()
 

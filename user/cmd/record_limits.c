@@ -24,6 +24,11 @@ static bool asks_for_exceptions(const struct record_opts *o)
 	return modes_of_words(o->mode_words) & MODE_EXCEPTION;
 }
 
+static bool asks_for_waits(const struct record_opts *o)
+{
+	return modes_of_words(o->mode_words) & MODE_OFF_CPU;
+}
+
 static bool asks_for_labels(const struct record_opts *o)
 {
 	return o->labels.len;
@@ -44,6 +49,8 @@ static const struct limit {
 	{ asks_for_native, 11, false, "--native needs 3.11: nothing is marked <native>" },
 	{ asks_for_native, 14, true, "--native marks only where C calls back: calls need 3.14" },
 	{ asks_for_gil, UINT_MAX, true, "--mode gil keeps the samples of attached threads" },
+	{ asks_for_waits, 7, false,
+	  "waits for the GIL are among those for locks: to tell them needs 3.7" },
 	{ asks_for_labels, 7, false, "--label needs 3.7: it has no context variables" },
 	{ asks_for_async, 8, false, "--async needs 3.8: its tasks are not told" },
 	{ asks_for_exceptions, 7, false, "--mode exception needs 3.7: it has no samples" },

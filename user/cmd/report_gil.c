@@ -146,6 +146,26 @@ static int put_holders(struct line *l, const struct load *loaded, uint32_t limit
 	return r ? r : put_rest(l, rows.items + shown, rows.len - shown, whole_ns);
 }
 
+/* CPython 3.6: waits for the GIL are those for locks. */
+static bool has_untold_gil(const struct profile *p)
+{
+	for (size_t i = 0; i < p->processes.len; i++)
+		if (!strncmp(strtab_get(p->strings, p->processes.items[i].python_version), "3.6.",
+			     4))
+			return true;
+	return false;
+}
+
+static const char *words_of_none(const struct load *loaded)
+{
+	if (!breakdown_is_known(loaded))
+		return "waiting was not recorded: pyebpf record --mode wall does";
+	if (has_untold_gil(loaded->profile))
+		return "no thread was seen to wait for the GIL; of CPython 3.6 that is told as "
+		       "waiting for locks";
+	return "no thread was seen to wait for the GIL";
+}
+
 int report_gil_put(const struct load *loaded, uint32_t limit, const struct terminal *t)
 {
 	_cleanup_(line_release) struct line l = LINE_INIT(t);
@@ -159,10 +179,7 @@ int report_gil_put(const struct load *loaded, uint32_t limit, const struct termi
 		dealt_ns += g->rows.items[i].holder != GIL_NOBODY ? g->rows.items[i].ns : 0;
 	}
 	if (whole_ns <= 0) {
-		line_put(&l, STYLE_PLAIN,
-			 breakdown_is_known(loaded)
-				 ? "no thread was seen to wait for the GIL"
-				 : "waiting was not recorded: pyebpf record --mode wall does");
+		line_put(&l, STYLE_PLAIN, words_of_none(loaded));
 		return line_end(&l);
 	}
 	put_head(&l, loaded, dealt_ns);

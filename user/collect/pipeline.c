@@ -60,6 +60,7 @@ struct pipeline {
 	uint16_t timed_kinds[TIMED_COUNT_]; /* in the profile; 0: not yet */
 	uint16_t event_kinds[EVENTS_MAX];   /* of the session's events */
 	struct pipeline_opts opts;
+	uint64_t end_ns; /* of the part; 0: not known yet */
 	uint64_t resent_ns;
 	VEC(uint64_t) waiting; /* struct worth, a sample record, and so on */
 	struct pipeline_stats stats;
@@ -434,10 +435,11 @@ static int describe_sample(struct pipeline *p, const struct sample_event *e,
 	return r < 0 || !is_span ? r : add_span(p, e, s);
 }
 
-/* Whether something of its thread or its process is under way. */
+/* Is it of the next part, or is something of its thread or its process under way? */
 static bool is_awaited(const struct pipeline *p, const struct sample_event *e)
 {
-	return threads_is_awaited(p->threads, e) ||
+	return (p->end_ns && e->ktime_ns - e->duration_ns > p->end_ns) ||
+	       threads_is_awaited(p->threads, e) ||
 	       processes_is_awaited(p->processes, e->process) ||
 	       (p->published && publications_is_awaited(p->published, e->process));
 }
@@ -803,6 +805,7 @@ int pipeline_forget_ids(struct pipeline *p)
 void pipeline_set_start(struct pipeline *p, uint64_t start_ns)
 {
 	p->opts.start_ns = start_ns;
+	p->end_ns = 0;
 	if (p->tasks)
 		task_stacks_set_start(p->tasks, start_ns);
 }
@@ -810,6 +813,11 @@ void pipeline_set_start(struct pipeline *p, uint64_t start_ns)
 const struct task_stacks_stats *pipeline_tasks(const struct pipeline *p)
 {
 	return p->tasks ? task_stacks_stats(p->tasks) : NULL;
+}
+
+void pipeline_set_end(struct pipeline *p, uint64_t end_ns)
+{
+	p->end_ns = end_ns;
 }
 
 struct times *pipeline_times(const struct pipeline *p)

@@ -73,8 +73,12 @@ int pipeline_forget_ids(struct pipeline *p);
 /* Was the variable of that label met anywhere? By its number in the options. */
 bool pipeline_has_met_label(const struct pipeline *p, size_t number);
 
-/* Another time 0, CLOCK_MONOTONIC. Samples that waited from before it get time 0. */
+/*
+ * Another time 0, CLOCK_MONOTONIC. Samples that waited from before it get time 0. And when the part
+ * ends, as soon as that is known: samples that begin later wait for the next one.
+ */
 void pipeline_set_start(struct pipeline *p, uint64_t start_ns);
+void pipeline_set_end(struct pipeline *p, uint64_t end_ns);
 
 /* What user space adds to the counters of the kernel. */
 struct pipeline_stats {

@@ -183,9 +183,9 @@ static int list_thread(const struct thread_times_event *e, void *arg)
 
 /*
  * What the threads' times are worth to the samples that wait for them. After the list: who has a
- * sample from before it then, has it in the ring.
+ * sample from before it then, has it in the ring. now_ns: the part's end, where it is that.
  */
-static int settle_times(struct recorder *rec, enum times_depth depth)
+static int settle_times(struct recorder *rec, uint64_t now_ns, enum times_depth depth)
 {
 	struct times *t = pipeline_times(rec->pipeline);
 	int r;
@@ -194,12 +194,12 @@ static int settle_times(struct recorder *rec, enum times_depth depth)
 	if ((r = session_list_thread_times(rec->session, list_thread, t)) < 0 ||
 	    (r = session_consume(rec->session, 0, pipeline_record, rec->pipeline)) < 0)
 		return r;
-	return times_settle(t, monotonic_ns(), depth);
+	return times_settle(t, now_ns, depth);
 }
 
-static int end_times(struct recorder *rec)
+static int end_times(struct recorder *rec, uint64_t now_ns)
 {
-	return pipeline_times(rec->pipeline) ? settle_times(rec, TIMES_REST) : 0;
+	return pipeline_times(rec->pipeline) ? settle_times(rec, now_ns, TIMES_REST) : 0;
 }
 
 static int wait(const struct recorder *rec, int fd, int max_ms)
@@ -232,9 +232,10 @@ static int settle(struct recorder *rec, uint64_t now)
 
 int recorder_settle(struct recorder *rec)
 {
-	int r = pipeline_times(rec->pipeline) ? settle_times(rec, TIMES_ALL) : 0;
+	uint64_t now = monotonic_ns();
+	int r = pipeline_times(rec->pipeline) ? settle_times(rec, now, TIMES_ALL) : 0;
 
-	return r < 0 ? r : settle(rec, monotonic_ns());
+	return r < 0 ? r : settle(rec, now);
 }
 
 static int step_times(struct recorder *rec, uint64_t now)
@@ -243,7 +244,7 @@ static int step_times(struct recorder *rec, uint64_t now)
 
 	if (!t || !times_is_due(t, now))
 		return 0;
-	return settle_times(rec, times_is_full(t) ? TIMES_ALL : TIMES_GROUPS);
+	return settle_times(rec, now, times_is_full(t) ? TIMES_ALL : TIMES_GROUPS);
 }
 
 static int step_ahead(struct recorder *rec, uint64_t now)
@@ -317,24 +318,31 @@ int recorder_catch_up(struct recorder *rec)
 int recorder_cut(struct recorder *rec)
 {
 	uint64_t now = monotonic_ns();
-	int r = close_spans(rec, now);
+	int r;
 
-	if (r < 0 || (r = end_times(rec)) < 0 ||
+	pipeline_set_end(rec->pipeline, now);
+	if ((r = close_spans(rec, now)) < 0 || (r = end_times(rec, now)) < 0 ||
 	    (r = pipeline_settle(rec->pipeline, now, PIPELINE_ENDS_PART)) < 0)
 		return r;
 	return end_part(rec, now);
 }
 
+/*
+ * Spans are closed twice: who comes back while that is done the first time is still seen to; what
+ * is left to the second time is as short as the stop took. So it all ends where nothing runs any
+ * more, and nothing is later.
+ */
 int recorder_finish(struct recorder *rec)
 {
-	uint64_t now = monotonic_ns();
-	int r = close_spans(rec, now);
+	int r = close_spans(rec, monotonic_ns());
+	uint64_t now;
 
 	if (r < 0)
 		return r;
-	session_stop(rec->session);
-	if ((r = session_drain(rec->session, pipeline_record, rec->pipeline)) < 0 ||
-	    (r = end_times(rec)) < 0 ||
+	now = session_stop(rec->session);
+	if ((r = close_spans(rec, now)) < 0 ||
+	    (r = session_drain(rec->session, pipeline_record, rec->pipeline)) < 0 ||
+	    (r = end_times(rec, now)) < 0 ||
 	    (r = pipeline_settle(rec->pipeline, now, PIPELINE_ENDS)) < 0)
 		return r;
 	return end_part(rec, now);

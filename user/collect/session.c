@@ -182,14 +182,19 @@ int session_attach(struct session *s)
 	return event_links_new(s->skel, s->opts.events, libbpf_num_possible_cpus(), &s->events);
 }
 
-void session_stop(struct session *s)
+uint64_t session_stop(struct session *s)
 {
+	uint64_t now;
+
 	if (s->ticker)
 		ticker_stop(s->ticker);
 	detach_switches(s);
 	s->skel->bss->has_events_on = 0;
 	event_links_free(take_ptr(s->events));
 	s->is_stopped = true;
+	now = monotonic_ns();
+	s->skel->bss->stopped_ns = now;
+	return now;
 }
 
 int session_follow_cpus(struct session *s)

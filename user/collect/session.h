@@ -77,7 +77,10 @@ DEFINE_CLEANUP(struct session *, session_free)
 int session_attach(struct session *s);
 
 int session_start(struct session *s);
-void session_stop(struct session *s);
+
+/* Returns since when nothing is recorded any more, CLOCK_MONOTONIC. The times of threads end then.
+ */
+uint64_t session_stop(struct session *s);
 
 /* To be called now and then: CPUs that come online get an event. Needs what session_attach() needs
  * if there are any. 0, or a negative errno with a message. */
@@ -179,9 +182,9 @@ int session_open_spans(struct session *s, uint32_t pid);
 
 /*
  * Ends the spans of all threads that wait at that moment (CLOCK_MONOTONIC, just now), and begins
- * new ones: their samples go into the ring. Before a part of the recording ends, and before
- * session_stop(). Takes some 25 us a thread, and as long as their pages are waited for. 1: the ring
- * is too full, to be emptied and called again.
+ * new ones: their samples go into the ring. Before a part of the recording ends, before
+ * session_stop(), and behind it at its moment. Takes some 25 us a thread, and as long as their
+ * pages are waited for. 1: the ring is too full, to be emptied and called again.
  */
 int session_close_spans(struct session *s, uint64_t at_ns);
 

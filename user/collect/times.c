@@ -247,19 +247,21 @@ static uint64_t weight_of(const struct sample_event *e)
 	return e->value < WEIGHT_MAX ? e->value : WEIGHT_MAX;
 }
 
-/* Up to then all is known of its thread, and it has come to its end. */
-static bool is_ready(const struct thread_clock *th, const struct sample_event *e)
+/* Up to then all is known of its thread, it has come to its end, and began in this part. */
+static bool is_ready(const struct thread_clock *th, const struct sample_event *e, uint64_t now_ns)
 {
-	return e->ktime_ns <= th->now_ns && !(e->flags & SAMPLE_OPEN);
+	return e->ktime_ns <= th->now_ns && e->ktime_ns - e->duration_ns <= now_ns &&
+	       !(e->flags & SAMPLE_OPEN);
 }
 
-static void survey(const struct thread_clock *th, struct group groups[SHARE_COUNT_])
+static void survey(const struct thread_clock *th, uint64_t now_ns,
+		   struct group groups[SHARE_COUNT_])
 {
 	for (size_t at = 0; at < th->held.len; at += words_of(held_at(th, at))) {
 		const struct sample_event *e = held_at(th, at);
 		struct group *g = &groups[share_of(e)];
 
-		if (!is_ready(th, e))
+		if (!is_ready(th, e, now_ns))
 			continue;
 		if (!g->count++ || e->ktime_ns < g->oldest_ns)
 			g->oldest_ns = e->ktime_ns;
@@ -332,7 +334,7 @@ static int judge(const struct times *t, const struct thread_clock *th, const str
 		return 0;
 	if (!th->since_ns)
 		return depth > TIMES_GROUPS || e->ktime_ns + GROUP_NS <= now_ns ? 0 : -EAGAIN;
-	if (!is_ready(th, e))
+	if (!is_ready(th, e, now_ns))
 		return -EAGAIN;
 	*value = 0;
 	if (!g->budget_ns)
@@ -352,7 +354,7 @@ static int hand_on(struct times *t, struct thread_clock *th, uint64_t now_ns,
 	size_t kept = 0, words;
 	int r = 0;
 
-	survey(th, groups);
+	survey(th, now_ns, groups);
 	set_budgets(th, now_ns, depth, groups);
 	for (size_t at = 0; at < th->held.len && r >= 0; at += words) {
 		const struct sample_event *e = held_at(th, at);
@@ -382,7 +384,9 @@ static int hand_on(struct times *t, struct thread_clock *th, uint64_t now_ns,
 
 /* --- what no sample stands for ---------------------------------------------------------------- */
 
-static int tell_rest(struct times *t, struct thread_clock *th, enum share share)
+/* Up to until_ns: what the thread's times know of the moments behind that has no time of its own.
+ */
+static int tell_rest(struct times *t, struct thread_clock *th, enum share share, uint64_t until_ns)
 {
 	uint64_t left = th->exact[share] - th->told[share];
 	struct {
@@ -391,7 +395,7 @@ static int tell_rest(struct times *t, struct thread_clock *th, enum share share)
 	} rest = {
 		.head = { .kind = EVENT_SAMPLE,
 			  .source = share == SHARE_CPU ? SOURCE_TICKS : SOURCE_SWITCHES,
-			  .ktime_ns = th->now_ns,
+			  .ktime_ns = until_ns,
 			  .process = th->process,
 			  .value = left,
 			  .pid = th->pid,
@@ -409,7 +413,7 @@ static int tell_rest(struct times *t, struct thread_clock *th, enum share share)
 		return tell(t, th, &rest.head, left);
 	}
 	t->sum.not_sampled_wait_ns += left;
-	rest.head.duration_ns = th->now_ns - th->told_ns;
+	rest.head.duration_ns = until_ns - th->told_ns;
 	if (share != SHARE_UNSEEN)
 		rest.head.wait =
 			WAIT_OF_CLASS((share - (is_long(share) ? SHARE_LONG : SHARE_SHORT)));
@@ -418,13 +422,16 @@ static int tell_rest(struct times *t, struct thread_clock *th, enum share share)
 
 static int settle(struct times *t, struct thread_clock *th, uint64_t now_ns, enum times_depth depth)
 {
+	uint64_t until_ns = th->now_ns < now_ns ? th->now_ns : now_ns;
 	int r = hand_on(t, th, now_ns, depth);
 
 	if (r < 0 || depth < TIMES_REST || !th->since_ns)
 		return r;
+	if (until_ns < th->told_ns) /* it began since */
+		until_ns = th->told_ns;
 	for (int i = 0; i < SHARE_COUNT_ && r >= 0; i++)
-		r = tell_rest(t, th, i);
-	th->told_ns = th->now_ns;
+		r = tell_rest(t, th, i, until_ns);
+	th->told_ns = until_ns;
 	return r;
 }
 

@@ -72,7 +72,10 @@ enum times_depth {
 	TIMES_REST,   /* and what no sample stands for: a part of the recording ends */
 };
 
-/* After a list, which was complete: samples go on to fn. */
+/*
+ * After a list, which was complete: samples go on to fn. Where a part of the recording ends, that
+ * was at now_ns: what no sample stands for is told up to then.
+ */
 int times_settle(struct times *t, uint64_t now_ns, enum times_depth depth);
 
 /* Samples wait for a list; and it is not to be small groups that wait on. */

@@ -357,7 +357,14 @@ static double weight_of(const struct sample *s, uint64_t ns)
 	return s->duration_ns ? (double)ns / (double)s->duration_ns : 1;
 }
 
-static int add_wait(struct gil *g, struct gil_process *of, uint32_t function,
+/* What no sample stands for was somewhen in its span, which is all of a recording or a life. */
+static bool has_place(const struct gil *g, const struct profile *p, uint32_t function)
+{
+	return strcmp(strtab_get(p->strings, g->functions.items[function].name),
+		      PROFILE_NOT_SAMPLED) != 0;
+}
+
+static int add_wait(struct gil *g, struct gil_process *of, uint32_t function, bool has_place,
 		    const struct sample *s, uint64_t ns, bool is_selected)
 {
 	bool begins = s->flags & SAMPLE_BIT_EPISODE && is_selected;
@@ -380,6 +387,8 @@ static int add_wait(struct gil *g, struct gil_process *of, uint32_t function,
 	of->waited.items[function].selected_ns += is_selected ? (double)ns : 0;
 	g->waited_ns += is_selected ? (double)ns : 0;
 	g->episodes += w.episodes;
+	if (!has_place)
+		return 0;
 	g->pending++;
 	return vec_push(&of->waits, w);
 }
@@ -419,7 +428,7 @@ int gil_add(struct gil *g, const struct kinds *k, const struct profile *p, const
 		r = function_of(g, p, s->stack, &function);
 	if (r < 0 || function == GIL_NOBODY)
 		return r;
-	r = marker ? add_wait(g, of, function, s, ns, is_selected)
+	r = marker ? add_wait(g, of, function, has_place(g, p, function), s, ns, is_selected)
 		   : add_hold(g, of, function, s, ns);
 	return r ? r : stay_small(g);
 }

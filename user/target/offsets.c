@@ -49,7 +49,7 @@ struct offsets_row {
 	.is_debug = (head) == 32, .frame_kind = FRAME_OBJECT, .lines = LINES_LNOTAB,              \
 	.lasti_unit = 1, .str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,           \
 	.interp_next = 0, .interp_threads_head = 8,                                               \
-	.runtime_gil = OFF_NONE, .interp_gil = OFF_NONE, .gil_last_holder = OFF_NONE,             \
+	.interp_gil = OFF_NONE,                                                                   \
 	.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 24,              \
 	.tstate_status = OFF_NONE, .tstate_native_thread_id = OFF_NONE,                           \
 	.tstate_executor = OFF_NONE, .cframe_current = OFF_NONE,                                  \
@@ -66,11 +66,13 @@ struct offsets_row {
 	.bytes_size = (head), .bytes_data = (head) + 16
 #define OLD_3_6(head)                                                                              \
 	OLD(head, 104), .runtime_interpreters_head = OFF_NONE, .runtime_tstate_current = OFF_NONE, \
+	.runtime_gil = OFF_NONE, .gil_last_holder = OFF_NONE,                                      \
 	.interp_id = OFF_NONE, .interp_modules = 16, .tstate_thread_id = 152, .tstate_size = 160, \
 	.runtime_gc_collecting = OFF_NONE, .tstate_exc_info = OFF_NONE, .exc_value = OFF_NONE,     \
 	.exc_previous = OFF_NONE, .tstate_context = OFF_NONE, .contextvar_hash = OFF_NONE
 #define OLD_3_7(head, current)                                                                    \
 	OLD(head, 88), .runtime_interpreters_head = 24,                                           \
+	.runtime_gil = (current) - 216, .gil_last_holder = 8,                                     \
 	.runtime_tstate_current = (current) + MUTEXES, .interp_id = 16, .interp_modules = 40,     \
 	.tstate_thread_id = 176, .tstate_size = 264,                                               \
 	.runtime_gc_collecting = (current) - 848, .tstate_exc_info = 144, .exc_value = 8,         \
@@ -291,7 +293,7 @@ int offsets_check(const struct py_offsets *off)
 		RULE(interp_modules, 8, INTERP_BYTES, true),
 		RULE(runtime_gil, 8, 32768, false),
 		RULE(interp_gil, 8, INTERP_BYTES, false),
-		RULE(gil_last_holder, 8, GIL_BYTES, off->minor > 7),
+		RULE(gil_last_holder, 8, GIL_BYTES, off->minor > 6),
 		RULE(interp_gc_collecting, 4, INTERP_BYTES, false),
 		RULE(interp_gc_frame, 8, INTERP_BYTES, false),
 		RULE(runtime_gc_collecting, 4, 32768, false),

@@ -224,6 +224,49 @@ static void test_pipeline_record_makes_kinds_of_times(void **state)
 	assert_int_equal(pipeline_stats(p)->malformed, 0);
 }
 
+static union record tick_at(uint64_t ktime_ns)
+{
+	return (union record){ .sample = { { .kind = EVENT_SAMPLE,
+					     .process = 5,
+					     .tid = 3,
+					     .value = 1,
+					     .ktime_ns = ktime_ns },
+					   { .status = UNWIND_OUTSIDE, .opcode = OPCODE_NONE } } };
+}
+
+/* Where the ring is emptied after the end of a part, it has samples of the next one. */
+static void test_pipeline_record_keeps_later_samples_for_the_next_part(void **state)
+{
+	const union record process = { .process = { .kind = EVENT_PROCESS, .process = 5 } };
+	const uint64_t end_ns = monotonic_ns();
+	_cleanup_(profile_freep) struct profile *profile = NULL;
+	_cleanup_(discovery_freep) struct discovery *discovery = NULL;
+	_cleanup_(pipeline_freep) struct pipeline *p = NULL;
+	union record tick;
+
+	(void)state;
+	assert_int_equal(profile_new(&profile), 0);
+	assert_int_equal(discovery_new(NULL, &discovery), 0);
+	assert_int_equal(pipeline_new(NULL, discovery, profile, &ticks_alone, &p), 0);
+	assert_int_equal(pipeline_record(p, &process, sizeof(process)), 0);
+	pipeline_set_end(p, end_ns);
+	for (int i = -1; i < 2; i++) {
+		tick = tick_at(end_ns + i);
+		assert_int_equal(pipeline_record(p, &tick, sizeof(tick)), 0);
+	}
+	assert_int_equal(pipeline_settle(p, end_ns, PIPELINE_ENDS_PART), 0);
+	assert_int_equal(profile->samples.len, 2);
+	assert_int_equal(pipeline_stats(p)->waiting, 1);
+
+	pipeline_set_start(p, end_ns);
+	assert_int_equal(profile_reset(profile), 0);
+	assert_int_equal(pipeline_forget_ids(p), 0);
+	assert_int_equal(pipeline_settle(p, end_ns, PIPELINE_WAITS), 0);
+	assert_int_equal(profile->samples.len, 1);
+	assert_int_equal(profile->samples.items[0].time_ns, 1);
+	assert_int_equal(pipeline_stats(p)->waiting, 0);
+}
+
 /* A look that does not come back before somebody writes a byte. */
 struct blocking {
 	struct question question;
@@ -460,6 +503,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pipeline_record_counts_what_it_refuses),
 		cmocka_unit_test(test_pipeline_record_makes_kinds_of_times),
+		cmocka_unit_test(test_pipeline_record_keeps_later_samples_for_the_next_part),
 		cmocka_unit_test(test_pipeline_record_waits_for_no_look),
 		cmocka_unit_test(test_pipeline_record_marks_what_threads_do),
 		cmocka_unit_test(test_pipeline_record_tells_events_from_ticks),

@@ -6,7 +6,11 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "collect/recorder.h"
@@ -164,6 +168,94 @@ static void test_recorder_clear_goes_on_with_the_part(void **state)
 	assert_true(counter(rec, "ticks") >= ticks);
 }
 
+/* One thread that computes and one that waits. */
+static pid_t start_python(void)
+{
+	static const char program[] = "import threading, time\n"
+				      "threading.Thread(target=time.sleep, args=(60,)).start()\n"
+				      "print(flush=True)\n"
+				      "while True: pass\n";
+	int fds[2];
+	char line;
+	pid_t pid;
+
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		dup2(fds[1], STDOUT_FILENO);
+		close(fds[0]);
+		execl("/usr/bin/python3", "python3", "-c", program, (char *)NULL);
+		_exit(127);
+	}
+	close(fds[1]);
+	assert_int_equal(read(fds[0], &line, 1), 1);
+	close(fds[0]);
+	return pid;
+}
+
+/* Until both threads have begun, as it is known that they run Python. */
+static void step_until_threads(struct recorder *rec)
+{
+	uint64_t threads;
+
+	do {
+		assert_true(recorder_step(rec, -1, 50) >= 0);
+		assert_int_equal(recorder_catch_up(rec), 0);
+		threads = recorder_times(rec)->threads;
+	} while (threads < 2);
+}
+
+/* Nothing begins after the end of its part; of the last one no thread has more time than that took.
+ */
+static void check_times(const struct profile *p, bool is_last)
+{
+	const struct recording *m = &p->recordings.items[0];
+	uint64_t sums[8] = { 0 };
+
+	assert_true(p->samples.len >= 2 && p->threads.len <= 8);
+	for (size_t i = 0; i < p->samples.len; i++) {
+		const struct sample *s = &p->samples.items[i];
+
+		if (s->time_ns > m->duration_ns)
+			fail_msg("%llu ns of %llu", (unsigned long long)s->time_ns,
+				 (unsigned long long)m->duration_ns);
+		sums[s->thread] += s->value;
+	}
+	for (size_t i = 0; is_last && i < p->threads.len; i++)
+		if (sums[i] > m->duration_ns)
+			fail_msg("a thread of %llu ns in %llu", (unsigned long long)sums[i],
+				 (unsigned long long)m->duration_ns);
+}
+
+static void test_recorder_parts_have_no_time_beyond_their_end(void **state)
+{
+	pid_t pid = start_python();
+	const struct pids pids = { .items = &pid, .len = 1 };
+	struct recorder_opts opts = {
+		.session = { .modes = MODE_WALL, .freq_hz = FREQ_HZ, .ring_bytes = 1 << 20 },
+		.pids = &pids
+	};
+	_cleanup_(recorder_freep) struct recorder *rec = NULL;
+	bool can_record = open_recorder(&opts, &rec);
+
+	(void)state;
+	if (can_record) {
+		begin_all(rec);
+		step_until_threads(rec);
+		assert_int_equal(recorder_cut(rec), 0);
+		check_times(recorder_profile(rec), false);
+		assert_int_equal(recorder_begin(rec), 0);
+		step_until_ticks(rec);
+		assert_int_equal(recorder_finish(rec), 0);
+		check_times(recorder_profile(rec), true);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	if (!can_record)
+		SKIP("needs what recording needs");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -171,6 +263,7 @@ int main(void)
 		cmocka_unit_test(test_recorder_aim_names_a_process_that_is_not_there),
 		cmocka_unit_test(test_recorder_parts_follow_each_other),
 		cmocka_unit_test(test_recorder_clear_goes_on_with_the_part),
+		cmocka_unit_test(test_recorder_parts_have_no_time_beyond_their_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -248,6 +248,35 @@ static void test_times_settle_tells_time_once_though_its_sample_comes_late(void 
 	end(&f);
 }
 
+/* The list comes some time after the part's end: what it knows of later has no later time. */
+static void test_times_settle_tells_the_rest_up_to_the_end_of_the_part(void **state)
+{
+	struct thread_times_event e = times_at(5 * S, 30 * MS);
+	struct fixture f;
+
+	(void)state;
+	begin(&f, true);
+	e.long_ns[CLASS_LOCK] = 3 * S;
+	times_begin_list(f.times, e.ktime_ns);
+	assert_int_equal(times_list_thread(f.times, &e), 0);
+	assert_int_equal(times_settle(f.times, 4 * S, TIMES_REST), 0);
+	assert_int_equal(f.told.rest_cpu_ns, 30 * MS);
+	assert_int_equal(f.told.rest_wait_ns, 3 * S);
+	assert_int_equal(f.told.last_ns, 4 * S);
+	assert_int_equal(f.told.last_duration_ns, 3 * S);
+
+	/* One that began after it. */
+	e = times_at(6 * S, 0);
+	e.since_ns = 5 * S;
+	e.unseen_ns = S;
+	times_begin_list(f.times, e.ktime_ns);
+	assert_int_equal(times_list_thread(f.times, &e), 0);
+	assert_int_equal(times_settle(f.times, 4 * S, TIMES_REST), 0);
+	assert_int_equal(f.told.last_ns, 5 * S);
+	assert_int_equal(f.told.last_duration_ns, 0);
+	end(&f);
+}
+
 static void test_times_end_thread_tells_all_of_it(void **state)
 {
 	struct thread_times_event e = times_at(5 * S, 20 * MS);
@@ -540,6 +569,7 @@ int main(void)
 		cmocka_unit_test(test_times_settle_scales_short_spans_by_class_and_keeps_long_ones),
 		cmocka_unit_test(test_times_settle_waits_for_times_that_know_a_long_span),
 		cmocka_unit_test(test_times_settle_tells_time_once_though_its_sample_comes_late),
+		cmocka_unit_test(test_times_settle_tells_the_rest_up_to_the_end_of_the_part),
 		cmocka_unit_test(test_times_end_thread_tells_all_of_it),
 		cmocka_unit_test(test_times_list_thread_of_another_start_ends_the_one_before),
 		cmocka_unit_test(test_times_settle_ends_threads_that_are_no_longer_listed),

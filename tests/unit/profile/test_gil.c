@@ -77,7 +77,7 @@ static void tear_down(struct fixture *f)
 	profile_free(f->p);
 }
 
-/* name 'a' .. 'z' of a process; value_ms 0: as long as it is. */
+/* name 'a' .. 'z' of a process, '<': <not sampled>; value_ms 0: as long as it is. */
 struct row {
 	char name;
 	uint8_t process;
@@ -103,7 +103,8 @@ static void add(struct fixture *f, const struct row *row, uint16_t kind, const c
 		.thread = row->process,
 		.kind = kind,
 		.flags = row->is_episode ? SAMPLE_BIT_EPISODE : 0,
-		.stack = push(f->p, 0, (char[]){ row->name, 0 }),
+		.stack = push(f->p, 0,
+			      row->name == '<' ? PROFILE_NOT_SAMPLED : (char[]){ row->name, 0 }),
 	};
 
 	if (marker)
@@ -145,6 +146,12 @@ static void test_who_waited_for_whom(void **state)
 		  { EPISODE('a', 0, 0, 100, 0) },
 		  { AT('b', 0, 10, 0, 50), AT('b', 0, 60, 0, 50) },
 		  "ab 100 1",
+		  100 },
+		{ "not sampled: of holds it meets what it is of all that waited, not those of "
+		  "nobody else",
+		  { AT('a', 0, 0, 90, 0), AT('<', 0, 0, 1000, 10) },
+		  { AT('b', 0, 50, 0, 70), AT('c', 0, 500, 0, 30) },
+		  "ab 70 0, ac 27 0, <c 3 0",
 		  100 },
 		{ "holders take turns: the episode is of the first",
 		  { EPISODE('a', 0, 0, 100, 0) },
