@@ -32,7 +32,8 @@ CPython 3.11 (`tests/kernels`), those of arm64 with their own Debian's: 3.9, 3.1
 kernels` and `make kernels-arm64` wrote this table: each cell is a test that passed, and
 says what that test saw. Every tick is in one counter and every sample that was sent is in the file: in
 all recordings of all rows, or the row would not be here. How much work the verifier has with the
-programs is in [bpf/README.md](../bpf/README.md).
+programs is in [bpf/README.md](../bpf/README.md). Not tried: 5.14 and 5.15 (RHEL 9, Ubuntu 22.04), which no
+mirror here has; arm64 with pages of 64 KiB, for which Debian builds no kernel; Python 3.13t on arm64.
 
 """
 LEGEND = """
