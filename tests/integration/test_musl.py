@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""CPython with musl, Alpine's C library: by its dynamic linker, and statically."""
+"""CPython with musl, Alpine's C library."""
 import build_musl
 import pytest
 import pythons
@@ -13,13 +13,13 @@ from test_versions import HZ, record_whole
 pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.full]
 
 
-@pytest.fixture(params=list(build_musl.KINDS))
-def musl(request):
+@pytest.fixture
+def musl():
     try:
-        build_musl.provide(request.param)
+        build_musl.provide()
     except (pythons.Unavailable, OSError) as e:
         pytest.skip("NOT TESTED: no CPython with musl: %s" % e)
-    return build_musl.find(request.param)
+    return build_musl.find()
 
 
 def test_lines(musl, tmp_path):
