@@ -43,7 +43,7 @@ EMULATED_LOSS = 0.25  # of the ticks, which come while the slow sampler of an em
 OLD = {"5.10", "5.10_arm64"}  # there `sample_old` takes the ticks
 LOOPS_SINCE, TASK_WORK_SINCE = (5, 17), (6, 18)
 FRAME = ("name", "file", "line", "end_line", "column", "end_column")  # of guest/dumps.py
-DEEP = 300  # calls: each sample describes 64 functions
+DEEP = 200  # calls: each sample describes 64 functions, and at 4 ns an instruction has time for some 250
 
 
 def tick_counters():
