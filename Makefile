@@ -36,7 +36,7 @@ PACKAGES = $$(command -v npm >/dev/null || echo nodejs npm) \
 RELEASE_PACKAGES = libssl-dev rpm xz-utils
 
 # What only some tests need beside them: containers, shells, other kernels.
-ALL_PACKAGES = catatonit fish groff lintian man-db podman qemu-system-x86 runc zsh
+ALL_PACKAGES = catatonit fish groff lintian man-db musl-tools podman qemu-system-x86 runc zsh
 
 # What `make arm64` needs beside PACKAGES: a compiler, an emulator of programs (man pages are what the
 # program prints), and of arm64 packages headers and libraries, which are not installed.

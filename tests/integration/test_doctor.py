@@ -452,10 +452,10 @@ def messages(path):
 def rows_of_features():
     """[(name, problem, remedy)] of collect/features.c."""
     text = source("user/collect/features.c")
-    grant = "".join(re.findall(r'"((?:\\.|[^"\\])*)"',
-                               re.search(r"#define GRANT((?:.*\\\n)*.*)\n", text).group(1)))
     table = re.search(r"features\[\] = \{(.*?)\n\};", text, re.S).group(1)
-    table = re.sub(r"\bGRANT\b", lambda _: '"%s"' % grant, table)
+    for name, lines in re.findall(r"#define ([A-Z]+)((?:.*\\\n)+.*)\n", text):
+        joined = "".join(re.findall(r'"((?:\\.|[^"\\])*)"', lines))
+        table = re.sub(r"\b%s\b" % name, lambda _, text=joined: '"%s"' % text, table)
     return [tuple(list(arguments(row))[:3]) for row in re.split(r"\n\t\{ ", table)[1:]]
 
 

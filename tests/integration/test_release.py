@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What `make release` leaves: used by other Pythons' pip and in other systems, and made twice."""
+import contextlib
 import glob
 import json
 import os
@@ -41,30 +42,79 @@ def check_use(program, python, folder, *prefix):
     assert "hot" in rows, rows
 
 
-def test_wheel(dist, python, tmp_path):
-    if python.via != "direct" or python.minor < 8:
-        pytest.skip("a Python without pip")
-    call(*python.command, "-m", "venv", tmp_path / "venv")
-    pip = [tmp_path / "venv/bin/python", "-m", "pip", "--disable-pip-version-check"]
-    call(*pip, "install", "--no-index", one(dist, "*.whl"))
-    check_use(tmp_path / "venv/bin/pyebpf", [tmp_path / "venv/bin/python"], str(tmp_path))
-    call(*pip, "uninstall", "-y", "pyebpf")
-    assert not os.path.exists(tmp_path / "venv/bin/pyebpf")
+def pip_into(python, others, folder):
+    """(pip's command, the folder its programs come to be in): of a venv, or for Debian's own Pythons, which
+    have no pip, PyPI's newest."""
+    if python.via == "direct" and python.source != "system":
+        call(*python.command, "-m", "venv", folder)
+        return [folder / "bin/python", "-m", "pip", "--disable-pip-version-check"], []
+    installers = [other for other in others if other.source == "pyenv"]
+    if not installers:
+        pytest.skip("no Python here brings pip along")
+    call(*installers[-1].command, "-m", "pip", "download", "-q", "--no-deps", "-d", folder / "pip", "pip")
+    return ([*python.command, one(folder / "pip", "pip-*.whl") + "/pip", "--disable-pip-version-check"],
+            ["--target", folder])
+
+
+def test_wheel(dist, python, request, tmp_path):
+    if python.via == "chroot" or python.minor < 8:
+        pytest.skip("by its loader alone" if python.minor >= 8 else "pip is too old for the wheel's tags")
+    folder = tmp_path / "installed"
+    pip, where = pip_into(python, request.config.all_pythons, folder)
+    call(*pip, "install", "--no-index", *where, one(dist, "*.whl"))
+    check_use(folder / "bin/pyebpf", [folder / "bin/python"] if not where else python.command, str(tmp_path))
+    if not where:
+        call(*pip, "uninstall", "-y", "pyebpf")
+        assert not os.path.exists(folder / "bin/pyebpf")
+
+
+def test_nothing_but_itself(dist, tmp_path):
+    """A root that holds the program alone: no shell, no library, no /etc."""
+    shutil.copy(one(dist, "pyebpf-*-linux-x86_64"), tmp_path / "pyebpf")
+    for name in ("proc", "sys", "tmp"):
+        (tmp_path / name).mkdir()
+    command = ["/usr/bin/python3", "-c", "def hot():\n    while True: pass\nhot()"]
+    with mounted(tmp_path), subprocess.Popen(command) as target:
+        try:
+            inside = "chroot", tmp_path, "/pyebpf"
+            assert "can record here" in call(*inside, "doctor")
+            call(*inside, "record", "-p", target.pid, "-d", "1s", "-o", "/tmp/it.pyebpf")
+            assert "hot" in call(*inside, "dump", "-p", target.pid)
+        finally:
+            target.kill()
+        rows = call(*inside, "report", "/tmp/it.pyebpf")
+    assert "hot" in rows, rows
+
+
+@contextlib.contextmanager
+def mounted(root):
+    """What the kernel shows of itself."""
+    mounts = [("proc", "proc"), ("sysfs", "sys"), ("tracefs", "sys/kernel/tracing")]
+    try:
+        for kind, at in mounts:
+            call("mount", "-t", kind, kind, root / at)
+        yield
+    finally:
+        for _, at in reversed(mounts):
+            subprocess.run(["umount", "-l", root / at], check=False)
 
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_other_systems(dist, suite, tmp_path):
     root = tmp_path / suite
-    call("debootstrap", "--variant=minbase", "--include=python3-minimal", suite, root)
+    call("debootstrap", "--variant=minbase", "--include=python3-pip", suite, root)
     shutil.copy(one(dist, "pyebpf-*-linux-x86_64"), root / "pyebpf")
-    mounts = [("proc", "proc"), ("sysfs", "sys"), ("tracefs", "sys/kernel/tracing")]
-    try:
-        for kind, at in mounts:
-            call("mount", "-t", kind, kind, root / at)
+    with mounted(root):
         check_use("/pyebpf", ["/usr/bin/python3"], "/tmp", "chroot", root)
-    finally:
-        for _, at in reversed(mounts):
-            subprocess.run(["umount", "-l", root / at], check=False)
+        use_wheel(one(dist, "*.whl"), root)
+
+
+def use_wheel(wheel, root):
+    """By the system's own pip."""
+    shutil.copy(wheel, root / "tmp")
+    name = "/tmp/" + os.path.basename(wheel)
+    call("chroot", root, "pip3", "install", "--no-index", "--target", "/opt/wheel", name)
+    check_use("/opt/wheel/bin/pyebpf", ["/usr/bin/python3"], "/tmp", "chroot", root)
 
 
 def test_deb_and_rpm(dist, tmp_path):

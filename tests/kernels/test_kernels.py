@@ -35,15 +35,15 @@ NAME, BUILD = ("PYEBPF_ARM64", "build-arm64-static") if kernels.IS_ARM64 else ("
 PYEBPF = os.path.abspath(os.environ.get(NAME)
                          or os.path.join(os.path.dirname(TESTS), BUILD, "pyebpf"))
 HZ = 199
-# All steps of one kernel: 90 s on two idle CPUs, of arm64 four times that; and one step.
-BOOT_SECONDS, STEP_SECONDS = (1800, 480) if kernels.IS_ARM64 else (600, 120)
+BOOT_SECONDS = 3600  # of a host that may be busy; alone 150, of arm64 four times that
+STEP_SECONDS = 480  # of the guest
 START_S = 0.4  # what an emulated CPU takes to start to record, at most
 HELD_BY_OTHERS = 0.15  # of waits for the GIL, for those that start and end threads, slowly
 EMULATED_LOSS = 0.25  # of the ticks, which come while the slow sampler of an emulated CPU runs
 OLD = {"5.10", "5.10_arm64"}  # there `sample_old` takes the ticks
 LOOPS_SINCE, TASK_WORK_SINCE = (5, 17), (6, 18)
 FRAME = ("name", "file", "line", "end_line", "column", "end_column")  # of guest/dumps.py
-DEEP = 300  # calls: each sample describes 64 functions
+DEEP = 200  # calls: each sample describes 64 functions, and at 4 ns an instruction has time for some 250
 
 
 def tick_counters():
@@ -143,7 +143,7 @@ def check_counters(machine, name, folder):
     """Each tick is in one counter; each sample that was sent is in the recording."""
     counters = machine.counters(name, folder)
     assert counters["ticks"] == sum(counters[key] for key in tick_counters()), counters
-    assert counters["ticks"] <= counters["expected"] + 1, counters
+    assert counters["ticks"] <= 1.01 * counters["expected"] + 1, counters
     assert counters["weight"] == sum(count for _, _, count in machine.samples(name)), counters
     assert counters["invalid"] == counters["cut"] == counters["ring_full"] == 0, counters
     return counters

@@ -48,23 +48,28 @@ def download(place):
 
 
 def build(prefix):
+    install(prefix, folder(), ["--disable-gil"])
+
+
+def install(prefix, final, options, environment=None):
+    """Builds it with these options of configure into prefix, for the folder that it will be in."""
     jobs = "-j%d" % (os.cpu_count() or 1)
-    with tempfile.TemporaryDirectory(dir=os.path.dirname(folder())) as place:
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(final)) as place:
         tarball = download(place)
-        pythons.say("building %s --disable-gil from %s, some minutes"
-                    % (SOURCE, os.path.basename(tarball)))
+        pythons.say("building %s %s from %s, some minutes"
+                    % (SOURCE, " ".join(options), os.path.basename(tarball)))
         tree = os.path.join(place, "tree")
         with tarfile.open(tarball) as tar:
             tar.extractall(tree)
         tree, = glob.glob(os.path.join(glob.escape(tree), "*"))
         # Where it will be, not where it is being made: sys.prefix is compiled in.
-        pythons.run(["./configure", "--disable-gil", "--without-ensurepip", "--disable-test-modules",
-                     "--prefix", folder()], "configure", cwd=tree)
+        pythons.run(["./configure", *options, "--without-ensurepip", "--disable-test-modules",
+                     "--prefix", final], "configure", cwd=tree, env=dict(os.environ, **(environment or {})))
         pythons.run(["make", jobs], "make", cwd=tree)
         stage = os.path.join(place, "stage")
         pythons.run(["make", "install", "DESTDIR=" + stage], "make install", cwd=tree)
-        for name in os.listdir(stage + folder()):
-            os.rename(os.path.join(stage + folder(), name), os.path.join(prefix, name))
+        for name in os.listdir(stage + final):
+            os.rename(os.path.join(stage + final, name), os.path.join(prefix, name))
 
 
 def provide():

@@ -32,7 +32,8 @@ CPython 3.11 (`tests/kernels`), those of arm64 with their own Debian's: 3.9, 3.1
 kernels` and `make kernels-arm64` wrote this table: each cell is a test that passed, and
 says what that test saw. Every tick is in one counter and every sample that was sent is in the file: in
 all recordings of all rows, or the row would not be here. How much work the verifier has with the
-programs is in [bpf/README.md](../bpf/README.md).
+programs is in [bpf/README.md](../bpf/README.md). Not tried: 5.14 and 5.15 (RHEL 9, Ubuntu 22.04), which no
+mirror here has; arm64 with pages of 64 KiB, for which Debian builds no kernel; Python 3.13t on arm64.
 
 """
 LEGEND = """
@@ -43,13 +44,12 @@ LEGEND = """
 - command, fork, exec, short-lived: samples at the known line of the known function, of as many as it
   had CPU time for; a command twice, in a PID namespace of its own too; parent and child; before and
   after; six children of 50 ms each.
-- torn: stacks that mix two chains of 50 calls, which take turns every 500 us. deep: stacks of 300
-  calls that are whole; the others are on their way up or down.
+- torn: stacks that mix two chains of 50 calls, which take turns every 500 us. deep: stacks of 200
+  calls (300 up to 2026-11-23 and in arm64's) that are whole; the others are on their way up or down.
 - cold pages: names in pages that are not present.
 - waits: stretches of each reason, told by their right length and stack; -: not judged, on a busy host.
-- not delivered: ticks that did not come, by which the numbers before it are less: the CPUs are
-  emulated, and stand still where the host is busy. With `-p`, `-a`, `--cgroup`, and of the
-  short-lived ones.
+- not delivered: ticks that did not come, by which the numbers before it are less: up to 2026-11-23, and in arm64's
+  rows, the emulated CPUs stood still where the host was busy. With `-p`, `-a`, `--cgroup`, and of the short-lived ones.
 """
 
 

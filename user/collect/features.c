@@ -512,7 +512,7 @@ static enum feature_state probe_nofile(struct feature_probe *p)
 										  : FEATURE_OK;
 }
 
-/* No fault in itself, but the reason of many. */
+/* Root without the capabilities is in a container, whose engine decides on them. */
 static enum feature_state probe_container(struct feature_probe *p)
 {
 	static const struct {
@@ -523,25 +523,36 @@ static enum feature_state probe_container(struct feature_probe *p)
 		{ "/var/run/secrets/kubernetes.io", "Kubernetes" },
 		{ "/run/systemd/container", "systemd-nspawn or LXC" },
 	};
+	const bool has_all =
+		has_right(CAP_BPF) && has_right(CAP_PERFMON) && has_right(CAP_SYS_PTRACE);
+	size_t i = 0;
 
-	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
-		if (access(marks[i].path, F_OK) == 0) {
-			found(p, "looks like %s: %s exists", marks[i].name, marks[i].path);
-			return FEATURE_OK;
-		}
-	found(p, "no sign of one");
-	return FEATURE_OK;
+	while (i < sizeof(marks) / sizeof(marks[0]) && access(marks[i].path, F_OK) < 0)
+		i++;
+	if (i < sizeof(marks) / sizeof(marks[0]))
+		found(p, "looks like %s: %s exists", marks[i].name, marks[i].path);
+	else
+		found(p, "no sign of one");
+	return geteuid() == 0 && is_initial_user_namespace() && !has_all ? FEATURE_LIMITED
+									 : FEATURE_OK;
 }
 
 #define GRANT                                                                   \
 	"run as root (sudo), or once: sudo setcap cap_bpf,cap_perfmon,cap_sys_" \
 	"ptrace,cap_checkpoint_restore+ep $(command -v pyebpf)"
 
+/* Of containers: Kubernetes', Compose's and the command line's. */
+#define UNCONFINED                                                                    \
+	"securityContext: {seccompProfile: {type: Unconfined}}, in Docker's Compose " \
+	"security_opt: [seccomp=unconfined], docker run --security-opt seccomp=unconfined"
+
 /* clang-format off */
 const struct feature features[] = {
 	{ "kernel", "this kernel is older than Linux 5.17: rows below say what is missing",
 	  "boot Linux 5.17 or newer, or leave it: from 5.10 on CPU time is recorded", 0, probe_kernel },
-	{ "container", "", "", 0, probe_container },
+	{ "container", "root without capabilities: the engine of a container gives only those that it is asked for",
+	  "securityContext: {capabilities: {add: [BPF, PERFMON, SYS_PTRACE]}}, docker run --cap-add=BPF,PERFMON,SYS_PTRACE",
+	  0, probe_container },
 	{ "user namespace", "in a user namespace of its own (a rootless container) capabilities do not count",
 	  "run it outside of the container, as root", -EPERM, probe_user_namespace },
 	{ "/proc", "/proc is that of another PID namespace than ours",
@@ -562,7 +573,7 @@ const struct feature features[] = {
 	{ "Yama ptrace_scope", "kernel.yama.ptrace_scope is 3: no process may read another, not even root's",
 	  "set it to 2 or less in /etc/sysctl.d and boot: 3 holds until then", -EPERM, probe_yama },
 	{ "bpf()", "the kernel refuses bpf(), though the capabilities are there: a seccomp profile or security module",
-	  "in Docker: docker run --privileged, or --security-opt seccomp=unconfined", -EPERM, probe_bpf },
+	  UNCONFINED, -EPERM, probe_bpf },
 	{ "BTF", "this kernel has no type information (/sys/kernel/btf/vmlinux)",
 	  "--btf FILE (btf of the agent's configuration) takes it from a file, or boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions' kernels are",
 	  -EOPNOTSUPP, probe_btf },
@@ -596,8 +607,7 @@ const struct feature features[] = {
 	  "sudo sysctl net.core.bpf_jit_enable=1", 0, probe_jit },
 	{ "unprivileged BPF", "", "", 0, probe_unprivileged },
 	{ "perf software events", "the kernel refuses perf_event_open(): a seccomp profile or security module",
-	  "in Docker: docker run --privileged, or --security-opt seccomp=unconfined", -EPERM,
-	  probe_software_event },
+	  UNCONFINED, -EPERM, probe_software_event },
 	{ "hardware cycles", "no cycle counter, as in most virtual machines",
 	  "nothing to do: pyebpf samples by the software clock", 0, probe_cycles },
 	{ "perf_event_paranoid", "perf events are restricted to CAP_PERFMON",
