@@ -482,11 +482,14 @@ static int find_task(const struct task_record *r, void *arg)
 	return 0;
 }
 
-/* libbpf wants the padding of the options to be zero, too, which LIBBPF_OPTS() leaves to the
- * compiler. */
+/*
+ * By the first thread of the process: by its pid the iterator would go through all its threads.
+ * libbpf wants the padding of the options to be zero, too, which LIBBPF_OPTS() leaves to the
+ * compiler.
+ */
 static struct bpf_link *attach_to_task(struct session *s, uint32_t pid)
 {
-	union bpf_iter_link_info one = { .task = { .pid = pid } };
+	union bpf_iter_link_info one = { .task = { .tid = pid } };
 	struct bpf_iter_attach_opts opts;
 
 	memset(&opts, 0, sizeof(opts));
