@@ -50,7 +50,7 @@ def instructions(lines):
 def measure(kernel, pyebpf, folder):
     """(release, [the number of each of ROWS, None: not loaded], what went wrong)."""
     initramfs = vm.find_initramfs(kernel, pyebpf, folder)
-    steps, _ = vm.boot(kernels.find_kernel(kernel), kernel.cpu, initramfs, BOOT_SECONDS, "steps=/ledger")
+    steps, _ = vm.boot(kernels.find_kernel(kernel), kernel, initramfs, BOOT_SECONDS, "steps=/ledger")
     release = re.match(r"\d+\.\d+", steps["uname"].out[0]).group()
     loaded = {name: instructions(step.err) for name, step in steps.items()}
     numbers = [max((loaded.get(name, {}).get(program, 0) for program in programs), default=0) or None

@@ -174,7 +174,7 @@ def boot(kernel, folder, steps):
         initramfs = vm.find_initramfs(kernel, PYEBPF, folder)
     except (kernels.Unavailable, OSError) as e:
         pytest.skip("no Linux %s: %s" % (kernel.name, e))
-    return Machine(*vm.boot(path, kernel.cpu, initramfs, BOOT_SECONDS,
+    return Machine(*vm.boot(path, kernel, initramfs, BOOT_SECONDS,
                            "steps=/%s step_seconds=%d" % (steps, STEP_SECONDS)))
 
 

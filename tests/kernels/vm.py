@@ -48,6 +48,7 @@ for number, path in enumerate(sys.argv[2:]):
 # The guest's clock goes by instructions, 4 ns each, and does not wait for timers: what it measures is
 # the same on a busy host. Such a machine's CPUs take turns.
 CLOCK = ["-accel", "tcg,thread=single", "-icount", "shift=2,sleep=off"]
+CLOCK_OF_HOST = ["-accel", "tcg,thread=multi"]
 
 Step = collections.namedtuple("Step", "status out err")
 
@@ -215,14 +216,15 @@ def hardware(console, results):
             "console=ttyS0 no_timer_check results=/dev/ttyS1")
 
 
-def boot(kernel, cpu, initramfs, seconds, append=""):
-    """{name: Step} of a machine that ran to its end."""
+def boot(path, kernel, initramfs, seconds, append=""):
+    """{name: Step} of a machine that ran to its end. path: of the kernel's image."""
     folder = tempfile.mkdtemp(prefix="pyebpf-vm-")
     console, results = os.path.join(folder, "console"), os.path.join(folder, "results")
     options, told = hardware(console, results)
-    command = [QEMU, *CLOCK, "-cpu", cpu, "-smp", "2", "-m", "1024",
+    command = [QEMU, *(CLOCK if kernel.by_instructions else CLOCK_OF_HOST),
+               "-cpu", kernel.cpu, "-smp", "2", "-m", "1024",
                "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", *options,
-               "-kernel", kernel, "-initrd", initramfs,
+               "-kernel", path, "-initrd", initramfs,
                "-append", " ".join((told, "panic=-1 oops=panic", append))]
     try:
         try:
