@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -164,6 +165,7 @@ static pid_t start_program(const char *program, int *go)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* also where a check fails */
 		dup2(fds[0], STDIN_FILENO);
 		close(fds[1]);
 		execl("/usr/bin/python3", "python3", "-c", program, (char *)NULL);
