@@ -33,6 +33,7 @@ static void release(struct workers *ws)
 
 	pthread_mutex_lock(&ws->lock);
 	is_last = !--ws->users;
+	pthread_cond_broadcast(&ws->changed);
 	pthread_mutex_unlock(&ws->lock);
 	if (!is_last)
 		return;
@@ -127,6 +128,8 @@ void workers_free(struct workers *ws)
 	pthread_mutex_lock(&ws->lock);
 	ws->is_ending = true;
 	pthread_cond_broadcast(&ws->changed);
+	while (ws->users > 1 + ws->late)
+		pthread_cond_wait(&ws->changed, &ws->lock);
 	pthread_mutex_unlock(&ws->lock);
 	release(ws);
 }

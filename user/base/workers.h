@@ -32,7 +32,7 @@ struct work {
 int workers_new(int (*context_new)(void **context), void (*context_free)(void *context),
 		struct workers **out);
 
-/* Threads that hang are left as they are, with what they have. */
+/* Waits for the thread that is idle to end. Those that hang are left, with what they have. */
 void workers_free(struct workers *ws);
 DEFINE_CLEANUP(struct workers *, workers_free)
 

@@ -13,6 +13,7 @@
 #include "target/mem.h"
 #include "target/proc.h"
 #include "target/program.h"
+#include "target/runtime_workers.h"
 #include "target/thread_context.h"
 
 struct looker {
@@ -25,22 +26,6 @@ struct looker {
 		pid_t pid;
 	} late[WORKERS_MAX]; /* looks that have not come back */
 };
-
-/* What each thread has of its own: one that hangs keeps it. */
-static void free_context(void *context)
-{
-	runtime_cache_free(context);
-}
-
-static int new_context(void **context)
-{
-	struct runtime_cache *cache;
-	int r = runtime_cache_new(&cache);
-
-	if (!r)
-		*context = cache;
-	return r;
-}
 
 /* Our cgroup namespace, found once, as that takes its time; looks that hang may outlive others. */
 struct our_cgroups {
@@ -80,7 +65,7 @@ int looker_new(struct looker **out)
 	l->ours = our_cgroups_new();
 	if (!l->ours)
 		return -ENOMEM;
-	r = workers_new(new_context, free_context, &l->workers);
+	r = runtime_workers_new(&l->workers);
 	if (r < 0)
 		return r;
 	*out = take_ptr(l);

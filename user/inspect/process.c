@@ -12,26 +12,11 @@
 #include "base/file.h"
 #include "base/workers.h"
 #include "inspect/files.h"
+#include "target/runtime_workers.h"
 
 #define WCHAN_BYTES 256
 #define FIND_NS 5000000000ULL      /* for the files of a process, on a busy machine too */
 #define FIND_NEXT_NS 1000000000ULL /* where those of another one do not answer */
-
-/* Each thread that opens files has a cache of its own: one that hangs keeps it. */
-static int new_cache(void **context)
-{
-	struct runtime_cache *cache;
-	int r = runtime_cache_new(&cache);
-
-	if (!r)
-		*context = cache;
-	return r;
-}
-
-static void free_cache(void *context)
-{
-	runtime_cache_free(context);
-}
 
 int inspector_new(struct inspector **out)
 {
@@ -40,8 +25,8 @@ int inspector_new(struct inspector **out)
 
 	if (!in)
 		return -ENOMEM;
-	if ((r = workers_new(new_cache, free_cache, &in->workers)) < 0 ||
-	    (r = walker_new(&in->walker)) < 0 || (r = cpu_clocks_new(&in->clocks)) < 0)
+	if ((r = runtime_workers_new(&in->workers)) < 0 || (r = walker_new(&in->walker)) < 0 ||
+	    (r = cpu_clocks_new(&in->clocks)) < 0)
 		return r;
 	*out = take_ptr(in);
 	return 0;

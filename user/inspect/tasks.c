@@ -78,14 +78,15 @@ static int link_tasks(struct task_reader *t)
 static int put_wait(struct task_reader *t, const struct inspect_task *task, uint64_t awaited,
 		    struct strbuf *text)
 {
+	const struct task_frame *frames =
+		task->frames_len ? &t->out->frames.items[task->frames] : NULL;
 	uint32_t other = address_map_get(&t->task_places, awaited);
 
 	if (task->state == TASK_READY)
 		return strbuf_puts(text, "its turn");
 	if (other != ADDRESS_NONE)
 		return strbuf_appendf(text, "task %s", t->out->tasks.items[other].name);
-	return waits_for_put(&t->awaits, awaited, t->out->frames.items + task->frames,
-			     task->frames_len, text);
+	return waits_for_put(&t->awaits, awaited, frames, task->frames_len, text);
 }
 
 static int describe_waits(struct task_reader *t)

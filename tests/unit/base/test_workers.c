@@ -50,13 +50,19 @@ static struct work *new_reading(int fd)
 	return &r->work;
 }
 
-static int contexts;
+static int contexts; /* that there are */
 
 static int new_context(void **context)
 {
 	*context = malloc(1);
 	__atomic_fetch_add(&contexts, 1, __ATOMIC_RELAXED);
 	return *context ? 0 : -ENOMEM;
+}
+
+static void free_context(void *context)
+{
+	free(context);
+	__atomic_fetch_sub(&contexts, 1, __ATOMIC_RELAXED);
 }
 
 static void give(int fd, char byte)
@@ -80,7 +86,7 @@ static void test_workers_run_waits_for_what_comes_in_time(void **state)
 	(void)state;
 	contexts = freed = 0;
 	assert_int_equal(pipe(pipe_fds), 0);
-	assert_int_equal(workers_new(new_context, free, &ws), 0);
+	assert_int_equal(workers_new(new_context, free_context, &ws), 0);
 	for (int i = 0; i < 100; i++) {
 		struct work *w = new_reading(pipe_fds[0]);
 
@@ -91,6 +97,7 @@ static void test_workers_run_waits_for_what_comes_in_time(void **state)
 	assert_null(workers_next(ws));
 	assert_int_equal(contexts, 1); /* one thread did it all */
 	workers_free(ws);
+	assert_int_equal(contexts, 0); /* and has ended */
 	close(pipe_fds[0]);
 	close(pipe_fds[1]);
 }
@@ -104,7 +111,7 @@ static void test_workers_run_leaves_behind_what_hangs(void **state)
 
 	(void)state;
 	contexts = freed = 0;
-	assert_int_equal(workers_new(new_context, free, &ws), 0);
+	assert_int_equal(workers_new(new_context, free_context, &ws), 0);
 	for (int i = 0; i <= WORKERS_MAX; i++)
 		assert_int_equal(pipe(pipes[i]), 0);
 	for (size_t i = 0; i < WORKERS_MAX; i++) {
