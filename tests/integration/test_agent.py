@@ -25,6 +25,7 @@ import pytest
 import pythons
 from engine_server import Answer, Engine
 from harness import PATIENCE, PYEBPF, Workload, export, run, wait_until
+from spinning import cpu_seconds
 
 pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.xdist_group("agent")]
 SERVICE = "under-test-%d" % os.getpid()  # others on this machine may run the same
@@ -327,13 +328,6 @@ def test_pid_namespace_that_is_none(tmp_path):
         agent = Agent(tmp_path, "files", more="pid_namespace: %s\n" % path)
         done = run("agent", "--config", agent.config)
         assert done.returncode == 1 and "pid_namespace: " in done.stderr and said in done.stderr
-
-
-def cpu_seconds(pid):
-    """User and system time of a process so far."""
-    with open("/proc/%d/stat" % pid) as f:
-        fields = f.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def test_totals_hold_across_a_change_of_rate(some_python, tmp_path):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Greenlets that switch all the time, each at the end of a call chain of its own.
 
-    greenlets.py SECONDS PERIOD_US greenlet|gevent FOLDER
+    greenlets.py CPU_SECONDS PERIOD_US greenlet|gevent FOLDER
 
 Chains a, b, c are 20 deep; every fourth call goes through C (max() with a key), so that several
 calls of the interpreter lie on the C stack, which greenlet copies away and back. Function N of a
@@ -16,6 +16,7 @@ import time
 sys.path.insert(0, sys.argv[4])
 DEPTH = 20
 clock = time.perf_counter
+ASK_EVERY = 17  # switches, how much CPU time is used: a system call
 period = float(sys.argv[2]) / 1e6
 switches = 0
 
@@ -34,17 +35,16 @@ def chain(letter, leaf):
 
 def main(seconds):
     global switches
-    end = clock() + seconds
+    end = time.process_time() + seconds
     members = []
 
     def turn():
         global switches
-        now = clock()
-        until = now + period
+        until = clock() + period
         while clock() < until: pass
         switches += 1
         pause()
-        return now < end
+        return switches % ASK_EVERY or time.process_time() < end
 
     if sys.argv[3] == "gevent":
         import gevent
