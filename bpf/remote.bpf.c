@@ -187,6 +187,25 @@ static __always_inline bool has_run_unseen(const struct thread_times *t,
 	return stopped_ns && task->se.sum_exec_runtime != t->exec_ns;
 }
 
+/* Of the span that began at begin_ns no sample is taken before its end, or there is one already. */
+static __always_inline bool lasts_no_more(const struct thread_times *t, __u64 begin_ns, __u64 now)
+{
+	return now - begin_ns < lasting_ns || t->open_ns == begin_ns;
+}
+
+/* A pass a second looks ahead, and of nearly all threads there is nothing new: told before all else
+ * that is to be known of one. */
+static __always_inline bool is_nothing_ahead(struct task_struct *task, __u64 now)
+{
+	struct thread_times *t = times_get(task);
+	__u64 begin_ns;
+
+	if (!t || !t->since_ns)
+		return false;
+	begin_ns = *(volatile __u64 *)&t->out_ns;
+	return !begin_ns || begin_ns > now || lasts_no_more(t, begin_ns, now);
+}
+
 /*
  * A thread that is off the CPU: its span ends now, and the next one begins; or it has just been
  * opened. What is known before the walk goes through memory, too.
@@ -206,7 +225,7 @@ static __always_inline void look_at_span(struct py_scratch *s, struct cpu_state 
 	e->source = SOURCE_SWITCHES;
 	e->duration_ns = now - begin_ns;
 	e->value = value_of_span(now - begin_ns);
-	if (lasting_ns && (now - begin_ns < lasting_ns || t->open_ns == begin_ns || !e->value))
+	if (lasting_ns && (lasts_no_more(t, begin_ns, now) || !e->value))
 		return;
 	if (e->value || !session.has_exit_hook) {
 		if (ring_is_filling() || (lasting_ns && bpf_ktime_get_ns() > lasting_until_ns)) {
@@ -254,6 +273,8 @@ int visit_thread(struct bpf_iter__task *ctx)
 	struct proc_row row;
 
 	if (!task || !c || !s || task->flags & (PF_EXITING | PF_KTHREAD))
+		return 0;
+	if (lasting_ns && is_nothing_ahead(task, now))
 		return 0;
 	task_facts_read(task, &f);
 	if (!is_recorded(&f, &row) || !is_remote_wanted(task, &f))
