@@ -26,6 +26,7 @@
 #define WALKED_TASKS_MAX 65536    /* processes that are found without iterators */
 #define SENT_SLOTS 65536          /* power of two */
 #define TASK_WORK_SCHEDULE 0x7479 /* stands for a kernel function; no helper has this number */
+#define RDONLY_CAST 0x747a        /* likewise */
 #define OFF_NONE 0xffff           /* a field this interpreter does not have */
 #define OPCODE_NONE 0xffff        /* not asked for, or not known */
 #define EVENTS_MAX 16             /* perf events that the user may name */
@@ -236,6 +237,7 @@ struct session_config {
 	__u32 target_pidns;   /* inode: record only processes of this PID namespace; 0: of all */
 	__u32 target_pidns_depth; /* its level less that of our own */
 	__u32 ticks_flags;  /* enum sample_flag: ticks are kept that have one of them; 0: all are */
+	__u32 regs_type;    /* id of struct pt_regs; 0: RDONLY_CAST was not replaced */
 	__u8 has_opcodes;   /* samples tell the instruction of their leaf frame */
 	__u8 has_gc;        /* and whether the collector runs */
 	__u8 has_spans;     /* of waiting, and each thread's times */

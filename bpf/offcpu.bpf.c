@@ -117,7 +117,7 @@ static __always_inline void note_wait(struct thread_times *t, struct task_struct
 	t->out_wait = WAIT_RUNNABLE;
 	if (preempt)
 		return;
-	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	regs = times_regs(t, task);
 	t->waits_for_gil = gil_wait_begins(t, task, regs, now);
 	t->out_wait = wait_reason(t, regs);
 }
@@ -294,7 +294,7 @@ static __always_inline bool wait_ends(struct cpu_state *c, struct thread_times *
 	__u8 reason = t->out_wait;
 
 	if (!reason)
-		reason = wait_reason(t, (struct pt_regs *)bpf_task_pt_regs(task));
+		reason = wait_reason(t, times_regs(t, task));
 	if (is_kept) {
 		regs = (struct pt_regs *)bpf_task_pt_regs(task);
 		c->span.now_ns = now - queued_ns;

@@ -30,6 +30,7 @@ struct thread_times {
 	__u64 process;    /* identity of the process that these times are of */
 	__u32 pid;        /* in our own PID namespace, and */
 	__u32 tid;
+	__u64 regs;       /* address of its user registers; 0: not asked yet */
 	__u32 out_state;  /* task_struct.__state then */
 	__u8 out_preempt; /* it would have run on */
 	__u8 waits_for_gil;

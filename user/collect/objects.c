@@ -40,36 +40,47 @@ __attribute__((format(printf, 2, 0))) static int libbpf_log(enum libbpf_print_le
 	return 0;
 }
 
+/* What stands for a function of the kernel's, and which that is here; 0: there is none. */
+struct stand_in {
+	int number;
+	uint32_t function;
+};
+
 /*
- * Has a sampler call the kernel's function in place of TASK_WORK_SCHEDULE. Where there is none the
- * call stays, in code that the verifier sees is never reached.
+ * Has a program call the kernel's functions in place of what stands for them. Where there is none
+ * the call stays, in code that the verifier sees is never reached.
  */
-static int bind_task_work(struct bpf_program *sampler, uint32_t function)
+static int bind_functions(struct bpf_program *program, const struct stand_in *rows, size_t len)
 {
-	size_t count = bpf_program__insn_cnt(sampler);
+	size_t count = bpf_program__insn_cnt(program);
 	_cleanup_(freep) struct bpf_insn *insns = malloc(count * sizeof(*insns));
 
 	if (!insns)
 		return -ENOMEM;
-	memcpy(insns, bpf_program__insns(sampler), count * sizeof(*insns));
+	memcpy(insns, bpf_program__insns(program), count * sizeof(*insns));
 	for (size_t i = 0; i < count; i++)
-		if (insns[i].code == (BPF_JMP | BPF_CALL) && !insns[i].src_reg &&
-		    insns[i].imm == TASK_WORK_SCHEDULE) {
+		for (size_t j = 0; j < len; j++) {
+			if (insns[i].code != (BPF_JMP | BPF_CALL) || insns[i].src_reg ||
+			    insns[i].imm != rows[j].number || !rows[j].function)
+				continue;
 			insns[i].src_reg = BPF_PSEUDO_KFUNC_CALL;
-			insns[i].imm = (int)function;
+			insns[i].imm = (int)rows[j].function;
 		}
-	return bpf_program__set_insns(sampler, insns, count);
+	return bpf_program__set_insns(program, insns, count);
 }
 
-int objects_bind_task_work(const struct objects *o, struct bpf_object *object)
+int objects_bind_functions(const struct objects *o, struct bpf_object *object)
 {
-	uint32_t function = feature_task_work(o->probe);
+	const struct stand_in rows[] = {
+		{ TASK_WORK_SCHEDULE, feature_task_work(o->probe) },
+		{ RDONLY_CAST, feature_rdonly_cast(o->probe) },
+	};
 	struct bpf_program *program = NULL;
 	int r = 0;
 
 	while (!r && (program = bpf_object__next_program(object, program)))
 		if (bpf_program__autoload(program))
-			r = bind_task_work(program, function);
+			r = bind_functions(program, rows, sizeof(rows) / sizeof(*rows));
 	return r;
 }
 

@@ -26,9 +26,9 @@ int objects_begin(struct objects *o, const struct feature_probe *probe);
 /* When it is loaded, and its programs attached; or it failed. */
 void objects_end(struct objects *o);
 
-/* Of an open object, before it is loaded: puts in the kernel's function where programs call
- * TASK_WORK_SCHEDULE. 0 or a negative errno. */
-int objects_bind_task_work(const struct objects *o, struct bpf_object *object);
+/* Of an open object, before it is loaded: puts in the kernel's functions, as far as it has them,
+ * where programs call TASK_WORK_SCHEDULE and RDONLY_CAST. 0 or a negative errno. */
+int objects_bind_functions(const struct objects *o, struct bpf_object *object);
 
 /* Likewise: writes the types of all structs that its programs name. 0 or a negative errno. */
 int objects_write_types(const struct objects *o, const struct bpf_object *object);

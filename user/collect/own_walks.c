@@ -90,7 +90,7 @@ static int load(struct own_walks *o, const struct feature_probe *probe)
 	skel = own__open_opts(&opts);
 	if (!skel)
 		return err_set(-errno, "open the BPF object: %s", strerror(errno));
-	if ((r = size_maps(skel)) < 0 || (r = objects_bind_task_work(&objects, skel->obj)) < 0 ||
+	if ((r = size_maps(skel)) < 0 || (r = objects_bind_functions(&objects, skel->obj)) < 0 ||
 	    (r = bpf_program__set_flags(skel->progs.ask_thread, BPF_F_SLEEPABLE)) < 0 ||
 	    (r = bpf_program__set_flags(skel->progs.look_at_thread, BPF_F_SLEEPABLE)) < 0 ||
 	    (r = objects_write_types(&objects, skel->obj)) < 0 || (r = own__load(skel)) < 0)

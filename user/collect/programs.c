@@ -107,6 +107,8 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 					    "bpf_copy_from_user_task: boot Linux 5.18 or newer");
 	c->has_exit_hook = feature_exit_hook(probe) && !opts->no_exit_hook;
 	c->has_exit_work = c->has_exit_hook && c->has_task_work;
+	if (c->has_exit_work && feature_rdonly_cast(probe))
+		c->regs_type = probe->functions[KERNEL_PT_REGS].id;
 	give_scratch(c, opts);
 	give_labels(skel, opts->labels);
 	c->has_async = opts->has_async;
@@ -234,7 +236,7 @@ static int start_programs(const struct session_opts *opts, struct feature_probe 
 	    (r = event_links_configure(skel, opts->events ? opts->events : &no_events, cpus)) < 0)
 		return r;
 	if (skel->rodata->session.has_task_work)
-		r = objects_bind_task_work(&o, skel->obj);
+		r = objects_bind_functions(&o, skel->obj);
 	if (r < 0 || (r = size_maps(skel, opts, cpus)) < 0 ||
 	    (r = objects_write_types(&o, skel->obj)) < 0 || (r = load_programs(skel, opts)) < 0)
 		return r;
