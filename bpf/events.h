@@ -27,6 +27,7 @@
 #define SENT_SLOTS 65536          /* power of two */
 #define TASK_WORK_SCHEDULE 0x7479 /* stands for a kernel function; no helper has this number */
 #define RDONLY_CAST 0x747a        /* likewise */
+#define TIMES_SLOTS_SHIFT 13      /* 8,192: see bpf/times_slot.h */
 #define OFF_NONE 0xffff           /* a field this interpreter does not have */
 #define OPCODE_NONE 0xffff        /* not asked for, or not known */
 #define EVENTS_MAX 16             /* perf events that the user may name */
@@ -236,8 +237,8 @@ struct session_config {
 	__u8 has_cgroup;      /* record only tasks in cgroups[0] or below it */
 	__u32 target_pidns;   /* inode: record only processes of this PID namespace; 0: of all */
 	__u32 target_pidns_depth; /* its level less that of our own */
+	__u32 regs_type;          /* id of struct pt_regs; 0: RDONLY_CAST was not replaced */
 	__u32 ticks_flags;  /* enum sample_flag: ticks are kept that have one of them; 0: all are */
-	__u32 regs_type;    /* id of struct pt_regs; 0: RDONLY_CAST was not replaced */
 	__u8 has_opcodes;   /* samples tell the instruction of their leaf frame */
 	__u8 has_gc;        /* and whether the collector runs */
 	__u8 has_spans;     /* of waiting, and each thread's times */
@@ -251,6 +252,7 @@ struct session_config {
 	__u8 has_thread_contexts; /* thread_contexts has rows of processes that publish them */
 	__u8 has_async;           /* samples tell which task they are in */
 	__u8 has_exit_work; /* spans sampled when they end are so by task work, not sched_exit_tp */
+	__u8 has_slots;     /* the times of threads are in times_slots, as far as these reach */
 	__u8 page_shift;    /* the kernel's pages are 1 << this bytes: 12, on arm64 also 14, 16 */
 	__u64 span_ns; /* what a tick stands for. Times spans_stride (bpf/span.h) it is T0: spans of
 			* waiting of at least that are all kept, shorter ones by chance */

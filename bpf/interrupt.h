@@ -11,6 +11,7 @@
 #include "bpf/discover.h"
 #include "bpf/gil.h"
 #include "bpf/sampler.h"
+#include "bpf/times_slot.h"
 #ifndef OLD_KERNEL
 #include "bpf/task_work.h"
 #endif
@@ -149,13 +150,12 @@ static __always_inline __u32 scratch_own(__u32 source)
  */
 static __always_inline __u64 waiters_of(struct task_struct *task)
 {
-	struct thread_times *own,
-		*leader = bpf_task_storage_get(&thread_times, task->group_leader, NULL, 0);
+	struct thread_times *own, *leader = times_get(task->group_leader);
 	__u64 waiters = leader ? gil_waiters(leader) : 0;
 
 	if (!waiters)
 		return 0;
-	own = bpf_task_storage_get(&thread_times, task, NULL, 0);
+	own = times_get(task);
 	return own && own->is_counted ? waiters - 1 : waiters;
 }
 

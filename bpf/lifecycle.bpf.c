@@ -189,13 +189,25 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	task_facts_read(task, &f);
 	if (!c || !is_wanted(task, &f))
 		return 0;
-	if (session.has_spans)
-		times_exec(bpf_get_current_task_btf(), &f, known && known->layout != LAYOUT_NONE);
 	if (known)
 		return 0;
 	if (session.has_filter && (!proc_row_read(&f, &row) || !row.is_target))
 		return 0;
 	send_who(c, &f, &none, &exe, BPF_CORE_READ(task, mm, start_code), true, bpf_ktime_get_ns());
+	return 0;
+}
+
+/* Apart, as 5.10 refuses a program that has an atomic exchange, even if it never comes there. */
+SEC("raw_tp/sched_process_exec")
+int BPF_PROG(on_exec_times, struct task_struct *task)
+{
+	struct binary_key exe = file_key(BPF_CORE_READ(task, mm, exe_file));
+	struct binary_row *known = bpf_map_lookup_elem(&binaries, &exe);
+	struct task_facts f;
+
+	task_facts_read(task, &f);
+	if (is_wanted(task, &f))
+		times_exec(bpf_get_current_task_btf(), &f, known && known->layout != LAYOUT_NONE);
 	return 0;
 }
 
@@ -217,6 +229,14 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		__sync_fetch_and_add(&ended_cpu_ns, BPF_CORE_READ(task, se.sum_exec_runtime));
 	if (!BPF_CORE_READ(task, signal, live.counter)) /* no other threads live on */
 		bpf_map_delete_elem(&procs, &pid);
+	return 0;
+}
+
+/* Nobody can switch to it any more, and its address may be another's next. */
+SEC("traced/sched_process_free")
+int BPF_PROG(on_free, struct task_struct *task)
+{
+	times_slot_free(task);
 	return 0;
 }
 

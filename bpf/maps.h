@@ -200,4 +200,14 @@ struct {
 	__type(value, struct thread_times);
 } thread_times __weak SEC(".maps");
 
+/* The same of most threads: where they are is times_slot_of()'s. Mappable, as those maps begin with
+ * a cache line. The slot of a thread is free again when its task_struct is (on_free). */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1 << TIMES_SLOTS_SHIFT);
+	__type(key, __u32);
+	__type(value, struct times_slot);
+} times_slots __weak SEC(".maps");
+
 #endif

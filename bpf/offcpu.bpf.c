@@ -333,10 +333,9 @@ static __always_inline bool queue_ends(struct cpu_state *c, struct thread_times 
 	return is_kept;
 }
 
-/* The span that ended just now, into the sums and, as far as it is kept, c->span and c->queued. A
- * function of its own for the sake of 6.1, where the walk needs the stack. */
-static __noinline int span_ends(struct cpu_state *c, struct thread_times *t,
-				struct task_struct *task, __u64 begin_ns, __u64 now)
+/* The span that ended just now, into the sums and, as far as it is kept, c->span and c->queued. */
+static __always_inline void span_ends(struct cpu_state *c, struct thread_times *t,
+				      struct task_struct *task, __u64 begin_ns, __u64 now)
 {
 	__u64 duration = times_lasted(begin_ns, now), queued = queued_ns(t, task, duration);
 	struct keeping k = { .whole_ns = spans_whole_ns() };
@@ -351,6 +350,13 @@ static __noinline int span_ends(struct cpu_state *c, struct thread_times *t,
 	times_end_gil_wait(t, task, now - queued, now);
 	t->gil_end_ns = now;
 	t->spans++;
+}
+
+/* A function of its own for the sake of 6.1, where the walk needs the stack. */
+static __noinline int span_ends_apart(struct cpu_state *c, struct thread_times *t,
+				      struct task_struct *task, __u64 begin_ns, __u64 now)
+{
+	span_ends(c, t, task, begin_ns, now);
 	return 0;
 }
 
@@ -434,7 +440,10 @@ static __always_inline void comes_back(struct cpu_state *c, struct thread_times 
 	if (!now)
 		now = bpf_ktime_get_ns();
 	begin_ns = times_take(t, now);
-	span_ends(c, t, task, begin_ns, now);
+	if (session.has_exit_work)
+		span_ends(c, t, task, begin_ns, now);
+	else
+		span_ends_apart(c, t, task, begin_ns, now);
 	if (t->open_ns != begin_ns)
 		return;
 	close_open(c, t, begin_ns, now);
@@ -516,6 +525,7 @@ int BPF_PROG(on_thread, struct task_struct *parent, struct task_struct *child)
 	task_facts_read(child, &f);
 	if (!f.pid)
 		return 0;
+	times_slot_free(child);
 	times_new(child, &f, bpf_ktime_get_ns(), false);
 	if (parent->tgid == child->tgid)
 		announce_thread(child, &f, &row);

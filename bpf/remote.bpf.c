@@ -76,7 +76,7 @@ static __always_inline void times_open(struct py_scratch *s, struct task_struct 
 	__builtin_memset(init, 0, sizeof(*init));
 	times_fill(init, task, f, now, is_on_cpu);
 	init->since_ns = now;
-	t = bpf_task_storage_get(&thread_times, task, init, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	t = times_make(task, init);
 	if (!t)
 		return;
 	if (!t->since_ns) { /* it was there to count who waits for the GIL */
@@ -140,8 +140,9 @@ VERIFIED_ONCE int send_closed(struct py_scratch *s, struct cpu_state *c, int r)
 	return 0;
 }
 
-/* The span that was sampled before its end is told whole now: nothing for the sample. */
-static __always_inline void drop_open(struct thread_times *t, const struct sample_event *e)
+/* The span that was sampled before its end is told whole now: nothing for the sample. A function of
+ * its own for the sake of 6.1, where the walk needs the stack. */
+static __noinline void drop_open(struct thread_times *t, const struct sample_event *e)
 {
 	struct span_end_event end = { .kind = EVENT_SPAN_END,
 				      .tid = e->tid,

@@ -301,7 +301,7 @@ static __always_inline __u64 send_labels(struct py_scratch *s, struct cpu_state 
 
 static __always_inline bool send_sample(struct py_scratch *s, struct cpu_state *c)
 {
-	__u32 depth = s->walk.depth;
+	__u64 depth = at_most(s->walk.depth, FRAMES_MAX);
 
 	s->sample.kind = EVENT_SAMPLE;
 	s->sample.flags = s->walk.flags;
@@ -315,8 +315,6 @@ static __always_inline bool send_sample(struct py_scratch *s, struct cpu_state *
 	s->part.kind = PART_PYTHON;
 	s->part.status = s->walk.status;
 	s->part.depth = depth;
-	if (depth > FRAMES_MAX)
-		return false; /* for the verifier */
 	if (!ring_send(&s->sample,
 		       sizeof(s->sample) + sizeof(s->part) + depth * sizeof(struct frame_record)))
 		return false;

@@ -14,6 +14,7 @@
 
 #include "bpf/discover.h"
 #include "bpf/gil.h"
+#include "bpf/times_slot.h"
 #include "bpf/wait.h"
 
 /* CLOCK_MONOTONIC; 0: the session has not started, or not stopped: behind that no switch is seen.
@@ -36,14 +37,6 @@ static __always_inline bool is_recorded(const struct task_facts *f, struct proc_
 	       row->layout < LAYOUTS_MAX && (!session.has_filter || row->is_target);
 }
 
-/* Most tasks of a machine have no storage at all, which is told much sooner than by the helper. */
-static __always_inline struct thread_times *times_get(struct task_struct *task)
-{
-	if (!task->bpf_storage)
-		return NULL;
-	return bpf_task_storage_get(&thread_times, task, NULL, 0);
-}
-
 /*
  * Can an entry be made in the midst of a switch? Up to Linux 6.3 the memory for it comes from
  * kmalloc(), which may wake the thread that frees some, and so wait for the lock that is held.
@@ -57,8 +50,7 @@ static __always_inline bool may_allocate_in_switch(void)
 static __always_inline struct thread_times *
 times_new(struct task_struct *task, const struct task_facts *f, __u64 now, bool is_on_cpu)
 {
-	struct thread_times *t =
-		bpf_task_storage_get(&thread_times, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct thread_times *t = times_make(task, NULL);
 
 	if (!t || t->since_ns)
 		return t;

@@ -20,16 +20,13 @@ struct thread_times {
 	__u64 exec_ns;   /* task_struct.se.sum_exec_runtime when it left the CPU: what that grew by
 			  * since is how long it has run, where nobody saw it come back */
 	__u64 run_delay; /* task_struct.sched_info.run_delay when it left the CPU */
+	/* Up to here, and from here on what a switch needs is in one cache line each. */
 	__u64 spans;
 	__u64 gil;        /* address of the GIL it takes; 0: not known */
 	__u64 gil_end_ns; /* when it last ended to wait for that */
 	__u64 blocked_ns; /* gil_waited_ns() of its process when it left the CPU */
-	__u64 waited_ns;  /* the same when another task was about to end its span */
 	__u64 open_ns;    /* of the span that began then a sample was to be taken: its end is to
 			   * follow, or is counted as lost with it; 0: there is none */
-	__u64 process;    /* identity of the process that these times are of */
-	__u32 pid;        /* in our own PID namespace, and */
-	__u32 tid;
 	__u64 regs;       /* address of its user registers; 0: not asked yet */
 	__u32 out_state;  /* task_struct.__state then */
 	__u8 out_preempt; /* it would have run on */
@@ -50,10 +47,28 @@ struct thread_times {
 	__u64 changes_begun;
 	__u64 changes_done;
 
+	__u64 process; /* identity of the process that these times are of */
+	__u32 pid;     /* in our own PID namespace, and */
+	__u32 tid;
+	__u64 waited_ns; /* as blocked_ns, when another task was about to end its span */
 	__u64 unseen_ns;
 	__u64 episodes;
 	__u64 short_ns[CLASS_COUNT_];
 	__u64 long_ns[CLASS_COUNT_];
 };
+
+/*
+ * A place for the times of one thread, which the address of its task_struct leads to: found without
+ * a call. Where it is another thread's, times are in the task's storage.
+ */
+struct times_slot {
+	__u64 owner; /* task_number(); 0: free; TIMES_SLOT_TAKEN added: it is being filled in */
+	__u64 reserved;
+	struct thread_times times;
+	__u64 padding; /* to whole cache lines */
+};
+_Static_assert(sizeof(struct times_slot) % 64 == 0, "slots share no cache line");
+
+#define TIMES_SLOT_TAKEN 1
 
 #endif

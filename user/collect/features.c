@@ -270,10 +270,11 @@ int feature_kernel_types(struct feature_probe *p)
 		[KERNEL_SCHED_SWITCH] = { "btf_trace_sched_switch", BTF_KIND_TYPEDEF, 0 },
 		[KERNEL_SCHED_EXIT] = { "btf_trace_sched_exit_tp", BTF_KIND_TYPEDEF, 0 },
 		[KERNEL_SCHED_FORK] = { "btf_trace_sched_process_fork", BTF_KIND_TYPEDEF, 0 },
+		[KERNEL_SCHED_FREE] = { "btf_trace_sched_process_free", BTF_KIND_TYPEDEF, 0 },
 		[KERNEL_COPY_FROM_TASK] = { "bpf_copy_from_user_task", BTF_KIND_FUNC, 0 },
-		[KERNEL_RSS_STAT] = { "btf_trace_rss_stat", BTF_KIND_TYPEDEF, 0 },
 		[KERNEL_RDONLY_CAST] = { "bpf_rdonly_cast", BTF_KIND_FUNC, 0 },
 		[KERNEL_PT_REGS] = { "pt_regs", BTF_KIND_STRUCT, 0 },
+		[KERNEL_RSS_STAT] = { "btf_trace_rss_stat", BTF_KIND_TYPEDEF, 0 },
 		[KERNEL_RSS_BATCH] = { "task_rss_stat", BTF_KIND_STRUCT, 0 },
 	};
 	int r;
@@ -322,14 +323,14 @@ uint32_t feature_task_work(const struct feature_probe *p)
 	return f->id && kernel_types_params(p->types, f->id) == params ? f->id : 0;
 }
 
-bool feature_is_old(struct feature_probe *p) uint32_t
-	feature_rdonly_cast(const struct feature_probe *p)
+uint32_t feature_rdonly_cast(const struct feature_probe *p)
 {
 	const struct kernel_type *f = &p->functions[KERNEL_RDONLY_CAST];
 
 	return f->id && kernel_types_params(p->types, f->id) == 2 ? f->id : 0;
 }
 
+bool feature_is_old(struct feature_probe *p)
 {
 	return probe_bpf_loop(p) == FEATURE_LIMITED || probe_find_vma(p) == FEATURE_LIMITED ||
 	       probe_task_pt_regs(p) == FEATURE_LIMITED;

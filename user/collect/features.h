@@ -16,11 +16,12 @@ enum kernel_function {
 	KERNEL_SCHED_SWITCH,
 	KERNEL_SCHED_EXIT, /* Linux 6.16 */
 	KERNEL_SCHED_FORK,
+	KERNEL_SCHED_FREE,
 	KERNEL_COPY_FROM_TASK, /* Linux 5.18 */
+	KERNEL_RDONLY_CAST,    /* Linux 6.2 */
+	KERNEL_PT_REGS,        /* a struct */
 	KERNEL_RSS_STAT,
-	KERNEL_RDONLY_CAST, /* Linux 6.2 */
-	KERNEL_PT_REGS,     /* a struct */
-	KERNEL_RSS_BATCH,   /* a struct: until Linux 6.1 */
+	KERNEL_RSS_BATCH, /* a struct: until Linux 6.1 */
 	KERNEL_FUNCTIONS
 };
 
@@ -97,6 +98,7 @@ bool feature_exit_hook(const struct feature_probe *p);
 /* The id of the kernel's function that queues task work from a BPF program; 0: it has none. */
 uint32_t feature_task_work(const struct feature_probe *p);
 
-#endif
 /* Of the one that has a program read a struct at any address. */
 uint32_t feature_rdonly_cast(const struct feature_probe *p);
+
+#endif

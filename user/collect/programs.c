@@ -107,6 +107,8 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 					    "bpf_copy_from_user_task: boot Linux 5.18 or newer");
 	c->has_exit_hook = feature_exit_hook(probe) && !opts->no_exit_hook;
 	c->has_exit_work = c->has_exit_hook && c->has_task_work;
+	c->has_slots =
+		c->has_exit_work && probe->functions[KERNEL_SCHED_FREE].id && !opts->no_slots;
 	if (c->has_exit_work && feature_rdonly_cast(probe))
 		c->regs_type = probe->functions[KERNEL_PT_REGS].id;
 	give_scratch(c, opts);
@@ -146,12 +148,16 @@ static int choose_programs(struct pyebpf *skel, const struct session_opts *opts,
 		{ skel->progs.on_switch, c->has_spans },
 		{ skel->progs.on_switched, c->has_spans && c->has_exit_hook && !c->has_exit_work },
 		{ skel->progs.on_thread, c->has_spans },
+		{ skel->progs.on_free, c->has_slots },
+		{ skel->progs.on_exec_times, c->has_spans },
 		{ skel->progs.list_thread_times, c->has_spans },
 		{ skel->progs.note_waited, c->has_spans },
 		{ skel->progs.visit_thread, c->has_spans },
 	};
 	int r = bpf_map__set_autocreate(skel->maps.thread_times, c->has_spans);
 
+	if (!r)
+		r = bpf_map__set_autocreate(skel->maps.times_slots, c->has_slots);
 	if (!r)
 		r = bpf_map__set_autocreate(skel->maps.walked_tasks, opts->btf);
 	for (size_t i = 0; !r && i < sizeof(rows) / sizeof(*rows); i++)

@@ -23,7 +23,7 @@
 
 #define NS_PER_MS 1000000ULL
 #define CONSUME_NS 100000000ULL
-#define SWITCH_PROGRAMS 3
+#define SWITCH_PROGRAMS 4
 #define ITER_BYTES 16384 /* a buffer for what iterators write */
 #define RING_HEAD 8      /* BPF_RINGBUF_HDR_SZ: before each record, which is padded to 8 */
 
@@ -152,6 +152,7 @@ static int attach_ticker(struct session *s)
 static int attach_switches(struct session *s)
 {
 	const struct bpf_program *programs[SWITCH_PROGRAMS] = {
+		s->skel->progs.on_free,
 		s->skel->progs.on_thread,
 		s->skel->progs.on_switched,
 		s->skel->progs.on_switch,

@@ -39,6 +39,7 @@ struct session_opts {
 	bool follow_children;
 	bool has_opcodes;  /* samples carry the instruction of their leaf frame */
 	bool no_exit_hook; /* spans are sampled when they begin, as before 6.16 */
+	bool no_slots;     /* the times of all threads are where they are before 6.18 */
 	bool has_native;   /* stacks show where Python code called C, and C called it */
 	bool has_async;    /* samples tell which task of asyncio they are in */
 	bool no_gc;        /* they do not show where the collector runs */

@@ -230,12 +230,13 @@ static void check_waits(const struct seen *s)
 	}
 }
 
-static void check(bool no_exit_hook)
+static void check(bool no_exit_hook, bool no_slots)
 {
 	const struct session_opts opts = { .modes = MODE_WALL,
 					   .freq_hz = FREQ_HZ,
 					   .follow_children = true,
 					   .no_exit_hook = no_exit_hook,
+					   .no_slots = no_slots,
 					   .ring_bytes = 1 << 20 };
 	_cleanup_(session_freep) struct session *session = NULL;
 	struct seen s = { .whole_ns = NS_PER_SECOND / FREQ_HZ };
@@ -256,14 +257,21 @@ static void check(bool no_exit_hook)
 static void test_spans_at_their_end(void **state)
 {
 	(void)state;
-	check(false);
+	check(false, false);
 }
 
 /* As on kernels before 6.16. */
 static void test_spans_at_their_begin(void **state)
 {
 	(void)state;
-	check(true);
+	check(true, false);
+}
+
+/* As of threads whose slot is another's. */
+static void test_spans_of_threads_without_a_slot(void **state)
+{
+	(void)state;
+	check(false, true);
 }
 
 /* How many of the naps are kept where a tick stands for so many. */
@@ -327,6 +335,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_spans_at_their_end),
 		cmocka_unit_test(test_spans_at_their_begin),
+		cmocka_unit_test(test_spans_of_threads_without_a_slot),
 		cmocka_unit_test(test_stride_keeps_fewer_short_spans),
 		cmocka_unit_test(test_spans_are_not_where_they_are_not_asked_for),
 	};
