@@ -25,10 +25,7 @@ class ManyOutputs(Agent):
                 for name, (engine, url, more) in self.outputs.items()]
         lines = ["  - {%s}\n" % ", ".join("%s: '%s'" % pair for pair in each.items() if pair[1])
                  for each in keys]
-        with open(self.config + ".new", "w") as f:
-            f.write("rate: 199\nwindow: %s\noutput:\n%sspool:\n  directory: %s\nhttp:\n  port: %d\n%s" % (
-                self.window, "".join(lines), self.spool, self.port, self.more))
-        os.replace(self.config + ".new", self.config)
+        self.put_config("".join(lines))
 
     def waiting(self, name):
         """Samples in the spool of an output."""

@@ -105,7 +105,7 @@ def split(stacks):
     whole = cut = 0
     for stack, count in stacks.items():
         names = [name for name, _, _ in stack]
-        if names[0] == "<incomplete>":
+        if names[0] in ("<incomplete>", "<truncated>"):
             assert fits(names[1:], truth[len(truth) - len(names) + 1:]), (names[:3], names[-3:])
             cut += count
         else:
@@ -146,8 +146,9 @@ def test_the_thread_reads_them_in(some_python, swap, tmp_path, fault):
         say_skipped("this kernel has no task work (Linux 6.18)")
     whole, cut = split(stacks)
     assert c["task_work"] >= ROUNDS / 2 and c["task_work_recorded"] >= ROUNDS / 2, c
-    assert not cut and not c["fault"] and not c["page"] and not c["thread_state_fault"], c
-    assert whole == c["weight"], (whole, c)
+    assert not c["fault"] and not c["page"] and not c["thread_state_fault"], c
+    assert cut == c["late"] <= 2, (cut, c)  # a virtual CPU may be taken away in the midst of a walk
+    assert whole + cut == c["weight"], (whole, c)
     fault("a stack of %d frames swapped out %d times" % (DEPTH, ROUNDS),
           "the thread reads its pages in on its way back to user code", 0, complete(output),
           "%d of %d samples whole; %s" % (whole, whole + cut, figures(c)))
@@ -161,7 +162,7 @@ def test_user_space_reads_them_in(some_python, swap, tmp_path, fault):
     assert not c["task_work"] and not c["task_work_recorded"] and not c["task_work_joined"], c
     assert c["page"] >= ROUNDS, c
     assert c["fault"] + c["code_fault"] + c["thread_state_fault"] >= ROUNDS, c
-    assert cut == c["fault"], (cut, c)
+    assert cut == c["fault"] + c["late"], (cut, c)
     # More than there were before the first round: read in, though the recorder waits for a CPU.
     assert whole > HZ * ROUND_SECONDS, (whole, cut, c)
     fault("the same, `--no-task-work` (as before Linux 6.18)",
