@@ -743,6 +743,7 @@ struct task_record {
 	X(STAT_TSTATE_LATE, "thread_state_late", "lost: thread state not found in time") \
 	X(STAT_NO_SCRATCH, "no_scratch", "lost: no work space")                          \
 	X(STAT_UNSEEN, "unseen", "lost: the kernel did not tell of its end")             \
+	X(STAT_NO_TIMES, "no_times", "lost: no memory for a thread's times")             \
 	X(STAT_TASK_WORK, "task_work", "handed to task work")                            \
 	X(STAT_TW_JOINED, "task_work_joined", "joined a sample that waits in task work")
 

@@ -27,6 +27,9 @@ __u64 neighbour_process, neighbour_tstate;
  */
 __u64 opened_ns, closed_ns;
 
+/* In the first pass that closes spans: since when threads without an entry are missing. Else 0. */
+__u64 cut_from_ns;
+
 /*
  * Nor is anything opened or closed if this is set: of spans that have lasted that long a sample is
  * taken before their end, at which the thread's Python may be gone.
@@ -262,6 +265,14 @@ static __always_inline void look_at_span(struct py_scratch *s, struct cpu_state 
 		send_open(t, s, c, r);
 }
 
+/* There was no memory for its entry, nor is there now. */
+static __always_inline void lose_thread(struct cpu_state *c, struct task_struct *task, __u64 now)
+{
+	bool is_older = task->start_time < cut_from_ns;
+
+	stat_add(c, STAT_NO_TIMES, times_lasted(is_older ? cut_from_ns : task->start_time, now));
+}
+
 SEC(ITERATOR)
 int visit_thread(struct bpf_iter__task *ctx)
 {
@@ -290,6 +301,8 @@ int visit_thread(struct bpf_iter__task *ctx)
 		return 0;
 	}
 	t = times_get(task); /* one state for the verifier */
+	if (!t && cut_from_ns)
+		lose_thread(c, task, now);
 	if (t && (closed_ns || lasting_ns || !session.has_exit_hook))
 		look_at_span(s, c, task, t, &f, &row, now);
 	return 0;

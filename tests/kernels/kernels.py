@@ -30,8 +30,9 @@ from pythons import Unavailable  # noqa: E402
 Kernel = collections.namedtuple("Kernel", "name suite series cpu flavour python by_instructions",
                                 defaults=("cloud-amd64", None, True))
 
-# cmpxchg16b in qemu 7.2 leaves wrong flags, at which 6.12's allocator falls over. From 7.1 on what
-# queues task work allocates by kmalloc_nolock(), which gives nothing without it.
+# cmpxchg16b in qemu 7.2 leaves wrong flags, at which 6.12's allocator falls over. Task storage, from
+# 7.0 on, and what queues task work, from 7.1 on, allocate by kmalloc_nolock(), which gives nothing
+# without it.
 WITHOUT_CX16, WITH_CX16 = "max,-cx16", "max"
 
 # Pointer authentication is slow to emulate as it is specified.
@@ -44,7 +45,7 @@ AMD64 = [
     Kernel("6.16", "trixie-backports", "6.16", WITHOUT_CX16),
     Kernel("6.18", "trixie-backports", "6.18", WITHOUT_CX16),
     Kernel("6.19", "trixie-backports", "6.19", WITHOUT_CX16),
-    Kernel("7.0", "trixie-backports", "7.0", WITHOUT_CX16),
+    Kernel("7.0", "trixie-backports", "7.0", WITH_CX16),
     Kernel("backports", "trixie-backports", "", WITH_CX16),
     Kernel("sid", "sid", "", WITH_CX16),
 ]

@@ -287,7 +287,7 @@ static void put_lost(struct line *l, const struct load *loaded)
 {
 	static const char *const words[SOURCE_COUNT_] = {
 		[SOURCE_TICKS] = "",
-		[SOURCE_SWITCHES] = "of waiting, shown as " PROFILE_NOT_SAMPLED ": ",
+		[SOURCE_SWITCHES] = "of waiting: ",
 		[SOURCE_EVENTS] = "of events: ",
 	};
 	const struct profile *p = loaded->profile;

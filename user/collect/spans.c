@@ -29,6 +29,7 @@ struct spans {
 	struct workers *workers;
 	pthread_mutex_t lock; /* one pass at a time: they share a work space */
 	bool is_late;         /* one has not come back */
+	uint64_t cut_ns;      /* when spans were last closed; 0: not yet */
 };
 
 /* One reading of the iterator. */
@@ -197,7 +198,11 @@ int spans_close(struct spans *sp, uint64_t at_ns)
 	int r;
 
 	pthread_mutex_lock(&sp->lock);
+	if (at_ns != sp->cut_ns)
+		sp->skel->bss->cut_from_ns = sp->cut_ns ? sp->cut_ns : sp->skel->bss->started_ns;
 	r = visit(sp, 0, 0, at_ns, 0);
+	sp->skel->bss->cut_from_ns = 0;
+	sp->cut_ns = at_ns;
 	pthread_mutex_unlock(&sp->lock);
 	return r;
 }
