@@ -2,12 +2,15 @@
 """With which rights `record` works, and which it keeps."""
 import contextlib
 import os
+import re
 import shutil
 import struct
 import subprocess
 
+import engines
 import pytest
-from harness import PYEBPF, Recorder, run
+from harness import PATIENCE, PYEBPF, Recorder, run, wait_until
+from test_deploy import read
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
 
@@ -116,3 +119,38 @@ def test_a_user_dumps_own_processes_without_any(own_program):
             target.kill()
     assert dumped.returncode == 0, dumped.stderr
     assert refused.returncode == 4 and "CAP_BPF" in refused.stderr
+
+
+AGENT = """rate: 199
+window: 1s
+cpu_budget: 100%
+output: {{engine: files, directory: {0}/out}}
+spool: {{directory: {0}/spool}}
+http: {{port: {1}}}
+"""
+
+
+def test_the_agent_is_a_user_s_by_ambient_capabilities(own_program, tmp_path):
+    """As docs/fleet.md has it for systemd. It hands on none of them."""
+    names = ",".join("+" + name for name in re.search(
+        r"(?m)^AmbientCapabilities=(CAP_.*)", read("..", "docs", "fleet.md")).group(1)
+        .replace("CAP_", "").lower().split())
+    config, files = tmp_path / "agent.yaml", []
+    config.write_text(AGENT.format(tmp_path, engines.free_port()))
+    command = ["setpriv", "--reuid=%d" % NOBODY, "--regid=%d" % NOBODY, "--clear-groups",
+               "--bounding-set=-all," + names, "--inh-caps=-all," + names, "--ambient-caps=-all," + names,
+               own_program, "agent", "--config", config]
+    with spinning() as target, subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as agent:
+        try:
+            wait_until(lambda: list((tmp_path / "out").glob("*.pyebpf")) or agent.poll() is not None,
+                       PATIENCE, "a window of the agent's")
+            status = status_of("/proc/%d/status" % agent.pid)
+        finally:
+            agent.terminate()
+            said = agent.stderr.read()
+        assert agent.wait() == 0, said
+        files = sorted((tmp_path / "out").glob("*.pyebpf"))
+        rows = run("report", "--process", target.pid, *files).stdout
+    assert status["Uid"].split() == [str(NOBODY)] * 4 and files[0].stat().st_uid == NOBODY
+    assert int(status["CapAmb"], 16) == int(status["CapInh"], 16) == 0, status
+    assert "spin" in rows, rows
