@@ -32,8 +32,14 @@ CPython 3.11 (`tests/kernels`), those of arm64 with their own Debian's: 3.9, 3.1
 kernels` and `make kernels-arm64` wrote this table: each cell is a test that passed, and
 says what that test saw. Every tick is in one counter and every sample that was sent is in the file: in
 all recordings of all rows, or the row would not be here. How much work the verifier has with the
-programs is in [bpf/README.md](../bpf/README.md). Not tried: 5.14 and 5.15 (RHEL 9, Ubuntu 22.04), which no
-mirror here has; arm64 with pages of 64 KiB, for which Debian builds no kernel; Python 3.13t on arm64.
+programs is in [bpf/README.md](../bpf/README.md).
+
+Not booted: 5.15 and 5.14 (Ubuntu 22.04, RHEL 9), which no mirror here has. By their types alone (`tests/kernels`,
+`headers.py`): 5.15.0-25 has all that CPU time reads, and with its offsets the verifier of 6.18 takes what
+`record --btf` loads, `sample_old` with 43,223 instructions. RHEL 9's 5.14, as a header of ppc64le of November 2022 has it, has
+all of that but registers, which are each architecture's own, and the helpers by which `sample` takes ticks there; no
+program was loaded with its offsets. Not tried: arm64 with pages of 64 KiB, for which Debian builds no kernel; Python
+3.13t on arm64.
 
 """
 LEGEND = """
