@@ -3,8 +3,8 @@
 .POSIX:
 .SUFFIXES:
 .PHONY: build help deps deps-all demo check test check-all fuzz coverage-table bench format share install \
-	deb image manifests kernels static release wheel arm64-sysroot arm64 static-arm64 release-arm64 \
-	kernels-arm64 clean build-tests build-asan build-clang build-tsan build-fuzz build-type
+	deb image manifests kernels static release wheel arm64-sysroot arm64 static-arm64 kernels-arm64 clean \
+	build-tests build-asan build-clang build-tsan build-fuzz build-type
 
 PREFIX = /usr/local
 DESTDIR =
@@ -36,7 +36,7 @@ PACKAGES = $$(command -v npm >/dev/null || echo nodejs npm) \
 RELEASE_PACKAGES = libssl-dev rpm xz-utils
 
 # What only some tests need beside them: containers, shells, other kernels.
-ALL_PACKAGES = catatonit fish groff lintian man-db musl-tools podman qemu-system-x86 runc zsh
+ALL_PACKAGES = catatonit fish groff lintian man-db musl-tools podman qemu-system-x86 runc skopeo zsh
 
 # What `make arm64` needs beside PACKAGES: a compiler, an emulator of programs (man pages are what the
 # program prints), and of arm64 packages headers and libraries, which are not installed.
@@ -90,9 +90,9 @@ help:
 	@echo "make deb         build/pyebpf_VERSION_ARCHITECTURE.deb"
 	@echo "make image       an image of it, pyebpf:VERSION: docs/kubernetes.md"
 	@echo "make static      build-static/pyebpf: one file that runs on any Linux"
-	@echo "make release     dist/: that file, tarball, wheel, .deb, .rpm, what is in it, checksums"
+	@echo "make release     dist/: for x86-64 and arm64 that file, tarball, wheel, .deb, .rpm, image, checksums"
 	@echo "make wheel       the same, and the wheel installed by every Python here"
-	@echo "make arm64       build-arm64/pyebpf, cross-built on Debian 12; make static-arm64, release-arm64"
+	@echo "make arm64       build-arm64/pyebpf, cross-built on Debian 12; make static-arm64: one file"
 	@echo "make kernels-arm64    the arm64 rows of docs/kernels.md: an hour"
 	@echo "make manifests   deploy/kubernetes/daemonset.yaml from the Helm chart"
 	@echo "make clean       remove the build folders"
@@ -150,8 +150,8 @@ static: deps
 	@$(CONFIGURE) build-static -DCMAKE_BUILD_TYPE=Release -DPYEBPF_STATIC=ON -DPYEBPF_TESTS=OFF
 	cmake --build build-static --target pyebpf pyebpf_share -j $(JOBS)
 
-release: static
-	sh deploy/release/release.sh build-static dist
+release: static static-arm64
+	sh deploy/release/release.sh dist build-static build-arm64-static
 
 wheel: release
 	/usr/bin/python3 -B -m pytest -p no:cacheprovider -q tests/integration/test_release.py --tier=all -k wheel
@@ -169,9 +169,6 @@ static-arm64: arm64-sysroot
 		-DPYEBPF_STATIC=ON -DPYEBPF_TESTS=OFF
 	cmake --build build-arm64-static --target pyebpf pyebpf_share -j $(JOBS)
 
-release-arm64: static-arm64
-	sh deploy/release/release.sh build-arm64-static dist-arm64
-
 kernels-arm64: deps-all static-arm64
 	@sh cmake/deps.sh qemu-system-arm
 	PYEBPF_MACHINE=arm64 python3 -B tests/tools/kernel_table.py
@@ -181,4 +178,4 @@ manifests:
 
 clean:
 	cmake -E rm -rf build build-asan build-clang build-tsan build-fuzz build-static \
-		build-arm64 build-arm64-static build-arm64-sysroot build-types dist dist-arm64
+		build-arm64 build-arm64-static build-arm64-sysroot build-types dist

@@ -31,6 +31,15 @@ endforeach()
 pyebpf_prints(pyebpf.bash completions bash)
 pyebpf_prints(_pyebpf completions zsh)
 pyebpf_prints(pyebpf.fish completions fish)
+if(PYEBPF_STATIC) # what the packages within it ask of those who hand them on
+  set(copyrights ${CMAKE_BINARY_DIR}/copyrights)
+  add_custom_command(OUTPUT ${copyrights}
+    COMMAND python3 -B ${CMAKE_SOURCE_DIR}/deploy/release/copyrights.py ${copyrights}
+      ${CMAKE_BINARY_DIR}/pyebpf.map ${static_deps} ${CMAKE_SYSROOT}
+    DEPENDS pyebpf VERBATIM)
+  list(APPEND printed ${copyrights})
+  install(DIRECTORY ${copyrights} DESTINATION ${CMAKE_INSTALL_DOCDIR})
+endif()
 add_custom_target(pyebpf_share ALL DEPENDS ${printed})
 
 install(TARGETS pyebpf RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Makes a wheel of a static pyebpf: pip puts the program beside its python, no Python code is in it.
 
-usage: wheel.py PROGRAM VERSION ARCHITECTURE FOLDER
+usage: wheel.py PROGRAM VERSION ARCHITECTURE COPYRIGHTS FOLDER
 
-The same bytes each time: SOURCE_DATE_EPOCH dates what is in it.
+COPYRIGHTS: the folder that copyrights.py made. The same bytes each time: SOURCE_DATE_EPOCH dates what is
+in it.
 """
 import base64
 import hashlib
@@ -42,7 +43,7 @@ Root-Is-Purelib: false
 {tags}"""
 
 
-def members(program, version, tags):
+def members(program, version, copyrights, tags):
     """(path, bytes, mode) of all but RECORD."""
     info = f"pyebpf-{version}.dist-info"
     readme = (ROOT / "README.md").read_text()
@@ -52,6 +53,8 @@ def members(program, version, tags):
     yield f"{info}/WHEEL", wheel.encode(), 0o644
     for license_file in [ROOT / "LICENSE", *sorted((ROOT / "LICENSES").iterdir())]:
         yield f"{info}/licenses/{license_file.name}", license_file.read_bytes(), 0o644
+    for package in sorted(pathlib.Path(copyrights).iterdir()):
+        yield f"{info}/licenses/copyrights/{package.name}", package.read_bytes(), 0o644
 
 
 def row_of(path, data):
@@ -59,11 +62,11 @@ def row_of(path, data):
     return f"{path},sha256={digest},{len(data)}\n"
 
 
-def main(program, version, architecture, folder):
+def main(program, version, architecture, copyrights, folder):
     patterns = TAGS if architecture == "x86_64" else OLDEST_ARM
     tags = [pattern.format(architecture) for pattern in patterns]
     date = time.gmtime(max(int(os.environ.get("SOURCE_DATE_EPOCH", 0)), 315532800))[:6]  # 1980
-    files = list(members(pathlib.Path(program).read_bytes(), version, tags))
+    files = list(members(pathlib.Path(program).read_bytes(), version, copyrights, tags))
     record = f"pyebpf-{version}.dist-info/RECORD"
     rows = "".join(row_of(path, data) for path, data, _ in files) + f"{record},,\n"
     path = pathlib.Path(folder) / f"pyebpf-{version}-py3-none-{'.'.join(tags)}.whl"
@@ -77,6 +80,6 @@ def main(program, version, architecture, folder):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 5:
+    if len(sys.argv) != 6:
         sys.exit(__doc__)
     main(*sys.argv[1:])
