@@ -36,7 +36,7 @@ need() {
 # All is looked at before anything leaves.
 for target; do
 	case $target in
-	github) need gh "https://cli.github.com" ;;
+	github) need gh "apt-get install gh" ;;
 	pypi) need twine "python3 -m pip install twine" ;;
 	image=?*) need skopeo "apt-get install skopeo" ;;
 	*) usage ;;
