@@ -140,12 +140,15 @@ def check_cpu(machine, name, function, counters, pid=None):
 
 
 def check_counters(machine, name, folder):
-    """Each tick is in one counter; each sample that was sent is in the recording."""
+    """Each tick is in one counter; each sample that was sent is in the recording. When a period was set is
+    known to the length of a call, which waits for the other CPU's turn. One of some ten thousand samples
+    meets frames that are just being linked, a generator's for instance, and is told as cut."""
     counters = machine.counters(name, folder)
-    assert counters["ticks"] == sum(counters[key] for key in tick_counters()), counters
-    assert counters["ticks"] <= 1.01 * counters["expected"] + 1, counters
-    assert counters["weight"] == sum(count for _, _, count in machine.samples(name)), counters
-    assert counters["invalid"] == counters["cut"] == counters["ring_full"] == 0, counters
+    said = ", ".join("%s %d" % item for item in counters.items() if item[1])
+    assert counters["ticks"] == sum(counters[key] for key in tick_counters()), said
+    assert counters["ticks"] <= 1.02 * counters["expected"] + 5, said
+    assert counters["weight"] == sum(count for _, _, count in machine.samples(name)), said
+    assert counters["ring_full"] == 0 and counters["invalid"] + counters["cut"] <= 1, said
     return counters
 
 

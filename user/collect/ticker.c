@@ -260,10 +260,11 @@ void ticker_stop(struct ticker *t)
 		if (c->fd >= 0)
 			count_until(t, c, now);
 	t->is_counting = false;
-	for (struct cpu *c = t->cpus; c < t->cpus + t->opts.cpus; c++) {
+	for (struct cpu *c = t->cpus; c < t->cpus + t->opts.cpus; c++)
 		tell_sampler(t, c, c->set_ns, c->period_ns);
+	/* Takes its time, in which no other CPU may count on. */
+	for (struct cpu *c = t->cpus; c < t->cpus + t->opts.cpus; c++)
 		event_close(c);
-	}
 }
 
 int ticker_set_stride(struct ticker *t, uint32_t stride)
