@@ -5,6 +5,7 @@
 
 PYEBPF: the program (build/pyebpf). PYEBPF_PYTHONS: more interpreters (tools/pythons.py).
 """
+import functools
 import json
 import os
 import signal
@@ -161,18 +162,25 @@ def some_python(request):
     return max(direct, key=lambda p: p.version)
 
 
-@pytest.fixture
-def free_threaded(is_full):
-    """CPython 3.13 without the GIL."""
-    if is_full:
+@functools.cache  # what could not be had is not asked for once more by each test
+def find_free_threaded(minor, may_build):
+    """(interpreter, None), or (None, why there is none)."""
+    why = "tests/tools/build_freethreaded.py builds it in some minutes, as --tier=all does"
+    if may_build:
         try:
-            build_freethreaded.provide()
+            build_freethreaded.provide(minor)
         except (pythons.Unavailable, OSError) as e:
-            pytest.skip("NOT TESTED: no free-threaded CPython 3.13: %s" % e)
-    python = build_freethreaded.find()
+            why = str(e).split("; ", maxsplit=1)[0]  # apt has one for each file
+    python = build_freethreaded.find(minor)
+    return python, None if python else why
+
+
+@pytest.fixture(params=build_freethreaded.BUILDS, ids="3.{}t".format)
+def free_threaded(request, is_full):
+    """CPython without the GIL, of each minor that has such a build."""
+    python, why = find_free_threaded(request.param, is_full)
     if not python:
-        pytest.skip("NOT TESTED: no free-threaded CPython 3.13: tests/tools/build_freethreaded.py "
-                    "builds it in some minutes, as --tier=all does")
+        pytest.skip("NOT TESTED: no free-threaded CPython 3.%d: %s" % (request.param, why))
     return python
 
 

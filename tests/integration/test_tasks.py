@@ -187,6 +187,7 @@ def test_a_program_without_asyncio(some_python, tmp_path):
 
 
 @pytest.mark.full
+@test_dump_tasks.KNOWN_FREE_THREADED
 def test_samples_are_of_their_tasks_free_threaded(free_threaded, tmp_path):
     samples, truth, _ = record_work(Workload(free_threaded, "tasked.py", "work", 2), tmp_path, "--async")
     check_labels(samples, truth)

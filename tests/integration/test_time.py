@@ -6,7 +6,6 @@ import math
 import platform
 import re
 
-import build_freethreaded
 import chunks
 import pytest
 from harness import Recorder, Workload, one_ahead, run
@@ -141,11 +140,8 @@ def test_stretches_of_all(any_python, tmp_path):
 
 
 @pytest.mark.full
-def test_stretches_without_a_gil(tmp_path):
-    python = build_freethreaded.find()
-    if not python:
-        pytest.skip("NOT TESTED: no free-threaded CPython 3.13: tests/tools/build_freethreaded.py builds it")
-    test_stretches(python, tmp_path)
+def test_stretches_without_a_gil(free_threaded, tmp_path):
+    test_stretches(free_threaded, tmp_path)
     said = run("report", "--gil", tmp_path / "stretches.pyebpf").stdout
     assert re.search(r"^\d[\d.]* m?s of waiting for locks, in free-threaded Python: nobody knows who holds these$",
                      said, re.M), said

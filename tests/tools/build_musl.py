@@ -17,6 +17,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import build_freethreaded  # noqa: E402
 import pythons  # noqa: E402
 
+MINOR = 13
 REVISION = 1  # raised when what is built changes: an older folder is then made anew
 # gcc tells the name of glibc's folders, which are not musl's.
 COMPILER = """\
@@ -31,7 +32,7 @@ def folder():
 
 
 def program():
-    return os.path.join(folder(), "bin", "python3.%d" % build_freethreaded.MINOR)
+    return os.path.join(folder(), "bin", "python3.%d" % MINOR)
 
 
 def provide():
@@ -45,7 +46,7 @@ def provide():
                 f.write(COMPILER)
             os.chmod(compiler, 0o755)
             # pkg-config knows glibc's libraries alone.
-            build_freethreaded.install(new, folder(), [], {"CC": compiler, "PKG_CONFIG": "false"})
+            build_freethreaded.install(MINOR, new, folder(), [], {"CC": compiler, "PKG_CONFIG": "false"})
     return program()
 
 

@@ -680,16 +680,16 @@ def rows_of_interpreters(found):
     debug = debug_build()
     yield (debug.name if debug else "debug build"), "", \
         plainly(debug) if debug else unbuilt("no package with a debug build for this system")
-    free_threaded = build_freethreaded.find()
-    yield ("%s" % free_threaded.name if free_threaded else "3.13t"), "", \
-        plainly(free_threaded) if free_threaded else \
-        unbuilt("not built: tests/tools/build_freethreaded.py")
+    for minor in build_freethreaded.BUILDS:
+        free_threaded = build_freethreaded.find(minor)
+        yield (free_threaded.name if free_threaded else "3.%dt" % minor), "", \
+            plainly(free_threaded) if free_threaded else \
+            unbuilt("not built (tests/tools/build_freethreaded.py says why): its layout is "
+                    "checked against headers")
     for python in found:
         if python.minor >= 13 and python.via == "chroot" and python.linkage == "static" \
                 and versions.jit_is_available(python):
             yield python.name + ", JIT on", "chroot", plainly(python, {"PYTHON_JIT": "1"})
-    for minor in (14, 15):
-        yield "3.%dt" % minor, "", unbuilt("no such build: its layout is checked against headers")
 
 
 def rows_of_shapes(found):

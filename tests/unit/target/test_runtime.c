@@ -213,7 +213,7 @@ static int setup(void **state)
 	snprintf(root, sizeof(root), "%s/pyebpf/pythons", cache ? cache : cache_default);
 	commands_glob(commands, "", pyenv ? pyenv : pyenv_default, "/versions/*/bin/python[23]");
 	commands_glob(commands, "", root, "/twins/*/bin/python3*");
-	commands_glob(commands, "", root, "/freethreaded/bin/python3.*t");
+	commands_glob(commands, "", root, "/freethreaded*/bin/python3.*t");
 	commands_glob(commands, "", "", "/usr/bin/python3");
 	strncat(root, "/sid", sizeof(root) - strlen(root) - 1);
 	snprintf(chroot_prefix, sizeof(chroot_prefix), "/usr/sbin/chroot %s ", root);
