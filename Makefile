@@ -39,9 +39,10 @@ RELEASE_PACKAGES = libssl-dev rpm xz-utils
 ALL_PACKAGES = catatonit fish groff lintian man-db musl-tools podman qemu-system-x86 runc skopeo zsh
 
 # What `make arm64` needs beside PACKAGES: a compiler, an emulator of programs (man pages are what the
-# program prints), and of arm64 packages headers and libraries, which are not installed.
+# program prints), and of arm64 packages headers and libraries, which are not installed (libffi is for a Python
+# that tests/kernels builds).
 ARM64_PACKAGES = gcc-aarch64-linux-gnu qemu-user
-ARM64_LIBRARIES = libbpf-dev libc6-dev libcjson-dev libcmocka-dev libcurl4-openssl-dev libelf-dev \
+ARM64_LIBRARIES = libbpf-dev libc6-dev libcjson-dev libcmocka-dev libcurl4-openssl-dev libelf-dev libffi-dev \
 	libmicrohttpd-dev libncurses-dev libpcre2-dev libprotobuf-c-dev libssl-dev libyaml-dev libzstd-dev \
 	nettle-dev python3-dev zlib1g-dev
 

@@ -20,11 +20,12 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "tools"))
 
+import build_freethreaded  # noqa: E402
 import pythons  # noqa: E402
 from pythons import Unavailable  # noqa: E402
 
 # suite: of Debian. series: the newest kernel of it; "": the newest of the suite. flavour: which of its
-# packages. python: the suite that the guest's Python is from; None: that of this machine.
+# packages. python: the suite that the guest's Python is from, or FREETHREADED; None: that of this machine.
 # by_instructions: its clock may go by them (vm.py); 5.10 and 6.1 then hang where they start their
 # second CPU.
 Kernel = collections.namedtuple("Kernel", "name suite series cpu flavour python by_instructions",
@@ -37,6 +38,10 @@ WITHOUT_CX16, WITH_CX16 = "max,-cx16", "max"
 
 # Pointer authentication is slow to emulate as it is specified.
 ARM64_CPU = "max,pauth-impdef=on"
+
+# A cross-built 3.13t in the root of this suite, which has its libraries.
+FREETHREADED, FREETHREADED_MINOR, FREETHREADED_SUITE = "freethreaded", 13, "trixie"
+SYSROOT = os.path.join(os.path.dirname(os.path.dirname(HERE)), "build-arm64-sysroot", "root")
 
 AMD64 = [
     Kernel("5.10", "bullseye", "5.10", WITHOUT_CX16, by_instructions=False),
@@ -54,6 +59,7 @@ ARM64 = [
     Kernel("6.1_arm64", "bookworm", "6.1", ARM64_CPU, "cloud-arm64", "bookworm"),
     Kernel("6.12_arm64", "trixie", "6.12", ARM64_CPU, "cloud-arm64", "trixie"),
     Kernel("6.12_arm64_16k", "trixie", "6.12", ARM64_CPU, "arm64-16k", "trixie"),
+    Kernel("6.12_arm64_3.13t", "trixie", "6.12", ARM64_CPU, "cloud-arm64", FREETHREADED),
     Kernel("6.18_arm64", "trixie-backports", "6.18", ARM64_CPU, "cloud-arm64", "trixie"),
     Kernel("backports_arm64", "trixie-backports", "", ARM64_CPU, "cloud-arm64", "sid"),
 ]
@@ -144,6 +150,28 @@ def download_root(suite, folder):
         pythons.merge_usr(folder, name)
 
 
+def build_freethreaded_root(folder):
+    """A suite's root, and in it that Python as /usr/bin/python3."""
+    if not os.path.isdir(SYSROOT):
+        raise Unavailable("no headers and libraries to cross-build a Python with: make arm64")
+    shutil.copytree(find_suite_root(FREETHREADED_SUITE), folder, symlinks=True, dirs_exist_ok=True)
+    place = os.path.join(folder, "opt/python")
+    os.makedirs(place)
+    build_freethreaded.install(
+        FREETHREADED_MINOR, place, "/opt/python",
+        ["--disable-gil", "--disable-ipv6", "--host=aarch64-linux-gnu",
+         "--build=" + pythons.run(["gcc", "-dumpmachine"], "gcc").strip(),
+         # Of the same source: the build runs its modules.
+         "--with-build-python=" + build_freethreaded.provide(FREETHREADED_MINOR),
+         "ac_cv_file__dev_ptmx=yes", "ac_cv_file__dev_ptc=no"],
+        {"CC": "aarch64-linux-gnu-gcc --sysroot=" + SYSROOT, "CXX": "false",
+         "PKG_CONFIG_SYSROOT_DIR": SYSROOT,
+         "PKG_CONFIG_LIBDIR": SYSROOT + "/usr/lib/aarch64-linux-gnu/pkgconfig"})
+    os.remove(os.path.join(folder, "usr/bin/python3"))
+    os.symlink("../../opt/python/bin/python3.%dt" % FREETHREADED_MINOR,
+               os.path.join(folder, "usr/bin/python3"))
+
+
 def provide(name, download):
     folder = os.path.join(cache_dir(), name)
     with pythons.provided_folder(folder, REVISION) as new:
@@ -163,12 +191,15 @@ def find_busybox():
     return os.path.join(provide(name, download_busybox), "busybox")
 
 
+def find_suite_root(suite):
+    return provide("python_%s_%s" % (suite, ARCHITECTURE), lambda new: download_root(suite, new))
+
+
 def find_root(kernel):
     """The root of another architecture that the guest's Python is in. None: this machine's own."""
-    if not kernel.python:
-        return None
-    return provide("python_%s_%s" % (kernel.python, ARCHITECTURE),
-                   lambda new: download_root(kernel.python, new))
+    if kernel.python == FREETHREADED:
+        return provide("python_freethreaded_" + ARCHITECTURE, build_freethreaded_root)
+    return find_suite_root(kernel.python) if kernel.python else None
 
 
 def main():

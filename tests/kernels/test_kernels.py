@@ -56,7 +56,8 @@ def tick_counters():
 class Machine:
     """What one kernel's machine printed."""
 
-    def __init__(self, steps, console):
+    def __init__(self, kernel, steps, console):
+        self.has_gil = kernel.python != kernels.FREETHREADED
         self.steps = steps
         self.console = console
         self.release = re.match(r"[\d.]+\d", self.steps["uname"].out[0]).group()
@@ -177,8 +178,8 @@ def boot(kernel, folder, steps):
         initramfs = vm.find_initramfs(kernel, PYEBPF, folder)
     except (kernels.Unavailable, OSError) as e:
         pytest.skip("no Linux %s: %s" % (kernel.name, e))
-    return Machine(*vm.boot(path, kernel, initramfs, BOOT_SECONDS,
-                           "steps=/%s step_seconds=%d" % (steps, STEP_SECONDS)))
+    return Machine(kernel, *vm.boot(path, kernel, initramfs, BOOT_SECONDS,
+                                    "steps=/%s step_seconds=%d" % (steps, STEP_SECONDS)))
 
 
 def fixture(wanted, steps="steps"):
@@ -257,7 +258,8 @@ def test_dump_of_threads_at_work(machine, name):
     assert machine.version >= TASK_WORK_SINCE or not walked, walked
     assert all(thread["is_consistent"] and thread["state"] == "running" for thread in walked), walked
     if name == "churn":
-        assert len(threads) >= 20 and len(whole) > 0.5 * len(threads), threads
+        # Without a GIL all of them run: from outside hardly one stands still.
+        assert len(threads) >= 20 and len(whole) > (0.5 if machine.has_gil or walked else 0) * len(threads)
 
 
 @pytest.mark.parametrize("name", ["pid", "all", "cgroup"])
@@ -344,9 +346,12 @@ def test_task_work(machine, tmp_path, tell):
     else:
         assert not c["task_work"] and not c["task_work_recorded"] and c["page"] >= 0.9 * len(cold), c
     samples = machine.samples("cold")
-    for begin, seconds in cold.items():
-        found = sum(count for _, frames, count in samples if frames[-1].name.startswith(begin))
-        assert found > 0.5 * HZ * seconds * (1 - loss(c)) - 10, (begin, found, c)
+    found = {begin: sum(count for _, frames, count in samples if frames[-1].name.startswith(begin))
+             for begin in cold}
+    # Ticks that the kernel swallowed may have been all of one function's. And where user space reads the
+    # names it may be late for the first one, as it looks at the interpreter then: that is counted, too.
+    lacking = sum(max(0.5 * HZ * seconds - 10 - found[begin], 0) for begin, seconds in cold.items())
+    assert lacking <= c["not_delivered"] + c["unnamed"] <= 0.2 * c["weight"], (found, c)
     tell(machine, "cold pages", "by the thread" if machine.version >= TASK_WORK_SINCE else
          "%d cut, %d read in for the next one" % (c["fault"], c["page"]))
 
@@ -375,6 +380,9 @@ def test_waits_of_any_length(waiting, tmp_path):
 
 def test_waits_for_the_gil(waiting, tmp_path):
     truth, samples, _ = waited(waiting, "late", tmp_path)
+    if not waiting.has_gil:
+        assert not [s for s in samples if s["kind"] == "gil-contention" or test_time.reason(s) == "GIL"]
+        return
     test_time.check_contention("late", truth, samples, HELD_BY_OTHERS, of_delay=2)
 
 

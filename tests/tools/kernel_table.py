@@ -28,9 +28,9 @@ INTRODUCTION = """\
 # Kernels
 
 What the release build records on other kernels: Debian's, each booted in a virtual machine with
-CPython 3.11 (`tests/kernels`), those of arm64 with their own Debian's: 3.9, 3.11, 3.13, 3.14. `make
-kernels` and `make kernels-arm64` wrote this table: each cell is a test that passed, and
-says what that test saw. Every tick is in one counter and every sample that was sent is in the file: in
+CPython 3.11 (`tests/kernels`), those of arm64 with their own Debian's, 3.9, 3.11, 3.13 and 3.14, and one with a
+free-threaded 3.13 that was cross-built. `make kernels` and `make kernels-arm64` wrote this table: each
+cell is a test that passed, and says what that test saw. Every tick is in one counter and every sample that was sent is in the file: in
 all recordings of all rows, or the row would not be here. How much work the verifier has with the
 programs is in [bpf/README.md](../bpf/README.md).
 
@@ -38,8 +38,7 @@ Not booted: 5.15 and 5.14 (Ubuntu 22.04, RHEL 9), which no mirror here has. By t
 `headers.py`): 5.15.0-25 has all that CPU time reads, and with its offsets the verifier of 6.18 takes what
 `record --btf` loads, `sample_old` with 43,223 instructions. RHEL 9's 5.14, as a header of ppc64le of November 2022 has it, has
 all of that but registers, which are each architecture's own, and the helpers by which `sample` takes ticks there; no
-program was loaded with its offsets. Not tried: arm64 with pages of 64 KiB, for which Debian builds no kernel; Python
-3.13t on arm64.
+program was loaded with its offsets. Not tried: arm64 with pages of 64 KiB, for which Debian builds no kernel.
 
 """
 LEGEND = """
@@ -51,11 +50,12 @@ LEGEND = """
   had CPU time for; a command twice, in a PID namespace of its own too; parent and child; before and
   after; six children of 50 ms each.
 - torn: stacks that mix two chains of 50 calls, which take turns every 500 us. deep: stacks of 200
-  calls (300 up to 2026-11-23 and in arm64's) that are whole; the others are on their way up or down.
+  calls that are whole; the others are on their way up or down.
 - cold pages: names in pages that are not present.
-- waits: stretches of each reason, told by their right length and stack; -: not judged, on a busy host.
-- not delivered: ticks that did not come, by which the numbers before it are less: up to 2026-11-23, and in arm64's
-  rows, the emulated CPUs stood still where the host was busy. With `-p`, `-a`, `--cgroup`, and of the short-lived ones.
+- waits: stretches of each reason, told by their right length and stack.
+- not delivered: ticks that did not come, by which the numbers before it are less, with `-p`, `-a`, `--cgroup`, and of
+  the short-lived ones. The guests' clocks go by instructions, so that a busy host does not show, but for 5.10 and 6.1
+  of x86-64 and 5.10 of arm64, which were run on an idle host; now and then an emulated CPU stands still all the same.
 """
 
 
