@@ -46,6 +46,9 @@ ARM64_LIBRARIES = libbpf-dev libc6-dev libcjson-dev libcmocka-dev libcurl4-opens
 	libmicrohttpd-dev libncurses-dev libpcre2-dev libprotobuf-c-dev libssl-dev libyaml-dev libzstd-dev \
 	nettle-dev python3-dev zlib1g-dev
 
+# What `make kernels-arm64` builds a kernel with, of pages of 64 KiB.
+KERNEL_PACKAGES = bc bison dwarves flex libssl-dev
+
 build:
 	@$(CONFIGURE) build --preset release
 	cmake --build build --target pyebpf -j $(JOBS)
@@ -94,7 +97,7 @@ help:
 	@echo "make release     dist/: for x86-64 and arm64 that file, tarball, wheel, .deb, .rpm, image, checksums"
 	@echo "make wheel       the same, and the wheel installed by every Python here"
 	@echo "make arm64       build-arm64/pyebpf, cross-built on Debian 12; make static-arm64: one file"
-	@echo "make kernels-arm64    the arm64 rows of docs/kernels.md: an hour"
+	@echo "make kernels-arm64    the arm64 rows of docs/kernels.md: an hour, half of it once"
 	@echo "make manifests   deploy/kubernetes/daemonset.yaml from the Helm chart"
 	@echo "make clean       remove the build folders"
 
@@ -171,7 +174,7 @@ static-arm64: arm64-sysroot
 	cmake --build build-arm64-static --target pyebpf pyebpf_share -j $(JOBS)
 
 kernels-arm64: deps-all static-arm64
-	@sh cmake/deps.sh qemu-system-arm
+	@sh cmake/deps.sh qemu-system-arm $(KERNEL_PACKAGES)
 	PYEBPF_MACHINE=arm64 python3 -B tests/tools/kernel_table.py
 
 manifests:

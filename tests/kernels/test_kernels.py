@@ -58,6 +58,8 @@ class Machine:
 
     def __init__(self, kernel, steps, console):
         self.has_gil = kernel.python != kernels.FREETHREADED
+        pages = re.search(r"_(\d+)k$", kernel.name)
+        self.page_size = 1024 * int(pages.group(1)) if pages else 4096
         self.steps = steps
         self.console = console
         self.release = re.match(r"[\d.]+\d", self.steps["uname"].out[0]).group()
@@ -193,6 +195,10 @@ def fixture(wanted, steps="steps"):
 
 machine = fixture(lambda kernel: True)
 waiting = fixture(lambda kernel: kernel.name not in OLD, "waiting")
+
+
+def test_pages_are_what_they_are_called(machine):
+    assert machine.step("page-size").out == [str(machine.page_size)]
 
 
 def test_doctor(machine):

@@ -27,9 +27,9 @@ COLUMNS = ("ticks by", "right line", "command", "fork", "exec", "short-lived", "
 INTRODUCTION = """\
 # Kernels
 
-What the release build records on other kernels: Debian's, each booted in a virtual machine with
-CPython 3.11 (`tests/kernels`), those of arm64 with their own Debian's, 3.9, 3.11, 3.13 and 3.14, and one with a
-free-threaded 3.13 that was cross-built. `make kernels` and `make kernels-arm64` wrote this table: each
+What the release build records on other kernels: Debian's, and of pages of 64 KiB one that was built of Debian's
+source, each booted in a virtual machine with CPython 3.11 (`tests/kernels`), those of arm64 with their
+own Debian's, 3.9, 3.11, 3.13 and 3.14, and one with a free-threaded 3.13 that was cross-built. `make kernels` and `make kernels-arm64` wrote this table: each
 cell is a test that passed, and says what that test saw. Every tick is in one counter and every sample that was sent is in the file: in
 all recordings of all rows, or the row would not be here. How much work the verifier has with the
 programs is in [bpf/README.md](../bpf/README.md).
@@ -38,7 +38,7 @@ Not booted: 5.15 and 5.14 (Ubuntu 22.04, RHEL 9), which no mirror here has. By t
 `headers.py`): 5.15.0-25 has all that CPU time reads, and with its offsets the verifier of 6.18 takes what
 `record --btf` loads, `sample_old` with 43,223 instructions. RHEL 9's 5.14, as a header of ppc64le of November 2022 has it, has
 all of that but registers, which are each architecture's own, and the helpers by which `sample` takes ticks there; no
-program was loaded with its offsets. Not tried: arm64 with pages of 64 KiB, for which Debian builds no kernel.
+program was loaded with its offsets.
 
 """
 LEGEND = """
