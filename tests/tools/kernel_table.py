@@ -27,12 +27,13 @@ COLUMNS = ("ticks by", "right line", "command", "fork", "exec", "short-lived", "
 INTRODUCTION = """\
 # Kernels
 
-What the release build records on other kernels: Debian's, and of pages of 64 KiB one that was built of Debian's
-source, each booted in a virtual machine with CPython 3.11 (`tests/kernels`), those of arm64 with their
-own Debian's, 3.9, 3.11, 3.13 and 3.14, and one with a free-threaded 3.13 that was cross-built. `make kernels` and `make kernels-arm64` wrote this table: each
-cell is a test that passed, and says what that test saw. Every tick is in one counter and every sample that was sent is in the file: in
-all recordings of all rows, or the row would not be here. How much work the verifier has with the
-programs is in [bpf/README.md](../bpf/README.md).
+What the release build records on other kernels: Debian's, and with pages of 64 KiB one that was built of
+Debian's source, each booted in a virtual machine with CPython 3.11 (`tests/kernels`), those of arm64 with
+their own Debian's, 3.9, 3.11, 3.13 and 3.14, and one with a free-threaded 3.13 that was cross-built. `make
+kernels` and `make kernels-arm64` wrote this table: each cell is a test that passed, and says what that test
+saw. Every tick is in one counter and every sample that was sent is in the file: in all recordings of all
+rows, or the row would not be here. How much work the verifier has with the programs is in
+[bpf/README.md](../bpf/README.md).
 
 Not booted: 5.15 and 5.14 (Ubuntu 22.04, RHEL 9), which no mirror here has. By their types alone (`tests/kernels`,
 `headers.py`): 5.15.0-25 has all that CPU time reads, and with its offsets the verifier of 6.18 takes what
