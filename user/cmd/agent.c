@@ -14,6 +14,7 @@
 #include "base/strbuf.h"
 #include "cmd/cmd.h"
 #include "collect/privilege.h"
+#include "collect/tracefs.h"
 
 struct agent_opts {
 	const char *config;
@@ -53,6 +54,7 @@ static int run_for_ever(struct call *call, const char *path)
 	_cleanup_(metrics_freep) struct metrics *m = NULL;
 	int r;
 
+	tracefs_hold(); /* the configuration may ask for tracepoints at any time */
 	if ((r = agent_block_signals()) < 0 || (r = privilege_shed(&needs)) < 0 ||
 	    (r = metrics_new(&m)) < 0)
 		return cmd_fail(call, r);

@@ -20,6 +20,8 @@
 #define FORMAT_BYTES 65536
 #define PATH_BYTES 512
 
+static int held = -1; /* by tracefs_hold(), to the end of the process */
+
 /* A new one that is mounted nowhere: Linux 5.2, CAP_SYS_ADMIN. */
 static int mount_for_us(void)
 {
@@ -28,6 +30,12 @@ static int mount_for_us(void)
 	if (fs < 0 || syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return -errno;
 	return (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOEXEC);
+}
+
+void tracefs_hold(void)
+{
+	if (held < 0 && tracefs_open(&held) < 0)
+		err_clear();
 }
 
 int tracefs_open(int *fd)
@@ -42,6 +50,10 @@ int tracefs_open(int *fd)
 		if (*fd >= 0)
 			return 0;
 		denied |= errno == EACCES || errno == EPERM;
+	}
+	if (held >= 0) {
+		*fd = fcntl(held, F_DUPFD_CLOEXEC, 0);
+		return *fd >= 0 ? 0 : err_set(-errno, "tracepoints: %s", strerror(errno));
 	}
 	if (!denied)
 		root = mount_for_us();

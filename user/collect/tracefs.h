@@ -13,6 +13,9 @@
 /* The folder of all groups; *fd is the caller's. -EPERM, -EOPNOTSUPP with a message. */
 int tracefs_open(int *fd);
 
+/* Has it open from now on, for a process that gives up CAP_SYS_ADMIN: a mount takes it. */
+void tracefs_hold(void);
+
 /* The number that perf_event_open() takes. -EINVAL with a message: there is none. */
 int tracefs_id(int fd, const char *group, const char *name, uint64_t *id);
 
