@@ -137,6 +137,17 @@ def pytest_generate_tests(metafunc):
                            ("any_python", config.other_pythons)):
         if fixture in metafunc.fixturenames:
             metafunc.parametrize(fixture, found, ids=[p.name for p in found])
+    chosen = any(mark.args[0] == "free_threaded" for mark in metafunc.definition.iter_markers("parametrize"))
+    if "free_threaded" in metafunc.fixturenames and not chosen:
+        metafunc.parametrize("free_threaded", free_threaded_minors(config), indirect=True, ids="3.{}t".format)
+
+
+def free_threaded_minors(config):
+    """All are built for --tier=all; else those that are there, or the one that is said to be missing."""
+    known = list(build_freethreaded.BUILDS)
+    if config.getoption("--tier") == "all":
+        return known
+    return [minor for minor in known if build_freethreaded.find(minor)] or known[:1]
 
 
 @pytest.fixture
@@ -175,7 +186,7 @@ def find_free_threaded(minor, may_build):
     return python, None if python else why
 
 
-@pytest.fixture(params=build_freethreaded.BUILDS, ids="3.{}t".format)
+@pytest.fixture
 def free_threaded(request, is_full):
     """CPython without the GIL, of each minor that has such a build."""
     python, why = find_free_threaded(request.param, is_full)

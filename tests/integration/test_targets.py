@@ -162,11 +162,14 @@ def test_whole_system_has_the_command_lines_of_processes_met_in_exec(python, tmp
         recorder.finish()
     found = {pid: lines for pid, lines in command_lines(output).items() if pid in started}
     assert len(found) > len(started) / 2
+    late = 0
     for pid, lines in found.items():
         lines.discard(ours)  # between fork and exec
-        if python.via != "direct":
-            lines.discard("")  # chroot, which is gone by the time that anyone can ask
+        # chroot, which is gone by the time that anyone can ask; and now and then, on a busy machine, a child.
+        late += python.via == "direct" and "" in lines
+        lines.discard("")
         assert all(line.endswith("-S -c pass number %d" % started[pid]) for line in lines), lines
+    assert late <= len(started) / 10, found
 
 
 @pytest.mark.parametrize("afterwards", ["spins", "sleeps"])
