@@ -51,10 +51,8 @@ int tracefs_open(int *fd)
 			return 0;
 		denied |= errno == EACCES || errno == EPERM;
 	}
-	if (held >= 0) {
-		*fd = fcntl(held, F_DUPFD_CLOEXEC, 0);
-		return *fd >= 0 ? 0 : err_set(-errno, "tracepoints: %s", strerror(errno));
-	}
+	if (held >= 0 && (*fd = fcntl(held, F_DUPFD_CLOEXEC, 0)) >= 0)
+		return 0;
 	if (!denied)
 		root = mount_for_us();
 	if (root >= 0)
