@@ -194,8 +194,9 @@ def test_image(dist, tmp_path):
 
 @contextlib.contextmanager
 def mounted_image(image):
+    root = call("podman", "image", "mount", image).strip()
     try:
-        yield call("podman", "image", "mount", image).strip()
+        yield root
     finally:
         call("podman", "image", "unmount", image)
 
@@ -218,12 +219,6 @@ def test_cut_short(dist, tmp_path, pattern, command):
     words = [*command[:-1], command[-1] + copy] if command[-1].endswith(":") else [*command, copy]
     done = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
     assert done.returncode != 0, words
-
-
-def install(dist, *words, **environment):
-    return subprocess.run(["sh", os.path.join(dist, "install.sh"), *map(str, words)],
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True, check=False, env=dict(os.environ, **environment))
 
 
 def test_install(dist, tmp_path):
@@ -253,7 +248,9 @@ def test_install_refuses(dist, tmp_path):
              (4, "no program for i686", dist, "i686"), (4, "pyebpf is for Linux", dist, "Darwin")]
     for status, words, url, machine in cases:
         path = "%s:%s" % (bin_folder / machine, os.environ["PATH"])
-        done = install(dist, url, tmp_path / "to", PATH=path)
+        done = subprocess.run(["sh", os.path.join(dist, "install.sh"), url, tmp_path / "to"],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, check=False, env=dict(os.environ, PATH=path))
         said, advice = done.stderr.splitlines()
         assert done.returncode == status and words in said and advice.startswith("try: "), done
         assert not done.stdout and not (tmp_path / "to").exists()

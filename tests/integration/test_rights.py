@@ -135,7 +135,7 @@ def test_the_agent_is_a_user_s_by_ambient_capabilities(own_program, tmp_path):
     names = ",".join("+" + name for name in re.search(
         r"(?m)^AmbientCapabilities=(CAP_.*)", read("..", "docs", "fleet.md")).group(1)
         .replace("CAP_", "").lower().split())
-    config, files = tmp_path / "agent.yaml", []
+    config = tmp_path / "agent.yaml"
     config.write_text(AGENT.format(tmp_path, engines.free_port()))
     command = ["setpriv", "--reuid=%d" % NOBODY, "--regid=%d" % NOBODY, "--clear-groups",
                "--bounding-set=-all," + names, "--inh-caps=-all," + names, "--ambient-caps=-all," + names,

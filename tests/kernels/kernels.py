@@ -25,9 +25,9 @@ import pythons  # noqa: E402
 from pythons import Unavailable  # noqa: E402
 
 # suite: of Debian. series: the newest kernel of it; "": the newest of the suite. flavour: which of its
-# packages; BUILT: none, built from the suite's source with arm64-64k.config. python: the suite that the guest's Python is from, or FREETHREADED; None: that of this machine.
-# by_instructions: its clock may go by them (vm.py); 5.10 and 6.1 then hang where they start their
-# second CPU.
+# packages; BUILT: none, built from the suite's source with arm64-64k.config. python: the suite that the
+# guest's Python is from, or FREETHREADED; None: that of this machine. by_instructions: its clock may go by
+# them (vm.py); 5.10 and 6.1 then hang where they start their second CPU.
 Kernel = collections.namedtuple("Kernel", "name suite series cpu flavour python by_instructions",
                                 defaults=("cloud-amd64", None, True))
 
