@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "base/workers.h"
 
 #define OUTCOMES_MAX 16
 #define ALIVE_NS 60000000000ULL
@@ -377,7 +378,8 @@ static void put_own_cost(struct strbuf *out)
 	put(out, "agent_cpu_seconds_total", "counter",
 	    "CPU time of the agent, without the sampler.",
 	    (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-		    (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6);
+		    (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6 +
+		    (double)workers_cpu_ns() / 1e9);
 	if (file_read("/proc/self/statm", 4096, &statm, &len) < 0 ||
 	    sscanf(statm, "%*u %llu", &pages) != 1)
 		return;

@@ -8,9 +8,11 @@
 #include "base/cleanup.h"
 
 /*
- * Work that may never end, such as a read of memory whose page is on a network mount that hangs:
- * done by threads that can be left behind. One thread does all of it as long as it comes back in
- * time; each that does not is replaced by another, up to WORKERS_MAX at once.
+ * Work that may never end, such as a read of memory whose page is on a network mount that hangs. It
+ * is done by a process of its own, which has our memory, but neither our descriptors nor our thread
+ * group: the kernel may keep it from ending, even by SIGKILL, and pyebpf ends nevertheless. One
+ * process does all work as long as it comes back in time; each that does not is replaced by
+ * another, up to WORKERS_MAX at once.
  */
 struct workers;
 
@@ -19,34 +21,54 @@ extern const char workers_late_words[]; /* what is said of a process whose work 
 
 /* A piece of work. The first member of what it works on, which is on the heap. */
 struct work {
-	void (*run)(struct work *w, void *context); /* on a thread; context: what the thread has */
+	void (*run)(struct work *w, void *context); /* in the process; context: what that has */
 	void (*free)(struct work *w);
+	int fd;            /* of WORKERS_ONE_FILE */
 	struct work *next; /* ours */
 	int state;
 };
 
-/*
- * Each thread has a context of its own, by these two (NULL: none); a thread that hangs keeps it. 0
- * or -ENOMEM.
- */
-int workers_new(int (*context_new)(void **context), void (*context_free)(void *context),
-		struct workers **out);
+enum workers_files {
+	WORKERS_NO_FILES,  /* a process has the descriptors that its works open */
+	WORKERS_ONE_FILE,  /* each work has a new process, which has work.fd of ours */
+	WORKERS_ALL_FILES, /* each work has a new process, which has all of ours but 0, 1, 2 */
+};
 
-/* Waits for the thread that is idle to end. Those that hang are left, with what they have. */
+struct workers_kind {
+	/* Each process has a context of its own, by these two (NULL: none); one that hangs keeps
+	 * it. */
+	int (*context_new)(void **context);
+	void (*context_free)(void *context);
+	enum workers_files files;
+};
+
+/* kind is copied. 0 or -ENOMEM. */
+int workers_new(const struct workers_kind *kind, struct workers **out);
+
+/* Waits for the process that is idle to end. Those that hang are left, with what they have. */
 void workers_free(struct workers *ws);
 DEFINE_CLEANUP(struct workers *, workers_free)
 
 /*
  * Has w done, waits for it up to ns. 0: it is done, and the caller's again. -EINPROGRESS: not yet;
- * w is what workers_next() returns some day. -EAGAIN, -ENOMEM: not begun: WORKERS_MAX threads hang,
- * or there is no thread to be had; w is the caller's.
+ * w is what workers_next() returns some day. -EAGAIN, -ENOMEM: not begun: WORKERS_MAX processes
+ * hang, or there is none to be had; w is the caller's.
  */
 int workers_run(struct workers *ws, struct work *w, uint64_t ns);
 
 /* One that was late, and is done now: the caller's again. NULL: there is none. */
 struct work *workers_next(struct workers *ws);
 
-/* Threads that have been at one work for longer than anyone waited. */
+/* Processes that have been at one work for longer than anyone waited. */
 size_t workers_late(struct workers *ws);
+
+/*
+ * From the next work on processes are new ones: they have the credentials and the seccomp filter
+ * that the caller has by then.
+ */
+void workers_renew(void);
+
+/* CPU time that works took so far, ns: it is not among that of our process. */
+uint64_t workers_cpu_ns(void);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/units.h"
+#include "base/workers.h"
 #include "cmd/top.h"
 #include "collect/modes.h"
 #include "profile/loss.h"
@@ -26,7 +27,7 @@ static struct recorder *recorder_of(const struct top *t)
 
 static uint64_t own_cpu_ns(void)
 {
-	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) + workers_cpu_ns();
 }
 
 /* --- what comes in ---------------------------------------------------------------------------- */

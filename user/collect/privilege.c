@@ -17,6 +17,7 @@
 
 #include "base/err.h"
 #include "base/file.h"
+#include "base/workers.h"
 
 /* All 64 of them as one number. */
 struct capabilities {
@@ -173,5 +174,6 @@ int privilege_confine(void)
 	filter.len = (unsigned short)(at - program);
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter))
 		return err_set(-errno, "set a seccomp filter: %s", strerror(errno));
+	workers_renew(); /* the filter is that of our threads, and of what they start */
 	return 0;
 }

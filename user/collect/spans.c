@@ -72,12 +72,13 @@ static void pass_free(struct work *w)
 
 int spans_new(struct pyebpf *skel, struct spans **out)
 {
+	const struct workers_kind kind = { .files = WORKERS_ONE_FILE };
 	struct spans *sp = calloc(1, sizeof(*sp));
 	int r;
 
 	if (!sp)
 		return -ENOMEM;
-	r = workers_new(NULL, NULL, &sp->workers);
+	r = workers_new(&kind, &sp->workers);
 	if (r < 0) {
 		free(sp);
 		return r;
@@ -139,7 +140,7 @@ static int run_pass(struct spans *sp, uint32_t pid)
 	if (!p)
 		return -ENOMEM;
 	*p = (struct pass){ .work = { .run = pass_run, .free = pass_free } };
-	p->fd = iterate(sp->skel->progs.visit_thread, pid);
+	p->fd = p->work.fd = iterate(sp->skel->progs.visit_thread, pid);
 	if (p->fd < 0)
 		r = p->fd == -ESRCH ? 0 : p->fd; /* it is gone */
 	else if (!(r = workers_run(sp->workers, &p->work, PASS_NS)))

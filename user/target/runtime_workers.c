@@ -21,5 +21,7 @@ static void free_cache(void *context)
 
 int runtime_workers_new(struct workers **out)
 {
-	return workers_new(new_cache, free_cache, out);
+	const struct workers_kind kind = { .context_new = new_cache, .context_free = free_cache };
+
+	return workers_new(&kind, out);
 }

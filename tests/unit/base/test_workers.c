@@ -7,18 +7,21 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/workers.h"
 
 #define LONG_NS 20000000000ULL
 
-/* Reads a byte from a descriptor, which takes until somebody writes it. */
+/* Takes a byte, which takes until somebody gives it. */
 struct reading {
 	struct work work;
-	int fd;
+	const char *from;
 	char byte;
 	void *context;
 };
@@ -30,8 +33,8 @@ static void read_byte(struct work *w, void *context)
 	struct reading *r = (struct reading *)w;
 
 	r->context = context;
-	if (read(r->fd, &r->byte, 1) != 1)
-		r->byte = '\0';
+	while (!(r->byte = __atomic_load_n(r->from, __ATOMIC_ACQUIRE)))
+		sched_yield();
 }
 
 static void free_reading(struct work *w)
@@ -40,13 +43,13 @@ static void free_reading(struct work *w)
 	__atomic_fetch_add(&freed, 1, __ATOMIC_RELEASE);
 }
 
-static struct work *new_reading(int fd)
+static struct work *new_reading(const char *from)
 {
 	struct reading *r = calloc(1, sizeof(*r));
 
 	assert_non_null(r);
 	r->work = (struct work){ .run = read_byte, .free = free_reading };
-	r->fd = fd;
+	r->from = from;
 	return &r->work;
 }
 
@@ -65,9 +68,9 @@ static void free_context(void *context)
 	__atomic_fetch_sub(&contexts, 1, __ATOMIC_RELAXED);
 }
 
-static void give(int fd, char byte)
+static void give(char *to, char byte)
 {
-	assert_int_equal(write(fd, &byte, 1), 1);
+	__atomic_store_n(to, byte, __ATOMIC_RELEASE);
 }
 
 static char take(struct work *w)
@@ -78,45 +81,43 @@ static char take(struct work *w)
 	return byte;
 }
 
+static const struct workers_kind with_context = { .context_new = new_context,
+						  .context_free = free_context };
+
 static void test_workers_run_waits_for_what_comes_in_time(void **state)
 {
 	struct workers *ws;
-	int pipe_fds[2];
+	char slot;
 
 	(void)state;
 	contexts = freed = 0;
-	assert_int_equal(pipe(pipe_fds), 0);
-	assert_int_equal(workers_new(new_context, free_context, &ws), 0);
+	assert_int_equal(workers_new(&with_context, &ws), 0);
 	for (int i = 0; i < 100; i++) {
-		struct work *w = new_reading(pipe_fds[0]);
+		struct work *w = new_reading(&slot);
 
-		give(pipe_fds[1], (char)('a' + i % 26));
+		give(&slot, (char)('a' + i % 26));
 		assert_int_equal(workers_run(ws, w, LONG_NS), 0);
 		assert_int_equal(take(w), 'a' + i % 26);
 	}
 	assert_null(workers_next(ws));
-	assert_int_equal(contexts, 1); /* one thread did it all */
+	assert_int_equal(contexts, 1); /* one process did it all */
 	workers_free(ws);
 	assert_int_equal(contexts, 0); /* and has ended */
-	close(pipe_fds[0]);
-	close(pipe_fds[1]);
 }
 
 static void test_workers_run_leaves_behind_what_hangs(void **state)
 {
-	int pipes[WORKERS_MAX + 1][2];
+	char slots[WORKERS_MAX + 1] = { 0 };
 	struct work *w;
 	struct workers *ws;
 	int r;
 
 	(void)state;
 	contexts = freed = 0;
-	assert_int_equal(workers_new(new_context, free_context, &ws), 0);
-	for (int i = 0; i <= WORKERS_MAX; i++)
-		assert_int_equal(pipe(pipes[i]), 0);
+	assert_int_equal(workers_new(&with_context, &ws), 0);
 	for (size_t i = 0; i < WORKERS_MAX; i++) {
-		w = new_reading(pipes[i][0]);
-		do { /* on a busy machine a thread may not have come to it by then */
+		w = new_reading(&slots[i]);
+		do { /* on a busy machine a process may not have come to it by then */
 			r = workers_run(ws, w, 1000000);
 		} while (r == -EAGAIN);
 		assert_int_equal(r, -EINPROGRESS);
@@ -124,15 +125,15 @@ static void test_workers_run_leaves_behind_what_hangs(void **state)
 	}
 	assert_null(workers_next(ws));
 
-	/* No more threads than that. */
-	w = new_reading(pipes[WORKERS_MAX][0]);
+	/* No more processes than that. */
+	w = new_reading(&slots[WORKERS_MAX]);
 	assert_int_equal(workers_run(ws, w, LONG_NS), -EAGAIN);
 
 	/* One comes back: its work is handed out, and there is room again. */
-	give(pipes[3][1], 'x');
+	give(&slots[3], 'x');
 	while (workers_late(ws) == WORKERS_MAX)
 		sched_yield();
-	give(pipes[WORKERS_MAX][1], 'y');
+	give(&slots[WORKERS_MAX], 'y');
 	assert_int_equal(workers_run(ws, w, LONG_NS), 0);
 	assert_int_equal(take(w), 'y');
 	w = workers_next(ws);
@@ -143,11 +144,9 @@ static void test_workers_run_leaves_behind_what_hangs(void **state)
 	/* The others go on, and free what they have when they end. */
 	workers_free(ws);
 	for (int i = 0; i <= WORKERS_MAX; i++)
-		close(pipes[i][1]);
+		give(&slots[i], 'z');
 	while (__atomic_load_n(&freed, __ATOMIC_ACQUIRE) < WORKERS_MAX + 1)
 		sched_yield();
-	for (int i = 0; i <= WORKERS_MAX; i++)
-		close(pipes[i][0]);
 }
 
 static int no_context(void **context)
@@ -160,18 +159,92 @@ static void test_workers_run_without_a_context(void **state)
 {
 	struct workers *ws;
 	struct work *w;
-	int ends[2];
+	const struct workers_kind kind = { .context_new = no_context, .context_free = free };
+	char slot = 0;
 
 	(void)state;
-	assert_int_equal(pipe(ends), 0);
-	assert_int_equal(workers_new(no_context, free, &ws), 0);
-	w = new_reading(ends[0]);
+	assert_int_equal(workers_new(&kind, &ws), 0);
+	w = new_reading(&slot);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(workers_run(ws, w, LONG_NS), -EAGAIN);
 	w->free(w);
 	workers_free(ws);
-	close(ends[0]);
-	close(ends[1]);
+}
+
+/* What a work sees of our descriptors, and whose process it is. */
+struct seeing {
+	struct work work;
+	int asked;
+	bool has_it, has_output;
+	pid_t pid;
+};
+
+static void see(struct work *w, void *context)
+{
+	struct seeing *s = (struct seeing *)w;
+	char place[64];
+	ssize_t n = readlink("/proc/self/fd/1", place, sizeof(place) - 1);
+
+	(void)context;
+	s->has_it = fcntl(s->asked, F_GETFD) >= 0;
+	s->has_output = n <= 0 || n != 9 || memcmp(place, "/dev/null", 9);
+	s->pid = getpid();
+}
+
+static void test_workers_run_in_a_process_with_few_files(void **state)
+{
+	static const struct {
+		enum workers_files files;
+		bool is_work_fd, has_it;
+	} cases[] = {
+		{ WORKERS_NO_FILES, true, false },
+		{ WORKERS_ONE_FILE, true, true },
+		{ WORKERS_ONE_FILE, false, false },
+		{ WORKERS_ALL_FILES, false, true },
+	};
+	int fds[3];
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_true((fds[i] = dup(STDIN_FILENO)) >= 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct workers_kind kind = { .files = cases[i].files };
+		struct seeing s = { .work = { .run = see, .fd = fds[1] } };
+		struct workers *ws;
+
+		s.asked = cases[i].is_work_fd ? fds[1] : fds[i % 2 * 2];
+		assert_int_equal(workers_new(&kind, &ws), 0);
+		assert_int_equal(workers_run(ws, &s.work, LONG_NS), 0);
+		workers_free(ws);
+#ifndef __SANITIZE_THREAD__
+		assert_int_equal(s.has_it, cases[i].has_it);
+		assert_false(s.has_output);
+		assert_int_not_equal(s.pid, getpid());
+#endif
+		assert_true(fcntl(s.asked, F_GETFD) >= 0); /* here it is open still */
+	}
+	for (int i = 0; i < 3; i++)
+		close(fds[i]);
+}
+
+static void test_workers_renew_ends_the_idle_process(void **state)
+{
+	struct seeing s = { .work = { .run = see } };
+	struct workers *ws;
+	pid_t first;
+
+	(void)state;
+	contexts = 0;
+	assert_int_equal(workers_new(&with_context, &ws), 0);
+	assert_int_equal(workers_run(ws, &s.work, LONG_NS), 0);
+	first = s.pid;
+	workers_renew();
+	assert_int_equal(workers_run(ws, &s.work, LONG_NS), 0);
+#ifndef __SANITIZE_THREAD__
+	assert_int_not_equal(s.pid, first);
+#endif
+	workers_free(ws);
+	assert_int_equal(contexts, 0);
 }
 
 int main(void)
@@ -180,6 +253,8 @@ int main(void)
 		cmocka_unit_test(test_workers_run_waits_for_what_comes_in_time),
 		cmocka_unit_test(test_workers_run_leaves_behind_what_hangs),
 		cmocka_unit_test(test_workers_run_without_a_context),
+		cmocka_unit_test(test_workers_run_in_a_process_with_few_files),
+		cmocka_unit_test(test_workers_renew_ends_the_idle_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
