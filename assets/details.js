@@ -147,7 +147,8 @@
   const UNAVAILABLE = {
     changed: "The file on disk is no longer the recorded one, so its lines are not shown.",
     missing: "The file was not found where the report was made.",
-    unknown: "Whether the file still is the recorded one is not known, so its lines are not shown.",
+    unknown: "The recording does not have this file's digest, so its lines are not shown. " +
+      "--source-root DIR shows files below DIR.",
     "too large": "The file is too large to be embedded.",
     baseline: "These are lines of the baseline's file, which may be another by now.",
   };

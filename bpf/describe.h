@@ -82,6 +82,12 @@ static __always_inline void introduce(struct door door, struct py_scratch *s,
 		mark_sent(id);
 }
 
+#ifdef READ_REMOTE
+#define described_task(door) ((door).task)
+#else
+#define described_task(door) task_current()
+#endif
+
 /* Pointers only: values kept on the stack would have the verifier tell each state apart. */
 struct describe_loop {
 	struct py_scratch *s;
@@ -150,6 +156,7 @@ static int describe(__u32 i, struct describe_loop *l)
 	if (!is_sent(head_id)) {
 		e->pid = s->sample.pid;
 		e->layout = d->layout;
+		task_rights(described_task(door), e);
 		bytes = n;
 		if (bytes > sizeof(s->message) || !ring_send(e, bytes))
 			return LOOP_NEXT;

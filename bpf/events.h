@@ -256,7 +256,10 @@ struct session_config {
 	__u8 page_shift;    /* the kernel's pages are 1 << this bytes: 12, on arm64 also 14, 16 */
 	__u64 span_ns; /* what a tick stands for. Times spans_stride (bpf/span.h) it is T0: spans of
 			* waiting of at least that are all kept, shorter ones by chance */
-	__u64 cgroup_id; /* of cgroups[0]: the inode of its folder */
+	__u64 cgroup_id;  /* of cgroups[0]: the inode of its folder */
+	__u64 root_inode; /* of pyebpf's own root directory, and */
+	__u32 root_mount; /* the id of its mount: in another mount namespace it has another one */
+	__u32 reserved;
 };
 
 /* Ways in which events come, a program each: see user/collect/events.h. */
@@ -570,7 +573,16 @@ struct code_event {
 	__u16 filename_bytes;
 	__u16 name_bytes;
 	__u16 layout;
-	__u16 reserved[3];
+	__u8 owner; /* enum code_owner */
+	__u8 reserved[5];
+	__u32 uid, gid; /* of the file system, in the initial user namespace: what the thread may
+			   read */
+};
+
+/* The thread that runs a code object, beside its user and group. */
+enum code_owner {
+	OWNER_READS_ALL = 1 << 0, /* CAP_DAC_OVERRIDE or CAP_DAC_READ_SEARCH over the machine */
+	OWNER_IS_HERE = 1 << 1,   /* its root directory is pyebpf's, in the same mount */
 };
 
 /* Head; bytes follow. */
@@ -805,7 +817,7 @@ _Static_assert(sizeof(struct labels_event) ==
 _Static_assert(sizeof(struct thread_times_event) == 88 + 16 * CLASS_COUNT_, "ring buffer ABI");
 _Static_assert(sizeof(struct span_end_event) == 56, "ring buffer ABI");
 _Static_assert(sizeof(struct sample_part) == 8, "ring buffer ABI");
-_Static_assert(sizeof(struct code_event) == 56, "ring buffer ABI");
+_Static_assert(sizeof(struct code_event) == 64, "ring buffer ABI");
 _Static_assert(sizeof(struct lines_event) == 24, "ring buffer ABI");
 _Static_assert(sizeof(struct process_event) == 56, "ring buffer ABI");
 _Static_assert(sizeof(struct thread_event) == 48, "ring buffer ABI");

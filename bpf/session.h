@@ -10,6 +10,32 @@
 extern const volatile struct session_config session;
 extern __u32 pidns_level; /* of our own PID namespace */
 
+/* Capabilities of linux/capability.h, of the first 32. */
+#define CAPS_THAT_READ_ALL (1u << 1 | 1u << 2) /* CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH */
+
+/*
+ * The files that a task may read. Credentials are those of this moment: after an exec of a program
+ * with other rights they are other ones.
+ */
+static __always_inline void task_rights(struct task_struct *task, struct code_event *e)
+{
+	const struct cred *cred = BPF_CORE_READ(task, cred);
+	const struct mount *mount;
+	__u32 caps = 0;
+
+	e->uid = BPF_CORE_READ(cred, fsuid.val);
+	e->gid = BPF_CORE_READ(cred, fsgid.val);
+	bpf_probe_read_kernel(&caps, sizeof(caps),
+			      (void *)cred + bpf_core_field_offset(struct cred, cap_effective));
+	if ((caps & CAPS_THAT_READ_ALL) && !BPF_CORE_READ(cred, user_ns, level))
+		e->owner |= OWNER_READS_ALL;
+	mount = (void *)BPF_CORE_READ(task, fs, root.mnt) -
+		bpf_core_field_offset(struct mount, mnt);
+	if (BPF_CORE_READ(task, fs, root.dentry, d_inode, i_ino) == session.root_inode &&
+	    (__u32)BPF_CORE_READ(mount, mnt_id) == session.root_mount)
+		e->owner |= OWNER_IS_HERE;
+}
+
 /* PIDs are those that our own PID namespace has. */
 static __always_inline __u32 process_pid(struct task_struct *task)
 {

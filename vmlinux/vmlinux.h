@@ -109,6 +109,28 @@ struct file {
 	struct inode *f_inode;
 };
 
+struct dentry {
+	struct inode *d_inode;
+};
+
+struct vfsmount {
+	int mnt_flags;
+};
+
+struct mount {
+	struct vfsmount mnt;
+	int mnt_id;
+};
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+
+struct fs_struct {
+	struct path root;
+};
+
 struct fdtable {
 	unsigned int max_fds;
 	struct file **fd;
@@ -193,6 +215,30 @@ struct pid_namespace {
 	struct ns_common ns;
 };
 
+struct user_namespace {
+	int level;
+};
+
+typedef struct {
+	u32 val;
+} kuid_t;
+
+typedef struct {
+	u32 val;
+} kgid_t;
+
+/* Two words until 6.2, then one of 64 bits. */
+typedef struct {
+	u64 val;
+} kernel_cap_t;
+
+struct cred {
+	kuid_t fsuid;
+	kgid_t fsgid;
+	kernel_cap_t cap_effective;
+	struct user_namespace *user_ns;
+};
+
 struct upid {
 	int nr;
 	struct pid_namespace *ns;
@@ -257,6 +303,8 @@ struct task_struct {
 	struct sched_entity se;
 	struct sched_info sched_info;
 	struct thread_struct thread;
+	const struct cred *cred;
+	struct fs_struct *fs;
 };
 
 struct bpf_local_storage_map {

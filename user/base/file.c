@@ -67,18 +67,27 @@ int file_check_regular(int fd, const char *name, struct stat *st)
 	return 0;
 }
 
+int file_reopen(int place)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	return fd < 0 ? -errno : fd;
+}
+
 int file_open_regular(const char *path, struct stat *st)
 {
-	_cleanup_(closep) int fd = -1;
-	int r;
+	_cleanup_(closep) int place = open(path, O_PATH | O_CLOEXEC);
+	int fd, r;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
+	if (place < 0)
 		return err_set(-errno, "%s: %s", path, strerror(errno));
-	r = file_check_regular(fd, path, st);
-	if (r < 0)
+	if ((r = file_check_regular(place, path, st)) < 0)
 		return r;
-	return take_fd(fd);
+	fd = file_reopen(place);
+	return fd < 0 ? err_set(fd, "%s: %s", path, strerror(-fd)) : fd;
 }
 
 ssize_t file_pread(int fd, void *buf, size_t len, uint64_t offset)

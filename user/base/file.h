@@ -29,15 +29,21 @@ void file_map_free(struct file_map *m);
 DEFINE_CLEANUP(struct file_map *, file_map_free)
 
 /*
- * For files that others can change: opened for reading without blocking on FIFOs and devices,
- * then read with bounds. Returns the fd (close-on-exec) and fills st unless it is NULL; -EINVAL
- * for what is no regular file. Paths are followed as open() does: below the root of a target use
- * openat2() and file_check_regular().
+ * For files that others can change: opened for reading, then read with bounds. The type is checked
+ * before the file is opened, so that no device or FIFO ever is. Returns the fd (close-on-exec) and
+ * fills st unless it is NULL; -EINVAL for anything but a regular file. Paths are followed as open()
+ * does: for a path that a target chose use target/rights.h.
  */
 int file_open_regular(const char *path, struct stat *st);
 
 /* The check alone. name is for the message. */
 int file_check_regular(int fd, const char *name, struct stat *st);
+
+/*
+ * Opens for reading what an O_PATH fd refers to; whatever its name refers to by now. Negative
+ * errno, without a message.
+ */
+int file_reopen(int place);
 
 /*
  * Reads len bytes at offset. Returns how many were there: less than len only at the end of the

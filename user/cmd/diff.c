@@ -134,6 +134,7 @@ static int run_with(struct call *call, const char *const *formats)
 			 "file to write, its suffix tells the format; may repeat"),
 		OPT_ENUM('f', "format", &o.format, "FORMAT", formats,
 			 "what to write, where the suffix does not tell"),
+		OPT_SOURCE_ROOT(&o.c.source_root),
 		OPT_FLAG(0, "open", &o.c.should_open, BROWSER_OPEN_HELP),
 		OPT_ENUM(0, "sort", &o.c.key, "KEY", keys,
 			 "tell functions by the time of their own or with all they call (self)"),

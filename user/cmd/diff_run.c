@@ -466,6 +466,7 @@ static int write_outputs(const struct comparison *k)
 		.notes = k->diff ? &k->diff->notes : &k->notes,
 		.losses = &k->losses,
 		.group_by = k->c->group_by,
+		.source_root = k->c->source_root,
 		.is_gated = k->c->is_gated,
 		.limit = is_limited ? k->c->limit : ROWS_DEFAULT,
 		.largest = { is_limited ? k->c->limit : 0, k->c->min_percent },

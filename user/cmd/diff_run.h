@@ -38,6 +38,7 @@ struct diff_call {
 	double min_percent; /* of JSON */
 	const struct opt_list *outputs;     /* files; none: the table on `out` */
 	const struct diff_exporter *format; /* of outputs; NULL: by their suffixes */
+	const char *source_root;            /* of pages; NULL: as the recordings say */
 	bool should_open;                   /* pages among them, in a browser */
 	FILE *out;
 };

@@ -28,7 +28,7 @@ struct printer {
 
 static bool is_changed(const struct printer *p, const char *file)
 {
-	int64_t changed_ns = sources_changed_ns(p->dump->sources, p->process->door, file);
+	int64_t changed_ns = sources_changed_ns(p->dump->sources, p->process, file);
 
 	return changed_ns && p->process->start_ns &&
 	       changed_ns > p->process->start_ns + CHANGE_SLACK_NS;
@@ -64,7 +64,7 @@ static int put_source(struct printer *p, const struct inspect_frame *f)
 	size_t indent = 0;
 	int r;
 
-	if (!sources_line(p->dump->sources, p->process->door, f->file, f->at.line, &source))
+	if (!sources_line(p->dump->sources, p->process, f->file, f->at.line, &source))
 		return 0;
 	while (indent < source.len && strchr(" \t\f", source.text[indent]))
 		indent++;

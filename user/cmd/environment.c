@@ -26,28 +26,3 @@ int environment_describe(struct recording *m, pid_t target)
 		return r;
 	return set_text(&m->allocator, &allocator);
 }
-
-/* Of all processes, if they ran one file that is ours to see as well; else NULL. */
-static const char *only_executable(const struct profile *p)
-{
-	uint32_t found = 0;
-
-	for (size_t i = 0; i < p->processes.len; i++) {
-		const struct process *process = &p->processes.items[i];
-
-		if (!process->executable || process_has_place(process) ||
-		    (found && found != process->executable))
-			return NULL;
-		found = process->executable;
-	}
-	return found ? strtab_get(p->strings, found) : NULL;
-}
-
-int environment_complete(struct profile *p)
-{
-	_cleanup_(strbuf_releasep) struct strbuf build = STRBUF_INIT;
-	const char *path = only_executable(p);
-	int r = path ? environment_put_build(path, &build) : 0;
-
-	return r < 0 ? r : set_text(&profile_recording(p)->build, &build);
-}

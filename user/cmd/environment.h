@@ -9,11 +9,9 @@
 /*
  * What a recording says of the environment it was made in, for comparisons: target/environment.h.
  *
- * environment_describe() at its start; target: the one process that is recorded, which may not have
- * executed its program yet, 0: there are several. environment_complete() before its last metadata
- * are written, when it is known which interpreters ran. 0 or -ENOMEM.
+ * Call it at the start. target: the one process that is recorded, which may not have
+ * executed its program yet, 0: there are several. 0 or -ENOMEM.
  */
 int environment_describe(struct recording *m, pid_t target);
-int environment_complete(struct profile *p);
 
 #endif

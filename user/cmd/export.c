@@ -101,6 +101,7 @@ static int run_with(struct call *call, const char *const *formats)
 		OPT_ENUM('f', "format", &o.format, "FORMAT", formats,
 			 "what to write (by the suffix of the output)"),
 		OPT_STR('o', "output", &o.output, "FILE", "file to write (standard output)"),
+		OPT_SOURCE_ROOT(&o.opts.source_root),
 		STRIP_OPTIONS(&o.strip),
 		OPT_GROUP("Collapsed text, pprof, OTLP"),
 		OPT_FLAG(0, "threads", &o.opts.threads,

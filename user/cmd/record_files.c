@@ -272,7 +272,7 @@ int record_files_end(struct record_files *f, bool is_whole)
 	int r;
 
 	profile_recording(p)->is_whole = is_whole;
-	if ((r = environment_complete(p)) < 0 || (r = writer_finish(f->writer, p)) < 0)
+	if ((r = writer_finish(f->writer, p)) < 0)
 		return r;
 	return load_add_leaves(&f->top, p, &f->leaves);
 }

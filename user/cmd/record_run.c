@@ -88,6 +88,7 @@ static int open_with(struct record_run *r)
 			     .no_task_work = o->no_task_work,
 			     .old_kernel = o->kernel.is_old,
 			     .btf = o->kernel.btf },
+		.has_sources = true,
 		.keeps_loop = o->async == ASYNC_LOOP,
 		.pids = &r->targets.pids,
 		.command = r->targets.command->items[0],

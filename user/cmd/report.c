@@ -199,6 +199,7 @@ static int run(struct call *call)
 		OPT_GROUP("Page"),
 		OPT_STR('o', "output", &o.output, "FILE",
 			"an .html page with flame graph, table and timeline (the terminal)"),
+		OPT_SOURCE_ROOT(&o.file.source_root),
 		OPT_FLAG(0, "open", &o.should_open, BROWSER_OPEN_HELP),
 		OPT_END,
 	};

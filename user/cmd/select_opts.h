@@ -60,6 +60,11 @@ struct select_opts {
 	OPT_FLAG(0, "no-fold-imports", &(o)->keeps_imports,                                               \
 		 "importlib's frames as they are (other formats)")
 
+/* For commands that show source text. */
+#define OPT_SOURCE_ROOT(to)                                                                               \
+	OPT_STR(0, "source-root", to, "DIR",                                                              \
+		"show source files found below DIR, for a recording from elsewhere")
+
 /* Rows of a struct strip, for commands whose output may leave the house. */
 #define STRIP_OPTIONS(s)                                                                                  \
 	OPT_FLAG(0, "strip-paths", &(s)->paths,                                                           \

@@ -53,10 +53,8 @@ int top_keep_save(struct top_keep *k, const char *path)
 {
 	struct profile *p = recorder_profile(k->recorder);
 	struct recording *m = profile_recording(p);
-	int r = environment_complete(p);
+	int r;
 
-	if (r < 0)
-		return r;
 	m->duration_ns = monotonic_ns() - m->start_monotonic_ns;
 	m->has_ended = 1;
 	r = writer_save(k->writer, p, path);

@@ -14,6 +14,7 @@
 struct interpreter {
 	struct py_offsets layout;
 	char version[VERSION_TEXT_BYTES];
+	char build[ELF_BUILD_TEXT_BYTES];
 	const char *implementation;
 	char *path; /* owned; NULL: it was never added */
 };
@@ -75,6 +76,7 @@ int interpreters_add(struct interpreters *is, struct session *session, const str
 	if (layout < 0 || find(is, (uint32_t)layout))
 		return layout;
 	version_format(rt->version, new.version);
+	memcpy(new.build, rt->build, sizeof(new.build));
 	new.path = strdup(rt->path);
 	if (!new.path)
 		return -ENOMEM;
@@ -99,6 +101,6 @@ void interpreters_describe(struct interpreters *is, uint32_t layout, struct inte
 {
 	const struct interpreter *i = find(is, layout);
 
-	*out = i ? (struct interpreter_text){ i->version, i->implementation, i->path }
-		 : (struct interpreter_text){ "", "", "" };
+	*out = i ? (struct interpreter_text){ i->version, i->implementation, i->path, i->build }
+		 : (struct interpreter_text){ "", "", "", "" };
 }

@@ -20,6 +20,7 @@ struct interpreter_text {
 	const char *version;        /* "3.12.1" */
 	const char *implementation; /* "CPython" */
 	const char *path;           /* the file its code is mapped from */
+	const char *build;          /* its build ID, hexadecimal */
 };
 
 int interpreters_new(struct interpreters **out);

@@ -15,6 +15,7 @@
 #include "collect/looker.h"
 #include "collect/processes.h"
 #include "collect/sample.h"
+#include "collect/source_versions.h"
 #include "collect/stacks.h"
 #include "collect/threads.h"
 #include "collect/times.h"
@@ -53,6 +54,7 @@ struct pipeline {
 	struct processes *processes;
 	struct threads *threads;
 	struct stacks *stacks;
+	struct source_versions *sources;    /* NULL: not recorded */
 	struct label_sets *labels;          /* NULL: none are asked for */
 	struct task_stacks *tasks;          /* the same */
 	struct publications *published;     /* NULL: what processes publish is not */
@@ -146,7 +148,8 @@ int pipeline_new(struct session *session, struct discovery *discovery, struct pr
 	    (r = threads_new(session, discovery, profile, p->processes, &p->threads)) < 0 ||
 	    (r = stacks_new(discovery, profile, seed, &p->stacks)) < 0 ||
 	    (r = new_times(p, opts)) < 0 || (r = add_event_kinds(p)) < 0 ||
-	    (r = new_tasks(p, opts)) < 0)
+	    (r = new_tasks(p, opts)) < 0 ||
+	    (opts->has_sources && (r = source_versions_new(profile, &p->sources)) < 0))
 		return r;
 	if ((r = new_labels(p)) < 0)
 		return r;
@@ -164,6 +167,7 @@ void pipeline_free(struct pipeline *p)
 	task_stacks_free(p->tasks);
 	label_sets_free(p->labels);
 	publications_free(p->published);
+	source_versions_free(p->sources);
 	stacks_free(p->stacks);
 	threads_free(p->threads);
 	processes_free(p->processes);
@@ -610,6 +614,14 @@ static int on_page(struct pipeline *p, const struct page_event *e)
 	return r == -EAGAIN ? 0 : r; /* the next sample asks again */
 }
 
+static int on_code(struct pipeline *p, const struct code_event *e, size_t size)
+{
+	int r = stacks_add_code(p->stacks, e, size);
+	const char *file = !r && p->sources ? stacks_file(p->stacks, e->code) : NULL;
+
+	return file ? source_versions_note(p->sources, file, e) : r;
+}
+
 /* -EBADMSG: a record that is not what it says it is. */
 static int take_record(struct pipeline *p, const void *record, size_t size)
 {
@@ -634,7 +646,7 @@ static int take_record(struct pipeline *p, const void *record, size_t size)
 	case EVENT_SAMPLE:
 		return on_sample(p, record, size);
 	case EVENT_CODE:
-		return stacks_add_code(p->stacks, record, size);
+		return on_code(p, record, size);
 	case EVENT_LINES:
 		return stacks_add_lines(p->stacks, record, size);
 	case EVENT_PROCESS:
@@ -721,11 +733,13 @@ static int step_tasks(struct pipeline *p)
 
 int pipeline_step(struct pipeline *p)
 {
-	int r = discovery_step(p->discovery), swept;
+	int answered = discovery_step(p->discovery), swept, r;
 
-	if (r < 0 || (swept = step_tasks(p)) < 0)
-		return r < 0 ? r : swept;
-	if (!r && !swept)
+	if (answered < 0 || (swept = step_tasks(p)) < 0)
+		return answered < 0 ? answered : swept;
+	if (p->sources && (r = source_versions_step(p->sources)) < 0)
+		return r;
+	if (!answered && !swept)
 		return 0;
 	count(p);
 	return take_up(p, monotonic_ns(), false);
@@ -746,6 +760,10 @@ int pipeline_settle(struct pipeline *p, uint64_t now_ns, enum pipeline_wait wait
 	if (p->tasks && wait != PIPELINE_WAITS && (r = task_stacks_settle(p->tasks, now_ns)) < 0)
 		return r;
 	if ((r = take_up(p, now_ns, is_last)) < 0)
+		return r;
+	if (p->sources && is_last && (r = source_versions_settle(p->sources)) < 0)
+		return r;
+	if (p->sources && wait != PIPELINE_WAITS && (r = source_versions_end_part(p->sources)) < 0)
 		return r;
 	count(p);
 	if (p->waiting.len)
@@ -793,7 +811,8 @@ int pipeline_forget_ids(struct pipeline *p)
 		task_stacks_forget_ids(p->tasks);
 	if (p->labels && label_sets_forget_ids(p->labels))
 		session_resend(p->session);
-	if ((r = add_event_kinds(p)) < 0 || (r = discovery_sweep(p->discovery)) < 0 ||
+	if ((p->sources && (r = source_versions_forget_ids(p->sources)) < 0) ||
+	    (r = add_event_kinds(p)) < 0 || (r = discovery_sweep(p->discovery)) < 0 ||
 	    (r = processes_forget_ids(p->processes)) < 0 ||
 	    (r = threads_forget_ids(p->threads)) < 0 ||
 	    (p->published && (r = publications_forget_ids(p->published)) < 0))

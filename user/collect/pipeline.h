@@ -25,6 +25,7 @@ struct pipeline_opts {
 	unsigned int modes;   /* enum session_mode; MODE_OFF_CPU: all is in ns, collect/times.h */
 	bool has_opcodes, has_native;            /* see struct session_opts */
 	bool has_async, keeps_loop;              /* the same; the loop's frames are kept below */
+	bool has_sources;                        /* digests of source files are recorded */
 	bool has_filter;                         /* rows say who is recorded */
 	const struct context_label_list *labels; /* the same: NULL or borrowed */
 };

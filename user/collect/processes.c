@@ -20,6 +20,7 @@ struct processes {
 	struct idmap ids;
 	uint32_t awaited; /* how many are */
 	uint64_t met, contained;
+	bool has_builds; /* interpreters of several builds were met */
 };
 
 int processes_new(struct discovery *discovery, struct profile *profile, struct processes **out)
@@ -271,6 +272,19 @@ static int intern_place(struct processes *ps, const struct container *place, str
 	return intern(ps, place->pod.space, &out->pod_namespace);
 }
 
+/* The recording names the build of the interpreter if all that were met are of one. */
+static int note_build(struct processes *ps, const char *build)
+{
+	char **text = &profile_recording(ps->profile)->build;
+
+	if (!*build || ps->has_builds)
+		return 0;
+	if (!*text)
+		return recording_set_text(text, build);
+	ps->has_builds = strcmp(*text, build);
+	return ps->has_builds ? recording_set_text(text, NULL) : 0;
+}
+
 static int add_to_profile(struct processes *ps, struct known_process *known)
 {
 	const struct process_event *e = &known->event;
@@ -288,6 +302,7 @@ static int add_to_profile(struct processes *ps, struct known_process *known)
 	    (r = intern(ps, text.version, &process.python_version)) < 0 ||
 	    (r = intern(ps, text.implementation, &process.implementation)) < 0 ||
 	    (r = intern(ps, text.path, &process.executable)) < 0 ||
+	    (r = note_build(ps, text.build)) < 0 ||
 	    (r = intern_place(ps, known->place, &process)) < 0)
 		return r;
 	return profile_add_process(ps->profile, &process, &known->id);

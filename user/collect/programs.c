@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +67,18 @@ static int cgroup_inode(const struct cgroup *cgroup, __u64 *inode)
 	return 0;
 }
 
+/* By which the kernel tells who sees the files that pyebpf sees. */
+static int give_place(struct session_config *c)
+{
+	struct statx root;
+
+	if (statx(AT_FDCWD, "/", AT_NO_AUTOMOUNT, STATX_INO | STATX_MNT_ID, &root) < 0)
+		return err_set(-errno, "find the own root directory: %s", strerror(errno));
+	c->root_inode = root.stx_ino;
+	c->root_mount = root.stx_mask & STATX_MNT_ID ? (uint32_t)root.stx_mnt_id : UINT32_MAX;
+	return 0;
+}
+
 static int configure(struct pyebpf *skel, const struct session_opts *opts, int cpus,
 		     const struct feature_probe *probe, bool is_old)
 {
@@ -73,7 +86,7 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 	uint32_t inode = 0;
 	int r = pid_namespace_own(&inode);
 
-	if (r < 0)
+	if (r < 0 || (r = give_place(c)) < 0)
 		return r;
 	c->has_task_work = feature_task_work(probe) && !opts->no_task_work && !is_old;
 	c->pidns_inode = inode;

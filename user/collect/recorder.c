@@ -143,6 +143,7 @@ static int begin_first(struct recorder *rec, uint64_t start_ns)
 					    .has_native = rec->opts.session.has_native,
 					    .has_async = rec->opts.session.has_async,
 					    .keeps_loop = rec->opts.keeps_loop,
+					    .has_sources = rec->opts.has_sources,
 					    .has_filter = session_has_filter(rec->session),
 					    .labels = rec->opts.session.labels };
 

@@ -29,7 +29,8 @@ struct recorder;
 struct recorder_opts {
 	struct session_opts session; /* whom: its cgroup, else all if is_system_wide, else */
 	const struct pids *pids;     /* these; borrowed until recorder_aim(), as is the command */
-	bool keeps_loop; /* of tasks (session.has_async): the frames of their loop, below them */
+	bool has_sources; /* digests of source files are recorded, for reports that show them */
+	bool keeps_loop;  /* of tasks (session.has_async): the frames of their loop, below them */
 	const char *command; /* pids has one of our own that is about to execute it; NULL: none */
 };
 

@@ -204,6 +204,16 @@ int stacks_add_code(struct stacks *st, const struct code_event *e, size_t size)
 	return r == -ENOMEM ? r : 0;
 }
 
+const char *stacks_file(struct stacks *st, uint64_t code)
+{
+	const struct code *c = code_find(st->codes, code);
+
+	return c && !(c->flags & (CODE_FILE_MISSING | CODE_FILE_CUT)) &&
+			       strlen(c->file) == c->file_len
+		       ? c->file
+		       : NULL;
+}
+
 int stacks_add_lines(struct stacks *st, const struct lines_event *e, size_t size)
 {
 	int r;

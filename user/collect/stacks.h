@@ -60,6 +60,9 @@ int stacks_intern(struct stacks *st, const struct stack_part *part, bool allow_u
 /* What the function of a frame is called; NULL: not known. Borrowed, as of code_find(). */
 const char *stacks_name(struct stacks *st, const struct frame_record *record);
 
+/* The file of a code object; NULL: not known whole. Borrowed, as of code_find(). */
+const char *stacks_file(struct stacks *st, uint64_t code);
+
 /* The caches are of no use any more: after profile_reset(). */
 void stacks_forget_ids(struct stacks *st);
 

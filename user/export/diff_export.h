@@ -27,6 +27,7 @@ struct diff_report {
 	const struct texts *notes;               /* all there are, in the order to tell them */
 	const struct profile *sides[DIFF_SIDES]; /* page: counters of each; NULL: not known */
 	const struct texts *losses;              /* page: what each side lost; NULL: not asked */
+	const char *source_root;                 /* page: as export_opts has it */
 	const char *group_by;   /* glob whose functions are the roots; NULL: none */
 	bool is_gated;          /* the gate decides; else it is only what outputs need */
 	uint32_t limit;         /* rows a table has at most where it is for people; 0: all */

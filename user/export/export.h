@@ -26,6 +26,7 @@ struct export_attributes {
 /* Formats that leave something out, or put it in, where the user asks for it. */
 struct export_opts {
 	bool no_sources;             /* page, heatmap: without source text */
+	const char *source_root;     /* and where it is, if the user says so; else NULL */
 	bool no_lines;               /* functions, not lines */
 	bool threads;                /* tell threads apart: exporter_axes() */
 	bool processes;              /* tell processes apart: the same */

@@ -46,15 +46,16 @@ struct heatmap {
 	struct heat heat;
 	struct modules modules;
 	struct value_unit unit;
-	uint64_t since_ns;
-	VEC(struct page_file) pages; /* as the files of heat */
-	uint32_t *page_of;           /* by string id of a file: index + 1; 0: it has none */
-	struct strbuf text;          /* what goes to the page next */
-	FILE *out;                   /* that page */
+	struct source_reader *sources; /* NULL: without source text */
+	VEC(struct page_file) pages;   /* as the files of heat */
+	uint32_t *page_of;             /* by string id of a file: index + 1; 0: it has none */
+	struct strbuf text;            /* what goes to the page next */
+	FILE *out;                     /* that page */
 };
 
 static void heatmap_release(struct heatmap *m)
 {
+	source_reader_free(m->sources);
 	heat_release(&m->heat);
 	modules_release(&m->modules);
 	for (size_t i = 0; i < m->pages.len; i++) {
@@ -424,9 +425,11 @@ static const char *const reasons[] = {
 	[SOURCE_EMBEDDED] = NULL,
 	[SOURCE_CHANGED] = "The source is not shown: the file has changed since it was recorded.",
 	[SOURCE_MISSING] = "The source is not shown: the file cannot be read on this machine.",
-	[SOURCE_UNKNOWN] =
-		"The source is not shown: it was recorded on another machine, is no file "
-		"of Python source, or was to be left out.",
+	[SOURCE_UNKNOWN] = "The source is not shown: the recording does not have the file's "
+			   "digest. The process "
+			   "could not read the file, or pyebpf did not record it. --source-root "
+			   "DIR shows files "
+			   "below DIR.",
 	[SOURCE_TOO_LARGE] = "The source is not shown: the file is too large.",
 };
 
@@ -452,20 +455,9 @@ static void put_file_head(struct heatmap *m, const struct heat_file *file,
 static int read_source(struct heatmap *m, const struct heat_file *file, struct source_text *source,
 		       uint8_t *status)
 {
-	size_t first, count = heat_defs_of(&m->heat, file->file, &first);
-	enum source_status found;
-	int r = source_text_read(source, strtab_get(m->p->strings, file->file), m->since_ns,
-				 &found);
+	enum source_status found = SOURCE_UNKNOWN;
+	int r = m->sources ? source_reader_read(m->sources, file->file, source, &found) : 0;
 
-	for (size_t i = first; i < first + count && !r && found == SOURCE_EMBEDDED; i++) {
-		const struct frame *f =
-			functions_get(&m->heat.functions, m->heat.defs.items[i].function);
-
-		if (!source_text_has_def(source, strtab_get(m->p->strings, f->name), f->first_line))
-			found = SOURCE_CHANGED;
-	}
-	if (found != SOURCE_EMBEDDED)
-		source_text_release(source);
 	*status = (uint8_t)found;
 	return r;
 }
@@ -620,15 +612,6 @@ static int write_index(struct heatmap *m)
 
 /* --- all of it -------------------------------------------------------------------------------- */
 
-static uint64_t recorded_since(const struct profile *p)
-{
-	uint64_t since_ns = UINT64_MAX;
-
-	for (size_t i = 0; i < p->recordings.len; i++)
-		source_since(&p->recordings.items[i], &since_ns);
-	return since_ns;
-}
-
 static int write_heatmap(struct exporting *x)
 {
 	_cleanup_(heatmap_release) struct heatmap m = { .p = x->p, .folder = x->folder };
@@ -636,7 +619,12 @@ static int write_heatmap(struct exporting *x)
 	int r;
 
 	m.unit = recording_value_unit(&facts);
-	m.since_ns = x->o->no_sources ? 0 : recorded_since(x->p);
+	if (!x->o->no_sources) {
+		const struct source_uses uses = { .p = x->p, .root = x->o->source_root };
+
+		if ((r = source_reader_new(&uses, &m.sources)) < 0)
+			return r;
+	}
 	if ((r = heat_find(&m.heat, x->p, x->cube)) < 0 || (r = name_pages(&m)) < 0)
 		return r;
 	for (size_t i = 0; i < m.pages.len && !r; i++)

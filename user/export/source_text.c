@@ -1,70 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "export/source_text.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/digest.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "base/workers.h"
 #include "profile/imports.h"
 #include "profile/module.h"
 
-void source_since(const struct recording *of, uint64_t *since_ns)
-{
-	char host[256] = "";
+#define WAIT_NS 500000000ULL /* for one file */
+#define MODULE "<module>"
 
-	gethostname(host, sizeof(host) - 1);
-	if (!of->start_realtime_ns || !of->host || strcmp(of->host, host))
-		*since_ns = 0;
-	else if (of->start_realtime_ns < *since_ns)
-		*since_ns = of->start_realtime_ns;
-}
+/* --- a text ----------------------------------------------------------------------------------- */
 
 void source_text_release(struct source_text *t)
 {
 	strbuf_release(&t->bytes);
 	vec_release(&t->starts);
-}
-
-static bool is_python_path(const char *path)
-{
-	size_t len = strlen(path);
-
-	return path[0] == '/' &&
-	       (path_ends_in(path, len, ".py") || path_ends_in(path, len, ".pyw"));
-}
-
-/*
- * The text, or why not. A change of the inode counts as one of the file: a deployment may keep the
- * old modification time.
- */
-static enum source_status read_file(const char *path, uint64_t since_ns, struct strbuf *text)
-{
-	_cleanup_(closep) int fd =
-		open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
-	struct stat st;
-	ssize_t n;
-
-	if (fd < 0)
-		return SOURCE_MISSING;
-	if (file_check_regular(fd, path, &st) < 0) {
-		err_clear(); /* the page says so in its own words */
-		return SOURCE_MISSING;
-	}
-	if (st.st_size > SOURCE_FILE_BYTES_MAX)
-		return SOURCE_TOO_LARGE;
-	if (timespec_ns(&st.st_mtim) > since_ns || timespec_ns(&st.st_ctim) > since_ns)
-		return SOURCE_CHANGED;
-	if (strbuf_reserve(text, (size_t)st.st_size) < 0)
-		return SOURCE_TOO_LARGE;
-	n = file_pread(fd, text->bytes, (size_t)st.st_size, 0);
-	if (n < 0)
-		return SOURCE_MISSING;
-	text->len = (size_t)n;
-	return SOURCE_EMBEDDED;
 }
 
 static int find_lines(struct source_text *t)
@@ -77,15 +38,6 @@ static int find_lines(struct source_text *t)
 	if (!e && t->starts.items[t->starts.len - 1] != t->bytes.len)
 		e = vec_push(&t->starts, t->bytes.len);
 	return e;
-}
-
-int source_text_read(struct source_text *t, const char *path, uint64_t since_ns,
-		     enum source_status *status)
-{
-	*status = SOURCE_UNKNOWN;
-	if (since_ns && is_python_path(path))
-		*status = read_file(path, since_ns, &t->bytes);
-	return *status == SOURCE_EMBEDDED ? find_lines(t) : 0;
 }
 
 const char *source_text_line(const struct source_text *t, uint32_t line, size_t *len, bool *is_cut)
@@ -103,29 +55,269 @@ const char *source_text_line(const struct source_text *t, uint32_t line, size_t 
 	return from;
 }
 
+static size_t skip_blanks(const char **line, size_t len)
+{
+	for (; len && (**line == ' ' || **line == '\t' || **line == '\f'); len--)
+		++*line;
+	return len;
+}
+
 static bool begins_def(const char *line, size_t len)
 {
 	static const char *const words[] = { "def ", "async ", "class ", "@" };
 
-	for (; len && (*line == ' ' || *line == '\t' || *line == '\f'); len--)
-		line++;
+	len = skip_blanks(&line, len);
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (len >= strlen(words[i]) && !memcmp(line, words[i], strlen(words[i])))
 			return true;
 	return false;
 }
 
-bool source_text_has_def(const struct source_text *t, const char *name, uint32_t line)
+static bool holds_code(const char *line, size_t len)
 {
+	len = skip_blanks(&line, len);
+	return len && *line != '#';
+}
+
+bool source_text_fits(const struct source_text *t, const char *name, const struct frame *f)
+{
+	bool is_module = !strcmp(name, MODULE), is_cut;
+	uint32_t line = is_module ? f->line : f->first_line;
 	size_t len = strlen(name);
 	const char *text;
-	bool is_cut;
 
-	if (!line || !len || name[len - 1] == '>' ||
+	if (!line || !len || (name[len - 1] == '>' && !is_module) ||
 	    !strncmp(name, IMPORT_PREFIX, strlen(IMPORT_PREFIX)))
 		return true;
 	if (line > source_text_lines(t))
 		return false;
 	text = source_text_line(t, line, &len, &is_cut);
-	return begins_def(text, len);
+	return is_module ? holds_code(text, len) : begins_def(text, len);
+}
+
+/* --- reading a file, on a thread that may be left behind ---------------------------------------
+ */
+
+struct reading {
+	struct work work;
+	char *path;
+	char *root; /* of --source-root, owned; NULL: the machine's */
+	enum source_status status;
+	struct strbuf text;
+};
+
+static void reading_free(struct work *w)
+{
+	struct reading *g = (struct reading *)w;
+
+	strbuf_release(&g->text);
+	free(g->root);
+	free(g->path);
+	free(g);
+}
+
+/* O_PATH first: the path is foreign, and may lead to a device. Negative errno, maybe a message. */
+static int open_source(const struct reading *g, struct stat *st)
+{
+	const struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	_cleanup_(closep) int root = -1, place = -1;
+	int r;
+
+	if (!g->root)
+		return file_open_regular(g->path, st);
+	root = open(g->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	place = (int)syscall(SYS_openat2, root, g->path, &how, sizeof(how));
+	if (place < 0)
+		return -errno;
+	r = file_check_regular(place, g->path, st);
+	return r < 0 ? r : file_reopen(place);
+}
+
+static void read_source(struct work *w, void *context)
+{
+	struct reading *g = (struct reading *)w;
+	struct stat st;
+	_cleanup_(closep) int fd = open_source(g, &st);
+	ssize_t n;
+
+	(void)context;
+	err_clear(); /* the page says so in its own words */
+	g->status = SOURCE_MISSING;
+	if (fd < 0)
+		return;
+	g->status = SOURCE_TOO_LARGE;
+	if (st.st_size > SOURCE_FILE_BYTES_MAX || strbuf_reserve(&g->text, (size_t)st.st_size) < 0)
+		return;
+	n = file_pread(fd, g->text.bytes, (size_t)st.st_size, 0);
+	g->text.len = n > 0 ? (size_t)n : 0;
+	g->status = n < 0 ? SOURCE_MISSING : SOURCE_EMBEDDED;
+}
+
+/* --- which files ------------------------------------------------------------------------------ */
+
+enum { VERSION_NONE, VERSION_KNOWN, VERSION_REFUSED };
+
+struct version {
+	uint64_t digest;
+	uint8_t state; /* VERSION_*; refused: of several versions, or not for every process to read
+			*/
+};
+
+struct use {
+	uint32_t file, frame;
+};
+
+struct source_reader {
+	const struct profile *p;
+	struct workers *workers;
+	struct version *versions; /* by string id */
+	VEC(struct use) uses;     /* by file */
+	const char *root;         /* NULL: none */
+	bool is_late;
+};
+
+static int find_versions(struct source_reader *r, const struct source_uses *uses)
+{
+	r->versions = calloc(strtab_count(r->p->strings) + 1, sizeof(*r->versions));
+	if (!r->versions)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->p->sources.len; i++) {
+		const struct source_version *s = &r->p->sources.items[i];
+		struct version *v = &r->versions[s->file];
+
+		if (uses->recordings && !uses->recordings[s->recording])
+			continue;
+		if (!s->digest || (v->state == VERSION_KNOWN && v->digest != s->digest))
+			v->state = VERSION_REFUSED;
+		else if (v->state == VERSION_NONE)
+			*v = (struct version){ s->digest, VERSION_KNOWN };
+	}
+	return 0;
+}
+
+static int compare_uses(const void *a, const void *b)
+{
+	const struct use *x = a, *y = b;
+
+	if (x->file != y->file)
+		return x->file < y->file ? -1 : 1;
+	return x->frame < y->frame ? -1 : x->frame > y->frame;
+}
+
+static int find_uses(struct source_reader *r, const struct source_uses *uses)
+{
+	uint32_t count = frametab_count(r->p->frames);
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct frame *f = frametab_get(r->p->frames, i);
+
+		if (f->kind == FRAME_PYTHON && f->file && (!uses->frames || uses->frames[i]) &&
+		    vec_push(&r->uses, ((struct use){ f->file, i })) < 0)
+			return -ENOMEM;
+	}
+	if (r->uses.len)
+		qsort(r->uses.items, r->uses.len, sizeof(*r->uses.items), compare_uses);
+	return 0;
+}
+
+int source_reader_new(const struct source_uses *uses, struct source_reader **out)
+{
+	const struct workers_kind kind = { .files = WORKERS_NO_FILES };
+	_cleanup_(source_reader_freep) struct source_reader *r = calloc(1, sizeof(*r));
+	int e;
+
+	if (!r)
+		return -ENOMEM;
+	r->p = uses->p;
+	r->root = uses->root;
+	if (r->root && access(r->root, X_OK) < 0)
+		return err_set(-errno, "--source-root %s: %s", r->root, strerror(errno));
+	if ((e = workers_new(&kind, &r->workers)) < 0 || (e = find_versions(r, uses)) < 0 ||
+	    (e = find_uses(r, uses)) < 0)
+		return e;
+	*out = take_ptr(r);
+	return 0;
+}
+
+void source_reader_free(struct source_reader *r)
+{
+	if (!r)
+		return;
+	if (r->workers)
+		workers_free(r->workers);
+	free(r->versions);
+	vec_release(&r->uses);
+	free(r);
+}
+
+/* --- one of them ------------------------------------------------------------------------------ */
+
+/* The whole file, or why not. */
+static int read_file(struct source_reader *r, const char *path, struct source_text *t,
+		     enum source_status *status)
+{
+	struct reading *g = calloc(1, sizeof(*g));
+	int e;
+
+	if (!g)
+		return -ENOMEM;
+	*g = (struct reading){ .work = { .run = read_source, .free = reading_free } };
+	g->path = strdup(path);
+	g->root = r->root ? strdup(r->root) : NULL;
+	e = g->path && (g->root || !r->root) ? workers_run(r->workers, &g->work, WAIT_NS) : -ENOMEM;
+	r->is_late = e == -EINPROGRESS || e == -EAGAIN;
+	*status = e ? SOURCE_MISSING : g->status;
+	if (!e && g->status == SOURCE_EMBEDDED) {
+		t->bytes = g->text;
+		g->text = (struct strbuf)STRBUF_INIT;
+	}
+	if (e != -EINPROGRESS)
+		reading_free(&g->work);
+	return e == -ENOMEM ? e : 0;
+}
+
+static bool fits(const struct source_reader *r, uint32_t file, const struct source_text *t)
+{
+	size_t low = 0, high = r->uses.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (r->uses.items[middle].file < file)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (size_t i = low; i < r->uses.len && r->uses.items[i].file == file; i++) {
+		const struct frame *f = frametab_get(r->p->frames, r->uses.items[i].frame);
+
+		if (!source_text_fits(t, strtab_get(r->p->strings, f->name), f))
+			return false;
+	}
+	return true;
+}
+
+int source_reader_read(struct source_reader *r, uint32_t file, struct source_text *t,
+		       enum source_status *status)
+{
+	const char *path = strtab_get(r->p->strings, file);
+	const struct version *v = &r->versions[file];
+	int e;
+
+	*status = SOURCE_UNKNOWN;
+	if (r->is_late || !module_is_source(path, strtab_len(r->p->strings, file)) ||
+	    (v->state != VERSION_KNOWN && !r->root))
+		return 0;
+	if ((e = read_file(r, path, t, status)) < 0 || *status != SOURCE_EMBEDDED)
+		return e;
+	if (v->state == VERSION_KNOWN && digest_of(t->bytes.bytes, t->bytes.len) != v->digest)
+		*status = SOURCE_CHANGED;
+	else if ((e = find_lines(t)) < 0 || !fits(r, file, t))
+		*status = SOURCE_CHANGED;
+	if (*status != SOURCE_EMBEDDED)
+		source_text_release(t);
+	return e;
 }

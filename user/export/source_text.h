@@ -6,15 +6,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
-#include "profile/recording.h"
+#include "profile/profile.h"
 
 /*
- * A source file as it was recorded, read from this machine. A recording says when it began and on
- * which host, so a file is taken only if it is Python by its name, was recorded here, has not
- * changed since, and has a def where the recording says. Files are those of other people: regular
- * ones only, symbolic links are not followed at the end of a path, reading is bounded.
+ * Source files as they were recorded, read from this machine.
+ *
+ * A recording names any path: its targets do, or whoever wrote the file. So a file is shown only if
+ * its bytes have the digest that the recording gives for it. The recorder makes the digest with the
+ * rights of the process that ran the code: a file that this process could not read has none. Who
+ * writes a recording by hand cannot name the digest of a file that they could not read.
+ *
+ * With a source root the user says where the sources are: files below that directory are shown
+ * without a digest, too.
+ *
+ * Files may lie on a file system that does not answer: they are read by a thread that can be left
+ * behind, and after one that was late no other file is read.
  */
 #define SOURCE_FILE_BYTES_MAX (4u << 20)
 #define SOURCE_LINE_BYTES_MAX 400
@@ -24,15 +33,9 @@ enum source_status {
 	SOURCE_EMBEDDED,
 	SOURCE_CHANGED,
 	SOURCE_MISSING,
-	SOURCE_UNKNOWN,
+	SOURCE_UNKNOWN, /* the recording has no digest of the file */
 	SOURCE_TOO_LARGE,
 };
-
-/*
- * Before the first recording *since_ns is UINT64_MAX; then when the first of them began. 0: that is
- * not known of one, or one is of another host, and none of their sources is.
- */
-void source_since(const struct recording *of, uint64_t *since_ns);
 
 /* Starts as zeros, ends in source_text_release(). */
 struct source_text {
@@ -41,10 +44,28 @@ struct source_text {
 };
 void source_text_release(struct source_text *t);
 
-/* since_ns: as source_since() has it. 0 and *status, or -ENOMEM; there are lines if it is embedded.
+struct source_reader;
+
+/* Which frames are shown: the file must have their functions. */
+struct source_uses {
+	const struct profile *p;
+	const bool *recordings; /* by index, those that are shown; NULL: all */
+	const bool *frames;     /* by id, the same */
+	const char *root;       /* --source-root; NULL: none */
+};
+
+/* All is borrowed. 0, -ENOMEM, or a negative errno with a message: the root cannot be opened. */
+int source_reader_new(const struct source_uses *uses, struct source_reader **out);
+void source_reader_free(struct source_reader *r);
+DEFINE_CLEANUP(struct source_reader *, source_reader_free)
+
+/*
+ * file: string id of the path. 0 and *status, or -ENOMEM. There are lines if it is SOURCE_EMBEDDED:
+ * then each function of the file begins with a def, and each line that `<module>` was sampled at
+ * holds code.
  */
-int source_text_read(struct source_text *t, const char *path, uint64_t since_ns,
-		     enum source_status *status);
+int source_reader_read(struct source_reader *r, uint32_t file, struct source_text *t,
+		       enum source_status *status);
 
 static inline uint32_t source_text_lines(const struct source_text *t)
 {
@@ -55,9 +76,9 @@ static inline uint32_t source_text_lines(const struct source_text *t)
 const char *source_text_line(const struct source_text *t, uint32_t line, size_t *len, bool *is_cut);
 
 /*
- * Is there a def at this line, as this function's should be? "<lambda>" and the like have none, nor
- * have modules that are imported: true.
+ * Could this frame be of this text? A function begins with a def; `<module>` runs lines that hold
+ * code. "<lambda>" and the like, and modules that are imported, show nothing: true.
  */
-bool source_text_has_def(const struct source_text *t, const char *name, uint32_t line);
+bool source_text_fits(const struct source_text *t, const char *name, const struct frame *f);
 
 #endif

@@ -178,7 +178,9 @@ int inspect_process_open(struct inspector *in, pid_t pid, struct inspect_process
 	p->ppid = stat.ppid;
 	p->start_ticks = stat.start_ticks;
 	p->start_ns = started_at(stat.start_ticks);
-	r = inspector_find_runtime(in, p->door, &p->runtime);
+	r = rights_read(p->door, &p->rights);
+	if (r >= 0)
+		r = inspector_find_runtime(in, p->door, &p->runtime);
 	if (r < 0)
 		return err_wrap(r, "pid %d", pid);
 	if ((r = codes_new(&p->codes)) < 0 || (r = take_command_line(p, &stat)) < 0)

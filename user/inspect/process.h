@@ -15,6 +15,7 @@
 #include "inspect/walker.h"
 #include "inspect/window.h"
 #include "target/proc.h"
+#include "target/rights.h"
 #include "target/runtime.h"
 
 /*
@@ -71,6 +72,7 @@ struct inspect_process {
 	char *command_line;   /* arguments with blanks between, else the kernel's name; UTF-8 or not
 			       */
 	bool is_frozen;       /* its cgroup is */
+	struct rights rights; /* of the door, before anything was read */
 	struct py_runtime runtime;
 	struct window window;       /* through which it is read */
 	struct walk_process memory; /* the same for who walks */

@@ -2,19 +2,17 @@
 #include "inspect/sources.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/file.h"
 #include "base/vec.h"
 #include "base/workers.h"
+#include "inspect/process.h"
 
 #define WAIT_NS 500000000ULL /* for one file */
 
@@ -22,6 +20,7 @@
 struct source {
 	struct work work;
 	pid_t door;
+	struct rights rights;
 	char *name;
 	char *text; /* NULL: it cannot be read */
 	size_t len;
@@ -37,12 +36,13 @@ struct sources {
 
 int sources_new(struct sources **out)
 {
+	const struct workers_kind kind = { .files = WORKERS_NO_FILES };
 	_cleanup_(sources_freep) struct sources *s = calloc(1, sizeof(*s));
 	int r;
 
 	if (!s)
 		return -ENOMEM;
-	r = workers_new(NULL, NULL, &s->workers);
+	r = workers_new(&kind, &s->workers);
 	if (r < 0)
 		return r;
 	*out = take_ptr(s);
@@ -73,23 +73,20 @@ void sources_free(struct sources *s)
 
 /* --- On a thread of its own ------------------------------------------------------------------- */
 
-/* No link leads out of the folder, and no "..": of a relative name that would be another file. */
-static int open_in(pid_t door, const char *name)
+/* No "..": of a relative name that would be another file. */
+static int open_in(const struct source *f)
 {
-	const struct open_how how = {
-		.flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	_cleanup_(closep) int folder = -1;
-	char path[32];
+	struct rights now;
+	char base[32];
 
-	if (*name != '/' && strstr(name, ".."))
+	if (*f->name != '/' && strstr(f->name, ".."))
 		return -ENOENT;
-	snprintf(path, sizeof(path), "/proc/%d/%s", door, *name == '/' ? "root" : "cwd");
-	folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (folder < 0)
-		return -errno;
-	return (int)syscall(SYS_openat2, folder, name, &how, sizeof(how));
+	if (rights_read(f->door, &now) < 0 || !rights_are_equal(&now, &f->rights)) {
+		err_clear();
+		return -EACCES;
+	}
+	snprintf(base, sizeof(base), "/proc/%d/%s", f->door, *f->name == '/' ? "root" : "cwd");
+	return rights_open(&f->rights, base, f->name);
 }
 
 static int split_lines(struct source *f)
@@ -109,12 +106,12 @@ static int split_lines(struct source *f)
 static void read_source(struct work *w, void *context)
 {
 	struct source *f = (struct source *)w;
-	_cleanup_(closep) int fd = open_in(f->door, f->name);
+	_cleanup_(closep) int fd = open_in(f);
 	struct stat st;
 	ssize_t n;
 
 	(void)context;
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+	if (fd < 0 || fstat(fd, &st) < 0)
 		return;
 	f->changed_ns = (int64_t)timespec_ns(&st.st_mtim);
 	if (st.st_size <= 0 || st.st_size > SOURCE_BYTES_MAX ||
@@ -128,14 +125,15 @@ static void read_source(struct work *w, void *context)
 
 /* --- Asking ----------------------------------------------------------------------------------- */
 
-static struct source *source_new(pid_t door, const char *name)
+static struct source *source_new(const struct inspect_process *p, const char *name)
 {
 	struct source *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return NULL;
 	f->work = (struct work){ .run = read_source, .free = source_free };
-	f->door = door;
+	f->door = p->door;
+	f->rights = p->rights;
 	f->name = strdup(name);
 	if (f->name)
 		return f;
@@ -144,15 +142,16 @@ static struct source *source_new(pid_t door, const char *name)
 }
 
 /* NULL: it could not be asked for. "<string>" and the like are no files. */
-static const struct source *find(struct sources *s, pid_t door, const char *name)
+static const struct source *find(struct sources *s, const struct inspect_process *p,
+				 const char *name)
 {
 	struct source *f;
 	int r;
 
 	for (size_t i = s->files.len; i-- > 0;)
-		if (s->files.items[i]->door == door && !strcmp(s->files.items[i]->name, name))
+		if (s->files.items[i]->door == p->door && !strcmp(s->files.items[i]->name, name))
 			return s->files.items[i];
-	if (!*name || *name == '<' || s->is_late || !(f = source_new(door, name)))
+	if (!*name || *name == '<' || s->is_late || !(f = source_new(p, name)))
 		return NULL;
 	r = workers_run(s->workers, &f->work, WAIT_NS);
 	if (r == -EINPROGRESS) {
@@ -166,10 +165,10 @@ static const struct source *find(struct sources *s, pid_t door, const char *name
 	return f;
 }
 
-bool sources_line(struct sources *s, pid_t door, const char *file, int line,
+bool sources_line(struct sources *s, const struct inspect_process *p, const char *file, int line,
 		  struct source_line *out)
 {
-	const struct source *f = find(s, door, file);
+	const struct source *f = find(s, p, file);
 	size_t start, end;
 
 	if (!f || line < 1 || (size_t)line > f->lines.len)
@@ -182,9 +181,9 @@ bool sources_line(struct sources *s, pid_t door, const char *file, int line,
 	return true;
 }
 
-int64_t sources_changed_ns(struct sources *s, pid_t door, const char *file)
+int64_t sources_changed_ns(struct sources *s, const struct inspect_process *p, const char *file)
 {
-	const struct source *f = find(s, door, file);
+	const struct source *f = find(s, p, file);
 
 	return f ? f->changed_ns : 0;
 }

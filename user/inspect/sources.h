@@ -10,9 +10,11 @@
 #include "base/cleanup.h"
 
 /*
- * Source files as a process sees them: below its root, relative names below the folder it works in.
- * Each is read once. A file system that does not answer may be what the process hangs at: files
- * are read by a thread that can be left behind, and after one that was late no other is asked for.
+ * Source files as a process sees them: below its root directory, relative names below the one it
+ * works in; and only if the process itself could read them (target/rights.h), with the rights that
+ * it had both before and after its memory was read. Each is read once. A file system that does not
+ * answer may be what the process hangs at: files are read by a thread that can be left behind, and
+ * after one that was late no other is asked for.
  */
 struct sources;
 
@@ -28,14 +30,15 @@ struct source_line {
 };
 
 /*
- * A line (>= 1) of a file by its co_filename, in the process of which `door` is a living thread.
- * False: it has none such, cannot be read, or is no file.
+ * A line (>= 1) of a file by its co_filename, in this process. False: it has none such, cannot be
+ * read, or is no file.
  */
-bool sources_line(struct sources *s, pid_t door, const char *file, int line,
+struct inspect_process;
+bool sources_line(struct sources *s, const struct inspect_process *p, const char *file, int line,
 		  struct source_line *out);
 
 /* When it was changed, ns since 1970. 0: not known. */
-int64_t sources_changed_ns(struct sources *s, pid_t door, const char *file);
+int64_t sources_changed_ns(struct sources *s, const struct inspect_process *p, const char *file);
 
 /* Has a file system not answered? */
 bool sources_hang(const struct sources *s);

@@ -15,6 +15,8 @@ void extract_forget(struct extract *x)
 	vec_release(&x->kinds);
 	vec_release(&x->processes);
 	vec_release(&x->threads);
+	vec_release(&x->files);
+	vec_release(&x->sources);
 	x->processes_seen = x->threads_seen = 0;
 }
 
@@ -72,6 +74,10 @@ static int cover_all(struct extract *x, const struct profile *from)
 		r = cover(&x->labels, labeltab_count(from->labels));
 	if (!r)
 		r = cover(&x->processes, from->processes.len);
+	if (!r)
+		r = cover(&x->files, strtab_count(from->strings));
+	if (!r)
+		r = cover(&x->sources, from->sources.len);
 	return r ? r : cover(&x->threads, from->threads.len);
 }
 
@@ -113,10 +119,13 @@ static int plain_text(const struct profile *from, struct profile *to, uint32_t *
 static int add_frame(struct extract *x, const struct profile *from, uint32_t id, struct profile *to)
 {
 	struct frame f = *frametab_get(from->frames, id);
+	uint32_t file = f.file;
 	int r = text(x, from, to, &f.name);
 
 	if (!r)
 		r = strip_file(x->strip, from, f.file, f.kind, to, &f.file);
+	if (!r)
+		x->files.items[file] = f.file + 1;
 	if (!r)
 		r = frametab_intern(to->frames, &f, &x->frames.items[id]);
 	x->frames.items[id]++;
@@ -309,6 +318,25 @@ static int add_sampled(struct extract *x, const struct profile *from, struct pro
 	return r;
 }
 
+/* Of files that the other profile names: who may not have the paths has no sources either. */
+static int add_sources(struct extract *x, const struct profile *from, struct profile *to)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < from->sources.len && !strip_is_active(x->strip) && !r; i++) {
+		struct source_version source = from->sources.items[i];
+		uint32_t file = x->files.items[source.file];
+
+		if (!file || x->sources.items[i] || source.recording != x->from_recording)
+			continue;
+		source.file = file - 1;
+		source.recording = x->to_recording;
+		x->sources.items[i] = 1;
+		r = profile_add_source(to, &source);
+	}
+	return r;
+}
+
 /* --- samples ---------------------------------------------------------------------------------- */
 
 static int add_sample(struct extract *x, const struct profile *from, struct sample s,
@@ -338,6 +366,8 @@ int extract_samples(struct extract *x, const struct profile *from, struct profil
 		r = add_stacks(x, from, to);
 	if (!r)
 		r = add_labels(x, from, to);
+	if (!r)
+		r = add_sources(x, from, to);
 	for (size_t i = 0; i < from->samples.len && !r; i++)
 		r = add_sample(x, from, from->samples.items[i], to);
 	return r;

@@ -30,7 +30,9 @@ struct extract {
 	/* inside */
 	uint32_t from_recording, to_recording;
 	struct extract_ids frames, stacks, labels, processes, threads;
-	struct extract_ids kinds; /* but by index, as samples of the other one have it */
+	struct extract_ids files;   /* by string id, of files that frames name */
+	struct extract_ids sources; /* by index: 1 where it is there */
+	struct extract_ids kinds;   /* but by index, as samples of the other one have it */
 	size_t processes_seen, threads_seen;
 	struct extract_ids fresh; /* rows that the samples at hand are the first to need */
 };

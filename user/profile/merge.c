@@ -179,6 +179,20 @@ static int merge_threads(struct profile *to, const struct profile *from, struct 
 	return r;
 }
 
+static int merge_sources(struct profile *to, const struct profile *from, struct profile_ids *ids)
+{
+	int r = 0;
+
+	for (size_t i = ids->done.sources; i < from->sources.len && !r; i++) {
+		struct source_version source = from->sources.items[i];
+
+		source.recording = ids->recordings[source.recording];
+		source.file = ids->strings[source.file];
+		r = profile_add_source(to, &source);
+	}
+	return r;
+}
+
 static int merge_recordings(struct profile *to, const struct profile *from, struct profile_ids *ids)
 {
 	int r = 0;
@@ -206,6 +220,7 @@ static void note_done(const struct profile *from, struct profile_ids *ids)
 	ids->done.processes = from->processes.len;
 	ids->done.threads = from->threads.len;
 	ids->done.kinds = from->kinds.len + 1;
+	ids->done.sources = from->sources.len;
 }
 
 int profile_merge(struct profile *to, const struct profile *from, struct profile_ids *ids)
@@ -228,6 +243,8 @@ int profile_merge(struct profile *to, const struct profile *from, struct profile
 		r = merge_processes(to, from, ids);
 	if (!r)
 		r = merge_threads(to, from, ids);
+	if (!r)
+		r = merge_sources(to, from, ids);
 	if (!r)
 		note_done(from, ids);
 	return r;

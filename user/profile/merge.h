@@ -13,7 +13,8 @@ struct profile_ids {
 
 	/* inside: how many of each are known */
 	struct {
-		size_t recordings, strings, frames, stacks, labels, processes, threads, kinds;
+		size_t recordings, strings, frames, stacks, labels, processes, threads, kinds,
+			sources;
 	} done;
 };
 void profile_ids_release(struct profile_ids *ids);

@@ -79,6 +79,12 @@ bool path_ends_in(const char *path, size_t len, const char *end)
 	return len >= end_len && !memcmp(path + len - end_len, end, end_len);
 }
 
+bool module_is_source(const char *path, size_t len)
+{
+	return len && path[0] == '/' && !strstr(path, "//") && !strstr(path, "/./") &&
+	       (path_ends_in(path, len, ".py") || path_ends_in(path, len, ".pyw"));
+}
+
 size_t module_name_len(const char *path, size_t len)
 {
 	static const char *const ends[] = { ".pyc", ".py", "/__init__" };

@@ -21,6 +21,12 @@
 /* Of "<frozen zipimport>". */
 bool module_is_frozen(const char *path, size_t len);
 
+/*
+ * Could the path, as a code object has it, be that of a file of Python source? "//" and "/./" are
+ * in none: a file has one name, so that a recording written by hand has one guess at its digest.
+ */
+bool module_is_source(const char *path, size_t len);
+
 bool path_ends_in(const char *path, size_t len, const char *end);
 
 /* Bytes of the path that are a library's root, its last slash included; 0: no library's. */

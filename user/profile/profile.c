@@ -81,6 +81,7 @@ void profile_free(struct profile *p)
 	vec_release(&p->kinds);
 	vec_release(&p->processes);
 	vec_release(&p->threads);
+	vec_release(&p->sources);
 	vec_release(&p->samples);
 	for (size_t i = 0; i < p->recordings.len; i++)
 		recording_release(&p->recordings.items[i]);
@@ -280,6 +281,7 @@ int profile_reset(struct profile *p)
 	vec_release(&p->kinds);
 	vec_release(&p->processes);
 	vec_release(&p->threads);
+	vec_release(&p->sources);
 	vec_release(&p->samples);
 	release_maps(p->maps);
 	return 0;
@@ -317,6 +319,7 @@ size_t profile_bytes(const struct profile *p)
 	       idmap_bytes(&p->maps->same_threads) +
 	       p->processes.cap * sizeof(*p->processes.items) +
 	       p->threads.cap * sizeof(*p->threads.items) +
+	       p->sources.cap * sizeof(*p->sources.items) +
 	       p->samples.cap * sizeof(*p->samples.items) +
 	       p->recordings.cap * sizeof(*p->recordings.items);
 }

@@ -128,6 +128,16 @@ static inline uint64_t sample_value_until(const struct sample *s, uint64_t ns)
 	return (uint64_t)((unsigned __int128)s->value * (ns - s->time_ns) / s->duration_ns);
 }
 
+/*
+ * A source file as the recorder read it with the rights of a process that runs its code. A file has
+ * a row for each version, and one without a digest for each process that could not read it.
+ */
+struct source_version {
+	uint32_t recording; /* index */
+	uint32_t file;      /* string id of its path */
+	uint64_t digest;    /* base/digest.h; 0: the process could not read it */
+};
+
 struct profile {
 	struct strtab *strings;
 	struct frametab *frames;
@@ -136,6 +146,7 @@ struct profile {
 	VEC(struct sample_kind) kinds;
 	VEC(struct process) processes;
 	VEC(struct thread) threads;
+	VEC(struct source_version) sources;
 	VEC(struct sample) samples;       /* in no order of time */
 	VEC(struct recording) recordings; /* at least one */
 	bool has_begun;                   /* the first one: see profile_begin_recording() */
@@ -186,6 +197,12 @@ static inline bool process_has_place(const struct process *p)
  * nothing where none is known. The bytes are the recording's. 0 or -ENOMEM.
  */
 int process_put_place(const struct profile *p, const struct process *process, struct strbuf *out);
+
+/* 0 or -ENOMEM. The string and the recording must be in p. */
+static inline int profile_add_source(struct profile *p, const struct source_version *source)
+{
+	return vec_push(&p->sources, *source);
+}
 
 /* Interned over all fields. 0 and *kind, as samples have it; -ENOMEM, -EOVERFLOW (KINDS_MAX). */
 int profile_add_kind(struct profile *p, const struct sample_kind *added, uint16_t *kind);

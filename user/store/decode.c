@@ -747,6 +747,20 @@ static int decode_places(struct decoder *d, struct cursor *c, struct profile *p)
 	return r;
 }
 
+static int decode_sources(struct decoder *d, struct cursor *c, struct profile *p)
+{
+	size_t count;
+	int r;
+	_cleanup_(freep) struct source_version *rows =
+		decode_rows(d, c, source_fields, COST_SOURCE, sizeof(*rows), &count, &r);
+
+	for (size_t i = 0; i < count && !r; i++) {
+		rows[i].recording = d->recording;
+		r = profile_add_source(p, &rows[i]);
+	}
+	return r;
+}
+
 /* What the chunk's times are off by so far. */
 static int decode_rests(struct decoder *d, struct cursor *c, struct profile *p, size_t first)
 {
@@ -810,6 +824,9 @@ static int decode_section(struct decoder *d, uint64_t id, struct cursor *c, stru
 		break;
 	case SECTION_TIMES:
 		r = decode_rests(d, c, p, first_sample);
+		break;
+	case SECTION_SOURCES:
+		r = decode_sources(d, c, p);
 		break;
 	case SECTION_KINDS:
 		r = decode_kinds(d, c, p);

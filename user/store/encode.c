@@ -17,6 +17,7 @@ int encoder_restart(struct encoder *e, uint64_t interval_ns, enum grid grid)
 {
 	e->strings = 1; /* "" is known to everyone */
 	e->frames = e->processes = e->threads = e->places = e->kinds = 0;
+	e->sources = 0;
 	e->labels = 1; /* so is the empty set */
 	e->grid = grid;
 	e->counters.len = 0;
@@ -613,6 +614,23 @@ static int encode_places(struct encoder *e, const struct profile *p, struct byte
 	return r;
 }
 
+/* A row for each of this recording. */
+static int encode_sources(struct encoder *e, const struct profile *p, struct bytes *out)
+{
+	VEC(struct source_version) rows = VEC_INIT;
+	int r = 0;
+
+	for (; e->sources < p->sources.len && rows.len < CHUNK_ROWS_MAX && !r; e->sources++)
+		if (p->sources.items[e->sources].recording == e->recording)
+			r = vec_push(&rows, p->sources.items[e->sources]);
+	e->model.cost += rows.len * COST_SOURCE;
+	if (!r && rows.len)
+		r = encode_rows(e, SECTION_SOURCES, source_fields, rows.items, sizeof(*rows.items),
+				(uint32_t)rows.len, out);
+	vec_release(&rows);
+	return r;
+}
+
 int encode_padding(struct encoder *e, uint64_t before, struct bytes *out)
 {
 	uint64_t budget = model_budget(before + out->len), missing;
@@ -634,7 +652,8 @@ bool encoder_is_done(const struct encoder *e, const struct profile *p, size_t sa
 	       e->model.stacks.len == stacktab_count(p->stacks) &&
 	       e->processes == p->processes.len && e->threads == p->threads.len &&
 	       e->places == p->processes.len && e->kinds == p->kinds.len &&
-	       e->labels == labeltab_count(p->labels) && sample == p->samples.len;
+	       e->labels == labeltab_count(p->labels) && e->sources == p->sources.len &&
+	       sample == p->samples.len;
 }
 
 /* The sections behind those samples. */
@@ -649,6 +668,8 @@ static int encode_beside_samples(struct encoder *e, const struct profile *p,
 		r = encode_places(e, p, out);
 	if (!r && count)
 		r = encode_rests(e, out);
+	if (!r && e->sources < p->sources.len)
+		r = encode_sources(e, p, out);
 	if (!r && e->kinds < p->kinds.len)
 		r = encode_kinds(e, p, out);
 	if (!r && e->labels < labeltab_count(p->labels))

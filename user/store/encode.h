@@ -18,6 +18,7 @@ struct encoder {
 	struct model model;
 	uint32_t strings, frames, processes, threads; /* rows written; stacks: model.stacks.len */
 	uint32_t places;                              /* processes whose place is written */
+	size_t sources;                               /* of the profile's, those looked at */
 	uint32_t kinds, labels;                       /* rows written */
 	uint32_t recording;                           /* index in the profile */
 	enum grid grid;

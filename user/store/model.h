@@ -47,6 +47,7 @@ enum row_cost {
 	COST_SAMPLE = 32,
 	COST_CHANGE = 32, /* a sample of another thread or stack than the one before it */
 	COST_PLACE = 32,  /* none of its own, but time */
+	COST_SOURCE = 32,
 	COST_KIND = 64,
 	COST_LABELS = 96,
 };

@@ -60,6 +60,12 @@ static const struct row_field place_fields[] = {
 	{ 0, ROW_U8, 0 },
 };
 
+static const struct row_field source_fields[] = {
+	{ 1, ROW_STRING, offsetof(struct source_version, file) },
+	{ 2, ROW_U64, offsetof(struct source_version, digest) },
+	{ 0, ROW_U8, 0 },
+};
+
 static const struct row_field kind_fields[] = {
 	{ 1, ROW_STRING, offsetof(struct sample_kind, name) },
 	{ 2, ROW_STRING, offsetof(struct sample_kind, event) },

@@ -663,3 +663,13 @@ int elf_build_id(const struct elf *elf, uint8_t id[ELF_BUILD_ID_MAX])
 	}
 	return -ENOENT;
 }
+
+void elf_build_text(const struct elf *elf, char text[ELF_BUILD_TEXT_BYTES])
+{
+	uint8_t id[ELF_BUILD_ID_MAX];
+	int len = elf_build_id(elf, id);
+
+	text[0] = '\0';
+	for (int i = 0; i < len; i++)
+		snprintf(text + 2 * i, 3, "%02x", id[i]);
+}

@@ -123,4 +123,8 @@ int elf_relocation(const struct elf *elf, const char *name, const uint32_t *type
 /* NT_GNU_BUILD_ID. Returns its length, up to ELF_BUILD_ID_MAX, or -ENOENT. */
 int elf_build_id(const struct elf *elf, uint8_t id[ELF_BUILD_ID_MAX]);
 
+/* The same as hexadecimal text; "" if the file has none. */
+#define ELF_BUILD_TEXT_BYTES (2 * ELF_BUILD_ID_MAX + 1)
+void elf_build_text(const struct elf *elf, char text[ELF_BUILD_TEXT_BYTES]);
+
 #endif

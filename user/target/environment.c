@@ -134,23 +134,6 @@ int environment_put_governor(struct strbuf *out)
 
 /* --- the interpreter -------------------------------------------------------------------------- */
 
-int environment_put_build(const char *path, struct strbuf *out)
-{
-	_cleanup_(elf_freep) struct elf *elf = NULL;
-	_cleanup_(closep) int fd = -1;
-	uint8_t id[ELF_BUILD_ID_MAX];
-	int len, r = 0;
-
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0 || elf_open(fd, &elf) < 0 || (len = elf_build_id(elf, id)) < 0) {
-		err_clear();
-		return 0;
-	}
-	for (int i = 0; i < len && !r; i++)
-		r = strbuf_appendf(out, "%02x", id[i]);
-	return r;
-}
-
 bool environment_find(const char *block, size_t block_len, const char *name, const char **value,
 		      size_t *len)
 {

@@ -22,9 +22,6 @@ int environment_put_cpu(struct strbuf *out);
 /* "performance", the same. Virtual machines have none. */
 int environment_put_governor(struct strbuf *out);
 
-/* Build ID of an interpreter's file: hexadecimal. */
-int environment_put_build(const char *path, struct strbuf *out);
-
 /*
  * PYTHONHASHSEED and PYTHONMALLOC of a process, as it was started: "random" and "default" where it
  * has none. Nothing if its variables cannot be read.

@@ -355,6 +355,7 @@ static int examine(const struct file_source *from, bool is_static, struct interp
 	b->error = r;
 	if (r < 0)
 		snprintf(b->message, sizeof(b->message), "%s", err_message(r));
+	elf_build_text(elf, b->build);
 	b->text_offset = text->p_offset;
 	b->text_last = text->p_offset + text->p_filesz;
 	*out = take_ptr(b);

@@ -10,6 +10,7 @@
 #include "bpf/events.h"
 #include "target/c_library.h"
 #include "target/debug_offsets.h"
+#include "target/elf.h"
 #include "target/maps.h"
 #include "target/proc.h"
 
@@ -35,6 +36,7 @@ struct interpreter_file {
 	bool is_from_memory;              /* the version is what a process says, not the file */
 	int error;                        /* 0, or why it cannot be used */
 	char message[INTERPRETER_MESSAGE_BYTES];
+	char build[ELF_BUILD_TEXT_BYTES]; /* build ID, hexadecimal; "": it has none */
 	struct py_offsets offsets;
 };
 

@@ -475,17 +475,15 @@ int proc_mapped_id(pid_t pid, const struct mapping *m, struct file_id *id)
 int proc_mapped_open(pid_t pid, const struct mapping *m, struct file_id *id)
 {
 	_cleanup_(closep) int place = -1;
-	char path[32];
 	struct file_id found;
 	int fd;
 
 	place = locate(pid, m, &found);
 	if (place < 0)
 		return place;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
-	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	fd = file_reopen(place);
 	if (fd < 0)
-		return err_set(-errno, "pid %d: %s: %s", pid, m->path, strerror(errno));
+		return err_set(fd, "pid %d: %s: %s", pid, m->path, strerror(-fd));
 	if (id)
 		*id = found;
 	return fd;

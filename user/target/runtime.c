@@ -91,6 +91,7 @@ static int look_at(struct search *s, const struct mapping *m, struct py_runtime 
 		.offsets = b->offsets,
 	};
 	snprintf(found.path, sizeof(found.path), "%s", m->path);
+	memcpy(found.build, b->build, sizeof(found.build));
 	found.seen_ns = monotonic_ns();
 	r = verify(s->pid, b, &found);
 	if (r == -EPERM || r == -ESRCH)

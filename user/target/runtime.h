@@ -18,9 +18,10 @@
 #define RUNTIME_PATH_BYTES 256
 
 struct py_runtime {
-	char path[RUNTIME_PATH_BYTES]; /* of the file, as the process sees it; cut if longer */
-	uint32_t version;              /* PY_VERSION_HEX: VERSION_*() of target/offsets.h */
-	uint64_t runtime_addr;         /* of _PyRuntime in this process; 3.6: see py_offsets */
+	char path[RUNTIME_PATH_BYTES];    /* of the file, as the process sees it; cut if longer */
+	char build[ELF_BUILD_TEXT_BYTES]; /* build ID of the file, "": it has none */
+	uint32_t version;                 /* PY_VERSION_HEX: VERSION_*() of target/offsets.h */
+	uint64_t runtime_addr;            /* of _PyRuntime in this process; 3.6: see py_offsets */
 	/* The file's executable mapping in this process. */
 	uint64_t text_start;
 	uint64_t text_pgoff; /* of text_start in the file, bytes */

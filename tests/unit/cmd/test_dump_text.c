@@ -73,6 +73,7 @@ static char *text_of(struct inspect_thread *threads, size_t count, bool recent_f
 	char *text = NULL, *rest;
 	size_t len;
 
+	assert_int_equal(rights_read(p.door, &p.rights), 0);
 	t.out = open_memstream(&text, &len);
 	assert_non_null(t.out);
 	assert_int_equal(dump_text(&t, &d, &item), 0);

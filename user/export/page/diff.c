@@ -134,7 +134,7 @@ static int write_html(const struct diff_report *report, FILE *out)
 	page.notes = &notes;
 	for (int s = 0; s < CUBE_SIDES; s++)
 		page.counters[s] = report->sides[s];
-	r = sources_read(&sources, &page);
+	r = sources_read(&sources, &page, report->source_root);
 	return r < 0 ? r : flamegraph_write(&page, &sources, out);
 }
 

@@ -293,7 +293,7 @@ static int write_html(struct exporting *x)
 	page.gil = x->gil;
 	calltree_free(take_ptr(tree));
 	if (!x->o->no_sources)
-		r = sources_read(&sources, &page);
+		r = sources_read(&sources, &page, x->o->source_root);
 	return r < 0 ? r : flamegraph_write(&page, &sources, x->out);
 }
 

@@ -22,12 +22,14 @@ struct reading {
 	struct sources *sources;
 	const struct page *page;
 	uint32_t *rank_of; /* by string id of the file: 1 for the heaviest; 0: not wanted */
+	bool *is_used;     /* by frame, of the current side */
 	VEC(struct wanted) wanted;
 };
 
 static void reading_release(struct reading *r)
 {
 	free(r->rank_of);
+	free(r->is_used);
 	vec_release(&r->wanted);
 }
 
@@ -87,9 +89,10 @@ static int want_lines(struct reading *r)
 	const struct stack_entry *entries = stacktab_entries(p->stacks);
 	const uint32_t *site_of = r->page->site_of[CUBE_CURRENT];
 	uint32_t frames = frametab_count(p->frames);
-	_cleanup_(freep) bool *is_used = calloc((size_t)frames + 1, sizeof(*is_used));
+	bool *is_used = calloc((size_t)frames + 1, sizeof(*is_used));
 	int e = 0;
 
+	r->is_used = is_used;
 	if (!is_used)
 		return -ENOMEM;
 	for (size_t i = 1; site_of && i < r->page->stack_count; i++)
@@ -109,34 +112,20 @@ static int want_lines(struct reading *r)
 	return e;
 }
 
-/* --- is it the file that was recorded? -------------------------------------------------------- */
+/* --- the recordings whose files are shown ------------------------------------------------------
+ */
 
-/* As source_since(), of the current side; 0 too if there is none. */
-static uint64_t recorded_since(const struct page *page)
+/* By index: those of the current side. */
+static bool *shown_recordings(const struct page *page)
 {
-	uint64_t since_ns = UINT64_MAX;
+	bool *shown = calloc(page->profile->recordings.len + 1, sizeof(*shown));
 
-	for (size_t i = 0; i < page->cube->runs.len; i++) {
+	for (size_t i = 0; shown && i < page->cube->runs.len; i++) {
 		const struct cube_run *run = &page->cube->runs.items[i];
 
-		if (run->side == CUBE_CURRENT)
-			source_since(&page->profile->recordings.items[run->recording], &since_ns);
+		shown[run->recording] |= run->side == CUBE_CURRENT;
 	}
-	return since_ns == UINT64_MAX ? 0 : since_ns;
-}
-
-/* Is there a def wherever the page has a function of this file? */
-static bool has_all_defs(const struct page *page, uint32_t file, const struct source_text *text)
-{
-	for (size_t i = 1; i < page->functions.len; i++) {
-		const struct page_function *f = &page->functions.items[i];
-
-		if (f->file == file &&
-		    !source_text_has_def(text, strtab_get(page->profile->strings, f->name),
-					 f->line))
-			return false;
-	}
-	return true;
+	return shown;
 }
 
 /* --- what is kept ----------------------------------------------------------------------------- */
@@ -188,15 +177,13 @@ static int add_pieces(struct reading *r, const struct source_text *text, const s
 	return e;
 }
 
-static int add_file(struct reading *r, uint64_t since_ns, const struct wanted *w, size_t count)
+static int add_file(struct reading *r, struct source_reader *reader, const struct wanted *w,
+		    size_t count)
 {
 	_cleanup_(source_text_release) struct source_text text = { 0 };
-	const char *path = strtab_get(r->page->profile->strings, w->file);
 	enum source_status status;
-	int e = source_text_read(&text, path, since_ns, &status);
+	int e = source_reader_read(reader, w->file, &text, &status);
 
-	if (!e && status == SOURCE_EMBEDDED && !has_all_defs(r->page, w->file, &text))
-		status = SOURCE_CHANGED;
 	if (!e)
 		e = vec_push(&r->sources->files,
 			     ((struct source_file){ .file = w->file, .status = (uint8_t)status }));
@@ -205,21 +192,26 @@ static int add_file(struct reading *r, uint64_t since_ns, const struct wanted *w
 	return e;
 }
 
-int sources_read(struct sources *s, const struct page *page)
+int sources_read(struct sources *s, const struct page *page, const char *root)
 {
 	_cleanup_(reading_release) struct reading r = { .sources = s, .page = page };
-	uint64_t since_ns;
+	_cleanup_(source_reader_freep) struct source_reader *reader = NULL;
+	_cleanup_(freep) bool *recordings = shown_recordings(page);
+	struct source_uses uses = { .p = page->profile, .recordings = recordings, .root = root };
 	int e;
 
 	*s = (struct sources){ 0 };
+	if (!recordings)
+		return -ENOMEM;
 	if ((e = rank_files(&r)) < 0 || (e = want_lines(&r)) < 0)
 		return e;
-	since_ns = recorded_since(page);
+	uses.frames = r.is_used;
+	e = source_reader_new(&uses, &reader);
 	for (size_t from = 0, to; from < r.wanted.len && !e; from = to) {
 		for (to = from + 1; to < r.wanted.len; to++)
 			if (r.wanted.items[to].file != r.wanted.items[from].file)
 				break;
-		e = add_file(&r, since_ns, &r.wanted.items[from], to - from);
+		e = add_file(&r, reader, &r.wanted.items[from], to - from);
 	}
 	return e;
 }

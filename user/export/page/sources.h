@@ -33,7 +33,10 @@ struct sources {
 
 void sources_release(struct sources *s);
 
-/* Those of the current side. 0 or -ENOMEM; a file that cannot be read is no error. */
-int sources_read(struct sources *s, const struct page *page);
+/*
+ * Those of the current side; root: as source_uses has it. 0, -ENOMEM, or a negative errno with a
+ * message: no such root. A file that cannot be read is no error.
+ */
+int sources_read(struct sources *s, const struct page *page, const char *root);
 
 #endif
