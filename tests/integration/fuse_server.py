@@ -5,8 +5,9 @@
 
 Serves FILE as FOLDER/file, read-only, by the kernel's own protocol (include/uapi/linux/fuse.h, 7.31), as
 root. READY on stdout; each line on stdin turns answering off and on again, and is answered by a line.
-Ends with its stdin. Off: requests are left where they are, so that who waits can be killed; one that a
-server has taken keeps its sender until the server answers or ends, whatever is sent to it.
+Ends with its stdin. Off: requests are left where they are, so that who waits can be killed. After the
+line "deaf" they are taken and never answered: that keeps their sender, which even SIGKILL does not end,
+until the server ends.
 """
 import ctypes
 import errno
@@ -39,7 +40,7 @@ class Server:
         if libc.mount(b"pyebpf-test", folder.encode(), b"fuse", MS_NOSUID | MS_NODEV,
                       options.encode()):
             sys.exit("mount: " + os.strerror(ctypes.get_errno()))
-        self.is_hanging = False
+        self.is_hanging = self.is_deaf = False
 
     def size_of(self, node):
         return len(self.content) if node == FILE else 0
@@ -69,7 +70,7 @@ class Server:
     def answer(self):
         message = os.read(self.device, 1 << 20)
         _, opcode, unique, node = struct.unpack_from("<IIQQ", message)
-        if opcode == FORGET:
+        if opcode == FORGET or self.is_deaf:
             return
         body = self.body(opcode, node, message[40:])
         error = 0
@@ -87,9 +88,11 @@ def main():
         if server.device in ready:
             server.answer()
         if 0 in ready:
-            if not os.read(0, 64):
+            line = os.read(0, 64)
+            if not line:
                 break
-            server.is_hanging = not server.is_hanging
+            server.is_deaf = line == b"deaf\n"
+            server.is_hanging = not server.is_hanging and not server.is_deaf
             sys.stdout.write("OK\n")
             sys.stdout.flush()
 

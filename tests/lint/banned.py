@@ -21,7 +21,7 @@ OPENERS = {
     "user/agent/pods.c": "directories of /var/log/pods",
     "user/agent/spool.c": "the spool directory of the configuration",
     "user/base/file.c": "what the caller names; checks the type before it opens for reading",
-    "user/base/workers.c": "/dev/null",
+    "user/base/apart.c": "/dev/null",
     "user/base/folder.c": "output directories that the user names",
     "user/cmd/launch.c": "/dev/null",
     "user/collect/tracefs.c": "below tracefs",

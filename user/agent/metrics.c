@@ -12,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/apart.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/file.h"
-#include "base/workers.h"
 
 #define OUTCOMES_MAX 16
 #define ALIVE_NS 60000000000ULL
@@ -379,7 +379,7 @@ static void put_own_cost(struct strbuf *out)
 	    "CPU time of the agent, without the sampler.",
 	    (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
 		    (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6 +
-		    (double)workers_cpu_ns() / 1e9);
+		    (double)apart_cpu_ns() / 1e9);
 	if (file_read("/proc/self/statm", 4096, &statm, &len) < 0 ||
 	    sscanf(statm, "%*u %llu", &pages) != 1)
 		return;

@@ -11,11 +11,11 @@
 
 #include "agent/governor.h"
 #include "collect/privilege.h"
+#include "base/apart.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "base/workers.h"
 #include "collect/event_links.h"
 #include "collect/events.h"
 #include "collect/recorder.h"
@@ -73,7 +73,7 @@ static int read_cost(struct profiler *p, uint64_t *ns)
 
 	if (r < 0)
 		return r;
-	*ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + workers_cpu_ns() + sampler_ns;
+	*ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + apart_cpu_ns() + sampler_ns;
 	return 0;
 }
 

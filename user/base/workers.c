@@ -4,27 +4,10 @@
 #include "base/workers.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
-
-#define STACK_BYTES (1u << 20) /* of a process: as much as is used is there */
-
-#ifdef __SANITIZE_THREAD__ /* knows nothing of processes that share memory */
-#define NEEDS_THREADS true
-#else
-#define NEEDS_THREADS false
-#endif
 
 const char workers_late_words[] =
 	"its memory or its files do not answer: a network mount that hangs?";
@@ -68,7 +51,7 @@ static bool finish(struct workers *ws, struct work *w)
 {
 	if (w->state != WORK_LATE) {
 		w->state = WORK_DONE;
-		ws->has_idle = ws->kind.files == WORKERS_NO_FILES;
+		ws->has_idle = ws->kind.files == APART_NO_FILES;
 		pthread_cond_broadcast(&ws->changed);
 		return ws->has_idle;
 	}
@@ -78,7 +61,6 @@ static bool finish(struct workers *ws, struct work *w)
 	return false;
 }
 
-static uint64_t cpu_ns;     /* of all works */
 static uint64_t generation; /* of processes that are started now */
 
 void workers_renew(void)
@@ -86,31 +68,25 @@ void workers_renew(void)
 	__atomic_fetch_add(&generation, 1, __ATOMIC_RELAXED);
 }
 
-uint64_t workers_cpu_ns(void)
-{
-	return __atomic_load_n(&cpu_ns, __ATOMIC_RELAXED);
-}
-
-static void run(struct work *w, void *context)
+static void run_work(struct work *w, void *context)
 {
 	uint64_t start_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	w->run(w, context);
-	__atomic_fetch_add(&cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns, __ATOMIC_RELAXED);
+	apart_add_cpu_ns(clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns);
 }
 
 /* What a process begins with. */
-struct begin {
+struct reader {
 	struct workers *ws;
 	struct work *running; /* for who looks for leaks: it is on a stack that nobody knows of */
 	uint64_t generation;
-	int fd;
 };
 
-static void work_all_the_time(struct begin *b)
+static void work_all_the_time(void *arg)
 {
-	struct workers *ws = b->ws;
-	uint64_t own = b->generation;
+	_cleanup_(freep) struct reader *own = arg;
+	struct workers *ws = own->ws;
 	void *context = NULL;
 	bool has_context = !ws->kind.context_new || !ws->kind.context_new(&context);
 	bool is_needed = has_context;
@@ -120,7 +96,7 @@ static void work_all_the_time(struct begin *b)
 		ws->has_idle = false;
 		pthread_cond_broadcast(&ws->changed);
 	}
-	while (is_needed && !ws->is_ending && ws->generation == own) {
+	while (is_needed && !ws->is_ending && ws->generation == own->generation) {
 		struct work *w = ws->waiting;
 
 		if (!w) {
@@ -130,8 +106,8 @@ static void work_all_the_time(struct begin *b)
 		ws->waiting = NULL;
 		w->state = WORK_RUNS;
 		pthread_mutex_unlock(&ws->lock);
-		b->running = w;
-		run(w, context);
+		own->running = w;
+		run_work(w, context);
 		pthread_mutex_lock(&ws->lock);
 		is_needed = finish(ws, w);
 	}
@@ -141,76 +117,19 @@ static void work_all_the_time(struct begin *b)
 	release(ws);
 }
 
-/* --- the process ------------------------------------------------------------------------------ */
-
-/*
- * This process may outlive us: whoever reads our output would wait for it, and BPF programs would
- * stay attached. What is printed here goes nowhere.
- */
-static void leave_files(enum workers_files left, int fd)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	for (int i = 0; i <= STDERR_FILENO && null >= 0; i++)
-		if (i != null)
-			dup2(null, i);
-	if (left == WORKERS_ALL_FILES)
-		return;
-	if (left == WORKERS_NO_FILES || fd <= STDERR_FILENO)
-		fd = STDERR_FILENO;
-	else
-		syscall(SYS_close_range, STDERR_FILENO + 1, fd - 1, 0);
-	syscall(SYS_close_range, fd + 1, ~0U, 0);
-}
-
-static int begin(void *arg)
-{
-	struct begin *b = arg;
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	prctl(PR_SET_NAME, "pyebpf-reader");
-	leave_files(b->ws->kind.files, b->fd);
-	work_all_the_time(b);
-	return 0;
-}
-
-/*
- * A thread that starts the process and waits for it. The process has the thread's thread-local
- * storage, which the thread does not use meanwhile: what malloc() and errno need is there.
- */
-static void *start_and_wait(void *arg)
-{
-	_cleanup_(freep) struct begin *b = arg;
-	char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
-	int status = 0, pid = -1;
-
-	if (stack != MAP_FAILED && !NEEDS_THREADS)
-		pid = clone(begin, stack + STACK_BYTES, CLONE_VM | CLONE_FS, b);
-	if (pid < 0)
-		work_all_the_time(b);
-	while (pid > 0 && waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
-		;
-	if (WIFSIGNALED(status))
-		abort(); /* a lock may be held for ever */
-	if (stack != MAP_FAILED)
-		munmap(stack, STACK_BYTES);
-	return NULL;
-}
-
 /* Under the lock. */
 static int start_process(struct workers *ws, int fd)
 {
-	struct begin *b = malloc(sizeof(*b));
+	struct reader *own = malloc(sizeof(*own));
 	int r;
 
-	if (!b)
+	if (!own)
 		return -ENOMEM;
 	ws->generation = __atomic_load_n(&generation, __ATOMIC_RELAXED);
-	*b = (struct begin){ .ws = ws, .generation = ws->generation, .fd = fd };
-	r = thread_start(start_and_wait, b, NULL);
+	*own = (struct reader){ .ws = ws, .generation = ws->generation };
+	r = apart_start(work_all_the_time, own, ws->kind.files, fd, NULL);
 	if (r < 0) {
-		free(b);
+		free(own);
 		return r == -EAGAIN ? r : -ENOMEM;
 	}
 	ws->users++;
@@ -299,4 +218,43 @@ size_t workers_late(struct workers *ws)
 	late = ws->late;
 	pthread_mutex_unlock(&ws->lock);
 	return late;
+}
+
+/* --- a single call ---------------------------------------------------------------------------- */
+
+struct call {
+	struct work work;
+	void (*run)(void *arg);
+	void *arg;
+};
+
+static void call_run(struct work *w, void *context)
+{
+	struct call *c = (struct call *)w;
+
+	(void)context;
+	c->run(c->arg);
+}
+
+static void call_free(struct work *w)
+{
+	free(w);
+}
+
+int workers_call(void (*run)(void *arg), void *arg, uint64_t ns)
+{
+	const struct workers_kind kind = { .files = APART_ALL_FILES };
+	_cleanup_(workers_freep) struct workers *ws = NULL;
+	struct call *c = calloc(1, sizeof(*c));
+	int r = c ? workers_new(&kind, &ws) : -ENOMEM;
+
+	if (r < 0) {
+		free(c);
+		return r;
+	}
+	*c = (struct call){ { .run = call_run, .free = call_free }, run, arg };
+	r = workers_run(ws, &c->work, ns);
+	if (r != -EINPROGRESS)
+		free(c);
+	return r == -EINPROGRESS ? -ETIMEDOUT : r;
 }

@@ -5,14 +5,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/apart.h"
 #include "base/cleanup.h"
 
 /*
  * Work that may never end, such as a read of memory whose page is on a network mount that hangs. It
- * is done by a process of its own, which has our memory, but neither our descriptors nor our thread
- * group: the kernel may keep it from ending, even by SIGKILL, and pyebpf ends nevertheless. One
- * process does all work as long as it comes back in time; each that does not is replaced by
- * another, up to WORKERS_MAX at once.
+ * is done by a process of its own (base/apart.h), that can be left behind. One process does all
+ * work as long as it comes back in time; each that does not is replaced by another, up to
+ * WORKERS_MAX at once. Where works need descriptors of ours, each has a new process.
  */
 struct workers;
 
@@ -23,15 +23,9 @@ extern const char workers_late_words[]; /* what is said of a process whose work 
 struct work {
 	void (*run)(struct work *w, void *context); /* in the process; context: what that has */
 	void (*free)(struct work *w);
-	int fd;            /* of WORKERS_ONE_FILE */
+	int fd;            /* of APART_ONE_FILE */
 	struct work *next; /* ours */
 	int state;
-};
-
-enum workers_files {
-	WORKERS_NO_FILES,  /* a process has the descriptors that its works open */
-	WORKERS_ONE_FILE,  /* each work has a new process, which has work.fd of ours */
-	WORKERS_ALL_FILES, /* each work has a new process, which has all of ours but 0, 1, 2 */
 };
 
 struct workers_kind {
@@ -39,7 +33,7 @@ struct workers_kind {
 	 * it. */
 	int (*context_new)(void **context);
 	void (*context_free)(void *context);
-	enum workers_files files;
+	enum apart_files files; /* with another than APART_NO_FILES each work has a new process */
 };
 
 /* kind is copied. 0 or -ENOMEM. */
@@ -63,12 +57,16 @@ struct work *workers_next(struct workers *ws);
 size_t workers_late(struct workers *ws);
 
 /*
+ * Runs run(arg) in a process that has all our descriptors but 0, 1 and 2, and waits up to ns. 0: it
+ * is done. -ETIMEDOUT: it goes on, and what it uses is its own for ever. -EAGAIN, -ENOMEM: not
+ * begun.
+ */
+int workers_call(void (*run)(void *arg), void *arg, uint64_t ns);
+
+/*
  * From the next work on processes are new ones: they have the credentials and the seccomp filter
  * that the caller has by then.
  */
 void workers_renew(void);
-
-/* CPU time that works took so far, ns: it is not among that of our process. */
-uint64_t workers_cpu_ns(void);
 
 #endif

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/workers.h"
 #include "cmd/doctor.h"
 #include "cmd/doctor_text.h"
 #include "collect/own_walks.h"
@@ -22,6 +23,7 @@
 
 /* One process, explained: what `record -p` finds out and does not say. */
 
+#define LOOK_NS 10000000000ULL /* on a busy machine too */
 #define INTERPRETERS_MAX 1024
 #define THREAD_STATES_MAX 65536
 #define COMMAND_SHOWN 160 /* bytes of the command line; --json has all */
@@ -284,7 +286,7 @@ static int find_dump_way(struct doctor_process *p)
 	return r == -ENOMEM ? r : 0;
 }
 
-int doctor_process_look(pid_t pid, struct doctor_process *out)
+static int look(pid_t pid, struct doctor_process *out)
 {
 	struct proc_stat stat;
 	int r = runtime_check_process(pid, &stat);
@@ -303,6 +305,43 @@ int doctor_process_look(pid_t pid, struct doctor_process *out)
 	if ((r = look_at_program(pid, out)) < 0 || (r = look_at_runtime(out)) < 0)
 		return r;
 	return find_dump_way(out);
+}
+
+/* A look that may never end. */
+struct looking {
+	pid_t pid;
+	struct doctor_process found;
+	int r;
+	char text[ERR_BYTES]; /* the message of r */
+};
+
+static void look_apart(void *arg)
+{
+	struct looking *k = arg;
+
+	k->r = look(k->pid, &k->found);
+	if (k->r < 0)
+		snprintf(k->text, sizeof(k->text), "%s", err_message(k->r));
+}
+
+int doctor_process_look(pid_t pid, struct doctor_process *out)
+{
+	struct looking *k = calloc(1, sizeof(*k));
+	int r;
+
+	*out = (struct doctor_process){ .pid = pid };
+	if (!k)
+		return -ENOMEM;
+	k->pid = pid;
+	r = workers_call(look_apart, k, LOOK_NS);
+	if (r == -ETIMEDOUT)
+		return err_set(r, "pid %d: %s", pid, workers_late_words);
+	if (r >= 0) {
+		*out = k->found;
+		r = k->r < 0 ? err_set(k->r, "%s", k->text) : k->r;
+	}
+	free(k);
+	return r == -EAGAIN ? -ENOMEM : r;
 }
 
 void doctor_process_release(struct doctor_process *p)

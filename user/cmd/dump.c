@@ -9,12 +9,16 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/workers.h"
 #include "cmd/cmd.h"
 #include "collect/own_walks.h"
 #include "inspect/process_tasks.h"
 #include "inspect/stack_locals.h"
 #include "target/cgroup.h"
 #include "target/container_cgroup.h"
+
+#define READ_NS 10000000000ULL /* for the memory and files of a process, on a busy machine too */
+#define READ_NEXT_NS 1000000000ULL /* where those of another one do not answer */
 
 struct dump_opts {
 	struct opt_u32_list pids;
@@ -113,17 +117,105 @@ static int find_targets(const struct dump_opts *o, struct dump_targets *t)
 
 /* --- Reading ---------------------------------------------------------------------------------- */
 
-static int read_process(struct inspector *in, pid_t pid, struct inspect_process **out)
-{
-	_cleanup_(inspect_process_freep) struct inspect_process *p = NULL;
-	int r = inspect_process_open(in, pid, &p);
+/* What reads processes. Where one does not answer, its inspector is lost with it. */
+struct readers {
+	struct inspector *in;
+	struct own_walks *own; /* NULL: no BPF */
+	struct locals_visitor locals;
+	bool has_tasks, is_late;
+};
 
-	if (r >= 0)
-		r = inspect_process_read(in, p);
+/* One process, read apart: its memory and files may never answer. */
+struct reading {
+	struct inspector *in;
+	bool has_tasks;
+	struct dump_item item;
+	int r;
+	char text[ERR_BYTES]; /* the message of r */
+};
+
+/* What stands in the way of them is part of the output. */
+static int read_tasks(struct reading *g)
+{
+	int r = process_tasks_read(g->in, g->item.process, &g->item.tasks);
+
+	if (r >= 0 || r == -ENOMEM)
+		return r;
+	g->item.tasks_error = strdup(err_message(r));
+	return g->item.tasks_error ? 0 : -ENOMEM;
+}
+
+static void read_apart(void *arg)
+{
+	struct reading *g = arg;
+
+	g->r = inspect_process_open(g->in, g->item.pid, &g->item.process);
+	if (g->r >= 0)
+		g->r = inspect_process_read(g->in, g->item.process);
+	if (g->r >= 0 && g->has_tasks)
+		g->r = read_tasks(g);
+	if (g->r < 0)
+		snprintf(g->text, sizeof(g->text), "%s", err_message(g->r));
+}
+
+static int new_inspector(struct readers *by, bool has_locals)
+{
+	static const struct inspect_kernel kernel = { .run = own_walks_run,
+						      .look = own_walks_look };
+	int r = inspector_new(&by->in);
+
 	if (r < 0)
 		return r;
-	*out = take_ptr(p);
+	if (by->own) {
+		by->in->kernel = &kernel;
+		by->in->kernel_arg = by->own;
+	}
+	if (has_locals) {
+		by->in->visit = locals_visit;
+		by->in->visit_arg = &by->locals;
+	}
 	return 0;
+}
+
+/* It belongs to the process that hangs now. */
+static int give_up(struct readers *by, pid_t pid)
+{
+	bool has_locals = by->in->visit;
+	int r;
+
+	by->own = NULL;
+	by->is_late = true;
+	r = new_inspector(by, has_locals);
+	return r < 0 ? r : err_set(-ETIMEDOUT, "pid %d: %s", pid, workers_late_words);
+}
+
+static void release_item(struct dump_item *item)
+{
+	inspect_process_free(item->process);
+	inspect_tasks_release(&item->tasks);
+	free(item->error);
+	free(item->tasks_error);
+}
+
+static int read_process(struct readers *by, struct dump_item *item)
+{
+	struct reading *g = calloc(1, sizeof(*g));
+	int r;
+
+	if (!g)
+		return -ENOMEM;
+	*g = (struct reading){ .in = by->in, .has_tasks = by->has_tasks, .item.pid = item->pid };
+	r = workers_call(read_apart, g, by->is_late ? READ_NEXT_NS : READ_NS);
+	if (r == -ETIMEDOUT)
+		return give_up(by, item->pid);
+	if (r >= 0)
+		r = g->r < 0 ? err_set(g->r, "%s", g->text) : 0;
+	if (r >= 0)
+		*item = g->item;
+	else
+		release_item(&g->item);
+	free(g);
+	return r == -EAGAIN ? -ENOMEM : r;
 }
 
 static bool is_denied(int r)
@@ -138,11 +230,11 @@ static int code_of(int r)
 
 /* One of those that were named: its error is part of the output. *code: what that makes the exit
  * code. */
-static int take_named(const struct call *call, struct inspector *in, struct dump *d, pid_t pid,
+static int take_named(const struct call *call, struct readers *by, struct dump *d, pid_t pid,
 		      int *code)
 {
 	struct dump_item item = { .pid = pid };
-	int r = read_process(in, pid, &item.process);
+	int r = read_process(by, &item);
 
 	if (r == -ENOMEM)
 		return r;
@@ -157,15 +249,14 @@ static int take_named(const struct call *call, struct inspector *in, struct dump
 	}
 	if (vec_push(&d->items, item) == 0)
 		return 0;
-	free(item.error);
-	inspect_process_free(item.process);
+	release_item(&item);
 	return -ENOMEM;
 }
 
-static int take_found(struct inspector *in, struct dump *d, pid_t pid, size_t *denied)
+static int take_found(struct readers *by, struct dump *d, pid_t pid, size_t *denied)
 {
 	struct dump_item item = { .pid = pid };
-	int r = read_process(in, pid, &item.process);
+	int r = read_process(by, &item);
 
 	if (r == -ENOMEM)
 		return r;
@@ -178,23 +269,8 @@ static int take_found(struct inspector *in, struct dump *d, pid_t pid, size_t *d
 	}
 	if (vec_push(&d->items, item) == 0)
 		return 0;
-	inspect_process_free(item.process);
+	release_item(&item);
 	return -ENOMEM;
-}
-
-/* Of those whose threads were read. What stands in the way of their tasks is part of the output. */
-static int read_tasks(struct inspector *in, struct dump *d)
-{
-	for (size_t i = 0; i < d->items.len; i++) {
-		struct dump_item *item = &d->items.items[i];
-		int r = item->process ? process_tasks_read(in, item->process, &item->tasks) : 0;
-
-		if (r == -ENOMEM)
-			return r;
-		if (r < 0 && !(item->tasks_error = strdup(err_message(r))))
-			return -ENOMEM;
-	}
-	return 0;
 }
 
 static void find_containers(struct dump *d)
@@ -212,28 +288,27 @@ static void find_containers(struct dump *d)
 /* Returns the exit code, or a negative errno. */
 static int read_all(const struct call *call, const struct dump_targets *t, struct dump *d)
 {
-	static const struct inspect_kernel kernel = { .run = own_walks_run,
-						      .look = own_walks_look };
 	_cleanup_(own_walks_freep) struct own_walks *own = NULL;
-	_cleanup_(inspector_freep) struct inspector *in = NULL;
-	struct locals_visitor locals = { .options = d->locals };
+	struct readers *by = calloc(1, sizeof(*by)); /* lives on where a process hangs */
 	size_t denied = 0;
-	int code = EXIT_OK, r = inspector_new(&in);
+	int code = EXIT_OK, r;
 
-	if (r >= 0 && (r = own_walks_new(&own)) >= 0) {
-		in->kernel = &kernel;
-		in->kernel_arg = own;
-	}
-
-	if (r >= 0 && d->locals) {
-		in->visit = locals_visit;
-		in->visit_arg = &locals;
-	}
+	if (!by)
+		return -ENOMEM;
+	if (own_walks_new(&own) < 0)
+		err_clear(); /* without BPF */
+	*by = (struct readers){ .own = own,
+				.locals.options = d->locals,
+				.has_tasks = d->has_tasks };
+	r = new_inspector(by, d->locals);
 	for (size_t i = 0; i < t->pids.len && r >= 0; i++)
-		r = i < t->named ? take_named(call, in, d, t->pids.items[i], &code)
-				 : take_found(in, d, t->pids.items[i], &denied);
-	if (r >= 0 && d->has_tasks)
-		r = read_tasks(in, d);
+		r = i < t->named ? take_named(call, by, d, t->pids.items[i], &code)
+				 : take_found(by, d, t->pids.items[i], &denied);
+	inspector_free(by->in);
+	if (by->is_late)
+		take_ptr(own);
+	else
+		free(by);
 	if (r < 0)
 		return r;
 	find_containers(d);
@@ -273,12 +348,8 @@ static int print_text(const struct dump *d)
 
 static void release(struct dump *d)
 {
-	for (size_t i = 0; i < d->items.len; i++) {
-		inspect_process_free(d->items.items[i].process);
-		inspect_tasks_release(&d->items.items[i].tasks);
-		free(d->items.items[i].error);
-		free(d->items.items[i].tasks_error);
-	}
+	for (size_t i = 0; i < d->items.len; i++)
+		release_item(&d->items.items[i]);
 	vec_release(&d->items);
 	sources_free(d->sources);
 }

@@ -5,11 +5,11 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/apart.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "base/workers.h"
 #include "cmd/account.h"
 #include "cmd/browser.h"
 #include "cmd/diff_run.h"
@@ -224,7 +224,7 @@ static int summarise(struct record_run *r)
 		return 0;
 	getrusage(RUSAGE_SELF, &u);
 	x.cpu_ns = (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * NS_PER_SECOND +
-		   (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000ULL + workers_cpu_ns();
+		   (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000ULL + apart_cpu_ns();
 	x.rss_bytes_max = proc_own_memory();
 	if ((e = recorder_read_cost(r->recorder, &x.sampler_ns)) < 0)
 		return e;

@@ -6,10 +6,10 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "base/apart.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/units.h"
-#include "base/workers.h"
 #include "cmd/top.h"
 #include "collect/modes.h"
 #include "profile/loss.h"
@@ -27,7 +27,7 @@ static struct recorder *recorder_of(const struct top *t)
 
 static uint64_t own_cpu_ns(void)
 {
-	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) + workers_cpu_ns();
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) + apart_cpu_ns();
 }
 
 /* --- what comes in ---------------------------------------------------------------------------- */

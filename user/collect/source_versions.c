@@ -58,7 +58,7 @@ struct source_versions {
 
 int source_versions_new(struct profile *profile, struct source_versions **out)
 {
-	const struct workers_kind kind = { .files = WORKERS_NO_FILES };
+	const struct workers_kind kind = { .files = APART_NO_FILES };
 	_cleanup_(source_versions_freep) struct source_versions *sv = calloc(1, sizeof(*sv));
 	int r;
 

@@ -72,7 +72,7 @@ static void pass_free(struct work *w)
 
 int spans_new(struct pyebpf *skel, struct spans **out)
 {
-	const struct workers_kind kind = { .files = WORKERS_ONE_FILE };
+	const struct workers_kind kind = { .files = APART_ONE_FILE };
 	struct spans *sp = calloc(1, sizeof(*sp));
 	int r;
 

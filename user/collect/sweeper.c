@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/apart.h"
 #include "base/chance.h"
 #include "base/clock.h"
 #include "base/thread.h"
@@ -48,7 +49,8 @@ struct swept_list {
 };
 
 struct sweeper {
-	pthread_t thread;
+	pthread_t thread; /* that waits for the process */
+	bool has_started;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool has_ended, should_end;
@@ -249,7 +251,7 @@ static void sweep(struct sweeper *s, struct swept *t, struct sweep *sw)
 	sw->cpu_ns = own_cpu_ns() - cpu_ns;
 }
 
-/* --- the thread ------------------------------------------------------------------------------- */
+/* --- the process ------------------------------------------------------------------------------ */
 
 /* From half to one and a half of it, evenly. */
 static uint64_t draw(uint64_t ns)
@@ -319,6 +321,7 @@ static void schedule(struct swept *t, const struct sweep *sw)
 static void visit(struct sweeper *s, struct swept *t)
 {
 	struct sweep *sw = calloc(1, sizeof(*sw));
+	uint64_t cpu_ns = own_cpu_ns();
 
 	if (!sw) {
 		t->next_ns = monotonic_ns() + PROBE_NS_MAX;
@@ -327,6 +330,7 @@ static void visit(struct sweeper *s, struct swept *t)
 	t->is_busy = true;
 	pthread_mutex_unlock(&s->lock);
 	sweep(s, t, sw);
+	apart_add_cpu_ns(own_cpu_ns() - cpu_ns);
 	pthread_mutex_lock(&s->lock);
 	t->is_busy = false;
 	rest(s, sw->cpu_ns);
@@ -339,7 +343,7 @@ static void visit(struct sweeper *s, struct swept *t)
 	}
 }
 
-static void *sweeper_run(void *arg)
+static void sweeper_run(void *arg)
 {
 	struct sweeper *s = arg;
 
@@ -358,7 +362,6 @@ static void *sweeper_run(void *arg)
 	s->has_ended = true;
 	pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->lock);
-	return NULL;
 }
 
 /* --- its owner's side ------------------------------------------------------------------------- */
@@ -378,20 +381,26 @@ int sweeper_new(struct sweeper **out)
 	pthread_mutex_init(&s->lock, NULL);
 	cond_init_monotonic(&s->changed);
 	s->last = &s->first;
-	r = thread_start(sweeper_run, s, &s->thread);
-	if (r < 0) {
-		inspector_free(s->inspector);
-		free(s);
-		return r;
-	}
 	*out = s;
 	return 0;
+}
+
+/* With the first targets: by then the recorder has given up its rights. Under the lock. */
+static int start(struct sweeper *s)
+{
+	int r = apart_start(sweeper_run, s, APART_NO_FILES, -1, &s->thread);
+
+	s->has_started = !r;
+	return r == -EAGAIN ? -ENOMEM : r;
 }
 
 static bool await_end(struct sweeper *s)
 {
 	struct timespec until = timespec_of(monotonic_ns() + END_NS);
 	int r = 0;
+
+	if (!s->has_started)
+		return true;
 
 	pthread_mutex_lock(&s->lock);
 	s->should_end = true;
@@ -413,13 +422,14 @@ void sweeper_free(struct sweeper *s)
 		pthread_detach(s->thread); /* it hangs, and keeps what it has */
 		return;
 	}
-	pthread_join(s->thread, NULL);
+	inspector_free(s->inspector); /* a process of its workers is the sweeper's own */
+	if (s->has_started)
+		pthread_join(s->thread, NULL);
 	while ((sw = sweeper_take(s)))
 		sweep_free(sw);
 	for (size_t i = 0; i < s->targets.len; i++)
 		swept_free(s->targets.items[i]);
 	vec_release(&s->targets);
-	inspector_free(s->inspector);
 	pages_release(&s->pages);
 	pthread_cond_destroy(&s->changed);
 	pthread_mutex_destroy(&s->lock);
@@ -472,6 +482,8 @@ int sweeper_set_targets(struct sweeper *s, const struct target_id *targets, size
 		remove_target(s->targets.items[old++]);
 	vec_release(&s->targets);
 	s->targets = kept;
+	if (!r && count && !s->has_started)
+		r = start(s);
 	pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->lock);
 	return r;

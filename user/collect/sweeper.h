@@ -11,10 +11,11 @@
 #include "inspect/tasks.h"
 
 /*
- * Looks at the tasks of processes, again and again, from user space: a thread of its own does it,
- * which is left behind if a look hangs. It takes 1 % of a CPU on average, whatever there are of
- * tasks: after each sweep it rests 115 times as long as that took, and looks at no process more
- * often than ten times a second. When it does is drawn, so that no period of a target is met alike.
+ * Looks at the tasks of processes, again and again, from user space: a process of its own does it
+ * (base/apart.h), which is left behind if a look hangs. It takes 1 % of a CPU on average, whatever
+ * there are of tasks: after each sweep it rests 115 times as long as that took, and looks at no
+ * process more often than ten times a second. When it does is drawn, so that no period of a target
+ * is met alike.
  */
 struct sweeper;
 

@@ -225,7 +225,7 @@ static int find_uses(struct source_reader *r, const struct source_uses *uses)
 
 int source_reader_new(const struct source_uses *uses, struct source_reader **out)
 {
-	const struct workers_kind kind = { .files = WORKERS_NO_FILES };
+	const struct workers_kind kind = { .files = APART_NO_FILES };
 	_cleanup_(source_reader_freep) struct source_reader *r = calloc(1, sizeof(*r));
 	int e;
 

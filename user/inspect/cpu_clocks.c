@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,9 +36,12 @@ static bool ask(unsigned cpu, int64_t *behind_ns)
 {
 	_cleanup_(closep) int folder = thread_folder_open(getpid(), gettid());
 	uint64_t exec_start_ns;
+	unsigned int now;
 
 	nanosleep(&(struct timespec){ .tv_nsec = 1 }, NULL);
-	if (folder < 0 || sched_getcpu() != (int)cpu ||
+	/* not sched_getcpu(): it reads what the kernel wrote for the thread that we have our TLS of
+	 */
+	if (folder < 0 || syscall(SYS_getcpu, &now, NULL, NULL) < 0 || now != cpu ||
 	    thread_sched_read(folder, &exec_start_ns) < 0)
 		return false;
 	*behind_ns = (int64_t)(monotonic_ns() - exec_start_ns);

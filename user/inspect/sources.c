@@ -36,7 +36,7 @@ struct sources {
 
 int sources_new(struct sources **out)
 {
-	const struct workers_kind kind = { .files = WORKERS_NO_FILES };
+	const struct workers_kind kind = { .files = APART_NO_FILES };
 	_cleanup_(sources_freep) struct sources *s = calloc(1, sizeof(*s));
 	int r;
 

@@ -194,13 +194,13 @@ static void see(struct work *w, void *context)
 static void test_workers_run_in_a_process_with_few_files(void **state)
 {
 	static const struct {
-		enum workers_files files;
+		enum apart_files files;
 		bool is_work_fd, has_it;
 	} cases[] = {
-		{ WORKERS_NO_FILES, true, false },
-		{ WORKERS_ONE_FILE, true, true },
-		{ WORKERS_ONE_FILE, false, false },
-		{ WORKERS_ALL_FILES, false, true },
+		{ APART_NO_FILES, true, false },
+		{ APART_ONE_FILE, true, true },
+		{ APART_ONE_FILE, false, false },
+		{ APART_ALL_FILES, false, true },
 	};
 	int fds[3];
 

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Memory and files that never answer: a FUSE server has taken the request. Whoever waits for it cannot be
+killed; pyebpf ends all the same, within two seconds of SIGTERM, and says what did not answer."""
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from harness import PYEBPF, Workload, run
+
+pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.few_pythons]
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SECONDS = 2  # to end in, by the issue of a SIGTERM
+BUSY_MACHINE = 2  # what a loaded machine may add
+
+
+class Deaf:
+    """A file of a file system whose server stops to answer."""
+
+    def __init__(self, folder, content=b"A=B\0" * (1 << 18)):
+        self.folder = str(folder / "mount")
+        os.mkdir(self.folder)
+        (folder / "content").write_bytes(content)
+        self.path = os.path.join(self.folder, "file")
+        self.server = subprocess.Popen(
+            [sys.executable, os.path.join(HERE, "fuse_server.py"), str(folder / "content"), self.folder],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self.server.stdout.readline() == b"READY\n"
+
+    def stop(self):
+        self.server.stdin.write(b"deaf\n")
+        self.server.stdin.flush()
+        assert self.server.stdout.readline() == b"OK\n"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.kill()  # whoever waits for it goes on
+        self.server.wait()
+        subprocess.run(["umount", "-l", self.folder], check=True)
+
+
+MODES = {
+    "cpu": ["record", "-o", "x.pyebpf", "-p"],
+    "wall": ["record", "--mode", "wall", "-o", "x.pyebpf", "-p"],
+    "off-cpu": ["record", "--mode", "off-cpu", "-o", "x.pyebpf", "-p"],
+    "gil": ["record", "--mode", "gil", "-o", "x.pyebpf", "-p"],
+    "exception": ["record", "--mode", "exception", "-o", "x.pyebpf", "-p"],
+    "memory": ["record", "--mode", "memory", "-o", "x.pyebpf", "-p"],
+    "tasks": ["record", "--mode", "wall", "--async", "-o", "x.pyebpf", "-p"],
+    "labels": ["record", "--mode", "wall", "--label", "route=contextvar:route", "-o", "x.pyebpf", "-p"],
+    "page": ["record", "--mode", "wall", "-o", "x.html", "-p"],
+    "dump": ["dump", "-p"],
+    "dump of locals": ["dump", "--locals=full", "-p"],
+    "dump of tasks": ["dump", "--async", "-p"],
+    "doctor": ["doctor", "-p"],
+}
+STATES = [(what, how) for what in ("name", "lines", "items", "type") for how in ("busy", "idle")]
+
+
+@pytest.mark.parametrize("mode", list(MODES))
+def test_it_ends_when_it_is_told_to(mode, some_python, is_full, tmp_path):
+    """Each mode, of a process in each state, one after the other."""
+    for number, (what, how) in enumerate(STATES if is_full else STATES[::3]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with Deaf(folder) as deaf, Workload(some_python, "unanswered.py", deaf.path, what, how) as target:
+            deaf.stop()
+            process = subprocess.Popen([PYEBPF, *MODES[mode], str(target.pid)], cwd=folder,
+                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            time.sleep(0.8)  # it is at work, or hangs
+            begun = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(20)
+            finally:
+                took = time.monotonic() - begun
+                deaf.server.kill()  # what hangs goes on, the target too
+            said = process.communicate()[0]
+            assert took < SECONDS + BUSY_MACHINE, (what, how, took, said)
+            assert process.returncode in (0, 3, -signal.SIGTERM), (what, how, said)
+            if (folder / "x.pyebpf").exists():
+                assert run("report", folder / "x.pyebpf").returncode in (0, 3), (what, how, said)
+
+
+@pytest.mark.parametrize("what", ["items", "type"])
+def test_dump_says_what_does_not_answer_and_goes_on(what, some_python, tmp_path):
+    with Deaf(tmp_path) as deaf, Workload(some_python, "waits.py", "crowd", 2) as other, \
+            Workload(some_python, "unanswered.py", deaf.path, what, "idle") as target:
+        deaf.stop()
+        try:
+            done = run("dump", "--locals=full", "-p", f"{target.pid},{other.pid}")
+        finally:
+            deaf.server.kill()
+        assert done.returncode == 3, done.stderr
+        assert f"pid {target.pid}: its memory or its files do not answer" in done.stderr
+        assert f"pid {other.pid}, CPython" in done.stdout

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Something of its own that a profiler reads lies in a file whose server will not answer.
+
+    unanswered.py FILE WHAT busy|idle
+
+WHAT: name, lines (of a code object), items (of a list that is a local variable), type (of that list).
+READY, then it computes, or waits, in the function in question for ever.
+"""
+import ctypes
+import mmap
+import os
+import sys
+import time
+
+PAGE = 0x80000  # of the file: never read so far, nor read ahead
+
+
+def never_present(path):
+    """The address of a page of the file that is mapped and not there."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int,
+                          ctypes.c_long]
+    page = libc.mmap(None, 65536, mmap.PROT_READ, mmap.MAP_PRIVATE, os.open(path, os.O_RDONLY), PAGE)
+    assert page and page != ctypes.c_void_p(-1).value
+    return page
+
+
+def point(start, size, old, new):
+    """Each pointer to `old` in an object becomes one to `new`."""
+    found = [at for at in range(start, start + size, 8)
+             if ctypes.c_uint64.from_address(at).value == old]
+    assert found
+    for at in found:
+        ctypes.c_uint64.from_address(at).value = new
+
+
+def spoil(code, values, page, what):
+    size = sys.getsizeof(code)
+    if what == "name":
+        names = {id(code.co_name), id(getattr(code, "co_qualname", code.co_name))}
+        for name in names:
+            point(id(code), size, name, page + 64)
+    elif what == "lines":
+        table = code.co_linetable if hasattr(code, "co_linetable") else code.co_lnotab
+        point(id(code), size, id(table), page + 4096)
+    elif what == "items":
+        ctypes.c_uint64.from_address(id(values) + list.__basicsize__ - 16).value = page + 8192
+    else:
+        ctypes.c_uint64.from_address(id(values) + object.__basicsize__ - 8).value = page + 12288
+
+
+def work(values, page, what, is_busy):
+    spoil(sys._getframe().f_code, values, page, what)  # pylint: disable=protected-access
+    sys.stdout.write("READY\n")
+    sys.stdout.flush()
+    if is_busy:
+        sum(range(10 ** 15))
+    time.sleep(1000000)
+
+
+work(list("values"), never_present(sys.argv[1]), sys.argv[2], sys.argv[3] == "busy")

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "base/apart.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/thread.h"
+
+#define STACK_BYTES (1u << 20) /* as much as is used is there */
+
+#ifdef __SANITIZE_THREAD__ /* knows nothing of processes that share memory */
+#define NEEDS_THREADS true
+#else
+#define NEEDS_THREADS false
+#endif
+
+static uint64_t cpu_ns;
+
+void apart_add_cpu_ns(uint64_t ns)
+{
+	__atomic_fetch_add(&cpu_ns, ns, __ATOMIC_RELAXED);
+}
+
+uint64_t apart_cpu_ns(void)
+{
+	return __atomic_load_n(&cpu_ns, __ATOMIC_RELAXED);
+}
+
+struct begin {
+	void (*run)(void *arg);
+	void *arg;
+	enum apart_files files;
+	int fd;
+};
+
+/*
+ * This process may outlive us: whoever reads our output would wait for it, and BPF programs would
+ * stay attached.
+ */
+static void leave_files(enum apart_files files, int fd)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int i = 0; i <= STDERR_FILENO && null >= 0; i++)
+		if (i != null)
+			dup2(null, i);
+	if (files == APART_ALL_FILES)
+		return;
+	if (files == APART_NO_FILES || fd <= STDERR_FILENO)
+		fd = STDERR_FILENO;
+	else
+		syscall(SYS_close_range, STDERR_FILENO + 1, fd - 1, 0);
+	syscall(SYS_close_range, fd + 1, ~0U, 0);
+}
+
+static int begin(void *arg)
+{
+	const struct begin *b = arg;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, "pyebpf-reader");
+	leave_files(b->files, b->fd);
+	b->run(b->arg);
+	return 0;
+}
+
+/*
+ * The process has the thread-local storage of the thread that waits for it, which does not use it
+ * meanwhile: what malloc() and errno need is there.
+ */
+static void *start_and_wait(void *arg)
+{
+	_cleanup_(freep) struct begin *b = arg;
+	char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+	int status = 0, pid = -1;
+
+	if (stack != MAP_FAILED && !NEEDS_THREADS)
+		pid = clone(begin, stack + STACK_BYTES, CLONE_VM | CLONE_FS, b);
+	if (pid < 0)
+		b->run(b->arg);
+	while (pid > 0 && waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
+		;
+	if (WIFSIGNALED(status))
+		abort(); /* a lock may be held for ever */
+	if (stack != MAP_FAILED)
+		munmap(stack, STACK_BYTES);
+	return NULL;
+}
+
+int apart_start(void (*run)(void *arg), void *arg, enum apart_files files, int fd,
+		pthread_t *thread)
+{
+	struct begin *b = malloc(sizeof(*b));
+	int r;
+
+	if (!b)
+		return -ENOMEM;
+	*b = (struct begin){ run, arg, files, fd };
+	r = thread_start(start_and_wait, b, thread);
+	if (r < 0)
+		free(b);
+	return r;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef BASE_APART_H
+#define BASE_APART_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+/*
+ * A process that shares our memory, but neither our descriptors nor our thread group: the kernel
+ * may keep it from ending for ever, even by SIGKILL, as one that waits for a FUSE server does which
+ * has taken its request. pyebpf ends
+ * nevertheless. It has the thread-local storage of a thread of ours, but the kernel writes nothing
+ * there: gettid() and getpid() are its own, sched_getcpu() is wrong.
+ */
+enum apart_files {
+	APART_NO_FILES,  /* it has the descriptors that it opens */
+	APART_ONE_FILE,  /* and one of ours */
+	APART_ALL_FILES, /* and all of ours but 0, 1, 2; what it prints goes nowhere */
+};
+
+/*
+ * Runs run(arg) there; a thread of ours waits for its end. thread: that one, to be joined; NULL: it
+ * is detached. fd: of APART_ONE_FILE. 0 or a negative errno.
+ */
+int apart_start(void (*run)(void *arg), void *arg, enum apart_files files, int fd,
+		pthread_t *thread);
+
+/* CPU time that such processes used so far, as they say: it is not among that of our process. */
+void apart_add_cpu_ns(uint64_t ns);
+uint64_t apart_cpu_ns(void);
+
+#endif
