@@ -21,7 +21,8 @@ struct {
 	__uint(max_entries, 8 << 20);
 } events __weak SEC(".maps");
 
-/* pid -> its Python runtime. Written by user space, copied on fork and deleted on exit by
+/* pid -> its Python runtime, of every process that was looked at; user space makes it larger where
+ * there are many. Written by user space, copied on fork and deleted on exit by
  * lifecycle, read by the sampler, which never writes it: a hash insert from an interrupt can wait
  * for a lock that the interrupted code holds. */
 struct {

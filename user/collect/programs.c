@@ -19,7 +19,9 @@
 #include "collect/objects.h"
 #include "collect/walked_tasks.h"
 #include "pyebpf.skel.h"
+#include "target/proc.h"
 
+#define PROCESS_ROWS_MAX (1u << 20) /* 100 MB of the kernel's memory */
 #define NO_LOOPS                                                                                 \
 	"ticks alone can, where they are taken as before Linux 5.17: boot Linux 5.18 or newer, " \
 	"built with CONFIG_DEBUG_INFO_BTF=y"
@@ -199,13 +201,28 @@ static int attach(struct pyebpf *skel, const struct session_opts *opts)
 	return skel->links.list_thread_times ? 0 : -errno;
 }
 
+/* Twice as many as there are now: what is in none of them has no row, and is lost by name. */
+static int size_processes(struct bpf_map *procs)
+{
+	_cleanup_(pids_releasep) struct pids pids = VEC_INIT;
+	int r = proc_list(&pids);
+	uint32_t wanted = 2 * (uint32_t)pids.len;
+
+	if (r < 0)
+		return r;
+	if (wanted > PROCESS_ROWS_MAX)
+		wanted = PROCESS_ROWS_MAX;
+	return wanted > bpf_map__max_entries(procs) ? bpf_map__set_max_entries(procs, wanted) : 0;
+}
+
 static int size_maps(struct pyebpf *skel, const struct session_opts *opts, int cpus)
 {
 	const struct session_config *c = &skel->rodata->session;
 	uint32_t spare = session_opts_have_source(opts, SOURCE_EVENTS) ? EVENT_SPARE_SLOTS : 0;
 	int r;
 
-	if ((r = bpf_map__set_max_entries(skel->maps.events, opts->ring_bytes)) < 0 ||
+	if ((r = size_processes(skel->maps.procs)) < 0 ||
+	    (r = bpf_map__set_max_entries(skel->maps.events, opts->ring_bytes)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.scratch, c->scratch_rows * cpus +
 								      TASK_SCRATCHES +
 								      c->has_spans + spare)) < 0 ||

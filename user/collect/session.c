@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/vec.h"
 #include "collect/event_links.h"
 #include "collect/programs.h"
@@ -47,6 +48,7 @@ struct session {
 	int consumed;                 /* records, by that call */
 	bool is_cut_short;            /* it ended with records left */
 	size_t ring_taken, ring_most; /* bytes: by that call; by one since session_usage() */
+	bool is_full;                 /* the table of processes was, and that was said */
 };
 
 /* To some milliseconds: it is asked for each record. */
@@ -288,8 +290,19 @@ int session_find_binary(struct session *s, const struct binary_key *key, struct 
 
 int session_add_process(struct session *s, uint32_t pid, const struct proc_row *row)
 {
-	if (bpf_map_update_elem(bpf_map__fd(s->skel->maps.procs), &pid, row, BPF_ANY) < 0)
-		return -errno;
+	const struct bpf_map *procs = s->skel->maps.procs;
+
+	if (bpf_map_update_elem(bpf_map__fd(procs), &pid, row, BPF_ANY) < 0) {
+		if (errno != E2BIG)
+			return -errno;
+		if (!s->is_full)
+			log_warning(
+				"more than %u processes: further ones are lost as not identified; "
+				"record fewer: -p PID or --cgroup PATH",
+				bpf_map__max_entries(procs));
+		s->is_full = true;
+		return 0;
+	}
 	return row->layout < LAYOUTS_MAX ? session_open_spans(s, pid) : 0;
 }
 
