@@ -249,6 +249,73 @@ int file_give_to_caller(int fd)
 	return fchown(fd, (uid_t)uid, (gid_t)gid) < 0 ? -errno : 0;
 }
 
+uid_t file_owner(void)
+{
+	long uid = geteuid() ? -1 : caller_id("SUDO_UID");
+
+	return uid < 0 ? geteuid() : (uid_t)uid;
+}
+
+void file_keep_private(mode_t mode)
+{
+	mode_t had = umask(077);
+
+	umask(had | (~mode & 077));
+}
+
+/* The number of the descriptor that a path stands for; -1: for none. */
+static int descriptor_of(const char *path)
+{
+	static const struct {
+		const char *path;
+		int fd;
+	} known[] = { { "-", STDOUT_FILENO },
+		      { "/dev/stdout", STDOUT_FILENO },
+		      { "/dev/stderr", STDERR_FILENO } };
+	static const char numbered[] = "/dev/fd/";
+	char *end;
+	long fd;
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (!strcmp(path, known[i].path))
+			return known[i].fd;
+	if (strncmp(path, numbered, sizeof(numbered) - 1))
+		return -1;
+	fd = strtol(path + sizeof(numbered) - 1, &end, 10);
+	return *end || end == path + sizeof(numbered) - 1 || fd < 0 || fd > INT_MAX ? -1 : (int)fd;
+}
+
+static int output_to_descriptor(const char *path, int number, int *fd)
+{
+	if (number == STDOUT_FILENO)
+		fflush(stdout); /* what was printed before comes first */
+	*fd = number < 0 ? open(path, O_WRONLY | O_CLOEXEC) : fcntl(number, F_DUPFD_CLOEXEC, 3);
+	return *fd < 0 ? err_set(-errno, "%s: %s", path, strerror(errno)) : 1;
+}
+
+int file_output(const char *path, int *fd)
+{
+	int number = descriptor_of(path);
+	struct stat st;
+
+	if (number >= 0 || !strcmp(path, "/dev/null") || !strcmp(path, "/dev/full"))
+		return output_to_descriptor(path, number, fd);
+	if (lstat(path, &st) < 0)
+		return 0; /* whoever makes the file says why it cannot be */
+	if (S_ISDIR(st.st_mode))
+		return err_set(-EISDIR, "%s: is a directory", path);
+	if (S_ISLNK(st.st_mode))
+		return err_set(-ELOOP,
+			       "%s: a symbolic link, which is not followed: name another file",
+			       path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(-EEXIST, "%s: not a regular file: name another file, or -o -", path);
+	if (st.st_uid != geteuid() && st.st_uid != file_owner())
+		return err_set(-EEXIST, "%s: belongs to another user (uid %u): name another file",
+			       path, (unsigned int)st.st_uid);
+	return 0;
+}
+
 int file_open_partial(const char *path, char **name)
 {
 	_cleanup_(freep) char *tried = NULL;
@@ -263,7 +330,7 @@ int file_open_partial(const char *path, char **name)
 			tried = NULL;
 			return -ENOMEM;
 		}
-		fd = open(tried, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		fd = open(tried, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, OUTPUT_MODE);
 		if (fd >= 0) {
 			file_give_to_caller(fd); /* where that fails, root's */
 			*name = take_ptr(tried);
@@ -276,25 +343,14 @@ int file_open_partial(const char *path, char **name)
 	return err_set(-errno, "%s: %s", path, strerror(errno));
 }
 
-/* Where f writes: a standard stream, a thing that cannot be renamed over, or a new file. */
 static int open_destination(struct atomic_file *f)
 {
-	struct stat st;
+	int r = file_output(f->path, &f->fd);
 
-	if (!strcmp(f->path, "-") || !strcmp(f->path, "/dev/stdout")) {
-		fflush(stdout); /* what was printed before comes first */
-		f->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-	} else if (!strcmp(f->path, "/dev/stderr")) {
-		f->fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
-	} else if (stat(f->path, &st) == 0 && S_ISDIR(st.st_mode)) {
-		return err_set(-EISDIR, "%s: is a directory", f->path);
-	} else if (stat(f->path, &st) == 0 && !S_ISREG(st.st_mode)) {
-		f->fd = open(f->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-	} else {
-		f->fd = file_open_partial(f->path, &f->tmp);
-		return f->fd < 0 ? f->fd : 0;
-	}
-	return f->fd < 0 ? err_set(-errno, "%s: %s", f->path, strerror(errno)) : 0;
+	if (r)
+		return r < 0 ? r : 0;
+	f->fd = file_open_partial(f->path, &f->tmp);
+	return f->fd < 0 ? f->fd : 0;
 }
 
 int atomic_file_open(const char *path, struct atomic_file **out)

@@ -78,6 +78,29 @@ int file_open_partial(const char *path, char **name);
 void file_sync_directory_of(const char *path);
 
 /*
+ * Where output to a path goes. 1 and *fd: to a descriptor of ours, as "-" (standard output),
+ * /dev/stdout, /dev/stderr, /dev/fd/N, /dev/null and /dev/full say; the caller closes it. 0: to a
+ * file that is not there yet, or a regular one of our own, or of the user who called sudo, that is
+ * replaced.
+ *
+ * A negative errno, with a message, for all else, which somebody may have put there: -EEXIST for a
+ * file of another user, a FIFO or a device; -ELOOP for a symbolic link; -EISDIR.
+ */
+int file_output(const char *path, int *fd);
+
+/* The mode of new files of ours: nobody else writes to them. The umask takes more away. */
+#define OUTPUT_MODE 0644
+
+/*
+ * From now on new files are readable for nobody for whom a file of this mode is not: takes rights
+ * from the umask.
+ */
+void file_keep_private(mode_t mode);
+
+/* Whose new files are: the user who called sudo, if we are root by that, or ours. */
+uid_t file_owner(void);
+
+/*
  * A file that we have made becomes that of the user who called sudo, if we are root by that. 0 or a
  * negative errno, without a message.
  */
@@ -90,10 +113,8 @@ int file_write(int fd, const void *bytes, size_t len);
  * An output that appears whole or not at all. What is written goes to a new file beside the
  * target (NAME.XXXXXXXX.partial, so the rename stays in one file system);
  * atomic_file_commit() syncs it and renames it over the target. Freed before that, it is removed.
- * Mode 0666 less the umask. A symbolic link at the target is replaced, not followed.
- *
- * Where there is nothing to rename, bytes go straight out: path "-" (standard output), /dev/stdout
- * and the like, devices, FIFOs.
+ * Mode OUTPUT_MODE less the umask. What else may be at the path, and where bytes go straight out:
+ * file_output().
  */
 struct atomic_file;
 

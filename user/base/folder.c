@@ -72,6 +72,9 @@ static int check_target(const struct folder *f)
 	if (!S_ISDIR(st.st_mode))
 		return err_set(-EEXIST, "%s is there already, and is no folder: name another one",
 			       f->path);
+	if (st.st_uid != geteuid() && st.st_uid != file_owner())
+		return err_set(-EEXIST, "%s: belongs to another user (uid %u): name another folder",
+			       f->path, (unsigned int)st.st_uid);
 	return for_each_name(f->path, find_foreign, f);
 }
 
@@ -93,7 +96,7 @@ static int make_partial(struct folder *f)
 		f->tmp = NULL;
 		return -ENOMEM;
 	}
-	if (mkdir(f->tmp, 0777) < 0) {
+	if (mkdir(f->tmp, 0755) < 0) {
 		free(take_ptr(f->tmp));
 		return fail(f, -errno);
 	}
@@ -129,7 +132,8 @@ int folder_open(const char *path, const char *mark, bool (*is_own)(const char *n
 
 int folder_begin_file(struct folder *f, const char *name, FILE **out)
 {
-	int fd = openat(f->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+	int fd = openat(f->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+			OUTPUT_MODE);
 
 	if (fd < 0)
 		return fail(f, -errno);

@@ -10,6 +10,7 @@
 #include "agent/metrics.h"
 #include "agent/portable.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "cmd/cmd.h"
@@ -60,6 +61,7 @@ static int run_for_ever(struct call *call, const char *path)
 		return cmd_fail(call, r);
 	if ((r = privilege_confine()) < 0)
 		log_warning("%s: the agent goes on without", err_message(r));
+	file_keep_private(0600); /* files and spool hold command lines of all users */
 	r = agent_run(path, m);
 	if (r >= 0)
 		return EXIT_OK;

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "base/units.h"
@@ -49,26 +50,18 @@ static void conversion_release(struct conversion *c)
 	free(c->partial);
 }
 
-static bool is_replaced(const char *path)
-{
-	struct stat st;
-
-	return strcmp(path, "-") && (lstat(path, &st) < 0 || S_ISREG(st.st_mode));
-}
-
 static int open_output(struct conversion *c)
 {
-	const char *path = c->o->output;
-	int r;
+	_cleanup_(closep) int fd = -1;
+	int r = file_output(c->o->output, &fd);
 
-	if (is_replaced(path)) {
-		if (asprintf(&c->partial, "%s.%d.partial", path, (int)getpid()) < 0) {
-			c->partial = NULL;
-			return -ENOMEM;
-		}
-		path = c->partial;
+	if (!r) {
+		fd = file_open_partial(c->o->output, &c->partial);
+		r = fd < 0 ? fd : 0;
 	}
-	r = writer_open(path, c->p, &c->writer);
+	if (r < 0)
+		return r;
+	r = writer_open(c->partial ? c->partial : c->o->output, c->p, &c->writer);
 	if (!r)
 		writer_keep_times(c->writer);
 	return r;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "import/import.h"
@@ -30,6 +31,15 @@ void input_free(struct input *in)
 	free(in);
 }
 
+/* What is made of a private recording is private. */
+static void keep_as_private(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) == 0)
+		file_keep_private(st.st_mode);
+}
+
 int input_open(const char *path, const struct importer *as, struct input **out)
 {
 	_cleanup_(input_freep) struct input *in = calloc(1, sizeof(*in));
@@ -48,6 +58,7 @@ int input_open(const char *path, const struct importer *as, struct input **out)
 		r = reader_open(path, &in->reader);
 	if (r < 0)
 		return r;
+	keep_as_private(path);
 	*out = take_ptr(in);
 	return 0;
 }

@@ -71,6 +71,9 @@ static inline bool record_targets_has_command(const struct record_targets *t)
 	return t->command->len > 0;
 }
 
+/* Could a process be recorded that is not the user's to whom the output belongs? */
+bool record_targets_have_others(const struct record_targets *t);
+
 static inline bool record_targets_has_cgroup(const struct record_targets *t)
 {
 	return t->o->cgroup || t->o->container;

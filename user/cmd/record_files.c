@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/err.h"
 #include "cmd/browser.h"
 #include "cmd/environment.h"
@@ -203,11 +204,26 @@ static int open_file(struct record_files *f)
 	return remove_older(f);
 }
 
+/* Those that are written at the end are refused before anything is recorded, if they will be. */
+static int check_outputs(const struct opt_list *paths)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < paths->len && r >= 0; i++) {
+		const struct exporter *e = exporter_for_path(paths->items[i]);
+		_cleanup_(closep) int fd = -1;
+
+		if (!is_recording(paths->items[i]) && !exporter_makes_folders(e))
+			r = file_output(paths->items[i], &fd);
+	}
+	return r < 0 ? r : 0;
+}
+
 int record_files_open(struct record_files *f, struct recorder *recorder)
 {
-	int r = profile_new(&f->top.profile);
+	int r = check_outputs(paths_of(f->o));
 
-	if (r < 0)
+	if (r < 0 || (r = profile_new(&f->top.profile)) < 0)
 		return r;
 	f->recorder = recorder;
 	profile_recording(f->top.profile)->interval_ns =

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <errno.h>
+#include <stdio.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/err.h"
 #include "cmd/record.h"
 #include "target/container_cgroup.h"
@@ -130,4 +133,19 @@ void record_targets_release(struct record_targets *t)
 	vec_release(&t->pids);
 	launch_release(&t->launch);
 	cgroup_release(&t->cgroup);
+}
+
+bool record_targets_have_others(const struct record_targets *t)
+{
+	struct stat st;
+	char path[32];
+
+	if (t->o->all || record_targets_has_cgroup(t))
+		return true;
+	for (size_t i = 0; i < t->pids.len; i++) {
+		snprintf(path, sizeof(path), "/proc/%d", t->pids.items[i]);
+		if (stat(path, &st) < 0 || st.st_uid != file_owner())
+			return true;
+	}
+	return false;
 }

@@ -461,7 +461,7 @@ static int open_locked(struct writer *w, struct stat *st)
 		struct stat named;
 		int r;
 
-		fd = open(w->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+		fd = open(w->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, OUTPUT_MODE);
 		w->is_made = fd >= 0;
 		if (fd < 0 && errno == EEXIST) {
 			fd = open(w->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -478,8 +478,8 @@ static int open_locked(struct writer *w, struct stat *st)
 		r = lock(fd, w->path);
 		if (r < 0)
 			return r;
-		if (fstat(fd, st) < 0)
-			return err_set(-errno, "%s: %s", w->path, strerror(errno));
+		if (file_check_regular(fd, w->path, st) < 0)
+			return -EEXIST;
 		if (!stat(w->path, &named) && named.st_dev == st->st_dev &&
 		    named.st_ino == st->st_ino)
 			return take_fd(fd);
@@ -514,22 +514,11 @@ static int create_file(struct writer *w)
 
 static int create(struct writer *w)
 {
-	const char *path = w->path;
-	struct stat st;
+	int r = file_output(w->path, &w->fd);
 
-	if (!strcmp(path, "-") || !strcmp(path, "/dev/stdout")) {
-		w->is_stream = true;
-		w->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-	} else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
-		return err_set(-EISDIR, "%s: is a directory", path);
-	} else if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-		w->is_stream = true;
-		w->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-	} else {
-		return create_file(w);
-	}
-	if (w->fd < 0)
-		return err_set(-errno, "%s: %s", path, strerror(errno));
+	if (r <= 0)
+		return r < 0 ? r : create_file(w);
+	w->is_stream = true;
 	if (vec_append(&w->stored, w->head.items, w->head.len) < 0)
 		return -ENOMEM;
 	return stored_write(w);

@@ -25,7 +25,7 @@
 struct writer;
 
 /*
- * "-", FIFOs and devices are written to as they are; symbolic links to files are not followed; a
+ * "-" and other names of descriptors are written to as they are (file_output()); a
  * new file belongs to the caller of sudo. p's first recording is written; its event ("cpu-clock")
  * and interval_ns say on which grid the samples' times lie. *out is untouched on failure: -EBUSY
  * where another writer has the file, -EEXIST where it is no recording.
