@@ -19,7 +19,9 @@ struct folder {
 	int fd;     /* of the folder at tmp */
 	const char *mark;
 	bool (*is_own)(const char *name);
-	FILE *file; /* NULL: none is open */
+	FILE *file;  /* NULL: none is open */
+	int file_fd; /* its own */
+	int error;   /* of the first write to it that failed: stdio forgets errno */
 };
 
 static int fail(const struct folder *f, int error)
@@ -130,32 +132,39 @@ int folder_open(const char *path, const char *mark, bool (*is_own)(const char *n
 	return 0;
 }
 
+static ssize_t write_file(void *cookie, const char *bytes, size_t len)
+{
+	struct folder *f = cookie;
+
+	if (!f->error)
+		f->error = file_write(f->file_fd, bytes, len);
+	return f->error ? 0 : (ssize_t)len;
+}
+
 int folder_begin_file(struct folder *f, const char *name, FILE **out)
 {
-	int fd = openat(f->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-			OUTPUT_MODE);
+	static const cookie_io_functions_t functions = { .write = write_file };
+	_cleanup_(closep) int fd = openat(
+		f->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, OUTPUT_MODE);
 
 	if (fd < 0)
 		return fail(f, -errno);
 	file_give_to_caller(fd);
-	f->file = fdopen(fd, "w");
-	if (!f->file) {
-		close(fd);
+	f->file = fopencookie(f, "w", functions);
+	if (!f->file)
 		return -ENOMEM;
-	}
+	f->error = 0;
+	f->file_fd = take_fd(fd);
 	*out = f->file;
 	return 0;
 }
 
 int folder_end_file(struct folder *f)
 {
-	FILE *file = take_ptr(f->file);
-	bool failed = ferror(file);
-
-	errno = EIO;
-	if (fclose(file) == EOF || failed)
-		return fail(f, -errno);
-	return 0;
+	fclose(take_ptr(f->file));
+	if (close(f->file_fd) < 0 && !f->error)
+		f->error = -errno;
+	return f->error ? fail(f, f->error) : 0;
 }
 
 static int remove_name(const struct folder *f, int fd, const char *name)
@@ -202,7 +211,7 @@ void folder_free(struct folder *f)
 	if (!f)
 		return;
 	if (f->file)
-		fclose(f->file);
+		folder_end_file(f);
 	if (f->tmp)
 		remove_partial(f);
 	closep(&f->fd);

@@ -13,6 +13,32 @@
 #include "base/log.h"
 #include "cmd/py_spy.h"
 
+/* Limits of the process or of a disk, and what to do about each. */
+static const struct {
+	int error;
+	const char *advice;
+} limits[] = {
+	{ EMFILE, "ulimit -n 1024, then the same again" },
+	{ ENFILE, "sysctl fs.file-max, which this machine has reached" },
+	{ ENOSPC, "df -h, then -o FILE on a file system with more space" },
+	{ EDQUOT, "quota, then -o FILE on a file system with more space" },
+	{ EFBIG, "ulimit -f unlimited, then the same again" },
+	{ ENOMEM, "ulimit -v unlimited, or more memory: free -h" },
+};
+
+static const char *advice_on(int r)
+{
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+		if (r == -limits[i].error)
+			return limits[i].advice;
+	return NULL;
+}
+
+bool cmd_is_limit(int r)
+{
+	return advice_on(r);
+}
+
 int cmd_fail(const struct call *call, int r)
 {
 	char prefix[64];
@@ -21,6 +47,8 @@ int cmd_fail(const struct call *call, int r)
 		return EXIT_OK;
 	snprintf(prefix, sizeof(prefix), "pyebpf %s: ", call->command->name);
 	log_line(prefix, err_message(r));
+	if (cmd_is_limit(r))
+		cmd_try("%s", advice_on(r));
 	return EXIT_RUNTIME;
 }
 
@@ -183,6 +211,7 @@ int cmd_main(const struct command *const *commands, int argc, char **argv)
 	int status;
 
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an errno, and no error */
+	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is one, too: ulimit -f */
 	status = dispatch(commands, argc, argv);
 	errno = 0;
 	if ((fflush(stdout) || ferror(stdout)) && !stdout_reader_left()) {

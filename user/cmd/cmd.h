@@ -73,8 +73,12 @@ void cmd_describe(const struct command *command,
 /*
  * Says what failed, "pyebpf record: MESSAGE OF r", and returns EXIT_RUNTIME. Silent EXIT_OK for
  * -EPIPE: who read our output has left. Commands with a better code return that instead.
+ *
+ * Where a limit was reached, of descriptors, memory or a disk, a second line says what to do about
+ * it.
  */
 int cmd_fail(const struct call *call, int r);
+bool cmd_is_limit(int r);
 
 /* Second line of an error: "try: TEXT". */
 void cmd_try(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

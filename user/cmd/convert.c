@@ -133,6 +133,7 @@ static int take_samples(void *conversion)
 {
 	struct conversion *c = conversion;
 	const struct profile *from = c->road->profile;
+	ssize_t n;
 	int r = extract_samples(&c->extract, from, c->p);
 
 	for (size_t i = 0; i < from->samples.len; i++) {
@@ -145,8 +146,9 @@ static int take_samples(void *conversion)
 		r = refresh_recording(c);
 	if (r < 0)
 		return r;
-	if (writer_flush(c->writer, c->p) < 0)
-		return -EIO;
+	n = writer_flush(c->writer, c->p);
+	if (n < 0)
+		return (int)n;
 	profile_clear_samples(c->p);
 	return 0;
 }

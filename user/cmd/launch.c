@@ -31,6 +31,7 @@ static void run_child(const struct launch *l, int gate, int exec_err, char **arg
 	int e;
 
 	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (l->leaves_terminal)

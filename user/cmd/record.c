@@ -27,7 +27,7 @@ int record_run_fail(const struct call *call, const struct record_run *r, int e)
 	const struct record_targets *targets = &r->targets;
 	int code = cmd_fail(call, e);
 
-	if (e == -ENOMEM || targets->pid_fds ||
+	if (cmd_is_limit(e) || targets->pid_fds ||
 	    (record_targets_has_command(targets) && !targets->launch.pid))
 		return code;
 	if (e == -EINVAL && r->o->events.len)

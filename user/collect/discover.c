@@ -139,7 +139,7 @@ int discovery_new(struct session *session, struct discovery **out)
 		return r;
 	r = thread_start(answer_questions, d, &d->thread);
 	if (r < 0)
-		return err_set(r, "start a thread: %s", strerror(-r));
+		return err_set(-ENOMEM, "start a thread: too little memory, or too many processes");
 	d->has_thread = true;
 	*out = take_ptr(d);
 	return 0;

@@ -281,9 +281,11 @@ static int intern_task(struct pipeline *p, const struct sample_event *e,
 	if (r < 0 || (r = task_stacks_find(p->tasks, e, allow_unknown, below.id, &task.below)) < 0)
 		return r;
 	r = stacks_intern(p->stacks, &task, allow_unknown, out);
+	if (r < 0)
+		return r;
 	out->is_approximate |= below.is_approximate;
 	out->is_unnamed |= below.is_unnamed;
-	return r;
+	return 0;
 }
 
 static int intern_stack(struct pipeline *p, const struct sample_event *e,
@@ -456,7 +458,7 @@ static int add_sample(struct pipeline *p, const struct sample_event *e, const st
 	const struct frame_record *root = task_root(p, e);
 	struct sample s = { .value = worth->value, .cpu = e->cpu };
 	bool is_identified = part->status != UNWIND_UNIDENTIFIED;
-	struct sample_stack stack;
+	struct sample_stack stack = { 0 };
 	int r;
 
 	if (is_identified && (r = processes_introduce(p->processes, e, NULL)) < 0)

@@ -121,7 +121,7 @@ static int start_thread(struct ticker *t)
 	int r = thread_start(draw_all_the_time, t, &t->thread);
 
 	if (r < 0)
-		return err_set(r, "start a thread: %s", strerror(-r));
+		return err_set(-ENOMEM, "start a thread: too little memory, or too many processes");
 	t->has_thread = true;
 	return 0;
 }
