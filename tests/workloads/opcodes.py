@@ -14,7 +14,7 @@ import time
 
 clock = time.process_time  # a busy machine takes nothing away
 MINOR = sys.version_info[1]
-TEXT = "x" * 20000
+TEXT = "x" * 500000  # long: a copy takes a hundred times as long as to free it, whatever the caches hold
 KEY = tuple(range(2000))
 TABLE = {KEY: 1}
 
