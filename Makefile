@@ -10,6 +10,7 @@ PREFIX = /usr/local
 DESTDIR =
 JOBS = $$(nproc)
 FUZZ_SECONDS = 3600
+PROGRAMS = all
 
 # configure FOLDER ARGUMENT...: one that was configured keeps its generator; a new one gets Ninja where
 # there is one.
@@ -66,7 +67,7 @@ build-clang:
 
 build-tsan:
 	@$(CONFIGURE) build-tsan --preset tsan
-	cmake --build build-tsan -j $(JOBS)
+	cmake --build build-tsan --target $(PROGRAMS) -j $(JOBS)
 
 build-fuzz:
 	@$(CONFIGURE) build-fuzz --preset fuzz

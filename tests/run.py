@@ -43,8 +43,6 @@ FINDING = re.compile(r"Sanitizer|runtime error: ")
 ORACLE_COUNT = {"check": 2000, "test": 2000, "all": 20000}
 # Numbers without end: ten times as fast without a sanitizer.
 SIMULATION = "^unit/diff/test_simulation$"
-# Unit tests of code that has threads.
-THREADED = r"^unit/(agent|cmd|collect|export)/|^unit/base/test_(parallel|workers)$|^unit/diff/test_diff$"
 
 
 class Stage:
@@ -265,10 +263,11 @@ def lanes_of(tier, arguments):
     browser = ctest("browser", "the page in a browser", "build", "-L", "browser",
                     needs=("build-tests",))
     clang = build("build-clang", "clang, tests included", is_quiet=True)
-    tsan = build("build-tsan", "gcc with TSan", is_quiet=True)
-    threads = ctest("threads", "unit tests of what has threads, with TSan", "build-tsan", "-R",
-                    THREADED if tier == "test" else "^unit/", "-E", "^unit/target/test_proc$",
-                    needs=("build-tsan",), is_quiet=True)
+    tsan = build("build-tsan", "gcc with TSan", is_quiet=True,
+                 *(["PROGRAMS=pyebpf threaded_programs"] if tier == "test" else []))
+    threads = ctest("threads", "unit tests of what has threads, with TSan", "build-tsan",
+                    *(["-L", "threads"] if tier == "test" else ["-R", "^unit/"]),
+                    "-E", "^unit/target/test_proc$", needs=("build-tsan",), is_quiet=True)
     races = pytest("races", "the agent and readers of several files, with TSan", *folder, "-m",
                    "threads", *arguments, needs=("build-tsan", "pythons"),
                    environment={"PYEBPF": str(ROOT / "build-tsan" / "pyebpf"),

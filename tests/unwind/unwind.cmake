@@ -12,6 +12,9 @@ if(PYEBPF_WERROR)
   target_compile_options(unwind_flags INTERFACE -Werror)
 endif()
 target_link_options(unwind_flags INTERFACE -fsanitize=address,undefined)
+if(PYEBPF_FUZZ)
+  target_compile_options(unwind_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 target_compile_definitions(unwind_flags INTERFACE _GNU_SOURCE)
 target_include_directories(unwind_flags INTERFACE
   ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/user ${CMAKE_CURRENT_LIST_DIR})
@@ -65,16 +68,12 @@ target_link_libraries(unwind_seeds PRIVATE unwind_host)
 set(unwind_fuzz ${CMAKE_SOURCE_DIR}/tests/fuzz)
 add_executable(fuzz_unwind
   ${unwind_fuzz}/unwind/fuzz_unwind.c
-  ${CMAKE_CURRENT_LIST_DIR}/memory.c
-  ${CMAKE_CURRENT_LIST_DIR}/rows.c
-  ${CMAKE_CURRENT_LIST_DIR}/unwinder.c
   ${CMAKE_SOURCE_DIR}/user/base/err.c
   ${CMAKE_SOURCE_DIR}/user/target/offsets.c)
-target_link_libraries(fuzz_unwind PRIVATE unwind_flags)
+target_link_libraries(fuzz_unwind PRIVATE unwind_host)
 target_include_directories(fuzz_unwind PRIVATE ${CMAKE_SOURCE_DIR}/tests)
 add_dependencies(fuzz_programs fuzz_unwind)
 if(PYEBPF_FUZZ)
-  target_compile_options(fuzz_unwind PRIVATE -fsanitize=fuzzer-no-link)
   target_link_options(fuzz_unwind PRIVATE -fsanitize=fuzzer)
 else()
   target_sources(fuzz_unwind PRIVATE ${unwind_fuzz}/replay.c)
