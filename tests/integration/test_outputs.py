@@ -114,13 +114,14 @@ def test_descriptors_are_written_to(recording, tmp_path):
         assert done.stdout == text
     for arguments in (["export", "-f", "collapsed", recording], ["cat", recording]):
         assert run(*arguments, "-o", "/dev/null").returncode == 0
-    reading, writing = os.pipe()
-    done = run("cat", recording, "-o", f"/dev/fd/{writing}", pass_fds=[writing])
-    os.close(writing)
-    assert done.returncode == 0, done.stderr
-    with open(reading, "rb") as pipe:
-        (tmp_path / "copy.pyebpf").write_bytes(pipe.read())
-    assert run("report", tmp_path / "copy.pyebpf").returncode == 0
+    for folder in ("/dev/fd", "/proc/self/fd"):  # zsh names the second one
+        reading, writing = os.pipe()
+        done = run("cat", recording, "-o", f"{folder}/{writing}", pass_fds=[writing])
+        os.close(writing)
+        assert done.returncode == 0, done.stderr
+        with open(reading, "rb") as pipe:
+            (tmp_path / "copy.pyebpf").write_bytes(pipe.read())
+        assert run("report", tmp_path / "copy.pyebpf").returncode == 0
 
 
 def mode_of(path):
@@ -133,6 +134,7 @@ def test_recordings_of_others_are_private(some_python, tmp_path):
     for uid, wanted in ((os.getuid(), 0o644), (65534, 0o600)):
         folder = tmp_path / str(uid)
         folder.mkdir()
+        (folder / "x.pyebpf").touch(mode=0o666)  # an empty file is written to in place
         target = subprocess.Popen([*some_python.command, "-c", spin.format(uid=uid)],
                                   stdout=subprocess.PIPE, text=True)
         try:
@@ -149,3 +151,13 @@ def test_recordings_of_others_are_private(some_python, tmp_path):
             assert run(*arguments, umask=0o022).returncode == 0
         assert {path.name: oct(mode_of(path)) for path in folder.iterdir()} == dict.fromkeys(
             ["x.pyebpf", "x.html", "r.html", "c.pyebpf"], oct(wanted))
+
+
+def test_the_command_keeps_the_umask(recording, tmp_path):
+    """A private BASE makes what is made of it private, not what COMMAND makes."""
+    base = tmp_path / "base.pyebpf"
+    base.write_bytes(recording.read_bytes())
+    base.chmod(0o600)
+    done = run("record", "--diff", base, "-o", tmp_path / "x.pyebpf", "--", sys.executable, "-c",
+               "import os\nprint('umask', oct(os.umask(0)))\n" + SPIN, umask=0o022)
+    assert "umask 0o22\n" in done.stdout, done.stdout + done.stderr

@@ -255,7 +255,8 @@ static int write_entry(struct spool *s, const struct entry *x, const void *body)
 
 	name_of(x, name);
 	snprintf(partial, sizeof(partial), "%s" PARTIAL, name);
-	fd = openat(s->fd, partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	unlinkat(s->fd, partial, 0); /* nobody but us writes here: it would be another's file */
+	fd = openat(s->fd, partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
 	r = file_write(fd, body, x->bytes);

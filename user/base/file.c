@@ -272,17 +272,21 @@ static int descriptor_of(const char *path)
 	} known[] = { { "-", STDOUT_FILENO },
 		      { "/dev/stdout", STDOUT_FILENO },
 		      { "/dev/stderr", STDERR_FILENO } };
-	static const char numbered[] = "/dev/fd/";
+	static const char *const numbered[] = { "/dev/fd/", "/proc/self/fd/" };
+	const char *number = NULL;
 	char *end;
 	long fd;
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (!strcmp(path, known[i].path))
 			return known[i].fd;
-	if (strncmp(path, numbered, sizeof(numbered) - 1))
+	for (size_t i = 0; i < sizeof(numbered) / sizeof(numbered[0]); i++)
+		if (!strncmp(path, numbered[i], strlen(numbered[i])))
+			number = path + strlen(numbered[i]);
+	if (!number)
 		return -1;
-	fd = strtol(path + sizeof(numbered) - 1, &end, 10);
-	return *end || end == path + sizeof(numbered) - 1 || fd < 0 || fd > INT_MAX ? -1 : (int)fd;
+	fd = strtol(number, &end, 10);
+	return *end || end == number || fd < 0 || fd > INT_MAX ? -1 : (int)fd;
 }
 
 static int output_to_descriptor(const char *path, int number, int *fd)
@@ -291,6 +295,22 @@ static int output_to_descriptor(const char *path, int number, int *fd)
 		fflush(stdout); /* what was printed before comes first */
 	*fd = number < 0 ? open(path, O_WRONLY | O_CLOEXEC) : fcntl(number, F_DUPFD_CLOEXEC, 3);
 	return *fd < 0 ? err_set(-errno, "%s: %s", path, strerror(errno)) : 1;
+}
+
+int file_check_own(const char *path, const struct stat *st)
+{
+	if (st->st_uid == geteuid() || st->st_uid == file_owner())
+		return 0;
+	return err_set(-EEXIST, "%s: belongs to another user (uid %u): name another one", path,
+		       (unsigned int)st->st_uid);
+}
+
+int file_keep_mode(int fd, const struct stat *st)
+{
+	mode_t mask = umask(077);
+
+	umask(mask);
+	return fchmod(fd, st->st_mode & OUTPUT_MODE & ~mask) < 0 ? -errno : 0;
 }
 
 int file_output(const char *path, int *fd)
@@ -310,10 +330,7 @@ int file_output(const char *path, int *fd)
 			       path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(-EEXIST, "%s: not a regular file: name another file, or -o -", path);
-	if (st.st_uid != geteuid() && st.st_uid != file_owner())
-		return err_set(-EEXIST, "%s: belongs to another user (uid %u): name another file",
-			       path, (unsigned int)st.st_uid);
-	return 0;
+	return file_check_own(path, &st);
 }
 
 int file_open_partial(const char *path, char **name)

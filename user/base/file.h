@@ -79,14 +79,20 @@ void file_sync_directory_of(const char *path);
 
 /*
  * Where output to a path goes. 1 and *fd: to a descriptor of ours, as "-" (standard output),
- * /dev/stdout, /dev/stderr, /dev/fd/N, /dev/null and /dev/full say; the caller closes it. 0: to a
- * file that is not there yet, or a regular one of our own, or of the user who called sudo, that is
- * replaced.
+ * /dev/stdout, /dev/stderr, /dev/fd/N, /proc/self/fd/N, /dev/null and /dev/full say; the caller
+ * closes it. 0: to a file that is not there yet, or a regular one of our own, or of the user who
+ * called sudo, that is replaced.
  *
  * A negative errno, with a message, for all else, which somebody may have put there: -EEXIST for a
  * file of another user, a FIFO or a device; -ELOOP for a symbolic link; -EISDIR.
  */
 int file_output(const char *path, int *fd);
+
+/*
+ * 0 if the file at path, whose stat is st, is ours, or the user's who called sudo. Else -EEXIST
+ * with a message. After file_output() another file may get the name: check the opened one, too.
+ */
+int file_check_own(const char *path, const struct stat *st);
 
 /* The mode of new files of ours: nobody else writes to them. The umask takes more away. */
 #define OUTPUT_MODE 0644
@@ -96,6 +102,12 @@ int file_output(const char *path, int *fd);
  * from the umask.
  */
 void file_keep_private(mode_t mode);
+
+/*
+ * A file that was there already, and is written to in place, loses the rights that a new one would
+ * not have. 0 or a negative errno, without a message.
+ */
+int file_keep_mode(int fd, const struct stat *st);
 
 /* Whose new files are: the user who called sudo, if we are root by that, or ours. */
 uid_t file_owner(void);

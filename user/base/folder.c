@@ -34,16 +34,22 @@ static bool is_dot(const char *name)
 	return !strcmp(name, ".") || !strcmp(name, "..");
 }
 
-/* Calls act with each name, until one is not 0. That, or a negative errno. */
+/*
+ * Calls act with each name, until one is not 0. That, or a negative errno. Names are removed by
+ * this, so a symbolic link at path is not followed.
+ */
 static int for_each_name(const char *path, int (*act)(const struct folder *f, int fd, const char *),
 			 const struct folder *f)
 {
-	DIR *dir = opendir(path);
+	int r = 0, fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *e;
-	int r = 0;
 
-	if (!dir)
-		return -errno;
+	if (!dir) {
+		r = -errno;
+		closep(&fd);
+		return r;
+	}
 	while (!r && (e = readdir(dir)))
 		if (!is_dot(e->d_name))
 			r = act(f, dirfd(dir), e->d_name);
@@ -68,16 +74,15 @@ static int find_foreign(const struct folder *f, int fd, const char *name)
 static int check_target(const struct folder *f)
 {
 	struct stat st;
+	int r;
 
 	if (lstat(f->path, &st) < 0)
 		return errno == ENOENT ? 0 : fail(f, -errno);
 	if (!S_ISDIR(st.st_mode))
 		return err_set(-EEXIST, "%s is there already, and is no folder: name another one",
 			       f->path);
-	if (st.st_uid != geteuid() && st.st_uid != file_owner())
-		return err_set(-EEXIST, "%s: belongs to another user (uid %u): name another folder",
-			       f->path, (unsigned int)st.st_uid);
-	return for_each_name(f->path, find_foreign, f);
+	r = file_check_own(f->path, &st);
+	return r < 0 ? r : for_each_name(f->path, find_foreign, f);
 }
 
 static int put_mark(struct folder *f)

@@ -61,9 +61,13 @@ static int open_output(struct conversion *c)
 	}
 	if (r < 0)
 		return r;
-	r = writer_open(c->partial ? c->partial : c->o->output, c->p, &c->writer);
-	if (!r)
-		writer_keep_times(c->writer);
+	r = c->partial ? writer_open_fd(fd, c->o->output, c->p, &c->writer)
+		       : writer_open(c->o->output, c->p, &c->writer);
+	if (r < 0)
+		return r;
+	if (c->partial)
+		take_fd(fd);
+	writer_keep_times(c->writer);
 	return r;
 }
 

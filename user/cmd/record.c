@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "base/apart.h"
 #include "base/clock.h"
@@ -93,8 +94,11 @@ static uint32_t base_freq_hz(const char *path)
 {
 	_cleanup_(input_freep) struct input *in = NULL;
 	uint64_t rate_hz;
+	mode_t mask = umask(077);
+	int r = input_open(path, NULL, &in);
 
-	if (input_open(path, NULL, &in) < 0) {
+	umask(mask); /* a private BASE has taken rights from ours, which COMMAND inherits */
+	if (r < 0) {
 		err_clear(); /* compare() will say it, after the recording */
 		return 0;
 	}

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/file.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "cmd/environment.h"
@@ -128,6 +127,8 @@ int record_run_aim(struct record_run *r)
 	    (e = open_recorder(r)) < 0 || (e = record_targets_watch(&r->targets)) < 0 ||
 	    (e = recorder_begin(r->recorder)) < 0)
 		return e;
+	if (record_targets_have_others(&r->targets))
+		file_keep_private(0600);
 	return describe(r);
 }
 
@@ -135,11 +136,8 @@ int record_run_start(struct record_run *r)
 {
 	int e;
 
-	if ((e = watch_signals(r)) < 0 || (e = record_run_aim(r)) < 0)
-		return e;
-	if (record_targets_have_others(&r->targets))
-		file_keep_private(0600);
-	if ((e = record_files_open(&r->files, r->recorder)) < 0)
+	if ((e = watch_signals(r)) < 0 || (e = record_run_aim(r)) < 0 ||
+	    (e = record_files_open(&r->files, r->recorder)) < 0)
 		return e;
 	return record_run_go(r);
 }

@@ -478,7 +478,8 @@ static int open_locked(struct writer *w, struct stat *st)
 		r = lock(fd, w->path);
 		if (r < 0)
 			return r;
-		if (file_check_regular(fd, w->path, st) < 0)
+		if (file_check_regular(fd, w->path, st) < 0 ||
+		    (!w->is_made && file_check_own(w->path, st) < 0))
 			return -EEXIST;
 		if (!stat(w->path, &named) && named.st_dev == st->st_dev &&
 		    named.st_ino == st->st_ino)
@@ -504,6 +505,8 @@ static int create_file(struct writer *w)
 		return 0;
 	}
 	w->fd = take_fd(fd);
+	if (!w->is_made)
+		file_keep_mode(w->fd, &st);
 	r = vec_append(&w->stored, w->head.items, w->head.len);
 	if (!r)
 		r = stored_write(w);

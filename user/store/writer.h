@@ -33,8 +33,8 @@ struct writer;
 int writer_open(const char *path, const struct profile *p, struct writer **out);
 
 /*
- * The same, into a file that is open, empty, and only ours: a memfd_create(), of this name in
- * messages. It is the writer's from then on.
+ * The same, into a file that is open, empty, and only ours: of memfd_create() or
+ * file_open_partial(), of this name in messages. On success it is the writer's.
  */
 int writer_open_fd(int fd, const char *name, const struct profile *p, struct writer **out);
 

@@ -61,6 +61,13 @@ static void for_each_file(const char *folder, void (*fn)(const char *path))
 	closedir(dir);
 }
 
+static char noted[128];
+
+static void note_name(const char *path)
+{
+	snprintf(noted, sizeof(noted), "%s", path);
+}
+
 static void remove_file(const char *path)
 {
 	assert_int_equal(unlink(path), 0);
@@ -334,6 +341,28 @@ static void test_spool_keeps_what_is_of_another_engine(void **state)
 	expect_next(f, NOW, "fifth");
 }
 
+/* The file that another one has put at the name of the next entry is not written to. */
+static void test_spool_add_makes_its_file(void **state)
+{
+	struct fixture *f = *state;
+	char planted[160], elsewhere[160];
+	struct stat st;
+
+	assert_int_equal(add(f, NOW, "1"), 0);
+	for_each_file(f->folder,
+		      note_name); /* the next one, too, after reopen() of an empty spool */
+	snprintf(planted, sizeof(planted), "%s.partial", noted);
+	snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", f->folder);
+	for_each_file(f->folder, remove_file);
+	reopen(f, 1000);
+	touch(f, "elsewhere");
+	assert_int_equal(link(elsewhere, planted), 0);
+	assert_int_equal(add(f, NOW, "1"), 0);
+	assert_int_not_equal(access(planted, F_OK), 0); /* its name was the right one */
+	assert_int_equal(stat(elsewhere, &st), 0);
+	assert_int_equal(st.st_size, 0);
+}
+
 static void test_spool_open_refuses_a_second(void **state)
 {
 	struct fixture *f = *state;
@@ -385,6 +414,7 @@ int main(void)
 		TEST(test_spool_add_after_many),
 		TEST(test_spool_open_sorts_files),
 		TEST(test_spool_keeps_what_is_of_another_engine),
+		TEST(test_spool_add_makes_its_file),
 		TEST(test_spool_open_refuses_a_second),
 		TEST(test_spool_add_on_a_full_disk),
 	};
