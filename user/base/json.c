@@ -103,7 +103,8 @@ static bool is_plain(unsigned char c)
 
 static void put_escape(struct json *j, uint32_t code_point)
 {
-	char text[8];
+	char text[16];
+	int n;
 
 	switch (code_point) {
 	case '"':
@@ -122,8 +123,12 @@ static void put_escape(struct json *j, uint32_t code_point)
 		put(j, "\\r", 2);
 		return;
 	}
-	snprintf(text, sizeof(text), "\\u%04x", code_point & 0xffff);
-	put(j, text, 6);
+	if (code_point < 0x10000)
+		n = snprintf(text, sizeof(text), "\\u%04x", code_point);
+	else
+		n = snprintf(text, sizeof(text), "\\u%04x\\u%04x", 0xd7c0 + (code_point >> 10),
+			     0xdc00 | (code_point & 0x3ff));
+	put(j, text, (size_t)n);
 }
 
 static void put_quoted(struct json *j, const char *s, size_t len)
@@ -146,7 +151,7 @@ static void put_quoted(struct json *j, const char *s, size_t len)
 		if (c == UTF8_REPLACEMENT)
 			put(j, "\xef\xbf\xbd", 3);
 		else if (c == '<' ? i + 1 < len && (s[i + 1] == '/' || s[i + 1] == '!')
-				  : c <= 0x7f || c == 0x2028 || c == 0x2029)
+				  : c < 0x7f || utf8_is_control(c))
 			put_escape(j, c);
 		else
 			put(j, s + i, n);

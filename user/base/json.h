@@ -8,8 +8,8 @@
 #include <stdio.h>
 
 /*
- * Writes one JSON value to a stream as it goes; commas are placed by the writer. The output is
- * ASCII-safe where it matters: control characters, U+007F, U+2028 and U+2029 are escaped, bytes
+ * Writes one JSON value to a stream as it goes; commas are placed by the writer. Names of targets
+ * cannot drive a terminal that shows the output: all that utf8_is_control() names is escaped, bytes
  * that are not UTF-8 become U+FFFD, and `</` and `<!` become `\u003c/`, `\u003c!`, so the text may
  * stand inside an HTML script element. Other UTF-8 passes through.
  *

@@ -84,14 +84,18 @@ static inline size_t utf8_copy(const char *bytes, size_t len, char *out, size_t 
 }
 
 /*
- * Code points that could drive a terminal, or make a line look like another: controls (below
- * U+0020, U+007F to U+009F), line ends (U+2028, U+2029), controls of the writing direction (U+061C,
- * U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069).
+ * Code points that could drive a terminal, make a line look like another, or break a reader:
+ * controls (below U+0020, U+007F to U+009F), line ends (U+2028, U+2029), controls of the writing
+ * direction (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), the byte order mark
+ * (U+FEFF) and noncharacters (U+FDD0 to U+FDEF, the last two of each plane).
  */
 static inline bool utf8_is_control(uint32_t c)
 {
-	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
-	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+	if (c < 0xa0)
+		return c < 0x20 || c >= 0x7f;
+	return c == 0x61c || c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
+	       (c >= 0x2066 && c <= 0x2069) || c == 0xfeff || (c >= 0xfdd0 && c <= 0xfdef) ||
+	       (c & 0xfffe) == 0xfffe;
 }
 
 /*
