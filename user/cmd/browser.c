@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "cmd/cmd.h"
+#include "cmd/memory_limit.h"
 #include "export/export.h"
 #include "target/proc.h"
 
@@ -49,6 +50,7 @@ void browser_open(const char *path)
 
 	if (uid && asprintf(&user, "#%s", uid) > 0)
 		as_user[2] = user;
+	memory_limit_lift();
 	if (!real || spawn(user ? as_user : plain))
 		log_warning("no browser to open (xdg-open): open file://%s by hand",
 			    real ? real : path);

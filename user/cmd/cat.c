@@ -2,6 +2,7 @@
 #include "cmd/cmd.h"
 #include "cmd/convert.h"
 #include "cmd/input.h"
+#include "cmd/memory_limit.h"
 #include "cmd/select_opts.h"
 
 static int run_with(struct call *call, struct conversion_opts *o, const struct select_opts *select)
@@ -20,6 +21,7 @@ static int run_with(struct call *call, struct conversion_opts *o, const struct s
 static int run(struct call *call)
 {
 	unsigned int from = 0;
+	uint64_t max_memory_bytes = 0;
 	struct conversion_opts o = { 0 };
 	struct select_opts select = { 0 };
 	const struct opt opts[] = {
@@ -28,6 +30,7 @@ static int run(struct call *call)
 		STRIP_OPTIONS(&o.strip),
 		OPT_GROUP("Input"),
 		INPUT_FROM_OPTION(&from),
+		MEMORY_LIMIT_OPTION(&max_memory_bytes),
 		SELECT_OPTIONS(&select),
 		OPT_END,
 	};
@@ -35,6 +38,7 @@ static int run(struct call *call)
 
 	if (!cmd_options(call, opts, &status))
 		return status;
+	memory_limit_set(max_memory_bytes);
 	o.as = import_of_word(from);
 	status = run_with(call, &o, &select);
 	strip_release(&o.strip);

@@ -11,6 +11,8 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/units.h"
+#include "cmd/memory_limit.h"
 #include "cmd/py_spy.h"
 
 /* Limits of the process or of a disk, and what to do about each. */
@@ -39,6 +41,16 @@ bool cmd_is_limit(int r)
 	return advice_on(r);
 }
 
+/* Every file that takes much memory is refused by this one limit, wherever it is reached. */
+static void add_memory_limit(int r)
+{
+	char text[ERR_BYTES];
+
+	snprintf(text, sizeof(text), "%s", err_message(r));
+	err_set(r, "%s: the limit is %s; --max-memory SIZE sets another", text,
+		units_bytes(memory_limit()).s);
+}
+
 int cmd_fail(const struct call *call, int r)
 {
 	char prefix[64];
@@ -46,8 +58,10 @@ int cmd_fail(const struct call *call, int r)
 	if (r == -EPIPE)
 		return EXIT_OK;
 	snprintf(prefix, sizeof(prefix), "pyebpf %s: ", call->command->name);
+	if (r == -ENOMEM && memory_limit())
+		add_memory_limit(r);
 	log_line(prefix, err_message(r));
-	if (cmd_is_limit(r))
+	if (cmd_is_limit(r) && !(r == -ENOMEM && memory_limit()))
 		cmd_try("%s", advice_on(r));
 	return EXIT_RUNTIME;
 }

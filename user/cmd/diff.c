@@ -8,6 +8,7 @@
 #include "cmd/cmd.h"
 #include "cmd/diff_run.h"
 #include "cmd/input.h"
+#include "cmd/memory_limit.h"
 #include "cmd/select_opts.h"
 
 #define FORMAT_BY_SUFFIX UINT_MAX
@@ -19,6 +20,7 @@ struct diff_opts {
 	struct opt_list baselines, renames, outputs;
 	const char *work;
 	uint64_t threshold_ppm, floor_ppm, run_noise_ppm;
+	uint64_t max_memory_bytes;
 	unsigned int format;    /* index of diff_exporters[] */
 	unsigned int normalize; /* index of diff_normalize_names[] */
 };
@@ -127,6 +129,7 @@ static int run_with(struct call *call, const char *const *formats)
 		OPT_ENUM(0, "compat", &o.c.compat, "VERSION", versions,
 			 "by the rules of CPython's own differential flame graph"),
 		INPUT_FROM_OPTION(&o.c.from),
+		MEMORY_LIMIT_OPTION(&o.max_memory_bytes),
 		OPT_FLAG(0, "force", &o.c.is_forced, "also recordings that do not fit together"),
 		SELECT_OPTIONS(&o.select),
 		OPT_GROUP("Output"),
@@ -161,6 +164,7 @@ static int run_with(struct call *call, const char *const *formats)
 
 	if (!cmd_options(call, opts, &status))
 		return status;
+	memory_limit_set(o.max_memory_bytes);
 	status = check_and_compare(call, &o);
 	vec_release(&o.baselines);
 	vec_release(&o.renames);

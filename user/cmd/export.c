@@ -11,6 +11,7 @@
 #include "cmd/browser.h"
 #include "cmd/cmd.h"
 #include "cmd/input.h"
+#include "cmd/memory_limit.h"
 #include "cmd/load.h"
 #include "cmd/select_opts.h"
 
@@ -18,6 +19,7 @@
 
 struct export_call {
 	unsigned int from;
+	uint64_t max_memory_bytes;
 	unsigned int format; /* index of exporters[] */
 	const char *output;
 	struct select_opts select;
@@ -114,6 +116,7 @@ static int run_with(struct call *call, const char *const *formats)
 			 "pprof, OTLP: tell labels apart, by their own names: wait, route"),
 		OPT_GROUP("Input"),
 		INPUT_FROM_OPTION(&o.from),
+		MEMORY_LIMIT_OPTION(&o.max_memory_bytes),
 		SELECT_OPTIONS(&o.select),
 		OPT_GROUP("Collapsed text, JSON, JSON lines"),
 		OPT_FLAG(0, "no-lines", &o.opts.no_lines, "functions, not their lines"),
@@ -132,6 +135,7 @@ static int run_with(struct call *call, const char *const *formats)
 
 	if (!cmd_options(call, opts, &status))
 		return status;
+	memory_limit_set(o.max_memory_bytes);
 	e = choose_format(&o);
 	if (!e)
 		status = unknown_format(call, o.output);

@@ -9,6 +9,7 @@
 #include "cmd/browser.h"
 #include "cmd/cmd.h"
 #include "cmd/input.h"
+#include "cmd/memory_limit.h"
 #include "cmd/load.h"
 #include "cmd/report_by.h"
 #include "cmd/report_gil.h"
@@ -24,6 +25,7 @@
 
 struct report_opts {
 	unsigned int from;
+	uint64_t max_memory_bytes;
 	struct report_view view;
 	struct export_opts file; /* what an output other than the terminal leaves out */
 	bool json;
@@ -190,6 +192,7 @@ static int run(struct call *call)
 			    "(0.5)"),
 		OPT_GROUP("Input"),
 		INPUT_FROM_OPTION(&o.from),
+		MEMORY_LIMIT_OPTION(&o.max_memory_bytes),
 		SELECT_OPTIONS(&o.select),
 		OPT_GROUP("Around it"),
 		OPT_FLAG(0, "threads", &o.threads, "also the share of each thread"),
@@ -209,6 +212,7 @@ static int run(struct call *call)
 
 	if (!cmd_options(call, opts, &status))
 		return status;
+	memory_limit_set(o.max_memory_bytes);
 	if (o.should_open && !o.output) {
 		o.output = beside = page_beside(call);
 		if (!beside)

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef CMD_MEMORY_LIMIT_H
+#define CMD_MEMORY_LIMIT_H
+
+#include <stdint.h>
+
+/*
+ * One limit for all that a command makes of files, wherever it is allocated: the kernel refuses
+ * more data (RLIMIT_DATA), and every allocation that fails is an error.
+ */
+
+/* A row for commands: of a uint64_t, for memory_limit_set(). */
+#define MEMORY_LIMIT_OPTION(v)                                                          \
+	OPT_BYTES(0, "max-memory", (v),                                                 \
+		  "memory to use at most (a quarter of the machine's, at least 1 GiB)", \
+		  .min = 16u << 20)
+
+/* bytes: beyond what the program has now; 0: the default. A lower limit of the caller stays. */
+void memory_limit_set(uint64_t bytes);
+
+/* For a program that is started and is no part of us. */
+void memory_limit_lift(void);
+
+/* The limit that memory_limit_set() made; 0: none. */
+uint64_t memory_limit(void);
+
+#endif
