@@ -18,6 +18,7 @@
 
 #include "base/err.h"
 #include "import/austin_values.h"
+#include "import/intake.h"
 #include "import/text_reader.h"
 
 struct austin {
@@ -166,8 +167,11 @@ static int read_sample(struct austin *a, struct profile *p, struct import_facts 
 		return 0;
 	}
 	r = take_thread(a, p, facts->index, &line, &s.thread);
-	while (line.bytes && !r)
+	for (uint32_t depth = 0; line.bytes && !r; depth++) {
+		if (depth == INTAKE_DEPTH_MAX)
+			return malformed(a, "a stack deeper than 65,536 frames");
 		r = push_frame(p, take_part(&line), &s.stack);
+	}
 	if (r == -EMSGSIZE)
 		return malformed(a, "a name is longer than 1 MiB");
 	r = r ? r : austin_add(&a->values, p, s, &m);

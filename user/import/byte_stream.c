@@ -7,6 +7,7 @@
 #include <zstd.h>
 
 #include "base/err.h"
+#include "import/unpacked.h"
 
 #define WINDOW_BYTES (256u << 10)
 #define WINDOW_BYTES_MAX (4u << 20)
@@ -17,7 +18,11 @@ int byte_stream_open(struct byte_stream *s, struct content *content, uint64_t st
 {
 	assert(start <= end);
 	*s = (struct byte_stream){
-		.content = content, .is_zstd = is_zstd, .file_at = start, .file_end = end
+		.content = content,
+		.is_zstd = is_zstd,
+		.file_at = start,
+		.file_end = end,
+		.part_bytes = end - start,
 	};
 	if (vec_reserve(&s->window, WINDOW_BYTES) < 0)
 		return -ENOMEM;
@@ -111,6 +116,7 @@ static ssize_t produce(struct byte_stream *s, uint8_t *to, size_t room)
 int byte_stream_read(struct byte_stream *s, size_t want)
 {
 	size_t kept = (size_t)(s->end - s->p);
+	int r;
 
 	assert(want <= WINDOW_BYTES_MAX / 2);
 	memmove(s->window.items, s->p, kept);
@@ -128,6 +134,9 @@ int byte_stream_read(struct byte_stream *s, size_t want)
 			return (int)n;
 		s->window.len += (size_t)n;
 		s->end_offset += (uint64_t)n;
+		r = s->is_zstd ? unpacked_check(s->part_bytes, s->end_offset, 0) : 0;
+		if (r < 0)
+			return r;
 		s->end = s->p + s->window.len;
 	}
 	s->end = s->p + s->window.len;

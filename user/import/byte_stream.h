@@ -21,6 +21,7 @@ struct byte_stream {
 	bool is_zstd;
 	bool has_ended; /* nothing comes behind end */
 	uint64_t file_at, file_end;
+	uint64_t part_bytes; /* from start to end */
 	uint64_t end_offset; /* in the part: of end */
 	struct ZSTD_DCtx_s *zstd;
 	VEC(uint8_t) input; /* compressed */

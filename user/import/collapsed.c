@@ -27,6 +27,7 @@
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "import/import.h"
+#include "import/intake.h"
 #include "import/py_spy.h"
 #include "import/span.h"
 #include "import/text_reader.h"
@@ -340,6 +341,8 @@ static int read_frames(struct collapsed *c, struct span line, uint32_t *stack)
 	while (line.bytes && !r) {
 		struct span text = take_text(&line);
 
+		if (b->marks.len == INTAKE_DEPTH_MAX)
+			return malformed(c, "a stack deeper than 65,536 frames");
 		r = push_frame(c, text, stack);
 		if (!r && b->marks.len)
 			r = vec_push(&b->text, ';');

@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/file.h"
+#include "import/unpacked.h"
 
 #define PART_BYTES (64u << 10)
 #define ZSTD_WINDOW_LOG_MAX 27     /* what zstd itself unpacks without being asked to */
@@ -30,8 +31,11 @@ struct content {
 	enum packing packing;
 	z_stream gzip;
 	ZSTD_DCtx *zstd;
-	uint64_t at;      /* of what was unpacked: where the next byte is */
-	uint64_t file_at; /* behind the input */
+	uint64_t at;                  /* of what was unpacked: where the next byte is */
+	uint64_t file_at;             /* behind the input */
+	uint64_t file_bytes;          /* of the file as it is */
+	const struct profile *filled; /* see content_fills(); NULL: none yet */
+	uint64_t tables_before;       /* bytes of its tables before this content */
 	uint8_t *input, *skipped;
 	size_t input_at, input_len;
 	bool is_between; /* pieces: the file may end here */
@@ -83,6 +87,16 @@ static ssize_t read_file(int fd, void *to, size_t len, uint64_t offset)
 	return n < 0 ? err_set((int)n, "%s", strerror((int)-n)) : n;
 }
 
+static int file_size(int fd, uint64_t *size)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return err_set(-errno, "%s", strerror(errno));
+	*size = (uint64_t)st.st_size;
+	return 0;
+}
+
 int content_open(int fd, struct content **out)
 {
 	_cleanup_(content_freep) struct content *c = calloc(1, sizeof(*c));
@@ -99,10 +113,20 @@ int content_open(int fd, struct content **out)
 	c->packing = packing_of(head, (size_t)n);
 	if (c->packing != PACKING_NONE)
 		r = start_decoder(c);
+	if (!r)
+		r = file_size(fd, &c->file_bytes);
 	if (r < 0)
 		return r;
 	*out = take_ptr(c);
 	return 0;
+}
+
+void content_fills(struct content *c, const struct profile *p)
+{
+	if (c->filled == p)
+		return;
+	c->filled = p;
+	c->tables_before = profile_bytes(p);
 }
 
 bool content_is_packed(const struct content *c)
@@ -182,6 +206,13 @@ static int refill(struct content *c)
 	return n > 0;
 }
 
+static uint64_t table_bytes(const struct content *c)
+{
+	uint64_t bytes = c->filled ? profile_bytes(c->filled) : 0;
+
+	return bytes > c->tables_before ? bytes - c->tables_before : 0;
+}
+
 /* Up to room bytes, at least one; 0: the end. */
 static ssize_t unpack(struct content *c, uint8_t *to, size_t room)
 {
@@ -204,7 +235,8 @@ static ssize_t unpack(struct content *c, uint8_t *to, size_t room)
 		c->is_between = r;
 	}
 	c->at += p.made;
-	return (ssize_t)p.made;
+	r = unpacked_check(c->file_bytes, c->at, table_bytes(c));
+	return r < 0 ? r : (ssize_t)p.made;
 }
 
 /* Forward to offset, or to the end. */
@@ -243,17 +275,12 @@ ssize_t content_pread(struct content *c, void *buf, size_t len, uint64_t offset)
 
 int content_size(struct content *c, uint64_t *size)
 {
-	struct stat st;
 	int r;
 
-	if (content_is_packed(c)) {
-		r = skip_to(c, UINT64_MAX);
-		if (!r)
-			*size = c->at;
-		return r;
-	}
-	if (fstat(c->fd, &st) < 0)
-		return err_set(-errno, "%s", strerror(errno));
-	*size = (uint64_t)st.st_size;
-	return 0;
+	if (!content_is_packed(c))
+		return file_size(c->fd, size);
+	r = skip_to(c, UINT64_MAX);
+	if (!r)
+		*size = c->at;
+	return r;
 }

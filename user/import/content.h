@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "base/cleanup.h"
+#include "profile/profile.h"
 
 /*
  * What a file holds: its bytes, or what they are packed from by gzip or zstd, be it in several
@@ -24,12 +25,19 @@ DEFINE_CLEANUP(struct content *, content_free)
 
 /*
  * Reads len bytes at offset. Returns how many were there: less than len only at the end. -EBADMSG
- * for what is not packed right, -ENOMEM, or what read() reports; with a message.
+ * for what is not packed right, -E2BIG for what becomes too much (import/unpacked.h), -ENOMEM, or
+ * what read() reports; with a message.
  */
 ssize_t content_pread(struct content *c, void *buf, size_t len, uint64_t offset);
 
 /* How much it is; what is packed is read for that. As content_pread(). */
 int content_size(struct content *c, uint64_t *size);
+
+/*
+ * What is read from now on fills p, which is borrowed while c is read: a packed file may not make
+ * much of little (import/unpacked.h).
+ */
+void content_fills(struct content *c, const struct profile *p);
 
 bool content_is_packed(const struct content *c);
 

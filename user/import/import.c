@@ -112,6 +112,7 @@ int import_next(struct import *i, struct profile *p)
 {
 	int r = i->has_joined ? 0 : join(i, p);
 
+	content_fills(i->content, p);
 	if (!r)
 		r = i->importer->next(i->reader, p, &i->facts);
 	return r < 0 ? wrap(i, r) : r;

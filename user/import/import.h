@@ -65,7 +65,7 @@ static inline const struct importer *import_of_word(unsigned int word)
  * as: what the file is, whatever it looks like; NULL: what its content tells.
  *
  * 1 and *out; 0 if no importer knows the file: also an empty one. -EBADMSG with a message that
- * tells where; -EPROTONOSUPPORT for a version of a format that is not read; -EFBIG, -ENOMEM,
+ * tells where; -EPROTONOSUPPORT for a version of a format that is not read; -ENOMEM,
  * -EINVAL (no regular file), or what open() and read() report. Messages name the path. *out is
  * untouched unless it returns 1.
  */

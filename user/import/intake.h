@@ -17,6 +17,9 @@
 /* Of a file's tables: what a hostile one, which is packed small, may make us hold. */
 #define INTAKE_ROWS_MAX (1u << 24)
 
+/* Frames of a stack. */
+#define INTAKE_DEPTH_MAX (1u << 16)
+
 /*
  * What a file's values are of. Profiles have none below 0: what a file has there is of a kind of
  * its own, `down`. Zeros: ticks.

@@ -18,13 +18,13 @@
 #include "base/hash.h"
 #include "import/austin_values.h"
 #include "import/byte_stream.h"
+#include "import/intake.h"
 #include "import/key_map.h"
 
 #define MAGIC "MOJ"
 #define VERSION_MAX 4
 #define EVENT_BYTES_MAX 256 /* but for strings */
 #define STRING_BYTES_MAX (1u << 20)
-#define DEPTH_MAX (1u << 16)
 
 enum mojo_event {
 	EVENT_METADATA = 1,
@@ -230,7 +230,7 @@ static int read_frame(struct mojo *m)
 
 static int push_id(struct mojo *m, uint32_t frame)
 {
-	if (m->frames.len >= DEPTH_MAX)
+	if (m->frames.len >= INTAKE_DEPTH_MAX)
 		return malformed(m, "a stack deeper than 65,536 frames");
 	return vec_push(&m->frames, frame);
 }

@@ -395,6 +395,8 @@ static int push_frame(struct perf *f, struct span line)
 
 	if (!span_hex(word, &address))
 		return malformed(f, "neither a sample nor a frame of one");
+	if (f->frames.len == INTAKE_DEPTH_MAX)
+		return malformed(f, "a stack deeper than 65,536 frames");
 	trim_left(&line);
 	split_symbol(line, &symbol, &file);
 	take_offset(&symbol);

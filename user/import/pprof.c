@@ -217,7 +217,7 @@ static int take_string(struct pprof *f, const char *text)
 	size_t len = strlen(text);
 
 	if (f->strings.len >= INTAKE_ROWS_MAX || len > STRINGS_BYTES_MAX - f->text.len - 1)
-		return err_set(-EFBIG, "more than %u strings, or 1 GiB of them", INTAKE_ROWS_MAX);
+		return err_set(-EBADMSG, "more than %u strings, or 1 GiB of them", INTAKE_ROWS_MAX);
 	if (!f->strings.len && len)
 		return malformed(f, "the first string is not empty");
 	if (vec_push(&f->strings, (uint32_t)f->text.len) < 0)
@@ -269,7 +269,7 @@ static int take_location(struct pprof *f, const Pprof__Location *from)
 	int r = take_id(f, &f->location_ids, from->id, f->locations.len);
 
 	if (from->n_line > INTAKE_ROWS_MAX - f->lines.len)
-		return err_set(-EFBIG, "more than %u lines", INTAKE_ROWS_MAX);
+		return err_set(-EBADMSG, "more than %u lines", INTAKE_ROWS_MAX);
 	for (size_t i = 0; i < from->n_line && !r; i++)
 		r = vec_push(&f->lines, ((struct line){ from->line[i]->function_id,
 							line_of(from->line[i]->line) }));
@@ -650,7 +650,7 @@ static int take_labels(struct pprof *f, struct profile *p, const Pprof__Sample *
 static int take_stack(struct pprof *f, struct profile *p, const Pprof__Sample *from,
 		      uint32_t *stack)
 {
-	uint32_t row;
+	uint32_t row, depth = 0;
 	int r = 0;
 
 	for (size_t i = from->n_location_id; i-- && !r;) {
@@ -659,6 +659,9 @@ static int take_stack(struct pprof *f, struct profile *p, const Pprof__Sample *f
 		if (!key_map_find(&f->location_ids, 0, from->location_id[i], &row))
 			return malformed(f, "a sample at a location that is not there");
 		location = &f->locations.items[row];
+		if (location->count > INTAKE_DEPTH_MAX - depth)
+			return malformed(f, "a stack deeper than 65,536 frames");
+		depth += location->count;
 		for (uint32_t k = location->count; k-- && !r;)
 			r = stacktab_intern(p->stacks, *stack, f->frames.items[location->first + k],
 					    stack);

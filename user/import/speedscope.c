@@ -25,7 +25,6 @@
 #include "profile/kinds.h"
 
 #define PROFILES_MAX (1u << 16)
-#define DEPTH_MAX (1u << 16)
 #define EXPORTER_PYEBPF "pyebpf "
 #define EXPORTER_PY_SPY "py-spy"
 #define FRAME_IS_TAG UINT32_MAX  /* it says whose the stack is, and is none */
@@ -235,7 +234,7 @@ static int read_head(struct speedscope *s, void *arg)
 					       { NULL, NULL } };
 	(void)arg;
 	if (s->heads.len == PROFILES_MAX)
-		return err_set(-EFBIG, "more than %u profiles", PROFILES_MAX);
+		return err_set(-EBADMSG, "more than %u profiles", PROFILES_MAX);
 	if (vec_push(&s->heads, (struct head){ 0 }) < 0)
 		return -ENOMEM;
 	return read_fields(s, fields, &s->heads.items[s->heads.len - 1]);
@@ -335,7 +334,7 @@ static int read_frame(struct speedscope *s, void *profile)
 	if (r < 0)
 		return r;
 	if (s->frames.len == INTAKE_ROWS_MAX)
-		return err_set(-EFBIG, "more than %u frames", INTAKE_ROWS_MAX);
+		return err_set(-EBADMSG, "more than %u frames", INTAKE_ROWS_MAX);
 	if (is_tag(s, &t))
 		return vec_push(&s->frames, FRAME_IS_TAG);
 	f = (struct frame){ .kind = t.file ? FRAME_PYTHON : FRAME_MARKER,
@@ -615,7 +614,7 @@ static int read_stack(struct speedscope *s, struct profile *p)
 	while ((r = json_reader_next(&s->j)) > 0) {
 		if (r != JSON_NUMBER)
 			return malformed(s, "no number of a frame");
-		if (depth++ == DEPTH_MAX)
+		if (depth++ == INTAKE_DEPTH_MAX)
 			return malformed(s, "a stack deeper than 65,536 frames");
 		r = frame_index(s, &index);
 		if (!r)
@@ -739,7 +738,7 @@ static int read_event(struct speedscope *s, struct profile *p)
 		s->open.len--;
 		return 0;
 	}
-	if (s->open.len == DEPTH_MAX)
+	if (s->open.len == INTAKE_DEPTH_MAX)
 		return malformed(s, "a stack deeper than 65,536 frames");
 	if (s->open.len)
 		o.stack = s->open.items[s->open.len - 1].stack;

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Few bytes that would become many: refused with the limit in one line, in little memory and time; and
+real files that are packed as tightly, or that are large, are read."""
+import gzip
+import json
+import os
+import random
+import re
+import struct
+import subprocess
+import zlib
+
+import pytest
+from harness import PYEBPF, run
+
+pytestmark = pytest.mark.usefixtures("pyebpf")
+
+MEMORY_MAX_KIB = 256 << 10
+CPU_MAX_S = 20  # a second and a half in a release build
+SPEEDSCOPE = '{"$schema":"https://www.speedscope.app/file-format-schema.json",'
+FRAMES = SPEEDSCOPE + ('"shared":{"frames":[{"name":"a"}]},"profiles":[{"type":"sampled","name":"x","unit":"none",'
+                       '"startValue":0,"endValue":1,"samples":[')
+TOO_DEEP = "a stack deeper than 65,536 frames"
+UNPACKED = r"it unpacks to more than [0-9.]+ MiB, which is 64 MiB and 1000 times its packed bytes; .*gunzip or zstd -d"
+
+
+def zstd(path, *parts):
+    """Each part: bytes, or (one byte, how often): blocks of zstd, of which the latter are 4 bytes for 128 KiB."""
+    blocks = []
+    for part in parts:
+        if isinstance(part, bytes):
+            blocks += [(0, len(part[i:i + 65536]), part[i:i + 65536]) for i in range(0, len(part), 65536)]
+        else:
+            blocks += [(1, 131072, part[0])] * (part[1] // 131072)
+    path.write_bytes(b"\x28\xb5\x2f\xfd\x00\x68" + b"".join(
+        struct.pack("<I", (i == len(blocks) - 1) | kind << 1 | size << 3)[:3] + content
+        for i, (kind, size, content) in enumerate(blocks)))
+
+
+def zipped(path, *parts):
+    """Each part: bytes, or (bytes, how often)."""
+    with gzip.open(path, "wb", compresslevel=9) as file:
+        for part in parts:
+            unit, count = part if isinstance(part, tuple) else (part, 1)
+            at_once = max(1, (1 << 20) // len(unit))
+            for _ in range(count // at_once):
+                file.write(unit * at_once)
+            file.write(unit * (count % at_once))
+
+
+def varint(n):
+    out = b""
+    while n > 127:
+        out += bytes([n & 127 | 128])
+        n >>= 7
+    return out + bytes([n])
+
+
+def field(number, content):
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def pprof(path, depth):
+    """One sample of so many frames."""
+    strings = b"".join(field(6, text) for text in (b"", b"samples", b"count", b"f"))
+    path.write_bytes(gzip.compress(
+        field(1, b"\x08\x01\x10\x02") + field(2, field(1, b"\x01" * depth) + field(2, b"\x01")) +
+        field(4, b"\x08\x01" + field(4, b"\x08\x01")) + field(5, b"\x08\x01\x10\x03") + strings, mtime=0))
+
+
+def measured(*arguments):
+    """(status, what it said, KiB, seconds of CPU time)."""
+    process = subprocess.Popen([PYEBPF, *map(str, arguments)], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8")
+    said = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    process.stderr.close()
+    return process.returncode, said, usage.ru_maxrss, usage.ru_utime + usage.ru_stime
+
+
+def unique_stacks(path):
+    """Lines of 20,000 frames, none of which begins as another."""
+    compress = zlib.compressobj(9, zlib.DEFLATED, 31)
+    with open(path, "wb") as file:
+        for i in range(300):
+            file.write(compress.compress(b"f%d;" % i + b"a;" * 20000 + b"a 1\n"))
+        file.write(compress.flush())
+
+
+BOMBS = {
+    "collapsed, a deep line": (lambda path: zstd(path, b"a;" * 100000 + b"a 1\n"), TOO_DEEP),
+    "austin, a deep line": (lambda path: zstd(path, b"P1;T1;" + b"a:b:1;" * 70000 + b"a:b:1 5\n"), TOO_DEEP),
+    "perf, a deep stack": (lambda path: zstd(path, b"python 1 [000] 1.0:  1 cpu-clock:\n" + b"\t0 a (b)\n" * 70000),
+                           TOO_DEEP),
+    "speedscope, a deep stack": (lambda path: zstd(path, FRAMES.encode() + b"[" + b"0," * 70000 + b'0]],"weights":[1]}]}'),
+                                 TOO_DEEP),
+    "pprof, a deep stack": (lambda path: pprof(path, 70000), TOO_DEEP),
+    "collapsed, empty lines": (lambda path: zstd(path, b"main (a.py:1) 3\n", (b"\n", 320 << 20)), UNPACKED),
+    "speedscope, spaces": (lambda path: zstd(path, SPEEDSCOPE.encode(), (b" ", 1 << 30), b"}"), UNPACKED),
+    "perf, comments": (lambda path: zstd(path, b"python 1 1.0: 1 x:\n#", (b"\n", 1 << 30)), UNPACKED),
+    "pprof, zeros": (lambda path: zstd(path, b"\x0a\x04\x08\x01\x10\x02", (b"\0", 1 << 30)), "byte|unpacks"),
+    "a long line": (lambda path: zipped(path, (b"a;", 1 << 25), b" 1\n"), "longer than 16 MiB"),
+    "zeros": (lambda path: zipped(path, (b"\0", 100 << 20)), "64 zero bytes"),
+    "collapsed, stacks of their own": (unique_stacks, "its stacks and names take more than [0-9.]+ MiB"),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_bomb_is_refused_in_little_memory_and_time(name, tmp_path):
+    make, pattern = BOMBS[name]
+    path = tmp_path / "bomb"
+    make(path)
+    assert path.stat().st_size < 1 << 20
+    for arguments in (["report", path], ["export", "-f", "jsonl", path], ["diff", path, path],
+                      ["import", path, "-o", tmp_path / "x.pyebpf"], ["cat", path, "-o", tmp_path / "x.pyebpf"]):
+        status, said, kib, seconds = measured(*arguments)
+        first, *others = said.splitlines()
+        assert status == 1 and re.search(pattern, first), (arguments, status, said)
+        assert not others or [line[:5] for line in others] == ["try: "], said
+        assert kib < MEMORY_MAX_KIB and seconds < CPU_MAX_S, (arguments, kib, seconds)
+    assert not (tmp_path / "x.pyebpf").exists()
+
+
+@pytest.fixture(scope="module")
+def many_stacks(tmp_path_factory):
+    """Collapsed text of 60,000 stacks that take about 30 MiB."""
+    chance = random.Random(1)
+    path = tmp_path_factory.mktemp("stacks") / "many.txt"
+    path.write_text("".join(
+        "main (app.py:1);%s 1\n" % ";".join("f%d (m.py:%d)" % (chance.randrange(3000), chance.randrange(900))
+                                            for _ in range(16)) for _ in range(60000)))
+    return path
+
+
+@pytest.mark.parametrize("arguments", [
+    ["report"], ["report", "--json"], ["report", "-o", "x.html"], ["export", "-f", "speedscope"], ["diff", "FILE"],
+    ["export", "-f", "pprof", "-o", "x.pb.gz"]], ids=" ".join)
+def test_max_memory_is_said(arguments, many_stacks, tmp_path):
+    command = [arguments[0], *(many_stacks if word == "FILE" else word for word in arguments[1:]), many_stacks]
+    done = run(*command, "--max-memory", "16MiB", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert re.fullmatch(r"pyebpf \w+: .*Cannot allocate memory: the limit is [0-9.]+ MiB; --max-memory SIZE sets "
+                        r"another\n", done.stderr), done.stderr
+    assert not list(tmp_path.iterdir())
+    done = run(*command, "--max-memory", "1GiB", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_text_that_packs_well_is_read(tmp_path):
+    """Deep stacks in order, 90 MiB of them, packed a hundred times: a real profile is like that."""
+    path = tmp_path / "deep.gz"
+    shared = ";".join("framework.module.call_%d (/usr/lib/python3/framework/module.py:%d)" % (i, i) for i in range(60))
+    with gzip.open(path, "wb", compresslevel=9) as file:
+        for i in range(26000):
+            file.write(("%s;handler_%d (app.py:%d) %d\n" % (shared, i % 900, i % 900, 1 + i % 3)).encode())
+    assert path.stat().st_size < 1 << 20
+    done = run("export", "-f", "collapsed", path, "-o", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert sum(int(line.rsplit(" ", 1)[1]) for line in open(tmp_path / "out")) == sum(1 + i % 3 for i in range(26000))
+
+
+def test_many_equal_samples_are_read(tmp_path):
+    """A program that slept: three million samples of speedscope that are one and the same."""
+    path = tmp_path / "idle.json.gz"
+    count = 3 << 20
+    zipped(path, FRAMES.encode(), (b"[0],", count - 1), b'[0]],"weights":[', (b"1,", count - 1), b"1]}]}")
+    done = run("report", "--json", path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["functions"][0]["weight"] == [count, count]
