@@ -24,6 +24,7 @@ OPENERS = {
     "user/base/apart.c": "/dev/null",
     "user/base/folder.c": "output directories that the user names",
     "user/cmd/launch.c": "/dev/null",
+    "user/cmd/memory_limit.c": "/proc/self/statm",
     "user/collect/tracefs.c": "below tracefs",
     "user/export/source_text.c": "the directory of --source-root; below it O_PATH first",
     "user/inspect/files.c": "/proc/PID/net",

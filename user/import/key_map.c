@@ -46,7 +46,7 @@ int key_map_set(struct key_map *m, uint64_t scope, uint64_t key, uint32_t value)
 		return 0;
 	}
 	if (m->rows.len >= INTAKE_ROWS_MAX)
-		return err_set(-EBADMSG, "a table of more than %u rows", INTAKE_ROWS_MAX);
+		return err_set(-E2BIG, "a table of more than %u rows", INTAKE_ROWS_MAX);
 	if (idmap_reserve(&m->map) < 0 ||
 	    vec_push(&m->rows, ((struct key_row){ scope, key, value })) < 0)
 		return -ENOMEM;

@@ -25,7 +25,7 @@ void key_map_release(struct key_map *m);
 
 bool key_map_find(const struct key_map *m, uint64_t scope, uint64_t key, uint32_t *value);
 
-/* Adds it, or gives it another value. 0, -ENOMEM; -EBADMSG with a message: INTAKE_ROWS_MAX. */
+/* Adds it, or gives it another value. 0, -ENOMEM; -E2BIG with a message: INTAKE_ROWS_MAX. */
 int key_map_set(struct key_map *m, uint64_t scope, uint64_t key, uint32_t value);
 
 #endif

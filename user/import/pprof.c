@@ -217,7 +217,7 @@ static int take_string(struct pprof *f, const char *text)
 	size_t len = strlen(text);
 
 	if (f->strings.len >= INTAKE_ROWS_MAX || len > STRINGS_BYTES_MAX - f->text.len - 1)
-		return err_set(-EBADMSG, "more than %u strings, or 1 GiB of them", INTAKE_ROWS_MAX);
+		return err_set(-E2BIG, "more than %u strings, or 1 GiB of them", INTAKE_ROWS_MAX);
 	if (!f->strings.len && len)
 		return malformed(f, "the first string is not empty");
 	if (vec_push(&f->strings, (uint32_t)f->text.len) < 0)
@@ -269,7 +269,7 @@ static int take_location(struct pprof *f, const Pprof__Location *from)
 	int r = take_id(f, &f->location_ids, from->id, f->locations.len);
 
 	if (from->n_line > INTAKE_ROWS_MAX - f->lines.len)
-		return err_set(-EBADMSG, "more than %u lines", INTAKE_ROWS_MAX);
+		return err_set(-E2BIG, "more than %u lines", INTAKE_ROWS_MAX);
 	for (size_t i = 0; i < from->n_line && !r; i++)
 		r = vec_push(&f->lines, ((struct line){ from->line[i]->function_id,
 							line_of(from->line[i]->line) }));

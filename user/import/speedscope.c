@@ -234,7 +234,7 @@ static int read_head(struct speedscope *s, void *arg)
 					       { NULL, NULL } };
 	(void)arg;
 	if (s->heads.len == PROFILES_MAX)
-		return err_set(-EBADMSG, "more than %u profiles", PROFILES_MAX);
+		return err_set(-E2BIG, "more than %u profiles", PROFILES_MAX);
 	if (vec_push(&s->heads, (struct head){ 0 }) < 0)
 		return -ENOMEM;
 	return read_fields(s, fields, &s->heads.items[s->heads.len - 1]);
@@ -334,7 +334,7 @@ static int read_frame(struct speedscope *s, void *profile)
 	if (r < 0)
 		return r;
 	if (s->frames.len == INTAKE_ROWS_MAX)
-		return err_set(-EBADMSG, "more than %u frames", INTAKE_ROWS_MAX);
+		return err_set(-E2BIG, "more than %u frames", INTAKE_ROWS_MAX);
 	if (is_tag(s, &t))
 		return vec_push(&s->frames, FRAME_IS_TAG);
 	f = (struct frame){ .kind = t.file ? FRAME_PYTHON : FRAME_MARKER,

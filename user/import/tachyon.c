@@ -505,7 +505,7 @@ static int add_thread(struct tachyon *t, struct profile *p, struct source_thread
 	if (t->threads.len >= t->header.threads)
 		return malformed(t, HEADER_BYTES, "more threads than its header says");
 	if (t->threads.len >= THREADS_MAX)
-		return err_set(-EBADMSG, "more than %u threads", THREADS_MAX);
+		return err_set(-E2BIG, "more than %u threads", THREADS_MAX);
 	r = intake_thread(p, t->process, new.tid, new.interpreter, &new.index);
 	if (r < 0)
 		return r;

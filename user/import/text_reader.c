@@ -59,7 +59,7 @@ int text_reader_next(struct text_reader *t, const char **line, size_t *len)
 			newline = memchr(t->window.items + t->at + searched, '\n', left - searched);
 		found = newline ? (size_t)(newline - t->window.items) - t->at : left;
 		if (found > LINE_BYTES_MAX)
-			return err_set(-EBADMSG, "line %llu, at byte %llu: longer than %u MiB",
+			return err_set(-E2BIG, "line %llu, at byte %llu: longer than %u MiB",
 				       (unsigned long long)t->number + 1,
 				       (unsigned long long)(t->window_offset + t->at),
 				       LINE_BYTES_MAX >> 20);

@@ -23,7 +23,7 @@ struct text_reader {
 
 /*
  * The next line, without its end: spaces, tabs and carriage returns behind the last other byte go
- * with the newline. May hold NUL bytes. Valid until the next call. 1; 0 at the end; -EBADMSG for a
+ * with the newline. May hold NUL bytes. Valid until the next call. 1; 0 at the end; -E2BIG for a
  * line longer than LINE_BYTES_MAX; -ENOMEM, or as content_pread(). Outputs are untouched unless
  * it returns 1.
  */
