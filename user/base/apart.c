@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/thread.h"
 
 #define STACK_BYTES (1u << 20) /* as much as is used is there */
@@ -111,4 +112,76 @@ int apart_start(void (*run)(void *arg), void *arg, enum apart_files files, int f
 	if (r < 0)
 		free(b);
 	return r;
+}
+
+/* --- holding descriptors ---------------------------------------------------------------------- */
+
+#define HELD_FIRST_MAX 8
+
+struct apart_hold {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	pthread_t thread;
+	bool may_close, has_closed;
+	int first[HELD_FIRST_MAX];
+	size_t count;
+};
+
+static void hold(void *arg)
+{
+	struct apart_hold *h = arg;
+
+	pthread_mutex_lock(&h->lock);
+	while (!h->may_close)
+		pthread_cond_wait(&h->changed, &h->lock);
+	pthread_mutex_unlock(&h->lock);
+	for (size_t i = 0; i < h->count; i++)
+		if (h->first[i] >= 0)
+			close(h->first[i]);
+	syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0);
+	pthread_mutex_lock(&h->lock);
+	h->has_closed = true;
+	pthread_cond_broadcast(&h->changed);
+	pthread_mutex_unlock(&h->lock);
+}
+
+struct apart_hold *apart_hold_begin(void)
+{
+	struct apart_hold *h = NEEDS_THREADS ? NULL : calloc(1, sizeof(*h));
+
+	if (!h)
+		return NULL;
+	pthread_mutex_init(&h->lock, NULL);
+	cond_init_monotonic(&h->changed);
+	if (apart_start(hold, h, APART_ALL_FILES, -1, &h->thread) >= 0)
+		return h;
+	free(h);
+	return NULL;
+}
+
+bool apart_hold_end(struct apart_hold *h, const int *first, size_t count, uint64_t ns)
+{
+	struct timespec until = timespec_of(monotonic_ns() + ns);
+	int r = 0;
+
+	if (!h)
+		return true;
+	pthread_mutex_lock(&h->lock);
+	for (size_t i = 0; i < count && i < HELD_FIRST_MAX; i++)
+		h->first[h->count++] = first[i];
+	h->may_close = true;
+	pthread_cond_broadcast(&h->changed);
+	while (!h->has_closed && !r)
+		r = pthread_cond_timedwait(&h->changed, &h->lock, &until);
+	r = h->has_closed;
+	pthread_mutex_unlock(&h->lock);
+	if (!r) {
+		pthread_detach(h->thread); /* what it uses is its own */
+		return false;
+	}
+	pthread_join(h->thread, NULL);
+	pthread_cond_destroy(&h->changed);
+	pthread_mutex_destroy(&h->lock);
+	free(h);
+	return true;
 }

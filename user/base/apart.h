@@ -3,6 +3,8 @@
 #define BASE_APART_H
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /*
@@ -24,6 +26,20 @@ enum apart_files {
  */
 int apart_start(void (*run)(void *arg), void *arg, enum apart_files files, int fd,
 		pthread_t *thread);
+
+/*
+ * Holds all our descriptors in such a process, so that none of ours that is closed is the last of
+ * its file: the last close() may wait for ever in the kernel, as that of a BPF link does while a
+ * sleepable program waits for a page. NULL: there is no such process, and each close() may wait.
+ */
+struct apart_hold;
+struct apart_hold *apart_hold_begin(void);
+
+/*
+ * After ours are closed: closes those of `first` (by number, -1: none) in that order, then the
+ * others, and waits up to ns. False: the kernel is not done by then.
+ */
+bool apart_hold_end(struct apart_hold *h, const int *first, size_t count, uint64_t ns);
 
 /* CPU time that such processes used so far, as they say: it is not among that of our process. */
 void apart_add_cpu_ns(uint64_t ns);

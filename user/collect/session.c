@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/apart.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -25,8 +26,9 @@
 #define NS_PER_MS 1000000ULL
 #define CONSUME_NS 100000000ULL
 #define SWITCH_PROGRAMS 4
-#define ITER_BYTES 16384 /* a buffer for what iterators write */
-#define RING_HEAD 8      /* BPF_RINGBUF_HDR_SZ: before each record, which is padded to 8 */
+#define CLOSE_NS 700000000ULL /* for the kernel to remove BPF programs */
+#define ITER_BYTES 16384      /* a buffer for what iterators write */
+#define RING_HEAD 8           /* BPF_RINGBUF_HDR_SZ: before each record, which is padded to 8 */
 
 struct session {
 	struct pyebpf *skel;
@@ -89,20 +91,41 @@ int session_open(const struct session_opts *opts, struct session **out)
 	return 0;
 }
 
+/* What sees threads leave goes first: else they would leave and never come back. */
+static void switches_in_order(const struct session *s, int fds[SWITCH_PROGRAMS])
+{
+	for (int i = 0; i < SWITCH_PROGRAMS; i++)
+		fds[i] = s->switches[SWITCH_PROGRAMS - 1 - i];
+}
+
 static void detach_switches(struct session *s)
 {
-	/* What sees threads leave goes first: else they would leave and never come back. */
-	for (int i = SWITCH_PROGRAMS - 1; i >= 0; i--) {
-		if (s->switches[i] >= 0)
-			close(s->switches[i]);
-		s->switches[i] = -1;
-	}
+	int fds[SWITCH_PROGRAMS];
+
+	switches_in_order(s, fds);
+	for (int i = 0; i < SWITCH_PROGRAMS; i++)
+		closep(&fds[i]);
+	memset(s->switches, -1, sizeof(s->switches));
+}
+
+/*
+ * Behind what was closed of the session. The kernel removes BPF programs after all sleepable ones
+ * that run have ended: for one that waits for a page of a file system that does not answer, never.
+ */
+static void let_go(struct apart_hold *hold, const int *first, size_t count)
+{
+	if (!apart_hold_end(hold, first, count, CLOSE_NS))
+		log_warning("the memory of a process does not answer: the kernel removes the BPF "
+			    "programs when it does, or when the process has ended");
 }
 
 void session_free(struct session *s)
 {
+	struct apart_hold *hold;
+
 	if (!s)
 		return;
+	hold = apart_hold_begin();
 	ticker_free(s->ticker);
 	event_links_free(s->events);
 	spans_free(s->spans);
@@ -113,6 +136,7 @@ void session_free(struct session *s)
 	ring_buffer__free(s->ring);
 	pyebpf__destroy(s->skel);
 	free(s);
+	let_go(hold, NULL, 0);
 }
 
 /* The periods of all CPUs, in memory that the sampler reads. */
@@ -187,13 +211,17 @@ int session_attach(struct session *s)
 
 uint64_t session_stop(struct session *s)
 {
+	struct apart_hold *hold = apart_hold_begin();
+	int fds[SWITCH_PROGRAMS];
 	uint64_t now;
 
+	switches_in_order(s, fds);
 	if (s->ticker)
 		ticker_stop(s->ticker);
 	detach_switches(s);
 	s->skel->bss->has_events_on = 0;
 	event_links_free(take_ptr(s->events));
+	let_go(hold, fds, SWITCH_PROGRAMS);
 	s->is_stopped = true;
 	now = monotonic_ns();
 	s->skel->bss->stopped_ns = now;
