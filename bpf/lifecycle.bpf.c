@@ -19,6 +19,8 @@
 
 __u32 pidns_level; /* noted by list_tasks, which runs in our process */
 
+__u64 rows_refused; /* of children, as the table of processes was full */
+
 /*
  * A child begins as a copy of its parent: same runtime at the same address. Should it exec, its
  * exec_id no longer fits the row and the sampler looks again.
@@ -45,7 +47,8 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	copy.start_ns = BPF_CORE_READ(child, start_boottime);
 	if (!session.follow_children)
 		copy.is_target = 0;
-	bpf_map_update_elem(&procs, &pid, &copy, BPF_ANY);
+	if (bpf_map_update_elem(&procs, &pid, &copy, BPF_ANY))
+		__sync_fetch_and_add(&rows_refused, 1);
 	return 0;
 }
 

@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -18,6 +20,7 @@
 #include "base/thread.h"
 
 #define STACK_BYTES (1u << 20) /* as much as is used is there */
+#define LIVING_MAX 64          /* whose CPU time is known while they run */
 
 #ifdef __SANITIZE_THREAD__ /* knows nothing of processes that share memory */
 #define NEEDS_THREADS true
@@ -25,16 +28,47 @@
 #define NEEDS_THREADS false
 #endif
 
-static uint64_t cpu_ns;
+/* Processes that run, and the CPU time of those that have ended. */
+static struct {
+	pthread_mutex_t lock;
+	uint64_t ended_ns;
+	int pids[LIVING_MAX]; /* 0: none */
+} living = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-void apart_add_cpu_ns(uint64_t ns)
+static void replace_pid(int from, int to, uint64_t ended_ns)
 {
-	__atomic_fetch_add(&cpu_ns, ns, __ATOMIC_RELAXED);
+	bool is_done = false;
+
+	pthread_mutex_lock(&living.lock);
+	for (size_t i = 0; i < LIVING_MAX && !is_done; i++) {
+		is_done = living.pids[i] == from;
+		if (is_done)
+			living.pids[i] = to;
+	}
+	living.ended_ns += ended_ns;
+	pthread_mutex_unlock(&living.lock);
 }
 
 uint64_t apart_cpu_ns(void)
 {
-	return __atomic_load_n(&cpu_ns, __ATOMIC_RELAXED);
+	uint64_t sum;
+
+	pthread_mutex_lock(&living.lock);
+	sum = living.ended_ns;
+	for (size_t i = 0; i < LIVING_MAX; i++) {
+		clockid_t clock;
+
+		if (living.pids[i] && !clock_getcpuclockid(living.pids[i], &clock))
+			sum += clock_ns(clock);
+	}
+	pthread_mutex_unlock(&living.lock);
+	return sum;
+}
+
+static uint64_t used_ns(const struct rusage *u)
+{
+	return (uint64_t)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) * NS_PER_SECOND +
+	       (uint64_t)(u->ru_utime.tv_usec + u->ru_stime.tv_usec) * 1000;
 }
 
 struct begin {
@@ -84,14 +118,19 @@ static void *start_and_wait(void *arg)
 	_cleanup_(freep) struct begin *b = arg;
 	char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+	struct rusage used = { 0 };
 	int status = 0, pid = -1;
 
 	if (stack != MAP_FAILED && !NEEDS_THREADS)
 		pid = clone(begin, stack + STACK_BYTES, CLONE_VM | CLONE_FS, b);
-	if (pid < 0)
+	if (pid < 0) {
 		b->run(b->arg);
-	while (pid > 0 && waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
-		;
+	} else {
+		replace_pid(0, pid, 0);
+		while (wait4(pid, &status, __WALL, &used) < 0 && errno == EINTR)
+			;
+		replace_pid(pid, 0, used_ns(&used));
+	}
 	if (WIFSIGNALED(status))
 		abort(); /* a lock may be held for ever */
 	if (stack != MAP_FAILED)

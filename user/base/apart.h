@@ -41,8 +41,7 @@ struct apart_hold *apart_hold_begin(void);
  */
 bool apart_hold_end(struct apart_hold *h, const int *first, size_t count, uint64_t ns);
 
-/* CPU time that such processes used so far, as they say: it is not among that of our process. */
-void apart_add_cpu_ns(uint64_t ns);
+/* CPU time that such processes used so far: it is not among that of our process. */
 uint64_t apart_cpu_ns(void);
 
 #endif

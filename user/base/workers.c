@@ -68,14 +68,6 @@ void workers_renew(void)
 	__atomic_fetch_add(&generation, 1, __ATOMIC_RELAXED);
 }
 
-static void run_work(struct work *w, void *context)
-{
-	uint64_t start_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-
-	w->run(w, context);
-	apart_add_cpu_ns(clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns);
-}
-
 /* What a process begins with. */
 struct reader {
 	struct workers *ws;
@@ -107,7 +99,7 @@ static void work_all_the_time(void *arg)
 		w->state = WORK_RUNS;
 		pthread_mutex_unlock(&ws->lock);
 		own->running = w;
-		run_work(w, context);
+		w->run(w, context);
 		pthread_mutex_lock(&ws->lock);
 		is_needed = finish(ws, w);
 	}

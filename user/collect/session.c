@@ -222,6 +222,12 @@ uint64_t session_stop(struct session *s)
 	s->skel->bss->has_events_on = 0;
 	event_links_free(take_ptr(s->events));
 	let_go(hold, fds, SWITCH_PROGRAMS);
+	if (s->skel->bss->rows_refused)
+		log_warning(
+			"more than %u processes: %llu children of recorded processes are missing; "
+			"record fewer: -p PID or --cgroup PATH",
+			bpf_map__max_entries(s->skel->maps.procs),
+			(unsigned long long)s->skel->bss->rows_refused);
 	s->is_stopped = true;
 	now = monotonic_ns();
 	s->skel->bss->stopped_ns = now;

@@ -321,7 +321,6 @@ static void schedule(struct swept *t, const struct sweep *sw)
 static void visit(struct sweeper *s, struct swept *t)
 {
 	struct sweep *sw = calloc(1, sizeof(*sw));
-	uint64_t cpu_ns = own_cpu_ns();
 
 	if (!sw) {
 		t->next_ns = monotonic_ns() + PROBE_NS_MAX;
@@ -330,7 +329,6 @@ static void visit(struct sweeper *s, struct swept *t)
 	t->is_busy = true;
 	pthread_mutex_unlock(&s->lock);
 	sweep(s, t, sw);
-	apart_add_cpu_ns(own_cpu_ns() - cpu_ns);
 	pthread_mutex_lock(&s->lock);
 	t->is_busy = false;
 	rest(s, sw->cpu_ns);
