@@ -577,6 +577,7 @@ struct code_event {
 	__u8 reserved[5];
 	__u32 uid, gid; /* of the file system, in the initial user namespace: what the thread may
 			   read */
+	__u64 start_ns; /* of the process: another one may have its PID by now */
 };
 
 /* The thread that runs a code object, beside its user and group. */
@@ -817,7 +818,7 @@ _Static_assert(sizeof(struct labels_event) ==
 _Static_assert(sizeof(struct thread_times_event) == 88 + 16 * CLASS_COUNT_, "ring buffer ABI");
 _Static_assert(sizeof(struct span_end_event) == 56, "ring buffer ABI");
 _Static_assert(sizeof(struct sample_part) == 8, "ring buffer ABI");
-_Static_assert(sizeof(struct code_event) == 64, "ring buffer ABI");
+_Static_assert(sizeof(struct code_event) == 72, "ring buffer ABI");
 _Static_assert(sizeof(struct lines_event) == 24, "ring buffer ABI");
 _Static_assert(sizeof(struct process_event) == 56, "ring buffer ABI");
 _Static_assert(sizeof(struct thread_event) == 48, "ring buffer ABI");

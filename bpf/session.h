@@ -23,6 +23,7 @@ static __always_inline void task_rights(struct task_struct *task, struct code_ev
 	const struct mount *mount;
 	__u32 caps = 0;
 
+	e->start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
 	e->uid = BPF_CORE_READ(cred, fsuid.val);
 	e->gid = BPF_CORE_READ(cred, fsgid.val);
 	bpf_probe_read_kernel(&caps, sizeof(caps),

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
+#define GUARD_BYTES 65536      /* a page, of whatever size */
 #define STACK_BYTES (1u << 20) /* as much as is used is there */
 #define LIVING_MAX 64          /* whose CPU time is known while they run */
 
@@ -121,6 +122,8 @@ static void *start_and_wait(void *arg)
 	struct rusage used = { 0 };
 	int status = 0, pid = -1;
 
+	if (stack != MAP_FAILED)
+		mprotect(stack, GUARD_BYTES, PROT_NONE); /* what grows beyond it ends us */
 	if (stack != MAP_FAILED && !NEEDS_THREADS)
 		pid = clone(begin, stack + STACK_BYTES, CLONE_VM | CLONE_FS, b);
 	if (pid < 0) {

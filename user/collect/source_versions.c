@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/digest.h"
@@ -18,6 +19,7 @@
 #include "base/workers.h"
 #include "profile/idmap.h"
 #include "profile/module.h"
+#include "target/proc.h"
 #include "target/rights.h"
 
 #define FILES_MAX 16384 /* of all processes; further ones are not read */
@@ -31,7 +33,7 @@
 /* A file as threads of certain rights see it. */
 struct version {
 	char *path; /* owned */
-	uint64_t process;
+	uint64_t process, start_ns;
 	uint64_t digest; /* 0: it could not be read with these rights, or has not been so far */
 	uint32_t pid, uid, gid;
 	uint8_t owner; /* enum code_owner */
@@ -108,6 +110,7 @@ int source_versions_note(struct source_versions *sv, const char *path, const str
 {
 	struct version v = { .path = (char *)path,
 			     .process = e->process,
+			     .start_ns = e->start_ns,
 			     .pid = e->pid,
 			     .uid = e->uid,
 			     .gid = e->gid,
@@ -134,13 +137,24 @@ int source_versions_note(struct source_versions *sv, const char *path, const str
 
 /* --- reading, on the thread ------------------------------------------------------------------- */
 
+/* Asked after /proc/PID was read: all of that was of this process, not of a later one with its PID.
+ */
+static bool is_still_there(const struct version *v)
+{
+	const uint64_t tick_ns = NS_PER_SECOND / (uint64_t)sysconf(_SC_CLK_TCK);
+	struct proc_stat stat;
+
+	return proc_stat((pid_t)v->pid, &stat) >= 0 && stat.start_ticks == v->start_ns / tick_ns;
+}
+
 /* Supplementary groups come from /proc: they count while the process has the ids it had. */
 static void find_rights(const struct version *v, struct rights *out)
 {
 	struct rights now;
 
 	*out = (struct rights){ .uid = v->uid, .gid = v->gid, .may_have_more = true };
-	if (rights_read((pid_t)v->pid, &now) >= 0 && now.uid == v->uid && now.gid == v->gid)
+	if (rights_read((pid_t)v->pid, &now) >= 0 && now.uid == v->uid && now.gid == v->gid &&
+	    is_still_there(v))
 		*out = now;
 	out->reads_all = v->owner & OWNER_READS_ALL;
 	err_clear(); /* it is gone: its group is left */
@@ -149,12 +163,18 @@ static void find_rights(const struct version *v, struct rights *out)
 static int open_version(const struct version *v)
 {
 	struct rights rights;
-	char base[32] = "/";
+	char base[32];
+	int fd;
 
-	if (!(v->owner & OWNER_IS_HERE))
-		snprintf(base, sizeof(base), "/proc/%u/root", v->pid);
 	find_rights(v, &rights);
-	return rights_open(&rights, base, v->path);
+	if (v->owner & OWNER_IS_HERE)
+		return rights_open(&rights, "/", v->path);
+	snprintf(base, sizeof(base), "/proc/%u/root", v->pid);
+	fd = rights_open(&rights, base, v->path);
+	if (fd < 0 || is_still_there(v))
+		return fd;
+	closep(&fd);
+	return -ESRCH;
 }
 
 /* Returns how many bytes were read. */
