@@ -197,7 +197,7 @@ def check_whole(recording, tids, moment=0.01):
     by_tid, wanted = seconds_by(read(recording), tid), duration(recording)
     assert set(by_tid) == {(number,) for number in tids}
     for seconds in by_tid.values():
-        assert 0 <= wanted - seconds < 0.01 * wanted + moment, (seconds, wanted)
+        assert 0 <= round(wanted - seconds, 9) < 0.01 * wanted + moment, (seconds, wanted)
 
 
 def record_crowd(python, output):

@@ -22,6 +22,7 @@ struct workers {
 	struct work *done;      /* that were late, in no order */
 	size_t late;            /* processes that are at one nobody waits for */
 	size_t users;           /* processes, and the owner: the last one frees */
+	void *context;          /* of a process that workers_renew() ended: the next one's */
 	uint64_t generation;    /* of the idle process: workers_renew() */
 	bool has_idle;          /* one process waits for work, or will */
 	bool is_ending;
@@ -41,6 +42,8 @@ static void release(struct workers *ws)
 		next = w->next;
 		w->free(w);
 	}
+	if (ws->context)
+		ws->kind.context_free(ws->context);
 	pthread_cond_destroy(&ws->changed);
 	pthread_mutex_destroy(&ws->lock);
 	free(ws);
@@ -75,13 +78,33 @@ struct reader {
 	uint64_t generation;
 };
 
+/* What a process before has left, or a new one. */
+static bool begin_context(struct workers *ws, void **context)
+{
+	pthread_mutex_lock(&ws->lock);
+	*context = ws->context;
+	ws->context = NULL;
+	pthread_mutex_unlock(&ws->lock);
+	return *context || !ws->kind.context_new || !ws->kind.context_new(context);
+}
+
+/* Under the lock. Another generation goes on with what this one knows. */
+static void leave_context(struct workers *ws, const struct reader *own, void **context)
+{
+	if (ws->is_ending || ws->generation == own->generation)
+		return;
+	ws->context = *context;
+	*context = NULL;
+	ws->has_idle = false;
+	pthread_cond_broadcast(&ws->changed);
+}
+
 static void work_all_the_time(void *arg)
 {
 	_cleanup_(freep) struct reader *own = arg;
 	struct workers *ws = own->ws;
 	void *context = NULL;
-	bool has_context = !ws->kind.context_new || !ws->kind.context_new(&context);
-	bool is_needed = has_context;
+	bool has_context = begin_context(ws, &context), is_needed = has_context;
 
 	pthread_mutex_lock(&ws->lock);
 	if (!has_context) {
@@ -103,8 +126,10 @@ static void work_all_the_time(void *arg)
 		pthread_mutex_lock(&ws->lock);
 		is_needed = finish(ws, w);
 	}
+	if (is_needed)
+		leave_context(ws, own, &context);
 	pthread_mutex_unlock(&ws->lock);
-	if (has_context && ws->kind.context_free)
+	if (context && ws->kind.context_free)
 		ws->kind.context_free(context);
 	release(ws);
 }
@@ -162,8 +187,12 @@ int workers_run(struct workers *ws, struct work *w, uint64_t ns)
 	int r = 0;
 
 	pthread_mutex_lock(&ws->lock);
-	if (ws->has_idle && ws->generation != __atomic_load_n(&generation, __ATOMIC_RELAXED))
-		ws->has_idle = false; /* it ends as soon as it sees that it is of another one */
+	if (ws->has_idle && ws->generation != __atomic_load_n(&generation, __ATOMIC_RELAXED)) {
+		ws->generation = __atomic_load_n(&generation, __ATOMIC_RELAXED);
+		pthread_cond_broadcast(&ws->changed);
+		while (ws->has_idle)
+			pthread_cond_wait(&ws->changed, &ws->lock); /* it is idle: it comes */
+	}
 	if (!ws->has_idle)
 		r = ws->late < WORKERS_MAX ? start_process(ws, w->fd) : -EAGAIN;
 	if (r < 0) {
