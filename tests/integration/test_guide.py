@@ -20,6 +20,7 @@ def spin(seconds):
 def work():
     spin(0.05 * (int(sys.argv[1]) if len(sys.argv) > 1 else 1))
     time.sleep(0.05)
+spin(0.15)  # outside of threads, in json
 while True:
     threads = [threading.Thread(target=work, name="worker-%d" % i) for i in range(2)]
     for thread in threads: thread.start()
