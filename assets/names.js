@@ -6,10 +6,9 @@
 
   const LONGEST = 400; // characters of one name that are ever shown
 
-  // Controls, line and paragraph separators, bidi controls, zero-width characters, tags and lone
-  // surrogates.
+  // All of base/utf8.h's utf8_is_control(), and zero-width characters, tags and lone surrogates.
   const UNSAFE = new RegExp("[\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200b-\\u200f\\u2028-\\u202e" +
-    "\\u2060-\\u206f\\ufeff\\u{e0000}-\\u{e007f}]|\\p{Surrogate}", "gu");
+    "\\u2060-\\u206f\\ufeff\\u{e0000}-\\u{e007f}]|\\p{Surrogate}|\\p{Noncharacter_Code_Point}", "gu");
 
   function spell(c) {
     return "\\u{" + c.codePointAt(0).toString(16) + "}";

@@ -202,7 +202,7 @@ test("visible: nothing hides, reorders or breaks", () => {
     ["plain", "plain"], ["\u202eevil", "\\u{202e}evil"], ["a\u2028b", "a\\u{2028}b"],
     ["\ud800x", "\\u{d800}x"], ["tab\t", "tab\\u{9}"], ["zero\u200bwidth", "zero\\u{200b}width"],
     ["\u{e0041}", "\\u{e0041}"], ["größe 函数 \u{1f600}", "größe 函数 \u{1f600}"],
-    ["\u2066iso\u2069", "\\u{2066}iso\\u{2069}"],
+    ["\u2066iso\u2069", "\\u{2066}iso\\u{2069}"], ["\ufffe\ufdd0\u{1ffff}", "\\u{fffe}\\u{fdd0}\\u{1ffff}"],
   ];
 
   for (const [text, want] of cases)

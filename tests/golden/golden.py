@@ -389,7 +389,7 @@ def check_heatmap(folder, description):
 def check_pstats(path, description):
     """Own time, time with callees and calls, each sample once: counted again from the stacks."""
     own, total, calls = (collections.Counter() for _ in range(3))
-    for stack, ticks in expected_json([], description).items():
+    for stack, ticks in expected_shown(description, []).items():
         chain = [(f.file or "~", f.name) for f in stack.frames]
         own[chain[-1]] += ticks
         total.update({function: ticks for function in set(chain)})

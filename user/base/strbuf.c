@@ -99,20 +99,3 @@ int strbuf_appendf(struct strbuf *b, const char *fmt, ...)
 	b->len += n;
 	return 0;
 }
-
-int strbuf_append_escaped(struct strbuf *b, const char *bytes, size_t len, const char *special)
-{
-	static const char hex[] = "0123456789abcdef";
-	size_t plain = 0; /* start of the run not yet copied */
-
-	for (size_t i = 0; i < len; i++) {
-		unsigned char c = bytes[i];
-
-		if (c >= 0x20 && c != 0x7f && c != '\\' && !strchr(special, c))
-			continue;
-		strbuf_append(b, bytes + plain, i - plain);
-		strbuf_append(b, (char[]){ '\\', 'x', hex[c >> 4], hex[c & 15] }, 4);
-		plain = i + 1;
-	}
-	return strbuf_append(b, bytes + plain, len - plain);
-}

@@ -60,10 +60,4 @@ int strbuf_puts(struct strbuf *b, const char *s);
 int strbuf_putc(struct strbuf *b, char c);
 int strbuf_appendf(struct strbuf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/*
- * Appends with control characters (below 0x20, 0x7f), backslashes and every byte in special
- * (may be "") written as \xHH, two lower-case hex digits.
- */
-int strbuf_append_escaped(struct strbuf *b, const char *bytes, size_t len, const char *special);
-
 #endif

@@ -12,7 +12,7 @@
 #include <wchar.h>
 
 #include "base/utf8.h"
-#include "export/escape.h"
+#include "base/escape.h"
 
 #define DEFAULT_WIDTH 80
 
@@ -119,6 +119,7 @@ size_t line_room(const struct line *l)
 	return l->t->width ? l->t->width - l->column : SIZE_MAX;
 }
 
+/* text: UTF-8 without controls. */
 static void put(struct line *l, enum style style, const char *text, size_t len)
 {
 	static const char *const codes[] = {
@@ -144,7 +145,7 @@ static void put(struct line *l, enum style style, const char *text, size_t len)
 
 void line_put(struct line *l, enum style style, const char *text)
 {
-	put(l, style, text, strlen(text));
+	line_put_foreign(l, style, text, strlen(text));
 }
 
 void line_putf(struct line *l, enum style style, const char *fmt, ...)

@@ -42,12 +42,15 @@ struct line {
 		.t = (terminal), .text = STRBUF_INIT \
 	}
 
-/* Text of ours: valid UTF-8 without control characters. */
+/*
+ * Everything that is put is escaped by escape_append(), so that no name of a target and no text of
+ * a file can drive the terminal, whoever prints it.
+ */
 void line_put(struct line *l, enum style style, const char *text);
 void line_putf(struct line *l, enum style style, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Text of a target: what could drive the terminal is escaped. */
+/* The same of text that may hold NUL bytes: names of targets. */
 void line_put_foreign(struct line *l, enum style style, const char *text, size_t len);
 
 /*

@@ -26,7 +26,7 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
-#include "export/escape.h"
+#include "base/escape.h"
 #include "export/export.h"
 
 #define SPECIAL ";\\"

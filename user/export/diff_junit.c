@@ -14,7 +14,7 @@
 #include "base/strbuf.h"
 #include "export/diff_export.h"
 #include "export/diff_words.h"
-#include "export/escape.h"
+#include "base/escape.h"
 
 struct suite {
 	const struct diff_report *r;

@@ -15,7 +15,7 @@
 #include "base/utf8.h"
 #include "export/diff_export.h"
 #include "export/diff_words.h"
-#include "export/escape.h"
+#include "base/escape.h"
 
 #define MARKER "<!-- pyebpf-diff -->"
 #define NAME_BYTES_MAX 120 /* as they are shown; longer names lose their end */

@@ -10,7 +10,7 @@
 #include "base/vec.h"
 #include "export/diff_export.h"
 #include "export/diff_words.h"
-#include "export/escape.h"
+#include "base/escape.h"
 #include "export/svg.h"
 
 /* By enum diff_class: those of the page (assets/palette.js). */

@@ -16,7 +16,7 @@
 
 #include "base/folder.h"
 #include "base/strbuf.h"
-#include "export/escape.h"
+#include "base/escape.h"
 #include "export/export.h"
 #include "export/heat.h"
 #include "export/markup.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "export/markup.h"
 
-#include "export/escape.h"
+#include "base/escape.h"
 
 static const char *entity_of(char c)
 {

@@ -21,7 +21,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/strbuf.h"
-#include "export/escape.h"
+#include "base/escape.h"
 #include "export/export.h"
 #include "export/symbols.h"
 #include "export/value_type.h"

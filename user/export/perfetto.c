@@ -18,7 +18,7 @@
 
 #include "base/strbuf.h"
 #include "base/vec.h"
-#include "export/escape.h"
+#include "base/escape.h"
 #include "export/export.h"
 #include "export/json_parts.h"
 #include "export/stretches.h"

@@ -16,7 +16,7 @@
 
 #include "base/gzip.h"
 #include "base/strbuf.h"
-#include "export/escape.h"
+#include "base/escape.h"
 #include "export/export.h"
 #include "export/symbols.h"
 #include "export/value_type.h"

@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/escape.h"
 #include "base/hash.h"
 #include "base/strbuf.h"
-#include "base/utf8.h"
 #include "base/vec.h"
 #include "export/export.h"
 #include "export/json_parts.h"
@@ -123,21 +123,9 @@ static void scale(struct pstats *s, struct value_unit of)
 
 /* --- functions -------------------------------------------------------------------------------- */
 
-/* Appends it; what is not UTF-8 is U+FFFD. */
 static void append_text(struct strbuf *out, const struct strtab *strings, uint32_t string)
 {
-	static const char replacement[] = "\xef\xbf\xbd";
-	const char *bytes = strtab_get(strings, string);
-	size_t len = strtab_len(strings, string), took;
-	uint32_t c;
-
-	for (size_t i = 0; i < len; i += took) {
-		took = utf8_decode(bytes + i, len - i, &c);
-		if (c == UTF8_REPLACEMENT)
-			strbuf_puts(out, replacement);
-		else
-			strbuf_append(out, bytes + i, took);
-	}
+	escape_append(out, strtab_get(strings, string), strtab_len(strings, string), "");
 }
 
 static int intern_text(struct pstats *s, const struct strbuf *text, uint32_t *id)

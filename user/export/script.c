@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "base/strbuf.h"
-#include "export/escape.h"
+#include "base/escape.h"
 #include "export/export.h"
 #include "export/frame_texts.h"
 #include "export/json_parts.h"

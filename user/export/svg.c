@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "base/utf8.h"
-#include "export/escape.h"
+#include "base/escape.h"
 #include "export/markup.h"
 #include "svg_script.h"
 

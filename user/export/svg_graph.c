@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "export/escape.h"
+#include "base/escape.h"
 #include "export/export.h"
 #include "export/svg.h"
 #include "profile/calltree.h"

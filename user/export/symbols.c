@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/strbuf.h"
-#include "export/escape.h"
+#include "base/escape.h"
 
 /* The interpreter that all processes run. */
 static int name_python(struct symbols *s, enum symbols_python as)

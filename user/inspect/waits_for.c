@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/escape.h"
 #include "base/hash.h"
 
 #define FLOAT_VALUE 0 /* PyFloatObject.ob_fval, from its head's end */
@@ -99,7 +100,7 @@ static bool ends_in(const char *path, const char *end)
 /* Of a class, which may be any bytes. */
 static int put_name(const char *name, struct strbuf *out)
 {
-	return strbuf_append_escaped(out, name, strlen(name), "");
+	return escape_append(out, name, strlen(name), "");
 }
 
 /* --- details: what cannot be read is not said --------------------------------------------------

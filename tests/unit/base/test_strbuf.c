@@ -74,37 +74,6 @@ static void test_strbuf_take_hands_over(void **state)
 	assert_int_equal(b.len, 0);
 }
 
-static void test_strbuf_append_escaped_rows(void **state)
-{
-	static const struct {
-		const char *name;
-		const char *in;
-		size_t len;
-		const char *special;
-		const char *want;
-	} cases[] = {
-		{ "plain", "f (a.py:3)", 10, ";", "f (a.py:3)" },
-		{ "empty", "", 0, ";", "" },
-		{ "separator", "a;b", 3, ";", "a\\x3bb" },
-		{ "backslash always", "a\\b", 3, "", "a\\x5cb" },
-		{ "control characters", "\n\x1b\x7f", 3, "", "\\x0a\\x1b\\x7f" },
-		{ "NUL, though special ends in one", "a\0b", 3, ";", "a\\x00b" },
-		{ "UTF-8 passes", "\xc3\xa9", 2, ";", "\xc3\xa9" },
-		{ "special at both ends", ";x;", 3, ";", "\\x3bx\\x3b" },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		_cleanup_(strbuf_releasep) struct strbuf b = STRBUF_INIT;
-
-		assert_int_equal(
-			strbuf_append_escaped(&b, cases[i].in, cases[i].len, cases[i].special), 0);
-		if (strcmp(strbuf_str(&b), cases[i].want))
-			fail_msg("%s: got %s, want %s", cases[i].name, strbuf_str(&b),
-				 cases[i].want);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -112,7 +81,6 @@ int main(void)
 		cmocka_unit_test(test_strbuf_grows_past_every_boundary),
 		cmocka_unit_test(test_strbuf_failure_sticks_and_keeps_the_text),
 		cmocka_unit_test(test_strbuf_take_hands_over),
-		cmocka_unit_test(test_strbuf_append_escaped_rows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,10 +46,34 @@ static void test_line_put_tail_cuts_folders_first(void **state)
 	}
 }
 
+static void test_line_put_escapes_whoever_prints(void **state)
+{
+	static const char hostile[] = "\033]0;x\a\xc2\x9b"
+				      "1m\xe2\x80\xaez\xff\n";
+	static const char want[] = "\\x1b]0;x\\x07\\xc2\\x9b1m\\xe2\\x80\\xaez\\xff\\x0a";
+	const struct terminal t = { .has_colour = true };
+	struct line l = LINE_INIT(&t);
+
+	(void)state;
+	line_put(&l, STYLE_PLAIN, hostile);
+	assert_string_equal(strbuf_str(&l.text), want);
+	line_clear(&l);
+	line_putf(&l, STYLE_PLAIN, "%s", hostile);
+	assert_string_equal(strbuf_str(&l.text), want);
+	line_clear(&l);
+	line_put_tail(&l, STYLE_PLAIN, "a", 1, hostile, SIZE_MAX);
+	assert_string_equal(strbuf_str(&l.text) + 1, want);
+	line_clear(&l);
+	line_put(&l, STYLE_BOLD, "b");
+	assert_string_equal(strbuf_str(&l.text), "\033[1mb\033[0m");
+	line_release(&l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_line_put_tail_cuts_folders_first),
+		cmocka_unit_test(test_line_put_escapes_whoever_prints),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

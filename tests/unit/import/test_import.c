@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/strbuf.h"
 #include "import/import.h"
@@ -36,8 +37,7 @@ struct fixture {
 
 static void append_string(struct fixture *f, uint32_t id)
 {
-	strbuf_append_escaped(&f->text, strtab_get(f->p->strings, id),
-			      strtab_len(f->p->strings, id), "");
+	escape_append(&f->text, strtab_get(f->p->strings, id), strtab_len(f->p->strings, id), "\\");
 }
 
 static void append_stack(struct fixture *f, uint32_t stack)
@@ -153,7 +153,8 @@ static void test_collapsed_frames(void **state)
 		{ "escaped NUL", "a\\x00b 3\n", " !a\\x00b@:0 x3\n" },
 		{ "other backslashes", "\\n\\x4\\xgg\\\\x41\\x 3\n",
 		  " !\\x5cn\\x5cx4\\x5cxgg\\x5cA\\x5cx@:0 x3\n" },
-		{ "not UTF-8", "\xff\xc3 (\xed\xb2\x80:1) 3\n", " \xff\xc3@\xed\xb2\x80:1 x3\n" },
+		{ "not UTF-8", "\xff\xc3 (\xed\xb2\x80:1) 3\n",
+		  " \\xff\\xc3@\\xed\\xb2\\x80:1 x3\n" },
 		{ "CRLF", "f (a.py:1) 3\r\ng 4\r\n", " f@a.py:1 x3\n !g@:0 x4\n" },
 		{ "spaces behind", "f 3 \t \n", " !f@:0 x3\n" },
 		{ "spaces in front", "  f 3\n", " !  f@:0 x3\n" },

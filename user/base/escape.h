@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef EXPORT_ESCAPE_H
-#define EXPORT_ESCAPE_H
+#ifndef BASE_ESCAPE_H
+#define BASE_ESCAPE_H
 
 #include <stdbool.h>
 #include <stddef.h>

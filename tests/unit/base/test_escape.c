@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "export/escape.h"
+#include "base/escape.h"
 
 static void test_escape_append_escapes_what_is_hostile(void **state)
 {

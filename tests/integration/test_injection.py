@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Names that a target chose, full of what drives terminals, in every output: all stays text, on its line, and
+names are the same ones after .pyebpf, JSON and collapsed text."""
+import gzip
+import json
+import marshal
+import os
+import pty
+import re
+import select
+import subprocess
+import time
+
+import otlp
+import perfetto
+import pprof
+import pytest
+from harness import PYEBPF, Workload, run
+
+pytestmark = pytest.mark.usefixtures("pyebpf")
+
+# As utf8_is_control() has them; newlines are the output's own, and tabs those of perf's text and of pages.
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufdd0-\ufdef%s]" %
+                      "".join(chr(plane << 16 | low) for plane in range(17) for low in (0xfffe, 0xffff)))
+IN_TERMINAL = (b"\x1b]", b"\x07", b"\xc2\x9b", b"\xe2\x80\xae", b"\xe2\x80\xa8", b"\xe2\x81\xa6", b"\xef\xbb\xbf",
+               b"\x1b[31mX", b"\x1b[31mR", b"\x1b[2J.py", b"\xef\xbf\xbe")
+START = "\x1b]0;PWNED\x07\x1b[31mR\x9b31m\u202eevil\u2066\u200b\u2028\ufeff</script>"
+EXPORTS = ("collapsed", "html", "svg", "speedscope", "gecko", "json", "jsonl", "script")
+
+
+@pytest.fixture(scope="module")
+def outputs(some_python, tmp_path_factory):
+    """{name: bytes} of what commands write about the program while it runs, and the folder with the recording."""
+    folder = tmp_path_factory.mktemp("injection")
+    with Workload(some_python, "inject.py", 60, folder) as workload:
+        made = {}
+        done = run("record", "-p", workload.pid, "-d", "2s", "--mode", "wall", "--async", "--label",
+                   "route=contextvar:route", "-o", folder / "x.pyebpf", "-o", folder / "r.html", "-v")
+        assert done.returncode == 0, done.stderr
+        made["record"] = done.stdout + done.stderr
+        for words in ("dump --locals=full --self", "dump --json --locals=full --self", "dump --async --locals",
+                      "dump --async --json", "doctor"):
+            command, *more = words.split()
+            done = run(command, "-p", workload.pid, *more)
+            assert command == "doctor" or done.returncode == 0, done.stderr
+            made[words] = done.stdout + done.stderr
+        made["top"] = watch_top(workload.pid)
+    return made, folder
+
+
+def watch_top(pid):
+    """All that top writes to a terminal: of functions, processes, threads and tasks, with one opened."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen([PYEBPF, "top", "-p", str(pid), "--async"],
+                               stdin=follower, stdout=follower, stderr=follower, close_fds=True,
+                               env=dict(os.environ, TERM="xterm", LC_ALL="C.UTF-8", LINES="40", COLUMNS="250"))
+    os.close(follower)
+    written, keys, end = b"", [b"1", b"2", b"3", b"4", b"1", b"\r", b"q"], time.monotonic() + 60
+    due = time.monotonic() + 1
+    while time.monotonic() < end:
+        if select.select([leader], [], [], 0.1)[0]:
+            try:
+                got = os.read(leader, 1 << 16)
+            except OSError:
+                break
+            written += got
+        if time.monotonic() > due and b"alert" in written and keys:
+            os.write(leader, keys.pop(0))
+            due = time.monotonic() + 0.3
+    process.kill()
+    process.wait()
+    os.close(leader)
+    assert not keys, written[-2000:]
+    return written
+
+
+def check_text(name, text):
+    assert not re.search("[\udc80-\udcff]", text), (name, "no UTF-8")
+    found = CONTROLS.search(text)
+    assert not found, (name, text[max(0, found.start() - 60):found.end() + 60])
+
+
+def strings_in(value):
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from strings_in(key)
+            yield from strings_in(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from strings_in(inner)
+
+
+def test_live_commands(outputs):
+    made, folder = outputs
+    for name in made:
+        if name != "top":
+            check_text(name, made[name])
+    assert "PWNED" in made["record"] and "FAKE LINE" in made["dump --locals=full --self"]
+    for name in ("dump --json --locals=full --self", "dump --async --json"):
+        assert json.loads(made[name])
+    assert "Waiting\\x1b]0;PWNED" in made["dump --async --locals"]
+
+
+def test_a_live_terminal(outputs):
+    top = outputs[0]["top"]
+    assert b"alert" in top
+    assert not [each for each in IN_TERMINAL if each in top]
+
+
+def test_reports(outputs):
+    recording = outputs[1] / "x.pyebpf"
+    for words in ([], ["--tree"], ["--tree", "--lines", "--threads"], ["--threads"], ["--by", "label:route"],
+                  ["--by", "label:task", "--kind", "task"], ["--by", "thread"], ["--by", "process"], ["--gil"], ["--json"]):
+        done = run("report", *words, recording)
+        assert done.returncode == 0, done.stderr
+        check_text(words, done.stdout + done.stderr)
+        assert words[-1:] in (["process"], ["--gil"]) or "PWNED" in done.stdout, words
+
+
+@pytest.mark.parametrize("form", EXPORTS)
+def test_texts(form, outputs):
+    done = run("export", "-f", form, outputs[1] / "x.pyebpf")
+    assert done.returncode == 0, done.stderr
+    check_text(form, done.stdout)
+    assert form == "html" or "FAKE LINE" in done.stdout
+
+
+def test_pages(outputs):
+    check_text("record", (outputs[1] / "r.html").read_text())
+    folder = outputs[1] / "x.heatmap"
+    done = run("export", "-o", folder, outputs[1] / "x.pyebpf")
+    assert done.returncode == 0, done.stderr
+    for path in folder.iterdir():
+        check_text(path.name, path.name)
+        text = path.read_text()
+        check_text(path.name, text)
+        assert "<script>alert" not in text and "<img src=x" not in text
+
+
+def test_strings_of_binary_formats(outputs):
+    """They are UTF-8, and escaped as in text: viewers print them."""
+    recording = outputs[1] / "x.pyebpf"
+
+    def made(form, *more):
+        path = outputs[1] / ("made." + form)
+        done = run("export", "-f", form, *more, "-o", path, recording)
+        assert done.returncode == 0, done.stderr
+        return path.read_bytes()
+
+    profile = dict.fromkeys(pprof.several(
+        list(pprof.fields(gzip.decompress(made("pprof", "--threads", "--processes", "--labels")), pprof.PROFILE)),
+        "string_table"))
+    found = {
+        "pprof": [text if isinstance(text, str) else text.decode() for text in profile],
+        "otlp": list(strings_in(otlp.decode(made("otlp", "--threads", "--processes", "--labels")))),
+        "perfetto": list(strings_in(otlp.decode(made("perfetto"), perfetto.TRACE))),
+        "pstats": list(strings_in(marshal.loads(made("pstats")))),
+    }
+    for form, texts in found.items():
+        assert any("FAKE LINE" in text for text in texts), form
+        for text in texts:
+            check_text(form, text)
+            assert "\n" not in text and "\t" not in text, (form, text)
+
+
+def test_comparisons(outputs):
+    folder = outputs[1]
+    recording = folder / "x.pyebpf"
+    part = folder / "part.pyebpf"
+    text = folder / "part.collapsed"
+    assert run("export", "--header", "--ignore", "a;b c", "-o", text, recording).returncode == 0
+    assert run("import", text, "-o", part).returncode == 0
+    for suffix in ("json", "md", "xml", "html", "svg"):
+        path = folder / ("diff." + suffix)
+        done = run("diff", "--force", "-o", path, part, recording)
+        assert done.returncode == 0, done.stderr
+        check_text(suffix, path.read_text())
+    for words in (["-n", "0", part, recording], ["--current-label", "route=x*", recording]):
+        done = run("diff", "--force", *words)
+        assert done.returncode == 0 and "PWNED" in done.stdout, done.stderr
+        check_text(words, done.stdout + done.stderr)
+
+
+def names(recording, *more):
+    """{(name, file)} of the frames of samples."""
+    done = run("export", "-f", "json", *more, recording)
+    assert done.returncode == 0, done.stderr
+    return {(frame[0], frame[1]) for frame in json.loads(done.stdout)["frames"] if frame[3] == "python"}
+
+
+@pytest.mark.parametrize("form", ["pyebpf", "speedscope", "collapsed"])
+def test_names_survive_a_round_trip(form, outputs):
+    """But for functions without a name and a file, which are markers in speedscope."""
+    folder = outputs[1]
+    recording, copy = folder / "x.pyebpf", folder / (form + ".copy.pyebpf")
+    between = folder / ("between." + form)
+    if form == "pyebpf":
+        done = run("cat", recording, "-o", copy)
+    else:
+        done = run("export", "-f", form, "--kind", "wall", "-o", between, recording)
+        assert done.returncode == 0, done.stderr
+        done = run("import", between, "-o", copy)
+    assert done.returncode == 0, done.stderr
+    before = names(recording, "--kind", "wall")
+    after = names(copy, *(["--kind", "wall"] if form == "pyebpf" else []))
+    nameless = {(None, None)} if form == "speedscope" else set()
+    assert any(START in (name or "") for name, _ in before)
+    assert before - nameless == after, before ^ after
