@@ -10,7 +10,9 @@ Usage: linetable_oracle.py LIBRARY        runs itself in each interpreter; exit 
 The oracle is PyCode_Addr2Line() in every version, code.co_lines() from 3.10 on, and for columns
 code.co_positions() from 3.11 on. Found: see
 tests/tools/pythons.py; versions it has to fetch are used if they are there already.
-PYEBPF_ORACLE_COUNT: instructions of the standard library for each interpreter (default 20000).
+PYEBPF_ORACLE_COUNT: instructions of the standard library for each interpreter (default 20000); below
+that, 50 random tables instead of 200.
+PYEBPF_TIER: with `check` and `test` only the newest interpreter of each minor is compared.
 """
 import ast
 import ctypes
@@ -146,7 +148,7 @@ def random_table(rng, size):
     return bytes(out)
 
 
-def generated_code(rng):
+def generated_code(rng, tables):
     for name, source in generated_sources():
         for code in walk(compile(source, name, "exec", dont_inherit=True)):
             yield code
@@ -158,7 +160,7 @@ def generated_code(rng):
     carrier = compile("def f(a):\n" + "    a = a + 1\n" * 300, "random tables", "exec").co_consts[0]
     yield with_table(carrier, b"", 1)
     yield with_table(carrier, b"", 70000)
-    for _ in range(200):
+    for _ in range(tables):
         yield with_table(carrier, random_table(rng, rng.choice((2, 20, 200))), rng.randrange(5000))
 
 
@@ -246,7 +248,7 @@ def check_this_interpreter(path, count):
     if not instructions:
         print("no standard library below " + os.path.dirname(os.__file__))
         return 1
-    for code in generated_code(rng):
+    for code in generated_code(rng, 200 if count >= 20000 else 50):
         n, bad = compare(library, code)
         codes += 1
         generated += n
@@ -265,13 +267,17 @@ def check_this_interpreter(path, count):
 
 def find_interpreters():
     """One of each version that can load a library of this system, by its label."""
+    is_full = os.environ.get("PYEBPF_TIER", "all") == "all"
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
     import pythons
     found = {}
     for python in pythons.find_all():
         if python.via != "chroot":
             found.setdefault((python.version, python.free_threaded, python.debug), python)
-    return [found[key] for key in sorted(found)]
+    if is_full:
+        return [found[key] for key in sorted(found)]
+    newest = {(version[:2], *abi): (version, *abi) for version, *abi in sorted(found)}
+    return [found[key] for key in sorted(newest.values())]
 
 
 def main():
