@@ -4,10 +4,12 @@
     pytest tests/integration [--tier=check|test|all] [--pythons=NAME,...]
 
 PYEBPF: the program (build/pyebpf). PYEBPF_PYTHONS: more interpreters (tools/pythons.py).
+PYEBPF_SEED: decides which interpreters the tests draw (tests/run.py sets the commit).
 """
 import functools
 import json
 import os
+import random
 import signal
 import sys
 import tempfile
@@ -23,12 +25,18 @@ import harness  # noqa: E402
 import pythons  # noqa: E402
 import spinning  # noqa: E402
 
+# Keeps the modules that pytest has compiled: compiling takes most of a collection, which every stage
+# repeats. Below build/, so that the sources' folders stay as they are.
+sys.pycache_prefix = os.path.join(harness.REPOSITORY, "build", "pycache")
+sys.dont_write_bytecode = False
+
 # One for each way to keep frames and line tables: a list of objects with an lnotab (to 3.10), the
 # data stack with a cframe (3.11, 3.12), without one (3.13, 3.14), with _Py_DebugOffsets of 3.15.
 FEW = (8, 11, 13, 15)
+SEED = os.environ.get("PYEBPF_SEED", "0")
 MARKERS = (
-    "few_pythons: with --tier=test on one interpreter of each kind, not of each minor: for what "
-    "depends little on it",
+    "few_pythons(count=2): with --tier=test on so many interpreters, drawn from one of each kind, not "
+    "on one of each minor: for what depends little on it",
     "spread(A, B): not each A with each B but with --tier=all: each of both is met; parameters",
     "full: with --tier=all only: takes long, or what make deps does not install",
     "quick: with --tier=check too",
@@ -58,6 +66,13 @@ def one_a_minor(found):
             if p is chosen[p.minor][1] or (p.source == "system" and p.linkage == "static")]
 
 
+def draw(found, count, name):
+    """Draws `count` interpreters, in the order of `found`. The seed and the test's name decide: a commit
+    always draws the same ones, and the commits after it draw the others."""
+    chosen = random.Random("%s %s" % (SEED, name)).sample(range(len(found)), min(count, len(found)))
+    return [found[i] for i in sorted(chosen)]
+
+
 def pytest_configure(config):
     # A shell's background commands ignore it, and so would all that is started here.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -70,6 +85,7 @@ def pytest_configure(config):
         found = [p for p in found if p.name.startswith(tuple(wanted))]
     config.all_pythons = found
     tier = "all" if wanted else config.getoption("--tier")
+    config.draws = tier == "test"
     config.pythons = found if tier == "all" else one_a_minor(found)
     config.few_pythons = found if tier == "all" else pythons.of_minors(config.pythons, FEW)
     config.other_pythons = found if tier == "all" else [p for p in found if p not in config.pythons]
@@ -113,7 +129,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_report_header(config):
-    return ["pyebpf: " + harness.PYEBPF,
+    return ["pyebpf: " + harness.PYEBPF, "PYEBPF_SEED: " + SEED,
             "interpreters: " + (", ".join(p.name for p in config.pythons) or "NONE FOUND")]
 
 
@@ -131,12 +147,17 @@ def pytest_sessionstart(session):
 
 
 def pytest_generate_tests(metafunc):
-    is_few = metafunc.definition.get_closest_marker("few_pythons")
+    few = metafunc.definition.get_closest_marker("few_pythons")
     config = metafunc.config
-    for fixture, found in (("python", config.few_pythons if is_few else config.pythons),
-                           ("any_python", config.other_pythons)):
+    found = {"python": config.few_pythons if few else config.pythons, "any_python": config.other_pythons}
+    if config.draws:
+        name = metafunc.definition.nodeid
+        if few:
+            found["python"] = draw(found["python"], *few.args or (2,), name)
+        found["any_python"] = draw(found["any_python"], (len(found["any_python"]) + 1) // 2, name)
+    for fixture, pythons_of_it in found.items():
         if fixture in metafunc.fixturenames:
-            metafunc.parametrize(fixture, found, ids=[p.name for p in found])
+            metafunc.parametrize(fixture, pythons_of_it, ids=[p.name for p in pythons_of_it])
     chosen = any(mark.args[0] == "free_threaded" for mark in metafunc.definition.iter_markers("parametrize"))
     if "free_threaded" in metafunc.fixturenames and not chosen:
         metafunc.parametrize("free_threaded", free_threaded_minors(config), indirect=True, ids="3.{}t".format)

@@ -70,6 +70,7 @@ def check_torn(python, period_us, hz, wanted, tmp_path, *arguments):
 
 
 @pytest.mark.quick
+@pytest.mark.few_pythons(4)
 def test_torn_stacks(python, tmp_path, is_full):
     check_torn(python, 20, 10000, 100000 if is_full else 2000, tmp_path)
 
