@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Runs every fuzz target of a libFuzzer build for some time each, beginning with its corpus.
 
-    fuzz.py [--seconds=N | --total=N] [--junit=FILE] BUILD [TARGET...]
+    fuzz.py [--seconds=N | --total=N] [--jobs=N] [--junit=FILE] BUILD [TARGET...]
 
 --seconds is the time of each by the clock, --total the CPU time of all together, split evenly. A corpus
-TARGET_... is TARGET's as well. As many at a time as there are CPUs. What a target learned is kept below
-BUILD/fuzz/TARGET and used the next time; an input that fails is left in BUILD/fuzz as TARGET-crash-...,
+TARGET_... is TARGET's as well. As many at a time as there are CPUs, or --jobs. What a target learned is kept
+below BUILD/fuzz/TARGET and used the next time; an input that fails is left in BUILD/fuzz as TARGET-crash-...,
 and belongs into tests/fuzz/corpus/TARGET once it is mended. Ends with a table. Exit status 1 if one failed.
 """
 import argparse
@@ -134,6 +134,7 @@ def main():
     times = parser.add_mutually_exclusive_group()
     times.add_argument("--seconds", type=int, default=60, help="of each target, by the clock")
     times.add_argument("--total", type=int, default=0, help="CPU time of all together")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--junit")
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("targets", nargs="*", help="all, if none is named")
@@ -145,7 +146,7 @@ def main():
     if not programs:
         sys.exit(f"fuzz.py: no such targets in {arguments.build}: make build-fuzz")
     each = (0, arguments.total / len(programs)) if arguments.total else (arguments.seconds, 0)
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         results = list(pool.map(lambda program: tell(run(program, *each)), programs))
     if arguments.junit:
         write_junit(arguments.junit, results)
