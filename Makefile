@@ -2,14 +2,15 @@
 # A thin front of CMake. `make help` lists the targets.
 .POSIX:
 .SUFFIXES:
-.PHONY: build help deps deps-all demo check test check-all fuzz coverage-table bench format share install \
-	deb image manifests kernels static release wheel arm64-sysroot arm64 static-arm64 kernels-arm64 clean \
-	build-tests build-asan build-clang build-tsan build-fuzz build-type
+.PHONY: build help deps deps-all demo check test check-all hostile fuzz fuzz-coverage coverage-table bench \
+	format share install deb image manifests kernels static release wheel arm64-sysroot arm64 static-arm64 kernels-arm64 clean \
+	build-tests build-asan build-clang build-tsan build-fuzz build-fuzz-coverage build-type
 
 PREFIX = /usr/local
 DESTDIR =
 JOBS = $$(nproc)
 FUZZ_SECONDS = 3600
+HOSTILE_SECONDS = 600
 PROGRAMS = all
 
 # configure FOLDER ARGUMENT...: one that was configured keeps its generator; a new one gets Ninja where
@@ -73,6 +74,10 @@ build-fuzz:
 	@$(CONFIGURE) build-fuzz --preset fuzz
 	cmake --build build-fuzz --target fuzz_programs -j $(JOBS)
 
+build-fuzz-coverage:
+	@$(CONFIGURE) build-fuzz-coverage --preset fuzz-coverage
+	cmake --build build-fuzz-coverage --target fuzz_programs -j $(JOBS)
+
 # The program alone: make build-type COMPILER=gcc TYPE=Release
 build-type:
 	@$(CONFIGURE) "build-types/$(COMPILER)-$(TYPE)" -DCMAKE_C_COMPILER="$(COMPILER)" \
@@ -86,7 +91,9 @@ help:
 	@echo "make check       what a change is most likely to break: three minutes at most"
 	@echo "make test        all builds, every kind of test with small counts: ten minutes; what CI runs"
 	@echo "make check-all   every interpreter, full counts, other kernels, engines, fuzzing: hours"
+	@echo "make hostile     attack the recorder for HOSTILE_SECONDS (600), as root; steps the clock, stops a CPU"
 	@echo "make fuzz        libFuzzer over all parsers, FUZZ_SECONDS (3600) of CPU time in all"
+	@echo "make fuzz-coverage    print how much of each parser the fuzz inputs reach"
 	@echo "make coverage-table   measure docs/interpreters.md: half an hour, on a quiet machine"
 	@echo "make kernels     docs/kernels.md, bpf/README.md: Debian's kernels in virtual machines: half an hour"
 	@echo "make bench       measure overhead and throughput"
@@ -120,8 +127,14 @@ test: deps
 check-all: deps-all
 	python3 -B tests/run.py --tier=all
 
+hostile: deps build build-asan
+	python3 -B tests/hostile/hostile.py --seconds=$(HOSTILE_SECONDS)
+
 fuzz: deps build-fuzz
 	nice -n 19 python3 -B tests/fuzz/fuzz.py --total=$(FUZZ_SECONDS) build-fuzz
+
+fuzz-coverage: deps build-fuzz-coverage
+	python3 -B tests/fuzz/coverage.py --learned=build-fuzz build-fuzz-coverage
 
 coverage-table: deps-all build
 	-python3 -B tests/tools/build_freethreaded.py
@@ -182,5 +195,5 @@ manifests:
 	python3 -B tests/tools/charts.py
 
 clean:
-	cmake -E rm -rf build build-asan build-clang build-tsan build-fuzz build-static \
+	cmake -E rm -rf build build-asan build-clang build-tsan build-fuzz build-fuzz-coverage build-static \
 		build-arm64 build-arm64-static build-arm64-sysroot build-types dist

@@ -38,6 +38,8 @@ MUTATIONS = {"check": 200, "test": 200, "all": 200000}
 FUZZ_SECONDS = 120
 # Of a stage, failed tests that are judged again: more of them are no chance.
 AGAIN_MAX = 4
+# Seconds of trials of hostile/hostile.py.
+HOSTILE_SECONDS = {"test": 60, "all": 1200}
 # What is never judged again: a sanitizer's finding is one, whenever it comes.
 FINDING = re.compile(r"Sanitizer|runtime error: ")
 # Line tables that lint/linetable_oracle makes up for each interpreter.
@@ -261,6 +263,11 @@ def lanes_of(tier, arguments):
                    *arguments, needs=("build-tests", "pythons"))
     hostile = pytest("hostile", "targets that rewrite themselves, with ASan and UBSan", *folder,
                      "-m", "hostile", *arguments, needs=("build-asan", "pythons"))
+    attacks = Stage("attacks", "attacks on the recorder, with ASan and UBSan",
+                    [python_with("pytest"), "-B", "tests/hostile/hostile.py", "--junit",
+                     str(RESULTS / "attacks.xml"), "--seconds", str(HOSTILE_SECONDS[tier]),
+                     *(["--undisturbed"] if tier == "test" else [])], ("build-tests", "build-asan", "pythons"),
+                    RESULTS / "attacks.xml")
     browser = ctest("browser", "the page in a browser", "build", "-L", "browser",
                     needs=("build-tests",))
     clang = build("build-clang", "clang, tests included", is_quiet=True)
@@ -275,7 +282,7 @@ def lanes_of(tier, arguments):
                                 "TSAN_OPTIONS": "halt_on_error=1 exitcode=66"})
     simulation = ctest("simulation", "comparisons of programs whose change is known", "build", "-R",
                        SIMULATION, needs=("build-tests",), is_quiet=True)
-    lanes = [[release, integration, alone, hostile, races], [browser, simulation],
+    lanes = [[release, integration, alone, hostile, attacks, races], [browser, simulation],
              [pythons, asan, unit, tsan, threads, clang, *type_stages(tier)]]
     if tier == "all":
         lanes[0] += [

@@ -7,7 +7,7 @@ Serves FILE as FOLDER/file, read-only, by the kernel's own protocol (include/uap
 root. READY on stdout; each line on stdin turns answering off and on again, and is answered by a line.
 Ends with its stdin. Off: requests are left where they are, so that who waits can be killed. After the
 line "deaf" they are taken and never answered: that keeps their sender, which even SIGKILL does not end,
-until the server ends.
+until the server ends. After "broken" each read is an input/output error.
 """
 import ctypes
 import errno
@@ -40,7 +40,7 @@ class Server:
         if libc.mount(b"pyebpf-test", folder.encode(), b"fuse", MS_NOSUID | MS_NODEV,
                       options.encode()):
             sys.exit("mount: " + os.strerror(ctypes.get_errno()))
-        self.is_hanging = self.is_deaf = False
+        self.is_hanging = self.is_deaf = self.is_broken = False
 
     def size_of(self, node):
         return len(self.content) if node == FILE else 0
@@ -60,6 +60,8 @@ class Server:
             return struct.pack("<QII", FOREVER, 0, 0) + attributes(node, self.size_of(node))
         if opcode in (OPEN, OPENDIR):
             return struct.pack("<QII", 0, 0, 0)
+        if opcode == READ and self.is_broken:
+            return errno.EIO
         if opcode == READ:
             _, offset, size = struct.unpack_from("<QQI", request)
             return self.content[offset:offset + size]
@@ -79,8 +81,7 @@ class Server:
         os.write(self.device, struct.pack("<IiQ", 16 + len(body), error, unique) + body)
 
 
-def main():
-    server = Server(sys.argv[1], sys.argv[2])
+def serve(server):
     sys.stdout.write("READY\n")
     sys.stdout.flush()
     while True:
@@ -91,11 +92,11 @@ def main():
             line = os.read(0, 64)
             if not line:
                 break
-            server.is_deaf = line == b"deaf\n"
-            server.is_hanging = not server.is_hanging and not server.is_deaf
+            server.is_deaf, server.is_broken = line == b"deaf\n", line == b"broken\n"
+            server.is_hanging = not (server.is_hanging or server.is_deaf or server.is_broken)
             sys.stdout.write("OK\n")
             sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    main()
+    serve(Server(sys.argv[1], sys.argv[2]))
