@@ -228,7 +228,7 @@ class AddressSpace(Attack):
 
     def start(self, scene):
         scene.attack_with("scribbles.py", scene.library, 1, "strings,code")
-        self.mib = scene.chance.choice((16, 24, 32, 48, 64, 96, 128, 256))
+        self.mib = scene.chance.choice((32, 48, 64, 80, 96, 128, 256))  # less: ld.so ends it
 
     def options(self, scene):
         limit = self.mib << 20

@@ -4,9 +4,9 @@
 
     fault_table.py [--tier=test|all] [-o FILE] [-- PYTEST ARGUMENT...]
 
-The section of attacks stays as it is: hostile/hostile.py --page writes it. A row comes from the test itself (the fixtures `fault` and `refusal`), only if it passed. Exit code 1,
+A row comes from the test itself (the fixtures `fault` and `refusal`), only if it passed. Exit code 1,
 and no file, if one of them failed. --tier=all: with full counts, and an old kernel, in a
-virtual machine. PYEBPF: the program (build/pyebpf).
+virtual machine. Sections that others write stay: hostile/hostile.py --page, fuzz/coverage.py --page. PYEBPF: the program (build/pyebpf).
 """
 import argparse
 import json
@@ -17,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
+
+import sections
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TESTS = ["tests/integration/test_robust.py", "tests/integration/test_pages.py",
@@ -38,7 +40,6 @@ Every tick is accounted for: the samples in the file are those the kernel says i
 expected are ticks seen and ticks that the kernel did not deliver. Exit code -9 is the shell's 137.
 
 """
-ATTACKS = "## Attacks"
 INTRODUCTION_OF_REFUSALS = """
 ## What is not recorded, or not read
 
@@ -96,12 +97,6 @@ def page(found, tier):
     return text
 
 
-def attacks_of(path):
-    """The section that hostile.py wrote."""
-    before, title, text = path.read_text(encoding="utf-8").partition(ATTACKS) if path.exists() else ("", "", "")
-    return "\n" + title + text if before else ""
-
-
 def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--tier", choices=("test", "all"), default="test")
@@ -120,8 +115,8 @@ def main(arguments):
     if done.returncode or not any(case.faults + case.refusals for case in found):
         print("fault_table.py: no table: the tests did not all pass", file=sys.stderr)
         return 1
-    attacks = attacks_of(options.output)
-    options.output.write_text(page(found, options.tier) + attacks, encoding="utf-8")
+    text = sections.keep_others(options.output, page(found, options.tier))
+    options.output.write_text(text, encoding="utf-8")
     return 0
 
 
