@@ -130,7 +130,8 @@ static __always_inline void times_send(struct thread_times *t, struct task_struc
 	struct cpu_state *c = this_cpu_state(SOURCE_SWITCHES);
 
 	if (c && t->out_ns)
-		times_lose_unseen(c, times_unseen(t, task, times_lasted(t->out_ns, now)));
+		times_lose_unseen(c, t, t->out_ns,
+				  times_unseen(t, task, times_lasted(t->out_ns, now)));
 	if (!e)
 		return;
 	times_tell(t, task, now, e);
@@ -176,6 +177,23 @@ static __always_inline void times_exec(struct task_struct *task, const struct ta
 }
 
 /*
+ * A program that has a known interpreter in it: the process is known before it first waits, which
+ * no tick would tell of.
+ */
+static __always_inline void begin_python(const struct task_facts *f,
+					 const struct binary_row *program, __u64 start_code)
+{
+	struct proc_row row = { .start_ns = f->start_ns,
+				.runtime = start_code + program->from_start,
+				.exec_id = f->exec_id,
+				.layout = program->layout,
+				.is_target = 1 };
+	__u32 pid = f->pid;
+
+	bpf_map_update_elem(&procs, &pid, &row, BPF_ANY);
+}
+
+/*
  * A program that user space has not seen yet is looked at as soon as it begins: before the first
  * tick, mostly, and before its Python.
  */
@@ -188,15 +206,20 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	struct vma_search none = {};
 	struct task_facts f;
 	struct proc_row row;
+	__u64 start_code;
 
 	task_facts_read(task, &f);
 	if (!c || !is_wanted(task, &f))
 		return 0;
-	if (known)
+	if (known && known->layout == LAYOUT_NONE)
 		return 0;
 	if (session.has_filter && (!proc_row_read(&f, &row) || !row.is_target))
 		return 0;
-	send_who(c, &f, &none, &exe, BPF_CORE_READ(task, mm, start_code), true, bpf_ktime_get_ns());
+	start_code = BPF_CORE_READ(task, mm, start_code);
+	if (!known)
+		send_who(c, &f, &none, &exe, start_code, true, bpf_ktime_get_ns());
+	else if (known->layout < LAYOUTS_MAX && known->from_start && start_code)
+		begin_python(&f, known, start_code);
 	return 0;
 }
 

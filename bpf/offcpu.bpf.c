@@ -35,28 +35,79 @@
 __u64 started_ns;
 __u32 spans_stride;
 
-/* Its entry, where the thread's process turns out to be one that is recorded. */
-static __noinline struct thread_times *begin_times(struct task_struct *task)
+/*
+ * Is it time to find out what a process runs that is none of Python, as far as is known? One that
+ * is to be Python is looked at each time: once its linker is done, the next wait may be its last.
+ */
+static __always_inline bool is_identify_due(struct task_struct *task, const struct task_facts *f,
+					    const struct proc_row *known, __u64 now)
 {
-	__u32 pid = session.pidns_inode ? process_pid(task) : task->tgid;
-	struct proc_row *known = bpf_map_lookup_elem(&procs, &pid), row;
+	struct binary_key exe = file_key(BPF_CORE_READ(task, mm, exe_file));
+	struct binary_row *program = bpf_map_lookup_elem(&binaries, &exe);
+	__u64 id = hash_mix(f->process + 1, now >> 23);
+
+	if (program && program->layout != LAYOUT_NONE)
+		return true;
+	if (program && !known && is_new_process(f))
+		return false;
+	if (is_sent(id))
+		return false;
+	mark_sent(id);
+	return true;
+}
+
+/*
+ * A process that leaves the CPU and has no row of its program: what a tick would find out, which
+ * may not come before a long wait. The memory that is read is its own, as it is the current task.
+ */
+static __noinline int identify(struct cpu_state *c, struct task_struct *task)
+{
+	__u64 now = bpf_ktime_get_ns();
+	struct task_facts *f = &c->who;
+	struct proc_row *row = &c->row;
+	bool has_row;
+	__u32 pid;
+
+	task_facts_read(task, f);
+	if (!is_wanted(task, f))
+		return 0;
+	has_row = proc_row_read(f, row);
+	if ((session.has_filter && (!has_row || !row->is_target)) ||
+	    (has_row && row->exec_id == f->exec_id &&
+	     (row->is_ours || row->layout != LAYOUT_NONE || now < row->recheck_ns)) ||
+	    !is_identify_due(task, f, has_row ? row : NULL, now))
+		return 0;
+	row->runtime = 0;
+	if (proc_discover(c, task, f, now, true, row) != STAT_RECORDED || !row->runtime)
+		return 0;
+	row->start_ns = f->start_ns;
+	row->exec_id = f->exec_id;
+	row->recheck_ns = 0;
+	row->is_target = 1;
+	row->is_ours = 0;
+	pid = f->pid;
+	bpf_map_update_elem(&procs, &pid, row, BPF_ANY);
+	return 1;
+}
+
+/* Its entry, where the thread's process turns out to be one that is recorded. */
+static __noinline struct thread_times *begin_times(struct cpu_state *c, struct task_struct *task)
+{
 	struct thread_times *t;
 	struct task_facts f;
+	struct proc_row row;
 	__u64 now;
 
-	if (!known || task->flags & PF_EXITING || known->layout >= LAYOUTS_MAX || !started_ns ||
-	    !may_allocate_in_switch())
+	if (task->flags & PF_EXITING || !started_ns || !may_allocate_in_switch())
 		return NULL;
+	identify(c, task);
 	task_facts_read(task, &f);
-	if (!is_wanted(task, &f) || !is_recorded(&f, &row))
+	if (!is_recorded(&f, &row) || !is_wanted(task, &f))
 		return NULL;
 	now = bpf_ktime_get_ns();
 	t = times_new(task, &f, now, true);
-	if (t && task->start_time > started_ns) {
-		t->since_ns = task->start_time;
-		t->cpu_ns = at_most(task->se.sum_exec_runtime, now - task->start_time);
-		t->unseen_ns = now - task->start_time - t->cpu_ns;
-	}
+	if (t)
+		times_begin_with_thread(t, task, now);
 	return t;
 }
 
@@ -122,6 +173,17 @@ static __always_inline void note_wait(struct thread_times *t, struct task_struct
 	t->out_wait = wait_reason(t, regs);
 }
 
+/* Of a thread whose process began its program within the recording. */
+static __noinline bool identify_known(struct cpu_state *c, struct thread_times *t,
+				      struct task_struct *task)
+{
+	struct proc_row row;
+
+	identify(c, task);
+	return proc_row_read(&c->who, &row) && row.exec_id == c->who.exec_id &&
+	       row.layout < LAYOUTS_MAX;
+}
+
 /* A span begins. Returns when; 0: it is nobody's that is recorded. */
 static __always_inline __u64 span_begins(struct cpu_state *c, struct thread_times *t,
 					 struct task_struct *task, bool preempt)
@@ -130,9 +192,11 @@ static __always_inline __u64 span_begins(struct cpu_state *c, struct thread_time
 	__u64 now;
 
 	if (!t || !t->since_ns) {
-		t = begin_times(task);
+		t = begin_times(c, task);
 		if (!t)
 			return 0;
+	} else if (!t->is_identified) {
+		t->is_identified = identify_known(c, t, task);
 	}
 	now = bpf_ktime_get_ns();
 	if (t->out_ns)

@@ -461,7 +461,7 @@ static int label_step(__u32 number, struct py_loop *l)
 	v->number = number;
 	if (read_value(l, c->value, v))
 		s->labels.count++;
-	else if (!py_is_none(l, c->value))
+	else if (py_is_some(l, c->value))
 		s->walk.flags |= SAMPLE_LABEL_TYPE;
 	return LOOP_NEXT;
 }

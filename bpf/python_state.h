@@ -8,6 +8,7 @@
  */
 
 #include "bpf/cache.h"
+#include "bpf/context_layout.h"
 #include "bpf/python.h"
 
 #define EXC_ITEMS_MAX 256 /* one of the thread, and one of each generator that runs in another */
@@ -17,10 +18,11 @@
 #define NONE_TYPE 0x65707954656e6f4eULL /* "NoneType" */
 
 /*
- * Is it None? By the name of its type, as an interpreter without symbols has it, too. A type
- * follows the head of a var object with tp_name.
+ * Is it another object than None? The name of the type says so, as an interpreter without symbols
+ * has it, too. A type follows the head of a var object with tp_name. What cannot be read, as a page
+ * that a child has not touched since its fork, is not known to be one.
  */
-static __always_inline bool py_is_none(struct py_loop *l, __u64 object)
+static __always_inline bool py_is_some(struct py_loop *l, __u64 object)
 {
 	struct door door = l->door;
 	__u64 head = l->off->str_length; /* sizeof(PyObject), which ends in ob_type */
@@ -28,23 +30,29 @@ static __always_inline bool py_is_none(struct py_loop *l, __u64 object)
 
 	return !read_user(door, &type, sizeof(type), object + head - 8) &&
 	       !read_user(door, &at, sizeof(at), type + head + 8) &&
-	       !read_user(door, text, sizeof("NoneType"), at) && text[0] == NONE_TYPE && !text[1];
+	       !read_user(door, text, sizeof("NoneType"), at) && (text[0] != NONE_TYPE || text[1]);
 }
 
+#define TYPE_IS_EXCEPTION (1ULL << 30) /* Py_TPFLAGS_BASE_EXC_SUBCLASS, 3.6 to 3.15 */
+
 /*
- * Is it an exception? From 3.11 on whoever has handled one has None in its place; there is one
- * None, which stays where it is.
+ * Is it an exception? From 3.11 on whoever has handled one has None in its place. The type says so
+ * in memory that was written when it was made ready, so that a child has it right after a fork;
+ * what cannot be read is no exception.
  */
 static __always_inline bool py_is_exception(struct py_loop *l, __u64 value)
 {
 	struct py_handling *h = &l->s->handling;
+	struct door door = l->door;
+	__u64 head = l->off->str_length; /* sizeof(PyObject), which ends in ob_type */
+	__u64 type, flags;
 
-	if (!value || value == h->none)
+	if (!value || value == h->none || read_user(door, &type, sizeof(type), value + head - 8) ||
+	    read_user(door, &flags, sizeof(flags), type + head + TYPE_FLAGS))
 		return false;
-	if (!py_is_none(l, value))
-		return true;
-	h->none = value;
-	return false;
+	if (!(flags & TYPE_IS_EXCEPTION))
+		h->none = value;
+	return flags & TYPE_IS_EXCEPTION;
 }
 
 /* One item. The first exception is the one that is handled. */

@@ -46,6 +46,8 @@ static __always_inline int read_user(struct door door, void *dst, __u32 size, __
 	return read_memory(dst, size, addr);
 }
 #else
+#include "bpf/fetch.h"
+
 #ifdef READ_REMOTE
 /* A page that is not present is waited for. */
 static __always_inline int read_user(struct door door, void *dst, __u32 size, __u64 addr)
@@ -59,13 +61,17 @@ static __always_inline int read_user(struct door door, void *dst, __u32 size, __
 }
 #endif
 
-/* The pages of the first and the last byte of a range that spans no more than two. */
-static __always_inline bool read_in_user(const struct page_range *r)
+static __always_inline bool read_in_page(__u64 addr)
 {
 	__u8 byte;
 
-	return !bpf_copy_from_user(&byte, 1, (void *)r->addr) &&
-	       (!r->bytes || !bpf_copy_from_user(&byte, 1, (void *)(r->addr + r->bytes - 1)));
+	return is_fetchable(addr) && !bpf_copy_from_user(&byte, 1, (void *)addr);
+}
+
+/* The pages of the first and the last byte of a range that spans no more than two. */
+static __always_inline bool read_in_user(const struct page_range *r)
+{
+	return read_in_page(r->addr) && (!r->bytes || read_in_page(r->addr + r->bytes - 1));
 }
 
 /* CLOCK_MONOTONIC */

@@ -79,14 +79,17 @@ static __always_inline void times_open(struct py_scratch *s, struct task_struct 
 	__builtin_memset(init, 0, sizeof(*init));
 	times_fill(init, task, f, now, is_on_cpu);
 	init->since_ns = now;
+	times_begin_with_thread(init, task, now);
 	t = times_make(task, init);
 	if (!t)
 		return;
 	if (!t->since_ns) { /* it was there to count who waits for the GIL */
 		times_fill(t, task, f, now, is_on_cpu);
-		__sync_val_compare_and_swap(&t->since_ns, 0, now);
+		t->cpu_ns = init->cpu_ns;
+		t->unseen_ns = init->unseen_ns;
+		__sync_val_compare_and_swap(&t->since_ns, 0, init->since_ns);
 	}
-	if (t->since_ns == now && is_on_cpu && !task_is_on_cpu(task))
+	if (t->since_ns == init->since_ns && is_on_cpu && !task_is_on_cpu(task))
 		__sync_val_compare_and_swap(&t->out_ns, 0, now);
 }
 

@@ -65,6 +65,28 @@ times_new(struct task_struct *task, const struct task_facts *f, __u64 now, bool 
 	return t;
 }
 
+/* 0: it was cut after now was looked at. */
+static __always_inline __u64 times_lasted(__u64 begin_ns, __u64 now)
+{
+	return now > begin_ns ? now - begin_ns : 0;
+}
+
+/*
+ * The thread began within the recording, and has been in it from its first moment: what it waited
+ * for up to now nobody knows.
+ */
+static __always_inline void times_begin_with_thread(struct thread_times *t,
+						    struct task_struct *task, __u64 now)
+{
+	__u64 life = times_lasted(task->start_time, now);
+
+	if (task->start_time <= started_ns)
+		return;
+	t->since_ns = now - life;
+	t->cpu_ns = at_most(task->se.sum_exec_runtime, life);
+	t->unseen_ns = life - t->cpu_ns;
+}
+
 /* Of the process, who counts its waiters. NULL: it has no entry. */
 static __always_inline struct thread_times *times_of_leader(struct thread_times *t,
 							    struct task_struct *task)
@@ -79,12 +101,6 @@ static __always_inline __u64 times_take(struct thread_times *t, __u64 now)
 {
 	t->in_ns = now;
 	return __sync_lock_test_and_set(&t->out_ns, 0);
-}
-
-/* 0: it was cut after now was looked at. */
-static __always_inline __u64 times_lasted(__u64 begin_ns, __u64 now)
-{
-	return now > begin_ns ? now - begin_ns : 0;
 }
 
 static __always_inline void times_add(struct thread_times *t, __u8 class, __u64 ns,
@@ -184,10 +200,32 @@ static __always_inline struct unseen_span times_unseen(const struct thread_times
 	return u;
 }
 
-/* Those of its parts that would have been kept for certain are lost. */
-static __always_inline void times_lose_unseen(struct cpu_state *c, struct unseen_span u)
+/*
+ * The span that began at begin_ns has a sample, as one was taken before its end: the end is told
+ * now. Returns whether the end was told. A function of its own: on Linux 6.1 a switch has no stack
+ * left for the event.
+ */
+static __noinline int times_tell_end(const struct thread_times *t, __u64 begin_ns, __u64 waited)
 {
-	if (u.waited >= spans_whole_ns())
+	struct span_end_event e = { .kind = EVENT_SPAN_END, .syscall = SYSCALL_NONE };
+
+	if (!t || t->open_ns != begin_ns || t->opened != STAT_RECORDED)
+		return 0;
+	e.tid = t->tid;
+	e.process = t->process;
+	e.begin_ns = begin_ns;
+	e.ktime_ns = begin_ns + waited;
+	e.wait = t->out_wait ?: WAIT_OTHER;
+	e.value = waited;
+	return ring_send(&e, sizeof(e));
+}
+
+/* Those of its parts that would have been kept for certain are lost, as far as there is no sample
+ * yet. */
+static __always_inline void times_lose_unseen(struct cpu_state *c, const struct thread_times *t,
+					      __u64 begin_ns, struct unseen_span u)
+{
+	if (u.waited >= spans_whole_ns() && !times_tell_end(t, begin_ns, u.waited))
 		stat_add(c, STAT_UNSEEN, u.waited);
 	if (u.queued >= spans_whole_ns())
 		stat_add(c, STAT_UNSEEN, u.queued);
@@ -200,13 +238,15 @@ static __always_inline void times_lose_unseen(struct cpu_state *c, struct unseen
 static __always_inline void times_return_unseen(struct cpu_state *c, struct thread_times *t,
 						struct task_struct *task, __u64 now)
 {
-	struct unseen_span u = times_unseen(t, task, times_lasted(times_take(t, now), now));
+	__u64 begin_ns = times_take(t, now);
+	struct unseen_span u = times_unseen(t, task, times_lasted(begin_ns, now));
 
 	t->in_ns = now - u.ran;
 	times_end_gil_wait(t, task, t->in_ns - u.queued, t->in_ns);
 	times_add(t, times_unseen_class(t), u.waited, u.waited < spans_whole_ns());
 	times_add(t, CLASS_RUNNABLE, u.queued, u.queued < spans_whole_ns());
-	times_lose_unseen(c, u);
+	times_lose_unseen(c, t, begin_ns, u);
+	t->open_ns = 0;
 	t->spans++;
 }
 

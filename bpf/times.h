@@ -35,7 +35,8 @@ struct thread_times {
 	__u8 out_wait;   /* enum wait_reason, but for the kind of file; WAIT_NONE: not looked at */
 	__u8 thinned;    /* before Linux 6.16: of 2^thinned spans that began then one was sampled */
 	__u8 opened;     /* what came of the sample of open_ns, an enum stat_kind */
-	__u8 reserved[6];
+	__u8 is_identified; /* its process: it has the row of a Python */
+	__u8 reserved[5];
 
 	/*
 	 * Of a process, in its leader's: who waits for its GIL, and the sum of the times when they

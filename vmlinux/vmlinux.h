@@ -95,8 +95,14 @@ typedef struct {
 	int counter;
 } atomic_t;
 
+struct file_system_type {
+	int fs_flags;
+};
+
 struct super_block {
 	dev_t s_dev;
+	unsigned long s_magic;
+	struct file_system_type *s_type;
 };
 
 struct inode {
@@ -155,6 +161,12 @@ struct rb_root {
 
 struct mm_struct;
 
+struct userfaultfd_ctx;
+
+struct vm_userfaultfd_ctx {
+	struct userfaultfd_ctx *ctx;
+};
+
 struct vm_area_struct {
 	unsigned long vm_start;
 	unsigned long vm_end;
@@ -162,6 +174,7 @@ struct vm_area_struct {
 	struct file *vm_file;
 	struct mm_struct *vm_mm;
 	struct rb_node vm_rb; /* until 6.0, of mm_struct.mm_rb */
+	struct vm_userfaultfd_ctx vm_userfaultfd_ctx;
 };
 
 struct mm_struct {

@@ -108,6 +108,21 @@ def check_account(recording):
     return counters
 
 
+@pytest.mark.spread("python", "who")
+@pytest.mark.parametrize("who", ["both", "child"])
+def test_handling_after_fork(python, who, tmp_path, staged):
+    """None's page is not yet in the child's memory: what cannot be read is no exception."""
+    output = tmp_path / "x.pyebpf"
+    done = run("record", "-F", 499, "-o", output, "--", *python.command, staged(python, "forked_handler.py"), who)
+    assert done.returncode == 0, done.stderr
+    phases = by_phase(samples_of(output), ["handles", "computes"])
+    edge = 2 * (1 + (who == "both"))  # samples: where one of them begins or ends
+    assert min(phase.all for phase in phases.values()) > 30, phases
+    if python.minor > 6:  # which has no chain of handlers
+        assert phases["handles"].handling >= phases["handles"].all - edge, phases
+    assert phases["computes"].handling == 0, phases
+
+
 def test_mode_exception_keeps_who_handles_one(some_python, tmp_path):
     truth, phases, recording, _ = record(some_python, tmp_path, "--mode", "exception")
     seen, cpu = sum(phase.all for phase in phases.values()), sum(truth[name] for name in HANDLING)

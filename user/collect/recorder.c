@@ -18,8 +18,7 @@
 
 #define LOOK_NS 250000000ULL /* who is in a version 1 cgroup is asked this often */
 #define SETTLE_NS NS_PER_SECOND
-#define LASTING_NS NS_PER_SECOND /* of waiting: a sample is taken before its end */
-#define CLOSING_PASSES 64        /* each fills half of the ring */
+#define CLOSING_PASSES 64 /* each fills half of the ring */
 
 struct recorder {
 	struct recorder_opts opts;
@@ -28,7 +27,7 @@ struct recorder {
 	struct profile *profile;
 	struct pipeline *pipeline; /* NULL: no part has begun */
 	struct counters since;     /* what the parts before this one have counted */
-	uint64_t last_look_ns, last_settle_ns, last_ahead_ns;
+	uint64_t last_look_ns, last_settle_ns;
 };
 
 static int describe_mode(const struct recorder *rec, struct recording *m)
@@ -248,14 +247,6 @@ static int step_times(struct recorder *rec, uint64_t now)
 	return settle_times(rec, now, times_is_full(t) ? TIMES_ALL : TIMES_GROUPS);
 }
 
-static int step_ahead(struct recorder *rec, uint64_t now)
-{
-	if (now - rec->last_ahead_ns < LASTING_NS)
-		return 0;
-	rec->last_ahead_ns = now;
-	return session_look_ahead(rec->session, LASTING_NS);
-}
-
 int recorder_step(struct recorder *rec, int fd, int max_ms)
 {
 	uint64_t now;
@@ -267,7 +258,8 @@ int recorder_step(struct recorder *rec, int fd, int max_ms)
 		return r;
 	now = monotonic_ns();
 	if ((r = look_into_cgroup(rec, now)) < 0 || (r = step_times(rec, now)) < 0 ||
-	    (r = step_ahead(rec, now)) < 0 || now - rec->last_settle_ns < SETTLE_NS)
+	    (r = session_look_ahead(rec->session, now)) < 0 ||
+	    now - rec->last_settle_ns < SETTLE_NS)
 		return r;
 	r = settle(rec, now);
 	return r < 0 ? r : 1;

@@ -768,11 +768,11 @@ int session_close_spans(struct session *s, uint64_t at_ns)
 	return s->spans ? spans_close(s->spans, at_ns) : 0;
 }
 
-int session_look_ahead(struct session *s, uint64_t lasting_ns)
+int session_look_ahead(struct session *s, uint64_t now)
 {
 	bool has_exit_hook = s->skel->rodata->session.has_exit_hook;
 
-	return s->spans && has_exit_hook ? spans_look_ahead(s->spans, lasting_ns) : 0;
+	return s->spans && has_exit_hook ? spans_look_ahead(s->spans, now) : 0;
 }
 
 uint64_t session_pending(const struct session *s, enum sample_source source)

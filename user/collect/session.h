@@ -190,10 +190,12 @@ int session_open_spans(struct session *s, uint32_t pid);
 int session_close_spans(struct session *s, uint64_t at_ns);
 
 /*
- * Takes a sample of threads that have waited for so long, once each: as its process ends, a
- * thread's Python may be gone before it wakes up. What it stands for its end says.
+ * Takes a sample of each thread that has waited for 100 ms, once each: as its process ends, a
+ * thread's Python may be gone before it wakes up. What it stands for its end says. To be called
+ * often: most calls return at once, so that a pass comes each 100 ms, or seldomer where a pass
+ * takes more than a millisecond of CPU time. now: CLOCK_MONOTONIC.
  */
-int session_look_ahead(struct session *s, uint64_t lasting_ns);
+int session_look_ahead(struct session *s, uint64_t now);
 
 /* By its number, as samples have it; NULL: the session has none of that. Borrowed. */
 const struct event *session_event(const struct session *s, uint32_t number);

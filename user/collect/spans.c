@@ -19,8 +19,13 @@
 #include "pyebpf.skel.h"
 
 #define PASS_NS (2 * NS_PER_SECOND) /* 80,000 threads, if their pages are there */
-#define LOOK_AHEAD_NS \
-	(NS_PER_SECOND / 40) /* for samples, of every second: who is left is the next time */
+#define AHEAD_EVERY_NS \
+	(NS_PER_SECOND / 10) /* a pass looks ahead, at spans that have lasted that long */
+#define AHEAD_REST \
+	100 /* between two passes: at least so many times the CPU time of the one before */
+#define AHEAD_NS                                                                        \
+	(NS_PER_SECOND / 40) /* for the samples of a pass: who is left is the next time \
+			      */
 
 DEFINE_CLEANUP(struct bpf_link *, bpf_link__destroy)
 
@@ -30,6 +35,8 @@ struct spans {
 	pthread_mutex_t lock; /* one pass at a time: they share a work space */
 	bool is_late;         /* one has not come back */
 	uint64_t cut_ns;      /* when spans were last closed; 0: not yet */
+	uint64_t ahead_ns;    /* not before then is looked ahead */
+	uint64_t cpu_ns;      /* of the last pass */
 };
 
 /* One reading of the iterator. */
@@ -37,6 +44,7 @@ struct pass {
 	struct work work;
 	int fd;
 	int result;
+	uint64_t cpu_ns;
 };
 
 /* Of one that writes nothing. */
@@ -56,7 +64,9 @@ static void pass_run(struct work *w, void *context)
 	struct pass *p = (struct pass *)w;
 
 	(void)context;
+	p->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	p->result = read_through(p->fd);
+	p->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - p->cpu_ns;
 }
 
 static void pass_free(struct work *w)
@@ -151,6 +161,7 @@ static int run_pass(struct spans *sp, uint32_t pid)
 					  "seconds: threads that do not switch are left out");
 		return 0;
 	}
+	sp->cpu_ns = p->cpu_ns;
 	pass_free(&p->work);
 	return r < 0 ? err_set(r, "look at threads that wait: %s", strerror(-r)) : 0;
 }
@@ -176,7 +187,7 @@ static int visit(struct spans *sp, uint32_t pid, uint64_t opened_ns, uint64_t cl
 	sp->skel->bss->opened_ns = opened_ns;
 	sp->skel->bss->closed_ns = closed_ns;
 	sp->skel->bss->lasting_ns = lasting_ns;
-	sp->skel->bss->lasting_until_ns = monotonic_ns() + LOOK_AHEAD_NS;
+	sp->skel->bss->lasting_until_ns = monotonic_ns() + AHEAD_NS;
 	sp->skel->bss->spans_left = 0;
 	r = run_pass(sp, pid);
 	if (!r && !closed_ns && !lasting_ns)
@@ -208,12 +219,14 @@ int spans_close(struct spans *sp, uint64_t at_ns)
 	return r;
 }
 
-int spans_look_ahead(struct spans *sp, uint64_t lasting_ns)
+int spans_look_ahead(struct spans *sp, uint64_t now)
 {
 	int r;
 
-	pthread_mutex_lock(&sp->lock);
-	r = visit(sp, 0, 0, 0, lasting_ns);
+	if (now < sp->ahead_ns || pthread_mutex_trylock(&sp->lock))
+		return 0;
+	r = visit(sp, 0, 0, 0, AHEAD_EVERY_NS);
+	sp->ahead_ns = now + AHEAD_EVERY_NS + AHEAD_REST * sp->cpu_ns;
 	pthread_mutex_unlock(&sp->lock);
 	return r < 0 ? r : 0;
 }

@@ -22,6 +22,7 @@ DEFINE_CLEANUP(struct spans *, spans_free)
 /* May be called by any thread. */
 int spans_open(struct spans *sp, uint32_t pid);
 int spans_close(struct spans *sp, uint64_t at_ns);
-int spans_look_ahead(struct spans *sp, uint64_t lasting_ns);
+/* now: CLOCK_MONOTONIC. Does nothing while a pass rests, or another one runs. By one thread. */
+int spans_look_ahead(struct spans *sp, uint64_t now);
 
 #endif

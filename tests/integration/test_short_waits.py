@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Processes that begin while recording, and wait: no tick may ever meet one. Each wait is in samples with its
+function, or the summary says what became of its time. A kernel may not tell of one switch of some hundred: of the
+wait that ended there no sample is taken, and its time is lost by name."""
+import collections
+import json
+import subprocess
+
+import pytest
+from harness import PATIENCE, Recorder, run
+
+pytestmark = pytest.mark.usefixtures("pyebpf")
+COUNT = 30
+SHARE = 0.9  # of the processes: those that are whole
+
+
+def waits_of(recording, names):
+    """{(PID, name): ms of waiting in the function}."""
+    done = run("export", "-f", "jsonl", "-o", "-", "--kind", "off-cpu", recording)
+    assert done.returncode == 0, done.stderr
+    waited = collections.Counter()
+    for sample in map(json.loads, done.stdout.splitlines()):
+        for name in {frame[0] for frame in sample["stack"]}.intersection(names):
+            waited[sample["pid"], name] += sample["value"] / 1e6
+    return waited
+
+
+def lost_ms(recording):
+    """Of all that waited: what the kernel did not tell of, or could not be walked."""
+    lost = json.loads(run("export", "-f", "json", recording).stdout)["lost"]
+    return sum(ns for reason, ns in lost.items() if reason.startswith("switch_")) / 1e6
+
+
+def assert_whole(recording, pids, ms, text):
+    waited = waits_of(recording, ["only_wait"])
+    short = {pid: round(ms - waited[pid, "only_wait"]) for pid in pids if waited[pid, "only_wait"] < ms - 1}
+    assert sum(short.values()) <= lost_ms(recording), (short, text)
+    assert len(short) <= (1 - SHARE) * len(pids), (short, text)
+
+
+@pytest.mark.spread("python", "at_once")
+@pytest.mark.parametrize("at_once", [1, 10])
+def test_waits_of_processes_that_begin(python, at_once, tmp_path, staged):
+    """Under -a, of a command that was met before and of one that was not."""
+    script = staged(python, "only_waits.py")
+    command = [*python.command, script, "0.03" if at_once == 1 else "0.3"]
+    output = tmp_path / "x.pyebpf"
+    pids = []
+    with Recorder(output, "-a", "--mode", "wall") as recorder:
+        recorder.wait_attached()
+        for _ in range(0, COUNT, at_once):
+            running = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+                       for _ in range(at_once)]
+            pids += [int(process.communicate(timeout=PATIENCE)[0]) for process in running]
+        recorder.finish()
+        assert_whole(output, pids, 30 if at_once == 1 else 300, recorder.text())
+
+
+@pytest.mark.few_pythons
+def test_waits_of_children(python, tmp_path, staged):
+    script = staged(python, "only_waits.py")
+    output = tmp_path / "x.pyebpf"
+    loop = "for i in $(seq %d); do %s %s .03; done" % (COUNT, " ".join(python.command), script)
+    done = run("record", "--mode", "wall", "-o", output, "--", "sh", "-c", loop, timeout=4 * PATIENCE)
+    assert done.returncode == 0, done.stderr
+    assert_whole(output, [int(line) for line in done.stdout.split() if line.isdigit()][:COUNT], 30, done.stderr)
+
+
+DAEMONS = ["daemon_sleeps", "daemon_gets", "daemon_locks", "main_waits"]
+
+
+def test_waits_of_daemon_threads_at_return(python, tmp_path, staged):
+    """They end after Python has freed the states of these threads. What was before the process was known to run Python
+    is <not sampled>."""
+    output = tmp_path / "x.pyebpf"
+    done = run("record", "--mode", "wall", "-o", output, "--", *python.command, staged(python, "daemons.py"), "1")
+    assert done.returncode == 0, done.stderr
+    waited = collections.Counter()
+    for (_, name), ms in waits_of(output, [*DAEMONS, "<not sampled>"]).items():
+        waited[name] += ms
+    missing = sum(max(0, 990 - waited[name]) for name in DAEMONS)
+    assert missing <= waited["<not sampled>"] and missing < 400, (waited, done.stderr)
