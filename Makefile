@@ -2,7 +2,7 @@
 # A thin front of CMake. `make help` lists the targets.
 .POSIX:
 .SUFFIXES:
-.PHONY: build help deps deps-all demo check test check-all hostile fuzz fuzz-coverage coverage-table bench \
+.PHONY: build help deps deps-all demo check test steady check-all hostile fuzz fuzz-coverage coverage-table bench \
 	format share install deb image manifests kernels static release wheel arm64-sysroot arm64 static-arm64 kernels-arm64 clean \
 	build-tests build-asan build-clang build-tsan build-fuzz build-fuzz-coverage build-type
 
@@ -11,6 +11,8 @@ DESTDIR =
 JOBS = $$(nproc)
 FUZZ_SECONDS = 3600
 HOSTILE_SECONDS = 600
+TIMES = 20
+SUITES = unit,threads,integration,alone,hostile,races,browser
 PROGRAMS = all
 
 # configure FOLDER ARGUMENT...: one that was configured keeps its generator; a new one gets Ninja where
@@ -90,6 +92,7 @@ help:
 	@echo "make demo        record a bundled workload twice, leave demo.html, demo-diff.html"
 	@echo "make check       what a change is most likely to break: three minutes at most"
 	@echo "make test        all builds, every kind of test with small counts: ten minutes; what CI runs"
+	@echo "make steady      SUITES (all) TIMES (20) times beside three busy loops: which tests fail how often"
 	@echo "make check-all   every interpreter, full counts, other kernels, engines, fuzzing: hours"
 	@echo "make hostile     attack the recorder for HOSTILE_SECONDS (600), as root; steps the clock, stops a CPU"
 	@echo "make fuzz        libFuzzer over all parsers, FUZZ_SECONDS (3600) of CPU time in all"
@@ -123,6 +126,9 @@ check: deps
 
 test: deps
 	python3 -B tests/run.py --tier=test
+
+steady: deps
+	python3 -B tests/tools/beside_hogs.py --times=$(TIMES) --only=$(SUITES)
 
 check-all: deps-all
 	python3 -B tests/run.py --tier=all

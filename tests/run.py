@@ -391,6 +391,19 @@ def seed():
     return "0"
 
 
+def set_environment(tier):
+    """Sets what the stages' programs read."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("PYEBPF_SEED", seed())
+    print(f"=== PYEBPF_SEED={os.environ['PYEBPF_SEED']}: which interpreters some tests draw", flush=True)
+    os.environ.update(PYEBPF_TIER=tier, PYEBPF_MUTATIONS=str(MUTATIONS[tier]),
+                      PYEBPF_ORACLE_COUNT=str(ORACLE_COUNT[tier]))
+    if shutil.which("ccache"):  # CMake takes the first one up; a clone elsewhere finds the same
+        os.environ.setdefault("CMAKE_C_COMPILER_LAUNCHER", "ccache")
+        os.environ.setdefault("CCACHE_BASEDIR", str(ROOT))
+        os.environ.setdefault("CCACHE_NOHASHDIR", "1")
+
+
 def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--tier", choices=("check", "test", "all"), default="test")
@@ -398,15 +411,7 @@ def main(arguments):
     parser.add_argument("pytest", nargs="*", help="arguments for pytest, after --")
     options = parser.parse_args(arguments)
 
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    os.environ.setdefault("PYEBPF_SEED", seed())
-    print(f"=== PYEBPF_SEED={os.environ['PYEBPF_SEED']}: which interpreters some tests draw", flush=True)
-    os.environ.update(PYEBPF_TIER=options.tier, PYEBPF_MUTATIONS=str(MUTATIONS[options.tier]),
-                      PYEBPF_ORACLE_COUNT=str(ORACLE_COUNT[options.tier]))
-    if shutil.which("ccache"):  # CMake takes the first one up; a clone elsewhere finds the same
-        os.environ.setdefault("CMAKE_C_COMPILER_LAUNCHER", "ccache")
-        os.environ.setdefault("CCACHE_BASEDIR", str(ROOT))
-        os.environ.setdefault("CCACHE_NOHASHDIR", "1")
+    set_environment(options.tier)
     lanes = lanes_of(options.tier, options.pytest)
     wanted = [name for name in options.only.split(",") if name]
     stages = run_lanes(select(lanes, wanted) if wanted else lanes)
