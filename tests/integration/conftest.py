@@ -9,7 +9,6 @@ PYEBPF_SEED: decides which interpreters the tests draw (tests/run.py sets the co
 import functools
 import json
 import os
-import random
 import signal
 import sys
 import tempfile
@@ -33,7 +32,6 @@ sys.dont_write_bytecode = False
 # One for each way to keep frames and line tables: a list of objects with an lnotab (to 3.10), the
 # data stack with a cframe (3.11, 3.12), without one (3.13, 3.14), with _Py_DebugOffsets of 3.15.
 FEW = (8, 11, 13, 15)
-SEED = os.environ.get("PYEBPF_SEED", "0")
 MARKERS = (
     "few_pythons(count=2): with --tier=test on so many interpreters, drawn from one of each kind, not "
     "on one of each minor: for what depends little on it",
@@ -64,13 +62,6 @@ def one_a_minor(found):
             chosen[python.minor] = rank, python
     return [p for p in found
             if p is chosen[p.minor][1] or (p.source == "system" and p.linkage == "static")]
-
-
-def draw(found, count, name):
-    """Draws `count` interpreters, in the order of `found`. The seed and the test's name decide: a commit
-    always draws the same ones, and the commits after it draw the others."""
-    chosen = random.Random("%s %s" % (SEED, name)).sample(range(len(found)), min(count, len(found)))
-    return [found[i] for i in sorted(chosen)]
 
 
 def pytest_configure(config):
@@ -129,7 +120,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_report_header(config):
-    return ["pyebpf: " + harness.PYEBPF, "PYEBPF_SEED: " + SEED,
+    return ["pyebpf: " + harness.PYEBPF, "PYEBPF_SEED: " + harness.SEED,
             "interpreters: " + (", ".join(p.name for p in config.pythons) or "NONE FOUND")]
 
 
@@ -153,8 +144,8 @@ def pytest_generate_tests(metafunc):
     if config.draws:
         name = metafunc.definition.nodeid
         if few:
-            found["python"] = draw(found["python"], *few.args or (2,), name)
-        found["any_python"] = draw(found["any_python"], (len(found["any_python"]) + 1) // 2, name)
+            found["python"] = harness.draw(found["python"], *few.args or (2,), name)
+        found["any_python"] = harness.draw(found["any_python"], (len(found["any_python"]) + 1) // 2, name)
     for fixture, pythons_of_it in found.items():
         if fixture in metafunc.fixturenames:
             metafunc.parametrize(fixture, pythons_of_it, ids=[p.name for p in pythons_of_it])

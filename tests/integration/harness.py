@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -19,7 +20,15 @@ REPOSITORY = os.path.dirname(os.path.dirname(HERE))
 WORKLOADS = os.path.join(os.path.dirname(HERE), "workloads")
 PYEBPF = os.path.abspath(os.environ.get("PYEBPF") or os.path.join(REPOSITORY, "build", "pyebpf"))
 POLLS = {"x86_64": ("7", "271"), "aarch64": ("73",)}[os.uname().machine]  # poll(), ppoll()
+SEED = os.environ.get("PYEBPF_SEED", "0")  # tests/run.py sets the commit
 PATIENCE = 60  # seconds after which a process that should have ended is killed: a failure
+
+
+def draw(found, count, name):
+    """Draws `count` of the list, in its order. The seed and the test's name decide: a commit always draws
+    the same ones, and other commits draw others."""
+    chosen = random.Random("%s %s" % (SEED, name)).sample(range(len(found)), min(count, len(found)))
+    return [found[i] for i in sorted(chosen)]
 
 
 def wait_until(fact, seconds, what):

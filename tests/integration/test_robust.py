@@ -144,8 +144,8 @@ def is_short(done):
 
 
 def kill_recorders(workload, folder, moments):
-    """Recorders that are killed so many seconds after all of them had begun: how many seconds of
-    samples each file is short of."""
+    """Kills recorders so many seconds after all of them had begun: (CPU seconds of the workload until each
+    was killed, recorders)."""
     with contextlib.ExitStack() as stack:
         recorders = [stack.enter_context(Recorder(folder / ("%d.pyebpf" % i), "-p", workload.pid,
                                                   "-F", 199)) for i in range(len(moments))]
@@ -157,6 +157,11 @@ def kill_recorders(workload, folder, moments):
             used.append(cpu_seconds(workload.pid) - before)
             assert recorder.stop(signal.SIGKILL) == -signal.SIGKILL
     assert len(os.listdir(folder)) == len(moments)
+    return used, recorders
+
+
+def missing(used, recorders):
+    """How many seconds of samples each file is short of."""
     for seconds, recorder in zip(used, recorders):
         done = run("report", recorder.output)
         assert done.returncode == 0 or is_short(done), done
@@ -166,13 +171,14 @@ def kill_recorders(workload, folder, moments):
 def test_killed_at_any_moment(some_python, tmp_path, is_full, fault):
     """Readable up to the last second each time."""
     chance = random.Random(1)
-    short = []
+    killed = []
     with spinning(some_python) as workload:
         for batch in range(20 if is_full else 1):
             folder = tmp_path / str(batch)
             folder.mkdir()
             moments = sorted(chance.uniform(0.05, 2.5) for _ in range(10))
-            short += kill_recorders(workload, folder, moments)
+            killed.append(kill_recorders(workload, folder, moments))
+    short = [seconds for recorders in killed for seconds in missing(*recorders)]
     assert max(short) < 1.3, short
     fault("SIGKILL, %d times, after 0.05 to 2.5 s" % len(short), "is gone", -signal.SIGKILL,
           "readable each time, up to its last flush (one a second)",
