@@ -21,7 +21,7 @@ static int load(struct diff_input *in, enum diff_side side, const char *path)
 {
 	_cleanup_(import_freep) struct import *import = NULL;
 	uint32_t run;
-	int r = import_open(path, NULL, &import), n;
+	int r = import_open(path, (struct import_choice){ 0 }, &import), n;
 
 	if (r <= 0)
 		return r ? r : err_set(-EINVAL, "%s: of no known format", path);

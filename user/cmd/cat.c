@@ -20,7 +20,6 @@ static int run_with(struct call *call, struct conversion_opts *o, const struct s
 
 static int run(struct call *call)
 {
-	unsigned int from = 0;
 	uint64_t max_memory_bytes = 0;
 	struct conversion_opts o = { 0 };
 	struct select_opts select = { 0 };
@@ -29,7 +28,7 @@ static int run(struct call *call)
 		OPT_STR('o', "output", &o.output, "FILE", "recording to write; needed"),
 		STRIP_OPTIONS(&o.strip),
 		OPT_GROUP("Input"),
-		INPUT_FROM_OPTION(&from),
+		INPUT_OPTIONS(&o.choice),
 		MEMORY_LIMIT_OPTION(&max_memory_bytes),
 		SELECT_OPTIONS(&select),
 		OPT_END,
@@ -39,7 +38,6 @@ static int run(struct call *call)
 	if (!cmd_options(call, opts, &status))
 		return status;
 	memory_limit_set(max_memory_bytes);
-	o.as = import_of_word(from);
 	status = run_with(call, &o, &select);
 	strip_release(&o.strip);
 	select_opts_release(&select);

@@ -183,7 +183,7 @@ static int convert_file(struct conversion *c, const char *path)
 	struct road road = {
 		.taker = &taker,
 		.arg = c,
-		.as = c->o->as,
+		.choice = c->o->choice,
 		.folds_imports = c->o->folds_imports,
 		.strip = &c->o->strip,
 		.select = { .query = c->o->query, .keeps_kinds = true },

@@ -17,8 +17,8 @@
  */
 struct conversion_opts {
 	const char *output;
-	const struct importer *as; /* what the files are; NULL: what they tell */
-	struct select_query query; /* zeros: all samples */
+	struct import_choice choice; /* of the files */
+	struct select_query query;   /* zeros: all samples */
 	bool folds_imports;
 	struct strip strip;
 	uint32_t freq_hz; /* of files that do not say; 0: not known */

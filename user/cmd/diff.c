@@ -128,7 +128,7 @@ static int run_with(struct call *call, const char *const *formats)
 			 "compare them with samples with this one; may repeat"),
 		OPT_ENUM(0, "compat", &o.c.compat, "VERSION", versions,
 			 "by the rules of CPython's own differential flame graph"),
-		INPUT_FROM_OPTION(&o.c.from),
+		INPUT_OPTIONS(&o.c.choice),
 		MEMORY_LIMIT_OPTION(&o.max_memory_bytes),
 		OPT_FLAG(0, "force", &o.c.is_forced, "also recordings that do not fit together"),
 		SELECT_OPTIONS(&o.select),

@@ -145,7 +145,7 @@ static int loading_init(struct loading *l, const struct diff_file *file,
 	l->road.profile = l->input->profile;
 	l->road.taker = &taker;
 	l->road.arg = l;
-	l->road.as = how->as;
+	l->road.choice = how->choice;
 	l->road.folds_imports = how->folds_imports;
 	l->road.select.query = how->select[file->side];
 	return 0;

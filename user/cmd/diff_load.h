@@ -16,9 +16,9 @@ struct diff_file {
 };
 
 struct diff_reading {
-	const struct importer *as; /* what the files are; NULL: what they tell */
-	bool folds_imports;        /* profile/imports.h; not for --compat */
-	bool is_in_ns;             /* ticks of known length become the time that they stand for */
+	struct import_choice choice; /* of the files */
+	bool folds_imports;          /* profile/imports.h; not for --compat */
+	bool is_in_ns;               /* ticks of known length become the time that they stand for */
 	struct select_query select[DIFF_SIDES];
 	bool has_unit; /* a sample of text that does not say counts as INPUT_INTERVAL_DEFAULT_NS */
 };

@@ -150,7 +150,7 @@ static int read_sides(struct comparison *k, bool is_in_ns)
 {
 	const struct diff_call *c = k->c;
 	const struct diff_reading how = {
-		.as = import_of_word(c->from),
+		.choice = c->choice,
 		.folds_imports = c->folds_imports,
 		.is_in_ns = is_in_ns,
 		.has_unit = has_compat(c),

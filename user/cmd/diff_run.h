@@ -12,6 +12,7 @@
 #include "diff/diff.h"
 #include "export/diff_export.h"
 #include "export/diff_words.h"
+#include "import/import.h"
 #include "profile/select.h"
 
 /* A comparison as it was asked for. Starts as DIFF_CALL_INIT; strings are borrowed. */
@@ -27,8 +28,8 @@ struct diff_call {
 	struct select_query select;
 	struct opt_list labels[DIFF_SIDES]; /* of the side's samples; of one side: the other ones
 					       are the other side's */
-	unsigned int from;                  /* import_of_word() */
-	bool folds_imports;                 /* profile/imports.h; never with compat */
+	struct import_choice choice;
+	bool folds_imports; /* profile/imports.h; never with compat */
 	bool is_forced;
 	bool is_gated;
 	struct gate_options gate;

@@ -18,7 +18,7 @@
 #define FORMAT_BY_SUFFIX UINT_MAX
 
 struct export_call {
-	unsigned int from;
+	struct import_choice choice;
 	uint64_t max_memory_bytes;
 	unsigned int format; /* index of exporters[] */
 	const char *output;
@@ -63,7 +63,7 @@ static int say_what_is_left_out(const struct load *l)
 static int export_to(struct call *call, struct export_call *o, const struct exporter *e)
 {
 	_cleanup_(load_release) struct load l = {
-		.road.as = import_of_word(o->from),
+		.road.choice = o->choice,
 		.road.folds_imports =
 			select_opts_folds_imports(&o->select, exporter_folds_imports(e)),
 		.road.strip = &o->strip,
@@ -115,7 +115,7 @@ static int run_with(struct call *call, const char *const *formats)
 		OPT_FLAG(0, "labels", &o.opts.labels,
 			 "pprof, OTLP: tell labels apart, by their own names: wait, route"),
 		OPT_GROUP("Input"),
-		INPUT_FROM_OPTION(&o.from),
+		INPUT_OPTIONS(&o.choice),
 		MEMORY_LIMIT_OPTION(&o.max_memory_bytes),
 		SELECT_OPTIONS(&o.select),
 		OPT_GROUP("Collapsed text, JSON, JSON lines"),

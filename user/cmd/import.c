@@ -6,14 +6,13 @@
 
 static int run(struct call *call)
 {
-	unsigned int from = 0;
 	uint64_t max_memory_bytes = 0;
 	struct conversion_opts o = { 0 };
 	const struct opt opts[] = {
 		OPT_GROUP("Output"),
 		OPT_STR('o', "output", &o.output, "FILE", "recording to write; needed"),
 		OPT_GROUP("What the files do not say"),
-		INPUT_FROM_OPTION(&from),
+		INPUT_OPTIONS(&o.choice),
 		MEMORY_LIMIT_OPTION(&max_memory_bytes),
 		OPT_FREQ('F', "freq", &o.freq_hz, "samples per second they were taken at", .min = 1,
 			 .max = 1000000000),
@@ -30,7 +29,6 @@ static int run(struct call *call)
 		return cmd_usage(call, "where to? give -o OUT.pyebpf");
 	if (!call->operands.len)
 		return cmd_usage(call, "no FILE to import");
-	o.as = import_of_word(from);
 	return convert(call, &o);
 }
 

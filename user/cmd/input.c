@@ -40,7 +40,7 @@ static void keep_as_private(const char *path)
 		file_keep_private(st.st_mode);
 }
 
-int input_open(const char *path, const struct importer *as, struct input **out)
+int input_open(const char *path, struct import_choice choice, struct input **out)
 {
 	_cleanup_(input_freep) struct input *in = calloc(1, sizeof(*in));
 	int r;
@@ -51,9 +51,9 @@ int input_open(const char *path, const struct importer *as, struct input **out)
 	in->path = strdup(path);
 	if (!in->path)
 		return -ENOMEM;
-	if (as && reader_open(path, &in->reader) < 0)
+	if (choice.format && reader_open(path, &in->reader) < 0)
 		err_clear(); /* whatever it is: that is no recording */
-	r = in->reader ? 0 : import_open(path, as, &in->import);
+	r = in->reader ? 0 : import_open(path, choice, &in->import);
 	if (!r && !in->reader)
 		r = reader_open(path, &in->reader);
 	if (r < 0)

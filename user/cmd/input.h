@@ -19,16 +19,18 @@ struct input;
 /* What a sample of text stands for where its first line does not say. */
 #define INPUT_INTERVAL_DEFAULT_NS 1000000
 
-/* A row for commands: of an unsigned int, for import_of_word(). */
-#define INPUT_FROM_OPTION(v)                             \
-	OPT_ENUM(0, "from", (v), "FORMAT", import_words, \
-		 "format of files whose content does not tell it (auto)")
+/* Rows for commands: of a struct import_choice. */
+#define INPUT_OPTIONS(choice)                                              \
+	OPT_ENUM(0, "from", &(choice)->format, "FORMAT", import_words,     \
+		 "format of files whose content does not tell it (auto)"), \
+		OPT_FLAG(0, "trust", &(choice)->is_trusted,                \
+			 "read files whose content is over 1,000 times their size")
 
 /*
- * as: what the file is, unless it is a recording; NULL: what its content tells. 0, or a negative
- * errno with a message that names the path; *out is untouched then.
+ * choice: what the file is, unless it is a recording. 0, or a negative errno with a message that
+ * names the path; *out is untouched then.
  */
-int input_open(const char *path, const struct importer *as, struct input **out);
+int input_open(const char *path, struct import_choice choice, struct input **out);
 void input_free(struct input *in);
 DEFINE_CLEANUP(struct input *, input_free)
 

@@ -95,7 +95,7 @@ static uint32_t base_freq_hz(const char *path)
 	_cleanup_(input_freep) struct input *in = NULL;
 	uint64_t rate_hz;
 	mode_t mask = umask(077);
-	int r = input_open(path, NULL, &in);
+	int r = input_open(path, (struct import_choice){ 0 }, &in);
 
 	umask(mask); /* a private BASE has taken rights from ours, which COMMAND inherits */
 	if (r < 0) {

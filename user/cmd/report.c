@@ -24,7 +24,7 @@
 #define AS_USUAL UINT32_MAX /* of the limit: rows as the output has them by default */
 
 struct report_opts {
-	unsigned int from;
+	struct import_choice choice;
 	uint64_t max_memory_bytes;
 	struct report_view view;
 	struct export_opts file; /* what an output other than the terminal leaves out */
@@ -138,7 +138,7 @@ static int report(struct call *call, const struct report_opts *o, const struct e
 	struct export_opts eo = o->file;
 	_cleanup_(load_release) struct load loaded = {
 		.cube.axes = report_by_axes(o->view.by),
-		.road.as = import_of_word(o->from),
+		.road.choice = o->choice,
 		.road.folds_imports = select_opts_folds_imports(&o->select, true),
 		.road.select.query = o->query,
 		.tells_waits = !e,
@@ -191,7 +191,7 @@ static int run(struct call *call)
 			    "leave paths with less of the total out of the tree, of JSON all rows "
 			    "(0.5)"),
 		OPT_GROUP("Input"),
-		INPUT_FROM_OPTION(&o.from),
+		INPUT_OPTIONS(&o.choice),
 		MEMORY_LIMIT_OPTION(&o.max_memory_bytes),
 		SELECT_OPTIONS(&o.select),
 		OPT_GROUP("Around it"),

@@ -128,7 +128,7 @@ static int begin_stripping(struct road *r)
 /* 0, or an error that leaves nothing of use; r->end is what the input said last. */
 static int read_all(struct road *r, const char *path)
 {
-	int e = input_open(path, r->as, &r->in);
+	int e = input_open(path, r->choice, &r->in);
 
 	r->recording.index = INPUT_NO_RECORDING;
 	if (!e)

@@ -8,6 +8,7 @@
 
 #include "base/strbuf.h"
 #include "base/texts.h"
+#include "import/import.h"
 #include "profile/extract.h"
 #include "profile/imports.h"
 #include "profile/profile.h"
@@ -45,9 +46,9 @@ struct road {
 	const struct road_taker *taker;
 	void *arg;
 	bool folds_imports;
-	const struct importer *as; /* what the files are; NULL: what they tell */
-	struct strip *strip;       /* borrowed; NULL: nothing is stripped */
-	struct select select;      /* its query; the sums of all files so far */
+	struct import_choice choice; /* of the files */
+	struct strip *strip;         /* borrowed; NULL: nothing is stripped */
+	struct select select;        /* its query; the sums of all files so far */
 
 	/* inside */
 	struct import_fold imports;

@@ -7,7 +7,6 @@
 #include <zstd.h>
 
 #include "base/err.h"
-#include "import/unpacked.h"
 
 #define WINDOW_BYTES (256u << 10)
 #define WINDOW_BYTES_MAX (4u << 20)
@@ -134,7 +133,7 @@ int byte_stream_read(struct byte_stream *s, size_t want)
 			return (int)n;
 		s->window.len += (size_t)n;
 		s->end_offset += (uint64_t)n;
-		r = s->is_zstd ? unpacked_check(s->part_bytes, s->end_offset, 0) : 0;
+		r = s->is_zstd ? content_check_part(s->content, s->part_bytes, s->end_offset) : 0;
 		if (r < 0)
 			return r;
 		s->end = s->p + s->window.len;

@@ -34,10 +34,22 @@ ssize_t content_pread(struct content *c, void *buf, size_t len, uint64_t offset)
 int content_size(struct content *c, uint64_t *size);
 
 /*
- * What is read from now on fills p, which is borrowed while c is read: a packed file may not make
- * much of little (import/unpacked.h).
+ * What is read from now on fills p, which is borrowed while c is read: a file may not make much of
+ * little (import/unpacked.h).
  */
 void content_fills(struct content *c, const struct profile *p);
+
+/* From now on the limits of import/unpacked.h are not for it. */
+void content_trust(struct content *c);
+
+/*
+ * 0, or -E2BIG with a message: what was made of the file so far is too much (import/unpacked.h).
+ * content_pread() does the same; for who makes much between two reads.
+ */
+int content_check(const struct content *c);
+
+/* The same of a part of it that is packed once more: so many bytes became so many. */
+int content_check_part(const struct content *c, uint64_t packed, uint64_t unpacked);
 
 bool content_is_packed(const struct content *c);
 

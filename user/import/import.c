@@ -73,7 +73,7 @@ static int open_reader(struct import *i, const struct importer *as)
 	return r < 0 ? r : 1;
 }
 
-int import_open(const char *path, const struct importer *as, struct import **out)
+int import_open(const char *path, struct import_choice choice, struct import **out)
 {
 	_cleanup_(import_freep) struct import *i = calloc(1, sizeof(*i));
 	int r;
@@ -90,7 +90,9 @@ int import_open(const char *path, const struct importer *as, struct import **out
 	r = content_open(i->fd, &i->content);
 	if (r < 0)
 		return wrap(i, r);
-	r = open_reader(i, as);
+	if (choice.is_trusted)
+		content_trust(i->content);
+	r = open_reader(i, import_chosen(choice));
 	if (r < 0)
 		return wrap(i, r);
 	if (r)

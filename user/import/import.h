@@ -55,21 +55,25 @@ extern const struct importer *const importers[];
 /* Words for options: "auto", then their names in the same order, NULL last. */
 extern const char *const import_words[];
 
-/* What such a word, by its index, means: NULL: what a file's content tells. */
-static inline const struct importer *import_of_word(unsigned int word)
+/* What is known of files before they are read. Zeros: nothing. */
+struct import_choice {
+	unsigned int format; /* what they are, whatever they look like: index of import_words[] */
+	bool is_trusted;     /* they may become as much as they want: import/unpacked.h */
+};
+
+/* NULL: what a file's content tells. */
+static inline const struct importer *import_chosen(struct import_choice choice)
 {
-	return word ? importers[word - 1] : NULL;
+	return choice.format ? importers[choice.format - 1] : NULL;
 }
 
 /*
- * as: what the file is, whatever it looks like; NULL: what its content tells.
- *
  * 1 and *out; 0 if no importer knows the file: also an empty one. -EBADMSG with a message that
  * tells where; -EPROTONOSUPPORT for a version of a format that is not read; -ENOMEM,
  * -EINVAL (no regular file), or what open() and read() report. Messages name the path. *out is
  * untouched unless it returns 1.
  */
-int import_open(const char *path, const struct importer *as, struct import **out);
+int import_open(const char *path, struct import_choice choice, struct import **out);
 void import_free(struct import *i);
 DEFINE_CLEANUP(struct import *, import_free)
 

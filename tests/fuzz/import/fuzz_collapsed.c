@@ -85,7 +85,7 @@ static int read_file(int fd, struct profile *p)
 	int r;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	r = import_open(path, NULL, &i);
+	r = import_open(path, (struct import_choice){ 0 }, &i);
 	if (r <= 0 || strcmp(import_format(i), "collapsed"))
 		return 0;
 	do {

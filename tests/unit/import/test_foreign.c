@@ -90,13 +90,16 @@ static void fixture_read(struct fixture *f, const struct importer *as, const voi
 {
 	_cleanup_(closep) int fd = memfd_create("foreign", MFD_CLOEXEC);
 	_cleanup_(import_freep) struct import *i = NULL;
+	struct import_choice choice = { 0 };
 	char path[64];
 
 	*f = (struct fixture){ .text = STRBUF_INIT };
+	while (import_chosen(choice) != as)
+		choice.format++;
 	assert_int_equal(profile_new(&f->p), 0);
 	assert_int_equal(file_write(fd, bytes, len), 0);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	f->result = import_open(path, as, &i);
+	f->result = import_open(path, choice, &i);
 	if (f->result <= 0)
 		return;
 	f->format = import_format(i);
@@ -686,10 +689,12 @@ static void test_import_words_are_the_importers(void **state)
 	(void)state;
 	for (; importers[i]; i++) {
 		assert_string_equal(import_words[i + 1], importers[i]->name);
-		assert_ptr_equal(import_of_word((unsigned int)i + 1), importers[i]);
+		assert_ptr_equal(
+			import_chosen((struct import_choice){ .format = (unsigned int)i + 1 }),
+			importers[i]);
 	}
 	assert_null(import_words[i + 1]);
-	assert_null(import_of_word(0));
+	assert_null(import_chosen((struct import_choice){ 0 }));
 }
 
 /* Austin's lines end in a number, as collapsed ones do. */

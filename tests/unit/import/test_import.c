@@ -79,7 +79,7 @@ static void describe(struct fixture *f)
 static int import_all(const char *path, struct profile *p, struct text_facts *facts)
 {
 	_cleanup_(import_freep) struct import *i = NULL;
-	int r = import_open(path, NULL, &i);
+	int r = import_open(path, (struct import_choice){ 0 }, &i);
 
 	if (r <= 0)
 		return r;
@@ -539,6 +539,17 @@ static void test_collapsed_names_too_long(void **state)
 	fixture_release(&f);
 	fixture_read_bytes(&f, text + 1, len + 1);
 	assert_int_equal(f.result, 1);
+	fixture_release(&f);
+	memcpy(text, "begin", 5); /* both ends stay, and whole characters */
+	memcpy(text + 8187, "\xe2\x82\xac\xe2\x82\xac", 6);
+	memcpy(text + 40000 - 5, "end 1", 5);
+	fixture_read_bytes(&f, text, 40000);
+	assert_int_equal(f.result, 1);
+	assert_true(f.text.len < (16 << 10) + 16);
+	assert_non_null(strstr(strbuf_str(&f.text), " !begin"));
+	assert_non_null(strstr(strbuf_str(&f.text), "x\xe2\x82\xac\xe2\x80\xa6xxx")
+				?: strstr(strbuf_str(&f.text), "x\xe2\x80\xa6xxx"));
+	assert_non_null(strstr(strbuf_str(&f.text), "xend@"));
 	fixture_release(&f);
 	free(text);
 }

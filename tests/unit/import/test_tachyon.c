@@ -211,7 +211,7 @@ static int read_bytes(const uint8_t *bytes, size_t len, struct profile *p)
 	assert_true(fd >= 0);
 	assert_int_equal(file_write(fd, bytes, len), 0);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	r = import_open(path, NULL, &i);
+	r = import_open(path, (struct import_choice){ 0 }, &i);
 	if (r <= 0)
 		return r;
 	assert_string_equal(import_format(i), "tachyon");
@@ -436,7 +436,7 @@ static void test_tachyon_batches(void **state)
 	assert_int_equal(profile_new(&p), 0);
 	assert_int_equal(file_write(fd, m.file.items, m.file.len), 0);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	assert_int_equal(import_open(path, NULL, &i), 1);
+	assert_int_equal(import_open(path, (struct import_choice){ 0 }, &i), 1);
 	while ((r = import_next(i, p)) > 0) {
 		assert_true(p->samples.len <= IMPORT_BATCH_SAMPLES);
 		samples += p->samples.len;
