@@ -10,6 +10,7 @@ import struct
 import subprocess
 import zlib
 
+import foreign_bytes as fb
 import pytest
 from harness import PYEBPF, draw, run
 
@@ -21,7 +22,8 @@ SPEEDSCOPE = '{"$schema":"https://www.speedscope.app/file-format-schema.json",'
 FRAMES = SPEEDSCOPE + ('"shared":{"frames":[{"name":"a"}]},"profiles":[{"type":"sampled","name":"x","unit":"none",'
                        '"startValue":0,"endValue":1,"samples":[')
 TOO_DEEP = "a stack deeper than 65,536 frames"
-UNPACKED = r"it unpacks to more than [0-9.]+ MiB, which is 64 MiB and 1000 times its packed bytes; .*gunzip or zstd -d"
+UNPACKED = r"it unpacks to more than [0-9.]+ MiB, which is 64 MiB and 1000 times its bytes; if you trust it, give --trust"
+TABLES = "its stacks and names take more than [0-9.]+ MiB, which is 32 MiB and (200|64) times its bytes; .* give --trust"
 
 
 def zstd(path, *parts):
@@ -48,24 +50,42 @@ def zipped(path, *parts):
             file.write(unit * (count % at_once))
 
 
-def varint(n):
-    out = b""
-    while n > 127:
-        out += bytes([n & 127 | 128])
-        n >>= 7
-    return out + bytes([n])
-
-
-def field(number, content):
-    return varint(number << 3 | 2) + varint(len(content)) + content
-
-
 def pprof(path, depth):
     """One sample of so many frames."""
-    strings = b"".join(field(6, text) for text in (b"", b"samples", b"count", b"f"))
-    path.write_bytes(gzip.compress(
-        field(1, b"\x08\x01\x10\x02") + field(2, field(1, b"\x01" * depth) + field(2, b"\x01")) +
-        field(4, b"\x08\x01" + field(4, b"\x08\x01")) + field(5, b"\x08\x01\x10\x03") + strings, mtime=0))
+    path.write_bytes(gzip.compress(fb.pprof(
+        [b"f"], fb.pprof_sample([1] * depth), fb.pprof_location(1, [1]), fb.pprof_function(1, 3)), mtime=0))
+
+
+def pprof_locations(path):
+    """60,000 frames are one number of samples, each time above another frame."""
+    count = 500
+    path.write_bytes(fb.pprof(
+        [b"f%d" % i for i in range(count)], fb.pprof_location(1, [1] * 60000), *(
+            fb.pprof_function(i + 1, 3 + i) + fb.pprof_location(i + 2, [i + 1]) + fb.pprof_sample([1, i + 2])
+            for i in range(count))))
+
+
+def pprof_units(path):
+    """A megabyte is the unit of numbers, each of which makes a text with it."""
+    path.write_bytes(fb.pprof([b"k", b"x" * 1000000], fb.pprof_function(1, 3), fb.pprof_location(1, [1]), *(
+        fb.pprof_sample([1], {1: 3, 3: i + 1, 4: 4}) for i in range(1000))))
+
+
+def mojo(path, *events):
+    path.write_bytes(gzip.compress(fb.mojo(
+        fb.mojo_stack(), fb.mojo_string(10, b"a.py"), fb.mojo_string(11, b"f"), fb.mojo_frame(1, 10, 11), *events), mtime=0))
+
+
+def mojo_growing(path):
+    """Each sample repeats the last stack, with 20,000 frames more."""
+    mojo(path, *[fb.mojo_stack() + fb.MOJO_REPEAT + fb.mojo_reference(1) * 20000 + fb.MOJO_TIME] * 4)
+
+
+def tachyon(path):
+    """Samples that are zeros, packed by the format itself: 4 bytes for 128 KiB."""
+    packed = path.with_suffix(".zst")
+    zstd(packed, fb.tachyon_record(1, 1, 1, 0) + fb.tachyon_record(1, 0, 1 << 31), (b"\0", 256 << 20))
+    path.write_bytes(fb.tachyon([b"a.py", b"f"], [(0, 1, 1)], packed.read_bytes(), 1 << 40, is_zstd=True))
 
 
 def measured(*arguments):
@@ -99,11 +119,19 @@ BOMBS = {
     "collapsed, empty lines": (lambda path: zstd(path, b"main (a.py:1) 3\n", (b"\n", 320 << 20)), UNPACKED),
     "speedscope, spaces": (lambda path: zstd(path, SPEEDSCOPE.encode(), (b" ", 1 << 30), b"}"), UNPACKED),
     "perf, comments": (lambda path: zstd(path, b"python 1 1.0: 1 x:\n#", (b"\n", 1 << 30)), UNPACKED),
+    "pprof, frames of a location": (pprof_locations, TABLES),
+    "pprof, a long unit": (pprof_units, "the unit of a label is longer than 64 bytes"),
+    "mojo, a deep stack": (lambda path: mojo(path, fb.mojo_reference(1) * 70000 + fb.MOJO_TIME), TOO_DEEP),
+    "mojo, a stack that grows": (mojo_growing, TOO_DEEP),
+    "tachyon, repetitions": (tachyon, UNPACKED),
     "pprof, zeros": (lambda path: zstd(path, b"\x0a\x04\x08\x01\x10\x02", (b"\0", 1 << 30)), "byte|unpacks"),
     "a long line": (lambda path: zipped(path, (b"a;", 1 << 25), b" 1\n"), "longer than 16 MiB"),
     "zeros": (lambda path: zipped(path, (b"\0", 100 << 20)), "64 zero bytes"),
-    "collapsed, stacks of their own": (unique_stacks, "its stacks and names take more than [0-9.]+ MiB"),
+    "collapsed, stacks of their own": (unique_stacks, TABLES),
 }
+
+
+MANY_SAMPLES = ("tachyon, repetitions",)  # 37 million of them before the limit
 
 
 @pytest.mark.parametrize("name", BOMBS)
@@ -115,6 +143,8 @@ def test_bomb_is_refused_in_little_memory_and_time(name, is_full, tmp_path):
     assert path.stat().st_size < 1 << 20
     commands = [["report", path], ["export", "-f", "jsonl", path], ["diff", path, path],
                 ["import", path, "-o", tmp_path / "x.pyebpf"], ["cat", path, "-o", tmp_path / "x.pyebpf"]]
+    if name in MANY_SAMPLES:
+        commands = commands[:1]
     for arguments in commands if is_full else draw(commands, 2, name):
         status, said, kib, seconds = measured(*arguments)
         first, *others = said.splitlines()
@@ -170,3 +200,60 @@ def test_many_equal_samples_are_read(tmp_path):
     done = run("report", "--json", path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["functions"][0]["weight"] == [count, count]
+
+
+def test_trust_reads_what_packs_too_well(tmp_path):
+    """One stack, again and again: 80 MiB of text in some kB. What refuses it names the option."""
+    path = tmp_path / "steady.zst"
+    line = b"main (app.py:1);loop (app.py:2);" + b"wait (app.py:3);" * 200 + b"poll (app.py:4) 1\n"
+    zipped(tmp_path / "steady.gz", (line, (80 << 20) // len(line)))
+    subprocess.run(["sh", "-c", 'gunzip < "$1" | zstd -q -19 --long=27 > "$2"', "sh", tmp_path / "steady.gz", path], check=True)
+    assert path.stat().st_size < 16 << 10
+    for command in (["report"], ["export", "-f", "collapsed"], ["cat", "-o", tmp_path / "o.pyebpf"],
+                    ["import", "-o", tmp_path / "o.pyebpf"]):
+        done = run(*command, path)
+        assert done.returncode == 1 and done.stderr.count("\n") <= 2, done.stderr
+        assert re.search(UNPACKED, done.stderr), done.stderr
+        done = run(*command, "--trust", path)
+        assert done.returncode == 0, done.stderr
+    done = run("export", "-f", "collapsed", tmp_path / "o.pyebpf")
+    assert done.stdout.endswith(" %d\n" % ((80 << 20) // len(line)))
+    assert run("diff", "--trust", path, path).returncode == 0
+
+
+def test_standard_input(tmp_path):
+    """A file is read wherever it stands open, within the same limits; what cannot be read twice is no input."""
+    path = tmp_path / "bomb"
+    zstd(path, b"main (a.py:1) 3\n", (b"\n", 320 << 20))
+    with open(path, "rb") as file:
+        done = subprocess.run([PYEBPF, "report", "/dev/stdin"], stdin=file, stderr=subprocess.PIPE, encoding="utf-8")
+    assert done.returncode == 1 and re.search(UNPACKED, done.stderr), done.stderr
+    for name in ("-", "/dev/stdin"):
+        done = subprocess.run([PYEBPF, "report", name], input=path.read_bytes(), stderr=subprocess.PIPE)
+        assert done.returncode == 1 and done.stderr.count(b"\n") == 1, done.stderr
+
+
+@pytest.mark.parametrize("name", ["collapsed, empty lines", "pprof, frames of a location", "collapsed, a deep line"])
+def test_record_diff_of_a_bomb(name, some_python, tmp_path):
+    """The recording is made and kept; the comparison is refused."""
+    path, made = tmp_path / "bomb", tmp_path / "x.pyebpf"
+    BOMBS[name][0](path)
+    status, said, kib, seconds = measured("record", "--diff", path, "-o", made, "--", *some_python.command, "-c",
+                                          "sum(range(10000000))")
+    assert re.search(BOMBS[name][1], said), said
+    assert kib < MEMORY_MAX_KIB and seconds < CPU_MAX_S, (kib, seconds)
+    assert run("report", made).returncode == 0
+
+
+def test_damaged_recordings_take_little(tmp_path):
+    """Lengths and counts in it become large: it is refused, or read up to there, in little memory, time and words."""
+    path, text = tmp_path / "damaged.pyebpf", tmp_path / "text"
+    text.write_text("".join("a;b%d 1\n" % i for i in range(3000)))
+    assert run("import", text, "-o", path).returncode == 0
+    whole = path.read_bytes()
+    chance = random.Random(1)
+    for at in sorted(chance.sample(range(len(whole)), 60)):
+        path.write_bytes(whole[:at] + b"\xff\xff\xff\xff\x7f" + whole[at + 5:])
+        status, said, kib, seconds = measured("report", path)
+        assert status in (0, 1) and kib < MEMORY_MAX_KIB and seconds < 2, (at, status, kib, seconds)
+        assert said.count("\n") <= 2, said

@@ -287,10 +287,18 @@ static int pair_lines(struct lines *l)
 /* Current's are numbered by line; base's take their partner's number, or one beyond. */
 static uint32_t ordinal(const struct lines *l, const struct named *n)
 {
-	uint32_t i = 0, partner;
+	size_t low = 0, high = l->of[n->side].len - 1;
+	uint32_t i, partner;
 
-	while (l->of[n->side].items[i] != n->line)
-		i++;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (l->of[n->side].items[middle] < n->line)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	i = (uint32_t)low;
 	partner = l->partner[n->side].items[i];
 	if (n->side == DIFF_CURRENT)
 		return i;

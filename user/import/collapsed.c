@@ -170,7 +170,7 @@ static int intern(struct collapsed *c, struct span s, uint32_t *id)
 			return r;
 		s = (struct span){ strbuf_str(&c->text), c->text.len };
 	}
-	r = strtab_intern(c->p->strings, s.bytes, s.len, id);
+	r = intake_string(c->p, s, id);
 	return r == -EMSGSIZE ? malformed(c, "a name is longer than 1 MiB") : r;
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/err.h"
 #define TICKS_MAX (UINT64_C(1) << 53)
 
 void intake_unit(const char *name, uint8_t *unit, uint64_t *scale)
@@ -51,7 +52,8 @@ static int add_kind(const struct intake_values *v, struct profile *p, const char
 	if (v->event &&
 	    (r = intake_string(p, (struct span){ v->event, strlen(v->event) }, &k.event)) < 0)
 		return r;
-	return profile_add_kind(p, &k, kind);
+	r = profile_add_kind(p, &k, kind);
+	return r == -EOVERFLOW ? err_set(-E2BIG, "more than %d kinds of samples", KINDS_MAX) : r;
 }
 
 int intake_values_init(struct intake_values *v, struct profile *p)
@@ -110,8 +112,34 @@ int intake_real(struct intake_values *v, struct profile *p, struct sample s, dou
 	return amount < 0x1p63 ? add_amount(v, p, s, value < 0, (uint64_t)amount) : -ERANGE;
 }
 
+static bool is_continuation(char byte)
+{
+	return (byte & 0xc0) == 0x80;
+}
+
+/* Both ends of a long name, cut between characters, in `room` of INTAKE_NAME_BYTES_MAX bytes. */
+static struct span cut_middle(struct span s, char *room)
+{
+	static const char ellipsis[] = "\xe2\x80\xa6";
+	size_t dots = sizeof(ellipsis) - 1, head = (INTAKE_NAME_BYTES_MAX - dots) / 2, tail = head;
+	char *at = room;
+
+	while (head && is_continuation(s.bytes[head]))
+		head--;
+	while (tail && is_continuation(s.bytes[s.len - tail]))
+		tail--;
+	at = mempcpy(at, s.bytes, head);
+	at = mempcpy(at, ellipsis, dots);
+	at = mempcpy(at, s.bytes + s.len - tail, tail);
+	return (struct span){ room, (size_t)(at - room) };
+}
+
 int intake_string(struct profile *p, struct span s, uint32_t *id)
 {
+	char room[INTAKE_NAME_BYTES_MAX];
+
+	if (s.len > INTAKE_NAME_BYTES_MAX && s.len <= STRTAB_LEN_MAX)
+		s = cut_middle(s, room);
 	return strtab_intern(p->strings, s.bytes ? s.bytes : "", s.len, id);
 }
 

@@ -11,7 +11,7 @@
 
 /*
  * What several formats have in common on the way into a profile. Functions return 0, -ENOMEM,
- * -EOVERFLOW (tables of 4 G rows, 255 kinds), or what is said of them.
+ * -EOVERFLOW (tables of 4 G rows), -E2BIG with a message (255 kinds), or what is said of them.
  */
 
 /* Of a file's tables: what a hostile one, which is packed small, may make us hold. */
@@ -46,6 +46,12 @@ int intake_value(struct intake_values *v, struct profile *p, struct sample s, in
 
 /* The same for a number with fractions of what is scaled: rounded. */
 int intake_real(struct intake_values *v, struct profile *p, struct sample s, double value);
+
+/*
+ * A longer name loses its middle, for which it has an ellipsis: rows of a few bytes may all have
+ * it, and what works with them reads it for each.
+ */
+#define INTAKE_NAME_BYTES_MAX (16u << 10)
 
 /* -EMSGSIZE: longer than 1 MiB. */
 int intake_string(struct profile *p, struct span s, uint32_t *id);

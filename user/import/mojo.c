@@ -25,6 +25,7 @@
 #define VERSION_MAX 4
 #define EVENT_BYTES_MAX 256 /* but for strings */
 #define STRING_BYTES_MAX (1u << 20)
+#define TOO_DEEP "a stack deeper than 65,536 frames"
 
 enum mojo_event {
 	EVENT_METADATA = 1,
@@ -45,6 +46,7 @@ enum mojo_event {
 	EVENT_TASK_RUNNING,
 };
 
+enum last_scope { SCOPE_STACK, SCOPE_DEPTH };
 enum mojo_string { STRING_EMPTY, STRING_UNKNOWN };
 
 /* The one that is open. */
@@ -64,8 +66,8 @@ struct mojo {
 	VEC(uint32_t) frames;          /* of it, ids, root first */
 	uint64_t task_frames;          /* references that are a task's */
 	struct key_map strings, known; /* by pid: string ids, frame ids */
-	struct key_map last;           /* by index of a thread: stack id */
-	struct profile *p;             /* of this call */
+	struct key_map last; /* by index of a thread: stack id, and in SCOPE_DEPTH its depth */
+	struct profile *p;   /* of this call */
 	struct import_facts *facts;
 };
 
@@ -231,7 +233,7 @@ static int read_frame(struct mojo *m)
 static int push_id(struct mojo *m, uint32_t frame)
 {
 	if (m->frames.len >= INTAKE_DEPTH_MAX)
-		return malformed(m, "a stack deeper than 65,536 frames");
+		return malformed(m, TOO_DEEP);
 	return vec_push(&m->frames, frame);
 }
 
@@ -280,22 +282,25 @@ static bool is_native(const struct profile *p, const struct frame *f)
 	return !span_ends_in(s, ".py") && !(len > 1 && file[0] == '<' && file[len - 1] == '>');
 }
 
-/* The stack of a repetition: that thread's last one. */
-static uint32_t repeated_stack(const struct mojo *m)
+/* The stack of a repetition: that thread's last one. Returns its depth. */
+static uint32_t repeated_stack(const struct mojo *m, uint32_t *stack)
 {
 	const struct stack_entry *entries = stacktab_entries(m->p->stacks);
-	uint32_t stack = 0;
+	uint32_t depth;
 
-	if (!key_map_find(&m->last, 0, m->sample.thread, &stack))
+	if (!key_map_find(&m->last, SCOPE_STACK, m->sample.thread, stack) ||
+	    !key_map_find(&m->last, SCOPE_DEPTH, m->sample.thread, &depth))
 		return 0;
-	while (stack && is_native(m->p, frametab_get(m->p->frames, entries[stack].frame)))
-		stack = entries[stack].parent;
-	return stack;
+	for (; *stack && is_native(m->p, frametab_get(m->p->frames, entries[*stack].frame));
+	     depth--)
+		*stack = entries[*stack].parent;
+	return depth;
 }
 
 static int finish_sample(struct mojo *m)
 {
 	struct sample s = { .thread = m->sample.thread };
+	uint32_t depth = 0;
 	int r = 0;
 
 	if (!m->sample.is_open)
@@ -303,11 +308,16 @@ static int finish_sample(struct mojo *m)
 	if (m->sample.has_gc)
 		r = push_marker(m, PROFILE_GC);
 	if (m->sample.is_repeated)
-		s.stack = repeated_stack(m);
+		depth = repeated_stack(m, &s.stack);
+	depth += (uint32_t)m->frames.len;
+	if (!r && depth > INTAKE_DEPTH_MAX)
+		r = malformed(m, TOO_DEEP);
 	for (size_t i = 0; i < m->frames.len && !r; i++)
 		r = stacktab_intern(m->p->stacks, s.stack, m->frames.items[i], &s.stack);
 	if (!r)
-		r = key_map_set(&m->last, 0, s.thread, s.stack);
+		r = key_map_set(&m->last, SCOPE_STACK, s.thread, s.stack);
+	if (!r)
+		r = key_map_set(&m->last, SCOPE_DEPTH, s.thread, depth);
 	if (!r)
 		r = austin_add(&m->values, m->p, s, &m->sample.metrics);
 	m->sample.is_open = false;

@@ -26,6 +26,9 @@
 #include "profile/sample_flag.h"
 
 #define PYTHON_PREFIX "py::"
+#define EVENTS_MAX                                                                    \
+	255 /* as many kinds of samples as a profile has; each line looks for its own \
+	     */
 #define NS_DIGITS 9
 #define SECONDS_MAX 9000000000u
 #define KERNEL_ADDRESS (UINT64_C(1) << 63)
@@ -246,9 +249,13 @@ static bool is_event(struct span name, const char *event)
 
 static int add_event(struct perf *f, struct span name, bool has_period)
 {
-	struct perf_event *e = calloc(1, sizeof(*e));
+	struct perf_event *e;
 	bool is_clock = false;
 
+	if (f->events.len == EVENTS_MAX)
+		return err_set(-E2BIG, "line %llu: more than %d events",
+			       (unsigned long long)f->reader.number, EVENTS_MAX);
+	e = calloc(1, sizeof(*e));
 	if (!e || vec_push(&f->events, e) < 0) {
 		free(e);
 		return -ENOMEM;

@@ -30,7 +30,9 @@
 #define PART_BYTES_MAX (2u << 20)
 #define STRINGS_BYTES_MAX (1u << 30)
 #define TYPES_MAX 64
-#define HEAD_BYTES 20 /* of a part: a tag, a length */
+#define UNIT_BYTES_MAX 64      /* of a label's number: each number makes a text with it */
+#define LINES_REMEMBERED_MIN 8 /* a location of fewer is put on a stack line by line */
+#define HEAD_BYTES 20          /* of a part: a tag, a length */
 
 enum wire { WIRE_VARINT = 0, WIRE_LEN = 2 };
 #define FIELD_SAMPLE 2
@@ -85,8 +87,10 @@ struct pprof {
 
 	bool has_columns, is_ticks; /* see find_ticks() */
 	struct column columns[TYPES_MAX];
-	VEC(uint32_t) frames; /* of all locations: their lines' */
-	uint32_t recording;   /* index */
+	VEC(uint32_t) interned; /* of strings: id in the profile, plus one; 0: not asked for yet */
+	VEC(uint32_t) frames;   /* of all locations: their lines' */
+	struct key_map stacks;  /* by stack and row of a location with many lines: stack with it */
+	uint32_t recording;     /* index */
 	struct strbuf word;
 };
 
@@ -106,7 +110,9 @@ static void pprof_free(void *reader)
 	key_map_release(&f->mapping_ids);
 	key_map_release(&f->location_ids);
 	vec_release(&f->comments);
+	vec_release(&f->interned);
 	vec_release(&f->frames);
+	key_map_release(&f->stacks);
 	strbuf_release(&f->word);
 	free(f);
 }
@@ -500,57 +506,78 @@ static bool is_kernel_module(const char *file)
 	return !strncmp(file, "[kernel", 7) || !strncmp(file, "[guest.kernel", 13);
 }
 
-/* f has its kind, line and first line. */
-static int push_frame(struct pprof *f, struct profile *p, struct frame frame, const char *name,
-		      const char *file)
+/* A string of the file, read once however many rows name it. index: as has_string() wants it. */
+static int intern(struct pprof *f, struct profile *p, int64_t index, uint32_t *id)
 {
-	uint32_t id;
-	int r;
+	uint32_t *known = &f->interned.items[index];
+	int r = 0;
 
-	if ((r = intake_string(p, span_of(name), &frame.name)) < 0 ||
-	    (r = intake_string(p, span_of(file), &frame.file)) < 0 ||
-	    (r = frametab_intern(p->frames, &frame, &id)) < 0)
-		return r == -EMSGSIZE ? malformed(f, "a name is longer than 1 MiB") : r;
-	return vec_push(&f->frames, id);
+	if (!*known) {
+		r = intake_string(p, span_of(string_of(f, index)), id);
+		if (r < 0)
+			return r == -EMSGSIZE ? malformed(f, "a name is longer than 1 MiB") : r;
+		*known = *id + 1;
+	}
+	*id = *known - 1;
+	return 0;
 }
 
+/* frame is whole. */
+static int push_frame(struct pprof *f, struct profile *p, const struct frame *frame)
+{
+	uint32_t id;
+	int r = frametab_intern(p->frames, frame, &id);
+
+	return r ? r : vec_push(&f->frames, id);
+}
+
+/* module: the string of its file; 0: none. */
 static int push_line(struct pprof *f, struct profile *p, const struct location *location,
-		     const struct line *line, const char *module)
+		     const struct line *line, int64_t module)
 {
 	const struct function *function;
 	struct frame frame = { .kind = FRAME_MARKER };
-	const char *file;
+	int64_t file;
 	uint32_t row;
+	int r;
 
 	if (!key_map_find(&f->function_ids, 0, line->function, &row))
 		return malformed_at(location->offset, "a location in a function that is not there");
 	function = &f->functions.items[row];
-	file = string_of(f, function->file);
-	if (*file) {
+	file = function->file;
+	if (*string_of(f, file)) {
 		frame = (struct frame){ .kind = FRAME_PYTHON,
 					.line = line->line,
 					.first_line = function->first_line };
-	} else if (*module) {
-		frame.kind = is_kernel_module(module) ? FRAME_KERNEL : FRAME_NATIVE;
+	} else if (*string_of(f, module)) {
+		frame.kind = is_kernel_module(string_of(f, module)) ? FRAME_KERNEL : FRAME_NATIVE;
 		file = module;
 	}
-	return push_frame(f, p, frame, string_of(f, function->name), file);
+	r = intern(f, p, function->name, &frame.name);
+	if (!r)
+		r = intern(f, p, file, &frame.file);
+	return r ? r : push_frame(f, p, &frame);
 }
 
 /* Nobody named it. */
 static int push_address(struct pprof *f, struct profile *p, const struct location *location,
-			const char *module)
+			int64_t module)
 {
-	struct frame frame = { .kind = is_kernel_module(module) ? FRAME_KERNEL : FRAME_NATIVE };
+	struct frame frame = { .kind = is_kernel_module(string_of(f, module)) ? FRAME_KERNEL
+									      : FRAME_NATIVE };
 	char name[32];
+	int r;
 
 	snprintf(name, sizeof(name), "0x%" PRIx64, location->address);
-	return push_frame(f, p, frame, name, module);
+	r = intake_string(p, span_of(name), &frame.name);
+	if (!r)
+		r = intern(f, p, module, &frame.file);
+	return r ? r : push_frame(f, p, &frame);
 }
 
 static int resolve_location(struct pprof *f, struct profile *p, struct location *location)
 {
-	const char *module = "";
+	int64_t module = 0;
 	uint32_t row, first = (uint32_t)f->frames.len;
 	int r = 0;
 
@@ -558,7 +585,7 @@ static int resolve_location(struct pprof *f, struct profile *p, struct location 
 		if (!key_map_find(&f->mapping_ids, 0, location->mapping, &row))
 			return malformed_at(location->offset,
 					    "a location in a mapping that is not there");
-		module = string_of(f, f->mappings.items[row]);
+		module = f->mappings.items[row];
 	}
 	for (uint32_t i = 0; i < location->count && !r; i++)
 		r = push_line(f, p, location, &f->lines.items[location->first + i], module);
@@ -579,44 +606,48 @@ struct owner {
 	bool is_known;
 };
 
-static int add_text_label(struct profile *p, const char *key, const char *value, uint32_t *set)
-{
-	uint32_t name, text;
-	int r;
-
-	if ((r = intake_string(p, span_of(key), &name)) < 0 ||
-	    (r = intake_string(p, span_of(value), &text)) < 0)
-		return r;
-	return labeltab_add(p->labels, *set, name, text, set);
-}
-
 /* A number and its unit, "128 bytes". */
-static int add_number_label(struct pprof *f, struct profile *p, const char *key,
-			    const Pprof__Label *label, uint32_t *set)
+static int intern_number(struct pprof *f, struct profile *p, const Pprof__Label *label,
+			 uint32_t *id)
 {
 	const char *unit = string_of(f, label->num_unit);
 	int r;
 
+	if (strnlen(unit, UNIT_BYTES_MAX + 1) > UNIT_BYTES_MAX)
+		return malformed(f, "the unit of a label is longer than 64 bytes");
 	strbuf_truncate(&f->word, 0);
 	r = strbuf_appendf(&f->word, "%" PRId64 "%s%s", label->num, *unit ? " " : "", unit);
-	return r ? r : add_text_label(p, key, strbuf_str(&f->word), set);
+	return r ? r : intake_string(p, (struct span){ strbuf_str(&f->word), f->word.len }, id);
+}
+
+static int add_label(struct pprof *f, struct profile *p, const Pprof__Label *label, uint32_t *set)
+{
+	uint32_t name, text;
+	int r = intern(f, p, label->key, &name);
+
+	if (!r)
+		r = *string_of(f, label->str) ? intern(f, p, label->str, &text)
+					      : intern_number(f, p, label, &text);
+	return r ? r : labeltab_add(p->labels, *set, name, text, set);
 }
 
 /* 1: it is no label but whose the sample is; 0. */
-static int take_owner(struct profile *p, const char *key, const char *text, int64_t number,
+static int take_owner(struct pprof *f, struct profile *p, const Pprof__Label *label,
 		      struct owner *o)
 {
-	bool is_id = !*text && number >= 0 && number <= UINT32_MAX;
+	const char *key = string_of(f, label->key);
+	bool has_text = *string_of(f, label->str) != '\0';
+	bool is_id = !has_text && label->num >= 0 && label->num <= UINT32_MAX;
 	int r = 0;
 
 	if (!strcmp(key, "pid") && is_id)
-		o->process.pid = (uint32_t)number;
+		o->process.pid = (uint32_t)label->num;
 	else if (!strcmp(key, "tid") && is_id)
-		o->thread.tid = (uint32_t)number;
-	else if (!strcmp(key, "process") && *text)
-		r = intake_string(p, span_of(text), &o->process.name);
-	else if (!strcmp(key, "thread") && *text)
-		r = intake_string(p, span_of(text), &o->thread.name);
+		o->thread.tid = (uint32_t)label->num;
+	else if (!strcmp(key, "process") && has_text)
+		r = intern(f, p, label->str, &o->process.name);
+	else if (!strcmp(key, "thread") && has_text)
+		r = intern(f, p, label->str, &o->thread.name);
 	else
 		return 0;
 	o->is_known = true;
@@ -630,20 +661,37 @@ static int take_labels(struct pprof *f, struct profile *p, const Pprof__Sample *
 
 	for (size_t i = 0; i < from->n_label && r >= 0; i++) {
 		const Pprof__Label *label = from->label[i];
-		const char *key = string_of(f, label->key), *text = string_of(f, label->str);
 
 		if (!has_string(f, label->key) || !has_string(f, label->str) ||
 		    !has_string(f, label->num_unit))
 			return malformed(f, "a label names a string that is not there");
-		r = take_owner(p, key, text, label->num, o);
-		if (r)
-			continue;
-		r = *text ? add_text_label(p, key, text, &s->labels)
-			  : add_number_label(f, p, key, label, &s->labels);
+		r = take_owner(f, p, label, o);
+		if (!r)
+			r = add_label(f, p, label, &s->labels);
 	}
 	if (r == -E2BIG)
 		return malformed(f, "a sample of more than 64 labels");
 	return r < 0 ? r : 0;
+}
+
+/*
+ * The frames of a location on top of *stack. Of one with many lines that is remembered: else a few
+ * bytes, a sample that names it, would cost as much as all of its lines.
+ */
+static int push_location(struct pprof *f, struct profile *p, uint32_t row, uint32_t *stack)
+{
+	const struct location *location = &f->locations.items[row];
+	bool is_remembered = location->count >= LINES_REMEMBERED_MIN;
+	uint32_t below = *stack;
+	int r = 0;
+
+	if (is_remembered && key_map_find(&f->stacks, below, row, stack))
+		return 0;
+	for (uint32_t k = location->count; k-- && !r;)
+		r = stacktab_intern(p->stacks, *stack, f->frames.items[location->first + k], stack);
+	if (!r && is_remembered)
+		r = key_map_set(&f->stacks, below, row, *stack) ?: content_check(f->content);
+	return r;
 }
 
 /* From the root on: locations stand leaf first, and so do the lines of each. */
@@ -654,17 +702,12 @@ static int take_stack(struct pprof *f, struct profile *p, const Pprof__Sample *f
 	int r = 0;
 
 	for (size_t i = from->n_location_id; i-- && !r;) {
-		const struct location *location;
-
 		if (!key_map_find(&f->location_ids, 0, from->location_id[i], &row))
 			return malformed(f, "a sample at a location that is not there");
-		location = &f->locations.items[row];
-		if (location->count > INTAKE_DEPTH_MAX - depth)
+		if (f->locations.items[row].count > INTAKE_DEPTH_MAX - depth)
 			return malformed(f, "a stack deeper than 65,536 frames");
-		depth += location->count;
-		for (uint32_t k = location->count; k-- && !r;)
-			r = stacktab_intern(p->stacks, *stack, f->frames.items[location->first + k],
-					    stack);
+		depth += f->locations.items[row].count;
+		r = push_location(f, p, row, stack);
 	}
 	return r;
 }
@@ -699,7 +742,7 @@ static int take_sample(struct pprof *f, struct profile *p, const Pprof__Profile 
 		r = take_stack(f, p, from, &s.stack);
 	if (!r)
 		r = take_values(f, p, from, s);
-	return r == -EMSGSIZE ? malformed(f, "a name is longer than 1 MiB") : r;
+	return r;
 }
 
 /* --- the file --------------------------------------------------------------------------------- */
@@ -725,9 +768,13 @@ static int open_pprof(struct content *content, struct import_facts *facts, void 
 
 static int begin(struct pprof *f, struct profile *p, const struct import_facts *facts)
 {
-	int r = add_columns(f, p);
+	int r = vec_reserve(&f->interned, f->strings.len) ?: add_columns(f, p);
 
 	f->recording = facts->index;
+	if (!r) {
+		f->interned.len = f->strings.len;
+		memset(f->interned.items, 0, f->interned.len * sizeof(*f->interned.items));
+	}
 	for (size_t i = 0; i < f->locations.len && !r; i++)
 		r = resolve_location(f, p, &f->locations.items[i]);
 	f->has_columns = true;

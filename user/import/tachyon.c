@@ -402,7 +402,7 @@ static int read_string(struct tachyon *t, struct profile *p, struct strings *str
 		return malformed(t, start, "a string beyond its table");
 	string.is_marker = len == strlen(MARKER_FILE) && !memcmp(s->p, MARKER_FILE, len);
 	string.is_internal = path_ends_in((const char *)s->p, len, INTERNAL_SUFFIX);
-	r = strtab_intern(p->strings, (const char *)s->p, len, &string.id);
+	r = intake_string(p, (struct span){ (const char *)s->p, len }, &string.id);
 	s->p += len;
 	return r ? r : vec_push(strings, string);
 }

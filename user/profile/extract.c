@@ -16,6 +16,9 @@ void extract_forget(struct extract *x)
 	vec_release(&x->processes);
 	vec_release(&x->threads);
 	vec_release(&x->files);
+	vec_release(&x->modules);
+	vec_release(&x->texts);
+	vec_release(&x->plain_texts);
 	vec_release(&x->sources);
 	x->processes_seen = x->threads_seen = 0;
 }
@@ -64,6 +67,17 @@ static int cover(struct extract_ids *ids, size_t count)
 	return 0;
 }
 
+static int cover_strings(struct extract *x, size_t count)
+{
+	int r = cover(&x->files, count);
+
+	if (!r)
+		r = cover(&x->modules, count);
+	if (!r)
+		r = cover(&x->texts, count);
+	return r ? r : cover(&x->plain_texts, count);
+}
+
 static int cover_all(struct extract *x, const struct profile *from)
 {
 	int r = cover(&x->frames, frametab_count(from->frames));
@@ -75,7 +89,7 @@ static int cover_all(struct extract *x, const struct profile *from)
 	if (!r)
 		r = cover(&x->processes, from->processes.len);
 	if (!r)
-		r = cover(&x->files, strtab_count(from->strings));
+		r = cover_strings(x, strtab_count(from->strings));
 	if (!r)
 		r = cover(&x->sources, from->sources.len);
 	return r ? r : cover(&x->threads, from->threads.len);
@@ -104,28 +118,66 @@ static int need(struct extract *x, struct extract_ids *ids, uint32_t id)
 	return vec_push(&x->fresh, id);
 }
 
-static int text(const struct extract *x, const struct profile *from, struct profile *to,
-		uint32_t *id)
+/* *id, of the one, becomes that of the other, if it was asked for before. */
+static bool is_known(const struct extract_ids *ids, uint32_t *id)
 {
-	return strip_text(x->strip, from, *id, to, id);
+	uint32_t known = ids->items[*id];
+
+	if (known)
+		*id = known - 1;
+	return known;
 }
 
-static int plain_text(const struct profile *from, struct profile *to, uint32_t *id)
+static int text(struct extract *x, const struct profile *from, struct profile *to, uint32_t *id)
 {
-	return strtab_intern(to->strings, strtab_get(from->strings, *id),
-			     strtab_len(from->strings, *id), id);
+	uint32_t asked = *id;
+	int r;
+
+	if (is_known(&x->texts, id))
+		return 0;
+	r = strip_text(x->strip, from, asked, to, id);
+	if (!r)
+		x->texts.items[asked] = *id + 1;
+	return r;
+}
+
+static int plain_text(struct extract *x, const struct profile *from, struct profile *to,
+		      uint32_t *id)
+{
+	uint32_t asked = *id;
+	int r;
+
+	if (is_known(&x->plain_texts, id))
+		return 0;
+	r = strtab_intern(to->strings, strtab_get(from->strings, asked),
+			  strtab_len(from->strings, asked), id);
+	if (!r)
+		x->plain_texts.items[asked] = *id + 1;
+	return r;
+}
+
+static int file_name(struct extract *x, const struct profile *from, uint8_t kind,
+		     struct profile *to, uint32_t *id)
+{
+	struct extract_ids *ids = kind == FRAME_PYTHON ? &x->files : &x->modules;
+	uint32_t asked = *id;
+	int r;
+
+	if (is_known(ids, id))
+		return 0;
+	r = strip_file(x->strip, from, asked, kind, to, id);
+	if (!r)
+		ids->items[asked] = *id + 1;
+	return r;
 }
 
 static int add_frame(struct extract *x, const struct profile *from, uint32_t id, struct profile *to)
 {
 	struct frame f = *frametab_get(from->frames, id);
-	uint32_t file = f.file;
 	int r = text(x, from, to, &f.name);
 
 	if (!r)
-		r = strip_file(x->strip, from, f.file, f.kind, to, &f.file);
-	if (!r)
-		x->files.items[file] = f.file + 1;
+		r = file_name(x, from, f.kind, to, &f.file);
 	if (!r)
 		r = frametab_intern(to->frames, &f, &x->frames.items[id]);
 	x->frames.items[id]++;
@@ -195,9 +247,9 @@ static int add_labels(struct extract *x, const struct profile *from, struct prof
 		uint32_t id = x->fresh.items[i];
 		struct label_entry e = entries[id];
 
-		r = plain_text(from, to, &e.name);
+		r = plain_text(x, from, to, &e.name);
 		if (!r)
-			r = plain_text(from, to, &e.value);
+			r = plain_text(x, from, to, &e.value);
 		if (!r)
 			r = labeltab_add(to->labels, e.parent ? x->labels.items[e.parent] - 1 : 0,
 					 e.name, e.value, &x->labels.items[id]);
@@ -226,7 +278,7 @@ static int add_kinds(struct extract *x, const struct profile *from, struct profi
 
 /* --- whose they are --------------------------------------------------------------------------- */
 
-static int place_of(const struct extract *x, const struct profile *from, struct process *process,
+static int place_of(struct extract *x, const struct profile *from, struct process *process,
 		    struct profile *to)
 {
 	uint32_t *const texts[] = { &process->container, &process->pod_uid, &process->pod_name,
@@ -235,7 +287,7 @@ static int place_of(const struct extract *x, const struct profile *from, struct 
 
 	strip_process(x->strip, process);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && !r; i++)
-		r = plain_text(from, to, texts[i]);
+		r = plain_text(x, from, to, texts[i]);
 	return r;
 }
 
@@ -250,9 +302,9 @@ static int add_process(struct extract *x, const struct profile *from, uint32_t i
 	process.recording = x->to_recording;
 	if (!r && !x->processes.items[id]) {
 		if ((r = text(x, from, to, &process.name)) < 0 ||
-		    (r = plain_text(from, to, &process.command_line)) < 0 ||
-		    (r = plain_text(from, to, &process.python_version)) < 0 ||
-		    (r = plain_text(from, to, &process.implementation)) < 0 ||
+		    (r = plain_text(x, from, to, &process.command_line)) < 0 ||
+		    (r = plain_text(x, from, to, &process.python_version)) < 0 ||
+		    (r = plain_text(x, from, to, &process.implementation)) < 0 ||
 		    (r = strip_file(x->strip, from, process.executable, FRAME_NATIVE, to,
 				    &process.executable)) < 0)
 			return r;
@@ -342,7 +394,7 @@ static int add_sources(struct extract *x, const struct profile *from, struct pro
 static int add_sample(struct extract *x, const struct profile *from, struct sample s,
 		      struct profile *to)
 {
-	int r = s.opcode ? plain_text(from, to, &s.opcode) : 0;
+	int r = s.opcode ? plain_text(x, from, to, &s.opcode) : 0;
 
 	if (s.kind)
 		s.kind = (uint16_t)x->kinds.items[s.kind - 1];

@@ -30,7 +30,9 @@ struct extract {
 	/* inside */
 	uint32_t from_recording, to_recording;
 	struct extract_ids frames, stacks, labels, processes, threads;
-	struct extract_ids files;   /* by string id, of files that frames name */
+	/* by string id: of files that Python frames name, and others; of texts as strip_text()
+	 * makes them, and as they are. A long name that many rows have is read once. */
+	struct extract_ids files, modules, texts, plain_texts;
 	struct extract_ids sources; /* by index: 1 where it is there */
 	struct extract_ids kinds;   /* but by index, as samples of the other one have it */
 	size_t processes_seen, threads_seen;
