@@ -7,7 +7,8 @@ Usage: replay.py UNWIND_REPLAY [NAME...]    names as tests/tools/pythons.py list
 Each interpreter runs stacks.py, which stops in many threads; unwind_replay walks them from outside.
 Names, files, first lines, lines and instructions of all frames must be equal. Exit status 1 if one
 differs, or if no interpreter was found. Interpreters that would have to be downloaded are used if
-they are there already.
+they are there already. PYEBPF_TIER: with `check` and `test` one interpreter of each version is replayed, as
+the layout of frames does not depend on the linkage.
 """
 import json
 import os
@@ -38,7 +39,13 @@ class Wrong(Exception):
 def pythons():
     out = subprocess.run([sys.executable, "-B", PYTHONS, "--json"], stdout=subprocess.PIPE,
                          check=False, text=True).stdout
-    return [json.loads(line) for line in out.splitlines()]
+    found = [json.loads(line) for line in out.splitlines()]
+    if os.environ.get("PYEBPF_TIER", "all") == "all":
+        return found
+    of_version = {}
+    for python in found:
+        of_version.setdefault((*python["version"], python["free_threaded"], python["debug"]), python)
+    return list(of_version.values())
 
 
 def shown(text):

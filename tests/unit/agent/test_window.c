@@ -253,9 +253,9 @@ static void test_window_encode_splits_what_is_too_large(void **state)
 	} cases[] = {
 		{ "fits", PUSH_PROFILE_SAMPLES_MAX, 1, 1 },
 		{ "one sample too many", PUSH_PROFILE_SAMPLES_MAX + 1, 1, 2 },
-		{ "many samples", 5 * PUSH_PROFILE_SAMPLES_MAX, 1, 5 },
+		{ "many samples", 3 * PUSH_PROFILE_SAMPLES_MAX, 1, 3 },
 		{ "long names", 1000, 10000, 3 },
-		{ "long names, and many", 3 * PUSH_PROFILE_SAMPLES_MAX, 300, 4 },
+		{ "long names, and many", 2 * PUSH_PROFILE_SAMPLES_MAX, 300, 3 },
 	};
 
 	(void)state;

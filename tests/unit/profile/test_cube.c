@@ -413,6 +413,7 @@ static void test_cells_of_a_stack_and_tag_do_not_pile_up(void **state)
 	struct cube c = { .axes = CUBE_THREADS };
 	struct profile *p = make_profile();
 	struct thread thread = { 0 };
+	const int turns = 2 * CUBE_CELLS_MAX / 3000;
 	uint32_t threads[3000];
 
 	(void)state;
@@ -420,7 +421,7 @@ static void test_cells_of_a_stack_and_tag_do_not_pile_up(void **state)
 		thread.tid = 100 + i;
 		assert_int_equal(profile_add_thread(p, &thread, &threads[i]), 0);
 	}
-	for (int turn = 0; turn < 2000; turn++) {
+	for (int turn = 0; turn < turns; turn++) {
 		for (uint32_t i = 0; i < 3000; i++)
 			put(p, &(struct sample){ .thread = threads[i], .stack = 1, .value = 1 });
 		take(&c, p);
@@ -429,7 +430,7 @@ static void test_cells_of_a_stack_and_tag_do_not_pile_up(void **state)
 	assert_int_equal(cube_finish(&c, p), 0);
 	assert_int_equal(c.all.cells.len, 3000);
 	for (size_t i = 0; i < 3000; i++)
-		assert_int_equal(c.all.cells.items[i].value, 2000);
+		assert_int_equal(c.all.cells.items[i].value, turns);
 	cube_release(&c);
 	profile_free(p);
 }
