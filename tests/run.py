@@ -270,7 +270,7 @@ def lanes_of(tier, arguments):
                     RESULTS / "attacks.xml")
     browser = ctest("browser", "the page in a browser", "build", "-L", "browser",
                     needs=("build-tests",))
-    clang = build("build-clang", "clang, tests included", is_quiet=True)
+    clang = build("build-clang", "clang: the program, and its tests compiled", is_quiet=True)
     tsan = build("build-tsan", "gcc with TSan", is_quiet=True,
                  *(["PROGRAMS=pyebpf threaded_programs"] if tier == "test" else []))
     threads = ctest("threads", "unit tests of what has threads, with TSan", "build-tsan",
