@@ -47,7 +47,11 @@ def build(names, tier):
     needed = {need for lane in lanes for stage in lane if stage.name in names for need in stage.needs}
     if not needed:
         return
-    for stage in run.run_lanes(run.select(lanes, sorted(needed))):
+    chosen = run.select(lanes, sorted(needed))
+    for lane in chosen:
+        for stage in lane:
+            stage.is_quiet = False  # there is nothing beside it to give way to
+    for stage in run.run_lanes(chosen):
         if stage.failed:
             sys.exit(f"beside_hogs: {stage.name} failed")
 
