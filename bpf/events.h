@@ -20,8 +20,12 @@
 #define COMM_BYTES 16
 #define ARGS_BYTES 512   /* start of the command line, NUL between arguments */
 #define TASK_SCRATCHES 8 /* samples that task work walks at the same time */
-#define TASK_WORKS 256   /* samples that wait for it; power of two */
-#define FAULTS_MAX 8     /* of what a sample could not read, so much is noted */
+#define REMOTE_SCRATCHES                                                                      \
+	4              /* passes over threads that wait: one, and those that were left behind \
+			*/
+#define SILENT_MAX 8   /* processes whose memory did not answer: those are visited no more */
+#define TASK_WORKS 256 /* samples that wait for it; power of two */
+#define FAULTS_MAX 8   /* of what a sample could not read, so much is noted */
 #define LAYOUTS_MAX 64
 #define WALKED_TASKS_MAX 65536    /* processes that are found without iterators */
 #define SENT_SLOTS 65536          /* power of two */
@@ -756,6 +760,7 @@ struct task_record {
 	X(STAT_TSTATE_LATE, "thread_state_late", "lost: thread state not found in time") \
 	X(STAT_NO_SCRATCH, "no_scratch", "lost: no work space")                          \
 	X(STAT_UNSEEN, "unseen", "lost: the kernel did not tell of its end")             \
+	X(STAT_SILENT, "silent", "lost: memory that does not answer")                    \
 	X(STAT_NO_TIMES, "no_times", "lost: no memory for a thread's times")             \
 	X(STAT_TASK_WORK, "task_work", "handed to task work")                            \
 	X(STAT_TW_JOINED, "task_work_joined", "joined a sample that waits in task work")

@@ -40,6 +40,40 @@ __u64 lasting_ns, lasting_until_ns; /* not later than then; CLOCK_MONOTONIC */
  * up. */
 __u64 spans_left;
 
+/*
+ * The process that is being visited, and since when: its memory may not answer. User space leaves
+ * such a pass behind, and writes down that its process is silent: nobody visits that again.
+ */
+__u64 visiting, visiting_ns;
+__u32 visiting_pid;
+__u64 silent[SILENT_MAX];
+
+static __u64 pass_id; /* bpf_iter_meta.session_id of the pass that is not left behind */
+
+static __always_inline bool is_silent(__u64 process)
+{
+	bool found = false;
+
+	for (int i = 0; i < SILENT_MAX; i++)
+		found |= silent[i] == process;
+	return found;
+}
+
+/* One that comes back after it was left behind goes no further. */
+static __always_inline bool is_left_behind(const struct bpf_iter_meta *meta)
+{
+	if (!meta->seq_num)
+		pass_id = meta->session_id;
+	return pass_id != meta->session_id;
+}
+
+static __always_inline void visit_begin(const struct task_facts *f)
+{
+	visiting_ns = bpf_ktime_get_ns();
+	visiting_pid = f->pid;
+	visiting = f->process;
+}
+
 static __always_inline bool ring_is_filling(void)
 {
 	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) >
@@ -239,7 +273,11 @@ static __always_inline void look_at_span(struct py_scratch *s, struct cpu_state 
 			spans_left++;
 			return;
 		}
-		r = has_run_unseen(t, task) ? STAT_UNSEEN : walk_remote(s, c, task, f, row, now);
+		r = is_silent(f->process)     ? STAT_SILENT
+		    : has_run_unseen(t, task) ? STAT_UNSEEN
+					      : walk_remote(s, c, task, f, row, now);
+		if (s != scratch_get_remote())
+			return; /* it was left behind */
 	}
 	if (lasting_ns) {
 		e->ktime_ns = now - e->duration_ns;
@@ -287,20 +325,25 @@ int visit_thread(struct bpf_iter__task *ctx)
 	struct task_facts f;
 	struct proc_row row;
 
-	if (!task || !c || !s || task->flags & (PF_EXITING | PF_KTHREAD))
+	if (is_left_behind(ctx->meta) || !task || !c || !s ||
+	    task->flags & (PF_EXITING | PF_KTHREAD))
 		return 0;
 	if (lasting_ns && is_nothing_ahead(task, now))
 		return 0;
 	task_facts_read(task, &f);
 	if (!is_recorded(&f, &row) || !is_remote_wanted(task, &f))
 		return 0;
+	visit_begin(&f);
 	t = times_get(task);
 	if (!t || !t->since_ns) {
 		times_open(s, task, &f, now);
 		/* Its first sample may be its last moment, when nobody can ask for its name. */
 		s->thread.pointer = task_pthread_self(task, layout_of(&row));
-		introduce((struct door){ task }, s, task, &f, at_most(row.layout, LAYOUTS_MAX - 1));
+		if (!is_silent(f.process))
+			introduce((struct door){ task }, s, task, &f,
+				  at_most(row.layout, LAYOUTS_MAX - 1));
 	} else if (!closed_ns && !lasting_ns) {
+		visiting = 0;
 		return 0;
 	}
 	t = times_get(task); /* one state for the verifier */
@@ -308,6 +351,7 @@ int visit_thread(struct bpf_iter__task *ctx)
 		lose_thread(c, task, now);
 	if (t && (closed_ns || lasting_ns || !session.has_exit_hook))
 		look_at_span(s, c, task, t, &f, &row, now);
+	visiting = 0;
 	return 0;
 }
 

@@ -39,10 +39,14 @@ static __always_inline bool is_remote_wanted(struct task_struct *task, const str
 	return !session.has_cgroup || task_is_in_cgroup(task, session.cgroup_id);
 }
 
-/* The work space of remote walks, of which there is one at a time. */
+/* Of which of REMOTE_SCRATCHES remote walks have their work space: there is one walk at a time, but
+ * for those that were left behind. Written by user space. */
+__u32 remote_scratch;
+
 static __always_inline struct py_scratch *scratch_get_remote(void)
 {
-	return scratch_get(scratch_shared(TASK_SCRATCHES));
+	return scratch_get(
+		scratch_shared(TASK_SCRATCHES + (remote_scratch & (REMOTE_SCRATCHES - 1))));
 }
 
 /*

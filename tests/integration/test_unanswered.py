@@ -9,7 +9,8 @@ import sys
 import time
 
 import pytest
-from harness import PYEBPF, Workload, draw, run
+from harness import PYEBPF, Recorder, Workload, draw, run
+from test_short_waits import assert_whole
 
 pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.few_pythons]
 
@@ -95,3 +96,31 @@ def test_dump_says_what_does_not_answer_and_goes_on(what, some_python, tmp_path)
         assert done.returncode == 3, done.stderr
         assert f"pid {target.pid}: its memory or its files do not answer" in done.stderr
         assert f"pid {other.pid}, CPython" in done.stdout
+
+
+def test_waits_of_others_are_recorded(some_python, tmp_path, staged):
+    """Two threads wait with memory that does not answer: their processes are named, and processes that begin then have
+    their waits."""
+    script, output = staged(some_python, "only_waits.py"), tmp_path / "x.pyebpf"
+    folders = [tmp_path / "0", tmp_path / "1"]
+    for folder in folders:
+        folder.mkdir()
+    with Deaf(folders[0]) as one, Deaf(folders[1]) as two, \
+            Workload(some_python, "unanswered.py", one.path, "name", "idle") as first, \
+            Workload(some_python, "unanswered.py", two.path, "lines", "idle") as second:
+        one.stop()
+        two.stop()
+        try:
+            with Recorder(output, "-a", "--mode", "wall") as recorder:
+                recorder.wait_attached()
+                pids = [int(subprocess.run([*some_python.command, script, "0.3"], stdout=subprocess.PIPE,
+                                           check=True).stdout) for _ in range(12)]
+                recorder.finish()
+                text = recorder.text()
+        finally:
+            one.server.kill()
+            two.server.kill()
+        for target in first, second:
+            assert f"pid {target.pid}: its memory does not answer" in text, text
+        assert "memory that does not answer" in text.replace("its memory", ""), text
+        assert_whole(output, pids, 300, text)

@@ -181,35 +181,59 @@ void workers_free(struct workers *ws)
 	release(ws);
 }
 
-int workers_run(struct workers *ws, struct work *w, uint64_t ns)
+/* Under the lock. workers_renew(): the next process is a new one. */
+static void retire_idle(struct workers *ws)
 {
-	struct timespec end = timespec_of(monotonic_ns() + ns);
+	uint64_t newest = __atomic_load_n(&generation, __ATOMIC_RELAXED);
+
+	if (!ws->has_idle || ws->generation == newest)
+		return;
+	ws->generation = newest;
+	pthread_cond_broadcast(&ws->changed);
+	while (ws->has_idle)
+		pthread_cond_wait(&ws->changed, &ws->lock); /* it is idle: it comes */
+}
+
+int workers_start(struct workers *ws, struct work *w)
+{
 	int r = 0;
 
 	pthread_mutex_lock(&ws->lock);
-	if (ws->has_idle && ws->generation != __atomic_load_n(&generation, __ATOMIC_RELAXED)) {
-		ws->generation = __atomic_load_n(&generation, __ATOMIC_RELAXED);
-		pthread_cond_broadcast(&ws->changed);
-		while (ws->has_idle)
-			pthread_cond_wait(&ws->changed, &ws->lock); /* it is idle: it comes */
-	}
+	retire_idle(ws);
 	if (!ws->has_idle)
 		r = ws->late < WORKERS_MAX ? start_process(ws, w->fd) : -EAGAIN;
-	if (r < 0) {
-		pthread_mutex_unlock(&ws->lock);
-		return r;
+	if (!r) {
+		w->state = WORK_WAITS;
+		ws->waiting = w;
+		pthread_cond_broadcast(&ws->changed);
 	}
-	w->state = WORK_WAITS;
-	ws->waiting = w;
-	pthread_cond_broadcast(&ws->changed);
+	pthread_mutex_unlock(&ws->lock);
+	return r;
+}
+
+bool workers_wait(struct workers *ws, struct work *w, uint64_t ns)
+{
+	struct timespec end = timespec_of(monotonic_ns() + ns);
+	bool is_done;
+	int r = 0;
+
+	pthread_mutex_lock(&ws->lock);
 	while (w->state != WORK_DONE && (ws->has_idle || w->state != WORK_WAITS) && !r)
-		r = -pthread_cond_timedwait(&ws->changed, &ws->lock, &end);
-	if (w->state == WORK_DONE) {
-		r = 0;
-	} else if (w->state == WORK_WAITS) { /* its process has not come to it */
+		r = pthread_cond_timedwait(&ws->changed, &ws->lock, &end);
+	is_done = w->state == WORK_DONE;
+	pthread_mutex_unlock(&ws->lock);
+	return is_done;
+}
+
+int workers_leave(struct workers *ws, struct work *w)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&ws->lock);
+	if (w->state == WORK_WAITS) { /* its process has not come to it */
 		ws->waiting = NULL;
 		r = -EAGAIN;
-	} else {
+	} else if (w->state != WORK_DONE) {
 		w->state = WORK_LATE;
 		ws->late++;
 		ws->has_idle = false;
@@ -217,6 +241,13 @@ int workers_run(struct workers *ws, struct work *w, uint64_t ns)
 	}
 	pthread_mutex_unlock(&ws->lock);
 	return r;
+}
+
+int workers_run(struct workers *ws, struct work *w, uint64_t ns)
+{
+	int r = workers_start(ws, w);
+
+	return r < 0 || workers_wait(ws, w, ns) ? r : workers_leave(ws, w);
 }
 
 struct work *workers_next(struct workers *ws)

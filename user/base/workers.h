@@ -2,6 +2,7 @@
 #ifndef BASE_WORKERS_H
 #define BASE_WORKERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -49,6 +50,17 @@ DEFINE_CLEANUP(struct workers *, workers_free)
  * hang, or there is none to be had; w is the caller's.
  */
 int workers_run(struct workers *ws, struct work *w, uint64_t ns);
+
+/*
+ * The same in steps, for a caller with other things to do. Only one work at a time is begun so, and
+ * each ends by workers_wait() or by workers_leave().
+ * workers_start: 0; -EAGAIN, -ENOMEM as above: not begun, w is the caller's.
+ * workers_wait: waits up to ns. True: w is done, and the caller's again.
+ * workers_leave: waits no more. As workers_run().
+ */
+int workers_start(struct workers *ws, struct work *w);
+bool workers_wait(struct workers *ws, struct work *w, uint64_t ns);
+int workers_leave(struct workers *ws, struct work *w);
 
 /* One that was late, and is done now: the caller's again. NULL: there is none. */
 struct work *workers_next(struct workers *ws);

@@ -223,9 +223,9 @@ static int size_maps(struct pyebpf *skel, const struct session_opts *opts, int c
 
 	if ((r = size_processes(skel->maps.procs)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.events, opts->ring_bytes)) < 0 ||
-	    (r = bpf_map__set_max_entries(skel->maps.scratch, c->scratch_rows * cpus +
-								      TASK_SCRATCHES +
-								      c->has_spans + spare)) < 0 ||
+	    (r = bpf_map__set_max_entries(skel->maps.scratch,
+					  c->scratch_rows * cpus + TASK_SCRATCHES +
+						  c->has_spans * REMOTE_SCRATCHES + spare)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.walked_tasks, WALKED_TASKS_MAX)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.cpu_ticks, cpus)) < 0)
 		return err_set(r, "size the BPF maps: %s", strerror(-r));

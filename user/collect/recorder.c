@@ -258,8 +258,7 @@ int recorder_step(struct recorder *rec, int fd, int max_ms)
 		return r;
 	now = monotonic_ns();
 	if ((r = look_into_cgroup(rec, now)) < 0 || (r = step_times(rec, now)) < 0 ||
-	    (r = session_look_ahead(rec->session, now)) < 0 ||
-	    now - rec->last_settle_ns < SETTLE_NS)
+	    (r = session_visit_threads(rec->session)) < 0 || now - rec->last_settle_ns < SETTLE_NS)
 		return r;
 	r = settle(rec, now);
 	return r < 0 ? r : 1;

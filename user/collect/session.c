@@ -325,6 +325,7 @@ int session_find_binary(struct session *s, const struct binary_key *key, struct 
 int session_add_process(struct session *s, uint32_t pid, const struct proc_row *row)
 {
 	const struct bpf_map *procs = s->skel->maps.procs;
+	struct spans *sp;
 
 	if (bpf_map_update_elem(bpf_map__fd(procs), &pid, row, BPF_ANY) < 0) {
 		if (errno != E2BIG)
@@ -337,7 +338,10 @@ int session_add_process(struct session *s, uint32_t pid, const struct proc_row *
 		s->is_full = true;
 		return 0;
 	}
-	return row->layout < LAYOUTS_MAX ? session_open_spans(s, pid) : 0;
+	sp = __atomic_load_n(&s->spans, __ATOMIC_ACQUIRE);
+	if (sp && row->layout < LAYOUTS_MAX)
+		spans_open(sp, pid);
+	return 0;
 }
 
 int session_set_asyncio(struct session *s, uint32_t pid, const struct asyncio_row *row)
@@ -743,7 +747,7 @@ static int begin_spans(struct session *s)
 	if (r < 0)
 		return r;
 	__atomic_store_n(&s->spans, sp, __ATOMIC_RELEASE);
-	return spans_open(sp, 0);
+	return spans_begin(sp);
 }
 
 int session_start(struct session *s)
@@ -756,23 +760,14 @@ int session_start(struct session *s)
 	return read_cpu_time(s, &s->cpu_time_base_ns);
 }
 
-int session_open_spans(struct session *s, uint32_t pid)
-{
-	struct spans *sp = __atomic_load_n(&s->spans, __ATOMIC_ACQUIRE);
-
-	return sp ? spans_open(sp, pid) : 0;
-}
-
 int session_close_spans(struct session *s, uint64_t at_ns)
 {
 	return s->spans ? spans_close(s->spans, at_ns) : 0;
 }
 
-int session_look_ahead(struct session *s, uint64_t now)
+int session_visit_threads(struct session *s)
 {
-	bool has_exit_hook = s->skel->rodata->session.has_exit_hook;
-
-	return s->spans && has_exit_hook ? spans_look_ahead(s->spans, now) : 0;
+	return s->spans ? spans_step(s->spans, s->skel->rodata->session.has_exit_hook) : 0;
 }
 
 uint64_t session_pending(const struct session *s, enum sample_source source)

@@ -175,13 +175,6 @@ bool session_opts_have_source(const struct session_opts *opts, enum sample_sourc
 bool session_has_source(const struct session *s, enum sample_source source);
 
 /*
- * Threads that do not switch, where spans of waiting are recorded: from now on those of this
- * process, or of all (0), are in the recording, running or waiting. session_start() and
- * session_add_process() do that. 0, or a negative errno with a message.
- */
-int session_open_spans(struct session *s, uint32_t pid);
-
-/*
  * Ends the spans of all threads that wait at that moment (CLOCK_MONOTONIC, just now), and begins
  * new ones: their samples go into the ring. Before a part of the recording ends, before
  * session_stop(), and behind it at its moment. Takes some 25 us a thread, and as long as their
@@ -190,12 +183,15 @@ int session_open_spans(struct session *s, uint32_t pid);
 int session_close_spans(struct session *s, uint64_t at_ns);
 
 /*
- * Takes a sample of each thread that has waited for 100 ms, once each: as its process ends, a
- * thread's Python may be gone before it wakes up. What it stands for its end says. To be called
- * often: most calls return at once, so that a pass comes each 100 ms, or seldomer where a pass
- * takes more than a millisecond of CPU time. now: CLOCK_MONOTONIC.
+ * Looks at threads that do not switch, where spans of waiting are recorded; to be called often, by
+ * the thread that consumes. Those of processes that session_add_process() added are in the
+ * recording from then on, running or waiting. Of each that has waited for 100 ms a sample is taken,
+ * once: as its process ends, a thread's Python may be gone before it wakes up. What it stands for
+ * its end says. Waits 5 ms at most for a pass over the threads, which may take longer: their pages
+ * are waited for. A process whose memory does not answer within 1.5 s is named in a warning, and
+ * looked at no more. 0, or a negative errno with a message.
  */
-int session_look_ahead(struct session *s, uint64_t now);
+int session_visit_threads(struct session *s);
 
 /* By its number, as samples have it; NULL: the session has none of that. Borrowed. */
 const struct event *session_event(const struct session *s, uint32_t number);

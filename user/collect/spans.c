@@ -18,7 +18,8 @@
 #include "bpf/events.h"
 #include "pyebpf.skel.h"
 
-#define PASS_NS (2 * NS_PER_SECOND) /* 80,000 threads, if their pages are there */
+#define PASS_NS (3 * NS_PER_SECOND / 2) /* 60,000 threads, if their pages are there */
+#define SILENT_NS NS_PER_SECOND         /* of one visit: the page that it waits for does not come */
 #define AHEAD_EVERY_NS \
 	(NS_PER_SECOND / 10) /* a pass looks ahead, at spans that have lasted that long */
 #define AHEAD_REST \
@@ -26,17 +27,31 @@
 #define AHEAD_NS                                                                        \
 	(NS_PER_SECOND / 40) /* for the samples of a pass: who is left is the next time \
 			      */
+#define STEP_NS                                                                           \
+	(NS_PER_SECOND / 200) /* that a step waits for its pass: a pass takes 1 ms mostly \
+			       */
+#define OPENS_MAX \
+	8 /* processes of which one pass each opens the spans; of more one pass over all */
 
 DEFINE_CLEANUP(struct bpf_link *, bpf_link__destroy)
 
 struct spans {
 	struct pyebpf *skel;
 	struct workers *workers;
-	pthread_mutex_t lock; /* one pass at a time: they share a work space */
-	bool is_late;         /* one has not come back */
-	uint64_t cut_ns;      /* when spans were last closed; 0: not yet */
-	uint64_t ahead_ns;    /* not before then is looked ahead */
-	uint64_t cpu_ns;      /* of the last pass */
+
+	pthread_mutex_t lock; /* of what is to be opened, which any thread may ask for */
+	uint32_t opens[OPENS_MAX];
+	size_t opens_len;  /* more than OPENS_MAX: all */
+	uint64_t opens_ns; /* when the first of them was asked for */
+
+	/* The rest is the recorder's. */
+	struct pass *running; /* NULL: none; one at a time */
+	uint32_t busy;     /* REMOTE_SCRATCHES: bit n: a pass that was left behind has the n-th */
+	uint32_t silent;   /* entries of the BPF program's list that were ever filled */
+	bool is_cut_short; /* the last pass was left behind: others have to see the rest */
+	bool has_given_up; /* no work space is left, which was said */
+	uint64_t cut_ns;   /* when spans were last closed; 0: not yet */
+	uint64_t ahead_ns; /* not before then is looked ahead */
 };
 
 /* One reading of the iterator. */
@@ -44,7 +59,11 @@ struct pass {
 	struct work work;
 	int fd;
 	int result;
-	uint64_t cpu_ns;
+	uint32_t pid;     /* 0: over all */
+	bool opens;       /* spans */
+	uint32_t scratch; /* the work space that it has */
+	uint64_t begin_ns;
+	uint64_t cpu_ns; /* that it took */
 };
 
 /* Of one that writes nothing. */
@@ -130,103 +149,212 @@ static int iterate(const struct bpf_program *prog, uint32_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-/* A pass that was late has come back: there can be others again. */
-static bool is_free(struct spans *sp)
-{
-	struct work *w = sp->is_late ? workers_next(sp->workers) : NULL;
+/* What a pass is to do. */
+struct errand {
+	uint32_t pid;                              /* whose threads are visited; 0: of all */
+	uint64_t opened_ns, closed_ns, lasting_ns; /* as bpf/remote.bpf.c has them */
+};
 
-	if (w) {
+/* Passes that were left behind and have come back give their work spaces back. */
+static void take_back(struct spans *sp)
+{
+	struct work *w;
+
+	while ((w = workers_next(sp->workers))) {
+		sp->busy &= ~(1U << ((struct pass *)w)->scratch);
 		pass_free(w);
-		sp->is_late = false;
 	}
-	return !sp->is_late;
 }
 
-static int run_pass(struct spans *sp, uint32_t pid)
+static void give_errand(struct spans *sp, const struct pass *p, const struct errand *e)
 {
-	struct pass *p = calloc(1, sizeof(*p));
+	struct pyebpf__bss *bss = sp->skel->bss;
+
+	bss->opened_ns = e->opened_ns;
+	bss->closed_ns = e->closed_ns;
+	bss->lasting_ns = e->lasting_ns;
+	bss->lasting_until_ns = p->begin_ns + AHEAD_NS;
+	bss->spans_left = 0;
+	bss->remote_scratch = p->scratch;
+}
+
+/* -EBUSY: all work spaces are those of passes that were left behind. -ESRCH: the process is gone.
+ */
+static int pass_begin(struct spans *sp, const struct errand *e)
+{
+	struct pass *p;
 	int r;
 
+	take_back(sp);
+	if (sp->busy == (1U << REMOTE_SCRATCHES) - 1) {
+		if (!sp->has_given_up)
+			log_warning("the memory of %u processes does not answer: threads that do "
+				    "not run are lost",
+				    REMOTE_SCRATCHES);
+		sp->has_given_up = true;
+		return -EBUSY;
+	}
+	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
-	*p = (struct pass){ .work = { .run = pass_run, .free = pass_free } };
-	p->fd = p->work.fd = iterate(sp->skel->progs.visit_thread, pid);
-	if (p->fd < 0)
-		r = p->fd == -ESRCH ? 0 : p->fd; /* it is gone */
-	else if (!(r = workers_run(sp->workers, &p->work, PASS_NS)))
-		r = p->result;
+	*p = (struct pass){ .work = { .run = pass_run, .free = pass_free },
+			    .pid = e->pid,
+			    .opens = !e->closed_ns && !e->lasting_ns,
+			    .scratch = (uint32_t)__builtin_ctz(~sp->busy),
+			    .begin_ns = monotonic_ns() };
+	sp->is_cut_short = false;
+	give_errand(sp, p, e);
+	p->fd = p->work.fd = iterate(sp->skel->progs.visit_thread, e->pid);
+	r = p->fd < 0 ? p->fd : workers_start(sp->workers, &p->work);
+	if (r < 0)
+		pass_free(&p->work);
+	else
+		sp->running = p;
+	return r;
+}
+
+/* The process whose memory the pass reads is visited no more, if it is what the pass waits for. */
+static void stop_visits(struct spans *sp)
+{
+	struct pyebpf__bss *bss = sp->skel->bss;
+	uint64_t process = bss->visiting;
+
+	if (!process || difference(monotonic_ns(), bss->visiting_ns) < SILENT_NS)
+		return;
+	bss->silent[sp->silent++ % SILENT_MAX] = process;
+	log_warning("pid %u: its memory does not answer (a network mount or a FUSE server that "
+		    "hangs?): what threads of this process wait for at the end is lost",
+		    bss->visiting_pid);
+}
+
+/* It may never come back: the next one has another work space and another reader. */
+static int pass_leave(struct spans *sp)
+{
+	struct pass *p = sp->running;
+	int r = workers_leave(sp->workers, &p->work);
+
+	sp->running = NULL;
+	sp->is_cut_short = true;
 	if (r == -EINPROGRESS) {
-		sp->is_late = true;
-		log_at(LOG_LEVEL_WARNING, "the memory of a thread that waits cannot be read for "
-					  "seconds: threads that do not switch are left out");
+		sp->busy |= 1U << p->scratch;
+		stop_visits(sp);
 		return 0;
 	}
-	sp->cpu_ns = p->cpu_ns;
 	pass_free(&p->work);
-	return r < 0 ? err_set(r, "look at threads that wait: %s", strerror(-r)) : 0;
+	return r == -EAGAIN ? 0 : r; /* there is no CPU to be had for it */
 }
 
 /* This one waits for nothing. */
 static int note_waited(struct spans *sp, uint32_t pid)
 {
 	_cleanup_(closep) int fd = iterate(sp->skel->progs.note_waited, pid);
-	int r = fd == -ESRCH ? 0 : fd < 0 ? fd : read_through(fd);
 
-	return r < 0 ? err_set(r, "look at threads that wait: %s", strerror(-r)) : 0;
+	return fd == -ESRCH ? 0 : fd < 0 ? fd : read_through(fd);
 }
 
-static int visit(struct spans *sp, uint32_t pid, uint64_t opened_ns, uint64_t closed_ns,
-		 uint64_t lasting_ns)
+/* Waits up to ns for the pass to end. */
+static int pass_wait(struct spans *sp, uint64_t ns)
 {
+	struct pass *p = sp->running;
 	int r;
 
-	if (!is_free(sp))
+	if (!workers_wait(sp->workers, &p->work, ns))
+		return monotonic_ns() - p->begin_ns < PASS_NS ? 0 : pass_leave(sp);
+	r = p->result;
+	if (!r && p->opens)
+		r = note_waited(sp, p->pid);
+	sp->running = NULL;
+	sp->ahead_ns = monotonic_ns() + AHEAD_EVERY_NS + AHEAD_REST * p->cpu_ns;
+	pass_free(&p->work);
+	return r;
+}
+
+static int finish(struct spans *sp)
+{
+	int r = 0;
+
+	while (!r && sp->running)
+		r = pass_wait(sp, PASS_NS);
+	return r;
+}
+
+static int say(int r)
+{
+	if (r == -ESRCH || r == -EBUSY)
 		return 0;
-	if (closed_ns && (r = note_waited(sp, pid)) < 0)
-		return r;
-	sp->skel->bss->opened_ns = opened_ns;
-	sp->skel->bss->closed_ns = closed_ns;
-	sp->skel->bss->lasting_ns = lasting_ns;
-	sp->skel->bss->lasting_until_ns = monotonic_ns() + AHEAD_NS;
-	sp->skel->bss->spans_left = 0;
-	r = run_pass(sp, pid);
-	if (!r && !closed_ns && !lasting_ns)
-		r = note_waited(sp, pid);
-	return r < 0 ? r : sp->skel->bss->spans_left > 0;
+	return r < 0 ? err_set(r, "look at threads that wait: %s", strerror(-r)) : r;
 }
 
-int spans_open(struct spans *sp, uint32_t pid)
+int spans_begin(struct spans *sp)
 {
-	int r;
+	const struct errand all = { .opened_ns = sp->skel->bss->started_ns };
+	int r = pass_begin(sp, &all);
 
+	return say(r < 0 ? r : finish(sp));
+}
+
+void spans_open(struct spans *sp, uint32_t pid)
+{
 	pthread_mutex_lock(&sp->lock);
-	r = visit(sp, pid, pid ? 0 : sp->skel->bss->started_ns, 0, 0);
+	if (!sp->opens_len)
+		sp->opens_ns = monotonic_ns();
+	if (sp->opens_len < OPENS_MAX)
+		sp->opens[sp->opens_len] = pid;
+	if (sp->opens_len <= OPENS_MAX)
+		sp->opens_len++;
 	pthread_mutex_unlock(&sp->lock);
-	return r < 0 ? r : 0;
 }
 
 int spans_close(struct spans *sp, uint64_t at_ns)
 {
-	int r;
+	const struct errand close = { .closed_ns = at_ns };
+	struct pyebpf__bss *bss = sp->skel->bss;
+	int r = finish(sp);
 
-	pthread_mutex_lock(&sp->lock);
 	if (at_ns != sp->cut_ns)
-		sp->skel->bss->cut_from_ns = sp->cut_ns ? sp->cut_ns : sp->skel->bss->started_ns;
-	r = visit(sp, 0, 0, at_ns, 0);
-	sp->skel->bss->cut_from_ns = 0;
+		bss->cut_from_ns = sp->cut_ns ? sp->cut_ns : bss->started_ns;
+	if (!r && !(r = note_waited(sp, 0)) && !(r = pass_begin(sp, &close)))
+		r = finish(sp);
+	bss->cut_from_ns = 0;
 	sp->cut_ns = at_ns;
-	pthread_mutex_unlock(&sp->lock);
-	return r;
+	return r ? say(r) : sp->is_cut_short || bss->spans_left;
 }
 
-int spans_look_ahead(struct spans *sp, uint64_t now)
+/* The next process that is to be opened. Many: one pass over all. */
+static bool next_open(struct spans *sp, struct errand *e)
 {
-	int r;
+	bool is_any;
 
-	if (now < sp->ahead_ns || pthread_mutex_trylock(&sp->lock))
-		return 0;
-	r = visit(sp, 0, 0, 0, AHEAD_EVERY_NS);
-	sp->ahead_ns = now + AHEAD_EVERY_NS + AHEAD_REST * sp->cpu_ns;
+	pthread_mutex_lock(&sp->lock);
+	is_any = sp->opens_len > 0;
+	*e = (struct errand){ .opened_ns = sp->opens_ns };
+	if (is_any && sp->opens_len <= OPENS_MAX)
+		e->pid = sp->opens[--sp->opens_len];
+	else
+		sp->opens_len = 0;
 	pthread_mutex_unlock(&sp->lock);
-	return r < 0 ? r : 0;
+	return is_any;
+}
+
+static bool next_errand(struct spans *sp, uint64_t now, bool may_look_ahead, struct errand *e)
+{
+	if (next_open(sp, e))
+		return true;
+	*e = (struct errand){ .lasting_ns = AHEAD_EVERY_NS };
+	return may_look_ahead && now >= sp->ahead_ns;
+}
+
+int spans_step(struct spans *sp, bool may_look_ahead)
+{
+	struct errand e;
+	int r = 0;
+
+	for (int i = 0; i <= OPENS_MAX && !r; i++) {
+		if (sp->running)
+			r = pass_wait(sp, STEP_NS);
+		if (r || sp->running || !next_errand(sp, monotonic_ns(), may_look_ahead, &e))
+			break;
+		r = pass_begin(sp, &e);
+	}
+	return say(r);
 }

@@ -27,6 +27,7 @@ const struct loss_row loss_ticks[] = {
 const struct loss_row loss_spans[] = {
 	LOST_BY_THE_SAMPLER("switch_", "skipped by the time budget"),
 	{ "switch_unseen", "end not told by the kernel" },
+	{ "switch_silent", "memory that does not answer" },
 	{ "switch_no_times", "threads of which nothing is known, for want of memory" },
 	{ NULL, NULL },
 };

@@ -210,8 +210,10 @@ static void record(struct session *session, const char *program, struct seen *s)
 	assert_int_equal(session_start(session), 0);
 	assert_int_equal(write(go, "x", 1), 1);
 	close(go);
-	while (!waitpid(pid, &status, WNOHANG) && monotonic_ns() < until)
+	while (!waitpid(pid, &status, WNOHANG) && monotonic_ns() < until) {
 		assert_true(session_consume(session, 20, see_record, s) >= 0);
+		assert_int_equal(session_visit_threads(session), 0);
+	}
 	session_stop(session);
 	assert_int_equal(session_drain(session, see_record, s), 0);
 	assert_int_equal(status, 0);
