@@ -223,7 +223,9 @@ static void print_samples(void)
 			putchar(' ');
 			print_text(frames[*f].name);
 			print_text(frames[*f].file);
-			printf("%" PRIu32 " %u", frames[*f].line, frames[*f].kind);
+			printf("%s%" PRIu32 " %u",
+			       frames[*f].flags & FRAME_LINE_APPROXIMATE ? "~" : "",
+			       frames[*f].line, frames[*f].kind);
 		}
 		putchar('\n');
 	}

@@ -6,7 +6,8 @@ A frame splits at its last " (". \\xHH stands for one byte of UTF-8; any other b
 import collections
 import re
 
-# file is "~" and line 0 for a marker, which has no "(file:line)"; line 0 with --no-lines.
+# file is "~" and line 0 for a marker, which has no "(file:line)"; line 0 with --no-lines, below 0
+# where it is approximate ("(file:~line)").
 Frame = collections.namedtuple("Frame", "name file line")
 Stack = collections.namedtuple("Stack", "tags frames")
 
@@ -24,8 +25,8 @@ def parse_frame(text):
     if not found or not place.endswith(")"):
         return Frame(unescape(text), "~", 0)
     file, colon, line = place[:-1].rpartition(":")
-    if colon and line.isdigit():
-        return Frame(unescape(name), unescape(file), int(line))
+    if colon and line.lstrip("~").isdigit():
+        return Frame(unescape(name), unescape(file), int(line.replace("~", "-")))
     return Frame(unescape(name), unescape(place[:-1]), 0)
 
 

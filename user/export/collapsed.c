@@ -155,7 +155,8 @@ static int append_frame(const struct collapsed *c, const struct frame *f, struct
 		return strbuf_putc(out, ')');
 	}
 	append_unsplit(out, file, file_len);
-	return strbuf_appendf(out, ":%" PRIu32 ")", f->line);
+	return strbuf_appendf(out, ":%s%" PRIu32 ")", f->flags & FRAME_LINE_APPROXIMATE ? "~" : "",
+			      f->line);
 }
 
 static int append_tag(const struct collapsed *c, const char *kind, uint32_t name, uint32_t id,

@@ -86,7 +86,8 @@ static int write_frame(const struct exporting *x, const struct frame *f, struct 
 	strbuf_puts(out, " (");
 	put_string(out, x->p, f->file, IN_WORDS "()");
 	if (f->line && !x->o->no_lines)
-		strbuf_appendf(out, ":%" PRIu32, f->line);
+		strbuf_appendf(out, ":%s%" PRIu32, f->flags & FRAME_LINE_APPROXIMATE ? "~" : "",
+			       f->line);
 	return strbuf_puts(out, ")\n");
 }
 

@@ -188,6 +188,7 @@ static int push_frame(struct collapsed *c, struct span text, uint32_t *stack)
 {
 	struct frame f = { .kind = FRAME_MARKER };
 	struct span name = text, file;
+	bool is_approximate;
 	uint32_t id;
 	int r = 0;
 
@@ -196,7 +197,8 @@ static int push_frame(struct collapsed *c, struct span text, uint32_t *stack)
 		r = intern(c, file, &f.file);
 	} else if (span_split_place(text, &name, &file)) {
 		f.kind = FRAME_PYTHON;
-		span_take_line(&file, &f.line);
+		if (span_take_marked_line(&file, &f.line, &is_approximate) && is_approximate)
+			f.flags |= FRAME_LINE_APPROXIMATE;
 		r = intern(c, file, &f.file);
 	}
 	if (r < 0 || (r = intern(c, name, &f.name)) < 0 ||

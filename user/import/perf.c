@@ -397,6 +397,7 @@ static int push_frame(struct perf *f, struct span line)
 {
 	struct span word = take_word(&line), symbol, file;
 	struct frame frame = { .kind = FRAME_NATIVE };
+	bool is_approximate = false;
 	uint64_t address;
 	int r;
 
@@ -408,12 +409,14 @@ static int push_frame(struct perf *f, struct span line)
 	split_symbol(line, &symbol, &file);
 	take_offset(&symbol);
 	if (split_python(symbol, &symbol, &file) || span_ends_in(file, ".py") ||
-	    (!address && span_take_line(&file, &frame.line)))
+	    (!address && span_take_marked_line(&file, &frame.line, &is_approximate)))
 		frame.kind = FRAME_PYTHON;
 	else if (is_kernel(file, address))
 		frame.kind = FRAME_KERNEL;
 	else if (!address && !file.len)
 		frame.kind = FRAME_MARKER;
+	if (is_approximate)
+		frame.flags |= FRAME_LINE_APPROXIMATE;
 	if ((r = intern(f, symbol, &frame.name)) < 0 || (r = intern(f, file, &frame.file)) < 0)
 		return r;
 	return vec_push(&f->frames, frame);

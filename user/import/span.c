@@ -114,6 +114,23 @@ bool span_take_line(struct span *place, uint32_t *line)
 	return true;
 }
 
+bool span_take_marked_line(struct span *place, uint32_t *line, bool *is_approximate)
+{
+	struct span file = *place, digits;
+	uint64_t number;
+	bool is_marked;
+
+	if (!span_take_last(&file, ':', &digits))
+		return false;
+	is_marked = span_take_prefix(&digits, "~");
+	if (!span_number(digits, UINT32_MAX, &number))
+		return false;
+	*place = file;
+	*line = (uint32_t)number;
+	*is_approximate = is_marked;
+	return true;
+}
+
 /* The byte that an escape at the start of s stands for, or -1. */
 static int escaped_byte(struct span s)
 {

@@ -43,6 +43,9 @@ bool span_split_place(struct span text, struct span *head, struct span *tail);
 /* Takes `:NUMBER` off the end of a place, if there is one. */
 bool span_take_line(struct span *place, uint32_t *line);
 
+/* The same, also of `:~NUMBER`: then *is_approximate. */
+bool span_take_marked_line(struct span *place, uint32_t *line, bool *is_approximate);
+
 /* Appends s, of which each `\xHH` is one byte; any other backslash is itself. 0 or -ENOMEM. */
 int span_unescape(struct span s, struct strbuf *out);
 

@@ -53,7 +53,8 @@ static void append_stack(struct fixture *f, uint32_t stack)
 	append_string(f, frame->name);
 	strbuf_putc(&f->text, '@');
 	append_string(f, frame->file);
-	strbuf_appendf(&f->text, ":%" PRIu32, frame->line);
+	strbuf_appendf(&f->text, ":%s%" PRIu32, frame->flags & FRAME_LINE_APPROXIMATE ? "~" : "",
+		       frame->line);
 }
 
 /* "PID NAME/TID NAME FRAME@FILE:LINE ... xWEIGHT", markers as !NAME. */
@@ -140,6 +141,8 @@ static void test_collapsed_frames(void **state)
 		{ "no space before it", "f(a.py:1) 3\n", " !f(a.py:1)@:0 x3\n" },
 		{ "last colon", "f (C:\\a:12:8) 3\n", " f@C:\\x5ca:12:8 x3\n" },
 		{ "line with a letter", "f (a.py:1x) 3\n", " f@a.py:1x:0 x3\n" },
+		{ "approximate line", "f (a.py:~12) 3\n", " f@a.py:~12 x3\n" },
+		{ "mark without a line", "f (a.py:~) 3\n", " f@a.py:~:0 x3\n" },
 		{ "line empty", "f (a.py:) 3\n", " f@a.py::0 x3\n" },
 		{ "largest line", "f (a:4294967295) 3\n", " f@a:4294967295 x3\n" },
 		{ "line beyond", "f (a:4294967296) 3\n", " f@a:4294967296:0 x3\n" },
