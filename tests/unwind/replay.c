@@ -148,17 +148,17 @@ static int unwind_and_describe(struct replay *p, const struct py_thread *t,
 static void print_frame(struct json *j, struct replay *p, const struct frame_record *f)
 {
 	const struct code *code = code_find(p->codes, f->code);
-	bool is_approximate = false;
+	enum line_state line = LINE_EXACT;
 
 	json_array(j);
 	if (code) {
 		json_string_len(j, code->name, code->name_len);
 		json_string_len(j, code->file, code->file_len);
 		json_i64(j, code->first_line);
-		json_i64(j, code_line(code, f->instr, &is_approximate));
+		json_i64(j, code_line(code, f->instr, &line));
 		json_u64(j, f->instr);
 		json_u64(j, f->flags);
-		json_bool(j, is_approximate);
+		json_bool(j, line != LINE_EXACT);
 	}
 	json_end(j);
 }

@@ -301,9 +301,9 @@ struct reading {
 	struct work work;
 	pid_t pid;
 	uint64_t addr;
-	size_t len;
+	size_t len, steady;
 	int r;
-	char bytes[];
+	char bytes[]; /* len, and steady */
 };
 
 static void read_run(struct work *w, void *cache)
@@ -312,17 +312,25 @@ static void read_run(struct work *w, void *cache)
 
 	(void)cache;
 	rd->r = mem_read(rd->pid, rd->addr, rd->bytes, rd->len);
+	if (!rd->r && rd->steady)
+		rd->r = mem_read(rd->pid, rd->addr, rd->bytes + rd->len, rd->steady);
+	if (!rd->r && memcmp(rd->bytes, rd->bytes + rd->len, rd->steady))
+		rd->r = -ESTALE;
 }
 
-int looker_read(struct looker *l, pid_t pid, uint64_t addr, void *buf, size_t len)
+int looker_read(struct looker *l, pid_t pid, uint64_t addr, void *buf, size_t len, size_t steady)
 {
-	struct reading *rd = malloc(sizeof(*rd) + len);
+	struct reading *rd = malloc(sizeof(*rd) + len + steady);
 	int r;
 
 	if (!rd)
 		return -ENOMEM;
 	*rd = (struct reading){
-		.work = { .run = read_run, .free = free_work }, .pid = pid, .addr = addr, .len = len
+		.work = { .run = read_run, .free = free_work },
+		.pid = pid,
+		.addr = addr,
+		.len = len,
+		.steady = steady,
 	};
 	r = run_look(l, pid, len, &rd->work, LOOK_SOON_NS);
 	if (r < 0)

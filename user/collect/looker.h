@@ -70,8 +70,11 @@ bool looker_next(struct looker *l, struct sighting *out);
 /* Whether there are any that were given up, and not handed out. */
 bool looker_has_late(const struct looker *l);
 
-/* As mem_read(), soon or not at all. */
-int looker_read(struct looker *l, pid_t pid, uint64_t addr, void *buf, size_t len);
+/*
+ * As mem_read(), soon or not at all. -ESTALE: the first `steady` bytes are others after the rest
+ * was read.
+ */
+int looker_read(struct looker *l, pid_t pid, uint64_t addr, void *buf, size_t len, size_t steady);
 
 /*
  * Reads the first and the last byte of each range, and throws them away: what was not present is

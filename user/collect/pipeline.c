@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/vec.h"
@@ -24,7 +25,9 @@
 #include "symbolize/code.h"
 
 #define WAIT_NS 2000000000ULL
-#define LAST_WAIT_NS 200000000ULL /* for answers, at the end: some looks that hang */
+#define LAST_WAIT_NS 200000000ULL   /* for answers, at the end: some looks that hang */
+#define LAST_LINES_NS 1000000000ULL /* for line tables: many, one after the other */
+#define LAST_PAUSE_NS 1000000
 #define WAITING_BYTES_MAX (4u << 20)
 
 /*
@@ -33,6 +36,7 @@
  */
 struct worth {
 	uint64_t value, contention_ns;
+	uint64_t since_ns; /* CLOCK_MONOTONIC: when it began to wait */
 };
 #define WORTH_WORDS (sizeof(struct worth) / sizeof(uint64_t))
 
@@ -180,7 +184,7 @@ static void count(struct pipeline *p)
 {
 	processes_count(p->processes, &p->stats.processes, &p->stats.contained);
 	p->stats.labels_lost = p->labels ? label_sets_lost(p->labels) : 0;
-	p->stats.refused = discovery_refused(p->discovery) + stacks_refused(p->stacks);
+	p->stats.refused = discovery_refused(p->discovery);
 }
 
 /* What is said of the leaf's instruction: its name, and where it has called C the marker. */
@@ -483,30 +487,33 @@ static int add_sample(struct pipeline *p, const struct sample_event *e, const st
 	p->stats.samples++;
 	p->stats.weight += e->value;
 	p->stats.unnamed += stack.is_unnamed;
+	p->stats.approximate += stack.is_approximate;
 	return 0;
 }
 
 /* Or it waits for its names. */
 static int take_sample(struct pipeline *p, const struct sample_event *e, const struct worth *worth)
 {
+	struct worth waits = *worth;
 	int r = add_sample(p, e, worth, false);
 
 	if (r != -EAGAIN)
 		return r;
+	waits.since_ns = monotonic_ns();
 	if (p->waiting.len * sizeof(uint64_t) > WAITING_BYTES_MAX)
 		return add_sample(p, e, worth, true);
 	r = vec_reserve(&p->waiting, WORTH_WORDS + sample_size(e) / sizeof(uint64_t));
 	if (r < 0)
 		return r;
 	p->stats.waiting++;
-	vec_append(&p->waiting, (const uint64_t *)worth, WORTH_WORDS);
+	vec_append(&p->waiting, (const uint64_t *)&waits, WORTH_WORDS);
 	return vec_append(&p->waiting, (const uint64_t *)e, sample_size(e) / sizeof(uint64_t));
 }
 
 /* Where the times of threads say what samples are worth. */
 static int take_timed(void *arg, const struct timed_sample *s)
 {
-	const struct worth worth = { s->value, s->blocked_ns };
+	const struct worth worth = { s->value, s->blocked_ns, 0 };
 	const struct sample_event *e = s->event;
 	struct pipeline *p = arg;
 	int r;
@@ -541,14 +548,14 @@ static bool is_sound(const struct pipeline *p, const struct sample_event *e, siz
  */
 static int take_unidentified(struct pipeline *p, const struct sample_event *e)
 {
-	const struct worth worth = { e->value * p->opts.interval_ns, 0 };
+	const struct worth worth = { e->value * p->opts.interval_ns, 0, 0 };
 
 	return take_sample(p, e, &worth);
 }
 
 static int on_sample(struct pipeline *p, const struct sample_event *e, size_t size)
 {
-	const struct worth own = { e->value, 0 };
+	const struct worth own = { e->value, 0, 0 };
 	int r;
 
 	if (!is_sound(p, e, size))
@@ -707,11 +714,12 @@ static struct waiting waiting_at(const struct pipeline *p, size_t at)
 /* Takes up the samples that wait; is_last: whatever has not come. */
 static int take_up(struct pipeline *p, uint64_t now_ns, bool is_last)
 {
+	uint64_t patience_ns = stacks_is_asking(p->stacks) ? 2 * WAIT_NS : WAIT_NS;
 	size_t kept = 0, at = 0;
 
 	while (at < p->waiting.len) {
 		struct waiting w = waiting_at(p, at);
-		bool is_old = is_last || w.event->ktime_ns + WAIT_NS < now_ns;
+		bool is_old = is_last || w.worth->since_ns + patience_ns < now_ns;
 		int r = add_sample(p, w.event, w.worth, is_old);
 
 		if (r == -EAGAIN) {
@@ -747,9 +755,29 @@ int pipeline_step(struct pipeline *p)
 	return take_up(p, monotonic_ns(), false);
 }
 
+/* Line tables that samples turn out to lack, and those whose looks were late, until then. */
+static int await_lines(struct pipeline *p, uint64_t now_ns, uint64_t until_ns)
+{
+	const struct timespec pause = { .tv_nsec = LAST_PAUSE_NS };
+	int r = 0;
+
+	while (r >= 0 && p->waiting.len) {
+		uint64_t begin_ns = monotonic_ns();
+
+		r = take_up(p, now_ns, false);
+		if (r < 0 || begin_ns >= until_ns || !stacks_awaits_lines(p->stacks))
+			break;
+		nanosleep(&pause, NULL);
+		discovery_wait(p->discovery, until_ns - begin_ns);
+		r = discovery_step(p->discovery);
+	}
+	return r < 0 ? r : 0;
+}
+
 int pipeline_settle(struct pipeline *p, uint64_t now_ns, enum pipeline_wait wait)
 {
 	bool is_last = wait == PIPELINE_ENDS;
+	uint64_t until_ns = monotonic_ns() + (is_last ? LAST_LINES_NS : LAST_WAIT_NS);
 	int r;
 
 	if ((r = threads_settle(p->threads, now_ns)) < 0 ||
@@ -757,7 +785,8 @@ int pipeline_settle(struct pipeline *p, uint64_t now_ns, enum pipeline_wait wait
 		return r;
 	if (is_last || (wait == PIPELINE_ENDS_PART && p->waiting.len))
 		discovery_wait(p->discovery, LAST_WAIT_NS);
-	if ((r = discovery_step(p->discovery)) < 0)
+	if ((r = discovery_step(p->discovery)) < 0 ||
+	    (wait != PIPELINE_WAITS && (r = await_lines(p, now_ns, until_ns)) < 0))
 		return r;
 	if (p->tasks && wait != PIPELINE_WAITS && (r = task_stacks_settle(p->tasks, now_ns)) < 0)
 		return r;

@@ -88,6 +88,7 @@ struct pipeline_stats {
 	uint64_t contained; /* those of them in a container or pod */
 	uint64_t weight;
 	uint64_t unnamed;     /* samples with a frame that never got its name */
+	uint64_t approximate; /* samples with a frame whose line is approximate */
 	uint64_t waiting;     /* now */
 	uint64_t malformed;   /* records we could not read: a bug */
 	uint64_t refused;     /* looks at targets: too many, or too much of one */

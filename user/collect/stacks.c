@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/vec.h"
@@ -12,11 +13,11 @@
 #include "collect/sample.h"
 #include "symbolize/code.h"
 
-#define STACK_SLOTS 16384 /* power of two */
-#define FRAME_SLOTS 32768 /* power of two */
-#define LINES_SENT_MAX (LINES_CHUNKS_MAX * LINES_CHUNK)
-#define LINES_READ_MAX (1u << 20)
-#define REST_BYTES_MAX (16u << 20) /* of line tables that are asked for at once */
+#define STACK_SLOTS 16384           /* power of two */
+#define FRAME_SLOTS 32768           /* power of two */
+#define REST_BYTES_MAX (16u << 20)  /* of line tables that are asked for at once */
+#define REST_SEEN_BYTES LINES_CHUNK /* of a table, compared with what the kernel saw */
+#define REST_AGAIN_NS 50000000ULL   /* after which a look that was refused is asked for again */
 #define NO_FRAME UINT32_MAX
 
 /* Lossy caches, valid until stacks_forget_ids(). */
@@ -35,6 +36,12 @@ struct frame_slot {
 	bool is_approximate;
 };
 
+/* A code object the rest of whose line table is asked for, or cannot be just now. */
+struct asked {
+	uint64_t code;
+	uint64_t again_ns; /* CLOCK_MONOTONIC: it can be from then on; 0: it is asked for */
+};
+
 struct stacks {
 	struct discovery *discovery;
 	struct profile *profile;
@@ -42,9 +49,8 @@ struct stacks {
 	uint64_t seed;
 	bool has_native;
 	uint32_t generation; /* of the caches */
-	VEC(uint64_t) asked; /* code objects the rest of whose line tables is asked for */
-	size_t rest_bytes;   /* of these tables */
-	uint64_t refused;    /* as that was too much */
+	VEC(struct asked) asked;
+	size_t rest_bytes; /* of the tables whose answers are under way */
 	struct stack_slot stacks[STACK_SLOTS];
 	struct frame_slot frames[FRAME_SLOTS];
 };
@@ -77,7 +83,7 @@ void stacks_free(struct stacks *st)
 	free(st);
 }
 
-/* The part of a line table that the kernel does not send, while the target lives. */
+/* A line table of which the kernel has not sent all, from the target. */
 struct lines_rest {
 	struct question question;
 	struct stacks *stacks;
@@ -86,10 +92,13 @@ struct lines_rest {
 	uint32_t bytes;
 	uint8_t *table; /* owned: what is there */
 	uint32_t seen_bytes;
-	uint8_t seen[]; /* by the kernel: its start */
+	uint8_t seen[REST_SEEN_BYTES]; /* by the kernel: its start */
 };
 
-/* Taken only if what the target has there now begins with what the kernel saw. */
+/*
+ * Taken only if what the target has there begins with what the kernel saw, before the table is read
+ * and after: memory that is freed meanwhile is used again from its start on.
+ */
 static int lines_rest_look(struct question *q, struct looker *l)
 {
 	struct lines_rest *rest = (struct lines_rest *)q;
@@ -98,7 +107,8 @@ static int lines_rest_look(struct question *q, struct looker *l)
 	rest->table = malloc(rest->bytes);
 	if (!rest->table)
 		return -ENOMEM;
-	r = looker_read(l, (pid_t)q->target.pid, rest->addr, rest->table, rest->bytes);
+	r = looker_read(l, (pid_t)q->target.pid, rest->addr, rest->table, rest->bytes,
+			rest->seen_bytes);
 	err_clear(); /* gone, or reused as below: the lines stay approximate */
 	if (r < 0)
 		return r;
@@ -109,24 +119,39 @@ static size_t find_asked(const struct stacks *st, uint64_t code)
 {
 	size_t i = 0;
 
-	while (i < st->asked.len && st->asked.items[i] != code)
+	while (i < st->asked.len && st->asked.items[i].code != code)
 		i++;
 	return i;
+}
+
+/* Those that may be asked for again. */
+static void drop_due(struct stacks *st, uint64_t now_ns)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < st->asked.len; i++)
+		if (!st->asked.items[i].again_ns || st->asked.items[i].again_ns > now_ns)
+			st->asked.items[kept++] = st->asked.items[i];
+	st->asked.len = kept;
 }
 
 static int lines_rest_take(struct question *q)
 {
 	const struct lines_rest *rest = (const struct lines_rest *)q;
 	struct stacks *st = rest->stacks;
+	size_t i = find_asked(st, rest->code);
 	int r = q->r;
 
-	st->asked.items[find_asked(st, rest->code)] = st->asked.items[st->asked.len - 1];
-	st->asked.len--;
 	st->rest_bytes -= rest->bytes;
-	if (!r)
-		r = code_table_add_lines(st->codes, rest->code, LINES_SENT_MAX,
-					 rest->table + LINES_SENT_MAX,
-					 rest->bytes - LINES_SENT_MAX);
+	if (look_is_late(r)) {
+		st->asked.items[i].again_ns = monotonic_ns() + REST_AGAIN_NS;
+		return 0;
+	}
+	st->asked.items[i] = st->asked.items[--st->asked.len];
+	if (r < 0)
+		code_table_lose_lines(st->codes, rest->code);
+	else
+		r = code_table_add_lines(st->codes, rest->code, 0, rest->table, rest->bytes);
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -136,40 +161,61 @@ static void lines_rest_free(struct question *q)
 	free(q);
 }
 
-/* Samples whose lines it has wait for the answer. */
-static int ask_lines_rest(struct stacks *st, const struct code_event *e, const uint8_t *seen)
+/* Puts the question for a table that is in asked[i]. 0, or -ENOMEM. */
+static int ask_lines(struct stacks *st, size_t i, const struct code_lines *lines)
 {
+	struct asked *asked = &st->asked.items[i];
+	uint32_t seen = lines->seen_bytes < REST_SEEN_BYTES ? lines->seen_bytes : REST_SEEN_BYTES;
 	struct lines_rest *rest;
 	int r;
 
-	if (e->lines_total > LINES_READ_MAX || find_asked(st, e->code) < st->asked.len)
-		return 0;
-	if (st->rest_bytes + e->lines_total > REST_BYTES_MAX) {
-		st->refused++;
-		return 0;
-	}
-	rest = malloc(sizeof(*rest) + e->lines_bytes);
-	if (!rest || vec_reserve(&st->asked, 1) < 0) {
-		free(rest);
+	asked->again_ns = monotonic_ns() + REST_AGAIN_NS;
+	if (st->rest_bytes && st->rest_bytes + lines->bytes > REST_BYTES_MAX)
+		return 0; /* later */
+	rest = malloc(sizeof(*rest));
+	if (!rest)
 		return -ENOMEM;
-	}
-	*rest = (struct lines_rest){ .question = { .target = { .process = e->process,
-							       .pid = e->pid },
+	*rest = (struct lines_rest){ .question = { .target = { .process = lines->process,
+							       .pid = lines->pid },
 						   .look = lines_rest_look,
 						   .take = lines_rest_take,
 						   .free = lines_rest_free },
 				     .stacks = st,
-				     .code = e->code,
-				     .addr = e->lines_addr,
-				     .bytes = e->lines_total,
-				     .seen_bytes = e->lines_bytes };
-	memcpy(rest->seen, seen, e->lines_bytes);
+				     .code = asked->code,
+				     .addr = lines->addr,
+				     .bytes = lines->bytes,
+				     .seen_bytes = seen };
+	if (seen)
+		memcpy(rest->seen, lines->seen, seen);
 	r = discovery_ask(st->discovery, &rest->question);
 	if (r < 0)
-		return r == -EAGAIN ? 0 : r; /* the lines stay approximate */
-	vec_push(&st->asked, e->code);
-	st->rest_bytes += e->lines_total;
+		return r == -EAGAIN ? 0 : r; /* later */
+	asked->again_ns = 0;
+	st->rest_bytes += lines->bytes;
 	return 0;
+}
+
+/*
+ * A sample needs a line of a table that has come in part. The kernel sends the pieces of a table of
+ * up to 64 KiB with samples to come, if there are any and they have room: the target is asked, too.
+ * 1: the sample is to wait; 0: in vain; -ENOMEM.
+ */
+static int await_lines(struct stacks *st, const struct code *c)
+{
+	struct code_lines lines;
+	size_t i;
+	int r;
+
+	if (c->flags & CODE_LINES_LOST || !code_lines_rest(c, &lines))
+		return 0;
+	drop_due(st, monotonic_ns());
+	i = find_asked(st, c->identity);
+	if (i < st->asked.len)
+		return 1;
+	r = vec_push(&st->asked, ((struct asked){ .code = c->identity }));
+	if (!r)
+		r = ask_lines(st, i, &lines);
+	return r < 0 ? r : 1;
 }
 
 int stacks_add_code(struct stacks *st, const struct code_event *e, size_t size)
@@ -180,6 +226,8 @@ int stacks_add_code(struct stacks *st, const struct code_event *e, size_t size)
 	struct code_desc d = {
 		.identity = e->code,
 		.process = e->process,
+		.pid = e->pid,
+		.lines_addr = e->lines_addr,
 		.first_line = e->first_line,
 		.lines_total = e->lines_total,
 		.name = { .bytes = name,
@@ -199,8 +247,6 @@ int stacks_add_code(struct stacks *st, const struct code_event *e, size_t size)
 	r = code_table_add(st->codes, &d);
 	if (!r && e->lines_bytes)
 		r = code_table_add_lines(st->codes, e->code, 0, lines, e->lines_bytes);
-	if (!r && e->lines_total > LINES_SENT_MAX)
-		r = ask_lines_rest(st, e, lines);
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -247,8 +293,9 @@ static int marker_frame(struct stacks *st, const char *name, uint32_t *id)
 }
 
 /*
- * Frame of one record, *id NO_FRAME if it is not to be shown. -EAGAIN if its code object is not
- * known yet, or its line is asked for, unless unknown frames are allowed.
+ * Frame of one record, *id NO_FRAME if it is not to be shown. Unless unknown frames are allowed
+ * -EAGAIN if its code object is not known yet, and out->awaits_lines if its line is not. A line
+ * that may still come is not kept in the cache.
  */
 static int frame_id(struct stacks *st, const struct frame_record *record, bool allow_unknown,
 		    struct sample_stack *out, uint32_t *id)
@@ -257,7 +304,8 @@ static int frame_id(struct stacks *st, const struct frame_record *record, bool a
 	struct frame_slot *slot = &st->frames[hash & (FRAME_SLOTS - 1)];
 	const struct code *c;
 	struct frame f = { .kind = FRAME_PYTHON };
-	bool is_approximate = false;
+	enum line_state line = LINE_EXACT;
+	bool is_approximate;
 	int r;
 
 	if (slot->generation == st->generation && slot->code == record->code &&
@@ -277,15 +325,13 @@ static int frame_id(struct stacks *st, const struct frame_record *record, bool a
 		*id = NO_FRAME;
 	} else {
 		f.first_line = c->first_line;
-		f.line = record->flags & FRAME_NOT_STARTED
-				 ? c->first_line
-				 : code_line(c, record->instr, &is_approximate);
-		if (is_approximate && !allow_unknown &&
-		    find_asked(st, record->code) < st->asked.len)
-			return -EAGAIN;
-		if (record->flags & FRAME_IN_JIT)
-			is_approximate = true;
-		if (is_approximate)
+		f.line = record->flags & FRAME_NOT_STARTED ? c->first_line
+							   : code_line(c, record->instr, &line);
+		if (line == LINE_TO_COME && !allow_unknown && (r = await_lines(st, c))) {
+			out->awaits_lines = true;
+			return r < 0 ? r : 0;
+		}
+		if (line != LINE_EXACT || record->flags & FRAME_IN_JIT)
 			f.flags |= FRAME_LINE_APPROXIMATE;
 		if (c->flags & CODE_NAME_MISSING)
 			f.flags |= FRAME_NAME_UNKNOWN;
@@ -294,7 +340,10 @@ static int frame_id(struct stacks *st, const struct frame_record *record, bool a
 		    (r = frametab_intern(st->profile->frames, &f, id)) < 0)
 			return r;
 	}
+	is_approximate = f.flags & FRAME_LINE_APPROXIMATE;
 	out->is_approximate |= is_approximate;
+	if (line == LINE_TO_COME)
+		return 0;
 	*slot = (struct frame_slot){ .code = record->code,
 				     .instr = record->instr,
 				     .flags = record->flags,
@@ -327,7 +376,7 @@ static int push_frame(struct stacks *st, const struct frame_record *record, bool
 	uint32_t frame;
 	int r = frame_id(st, record, allow_unknown, out, &frame);
 
-	if (r < 0 || frame == NO_FRAME)
+	if (r < 0 || out->awaits_lines || frame == NO_FRAME)
 		return r;
 	if (st->has_native && record->flags & FRAME_ENTRY && out->id)
 		r = stacks_push_marker(st, PROFILE_NATIVE, &out->id);
@@ -382,7 +431,7 @@ static int push_callers(struct stacks *st, const struct stack_part *part, bool a
 	for (uint32_t i = callers; i > 0; i--)
 		if ((r = push_frame(st, &frames[i], allow_unknown, out)) < 0)
 			return r;
-	if (!out->is_unnamed && !out->is_approximate)
+	if (!out->is_unnamed && !out->is_approximate && !out->awaits_lines)
 		*slot = (struct stack_slot){ hash, out->id, st->generation };
 	return 0;
 }
@@ -399,6 +448,8 @@ int stacks_intern(struct stacks *st, const struct stack_part *part, bool allow_u
 	callers = stack.id;
 	if (part->depth && (r = push_frame(st, part->frames, allow_unknown, &stack)) < 0)
 		return r;
+	if (stack.awaits_lines)
+		return -EAGAIN;
 	stack.has_leaf = stack.id != callers;
 	*out = stack;
 	return 0;
@@ -410,6 +461,17 @@ const char *stacks_name(struct stacks *st, const struct frame_record *record)
 		record->flags & FRAME_UNREADABLE ? NULL : code_find(st->codes, record->code);
 
 	return c ? c->name : NULL;
+}
+
+bool stacks_is_asking(const struct stacks *st)
+{
+	return st->rest_bytes;
+}
+
+bool stacks_awaits_lines(struct stacks *st)
+{
+	drop_due(st, monotonic_ns());
+	return st->asked.len;
 }
 
 void stacks_forget_ids(struct stacks *st)
@@ -425,11 +487,6 @@ void stacks_retain(struct stacks *st, bool (*is_wanted)(void *arg, uint64_t proc
 bool stacks_has_evicted(const struct stacks *st)
 {
 	return code_table_stats(st->codes)->evicted;
-}
-
-uint64_t stacks_refused(const struct stacks *st)
-{
-	return st->refused;
 }
 
 size_t stacks_bytes(const struct stacks *st)

@@ -25,8 +25,8 @@ DEFINE_CLEANUP(struct stacks *, stacks_free)
 
 /*
  * A code object, a further piece of its line table. 0, -ENOMEM, or -EBADMSG: the record is shorter
- * than it says, or of a layout there is not. What a hostile line table lacks shows as approximate
- * lines.
+ * than it says, or of a layout there is not. What a line table lacks is asked of the target once a
+ * sample needs it; what a hostile one lacks shows as approximate lines.
  */
 int stacks_add_code(struct stacks *st, const struct code_event *e, size_t size);
 int stacks_add_lines(struct stacks *st, const struct lines_event *e, size_t size);
@@ -37,6 +37,7 @@ struct sample_stack {
 	bool has_leaf;       /* Python code, which is shown */
 	bool is_approximate; /* some frame's line is */
 	bool is_unnamed;     /* some frame goes without its name */
+	bool awaits_lines;   /* some line is asked for; not set where the stack is told */
 };
 
 /* From now on stacks show where C called Python code. Before the first sample. */
@@ -53,7 +54,10 @@ struct stack_part {
 	uint32_t below; /* a stack of the profile; 0: nothing */
 };
 
-/* 0, -ENOMEM, or -EAGAIN: a code object is not known yet, and allow_unknown is false. */
+/*
+ * 0, -ENOMEM, or -EAGAIN: a code object is not known yet, or a line of one whose table has come in
+ * part, and allow_unknown is false.
+ */
 int stacks_intern(struct stacks *st, const struct stack_part *part, bool allow_unknown,
 		  struct sample_stack *out);
 
@@ -63,6 +67,10 @@ const char *stacks_name(struct stacks *st, const struct frame_record *record);
 /* The file of a code object; NULL: not known whole. Borrowed, as of code_find(). */
 const char *stacks_file(struct stacks *st, uint64_t code);
 
+/* Whether lines are asked for; and those, too, that will be as soon as they can. */
+bool stacks_is_asking(const struct stacks *st);
+bool stacks_awaits_lines(struct stacks *st);
+
 /* The caches are of no use any more: after profile_reset(). */
 void stacks_forget_ids(struct stacks *st);
 
@@ -71,9 +79,6 @@ void stacks_retain(struct stacks *st, bool (*is_wanted)(void *arg, uint64_t proc
 
 /* Some code objects were forgotten for memory: those of samples may be among them. */
 bool stacks_has_evicted(const struct stacks *st);
-
-/* Line tables that were not asked for, as too much was by then. */
-uint64_t stacks_refused(const struct stacks *st);
 
 /* Bytes of the code objects, CODE_TABLE_BYTES_DEFAULT at most. */
 size_t stacks_bytes(const struct stacks *st);

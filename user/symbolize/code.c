@@ -28,12 +28,14 @@ struct entry {
 	struct code code;   /* first: code_line() goes from there to here */
 	struct entry *next; /* in the bucket */
 	uint64_t process;
+	uint64_t lines_addr; /* in the target */
 	struct lines lines;
 	struct piece *pieces;
 	uint32_t lines_total;
 	uint32_t bytes; /* what stats.bytes counts for it */
-	uint8_t uses;   /* code_find() counts up to USES_MAX, the hand of the clock down */
-	char text[];    /* name, NUL, file, NUL */
+	uint32_t pid;
+	uint8_t uses; /* code_find() counts up to USES_MAX, the hand of the clock down */
+	char text[];  /* name, NUL, file, NUL */
 };
 
 struct code_table {
@@ -229,6 +231,8 @@ static struct entry *entry_new(const struct code_desc *d, const struct text *nam
 	if (!e)
 		return NULL;
 	e->process = d->process;
+	e->lines_addr = d->lines_addr;
+	e->pid = d->pid;
 	memcpy(e->text, name->s, name->len);
 	memcpy(e->text + name->len + 1, file->s, file->len);
 	e->code = (struct code){
@@ -292,6 +296,7 @@ int code_table_add(struct code_table *t, const struct code_desc *d)
 	old = *link;
 	if (old &&
 	    !(old->code.flags & (CODE_NAME_MISSING | CODE_FILE_MISSING | CODE_LINES_MISSING))) {
+		old->code.flags &= ~CODE_LINES_LOST; /* it was there a moment ago */
 		t->stats.duplicates++;
 		return 0;
 	}
@@ -417,14 +422,42 @@ const struct code *code_find(struct code_table *t, uint64_t identity)
 	return &e->code;
 }
 
-int code_line(const struct code *c, uint32_t instr, bool *is_approximate)
+int code_line(const struct code *c, uint32_t instr, enum line_state *state)
 {
 	const struct entry *e = (const struct entry *)c;
 	int line = lines_find(&e->lines, instr);
 
 	/* A table that is missing has no range: every instruction is still to come. */
-	*is_approximate = line < 0;
+	if (line >= 0)
+		*state = LINE_EXACT;
+	else
+		*state = line == -ENODATA && !(c->flags & CODE_LINES_MISSING) ? LINE_TO_COME
+									      : LINE_UNKNOWN;
 	return line > 0 ? line : c->first_line;
+}
+
+bool code_lines_rest(const struct code *c, struct code_lines *out)
+{
+	const struct entry *e = (const struct entry *)c;
+	const struct piece *first = e->pieces && !e->pieces->offset ? e->pieces : NULL;
+
+	if (e->lines.state != LINES_PARTIAL || c->flags & CODE_LINES_MISSING)
+		return false;
+	*out = (struct code_lines){ .process = e->process,
+				    .addr = e->lines_addr,
+				    .pid = e->pid,
+				    .bytes = e->lines_total,
+				    .seen_bytes = first ? first->len : 0,
+				    .seen = first ? first->bytes : NULL };
+	return true;
+}
+
+void code_table_lose_lines(struct code_table *t, uint64_t identity)
+{
+	struct entry *e = *link_find(t, identity);
+
+	if (e)
+		e->code.flags |= CODE_LINES_LOST;
 }
 
 const struct code_stats *code_table_stats(const struct code_table *t)

@@ -27,6 +27,7 @@ enum code_flag {
 	CODE_NAME_CUT = 1 << 2, /* longer than STRING_BYTES_MAX: ends in U+2026 */
 	CODE_FILE_CUT = 1 << 3,
 	CODE_LINES_MISSING = 1 << 4, /* unreadable or beyond LINETABLE_BYTES_MAX */
+	CODE_LINES_LOST = 1 << 5,    /* the target no longer has what is missing of the table */
 };
 
 #define CODE_UNKNOWN "<unknown>"
@@ -43,7 +44,9 @@ static inline bool code_is_shim(const char *name, const char *file)
 /* What a target says of a code object. Every field may be hostile. Bytes are only borrowed. */
 struct code_desc {
 	uint64_t identity;
-	uint64_t process; /* whose it is: for code_table_retain() */
+	uint64_t process;    /* whose it is: for code_table_retain() */
+	uint64_t lines_addr; /* of the line table in the target; pid: of that */
+	uint32_t pid;
 	enum lines_format format;
 	int32_t first_line;   /* co_firstlineno */
 	uint32_t lines_total; /* length of the whole line table, or CODE_LINES_UNKNOWN */
@@ -105,12 +108,31 @@ void code_table_retain(struct code_table *t, bool (*is_wanted)(void *arg, uint64
  */
 const struct code *code_find(struct code_table *t, uint64_t identity);
 
+enum line_state {
+	LINE_EXACT,
+	LINE_TO_COME, /* its piece of the line table has not come yet: code_lines_rest() */
+	LINE_UNKNOWN, /* and never will be known: the table is missing or torn */
+};
+
 /*
  * Line of the instruction at a byte offset from the first bytecode: always >= 1. An instruction
- * without a line gets the def line. So does one whose piece of the line table is missing or torn,
- * and then *is_approximate is true.
+ * without a line gets the def line, which is exact. One whose line is not known gets it too.
  */
-int code_line(const struct code *c, uint32_t instr, bool *is_approximate);
+int code_line(const struct code *c, uint32_t instr, enum line_state *state);
+
+/* A line table that has come in part, in its target. */
+struct code_lines {
+	uint64_t process, addr;
+	uint32_t pid, bytes;
+	uint32_t seen_bytes; /* at the start of the table, which are known */
+	const uint8_t *seen; /* borrowed, as of code_find() */
+};
+
+/* Returns false if the table is whole, or unusable. */
+bool code_lines_rest(const struct code *c, struct code_lines *out);
+
+/* Sets CODE_LINES_LOST: pieces that still come are taken all the same. */
+void code_table_lose_lines(struct code_table *t, uint64_t identity);
 
 /* Borrowed, and current until code_table_free(). */
 const struct code_stats *code_table_stats(const struct code_table *t);

@@ -55,7 +55,7 @@ static void check(struct code_table *t)
 
 	for (uint64_t identity = 0; identity < IDENTITIES; identity++) {
 		const struct code *c = code_find(t, identity);
-		bool is_approximate;
+		enum line_state line;
 
 		if (!c)
 			continue;
@@ -63,7 +63,7 @@ static void check(struct code_table *t)
 		if (c->identity != identity || c->name[c->name_len] || c->file[c->file_len])
 			abort();
 		for (uint32_t instr = 0; instr < 64; instr += 6)
-			if (code_line(c, instr, &is_approximate) < 1)
+			if (code_line(c, instr, &line) < 1)
 				abort();
 	}
 	if (held != stats->codes || (held > 1 && stats->bytes > BYTES_MAX))

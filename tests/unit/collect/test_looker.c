@@ -26,9 +26,9 @@ static void test_looker_read_copies_memory(void **state)
 
 	(void)state;
 	assert_int_equal(looker_new(&l), 0);
-	assert_int_equal(looker_read(l, getpid(), (uintptr_t)there, copy, sizeof(copy)), 0);
+	assert_int_equal(looker_read(l, getpid(), (uintptr_t)there, copy, sizeof(copy), 1), 0);
 	assert_string_equal(copy, there);
-	assert_int_equal(looker_read(l, getpid(), 0, copy, sizeof(copy)), -EFAULT);
+	assert_int_equal(looker_read(l, getpid(), 0, copy, sizeof(copy), 0), -EFAULT);
 	assert_int_equal(looker_refused(l), 0);
 	assert_false(looker_has_late(l));
 }
@@ -46,7 +46,7 @@ static void test_looker_refuses_what_is_beyond_a_budget(void **state)
 	assert_true(there && copy);
 	assert_int_equal(looker_new(&l), 0);
 	for (int i = 0; i < ATTEMPTS && !looker_refused(l); i++) {
-		r = looker_read(l, getpid(), (uintptr_t)there, copy, READ_BYTES);
+		r = looker_read(l, getpid(), (uintptr_t)there, copy, READ_BYTES, 0);
 		assert_false(looker_next(l, &late));
 	}
 	assert_int_equal(looker_refused(l), 1);

@@ -107,7 +107,7 @@ static void test_code_table_add_names_what_it_can(void **state)
 				       .name = cases[i].qualname,
 				       .file = cases[i].file };
 		const struct code *c;
-		bool is_approximate;
+		enum line_state line_state;
 		int line;
 
 		assert_int_equal(code_table_add(t, &d), 0);
@@ -121,10 +121,10 @@ static void test_code_table_add_names_what_it_can(void **state)
 		if (c->first_line != cases[i].want_first_line || c->flags != cases[i].want_flags)
 			fail_msg("%s: def line %d, flags %u", cases[i].name, c->first_line,
 				 c->flags);
-		line = code_line(c, 0, &is_approximate);
-		if (line != c->first_line || is_approximate != !!(c->flags & CODE_LINES_MISSING))
-			fail_msg("%s: line %d, approximate %d", cases[i].name, line,
-				 is_approximate);
+		line = code_line(c, 0, &line_state);
+		if (line != c->first_line ||
+		    line_state != (c->flags & CODE_LINES_MISSING ? LINE_UNKNOWN : LINE_EXACT))
+			fail_msg("%s: line %d, state %d", cases[i].name, line, line_state);
 		code_table_free(t);
 	}
 }
@@ -165,7 +165,7 @@ static void test_code_table_add_fills_in_what_was_missing(void **state)
 			       .name = UNREAD,
 			       .file = ASCII("a") };
 	const struct code *c;
-	bool is_approximate;
+	enum line_state line_state;
 
 	(void)state;
 	assert_int_equal(code_table_add(t, &d), 0);
@@ -181,8 +181,8 @@ static void test_code_table_add_fills_in_what_was_missing(void **state)
 
 	assert_int_equal(code_table_add_lines(t, 5, 0, lines, 2), 0);
 	c = code_find(t, 5);
-	assert_int_equal(code_line(c, 2, &is_approximate), 5);
-	assert_false(is_approximate);
+	assert_int_equal(code_line(c, 2, &line_state), 5);
+	assert_int_equal(line_state, LINE_EXACT);
 	assert_int_equal(code_table_stats(t)->codes, 1);
 	assert_int_equal(code_table_stats(t)->evicted, 0);
 	code_table_free(t);
@@ -249,12 +249,14 @@ static void test_code_line_with_pieces_in_any_order(void **state)
 							      cases[i].pieces[p].len),
 					 0);
 		for (int step = 0; step < STEPS; step++) {
-			bool is_approximate, is_known = step < cases[i].known;
-			int line = code_line(code_find(t, 1), 2 * (uint32_t)step, &is_approximate);
+			bool is_known = step < cases[i].known;
+			enum line_state line_state;
+			int line = code_line(code_find(t, 1), 2 * (uint32_t)step, &line_state);
 
-			if (line != (is_known ? 11 + step : 10) || is_approximate == is_known)
-				fail_msg("%s: step %d: line %d, approximate %d", cases[i].name,
-					 step, line, is_approximate);
+			if (line != (is_known ? 11 + step : 10) ||
+			    line_state != (is_known ? LINE_EXACT : LINE_TO_COME))
+				fail_msg("%s: step %d: line %d, state %d", cases[i].name, step,
+					 line, line_state);
 		}
 		code_table_free(t);
 	}
@@ -270,17 +272,17 @@ static void test_code_line_without_a_line_is_the_def_line(void **state)
 			       .lines_total = sizeof(lines),
 			       .name = ASCII("f"),
 			       .file = ASCII("a") };
-	bool is_approximate = true;
+	enum line_state line_state = LINE_UNKNOWN;
 
 	(void)state;
 	assert_int_equal(code_table_add(t, &d), 0);
 	assert_int_equal(code_table_add_lines(t, 1, 0, lines, sizeof(lines)), 0);
-	assert_int_equal(code_line(code_find(t, 1), 0, &is_approximate), 10);
-	assert_false(is_approximate);
-	assert_int_equal(code_line(code_find(t, 1), 2, &is_approximate), 11);
-	assert_int_equal(code_line(code_find(t, 1), 4, &is_approximate), 10);
-	assert_int_equal(code_line(code_find(t, 1), UINT32_MAX, &is_approximate), 10);
-	assert_false(is_approximate);
+	assert_int_equal(code_line(code_find(t, 1), 0, &line_state), 10);
+	assert_int_equal(line_state, LINE_EXACT);
+	assert_int_equal(code_line(code_find(t, 1), 2, &line_state), 11);
+	assert_int_equal(code_line(code_find(t, 1), 4, &line_state), 10);
+	assert_int_equal(code_line(code_find(t, 1), UINT32_MAX, &line_state), 10);
+	assert_int_equal(line_state, LINE_EXACT);
 	code_table_free(t);
 }
 
@@ -334,17 +336,17 @@ static void test_code_table_counts_torn_tables_once(void **state)
 			       .lines_total = sizeof(lines),
 			       .name = ASCII("f"),
 			       .file = ASCII("a") };
-	bool is_approximate;
+	enum line_state line_state;
 
 	(void)state;
 	assert_int_equal(code_table_add(t, &d), 0);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(code_table_add_lines(t, 1, 0, lines, sizeof(lines)), 0);
 	assert_int_equal(code_table_stats(t)->torn_tables, 1);
-	assert_int_equal(code_line(code_find(t, 1), 0, &is_approximate), 11);
-	assert_false(is_approximate);
-	assert_int_equal(code_line(code_find(t, 1), 2, &is_approximate), 10);
-	assert_true(is_approximate);
+	assert_int_equal(code_line(code_find(t, 1), 0, &line_state), 11);
+	assert_int_equal(line_state, LINE_EXACT);
+	assert_int_equal(code_line(code_find(t, 1), 2, &line_state), 10);
+	assert_int_equal(line_state, LINE_UNKNOWN);
 	code_table_free(t);
 }
 
@@ -394,7 +396,7 @@ static void test_code_table_survives_one_that_fills_it(void **state)
 			       .lines_total = 0,
 			       .name = ASCII("f"),
 			       .file = ASCII("a") };
-	bool is_approximate;
+	enum line_state line_state;
 
 	(void)state;
 	assert_non_null(lines);
@@ -408,7 +410,7 @@ static void test_code_table_survives_one_that_fills_it(void **state)
 	assert_int_equal(code_table_add(t, &d), 0);
 	assert_int_equal(code_table_add_lines(t, 2, 0, lines, LEN), 0);
 	assert_null(code_find(t, 1));
-	assert_int_equal(code_line(code_find(t, 2), LEN - 2, &is_approximate), 1 + LEN / 2);
+	assert_int_equal(code_line(code_find(t, 2), LEN - 2, &line_state), 1 + LEN / 2);
 
 	for (d.identity = 3; d.identity < 5; d.identity++)
 		assert_int_equal(code_table_add(t, &d), 0);
