@@ -148,6 +148,7 @@ static int put_functions(struct line *l, const struct load *loaded)
 
 static void put_lost(struct line *l, const struct load *loaded)
 {
+	uint64_t approximate = profile_counter(loaded->profile, "approximate_lines");
 	const char *lead = "lost: ";
 
 	for (int i = 0; i < SOURCE_COUNT_; i++) {
@@ -160,6 +161,9 @@ static void put_lost(struct line *l, const struct load *loaded)
 	}
 	if (!l->column)
 		line_put(l, STYLE_PLAIN, "nothing lost");
+	if (approximate)
+		line_putf(l, STYLE_PLAIN, "; lines approximate in %s sample%s (marked ~)",
+			  units_count(approximate).s, approximate == 1 ? "" : "s");
 	line_end(l);
 }
 

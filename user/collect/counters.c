@@ -31,6 +31,7 @@ int counters_read(struct session *s, const struct pipeline *p, struct counters *
 	struct counters c = {
 		.of[SOURCE_TICKS] = { .interval_ns = session_interval_ns(s) },
 		.unnamed = consumed->unnamed,
+		.approximate = consumed->approximate,
 		.malformed = consumed->malformed,
 		.refused = consumed->refused,
 	};
@@ -174,6 +175,8 @@ int counters_store(const struct counters *now, const struct counters *since,
 			r = store_source(&sources[i], &now->of[i], &since->of[i], cpu_ns, profile);
 	if (r < 0 || (r = profile_set_counter(profile, "cpu_ns", cpu_ns)) < 0 ||
 	    (r = profile_set_counter(profile, "unnamed", now->unnamed - since->unnamed)) < 0 ||
+	    (r = profile_set_counter(profile, "approximate_lines",
+				     now->approximate - since->approximate)) < 0 ||
 	    (r = profile_set_counter(profile, "looks_refused", now->refused - since->refused)) < 0)
 		return r;
 	return profile_set_counter(profile, "malformed", now->malformed - since->malformed);

@@ -48,6 +48,7 @@ const struct loss_row loss_quality[] = {
 	{ "invalid", "with a broken frame chain" },
 	{ "ambiguous", "of one of several thread states" },
 	{ "unnamed", "with an unnamed frame" },
+	{ "approximate_lines", "with approximate lines" },
 	{ NULL, NULL },
 };
 

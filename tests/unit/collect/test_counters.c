@@ -73,14 +73,17 @@ static void test_counters_store_not_delivered(void **state)
 
 static void test_counters_store_subtracts_what_was_before(void **state)
 {
-	const struct counters since = {
-		.of[SOURCE_TICKS].expected = 10, .unnamed = 1, .malformed = 2, .refused = 4
-	};
+	const struct counters since = { .of[SOURCE_TICKS].expected = 10,
+					.unnamed = 1,
+					.approximate = 7,
+					.malformed = 2,
+					.refused = 4 };
 	const struct counters now = {
 		.of[SOURCE_TICKS] = { .is_on = true,
 				      .stats = { [STAT_RECORDED] = 3 },
 				      .expected = 15 },
 		.unnamed = 1,
+		.approximate = 9,
 		.malformed = 5,
 		.refused = 6,
 	};
@@ -92,6 +95,7 @@ static void test_counters_store_subtracts_what_was_before(void **state)
 	assert_int_equal(profile_counter(profile, "ticks"), 3);
 	assert_int_equal(profile_counter(profile, "expected"), 5);
 	assert_int_equal(profile_counter(profile, "unnamed"), 0);
+	assert_int_equal(profile_counter(profile, "approximate_lines"), 2);
 	assert_int_equal(profile_counter(profile, "malformed"), 3);
 	assert_int_equal(profile_counter(profile, "looks_refused"), 2);
 }
