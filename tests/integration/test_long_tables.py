@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Lines of code objects whose line tables do not come with their first sample."""
 import collections
+import json
 import os
 import re
 
 import harness
 import pytest
-from harness import Recorder, Workload, export, frames, record_whole
+from harness import Recorder, Workload, export, frames, record_whole, run
 from test_agent import Agent
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
@@ -79,6 +80,9 @@ def test_lines_that_are_gone_are_marked(python, tmp_path):
     counted = re.search(r"; lines approximate in ([\d,]+) samples? ", text)
     assert sum(wrong.values()) == (int(counted.group(1).replace(",", "")) if counted else 0), (
         wrong, text)
+    told = json.loads(run("export", "-f", "json", tmp_path / "whole.pyebpf").stdout)
+    unknown = {file for _, file, line, *_ in told["frames"] if file in truth["lines"] and line is None}
+    assert unknown == {file for file, line in wrong if line == -1}, (unknown, wrong)
 
 
 @pytest.mark.few_pythons

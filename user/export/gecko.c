@@ -206,7 +206,7 @@ static uint64_t stack_index(const struct gecko *g, uint32_t stack)
 static uint32_t line_of(const struct gecko *g, size_t frame)
 {
 	return frame < frametab_count(g->p->frames)
-		       ? frametab_get(g->p->frames, (uint32_t)frame)->line
+		       ? frame_told_line(frametab_get(g->p->frames, (uint32_t)frame))
 		       : 0;
 }
 

@@ -39,8 +39,8 @@ void json_frame_fields(struct json *j, const struct profile *p, const struct fra
 {
 	json_interned(j, p, f->name);
 	json_interned(j, p, file);
-	if (f->line && has_line)
-		json_u64(j, f->line);
+	if (frame_told_line(f) && has_line)
+		json_u64(j, frame_told_line(f));
 	else
 		json_null(j);
 	json_string(j, json_frame_types[f->kind]);

@@ -94,7 +94,7 @@ static int add_mapping(struct symbols *s, uint32_t string, uint32_t *mapping)
 /* file of a native frame is the module: it is where the code is mapped from, not its source. */
 static int add_location(struct symbols *s, const struct frame *f)
 {
-	struct symbols_location l = { .line = f->line,
+	struct symbols_location l = { .line = frame_told_line(f),
 				      .kind = f->kind,
 				      .mapping = SYMBOLS_NO_MAPPING };
 	struct frame function = { .first_line = f->first_line, .kind = f->kind };

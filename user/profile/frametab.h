@@ -32,6 +32,15 @@ struct frame {
 	uint8_t flags;       /* enum frame_bits */
 };
 
+/*
+ * The line, for formats in which it is a number and cannot be marked: 0 where only the def line is
+ * known. Approximate lines of machine code are kept.
+ */
+static inline uint32_t frame_told_line(const struct frame *f)
+{
+	return f->flags & FRAME_LINE_APPROXIMATE && f->line == f->first_line ? 0 : f->line;
+}
+
 /* Code, which stands somewhere; not what is said about a stack. */
 static inline bool frame_has_place(uint8_t kind)
 {

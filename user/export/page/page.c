@@ -151,10 +151,12 @@ static int find_sites(struct site_builder *b, uint32_t *site_of)
 		site_of[i] = site_of_other(b, site_of, i, e->parent);
 		if (!site_of[i] && b->node_of[i] == b->node_of[e->parent])
 			r = intern_site(b, b->sites.items[site_of[e->parent]].caller, b->node_of[i],
-					frametab_get(p->frames, e->frame)->line, &site_of[i]);
+					frame_told_line(frametab_get(p->frames, e->frame)),
+					&site_of[i]);
 		else if (!site_of[i])
 			r = find_site(b, site_of[e->parent], b->node_of[i],
-				      frametab_get(p->frames, e->frame)->line, &site_of[i]);
+				      frame_told_line(frametab_get(p->frames, e->frame)),
+				      &site_of[i]);
 	}
 	return r;
 }
