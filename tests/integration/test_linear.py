@@ -126,3 +126,13 @@ def test_time_grows_with_bytes(name, is_full, tmp_path):
             assert status == 1 and REFUSED[name] in said, said
             return
         assert status == 0, said
+
+
+@pytest.mark.parametrize("form", ["collapsed", "json", "html", "pstats", "svg"])
+def test_sums_do_not_grow_with_the_depth(form, tmp_path):
+    """Formats that have sums, of a file in which each sample is a frame deeper than the last."""
+    path = tmp_path / "file"
+    path.write_bytes(FILES["mojo, stacks that grow"]())
+    status, said, seconds = used("export", "-f", form, path, "-o", tmp_path / "out")
+    assert status == 0, said
+    assert seconds < CPU_S + path.stat().st_size * CPU_S_A_BYTE, seconds

@@ -26,7 +26,7 @@
 
 #define DIGIT_BITS 15 /* of a digit of a long */
 
-/* What there is of a function, or of a call. */
+/* What there is of a function, of a call, or of a stack and those above it. */
 struct sums {
 	uint64_t samples, self, total;
 };
@@ -34,12 +34,19 @@ struct sums {
 /* One function that calls another: a row of the callee's callers. */
 struct call {
 	uint32_t caller, callee; /* function ids */
-	uint32_t last_stack;     /* it was counted for */
+	uint32_t on_path;        /* how often it is on the stack at hand */
 	struct sums sums;
 };
 
+/* A stack whose subtree is being walked. */
+struct step {
+	uint32_t stack, function, call; /* call: NO_CALL at the root */
+};
+
+#define NO_CALL UINT32_MAX
+
 struct pstats {
-	VEC(struct sums) of_stack; /* by stack id, as far as there are samples; self alone */
+	VEC(struct sums) of_stack; /* by stack id; self alone, until the tree is summed */
 
 	/* while it is written */
 	FILE *out;
@@ -48,7 +55,10 @@ struct pstats {
 	struct frametab *functions; /* of those: what is one there is one here */
 	VEC(uint32_t) function_of;  /* by frame id, the last of stacks without frames */
 	struct sums *sums;          /* by function id */
-	uint32_t *last_stack;       /* the same: it was counted for */
+	uint32_t *on_path;          /* the same: how often it is on the stack at hand */
+	VEC(struct step) path;      /* from the root to the stack at hand */
+	uint32_t *first_above;      /* by stack id: a stack of one frame more; 0: none */
+	uint32_t *next_above;       /* by stack id: the next one above the same; 0: none */
 	VEC(struct call) calls;
 	struct idmap call_of;
 	uint32_t *first_call; /* by callee: in `order`, one more for the end */
@@ -71,7 +81,10 @@ static void release(struct exporting *x)
 		frametab_free(s->functions);
 		vec_release(&s->function_of);
 		free(s->sums);
-		free(s->last_stack);
+		free(s->on_path);
+		vec_release(&s->path);
+		free(s->first_above);
+		free(s->next_above);
 		vec_release(&s->calls);
 		idmap_release(&s->call_of);
 		free(s->first_call);
@@ -175,18 +188,20 @@ static int make_functions(struct pstats *s)
 
 /* --- sums ------------------------------------------------------------------------------------- */
 
-static void add(struct sums *to, const struct sums *of, bool is_leaf)
+/* is_first: it is not on the stack below: what is above it counts once for each. */
+static void add(struct sums *to, const struct sums *of, bool is_first)
 {
+	to->self += of->self;
+	if (!is_first)
+		return;
 	to->samples += of->samples;
-	to->total += of->self;
-	if (is_leaf)
-		to->self += of->self;
+	to->total += of->total;
 }
 
 static int find_call(struct pstats *s, uint32_t caller, uint32_t callee, uint32_t *id)
 {
 	uint64_t hash = hash_combine(hash_u64(caller), callee);
-	struct call new = { .caller = caller, .callee = callee, .last_stack = UINT32_MAX };
+	struct call new = { .caller = caller, .callee = callee };
 	size_t at = IDMAP_START;
 
 	while ((*id = idmap_next(&s->call_of, hash, &at)) != IDMAP_NONE)
@@ -199,32 +214,76 @@ static int find_call(struct pstats *s, uint32_t caller, uint32_t callee, uint32_
 	return 0;
 }
 
-/* Each function and each call of a stack once. */
-static int add_stack(struct pstats *s, uint32_t stack)
+/*
+ * Stacks are a tree, whose parents have lower ids: each gets the sum of those above it, and lists
+ * of these, in time that grows with the rows and not with their depth.
+ */
+static int sum_tree(struct pstats *s)
 {
 	const struct stack_entry *e = stacktab_entries(s->p->stacks);
+	struct sums *of = s->of_stack.items;
+
+	s->first_above = calloc(s->of_stack.len + 1, sizeof(*s->first_above));
+	s->next_above = calloc(s->of_stack.len + 1, sizeof(*s->next_above));
+	if (!s->first_above || !s->next_above)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->of_stack.len; i++)
+		of[i].total = of[i].self;
+	for (size_t i = s->of_stack.len; i-- > 1;) {
+		uint32_t parent = e[i].parent;
+
+		s->next_above[i] = s->first_above[parent];
+		s->first_above[parent] = (uint32_t)i;
+		if (!parent)
+			continue; /* the stack without frames is nobody's caller */
+		of[parent].samples += of[i].samples;
+		of[parent].total += of[i].total;
+	}
+	return 0;
+}
+
+static int enter(struct pstats *s, uint32_t stack)
+{
 	const struct sums *of = &s->of_stack.items[stack];
-	uint32_t function, caller, id;
+	uint32_t frame = stacktab_entries(s->p->stacks)[stack].frame;
+	struct step step = { stack, s->function_of.items[frame], NO_CALL };
 	int r = 0;
 
-	if (!of->samples)
-		return 0;
-	if (!stack) {
-		add(&s->sums[s->function_of.items[s->function_of.len - 1]], of, true);
-		return 0;
+	add(&s->sums[step.function], of, !s->on_path[step.function]++);
+	if (s->path.len) {
+		r = find_call(s, s->path.items[s->path.len - 1].function, step.function,
+			      &step.call);
+		if (r < 0)
+			return r;
+		add(&s->calls.items[step.call].sums, of, !s->calls.items[step.call].on_path++);
 	}
-	for (uint32_t at = stack; at && !r; at = e[at].parent) {
-		function = s->function_of.items[e[at].frame];
-		if (s->last_stack[function] != stack)
-			add(&s->sums[function], of, at == stack);
-		s->last_stack[function] = stack;
-		if (!e[at].parent)
-			break;
-		caller = s->function_of.items[e[e[at].parent].frame];
-		r = find_call(s, caller, function, &id);
-		if (!r && s->calls.items[id].last_stack != stack) {
-			add(&s->calls.items[id].sums, of, at == stack);
-			s->calls.items[id].last_stack = stack;
+	return vec_push(&s->path, step);
+}
+
+static void leave(struct pstats *s)
+{
+	struct step step = s->path.items[--s->path.len];
+
+	s->on_path[step.function]--;
+	if (step.call != NO_CALL)
+		s->calls.items[step.call].on_path--;
+}
+
+/* Each function and each call of a stack once; of stacks with samples in them or above. */
+static int walk_tree(struct pstats *s)
+{
+	uint32_t next = s->first_above[0];
+	int r = 0;
+
+	while (!r && (next || s->path.len)) {
+		if (!next) {
+			next = s->next_above[s->path.items[s->path.len - 1].stack];
+			leave(s);
+		} else if (!s->of_stack.items[next].samples) {
+			next = s->next_above[next];
+		} else {
+			r = enter(s, next);
+			next = s->first_above[next];
 		}
 	}
 	return r;
@@ -259,11 +318,15 @@ static int make_sums(struct pstats *s)
 		return r;
 	count = frametab_count(s->functions);
 	s->sums = calloc(count, sizeof(*s->sums));
-	s->last_stack = calloc(count, sizeof(*s->last_stack));
-	if (!s->sums || !s->last_stack)
+	s->on_path = calloc(count, sizeof(*s->on_path));
+	if (!s->sums || !s->on_path)
 		return -ENOMEM;
-	for (size_t i = 0; i < s->of_stack.len && !r; i++)
-		r = add_stack(s, (uint32_t)i);
+	r = sum_tree(s);
+	if (!r && s->of_stack.len)
+		add(&s->sums[s->function_of.items[s->function_of.len - 1]], &s->of_stack.items[0],
+		    true);
+	if (!r)
+		r = walk_tree(s);
 	return r ? r : order_calls(s);
 }
 
