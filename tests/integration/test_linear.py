@@ -128,7 +128,7 @@ def test_time_grows_with_bytes(name, is_full, tmp_path):
         assert status == 0, said
 
 
-@pytest.mark.parametrize("form", ["collapsed", "json", "html", "pstats", "svg"])
+@pytest.mark.parametrize("form", ["json", "html", "pstats", "svg"])
 def test_sums_do_not_grow_with_the_depth(form, tmp_path):
     """Formats that have sums, of a file in which each sample is a frame deeper than the last."""
     path = tmp_path / "file"
