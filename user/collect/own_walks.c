@@ -30,20 +30,23 @@ struct own_walks {
 	int refused;      /* why not; 0: it may be */
 	struct own_walk *slots;
 	struct ring_buffer *ring;                             /* of threads that stand still */
+	struct own_walk *still;                               /* a copy of the ring's record */
 	int (*take)(void *arg, size_t i, struct own_walk *w); /* of the running own_walks_look() */
 	void *take_arg;
 	size_t taken;
 };
 
+/* take() may change a walk; the ring's memory is read-only. */
 static int on_still_walk(void *arg, void *record, size_t size)
 {
 	struct own_walks *o = arg;
-	struct own_walk *w = record;
+	const struct own_walk *w = record;
 
-	if (size < offsetof(struct own_walk, frames) ||
+	if (size < offsetof(struct own_walk, frames) || size > sizeof(*w) ||
 	    (size - offsetof(struct own_walk, frames)) / sizeof(w->frames[0]) < w->head.depth)
 		return 0; /* our own program's: it cannot be */
-	return o->take(o->take_arg, o->taken++, w);
+	memcpy(o->still, w, size);
+	return o->take(o->take_arg, o->taken++, o->still);
 }
 
 int own_walks_new(struct own_walks **out)
@@ -59,6 +62,7 @@ void own_walks_free(struct own_walks *o)
 	ring_buffer__free(o->ring);
 	if (o->slots)
 		munmap(o->slots, SLOTS * sizeof(*o->slots));
+	free(o->still);
 	own__destroy(o->skel);
 	free(o);
 }
@@ -102,6 +106,9 @@ static int load(struct own_walks *o, const struct feature_probe *probe)
 	if (at == MAP_FAILED)
 		return err_set(-errno, "map the BPF map own_walks: %s", strerror(errno));
 	o->slots = at;
+	o->still = malloc(sizeof(*o->still));
+	if (!o->still)
+		return -ENOMEM;
 	skel->bss->still_slot = STILL_SLOT;
 	o->ring = ring_buffer__new(bpf_map__fd(skel->maps.still_walks), on_still_walk, o, NULL);
 	if (!o->ring)
