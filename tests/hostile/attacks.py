@@ -55,10 +55,14 @@ class Attack:
 
 
 class Scribbles(Attack):
+    commands = (*LOOKS, "record page")
+
     def __init__(self, kinds):
         self.kinds = kinds
 
     def start(self, scene):
+        if self.kinds == "runtime":
+            scene.choose_python(lambda python: python.minor >= 13, "3.13 or newer, with debug offsets")
         scene.attack_with("scribbles.py", scene.library, scene.chance.randrange(1 << 30), self.kinds)
 
 
@@ -105,12 +109,14 @@ def maps_of(python):
 
 
 class Names(Attack):
+    commands = (*LOOKS, "record page")
+
     def start(self, scene):
         scene.attack_with("names.py", "\x1b]0;owned\x07\udcff\udcfe\nname", "\u202e" * 4000)
 
 
 class Files(Attack):
-    commands = (*CPU_RECORDS, "dump", "agent", "top")
+    commands = (*CPU_RECORDS, "record page", "dump", "agent", "top")
 
     def __init__(self, what):
         self.what = what
@@ -207,6 +213,7 @@ class FullDisk(Attack):
     def start(self, scene):
         scene.attack_with("scribbles.py", scene.library, 1, "strings,code,lines")
         scene.output_folder = scene.mount("tmpfs", "size=4k")
+        (scene.output_folder / "filler").write_bytes(bytes(4096))
 
 
 class BrokenDisk(Attack):

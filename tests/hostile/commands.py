@@ -104,6 +104,16 @@ class Everything(Record):
     options = ("-F", HZ, *EVERYTHING)
 
 
+class Page(Record):
+    """The page, with the sources of targets."""
+
+    def output(self):
+        return self.scene.output_folder / "x.html"
+
+    def recordings(self):
+        return []
+
+
 class System(Everything):
     def target(self):
         return ["-a"]
@@ -189,6 +199,7 @@ COMMANDS = {
     "record": Cpu,
     "record everything": Everything,
     "record -a": System,
+    "record page": Page,
     "record wall": Wall,
     "record gil": Gil,
     "record memory": Memory,

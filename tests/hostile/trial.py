@@ -137,7 +137,9 @@ class Trial:
             if REPORTS.search(said) or done.returncode not in (0, 3) and not self.is_cut(said):
                 self.fail(f"report ends with {done.returncode}: {said[-2000:]}")
             self.lost += [" ".join(line.split()[1:]) for line in said.splitlines() if line.startswith("lost ")]
-        if self.attack.is_honest_judged and command.judges_honest and command.process.returncode == 0:
+        if command.judges_honest and command.process.returncode == 0 and not recordings:
+            self.fail("exit code 0, and no recording")
+        elif self.attack.is_honest_judged and command.judges_honest and command.process.returncode == 0:
             self.judge_honest(recordings[0], honest_pid, used)
         if self.attack.is_honest_judged and command.said_of_honest() is False:
             self.fail(f"the honest process is not shown: {command.text()[-2000:]}")
