@@ -277,7 +277,8 @@ int record_files_write_all(struct record_files *f)
 {
 	int r;
 
-	if ((r = recorder_settle(f->recorder)) < 0 || (r = store_counters(f, monotonic_ns())) < 0)
+	if ((r = recorder_settle_to_write(f->recorder)) < 0 ||
+	    (r = store_counters(f, monotonic_ns())) < 0)
 		return r;
 	return flush(f);
 }

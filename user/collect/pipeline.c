@@ -776,25 +776,25 @@ static int await_lines(struct pipeline *p, uint64_t now_ns, uint64_t until_ns)
 
 int pipeline_settle(struct pipeline *p, uint64_t now_ns, enum pipeline_wait wait)
 {
-	bool is_last = wait == PIPELINE_ENDS;
+	bool is_last = wait == PIPELINE_ENDS, ends = wait >= PIPELINE_ENDS_PART;
 	uint64_t until_ns = monotonic_ns() + (is_last ? LAST_LINES_NS : LAST_WAIT_NS);
 	int r;
 
 	if ((r = threads_settle(p->threads, now_ns)) < 0 ||
 	    (r = processes_settle(p->processes)) < 0)
 		return r;
-	if (is_last || (wait == PIPELINE_ENDS_PART && p->waiting.len))
+	if (is_last || (wait != PIPELINE_WAITS && p->waiting.len))
 		discovery_wait(p->discovery, LAST_WAIT_NS);
 	if ((r = discovery_step(p->discovery)) < 0 ||
 	    (wait != PIPELINE_WAITS && (r = await_lines(p, now_ns, until_ns)) < 0))
 		return r;
-	if (p->tasks && wait != PIPELINE_WAITS && (r = task_stacks_settle(p->tasks, now_ns)) < 0)
+	if (p->tasks && ends && (r = task_stacks_settle(p->tasks, now_ns)) < 0)
 		return r;
 	if ((r = take_up(p, now_ns, is_last)) < 0)
 		return r;
 	if (p->sources && is_last && (r = source_versions_settle(p->sources)) < 0)
 		return r;
-	if (p->sources && wait != PIPELINE_WAITS && (r = source_versions_end_part(p->sources)) < 0)
+	if (p->sources && ends && (r = source_versions_end_part(p->sources)) < 0)
 		return r;
 	count(p);
 	if (p->waiting.len)

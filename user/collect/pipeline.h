@@ -56,7 +56,9 @@ const struct task_stacks_stats *pipeline_tasks(const struct pipeline *p);
 
 /* How long samples may wait on for what they lack. */
 enum pipeline_wait {
-	PIPELINE_WAITS,     /* until it is there, two seconds at most */
+	PIPELINE_WAITS,  /* until it is there, two seconds at most */
+	PIPELINE_WRITES, /* the same, after a while for what is asked for now: the file is read next
+			  */
 	PIPELINE_ENDS_PART, /* a while for what is asked for now: they are of a part that ends */
 	PIPELINE_ENDS,      /* the same, and what never came is "<unknown>" */
 };

@@ -224,18 +224,28 @@ static int look_into_cgroup(struct recorder *rec, uint64_t now)
 	return discovery_follow_cgroup(rec->discovery, c);
 }
 
-static int settle(struct recorder *rec, uint64_t now)
+static int settle(struct recorder *rec, uint64_t now, enum pipeline_wait wait)
 {
 	rec->last_settle_ns = now;
-	return pipeline_settle(rec->pipeline, now, PIPELINE_WAITS);
+	return pipeline_settle(rec->pipeline, now, wait);
 }
 
-int recorder_settle(struct recorder *rec)
+static int settle_all(struct recorder *rec, enum pipeline_wait wait)
 {
 	uint64_t now = monotonic_ns();
 	int r = pipeline_times(rec->pipeline) ? settle_times(rec, now, TIMES_ALL) : 0;
 
-	return r < 0 ? r : settle(rec, now);
+	return r < 0 ? r : settle(rec, now, wait);
+}
+
+int recorder_settle(struct recorder *rec)
+{
+	return settle_all(rec, PIPELINE_WAITS);
+}
+
+int recorder_settle_to_write(struct recorder *rec)
+{
+	return settle_all(rec, PIPELINE_WRITES);
 }
 
 static int step_times(struct recorder *rec, uint64_t now)
@@ -260,7 +270,7 @@ int recorder_step(struct recorder *rec, int fd, int max_ms)
 	if ((r = look_into_cgroup(rec, now)) < 0 || (r = step_times(rec, now)) < 0 ||
 	    (r = session_visit_threads(rec->session)) < 0 || now - rec->last_settle_ns < SETTLE_NS)
 		return r;
-	r = settle(rec, now);
+	r = settle(rec, now, PIPELINE_WAITS);
 	return r < 0 ? r : 1;
 }
 

@@ -63,6 +63,12 @@ int recorder_step(struct recorder *rec, int fd, int max_ms);
 int recorder_settle(struct recorder *rec);
 
 /*
+ * Like recorder_settle(), but waits up to 200 ms for names that are asked for: the caller writes a
+ * file that is read next.
+ */
+int recorder_settle_to_write(struct recorder *rec);
+
+/*
  * The same, and where waiting is recorded what threads wait for at that moment is in the profile up
  * to then, and goes on as another span: for who shows what goes on. As session_close_spans(), some
  * 25 us a thread that waits.

@@ -372,6 +372,43 @@ static void test_pipeline_record_waits_for_no_look(void **state)
 	assert_false(record_beside_a_look(OWN_PROCESS + 1)); /* another program by then */
 }
 
+/* Settles while a look hangs, and again once it goes on. Returns whether the sample was then taken
+ * up. */
+static bool settle_beside_a_look(enum pipeline_wait wait)
+{
+	_cleanup_(profile_freep) struct profile *profile = NULL;
+	_cleanup_(discovery_freep) struct discovery *discovery = NULL;
+	_cleanup_(pipeline_freep) struct pipeline *p = NULL;
+	int fds[2];
+
+	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(profile_new(&profile), 0);
+	assert_int_equal(discovery_new(NULL, &discovery), 0);
+	assert_int_equal(pipeline_new(NULL, discovery, profile, &ticks_alone, &p), 0);
+	ask_blocking(discovery, fds[0]);
+	feed(p, OWN_PROCESS);
+	assert_int_equal(pipeline_settle(p, monotonic_ns(), wait), 0);
+	assert_int_equal(pipeline_stats(p)->waiting, 1);
+	assert_int_equal(profile->samples.len, 0);
+	assert_int_equal(write(fds[1], "", 1), 1);
+	assert_int_equal(pipeline_settle(p, monotonic_ns(), wait), 0);
+	discovery_wait(discovery, LONG_NS);
+	close(fds[0]);
+	close(fds[1]);
+	return profile->samples.len;
+}
+
+/* On a crowded machine a look may take longer than is waited for. */
+static void test_pipeline_settle_to_write_waits_for_a_look(void **state)
+{
+	bool is_taken_up = false;
+
+	(void)state;
+	for (int i = 0; i < ATTEMPTS && !is_taken_up; i++)
+		is_taken_up = settle_beside_a_look(PIPELINE_WRITES);
+	assert_true(is_taken_up);
+}
+
 #define FRAMES 3
 
 /* Leaf first; all of them are <unknown>, as no code object is readable. */
@@ -505,6 +542,7 @@ int main(void)
 		cmocka_unit_test(test_pipeline_record_makes_kinds_of_times),
 		cmocka_unit_test(test_pipeline_record_keeps_later_samples_for_the_next_part),
 		cmocka_unit_test(test_pipeline_record_waits_for_no_look),
+		cmocka_unit_test(test_pipeline_settle_to_write_waits_for_a_look),
 		cmocka_unit_test(test_pipeline_record_marks_what_threads_do),
 		cmocka_unit_test(test_pipeline_record_tells_events_from_ticks),
 	};
