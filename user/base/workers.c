@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "base/allowance.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "base/workers.h"
@@ -122,7 +123,9 @@ static void work_all_the_time(void *arg)
 		w->state = WORK_RUNS;
 		pthread_mutex_unlock(&ws->lock);
 		own->running = w;
+		allowance_begin(w->cpu_ns ?: ALLOWANCE_NONE);
 		w->run(w, context);
+		w->cpu_ns = allowance_used_ns();
 		pthread_mutex_lock(&ws->lock);
 		is_needed = finish(ws, w);
 	}

@@ -17,14 +17,16 @@
  */
 struct workers;
 
-#define WORKERS_MAX 8
+#define WORKERS_MAX 64
 extern const char workers_late_words[]; /* what is said of a process whose work is late */
 
 /* A piece of work. The first member of what it works on, which is on the heap. */
 struct work {
 	void (*run)(struct work *w, void *context); /* in the process; context: what that has */
 	void (*free)(struct work *w);
-	int fd;            /* of APART_ONE_FILE */
+	uint64_t cpu_ns; /* its allowance of CPU time (base/allowance.h), 0: none; then what it took
+			  */
+	int fd;          /* of APART_ONE_FILE */
 	struct work *next; /* ours */
 	int state;
 };

@@ -3,36 +3,74 @@
 
 #include "base/clock.h"
 
+#define MS_NS 1000000ULL
+
 /* Of the second that now is in. */
 static struct look_spending *spending_of(struct look_budget *b, pid_t pid, uint64_t now_ns)
 {
 	struct look_spending *s = &b->slots[(uint32_t)pid & (LOOK_BUDGET_SLOTS - 1)];
 
 	if (s->pid != pid)
-		*s = (struct look_spending){ .pid = pid, .since_ns = now_ns };
+		*s = (struct look_spending){ .pid = pid, .since_ns = now_ns, .cpu_at_ns = now_ns };
 	if (now_ns - s->since_ns >= NS_PER_SECOND) {
 		s->since_ns = now_ns;
 		s->ns = 0;
 		s->bytes = 0;
 	}
+	s->cpu_ns = difference(s->cpu_ns, difference(now_ns, s->cpu_at_ns) / LOOK_OWN_SHARE);
+	s->cpu_at_ns = now_ns;
 	return s;
 }
 
-bool look_budget_allows(struct look_budget *b, pid_t pid, uint64_t now_ns, size_t bytes,
-			bool *is_first)
+static void fill_purse(struct look_budget *b, uint64_t now_ns)
+{
+	int64_t share = difference(now_ns, b->purse_at_ns) / LOOK_PURSE_SHARE;
+
+	if (!b->purse_at_ns || b->purse_ns + share > (int64_t)LOOK_PURSE_NS)
+		b->purse_ns = LOOK_PURSE_NS;
+	else
+		b->purse_ns += share;
+	b->purse_at_ns = now_ns;
+}
+
+static uint64_t cpu_of(struct look_budget *b, const struct look_spending *s, uint64_t now_ns)
+{
+	if (s->cpu_ns + MS_NS <= LOOK_OWN_NS)
+		return LOOK_OWN_NS - s->cpu_ns;
+	fill_purse(b, now_ns);
+	if (b->purse_ns <= 0 || now_ns < s->rest_ns)
+		return 0;
+	return s->grant_ns ?: LOOK_GRANT_MIN_NS;
+}
+
+uint64_t look_budget_ask(struct look_budget *b, pid_t pid, uint64_t now_ns, size_t bytes,
+			 bool *is_first)
 {
 	struct look_spending *s = spending_of(b, pid, now_ns);
 	bool is_over = s->ns >= LOOK_BUDGET_NS || s->bytes + bytes > LOOK_BUDGET_BYTES;
+	uint64_t cpu_ns = is_over ? 0 : cpu_of(b, s, now_ns);
 
-	*is_first = is_over && !s->is_over;
-	s->is_over |= is_over;
-	return !is_over;
+	*is_first = !cpu_ns && !s->is_over;
+	s->is_over |= !cpu_ns;
+	return cpu_ns;
 }
 
-void look_budget_spend(struct look_budget *b, pid_t pid, uint64_t now_ns, uint64_t ns, size_t bytes)
+void look_budget_spend(struct look_budget *b, pid_t pid, uint64_t now_ns, uint64_t ns,
+		       uint64_t cpu_ns, size_t bytes)
 {
 	struct look_spending *s = spending_of(b, pid, now_ns);
+	uint64_t own_ns = difference(LOOK_OWN_NS, s->cpu_ns), grant_ns;
 
 	s->ns += ns;
 	s->bytes += bytes;
+	s->cpu_ns += cpu_ns < own_ns ? cpu_ns : own_ns;
+	if (cpu_ns <= own_ns)
+		return;
+	fill_purse(b, now_ns);
+	b->purse_ns -= (int64_t)(cpu_ns - own_ns);
+	grant_ns = s->grant_ns ?: LOOK_GRANT_MIN_NS / 2;
+	if (cpu_ns >= grant_ns && grant_ns < LOOK_GRANT_MAX_NS)
+		grant_ns *= 2;
+	s->grant_ns = grant_ns;
+	s->rest_ns = now_ns + ns + LOOK_REST * cpu_ns;
 }

@@ -8,32 +8,52 @@
 #include <sys/types.h>
 
 /*
- * What looks at one target may take of each second: half of its time, and so many bytes of memory
- * that are kept. One that is slow, or never the same, does not keep others from being looked at.
- * Lossy: a target whose place another takes begins anew.
+ * What looks at targets may cost: a target chooses how much there is to see, and how slow it is.
+ * Each target has a little CPU time of its own, which nearly all get along with. What goes beyond
+ * comes out of one purse, which all targets share: so many processes that are costly to look at use
+ * no more of a CPU than one of them, and never what others have of their own. Who takes out of the
+ * purse then rests for ten times as long.
+ *
+ * Of each second looks at a target may also take half of the time, and so many bytes of memory that
+ * are kept. Lossy: a target whose place another takes begins anew.
  */
-#define LOOK_BUDGET_NS 500000000ULL
+#define LOOK_BUDGET_NS 500000000ULL /* of each second, waiting included */
 #define LOOK_BUDGET_BYTES (16u << 20)
 #define LOOK_BUDGET_SLOTS 1024 /* power of two */
+
+#define LOOK_OWN_NS 8000000ULL    /* CPU time that a target has of its own at first */
+#define LOOK_OWN_SHARE 1000       /* it comes back at this part of a CPU */
+#define LOOK_PURSE_NS 60000000ULL /* in the purse at most */
+#define LOOK_PURSE_SHARE 50       /* it fills at this part of a CPU */
+#define LOOK_GRANT_MIN_NS \
+	10000000ULL /* taken out of the purse at once; doubled if it was too little */
+#define LOOK_GRANT_MAX_NS 160000000ULL
+#define LOOK_REST 10
 
 struct look_budget {
 	struct look_spending {
 		pid_t pid;
 		bool is_over;      /* some look was refused */
-		uint64_t since_ns; /* CLOCK_MONOTONIC: when the second began */
+		uint64_t since_ns; /* CLOCK_MONOTONIC, as all here: when the second began */
 		uint64_t ns, bytes;
+		uint64_t cpu_ns;    /* of its own, that is spent and has not come back at */
+		uint64_t cpu_at_ns; /* this moment */
+		uint64_t grant_ns;  /* the next one; 0: there was none */
+		uint64_t rest_ns;   /* not before then is anything taken out of the purse */
 	} slots[LOOK_BUDGET_SLOTS];
+	int64_t purse_ns;     /* negative: a grant took more */
+	uint64_t purse_at_ns; /* when that was so; 0: the purse is full */
 };
 
 /*
- * Whether another look that takes so many bytes is within it. *is_first: it is not, for the first
- * time that the target is in its place.
+ * CPU time that another look which takes so many bytes may use, in nanoseconds. 0: it is to be
+ * left; then *is_first: for the first time that the target is in its place.
  */
-bool look_budget_allows(struct look_budget *b, pid_t pid, uint64_t now_ns, size_t bytes,
-			bool *is_first);
+uint64_t look_budget_ask(struct look_budget *b, pid_t pid, uint64_t now_ns, size_t bytes,
+			 bool *is_first);
 
-/* What a look took. */
+/* What a look took: time, CPU time, bytes. now_ns: when it was asked for. */
 void look_budget_spend(struct look_budget *b, pid_t pid, uint64_t now_ns, uint64_t ns,
-		       size_t bytes);
+		       uint64_t cpu_ns, size_t bytes);
 
 #endif

@@ -86,12 +86,12 @@ static void free_work(struct work *w)
 	free(w);
 }
 
-/* Not where a user who waits for it named the target. */
-static bool is_within_budget(struct looker *l, pid_t pid, size_t bytes)
+static bool is_within_budget(struct looker *l, pid_t pid, size_t bytes, uint64_t *cpu_ns)
 {
 	bool is_first;
 
-	if (look_budget_allows(&l->budget, pid, monotonic_ns(), bytes, &is_first))
+	*cpu_ns = look_budget_ask(&l->budget, pid, monotonic_ns(), bytes, &is_first);
+	if (*cpu_ns)
 		return true;
 	__atomic_fetch_add(&l->refused, 1, __ATOMIC_RELAXED);
 	if (is_first)
@@ -129,20 +129,26 @@ static void note_late(struct looker *l, pid_t pid, const struct work *w)
  */
 static int run_look(struct looker *l, pid_t pid, size_t bytes, struct work *w, uint64_t ns)
 {
-	uint64_t begin_ns = monotonic_ns();
+	bool is_limited = pid && ns <= LOOK_SOON_NS; /* else a user who waits named it */
+	uint64_t begin_ns = monotonic_ns(), cpu_ns;
 	const char *refusal = NULL;
 	int r;
 
-	if (ns <= LOOK_SOON_NS && late_slot(l, pid) < WORKERS_MAX)
+	if (is_limited && late_slot(l, pid) < WORKERS_MAX)
 		refusal = "another look at it has not come back";
-	else if (ns <= LOOK_SOON_NS && !is_within_budget(l, pid, bytes))
+	else if (is_limited && !is_within_budget(l, pid, bytes, &w->cpu_ns))
 		refusal = "looks at it take too long, or too much";
 	if (refusal) {
 		w->free(w);
 		return err_set(-EBUSY, "%s", refusal);
 	}
+	cpu_ns = w->cpu_ns;
 	r = workers_run(l->workers, w, ns);
-	look_budget_spend(&l->budget, pid, begin_ns, monotonic_ns() - begin_ns, bytes);
+	if (r != -EINPROGRESS) /* else it may yet take all of it */
+		cpu_ns = r ? 0 : w->cpu_ns;
+	if (is_limited)
+		look_budget_spend(&l->budget, pid, begin_ns, monotonic_ns() - begin_ns, cpu_ns,
+				  bytes);
 	if (!r)
 		return 0;
 	if (r == -EINPROGRESS) {

@@ -44,13 +44,14 @@ struct sighting {
  * Each of the following looks returns as what it stands for, or else, with a message,
  * -ETIMEDOUT: it takes longer than is waited for;
  * -EBUSY: not begun, as too many hang already, or one at the same process, or its budget is spent;
+ * -ETIME: its CPU time did not do, another one goes on (looker_find());
  * -ENOMEM.
  */
 
 /* It may be told by another look, later. */
 static inline bool look_is_late(int r)
 {
-	return r == -ETIMEDOUT || r == -EBUSY;
+	return r == -ETIMEDOUT || r == -EBUSY || r == -ETIME;
 }
 
 /* As runtime_find(), within ns. One that is late is what looker_next() returns, if it comes. */

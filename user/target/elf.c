@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/allowance.h"
 #include "base/file.h"
 
 #define NAME_MAX_ 256    /* of a symbol or section that is asked for */
@@ -26,13 +27,15 @@
 #define MACHINE EM_X86_64
 #endif
 
-/* Exactly len bytes of the file, or -EBADMSG. */
+/* Exactly len bytes of the file, or -EBADMSG; -ETIME: the allowance of CPU time is spent. */
 static int read_at(const struct elf *elf, uint64_t offset, void *buf, size_t len)
 {
 	ssize_t n;
 
 	if (offset > elf->size || len > elf->size - offset)
 		return -EBADMSG;
+	if (!allowance_take(len))
+		return -ETIME;
 	n = file_pread(elf->fd, buf, len, offset);
 	if (n < 0)
 		return n;

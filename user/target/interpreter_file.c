@@ -7,9 +7,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/allowance.h"
 #include "base/err.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "target/elf.h"
 #include "target/offsets.h"
 #include "target/proc.h"
@@ -373,6 +375,31 @@ static int read_c_library(const struct file_source *from, bool is_program, struc
 	return c_library_read(elf, from->m ? from->m->path : from->path, is_program, out);
 }
 
+#define COSTLY_NS 50000000ULL /* of CPU time: a file that takes more is not searched to the end */
+
+/*
+ * As examine(), within the allowance of CPU time. What was not searched to the end is not known,
+ * -ETIME, but for a file that is costly by itself: that is none of Python.
+ */
+static int examine_in_time(const struct file_source *from, bool is_static,
+			   struct interpreter_file **out)
+{
+	uint64_t before_ns = allowance_used_ns();
+	int r = examine(from, is_static, out);
+
+	if (!allowance_is_spent())
+		return r;
+	if (r >= 0)
+		free(*out);
+	*out = NULL;
+	if (allowance_used_ns() - before_ns < COSTLY_NS)
+		return err_set(-ETIME, "there is more to look at than its share of time is for");
+	err_clear();
+	log_note("%s: too large to be searched for Python; -p PID searches it",
+		 from->m ? from->m->path : from->path);
+	return 0;
+}
+
 /* A new search that failed leaves the cache alone. */
 int interpreter_file_find(struct runtime_cache *cache, const struct file_source *from,
 			  bool is_static, const struct interpreter_file **out)
@@ -388,7 +415,7 @@ int interpreter_file_find(struct runtime_cache *cache, const struct file_source 
 	file = cache_slot(cache, &id);
 	if (!file->is_used || (is_static && !file->binary && !file->is_searched)) {
 		cache->misses++;
-		r = examine(from, is_static, &b);
+		r = examine_in_time(from, is_static, &b);
 		if (r < 0)
 			return r;
 		if (!file->is_used && cache->len == RUNTIME_CACHE_FILES) {
@@ -420,6 +447,8 @@ int interpreter_file_c_library(struct runtime_cache *cache, const struct file_so
 	file = cache_slot(cache, &id);
 	if (!file->is_c_library_asked) {
 		r = read_c_library(from, is_program, &file->c_library);
+		if (allowance_is_spent())
+			return err_set(-ETIME, "its share of time is spent");
 		if (r < 0 && r != -ENOENT && r != -EBADMSG)
 			return r;
 		file->is_c_library_asked = true;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
+#include "base/allowance.h"
 #include "base/err.h"
 #include "target/proc.h"
 
@@ -49,7 +50,7 @@ int mem_read(pid_t pid, uint64_t addr, void *buf, size_t len)
 		return mem_error(-E2BIG, pid, addr, len);
 	if (addr + len < addr)
 		return mem_error(-EFAULT, pid, addr, len);
-	r = read_of(pid, addr, buf, len);
+	r = allowance_take(len) ? read_of(pid, addr, buf, len) : -ETIME;
 	if (r == -ESRCH && (tid = proc_living_thread(pid)) != pid)
 		r = read_of(tid, addr, buf, len);
 	return r < 0 ? mem_error(r, pid, addr, len) : 0;

@@ -6,11 +6,14 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/allowance.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "target/mem.h"
 #include "target/offsets.h"
 #include "target/proc.h"
+
+#define MAPPING_BYTES 8192 /* a look at a mapping takes as long as to read so much */
 
 /* What was seen while looking at one process. */
 struct search {
@@ -63,7 +66,7 @@ static int look_at(struct search *s, const struct mapping *m, struct py_runtime 
 	int r;
 
 	r = interpreter_file_find(s->cache, &from, s->is_static, &b);
-	if (r == -ESRCH || r == -ENOMEM)
+	if (r == -ESRCH || r == -ENOMEM || r == -ETIME)
 		return r;
 	if (r == -EAGAIN || r == -EBADMSG || r == -ENOTSUP) {
 		keep_error(s, m, r);
@@ -94,7 +97,7 @@ static int look_at(struct search *s, const struct mapping *m, struct py_runtime 
 	memcpy(found.build, b->build, sizeof(found.build));
 	found.seen_ns = monotonic_ns();
 	r = verify(s->pid, b, &found);
-	if (r == -EPERM || r == -ESRCH)
+	if (r == -EPERM || r == -ESRCH || r == -ETIME)
 		return r;
 	if (r < 0) {
 		keep_error(s, m, r);
@@ -126,6 +129,9 @@ static int look_at_all(struct search *s, struct py_runtime *out)
 	while ((r = maps_next(maps, &m)) > 0) {
 		if (!m.inode || !(m.perms & PROT_EXEC))
 			continue;
+		if (!allowance_take(MAPPING_BYTES))
+			return err_set(-ETIME, "there is more to look at than its share of time "
+					       "is for");
 		r = look_at(s, &m, out);
 		if (r)
 			return r;
@@ -150,7 +156,7 @@ static int find_c_library(struct search *s, struct py_runtime *rt)
 		if (m.inode && m.perms & PROT_EXEC)
 			of_file = interpreter_file_c_library(s->cache, &from,
 							     m.start == rt->text_start, &found);
-		if (of_file == -ENOMEM || of_file == -ESRCH)
+		if (of_file == -ENOMEM || of_file == -ESRCH || of_file == -ETIME)
 			return of_file;
 	}
 	if (r < 0)

@@ -51,6 +51,7 @@ int runtime_check_process(pid_t pid, struct proc_stat *stat);
  * -EAGAIN   the interpreter has not said its version yet (3.10 and before, while it starts), or
  *           (arm64) its C library is not there yet
  * -EPERM    not ours to read: needs root, or CAP_SYS_PTRACE, in closed folders CAP_DAC_READ_SEARCH
+ * -ETIME    the allowance of CPU time is spent (base/allowance.h): the next look goes on from here
  * -ESRCH    no such process, or it has ended
  */
 int runtime_find(struct runtime_cache *cache, pid_t pid, struct py_runtime *out);

@@ -11,7 +11,7 @@
 #define BEGIN_NS 7000000000ULL
 #define MS_NS 1000000ULL
 
-static void test_look_budget_allows_so_much_of_a_second(void **state)
+static void test_of_a_second(void **state)
 {
 	/* One after the other: what is asked at a time, whether it may, and what it takes then. */
 	static const struct {
@@ -44,19 +44,74 @@ static void test_look_budget_allows_so_much_of_a_second(void **state)
 		uint64_t now = BEGIN_NS + cases[i].at_ms * MS_NS;
 		bool is_first, is_allowed;
 
-		is_allowed = look_budget_allows(&b, cases[i].pid, now, cases[i].bytes, &is_first);
+		is_allowed = look_budget_ask(&b, cases[i].pid, now, cases[i].bytes, &is_first) > 0;
 		if (is_allowed != cases[i].is_allowed || is_first != cases[i].is_first)
 			fail_msg("%s: allowed %d, first %d", cases[i].name, is_allowed, is_first);
 		if (is_allowed)
-			look_budget_spend(&b, cases[i].pid, now, cases[i].took_ms * MS_NS,
+			look_budget_spend(&b, cases[i].pid, now, cases[i].took_ms * MS_NS, 0,
 					  cases[i].bytes);
 	}
+}
+
+/* Of so many targets that take all they get, each ms: the CPU time of all within so long. */
+static uint64_t take_all(struct look_budget *b, pid_t targets, uint64_t from_ms, uint64_t ms)
+{
+	uint64_t taken = 0;
+	bool is_first;
+
+	for (uint64_t at = from_ms; at < from_ms + ms; at++)
+		for (pid_t pid = 1; pid <= targets; pid++) {
+			uint64_t now = BEGIN_NS + at * MS_NS;
+			uint64_t cpu_ns = look_budget_ask(b, pid, now, 0, &is_first);
+
+			if (!cpu_ns)
+				continue;
+			look_budget_spend(b, pid, now, 1, cpu_ns, 0);
+			taken += cpu_ns;
+		}
+	return taken;
+}
+
+static void test_cpu_time_of_many(void **state)
+{
+	static struct look_budget b;
+	uint64_t first = take_all(&b, 10, 0, 1000), later = take_all(&b, 10, 1000, 60000);
+	bool is_first;
+
+	(void)state;
+	/* What each has, the purse, and one grant more than there was in it. */
+	assert_true(first < 10 * LOOK_OWN_NS + LOOK_PURSE_NS + LOOK_GRANT_MAX_NS);
+	/* 2 % of a CPU, and a thousandth for each. */
+	if (later > 60000 * MS_NS / 100 * 3 + LOOK_GRANT_MAX_NS)
+		fail_msg("%llu ms of a minute", (unsigned long long)(later / MS_NS));
+	/* Another one has its own. */
+	assert_true(look_budget_ask(&b, 11, BEGIN_NS + 61000 * MS_NS, 0, &is_first) == LOOK_OWN_NS);
+}
+
+static void test_a_costly_one_gets_more(void **state)
+{
+	static struct look_budget b;
+	uint64_t most = 0;
+	bool is_first;
+
+	(void)state;
+	for (uint64_t at = 0; at < 60000; at += 10) {
+		uint64_t now = BEGIN_NS + at * MS_NS;
+		uint64_t cpu_ns = look_budget_ask(&b, 1, now, 0, &is_first);
+
+		most = cpu_ns > most ? cpu_ns : most;
+		if (cpu_ns)
+			look_budget_spend(&b, 1, now, 1, cpu_ns, 0);
+	}
+	assert_true(most == LOOK_GRANT_MAX_NS);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_look_budget_allows_so_much_of_a_second),
+		cmocka_unit_test(test_of_a_second),
+		cmocka_unit_test(test_cpu_time_of_many),
+		cmocka_unit_test(test_a_costly_one_gets_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
