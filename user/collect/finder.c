@@ -17,7 +17,7 @@
 #define ASKED_SLOTS 4096              /* power of two */
 #define YOUNG_FIRST_NS 1000000        /* until the second look at a new program, then doubled: */
 #define YOUNG_LOOKS 11                /* the last one 1 s after it began: it may wait for a CPU */
-#define YOUNG_STARTS 64               /* but as soon as that, so often, if Python starts in it */
+#define YOUNG_STARTS 32               /* but as soon as that, so often, if Python starts in it */
 #define YOUNG_MAX 256
 #define LATE_NS 50000000ULL /* until it is seen whether a look that was given up came back */
 

@@ -21,10 +21,10 @@
 #define LOOK_BUDGET_BYTES (16u << 20)
 #define LOOK_BUDGET_SLOTS 1024 /* power of two */
 
-#define LOOK_OWN_NS 8000000ULL    /* CPU time that a target has of its own at first */
+#define LOOK_OWN_NS 12000000ULL   /* CPU time that a target has of its own at first */
 #define LOOK_OWN_SHARE 1000       /* it comes back at this part of a CPU */
 #define LOOK_PURSE_NS 60000000ULL /* in the purse at most */
-#define LOOK_PURSE_SHARE 50       /* it fills at this part of a CPU */
+#define LOOK_PURSE_SHARE 64       /* it fills at this part of a CPU */
 #define LOOK_GRANT_MIN_NS \
 	10000000ULL /* taken out of the purse at once; doubled if it was too little */
 #define LOOK_GRANT_MAX_NS 160000000ULL

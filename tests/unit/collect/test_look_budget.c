@@ -81,7 +81,7 @@ static void test_cpu_time_of_many(void **state)
 	(void)state;
 	/* What each has, the purse, and one grant more than there was in it. */
 	assert_true(first < 10 * LOOK_OWN_NS + LOOK_PURSE_NS + LOOK_GRANT_MAX_NS);
-	/* 2 % of a CPU, and a thousandth for each. */
+	/* A 64th of a CPU, and a thousandth for each. */
 	if (later > 60000 * MS_NS / 100 * 3 + LOOK_GRANT_MAX_NS)
 		fail_msg("%llu ms of a minute", (unsigned long long)(later / MS_NS));
 	/* Another one has its own. */
