@@ -116,10 +116,11 @@ def test_no_arguments_is_a_usage_error():
 
 @pytest.fixture
 def refused_pid(refused, tmp_path):
-    def check(what, pid, pattern):
+    def check(what, pid, pattern, *options):
         output = tmp_path / "out"
         output.mkdir()
-        done = run("record", "-p", pid, "-d", "1s", "-o", output / "x.pyebpf", timeout=20)
+        done = run("record", "-p", pid, "-d", "1s", "-o", output / "x.pyebpf", *options,
+                   timeout=20)
         refused("`record -p` of " + what, done, 3, pattern)
         assert str(pid) in done.stderr
         assert os.listdir(output) == []
@@ -130,7 +131,8 @@ def test_not_python(refused_pid):
     with subprocess.Popen(["sleep", "60"]) as child:
         try:
             time.sleep(0.05)
-            refused_pid("another program", child.pid, r"pid \d+: no Python.*sleep")
+            refused_pid("another program, with `--no-children`", child.pid,
+                        r"pid \d+: no Python.*sleep", "--no-children")
         finally:
             child.kill()
 

@@ -5,6 +5,7 @@ Each shape is recorded; at least 95 % of its samples must be at the line that sp
 import contextlib
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -235,6 +236,40 @@ def test_child_of_a_program_without_python(some_python, tmp_path):
         assert_spins(samples, text)
         _, text = record(tmp_path, "-p", target.process.pid, "--no-children", status=3)
         assert "no Python runtime" in text, text
+
+
+def test_child_that_a_program_without_python_starts_later(some_python, tmp_path):
+    """As a postmaster's or a launcher's: it is waited for, and that is said."""
+    output = tmp_path / "later.pyebpf"
+    command = ["sh", "-c", 'read go; "$@"; true', "sh", *map(str, some_python.command), SCRIPT, "1"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as parent:
+        with Recorder(output, "-p", parent.pid, "-F", HZ) as recorder:
+            recorder.wait_attached()
+            parent.stdin.write(b"go\n")
+            parent.stdin.flush()
+            assert recorder.wait() == 0, recorder.text()
+            text = recorder.text()
+    assert re.search(r"warning: pid %d: no Python runtime in this process \(mappings: .*\): waiting "
+                     "for a child process that runs Python" % parent.pid, text), text
+    assert text.count("waiting for a child") == 1, text
+    assert_spins(frames(export(output)), text, least=0.3)  # the rest is its start
+
+
+def test_no_child_of_a_program_without_python(tmp_path):
+    with subprocess.Popen(["sleep", "60"]) as target:
+        try:
+            wait_until(lambda: "python" not in os.readlink("/proc/%d/exe" % target.pid), 10, "exec")
+            _, text = record(tmp_path, "-p", target.pid, status=3)
+            assert "waiting for a child process that runs Python" in text, text
+            assert re.search(r"no samples of pid %d in .*: no process that ran Python was "
+                             "sampled" % target.pid,
+                             text), text
+            assert "try: pgrep -P %d" % target.pid in text, text
+            _, text = record(tmp_path, "-p", target.pid, "--no-children", status=3)
+            assert "no Python runtime" in text and "waiting" not in text, text
+            assert "try: pyebpf doctor -p %d" % target.pid in text, text
+        finally:
+            target.kill()
 
 
 # --- From PyPI -------------------------------------------------------------------------------------

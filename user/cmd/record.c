@@ -182,14 +182,29 @@ static int read_labels(const struct call *call, struct record_opts *o)
 	return 0;
 }
 
+#define TRY_BYTES 64
+
+/* next: what to type, which may lie in `try`, TRY_BYTES. 0 or -ENOMEM. */
+static int put_why_nothing(struct strbuf *out, const struct record_run *r, const char **next,
+			   char *try)
+{
+	if (!recorder_awaits_python(r->recorder))
+		return account_put_nothing(out, r->files.top.profile, next);
+	snprintf(try, TRY_BYTES, "pgrep -P %d -a, which lists its child processes",
+		 r->targets.pids.items[0]);
+	*next = try;
+	return strbuf_puts(out, "no process that ran Python was sampled");
+}
+
 /* No samples: what the ticks were. A command's own status counts for more. */
 static int explain_nothing(const struct call *call, const struct record_run *r)
 {
 	bool has_command = record_targets_has_command(&r->targets);
 	_cleanup_(strbuf_releasep) struct strbuf why = STRBUF_INIT;
+	char try[TRY_BYTES];
 	const char *next;
 
-	if (account_put_nothing(&why, r->files.top.profile, &next) < 0)
+	if (put_why_nothing(&why, r, &next, try) < 0)
 		return record_run_fail(call, r, -ENOMEM);
 	if (!has_command) {
 		err_set(-ENODATA, "no samples of %s in %s: %s",
@@ -405,6 +420,9 @@ const struct command command_record = {
 		 "the "
 		 "processes are not stopped, not written to and not traced. Needs root, or the "
 		 "capabilities CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE.\n\n"
+		 "Where -p names a program without Python, such as a launcher or a server's parent "
+		 "process, it waits for a child process that runs Python; with --no-children that "
+		 "is an error.\n\n"
 		 "The recording is readable at any moment, also after kill -9. SIGUSR1 writes what "
 		 "there is now. With COMMAND the exit status is the command's own, which is waited "
 		 "for "

@@ -365,6 +365,8 @@ int top_start(struct top *t)
 		return r;
 	if (!(t->run.o->modes & MODE_OFF_CPU) && t->run.o->can_do_without_waits)
 		say(t, "waiting is not shown: see pyebpf doctor, sched_switch");
+	if (recorder_awaits_python(recorder_of(t)))
+		say(t, "no Python runtime yet: waiting for a child process that runs Python");
 	new_counts(t, &(struct top_counts){ 0 });
 	return refresh(t);
 }

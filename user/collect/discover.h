@@ -39,7 +39,7 @@ int discovery_add_command(struct discovery *d, pid_t pid, const char *name);
 
 /*
  * The same with the children it has already, and theirs. Those without Python are targets too, for
- * what they may start; -ENOENT only if none has any.
+ * what they may start. -ENOENT: none has any, yet; they are targets all the same.
  */
 int discovery_add_family(struct discovery *d, pid_t pid);
 

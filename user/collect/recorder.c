@@ -11,10 +11,12 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/strbuf.h"
 #include "collect/counters.h"
 #include "collect/discover.h"
 #include "collect/modes.h"
+#include "target/runtime.h"
 
 #define LOOK_NS 250000000ULL /* who is in a version 1 cgroup is asked this often */
 #define SETTLE_NS NS_PER_SECOND
@@ -28,6 +30,7 @@ struct recorder {
 	struct pipeline *pipeline; /* NULL: no part has begun */
 	struct counters since;     /* what the parts before this one have counted */
 	uint64_t last_look_ns, last_settle_ns;
+	bool awaits_python; /* a target had none, nor had its children */
 };
 
 static int describe_mode(const struct recorder *rec, struct recording *m)
@@ -106,6 +109,22 @@ int recorder_attach(struct recorder *rec)
 	return session_attach(rec->session);
 }
 
+/* A child of a program without Python may run Python later; none of a zombie or kernel thread. */
+static int aim_at_family(struct recorder *rec, pid_t pid)
+{
+	int r = discovery_add_family(rec->discovery, pid);
+	struct proc_stat stat;
+
+	if (r != -ENOENT)
+		return r;
+	if ((r = runtime_check_process(pid, &stat)) < 0)
+		return r;
+	log_warning("%s: waiting for a child process that runs Python", err_message(-ENOENT));
+	err_clear();
+	rec->awaits_python = true;
+	return 0;
+}
+
 int recorder_aim(struct recorder *rec)
 {
 	const struct recorder_opts *o = &rec->opts;
@@ -121,7 +140,7 @@ int recorder_aim(struct recorder *rec)
 		return discovery_add_command(rec->discovery, o->pids->items[0], o->command);
 	for (size_t i = 0; i < o->pids->len && r >= 0; i++)
 		r = o->session.follow_children
-			    ? discovery_add_family(rec->discovery, o->pids->items[i])
+			    ? aim_at_family(rec, o->pids->items[i])
 			    : discovery_add_target(rec->discovery, o->pids->items[i]);
 	return r;
 }
@@ -153,6 +172,11 @@ static int begin_next(struct recorder *rec, uint64_t start_ns)
 {
 	pipeline_set_start(rec->pipeline, start_ns);
 	return recorder_clear(rec);
+}
+
+bool recorder_awaits_python(const struct recorder *rec)
+{
+	return rec->awaits_python && !pipeline_stats(rec->pipeline)->processes;
 }
 
 int recorder_begin(struct recorder *rec)

@@ -42,8 +42,14 @@ DEFINE_CLEANUP(struct recorder *, recorder_free)
 /* Opens the events. What follows needs fewer capabilities, but for recorder_follow_cpus(). */
 int recorder_attach(struct recorder *rec);
 
-/* Finds the processes to record: errors of discovery_add_target() and the like. */
+/*
+ * Finds the processes to record: errors of discovery_add_target() and the like. Where children are
+ * followed, a program without Python gives a warning: a child of it may run Python later.
+ */
 int recorder_aim(struct recorder *rec);
+
+/* After recorder_begin(): there was such a program, and no process that runs Python since. */
+bool recorder_awaits_python(const struct recorder *rec);
 
 /*
  * Begins the first part, now, or the next one where the last was cut: all tables of the profile
