@@ -657,7 +657,8 @@ int metrics_print(struct metrics *m, struct strbuf *out)
 	    (double)m->excluded);
 	put(out, "services", "gauge", "Services in the last window.", (double)m->services);
 	put(out, "services_merged_total", "counter",
-	    "Services beyond services.max, counted as `other`.", (double)m->merged);
+	    "Services without a place of their own (services.max), counted as `other`.",
+	    (double)m->merged);
 	put(out, "encoded_bytes_total", "counter", "Bytes of request bodies made.",
 	    (double)m->encoded_bytes);
 	put(out, "reloads_total", "counter", "Configurations taken over.", (double)m->reloads);

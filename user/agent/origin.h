@@ -15,6 +15,7 @@ struct origin {
 	char version[64], environment[64];  /* service.version, deployment.environment */
 	char container[CONTAINER_ID_BYTES]; /* the innermost one's id */
 	char pod[POD_UID_BYTES];
+	uid_t user;    /* whose process it is; (uid_t)-1: it has ended */
 	bool is_named; /* the process itself says what service it is */
 };
 

@@ -40,7 +40,8 @@ struct output {
 	struct metrics *metrics;
 	struct lane *lanes; /* as config->outputs */
 	size_t count;
-	struct origins *origins;       /* NULL where all windows go to files */
+	struct origins *origins;       /* NULL where all windows go to files, as is */
+	struct services *services;     /* this */
 	struct kubernetes *kubernetes; /* NULL too where nobody is to be asked */
 };
 
@@ -133,6 +134,8 @@ int output_new(const struct config *c, struct metrics *m, struct output *before,
 		r = kubernetes_new(c, m, &o->kubernetes);
 		if (!r)
 			r = origins_new(c, o->kubernetes, &o->origins);
+		if (!r)
+			r = services_new(c->services_max, &o->services);
 	}
 	if (r < 0)
 		return r;
@@ -192,6 +195,8 @@ int output_start(struct output *o, struct output *before)
 	int r = 0;
 
 	take_spools(o, before);
+	if (before && before->services && o->services)
+		services_take(o->services, before->services);
 	say_what_stays(before);
 	output_free(before);
 	for (size_t i = 0; i < o->count && !r; i++)
@@ -231,6 +236,7 @@ void output_free(struct output *o)
 	for (size_t i = 0; i < o->count; i++)
 		lane_release(&o->lanes[i]);
 	free(o->lanes);
+	services_free(o->services);
 	origins_free(o->origins);
 	kubernetes_free(o->kubernetes);
 	free(o);
@@ -276,7 +282,8 @@ static int send_window(struct output *o, struct lane *l, struct profile *p,
 {
 	struct window_of w = { l, profile_recording(p)->start_realtime_ns };
 	uint64_t bytes = stats->bytes;
-	int r = window_encode(o->config, l->config->engine, o->origins, p, spool_body, &w, stats);
+	int r = window_encode(o->config, l->config->engine, o->origins, o->services, p, spool_body,
+			      &w, stats);
 
 	stats->bytes += bytes;
 	say_what_was_lost(l);

@@ -12,6 +12,7 @@
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/gzip.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/strbuf.h"
 #include "export/export.h"
@@ -27,6 +28,8 @@ struct window {
 	const struct config *config;
 	enum engine engine;
 	const struct origins *origins;
+	struct services *services;
+	uint64_t now_ns; /* CLOCK_MONOTONIC: when the window began */
 	struct profile *p;
 	window_body_fn fn;
 	void *arg;
@@ -162,7 +165,7 @@ static int add_group(struct window *w, struct labels *l, uint32_t *group)
 	return 0;
 }
 
-/* The service that those beyond services.max become. */
+/* The service that those without a place of their own become. */
 static int find_other_group(struct window *w, uint32_t *group)
 {
 	_cleanup_(labels_release) struct labels l = { 0 };
@@ -179,8 +182,25 @@ static int find_other_group(struct window *w, uint32_t *group)
 	return r;
 }
 
+static uint64_t owner_of(const struct origin *o)
+{
+	if (*o->container)
+		return hash_string(o->container, 0) | 1;
+	return o->user ? hash_u64(o->user) | 1 : SERVICES_NO_OWNER;
+}
+
+static uint64_t identity_of(const struct labels *l)
+{
+	uint64_t hash = 0;
+
+	for (size_t i = 0; i < l->list.len; i++)
+		hash = hash_string(l->list.items[i].value,
+				   hash_string(l->list.items[i].name, hash));
+	return hash;
+}
+
 /* Those with the same labels are one group. Takes l over, or leaves it. */
-static int find_group(struct window *w, struct labels *l, uint32_t *group)
+static int find_group(struct window *w, const struct origin *o, struct labels *l, uint32_t *group)
 {
 	for (size_t i = 0; i < w->groups.len; i++) {
 		if (labels_equal(&w->groups.items[i], l)) {
@@ -188,7 +208,7 @@ static int find_group(struct window *w, struct labels *l, uint32_t *group)
 			return 0;
 		}
 	}
-	if (w->groups.len >= w->config->services_max)
+	if (!services_admit(w->services, identity_of(l), owner_of(o), w->now_ns))
 		return find_other_group(w, group);
 	return add_group(w, l, group);
 }
@@ -223,7 +243,7 @@ static int group_process(struct window *w, uint32_t index)
 	    (r = relabel_apply(&w->config->relabel, &l)) <= 0)
 		return r;
 	r = finish_labels(&l);
-	return r < 0 ? r : find_group(w, &l, &w->group_of[index]);
+	return r < 0 ? r : find_group(w, &o, &l, &w->group_of[index]);
 }
 
 static uint32_t group_of_sample(const struct window *w, const struct sample *s)
@@ -557,12 +577,15 @@ static int encode_group(struct window *w, size_t from, size_t to)
 }
 
 int window_encode(const struct config *config, enum engine engine, const struct origins *origins,
-		  struct profile *p, window_body_fn fn, void *arg, struct window_stats *out)
+		  struct services *services, struct profile *p, window_body_fn fn, void *arg,
+		  struct window_stats *out)
 {
 	_cleanup_(window_release) struct window w = {
 		.config = config,
 		.engine = engine,
 		.origins = origins,
+		.services = services,
+		.now_ns = profile_recording(p)->start_monotonic_ns,
 		.p = p,
 		.fn = fn,
 		.arg = arg,

@@ -7,6 +7,7 @@
 
 #include "agent/config.h"
 #include "agent/origins.h"
+#include "agent/services.h"
 #include "profile/profile.h"
 
 /*
@@ -24,7 +25,7 @@ typedef int (*window_body_fn)(void *arg, uint64_t samples, const void *body, siz
 struct window_stats {
 	uint64_t samples;  /* ticks, or samples of other kinds */
 	uint64_t services; /* with samples */
-	uint64_t merged;   /* services beyond the limit, counted as one: "other" */
+	uint64_t merged;   /* services without a place of their own, counted as one: "other" */
 	uint64_t bytes;    /* of the bodies */
 	uint64_t excluded; /* samples of services that the configuration leaves out */
 };
@@ -37,9 +38,10 @@ static inline uint64_t window_samples_of(const struct sample *s)
 
 /*
  * The samples of p, its metadata and duration set; they may come back in another order. origins has
- * looked at all processes of p.
+ * looked at all processes of p; services is that of all windows.
  */
 int window_encode(const struct config *config, enum engine engine, const struct origins *origins,
-		  struct profile *p, window_body_fn fn, void *arg, struct window_stats *out);
+		  struct services *services, struct profile *p, window_body_fn fn, void *arg,
+		  struct window_stats *out);
 
 #endif
