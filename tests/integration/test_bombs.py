@@ -245,6 +245,31 @@ def test_record_diff_of_a_bomb(name, some_python, tmp_path):
     assert run("report", made).returncode == 0
 
 
+def test_record_diff_has_the_options_of_a_reader(some_python, many_stacks, tmp_path):
+    """What refuses BASE names an option that record has, and that lets it pass; COMMAND has no limit of ours."""
+    packed, made = tmp_path / "steady.gz", tmp_path / "x.pyebpf"
+    line = b"main (app.py:1);" + b"wait (app.py:3);" * 200 + b"poll (app.py:4) 1\n"
+    zipped(tmp_path / "one.gz", (line, (80 << 20) // len(line)))
+    subprocess.run(["sh", "-c", 'gunzip < "$1" | zstd -q -19 --long=27 > "$2"', "sh", tmp_path / "one.gz",
+                    packed], check=True)
+    code = ("import resource\nassert resource.getrlimit(resource.RLIMIT_DATA)[0] == resource.RLIM_INFINITY\n"
+            "sum(range(20000000))")
+
+    def record(*options):
+        return run("record", *options, "-o", made, "--", *some_python.command, "-c", code)
+
+    for options, pattern, lifts in (
+            (["--diff", packed], UNPACKED, ["--trust"]),
+            (["--diff", many_stacks, "--max-memory", "16MiB"], "--max-memory SIZE sets another", ["--max-memory", "1GiB"])):
+        done = record(*options)
+        assert re.search(pattern, done.stderr) and "is kept" in done.stderr, done.stderr
+        done = record(*options[:2], *lifts)
+        assert done.returncode == 0 and "is kept" not in done.stderr, done.stderr
+    for option in (["--trust"], ["--max-memory", "1GiB"], ["--from", "collapsed"]):
+        done = record(*option)
+        assert done.returncode == 2 and option[0] + " goes with --diff" in done.stderr, done.stderr
+
+
 def test_damaged_recordings_take_little(tmp_path):
     """Lengths and counts in it become large: it is refused, or read up to there, in little memory, time and words."""
     path, text = tmp_path / "damaged.pyebpf", tmp_path / "text"

@@ -28,8 +28,7 @@ static int run(struct call *call)
 		OPT_STR('o', "output", &o.output, "FILE", "recording to write; needed"),
 		STRIP_OPTIONS(&o.strip),
 		OPT_GROUP("Input"),
-		INPUT_OPTIONS(&o.choice),
-		MEMORY_LIMIT_OPTION(&max_memory_bytes),
+		INPUT_OPTIONS(&o.choice, &max_memory_bytes),
 		SELECT_OPTIONS(&select),
 		OPT_END,
 	};

@@ -19,12 +19,15 @@ struct input;
 /* What a sample of text stands for where its first line does not say. */
 #define INPUT_INTERVAL_DEFAULT_NS 1000000
 
-/* Rows for commands: of a struct import_choice. */
-#define INPUT_OPTIONS(choice)                                              \
-	OPT_ENUM(0, "from", &(choice)->format, "FORMAT", import_words,     \
-		 "format of files whose content does not tell it (auto)"), \
-		OPT_FLAG(0, "trust", &(choice)->is_trusted,                \
-			 "read files whose content is over 1,000 times their size")
+/* Rows for every command that reads files. max_memory_bytes: for memory_limit_set(). */
+#define INPUT_OPTIONS(choice, max_memory_bytes)                                                 \
+	OPT_ENUM(0, "from", &(choice)->format, "FORMAT", import_words,                          \
+		 "format of files whose content does not tell it (auto)"),                      \
+		OPT_FLAG(0, "trust", &(choice)->is_trusted,                                     \
+			 "read files whose content is over 1,000 times their size"),            \
+		OPT_BYTES(0, "max-memory", (max_memory_bytes),                                  \
+			  "memory to use at most (a quarter of the machine's, at least 1 GiB)", \
+			  .min = 16u << 20)
 
 /*
  * choice: what the file is, unless it is a recording. 0, or a negative errno with a message that

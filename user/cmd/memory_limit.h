@@ -9,12 +9,6 @@
  * more data (RLIMIT_DATA), and every allocation that fails is an error.
  */
 
-/* A row for commands: of a uint64_t, for memory_limit_set(). */
-#define MEMORY_LIMIT_OPTION(v)                                                          \
-	OPT_BYTES(0, "max-memory", (v),                                                 \
-		  "memory to use at most (a quarter of the machine's, at least 1 GiB)", \
-		  .min = 16u << 20)
-
 /* bytes: beyond what the program has now; 0: the default. A lower limit of the caller stays. */
 void memory_limit_set(uint64_t bytes);
 

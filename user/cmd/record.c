@@ -15,6 +15,7 @@
 #include "cmd/browser.h"
 #include "cmd/diff_run.h"
 #include "cmd/input.h"
+#include "cmd/memory_limit.h"
 #include "cmd/record.h"
 #include "cmd/summary.h"
 #include "collect/modes.h"
@@ -62,6 +63,7 @@ static struct diff_call comparison_of(const struct record_opts *o)
 
 	c.base = (const char *const *)o->bases.items;
 	c.base_count = o->bases.len;
+	c.choice = o->choice;
 	c.renames = &none;
 	c.outputs = &o->diff_outputs;
 	c.out = stderr; /* stdout may be the command's */
@@ -72,6 +74,11 @@ static int check_usage(const struct call *call, const struct record_opts *o)
 {
 	const struct diff_call comparison = comparison_of(o);
 	unsigned int modes = modes_of_words(o->mode_words);
+	const char *for_diff = o->diff_outputs.len    ? "--diff-output"
+			       : o->choice.format     ? "--from"
+			       : o->choice.is_trusted ? "--trust"
+			       : o->max_memory_bytes  ? "--max-memory"
+						      : NULL;
 	int status = record_targets_check(call, o);
 
 	if (status)
@@ -80,8 +87,8 @@ static int check_usage(const struct call *call, const struct record_opts *o)
 		return cmd_usage(call, "--diff compares one recording, --rotate makes many");
 	if (modes_clash(modes))
 		return cmd_usage(call, "--mode: " MODES_CLASH ", or say off-cpu");
-	if (o->diff_outputs.len && !o->bases.len)
-		return cmd_usage(call, "--diff-output goes with --diff");
+	if (!o->bases.len && for_diff)
+		return cmd_usage(call, "%s goes with --diff", for_diff);
 	if (o->ring_bytes & (o->ring_bytes - 1))
 		return cmd_usage(call, "--ring: %s is not a power of two",
 				 units_bytes(o->ring_bytes).s);
@@ -90,12 +97,12 @@ static int check_usage(const struct call *call, const struct record_opts *o)
 }
 
 /* The rate of the first recording to compare with, where that says it. */
-static uint32_t base_freq_hz(const char *path)
+static uint32_t base_freq_hz(const char *path, struct import_choice choice)
 {
 	_cleanup_(input_freep) struct input *in = NULL;
 	uint64_t rate_hz;
 	mode_t mask = umask(077);
-	int r = input_open(path, (struct import_choice){ 0 }, &in);
+	int r = input_open(path, choice, &in);
 
 	umask(mask); /* a private BASE has taken rights from ours, which COMMAND inherits */
 	if (r < 0) {
@@ -116,6 +123,7 @@ static int compare(const struct call *call, const struct record_run *r)
 
 	c.current = &current;
 	c.current_count = 1;
+	memory_limit_set(r->o->max_memory_bytes); /* COMMAND was started without it */
 	status = diff_run(call, &c);
 	if (status) {
 		snprintf(text, sizeof(text), "not compared; %s is kept",
@@ -368,6 +376,7 @@ static int run(struct call *call)
 			 "compare with this recording then; several are runs of it"),
 		OPT_LIST(0, "diff-output", &o.diff_outputs, "FILE",
 			 "write the comparison, as diff -o does; may repeat"),
+		INPUT_OPTIONS(&o.choice, &o.max_memory_bytes),
 		OPT_GROUP("Tuning"),
 		OPT_BYTES(0, "ring", &o.ring_bytes,
 			  "buffer between kernel and recorder, a power of two (8MiB)",
@@ -389,7 +398,7 @@ static int run(struct call *call)
 	if (!cmd_options(call, opts, &status))
 		return status;
 	if (!o.freq_hz && o.bases.len)
-		o.freq_hz = base_freq_hz(o.bases.items[0]);
+		o.freq_hz = base_freq_hz(o.bases.items[0], o.choice);
 	if (!o.freq_hz)
 		o.freq_hz = FREQ_HZ;
 	status = check_usage(call, &o);

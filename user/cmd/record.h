@@ -54,6 +54,8 @@ struct record_opts {
 	bool no_task_work;
 	struct kernel_opts kernel;
 	struct opt_list bases, diff_outputs; /* --diff */
+	struct import_choice choice;         /* of the bases */
+	uint64_t max_memory_bytes;           /* of the comparison; 0: the default */
 };
 
 /* Whom: what the options say, and the COMMAND if there is one. */

@@ -191,8 +191,7 @@ static int run(struct call *call)
 			    "leave paths with less of the total out of the tree, of JSON all rows "
 			    "(0.5)"),
 		OPT_GROUP("Input"),
-		INPUT_OPTIONS(&o.choice),
-		MEMORY_LIMIT_OPTION(&o.max_memory_bytes),
+		INPUT_OPTIONS(&o.choice, &o.max_memory_bytes),
 		SELECT_OPTIONS(&o.select),
 		OPT_GROUP("Around it"),
 		OPT_FLAG(0, "threads", &o.threads, "also the share of each thread"),
