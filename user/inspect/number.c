@@ -14,6 +14,11 @@
 #define EXPONENT_MIN -4
 #define EXPONENT_MAX 16
 
+static bool reads_back(const char *text, double value, bool is_single)
+{
+	return is_single ? strtof(text, NULL) == (float)value : strtod(text, NULL) == value;
+}
+
 /*
  * The fewest digits that read back as value, which is_single: a float. Returns the exponent of the
  * first of them.
@@ -32,8 +37,19 @@ static int shortest_digits(double value, bool is_single, char digits[FLOAT_DIGIT
 			if (*p >= '0' && *p <= '9' && len < FLOAT_DIGITS_MAX)
 				digits[len++] = *p;
 		digits[len] = '\0';
-		if (is_single ? strtof(text, NULL) == (float)value : strtod(text, NULL) == value)
+		if (reads_back(text, value, is_single))
 			break;
+		/*
+		 * Below a power of two floats are twice as close as above it: the next decimal may
+		 * read back where the nearest does not. After a 9 it is one of fewer digits.
+		 */
+		if (digits[len - 1] == '9')
+			continue;
+		++*(strchr(text, 'e') - 1);
+		if (reads_back(text, value, is_single)) {
+			digits[len - 1]++;
+			break;
+		}
 	}
 	return exponent;
 }

@@ -92,6 +92,8 @@ static void test_number_float(void **state)
 		{ 5e-324, "5e-324" },
 		{ 1.7976931348623157e308, "1.7976931348623157e+308" },
 		{ -2.5, "-2.5" },
+		{ 0x1p-24, "5.960464477539063e-08" }, /* of 16 digits the nearest reads otherwise */
+		{ 0x1p-44, "5.684341886080802e-14" },
 		{ __builtin_inf(), "inf" },
 		{ -__builtin_inf(), "-inf" },
 		{ __builtin_nan(""), "nan" },
