@@ -12,6 +12,7 @@ import array
 import collections
 import ctypes
 import datetime
+import decimal
 import enum
 import functools
 import gc
@@ -19,6 +20,8 @@ import json
 import os
 import sys
 import types
+
+import _pydecimal
 
 
 class Colour(enum.Enum):
@@ -48,6 +51,10 @@ class Words(list):
 
 
 class Half(float):
+    pass
+
+
+class Money(decimal.Decimal):
     pass
 
 
@@ -178,6 +185,78 @@ def containers():
     remember(("words", "half", "ordered"))
     functions["containers"].update(words="Words([1, 2])", half="Half(0.5)",
                                    ordered="OrderedDict({'z': 1})")
+    return views()
+
+
+def views():
+    mapping, ordered = {"a": 1, 2: None}, collections.OrderedDict([("z", 1)])
+    keys, values, items, nothing = mapping.keys(), mapping.values(), mapping.items(), {}.keys()
+    ordered_keys, ordered_values, ordered_items = ordered.keys(), ordered.values(), ordered.items()
+    cycle = {}
+    cycle["self"] = cycle.values()
+    users = {"password": "s3cret", "user": "me"}
+    user_values, user_items = users.values(), users.items()
+    raw, buffer = memoryview(b"ab\0"), memoryview(bytearray(b"xyz"))[1:]
+    numbers = memoryview(array.array("i", [1, 2]))
+    grid, every = memoryview(bytes(6)).cast("B", [2, 3]), memoryview(b"abcdef")[::2]
+    no_bytes = memoryview(b"")
+    single, released = memoryview(b"abcd").cast("i", []), memoryview(b"gone")
+    released.release()
+    remember(("ordered", "cycle", "users"))
+    functions["views"].update(
+        ordered="OrderedDict({'z': 1})", cycle="{'self': dict_values([...])}",
+        users="{'password': <masked str>, 'user': 'me'}",
+        user_values="dict_values([<masked str>, 'me'])",
+        user_items="dict_items([('password', <masked str>), ('user', 'me')])",
+        raw="<memoryview of bytes shape=(3,) format='B' b'ab\\x00'>",
+        buffer="<memoryview of bytearray shape=(2,) format='B' b'yz'>",
+        numbers="<memoryview of array.array shape=(2,) format='i' b'\\x01%s\\x02%s'>" % (
+            r"\x00" * 3, r"\x00" * 3),
+        grid="<memoryview of bytes shape=(2, 3) format='B' b'%s'>" % (r"\x00" * 6),
+        every="<memoryview of bytes shape=(3,) format='B' strides=(2,)>",
+        no_bytes="<memoryview of bytes shape=(0,) format='B' b''>",
+        single="<memoryview of bytes shape=() format='i' b'abcd'>",
+        released="<released memoryview at %s>" % hex(id(released)))
+    for name in "ordered_keys", "ordered_values", "ordered_items":  # 3.6 to 3.15 write them alike
+        functions["views"][name] = repr(locals()[name])
+    return arrays()
+
+
+def arrays():
+    none, signed, raw = array.array("i"), array.array("b", [-128, 127]), array.array("B", [0, 255])
+    short, shorts = array.array("h", [-2, 3]), array.array("H", [65535])
+    whole, wholes = array.array("i", [1, -2 ** 31]), array.array("I", [2 ** 32 - 1])
+    long, longs = array.array("l", [-1]), array.array("L", [2 ** 64 - 1])
+    wide, wides = array.array("q", [-2 ** 63]), array.array("Q", [2 ** 63])
+    single, double = array.array("f", [0.5, 0.1]), array.array("d", [0.1, 1e300, float("nan")])
+    many = array.array("i", range(64))
+    text = array.array("u" if sys.version_info < (3, 13) else "w", "caf\xe9 \u20ac'")
+    newest = [array.array(code, [1.5, -0.25]) for code in ("e", "Zf", "Zd")
+              if code in getattr(array, "typecodes", "")]
+    newest = newest or [none]
+    halves = array.array("e", [65504.0, 6e-8, float("-inf")]) if len(newest) > 1 else none
+    nested = {"a": array.array("i", [1])}
+    remember()
+    return decimals()
+
+
+def decimals():
+    zero, minus_zero, price = (decimal.Decimal(text) for text in ("0", "-0.00", "123.450"))
+    whole, small, smaller = (decimal.Decimal(text) for text in ("-42", "0.000001", "1E-7"))
+    power, powers, tiny = (decimal.Decimal(text) for text in ("1E+30", "-1.50E+3", "1.23E-400"))
+    words = decimal.Decimal("12345678901234567890123456789012345678.000000000000000001")
+    edge, edges = decimal.Decimal("9999999999999999999"), decimal.Decimal("10000000000000000000")
+    nan, infinite, minus_infinite = (decimal.Decimal(text) for text in ("NaN", "inf", "-inf"))
+    payload, signaling = decimal.Decimal("-NaN12"), decimal.Decimal("sNaN")
+    money, long = Money("1.5"), decimal.Decimal("7" * 500 + ".25")
+    python_words, python_power = _pydecimal.Decimal("-1234567890.50"), _pydecimal.Decimal("1E+30")
+    python_zero, python_small = _pydecimal.Decimal("-0.00"), _pydecimal.Decimal("1.5E-20")
+    python_nan, python_signaling = _pydecimal.Decimal("NaN12"), _pydecimal.Decimal("-sNaN")
+    python_infinite, python_long = _pydecimal.Decimal("-inf"), _pydecimal.Decimal("7" * 500 + ".25")
+    remember(("money", "long", "python_long"))
+    functions["decimals"].update(money="Money(Decimal('1.5'))",
+                                 long="Decimal('7.%s...+342E+499')" % ("7" * 159),
+                                 python_long="Decimal('7.%s...+342E+499')" % ("7" * 159))
     return objects(1)
 
 
@@ -275,10 +354,21 @@ def hostile(left=100):
         member.others = {other: family for other in family}
     long, digits = "y" * 10 ** 7, 7 ** 100000
     controls = "\x1b]0;title\x07\u202e" * 1000
+    many, nowhere = lie(array.array("d", [1.0]), 0), lie(array.array("i", [1]), 1, 8)
+    dimensions, exponent = memoryview(b"xy"), lie(decimal.Decimal("1.5"), 2, 2 ** 63 - 1)
+    lie(dimensions, 9, 2 ** 31 - 1)
+    coefficient, precision = lie(decimal.Decimal("1.5"), 4), lie(decimal.Decimal("1.5"), 3, -1)
+    python_exponent = _pydecimal.Decimal("1.5")
+    python_exponent._exp, view = deep, lie({}.values(), 0, 8)
+    endless = _pydecimal.Decimal("1")
+    endless._exp = endless
+    foreign = _pydecimal.Decimal("1")
+    foreign._int = "\x1b\u20ac'" * 1000
     print(json.dumps({}), flush=True)
     sys.stdin.read()
     os._exit(0)  # nothing of it is to be freed
-    return pair, text, number, keys, places, raw, items, queue, deep, wide, long, digits, controls
+    return pair, text, number, keys, places, raw, items, queue, deep, wide, long, digits, controls, \
+        many, nowhere, dimensions, exponent, coefficient, precision, view, endless, foreign
 
 
 if __name__ == "__main__":

@@ -111,6 +111,20 @@ int number_single(struct strbuf *out, float value)
 	return put_number(out, value, true, true);
 }
 
+int number_complex(struct strbuf *out, double real, double imaginary)
+{
+	const bool has_real = real != 0 || signbit(real);
+
+	if (has_real) {
+		strbuf_putc(out, '(');
+		number_float(out, real, false);
+		if (!signbit(imaginary) || isnan(imaginary))
+			strbuf_putc(out, '+');
+	}
+	number_float(out, imaginary, false);
+	return strbuf_puts(out, has_real ? "j)" : "j");
+}
+
 /* Divides, and returns the remainder: the lowest nine decimal digits. */
 static uint32_t divide(uint32_t *digits, size_t count)
 {

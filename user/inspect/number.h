@@ -22,6 +22,9 @@ int number_float(struct strbuf *out, double value, bool is_whole);
 /* The shortest decimal that is this float of 32 bits. */
 int number_single(struct strbuf *out, float value);
 
+/* (1+2j), or 2j without a real part. 0 or -ENOMEM. */
+int number_complex(struct strbuf *out, double real, double imaginary);
+
 /*
  * An int of count digits of 30 bits, at most NUMBER_DIGITS_MAX, least significant first; changed.
  * Of more than shown_max decimal digits the first ones, and how many more there are. 0 or -ENOMEM.

@@ -97,7 +97,7 @@ const char *render_last_part(const char *name)
 
 /* --- str, bytes, int -------------------------------------------------------------------------- */
 
-static size_t chars_max(const struct render *c)
+size_t render_chars(const struct render *c)
 {
 	return c->depth || c->objects ? limits(c)->chars / 2 : limits(c)->chars;
 }
@@ -106,7 +106,7 @@ int render_text(struct render *c, uint64_t str)
 {
 	_cleanup_(strbuf_releasep) struct strbuf buf = STRBUF_INIT;
 	struct object_text text;
-	size_t size = chars_max(c) * 4;
+	size_t size = render_chars(c) * 4;
 	int e;
 
 	size = size < TEXT_MAX ? size : TEXT_MAX;
@@ -115,8 +115,8 @@ int render_text(struct render *c, uint64_t str)
 	e = object_str(c->reader, str, buf.bytes, size, &text);
 	if (e < 0)
 		return e;
-	if (text.len > chars_max(c) * text.kind)
-		text.len = (uint32_t)(chars_max(c) * text.kind);
+	if (text.len > render_chars(c) * text.kind)
+		text.len = (uint32_t)(render_chars(c) * text.kind);
 	quote_text(c->out, buf.bytes, text.len, text.kind);
 	if (text.chars > text.len / text.kind)
 		put_rest(c->out, text.chars, text.len / text.kind);
@@ -126,7 +126,7 @@ int render_text(struct render *c, uint64_t str)
 int render_bytes(struct render *c, uint64_t addr, uint64_t len)
 {
 	char bytes[OBJECT_READ_BYTES];
-	size_t n = chars_max(c) < sizeof(bytes) ? chars_max(c) : sizeof(bytes);
+	size_t n = render_chars(c) < sizeof(bytes) ? render_chars(c) : sizeof(bytes);
 	int e;
 
 	n = len < n ? len : n;
@@ -174,7 +174,7 @@ static int put_long(struct render *c, uint64_t object)
 			return -EBADMSG;
 	if (d.is_negative)
 		strbuf_putc(c->out, '-');
-	number_digits(c->out, digits, d.count, chars_max(c));
+	number_digits(c->out, digits, d.count, render_chars(c));
 	return 0;
 }
 
@@ -319,6 +319,60 @@ int render_dict(struct render *c, uint64_t dict)
 		return 0;
 	render_end(&list, object_dict_each(c->reader, dict, put_entry, &list));
 	strbuf_putc(c->out, '}');
+	render_close(c);
+	return 0;
+}
+
+struct view {
+	struct render_list list;
+	enum render_part part;
+};
+
+/* One of a view: its key, its value, or both. */
+static int put_viewed(struct object_reader *r, const struct object_entry *entry, void *arg)
+{
+	struct view *view = arg;
+	struct render *c = view->list.c;
+
+	(void)r;
+	if (!render_next(&view->list))
+		return 1;
+	if (view->part == RENDER_VALUES) {
+		put_value_of(c, entry->key, entry->value);
+		return 0;
+	}
+	if (view->part == RENDER_ITEMS)
+		strbuf_putc(c->out, '(');
+	render_value(c, entry->key);
+	if (view->part == RENDER_ITEMS) {
+		strbuf_puts(c->out, ", ");
+		put_value_of(c, entry->key, entry->value);
+		strbuf_putc(c->out, ')');
+	}
+	return 0;
+}
+
+/* _PyDictViewObject: PyObject, and the dict. */
+int render_dict_view(struct render *c, uint64_t object, enum render_part part)
+{
+	struct view view = { .list = { .c = c, .separator = ", " }, .part = part };
+	const struct object_type *type;
+	uint64_t dict;
+	int e;
+
+	if ((e = object_get_pointer(c->reader, render_fields(c, object), &dict)) < 0 ||
+	    (e = object_type_of(c->reader, dict, &type)) < 0)
+		return e;
+	if (!(type->flags & OBJECT_IS_DICT))
+		return -EBADMSG;
+	e = object_get_pointer(c->reader, render_fields(c, dict) + OBJECT_DICT_USED,
+			       &view.list.count);
+	if (e < 0)
+		return e;
+	if (!render_open(c, dict, view.list.count, "[]"))
+		return 0;
+	render_end(&view.list, object_dict_each(c->reader, dict, put_viewed, &view));
+	strbuf_putc(c->out, ']');
 	render_close(c);
 	return 0;
 }

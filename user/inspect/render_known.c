@@ -59,21 +59,12 @@ static int put_float(struct render *c, uint64_t object)
 static int put_complex(struct render *c, uint64_t object)
 {
 	double parts[2];
-	bool has_real;
 	int e = object_get(c->reader, render_fields(c, object) + OBJECT_COMPLEX, parts,
 			   sizeof(parts));
 
 	if (e < 0)
 		return e;
-	has_real = parts[0] != 0 || __builtin_signbit(parts[0]);
-	if (has_real) {
-		strbuf_putc(c->out, '(');
-		number_float(c->out, parts[0], false);
-		if (!__builtin_signbit(parts[1]) || __builtin_isnan(parts[1]))
-			strbuf_putc(c->out, '+');
-	}
-	number_float(c->out, parts[1], false);
-	strbuf_puts(c->out, has_real ? "j)" : "j");
+	number_complex(c->out, parts[0], parts[1]);
 	return 0;
 }
 
@@ -169,6 +160,59 @@ static int put_frozenset(struct render *c, uint64_t object)
 static int put_mappingproxy(struct render *c, uint64_t object)
 {
 	return put_fields(c, object, "mappingproxy", 1);
+}
+
+static int put_view(struct render *c, uint64_t object, const char *name, enum render_part part)
+{
+	const size_t start = c->out->len;
+	int e;
+
+	strbuf_puts(c->out, name);
+	strbuf_putc(c->out, '(');
+	e = render_dict_view(c, object, part);
+	if (e < 0)
+		strbuf_truncate(c->out, start);
+	else
+		strbuf_putc(c->out, ')');
+	return e;
+}
+
+static int put_keys(struct render *c, uint64_t object)
+{
+	return put_view(c, object, "dict_keys", RENDER_KEYS);
+}
+
+static int put_values(struct render *c, uint64_t object)
+{
+	return put_view(c, object, "dict_values", RENDER_VALUES);
+}
+
+static int put_entries(struct render *c, uint64_t object)
+{
+	return put_view(c, object, "dict_items", RENDER_ITEMS);
+}
+
+static int put_ordered_keys(struct render *c, uint64_t object)
+{
+	return put_view(c, object, "odict_keys", RENDER_KEYS);
+}
+
+static int put_ordered_values(struct render *c, uint64_t object)
+{
+	return put_view(c, object, "odict_values", RENDER_VALUES);
+}
+
+static int put_ordered_entries(struct render *c, uint64_t object)
+{
+	return put_view(c, object, "odict_items", RENDER_ITEMS);
+}
+
+void render_shape(struct render *c, const int64_t *sizes, size_t count)
+{
+	strbuf_putc(c->out, '(');
+	for (size_t i = 0; i < count; i++)
+		strbuf_appendf(c->out, "%s%lld", i ? ", " : "", (long long)sizes[i]);
+	strbuf_puts(c->out, count == 1 ? ",)" : ")");
 }
 
 /* --- code ------------------------------------------------------------------------------------- */
@@ -389,48 +433,69 @@ static int put_default_dict(struct render *c, uint64_t object)
 /* --- the table -------------------------------------------------------------------------------- */
 
 static const struct {
-	const char *name; /* tp_name */
+	const char *name;   /* tp_name */
+	const char *module; /* __module__ of a class made in Python; NULL: it is made in C */
 	int (*put)(struct render *c, uint64_t object);
 } known[] = {
-	{ "NoneType", put_none },
-	{ "ellipsis", put_ellipsis },
-	{ "NotImplementedType", put_not_implemented },
-	{ "bool", put_bool },
-	{ "float", put_float },
-	{ "complex", put_complex },
-	{ "bytearray", put_bytearray },
-	{ "slice", put_slice },
-	{ "range", put_range },
-	{ "set", put_set },
-	{ "frozenset", put_frozenset },
-	{ "mappingproxy", put_mappingproxy },
-	{ "function", put_function },
-	{ "generator", put_generator },
-	{ "coroutine", put_coroutine },
-	{ "async_generator", put_async_generator },
-	{ "method", put_method },
-	{ "builtin_function_or_method", put_builtin_function },
-	{ "module", put_module },
-	{ "weakref", put_weakref },
-	{ "weakref.ReferenceType", put_weakref },
-	{ "collections.deque", put_deque },
-	{ "collections.OrderedDict", put_ordered_dict },
-	{ "collections.defaultdict", put_default_dict },
-	{ "datetime.date", render_date },
-	{ "datetime.datetime", render_datetime },
-	{ "datetime.time", render_time },
-	{ "datetime.timedelta", render_timedelta },
-	{ "datetime.timezone", render_timezone },
-	{ "numpy.ndarray", render_numpy_array },
+	{ "NoneType", NULL, put_none },
+	{ "ellipsis", NULL, put_ellipsis },
+	{ "NotImplementedType", NULL, put_not_implemented },
+	{ "bool", NULL, put_bool },
+	{ "float", NULL, put_float },
+	{ "complex", NULL, put_complex },
+	{ "bytearray", NULL, put_bytearray },
+	{ "slice", NULL, put_slice },
+	{ "range", NULL, put_range },
+	{ "set", NULL, put_set },
+	{ "frozenset", NULL, put_frozenset },
+	{ "mappingproxy", NULL, put_mappingproxy },
+	{ "dict_keys", NULL, put_keys },
+	{ "dict_values", NULL, put_values },
+	{ "dict_items", NULL, put_entries },
+	{ "odict_keys", NULL, put_ordered_keys },
+	{ "odict_values", NULL, put_ordered_values },
+	{ "odict_items", NULL, put_ordered_entries },
+	{ "memoryview", NULL, render_memoryview },
+	{ "array.array", NULL, render_array },
+	{ "decimal.Decimal", NULL, render_decimal },
+	{ "Decimal", "decimal", render_python_decimal },
+	{ "function", NULL, put_function },
+	{ "generator", NULL, put_generator },
+	{ "coroutine", NULL, put_coroutine },
+	{ "async_generator", NULL, put_async_generator },
+	{ "method", NULL, put_method },
+	{ "builtin_function_or_method", NULL, put_builtin_function },
+	{ "module", NULL, put_module },
+	{ "weakref", NULL, put_weakref },
+	{ "weakref.ReferenceType", NULL, put_weakref },
+	{ "collections.deque", NULL, put_deque },
+	{ "collections.OrderedDict", NULL, put_ordered_dict },
+	{ "collections.defaultdict", NULL, put_default_dict },
+	{ "datetime.date", NULL, render_date },
+	{ "datetime.datetime", NULL, render_datetime },
+	{ "datetime.time", NULL, render_time },
+	{ "datetime.timedelta", NULL, render_timedelta },
+	{ "datetime.timezone", NULL, render_timezone },
+	{ "numpy.ndarray", NULL, render_numpy_array },
 };
 
-/* A class written in Python may have the name of a builtin type, without a dot. */
-static int find_known(const struct object_type *type, const char *name)
+static bool is_of_module(struct render *c, uint64_t dict, const char *module)
 {
-	if (type->flags & OBJECT_TYPE_HEAP && !strchr(name, '.'))
-		return -1;
+	uint64_t name;
+
+	return dict && object_dict_get_str(c->reader, dict, "__module__", &name) >= 0 &&
+	       object_str_is(c->reader, name, module) == 1;
+}
+
+/* A class written in Python may have the name of a builtin type, without a dot. */
+static int find_known(struct render *c, const struct object_type *type, const char *name)
+{
+	const bool is_class = type->flags & OBJECT_TYPE_HEAP && !strchr(name, '.');
+	const uint64_t dict = type->dict;
+
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-		if (!strcmp(name, known[i].name))
+		if (!strcmp(name, known[i].name) && is_class == !!known[i].module &&
+		    (!is_class || is_of_module(c, dict, known[i].module)))
 			return (int)i;
 	return -1;
 }
@@ -441,7 +506,7 @@ static int find_base(struct render *c, const struct object_type *type, const cha
 {
 	char base_name[NAME_BYTES];
 	uint64_t base = type->base;
-	int row = find_known(type, name);
+	int row = find_known(c, type, name);
 
 	*is_exact = row >= 0;
 	for (int i = 0; row < 0 && base && i < BASES_MAX; i++) {
@@ -451,8 +516,8 @@ static int find_base(struct render *c, const struct object_type *type, const cha
 		    found->basicsize == c->reader->head || /* object */
 		    object_chars(c->reader, found->name, base_name, sizeof(base_name)) < 0)
 			return -1;
-		row = find_known(found, base_name);
 		base = found->base;
+		row = find_known(c, found, base_name);
 	}
 	return row;
 }
@@ -477,7 +542,8 @@ int render_known(struct render *c, uint64_t object, const struct object_type *ty
 	e = known[row].put(c, object);
 	if (e < 0) {
 		strbuf_truncate(c->out, start);
-		return e;
+		/* An instance of a class made in Python can still be shown by its attributes. */
+		return known[row].module && e != -E2BIG ? 0 : e;
 	}
 	if (!is_exact)
 		strbuf_putc(c->out, ')');

@@ -3,8 +3,8 @@
 #define INSPECT_RENDER_PARTS_H
 
 /*
- * Between render.c, which knows what holds for all objects, and render_known.c, _datetime.c and
- * _numpy.c: some types.
+ * Between render.c, which knows what holds for all objects, and render_known.c, _buffer.c,
+ * _datetime.c, _decimal.c and _numpy.c: some types.
  */
 
 #include "inspect/render.h"
@@ -48,6 +48,9 @@ bool render_open(struct render *c, uint64_t object, uint64_t count, const char *
 void render_close(struct render *c);
 
 int render_dict(struct render *c, uint64_t dict);
+/* Of a view of a dict: between brackets. */
+enum render_part { RENDER_KEYS, RENDER_VALUES, RENDER_ITEMS };
+int render_dict_view(struct render *c, uint64_t view, enum render_part part);
 int render_items(struct render *c, uint64_t object, const char *brackets);
 /* Of a str. */
 int render_text(struct render *c, uint64_t str);
@@ -62,6 +65,12 @@ static inline uint64_t render_fields(const struct render *c, uint64_t object)
 	return object + c->reader->head;
 }
 
+/* Characters of a str, digits of an int that are shown here. */
+size_t render_chars(const struct render *c);
+
+/* (3, 4): sizes of an array in each dimension. */
+void render_shape(struct render *c, const int64_t *sizes, size_t count);
+
 /* The last part of a dotted name. */
 const char *render_last_part(const char *name);
 
@@ -70,6 +79,13 @@ int render_datetime(struct render *c, uint64_t object);
 int render_time(struct render *c, uint64_t object);
 int render_timedelta(struct render *c, uint64_t object);
 int render_timezone(struct render *c, uint64_t object);
+
+int render_decimal(struct render *c, uint64_t object);
+/* The class that is written in Python. */
+int render_python_decimal(struct render *c, uint64_t object);
+
+int render_array(struct render *c, uint64_t object);
+int render_memoryview(struct render *c, uint64_t object);
 
 int render_numpy_array(struct render *c, uint64_t object);
 /* As render_known(), of these types themselves. */

@@ -132,6 +132,163 @@ static void test_render_of_numpy(void **state)
 	made_in_each_layout(start, check_numpy);
 }
 
+/* array.array: size, items, allocated, descriptor: its code and the size of an item. */
+static uint64_t make_array(const char *code, uint64_t item_bytes, uint64_t size, uint64_t items)
+{
+	uint64_t descriptor = made_chars(&made, code);
+	uint64_t object = made_object(&made, made_type(&made, "array.array", 0), 56);
+
+	made_put(&made, descriptor + 4, item_bytes, 4);
+	made_put(&made, object + made.head, size, 8);
+	made_put(&made, object + made.head + 8, items, 8);
+	made_put(&made, object + made.head + 24, descriptor, 8);
+	return object;
+}
+
+static void check_array(const char *version)
+{
+	uint64_t at = made_room(&made, 32);
+
+	made_put(&made, at, 0xc000800000000001, 8);
+	made_put(&made, at + 8, 0x41, 8);
+	expect(version, make_array("i", 4, 2, at), "array('i', [1, -1073709056])");
+	expect(version, make_array("H", 2, 4, at), "array('H', [1, 0, 32768, 49152])");
+	expect(version, make_array("b", 1, 1, at), "array('b', [1])");
+	expect(version, make_array("q", 8, 1, at + 8), "array('q', [65])");
+	expect(version, make_array("Q", 8, 0, 0), "array('Q')");
+	expect(version, make_array("e", 2, 4, at),
+	       "array('e', [5.960464477539063e-08, 0.0, -0.0, -2.0])");
+	expect(version, make_array("w", 4, 1, at + 8), "array('w', 'A')");
+	expect(version, make_array("Zf", 8, 1, at + 8), "array('Zf', [(9.10844001811131e-44+0j)])");
+	expect(version, make_array("i", 4, 1ULL << 60, 8), "array('i', [<unreadable>])");
+	expect(version, make_array("w", 4, 1ULL << 62, 8), "<unreadable>");
+	expect(version, make_array("i", 8, 1, at), "<unreadable>");
+	expect(version, make_array("\x1b", 4, 1, at), "<unreadable>");
+}
+
+static void test_render_of_arrays(void **state)
+{
+	(void)state;
+	made_in_each_layout(start, check_array);
+}
+
+static void check_memoryview(const char *version)
+{
+	uint64_t text = made_chars(&made, "ab"), format = made_chars(&made, "\x1b"), sizes, view;
+
+	sizes = made_room(&made, 16);
+	made_put(&made, sizes, 2, 8);
+	view = made_object(&made, made_type(&made, "memoryview", 0), 128);
+	made_put(&made, view + made.head + 24, 2, 4); /* contiguous */
+	made_put(&made, view + made.head + 40, text, 8);
+	made_put(&made, view + made.head + 56, 2, 8);
+	made_put(&made, view + made.head + 76, 1, 4);
+	made_put(&made, view + made.head + 88, sizes, 8);
+	made_put(&made, view + made.head + 96, sizes, 8);
+	expect(version, view, "<memoryview shape=(2,) format='B' b'ab'>");
+	made_put(&made, view + made.head + 80, format, 8);
+	expect(version, view, "<memoryview shape=(2,) format='\\x1b' b'ab'>");
+	made_put(&made, view + made.head + 24, 0, 4);
+	expect(version, view, "<memoryview shape=(2,) format='\\x1b' strides=(2,)>");
+	made_put(&made, view + made.head + 76, 65, 4);
+	expect(version, view, "<unreadable>");
+	made_put(&made, view + made.head + 76, -1ULL, 4);
+	expect(version, view, "<unreadable>");
+	made_put(&made, view + made.head + 76, 1, 4);
+	made_put(&made, view + made.head + 88, 8, 8);
+	expect(version, view, "<unreadable>");
+}
+
+static void test_render_of_memoryviews(void **state)
+{
+	(void)state;
+	made_in_each_layout(start, check_memoryview);
+}
+
+static void check_decimal(const char *version)
+{
+	static const struct {
+		const char *name;
+		uint64_t flags;
+		int64_t exponent, digits, len;
+		uint64_t words[2];
+		const char *want;
+	} cases[] = {
+		{ "a number", 0, -2, 3, 1, { 125 }, "Decimal('1.25')" },
+		{ "below 0", 1, 0, 1, 1, { 7 }, "Decimal('-7')" },
+		{ "zero", 0, -3, 1, 1, { 0 }, "Decimal('0.000')" },
+		{ "two words", 0, 0, 21, 2, { 5, 10 }, "Decimal('100000000000000000005')" },
+		{ "an exponent", 0, 5, 2, 1, { 15 }, "Decimal('1.5E+6')" },
+		{ "small", 0, -9, 1, 1, { 3 }, "Decimal('3E-9')" },
+		{ "infinite", 3, 0, 0, 0, { 0 }, "Decimal('-Infinity')" },
+		{ "nan", 4, 0, 0, 0, { 0 }, "Decimal('NaN')" },
+		{ "payload", 8, 0, 2, 1, { 12 }, "Decimal('sNaN12')" },
+		{ "more digits than it says", 0, 0, 1, 1, { 125 }, "<unreadable>" },
+		{ "a word that is none", 0, 0, 19, 1, { UINT64_MAX }, "<unreadable>" },
+		{ "fewer words", 0, 0, 20, 1, { 1 }, "<unreadable>" },
+		{ "no digits", 0, 0, 0, 1, { 1 }, "<unreadable>" },
+		{ "below no words", 0, 0, 1, -1, { 1 }, "<unreadable>" },
+		{ "any exponent", 0, INT64_MAX, 1, 1, { 1 }, "<unreadable>" },
+		{ "any exponent below", 0, INT64_MIN, 1, 1, { 1 }, "<unreadable>" },
+		{ "any size", 0, 0, INT64_MAX, INT64_MAX / 19 + 1, { 1 }, "<unreadable>" },
+	};
+	uint64_t object = made_object(&made, made_type(&made, "decimal.Decimal", 0), 96);
+	uint64_t at = object + made.head + 8, words = made_room(&made, 16);
+
+	made_put(&made, at + 40, words, 8);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char name[64];
+
+		made_put(&made, at, cases[i].flags, 1);
+		made_put(&made, at + 8, (uint64_t)cases[i].exponent, 8);
+		made_put(&made, at + 16, (uint64_t)cases[i].digits, 8);
+		made_put(&made, at + 24, (uint64_t)cases[i].len, 8);
+		made_put(&made, words, cases[i].words[0], 8);
+		made_put(&made, words + 8, cases[i].words[1], 8);
+		snprintf(name, sizeof(name), "%s, %s", version, cases[i].name);
+		expect(name, object, cases[i].want);
+	}
+}
+
+static void test_render_of_decimals(void **state)
+{
+	(void)state;
+	made_in_each_layout(start, check_decimal);
+}
+
+static void check_views(const char *version)
+{
+	static const struct {
+		const char *type, *want;
+	} cases[] = {
+		{ "dict_keys", "dict_keys(['password', 'a'])" },
+		{ "dict_values", "dict_values([<masked str>, 'b'])" },
+		{ "dict_items", "dict_items([('password', <masked str>), ('a', 'b')])" },
+		{ "odict_values", "odict_values([<masked str>, 'b'])" },
+	};
+	uint64_t pairs[] = { made_str(&made, "password"), made_str(&made, "x"),
+			     made_str(&made, "a"), made_str(&made, "b") };
+	uint64_t dict = made_dict(&made, pairs, 2, true), view = 0;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		view = made_object(&made, made_type(&made, cases[i].type, 0), 8);
+		made_put(&made, view + made.head, dict, 8);
+		expect(version, view, cases[i].want);
+	}
+	made_put(&made, view + made.head, pairs[0], 8);
+	expect(version, view, "<unreadable>");
+	pairs[3] = view;
+	dict = made_dict(&made, pairs, 2, true);
+	made_put(&made, view + made.head, dict, 8);
+	expect(version, dict, "{'password': <masked str>, 'a': odict_values([...])}");
+}
+
+static void test_render_of_views(void **state)
+{
+	(void)state;
+	made_in_each_layout(start, check_views);
+}
+
 static void test_render_masks_by_name(void **state)
 {
 	struct strbuf out = STRBUF_INIT;
@@ -367,6 +524,10 @@ int main(void)
 		cmocka_unit_test(test_render_object_in_each_layout),
 		cmocka_unit_test(test_render_attributes),
 		cmocka_unit_test(test_render_of_numpy),
+		cmocka_unit_test(test_render_of_arrays),
+		cmocka_unit_test(test_render_of_memoryviews),
+		cmocka_unit_test(test_render_of_decimals),
+		cmocka_unit_test(test_render_of_views),
 		cmocka_unit_test(test_render_masks_by_name),
 		cmocka_unit_test(test_render_is_bounded),
 		cmocka_unit_test(test_render_of_cycles),
