@@ -6,6 +6,7 @@
 #include "cmd/carets.h"
 #include "cmd/dump.h"
 #include "cmd/dump_tasks.h"
+#include "cmd/stopped.h"
 #include "collect/wait_words.h"
 #include "inspect/stack_locals.h"
 #include "symbolize/code.h"
@@ -417,6 +418,19 @@ static int put_cycle(struct printer *p, const struct inspect_cycle *cycle)
 	return r;
 }
 
+/* All threads, as a signal does it, and not a tracer or freezer one or the other. */
+static int put_stopped(struct printer *p)
+{
+	struct line *l = &p->line;
+
+	if (!stopped_is(p->process->pid))
+		return 0;
+	line_putf(l, STYLE_WARM,
+		  "stopped by a signal (SIGSTOP, Ctrl-Z): it runs nothing until kill -CONT %d",
+		  p->process->pid);
+	return line_end(l);
+}
+
 static int put_process(struct printer *p, const struct dump_item *item)
 {
 	const struct inspect_process *process = p->process;
@@ -433,7 +447,7 @@ static int put_process(struct printer *p, const struct dump_item *item)
 	line_put_foreign(l, STYLE_PLAIN, process->command_line, strlen(process->command_line));
 	if (*item->container.id)
 		line_putf(l, STYLE_DIM, " (container %.12s)", item->container.id);
-	if ((r = line_end(l)) < 0)
+	if ((r = line_end(l)) < 0 || (r = put_stopped(p)) < 0)
 		return r;
 	for (size_t i = 0; i < process->cycles.len && r >= 0; i++)
 		r = put_cycle(p, &process->cycles.items[i]);

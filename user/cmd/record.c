@@ -17,6 +17,7 @@
 #include "cmd/input.h"
 #include "cmd/memory_limit.h"
 #include "cmd/record.h"
+#include "cmd/stopped.h"
 #include "cmd/summary.h"
 #include "collect/modes.h"
 #include "target/proc.h"
@@ -196,6 +197,13 @@ static int read_labels(const struct call *call, struct record_opts *o)
 static int put_why_nothing(struct strbuf *out, const struct record_run *r, const char **next,
 			   char *try)
 {
+	pid_t stopped = stopped_find(&r->targets);
+
+	if (stopped) {
+		snprintf(try, TRY_BYTES, "kill -CONT %d, then record again", stopped);
+		*next = try;
+		return stopped_put(stopped, out);
+	}
 	if (!recorder_awaits_python(r->recorder))
 		return account_put_nothing(out, r->files.top.profile, next);
 	snprintf(try, TRY_BYTES, "pgrep -P %d -a, which lists its child processes",

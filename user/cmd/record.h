@@ -113,6 +113,13 @@ bool record_targets_have_run_whole(struct record_targets *t);
 
 void record_targets_release(struct record_targets *t);
 
+/* cmd/stopped.h. Starts as zeros. */
+struct stopped_watch {
+	struct pids stopped; /* at the last look */
+	size_t next;         /* index of who is looked at next */
+	uint64_t due_ns;     /* CLOCK_MONOTONIC: of the next look */
+};
+
 /* One use of the command. */
 struct record_run {
 	struct record_opts *o;
@@ -120,6 +127,7 @@ struct record_run {
 	struct record_files files;
 	struct recorder *recorder;
 	bool is_attached; /* the kernel allows and has all that is asked for */
+	struct stopped_watch stopped;
 	int signal_fd;
 	uint64_t sampling_ns; /* since when there are ticks: a loaded disk may take its time before
 			       */

@@ -14,6 +14,7 @@
 #include "base/units.h"
 #include "cmd/environment.h"
 #include "cmd/record.h"
+#include "cmd/stopped.h"
 #include "collect/event_links.h"
 #include "collect/privilege.h"
 
@@ -187,6 +188,20 @@ static void show_progress(struct record_run *r)
 	r->has_progress = true;
 }
 
+static int tell_of_stopped(struct record_run *r)
+{
+	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+	pid_t pid = stopped_step(&r->stopped, &r->targets.pids, monotonic_ns());
+
+	if (!pid)
+		return 0;
+	if (stopped_put_note(pid, r->o->modes, &text) < 0)
+		return -ENOMEM;
+	clear_progress(r);
+	log_warning("%s", strbuf_str(&text));
+	return 0;
+}
+
 static int handle_signals(struct record_run *r)
 {
 	struct launch *l = &r->targets.launch;
@@ -241,7 +256,7 @@ int record_run_loop(struct record_run *r)
 			return is_time;
 		if ((e = handle_signals(r)) < 0 ||
 		    (e = record_files_step(&r->files, is_time)) < 0 ||
-		    (e = recorder_follow_cpus(r->recorder)) < 0)
+		    (e = recorder_follow_cpus(r->recorder)) < 0 || (e = tell_of_stopped(r)) < 0)
 			return e;
 		if (is_over(r))
 			break;
@@ -310,5 +325,6 @@ void record_run_release(struct record_run *r)
 	record_files_release(&r->files);
 	recorder_free(r->recorder);
 	record_targets_release(&r->targets);
+	stopped_watch_release(&r->stopped);
 	closep(&r->signal_fd);
 }

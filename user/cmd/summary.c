@@ -65,6 +65,8 @@ struct doing {
 	uint64_t ns;
 };
 
+#define DOINGS (CLASS_COUNT_ + 2) /* of waiting */
+
 static int compare_doings(const void *a, const void *b)
 {
 	const struct doing *x = a, *y = b;
@@ -85,19 +87,23 @@ static uint64_t waited_ns(const struct times_sum *t)
 static void put_doings(struct line *l, const struct times_sum *t, uint64_t wall_ns,
 		       uint64_t duration_ns)
 {
-	struct doing waits[CLASS_COUNT_ + 1];
+	struct doing waits[DOINGS];
+	uint64_t other_ns = t->wait_ns[CLASS_OTHER];
+	uint64_t stopped_ns = t->stopped_ns < other_ns ? t->stopped_ns : other_ns;
 
 	for (int i = 0; i < CLASS_COUNT_; i++)
 		waits[i] = (struct doing){ wait_class_word(i), t->wait_ns[i] };
-	waits[CLASS_COUNT_] = (struct doing){ "before it was watched", t->unseen_ns };
-	qsort(waits, CLASS_COUNT_ + 1, sizeof(waits[0]), compare_doings);
+	waits[CLASS_OTHER].ns -= stopped_ns;
+	waits[CLASS_COUNT_] = (struct doing){ "stopped", stopped_ns };
+	waits[CLASS_COUNT_ + 1] = (struct doing){ "before it was watched", t->unseen_ns };
+	qsort(waits, DOINGS, sizeof(waits[0]), compare_doings);
 	line_putf(l, STYLE_PLAIN, "%s of %s thread%s", units_ns(wall_ns).s,
 		  units_count(t->threads).s, t->threads == 1 ? "" : "s");
 	if (duration_ns)
 		line_putf(l, STYLE_PLAIN, " in %s", units_ns(duration_ns).s);
 	line_putf(l, STYLE_PLAIN, ": CPU %s (%s)", units_ns(t->cpu_ns).s,
 		  share_text(t->cpu_ns, wall_ns).s);
-	for (int i = 0; i <= CLASS_COUNT_ && waits[i].ns; i++)
+	for (int i = 0; i < DOINGS && waits[i].ns; i++)
 		line_putf(l, STYLE_PLAIN, ", %s %s (%s)", waits[i].word, units_ns(waits[i].ns).s,
 			  share_text(waits[i].ns, wall_ns).s);
 	line_end(l);

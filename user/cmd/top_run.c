@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/units.h"
+#include "cmd/stopped.h"
 #include "cmd/top.h"
 #include "collect/modes.h"
 #include "profile/loss.h"
@@ -371,6 +372,19 @@ int top_start(struct top *t)
 	return refresh(t);
 }
 
+static int tell_of_stopped(struct top *t)
+{
+	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
+	pid_t pid = stopped_step(&t->run.stopped, &t->run.targets.pids, monotonic_ns());
+
+	if (!pid)
+		return 0;
+	if (stopped_put_note(pid, t->run.o->modes, &text) < 0)
+		return -ENOMEM;
+	say(t, "%s", strbuf_str(&text));
+	return paint(t);
+}
+
 int top_loop(struct top *t)
 {
 	int r;
@@ -380,7 +394,7 @@ int top_loop(struct top *t)
 
 		r = recorder_step(recorder_of(t), top_terminal_fd(t->terminal), STEP_MS);
 		if (r < 0 || (r = handle_events(t)) < 0 ||
-		    (r = recorder_follow_cpus(recorder_of(t))) < 0)
+		    (r = recorder_follow_cpus(recorder_of(t))) < 0 || (r = tell_of_stopped(t)) < 0)
 			return r;
 		if ((r = notice_end(t)) < 0)
 			return r;

@@ -315,6 +315,8 @@ static int tell(struct times *t, const struct thread_clock *th, const struct sam
 	if (e->blocked_ns && own_worth(t, e))
 		s.blocked_ns = scale(e->blocked_ns, value, own_worth(t, e));
 	t->sum.blocked_ns += s.blocked_ns;
+	if (e->wait == WAIT_STOPPED)
+		t->sum.stopped_ns += value;
 	return t->opts.fn(t->opts.arg, &s);
 }
 

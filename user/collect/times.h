@@ -87,7 +87,8 @@ struct times_sum {
 	uint64_t threads;
 	uint64_t cpu_ns;
 	uint64_t wait_ns[CLASS_COUNT_];
-	uint64_t unseen_ns;                               /* off the CPU, before it was known why */
+	uint64_t stopped_ns; /* of CLASS_OTHER, as samples tell: by a signal, tracer or freezer */
+	uint64_t unseen_ns;  /* off the CPU, before it was known why */
 	uint64_t not_sampled_cpu_ns, not_sampled_wait_ns; /* of these */
 	uint64_t episodes;                                /* of waiting for the GIL */
 	uint64_t blocked_ns; /* that was found to be waited for the GIL, by who held it */

@@ -285,6 +285,12 @@ static void test_summary_print(void **state)
 		.not_sampled_wait_ns = 300000000,
 		.episodes = 412,
 	};
+	static const struct times_sum stopped = {
+		.threads = 2,
+		.cpu_ns = UINT64_C(1000000000),
+		.wait_ns = { [CLASS_OTHER] = UINT64_C(9000000000) },
+		.stopped_ns = UINT64_C(7000000000),
+	};
 	static const struct {
 		const char *name;
 		bool has_samples;
@@ -364,6 +370,26 @@ static void test_summary_print(void **state)
 		  "GIL 2.5 s (16.6%), before it was watched 10 ms (0.1%)\n"
 		  "GIL: waited for 412 times, 2.5 s (16.6%); who held it: pyebpf report --gil\n"
 		  "not sampled: 30 ms of CPU time, 300 ms of waiting (2.2%)\n"
+		  "   25.0%  f7  b/app.py:1\n"
+		  "   21.4%  f6  b/app.py:1\n"
+		  "   17.9%  f5  b/app.py:1\n"
+		  "   14.3%  f4  b/app.py:1\n"
+		  "   10.7%  f3  b/app.py:1\n"
+		  "nothing lost\n"
+		  "target never paused\n"
+		  "next: pyebpf report --tree x.pyebpf\n",
+		  0 },
+		{ "threads that were stopped",
+		  true,
+		  0,
+		  { .output = "x.pyebpf",
+		    .processes = 1,
+		    .wall_ns = UINT64_C(5000000000),
+		    .times = &stopped },
+		  0,
+		  "x.pyebpf: 7 samples of 1 process\n"
+		  "10 s of 2 threads in 5 s: CPU 1 s (10.0%), stopped 7 s (70.0%), "
+		  "other 2 s (20.0%)\n"
 		  "   25.0%  f7  b/app.py:1\n"
 		  "   21.4%  f6  b/app.py:1\n"
 		  "   17.9%  f5  b/app.py:1\n"
