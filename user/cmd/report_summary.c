@@ -88,13 +88,11 @@ static void put_version(struct line *l, const struct profile *p, const struct pr
 
 static void put_python(struct line *l, const struct profile *p)
 {
-	size_t shown = 0, further = 0, processes = 0, threads = 0;
+	size_t processes = profile_count_processes(p), threads = profile_count_threads(p);
+	size_t shown = 0, further = 0;
 
 	put_label(l, "python");
-	for (size_t i = 0; i < p->threads.len; i++)
-		threads += p->threads.items[i].same == i;
 	for (size_t i = 0; i < p->processes.len; i++) {
-		processes += p->processes.items[i].same == i;
 		if (!is_first_of_version(p, i))
 			continue;
 		if (shown == VERSIONS_SHOWN) {
@@ -226,23 +224,13 @@ static void put_idle(struct line *l, const struct load *loaded)
 	line_end(l);
 }
 
-static size_t count_threads(const struct load *loaded)
-{
-	const struct profile *p = loaded->profile;
-	size_t count = 0;
-
-	for (size_t i = 0; i < p->threads.len; i++)
-		count += p->threads.items[i].same == i;
-	return count;
-}
-
 /* Where time off the CPU was recorded: the threads' lives. */
 static void put_wall(struct line *l, const struct load *loaded)
 {
 	uint64_t wall_ns = breakdown_wall_ns(loaded);
 	uint64_t gil_ns = (uint64_t)loaded->gil.waited_ns;
 	uint64_t duration_ns = profile_facts(loaded->profile).duration_ns;
-	size_t threads = count_threads(loaded);
+	size_t threads = profile_count_threads(loaded->profile);
 
 	put_label(l, "time");
 	line_putf(l, STYLE_PLAIN, "%s of %s thread%s", units_ns(wall_ns).s, units_count(threads).s,

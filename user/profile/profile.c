@@ -13,6 +13,7 @@
 struct profile_maps {
 	struct idmap processes, threads;
 	struct idmap same_processes, same_threads; /* of those whose `same` they are themselves */
+	struct idmap first_names;                  /* of these threads, those that none is */
 };
 
 static void release_maps(struct profile_maps *maps)
@@ -21,6 +22,7 @@ static void release_maps(struct profile_maps *maps)
 	idmap_release(&maps->threads);
 	idmap_release(&maps->same_processes);
 	idmap_release(&maps->same_threads);
+	idmap_release(&maps->first_names);
 }
 
 DEFINE_CLEANUP(struct strtab *, strtab_free)
@@ -190,9 +192,26 @@ static uint32_t same_thread(const struct profile *p, const struct thread *t, uin
 	return found;
 }
 
+/* Has it an entry by another name? Where tools do not tell numbers, names tell threads apart. */
+static bool is_renamed(const struct profile *p, const struct thread *t, uint32_t process,
+		       uint64_t hash)
+{
+	size_t at = IDMAP_START;
+	uint32_t found;
+
+	while (t->tid && (found = idmap_next(&p->maps->first_names, hash, &at)) != IDMAP_NONE) {
+		const struct thread *other = &p->threads.items[found];
+
+		if (p->processes.items[other->process].same == process && other->tid == t->tid)
+			return true;
+	}
+	return false;
+}
+
 int profile_add_thread(struct profile *p, const struct thread *t, uint32_t *index)
 {
-	uint64_t hash = hash_combine((uint64_t)t->process << 32 | t->tid, t->name), same_hash;
+	uint64_t hash = hash_combine((uint64_t)t->process << 32 | t->tid, t->name);
+	uint64_t same_hash, any_hash;
 	struct idmap *map = &p->maps->threads;
 	struct thread made = *t;
 	size_t at = IDMAP_START;
@@ -209,6 +228,7 @@ int profile_add_thread(struct profile *p, const struct thread *t, uint32_t *inde
 		}
 	}
 	process = p->processes.items[t->process].same;
+	any_hash = hash_u64((uint64_t)process << 32 | t->tid);
 	same_hash = hash_combine((uint64_t)process << 32 | t->tid, t->name);
 	found = same_thread(p, t, process, same_hash);
 	made.same = found != IDMAP_NONE ? found : (uint32_t)p->threads.len;
@@ -217,13 +237,26 @@ int profile_add_thread(struct profile *p, const struct thread *t, uint32_t *inde
 	if (p->threads.len >= IDMAP_NONE)
 		return -EOVERFLOW;
 	if (idmap_reserve(map) < 0 || idmap_reserve(&p->maps->same_threads) < 0 ||
-	    vec_push(&p->threads, made) < 0)
+	    idmap_reserve(&p->maps->first_names) < 0 || vec_push(&p->threads, made) < 0)
 		return -ENOMEM;
 	*index = (uint32_t)p->threads.len - 1;
 	idmap_insert(map, hash, *index);
-	if (found == IDMAP_NONE)
-		idmap_insert(&p->maps->same_threads, same_hash, *index);
+	if (found != IDMAP_NONE)
+		return 0;
+	idmap_insert(&p->maps->same_threads, same_hash, *index);
+	if (!is_renamed(p, t, process, any_hash))
+		idmap_insert(&p->maps->first_names, any_hash, *index);
 	return 0;
+}
+
+size_t profile_count_processes(const struct profile *p)
+{
+	return p->maps->same_processes.used;
+}
+
+size_t profile_count_threads(const struct profile *p)
+{
+	return p->maps->first_names.used;
 }
 
 int profile_add_kind(struct profile *p, const struct sample_kind *added, uint16_t *kind)
@@ -316,7 +349,7 @@ size_t profile_bytes(const struct profile *p)
 	       frametab_bytes(p->frames) + stacktab_bytes(p->stacks) + labeltab_bytes(p->labels) +
 	       p->kinds.cap * sizeof(*p->kinds.items) + idmap_bytes(&p->maps->processes) +
 	       idmap_bytes(&p->maps->threads) + idmap_bytes(&p->maps->same_processes) +
-	       idmap_bytes(&p->maps->same_threads) +
+	       idmap_bytes(&p->maps->same_threads) + idmap_bytes(&p->maps->first_names) +
 	       p->processes.cap * sizeof(*p->processes.items) +
 	       p->threads.cap * sizeof(*p->threads.items) +
 	       p->sources.cap * sizeof(*p->sources.items) +

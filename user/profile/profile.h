@@ -184,6 +184,13 @@ struct recording profile_facts(const struct profile *p);
 int profile_add_process(struct profile *p, const struct process *process, uint32_t *index);
 int profile_add_thread(struct profile *p, const struct thread *t, uint32_t *index);
 
+/*
+ * How many are told apart, whatever recording they are of. A thread of several names is one; a
+ * process that began another program is one more.
+ */
+size_t profile_count_processes(const struct profile *p);
+size_t profile_count_threads(const struct profile *p);
+
 /* Container and pod become those of `from`, unless they are known. */
 void process_set_place(struct process *p, const struct process *from);
 

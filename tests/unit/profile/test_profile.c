@@ -196,6 +196,57 @@ static void test_profile_add_interns_processes_and_threads(void **state)
 	profile_free(p);
 }
 
+static void test_profile_count_threads_takes_names_together(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t process, tid, thread_name;
+		size_t want;
+	} cases[] = {
+		{ "the first", 0, 413, 1, 1 },
+		{ "the same", 0, 413, 1, 1 },
+		{ "by another name", 0, 413, 2, 1 },
+		{ "by its first name", 0, 413, 1, 1 },
+		{ "another", 0, 414, 2, 2 },
+		{ "of another process", 1, 413, 1, 3 },
+		{ "of the first process, in another recording", 2, 413, 1, 3 },
+		{ "the same, by a third name", 2, 413, 3, 3 },
+		{ "another one there", 2, 415, 3, 4 },
+		{ "without a number", 0, 0, 1, 5 },
+		{ "without a number, another name", 0, 0, 2, 6 },
+	};
+	struct process processes[] = {
+		{ .pid = 412 },
+		{ .pid = 500 },
+		{ .pid = 412, .recording = 1 },
+	};
+	struct profile *p = NULL;
+	uint32_t id;
+
+	(void)state;
+	assert_int_equal(profile_new(&p), 0);
+	assert_int_equal(profile_begin_recording(p, &id), 0);
+	assert_int_equal(profile_begin_recording(p, &id), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(profile_add_process(p, &processes[i], &id), 0);
+		assert_int_equal(id, i);
+	}
+	assert_int_equal(profile_count_processes(p), 2);
+	assert_int_equal(profile_count_threads(p), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct thread t = { .process = cases[i].process,
+					  .tid = cases[i].tid,
+					  .name = cases[i].thread_name };
+		size_t got;
+
+		assert_int_equal(profile_add_thread(p, &t, &id), 0);
+		got = profile_count_threads(p);
+		if (got != cases[i].want)
+			fail_msg("%s: got %zu, want %zu", cases[i].name, got, cases[i].want);
+	}
+	profile_free(p);
+}
+
 static void test_profile_set_counter_creates_then_replaces(void **state)
 {
 	char name[COUNTER_NAME_MAX + 2];
@@ -270,6 +321,7 @@ int main(void)
 		cmocka_unit_test(test_frametab_intern_tells_every_field_apart),
 		cmocka_unit_test(test_stacktab_intern_shares_prefixes),
 		cmocka_unit_test(test_profile_add_interns_processes_and_threads),
+		cmocka_unit_test(test_profile_count_threads_takes_names_together),
 		cmocka_unit_test(test_profile_set_counter_creates_then_replaces),
 		cmocka_unit_test(test_profile_reset_keeps_recordings_only),
 	};
