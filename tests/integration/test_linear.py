@@ -7,6 +7,7 @@ import subprocess
 import foreign_bytes as fb
 import pytest
 from harness import PYEBPF, draw
+from made_recording import recording
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
 
@@ -75,6 +76,8 @@ FILES = {
         lambda i: fb.tachyon_record(1, 1, 1, i)), MANY),
     "tachyon, deep stacks": lambda: fb.tachyon([b"a.py", b"f"], [(0, 1, i + 1) for i in range(300)], fb.tachyon_record(
         1, 1, 255, *range(255)) + joined(lambda i: fb.tachyon_record(1, 3, 1, 1, i % 300)), MANY + 1),
+    "pyebpf, a long name": lambda: recording([LONG, b"a.py"], [(1, 2, i + 1) for i in range(MANY)]),
+    "pyebpf, a long file": lambda: recording([LONG, b"f"], [(2, 1, i + 1) for i in range(MANY)]),
     "perf, events": lambda: joined(lambda i: b"python 1 [000] %d.0: cpu-clock:u%d:\n\t0 a (b)\n\n" % (i, i)),
     "perf, threads": lambda: joined(lambda i: b"python %d/%d [000] %d.0: 1 cpu-clock:\n\t0 a%d (b)\n\n" % (i + 1, i + 1, i, i)),
     "perf, a long line": lambda: PERF + b"python " + b"1 " * (1 << 18) + PERF[9:],
@@ -115,17 +118,29 @@ def used(*arguments):
 @pytest.mark.parametrize("name", FILES)
 def test_time_grows_with_bytes(name, is_full, tmp_path):
     """By the recording that is made of it, and by two of the commands that read either; with --tier=all by each."""
-    path, recording = tmp_path / "file", tmp_path / "x.pyebpf"
+    path, made = tmp_path / "file", tmp_path / "x.pyebpf"
     path.write_bytes(FILES[name]())
     allowed = CPU_S + path.stat().st_size * CPU_S_A_BYTE
-    others = [["report", path], ["report", recording], ["cat", recording, "-o", recording], ["diff", path, path]]
-    for arguments in [["import", path, "-o", recording], *(others if is_full else draw(others, 2, name))]:
+    others = [["report", path], ["report", made], ["cat", made, "-o", made], ["diff", path, path]]
+    for arguments in [["import", path, "-o", made], *(others if is_full else draw(others, 2, name))]:
         status, said, seconds = used(*arguments)
         assert seconds < allowed, (arguments, seconds, allowed)
         if name in REFUSED:
             assert status == 1 and REFUSED[name] in said, said
             return
         assert status == 0, said
+
+
+@pytest.mark.parametrize("words", [["report", "--json"], ["report", "--lines"], ["export", "-f", "html"],
+                                   ["export", "-f", "gecko"], ["export", "-f", "svg"], ["export", "-f", "pprof"]], ids=" ".join)
+@pytest.mark.parametrize("name", ["pyebpf, a long name", "pyebpf, a long file"])
+def test_long_names_of_recordings(name, words, tmp_path):
+    """A name of a MiB is not read for each function that has it."""
+    path = tmp_path / "file"
+    path.write_bytes(FILES[name]())
+    status, said, seconds = used(*words, path)
+    assert status == 0, said
+    assert seconds < CPU_S + path.stat().st_size * CPU_S_A_BYTE, seconds
 
 
 @pytest.mark.parametrize("form", ["json", "html", "pstats", "svg"])

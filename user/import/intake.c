@@ -112,35 +112,9 @@ int intake_real(struct intake_values *v, struct profile *p, struct sample s, dou
 	return amount < 0x1p63 ? add_amount(v, p, s, value < 0, (uint64_t)amount) : -ERANGE;
 }
 
-static bool is_continuation(char byte)
-{
-	return (byte & 0xc0) == 0x80;
-}
-
-/* Both ends of a long name, cut between characters, in `room` of INTAKE_NAME_BYTES_MAX bytes. */
-static struct span cut_middle(struct span s, char *room)
-{
-	static const char ellipsis[] = "\xe2\x80\xa6";
-	size_t dots = sizeof(ellipsis) - 1, head = (INTAKE_NAME_BYTES_MAX - dots) / 2, tail = head;
-	char *at = room;
-
-	while (head && is_continuation(s.bytes[head]))
-		head--;
-	while (tail && is_continuation(s.bytes[s.len - tail]))
-		tail--;
-	at = mempcpy(at, s.bytes, head);
-	at = mempcpy(at, ellipsis, dots);
-	at = mempcpy(at, s.bytes + s.len - tail, tail);
-	return (struct span){ room, (size_t)(at - room) };
-}
-
 int intake_string(struct profile *p, struct span s, uint32_t *id)
 {
-	char room[INTAKE_NAME_BYTES_MAX];
-
-	if (s.len > INTAKE_NAME_BYTES_MAX && s.len <= STRTAB_LEN_MAX)
-		s = cut_middle(s, room);
-	return strtab_intern(p->strings, s.bytes ? s.bytes : "", s.len, id);
+	return strtab_intern_name(p->strings, s.bytes ? s.bytes : "", s.len, id);
 }
 
 int intake_frame(struct profile *p, struct frame f, struct span name, struct span file,

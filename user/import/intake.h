@@ -47,13 +47,7 @@ int intake_value(struct intake_values *v, struct profile *p, struct sample s, in
 /* The same for a number with fractions of what is scaled: rounded. */
 int intake_real(struct intake_values *v, struct profile *p, struct sample s, double value);
 
-/*
- * A longer name loses its middle, for which it has an ellipsis: rows of a few bytes may all have
- * it, and what works with them reads it for each.
- */
-#define INTAKE_NAME_BYTES_MAX (16u << 10)
-
-/* -EMSGSIZE: longer than 1 MiB. */
+/* As strtab_intern_name(). */
 int intake_string(struct profile *p, struct span s, uint32_t *id);
 
 /* One frame on top of *stack; names as intake_string(). f has what is known beside them. */

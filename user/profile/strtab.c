@@ -2,6 +2,7 @@
 #include "profile/strtab.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,6 +106,38 @@ int strtab_intern(struct strtab *t, const char *s, size_t len, uint32_t *id)
 	t->entries.items[t->entries.len++] = (struct entry){ copy, (uint32_t)len };
 	idmap_insert(&t->map, hash, *id);
 	return 0;
+}
+
+static bool is_continuation(char byte)
+{
+	return (byte & 0xc0) == 0x80;
+}
+
+/* Both ends of a long name, cut between characters. Returns the length, at most that of room. */
+static size_t cut_middle(const char *s, size_t len, char room[STRTAB_NAME_BYTES_MAX])
+{
+	static const char ellipsis[] = "\xe2\x80\xa6";
+	size_t dots = sizeof(ellipsis) - 1, head = (STRTAB_NAME_BYTES_MAX - dots) / 2, tail = head;
+	char *at = room;
+
+	while (head && is_continuation(s[head]))
+		head--;
+	while (tail && is_continuation(s[len - tail]))
+		tail--;
+	at = mempcpy(at, s, head);
+	at = mempcpy(at, ellipsis, dots);
+	at = mempcpy(at, s + len - tail, tail);
+	return (size_t)(at - room);
+}
+
+int strtab_intern_name(struct strtab *t, const char *s, size_t len, uint32_t *id)
+{
+	char room[STRTAB_NAME_BYTES_MAX];
+
+	if (len <= STRTAB_NAME_BYTES_MAX || len > STRTAB_LEN_MAX)
+		return strtab_intern(t, s, len, id);
+	len = cut_middle(s, len, room);
+	return strtab_intern(t, room, len, id);
 }
 
 const char *strtab_get(const struct strtab *t, uint32_t id)

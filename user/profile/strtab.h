@@ -19,6 +19,13 @@ void strtab_free(struct strtab *t);
  */
 int strtab_intern(struct strtab *t, const char *s, size_t len, uint32_t *id);
 
+/*
+ * The same for a string from a file. One longer than STRTAB_NAME_BYTES_MAX loses its middle, for
+ * which it has an ellipsis: rows of a few bytes may all have it, and outputs write it for each.
+ */
+#define STRTAB_NAME_BYTES_MAX (16u << 10)
+int strtab_intern_name(struct strtab *t, const char *s, size_t len, uint32_t *id);
+
 /* NUL-terminated. Borrowed: valid until strtab_free(). id < strtab_count(). */
 const char *strtab_get(const struct strtab *t, uint32_t id);
 size_t strtab_len(const struct strtab *t, uint32_t id); /* without the final NUL */

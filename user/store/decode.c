@@ -125,7 +125,7 @@ static int decode_strings(struct decoder *d, struct cursor *c, struct profile *p
 	for (size_t i = 0; i < rows && !r; i++) {
 		uint32_t id;
 
-		r = strtab_intern(p->strings, (const char *)text, lengths[i], &id);
+		r = strtab_intern_name(p->strings, (const char *)text, lengths[i], &id);
 		text += lengths[i];
 		if (!r)
 			d->strings.items[d->strings.len++] = id;
