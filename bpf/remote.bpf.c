@@ -50,13 +50,13 @@ __u64 silent[SILENT_MAX];
 
 static __u64 pass_id; /* bpf_iter_meta.session_id of the pass that is not left behind */
 
-static __always_inline bool is_silent(__u64 process)
+/* A function of its own, so that the verifier learns nothing of process from it. */
+VERIFIED_ONCE int is_silent(__u64 process)
 {
-	bool found = false;
-
 	for (int i = 0; i < SILENT_MAX; i++)
-		found |= silent[i] == process;
-	return found;
+		if (silent[i] == process)
+			return 1;
+	return 0;
 }
 
 /* One that comes back after it was left behind goes no further. */
@@ -273,11 +273,7 @@ static __always_inline void look_at_span(struct py_scratch *s, struct cpu_state 
 			spans_left++;
 			return;
 		}
-		r = is_silent(f->process)     ? STAT_SILENT
-		    : has_run_unseen(t, task) ? STAT_UNSEEN
-					      : walk_remote(s, c, task, f, row, now);
-		if (s != scratch_get_remote())
-			return; /* it was left behind */
+		r = has_run_unseen(t, task) ? STAT_UNSEEN : walk_remote(s, c, task, f, row, now);
 	}
 	if (lasting_ns) {
 		e->ktime_ns = now - e->duration_ns;
@@ -304,6 +300,21 @@ static __always_inline void look_at_span(struct py_scratch *s, struct cpu_state 
 		drop_open(t, &s->sample);
 	else
 		send_open(t, s, c, r);
+}
+
+/* Of a thread whose memory does not answer: where spans are closed its span ends without a sample.
+ */
+static __noinline int lose_silent(struct cpu_state *c, struct task_struct *task, __u64 now)
+{
+	struct thread_times *t = times_get(task);
+	__u64 begin_ns = t ? *(volatile __u64 *)&t->out_ns : 0,
+	      waited = times_lasted(begin_ns, now);
+	bool is_short = waited < spans_whole_ns();
+
+	if (t && begin_ns && waited && closed_ns &&
+	    times_cut(t, begin_ns, now, times_unseen_class(t), is_short) && !is_short)
+		stat_add(c, STAT_SILENT, waited);
+	return 0;
 }
 
 /* There was no memory for its entry, nor is there now. */
@@ -333,15 +344,15 @@ int visit_thread(struct bpf_iter__task *ctx)
 	task_facts_read(task, &f);
 	if (!is_recorded(&f, &row) || !is_remote_wanted(task, &f))
 		return 0;
+	if (is_silent(f.process))
+		return lose_silent(c, task, now);
 	visit_begin(&f);
 	t = times_get(task);
 	if (!t || !t->since_ns) {
 		times_open(s, task, &f, now);
 		/* Its first sample may be its last moment, when nobody can ask for its name. */
 		s->thread.pointer = task_pthread_self(task, layout_of(&row));
-		if (!is_silent(f.process))
-			introduce((struct door){ task }, s, task, &f,
-				  at_most(row.layout, LAYOUTS_MAX - 1));
+		introduce((struct door){ task }, s, task, &f, at_most(row.layout, LAYOUTS_MAX - 1));
 	} else if (!closed_ns && !lasting_ns) {
 		visiting = 0;
 		return 0;

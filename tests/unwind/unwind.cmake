@@ -39,7 +39,9 @@ endforeach()
 # What the replay needs of user/, under the same sanitizers.
 add_executable(unwind_replay
   ${CMAKE_CURRENT_LIST_DIR}/replay.c
+  ${CMAKE_SOURCE_DIR}/user/base/allowance.c
   ${CMAKE_SOURCE_DIR}/user/base/err.c
+  ${CMAKE_SOURCE_DIR}/user/base/log.c
   ${CMAKE_SOURCE_DIR}/user/base/hash.c
   ${CMAKE_SOURCE_DIR}/user/base/file.c
   ${CMAKE_SOURCE_DIR}/user/base/json.c
