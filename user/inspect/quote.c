@@ -19,8 +19,10 @@ static const struct {
 
 bool quote_is_printable(uint32_t c)
 {
+	if (utf8_is_control(c)) /* noncharacters, too, which the table does not have */
+		return false;
 	if (c < 0x7f)
-		return c >= ' ';
+		return true;
 	for (size_t i = 0; i < sizeof(unprintable) / sizeof(*unprintable); i++)
 		if (c <= unprintable[i].last)
 			return c < unprintable[i].first;

@@ -65,6 +65,10 @@ static void test_quote_text_of_each_width(void **state)
 	expect("16 bits", &out, "'\u03b1b'");
 	quote_text(&out, (uint16_t[]){ 0x3b1, 'b' }, 3, 2);
 	expect("half a character", &out, "'\u03b1'");
+	quote_text(&out, (uint16_t[]){ 0xfdd0, 0xfffe }, 4, 2);
+	expect("noncharacters", &out, "'\\ufdd0\\ufffe'");
+	quote_text(&out, (uint32_t[]){ 0x1ffff }, 4, 4);
+	expect("a noncharacter of another plane", &out, "'\\U0001ffff'");
 	quote_name(&out, "a\n'b'\\", 6, 1);
 	expect("a name", &out, "a\\n'b'\\\\");
 	quote_bytes(&out, "a\0\xff'\n", 5);
