@@ -7,6 +7,7 @@ import resource
 import shutil
 import subprocess
 
+import packages
 import py_spy_dump
 import pytest
 import pythons
@@ -108,6 +109,30 @@ def test_hostile_objects(some_python):
 @pytest.mark.full
 def test_hostile_objects_everywhere(any_python):
     check_hostile(any_python)
+
+
+def check_frames(python):
+    if python.via == "chroot":
+        pytest.skip("NOT TESTED: packages are not in its root")
+    try:
+        folder = packages.folder_of(python, "frames")
+    except pythons.Unavailable as reason:
+        pytest.skip("NOT TESTED: %s" % reason)
+    with Workload(python, "frames.py", ready=False, env=packages.environment(folder)) as workload:
+        truth = workload.truth()
+        found = dump(workload.pid)
+    for function, variables in truth["functions"].items():
+        for name, value in variables.items():
+            assert (name, found[function][name]["value"]) == (name, value), truth["versions"]
+
+
+def test_frames(some_python):
+    check_frames(some_python)
+
+
+@pytest.mark.full
+def test_frames_everywhere(python):
+    check_frames(python)
 
 
 @pytest.mark.parametrize("arguments, message", [

@@ -529,6 +529,8 @@ int render_known(struct render *c, uint64_t object, const struct object_type *ty
 	bool is_exact;
 	int e = render_numpy_scalar(c, object, name), row;
 
+	if (e < 0)
+		strbuf_truncate(c->out, start);
 	if (e)
 		return e;
 	row = find_base(c, type, name, &is_exact);

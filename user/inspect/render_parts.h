@@ -4,7 +4,7 @@
 
 /*
  * Between render.c, which knows what holds for all objects, and render_known.c, _buffer.c,
- * _datetime.c, _decimal.c and _numpy.c: some types.
+ * _datetime.c, _datetime64.c, _decimal.c and _numpy.c: some types.
  */
 
 #include "inspect/render.h"
@@ -87,6 +87,38 @@ int render_python_decimal(struct render *c, uint64_t object);
 int render_array(struct render *c, uint64_t object);
 int render_memoryview(struct render *c, uint64_t object);
 
+/* PyArray_DatetimeMetaData: count of a unit, such as 25 seconds. */
+struct numpy_unit {
+	int32_t base, count;
+};
+/* Is it one that NumPy makes? What is asked or shown of it below is only of such a one. */
+bool render_numpy_has_unit(const struct numpy_unit *unit);
+bool render_numpy_is_generic(const struct numpy_unit *unit);
+void render_numpy_unit(struct render *c, const struct numpy_unit *unit);
+/* name: "datetime64" or "timedelta64". */
+int render_datetime64(struct render *c, uint64_t object, const char *name);
+
+/* PyArrayObject, without PyObject. */
+struct numpy_array {
+	uint64_t data;
+	int32_t dimension_count, pad;
+	uint64_t dimensions, strides, base, descriptor;
+};
+
+/* -EBADMSG: of a number of dimensions that is none. */
+int render_numpy_get(struct render *c, uint64_t object, struct numpy_array *out);
+/* PyArray_Descr, as far as it is the same in NumPy 1 and 2. */
+struct numpy_descriptor {
+	uint64_t scalar_type;
+	char kind, code, order;
+	uint8_t flags;
+	int32_t number;
+	/* different ones */
+	uint64_t item_bytes; /* 0 where not known */
+	uint64_t names;      /* a tuple, None or 0 */
+	uint64_t metadata;   /* of times; 0: none */
+};
+int render_numpy_descriptor(struct render *c, uint64_t descriptor, struct numpy_descriptor *out);
 int render_numpy_array(struct render *c, uint64_t object);
 /* As render_known(), of these types themselves. */
 int render_numpy_scalar(struct render *c, uint64_t object, const char *name);

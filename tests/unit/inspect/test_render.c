@@ -106,22 +106,90 @@ static void check_numpy(const char *version)
 		{ "numpy.float64", 0x3fb999999999999a, "np.float64(0.1)" },
 		{ "numpy.bool", 1, "np.True_" },
 	};
-	uint64_t object, shape = made_room(&made, 16), descriptor;
+	static const struct {
+		char kind, order;
+		uint32_t number;
+		uint64_t bytes, unit; /* and how many of it, in the upper half */
+		const char *want;
+	} types[] = {
+		{ 'i', '=', 3, 2, 0, "int16" },
+		{ 'f', '>', 3, 8, 0, ">f8" },
+		{ 'c', '=', 3, 16, 0, "complex128" },
+		{ 'U', '=', 3, 20, 0, "<U5" },
+		{ 'S', '|', 3, 3, 0, "|S3" },
+		{ 'V', '|', 3, 7, 0, "|V7" },
+		{ 'M', '=', 3, 8, 10 | 1ULL << 32, "datetime64[ns]" },
+		{ 'm', '=', 3, 8, 7 | 25ULL << 32, "timedelta64[25s]" },
+		{ 'M', '>', 3, 8, 4 | 1ULL << 32, ">M8[D]" },
+		{ 'M', '=', 3, 8, 14 | 1ULL << 32, "datetime64" },
+		{ 'M', '=', 3, 8, 15 | 1ULL << 32, "datetime64" },
+		{ 'M', '=', 3, 8, 3 | 1ULL << 32, "datetime64" },
+		{ 'M', '=', 3, 8, 10, "datetime64" },
+		{ 'm', '=', 3, 8, -1ULL, "timedelta64" },
+		{ 0, 0, 3, 8, 0, "bool" },
+		{ 'i', '=', -1U, 8, 0, "bool" },
+	};
+	static const struct {
+		const char *type;
+		uint64_t value, unit;
+		const char *want;
+	} times[] = {
+		{ "numpy.datetime64", 0, 7 | 1ULL << 32, "np.datetime64('1970-01-01T00:00:00')" },
+		{ "numpy.datetime64", -1ULL, 10 | 1ULL << 32,
+		  "np.datetime64('1969-12-31T23:59:59.999999999')" },
+		{ "numpy.datetime64", INT64_MAX, 13 | (uint64_t)INT32_MAX << 32,
+		  "np.datetime64('2597-08-29T03:43:39.342712359383728129','2147483647as')" },
+		{ "numpy.datetime64", INT64_MAX, 4 | (uint64_t)INT32_MAX << 32, "<unreadable>" },
+		{ "numpy.datetime64", 1ULL << 63, 4 | 1ULL << 32, "np.datetime64('NaT','D')" },
+		{ "numpy.datetime64", 5, 3 | 1ULL << 32, "<unreadable>" },
+		{ "numpy.datetime64", 5, -1ULL, "<unreadable>" },
+		{ "numpy.datetime64", 5, 4, "<unreadable>" },
+		{ "numpy.timedelta64", -5ULL, 0 | 1ULL << 32, "np.timedelta64(-5,'Y')" },
+		{ "numpy.timedelta64", 5, 14 | 1ULL << 32, "np.timedelta64(5)" },
+		{ "numpy.timedelta64", 1ULL << 63, 10 | 1ULL << 32, "np.timedelta64('NaT','ns')" },
+	};
+	uint64_t object, shape = made_room(&made, 16), descriptor, metadata = made_room(&made, 48);
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		object = made_object(&made, made_type(&made, cases[i].type, 0), 8);
 		made_put(&made, object + made.head, cases[i].value, 8);
 		expect(version, object, cases[i].want);
 	}
+	for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++) {
+		object = made_object(&made, made_type(&made, times[i].type, 0), 16);
+		made_put(&made, object + made.head, times[i].value, 8);
+		made_put(&made, object + made.head + 8, times[i].unit, 8);
+		expect(version, object, times[i].want);
+	}
 	made_put(&made, shape, 3, 8);
 	made_put(&made, shape + 8, 4, 8);
-	descriptor = made_object(&made, made_type(&made, "numpy.dtype", 0), 8);
-	made_put(&made, descriptor + made.head, made_type(&made, "numpy.int16", 0), 8);
+	descriptor = made_object(&made, made_type(&made, "numpy.dtype", 0), 104);
+	made_put(&made, descriptor + made.head, made_type(&made, "numpy.bool_", 0), 8);
 	object = made_object(&made, made_type(&made, "numpy.ndarray", 0), 48);
 	made_put(&made, object + made.head + 8, 2, 4);
 	made_put(&made, object + made.head + 16, shape, 8);
 	made_put(&made, object + made.head + 40, descriptor, 8);
-	expect(version, object, "<numpy.ndarray shape=(3, 4) dtype=int16>");
+	expect(version, object, "<numpy.ndarray shape=(3, 4) dtype=bool>");
+	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+		char want[80];
+
+		made_put(&made, descriptor + made.head + 8, (uint8_t)types[i].kind, 1);
+		made_put(&made, descriptor + made.head + 10, (uint8_t)types[i].order, 1);
+		made_put(&made, descriptor + made.head + 12, types[i].number, 4);
+		made_put(&made, metadata + 32, types[i].unit, 8);
+		made_put(&made, descriptor + made.head + 16, types[i].bytes | 1ULL << 32, 8);
+		made_put(&made, descriptor + made.head + 32, 0, 8);
+		made_put(&made, descriptor + made.head + 64, metadata, 8);
+		snprintf(want, sizeof(want), "<numpy.ndarray shape=(3, 4) dtype=%s>",
+			 types[i].want);
+		expect(version, object, want); /* NumPy 1 */
+		made_put(&made, descriptor + made.head + 16, 0, 8);
+		made_put(&made, descriptor + made.head + 24, types[i].bytes, 8);
+		made_put(&made, descriptor + made.head + 32, 8, 8);
+		made_put(&made, descriptor + made.head + 64, 0, 8);
+		made_put(&made, descriptor + made.head + 96, metadata, 8);
+		expect(version, object, want); /* NumPy 2 */
+	}
 	made_put(&made, object + made.head + 8, 65, 4);
 	expect(version, object, "<unreadable>");
 }
