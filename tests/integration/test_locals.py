@@ -98,6 +98,8 @@ def check_hostile(python):
     assert {"deep", "family", "pair", "queue"} <= set(found)
     assert found["digits"]["value"] == "<int of 280736 bits>"
     assert found["places"]["value"] == "{<unreadable>}"
+    assert found["frame"]["value"] == "<pandas.DataFrame shape=(?, ?) columns=<DataFrame>>"
+    assert found["manager"]["value"].startswith("<DataFrame _mgr=<DataFrame at 0x")
     assert found["deep"]["value"] == "[[[[[...+1]]]]]"
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < HOSTILE_SECONDS
 
@@ -124,6 +126,10 @@ def check_frames(python):
     for function, variables in truth["functions"].items():
         for name, value in variables.items():
             assert (name, found[function][name]["value"]) == (name, value), truth["versions"]
+    for function, variables in truth["starts"].items():
+        for name, start in variables.items():
+            value = found[function][name]["value"]
+            assert value.startswith(start) and len(value) < SHORT_CHARS, (name, value)
 
 
 def test_frames(some_python):

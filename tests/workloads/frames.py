@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Holds values of NumPy in local variables, and says what they are.
+"""Holds values of NumPy and pandas in local variables, and says what they are.
 
 Usage: frames.py       prints one JSON object, then waits for the end of its input
 
-functions: {name: {variable: what is to be shown}}, as values.py. NumPy 1.19 on.
+functions: {name: {variable: what is to be shown}}, as values.py. NumPy 1.19 and pandas 1.1 on.
 """
 import json
 import sys
 
 import numpy
+import pandas
 
 functions = {}
 DATES = {
@@ -51,9 +52,45 @@ def arrays():
         name: "<numpy.ndarray shape=%r dtype=%s>" % (value.shape, value.dtype)
         for name, value in dict(found, none=none, single=single, empty=empty).items()}
     functions["arrays"]["table"] = "<numpy.ndarray shape=(2,) dtype=void fields=('key', 'value')>"
-    print(json.dumps({"functions": functions,
-                      "versions": [numpy.__version__]}), flush=True)
+    return frames()
+
+
+class Table(pandas.DataFrame):
+    pass
+
+
+def frames():
+    text = pandas.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "z"]})
+    days = pandas.DataFrame({"x": [1.5] * 4}, index=pandas.date_range("2024-01-01", periods=4))
+    numbered = pandas.DataFrame(numpy.zeros((5, 3)))
+    keyed = pandas.DataFrame(numpy.zeros((2, 2)), columns=[10, 20], index=["p", "q"])
+    levels = text.set_index(["a", "b"])
+    kinds = pandas.DataFrame({"c": [1]}, index=pandas.CategoricalIndex(["k"]))
+    mixed = pandas.DataFrame([[1, 2]], columns=["a", 7])
+    empty, wide = pandas.DataFrame(), pandas.DataFrame([range(100)])
+    part, table = text[text["a"] > 1], Table({"a": [1]})
+    every = pandas.DataFrame([[1, 2, 3, 4]], columns=list("abcd"))
+    every = every[every.columns[::2]]
+    timed = pandas.DataFrame([[1]], columns=pandas.to_datetime(["2024-01-02"]))
+    top = pandas.DataFrame([[1]], columns=pandas.MultiIndex.from_tuples([("a", "b")]))
+    many = pandas.DataFrame({"column %d" % i: [1] for i in range(200)})
+    nothing = pandas.NaT
+    functions["frames"] = {
+        name: "<pandas.DataFrame shape=%r columns=%s>" % (value.shape, columns)
+        for name, value, columns in (
+            ("text", text, ["a", "b"]), ("days", days, ["x"]), ("numbered", numbered, range(3)),
+            ("keyed", keyed, [10, 20]), ("levels", levels, []), ("kinds", kinds, ["c"]),
+            ("mixed", mixed, ["a", 7]), ("part", part, ["a", "b"]), ("every", every, ["a", "c"]),
+            ("wide", wide, range(100)), ("top", top, "<MultiIndex>"))}
+    functions["frames"].update(nothing="NaT",
+                               table="Table(<pandas.DataFrame shape=(1, 1) columns=['a']>)")
+    starts = {"empty": "<pandas.DataFrame shape=(0, 0) columns=",
+              "timed": "<pandas.DataFrame shape=(1, 1) columns=",
+              "many": "<pandas.DataFrame shape=(1, 200) columns=['column 0', 'column 1', "}
+    print(json.dumps({"functions": functions, "starts": {"frames": starts},
+                      "versions": [numpy.__version__, pandas.__version__]}), flush=True)
     sys.stdin.read()
+    return timed, empty, many
 
 
 if __name__ == "__main__":

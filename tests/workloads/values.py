@@ -329,6 +329,16 @@ def secrets(password, token_count=3):
     sys.stdin.read()
 
 
+class DataFrame:
+    """Says that it is of pandas, and has labels in itself."""
+
+    def __init__(self):
+        self._mgr, self._data, self._ndarray = Plain(axes=[self, self]), self, self
+
+
+DataFrame.__module__ = "pandas"
+
+
 def lie(thing, field, value=2 ** 60):
     """Field so many words behind what every object has."""
     head = object.__basicsize__
@@ -364,11 +374,13 @@ def hostile(left=100):
     endless._exp = endless
     foreign = _pydecimal.Decimal("1")
     foreign._int = "\x1b\u20ac'" * 1000
+    frame, manager = DataFrame(), DataFrame()
+    manager._mgr = manager
     print(json.dumps({}), flush=True)
     sys.stdin.read()
     os._exit(0)  # nothing of it is to be freed
     return pair, text, number, keys, places, raw, items, queue, deep, wide, long, digits, controls, \
-        many, nowhere, dimensions, exponent, coefficient, precision, view, endless, foreign
+        many, nowhere, dimensions, exponent, coefficient, precision, view, endless, foreign, frame
 
 
 if __name__ == "__main__":

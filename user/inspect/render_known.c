@@ -477,6 +477,10 @@ static const struct {
 	{ "datetime.timedelta", NULL, render_timedelta },
 	{ "datetime.timezone", NULL, render_timezone },
 	{ "numpy.ndarray", NULL, render_numpy_array },
+	{ "DataFrame", "pandas", render_data_frame },
+	{ "DataFrame", "pandas.core.frame", render_data_frame }, /* up to 2.x */
+	{ "NaTType", "pandas.api.typing", render_not_a_time },
+	{ "NaTType", "pandas._libs.tslibs.nattype", render_not_a_time }, /* up to 2.x */
 };
 
 static bool is_of_module(struct render *c, uint64_t dict, const char *module)
@@ -512,8 +516,7 @@ static int find_base(struct render *c, const struct object_type *type, const cha
 	for (int i = 0; row < 0 && base && i < BASES_MAX; i++) {
 		const struct object_type *found;
 
-		if (object_type_get(c->reader, base, &found) < 0 ||
-		    found->basicsize == c->reader->head || /* object */
+		if (object_type_get(c->reader, base, &found) < 0 || !found->base || /* object */
 		    object_chars(c->reader, found->name, base_name, sizeof(base_name)) < 0)
 			return -1;
 		base = found->base;

@@ -4,7 +4,7 @@
 
 /*
  * Between render.c, which knows what holds for all objects, and render_known.c, _buffer.c,
- * _datetime.c, _datetime64.c, _decimal.c and _numpy.c: some types.
+ * _datetime.c, _datetime64.c, _decimal.c, _numpy.c and _pandas.c: some types.
  */
 
 #include "inspect/render.h"
@@ -120,6 +120,8 @@ struct numpy_descriptor {
 };
 int render_numpy_descriptor(struct render *c, uint64_t descriptor, struct numpy_descriptor *out);
 int render_numpy_array(struct render *c, uint64_t object);
+int render_data_frame(struct render *c, uint64_t object);
+int render_not_a_time(struct render *c, uint64_t object);
 /* As render_known(), of these types themselves. */
 int render_numpy_scalar(struct render *c, uint64_t object, const char *name);
 
