@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""All that count the processes and threads of one program count alike: workloads/crowd.py."""
+"""All that count the processes and threads of one program count alike: workloads/renamed.py."""
 import json
 import re
 
@@ -51,7 +51,7 @@ def of_recording(recording):
 @pytest.mark.parametrize("mode", ["cpu", "wall"])
 def test_of_one_recording(python, mode, tmp_path):
     recording = tmp_path / "x.pyebpf"
-    with Workload(python, "crowd.py", SECONDS) as workload:
+    with Workload(python, "renamed.py", SECONDS) as workload:
         with Recorder(recording, "-p", workload.pid, "-F", HZ, "--mode", mode) as recorder:
             recorder.wait_attached()
             workload.go()
@@ -73,7 +73,7 @@ def test_of_one_recording(python, mode, tmp_path):
 def test_of_a_program_that_executes_another(some_python, tmp_path):
     """That is one more, with its main thread, wherever numbers are told."""
     recording = tmp_path / "x.pyebpf"
-    with Workload(some_python, "crowd.py", SECONDS, "executes") as workload:
+    with Workload(some_python, "renamed.py", SECONDS, "executes") as workload:
         with Recorder(recording, "-p", workload.pid, "-F", HZ, "--mode", "wall") as recorder:
             recorder.wait_attached()
             workload.go()
@@ -90,7 +90,7 @@ def test_of_a_program_that_executes_another(some_python, tmp_path):
 def test_of_those_that_watch(some_python, tmp_path):
     """top, what it saves, and dump of the same moment."""
     saved = tmp_path / "saved.pyebpf"
-    with Workload(some_python, "crowd.py", 4 * SECONDS) as workload, Terminal(width=120) as terminal:
+    with Workload(some_python, "renamed.py", 4 * SECONDS) as workload, Terminal(width=120) as terminal:
         terminal.command("%s top -F %d --window 60s -p %d" % (PYEBPF, HZ, workload.pid))
         terminal.wait_for("no samples|FUNCTION")
         workload.go()
