@@ -15,8 +15,8 @@
 #include "base/log.h"
 #include "base/units.h"
 
-#define DRAIN_NS (10 * NS_PER_SECOND) /* pods have 30 s to end, units 90 s */
-#define SILENCE_NS (2 * NS_PER_SECOND)
+#define DRAIN_NS (10 * NS_PER_SECOND)      /* pods have 30 s to end, units 90 s */
+#define SILENCE_NS (3 * NS_PER_SECOND / 2) /* then what is left is given up: two seconds in all */
 #define WAIT_MS_MAX 60000
 
 struct sender {
