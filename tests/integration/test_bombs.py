@@ -13,6 +13,7 @@ import zlib
 import foreign_bytes as fb
 import pytest
 from harness import PYEBPF, draw, run
+from made_recording import recording
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
 
@@ -152,6 +153,26 @@ def test_bomb_is_refused_in_little_memory_and_time(name, is_full, tmp_path):
         assert not others or [line[:5] for line in others] == ["try: "], said
         assert kib < MEMORY_MAX_KIB and seconds < CPU_MAX_S, (arguments, kib, seconds)
     assert not (tmp_path / "x.pyebpf").exists()
+
+
+OUTPUTS = {form: r"standard output: it would be more than 1\.[0-9]+ GiB, which is 1 GiB and 64 times the bytes of what "
+                 r"is read; if you trust that, give --trust$"
+           for form in ("jsonl", "script", "speedscope", "perfetto", "json", "pstats")}
+OUTPUTS["collapsed"] = "the names of this recording take more than 1 GiB$"
+
+
+def test_small_recordings_do_not_fill_disks(is_full, tmp_path):
+    """Names of a MiB, 60,000 functions of 40 bytes that have them: two GB of output. perfetto, with --tier=all each."""
+    path, long = tmp_path / "x.pyebpf", 1 << 20
+    path.write_bytes(recording([b"x" * long, b"y" * long], [(1, 2, i + 1) for i in range(60000)]))
+    assert path.stat().st_size < 3 << 20
+    for form in OUTPUTS if is_full else ["perfetto", *draw([form for form in OUTPUTS if form != "perfetto"], 1, "forms")]:
+        status, said, _, _ = measured("export", "-f", form, path)
+        lines = [line for line in said.splitlines() if "ends early" not in line]
+        assert status == 1 and len(lines) == 1 and re.search(OUTPUTS[form], lines[0]), (form, status, said)
+    for command in (["export", "-f", "perfetto", "--trust"], ["export", "-f", "pprof"], ["export", "-f", "html"]):
+        status, said, _, _ = measured(*command, path)
+        assert status == 0, (command, said)
 
 
 @pytest.fixture(scope="module")

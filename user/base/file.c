@@ -213,17 +213,21 @@ void file_sync_directory_of(const char *path)
 struct atomic_file {
 	FILE *stream;
 	int fd;
-	int error;  /* of the first write that failed: stdio forgets errno */
-	char *path; /* for messages, and the target of the rename */
-	char *tmp;  /* NULL: bytes go straight out */
+	int error;     /* of the first write that failed: stdio forgets errno */
+	uint64_t left; /* bytes that may be written */
+	char *path;    /* for messages, and the target of the rename */
+	char *tmp;     /* NULL: bytes go straight out */
 };
 
 static ssize_t atomic_file_write(void *cookie, const char *bytes, size_t len)
 {
 	struct atomic_file *f = cookie;
 
+	if (!f->error && len > f->left)
+		f->error = -E2BIG;
 	if (!f->error)
 		f->error = file_write(f->fd, bytes, len);
+	f->left -= f->error ? 0 : len;
 	return f->error ? 0 : (ssize_t)len;
 }
 
@@ -380,6 +384,7 @@ int atomic_file_open(const char *path, struct atomic_file **out)
 	if (!f)
 		return -ENOMEM;
 	f->fd = -1;
+	f->left = UINT64_MAX;
 	f->path = strdup(path);
 	if (!f->path)
 		return -ENOMEM;
@@ -391,6 +396,16 @@ int atomic_file_open(const char *path, struct atomic_file **out)
 		return -ENOMEM;
 	*out = take_ptr(f);
 	return 0;
+}
+
+void atomic_file_limit(struct atomic_file *f, uint64_t bytes)
+{
+	f->left = bytes;
+}
+
+int atomic_file_error(const struct atomic_file *f)
+{
+	return f->error;
 }
 
 FILE *atomic_file_stream(struct atomic_file *f)

@@ -133,6 +133,12 @@ struct atomic_file;
 /* *out is untouched on failure. */
 int atomic_file_open(const char *path, struct atomic_file **out);
 
+/* From now on a write beyond so many more bytes fails with -E2BIG, as other errors do. */
+void atomic_file_limit(struct atomic_file *f, uint64_t bytes);
+
+/* 0, or the errno of the first write that failed so far, negative, without a message. */
+int atomic_file_error(const struct atomic_file *f);
+
 /* Borrowed, fully buffered; never fclose() it. Write errors show in atomic_file_commit(). */
 FILE *atomic_file_stream(struct atomic_file *f);
 

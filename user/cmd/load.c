@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/err.h"
 #include "base/log.h"
@@ -169,6 +170,18 @@ static int note_parts(struct load *l)
 	return r;
 }
 
+/* Of what is no file: 0, and whoever reads it says so. */
+static uint64_t bytes_of(const char *const *paths, size_t count)
+{
+	uint64_t sum = 0;
+	struct stat st;
+
+	for (size_t i = 0; i < count; i++)
+		if (!stat(paths[i], &st))
+			sum += (uint64_t)st.st_size;
+	return sum;
+}
+
 int load_files(struct load *l, const char *const *paths, size_t count)
 {
 	int r = profile_new(&l->profile);
@@ -176,8 +189,11 @@ int load_files(struct load *l, const char *const *paths, size_t count)
 	l->road.profile = l->profile;
 	l->road.taker = &taker;
 	l->road.arg = l;
-	if (l->to.exporter)
+	if (l->to.exporter) {
 		l->cube.axes = exporter_axes(l->to.exporter, l->to.x.o);
+		l->to.max_bytes =
+			l->road.choice.is_trusted ? 0 : export_bytes_max(bytes_of(paths, count));
+	}
 	if (is_of_one_kind(l))
 		l->cube.axes &= ~(unsigned int)CUBE_KINDS;
 	if (l->to.exporter && exporter_needs_gil(l->to.exporter)) {

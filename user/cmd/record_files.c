@@ -329,6 +329,7 @@ static int convert(const char *recording, const struct exporter *e, const char *
 {
 	struct export_opts o = { 0 };
 	_cleanup_(load_release) struct load l = {
+		.road.choice.is_trusted = true, /* it is ours */
 		.road.folds_imports = exporter_folds_imports(e),
 		.to = { .exporter = e, .path = to, .x.o = &o },
 	};

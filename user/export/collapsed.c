@@ -177,7 +177,7 @@ static int end_text(struct collapsed *c, size_t offset)
 	if (r < 0)
 		return r;
 	if (c->arena.len > TEXT_BYTES_MAX || c->texts.len == UINT32_MAX)
-		return err_set(-EFBIG, "the names of this recording take more than 1 GiB");
+		return err_set(-E2BIG, "the names of this recording take more than 1 GiB");
 	return vec_push(&c->texts, t);
 }
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "export/export.h"
 
+#include <errno.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/units.h"
 
 const struct exporter *const exporters[] = {
 	&exporter_collapsed,  &exporter_pprof,
@@ -70,17 +73,48 @@ static int begin(struct export_file *f, const struct profile *p)
 
 	if (r < 0)
 		return r;
+	if (f->file && f->max_bytes)
+		atomic_file_limit(f->file, f->max_bytes);
 	f->has_begun = true;
 	f->x.p = p;
 	f->x.out = f->file ? atomic_file_stream(f->file) : NULL;
 	return f->exporter->begin ? f->exporter->begin(&f->x) : 0;
 }
 
+uint64_t export_bytes_max(uint64_t input_bytes)
+{
+	uint64_t max;
+
+	return __builtin_mul_overflow(input_bytes, EXPORT_RATIO_MAX, &max) ||
+			       __builtin_add_overflow(max, EXPORT_BASE_BYTES, &max)
+		       ? UINT64_MAX
+		       : max;
+}
+
+/* Other errors of the stream are atomic_file_commit()'s to say. */
+static int check_size(const struct export_file *f)
+{
+	if (!f->file)
+		return 0;
+	fflush(f->x.out);
+	if (atomic_file_error(f->file) != -E2BIG)
+		return 0;
+	return err_set(-E2BIG,
+		       "%s: it would be more than %s, which is %s and %u times the bytes of what "
+		       "is read; if you trust that, give --trust",
+		       strcmp(f->path, "-") ? f->path : "standard output",
+		       units_bytes(f->max_bytes).s, units_bytes(EXPORT_BASE_BYTES).s,
+		       EXPORT_RATIO_MAX);
+}
+
 int export_file_take(struct export_file *f, const struct profile *p)
 {
 	int r = f->has_begun || !p->samples.len ? 0 : begin(f, p);
 
-	return r < 0 || !p->samples.len ? r : f->exporter->take(&f->x);
+	if (r < 0 || !p->samples.len)
+		return r;
+	r = f->exporter->take(&f->x);
+	return r < 0 ? r : check_size(f);
 }
 
 int export_file_finish(struct export_file *f, const struct profile *p, const struct cube *c)
@@ -90,6 +124,8 @@ int export_file_finish(struct export_file *f, const struct profile *p, const str
 	f->x.cube = c;
 	if (!r)
 		r = f->exporter->finish(&f->x);
+	if (!r)
+		r = check_size(f);
 	if (r < 0)
 		return r;
 	return f->file ? atomic_file_commit(f->file) : folder_commit(f->x.folder);

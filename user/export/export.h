@@ -3,6 +3,7 @@
 #define EXPORT_EXPORT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "export/value_type.h"
@@ -145,12 +146,23 @@ struct atomic_file;
 struct export_file {
 	const struct exporter *exporter;
 	const char *path;         /* borrowed */
+	uint64_t max_bytes;       /* of a file, as export_bytes_max() has them; 0: any number */
 	struct exporting x;       /* its folder is owned */
 	struct atomic_file *file; /* owned; NULL before the first samples, and of folders */
 	bool has_begun;
 };
 
-/* Both 0 or a negative errno, -EPIPE where the reader of our output has left. */
+/*
+ * The most that is written of so many bytes of input, unless the user trusts them. Rows of a few
+ * bits may each repeat a deep stack or a long name. The base is that large because real recordings
+ * have a byte for a sample: an hour of one busy thread, 0.3 MB, is 0.5 GB with each sample's stack.
+ */
+#define EXPORT_BASE_BYTES (UINT64_C(1) << 30)
+#define EXPORT_RATIO_MAX 64
+uint64_t export_bytes_max(uint64_t input_bytes);
+
+/* Both 0 or a negative errno, -E2BIG beyond max_bytes, -EPIPE where the reader of our output has
+ * left. */
 int export_file_take(struct export_file *f, const struct profile *p);
 int export_file_finish(struct export_file *f, const struct profile *p, const struct cube *c);
 void export_file_release(struct export_file *f);
