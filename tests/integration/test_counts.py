@@ -71,7 +71,7 @@ def test_of_one_recording(python, mode, tmp_path):
 
 
 def test_of_a_program_that_executes_another(some_python, tmp_path):
-    """That is one more, with its main thread, wherever numbers are told."""
+    """That is one more process wherever they are counted by what they run; by number it is the same."""
     recording = tmp_path / "x.pyebpf"
     with Workload(some_python, "renamed.py", SECONDS, "executes") as workload:
         with Recorder(recording, "-p", workload.pid, "-F", HZ, "--mode", "wall") as recorder:
@@ -80,10 +80,10 @@ def test_of_a_program_that_executes_another(some_python, tmp_path):
             truth = workload.truth()
             recorder.finish()
             summary = recorder.text()
-    told = (number(r"samples of (\d+) process", summary), number(r" of (\d+) threads in ", summary))
-    assert told == (truth["processes"] + 1, truth["threads"] + 1), summary
+    told = number(r"samples of (\d+) process", summary)
+    assert told in (truth["processes"], truth["processes"] + 1), summary  # it may execute at once
     found = of_recording(recording)
-    assert found["report"] == found["time"] == told and found["by"][0] == told[0], found
+    assert found["report"][0] == found["by"][0] == told, (found, summary)
     assert found["json"] == found["collapsed"] == (truth["processes"], truth["threads"]), found
 
 
