@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Names that a target chose, full of what drives terminals, in every output: all stays text, on its line, and
 names are the same ones after .pyebpf, JSON and collapsed text."""
+import base64
 import gzip
 import json
 import marshal
@@ -8,6 +9,7 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import time
 
@@ -15,7 +17,9 @@ import otlp
 import perfetto
 import pprof
 import pytest
-from harness import PYEBPF, Workload, run
+from engine_server import Engine, Handler
+from harness import PATIENCE, PYEBPF, Workload, run, wait_until
+from test_agent import Agent
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
 
@@ -208,3 +212,57 @@ def test_names_survive_a_round_trip(form, outputs):
     nameless = {(None, None)} if form == "speedscope" else set()
     assert any(START in (name or "") for name, _ in before)
     assert before - nameless == after, before ^ after
+
+
+HOSTILE = "svc\x1b]0;PWNED\x07\x9b31m\u202eevil\u2028\ufeff\r\nFAKE LINE\t'\"\\{}</script>"
+AGENT_LABELS = "sample_labels: ['route=contextvar:route']\nmode: wall\n"
+
+
+class Bodies(Engine):
+    """bodies: of each request, unpacked."""
+
+    def __init__(self, kind):
+        self.bodies = []
+        super().__init__(kind)
+
+        class Keeping(Handler):
+            def answer(handler, engine, answer):
+                self.bodies.append(handler.body)
+                super().answer(engine, answer)
+
+        self.server.RequestHandlerClass = Keeping
+
+
+def texts_of(kind, body):
+    """Labels of series, and the strings of their profiles."""
+    if kind == "otlp":
+        return list(strings_in(otlp.decode(body)))
+    message, found = json.loads(body), []
+    for series in message["series"]:
+        found += strings_in(series["labels"])
+        for sample in series["samples"]:
+            packed = gzip.decompress(base64.b64decode(sample["rawProfile"]))
+            found += [text if isinstance(text, str) else text.decode()
+                      for text in pprof.several(list(pprof.fields(packed, pprof.PROFILE)), "string_table")]
+    return found
+
+
+@pytest.mark.xdist_group("agent")
+@pytest.mark.parametrize("kind", ["pyroscope", "otlp", "parca"])
+def test_agent(kind, some_python, tmp_path):
+    """Its log, its metrics and pages of state, and the strings of all that it pushes."""
+    with Bodies(kind) as engine, Workload(some_python, "inject.py", 120, tmp_path, env={"OTEL_SERVICE_NAME": HOSTILE}), \
+            Agent(tmp_path, kind, engine.url, more=AGENT_LABELS) as agent:
+        wait_until(lambda: any("PWNED" in text for body in list(engine.bodies) for text in texts_of(kind, body)), PATIENCE,
+                   "names arrive")
+        wait_until(lambda: engine.total() > 100, PATIENCE, "samples arrive")
+        check_text("metrics", agent.fetch("/metrics")[1])
+        agent.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: agent.metric("reloads_total") == 1, PATIENCE, "it has read its file again")
+        agent.stop()
+        check_text("log", agent.text())
+    found = [text for body in engine.bodies for text in texts_of(kind, body)]
+    assert any("FAKE LINE" in text for text in found)
+    for text in found:
+        check_text(kind, text)
+        assert "\n" not in text and "\t" not in text, text

@@ -17,7 +17,7 @@
 #define ATTRIBUTES_BYTES_MAX 4096
 #define CGROUPS_BYTES_MAX 65536
 
-/* Copies as many characters as fit; controls and what is not UTF-8 become '_'. */
+/* Copies as many characters as fit; utf8_is_control() and what is not UTF-8 become '_'. */
 static void copy_text(const char *text, size_t len, char *out, size_t size)
 {
 	size_t n = 0;
@@ -25,7 +25,7 @@ static void copy_text(const char *text, size_t len, char *out, size_t size)
 	for (size_t i = 0; i < len;) {
 		uint32_t c;
 		size_t step = utf8_decode(text + i, len - i, &c);
-		bool is_odd = c < 0x20 || (c >= 0x7f && c < 0xa0) || c == UTF8_REPLACEMENT;
+		bool is_odd = utf8_is_control(c) || c == UTF8_REPLACEMENT;
 
 		if (n + step >= size)
 			break;
