@@ -382,7 +382,7 @@ def test_record_points_at_it(pyebpf, tmp_path):
     with subprocess.Popen(["sleep", "60"]) as child:
         try:
             time.sleep(0.05)
-            done = run("record", "-p", child.pid, "-o", tmp_path / "x.pyebpf", timeout=20)
+            done = run("record", "--no-children", "-p", child.pid, "-o", tmp_path / "x.pyebpf", timeout=20)
         finally:
             child.kill()
     assert done.returncode == 3

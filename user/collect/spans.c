@@ -305,21 +305,6 @@ void spans_open(struct spans *sp, uint32_t pid)
 	pthread_mutex_unlock(&sp->lock);
 }
 
-int spans_close(struct spans *sp, uint64_t at_ns)
-{
-	const struct errand close = { .closed_ns = at_ns };
-	struct pyebpf__bss *bss = sp->skel->bss;
-	int r = finish(sp);
-
-	if (at_ns != sp->cut_ns)
-		bss->cut_from_ns = sp->cut_ns ? sp->cut_ns : bss->started_ns;
-	if (!r && !(r = note_waited(sp, 0)) && !(r = pass_begin(sp, &close)))
-		r = finish(sp);
-	bss->cut_from_ns = 0;
-	sp->cut_ns = at_ns;
-	return r ? say(r) : sp->is_cut_short || bss->spans_left;
-}
-
 /* The next process that is to be opened. Many: one pass over all. */
 static bool next_open(struct spans *sp, struct errand *e)
 {
@@ -334,6 +319,33 @@ static bool next_open(struct spans *sp, struct errand *e)
 		sp->opens_len = 0;
 	pthread_mutex_unlock(&sp->lock);
 	return is_any;
+}
+
+/* Waits for it, and for the pass that runs. */
+static int open_all(struct spans *sp)
+{
+	struct errand e;
+	int r = finish(sp);
+
+	while (!r && next_open(sp, &e))
+		if (!(r = pass_begin(sp, &e)) || r == -ESRCH)
+			r = finish(sp);
+	return r;
+}
+
+int spans_close(struct spans *sp, uint64_t at_ns)
+{
+	const struct errand close = { .closed_ns = at_ns };
+	struct pyebpf__bss *bss = sp->skel->bss;
+	int r = open_all(sp);
+
+	if (at_ns != sp->cut_ns)
+		bss->cut_from_ns = sp->cut_ns ? sp->cut_ns : bss->started_ns;
+	if (!r && !(r = note_waited(sp, 0)) && !(r = pass_begin(sp, &close)))
+		r = finish(sp);
+	bss->cut_from_ns = 0;
+	sp->cut_ns = at_ns;
+	return r ? say(r) : sp->is_cut_short || bss->spans_left;
 }
 
 static bool next_errand(struct spans *sp, uint64_t now, bool may_look_ahead, struct errand *e)
