@@ -61,6 +61,7 @@ struct pass {
 	int result;
 	uint32_t pid;     /* 0: over all */
 	bool opens;       /* spans */
+	bool is_ahead;    /* looks at those that last */
 	uint32_t scratch; /* the work space that it has */
 	uint64_t begin_ns;
 	uint64_t cpu_ns; /* that it took */
@@ -200,6 +201,7 @@ static int pass_begin(struct spans *sp, const struct errand *e)
 	*p = (struct pass){ .work = { .run = pass_run, .free = pass_free },
 			    .pid = e->pid,
 			    .opens = !e->closed_ns && !e->lasting_ns,
+			    .is_ahead = e->lasting_ns > 0,
 			    .scratch = (uint32_t)__builtin_ctz(~sp->busy),
 			    .begin_ns = monotonic_ns() };
 	sp->is_cut_short = false;
@@ -264,7 +266,8 @@ static int pass_wait(struct spans *sp, uint64_t ns)
 	if (!r && p->opens)
 		r = note_waited(sp, p->pid);
 	sp->running = NULL;
-	sp->ahead_ns = monotonic_ns() + AHEAD_EVERY_NS + AHEAD_REST * p->cpu_ns;
+	if (p->is_ahead)
+		sp->ahead_ns = monotonic_ns() + AHEAD_EVERY_NS + AHEAD_REST * p->cpu_ns;
 	pass_free(&p->work);
 	return r;
 }
