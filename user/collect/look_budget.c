@@ -5,6 +5,13 @@
 
 #define MS_NS 1000000ULL
 
+static const struct {
+	uint64_t ns, share;
+} own[LOOK_KIND_COUNT_] = {
+	[LOOK_SEARCH] = { LOOK_OWN_NS, LOOK_OWN_SHARE },
+	[LOOK_READ] = { LOOK_OWN_READS_NS, LOOK_OWN_READS_SHARE },
+};
+
 /* Of the second that now is in. */
 static struct look_spending *spending_of(struct look_budget *b, pid_t pid, uint64_t now_ns)
 {
@@ -17,7 +24,9 @@ static struct look_spending *spending_of(struct look_budget *b, pid_t pid, uint6
 		s->ns = 0;
 		s->bytes = 0;
 	}
-	s->cpu_ns = difference(s->cpu_ns, difference(now_ns, s->cpu_at_ns) / LOOK_OWN_SHARE);
+	for (int kind = 0; kind < LOOK_KIND_COUNT_; kind++)
+		s->cpu_ns[kind] = difference(s->cpu_ns[kind],
+					     difference(now_ns, s->cpu_at_ns) / own[kind].share);
 	s->cpu_at_ns = now_ns;
 	return s;
 }
@@ -33,37 +42,38 @@ static void fill_purse(struct look_budget *b, uint64_t now_ns)
 	b->purse_at_ns = now_ns;
 }
 
-static uint64_t cpu_of(struct look_budget *b, const struct look_spending *s, uint64_t now_ns)
+static uint64_t cpu_of(struct look_budget *b, const struct look_spending *s, enum look_kind kind,
+		       uint64_t now_ns)
 {
-	if (s->cpu_ns + MS_NS <= LOOK_OWN_NS)
-		return LOOK_OWN_NS - s->cpu_ns;
+	if (s->cpu_ns[kind] + MS_NS <= own[kind].ns)
+		return own[kind].ns - s->cpu_ns[kind];
 	fill_purse(b, now_ns);
 	if (b->purse_ns <= 0 || now_ns < s->rest_ns)
 		return 0;
 	return s->grant_ns ?: LOOK_GRANT_MIN_NS;
 }
 
-uint64_t look_budget_ask(struct look_budget *b, pid_t pid, uint64_t now_ns, size_t bytes,
-			 bool *is_first)
+uint64_t look_budget_ask(struct look_budget *b, enum look_kind kind, pid_t pid, uint64_t now_ns,
+			 size_t bytes, bool *is_first)
 {
 	struct look_spending *s = spending_of(b, pid, now_ns);
 	bool is_over = s->ns >= LOOK_BUDGET_NS || s->bytes + bytes > LOOK_BUDGET_BYTES;
-	uint64_t cpu_ns = is_over ? 0 : cpu_of(b, s, now_ns);
+	uint64_t cpu_ns = is_over ? 0 : cpu_of(b, s, kind, now_ns);
 
 	*is_first = !cpu_ns && !s->is_over;
 	s->is_over |= !cpu_ns;
 	return cpu_ns;
 }
 
-void look_budget_spend(struct look_budget *b, pid_t pid, uint64_t now_ns, uint64_t ns,
-		       uint64_t cpu_ns, size_t bytes)
+void look_budget_spend(struct look_budget *b, enum look_kind kind, pid_t pid, uint64_t now_ns,
+		       uint64_t ns, uint64_t cpu_ns, size_t bytes)
 {
 	struct look_spending *s = spending_of(b, pid, now_ns);
-	uint64_t own_ns = difference(LOOK_OWN_NS, s->cpu_ns), grant_ns;
+	uint64_t own_ns = difference(own[kind].ns, s->cpu_ns[kind]), grant_ns;
 
 	s->ns += ns;
 	s->bytes += bytes;
-	s->cpu_ns += cpu_ns < own_ns ? cpu_ns : own_ns;
+	s->cpu_ns[kind] += cpu_ns < own_ns ? cpu_ns : own_ns;
 	if (cpu_ns <= own_ns)
 		return;
 	fill_purse(b, now_ns);

@@ -21,8 +21,16 @@
 #define LOOK_BUDGET_BYTES (16u << 20)
 #define LOOK_BUDGET_SLOTS 1024 /* power of two */
 
-#define LOOK_OWN_NS 12000000ULL   /* CPU time that a target has of its own at first */
-#define LOOK_OWN_SHARE 1000       /* it comes back at this part of a CPU */
+/* A search for its interpreter, or a read of what a sample of it points to. */
+enum look_kind { LOOK_SEARCH, LOOK_READ, LOOK_KIND_COUNT_ };
+
+/* CPU time that a target has of its own for searches at first; it comes back at this part of a CPU.
+ */
+#define LOOK_OWN_NS 12000000ULL
+#define LOOK_OWN_SHARE 1000
+/* The same for reads: of 5,000 functions, and 400 new ones a second. */
+#define LOOK_OWN_READS_NS 250000000ULL
+#define LOOK_OWN_READS_SHARE 50
 #define LOOK_PURSE_NS 60000000ULL /* in the purse at most */
 #define LOOK_PURSE_SHARE 64       /* it fills at this part of a CPU */
 #define LOOK_GRANT_MIN_NS \
@@ -36,10 +44,10 @@ struct look_budget {
 		bool is_over;      /* some look was refused */
 		uint64_t since_ns; /* CLOCK_MONOTONIC, as all here: when the second began */
 		uint64_t ns, bytes;
-		uint64_t cpu_ns;    /* of its own, that is spent and has not come back at */
-		uint64_t cpu_at_ns; /* this moment */
-		uint64_t grant_ns;  /* the next one; 0: there was none */
-		uint64_t rest_ns;   /* not before then is anything taken out of the purse */
+		uint64_t cpu_ns[LOOK_KIND_COUNT_]; /* of its own, spent and not come back at */
+		uint64_t cpu_at_ns;                /* this moment */
+		uint64_t grant_ns;                 /* the next one; 0: there was none */
+		uint64_t rest_ns; /* not before then is anything taken out of the purse */
 	} slots[LOOK_BUDGET_SLOTS];
 	int64_t purse_ns;     /* negative: a grant took more */
 	uint64_t purse_at_ns; /* when that was so; 0: the purse is full */
@@ -49,11 +57,11 @@ struct look_budget {
  * CPU time that another look which takes so many bytes may use, in nanoseconds. 0: it is to be
  * left; then *is_first: for the first time that the target is in its place.
  */
-uint64_t look_budget_ask(struct look_budget *b, pid_t pid, uint64_t now_ns, size_t bytes,
-			 bool *is_first);
+uint64_t look_budget_ask(struct look_budget *b, enum look_kind kind, pid_t pid, uint64_t now_ns,
+			 size_t bytes, bool *is_first);
 
 /* What a look took: time, CPU time, bytes. now_ns: when it was asked for. */
-void look_budget_spend(struct look_budget *b, pid_t pid, uint64_t now_ns, uint64_t ns,
-		       uint64_t cpu_ns, size_t bytes);
+void look_budget_spend(struct look_budget *b, enum look_kind kind, pid_t pid, uint64_t now_ns,
+		       uint64_t ns, uint64_t cpu_ns, size_t bytes);
 
 #endif

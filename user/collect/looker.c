@@ -86,11 +86,12 @@ static void free_work(struct work *w)
 	free(w);
 }
 
-static bool is_within_budget(struct looker *l, pid_t pid, size_t bytes, uint64_t *cpu_ns)
+static bool is_within_budget(struct looker *l, enum look_kind kind, pid_t pid, size_t bytes,
+			     uint64_t *cpu_ns)
 {
 	bool is_first;
 
-	*cpu_ns = look_budget_ask(&l->budget, pid, monotonic_ns(), bytes, &is_first);
+	*cpu_ns = look_budget_ask(&l->budget, kind, pid, monotonic_ns(), bytes, &is_first);
 	if (*cpu_ns)
 		return true;
 	__atomic_fetch_add(&l->refused, 1, __ATOMIC_RELAXED);
@@ -127,7 +128,8 @@ static void note_late(struct looker *l, pid_t pid, const struct work *w)
  * -ETIMEDOUT: it goes on, looker_next() may have it; -EBUSY, -ENOMEM: not begun. bytes: of memory
  * that it reads, where a target may have much.
  */
-static int run_look(struct looker *l, pid_t pid, size_t bytes, struct work *w, uint64_t ns)
+static int run_look(struct looker *l, enum look_kind kind, pid_t pid, size_t bytes, struct work *w,
+		    uint64_t ns)
 {
 	bool is_limited = pid && ns <= LOOK_SOON_NS; /* else a user who waits named it */
 	uint64_t begin_ns = monotonic_ns(), cpu_ns;
@@ -136,7 +138,7 @@ static int run_look(struct looker *l, pid_t pid, size_t bytes, struct work *w, u
 
 	if (is_limited && late_slot(l, pid) < WORKERS_MAX)
 		refusal = "another look at it has not come back";
-	else if (is_limited && !is_within_budget(l, pid, bytes, &w->cpu_ns))
+	else if (is_limited && !is_within_budget(l, kind, pid, bytes, &w->cpu_ns))
 		refusal = "looks at it take too long, or too much";
 	if (refusal) {
 		w->free(w);
@@ -147,8 +149,8 @@ static int run_look(struct looker *l, pid_t pid, size_t bytes, struct work *w, u
 	if (r != -EINPROGRESS) /* else it may yet take all of it */
 		cpu_ns = r ? 0 : w->cpu_ns;
 	if (is_limited)
-		look_budget_spend(&l->budget, pid, begin_ns, monotonic_ns() - begin_ns, cpu_ns,
-				  bytes);
+		look_budget_spend(&l->budget, kind, pid, begin_ns, monotonic_ns() - begin_ns,
+				  cpu_ns, bytes);
 	if (!r)
 		return 0;
 	if (r == -EINPROGRESS) {
@@ -198,7 +200,7 @@ int looker_find(struct looker *l, const struct task_record *task, uint64_t ns, s
 	*out = (struct sighting){ .task = *task, .look_ns = monotonic_ns() };
 	f->work = (struct work){ .run = find_run, .free = free_work };
 	f->seen = *out;
-	r = run_look(l, task->pid, 0, &f->work, ns);
+	r = run_look(l, LOOK_SEARCH, task->pid, 0, &f->work, ns);
 	if (r < 0) {
 		out->r = r;
 		snprintf(out->text, sizeof(out->text), "%s", err_message(r));
@@ -254,7 +256,7 @@ int looker_command(struct looker *l, const char *name, struct command_runtime *o
 		return -ENOMEM;
 	c->work = (struct work){ .run = command_run, .free = free_work };
 	snprintf(c->name, sizeof(c->name), "%s", name);
-	r = run_look(l, 0, 0, &c->work, LOOK_SOON_NS);
+	r = run_look(l, LOOK_SEARCH, 0, 0, &c->work, LOOK_SOON_NS);
 	if (r < 0)
 		return r;
 	r = c->r;
@@ -292,7 +294,7 @@ int looker_find_lead(struct looker *l, const struct task_record *task, const str
 				 .task = *task,
 				 .runtime = *rt,
 				 .distance = *distance };
-	r = run_look(l, task->pid, 0, &f->work, LOOK_SOON_NS);
+	r = run_look(l, LOOK_SEARCH, task->pid, 0, &f->work, LOOK_SOON_NS);
 	if (r < 0)
 		return r;
 	r = f->r;
@@ -338,7 +340,7 @@ int looker_read(struct looker *l, pid_t pid, uint64_t addr, void *buf, size_t le
 		.len = len,
 		.steady = steady,
 	};
-	r = run_look(l, pid, len, &rd->work, LOOK_SOON_NS);
+	r = run_look(l, LOOK_READ, pid, len, &rd->work, LOOK_SOON_NS);
 	if (r < 0)
 		return r;
 	r = rd->r;
@@ -417,7 +419,7 @@ void looker_touch(struct looker *l, pid_t pid, const struct py_offsets *off,
 				.off = *off,
 				.count = count };
 	memcpy(t->ranges, ranges, count * sizeof(t->ranges[0]));
-	if (!run_look(l, pid, 0, &t->work, LOOK_SOON_NS))
+	if (!run_look(l, LOOK_READ, pid, 0, &t->work, LOOK_SOON_NS))
 		free(t);
 	err_clear();
 }
@@ -452,7 +454,7 @@ int looker_thread_name(struct looker *l, const struct thread_place *thread, uint
 	n->off = *thread->off;
 	n->thread.off = &n->off;
 	n->active = *active;
-	r = run_look(l, thread->pid, 0, &n->work, LOOK_SOON_NS);
+	r = run_look(l, LOOK_READ, thread->pid, 0, &n->work, LOOK_SOON_NS);
 	if (r < 0)
 		return r;
 	r = n->r;
@@ -498,7 +500,7 @@ int looker_container(struct looker *l, pid_t pid, struct container *out)
 	p->pid = pid;
 	p->ours = l->ours;
 	__atomic_add_fetch(&l->ours->refs, 1, __ATOMIC_RELAXED);
-	r = run_look(l, pid, 0, &p->work, LOOK_SOON_NS);
+	r = run_look(l, LOOK_READ, pid, 0, &p->work, LOOK_SOON_NS);
 	if (r < 0)
 		return r;
 	is_found = p->is_found;
@@ -541,7 +543,7 @@ int looker_published(struct looker *l, pid_t pid, struct published *out)
 		return -ENOMEM;
 	p->work = (struct work){ .run = publishing_run, .free = publishing_free };
 	p->pid = pid;
-	r = run_look(l, pid, PROCESS_CONTEXT_BYTES_MAX, &p->work, LOOK_SOON_NS);
+	r = run_look(l, LOOK_READ, pid, PROCESS_CONTEXT_BYTES_MAX, &p->work, LOOK_SOON_NS);
 	if (r < 0)
 		return r;
 	r = p->r == -ENOMEM ? p->r : 0;
@@ -587,7 +589,7 @@ int looker_arguments(struct looker *l, pid_t pid, char out[ARGS_BYTES])
 		return -ENOMEM;
 	a->work = (struct work){ .run = ask_run, .free = free_work };
 	a->pid = pid;
-	r = run_look(l, pid, 0, &a->work, LOOK_SOON_NS);
+	r = run_look(l, LOOK_READ, pid, 0, &a->work, LOOK_SOON_NS);
 	if (r < 0)
 		return r;
 	r = a->r;

@@ -44,12 +44,13 @@ static void test_of_a_second(void **state)
 		uint64_t now = BEGIN_NS + cases[i].at_ms * MS_NS;
 		bool is_first, is_allowed;
 
-		is_allowed = look_budget_ask(&b, cases[i].pid, now, cases[i].bytes, &is_first) > 0;
+		is_allowed = look_budget_ask(&b, LOOK_READ, cases[i].pid, now, cases[i].bytes,
+					     &is_first) > 0;
 		if (is_allowed != cases[i].is_allowed || is_first != cases[i].is_first)
 			fail_msg("%s: allowed %d, first %d", cases[i].name, is_allowed, is_first);
 		if (is_allowed)
-			look_budget_spend(&b, cases[i].pid, now, cases[i].took_ms * MS_NS, 0,
-					  cases[i].bytes);
+			look_budget_spend(&b, LOOK_READ, cases[i].pid, now,
+					  cases[i].took_ms * MS_NS, 0, cases[i].bytes);
 	}
 }
 
@@ -62,11 +63,11 @@ static uint64_t take_all(struct look_budget *b, pid_t targets, uint64_t from_ms,
 	for (uint64_t at = from_ms; at < from_ms + ms; at++)
 		for (pid_t pid = 1; pid <= targets; pid++) {
 			uint64_t now = BEGIN_NS + at * MS_NS;
-			uint64_t cpu_ns = look_budget_ask(b, pid, now, 0, &is_first);
+			uint64_t cpu_ns = look_budget_ask(b, LOOK_SEARCH, pid, now, 0, &is_first);
 
 			if (!cpu_ns)
 				continue;
-			look_budget_spend(b, pid, now, 1, cpu_ns, 0);
+			look_budget_spend(b, LOOK_SEARCH, pid, now, 1, cpu_ns, 0);
 			taken += cpu_ns;
 		}
 	return taken;
@@ -84,8 +85,9 @@ static void test_cpu_time_of_many(void **state)
 	/* A 64th of a CPU, and a thousandth for each. */
 	if (later > 60000 * MS_NS / 100 * 3 + LOOK_GRANT_MAX_NS)
 		fail_msg("%llu ms of a minute", (unsigned long long)(later / MS_NS));
-	/* Another one has its own. */
-	assert_true(look_budget_ask(&b, 11, BEGIN_NS + 61000 * MS_NS, 0, &is_first) == LOOK_OWN_NS);
+	/* Another one has its own, and each has more for reads. */
+	assert_true(look_budget_ask(&b, LOOK_SEARCH, 11, BEGIN_NS + 61000 * MS_NS, 0, &is_first) ==
+		    LOOK_OWN_NS);
 }
 
 static void test_a_costly_one_gets_more(void **state)
@@ -97,11 +99,11 @@ static void test_a_costly_one_gets_more(void **state)
 	(void)state;
 	for (uint64_t at = 0; at < 60000; at += 10) {
 		uint64_t now = BEGIN_NS + at * MS_NS;
-		uint64_t cpu_ns = look_budget_ask(&b, 1, now, 0, &is_first);
+		uint64_t cpu_ns = look_budget_ask(&b, LOOK_SEARCH, 1, now, 0, &is_first);
 
 		most = cpu_ns > most ? cpu_ns : most;
 		if (cpu_ns)
-			look_budget_spend(&b, 1, now, 1, cpu_ns, 0);
+			look_budget_spend(&b, LOOK_SEARCH, 1, now, 1, cpu_ns, 0);
 	}
 	assert_true(most == LOOK_GRANT_MAX_NS);
 }
