@@ -271,7 +271,8 @@ static void check(bool no_exit_hook, bool no_slots)
 	check_waits(&s, session);
 	assert_true(s.threads >= 1 + 4); /* and a timer for each wait that has one */
 	assert_true(s.sum.cpu_ns && s.sum.cpu_ns < s.life_ns);
-	assert_int_equal(!!s.open, no_exit_hook);
+	/* Else only those are that last long enough for a pass to see them. */
+	assert_true(s.open || !no_exit_hook);
 	assert_true(s.ends <= s.open);
 }
 
