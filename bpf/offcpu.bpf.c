@@ -91,16 +91,13 @@ static __noinline int identify(struct cpu_state *c, struct task_struct *task)
 }
 
 /* Its entry, where the thread's process turns out to be one that is recorded. */
-static __noinline struct thread_times *begin_times(struct cpu_state *c, struct task_struct *task)
+static __noinline struct thread_times *begin_times(struct task_struct *task)
 {
 	struct thread_times *t;
 	struct task_facts f;
 	struct proc_row row;
 	__u64 now;
 
-	if (task->flags & PF_EXITING || !started_ns || !may_allocate_in_switch())
-		return NULL;
-	identify(c, task);
 	task_facts_read(task, &f);
 	if (!is_recorded(&f, &row) || !is_wanted(task, &f))
 		return NULL;
@@ -173,12 +170,13 @@ static __always_inline void note_wait(struct thread_times *t, struct task_struct
 	t->out_wait = wait_reason(t, regs);
 }
 
-/* Of a thread whose process began its program within the recording. */
-static __noinline bool identify_known(struct cpu_state *c, struct thread_times *t,
-				      struct task_struct *task)
+/* Does the process run Python, as far as is known or can be found out now? */
+static __always_inline bool is_identified(struct cpu_state *c, struct task_struct *task)
 {
 	struct proc_row row;
 
+	if (task->flags & PF_EXITING || !started_ns || !may_allocate_in_switch())
+		return false;
 	identify(c, task);
 	return proc_row_read(&c->who, &row) && row.exec_id == c->who.exec_id &&
 	       row.layout < LAYOUTS_MAX;
@@ -188,16 +186,18 @@ static __noinline bool identify_known(struct cpu_state *c, struct thread_times *
 static __always_inline __u64 span_begins(struct cpu_state *c, struct thread_times *t,
 					 struct task_struct *task, bool preempt)
 {
+	bool is_python = t && t->since_ns && t->is_identified;
 	struct thread_times *leader;
 	__u64 now;
 
+	if (!is_python)
+		is_python = is_identified(c, task);
 	if (!t || !t->since_ns) {
-		t = begin_times(c, task);
+		t = is_python ? begin_times(task) : NULL;
 		if (!t)
 			return 0;
-	} else if (!t->is_identified) {
-		t->is_identified = identify_known(c, t, task);
 	}
+	t->is_identified = is_python;
 	now = bpf_ktime_get_ns();
 	if (t->out_ns)
 		times_return_unseen(c, t, task, now);
