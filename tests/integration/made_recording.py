@@ -2,6 +2,8 @@
 """Recordings that no recorder writes, byte by byte. Format: user/store/FORMAT.md."""
 import struct
 
+from foreign_bytes import varint
+
 METADATA, FLUSH = 1, 2
 INTERVAL_NS = 1000000
 
@@ -20,14 +22,6 @@ def crc32c(content):
     for byte in content:
         crc = CRC[(crc ^ byte) & 255] ^ crc >> 8
     return crc ^ 0xffffffff
-
-
-def varint(n):
-    out = b""
-    while n > 127:
-        out += bytes([n & 127 | 128])
-        n >>= 7
-    return out + bytes([n])
 
 
 def differences(numbers):
