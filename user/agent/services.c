@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/vec.h"
 
 struct place {
@@ -38,12 +37,10 @@ void services_free(struct services *s)
 
 void services_take(struct services *s, struct services *before)
 {
-	vec_release(&s->places);
-	s->places.items = before->places.items;
-	s->places.len = before->places.len;
-	s->places.cap = before->places.cap;
-	before->places.items = NULL;
-	before->places.len = before->places.cap = 0;
+	typeof(s->places) own = s->places;
+
+	s->places = before->places;
+	before->places = own;
 }
 
 static struct place *find(struct services *s, uint64_t identity)

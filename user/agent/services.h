@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 /*
  * Which services are told apart, over all windows. A process names its service itself, so that one
@@ -15,7 +16,7 @@
  */
 struct services;
 
-#define SERVICES_KEPT_NS (3600 * 1000000000ULL)
+#define SERVICES_KEPT_NS (3600 * NS_PER_SECOND)
 #define SERVICES_OWNER_SHARE 4
 
 #define SERVICES_NO_OWNER 0 /* root outside of containers, who may have all */
@@ -25,7 +26,7 @@ int services_new(uint64_t max, struct services **out);
 void services_free(struct services *s);
 DEFINE_CLEANUP(struct services *, services_free)
 
-/* Those of `before`, which is empty then, keep their places. */
+/* The services of `before` keep their places, now in s, which has none yet. */
 void services_take(struct services *s, struct services *before);
 
 /*
