@@ -18,14 +18,12 @@
 #define LINES_CHUNK 4096      /* a line table travels in chunks of this size */
 #define LINES_CHUNKS_MAX 16   /* the kernel sends 64 KiB of a table; user space reads the rest */
 #define COMM_BYTES 16
-#define ARGS_BYTES 512   /* start of the command line, NUL between arguments */
-#define TASK_SCRATCHES 8 /* samples that task work walks at the same time */
-#define REMOTE_SCRATCHES                                                                      \
-	4              /* passes over threads that wait: one, and those that were left behind \
-			*/
-#define SILENT_MAX 8   /* processes whose memory did not answer: those are visited no more */
-#define TASK_WORKS 256 /* samples that wait for it; power of two */
-#define FAULTS_MAX 8   /* of what a sample could not read, so much is noted */
+#define ARGS_BYTES 512     /* start of the command line, NUL between arguments */
+#define TASK_SCRATCHES 8   /* samples that task work walks at the same time */
+#define REMOTE_SCRATCHES 4 /* passes over threads that wait: one, and three left behind */
+#define SILENT_MAX 8       /* processes that are not visited, as their memory did not answer */
+#define TASK_WORKS 256     /* samples that wait for it; power of two */
+#define FAULTS_MAX 8       /* of what a sample could not read, so much is noted */
 #define LAYOUTS_MAX 64
 #define WALKED_TASKS_MAX 65536    /* processes that are found without iterators */
 #define SENT_SLOTS 65536          /* power of two */

@@ -57,8 +57,9 @@ static __always_inline bool is_identify_due(struct task_struct *task, const stru
 }
 
 /*
- * A process that leaves the CPU and has no row of its program: what a tick would find out, which
- * may not come before a long wait. The memory that is read is its own, as it is the current task.
+ * Does the process of the thread that leaves the CPU run Python? The row of its program says so; if
+ * there is none yet, the process is looked at as a tick would, which may not come before a long
+ * wait. The memory that is read is its own, as the thread is the current task.
  */
 static __noinline int identify(struct cpu_state *c, struct task_struct *task)
 {
@@ -72,10 +73,12 @@ static __noinline int identify(struct cpu_state *c, struct task_struct *task)
 	if (!is_wanted(task, f))
 		return 0;
 	has_row = proc_row_read(f, row);
-	if ((session.has_filter && (!has_row || !row->is_target)) ||
-	    (has_row && row->exec_id == f->exec_id &&
-	     (row->is_ours || row->layout != LAYOUT_NONE || now < row->recheck_ns)) ||
-	    !is_identify_due(task, f, has_row ? row : NULL, now))
+	if (session.has_filter && (!has_row || !row->is_target))
+		return 0;
+	if (has_row && row->exec_id == f->exec_id &&
+	    (row->is_ours || row->layout != LAYOUT_NONE || now < row->recheck_ns))
+		return row->layout < LAYOUTS_MAX;
+	if (!is_identify_due(task, f, has_row ? row : NULL, now))
 		return 0;
 	row->runtime = 0;
 	if (proc_discover(c, task, f, now, true, row) != STAT_RECORDED || !row->runtime)
@@ -170,18 +173,6 @@ static __always_inline void note_wait(struct thread_times *t, struct task_struct
 	t->out_wait = wait_reason(t, regs);
 }
 
-/* Does the process run Python, as far as is known or can be found out now? */
-static __always_inline bool is_identified(struct cpu_state *c, struct task_struct *task)
-{
-	struct proc_row row;
-
-	if (task->flags & PF_EXITING || !started_ns || !may_allocate_in_switch())
-		return false;
-	identify(c, task);
-	return proc_row_read(&c->who, &row) && row.exec_id == c->who.exec_id &&
-	       row.layout < LAYOUTS_MAX;
-}
-
 /* A span begins. Returns when; 0: it is nobody's that is recorded. */
 static __always_inline __u64 span_begins(struct cpu_state *c, struct thread_times *t,
 					 struct task_struct *task, bool preempt)
@@ -190,8 +181,8 @@ static __always_inline __u64 span_begins(struct cpu_state *c, struct thread_time
 	struct thread_times *leader;
 	__u64 now;
 
-	if (!is_python)
-		is_python = is_identified(c, task);
+	if (!is_python && !(task->flags & PF_EXITING) && started_ns && may_allocate_in_switch())
+		is_python = identify(c, task);
 	if (!t || !t->since_ns) {
 		t = is_python ? begin_times(task) : NULL;
 		if (!t)

@@ -59,7 +59,7 @@ VERIFIED_ONCE int is_silent(__u64 process)
 	return 0;
 }
 
-/* One that comes back after it was left behind goes no further. */
+/* A pass that comes back after it was left behind goes no further. */
 static __always_inline bool is_left_behind(const struct bpf_iter_meta *meta)
 {
 	if (!meta->seq_num)
@@ -302,7 +302,7 @@ static __always_inline void look_at_span(struct py_scratch *s, struct cpu_state 
 		send_open(t, s, c, r);
 }
 
-/* Of a thread whose memory does not answer: where spans are closed its span ends without a sample.
+/* Where spans are closed, the span of a thread whose memory does not answer ends without a sample.
  */
 static __noinline int lose_silent(struct cpu_state *c, struct task_struct *task, __u64 now)
 {

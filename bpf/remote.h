@@ -39,8 +39,8 @@ static __always_inline bool is_remote_wanted(struct task_struct *task, const str
 	return !session.has_cgroup || task_is_in_cgroup(task, session.cgroup_id);
 }
 
-/* Of which of REMOTE_SCRATCHES remote walks have their work space: there is one walk at a time, but
- * for those that were left behind. Written by user space. */
+/* Number of the work space of remote walks, below REMOTE_SCRATCHES. One walk runs at a time, and
+ * each that was left behind keeps its own work space. User space writes it before a pass. */
 __u32 remote_scratch;
 
 static __always_inline struct py_scratch *scratch_get_remote(void)

@@ -220,8 +220,8 @@ static __noinline int times_tell_end(const struct thread_times *t, __u64 begin_n
 	return ring_send(&e, sizeof(e));
 }
 
-/* Those of its parts that would have been kept for certain are lost, as far as there is no sample
- * yet. */
+/* Counts the parts of the span that would have been kept for certain as lost, unless the span has a
+ * sample already. */
 static __always_inline void times_lose_unseen(struct cpu_state *c, const struct thread_times *t,
 					      __u64 begin_ns, struct unseen_span u)
 {
