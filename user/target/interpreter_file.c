@@ -117,10 +117,8 @@ static int ask_version(const struct file_source *from, const struct elf *elf, ui
 	uint64_t bias;
 	int r;
 
-	if (!from->m)
-		return -EAGAIN;
-	r = elf_load_bias(elf, from->m, &bias);
-	return r < 0 ? r : version_scan(from->pid, elf, bias, version);
+	r = from->m ? elf_load_bias(elf, from->m, &bias) : -ENOENT;
+	return r < 0 ? -EAGAIN : version_scan(from->pid, elf, bias, version);
 }
 
 /* Py_Version, 0 if the file has none. */
@@ -316,7 +314,8 @@ int file_source_id(const struct file_source *from, struct file_id *id)
 
 /*
  * Reads a file. Returns 0 and *out, NULL if it is no Python, or an error that is this process's and
- * not the file's, so that it must not be kept.
+ * not the file's, so that it must not be kept. Which part of the file the process has mapped
+ * decides nothing else: others map it elsewhere.
  */
 static int examine(const struct file_source *from, bool is_static, struct interpreter_file **out)
 {
@@ -336,7 +335,7 @@ static int examine(const struct file_source *from, bool is_static, struct interp
 		return 0; /* mapped executable, but not by a dynamic linker */
 	if (r < 0)
 		return err_set(r, "%s: %s", from->m ? from->m->path : from->path, strerror(-r));
-	text = from->m ? elf_text_segment(elf, from->m->offset) : elf_first_text(elf);
+	text = elf_first_text(elf);
 	if (!text)
 		return 0;
 	b = calloc(1, sizeof(*b));
