@@ -7,9 +7,10 @@ import shutil
 import struct
 import subprocess
 import tempfile
+import time
 
 import pytest
-from harness import run
+from harness import Recorder, run
 from htmlpage import Page
 
 pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.few_pythons]
@@ -69,10 +70,10 @@ class Place:
     def write(self, name, text):
         (self.here / name).write_text(text)
 
-    def thief(self, python, name, *groups, before=()):
+    def thief(self, python, name, *groups, before=(), lines=12):
         """A thief that says its code is of that file."""
         return Target(*before, *python.command, f"{self.seen}/public/thief.py", f"{self.seen}/{name}",
-                      12, *groups)
+                      lines, *groups)
 
     def source_root(self):
         return ["--source-root", self.root] if self.root else []
@@ -150,6 +151,52 @@ def test_the_host_s_file_of_a_name_is_not_the_target_s(some_python, places, tmp_
         shown = shown_everywhere(target.pid, tmp_path)
     assert not [name for name, text in shown.items() if "mine = 1" in text]
     assert "theirs = 2" in shown["dump"]
+
+
+def test_a_file_of_the_kernel_is_no_source(some_python, places, tmp_path):
+    """It decides by who reads it: pyebpf would see more of it than the target."""
+    place, made_up = places(some_python), "/sys/devices/system/cpu/possible"
+    (place.here / "public/kernel.py").symlink_to(made_up)
+    with place.thief(some_python, "public/kernel.py", lines=1) as target:
+        shown = shown_everywhere(target.pid, tmp_path)
+    text = pathlib.Path(made_up).read_text().strip()
+    assert "\n    %s\n" % text not in shown["dump"]
+    status = Page(tmp_path / "r.html").status
+    assert status[place.seen + "/public/kernel.py"] == "unknown", status
+
+
+# Threads in deep stacks, of which each frame is of another file; none of the files is there.
+OF_MANY_FILES = """import sys, threading, time
+folder, threads, depth = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+def chain(thread):
+    below = lambda: time.sleep(0.1)
+    for frame in range(depth):
+        names = {"below": below}
+        exec(compile("def work():\\n    below()", f"{folder}/{thread}-{frame}.py", "exec"), names)
+        below = names["work"]
+    return below
+def run(work):
+    while True:
+        work()
+for work in list(map(chain, range(threads))):
+    threading.Thread(target=run, args=(work,), daemon=True).start()
+print("READY", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_process_with_many_files_does_not_take_the_place_of_others(some_python, tmp_path):
+    """Its 18,000 files are more than are read for all. A program that begins after that has its source."""
+    program, output = tmp_path / "after.py", tmp_path / "x.pyebpf"
+    program.write_text("def work():\n    return sum(range(3000))\n\nfor i in range(3000):\n    work()\n")
+    with Target(*some_python.command, "-c", OF_MANY_FILES, tmp_path, 60, 300), \
+            Recorder(output, "-a", "--mode", "wall") as recorder:
+        recorder.wait_attached()
+        time.sleep(2)
+        subprocess.run([*some_python.command, program], check=True)
+        recorder.finish()
+    assert page_of(output, tmp_path / "p.html").status[str(program)] == "embedded"
+    assert "files are not shown: a process or a user has too many" in recorder.text()
 
 
 def test_a_program_that_has_ended_is_shown(some_python, tmp_path):

@@ -10,7 +10,9 @@ import time
 
 import pytest
 from harness import PYEBPF, Recorder, Workload, draw, run
+from htmlpage import Page
 from test_short_waits import assert_whole
+from test_sources import Target
 
 pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.few_pythons]
 
@@ -82,6 +84,51 @@ def test_it_ends_when_it_is_told_to(mode, some_python, is_full, tmp_path):
             assert process.returncode in (0, 3, -signal.SIGTERM), (what, how, said)
             if (folder / "x.pyebpf").exists():
                 assert run("report", folder / "x.pyebpf").returncode in (0, 3), (what, how, said)
+
+
+# Code of some files, which runs and waits there.
+OF_FILES = """import sys, threading
+codes = [compile("\\n" * 3 + "for i in range(200000): pass", path, "exec") for path in sys.argv[1:]]
+waits = [compile("\\n" * 3 + "import time; time.sleep(600)", path, "exec") for path in sys.argv[1:]]
+for code in waits:
+    threading.Thread(target=exec, args=(code, {}), daemon=True).start()
+print("READY", flush=True)
+while True:
+    for code in codes:
+        exec(code, {})
+"""
+
+
+def test_only_the_source_that_does_not_answer_is_missing(some_python, tmp_path):
+    """In pages and heatmaps of record and export, and in dump. The others are shown, and this one is named."""
+    source = "loop = 1  # mark\n" * 12
+    before, deaf_path, after = (tmp_path / name for name in ("before.py", "deaf.py", "later.py"))
+    for path in before, deaf_path, after:
+        path.write_text(source)
+    recording = tmp_path / "x.pyebpf"
+    with Deaf(tmp_path, source.encode()) as deaf, Target(*some_python.command, "-c", OF_FILES, before, deaf_path, after) as target:
+        done = run("record", "-p", target.pid, "-d", "500ms", "-F", 499, "-o", recording)
+        assert done.returncode == 0 and str(deaf_path) not in done.stderr, done.stderr
+        deaf_path.unlink()
+        deaf_path.symlink_to(deaf.path)
+        deaf.stop()
+        try:
+            outcomes = {
+                "record": run("record", "-p", target.pid, "-d", "1s", "-F", 499, "-o", tmp_path / "record.html"),
+                "report": run("report", recording, "-o", tmp_path / "report.html"),
+                "heatmap": run("export", recording, "-o", tmp_path / "x.heatmap"),
+                "dump": run("dump", "-p", target.pid),
+            }
+        finally:
+            deaf.server.kill()
+        for name, done in outcomes.items():
+            assert done.returncode == 0, (name, done.stderr)
+            assert f"source {deaf_path} is not shown: its file system does not answer" in done.stderr, (name, done.stderr)
+        for name in "record", "report":
+            assert set(Page(tmp_path / (name + ".html")).source) == {str(before), str(after)}, name
+        pages = [path.read_text() for path in (tmp_path / "x.heatmap").iterdir()]
+        assert sum("loop = 1" in text for text in pages) == 2
+        assert outcomes["dump"].stdout.count("# mark") >= 2
 
 
 @pytest.mark.parametrize("what", ["items", "type"])

@@ -6,15 +6,22 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/vfs.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
 
 #define NUMBER_BYTES_MAX 4096 /* of a file that begins with one */
+
+/* Not in linux/magic.h: fs/configfs/mount.c, fs/fuse/control.c, ipc/mqueue.c */
+#define CONFIGFS_MAGIC 0x62656570
+#define FUSECTL_MAGIC 0x65735543
+#define MQUEUE_MAGIC 0x19800202
 
 int file_map_open(const char *path, struct file_map **out)
 {
@@ -65,6 +72,23 @@ int file_check_regular(int fd, const char *name, struct stat *st)
 	if (!S_ISREG(st->st_mode))
 		return err_set(-EINVAL, "%s: not a regular file", name);
 	return 0;
+}
+
+bool file_is_of_kernel(int fd)
+{
+	static const uint32_t types[] = {
+		PROC_SUPER_MAGIC,     SYSFS_MAGIC,        DEBUGFS_MAGIC, TRACEFS_MAGIC,
+		SECURITYFS_MAGIC,     CGROUP_SUPER_MAGIC, SMACK_MAGIC,   SELINUX_MAGIC,
+		CGROUP2_SUPER_MAGIC,  BPF_FS_MAGIC,       NSFS_MAGIC,    DEVPTS_SUPER_MAGIC,
+		PSTOREFS_MAGIC,       EFIVARFS_MAGIC,     AAFS_MAGIC,    BINFMTFS_MAGIC,
+		RDTGROUP_SUPER_MAGIC, CONFIGFS_MAGIC,     FUSECTL_MAGIC, MQUEUE_MAGIC,
+	};
+	struct statfs fs;
+	bool is_found = fstatfs(fd, &fs) < 0;
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]) && !is_found; i++)
+		is_found = (uint32_t)fs.f_type == types[i];
+	return is_found;
 }
 
 int file_reopen(int place)

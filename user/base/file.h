@@ -36,6 +36,13 @@ DEFINE_CLEANUP(struct file_map *, file_map_free)
  */
 int file_open_regular(const char *path, struct stat *st);
 
+/*
+ * Does what fd, perhaps O_PATH, refers to lie on a file system that the kernel makes up, such as
+ * procfs or sysfs? Its files are no data of anybody: the kernel decides by the reader what is in
+ * them. True also where nothing is known.
+ */
+bool file_is_of_kernel(int fd);
+
 /* The check alone. name is for the message. */
 int file_check_regular(int fd, const char *name, struct stat *st);
 

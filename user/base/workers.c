@@ -10,6 +10,10 @@
 #include <stdlib.h>
 #include <time.h>
 
+#define PATIENCE_NS 500000000ULL /* with the first work that may be late */
+#define PATIENCE_NEXT_NS 100000000ULL
+#define PATIENCE_LATE_MAX 8
+
 const char workers_late_words[] =
 	"its memory or its files do not answer: a network mount that hangs?";
 
@@ -273,6 +277,15 @@ size_t workers_late(struct workers *ws)
 	late = ws->late;
 	pthread_mutex_unlock(&ws->lock);
 	return late;
+}
+
+uint64_t workers_patience_ns(struct workers *ws)
+{
+	size_t late = workers_late(ws);
+
+	if (late >= PATIENCE_LATE_MAX)
+		return 0;
+	return late ? PATIENCE_NEXT_NS : PATIENCE_NS;
 }
 
 /* --- a single call ---------------------------------------------------------------------------- */

@@ -19,6 +19,9 @@ struct workers;
 
 #define WORKERS_MAX 64
 extern const char workers_late_words[]; /* what is said of a process whose work is late */
+/* The same of a source file, by its path, and of all others when there are too many. */
+#define SOURCE_LATE_WORDS "source %s is not shown: its file system does not answer"
+#define SOURCES_LATE_WORDS "other sources are not shown: too many files do not answer"
 
 /* A piece of work. The first member of what it works on, which is on the heap. */
 struct work {
@@ -63,6 +66,12 @@ int workers_run(struct workers *ws, struct work *w, uint64_t ns);
 int workers_start(struct workers *ws, struct work *w);
 bool workers_wait(struct workers *ws, struct work *w, uint64_t ns);
 int workers_leave(struct workers *ws, struct work *w);
+
+/*
+ * How long to wait for each of many works, so that some that hang do not hold the others up for
+ * more than a second or so in all. 0: too many hang; begin none.
+ */
+uint64_t workers_patience_ns(struct workers *ws);
 
 /* One that was late, and is done now: the caller's again. NULL: there is none. */
 struct work *workers_next(struct workers *ws);

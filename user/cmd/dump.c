@@ -341,8 +341,7 @@ static int print_text(const struct dump *d)
 		is_first = false;
 		r = dump_text(&t, d, &d->items.items[i]);
 	}
-	if (sources_hang(d->sources))
-		log_warning("sources are missing: their file system does not answer");
+	sources_say_missing(d->sources);
 	return r;
 }
 

@@ -13,8 +13,9 @@
  * rights that the thread had when the kernel described the code object, and in its root directory.
  * Reports show a source only by such a digest (export/source_text.h).
  *
- * A thread reads the files, so that a file system that does not answer holds up nobody. The CPU
- * time of the thread is bounded: at most a tenth of the time that goes by.
+ * A process beside us reads the files. A file whose file system does not answer is left to it, and
+ * others are read by the next one. The CPU time is bounded: at most a tenth of the time that goes
+ * by. Files and bytes are bounded for each process and each user, so that others have their share.
  */
 struct source_versions;
 
@@ -29,7 +30,10 @@ int source_versions_note(struct source_versions *sv, const char *path, const str
 /* Takes what was read into the profile, and has the next files read. 0 or -ENOMEM. */
 int source_versions_step(struct source_versions *sv);
 
-/* The recording ends: reads what is left, for at most a second. 0 or -ENOMEM. */
+/*
+ * The recording ends: reads what is left, for at most a second, and warns of what is missing. 0 or
+ * -ENOMEM.
+ */
 int source_versions_settle(struct source_versions *sv);
 
 /* The profile is whole: files that were not read so far are not shown of it. 0 or -ENOMEM. */

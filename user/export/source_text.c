@@ -13,11 +13,11 @@
 #include "base/digest.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/workers.h"
 #include "profile/imports.h"
 #include "profile/module.h"
 
-#define WAIT_NS 500000000ULL /* for one file */
 #define MODULE "<module>"
 
 /* --- a text ----------------------------------------------------------------------------------- */
@@ -126,14 +126,18 @@ static int open_source(const struct reading *g, struct stat *st)
 	_cleanup_(closep) int root = -1, place = -1;
 	int r;
 
-	if (!g->root)
-		return file_open_regular(g->path, st);
-	root = open(g->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	place = (int)syscall(SYS_openat2, root, g->path, &how, sizeof(how));
+	if (g->root) {
+		root = open(g->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		place = (int)syscall(SYS_openat2, root, g->path, &how, sizeof(how));
+	} else {
+		place = open(g->path, O_PATH | O_CLOEXEC);
+	}
 	if (place < 0)
 		return -errno;
 	r = file_check_regular(place, g->path, st);
-	return r < 0 ? r : file_reopen(place);
+	if (r < 0 || file_is_of_kernel(place))
+		return r < 0 ? r : -EINVAL;
+	return file_reopen(place);
 }
 
 static void read_source(struct work *w, void *context)
@@ -176,7 +180,7 @@ struct source_reader {
 	struct version *versions; /* by string id */
 	VEC(struct use) uses;     /* by file */
 	const char *root;         /* NULL: none */
-	bool is_late;
+	bool is_given_up;         /* too many file systems do not answer */
 };
 
 static int find_versions(struct source_reader *r, const struct source_uses *uses)
@@ -255,6 +259,14 @@ void source_reader_free(struct source_reader *r)
 
 /* --- one of them ------------------------------------------------------------------------------ */
 
+/* As workers_run(). */
+static int run(struct source_reader *r, struct work *w)
+{
+	uint64_t patience_ns = workers_patience_ns(r->workers);
+
+	return patience_ns ? workers_run(r->workers, w, patience_ns) : -EAGAIN;
+}
+
 /* The whole file, or why not. */
 static int read_file(struct source_reader *r, const char *path, struct source_text *t,
 		     enum source_status *status)
@@ -267,8 +279,12 @@ static int read_file(struct source_reader *r, const char *path, struct source_te
 	*g = (struct reading){ .work = { .run = read_source, .free = reading_free } };
 	g->path = strdup(path);
 	g->root = r->root ? strdup(r->root) : NULL;
-	e = g->path && (g->root || !r->root) ? workers_run(r->workers, &g->work, WAIT_NS) : -ENOMEM;
-	r->is_late = e == -EINPROGRESS || e == -EAGAIN;
+	e = g->path && (g->root || !r->root) ? run(r, &g->work) : -ENOMEM;
+	if (e == -EINPROGRESS)
+		log_warning(SOURCE_LATE_WORDS, path);
+	if (e == -EAGAIN && !r->is_given_up)
+		log_warning(SOURCES_LATE_WORDS);
+	r->is_given_up |= e == -EAGAIN;
 	*status = e ? SOURCE_MISSING : g->status;
 	if (!e && g->status == SOURCE_EMBEDDED) {
 		t->bytes = g->text;
@@ -308,7 +324,7 @@ int source_reader_read(struct source_reader *r, uint32_t file, struct source_tex
 	int e;
 
 	*status = SOURCE_UNKNOWN;
-	if (r->is_late || !module_is_source(path, strtab_len(r->p->strings, file)) ||
+	if (!module_is_source(path, strtab_len(r->p->strings, file)) ||
 	    (v->state != VERSION_KNOWN && !r->root))
 		return 0;
 	if ((e = read_file(r, path, t, status)) < 0 || *status != SOURCE_EMBEDDED)

@@ -22,8 +22,8 @@
  * With a source root the user says where the sources are: files below that directory are shown
  * without a digest, too.
  *
- * Files may lie on a file system that does not answer: they are read by a thread that can be left
- * behind, and after one that was late no other file is read.
+ * Files may lie on a file system that does not answer: they are read by a process that can be left
+ * behind, and a warning names them.
  */
 #define SOURCE_FILE_BYTES_MAX (4u << 20)
 #define SOURCE_LINE_BYTES_MAX 400

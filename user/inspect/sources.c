@@ -10,16 +10,17 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/vec.h"
 #include "base/workers.h"
 #include "inspect/process.h"
-
-#define WAIT_NS 500000000ULL /* for one file */
+#include "target/proc.h"
 
 /* A file that was asked for. */
 struct source {
 	struct work work;
-	pid_t door;
+	pid_t pid, door;
+	uint64_t start_ticks; /* of pid */
 	struct rights rights;
 	char *name;
 	char *text; /* NULL: it cannot be read */
@@ -28,10 +29,17 @@ struct source {
 	VEC(uint32_t) lines; /* where each begins */
 };
 
+/* What came of it. */
+struct answer {
+	pid_t pid;
+	char *name;            /* owned */
+	struct source *source; /* owned; NULL: its file system does not answer */
+};
+
 struct sources {
 	struct workers *workers;
-	VEC(struct source *) files; /* those that have been read */
-	bool is_late;
+	VEC(struct answer) answers;
+	bool is_given_up; /* too many file systems do not answer */
 };
 
 int sources_new(struct sources **out)
@@ -63,9 +71,12 @@ void sources_free(struct sources *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < s->files.len; i++)
-		source_free(&s->files.items[i]->work);
-	vec_release(&s->files);
+	for (size_t i = 0; i < s->answers.len; i++) {
+		if (s->answers.items[i].source)
+			source_free(&s->answers.items[i].source->work);
+		free(s->answers.items[i].name);
+	}
+	vec_release(&s->answers);
 	if (s->workers)
 		workers_free(s->workers);
 	free(s);
@@ -76,8 +87,9 @@ void sources_free(struct sources *s)
 /* No "..": of a relative name that would be another file. */
 static int open_in(const struct source *f)
 {
+	_cleanup_(closep) int fd = -1;
 	struct rights now;
-	char base[32];
+	char base[48];
 
 	if (*f->name != '/' && strstr(f->name, ".."))
 		return -ENOENT;
@@ -85,8 +97,10 @@ static int open_in(const struct source *f)
 		err_clear();
 		return -EACCES;
 	}
-	snprintf(base, sizeof(base), "/proc/%d/%s", f->door, *f->name == '/' ? "root" : "cwd");
-	return rights_open(&f->rights, base, f->name);
+	snprintf(base, sizeof(base), "/proc/%d/task/%d/%s", f->pid, f->door,
+		 *f->name == '/' ? "root" : "cwd");
+	fd = rights_open(&f->rights, base, f->name);
+	return fd < 0 || proc_is(f->pid, f->start_ticks) ? take_fd(fd) : -ESRCH;
 }
 
 static int split_lines(struct source *f)
@@ -132,7 +146,9 @@ static struct source *source_new(const struct inspect_process *p, const char *na
 	if (!f)
 		return NULL;
 	f->work = (struct work){ .run = read_source, .free = source_free };
+	f->pid = p->pid;
 	f->door = p->door;
+	f->start_ticks = p->start_ticks;
 	f->rights = p->rights;
 	f->name = strdup(name);
 	if (f->name)
@@ -141,28 +157,40 @@ static struct source *source_new(const struct inspect_process *p, const char *na
 	return NULL;
 }
 
+/* 0: f belongs to the answers, or to its reader. -ENOMEM: to the caller. */
+static int ask(struct sources *s, const struct inspect_process *p, struct source *f)
+{
+	struct answer answer = { .pid = p->pid, .name = strdup(f->name), .source = f };
+	uint64_t patience_ns = workers_patience_ns(s->workers);
+	int r = -EAGAIN;
+
+	if (!answer.name || vec_push(&s->answers, answer) < 0) {
+		free(answer.name);
+		return -ENOMEM;
+	}
+	if (patience_ns)
+		r = workers_run(s->workers, &f->work, patience_ns);
+	if (r == -EINPROGRESS)
+		s->answers.items[s->answers.len - 1].source = NULL;
+	s->is_given_up |= r == -EAGAIN;
+	return 0;
+}
+
 /* NULL: it could not be asked for. "<string>" and the like are no files. */
 static const struct source *find(struct sources *s, const struct inspect_process *p,
 				 const char *name)
 {
 	struct source *f;
-	int r;
 
-	for (size_t i = s->files.len; i-- > 0;)
-		if (s->files.items[i]->door == p->door && !strcmp(s->files.items[i]->name, name))
-			return s->files.items[i];
-	if (!*name || *name == '<' || s->is_late || !(f = source_new(p, name)))
+	for (size_t i = s->answers.len; i-- > 0;)
+		if (s->answers.items[i].pid == p->pid && !strcmp(s->answers.items[i].name, name))
+			return s->answers.items[i].source;
+	if (!*name || *name == '<' || !(f = source_new(p, name)))
 		return NULL;
-	r = workers_run(s->workers, &f->work, WAIT_NS);
-	if (r == -EINPROGRESS) {
-		s->is_late = true;
-		return NULL;
-	}
-	if (r < 0 || vec_push(&s->files, f) < 0) {
-		source_free(&f->work);
-		return NULL;
-	}
-	return f;
+	if (ask(s, p, f) == 0)
+		return s->answers.items[s->answers.len - 1].source;
+	source_free(&f->work);
+	return NULL;
 }
 
 bool sources_line(struct sources *s, const struct inspect_process *p, const char *file, int line,
@@ -188,7 +216,11 @@ int64_t sources_changed_ns(struct sources *s, const struct inspect_process *p, c
 	return f ? f->changed_ns : 0;
 }
 
-bool sources_hang(const struct sources *s)
+void sources_say_missing(const struct sources *s)
 {
-	return s->is_late;
+	for (size_t i = 0; i < s->answers.len; i++)
+		if (!s->answers.items[i].source)
+			log_warning(SOURCE_LATE_WORDS, s->answers.items[i].name);
+	if (s->is_given_up)
+		log_warning(SOURCES_LATE_WORDS);
 }

@@ -13,8 +13,7 @@
  * Source files as a process sees them: below its root directory, relative names below the one it
  * works in; and only if the process itself could read them (target/rights.h), with the rights that
  * it had both before and after its memory was read. Each is read once. A file system that does not
- * answer may be what the process hangs at: files are read by a thread that can be left behind, and
- * after one that was late no other is asked for.
+ * answer may be what the process hangs at: files are read by a process that can be left behind.
  */
 struct sources;
 
@@ -40,7 +39,7 @@ bool sources_line(struct sources *s, const struct inspect_process *p, const char
 /* When it was changed, ns since 1970. 0: not known. */
 int64_t sources_changed_ns(struct sources *s, const struct inspect_process *p, const char *file);
 
-/* Has a file system not answered? */
-bool sources_hang(const struct sources *s);
+/* Warns of each file whose file system did not answer. */
+void sources_say_missing(const struct sources *s);
 
 #endif

@@ -142,6 +142,16 @@ int proc_stat(pid_t pid, struct proc_stat *out)
 	return 0;
 }
 
+bool proc_is(pid_t pid, uint64_t start_ticks)
+{
+	struct proc_stat stat;
+
+	if (proc_stat(pid, &stat) >= 0)
+		return stat.start_ticks == start_ticks;
+	err_clear(); /* it is gone */
+	return false;
+}
+
 static int by_pid(const void *a, const void *b)
 {
 	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;

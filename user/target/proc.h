@@ -81,6 +81,12 @@ int proc_stat_parse(const char *text, size_t len, struct proc_stat *out);
 int proc_stat(pid_t pid, struct proc_stat *out);
 
 /*
+ * Is pid still the process that began then? Asked after /proc/PID was read: all of that was of this
+ * process, not of a later one with its PID.
+ */
+bool proc_is(pid_t pid, uint64_t start_ticks);
+
+/*
  * PIDs, ascending, appended to out. On failure out holds what it held. -ESRCH: no such process.
  * proc_children() has those whose parent it is, proc_descendants() theirs too; both look at every
  * process of the system.

@@ -227,7 +227,7 @@ int rights_open(const struct rights *who, const char *base_link, const char *pat
 		return found;
 	if (fstat(found, &st) < 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode))
+	if (!S_ISREG(st.st_mode) || file_is_of_kernel(found))
 		return -EINVAL;
 	place = place_below(base_link, found, buffer);
 	if (!place)

@@ -13,7 +13,7 @@
  * Files opened only if somebody else could read them: a target names the files that it wants shown,
  * and pyebpf may read more of the machine than the target. Mode bits decide, of the file and of
  * each directory above it up to the target's root. An access control list of a file counts as a
- * refusal, but for its owner.
+ * refusal, but for its owner. Files that the kernel makes up (file_is_of_kernel()) are refused.
  */
 #define RIGHTS_GROUPS_MAX 64
 
@@ -40,11 +40,11 @@ bool rights_allow(const struct rights *who, const struct stat *st, bool has_acl,
 /*
  * Opens the regular file at path for reading, if `who` could. base_link is a directory that paths
  * are below of, which no symbolic link leaves: "/", or /proc/PID/root or /proc/PID/cwd. Nothing but
- * a regular file is ever opened. May wait for a file system that does not answer: call it on a
- * thread that can be left behind.
+ * a regular file of a real file system is ever opened. May wait for a file system that does not
+ * answer: call it on a thread that can be left behind.
  *
  * Returns the fd, or a negative errno without a message: -EACCES: `who` could not read it; -EINVAL:
- * not a regular file; -ESTALE: the path changed meanwhile.
+ * not such a file; -ESTALE: the path changed meanwhile.
  */
 int rights_open(const struct rights *who, const char *base_link, const char *path);
 

@@ -12,6 +12,7 @@
 
 #include "collect/wait_words.h"
 #include "target/offsets.h"
+#include "target/proc.h"
 
 #define SOURCE                                   \
 	"import threading\n"                     \
@@ -61,19 +62,22 @@ static struct inspect_thread thread_at(pid_t tid, const char *name, struct inspe
 /* The text of a process with these threads, its first line left out. */
 static char *text_of(struct inspect_thread *threads, size_t count, bool recent_first)
 {
-	struct inspect_process p = { .pid = 412,
+	struct inspect_process p = { .pid = getpid(),
 				     .door = getpid(),
 				     .command_line = (char *)"python3 app.py",
 				     .runtime.version = VERSION_HEX(3, 13, 0, VERSION_LEVEL_FINAL),
 				     .threads = threads,
 				     .thread_count = count };
 	const struct dump d = { .sources = sources, .recent_first = recent_first };
-	const struct dump_item item = { .pid = 412, .process = &p };
+	const struct dump_item item = { .pid = p.pid, .process = &p };
 	struct terminal t = { 0 };
+	struct proc_stat stat;
 	char *text = NULL, *rest;
 	size_t len;
 
 	assert_int_equal(rights_read(p.door, &p.rights), 0);
+	assert_int_equal(proc_stat(p.pid, &stat), 0);
+	p.start_ticks = stat.start_ticks;
 	t.out = open_memstream(&text, &len);
 	assert_non_null(t.out);
 	assert_int_equal(dump_text(&t, &d, &item), 0);

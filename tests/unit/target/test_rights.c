@@ -176,6 +176,18 @@ static void test_rights_open_as_somebody_else(void **state)
 	}
 }
 
+/* The kernel decides by who reads them: pyebpf would see more than the target. */
+static void test_rights_open_refuses_what_the_kernel_makes_up(void **state)
+{
+	static const char *const paths[] = { "/proc/version", "/sys/devices/system/cpu/possible" };
+	const struct rights all = { .reads_all = true };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		if (rights_open(&all, "/", paths[i]) != -EINVAL)
+			fail_msg("%s", paths[i]);
+}
+
 /* No symbolic link leads out of the base: the machine's /etc/passwd is not what is meant. */
 static void test_rights_open_below_a_base(void **state)
 {
@@ -212,6 +224,7 @@ int main(void)
 		cmocka_unit_test(test_rights_parse_takes_the_ids_of_the_file_system),
 		cmocka_unit_test(test_rights_allow_as_mode_bits_say),
 		cmocka_unit_test(test_rights_open_as_somebody_else),
+		cmocka_unit_test(test_rights_open_refuses_what_the_kernel_makes_up),
 		cmocka_unit_test(test_rights_open_below_a_base),
 		cmocka_unit_test(test_rights_read_of_the_own_process),
 	};
