@@ -30,7 +30,8 @@ http:
 
 
 class Command:
-    """One run of pyebpf. Its output is in a file, so that nobody has to read it meanwhile."""
+    """One run of pyebpf. Its output is in a file, so that nobody has to read it meanwhile. What its sanitizers
+    report is in files of their own: those processes of it that read targets have no stderr."""
 
     judges_honest = False
     statuses = (0, 3)
@@ -39,15 +40,21 @@ class Command:
         self.scene, self.program, self.prefix = scene, program, prefix
         self.pids, self.honest_pid = ",".join(map(str, pids)), pids[-1]
         self.text_file = tempfile.TemporaryFile()
+        self.log_path = scene.folder / "sanitizer"
         self.process = None
 
     def arguments(self):
         raise NotImplementedError
 
+    def environment(self):
+        given = os.environ.get("ASAN_OPTIONS", "")
+        return dict(os.environ, ASAN_OPTIONS=f"{given}:log_path={self.log_path}")
+
     def start(self, **options):
         self.process = subprocess.Popen([*self.prefix, self.program, *map(str, self.arguments())],
                                         stdin=subprocess.DEVNULL, stdout=self.text_file,
-                                        stderr=self.text_file, cwd=self.scene.folder, **options)
+                                        stderr=self.text_file, cwd=self.scene.folder,
+                                        env=self.environment(), **options)
 
     def wait_ready(self, seconds=40):
         """Until it samples, or ends."""
@@ -62,6 +69,11 @@ class Command:
     def text(self):
         self.text_file.seek(0)
         return self.text_file.read().decode("utf-8", "replace")
+
+    def reports(self):
+        """What sanitizers say, in any of its processes."""
+        paths = sorted(self.log_path.parent.glob(self.log_path.name + ".*"))
+        return "".join(path.read_text(errors="replace") for path in paths)
 
     def recordings(self):
         """Files that it wrote, to be loaded."""
@@ -163,7 +175,7 @@ class Top(Command):
     def start(self, **options):
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-        environment = dict(os.environ, TERM="xterm-256color", LC_ALL="C.UTF-8")
+        environment = dict(self.environment(), TERM="xterm-256color", LC_ALL="C.UTF-8")
         self.process = subprocess.Popen([*self.prefix, self.program, *map(str, self.arguments())],
                                         stdin=slave, stdout=slave, stderr=slave, env=environment,
                                         start_new_session=True, **options)

@@ -114,7 +114,7 @@ class Trial:
 
     def judge(self, command, watch, end_seconds):
         factor = SANITIZED if self.is_sanitized else 1
-        text, status = command.text(), command.process.returncode
+        text, status = command.text() + command.reports(), command.process.returncode
         if status not in (self.attack.statuses or command.statuses):
             self.fail(f"exit code {status}")
         if end_seconds > END_SECONDS * factor:
@@ -126,7 +126,7 @@ class Trial:
         if self.attack.says and not re.search(self.attack.says, text):
             self.fail(f"does not say {self.attack.says!r}")
         if self.failures:
-            self.failures.append(text[-3000:])
+            self.failures.append(text[-6000:])
 
     def judge_output(self, command, honest_pid, used):
         recordings = command.recordings()

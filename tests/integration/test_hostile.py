@@ -4,13 +4,21 @@ the build with ASan and UBSan: no crash, no hang, and what is recorded beside it
 import os
 import re
 import subprocess
+import sys
 import time
+import types
 
 import collapsed
 import harness
 import pytest
 from harness import REPOSITORY, Recorder, WORKLOADS
 from spinning import HZ, LEAF, SCRIPT, Spinning, cpu_seconds
+
+sys.path.insert(0, os.path.join(REPOSITORY, "tests", "hostile"))
+
+import commands  # noqa: E402
+import trial  # noqa: E402
+from attacks import Attack  # noqa: E402
 
 pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.hostile]
 HOSTILE = os.path.join(WORKLOADS, "hostile.py")
@@ -20,6 +28,8 @@ REPORTS = re.compile(r"Sanitizer|runtime error|BUG")
 
 def pytest_generate_tests(metafunc):
     """attacked: interpreters whose insides hostile.py knows; one of each way to keep frames."""
+    if "attacked" not in metafunc.fixturenames:
+        return
     found = [p for p in metafunc.config.all_pythons
              if 11 <= p.minor <= 15 and p.via != "chroot" and not p.free_threaded]
     if metafunc.config.getoption("--tier") != "all":
@@ -106,3 +116,46 @@ def test_targets_that_rewrite_themselves_under_all(attacked, some_python, saniti
     got = leaves(output, tmp_path).get((bystander.pid, *LEAF), 0)
     expected = (used - attached) * HZ
     assert got >= 0.95 * expected - 4 * expected ** 0.5, (got, expected, text)
+
+
+OVERFLOW = """
+#include <stdlib.h>
+#include "base/apart.h"
+
+static void overflow(void *arg)
+{
+	char *volatile bytes = malloc(3);
+
+	bytes[(long)arg] = 1;
+	free(bytes);
+}
+
+int main(void)
+{
+	pthread_t thread;
+
+	return apart_start(overflow, (void *)3, APART_NO_FILES, -1, &thread) || pthread_join(thread, NULL);
+}
+"""
+
+
+def test_report_of_a_reader_fails_a_trial(tmp_path, monkeypatch):
+    """The processes that read targets have no stderr, and end where the recorder does not look."""
+    class Reads(commands.Command):
+        def arguments(self):
+            return []
+
+    source, program, user = tmp_path / "overflow.c", tmp_path / "overflow", os.path.join(REPOSITORY, "user")
+    source.write_text(OVERFLOW)
+    subprocess.run(["cc", "-g", "-D_GNU_SOURCE", "-fsanitize=address", "-I", user, "-o", program, source,
+                    *(os.path.join(user, "base", name) for name in ("apart.c", "thread.c")), "-lpthread"], check=True)
+    monkeypatch.setitem(commands.COMMANDS, "reads", Reads)
+    tried = trial.Trial(Attack(), "reads", types.SimpleNamespace(folder=tmp_path),
+                        {"plain": "", "sanitized": str(program)}, 0)
+    command = tried.command_class(tried.scene, tried.program, [0])
+    command.start()
+    command.process.wait(60)
+    tried.judge(command, types.SimpleNamespace(peak_kib=0), 0)
+    command.close()
+    assert tried.failures[:2] == ["exit code -6", "a sanitizer's report"], tried.failures
+    assert "heap-buffer-overflow" in tried.failures[2] and "in overflow" in tried.failures[2], tried.failures
