@@ -25,15 +25,13 @@ class Attack:
     """commands: under which it is tried. statuses: exit codes, where they are others than the command's
     own. says: pattern of what it must say. is_honest_judged: an honest process has its samples all the same.
     is_plain: with the build without sanitizers. is_at_start: from the first moment. is_cut: a recording
-    without a sample may be left. blind_seconds: for which the honest process may have no samples.
-    prefix: what is before the command."""
+    without a sample may be left. prefix: what is before the command."""
 
     commands = LOOKS
     statuses = says = None
     is_honest_judged = True
     is_plain = is_at_start = is_cut = False
     disturbs_machine = False
-    blind_seconds = 0
     prefix = ()
 
     def start(self, scene):
@@ -329,10 +327,9 @@ class ClockSteps(Attack):
 
 
 class Hotplug(Attack):
-    """The second CPU goes away and comes back. What runs there is seen a second later."""
+    """The second CPU goes away and comes back. What runs there is seen a second later, and named as lost."""
     commands = CPU_RECORDS
     disturbs_machine = True
-    blind_seconds = 1.3
 
     def start(self, scene):
         if not CPU1.exists():

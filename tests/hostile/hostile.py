@@ -163,7 +163,7 @@ def judge_sums(results):
     for attack in ATTACKS:
         outcomes = [r.outcome for r in results if r.attack == attack and not r.outcome.failures]
         got, due = sum(o.honest_got for o in outcomes), sum(o.honest_due for o in outcomes)
-        if not ATTACKS[attack].blind_seconds and got < truth.least(due, {"not_delivered": 0}, HONEST_SHARE):
+        if got < truth.least(due, {"not_delivered": 0}, HONEST_SHARE):
             yield f"{attack}: the honest process has {got} of {due} samples in {len(outcomes)} trials"
 
 

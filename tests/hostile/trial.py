@@ -149,9 +149,10 @@ class Trial:
         return self.attack.is_cut and "cut off before its first sample" in said
 
     def judge_honest(self, recording, pid, used):
-        self.got, self.due = honest_samples(self.plain, recording, pid), round(used * commands.HZ)
-        seen = max(self.due - self.attack.blind_seconds * commands.HZ, 0)
-        least = truth.least(seen, chunks.read(recording).counters, HONEST_SHARE)
+        counters = chunks.read(recording).counters
+        self.got = honest_samples(self.plain, recording, pid)
+        self.due = max(round(used * commands.HZ) - counters["cpu_unwatched"], 0)
+        least = truth.least(self.due, counters, HONEST_SHARE)
         if self.got < least:
             self.fail(f"{self.got} samples of the honest process, {self.due} due, {least:.0f} at least: "
                       f"{self.lost}")

@@ -2,10 +2,13 @@
 """CPUs that come and go while it records: what runs there is seen a second later."""
 import os
 
+import chunks
 import pytest
+import truth as judge
 from engine_server import Engine
 from harness import PATIENCE, Recorder, Workload, export, frames, leaf_counts, wait_until
 from test_agent import SERVICE, Agent, spinning
+from test_robust import complete, figures
 
 pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.alone]
 HZ = 997
@@ -50,14 +53,24 @@ def test_cpu_that_comes_later(switchable, some_python, tmp_path):
     assert got > 0.6 * cpu * HZ, (got, cpu, text)
 
 
-def test_cpu_that_was_away(switchable, some_python, tmp_path):
+@pytest.mark.parametrize("target", ["named", "all"])
+def test_cpu_that_was_away(target, switchable, some_python, tmp_path, fault):
+    """What ran there until it was seen again has a name of its own among what was lost."""
+    output = tmp_path / "x.pyebpf"
     with Workload(some_python, "family.py", 4, "idle") as workload:
-        with Recorder(tmp_path / "x.pyebpf", "-p", workload.pid, "-F", HZ) as recorder:
+        named = ("-p", workload.pid) if target == "named" else ("-a",)
+        with Recorder(output, *named, "-F", HZ) as recorder:
             recorder.wait_attached()
             switch(False)
             switch(True)
             got, cpu, text = record_there(workload, recorder)
+    c = chunks.read(output).counters
     assert got > 0.6 * cpu * HZ, (got, cpu, text)
+    assert 0 < c["cpu_unwatched"] < 1.3 * HZ and "on a CPU that had just come online" in text, (c, text)
+    assert got + c["cpu_unwatched"] > judge.least(cpu * HZ, c), (got, cpu, c)
+    if target == "named":
+        fault("a CPU that goes away and comes back, where the target runs from then on",
+              "opens an event there, within a second", 0, complete(output), figures(c))
 
 
 def test_agent_follows_cpus(switchable, some_python, tmp_path):

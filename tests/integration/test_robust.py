@@ -55,6 +55,7 @@ def figures(c):
              ("skipped", "carried over by the time budget"),
              ("unknown_process", "lost: process not identified yet"),
              ("thread_state_fault", "lost: thread state not readable"),
+             ("cpu_unwatched", "lost: on a CPU that had just come online"),
              ("not_delivered", "not delivered by the kernel")]
     return "%d ticks expected: " % max(c["ticks"], c["expected"]) + ", ".join(
         "%d %s" % (c[key], words) for key, words in names if c[key])

@@ -22,7 +22,7 @@ import sections
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TESTS = ["tests/integration/test_robust.py", "tests/integration/test_pages.py",
-         "tests/integration/test_bad_input.py"]
+         "tests/integration/test_cpus.py", "tests/integration/test_bad_input.py"]
 TESTS_OF_ALL = ["tests/kernels/test_kernels.py::test_modes_that_need_more"]
 VERSION = platform.release().split("-")[0]
 FAULTS = ("fault", "what pyebpf does", "exit code", "what the file holds", "seen")

@@ -21,6 +21,8 @@ static int read_source(struct session *s, enum sample_source source, struct sour
 		return 0;
 	if (sources[source].expected) /* first: later ones must not show as lost */
 		out->expected = sources[source].expected(s);
+	if (sources[source].unwatched)
+		out->unwatched = sources[source].unwatched(s);
 	out->pending = session_pending(s, source);
 	return session_stats(s, source, out->stats);
 }
@@ -69,10 +71,25 @@ int counters_read_cost(struct session *s, uint64_t *ns)
 
 /* What ticks were lost on the way to the sampler? All values since the counters before. */
 struct delivery {
-	uint64_t missed; /* as the sampler saw from the gaps */
-	uint64_t seen;   /* ticks of the targets, also those without Python */
-	uint64_t used;   /* ticks of the CPU time that the targets used; 0: not known */
+	uint64_t missed;    /* as the sampler saw from the gaps */
+	uint64_t unwatched; /* on CPUs that had just come online, at most */
+	uint64_t seen;      /* ticks of the targets, also those without Python */
+	uint64_t all;       /* and of all others */
+	uint64_t used;      /* ticks of the CPU time that the targets used; 0: not known */
 };
+
+/*
+ * No doubt is allowed for here: there was such a CPU. Where it is not known how much the targets
+ * used, they had the share of it that they had of the rest.
+ */
+static uint64_t count_unwatched(const struct delivery *d)
+{
+	uint64_t unseen = difference(d->used, d->seen);
+
+	if (!d->used)
+		return d->all ? d->unwatched * d->seen / d->all : d->unwatched;
+	return d->unwatched < unseen ? d->unwatched : unseen;
+}
 
 /*
  * The targets' own CPU time has the last word, as far as chance leaves no doubt: the number of
@@ -81,7 +98,8 @@ struct delivery {
  */
 static uint64_t count_not_delivered(const struct delivery *d)
 {
-	uint64_t lost = d->missed, unseen = difference(d->used, d->seen);
+	uint64_t lost = d->missed;
+	uint64_t unseen = difference(d->used, d->seen + count_unwatched(d));
 	uint64_t doubt = (uint64_t)(5 * 1.25 * sqrt((double)d->used)) + d->used / 50 + 1;
 
 	if (!d->used)
@@ -148,16 +166,19 @@ static int store_source(const struct source *source, const struct source_counter
 			const struct source_counters *since, uint64_t cpu_ns, struct profile *p)
 {
 	uint64_t stats[STAT_COUNT_];
-	struct delivery d = { .used = now->interval_ns ? cpu_ns / now->interval_ns : 0 };
+	struct delivery d = { .used = now->interval_ns ? cpu_ns / now->interval_ns : 0,
+			      .unwatched = difference(now->unwatched, since->unwatched) };
 	int r = 0;
 
 	subtract(now, since, stats);
 	d.missed = stats[STAT_MISSED];
 	d.seen = sum_events(stats, false);
+	d.all = sum_events(stats, true);
 	for (int i = 0; i < STAT_COUNT_ && r >= 0; i++)
 		r = put(p, source, stat_names[i], stats[i]);
-	if (r < 0 || (r = put(p, source, source->events, sum_events(stats, true))) < 0 ||
+	if (r < 0 || (r = put(p, source, source->events, d.all)) < 0 ||
 	    (r = put(p, source, "expected", difference(now->expected, since->expected))) < 0 ||
+	    (r = put(p, source, "cpu_unwatched", count_unwatched(&d))) < 0 ||
 	    (r = put(p, source, "not_delivered", count_not_delivered(&d))) < 0 ||
 	    (r = put(p, source, "task_work_pending", difference(now->pending, since->pending))) < 0)
 		return r;

@@ -793,6 +793,11 @@ uint64_t session_expected_ticks(struct session *s)
 	return ticker_expected(s->ticker);
 }
 
+uint64_t session_unwatched_ticks(struct session *s)
+{
+	return ticker_unwatched(s->ticker);
+}
+
 void session_resend(struct session *s)
 {
 	__atomic_fetch_add(&s->skel->bss->epoch, 0x9e3779b97f4a7c15ULL, __ATOMIC_RELAXED);

@@ -219,6 +219,9 @@ int session_cpu_time(struct session *s, uint64_t *ns);
  */
 uint64_t session_expected_ticks(struct session *s);
 
+/* Ticks that are missing at most, of CPUs that came online and had no event yet. */
+uint64_t session_unwatched_ticks(struct session *s);
+
 /*
  * How full the maps are, by their names in bpf/README.md. The ring's is the most that was taken out
  * of it at once since the last call, in bytes; lossy caches fill up in the course of time and lose

@@ -20,6 +20,9 @@ struct source {
 
 	/* How many it must have made since session_start(); NULL: as many as it has. */
 	uint64_t (*expected)(struct session *s);
+
+	/* How many it may not have made where there was nothing to make them; NULL: none. */
+	uint64_t (*unwatched)(struct session *s);
 };
 
 extern const struct source sources[SOURCE_COUNT_];

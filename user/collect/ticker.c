@@ -23,9 +23,10 @@
 
 /* One CPU. Times are of CLOCK_MONOTONIC. */
 struct cpu {
-	int fd;          /* -1: offline */
-	uint32_t weight; /* ticks that one of its events stands for */
-	uint64_t set_ns; /* when the period was set */
+	int fd;              /* -1: offline */
+	uint64_t offline_ns; /* when it was so last */
+	uint32_t weight;     /* ticks that one of its events stands for */
+	uint64_t set_ns;     /* when the period was set */
 	uint64_t period_ns;
 	uint64_t from_ns;    /* ticks before were counted, or do not count */
 	uint64_t next_ns;    /* when the next period is drawn */
@@ -42,9 +43,10 @@ struct ticker {
 	pthread_t thread;
 	bool has_thread;
 	bool should_end;
-	bool is_counting;  /* between ticker_start() and ticker_stop() */
-	uint32_t stride;   /* of what is drawn from now on */
-	uint64_t expected; /* ticks of the time up to each CPU's from_ns */
+	bool is_counting;   /* between ticker_start() and ticker_stop() */
+	uint32_t stride;    /* of what is drawn from now on */
+	uint64_t expected;  /* ticks of the time up to each CPU's from_ns */
+	uint64_t unwatched; /* ticks of time in which CPUs may have been online without an event */
 	struct cpu cpus[];
 };
 
@@ -177,8 +179,16 @@ static void event_close(struct cpu *c)
 static int open_events(struct ticker *t)
 {
 	for (struct cpu *c = t->cpus; c < t->cpus + t->opts.cpus; c++) {
-		int r = c->fd < 0 ? event_open(t, c) : 0;
+		int r;
 
+		if (c->fd >= 0)
+			continue;
+		r = event_open(t, c);
+		if (r == -ENODEV)
+			c->offline_ns = monotonic_ns();
+		else if (!r && t->is_counting)
+			t->unwatched +=
+				(c->set_ns - c->offline_ns) * t->opts.freq_hz / NS_PER_SECOND;
 		if (r == -EMFILE)
 			return err_set(r, "open perf events: one a CPU is more than the open files "
 					  "that are allowed");
@@ -309,6 +319,7 @@ int ticker_follow_cpus(struct ticker *t)
 			continue;
 		count_until(t, c, end_ns);
 		event_close(c);
+		c->offline_ns = end_ns;
 	}
 	r = open_events(t);
 	pthread_cond_signal(&t->changed);
@@ -328,4 +339,14 @@ uint64_t ticker_expected(struct ticker *t)
 	expected = t->expected;
 	pthread_mutex_unlock(&t->lock);
 	return expected;
+}
+
+uint64_t ticker_unwatched(struct ticker *t)
+{
+	uint64_t unwatched;
+
+	pthread_mutex_lock(&t->lock);
+	unwatched = t->unwatched;
+	pthread_mutex_unlock(&t->lock);
+	return unwatched;
 }

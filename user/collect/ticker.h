@@ -60,4 +60,7 @@ int ticker_follow_cpus(struct ticker *t);
 /* Ticks that the events must have made since ticker_start(): by the periods that were set. */
 uint64_t ticker_expected(struct ticker *t);
 
+/* Ticks that are missing at most, of CPUs that came online and had no event yet. */
+uint64_t ticker_unwatched(struct ticker *t);
+
 #endif

@@ -15,40 +15,55 @@ static void test_counters_store_not_delivered(void **state)
 	static const struct {
 		const char *name;
 		struct source_counters now, since;
-		uint64_t ticks, expected, not_delivered;
+		uint64_t ticks, expected, not_delivered, cpu_unwatched;
 	} cases[] = {
 		/* clang-format off */
 		{ "all came",
 		  { .expected = 100, .stats = { [STAT_RECORDED] = 90, [STAT_IDLE] = 10 } }, { .expected = 0 },
-		  100, 100, 0 },
+		  100, 100, 0, 0 },
 		{ "a CPU slept",
 		  { .expected = 1000, .stats = { [STAT_RECORDED] = 20, [STAT_IDLE] = 80 } }, { .expected = 0 },
-		  100, 1000, 0 },
+		  100, 1000, 0, 0 },
 		{ "the sampler saw a gap",
 		  { .expected = 100, .stats = { [STAT_RECORDED] = 90, [STAT_MISSED] = 10 } }, { .expected = 0 },
-		  90, 100, 10 },
+		  90, 100, 10, 0 },
 		{ "what came before does not count",
 		  { .expected = 300, .stats = { [STAT_RECORDED] = 150, [STAT_MISSED] = 70 } },
 		  { .expected = 200, .stats = { [STAT_RECORDED] = 100, [STAT_MISSED] = 50 } },
-		  50, 100, 20 },
+		  50, 100, 20, 0 },
 		{ "CPU time and ticks agree as far as chance lets them",
 		  { .interval_ns = 1000, .stats = { [STAT_RECORDED] = 9400 } }, { .expected = 0 },
-		  9400, 0, 0 },
+		  9400, 0, 0, 0 },
 		{ "CPU time without ticks",
 		  { .interval_ns = 1000, .stats = { [STAT_RECORDED] = 5000 } }, { .expected = 0 },
-		  5000, 0, 5000 },
+		  5000, 0, 5000, 0 },
 		{ "ticks of others are none of theirs",
 		  { .interval_ns = 1000,
 		    .stats = { [STAT_RECORDED] = 5000, [STAT_IDLE] = 5000, [STAT_FILTERED] = 5000 } }, { .expected = 0 },
-		  15000, 0, 5000 },
+		  15000, 0, 5000, 0 },
 		{ "a target without Python had the rest",
 		  { .interval_ns = 1000,
 		    .stats = { [STAT_RECORDED] = 5000, [STAT_NOT_PYTHON] = 5000 } }, { .expected = 0 },
-		  10000, 0, 0 },
+		  10000, 0, 0, 0 },
 		{ "gaps, but no CPU time for them",
 		  { .interval_ns = 1000,
 		    .stats = { [STAT_RECORDED] = 10000, [STAT_MISSED] = 5000 } }, { .expected = 0 },
-		  10000, 0, 826 },
+		  10000, 0, 826, 0 },
+		{ "a CPU came back, and the targets ran there for a part of the time until it was seen",
+		  { .interval_ns = 1000, .unwatched = 1000, .stats = { [STAT_RECORDED] = 9400 } }, { .expected = 0 },
+		  9400, 0, 0, 600 },
+		{ "a CPU came back, which does not explain all",
+		  { .interval_ns = 1000, .unwatched = 1000, .stats = { [STAT_RECORDED] = 5000 } }, { .expected = 0 },
+		  5000, 0, 4000, 1000 },
+		{ "the CPU that came back was idle",
+		  { .interval_ns = 1000, .unwatched = 1000, .stats = { [STAT_RECORDED] = 10100 } }, { .expected = 0 },
+		  10100, 0, 0, 0 },
+		{ "a CPU came back, and nobody knows how much the targets used",
+		  { .unwatched = 1000, .stats = { [STAT_RECORDED] = 300, [STAT_IDLE] = 700 } }, { .expected = 0 },
+		  1000, 0, 0, 300 },
+		{ "it came back before",
+		  { .interval_ns = 1000, .unwatched = 1000, .stats = { [STAT_RECORDED] = 9400 } }, { .unwatched = 1000 },
+		  9400, 0, 0, 0 },
 		/* clang-format on */
 	};
 
@@ -63,11 +78,13 @@ static void test_counters_store_not_delivered(void **state)
 		assert_int_equal(counters_store(&now, &since, p), 0);
 		if (profile_counter(p, "ticks") != cases[i].ticks ||
 		    profile_counter(p, "expected") != cases[i].expected ||
-		    profile_counter(p, "not_delivered") != cases[i].not_delivered)
-			fail_msg("%s: ticks %d, expected %d, not delivered %d", cases[i].name,
-				 (int)profile_counter(p, "ticks"),
+		    profile_counter(p, "not_delivered") != cases[i].not_delivered ||
+		    profile_counter(p, "cpu_unwatched") != cases[i].cpu_unwatched)
+			fail_msg("%s: ticks %d, expected %d, not delivered %d, unwatched %d",
+				 cases[i].name, (int)profile_counter(p, "ticks"),
 				 (int)profile_counter(p, "expected"),
-				 (int)profile_counter(p, "not_delivered"));
+				 (int)profile_counter(p, "not_delivered"),
+				 (int)profile_counter(p, "cpu_unwatched"));
 	}
 }
 
