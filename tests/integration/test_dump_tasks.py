@@ -14,8 +14,8 @@ import pythons
 SMALL = 300  # tasks; the benchmark has 10,000
 
 
-def dump(pid):
-    done = harness.run("dump", "--async", "--json", "-p", str(pid))
+def dump(pid, *options):
+    done = harness.run("dump", "--async", "--json", "-p", str(pid), *options)
     assert done.returncode == 0, done.stderr
     process, = json.loads(done.stdout)["processes"]
     return process
@@ -202,6 +202,21 @@ def test_a_task_that_blocks_its_loop(pyebpf, python):
 def is_asleep(pid, tid):
     with open("/proc/%d/task/%d/stat" % (pid, tid)) as f:
         return f.read().rsplit(")", 1)[1].split()[0] == "S"
+
+
+@pytest.mark.few_pythons
+@pytest.mark.parametrize("options", [[], ["--locals"]], ids=["by itself", "from outside"])
+def test_a_task_that_computes(pyebpf, python, options):
+    """It shows all its calls, whoever reads them: with --locals nothing is read by BPF."""
+    if python.minor < 8:
+        return
+    with start(python, "awaits.py", "computing") as work:
+        work.truth()
+        tasks = {task["name"]: task for task in dump(work.pid, *options)["tasks"]}
+    computer, other = tasks["computer"], tasks["other"]
+    assert [frame["name"].split(".")[-1] for frame in computer["frames"]] == ["computer", "inner", "compute", "spin"]
+    assert computer["state"] == "running" and computer["waits_for"] is None
+    assert other["state"] == "waiting" and other["waits_for"] == "sleep(3600)"
 
 
 @pytest.mark.full

@@ -8,6 +8,7 @@
     awaits.py anyio           task groups of anyio, on asyncio
     awaits.py cycle           three tasks, each of which waits for the next
     awaits.py blocked         one task blocks its loop: all others are ready to run
+    awaits.py computing       one task computes and never gives its loop back
     awaits.py many TASKS      gathered by twenties
     awaits.py churn           tasks that come and go as fast as they can, of known chains
 
@@ -389,6 +390,28 @@ async def blocked():
     await asyncio.sleep(3600)
 
 
+def spin():
+    while True:
+        sum(range(100))
+
+
+def compute():
+    tell({"tasks": {}})
+    spin()
+
+
+async def computing():
+    async def inner():
+        await asyncio.sleep(0)
+        compute()
+
+    async def computer():
+        await inner()
+    task("other", sleeper())
+    task("computer", computer())
+    await asyncio.sleep(3600)
+
+
 async def many(count):
     async def twenty(first):
         await asyncio.gather(*[task("leaf-%d" % (first + i), deep(2), "twenty-%d" % first)
@@ -459,7 +482,7 @@ def main():
     sys.stdin.readline()
     threading.Thread(target=lambda: (sys.stdin.readline(), os._exit(0)), daemon=True).start()
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    make = {"cycle": cycle, "blocked": blocked, "many": lambda: many(count), "churn": churn,
+    make = {"cycle": cycle, "blocked": blocked, "computing": computing, "many": lambda: many(count), "churn": churn,
             "anyio": anyio_groups}.get(MODE, lambda: everything(count))
     asyncio.run(make(), debug=MODE == "debug")
 

@@ -17,7 +17,7 @@ static const uint32_t pauses_us[] = { 0, 100, 300, 1000, 2000, 4000, 8000, 8000,
 
 /* A thread of Python's, and how often it had left the CPU when the reading began. */
 struct watch {
-	const struct inspect_thread *thread;
+	struct inspect_thread *thread;
 	bool was_running; /* or it has ended */
 	uint64_t switches;
 };
@@ -27,6 +27,7 @@ struct reading {
 	struct inspect_process *p;
 	struct watch *watches;
 	size_t count;
+	bool is_last; /* what runs now is taken as it runs */
 	struct walk walk;
 };
 
@@ -74,6 +75,18 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 	return r->p->memory.read(r->p->memory.arg, addr, buf, len);
 }
 
+/* One that runs walks itself, if that can be had; else it is read from outside, maybe torn. */
+static int walk_of_thread(struct reading *r, const struct watch *w)
+{
+	int e = w->was_running && r->is_last
+			? inspect_thread_walk_own(r->in, r->p, w->thread, &r->walk)
+			: -ENOENT;
+
+	return e != -ENOENT ? e
+			    : walker_walk(r->in->walker, &r->p->memory, w->thread->tid,
+					  w->thread->pointer, &r->walk);
+}
+
 static int peek_thread(void *arg, uint64_t ident, const struct walk_frame **frames, uint32_t *depth)
 {
 	struct reading *r = arg;
@@ -82,7 +95,7 @@ static int peek_thread(void *arg, uint64_t ident, const struct walk_frame **fram
 
 	if (!w)
 		return -ENOENT;
-	e = walker_walk(r->in->walker, &r->p->memory, w->thread->tid, ident, &r->walk);
+	e = walk_of_thread(r, w);
 	if (e < 0 || r->walk.status == UNWIND_INVALID)
 		return e < 0 ? e : -EBADMSG;
 	*frames = r->walk.frames;
@@ -92,9 +105,11 @@ static int peek_thread(void *arg, uint64_t ident, const struct walk_frame **fram
 
 static int walk_thread(void *arg, uint64_t ident, const struct walk_frame **frames, uint32_t *depth)
 {
-	const struct watch *w = watch_of(arg, ident);
+	const struct reading *r = arg;
+	const struct watch *w = watch_of(r, ident);
 
-	return !w || w->was_running ? -ENOENT : peek_thread(arg, ident, frames, depth);
+	return !w || (w->was_running && !r->is_last) ? -ENOENT
+						     : peek_thread(arg, ident, frames, depth);
 }
 
 /*
@@ -156,6 +171,7 @@ static int read_all(struct reading *r, struct inspect_tasks *out)
 		if (pauses_us[i])
 			nanosleep(&pause, NULL);
 		inspect_tasks_release(out);
+		r->is_last = i + 1 == ATTEMPTS;
 		e = read_once(r, debug, NULL, out);
 	}
 	return e < 0 ? e : 0;
@@ -167,7 +183,7 @@ static int watch_threads(struct reading *r)
 	if (!r->watches)
 		return -ENOMEM;
 	for (size_t i = 0; i < r->p->thread_count; i++) {
-		const struct inspect_thread *thread = &r->p->threads[i];
+		struct inspect_thread *thread = &r->p->threads[i];
 
 		if (!thread->tstate)
 			continue; /* it runs no Python, hence no loop */

@@ -353,9 +353,9 @@ static int take_own(void *arg, size_t i, struct own_walk *w)
 }
 
 /* Variables can only be read of who stands still as long as we read them. */
-static bool has_kernel(const struct reading *r)
+static bool has_kernel(const struct inspector *in)
 {
-	return r->in->kernel && !r->in->visit;
+	return in->kernel && !in->visit;
 }
 
 /* Where the kernel refuses it is done as if there were no BPF. */
@@ -366,6 +366,14 @@ static int do_without(int r, const char *what)
 	log_debug("%s are read from outside: %s", what, err_message(r));
 	err_clear();
 	return 0;
+}
+
+static struct own_ask ask_of(const struct inspect_process *p, const struct inspect_thread *t)
+{
+	return (struct own_ask){ .pointer = t->pointer,
+				 .runtime = p->memory.runtime,
+				 .process = p->memory.identity,
+				 .tid = (uint32_t)t->tid };
 }
 
 /* Has all that are not done walk themselves, if they run. They may wait for a CPU for long. */
@@ -385,13 +393,54 @@ static int walk_own(struct reading *r)
 		if (s->is_done || !s->thread->tstate)
 			continue;
 		of_ask[count] = s;
-		asks[count++] = (struct own_ask){ .pointer = s->thread->pointer,
-						  .runtime = r->p->memory.runtime,
-						  .process = r->p->memory.identity,
-						  .tid = (uint32_t)s->thread->tid };
+		asks[count++] = ask_of(r->p, s->thread);
 	}
 	e = r->in->kernel->run(r->in->kernel_arg, r->p->memory.off, asks, count, take_own, &own);
 	return do_without(e, "threads that run");
+}
+
+struct one_walk {
+	struct inspector *in;
+	struct inspect_process *p;
+	struct inspect_thread *thread;
+	struct walk *out;
+	bool is_taken;
+};
+
+/* Code that is not there any more is none. */
+static int take_one(void *arg, size_t i, struct own_walk *w)
+{
+	struct one_walk *one = arg;
+	int64_t pause_ns = (int64_t)(w->ended_ns - w->began_ns);
+
+	(void)i;
+	if (w->result)
+		return 0;
+	for (uint32_t k = 0; k < w->head.depth && k < FRAMES_MAX; k++) {
+		struct walk_frame *f = &w->frames[k];
+
+		if (walker_identify(one->in->walker, &one->p->memory, f->code) != f->identity)
+			f->code = 0;
+	}
+	if (pause_ns > one->thread->pause_ns)
+		one->thread->pause_ns = pause_ns;
+	*one->out = walk_of(&w->head, w->frames);
+	one->is_taken = true;
+	return 0;
+}
+
+int inspect_thread_walk_own(struct inspector *in, struct inspect_process *p,
+			    struct inspect_thread *t, struct walk *out)
+{
+	const struct own_ask ask = ask_of(p, t);
+	struct one_walk one = { .in = in, .p = p, .thread = t, .out = out };
+	int e = -ENOENT;
+
+	if (has_kernel(in))
+		e = do_without(
+			in->kernel->run(in->kernel_arg, p->memory.off, &ask, 1, take_one, &one),
+			"threads that run");
+	return e < 0 || one.is_taken ? e : -ENOENT;
 }
 
 /* --- Many threads ----------------------------------------------------------------------------- */
@@ -478,7 +527,7 @@ static int look_at_all(struct reading *r)
 /* Before any is read from outside: where there are many that is cheaper. */
 static int look_at_many(struct reading *r)
 {
-	return has_kernel(r) && r->count >= INSPECT_MANY_THREADS ? look_at_all(r) : 0;
+	return has_kernel(r->in) && r->count >= INSPECT_MANY_THREADS ? look_at_all(r) : 0;
 }
 
 /* Does a thread of Python's move whenever it is looked at? */
@@ -492,9 +541,9 @@ static bool some_move(const struct reading *r)
 
 static int ask_kernel(struct reading *r)
 {
-	int e = has_kernel(r) && some_move(r) ? look_at_all(r) : 0;
+	int e = has_kernel(r->in) && some_move(r) ? look_at_all(r) : 0;
 
-	return e < 0 || !has_kernel(r) || !some_move(r) ? e : walk_own(r);
+	return e < 0 || !has_kernel(r->in) || !some_move(r) ? e : walk_own(r);
 }
 
 /* --- Passes ----------------------------------------------------------------------------------- */

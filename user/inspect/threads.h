@@ -72,6 +72,13 @@ int inspect_threads_read(struct inspector *in, struct inspect_process *p);
 /* The same but for what they do: who they are, and their thread states. */
 int inspect_threads_list(struct inspect_process *p);
 
+/*
+ * Has a thread that runs walk itself, where the kernel has it do that. *out is borrowed until the
+ * next call. 0, -ENOENT: it did not, or -ENOMEM.
+ */
+int inspect_thread_walk_own(struct inspector *in, struct inspect_process *p,
+			    struct inspect_thread *t, struct walk *out);
+
 void inspect_threads_free(struct inspect_thread *threads, size_t count);
 
 #endif
