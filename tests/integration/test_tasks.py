@@ -165,6 +165,21 @@ def test_tasks_that_wait_all_the_time(python, tmp_path):
     assert took == pytest.approx(ended, rel=1e-3)
 
 
+@pytest.mark.few_pythons
+def test_tasks_of_forked_loops(python, tmp_path, is_full):
+    """Children that only wait, from their begin to their end: none has the time of another one, and none lacks any."""
+    if not has_tasks(python):
+        return
+    output = tmp_path / "forked.pyebpf"
+    with Workload(python, "tasked.py", "forked", 1, 10 if is_full else 3) as workload:
+        truth, text = record_to(output, workload, 99, "--mode", "wall", "--async")
+    found = collections.Counter()
+    for sample in samples_of(output, "--kind", "task"):
+        found[str(sample["pid"])] += sample["value"] / 1e9
+    assert dict(found) == pytest.approx(truth, rel=0.15), text
+    assert "ended before a look" not in text, text
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("number, seconds", [(200, 30), (1000, 60)])
 def test_task_time_is_the_programs_own(any_python, tmp_path, number, seconds):

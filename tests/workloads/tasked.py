@@ -5,6 +5,8 @@
     tasked.py trio SECONDS            the same of trio's tasks, each in a function named like it
     tasked.py parked SECONDS N        all wait all the time. Truth: {place: number of tasks}
     tasked.py known SECONDS N         Truth: {place: seconds}, by the program's own clock
+    tasked.py forked SECONDS N        N children, one after the other, each with a loop of its own, in which FORKED tasks
+                                      sleep for SECONDS. Truth: {pid: seconds of all of them}
     tasked.py brief N                 one task after the other, each awaited, of 200 us. Truth: {"brief": CPU seconds}
 
 A label is the name that a task was given, else that of its coroutine. A place is the functions of the
@@ -13,6 +15,7 @@ program from the root down, joined by blanks.
 import asyncio
 import collections
 import json
+import os
 import random
 import sys
 import threading
@@ -23,6 +26,7 @@ MODE, SECONDS = sys.argv[1], float(sys.argv[2])
 if MODE == "trio":
     import trio
 STEP = 0.002
+FORKED = 10
 TRUTH = collections.Counter()
 
 
@@ -271,6 +275,25 @@ async def know_all(number):
     await awaited_go().wait()
 
 
+async def sleep_all():
+    await asyncio.gather(*[in_sleep(SECONDS) for _ in range(FORKED)])
+
+
+def fork_all(number):
+    asyncio.run(asyncio.sleep(0))
+    say("READY")
+    sys.stdin.readline()
+    for _ in range(number):
+        pid = os.fork()
+        if not pid:
+            asyncio.run(sleep_all())
+            os._exit(0)
+        os.waitpid(pid, 0)
+        TRUTH[pid] = FORKED * SECONDS
+    say(json.dumps(TRUTH))
+    sys.stdin.readline()
+
+
 def main():
     if MODE == "work":
         if "uvloop" in sys.argv:
@@ -281,6 +304,8 @@ def main():
         asyncio.run(brief_all())
     elif MODE == "trio":
         trio.run(trio_all)
+    elif MODE == "forked":
+        fork_all(int(sys.argv[3]))
     else:
         asyncio.run({"parked": park_all, "known": know_all}[MODE](int(sys.argv[3])))
 

@@ -176,9 +176,8 @@ static void put_lost(struct line *l, const struct load *loaded)
 #define PLACE_SHARE 0.1 /* of task time, of the place whose error is told */
 
 /*
- * The standard error of a place where this share of the time was spent, as a part of that. A wait
- * that is as short as the distance of two sweeps, or shorter, is met by chance, and then counts for
- * all of it; longer ones are known better.
+ * The standard error of a place where this share of the time was spent, as a part of that, if what
+ * is unsure is unsure everywhere alike.
  */
 static struct share_text place_error(const struct task_stacks_stats *t)
 {
@@ -188,7 +187,7 @@ static struct share_text place_error(const struct task_stacks_stats *t)
 /* How well task time is known, and by what it costs. */
 static void put_tasks(struct line *l, const struct task_stacks_stats *t, uint64_t wall_ns)
 {
-	if (!t->sweeps && !t->unseen)
+	if (!t->sweeps && !t->unseen && !(t->has_asyncio && t->unmet))
 		return;
 	line_put(l, STYLE_PLAIN, "tasks: ");
 	if (t->sweeps)
@@ -204,6 +203,10 @@ static void put_tasks(struct line *l, const struct task_stacks_stats *t, uint64_
 	if (t->unsure_ns)
 		line_putf(l, STYLE_PLAIN, ", %s left out: they changed meanwhile",
 			  units_ns(t->unsure_ns).s);
+	if (t->unmet)
+		line_putf(l, STYLE_PLAIN,
+			  "; %s process%s ended before a look: tasks that they had are missing",
+			  units_count(t->unmet).s, t->unmet == 1 ? "" : "es");
 	if (t->unreadable)
 		line_putf(l, STYLE_PLAIN, "; %llu could not be read",
 			  (unsigned long long)t->unreadable);

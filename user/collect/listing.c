@@ -82,9 +82,22 @@ int listing_add(struct listing *l, const struct listed *process)
 	return r < 0 ? r : add_places(l, (uint32_t)l->items.len - 1);
 }
 
-uint64_t listing_since(const struct listing *l, uint64_t process)
+static struct listed *find(const struct listing *l, uint64_t process)
 {
 	uint32_t at = address_map_get(&l->processes, process);
 
-	return at == ADDRESS_NONE ? 0 : l->items.items[at].since_ns;
+	return at == ADDRESS_NONE ? NULL : &l->items.items[at];
+}
+
+void listing_end(struct listing *l, uint64_t process, uint64_t until_ns)
+{
+	struct listed *p = find(l, process);
+
+	if (p)
+		p->until_ns = until_ns;
+}
+
+const struct listed *listing_get(const struct listing *l, uint64_t process)
+{
+	return find(l, process);
 }

@@ -17,7 +17,8 @@ struct listed {
 	uint32_t pid, exec_id;
 	uint64_t start_ns;
 	uint64_t process;  /* identity */
-	uint64_t since_ns; /* when it was first there; 0: before the recording */
+	uint64_t since_ns; /* when it began; 0: before the recording */
+	uint64_t until_ns; /* when it ended; 0: nobody said so */
 	uint64_t seen;     /* ours: the last listing that had it */
 };
 
@@ -41,7 +42,10 @@ const struct listed *listing_find(struct listing *l, uint32_t pid, uint32_t exec
 /* One that was not. 0 or -ENOMEM. */
 int listing_add(struct listing *l, const struct listed *process);
 
-/* Since when it is there. 0: since before the recording, or nobody knows it. */
-uint64_t listing_since(const struct listing *l, uint64_t process);
+/* Notes when one of them ended; of others nothing is kept. */
+void listing_end(struct listing *l, uint64_t process, uint64_t until_ns);
+
+/* NULL: it is not known, or no more. Borrowed until the next listing_add(). */
+const struct listed *listing_get(const struct listing *l, uint64_t process);
 
 #endif

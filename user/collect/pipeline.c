@@ -631,6 +631,17 @@ static int on_code(struct pipeline *p, const struct code_event *e, size_t size)
 	return file ? source_versions_note(p->sources, file, e) : r;
 }
 
+static int end_thread(struct pipeline *p, const struct thread_times_event *e)
+{
+	int r;
+
+	if (!p->times)
+		return -EBADMSG;
+	if (p->tasks && (r = task_stacks_end_thread(p->tasks, e)) < 0)
+		return r;
+	return times_end_thread(p->times, e);
+}
+
 /* -EBADMSG: a record that is not what it says it is. */
 static int take_record(struct pipeline *p, const void *record, size_t size)
 {
@@ -667,7 +678,7 @@ static int take_record(struct pipeline *p, const void *record, size_t size)
 	case EVENT_LABELS:
 		return p->labels ? label_sets_add(p->labels, record, size) : -EBADMSG;
 	case EVENT_THREAD_TIMES:
-		return p->times ? times_end_thread(p->times, record) : -EBADMSG;
+		return end_thread(p, record);
 	case EVENT_SPAN_END:
 		return p->times ? times_end_span(p->times, record) : -EBADMSG;
 	default:

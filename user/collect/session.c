@@ -338,10 +338,17 @@ int session_add_process(struct session *s, uint32_t pid, const struct proc_row *
 		s->is_full = true;
 		return 0;
 	}
+	if (row->layout < LAYOUT_UNSURE)
+		__atomic_fetch_add(&s->skel->bss->pythons_begun, 1, __ATOMIC_RELAXED);
 	sp = __atomic_load_n(&s->spans, __ATOMIC_ACQUIRE);
 	if (sp && row->layout < LAYOUTS_MAX)
 		spans_open(sp, pid);
 	return 0;
+}
+
+uint64_t session_pythons_begun(const struct session *s)
+{
+	return __atomic_load_n(&s->skel->bss->pythons_begun, __ATOMIC_RELAXED);
 }
 
 int session_set_asyncio(struct session *s, uint32_t pid, const struct asyncio_row *row)

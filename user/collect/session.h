@@ -124,6 +124,9 @@ int session_set_asyncio(struct session *s, uint32_t pid, const struct asyncio_ro
 /* Do rows say who is recorded (is_target)? */
 bool session_has_filter(const struct session *s);
 
+/* How many processes have got a row with a Python so far. */
+uint64_t session_pythons_begun(const struct session *s);
+
 /* Appends the PIDs of all rows to out. 0, or a negative errno with a message. */
 int session_list_processes(struct session *s, struct pids *out);
 

@@ -15,14 +15,14 @@
 #include "collect/sample.h"
 #include "collect/sweeper.h"
 
-#define LIST_NS 250000000ULL /* who is recorded is asked so often */
-#define FIRST_LIST_NS 20000000ULL
+#define LIST_NS 250000000ULL         /* who is recorded is asked so often, */
+#define LIST_NEW_NS 20000000ULL      /* and so soon again if there are new ones, */
+#define LIST_REST 100                /* and after so many times what it took */
 #define FIRST_SWEEPS_NS 500000000ULL /* those who are there already are waited for */
 #define FIRST_PAUSE_NS 2000000L
-#define FIRST_LISTS_NS NS_PER_SECOND /* and in the beginning more often */
-#define PATHS_MAX 8                  /* of tasks that wait for one; the last has what is left */
-#define PARENTS_DEPTH_MAX 128        /* tasks above one; more: cut there */
-#define WHOLE 1e9                    /* the share of a path that is alone */
+#define PATHS_MAX 8           /* of tasks that wait for one; the last has what is left */
+#define PARENTS_DEPTH_MAX 128 /* tasks above one; more: cut there */
+#define WHOLE 1e9             /* the share of a path that is alone */
 
 /* A way from a task that nobody awaits down to one, as a stack, and its share of that one. */
 struct path {
@@ -39,21 +39,28 @@ struct known_task {
 	struct path paths[PATHS_MAX];
 };
 
+/* Where tasks wait, and how many. */
+struct place {
+	uint32_t thread, stack, labels;
+	double tasks;
+};
+
+struct places {
+	struct place *items; /* a VEC, in order where each is in it once */
+	size_t len, cap;
+};
+
 /* A process as it was last swept. */
 struct graph {
 	struct target_id target;
-	struct sweep *sweep; /* owned */
-	uint64_t from_ns;    /* task time up to here is in the profile */
-	bool is_wanted;
-	struct address_map places; /* by the tasks' addresses */
-	struct address_map frames; /* of the profile, by hashes of names and lines */
-	struct known_task *tasks;  /* as the sweep has them */
-};
-
-/* Task time of one place. */
-struct place {
-	uint32_t thread, stack, labels;
-	double ns;
+	struct sweep *sweep;  /* owned */
+	uint64_t from_ns;     /* task time up to here is in the profile */
+	uint64_t gap_ns;      /* between the sweep and the one before, or the process's begin */
+	struct places before; /* where tasks waited at that one, as the profile has them */
+	bool is_anew;         /* nobody knows that: the profile is another one */
+	struct address_map indexes; /* by the tasks' addresses */
+	struct address_map frames;  /* of the profile, by hashes of names and lines */
+	struct known_task *tasks;   /* as the sweep has them */
 };
 
 struct task_stacks {
@@ -61,11 +68,13 @@ struct task_stacks {
 	struct sweeper *sweeper;
 	VEC(struct graph) graphs;
 	struct listing listing;
-	size_t targets;         /* whom the sweeper has */
-	VEC(struct place) sums; /* of the sweep that is summed up */
-	uint64_t begun_ns, next_list_ns;
-	uint64_t turn; /* of several paths */
-	uint16_t kind; /* in the profile; 0: not yet */
+	size_t targets;      /* whom the sweeper has */
+	struct places sums;  /* of the sweep that is summed up */
+	VEC(uint64_t) unmet; /* processes that ended before a sweep of theirs was taken */
+	uint64_t begun_ns, listed_ns, rested_ns;
+	uint64_t known; /* processes that there were to list then */
+	uint64_t turn;  /* of several paths */
+	uint16_t kind;  /* in the profile; 0: not yet */
 	struct task_stacks_stats stats;
 	char failed[ERR_BYTES];
 };
@@ -74,6 +83,8 @@ struct task_stacks {
 static void graph_forget(struct graph *g)
 {
 	address_map_release(&g->frames);
+	g->before.len = 0;
+	g->is_anew = true;
 	if (g->tasks)
 		for (size_t i = 0; i < g->sweep->tasks.tasks.len; i++)
 			g->tasks[i].is_known = false;
@@ -82,7 +93,8 @@ static void graph_forget(struct graph *g)
 static void graph_release(struct graph *g)
 {
 	address_map_release(&g->frames);
-	address_map_release(&g->places);
+	address_map_release(&g->indexes);
+	vec_release(&g->before);
 	free(g->tasks);
 	sweep_free(g->sweep);
 }
@@ -97,6 +109,7 @@ void task_stacks_free(struct task_stacks *ts)
 	vec_release(&ts->graphs);
 	listing_release(&ts->listing);
 	vec_release(&ts->sums);
+	vec_release(&ts->unmet);
 	free(ts);
 }
 
@@ -109,6 +122,17 @@ static bool is_wanted(const struct task_stacks *ts, const struct proc_row *row, 
 				    : processes_find(ts->opts.processes, process) != NULL);
 }
 
+/* When it began: its program did later, if it was there at the listing before as another one. */
+static uint64_t begin_of(const struct task_stacks *ts, const struct proc_row *row)
+{
+	uint64_t now_ns = monotonic_ns();
+	uint64_t start_ns = row->start_ns - difference(clock_ns(CLOCK_BOOTTIME), now_ns);
+
+	if (!ts->listed_ns)
+		return 0;
+	return start_ns > ts->listed_ns ? start_ns : now_ns;
+}
+
 /* Its identity, which is asked for once. 0: it is gone. */
 static uint64_t identify(struct task_stacks *ts, uint32_t pid, const struct proc_row *row)
 {
@@ -117,7 +141,7 @@ static uint64_t identify(struct task_stacks *ts, uint32_t pid, const struct proc
 	struct listed found = { .pid = pid,
 				.exec_id = row->exec_id,
 				.start_ns = row->start_ns,
-				.since_ns = ts->next_list_ns ? monotonic_ns() : 0 };
+				.since_ns = begin_of(ts, row) };
 
 	if (known)
 		return known->process;
@@ -161,9 +185,10 @@ static int find_targets(struct task_stacks *ts, struct targets *out)
 	return r;
 }
 
-static int end_graph(struct task_stacks *ts, struct graph *g, uint64_t until_ns);
+static int end_process(struct task_stacks *ts, struct graph *g, uint64_t now_ns);
+static int take_sweeps(struct task_stacks *ts);
 
-/* Those that are gone. Their last sweep stands for half of the time since. */
+/* Those that are gone. */
 static int drop_graphs(struct task_stacks *ts, const struct targets *targets, uint64_t now_ns)
 {
 	size_t kept = 0;
@@ -178,7 +203,7 @@ static int drop_graphs(struct task_stacks *ts, const struct targets *targets, ui
 			continue;
 		}
 		if (!r)
-			r = end_graph(ts, &g, g.sweep->end_ns + (now_ns - g.sweep->end_ns) / 2);
+			r = end_process(ts, &g, now_ns);
 		session_set_asyncio(ts->opts.session, g.target.pid, NULL);
 		graph_release(&g);
 	}
@@ -186,25 +211,51 @@ static int drop_graphs(struct task_stacks *ts, const struct targets *targets, ui
 	return r;
 }
 
+/* A sweep of theirs may have come meanwhile. */
+static void count_unmet(struct task_stacks *ts)
+{
+	for (size_t i = 0; i < ts->unmet.len; i++)
+		ts->stats.unmet += !graph_of(ts, ts->unmet.items[i]);
+	ts->unmet.len = 0;
+}
+
+static bool should_list(struct task_stacks *ts, uint64_t now_ns)
+{
+	uint64_t known = session_pythons_begun(ts->opts.session), met, contained;
+	uint64_t pause_ns = LIST_NS;
+
+	processes_count(ts->opts.processes, &met, &contained);
+	known += met;
+	if (known != ts->known)
+		pause_ns = LIST_NEW_NS;
+	if (ts->listed_ns && (now_ns < ts->listed_ns + pause_ns || now_ns < ts->rested_ns))
+		return false;
+	ts->known = known;
+	return true;
+}
+
+/* What was swept of those that are gone is taken before they are: none comes after that. */
 static int list_targets(struct task_stacks *ts, uint64_t now_ns)
 {
+	uint64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct targets targets = VEC_INIT;
-	int r;
+	int r = find_targets(ts, &targets), taken = 0;
 
-	if (now_ns < ts->next_list_ns)
-		return 0;
-	r = find_targets(ts, &targets);
-	ts->next_list_ns =
-		now_ns + (now_ns - ts->begun_ns < FIRST_LISTS_NS ? FIRST_LIST_NS : LIST_NS);
+	cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
+	ts->listed_ns = now_ns;
+	ts->rested_ns = now_ns + LIST_REST * cpu_ns;
 	ts->targets = targets.len;
 	if (targets.len)
 		qsort(targets.items, targets.len, sizeof(targets.items[0]), target_id_compare);
 	if (r >= 0)
 		r = sweeper_set_targets(ts->sweeper, targets.items, targets.len);
 	if (r >= 0)
+		r = taken = take_sweeps(ts);
+	count_unmet(ts);
+	if (r >= 0)
 		r = drop_graphs(ts, &targets, now_ns);
 	vec_release(&targets);
-	return r;
+	return r < 0 ? r : taken;
 }
 
 /* --- stacks ----------------------------------------------------------------------------------- */
@@ -339,7 +390,7 @@ static int move_stack(struct profile *p, uint32_t stack, uint32_t below, uint32_
 /* Its place in the graph, where it is the same task and not one that came to its address. */
 static uint32_t find_task(const struct graph *g, const struct sample_event *e)
 {
-	uint32_t place = address_map_get(&g->places, e->task);
+	uint32_t place = address_map_get(&g->indexes, e->task);
 	const struct inspect_tasks *t = &g->sweep->tasks;
 	const struct inspect_task *task;
 
@@ -451,6 +502,7 @@ static int label_task(struct task_stacks *ts, const struct inspect_task *task, u
 static int loop_thread(struct task_stacks *ts, const struct graph *g, uint32_t loop, uint32_t *id)
 {
 	const struct inspect_loop *l = &g->sweep->tasks.loops.items[loop];
+	const char *comm = g->sweep->comms[loop];
 	const struct sample_event e = { .pid = g->target.pid,
 					.tid = (uint32_t)l->tid,
 					.process = g->target.process };
@@ -458,8 +510,10 @@ static int loop_thread(struct task_stacks *ts, const struct graph *g, uint32_t l
 
 	if (!l->tid)
 		return -ENOENT;
-	r = threads_introduce(ts->opts.threads, &e, g->sweep->comms[loop]);
-	return r < 0 ? r : threads_id(ts->opts.threads, &e, id);
+	if ((r = processes_introduce(ts->opts.processes, &e, comm)) < 0 ||
+	    (r = threads_introduce(ts->opts.threads, &e, comm)) < 0)
+		return r;
+	return threads_id(ts->opts.threads, &e, id);
 }
 
 static int push_marker(struct task_stacks *ts, const char *name, uint32_t *stack)
@@ -475,7 +529,7 @@ static int push_marker(struct task_stacks *ts, const char *name, uint32_t *stack
 }
 
 /* One task that waits, all of its paths. */
-static int sum_task(struct task_stacks *ts, struct graph *g, uint32_t place, uint64_t ns)
+static int sum_task(struct task_stacks *ts, struct graph *g, uint32_t place)
 {
 	const struct inspect_task *task = &g->sweep->tasks.tasks.items[place];
 	struct known_task *known = &g->tasks[place];
@@ -488,14 +542,12 @@ static int sum_task(struct task_stacks *ts, struct graph *g, uint32_t place, uin
 		return r;
 	for (uint8_t i = 0; i < known->count; i++) {
 		sum.stack = known->paths[i].stack;
-		sum.ns = (double)ns * known->paths[i].share / WHOLE;
+		sum.tasks = known->paths[i].share / WHOLE;
 		if (task->state == TASK_READY && (r = push_marker(ts, "<ready>", &sum.stack)) < 0)
 			return r;
 		if ((r = vec_push(&ts->sums, sum)) < 0)
 			return r;
 	}
-	ts->stats.time_ns += ns;
-	ts->stats.variance_ns2 += (double)ns * ns;
 	return 0;
 }
 
@@ -510,66 +562,139 @@ static int compare_places(const void *a, const void *b)
 	return x->labels < y->labels ? -1 : x->labels > y->labels;
 }
 
-/* A sample for each place: a thousand tasks that wait alike are one. */
-static int add_sums(struct task_stacks *ts, uint64_t from_ns)
+/* Each place once: a thousand tasks that wait alike are one. */
+static void merge_places(struct places *p)
+{
+	size_t kept = 0;
+
+	if (p->len)
+		qsort(p->items, p->len, sizeof(*p->items), compare_places);
+	for (size_t i = 0; i < p->len; i++) {
+		if (kept && !compare_places(&p->items[kept - 1], &p->items[i]))
+			p->items[kept - 1].tasks += p->items[i].tasks;
+		else
+			p->items[kept++] = p->items[i];
+	}
+	p->len = kept;
+}
+
+/*
+ * How sure the time between two sweeps is. Had as many tasks waited in a place all along, both
+ * would have met as many: half of the square of how they differ is the variance of one sweep, if
+ * they were drawn at random, and at most that if tasks stay for longer.
+ */
+static void add_variance(struct task_stacks *ts, const struct places *before,
+			 const struct places *after, uint64_t gap_ns)
+{
+	size_t i = 0, k = 0;
+
+	while (i < before->len || k < after->len) {
+		int order = i == before->len  ? 1
+			    : k == after->len ? -1
+					      : compare_places(&before->items[i], &after->items[k]);
+		double change = 0;
+
+		if (order <= 0)
+			change -= before->items[i++].tasks;
+		if (order >= 0)
+			change += after->items[k++].tasks;
+		change *= (double)gap_ns;
+		ts->stats.variance_ns2 += change * change / 2;
+	}
+}
+
+static int add_places(struct task_stacks *ts, uint64_t from_ns, uint64_t ns)
 {
 	struct sample s = { .flags = SAMPLE_BIT_WEIGHTED };
-	double rest = 0;
 	int r = ts->sums.len ? kind_id(ts, &s.kind) : 0;
 
-	if (ts->sums.len)
-		qsort(ts->sums.items, ts->sums.len, sizeof(*ts->sums.items), compare_places);
 	s.time_ns = from_ns > ts->opts.start_ns ? from_ns - ts->opts.start_ns : 0;
 	for (size_t i = 0; i < ts->sums.len && r >= 0; i++) {
 		const struct place *p = &ts->sums.items[i];
 
-		rest += p->ns;
-		if (i + 1 < ts->sums.len && !compare_places(p, p + 1))
-			continue;
 		s.thread = p->thread;
 		s.stack = p->stack;
 		s.labels = p->labels;
-		s.value = (uint64_t)(rest + 0.5);
-		rest = 0;
+		s.value = (uint64_t)(p->tasks * (double)ns + 0.5);
+		ts->stats.time_ns += s.value;
 		if (s.value)
 			r = profile_add_sample(ts->opts.profile, &s);
 	}
-	ts->sums.len = 0;
 	return r;
 }
 
-/* What the sweep stands for up to then. */
-static int end_graph(struct task_stacks *ts, struct graph *g, uint64_t until_ns)
+/* Where tasks waited at the sweep, *unsure of them were left out. */
+static int find_places(struct task_stacks *ts, struct graph *g, size_t *unsure)
 {
 	const struct inspect_tasks *t = &g->sweep->tasks;
-	uint64_t from_ns = g->from_ns, ns;
 	int r = 0;
 
-	if (!ts->opts.has_time || !g->tasks || until_ns <= from_ns ||
-	    !processes_find(ts->opts.processes, g->target.process))
-		return 0;
-	ns = until_ns - from_ns;
+	*unsure = 0;
+	ts->sums.len = 0;
 	for (uint32_t i = 0; i < t->tasks.len && r >= 0; i++) {
 		const struct inspect_task *task = &t->tasks.items[i];
 
 		if (task->state == TASK_RUNNING || g->tasks[i].has_children)
 			continue;
 		if (task->is_unsure)
-			ts->stats.unsure_ns += ns;
+			++*unsure;
 		else
-			r = sum_task(ts, g, i, ns);
+			r = sum_task(ts, g, i);
 	}
+	merge_places(&ts->sums);
+	return r;
+}
+
+/* What the sweep stands for up to then. */
+static int end_graph(struct task_stacks *ts, struct graph *g, uint64_t until_ns)
+{
+	uint64_t from_ns = g->from_ns, ns = difference(until_ns, from_ns);
+	size_t unsure;
+	int r;
+
+	if (!ts->opts.has_time || !g->tasks || !ns)
+		return 0;
+	if ((r = find_places(ts, g, &unsure)) < 0 || (r = add_places(ts, from_ns, ns)) < 0)
+		return r;
+	ts->stats.unsure_ns += unsure * ns;
+	if (!g->is_anew)
+		add_variance(ts, &g->before, &ts->sums, g->gap_ns);
+	g->is_anew = false;
+	g->before.len = 0;
 	g->from_ns = until_ns;
-	return r < 0 ? r : add_sums(ts, from_ns);
+	return vec_append(&g->before, ts->sums.items, ts->sums.len);
+}
+
+/* Its last sweep stands for all the time since: most tasks end with their process. */
+static int end_process(struct task_stacks *ts, struct graph *g, uint64_t now_ns)
+{
+	static const struct places none;
+	const struct listed *listed = listing_get(&ts->listing, g->target.process);
+	uint64_t until_ns = now_ns, swept_ns = g->sweep->end_ns;
+	int r;
+
+	if (listed && listed->until_ns > swept_ns)
+		until_ns = listed->until_ns;
+	r = end_graph(ts, g, until_ns);
+	add_variance(ts, &g->before, &none, difference(until_ns, swept_ns));
+	return r;
 }
 
 int task_stacks_settle(struct task_stacks *ts, uint64_t now_ns)
 {
-	int r = task_stacks_step(ts, now_ns);
+	int r = list_targets(ts, now_ns); /* those that have ended are not there up to now */
 
 	for (size_t i = 0; i < ts->graphs.len && r >= 0; i++)
 		r = end_graph(ts, &ts->graphs.items[i], now_ns);
 	return r < 0 ? r : 0;
+}
+
+int task_stacks_end_thread(struct task_stacks *ts, const struct thread_times_event *e)
+{
+	listing_end(&ts->listing, e->process, e->ktime_ns);
+	if (e->tid != e->pid || !ts->opts.has_time || graph_of(ts, e->process))
+		return 0;
+	return vec_push(&ts->unmet, e->process);
 }
 
 /* --- sweeps ----------------------------------------------------------------------------------- */
@@ -586,21 +711,29 @@ static int graph_begin(struct graph *g, struct sweep *sw)
 	for (uint32_t i = 0; i < t->tasks.len && !r; i++) {
 		const struct inspect_task *task = &t->tasks.items[i];
 
-		r = address_map_put(&g->places, task->id, i);
+		r = address_map_put(&g->indexes, task->id, i);
 		for (uint32_t k = 0; k < task->awaited_by_len; k++)
 			g->tasks[t->links.items[task->awaited_by + k]].has_children = true;
 	}
 	return r;
 }
 
-/* The sweep is g's from here on. */
+/*
+ * The sweep is g's from here on. As long as the process is not met, which brings what is known of
+ * it, the next one stands for what this one would.
+ */
 static int replace(struct task_stacks *ts, struct graph *g, struct sweep *sw)
 {
-	uint64_t middle_ns = g->sweep->end_ns + (sw->begin_ns - g->sweep->end_ns) / 2;
+	uint64_t gap_ns = difference(sw->begin_ns, g->sweep->end_ns);
 	struct graph next = { .target = g->target };
-	int r = end_graph(ts, g, middle_ns);
+	bool is_met = processes_find(ts->opts.processes, g->target.process);
+	int r = is_met ? end_graph(ts, g, g->sweep->end_ns + gap_ns / 2) : 0;
 
-	next.from_ns = g->from_ns > middle_ns ? g->from_ns : middle_ns;
+	next.from_ns = g->from_ns;
+	next.gap_ns = is_met ? gap_ns : g->gap_ns + gap_ns;
+	next.is_anew = g->is_anew;
+	next.before = g->before;
+	g->before = (struct places)VEC_INIT;
 	graph_release(g);
 	*g = next;
 	return graph_begin(g, sw) < 0 ? -ENOMEM : r;
@@ -610,11 +743,12 @@ static int replace(struct task_stacks *ts, struct graph *g, struct sweep *sw)
 static int add_graph(struct task_stacks *ts, struct sweep *sw)
 {
 	struct graph g = { .target = sw->target, .from_ns = ts->opts.start_ns };
-	uint64_t since_ns = listing_since(&ts->listing, sw->target.process);
+	const struct listed *listed = listing_get(&ts->listing, sw->target.process);
 	int r = vec_reserve(&ts->graphs, 1);
 
-	if (since_ns > g.from_ns)
-		g.from_ns = since_ns;
+	if (listed && listed->since_ns > g.from_ns)
+		g.from_ns = listed->since_ns;
+	g.gap_ns = difference(sw->begin_ns, g.from_ns);
 	if (r < 0) {
 		sweep_free(sw);
 		return r;
@@ -661,23 +795,33 @@ static int take_sweep(struct task_stacks *ts, struct sweep *sw)
 	return g ? replace(ts, g, sw) : add_graph(ts, sw);
 }
 
-int task_stacks_step(struct task_stacks *ts, uint64_t now_ns)
+/* 1: there were some. */
+static int take_sweeps(struct task_stacks *ts)
 {
-	uint64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct sweep *sw;
-	bool has_any = false;
-	int r = list_targets(ts, now_ns);
+	int r = 0, any = 0;
 
 	while (r >= 0 && (sw = sweeper_take(ts->sweeper))) {
 		r = take_sweep(ts, sw);
-		has_any = true;
+		any = 1;
 	}
+	return r < 0 ? r : any;
+}
+
+int task_stacks_step(struct task_stacks *ts, uint64_t now_ns)
+{
+	uint64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	int listed = should_list(ts, now_ns) ? list_targets(ts, now_ns) : 0;
+	int r = listed < 0 ? listed : take_sweeps(ts);
+
+	if (r < 0)
+		return r;
 	cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
-	if (has_any) {
+	if (listed || r) {
 		sweeper_charge(ts->sweeper, cpu_ns);
 		ts->stats.cpu_ns += cpu_ns;
 	}
-	return r < 0 ? r : has_any;
+	return listed || r;
 }
 
 /* From the first sample on it is known where tasks are, of those who are there already. */

@@ -16,10 +16,11 @@
  * Tasks of event loops as they were last swept (collect/sweeper.h), in the profile: the coroutines
  * of those who await the task of a sample; and where tasks wait, task time.
  *
- * A sweep stands for the time from halfway to the one before to halfway to the next. Each task that
- * waits, and not for another task, was where it is all that time; so the sum over tasks is known to
- * the mean distance of two sweeps for each place where a task waits for a while, and whatever
- * begins and ends between two of them counts, too, as often as it is met.
+ * A sweep stands for the time from halfway to the one before to halfway to the next, the first and
+ * the last one of a process for all time since it began and until it ended. Each task that waits,
+ * and not for another task, was where it is all that time; so the sum over tasks is known to the
+ * mean distance of two sweeps for each place where a task waits for a while, and whatever begins
+ * and ends between two of them counts, too, as often as it is met.
  */
 struct task_stacks;
 
@@ -52,6 +53,12 @@ int task_stacks_find(struct task_stacks *ts, const struct sample_event *e, bool 
  */
 int task_stacks_settle(struct task_stacks *ts, uint64_t now_ns);
 
+/*
+ * A thread has ended, and its process with it if that is not there at the next listing. 0 or
+ * -ENOMEM.
+ */
+int task_stacks_end_thread(struct task_stacks *ts, const struct thread_times_event *e);
+
 /* After profile_reset(). */
 void task_stacks_forget_ids(struct task_stacks *ts);
 void task_stacks_set_start(struct task_stacks *ts, uint64_t start_ns);
@@ -63,10 +70,10 @@ struct task_stacks_stats {
 	uint64_t failed_count; /* that saw nothing, as the process cannot be read, or is gone */
 	uint64_t cpu_ns;       /* CPU time of all of them */
 	uint64_t time_ns;      /* task time */
-	double variance_ns2;   /* of that, at most, if tasks go their own ways: its own time squared
-				  of   each task that a sweep met */
-	uint64_t unsure_ns;    /* of tasks that changed while they were read: left out */
-	uint64_t unreadable;   /* tasks, by sweeps */
+	double variance_ns2; /* of that, at most, by how much sweeps differ from the ones before */
+	uint64_t unsure_ns;  /* of tasks that changed while they were read: left out */
+	uint64_t unmet;      /* processes that ended before a sweep: nobody knows of their tasks */
+	uint64_t unreadable; /* tasks, by sweeps */
 	uint64_t unseen;     /* samples in tasks that no sweep saw: nobody knows who awaits them */
 	uint32_t failed_pid; /* the first process whose tasks cannot be read, 0: none, */
 	const char *failed;  /* and why; borrowed */

@@ -90,6 +90,7 @@ static void test_listing_asks_once_and_forgets_who_is_gone(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		const struct listed *listed;
 		size_t count = 0;
 		unsigned int asked;
 		uint64_t since;
@@ -97,12 +98,30 @@ static void test_listing_asks_once_and_forgets_who_is_gone(void **state)
 		while (steps[i].rows[count].pid)
 			count++;
 		asked = list(&l, steps[i].rows, count, i + 1);
-		since = listing_since(&l, identity(&steps[i].whose));
+		listed = listing_get(&l, identity(&steps[i].whose));
+		since = listed ? listed->since_ns : 0;
 		if (asked != steps[i].asked || l.items.len != steps[i].held ||
 		    since != steps[i].since)
 			fail_msg("%s: asked for %u, holds %zu, there since %llu", steps[i].name,
 				 asked, l.items.len, (unsigned long long)since);
 	}
+	listing_release(&l);
+}
+
+static void test_listing_end_is_of_who_is_listed(void **state)
+{
+	const struct row rows[] = { A, B };
+	struct listing l = { 0 };
+
+	(void)state;
+	listing_end(&l, identity(&rows[0]), 5);
+	assert_null(listing_get(&l, identity(&rows[0])));
+	list(&l, rows, 2, 1);
+	listing_end(&l, identity(&rows[0]), 5);
+	assert_int_equal(listing_get(&l, identity(&rows[0]))->until_ns, 5);
+	assert_int_equal(listing_get(&l, identity(&rows[1]))->until_ns, 0);
+	list(&l, &rows[1], 1, 2);
+	assert_int_equal(listing_get(&l, identity(&rows[0]))->until_ns, 5);
 	listing_release(&l);
 }
 
@@ -127,6 +146,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_listing_asks_once_and_forgets_who_is_gone),
+		cmocka_unit_test(test_listing_end_is_of_who_is_listed),
 		cmocka_unit_test(test_listing_does_not_grow),
 	};
 

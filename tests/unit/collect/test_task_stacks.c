@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 #define SECONDS(n) ((uint64_t)((n)*NS_PER_SECOND))
 #define START SECONDS(1) /* long ago: no processes are listed anew, which would end all graphs */
 #define TASKS 6
+#define TWO_CLOCKS_S 0.1 /* between two looks at clocks, on a busy machine */
 
 int session_add_layout(struct session *s, const struct py_offsets *off)
 {
@@ -172,21 +174,37 @@ struct recorded {
 	struct task_stacks *tasks;
 };
 
-static void begin(struct recorded *r)
+static void meet_process(struct recorded *r)
 {
 	const struct sample_event e = { .pid = (uint32_t)getpid(), .process = OWN_PROCESS };
-	struct task_stacks_opts opts = { .has_time = true, .start_ns = START };
 
+	assert_int_equal(processes_introduce(r->processes, &e, NULL), 0);
+}
+
+/* Of targets, which rows say, or of all that is met, as this process is. */
+static void begin_of(struct recorded *r, bool has_filter)
+{
+	struct task_stacks_opts opts = { .has_time = true,
+					 .start_ns = START,
+					 .has_filter = has_filter };
+
+	own_row.start_ns = 0;
 	*r = (struct recorded){ 0 };
 	assert_int_equal(profile_new(&r->profile), 0);
 	assert_int_equal(discovery_new(NULL, &r->discovery), 0);
 	assert_int_equal(processes_new(r->discovery, r->profile, &r->processes), 0);
 	assert_int_equal(threads_new(NULL, r->discovery, r->profile, r->processes, &r->threads), 0);
-	assert_int_equal(processes_introduce(r->processes, &e, NULL), 0);
+	if (!has_filter)
+		meet_process(r);
 	opts.profile = r->profile;
 	opts.processes = r->processes;
 	opts.threads = r->threads;
 	assert_int_equal(task_stacks_new(&opts, &r->tasks), 0);
+}
+
+static void begin(struct recorded *r)
+{
+	begin_of(r, false);
 }
 
 static void end(struct recorded *r)
@@ -390,6 +408,99 @@ static void test_task_stacks_settle_counts_where_tasks_wait(void **state)
 	}
 }
 
+static void start_own(uint64_t start_ns)
+{
+	own_row.start_ns = start_ns + clock_ns(CLOCK_BOOTTIME) - monotonic_ns();
+}
+
+static void end_own(struct task_stacks *ts, uint64_t end_ns)
+{
+	const struct thread_times_event e = { .pid = (uint32_t)getpid(),
+					      .tid = (uint32_t)getpid(),
+					      .process = OWN_PROCESS,
+					      .ktime_ns = end_ns };
+
+	assert_int_equal(task_stacks_end_thread(ts, &e), 0);
+}
+
+/*
+ * A process that begins at 1 s and is listed at 2 s, swept at 3 s and at 4 s, and not there any
+ * more at the listing of 6 s.
+ */
+static void test_task_stacks_has_all_of_a_short_life(void **state)
+{
+	static const struct made_task tasks[TASKS] = { ALONE("main") };
+	static const struct {
+		const char *name;
+		double ended; /* 0: nobody says when */
+		double want, variance;
+	} cases[] = {
+		{ "from its begin to its end", 5, 4, (2 * 2 + 1 * 1) / 2. },
+		{ "its end was lost", 0, 5, (2 * 2 + 2 * 2) / 2. },
+		{ "what ended before was one of its threads", 3.5, 5, (2 * 2 + 2 * 2) / 2. },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct recorded r;
+		uint64_t base;
+		double got, variance;
+
+		begin(&r);
+		base = monotonic_ns();
+		start_own(base + SECONDS(1));
+		assert_int_equal(task_stacks_step(r.tasks, base + SECONDS(2)), 0);
+		give_sweep(tasks, base - START + SECONDS(3), base - START + SECONDS(3));
+		assert_int_equal(task_stacks_step(r.tasks, base + SECONDS(3)), 1);
+		if (cases[i].ended > 0)
+			end_own(r.tasks, base + SECONDS(cases[i].ended));
+		own_row.start_ns = 0;
+		give_sweep(tasks, base - START + SECONDS(4), base - START + SECONDS(4));
+		assert_int_equal(task_stacks_step(r.tasks, base + SECONDS(6)), 1);
+		assert_int_equal(task_stacks_settle(r.tasks, base + SECONDS(8)), 0);
+		got = time_of(r.profile, "main", "main");
+		variance = task_stacks_stats(r.tasks)->variance_ns2 / NS_PER_SECOND / NS_PER_SECOND;
+		if (fabs(got - cases[i].want) > TWO_CLOCKS_S ||
+		    fabs(variance - cases[i].variance) > TWO_CLOCKS_S)
+			fail_msg("%s: %f s, variance %f", cases[i].name, got, variance);
+		assert_int_equal(task_stacks_stats(r.tasks)->unmet, 0);
+		end(&r);
+	}
+}
+
+static void test_task_stacks_counts_who_ended_before_a_sweep(void **state)
+{
+	struct recorded r;
+	uint64_t base;
+
+	(void)state;
+	begin(&r);
+	base = monotonic_ns();
+	end_own(r.tasks, base + SECONDS(1));
+	assert_int_equal(task_stacks_step(r.tasks, base + SECONDS(2)), 0);
+	assert_int_equal(task_stacks_stats(r.tasks)->unmet, 1);
+	end(&r);
+}
+
+/* Until then nobody knows what to say of it. */
+static void test_task_stacks_keeps_the_time_of_who_is_met_later(void **state)
+{
+	static const struct made_task tasks[TASKS] = { ALONE("main") };
+	struct recorded r;
+
+	(void)state;
+	begin_of(&r, true);
+	give_sweep(tasks, SECONDS(1), SECONDS(1));
+	assert_int_equal(task_stacks_step(r.tasks, 0), 1);
+	give_sweep(tasks, SECONDS(3), SECONDS(3));
+	assert_int_equal(task_stacks_step(r.tasks, 0), 1);
+	assert_int_equal(r.profile->samples.len, 0);
+	meet_process(&r);
+	assert_int_equal(task_stacks_settle(r.tasks, START + SECONDS(5)), 0);
+	assert_true(time_of(r.profile, "main", "main") == 5);
+	end(&r);
+}
+
 static void test_task_stacks_tells_of_whom_it_cannot_read(void **state)
 {
 	struct recorded r;
@@ -416,6 +527,9 @@ int main(void)
 		cmocka_unit_test(test_task_stacks_find_has_those_who_await_it),
 		cmocka_unit_test(test_task_stacks_find_waits_for_a_sweep_that_may_see_it),
 		cmocka_unit_test(test_task_stacks_settle_counts_where_tasks_wait),
+		cmocka_unit_test(test_task_stacks_has_all_of_a_short_life),
+		cmocka_unit_test(test_task_stacks_counts_who_ended_before_a_sweep),
+		cmocka_unit_test(test_task_stacks_keeps_the_time_of_who_is_met_later),
 		cmocka_unit_test(test_task_stacks_tells_of_whom_it_cannot_read),
 	};
 
