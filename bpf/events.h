@@ -359,6 +359,7 @@ struct task_slot {
 #define WAIT_REASONS(X)                                  \
 	X(WAIT_RUNNABLE, CLASS_RUNNABLE) /* for a CPU */ \
 	X(WAIT_LOCK, CLASS_LOCK)                         \
+	X(WAIT_LOCK_FILE, CLASS_LOCK)                    \
 	X(WAIT_GIL, CLASS_GIL)                           \
 	X(WAIT_SLEEP, CLASS_SLEEP)                       \
 	X(WAIT_POLL, CLASS_POLL)                         \

@@ -5,8 +5,8 @@
 /*
  * What a thread waits for in a system call: by its number, as the kernel's unistd.h of the
  * architecture has it. READ and WRITE that name no socket are of any file: its descriptor is the
- * first argument. WAIT_NONE (0): no row, WAIT_OTHER. Pure: user space, which finds call and
- * arguments in /proc/PID/task/TID/syscall, goes by the same.
+ * first argument, as it is of LOCK_FILE. WAIT_NONE (0): no row, WAIT_OTHER. Pure: user space, which
+ * finds call and arguments in /proc/PID/task/TID/syscall, goes by the same.
  */
 
 #include "bpf/events.h"
@@ -19,6 +19,7 @@ enum syscall {
 	SYSCALL_POLL = 7,
 	SYSCALL_SELECT = 23,
 	SYSCALL_SCHED_YIELD = 24,
+	SYSCALL_FCNTL = 72,
 	SYSCALL_FUTEX = 202,
 	SYSCALL_PSELECT6 = 270,
 	SYSCALL_PPOLL = 271,
@@ -29,6 +30,7 @@ static const __u8 syscall_waits[SYSCALLS] = {
 	[202] = WAIT_LOCK /* futex */, [449] = WAIT_LOCK /* futex_waitv */,
 	[455] = WAIT_LOCK /* futex_wait */, [65] = WAIT_LOCK /* semop */,
 	[220] = WAIT_LOCK /* semtimedop */,
+	[72] = WAIT_LOCK_FILE /* fcntl */, [73] = WAIT_LOCK_FILE /* flock */,
 	[35] = WAIT_SLEEP /* nanosleep */, [230] = WAIT_SLEEP /* clock_nanosleep */,
 	[7] = WAIT_POLL /* poll */, [271] = WAIT_POLL /* ppoll */, [23] = WAIT_POLL /* select */,
 	[270] = WAIT_POLL /* pselect6 */, [232] = WAIT_POLL /* epoll_wait */,
@@ -58,6 +60,7 @@ enum syscall {
 	SYSCALL_POLL = -2,
 	SYSCALL_SELECT = -2,
 	SYSCALL_PSELECT6 = 72,
+	SYSCALL_FCNTL = 25,
 	SYSCALL_PPOLL = 73,
 	SYSCALL_FUTEX = 98,
 	SYSCALL_SCHED_YIELD = 124,
@@ -68,6 +71,7 @@ static const __u8 syscall_waits[SYSCALLS] = {
 	[98] = WAIT_LOCK /* futex */, [449] = WAIT_LOCK /* futex_waitv */,
 	[455] = WAIT_LOCK /* futex_wait */, [193] = WAIT_LOCK /* semop */,
 	[192] = WAIT_LOCK /* semtimedop */,
+	[25] = WAIT_LOCK_FILE /* fcntl */, [32] = WAIT_LOCK_FILE /* flock */,
 	[101] = WAIT_SLEEP /* nanosleep */, [115] = WAIT_SLEEP /* clock_nanosleep */,
 	[73] = WAIT_POLL /* ppoll */, [72] = WAIT_POLL /* pselect6 */,
 	[22] = WAIT_POLL /* epoll_pwait */, [441] = WAIT_POLL /* epoll_pwait2 */,
@@ -105,6 +109,16 @@ static __always_inline bool syscall_waits_for_futex(__s64 nr, __u64 arg1)
 	return nr == SYSCALL_FUTEX && command < 32 && FUTEX_COMMANDS_THAT_WAIT & 1U << command;
 }
 
+/* fcntl(2): the commands that wait for a lock, of a process and of an open file. */
+#define FCNTL_SETLKW 7
+#define FCNTL_OFD_SETLKW 38
+
+/* arg1: its second argument. */
+static __always_inline bool fcntl_waits_for_lock(__u64 arg1)
+{
+	return (__u32)arg1 == FCNTL_SETLKW || (__u32)arg1 == FCNTL_OFD_SETLKW;
+}
+
 /* Sleeping is also waiting for any of no files: that is how time.sleep() does it up to 3.10. */
 static __always_inline bool syscall_polls_nothing(__s64 nr, __u64 arg0, __u64 arg1)
 {
@@ -124,6 +138,8 @@ static __always_inline __u8 wait_of_syscall(__s64 nr, __u64 arg0, __u64 arg1)
 	if (reason == WAIT_POLL && syscall_polls_nothing(nr, arg0, arg1))
 		return WAIT_SLEEP;
 	if (nr == SYSCALL_FUTEX && !syscall_waits_for_futex(nr, arg1))
+		return WAIT_OTHER;
+	if (nr == SYSCALL_FCNTL && !fcntl_waits_for_lock(arg1))
 		return WAIT_OTHER;
 	return reason ? reason : WAIT_OTHER;
 }

@@ -60,7 +60,7 @@ def settled(pid, waits):
     return found[0]
 
 
-WAITS = ["lock"] * 7 + ["sleep"] * 3 + ["read: socket", "read: pipe", "poll", "wait: process"]
+WAITS = ["lock"] * 7 + ["sleep"] * 3 + ["read: socket", "read: pipe", "poll", "wait: process"] + ["lock: file"] * 2
 
 
 def judge_states(process, truth):
@@ -78,6 +78,8 @@ def judge_states(process, truth):
         assert thread["handles"] == ("KeyError" if "handles" in wanted["name"] else None)
     check_locks(by_function, process)
     assert re.match(r"pipe:\[\d+\]$", by_function["it reads_pipe"]["file"])
+    for name in ("it waits_for_flock", "it waits_for_lockf"):
+        assert by_function[name]["file"].endswith("/it is locked"), by_function[name]
     check_columns(by_function["it handles"]["frames"][-1], int(process["python"].split(".")[1]))
 
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("pyebpf")
 
 NEAR, NEAR_S = 0.02, 0.06  # of a stretch: a share of it, and what wakes and starts take
 NS = 1e9
-STRETCHES = 8  # of waits.py
+STRETCHES = 10  # of waits.py
 
 
 def read(recording, *arguments):

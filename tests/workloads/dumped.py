@@ -10,12 +10,15 @@
                              READY
     dumped.py leaderless     one thread that waits; the main thread has ended. READY
 """
+import fcntl
 import gc
 import json
 import os
 import select
+import shutil
 import socket
 import sys
+import tempfile
 import threading
 import time
 
@@ -51,6 +54,8 @@ def reads_pipe(): os.read(PIPE[0], 1)
 def polls(): select.select([PAIR[0]], [], [])
 def sleeps(): time.sleep(LONG)
 def waits_for_process(): os.waitpid(CHILD, 0)
+def waits_for_flock(): fcntl.flock(FILES[1], fcntl.LOCK_EX)
+def waits_for_lockf(): fcntl.lockf(FILES[1], fcntl.LOCK_EX)
 def waits_for_event(): never.wait()
 
 
@@ -90,7 +95,7 @@ def makes():
 STATES = {holds_lock: "sleep", waits_for_lock: "lock", first_to_second: "lock",
           second_to_first: "lock", reads_socket: "read: socket", reads_pipe: "read: pipe",
           polls: "poll", sleeps: "sleep", waits_for_process: "wait: process",
-          waits_for_event: "lock", handles: "sleep", in_generators: "lock", recurses: "lock",
+          waits_for_flock: "lock: file", waits_for_lockf: "lock: file", waits_for_event: "lock", handles: "sleep", in_generators: "lock", recurses: "lock",
           makes: "lock"}
 
 
@@ -105,18 +110,27 @@ def frames_of(frame):
 
 
 def fork_that_ends_with_us():
+    """And that has the locks of a file."""
     ends, ours = os.pipe()
+    has_locks, tells = os.pipe()
     child = os.fork()
     if not child:
         os.close(ours)
+        fcntl.lockf(FILES[0], fcntl.LOCK_EX)
+        fcntl.flock(FILES[0], fcntl.LOCK_EX)
+        os.write(tells, b"x")
         os.read(ends, 1)
         os._exit(0)
+    os.read(has_locks, 1)
+    FILES[0].close()
     return child
 
 
 def states():
-    global PAIR, PIPE, CHILD
+    global PAIR, PIPE, CHILD, FILES
     PAIR, PIPE = socket.socketpair(), os.pipe()
+    path = os.path.join(tempfile.mkdtemp(), "it is locked")
+    FILES = open(path, "w"), open(path, "w")
     CHILD = fork_that_ends_with_us()
     threads = {}
     for function in STATES:
@@ -129,6 +143,7 @@ def states():
     print(json.dumps({"threads": {thread.native_id: {
         "name": thread.name, "wait": STATES[function], "frames": frames_of(now[thread.ident])}
         for function, thread in threads.items()}}), flush=True)
+    shutil.rmtree(os.path.dirname(path))
     sys.stdin.readline()
 
 

@@ -13,6 +13,7 @@ Truth: {"stretches": [{"tid", "function", "reason", "wall", "cpu", "delay"}], "l
 CPU after it could have run; from its first line to its last one, and from before its start to after it
 was joined. crowd: {"tids"}.
 """
+import fcntl
 import itertools
 import json
 import os
@@ -20,6 +21,7 @@ import random
 import select
 import socket
 import sys
+import tempfile
 import threading
 import time
 
@@ -113,9 +115,30 @@ def waits_child(child):
     os.waitpid(child, 0)
 
 
-def let_go(seconds, lock, pipe, ends):
+def fork_locker(seconds, file):
+    """A lock of lockf() is a process's."""
+    told, tells = os.pipe()
+    child = os.fork()
+    if not child:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        os.write(tells, b"x")
+        time.sleep(seconds)
+        os._exit(0)
+    os.read(told, 1)
+
+
+def waits_lockf(file):
+    fcntl.lockf(file, fcntl.LOCK_EX)
+
+
+def waits_flock(file):
+    fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def let_go(seconds, lock, held, pipe, ends):
     time.sleep(seconds)
     lock.release()
+    held.close()
     os.write(pipe, b"x")
     for end in ends:
         end.send(b"x")
@@ -126,10 +149,14 @@ def do_stretches(seconds):
     lock, (out, into) = threading.Lock(), os.pipe()
     pairs = [socket.socketpair() for _ in range(2)]
     lock.acquire()
+    held, flock, lockf = open(__file__), open(__file__), tempfile.TemporaryFile()
+    fcntl.flock(held, fcntl.LOCK_EX)
+    fork_locker(seconds, lockf)
     run(Thread(sleeps, "sleep", seconds), Thread(locks, "lock", lock),
         Thread(reads_pipe, "read: pipe", out), Thread(reads_socket, "read: socket", pairs[0][0]),
         Thread(polls, "poll", pairs[1][0]), Thread(waits_child, "wait: process", fork_sleeper(seconds)),
-        Thread(let_go, "sleep", seconds, lock, into, [pair[1] for pair in pairs]))
+        Thread(waits_flock, "lock: file", flock), Thread(waits_lockf, "lock: file", lockf),
+        Thread(let_go, "sleep", seconds, lock, held, into, [pair[1] for pair in pairs]))
     run(Thread(computes, None, seconds))
 
 

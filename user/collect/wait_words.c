@@ -8,6 +8,7 @@
 static const char *const words[WAIT_WORDS] = {
 	[WAIT_RUNNABLE] = "runnable",
 	[WAIT_LOCK] = "lock",
+	[WAIT_LOCK_FILE] = "lock: file",
 	[WAIT_GIL] = "GIL",
 	[WAIT_SLEEP] = "sleep",
 	[WAIT_POLL] = "poll",

@@ -124,7 +124,7 @@ static uint32_t file_type(pid_t pid, uint64_t fd)
 
 static bool is_of_file(uint8_t wait)
 {
-	return wait >= WAIT_READ_SOCKET && wait <= WAIT_WRITE_PIPE;
+	return wait == WAIT_LOCK_FILE || (wait >= WAIT_READ_SOCKET && wait <= WAIT_WRITE_PIPE);
 }
 
 static void take_call(const struct reading *r, struct inspect_thread *t, const struct look *l)

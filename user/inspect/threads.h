@@ -42,7 +42,7 @@ struct inspect_thread {
 	enum thread_state state;
 	uint8_t wait;       /* enum wait_reason; WAIT_NONE where it is not blocked, or not known */
 	uint16_t syscall;   /* of WAIT_OTHER: its number, or SYSCALL_NONE */
-	int fd;             /* of READ and WRITE: which; -1 */
+	int fd;             /* of READ, WRITE, LOCK_FILE: which; -1 */
 	char *file;         /* what that is: see files.h; NULL: not known */
 	uint64_t futex;     /* that it waits for; 0: none */
 	int64_t wait_ns;    /* since when it is off the CPU; -1: not known */

@@ -9,10 +9,11 @@ static const struct {
 	const char *name;
 	bool is_prefix;
 } markers[] = {
-	{ "<runnable>", false }, { WAIT_MARKER_LOCK, false }, { WAIT_MARKER_GIL, false },
-	{ "<sleep>", false },    { "<poll>", false },         { "<read: ", true },
-	{ "<write: ", true },    { "<wait: ", true },         { "<page fault>", false },
-	{ "<disk>", false },     { "<stopped>", false },      { "<other: ", true },
+	{ "<runnable>", false },   { WAIT_MARKER_LOCK, false }, { WAIT_MARKER_GIL, false },
+	{ "<sleep>", false },      { "<poll>", false },         { "<read: ", true },
+	{ "<lock: ", true },       { "<write: ", true },        { "<wait: ", true },
+	{ "<page fault>", false }, { "<disk>", false },         { "<stopped>", false },
+	{ "<other: ", true },
 };
 
 static bool is_wait(const char *name)

@@ -19,6 +19,7 @@ static void test_wait_text_has_words_for_all(void **state)
 	} cases[] = {
 		{ WAIT_READ_SOCKET, SYS_read, "read: socket" },
 		{ WAIT_PROCESS, SYSCALL_NONE, "wait: process" },
+		{ WAIT_LOCK_FILE, SYS_flock, "lock: file" },
 		{ WAIT_OTHER, SYS_io_uring_enter, "other: io_uring_enter" },
 		{ WAIT_OTHER, SYS_msgrcv, "other: msgrcv" },
 		{ WAIT_OTHER, SYSCALL_NONE, "other" },

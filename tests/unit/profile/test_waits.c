@@ -42,6 +42,7 @@ static void test_markers_of_waiting(void **state)
 		{ "<wait: process>", FRAME_MARKER, true },
 		{ "<other: getdents64>", FRAME_MARKER, true },
 		{ "<page fault>", FRAME_MARKER, true },
+		{ "<lock: file>", FRAME_MARKER, true },
 		{ "<native>", FRAME_MARKER, false },
 		{ "<GC>", FRAME_MARKER, false },
 		{ "<not sampled>", FRAME_MARKER, false },
