@@ -7,7 +7,7 @@ import time
 
 import pytest
 import truth as judge
-from harness import PYEBPF, Recorder, Workload, export, frames, leaf_counts, record_whole
+from harness import PYEBPF, Recorder, Workload, export, frames, leaf_counts, record_whole, run
 from htmlpage import Page
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
@@ -183,6 +183,20 @@ def test_command_line_that_cannot_be_read_at_first(afterwards, some_python, tmp_
             workload.truth()
             recorder.finish()
     assert command_lines(output)[workload.pid] == {"worker: idle, so far"}
+
+
+@pytest.mark.parametrize("length", [40, 400], ids=["within the arguments", "longer than they were"])
+def test_a_title_is_whole(length, some_python, tmp_path):
+    """The kernel's name of a process has its first 15 characters."""
+    output = tmp_path / "retitled.pyebpf"
+    with Workload(some_python, "retitled.py", length, env={"PADDING": 400 * "."}) as workload:
+        with Recorder(output, "-p", workload.pid, "-F", HZ) as recorder:
+            recorder.wait_attached()
+            workload.go()
+            title = workload.truth()["title"]
+            recorder.finish()
+    said = run("report", "--by", "process", output).stdout
+    assert "%s (%d)" % (title, workload.pid) in said, said
 
 
 @pytest.mark.alone

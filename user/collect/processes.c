@@ -78,10 +78,23 @@ static char *join_args(const char *args, size_t len)
 	return line;
 }
 
+/*
+ * setproctitle() and its like write one text over all arguments, and set the kernel's name, which
+ * has room for its start only.
+ */
+static bool is_title(const char comm[COMM_BYTES], const char *args, size_t len)
+{
+	size_t comm_len = strnlen(comm, COMM_BYTES - 1), text_len = strnlen(args, len);
+
+	while (len && !args[len - 1])
+		len--;
+	return comm_len && len == text_len && len >= comm_len && !memcmp(args, comm, comm_len);
+}
+
 /* Or it will never have one: it only stands in for one whose record was lost. */
 static bool has_command_line(const struct known_process *known)
 {
-	return *known->command_line || !known->event.start_ns;
+	return (*known->command_line && !known->is_cut) || !known->event.start_ns;
 }
 
 static void set_awaited(struct processes *ps, struct known_process *known, bool is_awaited)
@@ -121,7 +134,8 @@ static int details_look(struct question *q, struct looker *l)
 	return r == -ENOMEM ? r : 0;
 }
 
-static int set_args(struct known_process *known, const char *args, size_t len)
+/* A text that is longer than the arguments were has no end there. */
+static int set_args(struct known_process *known, const char *args, size_t len, bool is_last)
 {
 	char *line = join_args(args, len);
 
@@ -129,6 +143,8 @@ static int set_args(struct known_process *known, const char *args, size_t len)
 		return -ENOMEM;
 	free(known->command_line);
 	known->command_line = line;
+	known->has_title = is_title(known->event.comm, args, len);
+	known->is_cut = !is_last && len && len < ARGS_BYTES && args[len - 1];
 	return 0;
 }
 
@@ -149,8 +165,8 @@ static int take_details(struct processes *ps, struct known_process *known, const
 
 	if (w->is_placed && !known->place)
 		r = set_place(ps, known, &w->place);
-	if (!r && w->args_bytes > 0 && !*known->command_line)
-		r = set_args(known, w->args, (size_t)w->args_bytes);
+	if (!r && w->args_bytes > 0 && !has_command_line(known))
+		r = set_args(known, w->args, (size_t)w->args_bytes, true);
 	return r;
 }
 
@@ -223,7 +239,7 @@ static int add_args(struct processes *ps, struct known_process *known,
 
 	if (*known->command_line || !e->args_bytes)
 		return 0;
-	r = set_args(known, (const char *)(e + 1), e->args_bytes);
+	r = set_args(known, (const char *)(e + 1), e->args_bytes, false);
 	if (!r)
 		set_awaited(ps, known, known->is_asked);
 	return r;
@@ -239,9 +255,8 @@ int processes_add(struct processes *ps, const struct process_event *e, size_t si
 	before = processes_find(ps, e->process);
 	if (before)
 		return add_args(ps, before, e);
-	known.command_line = join_args((const char *)(e + 1), e->args_bytes);
-	if (!known.command_line)
-		return -ENOMEM;
+	if ((r = set_args(&known, (const char *)(e + 1), e->args_bytes, false)) < 0)
+		return r;
 	r = idmap_reserve(&ps->ids);
 	if (!r)
 		r = vec_push(&ps->known, known);
@@ -297,7 +312,7 @@ static int add_to_profile(struct processes *ps, struct known_process *known)
 
 	memcpy(comm, e->comm, COMM_BYTES);
 	discovery_describe(ps->discovery, e->layout, &text);
-	if ((r = intern(ps, comm, &process.name)) < 0 ||
+	if ((r = intern(ps, known->has_title ? known->command_line : comm, &process.name)) < 0 ||
 	    (r = intern(ps, known->command_line, &process.command_line)) < 0 ||
 	    (r = intern(ps, text.version, &process.python_version)) < 0 ||
 	    (r = intern(ps, text.implementation, &process.implementation)) < 0 ||

@@ -20,6 +20,8 @@ struct processes;
 struct known_process {
 	struct process_event event; /* without its arguments */
 	char *command_line;         /* owned, "" if unknown */
+	bool has_title;             /* which the process has written over its arguments */
+	bool is_cut;                /* its command line: it goes on behind where that was */
 	struct container *place;    /* owned, NULL: in no container or pod */
 	uint64_t active;            /* see struct threading_process */
 	uint32_t id;                /* in the profile, UINT32_MAX: not yet */
