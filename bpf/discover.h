@@ -226,6 +226,35 @@ static __always_inline int proc_discover(struct cpu_state *c, struct task_struct
 	return STAT_UNKNOWN;
 }
 
+extern __u64 rows_refused; /* as the table of processes was full */
+extern __u64
+	pythons_begun; /* processes that have got a row with a Python; user space adds its own */
+
+/* Without a filter nobody is missed: who has no row is met anew at each sample. */
+static __always_inline void row_add(__u32 pid, const struct proc_row *row)
+{
+	bool is_full = bpf_map_update_elem(&procs, &pid, row, BPF_ANY);
+
+	if (is_full && session.has_filter)
+		__sync_fetch_and_add(&rows_refused, 1);
+	if (!is_full && row->layout < LAYOUT_UNSURE)
+		__sync_fetch_and_add(&pythons_begun, 1);
+}
+
+/* A process without a row, whose parent is a target: it would have one if there had been room. */
+static __always_inline bool is_refused_child(struct task_struct *task)
+{
+	struct task_struct *parent = BPF_CORE_READ(task, group_leader, real_parent, group_leader);
+	__u32 pid;
+	struct proc_row *row;
+
+	if (!rows_refused || !session.follow_children)
+		return false;
+	pid = process_pid(parent);
+	row = bpf_map_lookup_elem(&procs, &pid);
+	return row && row->is_target && row->start_ns == BPF_CORE_READ(parent, start_boottime);
+}
+
 /*
  * The row of this process. A row that is removed meanwhile may become another process's while it is
  * copied: its start comes first and is looked at once more behind all else.
@@ -257,7 +286,7 @@ static __always_inline int proc_find(struct cpu_state *c, struct task_struct *ta
 			return STAT_RECORDED;
 		may_ask = !is_current || now >= out->recheck_ns;
 	} else if (session.has_filter) {
-		return STAT_FILTERED;
+		return is_refused_child(task) ? STAT_NO_ROW : STAT_FILTERED;
 	}
 	r = proc_discover(c, task, f, now, may_ask, out);
 	return r == STAT_UNKNOWN && is_current ? STAT_NOT_PYTHON : r;

@@ -753,6 +753,7 @@ struct task_record {
 	X(STAT_FILTERED, "filtered", "other processes")                                  \
 	X(STAT_NOT_PYTHON, "not_python", "processes without Python")                     \
 	X(STAT_UNKNOWN, "unknown_process", "lost: process not identified yet")           \
+	X(STAT_NO_ROW, "no_row", "lost: table of processes full")                        \
 	X(STAT_NOT_ASKED, "not_asked", "left out by the mode")                           \
 	X(STAT_SKIPPED, "skipped", "skipped by the time budget")                         \
 	X(STAT_TSTATE_FAULT, "thread_state_fault", "lost: thread state not readable")    \

@@ -19,8 +19,7 @@
 
 __u32 pidns_level; /* noted by list_tasks, which runs in our process */
 
-__u64 rows_refused;  /* of children, as the table of processes was full */
-__u64 pythons_begun; /* processes that have got a row with a Python; user space adds its own */
+__u64 rows_refused, pythons_begun;
 
 /*
  * A child begins as a copy of its parent: same runtime at the same address. Should it exec, its
@@ -48,10 +47,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	copy.start_ns = BPF_CORE_READ(child, start_boottime);
 	if (!session.follow_children)
 		copy.is_target = 0;
-	if (bpf_map_update_elem(&procs, &pid, &copy, BPF_ANY))
-		__sync_fetch_and_add(&rows_refused, 1);
-	else if (copy.layout < LAYOUT_UNSURE)
-		__sync_fetch_and_add(&pythons_begun, 1);
+	row_add(pid, &copy);
 	return 0;
 }
 
@@ -191,10 +187,8 @@ static __always_inline void begin_python(const struct task_facts *f,
 				.exec_id = f->exec_id,
 				.layout = program->layout,
 				.is_target = 1 };
-	__u32 pid = f->pid;
 
-	bpf_map_update_elem(&procs, &pid, &row, BPF_ANY);
-	__sync_fetch_and_add(&pythons_begun, 1);
+	row_add(f->pid, &row);
 }
 
 /*

@@ -21,10 +21,10 @@ struct {
 	__uint(max_entries, 8 << 20);
 } events __weak SEC(".maps");
 
-/* pid -> its Python runtime, of every process that was looked at; user space makes it larger where
- * there are many. Written by user space, copied on fork and deleted on exit by
- * lifecycle, read by the sampler, which never writes it: a hash insert from an interrupt can wait
- * for a lock that the interrupted code holds. */
+/* pid -> its Python runtime, of every process that was looked at; user space sets the size. Written
+ * by user space, copied on fork and deleted on exit by lifecycle, read by the sampler, which never
+ * writes it: a hash insert from an interrupt can wait for a lock that the interrupted code holds.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);

@@ -67,7 +67,6 @@ static __noinline int identify(struct cpu_state *c, struct task_struct *task)
 	struct task_facts *f = &c->who;
 	struct proc_row *row = &c->row;
 	bool has_row;
-	__u32 pid;
 
 	task_facts_read(task, f);
 	if (!is_wanted(task, f))
@@ -88,8 +87,7 @@ static __noinline int identify(struct cpu_state *c, struct task_struct *task)
 	row->recheck_ns = 0;
 	row->is_target = 1;
 	row->is_ours = 0;
-	pid = f->pid;
-	bpf_map_update_elem(&procs, &pid, row, BPF_ANY);
+	row_add(f->pid, row);
 	return 1;
 }
 

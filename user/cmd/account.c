@@ -15,6 +15,7 @@
 #define TRY_PROCESS "pyebpf doctor -p PID, which shows one stack of the process"
 #define TRY_DOCTOR "pyebpf doctor, and tell us what it prints: this is a defect of pyebpf"
 #define TRY_MODE "pyebpf record without --mode, which shows what it does meanwhile"
+#define TRY_FEWER "pyebpf record of fewer processes: -p PID or --cgroup PATH"
 #define TRY_RING "pyebpf record with --ring 64MiB"
 
 /* What a tick of the targets, or of anything, was if it was no sample. next: what helps if most of
@@ -29,6 +30,7 @@ static const struct {
 	{ "thread_state_late", "on threads whose state was not found in time", TRY_PROCESS },
 	{ "task_work_failed", "on threads whose state was gone", TRY_PROCESS },
 	{ "unknown_process", "in processes not identified", TRY_LONGER },
+	{ "no_row", "in processes beyond the table of processes", TRY_FEWER },
 	{ "ring_full", "lost in a full ring buffer", TRY_RING },
 	{ "task_work_ring_full", "lost in a full ring buffer (task work)", TRY_RING },
 	{ "task_work_pending", "on threads still in the kernel at the end", TRY_LONGER },

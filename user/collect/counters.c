@@ -36,6 +36,7 @@ int counters_read(struct session *s, const struct pipeline *p, struct counters *
 		.approximate = consumed->approximate,
 		.malformed = consumed->malformed,
 		.refused = consumed->refused,
+		.rows_refused = session_rows_refused(s),
 	};
 	int r = session_cpu_time(s, &c.cpu_ns);
 
@@ -198,7 +199,10 @@ int counters_store(const struct counters *now, const struct counters *since,
 	    (r = profile_set_counter(profile, "unnamed", now->unnamed - since->unnamed)) < 0 ||
 	    (r = profile_set_counter(profile, "approximate_lines",
 				     now->approximate - since->approximate)) < 0 ||
-	    (r = profile_set_counter(profile, "looks_refused", now->refused - since->refused)) < 0)
+	    (r = profile_set_counter(profile, "looks_refused", now->refused - since->refused)) <
+		    0 ||
+	    (r = profile_set_counter(profile, "rows_refused",
+				     now->rows_refused - since->rows_refused)) < 0)
 		return r;
 	return profile_set_counter(profile, "malformed", now->malformed - since->malformed);
 }

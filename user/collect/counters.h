@@ -22,11 +22,12 @@ struct source_counters {
 /* The account of all of them since the session began. */
 struct counters {
 	struct source_counters of[SOURCE_COUNT_];
-	uint64_t cpu_ns;      /* CPU time of the targets; 0: not known */
-	uint64_t unnamed;     /* samples with a frame whose name never came */
-	uint64_t approximate; /* samples with a frame whose line is approximate */
-	uint64_t malformed;   /* records that the pipeline refused */
-	uint64_t refused;     /* looks at targets: too many, or too much of one */
+	uint64_t cpu_ns;       /* CPU time of the targets; 0: not known */
+	uint64_t unnamed;      /* samples with a frame whose name never came */
+	uint64_t approximate;  /* samples with a frame whose line is approximate */
+	uint64_t malformed;    /* records that the pipeline refused */
+	uint64_t refused;      /* looks at targets: too many, or too much of one */
+	uint64_t rows_refused; /* by the table of processes, which was full */
 };
 
 int counters_read(struct session *s, const struct pipeline *p, struct counters *out);
@@ -59,6 +60,8 @@ uint64_t counters_of_targets(const struct counters *c);
  * approximate_lines  samples with a frame whose line is approximate
  * malformed      records of the sampler that the recorder refused: a sample each, or a name
  * looks_refused  at targets, for names and the like: too many at once, or too much of one
+ * rows_refused   by the table of processes, which was full: of children, or each time that one
+ * which is not in it was looked at
  */
 int counters_store(const struct counters *now, const struct counters *since,
 		   struct profile *profile);

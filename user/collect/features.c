@@ -23,12 +23,18 @@
 #include "base/file.h"
 #include "collect/privilege.h"
 #include "target/pid_namespace.h"
+#include "target/proc.h"
 
 #define USER_NS_INIT_INO 0xEFFFFFFDu /* include/linux/proc_ns.h, PROC_USER_INIT_INO */
 #define SAMPLE_RATE_MIN 10000   /* Hz: what is measured to work; above it few will want to go */
 #define MEMLOCK_OWN (64u << 20) /* bytes: maps, of which the ring is the largest, and programs */
 #define NOFILE_OWN 128          /* maps, programs, links, files: beside an event a CPU */
 #define YAMA_NO_ATTACH 3        /* security/yama/yama_lsm.c */
+#define PROCESS_ROWS_MIN 16384
+#define PROCESS_ROWS_EASY                                                                        \
+	(1u << 18)                  /* 4 MB of the kernel's memory, where rows take theirs later \
+				     */
+#define PROCESS_ROWS_MAX (1u << 20) /* 100 MB, where all rows have theirs */
 
 static void found(struct feature_probe *p, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -276,6 +282,7 @@ int feature_kernel_types(struct feature_probe *p)
 		[KERNEL_PT_REGS] = { "pt_regs", BTF_KIND_STRUCT, 0 },
 		[KERNEL_RSS_STAT] = { "btf_trace_rss_stat", BTF_KIND_TYPEDEF, 0 },
 		[KERNEL_RSS_BATCH] = { "task_rss_stat", BTF_KIND_STRUCT, 0 },
+		[KERNEL_MEM_ALLOC] = { "bpf_mem_alloc", BTF_KIND_STRUCT, 0 },
 	};
 	int r;
 
@@ -341,6 +348,32 @@ bool feature_switches(const struct feature_probe *p)
 	return p->functions[KERNEL_SCHED_SWITCH].id && p->functions[KERNEL_SCHED_FORK].id;
 }
 
+bool feature_growing_maps(const struct feature_probe *p)
+{
+	return p->functions[KERNEL_MEM_ALLOC].id && !p->is_old;
+}
+
+/* How many processes this machine can have. */
+static uint32_t processes_most(void)
+{
+	long pids = PROC_PIDS_MAX, threads = PROC_PIDS_MAX;
+
+	file_number("/proc/sys/kernel/pid_max", &pids);
+	file_number("/proc/sys/kernel/threads-max", &threads);
+	return (uint32_t)(pids < threads ? pids : threads);
+}
+
+uint32_t feature_process_rows(const struct feature_probe *p, size_t processes)
+{
+	size_t rows = 2 * processes, easy = PROCESS_ROWS_MIN;
+
+	if (feature_growing_maps(p))
+		easy = processes_most() < PROCESS_ROWS_EASY ? processes_most() : PROCESS_ROWS_EASY;
+	if (rows < easy)
+		rows = easy;
+	return rows < PROCESS_ROWS_MAX ? (uint32_t)rows : PROCESS_ROWS_MAX;
+}
+
 bool feature_remote_memory(const struct feature_probe *p)
 {
 	return p->functions[KERNEL_COPY_FROM_TASK].id;
@@ -375,6 +408,18 @@ static enum feature_state probe_switches(struct feature_probe *p)
 	if (!has_kernel_types(p))
 		return FEATURE_UNKNOWN;
 	return feature_switches(p) ? FEATURE_OK : FEATURE_LIMITED;
+}
+
+static enum feature_state probe_process_table(struct feature_probe *p)
+{
+	_cleanup_(pids_releasep) struct pids pids = VEC_INIT;
+
+	if (!has_kernel_types(p) || proc_list(&pids) < 0) {
+		err_clear();
+		return FEATURE_UNKNOWN;
+	}
+	found(p, "%zu processes, room for %u", pids.len, feature_process_rows(p, pids.len));
+	return feature_growing_maps(p) ? FEATURE_OK : FEATURE_LIMITED;
 }
 
 static enum feature_state probe_remote_memory(struct feature_probe *p)
@@ -613,6 +658,8 @@ const struct feature features[] = {
 	  "boot a kernel built with CONFIG_FTRACE=y, as distributions' kernels are", 0, probe_rss },
 	{ "rss_stat by page", "growth of memory (--mode memory) is told 64 pages at a time: a line may be given 256 KiB of the one before",
 	  "boot Linux 6.2 or newer, or leave it: the sums are right", 0, probe_rss_batches },
+	{ "table of processes", "a recording has room for twice as many processes as there are when it begins, at least for 16,384: those that find none are counted",
+	  "boot Linux 6.1 or newer, or leave it", 0, probe_process_table },
 	{ "BPF JIT", "BPF programs are interpreted: a sample takes many times as long",
 	  "sudo sysctl net.core.bpf_jit_enable=1", 0, probe_jit },
 	{ "unprivileged BPF", "", "", 0, probe_unprivileged },

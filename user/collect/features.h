@@ -22,6 +22,7 @@ enum kernel_function {
 	KERNEL_PT_REGS,        /* a struct */
 	KERNEL_RSS_STAT,
 	KERNEL_RSS_BATCH, /* a struct: until Linux 6.1 */
+	KERNEL_MEM_ALLOC, /* a struct: Linux 6.1 */
 	KERNEL_FUNCTIONS
 };
 
@@ -84,6 +85,13 @@ bool feature_is_old(struct feature_probe *p);
 
 /* Can time off the CPU be recorded at all? */
 bool feature_switches(const struct feature_probe *p);
+
+/* Does a map take memory for a row when that is made, also by programs that interrupt? Else the map
+ * has all of it from the start. */
+bool feature_growing_maps(const struct feature_probe *p);
+
+/* Rows of the table of processes, where there are so many processes now. */
+uint32_t feature_process_rows(const struct feature_probe *p, size_t processes);
 
 /* Can the memory of a thread that waits be read? */
 bool feature_remote_memory(const struct feature_probe *p);

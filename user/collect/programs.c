@@ -21,7 +21,6 @@
 #include "pyebpf.skel.h"
 #include "target/proc.h"
 
-#define PROCESS_ROWS_MAX (1u << 20) /* 100 MB of the kernel's memory */
 #define NO_LOOPS                                                                                 \
 	"ticks alone can, where they are taken as before Linux 5.17: boot Linux 5.18 or newer, " \
 	"built with CONFIG_DEBUG_INFO_BTF=y"
@@ -201,27 +200,24 @@ static int attach(struct pyebpf *skel, const struct session_opts *opts)
 	return skel->links.list_thread_times ? 0 : -errno;
 }
 
-/* Twice as many as there are now: what is in none of them has no row, and is lost by name. */
-static int size_processes(struct bpf_map *procs)
+static int size_processes(struct bpf_map *procs, const struct feature_probe *probe)
 {
 	_cleanup_(pids_releasep) struct pids pids = VEC_INIT;
 	int r = proc_list(&pids);
-	uint32_t wanted = 2 * (uint32_t)pids.len;
 
-	if (r < 0)
-		return r;
-	if (wanted > PROCESS_ROWS_MAX)
-		wanted = PROCESS_ROWS_MAX;
-	return wanted > bpf_map__max_entries(procs) ? bpf_map__set_max_entries(procs, wanted) : 0;
+	if (!r && feature_growing_maps(probe))
+		r = bpf_map__set_map_flags(procs, BPF_F_NO_PREALLOC);
+	return r < 0 ? r : bpf_map__set_max_entries(procs, feature_process_rows(probe, pids.len));
 }
 
-static int size_maps(struct pyebpf *skel, const struct session_opts *opts, int cpus)
+static int size_maps(struct pyebpf *skel, const struct session_opts *opts,
+		     const struct feature_probe *probe, int cpus)
 {
 	const struct session_config *c = &skel->rodata->session;
 	uint32_t spare = session_opts_have_source(opts, SOURCE_EVENTS) ? EVENT_SPARE_SLOTS : 0;
 	int r;
 
-	if ((r = size_processes(skel->maps.procs)) < 0 ||
+	if ((r = size_processes(skel->maps.procs, probe)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.events, opts->ring_bytes)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.scratch,
 					  c->scratch_rows * cpus + TASK_SCRATCHES +
@@ -273,7 +269,7 @@ static int start_programs(const struct session_opts *opts, struct feature_probe 
 		return r;
 	if (skel->rodata->session.has_task_work)
 		r = objects_bind_functions(&o, skel->obj);
-	if (r < 0 || (r = size_maps(skel, opts, cpus)) < 0 ||
+	if (r < 0 || (r = size_maps(skel, opts, probe, cpus)) < 0 ||
 	    (r = objects_write_types(&o, skel->obj)) < 0 || (r = load_programs(skel, opts)) < 0)
 		return r;
 	*out = take_ptr(skel);

@@ -50,7 +50,7 @@ struct session {
 	int consumed;                 /* records, by that call */
 	bool is_cut_short;            /* it ended with records left */
 	size_t ring_taken, ring_most; /* bytes: by that call; by one since session_usage() */
-	bool is_full;                 /* the table of processes was, and that was said */
+	uint64_t emptied_ns;          /* when rows without Python were removed for want of room */
 };
 
 /* To some milliseconds: it is asked for each record. */
@@ -222,12 +222,10 @@ uint64_t session_stop(struct session *s)
 	s->skel->bss->has_events_on = 0;
 	event_links_free(take_ptr(s->events));
 	let_go(hold, fds, SWITCH_PROGRAMS);
-	if (s->skel->bss->rows_refused)
-		log_warning(
-			"more than %u processes: %llu children of recorded processes are missing; "
-			"record fewer: -p PID or --cgroup PATH",
-			bpf_map__max_entries(s->skel->maps.procs),
-			(unsigned long long)s->skel->bss->rows_refused);
+	if (session_rows_refused(s))
+		log_warning("the table of processes is full: %u; what is beyond it is counted as "
+			    "lost; record fewer: -p PID or --cgroup PATH",
+			    bpf_map__max_entries(s->skel->maps.procs));
 	s->is_stopped = true;
 	now = monotonic_ns();
 	s->skel->bss->stopped_ns = now;
@@ -322,22 +320,48 @@ int session_find_binary(struct session *s, const struct binary_key *key, struct 
 	return r < 0 ? -errno : 0;
 }
 
+/* Rows that only keep a process from being looked at again. Not often: nearly all may be others. */
+static int remove_rows_without_python(struct session *s)
+{
+	_cleanup_(pids_releasep) struct pids pids = VEC_INIT;
+	uint64_t now = monotonic_ns();
+	struct proc_row row;
+	int r;
+
+	if (session_has_filter(s) || now - s->emptied_ns < NS_PER_SECOND)
+		return 0;
+	s->emptied_ns = now;
+	r = session_list_processes(s, &pids);
+	for (size_t i = 0; i < pids.len && r >= 0; i++)
+		if (!session_find_process(s, pids.items[i], &row) && row.layout == LAYOUT_NONE)
+			session_remove_process(s, pids.items[i]);
+	return r;
+}
+
+/* -E2BIG: the table is full, or the kernel has no memory at hand for the row. */
+static int set_row(struct session *s, uint32_t pid, const struct proc_row *row)
+{
+	int fd = bpf_map__fd(s->skel->maps.procs);
+
+	if (!bpf_map_update_elem(fd, &pid, row, BPF_ANY))
+		return 0;
+	return errno == ENOMEM ? -E2BIG : -errno;
+}
+
 int session_add_process(struct session *s, uint32_t pid, const struct proc_row *row)
 {
-	const struct bpf_map *procs = s->skel->maps.procs;
 	struct spans *sp;
+	int r = set_row(s, pid, row);
 
-	if (bpf_map_update_elem(bpf_map__fd(procs), &pid, row, BPF_ANY) < 0) {
-		if (errno != E2BIG)
-			return -errno;
-		if (!s->is_full)
-			log_warning(
-				"more than %u processes: further ones are lost as not identified; "
-				"record fewer: -p PID or --cgroup PATH",
-				bpf_map__max_entries(procs));
-		s->is_full = true;
+	if (r == -E2BIG && !(r = remove_rows_without_python(s)))
+		r = set_row(s, pid, row);
+	if (r == -E2BIG) {
+		if (session_has_filter(s) || row->layout != LAYOUT_NONE) /* else nobody is missed */
+			__atomic_fetch_add(&s->skel->bss->rows_refused, 1, __ATOMIC_RELAXED);
 		return 0;
 	}
+	if (r < 0)
+		return r;
 	if (row->layout < LAYOUT_UNSURE)
 		__atomic_fetch_add(&s->skel->bss->pythons_begun, 1, __ATOMIC_RELAXED);
 	sp = __atomic_load_n(&s->spans, __ATOMIC_ACQUIRE);
@@ -357,6 +381,11 @@ int session_set_asyncio(struct session *s, uint32_t pid, const struct asyncio_ro
 	int r = row ? bpf_map_update_elem(fd, &pid, row, BPF_ANY) : bpf_map_delete_elem(fd, &pid);
 
 	return r < 0 ? -errno : 0;
+}
+
+uint64_t session_rows_refused(const struct session *s)
+{
+	return __atomic_load_n(&s->skel->bss->rows_refused, __ATOMIC_RELAXED);
 }
 
 bool session_has_filter(const struct session *s)

@@ -117,6 +117,9 @@ int session_find_process(struct session *s, uint32_t pid, struct proc_row *row);
 /* Forgets it: where there is a filter it is no target any more. */
 void session_remove_process(struct session *s, uint32_t pid);
 
+/* Rows that found no room in the table of processes so far. For any thread. */
+uint64_t session_rows_refused(const struct session *s);
+
 /* Where a process has its asyncio; NULL: it has none any more. 0, or a negative errno: the map is
  * full. */
 int session_set_asyncio(struct session *s, uint32_t pid, const struct asyncio_row *row);

@@ -6,6 +6,7 @@
 	{ prefix "ring_full", "ring buffer full" },                                      \
 		{ prefix "task_work_ring_full", "ring buffer full (task work)" },        \
 		{ prefix "unknown_process", "process not identified yet" },              \
+		{ prefix "no_row", "table of processes full" },                          \
 		{ prefix "thread_state_fault", "thread state not readable" },            \
 		{ prefix "thread_state_late", "thread state not found in time" },        \
 		{ prefix "task_work_failed", "thread state gone (task work)" },          \

@@ -94,7 +94,8 @@ static void test_counters_store_subtracts_what_was_before(void **state)
 					.unnamed = 1,
 					.approximate = 7,
 					.malformed = 2,
-					.refused = 4 };
+					.refused = 4,
+					.rows_refused = 20 };
 	const struct counters now = {
 		.of[SOURCE_TICKS] = { .is_on = true,
 				      .stats = { [STAT_RECORDED] = 3 },
@@ -103,6 +104,7 @@ static void test_counters_store_subtracts_what_was_before(void **state)
 		.approximate = 9,
 		.malformed = 5,
 		.refused = 6,
+		.rows_refused = 23,
 	};
 	_cleanup_(profile_freep) struct profile *profile = NULL;
 
@@ -115,6 +117,7 @@ static void test_counters_store_subtracts_what_was_before(void **state)
 	assert_int_equal(profile_counter(profile, "approximate_lines"), 2);
 	assert_int_equal(profile_counter(profile, "malformed"), 3);
 	assert_int_equal(profile_counter(profile, "looks_refused"), 2);
+	assert_int_equal(profile_counter(profile, "rows_refused"), 3);
 }
 
 static void test_counters_of_targets_leaves_others_out(void **state)
