@@ -59,6 +59,7 @@ struct py_walk {
 	__u32 block_len;
 	__u32 depth; /* frames recorded */
 	__u64 process;
+	__u64 interpreter; /* its id; 0: the main one, or all that is met is of one moment */
 	__u64 generation; /* 3.14+: hash of the interpreter and its code generation; 0: not known */
 	__u64 gc_frame;   /* 3.15+: that the collector runs on; 0: it does not, or not known */
 	__u64 leaf_instr; /* of the first frame recorded, as that has it */

@@ -28,24 +28,26 @@ static __always_inline int py_read_head(struct door door, struct py_scratch *s, 
 }
 
 /*
- * 3.14+: changes when a code object of the thread's interpreter is freed. Each interpreter counts
- * for itself, from 0, and a new one may come to the place of one that has ended: its id is never
- * used again. The main one stays where it is, within _PyRuntime. Needs s->tstate; 0 where there is
- * no such count.
+ * Sets what tells code objects apart that are met at one address: the id of the thread's
+ * interpreter, as a new interpreter may come to the place of one that has ended, and with it its
+ * code objects; and, 3.14+, how many code objects it has freed. Each interpreter counts versions of
+ * code objects and freed ones for itself, from the start. An id is never used again. The main
+ * interpreter has 0, and lies within _PyRuntime from 3.13 on. Needs s->tstate.
  */
-static __always_inline __u64 py_generation(struct py_loop *l)
+static __always_inline void py_enter_interpreter(struct py_loop *l)
 {
 	const struct py_offsets *off = l->off;
+	struct py_walk *w = &l->s->walk;
 	struct door door = l->door;
-	__u64 interp = tstate_u64(l->s, off->tstate_interp), generation, id = 0;
+	__u64 interp = tstate_u64(l->s, off->tstate_interp), freed, id = 0;
 
-	if (!off->interp_code_generation ||
-	    read_user(door, &generation, sizeof(generation), interp + off->interp_code_generation))
-		return 0;
-	if (interp - l->thread->runtime >= off->runtime_size &&
-	    read_user(door, &id, sizeof(id), interp + off->interp_id))
-		return 0;
-	return hash_mix(hash_mix(hash_mix(0, interp), id), generation) | 1;
+	if (off->interp_id != OFF_NONE && interp - l->thread->runtime >= off->runtime_size)
+		read_user(door, &id, sizeof(id), interp + off->interp_id);
+	w->interpreter = id;
+	w->generation = 0;
+	if (off->interp_code_generation &&
+	    !read_user(door, &freed, sizeof(freed), interp + off->interp_code_generation))
+		w->generation = hash_mix(hash_mix(interp, id), freed) | 1;
 }
 
 struct py_probe {
@@ -145,7 +147,7 @@ static __always_inline __u64 py_content_hash(struct door door, struct py_scratch
 static __always_inline __u64 py_code_hash(struct py_scratch *s, const struct py_offsets *off,
 					  __u64 addr)
 {
-	__u64 h = hash_mix(s->walk.process, addr);
+	__u64 h = hash_mix(s->walk.process ^ s->walk.interpreter, addr);
 
 	h = hash_mix(h, code_u64(s, off->code_filename));
 	h = hash_mix(h, code_u64(s, off->code_name));

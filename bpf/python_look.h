@@ -91,7 +91,10 @@ static __always_inline int py_look(struct py_look *look, struct walk_head *head)
 	py_note_collection(l);
 	if (py_first_frame(door, s, l->off))
 		return PY_FAULT;
-	s->walk.generation = look->generation ?: py_generation(l);
+	py_enter_interpreter(l);
+	s->walk.interpreter = 0; /* one moment: an address is of one code object */
+	if (look->generation)
+		s->walk.generation = look->generation;
 	py_begin_walk(&s->walk);
 	s->walk.is_strict = 1;
 	LOOP(WALK_STEPS, py_look_step, look);

@@ -156,7 +156,7 @@ static __always_inline int take_sample_by(struct door door, struct py_scratch *s
 		return STAT_TSTATE_FAULT;
 	if (!s->walk.frame)
 		return be_outside(s);
-	s->walk.generation = py_generation(&l);
+	py_enter_interpreter(&l);
 	find_tasks(&l);
 	py_walk_frames(&l);
 	if (!s->walk.depth && s->walk.status == UNWIND_COMPLETE)

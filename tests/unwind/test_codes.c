@@ -529,6 +529,36 @@ static void test_generation_is_not_that_of_an_interpreter_before(void **state)
 	}
 }
 
+/* --- Interpreters -------------------------------------------------------------------------------
+ */
+
+/* A code object of the next interpreter, at the same place, may be equal in all that is read. */
+static void test_identity_is_of_one_interpreter(void **state)
+{
+	(void)state;
+	for (unsigned v = 0; v < row_count; v++) {
+		struct unwind_result r;
+		struct world w;
+		__u64 before[2];
+
+		if (!rows[v].off.interp_id || rows[v].off.interp_id == OFF_NONE)
+			continue;
+		world_init(&w, &rows[v].off);
+		world_enter(&w);
+		world_recurse(&w, 2);
+		world_publish(&w);
+		memory_write_u64(w.m, w.interp + w.off->interp_id, 1);
+		r = world_unwind(&w);
+		before[0] = r.frames[0].code;
+		before[1] = r.frames[1].code;
+		memory_write_u64(w.m, w.interp + w.off->interp_id, 2);
+		r = world_unwind(&w);
+		if (r.frames[0].code == before[0] || r.frames[1].code == before[1])
+			world_fail(rows[v].name, "the next interpreter", "old identity");
+		world_release(&w);
+	}
+}
+
 /* --- What is left to describe -------------------------------------------------------------------
  */
 
@@ -597,6 +627,7 @@ int main(void)
 		WORLD_TEST(test_generation_saves_the_read_of_a_code_object),
 		WORLD_TEST(test_generation_is_one_of_an_interpreter),
 		WORLD_TEST(test_generation_is_not_that_of_an_interpreter_before),
+		WORLD_TEST(test_identity_is_of_one_interpreter),
 		WORLD_TEST(test_trust_that_is_lost_stays_lost),
 		WORLD_TEST(test_unsent_lists_each_code_object_once),
 		WORLD_TEST(test_unsent_is_bounded_and_leaf_first),

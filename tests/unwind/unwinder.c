@@ -152,7 +152,7 @@ struct unwind_result unwind(const struct py_offsets *off, const struct py_thread
 		result.has_walked = has_walked;
 		return result;
 	}
-	scratch.walk.generation = py_generation(&l);
+	py_enter_interpreter(&l);
 	scratch.async.task = 0;
 	scratch.async.count = 0;
 	if (scratch.async.row.process)
@@ -185,6 +185,7 @@ struct unwind_result unwind_from(const struct py_offsets *off, __u64 frame, __u6
 	scratch.walk.process = process;
 	scratch.walk.salt = salt;
 	begin_walk();
+	scratch.walk.interpreter = 0;
 	scratch.walk.generation = 0;
 	scratch.async.count = 0;
 	scratch.walk.entry_previous = 0;
