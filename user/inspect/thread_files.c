@@ -224,8 +224,9 @@ int thread_cpu_parse(const char *text, size_t len, unsigned *cpu)
 		return -EBADMSG;
 	for (int field = FIELD_STATE - 1; field < FIELD_PROCESSOR; field++) {
 		at = memchr(at, ' ', (size_t)(end - at));
-		if (!at++)
+		if (!at)
 			return -EBADMSG;
+		at++;
 	}
 	for (; at < end && *at >= '0' && *at <= '9' && value <= INT_MAX / 10; at++)
 		value = value * 10 + (unsigned long)(*at - '0');
