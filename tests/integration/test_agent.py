@@ -398,6 +398,29 @@ def test_files(some_python, tmp_path):
     assert "hot" in names(export(kept[0]))
 
 
+def test_files_beside_those_of_others(some_python, tmp_path):
+    """Names of others that come later push out none of ours, and theirs stay; a folder's name is no pattern."""
+    class InFolder(Agent):
+        def write_config(self):
+            self.put_config("  engine: files\n  keep: 1\n  directory: '%s/o*t'\n" % self.folder)
+    for folder in ("o*t", "other_out"):
+        (tmp_path / folder).mkdir()
+    early, late, elsewhere, link = theirs = [
+        tmp_path / name for name in ("o*t/pyebpf-19990101T000000Z.pyebpf", "o*t/pyebpf-29990101T000000Z.pyebpf",
+                                     "other_out/pyebpf-19990101T000000Z.pyebpf", "o*t/pyebpf-29990102T000000Z.pyebpf")]
+    for path in early, late:
+        path.write_text("theirs")
+        shutil.chown(path, "nobody")
+    elsewhere.write_text("ours, of another time")
+    link.symlink_to(elsewhere)
+    with spinning(some_python), InFolder(tmp_path, "files") as agent:
+        wait_until(lambda: agent.metric("windows_total") >= 3, PATIENCE, "three windows")
+        agent.stop()
+    mine = set((tmp_path / "o*t").iterdir()) - set(theirs)
+    assert len(mine) == 1 and all(path.exists() for path in theirs), mine
+    assert "hot" in names(export(mine.pop()))
+
+
 # --- Rows of the engines' tables: entries put into the spool, sent by one agent -------------------
 
 

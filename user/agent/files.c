@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "agent/files.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <glob.h>
+#include <fnmatch.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,23 +36,39 @@ static int choose_path(const struct config_output *c, const struct profile *p, c
 	}
 }
 
-/* glob() orders by name, which is by time. */
-static int remove_oldest(const struct config_output *c)
+static int is_window(const struct dirent *entry)
 {
-	_cleanup_(globfree) glob_t found = { 0 };
-	_cleanup_(freep) char *pattern = NULL;
+	return !fnmatch("pyebpf-*Z.pyebpf", entry->d_name, 0);
+}
 
-	if (!c->keep)
-		return 0;
-	if (asprintf(&pattern, "%s/pyebpf-*Z.pyebpf", c->directory) < 0) {
-		pattern = NULL;
-		return -ENOMEM;
+/* Others may have files there, too. */
+static bool is_own(const char *path)
+{
+	struct stat st;
+
+	return !lstat(path, &st) && S_ISREG(st.st_mode) &&
+	       (st.st_uid == geteuid() || st.st_uid == file_owner());
+}
+
+/* They are ordered by name, which is by time. */
+static void remove_oldest(const struct config_output *c)
+{
+	struct dirent **found;
+	int count = c->keep ? scandir(c->directory, &found, is_window, alphasort) : -1;
+	uint64_t kept = 0;
+
+	if (count < 0)
+		return;
+	while (count--) {
+		_cleanup_(freep) char *path = NULL;
+
+		if (asprintf(&path, "%s/%s", c->directory, found[count]->d_name) < 0)
+			path = NULL;
+		else if (is_own(path) && kept++ >= c->keep)
+			unlink(path);
+		free(found[count]);
 	}
-	if (glob(pattern, 0, NULL, &found))
-		return 0;
-	for (size_t i = 0; i + c->keep < found.gl_pathc; i++)
-		unlink(found.gl_pathv[i]);
-	return 0;
+	free(found);
 }
 
 int files_write(const struct config_output *config, const struct profile *p)
@@ -62,5 +81,6 @@ int files_write(const struct config_output *config, const struct profile *p)
 	    (r = choose_path(config, p, &path)) < 0 || (r = writer_open(path, p, &w)) < 0 ||
 	    (r = writer_finish(w, p)) < 0)
 		return r;
-	return remove_oldest(config);
+	remove_oldest(config);
+	return 0;
 }

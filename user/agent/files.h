@@ -7,8 +7,8 @@
 
 /*
  * Writes one window as a recording of its own to output.directory (made if it is not there), named
- * pyebpf-START.pyebpf by its start in UTC, and removes the oldest of these files beyond
- * output.keep. 0 or a negative errno with a message.
+ * pyebpf-START.pyebpf by its start in UTC, and removes the oldest of our own files of such names
+ * beyond output.keep. 0 or a negative errno with a message.
  */
 int files_write(const struct config_output *config, const struct profile *p);
 
