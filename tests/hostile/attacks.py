@@ -189,7 +189,7 @@ class Unanswered(Attack):
         content = scene.folder / "content"
         content.write_bytes(b"A=B\0" * (1 << 18))
         folder, server = fuse(scene, lambda folder: [TESTS / "integration/fuse_server.py", content, folder])
-        what, how = scene.chance.choice(("name", "lines", "items", "type")), scene.chance.choice(("busy", "idle"))
+        what, how = scene.chance.choice(("name", "lines", "items", "type", "arguments")), scene.chance.choice(("busy", "idle"))
         target = scene.attack_with(os.path.join(WORKLOADS, "unanswered.py"), folder / "file", what, how,
                                    ready=False)
         scene.stack.callback(server.kill)  # first of all, as who waits for it cannot be killed

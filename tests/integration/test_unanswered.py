@@ -62,12 +62,12 @@ MODES = {
     "dump of tasks": ["dump", "--async", "-p"],
     "doctor": ["doctor", "-p"],
 }
-STATES = [(what, how) for what in ("name", "lines", "items", "type") for how in ("busy", "idle")]
+STATES = [(what, how) for what in ("name", "lines", "items", "type", "arguments") for how in ("busy", "idle")]
 
 
 @pytest.mark.parametrize("mode", list(MODES))
 def test_it_ends_when_it_is_told_to(mode, some_python, is_full, tmp_path):
-    """Each mode, of a process in each state, one after the other: in two states, with --tier=all in eight."""
+    """Each mode, of a process in each state, one after the other: in two states, with --tier=all in ten."""
     for number, (what, how) in enumerate(STATES if is_full else draw(STATES, 2, mode)):
         folder = tmp_path / str(number)
         folder.mkdir()

@@ -3,7 +3,8 @@
 
     unanswered.py FILE WHAT busy|idle
 
-WHAT: name, lines (of a code object), items (of a list that is a local variable), type (of that list).
+WHAT: name, lines (of a code object), items (of a list that is a local variable), type (of that list), arguments (of the
+process and its environment, where the kernel reads both for /proc).
 READY, then it computes, or waits, in the function in question for ever.
 """
 import ctypes
@@ -13,17 +14,27 @@ import sys
 import time
 
 PAGE = 0x80000  # of the file: never read so far, nor read ahead
+MAP_FIXED = 16
+ARG_START, ENV_END = 45, 48  # fields of /proc/PID/stat behind the state
 
 
-def never_present(path):
-    """The address of a page of the file that is mapped and not there."""
+def never_present(path, address=None, size=65536):
+    """The address of a page of the file that is mapped, instead of what is at address, and not there."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int,
                           ctypes.c_long]
-    page = libc.mmap(None, 65536, mmap.PROT_READ, mmap.MAP_PRIVATE, os.open(path, os.O_RDONLY), PAGE)
+    page = libc.mmap(address, size, mmap.PROT_READ, mmap.MAP_PRIVATE | (MAP_FIXED if address else 0),
+                     os.open(path, os.O_RDONLY), PAGE)
     assert page and page != ctypes.c_void_p(-1).value
     return page
+
+
+def spoil_arguments(path):
+    with open("/proc/self/stat") as f:
+        fields = f.read().rpartition(")")[2].split()
+    start, end = int(fields[ARG_START]) & -4096, int(fields[ENV_END]) + 4095 & -4096
+    never_present(path, start, end - start)
 
 
 def point(start, size, old, new):
@@ -37,7 +48,9 @@ def point(start, size, old, new):
 
 def spoil(code, values, page, what):
     size = sys.getsizeof(code)
-    if what == "name":
+    if what == "arguments":
+        spoil_arguments(sys.argv[1])
+    elif what == "name":
         names = {id(code.co_name), id(getattr(code, "co_qualname", code.co_name))}
         for name in names:
             point(id(code), size, name, page + 64)
