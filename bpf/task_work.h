@@ -84,18 +84,11 @@ static __always_inline void note_gil(struct thread_times *t, struct py_scratch *
 		t->gil = gil;
 }
 
-/* Nobody has met the thread yet: it is in task work before all else. False: it has begun another
- * program since. */
-static __noinline bool task_sample_begins(struct task_sample *t, struct py_scratch *s)
+/* Nobody has met the thread yet: it is in task work before all else. */
+static __always_inline void meet_thread(struct task_sample *t, struct py_scratch *s,
+					const struct task_facts *f)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct task_facts f;
-
-	task_facts_read(task, &f);
-	if (f.process != t->thread.process)
-		return false;
-	introduce((struct door){}, s, task, &f, t->layout);
-	return true;
+	introduce((struct door){}, s, bpf_get_current_task_btf(), f, t->layout);
 }
 
 static __noinline void task_sample_ends(struct task_sample *t, struct py_scratch *s,
@@ -107,7 +100,27 @@ static __noinline void task_sample_ends(struct task_sample *t, struct py_scratch
 		note_gil(times, s, t->layout);
 	budget_spend(c, clock_ns() - begin_ns);
 }
+#else
+static __always_inline void meet_thread(struct task_sample *t, struct py_scratch *s,
+					const struct task_facts *f)
+{
+}
 #endif
+
+/*
+ * False: it has begun another program since. It was in the midst of that when the sample was due,
+ * as it has not returned to user code in between, and its memory was gone.
+ */
+static __noinline bool task_sample_begins(struct task_sample *t, struct py_scratch *s)
+{
+	struct task_facts f;
+
+	task_facts_read(bpf_get_current_task_btf(), &f);
+	if (f.process != t->thread.process)
+		return false;
+	meet_thread(t, s, &f);
+	return true;
+}
 
 /* One pass: from t->sample, as the tick left it. Returns as take_sample(). */
 static __always_inline int task_sample_walk(struct task_sample *t, struct py_scratch *s,
@@ -118,13 +131,10 @@ static __always_inline int task_sample_walk(struct task_sample *t, struct py_scr
 	s->thread = t->thread;
 	s->sample = t->sample;
 	begin_walk(s, ACCESS_TASK);
+	if (!task_sample_begins(t, s) || !s->thread.runtime)
+		return be_outside(s);
 #ifdef TASK_WORK_OF_SPANS
 	__u64 begin_ns = clock_ns();
-
-	if (!task_sample_begins(t, s))
-		return STAT_TSTATE_FAULT;
-	if (!s->thread.runtime)
-		return be_outside(s);
 #endif
 	r = take_sample(s, c, t->layout);
 	label_sample((struct door){}, s, t->layout, r);

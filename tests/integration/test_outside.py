@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Time outside Python code is told, everywhere: threads without Python, an interpreter's start."""
 import json
+import os
 import re
 import time
 
 import chunks
 import pytest
 import truth as judge
-from harness import Recorder, Workload, export, frames, run
+from harness import WORKLOADS, Recorder, Workload, export, frames, run
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
 HZ = 997
@@ -111,6 +112,18 @@ def test_a_command_is_known_before_it_starts(python, tmp_path):
     if python.version >= (3, 11) and python.via == "direct":
         assert ticks > 300 * len(commands)
         assert lost <= 0.01 * ticks, (lost, ticks)
+
+
+@pytest.mark.few_pythons
+def test_ticks_in_the_midst_of_exec(python, tmp_path):
+    """The program before has no memory by then, and had no Python code to run: none is lost."""
+    if python.via != "direct":
+        return
+    output = tmp_path / "x.pyebpf"
+    with Recorder(output, "-F", "10k", "--", *python.command, os.path.join(WORKLOADS, "execs.py"), 20) as recorder:
+        assert recorder.wait() == 0, recorder.text()
+    counters = chunks.read(output).counters
+    assert counters["task_work_failed"] <= 0.002 * counters["weight"], counters
 
 
 def test_cpu_and_wall_time_are_told(some_python, tmp_path):
