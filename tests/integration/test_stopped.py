@@ -8,6 +8,7 @@ import time
 import pytest
 from harness import PYEBPF, Recorder, run, wait_until
 from spinning import SCRIPT, Spinning, cpu_seconds, record
+from test_places import cgroup_v2, move  # noqa: F401
 from tmux import Terminal
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
@@ -53,6 +54,31 @@ def test_record_of_a_stopped_child(some_python, tmp_path):
         _, text = record(tmp_path, "-p", target.process.pid, status=3)
         assert "pid %d is stopped by a signal" % target.pid in text, text
         assert "try: kill -CONT %d" % target.pid in text, text
+
+
+def check_child_stopped(target, tmp_path, *chosen):
+    """There are samples before: it is said nevertheless, once."""
+    with Recorder(tmp_path / "x.pyebpf", *chosen) as recorder:
+        recorder.wait_attached()
+        spins(target.pid)
+        stop(target.pid)
+        wait_until(lambda: SAID % target.pid in recorder.text(), 10, "it says so")
+        time.sleep(1.2)  # two more looks
+        recorder.finish()
+        text = recorder.text()
+    assert text.count("is stopped") == 1, text
+    assert "it takes no samples until kill -CONT %d\n" % target.pid in text, text
+
+
+def test_child_stopped_in_the_midst(some_python, tmp_path):
+    with Spinning("sh", "-c", '"$@"; true', "sh", *some_python.command, SCRIPT) as target:
+        check_child_stopped(target, tmp_path, "-p", target.process.pid)
+
+
+def test_member_of_a_cgroup_stopped_in_the_midst(some_python, cgroup_v2, tmp_path):  # noqa: F811
+    with Spinning(*some_python.command, SCRIPT) as target:
+        move(target.pid, cgroup_v2)
+        check_child_stopped(target, tmp_path, "--cgroup", cgroup_v2)
 
 
 @pytest.mark.parametrize("mode", ["cpu", "wall"])

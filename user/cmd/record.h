@@ -115,8 +115,8 @@ void record_targets_release(struct record_targets *t);
 
 /* cmd/stopped.h. Starts as zeros. */
 struct stopped_watch {
-	struct pids stopped; /* at the last look */
-	size_t next;         /* index of who is looked at next */
+	struct pids stopped; /* who was told of, and still is */
+	struct pids found;   /* who is to be told of */
 	uint64_t due_ns;     /* CLOCK_MONOTONIC: of the next look */
 };
 

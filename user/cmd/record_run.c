@@ -191,10 +191,10 @@ static void show_progress(struct record_run *r)
 static int tell_of_stopped(struct record_run *r)
 {
 	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
-	pid_t pid = stopped_step(&r->stopped, &r->targets.pids, monotonic_ns());
+	pid_t pid = stopped_step(r, monotonic_ns());
 
-	if (!pid)
-		return 0;
+	if (pid <= 0)
+		return pid;
 	if (stopped_put_note(pid, r->o->modes, &text) < 0)
 		return -ENOMEM;
 	clear_progress(r);

@@ -18,10 +18,11 @@ bool stopped_is(pid_t pid);
 int stopped_put(pid_t pid, struct strbuf *out);
 
 /*
- * Looks twice a second at the targets that were named. The PID of one that has been stopped since
- * the last look, one at a time; 0: of none.
+ * Looks at the targets twice a second, where that takes no more than 1 % of a CPU. The PID of one
+ * that has been stopped since the last look, one at a time; 0: of none. Children and members of a
+ * cgroup count once the recorder knows them, the processes of -a do not. Or a negative errno.
  */
-pid_t stopped_step(struct stopped_watch *w, const struct pids *pids, uint64_t now_ns);
+pid_t stopped_step(struct record_run *r, uint64_t now_ns);
 
 /* That one, and what it means for the samples of these modes, enum session_mode. 0 or -ENOMEM. */
 int stopped_put_note(pid_t pid, unsigned int modes, struct strbuf *out);

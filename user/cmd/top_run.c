@@ -375,10 +375,10 @@ int top_start(struct top *t)
 static int tell_of_stopped(struct top *t)
 {
 	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
-	pid_t pid = stopped_step(&t->run.stopped, &t->run.targets.pids, monotonic_ns());
+	pid_t pid = stopped_step(&t->run, monotonic_ns());
 
-	if (!pid)
-		return 0;
+	if (pid <= 0)
+		return pid;
 	if (stopped_put_note(pid, t->run.o->modes, &text) < 0)
 		return -ENOMEM;
 	say(t, "%s", strbuf_str(&text));

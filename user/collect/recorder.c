@@ -404,6 +404,11 @@ uint64_t recorder_target_events(const struct recorder *rec)
 	return counters_of_targets(&rec->since);
 }
 
+int recorder_list_processes(struct recorder *rec, struct pids *out)
+{
+	return session_list_recorded(rec->session, out);
+}
+
 int recorder_read_cost(struct recorder *rec, uint64_t *ns)
 {
 	return counters_read_cost(rec->session, ns);

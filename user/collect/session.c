@@ -422,6 +422,19 @@ int session_list_processes(struct session *s, struct pids *out)
 	return r < 0 ? r : vec_append(out, (const pid_t *)keys, count);
 }
 
+int session_list_recorded(struct session *s, struct pids *out)
+{
+	_cleanup_(pids_releasep) struct pids all = VEC_INIT;
+	int r = session_list_processes(s, &all);
+	struct proc_row row;
+
+	for (size_t i = 0; i < all.len && r >= 0; i++)
+		if (!session_find_process(s, all.items[i], &row) &&
+		    (session_has_filter(s) ? row.is_target : row.layout < LAYOUT_UNSURE))
+			r = vec_push(out, all.items[i]);
+	return r;
+}
+
 static int count_rows(const struct bpf_map *map, const char *name, struct usage *out)
 {
 	_cleanup_(freep) void *keys = NULL;

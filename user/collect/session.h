@@ -133,6 +133,9 @@ uint64_t session_pythons_begun(const struct session *s);
 /* Appends the PIDs of all rows to out. 0, or a negative errno with a message. */
 int session_list_processes(struct session *s, struct pids *out);
 
+/* The same of the rows of those that are recorded. */
+int session_list_recorded(struct session *s, struct pids *out);
+
 /*
  * Calls fn for every process, with its exact start time and exec count. Stops at fn's first
  * negative result and returns it.
