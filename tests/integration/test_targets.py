@@ -258,6 +258,36 @@ def test_ends_with_its_last_target(python, tmp_path):
     assert_seen(truth, frames(export(output)))
 
 
+LEAVES = ("import os, time\ninput()\nif os.fork():\n    os._exit(0)\nif os.fork():\n    os._exit(0)\n"
+          "def left_behind():\n    end = time.process_time() + 0.5\n    while time.process_time() < end: pass\n"
+          "left_behind()\n")
+
+
+def left_behind(recording):
+    return sum(count for stack, count in frames(export(recording)).items() if "left_behind" in [f[0] for f in stack])
+
+
+@pytest.mark.few_pythons
+def test_children_of_a_process_that_has_ended(python, tmp_path):
+    """A daemon: the process of -p ends at once, its grandchild is recorded to the end."""
+    output = tmp_path / "x.pyebpf"
+    with subprocess.Popen([*python.command, "-c", LEAVES], stdin=subprocess.PIPE) as process, \
+            Recorder(output, "-p", process.pid, "-F", 997) as recorder:
+        recorder.wait_attached()
+        process.communicate(b"\n")
+        assert recorder.wait() == 0, recorder.text()
+        assert "pid %d has ended; pid " % process.pid in recorder.text()
+    assert left_behind(output) > 0.9 * 0.5 * 997, recorder.text()
+
+
+def test_command_that_leaves_a_process_behind(some_python, tmp_path):
+    """The recording ends with the command, and says who goes on."""
+    output = tmp_path / "x.pyebpf"
+    done = subprocess.run([PYEBPF, "record", "-o", output, "--", *some_python.command, "-c", LEAVES], input="\n",
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 0 and "goes on and is not recorded any more" in done.stderr, done.stderr
+
+
 def test_process_whose_first_thread_has_ended(some_python, tmp_path):
     """Its /proc/PID has no mappings, no memory and no files any more."""
     with Workload(some_python, "leaves.py", "stays") as workload:

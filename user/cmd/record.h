@@ -133,6 +133,7 @@ struct record_run {
 			       */
 	uint64_t last_progress_ns;
 	bool has_progress; /* a progress line is on the terminal */
+	bool has_told_of_child;
 	bool should_stop;
 };
 
@@ -151,6 +152,12 @@ int record_run_fail(const struct call *call, const struct record_run *r, int e);
 
 /* Records until something ends it. A negative errno with a message. */
 int record_run_loop(struct record_run *r);
+
+/*
+ * Have all processes ended that were to be recorded? 1, 0 or a negative errno. *rest: one that runs
+ * Python and goes on, or 0. A child of -p is recorded further; what a COMMAND leaves behind is not.
+ */
+int record_run_has_ended(struct record_run *r, pid_t *rest);
 
 /* Stops the events and writes the rest; after record_run_loop(), whatever that returned. */
 int record_run_finish(struct record_run *r);

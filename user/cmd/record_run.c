@@ -240,17 +240,58 @@ static int step_ms(const struct record_run *r)
 	return elapsed < max_ns ? (max_ns - elapsed) / 1000000 + 1 : 0;
 }
 
-static bool is_over(struct record_run *r)
+/* The processes of -p have ended; a child goes on. */
+static void tell_of_child(struct record_run *r, pid_t child)
 {
-	return record_targets_are_gone(&r->targets) ||
-	       (r->o->duration_ns && monotonic_ns() - r->sampling_ns >= r->o->duration_ns);
+	if (r->has_told_of_child)
+		return;
+	r->has_told_of_child = true;
+	clear_progress(r);
+	log_warning("pid %d has ended; pid %d, which it began, is recorded until it ends, or Ctrl-C",
+		    r->targets.pids.items[0], child);
+}
+
+/* The COMMAND has ended; a process that it left behind goes on. */
+static void tell_of_rest(struct record_run *r, pid_t child)
+{
+	clear_progress(r);
+	log_warning("pid %d, which %s began, goes on and is not recorded any more", child,
+		    r->targets.command->items[0]);
+	if (log_level() >= LOG_LEVEL_WARNING)
+		cmd_try("pyebpf record -p %d", child);
+}
+
+int record_run_has_ended(struct record_run *r, pid_t *rest)
+{
+	*rest = 0;
+	if (!record_targets_are_gone(&r->targets))
+		return 0;
+	if (record_targets_has_cgroup(&r->targets) || r->o->no_children)
+		return 1;
+	*rest = recorder_find_python(r->recorder);
+	if (*rest < 0)
+		return *rest;
+	return !*rest || record_targets_has_command(&r->targets);
+}
+
+static int is_over(struct record_run *r)
+{
+	pid_t rest;
+	int has_ended;
+
+	if (r->o->duration_ns && monotonic_ns() - r->sampling_ns >= r->o->duration_ns)
+		return 1;
+	has_ended = record_run_has_ended(r, &rest);
+	if (rest > 0)
+		(has_ended ? tell_of_rest : tell_of_child)(r, rest);
+	return has_ended;
 }
 
 int record_run_loop(struct record_run *r)
 {
-	int e, is_time;
+	int e = 0, is_time;
 
-	while (!r->should_stop) {
+	while (!r->should_stop && !e) {
 		is_time = recorder_step(r->recorder, r->signal_fd, step_ms(r));
 		if (is_time < 0)
 			return is_time;
@@ -258,11 +299,10 @@ int record_run_loop(struct record_run *r)
 		    (e = record_files_step(&r->files, is_time)) < 0 ||
 		    (e = recorder_follow_cpus(r->recorder)) < 0 || (e = tell_of_stopped(r)) < 0)
 			return e;
-		if (is_over(r))
-			break;
-		show_progress(r);
+		if ((e = is_over(r)) == 0)
+			show_progress(r);
 	}
-	return 0;
+	return e < 0 ? e : 0;
 }
 
 int record_run_finish(struct record_run *r)

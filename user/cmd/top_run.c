@@ -335,10 +335,13 @@ static int handle_events(struct top *t)
 /* Said once; what was seen of them last stays on the screen. */
 static int notice_end(struct top *t)
 {
+	pid_t rest;
 	int r;
 
-	if (t->targets_are_gone || !record_targets_are_gone(&t->run.targets))
+	if (t->targets_are_gone || (r = record_run_has_ended(&t->run, &rest)) == 0)
 		return 0;
+	if (r < 0)
+		return r;
 	t->targets_are_gone = true;
 	if (record_targets_has_command(&t->run.targets) &&
 	    launch_reap(&t->run.targets.launch, true) >= 0)

@@ -409,6 +409,19 @@ int recorder_list_processes(struct recorder *rec, struct pids *out)
 	return session_list_recorded(rec->session, out);
 }
 
+pid_t recorder_find_python(struct recorder *rec)
+{
+	_cleanup_(pids_releasep) struct pids pids = VEC_INIT;
+	int r = session_list_recorded(rec->session, &pids);
+	struct proc_row row;
+
+	for (size_t i = 0; i < pids.len && r >= 0; i++)
+		if (!session_find_process(rec->session, pids.items[i], &row) &&
+		    row.layout < LAYOUT_UNSURE)
+			return pids.items[i];
+	return r < 0 ? r : 0;
+}
+
 int recorder_read_cost(struct recorder *rec, uint64_t *ns)
 {
 	return counters_read_cost(rec->session, ns);

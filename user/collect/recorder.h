@@ -51,6 +51,9 @@ int recorder_aim(struct recorder *rec);
 /* Appends the PIDs of those that are recorded, as far as they are known. 0 or a negative errno. */
 int recorder_list_processes(struct recorder *rec, struct pids *out);
 
+/* One of those that are recorded and run Python; 0: there is none. Or a negative errno. */
+pid_t recorder_find_python(struct recorder *rec);
+
 /* After recorder_begin(): there was such a program, and no process that runs Python since. */
 bool recorder_awaits_python(const struct recorder *rec);
 
