@@ -247,8 +247,9 @@ static void tell_of_child(struct record_run *r, pid_t child)
 		return;
 	r->has_told_of_child = true;
 	clear_progress(r);
-	log_warning("pid %d has ended; pid %d, which it began, is recorded until it ends, or Ctrl-C",
-		    r->targets.pids.items[0], child);
+	log_warning(
+		"pid %d has ended; pid %d, which it began, is recorded until it ends, or Ctrl-C",
+		r->targets.pids.items[0], child);
 }
 
 /* The COMMAND has ended; a process that it left behind goes on. */
