@@ -100,6 +100,20 @@ static __noinline void task_sample_ends(struct task_sample *t, struct py_scratch
 		note_gil(times, s, t->layout);
 	budget_spend(c, clock_ns() - begin_ns);
 }
+
+/* Who waits for longer has been looked at before, from user space. */
+#define SEEN_AHEAD_NS 200000000
+#define SIGNAL_GROUP_EXIT 4 /* include/linux/sched/signal.h */
+
+/*
+ * Its process ends, and finalization freed the states of all daemon threads before they wake up:
+ * where they waited nobody knows any more.
+ */
+static __always_inline bool has_lost_state(const struct py_scratch *s)
+{
+	return s->walk.status == UNWIND_OUTSIDE && s->sample.duration_ns < SEEN_AHEAD_NS &&
+	       BPF_CORE_READ(bpf_get_current_task_btf(), signal, flags) & SIGNAL_GROUP_EXIT;
+}
 #else
 static __always_inline void meet_thread(struct task_sample *t, struct py_scratch *s,
 					const struct task_facts *f)
@@ -140,6 +154,8 @@ static __always_inline int task_sample_walk(struct task_sample *t, struct py_scr
 	label_sample((struct door){}, s, t->layout, r);
 #ifdef TASK_WORK_OF_SPANS
 	task_sample_ends(t, s, c, begin_ns);
+	if (has_lost_state(s))
+		return STAT_TSTATE_FAULT;
 #endif
 	return r;
 }

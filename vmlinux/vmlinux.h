@@ -206,7 +206,8 @@ struct css_set {
 };
 
 struct signal_struct {
-	atomic_t live; /* threads that have not exited yet */
+	atomic_t live;      /* threads that have not exited yet */
+	unsigned int flags; /* SIGNAL_* of include/linux/sched/signal.h */
 };
 
 /* x86: fsbase; arm64: uw.tp_value. Each is read only where it exists. */

@@ -819,6 +819,12 @@ int session_visit_threads(struct session *s)
 	return s->spans ? spans_step(s->spans, s->skel->rodata->session.has_exit_hook) : 0;
 }
 
+int session_patience(struct session *s, int max_ms)
+{
+	return s->spans && s->skel->rodata->session.has_exit_hook ? spans_patience(s->spans, max_ms)
+								  : max_ms;
+}
+
 uint64_t session_pending(const struct session *s, enum sample_source source)
 {
 	uint64_t pending = 0;

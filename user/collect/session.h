@@ -194,13 +194,17 @@ int session_close_spans(struct session *s, uint64_t at_ns);
 /*
  * Looks at threads that do not switch, where spans of waiting are recorded; to be called often, by
  * the thread that consumes. Those of processes that session_add_process() added are in the
- * recording from then on, running or waiting. Of each that has waited for 100 ms a sample is taken,
- * once: as its process ends, a thread's Python may be gone before it wakes up. What it stands for
- * its end says. Waits 5 ms at most for a pass over the threads, which may take longer: their pages
- * are waited for. A process whose memory does not answer within 1.5 s is named in a warning, and
- * looked at no more. 0, or a negative errno with a message.
+ * recording from then on, running or waiting. Of each that has waited for 100 ms, or 20 ms where a
+ * process has begun within a second, a sample is taken, once: as its process ends, a thread's
+ * Python may be gone before it wakes up. What it stands for its end says. Waits 5 ms at most for a
+ * pass over the threads, which may take longer: their pages are waited for. A process whose memory
+ * does not answer within 1.5 s is named in a warning, and looked at no more. 0, or a negative errno
+ * with a message.
  */
 int session_visit_threads(struct session *s);
+
+/* How long may be waited until the next visit: max_ms at most. */
+int session_patience(struct session *s, int max_ms);
 
 /* By its number, as samples have it; NULL: the session has none of that. Borrowed. */
 const struct event *session_event(const struct session *s, uint32_t number);

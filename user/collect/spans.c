@@ -22,6 +22,10 @@
 #define SILENT_NS NS_PER_SECOND         /* of one visit: the page that it waits for does not come */
 #define AHEAD_EVERY_NS \
 	(NS_PER_SECOND / 10) /* a pass looks ahead, at spans that have lasted that long */
+/* And more often for a while after a process has begun, which may be short. */
+#define AHEAD_YOUNG_MS 20
+#define AHEAD_YOUNG_NS (NS_PER_SECOND / 1000 * AHEAD_YOUNG_MS)
+#define YOUNG_NS NS_PER_SECOND
 #define AHEAD_REST \
 	100 /* between two passes: at least so many times the CPU time of the one before */
 #define AHEAD_NS                                                                        \
@@ -51,7 +55,9 @@ struct spans {
 	bool is_cut_short; /* the last pass was left behind: others have to see the rest */
 	bool has_given_up; /* no work space is left, which was said */
 	uint64_t cut_ns;   /* when spans were last closed; 0: not yet */
-	uint64_t ahead_ns; /* not before then is looked ahead */
+	uint64_t ahead_ns; /* the last pass that looked ahead has ended, and its rest is over */
+	uint64_t begun;    /* processes, so far, */
+	uint64_t young_ns; /* and until then one of them is young */
 };
 
 /* One reading of the iterator. */
@@ -267,7 +273,7 @@ static int pass_wait(struct spans *sp, uint64_t ns)
 		r = note_waited(sp, p->pid);
 	sp->running = NULL;
 	if (p->is_ahead)
-		sp->ahead_ns = monotonic_ns() + AHEAD_EVERY_NS + AHEAD_REST * p->cpu_ns;
+		sp->ahead_ns = monotonic_ns() + AHEAD_REST * p->cpu_ns;
 	pass_free(&p->work);
 	return r;
 }
@@ -351,12 +357,27 @@ int spans_close(struct spans *sp, uint64_t at_ns)
 	return r ? say(r) : sp->is_cut_short || bss->spans_left;
 }
 
+static bool has_young(struct spans *sp, uint64_t now)
+{
+	uint64_t begun = __atomic_load_n(&sp->skel->bss->pythons_begun, __ATOMIC_RELAXED);
+
+	if (begun != sp->begun)
+		sp->young_ns = now + YOUNG_NS;
+	sp->begun = begun;
+	return now < sp->young_ns;
+}
+
+int spans_patience(struct spans *sp, int max_ms)
+{
+	return max_ms > AHEAD_YOUNG_MS && has_young(sp, monotonic_ns()) ? AHEAD_YOUNG_MS : max_ms;
+}
+
 static bool next_errand(struct spans *sp, uint64_t now, bool may_look_ahead, struct errand *e)
 {
 	if (next_open(sp, e))
 		return true;
-	*e = (struct errand){ .lasting_ns = AHEAD_EVERY_NS };
-	return may_look_ahead && now >= sp->ahead_ns;
+	*e = (struct errand){ .lasting_ns = has_young(sp, now) ? AHEAD_YOUNG_NS : AHEAD_EVERY_NS };
+	return may_look_ahead && now >= sp->ahead_ns + e->lasting_ns;
 }
 
 int spans_step(struct spans *sp, bool may_look_ahead)

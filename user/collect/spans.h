@@ -32,4 +32,7 @@ void spans_open(struct spans *sp, uint32_t pid);
 int spans_close(struct spans *sp, uint64_t at_ns);
 int spans_step(struct spans *sp, bool may_look_ahead);
 
+/* How long may be waited until the next step: max_ms at most. */
+int spans_patience(struct spans *sp, int max_ms);
+
 #endif
