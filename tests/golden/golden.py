@@ -291,6 +291,13 @@ def check_svg(made, description):
     assert first[3][1].startswith("%.1f s, 100.0%%" % (total * INTERVAL_NS / 1e9)), (first, total)
 
 
+def check_marks_of_svg(pyebpf, folder):
+    made = pathlib.Path(folder, "marked.collapsed")
+    made.write_text("main (app.py:~3);work (app.py:9) 10\n")
+    places = [title[1] for _, _, depth, title in svg_boxes(run(pyebpf, "export", "-f", "svg", made)) if depth]
+    assert places == ["app.py:~3", "app.py:9"], places
+
+
 # perf script's own line, by the fields that readers take: name, pid/tid, [CPU], time, period, event.
 SCRIPT_HEAD = re.compile(r"(\S.*?) +(\d+)/(\d+) +\[\d+\] +\d+\.\d{6}: +(\d+) (\S+):$")
 SCRIPT_FRAME = re.compile(r"\s+[0-9a-f]+ (.+) \((\S*)\)$")
@@ -478,6 +485,7 @@ def main(pyebpf, golden_recording, waits_recording, update):
             made = run(pyebpf, "export", "-f", "svg", *arguments, recording)
             check_svg(made, description)
             is_same &= compare(name, without_script(made), update)
+        check_marks_of_svg(pyebpf, folder)
         for name, arguments in HEATMAP:
             made = pathlib.Path(folder, "heat")
             run(pyebpf, "export", "-f", "heatmap", "-o", made, *arguments, recording)

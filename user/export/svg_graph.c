@@ -107,13 +107,15 @@ static int put_title(const void *arg, size_t i, struct strbuf *out)
 		strbuf_puts(out, "all");
 	} else {
 		const struct calltree_function *f = &g->tree->functions[n->function];
-		uint32_t line = frametab_get(g->p->frames, f->frame)->line;
+		const struct frame *frame = frametab_get(g->p->frames, f->frame);
 
 		escape_append(out, strtab_get(strings, f->name), strtab_len(strings, f->name), "");
 		strbuf_putc(out, '\n');
 		escape_append(out, strtab_get(strings, f->file), strtab_len(strings, f->file), "");
-		if (line)
-			strbuf_appendf(out, ":%u", line);
+		if (frame->line)
+			strbuf_appendf(out, ":%s%u",
+				       frame->flags & FRAME_LINE_APPROXIMATE ? "~" : "",
+				       frame->line);
 	}
 	strbuf_appendf(out, "\n%s, %.1f%%", value_text(n->total, g->unit).s,
 		       whole ? 100.0 * (double)n->total / (double)whole : 0.0);
