@@ -3,6 +3,7 @@
 
 Each test also says what it saw, as a row of docs/faults.md (tools/fault_table.py)."""
 import contextlib
+import fcntl
 import os
 import random
 import re
@@ -136,6 +137,58 @@ def test_closed_stdout(some_python, fault):
             assert status == 0, process.stderr.read()
     fault("SIGPIPE: `-o -`, and its reader goes", "ends: a closed pipe is no error", status,
           "none: what the reader took", "ended after %.1f s of 30 s" % (time.monotonic() - start))
+
+
+@contextlib.contextmanager
+def piped(*arguments):
+    """A recorder and the end of a pipe that its output goes to, with room for one page."""
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    with open(reading, "rb", buffering=0) as pipe:
+        process = subprocess.Popen([PYEBPF, "record", *map(str, arguments), "-o", "-"], stdout=writing,
+                                   stderr=subprocess.PIPE)
+        os.close(writing)
+        try:
+            yield process, pipe
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def wait_until_full(process):
+    """The first flush comes after a second, and is larger than the pipe."""
+    wait_until(lambda: harness.has_events(process.pid), 30, "events")
+    time.sleep(2)
+
+
+@pytest.mark.parametrize("more", [(), ("-d", "1s")], ids=["while it records", "at its end"])
+def test_reader_that_takes_nothing(more, some_python, fault):
+    with spinning(some_python) as workload, piped("-p", workload.pid, "-F", 4999, *more) as (process, _):
+        wait_until_full(process)
+        start = time.monotonic()
+        process.terminate()
+        said, status = process.communicate(timeout=20)[1].decode(), process.returncode
+        seconds = time.monotonic() - start
+    assert status == 1 and said == "pyebpf record: write -: Connection timed out\n", said
+    if not more:
+        fault("SIGTERM while a pipe, `-o -`, is full and nobody reads it", "waits a second, ends, and says so",
+              status, "none: what the reader took", "ended after %.1f s" % seconds)
+
+
+def test_reader_that_is_slow_has_all(some_python, tmp_path):
+    """Slower than a second for all of it, though it takes something all the time."""
+    with spinning(some_python) as workload, piped("-p", workload.pid, "-F", 4999) as (process, pipe):
+        wait_until_full(process)
+        process.terminate()
+        taken = b""
+        for _ in range(5):
+            taken += pipe.read(4096)
+            time.sleep(0.4)
+        taken += b"".join(iter(lambda: pipe.read(65536), b""))
+        said, status = process.communicate(timeout=20)[1].decode(), process.returncode
+    (tmp_path / "x.pyebpf").write_bytes(taken)
+    assert status == 0, said
+    assert_accounted(tmp_path / "x.pyebpf")
 
 
 def is_short(done):

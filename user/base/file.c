@@ -7,6 +7,8 @@
 #include <libgen.h>
 #include <limits.h>
 #include <linux/magic.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,9 +16,12 @@
 #include <sys/vfs.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 
-#define NUMBER_BYTES_MAX 4096 /* of a file that begins with one */
+#define READER_STEP_MS 50
+#define READER_NS NS_PER_SECOND /* once we were told to end, for a reader that takes nothing */
+#define NUMBER_BYTES_MAX 4096   /* of a file that begins with one */
 
 /* Not in linux/magic.h: fs/configfs/mount.c, fs/fuse/control.c, ipc/mqueue.c */
 #define CONFIGFS_MAGIC 0x62656570
@@ -205,13 +210,66 @@ int file_make_directory(const char *path, mode_t mode)
 	return 0;
 }
 
+static bool should_end;
+
+void file_end_soon(void)
+{
+	__atomic_store_n(&should_end, true, __ATOMIC_RELAXED);
+}
+
+/* While this waits nobody reads the signals that are kept for a signalfd. */
+static bool is_told_to_end(void)
+{
+	sigset_t pending;
+
+	if (!sigpending(&pending) &&
+	    (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1 ||
+	     sigismember(&pending, SIGHUP) == 1))
+		file_end_soon();
+	return __atomic_load_n(&should_end, __ATOMIC_RELAXED);
+}
+
+/* Until the other end has room for PIPE_BUF bytes. */
+static int wait_for_reader(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+	uint64_t end_ns = 0;
+	int n;
+
+	while ((n = poll(&p, 1, READER_STEP_MS)) <= 0) {
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (!is_told_to_end())
+			continue;
+		if (!end_ns)
+			end_ns = monotonic_ns() + READER_NS;
+		if (monotonic_ns() > end_ns)
+			return -ETIMEDOUT;
+	}
+	return 0;
+}
+
+static bool has_reader(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) &&
+	       (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || S_ISCHR(st.st_mode));
+}
+
 int file_write(int fd, const void *bytes, size_t len)
 {
+	bool is_read = has_reader(fd);
 	const char *p = bytes;
 
 	while (len > 0) {
-		ssize_t n = write(fd, p, len);
+		size_t some = is_read && len > PIPE_BUF ? PIPE_BUF : len;
+		int r = is_read ? wait_for_reader(fd) : 0;
+		ssize_t n;
 
+		if (r < 0)
+			return r;
+		n = write(fd, p, some);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)

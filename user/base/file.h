@@ -125,8 +125,13 @@ uid_t file_owner(void);
  */
 int file_give_to_caller(int fd);
 
-/* Writes all of it, through short writes and EINTR. Negative errno, without a message. */
+/*
+ * Writes all of it, through short writes and EINTR. Negative errno, without a message: -ETIMEDOUT
+ * if whoever reads the other end of a pipe takes nothing for a second and we were told to end, by
+ * file_end_soon() or by a SIGTERM, SIGINT or SIGHUP that is blocked and waits.
+ */
 int file_write(int fd, const void *bytes, size_t len);
+void file_end_soon(void);
 
 /*
  * An output that appears whole or not at all. What is written goes to a new file beside the

@@ -226,6 +226,8 @@ static int handle_signals(struct record_run *r)
 		default:
 			r->should_stop = true;
 		}
+		if (r->should_stop)
+			file_end_soon();
 	}
 	return e;
 }

@@ -33,7 +33,7 @@ struct writer {
 	bool is_made;       /* the file was not there before */
 	bool has_samples;   /* were written */
 	bool needs_segment; /* the encoder is ahead of the file: start over */
-	bool is_broken;     /* a stream with half a chunk in it */
+	int error;          /* 0, or why a stream has half a chunk in it */
 	uint64_t size;
 	uint64_t interval_ns;
 	enum grid grid;
@@ -105,16 +105,14 @@ static int chunk_add(struct writer *w, enum chunk_type type, const struct chunk_
 /* Puts w->stored into the file, all or nothing. */
 static int stored_write(struct writer *w)
 {
-	int r;
+	int r = w->error ?: file_write(w->fd, w->stored.items, w->stored.len);
 
-	if (w->is_broken)
-		return err_set(-EPIPE, "write %s: an earlier write failed", w->path);
-	r = file_write(w->fd, w->stored.items, w->stored.len);
 	if (r < 0) {
 		/* Where even this fails the reader stops at the half chunk: its checksum is wrong.
 		 */
-		w->is_broken = w->is_stream || ftruncate(w->fd, (off_t)w->size) < 0 ||
-			       lseek(w->fd, (off_t)w->size, SEEK_SET) < 0;
+		if (w->is_stream || ftruncate(w->fd, (off_t)w->size) < 0 ||
+		    lseek(w->fd, (off_t)w->size, SEEK_SET) < 0)
+			w->error = r;
 		return err_set(r, "write %s: %s", w->path, strerror(-r));
 	}
 	w->size += w->stored.len;
