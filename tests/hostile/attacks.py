@@ -203,26 +203,29 @@ class Unanswered(Attack):
 # --- Outputs and limits of the recorder -----------------------------------------------------------
 
 
-class FullDisk(Attack):
+class Disk(Attack):
+    """make: makes the folder that the output goes to. says: what each write there becomes."""
     commands = RECORDS[:4]
-    statuses, says = (1,), "No space left on device"
+    statuses = (1,)
     is_honest_judged, is_cut = False, True
+
+    def __init__(self, make, says):
+        self.make, self.says = make, says
 
     def start(self, scene):
         scene.attack_with("scribbles.py", scene.library, 1, "strings,code,lines")
-        scene.output_folder = scene.mount("tmpfs", "size=4k")
-        (scene.output_folder / "filler").write_bytes(bytes(4096))
+        scene.output_folder = self.make(scene)
 
 
-class BrokenDisk(Attack):
-    commands = RECORDS[:4]
-    statuses, says = (1,), "Input/output error"
-    is_honest_judged, is_cut = False, True
+def full_disk(scene):
+    folder = scene.mount("tmpfs", "size=4k")
+    (folder / "filler").write_bytes(bytes(4096))
+    return folder
 
-    def start(self, scene):
-        scene.attack_with("scribbles.py", scene.library, 1, "strings,code,lines")
-        room = scene.chance.choice((0, 100, 1000))
-        scene.output_folder, _ = fuse(scene, lambda folder: [HERE / "failing_fs.py", folder, room], "broken")
+
+def failing_disk(scene):
+    room = scene.chance.choice((0, 100, 1000))
+    return fuse(scene, lambda folder: [HERE / "failing_fs.py", folder, room], "broken")[0]
 
 
 class AddressSpace(Attack):
@@ -383,8 +386,8 @@ ATTACKS = {
     "a storm of execs": Storm("execs"),
     "target stopped and continued": Stopped(),
     "target killed": Ends(),
-    "output on a full disk": FullDisk(),
-    "output on a failing disk": BrokenDisk(),
+    "output on a full disk": Disk(full_disk, "No space left on device"),
+    "output on a failing disk": Disk(failing_disk, "Input/output error"),
     "limit of address space": AddressSpace(),
     "limit of a cgroup's memory": MemoryCgroup(),
     "SIGUSR1, SIGSTOP, SIGCONT": Signalled(),

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from harness import run
+from harness import Recorder, run
 
 pytestmark = [pytest.mark.usefixtures("pyebpf")]
 
@@ -61,6 +61,17 @@ def test_a_limit_of_file_sizes(name, recording, tmp_path):
     assert done.returncode == 1 and first.endswith(": File too large"), done.stderr
     assert second == "try: ulimit -f unlimited, then the same again"
     assert not list(tmp_path.iterdir())
+
+
+def test_a_limit_of_file_sizes_while_it_records(tmp_path):
+    output = tmp_path / "x.pyebpf"
+    with Recorder(output, "-F", 4999, "--", sys.executable, "-c", WORK % 400000) as recorder:
+        recorder.wait_attached()
+        resource.prlimit(recorder.process.pid, resource.RLIMIT_FSIZE, (2048, 2048))
+        status, said = recorder.process.wait(30), recorder.text().splitlines()
+    assert status == 1 and f"pyebpf record: write {output}: File too large" in said, said
+    assert "try: ulimit -f unlimited, then the same again" in said, said
+    assert not output.exists() or output.stat().st_size <= 2048
 
 
 def test_a_command_has_the_signal_as_it_was(tmp_path):
