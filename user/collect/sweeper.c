@@ -25,7 +25,9 @@
 #define LIST_NS NS_PER_SECOND /* threads are listed again where there should be a loop */
 #define MISSED_MAX 20
 #define END_NS (2 * NS_PER_SECOND) /* how long a look is waited for at the end */
-/* So much of its rest is cut short for one that was not looked at yet: most is new in it then. */
+/* Its first looks, until one meets tasks: so much of the rest is cut short for them, as most begins
+ * soon after its process. */
+#define EARLY_LOOKS 3
 #define CREDIT_NS (NS_PER_SECOND / 2)
 #define KEPT_MAX 64 /* that nobody takes: then the oldest go */
 
@@ -34,6 +36,7 @@ struct swept {
 	struct target_id id;
 	bool is_busy, is_removed;
 	uint64_t next_ns;
+	unsigned int looks; /* EARLY_LOOKS: it is not young any more */
 	/* the thread's */
 	uint64_t probe_ns;
 	struct inspect_process *process; /* NULL: not opened yet */
@@ -305,12 +308,14 @@ static void keep(struct sweeper *s, struct sweep *sw)
 static void schedule(struct swept *t, const struct sweep *sw)
 {
 	uint64_t now = monotonic_ns();
+	bool is_early = t->looks < EARLY_LOOKS && !sw->tasks.tasks.len;
 
+	t->looks = is_early ? t->looks + 1 : EARLY_LOOKS;
 	if (sw->r == -ENOTSUP) {
 		t->next_ns = UINT64_MAX;
 	} else if (sw->r >= 0 && t->has_tasks) {
 		t->probe_ns = 0;
-		t->next_ns = now + draw(SWEEP_NS);
+		t->next_ns = now + draw(is_early ? PROBE_NS : SWEEP_NS);
 	} else {
 		t->probe_ns = !t->probe_ns                 ? PROBE_NS
 			      : t->probe_ns < PROBE_NS_MAX ? t->probe_ns * 3 / 2
@@ -345,9 +350,9 @@ static void visit(struct sweeper *s, struct swept *t)
 
 static uint64_t due_ns(const struct sweeper *s, const struct swept *t)
 {
-	if (!t->next_ns)
-		return difference(s->free_ns, CREDIT_NS);
-	return t->next_ns > s->free_ns ? t->next_ns : s->free_ns;
+	uint64_t free_ns = difference(s->free_ns, t->looks < EARLY_LOOKS ? CREDIT_NS : 0);
+
+	return t->next_ns > free_ns ? t->next_ns : free_ns;
 }
 
 static void sweeper_run(void *arg)
