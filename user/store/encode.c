@@ -726,7 +726,8 @@ int encode_flush(struct encoder *e, const struct profile *p, size_t *sample, str
 	if (count)
 		r = encode_samples(e, p, *sample, count, out, summary);
 	if (!r)
-		r = encode_beside_samples(e, p, p->samples.items + *sample, count, out);
+		r = encode_beside_samples(e, p, count ? p->samples.items + *sample : NULL, count,
+					  out);
 	*sample += count;
 	return r;
 }
