@@ -46,6 +46,7 @@ def test_below_a_deep_stack(python, tmp_path):
     check_case(python, "deep", tmp_path)
 
 
+@pytest.mark.few_pythons(4)
 @pytest.mark.spread("python", "case")
 @pytest.mark.parametrize("case", CASES)
 def test_ten_thousand_lines(python, case, tmp_path):

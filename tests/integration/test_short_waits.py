@@ -38,6 +38,7 @@ def assert_whole(recording, pids, ms, text):
     assert len(short) <= (1 - SHARE) * len(pids), (short, text)
 
 
+@pytest.mark.few_pythons(4)
 @pytest.mark.spread("python", "at_once")
 @pytest.mark.parametrize("at_once", [1, 10])
 def test_waits_of_processes_that_begin(python, at_once, tmp_path, staged):
@@ -69,6 +70,7 @@ def test_waits_of_children(python, tmp_path, staged):
 DAEMONS = ["daemon_sleeps", "daemon_gets", "daemon_locks", "main_waits"]
 
 
+@pytest.mark.few_pythons(4)
 @pytest.mark.parametrize("seconds", [1, 0.05])
 def test_waits_of_daemon_threads_at_return(python, seconds, tmp_path, staged):
     """They end after Python has freed the states of these threads. What was before the process was known to run Python

@@ -108,6 +108,7 @@ def check_account(recording):
     return counters
 
 
+@pytest.mark.few_pythons(4)
 @pytest.mark.spread("python", "who")
 @pytest.mark.parametrize("who", ["both", "child"])
 def test_handling_after_fork(python, who, tmp_path, staged):
