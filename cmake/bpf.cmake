@@ -21,7 +21,7 @@ foreach(source ${bpf_sources})
   set(object ${generated}/${name}.bpf.o)
   add_custom_command(OUTPUT ${object}
     COMMAND ${CMAKE_C_COMPILER_LAUNCHER} ${CLANG_BPF} -target bpf -g -O2 -std=gnu11 -Wall -Wextra -Wno-unused-parameter
-      $<$<BOOL:${PYEBPF_WERROR}>:-Werror> -mcpu=v3 -D__TARGET_ARCH_${BPF_ARCH}
+      -mcpu=v3 -D__TARGET_ARCH_${BPF_ARCH}
       ${PYEBPF_PREFIX_MAP} -I${CMAKE_SOURCE_DIR}/vmlinux -I${CMAKE_SOURCE_DIR}
       -c ${source} -o ${object}
     DEPENDS ${source} ${bpf_headers} VERBATIM COMMAND_EXPAND_LISTS)

@@ -232,16 +232,12 @@ def pytest(name, title, *arguments, needs=(), environment=None, workers=0):
                  environment, again=again)
 
 
-def type_stages(tier):
-    """
-    All build types by both compilers, but for those that the release build and build-clang are; in
-    `test` the one whose warnings differ most from these: small code, without assertions.
-    """
+def type_stages():
+    """All build types by both compilers, but for those that the release build and build-clang are."""
     return [build(f"build-type:{compiler}-{kind}", f"{kind} by {compiler}",
                   f"COMPILER={compiler}", f"TYPE={kind}", is_quiet=True)
             for compiler in COMPILERS for kind in TYPES
-            if (compiler, kind) not in (("gcc", "RelWithDebInfo"), ("clang", "Debug"))
-            and (tier == "all" or (compiler, kind) == ("gcc", "MinSizeRel"))]
+            if (compiler, kind) not in (("gcc", "RelWithDebInfo"), ("clang", "Debug"))]
 
 
 def lanes_of(tier, arguments):
@@ -283,8 +279,9 @@ def lanes_of(tier, arguments):
     simulation = ctest("simulation", "comparisons of programs whose change is known", "build", "-R",
                        SIMULATION, needs=("build-tests",), is_quiet=True)
     lanes = [[release, integration, alone, hostile, attacks, races], [browser, simulation],
-             [pythons, asan, unit, tsan, threads, clang, *type_stages(tier)]]
+             [pythons, asan, unit, tsan, threads, clang]]
     if tier == "all":
+        lanes[-1] += type_stages()
         lanes[0] += [
             pytest("kernels", "the release build on other kernels, under qemu", "tests/kernels",
                    needs=("build-tests",)),
