@@ -240,6 +240,7 @@ struct session_config {
 	__u32 target_pidns;   /* inode: record only processes of this PID namespace; 0: of all */
 	__u32 target_pidns_depth; /* its level less that of our own */
 	__u32 regs_type;          /* id of struct pt_regs; 0: RDONLY_CAST was not replaced */
+	__u32 task_type;          /* id of struct task_struct; likewise */
 	__u32 ticks_flags;  /* enum sample_flag: ticks are kept that have one of them; 0: all are */
 	__u8 has_opcodes;   /* samples tell the instruction of their leaf frame */
 	__u8 has_gc;        /* and whether the collector runs */

@@ -18,12 +18,6 @@
 #define STATE_UNINTERRUPTIBLE 0x2
 #define STATE_STOPPED 0x800c /* stopped, traced, frozen */
 
-/*
- * bpf_rdonly_cast() of Linux 6.2, as with task_work_schedule() (bpf/schedule.h): in its place the
- * verifier puts a move, so that it costs nothing.
- */
-static const void *(*rdonly_cast)(const void *p, __u32 type) = (void *)RDONLY_CAST;
-
 /* Where a thread's registers are is the same all its life, and bpf_task_pt_regs() takes 30 ns. */
 static __always_inline const struct pt_regs *times_regs(struct thread_times *t,
 							struct task_struct *task)

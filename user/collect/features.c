@@ -280,6 +280,7 @@ int feature_kernel_types(struct feature_probe *p)
 		[KERNEL_COPY_FROM_TASK] = { "bpf_copy_from_user_task", BTF_KIND_FUNC, 0 },
 		[KERNEL_RDONLY_CAST] = { "bpf_rdonly_cast", BTF_KIND_FUNC, 0 },
 		[KERNEL_PT_REGS] = { "pt_regs", BTF_KIND_STRUCT, 0 },
+		[KERNEL_TASK] = { "task_struct", BTF_KIND_STRUCT, 0 },
 		[KERNEL_RSS_STAT] = { "btf_trace_rss_stat", BTF_KIND_TYPEDEF, 0 },
 		[KERNEL_RSS_BATCH] = { "task_rss_stat", BTF_KIND_STRUCT, 0 },
 		[KERNEL_MEM_ALLOC] = { "bpf_mem_alloc", BTF_KIND_STRUCT, 0 },

@@ -20,6 +20,7 @@ enum kernel_function {
 	KERNEL_COPY_FROM_TASK, /* Linux 5.18 */
 	KERNEL_RDONLY_CAST,    /* Linux 6.2 */
 	KERNEL_PT_REGS,        /* a struct */
+	KERNEL_TASK,           /* likewise */
 	KERNEL_RSS_STAT,
 	KERNEL_RSS_BATCH, /* a struct: until Linux 6.1 */
 	KERNEL_MEM_ALLOC, /* a struct: Linux 6.1 */

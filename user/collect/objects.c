@@ -50,8 +50,12 @@ struct stand_in {
  * Has a program call the kernel's functions in place of what stands for them. Where there is none
  * the call stays, in code that the verifier sees is never reached.
  */
-static int bind_functions(struct bpf_program *program, const struct stand_in *rows, size_t len)
+static int bind_functions(struct bpf_program *program, const struct feature_probe *probe)
 {
+	const struct stand_in rows[] = {
+		{ TASK_WORK_SCHEDULE, feature_task_work(probe) },
+		{ RDONLY_CAST, feature_rdonly_cast(probe) },
+	};
 	size_t count = bpf_program__insn_cnt(program);
 	_cleanup_(freep) struct bpf_insn *insns = malloc(count * sizeof(*insns));
 
@@ -59,7 +63,7 @@ static int bind_functions(struct bpf_program *program, const struct stand_in *ro
 		return -ENOMEM;
 	memcpy(insns, bpf_program__insns(program), count * sizeof(*insns));
 	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; j < len; j++) {
+		for (size_t j = 0; j < sizeof(rows) / sizeof(*rows); j++) {
 			if (insns[i].code != (BPF_JMP | BPF_CALL) || insns[i].src_reg ||
 			    insns[i].imm != rows[j].number || !rows[j].function)
 				continue;
@@ -71,16 +75,12 @@ static int bind_functions(struct bpf_program *program, const struct stand_in *ro
 
 int objects_bind_functions(const struct objects *o, struct bpf_object *object)
 {
-	const struct stand_in rows[] = {
-		{ TASK_WORK_SCHEDULE, feature_task_work(o->probe) },
-		{ RDONLY_CAST, feature_rdonly_cast(o->probe) },
-	};
 	struct bpf_program *program = NULL;
 	int r = 0;
 
 	while (!r && (program = bpf_object__next_program(object, program)))
 		if (bpf_program__autoload(program))
-			r = bind_functions(program, rows, sizeof(rows) / sizeof(*rows));
+			r = bind_functions(program, o->probe);
 	return r;
 }
 
@@ -120,10 +120,14 @@ static const struct traced_section {
 	{ "traced/sched_process_free", KERNEL_SCHED_FREE, BPF_TRACE_RAW_TP },
 };
 
-/* What register_traced() has undone, for the load. */
-static int become_traced(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long functions)
+/*
+ * What register_traced() has undone, for the load. The functions that the program calls are behind
+ * it now, and call the kernel's too.
+ */
+static int become_traced(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long cookie)
 {
-	const struct kernel_type *f = (const struct kernel_type *)functions;
+	const struct feature_probe *probe = (const struct feature_probe *)cookie;
+	int r;
 
 	for (size_t i = 0; i < sizeof(traced_sections) / sizeof(*traced_sections); i++) {
 		const struct traced_section *s = &traced_sections[i];
@@ -131,8 +135,9 @@ static int become_traced(struct bpf_program *prog, struct bpf_prog_load_opts *op
 		if (strcmp(s->name, bpf_program__section_name(prog)))
 			continue;
 		opts->expected_attach_type = s->type;
-		opts->attach_btf_id = f[s->function].id;
-		return bpf_program__set_type(prog, BPF_PROG_TYPE_TRACING);
+		opts->attach_btf_id = probe->functions[s->function].id;
+		r = bind_functions(prog, probe);
+		return r ? r : bpf_program__set_type(prog, BPF_PROG_TYPE_TRACING);
 	}
 	return -ENOENT;
 }
@@ -147,7 +152,7 @@ static int become_traced(struct bpf_program *prog, struct bpf_prog_load_opts *op
 static int register_traced(const struct feature_probe *probe)
 {
 	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .prog_prepare_load_fn = become_traced,
-		    .cookie = (long)probe->functions);
+		    .cookie = (long)probe);
 
 	return libbpf_register_prog_handler(NULL, BPF_PROG_TYPE_RAW_TRACEPOINT, 0, &opts);
 }

@@ -123,8 +123,10 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 	c->has_exit_work = c->has_exit_hook && c->has_task_work;
 	c->has_slots =
 		c->has_exit_work && probe->functions[KERNEL_SCHED_FREE].id && !opts->no_slots;
-	if (c->has_exit_work && feature_rdonly_cast(probe))
+	if (c->has_exit_work && feature_rdonly_cast(probe)) {
 		c->regs_type = probe->functions[KERNEL_PT_REGS].id;
+		c->task_type = probe->functions[KERNEL_TASK].id;
+	}
 	give_scratch(c, opts);
 	give_labels(skel, opts->labels);
 	c->has_async = opts->has_async;
