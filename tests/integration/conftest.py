@@ -17,6 +17,7 @@ import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "tools"))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "truth"))
 sys.path.insert(0, HERE)
 
 import build_freethreaded  # noqa: E402

@@ -39,13 +39,13 @@ def wait_until(fact, seconds, what):
         time.sleep(0.01)
 
 
-def stage(python, name, folder):
-    """A workload's path as the interpreter sees it; copied with those it may import below the
-    interpreter's root where that has one."""
+def stage(python, name, folder, source=WORKLOADS):
+    """The path of a workload (of a file below `source`) as the interpreter sees it; copied with those it
+    may import below the interpreter's root where that has one."""
     if not python.root:
-        return os.path.join(WORKLOADS, name)
+        return os.path.join(source, name)
     target = os.path.join(python.root, "tmp", os.path.basename(folder))
-    shutil.copytree(WORKLOADS, target, dirs_exist_ok=True)
+    shutil.copytree(source, target, dirs_exist_ok=True)
     return os.path.join("/tmp", os.path.basename(folder), name)
 
 

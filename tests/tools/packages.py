@@ -24,6 +24,8 @@ PACKAGES = {
     "flask": ["flask>=3,<4"],
     "aiohttp": ["--no-binary", "aiohttp,multidict,yarl,frozenlist,propcache", "aiohttp>=3,<4"],
     "async": ["trio>=0.22", "anyio>=4", "uvloop"],
+    "greenlets": ["--only-binary", ":all:", "greenlet"],
+    "uvloop": ["--only-binary", ":all:", "uvloop"],
     "programs": ["flask>=3,<4", "django>=4,<6", "aiohttp>=3,<4", "pandas>=2,<3"],
     "frames": ["--only-binary", ":all:", "numpy", "pandas"],
     "pyinstaller": ["pyinstaller>=6,<7", "setuptools"],
