@@ -175,6 +175,33 @@ def test_small_recordings_do_not_fill_disks(is_full, tmp_path):
         assert status == 0, (command, said)
 
 
+TOO_LARGE = r"it would be more than 1(\.[0-9]+)? GiB, which is 1 GiB and 64 times the bytes of what is read"
+
+
+def test_small_recordings_do_not_fill_disks_by_comparisons(tmp_path):
+    """65,000 functions of a file whose path is 16 KiB: each is a row of JSON. The table and the page have it once."""
+    base, wide = tmp_path / "base.txt", tmp_path / "wide.pyebpf"
+    base.write_text("f (m.py:1) 1\n")
+    wide.write_bytes(recording([b"/" + b"y" * (1 << 14) + b".py", *(b"f%d" % i for i in range(65000))],
+                               [(2 + i, 1, i + 1) for i in range(65000)]))
+    status, said, _, _ = measured("diff", "--force", "-f", "json", base, wide)
+    lines = [line for line in said.splitlines() if "ends early" not in line]
+    assert status == 1 and len(lines) == 1 and re.search("standard output: " + TOO_LARGE, lines[0]), said
+    for options in ([], ["-o", tmp_path / "d.html"], ["-n", 10, "-f", "json"]):
+        status, said, _, _ = measured("diff", "--force", *options, base, wide)
+        assert status == 0, (options, said)
+
+
+@pytest.mark.full
+def test_small_recordings_do_not_fill_disks_by_heatmaps(tmp_path):
+    """30,000 lines have a name of 16 KiB, each character of which is four of HTML."""
+    path, folder = tmp_path / "x.pyebpf", tmp_path / "x.heatmap"
+    path.write_bytes(recording([b"<" * (1 << 14), b"/y.py"], [(1, 2, i + 1) for i in range(30000)]))
+    status, said, _, _ = measured("export", path, "-o", folder)
+    assert status == 1 and re.search("x.heatmap: " + TOO_LARGE, said), said
+    assert list(tmp_path.iterdir()) == [path]
+
+
 @pytest.fixture(scope="module")
 def many_stacks(tmp_path_factory):
     """Collapsed text of 60,000 stacks that take about 30 MiB."""
@@ -243,15 +270,32 @@ def test_trust_reads_what_packs_too_well(tmp_path):
 
 
 def test_standard_input(tmp_path):
-    """A file is read wherever it stands open, within the same limits; what cannot be read twice is no input."""
-    path = tmp_path / "bomb"
+    """What comes through a pipe is read as a file is, within the same limits, by each command that reads files."""
+    path, text = tmp_path / "bomb", b"main (app.py:1);work (app.py:2) 5\n"
     zstd(path, b"main (a.py:1) 3\n", (b"\n", 320 << 20))
     with open(path, "rb") as file:
         done = subprocess.run([PYEBPF, "report", "/dev/stdin"], stdin=file, stderr=subprocess.PIPE, encoding="utf-8")
     assert done.returncode == 1 and re.search(UNPACKED, done.stderr), done.stderr
     for name in ("-", "/dev/stdin"):
         done = subprocess.run([PYEBPF, "report", name], input=path.read_bytes(), stderr=subprocess.PIPE)
-        assert done.returncode == 1 and done.stderr.count(b"\n") == 1, done.stderr
+        assert done.returncode == 1 and re.search(UNPACKED, done.stderr.decode()), done.stderr
+    (tmp_path / "other.txt").write_bytes(text.replace(b"5", b"6"))
+    made = tmp_path / "made.pyebpf"
+    for words in (["report", "-"], ["report", "--json", "-"], ["export", "-f", "collapsed", "/dev/stdin"], ["import", "-", "-o", made],
+                  ["cat", "-", "-o", made], ["diff", "--force", tmp_path / "other.txt", "-"],
+                  ["diff", "--force", tmp_path / "other.txt", tmp_path / "other.txt", "--baseline", "/dev/fd/0"]):
+        for content in (text, gzip.compress(text), made.read_bytes() if made.exists() else text):
+            done = subprocess.run([PYEBPF, *words], input=content, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            assert done.returncode == 0, (words, done.stderr)
+            assert words[-1] == made or b"work" in done.stdout, (words, done.stdout)
+    assert made.stat().st_mode & 0o777 == 0o600  # nobody knows whose it is
+    for words, content, pattern in ((["report", "-", "--max-memory", "16MiB"], b"a 1\n" * (5 << 20), "standard input: more than 16 MiB"),
+                                    (["report", "-"], b"", "/dev/stdin: empty file"),
+                                    (["import", "-"], text, "where to?")):
+        done = subprocess.run([PYEBPF, *words], input=content, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert done.returncode in (1, 2) and re.search(pattern, done.stderr.decode()), (words, done.stderr)
+    done = run("report", "-")
+    assert done.returncode == 1 and "standard input: neither a file nor a pipe" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("name", ["collapsed, empty lines", "pprof, frames of a location", "collapsed, a deep line"])

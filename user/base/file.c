@@ -349,13 +349,13 @@ void file_keep_private(mode_t mode)
 	umask(had | (~mode & 077));
 }
 
-/* The number of the descriptor that a path stands for; -1: for none. */
-static int descriptor_of(const char *path)
+int file_descriptor_of(const char *path, int dash)
 {
-	static const struct {
+	const struct {
 		const char *path;
 		int fd;
-	} known[] = { { "-", STDOUT_FILENO },
+	} known[] = { { "-", dash },
+		      { "/dev/stdin", STDIN_FILENO },
 		      { "/dev/stdout", STDOUT_FILENO },
 		      { "/dev/stderr", STDERR_FILENO } };
 	static const char *const numbered[] = { "/dev/fd/", "/proc/self/fd/" };
@@ -401,7 +401,7 @@ int file_keep_mode(int fd, const struct stat *st)
 
 int file_output(const char *path, int *fd)
 {
-	int number = descriptor_of(path);
+	int number = file_descriptor_of(path, STDOUT_FILENO);
 	struct stat st;
 
 	if (number >= 0 || !strcmp(path, "/dev/null") || !strcmp(path, "/dev/full"))

@@ -84,6 +84,9 @@ int file_open_partial(const char *path, char **name);
 /* Makes renames to path last through a power cut. Best effort. */
 void file_sync_directory_of(const char *path);
 
+/* The number of the descriptor of ours that a path means, "-" being `dash`. -1: it means none. */
+int file_descriptor_of(const char *path, int dash);
+
 /*
  * Where output to a path goes. 1 and *fd: to a descriptor of ours, as "-" (standard output),
  * /dev/stdout, /dev/stderr, /dev/fd/N, /proc/self/fd/N, /dev/null and /dev/full say; the caller

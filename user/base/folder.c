@@ -19,9 +19,10 @@ struct folder {
 	int fd;     /* of the folder at tmp */
 	const char *mark;
 	bool (*is_own)(const char *name);
-	FILE *file;  /* NULL: none is open */
-	int file_fd; /* its own */
-	int error;   /* of the first write to it that failed: stdio forgets errno */
+	FILE *file;    /* NULL: none is open */
+	int file_fd;   /* its own */
+	int error;     /* of the first write to it that failed: stdio forgets errno */
+	uint64_t left; /* bytes that may be written */
 };
 
 static int fail(const struct folder *f, int error)
@@ -124,6 +125,7 @@ int folder_open(const char *path, const char *mark, bool (*is_own)(const char *n
 	if (!f)
 		return -ENOMEM;
 	f->fd = -1;
+	f->left = UINT64_MAX;
 	f->mark = mark;
 	f->is_own = is_own;
 	while (len > 1 && path[len - 1] == '/')
@@ -141,8 +143,11 @@ static ssize_t write_file(void *cookie, const char *bytes, size_t len)
 {
 	struct folder *f = cookie;
 
+	if (!f->error && len > f->left)
+		f->error = -E2BIG;
 	if (!f->error)
 		f->error = file_write(f->file_fd, bytes, len);
+	f->left -= f->error ? 0 : len;
 	return f->error ? 0 : (ssize_t)len;
 }
 
@@ -162,6 +167,11 @@ int folder_begin_file(struct folder *f, const char *name, FILE **out)
 	f->file_fd = take_fd(fd);
 	*out = f->file;
 	return 0;
+}
+
+void folder_limit(struct folder *f, uint64_t bytes)
+{
+	f->left = bytes;
 }
 
 int folder_end_file(struct folder *f)

@@ -3,6 +3,7 @@
 #define BASE_FOLDER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/cleanup.h"
@@ -26,6 +27,9 @@ int folder_open(const char *path, const char *mark, bool (*is_own)(const char *n
  */
 int folder_begin_file(struct folder *f, const char *name, FILE **out);
 int folder_end_file(struct folder *f);
+
+/* From now on a write beyond so many bytes, of all files, fails: folder_end_file() has -E2BIG. */
+void folder_limit(struct folder *f, uint64_t bytes);
 
 /* Call once, with no file open. 0 or a negative errno with a message. */
 int folder_commit(struct folder *f);

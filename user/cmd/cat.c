@@ -2,7 +2,6 @@
 #include "cmd/cmd.h"
 #include "cmd/convert.h"
 #include "cmd/input.h"
-#include "cmd/memory_limit.h"
 #include "cmd/select_opts.h"
 
 static int run_with(struct call *call, struct conversion_opts *o, const struct select_opts *select)
@@ -20,7 +19,6 @@ static int run_with(struct call *call, struct conversion_opts *o, const struct s
 
 static int run(struct call *call)
 {
-	uint64_t max_memory_bytes = 0;
 	struct conversion_opts o = { 0 };
 	struct select_opts select = { 0 };
 	const struct opt opts[] = {
@@ -28,7 +26,7 @@ static int run(struct call *call)
 		OPT_STR('o', "output", &o.output, "FILE", "recording to write; needed"),
 		STRIP_OPTIONS(&o.strip),
 		OPT_GROUP("Input"),
-		INPUT_OPTIONS(&o.choice, &max_memory_bytes),
+		INPUT_OPTIONS(&o.choice, &o.max_memory_bytes),
 		SELECT_OPTIONS(&select),
 		OPT_END,
 	};
@@ -36,7 +34,6 @@ static int run(struct call *call)
 
 	if (!cmd_options(call, opts, &status))
 		return status;
-	memory_limit_set(max_memory_bytes);
 	status = run_with(call, &o, &select);
 	strip_release(&o.strip);
 	select_opts_release(&select);

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "base/units.h"
+#include "cmd/input.h"
 #include "cmd/road.h"
 #include "cmd/select_opts.h"
 #include "profile/extract.h"
@@ -240,8 +241,10 @@ int convert(struct call *call, struct conversion_opts *o)
 {
 	_cleanup_(conversion_release) struct conversion c = { .o = o, .kinds = STRBUF_INIT };
 	const char *path = NULL;
-	int r = profile_new(&c.p);
+	int r = input_begin(call, o->max_memory_bytes);
 
+	if (!r)
+		r = profile_new(&c.p);
 	/* who is not selected is not in it */
 	c.extract.only_sampled = o->query.patterns[SELECT_THREAD].len ||
 				 o->query.patterns[SELECT_PROCESS].len ||

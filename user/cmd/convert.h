@@ -18,6 +18,7 @@
 struct conversion_opts {
 	const char *output;
 	struct import_choice choice; /* of the files */
+	uint64_t max_memory_bytes;   /* 0: the default */
 	struct select_query query;   /* zeros: all samples */
 	bool folds_imports;
 	struct strip strip;

@@ -8,7 +8,6 @@
 #include "cmd/cmd.h"
 #include "cmd/diff_run.h"
 #include "cmd/input.h"
-#include "cmd/memory_limit.h"
 #include "cmd/select_opts.h"
 
 #define FORMAT_BY_SUFFIX UINT_MAX
@@ -50,9 +49,12 @@ static int compare_operands(struct call *call, struct diff_opts *o)
 {
 	VEC(const char *) base = VEC_INIT;
 	struct diff_call *c = &o->c;
-	int r, status;
+	int r = input_begin(call, o->max_memory_bytes), status;
 
-	r = vec_push(&base, call->operands.items[0]);
+	if (!r)
+		r = input_take_pipes(o->baselines.items, o->baselines.len, o->max_memory_bytes);
+	if (!r)
+		r = vec_push(&base, call->operands.items[0]);
 	if (!r)
 		r = vec_append(&base, o->baselines.items, o->baselines.len);
 	c->base = base.items;
@@ -163,7 +165,6 @@ static int run_with(struct call *call, const char *const *formats)
 
 	if (!cmd_options(call, opts, &status))
 		return status;
-	memory_limit_set(o.max_memory_bytes);
 	status = check_and_compare(call, &o);
 	vec_release(&o.baselines);
 	vec_release(&o.renames);

@@ -12,9 +12,11 @@
 #include "cmd/account.h"
 #include "cmd/browser.h"
 #include "cmd/diff_load.h"
+#include "cmd/input.h"
 #include "cmd/select_opts.h"
 #include "cmd/diff_terminal.h"
 #include "cmd/terminal.h"
+#include "export/export.h"
 
 #define ROWS_DEFAULT 10
 
@@ -451,6 +453,14 @@ static int print_next(const struct comparison *k)
 	return 0;
 }
 
+static uint64_t output_max(const struct diff_call *c)
+{
+	if (c->choice.is_trusted)
+		return 0;
+	return export_bytes_max(input_bytes(c->base, c->base_count) +
+				input_bytes(c->current, c->current_count));
+}
+
 /* Tables for people, unless standard output is taken by another format, or they want to be left
  * alone. */
 static int write_outputs(const struct comparison *k)
@@ -471,14 +481,15 @@ static int write_outputs(const struct comparison *k)
 		.limit = is_limited ? k->c->limit : ROWS_DEFAULT,
 		.largest = { is_limited ? k->c->limit : 0, k->c->min_percent },
 	};
+	uint64_t max_bytes = output_max(k->c);
 	bool is_taken = k->c->format && !k->c->outputs->len;
-	int r = is_taken ? diff_exporter_write(k->c->format, &report, "-") : 0;
+	int r = is_taken ? diff_exporter_write(k->c->format, &report, "-", max_bytes) : 0;
 
 	for (size_t i = 0; i < k->c->outputs->len && !r; i++) {
 		const char *path = k->c->outputs->items[i];
 
 		is_taken = is_taken || !strcmp(path, "-");
-		r = diff_exporter_write(exporter_of(k->c, path), &report, path);
+		r = diff_exporter_write(exporter_of(k->c, path), &report, path, max_bytes);
 		if (!r && k->c->should_open && exporter_of(k->c, path) == &diff_exporter_html)
 			browser_open(path);
 		else if (!r)

@@ -11,7 +11,6 @@
 #include "cmd/browser.h"
 #include "cmd/cmd.h"
 #include "cmd/input.h"
-#include "cmd/memory_limit.h"
 #include "cmd/load.h"
 #include "cmd/select_opts.h"
 
@@ -75,7 +74,7 @@ static int export_to(struct call *call, struct export_call *o, const struct expo
 	r = select_opts_read(call, &o->select, &l.road.select.query);
 	if (r)
 		return r;
-	r = load_operands(&l, call);
+	r = load_operands(&l, call, o->max_memory_bytes);
 	if (r < 0)
 		return cmd_fail(call, r);
 	if (load_lacks_selected(&l))
@@ -134,7 +133,6 @@ static int run_with(struct call *call, const char *const *formats)
 
 	if (!cmd_options(call, opts, &status))
 		return status;
-	memory_limit_set(o.max_memory_bytes);
 	e = choose_format(&o);
 	if (!e)
 		status = unknown_format(call, o.output);

@@ -2,17 +2,15 @@
 #include "cmd/cmd.h"
 #include "cmd/convert.h"
 #include "cmd/input.h"
-#include "cmd/memory_limit.h"
 
 static int run(struct call *call)
 {
-	uint64_t max_memory_bytes = 0;
 	struct conversion_opts o = { 0 };
 	const struct opt opts[] = {
 		OPT_GROUP("Output"),
 		OPT_STR('o', "output", &o.output, "FILE", "recording to write; needed"),
 		OPT_GROUP("What the files do not say"),
-		INPUT_OPTIONS(&o.choice, &max_memory_bytes),
+		INPUT_OPTIONS(&o.choice, &o.max_memory_bytes),
 		OPT_FREQ('F', "freq", &o.freq_hz, "samples per second they were taken at", .min = 1,
 			 .max = 1000000000),
 		OPT_ALIAS('r', "rate"),
@@ -23,7 +21,6 @@ static int run(struct call *call)
 
 	if (!cmd_options(call, opts, &status))
 		return status;
-	memory_limit_set(max_memory_bytes);
 	if (!o.output)
 		return cmd_usage(call, "where to? give -o OUT.pyebpf");
 	if (!call->operands.len)

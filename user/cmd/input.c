@@ -2,14 +2,19 @@
 #include "cmd/input.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "cmd/memory_limit.h"
 #include "import/import.h"
 #include "store/reader.h"
 
@@ -40,6 +45,86 @@ static void keep_as_private(const char *path)
 		file_keep_private(st.st_mode);
 }
 
+/* --- descriptors of ours ---------------------------------------------------------------------- */
+
+#define PIPE_PART_BYTES (64u << 10)
+
+/* Until the writer closes its end. A negative errno with a message. */
+static int copy_pipe(int from, int to, const char *name, uint64_t max_bytes)
+{
+	_cleanup_(freep) char *part = malloc(PIPE_PART_BYTES);
+	uint64_t sum = 0;
+	ssize_t n;
+	int r = part ? 0 : -ENOMEM;
+
+	while (!r && (n = read(from, part, PIPE_PART_BYTES)) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		r = n < 0 ? -errno : file_write(to, part, (size_t)n);
+		if (r < 0)
+			return err_set(r, "%s: %s", name, strerror(-r));
+		sum += (uint64_t)n;
+		if (sum > max_bytes)
+			return err_set(-E2BIG,
+				       "%s: more than %s through a pipe; --max-memory SIZE sets "
+				       "another limit",
+				       name, units_bytes(max_bytes).s);
+	}
+	return r;
+}
+
+/* The mode says that what is made of it is private: nobody knows whose it is. */
+static int keep_pipe(int fd, const char *name, uint64_t max_bytes)
+{
+	_cleanup_(closep) int kept = memfd_create("pyebpf_input", MFD_CLOEXEC);
+	int r;
+
+	if (kept < 0 || fchmod(kept, 0600) < 0)
+		return err_set(-errno, "%s: %s", name, strerror(errno));
+	r = copy_pipe(fd, kept, name, max_bytes);
+	if (!r && dup3(kept, fd, fd > STDERR_FILENO ? O_CLOEXEC : 0) < 0)
+		r = -errno;
+	return r;
+}
+
+static int take_descriptor(const char **path, int fd, uint64_t max_bytes)
+{
+	const char *name = fd == STDIN_FILENO ? "standard input" : *path;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return err_set(-errno, "%s: %s", name, strerror(errno));
+	if (!strcmp(*path, "-"))
+		*path = "/dev/stdin";
+	if (S_ISREG(st.st_mode))
+		return 0;
+	if (!S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode))
+		return err_set(-EINVAL, "%s: neither a file nor a pipe", name);
+	return keep_pipe(fd, name, max_bytes);
+}
+
+int input_take_pipes(const char **paths, size_t count, uint64_t max_memory_bytes)
+{
+	uint64_t max_bytes = memory_limit_or_default(max_memory_bytes);
+	int r = 0;
+
+	for (size_t i = 0; i < count && !r; i++) {
+		int fd = file_descriptor_of(paths[i], STDIN_FILENO);
+
+		r = fd < 0 ? 0 : take_descriptor(&paths[i], fd, max_bytes);
+	}
+	return r;
+}
+
+int input_begin(const struct call *call, uint64_t max_memory_bytes)
+{
+	memory_limit_set(max_memory_bytes);
+	return input_take_pipes((const char **)call->operands.items, (size_t)call->operands.len,
+				max_memory_bytes);
+}
+
+/* --- files ------------------------------------------------------------------------------------ */
+
 int input_open(const char *path, struct import_choice choice, struct input **out)
 {
 	_cleanup_(input_freep) struct input *in = calloc(1, sizeof(*in));
@@ -61,6 +146,17 @@ int input_open(const char *path, struct import_choice choice, struct input **out
 	keep_as_private(path);
 	*out = take_ptr(in);
 	return 0;
+}
+
+uint64_t input_bytes(const char *const *paths, size_t count)
+{
+	uint64_t sum = 0;
+	struct stat st;
+
+	for (size_t i = 0; i < count; i++)
+		if (!stat(paths[i], &st))
+			sum += (uint64_t)st.st_size;
+	return sum;
 }
 
 int input_next(struct input *in, struct profile *p)

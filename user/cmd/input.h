@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/strbuf.h"
+#include "cmd/cmd.h"
 #include "import/import.h"
 #include "profile/profile.h"
 
@@ -28,6 +29,20 @@ struct input;
 		OPT_BYTES(0, "max-memory", (max_memory_bytes),                                  \
 			  "memory to use at most (a quarter of the machine's, at least 1 GiB)", \
 			  .min = 16u << 20)
+
+/*
+ * Some paths mean a descriptor of ours: "-", /dev/stdin, /dev/fd/N. Files are read more than once
+ * and at any offset, so what comes through a pipe is kept in memory, and the descriptor refers to
+ * that from now on. max_memory_bytes: as memory_limit_set() takes it. 0, or a negative errno with a
+ * message: -E2BIG: it is more than that memory; -EINVAL: a terminal or a device.
+ */
+int input_take_pipes(const char **paths, size_t count, uint64_t max_memory_bytes);
+
+/* For a command that reads its operands: limits its memory, then takes pipes. As above. */
+int input_begin(const struct call *call, uint64_t max_memory_bytes);
+
+/* Bytes of these files. Nothing of a path that is none: whoever opens it says so. */
+uint64_t input_bytes(const char *const *paths, size_t count);
 
 /*
  * choice: what the file is, unless it is a recording. 0, or a negative errno with a message that

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/err.h"
 #include "base/log.h"
@@ -12,6 +11,7 @@
 #include "base/units.h"
 #include "cmd/account.h"
 #include "cmd/figures.h"
+#include "cmd/input.h"
 #include "cmd/select_opts.h"
 
 #define DEFAULT_FILE "profile.pyebpf"
@@ -170,18 +170,6 @@ static int note_parts(struct load *l)
 	return r;
 }
 
-/* Of what is no file: 0, and whoever reads it says so. */
-static uint64_t bytes_of(const char *const *paths, size_t count)
-{
-	uint64_t sum = 0;
-	struct stat st;
-
-	for (size_t i = 0; i < count; i++)
-		if (!stat(paths[i], &st))
-			sum += (uint64_t)st.st_size;
-	return sum;
-}
-
 int load_files(struct load *l, const char *const *paths, size_t count)
 {
 	int r = profile_new(&l->profile);
@@ -192,7 +180,7 @@ int load_files(struct load *l, const char *const *paths, size_t count)
 	if (l->to.exporter) {
 		l->cube.axes = exporter_axes(l->to.exporter, l->to.x.o);
 		l->to.max_bytes =
-			l->road.choice.is_trusted ? 0 : export_bytes_max(bytes_of(paths, count));
+			l->road.choice.is_trusted ? 0 : export_bytes_max(input_bytes(paths, count));
 	}
 	if (is_of_one_kind(l))
 		l->cube.axes &= ~(unsigned int)CUBE_KINDS;
@@ -306,10 +294,13 @@ int load_add_leaves(struct load *l, const struct profile *p, struct leaf_map *fu
 	return r;
 }
 
-int load_operands(struct load *l, const struct call *call)
+int load_operands(struct load *l, const struct call *call, uint64_t max_memory_bytes)
 {
 	static const char *const otherwise[] = { DEFAULT_FILE };
+	int r = input_begin(call, max_memory_bytes);
 
+	if (r < 0)
+		return r;
 	if (!call->operands.len)
 		return load_files(l, otherwise, 1);
 	return load_files(l, (const char *const *)call->operands.items, (size_t)call->operands.len);

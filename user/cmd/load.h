@@ -58,8 +58,11 @@ int load_files(struct load *l, const char *const *paths, size_t count);
  */
 int load_add_leaves(struct load *l, const struct profile *p, struct leaf_map *functions);
 
-/* The same for a command's operands; without any: profile.pyebpf. */
-int load_operands(struct load *l, const struct call *call);
+/*
+ * The same for a command's operands; without any: profile.pyebpf. max_memory_bytes: for
+ * input_begin().
+ */
+int load_operands(struct load *l, const struct call *call, uint64_t max_memory_bytes);
 
 /* How many were due and came: ticks by their weights, of what is summed as it is one each. */
 uint64_t load_samples(const struct load *l);

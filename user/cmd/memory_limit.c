@@ -34,13 +34,18 @@ static uint64_t present_bytes(void)
 	return pages * page_bytes();
 }
 
+uint64_t memory_limit_or_default(uint64_t bytes)
+{
+	return bytes ?: default_bytes();
+}
+
 void memory_limit_set(uint64_t bytes)
 {
 	struct rlimit limit;
 	uint64_t sum;
 
 	if (getrlimit(RLIMIT_DATA, &limit) < 0 ||
-	    __builtin_add_overflow(bytes ? bytes : default_bytes(), present_bytes(), &sum) ||
+	    __builtin_add_overflow(memory_limit_or_default(bytes), present_bytes(), &sum) ||
 	    sum >= limit.rlim_cur)
 		return;
 	limit.rlim_cur = sum;

@@ -9,6 +9,9 @@
  * more data (RLIMIT_DATA), and every allocation that fails is an error.
  */
 
+/* bytes, or the default if they are 0. */
+uint64_t memory_limit_or_default(uint64_t bytes);
+
 /* bytes: beyond what the program has now; 0: the default. A lower limit of the caller stays. */
 void memory_limit_set(uint64_t bytes);
 

@@ -114,6 +114,20 @@ static uint32_t base_freq_hz(const char *path, struct import_choice choice)
 	return rate_hz <= FREQ_MAX_HZ ? (uint32_t)rate_hz : 0;
 }
 
+/* --diff: what is there of BASE before the recording. */
+static int begin_bases(const struct call *call, struct record_opts *o)
+{
+	int r = input_take_pipes(o->bases.items, o->bases.len, o->max_memory_bytes);
+
+	if (r < 0)
+		return cmd_fail(call, r);
+	if (!o->freq_hz && o->bases.len)
+		o->freq_hz = base_freq_hz(o->bases.items[0], o->choice);
+	if (!o->freq_hz)
+		o->freq_hz = FREQ_HZ;
+	return EXIT_OK;
+}
+
 /* --diff: the recording is there, whatever becomes of the comparison. */
 static int compare(const struct call *call, const struct record_run *r)
 {
@@ -405,11 +419,9 @@ static int run(struct call *call)
 
 	if (!cmd_options(call, opts, &status))
 		return status;
-	if (!o.freq_hz && o.bases.len)
-		o.freq_hz = base_freq_hz(o.bases.items[0], o.choice);
-	if (!o.freq_hz)
-		o.freq_hz = FREQ_HZ;
 	status = check_usage(call, &o);
+	if (!status)
+		status = begin_bases(call, &o);
 	if (!status)
 		status = read_modes(call, &o);
 	if (!status)

@@ -9,7 +9,6 @@
 #include "cmd/browser.h"
 #include "cmd/cmd.h"
 #include "cmd/input.h"
-#include "cmd/memory_limit.h"
 #include "cmd/load.h"
 #include "cmd/report_by.h"
 #include "cmd/report_gil.h"
@@ -43,7 +42,8 @@ struct report_opts {
 /* app.pyebpf -> app.html; in the folder we are in. */
 static char *page_beside(const struct call *call)
 {
-	const char *first = call->operands.len ? call->operands.items[0] : "profile.pyebpf";
+	const char *given = call->operands.len ? call->operands.items[0] : "profile.pyebpf";
+	const char *first = strcmp(given, "-") ? given : "stdin";
 	const char *slash = strrchr(first, '/'), *base = slash ? slash + 1 : first;
 	const char *dot = strrchr(base, '.');
 	char *path;
@@ -150,7 +150,7 @@ static int report(struct call *call, const struct report_opts *o, const struct e
 	int r;
 
 	eo.notes = &loaded.notes;
-	r = load_operands(&loaded, call);
+	r = load_operands(&loaded, call, o->max_memory_bytes);
 	if (!r)
 		r = e ? write_report(&loaded, o) : put_report(&loaded, o);
 	if (r < 0)
@@ -211,7 +211,6 @@ static int run(struct call *call)
 
 	if (!cmd_options(call, opts, &status))
 		return status;
-	memory_limit_set(o.max_memory_bytes);
 	if (o.should_open && !o.output) {
 		o.output = beside = page_beside(call);
 		if (!beside)

@@ -52,11 +52,12 @@ extern const struct diff_exporter *const diff_exporters[];
 const struct diff_exporter *diff_exporter_for_path(const char *path);
 
 /*
- * Writes to the file at path, which appears whole or not at all; "-" is standard output. 0 or a
- * negative errno, -EPIPE where the reader of our output has left.
+ * Writes to the file at path, which appears whole or not at all; "-" is standard output.
+ * max_bytes: as export_bytes_max() has them; 0: any number. 0 or a negative errno, -EPIPE where the
+ * reader of our output has left.
  */
 int diff_exporter_write(const struct diff_exporter *e, const struct diff_report *r,
-			const char *path);
+			const char *path, uint64_t max_bytes);
 
 extern const struct diff_exporter diff_exporter_json;
 extern const struct diff_exporter diff_exporter_markdown;

@@ -73,8 +73,10 @@ static int begin(struct export_file *f, const struct profile *p)
 
 	if (r < 0)
 		return r;
-	if (f->file && f->max_bytes)
+	if (f->max_bytes && f->file)
 		atomic_file_limit(f->file, f->max_bytes);
+	else if (f->max_bytes)
+		folder_limit(f->x.folder, f->max_bytes);
 	f->has_begun = true;
 	f->x.p = p;
 	f->x.out = f->file ? atomic_file_stream(f->file) : NULL;
@@ -91,20 +93,23 @@ uint64_t export_bytes_max(uint64_t input_bytes)
 		       : max;
 }
 
-/* Other errors of the stream are atomic_file_commit()'s to say. */
-static int check_size(const struct export_file *f)
+int export_too_large(const char *path, uint64_t max_bytes)
 {
-	if (!f->file)
-		return 0;
-	fflush(f->x.out);
-	if (atomic_file_error(f->file) != -E2BIG)
-		return 0;
 	return err_set(-E2BIG,
 		       "%s: it would be more than %s, which is %s and %u times the bytes of what "
 		       "is read; if you trust that, give --trust",
-		       strcmp(f->path, "-") ? f->path : "standard output",
-		       units_bytes(f->max_bytes).s, units_bytes(EXPORT_BASE_BYTES).s,
-		       EXPORT_RATIO_MAX);
+		       strcmp(path, "-") ? path : "standard output", units_bytes(max_bytes).s,
+		       units_bytes(EXPORT_BASE_BYTES).s, EXPORT_RATIO_MAX);
+}
+
+/* r: what the exporter returned. Other errors of the stream are atomic_file_commit()'s to say. */
+static int check_size(const struct export_file *f, int r)
+{
+	if (f->file) {
+		fflush(f->x.out);
+		r = atomic_file_error(f->file) == -E2BIG ? -E2BIG : r;
+	}
+	return r == -E2BIG ? export_too_large(f->path, f->max_bytes) : r;
 }
 
 int export_file_take(struct export_file *f, const struct profile *p)
@@ -113,8 +118,7 @@ int export_file_take(struct export_file *f, const struct profile *p)
 
 	if (r < 0 || !p->samples.len)
 		return r;
-	r = f->exporter->take(&f->x);
-	return r < 0 ? r : check_size(f);
+	return check_size(f, f->exporter->take(&f->x));
 }
 
 int export_file_finish(struct export_file *f, const struct profile *p, const struct cube *c)
@@ -123,9 +127,7 @@ int export_file_finish(struct export_file *f, const struct profile *p, const str
 
 	f->x.cube = c;
 	if (!r)
-		r = f->exporter->finish(&f->x);
-	if (!r)
-		r = check_size(f);
+		r = check_size(f, f->exporter->finish(&f->x));
 	if (r < 0)
 		return r;
 	return f->file ? atomic_file_commit(f->file) : folder_commit(f->x.folder);

@@ -146,7 +146,7 @@ struct atomic_file;
 struct export_file {
 	const struct exporter *exporter;
 	const char *path;         /* borrowed */
-	uint64_t max_bytes;       /* of a file, as export_bytes_max() has them; 0: any number */
+	uint64_t max_bytes;       /* as export_bytes_max() has them; 0: any number */
 	struct exporting x;       /* its folder is owned */
 	struct atomic_file *file; /* owned; NULL before the first samples, and of folders */
 	bool has_begun;
@@ -160,6 +160,9 @@ struct export_file {
 #define EXPORT_BASE_BYTES (UINT64_C(1) << 30)
 #define EXPORT_RATIO_MAX 64
 uint64_t export_bytes_max(uint64_t input_bytes);
+
+/* -E2BIG, with a message: the output at path was going to have more. */
+int export_too_large(const char *path, uint64_t max_bytes);
 
 /* Both 0 or a negative errno, -E2BIG beyond max_bytes, -EPIPE where the reader of our output has
  * left. */

@@ -102,6 +102,26 @@ static void test_free_removes_what_was_begun(void **state)
 	assert_int_equal(count_names("."), 0);
 }
 
+/* Of all files together. A write that does not fit is the last. */
+static void test_limit_counts_all_files(void **state)
+{
+	static const int ends[] = { 0, 0, -E2BIG };
+	_cleanup_(folder_freep) struct folder *f = NULL;
+	FILE *out;
+
+	(void)state;
+	assert_int_equal(folder_open("limited", MARK, is_text, &f), 0);
+	folder_limit(f, 10);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		char name[] = "0.txt";
+
+		name[0] += (char)i;
+		assert_int_equal(folder_begin_file(f, name, &out), 0);
+		fputs("text", out);
+		assert_int_equal(folder_end_file(f), ends[i]);
+	}
+}
+
 static int enter(void **state)
 {
 	(void)state;
@@ -129,6 +149,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_commit_replaces_its_own_only, enter, leave),
 		cmocka_unit_test_setup_teardown(test_open_refuses, enter, leave),
 		cmocka_unit_test_setup_teardown(test_free_removes_what_was_begun, enter, leave),
+		cmocka_unit_test_setup_teardown(test_limit_counts_all_files, enter, leave),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
