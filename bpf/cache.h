@@ -91,10 +91,20 @@ enum context_fact {
 	FACT_SPAN_AT,   /* of spans: which of their attributes says what they are, + 1 */
 };
 
-/* Of thread_cache. What that says is checked before it is believed. */
-static __always_inline __u64 thread_key(__u64 process, __u32 tid)
+/*
+ * Of thread_cache, whose values are addresses of thread states. They are checked before they are
+ * believed; more so where the lowest bit is not set.
+ */
+#define TSTATE_IS_SURE 1ULL
+
+static __always_inline __u64 thread_cache_get(__u64 process, __u32 tid)
 {
-	return hash_mix(process, tid);
+	return cache_get(thread_cache, THREAD_SLOTS, hash_mix(process, tid));
+}
+
+static __always_inline void thread_cache_put(__u64 process, __u32 tid, __u64 tstate)
+{
+	cache_put(thread_cache, THREAD_SLOTS, hash_mix(process, tid), tstate);
 }
 
 static __always_inline __u64 context_key(__u64 of, __u64 at, enum context_fact fact)

@@ -124,6 +124,7 @@ struct py_offsets {
 	__u16 tstate_context;  /* 3.7+: the context that it runs in, or NULL */
 	__u16 tstate_size;     /* bytes that cover all of the above */
 	__u16 cframe_current;
+	__u16 tstate_cframe; /* 3.10 to 3.12: it leads to the C stack of who runs it; 0: none */
 
 	/* _PyErr_StackItem: a thread's, and one of each generator that runs */
 	__u16 exc_value;

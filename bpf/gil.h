@@ -42,8 +42,7 @@ static __always_inline __u64 gil_find(struct door door, const struct proc_row *r
 static __always_inline bool gil_was_taken(struct door door, const struct thread_times *t,
 					  struct task_struct *task)
 {
-	__u64 key = thread_key(t->process, task->pid), holder;
-	__u64 tstate = cache_get(thread_cache, THREAD_SLOTS, key);
+	__u64 tstate = thread_cache_get(t->process, task->pid) & ~TSTATE_IS_SURE, holder;
 
 	return tstate && !read_user(door, &holder, sizeof(holder), t->gil) && holder == tstate;
 }

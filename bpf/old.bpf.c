@@ -106,13 +106,23 @@ VERIFIED_ONCE_NUMBERS int label_old_sample(void)
 	return 0;
 }
 
+VERIFIED_ONCE_NUMBERS int find_old_tstate(__u32 layout)
+{
+	struct py_scratch *s = tick_scratch();
+
+	if (s) {
+		s->describing.layout = layout;
+		find_tstate_by((struct door){}, s, layout, TIME_MAX_NS);
+	}
+	return 0;
+}
+
 VERIFIED_ONCE_NUMBERS int take_old_sample(__u32 layout)
 {
 	struct cpu_state *c = tick_state();
 	struct py_scratch *s = tick_scratch();
 
-	return c && s ? take_sample_by((struct door){}, s, c, layout, TIME_MAX_NS)
-		      : STAT_NO_SCRATCH;
+	return c && s ? take_found_by((struct door){}, s, c, layout) : STAT_NO_SCRATCH;
 }
 
 SEC("perf_event")

@@ -51,6 +51,8 @@ VERIFIED_ONCE int own_look(struct own_walk *w, struct py_scratch *s)
 	if (!w || !s)
 		return PY_FAULT; /* for the verifier */
 	own_begin(w, s, w->began_ns + OWN_NS_MAX);
+	if (!s->thread.pointer)
+		s->thread.pointer = task_pthread_self(task_current(), &layout);
 	look.loop.s = s;
 	look.loop.off = &layout;
 	look.loop.thread = &s->thread;

@@ -97,14 +97,48 @@ struct py_frame {
 	__u8 reserved[3];
 };
 
+/* What is known of a thread besides, where its state is searched for. */
+struct py_met {
+	__u64 sp; /* its stack pointer in user code; 0: not known, as is where the stack ends */
+	__u64 stack_end; /* its C stack is below */
+	__u32 tid;       /* its id, as it has it itself; 0: not known */
+	__u8 is_met;     /* was asked for in this walk */
+	__u8 is_first;   /* of its process */
+	__u8 is_forked;  /* the process runs the program of its parent */
+	__u8 reserved;
+};
+
+/* How likely a thread runs a state: of what is known, the best comes last. */
+enum state_rank {
+	STATE_NONE,
+	STATE_ELSEWHERE, /* the thread made it, but its calls are not on the thread's stack */
+	STATE_IDLE,      /* it made it; it has no frames */
+	STATE_BUSY,      /* it made it; it has some */
+	STATE_BOUND,     /* and swapped it in last */
+	STATE_HERE,      /* its calls are on the thread's stack */
+};
+
 /* Search of the thread lists. */
 struct py_search {
 	__u64 interp;
 	__u64 tstate;
-	__u64 found;
-	__u32 matches;
-	__u32 is_bound; /* found has bound_gilstate */
-	__u32 is_late;  /* it took too long */
+	__u64 frame; /* of tstate: at which of its frames the search is; 0: at none */
+	__u64 known; /* which one the thread ran before; 0: not known */
+	__u64 found; /* the best so far; with its interpreter, and where on a C stack it is */
+	__u64 found_interp;
+	__u64 mark;
+	struct py_met met;
+	__u32 matches; /* how many the thread made, */
+	__u32 busy;    /* and how many of these have frames */
+	__u8 rank;     /* enum state_rank, of found */
+	__u8 is_own;   /* the thread made tstate */
+	__u8 is_tied;  /* found is taken for its place in the list */
+	__u8 is_settled;
+	__u8 is_second;  /* states that others made are looked at as well */
+	__u8 is_late;    /* it took too long */
+	__u8 has_walked; /* the lists were gone through */
+	__u8 is_bound;   /* the thread made one that is bound, or found is another one's */
+	__s32 result;    /* what py_find_tstate() returned, for the walk behind it */
 	__u32 reserved;
 };
 

@@ -77,8 +77,7 @@ static __always_inline int py_look(struct py_look *look, struct walk_head *head)
 	struct py_loop *l = &look->loop;
 	struct py_scratch *s = l->s;
 	struct door door = l->door;
-	bool has_walked;
-	int r = py_find_tstate(l, &has_walked);
+	int r = py_find_tstate(l);
 
 	if (r)
 		return r;
@@ -100,8 +99,7 @@ static __always_inline int py_look(struct py_look *look, struct walk_head *head)
 	LOOP(WALK_STEPS, py_look_step, look);
 	head->status = s->walk.status;
 	head->flags = s->walk.flags;
-	head->tstate = cache_get(thread_cache, THREAD_SLOTS,
-				 thread_key(l->thread->process, l->thread->tid));
+	head->tstate = s->search.found;
 	head->depth = s->walk.depth;
 	return 0;
 }

@@ -69,7 +69,8 @@ static __always_inline int walk_remote(struct py_scratch *s, struct cpu_state *c
 	if (!row->runtime)
 		return be_outside(s);
 	neighbour_try(&s->thread);
-	r = take_sample_by(door, s, c, layout, TIME_MAX_OPEN_NS);
+	remote_find_tstate(task, s, layout);
+	r = take_found_by(door, s, c, layout);
 	label_sample(door, s, layout, r);
 	if (r == STAT_RECORDED && s->walk.status != UNWIND_OUTSIDE)
 		neighbour_note(s, &layouts[layout & (LAYOUTS_MAX - 1)]);

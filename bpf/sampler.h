@@ -119,29 +119,38 @@ static __always_inline void find_tasks(struct py_loop *l)
 #endif
 }
 
-/*
- * Walks the thread and describes what is new. Returns STAT_RECORDED when s->walk, s->sample and
- * s->records hold a sample to be sent, else the counter that says why there is none.
- */
-static __always_inline int take_sample_by(struct door door, struct py_scratch *s,
-					  struct cpu_state *c, __u32 layout, __u64 time_max_ns)
+/* Finds the thread state, before the walk: what became of it is s->search.result. */
+static __always_inline void find_tstate_by(struct door door, struct py_scratch *s, __u32 layout,
+					   __u64 time_max_ns)
 {
-	struct describe_loop d = { .s = s, .stats = c, .door = door };
-	struct py_loop l = { .s = s, .door = door };
-	bool has_walked = false;
-	int r;
+	struct py_loop l = { .s = s, .thread = &s->thread, .door = door };
 
-	l.thread = &s->thread;
 	l.off = &layouts[layout & (LAYOUTS_MAX - 1)];
-	d.off = l.off;
-	s->describing.layout = layout;
 	s->walk.faults = 0;
 	s->walk.steps = 0;
 	s->walk.gc_frame = 0;
 	s->walk.deadline_ns = clock_ns() + time_max_ns;
 	s->part.opcode = OPCODE_NONE;
-	r = py_find_tstate(&l, &has_walked);
-	if (has_walked)
+	s->search.result = py_find_tstate(&l);
+}
+
+/*
+ * Walks the thread, whose state was looked for, and describes what is new. Returns STAT_RECORDED
+ * when s->walk, s->sample and s->records hold a sample to be sent, else the counter that says why
+ * there is none.
+ */
+static __always_inline int take_found_by(struct door door, struct py_scratch *s,
+					 struct cpu_state *c, __u32 layout)
+{
+	struct describe_loop d = { .s = s, .stats = c, .door = door };
+	struct py_loop l = { .s = s, .door = door };
+	int r = s->search.result;
+
+	l.thread = &s->thread;
+	l.off = &layouts[layout & (LAYOUTS_MAX - 1)];
+	d.off = l.off;
+	s->describing.layout = layout;
+	if (s->search.has_walked)
 		stat_add(c, STAT_TSTATE_WALK, 1);
 	if (r == PY_NONE)
 		return be_outside(s);
@@ -190,10 +199,12 @@ static __always_inline void py_take_thread_context(struct py_loop *l)
 #ifdef OLD_KERNEL
 /* bpf/old.bpf.c */
 int label_old_sample(void);
+int find_old_tstate(__u32 layout);
 int take_old_sample(__u32 layout);
 
 static __always_inline int take_sample(struct py_scratch *s, struct cpu_state *c, __u32 layout)
 {
+	find_old_tstate(layout);
 	return take_old_sample(layout);
 }
 
@@ -248,15 +259,38 @@ LABELS_PART(find_span)
 LABELS_PART(read_ids)
 LABELS_PART(read_task_name)
 
-#ifndef READ_REMOTE
-/* On the way to frames and names is where most states are: verified once, for the tick and for task
- * work. */
-VERIFIED_ONCE int take_sample(struct py_scratch *s, struct cpu_state *c, __u32 layout)
+/*
+ * On the way to the thread state, frames and names is where most states are: verified once, for the
+ * tick and for task work. They are two functions, one behind the other: stacks would not hold both.
+ */
+#ifdef READ_REMOTE
+static __noinline int remote_find_tstate(struct task_struct *task, struct py_scratch *s,
+					 __u32 layout)
+{
+	find_tstate_by((struct door){ task }, s, layout, TIME_MAX_OPEN_NS);
+	return 0;
+}
+#else
+VERIFIED_ONCE int own_find_tstate(struct py_scratch *s, __u32 layout)
+{
+	if (!s)
+		return 0; /* for the verifier */
+	find_tstate_by((struct door){}, s, layout,
+		       s->walk.flags & SAMPLE_TASK_WORK ? TIME_MAX_OPEN_NS : TIME_MAX_NS);
+	return 0;
+}
+
+VERIFIED_ONCE int take_found(struct py_scratch *s, struct cpu_state *c, __u32 layout)
 {
 	if (!s || !c)
 		return STAT_NO_SCRATCH;
-	return take_sample_by((struct door){}, s, c, layout,
-			      s->walk.flags & SAMPLE_TASK_WORK ? TIME_MAX_OPEN_NS : TIME_MAX_NS);
+	return take_found_by((struct door){}, s, c, layout);
+}
+
+static __always_inline int take_sample(struct py_scratch *s, struct cpu_state *c, __u32 layout)
+{
+	own_find_tstate(s, layout);
+	return take_found(s, c, layout);
 }
 #endif
 

@@ -51,9 +51,9 @@ extern __u64 neighbour_process, neighbour_tstate;
 
 static __always_inline void neighbour_try(const struct py_thread *t)
 {
-	if (neighbour_tstate && neighbour_process == t->process)
-		cache_put(thread_cache, THREAD_SLOTS, thread_key(t->process, t->tid),
-			  neighbour_tstate);
+	if (neighbour_tstate && neighbour_process == t->process &&
+	    !thread_cache_get(t->process, t->tid))
+		thread_cache_put(t->process, t->tid, neighbour_tstate);
 }
 
 static __always_inline void neighbour_note(struct py_scratch *s, const struct py_offsets *off)

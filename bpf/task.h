@@ -15,6 +15,7 @@
 
 /* include/linux/sched.h */
 #define PF_EXITING 0x4
+#define PF_FORKNOEXEC 0x40
 #define PF_KTHREAD 0x200000
 
 /* Whose a task is. */
@@ -105,6 +106,11 @@ static __always_inline __u32 task_pid_in(struct task_struct *task, __u32 pidns_i
 	return pid_in(pid, BPF_CORE_READ(pid, level), pidns_inode, level);
 }
 
+static __always_inline bool task_is_forked(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, group_leader, flags) & PF_FORKNOEXEC;
+}
+
 /* pthread_self(), by which Python knows the thread. On arm64 as it was when the thread last left a
  * CPU, or began; exec leaves it as it was before. */
 static __always_inline __u64 task_pthread_self(struct task_struct *task,
@@ -164,6 +170,15 @@ static __always_inline __u64 regs_arg(const struct pt_regs *regs, int which)
 	return which ? regs->si : regs->di;
 #else
 	return which ? regs->user_regs.regs[1] : regs->orig_x0;
+#endif
+}
+
+static __always_inline __u64 regs_sp(const struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return regs->sp;
+#else
+	return regs->user_regs.sp;
 #endif
 }
 

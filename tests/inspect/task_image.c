@@ -49,8 +49,9 @@ static int peek(void *arg, uint64_t ident, const struct walk_frame **frames, uin
 					      .off = &image->runtime->offsets,
 					      .runtime = image->runtime->runtime_addr,
 					      .identity = 1 };
+	const struct walk_thread thread = { .tid = image->pid, .pointer = ident };
 	struct walk walk;
-	int r = walker_walk(image->walker, &process, image->pid, ident, &walk);
+	int r = walker_walk(image->walker, &process, &thread, &walk);
 
 	if (r < 0)
 		return r;

@@ -77,7 +77,7 @@ _Static_assert(offsetof(_PyInterpreterFrame, stacktop) ==
 	X(runtime_size)                                                                   \
 	X(tstate_prev) X(tstate_next) X(tstate_interp) X(tstate_frame) X(tstate_status)   \
 	X(tstate_thread_id) X(tstate_native_thread_id) X(tstate_executor)                 \
-	X(tstate_exc_info) X(tstate_context) X(tstate_size) X(cframe_current) X(exc_value) X(exc_previous)  \
+	X(tstate_exc_info) X(tstate_context) X(tstate_size) X(cframe_current) X(tstate_cframe) X(exc_value) X(exc_previous)  \
 	X(runtime_gc_collecting)                                                          \
 	X(frame_code) X(frame_previous) X(frame_instr) X(frame_owner) X(frame_is_entry)   \
 	X(frame_tlbc_index) X(frame_size)                                                 \
@@ -278,12 +278,16 @@ static struct py_offsets expected(void)
 #else
 	e.code_linetable = offsetof(PyCodeObject, co_linetable);
 #endif
+#if PY_MINOR_VERSION == 10
+	e.tstate_cframe = offsetof(PyThreadState, cframe);
+#endif
 #if PY_MINOR_VERSION == 11
 	e.frame_is_entry = offsetof(_PyInterpreterFrame, is_entry);
 #endif
 #if PY_MINOR_VERSION == 11 || PY_MINOR_VERSION == 12
 	e.frame_kind = FRAME_CFRAME;
 	e.tstate_frame = offsetof(PyThreadState, cframe);
+	e.tstate_cframe = offsetof(PyThreadState, cframe);
 	e.cframe_current = offsetof(_PyCFrame, current_frame);
 	e.frame_code = offsetof(_PyInterpreterFrame, f_code);
 	e.frame_instr = offsetof(_PyInterpreterFrame, prev_instr);

@@ -286,6 +286,70 @@ static void test_find_tstate_takes_the_current_one(void **state)
 	each_row(current);
 }
 
+/* Who the thread is, as the kernel knows it: on the stack where the world's calls are, or below. */
+static void meet(__u64 sp, __u64 stack_end, __u32 tid)
+{
+	unwinder_set_met(&(struct py_met){ .sp = sp, .stack_end = stack_end, .tid = tid });
+}
+
+/* A thread that is gone left its state to a child forked from C; another one has its pthread_self.
+ */
+static void left_behind(const char *row, struct world *w)
+{
+	__u64 gone, own;
+
+	if (w->off->tstate_native_thread_id == OFF_NONE)
+		return;
+	give_frame(w, w->tstate);
+	w->thread.pointer = OTHER_THREAD;
+	own = add_tstate(w, w->interp, OTHER_THREAD, 8);
+	gone = add_tstate(w, w->interp, OTHER_THREAD, 8);
+	memory_write_u64(w->m, own + w->off->tstate_native_thread_id, 20);
+	memory_write_u64(w->m, gone + w->off->tstate_native_thread_id, 10);
+	meet(0, 0, 20);
+	check(row, "its own", w, (struct want){ 0, own, true, 0 });
+	check(row, "again", w, (struct want){ 0, own, false, 0 });
+	unwinder_reset();
+	meet(0, 0, 30);
+	check(row, "of nobody", w, (struct want){ PY_NONE, 0, true, 0 });
+}
+
+static void test_find_tstate_takes_none_of_a_thread_that_is_gone(void **state)
+{
+	(void)state;
+	each_row(left_behind);
+}
+
+/* A state that the main thread made is run by another one, which has one of its own, or none. */
+static void lent(const char *row, struct world *w)
+{
+	__u64 from = w->cstack, lent, own;
+
+	if (!w->off->tstate_cframe || w->off->frame_kind != FRAME_CFRAME)
+		return;
+	lent = add_tstate(w, w->interp, WORLD_THREAD, 8);
+	meet(from, w->cstack, 0);
+	w->thread.pointer = OTHER_THREAD;
+	check(row, "by its stack", w, (struct want){ 0, lent, true, 0 });
+	check(row, "again", w, (struct want){ 0, lent, false, 0 });
+	own = world_tstate(w, w->interp, OTHER_THREAD);
+	memory_write_u64(w->m, own + w->off->tstate_frame, own + 100);
+	unwinder_reset();
+	meet(from, w->cstack, 0);
+	check(row, "beside its own", w, (struct want){ 0, lent, true, 0 });
+	unwinder_reset();
+	meet(w->cstack, w->cstack + 4096, 0);
+	w->thread.pointer = WORLD_THREAD;
+	give_frame(w, w->tstate);
+	check(row, "not by who made it", w, (struct want){ 0, w->tstate, true, 0 });
+}
+
+static void test_find_tstate_takes_what_runs_on_the_stack(void **state)
+{
+	(void)state;
+	each_row(lent);
+}
+
 static void alone(const char *row, struct world *w)
 {
 	give_frame(w, w->tstate);
@@ -419,6 +483,8 @@ int main(void)
 		WORLD_TEST(test_find_tstate_caches_by_process_and_thread),
 		WORLD_TEST(test_find_tstate_takes_the_bound_one),
 		WORLD_TEST(test_find_tstate_takes_the_current_one),
+		WORLD_TEST(test_find_tstate_takes_none_of_a_thread_that_is_gone),
+		WORLD_TEST(test_find_tstate_takes_what_runs_on_the_stack),
 		WORLD_TEST(test_find_tstate_is_sure_with_one_interpreter),
 		WORLD_TEST(test_find_tstate_tells_a_fault_from_no_python),
 		WORLD_TEST(test_find_tstate_ends_in_time),

@@ -42,6 +42,7 @@ const volatile struct label_config label_configs[CONTEXT_LABELS_MAX] = {
 };
 
 static struct py_scratch scratch;
+static struct py_met known;
 static __u32 salt;
 static __u64 clock_step_ns, now_ns;
 
@@ -68,6 +69,7 @@ void unwinder_reset(void)
 	scratch.context.slot.process = 0; /* as bpf/sampler.h sets it */
 	salt = 0;
 	clock_step_ns = 0;
+	known = (struct py_met){ 0 };
 	memory_guard(rooms, sizeof(rooms) / sizeof(rooms[0]), &scratch, sizeof(scratch));
 }
 
@@ -90,6 +92,18 @@ static struct unwind_result result_of_walk(void)
 void unwinder_set_asyncio(const struct asyncio_row *row)
 {
 	scratch.async.row = *row;
+}
+
+void unwinder_set_met(const struct py_met *met)
+{
+	known = *met;
+}
+
+void met_read(struct door door, struct py_met *met)
+{
+	(void)door;
+	*met = known;
+	met->is_met = 1;
 }
 
 void unwinder_set_time(__u64 ktime_ns)
@@ -137,21 +151,19 @@ struct unwind_result unwind(const struct py_offsets *off, const struct py_thread
 {
 	struct py_loop l = { .s = &scratch, .off = off, .thread = thread };
 	struct unwind_result result = { 0 };
-	bool has_walked = false;
 
 	scratch.walk.process = thread->process;
 	scratch.walk.salt = salt;
 	begin_walk();
-	result.error = py_find_tstate(&l, &has_walked);
+	result.error = py_find_tstate(&l);
 	if (!result.error) {
 		py_note_exception(&l);
 		py_note_collection(&l);
 		result.error = py_first_frame(door, &scratch, off);
 	}
-	if (result.error) {
-		result.has_walked = has_walked;
+	result.has_walked = scratch.search.has_walked;
+	if (result.error)
 		return result;
-	}
 	py_enter_interpreter(&l);
 	scratch.async.task = 0;
 	scratch.async.count = 0;
@@ -160,7 +172,7 @@ struct unwind_result unwind(const struct py_offsets *off, const struct py_thread
 	py_walk_frames(&l);
 	read_labels(&l);
 	result = result_of_walk();
-	result.has_walked = has_walked;
+	result.has_walked = scratch.search.has_walked;
 	return result;
 }
 

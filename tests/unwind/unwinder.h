@@ -60,6 +60,9 @@ struct unwind_result unwind_from(const struct py_offsets *off, __u64 frame, __u6
 /* py_opcode() of the last unwind. */
 __u16 unwinder_opcode(const struct py_offsets *off);
 
+/* Who the thread is, until unwinder_reset(): nothing is known. */
+void unwinder_set_met(const struct py_met *met);
+
 /* The work space of the last unwind: what is not sent yet, the message. */
 struct py_scratch *unwinder_scratch(void);
 

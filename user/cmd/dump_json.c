@@ -144,6 +144,7 @@ static int put_thread(struct json *j, const struct dump_script *script,
 		r = put_frame(j, script, &t->frames[i]);
 	json_end(j);
 	put_bool(j, "in_python", t->tstate != 0);
+	put_bool(j, "is_guess", t->is_guess);
 	put_line(j, "fd", t->fd, 0);
 	json_key_string(j, "file", t->file);
 	put_lock(j, &t->lock);

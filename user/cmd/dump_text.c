@@ -292,10 +292,10 @@ static bool is_alike(const struct inspect_thread *a, const struct inspect_thread
 {
 	if (a->state != b->state || a->wait != b->wait || a->syscall != b->syscall ||
 	    a->holds_gil != b->holds_gil || a->in_gc != b->in_gc ||
-	    a->is_consistent != b->is_consistent || a->status != b->status ||
-	    a->lock.address != b->lock.address || a->lock.owner != b->lock.owner ||
-	    !a->tstate != !b->tstate || !is_same_text(a->handles, b->handles) ||
-	    a->frame_count != b->frame_count)
+	    a->is_consistent != b->is_consistent || a->is_guess != b->is_guess ||
+	    a->status != b->status || a->lock.address != b->lock.address ||
+	    a->lock.owner != b->lock.owner || !a->tstate != !b->tstate ||
+	    !is_same_text(a->handles, b->handles) || a->frame_count != b->frame_count)
 		return false;
 	if (!a->tstate)
 		return !strcmp(a->comm, b->comm);
@@ -390,6 +390,9 @@ static int put_group(struct printer *p, const struct dump_groups *groups, size_t
 		return r;
 	if (!t.is_consistent && t.tstate && t.state != THREAD_DEAD &&
 	    (r = put_note(p, "it ran while it was read: its calls may not belong together")) < 0)
+		return r;
+	if (t.is_guess && t.frame_count &&
+	    (r = put_note(p, "a guess: of several thread states, the likeliest one")) < 0)
 		return r;
 	if (!t.frame_count && t.state != THREAD_DEAD)
 		return put_note(p, t.tstate ? "runs no Python code" : "not a Python thread");

@@ -191,7 +191,8 @@ int inspect_process_open(struct inspector *in, pid_t pid, struct inspect_process
 					   .arg = &p->window,
 					   .off = &p->runtime.offsets,
 					   .runtime = p->runtime.runtime_addr,
-					   .identity = (uint64_t)pid << 32 ^ p->start_ticks };
+					   .identity = (uint64_t)pid << 32 ^ p->start_ticks,
+					   .is_forked = stat.is_forked };
 	*out = take_ptr(p);
 	return 0;
 }

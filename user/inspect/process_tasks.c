@@ -82,9 +82,9 @@ static int walk_of_thread(struct reading *r, const struct watch *w)
 			? inspect_thread_walk_own(r->in, r->p, w->thread, &r->walk)
 			: -ENOENT;
 
-	return e != -ENOENT ? e
-			    : walker_walk(r->in->walker, &r->p->memory, w->thread->tid,
-					  w->thread->pointer, &r->walk);
+	return e != -ENOENT
+		       ? e
+		       : walker_walk(r->in->walker, &r->p->memory, &w->thread->walked, &r->walk);
 }
 
 static int peek_thread(void *arg, uint64_t ident, const struct walk_frame **frames, uint32_t *depth)

@@ -143,6 +143,9 @@ int thread_status_read(int fd, struct thread_status *out)
 	return n < 0 ? (int)n : thread_status_parse(text, (size_t)n, out);
 }
 
+#define CALL_ARGS 6
+
+/* "0 0x3 ... 0x7ffd3c 0x7f3a": the call and its arguments, or -1; then where stack and code are. */
 int thread_call_parse(const char *text, size_t len, struct thread_call *out)
 {
 	struct thread_call call = { .nr = -1 };
@@ -160,16 +163,18 @@ int thread_call_parse(const char *text, size_t len, struct thread_call *out)
 	call.nr = strtoll(p, &end, 10);
 	if (end == p || (*end && *end != ' ' && *end != '\n'))
 		return -EBADMSG;
-	if (call.nr >= 0) {
-		p = end;
-		for (int i = 0; i < 2; i++, p = end) {
-			call.args[i] = strtoull(p, &end, 16);
-			if (end == p)
-				return -EBADMSG;
-		}
-	} else {
-		call.nr = -1;
+	p = end;
+	for (int i = 0; call.nr >= 0 && i < CALL_ARGS; i++, p = end) {
+		uint64_t arg = strtoull(p, &end, 16);
+
+		if (end == p)
+			return -EBADMSG;
+		if (i < 2)
+			call.args[i] = arg;
 	}
+	call.sp = strtoull(p, NULL, 16);
+	if (call.nr < 0)
+		call.nr = -1;
 	*out = call;
 	return 0;
 }

@@ -35,6 +35,7 @@ struct thread_call {
 	bool is_running; /* it is on a CPU, or would be: nothing else is known */
 	int64_t nr;      /* -1: in none */
 	uint64_t args[2];
+	uint64_t sp; /* its stack pointer; 0: not known */
 };
 int thread_call_parse(const char *text, size_t len, struct thread_call *out);
 int thread_call_read(int folder, struct thread_call *out);

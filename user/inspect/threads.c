@@ -7,18 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/cdefs.h> /* __always_inline */
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/vec.h"
 #include "bpf/syscalls.h"
 #include "inspect/pages.h"
 #include "inspect/process.h"
 #include "inspect/thread_files.h"
 #include "inspect/tstates.h"
 #include "symbolize/pystring.h"
+#include "target/maps.h"
 #include "target/threading.h"
 
 #define THREADS_MAX 65536
@@ -38,6 +41,10 @@ struct subject {
 	bool is_done;
 };
 
+struct stack_range {
+	uint64_t start, end;
+};
+
 struct reading {
 	struct inspector *in;
 	struct inspect_process *p;
@@ -46,6 +53,11 @@ struct reading {
 	size_t next;       /* where next_subject() looks first */
 	bool has_own_pids; /* it is in a PID namespace below ours */
 	struct threading_process threading;
+	struct {
+		struct stack_range *items; /* a VEC: where stacks may be; empty: not asked yet */
+		size_t len, cap;
+	} stacks;
+	bool may_lend;      /* a thread has made several states, or one that made some is gone */
 	struct pages names; /* through which that is read: of all threads they lie close together */
 };
 
@@ -97,6 +109,7 @@ static int take_walk(struct reading *r, struct inspect_thread *t, const struct l
 			     ? stack_type_name(&r->p->memory, l->walk.exception)
 			     : NULL;
 	t->status = l->walk.status;
+	t->is_guess = l->has_walk && l->walk.flags & SAMPLE_AMBIGUOUS;
 	if (l->has_walk) {
 		t->tstate = l->walk.tstate;
 		t->interp = l->walk.interp;
@@ -224,6 +237,53 @@ static void drop_walk(struct reading *r, struct inspect_thread *t, size_t codes)
 	codes_forget(r->p->codes, codes);
 }
 
+/* Where the mapping ends that a thread's stack is in. 0: not known. */
+static uint64_t stack_end_of(struct reading *r, uint64_t sp)
+{
+	_cleanup_(maps_closep) struct maps *maps = NULL;
+	struct mapping m;
+	int e = r->stacks.len ? 0 : maps_open(r->p->pid, &maps);
+
+	if (e < 0)
+		err_clear();
+	while (maps && maps_next(maps, &m) > 0)
+		if (!m.inode && m.perms & PROT_WRITE &&
+		    vec_push(&r->stacks, ((struct stack_range){ m.start, m.end })) < 0)
+			break;
+	for (size_t i = 0; i < r->stacks.len; i++)
+		if (sp - r->stacks.items[i].start <
+		    r->stacks.items[i].end - r->stacks.items[i].start)
+			return r->stacks.items[i].end;
+	return 0;
+}
+
+/* Where its stack is: by that alone is a thread known that has made no thread state. False: it has
+ * made none, and that is not known. */
+static bool find_stack(struct reading *r, struct inspect_thread *t, int folder)
+{
+	struct thread_call call;
+
+	if (thread_call_read(folder, &call) >= 0)
+		t->walked.sp = call.sp;
+	if (!t->tstate && t->walked.sp)
+		t->walked.stack_end = stack_end_of(r, t->walked.sp);
+	return t->tstate || t->walked.stack_end;
+}
+
+static bool walk_thread(const struct reading *r, const struct inspect_thread *t, struct look *l)
+{
+	return !walker_walk(r->in->walker, &r->p->memory, &t->walked, &l->walk);
+}
+
+/* Where each thread has its own, and it runs something, no more needs to be known. */
+static void walk_look(struct reading *r, struct inspect_thread *t, int folder, struct look *l)
+{
+	t->walked.sp = 0;
+	l->has_walk = t->tstate && !r->may_lend && walk_thread(r, t, l);
+	if ((!l->has_walk || !l->walk.depth) && find_stack(r, t, folder))
+		l->has_walk = walk_thread(r, t, l);
+}
+
 /* All of it, between two looks at its switches. Returns 1 if it stood still, or is_last, else 0. */
 static int look_at(struct reading *r, struct inspect_thread *t, int folder, bool is_last,
 		   struct look *l)
@@ -237,9 +297,7 @@ static int look_at(struct reading *r, struct inspect_thread *t, int folder, bool
 	if (l->before.state == 'R' && !is_last)
 		return 0;
 	window_begin(&r->p->window);
-	if (t->tstate)
-		l->has_walk =
-			!walker_walk(r->in->walker, &r->p->memory, t->tid, t->pointer, &l->walk);
+	walk_look(r, t, folder, l);
 	e = take_walk(r, t, l);
 	if (e >= 0 && l->has_walk && r->in->visit)
 		e = r->in->visit(r->in->visit_arg, r->p, t);
@@ -376,6 +434,12 @@ static struct own_ask ask_of(const struct inspect_process *p, const struct inspe
 				 .tid = (uint32_t)t->tid };
 }
 
+/* Has it a thread state, or may it run another thread's? */
+static bool may_be_pythons(const struct reading *r, const struct subject *s)
+{
+	return s->thread->tstate || r->may_lend;
+}
+
 /* Has all that are not done walk themselves, if they run. They may wait for a CPU for long. */
 static int walk_own(struct reading *r)
 {
@@ -390,7 +454,7 @@ static int walk_own(struct reading *r)
 	for (size_t i = 0; i < r->count; i++) {
 		struct subject *s = &r->subjects[i];
 
-		if (s->is_done || !s->thread->tstate)
+		if (s->is_done || !may_be_pythons(r, s))
 			continue;
 		of_ask[count] = s;
 		asks[count++] = ask_of(r->p, s->thread);
@@ -502,6 +566,7 @@ static int take_still(void *arg, size_t i, struct own_walk *w)
 	if ((e = name_late(r, w)) || (e = take_walk(r, s->thread, &l)) < 0)
 		return e < 0 ? e : 0;
 	s->thread->pointer = w->asked.pointer;
+	s->thread->walked.pointer = w->asked.pointer;
 	s->thread->is_consistent = true;
 	take_state(r, s->thread, -1, &l);
 	take_name(r, s->thread);
@@ -534,7 +599,7 @@ static int look_at_many(struct reading *r)
 static bool some_move(const struct reading *r)
 {
 	for (size_t i = 0; i < r->count; i++)
-		if (!r->subjects[i].is_done && r->subjects[i].thread->tstate)
+		if (!r->subjects[i].is_done && may_be_pythons(r, &r->subjects[i]))
 			return true;
 	return false;
 }
@@ -619,6 +684,10 @@ static int begin(struct reading *r, const struct pids *tids)
 			continue; /* it has ended */
 		s->thread = &r->p->threads[r->count++];
 		*s->thread = (struct inspect_thread){ .tid = tids->items[i],
+						      .walked = { .tid = tids->items[i],
+								  .nspid = s->nspid,
+								  .is_first = tids->items[i] ==
+									      r->p->pid },
 						      .fd = -1,
 						      .syscall = SYSCALL_NONE,
 						      .wait_ns = -1,
@@ -663,14 +732,18 @@ static int assign_tstates(struct reading *r)
 		const struct tstate *t = &list.items[i];
 		struct subject *s = t->nspid ? find_subject(r, t->nspid) : NULL;
 
+		r->may_lend |= !s || s->thread->tstate;
 		if (!s)
 			continue;
-		/* Of several the walk finds the one that it used last. */
-		walker_expect(&r->p->memory, s->thread->tid, t->address);
+		s->thread->walked.pointer = t->pointer;
 		s->thread->pointer = t->pointer;
 		s->thread->tstate = t->address;
 		s->thread->interp = t->interp;
 	}
+	for (size_t i = 0; i < r->count && e >= 0 && !r->may_lend; i++)
+		if (r->subjects[i].thread->tstate)
+			walker_expect(&r->p->memory, r->subjects[i].thread->tid,
+				      r->subjects[i].thread->tstate);
 	vec_release(&list);
 	free(nspids);
 	return e == -ENOMEM ? e : 0; /* what cannot be read has no threads */
@@ -721,6 +794,7 @@ int inspect_threads_read(struct inspector *in, struct inspect_process *p)
 	if ((e = list_all(&r)) >= 0 && (e = look_at_many(&r)) >= 0)
 		e = read_left(&r);
 	pages_release(&r.names);
+	vec_release(&r.stacks);
 	free(r.subjects);
 	return e;
 }

@@ -31,9 +31,10 @@ enum thread_state {
 };
 
 struct inspect_thread {
-	pid_t tid;        /* in our own PID namespace */
-	uint64_t tstate;  /* its PyThreadState; 0: Python does not know it */
-	uint64_t pointer; /* pthread_self(), threading's ident */
+	pid_t tid;                 /* in our own PID namespace */
+	struct walk_thread walked; /* the same, as it was walked */
+	uint64_t tstate;           /* its PyThreadState; 0: Python does not know it */
+	uint64_t pointer;          /* pthread_self(), threading's ident */
 	uint64_t interp;
 	uint64_t gil;      /* address of last_holder of its GIL; 0: not known */
 	uint64_t switches; /* how often it had left the CPU when it was read */
@@ -47,6 +48,7 @@ struct inspect_thread {
 	uint64_t futex;     /* that it waits for; 0: none */
 	int64_t wait_ns;    /* since when it is off the CPU; -1: not known */
 	bool is_consistent; /* its stack is of one moment */
+	bool is_guess;      /* it has several thread states, and this is the likeliest one */
 	int64_t pause_ns;   /* it ran, and was held up so long to walk itself; -1: it was not */
 	bool holds_gil, waits_for_gil;
 	bool in_gc;

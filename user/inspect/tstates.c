@@ -54,25 +54,10 @@ static int read_tstate(const struct walk_process *p, uint64_t address, struct ts
 	return 0;
 }
 
-/*
- * A thread has one in each interpreter. Up to 3.11 that of a thread that is about to start has the
- * ident of its creator, and is ahead of that one's own.
- */
-static int add(struct tstates *list, size_t first, const struct tstate *t)
-{
-	for (size_t i = first; i < list->len; i++)
-		if (list->items[i].pointer == t->pointer) {
-			list->items[i] = *t;
-			return 0;
-		}
-	return vec_push(list, *t);
-}
-
 /* Those of one interpreter. A list that changes under us may end early. */
 static int list_interpreter(const struct walk_process *p, uint64_t interp, struct tstates *out)
 {
-	const bool is_ambiguous = p->off->tstate_native_thread_id == OFF_NONE;
-	size_t first = out->len, seen = 0;
+	size_t seen = 0;
 	uint64_t at;
 	int r = read_pointer(p, interp + p->off->interp_threads_head, &at);
 
@@ -80,7 +65,7 @@ static int list_interpreter(const struct walk_process *p, uint64_t interp, struc
 		struct tstate t;
 
 		r = read_tstate(p, at, &t, &at);
-		if (!r && t.pointer && (is_ambiguous ? add(out, first, &t) : vec_push(out, t)) < 0)
+		if (!r && t.pointer && vec_push(out, t) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -127,35 +112,38 @@ static pid_t number_at(const struct pthread *t, size_t at)
 	return value;
 }
 
-/* Is there another thread's id in each of them? Some may begin or end just now. */
+/* Is there another thread's id in each of them, but so many? */
 static bool has_ids_at(const struct pthread *threads, size_t len, size_t at, const pid_t *nspids,
-		       size_t count)
+		       size_t count, size_t but)
 {
 	size_t missing = 0;
 
 	for (size_t i = 0; i < len; i++) {
 		pid_t id = number_at(&threads[i], at);
 
-		if (!is_thread(nspids, count, id) && ++missing > len / 4)
+		if (!is_thread(nspids, count, id) && ++missing > but)
 			return false;
 		for (size_t j = 0; j < i; j++)
-			if (number_at(&threads[j], at) == id)
+			if (id && number_at(&threads[j], at) == id)
 				return false;
 	}
 	return len > 0;
 }
 
-/* Where the C library keeps it: first where those that are known do, then anywhere. -1: nowhere. */
+/*
+ * Where the C library keeps it: first where those that are known do, then anywhere. -1: nowhere.
+ * Some threads may begin or end just now; of a child that was forked all but one may be gone.
+ */
 static int find_id(const struct pthread *threads, size_t len, const pid_t *nspids, size_t count)
 {
 	/* glibc on x86-64 and aarch64 (nptl/descr.h), musl 1.2 (pthread_impl.h) */
 	static const uint16_t known[] = { 720, 208, 48, 40 };
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if (has_ids_at(threads, len, known[i], nspids, count))
+		if (has_ids_at(threads, len, known[i], nspids, count, len - 1))
 			return known[i];
 	for (int at = 0; at < PTHREAD_BYTES; at += 4)
-		if (has_ids_at(threads, len, (size_t)at, nspids, count))
+		if (has_ids_at(threads, len, (size_t)at, nspids, count, len / 4))
 			return at;
 	return -1;
 }
@@ -164,6 +152,15 @@ static bool read_pthread(const struct walk_process *p, uint64_t pointer, struct 
 {
 	return !p->read(p->arg, pointer, out, sizeof(*out)) ||
 	       !p->read(p->arg, pointer, out, PTHREAD_BYTES_LEAST);
+}
+
+/* A thread may have several: it is asked once. */
+static bool is_first_of(const struct tstates *list, size_t i)
+{
+	for (size_t j = 0; j < i; j++)
+		if (list->items[j].pointer == list->items[i].pointer)
+			return false;
+	return true;
 }
 
 static int ask_pthreads(const struct walk_process *p, const pid_t *nspids, size_t count,
@@ -176,7 +173,7 @@ static int ask_pthreads(const struct walk_process *p, const pid_t *nspids, size_
 	if (!threads)
 		return -ENOMEM;
 	for (size_t i = 0; i < list->len && len < PTHREADS_MAX; i++)
-		if (!is_thread(nspids, count, list->items[i].nspid) &&
+		if (!is_thread(nspids, count, list->items[i].nspid) && is_first_of(list, i) &&
 		    read_pthread(p, list->items[i].pointer, &threads[len]))
 			len++;
 	at = find_id(threads, len, nspids, count);

@@ -9,8 +9,9 @@
 #include "inspect/walker.h"
 
 /*
- * Which PyThreadState is whose. From 3.11 on it has the thread's id, as its PID namespace has it;
- * before, only pthread_self(), behind which the C library keeps the id.
+ * Which thread made which PyThreadState; which one it runs, the walk finds. From 3.11 on it has the
+ * thread's id, as its PID namespace has it; before, only pthread_self(), behind which the C library
+ * keeps the id.
  */
 struct tstate {
 	uint64_t address, interp;
@@ -24,7 +25,7 @@ struct tstates {
 };
 
 /*
- * All thread states of all interpreters, one a thread and interpreter, given to the threads whose
+ * All thread states of all interpreters, given to the threads that made them, whose
  * ids are `nspids` (ascending). The process goes on: some may be missing, and each is to be looked
  * at again. 0, -ENOMEM, or what the first read returned.
  */

@@ -19,8 +19,9 @@ struct trust trusts[TRUST_SLOTS];
 __u64 sent[SENT_SLOTS];
 __u64 epoch;
 
-/* Whose memory read_memory() reads: the walk knows but one. */
+/* Whose memory read_memory() reads, and the thread there: the walk knows but one. */
 static const struct walk_process *current;
+static const struct walk_thread *current_thread;
 
 struct walker {
 	struct py_scratch scratch;
@@ -43,6 +44,16 @@ __u64 clock_ns(void)
 	return (__u64)t.tv_sec * 1000000000ULL + (__u64)t.tv_nsec;
 }
 
+void met_read(struct door door, struct py_met *met)
+{
+	(void)door;
+	met->sp = current_thread->sp;
+	met->stack_end = current_thread->stack_end;
+	met->tid = (__u32)current_thread->nspid;
+	met->is_first = current_thread->is_first;
+	met->is_forked = current->is_forked;
+}
+
 int walker_new(struct walker **out)
 {
 	struct walker *w = calloc(1, sizeof(*w));
@@ -58,16 +69,9 @@ void walker_free(struct walker *w)
 	free(w);
 }
 
-static struct py_thread thread_of(const struct walk_process *p, pid_t tid, uint64_t pointer)
-{
-	return (struct py_thread){
-		.pointer = pointer, .runtime = p->runtime, .process = p->identity, .tid = (__u32)tid
-	};
-}
-
 void walker_expect(const struct walk_process *p, pid_t tid, uint64_t tstate)
 {
-	cache_put(thread_cache, THREAD_SLOTS, thread_key(p->identity, (__u32)tid), tstate);
+	thread_cache_put(p->identity, (__u32)tid, tstate | TSTATE_IS_SURE);
 }
 
 /* What a walk of this process begins with. */
@@ -78,16 +82,20 @@ static void begin(struct walker *w, const struct walk_process *p)
 		(struct py_walk){ .process = p->identity, .deadline_ns = clock_ns() + WALK_NS_MAX };
 }
 
-int walker_walk(struct walker *w, const struct walk_process *p, pid_t tid, uint64_t pointer,
+int walker_walk(struct walker *w, const struct walk_process *p, const struct walk_thread *t,
 		struct walk *out)
 {
-	const struct py_thread thread = thread_of(p, tid, pointer);
+	const struct py_thread thread = { .pointer = t->pointer,
+					  .runtime = p->runtime,
+					  .process = p->identity,
+					  .tid = (__u32)t->tid };
 	struct py_look look = { .loop = { .s = &w->scratch, .off = p->off, .thread = &thread },
 				.frames = w->frames };
 	struct walk_head head = { 0 };
 	int r;
 
 	begin(w, p);
+	current_thread = t;
 	r = py_look(&look, &head);
 	if (r)
 		return r == PY_NONE ? -ENOENT : -EFAULT;

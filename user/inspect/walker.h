@@ -31,6 +31,7 @@ struct walk_process {
 	const struct py_offsets *off;
 	uint64_t runtime;  /* address of _PyRuntime */
 	uint64_t identity; /* another one for another process */
+	bool is_forked;    /* it runs the program of its parent: no exec since the fork */
 };
 
 struct walk {
@@ -56,14 +57,24 @@ static inline struct walk walk_of(const struct walk_head *head, const struct wal
 			      .frames = frames };
 }
 
-/* Says where a thread's state was seen, so that the lists of them are not searched for it. */
+/* A thread. 0: not known; what is tells which of several thread states it runs. */
+struct walk_thread {
+	pid_t tid, nspid; /* in our own PID namespace, and in its own */
+	bool is_first;    /* of its process */
+	uint64_t pointer; /* its pthread_self() */
+	uint64_t
+		sp; /* its stack pointer, and where its stack ends: that is found by pointer, too */
+	uint64_t stack_end;
+};
+
+/* Says which state a thread runs, where each has its own: the lists are not searched for it. */
 void walker_expect(const struct walk_process *p, pid_t tid, uint64_t tstate);
 
 /*
- * Walks a thread. pointer: its pthread_self(). Returns 0 (then see status), -ENOENT: it has no
- * thread state, -EFAULT: that cannot be read; without a message.
+ * Walks a thread. Returns 0 (then see status), -ENOENT: it has no thread state, -EFAULT: that
+ * cannot be read; without a message.
  */
-int walker_walk(struct walker *w, const struct walk_process *p, pid_t tid, uint64_t pointer,
+int walker_walk(struct walker *w, const struct walk_process *p, const struct walk_thread *t,
 		struct walk *out);
 
 /* The identity of the code object that is at this address now, read anew; 0: it cannot be read. */

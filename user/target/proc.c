@@ -22,7 +22,8 @@
 #include "base/err.h"
 #include "base/file.h"
 
-#define PF_KTHREAD 0x00200000 /* linux/sched.h, the same since 2.6.27 */
+#define PF_FORKNOEXEC 0x00000040 /* linux/sched.h, the same since 2.6.27 */
+#define PF_KTHREAD 0x00200000
 #define STAT_BYTES_MAX 4096
 #define STATUS_BYTES_MAX 65536 /* the list of supplementary groups is the long part */
 
@@ -122,6 +123,7 @@ int proc_stat_parse(const char *text, size_t len, struct proc_stat *out)
 			parsed.start_ticks = v;
 	}
 	parsed.is_kernel_thread = parsed.flags & PF_KTHREAD;
+	parsed.is_forked = parsed.flags & PF_FORKNOEXEC;
 	parsed.is_zombie = has_ended(parsed.state) && parsed.threads <= 1;
 	*out = parsed;
 	return 0;

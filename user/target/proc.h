@@ -70,6 +70,7 @@ struct proc_stat {
 	uint64_t start_ticks; /* since boot, sysconf(_SC_CLK_TCK) of them a second */
 	char state;           /* R, S, D, Z, ... of proc_pid_stat(5) */
 	bool is_kernel_thread;
+	bool is_forked; /* it has not called exec since it was forked */
 	bool is_zombie; /* has ended, with all its threads: no memory, no files */
 	char comm[PROC_COMM_BYTES];
 };

@@ -70,11 +70,12 @@ static inline int image_peek(void *arg, uint64_t ident, const struct walk_frame 
 					      .off = &image->off,
 					      .runtime = image->runtime,
 					      .identity = image->identity };
+	const struct walk_thread thread = { .tid = IMAGE_TID, .pointer = ident };
 	struct walk walk;
 	int r = walker ? 0 : walker_new(&walker);
 
 	if (!r)
-		r = walker_walk(walker, &process, IMAGE_TID, ident, &walk);
+		r = walker_walk(walker, &process, &thread, &walk);
 	if (r < 0)
 		return r;
 	*frames = walk.frames;

@@ -65,9 +65,9 @@ static void test_call_is_read(void **state)
 		{ "a futex",
 		  "202 0x7f10 0x189 0x0 0x0 0x0 0xffffffff 0x7fff 0x7ffe\n",
 		  0,
-		  { .nr = 202, .args = { 0x7f10, 0x189 } } },
+		  { .nr = 202, .args = { 0x7f10, 0x189 }, .sp = 0x7fff } },
 		{ "on a CPU", "running\n", 0, { .is_running = true, .nr = -1 } },
-		{ "in none", "-1 0x7fff 0x7ffe\n", 0, { .nr = -1 } },
+		{ "in none", "-1 0x7fff 0x7ffe\n", 0, { .nr = -1, .sp = 0x7fff } },
 		{ "cut", "202 ", -EBADMSG, { 0 } },
 		{ "one argument", "202 0x7", -EBADMSG, { 0 } },
 		{ "words", "stopped\n", -EBADMSG, { 0 } },
@@ -82,7 +82,8 @@ static void test_call_is_read(void **state)
 			fail_msg("%s: got %d", cases[i].name, r);
 		if (r < 0)
 			continue;
-		if (call.nr != cases[i].call.nr || call.is_running != cases[i].call.is_running ||
+		if (call.nr != cases[i].call.nr || call.sp != cases[i].call.sp ||
+		    call.is_running != cases[i].call.is_running ||
 		    memcmp(call.args, cases[i].call.args, sizeof(call.args)) != 0)
 			fail_msg("%s: %lld", cases[i].name, (long long)call.nr);
 	}

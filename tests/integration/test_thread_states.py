@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Which of its process's thread states a thread runs: the same in dump, on the CPU and while waiting."""
+import json
+import os
+import subprocess
+
+import pythons
+import pytest
+from harness import Recorder, Workload, export, run, wait_until
+from spinning import say_skipped
+
+pytestmark = pytest.mark.usefixtures("pyebpf")
+SOURCE = os.path.join(os.path.dirname(__file__), "..", "workloads", "lend.c")
+
+
+def pytest_generate_tests(metafunc):
+    """direct: interpreters that run in place, as a library is loaded into them; with_interpreters: of these
+    those with a module for other interpreters; with_stack: those whose thread states lead to the stack of
+    who runs them."""
+    for name, minor in (("direct", 6), ("with_interpreters", 8), ("with_stack", 10)):
+        if name in metafunc.fixturenames:
+            found = [p for p in metafunc.config.pythons if p.via == "direct" and p.minor >= minor]
+            metafunc.parametrize(name, found, ids=[p.name for p in found])
+
+
+@pytest.fixture(scope="session")
+def lending(tmp_path_factory):
+    if not pythons.cc():
+        say_skipped("no C compiler here")
+    library = tmp_path_factory.mktemp("lend") / "lend.so"
+    subprocess.run([pythons.cc(), "-shared", "-fPIC", "-o", str(library), SOURCE, "-ldl", "-lpthread"],
+                   check=True)
+    return library
+
+
+def dumped(pid):
+    """{innermost known function: the thread's functions} of all threads, and who is a guess."""
+    done = run("dump", "--json", "-p", pid)
+    assert done.returncode == 0, done.stderr
+    process, = json.loads(done.stdout)["processes"]
+    return [[[f["name"] for f in t["frames"]], t] for t in process["threads"]]
+
+
+def settle(pid, count, *leaves):
+    """Until that many threads of Python are in these functions."""
+    found = []
+
+    def is_settled():
+        found[:] = dumped(pid)
+        return len(found) >= count and {calls[-1] for calls, _ in found if calls} >= set(leaves)
+    wait_until(is_settled, 20, "threads are in " + ", ".join(leaves))
+    return found
+
+
+def leaves_of(pid, folder, *arguments):
+    """{thread: its innermost functions} of a recording of one second."""
+    output = os.path.join(str(folder), "thread_states.pyebpf")
+    with Recorder(output, "-p", pid, "-d", "1s", "-F", 199, *arguments) as recorder:
+        recorder.wait()
+    leaves = {}
+    for stack in export(output, "--threads"):
+        leaves.setdefault(stack.tags, set()).update(frame[0] for frame in stack.frames)
+    return leaves
+
+
+def test_threads_that_a_fork_from_c_left_behind(direct, tmp_path):
+    with Workload(direct, "thread_states.py", "forked") as workload:
+        child = workload.truth()
+        found = settle(child, 2, "main_waits", "work")
+        assert not [calls for calls, _ in found if "ghost" in calls]
+        assert sorted(t["name"] for _, t in found) == ["MainThread", "work"]
+        guesses = {t["name"]: t["is_guess"] for _, t in found}
+        assert guesses == {"MainThread": False, "work": direct.minor < 11}
+        met = set().union(*leaves_of(child, tmp_path, "--mode", "wall").values())
+        assert {"main_waits", "work"} <= met and "ghost" not in met
+
+
+def test_another_interpreter_waits(with_interpreters, tmp_path):
+    with Workload(with_interpreters, "thread_states.py", "interpreter") as workload:
+        (calls, thread), = settle(workload.pid, 1, "waits")
+        assert thread["is_guess"] == (with_interpreters.minor < 10)
+        leaves, = leaves_of(workload.pid, tmp_path, "--mode", "wall").values()
+        assert "waits" in leaves
+
+
+@pytest.mark.parametrize("how", ["python", "c"])
+def test_a_state_that_another_thread_made(with_stack, how, lending, tmp_path):
+    with Workload(with_stack, "thread_states.py", "lent", lending, how, "spins") as workload:
+        found = settle(workload.pid, 2, "main_waits", "spins")
+        assert len([calls for calls, _ in found if "spins" in calls]) == 1
+        met = leaves_of(workload.pid, tmp_path)
+        assert len(met) == 1 and "spins" in set().union(*met.values())
+        met = leaves_of(workload.pid, tmp_path, "--mode", "wall")
+        assert sorted(len(names & {"spins", "main_waits"}) for names in met.values()) in \
+            ([1, 1], [0, 1, 1])
+
+
+def test_a_state_that_another_thread_made_waits(with_stack, lending, tmp_path):
+    with Workload(with_stack, "thread_states.py", "lent", lending, "python", "waits") as workload:
+        found = settle(workload.pid, 2, "main_waits", "waits")
+        assert len([calls for calls, _ in found if "waits" in calls]) == 1
+        met = leaves_of(workload.pid, tmp_path, "--mode", "wall")
+        assert sorted(len(names & {"waits", "main_waits"}) for names in met.values()) == [1, 1]
