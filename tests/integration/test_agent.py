@@ -379,7 +379,7 @@ def test_processes_that_ended_before_they_were_looked_at(tmp_path):
         assert rows() < before + count / 2
         for process in ended:
             process.wait()
-        assert agent.metric("bpf_map_max_entries", map="procs") == 16384
+        assert agent.metric("bpf_map_max_entries", map="procs") >= 16384
         assert 0 < max(in_ring) <= agent.metric("bpf_map_max_entries", map="events")
         assert agent.metric("table_bytes", table="code_objects") < \
             agent.metric("table_max_bytes", table="code_objects")

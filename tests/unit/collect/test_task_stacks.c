@@ -72,7 +72,11 @@ int sweeper_set_targets(struct sweeper *s, const struct target_id *targets, size
 
 int target_id_compare(const void *a, const void *b)
 {
-	return memcmp(a, b, sizeof(struct target_id));
+	const struct target_id *x = a, *y = b;
+
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
 struct sweep *sweeper_take(struct sweeper *s)
