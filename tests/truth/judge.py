@@ -11,7 +11,8 @@ NS = 1e9
 PAGE = 4096  # a memory event
 SHARE = 0.05  # of an amount may be missing, or be too much
 SLACK = {"ns": 0.02 * NS, "bytes": 1 << 20, "count": 0}
-LOST_MAX = 0.5  # of an amount may be lost, by name
+# Of an amount so much may be lost by name. All events of a process may come before it is identified.
+LOST_MAX = {"ns": 0.5, "bytes": 1, "count": 1}
 UNDELIVERED_MAX = 0.02  # of an amount may be ticks that the kernel is said not to have delivered
 # A task's time is known to 0.4 times the distance of two looks (docs/tasks.md), standard deviation.
 LOOKS = 4 * 0.4
@@ -82,7 +83,7 @@ class Judge:
                 excuse = min(self.lost.get("not_delivered", 0) * NS / self.hz, UNDELIVERED_MAX * amount)
             if found[key] > amount + scatter:
                 yield "%s: %.4g, more than the %.4g of the program" % (key, found[key], amount)
-            if found[key] < amount - scatter - excuse - min(lost, LOST_MAX * amount):
+            if found[key] < amount - scatter - excuse - min(lost, LOST_MAX[self.mode.unit] * amount):
                 yield "%s: %.4g of %.4g, %.4g are lost by name" % (key, found[key], amount, lost)
 
     def wrong_stacks(self):

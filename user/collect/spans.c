@@ -125,15 +125,6 @@ int spans_new(struct pyebpf *skel, struct spans **out)
 	return 0;
 }
 
-void spans_free(struct spans *sp)
-{
-	if (!sp)
-		return;
-	workers_free(sp->workers);
-	pthread_mutex_destroy(&sp->lock);
-	free(sp);
-}
-
 /*
  * Over the threads of a process (before Linux 6.1: over all), 0: over all. libbpf wants the padding
  * of the options to be zero, too.
@@ -250,6 +241,17 @@ static int pass_leave(struct spans *sp)
 	}
 	pass_free(&p->work);
 	return r == -EAGAIN ? 0 : r; /* there is no CPU to be had for it */
+}
+
+void spans_free(struct spans *sp)
+{
+	if (!sp)
+		return;
+	if (sp->running)
+		pass_leave(sp);
+	workers_free(sp->workers);
+	pthread_mutex_destroy(&sp->lock);
+	free(sp);
 }
 
 /* This one waits for nothing. */
