@@ -31,13 +31,19 @@ def look_distance(summary):
     return float(said.group(1)) * UNITS[said.group(2)] if said else 0
 
 
+def unmet_processes(summary):
+    said = re.search(r"(\d+) process(?:es)? ended before a look", summary)
+    return int(said.group(1)) if said else 0
+
+
 class Judge:
     """mode: one of compositions.MODES. said: the lines of the program. is_target: says of a PID whether it is
     recorded. summary: the recorder's."""
 
     def __init__(self, mode, hz, said, is_target, recording, summary):
         self.mode, self.hz, self.said, self.is_target = mode, hz, said, is_target
-        self.distance = look_distance(summary) if "task" in mode.kinds else 0
+        self.is_of_tasks = "task" in mode.kinds
+        self.distance, self.unmet = look_distance(summary), unmet_processes(summary)
         pids = {line["pid"] for line in said}  # others may run the program, too
         self.samples = [sample for sample in samples_of(recording)
                         if sample["kind"] in mode.kinds and sample["pid"] in pids]
@@ -57,11 +63,12 @@ class Judge:
         return amount
 
     def expected(self):
-        """{(PID, name, route): amount}."""
+        """{(PID, name, route): amount}. Tasks are looked at in one process after the other, seldom in each:
+        their time is right of all processes together, whose PID is None."""
         amounts = collections.Counter()
         for line in self.said:
             amount = self.mode.amount(line) * (NS if self.mode.unit == "ns" else 1)
-            key = line["pid"], line["name"], line.get("route")
+            key = self.key_of(line["pid"], line["name"], line.get("route"))
             amounts[key] += amount if self.is_target(line["pid"]) else 0
         return amounts
 
@@ -69,15 +76,25 @@ class Judge:
         amounts = collections.Counter()
         for sample in self.samples:
             for name in {frame[0] for frame in sample["stack"]} & self.lines.keys():
-                amounts[sample["pid"], name, sample["labels"].get("route")] += sample["value"]
+                amounts[self.key_of(sample["pid"], name, sample["labels"].get("route"))] += sample["value"]
         return amounts
+
+    def key_of(self, pid, name, route):
+        return None if self.is_of_tasks else pid, name, route
+
+    def looks_scatter(self, name):
+        """Of all calls of a function that is a task, and those in processes that are said to be unmet."""
+        calls = [line["wall"] * NS for line in self.said if line["name"] == name]
+        return LOOKS * self.distance * math.sqrt(len(calls)) + self.unmet * max(calls, default=0)
 
     def wrong_amounts(self):
         found, lost = self.found(), self.lost_amount()
         expected = self.expected()
         for key in {**expected, **found}:
             amount, excuse = expected[key], 0
-            scatter = SHARE * amount + SLACK[self.mode.unit] + LOOKS * self.distance
+            scatter = SHARE * amount + SLACK[self.mode.unit]
+            if self.is_of_tasks:
+                scatter += self.looks_scatter(key[1])
             if self.mode.unit == "ns":
                 scatter += 4 * 0.6 * math.sqrt(max(amount, 0) * NS / self.hz)
                 excuse = min(self.lost.get("not_delivered", 0) * NS / self.hz, UNDELIVERED_MAX * amount)
