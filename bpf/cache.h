@@ -92,8 +92,8 @@ enum context_fact {
 };
 
 /*
- * Of thread_cache, whose values are addresses of thread states. They are checked before they are
- * believed; more so where the lowest bit is not set.
+ * The values of thread_cache are addresses of thread states. Each is checked before it is believed;
+ * more so where its lowest bit is not set.
  */
 #define TSTATE_IS_SURE 1ULL
 

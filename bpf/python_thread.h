@@ -19,7 +19,7 @@
  * - bound_gilstate, from 3.12 on: a thread swapped that state in last.
  * - Whether it has frames; then the order: new states and interpreters are put in front.
  *
- * What only the last two decide between is a guess (SAMPLE_AMBIGUOUS).
+ * A state that only the last two choose is a guess (SAMPLE_AMBIGUOUS).
  */
 
 #include "bpf/cache.h"
@@ -77,8 +77,8 @@ static __always_inline bool py_tstate_is_active(struct py_scratch *s, const stru
 	return tstate_u64(s, off->tstate_status) & off->status_active;
 }
 
-/* Of a thread that is gone? The first thread of a child that was forked from C has its parent's
- * number there. */
+/* Was the state made by a thread that is gone? The first thread of a child that was forked from C
+ * has its parent's number there. */
 static __always_inline bool py_tstate_is_stale(struct py_scratch *s, const struct py_offsets *off)
 {
 	const struct py_met *met = &s->search.met;

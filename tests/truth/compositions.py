@@ -12,6 +12,7 @@ import threading
 
 import harness
 import packages
+from test_places import members
 
 HZ = 997
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -195,11 +196,6 @@ class Scene:
 def enter(folder):
     """A command's first words, which has it run in the cgroup."""
     return ["sh", "-c", 'echo $$ > "$0/cgroup.procs"; exec "$@"', folder]
-
-
-def members(folder):
-    with open(folder + "/cgroup.procs") as f:
-        return f.read().split()
 
 
 @contextlib.contextmanager

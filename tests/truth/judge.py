@@ -108,8 +108,9 @@ class Judge:
             stack = [frame for frame in sample["stack"] if frame[3] == "python"]
             names = [frame[0] for frame in stack]
             for at, (name, file, line, _) in enumerate(stack):
-                if name in self.lines and why_wrong(names, at, line, self.lines[name], sample):
-                    yield "%s: %s" % (why_wrong(names, at, line, self.lines[name], sample), sample)
+                why = name in self.lines and why_wrong(names, at, line, self.lines[name], sample)
+                if why:
+                    yield "%s: %s" % (why, sample)
 
     def errors(self):
         return [*self.wrong_amounts(), *self.wrong_stacks()]
