@@ -12,6 +12,7 @@ first: a test to mend, not a verdict on the change. The last line is `N passed, 
 Exit code 0 only if something passed and nothing failed.
 """
 import argparse
+import collections
 import contextlib
 import fnmatch
 import os
@@ -36,12 +37,18 @@ WORKERS = {"check": CPUS, "test": CPUS + 1, "all": CPUS}
 # Mutations of each corpus by fuzz/replay.c, seconds of libFuzzer for each target.
 MUTATIONS = {"check": 200, "test": 200, "all": 200000}
 FUZZ_SECONDS = 120
+# Seconds of CPU time of all stages, which two CPUs at load 8 have in ten minutes; files that are named.
+CPU_BUDGET = {"test": 840}
+DEAREST = 20
 # Of a stage, failed tests that are judged again: more of them are no chance.
-AGAIN_MAX = 4
+AGAIN_MAX = 8
 # Seconds of trials of hostile/hostile.py.
 HOSTILE_SECONDS = {"test": 60, "all": 1200}
 # What is never judged again: a sanitizer's finding is one, whenever it comes.
 FINDING = re.compile(r"Sanitizer|runtime error: ")
+# An assertion that fails leaves behind what the test had.
+LEAKS = re.compile(r"^==\d+==ERROR: LeakSanitizer: .*?^SUMMARY: AddressSanitizer: .*?$", re.M | re.S)
+ASSERTION_FAILED = re.compile(r"^\[ +FAILED +\] \w+$", re.M)
 # Line tables that lint/linetable_oracle makes up for each interpreter.
 ORACLE_COUNT = {"check": 2000, "test": 2000, "all": 20000}
 # Numbers without end: ten times as fast without a sanitizer.
@@ -61,6 +68,7 @@ class Stage:
         self.passed, self.failed, self.skipped = 0, [], []
         self.of_chance = {}  # id: (what `failed` has of it, what it said)
         self.unsteady = []
+        self.cpu_of_files = collections.Counter()  # seconds, as pytest tells of each test
         self.seconds = self.cpu_seconds = 0.0
         self.is_done = threading.Event()
 
@@ -106,6 +114,8 @@ class Stage:
         skipped = case.find("skipped")
         message = skipped.get("message", "") if skipped is not None else ""
         output = case.findtext("system-out") or ""
+        for one in case.iterfind("properties/property[@name='cpu']"):
+            self.cpu_of_files[case.get("file")] += float(one.get("value"))
         inner = list(tests_within(output))
         self.skipped += [(f"{name}::{test}", reason) for test, outcome, reason in inner
                          if outcome == "skipped"]
@@ -114,7 +124,7 @@ class Stage:
             tests = [f"::{test}" for test, outcome, _ in inner if outcome == "failed"]
             failed = [name + test for test in tests or [""]]
             self.failed += failed
-            if failure is not None and not FINDING.search(output + (failure.text or "")):
+            if failure is not None and not has_finding(output + (failure.text or "")):
                 self.of_chance[id_of(case)] = failed, failure.get("message") or "no message"
         elif case.get("status") in ("notrun", "disabled") and not message.startswith("SKIP_"):
             self.failed.append(f"{name}: did not run: {message}")  # ctest: no such program
@@ -125,6 +135,10 @@ class Stage:
         self.passed += (sum(outcome == "passed" for _, outcome, _ in inner) if inner
                         else case.find("failure") is None and case.find("error") is None
                         and skipped is None)
+
+
+def has_finding(output):
+    return bool(FINDING.search(LEAKS.sub("", output) if ASSERTION_FAILED.search(output) else output))
 
 
 def id_of(case):
@@ -232,6 +246,12 @@ def pytest(name, title, *arguments, needs=(), environment=None, workers=0):
                  environment, again=again)
 
 
+def files_marked(mark):
+    """Files of integration/ that have tests so marked: to import all takes 4 s of CPU time."""
+    return [str(path.relative_to(ROOT)) for path in sorted((TESTS / "integration").glob("test_*.py"))
+            if f"mark.{mark}" in path.read_text()]
+
+
 def type_stages():
     """All build types by both compilers, but for those that the release build and build-clang are."""
     return [build(f"build-type:{compiler}-{kind}", f"{kind} by {compiler}",
@@ -249,16 +269,19 @@ def lanes_of(tier, arguments):
     unit = ctest("unit", "unit tests, fuzz corpora, lints, with ASan and UBSan", "build-asan",
                  "-L", "unit", "-E", SIMULATION, *(["-LE", "slow"] if tier == "check" else []),
                  needs=("build-asan", "pythons"), is_quiet=tier != "check")
-    folder = ["tests/integration", f"--tier={tier}"]
-    integration = pytest("integration", "pytest on the release build", *folder, "-m",
-                         "not alone and not hostile", *arguments, needs=("build-tests", "pythons"),
+    integration = pytest("integration", "pytest on the release build", "tests/integration", f"--tier={tier}",
+                         "-m", "not alone and not hostile", *arguments, needs=("build-tests", "pythons"),
                          workers=WORKERS[tier])
     if tier == "check":
         return [[release, integration], [pythons, asan, unit]]
-    alone = pytest("alone", "what other tests beside it would disturb", *folder, "-m", "alone",
-                   *arguments, needs=("build-tests", "pythons"))
-    hostile = pytest("hostile", "targets that rewrite themselves, with ASan and UBSan", *folder,
-                     "-m", "hostile", *arguments, needs=("build-asan", "pythons"))
+
+    def marked(mark):
+        return [*files_marked(mark), f"--tier={tier}", "-m", mark, *arguments]
+
+    alone = pytest("alone", "what other tests beside it would disturb", *marked("alone"),
+                   needs=("build-tests", "pythons"))
+    hostile = pytest("hostile", "targets that rewrite themselves, with ASan and UBSan", *marked("hostile"),
+                     needs=("build-asan", "pythons"))
     attacks = Stage("attacks", "attacks on the recorder, with ASan and UBSan",
                     [python_with("pytest"), "-B", "tests/hostile/hostile.py", "--junit",
                      str(RESULTS / "attacks.xml"), "--seconds", str(HOSTILE_SECONDS[tier]),
@@ -272,8 +295,8 @@ def lanes_of(tier, arguments):
     threads = ctest("threads", "unit tests of what has threads, with TSan", "build-tsan",
                     *(["-L", "threads"] if tier == "test" else ["-R", "^unit/"]),
                     "-E", "^unit/target/test_proc$", needs=("build-tsan",), is_quiet=True)
-    races = pytest("races", "the agent and readers of several files, with TSan", *folder, "-m",
-                   "threads", *arguments, needs=("build-tsan", "pythons"),
+    races = pytest("races", "the agent and readers of several files, with TSan", *marked("threads"),
+                   needs=("build-tsan", "pythons"),
                    environment={"PYEBPF": str(ROOT / "build-tsan" / "pyebpf"),
                                 "TSAN_OPTIONS": "halt_on_error=1 exitcode=66"})
     simulation = ctest("simulation", "comparisons of programs whose change is known", "build", "-R",
@@ -357,11 +380,21 @@ def judge_again(stages):
                 stage.unsteady += [(name, said.partition("\n")[0]) for name in failed]
 
 
-def summarize(stages):
+def say_cpu_time(stages, tier):
+    """A budget stays one where it is seen."""
+    of_files = sum((stage.cpu_of_files for stage in stages), collections.Counter())
+    for file, seconds in of_files.most_common(DEAREST):
+        print(f"CPU {seconds:6.1f} s {file}")
+    budget = f", of {CPU_BUDGET[tier]} s" if tier in CPU_BUDGET else ""
+    print(f"CPU {sum(stage.cpu_seconds for stage in stages):6.0f} s in all{budget}")
+
+
+def summarize(stages, tier):
     print("\n=== summary")
     for stage in stages:
         print(f"{stage.name:28} {stage.passed:5} passed {len(stage.failed):5} failed "
               f"{len(stage.skipped):5} skipped {stage.seconds:6.0f} s, CPU {stage.cpu_seconds:4.0f} s")
+    say_cpu_time(stages, tier)
     for stage in stages:
         for name, reason in stage.skipped:
             print(f"SKIPPED {stage.name}: {name}: {reason}")
@@ -414,7 +447,7 @@ def main(arguments):
     stages = run_lanes(select(lanes, wanted) if wanted else lanes)
     judge_again(stages)
     judge_skips(stages, read_allowed((TESTS / "allowed-skips.txt").read_text(), options.tier))
-    return 0 if summarize(stages) else 1
+    return 0 if summarize(stages, options.tier) else 1
 
 
 if __name__ == "__main__":

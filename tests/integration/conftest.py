@@ -9,6 +9,7 @@ PYEBPF_SEED: decides which interpreters the tests draw (tests/run.py sets the co
 import functools
 import json
 import os
+import resource
 import signal
 import sys
 import tempfile
@@ -250,6 +251,25 @@ def refusal(record_property, tmp_path):
         said = done.stderr.replace(str(tmp_path) + "/", "").splitlines()
         record_property("refusal", json.dumps([what, done.returncode, said]))
     return row
+
+
+def cpu_seconds():
+    """CPU time of this process and of those of its children that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    item.cpu_before = cpu_seconds()
+    yield
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item, call):
+    """The report of each test has its CPU time, for tests/run.py."""
+    if call.when == "teardown":
+        item.user_properties.append(("cpu", "%.3f" % (cpu_seconds() - item.cpu_before)))
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -129,6 +129,12 @@ REPORTS = [
 ]
 
 FAILS = '<testcase name="%s"><failure message="late">%s</failure></testcase>'
+FAILED_LEAKS = FAILS % ("a", """
+[ RUN      ] b
+[  FAILED  ] b
+==7==ERROR: LeakSanitizer: detected memory leaks
+SUMMARY: AddressSanitizer: 8 byte(s) leaked in 1 allocation(s).
+""")
 # report of a stage, of what it says when it is judged alone; passed, failed, unsteady
 AGAIN = [
     ("chance", FAILS % ("a", "") + '<testcase name="b"/>', '<testcase name="a"/>', (2, 0, 1)),
@@ -138,8 +144,12 @@ AGAIN = [
      (0, 1, 0)),
     ("not there alone", FAILS % ("a", ""), "", (0, 1, 0)),
     ("a finding", FAILS % ("a", "AddressSanitizer: "), '<testcase name="a"/>', (0, 1, 0)),
-    ("too many", "".join(FAILS % (name, "") for name in "abcde"),
-     "".join('<testcase name="%s"/>' % name for name in "abcde"), (0, 5, 0)),
+    ("leaks of an assertion", FAILED_LEAKS, '<testcase name="a"/>', (1, 0, 1)),
+    ("leaks, and a finding", FAILED_LEAKS.replace("[  FAILED  ] b", "runtime error: b\n[  FAILED  ] b"),
+     '<testcase name="a"/>', (0, 1, 0)),
+    ("leaks alone", FAILED_LEAKS.replace("[  FAILED  ] b", ""), '<testcase name="a"/>', (0, 1, 0)),
+    ("too many", "".join(FAILS % (name, "") for name in "abcdefghi"),
+     "".join('<testcase name="%s"/>' % name for name in "abcdefghi"), (0, 9, 0)),
 ]
 
 # What a stage without a report says, exit code of its command; passed, failed, skipped
