@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Output files in directories where others can put files, and who may read them."""
 import os
+import shutil
+import signal
 import stat
 import subprocess
 import sys
 
 import pytest
-from harness import PYEBPF, run
+from harness import PATIENCE, PYEBPF, run
+from made_recording import recording as made
 
 pytestmark = [pytest.mark.usefixtures("pyebpf")]
 
@@ -161,3 +164,37 @@ def test_the_command_keeps_the_umask(recording, tmp_path):
     done = run("record", "--diff", base, "-o", tmp_path / "x.pyebpf", "--", sys.executable, "-c",
                "import os\nprint('umask', oct(os.umask(0)))\n" + SPIN, umask=0o022)
     assert "umask 0o22\n" in done.stdout, done.stdout + done.stderr
+
+
+WRITERS = {
+    "export": ["export", "-f", "json", "IN", "-o", "OUT"],
+    "a heatmap": ["export", "-f", "heatmap", "IN", "-o", "OUT"],
+    "a page": ["report", "IN", "-o", "OUT.html"],
+    "cat": ["cat", "IN", "-o", "OUT"],
+    "import": ["import", "IN", "-o", "OUT"],
+    "diff": ["diff", "IN", "IN", "-o", "OUT.html"],
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_signal_leaves_nothing_behind(name, tmp_path):
+    """The signal comes while the file of the output that is not whole yet is there."""
+    source, folder = tmp_path / "in.pyebpf", tmp_path / "out"
+    source.write_bytes(made([b"f", b"/a" * 7000 + b".py"], [(1, 2, i + 1) for i in range(40000)]))
+    words = [{"IN": source}.get(word, word.replace("OUT", str(folder / "out"))) for word in WRITERS[name]]
+    hits = 0
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP) * 20:
+        folder.mkdir()
+        process = subprocess.Popen([PYEBPF, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while process.poll() is None and not any(".partial" in each for each in os.listdir(folder)):
+            pass
+        process.send_signal(number)
+        status = process.wait(PATIENCE)
+        left = os.listdir(folder)
+        assert status in (0, -number) and not any(".partial" in each for each in left), (status, left)
+        assert status == 0 or not left, left
+        shutil.rmtree(folder)
+        hits += status != 0
+        if hits == 3:
+            return
+    assert hits, "it was whole each time"

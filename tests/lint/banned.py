@@ -23,6 +23,7 @@ OPENERS = {
     "user/base/file.c": "what the caller names; checks the type before it opens for reading",
     "user/base/apart.c": "/dev/null",
     "user/base/folder.c": "output directories that the user names",
+    "user/base/partial.c": "directories that folder.c has made",
     "user/cmd/launch.c": "/dev/null",
     "user/cmd/memory_limit.c": "/proc/self/statm",
     "user/collect/tracefs.c": "below tracefs",

@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/partial.h"
 
 #define READER_STEP_MS 50
 #define READER_NS NS_PER_SECOND /* once we were told to end, for a reader that takes nothing */
@@ -422,8 +423,10 @@ int file_output(const char *path, int *fd)
 int file_open_partial(const char *path, char **name)
 {
 	_cleanup_(freep) char *tried = NULL;
+	int error = 0;
 
 	for (int tries = 0; tries < 16; tries++) {
+		sigset_t signals;
 		uint32_t random;
 		int fd;
 
@@ -433,17 +436,26 @@ int file_open_partial(const char *path, char **name)
 			tried = NULL;
 			return -ENOMEM;
 		}
+		partial_begin(&signals);
 		fd = open(tried, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, OUTPUT_MODE);
+		error = errno;
+		partial_made(fd < 0 ? NULL : tried, &signals);
 		if (fd >= 0) {
 			file_give_to_caller(fd); /* where that fails, root's */
 			*name = take_ptr(tried);
 			return fd;
 		}
-		if (errno != EEXIST)
+		if (error != EEXIST)
 			break;
 		free(take_ptr(tried));
 	}
-	return err_set(-errno, "%s: %s", path, strerror(errno));
+	return err_set(-error, "%s: %s", path, strerror(error));
+}
+
+void file_remove_partial(const char *name)
+{
+	unlink(name);
+	partial_forget(name);
 }
 
 static int open_destination(struct atomic_file *f)
@@ -508,6 +520,7 @@ int atomic_file_commit(struct atomic_file *f)
 			       strcmp(f->path, "-") ? f->path : "standard output",
 			       strerror(-f->error));
 	if (f->tmp) {
+		partial_forget(f->tmp);
 		free(take_ptr(f->tmp));
 		file_sync_directory_of(f->path);
 	}
@@ -524,7 +537,7 @@ void atomic_file_free(struct atomic_file *f)
 		fclose(f->stream);
 	closep(&f->fd);
 	if (f->tmp)
-		unlink(f->tmp);
+		file_remove_partial(f->tmp);
 	free(f->tmp);
 	free(f->path);
 	free(f);

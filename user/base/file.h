@@ -77,9 +77,11 @@ int file_make_directory(const char *path, mode_t mode);
 /*
  * A new file beside path, with a name that nobody can have prepared: *name, to be freed, from where
  * it is to be renamed. It belongs to the caller of sudo. Returns the descriptor, for reading and
- * writing, or a negative errno with a message that names path.
+ * writing, or a negative errno with a message that names path. Then partial_forget(), or
+ * file_remove_partial().
  */
 int file_open_partial(const char *path, char **name);
+void file_remove_partial(const char *name);
 
 /* Makes renames to path last through a power cut. Best effort. */
 void file_sync_directory_of(const char *path);

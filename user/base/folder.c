@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "base/file.h"
+#include "base/partial.h"
 
 struct folder {
 	char *path; /* without slashes at its end */
@@ -96,7 +97,9 @@ static int put_mark(struct folder *f)
 
 static int make_partial(struct folder *f)
 {
+	sigset_t signals;
 	uint32_t random;
+	int error;
 
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return err_set(-EIO, "no random bytes from the kernel");
@@ -104,9 +107,12 @@ static int make_partial(struct folder *f)
 		f->tmp = NULL;
 		return -ENOMEM;
 	}
-	if (mkdir(f->tmp, 0755) < 0) {
+	partial_begin(&signals);
+	error = mkdir(f->tmp, 0755) < 0 ? errno : 0;
+	partial_made(error ? NULL : f->tmp, &signals);
+	if (error) {
 		free(take_ptr(f->tmp));
-		return fail(f, -errno);
+		return fail(f, -error);
 	}
 	f->fd = open(f->tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (f->fd < 0)
@@ -192,6 +198,7 @@ static void remove_partial(struct folder *f)
 {
 	for_each_name(f->tmp, remove_name, f);
 	rmdir(f->tmp);
+	partial_forget(f->tmp);
 	free(take_ptr(f->tmp));
 }
 
@@ -212,10 +219,12 @@ int folder_commit(struct folder *f)
 {
 	int r = 0;
 
-	if (rename(f->tmp, f->path) == 0) /* nothing is there, or an empty folder */
+	if (rename(f->tmp, f->path) == 0) { /* nothing is there, or an empty folder */
+		partial_forget(f->tmp);
 		free(take_ptr(f->tmp));
-	else
+	} else {
 		r = errno == ENOTEMPTY || errno == EEXIST ? replace(f) : fail(f, -errno);
+	}
 	if (!r)
 		file_sync_directory_of(f->path);
 	return r;

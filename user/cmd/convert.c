@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/partial.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "cmd/input.h"
@@ -47,7 +48,7 @@ static void conversion_release(struct conversion *c)
 	profile_free(c->p);
 	strbuf_release(&c->kinds);
 	if (c->partial)
-		unlink(c->partial);
+		file_remove_partial(c->partial);
 	free(c->partial);
 }
 
@@ -218,6 +219,7 @@ static int finish(struct conversion *c)
 		return r;
 	if (rename(c->partial, to) < 0)
 		return err_set(-errno, "%s: %s", to, strerror(errno));
+	partial_forget(c->partial);
 	free(take_ptr(c->partial));
 	return 0;
 }

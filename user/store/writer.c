@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/file.h"
+#include "base/partial.h"
 #include "base/varint.h"
 #include "store/checksum.h"
 #include "store/encode.h"
@@ -144,9 +145,10 @@ static int replace_old(struct writer *w)
 	if (!r && (fsync(fd) < 0 || rename(name, w->path) < 0))
 		r = -errno;
 	if (r < 0) {
-		unlink(name);
+		file_remove_partial(name);
 		return err_set(r, "write %s: %s", w->path, strerror(-r));
 	}
+	partial_forget(name);
 	file_sync_directory_of(w->path);
 	w->size += w->stored.len;
 	w->fd = take_fd(fd);
@@ -414,10 +416,11 @@ static int save_as(const struct writer *w, const char *path)
 	if (!r)
 		r = rename_new(name, path);
 	if (!r) {
+		partial_forget(name);
 		file_sync_directory_of(path);
 		return 0;
 	}
-	unlink(name);
+	file_remove_partial(name);
 	return r == -EEXIST ? err_set(r, "%s: there is such a file", path)
 			    : err_set(r, "write %s: %s", path, strerror(-r));
 }
