@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "base/allowance.h"
 #include "base/clock.h"
+#include "base/priority.h"
 #include "base/thread.h"
 #include "base/workers.h"
 
@@ -13,9 +14,11 @@
 #define PATIENCE_NS 500000000ULL /* with the first work that may be late */
 #define PATIENCE_NEXT_NS 100000000ULL
 #define PATIENCE_LATE_MAX 8
+#define BEGIN_NS (10 * NS_PER_SECOND) /* without CPU until then, a new process has none */
 
 const char workers_late_words[] =
 	"its memory or its files do not answer: a network mount that hangs?";
+const char workers_none_words[] = "start a process: too little memory, or too many processes";
 
 enum work_state { WORK_WAITS, WORK_RUNS, WORK_DONE, WORK_LATE };
 
@@ -27,7 +30,7 @@ struct workers {
 	struct work *done;      /* that were late, in no order */
 	size_t late;            /* processes that are at one nobody waits for */
 	size_t users;           /* processes, and the owner: the last one frees */
-	void *context;          /* of a process that workers_renew() ended: the next one's */
+	void *context;          /* that a process has left: the next one's */
 	uint64_t generation;    /* of the idle process: workers_renew() */
 	bool has_idle;          /* one process waits for work, or will */
 	bool is_ending;
@@ -93,21 +96,20 @@ static bool begin_context(struct workers *ws, void **context)
 	return *context || !ws->kind.context_new || !ws->kind.context_new(context);
 }
 
-/* Under the lock. Another generation goes on with what this one knows. */
-static void leave_context(struct workers *ws, const struct reader *own, void **context)
+/* Under the lock. The next process goes on with what this one knows. */
+static void leave_context(struct workers *ws, void **context)
 {
-	if (ws->is_ending || ws->generation == own->generation)
+	if (ws->is_ending || ws->context)
 		return;
 	ws->context = *context;
 	*context = NULL;
-	ws->has_idle = false;
-	pthread_cond_broadcast(&ws->changed);
 }
 
 static void work_all_the_time(void *arg)
 {
 	_cleanup_(freep) struct reader *own = arg;
 	struct workers *ws = own->ws;
+	struct priority priority = { 0 };
 	void *context = NULL;
 	bool has_context = begin_context(ws, &context), is_needed = has_context;
 
@@ -119,6 +121,8 @@ static void work_all_the_time(void *arg)
 	while (is_needed && !ws->is_ending && ws->generation == own->generation) {
 		struct work *w = ws->waiting;
 
+		if (ws->kind.is_urgent)
+			priority_keep(&priority, monotonic_ns());
 		if (!w) {
 			pthread_cond_wait(&ws->changed, &ws->lock);
 			continue;
@@ -133,8 +137,11 @@ static void work_all_the_time(void *arg)
 		pthread_mutex_lock(&ws->lock);
 		is_needed = finish(ws, w);
 	}
-	if (is_needed)
-		leave_context(ws, own, &context);
+	leave_context(ws, &context);
+	if (is_needed) { /* workers_renew(), or the end */
+		ws->has_idle = false;
+		pthread_cond_broadcast(&ws->changed);
+	}
 	pthread_mutex_unlock(&ws->lock);
 	if (context && ws->kind.context_free)
 		ws->kind.context_free(context);
@@ -257,6 +264,32 @@ int workers_run(struct workers *ws, struct work *w, uint64_t ns)
 	return r < 0 || workers_wait(ws, w, ns) ? r : workers_leave(ws, w);
 }
 
+static bool has_begun(struct workers *ws, const struct work *w)
+{
+	bool has_begun;
+
+	pthread_mutex_lock(&ws->lock);
+	has_begun = w->state != WORK_WAITS;
+	pthread_mutex_unlock(&ws->lock);
+	return has_begun;
+}
+
+int workers_run_patiently(struct workers *ws, struct work *w, uint64_t ns)
+{
+	uint64_t until_ns = monotonic_ns() + BEGIN_NS;
+	bool is_last = false;
+	int r = workers_start(ws, w);
+
+	if (r < 0)
+		return r;
+	while (!is_last) {
+		is_last = has_begun(ws, w) || monotonic_ns() >= until_ns;
+		if (workers_wait(ws, w, ns))
+			return 0;
+	}
+	return workers_leave(ws, w);
+}
+
 struct work *workers_next(struct workers *ws)
 {
 	struct work *w;
@@ -321,7 +354,7 @@ int workers_call(void (*run)(void *arg), void *arg, uint64_t ns)
 		return r;
 	}
 	*c = (struct call){ { .run = call_run, .free = call_free }, run, arg };
-	r = workers_run(ws, &c->work, ns);
+	r = workers_run_patiently(ws, &c->work, ns);
 	if (r != -EINPROGRESS)
 		free(c);
 	return r == -EINPROGRESS ? -ETIMEDOUT : r;

@@ -19,6 +19,7 @@ struct workers;
 
 #define WORKERS_MAX 64
 extern const char workers_late_words[]; /* what is said of a process whose work is late */
+extern const char workers_none_words[]; /* where there is no process to be had for the work */
 /* The same of a source file, by its path, and of all others when there are too many. */
 #define SOURCE_LATE_WORDS "source %s is not shown: its file system does not answer"
 #define SOURCES_LATE_WORDS "other sources are not shown: too many files do not answer"
@@ -40,6 +41,7 @@ struct workers_kind {
 	int (*context_new)(void **context);
 	void (*context_free)(void *context);
 	enum apart_files files; /* with another than APART_NO_FILES each work has a new process */
+	bool is_urgent;         /* base/priority.h */
 };
 
 /* kind is copied. 0 or -ENOMEM. */
@@ -55,6 +57,12 @@ DEFINE_CLEANUP(struct workers *, workers_free)
  * hang, or there is none to be had; w is the caller's.
  */
 int workers_run(struct workers *ws, struct work *w, uint64_t ns);
+
+/*
+ * The same for a caller that has nothing else to do. ns count from when a process is at the work:
+ * on a crowded machine seconds may pass before, which say nothing of the work.
+ */
+int workers_run_patiently(struct workers *ws, struct work *w, uint64_t ns);
 
 /*
  * The same in steps, for a caller with other things to do. Only one work at a time is begun so, and

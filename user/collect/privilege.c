@@ -58,7 +58,7 @@ static int set(const struct capabilities *c)
 
 static uint64_t always(uint64_t permitted)
 {
-	uint64_t caps = bit(CAP_SYS_PTRACE) | bit(CAP_CHECKPOINT_RESTORE);
+	uint64_t caps = bit(CAP_SYS_PTRACE) | bit(CAP_CHECKPOINT_RESTORE) | bit(CAP_SYS_NICE);
 
 	caps |= bit(permitted & bit(CAP_DAC_READ_SEARCH) ? CAP_DAC_READ_SEARCH : CAP_DAC_OVERRIDE);
 	return caps & permitted;

@@ -13,6 +13,7 @@
  * CAP_SYS_PTRACE           all the time: memory, maps and environment of new processes
  * CAP_DAC_READ_SEARCH      files of interpreters in private folders; CAP_DAC_OVERRIDE where it is missing
  * CAP_CHECKPOINT_RESTORE   files of interpreters that were deleted
+ * CAP_SYS_NICE             the priority of threads that would be late: base/priority.h
  * CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_FOWNER, CAP_KILL
  *                          of `record`: its files are in the caller's folders and the caller's, and
  *                          signals go on to the COMMAND

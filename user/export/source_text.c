@@ -259,12 +259,12 @@ void source_reader_free(struct source_reader *r)
 
 /* --- one of them ------------------------------------------------------------------------------ */
 
-/* As workers_run(). */
+/* As workers_run_patiently(). */
 static int run(struct source_reader *r, struct work *w)
 {
 	uint64_t patience_ns = workers_patience_ns(r->workers);
 
-	return patience_ns ? workers_run(r->workers, w, patience_ns) : -EAGAIN;
+	return patience_ns ? workers_run_patiently(r->workers, w, patience_ns) : -EAGAIN;
 }
 
 /* The whole file, or why not. */

@@ -21,7 +21,9 @@ static void free_cache(void *context)
 
 int runtime_workers_new(struct workers **out)
 {
-	const struct workers_kind kind = { .context_new = new_cache, .context_free = free_cache };
+	const struct workers_kind kind = { .context_new = new_cache,
+					   .context_free = free_cache,
+					   .is_urgent = true };
 
 	return workers_new(&kind, out);
 }

@@ -53,12 +53,13 @@ static struct work *new_reading(const char *from)
 	return &r->work;
 }
 
-static int contexts; /* that there are */
+static int contexts, contexts_made; /* that there are, and were */
 
 static int new_context(void **context)
 {
 	*context = malloc(1);
 	__atomic_fetch_add(&contexts, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&contexts_made, 1, __ATOMIC_RELAXED);
 	return *context ? 0 : -ENOMEM;
 }
 
@@ -113,7 +114,7 @@ static void test_workers_run_leaves_behind_what_hangs(void **state)
 	int r;
 
 	(void)state;
-	contexts = freed = 0;
+	contexts = contexts_made = freed = 0;
 	assert_int_equal(workers_new(&with_context, &ws), 0);
 	for (size_t i = 0; i < WORKERS_MAX; i++) {
 		w = new_reading(&slots[i]);
@@ -129,13 +130,15 @@ static void test_workers_run_leaves_behind_what_hangs(void **state)
 	w = new_reading(&slots[WORKERS_MAX]);
 	assert_int_equal(workers_run(ws, w, LONG_NS), -EAGAIN);
 
-	/* One comes back: its work is handed out, and there is room again. */
+	/* One comes back: its work is handed out, and there is room again for a process that goes
+	 * on with its context. */
 	give(&slots[3], 'x');
 	while (workers_late(ws) == WORKERS_MAX)
 		sched_yield();
 	give(&slots[WORKERS_MAX], 'y');
 	assert_int_equal(workers_run(ws, w, LONG_NS), 0);
 	assert_int_equal(take(w), 'y');
+	assert_int_equal(contexts_made, WORKERS_MAX);
 	w = workers_next(ws);
 	assert_non_null(w);
 	assert_int_equal(take(w), 'x');
@@ -153,6 +156,32 @@ static int no_context(void **context)
 {
 	(void)context;
 	return -ENOMEM;
+}
+
+#define SLOW_NS 300000000L
+
+static int slow_context(void **context)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = SLOW_NS }, NULL);
+	return new_context(context);
+}
+
+/* A process that comes to the work after longer than is waited for the work itself. */
+static void test_workers_run_patiently_waits_for_the_process(void **state)
+{
+	static const struct workers_kind slow = { .context_new = slow_context,
+						  .context_free = free_context };
+	struct workers *ws;
+	struct work *w = new_reading("a");
+
+	(void)state;
+	assert_int_equal(workers_new(&slow, &ws), 0);
+	assert_int_equal(workers_run(ws, w, SLOW_NS / 2), -EAGAIN);
+	workers_free(ws);
+	assert_int_equal(workers_new(&slow, &ws), 0);
+	assert_int_equal(workers_run_patiently(ws, w, SLOW_NS / 2), 0);
+	assert_int_equal(take(w), 'a');
+	workers_free(ws);
 }
 
 static void test_workers_run_without_a_context(void **state)
@@ -254,6 +283,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_workers_run_waits_for_what_comes_in_time),
 		cmocka_unit_test(test_workers_run_leaves_behind_what_hangs),
+		cmocka_unit_test(test_workers_run_patiently_waits_for_the_process),
 		cmocka_unit_test(test_workers_run_without_a_context),
 		cmocka_unit_test(test_workers_run_in_a_process_with_few_files),
 		cmocka_unit_test(test_workers_renew_ends_the_idle_process),
