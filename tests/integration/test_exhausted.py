@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Limits that are reached: of a disk, a file, descriptors, memory. One line says which, a second one what to
 do."""
+import contextlib
+import os
 import resource
+import signal
 import subprocess
 import sys
 
+import engines
 import pytest
-from harness import Recorder, run
+from harness import PATIENCE, PYEBPF, Recorder, draw, on_terminal, run
 
 pytestmark = [pytest.mark.usefixtures("pyebpf")]
 
@@ -87,3 +91,67 @@ def test_too_few_descriptors(tmp_path):
     first, second = done.stderr.splitlines()
     assert done.returncode == 1 and "Too many open files" in first, done.stderr
     assert second == "try: ulimit -n 1024, then the same again"
+
+
+TRY_FILES = "try: ulimit -n 1024, then the same again"
+TRY_MEMORY = "try: ulimit -v unlimited, then the same again"
+LIMITS = {  # what is limited, to how much, what is said then, and what to try
+    "files": (resource.RLIMIT_NOFILE, range(4, 41), "open files", TRY_FILES),
+    "memory": (resource.RLIMIT_AS, [n << 20 for n in (*range(20, 64, 4), *range(64, 200, 8))],
+               "the address space is limited to", TRY_MEMORY),
+}
+
+
+def limited_commands(recording, pid, folder):
+    (folder / "agent.yaml").write_text("output:\n  engine: files\n  directory: %s/out\nspool:\n  directory: %s/spool\nhttp:\n  port: %d\n" % (
+        folder, folder, engines.free_port()))
+    return {"record": ["record", "-p", pid, "-d", "500ms", "-F", "999", "-o", "r.pyebpf"],
+            "record a page": ["record", "-p", pid, "-d", "500ms", "-F", "999", "-o", "r.html"],
+            "dump": ["dump", "-p", pid],
+            "top": ["top", "-p", pid],
+            "agent": ["agent", "--config", "agent.yaml"],
+            "report": ["report", recording],
+            "page": ["report", recording, "-o", "r.html"],
+            "diff": ["diff", recording, recording],
+            "cat": ["cat", recording, recording, "-o", "c.pyebpf"],
+            "import": ["import", recording, "-o", "i.pyebpf"],
+            "export": ["export", "-f", "pprof", recording, "-o", "p.pb.gz"],
+            "heatmap": ["export", "-f", "heatmap", recording, "-o", "x.heatmap"],
+            "doctor": ["doctor"]}
+
+
+def run_limited(command, limit, folder):
+    """(status, what it said). top wants a terminal; it and the agent are ended once they work."""
+    with on_terminal([PYEBPF, *command], stderr=subprocess.PIPE, cwd=folder, encoding="utf-8",
+                     preexec_fn=lambda: resource.setrlimit(*limit)) as (process, _):
+        if command[0] in ("top", "agent"):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(1.5)
+            process.send_signal(signal.SIGTERM)
+        said = process.communicate(timeout=PATIENCE)[1]
+        return process.returncode, said
+
+
+LIMITED = [(name, what) for name in ("record", "record a page", "dump", "top", "agent", "report", "page", "diff", "cat", "import",
+                                     "export", "heatmap", "doctor") for what in LIMITS]
+
+
+@pytest.mark.parametrize("name,what", LIMITED, ids=[" ".join(each) for each in LIMITED])
+def test_too_few_say_so(name, what, recording, is_full, tmp_path):
+    """At each limit a command does its work, or says what is too few and what to try; it does not hang or crash."""
+    resource_, amounts, words, hint = LIMITS[what]
+    wrong = {}
+    with subprocess.Popen([sys.executable, "-c", "while True: sum(range(1000))"]) as target:
+        command = list(map(str, limited_commands(recording, target.pid, tmp_path)[name]))
+        try:
+            for amount in amounts if is_full else draw(list(amounts), 6, name + what):
+                limit = resource_, (amount, amount)
+                status, said = run_limited(command, limit, tmp_path)
+                if status == 127 and "loading shared libraries" in said:
+                    continue  # it has not begun
+                lines = [line for line in said.splitlines() if not line.startswith("pyebpf: warning")]
+                if status not in (0, 1, 3) or (status and not (words in lines[0] and hint in lines)):
+                    wrong[amount] = status, said
+        finally:
+            target.kill()
+    assert not wrong

@@ -15,7 +15,7 @@ from test_deploy import read
 pytestmark = pytest.mark.usefixtures("pyebpf")
 
 CAPS = {"CHOWN": 0, "DAC_OVERRIDE": 1, "DAC_READ_SEARCH": 2, "FOWNER": 3, "KILL": 5, "SYS_PTRACE": 19,
-        "SYS_ADMIN": 21, "PERFMON": 38, "BPF": 39, "CHECKPOINT_RESTORE": 40}
+        "SYS_ADMIN": 21, "SYS_NICE": 23, "PERFMON": 38, "BPF": 39, "CHECKPOINT_RESTORE": 40}
 NOBODY = 65534
 
 

@@ -732,6 +732,7 @@ int metrics_serve(struct metrics *m, const struct config *c, struct metrics_serv
 	if (r < 0)
 		return r;
 	s = calloc(1, sizeof(*s));
+	errno = 0;
 	if (s)
 		s->daemon = MHD_start_daemon(
 			flags | (address->ai_family == AF_INET6 ? MHD_USE_DUAL_STACK : 0), 0, NULL,
@@ -742,7 +743,10 @@ int metrics_serve(struct metrics *m, const struct config *c, struct metrics_serv
 	if (!s)
 		return -ENOMEM;
 	if (!s->daemon) {
+		r = errno == EAGAIN ? -ENOMEM : -errno; /* of its thread */
 		free(s);
+		if (r == -ENOMEM || r == -EMFILE)
+			return err_set(r, "http.port: start a server: %s", strerror(-r));
 		return err_set(-EADDRINUSE, "http.port: cannot listen on %s port %" PRIu64,
 			       c->listen_address, c->listen_port);
 	}

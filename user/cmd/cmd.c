@@ -25,7 +25,6 @@ static const struct {
 	{ ENOSPC, "df -h, then -o FILE on a file system with more space" },
 	{ EDQUOT, "quota, then -o FILE on a file system with more space" },
 	{ EFBIG, "ulimit -f unlimited, then the same again" },
-	{ ENOMEM, "ulimit -v unlimited, or more memory: free -h" },
 };
 
 static const char *advice_on(int r)
@@ -38,17 +37,33 @@ static const char *advice_on(int r)
 
 bool cmd_is_limit(int r)
 {
-	return advice_on(r);
+	return r == -ENOMEM || advice_on(r);
 }
 
-/* Every file that takes much memory is refused by this one limit, wherever it is reached. */
+/* Tells the limit that an allocation met. Every file that takes much memory is refused by one. */
 static void add_memory_limit(int r)
 {
+	uint64_t bytes;
+	enum memory_limit_kind kind = memory_limit(&bytes);
 	char text[ERR_BYTES];
 
 	snprintf(text, sizeof(text), "%s", err_message(r));
-	err_set(r, "%s: the limit is %s; --max-memory SIZE sets another", text,
-		units_bytes(memory_limit()).s);
+	if (kind == MEMORY_LIMIT_DATA)
+		err_set(r, "%s: the limit is %s; --max-memory SIZE sets another", text,
+			units_bytes(bytes).s);
+	else if (kind == MEMORY_LIMIT_ADDRESS_SPACE)
+		err_set(r, "%s: the address space is limited to %s", text, units_bytes(bytes).s);
+}
+
+static void try_memory(void)
+{
+	uint64_t bytes;
+	enum memory_limit_kind kind = memory_limit(&bytes);
+
+	if (kind == MEMORY_LIMIT_ADDRESS_SPACE)
+		cmd_try("ulimit -v unlimited, then the same again");
+	else if (kind == MEMORY_LIMIT_NONE)
+		cmd_try("free -h, for what uses the memory; ulimit -u, for processes");
 }
 
 int cmd_fail(const struct call *call, int r)
@@ -58,10 +73,12 @@ int cmd_fail(const struct call *call, int r)
 	if (r == -EPIPE)
 		return EXIT_OK;
 	snprintf(prefix, sizeof(prefix), "pyebpf %s: ", call->command->name);
-	if (r == -ENOMEM && memory_limit())
+	if (r == -ENOMEM)
 		add_memory_limit(r);
 	log_line(prefix, err_message(r));
-	if (cmd_is_limit(r) && !(r == -ENOMEM && memory_limit()))
+	if (r == -ENOMEM)
+		try_memory();
+	else if (cmd_is_limit(r))
 		cmd_try("%s", advice_on(r));
 	return EXIT_RUNTIME;
 }

@@ -62,11 +62,14 @@ void memory_limit_lift(void)
 	setrlimit(RLIMIT_DATA, &limit);
 }
 
-uint64_t memory_limit(void)
+enum memory_limit_kind memory_limit(uint64_t *bytes)
 {
-	struct rlimit limit;
+	struct rlimit data = { .rlim_cur = RLIM_INFINITY }, space = data;
 
-	if (getrlimit(RLIMIT_DATA, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
-		return 0;
-	return limit.rlim_cur;
+	getrlimit(RLIMIT_DATA, &data);
+	getrlimit(RLIMIT_AS, &space);
+	*bytes = data.rlim_cur < space.rlim_cur ? data.rlim_cur : space.rlim_cur;
+	if (*bytes == RLIM_INFINITY)
+		return MEMORY_LIMIT_NONE;
+	return *bytes == space.rlim_cur ? MEMORY_LIMIT_ADDRESS_SPACE : MEMORY_LIMIT_DATA;
 }

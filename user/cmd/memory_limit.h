@@ -18,7 +18,13 @@ void memory_limit_set(uint64_t bytes);
 /* For a program that is started and is no part of us. */
 void memory_limit_lift(void);
 
-/* The limit that memory_limit_set() made; 0: none. */
-uint64_t memory_limit(void);
+/* The limit that allocations meet. Data are a part of the address space. */
+enum memory_limit_kind {
+	MEMORY_LIMIT_NONE,          /* but what the machine has */
+	MEMORY_LIMIT_DATA,          /* that of memory_limit_set() */
+	MEMORY_LIMIT_ADDRESS_SPACE, /* ulimit -v, the lower one */
+};
+
+enum memory_limit_kind memory_limit(uint64_t *bytes);
 
 #endif
