@@ -151,3 +151,52 @@ def test_sums_do_not_grow_with_the_depth(form, tmp_path):
     status, said, seconds = used("export", "-f", form, path, "-o", tmp_path / "out")
     assert status == 0, said
     assert seconds < CPU_S + path.stat().st_size * CPU_S_A_BYTE, seconds
+
+
+# Rows of a few bytes that all name the same long texts: four times the rows, of four times the length.
+SHAPES = {
+    "a path of many libraries": lambda times: recording(
+        [b"f", b"/site-packages/" * (250 * times) + b"a.py"], [(1, 2, i + 1) for i in range(10000 * times)]),
+    "a path of many folders": lambda times: recording(
+        [b"f", b"/a" * (2000 * times) + b".py"], [(1, 2, i + 1) for i in range(10000 * times)]),
+    "a name of many parts": lambda times: recording(
+        [b"f [x." * (800 * times) + b"]", b"~"], [(1, 2, i + 1) for i in range(4000 * times)]),
+    "scripts in folders that differ at the root": lambda times: recording(
+        [b"<module>", *(b"/%d" % i + b"/a" * (1900 * times) + b"/m.py" for i in range(2)),
+         *(b"/p%d/q.py" % i for i in range(1000 * times))], [(1, i + 2, 1) for i in range(1000 * times + 2)]),
+    "files of one name": lambda times: recording(
+        [b"f", *(b"/%d/orders.py" % i for i in range(300 * times))], [(1, i + 2, 1) for i in range(300 * times)]),
+}
+COMMANDS = [
+    "report", "report --json", "report --by file", "report --by test_*", "report --lines", "report --tree", "report --no-idle",
+    "report --focus x*y:foo", "report --hide foo", "report --module foo.bar", "report --file foo", "report --merge module",
+    "report --merge file", "report --collapse-stdlib", "report --fold-imports", "diff FILE", "cat --strip-paths -o OUT",
+    "export -f html -o OUT", "export -f heatmap -o OUT", "export -f gecko -o OUT", "export -f svg -o OUT",
+    "export -f pprof -o OUT", "export -f otlp -o OUT",
+]
+
+
+def written(path):
+    """Bytes of a file, or of the files of a folder."""
+    return sum(each.stat().st_size for each in ([path] if path.is_file() else path.glob("*")))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_four_times_the_bytes_take_four_times_as_long(shape, is_full, tmp_path):
+    """As long as what is written does not grow faster: a heatmap has the name of each function."""
+    small, large = tmp_path / "small.pyebpf", tmp_path / "large.pyebpf"
+    small.write_bytes(SHAPES[shape](1))
+    large.write_bytes(SHAPES[shape](4))
+    slow = {}
+    for command in COMMANDS if is_full else draw(COMMANDS, 10, shape):
+        seconds, outputs = [], []
+        for path in small, large:
+            out = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+            status, said, cpu_s = used(*({"FILE": path, "OUT": out}.get(word, word) for word in command.split()), path)
+            assert status in (0, 3), (command, said)  # 3: no sample is selected
+            seconds.append(cpu_s)
+            outputs.append(written(out))
+        growth = max(4, outputs[1] / max(outputs[0], 1))
+        if seconds[1] > 2 * growth * seconds[0] + 0.3:
+            slow[command] = seconds
+    assert not slow

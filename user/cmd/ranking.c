@@ -138,15 +138,15 @@ int ranking_make(const struct load *l, bool by_line, enum ranking_key key, struc
 }
 
 /* What is left of a path for a table. */
-static const char *short_path(const char *path, size_t *len)
+static const char *short_path(const struct profile *p, uint32_t file, size_t *len)
 {
-	const char *end = path + *len, *at;
-	size_t root_len = module_library_root(path, *len);
+	const char *path = strtab_get(p->strings, file), *end, *at;
+	size_t root_len = profile_library_root(p, file);
 
-	if (root_len) {
-		*len -= root_len;
+	*len = strtab_len(p->strings, file) - root_len;
+	if (root_len)
 		return path + root_len;
-	}
+	end = path + *len;
 	at = memrchr(path, '/', *len);
 	if (at)
 		at = memrchr(path, '/', (size_t)(at - path));
@@ -171,8 +171,8 @@ void line_put_place(struct line *l, enum style style, const struct profile *p, u
 		    bool by_line)
 {
 	const struct frame *f = frametab_get(p->frames, frame);
-	size_t len = strtab_len(p->strings, f->file);
-	const char *file = short_path(strtab_get(p->strings, f->file), &len);
+	size_t len;
+	const char *file = short_path(p, f->file, &len);
 	char line[LINE_TEXT_BYTES];
 
 	if (!frame_has_place(f->kind))

@@ -55,14 +55,6 @@ static void builder_release(struct builder *b)
 
 /* --- renames ---------------------------------------------------------------------------------- */
 
-/* Does path end in tail, by whole components? */
-static bool has_tail(const char *path, const char *tail)
-{
-	size_t len = strlen(path), n = strlen(tail);
-
-	return len >= n && !strcmp(path + len - n, tail) && (len == n || path[len - n - 1] == '/');
-}
-
 /* Is name prefix, or something inside it? */
 static bool has_prefix(const char *name, const char *prefix)
 {
@@ -81,7 +73,9 @@ static int find_new_modules(struct builder *b)
 
 		for (size_t s = 0; file && s < b->sources.of[DIFF_CURRENT].len && module == NONE;
 		     s++) {
-			if (has_tail(source_path(&b->sources, DIFF_CURRENT, s), file))
+			const char *path = source_path(&b->sources, DIFF_CURRENT, s);
+
+			if (path_has_tail(path, strlen(path), file))
 				module = b->sources.of[DIFF_CURRENT].items[s].module;
 		}
 		r = vec_push(&b->new_module, module);
@@ -93,7 +87,8 @@ static int find_new_modules(struct builder *b)
 
 static bool fits(const struct builder *b, const struct diff_name *old, const struct frame *f)
 {
-	if (old->file && !has_tail(strtab_get(b->p->strings, f->file), old->file))
+	if (old->file && !path_has_tail(strtab_get(b->p->strings, f->file),
+					strtab_len(b->p->strings, f->file), old->file))
 		return false;
 	return !old->qualname || has_prefix(strtab_get(b->p->strings, f->name), old->qualname);
 }

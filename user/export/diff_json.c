@@ -537,7 +537,7 @@ static void put_compat_frames(struct json *j, const struct diff_report *r, uint3
 			json_string(j, COMPAT_MARKER_FILE);
 		else
 			put_text(j, r, f->file);
-		json_u64(j, f->line);
+		json_u64(j, frame_told_line(f));
 		json_end(j);
 	}
 	json_end(j);

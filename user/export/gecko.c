@@ -120,9 +120,9 @@ static int make_tables(struct gecko *g)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < frames && !r; i++) {
 		const struct frame *f = frametab_get(p->frames, i);
-		uint8_t category = wait_is_marker(p, i) ? CATEGORY_WAITING
-							: (uint8_t)origin_of(p->strings, f->name,
-									     f->file, f->kind);
+		uint8_t category = wait_is_marker(p, i)
+					   ? CATEGORY_WAITING
+					   : (uint8_t)origin_of(p, f->name, f->file, f->kind);
 
 		r = use_source(g, f->file) ?: vec_push(&g->category_of, category);
 	}

@@ -49,10 +49,11 @@ static int compare_frames(const void *a, const void *b, void *profile)
 	const struct profile *p = profile;
 	const struct frame *x = frametab_get(p->frames, *(const uint32_t *)a),
 			   *y = frametab_get(p->frames, *(const uint32_t *)b);
+	uint32_t x_line = frame_told_line(x), y_line = frame_told_line(y);
 
 	if (x->file != y->file)
 		return x->file < y->file ? -1 : 1;
-	return x->line < y->line ? -1 : x->line > y->line;
+	return x_line < y_line ? -1 : x_line > y_line;
 }
 
 static int add_line(struct finding *f, uint32_t frame)
@@ -65,10 +66,10 @@ static int add_line(struct finding *f, uint32_t frame)
 
 	if (!last || last->file != from->file)
 		r = vec_push(&h->files, file);
-	if (!r && (!last || last->file != from->file || last->line != from->line)) {
+	if (!r && (!last || last->file != from->file || last->line != frame_told_line(from))) {
 		r = vec_push(&h->lines,
 			     ((struct heat_line){ .file = from->file,
-						  .line = from->line,
+						  .line = frame_told_line(from),
 						  .function = h->functions.of_frame[frame] }));
 		h->files.items[h->files.len - 1].count += !r;
 	}

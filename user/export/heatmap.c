@@ -9,6 +9,7 @@
  * Where the source is not here, or not the one that was recorded (export/source_text.h), the page
  * says why and has the lines' numbers and functions alone.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -23,9 +24,12 @@
 #include "export/source_text.h"
 #include "profile/kinds.h"
 #include "profile/module.h"
+#include "profile/numbered.h"
 #include "hotlines_assets.h"
 
-#define INDEX "index.html"
+#define INDEX_STEM "index"
+#define INDEX INDEX_STEM ".html"
+#define NUMBER_BYTES sizeof("-4294967295")
 #define SUFFIX ".html"
 #define NAME_MAX_BYTES 120 /* of a page's file, without its suffix */
 #define LEVELS 8           /* of heat: assets/hotlines.css */
@@ -49,6 +53,7 @@ struct heatmap {
 	struct source_reader *sources; /* NULL: without source text */
 	VEC(struct page_file) pages;   /* as the files of heat */
 	uint32_t *page_of;             /* by string id of a file: index + 1; 0: it has none */
+	struct numbered names;         /* of those pages, without suffix, in small letters */
 	struct strbuf text;            /* what goes to the page next */
 	FILE *out;                     /* that page */
 };
@@ -63,6 +68,7 @@ static void heatmap_release(struct heatmap *m)
 		free(m->pages.items[i].module);
 	}
 	vec_release(&m->pages);
+	numbered_release(&m->names);
 	free(m->page_of);
 	strbuf_release(&m->text);
 }
@@ -82,48 +88,55 @@ static int module_of_file(const struct heatmap *m, uint32_t file, char **name)
 	return *name ? 0 : -ENOMEM;
 }
 
-/* Names of files that may be alike elsewhere are other ones: letters count as small. */
-static bool is_taken(const struct heatmap *m, const char *name)
-{
-	if (!strcasecmp(name, INDEX))
-		return true;
-	for (size_t i = 0; i < m->pages.len; i++)
-		if (!strcasecmp(m->pages.items[i].name, name))
-			return true;
-	return false;
-}
-
 static bool is_harmless(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 	       c == '_' || c == '-' || c == '.';
 }
 
-/* The same in the next heatmap, so that links last. */
-static int name_page(const struct heatmap *m, const char *module, char **name)
+/* How often it was asked for. Names of files may be alike elsewhere: letters count as small. */
+static int count_name(struct heatmap *m, const char *name, uint32_t *number)
 {
-	char stem[NAME_MAX_BYTES + 1];
+	char small[NAME_MAX_BYTES + NUMBER_BYTES];
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < len; i++)
+		small[i] = (char)tolower((unsigned char)name[i]);
+	return numbered_next(&m->names, small, len, number);
+}
+
+/* The same in the next heatmap, so that links last. */
+static int name_page(struct heatmap *m, const char *module, char **name)
+{
+	char stem[NAME_MAX_BYTES + 1], page[NAME_MAX_BYTES + NUMBER_BYTES];
+	uint32_t number, times;
 	size_t len = 0;
+	int r;
 
 	for (; module[len] && len < NAME_MAX_BYTES; len++)
 		stem[len] =
 			is_harmless(module[len]) && (len || module[len] != '.') ? module[len] : '_';
 	stem[len] = '\0';
-	for (unsigned int i = 1;; i++) {
-		if ((i == 1 ? asprintf(name, "%s" SUFFIX, stem)
-			    : asprintf(name, "%s-%u" SUFFIX, stem, i)) < 0) {
-			*name = NULL;
-			return -ENOMEM;
+	memcpy(page, stem, len + 1);
+	do {
+		times = 1;
+		r = count_name(m, stem, &number);
+		if (!r && number > 1) {
+			snprintf(page, sizeof(page), "%s-%u", stem, number);
+			r = count_name(m, page, &times);
 		}
-		if (!is_taken(m, *name))
-			return 0;
-		free(*name);
+	} while (!r && times > 1);
+	if (!r && asprintf(name, "%s" SUFFIX, page) < 0) {
+		*name = NULL;
+		r = -ENOMEM;
 	}
+	return r;
 }
 
 static int name_pages(struct heatmap *m)
 {
-	int r = modules_find(&m->modules, m->p, NULL, NULL);
+	uint32_t number;
+	int r = count_name(m, INDEX_STEM, &number) ?: modules_find(&m->modules, m->p, NULL, NULL);
 
 	m->page_of = calloc(strtab_count(m->p->strings), sizeof(*m->page_of));
 	if (!m->page_of)
@@ -131,7 +144,7 @@ static int name_pages(struct heatmap *m)
 	for (size_t i = 0; i < m->heat.files.len && !r; i++) {
 		uint32_t file = m->heat.files.items[i].file;
 		struct page_file page = {
-			.origin = (uint8_t)origin_of(m->p->strings, 0, file, FRAME_PYTHON),
+			.origin = (uint8_t)origin_of(m->p, 0, file, FRAME_PYTHON),
 		};
 
 		if ((r = module_of_file(m, file, &page.module)) < 0 ||

@@ -71,8 +71,8 @@ static uint32_t colour_of(const struct graph *g, const struct calltree_node *n)
 		return COLOUR_WAIT;
 	path = strtab_get(strings, f->file);
 	len = strtab_len(strings, f->file);
-	root = module_library_root(path, len);
-	switch (origin_of(strings, f->name, f->file, f->kind)) {
+	root = profile_library_root(g->p, f->file);
+	switch (origin_of(g->p, f->name, f->file, f->kind)) {
 	case ORIGIN_OWN:
 		return COLOUR_OWN + shade_of(path, len);
 	case ORIGIN_LIBRARY:

@@ -49,7 +49,7 @@ enum fixture_role fixture_role_of(const struct profile *p, uint32_t frame)
 {
 	const struct frame *f = frametab_get(p->frames, frame);
 	const char *file = strtab_get(p->strings, f->file);
-	enum origin origin = origin_of(p->strings, f->name, f->file, f->kind);
+	enum origin origin = origin_of(p, f->name, f->file, f->kind);
 
 	if (is_caller(strtab_get(p->strings, f->name), file))
 		return FIXTURE_CALLER;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profile/pattern.h"
+#include "profile/module.h"
 #include "profile/waits.h"
 
 #define ITSELF             \
@@ -121,20 +121,34 @@ static bool is_any(const struct idle_place *place)
 	return !place->file && !place->function;
 }
 
-static bool is_at(const struct profile *p, uint32_t frame, const struct idle_place *place)
+/* A frame's place, for many comparisons. */
+struct spot {
+	const char *function; /* its last part */
+	const char *file;
+	size_t file_len;
+};
+
+static struct spot spot_of(const struct profile *p, uint32_t frame)
 {
 	const struct frame *f = frametab_get(p->frames, frame);
-	const char *name = strtab_get(p->strings, f->name), *dot = strrchr(name, '.');
+	const char *name = strtab_get(p->strings, f->name);
+	const char *dot = memrchr(name, '.', strtab_len(p->strings, f->name));
 
-	if (place->function && strcmp(place->function, dot ? dot + 1 : name) != 0)
-		return false;
-	return !place->file || pattern_matches_file(place->file, strtab_get(p->strings, f->file));
+	return (struct spot){ dot ? dot + 1 : name, strtab_get(p->strings, f->file),
+			      strtab_len(p->strings, f->file) };
 }
 
-static bool is_starter(const struct profile *p, uint32_t frame)
+static bool is_at(const struct spot *spot, const struct idle_place *place)
+{
+	if (place->function && strcmp(place->function, spot->function) != 0)
+		return false;
+	return !place->file || path_has_tail(spot->file, spot->file_len, place->file);
+}
+
+static bool is_starter(const struct spot *spot)
 {
 	for (size_t i = 0; i < sizeof(starters) / sizeof(starters[0]); i++)
-		if (is_at(p, frame, &starters[i]))
+		if (is_at(spot, &starters[i]))
 			return true;
 	return false;
 }
@@ -143,17 +157,18 @@ static bool is_starter(const struct profile *p, uint32_t frame)
 static void judge_python(const struct profile *p, uint32_t frame, const struct idle_stack *caller,
 			 struct idle_stack *s)
 {
-	uint32_t by = caller->python - 1;
+	struct spot at = spot_of(p, frame),
+		    by = caller->python ? spot_of(p, caller->python - 1) : at;
 
-	s->is_target = caller->python && is_starter(p, by) && !is_starter(p, frame);
+	s->is_target = caller->python && is_starter(&by) && !is_starter(&at);
 	for (uint8_t i = 0; idle_rules[i].what && !s->rule; i++) {
 		const struct idle_rule *rule = &idle_rules[i];
 		bool is_itself = is_any(&rule->callee);
 
-		if (is_itself && !is_any(&rule->waiter) && is_at(p, frame, &rule->waiter))
+		if (is_itself && !is_any(&rule->waiter) && is_at(&at, &rule->waiter))
 			s->leaf_rule = i + 1;
 		if (!is_itself && caller->python && (!rule->of_thread || caller->is_target) &&
-		    is_at(p, frame, &rule->callee) && is_at(p, by, &rule->waiter))
+		    is_at(&at, &rule->callee) && is_at(&by, &rule->waiter))
 			s->rule = i + 1;
 	}
 }

@@ -96,7 +96,7 @@ static int put_module(const struct profile *p, const struct frame *f, uint32_t a
 {
 	const char *path = strtab_get(p->strings, f->file), *name;
 	size_t path_len = strtab_len(p->strings, f->file), len = module_name_len(path, path_len);
-	size_t root_len = module_library_root(path, path_len), name_len = len, folder_len;
+	size_t root_len = profile_library_root(p, f->file), name_len = len, folder_len;
 	int r;
 
 	if (root_len || module_is_frozen(path, path_len))

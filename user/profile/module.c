@@ -79,6 +79,14 @@ bool path_ends_in(const char *path, size_t len, const char *end)
 	return len >= end_len && !memcmp(path + len - end_len, end, end_len);
 }
 
+bool path_has_tail(const char *path, size_t len, const char *tail)
+{
+	size_t tail_len = strlen(tail);
+
+	return path_ends_in(path, len, tail) &&
+	       (len == tail_len || path[len - tail_len - 1] == '/');
+}
+
 bool module_is_source(const char *path, size_t len)
 {
 	return len && path[0] == '/' && !strstr(path, "//") && !strstr(path, "/./") &&
@@ -160,8 +168,31 @@ static enum origin origin_of_file(const char *path, size_t len)
 	return standard ? ORIGIN_STDLIB : ORIGIN_OWN;
 }
 
-enum origin origin_of(const struct strtab *strings, uint32_t name, uint32_t file,
-		      enum frame_type kind)
+static struct string_facts string_facts(const struct profile *p, uint32_t string)
+{
+	struct string_facts *known = profile_string_facts(p, string), facts;
+	const char *text = strtab_get(p->strings, string);
+	size_t len = strtab_len(p->strings, string);
+
+	if (known && known->is_known)
+		return *known;
+	facts = (struct string_facts){
+		.library_root = (uint32_t)module_library_root(text, len),
+		.file_origin = (uint8_t)origin_of_file(text, len),
+		.name_origin = (uint8_t)origin_by_name(text, len),
+		.is_known = true,
+	};
+	if (known)
+		*known = facts;
+	return facts;
+}
+
+size_t profile_library_root(const struct profile *p, uint32_t file)
+{
+	return string_facts(p, file).library_root;
+}
+
+enum origin origin_of(const struct profile *p, uint32_t name, uint32_t file, enum frame_type kind)
 {
 	static const enum origin of_kind[FRAME_TYPE_COUNT] = {
 		[FRAME_NATIVE] = ORIGIN_NATIVE,
@@ -169,13 +200,13 @@ enum origin origin_of(const struct strtab *strings, uint32_t name, uint32_t file
 		[FRAME_MARKER] = ORIGIN_MARKER,
 		[FRAME_TASK] = ORIGIN_TASK,
 	};
-	const char *path = strtab_get(strings, file);
+	const char *path = strtab_get(p->strings, file);
 
 	if (kind != FRAME_PYTHON)
 		return of_kind[kind];
 	if (!*path || !strcmp(path, "~"))
-		return origin_by_name(strtab_get(strings, name), strtab_len(strings, name));
-	return origin_of_file(path, strtab_len(strings, file));
+		return string_facts(p, name).name_origin;
+	return string_facts(p, file).file_origin;
 }
 
 /* --- roots of files --------------------------------------------------------------------------- */
@@ -186,7 +217,7 @@ static bool is_foreign(const struct profile *p, const struct frame *f)
 	const char *file = strtab_get(p->strings, f->file);
 
 	return f->kind != FRAME_PYTHON || !*file || *file == '<' ||
-	       module_library_root(file, strtab_len(p->strings, f->file));
+	       profile_library_root(p, f->file);
 }
 
 static int add_root(const struct modules *m, struct roots *roots, uint32_t file)
@@ -236,7 +267,7 @@ static int find_roots(const struct modules *m, const uint64_t *totals, struct ro
 static int add_module(struct modules *m, uint32_t file, const struct roots *roots)
 {
 	const char *path = strtab_get(m->p->strings, file);
-	size_t len = strtab_len(m->p->strings, file), root_len = module_library_root(path, len);
+	size_t len = strtab_len(m->p->strings, file), root_len = profile_library_root(m->p, file);
 	struct module made = { .file = file, .is_library = root_len };
 	int r;
 
@@ -267,11 +298,14 @@ static int compare_modules(const void *a, const void *b, void *modules)
 	return order ? order : x->file < y->file ? -1 : x->file > y->file;
 }
 
+/* Times that a name gets a component more. Beyond that it is the whole path. */
+#define LENGTHENED_MAX 64
+
 /* A component of the root more; of a whole path there is none. */
 static void lengthen(const struct modules *m, struct module *module)
 {
 	const char *path = strtab_get(m->p->strings, module->file);
-	uint32_t at = module->root_len - 1;
+	uint32_t at = module->lengthened++ < LENGTHENED_MAX ? module->root_len - 1 : 0;
 
 	while (at && path[at - 1] != '/')
 		at--;
@@ -351,6 +385,6 @@ int modules_put_name(const struct modules *m, uint32_t file, struct strbuf *out)
 	size_t len = strtab_len(m->p->strings, file);
 
 	return module_put_name(
-		path, len, module->is_library ? module_library_root(path, len) : module->root_len,
+		path, len, module->is_library ? profile_library_root(m->p, file) : module->root_len,
 		out);
 }

@@ -28,6 +28,8 @@ bool module_is_frozen(const char *path, size_t len);
 bool module_is_source(const char *path, size_t len);
 
 bool path_ends_in(const char *path, size_t len, const char *end);
+/* path_ends_in(), by whole components: "b/c.py" is a tail of "/a/b/c.py". */
+bool path_has_tail(const char *path, size_t len, const char *tail);
 
 /* Bytes of the path that are a library's root, its last slash included; 0: no library's. */
 size_t module_library_root(const char *path, size_t len);
@@ -57,13 +59,16 @@ enum origin {
 	ORIGIN_TASK,
 };
 #define ORIGIN_COUNT (ORIGIN_TASK + 1)
-enum origin origin_of(const struct strtab *strings, uint32_t name, uint32_t file,
-		      enum frame_type kind);
+enum origin origin_of(const struct profile *p, uint32_t name, uint32_t file, enum frame_type kind);
+
+/* module_library_root() of a string of the profile, whose text is read once. */
+size_t profile_library_root(const struct profile *p, uint32_t file);
 
 struct module {
 	uint32_t file;     /* string id in the profile */
 	uint32_t root_len; /* bytes of its path */
 	bool is_library;
+	uint8_t lengthened; /* how often, to keep it apart */
 };
 
 /* All files of frames. */

@@ -6,21 +6,24 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/strbuf.h"
 #include "profile/imports.h"
-#include "profile/module.h"
 
 bool pattern_matches(const char *pattern, const char *text)
 {
 	return !fnmatch(pattern, text, 0);
 }
 
-/* The text, or what is behind one of these characters in it. */
-static bool matches_end(const char *pattern, const char *text, char separator)
+/* The text, or what is behind or before one of these separators in it. */
+static bool matches_part(const char *before, const char *pattern, const char *after,
+			 const char *text)
 {
-	for (; text; text = strchr(text, separator), text = text ? text + 1 : NULL)
-		if (pattern_matches(pattern, text))
-			return true;
-	return false;
+	_cleanup_(strbuf_releasep) struct strbuf wider = STRBUF_INIT;
+
+	strbuf_puts(&wider, before);
+	strbuf_puts(&wider, pattern);
+	strbuf_puts(&wider, after);
+	return !strbuf_error(&wider) && pattern_matches(strbuf_str(&wider), text);
 }
 
 /* The colon of FILE:FUNCTION; NULL: none. "ns::f" has none. */
@@ -40,46 +43,37 @@ static bool matches_qualname(const char *pattern, const char *name)
 	return pattern_matches(pattern, name) || (dot && pattern_matches(pattern, dot + 1));
 }
 
-bool pattern_matches_function(const char *pattern, const char *name, const char *file)
+unsigned int pattern_function_fits(const char *pattern, const char *text)
 {
 	const char *colon = find_colon(pattern);
 	_cleanup_(freep) char *of_file = colon ? strndup(pattern, (size_t)(colon - pattern)) : NULL;
+	unsigned int fits = matches_qualname(pattern, text) ? PATTERN_FITS_FUNCTION : 0;
 
-	if (matches_qualname(pattern, name))
-		return true;
-	return of_file && matches_end(of_file, file, '/') && matches_qualname(colon + 1, name);
-}
-
-/* A dotted name, or a package it is in. */
-static bool matches_package(const char *pattern, char *name)
-{
-	bool is_match = pattern_matches(pattern, name);
-
-	for (char *dot = strrchr(name, '.'); dot && !is_match; dot = strrchr(name, '.')) {
-		*dot = '\0';
-		is_match = pattern_matches(pattern, name);
-	}
-	return is_match;
+	if (of_file && pattern_matches_file(of_file, text))
+		fits |= PATTERN_FITS_FILE;
+	if (of_file && matches_qualname(colon + 1, text))
+		fits |= PATTERN_FITS_IN_FILE;
+	return fits;
 }
 
 bool pattern_matches_file(const char *pattern, const char *path)
 {
-	return *path && matches_end(pattern, path, '/');
+	return *path && (pattern_matches(pattern, path) || matches_part("*/", pattern, "", path));
 }
 
-bool pattern_matches_module(const char *pattern, const char *path, const char *name)
+bool pattern_matches_module(const char *pattern, bool is_library, const char *name)
 {
-	bool is_library = module_library_root(path, strlen(path)) || *path == '<';
-	bool is_match = false;
+	static const char *const sides[][2] = {
+		{ "", "" },
+		{ "", ".*" }, /* a package it is in */
+		{ "*.", "" },
+		{ "*.", ".*" },
+	};
 
-	while (name && !is_match) {
-		_cleanup_(freep) char *copy = strdup(name);
-
-		is_match = copy && matches_package(pattern, copy);
-		name = is_library ? NULL : strchr(name, '.');
-		name = name ? name + 1 : NULL;
-	}
-	return is_match;
+	for (size_t i = 0; i < (is_library ? 2 : sizeof(sides) / sizeof(sides[0])); i++)
+		if (matches_part(sides[i][0], pattern, sides[i][1], name))
+			return true;
+	return false;
 }
 
 static bool is_number(const char *text)

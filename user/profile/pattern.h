@@ -12,14 +12,32 @@
 
 bool pattern_matches(const char *pattern, const char *text);
 
-/* Of a qualname or its last part, "FILE:FUNCTION" of such a file. */
-bool pattern_matches_function(const char *pattern, const char *name, const char *file);
+/*
+ * A pattern is of a qualname or its last part, or "FILE:FUNCTION" of such a file. Tells which part
+ * of it a text fits, be that the name or the file. A text is asked about once, however many
+ * functions have it.
+ */
+enum pattern_fit {
+	PATTERN_FITS_FUNCTION = 1 << 0, /* all of it, as a qualname */
+	PATTERN_FITS_FILE = 1 << 1,     /* FILE */
+	PATTERN_FITS_IN_FILE = 1 << 2,  /* FUNCTION, behind FILE */
+};
+unsigned int pattern_function_fits(const char *pattern, const char *text);
+
+static inline bool pattern_fits(unsigned int name, unsigned int file)
+{
+	return name & PATTERN_FITS_FUNCTION ||
+	       (name & PATTERN_FITS_IN_FILE && file & PATTERN_FITS_FILE);
+}
 
 /* Of a path, or its end behind a slash. */
 bool pattern_matches_file(const char *pattern, const char *path);
 
-/* Of a module, dotted, or of a package it is in; path: of its file, which tells libraries. */
-bool pattern_matches_module(const char *pattern, const char *path, const char *name);
+/*
+ * A pattern is of a module, dotted, or of a package it is in. Of no library's the folders in front
+ * may be of its name.
+ */
+bool pattern_matches_module(const char *pattern, bool is_library, const char *name);
 
 /* Of a name, or one of two numbers, 0: there is none. */
 bool pattern_matches_numbered(const char *pattern, const char *name, uint32_t id,

@@ -14,6 +14,7 @@ struct profile_maps {
 	struct idmap processes, threads;
 	struct idmap same_processes, same_threads; /* of those whose `same` they are themselves */
 	struct idmap first_names;                  /* of these threads, those that none is */
+	VEC(struct string_facts) facts;            /* by string id */
 };
 
 static void release_maps(struct profile_maps *maps)
@@ -23,6 +24,7 @@ static void release_maps(struct profile_maps *maps)
 	idmap_release(&maps->same_processes);
 	idmap_release(&maps->same_threads);
 	idmap_release(&maps->first_names);
+	vec_release(&maps->facts);
 }
 
 DEFINE_CLEANUP(struct strtab *, strtab_free)
@@ -175,6 +177,11 @@ int profile_add_process(struct profile *p, const struct process *process, uint32
 	return 0;
 }
 
+static uint64_t same_hash(uint32_t process, const struct thread *t)
+{
+	return hash_combine((uint64_t)process << 32 | t->tid, t->name);
+}
+
 /* The first thread of processes that are the same, IDMAP_NONE. */
 static uint32_t same_thread(const struct profile *p, const struct thread *t, uint32_t process,
 			    uint64_t hash)
@@ -186,7 +193,7 @@ static uint32_t same_thread(const struct profile *p, const struct thread *t, uin
 		const struct thread *other = &p->threads.items[found];
 
 		if (p->processes.items[other->process].same == process && other->tid == t->tid &&
-		    other->name == t->name)
+		    other->start_ns == t->start_ns && other->name == t->name)
 			break;
 	}
 	return found;
@@ -202,16 +209,23 @@ static bool is_renamed(const struct profile *p, const struct thread *t, uint32_t
 	while (t->tid && (found = idmap_next(&p->maps->first_names, hash, &at)) != IDMAP_NONE) {
 		const struct thread *other = &p->threads.items[found];
 
-		if (p->processes.items[other->process].same == process && other->tid == t->tid)
+		if (p->processes.items[other->process].same == process && other->tid == t->tid &&
+		    (other->start_ns == t->start_ns || !other->start_ns || !t->start_ns))
 			return true;
 	}
 	return false;
 }
 
+static uint64_t thread_hash(const struct thread *t)
+{
+	return hash_combine(hash_combine((uint64_t)t->process << 32 | t->tid, t->name),
+			    t->start_ns);
+}
+
 int profile_add_thread(struct profile *p, const struct thread *t, uint32_t *index)
 {
-	uint64_t hash = hash_combine((uint64_t)t->process << 32 | t->tid, t->name);
-	uint64_t same_hash, any_hash;
+	uint64_t hash = thread_hash(t);
+	uint64_t alike_hash, any_hash;
 	struct idmap *map = &p->maps->threads;
 	struct thread made = *t;
 	size_t at = IDMAP_START;
@@ -222,15 +236,15 @@ int profile_add_thread(struct profile *p, const struct thread *t, uint32_t *inde
 		const struct thread *other = &p->threads.items[found];
 
 		if (other->process == t->process && other->tid == t->tid &&
-		    other->name == t->name) {
+		    other->start_ns == t->start_ns && other->name == t->name) {
 			*index = found;
 			return 0;
 		}
 	}
 	process = p->processes.items[t->process].same;
 	any_hash = hash_u64((uint64_t)process << 32 | t->tid);
-	same_hash = hash_combine((uint64_t)process << 32 | t->tid, t->name);
-	found = same_thread(p, t, process, same_hash);
+	alike_hash = same_hash(process, t);
+	found = same_thread(p, t, process, alike_hash);
 	made.same = found != IDMAP_NONE ? found : (uint32_t)p->threads.len;
 	made.number = found != IDMAP_NONE ? p->threads.items[found].number
 					  : (uint32_t)p->maps->same_threads.used;
@@ -243,9 +257,30 @@ int profile_add_thread(struct profile *p, const struct thread *t, uint32_t *inde
 	idmap_insert(map, hash, *index);
 	if (found != IDMAP_NONE)
 		return 0;
-	idmap_insert(&p->maps->same_threads, same_hash, *index);
+	idmap_insert(&p->maps->same_threads, alike_hash, *index);
 	if (!is_renamed(p, t, process, any_hash))
 		idmap_insert(&p->maps->first_names, any_hash, *index);
+	return 0;
+}
+
+int profile_name_thread(struct profile *p, uint32_t index, uint32_t name)
+{
+	struct thread *t = &p->threads.items[index];
+	uint32_t process = p->processes.items[t->process].same, found;
+	uint64_t hash;
+
+	if (t->name == name)
+		return 0;
+	if (idmap_reserve(&p->maps->threads) < 0 || idmap_reserve(&p->maps->same_threads) < 0)
+		return -ENOMEM;
+	t->name = name;
+	idmap_insert(&p->maps->threads, thread_hash(t), index);
+	hash = same_hash(process, t);
+	found = same_thread(p, t, process, hash);
+	if (found == IDMAP_NONE)
+		idmap_insert(&p->maps->same_threads, hash, index);
+	else
+		t->same = found;
 	return 0;
 }
 
@@ -343,6 +378,20 @@ int profile_sum_counters(const struct profile *p, struct recording *sum)
 	return r;
 }
 
+struct string_facts *profile_string_facts(const struct profile *p, uint32_t string)
+{
+	size_t count = strtab_count(p->strings), known = p->maps->facts.len;
+
+	if (string >= known) {
+		if (vec_reserve(&p->maps->facts, count - known) < 0)
+			return NULL;
+		memset(p->maps->facts.items + known, 0,
+		       (count - known) * sizeof(*p->maps->facts.items));
+		p->maps->facts.len = count;
+	}
+	return &p->maps->facts.items[string];
+}
+
 size_t profile_bytes(const struct profile *p)
 {
 	return sizeof(*p) + sizeof(*p->maps) + strtab_bytes(p->strings) +
@@ -350,6 +399,7 @@ size_t profile_bytes(const struct profile *p)
 	       p->kinds.cap * sizeof(*p->kinds.items) + idmap_bytes(&p->maps->processes) +
 	       idmap_bytes(&p->maps->threads) + idmap_bytes(&p->maps->same_processes) +
 	       idmap_bytes(&p->maps->same_threads) + idmap_bytes(&p->maps->first_names) +
+	       p->maps->facts.cap * sizeof(*p->maps->facts.items) +
 	       p->processes.cap * sizeof(*p->processes.items) +
 	       p->threads.cap * sizeof(*p->threads.items) +
 	       p->sources.cap * sizeof(*p->sources.items) +

@@ -33,6 +33,9 @@
 /* Label of samples of threads that handle an exception; its value is "yes". */
 #define PROFILE_HANDLES_EXCEPTION "handles-exception"
 
+/* Label of samples of processes with several interpreters: the id of the one that ran. */
+#define PROFILE_INTERPRETER "interpreter"
+
 /* Label of spans of waiting: what for. */
 #define PROFILE_WAIT "wait"
 
@@ -67,9 +70,10 @@ struct process {
 
 /* A thread that changes its name gets a second entry. */
 struct thread {
-	uint32_t process; /* index */
-	uint32_t tid;     /* initial pid namespace */
-	uint32_t name;    /* string id */
+	uint32_t process;  /* index */
+	uint32_t tid;      /* initial pid namespace */
+	uint32_t name;     /* string id */
+	uint64_t start_ns; /* CLOCK_BOOTTIME: TIDs come again; 0: unknown */
 
 	/*
 	 * Set by profile_add_thread(): index of the first one that differs from it in the recording
@@ -101,8 +105,9 @@ struct sample {
 	uint32_t stack;       /* stack id */
 	uint32_t labels;      /* set id */
 	uint16_t cpu;
-	uint16_t flags;  /* enum sample_bits */
-	uint16_t kind;   /* KIND_TICKS, or 1 + index of the profile's kinds */
+	uint16_t flags; /* enum sample_bits */
+	uint16_t kind;  /* KIND_TICKS, or 1 + index of the profile's kinds */
+	uint16_t gil; /* which one of its process it waits for, or others do: from 1; 0: unknown */
 	uint32_t opcode; /* string id: the instruction its leaf frame was at; 0: not recorded */
 };
 
@@ -136,6 +141,14 @@ struct source_version {
 	uint32_t recording; /* index */
 	uint32_t file;      /* string id of its path */
 	uint64_t digest;    /* base/digest.h; 0: the process could not read it */
+};
+
+/* The facts that module.h reads in a text. Zeros: not read yet. */
+struct string_facts {
+	uint32_t library_root; /* as a path: bytes of it */
+	uint8_t file_origin;   /* as a path: enum origin of Python code in it */
+	uint8_t name_origin;   /* as the name of a function without a file: enum origin */
+	bool is_known;
 };
 
 struct profile {
@@ -184,12 +197,21 @@ struct recording profile_facts(const struct profile *p);
 int profile_add_process(struct profile *p, const struct process *process, uint32_t *index);
 int profile_add_thread(struct profile *p, const struct thread *t, uint32_t *index);
 
+/* A thread has another name than was known, as have its samples. 0 or -ENOMEM. */
+int profile_name_thread(struct profile *p, uint32_t index, uint32_t name);
+
 /*
  * How many are told apart, whatever recording they are of. A thread of several names is one; a
  * process that began another program is one more.
  */
 size_t profile_count_processes(const struct profile *p);
 size_t profile_count_threads(const struct profile *p);
+
+/*
+ * The place where the facts of a string are kept, so that a long one is read once and not for each
+ * row that has it. NULL without memory; else valid until the next call. Of one thread at a time.
+ */
+struct string_facts *profile_string_facts(const struct profile *p, uint32_t string);
 
 /* Container and pod become those of `from`, unless they are known. */
 void process_set_place(struct process *p, const struct process *from);

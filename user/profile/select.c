@@ -31,6 +31,7 @@ const char *const select_merge_names[] = {
 
 void select_release(struct select *s)
 {
+	vec_release(&s->answers);
 	vec_release(&s->frames);
 	vec_release(&s->stacks);
 	vec_release(&s->merged);
@@ -85,26 +86,88 @@ int select_parse_range(struct select_query *q, const char *text)
 /* --- frames ----------------------------------------------------------------------------------- */
 
 /* As an import statement has it; of own code with all folders in front. */
-static int put_module(const char *path, size_t len, struct strbuf *out)
+static int put_module(const struct profile *p, uint32_t file, struct strbuf *out)
 {
-	size_t root_len = module_library_root(path, len);
+	const char *path = strtab_get(p->strings, file);
+	size_t root_len = profile_library_root(p, file);
 
 	if (!root_len && *path == '/')
 		root_len = 1;
-	return module_put_name(path, len, root_len, out);
+	return module_put_name(path, strtab_len(p->strings, file), root_len, out);
 }
 
-static bool matches_frame(enum select_key key, const char *pattern, const char *name,
-			  const char *file, const char *module)
+static bool is_of_module(const char *pattern, const struct profile *p, uint32_t file)
 {
+	_cleanup_(strbuf_releasep) struct strbuf module = STRBUF_INIT;
+	bool is_library = profile_library_root(p, file) || *strtab_get(p->strings, file) == '<';
+
+	return !put_module(p, file, &module) && module.len &&
+	       pattern_matches_module(pattern, is_library, strbuf_str(&module));
+}
+
+/* The parts of a pattern that a string fits, as a name and as a file: enum pattern_fit. */
+static unsigned int ask(enum select_key key, const char *pattern, const struct profile *p,
+			uint32_t string)
+{
+	const char *text = strtab_get(p->strings, string);
+
 	switch (key) {
 	case SELECT_MODULE:
-		return *module && pattern_matches_module(pattern, file, module);
+		return is_of_module(pattern, p, string) ? PATTERN_FITS_FILE : 0;
 	case SELECT_FILE:
-		return pattern_matches_file(pattern, file);
+		return pattern_matches_file(pattern, text) ? PATTERN_FITS_FILE : 0;
 	default:
-		return pattern_matches_function(pattern, name, file);
+		return pattern_function_fits(pattern, text);
 	}
+}
+
+/* Patterns of frames. */
+static size_t pattern_count(const struct select *s)
+{
+	size_t count = 0;
+
+	for (enum select_key key = SELECT_FOCUS; key <= SELECT_FILE; key++)
+		count += s->query.patterns[key].len;
+	return count;
+}
+
+static int make_room_for_answers(struct select *s, const struct profile *p)
+{
+	size_t count = strtab_count(p->strings) * pattern_count(s), more = count - s->answers.len;
+
+	if (vec_reserve(&s->answers, more) < 0)
+		return -ENOMEM;
+	memset(s->answers.items + s->answers.len, 0, more);
+	s->answers.len = count;
+	return 0;
+}
+
+#define IS_ASKED 0x80
+
+/* ask(), once for a string. */
+static unsigned int answer(const struct select *s, enum select_key key, size_t index,
+			   const struct profile *p, uint32_t string)
+{
+	size_t column = index;
+	uint8_t *known;
+
+	for (enum select_key before = SELECT_FOCUS; before < key; before++)
+		column += s->query.patterns[before].len;
+	known = &s->answers.items[(size_t)string * pattern_count(s) + column];
+	if (!*known)
+		*known = (uint8_t)(IS_ASKED |
+				   ask(key, s->query.patterns[key].items[index], p, string));
+	return *known;
+}
+
+static bool matches_frame(const struct select *s, enum select_key key, size_t index,
+			  const struct profile *p, const struct frame *f)
+{
+	unsigned int file = answer(s, key, index, p, f->file);
+
+	if (key == SELECT_MODULE || key == SELECT_FILE)
+		return file & PATTERN_FITS_FILE;
+	return pattern_fits(answer(s, key, index, p, f->name), file);
 }
 
 static uint16_t judge_fixture(const struct select *s, const struct profile *p, uint32_t frame)
@@ -126,49 +189,37 @@ static uint16_t judge_fixture(const struct select *s, const struct profile *p, u
 	}
 }
 
-static int judge_frame(const struct select *s, const struct profile *p, uint32_t id, uint16_t *bits)
+static uint16_t judge_frame(const struct select *s, const struct profile *p, uint32_t id)
 {
 	const struct frame *f = frametab_get(p->frames, id);
-	const char *file = strtab_get(p->strings, f->file);
-	_cleanup_(strbuf_releasep) struct strbuf module = STRBUF_INIT;
-	int r = 0;
+	uint16_t bits = judge_fixture(s, p, id);
 
-	if (s->query.patterns[SELECT_MODULE].len)
-		r = put_module(file, strtab_len(p->strings, f->file), &module);
-	*bits = judge_fixture(s, p, id);
-	for (enum select_key key = SELECT_FOCUS; key <= SELECT_FILE && !r; key++) {
+	for (enum select_key key = SELECT_FOCUS; key <= SELECT_FILE; key++) {
 		if (key == SELECT_GROUP && f->kind != FRAME_PYTHON)
 			continue;
 		for (size_t i = 0; i < s->query.patterns[key].len; i++)
-			if (matches_frame(key, s->query.patterns[key].items[i],
-					  strtab_get(p->strings, f->name), file,
-					  strbuf_str(&module)))
-				*bits |= (uint16_t)(1 << key);
+			if (matches_frame(s, key, i, p, f))
+				bits |= (uint16_t)(1 << key);
 	}
-	return r;
+	return bits;
 }
 
 static int judge_frames(struct select *s, const struct profile *p)
 {
-	int r = 0;
+	int r = make_room_for_answers(s, p);
 
-	while (s->frames.len < frametab_count(p->frames) && !r) {
-		uint16_t bits;
-
-		r = judge_frame(s, p, (uint32_t)s->frames.len, &bits);
-		if (!r)
-			r = vec_push(&s->frames, bits);
-	}
+	while (s->frames.len < frametab_count(p->frames) && !r)
+		r = vec_push(&s->frames, judge_frame(s, p, (uint32_t)s->frames.len));
 	return r;
 }
 
 /* --- stacks ----------------------------------------------------------------------------------- */
 
 /* "json/decoder.py", "orders.py": so that it is the same wherever it is installed. */
-static const char *short_path(const char *path, size_t len)
+static const char *short_path(const struct profile *p, uint32_t file)
 {
-	size_t root_len = module_library_root(path, len);
-	const char *slash = strrchr(path, '/');
+	const char *path = strtab_get(p->strings, file), *slash = strrchr(path, '/');
+	size_t root_len = profile_library_root(p, file);
 
 	if (root_len)
 		return path + root_len;
@@ -177,14 +228,13 @@ static const char *short_path(const char *path, size_t len)
 
 static int name_merged(const struct select *s, struct profile *p, struct frame *f)
 {
-	const char *path = strtab_get(p->strings, f->file);
-	size_t len = strtab_len(p->strings, f->file);
 	_cleanup_(strbuf_releasep) struct strbuf name = STRBUF_INIT;
 
 	if (s->query.merge == SELECT_BY_MODULE)
-		module_put_name(path, len, module_library_root(path, len), &name);
+		module_put_name(strtab_get(p->strings, f->file), strtab_len(p->strings, f->file),
+				profile_library_root(p, f->file), &name);
 	if (!name.len)
-		strbuf_puts(&name, short_path(path, len));
+		strbuf_puts(&name, short_path(p, f->file));
 	if (strbuf_error(&name) < 0)
 		return -ENOMEM;
 	return strtab_intern(p->strings, strbuf_str(&name), name.len, &f->name);
@@ -194,9 +244,8 @@ static int name_merged(const struct select *s, struct profile *p, struct frame *
 static int find_installed(struct select *s, const struct profile *p, struct frame *f)
 {
 	size_t count = strtab_count(p->strings), more = count - s->installed.len;
-	const char *path = strtab_get(p->strings, f->file);
 
-	if (!module_library_root(path, strtab_len(p->strings, f->file)))
+	if (!profile_library_root(p, f->file))
 		return 0;
 	if (vec_reserve(&s->installed, more) < 0)
 		return -ENOMEM;
@@ -244,7 +293,7 @@ static int merge_frames(struct select *s, struct profile *p)
 static bool is_standard_library(const struct profile *p, uint32_t frame)
 {
 	const struct frame *f = frametab_get(p->frames, frame);
-	enum origin origin = origin_of(p->strings, f->name, f->file, f->kind);
+	enum origin origin = origin_of(p, f->name, f->file, f->kind);
 
 	return origin == ORIGIN_STDLIB || origin == ORIGIN_IMPORT;
 }

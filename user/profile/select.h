@@ -102,6 +102,7 @@ struct select {
 
 	/* inside */
 	bool has_ticks;                 /* values are ticks: others cannot join them */
+	VEC(uint8_t) answers;           /* by string id and pattern of frames: what it fits */
 	VEC(uint16_t) frames;           /* by frame id: bits of the keys that it matches */
 	VEC(uint16_t) stacks;           /* by stack id: of all its frames */
 	VEC(uint32_t) merged;           /* by frame id: the frame that stands for it */

@@ -13,6 +13,7 @@ void strip_release(struct strip *s)
 {
 	strtab_free(s->seen);
 	strtab_free(s->names);
+	numbered_release(&s->bases);
 	vec_release(&s->name_of);
 }
 
@@ -43,25 +44,19 @@ static const char *library_path(const char *path, size_t len)
 	return NULL;
 }
 
-/* The first of "orders.py", "2/orders.py", "3/orders.py"... that is no other file's. */
+/* "orders.py", and of further files of this name "2/orders.py", "3/orders.py"... */
 static int choose_name(struct strip *s, const char *base, size_t len, uint32_t *name)
 {
 	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
-	int r = 0;
+	uint32_t number = 0;
+	int r = numbered_next(&s->bases, base, len, &number);
 
-	for (unsigned int number = 1; !r; number++) {
-		uint32_t known = strtab_count(s->names);
-
-		strbuf_truncate(&text, 0);
-		if (number > 1)
-			strbuf_appendf(&text, "%u/", number);
-		if (strbuf_append(&text, base, len) < 0)
-			return -ENOMEM;
-		r = strtab_intern(s->names, strbuf_str(&text), text.len, name);
-		if (!r && *name == known)
-			break;
-	}
-	return r;
+	number += !len; /* "" stands for no file */
+	if (!r && number > 1)
+		strbuf_appendf(&text, "%u/", number);
+	if (!r)
+		r = strbuf_append(&text, base, len);
+	return r ? r : strtab_intern(s->names, strbuf_str(&text), text.len, name);
 }
 
 static int own_file(struct strip *s, const char *path, size_t len, uint32_t *name)

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "profile/idmap.h"
+#include "profile/numbered.h"
 #include "profile/profile.h"
 
 /*
@@ -26,6 +27,7 @@ struct strip {
 
 	/* inside: files of own code that were seen, and what they are called */
 	struct strtab *seen, *names;
+	struct numbered bases; /* of those files */
 	VEC(uint32_t) name_of; /* by id in seen: id in names */
 };
 void strip_release(struct strip *s);

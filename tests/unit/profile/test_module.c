@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "profile/module.h"
+#include "profile/profile.h"
 
 static const struct {
 	const char *path, *root, *name;
@@ -159,21 +160,23 @@ static void test_whose_code(void **state)
 		{ "<GIL>", "", FRAME_MARKER, ORIGIN_MARKER },
 		{ "worker", "", FRAME_TASK, ORIGIN_TASK },
 	};
-	struct strtab *t;
+	struct profile *p;
 
 	(void)state;
-	assert_int_equal(strtab_new(&t), 0);
+	assert_int_equal(profile_new(&p), 0);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		uint32_t name, file;
 		enum origin found;
 
-		assert_int_equal(strtab_intern(t, cases[i].name, strlen(cases[i].name), &name), 0);
-		assert_int_equal(strtab_intern(t, cases[i].file, strlen(cases[i].file), &file), 0);
-		found = origin_of(t, name, file, cases[i].kind);
+		assert_int_equal(
+			strtab_intern(p->strings, cases[i].name, strlen(cases[i].name), &name), 0);
+		assert_int_equal(
+			strtab_intern(p->strings, cases[i].file, strlen(cases[i].file), &file), 0);
+		found = origin_of(p, name, file, cases[i].kind);
 		if (found != cases[i].want)
 			fail_msg("%s of %s: %d", cases[i].name, cases[i].file, (int)found);
 	}
-	strtab_free(t);
+	profile_free(p);
 }
 
 int main(void)

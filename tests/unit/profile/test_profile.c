@@ -196,6 +196,36 @@ static void test_profile_add_interns_processes_and_threads(void **state)
 	profile_free(p);
 }
 
+/* Another thread has its TID later; a name that comes late is the one of its row. */
+static void test_profile_add_tells_threads_apart_by_their_start(void **state)
+{
+	struct process process = { .pid = 412, .start_ns = 5 };
+	struct thread t = { .tid = 413, .start_ns = 6 };
+	struct profile *p = NULL;
+	uint32_t first, second, again, name;
+
+	(void)state;
+	assert_int_equal(profile_new(&p), 0);
+	assert_int_equal(strtab_intern(p->strings, "worker", 6, &name), 0);
+	assert_int_equal(profile_add_process(p, &process, &t.process), 0);
+	assert_int_equal(profile_add_thread(p, &t, &first), 0);
+	t.start_ns = 7;
+	assert_int_equal(profile_add_thread(p, &t, &second), 0);
+	assert_int_not_equal(first, second);
+	assert_int_equal(profile_count_threads(p), 2);
+	assert_int_equal(profile_name_thread(p, second, name), 0);
+	assert_int_equal(p->threads.items[first].name, 0);
+	t.name = name;
+	assert_int_equal(profile_add_thread(p, &t, &again), 0);
+	assert_int_equal(again, second);
+	t.name = 0;
+	assert_int_equal(profile_add_thread(p, &t, &again), 0);
+	assert_int_equal(profile_name_thread(p, again, name), 0);
+	assert_int_equal(p->threads.items[again].same, second);
+	assert_int_equal(profile_count_threads(p), 2);
+	profile_free(p);
+}
+
 static void test_profile_count_threads_takes_names_together(void **state)
 {
 	static const struct {
@@ -321,6 +351,7 @@ int main(void)
 		cmocka_unit_test(test_frametab_intern_tells_every_field_apart),
 		cmocka_unit_test(test_stacktab_intern_shares_prefixes),
 		cmocka_unit_test(test_profile_add_interns_processes_and_threads),
+		cmocka_unit_test(test_profile_add_tells_threads_apart_by_their_start),
 		cmocka_unit_test(test_profile_count_threads_takes_names_together),
 		cmocka_unit_test(test_profile_set_counter_creates_then_replaces),
 		cmocka_unit_test(test_profile_reset_keeps_recordings_only),

@@ -226,7 +226,7 @@ static int find_modules(struct page *page)
 	for (size_t i = 0; i < page->functions.len && !r; i++) {
 		struct page_function *f = &page->functions.items[i];
 
-		f->origin = (uint8_t)origin_of(page->profile->strings, f->name, f->file, f->kind);
+		f->origin = (uint8_t)origin_of(page->profile, f->name, f->file, f->kind);
 		if (f->file && f->kind == FRAME_PYTHON)
 			r = name_module(page, &modules, f);
 	}
