@@ -5,7 +5,9 @@
 /*
  * What each source may take of a CPU: a share of it, and that for at most 25 ms at a stretch. What
  * is over budget is skipped; the next sample of that process stands for it, too, if it is of the
- * same event. Of spans of waiting, of which there may be any number, fewer are sampled instead.
+ * same event. What is skipped for the ring's sake is every second or fourth tick, whose it ever is:
+ * the next sample on that CPU stands for it. Of spans of waiting, of which there may be any number,
+ * fewer are sampled instead.
  */
 
 #include "bpf/stats.h"
@@ -50,18 +52,30 @@ static __always_inline bool budget_allows(const struct cpu_state *c, const struc
 	return skipped->count >= EVENTS_SKIPPED || (enough && skipped->value + value >= enough);
 }
 
+#define SKIPPED_OF_ANY 0 /* as a process: for the ring's sake */
+
+/* Is this tick one that is not sampled for the ring's sake? */
+static __always_inline bool budget_thins(const struct skipped *skipped, __u32 stride)
+{
+	return stride > 1 && (skipped->process != SKIPPED_OF_ANY || skipped->count < stride - 1);
+}
+
 /*
  * What a sample stands for that is worth `value` by itself and counts as `count`: with those of
- * this process that were skipped before, if they are the last ones that were. 0: over budget.
+ * this process, or of any, that were skipped before, if they are the last ones that were. 0: it is
+ * to be skipped, for the process's or (SKIPPED_OF_ANY) the ring's sake.
  */
 static __always_inline __u64 budget_take(struct skipped *skipped, __u64 process, __u64 value,
 					 __u64 count, bool is_allowed)
 {
+	bool is_same = skipped->process == process || skipped->process == SKIPPED_OF_ANY;
+
 	if (is_allowed)
-		return value + (skipped->process == process ? skipped->value : 0);
-	if (skipped->process != process)
+		return value + (is_same ? skipped->value : 0);
+	if (!is_same)
 		skipped->value = skipped->count = 0;
-	skipped->process = process;
+	if (!is_same || !skipped->count)
+		skipped->process = process;
 	skipped->value += value;
 	skipped->count += count;
 	return 0;
@@ -81,6 +95,18 @@ static __always_inline void budget_spend(struct cpu_state *c, __u64 ns)
 {
 	stat_add(c, STAT_RUN_NS, ns);
 	c->budget_ns -= at_most(ns, SPENT_MAX_NS);
+}
+
+/*
+ * r: what a tick or an event ended in. Those of other processes are known at the first look, and
+ * come anyhow: no sample is skipped for them.
+ */
+static __always_inline void budget_spend_of(struct cpu_state *c, int r, __u64 ns)
+{
+	if (r == STAT_IDLE || r == STAT_NO_MM || r == STAT_FILTERED)
+		stat_add(c, STAT_RUN_NS, ns);
+	else
+		budget_spend(c, ns);
 }
 
 #endif

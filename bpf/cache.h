@@ -2,7 +2,7 @@
 #ifndef BPF_CACHE_H
 #define BPF_CACHE_H
 
-#include "bpf/events.h"
+#include "bpf/hash.h"
 #include "bpf/verifier.h"
 
 /*
@@ -12,7 +12,6 @@
  * Losing an entry costs a second look, nothing else.
  */
 
-#define WAYS 4
 #define CODE_SLOTS 32768
 #define THREAD_SLOTS 16384
 #define TRUST_SLOTS 4096
@@ -27,21 +26,9 @@ extern struct cache_slot context_cache[CONTEXT_SLOTS]; /* what python_context.h 
 extern __u64 sent[SENT_SLOTS];
 extern __u64 epoch;
 
-static __always_inline __u64 hash_mix(__u64 h, __u64 v)
-{
-	h = (h ^ v) * 0x9e3779b97f4a7c15ULL; /* 2^64 / golden ratio */
-	return h ^ h >> 32;
-}
-
 struct cache_set {
 	struct cache_slot slots[WAYS];
 };
-
-/* First slot of a key's set. Keys are hashes whose lowest bit is set. */
-static __always_inline __u32 set_of(__u64 key, __u32 slots)
-{
-	return key >> 8 & (slots - WAYS);
-}
 
 /* 0 if it is not there; values are never 0. */
 static __always_inline __u64 cache_get(const struct cache_slot *cache, __u32 slots, __u64 key)

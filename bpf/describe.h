@@ -33,6 +33,23 @@ static __always_inline void thread_comm(struct task_struct *task, char comm[COMM
 #endif
 }
 
+/*
+ * The identity of a thread under one name: TIDs come again, names change. pointer, tid and comm are
+ * filled in.
+ */
+static __always_inline void thread_identify(struct thread_event *t, struct task_struct *task,
+					    __u64 process)
+{
+	const __u64 *name = (const __u64 *)t->comm;
+	__u64 id;
+
+	t->kind = EVENT_THREAD;
+	t->process = process;
+	t->start_ns = known_field(task, start_boottime);
+	id = hash_mix(hash_mix(hash_mix(process, known_field(task, pid)), t->start_ns), t->pointer);
+	t->thread = hash_mix(hash_mix(id, name[0]), name[1]) | 1;
+}
+
 /* Process and thread at first sight, so that a process that is gone has a name. */
 static __always_inline void introduce(struct door door, struct py_scratch *s,
 				      struct task_struct *task, const struct task_facts *f,
@@ -40,7 +57,7 @@ static __always_inline void introduce(struct door door, struct py_scratch *s,
 {
 	struct process_event *p = (struct process_event *)s->message;
 	struct thread_event *t = (struct thread_event *)s->message;
-	__u64 *name = (__u64 *)t->comm, id, start, end, bytes;
+	__u64 start, end, bytes;
 	struct task_struct *leader;
 
 	if (!is_sent(f->process)) {
@@ -69,17 +86,16 @@ static __always_inline void introduce(struct door door, struct py_scratch *s,
 
 	__builtin_memset(t, 0, sizeof(*t));
 	thread_comm(task, t->comm);
-	id = hash_mix(hash_mix(hash_mix(f->process, known_field(task, pid)), name[0]), name[1]);
-	if (is_sent(id))
-		return;
-	t->kind = EVENT_THREAD;
 	t->pid = f->pid;
-	t->process = f->process;
 	t->tid = f->tid;
 	t->pointer = s->thread.pointer;
+	thread_identify(t, task, f->process);
+	s->sample.thread = t->thread;
+	if (is_sent(t->thread))
+		return;
 	/* What Python calls it can only be read while it lives: it may not for long. */
 	if (!bpf_ringbuf_output(&events, t, sizeof(*t), BPF_RB_FORCE_WAKEUP))
-		mark_sent(id);
+		mark_sent(t->thread);
 }
 
 /* A function of its own, as the copies of strings are: the chain of calls has no stack left for it.

@@ -147,7 +147,37 @@ static __always_inline bool send_who(struct cpu_state *c, const struct task_fact
 	return true;
 }
 
-/* The same at most every 8 ms (2^23 ns) for one process: false if it was too soon. */
+struct unidentified_event {
+	struct sample_event sample;
+	struct sample_part part;
+};
+
+/*
+ * What is of a process that is not known yet: user space, when it has looked, may find that it was
+ * no Python, or that its Python had not begun. lasted_ns: of the life of a thread that ends now.
+ */
+static __always_inline bool tell_unidentified(struct unidentified_event *e,
+					      const struct task_facts *f, __u32 source, __u32 event,
+					      __u64 value, __u64 now, __u64 lasted_ns)
+{
+	__builtin_memset(e, 0, sizeof(*e));
+	e->sample.kind = EVENT_SAMPLE;
+	e->sample.source = source;
+	e->sample.cpu = bpf_get_smp_processor_id();
+	e->sample.ktime_ns = now;
+	e->sample.process = f->process;
+	e->sample.value = value;
+	e->sample.pid = f->pid;
+	e->sample.tid = f->tid;
+	e->sample.duration_ns = lasted_ns;
+	e->sample.event = event;
+	e->part.kind = PART_PYTHON;
+	e->part.status = UNWIND_UNIDENTIFIED;
+	e->part.opcode = OPCODE_NONE;
+	return ring_send(e, sizeof(*e));
+}
+
+/* send_who(), at most every 8 ms (2^23 ns) for one process: false if it was too soon. */
 static __always_inline bool ask_who(struct cpu_state *c, const struct task_facts *f,
 				    const struct vma_search *v, const struct binary_key *exe,
 				    __u64 start_code, __u64 now)

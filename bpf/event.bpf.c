@@ -111,7 +111,7 @@ static __always_inline int take_event(const struct known_task *k, const struct p
 	if (call.value) {
 		r = sample_interrupted(&call, &slot->state, k, regs, now);
 		stat_add(&slot->state, at_most((__u32)r, STAT_TICK_END - 1), 1);
-		budget_spend(&slot->state, bpf_ktime_get_ns() - now);
+		budget_spend_of(&slot->state, r, bpf_ktime_get_ns() - now);
 	}
 	__sync_lock_test_and_set(&slot->is_taken, 0);
 	return 0;

@@ -109,6 +109,7 @@ struct py_offsets {
 	__u32 interp_gil;             /* pointer to its GIL (3.12+) */
 	__u32 interp_gc_collecting;   /* 3.9+: an int */
 	__u32 interp_gc_frame;        /* 3.15+: the frame that the collector runs on */
+	__u32 interp_eval_frame;      /* 3.11+: what evaluates frames; NULL: CPython itself */
 	__u32 runtime_size;           /* 3.13+, 0: not known. The main interpreter lies within */
 
 	/* PyThreadState */
@@ -183,6 +184,7 @@ struct proc_row {
 };
 #define LAYOUT_NONE 0xffff
 #define LAYOUT_UNSURE 0xfffe
+#define ANY_PROGRAM 0xffffffffU /* an exec_id that no program has: whatever runs is asked about */
 
 /*
  * A process that has asyncio, or trio: value of `asyncio_rows`, key: its pid. Byte offsets as
@@ -231,7 +233,7 @@ enum sample_source {
 /* Set by user space before loading. */
 struct session_config {
 	__u32 cpus;         /* possible CPUs */
-	__u32 wakeup_bytes; /* the consumer is woken when this much waits in the ring */
+	__u32 wakeup_bytes; /* a quarter of the ring: the consumer is woken when so much waits */
 	__u32 own_pid;      /* never recorded; as all PIDs here: in our own PID namespace */
 	__u32 pidns_inode;  /* our PID namespace, whose processes alone exist; 0: the initial one */
 	__u8 has_filter;    /* record only rows with is_target (per-CPU events) */
@@ -456,6 +458,8 @@ enum frame_flag {
 	FRAME_ENTRY = 1 << 3,       /* 3.11+: called by C, which is between it and the next one */
 	FRAME_COLLECTS = 1 << 4,    /* the collector runs on top of it; before 3.15: of the leaf */
 	FRAME_TASK_ROOT = 1 << 5,   /* of the outermost coroutine of the sample's task */
+	FRAME_INTERPRETER = 1 << 6, /* no frame: those above are of the interpreter whose id is
+				     * code, which those below have entered */
 };
 
 /* One frame. code: identity, see py_code_identity() in bpf/python_code.h. */
@@ -467,7 +471,8 @@ struct frame_record {
 
 /* A frame of one thread that is looked at for its own sake: with where it lies. */
 struct walk_frame {
-	__u64 frame;    /* address of PyFrameObject or _PyInterpreterFrame */
+	__u64 frame;    /* address of PyFrameObject or _PyInterpreterFrame; of FRAME_INTERPRETER
+			 * the id, and nothing else */
 	__u64 code;     /* address of its code object */
 	__u64 identity; /* of that: see py_code_identity() in bpf/python_code.h; 0: unreadable */
 	__u32 instr;    /* byte offset from the first bytecode */
@@ -476,12 +481,13 @@ struct walk_frame {
 
 /* What is told of that thread besides. */
 struct walk_head {
-	__u32 status;    /* enum unwind_status */
-	__u32 flags;     /* enum sample_flag */
-	__u64 tstate;    /* its PyThreadState */
-	__u64 interp;    /* and that one's interpreter */
-	__u64 gil;       /* address of last_holder of its GIL; 0: not known, or none yet */
-	__u64 exception; /* type of the one that it handles; 0: none */
+	__u32 status;      /* enum unwind_status */
+	__u32 flags;       /* enum sample_flag */
+	__u64 tstate;      /* its PyThreadState */
+	__u64 interp;      /* and that one's interpreter, */
+	__u64 interpreter; /* whose id this is, + 1; 0: its process has but one */
+	__u64 gil;         /* address of last_holder of its GIL; 0: not known, or none yet */
+	__u64 exception;   /* type of the one that it handles; 0: none */
 	__u32 depth;
 	__u32 reserved;
 };
@@ -543,12 +549,14 @@ struct sample_event {
 	__u64 duration_ns; /* of a span, which ended at ktime_ns; 0: a moment */
 	__u64 blocked_ns;  /* that others waited for the GIL meanwhile, which this thread held */
 	__u8 wait;         /* enum wait_reason */
-	__u8 reserved;
-	__u16 syscall;    /* of WAIT_OTHER: its number, or SYSCALL_NONE */
-	__u32 event;      /* of SOURCE_EVENTS: which of the session's */
-	__u64 labels;     /* identity of its set, as in labels_event; 0: none */
-	__u64 task;       /* address of the task that it is in; 0: in none, or not known */
-	__u64 coro_frame; /* and of the frame of its coroutine: tasks' addresses are used again */
+	__u8 event;        /* of SOURCE_EVENTS: which of the session's */
+	__u16 syscall;     /* of WAIT_OTHER: its number, or SYSCALL_NONE */
+	__u32 interpreter; /* id of the one that it runs, + 1; 0: its process has but one */
+	__u64 labels;      /* identity of its set, as in labels_event; 0: none */
+	__u64 task;        /* address of the task that it is in; 0: in none, or not known */
+	__u64 coro_frame;  /* and of the frame of its coroutine: tasks' addresses are used again */
+	__u64 thread;      /* identity, as in thread_event; 0: not known */
+	__u64 gil;         /* address of last_holder of the GIL that it takes; 0: not known */
 };
 
 /* A stack of one kind. Head; depth frames follow, leaf first. */
@@ -623,7 +631,9 @@ struct thread_event {
 	__u64 process;
 	__u32 tid;
 	__u32 reserved2;
-	__u64 pointer; /* pthread_self() */
+	__u64 pointer;  /* pthread_self() */
+	__u64 start_ns; /* task_struct.start_boottime */
+	__u64 thread; /* identity: hash of all of these, so that another name is another identity */
 	char comm[COMM_BYTES];
 };
 
@@ -647,6 +657,7 @@ struct thread_times_event {
 	__u64 long_ns[CLASS_COUNT_];  /* in spans that are all kept */
 	__u64 spans;                  /* how many */
 	__u64 episodes;               /* of waiting for the GIL */
+	__u64 gil;                    /* that it takes, as in sample_event */
 	char comm[COMM_BYTES];
 };
 
@@ -813,7 +824,7 @@ _Static_assert(sizeof(struct cpu_ticks) == 24, "map value ABI");
 _Static_assert(sizeof(struct frame_record) == 16, "ring buffer ABI");
 _Static_assert(sizeof(struct thread_context_row) == 24, "map value ABI");
 _Static_assert(sizeof(struct label_config) == 8 + LABEL_NAME_BYTES, "map value ABI");
-_Static_assert(sizeof(struct sample_event) == 88, "ring buffer ABI");
+_Static_assert(sizeof(struct sample_event) == 104, "ring buffer ABI");
 _Static_assert(sizeof(struct own_walk) == 56 + sizeof(struct task_stand) +
 						  sizeof(struct walk_head) +
 						  FRAMES_MAX * sizeof(struct walk_frame),
@@ -822,13 +833,13 @@ _Static_assert(sizeof(struct label_value) == 8 + LABEL_BYTES_MAX, "ring buffer A
 _Static_assert(sizeof(struct labels_event) ==
 		       LABELS_EVENT_HEAD + CONTEXT_LABELS_MAX * sizeof(struct label_value),
 	       "ring buffer ABI");
-_Static_assert(sizeof(struct thread_times_event) == 88 + 16 * CLASS_COUNT_, "ring buffer ABI");
+_Static_assert(sizeof(struct thread_times_event) == 96 + 16 * CLASS_COUNT_, "ring buffer ABI");
 _Static_assert(sizeof(struct span_end_event) == 56, "ring buffer ABI");
 _Static_assert(sizeof(struct sample_part) == 8, "ring buffer ABI");
 _Static_assert(sizeof(struct code_event) == 72, "ring buffer ABI");
 _Static_assert(sizeof(struct lines_event) == 24, "ring buffer ABI");
 _Static_assert(sizeof(struct process_event) == 56, "ring buffer ABI");
-_Static_assert(sizeof(struct thread_event) == 48, "ring buffer ABI");
+_Static_assert(sizeof(struct thread_event) == 64, "ring buffer ABI");
 _Static_assert(sizeof(struct who_event) == 96, "ring buffer ABI");
 _Static_assert(sizeof(struct page_event) == 8 + 16 * FAULTS_MAX, "ring buffer ABI");
 

@@ -54,60 +54,13 @@ static __always_inline void known_task_facts(const struct known_task *k, struct 
 	}
 }
 
-/*
- * A process that is not known yet: user space, when it has looked, may find that it was no Python,
- * or that its Python had not begun.
- */
-VERIFIED_ONCE int send_unidentified(const struct task_facts *f, __u32 source, __u32 event,
-				    __u64 value, __u64 now)
+VERIFIED_ONCE int send_unidentified(struct py_scratch *s, const struct task_facts *f,
+				    const struct sampler_call *call, __u64 now)
 {
-	struct {
-		struct sample_event sample;
-		struct sample_part part;
-	} e = {
-		.sample = {
-			.kind = EVENT_SAMPLE,
-			.source = source,
-			.cpu = bpf_get_smp_processor_id(),
-			.ktime_ns = now,
-			.value = value,
-			.event = event,
-		},
-		.part = {
-			.kind = PART_PYTHON,
-			.status = UNWIND_UNIDENTIFIED,
-			.opcode = OPCODE_NONE,
-		},
-	};
-
-	if (!f)
+	if (!s || !f || !call)
 		return 0; /* for the verifier */
-	e.sample.process = f->process;
-	e.sample.pid = f->pid;
-	e.sample.tid = f->tid;
-	return ring_send(&e, sizeof(e));
-}
-
-/*
- * Where task work is not to be had: user space can read pages of the target in, which helps the
- * next sample. Asked at most every 134 ms for one address.
- */
-static __always_inline void ask_page(struct cpu_state *c, struct py_scratch *s, __u32 layout)
-{
-	struct page_event *e = (struct page_event *)s->message;
-	__u64 id = hash_mix(hash_mix(s->walk.process, s->faults[0].addr), s->sample.ktime_ns >> 27);
-
-	if (!s->walk.faults || is_sent(id))
-		return;
-	e->kind = EVENT_PAGE;
-	e->count = s->walk.faults;
-	e->layout = layout;
-	e->pid = s->sample.pid;
-	__builtin_memcpy(e->ranges, s->faults, sizeof(e->ranges));
-	if (bpf_ringbuf_output(&events, e, sizeof(*e), BPF_RB_FORCE_WAKEUP))
-		return;
-	mark_sent(id);
-	stat_add(c, STAT_PAGE, 1);
+	return tell_unidentified((void *)s->message, f, call->source, call->event, call->value, now,
+				 0);
 }
 
 /* Its stack is free again before the walk, which goes five calls deep. */
@@ -145,18 +98,37 @@ static __always_inline __u32 scratch_own(__u32 source)
 }
 
 /*
- * How many threads of its process wait for the GIL while this one runs. If nobody saw it come back
- * from a wait of its own, it still counts as one. Spans are not recorded on old kernels.
+ * For how long others wait, in this tick, for the GIL that the thread was just found to hold. If
+ * nobody saw it come back from a wait of its own, it still counts as one. Spans are not recorded on
+ * old kernels.
  */
-static __always_inline __u64 waiters_of(struct task_struct *task)
+VERIFIED_ONCE int note_waiters(struct py_scratch *s, struct thread_times *own,
+			       struct thread_times *leader)
 {
-	struct thread_times *own, *leader = times_get(task->group_leader);
-	__u64 waiters = leader ? gil_waiters(leader) : 0;
+	__u64 gil, waiters;
 
-	if (!waiters)
+	if (!s || !session.has_spans)
 		return 0;
-	own = times_get(task);
-	return own && own->is_counted ? waiters - 1 : waiters;
+	s->sample.blocked_ns = 0;
+	if (!leader)
+		return 0;
+	gil = s->sample.gil;
+	if (own)
+		gil_note(own, &s->sample);
+	if (!gil && !leader->has_more_gils)
+		s->sample.gil = gil = leader->first_gil;
+	waiters = gil ? gil_waiters(leader, gil) : 0;
+	if (waiters && own && own->is_counted && own->gil == gil)
+		waiters--;
+	s->sample.blocked_ns = waiters * session.span_ns * s->sample.value;
+	return 0;
+}
+
+static __always_inline void note_waiters_of_current(struct py_scratch *s)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	note_waiters(s, times_get(task), times_get(task->group_leader));
 }
 
 /* Returns as task_sample_schedule(). */
@@ -186,6 +158,8 @@ static __always_inline int walk_and_send(const struct sampler_call *call, struct
 	introduce_thread(c, s, task);
 	r = row->runtime ? take_sample(s, c, row->layout) : be_outside(s);
 	label_sample((struct door){}, s, row->layout, r);
+	if (session.has_spans && call->source == SOURCE_TICKS)
+		note_waiters_of_current(s);
 	if (row->runtime && s->walk.faults && (r == STAT_TSTATE_FAULT || r == STAT_RECORDED)) {
 		handed = may_hand_over ? hand_over(call, task, c, s, row->layout) : -1;
 		if (handed >= 0) {
@@ -208,20 +182,24 @@ static __always_inline int sample_thread(const struct sampler_call *call, struct
 	struct skipped *skipped = skipped_of(c, call->event);
 	const struct task_facts *f = &c->who;
 	struct py_scratch *s;
+	bool thins;
 	int r;
 
+	budget_fill(c, call->share, call->saved_max_ns, now);
 	r = find_process(c, task, now);
-	if (r == STAT_UNKNOWN)
-		send_unidentified(f, call->source, call->event, call->value, now);
-	if (r != STAT_RECORDED)
+	if (r != STAT_UNKNOWN && r != STAT_RECORDED)
 		return r;
 	s = scratch_get(call->scratch);
 	if (!s)
 		return STAT_NO_SCRATCH;
-	budget_fill(c, call->share, call->saved_max_ns, now);
-	s->sample.value =
-		budget_take(skipped, f->process, call->value, call->count,
-			    budget_allows(c, skipped, call->source, call->value, call->enough));
+	if (r == STAT_UNKNOWN) {
+		send_unidentified(s, f, call, now);
+		return r;
+	}
+	thins = call->source == SOURCE_TICKS && budget_thins(skipped, ring_stride());
+	s->sample.value = budget_take(
+		skipped, thins ? SKIPPED_OF_ANY : f->process, call->value, call->count,
+		!thins && budget_allows(c, skipped, call->source, call->value, call->enough));
 	if (!s->sample.value)
 		return STAT_SKIPPED;
 	s->sample.source = call->source;
@@ -230,8 +208,6 @@ static __always_inline int sample_thread(const struct sampler_call *call, struct
 	s->sample.flags = regs && regs_are_user(regs) ? 0 : SAMPLE_KERNEL;
 	if (s->sample.value > call->value || call->count > 1)
 		s->sample.flags |= SAMPLE_WEIGHTED;
-	if (session.has_spans && call->source == SOURCE_TICKS)
-		s->sample.blocked_ns = waiters_of(task) * session.span_ns * s->sample.value;
 	return walk_and_send(call, c, task, s, session.has_task_work);
 }
 

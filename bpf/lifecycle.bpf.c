@@ -21,6 +21,54 @@ __u32 pidns_level; /* noted by list_tasks, which runs in our process */
 
 __u64 rows_refused, pythons_begun;
 
+static __always_inline bool is_target(const struct task_facts *f)
+{
+	struct proc_row row;
+
+	return proc_row_read(f, &row) && row.is_target;
+}
+
+/*
+ * A program that has a known interpreter in it: the process is known before it first waits, which
+ * no tick would tell of.
+ */
+static __always_inline void begin_python(const struct task_facts *f,
+					 const struct binary_row *program, __u64 start_code)
+{
+	struct proc_row row = { .start_ns = f->start_ns,
+				.runtime = start_code + program->from_start,
+				.exec_id = f->exec_id,
+				.layout = program->layout,
+				.is_target = 1 };
+
+	row_add(f->pid, &row);
+}
+
+/*
+ * A process that has just begun, or begins another program. Where its program does not say what
+ * runs in it, user space is to look: no tick and no switch may come that would ask.
+ */
+static __always_inline void meet_process(struct task_struct *task, const struct task_facts *f)
+{
+	struct cpu_state *c = this_cpu_state(SOURCE_TICKS);
+	struct vma_search none = {};
+	struct binary_row *program;
+	struct binary_key exe;
+	__u64 start_code;
+
+	if (!c || !is_wanted(task, f) || (session.has_filter && !is_target(f)))
+		return;
+	exe = file_key(BPF_CORE_READ(task, mm, exe_file));
+	if (!exe.inode)
+		return; /* a kernel thread */
+	program = bpf_map_lookup_elem(&binaries, &exe);
+	start_code = BPF_CORE_READ(task, mm, start_code);
+	if (!program || (program->layout != LAYOUT_NONE && !program->from_start))
+		send_who(c, f, &none, &exe, start_code, true, bpf_ktime_get_ns());
+	else if (program->layout < LAYOUTS_MAX && start_code)
+		begin_python(f, program, start_code);
+}
+
 /*
  * A child begins as a copy of its parent: same runtime at the same address. Should it exec, its
  * exec_id no longer fits the row and the sampler looks again.
@@ -28,34 +76,27 @@ __u64 rows_refused, pythons_begun;
 SEC("raw_tp/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
-	__u32 parent_pid = process_pid(parent), pid = process_pid(child);
-	struct task_struct *leader = BPF_CORE_READ(parent, group_leader);
-	struct proc_row *row, copy;
-
-	if (BPF_CORE_READ(child, tgid) == BPF_CORE_READ(parent, tgid) || !pid)
-		return 0; /* a thread, or none of our namespace */
-	row = bpf_map_lookup_elem(&procs, &parent_pid);
-	if (!row)
-		return 0;
-	copy = *row;
-	if (copy.start_ns != BPF_CORE_READ(leader, start_boottime))
-		return 0; /* of another process that had this pid */
-	if (copy.exec_id == BPF_CORE_READ(leader, self_exec_id))
-		copy.exec_id = BPF_CORE_READ(child, self_exec_id);
-	else
-		copy.exec_id = ~0U; /* nobody has looked at the parent since its exec */
-	copy.start_ns = BPF_CORE_READ(child, start_boottime);
-	if (!session.follow_children)
-		copy.is_target = 0;
-	row_add(pid, &copy);
-	return 0;
-}
-
-static __always_inline bool is_target(const struct task_facts *f)
-{
+	struct task_facts before, f;
+	bool is_known = false;
 	struct proc_row row;
 
-	return proc_row_read(f, &row) && row.is_target;
+	if (BPF_CORE_READ(child, tgid) == BPF_CORE_READ(parent, tgid))
+		return 0; /* a thread */
+	task_facts_read(parent, &before);
+	task_facts_read(child, &f);
+	if (!f.pid)
+		return 0; /* none of our namespace */
+	if (proc_row_read(&before, &row)) {
+		is_known = row.exec_id == before.exec_id;
+		row.exec_id = is_known ? f.exec_id : ANY_PROGRAM;
+		row.start_ns = f.start_ns;
+		if (!session.follow_children)
+			row.is_target = 0;
+		row_add(f.pid, &row);
+	}
+	if (!is_known)
+		meet_process(child, &f);
+	return 0;
 }
 
 /* What changes with each switch. Returns whether none came in between. */
@@ -109,6 +150,7 @@ static __always_inline void times_tell(const struct thread_times *t, struct task
 	e->since_ns = t->since_ns;
 	e->unseen_ns = t->unseen_ns;
 	e->episodes = t->episodes;
+	e->gil = t->gil;
 	BPF_CORE_READ_STR_INTO(&e->comm, task, comm);
 	if (!times_copy(t, e))
 		times_copy(t, e);
@@ -137,91 +179,87 @@ static __always_inline void times_send(struct thread_times *t, struct task_struc
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 }
 
+/* Has nobody found out yet what the process runs, which is recorded if it is Python? */
+static __always_inline bool is_unidentified(const struct task_facts *f)
+{
+	struct proc_row row;
+
+	if (!proc_row_read(f, &row))
+		return !session.has_filter;
+	return row.exec_id < f->exec_id && (!session.has_filter || row.is_target);
+}
+
+/* What a thread of such a process waited for is lost, unless user space saw that it is no Python.
+ */
+static __always_inline void times_lose(const struct thread_times *t, const struct task_facts *f,
+				       __u64 now)
+{
+	struct cpu_state *c = this_cpu_state(SOURCE_SWITCHES);
+	__u64 life = times_lasted(t->since_ns, now), ran = t->cpu_ns;
+	struct unidentified_event e;
+
+	if (!t->out_ns)
+		ran += times_lasted(t->in_ns, now);
+	if (!c || !t->may_be_python || life <= ran)
+		return;
+	stat_add(c, STAT_UNKNOWN, life - ran);
+	tell_unidentified(&e, f, SOURCE_SWITCHES, 0, life - ran, now, life);
+}
+
+/* The thread ends, or its program does. */
+static __always_inline void times_end(struct thread_times *t, struct task_struct *task,
+				      const struct task_facts *f, __u64 now)
+{
+	struct proc_row row;
+
+	if (t->is_identified || is_recorded(f, &row))
+		times_send(t, task, now);
+	else if (is_unidentified(f))
+		times_lose(t, f, now);
+}
+
 static __always_inline void times_exit(struct task_struct *task, const struct task_facts *f,
 				       __u64 now)
 {
 	struct thread_times *t = times_get(task);
-	struct proc_row row;
 
 	if (!t || !t->since_ns)
 		return;
 	times_end_gil_wait(t, task, now, now);
-	if (is_recorded(f, &row))
-		times_send(t, task, now);
+	times_end(t, task, f, now);
 	t->since_ns = 0;
 	t->out_ns = 0;
 }
 
 /*
  * The process is another one from now on, of which nobody may know yet whether it runs Python. That
- * its times are those of one that does is found out when they are told.
+ * its times are those of one that does is found out when they are told. A switch in the midst of
+ * the exec may have replaced the row of the program before.
  */
 static __always_inline void times_exec(struct task_struct *task, const struct task_facts *f,
-				       bool is_python)
+				       bool may_be_python)
 {
 	struct thread_times *t = times_get(task);
 	struct task_facts before = *f;
 	__u64 now = times_now();
-	struct proc_row row;
 
-	before.exec_id--;
 	if (t && t->since_ns) {
-		if (is_recorded(&before, &row))
-			times_send(t, task, now);
+		before.process = t->process;
+		before.exec_id--;
+		times_end(t, task, &before, now);
 		__builtin_memset(t, 0, sizeof(*t));
-	} else if (!started_ns || !(session.has_filter ? is_target(f) : is_python)) {
+	} else if (!started_ns || !(session.has_filter ? is_target(f) : may_be_python)) {
 		return;
 	}
-	times_new(task, f, now, true);
+	t = times_new(task, f, now, true);
+	if (t)
+		t->may_be_python = may_be_python;
 }
 
 /*
- * A program that has a known interpreter in it: the process is known before it first waits, which
- * no tick would tell of.
+ * Before on_exec(), which may replace the row of the program before. Apart, as 5.10 refuses a
+ * program that has an atomic exchange, even if it never comes there.
  */
-static __always_inline void begin_python(const struct task_facts *f,
-					 const struct binary_row *program, __u64 start_code)
-{
-	struct proc_row row = { .start_ns = f->start_ns,
-				.runtime = start_code + program->from_start,
-				.exec_id = f->exec_id,
-				.layout = program->layout,
-				.is_target = 1 };
-
-	row_add(f->pid, &row);
-}
-
-/*
- * A program that user space has not seen yet is looked at as soon as it begins: before the first
- * tick, mostly, and before its Python.
- */
-SEC("raw_tp/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *task)
-{
-	struct binary_key exe = file_key(BPF_CORE_READ(task, mm, exe_file));
-	struct binary_row *known = bpf_map_lookup_elem(&binaries, &exe);
-	struct cpu_state *c = this_cpu_state(SOURCE_TICKS);
-	struct vma_search none = {};
-	struct task_facts f;
-	struct proc_row row;
-	__u64 start_code;
-
-	task_facts_read(task, &f);
-	if (!c || !is_wanted(task, &f))
-		return 0;
-	if (known && known->layout == LAYOUT_NONE)
-		return 0;
-	if (session.has_filter && (!proc_row_read(&f, &row) || !row.is_target))
-		return 0;
-	start_code = BPF_CORE_READ(task, mm, start_code);
-	if (!known)
-		send_who(c, &f, &none, &exe, start_code, true, bpf_ktime_get_ns());
-	else if (known->layout < LAYOUTS_MAX && known->from_start && start_code)
-		begin_python(&f, known, start_code);
-	return 0;
-}
-
-/* Apart, as 5.10 refuses a program that has an atomic exchange, even if it never comes there. */
 SEC("raw_tp/sched_process_exec")
 int BPF_PROG(on_exec_times, struct task_struct *task)
 {
@@ -231,7 +269,20 @@ int BPF_PROG(on_exec_times, struct task_struct *task)
 
 	task_facts_read(task, &f);
 	if (is_wanted(task, &f))
-		times_exec(bpf_get_current_task_btf(), &f, known && known->layout != LAYOUT_NONE);
+		times_exec(bpf_get_current_task_btf(), &f, !known || known->layout != LAYOUT_NONE);
+	return 0;
+}
+
+/* A program is looked at as soon as it begins: before the first tick, mostly, and before its
+ * Python.
+ */
+SEC("raw_tp/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task)
+{
+	struct task_facts f;
+
+	task_facts_read(task, &f);
+	meet_process(task, &f);
 	return 0;
 }
 
@@ -298,8 +349,11 @@ int list_thread_times(struct bpf_iter__task *ctx)
 	if (!t || !t->since_ns)
 		return 0;
 	task_facts_read(task, &f);
-	if (!is_recorded(&f, &row))
+	if (!is_recorded(&f, &row)) {
+		if (stopped_ns && is_unidentified(&f))
+			times_lose(t, &f, stopped_ns);
 		return 0;
+	}
 	times_tell(t, task, times_now(), &e);
 	bpf_seq_write(ctx->meta->seq, &e, sizeof(e));
 	return 0;

@@ -81,6 +81,7 @@ struct wait_span {
 	__u64 duration_ns;
 	__u64 value;
 	__u64 blocked_ns;
+	__u64 gil;   /* that it waited for; 0: it did not */
 	__u32 flags; /* enum sample_flag */
 	__u8 reason; /* enum wait_reason */
 	__u8 reserved;
@@ -210,5 +211,14 @@ struct {
 	__type(key, __u32);
 	__type(value, struct times_slot);
 } times_slots __weak SEC(".maps");
+
+/* Process and GIL -> who waits for that GIL, where it is not the first_gil of the process. Written
+ * and read as thread_times of a leader. The one that was not used for longest makes room. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u64);
+	__type(value, struct gil_count);
+} gil_counts __weak SEC(".maps");
 
 #endif

@@ -32,6 +32,8 @@
 #define THIN_MAX 4               /* one of 2^4 */
 #define HAND_OVER_NS 7000        /* what task work takes beside the walk: an interrupt, mostly */
 
+#define GIL_INTERPRETERS_MAX 64 /* that are looked at for one */
+
 __u64 started_ns;
 __u32 spans_stride;
 
@@ -109,13 +111,64 @@ static __noinline struct thread_times *begin_times(struct task_struct *task)
 	return t;
 }
 
-static __noinline __u64 find_gil(struct task_struct *task)
+struct gil_search {
+	const struct py_offsets *off;
+	__u64 runtime, interp;
+	__u64 word; /* a futex; 0: any GIL will do */
+	__u64 gil;  /* found; 0: not yet */
+};
+
+static int gil_step(__u32 i, struct gil_search *q)
 {
+	struct door door = {};
+
+	q->gil = gil_of_interpreter(door, q->off, q->runtime, q->interp);
+	if (!q->word || gil_has_word(q->gil, q->word))
+		return LOOP_STOP;
+	q->gil = 0;
+	if (read_user(door, &q->interp, sizeof(q->interp), q->interp + q->off->interp_next))
+		q->interp = 0;
+	return q->interp ? LOOP_NEXT : LOOP_STOP;
+}
+
+/*
+ * For thread_times.gil, of the current task: the GIL that has the word, or, where that is 0, that
+ * of the process or of its latest interpreter, which mostly is the only one; 0: there is none.
+ */
+VERIFIED_ONCE __u64 find_gil(__u64 word)
+{
+	struct gil_search q = { .word = word };
+	struct door door = {};
 	struct task_facts f;
 	struct proc_row row;
 
-	task_facts_read(task, &f);
-	return is_recorded(&f, &row) ? gil_find((struct door){}, &row) : 0;
+	task_facts_read(bpf_get_current_task_btf(), &f);
+	if (!is_recorded(&f, &row))
+		return 0;
+	q.off = layout_of(&row);
+	q.runtime = row.runtime;
+	if (q.off->gil_last_holder == OFF_NONE)
+		return GIL_NONE;
+	if (read_user(door, &q.interp, sizeof(q.interp),
+		      q.runtime + q.off->runtime_interpreters_head) ||
+	    !q.interp)
+		return 0;
+	LOOP(GIL_INTERPRETERS_MAX, gil_step, &q);
+	return q.gil;
+}
+
+/* Is the futex another GIL's than the one that the thread took before? Then it takes that. */
+static __always_inline bool takes_other_gil(struct thread_times *t, struct task_struct *task,
+					    __u64 word)
+{
+	struct thread_times *leader = times_of_leader(t, task);
+	__u64 gil = 0;
+
+	if (t->has_more_gils || (leader && leader->has_more_gils))
+		gil = find_gil(word);
+	if (gil)
+		t->gil = gil;
+	return gil;
 }
 
 /* enum gil_wait of a thread that leaves the CPU to wait. */
@@ -125,8 +178,9 @@ static __always_inline __u8 gil_wait_begins(struct thread_times *t, struct task_
 	if (!(t->out_state & STATE_INTERRUPTIBLE) || !regs_wait_for_futex(regs))
 		return GIL_WAIT_NOT;
 	if (!t->gil)
-		t->gil = find_gil(task);
-	if (!gil_has_word(t->gil, regs_arg(regs, 0)))
+		t->gil = find_gil(0);
+	if (!gil_has_word(t->gil, regs_arg(regs, 0)) &&
+	    !takes_other_gil(t, task, regs_arg(regs, 0)))
 		return GIL_WAIT_NOT;
 	if (now - t->gil_end_ns < GIL_EPISODE_NS && !gil_was_taken((struct door){}, t, task))
 		return GIL_WAIT_GOES_ON;
@@ -161,6 +215,7 @@ static __always_inline void note_wait(struct thread_times *t, struct task_struct
 
 	if (session.has_exit_work && may_know_queue())
 		t->run_delay = task->sched_info.run_delay;
+	t->is_moved = 0;
 	t->out_state = task->__state;
 	t->out_preempt = preempt;
 	t->out_wait = WAIT_RUNNABLE;
@@ -196,9 +251,13 @@ static __always_inline __u64 span_begins(struct cpu_state *c, struct thread_time
 	/* There may be none yet while a session starts. */
 	leader = times_of_leader(t, task);
 	t->is_counted = leader && t->waits_for_gil;
-	t->blocked_ns = leader ? gil_waited_ns(leader, now) : GIL_WAITED_UNKNOWN;
+	if (t->is_counted && !leader->first_gil)
+		__sync_val_compare_and_swap(&leader->first_gil, 0, t->gil);
+	if (leader && !t->gil)
+		t->gil = leader->first_gil;
+	t->blocked_ns = leader ? gil_waited_ns(leader, t->gil, now) : GIL_WAITED_UNKNOWN;
 	if (t->is_counted)
-		gil_count(leader, 1, now);
+		gil_count(leader, t->gil, 1, now);
 	t->out_ns = now;
 	return now;
 }
@@ -211,7 +270,7 @@ static __always_inline __u64 blocked_ns(struct cpu_state *c, struct thread_times
 
 	if (t->waits_for_gil || !leader)
 		return 0;
-	return gil_blocked_ns(c, t->blocked_ns, gil_waited_ns(leader, now), duration);
+	return gil_blocked_ns(c, t->blocked_ns, gil_waited_ns(leader, t->gil, now), duration);
 }
 
 /* What switches cost without samples: the clock is looked at around one of so many. */
@@ -277,6 +336,7 @@ static __always_inline int span_sample_begin(struct cpu_state *c, struct task_st
 	s->sample.value = c->span.value;
 	s->sample.duration_ns = c->span.duration_ns;
 	s->sample.blocked_ns = c->span.blocked_ns;
+	s->sample.gil = c->span.gil;
 	s->sample.wait = c->span.reason;
 	s->sample.syscall = c->span.syscall;
 	s->sample.flags = c->span.flags;
@@ -306,7 +366,7 @@ static __always_inline int span_sample(struct cpu_state *c, struct thread_times 
 		return r;
 	r = walk_and_send(&call, c, task, s, may_hand_over);
 	if (r == STAT_RECORDED)
-		note_gil(t, s, c->row.layout);
+		gil_note(t, &s->sample);
 	return r;
 }
 
@@ -355,6 +415,7 @@ static __always_inline bool wait_ends(struct cpu_state *c, struct thread_times *
 		c->span.value = (is_short ? k.whole_ns : waited) << k.thinned;
 		c->span.blocked_ns =
 			weigh(blocked_ns(c, t, task, now, duration), c->span.value, duration);
+		c->span.gil = t->waits_for_gil ? t->gil : 0;
 		c->span.flags = (is_short || k.thinned ? SAMPLE_SHORT : 0) |
 				(t->waits_for_gil == GIL_WAIT_BEGINS ? SAMPLE_EPISODE : 0);
 		c->span.reason = wait_of_file(task, regs, reason);
@@ -378,6 +439,7 @@ static __always_inline bool queue_ends(struct cpu_state *c, struct thread_times 
 		c->queued.value = is_short ? whole_ns : queued_ns;
 		c->queued.blocked_ns =
 			weigh(blocked_ns(c, t, task, now, duration), c->queued.value, duration);
+		c->queued.gil = 0;
 		c->queued.flags = is_short ? SAMPLE_SHORT : 0;
 		c->queued.reason = WAIT_RUNNABLE;
 		c->queued.syscall = SYSCALL_NONE;
@@ -453,7 +515,10 @@ static __always_inline void sample_open(struct cpu_state *c, struct task_struct 
 	t->thinned = c->thrift;
 	if (bpf_get_prandom_u32() & ((1U << (t->thinned & 15)) - 1))
 		return;
-	c->span = (struct wait_span){ .now_ns = now, .value = 1, .flags = SAMPLE_OPEN };
+	c->span = (struct wait_span){ .now_ns = now,
+				      .value = 1,
+				      .gil = t->waits_for_gil ? t->gil : 0,
+				      .flags = SAMPLE_OPEN };
 	t->opened = span_sample(c, t, task, false);
 	t->open_ns = now;
 	budget_spend(c, bpf_ktime_get_ns() - now);
@@ -545,19 +610,35 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 }
 
 /*
+ * Since 6.12 a thread that begins to sleep may stay in line until its turn would have come, and may
+ * be moved with those that wait for a CPU.
+ */
+SEC("traced/sched_migrate_task")
+int BPF_PROG(on_migrate, struct task_struct *task)
+{
+	struct thread_times *t;
+
+	if (!bpf_core_field_exists(task->se.sched_delayed) || !task->se.sched_delayed)
+		return 0;
+	t = times_get(task);
+	if (t)
+		t->is_moved = 1;
+	return 0;
+}
+
+/*
  * What Python calls a thread can only be read while it lives, and if it waits for long its first
  * sample comes late.
  */
 static __always_inline void announce_thread(struct task_struct *task, const struct task_facts *f,
 					    const struct proc_row *row)
 {
-	struct thread_event e = { .kind = EVENT_THREAD,
-				  .pid = f->pid,
-				  .process = f->process,
+	struct thread_event e = { .pid = f->pid,
 				  .tid = f->tid,
 				  .pointer = task_pthread_self(task, layout_of(row)) };
 
 	BPF_CORE_READ_STR_INTO(&e.comm, task, comm);
+	thread_identify(&e, task, f->process);
 	ring_send(&e, sizeof(e));
 }
 

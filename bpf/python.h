@@ -24,7 +24,7 @@
 #define TSTATE_BYTES 512     /* covers what is read of PyThreadState (3.15: 312) */
 #define STRING_HEAD_BYTES 64 /* covers what is read of the heads of str and bytes (at most 56) */
 #define TEXT_BYTES (2 * STRING_HEAD_BYTES + PROBE_BYTES) /* data begins at 88 at the latest */
-#define PROBE_BYTES 96             /* of a name or line table that go into an identity up to 3.11 */
+#define PROBE_BYTES 96             /* of a name or line table that go into an identity */
 #define TIME_MAX_NS 2000000        /* for one sample: interrupts are off meanwhile */
 #define TIME_MAX_OPEN_NS 100000000 /* where they are on: who walks may lose its CPU, or wait */
 #define TIME_STEPS 64 /* the clock is looked at every so many frames or thread states */
@@ -36,6 +36,7 @@ struct py_thread {
 	__u64 pointer; /* pthread_self */
 	__u64 runtime; /* address of _PyRuntime */
 	__u64 process; /* identity */
+	__u64 family;  /* of processes that have one where they were forked alike; 0: not asked */
 	__u32 tid;
 	/*
 	 * Where pointer may be one from before an exec (arm64): the id that the process's first
@@ -59,7 +60,12 @@ struct py_walk {
 	__u32 block_len;
 	__u32 depth; /* frames recorded */
 	__u64 process;
-	__u64 interpreter; /* its id; 0: the main one, or all that is met is of one moment */
+	__u64 family;              /* of py_thread */
+	__u64 interp;              /* the interpreter whose frames are walked */
+	__u64 interpreter;         /* its id; 0: the main one */
+	__u64 salt_of_interpreter; /* what of it goes into identities */
+	__u64 pass;                /* what generation is to be; 0: as it is read */
+	__u64 shim;                /* 3.12+: the last frame of an entry that was met; 0: none */
 	__u64 generation; /* 3.14+: hash of the interpreter and its code generation; 0: not known */
 	__u64 gc_frame;   /* 3.15+: that the collector runs on; 0: it does not, or not known */
 	__u64 leaf_instr; /* of the first frame recorded, as that has it */
@@ -73,12 +79,15 @@ struct py_walk {
 	__u32 steps;       /* since the start, of frames and thread states */
 	__u32 faults;      /* of py_scratch.faults that are filled in: what could not be read */
 	__u32 flags;       /* enum sample_flag */
+	__u32 entry;       /* FRAME_ENTRY, where entries tell that C called */
 	__u8 status;       /* enum unwind_status */
 	__u8 is_entry;     /* the last frame seen may be outermost */
 	__u8 is_strict;    /* identities are checked in full */
 	__u8 is_reused;    /* a code address turned out to be reused */
-	__u8 is_new;       /* a code object was not met before (up to 3.11) */
+	__u8 is_new;       /* a code object was not met before */
 	__u8 is_jit;       /* the leaf runs machine code */
+	__u8 has_several;  /* the process has several interpreters */
+	__u8 is_moment;    /* all that is met is of one moment: an address is of one code object */
 };
 
 /* The frame that the walk is at, taken apart. */
@@ -118,12 +127,28 @@ enum state_rank {
 	STATE_HERE,      /* its calls are on the thread's stack */
 };
 
+/*
+ * A thread state whose calls are on the thread's stack: the one that it runs, or one from which
+ * that was entered, in another interpreter.
+ */
+struct py_nested {
+	__u64 tstate;
+	__u64 interp;
+	__u64 frame; /* as the state has it: tstate_frame */
+	__u64 mark;  /* where on the C stack its innermost call is: the one of several that is
+		      * farther down was called by the other. Not known: of their place in the list
+		      */
+};
+#define NESTED_MAX 8               /* power of two */
+#define NESTED_LISTED (1ULL << 63) /* marks from here on are places in the list */
+
 /* Search of the thread lists. */
 struct py_search {
 	__u64 interp;
 	__u64 tstate;
 	__u64 frame; /* of tstate: at which of its frames the search is; 0: at none */
 	__u64 known; /* which one the thread ran before; 0: not known */
+	__u64 runs;  /* and which it runs; 0: not known yet */
 	__u64 found; /* the best so far; with its interpreter, and where on a C stack it is */
 	__u64 found_interp;
 	__u64 mark;
@@ -136,10 +161,13 @@ struct py_search {
 	__u8 is_settled;
 	__u8 is_second;  /* states that others made are looked at as well */
 	__u8 is_late;    /* it took too long */
+	__u8 is_cut;     /* of several interpreters some could not be read */
 	__u8 has_walked; /* the lists were gone through */
 	__u8 is_bound;   /* the thread made one that is bound, or found is another one's */
 	__s32 result;    /* what py_find_tstate() returned, for the walk behind it */
-	__u32 reserved;
+	__u32 nested_count;
+	__u64 nested_mark; /* of the one whose frames are walked; 0: all the others called it */
+	struct py_nested nested[NESTED_MAX];
 };
 
 /* Search of the exceptions that a thread handles. */
@@ -292,6 +320,19 @@ static __always_inline __u64 read_pointer(struct door door, struct py_scratch *s
 	__u64 value = 0;
 
 	return py_read(door, s, &value, sizeof(value), addr) ? 0 : value;
+}
+
+/* Has the process several interpreters, which have ids? */
+static __always_inline bool py_has_numbered(const struct py_walk *w, const struct py_offsets *off)
+{
+	return w->has_several && off->interp_id != OFF_NONE;
+}
+
+/* The id of the interpreter whose frames are walked, + 1; 0: its process has but one. */
+static __always_inline __u64 py_interpreter_shown(const struct py_walk *w,
+						  const struct py_offsets *off)
+{
+	return py_has_numbered(w, off) ? w->interpreter + 1 : 0;
 }
 
 /* Has this sample taken too long? Looks at the clock now and then only. */

@@ -28,26 +28,41 @@ static __always_inline int py_read_head(struct door door, struct py_scratch *s, 
 }
 
 /*
- * Sets what tells code objects apart that are met at one address: the id of the thread's
+ * Sets what tells code objects apart that are met at one address: the id of the walk's
  * interpreter, as a new interpreter may come to the place of one that has ended, and with it its
  * code objects; and, 3.14+, how many code objects it has freed. Each interpreter counts versions of
- * code objects and freed ones for itself, from the start. An id is never used again. The main
- * interpreter has 0, and lies within _PyRuntime from 3.13 on. Needs s->tstate.
+ * code objects and freed ones for itself, from the start. An id is never used again; the main
+ * interpreter, which is there as long as any is, has 0.
  */
 static __always_inline void py_enter_interpreter(struct py_loop *l)
 {
 	const struct py_offsets *off = l->off;
 	struct py_walk *w = &l->s->walk;
 	struct door door = l->door;
-	__u64 interp = tstate_u64(l->s, off->tstate_interp), freed, id = 0;
+	__u64 at = off->interp_code_generation, value = 0;
 
-	if (off->interp_id != OFF_NONE && interp - l->thread->runtime >= off->runtime_size)
-		read_user(door, &id, sizeof(id), interp + off->interp_id);
-	w->interpreter = id;
-	w->generation = 0;
-	if (off->interp_code_generation &&
-	    !read_user(door, &freed, sizeof(freed), interp + off->interp_code_generation))
-		w->generation = hash_mix(hash_mix(interp, id), freed) | 1;
+	if (py_has_numbered(w, off))
+		read_user(door, &value, sizeof(value), w->interp + off->interp_id);
+	w->interpreter = value;
+	w->salt_of_interpreter = w->is_moment ? 0 : value;
+	w->generation = w->pass;
+	if (!w->pass && at && !read_user(door, &value, sizeof(value), w->interp + at))
+		w->generation = hash_mix(hash_mix(w->interp, w->interpreter), value) | 1;
+}
+
+/*
+ * An evaluator of frames other than CPython's own (-X perf, PEP 523) is between all of them: who
+ * called whom is not to be seen. Needs s->tstate.
+ */
+static __always_inline void py_note_evaluator(struct py_loop *l)
+{
+	__u32 at = l->off->interp_eval_frame;
+	__u64 interp = tstate_u64(l->s, l->off->tstate_interp), evaluator;
+	struct door door = l->door;
+
+	if (at != OFF_NONE && !read_user(door, &evaluator, sizeof(evaluator), interp + at) &&
+	    evaluator)
+		l->s->walk.entry = 0;
 }
 
 struct py_probe {
@@ -92,7 +107,7 @@ static __always_inline bool py_read_rest(struct door door, struct py_scratch *s,
 	return !len || !py_read(door, s, py_probe(s, at), len, addr);
 }
 
-/* Length and first bytes of a bytes object. 0 if it cannot be read. */
+/* Length, first and last bytes of a bytes object. 0 if it cannot be read. */
 static __always_inline __u64 py_bytes_hash(struct door door, struct py_scratch *s,
 					   const struct py_offsets *off, __u64 addr, __u64 h)
 {
@@ -105,7 +120,12 @@ static __always_inline __u64 py_bytes_hash(struct door door, struct py_scratch *
 	size = field_u64(s->text, off->bytes_size, STRING_HEAD_BYTES - 1);
 	if (!is_whole && !py_read_rest(door, s, at, addr + at, size))
 		return 0;
-	return py_probe_hash(py_probe(s, at), size, hash_mix(h, size));
+	h = py_probe_hash(py_probe(s, at), size, hash_mix(h, size));
+	if (size <= PROBE_BYTES)
+		return h;
+	if (!py_read_rest(door, s, at, addr + at + size - PROBE_BYTES, PROBE_BYTES))
+		return 0;
+	return py_probe_hash(py_probe(s, at), PROBE_BYTES, h);
 }
 
 /*
@@ -131,11 +151,17 @@ static __always_inline __u64 py_string_hash(struct door door, struct py_scratch 
 	return py_probe_hash(py_probe(s, at), bytes - skip, hash_mix(h, bytes));
 }
 
-/* Up to 3.11: what tells apart two code objects that are equal in all numbers and pointers. */
+/*
+ * The content tells apart two code objects that are equal in all numbers and pointers: up to 3.11
+ * one that came to the place of another, and in processes of one family those that each of them has
+ * made.
+ */
 static __always_inline __u64 py_content_hash(struct door door, struct py_scratch *s,
 					     const struct py_offsets *off, __u64 h)
 {
-	h = py_string_hash(door, s, off, code_u64(s, off->code_name), h);
+	__u32 name = off->code_qualname != OFF_NONE ? off->code_qualname : off->code_name;
+
+	h = py_string_hash(door, s, off, code_u64(s, name), h);
 	if (h)
 		h = py_string_hash(door, s, off, code_u64(s, off->code_filename), h);
 	if (h)
@@ -147,7 +173,7 @@ static __always_inline __u64 py_content_hash(struct door door, struct py_scratch
 static __always_inline __u64 py_code_hash(struct py_scratch *s, const struct py_offsets *off,
 					  __u64 addr)
 {
-	__u64 h = hash_mix(s->walk.process ^ s->walk.interpreter, addr);
+	__u64 h = hash_mix(s->walk.salt_of_interpreter, addr);
 
 	h = hash_mix(h, code_u64(s, off->code_filename));
 	h = hash_mix(h, code_u64(s, off->code_name));
@@ -157,19 +183,20 @@ static __always_inline __u64 py_code_hash(struct py_scratch *s, const struct py_
 		h = hash_mix(h, code_u64(s, off->code_qualname));
 	if (off->code_version != OFF_NONE)
 		h = hash_mix(h, code_u32(s, off->code_version));
-	return h | 1;
+	return h;
 }
 
 /*
- * Identity of a code object: a hash that changes when the object at an address is another one.
- * Reads s->code unless s->frame.is_code_read is false (3.14+, nothing freed since it was last
- * seen). Returns 0 if it cannot be read.
+ * Identity of a code object: a hash that changes when the object at an address is another one, and
+ * the same in all processes of a family that were forked with it: its names are sent once. Reads
+ * s->code unless s->frame.is_code_read is false (3.14+, nothing freed since it was last seen).
+ * Returns 0 if it cannot be read.
  */
 static __always_inline __u64 py_code_identity(struct door door, struct py_scratch *s,
 					      const struct py_offsets *off, __u64 addr)
 {
 	struct py_walk *w = &s->walk;
-	__u64 by_generation = 0, key, id, known;
+	__u64 by_generation = 0, hash, key, id, known;
 
 	s->frame.is_code_read = 0;
 	if (w->generation) {
@@ -181,24 +208,19 @@ static __always_inline __u64 py_code_identity(struct door door, struct py_scratc
 	if (py_read_code(door, s, off, addr))
 		return 0;
 	s->frame.is_code_read = 1;
-	id = py_code_hash(s, off, addr);
-	if (off->code_version != OFF_NONE) {
-		if (by_generation)
-			cache_put(code_cache, CODE_SLOTS, by_generation, id);
-		return id;
-	}
-
-	key = id;
-	known = cache_get(code_cache, CODE_SLOTS, key);
-	if (known && w->depth && !w->is_strict && (w->salt + w->depth) & 7)
-		return known;
-	id = py_content_hash(door, s, off, key);
-	if (id && id != known) {
-		if (known)
-			w->is_reused = 1;
-		else
-			w->is_new = 1;
-		cache_put(code_cache, CODE_SLOTS, key, id);
+	hash = py_code_hash(s, off, addr);
+	key = hash_mix(hash, w->process) | 1;
+	id = known = cache_get(code_cache, CODE_SLOTS, key);
+	if (!known || (off->code_version == OFF_NONE &&
+		       (!w->depth || w->is_strict || !((w->salt + w->depth) & 7)))) {
+		id = py_content_hash(door, s, off, hash_mix(hash, w->family));
+		if (id && id != known) {
+			if (known)
+				w->is_reused = 1;
+			else
+				w->is_new = 1;
+			cache_put(code_cache, CODE_SLOTS, key, id);
+		}
 	}
 	if (by_generation && id)
 		cache_put(code_cache, CODE_SLOTS, by_generation, id);

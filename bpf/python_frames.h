@@ -204,8 +204,9 @@ VERIFIED_ONCE int py_take_frame(struct py_scratch *s, const struct py_offsets *o
 	w->above = off->frame_kind == FRAME_OBJECT ? 0 : w->frame;
 	w->frame = previous;
 	if (off->owner_boundary && f->is_entry) {
+		w->shim = w->above;
 		if (w->depth && w->depth <= FRAMES_MAX)
-			s->records[w->depth - 1].flags |= FRAME_ENTRY;
+			s->records[w->depth - 1].flags |= w->entry;
 		if (f->is_collecting)
 			w->gc_frame = previous;
 		return FRAME_PASSED;
@@ -231,7 +232,7 @@ VERIFIED_ONCE int py_record_frame(struct py_scratch *s, const struct py_offsets 
 	w = &s->walk;
 	f = &s->frame;
 	depth = w->depth;
-	flags = (f->is_entry ? FRAME_ENTRY : 0) | (f->is_task_root ? FRAME_TASK_ROOT : 0);
+	flags = (f->is_entry ? w->entry : 0) | (f->is_task_root ? FRAME_TASK_ROOT : 0);
 	if (f->is_collecting)
 		w->flags |= SAMPLE_IN_GC;
 	if (f->is_collecting || (!depth && w->flags & SAMPLE_IN_GC))
@@ -272,6 +273,96 @@ VERIFIED_ONCE int py_record_frame(struct py_scratch *s, const struct py_offsets 
 	return 0;
 }
 
+/* Of the states from which the one that is walked was entered, the innermost; NESTED_MAX: there is
+ * none. */
+static __always_inline __u32 py_next_nested(const struct py_search *q)
+{
+	__u32 next = NESTED_MAX;
+	__u64 mark = ~0ULL;
+
+	for (__u32 i = 0; i < NESTED_MAX; i++) {
+		if (i >= q->nested_count || q->nested[i].mark <= q->nested_mark ||
+		    q->nested[i].mark >= mark)
+			continue;
+		mark = q->nested[i].mark;
+		next = i;
+	}
+	return next;
+}
+
+/*
+ * Sets w->frame and w->interp to where the walk goes on behind the outermost frame of an
+ * interpreter, and puts a marker between. Who calls two in turn with one state each has its calls
+ * in both, which lie on the stack by turns: they are told as if they did not, as a guess. Returns
+ * false if there is no caller.
+ */
+VERIFIED_ONCE int py_leave_interpreter(struct py_scratch *s)
+{
+	const struct py_nested *caller;
+	struct py_search *q;
+	struct py_walk *w;
+	struct frame_record *marker;
+	__u32 next, depth;
+
+	if (!s)
+		return false; /* for the verifier */
+	q = &s->search;
+	w = &s->walk;
+	next = py_next_nested(q);
+	depth = w->depth;
+	if (next >= NESTED_MAX || depth >= FRAMES_MAX)
+		return false;
+	caller = &q->nested[next & (NESTED_MAX - 1)];
+	q->nested_mark = caller->mark;
+	if (q->nested_mark < w->shim && w->shim < q->met.stack_end)
+		w->flags |= SAMPLE_AMBIGUOUS;
+	if (depth) { /* it has frames */
+		marker = &s->records[at_most(depth - 1, FRAMES_MAX - 2)];
+		marker++->flags &= ~FRAME_ENTRY; /* the marker has it: C lies below that */
+		*marker =
+			(struct frame_record){ w->interpreter, 0, FRAME_INTERPRETER | FRAME_ENTRY };
+		w->depth = depth + 1;
+	}
+	w->frame = caller->frame;
+	w->interp = caller->interp;
+	w->above = 0;
+	w->shim = 0;
+	w->entry_previous = 0;
+	w->is_entry = 0;
+	return true;
+}
+
+/* Behind the outermost frame of an interpreter: goes on with the one from which it was entered, if
+ * there is one. */
+static __always_inline bool py_enter_caller(struct py_loop *l)
+{
+	struct py_scratch *s = l->s;
+	struct py_walk *w = &s->walk;
+	struct door door = l->door;
+
+	if (!w->has_several || (w->depth && !w->is_entry) || !py_leave_interpreter(s))
+		return false;
+	py_enter_interpreter(l);
+	if (l->off->frame_kind == FRAME_CFRAME)
+		w->frame = read_pointer(door, s, w->frame + l->off->cframe_current);
+	return true;
+}
+
+/* What a walk is that has come to the end. */
+static __always_inline __u8 py_status_of_end(const struct py_scratch *s)
+{
+	const struct py_walk *w = &s->walk;
+	const struct py_search *q = &s->search;
+
+	if (!w->is_entry)
+		return UNWIND_CUT;
+	if (!w->has_several)
+		return UNWIND_COMPLETE;
+	if (q->nested_count > NESTED_MAX)
+		return UNWIND_TRUNCATED;
+	return q->is_late ? UNWIND_LATE : q->is_cut ? UNWIND_FAULT : UNWIND_COMPLETE;
+}
+
 /* One frame. */
 static int py_step(__u32 i, struct py_loop *l)
 {
@@ -283,7 +374,9 @@ static int py_step(__u32 i, struct py_loop *l)
 	int pos, use;
 
 	if (!w->frame) {
-		w->status = w->is_entry ? UNWIND_COMPLETE : UNWIND_CUT;
+		if (py_enter_caller(l))
+			return LOOP_NEXT;
+		w->status = py_status_of_end(s);
 		return LOOP_STOP;
 	}
 	if (py_is_late(w)) {
@@ -307,21 +400,24 @@ static int py_step(__u32 i, struct py_loop *l)
 LOOP_STEP(py_step)
 
 /* What a walk from w->frame begins with. */
-static __always_inline void py_begin_walk(struct py_walk *w)
+static __always_inline void py_begin_walk(struct py_scratch *s)
 {
+	struct py_walk *w = &s->walk;
 	struct trust *trust = trust_of(w->process);
 
 	w->above = 0;
+	w->shim = 0;
 	w->block_addr = 0;
 	w->block_len = 0;
 	w->depth = 0;
 	w->unsent = 0;
 	w->deferred = 0;
 	w->bytes_left = CODE_BYTES_PER_SAMPLE;
-	w->is_entry = 0;
+	w->is_entry = !w->frame;
 	w->is_reused = 0;
 	w->is_new = 0;
-	w->faults = 0;
+	if (!s->search.is_cut)
+		w->faults = 0;
 	w->is_strict = trust->clean == TRUST_NEVER || trust->clean < TRUST_SAMPLES;
 	w->status = UNWIND_INVALID; /* what a walk that never ends is */
 }
@@ -332,7 +428,7 @@ static __always_inline void py_walk_frames(struct py_loop *l)
 	struct py_walk *w = &l->s->walk;
 	struct trust *trust = trust_of(w->process);
 
-	py_begin_walk(w);
+	py_begin_walk(l->s);
 	LOOP(WALK_STEPS, py_step, l);
 	if (w->is_reused)
 		trust->clean = TRUST_NEVER;

@@ -19,12 +19,18 @@
 #endif
 #define GIL_NONE 1 /* in the place of its address: of a Python whose GIL is not known */
 
-/* Address of last_holder, 3.12+: of the GIL of an interpreter; 0: it has none yet. */
-static __always_inline __u64 gil_at(struct door door, const struct py_offsets *off, __u64 interp)
+/* The address of last_holder of an interpreter's GIL; 0: it has none yet, or it is not known. Up to
+ * 3.11 a runtime has one, later those that are asked to have their own. */
+static __always_inline __u64 gil_of_interpreter(struct door door, const struct py_offsets *off,
+						__u64 runtime, __u64 interp)
 {
 	__u64 gil;
 
-	if (read_user(door, &gil, sizeof(gil), interp + off->interp_gil) || !gil)
+	if (off->gil_last_holder == OFF_NONE)
+		return 0;
+	if (off->runtime_gil != OFF_NONE)
+		return runtime + off->runtime_gil + off->gil_last_holder;
+	if (!interp || read_user(door, &gil, sizeof(gil), interp + off->interp_gil) || !gil)
 		return 0;
 	return gil + off->gil_last_holder;
 }

@@ -32,14 +32,16 @@ static int py_look_step(__u32 i, struct py_look *look)
 	__u32 depth = s->walk.depth;
 	const struct frame_record *r;
 	int next = py_step(i, &look->loop);
+	bool is_marker;
 
 	if (s->walk.depth != depth + 1 || depth >= FRAMES_MAX)
 		return next; /* passed over, or the walk has begun again, or ended */
 	r = &s->records[depth];
+	is_marker = r->flags & FRAME_INTERPRETER;
 	look->frames[depth] = (struct walk_frame){
-		.frame = frame,
-		.code = s->frame.code,
-		.identity = r->flags & FRAME_UNREADABLE ? 0 : r->code,
+		.frame = is_marker ? r->code : frame,
+		.code = is_marker ? 0 : s->frame.code,
+		.identity = is_marker || r->flags & FRAME_UNREADABLE ? 0 : r->code,
 		.instr = r->instr,
 		.flags = r->flags,
 	};
@@ -57,16 +59,6 @@ static __always_inline __u64 py_type_of(struct py_loop *l, __u64 object)
 	return read_user(door, &type, sizeof(type), object + head - 8) ? 0 : type;
 }
 
-static __always_inline __u64 py_gil_of(struct door door, const struct py_offsets *off,
-				       __u64 runtime, __u64 interp)
-{
-	if (off->gil_last_holder == OFF_NONE)
-		return 0;
-	if (off->runtime_gil != OFF_NONE)
-		return runtime + off->runtime_gil + off->gil_last_holder;
-	return gil_at(door, off, interp);
-}
-
 /*
  * Walks the thread that look->loop names, whose s->walk has process and deadline_ns and else zeros.
  * Code addresses are not trusted. Returns 0, then head->depth of look->frames are filled in, or
@@ -77,12 +69,17 @@ static __always_inline int py_look(struct py_look *look, struct walk_head *head)
 	struct py_loop *l = &look->loop;
 	struct py_scratch *s = l->s;
 	struct door door = l->door;
-	int r = py_find_tstate(l);
+	int r;
 
+	s->walk.is_moment = 1;
+	s->walk.pass = look->generation;
+	r = py_find_tstate(l);
 	if (r)
 		return r;
 	head->interp = tstate_u64(s, l->off->tstate_interp);
-	head->gil = py_gil_of(door, l->off, l->thread->runtime, head->interp);
+	py_enter_interpreter(l);
+	head->interpreter = py_interpreter_shown(&s->walk, l->off);
+	head->gil = gil_of_interpreter(door, l->off, l->thread->runtime, head->interp);
 	py_note_exception(l);
 	if (s->walk.flags & SAMPLE_HANDLES)
 		head->exception =
@@ -90,16 +87,12 @@ static __always_inline int py_look(struct py_look *look, struct walk_head *head)
 	py_note_collection(l);
 	if (py_first_frame(door, s, l->off))
 		return PY_FAULT;
-	py_enter_interpreter(l);
-	s->walk.interpreter = 0; /* one moment: an address is of one code object */
-	if (look->generation)
-		s->walk.generation = look->generation;
-	py_begin_walk(&s->walk);
+	py_begin_walk(s);
 	s->walk.is_strict = 1;
 	LOOP(WALK_STEPS, py_look_step, look);
 	head->status = s->walk.status;
 	head->flags = s->walk.flags;
-	head->tstate = s->search.found;
+	head->tstate = s->search.runs;
 	head->depth = s->walk.depth;
 	return 0;
 }

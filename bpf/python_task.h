@@ -102,7 +102,7 @@ static __always_inline void py_read_current_tasks(struct py_loop *l)
 	LOOP(DICT_ENTRIES_MAX, py_task_entry, l);
 }
 
-/* Before the walk: s->async.row is filled in, s->search.found is the thread state. */
+/* Before the walk: s->async.row is filled in, s->search.runs is the thread state. */
 static __always_inline void py_find_tasks(struct py_loop *l)
 {
 	struct door door = l->door;
@@ -111,7 +111,7 @@ static __always_inline void py_find_tasks(struct py_loop *l)
 	if (a->row.is_variable)
 		py_add_task(l, read_pointer(door, l->s, a->row.current_tasks) & ~TAG_BITS);
 	else if (a->row.tstate_task)
-		py_add_task(l, read_pointer(door, l->s, l->s->search.found + a->row.tstate_task));
+		py_add_task(l, read_pointer(door, l->s, l->s->search.runs + a->row.tstate_task));
 	else
 		py_read_current_tasks(l);
 }

@@ -100,17 +100,35 @@ static __always_inline __u64 py_cframe(struct py_scratch *s, const struct py_off
 	return py_mark(tstate, tstate_u64(s, off->tstate_cframe));
 }
 
-static __always_inline bool py_has_frames(struct py_scratch *s, const struct py_offsets *off,
-					  __u64 tstate)
-{
-	return off->frame_kind == FRAME_CFRAME ? py_cframe(s, off, tstate)
-					       : tstate_u64(s, off->tstate_frame);
-}
-
 /* From 3.13 on the chain of frames leads to where on a C stack its innermost call is. */
 static __always_inline bool py_has_entries(const struct py_offsets *off)
 {
 	return off->owner_boundary && !off->tstate_cframe;
+}
+
+static __always_inline bool py_has_frames(struct py_scratch *s, const struct py_offsets *off,
+					  __u64 tstate)
+{
+	__u64 frame = tstate_u64(s, off->tstate_frame);
+
+	if (off->frame_kind == FRAME_CFRAME)
+		return py_cframe(s, off, tstate);
+	return py_has_entries(off) ? py_mark(tstate, frame) : frame;
+}
+
+/*
+ * More than one interpreter? Then one thread may have several thread states. New ones are put in
+ * front of the main one, which lies within _PyRuntime from 3.13 on.
+ */
+static __always_inline bool py_has_several(struct py_loop *l)
+{
+	struct py_scratch *s = l->s;
+	struct door door = l->door;
+	__u64 runtime = l->thread->runtime;
+	__u64 head = read_pointer(door, s, runtime + l->off->runtime_interpreters_head);
+
+	return head && head - runtime >= l->off->runtime_size &&
+	       read_pointer(door, s, head + l->off->interp_next);
 }
 
 /* Asks who the thread is, once a walk. */
@@ -134,6 +152,42 @@ static __always_inline void py_meet(struct py_loop *l)
 static __always_inline bool py_is_on_stack(const struct py_met *met, __u64 mark)
 {
 	return met->sp && mark >= met->sp && mark < met->stack_end;
+}
+
+/* Does anything tell on which stack the calls of a state are? */
+static __always_inline bool py_has_place(const struct py_search *q, const struct py_offsets *off)
+{
+	return q->met.sp && (off->tstate_cframe || py_has_entries(off));
+}
+
+/*
+ * Notes the state in s->tstate, which is at addr, if the thread runs it or has entered from it the
+ * one that it runs. Where stacks say nothing that is so if the thread made it and it has frames:
+ * those of newer interpreters, which are in front, were entered from older ones. Returns 0.
+ */
+VERIFIED_ONCE int py_note_nested(struct py_scratch *s, const struct py_offsets *off, __u64 addr,
+				 __u64 mark)
+{
+	struct py_search *q;
+	struct py_nested *n;
+	bool is_here;
+	__u32 at;
+
+	if (!s || !off)
+		return 0; /* for the verifier */
+	q = &s->search;
+	is_here = py_is_on_stack(&q->met, mark);
+	if (!(is_here || (q->is_own && !py_has_place(q, off))) || !py_has_frames(s, off, addr))
+		return 0;
+	at = q->nested_count++;
+	if (at >= NESTED_MAX)
+		return 0;
+	n = &q->nested[at & (NESTED_MAX - 1)];
+	n->tstate = addr;
+	n->interp = tstate_u64(s, off->tstate_interp);
+	n->frame = tstate_u64(s, off->tstate_frame);
+	n->mark = is_here ? mark : NESTED_LISTED + at;
+	return 0;
 }
 
 /* How the state in s->tstate, which is at addr, compares with the best one so far. Returns 0. */
@@ -172,7 +226,8 @@ VERIFIED_ONCE int py_weigh(struct py_scratch *s, const struct py_offsets *off, _
 	q->mark = mark;
 	q->found = addr;
 	q->found_interp = interp;
-	q->is_settled = q->is_own && is_bound && (rank == STATE_HERE || !q->met.sp);
+	q->is_settled =
+		!s->walk.has_several && q->is_own && is_bound && (rank == STATE_HERE || !q->met.sp);
 	return 0;
 }
 
@@ -196,6 +251,8 @@ static __always_inline int py_weighed(struct py_scratch *s, const struct py_offs
 	struct py_search *q = &s->search;
 
 	py_weigh(s, off, q->tstate, mark);
+	if (py_has_numbered(&s->walk, off))
+		py_note_nested(s, off, q->tstate, mark);
 	q->frame = 0;
 	q->tstate = tstate_u64(s, off->tstate_next);
 	return q->is_settled ? LOOP_STOP : LOOP_NEXT;
@@ -229,6 +286,7 @@ static __always_inline void py_search_begins(struct py_loop *l)
 	q->busy = 0;
 	q->matches = 0;
 	q->frame = 0;
+	q->nested_count = 0;
 	q->interp = read_pointer(door, s, l->thread->runtime + l->off->runtime_interpreters_head);
 	q->tstate = q->interp ? read_pointer(door, s, q->interp + l->off->interp_threads_head) : 0;
 }
@@ -303,16 +361,6 @@ static __always_inline void py_search_all(struct py_loop *l)
 		LOOP(LIST_STEPS, py_search_step, l);
 }
 
-/* More than one interpreter? Then one thread may have several thread states. */
-static __always_inline bool py_has_subinterpreters(struct py_loop *l)
-{
-	struct py_scratch *s = l->s;
-	struct door door = l->door;
-	__u64 head = read_pointer(door, s, l->thread->runtime + l->off->runtime_interpreters_head);
-
-	return head && read_pointer(door, s, head + l->off->interp_next);
-}
-
 /* Up to 3.11: does the thread run the state that holds the GIL, which is in s->tstate? */
 static __always_inline bool py_is_holder(struct py_loop *l, __u64 addr, bool is_sure)
 {
@@ -358,8 +406,8 @@ static __always_inline bool py_is_still(struct py_loop *l, __u64 addr, bool is_s
 	}
 	if (off->status_bound_gilstate)
 		return py_tstate_is_bound(s, off) &&
-		       (py_has_frames(s, off, addr) || !py_has_subinterpreters(l));
-	if (!py_has_subinterpreters(l))
+		       (py_has_frames(s, off, addr) || !s->walk.has_several);
+	if (!s->walk.has_several)
 		return true;
 	if (off->tstate_cframe) {
 		py_meet(l);
@@ -386,10 +434,70 @@ static __always_inline bool py_is_guess(const struct py_search *q)
 	return q->rank == STATE_ELSEWHERE || (q->rank == STATE_BUSY && q->busy > 1) || q->is_tied;
 }
 
+/* Up to 3.11: the state that holds the GIL, if the thread runs that; 0: it does not. */
+static __always_inline __u64 py_find_holder(struct py_loop *l, __u64 known)
+{
+	struct py_scratch *s = l->s;
+	const struct py_thread *t = l->thread;
+	struct door door = l->door;
+	__u64 addr;
+
+	if (l->off->runtime_tstate_current == OFF_NONE)
+		return 0;
+	addr = read_pointer(door, s, t->runtime + l->off->runtime_tstate_current);
+	if (!addr || py_read_tstate(door, s, l->off, addr) ||
+	    !py_is_holder(l, addr, known == (addr | TSTATE_IS_SURE)))
+		return 0;
+	s->walk.flags |= SAMPLE_HOLDS_GIL;
+	thread_cache_put(t->process, t->tid, addr | TSTATE_IS_SURE);
+	return addr;
+}
+
+/* Searches all lists: for the state that the thread runs if that is not known, and for those from
+ * which it was entered. Returns as py_find_tstate(). */
+static __always_inline int py_search(struct py_loop *l)
+{
+	struct py_scratch *s = l->s;
+	struct py_search *q = &s->search;
+	const struct py_thread *t = l->thread;
+	struct door door = l->door;
+
+	q->has_walked = 1;
+	py_search_all(l);
+	q->is_cut = s->walk.has_several && s->walk.faults;
+	if (!q->runs) {
+		q->runs = q->found;
+		if (!q->runs)
+			return q->is_late ? PY_LATE : s->walk.faults ? PY_FAULT : PY_NONE;
+		if (py_is_guess(q))
+			s->walk.flags |= SAMPLE_AMBIGUOUS;
+		if (py_is_sure(l))
+			thread_cache_put(t->process, t->tid, q->runs | TSTATE_IS_SURE);
+	} else if (q->matches == 1) {
+		s->walk.flags &= ~SAMPLE_AMBIGUOUS; /* the thread has made no other */
+	}
+	if (py_read_tstate(door, s, l->off, q->runs))
+		return py_note_fault(s, q->runs, l->off->tstate_size, false);
+	return 0;
+}
+
+/* Where the walk begins among those that were entered from another. Returns 0. */
+VERIFIED_ONCE int py_begin_nested(struct py_search *q)
+{
+	if (!q)
+		return 0; /* for the verifier */
+	q->nested_mark = 0;
+	for (__u32 i = 0; i < NESTED_MAX; i++)
+		if (i < q->nested_count && q->nested[i].tstate == q->runs)
+			q->nested_mark = q->nested[i].mark;
+	return 0;
+}
+
 /*
  * Finds the thread state that the thread runs and reads it into s->tstate; its address is
- * s->search.found. Returns 0, PY_NONE (no Python thread), PY_FAULT (something is there, but cannot
- * be read), PY_LATE (too many to look at all).
+ * s->search.runs, and s->search.nested has those from which it was entered. Returns 0, PY_NONE (no
+ * Python thread), PY_FAULT (something is there, but cannot be read), PY_LATE (too many to look at
+ * all).
  */
 static __always_inline int py_find_tstate(struct py_loop *l)
 {
@@ -397,37 +505,26 @@ static __always_inline int py_find_tstate(struct py_loop *l)
 	struct py_search *q = &s->search;
 	const struct py_offsets *off = l->off;
 	const struct py_thread *t = l->thread;
-	struct door door = l->door;
-	__u64 known = thread_cache_get(t->process, t->tid), addr;
+	__u64 known = thread_cache_get(t->process, t->tid);
+	int r;
 
 	q->met.is_met = 0;
 	q->has_walked = 0;
+	q->is_cut = 0;
+	q->nested_count = 0;
+	s->walk.has_several = py_has_several(l);
+	s->walk.entry = FRAME_ENTRY;
 	q->known = known & ~TSTATE_IS_SURE;
-	if (off->runtime_tstate_current != OFF_NONE) {
-		addr = read_pointer(door, s, t->runtime + off->runtime_tstate_current);
-		if (addr && !py_read_tstate(door, s, off, addr) &&
-		    py_is_holder(l, addr, known == (addr | TSTATE_IS_SURE))) {
-			s->walk.flags |= SAMPLE_HOLDS_GIL;
-			q->found = addr;
-			thread_cache_put(t->process, t->tid, addr | TSTATE_IS_SURE);
-			return 0;
-		}
+	q->runs = py_find_holder(l, known);
+	if (!q->runs && q->known && py_is_still(l, q->known, known & TSTATE_IS_SURE))
+		q->runs = q->known;
+	if (!q->runs || s->walk.has_several) {
+		r = py_search(l);
+		if (r)
+			return r;
 	}
-
-	q->found = q->known;
-	if (!q->known || !py_is_still(l, q->known, known & TSTATE_IS_SURE)) {
-		q->has_walked = 1;
-		py_search_all(l);
-		addr = q->found;
-		if (!addr)
-			return q->is_late ? PY_LATE : s->walk.faults ? PY_FAULT : PY_NONE;
-		if (py_is_guess(q))
-			s->walk.flags |= SAMPLE_AMBIGUOUS;
-		if (py_read_tstate(door, s, off, addr))
-			return py_note_fault(s, addr, off->tstate_size, false);
-		if (py_is_sure(l))
-			thread_cache_put(t->process, t->tid, addr | TSTATE_IS_SURE);
-	}
+	s->walk.interp = tstate_u64(s, off->tstate_interp);
+	py_begin_nested(q);
 	if (off->status_active && py_tstate_is_active(s, off))
 		s->walk.flags |= SAMPLE_HOLDS_GIL;
 	return 0;

@@ -88,8 +88,10 @@ static __always_inline void times_fill(struct thread_times *t, struct task_struc
 	t->pid = f->pid;
 	t->tid = f->tid;
 	t->exec_ns = task->se.sum_exec_runtime;
-	if (session.has_exit_work && may_know_queue())
+	if (session.has_exit_work && may_know_queue()) {
 		t->run_delay = task->sched_info.run_delay;
+		t->is_moved = task->sched_info.last_queued > 0;
+	}
 	t->blocked_ns = GIL_WAITED_UNKNOWN;
 	t->out_state = task->__state;
 	t->in_ns = now;
@@ -285,6 +287,10 @@ static __always_inline void look_at_span(struct py_scratch *s, struct cpu_state 
 		s->walk.flags |= SAMPLE_EPISODE;
 	e->ktime_ns = now;
 	e->blocked_ns = blocked_at_cut(c, t, e->duration_ns, e->value);
+	if (t->waits_for_gil)
+		e->gil = t->gil;
+	else if (e->gil != t->gil)
+		e->blocked_ns = 0;
 	note_wait(&s->sample, task, t);
 	if (!standstill_lasts(task, &still) ||
 	    (e->duration_ns &&
@@ -367,7 +373,7 @@ int visit_thread(struct bpf_iter__task *ctx)
 }
 
 /*
- * How long others have waited for the GIL of a thread's process, which its leader has: looked up
+ * How long others have waited for the GIL of a thread, which its process's leader has: looked up
  * before spans are closed and after they were opened, as a program that may sleep does not keep a
  * leader from going.
  */
@@ -383,7 +389,10 @@ int note_waited(struct bpf_iter__task *ctx)
 	if (!t || !t->out_ns || t->waits_for_gil)
 		return 0;
 	leader = times_of_leader(t, task);
-	t->waited_ns = leader ? gil_waited_ns(leader, bpf_ktime_get_ns()) : GIL_WAITED_UNKNOWN;
+	if (leader)
+		__sync_val_compare_and_swap(&t->gil, 0, leader->first_gil);
+	t->waited_ns =
+		leader ? gil_waited_ns(leader, t->gil, bpf_ktime_get_ns()) : GIL_WAITED_UNKNOWN;
 	if (t->blocked_ns == GIL_WAITED_UNKNOWN)
 		t->blocked_ns = t->waited_ns;
 	return 0;

@@ -7,6 +7,7 @@
 #include "bpf/describe.h"
 #include "bpf/python_context.h"
 #include "bpf/python_frames.h"
+#include "bpf/python_gil.h"
 #include "bpf/python_opcode.h"
 #include "bpf/python_state.h"
 #include "bpf/python_task.h"
@@ -47,6 +48,7 @@ static __always_inline int be_outside(struct py_scratch *s)
 {
 	s->walk.status = UNWIND_OUTSIDE;
 	s->walk.depth = 0;
+	s->sample.interpreter = 0;
 	return is_asked_for(s) ? STAT_RECORDED : STAT_NOT_ASKED;
 }
 
@@ -70,6 +72,7 @@ static __always_inline void begin_sample(struct py_scratch *s, struct task_struc
 					 __u64 now)
 {
 	s->thread.process = f->process;
+	s->thread.family = task_family(task);
 	s->thread.pointer = task_pthread_self(task, layout_of(row));
 	s->thread.leader = task_unseen_leader(task);
 	s->thread.runtime = row->runtime;
@@ -79,6 +82,7 @@ static __always_inline void begin_sample(struct py_scratch *s, struct task_struc
 	s->sample.process = f->process;
 	s->sample.pid = f->pid;
 	s->sample.tid = f->tid;
+	s->sample.gil = 0;
 	s->part.opcode = OPCODE_NONE;
 }
 
@@ -86,6 +90,7 @@ static __always_inline void begin_sample(struct py_scratch *s, struct task_struc
 static __always_inline void begin_walk(struct py_scratch *s, enum access access)
 {
 	s->walk.process = s->thread.process;
+	s->walk.family = s->thread.family;
 	s->walk.salt = s->sample.ktime_ns >> 7;
 	s->walk.flags = s->sample.flags;
 	if (access == ACCESS_TASK)
@@ -129,6 +134,8 @@ static __always_inline void find_tstate_by(struct door door, struct py_scratch *
 	s->walk.faults = 0;
 	s->walk.steps = 0;
 	s->walk.gc_frame = 0;
+	s->walk.is_moment = 0;
+	s->walk.pass = 0;
 	s->walk.deadline_ns = clock_ns() + time_max_ns;
 	s->part.opcode = OPCODE_NONE;
 	s->search.result = py_find_tstate(&l);
@@ -156,6 +163,9 @@ static __always_inline int take_found_by(struct door door, struct py_scratch *s,
 		return be_outside(s);
 	if (r)
 		return r == PY_LATE ? STAT_TSTATE_LATE : STAT_TSTATE_FAULT;
+	if (session.has_spans && !s->sample.gil)
+		s->sample.gil = gil_of_interpreter(door, l.off, l.thread->runtime,
+						   tstate_u64(s, l.off->tstate_interp));
 	py_note_exception(&l);
 	if (!is_asked_for(s))
 		return STAT_NOT_ASKED;
@@ -163,13 +173,16 @@ static __always_inline int take_found_by(struct door door, struct py_scratch *s,
 		py_note_collection(&l);
 	if (py_first_frame(door, s, l.off))
 		return STAT_TSTATE_FAULT;
-	if (!s->walk.frame)
+	if (!s->walk.frame && !s->walk.has_several)
 		return be_outside(s);
 	py_enter_interpreter(&l);
+	s->sample.interpreter = py_interpreter_shown(&s->walk, l.off);
+	if (session.has_opcodes)
+		py_note_evaluator(&l);
 	find_tasks(&l);
 	py_walk_frames(&l);
 	if (!s->walk.depth && s->walk.status == UNWIND_COMPLETE)
-		return be_outside(s); /* 3.15: the thread's base frame alone */
+		return be_outside(s); /* none; 3.15: the thread's base frame alone */
 	if (session.has_opcodes)
 		s->part.opcode = py_opcode(door, s, l.off);
 	LOOP(CODES_PER_SAMPLE, describe, &d);
@@ -331,6 +344,28 @@ static __always_inline __u64 send_labels(struct py_scratch *s, struct cpu_state 
 	mark_sent(id);
 	stat_add(c, STAT_LABELS_SENT, 1);
 	return id;
+}
+
+/*
+ * User space can read in the pages that the thread cannot, which helps the next sample; a page that
+ * does not come has its process named there. Asked at most every 134 ms for one address.
+ */
+static __always_inline void ask_page(struct cpu_state *c, struct py_scratch *s, __u32 layout)
+{
+	struct page_event *e = (struct page_event *)s->message;
+	__u64 id = hash_mix(hash_mix(s->walk.process, s->faults[0].addr), s->sample.ktime_ns >> 27);
+
+	if (!s->walk.faults || is_sent(id))
+		return;
+	e->kind = EVENT_PAGE;
+	e->count = s->walk.faults;
+	e->layout = layout;
+	e->pid = s->sample.pid;
+	__builtin_memcpy(e->ranges, s->faults, sizeof(e->ranges));
+	if (bpf_ringbuf_output(&events, e, sizeof(*e), BPF_RB_FORCE_WAKEUP))
+		return;
+	mark_sent(id);
+	stat_add(c, STAT_PAGE, 1);
 }
 
 static __always_inline bool send_sample(struct py_scratch *s, struct cpu_state *c)

@@ -79,6 +79,17 @@ static __always_inline void task_record_fill(struct task_record *r, struct task_
 	r->start_code = BPF_CORE_READ(task, mm, start_code);
 }
 
+/*
+ * The ring is half full, or three quarters: one tick of so many is sampled, which stands for all of
+ * them, before there is no room for any. 1: it has room.
+ */
+static __always_inline __u32 ring_stride(void)
+{
+	__u64 waits = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA);
+
+	return waits < 2 * session.wakeup_bytes ? 1 : waits < 3 * session.wakeup_bytes ? 2 : 4;
+}
+
 static __always_inline void ring_output(void *record, __u64 size, long *result)
 {
 	__u64 flags = BPF_RB_NO_WAKEUP;

@@ -133,7 +133,7 @@ static __always_inline void times_end_gil_wait(struct thread_times *t, struct ta
 		return;
 	leader = t->is_counted ? times_of_leader(t, task) : NULL;
 	if (leader)
-		gil_count(leader, -1, woken_ns);
+		gil_count(leader, t->gil, -1, woken_ns);
 	t->is_counted = 0;
 	t->waits_for_gil = GIL_WAIT_NOT;
 	t->gil_end_ns = now;
@@ -177,10 +177,14 @@ static __always_inline __u8 times_unseen_class(const struct thread_times *t)
 	return t->out_preempt || !t->out_state ? CLASS_RUNNABLE : CLASS_OTHER;
 }
 
-/* Can the time that a woken thread is in line for a CPU be told from what it waited for? */
+/*
+ * Can the time that a woken thread is in line for a CPU be told from what it waited for? Not of one
+ * that was moved to another CPU while it slept: for sched_info it is in line from then on.
+ */
 static __always_inline bool times_may_queue(const struct thread_times *t)
 {
-	return session.has_exit_work && may_know_queue() && !t->out_preempt && t->out_state;
+	return session.has_exit_work && may_know_queue() && !t->out_preempt && t->out_state &&
+	       !t->is_moved;
 }
 
 /* What a thread did since it left the CPU, of which nobody saw it come back: one after the other.

@@ -111,6 +111,16 @@ static __always_inline bool task_is_forked(struct task_struct *task)
 	return BPF_CORE_READ(task, group_leader, flags) & PF_FORKNOEXEC;
 }
 
+/*
+ * A family is the processes of one user that were forked from one program. Its mark is where the
+ * program's stack begins, which exec draws at random. Processes of another user are another family:
+ * who may not write to a process's memory names none of its functions.
+ */
+static __always_inline __u64 task_family(struct task_struct *task)
+{
+	return hash_mix(BPF_CORE_READ(task, mm, start_stack), BPF_CORE_READ(task, cred, fsuid.val));
+}
+
 /* pthread_self(), by which Python knows the thread. On arm64 as it was when the thread last left a
  * CPU, or began; exec leaves it as it was before. */
 static __always_inline __u64 task_pthread_self(struct task_struct *task,

@@ -71,19 +71,6 @@ static __always_inline __u64 task_slot_release(struct task_slot *slot)
 }
 
 #ifdef TASK_WORK_OF_SPANS
-/* The GIL of the interpreter that the thread was just seen to be in. */
-static __always_inline void note_gil(struct thread_times *t, struct py_scratch *s, __u32 layout)
-{
-	const struct py_offsets *off = &layouts[layout & (LAYOUTS_MAX - 1)];
-	__u64 gil;
-
-	if (off->interp_gil == OFF_NONE || s->walk.status == UNWIND_OUTSIDE)
-		return;
-	gil = gil_at((struct door){}, off, tstate_u64(s, off->tstate_interp));
-	if (gil)
-		t->gil = gil;
-}
-
 /* Nobody has met the thread yet: it is in task work before all else. */
 static __always_inline void meet_thread(struct task_sample *t, struct py_scratch *s,
 					const struct task_facts *f)
@@ -91,13 +78,12 @@ static __always_inline void meet_thread(struct task_sample *t, struct py_scratch
 	introduce((struct door){}, s, bpf_get_current_task_btf(), f, t->layout);
 }
 
-static __noinline void task_sample_ends(struct task_sample *t, struct py_scratch *s,
-					struct cpu_state *c, __u64 begin_ns)
+static __noinline void task_sample_ends(struct py_scratch *s, struct cpu_state *c, __u64 begin_ns)
 {
 	struct thread_times *times = times_get(bpf_get_current_task_btf());
 
 	if (times)
-		note_gil(times, s, t->layout);
+		gil_note(times, &s->sample);
 	budget_spend(c, clock_ns() - begin_ns);
 }
 
@@ -153,7 +139,7 @@ static __always_inline int task_sample_walk(struct task_sample *t, struct py_scr
 	r = take_sample(s, c, t->layout);
 	label_sample((struct door){}, s, t->layout, r);
 #ifdef TASK_WORK_OF_SPANS
-	task_sample_ends(t, s, c, begin_ns);
+	task_sample_ends(s, c, begin_ns);
 	if (has_lost_state(s))
 		return STAT_TSTATE_FAULT;
 #endif
@@ -214,6 +200,7 @@ static int task_sample_pass(__u32 i, struct task_passes *p)
 		return LOOP_NEXT;
 	}
 	p->walked = r;
+	ask_page(p->stats, s, t->layout);
 	if (r == STAT_RECORDED)
 		p->result = send_task_sample(p, s);
 	task_scratch_release(t);

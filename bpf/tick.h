@@ -79,7 +79,7 @@ static __always_inline void tick_take(struct bpf_perf_event_data *ctx)
 	stat_add(c, at_most((__u32)r, STAT_TICK_END - 1), call.value);
 	if (missed && is_ours(r))
 		stat_add(c, STAT_MISSED, missed * call.value);
-	budget_spend(c, bpf_ktime_get_ns() - now);
+	budget_spend_of(c, r, bpf_ktime_get_ns() - now);
 }
 
 #endif

@@ -5,14 +5,26 @@
 /*
  * What a thread of a Python process does with its time, as the scheduler says. Written in its own
  * switches, by the iterator that opens and closes the spans of those that do not switch, and, as
- * far as it counts who waits for the GIL of a process, in its leader's entry by all its threads.
+ * far as it counts who waits for a GIL of a process, in its leader's entry by all its threads.
  */
 
 #include "bpf/events.h"
 
+/*
+ * Who waits for one GIL, and the sum of the times when they began, subtracted, and when they ended,
+ * added. Changes that are begun and those that are done: the two belong together while these are
+ * equal.
+ */
+struct gil_count {
+	__s64 waiters;
+	__s64 waited;
+	__u64 changes_begun;
+	__u64 changes_done;
+};
+
 struct thread_times {
 	/* Its first moment in the recording; CLOCK_MONOTONIC, as all here. 0: its times are none
-	 * that are recorded, or no more: it only counts who waits for the GIL of its process. */
+	 * that are recorded, or no more: it only counts who waits for a GIL of its process. */
 	__u64 since_ns;
 	__u64 in_ns;     /* since when it is on a CPU, if out_ns is 0 */
 	__u64 out_ns;    /* since when it is off; 0: it is on one */
@@ -22,9 +34,9 @@ struct thread_times {
 	__u64 run_delay; /* task_struct.sched_info.run_delay when it left the CPU */
 	/* Up to here, and from here on what a switch needs is in one cache line each. */
 	__u64 spans;
-	__u64 gil;        /* address of the GIL it takes; 0: not known */
+	__u64 gil;        /* address of last_holder of the GIL it takes; 0: not known */
 	__u64 gil_end_ns; /* when it last ended to wait for that */
-	__u64 blocked_ns; /* gil_waited_ns() of its process when it left the CPU */
+	__u64 blocked_ns; /* gil_waited_ns() of that when it left the CPU */
 	__u64 open_ns;    /* of the span that began then a sample was to be taken: its end is to
 			   * follow, or is counted as lost with it; 0: there is none */
 	__u64 regs;       /* address of its user registers; 0: not asked yet */
@@ -36,17 +48,16 @@ struct thread_times {
 	__u8 thinned;    /* before Linux 6.16: of 2^thinned spans that began then one was sampled */
 	__u8 opened;     /* what came of the sample of open_ns, an enum stat_kind */
 	__u8 is_identified; /* its process: it has the row of a Python */
-	__u8 reserved[5];
+	__u8 may_be_python; /* the same: its program is not known to be none, since its exec */
+	__u8 is_moved; /* to another CPU while it slept: the kernel's account of its queueing is
+			* wrong until it is back */
+	__u8 has_more_gils; /* it has met several GILs; in its leader's: any thread has */
+	__u8 reserved[2];
 
-	/*
-	 * Of a process, in its leader's: who waits for its GIL, and the sum of the times when they
-	 * began, subtracted, and when they ended, added. Changes that are begun and those that are
-	 * done: the two belong together while these are equal.
-	 */
-	__s64 waiters;
-	__s64 waited;
-	__u64 changes_begun;
-	__u64 changes_done;
+	/* In a leader's, for its process: the first GIL that a thread waited for, and who waits for
+	 * it. Further ones are in gil_counts. */
+	__u64 first_gil;
+	struct gil_count of_first_gil;
 
 	__u64 process; /* identity of the process that these times are of */
 	__u32 pid;     /* in our own PID namespace, and */
@@ -66,7 +77,6 @@ struct times_slot {
 	__u64 owner; /* task_number(); 0: free; TIMES_SLOT_TAKEN added: it is being filled in */
 	__u64 reserved;
 	struct thread_times times;
-	__u64 padding; /* to whole cache lines */
 };
 _Static_assert(sizeof(struct times_slot) % 64 == 0, "slots share no cache line");
 

@@ -45,6 +45,7 @@ enum bpf_map_type {
 
 enum {
 	BPF_ANY = 0,
+	BPF_NOEXIST = 1,
 	BPF_F_NO_PREALLOC = 1,
 	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
 	BPF_RB_NO_WAKEUP = 1,
@@ -180,6 +181,7 @@ struct vm_area_struct {
 struct mm_struct {
 	struct rb_root mm_rb;
 	unsigned long start_code;
+	unsigned long start_stack;
 	unsigned long arg_start;
 	unsigned long arg_end;
 	struct file *exe_file;
@@ -279,6 +281,7 @@ struct sched_info {
 
 struct sched_entity {
 	struct cfs_rq *cfs_rq;     /* of the CPU that it is on, of whatever class it is */
+	unsigned char sched_delayed; /* it sleeps, and is still in line until its turn would come */
 	u64 exec_start;            /* when it was last seen on a CPU, by the clock of that */
 	u64 sum_exec_runtime;      /* ns on a CPU, up to the last time the scheduler looked */
 	u64 prev_sum_exec_runtime; /* the same when it was last given the CPU, by the fair scheduler

@@ -469,7 +469,7 @@ static size_t unpacked_bytes(const struct memory *m)
 static const char *const *left_out(enum engine engine)
 {
 	static const char *const names[] = { PROFILE_TRACE_ID, PROFILE_WAIT,
-					     PROFILE_HANDLES_EXCEPTION, NULL };
+					     PROFILE_HANDLES_EXCEPTION, PROFILE_INTERPRETER, NULL };
 
 	return engine == ENGINE_PYROSCOPE ? names : names + 1;
 }

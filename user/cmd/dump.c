@@ -215,7 +215,7 @@ static int read_process(struct readers *by, struct dump_item *item)
 	else
 		release_item(&g->item);
 	free(g);
-	return r == -EAGAIN ? -ENOMEM : r;
+	return r == -EAGAIN ? err_set(-ENOMEM, "%s", workers_none_words) : r;
 }
 
 static bool is_denied(int r)
@@ -399,7 +399,8 @@ static int run(struct call *call)
 			"processes of this container, by the first 12 digits of its id"),
 		OPT_FLAG(0, "children", &o.children, "also the children of -p that run Python"),
 		OPT_FLAG(0, "async", &o.tasks,
-			 "tasks of event loops (asyncio, uvloop, anyio, trio), as trees"),
+			 "tasks of event loops (asyncio, uvloop, anyio, trio) and greenlets, as "
+			 "trees"),
 		OPT_GROUP("Local variables"),
 		OPT_ENUM(0, "locals", &o.locals, "HOW", locals_words,
 			 "also arguments and local variables, their values shortened, or full",

@@ -67,6 +67,9 @@ struct dump_script {
 	size_t len;         /* 0: there is none */
 };
 
+/* A key with a number; null: it is less than the least that there is, as it is not known. */
+void dump_json_number(struct json *j, const char *key, int value, int least);
+
 /* The key `module` of a frame of Python code. 0 or -ENOMEM. */
 int dump_json_module(struct json *j, const struct dump_script *script, const char *file,
 		     size_t len);

@@ -22,7 +22,7 @@ static void put_bool(struct json *j, const char *key, bool value)
 	json_bool(j, value);
 }
 
-static void put_line(struct json *j, const char *key, int value, int least)
+void dump_json_number(struct json *j, const char *key, int value, int least)
 {
 	json_key(j, key);
 	value < least ? json_null(j) : json_i64(j, value);
@@ -90,16 +90,16 @@ static int put_frame(struct json *j, const struct dump_script *script,
 	json_string_len(j, f->name, f->name_len);
 	json_key(j, "file");
 	json_string_len(j, f->file, f->file_len);
-	put_line(j, "line", f->at.line, 1);
-	json_key_string(j, "type", "python");
+	dump_json_number(j, "line", f->at.line, 1);
+	json_key_string(j, "type", f->flags & FRAME_INTERPRETER ? "marker" : "python");
 	if (f->identity)
 		r = dump_json_module(j, script, f->file, f->file_len);
 	else
 		json_key_string(j, "module", NULL);
 	put_locals(j, f);
-	put_line(j, "end_line", f->at.end_line, 1);
-	put_line(j, "column", f->at.column, 0);
-	put_line(j, "end_column", f->at.end_column, 0);
+	dump_json_number(j, "end_line", f->at.end_line, 1);
+	dump_json_number(j, "column", f->at.column, 0);
+	dump_json_number(j, "end_column", f->at.end_column, 0);
 	json_end(j);
 	return r;
 }
@@ -117,7 +117,7 @@ static void put_lock(struct json *j, const struct inspect_lock *lock)
 	json_object(j);
 	json_key_string(j, "kind", dump_lock_word(lock->kind));
 	json_key_string(j, "address", address);
-	put_line(j, "owner", lock->owner, 1);
+	dump_json_number(j, "owner", lock->owner, 1);
 	json_end(j);
 }
 
@@ -145,7 +145,7 @@ static int put_thread(struct json *j, const struct dump_script *script,
 	json_end(j);
 	put_bool(j, "in_python", t->tstate != 0);
 	put_bool(j, "is_guess", t->is_guess);
-	put_line(j, "fd", t->fd, 0);
+	dump_json_number(j, "fd", t->fd, 0);
 	json_key_string(j, "file", t->file);
 	put_lock(j, &t->lock);
 	json_key_u64(j, "alike", alike);
@@ -266,6 +266,8 @@ static int put_process(struct json *j, const struct dump_item *item, const struc
 	json_end(j);
 	dump_json_task_cycles(j, &item->tasks);
 	json_key_u64(j, "tasks_unreadable", item->tasks.unreadable);
+	dump_json_number(j, "greenlets_without_frames",
+			 item->tasks.are_greenlets_torn ? -1 : (int)item->tasks.frameless, 0);
 	put_left_out(j, &threads, &tasks);
 	json_end(j);
 	return r;

@@ -40,7 +40,7 @@ static int json_frames(struct json *j, const struct inspect_tasks *t, uint32_t f
 		json_object(j);
 		json_key_string(j, "name", f->name);
 		json_key_string(j, "file", f->file);
-		json_key_u64(j, "line", (uint64_t)f->line);
+		dump_json_number(j, "line", f->line, 1);
 		json_key_string(j, "type", "python");
 		r = dump_json_module(j, script, f->file, strlen(f->file));
 		json_end(j);
@@ -297,7 +297,7 @@ static int print_frames(const struct tree *t, const struct place *place, bool ha
 		put_foreign(&l, STYLE_PLAIN, f->name);
 		line_put(&l, STYLE_DIM, " (");
 		put_foreign(&l, STYLE_DIM, f->file);
-		line_putf(&l, STYLE_DIM, ":%d)", f->line);
+		line_putf(&l, STYLE_DIM, f->line ? ":%d)" : ":~%d)", f->line ?: f->first_line);
 		r = line_end(&l);
 		line_release(&l);
 	}
@@ -548,6 +548,15 @@ static int print_counts(const struct terminal *terminal, const struct inspect_ta
 		line_putf(&l, STYLE_WARM, "%u task%s could not be read%s", tasks->unreadable,
 			  tasks->unreadable == 1 ? "" : "s",
 			  tasks->loops.len ? "" : ": their loop did not rest");
+		r = line_end(&l);
+	}
+	if (tasks->frameless && !r) {
+		line_putf(&l, STYLE_PLAIN, "%u greenlet%s without a Python frame: not shown",
+			  tasks->frameless, tasks->frameless == 1 ? "" : "s");
+		r = line_end(&l);
+	}
+	if (tasks->are_greenlets_torn && !r) {
+		line_put(&l, STYLE_WARM, "there may be more greenlets: the process ran meanwhile");
 		r = line_end(&l);
 	}
 	if (tasks->is_cut && !r) {

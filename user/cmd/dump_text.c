@@ -117,13 +117,20 @@ static int put_frame(struct printer *p, const struct inspect_frame *f)
 	struct line *l = &p->line;
 	int r;
 
+	if (f->flags & FRAME_INTERPRETER) {
+		line_putf(l, STYLE_DIM, "  %s", f->name);
+		return line_end(l);
+	}
 	if (!f->identity) {
 		line_put(l, STYLE_DIM, "  [a call whose code cannot be read]");
 		return line_end(l);
 	}
 	line_put(l, STYLE_PLAIN, "  File \"");
 	line_put_foreign(l, STYLE_PLAIN, f->file, f->file_len);
-	line_putf(l, STYLE_PLAIN, "\", line %d, in ", f->at.line);
+	if (f->at.line)
+		line_putf(l, STYLE_PLAIN, "\", line %d, in ", f->at.line);
+	else
+		line_putf(l, STYLE_PLAIN, "\", line ~%d, in ", f->first_line);
 	line_put_foreign(l, STYLE_BOLD, f->name, f->name_len);
 	if (is_changed(p, f->file))
 		line_put(l, STYLE_WARM, " (source changed since the process started)");
@@ -490,8 +497,10 @@ static int put_tasks(struct printer *p, const struct dump_item *item)
 		line_put(l, STYLE_WARM, item->tasks_error);
 		return line_end(l);
 	}
-	if (!item->tasks.loops.len && !item->tasks.unreadable) {
-		line_put(l, STYLE_PLAIN, "no tasks: no loop of asyncio or trio has one");
+	if (!item->tasks.loops.len && !item->tasks.unreadable && !item->tasks.frameless &&
+	    !item->tasks.are_greenlets_torn) {
+		line_put(l, STYLE_PLAIN,
+			 "no tasks: no loop of asyncio or trio has one, and no greenlet waits");
 		return line_end(l);
 	}
 	return dump_tasks_print(l->t, &item->tasks);

@@ -180,7 +180,8 @@ static int run(struct call *call)
 			"rows of tables (20); of JSON (all); 0: all"),
 		OPT_FLAG(0, "lines", &o.view.by_line, "lines of code instead of functions"),
 		OPT_STR(0, "by", &o.by_word, "KEY",
-			"thread, process, module, file, label, label:NAME, or functions of a "
+			"thread, process, interpreter, module, file, label, label:NAME, or "
+			"functions of a "
 			"pattern, with "
 			"all they call: 'test_*'"),
 		OPT_GROUP("Waiting"),

@@ -19,9 +19,10 @@ enum report_by {
 
 /*
  * Reads --by: "thread", "process", "label", "label:NAME", "module", "file", or a pattern of
- * functions, which *q takes over as its groups. It keeps the address of the word.
+ * functions, which *q takes over as its groups. It keeps the address of the word. "interpreter"
+ * becomes the label of that name.
  */
-enum report_by report_by_read(const char *const *word, struct select_query *q);
+enum report_by report_by_read(const char **word, struct select_query *q);
 
 /* Axes of the cube that it takes besides. */
 unsigned int report_by_axes(enum report_by by);

@@ -184,6 +184,12 @@ static struct share_text place_error(const struct task_stacks_stats *t)
 	return share_text((uint64_t)sqrt(t->variance_ns2 / PLACE_SHARE), t->time_ns);
 }
 
+/* From a look at a process to the next one, as the end of a wait finds it: long ones more often. */
+static struct units_text look_distance(const struct task_stacks_stats *t)
+{
+	return units_ns(t->gaps_ns > 0 ? (uint64_t)(t->gaps_ns2 / t->gaps_ns) : 0);
+}
+
 /* How well task time is known, and by what it costs. */
 static void put_tasks(struct line *l, const struct task_stacks_stats *t, uint64_t wall_ns)
 {
@@ -191,7 +197,7 @@ static void put_tasks(struct line *l, const struct task_stacks_stats *t, uint64_
 		return;
 	line_put(l, STYLE_PLAIN, "tasks: ");
 	if (t->sweeps)
-		line_putf(l, STYLE_PLAIN, "looked at every %s", units_ns(wall_ns / t->sweeps).s);
+		line_putf(l, STYLE_PLAIN, "each process looked at every %s", look_distance(t).s);
 	else
 		line_put(l, STYLE_PLAIN, "never looked at");
 	if (t->sweeps && wall_ns)

@@ -39,8 +39,13 @@ static bool is_ascii(const char *text)
 
 static bool is_taken(const char *name)
 {
-	return !strcmp(name, PROFILE_HANDLES_EXCEPTION) || !strcmp(name, PROFILE_WAIT) ||
-	       !strcmp(name, PROFILE_TASK);
+	static const char *const taken[] = { PROFILE_HANDLES_EXCEPTION, PROFILE_WAIT, PROFILE_TASK,
+					     PROFILE_INTERPRETER };
+
+	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
+		if (!strcmp(name, taken[i]))
+			return true;
+	return false;
 }
 
 bool context_label_is_name(const char *name)

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/priority.h"
 #include "base/thread.h"
 #include "base/vec.h"
 #include "collect/finder.h"
@@ -107,11 +108,13 @@ static bool is_still(struct discovery *d, const struct target_id *target)
 static void *answer_questions(void *arg)
 {
 	struct discovery *d = arg;
+	struct priority priority = { .is_inherited = true };
 
 	while (!questions_has_ended(d->questions)) {
 		struct question *q = questions_next(d->questions, finder_due_ns(d->finder));
 		int r;
 
+		priority_keep(&priority, monotonic_ns());
 		if (q) {
 			q->r = q->look(q, d->looker);
 			if (q->r >= 0 && !is_still(d, &q->target))
@@ -492,5 +495,6 @@ struct usage discovery_usage(const struct discovery *d)
 
 uint64_t discovery_refused(const struct discovery *d)
 {
-	return questions_refused(d->questions) + looker_refused(d->looker);
+	return questions_refused(d->questions) + looker_refused(d->looker) +
+	       finder_refused(d->finder);
 }

@@ -157,6 +157,12 @@ static enum feature_state probe_yama(struct feature_probe *p)
 
 /* --- BPF -------------------------------------------------------------------------------------- */
 
+/* Too few descriptors, or too little memory: nothing that the kernel refuses. */
+static bool is_short_of(int r)
+{
+	return r == -EMFILE || r == -ENFILE || r == -ENOMEM;
+}
+
 /* Makes the smallest map there is. */
 static int try_bpf(void)
 {
@@ -179,7 +185,7 @@ static enum feature_state probe_bpf(struct feature_probe *p)
 	if (!r)
 		return FEATURE_OK;
 	found(p, "%s", strerror(-r));
-	return FEATURE_MISSING;
+	return is_short_of(r) ? FEATURE_UNKNOWN : FEATURE_MISSING;
 }
 
 static enum feature_state probe_btf(struct feature_probe *p)
@@ -276,6 +282,7 @@ int feature_kernel_types(struct feature_probe *p)
 		[KERNEL_SCHED_SWITCH] = { "btf_trace_sched_switch", BTF_KIND_TYPEDEF, 0 },
 		[KERNEL_SCHED_EXIT] = { "btf_trace_sched_exit_tp", BTF_KIND_TYPEDEF, 0 },
 		[KERNEL_SCHED_FORK] = { "btf_trace_sched_process_fork", BTF_KIND_TYPEDEF, 0 },
+		[KERNEL_SCHED_MIGRATE] = { "btf_trace_sched_migrate_task", BTF_KIND_TYPEDEF, 0 },
 		[KERNEL_SCHED_FREE] = { "btf_trace_sched_process_free", BTF_KIND_TYPEDEF, 0 },
 		[KERNEL_COPY_FROM_TASK] = { "bpf_copy_from_user_task", BTF_KIND_FUNC, 0 },
 		[KERNEL_RDONLY_CAST] = { "bpf_rdonly_cast", BTF_KIND_FUNC, 0 },
@@ -494,7 +501,7 @@ static enum feature_state event_state(struct feature_probe *p, int r, enum featu
 		return FEATURE_UNKNOWN;
 	if (r != -ENOENT && r != -EOPNOTSUPP) /* no such event: the state says it */
 		found(p, "%s", strerror(-r));
-	return refused;
+	return is_short_of(r) ? FEATURE_UNKNOWN : refused;
 }
 
 static enum feature_state probe_software_event(struct feature_probe *p)
@@ -557,6 +564,11 @@ static enum feature_state probe_kernel(struct feature_probe *p)
 	return major > 5 || (major == 5 && minor >= 17) ? FEATURE_OK : FEATURE_LIMITED;
 }
 
+static bool is_few_files(rlim_t limit)
+{
+	return limit < (rlim_t)(libbpf_num_possible_cpus() + NOFILE_OWN);
+}
+
 static enum feature_state probe_nofile(struct feature_probe *p)
 {
 	struct rlimit limit;
@@ -564,8 +576,14 @@ static enum feature_state probe_nofile(struct feature_probe *p)
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return FEATURE_UNKNOWN;
 	found(p, "%llu", (unsigned long long)limit.rlim_cur);
-	return limit.rlim_cur < (rlim_t)(libbpf_num_possible_cpus() + NOFILE_OWN) ? FEATURE_LIMITED
-										  : FEATURE_OK;
+	return is_few_files(limit.rlim_cur) ? FEATURE_LIMITED : FEATURE_OK;
+}
+
+bool feature_has_few_files(void)
+{
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_NOFILE, &limit) && is_few_files(limit.rlim_cur);
 }
 
 /* Root without the capabilities is in a container, whose engine decides on them. */

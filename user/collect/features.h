@@ -17,6 +17,7 @@ enum kernel_function {
 	KERNEL_SCHED_EXIT, /* Linux 6.16 */
 	KERNEL_SCHED_FORK,
 	KERNEL_SCHED_FREE,
+	KERNEL_SCHED_MIGRATE,
 	KERNEL_COPY_FROM_TASK, /* Linux 5.18 */
 	KERNEL_RDONLY_CAST,    /* Linux 6.2 */
 	KERNEL_PT_REGS,        /* a struct */
@@ -74,6 +75,9 @@ void feature_probe_release(struct feature_probe *p);
  * wrong and what to do.
  */
 int features_check(struct feature_probe *p);
+
+/* May we open fewer files than a recording needs? */
+bool feature_has_few_files(void);
 
 /* Reads p->types and p->functions, if that was not done before. Errors as kernel_types_open(). */
 int feature_kernel_types(struct feature_probe *p);

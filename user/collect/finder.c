@@ -17,8 +17,11 @@
 #define ASKED_SLOTS 4096              /* power of two */
 #define YOUNG_FIRST_NS 1000000        /* until the second look at a new program, then doubled: */
 #define YOUNG_LOOKS 11                /* the last one 1 s after it began: it may wait for a CPU */
+#define YOUNG_HELD 60                 /* then one a second, so often, while it is held up */
 #define YOUNG_STARTS 32               /* but as soon as that, so often, if Python starts in it */
-#define YOUNG_MAX 256
+#define YOUNG_CPU_NS 10000000 /* or it has run for so long: that is how it knows its Python */
+#define YOUNG_MAX 1024        /* the others are looked at when they have run on */
+#define OLD_NS NS_PER_SECOND
 #define LATE_NS 50000000ULL /* until it is seen whether a look that was given up came back */
 
 /* A process in which no Python was seen to run. Lossy: forgetting means asking sooner. */
@@ -34,8 +37,11 @@ struct asked_slot {
 /* A process that has just begun a program new to us. */
 struct young {
 	struct who_event who;
-	uint64_t next_ns; /* when it is looked at again */
-	unsigned int looks, starts;
+	uint64_t next_ns;      /* when it is looked at again */
+	uint64_t first_cpu_ns; /* CPU time of the process when it was looked at first, */
+	uint64_t cpu_ns;       /* and last */
+	bool is_starting;      /* Python was there then, and not ready */
+	unsigned int looks, starts, held;
 };
 
 struct finder {
@@ -43,6 +49,7 @@ struct finder {
 	struct looker *looker;
 	struct interpreters *interpreters;
 	VEC(struct young) young;
+	uint64_t refused;     /* read by any thread */
 	pthread_mutex_t lock; /* of what follows, which other threads read */
 	struct asked_slot asked[ASKED_SLOTS];
 };
@@ -143,8 +150,6 @@ bool finder_saw_nothing(struct finder *f, uint64_t process, uint64_t at_ns)
 	return saw_nothing;
 }
 
-#define ANY_PROGRAM ~0U /* an exec_id that no program has: whatever runs is asked about */
-
 static int add_row_without_python(struct finder *f, const struct task_record *task,
 				  uint32_t exec_id, uint64_t recheck_ns)
 {
@@ -171,22 +176,6 @@ static int add_unseen(struct finder *f, const struct task_record *task, bool is_
 		now.is_hanging = is_hanging;
 	set_slot(f, slot, &now);
 	return add_row_without_python(f, task, ANY_PROGRAM, 0);
-}
-
-/*
- * A process without Python. It is asked about again after as long as it has been known, so that one
- * that still loads its interpreter is found soon and others cost little.
- */
-static int add_other(struct finder *f, const struct task_record *task, const struct sighting *seen)
-{
-	uint64_t now = monotonic_ns();
-	uint64_t wait = now - note_nothing(f, task->process, seen->look_ns, seen->r == -EAGAIN);
-
-	if (wait < RECHECK_MIN_NS)
-		wait = RECHECK_MIN_NS;
-	if (wait > RECHECK_MAX_NS)
-		wait = RECHECK_MAX_NS;
-	return add_row_without_python(f, task, task->exec_id, now + wait);
 }
 
 static bool is_still(struct finder *f, const struct task_record *task)
@@ -223,6 +212,26 @@ static void mark_program(struct finder *f, const struct sighting *seen)
 	}
 	if (is_still(f, task))
 		session_add_binary(f->session, &task->exe, &row);
+}
+
+/*
+ * A process without Python. It is asked about again after as long as it has been known, so that one
+ * that still loads its interpreter is found soon and others cost little. Others of its program are
+ * taken for the same only if this one had the time to load one.
+ */
+static int add_other(struct finder *f, const struct task_record *task, const struct sighting *seen,
+		     bool had_time)
+{
+	uint64_t now = monotonic_ns();
+	uint64_t wait = now - note_nothing(f, task->process, seen->look_ns, seen->r == -EAGAIN);
+
+	if (seen->r != -EAGAIN && (had_time || wait >= OLD_NS))
+		mark_program(f, seen);
+	if (wait < RECHECK_MIN_NS)
+		wait = RECHECK_MIN_NS;
+	if (wait > RECHECK_MAX_NS)
+		wait = RECHECK_MAX_NS;
+	return add_row_without_python(f, task, task->exec_id, now + wait);
 }
 
 /* A process in which a Python was found. */
@@ -302,7 +311,8 @@ int finder_add_task(struct finder *f, const struct task_record *task)
 	if (r == -ENOMEM)
 		return r;
 	log_debug("%s", err_message(r)); /* one that is none of ours to record */
-	return look_is_late(r) ? add_unseen(f, task, r == -ETIMEDOUT) : add_other(f, task, &seen);
+	return look_is_late(r) ? add_unseen(f, task, r == -ETIMEDOUT)
+			       : add_other(f, task, &seen, false);
 }
 
 static struct task_record task_of(const struct who_event *who)
@@ -339,45 +349,95 @@ static struct young *find_young(struct finder *f, uint64_t process)
 	return NULL;
 }
 
-static void remove_young(struct finder *f, struct young *y)
+static bool remove_young(struct finder *f, uint64_t process)
 {
-	*y = f->young.items[--f->young.len];
+	struct young *y = find_young(f, process);
+
+	if (y)
+		*y = f->young.items[--f->young.len];
+	return y != NULL;
 }
 
-/* One that has just begun may load Python yet: it has no row meanwhile, and is looked at again. */
-static bool is_to_wait(struct finder *f, const struct who_event *who, bool is_starting,
-		       uint64_t now)
+/* CPU time of a process, before it executed its program too. 0: it is gone. */
+static uint64_t cpu_ns_of(uint32_t pid)
 {
-	struct young *y = find_young(f, who->process), new = { .who = *who };
+	clockid_t clock;
 
-	if (!y && (!who->is_exec || f->young.len >= YOUNG_MAX || vec_push(&f->young, new) < 0))
-		return false;
-	y = find_young(f, who->process);
-	if (now < y->next_ns)
-		return true; /* a tick asked in between */
-	if (is_starting && y->starts++ < YOUNG_STARTS) {
-		y->next_ns = now + YOUNG_FIRST_NS;
-		return true;
-	}
-	y->looks++;
-	y->next_ns = now + (YOUNG_FIRST_NS << y->looks >> 1);
+	return clock_getcpuclockid((pid_t)pid, &clock) ? 0 : clock_ns(clock);
+}
+
+/* NULL: not one that has just begun, or there are too many. */
+static struct young *add_young(struct finder *f, const struct who_event *who, uint64_t cpu_ns)
+{
+	const struct young new = { .who = *who, .first_cpu_ns = cpu_ns, .cpu_ns = cpu_ns };
+
+	if (!who->is_exec || f->young.len >= YOUNG_MAX || vec_push(&f->young, new) < 0)
+		return NULL;
+	return &f->young.items[f->young.len - 1];
+}
+
+/* It is stopped, or waits for a CPU or a disk: it may not have come to map its Python. */
+static bool is_held_up(uint32_t pid)
+{
+	struct proc_stat stat;
+	bool is_held = proc_stat((pid_t)pid, &stat) >= 0 && stat.state != 'S';
+
+	err_clear();
+	return is_held;
+}
+
+/* false: it was looked at often enough. */
+static bool wait_on(struct young *y, uint64_t now)
+{
+	bool is_soon = y->is_starting && y->starts < YOUNG_STARTS;
+
+	if (is_soon)
+		y->starts++;
+	else
+		y->looks++;
+	y->next_ns = now + (is_soon ? YOUNG_FIRST_NS : YOUNG_FIRST_NS << y->looks >> 1);
+	if (is_soon || difference(y->cpu_ns, y->first_cpu_ns) >= YOUNG_CPU_NS)
+		return is_soon;
 	if (y->looks < YOUNG_LOOKS)
 		return true;
-	remove_young(f, y);
-	return false;
+	y->looks--;
+	return y->held++ < YOUNG_HELD && is_held_up(y->who.pid);
+}
+
+/* Then it is as it was when it was looked at: no need to do so again, but for the last time. */
+static bool has_rested(const struct young *y)
+{
+	return y->cpu_ns && cpu_ns_of(y->who.pid) == y->cpu_ns && y->looks + 1 < YOUNG_LOOKS;
+}
+
+/*
+ * One that has just begun may load Python yet: it has no row meanwhile, and is looked at again. By
+ * the time that it has run, where it has: a process may get no CPU for a second. cpu_ns: its CPU
+ * time before a look at `now`.
+ */
+static bool is_to_wait(struct finder *f, const struct who_event *who, bool is_starting,
+		       uint64_t now, uint64_t cpu_ns)
+{
+	struct young *y = find_young(f, who->process);
+
+	if (!y && !(y = add_young(f, who, cpu_ns)))
+		return false;
+	y->cpu_ns = cpu_ns;
+	y->is_starting = is_starting;
+	return now < y->next_ns /* a tick asked in between */ || wait_on(y, now);
 }
 
 /* Nothing was learnt of it: one that has just begun remains one that has. */
-static int postpone(struct finder *f, const struct who_event *who)
+static void postpone(struct finder *f, const struct who_event *who)
 {
-	struct young *y = find_young(f, who->process), new = { .who = *who };
+	struct young *y = find_young(f, who->process);
 
-	if (!y && who->is_exec && f->young.len < YOUNG_MAX && vec_push(&f->young, new) < 0)
-		return -ENOMEM;
-	y = find_young(f, who->process);
-	if (y)
-		y->next_ns = monotonic_ns() + LOOK_SOON_NS;
-	return 0;
+	if (!y)
+		y = add_young(f, who, cpu_ns_of(who->pid));
+	if (!y)
+		return;
+	y->next_ns = monotonic_ns() + LOOK_SOON_NS;
+	y->cpu_ns = 0;
 }
 
 static bool is_hanging(struct finder *f, uint64_t process)
@@ -390,37 +450,42 @@ static bool is_hanging(struct finder *f, uint64_t process)
 static int look(struct finder *f, const struct who_event *who)
 {
 	const struct task_record task = task_of(who);
+	uint64_t cpu_ns = cpu_ns_of(who->pid);
 	struct sighting seen;
-	struct young *y;
+	bool was_young;
 	int r;
 
-	if (is_hanging(f, who->process))
-		return postpone(f, who);
+	if (is_hanging(f, who->process)) {
+		postpone(f, who);
+		return 0;
+	}
 	r = looker_find(f->looker, &task, LOOK_SOON_NS, &seen);
 	if (r == -ENOMEM)
 		return r;
 	if (look_is_late(r)) {
 		log_debug("pid %u: %s", who->pid, seen.text);
+		postpone(f, who);
 		r = add_unseen(f, &task, r == -ETIMEDOUT);
-		return r == -ENOMEM ? r : postpone(f, who);
+		return r == -ENOMEM ? r : 0;
 	}
 	if (r != -ESRCH && !is_still(f, &task))
 		r = -ESRCH;
-	if (r < 0 && r != -ESRCH && is_to_wait(f, who, r == -EAGAIN, seen.look_ns)) {
+	if (r < 0 && r != -ESRCH && is_to_wait(f, who, r == -EAGAIN, seen.look_ns, cpu_ns)) {
 		note_nothing(f, who->process, seen.look_ns, r == -EAGAIN);
 		return 0;
 	}
-	y = find_young(f, who->process);
-	if (y)
-		remove_young(f, y);
+	was_young = remove_young(f, who->process);
 	if (r == -ESRCH)
 		return 0; /* gone */
 	if (r >= 0)
 		return add_found(f, &seen, who);
 	log_debug("pid %u: %s", who->pid, seen.text);
-	if (r != -EAGAIN)
-		mark_program(f, &seen);
-	r = add_other(f, &task, &seen);
+	if (who->is_exec && !was_young) {
+		__atomic_fetch_add(&f->refused, 1, __ATOMIC_RELAXED);
+		r = add_unseen(f, &task, false);
+	} else {
+		r = add_other(f, &task, &seen, was_young);
+	}
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -442,14 +507,28 @@ int finder_answer(struct finder *f, const struct who_event *who)
 	return is_answered(f, who) ? 0 : look(f, who);
 }
 
-uint64_t finder_due_ns(const struct finder *f)
+/* The one whose turn is next; NULL: there is none. */
+static struct young *next_young(const struct finder *f)
 {
-	uint64_t due = looker_has_late(f->looker) ? monotonic_ns() + LATE_NS : UINT64_MAX;
+	struct young *next = NULL;
 
 	for (size_t i = 0; i < f->young.len; i++)
-		if (f->young.items[i].next_ns < due)
-			due = f->young.items[i].next_ns;
-	return due;
+		if (!next || f->young.items[i].next_ns < next->next_ns)
+			next = &f->young.items[i];
+	return next;
+}
+
+uint64_t finder_refused(const struct finder *f)
+{
+	return __atomic_load_n(&f->refused, __ATOMIC_RELAXED);
+}
+
+uint64_t finder_due_ns(const struct finder *f)
+{
+	uint64_t late = looker_has_late(f->looker) ? monotonic_ns() + LATE_NS : UINT64_MAX;
+	const struct young *next = next_young(f);
+
+	return next && next->next_ns < late ? next->next_ns : late;
 }
 
 /* Looks that were given up, and came back after all. */
@@ -472,17 +551,18 @@ static int take_late(struct finder *f)
 int finder_step(struct finder *f)
 {
 	uint64_t now = monotonic_ns();
+	struct young *next;
+	struct who_event who;
 	int r = take_late(f);
 
-	/* A look may take its entry away, and move the last one there: that one's turn is next
-	 * time. */
-	for (size_t i = f->young.len; i-- > 0 && !r;) {
-		struct who_event who;
-
-		if (i >= f->young.len || f->young.items[i].next_ns > now)
-			continue;
-		who = f->young.items[i].who;
-		r = look(f, &who);
+	looker_name_silent(f->looker);
+	next = next_young(f);
+	if (r < 0 || !next || next->next_ns > now)
+		return r;
+	if (has_rested(next)) {
+		wait_on(next, now);
+		return 0;
 	}
-	return r;
+	who = next->who; /* the look may take the entry away */
+	return look(f, &who);
 }

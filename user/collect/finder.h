@@ -41,11 +41,16 @@ int finder_add_command(struct finder *f, const char *name);
 int finder_answer(struct finder *f, const struct who_event *who);
 
 /*
- * Looks again at processes that have just begun a program, which may load Python yet. To be called
- * at finder_due_ns() (CLOCK_MONOTONIC, UINT64_MAX: never), and after other looks. 0 or -ENOMEM.
+ * Looks again at a process that has just begun a program, which may load Python yet: at one of
+ * them, as others wait for an answer, and only if it has run since. To be called at finder_due_ns()
+ * (CLOCK_MONOTONIC, UINT64_MAX: never), and after other looks. 0 or -ENOMEM.
  */
 uint64_t finder_due_ns(const struct finder *f);
 int finder_step(struct finder *f);
+
+/* Such processes that were too many so far: each is looked at when it has run on. For any thread.
+ */
+uint64_t finder_refused(const struct finder *f);
 
 /* See discovery_saw_nothing(). For any thread. */
 bool finder_saw_nothing(struct finder *f, uint64_t process, uint64_t at_ns);

@@ -12,14 +12,9 @@ static const struct {
 	[LOOK_READ] = { LOOK_OWN_READS_NS, LOOK_OWN_READS_SHARE },
 };
 
-/* Of the second that now is in. */
-static struct look_spending *spending_of(struct look_budget *b, pid_t pid, uint64_t now_ns)
+static void pass_time(struct look_spending *s, uint64_t now_ns)
 {
-	struct look_spending *s = &b->slots[(uint32_t)pid & (LOOK_BUDGET_SLOTS - 1)];
-
-	if (s->pid != pid)
-		*s = (struct look_spending){ .pid = pid, .since_ns = now_ns, .cpu_at_ns = now_ns };
-	if (now_ns - s->since_ns >= NS_PER_SECOND) {
+	if (difference(now_ns, s->since_ns) >= NS_PER_SECOND) {
 		s->since_ns = now_ns;
 		s->ns = 0;
 		s->bytes = 0;
@@ -28,7 +23,30 @@ static struct look_spending *spending_of(struct look_budget *b, pid_t pid, uint6
 		s->cpu_ns[kind] = difference(s->cpu_ns[kind],
 					     difference(now_ns, s->cpu_at_ns) / own[kind].share);
 	s->cpu_at_ns = now_ns;
-	return s;
+}
+
+static uint64_t spent(const struct look_spending *s)
+{
+	return s->ns + s->cpu_ns[LOOK_SEARCH] + s->cpu_ns[LOOK_READ];
+}
+
+/* Of the second that now is in. One that is new goes on with what was spent in its place. */
+static struct look_spending *spending_of(struct look_budget *b, pid_t pid, uint64_t now_ns)
+{
+	size_t set = (uint32_t)pid % (LOOK_BUDGET_SLOTS / LOOK_BUDGET_WAYS);
+	struct look_spending *ways = &b->slots[set * LOOK_BUDGET_WAYS], *least = ways;
+
+	for (struct look_spending *s = ways; s < ways + LOOK_BUDGET_WAYS; s++) {
+		pass_time(s, now_ns);
+		if (s->pid == pid)
+			return s;
+		if (spent(s) < spent(least))
+			least = s;
+	}
+	least->pid = pid;
+	least->is_over = false;
+	least->grant_ns = 0;
+	return least;
 }
 
 static void fill_purse(struct look_budget *b, uint64_t now_ns)

@@ -15,11 +15,13 @@
  * purse then rests for ten times as long.
  *
  * Of each second looks at a target may also take half of the time, and so many bytes of memory that
- * are kept. Lossy: a target whose place another takes begins anew.
+ * are kept. Lossy: where there is no place left, a target shares that of who has spent least. To
+ * begin anew would be a way to spend more.
  */
 #define LOOK_BUDGET_NS 500000000ULL /* of each second, waiting included */
 #define LOOK_BUDGET_BYTES (16u << 20)
-#define LOOK_BUDGET_SLOTS 1024 /* power of two */
+#define LOOK_BUDGET_SLOTS 1024
+#define LOOK_BUDGET_WAYS 8 /* places that a target may have */
 
 /* A search for its interpreter, or a read of what a sample of it points to. */
 enum look_kind { LOOK_SEARCH, LOOK_READ, LOOK_KIND_COUNT_ };

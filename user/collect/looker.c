@@ -16,14 +16,20 @@
 #include "target/runtime_workers.h"
 #include "target/thread_context.h"
 
+#define SILENT_NS NS_PER_SECOND     /* of a look that does not come back */
+#define NAMED_EACH_NS NS_PER_SECOND /* a target that makes many hang writes no log full */
+
 struct looker {
 	struct workers *workers;
 	struct our_cgroups *ours;
 	struct look_budget budget;
-	uint64_t refused; /* read by any thread */
+	uint64_t refused;  /* read by any thread */
+	uint64_t named_ns; /* CLOCK_MONOTONIC: when a process was named last */
 	struct {
 		const struct work *work; /* NULL: none */
 		pid_t pid;
+		uint64_t since_ns;
+		bool is_named;
 	} late[WORKERS_MAX]; /* looks that have not come back */
 };
 
@@ -72,10 +78,21 @@ int looker_new(struct looker **out)
 	return 0;
 }
 
+static void name_silent(struct looker *l, size_t i, uint64_t now_ns)
+{
+	if (!l->late[i].work || l->late[i].is_named || now_ns - l->late[i].since_ns < SILENT_NS)
+		return;
+	l->late[i].is_named = true;
+	l->named_ns = now_ns;
+	log_warning("pid %d: %s", l->late[i].pid, workers_late_words);
+}
+
 void looker_free(struct looker *l)
 {
 	if (!l)
 		return;
+	for (size_t i = 0; i < WORKERS_MAX; i++)
+		name_silent(l, i, monotonic_ns());
 	workers_free(l->workers);
 	our_cgroups_drop(l->ours);
 	free(l);
@@ -119,6 +136,8 @@ static void note_late(struct looker *l, pid_t pid, const struct work *w)
 			continue;
 		l->late[i].work = w;
 		l->late[i].pid = pid;
+		l->late[i].since_ns = monotonic_ns();
+		l->late[i].is_named = false;
 		return;
 	}
 }
@@ -134,6 +153,7 @@ static int run_look(struct looker *l, enum look_kind kind, pid_t pid, size_t byt
 	bool is_limited = pid && ns <= LOOK_SOON_NS; /* else a user who waits named it */
 	uint64_t begin_ns = monotonic_ns(), cpu_ns;
 	const char *refusal = NULL;
+	bool has_waited;
 	int r;
 
 	if (is_limited && late_slot(l, pid) < WORKERS_MAX)
@@ -158,9 +178,11 @@ static int run_look(struct looker *l, enum look_kind kind, pid_t pid, size_t byt
 		return err_set(-ETIMEDOUT, "%s", workers_late_words);
 	}
 	w->free(w);
-	return r == -EAGAIN
-		       ? err_set(-EBUSY, "too many processes whose memory or files do not answer")
-		       : err_set(r, "out of memory");
+	if (r == -EAGAIN && workers_late(l->workers) >= WORKERS_MAX)
+		return err_set(-EBUSY, "too many processes whose memory or files do not answer");
+	/* A process that got no CPU in that time may get some another time. */
+	has_waited = monotonic_ns() - begin_ns >= ns;
+	return err_set(is_limited || has_waited ? -EBUSY : -ENOMEM, "%s", workers_none_words);
 }
 
 static struct work *next_late(struct looker *l)
@@ -217,6 +239,14 @@ bool looker_has_late(const struct looker *l)
 		if (l->late[i].work)
 			return true;
 	return false;
+}
+
+void looker_name_silent(struct looker *l)
+{
+	uint64_t now_ns = monotonic_ns();
+
+	for (size_t i = 0; i < WORKERS_MAX && now_ns - l->named_ns >= NAMED_EACH_NS; i++)
+		name_silent(l, i, now_ns);
 }
 
 bool looker_next(struct looker *l, struct sighting *out)

@@ -72,6 +72,12 @@ bool looker_next(struct looker *l, struct sighting *out);
 bool looker_has_late(const struct looker *l);
 
 /*
+ * Now and then: names a process that has not answered for a second, in a warning, once, and one a
+ * second. looker_free() names the others.
+ */
+void looker_name_silent(struct looker *l);
+
+/*
  * As mem_read(), soon or not at all. -ESTALE: the first `steady` bytes are others after the rest
  * was read.
  */

@@ -117,6 +117,7 @@ static const struct traced_section {
 	{ "traced/sched_switch", KERNEL_SCHED_SWITCH, BPF_TRACE_RAW_TP },
 	{ "traced/sched_exit_tp", KERNEL_SCHED_EXIT, BPF_TRACE_RAW_TP },
 	{ "traced/sched_process_fork", KERNEL_SCHED_FORK, BPF_TRACE_RAW_TP },
+	{ "traced/sched_migrate_task", KERNEL_SCHED_MIGRATE, BPF_TRACE_RAW_TP },
 	{ "traced/sched_process_free", KERNEL_SCHED_FREE, BPF_TRACE_RAW_TP },
 };
 

@@ -25,6 +25,7 @@
 #include "symbolize/code.h"
 
 #define WAIT_NS 2000000000ULL
+#define NAMES_WAIT_NS 20000000ULL   /* for names of threads, each time that samples are written */
 #define LAST_WAIT_NS 200000000ULL   /* for answers, at the end: some looks that hang */
 #define LAST_LINES_NS 1000000000ULL /* for line tables: many, one after the other */
 #define LAST_PAUSE_NS 1000000
@@ -66,8 +67,7 @@ struct pipeline {
 	uint16_t timed_kinds[TIMED_COUNT_]; /* in the profile; 0: not yet */
 	uint16_t event_kinds[EVENTS_MAX];   /* of the session's events */
 	struct pipeline_opts opts;
-	uint64_t end_ns; /* of the part; 0: not known yet */
-	uint64_t resent_ns;
+	uint64_t end_ns;       /* of the part; 0: not known yet */
 	VEC(uint64_t) waiting; /* struct worth, a sample record, and so on */
 	struct pipeline_stats stats;
 };
@@ -150,7 +150,7 @@ int pipeline_new(struct session *session, struct discovery *discovery, struct pr
 		seed = opts->start_ns;
 	if ((r = processes_new(discovery, profile, &p->processes)) < 0 ||
 	    (r = threads_new(session, discovery, profile, p->processes, &p->threads)) < 0 ||
-	    (r = stacks_new(discovery, profile, seed, &p->stacks)) < 0 ||
+	    (r = stacks_new(session, discovery, profile, seed, &p->stacks)) < 0 ||
 	    (r = new_times(p, opts)) < 0 || (r = add_event_kinds(p)) < 0 ||
 	    (r = new_tasks(p, opts)) < 0 ||
 	    (opts->has_sources && (r = source_versions_new(profile, &p->sources)) < 0))
@@ -209,19 +209,31 @@ static int note_opcode(struct pipeline *p, const struct sample_event *e, struct 
 	return stacks_push_marker(p->stacks, PROFILE_NATIVE, &s->stack);
 }
 
-static int note_exception(struct pipeline *p, const struct sample_event *e, struct sample *s)
+static int add_label(struct pipeline *p, const char *name, const char *value, struct sample *s)
 {
-	static const char name[] = PROFILE_HANDLES_EXCEPTION, yes[] = "yes";
 	struct strtab *strings = p->profile->strings;
-	uint32_t name_id, yes_id;
+	uint32_t name_id, value_id;
 	int r;
 
-	if (!(e->flags & SAMPLE_HANDLES))
-		return 0;
 	if ((r = strtab_intern(strings, name, strlen(name), &name_id)) < 0 ||
-	    (r = strtab_intern(strings, yes, strlen(yes), &yes_id)) < 0)
+	    (r = strtab_intern(strings, value, strlen(value), &value_id)) < 0)
 		return r;
-	return labeltab_add(p->profile->labels, s->labels, name_id, yes_id, &s->labels);
+	return labeltab_add(p->profile->labels, s->labels, name_id, value_id, &s->labels);
+}
+
+static int note_exception(struct pipeline *p, const struct sample_event *e, struct sample *s)
+{
+	return e->flags & SAMPLE_HANDLES ? add_label(p, PROFILE_HANDLES_EXCEPTION, "yes", s) : 0;
+}
+
+static int note_interpreter(struct pipeline *p, const struct sample_event *e, struct sample *s)
+{
+	char id[sizeof("18446744073709551615")];
+
+	if (!e->interpreter)
+		return 0;
+	snprintf(id, sizeof(id), "%" PRIu64, (uint64_t)e->interpreter - 1);
+	return add_label(p, PROFILE_INTERPRETER, id, s);
 }
 
 static int note_labels(struct pipeline *p, const struct sample_event *e, struct sample *s)
@@ -251,17 +263,9 @@ static const struct frame_record *task_root(const struct pipeline *p, const stru
 static int note_task(struct pipeline *p, const struct sample_event *e,
 		     const struct frame_record *root, struct sample *s)
 {
-	struct strtab *strings = p->profile->strings;
 	const char *name = root ? stacks_name(p->stacks, root) : NULL;
-	uint32_t name_id, value_id;
-	int r;
 
-	if (!name || e->flags & SAMPLE_TASK_NAMED)
-		return 0;
-	if ((r = strtab_intern(strings, PROFILE_TASK, strlen(PROFILE_TASK), &name_id)) < 0 ||
-	    (r = strtab_intern(strings, name, strlen(name), &value_id)) < 0)
-		return r;
-	return labeltab_add(p->profile->labels, s->labels, name_id, value_id, &s->labels);
+	return name && !(e->flags & SAMPLE_TASK_NAMED) ? add_label(p, PROFILE_TASK, name, s) : 0;
 }
 
 /*
@@ -342,8 +346,9 @@ static bool is_left_out(const struct pipeline *p, const struct sample_event *e)
 }
 
 /*
- * A tick of a process that was not identified then. If it has a Python since, which had not begun
- * when that was first looked at, after the tick, it was outside Python code; if it has none, of no
+ * A tick of a process that was not identified then, or what a thread waited for whose process never
+ * was. If it has a Python since, which had not begun when that was first looked at, after the tick
+ * or in the latter half of the thread's life, it was outside Python code; if it has none, of no
  * interest; else nobody knows, and it stays lost. 1: outside; 0: not to be added; -EAGAIN: not
  * known yet. Where the mode asks for some of the ticks, those outside are not among them.
  */
@@ -354,7 +359,7 @@ static int judge_unidentified(struct pipeline *p, const struct sample_event *e, 
 
 	if (!has_python && !is_last_chance)
 		return -EAGAIN;
-	if (!discovery_saw_nothing(p->discovery, e->process, e->ktime_ns))
+	if (!discovery_saw_nothing(p->discovery, e->process, e->ktime_ns - e->duration_ns / 2))
 		return 0;
 	found = e->source == SOURCE_EVENTS ? 1 : e->value;
 	if (has_python && is_left_out(p, e))
@@ -398,33 +403,40 @@ static int add_wait(struct pipeline *p, const struct sample_event *e, struct sam
 {
 	struct wait_text text = wait_text(e->wait, e->syscall);
 	char marker[sizeof(text.s) + 2];
-	uint32_t name, value;
 	int r;
 
 	snprintf(marker, sizeof(marker), "<%s>", text.s);
-	if ((r = stacks_push_marker(p->stacks, marker, &s->stack)) < 0 ||
-	    (r = strtab_intern(p->profile->strings, PROFILE_WAIT, strlen(PROFILE_WAIT), &name)) <
-		    0 ||
-	    (r = strtab_intern(p->profile->strings, text.s, strlen(text.s), &value)) < 0)
-		return r;
-	return labeltab_add(p->profile->labels, s->labels, name, value, &s->labels);
+	r = stacks_push_marker(p->stacks, marker, &s->stack);
+	return r < 0 ? r : add_label(p, PROFILE_WAIT, text.s, s);
+}
+
+static bool waits_for_gil(const struct sample_event *e)
+{
+	return e->wait == WAIT_GIL || e->wait == WAIT_OF_CLASS(CLASS_GIL);
 }
 
 /* A span, which begins where it began. */
 static int add_span(struct pipeline *p, const struct sample_event *e, struct sample *s)
 {
+	int r = 0;
+
 	s->duration_ns = e->duration_ns;
 	if (s->value != s->duration_ns)
 		s->flags |= SAMPLE_BIT_WEIGHTED;
-	return e->wait ? add_wait(p, e, s) : 0;
+	if (waits_for_gil(e))
+		r = processes_gil(p->processes, e->process, e->gil, &s->gil);
+	return r || !e->wait ? r : add_wait(p, e, s);
 }
 
 /* The same stack once more, for what others waited meanwhile. */
-static int add_contention(struct pipeline *p, struct sample s, uint64_t value)
+static int add_contention(struct pipeline *p, const struct sample_event *e, struct sample s,
+			  uint64_t value)
 {
 	int r = timed_kind_id(p, TIMED_CONTENTION, &s.kind);
 
 	s.value = value;
+	if (!r)
+		r = processes_gil(p->processes, e->process, e->gil, &s.gil);
 	return r < 0 ? r : profile_add_sample(p->profile, &s);
 }
 
@@ -445,16 +457,15 @@ static int describe_sample(struct pipeline *p, const struct sample_event *e,
 	return r < 0 || !is_span ? r : add_span(p, e, s);
 }
 
-/* Is it of the next part, or is something of its thread or its process under way? */
+/* Is it of the next part, or is something of its process under way? */
 static bool is_awaited(const struct pipeline *p, const struct sample_event *e)
 {
 	return (p->end_ns && e->ktime_ns - e->duration_ns > p->end_ns) ||
-	       threads_is_awaited(p->threads, e) ||
 	       processes_is_awaited(p->processes, e->process) ||
 	       (p->published && publications_is_awaited(p->published, e->process));
 }
 
-/* 0, -EAGAIN: some code object, or the thread's or process's name, is not known yet, -ENOMEM. */
+/* 0, -EAGAIN: some code object, or the process's name, is not known yet, -ENOMEM. */
 static int add_sample(struct pipeline *p, const struct sample_event *e, const struct worth *worth,
 		      bool allow_unknown)
 {
@@ -479,10 +490,11 @@ static int add_sample(struct pipeline *p, const struct sample_event *e, const st
 	s.stack = stack.id;
 	if ((part->opcode != OPCODE_NONE && stack.has_leaf && (r = note_opcode(p, e, &s)) < 0) ||
 	    (r = note_labels(p, e, &s)) < 0 || (r = note_task(p, e, root, &s)) < 0 ||
-	    (r = note_exception(p, e, &s)) < 0 || (r = describe_sample(p, e, &stack, &s)) < 0 ||
+	    (r = note_exception(p, e, &s)) < 0 || (r = note_interpreter(p, e, &s)) < 0 ||
+	    (r = describe_sample(p, e, &stack, &s)) < 0 ||
 	    (r = profile_add_sample(p->profile, &s)) < 0)
 		return r;
-	if (worth->contention_ns && (r = add_contention(p, s, worth->contention_ns)) < 0)
+	if (worth->contention_ns && (r = add_contention(p, e, s, worth->contention_ns)) < 0)
 		return r;
 	p->stats.samples++;
 	p->stats.weight += e->value;
@@ -527,8 +539,10 @@ static int take_timed(void *arg, const struct timed_sample *s)
 
 static bool is_sound_span(const struct pipeline *p, const struct sample_event *e)
 {
-	return p->times && sample_part(e)->status != UNWIND_UNIDENTIFIED && e->wait < WAIT_COUNT_ &&
-	       (e->wait || e->flags & SAMPLE_OPEN) && e->duration_ns <= e->ktime_ns;
+	bool is_unidentified = sample_part(e)->status == UNWIND_UNIDENTIFIED;
+
+	return p->times && e->wait < WAIT_COUNT_ && e->duration_ns <= e->ktime_ns &&
+	       (e->wait || e->flags & SAMPLE_OPEN || is_unidentified);
 }
 
 static bool is_sound(const struct pipeline *p, const struct sample_event *e, size_t size)
@@ -548,7 +562,8 @@ static bool is_sound(const struct pipeline *p, const struct sample_event *e, siz
  */
 static int take_unidentified(struct pipeline *p, const struct sample_event *e)
 {
-	const struct worth worth = { e->value * p->opts.interval_ns, 0, 0 };
+	uint64_t unit_ns = e->source == SOURCE_TICKS ? p->opts.interval_ns : 1;
+	const struct worth worth = { e->value * unit_ns, 0, 0 };
 
 	return take_sample(p, e, &worth);
 }
@@ -697,15 +712,6 @@ int pipeline_record(void *arg, const void *record, size_t size)
 	return 0;
 }
 
-/* Code objects that the table had to drop are asked for again, at most once a second. */
-static void ask_again(struct pipeline *p, uint64_t now_ns)
-{
-	if (!stacks_has_evicted(p->stacks) || now_ns - p->resent_ns < WAIT_NS / 2)
-		return;
-	p->resent_ns = now_ns;
-	session_resend(p->session);
-}
-
 /* A sample that waits. */
 struct waiting {
 	const struct worth *worth;
@@ -791,11 +797,12 @@ int pipeline_settle(struct pipeline *p, uint64_t now_ns, enum pipeline_wait wait
 	uint64_t until_ns = monotonic_ns() + (is_last ? LAST_LINES_NS : LAST_WAIT_NS);
 	int r;
 
-	if ((r = threads_settle(p->threads, now_ns)) < 0 ||
-	    (r = processes_settle(p->processes)) < 0)
+	if ((r = threads_settle(p->threads)) < 0 || (r = processes_settle(p->processes)) < 0)
 		return r;
 	if (is_last || (wait != PIPELINE_WAITS && p->waiting.len))
 		discovery_wait(p->discovery, LAST_WAIT_NS);
+	else if (threads_is_asking(p->threads))
+		discovery_wait(p->discovery, NAMES_WAIT_NS);
 	if ((r = discovery_step(p->discovery)) < 0 ||
 	    (wait != PIPELINE_WAITS && (r = await_lines(p, now_ns, until_ns)) < 0))
 		return r;
@@ -808,8 +815,6 @@ int pipeline_settle(struct pipeline *p, uint64_t now_ns, enum pipeline_wait wait
 	if (p->sources && ends && (r = source_versions_end_part(p->sources)) < 0)
 		return r;
 	count(p);
-	if (p->waiting.len)
-		ask_again(p, now_ns);
 	if (p->labels && label_sets_has_overflown(p->labels))
 		session_resend(p->session);
 	return 0;

@@ -12,6 +12,7 @@
 #include "target/container.h"
 
 #define NO_ID UINT32_MAX
+#define GILS_MAX 1024 /* of a process: those of interpreters that have ended come again */
 
 struct processes {
 	struct discovery *discovery;
@@ -39,6 +40,7 @@ static void known_process_release(struct known_process *known)
 {
 	free(known->command_line);
 	free(known->place);
+	vec_release(&known->gils);
 }
 
 void processes_free(struct processes *ps)
@@ -350,6 +352,24 @@ bool processes_is_awaited(const struct processes *ps, uint64_t process)
 	const struct known_process *known = ps->awaited ? processes_find(ps, process) : NULL;
 
 	return known && known->is_awaited;
+}
+
+int processes_gil(struct processes *ps, uint64_t process, uint64_t gil, uint16_t *number)
+{
+	struct known_process *known = gil ? processes_find(ps, process) : NULL;
+	size_t i = 0;
+
+	*number = 0;
+	if (!known)
+		return 0;
+	while (i < known->gils.len && known->gils.items[i] != gil)
+		i++;
+	if (i == GILS_MAX)
+		return 0;
+	if (i == known->gils.len && vec_push(&known->gils, gil) < 0)
+		return -ENOMEM;
+	*number = (uint16_t)(i + 1);
+	return 0;
 }
 
 int processes_forget_ids(struct processes *ps)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "base/vec.h"
 #include "bpf/events.h"
 #include "collect/discover.h"
 #include "profile/profile.h"
@@ -23,6 +24,7 @@ struct known_process {
 	bool has_title;             /* which the process has written over its arguments */
 	bool is_cut;                /* its command line: it goes on behind where that was */
 	struct container *place;    /* owned, NULL: in no container or pod */
+	VEC(uint64_t) gils;         /* addresses */
 	uint64_t active;            /* see struct threading_process */
 	uint32_t id;                /* in the profile, UINT32_MAX: not yet */
 	bool is_asked;              /* what is not known of it yet */
@@ -61,6 +63,10 @@ int processes_settle(struct processes *ps);
 
 /* One that is known, in the profile. 0 or -ENOMEM. */
 int processes_id(struct processes *ps, uint64_t process, uint32_t *id);
+
+/* The number of a GIL of a process that is known, from 1; 0: of no address, or there are too many.
+ * 0 or -ENOMEM. */
+int processes_gil(struct processes *ps, uint64_t process, uint64_t gil, uint16_t *number);
 
 /*
  * Forgets all ids, and altogether the processes that discovery_has() not, but for those that are to

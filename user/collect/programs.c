@@ -149,7 +149,8 @@ static int set_cgroup(struct pyebpf *skel, const struct cgroup *cgroup)
 }
 
 /* What the session's modes do without is not loaded. */
-static int choose_programs(struct pyebpf *skel, const struct session_opts *opts, bool is_old)
+static int choose_programs(struct pyebpf *skel, const struct session_opts *opts,
+			   const struct feature_probe *probe, bool is_old)
 {
 	const struct session_config *c = &skel->rodata->session;
 	const struct {
@@ -165,12 +166,17 @@ static int choose_programs(struct pyebpf *skel, const struct session_opts *opts,
 		{ skel->progs.on_switched, c->has_spans && c->has_exit_hook && !c->has_exit_work },
 		{ skel->progs.on_thread, c->has_spans },
 		{ skel->progs.on_free, c->has_slots },
+		{ skel->progs.on_migrate,
+		  c->has_spans && c->has_exit_work && probe->functions[KERNEL_SCHED_MIGRATE].id },
 		{ skel->progs.on_exec_times, c->has_spans },
 		{ skel->progs.list_thread_times, c->has_spans },
 		{ skel->progs.note_waited, c->has_spans },
 		{ skel->progs.visit_thread, c->has_spans },
 	};
 	int r = bpf_map__set_autocreate(skel->maps.thread_times, c->has_spans);
+
+	if (!r)
+		r = bpf_map__set_autocreate(skel->maps.gil_counts, c->has_spans);
 
 	if (!r)
 		r = bpf_map__set_autocreate(skel->maps.times_slots, c->has_slots);
@@ -243,6 +249,9 @@ static int load_programs(struct pyebpf *skel, const struct session_opts *opts)
 {
 	int r = pyebpf__load(skel);
 
+	/* libbpf takes a probe of its own that finds no descriptor for a kernel that lacks it. */
+	if (r == -EINVAL && feature_has_few_files())
+		r = -EMFILE;
 	if (opts->btf && (r == -EINVAL || r == -EACCES)) /* what the verifier says */
 		return walked_tasks_misfit(opts->btf);
 	if (r < 0)
@@ -266,7 +275,7 @@ static int start_programs(const struct session_opts *opts, struct feature_probe 
 	if ((r = objects_begin(&o, probe)) < 0 ||
 	    (r = open_programs(&o, kernel_log_level, &skel)) < 0 ||
 	    (r = configure(skel, opts, cpus, probe, is_old)) < 0 ||
-	    (r = choose_programs(skel, opts, is_old)) < 0 ||
+	    (r = choose_programs(skel, opts, probe, is_old)) < 0 ||
 	    (r = event_links_configure(skel, opts->events ? opts->events : &no_events, cpus)) < 0)
 		return r;
 	if (skel->rodata->session.has_task_work)

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/priority.h"
 #include "base/strbuf.h"
 #include "collect/counters.h"
 #include "collect/discover.h"
@@ -30,6 +31,7 @@ struct recorder {
 	struct pipeline *pipeline; /* NULL: no part has begun */
 	struct counters since;     /* what the parts before this one have counted */
 	uint64_t last_look_ns, last_settle_ns;
+	struct priority priority;
 	bool awaits_python; /* a target had none, nor had its children */
 };
 
@@ -97,6 +99,7 @@ void recorder_free(struct recorder *rec)
 {
 	if (!rec)
 		return;
+	priority_give_back(&rec->priority);
 	pipeline_free(rec->pipeline);
 	profile_free(rec->profile);
 	discovery_free(rec->discovery);
@@ -195,7 +198,11 @@ int recorder_begin(struct recorder *rec)
 
 int recorder_start(struct recorder *rec)
 {
-	return session_start(rec->session);
+	int r = session_start(rec->session);
+
+	if (!r)
+		priority_keep(&rec->priority, monotonic_ns());
+	return r;
 }
 
 static int list_thread(const struct thread_times_event *e, void *arg)
@@ -291,6 +298,7 @@ int recorder_step(struct recorder *rec, int fd, int max_ms)
 	    (r = pipeline_step(rec->pipeline)) < 0)
 		return r;
 	now = monotonic_ns();
+	priority_keep(&rec->priority, now);
 	if ((r = look_into_cgroup(rec, now)) < 0 || (r = step_times(rec, now)) < 0 ||
 	    (r = session_visit_threads(rec->session)) < 0 || now - rec->last_settle_ns < SETTLE_NS)
 		return r;
@@ -367,8 +375,10 @@ int recorder_finish(struct recorder *rec)
 		return r;
 	now = session_stop(rec->session);
 	if ((r = close_spans(rec, now)) < 0 ||
-	    (r = session_drain(rec->session, pipeline_record, rec->pipeline)) < 0 ||
-	    (r = end_times(rec, now)) < 0 ||
+	    (r = session_drain(rec->session, pipeline_record, rec->pipeline)) < 0)
+		return r;
+	priority_give_back(&rec->priority);
+	if ((r = end_times(rec, now)) < 0 ||
 	    (r = pipeline_settle(rec->pipeline, now, PIPELINE_ENDS)) < 0)
 		return r;
 	return end_part(rec, now);

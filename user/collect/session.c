@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/vec.h"
+#include "bpf/hash.h"
 #include "collect/event_links.h"
 #include "collect/programs.h"
 #include "collect/spans.h"
@@ -25,7 +26,7 @@
 
 #define NS_PER_MS 1000000ULL
 #define CONSUME_NS 100000000ULL
-#define SWITCH_PROGRAMS 4
+#define SWITCH_PROGRAMS 5
 #define CLOSE_NS 700000000ULL /* for the kernel to remove BPF programs */
 #define ITER_BYTES 16384      /* a buffer for what iterators write */
 #define RING_HEAD 8           /* BPF_RINGBUF_HDR_SZ: before each record, which is padded to 8 */
@@ -178,10 +179,8 @@ static int attach_ticker(struct session *s)
 static int attach_switches(struct session *s)
 {
 	const struct bpf_program *programs[SWITCH_PROGRAMS] = {
-		s->skel->progs.on_free,
-		s->skel->progs.on_thread,
-		s->skel->progs.on_switched,
-		s->skel->progs.on_switch,
+		s->skel->progs.on_free,     s->skel->progs.on_migrate, s->skel->progs.on_thread,
+		s->skel->progs.on_switched, s->skel->progs.on_switch,
 	};
 
 	if (!session_has_source(s, SOURCE_SWITCHES))
@@ -851,6 +850,27 @@ uint64_t session_expected_ticks(struct session *s)
 uint64_t session_unwatched_ticks(struct session *s)
 {
 	return ticker_unwatched(s->ticker);
+}
+
+static void unmark_sent(struct session *s, uint64_t id)
+{
+	__u64 *set = &s->skel->bss->sent[set_of(id, SENT_SLOTS)];
+	__u64 epoch = __atomic_load_n(&s->skel->bss->epoch, __ATOMIC_RELAXED), mark;
+
+	for (int i = 0; i < WAYS; i++) {
+		mark = id ^ epoch;
+		__atomic_compare_exchange_n(&set[i], &mark, 0, false, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED);
+	}
+}
+
+/* describe() marks a code object as a whole, its names, and each further piece of its line table.
+ */
+void session_resend_code(struct session *s, uint64_t identity)
+{
+	unmark_sent(s, identity);
+	for (uint32_t i = 0; i < LINES_CHUNKS_MAX; i++)
+		unmark_sent(s, hash_mix(identity, i));
 }
 
 void session_resend(struct session *s)

@@ -246,4 +246,7 @@ int session_usage(struct session *s, struct usage out[SESSION_USAGES]);
 /* Has the kernel send every name and line table again. */
 void session_resend(struct session *s);
 
+/* Has the names and lines of a code object sent again with the next sample that has it. */
+void session_resend_code(struct session *s, uint64_t identity);
+
 #endif

@@ -2,6 +2,7 @@
 #include "collect/stacks.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "base/vec.h"
 #include "collect/looker.h"
 #include "collect/sample.h"
+#include "collect/session.h"
 #include "symbolize/code.h"
 
 #define STACK_SLOTS 16384           /* power of two */
@@ -43,6 +45,7 @@ struct asked {
 };
 
 struct stacks {
+	struct session *session;
 	struct discovery *discovery;
 	struct profile *profile;
 	struct code_table *codes;
@@ -55,14 +58,20 @@ struct stacks {
 	struct frame_slot frames[FRAME_SLOTS];
 };
 
-int stacks_new(struct discovery *discovery, struct profile *profile, uint64_t seed,
-	       struct stacks **out)
+static void on_forgotten(void *arg, uint64_t identity)
+{
+	session_resend_code(arg, identity);
+}
+
+int stacks_new(struct session *session, struct discovery *discovery, struct profile *profile,
+	       uint64_t seed, struct stacks **out)
 {
 	_cleanup_(stacks_freep) struct stacks *st = calloc(1, sizeof(*st));
 	int r;
 
 	if (!st)
 		return -ENOMEM;
+	st->session = session;
 	st->discovery = discovery;
 	st->profile = profile;
 	st->seed = seed;
@@ -70,6 +79,7 @@ int stacks_new(struct discovery *discovery, struct profile *profile, uint64_t se
 	r = code_table_new(CODE_TABLE_BYTES_DEFAULT, &st->codes);
 	if (r < 0)
 		return r;
+	code_table_tell(st->codes, on_forgotten, session);
 	*out = take_ptr(st);
 	return 0;
 }
@@ -148,10 +158,13 @@ static int lines_rest_take(struct question *q)
 		return 0;
 	}
 	st->asked.items[i] = st->asked.items[--st->asked.len];
-	if (r < 0)
-		code_table_lose_lines(st->codes, rest->code);
-	else
+	if (r >= 0) {
 		r = code_table_add_lines(st->codes, rest->code, 0, rest->table, rest->bytes);
+		return r == -ENOMEM ? r : 0;
+	}
+	code_table_lose_lines(st->codes, rest->code);
+	if (r == -ESRCH) /* another process of its family may still have them */
+		session_resend_code(st->session, rest->code);
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -292,6 +305,14 @@ static int marker_frame(struct stacks *st, const char *name, uint32_t *id)
 	return add_frame(st, f, name, id);
 }
 
+static int interpreter_frame(struct stacks *st, uint64_t interpreter, uint32_t *id)
+{
+	char name[CODE_INTERPRETER_BYTES];
+
+	snprintf(name, sizeof(name), CODE_INTERPRETER, interpreter);
+	return marker_frame(st, name, id);
+}
+
 /*
  * Frame of one record, *id NO_FRAME if it is not to be shown. Unless unknown frames are allowed
  * -EAGAIN if its code object is not known yet, and out->awaits_lines if its line is not. A line
@@ -314,6 +335,8 @@ static int frame_id(struct stacks *st, const struct frame_record *record, bool a
 		*id = slot->frame;
 		return 0;
 	}
+	if (record->flags & FRAME_INTERPRETER)
+		return interpreter_frame(st, record->code, id);
 	c = record->flags & FRAME_UNREADABLE ? NULL : code_find(st->codes, record->code);
 	if (!c) {
 		if (!(record->flags & FRAME_UNREADABLE) && !allow_unknown)
@@ -482,11 +505,6 @@ void stacks_forget_ids(struct stacks *st)
 void stacks_retain(struct stacks *st, bool (*is_wanted)(void *arg, uint64_t process), void *arg)
 {
 	code_table_retain(st->codes, is_wanted, arg);
-}
-
-bool stacks_has_evicted(const struct stacks *st)
-{
-	return code_table_stats(st->codes)->evicted;
 }
 
 size_t stacks_bytes(const struct stacks *st)

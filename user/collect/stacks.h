@@ -17,9 +17,12 @@
  */
 struct stacks;
 
-/* discovery and profile are borrowed and must outlive it. seed: of the cache's hash. */
-int stacks_new(struct discovery *discovery, struct profile *profile, uint64_t seed,
-	       struct stacks **out);
+/*
+ * session, discovery and profile are borrowed and must outlive it. seed: of the cache's hash. A
+ * code object that is forgotten is sent again with the next sample that has it.
+ */
+int stacks_new(struct session *session, struct discovery *discovery, struct profile *profile,
+	       uint64_t seed, struct stacks **out);
 void stacks_free(struct stacks *st);
 DEFINE_CLEANUP(struct stacks *, stacks_free)
 
@@ -74,11 +77,9 @@ bool stacks_awaits_lines(struct stacks *st);
 /* The caches are of no use any more: after profile_reset(). */
 void stacks_forget_ids(struct stacks *st);
 
-/* Forgets the code objects of processes that is_wanted() says false of. */
+/* Forgets the code objects of processes that is_wanted() says false of, and that no stack has had
+ * since the last call. */
 void stacks_retain(struct stacks *st, bool (*is_wanted)(void *arg, uint64_t process), void *arg);
-
-/* Some code objects were forgotten for memory: those of samples may be among them. */
-bool stacks_has_evicted(const struct stacks *st);
 
 /* Bytes of the code objects, CODE_TABLE_BYTES_DEFAULT at most. */
 size_t stacks_bytes(const struct stacks *st);

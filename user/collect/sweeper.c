@@ -18,25 +18,37 @@
 #include "inspect/process_tasks.h"
 #include "inspect/thread_files.h"
 
-#define REST 115 /* times what a sweep took: less than 1 % of a CPU */
 #define PROBE_NS \
 	20000000ULL /* as long as there is no asyncio: so soon again, then half as long more */
 #define PROBE_NS_MAX NS_PER_SECOND
 #define LIST_NS NS_PER_SECOND /* threads are listed again where there should be a loop */
 #define MISSED_MAX 20
 #define END_NS (2 * NS_PER_SECOND) /* how long a look is waited for at the end */
-/* Its first looks, until one meets tasks: so much of the rest is cut short for them, as most begins
- * soon after its process. */
-#define EARLY_LOOKS 3
-#define CREDIT_NS (NS_PER_SECOND / 2)
-#define KEPT_MAX 64 /* that nobody takes: then the oldest go */
+#define EARLY_LOOKS 3 /* at a process, as long as it has no tasks: it is not older after them */
+#define KEPT_MAX 64   /* that nobody takes: then the oldest go */
+
+/*
+ * CPU time for looks comes from two purses. Young processes have one of their own: each is looked
+ * at again when it is about twice as old as it was, so that the last look of a short life is not an
+ * early one, which would be taken for all of it.
+ */
+enum purse { PURSE_ALL, PURSE_YOUNG, PURSE_COUNT_ };
+
+static const struct {
+	uint64_t rest;      /* times what a look took */
+	uint64_t credit_ns; /* of the rest can be had in advance */
+} purses[PURSE_COUNT_] = {
+	[PURSE_ALL] = { 115, 0 },
+	[PURSE_YOUNG] = { 230, 10 * NS_PER_SECOND },
+};
 
 /* A process. What is not the thread's alone is guarded by the lock. */
 struct swept {
 	struct target_id id;
 	bool is_busy, is_removed;
-	uint64_t next_ns;
-	unsigned int looks; /* EARLY_LOOKS: it is not young any more */
+	uint64_t next_ns[PURSE_COUNT_]; /* its next look: whichever comes first */
+	unsigned int looks;             /* without tasks */
+	uint64_t since_ns;              /* its age counts from here; 0: it was never looked at */
 	/* the thread's */
 	uint64_t probe_ns;
 	struct inspect_process *process; /* NULL: not opened yet */
@@ -60,7 +72,7 @@ struct sweeper {
 	pthread_cond_t changed;
 	bool has_ended, should_end;
 	struct swept_list targets;
-	uint64_t free_ns; /* until then it rests */
+	uint64_t free_ns[PURSE_COUNT_]; /* until then it rests */
 	struct sweep *first, **last;
 	size_t kept;
 	struct inspector *inspector; /* the thread's, */
@@ -264,20 +276,40 @@ static uint64_t draw(uint64_t ns)
 	return ns / 2 + (uint64_t)((double)ns * chance_share());
 }
 
-static void rest(struct sweeper *s, uint64_t cpu_ns)
+static void rest(struct sweeper *s, enum purse purse, uint64_t cpu_ns)
 {
-	uint64_t now = monotonic_ns(), from = s->free_ns > now ? s->free_ns : now;
+	uint64_t now = monotonic_ns(), *free_ns = &s->free_ns[purse];
 
-	s->free_ns = from + draw(REST * cpu_ns);
+	*free_ns = (*free_ns > now ? *free_ns : now) + draw(purses[purse].rest * cpu_ns);
 }
 
-static struct swept *next_target(const struct sweeper *s)
+/* A look that is due. Of those that wait for CPU time the one that was wanted first is next. */
+struct turn {
+	struct swept *target; /* NULL: there is none */
+	enum purse purse;
+	uint64_t due_ns, wanted_ns;
+};
+
+static bool is_before(const struct turn *a, const struct turn *b)
 {
-	struct swept *next = NULL;
+	return a->due_ns != b->due_ns ? a->due_ns < b->due_ns : a->wanted_ns < b->wanted_ns;
+}
+
+static struct turn next_turn(const struct sweeper *s)
+{
+	struct turn next = { .due_ns = UINT64_MAX };
 
 	for (size_t i = 0; i < s->targets.len; i++)
-		if (!next || s->targets.items[i]->next_ns < next->next_ns)
-			next = s->targets.items[i];
+		for (enum purse purse = 0; purse < PURSE_COUNT_; purse++) {
+			struct swept *t = s->targets.items[i];
+			uint64_t free_ns = difference(s->free_ns[purse], purses[purse].credit_ns);
+			uint64_t wanted_ns = t->next_ns[purse];
+			struct turn turn = { t, purse, wanted_ns > free_ns ? wanted_ns : free_ns,
+					     wanted_ns };
+
+			if (is_before(&turn, &next))
+				next = turn;
+		}
 	return next;
 }
 
@@ -305,32 +337,40 @@ static void keep(struct sweeper *s, struct sweep *sw)
 	s->kept++;
 }
 
+static uint64_t probe_ns(struct swept *t)
+{
+	t->probe_ns = !t->probe_ns                 ? PROBE_NS
+		      : t->probe_ns < PROBE_NS_MAX ? t->probe_ns * 3 / 2
+						   : PROBE_NS_MAX;
+	return t->probe_ns;
+}
+
 static void schedule(struct swept *t, const struct sweep *sw)
 {
-	uint64_t now = monotonic_ns();
-	bool is_early = t->looks < EARLY_LOOKS && !sw->tasks.tasks.len;
+	uint64_t now = monotonic_ns(), *next_ns = t->next_ns;
+	bool is_early = !sw->tasks.tasks.len && ++t->looks < EARLY_LOOKS;
 
-	t->looks = is_early ? t->looks + 1 : EARLY_LOOKS;
-	if (sw->r == -ENOTSUP) {
-		t->next_ns = UINT64_MAX;
-	} else if (sw->r >= 0 && t->has_tasks) {
+	if (is_early || !t->since_ns)
+		t->since_ns = now;
+	next_ns[PURSE_ALL] = next_ns[PURSE_YOUNG] = UINT64_MAX;
+	if (sw->r == -ENOTSUP)
+		return;
+	if (sw->r >= 0 && t->has_tasks) {
 		t->probe_ns = 0;
-		t->next_ns = now + draw(is_early ? PROBE_NS : SWEEP_NS);
+		next_ns[PURSE_ALL] = now + draw(SWEEP_NS);
+		next_ns[PURSE_YOUNG] = now + draw(now - t->since_ns + PROBE_NS);
 	} else {
-		t->probe_ns = !t->probe_ns                 ? PROBE_NS
-			      : t->probe_ns < PROBE_NS_MAX ? t->probe_ns * 3 / 2
-							   : PROBE_NS_MAX;
-		t->next_ns = now + t->probe_ns;
+		next_ns[is_early ? PURSE_YOUNG : PURSE_ALL] = now + probe_ns(t);
 	}
 }
 
 /* Unlocked while it looks. */
-static void visit(struct sweeper *s, struct swept *t)
+static void visit(struct sweeper *s, struct swept *t, enum purse purse)
 {
 	struct sweep *sw = calloc(1, sizeof(*sw));
 
 	if (!sw) {
-		t->next_ns = monotonic_ns() + PROBE_NS_MAX;
+		t->next_ns[purse] = monotonic_ns() + PROBE_NS_MAX;
 		return;
 	}
 	t->is_busy = true;
@@ -338,7 +378,7 @@ static void visit(struct sweeper *s, struct swept *t)
 	sweep(s, t, sw);
 	pthread_mutex_lock(&s->lock);
 	t->is_busy = false;
-	rest(s, sw->cpu_ns);
+	rest(s, purse, sw->cpu_ns);
 	schedule(t, sw);
 	if (t->is_removed) {
 		swept_free(t);
@@ -348,26 +388,18 @@ static void visit(struct sweeper *s, struct swept *t)
 	}
 }
 
-static uint64_t due_ns(const struct sweeper *s, const struct swept *t)
-{
-	uint64_t free_ns = difference(s->free_ns, t->looks < EARLY_LOOKS ? CREDIT_NS : 0);
-
-	return t->next_ns > free_ns ? t->next_ns : free_ns;
-}
-
 static void sweeper_run(void *arg)
 {
 	struct sweeper *s = arg;
 
 	pthread_mutex_lock(&s->lock);
 	while (!s->should_end) {
-		struct swept *t = next_target(s);
-		uint64_t at_ns = t ? due_ns(s, t) : UINT64_MAX;
+		struct turn turn = next_turn(s);
 
-		if (at_ns > monotonic_ns())
-			wait_until(s, at_ns);
+		if (turn.due_ns > monotonic_ns())
+			wait_until(s, turn.due_ns);
 		else
-			visit(s, t);
+			visit(s, turn.target, turn.purse);
 	}
 	s->has_ended = true;
 	pthread_cond_broadcast(&s->changed);
@@ -518,6 +550,6 @@ struct sweep *sweeper_take(struct sweeper *s)
 void sweeper_charge(struct sweeper *s, uint64_t ns)
 {
 	pthread_mutex_lock(&s->lock);
-	rest(s, ns);
+	rest(s, PURSE_ALL, ns);
 	pthread_mutex_unlock(&s->lock);
 }

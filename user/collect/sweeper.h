@@ -14,8 +14,9 @@
  * Looks at the tasks of processes, again and again, from user space: a process of its own does it
  * (base/apart.h), which is left behind if a look hangs. It takes 1 % of a CPU on average, whatever
  * there are of tasks: after each sweep it rests 115 times as long as that took, and looks at no
- * process more often than ten times a second. When it does is drawn, so that no period of a target
- * is met alike.
+ * process more often than ten times a second. Half as much again is for processes that are young,
+ * which are looked at each time that they are twice as old. When it looks is drawn, so that no
+ * period of a target is met alike.
  */
 struct sweeper;
 

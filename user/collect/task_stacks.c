@@ -273,7 +273,8 @@ static int intern_frame(struct task_stacks *ts, struct graph *g, const struct ta
 				    (uint64_t)f->first_line << 32 | (uint32_t)f->line) |
 		       1;
 	struct frame frame = { .kind = FRAME_PYTHON,
-			       .line = (uint32_t)f->line,
+			       .flags = f->line ? 0 : FRAME_LINE_APPROXIMATE,
+			       .line = (uint32_t)(f->line ?: f->first_line),
 			       .first_line = (uint32_t)f->first_line };
 	int r;
 
@@ -603,6 +604,15 @@ static void add_variance(struct task_stacks *ts, const struct places *before,
 	}
 }
 
+/* Before a sweep, or after the last one. */
+static void note_gap(struct task_stacks *ts, const struct graph *g, uint64_t ns)
+{
+	if (!g->sweep->tasks.loops.len)
+		return;
+	ts->stats.gaps_ns += (double)ns;
+	ts->stats.gaps_ns2 += (double)ns * (double)ns;
+}
+
 static int add_places(struct task_stacks *ts, uint64_t from_ns, uint64_t ns)
 {
 	struct sample s = { .flags = SAMPLE_BIT_WEIGHTED };
@@ -677,6 +687,7 @@ static int end_process(struct task_stacks *ts, struct graph *g, uint64_t now_ns)
 		until_ns = listed->until_ns;
 	r = end_graph(ts, g, until_ns);
 	add_variance(ts, &g->before, &none, difference(until_ns, swept_ns));
+	note_gap(ts, g, difference(until_ns, swept_ns));
 	return r;
 }
 
@@ -684,8 +695,12 @@ int task_stacks_settle(struct task_stacks *ts, uint64_t now_ns)
 {
 	int r = list_targets(ts, now_ns); /* those that have ended are not there up to now */
 
-	for (size_t i = 0; i < ts->graphs.len && r >= 0; i++)
-		r = end_graph(ts, &ts->graphs.items[i], now_ns);
+	for (size_t i = 0; i < ts->graphs.len && r >= 0; i++) {
+		struct graph *g = &ts->graphs.items[i];
+
+		note_gap(ts, g, difference(now_ns, g->sweep->end_ns));
+		r = end_graph(ts, g, now_ns);
+	}
 	return r < 0 ? r : 0;
 }
 
@@ -736,7 +751,10 @@ static int replace(struct task_stacks *ts, struct graph *g, struct sweep *sw)
 	g->before = (struct places)VEC_INIT;
 	graph_release(g);
 	*g = next;
-	return graph_begin(g, sw) < 0 ? -ENOMEM : r;
+	if (graph_begin(g, sw) < 0)
+		return -ENOMEM;
+	note_gap(ts, g, gap_ns);
+	return r;
 }
 
 /* The first one of a process stands for all time before, since that was there. */
@@ -754,6 +772,7 @@ static int add_graph(struct task_stacks *ts, struct sweep *sw)
 		return r;
 	}
 	r = graph_begin(&g, sw);
+	note_gap(ts, &g, g.gap_ns);
 	vec_push(&ts->graphs, g);
 	return r;
 }

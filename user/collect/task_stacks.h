@@ -71,7 +71,8 @@ struct task_stacks_stats {
 	uint64_t cpu_ns;       /* CPU time of all of them */
 	uint64_t time_ns;      /* task time */
 	double variance_ns2; /* of that, at most, by how much sweeps differ from the ones before */
-	uint64_t unsure_ns;  /* of tasks that changed while they were read: left out */
+	double gaps_ns, gaps_ns2; /* between two looks at a process: their sum, that of squares */
+	uint64_t unsure_ns;       /* of tasks that changed while they were read: left out */
 	uint64_t unmet;      /* processes that ended before a sweep: nobody knows of their tasks */
 	uint64_t unreadable; /* tasks, by sweeps */
 	uint64_t unseen;     /* samples in tasks that no sweep saw: nobody knows who awaits them */

@@ -11,29 +11,23 @@
 #include "collect/looker.h"
 #include "profile/idmap.h"
 
-#define AWAITED_LOOKS 4 /* for the name of a thread that has just begun, at its first samples */
-#define RENAME_MIN_NS \
-	NS_PER_SECOND /* a thread's name is looked at again after this, then doubled */
-#define RENAME_MAX_NS 64000000000ULL
+/* A thread's name is looked at again after this, then doubled; once it is known, after a second. */
+#define LOOK_MIN_NS 1000000
+#define LOOK_MAX_NS (64 * NS_PER_SECOND)
+#define NO_LOOK UINT64_MAX
 #define NO_ID UINT32_MAX
 
+/* A thread while the kernel has one name for it. */
 struct known_thread {
-	uint64_t process; /* identity */
-	uint32_t tid;
-	uint32_t id; /* in the profile, NO_ID: not yet */
-	char comm[COMM_BYTES];
+	struct thread_event event;
+	uint32_t latest;  /* of the first with its TID: index of the last */
+	uint32_t id;      /* in the profile, NO_ID: not yet */
 	char *name;       /* what Python calls it; owned, NULL: nothing that we know of */
-	uint64_t pointer; /* pthread_self(), 0: not known */
-	uint64_t look_ns; /* when it is asked for next, 0: not again */
+	uint64_t look_ns; /* when it is asked for next */
 	uint64_t wait_ns; /* until the one after that */
-	uint32_t looks;   /* so often was it asked for at a sample */
-	bool is_awaited;  /* its samples wait for its name, until there were so many, or a flush */
 	bool is_asked;    /* for its name */
-	bool is_final;    /* no sample waits for another time */
-	bool is_due;      /* to be asked for again: a sample came meanwhile */
-	bool is_seen;     /* it has samples since it was asked for */
-	bool is_early;    /* its process is not known yet */
-	bool is_main;     /* of its process */
+	bool is_seen;     /* it has samples since its name was read, which may be another by now */
+	bool is_used;     /* it has samples since the last threads_forget_ids() */
 };
 
 struct threads {
@@ -42,8 +36,7 @@ struct threads {
 	struct profile *profile;
 	struct processes *processes;
 	VEC(struct known_thread) known;
-	struct idmap ids;
-	uint32_t awaited; /* threads whose samples wait for their names */
+	struct idmap ids; /* by identity; of each TID the first by that, too */
 };
 
 int threads_new(struct session *session, struct discovery *discovery, struct profile *profile,
@@ -72,63 +65,66 @@ void threads_free(struct threads *ts)
 	free(ts);
 }
 
-static uint64_t thread_hash(uint64_t process, uint32_t tid)
-{
-	return hash_combine(process, tid);
-}
-
-static uint32_t thread_find(const struct threads *ts, uint64_t process, uint32_t tid)
+static struct known_thread *find_known(const struct threads *ts, uint64_t thread)
 {
 	size_t at = IDMAP_START;
 	uint32_t i;
 
-	while ((i = idmap_next(&ts->ids, thread_hash(process, tid), &at)) != IDMAP_NONE)
-		if (ts->known.items[i].process == process && ts->known.items[i].tid == tid)
-			break;
-	return i;
+	while ((i = idmap_next(&ts->ids, thread, &at)) != IDMAP_NONE)
+		if (ts->known.items[i].event.thread == thread)
+			return &ts->known.items[i];
+	return NULL;
 }
 
-static void set_awaited(struct threads *ts, struct known_thread *known, bool is_awaited)
+static uint64_t tid_hash(uint64_t process, uint32_t tid)
 {
-	ts->awaited += is_awaited;
-	ts->awaited -= known->is_awaited;
-	known->is_awaited = is_awaited;
+	return hash_combine(process, tid);
 }
 
-/* After a look that gave r: no other would give more. */
-static bool is_over(int r)
+static struct known_thread *find_first(const struct threads *ts, uint64_t process, uint32_t tid)
 {
-	return r == -ESRCH || r == -ENOTSUP;
+	size_t at = IDMAP_START;
+	uint32_t i;
+
+	while ((i = idmap_next(&ts->ids, tid_hash(process, tid), &at)) != IDMAP_NONE)
+		if (ts->known.items[i].event.process == process &&
+		    ts->known.items[i].event.tid == tid)
+			return &ts->known.items[i];
+	return NULL;
 }
 
-/* What came of asking for its name. */
-static void note_answer(struct threads *ts, struct known_thread *known, int r)
+/* The thread of a sample, or the latest with its TID. */
+static struct known_thread *find_thread(const struct threads *ts, const struct sample_event *e)
 {
-	bool may_come = r < 0 && !is_over(r) && !known->is_main && !known->is_final;
+	struct known_thread *known = find_known(ts, e->thread);
+	const struct known_thread *first = known ? NULL : find_first(ts, e->process, e->tid);
 
-	set_awaited(ts, known, known->is_awaited && may_come);
-	if (is_over(r))
-		known->look_ns = 0;
+	return first ? &ts->known.items[first->latest] : known;
 }
 
 /* What `threading` calls every main thread: its process's name says more. */
 #define MAIN_THREAD "MainThread"
 
-/* Another name is another entry in the profile. */
-static int set_name(struct known_thread *known, const char *name)
+/* Another name is another entry in the profile; the first one is of the samples before it, too. */
+static int set_name(struct threads *ts, struct known_thread *known, const char *name)
 {
+	bool is_main = known->event.tid == known->event.pid, is_first = !known->name;
+	uint32_t id;
 	char *copy;
+	int r;
 
-	if ((known->name && !strcmp(known->name, name)) ||
-	    (known->is_main && !known->name && !strcmp(name, MAIN_THREAD)))
+	if (is_first ? is_main && !strcmp(name, MAIN_THREAD) : !strcmp(known->name, name))
 		return 0;
-	copy = strdup(name);
-	if (!copy)
+	if (!(copy = strdup(name)))
 		return -ENOMEM;
 	free(known->name);
 	known->name = copy;
-	known->id = NO_ID;
-	return 0;
+	if (!is_first || known->id == NO_ID) {
+		known->id = NO_ID;
+		return 0;
+	}
+	r = strtab_intern(ts->profile->strings, name, strlen(name), &id);
+	return r < 0 ? r : profile_name_thread(ts->profile, known->id, id);
 }
 
 struct naming {
@@ -136,6 +132,7 @@ struct naming {
 	struct threads *threads;
 	struct session *session;
 	struct process_event process;
+	uint64_t thread;           /* identity */
 	struct thread_place place; /* but for the runtime */
 	uint64_t active;           /* see struct threading_process */
 	char name[THREAD_NAME_BYTES];
@@ -155,7 +152,26 @@ static int naming_look(struct question *q, struct looker *l)
 	return looker_thread_name(l, &n->place, &n->active, n->name);
 }
 
-static int naming_take(struct question *q);
+static int naming_take(struct question *q)
+{
+	const struct naming *n = (const struct naming *)q;
+	struct threads *ts = n->threads;
+	struct known_process *process = processes_find(ts->processes, q->target.process);
+	struct known_thread *known = find_known(ts, n->thread);
+
+	if (q->r == -ENOMEM || !process || !known)
+		return q->r == -ENOMEM ? q->r : 0;
+	known->is_asked = false;
+	if (q->r == -ESRCH || q->r == -ENOTSUP)
+		known->look_ns = NO_LOOK; /* no other look would give more */
+	if (q->r)
+		return 0;
+	known->is_seen = false;
+	if (known->wait_ns < NS_PER_SECOND)
+		known->wait_ns = NS_PER_SECOND;
+	process->active = n->active;
+	return set_name(ts, known, n->name);
+}
 
 static void naming_free(struct question *q)
 {
@@ -170,7 +186,7 @@ static int ask_name(struct threads *ts, struct known_thread *known,
 
 	if (!n)
 		return -ENOMEM;
-	n->question = (struct question){ .target = { .process = known->process,
+	n->question = (struct question){ .target = { .process = known->event.process,
 						     .pid = process->event.pid },
 					 .look = naming_look,
 					 .take = naming_take,
@@ -178,152 +194,140 @@ static int ask_name(struct threads *ts, struct known_thread *known,
 	n->threads = ts;
 	n->session = ts->session;
 	n->process = process->event;
+	n->thread = known->event.thread;
 	n->place = (struct thread_place){ .pid = (pid_t)process->event.pid,
-					  .tid = (pid_t)known->tid,
-					  .pointer = known->pointer,
+					  .tid = (pid_t)known->event.tid,
+					  .pointer = known->event.pointer,
+					  .start_ns = known->event.start_ns,
 					  .off = off };
+	memcpy(n->place.comm, known->event.comm, sizeof(n->place.comm));
 	n->active = process->active;
 	r = discovery_ask(ts->discovery, &n->question);
-	known->is_asked = !r;
-	return r == -EAGAIN ? 0 : r; /* at another sample, or at the next flush */
-}
-
-/* Or sees to it that it is done once the answer has come that is under way. */
-static int look_for_name(struct threads *ts, struct known_thread *known)
-{
-	const struct known_process *process = processes_find(ts->processes, known->process);
-	const struct py_offsets *off = NULL;
-
-	known->is_due = known->is_asked;
-	known->is_early = !process;
-	if (known->is_asked)
-		return 0;
-	if (process)
-		off = discovery_layout(ts->discovery, process->event.layout);
-	if (off && known->pointer)
-		return ask_name(ts, known, process, off);
-	note_answer(ts, known, -ENOTSUP); /* nobody knows where it is */
+	if (r < 0)
+		return r == -EAGAIN ? 0 : r; /* at the next sample, or flush */
+	known->is_asked = true;
+	known->look_ns = monotonic_ns() + known->wait_ns;
+	if (known->wait_ns < LOOK_MAX_NS)
+		known->wait_ns *= 2;
 	return 0;
 }
 
-/* At one of its first samples. */
-static int look_at_sample(struct threads *ts, struct known_thread *known)
+/* Unless it is not due by now_ns, its process is not known yet, or nobody knows where the name is.
+ */
+static int look_for_name(struct threads *ts, struct known_thread *known, uint64_t now_ns)
 {
-	if (known->looks >= AWAITED_LOOKS)
-		return 0; /* at the next flush */
-	known->looks += !known->is_asked;
-	known->is_final = false;
-	set_awaited(ts, known, true);
-	known->wait_ns = RENAME_MIN_NS;
-	known->look_ns = 1; /* the next flush */
-	return look_for_name(ts, known);
+	const struct known_process *process;
+	const struct py_offsets *off = NULL;
+
+	if (known->is_asked || !known->event.pointer || known->look_ns > now_ns)
+		return 0;
+	process = processes_find(ts->processes, known->event.process);
+	if (process)
+		off = discovery_layout(ts->discovery, process->event.layout);
+	if (!off)
+		return 0;
+	return ask_name(ts, known, process, off);
+}
+
+int threads_ask_name(struct threads *ts, const struct sample_event *e)
+{
+	struct known_thread *known = find_thread(ts, e);
+
+	return known ? look_for_name(ts, known, monotonic_ns()) : 0;
 }
 
 int threads_meet_process(struct threads *ts, uint64_t process)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < ts->known.len && !r; i++) {
-		struct known_thread *known = &ts->known.items[i];
-
-		if (known->is_early && known->process == process)
-			r = look_at_sample(ts, known);
-	}
+	for (size_t i = 0; i < ts->known.len && !r; i++)
+		if (ts->known.items[i].event.process == process)
+			r = look_for_name(ts, &ts->known.items[i], monotonic_ns());
 	return r;
 }
 
-static int naming_take(struct question *q)
+int threads_settle(struct threads *ts)
 {
-	const struct naming *n = (const struct naming *)q;
-	struct threads *ts = n->threads;
-	struct known_process *process = processes_find(ts->processes, q->target.process);
-	uint32_t i = thread_find(ts, q->target.process, (uint32_t)n->place.tid);
-	struct known_thread *known;
-	int r = q->r == -ENOMEM ? q->r : 0;
-
-	if (r < 0 || !process || i == IDMAP_NONE)
-		return r;
-	known = &ts->known.items[i];
-	known->is_asked = false;
-	if (!q->r) {
-		r = set_name(known, n->name);
-		process->active = n->active;
-	}
-	note_answer(ts, known, q->r);
-	return !r && known->is_awaited && known->is_due ? look_at_sample(ts, known) : r;
-}
-
-int threads_settle(struct threads *ts, uint64_t now_ns)
-{
+	uint64_t now_ns = monotonic_ns();
 	int r = 0;
 
 	for (size_t i = 0; i < ts->known.len && !r; i++) {
 		struct known_thread *known = &ts->known.items[i];
+		/* A new thread: its first samples are written with the name that it has by now. */
+		bool is_new =
+			!known->name && known->wait_ns < NS_PER_SECOND && known->look_ns != NO_LOOK;
 
-		if (!known->is_awaited &&
-		    (!known->is_seen || !known->look_ns || known->look_ns > now_ns))
-			continue;
-		known->is_final = true;
-		known->is_seen = false;
-		known->look_ns = now_ns + known->wait_ns;
-		if (known->wait_ns < RENAME_MAX_NS)
-			known->wait_ns *= 2;
-		r = look_for_name(ts, known);
+		if (known->is_seen)
+			r = look_for_name(ts, known, is_new ? known->look_ns : now_ns);
 	}
 	return r;
 }
 
-static int add_thread(struct threads *ts, const struct thread_event *e, uint32_t *i)
+bool threads_is_asking(const struct threads *ts)
 {
-	struct known_thread known = { .process = e->process, .tid = e->tid, .id = NO_ID };
+	size_t i = 0;
+
+	while (i < ts->known.len && (!ts->known.items[i].is_asked || ts->known.items[i].name))
+		i++;
+	return i < ts->known.len;
+}
+
+/* Makes a thread one that find_known() and find_first() find. */
+static int index_thread(struct threads *ts, uint32_t i)
+{
+	struct known_thread *known = &ts->known.items[i];
+	const struct thread_event *e = &known->event;
+	struct known_thread *first = find_first(ts, e->process, e->tid);
 	int r = idmap_reserve(&ts->ids);
 
-	if (!r)
-		r = vec_push(&ts->known, known);
 	if (r < 0)
 		return r;
-	*i = ts->known.len - 1;
-	idmap_insert(&ts->ids, thread_hash(e->process, e->tid), *i);
-	return 0;
+	idmap_insert(&ts->ids, e->thread, i);
+	if (first) {
+		first->latest = i;
+		return 0;
+	}
+	known->latest = i;
+	r = idmap_reserve(&ts->ids);
+	if (!r)
+		idmap_insert(&ts->ids, tid_hash(e->process, e->tid), i);
+	return r;
 }
 
 int threads_add(struct threads *ts, const struct thread_event *e)
 {
-	uint32_t i = thread_find(ts, e->process, e->tid);
-	struct known_thread *known;
-	int r = 0;
+	struct known_thread known = {
+		.event = *e, .id = NO_ID, .wait_ns = LOOK_MIN_NS, .is_seen = true
+	};
+	int r;
 
-	if (i != IDMAP_NONE && !memcmp(ts->known.items[i].comm, e->comm, sizeof(e->comm)))
+	if (find_known(ts, e->thread))
 		return 0;
-	if (i == IDMAP_NONE && (r = add_thread(ts, e, &i)) < 0)
+	if ((r = vec_push(&ts->known, known)) < 0 || (r = index_thread(ts, ts->known.len - 1)) < 0)
 		return r;
-	known = &ts->known.items[i];
-	memcpy(known->comm, e->comm, sizeof(known->comm));
-	known->pointer = e->pointer;
-	known->is_main = e->tid == e->pid;
-	known->looks = 0;
-	known->id = NO_ID;
-	return look_at_sample(ts, known);
-}
-
-static int name_id(struct threads *ts, const struct known_thread *known, uint32_t *id)
-{
-	size_t len = known->name ? strlen(known->name) : strnlen(known->comm, COMM_BYTES);
-
-	return strtab_intern(ts->profile->strings, known->name ? known->name : known->comm, len,
-			     id);
+	return look_for_name(ts, &ts->known.items[ts->known.len - 1], monotonic_ns());
 }
 
 int threads_introduce(struct threads *ts, const struct sample_event *e, const char *comm)
 {
-	struct thread_event stand_in = {
-		.kind = EVENT_THREAD, .pid = e->pid, .process = e->process, .tid = e->tid
-	};
+	struct thread_event stand_in = { .kind = EVENT_THREAD,
+					 .pid = e->pid,
+					 .process = e->process,
+					 .tid = e->tid,
+					 .thread = ~tid_hash(e->process, e->tid) };
 
-	if (thread_find(ts, e->process, e->tid) != IDMAP_NONE)
+	if (find_thread(ts, e))
 		return 0;
 	memcpy(stand_in.comm, comm, sizeof(stand_in.comm));
 	return threads_add(ts, &stand_in);
+}
+
+static int name_id(struct threads *ts, const struct known_thread *known, uint32_t *id)
+{
+	const char *name = known->name ? known->name : known->event.comm;
+
+	return strtab_intern(ts->profile->strings, name,
+			     known->name ? strlen(name) : strnlen(name, COMM_BYTES), id);
 }
 
 int threads_id(struct threads *ts, const struct sample_event *e, uint32_t *id)
@@ -335,8 +339,9 @@ int threads_id(struct threads *ts, const struct sample_event *e, uint32_t *id)
 
 	if (r < 0)
 		return r;
-	known = &ts->known.items[thread_find(ts, e->process, e->tid)];
-	known->is_seen = true;
+	known = find_thread(ts, e);
+	known->is_seen = known->is_used = true;
+	thread.start_ns = known->event.start_ns;
 	if (known->id == NO_ID &&
 	    ((r = processes_id(ts->processes, e->process, &thread.process)) < 0 ||
 	     (r = name_id(ts, known, &thread.name)) < 0 ||
@@ -346,24 +351,13 @@ int threads_id(struct threads *ts, const struct sample_event *e, uint32_t *id)
 	return 0;
 }
 
-/* NULL, or the sample's thread, whose name may come yet. */
-static struct known_thread *awaited_thread(const struct threads *ts, const struct sample_event *e)
+/* Samples of it may come, or be there that wait for something. */
+static bool is_needed(const struct threads *ts, const struct known_thread *known)
 {
-	uint32_t i = ts->awaited ? thread_find(ts, e->process, e->tid) : IDMAP_NONE;
+	const struct thread_event *e = &known->event;
 
-	return i != IDMAP_NONE && ts->known.items[i].is_awaited ? &ts->known.items[i] : NULL;
-}
-
-int threads_ask_name(struct threads *ts, const struct sample_event *e)
-{
-	struct known_thread *awaited = awaited_thread(ts, e);
-
-	return awaited ? look_at_sample(ts, awaited) : 0;
-}
-
-bool threads_is_awaited(const struct threads *ts, const struct sample_event *e)
-{
-	return awaited_thread(ts, e);
+	return processes_find(ts->processes, e->process) &&
+	       (known->is_used || !thread_has_ended((pid_t)e->pid, (pid_t)e->tid));
 }
 
 int threads_forget_ids(struct threads *ts)
@@ -376,17 +370,14 @@ int threads_forget_ids(struct threads *ts)
 		struct known_thread *known = &ts->known.items[i];
 
 		known->id = NO_ID;
-		if (!processes_find(ts->processes, known->process)) {
-			ts->awaited -= known->is_awaited;
+		if (!is_needed(ts, known)) {
 			free(known->name);
 			known->name = NULL;
 			continue;
 		}
-		r = idmap_reserve(&ts->ids);
-		if (r < 0)
-			break;
-		idmap_insert(&ts->ids, thread_hash(known->process, known->tid), kept);
-		ts->known.items[kept++] = *known;
+		known->is_used = false;
+		ts->known.items[kept] = *known;
+		r = index_thread(ts, kept++);
 	}
 	ts->known.len = kept;
 	return r;

@@ -14,8 +14,10 @@
 #include "profile/profile.h"
 
 /*
- * The threads that samples are of, and what Python calls them: read from their processes, which
- * give them names some time after they began, and may give them others later.
+ * The threads that samples are of, under the names that they had then. What Python calls them is
+ * read from their processes, which give them names some time after they began, and may give them
+ * others later: where a thread begins, where the kernel's name for it changes, and ever less often
+ * in between. No sample waits for a name.
  */
 struct threads;
 
@@ -37,23 +39,24 @@ int threads_meet_process(struct threads *ts, uint64_t process);
  */
 int threads_introduce(struct threads *ts, const struct sample_event *e, const char *comm);
 
-/* A sample has come: if its thread's name is awaited, it is asked for. 0 or -ENOMEM. */
+/* A sample has come: its thread's name is asked for, if that is due. 0 or -ENOMEM. */
 int threads_ask_name(struct threads *ts, const struct sample_event *e);
 
-/* Whether the name of the sample's thread may come yet. */
-bool threads_is_awaited(const struct threads *ts, const struct sample_event *e);
-
 /*
- * The sample's thread in the profile. One that was never introduced (its record was lost) goes
- * without a name until it is. 0 or -ENOMEM.
+ * The sample's thread in the profile, by the name that it had then. One that was never introduced
+ * (its record was lost) is the latest with its TID, or goes without a name until it is. 0 or
+ * -ENOMEM.
  */
 int threads_id(struct threads *ts, const struct sample_event *e, uint32_t *id);
 
 /*
- * Asks again for names, where they may have changed, and for the last time for those that are
- * awaited. 0 or -ENOMEM.
+ * Before samples are written: asks for names that are not known yet, and again for those that may
+ * have changed. 0 or -ENOMEM.
  */
-int threads_settle(struct threads *ts, uint64_t now_ns);
+int threads_settle(struct threads *ts);
+
+/* Whether a name is asked for that is not known yet. */
+bool threads_is_asking(const struct threads *ts);
 
 /* Forgets all ids, and the threads of processes that are not known any more. 0 or -ENOMEM. */
 int threads_forget_ids(struct threads *ts);

@@ -16,7 +16,6 @@
 #define GROUP_NS (8 * NS_PER_SECOND) /* a group that is older is worth what it is worth */
 #define LIST_NS (2 * NS_PER_SECOND)
 #define MISSES_MAX 2            /* lists without a thread until it has ended */
-#define ENDED_MAX 256           /* entries of ended threads, before they are thrown out */
 #define WEIGHT_MAX (1ULL << 44) /* of one that is scaled: all that wait sum up in 64 bits */
 
 /* What a thread's time is told apart by. */
@@ -36,23 +35,39 @@ struct thread_clock {
 	uint64_t told_ns;  /* so far `<not sampled>` was told */
 	uint64_t exact[SHARE_COUNT_], told[SHARE_COUNT_]; /* ns, told <= exact */
 	uint64_t episodes;
+	uint64_t thread;    /* of its last sample; 0: not known */
+	uint64_t gil;       /* that it takes */
+	uint64_t waited_ns; /* of exact, what is among contentions */
 	VEC(uint64_t) held; /* sample records, 8-byte aligned, one behind the other */
 	size_t open;        /* of them: its span has begun and not ended; NOT_OPEN: none */
 	uint32_t list;      /* the last one that it was in */
-	bool has_ended;
+	bool has_ended;     /* it waits for times_settle(), which knows what others waited */
 	char comm[COMM_BYTES];
 };
 
 #define NOT_OPEN SIZE_MAX
 
+/*
+ * How long the threads of a process waited for a GIL in this part, and how long samples tell of who
+ * held it meanwhile. They tell how many were seen to wait at that moment, of whom some had been
+ * woken: so it may be more than was waited, and is told as a part of that.
+ */
+struct contention {
+	uint64_t process, gil;
+	uint64_t waited_ns, told_ns; /* told <= waited */
+	uint64_t due_ns, left_ns;    /* of samples here, and for them, as times_settle() begins */
+};
+
 struct times {
 	struct times_opts opts;
 	VEC(struct thread_clock) threads;
 	struct idmap ids; /* by tid */
-	size_t ended;     /* how many of them are */
+	VEC(struct contention) contentions;
+	struct idmap contention_ids; /* by process and GIL */
+	size_t ended;                /* how many threads are */
 	uint32_t list;
 	uint64_t listed_ns;
-	size_t held_bytes;
+	size_t held_bytes; /* of samples, and of threads that have ended */
 	struct times_sum sum;
 };
 
@@ -75,7 +90,47 @@ void times_free(struct times *t)
 		vec_release(&t->threads.items[i].held);
 	vec_release(&t->threads);
 	idmap_release(&t->ids);
+	vec_release(&t->contentions);
+	idmap_release(&t->contention_ids);
 	free(t);
+}
+
+/* --- who held the GIL ------------------------------------------------------------------------- */
+
+/* NULL: none of its threads waited for that. Valid until the next contention_add(). */
+static struct contention *contention_find(const struct times *t, uint64_t process, uint64_t gil)
+{
+	size_t at = IDMAP_START;
+	uint32_t i;
+
+	while ((i = idmap_next(&t->contention_ids, hash_combine(process, gil), &at)) != IDMAP_NONE)
+		if (t->contentions.items[i].process == process &&
+		    t->contentions.items[i].gil == gil)
+			return &t->contentions.items[i];
+	return NULL;
+}
+
+static int contention_add(struct times *t, uint64_t process, uint64_t gil, uint64_t waited_ns)
+{
+	struct contention new = { .process = process, .gil = gil, .waited_ns = waited_ns },
+			  *c = contention_find(t, process, gil);
+
+	if (c) {
+		c->waited_ns += waited_ns;
+		return 0;
+	}
+	if (idmap_reserve(&t->contention_ids) < 0 || vec_push(&t->contentions, new) < 0)
+		return -ENOMEM;
+	idmap_insert(&t->contention_ids, hash_combine(process, gil),
+		     (uint32_t)t->contentions.len - 1);
+	return 0;
+}
+
+/* A part of the recording begins. */
+static void contention_restart(struct times *t)
+{
+	vec_release(&t->contentions);
+	idmap_release(&t->contention_ids);
 }
 
 /* --- threads ---------------------------------------------------------------------------------- */
@@ -85,16 +140,25 @@ static uint64_t tid_hash(uint32_t tid)
 	return hash_combine(0, tid);
 }
 
-/* NULL: there is none that has not ended. Valid until the next clock_get(). */
-static struct thread_clock *clock_find(const struct times *t, uint32_t tid)
+/* The one that began at since_ns, or else the one that has not ended. NULL: there is none. Valid
+ * until the next clock_new(). */
+static struct thread_clock *clock_find(const struct times *t, uint32_t tid, uint64_t since_ns)
 {
+	struct thread_clock *found = NULL;
 	size_t at = IDMAP_START;
 	uint32_t i;
 
-	while ((i = idmap_next(&t->ids, tid_hash(tid), &at)) != IDMAP_NONE)
-		if (t->threads.items[i].tid == tid && !t->threads.items[i].has_ended)
-			return &t->threads.items[i];
-	return NULL;
+	while ((i = idmap_next(&t->ids, tid_hash(tid), &at)) != IDMAP_NONE) {
+		struct thread_clock *th = &t->threads.items[i];
+
+		if (th->tid != tid)
+			continue;
+		if (since_ns && th->since_ns == since_ns)
+			return th;
+		if (!th->has_ended)
+			found = th;
+	}
+	return found;
 }
 
 /* Their tids are free for others. */
@@ -118,21 +182,31 @@ static int throw_out_ended(struct times *t)
 	return 0;
 }
 
-static int clock_get(struct times *t, uint32_t tid, struct thread_clock **out)
+static int clock_new(struct times *t, uint32_t tid, struct thread_clock **out)
 {
 	struct thread_clock new = { .tid = tid, .list = t->list, .open = NOT_OPEN };
 	int r;
 
-	*out = clock_find(t, tid);
-	if (*out)
-		return 0;
-	if (t->ended > ENDED_MAX && t->ended > t->threads.len / 2 && (r = throw_out_ended(t)) < 0)
-		return r;
 	if ((r = idmap_reserve(&t->ids)) < 0 || (r = vec_push(&t->threads, new)) < 0)
 		return r;
 	idmap_insert(&t->ids, tid_hash(tid), t->threads.len - 1);
 	*out = &t->threads.items[t->threads.len - 1];
 	return 0;
+}
+
+static int clock_get(struct times *t, uint32_t tid, uint64_t since_ns, struct thread_clock **out)
+{
+	*out = clock_find(t, tid, since_ns);
+	return *out ? 0 : clock_new(t, tid, out);
+}
+
+static void end_thread(struct times *t, struct thread_clock *th)
+{
+	if (th->has_ended)
+		return;
+	th->has_ended = true;
+	t->ended++;
+	t->held_bytes += sizeof(*th);
 }
 
 /* --- what waits ------------------------------------------------------------------------------- */
@@ -183,10 +257,16 @@ static void drop_open(struct times *t, struct thread_clock *th)
 	th->open = NOT_OPEN;
 }
 
+static int hold(struct thread_clock *th, const struct sample_event *e)
+{
+	th->thread = e->thread;
+	return vec_append(&th->held, (const uint64_t *)e, words_of(e));
+}
+
 int times_add_sample(struct times *t, const struct sample_event *e)
 {
 	struct thread_clock *th;
-	int r = clock_get(t, e->tid, &th);
+	int r = clock_get(t, e->tid, 0, &th);
 
 	if (r < 0)
 		return r;
@@ -194,7 +274,7 @@ int times_add_sample(struct times *t, const struct sample_event *e)
 		drop_open(t, th);
 		th->open = th->held.len;
 	}
-	r = vec_append(&th->held, (const uint64_t *)e, words_of(e));
+	r = hold(th, e);
 	if (r < 0)
 		return r;
 	t->held_bytes += words_of(e) * sizeof(uint64_t);
@@ -203,7 +283,7 @@ int times_add_sample(struct times *t, const struct sample_event *e)
 
 int times_end_span(struct times *t, const struct span_end_event *e)
 {
-	struct thread_clock *th = clock_find(t, e->tid);
+	struct thread_clock *th = clock_find(t, e->tid, 0);
 	struct sample_event *s;
 
 	if ((e->value && !e->wait) || e->wait >= WAIT_COUNT_ || e->ktime_ns < e->begin_ns)
@@ -224,6 +304,46 @@ int times_end_span(struct times *t, const struct span_end_event *e)
 		drop_held(t, th, th->open);
 	th->open = NOT_OPEN;
 	return 0;
+}
+
+/* Moves the record to the end of the *kept words of records that stay. */
+static void keep_held(struct thread_clock *th, size_t at, size_t *kept)
+{
+	size_t words = words_of(held_at(th, at));
+
+	if (th->open == at)
+		th->open = *kept;
+	memmove(&th->held.items[*kept], held_at(th, at), words * sizeof(uint64_t));
+	*kept += words;
+}
+
+/* Since since_ns the number is another thread's, or another program's: later samples are of that.
+ */
+static int renew(struct times *t, uint64_t since_ns, struct thread_clock **th)
+{
+	size_t index = *th - t->threads.items, kept = 0, words;
+	struct thread_clock *before;
+	int r;
+
+	end_thread(t, *th);
+	r = clock_new(t, (*th)->tid, th);
+	before = &t->threads.items[index];
+	for (size_t at = 0; at < before->held.len && !r; at += words) {
+		const struct sample_event *e = held_at(before, at);
+
+		words = words_of(e);
+		if (e->ktime_ns <= since_ns) {
+			keep_held(before, at, &kept);
+			continue;
+		}
+		if (before->open == at) {
+			before->open = NOT_OPEN;
+			(*th)->open = (*th)->held.len;
+		}
+		r = hold(*th, e);
+	}
+	before->held.len = kept;
+	return r;
 }
 
 /* --- worth ------------------------------------------------------------------------------------ */
@@ -305,6 +425,75 @@ static uint64_t own_worth(const struct times *t, const struct sample_event *e)
 	return e->source == SOURCE_TICKS ? e->value * t->opts.interval_ns : e->value;
 }
 
+/* Adds what a thread has waited since the last call, for the GILs that its samples say, as far as
+ * there are any. 0 or -ENOMEM. */
+static int contention_learn(struct times *t, struct thread_clock *th)
+{
+	uint64_t waited_ns = th->exact[SHARE_SHORT + CLASS_GIL] + th->exact[SHARE_LONG + CLASS_GIL];
+	uint64_t left = waited_ns - th->waited_ns, whole = 0;
+	int r = 0;
+
+	for (size_t at = 0; left && at < th->held.len; at += words_of(held_at(th, at)))
+		if (held_at(th, at)->wait == WAIT_GIL)
+			whole += weight_of(held_at(th, at));
+	for (size_t at = 0; whole && at < th->held.len && !r; at += words_of(held_at(th, at))) {
+		const struct sample_event *e = held_at(th, at);
+		uint64_t weight = e->wait == WAIT_GIL ? weight_of(e) : 0;
+		uint64_t ns = weight ? scale(left, weight, whole) : 0;
+
+		whole -= weight;
+		left -= ns;
+		r = ns ? contention_add(t, e->process, e->gil, ns) : 0;
+	}
+	th->waited_ns = waited_ns;
+	return r || !left ? r : contention_add(t, th->process, th->gil, left);
+}
+
+/* Before samples are told: what they say is due, and what of that may be told. 0 or -ENOMEM. */
+static int survey_contention(struct times *t, uint64_t now_ns)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < t->threads.len && !r; i++)
+		r = contention_learn(t, &t->threads.items[i]);
+	for (size_t i = 0; i < t->contentions.len; i++) {
+		struct contention *c = &t->contentions.items[i];
+
+		c->due_ns = 0;
+		c->left_ns = c->waited_ns - c->told_ns;
+	}
+	for (size_t i = 0; t->contentions.len && i < t->threads.len; i++) {
+		const struct thread_clock *th = &t->threads.items[i];
+
+		for (size_t at = 0; at < th->held.len; at += words_of(held_at(th, at))) {
+			const struct sample_event *e = held_at(th, at);
+			bool is_due = th->has_ended || is_ready(th, e, now_ns);
+			struct contention *c = is_due && e->blocked_ns
+						       ? contention_find(t, e->process, e->gil)
+						       : NULL;
+
+			if (c && __builtin_add_overflow(c->due_ns, e->blocked_ns, &c->due_ns))
+				c->due_ns = UINT64_MAX;
+		}
+	}
+	return r;
+}
+
+/* How much of ns may be told, by who held the GIL. */
+static uint64_t contended(struct times *t, const struct sample_event *e, uint64_t ns)
+{
+	struct contention *c = contention_find(t, e->process, e->gil);
+
+	if (!c)
+		return 0;
+	if (c->due_ns > c->left_ns)
+		ns = scale(ns, c->left_ns, c->due_ns);
+	if (ns > c->waited_ns - c->told_ns)
+		ns = c->waited_ns - c->told_ns;
+	c->told_ns += ns;
+	return ns;
+}
+
 static int tell(struct times *t, const struct thread_clock *th, const struct sample_event *e,
 		uint64_t value)
 {
@@ -313,7 +502,7 @@ static int tell(struct times *t, const struct thread_clock *th, const struct sam
 	if (!value)
 		return 0; /* its time was told as not sampled before it came */
 	if (e->blocked_ns && own_worth(t, e))
-		s.blocked_ns = scale(e->blocked_ns, value, own_worth(t, e));
+		s.blocked_ns = contended(t, e, scale(e->blocked_ns, value, own_worth(t, e)));
 	t->sum.blocked_ns += s.blocked_ns;
 	if (e->wait == WAIT_STOPPED)
 		t->sum.stopped_ns += value;
@@ -370,10 +559,7 @@ static int hand_on(struct times *t, struct thread_clock *th, uint64_t now_ns,
 			t->held_bytes -= words * sizeof(uint64_t);
 			continue;
 		}
-		if (th->open == at)
-			th->open = kept;
-		memmove(&th->held.items[kept], e, words * sizeof(uint64_t));
-		kept += words;
+		keep_held(th, at, &kept);
 		r = 0;
 	}
 	if (r < 0)
@@ -382,6 +568,16 @@ static int hand_on(struct times *t, struct thread_clock *th, uint64_t now_ns,
 	for (int i = 0; i < SHARE_COUNT_; i++)
 		th->told[i] += groups[i].given_ns;
 	return 0;
+}
+
+/* Nobody will know what these samples are worth: it is what they came with. */
+static int hand_on_untimed(struct times *t, struct thread_clock *th)
+{
+	int r = 0;
+
+	for (size_t at = 0; at < th->held.len && r >= 0; at += words_of(held_at(th, at)))
+		r = tell(t, th, held_at(th, at), own_worth(t, held_at(th, at)));
+	return r;
 }
 
 /* --- what no sample stands for ---------------------------------------------------------------- */
@@ -401,7 +597,9 @@ static int tell_rest(struct times *t, struct thread_clock *th, enum share share,
 			  .process = th->process,
 			  .value = left,
 			  .pid = th->pid,
-			  .tid = th->tid },
+			  .tid = th->tid,
+			  .thread = th->thread,
+			  .gil = th->gil },
 		.part = { .kind = PART_PYTHON,
 			  .status = UNWIND_NOT_SAMPLED,
 			  .opcode = OPCODE_NONE },
@@ -437,19 +635,17 @@ static int settle(struct times *t, struct thread_clock *th, uint64_t now_ns, enu
 	return r;
 }
 
-static int end_thread(struct times *t, struct thread_clock *th)
+/* All is known of a thread that has ended. */
+static int settle_ended(struct times *t, struct thread_clock *th)
 {
 	int r;
 
-	drop_open(t, th);
+	drop_open(t, th); /* its end was lost */
 	r = settle(t, th, th->now_ns, TIMES_REST);
-	th->since_ns = 0; /* what came later is worth what it came with: its end was lost */
 	if (r >= 0)
-		r = hand_on(t, th, th->now_ns, TIMES_REST);
-	t->held_bytes -= th->held.len * sizeof(uint64_t);
+		r = hand_on_untimed(t, th);
+	t->held_bytes -= sizeof(*th) + th->held.len * sizeof(uint64_t);
 	vec_release(&th->held);
-	th->has_ended = true;
-	t->ended++;
 	return r;
 }
 
@@ -487,19 +683,20 @@ static int learn(struct times *t, const struct thread_times_event *e, struct thr
 
 	if (!e->since_ns || e->since_ns > e->ktime_ns)
 		return -EBADMSG;
-	r = clock_get(t, e->tid, &th);
+	r = clock_get(t, e->tid, e->since_ns, &th);
+	if (!r && th->since_ns && th->since_ns < e->since_ns)
+		r = renew(t, e->since_ns, &th);
+	else if (!r && th->since_ns > e->since_ns) /* one that ended before */
+		r = clock_new(t, e->tid, &th);
 	if (r < 0)
 		return r;
-	if (th->since_ns && th->since_ns != e->since_ns) { /* another one, by the same number */
-		if ((r = end_thread(t, th)) < 0 || (r = clock_get(t, e->tid, &th)) < 0)
-			return r;
-	}
 	if (!th->since_ns) {
 		th->since_ns = th->told_ns = e->since_ns;
 		t->sum.threads++;
 	}
 	th->pid = e->pid;
 	th->process = e->process;
+	th->gil = e->gil;
 	th->now_ns = e->ktime_ns;
 	th->list = t->list;
 	memcpy(th->comm, e->comm, sizeof(th->comm));
@@ -513,7 +710,9 @@ int times_end_thread(struct times *t, const struct thread_times_event *e)
 	struct thread_clock *th;
 	int r = learn(t, e, &th);
 
-	return r < 0 ? r : end_thread(t, th);
+	if (!r)
+		end_thread(t, th);
+	return r;
 }
 
 void times_begin_list(struct times *t, uint64_t now_ns)
@@ -529,22 +728,32 @@ int times_list_thread(struct times *t, const struct thread_times_event *e)
 	return learn(t, e, &th);
 }
 
+/* Without times one is here as long as its samples are. */
+static void end_missing(struct times *t)
+{
+	for (size_t i = 0; i < t->threads.len; i++) {
+		struct thread_clock *th = &t->threads.items[i];
+
+		if (t->list - th->list >= MISSES_MAX && (th->since_ns || !th->held.len))
+			end_thread(t, th);
+	}
+}
+
 int times_settle(struct times *t, uint64_t now_ns, enum times_depth depth)
 {
-	int r = 0;
+	int r;
 
+	end_missing(t);
+	r = survey_contention(t, now_ns);
 	for (size_t i = 0; i < t->threads.len && !r; i++) {
 		struct thread_clock *th = &t->threads.items[i];
 
-		if (th->has_ended)
-			continue;
-		r = settle(t, th, now_ns, depth);
-		/* Without times: it is here as long as its samples are. */
-		if (!r && t->list - th->list >= MISSES_MAX && (th->since_ns || !th->held.len))
-			r = end_thread(t, th);
+		r = th->has_ended ? settle_ended(t, th) : settle(t, th, now_ns, depth);
 	}
 	if (!r && t->ended)
 		r = throw_out_ended(t);
+	if (depth == TIMES_REST)
+		contention_restart(t);
 	return r;
 }
 
@@ -568,7 +777,7 @@ void times_each_process(const struct times *t, void (*fn)(void *arg, uint64_t pr
 	for (size_t i = 0; i < t->threads.len; i++) {
 		const struct thread_clock *th = &t->threads.items[i];
 
-		if (th->since_ns && !th->has_ended)
+		if (th->since_ns)
 			fn(arg, th->process); /* it may have nothing but time in the end */
 		for (size_t at = 0; at < th->held.len; at += words_of(held_at(th, at)))
 			fn(arg, held_at(th, at)->process);
@@ -577,7 +786,9 @@ void times_each_process(const struct times *t, void (*fn)(void *arg, uint64_t pr
 
 size_t times_bytes(const struct times *t)
 {
-	size_t bytes = t->threads.cap * sizeof(t->threads.items[0]) + idmap_bytes(&t->ids);
+	size_t bytes = t->threads.cap * sizeof(t->threads.items[0]) + idmap_bytes(&t->ids) +
+		       t->contentions.cap * sizeof(t->contentions.items[0]) +
+		       idmap_bytes(&t->contention_ids);
 
 	for (size_t i = 0; i < t->threads.len; i++)
 		bytes += t->threads.items[i].held.cap * sizeof(uint64_t);

@@ -56,7 +56,8 @@ int times_add_sample(struct times *t, const struct sample_event *e);
 /* The end of a span of which the beginning came as a sample. -EBADMSG: of no known reason. */
 int times_end_span(struct times *t, const struct span_end_event *e);
 
-/* As the ring tells them: the thread has ended. -EBADMSG: at no time after its start. */
+/* As the ring tells them: the thread has ended; told with the next list, as what others waited
+ * meanwhile. -EBADMSG: at no time after its start. */
 int times_end_thread(struct times *t, const struct thread_times_event *e);
 
 /*
@@ -78,7 +79,7 @@ enum times_depth {
  */
 int times_settle(struct times *t, uint64_t now_ns, enum times_depth depth);
 
-/* Samples wait for a list; and it is not to be small groups that wait on. */
+/* Samples, or ends of threads, wait for a list; and it is not to be small groups that wait on. */
 bool times_is_due(const struct times *t, uint64_t now_ns);
 bool times_is_full(const struct times *t);
 
@@ -99,6 +100,6 @@ const struct times_sum *times_sum(const struct times *t);
 void times_each_process(const struct times *t, void (*fn)(void *arg, uint64_t process), void *arg);
 
 size_t times_bytes(const struct times *t);
-#define TIMES_BYTES_MAX (8u << 20) /* of samples that wait: beyond, it is due */
+#define TIMES_BYTES_MAX (8u << 20) /* of samples and threads that wait: beyond, it is due */
 
 #endif

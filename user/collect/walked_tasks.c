@@ -51,13 +51,12 @@ static int check(struct walked_tasks *w, const char *btf)
 {
 	const struct task_record *own;
 	struct proc_stat known = { 0 };
-	uint64_t tick_ns = 1000000000ull / sysconf(_SC_CLK_TCK);
 	int r = walk(w);
 
 	if (r < 0 || (r = proc_stat(getpid(), &known)) < 0)
 		return r;
 	own = find(w, getpid());
-	if (own && own->exe.inode && own->start_ns / tick_ns == known.start_ticks)
+	if (own && own->exe.inode && proc_start_ticks(own->start_ns) == known.start_ticks)
 		return 0;
 	return walked_tasks_misfit(btf);
 }

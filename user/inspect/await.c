@@ -8,6 +8,7 @@
 #define STACK_MAX 100000     /* values in one frame: more is nonsense */
 #define OPCODE_YIELD_FROM 72 /* 3.8 to 3.10: Include/opcode.h */
 #define TAG_BITS 3           /* of a _PyStackRef */
+#define CYTHON_CODE 8        /* __pyx_CoroutineObject.gi_code, from __module__'s slot on */
 /* RESUME's argument: the low bits say after what; 2: yield from, 3: await (Lib/dis.py of 3.11) */
 #define RESUME_AFTER 3
 #define RESUME_AFTER_AWAIT 2
@@ -185,9 +186,35 @@ static int find_frame(struct await_reader *a, uint64_t object, struct coroutine 
 	return 0;
 }
 
-int coroutine_get(struct await_reader *a, uint64_t object, struct coroutine *out)
+/* Reads which code the frame of c runs, and at which instruction. */
+static int read_head(struct await_reader *a, struct coroutine *c, struct frame_head *f)
 {
 	const struct py_offsets *off = a->objects.off;
+	int e;
+
+	f->address = c->frame;
+	if ((e = object_get(&a->objects, c->frame, f->bytes, head_bytes(a))) < 0)
+		return e;
+	c->code = field(f, off->frame_code, 8) & ~(uint64_t)off->tagged_mask;
+	c->instr = offset_of(a, f, c->code);
+	return 0;
+}
+
+int await_call(struct await_reader *a, uint64_t frame, struct coroutine *out, uint64_t *caller)
+{
+	struct coroutine c = { .state = COROUTINE_YIELDED, .frame = frame };
+	struct frame_head f;
+	int e = read_head(a, &c, &f);
+
+	if (e < 0)
+		return e;
+	*out = c;
+	*caller = field(&f, a->objects.off->frame_previous, 8);
+	return 0;
+}
+
+int coroutine_get(struct await_reader *a, uint64_t object, struct coroutine *out)
+{
 	struct coroutine c = { 0 };
 	struct frame_head f;
 	int e = find_frame(a, object, &c);
@@ -195,11 +222,8 @@ int coroutine_get(struct await_reader *a, uint64_t object, struct coroutine *out
 	if (e < 0)
 		return e;
 	if (c.frame) {
-		f.address = c.frame;
-		if ((e = object_get(&a->objects, c.frame, f.bytes, head_bytes(a))) < 0)
+		if ((e = read_head(a, &c, &f)) < 0)
 			return e;
-		c.code = field(&f, off->frame_code, 8) & ~(uint64_t)off->tagged_mask;
-		c.instr = offset_of(a, &f, c.code);
 		if (a->layout.await == AWAIT_STACKTOP)
 			e = state_by_stacktop(a, &f, &c);
 		else if (a->layout.await == AWAIT_STACKDEPTH)
@@ -211,6 +235,31 @@ int coroutine_get(struct await_reader *a, uint64_t object, struct coroutine *out
 	}
 	if (e < 0)
 		return e;
+	*out = c;
+	return 0;
+}
+
+/* A coroutine of Cython's, by what its type says of its members. No line is noted where it waits.
+ */
+static int cython_get(struct await_reader *a, uint64_t object, struct coroutine *out)
+{
+	static const char *const awaited[] = { "cr_await", "gi_yieldfrom", "ag_await" };
+	struct coroutine c = { .state = COROUTINE_YIELDED, .instr = UINT32_MAX };
+	uint64_t type, at = 0, module;
+	int e = object_type(&a->objects, object, &type);
+
+	for (size_t i = 0; i < sizeof(awaited) / sizeof(*awaited) && !e && !at; i++) {
+		e = object_slot(&a->objects, type, awaited[i], &at);
+		e = e == -ENOENT ? 0 : e;
+	}
+	if (e < 0 || !at)
+		return e < 0 ? e : -ENOENT;
+	if ((e = object_slot(&a->objects, type, "__module__", &module)) < 0 ||
+	    (e = object_get_pointer(&a->objects, object + module + CYTHON_CODE, &c.code)) < 0 ||
+	    (e = object_get_pointer(&a->objects, object + at, &c.awaited)) < 0)
+		return e;
+	if (c.awaited)
+		c.state = COROUTINE_AWAITS;
 	*out = c;
 	return 0;
 }
@@ -242,9 +291,10 @@ int await_chain(struct await_reader *a, uint64_t object, await_fn fn, void *arg,
 				return e;
 			continue;
 		}
-		if (kind < KIND_COROUTINE || kind > KIND_ASYNC_GENERATOR)
+		if (kind < KIND_COROUTINE || kind > KIND_CYTHON)
 			break;
-		if ((e = coroutine_get(a, object, &c)) < 0)
+		if ((e = kind == KIND_CYTHON ? cython_get(a, object, &c)
+					     : coroutine_get(a, object, &c)) < 0)
 			return e;
 		if (c.state != COROUTINE_ENDED && (e = fn(arg, &c)) != 0)
 			return e;

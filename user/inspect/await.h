@@ -44,13 +44,16 @@ enum coroutine_state {
 /* A coroutine, generator or asynchronous generator. */
 struct coroutine {
 	enum coroutine_state state;
-	uint64_t frame;   /* address of its frame; 0: COROUTINE_ENDED */
-	uint64_t code;    /* of a code object */
-	uint32_t instr;   /* byte offset of its instruction, as code_object_line() takes it */
+	uint64_t frame; /* address of its frame; 0: COROUTINE_ENDED, or Cython's, which has none */
+	uint64_t code;  /* of a code object */
+	uint32_t instr; /* byte offset of its instruction, as code_object_line() takes it */
 	uint64_t awaited; /* COROUTINE_AWAITS: what */
 };
 
 int coroutine_get(struct await_reader *a, uint64_t object, struct coroutine *out);
+
+/* A frame that does not run, as if of a coroutine. *caller: that of who called it; 0: nobody. */
+int await_call(struct await_reader *a, uint64_t frame, struct coroutine *out, uint64_t *caller);
 
 /* The variable of a frame in the first places: an argument. 0: not set. */
 int await_argument(struct await_reader *a, uint64_t frame, unsigned int index, uint64_t *out);

@@ -43,7 +43,7 @@ static int read_lines(struct object_reader *r, uint64_t table, struct lines *lin
 	if ((e = object_get(r, table + r->off->bytes_size, &size, sizeof(size))) < 0)
 		return e;
 	if (size > LINETABLE_BYTES_MAX)
-		return -EBADMSG;
+		return 0; /* no line is known */
 	if (!(bytes = malloc(size + 1)))
 		return -ENOMEM;
 	for (size_t done = 0, n; done < size; done += n) {
@@ -121,5 +121,12 @@ int code_object_line(const struct code_object *code, uint32_t instr)
 {
 	int line = instr > INT32_MAX ? 0 : lines_find(&code->lines, instr);
 
-	return line > 0 ? line : code->first_line;
+	return line < 0 ? 0 : line ?: code->first_line;
+}
+
+bool code_file_ends_in(const char *file, const char *end)
+{
+	size_t len = strlen(file), end_len = strlen(end);
+
+	return len >= end_len && !strcmp(file + len - end_len, end);
 }

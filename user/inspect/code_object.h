@@ -7,6 +7,8 @@
  * described. They hold for as long as the process does not run. Starts as zeros.
  */
 
+#include <stdbool.h>
+
 #include "base/vec.h"
 #include "inspect/address_map.h"
 #include "inspect/text_cache.h"
@@ -40,8 +42,12 @@ int code_objects_get(struct code_objects *c, struct object_reader *r, uint64_t a
 
 /*
  * The line of an instruction, at a byte offset from the first one. The line where the code begins
- * if that has none, or is before it: the frame has not started.
+ * if that has none, or is before it: the frame has not started. 0: the table could not be read up
+ * to there.
  */
 int code_object_line(const struct code_object *code, uint32_t instr);
+
+/* Whether a co_filename ends so: "/asyncio/events.py". */
+bool code_file_ends_in(const char *file, const char *end);
 
 #endif

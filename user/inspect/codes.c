@@ -77,7 +77,8 @@ static struct inspect_code *code_of(const struct walk_process *p, const struct c
 				       .len = e->name_bytes,
 				       .kind = e->name_kind,
 				       .is_cut = e->is_cut >> 1 & 1 };
-	size_t lines_len = e->lines_total <= LINETABLE_BYTES_MAX ? e->lines_total : 0;
+	bool has_lines = e->lines_total <= LINETABLE_BYTES_MAX;
+	size_t lines_len = has_lines ? e->lines_total : 0;
 	size_t texts = PYSTRING_UTF8_BYTES(file.len) + PYSTRING_UTF8_BYTES(name.len) +
 		       2 * sizeof(CODE_UNKNOWN);
 	struct inspect_code *code = malloc(sizeof(*code) + texts + lines_len);
@@ -100,9 +101,10 @@ static struct inspect_code *code_of(const struct walk_process *p, const struct c
 	if (lines_len > e->lines_bytes &&
 	    p->read(p->arg, e->lines_addr + e->lines_bytes, lines + e->lines_bytes,
 		    lines_len - e->lines_bytes) < 0)
-		lines_len = 0;
+		has_lines = false;
 	code->lines = lines;
 	code->lines_len = lines_len;
+	code->has_lines = has_lines;
 	return code;
 }
 
@@ -147,13 +149,16 @@ int codes_get_late(struct inspect_codes *c, struct walker *w, const struct walk_
 struct code_position code_position(const struct inspect_code *code, enum lines_format format,
 				   uint32_t instr)
 {
-	struct code_position p;
+	struct code_position p = { .column = -1, .end_column = -1 };
+	int r = -EFAULT;
 
-	if (linetable_position(format, code->lines, code->lines_len, code->first_line, instr, &p) <=
-	    0)
-		p = (struct code_position){ .line = code->first_line,
-					    .end_line = code->first_line,
-					    .column = -1,
-					    .end_column = -1 };
+	if (code->has_lines)
+		r = linetable_position(format, code->lines, code->lines_len, code->first_line,
+				       instr, &p);
+	if (r <= 0) {
+		int line = r ? 0 : code->first_line;
+
+		p = (struct code_position){ line, line, -1, -1 };
+	}
 	return p;
 }

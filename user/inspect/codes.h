@@ -22,6 +22,7 @@ struct inspect_code {
 	int first_line; /* >= 1 */
 	const uint8_t *lines;
 	size_t lines_len;
+	bool has_lines; /* the table was read */
 };
 
 int codes_new(struct inspect_codes **out);
@@ -44,7 +45,10 @@ int codes_get_late(struct inspect_codes *c, struct walker *w, const struct walk_
 size_t codes_count(const struct inspect_codes *c);
 void codes_forget(struct inspect_codes *c, size_t count);
 
-/* Where an instruction is. A line that the table does not tell is that of the def. */
+/*
+ * The place of an instruction. An instruction without a line is on that of the def; line and
+ * end_line are 0 where the table could not be read, or not up to there.
+ */
 struct code_position code_position(const struct inspect_code *code, enum lines_format format,
 				   uint32_t instr);
 

@@ -7,9 +7,12 @@
 #define BASES_MAX 16
 #define TYPE_DICT 248 /* PyTypeObject.tp_dict, from the end of PyObject */
 
+/* The start of the module in which Cython keeps its types, each version its own: _cython_3_1_2 */
+#define CYTHON "_cython_"
+
 struct kind_row {
 	const char *name;   /* tp_name */
-	const char *module; /* __module__ of a class made in Python; NULL: it is made in C */
+	const char *module; /* __module__ of a class made in Python; CYTHON; NULL: made in C */
 	enum object_kind kind;
 };
 
@@ -22,6 +25,13 @@ static const struct kind_row rows[] = {
 	{ "async_generator_athrow", NULL, KIND_WRAPPER },
 	{ "anext_awaitable", NULL, KIND_WRAPPER },
 	{ "_asyncio.FutureIter", NULL, KIND_WRAPPER },
+	{ "coroutine", CYTHON, KIND_CYTHON },
+	{ "iterable_coroutine", CYTHON, KIND_CYTHON },
+	{ "generator", CYTHON, KIND_CYTHON },
+	{ "async_generator", CYTHON, KIND_CYTHON },
+	{ "coroutine_wrapper", CYTHON, KIND_WRAPPER },
+	{ "async_generator_asend", CYTHON, KIND_WRAPPER },
+	{ "async_generator_athrow", CYTHON, KIND_WRAPPER },
 	{ "_asyncio.Future", NULL, KIND_FUTURE },
 	{ "_asyncio.Task", NULL, KIND_TASK },
 	{ "Future", "asyncio.futures", KIND_PY_FUTURE },
@@ -37,6 +47,7 @@ static const struct kind_row rows[] = {
 	{ "_AsCompletedIterator", "asyncio.tasks", KIND_AS_COMPLETED },
 	{ "Task", "trio.lowlevel", KIND_TRIO_TASK },
 	{ "Runner", "trio._core._run", KIND_TRIO_RUNNER },
+	{ "greenlet.greenlet", NULL, KIND_GREENLET },
 	{ "NoneType", NULL, KIND_NONE },
 	{ "float", NULL, KIND_FLOAT },
 	{ "cell", NULL, KIND_CELL },
@@ -54,7 +65,7 @@ void object_kinds_release(struct object_kinds *k)
 struct type {
 	uint64_t address;
 	uint64_t basicsize, flags, base;
-	char name[32]; /* cut */
+	char name[96]; /* cut */
 };
 
 static int read_type(struct object_reader *r, uint64_t address, struct type *out)
@@ -85,20 +96,36 @@ static int is_of_module(struct object_reader *r, uint64_t type, const char *modu
 	return object_str_is(r, name, module);
 }
 
+/* The type's name without Cython's module; NULL: the type is none of Cython's. */
+static const char *name_in_cython(const struct type *t)
+{
+	const char *dot = strncmp(t->name, CYTHON, strlen(CYTHON)) ? NULL : strchr(t->name, '.');
+
+	return dot ? dot + 1 : NULL;
+}
+
+static int is_of_row(struct object_reader *r, const struct type *t, const struct kind_row *row)
+{
+	bool is_heap = t->flags & OBJECT_TYPE_HEAP;
+	const char *in_cython = name_in_cython(t);
+
+	if (row->module && !strcmp(row->module, CYTHON))
+		return in_cython && !strcmp(row->name, in_cython);
+	if (strcmp(row->name, t->name) != 0)
+		return 0;
+	/* A class that Python made has no dot in its name. */
+	if (!row->module)
+		return !is_heap || strchr(t->name, '.');
+	return is_heap ? is_of_module(r, t->address, row->module) : 0;
+}
+
 /* The row of just this type. -ENOENT: none. */
 static int row_of(struct object_reader *r, const struct type *t, enum object_kind *out)
 {
-	bool is_heap = t->flags & OBJECT_TYPE_HEAP;
 	int e;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		if (strcmp(rows[i].name, t->name) != 0)
-			continue;
-		/* A class that Python made has no dot in its name. */
-		if (!rows[i].module)
-			e = !is_heap || strchr(t->name, '.');
-		else
-			e = is_heap ? is_of_module(r, t->address, rows[i].module) : 0;
+		e = is_of_row(r, t, &rows[i]);
 		if (e == -E2BIG)
 			return e;
 		if (e > 0) {

@@ -13,6 +13,7 @@ enum object_kind {
 	KIND_COROUTINE,
 	KIND_GENERATOR,
 	KIND_ASYNC_GENERATOR,
+	KIND_CYTHON, /* the same, made by Cython: an object of its own make */
 	/* what stands between an await and that: its first field is it */
 	KIND_WRAPPER,
 	/* futures */
@@ -34,6 +35,7 @@ enum object_kind {
 	/* trio's */
 	KIND_TRIO_TASK,
 	KIND_TRIO_RUNNER,
+	KIND_GREENLET,
 	/* values */
 	KIND_NONE,
 	KIND_FLOAT,

@@ -75,11 +75,14 @@ int inspector_find_runtime(struct inspector *in, pid_t pid, struct py_runtime *o
 		return -ENOMEM;
 	f->work = (struct work){ .run = find_run, .free = find_free };
 	f->pid = pid;
-	r = workers_run(in->workers, &f->work, workers_late(in->workers) ? FIND_NEXT_NS : FIND_NS);
+	r = workers_run_patiently(in->workers, &f->work,
+				  workers_late(in->workers) ? FIND_NEXT_NS : FIND_NS);
 	if (r == -EINPROGRESS)
 		take_ptr(f);
+	if (r == -EINPROGRESS || (r < 0 && workers_late(in->workers) >= WORKERS_MAX))
+		return err_set(-ETIMEDOUT, "%s", workers_late_words);
 	if (r < 0)
-		return r == -ENOMEM ? r : err_set(-ETIMEDOUT, "%s", workers_late_words);
+		return err_set(-ENOMEM, "%s", workers_none_words);
 	if (f->r < 0)
 		return err_set(f->r, "%s", f->text);
 	*out = f->runtime;

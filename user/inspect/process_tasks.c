@@ -14,6 +14,7 @@
 /* Between one attempt and the next; the first three meet a loop that is seldom busy. */
 static const uint32_t pauses_us[] = { 0, 100, 300, 1000, 2000, 4000, 8000, 8000, 8000, 8000, 8000 };
 #define ATTEMPTS (sizeof(pauses_us) / sizeof(*pauses_us))
+#define ATTEMPTS_NS 500000000ULL /* that they take; of one that takes long there are few */
 
 /* A thread of Python's, and how often it had left the CPU when the reading began. */
 struct watch {
@@ -142,6 +143,7 @@ static struct tasks_process process_of(struct reading *r, const uint64_t *debug,
 				       .asyncio_debug = debug,
 				       .pages = pages,
 				       .no_words = pages,
+				       .has_greenlets = !pages,
 				       .walk = walk_thread,
 				       .peek = peek_thread };
 }
@@ -163,15 +165,16 @@ static int read_all(struct reading *r, struct inspect_tasks *out)
 {
 	uint64_t words[ASYNCIO_DEBUG_WORDS];
 	const uint64_t *debug = asyncio_debug_find(r->p, words) < 0 ? NULL : words;
+	const uint64_t began_ns = monotonic_ns();
 	int e = 1;
 
-	for (size_t i = 0; i < ATTEMPTS && e > 0; i++) {
+	for (size_t i = 0; i < ATTEMPTS && e > 0 && !r->is_last; i++) {
 		struct timespec pause = { .tv_nsec = pauses_us[i] * 1000L };
 
 		if (pauses_us[i])
 			nanosleep(&pause, NULL);
 		inspect_tasks_release(out);
-		r->is_last = i + 1 == ATTEMPTS;
+		r->is_last = i + 1 == ATTEMPTS || monotonic_ns() - began_ns > ATTEMPTS_NS;
 		e = read_once(r, debug, NULL, out);
 	}
 	return e < 0 ? e : 0;

@@ -169,7 +169,7 @@ static int ask(struct sources *s, const struct inspect_process *p, struct source
 		return -ENOMEM;
 	}
 	if (patience_ns)
-		r = workers_run(s->workers, &f->work, patience_ns);
+		r = workers_run_patiently(s->workers, &f->work, patience_ns);
 	if (r == -EINPROGRESS)
 		s->answers.items[s->answers.len - 1].source = NULL;
 	s->is_given_up |= r == -EAGAIN;

@@ -2,15 +2,24 @@
 #include "inspect/stack.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "inspect/locals.h"
-#include "symbolize/code.h"
 #include "target/object.h"
 
 #define TYPE_NAME_BYTES 257
 #define TYPE_NAME_READS 8
+
+static void put_marker(const struct walk_frame *from, struct inspect_frame *out)
+{
+	out->name = out->marker;
+	out->name_len = (size_t)snprintf(out->marker, sizeof(out->marker), CODE_INTERPRETER,
+					 (uint64_t)from->frame);
+	out->file = "";
+	out->file_len = 0;
+}
 
 static int put_frame(struct inspect_codes *codes, struct walker *w, const struct walk_process *p,
 		     const struct walk_frame *from, struct inspect_frame *out)
@@ -30,6 +39,8 @@ static int put_frame(struct inspect_codes *codes, struct walker *w, const struct
 		.file_len = sizeof(CODE_UNKNOWN) - 1,
 		.at = { .line = 0, .end_line = 0, .column = -1, .end_column = -1 },
 	};
+	if (from->flags & FRAME_INTERPRETER)
+		put_marker(from, out);
 	if (from->identity)
 		r = codes_get(codes, w, p, from->identity, from->code, &code);
 	if (r < 0)
@@ -38,6 +49,7 @@ static int put_frame(struct inspect_codes *codes, struct walker *w, const struct
 	out->file = code->file;
 	out->name_len = code->name_len;
 	out->file_len = code->file_len;
+	out->first_line = code->first_line;
 	out->at = code_position(code, p->off->lines, from->instr);
 	return 0;
 }

@@ -7,11 +7,13 @@
 
 #include "inspect/codes.h"
 #include "inspect/walker.h"
+#include "symbolize/code.h"
 #include "symbolize/linetable.h"
 
 struct inspect_locals; /* of locals.h */
 
-/* One frame of Python code. Text is borrowed from the process's code objects. */
+/* One frame of Python code, or a marker between two interpreters. Text is borrowed from the
+ * process's code objects. */
 struct inspect_frame {
 	uint64_t frame, code; /* addresses: valid as long as the thread stands still */
 	uint64_t identity;    /* of the code object; 0: it could not be read */
@@ -19,8 +21,10 @@ struct inspect_frame {
 	uint32_t flags;       /* enum frame_flag */
 	const char *name, *file;
 	size_t name_len, file_len;
-	struct code_position at;
+	struct code_position at;       /* its line is 0 where it is not known */
+	int first_line;                /* of its def */
 	struct inspect_locals *locals; /* owned; NULL: not asked for, or they cannot be read */
+	char marker[CODE_INTERPRETER_BYTES]; /* of FRAME_INTERPRETER: its name */
 };
 
 /*

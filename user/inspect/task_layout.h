@@ -68,6 +68,17 @@ struct task_layout {
 /* 0 and *out; -ENOTSUP with a message for a build whose tasks are not known. */
 int task_layout_find(const struct py_offsets *off, struct task_layout *out);
 
+/*
+ * The collector's lists, 3.8 on with the GIL: bytes from the first one, 4 more in builds that align
+ * them less (3.13.18), and from that of what gc.freeze() keeps, to gc.collecting. Compared with
+ * CPython's headers by tests/lint/offsets_check.c.
+ */
+#define GC_LISTS_TO_COLLECTING(minor) ((minor) >= 15 ? 104 : (minor) == 14 ? 168 : 176)
+#define GC_LISTS_ALIGNED_LESS 4
+#define GC_FROZEN_TO_COLLECTING(minor) ((minor) >= 15 ? 32 : 96)
+#define GC_GENERATIONS 3
+#define GC_GENERATION_BYTES 24
+
 #define ASYNCIO_DEBUG_WORDS 13
 
 /*

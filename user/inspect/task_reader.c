@@ -27,9 +27,20 @@ int task_reader_push(struct task_reader *t, uint64_t frame, uint64_t address, ui
 					      .first_line = code->first_line }));
 }
 
+/* A call of a coroutine of Cython's. One whose code cannot be read is left out. */
+static int push_compiled(struct task_reader *t, const struct coroutine *c)
+{
+	int e = task_reader_push(t, 0, c->code, c->instr);
+
+	if (!e)
+		t->out->frames.items[t->out->frames.len - 1].line = 0;
+	return task_reader_stops(e) ? e : 0;
+}
+
 static int push_frame(void *arg, const struct coroutine *c)
 {
-	return task_reader_push(arg, c->frame, c->code, c->instr);
+	return c->frame ? task_reader_push(arg, c->frame, c->code, c->instr)
+			: push_compiled(arg, c);
 }
 
 /* A traceback.FrameSummary. */
@@ -113,30 +124,39 @@ static const char *coroutine_name(const struct inspect_tasks *t, const struct in
 	return task->frames_len ? t->frames.items[task->frames].name : "";
 }
 
-int task_reader_add(struct task_reader *t, const struct task_source *source)
+int task_reader_add_task(struct task_reader *t, struct inspect_task *task, uint64_t loop,
+			 uint64_t awaited)
 {
 	struct inspect_tasks *out = t->out;
+	int e;
+
+	if (out->tasks.len == TASKS_MAX)
+		return -E2BIG;
+	task->coroutine = coroutine_name(out, task);
+	if ((e = loop_of(t, loop, &task->loop)) < 0 ||
+	    (e = address_map_put(&t->task_places, task->id, out->tasks.len)) < 0 ||
+	    (e = vec_push(&t->awaited, awaited)) < 0)
+		return e;
+	return vec_push(&out->tasks, *task);
+}
+
+int task_reader_add(struct task_reader *t, const struct task_source *source)
+{
 	struct inspect_task task = { .id = source->id,
-				     .frames = out->frames.len,
+				     .frames = t->out->frames.len,
 				     .state = source->is_ready ? TASK_READY : TASK_WAITING };
 	uint64_t awaited;
 	int e;
 
 	if (!source->id || !source->loop)
 		return -EBADMSG;
-	if (out->tasks.len == TASKS_MAX)
-		return -E2BIG;
 	if ((e = read_name(t, source->name, &task.name)) < 0 ||
 	    (e = await_chain(&t->awaits, source->coro, push_frame, t, &awaited)) < 0)
 		return e;
-	task.frames_len = out->frames.len - task.frames;
-	task.coroutine = coroutine_name(out, &task);
-	if ((e = read_created(t, source->created, &task)) < 0 ||
-	    (e = loop_of(t, source->loop, &task.loop)) < 0 ||
-	    (e = address_map_put(&t->task_places, task.id, out->tasks.len)) < 0 ||
-	    (e = vec_push(&t->awaited, awaited ? awaited : source->future)) < 0)
+	task.frames_len = t->out->frames.len - task.frames;
+	if ((e = read_created(t, source->created, &task)) < 0)
 		return e;
-	return vec_push(&out->tasks, task);
+	return task_reader_add_task(t, &task, source->loop, awaited ? awaited : source->future);
 }
 
 int task_reader_visit(struct task_reader *t, uint64_t object, task_read_fn read)

@@ -24,6 +24,10 @@ struct task_reader {
 	awaited; /* by task: what its innermost coroutine awaits, or has yielded; 0: nothing */
 	size_t first_frame; /* of the creation traceback that is read */
 	uint64_t runner;    /* of trio, whose tasks are read */
+	/* of greenlets: how many threads have some; pthread_self() of threads */
+	uint32_t running_greenlets;
+	VEC(uint64_t) idents;
+	uint64_t first_ident; /* of the process's first thread */
 };
 
 /* Is the error one of the whole reading, and not of one object? */
@@ -42,6 +46,13 @@ struct task_source {
 
 /* Adds it. An error that is of this task alone leaves it out: -EFAULT, -EBADMSG. */
 int task_reader_add(struct task_reader *t, const struct task_source *source);
+
+/*
+ * Adds a task whose frames were added. awaited: an object that it waits for, or 0. 0, -E2BIG or
+ * -ENOMEM.
+ */
+int task_reader_add_task(struct task_reader *t, struct inspect_task *task, uint64_t loop,
+			 uint64_t awaited);
 
 /*
  * Has read() add the task of a library's object, unless it is there already. One that cannot be

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "inspect/asyncio.h"
+#include "inspect/greenlets.h"
 #include "inspect/pages.h"
 #include "inspect/task_reader.h"
 #include "inspect/trio.h"
@@ -110,48 +111,109 @@ static int describe_waits(struct task_reader *t)
 
 /* --- what runs -------------------------------------------------------------------------------- */
 
-/* From the frame of the outermost coroutine to the task; of a task on a stack that frame is there.
+/* Coroutines of Cython's, outermost in a task, are on no stack. */
+static uint32_t compiled_frames(const struct inspect_tasks *t, const struct inspect_task *task)
+{
+	uint32_t n = 0;
+
+	while (n < task->frames_len && !t->frames.items[task->frames + n].frame)
+		n++;
+	return n;
+}
+
+/*
+ * From the frame of the outermost coroutine to the task; of a task on a stack that frame is there.
+ * A task that has none, and runs, is known by its loop.
  */
 static int find_roots(struct task_reader *t, struct address_map *roots)
 {
+	const struct inspect_tasks *out = t->out;
 	int e = 0;
 
-	for (uint32_t i = 0; i < t->out->tasks.len && !e; i++) {
-		const struct inspect_task *task = &t->out->tasks.items[i];
+	for (uint32_t i = 0; i < out->tasks.len && !e; i++) {
+		const struct inspect_task *task = &out->tasks.items[i];
+		uint32_t outermost = compiled_frames(out, task);
 
-		if (task->frames_len)
-			e = address_map_put(roots, t->out->frames.items[task->frames].frame, i);
+		if (outermost < task->frames_len)
+			e = address_map_put(roots,
+					    out->frames.items[task->frames + outermost].frame, i);
+		else if (task->state == TASK_RUNNING)
+			e = address_map_put(roots, out->loops.items[task->loop].id, i);
 	}
 	return e;
 }
 
+/* The part of a stack that a task runs, leaf first, becomes its frames. */
+static int take_frames(struct task_reader *t, struct inspect_task *task,
+		       const struct walk_frame *stack, uint32_t depth)
+{
+	uint32_t first = task->frames, compiled = compiled_frames(t->out, task);
+	int e = 0;
+
+	task->state = TASK_RUNNING;
+	task->frames = t->out->frames.len;
+	for (uint32_t i = 0; i < compiled && !e; i++) {
+		struct task_frame frame = t->out->frames.items[first + i];
+
+		e = vec_push(&t->out->frames, frame);
+	}
+	for (uint32_t k = depth; k > 0 && !task_reader_stops(e); k--)
+		e = task_reader_push(t, stack[k - 1].frame, stack[k - 1].code, stack[k - 1].instr);
+	task->frames_len = t->out->frames.len - task->frames;
+	return task_reader_stops(e) ? e : 0;
+}
+
+static bool is_step(const struct code_object *code)
+{
+	return !strcmp(code->own_name, "_run") &&
+	       code_file_ends_in(code->file, "/asyncio/events.py");
+}
+
+/* How many frames are above that of the loop which runs a task's step. -ENOENT: it is not there. */
+static int depth_of_step(struct task_reader *t, const struct walk_frame *stack, uint32_t depth)
+{
+	const struct code_object *code;
+
+	for (uint32_t i = 0; i < depth; i++) {
+		int e = code_objects_get(&t->out->codes, &t->awaits.objects, stack[i].code, &code);
+
+		if (task_reader_stops(e))
+			return e;
+		if (!e && is_step(code))
+			return (int)i;
+	}
+	return -ENOENT;
+}
+
+/* A task that runs and has no frame of its own on the stack: all above its step is what it calls.
+ */
+static int take_compiled(struct task_reader *t, uint32_t place, const struct walk_frame *stack,
+			 uint32_t depth)
+{
+	int n = depth_of_step(t, stack, depth);
+
+	if (n < 0)
+		return task_reader_stops(n) ? n : 0;
+	return take_frames(t, &t->out->tasks.items[place], stack, (uint32_t)n);
+}
+
 /* The tasks on a stack: the frames of each are those up to the one that runs above it. */
-static int take_stack(struct task_reader *t, const struct address_map *roots,
+static int take_stack(struct task_reader *t, const struct address_map *roots, uint64_t loop,
 		      const struct walk_frame *stack, uint32_t depth)
 {
 	uint32_t leaf = 0, place;
-	int e;
+	int e = 0;
 
-	for (uint32_t i = 0; i < depth; i++) {
-		struct inspect_task *task;
-
+	for (uint32_t i = 0; i < depth && !e; i++) {
 		place = address_map_get(roots, stack[i].frame);
 		if (place == ADDRESS_NONE)
 			continue;
-		task = &t->out->tasks.items[place];
-		task->state = TASK_RUNNING;
-		task->frames = t->out->frames.len;
-		task->frames_len = i + 1 - leaf;
-		for (uint32_t k = i + 1; k > leaf; k--) {
-			e = task_reader_push(t, stack[k - 1].frame, stack[k - 1].code,
-					     stack[k - 1].instr);
-			if (task_reader_stops(e))
-				return e;
-			task->frames_len -= e < 0;
-		}
+		e = take_frames(t, &t->out->tasks.items[place], stack + leaf, i + 1 - leaf);
 		leaf = i + 1;
 	}
-	return 0;
+	if (e || leaf || (place = address_map_get(roots, loop)) == ADDRESS_NONE)
+		return e;
+	return take_compiled(t, place, stack, depth);
 }
 
 /* A thread that does not stand still has no stack; then a task that runs has what it showed. */
@@ -163,10 +225,10 @@ static int find_running(struct task_reader *t)
 	int e = t->process->walk ? find_roots(t, &roots) : 0;
 
 	for (size_t i = 0; i < t->out->loops.len && t->process->walk && !e; i++) {
-		uint64_t ident = t->out->loops.items[i].ident;
+		const struct inspect_loop *loop = &t->out->loops.items[i];
 
-		if (ident && !t->process->walk(t->process->arg, ident, &stack, &depth))
-			e = take_stack(t, &roots, stack, depth);
+		if (loop->ident && !t->process->walk(t->process->arg, loop->ident, &stack, &depth))
+			e = take_stack(t, &roots, loop->id, stack, depth);
 	}
 	address_map_release(&roots);
 	return e;
@@ -251,7 +313,7 @@ static int read_loop_types(struct task_reader *t)
 	for (size_t i = 0; i < t->out->loops.len; i++) {
 		struct inspect_loop *loop = &t->out->loops.items[i];
 
-		if (object_type(r, loop->id, &type) < 0 ||
+		if (*loop->type || object_type(r, loop->id, &type) < 0 ||
 		    object_type_name(r, type, name, sizeof(name)) < 0 ||
 		    object_kind(&t->awaits.kinds, r, loop->id, &kind) < 0)
 			continue;
@@ -282,6 +344,7 @@ static void task_reader_release(struct task_reader *t)
 	vec_release(&t->found);
 	vec_release(&t->edges);
 	vec_release(&t->awaited);
+	vec_release(&t->idents);
 }
 
 static int task_reader_begin(struct task_reader *t, struct pages *pages)
@@ -341,6 +404,8 @@ int tasks_collect(const struct tasks_process *p, struct inspect_tasks *out)
 		e = p->only ? asyncio_read_only(&t) : asyncio_read(&t);
 	if (!e && !p->only)
 		e = trio_read(&t);
+	if (!e && p->has_greenlets)
+		e = greenlets_read(&t);
 	if (e == -E2BIG) {
 		out->is_cut = true;
 		t.awaits.objects.reads_left = p->reads_max;

@@ -30,8 +30,8 @@ enum task_state {
 struct task_frame {
 	const char *name, *file; /* UTF-8 */
 	const char *own_name;    /* without what it is defined in */
-	uint64_t frame;          /* its address; 0: of a traceback */
-	int line;                /* >= 1 */
+	uint64_t frame;          /* its address; 0: of a traceback, or a coroutine of Cython's */
+	int line;                /* 0: not known */
 	int first_line;          /* of its code; 0: of a traceback */
 };
 
@@ -80,6 +80,8 @@ struct inspect_tasks {
 	uint64_t current_tasks;     /* its dict of the tasks that run; of several, one */
 	struct trio_place trio;     /* of several, one */
 	uint32_t unreadable;        /* tasks that are left out */
+	uint32_t frameless;         /* greenlets that wait, too, and have no Python frame */
+	bool are_greenlets_torn;    /* the collector's lists changed: there may be more */
 	bool is_cut;                /* there are more than may be read */
 };
 
@@ -97,8 +99,9 @@ struct tasks_process {
 	struct pages *pages;  /* for who reads again and again: their memory is used; NULL */
 	const uint64_t *only; /* of asyncio, these tasks alone; NULL: all that there are */
 	size_t only_len;
-	bool no_words;    /* waits_for is not asked for */
-	bool is_uncached; /* for tests: read() is asked for just what is needed, each time */
+	bool no_words;      /* waits_for is not asked for */
+	bool has_greenlets; /* asked for: all objects of the collector are looked at */
+	bool is_uncached;   /* for tests: read() is asked for just what is needed, each time */
 	const uint64_t *asyncio_debug; /* ASYNCIO_DEBUG_WORDS words of .AsyncioDebug, or NULL */
 	/*
 	 * The Python frames of the thread with this pthread_self(), leaf first, borrowed until the

@@ -373,7 +373,7 @@ static int name_late(struct reading *r, struct own_walk *w)
 			return e;
 		if (e < 0)
 			f->identity = 0;
-		unknown += !f->identity;
+		unknown += !f->identity && !(f->flags & FRAME_INTERPRETER);
 	}
 	return unknown;
 }

@@ -68,6 +68,17 @@ static const struct wait_row rows[] = {
 	{ "anyio/_core/_synchronization.py", "acquire", NULL, DETAIL_OBJECT },
 	{ "anyio/streams/memory.py", "receive", NULL, DETAIL_OBJECT },
 	{ "anyio/streams/memory.py", "send", NULL, DETAIL_OBJECT },
+	{ "gevent/hub.py", "sleep", "sleep", DETAIL_SECONDS },
+	{ "gevent/select.py", "select", "select", DETAIL_NONE },
+	{ "gevent/select.py", "poll", "poll", DETAIL_NONE },
+	{ "gevent/thread.py", "acquire", NULL, DETAIL_OBJECT },
+	{ "gevent/_socket3.py", "accept", NULL, DETAIL_OBJECT },
+	{ "gevent/_socket3.py", "connect", NULL, DETAIL_OBJECT },
+	{ "gevent/_socket3.py", "recv", NULL, DETAIL_OBJECT },
+	{ "gevent/_socket3.py", "recv_into", NULL, DETAIL_OBJECT },
+	{ "gevent/_socket3.py", "recvfrom", NULL, DETAIL_OBJECT },
+	{ "gevent/_socket3.py", "send", NULL, DETAIL_OBJECT },
+	{ "gevent/_socket3.py", "sendall", NULL, DETAIL_OBJECT },
 	{ "trio/_timeouts.py", "sleep", "sleep", DETAIL_SECONDS },
 	{ "trio/_timeouts.py", "sleep_forever", "sleep_forever", DETAIL_NONE },
 	{ "trio/_core/_run.py", "_nested_child_finished", "nursery", DETAIL_TASKS },
@@ -89,13 +100,6 @@ static const struct {
 	{ "_call_check_cancel", "a thread of an executor" }, /* asyncio.futures._chain_future */
 	{ "_outer_done_callback", "shield" },
 };
-
-static bool ends_in(const char *path, const char *end)
-{
-	size_t len = strlen(path), n = strlen(end);
-
-	return len >= n && !strcmp(path + len - n, end);
-}
 
 /* Of a class, which may be any bytes. */
 static int put_name(const char *name, struct strbuf *out)
@@ -255,7 +259,8 @@ static int put_detail(struct await_reader *a, const struct wait_row *row,
 static const struct wait_row *row_of(const struct task_frame *frame)
 {
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-		if (!strcmp(rows[i].name, frame->own_name) && ends_in(frame->file, rows[i].file))
+		if (!strcmp(rows[i].name, frame->own_name) &&
+		    code_file_ends_in(frame->file, rows[i].file))
 			return &rows[i];
 	return NULL;
 }
@@ -264,7 +269,7 @@ static const struct wait_row *row_of(const struct task_frame *frame)
 static bool is_of_library(const struct task_frame *frame)
 {
 	return strstr(frame->file, "/asyncio/") || strstr(frame->file, "/trio/") ||
-	       strstr(frame->file, "/anyio/");
+	       strstr(frame->file, "/anyio/") || strstr(frame->file, "/gevent/");
 }
 
 static const struct wait_words *words_of(struct await_reader *a, const struct task_frame *frame)

@@ -14,6 +14,7 @@
 struct wait {
 	uint64_t from_ns, to_ns;
 	double weight;   /* what a ns of it stands for */
+	double left_ns;  /* of what it stands for, that no hold has met yet */
 	double episodes; /* that it begins, and no row has yet */
 	uint32_t function;
 	uint32_t row, holder; /* the last row that it was dealt to, and whose that is */
@@ -29,12 +30,14 @@ struct hold {
 
 /* What has no place in time, by function. */
 struct remainder {
-	double ns;
-	double selected_ns;
-	double episodes; /* selected, and in no row */
+	double ns, selected_ns; /* that no hold has met yet */
+	double episodes;        /* selected, and in no row */
 };
 
-struct gil_process {
+/* One GIL of a process, or what is of none that is known. */
+struct gil_group {
+	struct gil_group *next; /* of the same process */
+	uint16_t gil;
 	VEC(struct wait) waits;
 	VEC(struct hold) holds;
 	VEC(uint32_t) active;         /* indices of waits that a hold may overlap */
@@ -43,22 +46,23 @@ struct gil_process {
 	bool has_holder;
 };
 
-static void process_free(struct gil_process *of)
+static void groups_free(struct gil_group *first)
 {
-	if (!of)
-		return;
-	vec_release(&of->waits);
-	vec_release(&of->holds);
-	vec_release(&of->active);
-	vec_release(&of->waited);
-	vec_release(&of->kept_ns);
-	free(of);
+	for (struct gil_group *of = first, *next; of; of = next) {
+		next = of->next;
+		vec_release(&of->waits);
+		vec_release(&of->holds);
+		vec_release(&of->active);
+		vec_release(&of->waited);
+		vec_release(&of->kept_ns);
+		free(of);
+	}
 }
 
 void gil_release(struct gil *g)
 {
 	for (size_t i = 0; i < g->processes.len; i++)
-		process_free(g->processes.items[i]);
+		groups_free(g->processes.items[i]);
 	vec_release(&g->processes);
 	vec_release(&g->functions);
 	vec_release(&g->rows);
@@ -181,12 +185,21 @@ static double overlap(const struct wait *w, const struct hold *h)
 	return to > from ? w->weight * (double)(to - from) : 0;
 }
 
-static int deal_to(struct gil *g, struct wait *w, const struct hold *h, double ns)
+/* A part of a hold, at most what is left of the wait, is taken from *ns_left. */
+static int deal_to(struct gil *g, struct gil_group *of, struct wait *w, const struct hold *h,
+		   double ns, double *ns_left)
 {
 	int r = 0;
 
-	if (!w->is_selected || ns <= 0)
+	ns = ns < w->left_ns ? ns : w->left_ns;
+	if (ns <= 0)
 		return 0;
+	*ns_left -= ns;
+	w->left_ns -= ns;
+	of->waited.items[w->function].ns -= ns;
+	if (!w->is_selected)
+		return 0;
+	of->waited.items[w->function].selected_ns -= ns;
 	if (w->row == IDMAP_NONE || w->holder != h->function)
 		r = find_row(g, w->function, h->function, &w->row);
 	if (r < 0)
@@ -198,22 +211,22 @@ static int deal_to(struct gil *g, struct wait *w, const struct hold *h, double n
 	return 0;
 }
 
-static int keep(struct gil_process *of, const struct hold *h)
+static int keep(struct gil_group *of, uint32_t function, double ns)
 {
 	int r = 0;
 
-	while (of->kept_ns.len <= h->function && !r)
+	while (of->kept_ns.len <= function && !r)
 		r = vec_push(&of->kept_ns, 0);
 	if (!r)
-		of->kept_ns.items[h->function] += (double)h->ns;
+		of->kept_ns.items[function] += ns;
 	return r;
 }
 
 /* next: the first wait that begins after the hold does; those before are active, or over. */
-static int deal(struct gil *g, struct gil_process *of, const struct hold *h, size_t next)
+static int deal(struct gil *g, struct gil_group *of, const struct hold *h, size_t next)
 {
+	double whole = 0, left = (double)h->ns;
 	size_t end = next;
-	double whole = 0;
 	int r = 0;
 
 	while (end < of->waits.len && of->waits.items[end].from_ns < h->to_ns)
@@ -222,20 +235,20 @@ static int deal(struct gil *g, struct gil_process *of, const struct hold *h, siz
 		whole += overlap(&of->waits.items[of->active.items[i]], h);
 	for (size_t i = next; i < end; i++)
 		whole += overlap(&of->waits.items[i], h);
-	if (whole <= 0)
-		return keep(of, h);
-	for (size_t i = 0; i < of->active.len && !r; i++) {
+	for (size_t i = 0; whole > 0 && i < of->active.len && !r; i++) {
 		struct wait *w = &of->waits.items[of->active.items[i]];
 
-		r = deal_to(g, w, h, (double)h->ns * overlap(w, h) / whole);
+		r = deal_to(g, of, w, h, (double)h->ns * overlap(w, h) / whole, &left);
 	}
-	for (size_t i = next; i < end && !r; i++)
-		r = deal_to(g, &of->waits.items[i], h,
-			    (double)h->ns * overlap(&of->waits.items[i], h) / whole);
-	return r;
+	for (size_t i = next; whole > 0 && i < end && !r; i++) {
+		struct wait *w = &of->waits.items[i];
+
+		r = deal_to(g, of, w, h, (double)h->ns * overlap(w, h) / whole, &left);
+	}
+	return r || left <= 0 ? r : keep(of, h->function, left);
 }
 
-static void drop_ended(struct gil_process *of, uint64_t at_ns)
+static void drop_ended(struct gil_group *of, uint64_t at_ns)
 {
 	size_t kept = 0;
 
@@ -246,7 +259,7 @@ static void drop_ended(struct gil_process *of, uint64_t at_ns)
 }
 
 /* Forgets what ended before; its episodes are of no hold. */
-static void forget(struct gil *g, struct gil_process *of, size_t holds, uint64_t before_ns)
+static void forget(struct gil *g, struct gil_group *of, size_t holds, uint64_t before_ns)
 {
 	size_t kept = 0;
 
@@ -267,7 +280,7 @@ static void forget(struct gil *g, struct gil_process *of, size_t holds, uint64_t
 }
 
 /* Deals out the oldest of its holds, so many: waits that overlap them have been added. */
-static int settle(struct gil *g, struct gil_process *of, size_t holds)
+static int settle(struct gil *g, struct gil_group *of, size_t holds)
 {
 	uint64_t before_ns;
 	size_t next = 0;
@@ -299,12 +312,9 @@ static int settle_all(struct gil *g, size_t newest)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < g->processes.len && !r; i++) {
-		struct gil_process *of = g->processes.items[i];
-
-		if (of)
+	for (size_t i = 0; i < g->processes.len; i++)
+		for (struct gil_group *of = g->processes.items[i]; of && !r; of = of->next)
 			r = settle(g, of, of->holds.len - (newest ? of->holds.len / newest : 0));
-	}
 	return r;
 }
 
@@ -317,17 +327,21 @@ static int stay_small(struct gil *g)
 
 /* --- samples ---------------------------------------------------------------------------------- */
 
-static int process_of(struct gil *g, uint32_t index, struct gil_process **out)
+static int group_of(struct gil *g, uint32_t index, uint16_t gil, struct gil_group **out)
 {
+	struct gil_group **at;
 	int r = 0;
 
 	while (g->processes.len <= index && !r)
 		r = vec_push(&g->processes, NULL);
 	if (r < 0)
 		return r;
-	if (!g->processes.items[index])
-		g->processes.items[index] = calloc(1, sizeof(**out));
-	*out = g->processes.items[index];
+	at = &g->processes.items[index];
+	while (*at && (*at)->gil != gil)
+		at = &(*at)->next;
+	if (!*at && (*at = calloc(1, sizeof(**at))))
+		(*at)->gil = gil;
+	*out = *at;
 	return *out ? 0 : -ENOMEM;
 }
 
@@ -339,8 +353,17 @@ static uint64_t end_of(const struct sample *s)
 	return __builtin_add_overflow(s->time_ns, s->duration_ns, &end_ns) ? UINT64_MAX : end_ns;
 }
 
-static int add_hold(struct gil *g, struct gil_process *of, uint32_t function,
-		    const struct sample *s, uint64_t ns)
+static int cover(struct gil_group *of, uint32_t function)
+{
+	int r = 0;
+
+	while (of->waited.len <= function && !r)
+		r = vec_push(&of->waited, ((struct remainder){ 0 }));
+	return r;
+}
+
+static int add_hold(struct gil *g, struct gil_group *of, uint32_t function, const struct sample *s,
+		    uint64_t ns)
 {
 	struct hold h = {
 		.from_ns = s->time_ns, .to_ns = end_of(s), .ns = ns, .function = function
@@ -364,7 +387,7 @@ static bool has_place(const struct gil *g, const struct profile *p, uint32_t fun
 		      PROFILE_NOT_SAMPLED) != 0;
 }
 
-static int add_wait(struct gil *g, struct gil_process *of, uint32_t function, bool has_place,
+static int add_wait(struct gil *g, struct gil_group *of, uint32_t function, bool has_place,
 		    const struct sample *s, uint64_t ns, bool is_selected)
 {
 	bool begins = s->flags & SAMPLE_BIT_EPISODE && is_selected;
@@ -372,15 +395,14 @@ static int add_wait(struct gil *g, struct gil_process *of, uint32_t function, bo
 		.from_ns = s->time_ns,
 		.to_ns = s->duration_ns ? end_of(s) : s->time_ns + 1,
 		.weight = weight_of(s, ns),
+		.left_ns = (double)ns,
 		.episodes = begins ? weight_of(s, ns) : 0,
 		.function = function,
 		.row = IDMAP_NONE,
 		.is_selected = is_selected,
 	};
-	int r = 0;
+	int r = cover(of, function);
 
-	while (of->waited.len <= function && !r)
-		r = vec_push(&of->waited, ((struct remainder){ 0 }));
 	if (r < 0)
 		return r;
 	of->waited.items[function].ns += (double)ns;
@@ -405,7 +427,7 @@ int gil_add(struct gil *g, const struct kinds *k, const struct profile *p, const
 	uint32_t index = p->threads.items[s->thread].process, marker, function;
 	uint64_t ns = kinds_scaled(p, s);
 	const char *waits_for;
-	struct gil_process *of;
+	struct gil_group *of;
 	int r;
 
 	if (!(role & (KIND_IS_OFF_CPU | KIND_IS_GIL)))
@@ -423,7 +445,7 @@ int gil_add(struct gil *g, const struct kinds *k, const struct profile *p, const
 		r = function_of(g, p, s->stack, &function);
 		return r ? r : add_to_row(g, function, GIL_NOBODY, (double)ns, weight_of(s, ns));
 	}
-	r = process_of(g, index, &of);
+	r = group_of(g, index, s->gil, &of);
 	if (!r)
 		r = function_of(g, p, s->stack, &function);
 	if (r < 0 || function == GIL_NOBODY)
@@ -446,20 +468,24 @@ static int compare_rows(const void *a, const void *b)
 	return x->holder < y->holder ? -1 : x->holder > y->holder;
 }
 
-/* What no wait met, over all that waited; without any nobody knows who did. */
-static int deal_kept(struct gil *g, const struct gil_process *of)
+/* Deals out what no wait met over what is left of all that waited, as far as that goes; if nobody
+ * did nobody knows who it was. */
+static int deal_kept(struct gil *g, const struct gil_group *of)
 {
-	double whole = 0;
+	double left = 0, kept = 0, whole;
 	int r = 0;
 
 	for (size_t i = 0; i < of->waited.len; i++)
-		whole += of->waited.items[i].ns;
+		left += of->waited.items[i].ns;
+	for (size_t i = 0; i < of->kept_ns.len; i++)
+		kept += of->kept_ns.items[i];
+	whole = left > kept ? left : kept;
 	for (uint32_t h = 0; h < of->kept_ns.len && !r; h++) {
 		if (of->kept_ns.items[h] <= 0)
 			continue;
-		if (whole <= 0)
+		if (!of->waited.len)
 			r = add_to_row(g, GIL_NOBODY, h, of->kept_ns.items[h], 0);
-		for (uint32_t w = 0; whole > 0 && w < of->waited.len && !r; w++)
+		for (uint32_t w = 0; w < of->waited.len && !r; w++)
 			if (of->waited.items[w].selected_ns > 0)
 				r = add_to_row(g, w, h,
 					       of->kept_ns.items[h] *
@@ -470,7 +496,7 @@ static int deal_kept(struct gil *g, const struct gil_process *of)
 }
 
 /* Nobody was seen to hold it: who waited is known. */
-static int add_waited(struct gil *g, const struct gil_process *of)
+static int add_waited(struct gil *g, const struct gil_group *of)
 {
 	int r = 0;
 
@@ -488,9 +514,9 @@ static int deal_episodes(struct gil *g)
 	int r = ns && left ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < g->processes.len && !r; i++)
-		for (size_t w = 0; g->processes.items[i] && w < g->processes.items[i]->waited.len;
-		     w++)
-			left[w] += g->processes.items[i]->waited.items[w].episodes;
+		for (const struct gil_group *of = g->processes.items[i]; of; of = of->next)
+			for (size_t w = 0; w < of->waited.len; w++)
+				left[w] += of->waited.items[w].episodes;
 	for (size_t i = 0; i < g->rows.len && !r; i++)
 		if (g->rows.items[i].waiter != GIL_NOBODY)
 			ns[g->rows.items[i].waiter] += g->rows.items[i].ns;
@@ -505,14 +531,52 @@ static int deal_episodes(struct gil *g)
 	return r;
 }
 
+/* All of a group is of another one of its process. */
+static int merge(struct gil_group *to, struct gil_group *from)
+{
+	int r = 0;
+
+	for (uint32_t f = 0; f < from->waited.len && !r; f++) {
+		const struct remainder *more = &from->waited.items[f];
+
+		r = cover(to, f);
+		if (r < 0)
+			break;
+		to->waited.items[f].ns += more->ns;
+		to->waited.items[f].selected_ns += more->selected_ns;
+		to->waited.items[f].episodes += more->episodes;
+	}
+	for (uint32_t f = 0; f < from->kept_ns.len && !r; f++)
+		r = keep(to, f, from->kept_ns.items[f]);
+	to->has_holder |= from->has_holder;
+	from->has_holder = false;
+	from->waited.len = from->kept_ns.len = 0;
+	return r;
+}
+
+/* A GIL that is not known is the only one there is, if there is but one. */
+static int settle_unknown(struct gil_group *first)
+{
+	struct gil_group *unknown = NULL, *known = NULL;
+	size_t count = 0;
+
+	for (struct gil_group *of = first; of; of = of->next) {
+		if (!of->gil)
+			unknown = of;
+		else
+			known = of;
+		count += of->gil != 0;
+	}
+	return unknown && count == 1 ? merge(known, unknown) : 0;
+}
+
 int gil_finish(struct gil *g)
 {
 	int r = settle_all(g, 0);
 
 	for (size_t i = 0; i < g->processes.len && !r; i++) {
-		const struct gil_process *of = g->processes.items[i];
-
-		if (of)
+		r = settle_unknown(g->processes.items[i]);
+		for (const struct gil_group *of = g->processes.items[i]; of && !r; of = of->next)
 			r = of->has_holder ? deal_kept(g, of) : add_waited(g, of);
 	}
 	if (!r)

@@ -12,13 +12,17 @@
 #include "profile/profile.h"
 
 /*
- * Who waited for the GIL, and who held it meanwhile.
+ * Who waited for a GIL, and who held it meanwhile.
  *
  * Samples of kind gil-contention say how long others waited while a thread held it, spans of
  * waiting for it who waited when. What each of the former stands for is dealt out over the spans of
- * its process that overlap it in time, by the time that each of these stands for; what overlaps
- * none, as few short spans are kept, over all that the process waited. Where nobody was seen to
- * hold it, and of the locks of free-threaded builds, the holder is not known.
+ * the same GIL that overlap it in time, by the time that each of these stands for, but no more than
+ * that; what is left, as few short spans are kept, over all that was waited for that GIL, as far as
+ * that is left. So no more is dealt out than was waited. Where nobody was seen to hold it, and of
+ * the locks of free-threaded builds, the holder is not known.
+ *
+ * A process has one GIL, or several, by interpreter (3.12+). Of which one a sample is may be
+ * unknown, always in recordings of older recorders: it is of the only one, or of one by itself.
  *
  * Memory is bounded: what is older than a quarter of GIL_PENDING_MAX spans and samples is settled.
  */
@@ -38,7 +42,7 @@ struct gil_row {
 };
 
 /* Starts as zeros, ends in gil_release(). Of one profile. */
-struct gil_process;
+struct gil_group;
 struct gil {
 	VEC(struct gil_function) functions;
 	VEC(struct gil_row) rows; /* after gil_finish() largest first */
@@ -48,8 +52,8 @@ struct gil {
 	bool is_free_threaded; /* some process is */
 
 	/* inside */
-	VEC(struct gil_process *) processes; /* by index; NULL: none of its samples matters */
-	VEC(uint32_t) function_of;           /* by stack id: index + 1; 0: not looked up */
+	VEC(struct gil_group *) processes; /* by index: its GILs; NULL: no sample is of any */
+	VEC(uint32_t) function_of;         /* by stack id: index + 1; 0: not looked up */
 	struct idmap function_map, row_map;
 	size_t pending;
 };

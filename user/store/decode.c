@@ -688,6 +688,11 @@ static void set_rest(struct sample *s, uint64_t v)
 	s->time_ns += (uint64_t)zigzag_decode(v);
 }
 
+static void set_gil(struct sample *s, uint64_t v)
+{
+	s->gil = (uint16_t)v;
+}
+
 static void set_kind(struct sample *s, uint64_t v)
 {
 	s->kind = (uint16_t)v;
@@ -705,7 +710,7 @@ static void set_duration(struct sample *s, uint64_t v)
 
 /*
  * A number for each of the chunk's samples, which are those of p from `first` on. ids: what it is
- * an id of; NULL: it is a time.
+ * an id of; NULL: it is no id.
  */
 static int decode_of_samples(struct decoder *d, struct cursor *c, struct profile *p, size_t first,
 			     const struct id_map *ids, void (*set)(struct sample *s, uint64_t v))
@@ -827,6 +832,9 @@ static int decode_section(struct decoder *d, uint64_t id, struct cursor *c, stru
 		break;
 	case SECTION_SOURCES:
 		r = decode_sources(d, c, p);
+		break;
+	case SECTION_GILS:
+		r = decode_of_samples(d, c, p, first_sample, NULL, set_gil);
 		break;
 	case SECTION_KINDS:
 		r = decode_kinds(d, c, p);

@@ -501,6 +501,11 @@ static uint64_t opcode_of(const struct sample *s)
 	return s->opcode;
 }
 
+static uint64_t gil_of(const struct sample *s)
+{
+	return s->gil;
+}
+
 static uint64_t kind_of(const struct sample *s)
 {
 	return s->kind;
@@ -670,6 +675,8 @@ static int encode_beside_samples(struct encoder *e, const struct profile *p,
 		r = encode_rests(e, out);
 	if (!r && e->sources < p->sources.len)
 		r = encode_sources(e, p, out);
+	if (!r)
+		r = encode_of_samples(e, SECTION_GILS, gil_of, samples, count, out);
 	if (!r && e->kinds < p->kinds.len)
 		r = encode_kinds(e, p, out);
 	if (!r && e->labels < labeltab_count(p->labels))

@@ -48,6 +48,7 @@ static const struct row_field thread_fields[] = {
 	{ 1, ROW_U32, offsetof(struct thread, process) },
 	{ 2, ROW_U32, offsetof(struct thread, tid) },
 	{ 3, ROW_STRING, offsetof(struct thread, name) },
+	{ 4, ROW_U64, offsetof(struct thread, start_ns) },
 	{ 0, ROW_U8, 0 },
 };
 

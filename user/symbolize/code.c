@@ -34,8 +34,9 @@ struct entry {
 	uint32_t lines_total;
 	uint32_t bytes; /* what stats.bytes counts for it */
 	uint32_t pid;
-	uint8_t uses; /* code_find() counts up to USES_MAX, the hand of the clock down */
-	char text[];  /* name, NUL, file, NUL */
+	uint8_t uses;  /* code_find() counts up to USES_MAX, the hand of the clock down */
+	bool is_fresh; /* added or found since the last code_table_retain() */
+	char text[];   /* name, NUL, file, NUL */
 };
 
 struct code_table {
@@ -45,6 +46,8 @@ struct code_table {
 	size_t bytes_max;
 	uint64_t seed; /* targets choose what identities are made of */
 	struct code_stats stats;
+	void (*forgotten)(void *arg, uint64_t identity); /* NULL: nobody is told */
+	void *arg;
 };
 
 DEFINE_CLEANUP(struct code_table *, code_table_free)
@@ -88,6 +91,13 @@ int code_table_new(size_t bytes_max, struct code_table **out)
 	return 0;
 }
 
+void code_table_tell(struct code_table *t, void (*forgotten)(void *arg, uint64_t identity),
+		     void *arg)
+{
+	t->forgotten = forgotten;
+	t->arg = arg;
+}
+
 void code_table_free(struct code_table *t)
 {
 	struct entry *next;
@@ -127,6 +137,15 @@ static void link_remove(struct code_table *t, struct entry **link)
 	t->stats.codes--;
 	t->stats.bytes -= e->bytes;
 	entry_free(e);
+}
+
+static void link_forget(struct code_table *t, struct entry **link)
+{
+	uint64_t identity = (*link)->code.identity;
+
+	link_remove(t, link);
+	if (t->forgotten)
+		t->forgotten(t->arg, identity);
 }
 
 /* One entry a bucket on average. Without memory the buckets just get longer. */
@@ -180,7 +199,7 @@ static void evict(struct code_table *t, const struct entry *keep)
 		t->hand = (t->hand + 1) & (t->bucket_count - 1);
 		while (*link) {
 			if (*link != keep && !(*link)->uses) {
-				link_remove(t, link);
+				link_forget(t, link);
 				t->stats.evicted++;
 				continue;
 			}
@@ -230,6 +249,7 @@ static struct entry *entry_new(const struct code_desc *d, const struct text *nam
 
 	if (!e)
 		return NULL;
+	e->is_fresh = true;
 	e->process = d->process;
 	e->lines_addr = d->lines_addr;
 	e->pid = d->pid;
@@ -297,6 +317,9 @@ int code_table_add(struct code_table *t, const struct code_desc *d)
 	if (old &&
 	    !(old->code.flags & (CODE_NAME_MISSING | CODE_FILE_MISSING | CODE_LINES_MISSING))) {
 		old->code.flags &= ~CODE_LINES_LOST; /* it was there a moment ago */
+		old->process = d->process;
+		old->pid = d->pid;
+		old->is_fresh = true;
 		t->stats.duplicates++;
 		return 0;
 	}
@@ -403,10 +426,12 @@ void code_table_retain(struct code_table *t, bool (*is_wanted)(void *arg, uint64
 		struct entry **link = &t->buckets[i];
 
 		while (*link) {
-			if (is_wanted(arg, (*link)->process))
-				link = &(*link)->next;
-			else
-				link_remove(t, link);
+			if (!is_wanted(arg, (*link)->process) && !(*link)->is_fresh) {
+				link_forget(t, link);
+				continue;
+			}
+			(*link)->is_fresh = false;
+			link = &(*link)->next;
 		}
 	}
 }
@@ -419,6 +444,7 @@ const struct code *code_find(struct code_table *t, uint64_t identity)
 		return NULL;
 	if (e->uses < USES_MAX)
 		e->uses++;
+	e->is_fresh = true;
 	return &e->code;
 }
 

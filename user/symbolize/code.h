@@ -6,10 +6,10 @@
  * The code objects that targets have described: names, file, lines, by code identity (a hash the
  * kernel side makes). The text is kept here as UTF-8; the caller interns it where it needs ids.
  *
- * Memory is capped: past the cap the code objects that were not asked for lately go. A code_find()
- * that fails is then the sign to have things sent again.
+ * Memory is capped: past the cap the code objects that were not asked for lately go.
  */
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,6 +32,10 @@ enum code_flag {
 
 #define CODE_UNKNOWN "<unknown>"
 
+/* Stands between the frames of two interpreters: those above are of that one. */
+#define CODE_INTERPRETER "<interpreter %" PRIu64 ">"
+#define CODE_INTERPRETER_BYTES sizeof("<interpreter 18446744073709551615>")
+
 /*
  * The interpreter's own entry to a Python __init__ (3.13+ _Py_InitCleanup), which no traceback
  * shows: a code object without a file, which has its name in that place (Python/specialize.c).
@@ -44,7 +48,7 @@ static inline bool code_is_shim(const char *name, const char *file)
 /* What a target says of a code object. Every field may be hostile. Bytes are only borrowed. */
 struct code_desc {
 	uint64_t identity;
-	uint64_t process;    /* whose it is: for code_table_retain() */
+	uint64_t process;    /* one that has it: for code_table_retain() */
 	uint64_t lines_addr; /* of the line table in the target; pid: of that */
 	uint32_t pid;
 	enum lines_format format;
@@ -82,9 +86,14 @@ struct code_table;
 int code_table_new(size_t bytes_max, struct code_table **out);
 void code_table_free(struct code_table *t);
 
+/* forgotten: told each identity that is no longer held, by code_table_add*(), code_table_retain().
+ */
+void code_table_tell(struct code_table *t, void (*forgotten)(void *arg, uint64_t identity),
+		     void *arg);
+
 /*
- * Adds a code object. A known identity keeps what it has, and gets the name, file or line table
- * that was missing. Returns 0, -EINVAL for another format, -ENOMEM.
+ * Adds a code object. A known identity keeps what it has, is this process's from now on, and gets
+ * the name, file or line table that was missing. Returns 0, -EINVAL for another format, -ENOMEM.
  */
 int code_table_add(struct code_table *t, const struct code_desc *d);
 
@@ -98,7 +107,10 @@ int code_table_add(struct code_table *t, const struct code_desc *d);
 int code_table_add_lines(struct code_table *t, uint64_t identity, uint32_t offset,
 			 const uint8_t *bytes, size_t len);
 
-/* Forgets the code objects of the processes that is_wanted() says false of. */
+/*
+ * Forgets the code objects of the processes that is_wanted() says false of, but for those that were
+ * added or found since the last call: another process of the family may run them.
+ */
 void code_table_retain(struct code_table *t, bool (*is_wanted)(void *arg, uint64_t process),
 		       void *arg);
 

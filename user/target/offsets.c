@@ -54,6 +54,7 @@ struct offsets_row {
 	.tstate_status = OFF_NONE, .tstate_native_thread_id = OFF_NONE,                           \
 	.tstate_executor = OFF_NONE, .cframe_current = OFF_NONE,                                  \
 	.interp_gc_collecting = OFF_NONE, .interp_gc_frame = OFF_NONE,                            \
+	.interp_eval_frame = OFF_NONE,                                                            \
 	.frame_code = (head) + 16, .frame_previous = (head) + 8, .frame_instr = (head) + (lasti), \
 	.frame_owner = OFF_NONE, .frame_is_entry = OFF_NONE, .frame_tlbc_index = OFF_NONE,        \
 	.frame_size = (head) + (lasti) + 4,                                                       \
@@ -98,7 +99,7 @@ static const struct offsets_row rows[] = {
 		.runtime_gil = 1152, .interp_gil = OFF_NONE, .gil_last_holder = 8,
 		.interp_next = 0, .interp_threads_head = 8, .interp_id = 16, .interp_modules = 56,
 		.runtime_gc_collecting = 544, .interp_gc_collecting = OFF_NONE,
-		.interp_gc_frame = OFF_NONE, .tstate_exc_info = 144, .exc_value = 8, .exc_previous = 24,
+		.interp_gc_frame = OFF_NONE, .interp_eval_frame = OFF_NONE, .tstate_exc_info = 144, .exc_value = 8, .exc_previous = 24,
 		.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 24,
 		.tstate_status = OFF_NONE, .tstate_thread_id = 176,
 		.tstate_native_thread_id = OFF_NONE, .tstate_executor = OFF_NONE,
@@ -120,7 +121,7 @@ static const struct offsets_row rows[] = {
 		.runtime_gil = 352, .interp_gil = OFF_NONE, .gil_last_holder = 8,
 		.interp_next = 0, .interp_threads_head = 8, .interp_id = 24, .interp_modules = 856,
 		.runtime_gc_collecting = OFF_NONE, .interp_gc_collecting = 816,
-		.interp_gc_frame = OFF_NONE, .tstate_exc_info = 144, .exc_value = 8, .exc_previous = 24,
+		.interp_gc_frame = OFF_NONE, .interp_eval_frame = OFF_NONE, .tstate_exc_info = 144, .exc_value = 8, .exc_previous = 24,
 		.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 24,
 		.tstate_status = OFF_NONE, .tstate_thread_id = 176,
 		.tstate_native_thread_id = OFF_NONE, .tstate_executor = OFF_NONE,
@@ -142,7 +143,7 @@ static const struct offsets_row rows[] = {
 		.runtime_gil = 352, .interp_gil = OFF_NONE, .gil_last_holder = 8,
 		.interp_next = 0, .interp_threads_head = 8, .interp_id = 24, .interp_modules = 856,
 		.runtime_gc_collecting = OFF_NONE, .interp_gc_collecting = 816,
-		.interp_gc_frame = OFF_NONE, .tstate_exc_info = 144, .exc_value = 8, .exc_previous = 24,
+		.interp_gc_frame = OFF_NONE, .interp_eval_frame = OFF_NONE, .tstate_exc_info = 144, .exc_value = 8, .exc_previous = 24,
 		.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 24,
 		.tstate_status = OFF_NONE, .tstate_thread_id = 176,
 		.tstate_native_thread_id = OFF_NONE, .tstate_executor = OFF_NONE,
@@ -164,7 +165,7 @@ static const struct offsets_row rows[] = {
 		.runtime_gil = 360, .interp_gil = OFF_NONE, .gil_last_holder = 8,
 		.interp_next = 0, .interp_threads_head = 16, .interp_id = 48, .interp_modules = 888,
 		.runtime_gc_collecting = OFF_NONE, .interp_gc_collecting = 848,
-		.interp_gc_frame = OFF_NONE, .tstate_exc_info = 120, .exc_value = 0, .exc_previous = 8,
+		.interp_gc_frame = OFF_NONE, .interp_eval_frame = 1424, .tstate_exc_info = 120, .exc_value = 0, .exc_previous = 8,
 		.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 56,
 		.tstate_status = OFF_NONE, .tstate_thread_id = 152,
 		.tstate_native_thread_id = 160, .tstate_executor = OFF_NONE, .tstate_context = 224, .tstate_size = 232,
@@ -187,7 +188,7 @@ static const struct offsets_row rows[] = {
 		.runtime_gil = OFF_NONE, .interp_gil = 384, .gil_last_holder = 8,
 		.interp_next = 0, .interp_threads_head = 72, .interp_id = 8, .interp_modules = 944,
 		.runtime_gc_collecting = OFF_NONE, .interp_gc_collecting = 312,
-		.interp_gc_frame = OFF_NONE, .tstate_exc_info = 104, .exc_value = 0, .exc_previous = 8,
+		.interp_gc_frame = OFF_NONE, .interp_eval_frame = 1744, .tstate_exc_info = 104, .exc_value = 0, .exc_previous = 8,
 		.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .tstate_frame = 56,
 		.tstate_status = 24, .tstate_thread_id = 136,
 		.tstate_native_thread_id = 144, .tstate_executor = OFF_NONE, .tstate_context = 208, .tstate_size = 216,
@@ -296,6 +297,7 @@ int offsets_check(const struct py_offsets *off)
 		RULE(gil_last_holder, 8, GIL_BYTES, off->minor > 6),
 		RULE(interp_gc_collecting, 4, INTERP_BYTES, false),
 		RULE(interp_gc_frame, 8, INTERP_BYTES, false),
+		RULE(interp_eval_frame, 8, INTERP_BYTES, false),
 		RULE(runtime_gc_collecting, 4, 32768, false),
 		RULE(tstate_prev, 8, off->tstate_size, true),
 		RULE(tstate_next, 8, off->tstate_size, true),

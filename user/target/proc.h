@@ -82,6 +82,12 @@ int proc_stat_parse(const char *text, size_t len, struct proc_stat *out);
 int proc_stat(pid_t pid, struct proc_stat *out);
 
 /*
+ * The start_ticks of who began then, by the kernel's CLOCK_BOOTTIME: /proc tells it by the clock of
+ * the reader's time namespace.
+ */
+uint64_t proc_start_ticks(uint64_t start_ns);
+
+/*
  * Is pid still the process that began then? Asked after /proc/PID was read: all of that was of this
  * process, not of a later one with its PID.
  */
