@@ -2,7 +2,7 @@
 # A thin front of CMake. `make help` lists the targets.
 .POSIX:
 .SUFFIXES:
-.PHONY: build help deps deps-all demo check test steady check-all hostile fuzz fuzz-coverage coverage-table bench \
+.PHONY: build help deps deps-all demo check test steady check-all hostile fuzz fuzz-coverage coverage-table compositions bench \
 	format share install deb image manifests kernels static release wheel arm64-sysroot arm64 static-arm64 kernels-arm64 clean \
 	build-tests build-asan build-clang build-tsan build-fuzz build-fuzz-coverage build-type
 
@@ -11,6 +11,7 @@ DESTDIR =
 JOBS = $$(nproc)
 FUZZ_SECONDS = 3600
 HOSTILE_SECONDS = 600
+COMPOSITIONS = 2000
 TIMES = 20
 SUITES = unit,threads,integration,alone,hostile,races,browser
 PROGRAMS = all
@@ -98,6 +99,7 @@ help:
 	@echo "make fuzz        libFuzzer over all parsers, FUZZ_SECONDS (3600) of CPU time in all"
 	@echo "make fuzz-coverage    print how much of each parser the fuzz inputs reach"
 	@echo "make coverage-table   measure docs/interpreters.md: half an hour, on a quiet machine"
+	@echo "make compositions    docs/compositions.md: COMPOSITIONS (2000) of them: two hours, on a quiet machine"
 	@echo "make kernels     docs/kernels.md, bpf/README.md: Debian's kernels in virtual machines: half an hour"
 	@echo "make bench       measure overhead and throughput"
 	@echo "make format      format the C files"
@@ -145,6 +147,11 @@ fuzz-coverage: deps build-fuzz-coverage
 coverage-table: deps-all build
 	-python3 -B tests/tools/build_freethreaded.py
 	python3 -B tests/tools/coverage_table.py
+
+compositions: deps-all build
+	-PYEBPF_COMPOSITIONS=$(COMPOSITIONS) /usr/bin/python3 -B -m pytest -q -p no:cacheprovider -n $(JOBS) \
+		--tier=all --junitxml=build/compositions.xml tests/integration/test_compositions.py
+	python3 -B tests/tools/compositions_table.py build/compositions.xml
 
 kernels: deps-all build
 	python3 -B tests/tools/kernel_table.py

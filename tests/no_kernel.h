@@ -124,4 +124,10 @@ void session_resend(struct session *s)
 	(void)s;
 }
 
+void session_resend_code(struct session *s, uint64_t identity)
+{
+	(void)s;
+	(void)identity;
+}
+
 #endif

@@ -25,6 +25,7 @@ const playwright = require(path.join(modules, "playwright-core"));
 const axeSource = () => fs.readFileSync(path.join(modules, "axe-core", "axe.min.js"), "utf8");
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "pyebpf-page-"));
+const idle = new Map(); // windows that tests gave back, by their options
 let browser = null, template = "", pages = 0;
 
 process.on("exit", () => fs.rmSync(folder, {recursive: true, force: true}));
@@ -63,13 +64,40 @@ function writePage(data) {
 const isShown = () => !document.getElementById("page").hidden ||
   !document.getElementById("failure").hidden;
 
-// Opens a file; options: {hash, width, height, theme, touch, bypass, rest}. bypass: without the
+// Opens a file; options: {hash, width, height, theme, touch, bypass, rest, isOwn}. bypass: without the
 // policy, for tools that bring scripts of their own. rest: milliseconds for the window, which loads
-// pages of its own; isReady: of what is no page. Returns {page, problems, close()}; close() throws if there were problems.
+// pages of its own; isReady: of what is no page; isOwn: no other test has the window. Returns {page,
+// problems, close()}; close() throws if there were problems.
 async function open(file, {hash = "", width = 1280, height = 800, theme = "light", touch = false,
-  bypass = false, rest = 0, isReady = isShown} = {}) {
-  const context = await browser.newContext({viewport: {width, height}, colorScheme: theme,
-    hasTouch: touch, bypassCSP: bypass, reducedMotion: "reduce", acceptDownloads: true,
+  bypass = false, rest = 0, isReady = isShown, isOwn = rest > 0} = {}) {
+  const kept = await pageOf({viewport: {width, height}, colorScheme: theme, hasTouch: touch, bypassCSP: bypass}, isOwn);
+  const {page, problems} = kept;
+
+  problems.length = 0;
+  if (rest)
+    await page.waitForTimeout(rest);
+  await page.goto(`file://${file}${hash && "#" + hash}`);
+  await page.waitForFunction(isReady);
+  await settle(page);
+  return {
+    page, problems,
+    async close() {
+      await giveBack(kept);
+      if (problems.length)
+        throw new Error(problems.join("\n"));
+    },
+  };
+}
+
+// A window that shows nothing; options: those of its context. A new one takes three times the CPU time of a page.
+async function pageOf(options, isOwn) {
+  const key = JSON.stringify(options), found = idle.get(key);
+
+  if (found && !isOwn) {
+    idle.delete(key);
+    return found;
+  }
+  const context = await browser.newContext({...options, reducedMotion: "reduce", acceptDownloads: true,
     permissions: ["clipboard-read", "clipboard-write"]});
   const page = await context.newPage(), problems = [];
 
@@ -79,19 +107,23 @@ async function open(file, {hash = "", width = 1280, height = 800, theme = "light
   await page.addInitScript(() => document.addEventListener("securitypolicyviolation",
     (e) => console.error(`policy: ${e.violatedDirective} ${e.sample}`)));
   await page.addInitScript(countTasks, LATER_MS);
-  if (rest)
-    await page.waitForTimeout(rest);
-  await page.goto(`file://${file}${hash && "#" + hash}`);
-  await page.waitForFunction(isReady);
-  await settle(page);
-  return {
-    page, problems,
-    async close() {
-      await context.close();
-      if (problems.length)
-        throw new Error(problems.join("\n"));
-    },
-  };
+  return {key, options, isOwn, context, page, problems};
+}
+
+// The next test of such a window finds it as new, or there is a new one.
+async function giveBack(kept) {
+  const {key, options, isOwn, context, page} = kept;
+
+  if (isOwn || idle.has(key) || context.pages().length !== 1 || page.isClosed()) {
+    await context.close();
+    return;
+  }
+  await page.evaluate(() => [localStorage, sessionStorage].forEach((storage) => storage.clear()));
+  await page.goto("about:blank");
+  await page.setViewportSize(options.viewport);
+  await page.emulateMedia({media: null, colorScheme: options.colorScheme, reducedMotion: "reduce", forcedColors: null});
+  await page.mouse.move(0, 0);
+  idle.set(key, kept);
 }
 
 // Runs in the page, before its scripts: notes what they have still to do.

@@ -817,7 +817,7 @@ test("an empty recording and damaged data say so", async () => {
 });
 
 test("a browser without DecompressionStream gets a sentence", async () => {
-  const opened = await open(plain(), {});
+  const opened = await open(plain(), {isOwn: true});
 
   await opened.page.addInitScript(() => delete globalThis.DecompressionStream);
   await opened.page.reload();

@@ -131,6 +131,7 @@ static inline void hostile_add_sample(struct hostile *h, struct profile *p)
 	s.cpu = (uint16_t)hostile_number(h, 2);
 	s.flags = (uint16_t)hostile_number(h, 2);
 	s.opcode = hostile_string(h, p);
+	s.gil = (uint16_t)hostile_number(h, 2);
 	require(profile_add_sample(p, &s) == 0);
 }
 

@@ -191,7 +191,7 @@ class Unanswered(Attack):
         folder, server = fuse(scene, lambda folder: [TESTS / "integration/fuse_server.py", content, folder])
         what, how = scene.chance.choice(("name", "lines", "items", "type", "arguments")), scene.chance.choice(("busy", "idle"))
         target = scene.attack_with(os.path.join(WORKLOADS, "unanswered.py"), folder / "file", what, how,
-                                   ready=False)
+                                   "x" * 8192, ready=False)
         scene.stack.callback(server.kill)  # first of all, as who waits for it cannot be killed
         if target.process.stdout.readline() != b"READY\n":
             raise AssertionError("the target does not start")

@@ -32,7 +32,7 @@ class File:
 
 class FailingServer(fuse_server.Server):
     def __init__(self, folder, room):
-        super().__init__("/dev/null", folder)
+        super().__init__("/dev/null", folder, 0)
         self.room, self.names, self.files = room, {}, {}
         self.handlers = {
             INIT: self.init, LOOKUP: self.lookup, CREATE: self.create, GETATTR: self.get, SETATTR: self.set,

@@ -28,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 import xml.etree.ElementTree as ElementTree
 
 import scene as scenes
@@ -105,8 +106,8 @@ class Run:
         except scenes.NotHere as error:
             self.not_here[attack] = str(error)
             return
-        except (AssertionError, OSError, subprocess.SubprocessError) as error:
-            outcome = Outcome([f"{type(error).__name__}: {error}"], 0, 0, 0, 0, 0, "")
+        except Exception:  # pylint: disable=broad-except; one trial's, which is told of with the others
+            outcome = Outcome([traceback.format_exc()], 0, 0, 0, 0, 0, "")
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         result = Result(attack, command, scene.python.name, time.monotonic() - began, outcome)
@@ -192,7 +193,7 @@ def write_junit(path, run):
                                       name=f"{r.attack}: {r.command}, {r.python} ({number})")
         if r.outcome.failures:
             text = re.sub(r"[^\t\n\x20-\x7e]", "?", "\n".join(r.outcome.failures))
-            ElementTree.SubElement(case, "failure", message=text.partition("\n")[0]).text = text
+            ElementTree.SubElement(case, "failure", message=text.strip().partition("\n")[0]).text = text
     ElementTree.ElementTree(suite).write(path)
 
 
@@ -210,7 +211,7 @@ def main():
     options = parser.parse_args()
     if os.geteuid():
         sys.exit("hostile.py: needs root: sudo make hostile")
-    with tempfile.TemporaryDirectory(prefix="pyebpf-hostile-") as folder:
+    with tempfile.TemporaryDirectory(prefix="pyebpf-hostile-", ignore_cleanup_errors=True) as folder:
         run = Run(options, pathlib.Path(folder))
         run.run()
     text = table(run)

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A file system with one file, whose server can stop answering: as a network mount that hangs.
 
-    fuse_server.py FILE FOLDER
+    fuse_server.py FILE FOLDER [async]
 
 Serves FILE as FOLDER/file, read-only, by the kernel's own protocol (include/uapi/linux/fuse.h, 7.31), as
 root. READY on stdout; each line on stdin turns answering off and on again, and is answered by a line.
 Ends with its stdin. Off: requests are left where they are, so that who waits can be killed. After the
 line "deaf" they are taken and never answered: that keeps their sender, which even SIGKILL does not end,
-until the server ends. After "broken" each read is an input/output error.
+until the server ends, but for a read where the kernel was told "async", as libfuse tells it.
+After "broken" each read is an input/output error.
 """
 import ctypes
 import errno
@@ -19,6 +20,7 @@ import sys
 LOOKUP, FORGET, GETATTR, OPEN, READ = 1, 2, 3, 14, 15
 RELEASE, FLUSH, INIT, OPENDIR = 18, 25, 26, 27
 ROOT, FILE = 1, 2
+ASYNC_READ = 1  # a flag of INIT
 MS_RDONLY, MS_NOSUID, MS_NODEV = 1, 2, 4
 FOREVER = 1 << 30  # seconds that names and attributes stay known
 
@@ -31,7 +33,8 @@ def attributes(node, size):
 
 
 class Server:
-    def __init__(self, path, folder):
+    def __init__(self, path, folder, flags):
+        self.flags = flags
         with open(path, "rb") as f:
             self.content = f.read()
         self.device = os.open("/dev/fuse", os.O_RDWR)
@@ -49,7 +52,7 @@ class Server:
         """The answer's body, or an errno."""
         if opcode == INIT:
             major, minor, ahead = struct.unpack_from("<III", request)
-            return struct.pack("<IIIIHHIIHHIIIIII", 7, min(minor, 31), ahead, 0, 12, 9, 131072, 1,
+            return struct.pack("<IIIIHHIIHHIIIIII", 7, min(minor, 31), ahead, self.flags, 12, 9, 131072, 1,
                                32, 0, 0, 0, 0, 0, 0, 0)
         if opcode == LOOKUP:
             if request.rstrip(b"\0") != b"file":
@@ -99,4 +102,4 @@ def serve(server):
 
 
 if __name__ == "__main__":
-    serve(Server(sys.argv[1], sys.argv[2]))
+    serve(Server(sys.argv[1], sys.argv[2], ASYNC_READ if sys.argv[3:] == ["async"] else 0))

@@ -55,6 +55,13 @@ def unstage(python, folder):
                       ignore_errors=True)
 
 
+def go_ahead(pid=0):
+    """Schedules a process that mostly waits before all other programs, so that its times depend on itself. Without
+    a PID: the caller, as preexec_fn of such a process."""
+    if os.cpu_count() > 1:
+        os.sched_setscheduler(pid, os.SCHED_RR, os.sched_param(1))
+
+
 def one_ahead():
     """For a process of one thread that goes before all other programs, so that what it gets of a CPU
     does not depend on them: another CPU is left for the recorder, and so it is one at a time on
@@ -67,8 +74,7 @@ def one_ahead():
 def ahead(pid):
     """The same for a process that is there."""
     lock = one_ahead()
-    if os.cpu_count() > 1:
-        os.sched_setscheduler(pid, os.SCHED_RR, os.sched_param(1))
+    go_ahead(pid)
     return lock
 
 
@@ -159,6 +165,29 @@ def run(*arguments, timeout=PATIENCE, **options):
                           encoding="utf-8", errors="surrogateescape", **options)
 
 
+@contextlib.contextmanager
+def on_terminal(command, **options):
+    """(process, bytearray): its stdin and stdout are a terminal, of which a thread reads into the bytearray; it is
+    not waited for."""
+    leader, follower = os.openpty()
+    process, written = subprocess.Popen(list(map(str, command)), stdin=follower, stdout=follower, **options), bytearray()
+    os.close(follower)
+
+    def drain():
+        with contextlib.suppress(OSError):  # as it is at its end
+            while True:
+                written.extend(os.read(leader, 1 << 16))
+
+    reader = threading.Thread(target=drain, daemon=True)
+    reader.start()
+    try:
+        yield process, written
+    finally:
+        process.kill()
+        reader.join()
+        os.close(leader)
+
+
 def has_events(pid):
     """Whether the process has perf events open: it samples."""
     with contextlib.suppress(OSError):
@@ -174,6 +203,12 @@ def is_polling(pid):
     with contextlib.suppress(OSError), open("/proc/%d/syscall" % pid) as f:
         return f.read().split()[0] in POLLS
     return False
+
+
+def cpu_seconds(pid):
+    """Of the first thread."""
+    with open("/proc/%d/schedstat" % pid) as f:
+        return int(f.read().split()[0]) / 1e9
 
 
 class Recorder:
@@ -193,23 +228,22 @@ class Recorder:
         return (self.stdout.read() + self.stderr.read()).decode("utf-8", "replace")
 
     def wait_attached(self):
-        """Until it samples: its events are open, and it waits for what they bring, or has had some
-        seconds to (it may have work whenever one looks)."""
-        opened = []
+        """Until it samples: its events are open, and it waits for what they bring, or has had a second of CPU
+        time since (it may have work whenever one looks). On a busy machine it comes to that late."""
+        pid, opened = self.process.pid, []
 
         def is_there():
             if self.process.poll() is not None:
                 raise AssertionError("%s ended with %d: %s" % (
                     " ".join(self.command), self.process.returncode, self.text()))
-            if not opened and has_events(self.process.pid):
-                opened.append(time.monotonic())
-            return opened and (is_polling(self.process.pid) or time.monotonic() > opened[0] + 5)
+            if not opened and has_events(pid):
+                opened.append(cpu_seconds(pid))
+            return opened and (is_polling(pid) or cpu_seconds(pid) > opened[0] + 1)
         wait_until(is_there, PATIENCE, "pyebpf record samples")
 
     def ahead(self):
         """Before all other programs, for tests that say when it does something; it waits mostly."""
-        if os.cpu_count() > 1:
-            os.sched_setscheduler(self.process.pid, os.SCHED_RR, os.sched_param(1))
+        go_ahead(self.process.pid)
 
     def wait(self):
         """Its exit status."""

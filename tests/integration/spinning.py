@@ -7,7 +7,7 @@ import sys
 
 import harness
 import pytest
-from harness import WORKLOADS, export, frames, leaf_counts
+from harness import WORKLOADS, cpu_seconds, export, frames, leaf_counts
 
 SCRIPT = os.path.join(WORKLOADS, "spin.py")
 LEAF = ("spin_here", 9)  # its line in spin.py
@@ -70,11 +70,6 @@ def family(pid):
     for parent in found:
         found += children(parent)
     return found
-
-
-def cpu_seconds(pid):
-    with open("/proc/%d/schedstat" % pid) as f:
-        return int(f.read().split()[0]) / 1e9
 
 
 FEWEST = 10  # samples that tell something

@@ -402,7 +402,7 @@ def test_files_beside_those_of_others(some_python, tmp_path):
     """Names of others that come later push out none of ours, and theirs stay; a folder's name is no pattern."""
     class InFolder(Agent):
         def write_config(self):
-            self.put_config("  engine: files\n  keep: 1\n  directory: '%s/o*t'\n" % self.folder)
+            self.put_config("  engine: files\n  keep: 2\n  directory: '%s/o*t'\n" % self.folder)
     for folder in ("o*t", "other_out"):
         (tmp_path / folder).mkdir()
     early, late, elsewhere, link = theirs = [
@@ -417,8 +417,9 @@ def test_files_beside_those_of_others(some_python, tmp_path):
         wait_until(lambda: agent.metric("windows_total") >= 3, PATIENCE, "three windows")
         agent.stop()
     mine = set((tmp_path / "o*t").iterdir()) - set(theirs)
-    assert len(mine) == 1 and all(path.exists() for path in theirs), mine
-    assert "hot" in names(export(mine.pop()))
+    assert len(mine) == 2 and all(path.exists() for path in theirs), mine
+    # stop() may end a window that has just begun, without a sample.
+    assert any("hot" in names(export(path)) for path in mine)
 
 
 # --- Rows of the engines' tables: entries put into the spool, sent by one agent -------------------
@@ -808,8 +809,8 @@ def test_file_that_changes(some_python, tmp_path):
 
 
 # Their numbers in linux/capability.h.
-DAC_READ_SEARCH, SYS_PTRACE, PERFMON, BPF, CHECKPOINT_RESTORE = (1 << n for n in (2, 19, 38, 39, 40))
-IN_EFFECT = DAC_READ_SEARCH | SYS_PTRACE | CHECKPOINT_RESTORE
+DAC_READ_SEARCH, SYS_PTRACE, SYS_NICE, PERFMON, BPF, CHECKPOINT_RESTORE = (1 << n for n in (2, 19, 23, 38, 39, 40))
+IN_EFFECT = DAC_READ_SEARCH | SYS_PTRACE | SYS_NICE | CHECKPOINT_RESTORE
 FOR_A_SESSION = PERFMON | BPF
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""pyebpf agent and an engine that is behind a proxy, or that takes a request and never answers."""
+"""pyebpf agent and an engine that is behind a proxy, or that takes a request and never answers, or not to the end."""
+import contextlib
 import http.client
 import http.server
 import threading
@@ -8,7 +9,7 @@ import time
 import engines
 import pytest
 from engine_server import Answer, Engine
-from harness import PATIENCE, wait_until
+from harness import PATIENCE, go_ahead, wait_until
 from test_agent import SERVICE, Agent, spinning, spooled
 
 pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.xdist_group("agent")]
@@ -105,6 +106,36 @@ def test_stopped_while_the_engine_hangs(some_python, tmp_path):
             assert len(engine.requests) > before
             assert engine.total(SERVICE) > 0 and engine.total() == agent.recorded()
             again.stop()
+
+
+class Trickling(http.server.BaseHTTPRequestHandler):
+    """An answer of a byte a second: it never comes to its end, and never stops."""
+
+    def do_POST(self):
+        self.server.asked.set()
+        with contextlib.suppress(OSError):  # who asked has left
+            for byte in b"HTTP/1.1 200 " + b"OK" * 300:
+                self.wfile.write(bytes([byte]))
+                time.sleep(1)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_stopped_while_the_engine_trickles(some_python, tmp_path):
+    """Two seconds, and one until we see it; what was recorded is there for the next one."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Trickling) as server, spinning(some_python):
+        server.daemon_threads, server.block_on_close, server.asked = True, False, threading.Event()
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        url = "http://127.0.0.1:%d" % server.server_address[1]
+        with Agent(tmp_path, "pyroscope", url, output="  timeout: %ds\n" % TIMEOUT) as agent:
+            assert server.asked.wait(PATIENCE)
+            go_ahead(agent.process.pid)
+            start = time.monotonic()
+            agent.stop()
+            assert time.monotonic() - start < 3
+        server.shutdown()
+        assert waiting(agent) == agent.recorded() > 0
 
 
 def test_reloaded_while_the_engine_hangs(some_python, tmp_path):

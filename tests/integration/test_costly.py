@@ -47,9 +47,9 @@ int main(int argc, char **argv)
 """
 WORK = """
 import time
-def work(end):
+def begun_beside_costly(end):
     while time.process_time() < end: sum(range(1000))
-work(time.process_time() + 0.5)
+begun_beside_costly(time.process_time() + 0.5)
 """
 
 
@@ -83,7 +83,7 @@ def record(python, output):
         subprocess.run([*python.command, "-c", WORK], check=True)
         assert recorder.wait() == 0, recorder.text()
         used, unit = re.search(r"pyebpf used ([\d.]+) (m?s) of CPU time", recorder.text()).groups()
-    found = sum(count for stack, count in export(output).items() if any(frame[0] == "work" for frame in stack.frames))
+    found = sum(count for stack, count in export(output).items() if any(frame[0] == "begun_beside_costly" for frame in stack.frames))
     return float(used) / (1000 if unit == "ms" else 1), found
 
 

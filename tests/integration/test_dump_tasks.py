@@ -157,6 +157,24 @@ def test_tasks_of_other_libraries(pyebpf, any_python, script, mode):
     assert differences(truth, process) == []
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("tasks", ["rest", "first", "later", "deep"])
+def test_coroutines_of_cython(pyebpf, any_python, tmp_path, tasks):
+    """Where such a one waits nobody notes: its line is not known. One that runs below one of Python's has no frame."""
+    if any_python.minor < 8 or any_python.via != "direct" or any_python.source == "twin":
+        return  # no pip there
+    try:
+        packages.compiled(any_python, os.path.join(harness.WORKLOADS, "compiled.pyx"), str(tmp_path))
+    except pythons.Unavailable as e:
+        pytest.skip("NOT TESTED: %s" % e)
+    with start(any_python, "compiled_awaits.py", tmp_path, tasks) as work:
+        truth = work.truth()
+        found = {task["name"]: task["frames"] for task in dump(work.pid)["tasks"] if task["name"] in truth}
+    assert {name: [frame["name"].split(".")[-1] for frame in frames] for name, frames in found.items()} == truth
+    for frames in found.values():
+        assert [frame["line"] is None for frame in frames] == [frame["file"].endswith(".pyx") for frame in frames]
+
+
 @pytest.mark.few_pythons
 def test_a_cycle_is_named(pyebpf, python):
     if python.minor < 8:

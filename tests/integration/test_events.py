@@ -3,9 +3,11 @@
 import json
 import os
 import re
+import subprocess
+import sys
 
 import pytest
-from harness import Recorder, Workload, export, frames, leaf_counts, run
+from harness import PATIENCE, Recorder, Workload, cpu_seconds, export, frames, leaf_counts, run, wait_until
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
 
@@ -71,6 +73,28 @@ def check_events(python, tmp_path):
         found = of_kind(output, kind)
         assert [found[place] for place in asks] == [value * calls for value in values], kind
     assert "lost:" not in text
+
+
+OPENING = "import os\nwhile True: os.close(os.open('/dev/null', os.O_RDONLY))"
+
+
+def test_events_of_other_processes_leave_the_budget_alone(some_python, tmp_path):
+    """None is skipped, though the kernel told of hundreds of thousands of others' on this CPU before."""
+    output = tmp_path / "events.pyebpf"
+    with Workload(some_python, "events.py") as w:
+        os.sched_setaffinity(w.pid, {0})
+        with Recorder(output, "-p", w.pid, "-e", "syscalls:sys_enter_openat") as recorder:
+            recorder.wait_attached()
+            with subprocess.Popen(["taskset", "-c", "0", sys.executable, "-c", OPENING]) as others:
+                wait_until(lambda: cpu_seconds(others.pid) > 1, PATIENCE, "others have opened files")
+                others.kill()
+            w.go()
+            truth = w.truth()
+            recorder.finish()
+            text = recorder.text()
+    opens = of_kind(output, "syscalls:sys_enter_openat")
+    assert opens[("open_files", truth["lines"]["open_files"])] == truth["opens"], text
+    assert "records)" not in text and "lost:" not in text, text  # none stands for others
 
 
 def test_events_have_a_period(some_python, tmp_path):

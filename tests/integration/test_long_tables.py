@@ -87,6 +87,45 @@ def test_lines_that_are_gone_are_marked(python, tmp_path):
 
 
 @pytest.mark.few_pythons
+def test_table_that_is_too_long(python, tmp_path):
+    """Only its def line is known: marked, or left out where a line is a number."""
+    file, data = "/srv/app/too_long.py", tmp_path / "whole.pyebpf"
+    with Workload(python, "long_tables.py", "too_long", 0.5) as workload:
+        _, samples, _ = record_whole(workload, tmp_path, 199)
+    assert {line for stack in samples for _, at, line in stack if at == file} == {-1}, samples
+    told = json.loads(run("export", "-f", "json", data).stdout)
+    assert {line for _, at, line, *_ in told["frames"] if at == file} == {None}, told["frames"]
+    assert "(%s:~1)" % file in run("export", "-f", "collapsed", data).stdout
+    diff = json.loads(run("diff", "-f", "json", "--compat", "3.15", data, data).stdout)
+    assert {line for _, at, line in diff["frames"] if at == file} == {0}, diff
+    run("export", "-f", "heatmap", "-o", tmp_path / "heat", data)
+    pages = "".join(page.read_text() for page in (tmp_path / "heat").glob("*.html"))
+    assert re.search('title="nobody knows at which line"><td>\\?<td title=.*<i>in too_long</i>', pages), pages[:4000]
+    check_dump(python, file)
+
+
+def check_dump(python, file):
+    with Workload(python, "long_tables.py", "too_long", 20) as workload:
+        workload.go()
+        harness.wait_until(lambda: 'File "%s", line ~1, in too_long' % file in run("dump", "-p", workload.pid).stdout,
+                           10, "dump shows the function")
+        threads = json.loads(run("dump", "--json", "-p", workload.pid).stdout)["processes"][0]["threads"]
+    assert [frame["line"] for frame in threads[0]["frames"] if frame["file"] == file] == [None], threads
+
+
+@pytest.mark.few_pythons
+def test_table_of_a_coroutine_that_is_too_long(python):
+    if python.minor < 8:
+        return  # tasks are read of 3.8 and later
+    with Workload(python, "long_tables.py", "awaits", 20) as workload:
+        workload.go()
+        harness.wait_until(lambda: "waits (/srv/app/waits.py:~1)" in run("dump", "--async", "-p", workload.pid).stdout,
+                           10, "dump shows the coroutine")
+        process, = json.loads(run("dump", "--async", "--json", "-p", workload.pid).stdout)["processes"]
+    assert [frame["line"] for frame in process["tasks"][0]["frames"] if frame["name"] == "waits"] == [None], process
+
+
+@pytest.mark.few_pythons
 @pytest.mark.xdist_group("agent")
 def test_of_the_agent(python, tmp_path):
     """Over windows, of which each has frames of its own."""

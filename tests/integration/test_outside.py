@@ -90,7 +90,7 @@ def test_nothing_but_start_and_end_is_a_recording(some_python, tmp_path):
 @pytest.mark.few_pythons
 def test_a_command_is_known_before_it_starts(python, tmp_path):
     """By its files, so that no tick of it is lost: from 3.11 on these say the version."""
-    seconds = 0.06 if python.version >= (3, 11) else 0.3  # others are looked at while they run
+    seconds = 0.06 if python.version >= (3, 11) else 1  # others are looked at while they run
     loop = "import time\nwhile time.process_time() < %g: pass" % seconds
     commands = [[*python.command, "-c", loop]]
     if python.via == "direct":

@@ -122,6 +122,24 @@ def test_late_dlopen(embeddable, target, milliseconds, tmp_path):
     assert_spins(samples, at_least=50)
 
 
+def test_events_of_late_dlopen(embeddable, tmp_path):
+    """Where no tick and no switch makes them known: processes that begin, fork before anybody has looked at them, and
+    wait before what is recorded comes."""
+    f = facts(embeddable)
+    program, output = tmp_path / "late", tmp_path / "late.pyebpf"
+    compile_program(program, "-DLATE", "-ldl")
+    command = [program, os.path.join(f["LIBDIR"], f["INSTSONAME"]), "5", os.path.join(WORKLOADS, "called.py")]
+    said = []
+    with Recorder(output, "-a", "-e", "syscalls:sys_enter_getppid") as recorder:
+        recorder.wait_attached()
+        for _ in range(4):
+            done = subprocess.run(command, env=dict(os.environ, **home(embeddable)), stdout=subprocess.PIPE, check=True)
+            said += [int(line) for line in done.stdout.split()]
+        recorder.finish()
+    calls = [sum(count for stack, count in frames_of(output, pid).items() if stack[-1][0] == "calls") for pid in said]
+    assert len(calls) == 8 and set(calls) == {2000}, (calls, recorder.text())
+
+
 def frames_of(output, pid):
     samples = {}
     for stack, count in export(output, "--processes").items():

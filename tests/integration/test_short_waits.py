@@ -3,11 +3,17 @@
 function, or the summary says what became of its time. A kernel may not tell of one switch of some hundred: of the
 wait that ended there no sample is taken, and its time is lost by name."""
 import collections
+import ctypes
 import json
+import os
+import shutil
+import signal
 import subprocess
+import time
 
 import pytest
 from harness import PATIENCE, Recorder, run
+from test_places import cgroup_v2, move  # noqa: F401; a fixture
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
 COUNT = 30
@@ -65,6 +71,67 @@ def test_waits_of_children(python, tmp_path, staged):
     done = run("record", "--mode", "wall", "-o", output, "--", "sh", "-c", loop, timeout=4 * PATIENCE)
     assert done.returncode == 0, done.stderr
     assert_whole(output, [int(line) for line in done.stdout.split() if line.isdigit()][:COUNT], 30, done.stderr)
+
+
+COMPUTES = "import time\nwhile time.process_time() < 0.2: pass"
+WAITS = "import time; time.sleep(0.03)"
+EXECUTES = WAITS + "; import os; os.execv('/bin/true', ['true'])"
+
+
+@pytest.mark.parametrize("code", [WAITS, EXECUTES], ids=["exit", "exec"])
+def test_waits_of_a_new_binary_that_ends_before_a_look(code, cgroup_v2, request, tmp_path):  # noqa: F811
+    """The first processes of a program, while the recorder is kept from looking at them."""
+    python = next(p for p in request.config.all_pythons if p.via == "direct" and p.linkage == "static")
+    output, count = tmp_path / "x.pyebpf", 3
+
+    def run_inside(program, program_code):
+        subprocess.run([program, "-c", program_code], env=dict(os.environ, PYTHONHOME=python.prefix), check=True,
+                       preexec_fn=lambda: move(os.getpid(), cgroup_v2), timeout=PATIENCE)
+    with Recorder(output, "--cgroup", cgroup_v2, "--mode", "wall") as recorder:
+        recorder.wait_attached()
+        begin = time.monotonic()
+        run_inside(python.runtime, COMPUTES)  # a recording of nothing is an error
+        recorder.process.send_signal(signal.SIGSTOP)
+        for i in range(count):
+            run_inside(shutil.copy(python.runtime, tmp_path / ("python%d" % i)), code)
+        lived = time.monotonic() - begin
+        recorder.process.send_signal(signal.SIGCONT)
+        recorder.finish()
+        text = recorder.text()
+    lost = json.loads(run("export", "-f", "json", output).stdout)["lost"]
+    assert 0.03 * count <= lost.get("switch_unknown_process", 0) / 1e9 <= lived, (lost, lived, text)
+    assert "process not identified yet" in text
+
+
+PTRACE_TRACEME = 0
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def test_waits_of_programs_whose_first_process_is_held_up(cgroup_v2, request, tmp_path, staged):  # noqa: F811
+    """For longer than others are looked at, before its linker comes to map Python."""
+    python = next(p for p in request.config.all_pythons if p.via == "direct" and p.linkage == "shared")
+    script, output = staged(python, "only_waits.py"), tmp_path / "x.pyebpf"
+    programs = [shutil.copy(python.command[0], tmp_path / ("python%d" % i)) for i in range(6)]
+
+    def begin(program, call):
+        def enter():
+            move(os.getpid(), cgroup_v2)
+            call()
+        return subprocess.Popen([program, script, "0.03"], preexec_fn=enter, stdout=subprocess.PIPE,
+                                env=dict(os.environ, PYTHONHOME=python.prefix))
+    with Recorder(output, "--cgroup", cgroup_v2, "--mode", "wall", "-F", "49") as recorder:
+        recorder.wait_attached()
+        stopped = [begin(program, lambda: libc.ptrace(PTRACE_TRACEME, 0, None, None)) for program in programs]
+        for process in stopped:
+            assert os.WIFSTOPPED(os.waitpid(process.pid, 0)[1])
+        time.sleep(2.5)
+        for process in stopped:
+            process.kill()
+            process.communicate()
+        running = [begin(program, lambda: None) for program in programs]
+        pids = [int(process.communicate(timeout=PATIENCE)[0]) for process in running]
+        recorder.finish()
+        assert_whole(output, pids, 30, recorder.text())
 
 
 DAEMONS = ["daemon_sleeps", "daemon_gets", "daemon_locks", "main_waits"]

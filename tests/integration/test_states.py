@@ -74,6 +74,18 @@ def test_states_have_their_shares(python, tmp_path, is_full):
     assert ("--native needs 3.11" in text) == (not has_native), text
 
 
+def test_trampolines_are_not_taken_for_c(python, tmp_path):
+    """-X perf: an evaluator of its own is between all frames."""
+    if python.minor < 12:
+        return
+    output = tmp_path / "perf.pyebpf"
+    with Workload(python, "states.py", 0.4, "phases", command=[*python.command, "-X", "perf"]) as workload:
+        record_to(output, workload, HZ, "--native")
+    stacks = [[frame[0] for frame in sample["stack"]] for sample in samples_of(output)]
+    assert len(stacks) > HZ / 10
+    assert [stack for stack in stacks if "<native>" in stack[:-1]] == []
+
+
 def check_native(truth, phases):
     callbacks = phases["sort_by_key"].callbacks
     counted = dict(phases, sort_by_key=phases["sort_by_key"]._replace(

@@ -100,6 +100,46 @@ def test_of_one_that_waits_to_the_end(some_python, tmp_path):
         {"the early bird"}, waiting
 
 
+def names_of_functions(recording, *functions):
+    """{function: {(name, TID) of its thread: samples}}"""
+    found = {}
+    for stack, count in export(recording, "--threads").items():
+        thread = next((name, ident) for kind, name, ident in stack.tags if kind == "thread")
+        for function in {frame.name for frame in stack.frames}.intersection(functions):
+            by_name = found.setdefault(function, {})
+            by_name[thread] = by_name.get(thread, 0) + count
+    return found
+
+
+def test_as_of_the_sample(some_python, tmp_path):
+    """A thread that has another name meanwhile keeps the one that it had then; Python's goes before."""
+    recording = tmp_path / "renames.pyebpf"
+    with Workload(some_python, "renames.py") as workload:
+        record_to(recording, workload, HZ)
+    found = names_of_functions(recording, "idle", "busy")
+    for function in ("idle", "busy"):
+        of_main = {name for name, tid in found[function] if tid == workload.pid}
+        others = {name for name, tid in found[function] if tid != workload.pid}
+        assert of_main == {"w: " + function}, found
+        assert "the other" in others and others <= {"the other", "w: " + function}, found
+
+
+def test_of_a_tid_that_comes_again(some_python, tmp_path):
+    """Nobody has the name of the dead thread whose TID it has."""
+    recording = tmp_path / "reused.pyebpf"
+    with Workload(some_python, "reused.py") as workload:
+        truth, _ = record_to(recording, workload, HZ)
+    functions = ["t_%d" % number for number in range(len(truth["tids"]))]
+    found = names_of_functions(recording, *functions)
+    assert len(set(truth["tids"])) < len(functions), truth
+    wrong = {function: names for function, names in found.items()
+             if any(name != function and name.startswith("t_") for name, _ in names)}
+    named = [function for function, names in found.items()
+             if any(name == function for name, _ in names)]
+    assert not wrong, (truth, wrong)
+    assert len(named) >= len(functions) / 2, found
+
+
 def test_of_every_version_at_once(request, tmp_path):
     def attempt():
         recording = tmp_path / "names.pyebpf"

@@ -5,6 +5,7 @@ What is not on the machine is fetched or built by --tier=all only, into the cach
 tools/pythons.py has; later runs of --tier=test use it too.
 """
 import glob
+import json
 import os
 import re
 import shutil
@@ -279,6 +280,29 @@ def test_greenlets_keep_their_stacks(greenlet_python, kind, period_us, tmp_path,
         whole = sum(count for stack, count in samples.items()
                     if len(stack) >= CHAIN_DEPTH and stack[0][0] == letter + "0")
         assert whole > 0.1 * total, (letter, whole, total)
+
+
+def parked(tasks):
+    """What dump says of greenlets, as parked.py tells it; without gevent's own calls."""
+    return sorted([task["tid"], task["name"].split()[0],
+                   [[frame["name"].split(".")[-1], frame["line"]] for frame in task["frames"]
+                    if "/gevent/" not in frame["file"]]] for task in tasks)
+
+
+def test_greenlets_that_wait_are_listed(greenlet_python, is_full):
+    folder = greenlet_folder(greenlet_python)
+    with Workload(greenlet_python, "parked.py", folder, 300000 if is_full else 10000) as workload:
+        workload.go()
+        truth = workload.truth()
+        process, = json.loads(run("dump", "--async", "--json", "-p", str(workload.pid)).stdout)["processes"]
+        text = run("dump", "--async", "-p", str(workload.pid)).stdout
+    # The thread of gevent's hub waits itself, in joinall().
+    threads = [task for task in process["tasks"] if task["frames"][0]["name"].endswith("_bootstrap")]
+    assert [task["frames"][-1]["name"] for task in threads] == ["run_hub"]
+    assert parked(task for task in process["tasks"] if task not in threads) == truth["tasks"]
+    assert process["greenlets_without_frames"] == truth["frameless"] and process["tasks_unreadable"] == 0
+    assert {task["waits_for"] for task in process["tasks"] if task["name"].startswith("Greenlet ")} == {"sleep(3600)"}
+    assert "1 greenlet without a Python frame: not shown" in text
 
 
 GREENLET = tuple(("a%d" % i, "chain_a.py", 2 * i + 2) for i in range(CHAIN_DEPTH))

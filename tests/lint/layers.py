@@ -25,7 +25,7 @@ GENERATED = {"collect": {"pyebpf.skel.h", "own.skel.h", "syscall_names.h"}, "bpf
                         "pprof.pb-c.h"},
              "cmd": {"guide.h"}}
 # Headers of bpf/ that need no kernel's types, and who may include them beside events.h.
-PURE = {"inspect": re.compile(r"bpf/(python\w*|syscalls)\.h")}
+PURE = {"inspect": re.compile(r"bpf/(python\w*|syscalls)\.h"), "collect": re.compile(r"bpf/hash\.h")}
 
 
 def read_rules(readme):

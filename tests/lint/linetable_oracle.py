@@ -12,7 +12,8 @@ code.co_positions() from 3.11 on. Found: see
 tests/tools/pythons.py; versions it has to fetch are used if they are there already.
 PYEBPF_ORACLE_COUNT: instructions of the standard library for each interpreter (default 20000); below
 that, 50 random tables instead of 200.
-PYEBPF_TIER: with `check` and `test` only the newest interpreter of each minor is compared.
+PYEBPF_TIER: with `check` and `test` two interpreters are compared of each format of line tables, the newest
+of two minors that PYEBPF_SEED draws.
 """
 import ast
 import ctypes
@@ -23,8 +24,13 @@ import sys
 import types
 
 LNOTAB, DELTAS, LOCATIONS = range(3)  # enum lines_format, bpf/events.h
-FORMAT = LNOTAB if sys.version_info < (3, 10) else DELTAS if sys.version_info < (3, 11) \
-    else LOCATIONS
+
+
+def format_of(version):
+    return LNOTAB if version < (3, 10) else DELTAS if version < (3, 11) else LOCATIONS
+
+
+FORMAT = format_of(sys.version_info)
 ADDR2LINE_BYTES = 10 ** 7  # of one code object: it reads the table anew for each instruction
 
 
@@ -266,7 +272,7 @@ def check_this_interpreter(path, count):
 
 
 def find_interpreters():
-    """One of each version that can load a library of this system, by its label."""
+    """Interpreters that can load a library of this system: one of each version, or those that are drawn."""
     is_full = os.environ.get("PYEBPF_TIER", "all") == "all"
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
     import pythons
@@ -276,8 +282,11 @@ def find_interpreters():
             found.setdefault((python.version, python.free_threaded, python.debug), python)
     if is_full:
         return [found[key] for key in sorted(found)]
-    newest = {(version[:2], *abi): (version, *abi) for version, *abi in sorted(found)}
-    return [found[key] for key in sorted(newest.values())]
+    newest = {(version[:2], *abi): found[(version, *abi)] for version, *abi in sorted(found)}
+    by_format = [[python for python in newest.values() if format_of(python.version) == kind]
+                 for kind in (LNOTAB, DELTAS, LOCATIONS)]
+    chance = random.Random(os.environ.get("PYEBPF_SEED", "0"))
+    return [python for same in by_format for python in chance.sample(same, min(2, len(same)))]
 
 
 def main():

@@ -47,6 +47,7 @@
 #include "bpf/events.h"
 #undef stat
 #include "base/err.h"
+#include "inspect/task_layout.h"
 #include "inspect/value_stack.h"
 #include "target/debug_offsets.h"
 #include "target/object.h"
@@ -64,6 +65,23 @@ _Static_assert(offsetof(_PyInterpreterFrame, stacktop) ==
 	       "py_opcode_of_cframe() reads what follows prev_instr");
 #endif
 
+#if PY_MINOR_VERSION >= 8 && !FREE_THREADED
+#define TO_COLLECTING(member)                             \
+	(offsetof(struct _gc_runtime_state, collecting) - \
+	 offsetof(struct _gc_runtime_state, member))
+_Static_assert((TO_COLLECTING(generations) == GC_LISTS_TO_COLLECTING(PY_MINOR_VERSION) ||
+		TO_COLLECTING(generations) ==
+			GC_LISTS_TO_COLLECTING(PY_MINOR_VERSION) + GC_LISTS_ALIGNED_LESS) &&
+		       TO_COLLECTING(permanent_generation) ==
+			       GC_FROZEN_TO_COLLECTING(PY_MINOR_VERSION) &&
+		       sizeof(struct gc_generation) == GC_GENERATION_BYTES &&
+		       NUM_GENERATIONS == GC_GENERATIONS,
+	       "the collector's lists");
+#endif
+#if PY_MINOR_VERSION >= 11
+_Static_assert(offsetof(PyFrameObject, f_frame) == sizeof(PyObject) + 8, "f_frame");
+#endif
+
 /* clang-format off */
 #define FIELDS(X)                                                                         \
 	X(minor) X(micro) X(is_free_threaded) X(is_debug) X(frame_kind) X(lines)          \
@@ -73,7 +91,7 @@ _Static_assert(offsetof(_PyInterpreterFrame, stacktop) ==
 	X(runtime_interpreters_head) X(runtime_tstate_current)                            \
 	X(interp_next) X(interp_threads_head) X(interp_id) X(interp_code_generation)      \
 	X(interp_modules) X(interp_gil) X(runtime_gil) X(gil_last_holder)                 \
-	X(interp_gc_collecting) X(interp_gc_frame)                                        \
+	X(interp_gc_collecting) X(interp_gc_frame) X(interp_eval_frame)                   \
 	X(runtime_size)                                                                   \
 	X(tstate_prev) X(tstate_next) X(tstate_interp) X(tstate_frame) X(tstate_status)   \
 	X(tstate_thread_id) X(tstate_native_thread_id) X(tstate_executor)                 \
@@ -197,6 +215,7 @@ static struct py_offsets expected(void)
 	e.runtime_gc_collecting = OFF_NONE;
 	e.interp_gc_collecting = OFF_NONE;
 	e.interp_gc_frame = OFF_NONE;
+	e.interp_eval_frame = OFF_NONE;
 #if PY_MINOR_VERSION == 6
 	e.tstate_exc_info = OFF_NONE;
 	e.exc_value = OFF_NONE;
@@ -214,6 +233,9 @@ static struct py_offsets expected(void)
 	e.runtime_gc_collecting = offsetof(_PyRuntimeState, gc.collecting);
 #elif PY_MINOR_VERSION >= 9
 	e.interp_gc_collecting = offsetof(struct _is, gc.collecting);
+#endif
+#if PY_MINOR_VERSION >= 11
+	e.interp_eval_frame = offsetof(struct _is, eval_frame);
 #endif
 #if PY_MINOR_VERSION >= 15
 	e.interp_gc_frame = offsetof(struct _is, gc.frame);

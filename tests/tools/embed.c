@@ -14,30 +14,8 @@
 
 #ifdef LATE
 #include <dlfcn.h>
-
-static void (*Py_Initialize)(void);
-static int (*PyRun_SimpleString)(const char *text);
-
-static void load(const char *path, long milliseconds)
-{
-	volatile unsigned long work = 0;
-	clock_t end = clock() + milliseconds * (CLOCKS_PER_SEC / 1000);
-	void *library;
-
-	while (clock() < end)
-		work++;
-	library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-	if (!library) {
-		fprintf(stderr, "%s\n", dlerror());
-		exit(1);
-	}
-	*(void **)&Py_Initialize = dlsym(library, "Py_Initialize");
-	*(void **)&PyRun_SimpleString = dlsym(library, "PyRun_SimpleStringFlags");
-}
-#define RUN(text) ((int (*)(const char *, void *))PyRun_SimpleString)(text, NULL)
 #else
 #include <Python.h>
-#define RUN(text) PyRun_SimpleString(text)
 #endif
 
 static char *read_whole(const char *path)
@@ -53,13 +31,38 @@ static char *read_whole(const char *path)
 	return text;
 }
 
+#ifdef LATE
+/* Nothing in the program's own memory leads to the library. */
+static int run(const char *path, long milliseconds, const char *text)
+{
+	volatile unsigned long work = 0;
+	clock_t end = clock() + milliseconds * (CLOCKS_PER_SEC / 1000);
+	int (*run_string)(const char *text, void *flags);
+	void (*initialize)(void);
+	void *library;
+
+	while (clock() < end)
+		work++;
+	library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+	if (!library) {
+		fprintf(stderr, "%s\n", dlerror());
+		return 1;
+	}
+	*(void **)&initialize = dlsym(library, "Py_Initialize");
+	*(void **)&run_string = dlsym(library, "PyRun_SimpleStringFlags");
+	initialize();
+	return run_string(text, NULL);
+}
+#endif
+
 int main(int argc, char **argv)
 {
 	if (argc < 2)
 		return 2;
 #ifdef LATE
-	load(argv[1], strtol(argv[2], NULL, 10));
-#endif
+	return run(argv[1], strtol(argv[2], NULL, 10), read_whole(argv[3]));
+#else
 	Py_Initialize();
-	return RUN(read_whole(argv[argc - 1]));
+	return PyRun_SimpleString(read_whole(argv[1]));
+#endif
 }

@@ -28,6 +28,7 @@ PACKAGES = {
     "uvloop": ["--only-binary", ":all:", "uvloop"],
     "programs": ["flask>=3,<4", "django>=4,<6", "aiohttp>=3,<4", "pandas>=2,<3"],
     "frames": ["--only-binary", ":all:", "numpy", "pandas"],
+    "cython": ["--only-binary", ":all:", "cython>=3,<4"],
     "pyinstaller": ["pyinstaller>=6,<7", "setuptools"],
 }
 
@@ -46,6 +47,18 @@ def folder_of(python, name):
 
 def environment(folder):
     return dict(os.environ, PYTHONPATH=folder, PYTHONDONTWRITEBYTECODE="1")
+
+
+def compiled(python, source, folder):
+    """A module of Cython's, made in folder. Raises pythons.Unavailable, or CalledProcessError."""
+    name = os.path.splitext(os.path.basename(source))[0]
+    made = os.path.join(folder, name + ".c")
+    subprocess.run([*python.command, "-m", "cython", "-3", "-o", made, source], check=True,
+                   env=environment(folder_of(python, "cython")))
+    headers = subprocess.check_output([*python.command, "-c", "import sysconfig; print(sysconfig.get_paths()['include'])"],
+                                      text=True).strip()
+    subprocess.run(["cc", "-shared", "-fPIC", "-w", "-I", headers, "-o", os.path.join(folder, name + ".so"), made],
+                   check=True)
 
 
 def bundle(python, script, folder):

@@ -11,7 +11,7 @@ NS = 1e9
 PAGE = 4096  # a memory event
 SHARE = 0.05  # of an amount may be missing, or be too much
 SLACK = {"ns": 0.02 * NS, "bytes": 1 << 20, "count": 0}
-# Of an amount so much may be lost by name. All events of a process may come before it is identified.
+# The share of an amount that may be lost by name. All events of a process may come before it is identified.
 LOST_MAX = {"ns": 0.5, "bytes": 1, "count": 1}
 UNDELIVERED_MAX = 0.02  # of an amount may be ticks that the kernel is said not to have delivered
 # A task's time is known to 0.4 times the distance of two looks (docs/tasks.md), standard deviation.
@@ -26,8 +26,8 @@ def samples_of(recording):
 
 
 def look_distance(summary):
-    """ns between two looks at tasks; 0: there were none."""
-    said = re.search(r"^tasks: looked at every ([\d.]+) (\w+),", summary, re.M)
+    """ns between two looks at the tasks of a process; 0: there were none."""
+    said = re.search(r"^tasks: each process looked at every ([\d.]+) (\w+),", summary, re.M)
     return float(said.group(1)) * UNITS[said.group(2)] if said else 0
 
 
@@ -114,6 +114,10 @@ class Judge:
 
     def errors(self):
         return [*self.wrong_amounts(), *self.wrong_stacks()]
+
+    def facts(self):
+        """For tools/compositions_table.py: what was due and what was got, of all functions, and what was lost."""
+        return {"due": sum(self.expected().values()), "got": sum(self.found().values()), "lost": self.lost}
 
 
 def why_wrong(names, at, line, lines, sample):

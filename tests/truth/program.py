@@ -8,12 +8,15 @@ LIFE: how the process that acts comes and goes, a function of LIVES. ACT: what i
 of a measured function is a line of JSON on standard output: pid, name, lines (of the function), wall and cpu (seconds
 of the thread), and of some bytes (allocated), calls (of getppid), handles (an exception), free (of the GIL),
 suspended (a coroutine), route (the context variable's value). PROGRAM_SPIN: seconds of CPU time
-of most functions; PROGRAM_COMMAND: the interpreter's command, as JSON.
+of the functions that PROGRAM_SPINS names; others compute for a third of them. PROGRAM_COMMAND: the interpreter's
+command, as JSON.
 """
 import asyncio
 import atexit
 import dis
+import functools
 import json
+import operator
 import os
 import signal
 import subprocess
@@ -29,26 +32,27 @@ except ImportError:  # 3.6
     ROUTE = None
 
 SPIN = float(os.environ["PROGRAM_SPIN"])
+SPINS = os.environ["PROGRAM_SPINS"].split()
 NAP = 0.06
 NAPS = 4
 BYTES = 24 << 20
 CALLS = 3000
 
 
-def cpu_clock():
-    return time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)
+CPU_CLOCK = functools.partial(time.clock_gettime, time.CLOCK_THREAD_CPUTIME_ID)
+CALL = operator.methodcaller("__call__")
 
 
-def measured(function, *arguments, **facts):
-    """Calls it, and says so."""
-    wall, cpu = time.monotonic(), cpu_clock()
-    result = function(*arguments)
-    say(function, time.monotonic() - wall, cpu_clock() - cpu, facts)
-    return result
+def measured(function, **facts):
+    """Calls it, and says so. The clocks are read beside the call in C: this thread does not wait for the GIL in
+    between."""
+    cpu, wall, _, wall_then, cpu_then = map(CALL, (CPU_CLOCK, time.monotonic, function, time.monotonic, CPU_CLOCK))
+    say(function, wall_then - wall, cpu_then - cpu, facts)
 
 
 def say(function, wall, cpu, facts):
     lines = [line for _, line in dis.findlinestarts(function.__code__) if line]
+    lines.append(function.__code__.co_firstlineno)  # of a frame that has not begun
     line = dict(facts, pid=os.getpid(), name=function.__name__, lines=sorted(set(lines)), wall=wall, cpu=cpu)
     os.write(1, (json.dumps(line) + "\n").encode())
 
@@ -56,23 +60,27 @@ def say(function, wall, cpu, facts):
 # --- What is measured -----------------------------------------------------------------------------
 
 
-def computes(seconds=SPIN):
-    end = cpu_clock() + seconds
-    while cpu_clock() < end:
+def spin_of(name):
+    return SPIN if name in SPINS else SPIN / 3
+
+
+def computes():
+    end = CPU_CLOCK() + spin_of("computes")
+    while CPU_CLOCK() < end:
         pass
 
 
 def computes_longer():
-    end = cpu_clock() + 2 * SPIN
-    while cpu_clock() < end:
+    end = CPU_CLOCK() + 2 * spin_of("computes_longer")
+    while CPU_CLOCK() < end:
         pass
 
 
 def sums():
     """Without the GIL."""
     block = bytes(1 << 20)
-    end = cpu_clock() + SPIN
-    while cpu_clock() < end:
+    end = CPU_CLOCK() + spin_of("sums")
+    while CPU_CLOCK() < end:
         zlib.crc32(block)
 
 
@@ -80,8 +88,8 @@ def handles():
     try:
         raise ValueError
     except ValueError:
-        end = cpu_clock() + SPIN
-        while cpu_clock() < end:
+        end = CPU_CLOCK() + spin_of("handles")
+        while CPU_CLOCK() < end:
             pass
 
 
@@ -186,10 +194,55 @@ def live_spawn(act):
         child.wait()
 
 
-def live_exec(act):
-    act()
+def execute_act():
     command = command_of_act()
     os.execvp(command[0], command)
+
+
+def live_exec(act):
+    act()
+    execute_act()
+
+
+def live_exec_of_thread(act):
+    """The process goes on as the thread that executes; all others end."""
+    def act_and_exec():
+        act()
+        execute_act()
+
+    thread = threading.Thread(target=act_and_exec)
+    thread.start()
+    thread.join()
+
+
+def live_exec_of_child(act):
+    def act_and_exec():
+        act()
+        execute_act()
+
+    in_child(act_and_exec)
+
+
+def live_exec_of_shell(act):
+    """Which executes the interpreter again, and is none meanwhile."""
+    act()
+    os.execv("/bin/sh", ["sh", "-c", 'sleep 0.1; exec "$@"', "sh", *command_of_act()])
+
+
+def live_fork_of_thread(act):
+    thread = threading.Thread(target=in_child, args=(act,))
+    thread.start()
+    act()
+    thread.join()
+
+
+def live_grandchild(act):
+    """Of a child that acts, too."""
+    def both():
+        in_child(act)
+        act()
+
+    in_child(both)
 
 
 def live_threads(act):

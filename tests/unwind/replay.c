@@ -151,11 +151,11 @@ static void print_frame(struct json *j, struct replay *p, const struct frame_rec
 	enum line_state line = LINE_EXACT;
 
 	json_array(j);
-	if (code) {
-		json_string_len(j, code->name, code->name_len);
-		json_string_len(j, code->file, code->file_len);
-		json_i64(j, code->first_line);
-		json_i64(j, code_line(code, f->instr, &line));
+	if (code || f->flags & FRAME_INTERPRETER) {
+		json_string_len(j, code ? code->name : "", code ? code->name_len : 0);
+		json_string_len(j, code ? code->file : "", code ? code->file_len : 0);
+		json_i64(j, code ? code->first_line : 0);
+		json_i64(j, code ? code_line(code, f->instr, &line) : 0);
 		json_u64(j, f->instr);
 		json_u64(j, f->flags);
 		json_bool(j, line != LINE_EXACT);

@@ -21,6 +21,7 @@ PYTHONS = os.path.join(HERE, "..", "tools", "pythons.py")
 COMPLETE = 0  # enum unwind_status
 AMBIGUOUS = 1 << 2  # enum sample_flag
 ENTRY = 1 << 3  # enum frame_flag
+INTERPRETER = 1 << 6
 ENTRIES_SINCE = 11
 # Of stacks.py, called by sorted(), by functools.partial() and by functools.reduce().
 CALLED_BY_C = {"through_c.<locals>.key", "through_c.<locals>.mapped",
@@ -115,7 +116,24 @@ def check_stack(truth, got, minor):
     check_entries([frame[0] for frame in truth], [frame[5] for frame in frames], minor)
 
 
+def take_callers(got, minor):
+    """Those in the main interpreter, from which another one was entered, by name; leaf first."""
+    markers = [i for i, f in enumerate(got["frames"]) if f and f[5] & INTERPRETER]
+    if not markers:
+        return []
+    callers = got["frames"][markers[0] + 1:]
+    del got["frames"][markers[0]:]
+    if minor >= ENTRIES_SINCE:
+        got["frames"][-1][5] |= ENTRY  # told of the marker
+    return [f[0] for f in callers]
+
+
 def check_thread(thread, got, minor):
+    callers = take_callers(got, minor)
+    if callers and callers != [shown(frame[0]) for frame in thread["outer"]]:
+        raise Wrong("called by %s" % callers)
+    if "outer" in thread and not callers and not got["flags"] & AMBIGUOUS:
+        raise Wrong("callers in the main interpreter are missing")
     if not got["flags"] & AMBIGUOUS:
         check_stack(thread["frames"], got, minor)
         return

@@ -64,7 +64,7 @@ const struct row rows[] = {
 	/* 3.6 has no _PyRuntime: its interp_head plays that part. */
 	{ "3.6", { .minor = 6, .micro = 15, .lines = LINES_LNOTAB, .lasti_unit = 1, COMMON, CONTEXT(OFF_NONE, OFF_NONE), STATE(OFF_NONE, OFF_NONE, OFF_NONE, OFF_NONE, OFF_NONE), NO_STATUS,
 		.runtime_interpreters_head = 0, .runtime_tstate_current = OFF_NONE,
-		.interp_next = 0, .interp_threads_head = 8,
+		.interp_next = 0, .interp_threads_head = 8, .interp_id = OFF_NONE,
 		.tstate_thread_id = 152, .tstate_native_thread_id = OFF_NONE,
 		FRAME_OBJECTS(120), CODE_OLD(36, 96, 144), STRINGS(48, 72) } },
 	{ "3.7", { .minor = 7, .micro = 16, .lines = LINES_LNOTAB, .lasti_unit = 1, COMMON, OBJECTS_OLD, CONTEXT(256, 56), STATE(144, 8, 632, OFF_NONE, OFF_NONE), NO_STATUS,
@@ -89,7 +89,7 @@ const struct row rows[] = {
 		FRAME_OBJECTS(96), .tstate_cframe = 48, CODE_OLD(40, 104, 176), STRINGS(48, 72) } },
 	{ "3.11", { .minor = 11, .micro = 7, .lines = LINES_LOCATIONS, COMMON, OBJECTS(ATTRIBUTES_POINTERS, 0, 8, 856), CONTEXT(224, 56), STATE(120, 0, OFF_NONE, 848, OFF_NONE), NO_STATUS,
 		.runtime_interpreters_head = 40, .runtime_tstate_current = 576,
-		.interp_next = 0, .interp_threads_head = 16,
+		.interp_next = 0, .interp_threads_head = 16, .interp_id = 48,
 		.tstate_thread_id = 152, .tstate_native_thread_id = 160,
 		.tstate_executor = OFF_NONE, .tstate_size = 232,
 		.frame_kind = FRAME_CFRAME, .tstate_frame = 56, .cframe_current = 8, .tstate_cframe = 56,

@@ -49,11 +49,18 @@ enum change {
 	CHANGE_FILENAME_END,     /* only its last character */
 	CHANGE_FILENAME_LENGTH,
 	CHANGE_LINES_CONTENT,
-	CHANGE_LINES_CONTENT_LATER, /* in the last byte that counts */
+	CHANGE_LINES_CONTENT_LATER, /* in the last byte of its begin that counts */
+	CHANGE_LINES_CONTENT_LAST,  /* in the first byte of its end that counts */
 	CHANGE_LINES_LENGTH,
 	CHANGE_FILENAME_HASH, /* taken now: the same object */
 	CHANGE_NAME_HASH,
 };
+
+/* The name that people are told. */
+static __u64 name_of(const struct world *w, const struct code_parts *p)
+{
+	return w->off->code_qualname != OFF_NONE ? p->qualname : p->name;
+}
 
 static void change(struct world *w, struct code_parts *p, enum change what)
 {
@@ -81,10 +88,10 @@ static void change(struct world *w, struct code_parts *p, enum change what)
 		p->version++;
 		break;
 	case CHANGE_NAME_CONTENT:
-		write_text(w, p->name, "put", 123456);
+		write_text(w, name_of(w, p), "put", 123456);
 		break;
 	case CHANGE_NAME_LENGTH:
-		write_text(w, p->name, "ru", 123456);
+		write_text(w, name_of(w, p), "ru", 123456);
 		break;
 	case CHANGE_FILENAME_CONTENT:
 		write_text(w, p->filename, "/srv/bar/worker.py", -1);
@@ -101,6 +108,9 @@ static void change(struct world *w, struct code_parts *p, enum change what)
 	case CHANGE_LINES_CONTENT_LATER:
 		memory_write(w->m, p->lines + off->bytes_data + 4, lines_c + 4,
 			     sizeof(lines_c) - 4);
+		break;
+	case CHANGE_LINES_CONTENT_LAST:
+		memory_write(w->m, p->lines + off->bytes_data + 104, "x", 1);
 		break;
 	case CHANGE_LINES_LENGTH:
 		memory_write_u64(w->m, p->lines + off->bytes_size, sizeof(lines_a) - 2);
@@ -133,10 +143,10 @@ static void check_identity(const struct row *row, const struct identity_case *c)
 	if (c->what == CHANGE_NAME_HASH)
 		write_text(&w, parts.name, "run", -1);
 	code = world_code_of(&w, &parts);
-	before = unwinder_identity(w.off, code, WORLD_PROCESS);
+	before = unwinder_identity(w.off, code, WORLD_PROCESS, 0);
 	change(&w, &parts, c->what);
 	world_code_write(&w, code, &parts);
-	after = unwinder_identity(w.off, code, WORLD_PROCESS);
+	after = unwinder_identity(w.off, code, WORLD_PROCESS, 0);
 	if (!before || !after)
 		world_fail(row->name, c->name, "not readable");
 	else if ((before != after) != c->is_other)
@@ -164,6 +174,7 @@ static void test_identity_changes_with_what_it_names(void **state)
 		{ "length of the file name", CHANGE_FILENAME_LENGTH, 6, 11, true },
 		{ "content of the line table", CHANGE_LINES_CONTENT, 6, 11, true },
 		{ "byte 95 of the line table", CHANGE_LINES_CONTENT_LATER, 6, 11, true },
+		{ "byte 104 of the line table", CHANGE_LINES_CONTENT_LAST, 6, 11, true },
 		{ "length of the line table", CHANGE_LINES_LENGTH, 6, 11, true },
 		{ "hash of the file name taken later", CHANGE_FILENAME_HASH, 6, 15, false },
 		{ "hash of the name taken later", CHANGE_NAME_HASH, 6, 15, false },
@@ -189,13 +200,47 @@ static void test_identity_is_one_of_process_and_address(void **state)
 		make_parts(&w, &parts);
 		a = world_code_of(&w, &parts);
 		b = world_code_of(&w, &parts);
-		if (unwinder_identity(w.off, a, WORLD_PROCESS) ==
-		    unwinder_identity(w.off, a, WORLD_PROCESS + 2))
+		if (unwinder_identity(w.off, a, WORLD_PROCESS, 1) ==
+		    unwinder_identity(w.off, a, WORLD_PROCESS + 2, 2))
 			world_fail(rows[v].name, "two processes", "one identity");
-		if (unwinder_identity(w.off, a, WORLD_PROCESS) ==
-		    unwinder_identity(w.off, b, WORLD_PROCESS))
+		if (unwinder_identity(w.off, a, WORLD_PROCESS, 1) ==
+		    unwinder_identity(w.off, b, WORLD_PROCESS, 1))
 			world_fail(rows[v].name, "two addresses", "one identity");
 		world_release(&w);
+	}
+}
+
+/* Two processes of a family, the other of which has changed it: what it says, at the same place. */
+static void check_family(const struct row *row, enum change what, bool is_other)
+{
+	struct code_parts parts;
+	__u64 code, before, after;
+	struct world w;
+
+	world_init(&w, &row->off);
+	make_parts(&w, &parts);
+	code = world_code_of(&w, &parts);
+	before = unwinder_identity(w.off, code, WORLD_PROCESS, 1);
+	change(&w, &parts, what);
+	after = unwinder_identity(w.off, code, WORLD_PROCESS + 2, 1);
+	if (!before || (before != after) != is_other)
+		world_fail(row->name, "a family", "change %d: %s identity", what,
+			   before != after ? "another" : "the same");
+	world_release(&w);
+}
+
+static void test_identity_is_one_of_a_family(void **state)
+{
+	static const enum change changes[] = {
+		CHANGE_NAME_CONTENT,        CHANGE_NAME_LENGTH,        CHANGE_FILENAME_END,
+		CHANGE_LINES_CONTENT_LATER, CHANGE_LINES_CONTENT_LAST, CHANGE_LINES_LENGTH,
+	};
+
+	(void)state;
+	for (unsigned v = 0; v < row_count; v++) {
+		check_family(&rows[v], CHANGE_NOTHING, false);
+		for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
+			check_family(&rows[v], changes[i], true);
 	}
 }
 
@@ -220,7 +265,7 @@ static void test_identity_reads_no_byte_behind_the_objects(void **state)
 			w.heap = WORLD_HEAP + 0x20000000 + PAGE_BYTES - off->code_size;
 			code = w.heap;
 			world_code_write(&w, code, &parts);
-			if (!unwinder_identity(off, code, WORLD_PROCESS))
+			if (!unwinder_identity(off, code, WORLD_PROCESS, 0))
 				world_fail(rows[v].name, "at the end of a page",
 					   "not readable with %u bytes of lines", len);
 			world_release(&w);
@@ -316,7 +361,7 @@ static void check_reuse(const struct row *row, const struct reuse_case *c)
 
 	code = trust_world(&w, &row->off, &parts);
 	world_unwind(&w);
-	before = unwinder_identity(w.off, code, WORLD_PROCESS);
+	before = unwinder_identity(w.off, code, WORLD_PROCESS, 0);
 	unwinder_set_trust(WORLD_PROCESS, c->trust);
 	change(&w, &parts, c->what);
 	r = world_unwind(&w);
@@ -328,7 +373,7 @@ static void check_reuse(const struct row *row, const struct reuse_case *c)
 		world_fail(row->name, c->name, "trust %u, want %u", unwinder_trust(WORLD_PROCESS),
 			   c->trust_after);
 	if (c->trust_after == TRUST_NEVER) {
-		after = unwinder_identity(w.off, code, WORLD_PROCESS);
+		after = unwinder_identity(w.off, code, WORLD_PROCESS, 0);
 		for (unsigned i = 0; i < 10; i++)
 			r = world_unwind(&w);
 		if (frames_with(&r, after) != 64)
@@ -383,7 +428,7 @@ static void test_trust_never_covers_the_leaf(void **state)
 			unwinder_set_salt(salt);
 			unwinder_set_trust(WORLD_PROCESS, TRUST_SAMPLES);
 			world_unwind(&w);
-			before = unwinder_identity(w.off, code, WORLD_PROCESS);
+			before = unwinder_identity(w.off, code, WORLD_PROCESS, 0);
 			change(&w, &parts, CHANGE_NAME_CONTENT);
 			r = world_unwind(&w);
 			if (r.frames[0].code == before)
@@ -490,16 +535,25 @@ static void test_generation_is_one_of_an_interpreter(void **state)
 		change(&w, &parts, CHANGE_FIRST_LINE);
 		world_code_write(&w, code, &parts);
 		sub = world_interp(&w);
+		memory_write_u64(w.m, sub + w.off->interp_id, 0);
 		set_generation(&w, sub, 0);
 		tstate = world_tstate(&w, sub, WORLD_THREAD);
 		world_set_status(&w, w.tstate, 3);
 		world_set_status(&w, tstate, 0xb);
+		memory_write_u64(w.m, w.tstate + w.off->tstate_frame, 0);
 		w.tstate = tstate;
 		world_publish(&w);
 		r = world_unwind(&w);
 		world_check("another interpreter", rows[v].name, &w, &r, UNWIND_COMPLETE, 2);
 		world_release(&w);
 	}
+}
+
+/* The id of the interpreter that the thread runs in, which is not the main one. */
+static void set_interpreter(struct world *w, __u64 id)
+{
+	memory_write_u64(w->m, world_interp(w) + w->off->interp_id, 0);
+	memory_write_u64(w->m, w->interp + w->off->interp_id, id);
 }
 
 /* A subinterpreter that ends makes room for the next one, which counts from 0 again: its id
@@ -516,10 +570,10 @@ static void test_generation_is_not_that_of_an_interpreter_before(void **state)
 		if (!rows[v].off.interp_code_generation)
 			continue;
 		code = generation_world(&w, &rows[v].off, &parts);
-		memory_write_u64(w.m, w.interp + w.off->interp_id, 1);
+		set_interpreter(&w, 1);
 		r = world_unwind(&w);
 		before = r.frames[1].code;
-		memory_write_u64(w.m, w.interp + w.off->interp_id, 2);
+		set_interpreter(&w, 2);
 		change(&w, &parts, CHANGE_FIRST_LINE);
 		world_code_write(&w, code, &parts);
 		r = world_unwind(&w);
@@ -547,11 +601,11 @@ static void test_identity_is_of_one_interpreter(void **state)
 		world_enter(&w);
 		world_recurse(&w, 2);
 		world_publish(&w);
-		memory_write_u64(w.m, w.interp + w.off->interp_id, 1);
+		set_interpreter(&w, 1);
 		r = world_unwind(&w);
 		before[0] = r.frames[0].code;
 		before[1] = r.frames[1].code;
-		memory_write_u64(w.m, w.interp + w.off->interp_id, 2);
+		set_interpreter(&w, 2);
 		r = world_unwind(&w);
 		if (r.frames[0].code == before[0] || r.frames[1].code == before[1])
 			world_fail(rows[v].name, "the next interpreter", "old identity");
@@ -620,6 +674,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WORLD_TEST(test_identity_changes_with_what_it_names),
 		WORLD_TEST(test_identity_is_one_of_process_and_address),
+		WORLD_TEST(test_identity_is_one_of_a_family),
 		WORLD_TEST(test_identity_reads_no_byte_behind_the_objects),
 		WORLD_TEST(test_trust_grows_with_clean_samples),
 		WORLD_TEST(test_trust_ends_with_one_reuse),

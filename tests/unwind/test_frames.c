@@ -182,8 +182,9 @@ static void test_walk_reads_the_data_stack_in_blocks(void **state)
 		build_stack(&w, depth);
 		memory_use(w.m);
 		world_unwind(&w);
-		/* 40 blocks of 4 KiB hold 1000 frames of 80 to 152 bytes. */
-		if (memory_reads(w.m) > depth * reads_a_frame + 60)
+		/* 40 blocks of 4 KiB hold 1000 frames of 80 to 152 bytes; what code objects say is
+		 * read once. */
+		if (memory_reads(w.m) > depth * reads_a_frame + 80)
 			world_fail(rows[v].name, "deep stack", "%zu reads for %u frames",
 				   memory_reads(w.m), depth);
 		world_release(&w);
@@ -291,9 +292,9 @@ static void build_missing_code(struct world *w, unsigned what)
 	__u64 code = world_code(w, "whole"), holed, gone;
 
 	parts.filename = world_str(w, "/srv/app/main.py");
-	parts.qualname = world_str(w, "holed");
 	world_new_page(w);
 	parts.name = world_str(w, "holed");
+	parts.qualname = world_str(w, "holed");
 	world_new_page(w);
 	parts.lines = world_bytes(w, lines, sizeof(lines));
 	world_new_page(w);
@@ -314,9 +315,9 @@ static void test_walk_goes_on_behind_an_unreadable_code_object(void **state)
 	static const struct scenario cases[] = {
 		{ "code object", ANY_MIN, ANY_MAX, build_missing_code, MISSING_CODE,
 		  UNWIND_COMPLETE, 5, SAMPLE_CODE_FAULT, true },
-		{ "its name, compared up to 3.11", ANY_MIN, 11, build_missing_code, MISSING_NAME,
+		{ "its name, compared at first", ANY_MIN, ANY_MAX, build_missing_code, MISSING_NAME,
 		  UNWIND_COMPLETE, 5, SAMPLE_CODE_FAULT, true },
-		{ "its line table, compared up to 3.11", ANY_MIN, 11, build_missing_code,
+		{ "its line table, compared at first", ANY_MIN, ANY_MAX, build_missing_code,
 		  MISSING_LINES, UNWIND_COMPLETE, 5, SAMPLE_CODE_FAULT, true },
 	};
 

@@ -18,8 +18,9 @@ struct want {
 	int error;
 	__u64 tstate;
 	bool has_walked;
-	unsigned flags;
+	unsigned flags; /* enum sample_flag, or CALLED: from another interpreter */
 };
+#define CALLED (1U << 31)
 
 /* Each thread state runs a function of its own, so that the walk tells which one was found. */
 static void give_frame(struct world *w, __u64 tstate)
@@ -59,12 +60,12 @@ static void check(const char *row, const char *name, struct world *w, struct wan
 		world_fail(row, name, "has_walked %d, want %d", r.has_walked, want.has_walked);
 	if (want.error)
 		return;
-	if (r.flags != want.flags)
+	if (r.flags != (want.flags & ~CALLED))
 		world_fail(row, name, "flags %#x, want %#x", r.flags, want.flags);
 	frame = memory_u64(w->m, want.tstate + w->off->tstate_frame);
 	if (memcmp(s->tstate + w->off->tstate_frame, &frame, sizeof(frame)) != 0)
 		world_fail(row, name, "another thread state than wanted");
-	if (r.depth != 1 || r.status != UNWIND_COMPLETE)
+	if (r.depth != (want.flags & CALLED ? 3 : 1) || r.status != UNWIND_COMPLETE)
 		world_fail(row, name, "depth %u, status %d", r.depth, r.status);
 }
 
@@ -235,15 +236,15 @@ static void bound(const char *row, struct world *w)
 	sub = add_tstate(w, interp, WORLD_THREAD, 3);
 	world_set_status(w, w->tstate, 0xb);
 	check(row, "main one bound", w, (struct want){ 0, w->tstate, true, 0 });
-	check(row, "main one bound, cached", w, (struct want){ 0, w->tstate, false, 0 });
+	check(row, "main one bound, cached", w, (struct want){ 0, w->tstate, true, 0 });
 	world_set_status(w, w->tstate, 3);
 	world_set_status(w, sub, 0xb);
-	check(row, "moved to the subinterpreter", w, (struct want){ 0, sub, true, 0 });
-	check(row, "and cached", w, (struct want){ 0, sub, false, 0 });
+	check(row, "moved to the subinterpreter", w, (struct want){ 0, sub, true, CALLED });
+	check(row, "and cached", w, (struct want){ 0, sub, true, CALLED });
 	world_set_status(w, sub, 0x1b);
-	check(row, "holds the GIL", w, (struct want){ 0, sub, false, SAMPLE_HOLDS_GIL });
+	check(row, "holds the GIL", w, (struct want){ 0, sub, true, SAMPLE_HOLDS_GIL | CALLED });
 	world_set_status(w, sub, 3);
-	check(row, "none bound", w, (struct want){ 0, w->tstate, true, SAMPLE_AMBIGUOUS });
+	check(row, "none bound", w, (struct want){ 0, sub, true, SAMPLE_AMBIGUOUS | CALLED });
 	world_tstate_unlink(w, sub);
 	check(row, "one left, not bound", w, (struct want){ 0, w->tstate, true, 0 });
 }
@@ -263,21 +264,22 @@ static void current(const char *row, struct world *w)
 	give_frame(w, w->tstate);
 	sub = add_tstate(w, interp, WORLD_THREAD, 0);
 	other = add_tstate(w, w->interp, OTHER_THREAD, 0);
-	check(row, "never seen attached", w, (struct want){ 0, w->tstate, true, SAMPLE_AMBIGUOUS });
+	check(row, "never seen attached", w,
+	      (struct want){ 0, sub, true, SAMPLE_AMBIGUOUS | CALLED });
 	world_set_current(w, sub);
 	check(row, "attached to the subinterpreter", w,
-	      (struct want){ 0, sub, false, SAMPLE_HOLDS_GIL });
+	      (struct want){ 0, sub, true, SAMPLE_HOLDS_GIL | CALLED });
 	world_set_current(w, 0);
-	check(row, "GIL released", w, (struct want){ 0, sub, false, SAMPLE_AMBIGUOUS });
+	check(row, "GIL released", w, (struct want){ 0, sub, true, SAMPLE_AMBIGUOUS | CALLED });
 	world_set_current(w, other);
 	check(row, "GIL held by another thread", w,
-	      (struct want){ 0, sub, false, SAMPLE_AMBIGUOUS });
+	      (struct want){ 0, sub, true, SAMPLE_AMBIGUOUS | CALLED });
 	world_set_current(w, w->tstate);
 	check(row, "attached to the main interpreter", w,
-	      (struct want){ 0, w->tstate, false, SAMPLE_HOLDS_GIL });
+	      (struct want){ 0, w->tstate, true, SAMPLE_HOLDS_GIL });
 	world_set_current(w, 0xdead0000);
 	check(row, "tstate_current not readable", w,
-	      (struct want){ 0, w->tstate, false, SAMPLE_AMBIGUOUS });
+	      (struct want){ 0, w->tstate, true, SAMPLE_AMBIGUOUS });
 }
 
 static void test_find_tstate_takes_the_current_one(void **state)
@@ -342,6 +344,47 @@ static void lent(const char *row, struct world *w)
 	w->thread.pointer = WORLD_THREAD;
 	give_frame(w, w->tstate);
 	check(row, "not by who made it", w, (struct want){ 0, w->tstate, true, 0 });
+}
+
+/* Of two states whose calls are on the stack the one that is farther down was entered from the
+ * other. */
+static void check_nested(const char *row, const char *name, struct world *w, unsigned inner)
+{
+	struct unwind_result r = world_unwind(w);
+
+	if (r.depth != 3 || r.status != UNWIND_COMPLETE || r.flags) {
+		world_fail(row, name, "depth %u, status %d, flags %#x", r.depth, r.status, r.flags);
+		return;
+	}
+	if (r.frames[1].flags != (FRAME_INTERPRETER | FRAME_ENTRY) || r.frames[1].code != inner)
+		world_fail(row, name, "flags %#x, interpreter %llu", r.frames[1].flags,
+			   r.frames[1].code);
+	if (r.frames[0].flags || r.frames[2].flags != FRAME_ENTRY)
+		world_fail(row, name, "flags %#x, %#x", r.frames[0].flags, r.frames[2].flags);
+}
+
+static void nested(const char *row, struct world *w)
+{
+	__u64 from = w->cstack, sub;
+
+	if (w->off->minor < 11)
+		return;
+	sub = add_tstate(w, world_interp(w), WORLD_THREAD, 0xb);
+	give_frame(w, w->tstate);
+	world_set_status(w, w->tstate, 3);
+	meet(from, w->cstack, 0);
+	check_nested(row, "a subinterpreter runs", w, 1);
+	give_frame(w, sub);
+	world_set_status(w, sub, 3);
+	world_set_status(w, w->tstate, 0xb);
+	meet(from, w->cstack, 0);
+	check_nested(row, "it calls the main one", w, 0);
+}
+
+static void test_walk_goes_on_with_who_entered_the_interpreter(void **state)
+{
+	(void)state;
+	each_row(nested);
 }
 
 static void test_find_tstate_takes_what_runs_on_the_stack(void **state)
@@ -485,6 +528,7 @@ int main(void)
 		WORLD_TEST(test_find_tstate_takes_the_current_one),
 		WORLD_TEST(test_find_tstate_takes_none_of_a_thread_that_is_gone),
 		WORLD_TEST(test_find_tstate_takes_what_runs_on_the_stack),
+		WORLD_TEST(test_walk_goes_on_with_who_entered_the_interpreter),
 		WORLD_TEST(test_find_tstate_is_sure_with_one_interpreter),
 		WORLD_TEST(test_find_tstate_tells_a_fault_from_no_python),
 		WORLD_TEST(test_find_tstate_ends_in_time),

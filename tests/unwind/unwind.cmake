@@ -44,6 +44,7 @@ add_executable(unwind_replay
   ${CMAKE_SOURCE_DIR}/user/base/log.c
   ${CMAKE_SOURCE_DIR}/user/base/hash.c
   ${CMAKE_SOURCE_DIR}/user/base/file.c
+  ${CMAKE_SOURCE_DIR}/user/base/partial.c
   ${CMAKE_SOURCE_DIR}/user/base/json.c
   ${CMAKE_SOURCE_DIR}/user/symbolize/code.c
   ${CMAKE_SOURCE_DIR}/user/symbolize/linetable.c

@@ -128,6 +128,8 @@ static void begin_walk(void)
 {
 	scratch.walk.flags = 0;
 	scratch.walk.gc_frame = 0;
+	scratch.walk.is_moment = 0;
+	scratch.walk.pass = 0;
 	scratch.walk.faults = 0;
 	scratch.walk.steps = 0;
 	scratch.walk.deadline_ns = clock_ns() + TIME_MAX_NS;
@@ -153,6 +155,7 @@ struct unwind_result unwind(const struct py_offsets *off, const struct py_thread
 	struct unwind_result result = { 0 };
 
 	scratch.walk.process = thread->process;
+	scratch.walk.family = thread->family;
 	scratch.walk.salt = salt;
 	begin_walk();
 	result.error = py_find_tstate(&l);
@@ -195,9 +198,12 @@ struct unwind_result unwind_from(const struct py_offsets *off, __u64 frame, __u6
 	struct py_loop l = { .s = &scratch, .off = off };
 
 	scratch.walk.process = process;
+	scratch.walk.family = 0;
 	scratch.walk.salt = salt;
 	begin_walk();
-	scratch.walk.interpreter = 0;
+	scratch.walk.salt_of_interpreter = 0;
+	scratch.walk.has_several = 0;
+	scratch.search.is_cut = 0;
 	scratch.walk.generation = 0;
 	scratch.async.count = 0;
 	scratch.walk.entry_previous = 0;
@@ -211,12 +217,12 @@ __u16 unwinder_opcode(const struct py_offsets *off)
 	return py_opcode(door, &scratch, off);
 }
 
-__u64 unwinder_identity(const struct py_offsets *off, __u64 addr, __u64 process)
+__u64 unwinder_identity(const struct py_offsets *off, __u64 addr, __u64 process, __u64 family)
 {
 	struct py_walk kept = scratch.walk;
 	__u64 id;
 
-	scratch.walk = (struct py_walk){ .process = process, .is_strict = 1 };
+	scratch.walk = (struct py_walk){ .process = process, .family = family, .is_strict = 1 };
 	id = py_code_identity(door, &scratch, off, addr);
 	scratch.walk = kept;
 	return id;

@@ -67,7 +67,7 @@ void unwinder_set_met(const struct py_met *met);
 struct py_scratch *unwinder_scratch(void);
 
 /* Identity of the code object at addr, read in full: 0 if it cannot be. The cache learns it. */
-__u64 unwinder_identity(const struct py_offsets *off, __u64 addr, __u64 process);
+__u64 unwinder_identity(const struct py_offsets *off, __u64 addr, __u64 process, __u64 family);
 
 /* py_describe(): the event is in unwinder_scratch()->message. */
 int unwinder_describe(const struct py_offsets *off, __u64 id, __u64 addr);

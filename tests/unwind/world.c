@@ -85,14 +85,13 @@ void world_release(struct world *w)
 
 __u64 world_interp(struct world *w)
 {
-	__u64 interp = world_alloc(w, INTERP_BYTES);
+	__u64 interp = world_alloc(w, INTERP_BYTES), head = w->thread.runtime;
 
-	if (w->last_interp)
-		memory_write_u64(w->m, w->last_interp + w->off->interp_next, interp);
-	else
-		memory_write_u64(w->m, w->thread.runtime + w->off->runtime_interpreters_head,
-				 interp);
-	w->last_interp = interp;
+	head += w->off->runtime_interpreters_head;
+	memory_write_u64(w->m, interp + w->off->interp_next, memory_u64(w->m, head));
+	memory_write_u64(w->m, head, interp);
+	if (w->off->interp_id != OFF_NONE)
+		memory_write_u64(w->m, interp + w->off->interp_id, w->interps++);
 	return interp;
 }
 
@@ -415,7 +414,8 @@ void world_check(const char *name, const char *row, const struct world *w,
 		const struct world_frame *want = &w->want[w->want_depth - 1 - i];
 		__u64 id = want->flags & FRAME_UNREADABLE
 				   ? want->code
-				   : unwinder_identity(w->off, want->code, w->thread.process);
+				   : unwinder_identity(w->off, want->code, w->thread.process,
+						       w->thread.family);
 
 		if (!check_frame(name, row, w, i, &r->frames[i], id))
 			return;

@@ -38,11 +38,11 @@ struct world {
 	struct py_thread thread;
 	__u64 heap, stack, cstack; /* the next free address */
 	__u64 interp, tstate;      /* the main ones */
-	__u64 last_interp;
-	__u64 top;                /* newest frame, boundaries included */
-	__u64 cframe;             /* newest _PyCFrame */
-	bool is_entering;         /* 3.11+: the next frame is called by C */
-	struct world_frame *want; /* root first */
+	__u64 interps;             /* made so far */
+	__u64 top;                 /* newest frame, boundaries included */
+	__u64 cframe;              /* newest _PyCFrame */
+	bool is_entering;          /* 3.11+: the next frame is called by C */
+	struct world_frame *want;  /* root first */
 	unsigned want_depth;
 };
 

@@ -1,11 +1,45 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Runs Python code with a thread state that another thread made, in the thread that calls, or in
- * one that Python does not know. Loaded into the interpreter, whose functions it finds by name.
+ * one that Python does not know; or in an interpreter of its own. Loaded into the interpreter,
+ * whose functions it finds by name.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
+
+/* The same in a new interpreter, by the C API alone; called with the GIL. */
+void run_in_new_interpreter(const char *code)
+{
+	void *(*get)(void) = (void *(*)(void))dlsym(RTLD_DEFAULT, "PyThreadState_Get");
+	void *(*create)(void) = (void *(*)(void))dlsym(RTLD_DEFAULT, "Py_NewInterpreter");
+	void *(*swap)(void *) = (void *(*)(void *))dlsym(RTLD_DEFAULT, "PyThreadState_Swap");
+	int (*run)(const char *, void *) =
+		(int (*)(const char *, void *))dlsym(RTLD_DEFAULT, "PyRun_SimpleStringFlags");
+	void *state = get();
+
+	create();
+	run(code, NULL);
+	swap(state);
+}
+
+/* The same, where that has started a thread: the state by which this was done is deleted. */
+void start_in_new_interpreter(const char *code)
+{
+	void *(*get)(void) = (void *(*)(void))dlsym(RTLD_DEFAULT, "PyThreadState_Get");
+	void *(*create)(void) = (void *(*)(void))dlsym(RTLD_DEFAULT, "Py_NewInterpreter");
+	void *(*swap)(void *) = (void *(*)(void *))dlsym(RTLD_DEFAULT, "PyThreadState_Swap");
+	void (*clear)(void *) = (void (*)(void *))dlsym(RTLD_DEFAULT, "PyThreadState_Clear");
+	void (*drop)(void *) = (void (*)(void *))dlsym(RTLD_DEFAULT, "PyThreadState_Delete");
+	int (*run)(const char *, void *) =
+		(int (*)(const char *, void *))dlsym(RTLD_DEFAULT, "PyRun_SimpleStringFlags");
+	void *state = get(), *new = create();
+
+	run(code, NULL);
+	clear(new);
+	swap(state);
+	drop(new);
+}
 
 struct loan {
 	void *state;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Code objects with long line tables, all of them new to a recorder that is there before GO.
 
-    long_tables.py CASE SECONDS
+    long_tables.py CASE SECONDS (of CPU time)
 
 deep       a script of 400 lines calls into 40 callers of 30 lines each
 module     the body of a module of 10,000 lines, in its own loop and in a call
@@ -11,6 +11,8 @@ several    8 generated functions of 10,000 lines call each other, 5 callers betw
 in_turn    the same functions one after the other, each SECONDS / 8
 mixed      small new functions all the time, below a script of 400 lines
 dropped    like in_turn, but each function is forgotten when it has returned
+too_long   a function whose line table is longer than any that is read
+awaits     a coroutine, the same
 
 Of each code object only the last lines run, none of them the def line. Truth:
 {"lines": {file: [line...]}, "cpu"}: where samples may be, in the code of these files.
@@ -20,7 +22,7 @@ import json
 import sys
 import time
 
-clock = time.perf_counter
+clock = time.process_time  # what others leave it of a CPU is not its time
 LONG = 10000
 LINES = {}  # file: those that run
 END = [0.0]
@@ -35,9 +37,9 @@ def statements(count, indent):
             % (indent, i, i) for i in range(count)]
 
 
-def make(name, count, body, fill=filler):
+def make(name, count, body, fill=filler, word="def"):
     """A function of so many lines that do not run, then the lines of `body`."""
-    source = ["def %s(until):" % name, "    x = 0", "    if not until:"] + fill(count, "        ")
+    source = ["%s %s(until):" % (word, name), "    x = 0", "    if not until:"] + fill(count, "        ")
     exec(compiled(name, source, body), globals())
     return globals()[name]
 
@@ -126,6 +128,34 @@ def dropped():
     return in_turn(drops=True)
 
 
+def with_lines_behind(code, more):
+    """The code object, and so many bytes behind its line table that no instruction has."""
+    if sys.version_info >= (3, 10):
+        entry = b"\xf8" if sys.version_info >= (3, 11) else b"\0\0"
+        return code.replace(co_linetable=code.co_linetable + entry * (more // len(entry)))
+    lines = code.co_lnotab + bytes(more)
+    if sys.version_info >= (3, 8):
+        return code.replace(co_lnotab=lines)
+    return type(code)(code.co_argcount, code.co_kwonlyargcount, code.co_nlocals, code.co_stacksize,
+                      code.co_flags, code.co_code, code.co_consts, code.co_names, code.co_varnames,
+                      code.co_filename, code.co_name, code.co_firstlineno, lines, code.co_freevars,
+                      code.co_cellvars)
+
+
+def too_long():
+    function = spin("too_long", 3)
+    function.__code__ = with_lines_behind(function.__code__, 2 << 20)
+    return function
+
+
+def awaits():
+    global asyncio  # which only this case is to wait for
+    import asyncio
+    function = make("waits", 3, ["    await asyncio.sleep(until - clock())"], word="async def")
+    function.__code__ = with_lines_behind(function.__code__, 2 << 20)
+    return lambda until: asyncio.new_event_loop().run_until_complete(function(until))
+
+
 def mixed():
     source = "def small(until):\n    while clock() < until:\n        pass\n"
 
@@ -141,7 +171,8 @@ def mixed():
 
 
 CASES = {"deep": deep, "module": module, "function": function, "statements": long_statements,
-         "several": several, "in_turn": in_turn, "dropped": dropped, "mixed": mixed}
+         "several": several, "in_turn": in_turn, "dropped": dropped, "mixed": mixed,
+         "too_long": too_long, "awaits": awaits}
 
 
 def main():

@@ -3,7 +3,11 @@
 
   forked           a child that was forked from C: the state of a thread that is not there stays, and
                    the next thread gets its stack. Tells the child's pid
-  interpreter      waits in another interpreter of the same thread
+  interpreter DO   DO in another interpreter of the same thread, which calls it. Tells its id
+  nested DO        the same from that one, in a third. Tells both ids, the innermost first
+  new LIB DO       the same in an interpreter that C made, by lend.c. Tells its id
+  started LIB      a thread waits in an interpreter that C made, each thread has one state, as in mod_wsgi. Tells
+                   nothing
   lent LIB HOW DO  one thread runs a state that the main thread made, by lend.c: HOW python or c
                    (whose thread it is), DO spins or waits. Tells nothing
 """
@@ -21,6 +25,13 @@ def spins():
 def waits():
     time.sleep(600)
 %s()
+"""
+
+STARTED = """
+import threading, time
+def waits():
+    time.sleep(600)
+threading.Thread(target=waits).start()
 """
 
 
@@ -58,17 +69,57 @@ def case_forked():
         main_waits()
 
 
-def case_interpreter():
-    try:
-        import _interpreters as module
-    except ImportError:
-        import _xxsubinterpreters as module
+INTERPRETERS = """
+try:
+    import _interpreters as module
+except ImportError:
+    import _xxsubinterpreters as module
+run = getattr(module, "exec", None) or module.run_string
+"""
+
+NESTED = """
+def middle():
+    run(module.create(), %r)
+middle()
+"""
+
+
+def case_interpreter(what):
+    exec(INTERPRETERS, globals())
+    inner = module.create()
     say("READY")
-    outer(getattr(module, "exec", None) or module.run_string, module.create())
+    say(json.dumps([int(inner)]))
+    outer(inner, CODE % what)
 
 
-def outer(run, interpreter):
-    run(interpreter, CODE % "waits")
+def case_nested(what):
+    exec(INTERPRETERS, globals())
+    inner = module.create()
+    say("READY")
+    say(json.dumps([int(inner) + 1, int(inner)]))
+    outer(inner, INTERPRETERS + NESTED % (CODE % what))
+
+
+def outer(interpreter, code):
+    run(interpreter, code)
+
+
+def case_new(library, what):
+    global run
+    lend = ctypes.PyDLL(library, mode=ctypes.RTLD_GLOBAL)
+
+    def run(_, code):
+        lend.run_in_new_interpreter(code.encode())
+    say("READY")
+    say(json.dumps([1]))
+    outer(None, CODE % what)
+
+
+def case_started(library):
+    lend = ctypes.PyDLL(library, mode=ctypes.RTLD_GLOBAL)
+    lend.start_in_new_interpreter(STARTED.encode())
+    say("READY")
+    main_waits()
 
 
 def borrow(function, state, code):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Something of its own that a profiler reads lies in a file whose server will not answer.
 
-    unanswered.py FILE WHAT busy|idle
+    unanswered.py FILE WHAT busy|idle [LONG]
 
 WHAT: name, lines (of a code object), items (of a list that is a local variable), type (of that list), arguments (of the
-process and its environment, where the kernel reads both for /proc).
+process and its environment, where the kernel reads both for /proc: give it an argument of two pages).
 READY, then it computes, or waits, in the function in question for ever.
 """
 import ctypes
@@ -15,7 +15,7 @@ import time
 
 PAGE = 0x80000  # of the file: never read so far, nor read ahead
 MAP_FIXED = 16
-ARG_START, ENV_END = 45, 48  # fields of /proc/PID/stat behind the state
+ARG_START, ARG_END, ENV_END = 45, 46, 48  # fields of /proc/PID/stat behind the state
 
 
 def never_present(path, address=None, size=65536):
@@ -24,16 +24,19 @@ def never_present(path, address=None, size=65536):
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int,
                           ctypes.c_long]
-    page = libc.mmap(address, size, mmap.PROT_READ, mmap.MAP_PRIVATE | (MAP_FIXED if address else 0),
-                     os.open(path, os.O_RDONLY), PAGE)
+    with open(path, "rb") as f:  # closed: what ends with it open waits for the server
+        page = libc.mmap(address, size, mmap.PROT_READ, mmap.MAP_PRIVATE | (MAP_FIXED if address else 0),
+                         f.fileno(), PAGE)
     assert page and page != ctypes.c_void_p(-1).value
     return page
 
 
 def spoil_arguments(path):
+    """All pages that hold nothing else: before them on the stack is what the program runs with."""
     with open("/proc/self/stat") as f:
         fields = f.read().rpartition(")")[2].split()
-    start, end = int(fields[ARG_START]) & -4096, int(fields[ENV_END]) + 4095 & -4096
+    start, end = int(fields[ARG_START]) + 4095 & -4096, int(fields[ENV_END]) & -4096
+    assert start < int(fields[ARG_END]), "the arguments are too short"
     never_present(path, start, end - start)
 
 

@@ -50,7 +50,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	char name[THREAD_NAME_BYTES];
 	struct py_offsets off;
-	struct thread_place thread = { getpid(), gettid(), 0, 256, &off };
+	struct thread_place thread = {
+		.pid = getpid(), .tid = gettid(), .runtime = 256, .off = &off
+	};
 	uint64_t active;
 
 	if (len < HEAD + sizeof(thread.pointer))

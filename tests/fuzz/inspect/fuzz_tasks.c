@@ -37,9 +37,11 @@ static void check_tasks(const struct inspect_tasks *t)
 		check_range(t->cycles.items[i].first, t->cycles.items[i].len, t->links.len);
 	for (size_t i = 0; i < t->links.len; i++)
 		check(t->links.items[i] < t->tasks.len);
-	for (size_t i = 0; i < t->frames.len; i++)
-		check(t->frames.items[i].name && t->frames.items[i].file &&
-		      t->frames.items[i].line >= 1);
+	for (size_t i = 0; i < t->frames.len; i++) {
+		const struct task_frame *f = &t->frames.items[i];
+
+		check(f->name && f->file && f->line >= 0 && (f->line || f->first_line));
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)

@@ -5,6 +5,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdlib.h>
+
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "collect/look_budget.h"
 
@@ -33,8 +36,8 @@ static void test_of_a_second(void **state)
 		{ "all bytes at once", 3, 1500, 1, LOOK_BUDGET_BYTES, true, false },
 		{ "one too many", 3, 1501, 1, 1, false, true },
 		{ "none is none too many", 3, 1502, 1, 0, true, false },
-		{ "whoever takes its place begins anew", 3 + LOOK_BUDGET_SLOTS, 1503, 1, 1, true, false },
-		{ "so does it", 3, 1504, 1, 1, true, false },
+		{ "one of the same places has its own", 3 + LOOK_BUDGET_SLOTS, 1503, 1, 1, true, false },
+		{ "and takes nothing from what it spent", 3, 1504, 1, 1, false, false },
 		/* clang-format on */
 	};
 	static struct look_budget b;
@@ -54,14 +57,19 @@ static void test_of_a_second(void **state)
 	}
 }
 
-/* Of so many targets that take all they get, each ms: the CPU time of all within so long. */
-static uint64_t take_all(struct look_budget *b, pid_t targets, uint64_t from_ms, uint64_t ms)
+#define TARGETS 20
+
+/*
+ * Of targets that take all they get, each ms: the CPU time of all within so long. Their PIDs are so
+ * far from each other.
+ */
+static uint64_t take_all(struct look_budget *b, pid_t distance, uint64_t from_ms, uint64_t ms)
 {
 	uint64_t taken = 0;
 	bool is_first;
 
 	for (uint64_t at = from_ms; at < from_ms + ms; at++)
-		for (pid_t pid = 1; pid <= targets; pid++) {
+		for (pid_t pid = 1; pid <= 1 + (TARGETS - 1) * distance; pid += distance) {
 			uint64_t now = BEGIN_NS + at * MS_NS;
 			uint64_t cpu_ns = look_budget_ask(b, LOOK_SEARCH, pid, now, 0, &is_first);
 
@@ -73,21 +81,39 @@ static uint64_t take_all(struct look_budget *b, pid_t targets, uint64_t from_ms,
 	return taken;
 }
 
-static void test_cpu_time_of_many(void **state)
+static void check_cpu_time_of_many(pid_t distance)
 {
-	static struct look_budget b;
-	uint64_t first = take_all(&b, 10, 0, 1000), later = take_all(&b, 10, 1000, 60000);
+	_cleanup_(freep) struct look_budget *b = calloc(1, sizeof(*b));
+	uint64_t first, later;
 	bool is_first;
 
-	(void)state;
+	assert_non_null(b);
+	first = take_all(b, distance, 0, 1000);
+	later = take_all(b, distance, 1000, 60000);
 	/* What each has, the purse, and one grant more than there was in it. */
-	assert_true(first < 10 * LOOK_OWN_NS + LOOK_PURSE_NS + LOOK_GRANT_MAX_NS);
+	if (first > TARGETS * LOOK_OWN_NS + LOOK_PURSE_NS + LOOK_GRANT_MAX_NS)
+		fail_msg("%d apart: %llu ms at first", distance,
+			 (unsigned long long)(first / MS_NS));
 	/* A 64th of a CPU, and a thousandth for each. */
-	if (later > 60000 * MS_NS / 100 * 3 + LOOK_GRANT_MAX_NS)
-		fail_msg("%llu ms of a minute", (unsigned long long)(later / MS_NS));
+	if (later > 60000 * MS_NS / 100 * 4 + LOOK_GRANT_MAX_NS)
+		fail_msg("%d apart: %llu ms of a minute", distance,
+			 (unsigned long long)(later / MS_NS));
 	/* Another one has its own, and each has more for reads. */
-	assert_true(look_budget_ask(&b, LOOK_SEARCH, 11, BEGIN_NS + 61000 * MS_NS, 0, &is_first) ==
-		    LOOK_OWN_NS);
+	assert_true(look_budget_ask(b, LOOK_SEARCH, TARGETS + 1, BEGIN_NS + 61000 * MS_NS, 0,
+				    &is_first) == LOOK_OWN_NS);
+}
+
+static void test_cpu_time_of_many(void **state)
+{
+	(void)state;
+	check_cpu_time_of_many(1);
+}
+
+/* More of them than there are places: who takes turns in one has no more by that. */
+static void test_cpu_time_of_many_in_few_places(void **state)
+{
+	(void)state;
+	check_cpu_time_of_many(LOOK_BUDGET_SLOTS);
 }
 
 static void test_a_costly_one_gets_more(void **state)
@@ -113,6 +139,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_of_a_second),
 		cmocka_unit_test(test_cpu_time_of_many),
+		cmocka_unit_test(test_cpu_time_of_many_in_few_places),
 		cmocka_unit_test(test_a_costly_one_gets_more),
 	};
 

@@ -112,9 +112,12 @@ static void test_pipeline_record_counts_what_it_refuses(void **state)
 	assert_int_equal(pipeline_stats(p)->samples, 0);
 }
 
+/* The end of a thread, and a list of the others. */
 static void feed_times(struct pipeline *p, const struct thread_times_event *e)
 {
 	assert_int_equal(pipeline_record(p, e, sizeof(*e)), 0);
+	times_begin_list(pipeline_times(p), e->ktime_ns);
+	assert_int_equal(times_settle(pipeline_times(p), e->ktime_ns, TIMES_GROUPS), 0);
 }
 
 static const char *text(const struct profile *p, uint32_t id)
@@ -143,17 +146,18 @@ static void test_pipeline_record_makes_kinds_of_times(void **state)
 	static const struct {
 		const char *words;
 		uint64_t time_ns, duration_ns, value;
-		uint16_t bits;
+		uint16_t bits, gil;
 	} wants[] = {
 		/* clang-format off */
-		{ "cpu:  <outside Python>, =", 1000, 0, 130, SAMPLE_BIT_HOLDS_GIL },
-		{ "gil-contention:  <outside Python>, =", 1000, 0, 260, SAMPLE_BIT_HOLDS_GIL },
+		{ "cpu:  <outside Python>, =", 1000, 0, 130, SAMPLE_BIT_HOLDS_GIL, 0 },
+		{ "gil-contention:  <outside Python>, =", 1000, 0, 260, SAMPLE_BIT_HOLDS_GIL, 1 },
 		{ "off-cpu: <outside Python> <read: socket>, wait=read: socket", 500, 2000, 2000,
-		  SAMPLE_BIT_EPISODE },
+		  SAMPLE_BIT_EPISODE, 0 },
 		{ "off-cpu: <outside Python> <sleep>, wait=sleep", 2900, 100, 55,
-		  SAMPLE_BIT_WEIGHTED },
-		{ "off-cpu: <not sampled> <write>, wait=write", 0, 3000, 7, SAMPLE_BIT_WEIGHTED },
-		{ "off-cpu:  <not sampled>, =", 0, 3000, 9, SAMPLE_BIT_WEIGHTED },
+		  SAMPLE_BIT_WEIGHTED, 0 },
+		{ "off-cpu: <not sampled> <GIL>, wait=GIL", 0, 3000, 300, SAMPLE_BIT_WEIGHTED, 1 },
+		{ "off-cpu: <not sampled> <write>, wait=write", 0, 3000, 7, SAMPLE_BIT_WEIGHTED, 0 },
+		{ "off-cpu:  <not sampled>, =", 0, 3000, 9, SAMPLE_BIT_WEIGHTED, 0 },
 		/* clang-format on */
 	};
 	const union record records[] = {
@@ -164,6 +168,7 @@ static void test_pipeline_record_makes_kinds_of_times(void **state)
 				.value = 1,
 				.ktime_ns = 2000,
 				.blocked_ns = 200,
+				.gil = 0x7000,
 				.flags = SAMPLE_HOLDS_GIL },
 			      { .status = UNWIND_OUTSIDE, .opcode = OPCODE_NONE } } },
 		{ .sample = { { .kind = EVENT_SAMPLE,
@@ -194,7 +199,9 @@ static void test_pipeline_record_makes_kinds_of_times(void **state)
 					    .ktime_ns = 4000,
 					    .cpu_ns = 130,
 					    .unseen_ns = 9,
+					    .gil = 0x7000,
 					    .short_ns[CLASS_SLEEP] = 55,
+					    .long_ns[CLASS_GIL] = 300,
 					    .long_ns[CLASS_READ] = 2000,
 					    .long_ns[CLASS_WRITE] = 7 };
 	_cleanup_(profile_freep) struct profile *profile = NULL;
@@ -220,6 +227,7 @@ static void test_pipeline_record_makes_kinds_of_times(void **state)
 		assert_int_equal(s->duration_ns, wants[i].duration_ns);
 		assert_int_equal(s->value, wants[i].value);
 		assert_int_equal(s->flags, wants[i].bits);
+		assert_int_equal(s->gil, wants[i].gil);
 	}
 	assert_int_equal(pipeline_stats(p)->malformed, 0);
 }
@@ -429,12 +437,13 @@ static void put_stack(const struct profile *p, uint32_t stack, struct strbuf *ou
 		       strtab_get(p->strings, frametab_get(p->frames, e->frame)->name));
 }
 
-static bool has_label(const struct profile *p, const struct sample *s)
+static bool has_label(const struct profile *p, const struct sample *s, const char *name,
+		      const char *value)
 {
 	const struct label_entry *e = &labeltab_entries(p->labels)[s->labels];
 
-	return s->labels && !strcmp(strtab_get(p->strings, e->name), PROFILE_HANDLES_EXCEPTION) &&
-	       !strcmp(strtab_get(p->strings, e->value), "yes");
+	return s->labels && !strcmp(strtab_get(p->strings, e->name), name) &&
+	       !strcmp(strtab_get(p->strings, e->value), value);
 }
 
 static void test_pipeline_record_marks_what_threads_do(void **state)
@@ -463,6 +472,10 @@ static void test_pipeline_record_marks_what_threads_do(void **state)
 		/* The same frames but for their flags, which the caches must tell apart. */
 		{ "finalizer, in C's view", { FRAME_ENTRY, FRAME_COLLECTS }, SAMPLE_IN_GC,
 		  { .has_native = true }, "<unknown>;<unknown>;<GC>;<native>;<unknown>" },
+		{ "entered another interpreter", { 0, FRAME_INTERPRETER | FRAME_ENTRY }, 0, { 0 },
+		  "<unknown>;<interpreter 4096>;<unknown>" },
+		{ "in C's view", { 0, FRAME_INTERPRETER | FRAME_ENTRY }, 0, { .has_native = true },
+		  "<unknown>;<native>;<interpreter 4096>;<unknown>" },
 		/* clang-format on */
 	};
 
@@ -471,8 +484,12 @@ static void test_pipeline_record_marks_what_threads_do(void **state)
 		_cleanup_(profile_freep) struct profile *profile = NULL;
 		_cleanup_(discovery_freep) struct discovery *discovery = NULL;
 		_cleanup_(pipeline_freep) struct pipeline *p = NULL;
+		const bool has_entered = cases[i].flags[1] & FRAME_INTERPRETER;
 		struct framed_sample s = {
-			{ .kind = EVENT_SAMPLE, .value = 1, .flags = cases[i].sample_flags },
+			{ .kind = EVENT_SAMPLE,
+			  .value = 1,
+			  .flags = cases[i].sample_flags,
+			  .interpreter = has_entered ? 8 : 0 },
 			{ .depth = FRAMES, .opcode = OPCODE_NONE },
 			{ { 0 } },
 		};
@@ -494,8 +511,9 @@ static void test_pipeline_record_marks_what_threads_do(void **state)
 			put_stack(profile, sample->stack, &got);
 			if (strcmp(strbuf_str(&got), cases[i].want))
 				fail_msg("%s: got %s", cases[i].name, strbuf_str(&got));
-			if (has_label(profile, sample) !=
-			    !!(cases[i].sample_flags & SAMPLE_HANDLES))
+			if (has_label(profile, sample, PROFILE_HANDLES_EXCEPTION, "yes") !=
+				    !!(cases[i].sample_flags & SAMPLE_HANDLES) ||
+			    has_label(profile, sample, PROFILE_INTERPRETER, "7") != has_entered)
 				fail_msg("%s: label %u", cases[i].name, sample->labels);
 		}
 	}

@@ -21,6 +21,7 @@
 #define S NS_PER_SECOND
 #define TID 7
 #define PROCESS 99
+#define GIL 0x1000
 
 struct record {
 	struct sample_event head;
@@ -30,7 +31,7 @@ struct record {
 /* What was told, of a thread. */
 struct told {
 	uint64_t samples, cpu_ns, wait_ns[WAIT_WORDS], rest_cpu_ns, rest_wait_ns, blocked_ns;
-	uint64_t last_ns, last_value, last_duration_ns;
+	uint64_t last_ns, last_value, last_duration_ns, last_blocked_ns, last_thread;
 	char comm[COMM_BYTES];
 };
 
@@ -50,6 +51,8 @@ static int take(void *arg, const struct timed_sample *s)
 	else if (is_rest)
 		t->rest_wait_ns += s->value;
 	t->blocked_ns += s->blocked_ns;
+	t->last_blocked_ns = s->blocked_ns;
+	t->last_thread = s->event->thread;
 	t->last_ns = s->event->ktime_ns;
 	t->last_value = s->value;
 	t->last_duration_ns = s->event->duration_ns;
@@ -84,6 +87,7 @@ static void add(struct fixture *f, const struct sample_event *like)
 	r.head.kind = EVENT_SAMPLE;
 	r.head.tid = TID;
 	r.head.process = PROCESS;
+	r.head.gil = like->gil ? like->gil : GIL;
 	assert_int_equal(times_add_sample(f->times, &r.head), 0);
 }
 
@@ -110,6 +114,7 @@ static struct thread_times_event times_at(uint64_t now_ns, uint64_t cpu_ns)
 					    .pid = TID,
 					    .process = PROCESS,
 					    .tid = TID,
+					    .gil = GIL,
 					    .ktime_ns = now_ns,
 					    .since_ns = S,
 					    .cpu_ns = cpu_ns,
@@ -285,10 +290,13 @@ static void test_times_end_thread_tells_all_of_it(void **state)
 	(void)state;
 	begin(&f, true);
 	e.long_ns[CLASS_SLEEP] = S;
-	add_ticks(&f, 1, 2 * S);
+	add(&f, &(struct sample_event){ .value = 1, .thread = 11, .ktime_ns = 2 * S });
 	assert_int_equal(times_end_thread(f.times, &e), 0);
+	times_begin_list(f.times, 6 * S);
+	assert_int_equal(times_settle(f.times, 6 * S, TIMES_GROUPS), 0);
 	assert_int_equal(f.told.cpu_ns, 20 * MS);
 	assert_int_equal(f.told.rest_wait_ns, S);
+	assert_int_equal(f.told.last_thread, 11);
 	assert_string_equal(f.told.comm, "worker");
 	assert_int_equal(times_bytes(f.times) > 0, 1);
 
@@ -315,6 +323,54 @@ static void test_times_list_thread_of_another_start_ends_the_one_before(void **s
 	list(&f, &e, TIMES_REST);
 	assert_int_equal(f.told.rest_cpu_ns, 24 * MS);
 	end(&f);
+}
+
+/* A process executes another program, and the end of the one before is lost. */
+static void test_times_list_thread_of_another_start_leaves_it_its_samples(void **state)
+{
+	struct thread_times_event e = times_at(5 * S, 20 * MS);
+	struct fixture f;
+
+	(void)state;
+	begin(&f, true);
+	list(&f, &e, TIMES_ALL);
+	add_ticks(&f, 1, 5500 * MS); /* of the one before */
+	add_ticks(&f, 2, 7 * S);
+	e = times_at(7 * S, 4 * MS);
+	e.since_ns = 6 * S;
+	list(&f, &e, TIMES_REST);
+	assert_int_equal(f.told.rest_cpu_ns, 20 * MS);
+	assert_int_equal(f.told.samples, 3);
+	assert_int_equal(f.told.cpu_ns, 20 * MS + TICK_NS + 4 * MS);
+	assert_int_equal(times_sum(f.times)->threads, 2);
+	end(&f);
+}
+
+/* The list of the one behind was read before the ring. */
+static void test_times_end_thread_comes_after_the_next_one_is_listed(void **state)
+{
+	struct thread_times_event before = times_at(5 * S, 20 * MS), e = times_at(7 * S, 4 * MS);
+
+	(void)state;
+	e.since_ns = 6 * S;
+	for (int is_known = 0; is_known < 2; is_known++) {
+		struct fixture f;
+
+		begin(&f, true);
+		if (is_known)
+			list(&f, &before, TIMES_ALL);
+		times_begin_list(f.times, e.ktime_ns);
+		assert_int_equal(times_list_thread(f.times, &e), 0);
+		before.cpu_ns = 30 * MS;
+		assert_int_equal(times_end_thread(f.times, &before), 0);
+		assert_int_equal(times_settle(f.times, e.ktime_ns, TIMES_GROUPS), 0);
+		assert_int_equal(f.told.rest_cpu_ns, 30 * MS);
+		assert_int_equal(times_end_thread(f.times, &e), 0);
+		assert_int_equal(times_settle(f.times, e.ktime_ns, TIMES_GROUPS), 0);
+		assert_int_equal(f.told.rest_cpu_ns, 34 * MS);
+		assert_int_equal(times_sum(f.times)->threads, 2);
+		end(&f);
+	}
 }
 
 static void test_times_settle_ends_threads_that_are_no_longer_listed(void **state)
@@ -434,6 +490,7 @@ static void test_times_samples_carry_what_others_waited_meanwhile(void **state)
 	(void)state;
 	begin(&f, true);
 	e.short_ns[CLASS_SLEEP] = 40 * MS;
+	e.long_ns[CLASS_GIL] = 100 * MS;
 	add(&f, &(struct sample_event){ .value = 2, .blocked_ns = 40 * MS, .ktime_ns = 2 * S });
 	add(&f, &(struct sample_event){ .source = SOURCE_SWITCHES,
 					.wait = WAIT_SLEEP,
@@ -448,6 +505,65 @@ static void test_times_samples_carry_what_others_waited_meanwhile(void **state)
 	end(&f);
 }
 
+/* Ticks count who waits, also who has just been woken: all together are told what was waited. */
+static void test_times_tell_no_more_of_who_held_a_gil_than_was_waited(void **state)
+{
+	struct thread_times_event e = times_at(5 * S, 40 * MS);
+	struct sample_event tick = { .value = 1, .blocked_ns = 30 * MS, .ktime_ns = 2 * S };
+	struct fixture f;
+
+	(void)state;
+	begin(&f, true);
+	for (int i = 0; i < 4; i++)
+		add(&f, &tick);
+	e.short_ns[CLASS_GIL] = 20 * MS;
+	e.long_ns[CLASS_GIL] = 40 * MS;
+	list(&f, &e, TIMES_ALL);
+	assert_int_equal(f.told.blocked_ns, 60 * MS);
+	assert_int_equal(f.told.last_blocked_ns, 15 * MS);
+
+	tick.ktime_ns = 6 * S;
+	add(&f, &tick);
+	e = times_at(7 * S, 50 * MS);
+	e.short_ns[CLASS_GIL] = 20 * MS;
+	e.long_ns[CLASS_GIL] = 41 * MS;
+	list(&f, &e, TIMES_ALL);
+	assert_int_equal(f.told.blocked_ns, 61 * MS);
+
+	tick.gil = 2 * GIL; /* nobody waited for that one */
+	tick.ktime_ns = 8 * S;
+	add(&f, &tick);
+	e = times_at(9 * S, 60 * MS);
+	e.long_ns[CLASS_GIL] = 41 * MS;
+	list(&f, &e, TIMES_REST);
+	assert_int_equal(f.told.blocked_ns, 61 * MS);
+	end(&f);
+}
+
+/* Who waited for it is known from the next list, and others may end before, too. */
+static void test_times_end_thread_tells_who_held_a_gil_with_the_next_list(void **state)
+{
+	struct thread_times_event holder = times_at(5 * S, 40 * MS), waiter = times_at(6 * S, 0);
+	struct sample_event tick = { .value = 1, .blocked_ns = 30 * MS, .ktime_ns = 2 * S };
+	struct fixture f;
+
+	(void)state;
+	begin(&f, true);
+	for (uint64_t i = 1; i <= 2; i++) {
+		add_ticks(&f, 1, 2 * S);
+		for (int j = 0; j < 3; j++)
+			add(&f, &tick);
+		assert_int_equal(times_end_thread(f.times, &holder), 0);
+		waiter.tid = TID + 1;
+		waiter.long_ns[CLASS_GIL] = i * 60 * MS;
+		list(&f, &waiter, TIMES_ALL);
+		assert_int_equal(f.told.blocked_ns, i * 60 * MS);
+		assert_int_equal(f.told.last_blocked_ns, 20 * MS);
+		holder.since_ns++;
+	}
+	end(&f);
+}
+
 /* Who left the CPU without it is not who the others waited for. */
 static void test_times_end_span_tells_what_others_waited_of_who_held_the_gil(void **state)
 {
@@ -457,6 +573,7 @@ static void test_times_end_span_tells_what_others_waited_of_who_held_the_gil(voi
 	(void)state;
 	begin(&f, true);
 	e.long_ns[CLASS_POLL] = 6 * S;
+	e.long_ns[CLASS_GIL] = 2 * S;
 	add_open_with(&f, 1 * S, SAMPLE_HOLDS_GIL);
 	end_span(&f, 1 * S, 3 * S, 2 * S);
 	add_open_with(&f, 4 * S, 0);
@@ -487,6 +604,7 @@ static void test_times_refuses_what_no_sampler_sends(void **state)
 
 static void test_times_is_due_when_much_waits_or_for_long(void **state)
 {
+	struct thread_times_event e = times_at(5 * S, 0);
 	struct fixture f;
 
 	(void)state;
@@ -501,6 +619,13 @@ static void test_times_is_due_when_much_waits_or_for_long(void **state)
 	assert_true(times_is_due(f.times, 11 * S));
 	assert_int_equal(times_settle(f.times, 11 * S, TIMES_ALL), 0);
 	assert_false(times_is_due(f.times, 11 * S));
+
+	while (!times_is_full(f.times)) {
+		assert_int_equal(times_end_thread(f.times, &e), 0);
+		e.tid++;
+	}
+	assert_int_equal(times_settle(f.times, 11 * S, TIMES_ALL), 0);
+	assert_false(times_is_due(f.times, 100 * S));
 	end(&f);
 }
 
@@ -545,6 +670,7 @@ static void run_by_chance(unsigned int seed)
 		}
 	}
 	assert_int_equal(times_end_thread(f.times, &e), 0);
+	assert_int_equal(times_settle(f.times, e.ktime_ns, TIMES_GROUPS), 0);
 	for (int i = 0; i < CLASS_COUNT_; i++)
 		waited += e.short_ns[i] + e.long_ns[i];
 	assert_int_equal(f.told.cpu_ns, e.cpu_ns);
@@ -572,11 +698,15 @@ int main(void)
 		cmocka_unit_test(test_times_settle_tells_the_rest_up_to_the_end_of_the_part),
 		cmocka_unit_test(test_times_end_thread_tells_all_of_it),
 		cmocka_unit_test(test_times_list_thread_of_another_start_ends_the_one_before),
+		cmocka_unit_test(test_times_list_thread_of_another_start_leaves_it_its_samples),
+		cmocka_unit_test(test_times_end_thread_comes_after_the_next_one_is_listed),
 		cmocka_unit_test(test_times_settle_ends_threads_that_are_no_longer_listed),
 		cmocka_unit_test(test_times_settle_without_times_takes_samples_as_they_came),
 		cmocka_unit_test(test_times_of_some_ticks_do_not_scale_them),
 		cmocka_unit_test(test_times_end_span_completes_the_sample_of_its_beginning),
 		cmocka_unit_test(test_times_samples_carry_what_others_waited_meanwhile),
+		cmocka_unit_test(test_times_tell_no_more_of_who_held_a_gil_than_was_waited),
+		cmocka_unit_test(test_times_end_thread_tells_who_held_a_gil_with_the_next_list),
 		cmocka_unit_test(test_times_end_span_tells_what_others_waited_of_who_held_the_gil),
 		cmocka_unit_test(test_times_refuses_what_no_sampler_sends),
 		cmocka_unit_test(test_times_is_due_when_much_waits_or_for_long),

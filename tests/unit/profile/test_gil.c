@@ -83,15 +83,18 @@ struct row {
 	uint8_t process;
 	uint32_t from_ms, lasts_ms, value_ms;
 	bool is_unselected, is_episode;
+	uint16_t gil;
 };
 
 /* clang-format off */
 #define AT(name, process, from_ms, lasts_ms, value_ms) \
-	{ name, process, from_ms, lasts_ms, value_ms, false, false }
+	{ name, process, from_ms, lasts_ms, value_ms, false, false, 0 }
 #define EPISODE(name, process, from_ms, lasts_ms, value_ms) \
-	{ name, process, from_ms, lasts_ms, value_ms, false, true }
+	{ name, process, from_ms, lasts_ms, value_ms, false, true, 0 }
 #define UNSELECTED(name, process, from_ms, lasts_ms, value_ms) \
-	{ name, process, from_ms, lasts_ms, value_ms, true, false }
+	{ name, process, from_ms, lasts_ms, value_ms, true, false, 0 }
+#define OF(gil, name, from_ms, lasts_ms, value_ms) \
+	{ name, 0, from_ms, lasts_ms, value_ms, false, false, gil }
 /* clang-format on */
 
 static void add(struct fixture *f, const struct row *row, uint16_t kind, const char *marker)
@@ -103,6 +106,7 @@ static void add(struct fixture *f, const struct row *row, uint16_t kind, const c
 		.thread = row->process,
 		.kind = kind,
 		.flags = row->is_episode ? SAMPLE_BIT_EPISODE : 0,
+		.gil = row->gil,
 		.stack = push(f->p, 0,
 			      row->name == '<' ? PROFILE_NOT_SAMPLED : (char[]){ row->name, 0 }),
 	};
@@ -147,11 +151,10 @@ static void test_who_waited_for_whom(void **state)
 		  { AT('b', 0, 10, 0, 50), AT('b', 0, 60, 0, 50) },
 		  "ab 100 1",
 		  100 },
-		{ "not sampled: of holds it meets what it is of all that waited, not those of "
-		  "nobody else",
+		{ "not sampled: of holds it meets what is left of all that waited",
 		  { AT('a', 0, 0, 90, 0), AT('<', 0, 0, 1000, 10) },
 		  { AT('b', 0, 50, 0, 70), AT('c', 0, 500, 0, 30) },
-		  "ab 70 0, ac 27 0, <c 3 0",
+		  "ab 70 0, ac 20 0, <c 10 0",
 		  100 },
 		{ "holders take turns: the episode is of the first",
 		  { EPISODE('a', 0, 0, 100, 0) },
@@ -173,16 +176,36 @@ static void test_who_waited_for_whom(void **state)
 		  { AT('b', 0, 10, 0, 40) },
 		  "ab 30 0, cb 10 0",
 		  40 },
-		{ "what meets none is of all",
+		{ "what meets none is of all that is left",
 		  { AT('a', 0, 10, 10, 30), AT('c', 0, 30, 10, 10) },
 		  { AT('b', 0, 50, 0, 20), AT('d', 0, 15, 0, 5) },
-		  "ab 15 0, ad 5 0, cb 5 0",
+		  "ab 14 0, cb 6 0, ad 5 0",
 		  40 },
+		{ "no more is met than was waited, of those that it meets and of all",
+		  { AT('a', 0, 0, 10, 0), AT('c', 0, 20, 5, 0) },
+		  { AT('b', 0, 5, 0, 30), AT('d', 0, 40, 0, 30) },
+		  "ab 10 0, cd 3 0, cb 2 0",
+		  15 },
 		{ "other processes have a GIL of their own",
 		  { AT('a', 0, 0, 100, 0), AT('c', 1, 0, 100, 0) },
 		  { AT('b', 0, 10, 0, 100), AT('d', 1, 10, 0, 90) },
 		  "ab 100 0, cd 90 0",
 		  200 },
+		{ "each interpreter has a GIL of its own",
+		  { OF(1, 'a', 0, 100, 0), OF(2, 'c', 0, 100, 0) },
+		  { OF(1, 'b', 10, 0, 100), OF(2, 'd', 10, 0, 90), OF(3, 'e', 20, 0, 80) },
+		  "ab 100 0, cd 90 0, -e 80 0",
+		  200 },
+		{ "what is of no GIL that is known is of the only one",
+		  { OF(1, 'a', 0, 100, 0), OF(0, '<', 0, 1000, 20) },
+		  { OF(1, 'b', 10, 0, 120) },
+		  "ab 100 0, <b 20 0",
+		  120 },
+		{ "of several it is of none",
+		  { OF(1, 'a', 0, 100, 0), OF(2, 'c', 0, 100, 0), OF(0, '<', 0, 1000, 20) },
+		  { OF(1, 'b', 10, 0, 120), OF(2, 'd', 10, 0, 60) },
+		  "ab 100 0, cd 60 0, <- 20 0",
+		  220 },
 		{ "only waits that are selected have rows, all have their part",
 		  { AT('a', 0, 0, 100, 0), UNSELECTED('c', 0, 0, 100, 0) },
 		  { AT('b', 0, 10, 0, 200) },
@@ -221,6 +244,63 @@ static void test_who_waited_for_whom(void **state)
 			fail_msg("%s: %s, want %s", cases[i].name, found, cases[i].want);
 		if (fabs(f.gil.waited_ns / MS - cases[i].waited_ms) > 1e-6)
 			fail_msg("%s: waited %g ms", cases[i].name, f.gil.waited_ns / MS);
+		tear_down(&f);
+	}
+}
+
+static uint32_t random_below(uint32_t end)
+{
+	static uint64_t state = 1;
+
+	state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (uint32_t)((state >> 33) % end);
+}
+
+/*
+ * Waiters 'a' to 'f' and holders 'A' to 'F', each of the GIL of its letter: whatever meets what,
+ * and however much is said to be held, each waited no longer than it did, for its own GIL.
+ */
+static void test_no_more_is_met_than_was_waited(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 300; round++) {
+		const uint32_t gils = 1 + random_below(6);
+		double waited[6] = { 0 }, met[6] = { 0 };
+		struct fixture f;
+
+		set_up(&f, "CPython");
+		for (int i = 0; i < 60; i++) {
+			uint32_t of = random_below(gils), from_ms = random_below(500);
+			struct row hold =
+				OF((uint16_t)(of + 1), (char)('A' + of), from_ms,
+				   random_below(2) * random_below(40), 1 + random_below(60));
+			struct row wait = OF((uint16_t)(of + 1), (char)('a' + of), from_ms,
+					     1 + random_below(50), random_below(2) * 50);
+
+			wait.is_unselected = random_below(8) == 0;
+			if (random_below(2)) {
+				add(&f, &hold, 2, NULL);
+				continue;
+			}
+			add(&f, &wait, 1, "<GIL>");
+			waited[of] += wait.is_unselected ? 0
+				      : wait.value_ms    ? wait.value_ms
+							 : wait.lasts_ms;
+		}
+		assert_int_equal(gil_finish(&f.gil), 0);
+		for (size_t i = 0; i < f.gil.rows.len; i++) {
+			const struct gil_row *row = &f.gil.rows.items[i];
+
+			if (row->waiter == GIL_NOBODY || row->holder == GIL_NOBODY)
+				continue;
+			assert_int_equal(name_of(&f, row->waiter) - 'a',
+					 name_of(&f, row->holder) - 'A');
+			met[name_of(&f, row->waiter) - 'a'] += row->ns / MS;
+		}
+		for (int i = 0; i < 6; i++)
+			if (met[i] > waited[i] + 1e-6)
+				fail_msg("%d: %c waited %g ms, met %g", round, 'a' + i, waited[i],
+					 met[i]);
 		tear_down(&f);
 	}
 }
@@ -301,6 +381,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_who_waited_for_whom),
+		cmocka_unit_test(test_no_more_is_met_than_was_waited),
 		cmocka_unit_test(test_locks_of_free_threaded_builds),
 		cmocka_unit_test(test_millions),
 		cmocka_unit_test(test_by_holder),

@@ -34,7 +34,7 @@ static void add_row(struct profile *p, int file, int row, uint32_t recording, ui
 {
 	struct frame f = { .line = (uint32_t)row, .kind = FRAME_PYTHON };
 	struct process process = { .recording = recording, .pid = (uint32_t)row, .start_ns = 7 };
-	struct thread t = { .tid = (uint32_t)row };
+	struct thread t = { .tid = (uint32_t)row, .start_ns = (uint64_t)row };
 	uint32_t frame, id;
 
 	memset(&f, 0,
@@ -87,6 +87,14 @@ static void assert_same_process(const struct process *a, const struct process *b
 	assert_int_equal(a->number, b->number);
 }
 
+static void assert_same_thread(const struct thread *a, const struct thread *b)
+{
+	assert_memory_equal(a, b, offsetof(struct thread, name) + sizeof(a->name));
+	assert_int_equal(a->start_ns, b->start_ns);
+	assert_int_equal(a->same, b->same);
+	assert_int_equal(a->number, b->number);
+}
+
 static void assert_same_tables(const struct profile *a, const struct profile *b)
 {
 	assert_int_equal(strtab_count(a->strings), strtab_count(b->strings));
@@ -106,8 +114,8 @@ static void assert_same_tables(const struct profile *a, const struct profile *b)
 	for (size_t i = 0; i < a->processes.len; i++)
 		assert_same_process(&a->processes.items[i], &b->processes.items[i]);
 	assert_int_equal(a->threads.len, b->threads.len);
-	assert_memory_equal(a->threads.items, b->threads.items,
-			    a->threads.len * sizeof(struct thread));
+	for (size_t i = 0; i < a->threads.len; i++)
+		assert_same_thread(&a->threads.items[i], &b->threads.items[i]);
 }
 
 static void test_profile_merge_is_as_reading_one_after_another(void **state)

@@ -87,7 +87,7 @@ static uint64_t hash_sample(const struct profile *p, const struct sample *s)
 	h = hash_id(p, process->pod_namespace, hash_id(p, process->pod_name, h));
 	for (uint32_t stack = s->stack; stack; stack = entries[stack].parent)
 		h = hash_frame(p, frametab_get(p->frames, entries[stack].frame), h);
-	h = hash_id(p, s->opcode, h);
+	h = hash_combine(hash_id(p, s->opcode, h), s->gil);
 	h = hash_combine(hash_combine(h, s->value), s->duration_ns);
 	h = hash_kind(p, s->kind, hash_labels(p, s->labels, h));
 	return hash_combine(h, (uint32_t)s->cpu << 16 | s->flags);
@@ -181,7 +181,9 @@ static uint32_t random_thread(struct profile *p)
 		.implementation = random_string(p, "CPython", 2),
 		.executable = random_string(p, "/usr/bin/python", 2),
 	};
-	struct thread t = { .tid = 1 + random_below(5), .name = random_string(p, "thread", 4) };
+	struct thread t = { .tid = 1 + random_below(5),
+			    .name = random_string(p, "thread", 4),
+			    .start_ns = random_below(3) };
 	uint32_t index;
 
 	place_process(p, &process);
@@ -225,6 +227,7 @@ static void make_span(struct profile *p, struct sample *s)
 	assert_int_equal(profile_add_kind(p, &kind, &s->kind), 0);
 	s->value = 1 + ((uint64_t)random_below(UINT32_MAX) << random_below(32));
 	s->duration_ns = random_below(2) ? random_below(UINT32_MAX) : 0;
+	s->gil = (uint16_t)random_below(3);
 	for (uint32_t i = random_below(4); i; i--)
 		assert_int_equal(labeltab_add(p->labels, s->labels, random_string(p, "route", 4),
 					      random_string(p, "value", 9), &s->labels),
@@ -747,6 +750,7 @@ static void test_reader_next_refuses_malformed_chunks(void **state)
 		  -EBADMSG },
 		{ "a place of no process", CHUNK_FLUSH, { 9, 1, 1 }, 3, -EBADMSG },
 		{ "opcodes without samples", CHUNK_FLUSH, { 8, 2, 0, 0 }, 4, -EBADMSG },
+		{ "GILs without samples", CHUNK_FLUSH, { 12, 2, 0, 0 }, 4, -EBADMSG },
 		{ "rests of times without samples", CHUNK_FLUSH, { 10, 2, 0, 0 }, 4, -EBADMSG },
 		{ "work without end",
 		  CHUNK_METADATA,

@@ -350,6 +350,11 @@ static void test_code_table_counts_torn_tables_once(void **state)
 	code_table_free(t);
 }
 
+static void count_forgotten(void *arg, uint64_t identity)
+{
+	((uint8_t *)arg)[identity]++;
+}
+
 /* 20,000 code objects through a table for about 1,000: what is asked for all the time stays. */
 static void test_code_table_forgets_what_is_not_asked_for(void **state)
 {
@@ -357,9 +362,12 @@ static void test_code_table_forgets_what_is_not_asked_for(void **state)
 	static const uint8_t lines[] = { 2, 1, 2, 1, 2, 1 };
 	struct code_table *t = table_new(BYTES_MAX);
 	const struct code_stats *stats = code_table_stats(t);
+	uint8_t *told = calloc(COUNT, 1);
 	size_t held = 0;
 
 	(void)state;
+	assert_non_null(told);
+	code_table_tell(t, count_forgotten, told);
 	for (uint64_t i = 0; i < COUNT; i++) {
 		struct code_desc d = { .identity = i,
 				       .format = LINES_DELTAS,
@@ -376,12 +384,15 @@ static void test_code_table_forgets_what_is_not_asked_for(void **state)
 			if (!code_find(t, hot))
 				fail_msg("%d: %d was forgotten", (int)i, (int)hot);
 	}
-	for (uint64_t i = 0; i < COUNT; i++)
-		held += code_find(t, i) != NULL;
+	for (uint64_t i = 0; i < COUNT; i++) {
+		assert_int_equal(told[i], !code_find(t, i));
+		held += !told[i];
+	}
 	assert_int_equal(held, stats->codes);
 	assert_int_equal(stats->evicted, COUNT - held);
 	assert_true(held > 500 && held < 2000);
 	code_table_free(t);
+	free(told);
 }
 
 /* One table that takes more than all the memory: the others go, it stays, the next one ends it. */
@@ -442,19 +453,25 @@ static void test_code_table_retain_forgets_processes(void **state)
 	}
 	code_table_retain(t, is_even, &asked);
 	assert_int_equal(asked, 100);
-	assert_int_equal(code_table_stats(t)->codes, 50);
+	assert_int_equal(code_table_stats(t)->codes, 100); /* all of them are new */
+	assert_non_null(code_find(t, 1010));
+	code_table_retain(t, is_even, &asked);
+	assert_int_equal(code_table_stats(t)->codes, 51);
 	for (uint64_t i = 0; i < 100; i++)
-		if ((code_find(t, 1000 + i) == NULL) != (i / 10 % 2 == 1))
+		if ((code_find(t, 1000 + i) == NULL) != (i / 10 % 2 == 1 && i != 10))
 			fail_msg("code object %d", (int)i);
-	d.name = (struct pystring)ASCII("g"); /* the same again keeps its process */
+	d.identity = 1000; /* known, from another process: it is that one's now */
+	d.process = 1;
 	code_table_add(t, &d);
 	code_table_retain(t, is_even, &asked);
-	assert_int_equal(code_table_stats(t)->codes, 50);
+	assert_int_equal(code_table_stats(t)->codes, 51);
+	code_table_retain(t, is_even, &asked);
+	assert_int_equal(code_table_stats(t)->codes, 49);
 	code_table_free(t);
 
 	t = table_new(CODE_TABLE_BYTES_DEFAULT);
-	d.process = 1;
 	assert_int_equal(code_table_add(t, &d), 0);
+	code_table_retain(t, is_even, &asked);
 	code_table_retain(t, is_even, &asked);
 	assert_int_equal(code_table_stats(t)->bytes, empty);
 	code_table_free(t);
