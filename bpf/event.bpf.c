@@ -59,12 +59,14 @@ static __always_inline __u32 slot_scratch(__u32 slot)
 	       session.cpus;
 }
 
-/* How many periods the value makes full, with what was left before. */
-static __always_inline __u64 count_periods(struct event_slot *slot, const struct sampler_call *call,
-					   __u64 value)
+/*
+ * Returns the number of periods that the value completes with what recorded processes left before;
+ * 0: none. Events of other processes do not count: they would scatter the samples.
+ */
+static __always_inline __u64 count_periods(struct event_slot *slot, __u32 event, __u64 value)
 {
-	__u64 period = event_configs[call->event & (EVENTS_MAX - 1)].period;
-	__u64 *pending = &slot->pending[call->event & (EVENTS_MAX - 1)];
+	__u64 period = event_configs[event & (EVENTS_MAX - 1)].period;
+	__u64 *pending = &slot->pending[event & (EVENTS_MAX - 1)];
 
 	if (period <= 1)
 		return value;
@@ -107,12 +109,15 @@ static __always_inline int take_event(const struct known_task *k, const struct p
 	if (!slot)
 		return 0; /* for the verifier */
 	call.scratch = slot_scratch(number);
-	call.value = class == EVENT_CLASS_PERF ? value : count_periods(slot, &call, value);
+	call.value = value;
+	r = find_interrupted(&call, &slot->state, k, now);
+	if (class != EVENT_CLASS_PERF && (r == STAT_RECORDED || r == STAT_UNKNOWN))
+		call.value = count_periods(slot, call.event, value);
 	if (call.value) {
-		r = sample_interrupted(&call, &slot->state, k, regs, now);
+		r = sample_interrupted(&call, &slot->state, k->task, regs, r, now);
 		stat_add(&slot->state, at_most((__u32)r, STAT_TICK_END - 1), 1);
-		budget_spend_of(&slot->state, r, bpf_ktime_get_ns() - now);
 	}
+	budget_spend_of(&slot->state, r, bpf_ktime_get_ns() - now);
 	__sync_lock_test_and_set(&slot->is_taken, 0);
 	return 0;
 }

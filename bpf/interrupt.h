@@ -175,18 +175,35 @@ static __always_inline int walk_and_send(const struct sampler_call *call, struct
 	return r;
 }
 
-static __always_inline int sample_thread(const struct sampler_call *call, struct cpu_state *c,
-					 struct task_struct *task, const struct pt_regs *regs,
-					 __u64 now)
+/* Finds whose the interrupted thread is. Returns STAT_RECORDED: to be sampled; else a counter. */
+static __always_inline int find_interrupted(const struct sampler_call *call, struct cpu_state *c,
+					    const struct known_task *k, __u64 now)
+{
+	if (!known_field(k->task, tgid))
+		return STAT_IDLE;
+	if (!k->has_mm)
+		return STAT_NO_MM;
+	known_task_facts(k, &c->who);
+	if (!is_wanted(k->task, &c->who))
+		return STAT_FILTERED;
+	budget_fill(c, call->share, call->saved_max_ns, now);
+	return find_process(c, k->task, now);
+}
+
+/*
+ * Samples the thread of which find_interrupted() returned r, or tells that its process is not
+ * identified. regs: where the thread was interrupted; NULL: in the kernel. Returns the counter that
+ * the call ends in.
+ */
+static __always_inline int sample_interrupted(const struct sampler_call *call, struct cpu_state *c,
+					      struct task_struct *task, const struct pt_regs *regs,
+					      int r, __u64 now)
 {
 	struct skipped *skipped = skipped_of(c, call->event);
 	const struct task_facts *f = &c->who;
 	struct py_scratch *s;
 	bool thins;
-	int r;
 
-	budget_fill(c, call->share, call->saved_max_ns, now);
-	r = find_process(c, task, now);
 	if (r != STAT_UNKNOWN && r != STAT_RECORDED)
 		return r;
 	s = scratch_get(call->scratch);
@@ -209,24 +226,6 @@ static __always_inline int sample_thread(const struct sampler_call *call, struct
 	if (s->sample.value > call->value || call->count > 1)
 		s->sample.flags |= SAMPLE_WEIGHTED;
 	return walk_and_send(call, c, task, s, session.has_task_work);
-}
-
-/*
- * Takes a sample of the interrupted thread, if it is one that is recorded. regs: where it was;
- * NULL: in the kernel. Returns the counter that it ends in.
- */
-static __always_inline int sample_interrupted(const struct sampler_call *call, struct cpu_state *c,
-					      const struct known_task *k,
-					      const struct pt_regs *regs, __u64 now)
-{
-	if (!known_field(k->task, tgid))
-		return STAT_IDLE;
-	if (!k->has_mm)
-		return STAT_NO_MM;
-	known_task_facts(k, &c->who);
-	if (!is_wanted(k->task, &c->who))
-		return STAT_FILTERED;
-	return sample_thread(call, c, k->task, regs, now);
 }
 
 #endif

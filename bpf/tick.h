@@ -75,7 +75,8 @@ static __always_inline void tick_take(struct bpf_perf_event_data *ctx)
 	if (!call.value)
 		return;
 	missed = count_missed(c, k.task, ticks, now);
-	r = sample_interrupted(&call, c, &k, (struct pt_regs *)&ctx->regs, now);
+	r = find_interrupted(&call, c, &k, now);
+	r = sample_interrupted(&call, c, k.task, (struct pt_regs *)&ctx->regs, r, now);
 	stat_add(c, at_most((__u32)r, STAT_TICK_END - 1), call.value);
 	if (missed && is_ours(r))
 		stat_add(c, STAT_MISSED, missed * call.value);

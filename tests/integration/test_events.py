@@ -107,6 +107,22 @@ def test_events_have_a_period(some_python, tmp_path):
     assert abs(faults - truth["pages"] / 100) <= os.cpu_count()
 
 
+def test_events_of_other_processes_complete_no_period(some_python, tmp_path):
+    output = tmp_path / "period.pyebpf"
+    with Workload(some_python, "events.py") as w, \
+            Recorder(output, "-p", w.pid, "-c", 100, "-e", "syscalls:sys_enter_openat") as recorder:
+        recorder.wait_attached()
+        with subprocess.Popen([sys.executable, "-c", OPENING]) as others:
+            wait_until(lambda: cpu_seconds(others.pid) > 0.1, PATIENCE, "others open files")
+            w.go()
+            truth = w.truth()
+            others.kill()
+        recorder.finish()
+    opens = of_kind(output, "syscalls:sys_enter_openat")
+    count = opens[("open_files", truth["lines"]["open_files"])]
+    assert abs(count - truth["opens"] / 100) <= os.cpu_count()  # a period is counted on each CPU
+
+
 def test_probes_of_a_python_are_counted_exactly(request, tmp_path):
     def has_probes(python):
         with open(python.command[-1], "rb") as f:
