@@ -2,7 +2,7 @@
 #ifndef BPF_GIL_H
 #define BPF_GIL_H
 
-/* Who waits for which GIL, and how long. */
+/* Counts the threads that wait for each GIL of a process, and how long they wait. */
 
 #include "bpf/cache.h"
 #include "bpf/maps.h"
@@ -59,8 +59,8 @@ static __always_inline __u64 gil_count_waiters(const struct gil_count *c)
 	return n > 0 && n < GIL_WAITERS_MAX ? n : 0;
 }
 
-/* Who waits for a further GIL of a process. NULL: nobody has. The verifier looks at what calls this
- * also where there is no such map. */
+/* Returns the count of a further GIL of a process; NULL: no thread has waited for it. The verifier
+ * checks the callers also where there is no such map. */
 static __always_inline struct gil_count *gil_further(__u64 process, __u64 gil, bool make)
 {
 	__u64 key = hash_mix(process, gil);
@@ -99,7 +99,7 @@ VERIFIED_ONCE __u64 gil_further_waiters(__u64 process, __u64 gil)
 	return c ? gil_count_waiters(c) : 0;
 }
 
-/* One more waits for that GIL of the process (1), or one less (-1). */
+/* Adds n (1 or -1) to the number of threads that wait for that GIL of the process. */
 static __always_inline void gil_count(struct thread_times *leader, __u64 gil, __s64 n, __u64 now)
 {
 	if (leader->first_gil == gil) {

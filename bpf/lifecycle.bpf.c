@@ -189,8 +189,8 @@ static __always_inline bool is_unidentified(const struct task_facts *f)
 	return row.exec_id < f->exec_id && (!session.has_filter || row.is_target);
 }
 
-/* What a thread of such a process waited for is lost, unless user space saw that it is no Python.
- */
+/* Counts the waits of a thread of an unidentified process as lost, unless user space found that
+ * the process runs no Python. */
 static __always_inline void times_lose(const struct thread_times *t, const struct task_facts *f,
 				       __u64 now)
 {

@@ -273,7 +273,7 @@ VERIFIED_ONCE int py_record_frame(struct py_scratch *s, const struct py_offsets 
 	return 0;
 }
 
-/* Of the states from which the one that is walked was entered, the innermost; NESTED_MAX: there is
+/* Returns the innermost of the states from which the state being walked was entered; NESTED_MAX:
  * none. */
 static __always_inline __u32 py_next_nested(const struct py_search *q)
 {
@@ -332,8 +332,8 @@ VERIFIED_ONCE int py_leave_interpreter(struct py_scratch *s)
 	return true;
 }
 
-/* Behind the outermost frame of an interpreter: goes on with the one from which it was entered, if
- * there is one. */
+/* After the outermost frame of an interpreter: continues with the interpreter from which it was
+ * entered, if any. */
 static __always_inline bool py_enter_caller(struct py_loop *l)
 {
 	struct py_scratch *s = l->s;
@@ -348,7 +348,7 @@ static __always_inline bool py_enter_caller(struct py_loop *l)
 	return true;
 }
 
-/* What a walk is that has come to the end. */
+/* Returns the status of a walk that has reached its last frame. */
 static __always_inline __u8 py_status_of_end(const struct py_scratch *s)
 {
 	const struct py_walk *w = &s->walk;

@@ -481,7 +481,7 @@ static __always_inline int py_search(struct py_loop *l)
 	return 0;
 }
 
-/* Where the walk begins among those that were entered from another. Returns 0. */
+/* Sets where the walk begins among the states that were entered from another. Returns 0. */
 VERIFIED_ONCE int py_begin_nested(struct py_search *q)
 {
 	if (!q)

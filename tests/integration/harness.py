@@ -206,7 +206,7 @@ def is_polling(pid):
 
 
 def cpu_seconds(pid):
-    """Of the first thread."""
+    """Returns the CPU time of the first thread."""
     with open("/proc/%d/schedstat" % pid) as f:
         return int(f.read().split()[0]) / 1e9
 

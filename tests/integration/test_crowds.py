@@ -42,7 +42,7 @@ def crowd(hog):
 
 
 def unknown_ticks(text):
-    """Those of processes that were not identified, by the summary."""
+    """Returns the ticks of unidentified processes, by the summary."""
     lost = re.search(r"process not identified yet ([\d,]+)", text)
     return int(lost[1].replace(",", "")) if lost else 0
 

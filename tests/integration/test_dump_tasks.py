@@ -160,7 +160,7 @@ def test_tasks_of_other_libraries(pyebpf, any_python, script, mode):
 @pytest.mark.full
 @pytest.mark.parametrize("tasks", ["rest", "first", "later", "deep"])
 def test_coroutines_of_cython(pyebpf, any_python, tmp_path, tasks):
-    """Where such a one waits nobody notes: its line is not known. One that runs below one of Python's has no frame."""
+    """The line where Cython's coroutine waits is unknown. A running one below a coroutine of Python has no frame."""
     if any_python.minor < 8 or any_python.via != "direct" or any_python.source == "twin":
         return  # no pip there
     try:

@@ -34,7 +34,7 @@ def test_functions_at_one_address(python, kind, tmp_path):
 
 @pytest.mark.few_pythons
 def test_names_in_common(python, tmp_path, is_full):
-    """Of thousands of functions, through a ring that has no room for them once a process."""
+    """Thousands of functions pass a ring that has no room for them once a process."""
     output = tmp_path / "shared.pyebpf"
     children, functions, seconds = (40, 3000, 6) if is_full else (8, 2000, 2)
     with Workload(python, "forked_alike.py", "shared", children, functions, seconds) as workload:

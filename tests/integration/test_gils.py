@@ -74,14 +74,14 @@ def test_contention_is_of_one_gil(with_interpreters, tmp_path):
 
 
 def gils_of_threads(gils):
-    """All others take that of the main interpreter."""
+    """Returns the GIL of each thread; threads not in `gils` take the main interpreter's."""
     found = collections.defaultdict(int)
     found.update((tid, i) for i, functions in enumerate(gils) for tids in functions.values() for tid in tids)
     return found
 
 
 def check_dump(gils, threads):
-    """One thread at most holds each GIL, and who waits for one waits for that thread. Returns for which some do."""
+    """At most one thread holds each GIL, and waiters wait for that thread. Returns the GILs that have waiters."""
     gil_of = gils_of_threads(gils)
     holders = {gil_of[t["tid"]]: t["tid"] for t in threads if t["holds_gil"]}
     assert len(holders) == sum(t["holds_gil"] for t in threads), threads

@@ -183,7 +183,7 @@ def written(path):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_four_times_the_bytes_take_four_times_as_long(shape, is_full, tmp_path):
-    """As long as what is written does not grow faster: a heatmap has the name of each function."""
+    """Outputs that grow faster than the input are left out: a heatmap has the name of each function."""
     small, large = tmp_path / "small.pyebpf", tmp_path / "large.pyebpf"
     small.write_bytes(SHAPES[shape](1))
     large.write_bytes(SHAPES[shape](4))

@@ -123,8 +123,8 @@ def test_late_dlopen(embeddable, target, milliseconds, tmp_path):
 
 
 def test_events_of_late_dlopen(embeddable, tmp_path):
-    """Where no tick and no switch makes them known: processes that begin, fork before anybody has looked at them, and
-    wait before what is recorded comes."""
+    """No tick and no switch makes these processes known: they begin, fork before anybody has looked at them, and
+    wait before the recorded event comes."""
     f = facts(embeddable)
     program, output = tmp_path / "late", tmp_path / "late.pyebpf"
     compile_program(program, "-DLATE", "-ldl")

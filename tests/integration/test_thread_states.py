@@ -84,7 +84,7 @@ def named(calls):
 
 
 def check_callers(workload, what, folder, is_guess):
-    """Of a thread that does `what` in one interpreter, entered from others: they tell their ids."""
+    """Checks a thread that does `what` in one interpreter, entered from others; the program prints their ids."""
     ids = workload.truth()
     expected = ["<module>", "outer"]
     for name, number in zip(["middle", what] if len(ids) == 2 else [what], reversed(ids)):

@@ -176,7 +176,7 @@ def first_of_a_namespace(mode, word, python, folder):
 
 @pytest.mark.alone
 def test_it_ends_as_the_first_process_of_a_namespace(some_python, tmp_path):
-    """Its readers can be killed, at a page that is read ahead."""
+    """The recorder's readers can be killed at a page that is read ahead."""
     with first_of_a_namespace("cpu", "deaf", some_python, tmp_path) as (process, _, begin):
         process.wait(PATIENCE)
         seconds = time.monotonic() - begin

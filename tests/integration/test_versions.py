@@ -283,7 +283,7 @@ def test_greenlets_keep_their_stacks(greenlet_python, kind, period_us, tmp_path,
 
 
 def parked(tasks):
-    """What dump says of greenlets, as parked.py tells it; without gevent's own calls."""
+    """Returns dump's greenlets in the form of parked.py, without gevent's own calls."""
     return sorted([task["tid"], task["name"].split()[0],
                    [[frame["name"].split(".")[-1], frame["line"]] for frame in task["frames"]
                     if "/gevent/" not in frame["file"]]] for task in tasks)

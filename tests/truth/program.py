@@ -224,7 +224,7 @@ def live_exec_of_child(act):
 
 
 def live_exec_of_shell(act):
-    """Which executes the interpreter again, and is none meanwhile."""
+    """The shell executes the interpreter again; until then the process runs no Python."""
     act()
     os.execv("/bin/sh", ["sh", "-c", 'sleep 0.1; exec "$@"', "sh", *command_of_act()])
 
@@ -237,7 +237,7 @@ def live_fork_of_thread(act):
 
 
 def live_grandchild(act):
-    """Of a child that acts, too."""
+    """A grandchild, whose parent acts, too."""
     def both():
         in_child(act)
         act()

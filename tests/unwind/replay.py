@@ -117,7 +117,7 @@ def check_stack(truth, got, minor):
 
 
 def take_callers(got, minor):
-    """Those in the main interpreter, from which another one was entered, by name; leaf first."""
+    """Takes out the callers in the main interpreter, from which another was entered; returns names, leaf first."""
     markers = [i for i, f in enumerate(got["frames"]) if f and f[5] & INTERPRETER]
     if not markers:
         return []

@@ -346,8 +346,8 @@ static void lent(const char *row, struct world *w)
 	check(row, "not by who made it", w, (struct want){ 0, w->tstate, true, 0 });
 }
 
-/* Of two states whose calls are on the stack the one that is farther down was entered from the
- * other. */
+/* Checks two states whose calls are on the stack: the one farther down was entered from the other.
+ */
 static void check_nested(const char *row, const char *name, struct world *w, unsigned inner)
 {
 	struct unwind_result r = world_unwind(w);

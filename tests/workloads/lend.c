@@ -8,7 +8,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
-/* The same in a new interpreter, by the C API alone; called with the GIL. */
+/* Runs code in a new interpreter, by the C API alone; called with the GIL. */
 void run_in_new_interpreter(const char *code)
 {
 	void *(*get)(void) = (void *(*)(void))dlsym(RTLD_DEFAULT, "PyThreadState_Get");
@@ -23,7 +23,7 @@ void run_in_new_interpreter(const char *code)
 	swap(state);
 }
 
-/* The same, where that has started a thread: the state by which this was done is deleted. */
+/* Runs code that starts a thread in a new interpreter, and deletes the thread state used for it. */
 void start_in_new_interpreter(const char *code)
 {
 	void *(*get)(void) = (void *(*)(void))dlsym(RTLD_DEFAULT, "PyThreadState_Get");

@@ -24,7 +24,7 @@ is_ready = [threading.Event() for _ in range(3)]
 
 
 def lines(*functions):
-    """Where each of them goes on: the line behind its def."""
+    """Returns the line after each function's def, where it waits."""
     return [[f.__name__, f.__code__.co_firstlineno + 1] for f in functions]
 
 
@@ -60,7 +60,7 @@ def deep(n):
 
 
 def park(place):
-    """One that waits in each way; one that has not begun; one that has ended."""
+    """Makes a greenlet that waits in each way, one that has not begun and one that has ended."""
     for chain in CHAINS:
         made = greenlet.greenlet(chain[0])
         made.switch()

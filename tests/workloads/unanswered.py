@@ -32,7 +32,7 @@ def never_present(path, address=None, size=65536):
 
 
 def spoil_arguments(path):
-    """All pages that hold nothing else: before them on the stack is what the program runs with."""
+    """Spoils the pages that hold nothing but arguments: the program's own stack lies before them."""
     with open("/proc/self/stat") as f:
         fields = f.read().rpartition(")")[2].split()
     start, end = int(fields[ARG_START]) + 4095 & -4096, int(fields[ENV_END]) & -4096

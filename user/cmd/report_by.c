@@ -20,14 +20,10 @@ static const char *const words[] = {
 	[BY_LABEL] = "label",       [BY_MODULE] = "module", [BY_FILE] = "file",
 };
 
-/* Words for one of the labels. */
-static const char *const of_labels[] = { VALUE_WORD PROFILE_INTERPRETER };
-
 enum report_by report_by_read(const char **word, struct select_query *q)
 {
-	for (size_t i = 0; i < sizeof(of_labels) / sizeof(of_labels[0]); i++)
-		if (!strcmp(*word, of_labels[i] + strlen(VALUE_WORD)))
-			*word = of_labels[i];
+	if (!strcmp(*word, PROFILE_INTERPRETER))
+		*word = VALUE_WORD PROFILE_INTERPRETER;
 	if (!strncmp(*word, VALUE_WORD, strlen(VALUE_WORD)))
 		return BY_VALUE;
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {

@@ -376,7 +376,14 @@ static struct young *add_young(struct finder *f, const struct who_event *who, ui
 	return &f->young.items[f->young.len - 1];
 }
 
-/* It is stopped, or waits for a CPU or a disk: it may not have come to map its Python. */
+static struct young *find_or_add_young(struct finder *f, const struct who_event *who,
+				       uint64_t cpu_ns)
+{
+	return find_young(f, who->process) ?: add_young(f, who, cpu_ns);
+}
+
+/* Returns true if the process is stopped, or waits for a CPU or a disk: it may not have mapped its
+ * Python yet. */
 static bool is_held_up(uint32_t pid)
 {
 	struct proc_stat stat;
@@ -418,22 +425,20 @@ static bool has_rested(const struct young *y)
 static bool is_to_wait(struct finder *f, const struct who_event *who, bool is_starting,
 		       uint64_t now, uint64_t cpu_ns)
 {
-	struct young *y = find_young(f, who->process);
+	struct young *y = find_or_add_young(f, who, cpu_ns);
 
-	if (!y && !(y = add_young(f, who, cpu_ns)))
+	if (!y)
 		return false;
 	y->cpu_ns = cpu_ns;
 	y->is_starting = is_starting;
 	return now < y->next_ns /* a tick asked in between */ || wait_on(y, now);
 }
 
-/* Nothing was learnt of it: one that has just begun remains one that has. */
+/* Keeps a process young of which a look told nothing. */
 static void postpone(struct finder *f, const struct who_event *who)
 {
-	struct young *y = find_young(f, who->process);
+	struct young *y = find_or_add_young(f, who, cpu_ns_of(who->pid));
 
-	if (!y)
-		y = add_young(f, who, cpu_ns_of(who->pid));
 	if (!y)
 		return;
 	y->next_ns = monotonic_ns() + LOOK_SOON_NS;

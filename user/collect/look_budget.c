@@ -30,7 +30,8 @@ static uint64_t spent(const struct look_spending *s)
 	return s->ns + s->cpu_ns[LOOK_SEARCH] + s->cpu_ns[LOOK_READ];
 }
 
-/* Of the second that now is in. One that is new goes on with what was spent in its place. */
+/* Returns the spending of pid in the current second. A new process inherits what was spent in its
+ * slot. */
 static struct look_spending *spending_of(struct look_budget *b, pid_t pid, uint64_t now_ns)
 {
 	size_t set = (uint32_t)pid % (LOOK_BUDGET_SLOTS / LOOK_BUDGET_WAYS);

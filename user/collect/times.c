@@ -635,7 +635,7 @@ static int settle(struct times *t, struct thread_clock *th, uint64_t now_ns, enu
 	return r;
 }
 
-/* All is known of a thread that has ended. */
+/* Settles a thread that has ended: nothing more will be known of it. */
 static int settle_ended(struct times *t, struct thread_clock *th)
 {
 	int r;

@@ -56,8 +56,8 @@ int times_add_sample(struct times *t, const struct sample_event *e);
 /* The end of a span of which the beginning came as a sample. -EBADMSG: of no known reason. */
 int times_end_span(struct times *t, const struct span_end_event *e);
 
-/* As the ring tells them: the thread has ended; told with the next list, as what others waited
- * meanwhile. -EBADMSG: at no time after its start. */
+/* Takes the last times of a thread that has ended, from the ring. They are reported with the next
+ * list, as the waits of other threads during them are. -EBADMSG: not after the thread's start. */
 int times_end_thread(struct times *t, const struct thread_times_event *e);
 
 /*

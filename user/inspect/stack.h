@@ -12,8 +12,8 @@
 
 struct inspect_locals; /* of locals.h */
 
-/* One frame of Python code, or a marker between two interpreters. Text is borrowed from the
- * process's code objects. */
+/* A frame of Python code, or a marker between two interpreters. Text is borrowed from the process's
+ * code objects. */
 struct inspect_frame {
 	uint64_t frame, code; /* addresses: valid as long as the thread stands still */
 	uint64_t identity;    /* of the code object; 0: it could not be read */

@@ -34,7 +34,7 @@ struct remainder {
 	double episodes;        /* selected, and in no row */
 };
 
-/* One GIL of a process, or what is of none that is known. */
+/* Waits and holds of a GIL of a process, or those whose GIL is unknown. */
 struct gil_group {
 	struct gil_group *next; /* of the same process */
 	uint16_t gil;
@@ -531,7 +531,7 @@ static int deal_episodes(struct gil *g)
 	return r;
 }
 
-/* All of a group is of another one of its process. */
+/* Moves all waits and holds of one group of a process to another. */
 static int merge(struct gil_group *to, struct gil_group *from)
 {
 	int r = 0;
@@ -561,11 +561,12 @@ static int settle_unknown(struct gil_group *first)
 	size_t count = 0;
 
 	for (struct gil_group *of = first; of; of = of->next) {
-		if (!of->gil)
+		if (!of->gil) {
 			unknown = of;
-		else
-			known = of;
-		count += of->gil != 0;
+			continue;
+		}
+		known = of;
+		count++;
 	}
 	return unknown && count == 1 ? merge(known, unknown) : 0;
 }

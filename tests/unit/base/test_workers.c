@@ -130,8 +130,8 @@ static void test_workers_run_leaves_behind_what_hangs(void **state)
 	w = new_reading(&slots[WORKERS_MAX]);
 	assert_int_equal(workers_run(ws, w, LONG_NS), -EAGAIN);
 
-	/* One comes back: its work is handed out, and there is room again for a process that goes
-	 * on with its context. */
+	/* A late process comes back: its work is handed out, and there is room again for a process
+	 * that continues with its context. */
 	give(&slots[3], 'x');
 	while (workers_late(ws) == WORKERS_MAX)
 		sched_yield();

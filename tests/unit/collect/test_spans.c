@@ -270,8 +270,8 @@ static void record(struct session *session, const char *program, struct seen *s)
 	discovery_free(s->discovery);
 }
 
-/* What is lost by name: a kernel may not tell of one switch of some hundred, and then the wait that
- * it ended has no sample; nor has one where samples took too long before. */
+/* Returns the ns that are lost by name. A kernel may not report one switch of some hundred: the
+ * wait that it ended has no sample. Nor has a wait where earlier samples took too long. */
 static uint64_t lost_by_name(struct session *session)
 {
 	static const enum stat_kind losses[] = { STAT_UNSEEN, STAT_SKIPPED, STAT_TSTATE_FAULT,

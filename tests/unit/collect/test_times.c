@@ -540,7 +540,7 @@ static void test_times_tell_no_more_of_who_held_a_gil_than_was_waited(void **sta
 	end(&f);
 }
 
-/* Who waited for it is known from the next list, and others may end before, too. */
+/* The waiters are known from the next list, and other threads may end before it, too. */
 static void test_times_end_thread_tells_who_held_a_gil_with_the_next_list(void **state)
 {
 	struct thread_times_event holder = times_at(5 * S, 40 * MS), waiter = times_at(6 * S, 0);
