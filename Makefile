@@ -30,12 +30,12 @@ CONFIGURE = configure() { \
 
 # Debian 12 (bookworm) names. Node may be of another source, whose package brings npm along.
 PACKAGES = $$(command -v npm >/dev/null || echo nodejs npm) \
-	bpftool bpftrace ca-certificates ccache chromium clang clang-format cmake debootstrap dpkg-dev \
-	esbuild gcc libbpf-dev libc6-dev libcap-dev libcjson-dev libclang-rt-14-dev libcmocka-dev \
-	libcurl4-openssl-dev libelf-dev libmicrohttpd-dev libncurses-dev libpcre2-dev \
-	libprotobuf-c-dev libyaml-dev libzstd-dev linux-perf llvm make nettle-dev ninja-build \
-	pkg-config procps protobuf-c-compiler protobuf-compiler python3 python3-pytest \
-	python3-pytest-xdist python3-yaml tmux zlib1g-dev
+	bpftool bpftrace btrfs-progs ca-certificates ccache chromium clang clang-format cmake \
+	debootstrap dpkg-dev esbuild gcc libbpf-dev libc6-dev libcap-dev libcjson-dev libclang-rt-14-dev \
+	libcmocka-dev libcurl4-openssl-dev libelf-dev libmicrohttpd-dev libncurses-dev libpcre2-dev \
+	libprotobuf-c-dev libyaml-dev libzstd-dev linux-perf llvm make nettle-dev ninja-build pkg-config \
+	procps protobuf-c-compiler protobuf-compiler python3 python3-pytest python3-pytest-xdist \
+	python3-yaml tmux zlib1g-dev
 
 # What `make release` needs beside them: libcurl's TLS, and the tool of .rpm.
 RELEASE_PACKAGES = libssl-dev rpm xz-utils

@@ -12,6 +12,7 @@ import time
 import harness
 import pytest
 from containers import container, podman
+from filesystems import btrfs, overlay
 from harness import Recorder, Workload, export, frames, leaf_counts, wait_until
 from spinning import (HZ, LEAF, SCRIPT, Spinning, assert_spins, children, pids, record, record_pid,
                       say_skipped)
@@ -147,29 +148,7 @@ def test_proc_of_another_namespace_is_refused(tmp_path):
     assert done.returncode == 4 and "/proc" in done.stderr and "mount" in done.stderr, done.stderr
 
 
-# --- Overlay --------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def overlay(root, folder):
-    """root with a writable layer above it, mounted."""
-    names = {name: os.path.join(str(folder), name) for name in ("upper", "work", "merged")}
-    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(folder)], check=True)
-    try:
-        for name in names.values():
-            os.mkdir(name)
-        mounted = subprocess.run(
-            ["mount", "-t", "overlay", "overlay", "-o", "lowerdir=%s,upperdir=%s,workdir=%s" % (
-                root, names["upper"], names["work"]), names["merged"]],
-            stderr=subprocess.PIPE, text=True)
-        if mounted.returncode:
-            say_skipped("no overlayfs here: " + mounted.stderr.strip())
-        try:
-            yield names["merged"]
-        finally:
-            subprocess.run(["umount", "-l", names["merged"]], check=True)
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
+# --- File systems ---------------------------------------------------------------------------------
 
 
 def test_overlay(rooted, tmp_path, is_full):
@@ -206,6 +185,28 @@ def test_overlay_new_process_is_known_by_its_file(rooted, tmp_path):
         if any("family.py" in frame[1] for frame in stack):
             samples[stack] = samples.get(stack, 0) + count
     assert_seen(truth, samples, HZ, least=0.97)
+
+
+def test_btrfs(program, tmp_path):
+    """A subvolume has a device number of its own, which maps does not show."""
+    folder = tmp_path / "mount"
+    os.mkdir(folder)
+    with btrfs(tmp_path / "image", folder) as sub:
+        copy = os.path.join(sub, "python")
+        shutil.copy(program, copy)
+        with Spinning(copy, SCRIPT) as target:
+            assert os.stat(copy).st_dev not in devices_in_maps(target.pid, copy)
+            for wrapper in ((), LEAST):
+                record_pid(tmp_path, target.pid, wrapper=wrapper)
+            doctor = harness.run("doctor", "-p", target.pid)
+            assert "part of the program" in doctor.stdout and copy in doctor.stdout, doctor.stdout
+
+
+def devices_in_maps(pid, path):
+    with open("/proc/%d/maps" % pid) as f:
+        found = {line.split()[3] for line in f if line.rstrip("\n").endswith(path)}
+    assert found
+    return {os.makedev(*(int(number, 16) for number in text.split(":"))) for text in found}
 
 
 # --- Cgroups --------------------------------------------------------------------------------------

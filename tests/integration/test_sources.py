@@ -54,11 +54,11 @@ class Target:
 
 class Place:
     """Directories that nobody may enter, or may not; the secret is in the latter. They are below the
-    root of the interpreter, which sees another path of them than we do."""
+    root of the interpreter, which sees another path of them than we do, and there below `parent`."""
 
-    def __init__(self, root):
+    def __init__(self, root, parent="/tmp"):
         self.root = root or ""
-        self.seen = tempfile.mkdtemp(prefix="pyebpf-test-", dir=self.root + "/tmp")[len(self.root):]
+        self.seen = tempfile.mkdtemp(prefix="pyebpf-test-", dir=self.root + parent)[len(self.root):]
         self.here = pathlib.Path(self.root + self.seen)
         self.here.chmod(0o711)
         (self.here / "public").mkdir()

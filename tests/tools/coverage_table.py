@@ -30,6 +30,7 @@ sys.path.insert(0, HERE)
 
 import build_freethreaded  # noqa: E402
 import containers  # noqa: E402
+import filesystems  # noqa: E402
 import harness  # noqa: E402
 import packages  # noqa: E402
 import pytest  # noqa: E402
@@ -374,7 +375,7 @@ def _(found, folder):
 @shape("another mount namespace and root (unshare, chroot, overlay)")
 def _(found, folder):
     python = found.newest_rooted()
-    with places.overlay(python.root, folder) as merged:
+    with filesystems.overlay(python.root, folder) as merged:
         def command(words):
             shutil.copy(os.path.join(harness.WORKLOADS, os.path.basename(words[0])),
                         merged + "/tmp")
