@@ -3,6 +3,7 @@
 names are the same ones after .pyebpf, JSON and collapsed text."""
 import base64
 import gzip
+import html.parser
 import json
 import marshal
 import os
@@ -12,6 +13,7 @@ import select
 import signal
 import subprocess
 import time
+import xml.etree.ElementTree as ElementTree
 
 import otlp
 import perfetto
@@ -19,7 +21,10 @@ import pprof
 import pytest
 from engine_server import Engine, Handler
 from harness import PATIENCE, PYEBPF, Workload, run, wait_until
+from kubelet_server import Kubelet, pod
 from test_agent import Agent
+from test_agent_kubernetes import TOKEN, settings
+from test_agent_origin import CONTAINER, POD, enter, pod_cgroups
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
 
@@ -29,6 +34,8 @@ CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u20
 IN_TERMINAL = (b"\x1b]", b"\x07", b"\xc2\x9b", b"\xe2\x80\xae", b"\xe2\x80\xa8", b"\xe2\x81\xa6", b"\xef\xbb\xbf",
                b"\x1b[31mX", b"\x1b[31mR", b"\x1b[2J.py", b"\xef\xbf\xbe")
 START = "\x1b]0;PWNED\x07\x1b[31mR\x9b31m\u202eevil\u2066\u200b\u2028\ufeff</script>"
+ARGUMENT = ("FAKE ARGUMENT\x1b]0;PWNED\x07\x1b[31mR\x9b31m\u202eevil\u2066\u2028\ufeff\r\nFAKE LINE\t'\"\\</script>"
+            "<img src=x onerror=alert(1)>")
 EXPORTS = ("collapsed", "html", "svg", "speedscope", "gecko", "json", "jsonl", "script")
 
 
@@ -36,7 +43,7 @@ EXPORTS = ("collapsed", "html", "svg", "speedscope", "gecko", "json", "jsonl", "
 def outputs(some_python, tmp_path_factory):
     """{name: bytes} of what commands write about the program while it runs, and the folder with the recording."""
     folder = tmp_path_factory.mktemp("injection")
-    with Workload(some_python, "inject.py", 60, folder) as workload:
+    with Workload(some_python, "inject.py", 60, folder, ARGUMENT) as workload:
         made = {}
         done = run("record", "-p", workload.pid, "-d", "2s", "--mode", "wall", "--async", "--label",
                    "route=contextvar:route", "-o", folder / "x.pyebpf", "-o", folder / "r.html", "-v")
@@ -84,6 +91,43 @@ def check_text(name, text):
     assert not found, (name, text[max(0, found.start() - 60):found.end() + 60])
 
 
+class Markup(html.parser.HTMLParser):
+    """What a browser would make of a page: texts of its scripts, attributes that hold one, sources."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=False)
+        self.scripts, self.handlers, self.sources, self.is_script = [], [], [], False
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.is_script = tag == "script"
+        self.handlers += [name for name, _ in attributes if name.startswith("on")]
+        self.sources += [value for name, value in attributes if name == "src"]
+
+    def handle_endtag(self, tag):
+        self.is_script = False
+
+    def handle_data(self, data):
+        if self.is_script:
+            self.scripts.append(data)
+
+
+def check_markup(name, text):
+    check_text(name, text)
+    found = Markup(text)
+    assert not found.handlers and not found.sources, (name, found.handlers, found.sources)
+    assert not [script for script in found.scripts if "alert(1)" in script], name
+
+
+def read_json_lines(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+READERS = {"html": Markup, "svg": ElementTree.fromstring, "speedscope": json.loads, "gecko": json.loads, "json": json.loads,
+           "jsonl": read_json_lines}
+
+
 def strings_in(value):
     if isinstance(value, str):
         yield value
@@ -102,6 +146,7 @@ def test_live_commands(outputs):
         if name != "top":
             check_text(name, made[name])
     assert "PWNED" in made["record"] and "FAKE LINE" in made["dump --locals=full --self"]
+    assert "FAKE ARGUMENT" in made["dump --json --locals=full --self"] and "FAKE ARGUMENT" in made["doctor"]
     for name in ("dump --json --locals=full --self", "dump --async --json"):
         assert json.loads(made[name])
     assert "Waiting\\x1b]0;PWNED" in made["dump --async --locals"]
@@ -116,10 +161,12 @@ def test_a_live_terminal(outputs):
 def test_reports(outputs):
     recording = outputs[1] / "x.pyebpf"
     for words in ([], ["--tree"], ["--tree", "--lines", "--threads"], ["--threads"], ["--by", "label:route"],
-                  ["--by", "label:task", "--kind", "task"], ["--by", "thread"], ["--by", "process"], ["--gil"], ["--json"]):
+                  ["--by", "label:task", "--kind", "task"], ["--by", "thread"], ["--by", "process"], ["--by", "module"], ["--by", "file"],
+                  ["--by", "interpreter"], ["--by", "label"], ["--by", "*PWNED*"], ["--gil"], ["--json"]):
         done = run("report", *words, recording)
         assert done.returncode == 0, done.stderr
         check_text(words, done.stdout + done.stderr)
+        assert words != ["--json"] or json.loads(done.stdout)
         assert words[-1:] in (["process"], ["--gil"]) or "PWNED" in done.stdout, words
 
 
@@ -127,20 +174,19 @@ def test_reports(outputs):
 def test_texts(form, outputs):
     done = run("export", "-f", form, outputs[1] / "x.pyebpf")
     assert done.returncode == 0, done.stderr
-    check_text(form, done.stdout)
+    (check_markup if form in ("html", "svg") else check_text)(form, done.stdout)
     assert form == "html" or "FAKE LINE" in done.stdout
+    assert READERS.get(form, str)(done.stdout)
 
 
 def test_pages(outputs):
-    check_text("record", (outputs[1] / "r.html").read_text())
+    check_markup("record", (outputs[1] / "r.html").read_text())
     folder = outputs[1] / "x.heatmap"
     done = run("export", "-o", folder, outputs[1] / "x.pyebpf")
     assert done.returncode == 0, done.stderr
     for path in folder.iterdir():
         check_text(path.name, path.name)
-        text = path.read_text()
-        check_text(path.name, text)
-        assert "<script>alert" not in text and "<img src=x" not in text
+        check_markup(path.name, path.read_text())
 
 
 def test_strings_of_binary_formats(outputs):
@@ -180,7 +226,8 @@ def test_comparisons(outputs):
         path = folder / ("diff." + suffix)
         done = run("diff", "--force", "-o", path, part, recording)
         assert done.returncode == 0, done.stderr
-        check_text(suffix, path.read_text())
+        (check_markup if suffix in ("html", "svg") else check_text)(suffix, path.read_text())
+        assert READERS.get(suffix, str)(path.read_text())
     for words in (["-n", "0", part, recording], ["--current-label", "route=x*", recording]):
         done = run("diff", "--force", *words)
         assert done.returncode == 0 and "PWNED" in done.stdout, done.stderr
@@ -247,22 +294,55 @@ def texts_of(kind, body):
     return found
 
 
+def hostile_pod():
+    """One of that container; all that names it, but what finds it and its own name, is hostile."""
+    return pod(POD, labels={"team": HOSTILE, "app.kubernetes.io/name": HOSTILE, "tier\x1b]0;PWNED\x07": "x"},
+               containers={HOSTILE: CONTAINER}, owner=("Replica\x1b[31mSet", HOSTILE))
+
+
 @pytest.mark.xdist_group("agent")
 @pytest.mark.parametrize("kind", ["pyroscope", "otlp", "parca"])
 def test_agent(kind, some_python, tmp_path):
-    """Its log, its metrics and pages of state, and the strings of all that it pushes."""
-    with Bodies(kind) as engine, Workload(some_python, "inject.py", 120, tmp_path, env={"OTEL_SERVICE_NAME": HOSTILE}), \
-            Agent(tmp_path, kind, engine.url, more=AGENT_LABELS) as agent:
-        wait_until(lambda: any("PWNED" in text for body in list(engine.bodies) for text in texts_of(kind, body)), PATIENCE,
-                   "names arrive")
-        wait_until(lambda: engine.total() > 100, PATIENCE, "samples arrive")
-        check_text("metrics", agent.fetch("/metrics")[1])
-        agent.process.send_signal(signal.SIGHUP)
-        wait_until(lambda: agent.metric("reloads_total") == 1, PATIENCE, "it has read its file again")
-        agent.stop()
-        check_text("log", agent.text())
+    """Its log, its metrics and pages of state, and the strings of all that it pushes. A pod's names that are not
+    plain text are left out."""
+    with pod_cgroups(CONTAINER) as (own,), Kubelet(tmp_path, TOKEN, [hostile_pod()]) as kubelet, Bodies(kind) as engine, \
+            Workload(some_python, "inject.py", 120, tmp_path, ARGUMENT, env={"OTEL_SERVICE_NAME": HOSTILE}) as workload:
+        enter(own, workload.pid)
+        with Agent(tmp_path, kind, engine.url, more=AGENT_LABELS + settings(kubelet, tmp_path)) as agent:
+            wait_until(lambda: any("shop-7d9f" in text for body in list(engine.bodies) for text in texts_of(kind, body)),
+                       PATIENCE, "the pod's name arrives")
+            wait_until(lambda: any("PWNED" in text for body in list(engine.bodies) for text in texts_of(kind, body)),
+                       PATIENCE, "names arrive")
+            wait_until(lambda: engine.total() > 100, PATIENCE, "samples arrive")
+            check_text("metrics", agent.fetch("/metrics")[1])
+            agent.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: agent.metric("reloads_total") == 1, PATIENCE, "it has read its file again")
+            agent.stop()
+            check_text("log", agent.text())
     found = [text for body in engine.bodies for text in texts_of(kind, body)]
     assert any("FAKE LINE" in text for text in found)
     for text in found:
         check_text(kind, text)
         assert "\n" not in text and "\t" not in text, text
+
+
+@pytest.mark.xdist_group("agent")
+def test_files_of_an_agent(some_python, tmp_path):
+    """Their names, the log, and what commands show of them."""
+    with Workload(some_python, "inject.py", 120, tmp_path, ARGUMENT, env={"OTEL_SERVICE_NAME": HOSTILE}), \
+            Agent(tmp_path, "files", more=AGENT_LABELS) as agent:
+        folder = tmp_path / "out"
+
+        def have_come():
+            return any("PWNED" in run("report", "--threads", path).stdout for path in folder.glob("*.pyebpf"))
+        wait_until(have_come, PATIENCE, "names arrive")
+        check_text("metrics", agent.fetch("/metrics")[1])
+        agent.stop()
+        check_text("log", agent.text())
+    files = sorted(folder.iterdir())
+    assert not [path.name for path in files if not re.fullmatch(r"pyebpf-\d{8}T\d{6}Z\.pyebpf", path.name)]
+    for words in (["report", "--threads"], ["report", "--by", "label:route"], ["report", "--json"], ["export", "-f", "jsonl"]):
+        done = run(*words, *files)
+        assert done.returncode == 0, done.stderr
+        check_text(words, done.stdout + done.stderr)
+        assert "PWNED" in done.stdout, words

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Has names full of escapes of terminals, C1, bidi controls, HTML, newlines, and what means something to shells,
-JSON and YAML, everywhere a profiler looks: functions, files and their text, threads, tasks, labels, variables.
+JSON and YAML, everywhere a profiler looks: functions, files and their text, modules, threads, the process, tasks, labels,
+variables.
 
-    inject.py SECONDS FOLDER
+    inject.py SECONDS FOLDER [ARGUMENT]...
 
 Writes a source file with such a name into FOLDER. Says READY, and ends itself. CPython 3.8 and newer.
 """
@@ -114,6 +115,7 @@ def run_loop(seconds):
 
 def main():
     seconds = float(sys.argv[1])
+    set_name(b"P\x1b[31mR\x9b\n<b>'")
     with open(source, "w", encoding="utf-8") as file:
         file.write(SOURCE)
     runs = ((run_bad, BAD), (run_long, "y" * LONG), (run_empty, ""), (run_separators, ";"), (run_source, WHOLE),
