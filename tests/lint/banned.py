@@ -18,6 +18,7 @@ LICENSE = "SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause"
 # goes through base/file.h (regular files only) or target/rights.h (with the target's rights).
 OPENS = re.compile(r"(?<![\w>.])(open|openat|fopen|freopen|opendir|creat)\s*\(|\b(SYS_openat2?)\b")
 OPENERS = {
+    "user/agent/files.c": "output.directory of the configuration",
     "user/agent/pods.c": "directories of /var/log/pods",
     "user/agent/spool.c": "the spool directory of the configuration",
     "user/base/file.c": "what the caller names; checks the type before it opens for reading",

@@ -3,72 +3,127 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/file.h"
+#include "base/log.h"
+#include "base/vec.h"
 #include "store/writer.h"
+
+#define NAMES_MAX 100000 /* looked at in a directory that others may fill */
+#define SECONDS_TRIED 60 /* for a name that is not taken */
+
+#define WINDOW_NAME_BYTES sizeof("pyebpf-20260101T000000Z.pyebpf")
+
+struct window_name {
+	char text[WINDOW_NAME_BYTES];
+};
+
+struct window_names {
+	VEC(struct window_name) list;
+};
+
+static void window_names_release(struct window_names *names)
+{
+	vec_release(&names->list);
+}
+
+DEFINE_CLEANUP(DIR *, closedir)
+
+static void name_window(time_t start, char name[WINDOW_NAME_BYTES])
+{
+	struct tm utc;
+
+	gmtime_r(&start, &utc);
+	strftime(name, WINDOW_NAME_BYTES, "pyebpf-%Y%m%dT%H%M%SZ.pyebpf", &utc);
+}
 
 /* A second later where the name is taken. */
 static int choose_path(const struct config_output *c, const struct profile *p, char **path)
 {
-	time_t start = (time_t)(profile_recording(p)->start_realtime_ns / NS_PER_SECOND);
-	char stamp[32];
-	struct tm utc;
+	const time_t start = (time_t)(profile_recording(p)->start_realtime_ns / NS_PER_SECOND);
+	struct stat st;
+	char name[WINDOW_NAME_BYTES];
 
-	for (;; start++) {
-		gmtime_r(&start, &utc);
-		strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &utc);
-		if (asprintf(path, "%s/pyebpf-%s.pyebpf", c->directory, stamp) < 0) {
+	for (time_t at = start; at < start + SECONDS_TRIED; at++) {
+		name_window(at, name);
+		if (asprintf(path, "%s/%s", c->directory, name) < 0) {
 			*path = NULL;
 			return -ENOMEM;
 		}
-		if (access(*path, F_OK) < 0)
+		if (lstat(*path, &st) < 0)
 			return 0;
 		free(*path);
+		*path = NULL;
 	}
-}
-
-static int is_window(const struct dirent *entry)
-{
-	return !fnmatch("pyebpf-*Z.pyebpf", entry->d_name, 0);
+	name_window(start, name);
+	return err_set(-EEXIST, "%s: has files from %s on, for each second of a minute",
+		       c->directory, name);
 }
 
 /* Others may have files there, too. */
-static bool is_own(const char *path)
+static bool is_own_window(int directory, const char *name)
 {
 	struct stat st;
 
-	return !lstat(path, &st) && S_ISREG(st.st_mode) &&
-	       (st.st_uid == geteuid() || st.st_uid == file_owner());
+	return strlen(name) == WINDOW_NAME_BYTES - 1 && !fnmatch("pyebpf-*Z.pyebpf", name, 0) &&
+	       !fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
+	       file_is_own(&st);
 }
 
-/* They are ordered by name, which is by time. */
-static void remove_oldest(const struct config_output *c)
+/* Returns how many names of the directory were looked at, or -ENOMEM. */
+static int find_windows(DIR *dir, struct window_names *out)
 {
-	struct dirent **found;
-	int count = c->keep ? scandir(c->directory, &found, is_window, alphasort) : -1;
-	uint64_t kept = 0;
+	const struct dirent *entry;
+	struct window_name name;
+	int seen = 0;
 
-	if (count < 0)
-		return;
-	while (count--) {
-		_cleanup_(freep) char *path = NULL;
-
-		if (asprintf(&path, "%s/%s", c->directory, found[count]->d_name) < 0)
-			path = NULL;
-		else if (is_own(path) && kept++ >= c->keep)
-			unlink(path);
-		free(found[count]);
+	while (seen < NAMES_MAX && (entry = readdir(dir))) {
+		seen++;
+		if (!is_own_window(dirfd(dir), entry->d_name))
+			continue;
+		memcpy(name.text, entry->d_name, sizeof(name.text));
+		if (vec_push(&out->list, name) < 0)
+			return -ENOMEM;
 	}
-	free(found);
+	return seen;
+}
+
+/* Names are by time. */
+static int compare_names(const void *a, const void *b)
+{
+	const struct window_name *x = a, *y = b;
+
+	return strcmp(x->text, y->text);
+}
+
+static int remove_oldest(const struct config_output *c)
+{
+	_cleanup_(window_names_release) struct window_names found = { 0 };
+	_cleanup_(closedirp) DIR *dir = c->keep ? opendir(c->directory) : NULL;
+	int seen = dir ? find_windows(dir, &found) : 0;
+
+	if (seen < 0)
+		return seen;
+	if (seen == NAMES_MAX)
+		log_warning("%s: only %d of its files are looked at: older windows may stay",
+			    c->directory, NAMES_MAX);
+	if (found.list.len)
+		qsort(found.list.items, found.list.len, sizeof(struct window_name), compare_names);
+	for (size_t i = 0; i + c->keep < found.list.len; i++)
+		unlinkat(dirfd(dir), found.list.items[i].text, 0);
+	return 0;
 }
 
 int files_write(const struct config_output *config, const struct profile *p)
@@ -81,6 +136,5 @@ int files_write(const struct config_output *config, const struct profile *p)
 	    (r = choose_path(config, p, &path)) < 0 || (r = writer_open(path, p, &w)) < 0 ||
 	    (r = writer_finish(w, p)) < 0)
 		return r;
-	remove_oldest(config);
-	return 0;
+	return remove_oldest(config);
 }

@@ -15,10 +15,11 @@
 
 #include "base/err.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/vec.h"
 
 #define NAME_BYTES 128
-#define ENTRIES_MAX 1000000 /* of a folder that somebody else filled */
+#define NAMES_MAX 1000000 /* looked at in a folder that somebody else filled */
 #define PARTIAL ".partial"
 #define ENGINE_BYTES 16
 
@@ -82,19 +83,39 @@ static int compare_entries(const void *a, const void *b)
 	return x->e.number < y->e.number ? -1 : x->e.number > y->e.number;
 }
 
-/* One file that was there before us. */
+/* Another user's file in a folder that others may write to is neither sent nor removed. */
+static bool is_own(const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && file_is_own(st);
+}
+
+static bool find_own(const struct spool *s, const char *name, struct stat *st)
+{
+	return !fstatat(s->fd, name, st, AT_SYMLINK_NOFOLLOW) && is_own(st);
+}
+
+static void unlink_own(const struct spool *s, const char *name)
+{
+	struct stat st;
+
+	if (find_own(s, name, &st))
+		unlinkat(s->fd, name, 0);
+}
+
+/* One file that was there before us. Returns 1 if it has an entry's name and is another user's. */
 static int take_up(struct spool *s, const char *name)
 {
 	struct entry x;
 	struct stat st;
 
 	if (is_partial(name)) {
-		unlinkat(s->fd, name, 0);
+		unlink_own(s, name);
 		return 0;
 	}
-	if (s->entries.len == ENTRIES_MAX || !parse_name(name, &x) ||
-	    fstatat(s->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+	if (!parse_name(name, &x))
 		return 0;
+	if (!find_own(s, name, &st))
+		return 1;
 	x.bytes = (uint64_t)st.st_size;
 	s->stats.bytes += x.bytes;
 	if (x.e.number >= s->next_number && x.e.number < UINT64_MAX)
@@ -102,22 +123,52 @@ static int take_up(struct spool *s, const char *name)
 	return vec_push(&s->entries, x);
 }
 
+static void warn_of_others(const struct spool *s, size_t seen, size_t others)
+{
+	if (others)
+		log_warning(
+			"%s: %zu of its files are no profiles of this agent: they stay, and are "
+			"not sent",
+			s->o.directory, others);
+	if (seen == NAMES_MAX)
+		log_warning("%s: only %d of its files are looked at: what waits in others is sent "
+			    "after a restart",
+			    s->o.directory, NAMES_MAX);
+}
+
 static int scan(struct spool *s)
 {
 	int fd = openat(s->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *d;
+	size_t seen = 0, others = 0;
 
 	if (!dir) {
 		closep(&fd);
 		return err_set(-errno, "%s: %s", s->o.directory, strerror(errno));
 	}
-	while (!r && (d = readdir(dir)))
-		r = take_up(s, d->d_name);
+	for (; r >= 0 && seen < NAMES_MAX && (d = readdir(dir)); seen++)
+		if ((r = take_up(s, d->d_name)) > 0)
+			others++;
 	closedir(dir);
 	if (s->entries.len)
 		qsort(s->entries.items, s->entries.len, sizeof(struct entry), compare_entries);
-	return r;
+	warn_of_others(s, seen, others);
+	return r < 0 ? r : 0;
+}
+
+/* Who may write there can remove what waits. */
+static int check_directory(const struct spool *s)
+{
+	struct stat st;
+
+	if (fstat(s->fd, &st) < 0)
+		return err_set(-errno, "%s: %s", s->o.directory, strerror(errno));
+	if (!file_is_own(&st) || st.st_mode & (S_IWGRP | S_IWOTH))
+		log_warning("%s: other users may write to this folder, and remove profiles that "
+			    "wait: chmod 700",
+			    s->o.directory);
+	return 0;
 }
 
 static int open_directory(struct spool *s)
@@ -129,6 +180,8 @@ static int open_directory(struct spool *s)
 	s->fd = open(s->o.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->fd < 0)
 		return err_set(-errno, "%s: %s", s->o.directory, strerror(errno));
+	if ((r = check_directory(s)) < 0)
+		return r;
 	s->lock_fd = openat(s->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (s->lock_fd < 0)
 		return err_set(-errno, "%s/lock: %s", s->o.directory, strerror(errno));
@@ -184,7 +237,7 @@ static void remove_at(struct spool *s, size_t i)
 	char name[NAME_BYTES];
 
 	name_of(&s->entries.items[i], name);
-	unlinkat(s->fd, name, 0);
+	unlink_own(s, name);
 	s->stats.bytes -= s->entries.items[i].bytes;
 	memmove(&s->entries.items[s->first + 1], &s->entries.items[s->first],
 		(i - s->first) * sizeof(struct entry));
@@ -255,7 +308,7 @@ static int write_entry(struct spool *s, const struct entry *x, const void *body)
 
 	name_of(x, name);
 	snprintf(partial, sizeof(partial), "%s" PARTIAL, name);
-	unlinkat(s->fd, partial, 0); /* nobody but us writes here: it would be another's file */
+	unlink_own(s, partial); /* a crash may have left it */
 	fd = openat(s->fd, partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
@@ -314,6 +367,7 @@ static int read_entry(struct spool *s, const struct entry *x, void **body)
 	_cleanup_(freep) void *bytes = NULL;
 	_cleanup_(closep) int fd = -1;
 	char name[NAME_BYTES];
+	struct stat st;
 
 	if (x->bytes > s->o.bytes_max)
 		return -EBADMSG;
@@ -322,7 +376,8 @@ static int read_entry(struct spool *s, const struct entry *x, void **body)
 		return -ENOMEM;
 	name_of(x, name);
 	fd = openat(s->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0 || file_pread(fd, bytes, x->bytes, 0) != (ssize_t)x->bytes ||
+	if (fd < 0 || fstat(fd, &st) < 0 || !is_own(&st) ||
+	    file_pread(fd, bytes, x->bytes, 0) != (ssize_t)x->bytes ||
 	    crc32_z(0, bytes, x->bytes) != x->crc)
 		return -EBADMSG;
 	*body = take_ptr(bytes);

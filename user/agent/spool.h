@@ -12,7 +12,8 @@
  * Request bodies that wait in a folder to be sent, oldest first: bounded in bytes and in age. A
  * file an entry, which appears whole or not at all and stays until it is removed, whatever happens
  * to the process: NUMBER-TIME-SAMPLES-CRC.ENGINE. Its content is the body alone, so nothing secret
- * is in it. A file that a crash of the machine has damaged is seen by its CRC.
+ * is in it. A file that a crash of the machine has damaged is seen by its CRC. Files of other users
+ * are neither sent nor removed.
  *
  * Several threads may add, take and remove. What goes without having been sent is counted.
  */
@@ -48,7 +49,11 @@ struct spool_stats {
 	uint64_t lost_samples[SPOOL_LOSS_COUNT];
 };
 
-/* -EBUSY: another process has it. Takes up what is there. *out is untouched on failure. */
+/*
+ * -EBUSY: another process has it. Takes up what is there, and warns of files of other users, of
+ * more than 1,000,000 files, and of a folder that others may write to. *out is untouched on
+ * failure.
+ */
 int spool_open(const struct spool_opts *opts, struct spool **out);
 void spool_free(struct spool *s);
 DEFINE_CLEANUP(struct spool *, spool_free)

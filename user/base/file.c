@@ -384,9 +384,14 @@ static int output_to_descriptor(const char *path, int number, int *fd)
 	return *fd < 0 ? err_set(-errno, "%s: %s", path, strerror(errno)) : 1;
 }
 
+bool file_is_own(const struct stat *st)
+{
+	return st->st_uid == geteuid() || st->st_uid == file_owner();
+}
+
 int file_check_own(const char *path, const struct stat *st)
 {
-	if (st->st_uid == geteuid() || st->st_uid == file_owner())
+	if (file_is_own(st))
 		return 0;
 	return err_set(-EEXIST, "%s: belongs to another user (uid %u): name another one", path,
 		       (unsigned int)st->st_uid);

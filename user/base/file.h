@@ -100,6 +100,9 @@ int file_descriptor_of(const char *path, int dash);
  */
 int file_output(const char *path, int *fd);
 
+/* The file is ours, or the user's who called sudo. */
+bool file_is_own(const struct stat *st);
+
 /*
  * 0 if the file at path, whose stat is st, is ours, or the user's who called sudo. Else -EEXIST
  * with a message. After file_output() another file may get the name: check the opened one, too.

@@ -310,6 +310,50 @@ static void test_spool_open_sorts_files(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 }
 
+static void give_away(const char *path)
+{
+	assert_int_equal(lchown(path, 65534, 65534), 0);
+}
+
+static void count_file(const char *path)
+{
+	(void)path;
+	noted[0]++;
+}
+
+static int count_files(const struct fixture *f)
+{
+	noted[0] = 0;
+	for_each_file(f->folder, count_file);
+	return noted[0];
+}
+
+/* Neither sent nor removed, with the right CRC too: whole, half written, or put in place of ours.
+ */
+static void test_spool_leaves_files_of_others(void **state)
+{
+	struct fixture *f = *state;
+	struct spool_stats stats;
+
+	if (geteuid())
+		SKIP("only root gives files away");
+	assert_int_equal(add(f, NOW, "theirs"), 0);
+	touch(f, "0000000000000009-1-1-00000000.otlp.partial");
+	for_each_file(f->folder, give_away);
+	reopen(f, 1000);
+	spool_stats(f->s, &stats);
+	assert_int_equal(stats.entries + stats.bytes, 0);
+	expect_next(f, NOW, NULL);
+	assert_int_equal(count_files(f), 2);
+	for_each_file(f->folder, remove_file);
+	assert_int_equal(add(f, NOW, "ours"), 0);
+	for_each_file(f->folder, give_away);
+	expect_next(f, NOW, NULL);
+	spool_stats(f->s, &stats);
+	assert_int_equal(stats.lost_entries[SPOOL_DAMAGED], 1);
+	assert_int_equal(count_files(f), 1);
+}
+
 /* They wait for theirs to come back, as long as any: then they go, counted. */
 static void test_spool_keeps_what_is_of_another_engine(void **state)
 {
@@ -413,6 +457,7 @@ int main(void)
 		TEST(test_spool_add_spares_what_is_taken),
 		TEST(test_spool_add_after_many),
 		TEST(test_spool_open_sorts_files),
+		TEST(test_spool_leaves_files_of_others),
 		TEST(test_spool_keeps_what_is_of_another_engine),
 		TEST(test_spool_add_makes_its_file),
 		TEST(test_spool_open_refuses_a_second),
