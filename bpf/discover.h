@@ -301,6 +301,25 @@ static __always_inline bool proc_row_read(const struct task_facts *f, struct pro
 	return row->start_ns == f->start_ns && row->start_ns == out->start_ns;
 }
 
+/* Returns true if it is unknown what the process runs, which is recorded if that is Python. */
+static __always_inline bool is_unidentified(const struct task_facts *f)
+{
+	struct proc_row row;
+
+	if (!proc_row_read(f, &row))
+		return !session.has_filter;
+	return row.exec_id < f->exec_id && (!session.has_filter || row.is_target);
+}
+
+/* Returns false if the task's program is known to run no Python. */
+static __always_inline bool program_may_be_python(struct task_struct *task)
+{
+	struct binary_key exe = file_key(BPF_CORE_READ(task, mm, exe_file));
+	struct binary_row *known = bpf_map_lookup_elem(&binaries, &exe);
+
+	return !known || known->layout != LAYOUT_NONE;
+}
+
 /* Which Python this process runs. STAT_RECORDED and *out, or the counter that says why not. */
 static __always_inline int proc_find(struct cpu_state *c, struct task_struct *task,
 				     const struct task_facts *f, __u64 now, struct proc_row *out)

@@ -179,16 +179,6 @@ static __always_inline void times_send(struct thread_times *t, struct task_struc
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 }
 
-/* Has nobody found out yet what the process runs, which is recorded if it is Python? */
-static __always_inline bool is_unidentified(const struct task_facts *f)
-{
-	struct proc_row row;
-
-	if (!proc_row_read(f, &row))
-		return !session.has_filter;
-	return row.exec_id < f->exec_id && (!session.has_filter || row.is_target);
-}
-
 /* Counts the waits of a thread of an unidentified process as lost, unless user space found that
  * the process runs no Python. */
 static __always_inline void times_lose(const struct thread_times *t, const struct task_facts *f,
@@ -263,13 +253,11 @@ static __always_inline void times_exec(struct task_struct *task, const struct ta
 SEC("raw_tp/sched_process_exec")
 int BPF_PROG(on_exec_times, struct task_struct *task)
 {
-	struct binary_key exe = file_key(BPF_CORE_READ(task, mm, exe_file));
-	struct binary_row *known = bpf_map_lookup_elem(&binaries, &exe);
 	struct task_facts f;
 
 	task_facts_read(task, &f);
 	if (is_wanted(task, &f))
-		times_exec(bpf_get_current_task_btf(), &f, !known || known->layout != LAYOUT_NONE);
+		times_exec(bpf_get_current_task_btf(), &f, program_may_be_python(task));
 	return 0;
 }
 

@@ -642,26 +642,44 @@ static __always_inline void announce_thread(struct task_struct *task, const stru
 	ring_send(&e, sizeof(e));
 }
 
-/* A thread or a process that a recorded process makes is in the recording from its first moment. */
+/* Returns true if the current task has times, as its unidentified process may run Python. */
+static __always_inline bool has_times_unidentified(const struct task_facts *f)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	const struct thread_times *t = times_get(task);
+
+	return t && t->since_ns && t->may_be_python && is_unidentified(f) &&
+	       program_may_be_python(task);
+}
+
+/*
+ * A thread or a process that a recorded process makes is in the recording from its first moment,
+ * and so is one that a process makes which is to be identified.
+ */
 SEC("traced/sched_process_fork")
 int BPF_PROG(on_thread, struct task_struct *parent, struct task_struct *child)
 {
+	bool is_thread = parent->tgid == child->tgid, is_known;
+	struct thread_times *t;
 	struct task_facts f;
 	struct proc_row row;
 
 	if (!started_ns)
 		return 0;
 	task_facts_read(parent, &f);
-	if (!is_recorded(&f, &row))
+	is_known = is_recorded(&f, &row);
+	if (!is_known && !has_times_unidentified(&f))
 		return 0;
-	if (session.has_filter && !session.follow_children && parent->tgid != child->tgid)
+	if (session.has_filter && !session.follow_children && !is_thread)
 		return 0;
 	task_facts_read(child, &f);
 	if (!f.pid)
 		return 0;
 	times_slot_free(child);
-	times_new(child, &f, bpf_ktime_get_ns(), false);
-	if (parent->tgid == child->tgid)
+	t = times_new(child, &f, bpf_ktime_get_ns(), false);
+	if (t && !is_known)
+		t->may_be_python = 1;
+	if (is_known && is_thread)
 		announce_thread(child, &f, &row);
 	return 0;
 }

@@ -74,15 +74,24 @@ def test_waits_of_children(python, tmp_path, staged):
 
 
 COMPUTES = "import time\nwhile time.process_time() < 0.2: pass"
-WAITS = "import time; time.sleep(0.03)"
-EXECUTES = WAITS + "; import os; os.execv('/bin/true', ['true'])"
+WAITS = "import time; time.sleep(0.3)"
+# What it does, and how many of its threads wait 300 ms.
+ENDS = {
+    "exit": (WAITS, 1),
+    "exec": (WAITS + "; import os; os.execv('/bin/true', ['true'])", 1),
+    "thread": ("import time, threading; t = threading.Thread(target=time.sleep, args=(0.3,)); t.start(); t.join()", 2),
+    "fork": ("import time, os; p = os.fork(); os.waitpid(p, 0) if p else time.sleep(0.3)", 2),
+    "fork_exec": ("import time, os; p = os.fork(); os.waitpid(p, 0) if p else [time.sleep(0.3), "
+                  "os.execv('/bin/true', ['true'])]", 2),
+}
 
 
-@pytest.mark.parametrize("code", [WAITS, EXECUTES], ids=["exit", "exec"])
-def test_waits_of_a_new_binary_that_ends_before_a_look(code, cgroup_v2, request, tmp_path):  # noqa: F811
+@pytest.mark.parametrize("ends", ENDS)
+def test_waits_of_a_new_binary_that_ends_before_a_look(ends, cgroup_v2, request, tmp_path):  # noqa: F811
     """The first processes of a program, while the recorder is kept from looking at them."""
     python = next(p for p in request.config.all_pythons if p.via == "direct" and p.linkage == "static")
     output, count = tmp_path / "x.pyebpf", 3
+    code, waiters = ENDS[ends]
 
     def run_inside(program, program_code):
         subprocess.run([program, "-c", program_code], env=dict(os.environ, PYTHONHOME=python.prefix), check=True,
@@ -99,7 +108,7 @@ def test_waits_of_a_new_binary_that_ends_before_a_look(code, cgroup_v2, request,
         recorder.finish()
         text = recorder.text()
     lost = json.loads(run("export", "-f", "json", output).stdout)["lost"]
-    assert 0.03 * count <= lost.get("switch_unknown_process", 0) / 1e9 <= lived, (lost, lived, text)
+    assert 0.3 * count * waiters <= lost.get("switch_unknown_process", 0) / 1e9 <= lived * waiters, (lost, lived, text)
     assert "process not identified yet" in text
 
 
