@@ -91,7 +91,7 @@ def check_dump(gils, threads):
 
 
 def test_dump_tells_who_holds_each(with_interpreters):
-    with Workload(with_interpreters, "gils.py", 600) as workload:
+    with Workload(with_interpreters, "gils.py", 600, 1000000) as workload:
         workload.go()
         gils = workload.truth()
         seen = set()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Threads of three interpreters compute, each for SECONDS of CPU time, the functions spins_main, spins_shared (of an
 interpreter that shares the main one's GIL) and, in two threads, spins_own (from CPython 3.12 on with a GIL of its own).
+They hold the GIL while they add up NUMBERS (100,000: 2 ms) numbers.
 
 Truth, as all begin to compute: [{function: [tid]} of those that share a GIL]; at the end: null.
 """
@@ -22,7 +23,7 @@ def starts():
     spins_%(name)s()
 def spins_%(name)s():
     while time.thread_time() < %(seconds)r:
-        sum(range(100000))
+        sum(range(%(numbers)d))
         time.sleep(0.001)  # 3.12 asks only threads of the same interpreter to let go of the GIL
 others = [threading.Thread(target=starts) for _ in range(%(others)d)]
 for thread in others: thread.start()
@@ -48,13 +49,14 @@ def run(is_own, code):
     assert not failed, failed
 
 
-def main(seconds):
+def main(seconds, numbers=100000):
     print("READY", flush=True)
     sys.stdin.readline()
     (out, to), (go, start) = os.pipe(), os.pipe()
 
     def code(name, others=0):
-        return CODE % {"name": name, "to": to, "go": go, "seconds": seconds, "others": others}
+        return CODE % {"name": name, "to": to, "go": go, "seconds": seconds, "others": others,
+                       "numbers": numbers}
     threads = [threading.Thread(target=exec, args=(code("main"), {})),
                threading.Thread(target=run, args=(False, code("shared"))),
                threading.Thread(target=run, args=(True, code("own", 1)))]
@@ -74,4 +76,4 @@ def main(seconds):
     sys.stdin.readline()
 
 
-main(float(sys.argv[1]))
+main(float(sys.argv[1]), *map(int, sys.argv[2:]))
