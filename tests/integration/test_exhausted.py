@@ -3,6 +3,7 @@
 do."""
 import contextlib
 import os
+import pathlib
 import resource
 import signal
 import subprocess
@@ -11,6 +12,8 @@ import sys
 import engines
 import pytest
 from harness import PATIENCE, PYEBPF, Recorder, draw, on_terminal, run
+from test_places import mounted_cgroups, move, new_cgroup
+from test_rights import own_program  # noqa: F401
 
 pytestmark = [pytest.mark.usefixtures("pyebpf")]
 
@@ -121,9 +124,9 @@ def limited_commands(recording, pid, folder):
 
 
 def run_limited(command, limit, folder):
-    """(status, what it said). top wants a terminal; it and the agent are ended once they work."""
+    """(status, what it said). limit() sets it. top wants a terminal; it and the agent are ended once they work."""
     with on_terminal([PYEBPF, *command], stderr=subprocess.PIPE, cwd=folder, encoding="utf-8",
-                     preexec_fn=lambda: resource.setrlimit(*limit)) as (process, _):
+                     preexec_fn=limit) as (process, _):
         if command[0] in ("top", "agent"):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(1.5)
@@ -145,8 +148,7 @@ def test_too_few_say_so(name, what, recording, is_full, tmp_path):
         command = list(map(str, limited_commands(recording, target.pid, tmp_path)[name]))
         try:
             for amount in amounts if is_full else draw(list(amounts), 6, name + what):
-                limit = resource_, (amount, amount)
-                status, said = run_limited(command, limit, tmp_path)
+                status, said = run_limited(command, lambda: resource.setrlimit(resource_, (amount, amount)), tmp_path)
                 if status == 127 and "loading shared libraries" in said:
                     continue  # it has not begun
                 lines = [line for line in said.splitlines() if not line.startswith("pyebpf: warning")]
@@ -155,3 +157,66 @@ def test_too_few_say_so(name, what, recording, is_full, tmp_path):
         finally:
             target.kill()
     assert not wrong
+
+
+# --- Processes ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pids_cgroup():
+    """A new cgroup whose processes may be limited: its folder."""
+    roots = [path for path, options in mounted_cgroups("cgroup") if "pids" in options]
+    roots += [path for path, _ in mounted_cgroups("cgroup2")
+              if "pids" in (pathlib.Path(path) / "cgroup.subtree_control").read_text().split()]
+    if not roots:
+        pytest.skip("no pids controller of cgroups here")
+    yield from map(pathlib.Path, new_cgroup(roots[0]))
+
+
+TRY_PIDS = "try: a higher limit: --pids-limit of docker and podman, TasksMax= of systemd"
+NEEDS_PROCESSES = ("record", "record a page", "dump", "page", "heatmap", "command")
+
+
+@pytest.mark.parametrize("name", NEEDS_PROCESSES)
+def test_a_cgroup_s_limit_of_processes(name, recording, pids_cgroup, tmp_path):
+    """Whatever the limit, the command does its work, or says which limit it met, and never that memory is short."""
+    ended = set()
+    with subprocess.Popen([sys.executable, "-c", "while True: sum(range(1000))"]) as target:
+        commands = limited_commands(recording, target.pid, tmp_path)
+        commands["command"] = ["record", "-o", "c.pyebpf", "--", sys.executable, "-c", WORK % 3000]
+        try:
+            for most in (1, 2, 3, 4, 5, 6, 7, 8, 24):
+                (pids_cgroup / "pids.max").write_text(str(most))
+                status, said = run_limited(list(map(str, commands[name])), lambda: move(os.getpid(), str(pids_cgroup)), tmp_path)
+                lines = [line for line in said.splitlines() if not line.startswith("pyebpf: warning: 1 ")]
+                ended.add(status)
+                assert status in (0, 1), said
+                assert "memory" not in said.replace("MiB of memory", ""), said
+                if status:
+                    assert f"too many processes: pids.max of {pids_cgroup} is {most}" in lines[0], said
+                    assert TRY_PIDS in lines, said
+        finally:
+            target.kill()
+    assert 0 in ended, said
+
+
+USER = 61234  # has no other processes
+
+
+def test_a_user_s_limit_of_processes(own_program):  # noqa: F811
+    """Of the target, of pyebpf, and of none more."""
+    def be_user():
+        resource.setrlimit(resource.RLIMIT_NPROC, (2, 2))
+        os.setgroups([])
+        os.setresgid(USER, USER, USER)
+        os.setresuid(USER, USER, USER)
+    with subprocess.Popen([sys.executable, "-c", "while True: sum(range(1000))"], preexec_fn=be_user) as target:
+        try:
+            done = subprocess.run([own_program, "dump", "-p", str(target.pid)], preexec_fn=be_user, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE)
+        finally:
+            target.kill()
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "pyebpf dump: start a process: too many processes: this user may have 2 (ulimit -u)",
+        "try: ulimit -u unlimited, then the same again"]

@@ -166,9 +166,18 @@ struct apart_hold {
 	pthread_cond_t changed;
 	pthread_t thread;
 	bool may_close, has_closed;
+	pid_t owner;
 	int first[HELD_FIRST_MAX];
 	size_t count;
 };
+
+static void close_held(const struct apart_hold *h)
+{
+	for (size_t i = 0; i < h->count; i++)
+		if (h->first[i] >= 0)
+			close(h->first[i]);
+	syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0);
+}
 
 static void hold(void *arg)
 {
@@ -178,10 +187,8 @@ static void hold(void *arg)
 	while (!h->may_close)
 		pthread_cond_wait(&h->changed, &h->lock);
 	pthread_mutex_unlock(&h->lock);
-	for (size_t i = 0; i < h->count; i++)
-		if (h->first[i] >= 0)
-			close(h->first[i]);
-	syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0);
+	if (getpid() != h->owner) /* else no process could be started, and they are the owner's */
+		close_held(h);
 	pthread_mutex_lock(&h->lock);
 	h->has_closed = true;
 	pthread_cond_broadcast(&h->changed);
@@ -196,6 +203,7 @@ struct apart_hold *apart_hold_begin(void)
 		return NULL;
 	pthread_mutex_init(&h->lock, NULL);
 	cond_init_monotonic(&h->changed);
+	h->owner = getpid();
 	if (apart_start(hold, h, APART_ALL_FILES, -1, &h->thread) >= 0)
 		return h;
 	free(h);

@@ -12,7 +12,8 @@
  * may keep it from ending for ever, even by SIGKILL, as one that waits for a FUSE server does which
  * has taken its request. pyebpf ends
  * nevertheless. It has the thread-local storage of a thread of ours, but the kernel writes nothing
- * there: gettid() and getpid() are its own, sched_getcpu() is wrong.
+ * there: gettid() and getpid() are its own, sched_getcpu() is wrong. Where no process can be
+ * started, but a thread can, a thread of ours does the same.
  */
 enum apart_files {
 	APART_NO_FILES,  /* it has the descriptors that it opens */
@@ -22,7 +23,7 @@ enum apart_files {
 
 /*
  * Runs run(arg) there; a thread of ours waits for its end. thread: that one, to be joined; NULL: it
- * is detached. fd: of APART_ONE_FILE. 0 or a negative errno.
+ * is detached. fd: of APART_ONE_FILE. Returns what thread_start() does.
  */
 int apart_start(void (*run)(void *arg), void *arg, enum apart_files files, int fd,
 		pthread_t *thread);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "base/thread.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <time.h>
+
+#include "base/process_limit.h"
 
 int thread_start(void *(*run)(void *arg), void *arg, pthread_t *thread)
 {
@@ -21,7 +24,7 @@ int thread_start(void *(*run)(void *arg), void *arg, pthread_t *thread)
 	pthread_attr_destroy(&attr);
 	if (!r && thread)
 		*thread = started;
-	return -r;
+	return r == EAGAIN ? process_limit_probe() : -r;
 }
 
 void cond_init_monotonic(pthread_cond_t *cond)

@@ -6,7 +6,7 @@
 
 /*
  * Starts a thread that gets no signals: those are for the ones that were there before. thread: what
- * to join; NULL: it is detached. 0 or a negative errno.
+ * to join; NULL: it is detached. 0; -EUSERS, -ENOMEM: as process_limit_probe() has it.
  */
 int thread_start(void *(*run)(void *arg), void *arg, pthread_t *thread);
 

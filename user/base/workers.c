@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "base/allowance.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/priority.h"
+#include "base/process_limit.h"
 #include "base/thread.h"
 #include "base/workers.h"
 
@@ -18,7 +20,6 @@
 
 const char workers_late_words[] =
 	"its memory or its files do not answer: a network mount that hangs?";
-const char workers_none_words[] = "start a process: too little memory, or too many processes";
 
 enum work_state { WORK_WAITS, WORK_RUNS, WORK_DONE, WORK_LATE };
 
@@ -35,6 +36,14 @@ struct workers {
 	bool has_idle;          /* one process waits for work, or will */
 	bool is_ending;
 };
+
+int workers_say(int r)
+{
+	if (r == -EAGAIN)
+		return err_set(-ENOMEM,
+			       "start a process: it gets no CPU, or too many do not answer");
+	return process_limit_say(r, "start a process");
+}
 
 static void release(struct workers *ws)
 {
@@ -161,7 +170,7 @@ static int start_process(struct workers *ws, int fd)
 	r = apart_start(work_all_the_time, own, ws->kind.files, fd, NULL);
 	if (r < 0) {
 		free(own);
-		return r == -EAGAIN ? r : -ENOMEM;
+		return r;
 	}
 	ws->users++;
 	ws->has_idle = true;

@@ -19,10 +19,10 @@ struct workers;
 
 #define WORKERS_MAX 64
 extern const char workers_late_words[]; /* what is said of a process whose work is late */
-extern const char workers_none_words[]; /* where there is no process to be had for the work */
 /* The same of a source file, by its path, and of all others when there are too many. */
 #define SOURCE_LATE_WORDS "source %s is not shown: its file system does not answer"
 #define SOURCES_LATE_WORDS "other sources are not shown: too many files do not answer"
+#define SOURCES_NONE_WORDS "other sources are not shown: %s" /* the message of workers_say() */
 
 /* A piece of work. The first member of what it works on, which is on the heap. */
 struct work {
@@ -53,8 +53,8 @@ DEFINE_CLEANUP(struct workers *, workers_free)
 
 /*
  * Has w done, waits for it up to ns. 0: it is done, and the caller's again. -EINPROGRESS: not yet;
- * w is what workers_next() returns some day. -EAGAIN, -ENOMEM: not begun: WORKERS_MAX processes
- * hang, or there is none to be had; w is the caller's.
+ * w is what workers_next() returns some day. Not begun, and w is the caller's: -EAGAIN: WORKERS_MAX
+ * processes hang, or a new one got no CPU; -EUSERS, -ENOMEM: none can be started.
  */
 int workers_run(struct workers *ws, struct work *w, uint64_t ns);
 
@@ -67,7 +67,7 @@ int workers_run_patiently(struct workers *ws, struct work *w, uint64_t ns);
 /*
  * The same in steps, for a caller with other things to do. Only one work at a time is begun so, and
  * each ends by workers_wait() or by workers_leave().
- * workers_start: 0; -EAGAIN, -ENOMEM as above: not begun, w is the caller's.
+ * workers_start: 0; -EAGAIN, -EUSERS, -ENOMEM as above: not begun, w is the caller's.
  * workers_wait: waits up to ns. True: w is done, and the caller's again.
  * workers_leave: waits no more. As workers_run().
  */
@@ -84,13 +84,19 @@ uint64_t workers_patience_ns(struct workers *ws);
 /* One that was late, and is done now: the caller's again. NULL: there is none. */
 struct work *workers_next(struct workers *ws);
 
+/*
+ * Sets the message of -EAGAIN, -EUSERS and -ENOMEM above: which limit kept a process from being
+ * started. Returns -ENOMEM.
+ */
+int workers_say(int r);
+
 /* Processes that have been at one work for longer than anyone waited. */
 size_t workers_late(struct workers *ws);
 
 /*
  * Runs run(arg) in a process that has all our descriptors but 0, 1 and 2, and waits up to ns. 0: it
- * is done. -ETIMEDOUT: it goes on, and what it uses is its own for ever. -EAGAIN, -ENOMEM: not
- * begun.
+ * is done. -ETIMEDOUT: it goes on, and what it uses is its own for ever. -EAGAIN, -EUSERS, -ENOMEM:
+ * not begun.
  */
 int workers_call(void (*run)(void *arg), void *arg, uint64_t ns);
 

@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/process_limit.h"
 #include "base/units.h"
 #include "cmd/memory_limit.h"
 #include "cmd/py_spy.h"
@@ -55,6 +56,16 @@ static void add_memory_limit(int r)
 		err_set(r, "%s: the address space is limited to %s", text, units_bytes(bytes).s);
 }
 
+static void try_processes(enum process_limit_kind kind)
+{
+	if (kind == PROCESS_LIMIT_CGROUP)
+		cmd_try("a higher limit: --pids-limit of docker and podman, TasksMax= of systemd");
+	else if (kind == PROCESS_LIMIT_USER)
+		cmd_try("ulimit -u unlimited, then the same again");
+	else
+		cmd_try("sysctl kernel.threads-max kernel.pid_max, which this machine has reached");
+}
+
 static void try_memory(void)
 {
 	uint64_t bytes;
@@ -63,7 +74,21 @@ static void try_memory(void)
 	if (kind == MEMORY_LIMIT_ADDRESS_SPACE)
 		cmd_try("ulimit -v unlimited, then the same again");
 	else if (kind == MEMORY_LIMIT_NONE)
-		cmd_try("free -h, for what uses the memory; ulimit -u, for processes");
+		cmd_try("free -h, for what uses the memory");
+}
+
+/* Memory and processes run out as -ENOMEM alike. */
+static void say_what_ran_out(const char *prefix, int r)
+{
+	enum process_limit_kind kind = process_limit_met();
+
+	if (kind == PROCESS_LIMIT_NONE)
+		add_memory_limit(r);
+	log_line(prefix, err_message(r));
+	if (kind == PROCESS_LIMIT_NONE)
+		try_memory();
+	else
+		try_processes(kind);
 }
 
 int cmd_fail(const struct call *call, int r)
@@ -73,12 +98,12 @@ int cmd_fail(const struct call *call, int r)
 	if (r == -EPIPE)
 		return EXIT_OK;
 	snprintf(prefix, sizeof(prefix), "pyebpf %s: ", call->command->name);
-	if (r == -ENOMEM)
-		add_memory_limit(r);
+	if (r == -ENOMEM) {
+		say_what_ran_out(prefix, r);
+		return EXIT_RUNTIME;
+	}
 	log_line(prefix, err_message(r));
-	if (r == -ENOMEM)
-		try_memory();
-	else if (cmd_is_limit(r))
+	if (cmd_is_limit(r))
 		cmd_try("%s", advice_on(r));
 	return EXIT_RUNTIME;
 }

@@ -341,7 +341,7 @@ int doctor_process_look(pid_t pid, struct doctor_process *out)
 		r = k->r < 0 ? err_set(k->r, "%s", k->text) : k->r;
 	}
 	free(k);
-	return r == -EAGAIN ? err_set(-ENOMEM, "%s", workers_none_words) : r;
+	return r == -EAGAIN || r == -EUSERS ? workers_say(r) : r;
 }
 
 void doctor_process_release(struct doctor_process *p)

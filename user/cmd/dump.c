@@ -215,7 +215,7 @@ static int read_process(struct readers *by, struct dump_item *item)
 	else
 		release_item(&g->item);
 	free(g);
-	return r == -EAGAIN ? err_set(-ENOMEM, "%s", workers_none_words) : r;
+	return r == -EAGAIN || r == -EUSERS ? workers_say(r) : r;
 }
 
 static bool is_denied(int r)

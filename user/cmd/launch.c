@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/process_limit.h"
 #include "target/command.h"
 
 static void leave_terminal(void)
@@ -80,7 +81,7 @@ int launch_prepare(struct launch *l, char **argv)
 	l->exec_err = exec_err[0];
 	if (l->pid < 0) {
 		l->pid = 0;
-		return err_set(-errno, "fork: %s", strerror(errno));
+		return process_limit_say(errno == EAGAIN ? -EUSERS : -ENOMEM, argv[0]);
 	}
 	return 0;
 }

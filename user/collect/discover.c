@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/priority.h"
+#include "base/process_limit.h"
 #include "base/thread.h"
 #include "base/vec.h"
 #include "collect/finder.h"
@@ -34,9 +36,10 @@ struct discovery {
 	/* Of the thread, but for what their headers allow. */
 	struct looker *looker;
 	struct finder *finder;
-	struct pids members; /* of the cgroup that is followed, ascending */
-	uint32_t answers;    /* since rows were swept */
-	int r;               /* of finder_step(), until an answer says so */
+	struct pids members;     /* of the cgroup that is followed, ascending */
+	uint32_t answers;        /* since rows were swept */
+	int r;                   /* of finder_step(), until an answer says so */
+	char failure[ERR_BYTES]; /* the first message of the thread that ends it: written once */
 };
 
 /* --- tasks ------------------------------------------------------------------------------------ */
@@ -105,6 +108,13 @@ static bool is_still(struct discovery *d, const struct target_id *target)
 	return !target->process || session_still_runs(d->session, target->pid, target->process);
 }
 
+/* Messages are of the thread that sets them. */
+static void keep_message(struct discovery *d, int r)
+{
+	if (!*d->failure)
+		snprintf(d->failure, sizeof(d->failure), "%s", err_message(r));
+}
+
 static void *answer_questions(void *arg)
 {
 	struct discovery *d = arg;
@@ -119,11 +129,15 @@ static void *answer_questions(void *arg)
 			q->r = q->look(q, d->looker);
 			if (q->r >= 0 && !is_still(d, &q->target))
 				q->r = -ESRCH;
+			if (q->r == -ENOMEM)
+				keep_message(d, q->r);
 			questions_answer(d->questions, q);
 		}
 		r = finder_step(d->finder);
-		if (r < 0)
-			__atomic_store_n(&d->r, r, __ATOMIC_RELAXED);
+		if (r < 0) {
+			keep_message(d, r);
+			__atomic_store_n(&d->r, r, __ATOMIC_RELEASE);
+		}
 	}
 	return NULL;
 }
@@ -142,7 +156,7 @@ int discovery_new(struct session *session, struct discovery **out)
 		return r;
 	r = thread_start(answer_questions, d, &d->thread);
 	if (r < 0)
-		return err_set(-ENOMEM, "start a thread: too little memory, or too many processes");
+		return process_limit_say(r, "start a thread");
 	d->has_thread = true;
 	*out = take_ptr(d);
 	return 0;
@@ -180,10 +194,14 @@ int discovery_ask(struct discovery *d, struct question *q)
 int discovery_step(struct discovery *d)
 {
 	struct question *q;
-	int taken = 0, r = __atomic_load_n(&d->r, __ATOMIC_RELAXED);
+	int taken = 0, r = __atomic_load_n(&d->r, __ATOMIC_ACQUIRE);
 
+	if (r < 0)
+		return err_set(r, "%s", d->failure);
 	while (r >= 0 && (q = questions_take(d->questions))) {
 		r = q->take(q);
+		if (r == -ENOMEM && q->r == r)
+			err_set(r, "%s", d->failure);
 		q->free(q);
 		taken++;
 	}

@@ -282,9 +282,11 @@ int finder_add_command(struct finder *f, const char *name)
 	struct binary_row row;
 	int r = looker_command(f->looker, name, &found), layout;
 
+	if (r == -ENOMEM)
+		return r;
 	if (r < 0) {
 		err_clear(); /* it is looked at when it runs */
-		return r == -ENOMEM ? r : 0;
+		return 0;
 	}
 	layout = interpreters_add(f->interpreters, f->session, &found.runtime);
 	if (layout < 0)

@@ -182,7 +182,9 @@ static int run_look(struct looker *l, enum look_kind kind, pid_t pid, size_t byt
 		return err_set(-EBUSY, "too many processes whose memory or files do not answer");
 	/* A process that got no CPU in that time may get some another time. */
 	has_waited = monotonic_ns() - begin_ns >= ns;
-	return err_set(is_limited || has_waited ? -EBUSY : -ENOMEM, "%s", workers_none_words);
+	if (is_limited || has_waited)
+		return err_set(-EBUSY, "start a process: it gets no CPU");
+	return workers_say(r);
 }
 
 static struct work *next_late(struct looker *l)

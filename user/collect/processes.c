@@ -132,8 +132,10 @@ static int details_look(struct question *q, struct looker *l)
 		r = w->args_bytes = looker_arguments(l, (pid_t)q->target.pid, w->args);
 		w->is_late |= look_is_late(r);
 	}
+	if (r == -ENOMEM)
+		return r;
 	err_clear(); /* gone, or it has none: it goes without */
-	return r == -ENOMEM ? r : 0;
+	return 0;
 }
 
 /* A text that is longer than the arguments were has no end there. */

@@ -87,8 +87,10 @@ static int ask_look(struct question *q, struct looker *l)
 	struct ask *a = (struct ask *)q;
 
 	a->r = looker_published(l, (pid_t)q->target.pid, &a->found);
+	if (a->r == -ENOMEM)
+		return a->r;
 	err_clear(); /* it is looked at again */
-	return a->r == -ENOMEM ? a->r : 0;
+	return 0;
 }
 
 /* Another one, or the first? */

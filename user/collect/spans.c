@@ -293,8 +293,8 @@ static int say(int r)
 {
 	if (r == -ESRCH || r == -EBUSY)
 		return 0;
-	if (r == -EAGAIN)
-		return err_set(-ENOMEM, "%s", workers_none_words);
+	if (r == -EAGAIN || r == -EUSERS)
+		return workers_say(r);
 	return r < 0 ? err_set(r, "look at threads that wait: %s", strerror(-r)) : r;
 }
 

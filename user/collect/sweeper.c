@@ -11,6 +11,7 @@
 #include "base/apart.h"
 #include "base/chance.h"
 #include "base/clock.h"
+#include "base/process_limit.h"
 #include "base/thread.h"
 #include "base/vec.h"
 #include "inspect/asyncio_debug.h"
@@ -433,7 +434,7 @@ static int start(struct sweeper *s)
 	int r = apart_start(sweeper_run, s, APART_NO_FILES, -1, &s->thread);
 
 	s->has_started = !r;
-	return r == -EAGAIN ? -ENOMEM : r;
+	return r < 0 ? process_limit_say(r, "start a process") : 0;
 }
 
 static bool await_end(struct sweeper *s)

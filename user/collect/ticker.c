@@ -15,6 +15,7 @@
 #include "base/chance.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/process_limit.h"
 #include "base/thread.h"
 #include "collect/draw.h"
 
@@ -123,7 +124,7 @@ static int start_thread(struct ticker *t)
 	int r = thread_start(draw_all_the_time, t, &t->thread);
 
 	if (r < 0)
-		return err_set(-ENOMEM, "start a thread: too little memory, or too many processes");
+		return process_limit_say(r, "start a thread");
 	t->has_thread = true;
 	return 0;
 }

@@ -181,6 +181,7 @@ struct source_reader {
 	VEC(struct use) uses;     /* by file */
 	const char *root;         /* NULL: none */
 	bool is_given_up;         /* too many file systems do not answer */
+	bool is_refused;          /* a limit on processes was met */
 };
 
 static int find_versions(struct source_reader *r, const struct source_uses *uses)
@@ -284,7 +285,10 @@ static int read_file(struct source_reader *r, const char *path, struct source_te
 		log_warning(SOURCE_LATE_WORDS, path);
 	if (e == -EAGAIN && !r->is_given_up)
 		log_warning(SOURCES_LATE_WORDS);
+	if (e == -EUSERS && !r->is_refused)
+		log_warning(SOURCES_NONE_WORDS, err_message(workers_say(e)));
 	r->is_given_up |= e == -EAGAIN;
+	r->is_refused |= e == -EUSERS;
 	*status = e ? SOURCE_MISSING : g->status;
 	if (!e && g->status == SOURCE_EMBEDDED) {
 		t->bytes = g->text;

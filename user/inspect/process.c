@@ -82,7 +82,7 @@ int inspector_find_runtime(struct inspector *in, pid_t pid, struct py_runtime *o
 	if (r == -EINPROGRESS || (r < 0 && workers_late(in->workers) >= WORKERS_MAX))
 		return err_set(-ETIMEDOUT, "%s", workers_late_words);
 	if (r < 0)
-		return err_set(-ENOMEM, "%s", workers_none_words);
+		return workers_say(r);
 	if (f->r < 0)
 		return err_set(f->r, "%s", f->text);
 	*out = f->runtime;

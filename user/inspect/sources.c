@@ -40,6 +40,7 @@ struct sources {
 	struct workers *workers;
 	VEC(struct answer) answers;
 	bool is_given_up; /* too many file systems do not answer */
+	bool is_refused;  /* a limit on processes was met */
 };
 
 int sources_new(struct sources **out)
@@ -173,6 +174,7 @@ static int ask(struct sources *s, const struct inspect_process *p, struct source
 	if (r == -EINPROGRESS)
 		s->answers.items[s->answers.len - 1].source = NULL;
 	s->is_given_up |= r == -EAGAIN;
+	s->is_refused |= r == -EUSERS;
 	return 0;
 }
 
@@ -223,4 +225,6 @@ void sources_say_missing(const struct sources *s)
 			log_warning(SOURCE_LATE_WORDS, s->answers.items[i].name);
 	if (s->is_given_up)
 		log_warning(SOURCES_LATE_WORDS);
+	if (s->is_refused)
+		log_warning(SOURCES_NONE_WORDS, err_message(workers_say(-EUSERS)));
 }
