@@ -7,6 +7,7 @@ import json
 import chunks
 import pytest
 from harness import Workload, record_to, run
+from spinning import Spinning
 from truth import share_error
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
@@ -134,6 +135,15 @@ def test_handling_after_fork(python, who, tmp_path, staged):
     if python.minor > 6:  # which has no chain of handlers
         assert phases["handles"].handling >= phases["handles"].all - edge, phases
     assert phases["computes"].handling == 0, phases
+
+
+def test_mode_exception_says_what_it_needs(python, tmp_path):
+    """Of a process without samples, which the recording does not know."""
+    with Spinning(*python.command, "-c", "print('READY 0', flush=True)\nwhile True: pass") as target:
+        done = run("record", "--mode", "exception", "-p", target.pid, "-d", "1s", "-o", tmp_path / "x.pyebpf")
+    assert done.returncode == 3 and "left out by the mode" in done.stderr, done.stderr
+    words = "CPython %s: --mode exception needs 3.7: it has no samples" % ".".join(map(str, python.version))
+    assert (words in done.stderr) == (python.minor < 7), done.stderr
 
 
 def test_mode_exception_keeps_who_handles_one(some_python, tmp_path):

@@ -312,7 +312,7 @@ static int conclude(const struct call *call, struct record_run *r)
 {
 	int e, status;
 
-	record_warn_of_limits(r->o, recorder_profile(r->recorder));
+	record_warn_of_limits(r->o, r->recorder);
 	warn_of_labels(r);
 	warn_of_tasks(r);
 	if (!recorder_stats(r->recorder)->samples) {

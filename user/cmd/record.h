@@ -168,6 +168,6 @@ int record_run_await_command(struct record_run *r);
 void record_run_release(struct record_run *r);
 
 /* Says what the interpreters of a recording cannot tell of what was asked for. */
-void record_warn_of_limits(const struct record_opts *o, const struct profile *p);
+void record_warn_of_limits(const struct record_opts *o, const struct recorder *rec);
 
 #endif

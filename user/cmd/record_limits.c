@@ -44,41 +44,54 @@ static const struct limit {
 	bool (*is_asked)(const struct record_opts *o);
 	unsigned int minor_end; /* those before this one */
 	bool is_free_threaded;  /* such builds alone */
+	bool leaves_nothing;    /* processes have no samples */
 	const char *words;
 } limits[] = {
-	{ asks_for_native, 11, false, "--native needs 3.11: nothing is marked <native>" },
-	{ asks_for_native, 14, true, "--native marks only where C calls back: calls need 3.14" },
-	{ asks_for_gil, UINT_MAX, true, "--mode gil keeps the samples of attached threads" },
-	{ asks_for_waits, 7, false,
+	{ asks_for_native, 11, false, false, "--native needs 3.11: nothing is marked <native>" },
+	{ asks_for_native, 14, true, false,
+	  "--native marks only where C calls back: calls need 3.14" },
+	{ asks_for_gil, UINT_MAX, true, false, "--mode gil keeps the samples of attached threads" },
+	{ asks_for_waits, 7, false, false,
 	  "waits for the GIL are among those for locks: to tell them needs 3.7" },
-	{ asks_for_labels, 7, false, "--label needs 3.7: it has no context variables" },
-	{ asks_for_async, 8, false, "--async needs 3.8: its tasks are not told" },
-	{ asks_for_exceptions, 7, false, "--mode exception needs 3.7: it has no samples" },
+	{ asks_for_labels, 7, false, false, "--label needs 3.7: it has no context variables" },
+	{ asks_for_async, 8, false, false, "--async needs 3.8: its tasks are not told" },
+	{ asks_for_exceptions, 7, false, true, "--mode exception needs 3.7: it has no samples" },
 };
 
-static bool applies_to(const struct limit *l, const struct profile *p,
-		       const struct process *process)
+static bool applies_to(const struct limit *l, const char *implementation, const char *version)
 {
 	unsigned int minor;
 
-	if (sscanf(strtab_get(p->strings, process->python_version), "3.%u", &minor) != 1)
+	if (sscanf(version, "3.%u", &minor) != 1)
 		return false; /* not known */
 	return minor < l->minor_end &&
-	       (!l->is_free_threaded ||
-		strstr(strtab_get(p->strings, process->implementation), "free-threaded"));
+	       (!l->is_free_threaded || strstr(implementation, "free-threaded"));
 }
 
 /* The first process says it for all. */
-static void warn_of(const struct limit *l, const struct profile *p)
+static void warn_of_processes(const struct limit *l, const struct profile *p)
 {
 	for (size_t i = 0; i < p->processes.len; i++) {
 		const struct process *process = &p->processes.items[i];
+		const char *implementation = strtab_get(p->strings, process->implementation);
+		const char *version = strtab_get(p->strings, process->python_version);
 
-		if (!applies_to(l, p, process))
+		if (!applies_to(l, implementation, version))
 			continue;
-		log_warning("pid %u: %s %s: %s", process->pid,
-			    strtab_get(p->strings, process->implementation),
-			    strtab_get(p->strings, process->python_version), l->words);
+		log_warning("pid %u: %s %s: %s", process->pid, implementation, version, l->words);
+		return;
+	}
+}
+
+/* The profile does not know processes without samples. */
+static void warn_of_interpreters(const struct limit *l, const struct recorder *rec)
+{
+	struct interpreter_text found;
+
+	for (uint32_t i = 0; recorder_find_interpreter(rec, i, &found); i++) {
+		if (!applies_to(l, found.implementation, found.version))
+			continue;
+		log_warning("%s %s: %s", found.implementation, found.version, l->words);
 		return;
 	}
 }
@@ -97,10 +110,15 @@ static void warn_of_kernel(const struct record_opts *o)
 			    "a line may be given 256 KiB of the one before");
 }
 
-void record_warn_of_limits(const struct record_opts *o, const struct profile *p)
+void record_warn_of_limits(const struct record_opts *o, const struct recorder *rec)
 {
 	warn_of_kernel(o);
-	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
-		if (limits[i].is_asked(o))
-			warn_of(&limits[i], p);
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		if (!limits[i].is_asked(o))
+			continue;
+		if (limits[i].leaves_nothing)
+			warn_of_interpreters(&limits[i], rec);
+		else
+			warn_of_processes(&limits[i], recorder_profile(rec));
+	}
 }

@@ -419,6 +419,16 @@ int recorder_list_processes(struct recorder *rec, struct pids *out)
 	return session_list_recorded(rec->session, out);
 }
 
+bool recorder_find_interpreter(const struct recorder *rec, uint32_t number,
+			       struct interpreter_text *out)
+{
+	bool is_there = rec->discovery && discovery_layout(rec->discovery, number);
+
+	if (is_there)
+		discovery_describe(rec->discovery, number, out);
+	return is_there;
+}
+
 pid_t recorder_find_python(struct recorder *rec)
 {
 	_cleanup_(pids_releasep) struct pids pids = VEC_INIT;

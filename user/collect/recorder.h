@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "collect/interpreters.h"
 #include "collect/pipeline.h"
 #include "collect/session.h"
 #include "collect/usage.h"
@@ -50,6 +51,13 @@ int recorder_aim(struct recorder *rec);
 
 /* Appends the PIDs of those that are recorded, as far as they are known. 0 or a negative errno. */
 int recorder_list_processes(struct recorder *rec, struct pids *out);
+
+/*
+ * What the interpreters are called that were found in processes, one with each number from 0 on; of
+ * processes without samples, too. False: there are no more. Valid until recorder_free().
+ */
+bool recorder_find_interpreter(const struct recorder *rec, uint32_t number,
+			       struct interpreter_text *out);
 
 /* One of those that are recorded and run Python; 0: there is none. Or a negative errno. */
 pid_t recorder_find_python(struct recorder *rec);
