@@ -136,7 +136,9 @@ struct py_offsets {
 	/* PyFrameObject or _PyInterpreterFrame */
 	__u16 frame_code;
 	__u16 frame_previous;
-	__u16 frame_instr; /* f_lasti (int), prev_instr or instr_ptr (pointer) */
+	__u16 frame_instr;  /* f_lasti, behind it f_lineno (ints); prev_instr or instr_ptr (pointer)
+			     */
+	__u16 frame_object; /* 3.11+: the PyFrameObject that was made for it, or NULL */
 	__u16 frame_owner;
 	__u16 frame_is_entry;   /* 3.11 only */
 	__u16 frame_tlbc_index; /* free-threaded 3.14+ */
@@ -460,12 +462,13 @@ enum frame_flag {
 	FRAME_TASK_ROOT = 1 << 5,   /* of the outermost coroutine of the sample's task */
 	FRAME_INTERPRETER = 1 << 6, /* no frame: those above are of the interpreter whose id is
 				     * code, which those below have entered */
+	FRAME_COMPILED = 1 << 7,    /* machine code that has a frame (Nuitka): instr is its line */
 };
 
 /* One frame. code: identity, see py_code_identity() in bpf/python_code.h. */
 struct frame_record {
 	__u64 code;
-	__u32 instr; /* byte offset from the first bytecode */
+	__u32 instr; /* byte offset from the first bytecode; of FRAME_COMPILED the line */
 	__u32 flags; /* enum frame_flag */
 };
 
@@ -475,7 +478,7 @@ struct walk_frame {
 			 * the id, and nothing else */
 	__u64 code;     /* address of its code object */
 	__u64 identity; /* of that: see py_code_identity() in bpf/python_code.h; 0: unreadable */
-	__u32 instr;    /* byte offset from the first bytecode */
+	__u32 instr;    /* byte offset from the first bytecode; of FRAME_COMPILED the line */
 	__u32 flags;    /* enum frame_flag */
 };
 

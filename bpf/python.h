@@ -96,6 +96,8 @@ struct py_frame {
 	__u64 id;        /* identity of that, 0: not readable */
 	__u64 raw_instr; /* as the frame has it */
 	__u64 bytecode;  /* where it begins */
+	__u64 object;    /* compiled: the frame object that it lies in, 0: it is bytecode */
+	__u32 line;      /* compiled: as that object has it, 0: not readable */
 	__u32 tlbc;      /* which thread's copy of the bytecode runs */
 	__s32 stacktop;  /* 3.11, 3.12: behind prev_instr */
 	__u8 owner;
@@ -103,7 +105,7 @@ struct py_frame {
 	__u8 is_entry;      /* 3.11: called by C; 3.12+: a boundary behind one that is */
 	__u8 is_collecting; /* the collector runs on it */
 	__u8 is_task_root;  /* it is that of a task's coroutine */
-	__u8 reserved[3];
+	__u8 reserved[7];
 };
 
 /* What is known of a thread besides, where its state is searched for. */

@@ -11,6 +11,13 @@
 #define WALK_STEPS (2 * FRAMES_MAX + 2) /* frames, a C boundary below each, and the end */
 #define OWNED_BY_THREAD 0               /* enum _frameowner, 3.11 to 3.15 */
 #define OWNED_BY_GENERATOR 1
+/*
+ * 3.11 on: PyFrameObject.f_lineno, from sizeof(PyObject); and what is between a frame object and a
+ * frame: 104 to 144 bytes where Nuitka puts the one into the other (compiled_frame.h of 4.3), 216
+ * and more where CPython has a generator's frame behind its object.
+ */
+#define FRAME_OBJECT_LINENO 24
+#define FRAME_OBJECT_COMPILED 192
 
 /*
  * Does the thread run machine code of CPython's JIT? That moves instr_ptr only where something may
@@ -152,6 +159,46 @@ static __always_inline bool py_meets_task(struct py_async *a, __u64 frame)
 	return false;
 }
 
+/*
+ * The frame object that the frame at addr lies in, 0: in none. That is how Nuitka makes the frames
+ * of functions that it has compiled. They are linked as CPython's are, with no C boundary below,
+ * lie on the heap, and run no bytecode: the line is in the object.
+ */
+static __always_inline __u64 py_object_around(const struct py_offsets *off, const __u8 *frame,
+					      __u8 owner, __u64 addr)
+{
+	__u64 object;
+
+	if (off->frame_object == OFF_NONE || owner == OWNED_BY_THREAD)
+		return 0;
+	object = field_u64(frame, off->frame_object, FRAME_BYTES - 1);
+	return object && addr - object < FRAME_OBJECT_COMPILED ? object : 0;
+}
+
+/* Reads the line of a compiled frame, which py_take_frame() has found. */
+static __always_inline void py_read_line(struct door door, struct py_scratch *s,
+					 const struct py_offsets *off)
+{
+	struct py_frame *f = &s->frame;
+
+	if (f->object) /* str_length is sizeof(PyObject) */
+		py_read(door, s, &f->line, sizeof(f->line),
+			f->object + off->str_length + FRAME_OBJECT_LINENO);
+}
+
+/*
+ * The line of a compiled frame, 0: it is bytecode. Up to 3.10 such a frame is a frame object whose
+ * f_lasti stays -1. One of bytecode has that until it begins, and the line of its def, or none.
+ */
+static __always_inline __u32 py_line(const struct py_offsets *off, const struct py_frame *f)
+{
+	__s32 line = f->object ? f->line : 0;
+
+	if (off->frame_kind == FRAME_OBJECT && (__s32)f->raw_instr < 0)
+		line = f->raw_instr >> 32;
+	return line > 0 ? line : 0;
+}
+
 /* Takes the frame at s->frames + pos apart. Returns enum frame_use. */
 VERIFIED_ONCE int py_take_frame(struct py_scratch *s, const struct py_offsets *off, __u32 pos)
 {
@@ -172,6 +219,7 @@ VERIFIED_ONCE int py_take_frame(struct py_scratch *s, const struct py_offsets *o
 			  : 0;
 	f->stacktop = field_u32(frame, off->frame_instr + 8, FRAME_BYTES - 1);
 	f->owner = 0;
+	f->object = 0;
 	f->is_entry = 0;
 	f->is_collecting = w->gc_frame && w->frame == w->gc_frame;
 	f->is_task_root = s->async.count && py_meets_task(&s->async, w->frame);
@@ -180,13 +228,16 @@ VERIFIED_ONCE int py_take_frame(struct py_scratch *s, const struct py_offsets *o
 		w->is_entry = 1;
 	} else {
 		f->owner = frame[off->frame_owner & (FRAME_BYTES - 1)];
+		f->object = py_object_around(off, frame, f->owner, w->frame);
+		/* A compiled frame has no value in 3.11's is_entry. */
 		f->is_entry = off->owner_boundary ? f->owner >= off->owner_boundary
+			      : f->object         ? 0
 						  : frame[off->frame_is_entry & (FRAME_BYTES - 1)];
 		/*
 		 * greenlet takes the C boundaries out of a chain while it switches. A function's
 		 * frame is linked before it begins, so that where it leads nowhere all ends.
 		 */
-		w->is_entry = f->is_entry ||
+		w->is_entry = f->is_entry || f->object ||
 			      (off->owner_boundary && w->depth && f->owner == OWNED_BY_THREAD);
 		expected = w->entry_previous;
 		if (f->is_entry && expected) {
@@ -225,7 +276,7 @@ VERIFIED_ONCE int py_record_frame(struct py_scratch *s, const struct py_offsets 
 	struct py_walk *w;
 	struct py_frame *f;
 	bool is_started;
-	__u32 depth, instr, flags;
+	__u32 depth, instr, line, flags;
 
 	if (!s || !off)
 		return 0; /* for the verifier */
@@ -241,6 +292,12 @@ VERIFIED_ONCE int py_record_frame(struct py_scratch *s, const struct py_offsets 
 		return 0; /* for the verifier */
 	r = &s->records[depth];
 	is_started = py_instr(off, f->raw_instr, f->bytecode, &instr);
+	line = py_line(off, f);
+	if (line) {
+		instr = line;
+		is_started = true;
+		flags |= FRAME_COMPILED;
+	}
 	if (!f->id) {
 		w->flags |= SAMPLE_CODE_FAULT;
 		*r = (struct frame_record){ f->code, instr, FRAME_UNREADABLE | flags };
@@ -248,7 +305,7 @@ VERIFIED_ONCE int py_record_frame(struct py_scratch *s, const struct py_offsets 
 		return 0;
 	}
 	/* A frame that is still being set up is not there yet, as in CPython's own traceback. */
-	if (f->is_code_read && !depth && off->code_firsttraceable != OFF_NONE &&
+	if (f->is_code_read && !depth && !line && off->code_firsttraceable != OFF_NONE &&
 	    f->owner != OWNED_BY_GENERATOR &&
 	    (!is_started || instr < 2 * code_u32(s, off->code_firsttraceable)))
 		return 0;
@@ -393,6 +450,7 @@ static int py_step(__u32 i, struct py_loop *l)
 		return use == FRAME_PASSED ? LOOP_NEXT : LOOP_STOP;
 	f->id = py_code_identity(door, s, off, f->code);
 	f->bytecode = py_bytecode(door, s, off, f->code, f->tlbc);
+	py_read_line(door, s, off);
 	py_record_frame(s, off);
 	return LOOP_NEXT;
 }

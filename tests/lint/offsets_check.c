@@ -80,6 +80,10 @@ _Static_assert((TO_COLLECTING(generations) == GC_LISTS_TO_COLLECTING(PY_MINOR_VE
 #endif
 #if PY_MINOR_VERSION >= 11
 _Static_assert(offsetof(PyFrameObject, f_frame) == sizeof(PyObject) + 8, "f_frame");
+_Static_assert(offsetof(PyFrameObject, f_lineno) == sizeof(PyObject) + 24, "FRAME_OBJECT_LINENO");
+#else
+_Static_assert(offsetof(PyFrameObject, f_lineno) == offsetof(PyFrameObject, f_lasti) + 4,
+	       "py_line() reads what follows f_lasti");
 #endif
 
 /* clang-format off */
@@ -97,7 +101,8 @@ _Static_assert(offsetof(PyFrameObject, f_frame) == sizeof(PyObject) + 8, "f_fram
 	X(tstate_thread_id) X(tstate_native_thread_id) X(tstate_executor)                 \
 	X(tstate_exc_info) X(tstate_context) X(tstate_size) X(cframe_current) X(tstate_cframe) X(exc_value) X(exc_previous)  \
 	X(runtime_gc_collecting)                                                          \
-	X(frame_code) X(frame_previous) X(frame_instr) X(frame_owner) X(frame_is_entry)   \
+	X(frame_code) X(frame_previous) X(frame_instr) X(frame_object) X(frame_owner)     \
+	X(frame_is_entry)                                                                 \
 	X(frame_tlbc_index) X(frame_size)                                                 \
 	X(code_firstlineno) X(code_filename) X(code_name) X(code_qualname)                \
 	X(code_linetable) X(code_adaptive) X(code_firsttraceable) X(code_tlbc)            \
@@ -241,6 +246,7 @@ static struct py_offsets expected(void)
 	e.interp_gc_frame = offsetof(struct _is, gc.frame);
 #endif
 	e.cframe_current = OFF_NONE;
+	e.frame_object = OFF_NONE;
 	e.frame_owner = OFF_NONE;
 	e.frame_is_entry = OFF_NONE;
 	e.frame_tlbc_index = OFF_NONE;
@@ -280,7 +286,7 @@ static struct py_offsets expected(void)
 	e.frame_code = offsetof(PyFrameObject, f_code);
 	e.frame_previous = offsetof(PyFrameObject, f_back);
 	e.frame_instr = offsetof(PyFrameObject, f_lasti);
-	e.frame_size = offsetof(PyFrameObject, f_lasti) + sizeof(int);
+	e.frame_size = offsetof(PyFrameObject, f_lineno) + sizeof(int);
 	e.code_adaptive = offsetof(PyCodeObject, co_code);
 	e.code_size = sizeof(PyCodeObject);
 #else
@@ -288,6 +294,7 @@ static struct py_offsets expected(void)
 	e.lines = LINES_LOCATIONS;
 	e.tstate_native_thread_id = offsetof(PyThreadState, native_thread_id);
 	e.frame_previous = offsetof(_PyInterpreterFrame, previous);
+	e.frame_object = offsetof(_PyInterpreterFrame, frame_obj);
 	e.frame_owner = offsetof(_PyInterpreterFrame, owner);
 	e.frame_size = offsetof(_PyInterpreterFrame, localsplus);
 	e.code_qualname = offsetof(PyCodeObject, co_qualname);
@@ -350,6 +357,7 @@ static struct py_offsets expected(void)
 		e.tstate_exc_info = OFF_NONE;
 		e.tstate_context = OFF_NONE;
 		e.contextvar_hash = OFF_NONE;
+		e.frame_object = OFF_NONE;
 		e.code_firsttraceable = OFF_NONE;
 		e.code_version = OFF_NONE;
 	}

@@ -29,6 +29,7 @@ PACKAGES = {
     "programs": ["flask>=3,<4", "django>=4,<6", "aiohttp>=3,<4", "pandas>=2,<3"],
     "frames": ["--only-binary", ":all:", "numpy", "pandas"],
     "cython": ["--only-binary", ":all:", "cython>=3,<4"],
+    "nuitka": ["nuitka>=2,<5"],
     "pyinstaller": ["pyinstaller>=6,<7", "setuptools"],
 }
 

@@ -39,7 +39,7 @@
 	.tstate_executor = OFF_NONE, .tstate_size = 264,                                   \
 	.frame_previous = 24, .frame_code = 32, .frame_instr = lasti,                      \
 	.frame_owner = OFF_NONE, .frame_is_entry = OFF_NONE, .frame_tlbc_index = OFF_NONE, \
-	.frame_size = lasti + 4
+	.frame_object = OFF_NONE, .frame_size = lasti + 8
 
 #define CODE_OLD(first, file, size)                                                     \
 	.code_firstlineno = first, .code_filename = file, .code_name = file + 8,         \
@@ -58,7 +58,7 @@
 	.tstate_frame = 72, .cframe_current = OFF_NONE, .runtime_tstate_current = OFF_NONE, \
 	.frame_previous = 8, .frame_code = 0, .frame_instr = 56,                        \
 	.frame_owner = owner, .frame_is_entry = OFF_NONE, .frame_tlbc_index = tlbc,     \
-	.frame_size = size
+	.frame_object = 48, .frame_size = size
 
 const struct row rows[] = {
 	/* 3.6 has no _PyRuntime: its interp_head plays that part. */
@@ -94,7 +94,7 @@ const struct row rows[] = {
 		.tstate_executor = OFF_NONE, .tstate_size = 232,
 		.frame_kind = FRAME_CFRAME, .tstate_frame = 56, .cframe_current = 8, .tstate_cframe = 56,
 		.frame_previous = 48, .frame_code = 32, .frame_instr = 56,
-		.frame_owner = 69, .frame_is_entry = 68, .frame_tlbc_index = OFF_NONE, .frame_size = 70,
+		.frame_owner = 69, .frame_is_entry = 68, .frame_tlbc_index = OFF_NONE, .frame_object = 40, .frame_size = 70,
 		CODE_NEW(72, 112, 168, 184, OFF_NONE, OFF_NONE), STRINGS(48, 72) } },
 	{ "3.12", { .minor = 12, .micro = 1, .lines = LINES_LOCATIONS, COMMON, OBJECTS(ATTRIBUTES_TAGGED, 0, 8, 864), CONTEXT(208, 56), STATE(104, 0, OFF_NONE, 312, OFF_NONE), STATUS(24),
 		.owner_boundary = 3,
@@ -105,7 +105,7 @@ const struct row rows[] = {
 		.frame_kind = FRAME_CFRAME, .tstate_frame = 56, .cframe_current = 0, .tstate_cframe = 56,
 		.frame_previous = 8, .frame_code = 0, .frame_instr = 56,
 		.frame_owner = 70, .frame_is_entry = OFF_NONE, .frame_tlbc_index = OFF_NONE,
-		.frame_size = 71,
+		.frame_object = 48, .frame_size = 71,
 		CODE_NEW(68, 112, 176, 192, OFF_NONE, 92), STRINGS(40, 56) } },
 	{ "3.13", { .minor = 13, COMMON, OBJECTS(ATTRIBUTES_INLINE, 8, 8, 864), CONTEXT(208, 56), STATE(120, 0, OFF_NONE, 7600, OFF_NONE), STATUS(32),
 		.runtime_interpreters_head = 632,

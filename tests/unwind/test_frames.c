@@ -666,6 +666,142 @@ static void test_walk_shows_what_a_traceback_shows(void **state)
 	RUN(cases);
 }
 
+/* --- Compiled functions that have frames --------------------------------------------------------
+ */
+
+/* Between a frame object and its frame: Nuitka's least and most, and CPython's least. */
+enum { NUITKA_LEAST = 104, NUITKA_MOST = 144, GENERATOR_LEAST = 216 };
+#define HEAD(w) ((w)->off->str_length) /* sizeof(PyObject) */
+
+/* A frame with an object in front of it, up to 3.10 the object itself, at a line. */
+static void push_with_object(struct world *w, __u64 code, enum owner owner, unsigned distance,
+			     __s32 line)
+{
+	const struct py_offsets *off = w->off;
+	__u64 object = world_alloc(w, distance + off->frame_size + LOCALS_BYTES);
+	__u64 frame = off->frame_kind == FRAME_OBJECT ? object : object + distance;
+
+	world_push_at(w, frame, code, 0, owner);
+	if (off->frame_kind == FRAME_OBJECT) {
+		world_set_instr(w, frame, code, -off->lasti_unit);
+		memory_write_u32(w->m, frame + off->frame_instr + 4, (__u32)line);
+		return;
+	}
+	memory_write_u32(w->m, object + HEAD(w) + 24, (__u32)line);
+	memory_write_u64(w->m, frame + off->frame_object, object);
+	if (off->frame_is_entry != OFF_NONE)
+		memory_write_u8(w->m, frame + off->frame_is_entry, 0x5a); /* never set */
+}
+
+static void push_compiled(struct world *w, enum owner owner, unsigned distance, __s32 line)
+{
+	struct world_frame *want = &w->want[w->want_depth];
+
+	push_with_object(w, traceable_code(w, 9), owner, distance, line);
+	want->instr = line;
+	want->flags = FRAME_COMPILED;
+}
+
+static void build_compiled(struct world *w, unsigned distance)
+{
+	for (int line = 1; line <= 3; line++)
+		push_compiled(w, OWNER_GENERATOR, distance, line);
+	world_publish(w);
+}
+
+static void build_compiled_free_threaded(struct world *w, unsigned distance)
+{
+	push_compiled(w, OWNER_FRAME_OBJECT, distance, 100000);
+	push_compiled(w, OWNER_FRAME_OBJECT, distance, 1);
+	world_publish(w);
+}
+
+/* Compiled functions call functions of bytecode through C, and are called by them as C is. */
+static void build_compiled_and_bytecode(struct world *w, unsigned depth)
+{
+	__u64 code = world_code(w, "bytecode");
+
+	push_compiled(w, OWNER_GENERATOR, NUITKA_LEAST, 7);
+	for (unsigned i = 0; i < depth; i++) {
+		world_enter(w);
+		world_push(w, code, 2);
+		world_push_generator(w, code, 4);
+		push_compiled(w, OWNER_GENERATOR, NUITKA_LEAST, 10 + (__s32)i);
+	}
+	world_publish(w);
+}
+
+/* A generator whose frame has an object of its own, as a traceback makes one. */
+static void build_generator_with_object(struct world *w, unsigned distance)
+{
+	__u64 code = world_code(w, "generator");
+
+	world_enter(w);
+	world_push(w, code, 2);
+	push_with_object(w, code, OWNER_GENERATOR, distance, 77);
+	if (w->off->frame_is_entry != OFF_NONE)
+		memory_write_u8(w->m, w->top + w->off->frame_is_entry, 0);
+	world_publish(w);
+}
+
+/* A function whose frame has one, by chance in front of it. */
+static void build_function_with_object(struct world *w, unsigned distance)
+{
+	__u64 code = world_code(w, "function");
+
+	world_enter(w);
+	world_push(w, code, 2);
+	push_with_object(w, code, OWNER_THREAD, distance, 77);
+	if (w->off->frame_is_entry != OFF_NONE)
+		memory_write_u8(w->m, w->top + w->off->frame_is_entry, 0);
+	world_publish(w);
+}
+
+static void build_compiled_without_line(struct world *w, __s32 line)
+{
+	push_with_object(w, world_code(w, "lineless"), OWNER_GENERATOR, NUITKA_LEAST, line);
+	if (w->off->frame_kind == FRAME_OBJECT)
+		w->want[0].flags = FRAME_NOT_STARTED;
+	world_publish(w);
+}
+
+static void build_compiled_with_no_line(struct world *w, unsigned arg)
+{
+	(void)arg;
+	build_compiled_without_line(w, 0);
+}
+
+static void build_compiled_with_a_bad_line(struct world *w, unsigned arg)
+{
+	(void)arg;
+	build_compiled_without_line(w, INT32_MIN);
+}
+
+static void test_walk_shows_compiled_functions_by_their_line(void **state)
+{
+	static const struct scenario cases[] = {
+		{ "compiled functions", ANY_MIN, ANY_MAX, build_compiled, NUITKA_LEAST,
+		  UNWIND_COMPLETE, 3, 0, 0 },
+		{ "farther from their objects", ANY_MIN, ANY_MAX, build_compiled, NUITKA_MOST,
+		  UNWIND_COMPLETE, 3, 0, 0 },
+		{ "owned by frame objects", ANY_MIN, ANY_MAX, build_compiled_free_threaded,
+		  NUITKA_MOST, UNWIND_COMPLETE, 2, 0, 0 },
+		{ "compiled and bytecode", ANY_MIN, ANY_MAX, build_compiled_and_bytecode, 4,
+		  UNWIND_COMPLETE, 13, 0, 0 },
+		{ "no line", ANY_MIN, ANY_MAX, build_compiled_with_no_line, 0, UNWIND_COMPLETE, 1,
+		  0, 0 },
+		{ "a negative line", ANY_MIN, ANY_MAX, build_compiled_with_a_bad_line, 0,
+		  UNWIND_COMPLETE, 1, 0, 0 },
+		{ "generator with an object", 11, ANY_MAX, build_generator_with_object,
+		  GENERATOR_LEAST, UNWIND_COMPLETE, 2, 0, 0 },
+		{ "function with an object", 11, ANY_MAX, build_function_with_object, NUITKA_LEAST,
+		  UNWIND_COMPLETE, 2, 0, 0 },
+	};
+
+	(void)state;
+	RUN(cases);
+}
+
 /* 3.14+: only the leaf of a thread that runs machine code has a line that is approximate. */
 static void test_walk_flags_the_frame_in_machine_code(void **state)
 {
@@ -819,6 +955,7 @@ int main(void)
 		WORLD_TEST(test_walk_reads_in_pages_where_it_may),
 		WORLD_TEST(test_walk_ends_in_chains_that_are_none),
 		WORLD_TEST(test_walk_shows_what_a_traceback_shows),
+		WORLD_TEST(test_walk_shows_compiled_functions_by_their_line),
 		WORLD_TEST(test_walk_flags_the_frame_in_machine_code),
 		WORLD_TEST(test_walk_finds_instructions_in_thread_local_bytecode),
 		WORLD_TEST(test_walk_restarts_from_a_stale_cframe),

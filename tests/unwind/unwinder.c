@@ -53,7 +53,7 @@ static __u64 clock_step_ns, now_ns;
 
 static const struct memory_room rooms[] = {
 	ROOM(tstate),  ROOM(code),    ROOM(text),   ROOM(frames),
-	ROOM(message), ROOM(context), ROOM(labels),
+	ROOM(message), ROOM(context), ROOM(labels), ROOM(frame.line),
 };
 
 void unwinder_reset(void)

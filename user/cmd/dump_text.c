@@ -99,7 +99,9 @@ static int put_locals(struct printer *p, const struct inspect_frame *f)
 		return 0;
 	if (!f->locals) {
 		line_put(&p->line, STYLE_DIM,
-			 "      [local variables: not readable, or no time left]");
+			 f->flags & FRAME_COMPILED
+				 ? "      [local variables: not readable in compiled code]"
+				 : "      [local variables: not readable, or no time left]");
 		return line_end(&p->line);
 	}
 	for (size_t i = 0; i < f->locals->len && r >= 0; i++)

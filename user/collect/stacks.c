@@ -313,6 +313,16 @@ static int interpreter_frame(struct stacks *st, uint64_t interpreter, uint32_t *
 	return marker_frame(st, name, id);
 }
 
+static int line_of(const struct code *c, const struct frame_record *record, enum line_state *state)
+{
+	*state = LINE_EXACT;
+	if (record->flags & FRAME_COMPILED)
+		return (int)record->instr;
+	if (record->flags & FRAME_NOT_STARTED)
+		return c->first_line;
+	return code_line(c, record->instr, state);
+}
+
 /*
  * Frame of one record, *id NO_FRAME if it is not to be shown. Unless unknown frames are allowed
  * -EAGAIN if its code object is not known yet, and out->awaits_lines if its line is not. A line
@@ -325,7 +335,7 @@ static int frame_id(struct stacks *st, const struct frame_record *record, bool a
 	struct frame_slot *slot = &st->frames[hash & (FRAME_SLOTS - 1)];
 	const struct code *c;
 	struct frame f = { .kind = FRAME_PYTHON };
-	enum line_state line = LINE_EXACT;
+	enum line_state line = LINE_EXACT; /* of a frame that is not shown */
 	bool is_approximate;
 	int r;
 
@@ -348,8 +358,7 @@ static int frame_id(struct stacks *st, const struct frame_record *record, bool a
 		*id = NO_FRAME;
 	} else {
 		f.first_line = c->first_line;
-		f.line = record->flags & FRAME_NOT_STARTED ? c->first_line
-							   : code_line(c, record->instr, &line);
+		f.line = line_of(c, record, &line);
 		if (line == LINE_TO_COME && !allow_unknown && (r = await_lines(st, c))) {
 			out->awaits_lines = true;
 			return r < 0 ? r : 0;

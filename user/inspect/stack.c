@@ -50,7 +50,9 @@ static int put_frame(struct inspect_codes *codes, struct walker *w, const struct
 	out->name_len = code->name_len;
 	out->file_len = code->file_len;
 	out->first_line = code->first_line;
-	out->at = code_position(code, p->off->lines, from->instr);
+	out->at = from->flags & FRAME_COMPILED
+			  ? (struct code_position){ (int)from->instr, (int)from->instr, -1, -1 }
+			  : code_position(code, p->off->lines, from->instr);
 	return 0;
 }
 

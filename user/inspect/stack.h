@@ -17,7 +17,7 @@ struct inspect_locals; /* of locals.h */
 struct inspect_frame {
 	uint64_t frame, code; /* addresses: valid as long as the thread stands still */
 	uint64_t identity;    /* of the code object; 0: it could not be read */
-	uint32_t instr;       /* byte offset of its instruction from the first bytecode */
+	uint32_t instr;       /* byte offset of its instruction; of FRAME_COMPILED the line */
 	uint32_t flags;       /* enum frame_flag */
 	const char *name, *file;
 	size_t name_len, file_len;

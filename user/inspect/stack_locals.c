@@ -49,7 +49,8 @@ static int read_frames(struct object_reader *r, const struct locals_options *opt
 		struct inspect_locals *locals;
 		int e;
 
-		if (!frames[i].identity || !r->reads_left || !budget->bytes)
+		if (!frames[i].identity || frames[i].flags & FRAME_COMPILED || !r->reads_left ||
+		    !budget->bytes)
 			continue;
 		locals = frames[i].locals = calloc(1, sizeof(*locals));
 		if (!locals)

@@ -143,6 +143,15 @@ static int find_roots(struct task_reader *t, struct address_map *roots)
 	return e;
 }
 
+static int push_call(struct task_reader *t, const struct walk_frame *f)
+{
+	int e = task_reader_push(t, f->frame, f->code, f->instr);
+
+	if (!e && f->flags & FRAME_COMPILED)
+		t->out->frames.items[t->out->frames.len - 1].line = (int)f->instr;
+	return e;
+}
+
 /* The part of a stack that a task runs, leaf first, becomes its frames. */
 static int take_frames(struct task_reader *t, struct inspect_task *task,
 		       const struct walk_frame *stack, uint32_t depth)
@@ -158,7 +167,7 @@ static int take_frames(struct task_reader *t, struct inspect_task *task,
 		e = vec_push(&t->out->frames, frame);
 	}
 	for (uint32_t k = depth; k > 0 && !task_reader_stops(e); k--)
-		e = task_reader_push(t, stack[k - 1].frame, stack[k - 1].code, stack[k - 1].instr);
+		e = push_call(t, &stack[k - 1]);
 	task->frames_len = t->out->frames.len - task->frames;
 	return task_reader_stops(e) ? e : 0;
 }

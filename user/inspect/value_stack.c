@@ -103,7 +103,7 @@ int value_stack_read(const struct walk_process *p, const struct value_stack_layo
 	const struct reading r = { p, layout, f, p->off->str_length };
 	uint64_t at;
 
-	if (!f->identity || find_stack(&r, &at, &out->count) < 0)
+	if (!f->identity || f->flags & FRAME_COMPILED || find_stack(&r, &at, &out->count) < 0)
 		return -EFAULT;
 	if (out->count > VALUE_STACK_MAX)
 		out->count = VALUE_STACK_MAX;

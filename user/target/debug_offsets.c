@@ -83,29 +83,29 @@ static const struct unsaid_row {
 	uint8_t minor;
 	bool is_free_threaded;
 	uint8_t tagged_mask, str_kind_shift, str_compact_bit, str_ascii_bit;
-	uint16_t code_firsttraceable, code_version;
+	uint16_t frame_object, code_firsttraceable, code_version;
 	uint16_t tstate_executor, tstate_exc_info, tstate_context, contextvar_hash;
 	uint16_t interp_eval_frame;
 	uint32_t debug_runtime; /* debug builds have 8 bytes more in front of it, and a _PyRuntime of this
 				   size at least */
 } unsaid[] = {
 	{ 13, false, .tagged_mask = 0, .str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,
-	  .code_firsttraceable = 184, .code_version = 92, .tstate_executor = OFF_NONE,
+	  .frame_object = 48, .code_firsttraceable = 184, .code_version = 92, .tstate_executor = OFF_NONE,
 	  .tstate_exc_info = 120, .tstate_context = 208, .contextvar_hash = 56, .interp_eval_frame = 8472, .debug_runtime = 290000 },
 	{ 13, true, .tagged_mask = 0, .str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,
-	  .code_firsttraceable = 200, .code_version = 108, .tstate_executor = OFF_NONE,
+	  .frame_object = 48, .code_firsttraceable = 200, .code_version = 108, .tstate_executor = OFF_NONE,
 	  .tstate_exc_info = 120, .tstate_context = 208, .contextvar_hash = 48, .interp_eval_frame = 8488, .debug_runtime = 340000 },
 	{ 14, false, .tagged_mask = 3, .str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,
-	  .code_firsttraceable = 192, .code_version = 92, .tstate_executor = 272,
+	  .frame_object = 48, .code_firsttraceable = 192, .code_version = 92, .tstate_executor = 272,
 	  .tstate_exc_info = 120, .tstate_context = 208, .contextvar_hash = 56, .interp_eval_frame = 8520, .debug_runtime = 325000 },
 	{ 14, true, .tagged_mask = 1, .str_kind_shift = 8, .str_compact_bit = 11, .str_ascii_bit = 12,
-	  .code_firsttraceable = 208, .code_version = 108, .tstate_executor = 272,
+	  .frame_object = 48, .code_firsttraceable = 208, .code_version = 108, .tstate_executor = 272,
 	  .tstate_exc_info = 120, .tstate_context = 208, .contextvar_hash = 48, .interp_eval_frame = 8560, .debug_runtime = 374000 },
 	{ 15, false, .tagged_mask = 3, .str_kind_shift = 2, .str_compact_bit = 5, .str_ascii_bit = 6,
-	  .code_firsttraceable = 192, .code_version = 92, .tstate_executor = 304,
+	  .frame_object = 48, .code_firsttraceable = 192, .code_version = 92, .tstate_executor = 304,
 	  .tstate_exc_info = 144, .tstate_context = 232, .contextvar_hash = 56, .interp_eval_frame = 8472, .debug_runtime = 355000 },
 	{ 15, true, .tagged_mask = 3, .str_kind_shift = 8, .str_compact_bit = 11, .str_ascii_bit = 12,
-	  .code_firsttraceable = 208, .code_version = 108, .tstate_executor = 304,
+	  .frame_object = 48, .code_firsttraceable = 208, .code_version = 108, .tstate_executor = 304,
 	  .tstate_exc_info = 144, .tstate_context = 232, .contextvar_hash = 48, .interp_eval_frame = 8488, .debug_runtime = 418000 },
 };
 /* clang-format on */
@@ -353,6 +353,7 @@ int debug_offsets_parse(const void *bytes, size_t len, struct py_offsets *out)
 		.exc_value = 0, /* _PyErr_StackItem */
 		.exc_previous = 8,
 		.cframe_current = OFF_NONE,
+		.frame_object = OFF_NONE,
 		.frame_is_entry = OFF_NONE,
 		.frame_tlbc_index = OFF_NONE,
 		.code_tlbc = OFF_NONE,
@@ -397,6 +398,7 @@ int debug_offsets_parse(const void *bytes, size_t len, struct py_offsets *out)
 	off.str_compact_bit = row->str_compact_bit;
 	off.str_ascii_bit = row->str_ascii_bit;
 	if (is_known) {
+		off.frame_object = row->frame_object;
 		off.code_firsttraceable = row->code_firsttraceable;
 		off.code_version = row->code_version;
 		off.tstate_executor = row->tstate_executor;

@@ -57,7 +57,7 @@ struct offsets_row {
 	.interp_eval_frame = OFF_NONE,                                                            \
 	.frame_code = (head) + 16, .frame_previous = (head) + 8, .frame_instr = (head) + (lasti), \
 	.frame_owner = OFF_NONE, .frame_is_entry = OFF_NONE, .frame_tlbc_index = OFF_NONE,        \
-	.frame_size = (head) + (lasti) + 4,                                                       \
+	.frame_object = OFF_NONE, .frame_size = (head) + (lasti) + 8,                                                      \
 	.code_firstlineno = (head) + 20, .code_filename = (head) + 80, .code_name = (head) + 88,  \
 	.code_qualname = OFF_NONE, .code_linetable = (head) + 96, .code_adaptive = (head) + 24,      \
 	.code_firsttraceable = OFF_NONE, .code_tlbc = OFF_NONE, .code_version = OFF_NONE,         \
@@ -106,7 +106,7 @@ static const struct offsets_row rows[] = {
 		.tstate_context = 240, .tstate_size = 248, .cframe_current = OFF_NONE,
 		.frame_code = 32, .frame_previous = 24, .frame_instr = 104,
 		.frame_owner = OFF_NONE, .frame_is_entry = OFF_NONE, .frame_tlbc_index = OFF_NONE,
-		.frame_size = 108,
+		.frame_object = OFF_NONE, .frame_size = 112,
 		.code_firstlineno = 40, .code_filename = 104, .code_name = 112,
 		.code_qualname = OFF_NONE, .code_linetable = 120, .code_adaptive = 48,
 		.code_firsttraceable = OFF_NONE, .code_tlbc = OFF_NONE, .code_version = OFF_NONE,
@@ -128,7 +128,7 @@ static const struct offsets_row rows[] = {
 		.tstate_context = 240, .tstate_size = 248, .cframe_current = OFF_NONE,
 		.frame_code = 32, .frame_previous = 24, .frame_instr = 104,
 		.frame_owner = OFF_NONE, .frame_is_entry = OFF_NONE, .frame_tlbc_index = OFF_NONE,
-		.frame_size = 108,
+		.frame_object = OFF_NONE, .frame_size = 112,
 		.code_firstlineno = 40, .code_filename = 104, .code_name = 112,
 		.code_qualname = OFF_NONE, .code_linetable = 120, .code_adaptive = 48,
 		.code_firsttraceable = OFF_NONE, .code_tlbc = OFF_NONE, .code_version = OFF_NONE,
@@ -150,7 +150,7 @@ static const struct offsets_row rows[] = {
 		.tstate_context = 240, .tstate_size = 248, .cframe_current = OFF_NONE, .tstate_cframe = 48,
 		.frame_code = 32, .frame_previous = 24, .frame_instr = 96,
 		.frame_owner = OFF_NONE, .frame_is_entry = OFF_NONE, .frame_tlbc_index = OFF_NONE,
-		.frame_size = 100,
+		.frame_object = OFF_NONE, .frame_size = 104,
 		.code_firstlineno = 40, .code_filename = 104, .code_name = 112,
 		.code_qualname = OFF_NONE, .code_linetable = 120, .code_adaptive = 48,
 		.code_firsttraceable = OFF_NONE, .code_tlbc = OFF_NONE, .code_version = OFF_NONE,
@@ -172,7 +172,7 @@ static const struct offsets_row rows[] = {
 		.cframe_current = 8, .tstate_cframe = 56,
 		.frame_code = 32, .frame_previous = 48, .frame_instr = 56,
 		.frame_owner = 69, .frame_is_entry = 68, .frame_tlbc_index = OFF_NONE,
-		.frame_size = 72,
+		.frame_object = 40, .frame_size = 72,
 		.code_firstlineno = 72, .code_filename = 112, .code_name = 120,
 		.code_qualname = 128, .code_linetable = 136, .code_adaptive = 184,
 		.code_firsttraceable = 168, .code_tlbc = OFF_NONE, .code_version = OFF_NONE,
@@ -195,7 +195,7 @@ static const struct offsets_row rows[] = {
 		.cframe_current = 0, .tstate_cframe = 56,
 		.frame_code = 0, .frame_previous = 8, .frame_instr = 56,
 		.frame_owner = 70, .frame_is_entry = OFF_NONE, .frame_tlbc_index = OFF_NONE,
-		.frame_size = 72,
+		.frame_object = 48, .frame_size = 72,
 		.code_firstlineno = 68, .code_filename = 112, .code_name = 120,
 		.code_qualname = 128, .code_linetable = 136, .code_adaptive = 192,
 		.code_firsttraceable = 176, .code_tlbc = OFF_NONE, .code_version = 92,
@@ -318,6 +318,7 @@ int offsets_check(const struct py_offsets *off)
 		RULE(frame_code, 8, off->frame_size, true),
 		RULE(frame_previous, 8, off->frame_size, true),
 		RULE(frame_instr, is_object ? 4 : 8, off->frame_size, true),
+		RULE(frame_object, 8, off->frame_size, false),
 		RULE(frame_owner, 1, off->frame_size, !is_object),
 		RULE(frame_is_entry, 1, off->frame_size, !is_object && !off->owner_boundary),
 		RULE(frame_tlbc_index, 4, off->frame_size, false),
