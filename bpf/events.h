@@ -18,12 +18,13 @@
 #define LINES_CHUNK 4096      /* a line table travels in chunks of this size */
 #define LINES_CHUNKS_MAX 16   /* the kernel sends 64 KiB of a table; user space reads the rest */
 #define COMM_BYTES 16
-#define ARGS_BYTES 512     /* start of the command line, NUL between arguments */
-#define TASK_SCRATCHES 8   /* samples that task work walks at the same time */
-#define REMOTE_SCRATCHES 4 /* passes over threads that wait: one, and three left behind */
-#define SILENT_MAX 8       /* processes that are not visited, as their memory did not answer */
-#define TASK_WORKS 256     /* samples that wait for it; power of two */
-#define FAULTS_MAX 8       /* of what a sample could not read, so much is noted */
+#define ARGS_BYTES 512          /* start of the command line, NUL between arguments */
+#define TASK_SCRATCHES 8        /* samples that task work walks at the same time */
+#define REMOTE_SCRATCHES 4      /* passes over threads that wait: one, and three left behind */
+#define SILENT_MAX 8            /* processes that are not visited, as their memory did not answer */
+#define TASK_WORKS_MAX 16384    /* samples that wait for it; power of two */
+#define TASK_WORKS_OF_PAGES 256 /* the same where only missing pages are waited for */
+#define FAULTS_MAX 8            /* of what a sample could not read, so much is noted */
 #define LAYOUTS_MAX 64
 #define WALKED_TASKS_MAX 65536    /* processes that are found without iterators */
 #define SENT_SLOTS 65536          /* power of two */
@@ -267,7 +268,7 @@ struct session_config {
 	__u64 cgroup_id;  /* of cgroups[0]: the inode of its folder */
 	__u64 root_inode; /* of pyebpf's own root directory, and */
 	__u32 root_mount; /* the id of its mount: in another mount namespace it has another one */
-	__u32 reserved;
+	__u32 task_works; /* entries of task_samples: a power of two, at most TASK_WORKS_MAX */
 };
 
 /* Ways in which events come, a program each: see user/collect/events.h. */
@@ -775,6 +776,7 @@ struct task_record {
 	X(STAT_TSTATE_FAULT, "thread_state_fault", "lost: thread state not readable")    \
 	X(STAT_TSTATE_LATE, "thread_state_late", "lost: thread state not found in time") \
 	X(STAT_NO_SCRATCH, "no_scratch", "lost: no work space")                          \
+	X(STAT_NO_TASK_WORK, "no_task_work", "lost: too many threads in system calls")   \
 	X(STAT_UNSEEN, "unseen", "lost: the kernel did not tell of its end")             \
 	X(STAT_SILENT, "silent", "lost: memory that does not answer")                    \
 	X(STAT_NO_TIMES, "no_times", "lost: no memory for a thread's times")             \

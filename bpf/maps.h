@@ -187,7 +187,7 @@ struct task_sample {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, TASK_WORKS);
+	__uint(max_entries, 1); /* session.task_works */
 	__type(key, __u32);
 	__type(value, struct task_sample);
 } task_samples __weak SEC(".maps");

@@ -386,7 +386,7 @@ static __always_inline int span_hand_over(struct cpu_state *c, struct task_struc
 	call.kind = 1 + 2 * wait_class(c->span.reason) + !!(c->span.flags & SAMPLE_SHORT);
 	s->walk.faults = 0;
 	r = task_sample_schedule(&call, task, c, s, c->row.layout);
-	return r < 0 ? STAT_NO_SCRATCH : r;
+	return r < 0 ? STAT_NO_TASK_WORK : r;
 }
 
 /* How spans are kept. */

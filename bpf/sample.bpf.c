@@ -19,7 +19,7 @@ struct cache_slot code_cache[CODE_SLOTS];
 struct cache_slot thread_cache[THREAD_SLOTS];
 struct cache_slot context_cache[CONTEXT_SLOTS];
 struct trust trusts[TRUST_SLOTS];
-struct task_slot task_slots[TASK_WORKS];
+struct task_slot task_slots[TASK_WORKS_MAX];
 __u32 task_scratch_busy[TASK_SCRATCHES];
 __u64 sent[SENT_SLOTS];
 __u64 epoch;

@@ -18,11 +18,16 @@
 #endif
 
 #define TASK_PASSES 64 /* each reads in at least one page */
-#define TASK_WAYS 4    /* slots that a thread may have, one for each source and event at a time */
+/*
+ * A thread holds a slot for each source, event and class of waiting until it returns to user code,
+ * which may be a long system call later. Threads that were made one after the other share none:
+ */
+#define TASK_SLOTS_EACH 4        /* slots from one TID to the next */
+#define TASK_WAYS 8              /* slots that a TID may take: its own, and those of the next TID */
 #define TASK_SLOT_CLOSED (~0ULL) /* task_slot.owner: not free, and for nobody to join */
 
 /* Who has which of task_samples; user space sees what waits. */
-extern struct task_slot task_slots[TASK_WORKS];
+extern struct task_slot task_slots[TASK_WORKS_MAX];
 
 /* Which of the scratch slots of task work are taken. */
 extern __u32 task_scratch_busy[TASK_SCRATCHES];
@@ -50,7 +55,7 @@ static __always_inline __u64 task_owner(__u32 tid, const struct sampler_call *ca
 
 static __always_inline struct task_slot *slot_of(const struct task_sample *t)
 {
-	return &task_slots[t->slot & (TASK_WORKS - 1)];
+	return &task_slots[t->slot & (TASK_WORKS_MAX - 1)];
 }
 
 /* The value of what joined so far. */
@@ -236,13 +241,18 @@ static int task_sample_run(struct bpf_map *map, void *key, void *value)
 /* The slot for a sample: one that is its owner's already, else a free one, now its own. */
 enum task_claim { TASK_SLOT_JOINED = -1, TASK_SLOT_NONE = -2 };
 
+static __always_inline __u32 task_slot_at(__u64 owner, __u32 way)
+{
+	return ((__u32)owner * TASK_SLOTS_EACH + way) & (session.task_works - 1) &
+	       (TASK_WORKS_MAX - 1);
+}
+
 VERIFIED_ONCE int task_slot_claim(__u64 owner, __u64 value)
 {
-	__u32 tid = owner;
 	struct task_slot *slot;
 
 	for (__u32 i = 0; i < TASK_WAYS; i++) {
-		slot = &task_slots[(tid + i) & (TASK_WORKS - 1)];
+		slot = &task_slots[task_slot_at(owner, i)];
 		if (slot->owner != owner)
 			continue;
 		/* It cannot be given back in between: this interrupts the thread that would. */
@@ -250,10 +260,9 @@ VERIFIED_ONCE int task_slot_claim(__u64 owner, __u64 value)
 		return TASK_SLOT_JOINED;
 	}
 	for (__u32 i = 0; i < TASK_WAYS; i++) {
-		slot = &task_slots[(tid + i) & (TASK_WORKS - 1)];
-		if (__sync_val_compare_and_swap(&slot->owner, 0, owner))
-			continue;
-		return (tid + i) & (TASK_WORKS - 1);
+		slot = &task_slots[task_slot_at(owner, i)];
+		if (!__sync_val_compare_and_swap(&slot->owner, 0, owner))
+			return task_slot_at(owner, i);
 	}
 	return TASK_SLOT_NONE;
 }

@@ -59,7 +59,7 @@ def test_summary_and_counters_add_up(recorded):
     assert counters["weight"] == sum(stacks.values())
     assert abs(counters["outside"] - stacks[OUTSIDE]) == 0
     ended = ("recorded", "ring_full", "idle", "kernel_thread", "filtered", "not_python",
-             "unknown_process", "no_row", "skipped", "thread_state_fault", "thread_state_late", "no_scratch",
+             "unknown_process", "no_row", "skipped", "thread_state_fault", "thread_state_late", "no_scratch", "no_task_work",
              "task_work", "task_work_joined")
     assert counters["ticks"] == sum(counters[name] for name in ended), counters
     assert abs(counters["cpu_ns"] / 1e9 - truth["cpu"]) < 0.05 * truth["cpu"] + 0.02, counters

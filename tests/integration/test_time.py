@@ -230,6 +230,23 @@ def test_crowd_that_sleeps_all_along(some_python, tmp_path):
     record_crowd(some_python, tmp_path / "crowd.pyebpf")
 
 
+def test_threads_that_stay_in_system_calls_cost_others_nothing(some_python, tmp_path):
+    """The sample of a wait within a system call is taken when the call returns: until then it holds its place."""
+    output = tmp_path / "senders.pyebpf"
+    with Workload(some_python, "senders.py", 400, 10, 2) as workload:
+        with Recorder(output, "-p", workload.pid, "--mode", "wall", "--no-children") as recorder:
+            recorder.wait_attached()
+            workload.go()
+            truth = workload.truth()
+            recorder.finish()
+            text = recorder.text()
+    lost = json.loads(run("export", "-f", "json", output).stdout)["lost"]
+    assert not lost.get("switch_no_task_work") and not lost.get("switch_no_scratch"), text
+    waited = sum(seconds_by(filter(is_in("works"), read(output)), kind).values())
+    missing = sum(ns for reason, ns in lost.items() if reason.startswith("switch_")) / NS
+    assert 0.9 * truth["waited"] - missing < waited < 1.1 * truth["waited"], (waited, truth, text)
+
+
 @pytest.mark.full
 def test_crowd_that_sleeps_all_along_of_all(any_python, tmp_path):
     record_crowd(any_python, tmp_path / "crowd.pyebpf")

@@ -127,6 +127,9 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 		c->regs_type = probe->functions[KERNEL_PT_REGS].id;
 		c->task_type = probe->functions[KERNEL_TASK].id;
 	}
+	/* Where spans are handed over, threads in system calls hold entries until they come back.
+	 */
+	c->task_works = c->has_exit_work ? TASK_WORKS_MAX : TASK_WORKS_OF_PAGES;
 	give_scratch(c, opts);
 	give_labels(skel, opts->labels);
 	c->has_async = opts->has_async;
@@ -230,6 +233,7 @@ static int size_maps(struct pyebpf *skel, const struct session_opts *opts,
 	    (r = bpf_map__set_max_entries(skel->maps.scratch,
 					  c->scratch_rows * cpus + TASK_SCRATCHES +
 						  c->has_spans * REMOTE_SCRATCHES + spare)) < 0 ||
+	    (r = bpf_map__set_max_entries(skel->maps.task_samples, c->task_works)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.walked_tasks, WALKED_TASKS_MAX)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.cpu_ticks, cpus)) < 0)
 		return err_set(r, "size the BPF maps: %s", strerror(-r));

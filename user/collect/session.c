@@ -828,7 +828,7 @@ uint64_t session_pending(const struct session *s, enum sample_source source)
 {
 	uint64_t pending = 0;
 
-	for (size_t i = 0; s->is_stopped && i < TASK_WORKS; i++) {
+	for (size_t i = 0; s->is_stopped && i < s->skel->rodata->session.task_works; i++) {
 		const struct task_slot *slot = &s->skel->bss->task_slots[i];
 
 		if (slot->owner && (uint8_t)(slot->owner >> TASK_OWNER_SOURCE) == source)

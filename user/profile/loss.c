@@ -12,6 +12,7 @@
 		{ prefix "task_work_failed", "thread state gone (task work)" },          \
 		{ prefix "task_work_pending", "thread still in the kernel at the end" }, \
 		{ prefix "skipped_lost", skipped },                                      \
+		{ prefix "no_task_work", "too many threads in system calls" },           \
 	{                                                                                \
 		prefix "no_scratch", "no work space"                                     \
 	}
