@@ -49,10 +49,18 @@ def chunk(kind, content):
     return struct.pack("<I", crc32c(content)) + content
 
 
-def recording(strings, functions):
+def described(fields):
+    """Rows that say what their columns are; fields: {id: numbers}."""
+    return b"".join([varint(len(fields[min(fields)])), *(varint(field) + column(fields[field]) for field in sorted(fields))])
+
+
+def recording(strings, functions, threads=None):
     """functions: (name, file, line), the first two as ids of strings, which count from 1. Each has one sample, alone on
-    the stack. Without an end: as of a recorder that was killed."""
+    the stack. threads: fields of section 5, a row for the sample of each function; else all are of one thread.
+    Without an end: as of a recorder that was killed."""
     count = len(functions)
+    of_threads = [count] if not threads else [1] * count
+    ids = [0] + [1] * (len(of_threads) - 1)
     names, files, lines = zip(*functions)
     none = column([0] * count)
     interval = varint(INTERVAL_NS)
@@ -64,6 +72,7 @@ def recording(strings, functions):
         # a chain of one row for each, whose parent is the empty stack
         section(3, varint(count), varint(count), none, column(list(range(count))), none, column([8] * count)),
         section(4, varint(1), varint(1), column([7])),
-        section(5, varint(1), varint(2), column([7])),
-        section(6, varint(count), varint(0), varint(0), varint(1), column([0]), column([count - 1]), none * 7),
+        section(5, described(threads or {2: [7]})),
+        section(6, varint(count), varint(0), varint(0), varint(len(of_threads)), column(ids),
+                column([samples - 1 for samples in of_threads]), none * 7),
     ]))

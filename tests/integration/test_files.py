@@ -11,6 +11,7 @@ import profilejson
 import pytest
 from harness import PYEBPF, Recorder, Workload, export, frames, leaf_counts, run
 from htmlpage import Page
+from made_recording import recording as made
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
 SPIN = "import time\nend = time.perf_counter() + 0.4\nwhile time.perf_counter() < end: pass\n"
@@ -147,6 +148,27 @@ def test_files_of_development_versions_are_refused_by_name():
     done = run("report", old)
     assert done.returncode == 1 and "development version of pyebpf (format 1.3)" in done.stderr, done
     assert not done.stdout
+
+
+STRINGS = [b"f", b"/app.py", b"one", b"two"]
+# Rows of two threads, or of one whose name changed; field 4 is when it began.
+SAME_TID = {2: [9, 9], 3: [3, 4]}
+
+
+@pytest.mark.parametrize("starts, count", [(None, 1), ([5, 5], 1), ([5, 6], 2), ([0, 6], 1)])
+def test_a_thread_is_its_tid_and_its_start(starts, count, tmp_path):
+    """Without field 4 the start is unknown, and may be any: a TID is one thread. So it stays in a copy and in two
+    files together."""
+    threads = {**SAME_TID, **({} if starts is None else {4: starts})}
+    paths = [tmp_path / "x.pyebpf", tmp_path / "copy.pyebpf", tmp_path / "both.pyebpf"]
+    paths[0].write_bytes(made(STRINGS, [(1, 2, 1), (1, 2, 2)], threads))
+    for target, sources in (paths[1], paths[:1]), (paths[2], paths[:2]):
+        done = run("cat", *sources, "-o", target)
+        assert done.returncode == 0, done.stderr
+    for path in paths:
+        done = run("report", path)
+        assert done.returncode == 0, done.stderr
+        assert re.search(r"1 process, (\d+) thread", done.stdout)[1] == str(count), (path, done.stdout)
 
 
 def test_several_recordings_in_one_file_stay_apart(spin, tmp_path):

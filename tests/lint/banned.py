@@ -21,6 +21,7 @@ OPENERS = {
     "user/agent/files.c": "output.directory of the configuration",
     "user/agent/pods.c": "directories of /var/log/pods",
     "user/agent/spool.c": "the spool directory of the configuration",
+    "user/base/clock.c": "/proc/self/timens_offsets",
     "user/base/file.c": "what the caller names; checks the type before it opens for reading",
     "user/base/apart.c": "/dev/null",
     "user/base/folder.c": "output directories that the user names",

@@ -339,7 +339,7 @@ static bool wait_for_reason(struct kubernetes *k, uint64_t earliest, uint64_t la
 	while (!k->should_stop && !is_due) {
 		bool has_reason = k->has_failed || *k->wanted;
 		uint64_t until = has_reason ? earliest : latest;
-		struct timespec t = timespec_of(until);
+		struct timespec t = deadline_of(until);
 
 		is_due = monotonic_ns() >= until;
 		if (!is_due)

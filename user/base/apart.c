@@ -212,7 +212,7 @@ struct apart_hold *apart_hold_begin(void)
 
 bool apart_hold_end(struct apart_hold *h, const int *first, size_t count, uint64_t ns)
 {
-	struct timespec until = timespec_of(monotonic_ns() + ns);
+	struct timespec until = deadline_of(monotonic_ns() + ns);
 	int r = 0;
 
 	if (!h)

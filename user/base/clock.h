@@ -32,10 +32,32 @@ static inline uint64_t difference(uint64_t now, uint64_t before)
 	return now > before ? now - before : 0;
 }
 
-/* As bpf_ktime_get_ns() has it. */
+/*
+ * time_namespaces(7): how far the clocks of the one that we are in are ahead of the kernel's,
+ * modulo 2^64. Set before main(), for good.
+ */
+struct clock_offsets {
+	uint64_t monotonic_ns, boottime_ns;
+};
+extern struct clock_offsets clock_offsets;
+
+/* As bpf_ktime_get_ns() and bpf_ktime_get_boot_ns() have them, in each time namespace. */
 static inline uint64_t monotonic_ns(void)
 {
-	return clock_ns(CLOCK_MONOTONIC);
+	return clock_ns(CLOCK_MONOTONIC) - clock_offsets.monotonic_ns;
 }
+
+static inline uint64_t monotonic_coarse_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC_COARSE) - clock_offsets.monotonic_ns;
+}
+
+static inline uint64_t boottime_ns(void)
+{
+	return clock_ns(CLOCK_BOOTTIME) - clock_offsets.boottime_ns;
+}
+
+/* A time of monotonic_ns() for pthread_cond_timedwait(), which waits by our own CLOCK_MONOTONIC. */
+struct timespec deadline_of(uint64_t ns);
 
 #endif

@@ -236,7 +236,7 @@ int workers_start(struct workers *ws, struct work *w)
 
 bool workers_wait(struct workers *ws, struct work *w, uint64_t ns)
 {
-	struct timespec end = timespec_of(monotonic_ns() + ns);
+	struct timespec end = deadline_of(monotonic_ns() + ns);
 	bool is_done;
 	int r = 0;
 

@@ -105,7 +105,7 @@ int questions_ask(struct questions *qs, struct question *q)
 
 struct question *questions_next(struct questions *qs, uint64_t until_ns)
 {
-	struct timespec until = timespec_of(until_ns);
+	struct timespec until = deadline_of(until_ns);
 	struct question *q = NULL;
 	int r = 0;
 
@@ -156,7 +156,7 @@ struct question *questions_take(struct questions *qs)
 
 void questions_wait(struct questions *qs, uint64_t ns)
 {
-	struct timespec until = timespec_of(monotonic_ns() + ns);
+	struct timespec until = deadline_of(monotonic_ns() + ns);
 	int r = 0;
 
 	pthread_mutex_lock(&qs->lock);

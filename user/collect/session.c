@@ -57,7 +57,7 @@ struct session {
 /* To some milliseconds: it is asked for each record. */
 static uint64_t coarse_ns(void)
 {
-	return clock_ns(CLOCK_MONOTONIC_COARSE);
+	return monotonic_coarse_ns();
 }
 
 static int on_ring_record(void *arg, void *record, size_t size)
@@ -185,7 +185,7 @@ static int attach_switches(struct session *s)
 
 	if (!session_has_source(s, SOURCE_SWITCHES))
 		return 0;
-	s->skel->bss->started_ns = clock_ns(CLOCK_MONOTONIC);
+	s->skel->bss->started_ns = monotonic_ns();
 	for (int i = 0; i < SWITCH_PROGRAMS; i++) {
 		int fd = bpf_program__fd(programs[i]);
 

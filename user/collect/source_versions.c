@@ -224,9 +224,7 @@ int source_versions_note(struct source_versions *sv, const char *path, const str
 
 static bool is_still_there(const struct version *v)
 {
-	const uint64_t tick_ns = NS_PER_SECOND / (uint64_t)sysconf(_SC_CLK_TCK);
-
-	return proc_is((pid_t)v->pid, v->start_ns / tick_ns);
+	return proc_is((pid_t)v->pid, proc_start_ticks(v->start_ns));
 }
 
 /* Supplementary groups come from /proc: they count while the process has the ids it had. */

@@ -316,7 +316,7 @@ static struct turn next_turn(const struct sweeper *s)
 
 static void wait_until(struct sweeper *s, uint64_t at_ns)
 {
-	struct timespec at = timespec_of(at_ns);
+	struct timespec at = deadline_of(at_ns);
 
 	if (at_ns == UINT64_MAX)
 		pthread_cond_wait(&s->changed, &s->lock);
@@ -439,7 +439,7 @@ static int start(struct sweeper *s)
 
 static bool await_end(struct sweeper *s)
 {
-	struct timespec until = timespec_of(monotonic_ns() + END_NS);
+	struct timespec until = deadline_of(monotonic_ns() + END_NS);
 	int r = 0;
 
 	if (!s->has_started)

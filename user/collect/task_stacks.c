@@ -126,7 +126,7 @@ static bool is_wanted(const struct task_stacks *ts, const struct proc_row *row, 
 static uint64_t begin_of(const struct task_stacks *ts, const struct proc_row *row)
 {
 	uint64_t now_ns = monotonic_ns();
-	uint64_t start_ns = row->start_ns - difference(clock_ns(CLOCK_BOOTTIME), now_ns);
+	uint64_t start_ns = row->start_ns - difference(boottime_ns(), now_ns);
 
 	if (!ts->listed_ns)
 		return 0;

@@ -108,7 +108,7 @@ static void *draw_all_the_time(void *arg)
 	while (!t->should_end) {
 		struct cpu *next = find_next(t);
 		uint64_t now = monotonic_ns(), due = next ? next->next_ns : now + NS_PER_SECOND;
-		struct timespec until = timespec_of(due);
+		struct timespec until = deadline_of(due);
 
 		if (due > now)
 			pthread_cond_timedwait(&t->changed, &t->lock, &until);

@@ -8,7 +8,6 @@
 #include <limits.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,25 +144,11 @@ int proc_stat(pid_t pid, struct proc_stat *out)
 	return 0;
 }
 
-/* time_namespaces(7): of the one that we are in, for good. 0 where the kernel has none. */
-static pthread_once_t boottime_is_read = PTHREAD_ONCE_INIT;
-static int64_t boottime_offset_ns;
-
-static void read_boottime_offset(void)
-{
-	_cleanup_(fclosep) FILE *f = fopen("/proc/self/timens_offsets", "re");
-	long long seconds, ns;
-
-	if (f && fscanf(f, "%*s %*s %*s %*s %lld %lld", &seconds, &ns) == 2)
-		boottime_offset_ns = seconds * (int64_t)NS_PER_SECOND + ns;
-}
-
 uint64_t proc_start_ticks(uint64_t start_ns)
 {
 	const uint64_t tick_ns = NS_PER_SECOND / (uint64_t)sysconf(_SC_CLK_TCK);
 
-	pthread_once(&boottime_is_read, read_boottime_offset);
-	return (start_ns + (uint64_t)boottime_offset_ns) / tick_ns;
+	return (start_ns + clock_offsets.boottime_ns) / tick_ns;
 }
 
 bool proc_is(pid_t pid, uint64_t start_ticks)
