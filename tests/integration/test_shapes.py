@@ -290,6 +290,69 @@ def test_no_child_of_a_program_without_python(tmp_path):
             target.kill()
 
 
+# --- Two in one process ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two_pythons(request, tmp_path):
+    """(program, arguments, (version, library) of each): it spins in both."""
+    found = [p for p in request.config.all_pythons if p.via == "direct" and p.source == "pyenv"
+             and p.linkage == "shared" and not p.free_threaded and p.minor >= 8]
+    if len(found) < 2 or not pythons.cc():
+        say_skipped("no two interpreters with a libpython, or no C compiler here")
+    known = [(python, facts(python)) for python in harness.draw(found, 2, request.node.nodeid)]
+    libraries = [os.path.join(f["LIBDIR"], f["INSTSONAME"]) for _, f in known]
+    program = tmp_path / "two_pythons"
+    subprocess.run([pythons.cc(), "-O1", "-o", program, os.path.join(WORKLOADS, "two_pythons.c"), "-ldl",
+                    "-lpthread"], check=True)
+    words = [word for (python, _), library in zip(known, libraries) for word in (library, python.prefix)]
+    return program, words, list(zip([".".join(map(str, p.version[:3])) for p, _ in known], libraries))
+
+
+SAY_TWO = re.compile(r"CPython (\S+) of (\S+) is read, threads of CPython (\S+) of (\S+) are outside it")
+
+
+def test_a_second_python_is_named(two_pythons, tmp_path):
+    program, words, both = two_pythons
+    with Spinning(program, 120, *words, ready=False) as target:
+        assert target.process.stdout.readline() == b"READY\n"
+        judge_two(target.process, both, tmp_path)
+
+
+def test_a_second_python_that_comes_later_is_named(two_pythons, tmp_path):
+    program, words, both = two_pythons
+    with Recorder(tmp_path / "x.pyebpf", "-F", HZ, "--", program, 6, *words) as recorder:
+        assert recorder.wait() == 0, recorder.text()
+        text = recorder.text()
+    assert text.count("has two Pythons") == 1, text
+    read = SAY_TWO.search(text).groups()
+    assert {read[:2], read[2:]} == set(both), (read, both)
+    leaves = {stack[-1][0] for stack in frames(export(tmp_path / "x.pyebpf"))}
+    shown, hidden = ("first", "second") if read[:2] == both[0] else ("second", "first")
+    assert shown in leaves and hidden not in leaves, (leaves, text)
+
+
+def judge_two(process, both, tmp_path):
+    dump, doctor = (harness.run(command, "-p", process.pid).stdout for command in ("dump", "doctor"))
+    samples, text = record(tmp_path, "-p", process.pid)
+    said = {SAY_TWO.search(" ".join(output.split())).groups() for output in (dump, doctor, text)}
+    assert len(said) == 1, (dump, doctor, text)
+    read = said.pop()
+    assert {read[:2], read[2:]} == set(both), (read, both)
+    assert text.count("has two Pythons") == 1 and "two Pythons: CPython" in dump, (dump, text)
+    shown, hidden = ("first", "second") if read[:2] == both[0] else ("second", "first")
+    leaves = {stack[-1][0] for stack in samples}
+    assert shown in leaves and "<outside Python>" in leaves and hidden not in leaves, samples
+    dumped, = json.loads(harness.run("dump", "--json", "-p", process.pid).stdout)["processes"]
+    assert (dumped["python"], dumped["other_python"]) == (read[0], read[2]), dumped
+
+
+def test_one_python_is_not_two(shared_python, tmp_path):
+    with Spinning(*shared_python.command, SCRIPT) as target:
+        assert "two Pythons" not in record(tmp_path, "-p", target.pid)[1]
+        assert "two Pythons" not in harness.run("doctor", "-p", target.pid).stdout
+
+
 # --- From PyPI -------------------------------------------------------------------------------------
 
 

@@ -402,6 +402,16 @@ static int print_python(const struct terminal *t, const struct doctor_process *p
 	return doctor_put(t, "Python", STYLE_PLAIN, strbuf_str(&text));
 }
 
+static int print_other_python(const struct terminal *t, const struct doctor_process *p)
+{
+	char text[RUNTIME_TWO_BYTES];
+
+	if (!p->runtime.other_version)
+		return 0;
+	runtime_format_two(&p->runtime, text);
+	return doctor_put(t, "two Pythons", STYLE_WARM, text);
+}
+
 static int print_place(const struct terminal *t, const struct doctor_process *p)
 {
 	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
@@ -442,7 +452,8 @@ int doctor_process_print(const struct terminal *t, const struct doctor_process *
 		return 0;
 	if ((r = print_program(t, p)) < 0 || !p->has_runtime)
 		return r;
-	if ((r = print_python(t, p)) < 0 || (r = print_place(t, p)) < 0 ||
+	if ((r = print_python(t, p)) < 0 || (r = print_other_python(t, p)) < 0 ||
+	    (r = print_place(t, p)) < 0 ||
 	    (p->layout && (r = doctor_put(t, "layout", STYLE_PLAIN, p->layout)) < 0) ||
 	    (r = doctor_put(t, "thread state", STYLE_PLAIN, p->tstate)) < 0 ||
 	    (p->jit && (r = doctor_put(t, "JIT", STYLE_PLAIN, p->jit)) < 0) ||

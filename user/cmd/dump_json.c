@@ -249,6 +249,9 @@ static int put_process(struct json *j, const struct dump_item *item, const struc
 	if (p)
 		version_format(p->runtime.version, version);
 	json_key_string(j, "python", p ? version : NULL);
+	if (p && p->runtime.other_version)
+		version_format(p->runtime.other_version, version);
+	json_key_string(j, "other_python", p && p->runtime.other_version ? version : NULL);
 	json_key_string(j, "container", *item->container.id ? item->container.id : NULL);
 	json_key_string(j, "error", item->error ? item->error : item->tasks_error);
 	json_key(j, "threads");

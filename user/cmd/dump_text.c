@@ -443,6 +443,18 @@ static int put_stopped(struct printer *p)
 	return line_end(l);
 }
 
+static int put_other_python(struct printer *p)
+{
+	char text[RUNTIME_TWO_BYTES];
+
+	if (!p->process->runtime.other_version)
+		return 0;
+	runtime_format_two(&p->process->runtime, text);
+	line_put(&p->line, STYLE_WARM, "two Pythons: ");
+	line_put_foreign(&p->line, STYLE_WARM, text, strlen(text));
+	return line_end(&p->line);
+}
+
 static int put_process(struct printer *p, const struct dump_item *item)
 {
 	const struct inspect_process *process = p->process;
@@ -459,7 +471,7 @@ static int put_process(struct printer *p, const struct dump_item *item)
 	line_put_foreign(l, STYLE_PLAIN, process->command_line, strlen(process->command_line));
 	if (*item->container.id)
 		line_putf(l, STYLE_DIM, " (container %.12s)", item->container.id);
-	if ((r = line_end(l)) < 0 || (r = put_stopped(p)) < 0)
+	if ((r = line_end(l)) < 0 || (r = put_stopped(p)) < 0 || (r = put_other_python(p)) < 0)
 		return r;
 	for (size_t i = 0; i < process->cycles.len && r >= 0; i++)
 		r = put_cycle(p, &process->cycles.items[i]);

@@ -22,6 +22,9 @@
 #define YOUNG_CPU_NS 10000000 /* or it has run for so long: that is how it knows its Python */
 #define YOUNG_MAX 1024        /* the others are looked at when they have run on */
 #define OLD_NS NS_PER_SECOND
+#define OTHER_FIRST_NS (2 * NS_PER_SECOND)
+#define OTHER_LAST_NS (20 * NS_PER_SECOND)
+#define OTHERS_MAX 64
 #define LATE_NS 50000000ULL /* until it is seen whether a look that was given up came back */
 
 /* A process in which no Python was seen to run. Lossy: forgetting means asking sooner. */
@@ -32,6 +35,14 @@ struct asked_slot {
 	uint64_t last_ns;  /* when it was looked at last */
 	bool is_starting;
 	bool is_hanging; /* the last look at it has not come back */
+};
+
+/* A process with one Python, which may load another one: it is looked at again then, twice. */
+struct single {
+	struct task_record task;
+	struct py_runtime runtime; /* that is read, with a later one as the other */
+	uint64_t next_ns;
+	bool is_last;
 };
 
 /* A process that has just begun a program new to us. */
@@ -49,8 +60,10 @@ struct finder {
 	struct looker *looker;
 	struct interpreters *interpreters;
 	VEC(struct young) young;
-	uint64_t refused;     /* read by any thread */
-	pthread_mutex_t lock; /* of what follows, which other threads read */
+	VEC(struct single) singles;
+	uint64_t told[ASKED_SLOTS]; /* processes with two Pythons that were told of */
+	uint64_t refused;           /* read by any thread */
+	pthread_mutex_t lock;       /* of what follows, which other threads read */
 	struct asked_slot asked[ASKED_SLOTS];
 };
 
@@ -74,6 +87,7 @@ void finder_free(struct finder *f)
 	if (!f)
 		return;
 	vec_release(&f->young);
+	vec_release(&f->singles);
 	pthread_mutex_destroy(&f->lock);
 	free(f);
 }
@@ -234,6 +248,33 @@ static int add_other(struct finder *f, const struct task_record *task, const str
 	return add_row_without_python(f, task, task->exec_id, now + wait);
 }
 
+/* Says once of a process that it has two. */
+static void warn_of_two(struct finder *f, const struct task_record *task,
+			const struct py_runtime *rt)
+{
+	uint64_t *told = &f->told[task->process & (ASKED_SLOTS - 1)];
+	char text[RUNTIME_TWO_BYTES];
+
+	if (!rt->other_version || *told == task->process)
+		return;
+	*told = task->process;
+	runtime_format_two(rt, text);
+	log_warning("pid %u has two Pythons: %s", task->pid, text);
+}
+
+static void watch_single(struct finder *f, const struct sighting *seen)
+{
+	const struct single one = { .task = seen->task,
+				    .runtime = seen->runtime,
+				    .next_ns = monotonic_ns() + OTHER_FIRST_NS };
+
+	for (size_t i = 0; i < f->singles.len; i++)
+		if (f->singles.items[i].task.process == seen->task.process)
+			return;
+	if (!seen->runtime.other_version && f->singles.len < OTHERS_MAX)
+		vec_push(&f->singles, one); /* -ENOMEM: it is not looked at again */
+}
+
 /* A process in which a Python was found. */
 static int add_python(struct finder *f, const struct sighting *seen)
 {
@@ -241,6 +282,8 @@ static int add_python(struct finder *f, const struct sighting *seen)
 	const struct task_record *task = &seen->task;
 	int r;
 
+	warn_of_two(f, task, rt);
+	watch_single(f, seen);
 	if (!rt->is_initialised)
 		note_nothing(f, task->process, rt->seen_ns, true);
 	r = add_process(f, rt, task->pid, task->start_ns, task->exec_id);
@@ -530,12 +573,60 @@ uint64_t finder_refused(const struct finder *f)
 	return __atomic_load_n(&f->refused, __ATOMIC_RELAXED);
 }
 
+/* The one whose turn is next; NULL: there is none. */
+static struct single *next_single(const struct finder *f)
+{
+	struct single *next = NULL;
+
+	for (size_t i = 0; i < f->singles.len; i++)
+		if (!next || f->singles.items[i].next_ns < next->next_ns)
+			next = &f->singles.items[i];
+	return next;
+}
+
+/* Of two a later look may find the other one first: the row of the process stays. */
+static void note_other(struct py_runtime *read, const struct py_runtime *seen)
+{
+	const bool is_same = seen->runtime_addr == read->runtime_addr;
+
+	read->other_version = is_same ? seen->other_version : seen->version;
+	memcpy(read->other_path, is_same ? seen->other_path : seen->path, sizeof(read->other_path));
+}
+
+/* Looks whether the one whose turn it is has loaded another Python. -ENOMEM or 0. */
+static int look_at_single(struct finder *f)
+{
+	struct single *next = next_single(f);
+	struct sighting seen;
+	int r;
+
+	if (!next || next->next_ns > monotonic_ns())
+		return 0;
+	r = is_still(f, &next->task) ? looker_find(f->looker, &next->task, LOOK_SOON_NS, &seen)
+				     : -ESRCH;
+	if (r >= 0) {
+		note_other(&next->runtime, &seen.runtime);
+		warn_of_two(f, &next->task, &next->runtime);
+	}
+	err_clear();
+	if (r < 0 || next->runtime.other_version || next->is_last) {
+		*next = f->singles.items[--f->singles.len];
+	} else {
+		next->next_ns += OTHER_LAST_NS - OTHER_FIRST_NS;
+		next->is_last = true;
+	}
+	return r == -ENOMEM ? r : 0;
+}
+
 uint64_t finder_due_ns(const struct finder *f)
 {
-	uint64_t late = looker_has_late(f->looker) ? monotonic_ns() + LATE_NS : UINT64_MAX;
-	const struct young *next = next_young(f);
+	uint64_t due = looker_has_late(f->looker) ? monotonic_ns() + LATE_NS : UINT64_MAX;
+	const struct young *young = next_young(f);
+	const struct single *single = next_single(f);
 
-	return next && next->next_ns < late ? next->next_ns : late;
+	if (young && young->next_ns < due)
+		due = young->next_ns;
+	return single && single->next_ns < due ? single->next_ns : due;
 }
 
 /* Looks that were given up, and came back after all. */
@@ -563,6 +654,8 @@ int finder_step(struct finder *f)
 	int r = take_late(f);
 
 	looker_name_silent(f->looker);
+	if (!r)
+		r = look_at_single(f);
 	next = next_young(f);
 	if (r < 0 || !next || next->next_ns > now)
 		return r;

@@ -42,8 +42,9 @@ int finder_answer(struct finder *f, const struct who_event *who);
 
 /*
  * Looks again at a process that has just begun a program, which may load Python yet: at one of
- * them, as others wait for an answer, and only if it has run since. To be called at finder_due_ns()
- * (CLOCK_MONOTONIC, UINT64_MAX: never), and after other looks. 0 or -ENOMEM.
+ * them, as others wait for an answer, and only if it has run since; or at one with a Python, which
+ * may have loaded another one, for a warning. To be called at finder_due_ns() (CLOCK_MONOTONIC,
+ * UINT64_MAX: never), and after other looks. 0 or -ENOMEM.
  */
 uint64_t finder_due_ns(const struct finder *f);
 int finder_step(struct finder *f);

@@ -14,6 +14,7 @@
 #include "target/proc.h"
 
 #define MAPPING_BYTES 8192 /* a look at a mapping takes as long as to read so much */
+#define OTHER_NAME "/libpython"
 
 /* What was seen while looking at one process. */
 struct search {
@@ -55,6 +56,33 @@ static void keep_error(struct search *s, const struct mapping *m, int r)
 		return;
 	s->error = r;
 	snprintf(s->message, sizeof(s->message), "%.160s: %s", m->path, err_message(r));
+}
+
+/* Could a mapping have an interpreter beside the one that was found? */
+static bool may_be_other(const struct mapping *m)
+{
+	const char *name = strrchr(m->path, '/');
+
+	return name && !strncmp(name, OTHER_NAME, sizeof(OTHER_NAME) - 1);
+}
+
+/* Notes an interpreter beside the one in *out. Returns 1 when it is found. */
+static int look_at_other(struct search *s, const struct mapping *m, struct py_runtime *out)
+{
+	const struct file_source from = { .pid = s->pid, .m = m };
+	const struct interpreter_file *b;
+	struct py_runtime found;
+
+	if (!may_be_other(m) || interpreter_file_find(s->cache, &from, false, &b) < 0 || !b ||
+	    b->error || m->offset < elf_mapped_offset(b->text_offset) || m->offset >= b->text_last)
+		return 0;
+	found.runtime_addr = m->start - m->offset + b->text_to_runtime;
+	snprintf(found.path, sizeof(found.path), "%s", m->path);
+	if (found.runtime_addr == out->runtime_addr || verify(s->pid, b, &found) <= 0)
+		return 0;
+	out->other_version = b->version;
+	memcpy(out->other_path, found.path, sizeof(out->other_path));
+	return 1;
 }
 
 /* Returns 1 when the search is over. Errors of single files are kept for the end. */
@@ -110,6 +138,18 @@ static int look_at(struct search *s, const struct mapping *m, struct py_runtime 
 	return r;
 }
 
+/* The mappings behind that of the interpreter. What cannot be read hides no other one. */
+static int look_at_others(struct search *s, struct maps *maps, struct py_runtime *out)
+{
+	struct mapping m;
+
+	while (maps_next(maps, &m) > 0)
+		if (m.inode && m.perms & PROT_EXEC && look_at_other(s, &m, out))
+			break;
+	err_clear();
+	return 1;
+}
+
 /* All executable mappings of files. Returns 1 when the search is over, 0 to go on otherwise. */
 static int look_at_all(struct search *s, struct py_runtime *out)
 {
@@ -134,9 +174,20 @@ static int look_at_all(struct search *s, struct py_runtime *out)
 					       "is for");
 		r = look_at(s, &m, out);
 		if (r)
-			return r;
+			return r > 0 ? look_at_others(s, maps, out) : r;
 	}
 	return r;
+}
+
+void runtime_format_two(const struct py_runtime *rt, char out[RUNTIME_TWO_BYTES])
+{
+	char version[VERSION_TEXT_BYTES], other[VERSION_TEXT_BYTES];
+
+	version_format(rt->version, version);
+	version_format(rt->other_version, other);
+	snprintf(out, RUNTIME_TWO_BYTES,
+		 "CPython %s of %s is read, threads of CPython %s of %s are outside it", version,
+		 rt->path, other, rt->other_path);
 }
 
 /*

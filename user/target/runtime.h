@@ -29,8 +29,12 @@ struct py_runtime {
 	uint64_t text_dev;   /* the kernel's own number: major << 20 | minor */
 	/* In every process: _PyRuntime = text_start - text_pgoff + this. */
 	int64_t text_to_runtime;
-	bool is_initialised;       /* it had an interpreter when it was looked at; else not yet */
-	uint64_t seen_ns;          /* CLOCK_MONOTONIC: just before that */
+	bool is_initialised; /* it had an interpreter when it was looked at; else not yet */
+	uint64_t seen_ns;    /* CLOCK_MONOTONIC: just before that */
+	/* Another interpreter that is initialised in this process and is not read; version 0: none.
+	 */
+	uint32_t other_version;
+	char other_path[RUNTIME_PATH_BYTES];
 	struct py_offsets offsets; /* minor, micro, is_free_threaded... and the layout */
 };
 
@@ -42,8 +46,9 @@ struct proc_stat;
 int runtime_check_process(pid_t pid, struct proc_stat *stat);
 
 /*
- * Finds the interpreter of a process. Of several the one that is initialised is taken, else the
- * first. Returns 0, or with a message for people:
+ * Finds the interpreter of a process. Of several the first one that is initialised is taken, else
+ * the first. If another one is initialised too, and in a file named libpython*, out->other_version
+ * is set. Returns 0, or with a message for people:
  *
  * -ENOENT   no Python runtime in this process; the message names its executable
  * -ENOTSUP  a Python we cannot read, by name: CPython 2.7, 3.5, PyPy...
@@ -55,6 +60,10 @@ int runtime_check_process(pid_t pid, struct proc_stat *stat);
  * -ESRCH    no such process, or it has ended
  */
 int runtime_find(struct runtime_cache *cache, pid_t pid, struct py_runtime *out);
+
+/* "CPython 3.11.7 of PATH is read, threads of CPython 3.13.0 of PATH are outside it" */
+#define RUNTIME_TWO_BYTES (2 * RUNTIME_PATH_BYTES + 128)
+void runtime_format_two(const struct py_runtime *rt, char out[RUNTIME_TWO_BYTES]);
 
 /*
  * What a file says of the interpreter in it, as no process runs it yet: nothing of a process is in
