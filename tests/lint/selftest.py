@@ -5,6 +5,7 @@ one mistake.
 usage: selftest.py
 """
 import contextlib
+import importlib
 import io
 import pathlib
 import subprocess
@@ -175,10 +176,9 @@ SKIPS = [
 def stage_of(folder, text, status, again=None):
     """One that leaves this report, ended with this exit code."""
     report = pathlib.Path(folder) / "report.xml"
-    writer = "import sys; len(sys.argv) > 2 and open(sys.argv[1], 'w').write(sys.argv[2]); sys.exit(%d)"
-    command = [sys.executable, "-c", writer % status, str(report)]
-    return runner.Stage("stage", "sample", command + ([] if text is None else [f"<s>{text}</s>"]),
-                        report=report, again=again)
+    writer = "exit %d" if text is None else 'printf %%s "$1" > "$0"; exit %d'
+    command = ["sh", "-c", writer % status, str(report), f"<s>{text}</s>"]
+    return runner.Stage("stage", "sample", command, report=report, again=again)
 
 
 def read_report(text, status):
@@ -201,8 +201,7 @@ def read_again(text, second):
 def read_output(text, status):
     """Of a stage without a report."""
     with tempfile.TemporaryDirectory() as folder:
-        program = "import sys; print(sys.argv[1], end=''); sys.exit(%d)" % status
-        stage = runner.Stage("stage", "sample", [sys.executable, "-c", program, text])
+        stage = runner.Stage("stage", "sample", ["sh", "-c", 'printf %%s "$0"; exit %d' % status, text])
         stage.run(pathlib.Path(folder) / "log")
         return stage.passed, len(stage.failed), len(stage.skipped)
 
@@ -215,20 +214,35 @@ def judge(allowed, name, reason):
     return stage.skipped == [(name, reason)] and not stage.failed
 
 
-def run(lint, files):
+def run_here(lint, root):
+    """As run_program(), without a start of Python."""
+    module, written = importlib.import_module(lint.removesuffix(".py")), io.StringIO()
+    try:
+        with contextlib.redirect_stdout(written):
+            return module.main(root), written.getvalue()
+    except SystemExit as said:
+        return 1, str(said)
+
+
+def run_program(lint, root):
+    """(exit code, what it says)"""
+    done = subprocess.run([sys.executable, "-B", HERE / lint, root], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    return done.returncode, done.stdout
+
+
+def run(lint, files, how=run_program):
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         for name, text in files.items():
             path = root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        done = subprocess.run([sys.executable, "-B", HERE / lint, root], text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        return done.returncode, done.stdout
+        return how(lint, root)
 
 
 def main():
-    failed = 0
+    failed, tried = 0, set()
     for lint in ("layers.py", "banned.py", "format.py"):
         files = SOUND if lint == "format.py" else {**SOUND, **SOUND_TOO}
         status, output = run(lint, files)
@@ -236,7 +250,8 @@ def main():
             failed += 1
             print(f"{lint}: sound sample refused:\n{output}")
     for lint, name, files, message in CASES:
-        status, output = run(lint, {**SOUND, **files})
+        status, output = run(lint, {**SOUND, **files}, run_here if lint in tried else run_program)
+        tried.add(lint)
         if status == 77:
             print(f"{lint}: {output.strip()}")
         elif status == 0 or message not in output:
