@@ -13,8 +13,7 @@ import harness
 import pytest
 
 REFERENCE = os.path.join(harness.REPOSITORY, "tests", "compat", "reference.py")
-BUILDS = [os.path.dirname(harness.PYEBPF),
-          *(os.path.join(harness.REPOSITORY, name) for name in ("build-clang", "build-asan"))]
+BUILDS = [os.path.dirname(harness.PYEBPF), os.path.join(harness.REPOSITORY, "build-asan")]
 DUMP = next(filter(os.path.exists, (os.path.join(build, "tests", "compat_dump")
                                     for build in BUILDS)), "compat_dump")
 PROBE = "import profiling.sampling.stack_collector as s; s.DiffFlamegraphCollector._sample_weight"
