@@ -304,6 +304,8 @@ def has_task_work():
 def check_runs(python, dumps):
     """It never rests, and walks itself: each stack is whole. Then without BPF."""
     with Workload(python, "dumped.py", "runs") as workload:
+        workload.ahead()
+        workload.go()
         walked = 0
 
         def is_walked():
@@ -360,6 +362,7 @@ def test_one_that_waits_for_a_cpu(some_python):
     with hog(cpu), Workload(some_python, "dumped.py", "runs") as workload:
         os.sched_setaffinity(workload.pid, {cpu})
         os.sched_setscheduler(workload.pid, os.SCHED_IDLE, os.sched_param(0))
+        workload.go()
 
         def is_seen():
             thread = threads_of(workload.pid)[0][workload.pid]

@@ -4,7 +4,7 @@
     dumped.py states         a thread for each of STATES. READY, GO, then {"threads": {tid: {"name",
                              "wait", "frames": [[name, file, line], ...] root first}}}, EXIT
     dumped.py churn THREADS  threads that go down two chains of calls in turn, for ever. READY
-    dumped.py runs           the same two chains, on the main thread, without a pause. READY
+    dumped.py runs           the same two chains, on the main thread, without a pause. READY, GO
     dumped.py alike THREADS  threads that wait for one event. READY
     dumped.py storm          a thread that collects garbage again and again; the main one wants the GIL.
                              READY
@@ -187,6 +187,7 @@ def churns_then(seed):
 
 def runs():
     print("READY", flush=True)
+    sys.stdin.readline()
     while True:
         left(DEPTH, 5)
         right(DEPTH, 5)
