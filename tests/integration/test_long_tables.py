@@ -53,11 +53,11 @@ def test_ten_thousand_lines(python, case, tmp_path):
     check_case(python, case, tmp_path)
 
 
-@pytest.mark.few_pythons
+@pytest.mark.few_pythons(1)
 def test_of_the_whole_machine(python, tmp_path):
     """Several processes with several such functions each, all at once."""
     output = tmp_path / "all.pyebpf"
-    workloads = [Workload(python, "long_tables.py", "several", 0.6) for _ in range(3)]
+    workloads = [Workload(python, "long_tables.py", "several", 0.6) for _ in range(2)]
     try:
         with Recorder(output, "-a", "-F", 199) as recorder:
             recorder.wait_attached()
@@ -125,7 +125,7 @@ def test_table_of_a_coroutine_that_is_too_long(python):
     assert [frame["line"] for frame in process["tasks"][0]["frames"] if frame["name"] == "waits"] == [None], process
 
 
-@pytest.mark.few_pythons
+@pytest.mark.few_pythons(1)
 @pytest.mark.xdist_group("agent")
 def test_of_the_agent(python, tmp_path):
     """Over windows, of which each has frames of its own."""

@@ -146,7 +146,7 @@ def command_lines(page):
     return found
 
 
-@pytest.mark.few_pythons
+@pytest.mark.few_pythons(1)
 def test_whole_system_has_the_command_lines_of_processes_met_in_exec(python, tmp_path):
     """At this rate one in five has its first tick before its arguments are in place."""
     output = tmp_path / "exec.html"
