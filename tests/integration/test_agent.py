@@ -121,8 +121,10 @@ class Agent:
 
 @contextlib.contextmanager
 def spinning(python, seconds=600, name=SERVICE, first=None):
-    """A service that burns CPU in one function: its process. first: what it calls before its exec."""
-    code = "import time\ndef hot():\n while time.time() < end: sum(range(1000))\nend = time.time() + %d\nhot()"
+    """A service that burns CPU in one function, a third of its time: its process. first: what it calls before its
+    exec."""
+    code = ("import time\ndef hot():\n while time.time() < end: sum(range(100000)), time.sleep(0.004)\n"
+            "end = time.time() + %d\nhot()")
     process = subprocess.Popen([*python.command, "-c", code % seconds],
                                env=dict(os.environ, OTEL_SERVICE_NAME=name), preexec_fn=first)
     try:

@@ -144,7 +144,7 @@ def test_too_few_say_so(name, what, recording, is_full, tmp_path):
     """At each limit a command does its work, or says what is too few and what to try; it does not hang or crash."""
     resource_, amounts, words, hint = LIMITS[what]
     wrong = {}
-    with subprocess.Popen([sys.executable, "-c", "while True: sum(range(1000))"]) as target:
+    with subprocess.Popen([sys.executable, "-c", "import time\nwhile True: sum(range(10000)), time.sleep(0.002)"]) as target:
         command = list(map(str, limited_commands(recording, target.pid, tmp_path)[name]))
         try:
             for amount in amounts if is_full else draw(list(amounts), 6, name + what):

@@ -21,7 +21,7 @@ def test_no_stack_is_of_two(python, mode, is_full, tmp_path):
     """The next interpreter, and its code objects, lie where those of the one before were."""
     if not has_interpreters(python):
         return
-    with Workload(python, "interpreters.py", 2, 10 if is_full else 2.5) as workload:
+    with Workload(python, "interpreters.py", 2, 10 if is_full else 0.8) as workload:
         truth, samples, text = record_whole(workload, tmp_path, HZ, "--mode", mode)
     numbers = {stack: {match.group(1) for match in (NUMBERED.match(name) for name, _, _ in stack)
                        if match} for stack in samples}

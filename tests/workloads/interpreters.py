@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""interpreters.py THREADS SECONDS: interpreters that come and go, an interpreter a task.
+"""interpreters.py THREADS SECONDS: interpreters that come and go, an interpreter a task, for so much CPU time.
 
 READY, GO, then {"interpreters": how many there were}, EXIT. Each runs a_N, which calls b_N, which calls
 c_N all the time, N its own number of five digits: functions of two numbers are on no stack. 3.8 and
@@ -14,9 +14,9 @@ import time
 def a_%(n)05d(seconds):
     return b_%(n)05d(seconds)
 def b_%(n)05d(seconds):
-    end = time.monotonic() + seconds
+    end = time.thread_time() + seconds
     n = 0
-    while time.monotonic() < end:
+    while time.thread_time() < end:
         n += c_%(n)05d(n)
     return n
 def c_%(n)05d(n):
@@ -36,7 +36,7 @@ def module():
 
 
 def tasks(interpreters, number, end):
-    while time.monotonic() < end:
+    while time.process_time() < end:
         interpreter = interpreters.create()
         interpreters.run_string(interpreter, TASK % {"n": number})
         interpreters.destroy(interpreter)
@@ -50,7 +50,7 @@ def main():
     print("READY")
     sys.stdout.flush()
     sys.stdin.readline()
-    end = time.monotonic() + seconds
+    end = time.process_time() + seconds
     running = [threading.Thread(target=tasks, args=(interpreters, i * EACH, end))
                for i in range(threads)]
     for thread in running:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Itself and two forked children, one of which may execute this program anew ("executes"); each with the
-main thread, one that computes, one that waits, and one that takes another name halfway. Says READY, goes on
-at a line, says as JSON how many there were, and ends at the next."""
+main thread, one that computes, one that waits, and one that takes another name halfway. They compute for a
+twentieth of their time. Says READY, goes on at a line, says as JSON how many there were, and ends at the next."""
 import json
 import os
 import sys
@@ -22,7 +22,10 @@ def rename(name):
 
 def compute(end):
     while time.perf_counter() < end:
-        pass
+        pause = time.perf_counter() + 0.002
+        while time.perf_counter() < pause:
+            pass
+        time.sleep(0.04)
 
 
 def wait(end):
