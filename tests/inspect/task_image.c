@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * task_image PID FILE: what `dump --async` reads of a process that rests (workloads/few_awaits.py,
- * few_nurseries.py), for the corpus fuzz/corpus/tasks (fuzz/inspect/task_image.h).
+ * few_nurseries.py, few_greenlets.py), for the corpus fuzz/corpus/tasks
+ * (fuzz/inspect/task_image.h).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -103,6 +104,7 @@ static int record(struct image *image)
 					       .off = &runtime->offsets,
 					       .runtime = runtime->runtime_addr,
 					       .reads_max = TASK_READS_MAX,
+					       .has_greenlets = true,
 					       .is_uncached = true };
 	struct inspect_tasks tasks = { 0 };
 	int r = tasks_collect(&process, &tasks);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory of a program with tasks of asyncio or trio, as it was and changed in any way. The reading
- * must end after no more reads than it may do, and what it says must hold together.
+ * Memory of a program with tasks of asyncio or trio, or with greenlets, as it was and changed in
+ * any way. The reading must end after no more reads than it may do, and what it says must hold
+ * together.
  */
 #include <stdlib.h>
 
@@ -53,6 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 					 .arg = &image,
 					 .off = &image.off,
 					 .reads_max = READS_MAX,
+					 .has_greenlets = true,
 					 .is_uncached = true };
 
 	if (!image_open(&image, bytes, len))
