@@ -2,6 +2,7 @@
 """pyebpf agent: which service, container and pod a profile is said to be of."""
 import contextlib
 import os
+import re
 import subprocess
 
 import pytest
@@ -97,6 +98,24 @@ def test_units_name_services(some_python, tmp_path):
             target.wait()
     finally:
         os.rmdir(unit)
+
+
+def test_services_that_a_user_invents_leave_room(some_python, tmp_path):
+    """A user, by the real user id, has a quarter of the places, window after window; who comes later has one."""
+    with open("/proc/self/cgroup") as f:
+        if re.search("[0-9a-f]{64}", f.read()):
+            pytest.skip("all is of one container here")
+    invented = ["invented-%d" % i for i in range(6)]
+    scope = "services:\n  max: 8\n  include: ['invented-*', 'other', 'late']\n"
+    with Engine("pyroscope") as engine, contextlib.ExitStack() as stack:
+        for name in invented:
+            stack.enter_context(spinning(some_python, name=name, first=lambda: os.setresuid(65534, 0, 0)))
+        with Agent(tmp_path, "pyroscope", engine.url, more=scope) as agent:
+            wait_until(lambda: engine.total("other") > 0, PATIENCE, "some have no place")
+            stack.enter_context(spinning(some_python, name="late"))
+            wait_until(lambda: engine.total("late") > 0, PATIENCE, "it has a place")
+            agent.stop()
+        assert len({service for service, _ in engine.stored} & set(invented)) == 2
 
 
 @pytest.mark.parametrize("kind, version, environment", [

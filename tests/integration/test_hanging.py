@@ -5,9 +5,11 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
@@ -117,6 +119,57 @@ def test_whoever_runs_beside_is_recorded(others, static_python, some_python, tmp
     for function, cpu in truth["cpu"].items():
         assert got.get(function, 0) > judge.least(HZ * cpu, {"not_delivered": 0}), (got, truth)
         assert any(name.startswith("Thread-") for name in threads[function]), threads
+
+
+CROWD = 64  # as many as there are readers (WORKERS_MAX)
+RESTS = "import time\nprint('READY', flush=True)\nwhile True: sum(range(10000)); time.sleep(0.2)"
+WORK = """
+import time
+def beside_a_crowd(end):
+    while time.process_time() < end: sum(range(1000))
+beside_a_crowd(0.4)
+"""
+
+
+@contextlib.contextmanager
+def crowd_of_nobody(program):
+    """Processes of one user, whose program is about to hang."""
+    processes = [subprocess.Popen(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program, "-S", "-c", RESTS],
+                                  env=dict(os.environ, PYTHONHOME="/usr"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+                 for _ in range(CROWD)]
+    try:
+        for process in processes:
+            assert process.stdout.readline() == b"READY\n"
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+
+
+@pytest.mark.alone
+def test_a_user_whose_processes_hang_holds_up_no_other(static_python, tmp_path):
+    """A program that is new, of another user, is identified while as many hang as there are readers."""
+    with open("/proc/self/cgroup") as f:
+        if re.search("[0-9a-f]{64}", f.read()):
+            pytest.skip("all is of one container here")
+    output, program = tmp_path / "x.pyebpf", shutil.copy(static_python, tmp_path / "fresh")
+    folder = tempfile.mkdtemp(prefix="pyebpf-test-")
+    os.chmod(folder, 0o755)
+    with Mount(static_python, os.path.join(folder, "mount")) as mount, crowd_of_nobody(mount.program):
+        mount.hang()
+        try:
+            with Recorder(output, "-a", "-F", HZ) as recorder:
+                recorder.wait_attached()
+                wait_until(lambda: recorder.text().count("do not answer") >= 3, 30, "three are named")
+                work = subprocess.run([program, "-S", "-E", "-c", WORK], env=dict(os.environ, PYTHONHOME="/usr"), check=False)
+                recorder.finish()
+                text = recorder.text()
+        finally:
+            mount.server.kill()
+    assert work.returncode == 0
+    found = sum(count for stack, count in export(output).items()
+                if any(frame[0] == "beside_a_crowd" for frame in stack.frames))
+    assert found > 0.5 * HZ * 0.4, (found, text)
 
 
 def test_named_one_is_refused(static_python, tmp_path):

@@ -37,6 +37,7 @@ OPENERS = {
     "user/target/cgroup_mount.c": "the cgroup file system",
     "user/target/cgroup_namespace.c": "the cgroup file system",
     "user/target/maps.c": "/proc/PID/maps",
+    "user/target/owner.c": "/proc/PID/ns",
     "user/target/pid_namespace.c": "/proc/PID/ns",
     "user/target/pod.c": "directories of /var/log/pods",
     "user/target/proc.c": "/proc; files of mappings by O_PATH, the type checked first",

@@ -4,7 +4,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -201,20 +200,13 @@ static void read_published(pid_t pid, struct origin *out)
 	process_context_release(&c);
 }
 
-static uid_t user_of(pid_t pid)
-{
-	char path[64];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "/proc/%d", pid);
-	return stat(path, &st) < 0 ? (uid_t)-1 : st.st_uid;
-}
-
-void origin_find(const struct origin_process *p, const char *env, struct origin *out)
+void origin_find(const struct origin_process *p, const char *env,
+		 const struct cgroup_namespace *ours, struct origin *out)
 {
 	char attributes[ATTRIBUTES_BYTES_MAX] = "";
 
-	*out = (struct origin){ .user = user_of(p->pid) };
+	*out = (struct origin){ 0 };
+	(void)owner_find(p->pid, ours, &out->owner);
 	snprintf(out->container, sizeof(out->container), "%s", p->container);
 	snprintf(out->pod, sizeof(out->pod), "%s", p->pod);
 	if (env)

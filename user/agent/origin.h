@@ -8,6 +8,7 @@
 
 #include "target/cgroup.h"
 #include "target/container.h"
+#include "target/owner.h"
 
 /* Where a process belongs, as engines label it. NUL-terminated, valid UTF-8; "": none. */
 struct origin {
@@ -15,8 +16,8 @@ struct origin {
 	char version[64], environment[64];  /* service.version, deployment.environment */
 	char container[CONTAINER_ID_BYTES]; /* the innermost one's id */
 	char pod[POD_UID_BYTES];
-	uid_t user;    /* whose process it is; (uid_t)-1: it has ended */
-	bool is_named; /* the process itself says what service it is */
+	struct owner owner; /* whose process it is; id 0: it has ended */
+	bool is_named;      /* the process itself says what service it is */
 };
 
 /* What is known of a process that may have ended. */
@@ -35,7 +36,8 @@ struct origin_process {
  * Nothing else is looked at but service.version and deployment.environment of the same attributes.
  * What cannot be read is left out: the process may have ended.
  */
-void origin_find(const struct origin_process *p, const char *env, struct origin *out);
+void origin_find(const struct origin_process *p, const char *env,
+		 const struct cgroup_namespace *ours, struct origin *out);
 
 /* As cgroup_path_of_text() has it, cut to whole characters; "" where it cannot be read. */
 #define ORIGIN_CGROUP_BYTES 513

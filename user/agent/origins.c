@@ -23,7 +23,7 @@ struct known {
 struct origins {
 	const struct config *config;
 	struct kubernetes *kubernetes;
-	struct cgroup_namespace ours; /* for rules */
+	struct cgroup_namespace ours;
 	VEC(struct known) known;
 	struct idmap by_process; /* index into known */
 	VEC(uint32_t) in_window; /* the same, by index into the profile's processes */
@@ -42,7 +42,7 @@ int origins_new(const struct config *config, struct kubernetes *kubernetes, stru
 		return -ENOMEM;
 	o->config = config;
 	o->kubernetes = kubernetes;
-	if (has_rules(o) && cgroup_namespace_find(&o->ours) < 0)
+	if (cgroup_namespace_find(&o->ours) < 0)
 		err_clear(); /* the recorder has said that */
 	*out = o;
 	return 0;
@@ -124,7 +124,7 @@ static int look_at(struct origins *o, const struct profile *p, const struct proc
 	int r = 0;
 
 	if (i == IDMAP_NONE) {
-		origin_find(&asked, o->config->service_env, &k.origin);
+		origin_find(&asked, o->config->service_env, &o->ours, &k.origin);
 		origins_names(o, &k.origin, &names); /* so that it is known in time */
 		r = add_known(o, &k);
 		i = (uint32_t)o->known.len - 1;

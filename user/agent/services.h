@@ -11,8 +11,8 @@
 /*
  * Which services are told apart, over all windows. A process names its service itself, so that one
  * user could fill an engine with series, or take the places of others. A service that is known
- * keeps its place until it has had no samples for an hour. One owner, which is a container or a
- * user outside of containers, has at most a quarter of the places.
+ * keeps its place until it has had no samples for an hour. One owner (target/owner.h) has at most a
+ * quarter of the places.
  */
 struct services;
 

@@ -21,6 +21,7 @@
 #define OTHER_SERVICES "other"
 #define UNKNOWN_SERVICE "unknown_service" /* OpenTelemetry's name for it */
 #define LABELS_SENT_MAX 29                /* Pyroscope takes 30, __name__ among them */
+#define ENDED_OWNER 2                     /* of all processes that have ended; others are odd */
 #define NO_GROUP UINT32_MAX
 #define EXCLUDED (UINT32_MAX - 1)
 
@@ -182,11 +183,11 @@ static int find_other_group(struct window *w, uint32_t *group)
 	return r;
 }
 
-static uint64_t owner_of(const struct origin *o)
+static uint64_t responsible_for(const struct origin *o)
 {
-	if (*o->container)
-		return hash_string(o->container, 0) | 1;
-	return o->user ? hash_u64(o->user) | 1 : SERVICES_NO_OWNER;
+	if (o->owner.is_root)
+		return SERVICES_NO_OWNER;
+	return o->owner.id ?: ENDED_OWNER;
 }
 
 static uint64_t identity_of(const struct labels *l)
@@ -208,7 +209,7 @@ static int find_group(struct window *w, const struct origin *o, struct labels *l
 			return 0;
 		}
 	}
-	if (!services_admit(w->services, identity_of(l), owner_of(o), w->now_ns))
+	if (!services_admit(w->services, identity_of(l), responsible_for(o), w->now_ns))
 		return find_other_group(w, group);
 	return add_group(w, l, group);
 }

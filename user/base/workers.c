@@ -2,6 +2,7 @@
 #include "base/allowance.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/priority.h"
 #include "base/process_limit.h"
 #include "base/thread.h"
@@ -10,16 +11,19 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #define PATIENCE_NS 500000000ULL /* with the first work that may be late */
 #define PATIENCE_NEXT_NS 100000000ULL
 #define PATIENCE_LATE_MAX 8
+#define STATUS_BYTES_MAX 65536
+#define SCHEDSTAT_BYTES_MAX 256
 #define BEGIN_NS (10 * NS_PER_SECOND) /* without CPU until then, a new process has none */
-
-const char workers_late_words[] =
-	"its memory or its files do not answer: a network mount that hangs?";
 
 enum work_state { WORK_WAITS, WORK_RUNS, WORK_DONE, WORK_LATE };
 
@@ -114,6 +118,43 @@ static void leave_context(struct workers *ws, void **context)
 	*context = NULL;
 }
 
+/* How often the calling process has left its CPU by itself. */
+static long sleeps_so_far(void)
+{
+	struct rusage u;
+
+	return getrusage(RUSAGE_THREAD, &u) < 0 ? 0 : u.ru_nvcsw;
+}
+
+/* For how long it was in line for a CPU; 0 where the kernel does not tell (CONFIG_SCHED_INFO). */
+static uint64_t delay_so_far(void)
+{
+	_cleanup_(freep) char *text = NULL;
+	unsigned long long ns = 0;
+	size_t len;
+
+	if (file_read("/proc/thread-self/schedstat", SCHEDSTAT_BYTES_MAX, &text, &len) < 0)
+		err_clear();
+	else if (sscanf(text, "%*u %llu", &ns) != 1)
+		ns = 0;
+	return ns;
+}
+
+static void do_work(struct work *w, void *context)
+{
+	uint64_t delay_ns = delay_so_far(), begin_ns = monotonic_ns();
+	long sleeps = sleeps_so_far();
+
+	__atomic_store_n(&w->worker, gettid(), __ATOMIC_RELAXED);
+	allowance_begin(w->cpu_ns ?: ALLOWANCE_NONE);
+	w->run(w, context);
+	w->cpu_ns = allowance_used_ns();
+	w->asleep_ns = 0;
+	if (sleeps_so_far() != sleeps)
+		w->asleep_ns = difference(monotonic_ns() - begin_ns,
+					  w->cpu_ns + delay_so_far() - delay_ns);
+}
+
 static void work_all_the_time(void *arg)
 {
 	_cleanup_(freep) struct reader *own = arg;
@@ -140,9 +181,7 @@ static void work_all_the_time(void *arg)
 		w->state = WORK_RUNS;
 		pthread_mutex_unlock(&ws->lock);
 		own->running = w;
-		allowance_begin(w->cpu_ns ?: ALLOWANCE_NONE);
-		w->run(w, context);
-		w->cpu_ns = allowance_used_ns();
+		do_work(w, context);
 		pthread_mutex_lock(&ws->lock);
 		is_needed = finish(ws, w);
 	}
@@ -321,6 +360,50 @@ size_t workers_late(struct workers *ws)
 	return late;
 }
 
+/* Of a process that runs, or is to run, nothing is in it. */
+static void read_wait(int pid, struct work_wait *out)
+{
+	_cleanup_(freep) char *text = NULL;
+	unsigned long long switches;
+	const char *state, *count;
+	char path[40];
+	size_t len;
+
+	*out = (struct work_wait){ 0 };
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	if (file_read(path, STATUS_BYTES_MAX, &text, &len) < 0) {
+		err_clear();
+		return;
+	}
+	state = strstr(text, "\nState:\t");
+	count = strstr(text, "\nvoluntary_ctxt_switches:");
+	if (!state || !count || !strchr("SD", state[8]) ||
+	    sscanf(count, "\nvoluntary_ctxt_switches: %llu", &switches) != 1)
+		return;
+	*out = (struct work_wait){ monotonic_ns(), switches };
+}
+
+bool workers_is_blocked(const struct work *w, struct work_wait *wait)
+{
+	int pid = __atomic_load_n(&w->worker, __ATOMIC_RELAXED);
+	struct work_wait now = { 0 };
+
+	if (pid)
+		read_wait(pid, &now);
+	if (wait->since_ns && now.since_ns && now.switches == wait->switches)
+		now.since_ns = wait->since_ns;
+	*wait = now;
+	return now.since_ns;
+}
+
+const char *workers_late_words(const struct work *w)
+{
+	struct work_wait wait = { 0 };
+
+	return workers_is_blocked(w, &wait) ? WORK_BLOCKED_WORDS
+					    : "it was not looked at in time: the machine is busy";
+}
+
 uint64_t workers_patience_ns(struct workers *ws)
 {
 	size_t late = workers_late(ws);
@@ -364,7 +447,8 @@ int workers_call(void (*run)(void *arg), void *arg, uint64_t ns)
 	}
 	*c = (struct call){ { .run = call_run, .free = call_free }, run, arg };
 	r = workers_run_patiently(ws, &c->work, ns);
-	if (r != -EINPROGRESS)
-		free(c);
-	return r == -EINPROGRESS ? -ETIMEDOUT : r;
+	if (r == -EINPROGRESS)
+		return err_set(-ETIMEDOUT, "%s", workers_late_words(&c->work));
+	free(c);
+	return r;
 }

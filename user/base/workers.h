@@ -18,7 +18,8 @@
 struct workers;
 
 #define WORKERS_MAX 64
-extern const char workers_late_words[]; /* what is said of a process whose work is late */
+/* What is said of a process whose memory or files hang. */
+#define WORK_BLOCKED_WORDS "its memory or its files do not answer: a network mount that hangs?"
 /* The same of a source file, by its path, and of all others when there are too many. */
 #define SOURCE_LATE_WORDS "source %s is not shown: its file system does not answer"
 #define SOURCES_LATE_WORDS "other sources are not shown: too many files do not answer"
@@ -30,9 +31,11 @@ struct work {
 	void (*free)(struct work *w);
 	uint64_t cpu_ns; /* its allowance of CPU time (base/allowance.h), 0: none; then what it took
 			  */
-	int fd;          /* of APART_ONE_FILE */
-	struct work *next; /* ours */
+	uint64_t asleep_ns; /* then: that it has waited for something else than a CPU */
+	int fd;             /* of APART_ONE_FILE */
+	struct work *next;  /* ours, as all that follows */
 	int state;
+	int worker; /* PID of the process that has begun it; 0: none */
 };
 
 struct workers_kind {
@@ -94,9 +97,24 @@ int workers_say(int r);
 size_t workers_late(struct workers *ws);
 
 /*
+ * Whether the process at a late work waits for what the work is to read, such as a page of a file
+ * system that does not answer. One that only gets no CPU does not. w: workers_next() has not
+ * returned it. wait: all zeros at first, then of the last call for that work; since_ns says since
+ * when (CLOCK_MONOTONIC, as far as calls have seen it) it waits without a break.
+ */
+struct work_wait {
+	uint64_t since_ns; /* 0: it did not wait */
+	uint64_t switches; /* how often it has left its CPU by itself */
+};
+bool workers_is_blocked(const struct work *w, struct work_wait *wait);
+
+/* What is said of a process whose work is late: its memory hangs, or the machine is busy. */
+const char *workers_late_words(const struct work *w);
+
+/*
  * Runs run(arg) in a process that has all our descriptors but 0, 1 and 2, and waits up to ns. 0: it
- * is done. -ETIMEDOUT: it goes on, and what it uses is its own for ever. -EAGAIN, -EUSERS, -ENOMEM:
- * not begun.
+ * is done. -ETIMEDOUT, with a message: it goes on, and what it uses is its own for ever. -EAGAIN,
+ * -EUSERS, -ENOMEM: not begun.
  */
 int workers_call(void (*run)(void *arg), void *arg, uint64_t ns);
 

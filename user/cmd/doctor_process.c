@@ -335,7 +335,7 @@ int doctor_process_look(pid_t pid, struct doctor_process *out)
 	k->pid = pid;
 	r = workers_call(look_apart, k, LOOK_NS);
 	if (r == -ETIMEDOUT)
-		return err_set(r, "pid %d: %s", pid, workers_late_words);
+		return err_wrap(r, "pid %d", pid);
 	if (r >= 0) {
 		*out = k->found;
 		r = k->r < 0 ? err_set(k->r, "%s", k->text) : k->r;

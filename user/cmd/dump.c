@@ -181,12 +181,14 @@ static int new_inspector(struct readers *by, bool has_locals)
 static int give_up(struct readers *by, pid_t pid)
 {
 	bool has_locals = by->in->visit;
+	char text[ERR_BYTES];
 	int r;
 
+	snprintf(text, sizeof(text), "%s", err_message(-ETIMEDOUT));
 	by->own = NULL;
 	by->is_late = true;
 	r = new_inspector(by, has_locals);
-	return r < 0 ? r : err_set(-ETIMEDOUT, "pid %d: %s", pid, workers_late_words);
+	return r < 0 ? r : err_set(-ETIMEDOUT, "pid %d: %s", pid, text);
 }
 
 static void release_item(struct dump_item *item)

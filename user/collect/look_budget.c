@@ -5,101 +5,153 @@
 
 #define MS_NS 1000000ULL
 
-static const struct {
+struct limit {
 	uint64_t ns, share;
-} own[LOOK_KIND_COUNT_] = {
+};
+
+static const struct limit limits_of_target[LOOK_KIND_COUNT_] = {
 	[LOOK_SEARCH] = { LOOK_OWN_NS, LOOK_OWN_SHARE },
 	[LOOK_READ] = { LOOK_OWN_READS_NS, LOOK_OWN_READS_SHARE },
 };
 
-static void pass_time(struct look_spending *s, uint64_t now_ns)
+static const struct limit limits_of_owner[LOOK_KIND_COUNT_] = {
+	[LOOK_SEARCH] = { LOOK_OWNER_NS, LOOK_OWNER_SHARE },
+	[LOOK_READ] = { LOOK_OWNER_READS_NS, LOOK_OWNER_READS_SHARE },
+};
+
+/* --- accounts --------------------------------------------------------------------------------- */
+
+static void pass_time(struct look_account *a, const struct limit *limits, uint64_t now_ns)
 {
-	if (difference(now_ns, s->since_ns) >= NS_PER_SECOND) {
-		s->since_ns = now_ns;
-		s->ns = 0;
-		s->bytes = 0;
+	if (difference(now_ns, a->since_ns) >= NS_PER_SECOND) {
+		a->since_ns = now_ns;
+		a->ns = 0;
+		a->bytes = 0;
 	}
 	for (int kind = 0; kind < LOOK_KIND_COUNT_; kind++)
-		s->cpu_ns[kind] = difference(s->cpu_ns[kind],
-					     difference(now_ns, s->cpu_at_ns) / own[kind].share);
-	s->cpu_at_ns = now_ns;
+		a->cpu_ns[kind] = difference(a->cpu_ns[kind],
+					     difference(now_ns, a->cpu_at_ns) / limits[kind].share);
+	a->cpu_at_ns = now_ns;
 }
 
-static uint64_t spent(const struct look_spending *s)
+static uint64_t spent(const struct look_account *a)
 {
-	return s->ns + s->cpu_ns[LOOK_SEARCH] + s->cpu_ns[LOOK_READ];
+	return a->ns + a->cpu_ns[LOOK_SEARCH] + a->cpu_ns[LOOK_READ];
 }
 
-/* Returns the spending of pid in the current second. A new process inherits what was spent in its
- * slot. */
-static struct look_spending *spending_of(struct look_budget *b, pid_t pid, uint64_t now_ns)
+/* The index of an account. A new one inherits what was spent in its place: *is_new. */
+static size_t find_account(struct look_account *accounts, size_t count, const struct limit *limits,
+			   uint64_t id, uint64_t now_ns, bool *is_new)
 {
-	size_t set = (uint32_t)pid % (LOOK_BUDGET_SLOTS / LOOK_BUDGET_WAYS);
-	struct look_spending *ways = &b->slots[set * LOOK_BUDGET_WAYS], *least = ways;
+	size_t first = id % (count / LOOK_BUDGET_WAYS) * LOOK_BUDGET_WAYS, least = first;
 
-	for (struct look_spending *s = ways; s < ways + LOOK_BUDGET_WAYS; s++) {
-		pass_time(s, now_ns);
-		if (s->pid == pid)
-			return s;
-		if (spent(s) < spent(least))
-			least = s;
+	*is_new = false;
+	for (size_t i = first; i < first + LOOK_BUDGET_WAYS; i++) {
+		pass_time(&accounts[i], limits, now_ns);
+		if (accounts[i].id == id)
+			return i;
+		if (spent(&accounts[i]) < spent(&accounts[least]))
+			least = i;
 	}
-	least->pid = pid;
-	least->is_over = false;
-	least->grant_ns = 0;
+	*is_new = true;
+	accounts[least].id = id;
+	accounts[least].is_over = false;
 	return least;
 }
 
-static void fill_purse(struct look_budget *b, uint64_t now_ns)
+static uint64_t left_of(const struct look_account *a, const struct limit *limits,
+			enum look_kind kind)
 {
-	int64_t share = difference(now_ns, b->purse_at_ns) / LOOK_PURSE_SHARE;
+	return difference(limits[kind].ns, a->cpu_ns[kind]);
+}
 
-	if (!b->purse_at_ns || b->purse_ns + share > (int64_t)LOOK_PURSE_NS)
-		b->purse_ns = LOOK_PURSE_NS;
+/* --- those of one look ------------------------------------------------------------------------ */
+
+struct accounts {
+	struct look_account *target, *owner;
+	struct look_grants *grants;
+	struct look_purse *purse;
+	uint64_t own_ns; /* CPU time that both have */
+};
+
+static void fill_purse(struct look_purse *p, uint64_t now_ns)
+{
+	int64_t share = difference(now_ns, p->at_ns) / LOOK_PURSE_SHARE;
+
+	if (!p->at_ns || p->ns + share > (int64_t)LOOK_PURSE_NS)
+		p->ns = LOOK_PURSE_NS;
 	else
-		b->purse_ns += share;
-	b->purse_at_ns = now_ns;
+		p->ns += share;
+	p->at_ns = now_ns;
 }
 
-static uint64_t cpu_of(struct look_budget *b, const struct look_spending *s, enum look_kind kind,
-		       uint64_t now_ns)
+static struct accounts accounts_of(struct look_budget *b, enum look_kind kind,
+				   struct look_target target, uint64_t now_ns)
 {
-	if (s->cpu_ns[kind] + MS_NS <= own[kind].ns)
-		return own[kind].ns - s->cpu_ns[kind];
-	fill_purse(b, now_ns);
-	if (b->purse_ns <= 0 || now_ns < s->rest_ns)
+	bool is_new;
+	size_t t = find_account(b->targets, LOOK_BUDGET_SLOTS, limits_of_target,
+				(uint32_t)target.pid, now_ns, &is_new),
+	       o;
+	struct accounts a = { .target = &b->targets[t], .grants = &b->grants[t] };
+	uint64_t own_ns = left_of(a.target, limits_of_target, kind), owner_ns;
+
+	if (is_new)
+		a.grants->grant_ns = 0;
+	o = find_account(b->owners, LOOK_OWNER_SLOTS, limits_of_owner, target.owner, now_ns,
+			 &is_new);
+	a.owner = &b->owners[o];
+	a.purse = &b->purses[o];
+	fill_purse(a.purse, now_ns);
+	owner_ns = left_of(a.owner, limits_of_owner, kind);
+	a.own_ns = own_ns < owner_ns ? own_ns : owner_ns;
+	return a;
+}
+
+static uint64_t cpu_of(const struct accounts *a, uint64_t now_ns)
+{
+	if (a->own_ns >= MS_NS)
+		return a->own_ns;
+	if (a->purse->ns <= 0 || now_ns < a->grants->rest_ns)
 		return 0;
-	return s->grant_ns ?: LOOK_GRANT_MIN_NS;
+	return a->grants->grant_ns ?: LOOK_GRANT_MIN_NS;
 }
 
-uint64_t look_budget_ask(struct look_budget *b, enum look_kind kind, pid_t pid, uint64_t now_ns,
-			 size_t bytes, bool *is_first)
+uint64_t look_budget_ask(struct look_budget *b, enum look_kind kind, struct look_target target,
+			 uint64_t now_ns, size_t bytes, bool *is_first)
 {
-	struct look_spending *s = spending_of(b, pid, now_ns);
-	bool is_over = s->ns >= LOOK_BUDGET_NS || s->bytes + bytes > LOOK_BUDGET_BYTES;
-	uint64_t cpu_ns = is_over ? 0 : cpu_of(b, s, kind, now_ns);
+	struct accounts a = accounts_of(b, kind, target, now_ns);
+	bool is_over = a.target->ns >= LOOK_BUDGET_NS || a.owner->ns >= LOOK_BUDGET_NS ||
+		       a.target->bytes + bytes > LOOK_BUDGET_BYTES;
+	uint64_t cpu_ns = is_over ? 0 : cpu_of(&a, now_ns);
 
-	*is_first = !cpu_ns && !s->is_over;
-	s->is_over |= !cpu_ns;
+	*is_first = !cpu_ns && !a.target->is_over;
+	a.target->is_over |= !cpu_ns;
 	return cpu_ns;
 }
 
-void look_budget_spend(struct look_budget *b, enum look_kind kind, pid_t pid, uint64_t now_ns,
-		       uint64_t ns, uint64_t cpu_ns, size_t bytes)
+static void take_from_purse(struct accounts *a, uint64_t now_ns, const struct look_cost *cost,
+			    uint64_t own_ns)
 {
-	struct look_spending *s = spending_of(b, pid, now_ns);
-	uint64_t own_ns = difference(own[kind].ns, s->cpu_ns[kind]), grant_ns;
+	uint64_t grant_ns = a->grants->grant_ns ?: LOOK_GRANT_MIN_NS / 2;
 
-	s->ns += ns;
-	s->bytes += bytes;
-	s->cpu_ns[kind] += cpu_ns < own_ns ? cpu_ns : own_ns;
-	if (cpu_ns <= own_ns)
-		return;
-	fill_purse(b, now_ns);
-	b->purse_ns -= (int64_t)(cpu_ns - own_ns);
-	grant_ns = s->grant_ns ?: LOOK_GRANT_MIN_NS / 2;
-	if (cpu_ns >= grant_ns && grant_ns < LOOK_GRANT_MAX_NS)
+	a->purse->ns -= (int64_t)(cost->cpu_ns - own_ns);
+	if (cost->cpu_ns >= grant_ns && grant_ns < LOOK_GRANT_MAX_NS)
 		grant_ns *= 2;
-	s->grant_ns = grant_ns;
-	s->rest_ns = now_ns + ns + LOOK_REST * cpu_ns;
+	a->grants->grant_ns = grant_ns;
+	a->grants->rest_ns = now_ns + cost->ns + LOOK_REST * cost->cpu_ns;
+}
+
+void look_budget_spend(struct look_budget *b, enum look_kind kind, struct look_target target,
+		       uint64_t now_ns, const struct look_cost *cost)
+{
+	struct accounts a = accounts_of(b, kind, target, now_ns);
+	uint64_t own_ns = cost->cpu_ns < a.own_ns ? cost->cpu_ns : a.own_ns;
+
+	a.target->ns += cost->ns;
+	a.target->bytes += cost->bytes;
+	a.target->cpu_ns[kind] += own_ns;
+	a.owner->ns += cost->asleep_ns;
+	a.owner->cpu_ns[kind] += own_ns;
+	if (cost->cpu_ns > own_ns)
+		take_from_purse(&a, now_ns, cost, own_ns);
 }

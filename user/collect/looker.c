@@ -9,28 +9,30 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/workers.h"
+#include "collect/late_looks.h"
 #include "collect/look_budget.h"
 #include "target/mem.h"
+#include "target/owner.h"
 #include "target/proc.h"
 #include "target/program.h"
 #include "target/runtime_workers.h"
 #include "target/thread_context.h"
 
-#define SILENT_NS NS_PER_SECOND     /* of a look that does not come back */
-#define NAMED_EACH_NS NS_PER_SECOND /* a target that makes many hang writes no log full */
+#define OWNER_SLOTS 1024
+#define OWNER_KEPT_NS NS_PER_SECOND /* then it may be another process, or of another user */
+#define OWNER_UNKNOWN 1             /* of a process that is gone */
 
 struct looker {
 	struct workers *workers;
 	struct our_cgroups *ours;
 	struct look_budget budget;
-	uint64_t refused;  /* read by any thread */
-	uint64_t named_ns; /* CLOCK_MONOTONIC: when a process was named last */
+	struct late_looks late;
+	uint64_t refused; /* read by any thread */
 	struct {
-		const struct work *work; /* NULL: none */
 		pid_t pid;
-		uint64_t since_ns;
-		bool is_named;
-	} late[WORKERS_MAX]; /* looks that have not come back */
+		uint64_t id;
+		uint64_t at_ns; /* CLOCK_MONOTONIC */
+	} owners[OWNER_SLOTS];
 };
 
 /* Our cgroup namespace, found once, as that takes its time; looks that hang may outlive others. */
@@ -78,21 +80,11 @@ int looker_new(struct looker **out)
 	return 0;
 }
 
-static void name_silent(struct looker *l, size_t i, uint64_t now_ns)
-{
-	if (!l->late[i].work || l->late[i].is_named || now_ns - l->late[i].since_ns < SILENT_NS)
-		return;
-	l->late[i].is_named = true;
-	l->named_ns = now_ns;
-	log_warning("pid %d: %s", l->late[i].pid, workers_late_words);
-}
-
 void looker_free(struct looker *l)
 {
 	if (!l)
 		return;
-	for (size_t i = 0; i < WORKERS_MAX; i++)
-		name_silent(l, i, monotonic_ns());
+	late_looks_name(&l->late, true);
 	workers_free(l->workers);
 	our_cgroups_drop(l->ours);
 	free(l);
@@ -103,43 +95,64 @@ static void free_work(struct work *w)
 	free(w);
 }
 
-static bool is_within_budget(struct looker *l, enum look_kind kind, pid_t pid, size_t bytes,
-			     uint64_t *cpu_ns)
+static struct look_target target_of(struct looker *l, pid_t pid)
+{
+	typeof(&l->owners[0]) slot = &l->owners[(uint32_t)pid % OWNER_SLOTS];
+	uint64_t now_ns = monotonic_ns();
+	struct owner owner;
+
+	if (slot->pid != pid || now_ns - slot->at_ns >= OWNER_KEPT_NS) {
+		if (owner_find(pid, &l->ours->namespace, &owner) < 0)
+			owner.id = OWNER_UNKNOWN;
+		slot->pid = pid;
+		slot->id = owner.id;
+		slot->at_ns = now_ns;
+	}
+	return (struct look_target){ pid, slot->id };
+}
+
+static bool is_within_budget(struct looker *l, enum look_kind kind, struct look_target target,
+			     size_t bytes, uint64_t *cpu_ns)
 {
 	bool is_first;
 
-	*cpu_ns = look_budget_ask(&l->budget, kind, pid, monotonic_ns(), bytes, &is_first);
-	if (*cpu_ns)
-		return true;
-	__atomic_fetch_add(&l->refused, 1, __ATOMIC_RELAXED);
+	*cpu_ns = look_budget_ask(&l->budget, kind, target, monotonic_ns(), bytes, &is_first);
 	if (is_first)
-		log_note("pid %d: what is asked about it takes too long, or is too much: it is "
-			 "looked at less",
-			 pid);
-	return false;
+		log_note("pid %d: what is asked about it, or about others of its user or "
+			 "container, takes too long, or is too much: it is looked at less",
+			 target.pid);
+	return *cpu_ns;
 }
 
-/* Where a look at it that has not come back is kept; WORKERS_MAX: there is none. */
-static size_t late_slot(const struct looker *l, pid_t pid)
+/* A look that is not begun. */
+static int refuse(struct looker *l, struct work *w, const char *why)
 {
-	size_t i = 0;
-
-	while (i < WORKERS_MAX && !(l->late[i].work && l->late[i].pid == pid))
-		i++;
-	return i;
+	__atomic_fetch_add(&l->refused, 1, __ATOMIC_RELAXED);
+	w->free(w);
+	return err_set(-EBUSY, "%s", why);
 }
 
-static void note_late(struct looker *l, pid_t pid, const struct work *w)
+/* Why a look is not to be begun. NULL: it may, with w->cpu_ns. */
+static const char *find_refusal(struct looker *l, enum look_kind kind, struct look_target target,
+				size_t bytes, struct work *w)
 {
-	for (size_t i = 0; i < WORKERS_MAX; i++) {
-		if (l->late[i].work)
-			continue;
-		l->late[i].work = w;
-		l->late[i].pid = pid;
-		l->late[i].since_ns = monotonic_ns();
-		l->late[i].is_named = false;
-		return;
-	}
+	if (late_looks_has(&l->late, target.pid))
+		return "another look at it has not come back";
+	if (late_looks_blocked(&l->late, target.owner) >= LOOK_OWNER_BLOCKED_MAX)
+		return "too many processes of its user or container do not answer";
+	if (!is_within_budget(l, kind, target, bytes, &w->cpu_ns))
+		return "looks at it, or at others of its user or container, take too long, or too "
+		       "much";
+	return NULL;
+}
+
+/* workers_run() returned r, and has not begun it. */
+static int explain(struct looker *l, struct work *w, int r, bool may_come_yet)
+{
+	if (r == -EAGAIN && workers_late(l->workers) >= WORKERS_MAX)
+		return refuse(l, w, "too many processes whose memory or files do not answer");
+	w->free(w);
+	return may_come_yet ? err_set(-EBUSY, "start a process: it gets no CPU") : workers_say(r);
 }
 
 /*
@@ -151,49 +164,42 @@ static int run_look(struct looker *l, enum look_kind kind, pid_t pid, size_t byt
 		    uint64_t ns)
 {
 	bool is_limited = pid && ns <= LOOK_SOON_NS; /* else a user who waits named it */
-	uint64_t begin_ns = monotonic_ns(), cpu_ns;
-	const char *refusal = NULL;
-	bool has_waited;
+	struct look_target target = pid ? target_of(l, pid) : (struct look_target){ 0 };
+	const char *refusal = is_limited ? find_refusal(l, kind, target, bytes, w) : NULL;
+	uint64_t begin_ns = monotonic_ns();
+	struct look_cost cost = { .bytes = bytes };
 	int r;
 
-	if (is_limited && late_slot(l, pid) < WORKERS_MAX)
-		refusal = "another look at it has not come back";
-	else if (is_limited && !is_within_budget(l, kind, pid, bytes, &w->cpu_ns))
-		refusal = "looks at it take too long, or too much";
-	if (refusal) {
-		w->free(w);
-		return err_set(-EBUSY, "%s", refusal);
-	}
-	cpu_ns = w->cpu_ns;
+	if (refusal)
+		return refuse(l, w, refusal);
 	r = workers_run(l->workers, w, ns);
-	if (r != -EINPROGRESS) /* else it may yet take all of it */
-		cpu_ns = r ? 0 : w->cpu_ns;
-	if (is_limited)
-		look_budget_spend(&l->budget, kind, pid, begin_ns, monotonic_ns() - begin_ns,
-				  cpu_ns, bytes);
-	if (!r)
-		return 0;
-	if (r == -EINPROGRESS) {
-		note_late(l, pid, w);
-		return err_set(-ETIMEDOUT, "%s", workers_late_words);
+	cost.ns = monotonic_ns() - begin_ns;
+	if (!r) {
+		cost.asleep_ns = w->asleep_ns;
+		cost.cpu_ns = w->cpu_ns;
+	} else if (r == -EINPROGRESS && late_looks_note(&l->late, w, kind, target, is_limited)) {
+		cost.asleep_ns = cost.ns; /* CPU time: see next_late() */
 	}
-	w->free(w);
-	if (r == -EAGAIN && workers_late(l->workers) >= WORKERS_MAX)
-		return err_set(-EBUSY, "too many processes whose memory or files do not answer");
+	if (is_limited)
+		look_budget_spend(&l->budget, kind, target, begin_ns, &cost);
+	if (r == -EINPROGRESS)
+		return err_set(-ETIMEDOUT, "%s", workers_late_words(w));
 	/* A process that got no CPU in that time may get some another time. */
-	has_waited = monotonic_ns() - begin_ns >= ns;
-	if (is_limited || has_waited)
-		return err_set(-EBUSY, "start a process: it gets no CPU");
-	return workers_say(r);
+	return r ? explain(l, w, r, is_limited || cost.ns >= ns) : 0;
 }
 
+/* What it took while nobody waited is its owner's, too. */
 static struct work *next_late(struct looker *l)
 {
 	struct work *w = workers_next(l->workers);
+	struct late_look late;
 
-	for (size_t i = 0; w && i < WORKERS_MAX; i++)
-		if (l->late[i].work == w)
-			l->late[i].work = NULL;
+	if (!w)
+		return NULL;
+	late_looks_take(&l->late, w, &late);
+	if (late.work && late.is_charged)
+		look_budget_spend(&l->budget, late.kind, late.target, monotonic_ns(),
+				  &(struct look_cost){ .cpu_ns = w->cpu_ns });
 	return w;
 }
 
@@ -237,18 +243,12 @@ int looker_find(struct looker *l, const struct task_record *task, uint64_t ns, s
 
 bool looker_has_late(const struct looker *l)
 {
-	for (size_t i = 0; i < WORKERS_MAX; i++)
-		if (l->late[i].work)
-			return true;
-	return false;
+	return late_looks_has_any(&l->late);
 }
 
 void looker_name_silent(struct looker *l)
 {
-	uint64_t now_ns = monotonic_ns();
-
-	for (size_t i = 0; i < WORKERS_MAX && now_ns - l->named_ns >= NAMED_EACH_NS; i++)
-		name_silent(l, i, now_ns);
+	late_looks_name(&l->late, false);
 }
 
 bool looker_next(struct looker *l, struct sighting *out)

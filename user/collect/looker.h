@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/workers.h"
 #include "bpf/events.h"
 #include "collect/thread_name.h"
 #include "target/command.h"
@@ -18,11 +19,14 @@
 
 /*
  * Looks into targets: their mappings, files and memory, any of which may hang for ever (a network
- * mount, a file system whose server has stopped). So threads do it, which are left behind if need
- * be; at most eight of them, then looks are refused. So are those that a target has too many of:
- * see look_budget.h. For one thread, which waits.
+ * mount, a file system whose server has stopped). So processes do it, which are left behind if need
+ * be: WORKERS_MAX of them, and a quarter of these for targets of one owner (target/owner.h), then
+ * looks are refused. So are those that a target or an owner has too many of: see look_budget.h. For
+ * one thread, which waits.
  */
 struct looker;
+
+#define LOOK_OWNER_BLOCKED_MAX (WORKERS_MAX / 4)
 
 int looker_new(struct looker **out);
 void looker_free(struct looker *l);
@@ -43,7 +47,8 @@ struct sighting {
 /*
  * Each of the following looks returns as what it stands for, or else, with a message,
  * -ETIMEDOUT: it takes longer than is waited for;
- * -EBUSY: not begun, as too many hang already, or one at the same process, or its budget is spent;
+ * -EBUSY: not begun, as too many hang already, of all or of the same owner, or one at the same
+ * process, or a budget is spent;
  * -ETIME: its CPU time did not do, another one goes on (looker_find());
  * -ENOMEM.
  */
@@ -109,7 +114,7 @@ struct published {
 /* Soon or not at all: 0, also where it is nothing. process_context_release() of out->context. */
 int looker_published(struct looker *l, pid_t pid, struct published *out);
 
-/* Looks that were beyond their target's budget so far. For any thread. */
+/* Looks that were refused so far: by a budget, or as too many hang. For any thread. */
 uint64_t looker_refused(const struct looker *l);
 
 #endif

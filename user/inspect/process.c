@@ -78,9 +78,9 @@ int inspector_find_runtime(struct inspector *in, pid_t pid, struct py_runtime *o
 	r = workers_run_patiently(in->workers, &f->work,
 				  workers_late(in->workers) ? FIND_NEXT_NS : FIND_NS);
 	if (r == -EINPROGRESS)
-		take_ptr(f);
-	if (r == -EINPROGRESS || (r < 0 && workers_late(in->workers) >= WORKERS_MAX))
-		return err_set(-ETIMEDOUT, "%s", workers_late_words);
+		return err_set(-ETIMEDOUT, "%s", workers_late_words(&take_ptr(f)->work));
+	if (r < 0 && workers_late(in->workers) >= WORKERS_MAX)
+		return err_set(-ETIMEDOUT, WORK_BLOCKED_WORDS);
 	if (r < 0)
 		return workers_say(r);
 	if (f->r < 0)

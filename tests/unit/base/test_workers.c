@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,6 +153,99 @@ static void test_workers_run_leaves_behind_what_hangs(void **state)
 		sched_yield();
 }
 
+/* Sleeps until somebody posts, or spins until then. */
+struct waiting {
+	struct work work;
+	sem_t *sem;
+	bool is_spinning;
+};
+
+static void wait_for_post(struct work *w, void *context)
+{
+	struct waiting *r = (struct waiting *)w;
+
+	(void)context;
+	if (!r->is_spinning)
+		sem_wait(r->sem);
+	while (r->is_spinning && sem_trywait(r->sem))
+		;
+}
+
+static void free_waiting(struct work *w)
+{
+	free(w);
+}
+
+static struct work *new_waiting(sem_t *sem, bool is_spinning)
+{
+	struct waiting *r = calloc(1, sizeof(*r));
+
+	assert_non_null(r);
+	*r = (struct waiting){ { .run = wait_for_post, .free = free_waiting }, sem, is_spinning };
+	return &r->work;
+}
+
+/* Its process has begun it, and nobody waits for it any more. */
+static void leave(struct workers *ws, struct work *w)
+{
+	int r;
+
+	do {
+		r = workers_run(ws, w, 1000000);
+	} while (r == -EAGAIN);
+	assert_int_equal(r, -EINPROGRESS);
+}
+
+static struct work *await_late(struct workers *ws)
+{
+	struct work *w;
+
+	while (!(w = workers_next(ws)))
+		sched_yield();
+	return w;
+}
+
+/* One that waits for something is blocked, one that uses a CPU or waits for one is late. */
+static void test_workers_is_blocked_tells_who_waits(void **state)
+{
+	_cleanup_(workers_freep) struct workers *ws = NULL;
+	struct work_wait wait = { 0 }, first, again;
+	struct work *w;
+	sem_t sem;
+
+	(void)state;
+	sem_init(&sem, 0, 0);
+	assert_int_equal(workers_new(&(struct workers_kind){ 0 }, &ws), 0);
+	w = new_waiting(&sem, false);
+	leave(ws, w);
+	while (!workers_is_blocked(w, &wait)) /* as long as it gets no CPU to sleep on */
+		sched_yield();
+	do { /* its last switch may have been counted a little later */
+		first = again = wait;
+		assert_true(workers_is_blocked(w, &again));
+		wait = again;
+	} while (again.switches != first.switches);
+	assert_int_equal(again.since_ns, first.since_ns);
+	assert_string_equal(workers_late_words(w), WORK_BLOCKED_WORDS);
+	sem_post(&sem);
+	w = await_late(ws);
+	assert_true(w->asleep_ns > 0);
+	w->free(w);
+
+	w = new_waiting(&sem, true);
+	leave(ws, w);
+	wait = (struct work_wait){ 0 };
+	for (int i = 0; i < 1000; i++)
+		if (!workers_is_blocked(w, &wait))
+			assert_int_equal(wait.since_ns, 0);
+	while (workers_is_blocked(w, &wait)) /* a page of the program may have to come in */
+		sched_yield();
+	sem_post(&sem);
+	w = await_late(ws);
+	w->free(w);
+	sem_destroy(&sem);
+}
+
 static int no_context(void **context)
 {
 	(void)context;
@@ -283,6 +377,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_workers_run_waits_for_what_comes_in_time),
 		cmocka_unit_test(test_workers_run_leaves_behind_what_hangs),
+		cmocka_unit_test(test_workers_is_blocked_tells_who_waits),
 		cmocka_unit_test(test_workers_run_patiently_waits_for_the_process),
 		cmocka_unit_test(test_workers_run_without_a_context),
 		cmocka_unit_test(test_workers_run_in_a_process_with_few_files),

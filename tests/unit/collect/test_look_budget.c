@@ -14,12 +14,19 @@
 #define BEGIN_NS 7000000000ULL
 #define MS_NS 1000000ULL
 
+enum { ALICE = 1001, MALLORY };
+
+static struct look_target of(pid_t pid, uint64_t owner)
+{
+	return (struct look_target){ pid, owner };
+}
+
 static void test_of_a_second(void **state)
 {
 	/* One after the other: what is asked at a time, whether it may, and what it takes then. */
 	static const struct {
 		const char *name;
-		pid_t pid;
+		pid_t pid; /* each has an owner of its own */
 		uint64_t at_ms, took_ms;
 		size_t bytes;
 		bool is_allowed, is_first;
@@ -47,17 +54,31 @@ static void test_of_a_second(void **state)
 		uint64_t now = BEGIN_NS + cases[i].at_ms * MS_NS;
 		bool is_first, is_allowed;
 
-		is_allowed = look_budget_ask(&b, LOOK_READ, cases[i].pid, now, cases[i].bytes,
-					     &is_first) > 0;
+		is_allowed = look_budget_ask(&b, LOOK_READ, of(cases[i].pid, cases[i].pid), now,
+					     cases[i].bytes, &is_first) > 0;
 		if (is_allowed != cases[i].is_allowed || is_first != cases[i].is_first)
 			fail_msg("%s: allowed %d, first %d", cases[i].name, is_allowed, is_first);
 		if (is_allowed)
-			look_budget_spend(&b, LOOK_READ, cases[i].pid, now,
-					  cases[i].took_ms * MS_NS, 0, cases[i].bytes);
+			look_budget_spend(&b, LOOK_READ, of(cases[i].pid, cases[i].pid), now,
+					  &(struct look_cost){ .ns = cases[i].took_ms * MS_NS,
+							       .bytes = cases[i].bytes });
 	}
 }
 
 #define TARGETS 20
+
+/* CPU time that a target takes which takes all it gets. */
+static uint64_t take(struct look_budget *b, enum look_kind kind, struct look_target target,
+		     uint64_t now)
+{
+	bool is_first;
+	uint64_t cpu_ns = look_budget_ask(b, kind, target, now, 0, &is_first);
+
+	if (cpu_ns)
+		look_budget_spend(b, kind, target, now,
+				  &(struct look_cost){ .ns = 1, .cpu_ns = cpu_ns });
+	return cpu_ns;
+}
 
 /*
  * Of targets that take all they get, each ms: the CPU time of all within so long. Their PIDs are so
@@ -66,18 +87,10 @@ static void test_of_a_second(void **state)
 static uint64_t take_all(struct look_budget *b, pid_t distance, uint64_t from_ms, uint64_t ms)
 {
 	uint64_t taken = 0;
-	bool is_first;
 
 	for (uint64_t at = from_ms; at < from_ms + ms; at++)
-		for (pid_t pid = 1; pid <= 1 + (TARGETS - 1) * distance; pid += distance) {
-			uint64_t now = BEGIN_NS + at * MS_NS;
-			uint64_t cpu_ns = look_budget_ask(b, LOOK_SEARCH, pid, now, 0, &is_first);
-
-			if (!cpu_ns)
-				continue;
-			look_budget_spend(b, LOOK_SEARCH, pid, now, 1, cpu_ns, 0);
-			taken += cpu_ns;
-		}
+		for (pid_t pid = 1; pid <= 1 + (TARGETS - 1) * distance; pid += distance)
+			taken += take(b, LOOK_SEARCH, of(pid, MALLORY), BEGIN_NS + at * MS_NS);
 	return taken;
 }
 
@@ -94,13 +107,13 @@ static void check_cpu_time_of_many(pid_t distance)
 	if (first > TARGETS * LOOK_OWN_NS + LOOK_PURSE_NS + LOOK_GRANT_MAX_NS)
 		fail_msg("%d apart: %llu ms at first", distance,
 			 (unsigned long long)(first / MS_NS));
-	/* A 64th of a CPU, and a thousandth for each. */
+	/* A 100th of a CPU, and a thousandth for each. */
 	if (later > 60000 * MS_NS / 100 * 4 + LOOK_GRANT_MAX_NS)
 		fail_msg("%d apart: %llu ms of a minute", distance,
 			 (unsigned long long)(later / MS_NS));
 	/* Another one has its own, and each has more for reads. */
-	assert_true(look_budget_ask(b, LOOK_SEARCH, TARGETS + 1, BEGIN_NS + 61000 * MS_NS, 0,
-				    &is_first) == LOOK_OWN_NS);
+	assert_true(look_budget_ask(b, LOOK_SEARCH, of(TARGETS + 1, MALLORY),
+				    BEGIN_NS + 61000 * MS_NS, 0, &is_first) == LOOK_OWN_NS);
 }
 
 static void test_cpu_time_of_many(void **state)
@@ -120,18 +133,119 @@ static void test_a_costly_one_gets_more(void **state)
 {
 	static struct look_budget b;
 	uint64_t most = 0;
-	bool is_first;
 
 	(void)state;
 	for (uint64_t at = 0; at < 60000; at += 10) {
-		uint64_t now = BEGIN_NS + at * MS_NS;
-		uint64_t cpu_ns = look_budget_ask(&b, LOOK_SEARCH, 1, now, 0, &is_first);
+		uint64_t cpu_ns = take(&b, LOOK_SEARCH, of(1, ALICE), BEGIN_NS + at * MS_NS);
 
 		most = cpu_ns > most ? cpu_ns : most;
-		if (cpu_ns)
-			look_budget_spend(&b, LOOK_SEARCH, 1, now, 1, cpu_ns, 0);
 	}
 	assert_true(most == LOOK_GRANT_MAX_NS);
+}
+
+/* CPU time of new targets all the time, ten each ms; what is left for one more of each owner. */
+static void check_new_targets(enum look_kind kind, uint64_t own_ns, uint64_t owner_ns,
+			      uint64_t share)
+{
+	_cleanup_(freep) struct look_budget *b = calloc(1, sizeof(*b));
+	uint64_t first = 0, later = 0, end = BEGIN_NS + 61000 * MS_NS;
+	pid_t pid = 100;
+	bool is_first;
+
+	assert_non_null(b);
+	for (uint64_t at = 0; at < 61000; at++)
+		for (int i = 0; i < 10; i++)
+			*(at < 1000 ? &first : &later) +=
+				take(b, kind, of(pid++, MALLORY), BEGIN_NS + at * MS_NS);
+	if (first > owner_ns * 11 / 10 + LOOK_PURSE_NS + LOOK_GRANT_MAX_NS)
+		fail_msg("%d: %llu ms at first", kind, (unsigned long long)(first / MS_NS));
+	if (later > 60000 * MS_NS / share + 60000 * MS_NS / LOOK_PURSE_SHARE + LOOK_GRANT_MAX_NS)
+		fail_msg("%d: %llu ms of a minute", kind, (unsigned long long)(later / MS_NS));
+	assert_true(look_budget_ask(b, kind, of(1, ALICE), end, 0, &is_first) == own_ns);
+	assert_true(look_budget_ask(b, kind, of(2, MALLORY), end, 0, &is_first) < own_ns);
+}
+
+static void test_who_starts_processes_takes_nothing_from_others(void **state)
+{
+	(void)state;
+	check_new_targets(LOOK_SEARCH, LOOK_OWN_NS, LOOK_OWNER_NS, LOOK_OWNER_SHARE);
+	check_new_targets(LOOK_READ, LOOK_OWN_READS_NS, LOOK_OWNER_READS_NS,
+			  LOOK_OWNER_READS_SHARE);
+}
+
+/* Looks that slept are waited for half of each second of an owner, those that got no CPU are not
+ * counted. */
+static void test_time_of_an_owner(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t at_ms, slept_ms;
+		pid_t pid;
+		uint64_t owner;
+		bool is_allowed;
+	} cases[] = {
+		/* clang-format off */
+		{ "nothing was spent", 0, 250, 1, MALLORY, true },
+		{ "another target of hers", 250, 250, 2, MALLORY, true },
+		{ "a third one", 500, 0, 3, MALLORY, false },
+		{ "another owner's", 500, 0, 4, ALICE, true },
+		{ "the next second", 1000, 0, 3, MALLORY, true },
+		/* clang-format on */
+	};
+	static struct look_budget b;
+	bool is_first;
+
+	(void)state;
+	for (pid_t pid = 10; pid < 100; pid++)
+		look_budget_spend(&b, LOOK_READ, of(pid, MALLORY), BEGIN_NS,
+				  &(struct look_cost){ .ns = 50 * MS_NS });
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint64_t now = BEGIN_NS + cases[i].at_ms * MS_NS, ns = cases[i].slept_ms * MS_NS;
+		struct look_target target = of(cases[i].pid, cases[i].owner);
+
+		if ((look_budget_ask(&b, LOOK_READ, target, now, 0, &is_first) > 0) !=
+		    cases[i].is_allowed)
+			fail_msg("%s: not %d", cases[i].name, cases[i].is_allowed);
+		look_budget_spend(&b, LOOK_READ, target, now,
+				  &(struct look_cost){ .ns = ns, .asleep_ns = ns });
+	}
+}
+
+/* More owners than there are places: who takes turns in one has no more by that. */
+static void test_owners_in_few_places(void **state)
+{
+	_cleanup_(freep) struct look_budget *b = calloc(1, sizeof(*b));
+	uint64_t taken = 0;
+	pid_t pid = 100;
+
+	(void)state;
+	assert_non_null(b);
+	for (uint64_t at = 0; at < 10000; at++)
+		for (uint64_t owner = 1; owner <= 20; owner++)
+			taken += take(b, LOOK_SEARCH, of(pid++, owner * LOOK_OWNER_SLOTS),
+				      BEGIN_NS + at * MS_NS);
+	/* As LOOK_BUDGET_WAYS owners. */
+	if (taken > LOOK_BUDGET_WAYS *
+			    (LOOK_OWNER_NS * 11 / 10 + LOOK_PURSE_NS + LOOK_GRANT_MAX_NS +
+			     10000 * MS_NS / LOOK_OWNER_SHARE + 10000 * MS_NS / LOOK_PURSE_SHARE))
+		fail_msg("%llu ms", (unsigned long long)(taken / MS_NS));
+}
+
+/* A look that was late costs CPU time when it comes back, with no time that anybody waited. */
+static void test_what_was_late_is_charged_when_it_is_back(void **state)
+{
+	static struct look_budget b;
+	bool is_first;
+
+	(void)state;
+	look_budget_spend(&b, LOOK_SEARCH, of(1, ALICE), BEGIN_NS,
+			  &(struct look_cost){ .ns = 50 * MS_NS });
+	assert_true(look_budget_ask(&b, LOOK_SEARCH, of(1, ALICE), BEGIN_NS, 0, &is_first) ==
+		    LOOK_OWN_NS);
+	look_budget_spend(&b, LOOK_SEARCH, of(1, ALICE), BEGIN_NS,
+			  &(struct look_cost){ .cpu_ns = LOOK_OWN_NS / 2 });
+	assert_true(look_budget_ask(&b, LOOK_SEARCH, of(1, ALICE), BEGIN_NS, 0, &is_first) ==
+		    LOOK_OWN_NS / 2);
 }
 
 int main(void)
@@ -141,6 +255,10 @@ int main(void)
 		cmocka_unit_test(test_cpu_time_of_many),
 		cmocka_unit_test(test_cpu_time_of_many_in_few_places),
 		cmocka_unit_test(test_a_costly_one_gets_more),
+		cmocka_unit_test(test_who_starts_processes_takes_nothing_from_others),
+		cmocka_unit_test(test_time_of_an_owner),
+		cmocka_unit_test(test_owners_in_few_places),
+		cmocka_unit_test(test_what_was_late_is_charged_when_it_is_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/skip.h"
+#include "target/owner.h"
+
+#define A "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define B "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
+#define SYSTEM "/system.slice/shop.service"
+#define SESSION "/user.slice/user-1000.slice/user@1000.service"
+
+enum { ROOT, ALICE = 1000, BOB = 1001, OF_ALICE = 100000 /* /etc/subuid */ };
+
+static const struct cgroup_namespace ours;
+
+/* Of two processes: are they of one owner? */
+static void test_owner_of_is_who_cannot_be_invented(void **state)
+{
+	struct facts {
+		const char *cgroups;
+		uid_t user, maker;
+		uint64_t maker_namespace;
+	};
+	static const struct {
+		const char *name;
+		struct facts first, second;
+		bool are_one;
+	} cases[] = {
+		{ "two users", { "0::" SYSTEM, ALICE, 0, 0 }, { "0::" SYSTEM, BOB, 0, 0 }, false },
+		{ "a user in two cgroups",
+		  { "0::" SYSTEM, ALICE, 0, 0 },
+		  { "0::/x", ALICE, 0, 0 },
+		  true },
+		{ "a user and root",
+		  { "0::" SYSTEM, ALICE, 0, 0 },
+		  { "0::" SYSTEM, ROOT, 0, 0 },
+		  false },
+		{ "two containers, one user id",
+		  { "0::/docker/" A, ALICE, 0, 0 },
+		  { "0::/docker/" B, ALICE, 0, 0 },
+		  false },
+		{ "a container, two user ids",
+		  { "0::/docker/" A, ALICE, 0, 0 },
+		  { "0::/docker/" A, BOB, 0, 0 },
+		  true },
+		{ "a container, and root in it",
+		  { "0::/docker/" A, ALICE, 0, 0 },
+		  { "0::/docker/" A, ROOT, 0, 0 },
+		  true },
+		{ "a container in a container",
+		  { "0::/docker/" A "/docker/" B, ROOT, 0, 0 },
+		  { "0::/docker/" A, ROOT, 0, 0 },
+		  true },
+		{ "version 1, in one hierarchy only",
+		  { "4:pids:/docker/" A "\n0::/\n", ROOT, 0, 0 },
+		  { "0::/docker/" A, ROOT, 0, 0 },
+		  true },
+		{ "a user's user of a container",
+		  { "0::/docker/" A SESSION, ALICE, 0, 0 },
+		  { "0::/docker/" A, ROOT, 0, 0 },
+		  true },
+		{ "containers that a user names",
+		  { "0::" SESSION "/docker-" A ".scope", ALICE, 0, 0 },
+		  { "0::" SESSION "/docker-" B ".scope", ALICE, 0, 0 },
+		  true },
+		{ "a container of a user, and the user",
+		  { "0::" SESSION "/libpod-" A ".scope", OF_ALICE, ALICE, 7 },
+		  { "0::" SYSTEM, ALICE, 0, 0 },
+		  true },
+		{ "user ids of a user's namespace",
+		  { "0::" SESSION, OF_ALICE, ALICE, 7 },
+		  { "0::" SESSION, OF_ALICE + 1, ALICE, 8 },
+		  true },
+		{ "namespaces of two users",
+		  { "0::" SESSION, OF_ALICE, ALICE, 7 },
+		  { "0::" SESSION, OF_ALICE, BOB, 8 },
+		  false },
+		{ "user ids of a namespace that root made",
+		  { "0::/lxc/x", OF_ALICE, ROOT, 7 },
+		  { "0::/lxc/x", OF_ALICE + 1, ROOT, 7 },
+		  true },
+		{ "namespaces that root made",
+		  { "0::/lxc/x", OF_ALICE, ROOT, 7 },
+		  { "0::/lxc/y", OF_ALICE, ROOT, 8 },
+		  false },
+		{ "a namespace that a container's root made",
+		  { "0::/docker/" A, ROOT, ROOT, 7 },
+		  { "0::/docker/" A, ROOT, 0, 0 },
+		  true },
+		{ "root's services",
+		  { "0::" SYSTEM, ROOT, 0, 0 },
+		  { "0::/system.slice/cron.service", ROOT, 0, 0 },
+		  false },
+		{ "below one of root's services",
+		  { "0::" SYSTEM "/a", ROOT, 0, 0 },
+		  { "0::" SYSTEM "/b/c", ROOT, 0, 0 },
+		  true },
+		{ "a word that begins so",
+		  { "0::/username.slice/docker-" A ".scope", ALICE, 0, 0 },
+		  { "0::/docker/" A, BOB, 0, 0 },
+		  true },
+		{ "nothing known", { "", ROOT, 0, 0 }, { "0::\n:", ROOT, 0, 0 }, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct facts *two[] = { &cases[i].first, &cases[i].second };
+		struct owner owners[2];
+
+		for (int j = 0; j < 2; j++) {
+			struct owner_facts f = { .cgroups = two[j]->cgroups,
+						 .cgroups_len = strlen(two[j]->cgroups),
+						 .user = two[j]->user,
+						 .maker = two[j]->maker,
+						 .maker_namespace = two[j]->maker_namespace };
+
+			assert_int_equal(owner_of(&f, &ours, &owners[j]), 0);
+			assert_int_not_equal(owners[j].id, 0);
+		}
+		if ((owners[0].id == owners[1].id) != cases[i].are_one)
+			fail_msg("%s: %s", cases[i].name,
+				 cases[i].are_one ? "two owners" : "one owner");
+	}
+}
+
+static void test_owner_of_root(void **state)
+{
+	static const struct {
+		const char *cgroups;
+		uid_t user;
+		bool is_root;
+	} cases[] = {
+		{ "0::" SYSTEM, ROOT, true },
+		{ "0::" SESSION "/docker-" A ".scope", ROOT, true },
+		{ "0::/docker/" A, ROOT, false },
+		{ "0::" SYSTEM, ALICE, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct owner_facts f = { .cgroups = cases[i].cgroups,
+					 .cgroups_len = strlen(cases[i].cgroups),
+					 .user = cases[i].user };
+		struct owner owner;
+
+		assert_int_equal(owner_of(&f, &ours, &owner), 0);
+		if (owner.is_root != cases[i].is_root)
+			fail_msg("%s: %d", cases[i].cgroups, owner.is_root);
+	}
+}
+
+/* --- processes -------------------------------------------------------------------------------- */
+
+/* A process of that user that waits, in a user namespace of its own if asked for; < 0: it cannot.
+ */
+static pid_t start(uid_t user, bool is_apart)
+{
+	int ends[2];
+	char can = 0;
+	pid_t pid;
+
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		can = setresuid(user, user, user) == 0 &&
+		      (!is_apart || unshare(CLONE_NEWUSER) == 0);
+		if (write(ends[1], &can, 1) == 1 && can)
+			for (;;)
+				pause();
+		_exit(0);
+	}
+	assert_int_equal(read(ends[0], &can, 1), 1);
+	close(ends[0]);
+	close(ends[1]);
+	if (!can)
+		waitpid(pid, NULL, 0);
+	return can ? pid : -1;
+}
+
+static void end(pid_t pid)
+{
+	if (pid < 0)
+		return;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static bool is_one(pid_t a, pid_t b)
+{
+	struct owner of_a, of_b;
+
+	assert_int_equal(owner_find(a, &ours, &of_a), 0);
+	assert_int_equal(owner_find(b, &ours, &of_b), 0);
+	return of_a.id == of_b.id;
+}
+
+static void test_owner_find_tells_users_apart(void **state)
+{
+	pid_t alice = start(ALICE, false), alices = start(ALICE, true), bob = start(BOB, false);
+	struct owner own;
+	bool is_here = alice > 0 && alices > 0 && bob > 0;
+
+	(void)state;
+	assert_int_equal(owner_find(getpid(), &ours, &own), 0);
+	if (is_here && own.is_root) { /* in a container all would be of one owner */
+		assert_true(is_one(alice, alices));
+		assert_false(is_one(alice, bob));
+		assert_false(is_one(alice, getpid()));
+	}
+	end(alice);
+	end(alices);
+	end(bob);
+	if (!is_here || !own.is_root)
+		SKIP("needs root outside of containers, and user namespaces");
+}
+
+static void test_owner_find_without_a_process(void **state)
+{
+	struct owner owner = { .id = 5 };
+
+	(void)state;
+	assert_int_equal(owner_find(4194304 + 1, &ours, &owner), -ESRCH);
+	assert_int_equal(owner.id, 5);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_owner_of_is_who_cannot_be_invented),
+		cmocka_unit_test(test_owner_of_root),
+		cmocka_unit_test(test_owner_find_tells_users_apart),
+		cmocka_unit_test(test_owner_find_without_a_process),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
