@@ -3,11 +3,12 @@
 #define BPF_BUDGET_H
 
 /*
- * What each source may take of a CPU: a share of it, and that for at most 25 ms at a stretch. What
- * is over budget is skipped; the next sample of that process stands for it, too, if it is of the
- * same event. What is skipped for the ring's sake is every second or fourth tick, whose it ever is:
- * the next sample on that CPU stands for it. Of spans of waiting, of which there may be any number,
- * fewer are sampled instead.
+ * What each source may take of a CPU: a share of it, and that for at most 25 ms at a stretch.
+ * Events over budget are skipped; the next sample of their process and event stands for them, too.
+ * Of ticks one of 2^n is sampled, for the budget's or the ring's sake, and stands for those before
+ * it on its CPU: n changes slowly, so that a tick's chance does not depend on what it costs. Else
+ * the ticks of expensive stacks would be those that are skipped, and cheap ones stand for them. Of
+ * spans of waiting, of which there may be any number, fewer are sampled likewise.
  */
 
 #include "bpf/stats.h"
@@ -15,10 +16,13 @@
 #define BUDGET_SHARE 4        /* of a CPU: a quarter, */
 #define BUDGET_SHARE_SMALL 16 /* and for what any program does all the time */
 #define BUDGET_MAX_NS 25000000
-#define SPENT_MAX_NS                                                                           \
-	5000000           /* by one sample; what took longer is a hypervisor's, or interrupts' \
-			   */
-#define EVENTS_SKIPPED 15 /* in a row, as long as what that takes is no more than 25 ms */
+#define SPENT_MAX_NS                                                                            \
+	5000000            /* by one sample; what took longer is a hypervisor's, or interrupts' \
+			    */
+#define THRIFT_NS 10000000 /* between two steps to fewer samples, */
+#define THRIFT_BACK_NS 100000000 /* and before one back */
+#define TICK_THRIFT_MAX 7        /* one of 128 ticks */
+#define EVENTS_SKIPPED 15        /* in a row, as long as what that takes is no more than 25 ms */
 
 static __always_inline struct skipped *skipped_of(struct cpu_state *c, __u32 event)
 {
@@ -42,28 +46,51 @@ static __always_inline void budget_fill(struct cpu_state *c, __u32 share, __s64 
  * Events come in bursts, each of another line: one now and then is sampled on credit, lest what one
  * line made is told of the next. enough: a value that must not be skipped; 0: any may.
  */
-static __always_inline bool budget_allows(const struct cpu_state *c, const struct skipped *skipped,
-					  enum sample_source source, __u64 value, __u64 enough)
+static __always_inline bool budget_allows_event(const struct cpu_state *c,
+						const struct skipped *skipped, __u64 value,
+						__u64 enough)
 {
 	if (c->budget_ns >= 0)
 		return true;
-	if (source != SOURCE_EVENTS || c->budget_ns <= -BUDGET_MAX_NS)
+	if (c->budget_ns <= -BUDGET_MAX_NS)
 		return false;
 	return skipped->count >= EVENTS_SKIPPED || (enough && skipped->value + value >= enough);
 }
 
-#define SKIPPED_OF_ANY 0 /* as a process: for the ring's sake */
-
-/* Is this tick one that is not sampled for the ring's sake? */
-static __always_inline bool budget_thins(const struct skipped *skipped, __u32 stride)
+/* Changes by a step at most how many are sampled, 2^most the fewest. */
+static __always_inline void thrift_keep(struct cpu_state *c, __u64 now, __u32 most)
 {
-	return stride > 1 && (skipped->process != SKIPPED_OF_ANY || skipped->count < stride - 1);
+	__u64 unchanged = now - c->thrift_ns;
+	__u32 thrift = c->thrift;
+
+	if (c->budget_ns < 0 && thrift < most && unchanged > THRIFT_NS)
+		thrift++;
+	else if (c->budget_ns > BUDGET_MAX_NS / 2 && thrift && unchanged > THRIFT_BACK_NS)
+		thrift--;
+	if (thrift == c->thrift)
+		return;
+	c->thrift = thrift;
+	c->thrift_ns = now;
+}
+
+#define SKIPPED_OF_ANY 0 /* as a process: ticks */
+
+/* Returns true if this tick, which counts as `count`, is sampled: every stride-th one is. */
+static __always_inline bool budget_allows_tick(const struct cpu_state *c,
+					       const struct skipped *skipped, __u64 count,
+					       __u32 ring_stride)
+{
+	__u64 stride = 1ULL << (c->thrift & 31);
+
+	if (stride < ring_stride)
+		stride = ring_stride;
+	return c->budget_ns > -BUDGET_MAX_NS && skipped->count >= (stride - 1) * count;
 }
 
 /*
  * What a sample stands for that is worth `value` by itself and counts as `count`: with those of
- * this process, or of any, that were skipped before, if they are the last ones that were. 0: it is
- * to be skipped, for the process's or (SKIPPED_OF_ANY) the ring's sake.
+ * this process, or of any (SKIPPED_OF_ANY), that were skipped before, if they are the last ones
+ * that were. 0: it is to be skipped.
  */
 static __always_inline __u64 budget_take(struct skipped *skipped, __u64 process, __u64 value,
 					 __u64 count, bool is_allowed)

@@ -202,7 +202,7 @@ static __always_inline int sample_interrupted(const struct sampler_call *call, s
 	struct skipped *skipped = skipped_of(c, call->event);
 	const struct task_facts *f = &c->who;
 	struct py_scratch *s;
-	bool thins;
+	bool is_tick = call->source == SOURCE_TICKS, is_allowed;
 
 	if (r != STAT_UNKNOWN && r != STAT_RECORDED)
 		return r;
@@ -213,10 +213,14 @@ static __always_inline int sample_interrupted(const struct sampler_call *call, s
 		send_unidentified(s, f, call, now);
 		return r;
 	}
-	thins = call->source == SOURCE_TICKS && budget_thins(skipped, ring_stride());
-	s->sample.value = budget_take(
-		skipped, thins ? SKIPPED_OF_ANY : f->process, call->value, call->count,
-		!thins && budget_allows(c, skipped, call->source, call->value, call->enough));
+	if (is_tick) {
+		thrift_keep(c, now, TICK_THRIFT_MAX);
+		is_allowed = budget_allows_tick(c, skipped, call->count, ring_stride());
+	} else {
+		is_allowed = budget_allows_event(c, skipped, call->value, call->enough);
+	}
+	s->sample.value = budget_take(skipped, is_tick ? SKIPPED_OF_ANY : f->process, call->value,
+				      call->count, is_allowed);
 	if (!s->sample.value)
 		return STAT_SKIPPED;
 	s->sample.source = call->source;

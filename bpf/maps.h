@@ -92,19 +92,24 @@ struct cpu_state {
 	__u64 stats[STAT_COUNT_];
 	__u64 tick_ns; /* SOURCE_TICKS: of the tick before, and its period */
 	__u64 period_ns;
+	__u64 tick_took_ns; /* by the sampler then */
+	__u64 tick_task;    /* the thread then, and how often it had left the CPU */
+	__u64 tick_switches;
 	__u64 last_ns;         /* when budget_ns was last filled up */
 	__s64 budget_ns;       /* what the source may still spend on this CPU */
 	struct task_facts who; /* the thread that is interrupted */
 	struct proc_row row;   /* of its process */
+	__u64 thrift_ns;       /* when that changed last: */
+	__u32 thrift; /* ticks and spans that a sample stands for are doubled so many times, to keep
+		       * the budget */
+	__u32 reserved;
 	/* SOURCE_SWITCHES */
 	__u64 switches;                /* seen */
 	__u64 random;                  /* 0: not begun */
 	struct wait_span span, queued; /* the latter: its end, in line for a CPU */
-	__u64 thrift_ns;               /* when that changed last: */
-	__u32 thrift; /* what each sample stands for is doubled so many times, to keep the budget */
-	__u8 is_kept; /* span: of the thread that comes back in this switch */
+	__u8 is_kept;                  /* span: of the thread that comes back in this switch */
 	__u8 is_queued_kept;
-	__u8 reserved[2];
+	__u8 reserved2[6];
 
 	/* By event; 0 for what is none. */
 	struct skipped {

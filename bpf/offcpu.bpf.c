@@ -26,11 +26,9 @@
 #include "bpf/interrupt.h"
 #include "bpf/span.h"
 
-#define THRIFT_NS 10000000       /* between two steps to less, */
-#define THRIFT_BACK_NS 100000000 /* and before one back */
-#define THRIFT_MAX 10            /* T0 << 10 */
-#define THIN_MAX 4               /* one of 2^4 */
-#define HAND_OVER_NS 7000        /* what task work takes beside the walk: an interrupt, mostly */
+#define THRIFT_MAX 10     /* T0 << 10 */
+#define THIN_MAX 4        /* one of 2^4 */
+#define HAND_OVER_NS 7000 /* what task work takes beside the walk: an interrupt, mostly */
 
 #define GIL_INTERPRETERS_MAX 64 /* that are looked at for one */
 
@@ -300,18 +298,8 @@ static __always_inline bool by_chance(struct cpu_state *c, __u64 ns, __u64 whole
 /* What samples cost decides how many there are. */
 static __always_inline void keep_budget(struct cpu_state *c, __u64 now, __u32 most)
 {
-	__u64 unchanged = now - c->thrift_ns;
-	__u32 thrift = c->thrift;
-
 	budget_fill(c, BUDGET_SHARE_SMALL, BUDGET_MAX_NS, now);
-	if (c->budget_ns < 0 && thrift < most && unchanged > THRIFT_NS)
-		thrift++;
-	else if (c->budget_ns > BUDGET_MAX_NS / 2 && thrift && unchanged > THRIFT_BACK_NS)
-		thrift--;
-	if (thrift == c->thrift)
-		return;
-	c->thrift = thrift;
-	c->thrift_ns = now;
+	thrift_keep(c, now, most);
 }
 
 /*

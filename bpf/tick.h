@@ -9,18 +9,32 @@
 #define SCHED_NORMAL 0 /* include/uapi/linux/sched.h */
 #define SCHED_BATCH 3
 
+/* Notes the thread of this tick. Returns true if it has been on this CPU since the tick before. */
+static __always_inline bool tick_has_stayed(struct cpu_state *c, struct task_struct *task)
+{
+	__u64 switches = known_field(task, nvcsw) + known_field(task, nivcsw),
+	      number = known_field(task, pid);
+	bool stayed = c->tick_task == number && c->tick_switches == switches;
+
+	c->tick_task = number;
+	c->tick_switches = switches;
+	return stayed;
+}
+
 /*
  * Ticks that should have come since the one before, while this thread was on the CPU all along: the
- * kernel drops one while a BPF program of another kind runs, and where interrupts are off for too
- * long. Where another ran in between, or none, nobody knows who would have been met: on a CPU that
- * sleeps, above all a virtual one, timers come late or not at all. Only the fair scheduler notes
- * when it gave a thread the CPU; up to its last look at it, some milliseconds ago.
+ * kernel drops one while a BPF program runs, and where interrupts are off for too long. Where
+ * another thread ran in between, or none, it is unknown who would have been met: on a CPU that
+ * sleeps, above all a virtual one, timers come late or not at all. A thread that has come in
+ * between ran since then, as far as the fair scheduler notes it: up to its last look, some
+ * milliseconds ago.
  */
 static __always_inline __u64 count_missed(struct cpu_state *c, struct task_struct *task,
 					  const struct cpu_ticks *ticks, __u64 now)
 {
 	__u64 set = ticks->set_ns, period = ticks->period_ns, since = c->tick_ns, missed = 0, ran;
 	__u64 period_before = c->period_ns;
+	bool stayed = tick_has_stayed(c, task);
 	unsigned int policy;
 
 	c->tick_ns = now;
@@ -33,8 +47,8 @@ static __always_inline __u64 count_missed(struct cpu_state *c, struct task_struc
 	}
 	if (now - since > period + period / 2)
 		missed += (now - since + period / 2) / period - 1;
-	if (!missed)
-		return 0;
+	if (!missed || stayed)
+		return missed;
 	policy = known_field(task, policy);
 	if (policy != SCHED_NORMAL && policy != SCHED_BATCH)
 		return 0;
@@ -42,6 +56,15 @@ static __always_inline __u64 count_missed(struct cpu_state *c, struct task_struc
 	       known_field(task, se.prev_sum_exec_runtime)) /
 	      period;
 	return missed < ran ? missed : ran;
+}
+
+/* Has the next sample stand for ticks that could not come, as the sampler itself took so long. */
+static __always_inline void skip_ticks(struct cpu_state *c, __u64 count)
+{
+	if (!count)
+		return;
+	budget_take(skipped_of(c, 0), SKIPPED_OF_ANY, count, count, false);
+	stat_add(c, STAT_SKIPPED, count);
 }
 
 /* Whose the tick was that ended like this: a Python process's that is recorded? */
@@ -59,7 +82,7 @@ static __always_inline void tick_take(struct bpf_perf_event_data *ctx)
 		.saved_max_ns = BUDGET_MAX_NS,
 		.scratch = scratch_own(SOURCE_TICKS),
 	};
-	__u64 now = bpf_ktime_get_ns(), missed;
+	__u64 now = bpf_ktime_get_ns(), missed, took;
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_ticks *ticks;
 	struct known_task k;
@@ -76,11 +99,22 @@ static __always_inline void tick_take(struct bpf_perf_event_data *ctx)
 		return;
 	missed = count_missed(c, k.task, ticks, now);
 	r = find_interrupted(&call, c, &k, now);
+	if (r == STAT_RECORDED && c->tick_took_ns > c->period_ns / 4) { /* perf throttles, too */
+		skip_ticks(c, missed * call.value);
+		missed = 0;
+	}
 	r = sample_interrupted(&call, c, k.task, (struct pt_regs *)&ctx->regs, r, now);
 	stat_add(c, at_most((__u32)r, STAT_TICK_END - 1), call.value);
 	if (missed && is_ours(r))
 		stat_add(c, STAT_MISSED, missed * call.value);
-	budget_spend_of(c, r, bpf_ktime_get_ns() - now);
+	took = bpf_ktime_get_ns() - now;
+	c->tick_took_ns = took;
+	budget_spend_of(c, r, took);
+	if (c->period_ns && took > c->period_ns && is_ours(r)) {
+		/* The next tick may be another thread's. */
+		skip_ticks(c, took / c->period_ns * call.value);
+		c->tick_ns += took / c->period_ns * c->period_ns;
+	}
 }
 
 #endif

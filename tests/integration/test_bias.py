@@ -7,7 +7,7 @@ import os
 
 import harness
 import pytest
-from harness import Recorder, Workload, export
+from harness import Recorder, Workload, export, frames
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
 HOWS = ("pid", "command", "all", "cgroup")
@@ -142,3 +142,25 @@ def test_loops_of_every_python(python, how, tmp_path):
     """At each rate in one test: a third of the time goes into starting Python otherwise."""
     for milliseconds, hz in FULL_LOOPS:
         check_loop(how, python, tmp_path / "x.pyebpf", hz, milliseconds, FEWER)
+
+
+@pytest.mark.few_pythons(3)
+def test_stacks_that_cost_more_than_a_period(python, tmp_path):
+    """A walk of 3,000 frames takes longer than the 0.2 ms to the next tick: the ticks that it holds up count, and the
+    samples that the time budget leaves out are not those of deep stacks."""
+    if python.minor < 7:
+        return  # no time.thread_time()
+    output = tmp_path / "deep.pyebpf"
+    with Workload(python, "deep_and_flat.py", 3000, 1.5) as workload:
+        with Recorder(output, "-p", workload.pid, "-F", 4999) as recorder:
+            recorder.wait_attached()
+            workload.go()
+            truth = workload.truth()
+            recorder.finish()
+            text = recorder.text()
+    counts = dict.fromkeys(truth, 0)
+    for path, value in frames(export(output)).items():
+        if len(path) > 1 and path[-1][0] == "compute":
+            counts[path[-2][0]] += value
+    share = counts["deep"] / sum(counts.values())
+    assert abs(share - truth["deep"] / sum(truth.values())) < 0.05, (share, truth, text)
