@@ -40,6 +40,7 @@ endforeach()
 add_executable(unwind_replay
   ${CMAKE_CURRENT_LIST_DIR}/replay.c
   ${CMAKE_SOURCE_DIR}/user/base/allowance.c
+  ${CMAKE_SOURCE_DIR}/user/base/clock.c
   ${CMAKE_SOURCE_DIR}/user/base/err.c
   ${CMAKE_SOURCE_DIR}/user/base/log.c
   ${CMAKE_SOURCE_DIR}/user/base/hash.c
