@@ -204,7 +204,7 @@ USER = 61234  # has no other processes
 
 
 def test_a_user_s_limit_of_processes(own_program):  # noqa: F811
-    """Of the target, of pyebpf, and of none more."""
+    """Room for the target, for pyebpf, and for no further process."""
     def be_user():
         resource.setrlimit(resource.RLIMIT_NPROC, (2, 2))
         os.setgroups([])

@@ -92,7 +92,7 @@ def check_text(name, text):
 
 
 class Markup(html.parser.HTMLParser):
-    """What a browser would make of a page: texts of its scripts, attributes that hold one, sources."""
+    """Reads a page as a browser would: texts of its scripts, attributes that hold one, sources."""
 
     def __init__(self, text):
         super().__init__(convert_charrefs=False)
@@ -295,7 +295,7 @@ def texts_of(kind, body):
 
 
 def hostile_pod():
-    """One of that container; all that names it, but what finds it and its own name, is hostile."""
+    """A pod of that container. Its names are hostile, but its own and those that find it."""
     return pod(POD, labels={"team": HOSTILE, "app.kubernetes.io/name": HOSTILE, "tier\x1b]0;PWNED\x07": "x"},
                containers={HOSTILE: CONTAINER}, owner=("Replica\x1b[31mSet", HOSTILE))
 
@@ -303,7 +303,7 @@ def hostile_pod():
 @pytest.mark.xdist_group("agent")
 @pytest.mark.parametrize("kind", ["pyroscope", "otlp", "parca"])
 def test_agent(kind, some_python, tmp_path):
-    """Its log, its metrics and pages of state, and the strings of all that it pushes. A pod's names that are not
+    """The agent's log, its metrics and pages of state, and the strings of all that it pushes. A pod's names that are not
     plain text are left out."""
     with pod_cgroups(CONTAINER) as (own,), Kubelet(tmp_path, TOKEN, [hostile_pod()]) as kubelet, Bodies(kind) as engine, \
             Workload(some_python, "inject.py", 120, tmp_path, ARGUMENT, env={"OTEL_SERVICE_NAME": HOSTILE}) as workload:

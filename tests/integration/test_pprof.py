@@ -115,7 +115,7 @@ def test_collapsed_text_is_of_one_kind_and_says_so(tmp_path):
 
 @pytest.mark.full
 def test_go_shows_each_kind(tmp_path):
-    """As our own parser does in test_all_kinds_are_in_one_profile(). Go 1.25 builds the tool at its first use."""
+    """Go reads the units and totals, as our own parser does in test_all_kinds_are_in_one_profile(). Go 1.25 builds the tool at its first use."""
     try:
         engines.go()
     except pythons.Unavailable as error:

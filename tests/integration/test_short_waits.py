@@ -75,7 +75,7 @@ def test_waits_of_children(python, tmp_path, staged):
 
 COMPUTES = "import time\nwhile time.process_time() < 0.2: pass"
 WAITS = "import time; time.sleep(0.3)"
-# What it does, and how many of its threads wait 300 ms.
+# Programs, and how many of their threads wait 300 ms.
 ENDS = {
     "exit": (WAITS, 1),
     "exec": (WAITS + "; import os; os.execv('/bin/true', ['true'])", 1),

@@ -31,7 +31,7 @@ def folder_in(root):
 
 @contextlib.contextmanager
 def on_overlay(root, folder):
-    """Its files are of the lower layer: they have another device number than its directories."""
+    """Files of the lower layer of an overlay have another device number than its directories."""
     with folder_in(root) as (here, seen):
         place = Place(root, parent=seen)
         with overlay(here, folder, at=here):
@@ -68,7 +68,7 @@ PLACES = [on_overlay, on_overlay_copied_up, on_btrfs, on_overlay_over_btrfs]
 @pytest.mark.spread("make", "python")
 @pytest.mark.parametrize("make", PLACES)
 def test_on_a_file_system(make, python, tmp_path):
-    """Of one place both files: a file that the target may read is shown, one that it may not is not."""
+    """Checks both files of one place: a file that the target may read is shown, one that it may not is not."""
     for name in ("mounts", "public", "private"):
         (tmp_path / name).mkdir()
     with make(python.root, tmp_path / "mounts") as place:
@@ -137,7 +137,7 @@ class Container:
 
 @pytest.fixture
 def host_folder():
-    """Where the host has files that the container has others of."""
+    """The container has other files than the host at the same paths."""
     path = pathlib.Path(tempfile.mkdtemp(prefix="pyebpf-test-", dir="/tmp"))
     path.chmod(0o711)
     for name in ("public", "private"):

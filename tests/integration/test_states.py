@@ -138,7 +138,7 @@ def test_handling_after_fork(python, who, tmp_path, staged):
 
 
 def test_mode_exception_says_what_it_needs(python, tmp_path):
-    """Of a process without samples, which the recording does not know."""
+    """The process has no samples, and the recording does not know it."""
     with Spinning(*python.command, "-c", "print('READY 0', flush=True)\nwhile True: pass") as target:
         done = run("record", "--mode", "exception", "-p", target.pid, "-d", "1s", "-o", tmp_path / "x.pyebpf")
     assert done.returncode == 3 and "left out by the mode" in done.stderr, done.stderr

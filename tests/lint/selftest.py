@@ -215,7 +215,7 @@ def judge(allowed, name, reason):
 
 
 def run_here(lint, root):
-    """As run_program(), without a start of Python."""
+    """Runs a lint like run_program(), without a start of Python."""
     module, written = importlib.import_module(lint.removesuffix(".py")), io.StringIO()
     try:
         with contextlib.redirect_stdout(written):

@@ -45,7 +45,7 @@ made.append(greenlet.greenlet(low))
 gc.collect()
 gc.disable()
 kept = {id(one) for one in made}
-# Of the oldest generation: ctypes adds to the youngest one.
+# Greenlets of the oldest generation: ctypes adds to the youngest one.
 others = [id(one) for i, one in enumerate(gc.get_objects(2)) if id(one) not in kept and i % LEFT_IN_EACH]
 print("READY")
 sys.stdout.flush()

@@ -102,7 +102,8 @@ static void unlink_own(const struct spool *s, const char *name)
 		unlinkat(s->fd, name, 0);
 }
 
-/* One file that was there before us. Returns 1 if it has an entry's name and is another user's. */
+/* Takes a file that was there before us. Returns 1 if it has an entry's name and is another user's.
+ */
 static int take_up(struct spool *s, const char *name)
 {
 	struct entry x;
@@ -157,7 +158,7 @@ static int scan(struct spool *s)
 	return r < 0 ? r : 0;
 }
 
-/* Who may write there can remove what waits. */
+/* Users who may write there can remove what waits. */
 static int check_directory(const struct spool *s)
 {
 	struct stat st;

@@ -41,7 +41,7 @@ struct clock_offsets {
 };
 extern struct clock_offsets clock_offsets;
 
-/* As bpf_ktime_get_ns() and bpf_ktime_get_boot_ns() have them, in each time namespace. */
+/* The times of bpf_ktime_get_ns() and bpf_ktime_get_boot_ns(), in each time namespace. */
 static inline uint64_t monotonic_ns(void)
 {
 	return clock_ns(CLOCK_MONOTONIC) - clock_offsets.monotonic_ns;

@@ -360,7 +360,7 @@ size_t workers_late(struct workers *ws)
 	return late;
 }
 
-/* Of a process that runs, or is to run, nothing is in it. */
+/* Reads the wait that a process is in; all zeros if it runs, or is to run. */
 static void read_wait(int pid, struct work_wait *out)
 {
 	_cleanup_(freep) char *text = NULL;

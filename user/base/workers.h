@@ -18,7 +18,7 @@
 struct workers;
 
 #define WORKERS_MAX 64
-/* What is said of a process whose memory or files hang. */
+/* The words for a process whose memory or files hang. */
 #define WORK_BLOCKED_WORDS "its memory or its files do not answer: a network mount that hangs?"
 /* The same of a source file, by its path, and of all others when there are too many. */
 #define SOURCE_LATE_WORDS "source %s is not shown: its file system does not answer"
@@ -108,7 +108,7 @@ struct work_wait {
 };
 bool workers_is_blocked(const struct work *w, struct work_wait *wait);
 
-/* What is said of a process whose work is late: its memory hangs, or the machine is busy. */
+/* The words for a process whose work is late: its memory hangs, or the machine is busy. */
 const char *workers_late_words(const struct work *w);
 
 /*

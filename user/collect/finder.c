@@ -584,7 +584,7 @@ static struct single *next_single(const struct finder *f)
 	return next;
 }
 
-/* Of two a later look may find the other one first: the row of the process stays. */
+/* A later look may find the other of two first: the row of the process stays. */
 static void note_other(struct py_runtime *read, const struct py_runtime *seen)
 {
 	const bool is_same = seen->runtime_addr == read->runtime_addr;

@@ -36,7 +36,7 @@ enum look_kind { LOOK_SEARCH, LOOK_READ, LOOK_KIND_COUNT_ };
 /* The same for reads: of 5,000 functions, and 400 new ones a second. */
 #define LOOK_OWN_READS_NS 250000000ULL
 #define LOOK_OWN_READS_SHARE 50
-/* The same of an owner: searches in 6,000 processes, and in 100 new ones a second; and reads. */
+/* Budgets of an owner: searches in 6,000 processes, and in 100 new ones a second; and reads. */
 #define LOOK_OWNER_NS 1000000000ULL
 #define LOOK_OWNER_SHARE 64
 #define LOOK_OWNER_READS_NS 2000000000ULL
@@ -86,7 +86,7 @@ struct look_cost {
 	size_t bytes;
 };
 
-/* What a look took. now_ns: when it was asked for. */
+/* Charges what a look took. now_ns: when it was asked for. */
 void look_budget_spend(struct look_budget *b, enum look_kind kind, struct look_target target,
 		       uint64_t now_ns, const struct look_cost *cost);
 

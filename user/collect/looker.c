@@ -188,7 +188,7 @@ static int run_look(struct looker *l, enum look_kind kind, pid_t pid, size_t byt
 	return r ? explain(l, w, r, is_limited || cost.ns >= ns) : 0;
 }
 
-/* What it took while nobody waited is its owner's, too. */
+/* Charges a late look's owner with what it took while nobody waited. */
 static struct work *next_late(struct looker *l)
 {
 	struct work *w = workers_next(l->workers);

@@ -127,7 +127,7 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 		c->regs_type = probe->functions[KERNEL_PT_REGS].id;
 		c->task_type = probe->functions[KERNEL_TASK].id;
 	}
-	/* Where spans are handed over, threads in system calls hold entries until they come back.
+	/* Threads in system calls hold entries of spans that are handed over until they come back.
 	 */
 	c->task_works = c->has_exit_work ? TASK_WORKS_MAX : TASK_WORKS_OF_PAGES;
 	give_scratch(c, opts);

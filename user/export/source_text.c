@@ -260,7 +260,7 @@ void source_reader_free(struct source_reader *r)
 
 /* --- one of them ------------------------------------------------------------------------------ */
 
-/* As workers_run_patiently(). */
+/* Returns like workers_run_patiently(). */
 static int run(struct source_reader *r, struct work *w)
 {
 	uint64_t patience_ns = workers_patience_ns(r->workers);

@@ -108,7 +108,7 @@ static void test_files_write_keeps_the_last(void **state)
 	assert_true(has(path_of(f, "pyebpf-notes-Z.pyebpf")));
 }
 
-/* They neither count nor go; a link that leads nowhere is a name that is taken. */
+/* Files of others neither count nor go; a link that leads nowhere is a name that is taken. */
 static void test_files_write_leaves_files_of_others(void **state)
 {
 	struct fixture *f = *state;
@@ -126,7 +126,7 @@ static void test_files_write_leaves_files_of_others(void **state)
 	assert_true(has(window_of(f, 59)));
 }
 
-/* Who has taken the names of a minute costs a window, and it is said. */
+/* A user who has taken the names of a minute costs a window, and a message says so. */
 static void test_files_write_does_not_look_for_a_name_for_ever(void **state)
 {
 	struct fixture *f = *state;

@@ -185,7 +185,7 @@ static struct work *new_waiting(sem_t *sem, bool is_spinning)
 	return &r->work;
 }
 
-/* Its process has begun it, and nobody waits for it any more. */
+/* A work that its process has begun, and for which nobody waits any more. */
 static void leave(struct workers *ws, struct work *w)
 {
 	int r;
@@ -205,7 +205,7 @@ static struct work *await_late(struct workers *ws)
 	return w;
 }
 
-/* One that waits for something is blocked, one that uses a CPU or waits for one is late. */
+/* A process that waits for something is blocked; one that uses a CPU or waits for one is late. */
 static void test_workers_is_blocked_tells_who_waits(void **state)
 {
 	_cleanup_(workers_freep) struct workers *ws = NULL;

@@ -224,7 +224,7 @@ static void test_owners_in_few_places(void **state)
 		for (uint64_t owner = 1; owner <= 20; owner++)
 			taken += take(b, LOOK_SEARCH, of(pid++, owner * LOOK_OWNER_SLOTS),
 				      BEGIN_NS + at * MS_NS);
-	/* As LOOK_BUDGET_WAYS owners. */
+	/* Spends like LOOK_BUDGET_WAYS owners. */
 	if (taken > LOOK_BUDGET_WAYS *
 			    (LOOK_OWNER_NS * 11 / 10 + LOOK_PURSE_NS + LOOK_GRANT_MAX_NS +
 			     10000 * MS_NS / LOOK_OWNER_SHARE + 10000 * MS_NS / LOOK_PURSE_SHARE))

@@ -329,7 +329,7 @@ static pid_t start_with_libraries(void)
 	return pid;
 }
 
-/* What they take is charged when they come back: they do not go on for ever. */
+/* Late looks are charged when they come back: they do not go on for ever. */
 static void test_looker_charges_searches_that_were_late(void **state)
 {
 	_cleanup_(looker_freep) struct looker *l = NULL;

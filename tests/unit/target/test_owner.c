@@ -25,7 +25,7 @@ enum { ROOT, ALICE = 1000, BOB = 1001, OF_ALICE = 100000 /* /etc/subuid */ };
 
 static const struct cgroup_namespace ours;
 
-/* Of two processes: are they of one owner? */
+/* Returns true if two processes are of one owner. */
 static void test_owner_of_is_who_cannot_be_invented(void **state)
 {
 	struct facts {
