@@ -27,7 +27,8 @@ def nice_of(pid):
 def test_who_looks_comes_first(nice, tmp_path):
     """The thread that empties the ring, the one that asks, and the process that reads; nobody where
     pyebpf was started with another priority. The command has that of its caller."""
-    program = "import os, time\nrecorder = os.getppid()\nwhile os.getppid() == recorder: time.sleep(0.01)"
+    program = "import os, time\nrecorder, end = os.getppid(), time.monotonic() + 60\n" \
+              "while os.getppid() == recorder and time.monotonic() < end: time.sleep(0.01)"
     with Recorder(tmp_path / "x.pyebpf", "--", sys.executable, "-c", program,
                   preexec_fn=lambda: os.setpriority(os.PRIO_PROCESS, 0, nice)) as recorder:
         recorder.wait_attached()
