@@ -77,6 +77,7 @@ struct begin {
 	void *arg;
 	enum apart_files files;
 	int fd;
+	pid_t parent;
 };
 
 /*
@@ -104,6 +105,8 @@ static int begin(void *arg)
 	const struct begin *b = arg;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != b->parent) /* it was killed before */
+		return 0;
 	prctl(PR_SET_NAME, "pyebpf-reader");
 	leave_files(b->files, b->fd);
 	b->run(b->arg);
@@ -150,7 +153,7 @@ int apart_start(void (*run)(void *arg), void *arg, enum apart_files files, int f
 
 	if (!b)
 		return -ENOMEM;
-	*b = (struct begin){ run, arg, files, fd };
+	*b = (struct begin){ run, arg, files, fd, getpid() };
 	r = thread_start(start_and_wait, b, thread);
 	if (r < 0)
 		free(b);
