@@ -95,14 +95,14 @@ static __always_inline bool budget_allows_tick(const struct cpu_state *c,
 static __always_inline __u64 budget_take(struct skipped *skipped, __u64 process, __u64 value,
 					 __u64 count, bool is_allowed)
 {
-	bool is_same = skipped->process == process || skipped->process == SKIPPED_OF_ANY;
+	bool is_same = skipped->process == process;
 
 	if (is_allowed)
 		return value + (is_same ? skipped->value : 0);
-	if (!is_same)
+	if (!is_same) {
 		skipped->value = skipped->count = 0;
-	if (!is_same || !skipped->count)
 		skipped->process = process;
+	}
 	skipped->value += value;
 	skipped->count += count;
 	return 0;
