@@ -15,11 +15,6 @@ struct standstill {
 	__u64 switches;
 };
 
-static __always_inline __u64 task_switches(struct task_struct *task)
-{
-	return task->nvcsw + task->nivcsw;
-}
-
 /* False: it runs. */
 static __always_inline bool standstill_begin(struct task_struct *task, struct standstill *still)
 {

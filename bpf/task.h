@@ -53,6 +53,12 @@ static __always_inline struct upid pid_number(struct pid *pid, __u32 level)
 #define known_field(p, field) ((p)->field)
 #endif
 
+/* How often it has left a CPU. task: known_field() reads it. */
+static __always_inline __u64 task_switches(struct task_struct *task)
+{
+	return known_field(task, nvcsw) + known_field(task, nivcsw);
+}
+
 static __always_inline struct task_struct *task_current(void)
 {
 #ifdef OLD_KERNEL

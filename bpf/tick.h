@@ -12,8 +12,7 @@
 /* Notes the thread of this tick. Returns true if it has been on this CPU since the tick before. */
 static __always_inline bool tick_has_stayed(struct cpu_state *c, struct task_struct *task)
 {
-	__u64 switches = known_field(task, nvcsw) + known_field(task, nivcsw),
-	      number = known_field(task, pid);
+	__u64 switches = task_switches(task), number = known_field(task, pid);
 	bool stayed = c->tick_task == number && c->tick_switches == switches;
 
 	c->tick_task = number;
@@ -82,7 +81,7 @@ static __always_inline void tick_take(struct bpf_perf_event_data *ctx)
 		.saved_max_ns = BUDGET_MAX_NS,
 		.scratch = scratch_own(SOURCE_TICKS),
 	};
-	__u64 now = bpf_ktime_get_ns(), missed, took;
+	__u64 now = bpf_ktime_get_ns(), missed, took, periods;
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_ticks *ticks;
 	struct known_task k;
@@ -112,8 +111,9 @@ static __always_inline void tick_take(struct bpf_perf_event_data *ctx)
 	budget_spend_of(c, r, took);
 	if (c->period_ns && took > c->period_ns && is_ours(r)) {
 		/* The next tick may be another thread's. */
-		skip_ticks(c, took / c->period_ns * call.value);
-		c->tick_ns += took / c->period_ns * c->period_ns;
+		periods = took / c->period_ns;
+		skip_ticks(c, periods * call.value);
+		c->tick_ns += periods * c->period_ns;
 	}
 }
 
