@@ -3,12 +3,12 @@
 #define BPF_BUDGET_H
 
 /*
- * What each source may take of a CPU: a share of it, and that for at most 25 ms at a stretch.
- * Events over budget are skipped; the next sample of their process and event stands for them, too.
- * Of ticks one of 2^n is sampled, for the budget's or the ring's sake, and stands for those before
- * it on its CPU: n changes slowly, so that a tick's chance does not depend on what it costs. Else
- * the ticks of expensive stacks would be those that are skipped, and cheap ones stand for them. Of
- * spans of waiting, of which there may be any number, fewer are sampled likewise.
+ * Each source may take a share of a CPU, and that for at most 25 ms at a stretch. Events over
+ * budget are skipped; the next sample of their process and event represents them, too. One of 2^n
+ * ticks is sampled, for the budget's or the ring's sake, and represents those before it on its CPU.
+ * n changes slowly, so that a tick's chance does not depend on what it costs: else the ticks of
+ * expensive stacks would be those that are skipped, and cheap ones would represent them. Waits may
+ * be any number: fewer of them are sampled likewise.
  */
 
 #include "bpf/stats.h"
@@ -88,9 +88,9 @@ static __always_inline bool budget_allows_tick(const struct cpu_state *c,
 }
 
 /*
- * What a sample stands for that is worth `value` by itself and counts as `count`: with those of
- * this process, or of any (SKIPPED_OF_ANY), that were skipped before, if they are the last ones
- * that were. 0: it is to be skipped.
+ * Returns what a sample represents that is worth `value` by itself and counts as `count`: itself
+ * and those of this process, or of any (SKIPPED_OF_ANY), that were skipped before, if they are the
+ * last ones that were. 0: it is to be skipped.
  */
 static __always_inline __u64 budget_take(struct skipped *skipped, __u64 process, __u64 value,
 					 __u64 count, bool is_allowed)

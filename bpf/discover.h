@@ -9,7 +9,7 @@
 
 #define EBUSY 16
 
-/* What can be said of the current task without its process's row. */
+/* Returns false for a task that its process's entry is not needed to leave out. */
 static __always_inline bool is_wanted(struct task_struct *task, const struct task_facts *f)
 {
 	if (!f->pid || f->pid == session.own_pid)
@@ -153,8 +153,8 @@ struct unidentified_event {
 };
 
 /*
- * What is of a process that is not known yet: user space, when it has looked, may find that it was
- * no Python, or that its Python had not begun. lasted_ns: of the life of a thread that ends now.
+ * Sends a sample of a process that is not identified yet: user space may find later that it was no
+ * Python, or that its Python had not begun. lasted_ns: how long a thread lived that ends now.
  */
 static __always_inline bool tell_unidentified(struct unidentified_event *e,
 					      const struct task_facts *f, __u32 source, __u32 event,
@@ -201,7 +201,7 @@ static __always_inline int proc_starts(const struct binary_row *program, struct 
 	return STAT_RECORDED;
 }
 
-/* Of a program that never ran Python so far it is asked about later: most are gone by then. */
+/* A lookup of a program that never ran Python waits for so long: most are gone by then. */
 #define NEW_PROCESS_NS 1000000000
 
 static __always_inline bool is_new_process(const struct task_facts *f)

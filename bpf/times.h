@@ -3,17 +3,16 @@
 #define BPF_TIMES_H
 
 /*
- * What a thread of a Python process does with its time, as the scheduler says. Written in its own
- * switches, by the iterator that opens and closes the spans of those that do not switch, and, as
- * far as it counts who waits for a GIL of a process, in its leader's entry by all its threads.
+ * The times of a thread of a Python process, as the scheduler has them. They are written in its own
+ * switches, and by the iterator that opens and closes the waits of threads that do not switch. All
+ * threads of a process write the counts of GIL waits in its leader's entry.
  */
 
 #include "bpf/events.h"
 
 /*
- * Who waits for one GIL, and the sum of the times when they began, subtracted, and when they ended,
- * added. Changes that are begun and those that are done: the two belong together while these are
- * equal.
+ * The number of threads that wait for one GIL, and the sum of the times when their waits began,
+ * subtracted, and ended, added. The two belong together while as many changes are done as begun.
  */
 struct gil_count {
 	__s64 waiters;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Threads of three interpreters compute, each for SECONDS of CPU time, the functions spins_main, spins_shared (of an
 interpreter that shares the main one's GIL) and, in two threads, spins_own (from CPython 3.12 on with a GIL of its own).
-They hold the GIL while they add up NUMBERS (100,000: 2 ms) numbers.
+Each thread holds the GIL while they add up NUMBERS (100,000: 2 ms) numbers.
 
 Truth, as all begin to compute: [{function: [tid]} of those that share a GIL]; at the end: null.
 """
