@@ -174,7 +174,17 @@ def pids_cgroup():
 
 
 TRY_PIDS = "try: a higher limit: --pids-limit of docker and podman, TasksMax= of systemd"
-NEEDS_PROCESSES = ("record", "record a page", "dump", "page", "heatmap", "command")
+NEEDS_PROCESSES = ("record", "record a page", "dump", "page", "heatmap", "command", "agent that sends")
+SENDS = """output:
+  engine: pyroscope
+  url: http://127.0.0.1:9
+spool:
+  directory: %s/spool
+kubernetes:
+  source: files
+http:
+  port: %d
+"""
 
 
 @pytest.mark.parametrize("name", NEEDS_PROCESSES)
@@ -184,6 +194,8 @@ def test_a_cgroup_s_limit_of_processes(name, recording, pids_cgroup, tmp_path):
     with subprocess.Popen([sys.executable, "-c", "while True: sum(range(1000))"]) as target:
         commands = limited_commands(recording, target.pid, tmp_path)
         commands["command"] = ["record", "-o", "c.pyebpf", "--", sys.executable, "-c", WORK % 3000]
+        commands["agent that sends"] = ["agent", "--config", "sends.yaml"]
+        (tmp_path / "sends.yaml").write_text(SENDS % (tmp_path, engines.free_port()))
         try:
             for most in (1, 2, 3, 4, 5, 6, 7, 8, 24):
                 (pids_cgroup / "pids.max").write_text(str(most))

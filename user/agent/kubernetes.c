@@ -384,7 +384,7 @@ static int start(struct kubernetes *k)
 		if ((r = build_url(k)) < 0)
 			return r;
 	}
-	return -pthread_create(&k->thread, NULL, run, k);
+	return thread_start_or_say(run, k, &k->thread);
 }
 
 int kubernetes_new(const struct config *c, struct metrics *m, struct kubernetes **out)

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "base/process_limit.h"
 
 #define OUTCOMES_MAX 16
 #define ALIVE_NS 60000000000ULL
@@ -722,6 +723,8 @@ struct metrics_server {
 	struct MHD_Daemon *daemon;
 };
 
+#define SERVER_WORDS "http.port: start a server"
+
 int metrics_serve(struct metrics *m, const struct config *c, struct metrics_server **out)
 {
 	unsigned int flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL;
@@ -743,10 +746,12 @@ int metrics_serve(struct metrics *m, const struct config *c, struct metrics_serv
 	if (!s)
 		return -ENOMEM;
 	if (!s->daemon) {
-		r = errno == EAGAIN ? -ENOMEM : -errno; /* of its thread */
+		r = -errno;
 		free(s);
+		if (r == -EAGAIN) /* its thread was not started */
+			return process_limit_say(process_limit_probe(), SERVER_WORDS);
 		if (r == -ENOMEM || r == -EMFILE)
-			return err_set(r, "http.port: start a server: %s", strerror(-r));
+			return err_set(r, SERVER_WORDS ": %s", strerror(-r));
 		return err_set(-EADDRINUSE, "http.port: cannot listen on %s port %" PRIu64,
 			       c->listen_address, c->listen_port);
 	}

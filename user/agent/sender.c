@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/units.h"
 
 #define DRAIN_NS (10 * NS_PER_SECOND)      /* pods have 30 s to end, units 90 s */
@@ -318,12 +319,15 @@ int sender_new(const struct config_output *c, uint64_t age_max_ns, struct spool 
 
 int sender_start(struct sender *s)
 {
-	s->is_running = true;
-	s->has_thread = true;
-	if (!pthread_create(&s->thread, NULL, run, s))
-		return 0;
-	s->is_running = s->has_thread = false;
-	return err_set(-EAGAIN, "a thread cannot be started");
+	int r;
+
+	s->is_running = true; /* until the thread says that it has ended */
+	r = thread_start_or_say(run, s, &s->thread);
+	if (r < 0)
+		s->is_running = false;
+	else
+		s->has_thread = true;
+	return r;
 }
 
 void sender_wake(struct sender *s)

@@ -27,6 +27,13 @@ int thread_start(void *(*run)(void *arg), void *arg, pthread_t *thread)
 	return r == EAGAIN ? process_limit_probe() : -r;
 }
 
+int thread_start_or_say(void *(*run)(void *arg), void *arg, pthread_t *thread)
+{
+	int r = thread_start(run, arg, thread);
+
+	return r < 0 ? process_limit_say(r, "start a thread") : 0;
+}
+
 void cond_init_monotonic(pthread_cond_t *cond)
 {
 	pthread_condattr_t attr;

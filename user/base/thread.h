@@ -10,6 +10,9 @@
  */
 int thread_start(void *(*run)(void *arg), void *arg, pthread_t *thread);
 
+/* The same, with the message that names the limit. Returns 0 or -ENOMEM. */
+int thread_start_or_say(void *(*run)(void *arg), void *arg, pthread_t *thread);
+
 /* A condition whose timed waits end by CLOCK_MONOTONIC. */
 void cond_init_monotonic(pthread_cond_t *cond);
 

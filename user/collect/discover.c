@@ -11,7 +11,6 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/priority.h"
-#include "base/process_limit.h"
 #include "base/thread.h"
 #include "base/vec.h"
 #include "collect/finder.h"
@@ -154,9 +153,9 @@ int discovery_new(struct session *session, struct discovery **out)
 	    (r = interpreters_new(&d->interpreters)) < 0 || (r = looker_new(&d->looker)) < 0 ||
 	    (r = finder_new(session, d->looker, d->interpreters, &d->finder)) < 0)
 		return r;
-	r = thread_start(answer_questions, d, &d->thread);
+	r = thread_start_or_say(answer_questions, d, &d->thread);
 	if (r < 0)
-		return process_limit_say(r, "start a thread");
+		return r;
 	d->has_thread = true;
 	*out = take_ptr(d);
 	return 0;

@@ -15,7 +15,6 @@
 #include "base/chance.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/process_limit.h"
 #include "base/thread.h"
 #include "collect/draw.h"
 
@@ -121,12 +120,10 @@ static void *draw_all_the_time(void *arg)
 
 static int start_thread(struct ticker *t)
 {
-	int r = thread_start(draw_all_the_time, t, &t->thread);
+	int r = thread_start_or_say(draw_all_the_time, t, &t->thread);
 
-	if (r < 0)
-		return process_limit_say(r, "start a thread");
-	t->has_thread = true;
-	return 0;
+	t->has_thread = !r;
+	return r;
 }
 
 static void end_thread(struct ticker *t)
