@@ -19,7 +19,7 @@
 #include "bpf/verifier.h"
 
 #define FRAME_BYTES 256      /* covers the head of every version's frame (3.6 debug: 140) */
-#define BLOCK_BYTES 4096     /* part of the data stack read in one go */
+#define BLOCK_BYTES 4096     /* memory with several frames, read in one go */
 #define CODE_BYTES 256       /* covers PyCodeObject without its bytecode (3.15t: 240) */
 #define TSTATE_BYTES 512     /* covers what is read of PyThreadState (3.15: 312) */
 #define STRING_HEAD_BYTES 64 /* covers what is read of the heads of str and bytes (at most 56) */
@@ -53,7 +53,7 @@ struct py_unsent {
 
 struct py_walk {
 	__u64 frame;          /* the next one, 0 at the end */
-	__u64 above;          /* the one that led there, if both may be on a data stack; else 0 */
+	__u64 above;          /* the one that led there; 0: none */
 	__u64 entry_previous; /* 3.11, 3.12: where the newest entry frame must lead, 0: not checked
 			       */
 	__u64 block_addr;     /* where block came from */
@@ -102,11 +102,19 @@ struct py_frame {
 	__s32 stacktop;  /* 3.11, 3.12: behind prev_instr */
 	__u8 owner;
 	__u8 is_code_read;  /* s->code is this code object */
+	__u8 is_compared;   /* id is of that object for certain, as long as a frame runs it */
 	__u8 is_entry;      /* 3.11: called by C; 3.12+: a boundary behind one that is */
 	__u8 is_collecting; /* the collector runs on it */
 	__u8 is_task_root;  /* it is that of a task's coroutine */
-	__u8 reserved[7];
+	__u8 reserved[6];
 };
+
+/* A code object of an outer frame, remembered for the rest of the walk. */
+struct py_repeated {
+	__u64 code;
+	__u64 id;
+};
+#define REPEATED_MAX 8 /* power of two */
 
 /* What is known of a thread besides, where its state is searched for. */
 struct py_met {
@@ -258,6 +266,7 @@ struct py_scratch {
 	struct py_describing describing;
 	struct py_context context;
 	struct py_async async;
+	struct py_repeated repeated[REPEATED_MAX];
 	struct py_unsent unsent[CODES_PER_SAMPLE];
 	struct page_range faults[FAULTS_MAX];
 	__u8 tstate[TSTATE_BYTES + 8];

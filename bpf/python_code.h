@@ -199,6 +199,7 @@ static __always_inline __u64 py_code_identity(struct door door, struct py_scratc
 	__u64 by_generation = 0, hash, key, id, known;
 
 	s->frame.is_code_read = 0;
+	s->frame.is_compared = 1;
 	if (w->generation) {
 		by_generation = hash_mix(hash_mix(w->process, addr), w->generation);
 		id = w->depth ? cache_get(code_cache, CODE_SLOTS, by_generation) : 0;
@@ -221,10 +222,42 @@ static __always_inline __u64 py_code_identity(struct door door, struct py_scratc
 				w->is_new = 1;
 			cache_put(code_cache, CODE_SLOTS, key, id);
 		}
+	} else if (off->code_version == OFF_NONE) {
+		s->frame.is_compared = 0;
 	}
 	if (by_generation && id)
 		cache_put(code_cache, CODE_SLOTS, by_generation, id);
 	return id;
+}
+
+static __always_inline struct py_repeated *py_repeated_at(struct py_scratch *s, __u64 code)
+{
+	return &s->repeated[(code >> 4 ^ code >> 8) & (REPEATED_MAX - 1)];
+}
+
+/* The walk enters other code: an identity is of one interpreter. */
+static __always_inline void py_forget_repeated(struct py_scratch *s)
+{
+	__builtin_memset(s->repeated, 0, sizeof(s->repeated));
+}
+
+/*
+ * The identity of the frame's code object, 0: not remembered. A code object that a frame runs stays
+ * where it is, so that one read stands for all frames of a recursion in this walk.
+ */
+static __always_inline __u64 py_recall_repeated(struct py_scratch *s, __u64 code)
+{
+	const struct py_repeated *r = py_repeated_at(s, code);
+
+	return s->walk.depth && r->code == code ? r->id : 0;
+}
+
+static __always_inline void py_remember_repeated(struct py_scratch *s)
+{
+	const struct py_frame *f = &s->frame;
+
+	if (f->is_compared)
+		*py_repeated_at(s, f->code) = (struct py_repeated){ f->code, f->id };
 }
 
 /* Remembers a code object that user space does not know. Recursion repeats the last few. */

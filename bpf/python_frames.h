@@ -88,7 +88,10 @@ static __always_inline bool py_instr(const struct py_offsets *off, __u64 raw, __
 	return offset >= 0;
 }
 
-/* Reads the block below the frame above that holds the walk's next one: one read, many frames. */
+/*
+ * Reads the block below the frame above that holds the walk's next one: one read, many frames. On a
+ * data stack the outer frame is below the inner one, and so are most frame objects of a recursion.
+ */
 static __always_inline void py_read_block(struct door door, struct py_scratch *s)
 {
 	struct py_walk *w = &s->walk;
@@ -252,7 +255,7 @@ VERIFIED_ONCE int py_take_frame(struct py_scratch *s, const struct py_offsets *o
 		w->status = UNWIND_INVALID;
 		return FRAME_LAST;
 	}
-	w->above = off->frame_kind == FRAME_OBJECT ? 0 : w->frame;
+	w->above = w->frame;
 	w->frame = previous;
 	if (off->owner_boundary && f->is_entry) {
 		w->shim = w->above;
@@ -266,6 +269,9 @@ VERIFIED_ONCE int py_take_frame(struct py_scratch *s, const struct py_offsets *o
 		w->status = UNWIND_TRUNCATED;
 		return FRAME_LAST;
 	}
+	f->id = py_recall_repeated(s, f->code);
+	f->is_code_read = 0;
+	f->is_compared = 0;
 	return FRAME_RECORDED;
 }
 
@@ -313,6 +319,7 @@ VERIFIED_ONCE int py_record_frame(struct py_scratch *s, const struct py_offsets 
 	    off->code_firsttraceable != OFF_NONE &&
 	    instr > 2 * code_u32(s, off->code_firsttraceable))
 		w->is_entry = 1; /* has begun */
+	py_remember_repeated(s);
 	if (!is_sent(f->id))
 		py_note_unsent(s, f->id, f->code);
 	*r = (struct frame_record){
@@ -386,6 +393,7 @@ VERIFIED_ONCE int py_leave_interpreter(struct py_scratch *s)
 	w->shim = 0;
 	w->entry_previous = 0;
 	w->is_entry = 0;
+	py_forget_repeated(s);
 	return true;
 }
 
@@ -448,7 +456,8 @@ static int py_step(__u32 i, struct py_loop *l)
 	use = py_take_frame(s, off, pos);
 	if (use != FRAME_RECORDED)
 		return use == FRAME_PASSED ? LOOP_NEXT : LOOP_STOP;
-	f->id = py_code_identity(door, s, off, f->code);
+	if (!f->id)
+		f->id = py_code_identity(door, s, off, f->code);
 	f->bytecode = py_bytecode(door, s, off, f->code, f->tlbc);
 	py_read_line(door, s, off);
 	py_record_frame(s, off);
@@ -478,6 +487,7 @@ static __always_inline void py_begin_walk(struct py_scratch *s)
 		w->faults = 0;
 	w->is_strict = trust->clean == TRUST_NEVER || trust->clean < TRUST_SAMPLES;
 	w->status = UNWIND_INVALID; /* what a walk that never ends is */
+	py_forget_repeated(s);
 }
 
 /* Walks from w->frame to the thread's outermost frame. */

@@ -371,6 +371,35 @@ static void test_walk_ends_in_time(void **state)
 	}
 }
 
+/* A recursion runs one code object, and its frames lie one behind the other. */
+static void test_walk_of_a_recursion_takes_few_reads(void **state)
+{
+	const unsigned depth = 400;
+	struct world w;
+
+	(void)state;
+	for (unsigned v = 0; v < row_count; v++) {
+		struct unwind_result r;
+		size_t reads;
+		__u64 code;
+
+		world_init(&w, &rows[v].off);
+		world_enter(&w);
+		code = world_code(&w, "again");
+		for (unsigned i = 0; i < depth; i++)
+			world_push(&w, code, 2 * i);
+		world_publish(&w);
+		world_unwind(&w); /* finds the thread state */
+		memory_use(w.m);
+		r = world_unwind(&w);
+		reads = memory_reads(w.m);
+		world_check("a recursion", rows[v].name, &w, &r, UNWIND_COMPLETE, depth);
+		if (reads > depth / 4)
+			world_fail(rows[v].name, "a recursion", "%zu reads", reads);
+		world_release(&w);
+	}
+}
+
 /* What is swapped out in the interrupt is read in by task work. */
 static void test_walk_reads_in_pages_where_it_may(void **state)
 {
@@ -952,6 +981,7 @@ int main(void)
 		WORLD_TEST(test_walk_goes_on_behind_an_unreadable_code_object),
 		WORLD_TEST(test_first_frame_says_when_the_cframe_is_missing),
 		WORLD_TEST(test_walk_ends_in_time),
+		WORLD_TEST(test_walk_of_a_recursion_takes_few_reads),
 		WORLD_TEST(test_walk_reads_in_pages_where_it_may),
 		WORLD_TEST(test_walk_ends_in_chains_that_are_none),
 		WORLD_TEST(test_walk_shows_what_a_traceback_shows),
