@@ -2,6 +2,7 @@
 """Which processes, threads and interpreters are recorded, and under which names."""
 import json
 import os
+import re
 import subprocess
 import time
 
@@ -185,18 +186,23 @@ def test_command_line_that_cannot_be_read_at_first(afterwards, some_python, tmp_
     assert command_lines(output)[workload.pid] == {"worker: idle, so far"}
 
 
+@pytest.mark.parametrize("when", ["early", "late", "late-alone"])
 @pytest.mark.parametrize("length", [40, 400], ids=["within the arguments", "longer than they were"])
-def test_a_title_is_whole(length, some_python, tmp_path):
-    """The kernel's name of a process has its first 15 characters."""
+def test_a_title_is_whole(length, when, some_python, tmp_path):
+    """The kernel's name of a process has its first 15 characters. A title that comes late is that of all samples."""
     output = tmp_path / "retitled.pyebpf"
-    with Workload(some_python, "retitled.py", length, env={"PADDING": 400 * "."}) as workload:
+    with Workload(some_python, "retitled.py", length, when, env={"PADDING": 400 * "."}) as workload:
         with Recorder(output, "-p", workload.pid, "-F", HZ) as recorder:
             recorder.wait_attached()
             workload.go()
             title = workload.truth()["title"]
             recorder.finish()
     said = run("report", "--by", "process", output).stdout
-    assert "%s (%d)" % (title, workload.pid) in said, said
+    assert re.findall(r"ms  (.*) \(%d\)$" % workload.pid, said, re.M) == [title], said
+    samples = run("export", "-f", "jsonl", "-o", "-", output).stdout.splitlines()
+    assert {json.loads(sample)["process"] for sample in samples} == {title}
+    assert run("report", "-o", tmp_path / "page.html", output).returncode == 0
+    assert command_lines(tmp_path / "page.html") == {workload.pid: {title}}
 
 
 @pytest.mark.alone

@@ -575,7 +575,8 @@ static int on_sample(struct pipeline *p, const struct sample_event *e, size_t si
 
 	if (!is_sound(p, e, size))
 		return -EBADMSG;
-	if ((r = threads_ask_name(p->threads, e)) < 0)
+	if ((r = threads_ask_name(p->threads, e)) < 0 ||
+	    (r = processes_ask_title(p->processes, e->process, e->ktime_ns)) < 0)
 		return r;
 	if (!p->times || e->source == SOURCE_EVENTS)
 		return take_sample(p, e, &own);
@@ -590,6 +591,13 @@ static int on_process(struct pipeline *p, const struct process_event *e, size_t 
 
 	count(p);
 	return r < 0 ? r : threads_meet_process(p->threads, e->process);
+}
+
+static int on_thread(struct pipeline *p, const struct thread_event *e)
+{
+	if (e->tid == e->pid)
+		processes_renamed(p->processes, e->process);
+	return threads_add(p->threads, e);
 }
 
 /* What a sample could not read: a look at it brings it in for the next one. */
@@ -687,7 +695,7 @@ static int take_record(struct pipeline *p, const void *record, size_t size)
 	case EVENT_PROCESS:
 		return on_process(p, record, size);
 	case EVENT_THREAD:
-		return threads_add(p->threads, record);
+		return on_thread(p, record);
 	case EVENT_WHO:
 		return discovery_answer(p->discovery, record);
 	case EVENT_LABELS:
@@ -797,7 +805,8 @@ int pipeline_settle(struct pipeline *p, uint64_t now_ns, enum pipeline_wait wait
 	uint64_t until_ns = monotonic_ns() + (is_last ? LAST_LINES_NS : LAST_WAIT_NS);
 	int r;
 
-	if ((r = threads_settle(p->threads)) < 0 || (r = processes_settle(p->processes)) < 0)
+	if ((r = threads_settle(p->threads)) < 0 ||
+	    (r = processes_settle(p->processes, is_last)) < 0)
 		return r;
 	if (is_last || (wait != PIPELINE_WAITS && p->waiting.len))
 		discovery_wait(p->discovery, LAST_WAIT_NS);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/vec.h"
 #include "collect/looker.h"
@@ -12,6 +13,13 @@
 #include "target/container.h"
 
 #define NO_ID UINT32_MAX
+/*
+ * A process is asked for its title after this, then after a quarter more each time: a title that it
+ * has for a fifth of its life is seen. Where the kernel has another name for it, it is asked a
+ * second after the last time.
+ */
+#define TITLE_MIN_NS (NS_PER_SECOND / 20)
+#define TITLE_MAX_NS (64 * NS_PER_SECOND)
 #define GILS_MAX 1024 /* of a process: those of interpreters that have ended come again */
 
 struct processes {
@@ -193,7 +201,7 @@ static int details_take(struct question *q)
 	return r;
 }
 
-static void details_free(struct question *q)
+static void question_free(struct question *q)
 {
 	free(q);
 }
@@ -210,7 +218,7 @@ static int ask_details(struct processes *ps, struct known_process *known)
 	w->question = (struct question){ .target = { .process = e->process, .pid = e->pid },
 					 .look = details_look,
 					 .take = details_take,
-					 .free = details_free };
+					 .free = question_free };
 	w->processes = ps;
 	w->has_args = has_command_line(known);
 	r = discovery_ask(ps->discovery, &w->question);
@@ -219,14 +227,134 @@ static int ask_details(struct processes *ps, struct known_process *known)
 	return r == -EAGAIN ? 0 : r; /* at the next flush */
 }
 
-int processes_settle(struct processes *ps)
+static int intern(struct processes *ps, const char *text, uint32_t *id)
+{
+	return strtab_intern(ps->profile->strings, text, strlen(text), id);
+}
+
+struct title_question {
+	struct question question;
+	struct processes *processes;
+	int bytes;
+	char args[ARGS_BYTES];
+};
+
+static int title_look(struct question *q, struct looker *l)
+{
+	struct title_question *t = (struct title_question *)q;
+
+	t->bytes = looker_arguments(l, (pid_t)q->target.pid, t->args);
+	if (t->bytes == -ENOMEM)
+		return -ENOMEM;
+	err_clear(); /* gone, or it has none: it keeps its name */
+	return 0;
+}
+
+/* One text where there were others: the process wrote it. Arguments that it changed remain several.
+ */
+static bool is_new_title(const struct known_process *known, const char *args, size_t len)
+{
+	size_t text_len = strnlen(args, len), end = len;
+
+	while (end && !args[end - 1])
+		end--;
+	return end && end == text_len &&
+	       (strlen(known->command_line) != end || memcmp(known->command_line, args, end) != 0);
+}
+
+static int set_title(struct processes *ps, struct known_process *known, const char *args,
+		     size_t len)
+{
+	uint32_t title;
+	int r = set_args(known, args, len, true);
+
+	if (r < 0)
+		return r;
+	known->has_title = true;
+	if (known->id == NO_ID)
+		return 0;
+	r = intern(ps, known->command_line, &title);
+	return r < 0 ? r : profile_title_process(ps->profile, known->id, title);
+}
+
+static int title_take(struct question *q)
+{
+	const struct title_question *t = (const struct title_question *)q;
+	struct processes *ps = t->processes;
+	struct known_process *known = processes_find(ps, q->target.process);
+
+	if (q->r == -ENOMEM)
+		return q->r;
+	if (!known)
+		return 0;
+	known->is_title_asked = false;
+	if (q->r || t->bytes <= 0 || known->is_awaited ||
+	    !is_new_title(known, t->args, (size_t)t->bytes))
+		return 0;
+	return set_title(ps, known, t->args, (size_t)t->bytes);
+}
+
+static int ask_title(struct processes *ps, struct known_process *known, uint64_t now_ns)
+{
+	struct title_question *t;
+	int r;
+
+	if (known->is_title_asked || !known->event.start_ns)
+		return 0;
+	if (!(t = calloc(1, sizeof(*t))))
+		return -ENOMEM;
+	t->question = (struct question){ .target = { .process = known->event.process,
+						     .pid = known->event.pid },
+					 .look = title_look,
+					 .take = title_take,
+					 .free = question_free };
+	t->processes = ps;
+	r = discovery_ask(ps->discovery, &t->question);
+	if (r < 0)
+		return r == -EAGAIN ? 0 : r; /* at the next sample */
+	known->is_title_asked = true;
+	known->is_seen = false;
+	known->looked_ns = now_ns;
+	if (known->wait_ns < TITLE_MAX_NS)
+		known->wait_ns += known->wait_ns / 4;
+	return 0;
+}
+
+int processes_ask_title(struct processes *ps, uint64_t process, uint64_t now_ns)
+{
+	struct known_process *known = processes_find(ps, process);
+
+	if (!known)
+		return 0;
+	known->is_seen = true;
+	return now_ns < known->looked_ns + known->wait_ns ? 0 : ask_title(ps, known, now_ns);
+}
+
+void processes_renamed(struct processes *ps, uint64_t process)
+{
+	struct known_process *known = processes_find(ps, process);
+
+	if (known && known->wait_ns > NS_PER_SECOND)
+		known->wait_ns = NS_PER_SECOND;
+}
+
+static bool has_ended(const struct known_process *known)
+{
+	pid_t pid = (pid_t)known->event.pid;
+
+	return thread_has_ended(pid, pid);
+}
+
+int processes_settle(struct processes *ps, bool is_last)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < ps->known.len && !r; i++) {
 		struct known_process *known = &ps->known.items[i];
 
-		if (!known->is_awaited)
+		if (is_last && known->is_seen && !has_ended(known))
+			r = ask_title(ps, known, monotonic_ns());
+		if (!known->is_awaited || r)
 			continue;
 		known->is_final = true;
 		if (!known->is_asked)
@@ -251,7 +379,11 @@ static int add_args(struct processes *ps, struct known_process *known,
 
 int processes_add(struct processes *ps, const struct process_event *e, size_t size)
 {
-	struct known_process known = { .event = *e, .id = NO_ID }, *before;
+	struct known_process known = { .event = *e,
+				       .id = NO_ID,
+				       .looked_ns = monotonic_ns(),
+				       .wait_ns = TITLE_MIN_NS },
+			     *before;
 	int r;
 
 	if (sizeof(*e) + e->args_bytes > size)
@@ -271,11 +403,6 @@ int processes_add(struct processes *ps, const struct process_event *e, size_t si
 	idmap_insert(&ps->ids, e->process, ps->known.len - 1);
 	ps->met++;
 	return ask_details(ps, &ps->known.items[ps->known.len - 1]);
-}
-
-static int intern(struct processes *ps, const char *text, uint32_t *id)
-{
-	return strtab_intern(ps->profile->strings, text, strlen(text), id);
 }
 
 static int intern_place(struct processes *ps, const struct container *place, struct process *out)

@@ -26,10 +26,14 @@ struct known_process {
 	struct container *place;    /* owned, NULL: in no container or pod */
 	VEC(uint64_t) gils;         /* addresses */
 	uint64_t active;            /* see struct threading_process */
+	uint64_t looked_ns;         /* when its title was asked for last, or it was met */
+	uint64_t wait_ns;           /* from then to the next time */
 	uint32_t id;                /* in the profile, UINT32_MAX: not yet */
 	bool is_asked;              /* what is not known of it yet */
 	bool is_final;              /* that is the last time */
 	bool is_awaited;            /* its samples wait for that */
+	bool is_title_asked;        /* its title, for which nothing waits */
+	bool is_seen;               /* it has samples since its title was asked for */
 	bool is_kept;               /* at the next processes_forget_ids() */
 	bool was_gone;              /* at the last processes_forget_ids() */
 };
@@ -58,8 +62,20 @@ int processes_introduce(struct processes *ps, const struct sample_event *e, cons
 /* Whether its container or its command line may come yet. */
 bool processes_is_awaited(const struct processes *ps, uint64_t process);
 
-/* Asks for the last time for what is awaited. 0 or -ENOMEM. */
-int processes_settle(struct processes *ps);
+/*
+ * A process may give itself a title at any time: it is asked for at samples, ever more seldom.
+ * now_ns: CLOCK_MONOTONIC. 0 or -ENOMEM.
+ */
+int processes_ask_title(struct processes *ps, uint64_t process, uint64_t now_ns);
+
+/* Its kernel's name is another one: so may its title be, which is asked for soon. */
+void processes_renamed(struct processes *ps, uint64_t process);
+
+/*
+ * Asks for the last time for what is awaited; is_last: and for the titles of those that have
+ * samples since they were asked for. 0 or -ENOMEM.
+ */
+int processes_settle(struct processes *ps, bool is_last);
 
 /* One that is known, in the profile. 0 or -ENOMEM. */
 int processes_id(struct processes *ps, uint64_t process, uint32_t *id);

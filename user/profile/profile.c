@@ -84,6 +84,7 @@ void profile_free(struct profile *p)
 	labeltab_free(p->labels);
 	vec_release(&p->kinds);
 	vec_release(&p->processes);
+	vec_release(&p->titles);
 	vec_release(&p->threads);
 	vec_release(&p->sources);
 	vec_release(&p->samples);
@@ -143,9 +144,14 @@ static uint32_t same_process(const struct profile *p, const struct process *proc
 	return found;
 }
 
+static uint64_t process_hash(const struct process *p)
+{
+	return hash_combine(hash_combine(p->pid, p->start_ns), p->name);
+}
+
 int profile_add_process(struct profile *p, const struct process *process, uint32_t *index)
 {
-	uint64_t hash = hash_combine(hash_combine(process->pid, process->start_ns), process->name);
+	uint64_t hash = process_hash(process);
 	uint64_t own_hash = hash_combine(hash, process->recording);
 	struct idmap *map = &p->maps->processes;
 	struct process made = *process;
@@ -174,6 +180,23 @@ int profile_add_process(struct profile *p, const struct process *process, uint32
 	idmap_insert(map, own_hash, *index);
 	if (found == IDMAP_NONE)
 		idmap_insert(&p->maps->same_processes, hash, *index);
+	return 0;
+}
+
+int profile_title_process(struct profile *p, uint32_t index, uint32_t title)
+{
+	struct process *process = &p->processes.items[index];
+	const struct process_title before = { index, process->name, process->command_line };
+
+	if (process->name == title && process->command_line == title)
+		return 0;
+	if (p->titles.len == PROCESS_TITLES_MAX)
+		return 0;
+	if (idmap_reserve(&p->maps->processes) < 0 || vec_push(&p->titles, before) < 0)
+		return -ENOMEM;
+	process->name = process->command_line = title;
+	idmap_insert(&p->maps->processes, hash_combine(process_hash(process), process->recording),
+		     index);
 	return 0;
 }
 
@@ -348,6 +371,7 @@ int profile_reset(struct profile *p)
 	p->labels = take_ptr(labels);
 	vec_release(&p->kinds);
 	vec_release(&p->processes);
+	vec_release(&p->titles);
 	vec_release(&p->threads);
 	vec_release(&p->sources);
 	vec_release(&p->samples);

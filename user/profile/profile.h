@@ -68,6 +68,14 @@ struct process {
 	uint32_t same, number; /* set by profile_add_process(): see struct thread */
 };
 
+/* A process has another name and command line than its entry had before. */
+struct process_title {
+	uint32_t process;            /* index */
+	uint32_t name, command_line; /* before: string ids */
+};
+
+#define PROCESS_TITLES_MAX 65536
+
 /* A thread that changes its name gets a second entry. */
 struct thread {
 	uint32_t process;  /* index */
@@ -158,6 +166,7 @@ struct profile {
 	struct labeltab *labels;
 	VEC(struct sample_kind) kinds;
 	VEC(struct process) processes;
+	VEC(struct process_title) titles; /* PROCESS_TITLES_MAX at most, in the order they came */
 	VEC(struct thread) threads;
 	VEC(struct source_version) sources;
 	VEC(struct sample) samples;       /* in no order of time */
@@ -196,6 +205,12 @@ struct recording profile_facts(const struct profile *p);
  */
 int profile_add_process(struct profile *p, const struct process *process, uint32_t *index);
 int profile_add_thread(struct profile *p, const struct thread *t, uint32_t *index);
+
+/*
+ * A process of the only recording has another title than was known, as have its samples: its name
+ * and its command line, a string id. 0 or -ENOMEM.
+ */
+int profile_title_process(struct profile *p, uint32_t index, uint32_t title);
 
 /* A thread has another name than was known, as have its samples. 0 or -ENOMEM. */
 int profile_name_thread(struct profile *p, uint32_t index, uint32_t name);

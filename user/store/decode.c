@@ -409,6 +409,25 @@ static void *decode_rows(struct decoder *d, struct cursor *c, const struct row_f
 	return rows;
 }
 
+static struct title_text text_of(const struct profile *p, uint32_t string)
+{
+	return (struct title_text){ strtab_get(p->strings, string),
+				    strtab_len(p->strings, string) };
+}
+
+/* The title that the process gives itself later is that of all its samples. */
+static int set_title(const struct decoder *d, struct profile *p, struct process *row)
+{
+	const struct titled titled = { d->ordinal, row->pid, row->start_ns, text_of(p, row->name),
+				       text_of(p, row->command_line) };
+	const struct title_text *title = titles_find(d->titles, &titled);
+	int r = title ? strtab_intern_name(p->strings, title->bytes, title->len, &row->name) : 0;
+
+	if (title && !r)
+		row->command_line = row->name;
+	return r;
+}
+
 static int decode_processes(struct decoder *d, struct cursor *c, struct profile *p)
 {
 	size_t count;
@@ -422,7 +441,9 @@ static int decode_processes(struct decoder *d, struct cursor *c, struct profile 
 		uint32_t index;
 
 		rows[i].recording = d->recording;
-		r = profile_add_process(p, &rows[i], &index);
+		r = set_title(d, p, &rows[i]);
+		if (!r)
+			r = profile_add_process(p, &rows[i], &index);
 		if (!r)
 			d->processes.items[d->processes.len++] = index;
 	}

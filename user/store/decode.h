@@ -9,6 +9,7 @@
 #include "profile/profile.h"
 #include "store/column.h"
 #include "store/model.h"
+#include "store/titles.h"
 
 /* Chunk contents -> profile. All bytes are foreign. */
 
@@ -23,7 +24,9 @@ struct decoder {
 	struct model model;
 	enum grid grid;
 	struct id_map strings, frames, stacks, processes, threads, labels, kinds;
-	uint32_t recording; /* index in the profile that the file is read into */
+	uint32_t recording;          /* index in the profile that the file is read into */
+	uint32_t ordinal;            /* of the recording in the file */
+	const struct titles *titles; /* borrowed: the reader's */
 	struct numbers scratch;
 	struct column_coder coder;
 	uint64_t budget; /* of model.cost: the reader's */

@@ -17,7 +17,7 @@ int encoder_restart(struct encoder *e, uint64_t interval_ns, enum grid grid)
 {
 	e->strings = 1; /* "" is known to everyone */
 	e->frames = e->processes = e->threads = e->places = e->kinds = 0;
-	e->sources = 0;
+	e->sources = e->titles = 0;
 	e->labels = 1; /* so is the empty set */
 	e->grid = grid;
 	e->counters.len = 0;

@@ -19,6 +19,7 @@ struct encoder {
 	uint32_t strings, frames, processes, threads; /* rows written; stacks: model.stacks.len */
 	uint32_t places;                              /* processes whose place is written */
 	size_t sources;                               /* of the profile's, those looked at */
+	size_t titles;                                /* of the profile's, those written */
 	uint32_t kinds, labels;                       /* rows written */
 	uint32_t recording;                           /* index in the profile */
 	enum grid grid;

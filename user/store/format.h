@@ -9,7 +9,8 @@
 /* The .pyebpf file: FORMAT.md is the specification, this its numbers. */
 
 #define FORMAT_MAJOR 2
-#define FORMAT_MINOR 0
+#define FORMAT_MINOR 1
+#define FORMAT_MINOR_TITLES 1 /* no file before it has any */
 #define FORMAT_MAGIC "\x89PYEBPF\n"
 
 /* First bytes of a file. Little-endian, as everything else. */
@@ -34,6 +35,7 @@ enum chunk_type {
 	CHUNK_INDEX = 4,
 	CHUNK_END = 5,
 	CHUNK_RECORDING = 6,
+	CHUNK_TITLES = 7,
 };
 
 #define CHUNK_CONTENT_MAX (16u << 20) /* bytes: bounds the reader's memory */

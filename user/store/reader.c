@@ -12,6 +12,7 @@
 #include "store/checksum.h"
 #include "store/decode.h"
 #include "store/format.h"
+#include "store/titles.h"
 
 #define WINDOW_BYTES (256u << 10) /* one read() fetches many small chunks */
 #define HEAD_MAX (sizeof(struct chunk_head) + VARINT_MAX_BYTES)
@@ -24,6 +25,7 @@ struct reader {
 	struct bytes window;
 	uint64_t window_offset;
 	struct decoder decoder;
+	struct titles titles;
 	struct recording meta;
 	uint64_t index_offset;   /* 0: no index */
 	uint64_t chunks;         /* read so far, without index and end */
@@ -31,6 +33,7 @@ struct reader {
 	uint64_t samples_before; /* of earlier recordings in the file */
 	bool has_joined;         /* a profile, the recording that is being read */
 	bool is_truncated;
+	bool may_have_titles;
 };
 
 /* A chunk in memory; valid until the next one is read. */
@@ -49,6 +52,7 @@ void reader_free(struct reader *r)
 	free(r->path);
 	vec_release(&r->window);
 	decoder_release(&r->decoder);
+	titles_release(&r->titles);
 	recording_release(&r->meta);
 	free(r);
 }
@@ -222,6 +226,7 @@ static int check_header(struct reader *r)
 	if (major < FORMAT_MAJOR)
 		return damaged(r, 8, "no such format version");
 	r->offset = sizeof(*header);
+	r->may_have_titles = minor >= FORMAT_MINOR_TITLES;
 	return 0;
 }
 
@@ -236,6 +241,7 @@ static int begin_recording(struct reader *r, const struct chunk *chunk)
 		return n;
 	r->samples_before = r->decoder.samples;
 	r->decoder.last_ns = 0;
+	r->decoder.ordinal = r->further;
 	r->has_joined = false;
 	return decoder_restart(&r->decoder,
 			       r->meta.interval_ns <= INTERVAL_MAX_NS ? r->meta.interval_ns : 0);
@@ -260,6 +266,57 @@ static int read_first_metadata(struct reader *r)
 	return 0;
 }
 
+/* Adds the titles of the chunk at offset. 1; 0: no chunk is there, or the last one; else as
+ * read_chunk(). */
+static int read_titles_at(struct reader *r, uint64_t *offset, uint32_t *recording)
+{
+	struct chunk chunk = { 0 };
+	int n = read_chunk(r, *offset, &chunk), added = 0;
+
+	if (n <= 0)
+		return n;
+	*offset = chunk.end;
+	*recording += chunk.type == CHUNK_RECORDING;
+	if (chunk.type == CHUNK_TITLES)
+		added = titles_add(&r->titles, *recording, chunk.content, chunk.len);
+	return added < 0 ? added : chunk.type != CHUNK_INDEX && chunk.type != CHUNK_END;
+}
+
+static int read_titles_by_index(struct reader *r)
+{
+	_cleanup_(freep) struct reader_chunk *chunks = NULL;
+	uint32_t recording = 0;
+	size_t count = 0;
+	int n = reader_index(r, &chunks, &count);
+
+	for (size_t i = 0; i < count && n >= 0; i++)
+		if (chunks[i].type == CHUNK_TITLES || chunks[i].type == CHUNK_RECORDING)
+			n = read_titles_at(r, &chunks[i].offset, &recording);
+	return n;
+}
+
+/*
+ * Titles stand behind the samples of their processes, and are read in front of them. What is
+ * damaged is told of when its turn comes. 0, -ENOMEM, -EIO.
+ */
+static int read_titles(struct reader *r)
+{
+	uint64_t offset = r->offset;
+	uint32_t recording = 0;
+	int n = 1;
+
+	if (!r->may_have_titles)
+		return 0;
+	if (r->index_offset)
+		n = read_titles_by_index(r);
+	else
+		while (n > 0)
+			n = read_titles_at(r, &offset, &recording);
+	if (n == -EBADMSG)
+		err_clear();
+	return n == -EBADMSG || n > 0 ? 0 : n;
+}
+
 int reader_open(const char *path, struct reader **out)
 {
 	_cleanup_(reader_freep) struct reader *r = calloc(1, sizeof(*r));
@@ -269,6 +326,7 @@ int reader_open(const char *path, struct reader **out)
 	if (!r)
 		return -ENOMEM;
 	r->fd = -1;
+	r->decoder.titles = &r->titles;
 	r->path = strdup(path);
 	if (!r->path)
 		return -ENOMEM;
@@ -281,6 +339,8 @@ int reader_open(const char *path, struct reader **out)
 		n = find_index(r);
 	if (!n)
 		n = read_first_metadata(r);
+	if (!n)
+		n = read_titles(r);
 	if (n < 0)
 		return n;
 	*out = take_ptr(r);
@@ -338,6 +398,9 @@ static int take_chunk(struct reader *r, const struct chunk *chunk, struct profil
 		if (!n)
 			n = begin_recording(r, chunk);
 		return n < 0 ? n : join_recording(r, p);
+	case CHUNK_TITLES:
+		n = titles_check(chunk->content, chunk->len);
+		return n < 0 ? err_set(n, "malformed titles") : 0;
 	case CHUNK_SEGMENT:
 		return decoder_restart(&r->decoder, r->decoder.model.interval_ns);
 	default:

@@ -14,7 +14,7 @@
  * bounded pread(), never mapped, and every length, count and id is checked. Memory is bounded by
  * the bytes of the file, whatever they claim: rows that take more, here and in the profile, than
  * 16 MiB and 512 bytes for each byte read so far are refused (FORMAT.md, "Paying for rows"). Beyond
- * these it needs 24 MiB at most; an index, 88 bytes for each 6 of the file, 88 MiB at most. The
+ * these it needs 40 MiB at most; an index, 88 bytes for each 6 of the file, 88 MiB at most. The
  * samples of one chunk, 65,536 at most, are for the caller to sum and clear.
  */
 struct reader;

@@ -18,6 +18,7 @@
 #include "store/checksum.h"
 #include "store/encode.h"
 #include "store/format.h"
+#include "store/titles.h"
 
 /* One row of the index. */
 struct chunk {
@@ -207,6 +208,12 @@ static int queue_flush(struct writer *w, const struct profile *p)
 			r = chunk_add(w, CHUNK_FLUSH, &summary);
 		if (encoder_is_done(&w->encoder, p, sample))
 			break;
+	}
+	while (!r && w->encoder.titles < p->titles.len) {
+		w->content.len = 0;
+		r = titles_encode(p, &w->encoder.titles, &w->content);
+		if (!r)
+			r = chunk_add(w, CHUNK_TITLES, NULL);
 	}
 	return r;
 }

@@ -303,6 +303,37 @@ static void test_profile_set_counter_creates_then_replaces(void **state)
 	profile_free(p);
 }
 
+/* Rows that come later with its title are the same process, those with its first name are another
+ * one. */
+static void test_profile_title_process_keeps_its_entry(void **state)
+{
+	struct process process = { .pid = 1, .start_ns = 5 }, titled;
+	uint32_t name, title, id, other;
+	struct profile *p = NULL;
+
+	(void)state;
+	assert_int_equal(profile_new(&p), 0);
+	assert_int_equal(strtab_intern(p->strings, "python", 6, &name), 0);
+	assert_int_equal(strtab_intern(p->strings, "title", 5, &title), 0);
+	process.name = process.command_line = name;
+	assert_int_equal(profile_add_process(p, &process, &id), 0);
+	assert_int_equal(profile_title_process(p, id, title), 0);
+	assert_int_equal(profile_title_process(p, id, title), 0);
+	assert_int_equal(p->titles.len, 1);
+	assert_int_equal(p->titles.items[0].name, name);
+	assert_int_equal(p->titles.items[0].command_line, name);
+	titled = process;
+	titled.name = titled.command_line = title;
+	assert_int_equal(profile_add_process(p, &titled, &other), 0);
+	assert_int_equal(other, id);
+	assert_int_equal(profile_count_processes(p), 1);
+	assert_int_equal(profile_add_process(p, &process, &other), 0);
+	assert_int_not_equal(other, id);
+	assert_int_equal(profile_reset(p), 0);
+	assert_int_equal(p->titles.len, 0);
+	profile_free(p);
+}
+
 static void test_profile_reset_keeps_recordings_only(void **state)
 {
 	struct process process = { .pid = 1 };
@@ -354,6 +385,7 @@ int main(void)
 		cmocka_unit_test(test_profile_add_tells_threads_apart_by_their_start),
 		cmocka_unit_test(test_profile_count_threads_takes_names_together),
 		cmocka_unit_test(test_profile_set_counter_creates_then_replaces),
+		cmocka_unit_test(test_profile_title_process_keeps_its_entry),
 		cmocka_unit_test(test_profile_reset_keeps_recordings_only),
 	};
 

@@ -752,6 +752,14 @@ static void test_reader_next_refuses_malformed_chunks(void **state)
 		{ "opcodes without samples", CHUNK_FLUSH, { 8, 2, 0, 0 }, 4, -EBADMSG },
 		{ "GILs without samples", CHUNK_FLUSH, { 12, 2, 0, 0 }, 4, -EBADMSG },
 		{ "rests of times without samples", CHUNK_FLUSH, { 10, 2, 0, 0 }, 4, -EBADMSG },
+		{ "no titles", CHUNK_TITLES, { 0 }, 0, 1 },
+		{ "title", CHUNK_TITLES, { 7, 5, 1, 'a', 0, 1, 'b' }, 7, 1 },
+		{ "title beyond the chunk",
+		  CHUNK_TITLES,
+		  { 7, 5, 1, 'a', 0, 2, 'b' },
+		  7,
+		  -EBADMSG },
+		{ "title without a text", CHUNK_TITLES, { 7, 5, 1, 'a', 0 }, 5, -EBADMSG },
 		{ "work without end",
 		  CHUNK_METADATA,
 		  { 16, 8, 0, 0, 0, 0, 0, 0, 0xf0, 0x7f },
@@ -935,6 +943,135 @@ static void test_recordings_of_one_file(void **state)
 		assert_int_equal(back->processes.items[t->process].recording, i / 30);
 	}
 	vec_release(&want);
+	vec_release(&got);
+}
+
+static uint32_t string(struct profile *p, const char *text)
+{
+	uint32_t id;
+
+	assert_int_equal(strtab_intern(p->strings, text, strlen(text), &id), 0);
+	return id;
+}
+
+/* A sample of a process with this name and command line: its index. */
+static uint32_t add_named(struct profile *p, uint32_t pid, const char *name)
+{
+	struct process process = { .pid = pid, .start_ns = 5 };
+	struct sample s = { .value = 1, .time_ns = 1000000 };
+	struct thread t = { .tid = pid };
+
+	process.name = process.command_line = string(p, name);
+	process.recording = (uint32_t)p->recordings.len - 1;
+	assert_int_equal(profile_add_process(p, &process, &t.process), 0);
+	assert_int_equal(profile_add_thread(p, &t, &s.thread), 0);
+	assert_int_equal(profile_add_sample(p, &s), 0);
+	return t.process;
+}
+
+static void flush(struct writer *w, struct profile *p)
+{
+	assert_true(writer_flush(w, p) > 0);
+	profile_clear_samples(p);
+}
+
+static void give_title(struct writer *w, struct profile *p, uint32_t process, const char *title)
+{
+	assert_int_equal(profile_title_process(p, process, string(p, title)), 0);
+	flush(w, p);
+}
+
+/* The name of the process of the i-th sample. */
+static const char *name_of(const struct profile *p, size_t i)
+{
+	const struct thread *t = &p->threads.items[p->samples.items[i].thread];
+	const struct process *process = &p->processes.items[t->process];
+
+	assert_int_equal(process->name, process->command_line);
+	return strtab_get(p->strings, process->name);
+}
+
+/* Each ends a chunk, which samples may be in front of; the process's name in the next segment is
+ * the title of then. */
+static void test_the_last_title_is_that_of_all_samples(void **state)
+{
+	static const struct {
+		const char *name;
+		const char *titles[4], *next[4];
+		const char *want;
+	} cases[] = {
+		{ "none", { NULL }, { NULL }, "python" },
+		{ "one", { "a" }, { NULL }, "a" },
+		{ "several", { "a", "b", "c" }, { NULL }, "c" },
+		{ "back again", { "a", "python" }, { NULL }, "python" },
+		{ "in the next segment", { "a" }, { "b", "c" }, "c" },
+		{ "the first one in the next segment", { NULL }, { "b" }, "b" },
+		{ "back in the next segment", { "a" }, { "python", "a", "b" }, "b" },
+		{ "back at last", { "a", "b" }, { "a", "python" }, "python" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+		_cleanup_(profile_freep) struct profile *p = new_profile(1000000, "cpu-clock");
+		_cleanup_(profile_freep) struct profile *back = NULL;
+		_cleanup_(writer_freep) struct writer *w = NULL;
+		const char *last = "python";
+		struct seen_list got = { 0 };
+		bool is_finished = i % 2;
+		uint32_t process;
+
+		unlink(path);
+		assert_int_equal(writer_open(path, p, &w), 0);
+		add_named(p, 8, "python"); /* has no title */
+		process = add_named(p, 7, "python");
+		flush(w, p);
+		for (size_t k = 0; k < 4 && cases[i / 2].titles[k]; k++)
+			give_title(w, p, process, last = cases[i / 2].titles[k]);
+		assert_int_equal(profile_reset(p), 0);
+		assert_int_equal(writer_segment(w), 0);
+		process = add_named(p, 7, last);
+		flush(w, p);
+		for (size_t k = 0; k < 4 && cases[i / 2].next[k]; k++)
+			give_title(w, p, process, cases[i / 2].next[k]);
+		if (is_finished)
+			assert_int_equal(writer_finish(w, p), 0);
+		assert_int_equal(load(path, &got, &back), !is_finished);
+		assert_int_equal(back->samples.len, 3);
+		if (strcmp(name_of(back, 0), "python") ||
+		    strcmp(name_of(back, 1), cases[i / 2].want) ||
+		    strcmp(name_of(back, 2), cases[i / 2].want))
+			fail_msg("%s: %s, %s, %s", cases[i / 2].name, name_of(back, 0),
+				 name_of(back, 1), name_of(back, 2));
+		assert_int_equal(profile_count_processes(back), 2);
+		vec_release(&got);
+	}
+}
+
+/* The same numbers and name in another recording are another process. */
+static void test_titles_are_of_one_recording(void **state)
+{
+	_cleanup_(profile_freep) struct profile *p = new_profile(1000000, "cpu-clock");
+	_cleanup_(profile_freep) struct profile *back = NULL;
+	_cleanup_(writer_freep) struct writer *w = NULL;
+	struct seen_list got = { 0 };
+	uint32_t index;
+
+	(void)state;
+	unlink(path);
+	assert_int_equal(profile_begin_recording(p, &index), 0);
+	assert_int_equal(writer_open(path, p, &w), 0);
+	add_named(p, 7, "python");
+	flush(w, p);
+	assert_int_equal(profile_reset(p), 0);
+	assert_int_equal(profile_begin_recording(p, &index), 0);
+	assert_int_equal(writer_recording(w, p, index), 0);
+	index = add_named(p, 7, "python");
+	flush(w, p);
+	give_title(w, p, index, "a");
+	assert_int_equal(writer_finish(w, p), 0);
+	assert_int_equal(load(path, &got, &back), 0);
+	assert_string_equal(name_of(back, 0), "python");
+	assert_string_equal(name_of(back, 1), "a");
 	vec_release(&got);
 }
 
@@ -1284,6 +1421,8 @@ int main(void)
 		cmocka_unit_test(test_writer_keep_times_to_the_ns),
 		cmocka_unit_test(test_recordings_of_one_file),
 		cmocka_unit_test(test_a_further_recording_before_any_samples),
+		cmocka_unit_test(test_the_last_title_is_that_of_all_samples),
+		cmocka_unit_test(test_titles_are_of_one_recording),
 		cmocka_unit_test(test_writer_save_is_a_finished_copy),
 		cmocka_unit_test(test_writer_flush_takes_back_what_did_not_fit),
 		cmocka_unit_test(test_writer_keeps_the_old_recording_until_there_are_samples),
