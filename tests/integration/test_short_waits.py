@@ -63,16 +63,6 @@ def test_waits_of_processes_that_begin(python, at_once, tmp_path, staged):
         assert_whole(output, pids, 30 if at_once == 1 else 300, recorder.text())
 
 
-@pytest.mark.few_pythons
-def test_waits_of_children(python, tmp_path, staged):
-    script = staged(python, "only_waits.py")
-    output = tmp_path / "x.pyebpf"
-    loop = "for i in $(seq %d); do %s %s .03; done" % (COUNT, " ".join(python.command), script)
-    done = run("record", "--mode", "wall", "-o", output, "--", "sh", "-c", loop, timeout=4 * PATIENCE)
-    assert done.returncode == 0, done.stderr
-    assert_whole(output, [int(line) for line in done.stdout.split() if line.isdigit()][:COUNT], 30, done.stderr)
-
-
 COMPUTES = "import time\nwhile time.process_time() < 0.2: pass"
 WAITS = "import time; time.sleep(0.3)"
 # Programs, and how many of their threads wait 300 ms.
