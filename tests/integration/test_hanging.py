@@ -14,7 +14,7 @@ import time
 
 import pytest
 import truth as judge
-from harness import HERE, WORKLOADS, Recorder, Workload, export, run, wait_until
+from harness import HERE, PYEBPF, WORKLOADS, Recorder, Workload, export, run, wait_until
 from spinning import cpu_seconds
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
@@ -235,6 +235,18 @@ def test_dump_of_one_whose_program_hangs(static_python, tmp_path):
     for done in (one, doctor):
         assert done.returncode == 3 and words in done.stderr, done
     assert words in all.stderr, all.stderr  # and others are looked at
+
+
+def test_a_command_whose_file_hangs_is_named(static_python, tmp_path):
+    with Mount(static_python, tmp_path / "mount") as mount:
+        assert os.access(mount.program, os.X_OK)  # the kernel keeps that
+        mount.hang()
+        with subprocess.Popen([PYEBPF, "record", "-o", tmp_path / "x.pyebpf", "--", mount.program, "-c", "pass"],
+                              stderr=subprocess.PIPE, text=True) as recorder:
+            said = recorder.stderr.readline()  # after a second
+            mount.hang()  # no more
+            recorder.communicate(timeout=60)
+    assert said.startswith("pyebpf: warning: %s: its memory or its files do not answer" % mount.program), said
 
 
 def test_it_is_recorded_once_it_answers(static_python, tmp_path):

@@ -75,6 +75,14 @@ size_t late_looks_blocked(struct late_looks *l, uint64_t owner)
 	return count;
 }
 
+static void name(const struct look_target *target)
+{
+	if (target->pid)
+		log_warning("pid %d: " WORK_BLOCKED_WORDS, target->pid);
+	else
+		log_warning("%s: " WORK_BLOCKED_WORDS, target->command);
+}
+
 static bool is_silent(const struct late_look *late, uint64_t now_ns)
 {
 	return late->work && !late->is_named && late->is_blocked &&
@@ -93,6 +101,6 @@ void late_looks_name(struct late_looks *l, bool is_end)
 			continue;
 		l->items[i].is_named = true;
 		l->named_ns = now_ns;
-		log_warning("pid %d: " WORK_BLOCKED_WORDS, l->items[i].target.pid);
+		name(&l->items[i].target);
 	}
 }

@@ -21,8 +21,8 @@ struct late_looks {
 		bool is_charged; /* what it takes from now on is its owner's */
 		bool is_blocked; /* at looked_ns */
 		bool is_named;
-		struct look_target target;
-		uint64_t looked_ns; /* CLOCK_MONOTONIC */
+		struct look_target target; /* its command is in work */
+		uint64_t looked_ns;        /* CLOCK_MONOTONIC */
 		struct work_wait wait;
 	} items[WORKERS_MAX];
 	uint64_t named_ns; /* when a process was named last */

@@ -69,7 +69,8 @@ struct look_budget {
 
 struct look_target {
 	pid_t pid;
-	uint64_t owner; /* struct owner's id */
+	uint64_t owner;      /* struct owner's id */
+	const char *command; /* pid 0: the name of the command, whose file is read; borrowed */
 };
 
 /*

@@ -108,7 +108,7 @@ static struct look_target target_of(struct looker *l, pid_t pid)
 		slot->id = owner.id;
 		slot->at_ns = now_ns;
 	}
-	return (struct look_target){ pid, slot->id };
+	return (struct look_target){ .pid = pid, .owner = slot->id };
 }
 
 static bool is_within_budget(struct looker *l, enum look_kind kind, struct look_target target,
@@ -155,6 +155,8 @@ static int explain(struct looker *l, struct work *w, int r, bool may_come_yet)
 	return may_come_yet ? err_set(-EBUSY, "start a process: it gets no CPU") : workers_say(r);
 }
 
+static const char *command_of(const struct work *w);
+
 /*
  * 0: it is done, and the caller's to free. Else it is no longer his, and there is a message:
  * -ETIMEDOUT: it goes on, looker_next() may have it; -EBUSY, -ENOMEM: not begun. bytes: of memory
@@ -164,7 +166,8 @@ static int run_look(struct looker *l, enum look_kind kind, pid_t pid, size_t byt
 		    uint64_t ns)
 {
 	bool is_limited = pid && ns <= LOOK_SOON_NS; /* else a user who waits named it */
-	struct look_target target = pid ? target_of(l, pid) : (struct look_target){ 0 };
+	struct look_target target =
+		pid ? target_of(l, pid) : (struct look_target){ .command = command_of(w) };
 	const char *refusal = is_limited ? find_refusal(l, kind, target, bytes, w) : NULL;
 	uint64_t begin_ns = monotonic_ns();
 	struct look_cost cost = { .bytes = bytes };
@@ -271,6 +274,11 @@ struct command {
 	int r;
 	struct command_runtime found;
 };
+
+static const char *command_of(const struct work *w)
+{
+	return ((const struct command *)w)->name;
+}
 
 static void command_run(struct work *w, void *cache)
 {

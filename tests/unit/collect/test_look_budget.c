@@ -18,7 +18,7 @@ enum { ALICE = 1001, MALLORY };
 
 static struct look_target of(pid_t pid, uint64_t owner)
 {
-	return (struct look_target){ pid, owner };
+	return (struct look_target){ .pid = pid, .owner = owner };
 }
 
 static void test_of_a_second(void **state)
