@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "collect/look_budget.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 
 #define MS_NS 1000000ULL
@@ -74,15 +76,43 @@ struct accounts {
 	uint64_t own_ns; /* CPU time that both have */
 };
 
-static void fill_purse(struct look_purse *p, uint64_t now_ns)
+static void fill_purse(struct look_purse *p, uint64_t now_ns, uint32_t crowd)
 {
-	int64_t share = difference(now_ns, p->at_ns) / LOOK_PURSE_SHARE;
+	int64_t share = difference(now_ns, p->at_ns) / (LOOK_PURSE_SHARE * crowd);
 
 	if (!p->at_ns || p->ns + share > (int64_t)LOOK_PURSE_NS)
 		p->ns = LOOK_PURSE_NS;
 	else
 		p->ns += share;
 	p->at_ns = now_ns;
+}
+
+/* An owner's limits, where the searches of so many owners take much. */
+static void limits_in_crowd(uint32_t crowd, struct limit out[LOOK_KIND_COUNT_])
+{
+	memcpy(out, limits_of_owner, sizeof(limits_of_owner));
+	if (crowd > 1)
+		out[LOOK_SEARCH].share = LOOK_CROWD_SHARE * crowd;
+}
+
+/* Returns the number of owners whose searches take much, at least 1. */
+static uint32_t count_crowd(struct look_budget *b, uint64_t now_ns)
+{
+	struct limit limits[LOOK_KIND_COUNT_];
+	uint32_t count = 0;
+
+	if (b->crowd && difference(now_ns, b->counted_ns) < LOOK_CROWD_COUNT_NS)
+		return b->crowd;
+	limits_in_crowd(b->crowd, limits);
+	for (size_t i = 0; i < LOOK_OWNER_SLOTS; i++) {
+		if (!b->owners[i].id)
+			continue;
+		pass_time(&b->owners[i], limits, now_ns);
+		count += b->owners[i].cpu_ns[LOOK_SEARCH] > LOOK_CROWD_NS;
+	}
+	b->crowd = count > LOOK_CROWD_MAX ? LOOK_CROWD_MAX : count ?: 1;
+	b->counted_ns = now_ns;
+	return b->crowd;
 }
 
 static struct accounts accounts_of(struct look_budget *b, enum look_kind kind,
@@ -94,15 +124,17 @@ static struct accounts accounts_of(struct look_budget *b, enum look_kind kind,
 	       o;
 	struct accounts a = { .target = &b->targets[t], .grants = &b->grants[t] };
 	uint64_t own_ns = left_of(a.target, limits_of_target, kind), owner_ns;
+	struct limit limits[LOOK_KIND_COUNT_];
+	uint32_t crowd = count_crowd(b, now_ns);
 
+	limits_in_crowd(crowd, limits);
 	if (is_new)
 		a.grants->grant_ns = 0;
-	o = find_account(b->owners, LOOK_OWNER_SLOTS, limits_of_owner, target.owner, now_ns,
-			 &is_new);
+	o = find_account(b->owners, LOOK_OWNER_SLOTS, limits, target.owner, now_ns, &is_new);
 	a.owner = &b->owners[o];
 	a.purse = &b->purses[o];
-	fill_purse(a.purse, now_ns);
-	owner_ns = left_of(a.owner, limits_of_owner, kind);
+	fill_purse(a.purse, now_ns, crowd);
+	owner_ns = left_of(a.owner, limits, kind);
 	a.own_ns = own_ns < owner_ns ? own_ns : owner_ns;
 	return a;
 }

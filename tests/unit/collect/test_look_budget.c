@@ -173,6 +173,32 @@ static void test_who_starts_processes_takes_nothing_from_others(void **state)
 			  LOOK_OWNER_READS_SHARE);
 }
 
+#define FLOODS 4
+
+/* Owners with new targets all the time: all together are bounded, and another owner has his own. */
+static void test_several_owners_that_flood_share(void **state)
+{
+	_cleanup_(freep) struct look_budget *b = calloc(1, sizeof(*b));
+	uint64_t later = 0, his = 0;
+	pid_t pid = 100;
+
+	(void)state;
+	assert_non_null(b);
+	for (uint64_t at = 0; at < 120000; at++) {
+		uint64_t now = BEGIN_NS + at * MS_NS, taken = 0;
+
+		for (uint64_t owner = 0; owner < FLOODS; owner++)
+			taken += take(b, LOOK_SEARCH, of(pid++, MALLORY + owner), now);
+		later += at < 60000 ? 0 : taken;
+		if (at % 1000 == 0)
+			his += take(b, LOOK_SEARCH, of(pid++, ALICE), now) / 120;
+	}
+	if (later > 60000 * MS_NS / 20)
+		fail_msg("%llu ms of a minute", (unsigned long long)(later / MS_NS));
+	if (his < LOOK_OWN_NS * 9 / 10)
+		fail_msg("another owner: %llu ms each", (unsigned long long)(his / MS_NS));
+}
+
 /* Looks that slept are waited for half of each second of an owner, those that got no CPU are not
  * counted. */
 static void test_time_of_an_owner(void **state)
@@ -256,6 +282,7 @@ int main(void)
 		cmocka_unit_test(test_cpu_time_of_many_in_few_places),
 		cmocka_unit_test(test_a_costly_one_gets_more),
 		cmocka_unit_test(test_who_starts_processes_takes_nothing_from_others),
+		cmocka_unit_test(test_several_owners_that_flood_share),
 		cmocka_unit_test(test_time_of_an_owner),
 		cmocka_unit_test(test_owners_in_few_places),
 		cmocka_unit_test(test_what_was_late_is_charged_when_it_is_back),
