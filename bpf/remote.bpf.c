@@ -34,7 +34,8 @@ __u64 cut_from_ns;
  * Nor is anything opened or closed if this is set: of spans that have lasted that long a sample is
  * taken before their end, at which the thread's Python may be gone.
  */
-__u64 lasting_ns, lasting_until_ns; /* not later than then; CLOCK_MONOTONIC */
+__u64 lasting_ns;
+__u64 lasting_cpu_ns; /* CPU time of a pass after which it takes no more samples */
 
 /* Spans that a pass left as they were: their samples would not fit into the ring, or its time was
  * up. */
@@ -48,7 +49,8 @@ __u64 visiting, visiting_ns;
 __u32 visiting_pid;
 __u64 silent[SILENT_MAX];
 
-static __u64 pass_id; /* bpf_iter_meta.session_id of the pass that is not left behind */
+static __u64 pass_id;      /* bpf_iter_meta.session_id of the pass that is not left behind */
+static __u64 pass_exec_ns; /* task_struct.se.sum_exec_runtime of its reader when it began */
 
 /* A function of its own, so that the verifier learns nothing of process from it. */
 VERIFIED_ONCE int is_silent(__u64 process)
@@ -62,9 +64,18 @@ VERIFIED_ONCE int is_silent(__u64 process)
 /* A pass that comes back after it was left behind goes no further. */
 static __always_inline bool is_left_behind(const struct bpf_iter_meta *meta)
 {
-	if (!meta->seq_num)
+	if (!meta->seq_num) {
 		pass_id = meta->session_id;
+		pass_exec_ns = bpf_get_current_task_btf()->se.sum_exec_runtime;
+	}
 	return pass_id != meta->session_id;
+}
+
+/* A pass that looks ahead takes no more samples. CPU time, as its reader may wait long for a CPU. */
+static __always_inline bool is_pass_over(void)
+{
+	return lasting_ns && bpf_get_current_task_btf()->se.sum_exec_runtime - pass_exec_ns >
+				     lasting_cpu_ns;
 }
 
 static __always_inline void visit_begin(const struct task_facts *f)
@@ -271,7 +282,7 @@ static __always_inline void look_at_span(struct py_scratch *s, struct cpu_state 
 	if (lasting_ns && (lasts_no_more(t, begin_ns, now) || !e->value))
 		return;
 	if (e->value || !session.has_exit_hook) {
-		if (ring_is_filling() || (lasting_ns && bpf_ktime_get_ns() > lasting_until_ns)) {
+		if (ring_is_filling() || is_pass_over()) {
 			spans_left++;
 			return;
 		}

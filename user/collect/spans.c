@@ -28,9 +28,8 @@
 #define YOUNG_NS NS_PER_SECOND
 #define AHEAD_REST \
 	100 /* between two passes: at least so many times the CPU time of the one before */
-#define AHEAD_NS                                                                        \
-	(NS_PER_SECOND / 40) /* for the samples of a pass: who is left is the next time \
-			      */
+#define AHEAD_CPU_NS \
+	(NS_PER_SECOND / 40) /* for the samples of a pass: who is left is the next time */
 #define STEP_NS                                                                           \
 	(NS_PER_SECOND / 200) /* that a step waits for its pass: a pass takes 1 ms mostly \
 			       */
@@ -171,7 +170,7 @@ static void give_errand(struct spans *sp, const struct pass *p, const struct err
 	bss->opened_ns = e->opened_ns;
 	bss->closed_ns = e->closed_ns;
 	bss->lasting_ns = e->lasting_ns;
-	bss->lasting_until_ns = p->begin_ns + AHEAD_NS;
+	bss->lasting_cpu_ns = AHEAD_CPU_NS;
 	bss->spans_left = 0;
 	bss->remote_scratch = p->scratch;
 }
