@@ -98,12 +98,30 @@ static __always_inline void introduce(struct door door, struct py_scratch *s,
 		mark_sent(t->thread);
 }
 
+#ifdef READ_REMOTE
+VERIFIED_ONCE int introduce_another(ANOTHER_TASK, struct py_scratch *s, const struct task_facts *f,
+				    __u32 layout)
+{
+	if (s && f) /* for the verifier */
+		introduce((struct door){ task }, s, task, f, layout);
+	return 0;
+}
+#elif !defined(OLD_KERNEL)
+VERIFIED_ONCE int introduce_current(struct py_scratch *s, const struct task_facts *f, __u32 layout)
+{
+	if (s && f) /* for the verifier */
+		introduce((struct door){}, s, task_current(), f, layout);
+	return 0;
+}
+#endif
+
 /* A function of its own, as the copies of strings are: the chain of calls has no stack left for it.
  */
 #ifdef READ_REMOTE
-static __noinline int note_remote_rights(struct task_struct *task, struct py_scratch *s)
+VERIFIED_ONCE int note_remote_rights(ANOTHER_TASK, struct py_scratch *s)
 {
-	task_rights(task, (struct code_event *)s->message);
+	if (s) /* for the verifier */
+		task_rights(task, (struct code_event *)s->message);
 	return 0;
 }
 #define note_rights(door, s) note_remote_rights((door).task, s)

@@ -30,6 +30,7 @@
 #define SENT_SLOTS 65536          /* power of two */
 #define TASK_WORK_SCHEDULE 0x7479 /* stands for a kernel function; no helper has this number */
 #define RDONLY_CAST 0x747a        /* likewise */
+#define TRUSTED_TAG "arg:trusted" /* Documentation/bpf/kfuncs.rst; see bpf/verifier.h */
 #define TIMES_SLOTS_SHIFT 13      /* 8,192: see bpf/times_slot.h */
 #define OFF_NONE 0xffff           /* a field this interpreter does not have */
 #define OPCODE_NONE 0xffff        /* not asked for, or not known */

@@ -68,26 +68,29 @@ VERIFIED_ONCE int send_unidentified(struct py_scratch *s, const struct task_fact
 int find_old_process(__u64 now); /* bpf/old.bpf.c */
 int introduce_old(__u32 layout);
 
-static __always_inline int find_process(struct cpu_state *c, struct task_struct *task, __u64 now)
+static __always_inline int find_process(struct cpu_state *c, __u64 now)
 {
 	return find_old_process(now);
 }
 
-static __always_inline void introduce_thread(struct cpu_state *c, struct py_scratch *s,
-					     struct task_struct *task)
+static __always_inline void introduce_thread(struct cpu_state *c, struct py_scratch *s)
 {
 	introduce_old(c->row.layout);
 }
 #else
-static __noinline int find_process(struct cpu_state *c, struct task_struct *task, __u64 now)
+VERIFIED_ONCE int find_current_process(struct cpu_state *c, __u64 now)
 {
-	return proc_find(c, task, &c->who, now, &c->row);
+	return c ? proc_find(c, task_current(), &c->who, now, &c->row) : STAT_NO_SCRATCH;
 }
 
-static __always_inline void introduce_thread(struct cpu_state *c, struct py_scratch *s,
-					     struct task_struct *task)
+static __always_inline int find_process(struct cpu_state *c, __u64 now)
 {
-	introduce((struct door){}, s, task, &c->who, c->row.layout);
+	return find_current_process(c, now);
+}
+
+static __always_inline void introduce_thread(struct cpu_state *c, struct py_scratch *s)
+{
+	introduce_current(s, &c->who, c->row.layout);
 }
 #endif
 
@@ -155,7 +158,7 @@ static __always_inline int walk_and_send(const struct sampler_call *call, struct
 	int r, handed;
 
 	begin_walk(s, call->access);
-	introduce_thread(c, s, task);
+	introduce_thread(c, s);
 	r = row->runtime ? take_sample(s, c, row->layout) : be_outside(s);
 	label_sample((struct door){}, s, row->layout, r);
 	if (session.has_spans && call->source == SOURCE_TICKS)
@@ -187,7 +190,7 @@ static __always_inline int find_interrupted(const struct sampler_call *call, str
 	if (!is_wanted(k->task, &c->who))
 		return STAT_FILTERED;
 	budget_fill(c, call->share, call->saved_max_ns, now);
-	return find_process(c, k->task, now);
+	return find_process(c, now);
 }
 
 /*

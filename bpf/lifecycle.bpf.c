@@ -215,7 +215,7 @@ static __always_inline void times_exit(struct task_struct *task, const struct ta
 
 	if (!t || !t->since_ns)
 		return;
-	times_end_gil_wait(t, task, now, now);
+	times_end_gil_wait(t, times_of_leader(t, task), now, now);
 	times_end(t, task, f, now);
 	t->since_ns = 0;
 	t->out_ns = 0;

@@ -88,6 +88,13 @@ struct wait_span {
 	__u16 syscall;
 };
 
+/* The span of waiting that ends in this switch. */
+struct span_end {
+	__u64 begin_ns, now_ns;
+	__u64 queued_ns; /* how long its end was a wait for a CPU */
+	__u64 task;      /* address of the task_struct */
+};
+
 struct cpu_state {
 	__u64 stats[STAT_COUNT_];
 	__u64 tick_ns; /* SOURCE_TICKS: of the tick before, and its period */
@@ -107,7 +114,8 @@ struct cpu_state {
 	__u64 switches;                /* seen */
 	__u64 random;                  /* 0: not begun */
 	struct wait_span span, queued; /* the latter: its end, in line for a CPU */
-	__u8 is_kept;                  /* span: of the thread that comes back in this switch */
+	struct span_end ended;
+	__u8 is_kept; /* span: of the thread that comes back in this switch */
 	__u8 is_queued_kept;
 	__u8 reserved2[6];
 

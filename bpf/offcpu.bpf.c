@@ -61,52 +61,55 @@ static __always_inline bool is_identify_due(struct task_struct *task, const stru
  * there is none yet, the process is looked at as a tick would, which may not come before a long
  * wait. The memory that is read is its own, as the thread is the current task.
  */
-static __noinline int identify(struct cpu_state *c, struct task_struct *task)
+VERIFIED_ONCE int identify(struct cpu_state *c)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 now = bpf_ktime_get_ns();
-	struct task_facts *f = &c->who;
-	struct proc_row *row = &c->row;
+	struct task_facts *f;
+	struct proc_row row;
 	bool has_row;
 
+	if (!c)
+		return 0; /* for the verifier */
+	f = &c->who;
 	task_facts_read(task, f);
 	if (!is_wanted(task, f))
 		return 0;
-	has_row = proc_row_read(f, row);
-	if (session.has_filter && (!has_row || !row->is_target))
+	has_row = proc_row_read(f, &row);
+	if (session.has_filter && (!has_row || !row.is_target))
 		return 0;
-	if (has_row && row->exec_id == f->exec_id &&
-	    (row->is_ours || row->layout != LAYOUT_NONE || now < row->recheck_ns))
-		return row->layout < LAYOUTS_MAX;
-	if (!is_identify_due(task, f, has_row ? row : NULL, now))
+	if (has_row && row.exec_id == f->exec_id &&
+	    (row.is_ours || row.layout != LAYOUT_NONE || now < row.recheck_ns))
+		return row.layout < LAYOUTS_MAX;
+	if (!is_identify_due(task, f, has_row ? &row : NULL, now))
 		return 0;
-	row->runtime = 0;
-	if (proc_discover(c, task, f, now, true, row) != STAT_RECORDED || !row->runtime)
+	__builtin_memset(&row, 0, sizeof(row));
+	if (proc_discover(c, task, f, now, true, &row) != STAT_RECORDED || !row.runtime)
 		return 0;
-	row->start_ns = f->start_ns;
-	row->exec_id = f->exec_id;
-	row->recheck_ns = 0;
-	row->is_target = 1;
-	row->is_ours = 0;
-	row_add(f->pid, row);
+	row.start_ns = f->start_ns;
+	row.exec_id = f->exec_id;
+	row.is_target = 1;
+	row_add(f->pid, &row);
 	return 1;
 }
 
-/* Its entry, where the thread's process turns out to be one that is recorded. */
-static __noinline struct thread_times *begin_times(struct task_struct *task)
+/* Makes the entry of the current task, if its process is one that is recorded. Returns whether
+ * there is one. */
+VERIFIED_ONCE int begin_times(void)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 now = bpf_ktime_get_ns();
 	struct thread_times *t;
 	struct task_facts f;
 	struct proc_row row;
-	__u64 now;
 
 	task_facts_read(task, &f);
 	if (!is_recorded(&f, &row) || !is_wanted(task, &f))
-		return NULL;
-	now = bpf_ktime_get_ns();
+		return 0;
 	t = times_new(task, &f, now, true);
 	if (t)
 		times_begin_with_thread(t, task, now);
-	return t;
+	return !!t;
 }
 
 struct gil_search {
@@ -156,10 +159,9 @@ VERIFIED_ONCE __u64 find_gil(__u64 word)
 }
 
 /* Is the futex another GIL's than the one that the thread took before? Then it takes that. */
-static __always_inline bool takes_other_gil(struct thread_times *t, struct task_struct *task,
-					    __u64 word)
+static __always_inline bool takes_other_gil(struct thread_times *t,
+					    const struct thread_times *leader, __u64 word)
 {
-	struct thread_times *leader = times_of_leader(t, task);
 	__u64 gil = 0;
 
 	if (t->has_more_gils || (leader && leader->has_more_gils))
@@ -170,15 +172,16 @@ static __always_inline bool takes_other_gil(struct thread_times *t, struct task_
 }
 
 /* enum gil_wait of a thread that leaves the CPU to wait. */
-static __always_inline __u8 gil_wait_begins(struct thread_times *t, struct task_struct *task,
-					    const struct pt_regs *regs, __u64 now)
+static __always_inline __u8 gil_wait_begins(struct thread_times *t,
+					    const struct thread_times *leader,
+					    struct task_struct *task, struct wait_call call,
+					    __u64 now)
 {
-	if (!(t->out_state & STATE_INTERRUPTIBLE) || !regs_wait_for_futex(regs))
+	if (!(t->out_state & STATE_INTERRUPTIBLE) || !call_waits_for_futex(call))
 		return GIL_WAIT_NOT;
 	if (!t->gil)
 		t->gil = find_gil(0);
-	if (!gil_has_word(t->gil, regs_arg(regs, 0)) &&
-	    !takes_other_gil(t, task, regs_arg(regs, 0)))
+	if (!gil_has_word(t->gil, call.args[0]) && !takes_other_gil(t, leader, call.args[0]))
 		return GIL_WAIT_NOT;
 	if (now - t->gil_end_ns < GIL_EPISODE_NS && !gil_was_taken((struct door){}, t, task))
 		return GIL_WAIT_GOES_ON;
@@ -206,10 +209,10 @@ static __always_inline __u64 queued_ns(const struct thread_times *t, struct task
 }
 
 /* Why, told now, where the registers are at hand that say who waits for the GIL. */
-static __always_inline void note_wait(struct thread_times *t, struct task_struct *task,
-				      bool preempt, __u64 now)
+static __always_inline void note_wait(struct thread_times *t, const struct thread_times *leader,
+				      struct task_struct *task, bool preempt, __u64 now)
 {
-	const struct pt_regs *regs;
+	struct wait_call call;
 
 	if (session.has_exit_work && may_know_queue())
 		t->run_delay = task->sched_info.run_delay;
@@ -219,35 +222,27 @@ static __always_inline void note_wait(struct thread_times *t, struct task_struct
 	t->out_wait = WAIT_RUNNABLE;
 	if (preempt)
 		return;
-	regs = times_regs(t, task);
-	t->waits_for_gil = gil_wait_begins(t, task, regs, now);
-	t->out_wait = wait_reason(t, regs);
+	times_note_regs(t, task);
+	call = times_call(t, task);
+	t->waits_for_gil = gil_wait_begins(t, leader, task, call, now);
+	t->out_wait = wait_reason(t, call);
 }
 
-/* A span begins. Returns when; 0: it is nobody's that is recorded. */
-static __always_inline __u64 span_begins(struct cpu_state *c, struct thread_times *t,
-					 struct task_struct *task, bool preempt)
+/* A span of the current task begins; leader: times_of_leader(). Returns when. */
+VERIFIED_ONCE __u64 span_begins(struct cpu_state *c, struct thread_times *t,
+				struct thread_times *leader, __u32 preempt)
 {
-	bool is_python = t && t->since_ns && t->is_identified;
-	struct thread_times *leader;
-	__u64 now;
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 now = bpf_ktime_get_ns();
 
-	if (!is_python && !(task->flags & PF_EXITING) && started_ns && may_allocate_in_switch())
-		is_python = identify(c, task);
-	if (!t || !t->since_ns) {
-		t = is_python ? begin_times(task) : NULL;
-		if (!t)
-			return 0;
-	}
-	t->is_identified = is_python;
-	now = bpf_ktime_get_ns();
+	if (!c || !t)
+		return 0; /* for the verifier */
 	if (t->out_ns)
-		times_return_unseen(c, t, task, now);
+		times_return_unseen(c, t, leader, task, now);
 	t->cpu_ns += now - t->in_ns;
 	t->exec_ns = task->se.sum_exec_runtime;
-	note_wait(t, task, preempt, now);
+	note_wait(t, leader, task, preempt, now);
 	/* There may be none yet while a session starts. */
-	leader = times_of_leader(t, task);
 	t->is_counted = leader && t->waits_for_gil;
 	if (t->is_counted && !leader->first_gil)
 		__sync_val_compare_and_swap(&leader->first_gil, 0, t->gil);
@@ -260,15 +255,36 @@ static __always_inline __u64 span_begins(struct cpu_state *c, struct thread_time
 	return now;
 }
 
-/* For how long others waited for the GIL since the thread left the CPU; it counts if it held it. */
-static __always_inline __u64 blocked_ns(struct cpu_state *c, struct thread_times *t,
-					struct task_struct *task, __u64 now, __u64 duration)
+/* The current task leaves the CPU. Returns when its span begins; 0: it is nobody's that is
+ * recorded. */
+static __always_inline __u64 leaves(struct cpu_state *c, struct task_struct *task, bool preempt)
 {
-	struct thread_times *leader = times_of_leader(t, task);
+	struct thread_times *t = times_get(task);
+	bool has_times = t && t->since_ns, is_python = has_times && t->is_identified;
+
+	if (!is_python && !(task->flags & PF_EXITING) && started_ns && may_allocate_in_switch())
+		is_python = identify(c);
+	if (!has_times) {
+		if (!is_python || !begin_times())
+			return 0;
+		t = times_get(task);
+	}
+	if (!t)
+		return 0; /* for the verifier */
+	t->is_identified = is_python;
+	return span_begins(c, t, times_of_leader(t, task), preempt);
+}
+
+/* For how long others waited for the GIL since the thread left the CPU; it counts if it held it. */
+static __always_inline __u64 blocked_ns(struct cpu_state *c, const struct thread_times *t,
+					const struct thread_times *leader)
+{
+	__u64 now = c->ended.now_ns;
 
 	if (t->waits_for_gil || !leader)
 		return 0;
-	return gil_blocked_ns(c, t->blocked_ns, gil_waited_ns(leader, t->gil, now), duration);
+	return gil_blocked_ns(c, t->blocked_ns, gil_waited_ns(leader, t->gil, now),
+			      times_lasted(c->ended.begin_ns, now));
 }
 
 /* What switches cost without samples: the clock is looked at around one of so many. */
@@ -383,83 +399,75 @@ struct keeping {
 	__u32 thinned;  /* of 2^thinned one is, however long */
 };
 
-/* What the thread waited for in the span that ended just now, queued_ns before it is back. */
-static __always_inline bool wait_ends(struct cpu_state *c, struct thread_times *t,
-				      struct task_struct *task, __u64 now, __u64 duration,
-				      __u64 queued_ns, struct keeping k)
+/* Says in c->span why the thread waited, where reason leaves out the kind of file and the system
+ * call. */
+static __always_inline void name_wait(struct cpu_state *c, const struct thread_times *t,
+				      __u8 reason)
 {
-	__u64 waited = duration - queued_ns;
-	const struct pt_regs *regs;
-	bool is_short = waited < k.whole_ns,
-	     is_kept = !is_short || by_chance(c, waited, k.whole_ns, now);
-	__u8 reason = t->out_wait;
+	struct wait_call call = { .number = SYSCALL_NONE };
 
-	if (!reason)
-		reason = wait_reason(t, times_regs(t, task));
-	if (is_kept) {
-		regs = (struct pt_regs *)bpf_task_pt_regs(task);
-		c->span.now_ns = now - queued_ns;
-		c->span.duration_ns = waited;
-		c->span.value = (is_short ? k.whole_ns : waited) << k.thinned;
-		c->span.blocked_ns =
-			weigh(blocked_ns(c, t, task, now, duration), c->span.value, duration);
-		c->span.gil = t->waits_for_gil ? t->gil : 0;
-		c->span.flags = (is_short || k.thinned ? SAMPLE_SHORT : 0) |
-				(t->waits_for_gil == GIL_WAIT_BEGINS ? SAMPLE_EPISODE : 0);
-		c->span.reason = wait_of_file(task, regs, reason);
-		c->span.syscall = reason == WAIT_OTHER ? regs_syscall(regs) : SYSCALL_NONE;
-	}
-	times_add(t, wait_class(reason), waited, is_short || k.thinned);
-	return is_kept;
+	if (reason == WAIT_OTHER || reason == WAIT_READ_FILE || reason == WAIT_WRITE_FILE)
+		call = times_call_apart(t);
+	c->span.reason = wait_of_file((struct task_struct *)c->ended.task, call, reason);
+	c->span.syscall = wait_syscall(call, reason);
 }
 
-/* The end of that span, queued_ns in line for a CPU: as one of its own. */
-static __always_inline bool queue_ends(struct cpu_state *c, struct thread_times *t,
-				       struct task_struct *task, __u64 now, __u64 duration,
-				       __u64 queued_ns, __u64 whole_ns)
+/* Waited for so long, up to end_ns: into the thread's sums, and *span if it is kept. */
+static __always_inline bool part_ends(struct cpu_state *c, struct thread_times *t,
+				      struct wait_span *span, __u8 class, __u64 end_ns,
+				      __u64 duration, struct keeping k)
 {
-	bool is_short = queued_ns < whole_ns,
-	     is_kept = !is_short || by_chance(c, queued_ns, whole_ns, now);
+	bool is_short = duration < k.whole_ns;
 
-	if (is_kept) {
-		c->queued.now_ns = now;
-		c->queued.duration_ns = queued_ns;
-		c->queued.value = is_short ? whole_ns : queued_ns;
-		c->queued.blocked_ns =
-			weigh(blocked_ns(c, t, task, now, duration), c->queued.value, duration);
-		c->queued.gil = 0;
-		c->queued.flags = is_short ? SAMPLE_SHORT : 0;
-		c->queued.reason = WAIT_RUNNABLE;
-		c->queued.syscall = SYSCALL_NONE;
-	}
-	times_add(t, CLASS_RUNNABLE, queued_ns, is_short);
-	return is_kept;
+	times_add(t, class, duration, is_short || k.thinned);
+	if (is_short && !by_chance(c, duration, k.whole_ns, c->ended.now_ns))
+		return false;
+	span->now_ns = end_ns;
+	span->duration_ns = duration;
+	span->value = (is_short ? k.whole_ns : duration) << k.thinned;
+	span->flags = is_short || k.thinned ? SAMPLE_SHORT : 0;
+	return true;
 }
 
-/* The span that ended just now, into the sums and, as far as it is kept, c->span and c->queued. */
-static __always_inline void span_ends(struct cpu_state *c, struct thread_times *t,
-				      struct task_struct *task, __u64 begin_ns, __u64 now)
+/* The span c->ended: into the sums and, as far as it is kept, c->span and c->queued. leader:
+ * times_of_leader(). */
+VERIFIED_ONCE int span_ends(struct cpu_state *c, struct thread_times *t,
+			    struct thread_times *leader)
 {
-	__u64 duration = times_lasted(begin_ns, now), queued = queued_ns(t, task, duration);
 	struct keeping k = { .whole_ns = spans_whole_ns() };
+	__u64 now, queued, duration, blocked;
+	__u8 reason;
 
+	if (!c || !t)
+		return 0; /* for the verifier */
+	now = c->ended.now_ns;
+	queued = c->ended.queued_ns;
+	duration = times_lasted(c->ended.begin_ns, now);
 	if (session.has_exit_hook)
 		k.whole_ns <<= c->thrift & 15;
 	else
 		k.thinned = t->thinned & 15;
-	c->is_kept = wait_ends(c, t, task, now, duration, queued, k);
+	reason = t->out_wait ?: wait_reason(t, times_call_apart(t));
+	c->is_kept =
+		part_ends(c, t, &c->span, wait_class(reason), now - queued, duration - queued, k);
+	if (c->is_kept)
+		name_wait(c, t, reason);
+	c->span.gil = t->waits_for_gil ? t->gil : 0;
+	if (t->waits_for_gil == GIL_WAIT_BEGINS)
+		c->span.flags |= SAMPLE_EPISODE;
+	c->queued.reason = WAIT_RUNNABLE;
+	c->queued.syscall = SYSCALL_NONE;
+	c->queued.gil = 0;
 	if (queued)
-		c->is_queued_kept = queue_ends(c, t, task, now, duration, queued, k.whole_ns);
-	times_end_gil_wait(t, task, now - queued, now);
+		c->is_queued_kept = part_ends(c, t, &c->queued, CLASS_RUNNABLE, now, queued, k);
+	if (c->is_kept || c->is_queued_kept) {
+		blocked = blocked_ns(c, t, leader);
+		c->span.blocked_ns = weigh(blocked, c->span.value, duration);
+		c->queued.blocked_ns = weigh(blocked, c->queued.value, duration);
+	}
+	times_end_gil_wait(t, leader, now - queued, now);
 	t->gil_end_ns = now;
 	t->spans++;
-}
-
-/* A function of its own for the sake of 6.1, where the walk needs the stack. */
-static __noinline int span_ends_apart(struct cpu_state *c, struct thread_times *t,
-				      struct task_struct *task, __u64 begin_ns, __u64 now)
-{
-	span_ends(c, t, task, begin_ns, now);
 	return 0;
 }
 
@@ -512,18 +520,20 @@ static __always_inline void sample_open(struct cpu_state *c, struct task_struct 
 	budget_spend(c, bpf_ktime_get_ns() - now);
 }
 
-/* What became of the span that began at begin_ns, of which the sample was taken before its end. */
-static __always_inline void close_open(struct cpu_state *c, struct thread_times *t, __u64 begin_ns,
-				       __u64 now)
+/* What became of the span c->ended, of which the sample was taken before its end. */
+VERIFIED_ONCE int close_open(struct cpu_state *c, struct thread_times *t)
 {
 	struct span_end_event e = { .kind = EVENT_SPAN_END, .syscall = SYSCALL_NONE };
-	__u32 r = t->opened;
+	__u32 r;
 
+	if (!c || !t)
+		return 0; /* for the verifier */
+	r = t->opened;
 	t->open_ns = 0;
 	e.tid = t->tid;
 	e.process = t->process;
-	e.ktime_ns = now;
-	e.begin_ns = begin_ns;
+	e.ktime_ns = c->ended.now_ns;
+	e.begin_ns = c->ended.begin_ns;
 	if (c->is_kept) {
 		e.ktime_ns = c->span.now_ns;
 		e.wait = c->span.reason;
@@ -532,32 +542,31 @@ static __always_inline void close_open(struct cpu_state *c, struct thread_times 
 		e.blocked_ns = c->span.blocked_ns;
 		e.flags = c->span.flags;
 	}
+	c->is_kept = 0;
 	if (r == STAT_RECORDED && !ring_send(&e, sizeof(e)))
 		r = STAT_RING_FULL;
 	stat_add(c, at_most(r, STAT_TICK_END - 1), e.value);
+	return 0;
 }
 
 /* A thread that is recorded comes back. now: 0 if nobody has looked at the clock yet. */
 static __always_inline void comes_back(struct cpu_state *c, struct thread_times *t,
 				       struct task_struct *task, __u64 now)
 {
-	__u64 begin_ns;
+	struct span_end *e = &c->ended;
 
-	if (!now)
-		now = bpf_ktime_get_ns();
-	begin_ns = times_take(t, now);
-	if (session.has_exit_work)
-		span_ends(c, t, task, begin_ns, now);
-	else
-		span_ends_apart(c, t, task, begin_ns, now);
-	if (t->open_ns != begin_ns)
-		return;
-	close_open(c, t, begin_ns, now);
-	c->is_kept = 0;
+	e->now_ns = now ?: bpf_ktime_get_ns();
+	e->begin_ns = times_take(t, e->now_ns);
+	e->queued_ns = queued_ns(t, task, times_lasted(e->begin_ns, e->now_ns));
+	e->task = (__u64)task;
+	times_note_regs(t, task);
+	span_ends(c, t, times_of_leader(t, task));
+	if (t->open_ns == e->begin_ns)
+		close_open(c, t);
 }
 
 /* Where there is no program behind the switch. */
-static __always_inline int sample_kept(struct cpu_state *c, struct task_struct *task)
+static __noinline int sample_kept(struct cpu_state *c, struct task_struct *task)
 {
 	__u64 now = bpf_ktime_get_ns();
 	int r;
@@ -581,7 +590,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	begin_ns = cost_begin(c);
 	c->is_kept = c->is_queued_kept = 0;
 	if (!(prev->flags & PF_KTHREAD))
-		now = span_begins(c, times_get(prev), prev, preempt);
+		now = leaves(c, prev, preempt);
 	t = times_get(next);
 	if (t && t->out_ns)
 		comes_back(c, t, next, now);

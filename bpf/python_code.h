@@ -319,9 +319,11 @@ static __always_inline int py_copy_characters(struct door door, struct py_scratc
 
 /* A copy is a function of its own: there are two to a code object. */
 #ifdef READ_REMOTE
-static __noinline int py_copy_remote_string(struct task_struct *task, struct py_scratch *s,
-					    const struct py_offsets *off, __u64 addr, __u32 at)
+VERIFIED_ONCE int py_copy_remote_string(ANOTHER_TASK, struct py_scratch *s,
+					const struct py_offsets *off, __u64 addr, __u32 at)
 {
+	if (!s || !off)
+		return PY_FAULT; /* for the verifier */
 	return py_copy_characters((struct door){ task }, s, off, addr, at);
 }
 

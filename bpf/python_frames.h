@@ -339,11 +339,13 @@ VERIFIED_ONCE int py_record_frame(struct py_scratch *s, const struct py_offsets 
 
 /* Returns the innermost of the states from which the state being walked was entered; NESTED_MAX:
  * none. */
-static __always_inline __u32 py_next_nested(const struct py_search *q)
+VERIFIED_ONCE __u32 py_next_nested(const struct py_search *q)
 {
 	__u32 next = NESTED_MAX;
 	__u64 mark = ~0ULL;
 
+	if (!q)
+		return next; /* for the verifier */
 	for (__u32 i = 0; i < NESTED_MAX; i++) {
 		if (i >= q->nested_count || q->nested[i].mark <= q->nested_mark ||
 		    q->nested[i].mark >= mark)
@@ -357,22 +359,21 @@ static __always_inline __u32 py_next_nested(const struct py_search *q)
 /*
  * Sets w->frame and w->interp to where the walk goes on behind the outermost frame of an
  * interpreter, and puts a marker between. Who calls two in turn with one state each has its calls
- * in both, which lie on the stack by turns: they are told as if they did not, as a guess. Returns
- * false if there is no caller.
+ * in both, which lie on the stack by turns: they are told as if they did not, as a guess. next:
+ * py_next_nested(). Returns false if there is no caller.
  */
-VERIFIED_ONCE int py_leave_interpreter(struct py_scratch *s)
+VERIFIED_ONCE int py_leave_interpreter(struct py_scratch *s, __u32 next)
 {
 	const struct py_nested *caller;
 	struct py_search *q;
 	struct py_walk *w;
 	struct frame_record *marker;
-	__u32 next, depth;
+	__u32 depth;
 
 	if (!s)
 		return false; /* for the verifier */
 	q = &s->search;
 	w = &s->walk;
-	next = py_next_nested(q);
 	depth = w->depth;
 	if (next >= NESTED_MAX || depth >= FRAMES_MAX)
 		return false;
@@ -405,7 +406,8 @@ static __always_inline bool py_enter_caller(struct py_loop *l)
 	struct py_walk *w = &s->walk;
 	struct door door = l->door;
 
-	if (!w->has_several || (w->depth && !w->is_entry) || !py_leave_interpreter(s))
+	if (!w->has_several || (w->depth && !w->is_entry) ||
+	    !py_leave_interpreter(s, py_next_nested(&s->search)))
 		return false;
 	py_enter_interpreter(l);
 	if (l->off->frame_kind == FRAME_CFRAME)

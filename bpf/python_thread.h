@@ -190,12 +190,38 @@ VERIFIED_ONCE int py_note_nested(struct py_scratch *s, const struct py_offsets *
 	return 0;
 }
 
+/* enum state_rank of the state in s->tstate, which is at addr; STATE_NONE: it is not to be
+ * compared.
+ */
+VERIFIED_ONCE int py_rank(struct py_scratch *s, const struct py_offsets *off, __u64 addr,
+			  __u64 mark)
+{
+	bool is_bound, has_frames, is_here;
+	struct py_search *q;
+
+	if (!s || !off)
+		return STATE_NONE; /* for the verifier */
+	q = &s->search;
+	is_bound = py_tstate_is_bound(s, off);
+	is_here = py_is_on_stack(&q->met, mark);
+	if (!q->is_own && !is_here)
+		return STATE_NONE;
+	has_frames = py_has_frames(s, off, addr);
+	q->busy += q->is_own && has_frames;
+	q->is_bound |= is_bound || !q->is_own;
+	if (is_here)
+		return STATE_HERE;
+	if (mark && q->met.sp)
+		return STATE_ELSEWHERE;
+	return is_bound ? STATE_BOUND : has_frames ? STATE_BUSY : STATE_IDLE;
+}
+
 /* How the state in s->tstate, which is at addr, compares with the best one so far. Returns 0. */
 VERIFIED_ONCE int py_weigh(struct py_scratch *s, const struct py_offsets *off, __u64 addr,
 			   __u64 mark)
 {
-	bool is_order, is_bound, has_frames;
 	struct py_search *q;
+	bool is_order;
 	__u64 interp;
 	__u8 rank;
 
@@ -203,31 +229,25 @@ VERIFIED_ONCE int py_weigh(struct py_scratch *s, const struct py_offsets *off, _
 		return 0; /* for the verifier */
 	q = &s->search;
 	interp = tstate_u64(s, off->tstate_interp);
-	/* A state that a fork left behind may point to the same stack. */
-	is_order = off->tstate_native_thread_id == OFF_NONE && q->met.is_forked &&
-		   interp == q->found_interp;
-	is_bound = py_tstate_is_bound(s, off);
-	has_frames = py_has_frames(s, off, addr);
-	if (py_is_on_stack(&q->met, mark))
-		rank = STATE_HERE;
-	else if (!q->is_own)
+	rank = py_rank(s, off, addr, mark);
+	if (rank < q->rank || rank == STATE_NONE)
 		return 0;
-	else if (mark && q->met.sp)
-		rank = STATE_ELSEWHERE;
-	else
-		rank = is_bound ? STATE_BOUND : has_frames ? STATE_BUSY : STATE_IDLE;
-	q->busy += q->is_own && has_frames;
-	q->is_bound |= is_bound || !q->is_own;
-	q->is_tied |= rank == STATE_HERE && q->rank == STATE_HERE && is_order;
-	if (rank < q->rank ||
-	    (rank == q->rank && (rank != STATE_HERE || is_order || mark > q->mark)))
+	if (rank == q->rank && rank == STATE_HERE) {
+		/* A state that a fork left behind may point to the same stack. */
+		is_order = off->tstate_native_thread_id == OFF_NONE && q->met.is_forked &&
+			   interp == q->found_interp;
+		q->is_tied |= is_order;
+		if (is_order || mark > q->mark)
+			return 0;
+	} else if (rank == q->rank) {
 		return 0;
+	}
 	q->rank = rank;
 	q->mark = mark;
 	q->found = addr;
 	q->found_interp = interp;
-	q->is_settled =
-		!s->walk.has_several && q->is_own && is_bound && (rank == STATE_HERE || !q->met.sp);
+	q->is_settled = !s->walk.has_several && q->is_own && py_tstate_is_bound(s, off) &&
+			(rank == STATE_HERE || !q->met.sp);
 	return 0;
 }
 

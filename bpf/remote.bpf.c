@@ -71,11 +71,12 @@ static __always_inline bool is_left_behind(const struct bpf_iter_meta *meta)
 	return pass_id != meta->session_id;
 }
 
-/* A pass that looks ahead takes no more samples. CPU time, as its reader may wait long for a CPU. */
+/* A pass that looks ahead takes no more samples. CPU time, as its reader may wait long for a CPU.
+ */
 static __always_inline bool is_pass_over(void)
 {
-	return lasting_ns && bpf_get_current_task_btf()->se.sum_exec_runtime - pass_exec_ns >
-				     lasting_cpu_ns;
+	return lasting_ns &&
+	       bpf_get_current_task_btf()->se.sum_exec_runtime - pass_exec_ns > lasting_cpu_ns;
 }
 
 static __always_inline void visit_begin(const struct task_facts *f)
@@ -170,10 +171,10 @@ static __always_inline bool is_by_chance(const volatile struct sample_event *e)
 static __always_inline void note_wait(struct sample_event *e, struct task_struct *task,
 				      const struct thread_times *t)
 {
-	const struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	struct wait_call call = regs_call((struct pt_regs *)bpf_task_pt_regs(task));
 
-	e->wait = wait_of_file(task, regs, wait_reason(t, regs));
-	e->syscall = e->wait == WAIT_OTHER ? regs_syscall(regs) : SYSCALL_NONE;
+	e->wait = wait_of_file(task, call, wait_reason(t, call));
+	e->syscall = wait_syscall(call, e->wait);
 }
 
 /* The span that s->sample tells of has ended, at its ktime_ns. */
@@ -369,7 +370,7 @@ int visit_thread(struct bpf_iter__task *ctx)
 		times_open(s, task, &f, now);
 		/* Its first sample may be its last moment, when nobody can ask for its name. */
 		s->thread.pointer = task_pthread_self(task, layout_of(&row));
-		introduce((struct door){ task }, s, task, &f, at_most(row.layout, LAYOUTS_MAX - 1));
+		introduce_another(task, s, &f, row.layout & (LAYOUTS_MAX - 1));
 	} else if (!closed_ns && !lasting_ns) {
 		visiting = 0;
 		return 0;

@@ -58,19 +58,19 @@ static __always_inline int walk_remote(struct py_scratch *s, struct cpu_state *c
 				       struct task_struct *task, const struct task_facts *f,
 				       const struct proc_row *row, __u64 now)
 {
-	__u32 layout = at_most(row->layout, LAYOUTS_MAX - 1);
+	__u32 layout = row->layout & (LAYOUTS_MAX - 1);
 	struct door door = { task };
 	int r;
 
 	begin_sample(s, task, f, row, now);
 	s->sample.flags = SAMPLE_KERNEL;
 	begin_walk(s, ACCESS_REMOTE);
-	introduce(door, s, task, f, layout);
+	introduce_another(task, s, f, layout);
 	if (!row->runtime)
 		return be_outside(s);
 	neighbour_try(&s->thread);
 	remote_find_tstate(task, s, layout);
-	r = take_found_by(door, s, c, layout);
+	r = remote_take_found(task, s, c, layout);
 	label_sample(door, s, layout, r);
 	if (r == STAT_RECORDED && s->walk.status != UNWIND_OUTSIDE)
 		neighbour_note(s, &layouts[layout & (LAYOUTS_MAX - 1)]);

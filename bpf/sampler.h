@@ -235,13 +235,14 @@ static __always_inline void label_sample(struct door door, struct py_scratch *s,
  */
 #ifdef READ_REMOTE
 #define LABELS_PART(part)                                                                      \
-	static __noinline int remote_##part(struct task_struct *task, struct py_scratch *s,    \
-					    __u32 layout)                                      \
+	VERIFIED_ONCE int remote_##part(ANOTHER_TASK, struct py_scratch *s, __u32 layout)      \
 	{                                                                                      \
 		struct py_loop l = { .s = s,                                                   \
 				     .off = &layouts[layout & (LAYOUTS_MAX - 1)],              \
 				     .door = { task } };                                       \
                                                                                                \
+		if (!s || !has_labels())                                                       \
+			return 0;                                                              \
 		py_##part(&l);                                                                 \
 		return 0;                                                                      \
 	}                                                                                      \
@@ -277,11 +278,20 @@ LABELS_PART(read_task_name)
  * tick and for task work. They are two functions, one behind the other: stacks would not hold both.
  */
 #ifdef READ_REMOTE
-static __noinline int remote_find_tstate(struct task_struct *task, struct py_scratch *s,
-					 __u32 layout)
+VERIFIED_ONCE int remote_find_tstate(ANOTHER_TASK, struct py_scratch *s, __u32 layout)
 {
+	if (!s)
+		return 0; /* for the verifier */
 	find_tstate_by((struct door){ task }, s, layout, TIME_MAX_OPEN_NS);
 	return 0;
+}
+
+VERIFIED_ONCE int remote_take_found(ANOTHER_TASK, struct py_scratch *s, struct cpu_state *c,
+				    __u32 layout)
+{
+	if (!s || !c)
+		return STAT_NO_SCRATCH;
+	return take_found_by((struct door){ task }, s, c, layout);
 }
 #else
 VERIFIED_ONCE int own_find_tstate(struct py_scratch *s, __u32 layout)

@@ -123,16 +123,13 @@ static __always_inline bool times_cut(struct thread_times *t, __u64 begin_ns, __
 	return true;
 }
 
-/* It waits for the GIL no more, since woken_ns. */
-static __always_inline void times_end_gil_wait(struct thread_times *t, struct task_struct *task,
+/* It waits for the GIL no more, since woken_ns. leader: times_of_leader(). */
+static __always_inline void times_end_gil_wait(struct thread_times *t, struct thread_times *leader,
 					       __u64 woken_ns, __u64 now)
 {
-	struct thread_times *leader;
-
 	if (!t->waits_for_gil)
 		return;
-	leader = t->is_counted ? times_of_leader(t, task) : NULL;
-	if (leader)
+	if (t->is_counted && leader)
 		gil_count(leader, t->gil, -1, woken_ns);
 	t->is_counted = 0;
 	t->waits_for_gil = GIL_WAIT_NOT;
@@ -240,13 +237,14 @@ static __always_inline void times_lose_unseen(struct cpu_state *c, const struct 
  * the kernel does not tell of a switch. When that was follows from how long it has run.
  */
 static __always_inline void times_return_unseen(struct cpu_state *c, struct thread_times *t,
+						struct thread_times *leader,
 						struct task_struct *task, __u64 now)
 {
 	__u64 begin_ns = times_take(t, now);
 	struct unseen_span u = times_unseen(t, task, times_lasted(begin_ns, now));
 
 	t->in_ns = now - u.ran;
-	times_end_gil_wait(t, task, t->in_ns - u.queued, t->in_ns);
+	times_end_gil_wait(t, leader, t->in_ns - u.queued, t->in_ns);
 	times_add(t, times_unseen_class(t), u.waited, u.waited < spans_whole_ns());
 	times_add(t, CLASS_RUNNABLE, u.queued, u.queued < spans_whole_ns());
 	times_lose_unseen(c, t, begin_ns, u);

@@ -80,7 +80,7 @@ static __always_inline __u64 task_slot_release(struct task_slot *slot)
 static __always_inline void meet_thread(struct task_sample *t, struct py_scratch *s,
 					const struct task_facts *f)
 {
-	introduce((struct door){}, s, bpf_get_current_task_btf(), f, t->layout);
+	introduce_current(s, f, t->layout);
 }
 
 static __noinline void task_sample_ends(struct py_scratch *s, struct cpu_state *c, __u64 begin_ns)

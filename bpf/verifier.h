@@ -13,6 +13,9 @@ enum loop_result { LOOP_NEXT, LOOP_STOP };
  * page: in a program for interrupts no global function may, whoever calls it. Of those that several
  * objects have under one name, one is left: it must be the same in all.
  *
+ * ANOTHER_TASK: its first parameter, where the walk is of another task. Linux 6.9 and later verify
+ * such a function once, too. In others user/collect/objects.c makes it static.
+ *
  * LOOP: callback(i, ctx) for i from 0 to n - 1, until it returns LOOP_STOP. Of each callback there
  * is a LOOP_STEP().
  *
@@ -56,6 +59,8 @@ enum loop_result { LOOP_NEXT, LOOP_STOP };
 #define LOOP_STEP(callback)
 #define LOOP(n, callback, ctx) bpf_loop(n, callback, ctx, 0)
 #endif
+
+#define ANOTHER_TASK struct task_struct *task __attribute__((btf_decl_tag(TRUSTED_TAG)))
 
 /*
  * x, which is no more than max. The compiler checks one copy of a value and uses another one, and

@@ -18,21 +18,46 @@
 #define STATE_UNINTERRUPTIBLE 0x2
 #define STATE_STOPPED 0x800c /* stopped, traced, frozen */
 
-/* Where a thread's registers are is the same all its life, and bpf_task_pt_regs() takes 30 ns. */
-static __always_inline const struct pt_regs *times_regs(struct thread_times *t,
-							struct task_struct *task)
+/* The system call that a thread is in, and its first two arguments. */
+struct wait_call {
+	__s64 number; /* < 0: in none */
+	__u64 args[2];
+};
+
+static __always_inline struct wait_call regs_call(const struct pt_regs *regs)
 {
-	if (!session.regs_type)
-		return (struct pt_regs *)bpf_task_pt_regs(task);
-	if (!t->regs)
-		t->regs = bpf_task_pt_regs(task);
-	return rdonly_cast((const void *)t->regs, session.regs_type);
+	return (struct wait_call){ regs_syscall(regs), { regs_arg(regs, 0), regs_arg(regs, 1) } };
 }
 
-/* Is it in futex(2), waiting? */
-static __always_inline bool regs_wait_for_futex(const struct pt_regs *regs)
+/* Where a thread's registers are is the same all its life, and bpf_task_pt_regs() takes 30 ns. */
+static __always_inline void times_note_regs(struct thread_times *t, struct task_struct *task)
 {
-	return syscall_waits_for_futex(regs_syscall(regs), regs_arg(regs, 1));
+	if (!t->regs)
+		t->regs = bpf_task_pt_regs(task);
+}
+
+/* The call of the current task, whose registers were noted. */
+static __always_inline struct wait_call times_call(const struct thread_times *t,
+						   struct task_struct *task)
+{
+	if (!session.regs_type)
+		return regs_call((struct pt_regs *)bpf_task_pt_regs(task));
+	return regs_call(rdonly_cast((const void *)t->regs, session.regs_type));
+}
+
+/* The same of any task, slower. */
+static __always_inline struct wait_call times_call_apart(const struct thread_times *t)
+{
+	struct pt_regs regs = {};
+
+	bpf_probe_read_kernel(&regs, sizeof(regs), (const void *)t->regs);
+	return regs_call(&regs);
+}
+
+/* Is it futex(2), waiting? */
+static __always_inline bool call_waits_for_futex(struct wait_call call)
+{
+	return syscall_waits_for_futex(call.number, call.args[1]);
 }
 
 /*
@@ -40,21 +65,19 @@ static __always_inline bool regs_wait_for_futex(const struct pt_regs *regs)
  * has it wait, which is not interruptible. sched_yield: what free-threaded Python does before it
  * sleeps for a lock. What kind of file is read or written is wait_of_file()'s.
  */
-static __always_inline __u8 wait_reason(const struct thread_times *t, const struct pt_regs *regs)
+static __always_inline __u8 wait_reason(const struct thread_times *t, struct wait_call call)
 {
-	__s64 nr = regs_syscall(regs);
-
 	if (t->waits_for_gil)
 		return WAIT_GIL;
 	if (t->out_preempt)
 		return WAIT_RUNNABLE;
 	if (!t->out_state)
-		return nr == SYSCALL_SCHED_YIELD ? WAIT_LOCK : WAIT_RUNNABLE;
+		return call.number == SYSCALL_SCHED_YIELD ? WAIT_LOCK : WAIT_RUNNABLE;
 	if (t->out_state & STATE_STOPPED)
 		return WAIT_STOPPED;
-	if (nr < 0)
+	if (call.number < 0)
 		return t->out_state & STATE_UNINTERRUPTIBLE ? WAIT_FAULT : WAIT_OTHER;
-	return wait_of_syscall(nr, regs_arg(regs, 0), regs_arg(regs, 1));
+	return wait_of_syscall(call.number, call.args[0], call.args[1]);
 }
 
 static const __u8 wait_classes[WAIT_COUNT_] = {
@@ -80,12 +103,18 @@ static __always_inline __u32 task_file_type(struct task_struct *task, __u32 fd)
 }
 
 /* The reason, where it is READ or WRITE of a file, by what kind of file it is. */
-static __always_inline __u8 wait_of_file(struct task_struct *task, const struct pt_regs *regs,
+static __always_inline __u8 wait_of_file(struct task_struct *task, struct wait_call call,
 					 __u8 reason)
 {
 	if (reason != WAIT_READ_FILE && reason != WAIT_WRITE_FILE)
 		return reason;
-	return wait_of_file_type(reason, task_file_type(task, regs_arg(regs, 0)));
+	return wait_of_file_type(reason, task_file_type(task, call.args[0]));
+}
+
+/* Returns the number of the system call, where the reason does not say enough. */
+static __always_inline __u16 wait_syscall(struct wait_call call, __u8 reason)
+{
+	return reason == WAIT_OTHER ? call.number : SYSCALL_NONE;
 }
 
 #endif

@@ -288,6 +288,7 @@ int feature_kernel_types(struct feature_probe *p)
 		[KERNEL_RDONLY_CAST] = { "bpf_rdonly_cast", BTF_KIND_FUNC, 0 },
 		[KERNEL_PT_REGS] = { "pt_regs", BTF_KIND_STRUCT, 0 },
 		[KERNEL_TASK] = { "task_struct", BTF_KIND_STRUCT, 0 },
+		[KERNEL_ARGUMENT_TAGS] = { "btf_arg_tag", BTF_KIND_ENUM, 0 },
 		[KERNEL_RSS_STAT] = { "btf_trace_rss_stat", BTF_KIND_TYPEDEF, 0 },
 		[KERNEL_RSS_BATCH] = { "task_rss_stat", BTF_KIND_STRUCT, 0 },
 		[KERNEL_MEM_ALLOC] = { "bpf_mem_alloc", BTF_KIND_STRUCT, 0 },
@@ -343,6 +344,11 @@ uint32_t feature_rdonly_cast(const struct feature_probe *p)
 	const struct kernel_type *f = &p->functions[KERNEL_RDONLY_CAST];
 
 	return f->id && kernel_types_params(p->types, f->id) == 2 ? f->id : 0;
+}
+
+bool feature_task_arguments(const struct feature_probe *p)
+{
+	return p->functions[KERNEL_ARGUMENT_TAGS].id;
 }
 
 bool feature_is_old(struct feature_probe *p)

@@ -22,6 +22,7 @@ enum kernel_function {
 	KERNEL_RDONLY_CAST,    /* Linux 6.2 */
 	KERNEL_PT_REGS,        /* a struct */
 	KERNEL_TASK,           /* likewise */
+	KERNEL_ARGUMENT_TAGS,  /* an enum: Linux 6.9 */
 	KERNEL_RSS_STAT,
 	KERNEL_RSS_BATCH, /* a struct: until Linux 6.1 */
 	KERNEL_MEM_ALLOC, /* a struct: Linux 6.1 */
@@ -113,5 +114,8 @@ uint32_t feature_task_work(const struct feature_probe *p);
 
 /* Of the one that has a program read a struct at any address. */
 uint32_t feature_rdonly_cast(const struct feature_probe *p);
+
+/* Does the verifier take global functions whose parameter is a task? */
+bool feature_task_arguments(const struct feature_probe *p);
 
 #endif

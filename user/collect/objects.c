@@ -84,6 +84,30 @@ int objects_bind_functions(const struct objects *o, struct bpf_object *object)
 	return r;
 }
 
+/* The kernel refuses the tag on a static function, and takes one of another name for a comment. */
+static void make_static(struct btf *btf, struct btf_type *tag)
+{
+	struct btf_type *function = (struct btf_type *)btf__type_by_id(btf, tag->type);
+
+	function->info = BTF_KIND_FUNC << 24 | BTF_FUNC_STATIC; /* linux/btf.h: struct btf_type */
+	tag->name_off += strcspn(TRUSTED_TAG, ":") + 1;
+}
+
+void objects_bind_tasks(const struct objects *o, struct bpf_object *object)
+{
+	struct btf *btf = bpf_object__btf(object);
+
+	if (feature_task_arguments(o->probe))
+		return;
+	for (uint32_t id = 1; id < btf__type_cnt(btf); id++) {
+		struct btf_type *t = (struct btf_type *)btf__type_by_id(btf, id);
+
+		if (btf_is_decl_tag(t) &&
+		    !strcmp(btf__name_by_offset(btf, t->name_off), TRUSTED_TAG))
+			make_static(btf, t);
+	}
+}
+
 int objects_write_types(const struct objects *o, const struct bpf_object *object)
 {
 	const struct kernel_types *k = o->probe->types;

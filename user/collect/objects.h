@@ -30,6 +30,10 @@ void objects_end(struct objects *o);
  * where programs call TASK_WORK_SCHEDULE and RDONLY_CAST. 0 or a negative errno. */
 int objects_bind_functions(const struct objects *o, struct bpf_object *object);
 
+/* Likewise: where the verifier takes no global functions whose parameter is a task (ANOTHER_TASK of
+ * bpf/verifier.h), these become static ones. */
+void objects_bind_tasks(const struct objects *o, struct bpf_object *object);
+
 /* Likewise: writes the types of all structs that its programs name. 0 or a negative errno. */
 int objects_write_types(const struct objects *o, const struct bpf_object *object);
 

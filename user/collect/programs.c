@@ -282,6 +282,7 @@ static int start_programs(const struct session_opts *opts, struct feature_probe 
 	    (r = choose_programs(skel, opts, probe, is_old)) < 0 ||
 	    (r = event_links_configure(skel, opts->events ? opts->events : &no_events, cpus)) < 0)
 		return r;
+	objects_bind_tasks(&o, skel->obj);
 	if (skel->rodata->session.has_task_work)
 		r = objects_bind_functions(&o, skel->obj);
 	if (r < 0 || (r = size_maps(skel, opts, probe, cpus)) < 0 ||
