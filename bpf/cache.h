@@ -13,9 +13,10 @@
  */
 
 #define CODE_SLOTS 32768
-#define THREAD_SLOTS 16384
+#define THREAD_SLOTS 65536 /* 1 MiB: of 12,000 threads at most 20 have no place */
 #define TRUST_SLOTS 4096
 #define CONTEXT_SLOTS 4096
+#define SEARCH_SLOTS 4096
 
 /* Defined by whoever runs the unwinder: sample.bpf.c, the host tests. */
 extern struct cache_slot code_cache[CODE_SLOTS];       /* cheap key of a code object -> identity */
@@ -25,6 +26,8 @@ extern struct cache_slot context_cache[CONTEXT_SLOTS]; /* what python_context.h 
 /* Identities the ring has taken, xor epoch: user space bumps epoch to have all sent again. */
 extern __u64 sent[SENT_SLOTS];
 extern __u64 epoch;
+
+extern struct kept_search searches[SEARCH_SLOTS]; /* of threads whose search was late */
 
 struct cache_set {
 	struct cache_slot slots[WAYS];

@@ -344,6 +344,21 @@ struct cache_slot {
 	__u64 value;
 };
 
+/*
+ * A search for a thread's state that took too long, as its next sample continues it. A slot torn by
+ * two writers belongs to no thread: check is the thread's key ^ all the other words.
+ */
+struct kept_search {
+	__u64 check;
+	__u64 tstate; /* the next one to look at; 0: the slot is free */
+	__u64 head;   /* the newest one when the search began */
+	__u64 found;  /* as in struct py_search, and so on */
+	__u64 found_interp;
+	__u64 mark;
+	__u64 counts; /* matches, busy */
+	__u64 facts;  /* enum state_rank, then bits: enum kept_fact */
+};
+
 struct trust {
 	__u64 process;
 	__u64 none;  /* address of its None, 0: not met yet */

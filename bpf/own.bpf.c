@@ -22,6 +22,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 struct cache_slot code_cache[CODE_SLOTS];
 struct cache_slot thread_cache[THREAD_SLOTS];
+struct kept_search searches[SEARCH_SLOTS];
 struct trust trusts[TRUST_SLOTS];
 __u64 sent[SENT_SLOTS];
 __u64 epoch;

@@ -162,6 +162,8 @@ struct py_search {
 	__u64 found; /* the best so far; with its interpreter, and where on a C stack it is */
 	__u64 found_interp;
 	__u64 mark;
+	__u64 head;     /* the newest state when the search began */
+	__u64 began_at; /* the first state that this sample looks at */
 	struct py_met met;
 	__u32 matches; /* how many the thread made, */
 	__u32 busy;    /* and how many of these have frames */
@@ -171,6 +173,10 @@ struct py_search {
 	__u8 is_settled;
 	__u8 is_second;  /* states that others made are looked at as well */
 	__u8 is_late;    /* it took too long */
+	__u8 is_resumed; /* an earlier sample of the thread began it */
+	__u8 is_old;     /* found is from an earlier sample */
+	__u8 is_deep;    /* the frames of tstate are too many to be followed */
+	__u8 is_of_new;  /* only the states that were made since it began are left */
 	__u8 is_cut;     /* of several interpreters some could not be read */
 	__u8 has_walked; /* the lists were gone through */
 	__u8 is_bound;   /* the thread made one that is bound, or found is another one's */

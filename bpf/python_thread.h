@@ -25,6 +25,7 @@
 #include "bpf/cache.h"
 #include "bpf/python.h"
 #include "bpf/python_met.h"
+#include "bpf/python_resume.h"
 
 #define LIST_STEPS 16384 /* thread states and frames looked at in one search */
 #define TSTATE_ALL_BYTES                                                           \
@@ -245,6 +246,7 @@ VERIFIED_ONCE int py_weigh(struct py_scratch *s, const struct py_offsets *off, _
 	q->rank = rank;
 	q->mark = mark;
 	q->found = addr;
+	q->is_old = 0;
 	q->found_interp = interp;
 	q->is_settled = !s->walk.has_several && q->is_own && py_tstate_is_bound(s, off) &&
 			(rank == STATE_HERE || !q->met.sp);
@@ -265,6 +267,13 @@ static __always_inline bool py_is_followed(struct py_scratch *s, const struct py
 					    q->is_second)));
 }
 
+/* The search has come to its end, and not to its time limit. */
+static __always_inline int py_search_over(struct py_search *q)
+{
+	q->is_late = 0;
+	return LOOP_STOP;
+}
+
 static __always_inline int py_weighed(struct py_scratch *s, const struct py_offsets *off,
 				      __u64 mark)
 {
@@ -274,8 +283,9 @@ static __always_inline int py_weighed(struct py_scratch *s, const struct py_offs
 	if (py_has_numbered(&s->walk, off))
 		py_note_nested(s, off, q->tstate, mark);
 	q->frame = 0;
+	q->is_deep = 0;
 	q->tstate = tstate_u64(s, off->tstate_next);
-	return q->is_settled ? LOOP_STOP : LOOP_NEXT;
+	return q->is_settled ? py_search_over(q) : LOOP_NEXT;
 }
 
 /* The next frame of the state in s->tstate. */
@@ -288,7 +298,7 @@ static __always_inline int py_follow_step(struct py_loop *l)
 	__u32 size = off->frame_size;
 
 	if (size > FRAME_BYTES)
-		return LOOP_STOP; /* user space checked; for the verifier */
+		return py_search_over(q); /* user space checked; for the verifier */
 	if (py_read(door, s, s->frames, size, q->frame))
 		return py_weighed(s, off, 0);
 	if (s->frames[off->frame_owner & (FRAME_BYTES - 1)] >= off->owner_boundary)
@@ -311,17 +321,23 @@ static __always_inline void py_search_begins(struct py_loop *l)
 	q->tstate = q->interp ? read_pointer(door, s, q->interp + l->off->interp_threads_head) : 0;
 }
 
-/* Behind the last interpreter: a thread whose own states are not bound runs another one's, which
- * are looked at in a second pass. */
+/*
+ * Behind the last interpreter: a thread whose own states are not bound runs another one's, which
+ * are looked at in a second pass. A thread that has none may have made one after a search of
+ * several samples began: it is in front of those that were there.
+ */
 static __always_inline int py_search_ends(struct py_loop *l)
 {
 	struct py_search *q = &l->s->search;
 
-	if (q->is_second || !py_has_entries(l->off) || !q->matches || q->is_bound)
-		return LOOP_STOP;
-	q->is_second = 1;
+	if (!q->is_second && py_has_entries(l->off) && q->matches && !q->is_bound)
+		q->is_second = 1;
+	else if (q->is_resumed && !q->found && !q->is_of_new)
+		q->is_of_new = 1;
+	else
+		return py_search_over(q);
 	py_search_begins(l);
-	return q->interp ? LOOP_NEXT : LOOP_STOP;
+	return q->interp ? LOOP_NEXT : py_search_over(q);
 }
 
 /* One step over all thread states of all interpreters. */
@@ -332,10 +348,8 @@ static int py_search_step(__u32 i, struct py_loop *l)
 	struct py_search *q = &s->search;
 	struct door door = l->door;
 
-	if (py_is_late(&s->walk)) {
-		q->is_late = 1;
+	if (q->tstate && py_is_late(&s->walk))
 		return LOOP_STOP;
-	}
 	if (q->frame)
 		return py_follow_step(l);
 	if (!q->tstate) {
@@ -345,13 +359,15 @@ static int py_search_step(__u32 i, struct py_loop *l)
 		q->tstate = read_pointer(door, s, q->interp + off->interp_threads_head);
 		return LOOP_NEXT;
 	}
+	if (q->is_of_new && q->tstate == q->head)
+		return py_search_over(q);
 	if (py_read_tstate(door, s, off, q->tstate)) {
 		py_note_fault(s, q->tstate, off->tstate_size, false);
-		return LOOP_STOP;
+		return py_search_over(q);
 	}
 	q->is_own = py_tstate_is_of(door, s, off, l->thread) && !py_tstate_is_stale(s, off);
 	q->matches += q->is_own;
-	if (py_has_entries(off) && py_is_followed(s, off)) {
+	if (py_has_entries(off) && !q->is_deep && py_is_followed(s, off)) {
 		q->frame = tstate_u64(s, off->tstate_frame);
 		if (q->frame)
 			return LOOP_NEXT;
@@ -361,6 +377,25 @@ static int py_search_step(__u32 i, struct py_loop *l)
 
 LOOP_STEP(py_search_step)
 
+/* Continues a search that was late in the sample before, if the state where it stopped is still
+ * there. Those from which the thread's state was entered are not kept. */
+static __always_inline bool py_search_resumes(struct py_loop *l)
+{
+	struct py_scratch *s = l->s;
+	struct py_search *q = &s->search;
+
+	if (q->runs || !py_take_search(q, kept_key(l->thread)) ||
+	    py_read_tstate(l->door, s, l->off, q->tstate) ||
+	    !py_tstate_is_listed(l->door, s, l->off, q->tstate))
+		return false;
+	q->interp = tstate_u64(s, l->off->tstate_interp);
+	q->frame = 0;
+	q->nested_count = 0;
+	q->is_resumed = 1;
+	q->is_old = q->found != 0;
+	return true;
+}
+
 /* Looks at all thread states. Sets what struct py_search has of the best; s->tstate is left
  * undefined. */
 static __always_inline void py_search_all(struct py_loop *l)
@@ -368,17 +403,28 @@ static __always_inline void py_search_all(struct py_loop *l)
 	struct py_search *q = &l->s->search;
 
 	py_meet(l);
-	q->found = 0;
-	q->found_interp = 0;
-	q->rank = STATE_NONE;
-	q->is_tied = 0;
-	q->is_late = 0;
+	q->is_late = 1;
 	q->is_settled = 0;
-	q->is_bound = 0;
-	q->is_second = 0;
-	py_search_begins(l);
+	q->is_of_new = 0;
+	if (!py_search_resumes(l)) {
+		q->found = 0;
+		q->found_interp = 0;
+		q->rank = STATE_NONE;
+		q->is_tied = 0;
+		q->is_bound = 0;
+		q->is_second = 0;
+		q->is_resumed = 0;
+		q->is_old = 0;
+		q->is_deep = 0;
+		q->mark = 0;
+		py_search_begins(l);
+		q->head = q->tstate;
+	}
+	q->began_at = q->tstate;
 	if (q->interp)
 		LOOP(LIST_STEPS, py_search_step, l);
+	else
+		q->is_late = 0;
 }
 
 /* Up to 3.11: does the thread run the state that holds the GIL, which is in s->tstate? */
@@ -487,17 +533,23 @@ static __always_inline int py_search(struct py_loop *l)
 	q->is_cut = s->walk.has_several && s->walk.faults;
 	if (!q->runs) {
 		q->runs = q->found;
+		if (q->is_late)
+			py_keep_search(q, kept_key(t));
+		else if (q->runs && py_is_sure(l))
+			thread_cache_put(t->process, t->tid, q->runs | TSTATE_IS_SURE);
+		if (q->is_resumed && s->walk.has_several)
+			q->is_late = 1; /* what it was entered from is not known */
 		if (!q->runs)
 			return q->is_late ? PY_LATE : s->walk.faults ? PY_FAULT : PY_NONE;
-		if (py_is_guess(q))
+		if (q->is_old || py_is_guess(q) || (q->is_late && q->rank != STATE_HERE))
 			s->walk.flags |= SAMPLE_AMBIGUOUS;
-		if (py_is_sure(l))
-			thread_cache_put(t->process, t->tid, q->runs | TSTATE_IS_SURE);
 	} else if (q->matches == 1) {
 		s->walk.flags &= ~SAMPLE_AMBIGUOUS; /* the thread has made no other */
 	}
 	if (py_read_tstate(door, s, l->off, q->runs))
 		return py_note_fault(s, q->runs, l->off->tstate_size, false);
+	if (q->is_old && !py_tstate_is_listed(door, s, l->off, q->runs))
+		return PY_LATE; /* it has gone since */
 	return 0;
 }
 

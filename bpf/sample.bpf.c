@@ -17,6 +17,7 @@ const volatile struct label_config label_configs[CONTEXT_LABELS_MAX] = {};
 
 struct cache_slot code_cache[CODE_SLOTS];
 struct cache_slot thread_cache[THREAD_SLOTS];
+struct kept_search searches[SEARCH_SLOTS];
 struct cache_slot context_cache[CONTEXT_SLOTS];
 struct trust trusts[TRUST_SLOTS];
 struct task_slot task_slots[TASK_WORKS_MAX];

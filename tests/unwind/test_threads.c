@@ -470,10 +470,154 @@ static void test_find_tstate_ends_in_time(void **state)
 	each_row(late);
 }
 
+/* Of a long list a sample has time for so many steps: the clock is read each TIME_STEPS. */
+#define STEPS_A_SAMPLE (5 * TIME_STEPS)
+
+/* Threads whose states are in front of those that there are, newer ones than n states. */
+static void crowd(struct world *w, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		world_tstate(w, w->interp, OTHER_THREAD + i * 4096);
+}
+
+static void begin_slowly(void)
+{
+	unwinder_reset();
+	unwinder_set_clock(TIME_MAX_NS / 4);
+}
+
+static void check_late(const char *row, const char *name, struct world *w, unsigned samples)
+{
+	for (unsigned i = 0; i < samples; i++)
+		check(row, name, w, (struct want){ PY_LATE, 0, true, 0 });
+}
+
+static void last_of_many(const char *row, struct world *w)
+{
+	give_frame(w, w->tstate);
+	crowd(w, 2 * STEPS_A_SAMPLE);
+	begin_slowly();
+	check_late(row, "last of many", w, 2);
+	check(row, "found in the end", w, (struct want){ 0, w->tstate, true, 0 });
+	check(row, "remembered", w, (struct want){ 0, w->tstate, false, 0 });
+	begin_slowly();
+	check_late(row, "again", w, 1);
+	w->thread.tid++;
+	check_late(row, "another thread begins anew", w, 2);
+	w->thread.tid--;
+	check_late(row, "the first one continues", w, 1);
+	check(row, "and has found it", w, (struct want){ 0, w->tstate, true, 0 });
+	unwinder_set_clock(0);
+}
+
+static void test_find_tstate_continues_a_search(void **state)
+{
+	(void)state;
+	each_row(last_of_many);
+}
+
+/* Where a search may have stopped after a sample: all states but the first and the last ones. */
+static void unlink_the_middle(struct world *w)
+{
+	__u64 head = memory_u64(w->m, w->interp + w->off->interp_threads_head), at;
+
+	while ((at = memory_u64(w->m, head + w->off->tstate_next)) &&
+	       memory_u64(w->m, at + w->off->tstate_next))
+		world_tstate_unlink(w, at);
+}
+
+static void stops_at_one_that_goes(const char *row, struct world *w)
+{
+	give_frame(w, w->tstate);
+	crowd(w, STEPS_A_SAMPLE);
+	begin_slowly();
+	check_late(row, "late", w, 1);
+	unlink_the_middle(w);
+	check(row, "begun anew", w, (struct want){ 0, w->tstate, true, 0 });
+	unwinder_set_clock(0);
+}
+
+static void test_find_tstate_continues_at_no_freed_one(void **state)
+{
+	(void)state;
+	each_row(stops_at_one_that_goes);
+}
+
+/* What is made while a search is under way is in front of where that is. */
+static void made_meanwhile(const char *row, struct world *w)
+{
+	__u64 own;
+
+	crowd(w, STEPS_A_SAMPLE);
+	w->thread.pointer = 0x123450;
+	begin_slowly();
+	check_late(row, "none yet", w, 1);
+	check(row, "none", w, (struct want){ PY_NONE, 0, true, 0 });
+	check_late(row, "none yet, again", w, 1);
+	own = add_tstate(w, w->interp, 0x123450, 8);
+	check(row, "made since", w, (struct want){ 0, own, true, 0 });
+	unwinder_set_clock(0);
+}
+
+static void test_find_tstate_finds_what_is_made_since_a_search_began(void **state)
+{
+	(void)state;
+	each_row(made_meanwhile);
+}
+
+/* The newest of many, where only the whole list tells whether the thread has another one. */
+static void first_of_many(const char *row, struct world *w)
+{
+	__u64 own;
+
+	crowd(w, STEPS_A_SAMPLE);
+	own = add_tstate(w, w->interp, 0x123450, 0);
+	if (has_bound_bit(w))
+		return; /* that ends the search at once, or the frames of it are looked at */
+	w->thread.pointer = 0x123450;
+	begin_slowly();
+	check(row, "not sure yet", w, (struct want){ 0, own, true, SAMPLE_AMBIGUOUS });
+	check(row, "of the sample before", w, (struct want){ 0, own, true, SAMPLE_AMBIGUOUS });
+	check(row, "sure", w, (struct want){ 0, own, false, 0 });
+	begin_slowly();
+	check(row, "not sure", w, (struct want){ 0, own, true, SAMPLE_AMBIGUOUS });
+	world_tstate_unlink(w, own);
+	check(row, "gone", w, (struct want){ PY_LATE, 0, true, 0 });
+	unwinder_set_clock(0);
+}
+
+static void test_find_tstate_is_not_sure_before_the_end(void **state)
+{
+	(void)state;
+	each_row(first_of_many);
+}
+
+/* A slot that two threads on two CPUs write at once belongs to neither. */
+static void torn_slot(const char *row, struct world *w)
+{
+	const __u64 key = kept_key(&w->thread);
+	struct kept_search *k = &searches[key >> 8 & (SEARCH_SLOTS - 1)];
+
+	give_frame(w, w->tstate);
+	crowd(w, STEPS_A_SAMPLE);
+	begin_slowly();
+	check_late(row, "kept", w, 1);
+	k->found ^= 0x1000;
+	check_late(row, "torn", w, 1);
+	check(row, "whole", w, (struct want){ 0, w->tstate, true, 0 });
+	unwinder_set_clock(0);
+}
+
+static void test_find_tstate_believes_no_torn_search(void **state)
+{
+	(void)state;
+	each_row(torn_slot);
+}
+
 static void check_bounded(const char *row, const char *name, struct world *w)
 {
 	memory_use(w->m);
-	check(row, name, w, (struct want){ PY_NONE, 0, true, 0 });
+	check(row, name, w, (struct want){ PY_LATE, 0, true, 0 });
 	if (memory_reads(w->m) > 2 * LIST_STEPS + 10)
 		world_fail(row, name, "%zu reads", memory_reads(w->m));
 }
@@ -532,6 +676,11 @@ int main(void)
 		WORLD_TEST(test_find_tstate_is_sure_with_one_interpreter),
 		WORLD_TEST(test_find_tstate_tells_a_fault_from_no_python),
 		WORLD_TEST(test_find_tstate_ends_in_time),
+		WORLD_TEST(test_find_tstate_continues_a_search),
+		WORLD_TEST(test_find_tstate_continues_at_no_freed_one),
+		WORLD_TEST(test_find_tstate_finds_what_is_made_since_a_search_began),
+		WORLD_TEST(test_find_tstate_is_not_sure_before_the_end),
+		WORLD_TEST(test_find_tstate_believes_no_torn_search),
 		WORLD_TEST(test_find_tstate_ends_in_cyclic_lists),
 		WORLD_TEST(test_first_frame_of_an_idle_thread_is_none),
 	};

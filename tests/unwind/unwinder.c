@@ -7,6 +7,7 @@
 
 struct cache_slot code_cache[CODE_SLOTS];
 struct cache_slot thread_cache[THREAD_SLOTS];
+struct kept_search searches[SEARCH_SLOTS];
 struct cache_slot context_cache[CONTEXT_SLOTS];
 struct trust trusts[TRUST_SLOTS];
 __u64 sent[SENT_SLOTS];
@@ -60,6 +61,7 @@ void unwinder_reset(void)
 {
 	memset(code_cache, 0, sizeof(code_cache));
 	memset(thread_cache, 0, sizeof(thread_cache));
+	memset(searches, 0, sizeof(searches));
 	memset(context_cache, 0, sizeof(context_cache));
 	memset(trusts, 0, sizeof(trusts));
 	memset(sent, 0, sizeof(sent));
