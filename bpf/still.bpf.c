@@ -62,6 +62,14 @@ static __always_inline int still_look(struct own_walk *w, struct py_scratch *s,
 	return r;
 }
 
+/* Has it no room for a walk of the greatest depth? */
+static __always_inline bool still_walks_are_full(void)
+{
+	return bpf_ringbuf_query(&still_walks, BPF_RB_RING_SIZE) -
+		       bpf_ringbuf_query(&still_walks, BPF_RB_AVAIL_DATA) <
+	       2 * sizeof(struct own_walk);
+}
+
 /* An iter.s/task over one process's threads, but not by a name that libbpf knows. */
 SEC("iterator/task")
 int look_at_thread(struct bpf_iter__task *ctx)
@@ -73,6 +81,8 @@ int look_at_thread(struct bpf_iter__task *ctx)
 	struct py_scratch *s = bpf_map_lookup_elem(&own_scratch, &slot);
 	__u64 bytes;
 
+	if (still_walks_are_full())
+		return 1; /* user space empties it, and comes back for this thread */
 	if (!task || !w || !s || task->flags & PF_EXITING || !standstill_begin(task, &still))
 		return 0;
 	w->asked = still_ask;

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Thousands of threads, of which the first is the last that a search comes to. Only with 12,000 of them (--tier=all)
 does a search take longer than a sample may."""
+import json
 import re
 
 import pytest
-from harness import Workload, export, frames, record_to
+from harness import Workload, export, frames, record_to, run
 
 pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.few_pythons(1)]
 
@@ -12,6 +13,7 @@ HZ = 99
 SECONDS = 1.0  # of CPU time
 FOUND_MIN = 0.6  # of the samples that this makes: on a busy machine ticks are lost
 LATE_MAX = 20  # ticks: a search of 12,000 states is two or three
+DUMP_SECONDS = 120  # --locals of 12,000 takes 3 s of CPU time
 
 
 @pytest.fixture
@@ -35,3 +37,21 @@ def test_first_thread_is_found(workload, mode, tmp_path):
     unit = 1 if mode == "cpu" else 1e9 / HZ
     assert found / unit > FOUND_MIN * HZ * truth, (stacks, text)
     assert late_ticks(text) <= LATE_MAX, text
+
+
+def has_call(thread, function):
+    return any(frame["name"] == function for frame in thread["frames"])
+
+
+def test_dump(workload):
+    workload.go()
+    workload.truth()
+    done = run("dump", "--json", "-p", workload.pid, timeout=DUMP_SECONDS)
+    assert done.returncode == 0, done
+    threads = json.loads(done.stdout)["processes"][0]["threads"]
+    assert len(threads) == workload.count + 1
+    assert sum(has_call(thread, "wait_for_good") for thread in threads) == workload.count
+    assert [thread["tid"] for thread in threads if has_call(thread, "oldest_of_all")] == [workload.pid]
+    done = run("dump", "--locals", "-p", workload.pid, timeout=DUMP_SECONDS)
+    assert done.returncode == 0, done
+    assert "in oldest_of_all" in done.stdout and "in wait_for_good" in done.stdout, done.stdout[:10000]

@@ -21,6 +21,9 @@
 #define PATIENCE_NS 500000000ULL /* with the first work that may be late */
 #define PATIENCE_NEXT_NS 100000000ULL
 #define PATIENCE_LATE_MAX 8
+#define CALL_BUSY_TIMES 6 /* as long is a call waited for that only gets no CPU */
+#define CALL_LOOK_NS 100000000ULL
+#define CALL_BLOCKED_NS 2000000000ULL /* without a break: it hangs */
 #define STATUS_BYTES_MAX 65536
 #define SCHEDSTAT_BYTES_MAX 256
 #define BEGIN_NS (10 * NS_PER_SECOND) /* without CPU until then, a new process has none */
@@ -439,6 +442,26 @@ static void call_free(struct work *w)
 	free(w);
 }
 
+/* Waits for ns, then for as long as it waits for nothing but a CPU. Returns as workers_run(). */
+static int call_wait(struct workers *ws, struct work *w, uint64_t ns)
+{
+	uint64_t until_ns = monotonic_ns() + CALL_BUSY_TIMES * ns, step_ns = ns;
+	struct work_wait wait = { 0 };
+	int r = workers_start(ws, w);
+
+	if (r < 0)
+		return r;
+	while (!workers_wait(ws, w, step_ns)) {
+		uint64_t now_ns = monotonic_ns();
+
+		step_ns = CALL_LOOK_NS;
+		if (now_ns >= until_ns ||
+		    (workers_is_blocked(w, &wait) && now_ns - wait.since_ns >= CALL_BLOCKED_NS))
+			return workers_leave(ws, w);
+	}
+	return 0;
+}
+
 int workers_call(void (*run)(void *arg), void *arg, uint64_t ns)
 {
 	const struct workers_kind kind = { .files = APART_ALL_FILES };
@@ -451,7 +474,7 @@ int workers_call(void (*run)(void *arg), void *arg, uint64_t ns)
 		return r;
 	}
 	*c = (struct call){ { .run = call_run, .free = call_free }, run, arg };
-	r = workers_run_patiently(ws, &c->work, ns);
+	r = call_wait(ws, &c->work, ns);
 	if (r == -EINPROGRESS)
 		return err_set(-ETIMEDOUT, "%s", workers_late_words(&c->work));
 	free(c);

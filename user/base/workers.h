@@ -112,9 +112,9 @@ bool workers_is_blocked(const struct work *w, struct work_wait *wait);
 const char *workers_late_words(const struct work *w);
 
 /*
- * Runs run(arg) in a process that has all our descriptors but 0, 1 and 2, and waits up to ns. 0: it
- * is done. -ETIMEDOUT, with a message: it goes on, and what it uses is its own for ever. -EAGAIN,
- * -EUSERS, -ENOMEM: not begun.
+ * Runs run(arg) in a process that has all our descriptors but 0, 1 and 2, and waits up to ns, six
+ * times as long while that waits for nothing but a CPU. 0: it is done. -ETIMEDOUT, with a message:
+ * it goes on, and what it uses is its own for ever. -EAGAIN, -EUSERS, -ENOMEM: not begun.
  */
 int workers_call(void (*run)(void *arg), void *arg, uint64_t ns);
 

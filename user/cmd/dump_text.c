@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/units.h"
 #include "cmd/carets.h"
 #include "cmd/dump.h"
@@ -9,6 +10,7 @@
 #include "cmd/stopped.h"
 #include "collect/wait_words.h"
 #include "inspect/stack_locals.h"
+#include "profile/idmap.h"
 #include "symbolize/code.h"
 #include "target/offsets.h"
 
@@ -314,27 +316,54 @@ static bool is_alike(const struct inspect_thread *a, const struct inspect_thread
 	return true;
 }
 
+/* Of what is_alike() compares, what threads differ in. */
+static uint64_t hash_thread(const struct inspect_thread *t)
+{
+	uint64_t h = hash_combine(t->lock.address, t->frame_count);
+
+	for (size_t i = 0; i < t->frame_count; i++) {
+		h = hash_combine(h, t->frames[i].identity);
+		h = hash_combine(h, (uint64_t)t->frames[i].at.line);
+		h = stack_locals_hash(&t->frames[i], h);
+	}
+	return h;
+}
+
 void dump_groups_release(struct dump_groups *groups)
 {
 	vec_release(&groups->items);
 	free(groups->of_thread);
 }
 
-int dump_find_groups(const struct inspect_process *p, struct dump_groups *out)
+/* Returns the index of the group of thread i, a new one if none is alike, or -ENOMEM. */
+static int64_t find_group(const struct inspect_process *p, size_t i, struct idmap *by_hash,
+			  struct dump_groups *groups)
 {
-	out->of_thread = calloc(p->thread_count ? p->thread_count : 1, sizeof(*out->of_thread));
-	if (!out->of_thread)
+	const struct inspect_thread *t = &p->threads[i];
+	const struct dump_group made = { i, 0, t->wait_ns, t->wait_ns, true };
+	const uint64_t hash = hash_thread(t);
+	size_t at = IDMAP_START;
+	uint32_t k;
+
+	while ((k = idmap_next(by_hash, hash, &at)) != IDMAP_NONE)
+		if (is_alike(&p->threads[groups->items.items[k].first], t))
+			return k;
+	k = (uint32_t)groups->items.len;
+	if (idmap_reserve(by_hash) < 0 || vec_push(&groups->items, made) < 0)
 		return -ENOMEM;
+	idmap_insert(by_hash, hash, k);
+	return k;
+}
+
+static int find_groups(const struct inspect_process *p, struct idmap *by_hash,
+		       struct dump_groups *out)
+{
 	for (size_t i = 0; i < p->thread_count; i++) {
 		const struct inspect_thread *t = &p->threads[i];
+		int64_t k = find_group(p, i, by_hash, out);
 		struct dump_group *g;
-		size_t k = 0;
 
-		while (k < out->items.len && !is_alike(&p->threads[out->items.items[k].first], t))
-			k++;
-		if (k == out->items.len &&
-		    vec_push(&out->items,
-			     ((struct dump_group){ i, 0, t->wait_ns, t->wait_ns, true })) < 0)
+		if (k < 0)
 			return -ENOMEM;
 		g = &out->items.items[k];
 		g->count++;
@@ -343,9 +372,22 @@ int dump_find_groups(const struct inspect_process *p, struct dump_groups *out)
 			g->shortest_ns = t->wait_ns;
 		if (t->wait_ns > g->longest_ns)
 			g->longest_ns = t->wait_ns;
-		out->of_thread[i] = k;
+		out->of_thread[i] = (size_t)k;
 	}
 	return 0;
+}
+
+int dump_find_groups(const struct inspect_process *p, struct dump_groups *out)
+{
+	struct idmap by_hash = { 0 };
+	int r;
+
+	out->of_thread = calloc(p->thread_count ? p->thread_count : 1, sizeof(*out->of_thread));
+	if (!out->of_thread)
+		return -ENOMEM;
+	r = find_groups(p, &by_hash, out);
+	idmap_release(&by_hash);
+	return r;
 }
 
 /* The others of a group. */

@@ -18,7 +18,7 @@
 
 #define SLOTS 16 /* threads at a time: some 4 MB. One that was given up is lost */
 #define STILL_SLOT SLOTS
-#define RING_BYTES (4 << 20) /* 5,000 threads of 20 calls */
+#define RING_BYTES (4 << 20) /* 5,000 threads of 20 calls, then it is emptied */
 #define WAIT_NS 250000000ULL /* on a machine whose CPUs are all taken a turn comes late */
 #define POLL_NS 100000
 
@@ -142,9 +142,20 @@ int own_walks_load(struct own_walks *o)
 
 /* --- Walks ------------------------------------------------------------------------------------ */
 
+/* Takes the walks that are in the ring. What takes them looks again at the code that they met, so
+ * that the next walks are of another pass. */
+static int take_still_walks(struct own_walks *o)
+{
+	int r = ring_buffer__consume(o->ring);
+
+	o->skel->bss->still_pass += 2;
+	return r < 0 ? r : 0;
+}
+
 /* One pass of an iterator, over one thread, or all of a process. libbpf wants the padding of the
  * options to be zero. */
-static int iterate(const struct bpf_program *program, uint32_t tid, uint32_t pid)
+static int iterate(struct own_walks *o, const struct bpf_program *program, uint32_t tid,
+		   uint32_t pid)
 {
 	union bpf_iter_link_info one = { .task = { .tid = tid, .pid = pid } };
 	_cleanup_(bpf_link__destroyp) struct bpf_link *link = NULL;
@@ -152,6 +163,7 @@ static int iterate(const struct bpf_program *program, uint32_t tid, uint32_t pid
 	struct bpf_iter_attach_opts opts;
 	ssize_t n;
 	char none;
+	int r;
 
 	memset(&opts, 0, sizeof(opts));
 	opts.sz = sizeof(opts);
@@ -161,10 +173,13 @@ static int iterate(const struct bpf_program *program, uint32_t tid, uint32_t pid
 	fd = link ? bpf_iter_create(bpf_link__fd(link)) : -1;
 	if (fd < 0)
 		return -errno;
-	do
-		n = read(fd, &none, sizeof(none));
-	while (n < 0 && (errno == EAGAIN || errno == EINTR));
-	return n < 0 ? -errno : 0;
+	while ((n = read(fd, &none, sizeof(none))) < 0) {
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+		if ((r = take_still_walks(o)) < 0) /* the ring was full */
+			return r;
+	}
+	return 0;
 }
 
 /* What one slot is for: the index of its thread, or none. */
@@ -178,7 +193,7 @@ static void begin(struct own_walks *o, size_t slot, const struct own_ask *asked)
 	memset(&w->head, 0, sizeof(w->head));
 	__atomic_store_n(&w->state, OWN_WAITS, __ATOMIC_RELEASE);
 	o->skel->bss->asked = (uint32_t)slot;
-	if (iterate(o->skel->progs.ask_thread, asked->tid, 0) < 0)
+	if (iterate(o, o->skel->progs.ask_thread, asked->tid, 0) < 0)
 		__atomic_store_n(&w->state, OWN_FAILED, __ATOMIC_RELEASE);
 }
 
@@ -279,9 +294,9 @@ int own_walks_look(void *walks, const struct py_offsets *off, const struct own_a
 	o->take = take;
 	o->take_arg = arg;
 	o->taken = 0;
-	r = iterate(o->skel->progs.look_at_thread, 0, process->tid);
+	r = iterate(o, o->skel->progs.look_at_thread, 0, process->tid);
 	if (r >= 0)
-		r = ring_buffer__consume(o->ring);
+		r = take_still_walks(o);
 	return r < 0 && r != -ENOMEM
 		       ? err_set(r, "look at threads that stand still: %s", strerror(-r))
 		       : r;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 #define PAGES 128 /* a power of two */
 #define PROCESS_READS 10000000
 #define PROCESS_BYTES (256u << 20)
@@ -120,4 +122,21 @@ bool stack_locals_same(const struct inspect_frame *a, const struct inspect_frame
 		    !is_same_text(x->items[i].value, y->items[i].value))
 			return false;
 	return true;
+}
+
+static uint64_t hash_text(const char *text, uint64_t seed)
+{
+	return text ? hash_string(text, seed) : hash_u64(seed);
+}
+
+uint64_t stack_locals_hash(const struct inspect_frame *f, uint64_t seed)
+{
+	const struct inspect_locals *l = f->locals;
+
+	if (!l)
+		return seed;
+	seed = hash_combine(seed, l->left_out);
+	for (size_t i = 0; i < l->len; i++)
+		seed = hash_text(l->items[i].value, hash_text(l->items[i].name, seed));
+	return seed;
 }

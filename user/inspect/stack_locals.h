@@ -30,4 +30,7 @@ int locals_visit(void *visitor, struct inspect_process *p, struct inspect_thread
 /* Do both frames have the same variables with the same values, as far as they are shown? */
 bool stack_locals_same(const struct inspect_frame *a, const struct inspect_frame *b);
 
+/* For a table of what is the same. */
+uint64_t stack_locals_hash(const struct inspect_frame *f, uint64_t seed);
+
 #endif

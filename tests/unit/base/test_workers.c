@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/workers.h"
 
 #define LONG_NS 20000000000ULL
@@ -279,6 +280,35 @@ static void test_workers_run_patiently_waits_for_the_process(void **state)
 	workers_free(ws);
 }
 
+#define CALL_NS 500000000ULL
+
+static void compute(void *arg)
+{
+	uint64_t end_ns = monotonic_ns() + CALL_NS + CALL_NS / 2;
+
+	while (monotonic_ns() < end_ns)
+		sched_yield();
+	*(int *)arg = 1;
+}
+
+static void wait_for_good(void *arg)
+{
+	sem_wait(arg);
+}
+
+static void test_workers_call_waits_longer_for_what_computes(void **state)
+{
+	static sem_t posted;
+	int is_done = 0;
+
+	(void)state;
+	assert_int_equal(workers_call(compute, &is_done, CALL_NS), 0);
+	assert_int_equal(is_done, 1);
+	assert_int_equal(sem_init(&posted, 0, 0), 0);
+	assert_int_equal(workers_call(wait_for_good, &posted, CALL_NS), -ETIMEDOUT);
+	sem_post(&posted);
+}
+
 static void test_workers_run_without_a_context(void **state)
 {
 	struct workers *ws;
@@ -385,6 +415,7 @@ int main(void)
 		cmocka_unit_test(test_workers_run_leaves_behind_what_hangs),
 		cmocka_unit_test(test_workers_is_blocked_tells_who_waits),
 		cmocka_unit_test(test_workers_run_patiently_waits_for_the_process),
+		cmocka_unit_test(test_workers_call_waits_longer_for_what_computes),
 		cmocka_unit_test(test_workers_run_without_a_context),
 		cmocka_unit_test(test_workers_run_in_a_process_with_few_files),
 		cmocka_unit_test(test_workers_renew_ends_the_idle_process),
