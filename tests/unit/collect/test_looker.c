@@ -10,15 +10,12 @@
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -26,6 +23,7 @@
 #include "collect/look_budget.h"
 #include "collect/looker.h"
 #include "target/owner.h"
+#include "tests/unit/child.h"
 #include "tests/unit/skip.h"
 
 #define PATIENCE_NS (30 * NS_PER_SECOND)
@@ -90,12 +88,6 @@ static void test_looker_refuses_what_is_beyond_a_budget(void **state)
 
 /* --- targets that hang ------------------------------------------------------------------------ */
 
-/* A process; there: its memory, a page that does not answer and one behind it that does. */
-struct target {
-	pid_t pid;
-	uintptr_t there;
-};
-
 static bool make_silent(char *page)
 {
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
@@ -106,53 +98,37 @@ static bool make_silent(char *page)
 	return fd >= 0 && !ioctl(fd, UFFDIO_API, &api) && !ioctl(fd, UFFDIO_REGISTER, &page_of);
 }
 
-/* there 0: it can have no such memory. */
-static struct target start(uid_t user)
+/* Returns the address of a page that does not answer and one behind it that does; 0: it can have
+ * none. */
+static uintptr_t map_silent(const void *user)
 {
-	struct target t = { 0 };
-	int ends[2];
+	uid_t uid = *(const uid_t *)user;
+	char *there =
+		mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	assert_int_equal(pipe(ends), 0);
-	t.pid = fork();
-	assert_true(t.pid >= 0);
-	if (!t.pid) {
-		char *there = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE,
-				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (there == MAP_FAILED || !make_silent(there) || setresuid(user, user, user))
-			there = NULL;
-		else
-			there[PAGE] = 'x';
-		if (write(ends[1], &there, sizeof(there)) == sizeof(there) && there)
-			for (;;)
-				pause();
-		_exit(0);
-	}
-	assert_int_equal(read(ends[0], &t.there, sizeof(t.there)), sizeof(t.there));
-	close(ends[0]);
-	close(ends[1]);
-	return t;
+	if (there == MAP_FAILED || !make_silent(there) || setresuid(uid, uid, uid))
+		return 0;
+	there[PAGE] = 'x';
+	return (uintptr_t)there;
 }
 
-static void end(const struct target *t)
+static struct child start(uid_t user)
 {
-	kill(t->pid, SIGKILL);
-	waitpid(t->pid, NULL, 0);
+	return child_start(map_silent, &user);
 }
 
-static int look_at(struct looker *l, const struct target *t, size_t offset)
+static int look_at(struct looker *l, const struct child *t, size_t offset)
 {
 	struct sighting late;
 	char byte;
-	int r = looker_read(l, t->pid, t->there + offset, &byte, 1, 0);
+	int r = looker_read(l, t->pid, t->told + offset, &byte, 1, 0);
 
 	assert_false(looker_next(l, &late));
 	return r;
 }
 
 /* Until a reader of it hangs, on a machine that may be busy. */
-static void hang(struct looker *l, const struct target *t)
+static void hang(struct looker *l, const struct child *t)
 {
 	uint64_t until_ns = monotonic_ns() + PATIENCE_NS;
 	int r;
@@ -164,7 +140,7 @@ static void hang(struct looker *l, const struct target *t)
 }
 
 /* Until looks at it end like that. */
-static void await_look(struct looker *l, const struct target *t, int wanted, const char *words)
+static void await_look(struct looker *l, const struct child *t, int wanted, const char *words)
 {
 	uint64_t until_ns = monotonic_ns() + PATIENCE_NS;
 	int r;
@@ -181,12 +157,12 @@ static void await_look(struct looker *l, const struct target *t, int wanted, con
 static void test_looker_counts_a_second_look_at_one_that_hangs(void **state)
 {
 	_cleanup_(looker_freep) struct looker *l = NULL;
-	struct target t = start(getuid());
+	struct child t = start(getuid());
 	uint64_t refused;
 
 	(void)state;
-	if (!t.there) {
-		end(&t);
+	if (!t.told) {
+		child_end(&t);
 		SKIP("no userfaultfd() here");
 	}
 	assert_int_equal(looker_new(&l), 0);
@@ -196,26 +172,26 @@ static void test_looker_counts_a_second_look_at_one_that_hangs(void **state)
 	assert_int_equal(look_at(l, &t, PAGE), -EBUSY);
 	assert_string_equal(err_message(-EBUSY), "another look at it has not come back");
 	assert_int_equal(looker_refused(l), refused + 1);
-	end(&t); /* what reads it comes back */
+	child_end(&t); /* what reads it comes back */
 	while (looker_has_late(l))
 		look_at(l, &t, PAGE);
 }
 
 enum { ALICE = 65534, MALLORY = 65533 };
 
-static bool are_of_two(const struct target *a, const struct target *b)
+static bool are_of_two(const struct child *a, const struct child *b)
 {
 	static const struct cgroup_namespace ours;
 	struct owner of_a, of_b;
 
-	return a->there && b->there && !owner_find(a->pid, &ours, &of_a) &&
+	return a->told && b->told && !owner_find(a->pid, &ours, &of_a) &&
 	       !owner_find(b->pid, &ours, &of_b) && of_a.id != of_b.id;
 }
 
 /* A quarter of the readers hang for one owner: then others of hers are refused, and nobody else. */
 static void test_looker_keeps_readers_for_other_owners(void **state)
 {
-	struct target hers[LOOK_OWNER_BLOCKED_MAX], another = start(MALLORY), his = start(ALICE);
+	struct child hers[LOOK_OWNER_BLOCKED_MAX], another = start(MALLORY), his = start(ALICE);
 	bool can = are_of_two(&another, &his);
 	struct looker *l;
 
@@ -229,13 +205,13 @@ static void test_looker_keeps_readers_for_other_owners(void **state)
 		await_look(l, &another, -EBUSY,
 			   "too many processes of its user or container do not answer");
 		await_look(l, &his, 0, NULL);
-		end(&hers[0]);
+		child_end(&hers[0]);
 		await_look(l, &another, 0, NULL);
 	}
 	for (size_t i = 1; i < LOOK_OWNER_BLOCKED_MAX && can; i++)
-		end(&hers[i]);
-	end(&another);
-	end(&his);
+		child_end(&hers[i]);
+	child_end(&another);
+	child_end(&his);
 	looker_free(l);
 	if (!can)
 		SKIP("needs root outside of containers, and userfaultfd()");
@@ -296,49 +272,34 @@ static void write_library(int fd)
 	assert_int_equal(ftruncate(fd, end), 0);
 }
 
-/* The target has mapped some of them. */
-static pid_t start_with_libraries(void)
+/* Returns whether it has mapped some of them. */
+static uintptr_t map_libraries(const void *arg)
 {
-	int ends[2];
-	char can = 1;
-	pid_t pid;
+	bool can = true;
 
-	assert_int_equal(pipe(ends), 0);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (int i = 0; i < FILES; i++) {
-			int fd = open("/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	(void)arg;
+	for (int i = 0; i < FILES; i++) {
+		int fd = open("/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
 
-			write_library(fd);
-			can &= mmap(NULL, 0x1000, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) !=
-			       MAP_FAILED;
-			close(fd);
-		}
-		if (write(ends[1], &can, 1) == 1)
-			for (;;)
-				pause();
-		_exit(0);
+		write_library(fd);
+		can &= mmap(NULL, 0x1000, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) != MAP_FAILED;
+		close(fd);
 	}
-	can = 0;
-	assert_int_equal(read(ends[0], &can, 1), 1);
-	assert_true(can);
-	close(ends[0]);
-	close(ends[1]);
-	return pid;
+	return can;
 }
 
 /* Late looks are charged when they come back: they do not go on for ever. */
 static void test_looker_charges_searches_that_were_late(void **state)
 {
 	_cleanup_(looker_freep) struct looker *l = NULL;
-	const struct task_record task = { .pid = (uint32_t)start_with_libraries() };
+	const struct child c = child_start(map_libraries, NULL);
+	const struct task_record task = { .pid = (uint32_t)c.pid };
 	uint64_t until_ns = monotonic_ns() + PATIENCE_NS;
 	struct sighting seen;
 	int r;
 
 	(void)state;
+	assert_true(c.told);
 	assert_int_equal(looker_new(&l), 0);
 	do { /* nobody waits for longer than a nanosecond */
 		r = looker_find(l, &task, 1, &seen);
@@ -353,7 +314,7 @@ static void test_looker_charges_searches_that_were_late(void **state)
 	} while (monotonic_ns() < until_ns);
 	assert_int_equal(r, -EBUSY);
 	assert_string_equal(err_message(r), BUDGET_WORDS);
-	end(&(struct target){ .pid = (pid_t)task.pid });
+	child_end(&c);
 }
 
 int main(void)

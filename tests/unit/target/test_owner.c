@@ -7,12 +7,10 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/unit/child.h"
 #include "tests/unit/skip.h"
 #include "target/owner.h"
 
@@ -25,14 +23,28 @@ enum { ROOT, ALICE = 1000, BOB = 1001, OF_ALICE = 100000 /* /etc/subuid */ };
 
 static const struct cgroup_namespace ours;
 
+struct facts {
+	const char *cgroups;
+	uid_t user, maker;
+	uint64_t maker_namespace;
+};
+
+static struct owner owner_of_facts(const struct facts *f)
+{
+	const struct owner_facts of = { .cgroups = f->cgroups,
+					.cgroups_len = strlen(f->cgroups),
+					.user = f->user,
+					.maker = f->maker,
+					.maker_namespace = f->maker_namespace };
+	struct owner owner;
+
+	assert_int_equal(owner_of(&of, &ours, &owner), 0);
+	return owner;
+}
+
 /* Returns true if two processes are of one owner. */
 static void test_owner_of_is_who_cannot_be_invented(void **state)
 {
-	struct facts {
-		const char *cgroups;
-		uid_t user, maker;
-		uint64_t maker_namespace;
-	};
 	static const struct {
 		const char *name;
 		struct facts first, second;
@@ -120,13 +132,7 @@ static void test_owner_of_is_who_cannot_be_invented(void **state)
 		struct owner owners[2];
 
 		for (int j = 0; j < 2; j++) {
-			struct owner_facts f = { .cgroups = two[j]->cgroups,
-						 .cgroups_len = strlen(two[j]->cgroups),
-						 .user = two[j]->user,
-						 .maker = two[j]->maker,
-						 .maker_namespace = two[j]->maker_namespace };
-
-			assert_int_equal(owner_of(&f, &ours, &owners[j]), 0);
+			owners[j] = owner_of_facts(two[j]);
 			assert_int_not_equal(owners[j].id, 0);
 		}
 		if ((owners[0].id == owners[1].id) != cases[i].are_one)
@@ -150,12 +156,9 @@ static void test_owner_of_root(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct owner_facts f = { .cgroups = cases[i].cgroups,
-					 .cgroups_len = strlen(cases[i].cgroups),
-					 .user = cases[i].user };
-		struct owner owner;
+		const struct facts f = { .cgroups = cases[i].cgroups, .user = cases[i].user };
+		struct owner owner = owner_of_facts(&f);
 
-		assert_int_equal(owner_of(&f, &ours, &owner), 0);
 		if (owner.is_root != cases[i].is_root)
 			fail_msg("%s: %d", cases[i].cgroups, owner.is_root);
 	}
@@ -163,40 +166,22 @@ static void test_owner_of_root(void **state)
 
 /* --- processes -------------------------------------------------------------------------------- */
 
-/* A process of that user that waits, in a user namespace of its own if asked for; < 0: it cannot.
- */
-static pid_t start(uid_t user, bool is_apart)
-{
-	int ends[2];
-	char can = 0;
-	pid_t pid;
+struct place {
+	uid_t user;
+	bool is_apart; /* in a user namespace of its own */
+};
 
-	assert_int_equal(pipe(ends), 0);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		can = setresuid(user, user, user) == 0 &&
-		      (!is_apart || unshare(CLONE_NEWUSER) == 0);
-		if (write(ends[1], &can, 1) == 1 && can)
-			for (;;)
-				pause();
-		_exit(0);
-	}
-	assert_int_equal(read(ends[0], &can, 1), 1);
-	close(ends[0]);
-	close(ends[1]);
-	if (!can)
-		waitpid(pid, NULL, 0);
-	return can ? pid : -1;
+static uintptr_t take_place(const void *arg)
+{
+	const struct place *p = arg;
+
+	return setresuid(p->user, p->user, p->user) == 0 &&
+	       (!p->is_apart || unshare(CLONE_NEWUSER) == 0);
 }
 
-static void end(pid_t pid)
+static struct child start(uid_t user, bool is_apart)
 {
-	if (pid < 0)
-		return;
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	return child_start(take_place, &(struct place){ user, is_apart });
 }
 
 static bool is_one(pid_t a, pid_t b)
@@ -210,20 +195,21 @@ static bool is_one(pid_t a, pid_t b)
 
 static void test_owner_find_tells_users_apart(void **state)
 {
-	pid_t alice = start(ALICE, false), alices = start(ALICE, true), bob = start(BOB, false);
+	struct child alice = start(ALICE, false), alices = start(ALICE, true),
+		     bob = start(BOB, false);
 	struct owner own;
-	bool is_here = alice > 0 && alices > 0 && bob > 0;
+	bool is_here = alice.told && alices.told && bob.told;
 
 	(void)state;
 	assert_int_equal(owner_find(getpid(), &ours, &own), 0);
 	if (is_here && own.is_root) { /* in a container all would be of one owner */
-		assert_true(is_one(alice, alices));
-		assert_false(is_one(alice, bob));
-		assert_false(is_one(alice, getpid()));
+		assert_true(is_one(alice.pid, alices.pid));
+		assert_false(is_one(alice.pid, bob.pid));
+		assert_false(is_one(alice.pid, getpid()));
 	}
-	end(alice);
-	end(alices);
-	end(bob);
+	child_end(&alice);
+	child_end(&alices);
+	child_end(&bob);
 	if (!is_here || !own.is_root)
 		SKIP("needs root outside of containers, and user namespaces");
 }
