@@ -71,7 +71,7 @@ def test_torn_stacks_are_recognised(name, stack, is_torn):
 
 
 SITE = (("<module>", "p.py", 9), ("run", "p.py", 7), ("spin", "p.py", 3))
-SITE_TRUTH = {"cpu": 1.01, "sites": [{"name": "spin", "cpu": 1.0, "stacks": [SITE],
+SITE_TRUTH = {"cpu": 1.01, "way": 0.0005, "sites": [{"name": "spin", "cpu": 1.0, "stacks": [SITE],
                                       "leaf_lines": []}],
               "lines": [["<module>", "p.py", [1, 8, 9]], ["run", "p.py", [6, 7]],
                         ["spin", "p.py", [2, 3, 4]]]}
@@ -94,6 +94,13 @@ SITE_TRUTH = {"cpu": 1.01, "sites": [{"name": "spin", "cpu": 1.0, "stacks": [SIT
 def test_sites_are_judged(name, extra, is_wrong):
     verdict = judge.SiteTruth(SITE_TRUTH).judge({SITE: 1000, **extra}, hz=1000)
     assert bool(verdict.wrong) == is_wrong, name + ": " + verdict.text()
+
+
+@pytest.mark.parametrize("count,is_wrong", [(20, False), (40, True)])
+def test_the_way_of_a_slow_machine_is_no_wrong_line(count, is_wrong):
+    near = SITE[:2] + (("spin", "p.py", 2),)
+    verdict = judge.SiteTruth(dict(SITE_TRUTH, way=0.012)).judge({SITE: 1000, near: count}, hz=1000)
+    assert bool(verdict.wrong) == is_wrong, verdict.text()
 
 
 @pytest.mark.parametrize("name,kind,stack,is_wrong", [

@@ -64,6 +64,7 @@ class SiteTruth:
 
     def __init__(self, truth):
         self.cpu = truth["cpu"]
+        self.way = truth["way"]
         self.site_cpu = {site["name"]: site["cpu"] for site in truth["sites"]}
         self.lines = collections.defaultdict(set)
         for name, file, lines in truth["lines"]:
@@ -113,7 +114,7 @@ class SiteTruth:
 
     def judge(self, samples, hz, near_share=0.0025):
         """samples: {stack of (name, file, line), root first: count}; near_share: share of samples
-        that may be near (at 1 kHz and with three bursts a site 1 in 10,000 are)."""
+        that may be near (at 1 kHz and with three bursts a site 1 in 10,000 are), or as many as the way takes."""
         verdict = Verdict()
         for stack, count in samples.items():
             verdict.total += count
@@ -136,7 +137,8 @@ class SiteTruth:
             else:
                 verdict.between[stack] += count
         near = sum(count for _, count in verdict.near)
-        if near > 6 + verdict.total * near_share:
+        most = max(6 + verdict.total * near_share, 3 + plausible(verdict.total * self.way / self.cpu))
+        if near > most:
             verdict.wrong += [("not the line it spins on", s, n) for s, n in verdict.near]
         outside = max(0.0, self.cpu - sum(self.site_cpu.values()))
         if sum(verdict.between.values()) > plausible(outside * hz * 1.25):

@@ -9,10 +9,11 @@ itself sees it there. Sites run one after the other, each several times, so that
 also seen specialised. Prints READY, waits for a line, works, prints the truth, waits for a line:
 
     {"sites": [{"name", "cpu", "stacks": [[[qualname, file, line]...]...], "leaf_lines"}...],
-     "lines": [[qualname, file, [line...]]...], "cpu", "samples"}
+     "lines": [[qualname, file, [line...]]...], "cpu", "way", "samples"}
 
 stacks are root first; leaf_lines: lines the leaf may also be at, for loops over several lines;
-lines: all lines of the functions involved; cpu: seconds of CPU time (each site's, and all of it).
+lines: all lines of the functions involved; cpu: seconds of CPU time (each site's, and all of it);
+way: those that sites took until they began to spin, which a slow machine stretches, as no clock ends them.
 With --selfcheck a second thread samples sys._current_frames(): samples = [[stack, count]...].
 Syntax of Python 3.6; newer syntax is in strings and left out where it does not compile.
 """
@@ -33,7 +34,7 @@ thread_cpu = getattr(  # 3.6 has no thread_time()
     time, "thread_time", None) or (lambda: time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID))
 END = [0.0]
 SITES = []
-NOW = {"name": None, "quantum": 0.0, "start": 0.0, "sampler": None}
+NOW = {"name": None, "quantum": 0.0, "start": float("inf"), "sampler": None, "way": 0.0}
 TRUTH = {}
 LINES = {}
 
@@ -45,7 +46,9 @@ def site(function):
 
 
 def begin():
-    NOW["start"] = thread_cpu()
+    now = thread_cpu()
+    NOW["way"] += max(0.0, now - NOW["start"])
+    NOW["start"] = now
     END[0] = clock() + NOW["quantum"]
 
 
@@ -1167,7 +1170,7 @@ def main():
         "sites": [{"name": name, "cpu": truth["cpu"], "stacks": sorted(truth["stacks"]),
                    "leaf_lines": sorted(truth["leaf_lines"])} for name, truth in TRUTH.items()],
         "lines": [[qualname(code), code.co_filename, lines] for code, lines in LINES.values()],
-        "samples": sorted(sampler.counts.items()) if sampler else []})
+        "way": NOW["way"], "samples": sorted(sampler.counts.items()) if sampler else []})
     # All of it, also what the text took.
     sys.stdout.write('{"cpu": %r, %s\n' % (time.process_time() - start, text[1:]))
     sys.stdout.flush()
