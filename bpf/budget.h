@@ -121,7 +121,8 @@ static __always_inline void budget_carried(struct cpu_state *c, struct skipped *
 static __always_inline void budget_spend(struct cpu_state *c, __u64 ns)
 {
 	stat_add(c, STAT_RUN_NS, ns);
-	c->budget_ns -= at_most(ns, SPENT_MAX_NS);
+	/* A tick may interrupt the thread that spends. */
+	__sync_fetch_and_add(&c->budget_ns, -(__s64)at_most(ns, SPENT_MAX_NS));
 }
 
 /*

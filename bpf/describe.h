@@ -174,7 +174,7 @@ static int describe_lines(__u32 chunk, struct describe_loop *l)
 
 LOOP_STEP(describe_lines)
 
-/* Sends what user space lacks of one code object. */
+/* Sends what user space lacks of one code object. The first ones are sent however late it is. */
 static int describe(__u32 i, struct describe_loop *l)
 {
 	struct py_scratch *s = l->s;
@@ -190,8 +190,9 @@ static int describe(__u32 i, struct describe_loop *l)
 		return LOOP_STOP;
 	if (is_sent(u->id))
 		return LOOP_NEXT;
-	n = s->walk.bytes_left && clock_ns() < s->walk.deadline_ns ? py_describe(door, s, l->off, u)
-								   : 0;
+	n = s->walk.bytes_left && (i < LEAF_CODES || clock_ns() < s->walk.deadline_ns)
+		    ? py_describe(door, s, l->off, u)
+		    : 0;
 	if (n <= 0) {
 		stat_add(l->stats, STAT_CODE_DEFERRED, 1);
 		return LOOP_NEXT;

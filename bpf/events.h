@@ -13,6 +13,7 @@
 
 #define FRAMES_MAX 4096     /* frames in one sample; deeper stacks keep their leaf end, flagged */
 #define CODES_PER_SAMPLE 64 /* code objects described in one sample, leaf first */
+#define LEAF_CODES 8        /* the first of them, also where the walk took all of its time */
 #define CODE_BYTES_PER_SAMPLE 16384
 #define STRING_BYTES_MAX 4096 /* a name or file name, in the target's own encoding; longer: cut */
 #define LINES_CHUNK 4096      /* a line table travels in chunks of this size */
@@ -24,6 +25,7 @@
 #define SILENT_MAX 8            /* processes that are not visited, as their memory did not answer */
 #define TASK_WORKS_MAX 16384    /* samples that wait for it; power of two */
 #define TASK_WORKS_OF_PAGES 256 /* the same where only missing pages are waited for */
+#define LONG_WALKS 4096         /* power of two: see bpf/task_work.h */
 #define FAULTS_MAX 8            /* of what a sample could not read, so much is noted */
 #define LAYOUTS_MAX 64
 #define WALKED_TASKS_MAX 65536    /* processes that are found without iterators */
@@ -815,7 +817,7 @@ struct task_record {
 	X(STAT_INVALID, "invalid", "frame chain not valid")                               \
 	X(STAT_AMBIGUOUS, "ambiguous", "several thread states of one thread")             \
 	X(STAT_CODE_FAULT, "code_fault", "code object not readable")                      \
-	X(STAT_TW_BUSY, "task_work_busy", "missing page, no task work free")              \
+	X(STAT_TW_BUSY, "task_work_busy", "walked in an interrupt, no task work free")    \
 	X(STAT_FRAMES, "frames", "frames walked")                                         \
 	X(STAT_CODE_SENT, "code_sent", "code objects described")                          \
 	X(STAT_CODE_DEFERRED, "code_deferred", "code objects put off to a later sample")  \

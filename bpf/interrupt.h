@@ -134,6 +134,48 @@ static __always_inline void note_waiters_of_current(struct py_scratch *s)
 	note_waiters(s, times_get(task), times_get(task->group_leader));
 }
 
+#ifdef OLD_KERNEL
+static __always_inline bool has_long_walks(struct task_struct *task, const struct py_thread *t)
+{
+	return false;
+}
+
+static __always_inline void note_long_walk(const struct py_thread *t)
+{
+}
+#else
+/* Not one that ends: it would come to that without its memory. */
+static __always_inline bool has_long_walks(struct task_struct *task, const struct py_thread *t)
+{
+	return *(volatile __u8 *)long_walk_of(t) && !(known_field(task, flags) & PF_EXITING);
+}
+
+static __always_inline void note_long_walk(const struct py_thread *t)
+{
+	*long_walk_of(t) = 1;
+}
+#endif
+
+/* Did the walk end for want of time? */
+static __always_inline bool is_late(const struct py_scratch *s, int r)
+{
+	return r == STAT_TSTATE_LATE || (r == STAT_RECORDED && s->walk.status == UNWIND_LATE);
+}
+
+static __always_inline bool has_missed_pages(const struct py_scratch *s, int r)
+{
+	return s->walk.faults && (r == STAT_TSTATE_FAULT || r == STAT_RECORDED);
+}
+
+static __always_inline int walk_and_label(struct cpu_state *c, struct py_scratch *s)
+{
+	const struct proc_row *row = &c->row;
+	int r = row->runtime ? take_sample(s, c, row->layout) : be_outside(s);
+
+	label_sample((struct door){}, s, row->layout, r);
+	return r;
+}
+
 /* Returns as task_sample_schedule(). */
 static __always_inline int hand_over(const struct sampler_call *call, struct task_struct *task,
 				     struct cpu_state *c, struct py_scratch *s, __u32 layout)
@@ -147,7 +189,7 @@ static __always_inline int hand_over(const struct sampler_call *call, struct tas
 
 /*
  * Takes the sample that s->sample describes. may_hand_over: where the thread can be had to read in
- * the pages that are missing.
+ * the pages that are missing, and to walk for longer than interrupts may be off.
  */
 static __always_inline int walk_and_send(const struct sampler_call *call, struct cpu_state *c,
 					 struct task_struct *task, struct py_scratch *s,
@@ -159,18 +201,28 @@ static __always_inline int walk_and_send(const struct sampler_call *call, struct
 
 	begin_walk(s, call->access);
 	introduce_thread(c, s);
-	r = row->runtime ? take_sample(s, c, row->layout) : be_outside(s);
-	label_sample((struct door){}, s, row->layout, r);
+	s->walk.faults = 0;
+	s->walk.outcome = STAT_TSTATE_LATE;
+	if (!may_hand_over || !has_long_walks(task, &s->thread))
+		s->walk.outcome = walk_and_label(c, s);
+	r = *(volatile __s32 *)&s->walk.outcome; /* for the verifier: one state */
 	if (session.has_spans && call->source == SOURCE_TICKS)
 		note_waiters_of_current(s);
-	if (row->runtime && s->walk.faults && (r == STAT_TSTATE_FAULT || r == STAT_RECORDED)) {
-		handed = may_hand_over ? hand_over(call, task, c, s, row->layout) : -1;
+	if (may_hand_over && (is_late(s, r) || has_missed_pages(s, r))) {
+		if (is_late(s, r))
+			note_long_walk(&s->thread);
+		handed = hand_over(call, task, c, s, row->layout);
 		if (handed >= 0) {
 			budget_carried(c, skipped, s->sample.value > call->value);
 			return handed;
 		}
-		ask_page(c, s, row->layout);
+		if (is_late(s, r)) { /* it is the only chance of this sample */
+			s->walk.time_max_ns = TIME_MAX_NS;
+			r = walk_and_label(c, s);
+		}
 	}
+	if (has_missed_pages(s, r))
+		ask_page(c, s, row->layout);
 	if (r == STAT_RECORDED && !send_sample(s, c))
 		return STAT_RING_FULL;
 	if (r == STAT_RECORDED || r == STAT_NOT_ASKED)

@@ -99,7 +99,7 @@ struct cpu_state {
 	__u64 stats[STAT_COUNT_];
 	__u64 tick_ns; /* SOURCE_TICKS: of the tick before, and its period */
 	__u64 period_ns;
-	__u64 tick_took_ns; /* by the sampler then */
+	__u64 tick_took_ns; /* by the sampler then; a period where the thread went on by itself */
 	__u64 tick_task;    /* the thread then, and how often it had left the CPU */
 	__u64 tick_switches;
 	__u64 last_ns;         /* when budget_ns was last filled up */

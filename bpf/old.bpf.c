@@ -112,7 +112,7 @@ VERIFIED_ONCE_NUMBERS int find_old_tstate(__u32 layout)
 
 	if (s) {
 		s->describing.layout = layout;
-		find_tstate_by((struct door){}, s, layout, TIME_MAX_NS);
+		find_tstate_by((struct door){}, s, layout);
 	}
 	return 0;
 }

@@ -24,9 +24,17 @@
 #define TSTATE_BYTES 512     /* covers what is read of PyThreadState (3.15: 312) */
 #define STRING_HEAD_BYTES 64 /* covers what is read of the heads of str and bytes (at most 56) */
 #define TEXT_BYTES (2 * STRING_HEAD_BYTES + PROBE_BYTES) /* data begins at 88 at the latest */
-#define PROBE_BYTES 96             /* of a name or line table that go into an identity */
-#define TIME_MAX_NS 2000000        /* for one sample: interrupts are off meanwhile */
-#define TIME_MAX_OPEN_NS 100000000 /* where they are on: who walks may lose its CPU, or wait */
+#define PROBE_BYTES 96 /* of a name or line table that go into an identity */
+/*
+ * For one sample. In an interrupt of a thread that can walk itself instead: 500 us with the frames
+ * between two looks at the clock and the names of LEAF_CODES. In an interrupt of one that cannot: a
+ * whole stack is worth more. In the thread itself, which may lose its CPU for long: WALK_STEPS and
+ * LIST_STEPS end the walk. Of another thread, whose pages are waited for.
+ */
+#define TIME_MAX_SHORT_NS 400000
+#define TIME_MAX_NS 2000000
+#define TIME_MAX_TASK_NS 1000000000
+#define TIME_MAX_OPEN_NS 100000000
 #define TIME_STEPS 64 /* the clock is looked at every so many frames or thread states */
 
 /* Results of the steps below zero. */
@@ -75,6 +83,9 @@ struct py_walk {
 	__u32 unsent;
 	__u32 deferred;
 	__u32 bytes_left;  /* of CODE_BYTES_PER_SAMPLE */
+	__u64 time_max_ns; /* for the walk */
+	__s32 outcome;     /* the counter that says what became of it */
+	__u32 reserved;
 	__u64 deadline_ns; /* CLOCK_MONOTONIC */
 	__u32 steps;       /* since the start, of frames and thread states */
 	__u32 faults;      /* of py_scratch.faults that are filled in: what could not be read */

@@ -93,6 +93,10 @@ static __always_inline void begin_walk(struct py_scratch *s, enum access access)
 	s->walk.family = s->thread.family;
 	s->walk.salt = s->sample.ktime_ns >> 7;
 	s->walk.flags = s->sample.flags;
+	s->walk.time_max_ns = access == ACCESS_REMOTE ? TIME_MAX_OPEN_NS
+			      : access == ACCESS_TASK ? TIME_MAX_TASK_NS
+			      : session.has_task_work ? TIME_MAX_SHORT_NS
+						      : TIME_MAX_NS;
 	if (access == ACCESS_TASK)
 		s->walk.flags |= SAMPLE_TASK_WORK;
 }
@@ -125,8 +129,7 @@ static __always_inline void find_tasks(struct py_loop *l)
 }
 
 /* Finds the thread state, before the walk: what became of it is s->search.result. */
-static __always_inline void find_tstate_by(struct door door, struct py_scratch *s, __u32 layout,
-					   __u64 time_max_ns)
+static __always_inline void find_tstate_by(struct door door, struct py_scratch *s, __u32 layout)
 {
 	struct py_loop l = { .s = s, .thread = &s->thread, .door = door };
 
@@ -136,7 +139,7 @@ static __always_inline void find_tstate_by(struct door door, struct py_scratch *
 	s->walk.gc_frame = 0;
 	s->walk.is_moment = 0;
 	s->walk.pass = 0;
-	s->walk.deadline_ns = clock_ns() + time_max_ns;
+	s->walk.deadline_ns = clock_ns() + s->walk.time_max_ns;
 	s->part.opcode = OPCODE_NONE;
 	s->search.result = py_find_tstate(&l);
 }
@@ -282,7 +285,7 @@ VERIFIED_ONCE int remote_find_tstate(ANOTHER_TASK, struct py_scratch *s, __u32 l
 {
 	if (!s)
 		return 0; /* for the verifier */
-	find_tstate_by((struct door){ task }, s, layout, TIME_MAX_OPEN_NS);
+	find_tstate_by((struct door){ task }, s, layout);
 	return 0;
 }
 
@@ -298,8 +301,7 @@ VERIFIED_ONCE int own_find_tstate(struct py_scratch *s, __u32 layout)
 {
 	if (!s)
 		return 0; /* for the verifier */
-	find_tstate_by((struct door){}, s, layout,
-		       s->walk.flags & SAMPLE_TASK_WORK ? TIME_MAX_OPEN_NS : TIME_MAX_NS);
+	find_tstate_by((struct door){}, s, layout);
 	return 0;
 }
 

@@ -64,15 +64,31 @@ static __always_inline __u64 take_joined(struct task_slot *slot)
 	return __sync_lock_test_and_set(&slot->joined, 0);
 }
 
-/* The same, and nothing joins any more; then the slot is free. */
+/* The same, and nothing joins any more. */
+static __always_inline __u64 task_slot_close(struct task_slot *slot)
+{
+	__sync_lock_test_and_set(&slot->owner, TASK_SLOT_CLOSED);
+	return take_joined(slot);
+}
+
+/* The same; then the slot is free. */
 static __always_inline __u64 task_slot_release(struct task_slot *slot)
 {
-	__u64 joined;
+	__u64 joined = task_slot_close(slot);
 
-	__sync_lock_test_and_set(&slot->owner, TASK_SLOT_CLOSED);
-	joined = take_joined(slot);
 	__sync_lock_test_and_set(&slot->owner, 0);
 	return joined;
+}
+
+/*
+ * Threads whose walk takes too long for an interrupt: the next one is theirs at once. Two that
+ * share an entry only walk themselves, or in an interrupt, once more than they had to.
+ */
+extern __u8 long_walks[LONG_WALKS];
+
+static __always_inline __u8 *long_walk_of(const struct py_thread *t)
+{
+	return &long_walks[hash_mix(t->process, t->tid) & (LONG_WALKS - 1)];
 }
 
 #ifdef TASK_WORK_OF_SPANS
@@ -83,13 +99,12 @@ static __always_inline void meet_thread(struct task_sample *t, struct py_scratch
 	introduce_current(s, f, t->layout);
 }
 
-static __noinline void task_sample_ends(struct py_scratch *s, struct cpu_state *c, __u64 begin_ns)
+static __noinline void note_gil_of_sample(struct py_scratch *s)
 {
 	struct thread_times *times = times_get(bpf_get_current_task_btf());
 
 	if (times)
 		gil_note(times, &s->sample);
-	budget_spend(c, clock_ns() - begin_ns);
 }
 
 /* Who waits for longer has been looked at before, from user space. */
@@ -110,6 +125,15 @@ static __always_inline void meet_thread(struct task_sample *t, struct py_scratch
 					const struct task_facts *f)
 {
 }
+
+static __always_inline void note_gil_of_sample(struct py_scratch *s)
+{
+}
+
+static __always_inline bool has_lost_state(const struct py_scratch *s)
+{
+	return false;
+}
 #endif
 
 /*
@@ -127,10 +151,19 @@ static __noinline bool task_sample_begins(struct task_sample *t, struct py_scrat
 	return true;
 }
 
+static __noinline void task_sample_ends(struct py_scratch *s, struct cpu_state *c, __u64 begin_ns)
+{
+	__u64 took = clock_ns() - begin_ns;
+
+	budget_spend(c, took);
+	*long_walk_of(&s->thread) = took > TIME_MAX_SHORT_NS;
+}
+
 /* One pass: from t->sample, as the tick left it. Returns as take_sample(). */
 static __always_inline int task_sample_walk(struct task_sample *t, struct py_scratch *s,
 					    struct cpu_state *c)
 {
+	__u64 begin_ns;
 	int r;
 
 	s->thread = t->thread;
@@ -138,23 +171,19 @@ static __always_inline int task_sample_walk(struct task_sample *t, struct py_scr
 	begin_walk(s, ACCESS_TASK);
 	if (!task_sample_begins(t, s) || !s->thread.runtime)
 		return be_outside(s);
-#ifdef TASK_WORK_OF_SPANS
-	__u64 begin_ns = clock_ns();
-#endif
+	begin_ns = clock_ns();
 	r = take_sample(s, c, t->layout);
 	label_sample((struct door){}, s, t->layout, r);
-#ifdef TASK_WORK_OF_SPANS
+	note_gil_of_sample(s);
 	task_sample_ends(s, c, begin_ns);
-	if (has_lost_state(s))
-		return STAT_TSTATE_FAULT;
-#endif
-	return r;
+	return has_lost_state(s) ? STAT_TSTATE_FAULT : r;
 }
 
 struct task_passes {
 	struct task_sample *t;
 	struct cpu_state *stats;
-	int walked; /* what the last pass returned */
+	__u64 joined; /* what the sample that was sent stands for besides */
+	int walked;   /* what the last pass returned */
 	int result;
 };
 
@@ -171,10 +200,9 @@ static int read_in(__u32 i, struct task_passes *p)
 
 static __always_inline int send_task_sample(struct task_passes *p, struct py_scratch *s)
 {
-	__u64 joined = take_joined(slot_of(p->t));
-
-	s->sample.value += joined;
-	if (joined)
+	p->joined = task_slot_close(slot_of(p->t)); /* a tick while it is sent is another sample */
+	s->sample.value += p->joined;
+	if (p->joined)
 		s->walk.flags |= SAMPLE_WEIGHTED;
 	return send_sample(s, p->stats) ? STAT_TW_RECORDED : STAT_TW_RING_FULL;
 }
@@ -229,7 +257,7 @@ static int task_sample_run(struct bpf_map *map, void *key, void *value)
 	else if (p.walked == STAT_NOT_ASKED)
 		stat_add(p.stats, STAT_TW_NOT_ASKED, t->count);
 	else if (p.result == STAT_TW_RING_FULL)
-		stat_add(p.stats, STAT_TW_RING_FULL, t->count + t->carried);
+		stat_add(p.stats, STAT_TW_RING_FULL, t->count + t->carried + p.joined);
 	else
 		stat_add(p.stats, STAT_TW_FAILED, t->count + t->carried);
 	joined = task_slot_release(slot_of(t));

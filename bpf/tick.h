@@ -72,6 +72,12 @@ static __always_inline bool is_ours(int r)
 	return r != STAT_IDLE && r != STAT_NO_MM && r != STAT_FILTERED && r != STAT_NOT_PYTHON;
 }
 
+/* Does the thread walk itself from then on? */
+static __always_inline bool is_handed_over(int r)
+{
+	return r == STAT_TASK_WORK || r == STAT_TW_JOINED;
+}
+
 static __always_inline void tick_take(struct bpf_perf_event_data *ctx)
 {
 	struct sampler_call call = {
@@ -107,7 +113,7 @@ static __always_inline void tick_take(struct bpf_perf_event_data *ctx)
 	if (missed && is_ours(r))
 		stat_add(c, STAT_MISSED, missed * call.value);
 	took = bpf_ktime_get_ns() - now;
-	c->tick_took_ns = took;
+	c->tick_took_ns = is_handed_over(r) ? c->period_ns : took;
 	budget_spend_of(c, r, took);
 	if (c->period_ns && took > c->period_ns && is_ours(r)) {
 		/* The next tick may be another thread's. */

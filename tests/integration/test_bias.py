@@ -15,6 +15,7 @@ LIVES = {"forks": (300, 7), "threads": (600, 7), "execs": (40, 15)}  # count, mi
 LOOPS = [(20, 50), (20, 99), (10, 99), (1, 100), (1, 999)]
 FULL_LOOPS = [(ms, hz) for ms in (20, 10, 1) for hz in (50, 99, 100, 200, 999, 1000)]
 LOOP_MS = 4000  # of turns
+FRAMES_MAX = 4096  # of a stack; <truncated> is what is farther out
 FEWER = 0.25  # of all counts, without --tier=all: 100 ticks and more in all but the shortest
 
 
@@ -146,12 +147,12 @@ def test_loops_of_every_python(python, how, tmp_path):
 
 @pytest.mark.few_pythons(3)
 def test_stacks_that_cost_more_than_a_period(python, tmp_path):
-    """A walk of 3,000 frames takes longer than the 0.2 ms to the next tick: the ticks that it holds up count, and the
-    samples that the time budget leaves out are not those of deep stacks."""
+    """A walk of 4,096 frames takes longer than the 0.2 ms to the next tick: the ticks that it holds up count, and the
+    samples that the time budget leaves out are not those of deep stacks. All frames have names, none is cut for time."""
     if python.minor < 7:
         return  # no time.thread_time()
     output = tmp_path / "deep.pyebpf"
-    with Workload(python, "deep_and_flat.py", 3000, 1.5) as workload:
+    with Workload(python, "deep_and_flat.py", 5000, 1.5) as workload:
         with Recorder(output, "-p", workload.pid, "-F", 4999) as recorder:
             recorder.wait_attached()
             workload.go()
@@ -160,7 +161,9 @@ def test_stacks_that_cost_more_than_a_period(python, tmp_path):
             text = recorder.text()
     counts = dict.fromkeys(truth, 0)
     for path, value in frames(export(output)).items():
+        assert "<unknown>" not in {frame[0] for frame in path}, path[-8:]
         if len(path) > 1 and path[-1][0] == "compute":
             counts[path[-2][0]] += value
+            assert path[-2][0] == "flat" or len(path) == 1 + FRAMES_MAX, len(path)
     share = counts["deep"] / sum(counts.values())
     assert abs(share - truth["deep"] / sum(truth.values())) < 0.05, (share, truth, text)
