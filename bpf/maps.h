@@ -88,6 +88,13 @@ struct wait_span {
 	__u16 syscall;
 };
 
+/* What the scheduler says of the thread that leaves the CPU in this switch. */
+struct leaving {
+	__u64 exec_ns;   /* task_struct.se.sum_exec_runtime */
+	__u64 run_delay; /* task_struct.sched_info.run_delay; 0: not known */
+	__u64 state;     /* task_struct.__state */
+};
+
 /* The span of waiting that ends in this switch. */
 struct span_end {
 	__u64 begin_ns, now_ns;
@@ -114,6 +121,7 @@ struct cpu_state {
 	__u64 switches;                /* seen */
 	__u64 random;                  /* 0: not begun */
 	struct wait_span span, queued; /* the latter: its end, in line for a CPU */
+	struct leaving left;
 	struct span_end ended;
 	__u8 is_kept; /* span: of the thread that comes back in this switch */
 	__u8 is_queued_kept;

@@ -174,8 +174,7 @@ static __always_inline bool takes_other_gil(struct thread_times *t,
 /* enum gil_wait of a thread that leaves the CPU to wait. */
 static __always_inline __u8 gil_wait_begins(struct thread_times *t,
 					    const struct thread_times *leader,
-					    struct task_struct *task, struct wait_call call,
-					    __u64 now)
+					    struct wait_call call, __u64 now)
 {
 	if (!(t->out_state & STATE_INTERRUPTIBLE) || !call_waits_for_futex(call))
 		return GIL_WAIT_NOT;
@@ -183,18 +182,18 @@ static __always_inline __u8 gil_wait_begins(struct thread_times *t,
 		t->gil = find_gil(0);
 	if (!gil_has_word(t->gil, call.args[0]) && !takes_other_gil(t, leader, call.args[0]))
 		return GIL_WAIT_NOT;
-	if (now - t->gil_end_ns < GIL_EPISODE_NS && !gil_was_taken((struct door){}, t, task))
+	if (now - t->gil_end_ns < GIL_EPISODE_NS &&
+	    !gil_was_taken((struct door){}, t, bpf_get_current_task_btf()))
 		return GIL_WAIT_GOES_ON;
 	t->episodes++;
 	return GIL_WAIT_BEGINS;
 }
 
 /*
- * Of the span that ends now, how long its end was a wait for a CPU: the thread had been woken. 0
- * where all of it was, and where the two cannot be samples of their own.
+ * Of the span that ends now, how long its end was a wait for a CPU, as the scheduler says: the
+ * thread had been woken. 0 where all of it was, and where the two cannot be samples of their own.
  */
-static __always_inline __u64 queued_ns(const struct thread_times *t, struct task_struct *task,
-				       __u64 duration)
+static __always_inline __u64 queued_ns(const struct thread_times *t, struct task_struct *task)
 {
 	__u64 now, since, queued;
 
@@ -205,43 +204,37 @@ static __always_inline __u64 queued_ns(const struct thread_times *t, struct task
 	queued = task->sched_info.run_delay - t->run_delay;
 	if (since && since < now)
 		queued += now - since;
-	return at_most(queued, duration);
+	return queued;
 }
 
 /* Why, told now, where the registers are at hand that say who waits for the GIL. */
 static __always_inline void note_wait(struct thread_times *t, const struct thread_times *leader,
-				      struct task_struct *task, bool preempt, __u64 now)
+				      const struct leaving *left, bool preempt, __u64 now)
 {
 	struct wait_call call;
 
-	if (session.has_exit_work && may_know_queue())
-		t->run_delay = task->sched_info.run_delay;
+	t->run_delay = left->run_delay;
 	t->is_moved = 0;
-	t->out_state = task->__state;
+	t->out_state = left->state;
 	t->out_preempt = preempt;
 	t->out_wait = WAIT_RUNNABLE;
 	if (preempt)
 		return;
-	times_note_regs(t, task);
-	call = times_call(t, task);
-	t->waits_for_gil = gil_wait_begins(t, leader, task, call, now);
+	call = times_call_of_current(t);
+	t->waits_for_gil = gil_wait_begins(t, leader, call, now);
 	t->out_wait = wait_reason(t, call);
 }
 
-/* A span of the current task begins; leader: times_of_leader(). Returns when. */
-VERIFIED_ONCE __u64 span_begins(struct cpu_state *c, struct thread_times *t,
-				struct thread_times *leader, __u32 preempt)
+/* A span of the current task begins; leader: times_of_leader(). The task is asked for where it is
+ * needed alone: that is a call. */
+static __always_inline void span_begins(struct cpu_state *c, struct thread_times *t,
+					struct thread_times *leader, bool preempt, __u64 now)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 now = bpf_ktime_get_ns();
-
-	if (!c || !t)
-		return 0; /* for the verifier */
 	if (t->out_ns)
-		times_return_unseen(c, t, leader, task, now);
+		times_return_unseen(c, t, leader, bpf_get_current_task_btf(), now);
 	t->cpu_ns += now - t->in_ns;
-	t->exec_ns = task->se.sum_exec_runtime;
-	note_wait(t, leader, task, preempt, now);
+	t->exec_ns = c->left.exec_ns;
+	note_wait(t, leader, &c->left, preempt, now);
 	/* There may be none yet while a session starts. */
 	t->is_counted = leader && t->waits_for_gil;
 	if (t->is_counted && !leader->first_gil)
@@ -252,12 +245,11 @@ VERIFIED_ONCE __u64 span_begins(struct cpu_state *c, struct thread_times *t,
 	if (t->is_counted)
 		gil_count(leader, t->gil, 1, now);
 	t->out_ns = now;
-	return now;
 }
 
-/* The current task leaves the CPU. Returns when its span begins; 0: it is nobody's that is
- * recorded. */
-static __always_inline __u64 leaves(struct cpu_state *c, struct task_struct *task, bool preempt)
+/* The times of the current task, which leaves the CPU. NULL: it is not recorded. */
+static __always_inline struct thread_times *times_of_leaving(struct cpu_state *c,
+							     struct task_struct *task)
 {
 	struct thread_times *t = times_get(task);
 	bool has_times = t && t->since_ns, is_python = has_times && t->is_identified;
@@ -266,25 +258,19 @@ static __always_inline __u64 leaves(struct cpu_state *c, struct task_struct *tas
 		is_python = identify(c);
 	if (!has_times) {
 		if (!is_python || !begin_times())
-			return 0;
+			return NULL;
 		t = times_get(task);
 	}
 	if (!t)
-		return 0; /* for the verifier */
+		return NULL;
 	t->is_identified = is_python;
-	return span_begins(c, t, times_of_leader(t, task), preempt);
-}
-
-/* For how long others waited for the GIL since the thread left the CPU; it counts if it held it. */
-static __always_inline __u64 blocked_ns(struct cpu_state *c, const struct thread_times *t,
-					const struct thread_times *leader)
-{
-	__u64 now = c->ended.now_ns;
-
-	if (t->waits_for_gil || !leader)
-		return 0;
-	return gil_blocked_ns(c, t->blocked_ns, gil_waited_ns(leader, t->gil, now),
-			      times_lasted(c->ended.begin_ns, now));
+	times_note_regs(t, task);
+	c->left.exec_ns = task->se.sum_exec_runtime;
+	c->left.run_delay = 0;
+	if (session.has_exit_work && may_know_queue())
+		c->left.run_delay = task->sched_info.run_delay;
+	c->left.state = task->__state;
+	return t;
 }
 
 /* What switches cost without samples: the clock is looked at around one of so many. */
@@ -429,20 +415,19 @@ static __always_inline bool part_ends(struct cpu_state *c, struct thread_times *
 	return true;
 }
 
-/* The span c->ended: into the sums and, as far as it is kept, c->span and c->queued. leader:
- * times_of_leader(). */
-VERIFIED_ONCE int span_ends(struct cpu_state *c, struct thread_times *t,
-			    struct thread_times *leader)
+/*
+ * The span c->ended: into the sums and, as far as it is kept, c->span and c->queued, which lack
+ * blocked_ns. Returns whether gil_span_ends() is to follow.
+ */
+static __always_inline bool span_ends(struct cpu_state *c, struct thread_times *t)
 {
 	struct keeping k = { .whole_ns = spans_whole_ns() };
-	__u64 now, queued, duration, blocked;
+	__u64 now = c->ended.now_ns, duration, queued;
 	__u8 reason;
 
-	if (!c || !t)
-		return 0; /* for the verifier */
-	now = c->ended.now_ns;
-	queued = c->ended.queued_ns;
+	c->ended.begin_ns = times_take(t, now);
 	duration = times_lasted(c->ended.begin_ns, now);
+	c->ended.queued_ns = queued = at_most(c->ended.queued_ns, duration);
 	if (session.has_exit_hook)
 		k.whole_ns <<= c->thrift & 15;
 	else
@@ -452,22 +437,56 @@ VERIFIED_ONCE int span_ends(struct cpu_state *c, struct thread_times *t,
 		part_ends(c, t, &c->span, wait_class(reason), now - queued, duration - queued, k);
 	if (c->is_kept)
 		name_wait(c, t, reason);
+	if (queued && part_ends(c, t, &c->queued, CLASS_RUNNABLE, now, queued, k)) {
+		c->is_queued_kept = 1;
+		c->queued.reason = WAIT_RUNNABLE;
+		c->queued.syscall = SYSCALL_NONE;
+		c->queued.gil = 0;
+	}
+	t->gil_end_ns = now;
+	t->spans++;
+	return c->is_kept || c->is_queued_kept || t->waits_for_gil;
+}
+
+/*
+ * One thread leaves the CPU, the current task, and one comes back, as far as they are recorded:
+ * else NULL. leader: times_of_leader() of the former. Returns whether gil_span_ends() is to follow.
+ * One function for both, as each return takes a CPU with SRSO up to 10 ns.
+ */
+VERIFIED_ONCE int times_switch(struct cpu_state *c, struct thread_times *leaves,
+			       struct thread_times *leader, __u32 preempt,
+			       struct thread_times *returns)
+{
+	if (!c)
+		return 0; /* for the verifier */
+	c->ended.now_ns = bpf_ktime_get_ns();
+	if (leaves)
+		span_begins(c, leaves, leader, preempt, c->ended.now_ns);
+	return returns ? span_ends(c, returns) : 0;
+}
+
+/*
+ * What the span c->ended has to do with a GIL. leader: times_of_leader(). For how long others
+ * waited for the GIL since the thread left the CPU counts if it held it. Returns 0.
+ */
+VERIFIED_ONCE int gil_span_ends(struct cpu_state *c, struct thread_times *t,
+				struct thread_times *leader)
+{
+	__u64 now, duration, blocked = 0;
+
+	if (!c || !t)
+		return 0; /* for the verifier */
+	now = c->ended.now_ns;
+	duration = times_lasted(c->ended.begin_ns, now);
+	if (leader && !t->waits_for_gil)
+		blocked = gil_blocked_ns(c, t->blocked_ns, gil_waited_ns(leader, t->gil, now),
+					 duration);
+	c->span.blocked_ns = weigh(blocked, c->span.value, duration);
+	c->queued.blocked_ns = weigh(blocked, c->queued.value, duration);
 	c->span.gil = t->waits_for_gil ? t->gil : 0;
 	if (t->waits_for_gil == GIL_WAIT_BEGINS)
 		c->span.flags |= SAMPLE_EPISODE;
-	c->queued.reason = WAIT_RUNNABLE;
-	c->queued.syscall = SYSCALL_NONE;
-	c->queued.gil = 0;
-	if (queued)
-		c->is_queued_kept = part_ends(c, t, &c->queued, CLASS_RUNNABLE, now, queued, k);
-	if (c->is_kept || c->is_queued_kept) {
-		blocked = blocked_ns(c, t, leader);
-		c->span.blocked_ns = weigh(blocked, c->span.value, duration);
-		c->queued.blocked_ns = weigh(blocked, c->queued.value, duration);
-	}
-	times_end_gil_wait(t, leader, now - queued, now);
-	t->gil_end_ns = now;
-	t->spans++;
+	times_end_gil_wait(t, leader, now - c->ended.queued_ns, now);
 	return 0;
 }
 
@@ -549,20 +568,19 @@ VERIFIED_ONCE int close_open(struct cpu_state *c, struct thread_times *t)
 	return 0;
 }
 
-/* A thread that is recorded comes back. now: 0 if nobody has looked at the clock yet. */
-static __always_inline void comes_back(struct cpu_state *c, struct thread_times *t,
-				       struct task_struct *task, __u64 now)
+/* The times of the thread that comes back, of which c->ended is filled in as far as its task says.
+ * NULL: no span of it ends. */
+static __always_inline struct thread_times *times_of_returning(struct cpu_state *c,
+							       struct task_struct *task)
 {
-	struct span_end *e = &c->ended;
+	struct thread_times *t = times_get(task);
 
-	e->now_ns = now ?: bpf_ktime_get_ns();
-	e->begin_ns = times_take(t, e->now_ns);
-	e->queued_ns = queued_ns(t, task, times_lasted(e->begin_ns, e->now_ns));
-	e->task = (__u64)task;
+	if (!t || !t->out_ns)
+		return NULL;
+	c->ended.queued_ns = queued_ns(t, task);
+	c->ended.task = (__u64)task;
 	times_note_regs(t, task);
-	span_ends(c, t, times_of_leader(t, task));
-	if (t->open_ns == e->begin_ns)
-		close_open(c, t);
+	return t;
 }
 
 /* Where there is no program behind the switch. */
@@ -582,18 +600,24 @@ SEC("traced/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
 	struct cpu_state *c = this_cpu_state(SOURCE_SWITCHES);
-	struct thread_times *t;
-	__u64 now = 0, begin_ns;
+	struct thread_times *leaves = NULL, *returns;
+	__u64 begin_ns;
 
 	if (!c)
 		return 0;
 	begin_ns = cost_begin(c);
 	c->is_kept = c->is_queued_kept = 0;
 	if (!(prev->flags & PF_KTHREAD))
-		now = leaves(c, prev, preempt);
-	t = times_get(next);
-	if (t && t->out_ns)
-		comes_back(c, t, next, now);
+		leaves = times_of_leaving(c, prev);
+	returns = times_of_returning(c, next);
+	if (leaves || returns) {
+		if (times_switch(c, leaves, leaves ? times_of_leader(leaves, prev) : NULL, preempt,
+				 returns) &&
+		    returns)
+			gil_span_ends(c, returns, times_of_leader(returns, next));
+		if (returns && returns->open_ns == c->ended.begin_ns)
+			close_open(c, returns);
+	}
 	cost_end(c, begin_ns);
 	if (session.has_exit_work && c->is_kept)
 		sample_kept(c, next);
@@ -601,8 +625,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		c->span = c->queued;
 		sample_kept(c, next);
 	}
-	if (now && !session.has_exit_hook)
-		sample_open(c, prev, now);
+	if (leaves && !session.has_exit_hook)
+		sample_open(c, prev, c->ended.now_ns);
 	return 0;
 }
 

@@ -37,11 +37,10 @@ static __always_inline void times_note_regs(struct thread_times *t, struct task_
 }
 
 /* The call of the current task, whose registers were noted. */
-static __always_inline struct wait_call times_call(const struct thread_times *t,
-						   struct task_struct *task)
+static __always_inline struct wait_call times_call_of_current(const struct thread_times *t)
 {
 	if (!session.regs_type)
-		return regs_call((struct pt_regs *)bpf_task_pt_regs(task));
+		return regs_call((struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf()));
 	return regs_call(rdonly_cast((const void *)t->regs, session.regs_type));
 }
 
