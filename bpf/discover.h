@@ -121,6 +121,19 @@ static __always_inline __u64 likely_address(struct task_struct *task,
 	return addr;
 }
 
+/* vma_find() of the current task. */
+VERIFIED_ONCE int vma_find_own(struct vma_search *out, __u64 addr)
+{
+	struct vma_search v = {};
+	long r;
+
+	if (!out)
+		return 0; /* for the verifier */
+	r = vma_find(task_current(), addr, &v);
+	*out = v;
+	return r;
+}
+
 /* Tells user space of a process it should look at. v: the mapping that was met, or all zero. */
 static __always_inline bool send_who(struct cpu_state *c, const struct task_facts *f,
 				     const struct vma_search *v, const struct binary_key *exe,
@@ -177,14 +190,16 @@ static __always_inline bool tell_unidentified(struct unidentified_event *e,
 	return ring_send(e, sizeof(*e));
 }
 
-/* send_who(), at most every 8 ms (2^23 ns) for one process: false if it was too soon. */
-static __always_inline bool ask_who(struct cpu_state *c, const struct task_facts *f,
-				    const struct vma_search *v, const struct binary_key *exe,
-				    __u64 start_code, __u64 now)
+/* send_who() of c->who, at most every 8 ms (2^23 ns) for one process: false if it was too soon. */
+VERIFIED_ONCE int ask_who(struct cpu_state *c, const struct vma_search *v,
+			  const struct binary_key *exe, __u64 start_code, __u64 now)
 {
-	__u64 id = hash_mix(f->process, now >> 23);
+	__u64 id;
 
-	if (is_sent(id) || !send_who(c, f, v, exe, start_code, false, now))
+	if (!c || !v || !exe)
+		return false; /* for the verifier */
+	id = hash_mix(c->who.process, now >> 23);
+	if (is_sent(id) || !send_who(c, &c->who, v, exe, start_code, false, now))
 		return false;
 	mark_sent(id);
 	return true;
@@ -226,16 +241,16 @@ static __always_inline int proc_discover(struct cpu_state *c, struct task_struct
 	if (program && program->from_start && !start_code)
 		return proc_starts(program, out); /* in the midst of exec */
 	if (program && program->layout < LAYOUTS_MAX && program->from_start) {
-		ask_who(c, f, &v, &exe, start_code, now);
+		ask_who(c, &v, &exe, start_code, now);
 		stat_add(c, STAT_DISCOVERED, 1);
 		out->runtime = start_code + program->from_start;
 		out->layout = program->layout;
 		return STAT_RECORDED;
 	}
-	r = vma_find(task, likely_address(task, program, start_code), &v);
+	r = vma_find_own(&v, likely_address(task, program, start_code));
 	binary = v.vm_start ? bpf_map_lookup_elem(&binaries, &v.key) : NULL;
 	if (binary && binary->layout < LAYOUTS_MAX) {
-		ask_who(c, f, &v, &exe, start_code, now);
+		ask_who(c, &v, &exe, start_code, now);
 		stat_add(c, STAT_DISCOVERED, 1);
 		out->runtime = v.vm_start - v.vm_pgoff + binary->text_to_runtime;
 		out->layout = binary->layout;
@@ -245,7 +260,7 @@ static __always_inline int proc_discover(struct cpu_state *c, struct task_struct
 	file = hash_mix(v.key.inode, v.key.dev);
 	if (program && program->layout == LAYOUT_NONE && is_new_process(f))
 		may_ask = false;
-	if ((may_ask || (v.vm_start && !is_sent(file))) && ask_who(c, f, &v, &exe, start_code, now))
+	if ((may_ask || (v.vm_start && !is_sent(file))) && ask_who(c, &v, &exe, start_code, now))
 		mark_sent(file);
 	if (program && program->layout == LAYOUT_NONE)
 		return STAT_NOT_PYTHON;

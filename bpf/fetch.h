@@ -54,7 +54,7 @@ static long fetch_meets(struct task_struct *task, struct vm_area_struct *vma, bo
 }
 
 /* False, too, where another thread of the process changes the mappings at this moment. */
-static __always_inline bool is_fetchable(__u64 addr)
+VERIFIED_ONCE int is_fetchable(__u64 addr)
 {
 	bool found = false;
 

@@ -269,6 +269,7 @@ static __always_inline void py_note_unsent(struct py_scratch *s, __u64 id, __u64
 	for (__u32 back = 1; back <= 4; back++)
 		if (n >= back && s->unsent[(n - back) & (CODES_PER_SAMPLE - 1)].id == id)
 			return;
+	n = *(volatile __u32 *)&w->unsent; /* one state for the verifier */
 	if (n >= CODES_PER_SAMPLE) {
 		w->deferred++;
 		return;

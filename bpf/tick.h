@@ -78,6 +78,28 @@ static __always_inline bool is_handed_over(int r)
 	return r == STAT_TASK_WORK || r == STAT_TW_JOINED;
 }
 
+/* The tick that began at `now` has ended in the counter r, and `missed` before it did not come.
+ * Returns 0. */
+VERIFIED_ONCE int tick_ends(struct cpu_state *c, __u32 r, __u64 weight, __u64 missed, __u64 now)
+{
+	__u64 took = bpf_ktime_get_ns() - now, periods;
+
+	if (!c)
+		return 0; /* for the verifier */
+	stat_add(c, at_most(r, STAT_TICK_END - 1), weight);
+	if (missed && is_ours(r))
+		stat_add(c, STAT_MISSED, missed * weight);
+	c->tick_took_ns = is_handed_over(r) ? c->period_ns : took;
+	budget_spend_of(c, r, took);
+	if (c->period_ns && took > c->period_ns && is_ours(r)) {
+		/* The next tick may be another thread's. */
+		periods = took / c->period_ns;
+		skip_ticks(c, periods * weight);
+		c->tick_ns += periods * c->period_ns;
+	}
+	return 0;
+}
+
 static __always_inline void tick_take(struct bpf_perf_event_data *ctx)
 {
 	struct sampler_call call = {
@@ -87,7 +109,7 @@ static __always_inline void tick_take(struct bpf_perf_event_data *ctx)
 		.saved_max_ns = BUDGET_MAX_NS,
 		.scratch = scratch_own(SOURCE_TICKS),
 	};
-	__u64 now = bpf_ktime_get_ns(), missed, took, periods;
+	__u64 now = bpf_ktime_get_ns(), missed;
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_ticks *ticks;
 	struct known_task k;
@@ -109,18 +131,7 @@ static __always_inline void tick_take(struct bpf_perf_event_data *ctx)
 		missed = 0;
 	}
 	r = sample_interrupted(&call, c, k.task, (struct pt_regs *)&ctx->regs, r, now);
-	stat_add(c, at_most((__u32)r, STAT_TICK_END - 1), call.value);
-	if (missed && is_ours(r))
-		stat_add(c, STAT_MISSED, missed * call.value);
-	took = bpf_ktime_get_ns() - now;
-	c->tick_took_ns = is_handed_over(r) ? c->period_ns : took;
-	budget_spend_of(c, r, took);
-	if (c->period_ns && took > c->period_ns && is_ours(r)) {
-		/* The next tick may be another thread's. */
-		periods = took / c->period_ns;
-		skip_ticks(c, periods * call.value);
-		c->tick_ns += periods * c->period_ns;
-	}
+	tick_ends(c, r, call.value, missed, now);
 }
 
 #endif
