@@ -264,7 +264,8 @@ def test_ends_with_its_last_target(python, tmp_path):
     assert_seen(truth, frames(export(output)))
 
 
-LEAVES = ("import os, time\ninput()\nif os.fork():\n    os._exit(0)\nif os.fork():\n    os._exit(0)\n"
+LEAVES = ("import os, time\ninput()\nbegun, begins = os.pipe()\nif os.fork():\n    os.read(begun, 1)\n    os._exit(0)\n"
+          "if os.fork():\n    os._exit(0)\nos.write(begins, b'1')\n"
           "def left_behind():\n    end = time.process_time() + 0.5\n    while time.process_time() < end: pass\n"
           "left_behind()\n")
 
