@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "collect/look_budget.h"
 
-#include <string.h>
-
 #include "base/clock.h"
 
 #define MS_NS 1000000ULL
@@ -19,6 +17,12 @@ static const struct limit limits_of_target[LOOK_KIND_COUNT_] = {
 static const struct limit limits_of_owner[LOOK_KIND_COUNT_] = {
 	[LOOK_SEARCH] = { LOOK_OWNER_NS, LOOK_OWNER_SHARE },
 	[LOOK_READ] = { LOOK_OWNER_READS_NS, LOOK_OWNER_READS_SHARE },
+};
+
+/* Who has spent more is of the crowd, which shares that part of a CPU. */
+static const struct limit limits_of_crowd[LOOK_KIND_COUNT_] = {
+	[LOOK_SEARCH] = { LOOK_CROWD_NS, LOOK_CROWD_SHARE },
+	[LOOK_READ] = { LOOK_CROWD_READS_NS, LOOK_CROWD_READS_SHARE },
 };
 
 /* --- accounts --------------------------------------------------------------------------------- */
@@ -87,32 +91,44 @@ static void fill_purse(struct look_purse *p, uint64_t now_ns, uint32_t crowd)
 	p->at_ns = now_ns;
 }
 
-/* An owner's limits, where the searches of so many owners take much. */
-static void limits_in_crowd(uint32_t crowd, struct limit out[LOOK_KIND_COUNT_])
+/* An owner's limits, beside so many who take much. */
+static void limits_in_crowds(const uint32_t crowds[LOOK_KIND_COUNT_],
+			     struct limit out[LOOK_KIND_COUNT_])
 {
-	memcpy(out, limits_of_owner, sizeof(limits_of_owner));
-	if (crowd > 1)
-		out[LOOK_SEARCH].share = LOOK_CROWD_SHARE * crowd;
+	for (int kind = 0; kind < LOOK_KIND_COUNT_; kind++) {
+		out[kind] = limits_of_owner[kind];
+		if (crowds[kind] > 1)
+			out[kind].share = limits_of_crowd[kind].share * crowds[kind];
+	}
 }
 
-/* Returns the number of owners whose searches take much, at least 1. */
-static uint32_t count_crowd(struct look_budget *b, uint64_t now_ns)
+static void count_crowds(struct look_budget *b, uint64_t now_ns)
 {
 	struct limit limits[LOOK_KIND_COUNT_];
-	uint32_t count = 0;
+	uint32_t counts[LOOK_KIND_COUNT_] = { 0 };
 
-	if (b->crowd && difference(now_ns, b->counted_ns) < LOOK_CROWD_COUNT_NS)
-		return b->crowd;
-	limits_in_crowd(b->crowd, limits);
+	if (b->counted_ns && difference(now_ns, b->counted_ns) < LOOK_CROWD_COUNT_NS)
+		return;
+	limits_in_crowds(b->crowds, limits);
 	for (size_t i = 0; i < LOOK_OWNER_SLOTS; i++) {
 		if (!b->owners[i].id)
 			continue;
 		pass_time(&b->owners[i], limits, now_ns);
-		count += b->owners[i].cpu_ns[LOOK_SEARCH] > LOOK_CROWD_NS;
+		for (int kind = 0; kind < LOOK_KIND_COUNT_; kind++)
+			counts[kind] += b->owners[i].cpu_ns[kind] > limits_of_crowd[kind].ns;
 	}
-	b->crowd = count > LOOK_CROWD_MAX ? LOOK_CROWD_MAX : count ?: 1;
+	for (int kind = 0; kind < LOOK_KIND_COUNT_; kind++)
+		b->crowds[kind] = counts[kind] > LOOK_CROWD_MAX ? LOOK_CROWD_MAX : counts[kind];
 	b->counted_ns = now_ns;
-	return b->crowd;
+}
+
+/* Both kinds are paid for out of a purse. */
+static uint32_t greatest_crowd(const uint32_t crowds[LOOK_KIND_COUNT_])
+{
+	uint32_t most =
+		crowds[LOOK_SEARCH] > crowds[LOOK_READ] ? crowds[LOOK_SEARCH] : crowds[LOOK_READ];
+
+	return most ?: 1;
 }
 
 static struct accounts accounts_of(struct look_budget *b, enum look_kind kind,
@@ -125,15 +141,15 @@ static struct accounts accounts_of(struct look_budget *b, enum look_kind kind,
 	struct accounts a = { .target = &b->targets[t], .grants = &b->grants[t] };
 	uint64_t own_ns = left_of(a.target, limits_of_target, kind), owner_ns;
 	struct limit limits[LOOK_KIND_COUNT_];
-	uint32_t crowd = count_crowd(b, now_ns);
 
-	limits_in_crowd(crowd, limits);
+	count_crowds(b, now_ns);
+	limits_in_crowds(b->crowds, limits);
 	if (is_new)
 		a.grants->grant_ns = 0;
 	o = find_account(b->owners, LOOK_OWNER_SLOTS, limits, target.owner, now_ns, &is_new);
 	a.owner = &b->owners[o];
 	a.purse = &b->purses[o];
-	fill_purse(a.purse, now_ns, crowd);
+	fill_purse(a.purse, now_ns, greatest_crowd(b->crowds));
 	owner_ns = left_of(a.owner, limits, kind);
 	a.own_ns = own_ns < owner_ns ? own_ns : owner_ns;
 	return a;

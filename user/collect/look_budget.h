@@ -14,9 +14,9 @@
  * processes of others. What goes beyond comes out of one purse of the owner. Who takes out of it
  * then rests for ten times as long.
  *
- * Budgets come back the slower, the more owners there are whose searches take much: all of them
- * together have little more than one has. So somebody with several owners, such as containers of
- * several users, has a budget of each once, and then no more than others.
+ * Budgets come back the slower, the more owners there are whose searches, or reads, take much: all
+ * of them together have little more than one has. So somebody with several owners, such as
+ * containers of several users, has a budget of each once, and then no more than others.
  *
  * Of each second looks at a target may also take half of the time, and so many bytes of memory that
  * are kept; and half of it looks at targets of one owner that wait for their memory or files. Time
@@ -43,15 +43,20 @@ enum look_kind { LOOK_SEARCH, LOOK_READ, LOOK_KIND_COUNT_ };
 /* Budgets of an owner: searches in 6,000 processes, and in 100 new ones a second; and reads. */
 #define LOOK_OWNER_NS 1000000000ULL
 #define LOOK_OWNER_SHARE 64
-/* The part of a CPU for all owners together of whose searches so much has not come back. */
-#define LOOK_CROWD_SHARE 40
-#define LOOK_CROWD_NS (LOOK_OWNER_NS / 64)
-#define LOOK_CROWD_MAX 16                /* more owners have as little as so many */
-#define LOOK_CROWD_COUNT_NS 100000000ULL /* from one count to the next */
 #define LOOK_OWNER_READS_NS 2000000000ULL
 #define LOOK_OWNER_READS_SHARE 20
-#define LOOK_PURSE_NS 60000000ULL /* in an owner's purse at most */
-#define LOOK_PURSE_SHARE 100      /* it fills at this part of a CPU */
+/*
+ * The part of a CPU for all owners together of whose searches, or reads, so much has not come back.
+ * Many Pythons that begin read for longer than they search for.
+ */
+#define LOOK_CROWD_SHARE 40
+#define LOOK_CROWD_NS (LOOK_OWNER_NS / 64)
+#define LOOK_CROWD_READS_SHARE LOOK_OWNER_READS_SHARE
+#define LOOK_CROWD_READS_NS (LOOK_OWNER_READS_NS / 2)
+#define LOOK_CROWD_MAX 16                /* more owners have as little as so many */
+#define LOOK_CROWD_COUNT_NS 100000000ULL /* from one count to the next */
+#define LOOK_PURSE_NS 60000000ULL        /* in an owner's purse at most */
+#define LOOK_PURSE_SHARE 100             /* it fills at this part of a CPU */
 #define LOOK_GRANT_MIN_NS \
 	10000000ULL /* taken out of the purse at once; doubled if it was too little */
 #define LOOK_GRANT_MAX_NS 160000000ULL
@@ -71,11 +76,11 @@ struct look_budget {
 		uint64_t rest_ns;    /* not before then is anything taken out of the purse */
 	} grants[LOOK_BUDGET_SLOTS]; /* of each of targets */
 	struct look_purse {
-		int64_t ns;         /* negative: a grant took more */
-		uint64_t at_ns;     /* when that was so; 0: it is full */
-	} purses[LOOK_OWNER_SLOTS]; /* of each of owners */
-	uint32_t crowd;             /* owners whose searches take much; 0: not counted yet */
-	uint64_t counted_ns;        /* when that was so */
+		int64_t ns;                /* negative: a grant took more */
+		uint64_t at_ns;            /* when that was so; 0: it is full */
+	} purses[LOOK_OWNER_SLOTS];        /* of each of owners */
+	uint32_t crowds[LOOK_KIND_COUNT_]; /* owners who take much */
+	uint64_t counted_ns;               /* when that was so */
 };
 
 struct look_target {

@@ -174,29 +174,44 @@ static void test_who_starts_processes_takes_nothing_from_others(void **state)
 }
 
 #define FLOODS 4
+#define FLOOD_MS 60000
 
-/* Owners with new targets all the time: all together are bounded, and another owner has his own. */
-static void test_several_owners_that_flood_share(void **state)
+/*
+ * Owners with new targets all the time: in the second minute all together have little more than
+ * one has alone, and another owner's new targets all that a target has.
+ */
+static void check_flooding_owners(enum look_kind kind, uint64_t own_ns, uint64_t owner_ns,
+				  uint64_t share)
 {
 	_cleanup_(freep) struct look_budget *b = calloc(1, sizeof(*b));
-	uint64_t later = 0, his = 0;
+	uint64_t first = 0, later = 0, his = 0;
 	pid_t pid = 100;
 
-	(void)state;
 	assert_non_null(b);
-	for (uint64_t at = 0; at < 120000; at++) {
-		uint64_t now = BEGIN_NS + at * MS_NS, taken = 0;
+	for (uint64_t at = 0; at < 2 * FLOOD_MS; at++) {
+		uint64_t now = BEGIN_NS + at * MS_NS;
 
 		for (uint64_t owner = 0; owner < FLOODS; owner++)
-			taken += take(b, LOOK_SEARCH, of(pid++, MALLORY + owner), now);
-		later += at < 60000 ? 0 : taken;
-		if (at % 1000 == 0)
-			his += take(b, LOOK_SEARCH, of(pid++, ALICE), now) / 120;
+			*(at < FLOOD_MS ? &first : &later) +=
+				take(b, kind, of(pid++, MALLORY + owner), now);
+		if (at % 30000 == 0)
+			his += take(b, kind, of(pid++, ALICE), now) / 4;
 	}
-	if (later > 60000 * MS_NS / 20)
-		fail_msg("%llu ms of a minute", (unsigned long long)(later / MS_NS));
-	if (his < LOOK_OWN_NS * 9 / 10)
-		fail_msg("another owner: %llu ms each", (unsigned long long)(his / MS_NS));
+	if (first > FLOODS * (owner_ns * 11 / 10 + LOOK_PURSE_NS) + FLOOD_MS * MS_NS / share)
+		fail_msg("%d: %llu ms of the first minute", kind,
+			 (unsigned long long)(first / MS_NS));
+	if (later > FLOOD_MS * MS_NS / share)
+		fail_msg("%d: %llu ms of a minute", kind, (unsigned long long)(later / MS_NS));
+	if (his < own_ns * 9 / 10)
+		fail_msg("%d: another owner: %llu ms each", kind,
+			 (unsigned long long)(his / MS_NS));
+}
+
+static void test_several_owners_that_flood_share(void **state)
+{
+	(void)state;
+	check_flooding_owners(LOOK_SEARCH, LOOK_OWN_NS, LOOK_OWNER_NS, 20);
+	check_flooding_owners(LOOK_READ, LOOK_OWN_READS_NS, LOOK_OWNER_READS_NS, 12);
 }
 
 /* Looks that slept are waited for half of each second of an owner, those that got no CPU are not
