@@ -8,6 +8,7 @@ import random
 import re
 import struct
 import subprocess
+import sys
 import zlib
 
 import foreign_bytes as fb
@@ -89,15 +90,21 @@ def tachyon(path):
     path.write_bytes(fb.tachyon([b"a.py", b"f"], [(0, 1, 1)], packed.read_bytes(), 1 << 40, is_zstd=True))
 
 
+# A process of few bytes starts it: the most memory that a process had includes what it had before exec(),
+# and a worker of pytest has more than MEMORY_MAX_KIB.
+MEASURES = """import json, os, sys
+nowhere = (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)
+_, status, usage = os.wait4(os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=[nowhere]), 0)
+print(json.dumps([os.waitstatus_to_exitcode(status), usage.ru_maxrss, usage.ru_utime + usage.ru_stime]))
+"""
+
+
 def measured(*arguments):
     """(status, what it said, KiB, seconds of CPU time)."""
-    process = subprocess.Popen([PYEBPF, *map(str, arguments)], stdin=subprocess.DEVNULL,
-                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8")
-    said = process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    process.stderr.close()
-    return process.returncode, said, usage.ru_maxrss, usage.ru_utime + usage.ru_stime
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", MEASURES, PYEBPF, *map(str, arguments)], check=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
+    status, kib, seconds = json.loads(done.stdout)
+    return status, done.stderr, kib, seconds
 
 
 def unique_stacks(path):
