@@ -295,6 +295,15 @@ def test_command_that_leaves_a_process_behind(some_python, tmp_path):
     assert done.returncode == 0 and "goes on and is not recorded any more" in done.stderr, done.stderr
 
 
+def test_command_that_leaves_a_process_behind_at_once(some_python, tmp_path):
+    """The COMMAND ends before anything was seen of the process that goes on."""
+    shell = 'exec "$0" "$@" <&- 2>&- &'
+    done = subprocess.run([PYEBPF, "record", "-o", tmp_path / "x.pyebpf", "--", "sh", "-c", shell, *some_python.command,
+                           "-S", "-c", "import time\nend = time.process_time() + 1\nwhile time.process_time() < end: pass"],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 0 and "goes on and is not recorded any more" in done.stderr, done.stderr
+
+
 def test_process_whose_first_thread_has_ended(some_python, tmp_path):
     """Its /proc/PID has no mappings, no memory and no files any more."""
     with Workload(some_python, "leaves.py", "stays") as workload:

@@ -132,6 +132,7 @@ struct record_run {
 	uint64_t sampling_ns; /* since when there are ticks: a loaded disk may take its time before
 			       */
 	uint64_t last_progress_ns;
+	uint64_t rest_ns;  /* since when those that are left behind run no Python; 0: not so */
 	bool has_progress; /* a progress line is on the terminal */
 	bool has_told_of_child;
 	bool should_stop;

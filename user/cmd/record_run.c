@@ -21,6 +21,8 @@
 #define STEP_MS 50
 #define COMMAND_LINE_MAX (1u << 20)
 #define PROGRESS_NS 500000000ULL
+#define REST_MAX_NS \
+	200000000ULL       /* a process that is left behind is found to run Python, or is not */
 #define COMMAND_END_MS 200 /* a command that does not end with the recording goes on */
 
 /* What ends or interrupts a recording arrives on one descriptor. SIGCHLD: the COMMAND has ended. */
@@ -264,17 +266,32 @@ static void tell_of_rest(struct record_run *r, pid_t child)
 		cmd_try("pyebpf record -p %d", child);
 }
 
+/* A process that was left behind runs no Python, as far as was seen since it is alone. */
+static bool has_looked_at_rest(struct record_run *r)
+{
+	uint64_t now = monotonic_ns();
+
+	if (!r->rest_ns)
+		r->rest_ns = now;
+	return now - r->rest_ns >= REST_MAX_NS;
+}
+
 int record_run_has_ended(struct record_run *r, pid_t *rest)
 {
+	int left;
+
 	*rest = 0;
 	if (!record_targets_are_gone(&r->targets))
 		return 0;
 	if (record_targets_has_cgroup(&r->targets) || r->o->no_children)
 		return 1;
-	*rest = recorder_find_python(r->recorder);
-	if (*rest < 0)
-		return *rest;
-	return !*rest || record_targets_has_command(&r->targets);
+	left = recorder_find_python(r->recorder, rest);
+	if (left <= 0)
+		return left < 0 ? left : 1;
+	if (!*rest)
+		return has_looked_at_rest(r);
+	r->rest_ns = 0;
+	return record_targets_has_command(&r->targets);
 }
 
 static int is_over(struct record_run *r)

@@ -429,17 +429,18 @@ bool recorder_find_interpreter(const struct recorder *rec, uint32_t number,
 	return is_there;
 }
 
-pid_t recorder_find_python(struct recorder *rec)
+int recorder_find_python(struct recorder *rec, pid_t *python)
 {
 	_cleanup_(pids_releasep) struct pids pids = VEC_INIT;
 	int r = session_list_recorded(rec->session, &pids);
 	struct proc_row row;
 
-	for (size_t i = 0; i < pids.len && r >= 0; i++)
+	*python = 0;
+	for (size_t i = 0; i < pids.len && r >= 0 && !*python; i++)
 		if (!session_find_process(rec->session, pids.items[i], &row) &&
 		    row.layout < LAYOUT_UNSURE)
-			return pids.items[i];
-	return r < 0 ? r : 0;
+			*python = pids.items[i];
+	return r < 0 ? r : pids.len > 0;
 }
 
 int recorder_read_cost(struct recorder *rec, uint64_t *ns)

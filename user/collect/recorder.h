@@ -59,8 +59,11 @@ int recorder_list_processes(struct recorder *rec, struct pids *out);
 bool recorder_find_interpreter(const struct recorder *rec, uint32_t number,
 			       struct interpreter_text *out);
 
-/* One of those that are recorded and run Python; 0: there is none. Or a negative errno. */
-pid_t recorder_find_python(struct recorder *rec);
+/*
+ * *python: a process that is recorded and runs Python; 0: none is known to. Returns 1 if any
+ * process is recorded, 0 or a negative errno.
+ */
+int recorder_find_python(struct recorder *rec, pid_t *python);
 
 /* After recorder_begin(): there was such a program, and no process that runs Python since. */
 bool recorder_awaits_python(const struct recorder *rec);
