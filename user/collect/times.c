@@ -209,6 +209,49 @@ static void end_thread(struct times *t, struct thread_clock *th)
 	t->held_bytes += sizeof(*th);
 }
 
+/* The last one of those that have ended, or NULL. */
+static struct thread_clock *clock_find_ended(const struct times *t, uint32_t tid)
+{
+	uint32_t i, last = IDMAP_NONE;
+	size_t at = IDMAP_START;
+
+	while ((i = idmap_next(&t->ids, tid_hash(tid), &at)) != IDMAP_NONE)
+		if (t->threads.items[i].tid == tid && t->threads.items[i].has_ended &&
+		    (last == IDMAP_NONE || i > last))
+			last = i;
+	return last == IDMAP_NONE ? NULL : &t->threads.items[last];
+}
+
+/*
+ * The one that had the number then. NULL: it is not known. The list of threads, which is read
+ * before the ring, may know of the next one already; and what a thread is to sample before it
+ * returns to user code comes behind the end of the program, if that is an exec.
+ */
+static struct thread_clock *clock_at(const struct times *t, uint32_t tid, uint64_t process,
+				     uint64_t at_ns)
+{
+	struct thread_clock *th = clock_find(t, tid, 0);
+	struct thread_clock *ended = t->ended ? clock_find_ended(t, tid) : NULL;
+
+	if (ended && ended->process == process && at_ns <= ended->now_ns)
+		return ended;
+	return th && th->process != process && th->since_ns >= at_ns ? ended : th;
+}
+
+static int clock_get_at(struct times *t, const struct sample_event *e, struct thread_clock **out)
+{
+	bool has_ended = clock_find(t, e->tid, 0);
+	int r;
+
+	*out = clock_at(t, e->tid, e->process, e->ktime_ns);
+	if (*out)
+		return 0;
+	r = clock_new(t, e->tid, out);
+	if (!r && has_ended)
+		end_thread(t, *out);
+	return r;
+}
+
 /* --- what waits ------------------------------------------------------------------------------- */
 
 static struct sample_event *held_at(const struct thread_clock *th, size_t at)
@@ -266,7 +309,7 @@ static int hold(struct thread_clock *th, const struct sample_event *e)
 int times_add_sample(struct times *t, const struct sample_event *e)
 {
 	struct thread_clock *th;
-	int r = clock_get(t, e->tid, 0, &th);
+	int r = clock_get_at(t, e, &th);
 
 	if (r < 0)
 		return r;
@@ -283,7 +326,7 @@ int times_add_sample(struct times *t, const struct sample_event *e)
 
 int times_end_span(struct times *t, const struct span_end_event *e)
 {
-	struct thread_clock *th = clock_find(t, e->tid, 0);
+	struct thread_clock *th = clock_at(t, e->tid, e->process, e->begin_ns);
 	struct sample_event *s;
 
 	if ((e->value && !e->wait) || e->wait >= WAIT_COUNT_ || e->ktime_ns < e->begin_ns)
@@ -676,6 +719,17 @@ static void learn_shares(struct times *t, struct thread_clock *th,
 	}
 }
 
+/* One that ended before another one was listed: there may be samples of it. */
+static int clock_get_ended(struct times *t, uint32_t tid, struct thread_clock **out)
+{
+	struct thread_clock *th = clock_find_ended(t, tid);
+
+	if (!th || th->since_ns)
+		return clock_new(t, tid, out);
+	*out = th;
+	return 0;
+}
+
 static int learn(struct times *t, const struct thread_times_event *e, struct thread_clock **out)
 {
 	struct thread_clock *th;
@@ -686,8 +740,8 @@ static int learn(struct times *t, const struct thread_times_event *e, struct thr
 	r = clock_get(t, e->tid, e->since_ns, &th);
 	if (!r && th->since_ns && th->since_ns < e->since_ns)
 		r = renew(t, e->since_ns, &th);
-	else if (!r && th->since_ns > e->since_ns) /* one that ended before */
-		r = clock_new(t, e->tid, &th);
+	else if (!r && th->since_ns > e->since_ns)
+		r = clock_get_ended(t, e->tid, &th);
 	if (r < 0)
 		return r;
 	if (!th->since_ns) {

@@ -86,7 +86,7 @@ static void add(struct fixture *f, const struct sample_event *like)
 
 	r.head.kind = EVENT_SAMPLE;
 	r.head.tid = TID;
-	r.head.process = PROCESS;
+	r.head.process = like->process ? like->process : PROCESS;
 	r.head.gil = like->gil ? like->gil : GIL;
 	assert_int_equal(times_add_sample(f->times, &r.head), 0);
 }
@@ -103,6 +103,17 @@ static void add_span(struct fixture *f, enum wait_reason wait, uint32_t flags, u
 	add(f, &(struct sample_event){ .source = SOURCE_SWITCHES,
 				       .wait = wait,
 				       .flags = flags,
+				       .value = value,
+				       .duration_ns = value,
+				       .ktime_ns = at_ns });
+}
+
+static void add_process_span(struct fixture *f, uint64_t process, enum wait_reason wait,
+			     uint64_t value, uint64_t at_ns)
+{
+	add(f, &(struct sample_event){ .source = SOURCE_SWITCHES,
+				       .process = process,
+				       .wait = wait,
 				       .value = value,
 				       .duration_ns = value,
 				       .ktime_ns = at_ns });
@@ -371,6 +382,65 @@ static void test_times_end_thread_comes_after_the_next_one_is_listed(void **stat
 		assert_int_equal(times_sum(f.times)->threads, 2);
 		end(&f);
 	}
+}
+
+/* The same, and the ring has samples of the one before: its wait takes nothing from the one behind,
+ * which waited as well. */
+static void test_times_samples_come_after_the_next_one_is_listed(void **state)
+{
+	struct thread_times_event before = times_at(5 * S, 0), e = times_at(9 * S, 0);
+
+	(void)state;
+	e.since_ns = 6 * S;
+	e.process = PROCESS + 1;
+	e.long_ns[CLASS_SLEEP] = S;
+	for (int is_known = 0; is_known < 2; is_known++) {
+		struct fixture f;
+
+		begin(&f, true);
+		before.long_ns[CLASS_SLEEP] = 0;
+		if (is_known)
+			list(&f, &before, TIMES_ALL);
+		times_begin_list(f.times, e.ktime_ns);
+		assert_int_equal(times_list_thread(f.times, &e), 0);
+		add_span(&f, WAIT_SLEEP, 0, 3 * S, 4500 * MS);
+		before.long_ns[CLASS_SLEEP] = 4 * S;
+		assert_int_equal(times_end_thread(f.times, &before), 0);
+		add_process_span(&f, PROCESS + 1, WAIT_SLEEP, S, 8 * S);
+		assert_int_equal(times_settle(f.times, e.ktime_ns, TIMES_GROUPS), 0);
+		assert_int_equal(f.told.samples, 2);
+		assert_int_equal(f.told.wait_ns[WAIT_SLEEP], 4 * S);
+		assert_int_equal(f.told.rest_wait_ns, S);
+		list(&f, &e, TIMES_REST);
+		assert_int_equal(f.told.samples, 2);
+		assert_int_equal(f.told.rest_wait_ns, S);
+		assert_int_equal(times_sum(f.times)->threads, 2);
+		end(&f);
+	}
+}
+
+/* An exec: the thread samples its last wait in the program before as the first thing in the next.
+ */
+static void test_times_samples_come_after_the_end_of_their_program(void **state)
+{
+	struct thread_times_event before = times_at(5 * S, 0), e = times_at(9 * S, 0);
+	struct fixture f;
+
+	(void)state;
+	begin(&f, true);
+	before.long_ns[CLASS_READ] = 3 * S;
+	assert_int_equal(times_end_thread(f.times, &before), 0);
+	add_span(&f, WAIT_READ_FILE, 0, 3 * S, 4500 * MS);
+	add_process_span(&f, PROCESS + 1, WAIT_READ_FILE, S, 8 * S);
+	e.since_ns = 5 * S;
+	e.process = PROCESS + 1;
+	e.long_ns[CLASS_READ] = S;
+	list(&f, &e, TIMES_GROUPS);
+	list(&f, &e, TIMES_REST);
+	assert_int_equal(f.told.samples, 2);
+	assert_int_equal(f.told.wait_ns[WAIT_READ_FILE], 4 * S);
+	assert_int_equal(f.told.rest_wait_ns, 0);
+	end(&f);
 }
 
 static void test_times_settle_ends_threads_that_are_no_longer_listed(void **state)
@@ -700,6 +770,8 @@ int main(void)
 		cmocka_unit_test(test_times_list_thread_of_another_start_ends_the_one_before),
 		cmocka_unit_test(test_times_list_thread_of_another_start_leaves_it_its_samples),
 		cmocka_unit_test(test_times_end_thread_comes_after_the_next_one_is_listed),
+		cmocka_unit_test(test_times_samples_come_after_the_next_one_is_listed),
+		cmocka_unit_test(test_times_samples_come_after_the_end_of_their_program),
 		cmocka_unit_test(test_times_settle_ends_threads_that_are_no_longer_listed),
 		cmocka_unit_test(test_times_settle_without_times_takes_samples_as_they_came),
 		cmocka_unit_test(test_times_of_some_ticks_do_not_scale_them),
