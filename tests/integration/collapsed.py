@@ -4,6 +4,7 @@
 A frame splits at its last " (". \\xHH stands for one byte of UTF-8; any other backslash is itself.
 """
 import collections
+import functools
 import re
 
 # file is "~" and line 0 for a marker, which has no "(file:line)"; line 0 with --no-lines, below 0
@@ -12,6 +13,7 @@ Frame = collections.namedtuple("Frame", "name file line")
 Stack = collections.namedtuple("Stack", "tags frames")
 
 TAG = re.compile(r"(thread|process) (.*) \((\d+)\)\Z", re.S)
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def unescape(text):
@@ -20,6 +22,7 @@ def unescape(text):
     return raw.decode("utf-8", "surrogateescape")
 
 
+@functools.lru_cache(maxsize=1 << 16)  # deep stacks repeat their frames
 def parse_frame(text):
     name, found, place = text.rpartition(" (")
     if not found or not place.endswith(")"):
@@ -39,7 +42,7 @@ def parse(text, tags=False):
         path, space, count = line.rpartition(" ")
         if not space or not count.isdigit() or int(count) == 0:
             raise ValueError("line %d has no count: %r" % (number, line))
-        if any(ord(c) < 32 or ord(c) == 127 for c in line):
+        if CONTROL.search(line):
             raise ValueError("line %d has an unescaped control character: %r" % (number, line))
         frames = path.split(";") if path else []
         found = []
