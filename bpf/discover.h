@@ -225,13 +225,14 @@ static __always_inline bool is_new_process(const struct task_facts *f)
 }
 
 /*
- * A process without a row, with one from before an exec, or without Python so far. That its program
- * has a known interpreter in it, or leads to one, is enough to make a row for this sample.
+ * The current process, which is c->who: one without a row, with one from before an exec, or without
+ * Python so far. That its program has a known interpreter in it, or leads to one, is enough to make
+ * a row for this sample.
  */
-static __always_inline int proc_discover(struct cpu_state *c, struct task_struct *task,
-					 const struct task_facts *f, __u64 now, bool may_ask,
+static __always_inline int proc_discover(struct cpu_state *c, __u64 now, bool may_ask,
 					 struct proc_row *out)
 {
+	struct task_struct *task = task_current();
 	struct binary_key exe = file_key(BPF_CORE_READ(task, mm, exe_file));
 	struct binary_row *program = bpf_map_lookup_elem(&binaries, &exe), *binary;
 	__u64 start_code = BPF_CORE_READ(task, mm, start_code), file;
@@ -258,7 +259,7 @@ static __always_inline int proc_discover(struct cpu_state *c, struct task_struct
 	}
 	/* A file that is new to us may be an interpreter that the process has just loaded. */
 	file = hash_mix(v.key.inode, v.key.dev);
-	if (program && program->layout == LAYOUT_NONE && is_new_process(f))
+	if (program && program->layout == LAYOUT_NONE && is_new_process(&c->who))
 		may_ask = false;
 	if ((may_ask || (v.vm_start && !is_sent(file))) && ask_who(c, &v, &exe, start_code, now))
 		mark_sent(file);
@@ -335,10 +336,14 @@ static __always_inline bool program_may_be_python(struct task_struct *task)
 	return !known || known->layout != LAYOUT_NONE;
 }
 
-/* Which Python this process runs. STAT_RECORDED and *out, or the counter that says why not. */
-static __always_inline int proc_find(struct cpu_state *c, struct task_struct *task,
-				     const struct task_facts *f, __u64 now, struct proc_row *out)
+/*
+ * Which Python the current process runs, which is c->who. STAT_RECORDED and c->row, or the counter
+ * that says why not.
+ */
+static __always_inline int proc_find(struct cpu_state *c, __u64 now)
 {
+	const struct task_facts *f = &c->who;
+	struct proc_row *out = &c->row;
 	bool is_current = false, may_ask = true;
 	int r;
 
@@ -350,9 +355,9 @@ static __always_inline int proc_find(struct cpu_state *c, struct task_struct *ta
 			return STAT_RECORDED;
 		may_ask = !is_current || now >= out->recheck_ns;
 	} else if (session.has_filter) {
-		return is_refused_child(task) ? STAT_NO_ROW : STAT_FILTERED;
+		return is_refused_child(task_current()) ? STAT_NO_ROW : STAT_FILTERED;
 	}
-	r = proc_discover(c, task, f, now, may_ask, out);
+	r = proc_discover(c, now, may_ask, out);
 	return r == STAT_UNKNOWN && is_current ? STAT_NOT_PYTHON : r;
 }
 

@@ -78,14 +78,9 @@ static __always_inline void introduce_thread(struct cpu_state *c, struct py_scra
 	introduce_old(c->row.layout);
 }
 #else
-VERIFIED_ONCE int find_current_process(struct cpu_state *c, __u64 now)
+VERIFIED_ONCE int find_process(struct cpu_state *c, __u64 now)
 {
-	return c ? proc_find(c, task_current(), &c->who, now, &c->row) : STAT_NO_SCRATCH;
-}
-
-static __always_inline int find_process(struct cpu_state *c, __u64 now)
-{
-	return find_current_process(c, now);
+	return c ? proc_find(c, now) : STAT_NO_SCRATCH;
 }
 
 static __always_inline void introduce_thread(struct cpu_state *c, struct py_scratch *s)

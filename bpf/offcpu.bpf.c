@@ -84,7 +84,7 @@ VERIFIED_ONCE int identify(struct cpu_state *c)
 	if (!is_identify_due(task, f, has_row ? &row : NULL, now))
 		return 0;
 	__builtin_memset(&row, 0, sizeof(row));
-	if (proc_discover(c, task, f, now, true, &row) != STAT_RECORDED || !row.runtime)
+	if (proc_discover(c, now, true, &row) != STAT_RECORDED || !row.runtime)
 		return 0;
 	row.start_ns = f->start_ns;
 	row.exec_id = f->exec_id;

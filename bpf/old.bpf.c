@@ -80,7 +80,7 @@ VERIFIED_ONCE_NUMBERS int find_old_process(__u64 now)
 {
 	struct cpu_state *c = tick_state();
 
-	return c ? proc_find(c, task_current(), &c->who, now, &c->row) : STAT_NO_SCRATCH;
+	return c ? proc_find(c, now) : STAT_NO_SCRATCH;
 }
 
 VERIFIED_ONCE_NUMBERS int introduce_old(__u32 layout)
