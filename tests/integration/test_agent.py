@@ -884,6 +884,21 @@ def test_secrets_stay_in_their_file(some_python, tmp_path):
         assert "s3cret" not in text
 
 
+@pytest.mark.parametrize("library, said", [("libcurl", "send profiles and ask for pods"),
+                                           ("libmicrohttpd", "serve metrics (http.port)")])
+def test_library_that_is_not_there(library, said, tmp_path):
+    """The agent says which; other commands load neither."""
+    agent = Agent(tmp_path, "pyroscope", "http://127.0.0.1:1")
+    hidden = re.search(r"=> (\S+/%s\.so\S*)" % library, subprocess.run(
+        ["/sbin/ldconfig", "-p"], stdout=subprocess.PIPE, text=True, check=True).stdout).group(1)
+    script = 'mount --bind /dev/null "$0" && exec "$@"'
+    for command, status in (["agent", "--config", agent.config], 1), (["--version"], 0):
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script, hidden, PYEBPF, *command], text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+        assert done.returncode == status, done
+        assert ("load what the agent needs to " + said in done.stderr) == (status == 1), done.stderr
+
+
 @pytest.mark.parametrize("text, said", [
     ("window: 1s\n", "output.engine: missing"),
     ("output:\n  engine: loki\n", ":2: output.engine: 'loki' is not one of: files, pyroscope"),

@@ -138,6 +138,8 @@ def test_package_says_what_it_is(deb):
     depends = call("dpkg-deb", "-f", deb, "Depends")
     for library in ("libbpf1", "libc6", "libncursesw6", "libtinfo6", "libzstd1"):
         assert re.search(r"\b%s \(>= " % library, depends), depends
+    for library in ("libcurl", "libmicrohttpd"):  # that the agent loads
+        assert re.search(r"\b%s\d+" % library, depends), depends
     assert call("dpkg-deb", "-f", deb, "Version").strip() == version
 
 

@@ -14,7 +14,7 @@
 
 int headers_add(struct curl_slist **headers, const char *text)
 {
-	struct curl_slist *longer = curl_slist_append(*headers, text);
+	struct curl_slist *longer = libcurl.slist_append(*headers, text);
 
 	if (!longer)
 		return -ENOMEM;
@@ -128,6 +128,7 @@ void headers_release(struct curl_slist **headers)
 {
 	for (struct curl_slist *h = *headers; h; h = h->next)
 		explicit_bzero(h->data, strlen(h->data));
-	curl_slist_free_all(*headers);
+	if (*headers)
+		libcurl.slist_free_all(*headers);
 	*headers = NULL;
 }

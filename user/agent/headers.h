@@ -2,7 +2,7 @@
 #ifndef AGENT_HEADERS_H
 #define AGENT_HEADERS_H
 
-#include <curl/curl.h>
+#include "agent/libraries.h"
 
 /* Headers of a request, some of them secret: ends in _cleanup_(headers_release), which wipes them.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "agent/kubernetes.h"
 
-#include <curl/curl.h>
+#include "agent/libraries.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -78,10 +78,10 @@ static int put_base(const struct kubernetes *k, const char *node, struct strbuf 
 
 static int put_escaped(const struct kubernetes *k, const char *text, struct strbuf *url)
 {
-	char *escaped = curl_easy_escape(k->curl, text, 0);
+	char *escaped = libcurl.easy_escape(k->curl, text, 0);
 	int r = escaped ? strbuf_puts(url, escaped) : -ENOMEM;
 
-	curl_free(escaped);
+	libcurl.free(escaped);
 	return r;
 }
 
@@ -132,7 +132,7 @@ static size_t take_answer(char *bytes, size_t size, size_t count, void *arg)
 	struct answer_reader *a = arg;
 	long status = 0;
 
-	curl_easy_getinfo(a->k->curl, CURLINFO_RESPONSE_CODE, &status);
+	libcurl.easy_getinfo(a->k->curl, CURLINFO_RESPONSE_CODE, &status);
 	if (status == 200)
 		a->error = pods_reader_feed(&a->pods, bytes, size * count);
 	return a->error ? 0 : size * count;
@@ -155,7 +155,7 @@ static int set_options(struct kubernetes *k)
 	const struct config *c = k->config;
 	CURLcode bad = CURLE_OK;
 
-#define SET(option, value) bad = bad ?: curl_easy_setopt(k->curl, option, value)
+#define SET(option, value) bad = bad ?: libcurl.easy_setopt(k->curl, option, value)
 	SET(CURLOPT_PROTOCOLS_STR, "http,https");
 	SET(CURLOPT_NOSIGNAL, 1L);
 	SET(CURLOPT_PROXY, ""); /* a node's own services are not behind one */
@@ -172,7 +172,7 @@ static int set_options(struct kubernetes *k)
 	if (!access(c->kubernetes_ca_file, R_OK))
 		SET(CURLOPT_CAINFO, c->kubernetes_ca_file);
 #undef SET
-	return bad ? err_set(-EINVAL, "kubernetes: %s", curl_easy_strerror(bad)) : 0;
+	return bad ? err_set(-EINVAL, "kubernetes: %s", libcurl.easy_strerror(bad)) : 0;
 }
 
 /* A token does not go over the network as it is. */
@@ -217,16 +217,16 @@ static int ask_page(struct kubernetes *k, struct answer_reader *a, long *status)
 	    (r = page_url(k, a->pods.next, &url)) < 0)
 		return r;
 	pods_reader_next(&a->pods);
-	curl_easy_setopt(k->curl, CURLOPT_URL, strbuf_str(&url));
-	curl_easy_setopt(k->curl, CURLOPT_HTTPHEADER, headers);
-	curl_easy_setopt(k->curl, CURLOPT_WRITEDATA, a);
-	code = curl_easy_perform(k->curl);
-	curl_easy_getinfo(k->curl, CURLINFO_RESPONSE_CODE, status);
-	curl_easy_setopt(k->curl, CURLOPT_HTTPHEADER, NULL);
+	libcurl.easy_setopt(k->curl, CURLOPT_URL, strbuf_str(&url));
+	libcurl.easy_setopt(k->curl, CURLOPT_HTTPHEADER, headers);
+	libcurl.easy_setopt(k->curl, CURLOPT_WRITEDATA, a);
+	code = libcurl.easy_perform(k->curl);
+	libcurl.easy_getinfo(k->curl, CURLINFO_RESPONSE_CODE, status);
+	libcurl.easy_setopt(k->curl, CURLOPT_HTTPHEADER, NULL);
 	if (a->error)
 		return a->error;
 	if (code != CURLE_OK)
-		return err_set(-EIO, "%s", curl_easy_strerror(code));
+		return err_set(-EIO, "%s", libcurl.easy_strerror(code));
 	return *status == 200 ? pods_reader_finish(&a->pods) : explain(*status);
 }
 
@@ -368,7 +368,8 @@ static void release(struct kubernetes *k)
 	pthread_mutex_destroy(&k->lock);
 	pthread_cond_destroy(&k->changed);
 	pods_release(&k->pods);
-	curl_easy_cleanup(k->curl);
+	if (k->curl)
+		libcurl.easy_cleanup(k->curl);
 	free(k->url);
 	free(k);
 }
@@ -378,7 +379,9 @@ static int start(struct kubernetes *k)
 	int r;
 
 	if (k->config->kubernetes != KUBERNETES_FILES) {
-		k->curl = curl_easy_init();
+		if ((r = libcurl_load()) < 0)
+			return r;
+		k->curl = libcurl.easy_init();
 		if (!k->curl)
 			return -ENOMEM;
 		if ((r = build_url(k)) < 0)

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <microhttpd.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/libraries.h"
 #include "base/apart.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -678,15 +678,15 @@ int metrics_print(struct metrics *m, struct strbuf *out)
 static enum MHD_Result answer(struct MHD_Connection *connection, unsigned int status,
 			      const char *type, const char *text)
 {
-	struct MHD_Response *r =
-		MHD_create_response_from_buffer(strlen(text), (void *)text, MHD_RESPMEM_MUST_COPY);
+	struct MHD_Response *r = libmicrohttpd.create_response_from_buffer(
+		strlen(text), (void *)text, MHD_RESPMEM_MUST_COPY);
 	enum MHD_Result result;
 
 	if (!r)
 		return MHD_NO;
-	MHD_add_response_header(r, "Content-Type", type);
-	result = MHD_queue_response(connection, status, r);
-	MHD_destroy_response(r);
+	libmicrohttpd.add_response_header(r, "Content-Type", type);
+	result = libmicrohttpd.queue_response(connection, status, r);
+	libmicrohttpd.destroy_response(r);
 	return result;
 }
 
@@ -730,14 +730,14 @@ int metrics_serve(struct metrics *m, const struct config *c, struct metrics_serv
 	unsigned int flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL;
 	struct addrinfo *address;
 	struct metrics_server *s;
-	int r = config_resolve_address(c, &address);
+	int r = libmicrohttpd_load();
 
-	if (r < 0)
+	if (r < 0 || (r = config_resolve_address(c, &address)) < 0)
 		return r;
 	s = calloc(1, sizeof(*s));
 	errno = 0;
 	if (s)
-		s->daemon = MHD_start_daemon(
+		s->daemon = libmicrohttpd.start_daemon(
 			flags | (address->ai_family == AF_INET6 ? MHD_USE_DUAL_STACK : 0), 0, NULL,
 			NULL, handle, m, MHD_OPTION_SOCK_ADDR, address->ai_addr,
 			MHD_OPTION_CONNECTION_LIMIT, 16u, MHD_OPTION_CONNECTION_TIMEOUT, 10u,
@@ -762,6 +762,6 @@ int metrics_serve(struct metrics *m, const struct config *c, struct metrics_serv
 void metrics_close(struct metrics_server *s)
 {
 	if (s)
-		MHD_stop_daemon(s->daemon);
+		libmicrohttpd.stop_daemon(s->daemon);
 	free(s);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "agent/push.h"
 
-#include <curl/curl.h>
+#include "agent/libraries.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -104,7 +104,7 @@ static int set_options(const struct pusher *p, struct request *q)
 	const char *authorities = c->ca_file ?: portable_ca_file();
 	CURLcode bad = CURLE_OK;
 
-#define SET(option, value) bad = bad ?: curl_easy_setopt(q->curl, option, value)
+#define SET(option, value) bad = bad ?: libcurl.easy_setopt(q->curl, option, value)
 	SET(CURLOPT_URL, p->url);
 	SET(CURLOPT_PROTOCOLS_STR, "http,https");
 	SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
@@ -132,14 +132,14 @@ static int set_options(const struct pusher *p, struct request *q)
 	if (c->key_file)
 		SET(CURLOPT_SSLKEY, c->key_file);
 #undef SET
-	return bad ? err_set(-EINVAL, "%s", curl_easy_strerror(bad)) : 0;
+	return bad ? err_set(-EINVAL, "%s", libcurl.easy_strerror(bad)) : 0;
 }
 
 static void request_free(struct request *q)
 {
 	if (!q)
 		return;
-	curl_easy_cleanup(q->curl);
+	libcurl.easy_cleanup(q->curl);
 	headers_release(&q->headers);
 	strbuf_release(&q->answer);
 	free(q);
@@ -172,7 +172,7 @@ static void close_connections(struct pusher *p)
 		request_free(p->requests.items[i]);
 	vec_release(&p->requests);
 	pthread_mutex_lock(&p->lock);
-	curl_multi_cleanup(p->multi);
+	libcurl.multi_cleanup(p->multi);
 	p->multi = NULL;
 	pthread_mutex_unlock(&p->lock);
 }
@@ -186,16 +186,19 @@ static int open_connections(struct pusher *p)
 	p->cert = now[1];
 	p->key = now[2];
 	pthread_mutex_lock(&p->lock);
-	p->multi = curl_multi_init();
+	p->multi = libcurl.multi_init();
 	pthread_mutex_unlock(&p->lock);
 	return p->multi ? 0 : -ENOMEM;
 }
 
 int pusher_new(const struct config_output *config, struct pusher **out)
 {
-	_cleanup_(pusher_freep) struct pusher *p = calloc(1, sizeof(*p));
-	int r;
+	_cleanup_(pusher_freep) struct pusher *p = NULL;
+	int r = libcurl_load();
 
+	if (r < 0)
+		return r;
+	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
 	pthread_mutex_init(&p->lock, NULL);
@@ -266,7 +269,7 @@ static int new_request(struct pusher *p, struct request **out)
 
 	if (!q)
 		return -ENOMEM;
-	q->curl = curl_easy_init();
+	q->curl = libcurl.easy_init();
 	if (!q->curl)
 		return -ENOMEM;
 	if ((r = set_options(p, q)) < 0 || (r = vec_push(&p->requests, q)) < 0)
@@ -298,9 +301,9 @@ static int start(struct pusher *p, struct request *q, const void *body, size_t l
 	q->is_over = false;
 	q->start_ns = monotonic_ns();
 	strbuf_truncate(&q->answer, 0);
-	curl_easy_setopt(q->curl, CURLOPT_HTTPHEADER, q->headers);
-	curl_easy_setopt(q->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);
-	return curl_multi_add_handle(p->multi, q->curl) ? -ENOMEM : 0;
+	libcurl.easy_setopt(q->curl, CURLOPT_HTTPHEADER, q->headers);
+	libcurl.easy_setopt(q->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);
+	return libcurl.multi_add_handle(p->multi, q->curl) ? -ENOMEM : 0;
 }
 
 int pusher_begin(struct pusher *p, const void *body, size_t len, void *owner)
@@ -343,16 +346,16 @@ void pusher_wait(struct pusher *p, int timeout_ms)
 
 	if (!p->multi)
 		return; /* no memory for it: whoever begins a request is told */
-	curl_multi_perform(p->multi, &running);
+	libcurl.multi_perform(p->multi, &running);
 	if ((size_t)running == p->count)
-		curl_multi_poll(p->multi, NULL, 0, timeout_ms, NULL);
-	curl_multi_perform(p->multi, &running);
-	while ((m = curl_multi_info_read(p->multi, &left))) {
+		libcurl.multi_poll(p->multi, NULL, 0, timeout_ms, NULL);
+	libcurl.multi_perform(p->multi, &running);
+	while ((m = libcurl.multi_info_read(p->multi, &left))) {
 		struct request *q = NULL;
 
 		if (m->msg != CURLMSG_DONE)
 			continue;
-		curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &q);
+		libcurl.easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &q);
 		finish(q, m->data.result);
 	}
 }
@@ -361,7 +364,7 @@ void pusher_wake(struct pusher *p)
 {
 	pthread_mutex_lock(&p->lock);
 	if (p->multi)
-		curl_multi_wakeup(p->multi);
+		libcurl.multi_wakeup(p->multi);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -381,7 +384,7 @@ static void describe(const struct request *q, struct push_result *out)
 	if (out->verdict.action == ACTION_STORED)
 		return;
 	if (q->code != CURLE_OK)
-		snprintf(out->message, sizeof(out->message), "%s", curl_easy_strerror(q->code));
+		snprintf(out->message, sizeof(out->message), "%s", libcurl.easy_strerror(q->code));
 	else
 		snprintf(out->message, sizeof(out->message), "%.*s", (int)strcspn(text, "\r\n"),
 			 text);
@@ -391,7 +394,7 @@ static bool is_html(CURL *curl)
 {
 	char *type = NULL;
 
-	return curl_easy_getinfo(curl, CURLINFO_CONTENT_TYPE, &type) == CURLE_OK && type &&
+	return libcurl.easy_getinfo(curl, CURLINFO_CONTENT_TYPE, &type) == CURLE_OK && type &&
 	       !strncasecmp(type, "text/html", strlen("text/html"));
 }
 
@@ -408,8 +411,8 @@ static void judge(const struct pusher *p, struct request *q, struct push_result 
 	curl_off_t retry_after = 0;
 	long status = 0;
 
-	curl_easy_getinfo(q->curl, CURLINFO_RESPONSE_CODE, &status);
-	curl_easy_getinfo(q->curl, CURLINFO_RETRY_AFTER, &retry_after);
+	libcurl.easy_getinfo(q->curl, CURLINFO_RESPONSE_CODE, &status);
+	libcurl.easy_getinfo(q->curl, CURLINFO_RETRY_AFTER, &retry_after);
 	a.status = (int)status;
 	a.is_sent = q->sent >= q->len; /* libcurl has it all, and forgets how much it sent */
 	a.is_html = is_html(q->curl);
@@ -431,8 +434,8 @@ void *pusher_next(struct pusher *p, struct push_result *out)
 		if (!q->owner || !q->is_over)
 			continue;
 		judge(p, q, out);
-		curl_multi_remove_handle(p->multi, q->curl);
-		curl_easy_setopt(q->curl, CURLOPT_HTTPHEADER, NULL);
+		libcurl.multi_remove_handle(p->multi, q->curl);
+		libcurl.easy_setopt(q->curl, CURLOPT_HTTPHEADER, NULL);
 		headers_release(&q->headers);
 		p->count--;
 		return take_ptr(q->owner);
