@@ -7,20 +7,20 @@ import time
 
 import tools
 
-GENERATOR = os.path.join(tools.REPOSITORY, "build", "tests", "gen_recording")
 HZ = 10000
 ROUNDS = 3
 
 
-def generate(kind, samples, folder):
+def generate(kind, samples, folder, build):
     """Paths of two recordings, and how many stacks they have."""
-    if not os.path.exists(GENERATOR):
+    generator = os.path.join(build, "tests", "gen_recording")
+    if not os.path.exists(generator):
         raise tools.Failed("%s is not built: cmake --build build --target gen_recording" %
-                           GENERATOR)
+                           generator)
     paths = []
     for name, seconds in (("base", samples * 99 // 100 // HZ), ("current", samples // HZ)):
         paths.append(os.path.join(folder, "%s.pyebpf" % name))
-        done = subprocess.run([GENERATOR, kind, str(HZ), str(seconds), paths[-1]], check=True,
+        done = subprocess.run([generator, kind, str(HZ), str(seconds), paths[-1]], check=True,
                               stdout=subprocess.PIPE, text=True)
     return paths, int(re.search(r"(\d+) stacks", done.stdout).group(1))
 
@@ -37,12 +37,17 @@ def run(command):
             usage.ru_maxrss * 1024)
 
 
+def jobs(build, base, current, folder):
+    """{what: command}, of the program in that build folder."""
+    page = os.path.join(folder, "page.html")
+    rows = {"diff": ["diff", base, current], "diff -o page.html": ["diff", base, current, "-o", page],
+            "report -o page.html": ["report", "-o", page, current]}
+    return {what: [os.path.join(build, "pyebpf")] + arguments for what, arguments in rows.items()}
+
+
 def measure(kind, samples, folder):
     """(number of stacks, {what: (wall clock, CPU time, bytes) of the shortest of ROUNDS})."""
-    (base, current), stacks = generate(kind, samples, folder)
-    page = os.path.join(folder, "page.html")
-    jobs = {"diff": ["diff", base, current], "diff -o page.html": ["diff", base, current, "-o",
-                                                                   page],
-            "report -o page.html": ["report", "-o", page, current]}
-    return stacks, {what: min(run([tools.PYEBPF] + arguments) for _ in range(ROUNDS))
-                    for what, arguments in jobs.items()}
+    build = os.path.dirname(tools.PYEBPF)
+    (base, current), stacks = generate(kind, samples, folder, build)
+    return stacks, {what: min(run(command) for _ in range(ROUNDS))
+                    for what, command in jobs(build, base, current, folder).items()}

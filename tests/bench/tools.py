@@ -161,17 +161,20 @@ class Pyebpf(Tool):
     switch = EventSwitch
     samples_cpu_time = True
 
+    def __init__(self, program=PYEBPF):
+        self.program = program
+
     def missing(self):
-        if not os.path.exists(PYEBPF):
-            return "%s is not built" % PYEBPF
+        if not os.path.exists(self.program):
+            return "%s is not built" % self.program
         return None
 
     def command(self, pid, hz, output, final):
         which = ["-p", str(pid)] if pid else ["-a"]
-        return [PYEBPF, "record", *which, "-F", str(hz), "-o", output]
+        return [self.program, "record", *which, "-F", str(hz), "-o", output]
 
     def samples(self, run):
-        done = subprocess.run([PYEBPF, "export", "-f", "collapsed", "-o", run.output + ".collapsed",
+        done = subprocess.run([self.program, "export", "-f", "collapsed", "-o", run.output + ".collapsed",
                                run.output], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True)
         if done.returncode:
