@@ -213,6 +213,16 @@ struct {
 	__type(value, struct task_sample);
 } task_samples __weak SEC(".maps");
 
+/* Which of task_samples has whose sample. Written by the sampler and by task work; user space maps
+ * it, to see which samples wait. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* session.task_works */
+	__type(key, __u32);
+	__type(value, struct task_slot);
+} task_slots __weak SEC(".maps");
+
 /* Thread -> its times, where spans are recorded (session.has_spans; else there is no such map).
  * Written by its own switches, by on_fork and by the iterators; as its leader's by all threads of a
  * process. */

@@ -20,7 +20,6 @@ struct cache_slot thread_cache[THREAD_SLOTS];
 struct kept_search searches[SEARCH_SLOTS];
 struct cache_slot context_cache[CONTEXT_SLOTS];
 struct trust trusts[TRUST_SLOTS];
-struct task_slot task_slots[TASK_WORKS_MAX];
 __u8 long_walks[LONG_WALKS];
 __u32 task_scratch_busy[TASK_SCRATCHES];
 __u64 sent[SENT_SLOTS];

@@ -26,9 +26,6 @@
 #define TASK_WAYS 8              /* slots that a TID may take: its own, and those of the next TID */
 #define TASK_SLOT_CLOSED (~0ULL) /* task_slot.owner: not free, and for nobody to join */
 
-/* Who has which of task_samples; user space sees what waits. */
-extern struct task_slot task_slots[TASK_WORKS_MAX];
-
 /* Which of the scratch slots of task work are taken. */
 extern __u32 task_scratch_busy[TASK_SCRATCHES];
 
@@ -53,22 +50,19 @@ static __always_inline __u64 task_owner(__u32 tid, const struct sampler_call *ca
 	       (__u64)(call->event + call->kind) << TASK_OWNER_EVENT;
 }
 
-static __always_inline struct task_slot *slot_of(const struct task_sample *t)
+static __always_inline struct task_slot *task_slot_get(__u32 number)
 {
-	return &task_slots[t->slot & (TASK_WORKS_MAX - 1)];
+	return bpf_map_lookup_elem(&task_slots, &number);
 }
 
-/* The value of what joined so far. */
-static __always_inline __u64 take_joined(struct task_slot *slot)
-{
-	return __sync_lock_test_and_set(&slot->joined, 0);
-}
-
-/* The same, and nothing joins any more. */
+/* From now on samples that would join this one are samples of their own. Returns the value of those
+ * that joined. */
 static __always_inline __u64 task_slot_close(struct task_slot *slot)
 {
+	if (!slot)
+		return 0; /* for the verifier */
 	__sync_lock_test_and_set(&slot->owner, TASK_SLOT_CLOSED);
-	return take_joined(slot);
+	return __sync_lock_test_and_set(&slot->joined, 0);
 }
 
 /* The same; then the slot is free. */
@@ -76,7 +70,8 @@ static __always_inline __u64 task_slot_release(struct task_slot *slot)
 {
 	__u64 joined = task_slot_close(slot);
 
-	__sync_lock_test_and_set(&slot->owner, 0);
+	if (slot)
+		__sync_lock_test_and_set(&slot->owner, 0);
 	return joined;
 }
 
@@ -200,7 +195,8 @@ static int read_in(__u32 i, struct task_passes *p)
 
 static __always_inline int send_task_sample(struct task_passes *p, struct py_scratch *s)
 {
-	p->joined = task_slot_close(slot_of(p->t)); /* a tick while it is sent is another sample */
+	p->joined = task_slot_close(
+		task_slot_get(p->t->slot)); /* a tick while it is sent is another sample */
 	s->sample.value += p->joined;
 	if (p->joined)
 		s->walk.flags |= SAMPLE_WEIGHTED;
@@ -260,7 +256,7 @@ static int task_sample_run(struct bpf_map *map, void *key, void *value)
 		stat_add(p.stats, STAT_TW_RING_FULL, t->count + t->carried + p.joined);
 	else
 		stat_add(p.stats, STAT_TW_FAILED, t->count + t->carried);
-	joined = task_slot_release(slot_of(t));
+	joined = task_slot_release(task_slot_get(t->slot));
 	if (p.walked != STAT_NOT_ASKED)
 		stat_add(p.stats, STAT_TW_FAILED, joined);
 	return 0;
@@ -271,8 +267,7 @@ enum task_claim { TASK_SLOT_JOINED = -1, TASK_SLOT_NONE = -2 };
 
 static __always_inline __u32 task_slot_at(__u64 owner, __u32 way)
 {
-	return ((__u32)owner * TASK_SLOTS_EACH + way) & (session.task_works - 1) &
-	       (TASK_WORKS_MAX - 1);
+	return ((__u32)owner * TASK_SLOTS_EACH + way) & (session.task_works - 1);
 }
 
 VERIFIED_ONCE int task_slot_claim(__u64 owner, __u64 value)
@@ -280,16 +275,16 @@ VERIFIED_ONCE int task_slot_claim(__u64 owner, __u64 value)
 	struct task_slot *slot;
 
 	for (__u32 i = 0; i < TASK_WAYS; i++) {
-		slot = &task_slots[task_slot_at(owner, i)];
-		if (slot->owner != owner)
+		slot = task_slot_get(task_slot_at(owner, i));
+		if (!slot || slot->owner != owner)
 			continue;
 		/* It cannot be given back in between: this interrupts the thread that would. */
 		__sync_fetch_and_add(&slot->joined, value);
 		return TASK_SLOT_JOINED;
 	}
 	for (__u32 i = 0; i < TASK_WAYS; i++) {
-		slot = &task_slots[task_slot_at(owner, i)];
-		if (!__sync_val_compare_and_swap(&slot->owner, 0, owner))
+		slot = task_slot_get(task_slot_at(owner, i));
+		if (slot && !__sync_val_compare_and_swap(&slot->owner, 0, owner))
 			return task_slot_at(owner, i);
 	}
 	return TASK_SLOT_NONE;
@@ -306,27 +301,29 @@ static __always_inline int task_sample_schedule(const struct sampler_call *call,
 	/* An event counts as one, whatever its value. */
 	bool may_join = call->source != SOURCE_EVENTS;
 	struct task_sample *t;
-	__u32 slot;
+	struct task_slot *slot;
+	__u32 number;
 	int claimed;
 
 	claimed = task_slot_claim(task_owner(s->thread.tid, call), may_join ? s->sample.value : 0);
 	if (claimed == TASK_SLOT_JOINED)
 		return may_join ? STAT_TW_JOINED : -1;
-	slot = claimed;
-	t = bpf_map_lookup_elem(&task_samples, &slot);
-	if (t) {
+	number = claimed;
+	t = bpf_map_lookup_elem(&task_samples, &number);
+	slot = task_slot_get(number);
+	if (t && slot) {
 		t->thread = s->thread;
 		t->sample = s->sample;
 		t->count = call->count;
 		t->carried = s->sample.value > call->value ? skipped_of(c, call->event)->count : 0;
 		t->layout = layout;
-		t->slot = slot;
-		slot_of(t)->value = t->count + t->carried;
+		t->slot = number;
+		slot->value = t->count + t->carried;
 		t->fault_count = s->walk.faults;
 		__builtin_memcpy(t->faults, s->faults, sizeof(t->faults));
 		if (!task_work_schedule(task, &t->work, &task_samples, task_sample_run, NULL))
 			return STAT_TASK_WORK;
-		task_slot_release(slot_of(t));
+		task_slot_release(slot);
 	}
 	stat_add(c, STAT_TW_BUSY, 1);
 	return -1;

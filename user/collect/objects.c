@@ -13,11 +13,14 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/vec.h"
 #include "bpf/events.h"
 
 #define LIBBPF_LOG_LINES 100 /* of one message: the last instructions, and the verdict */
+
+#define FDINFO_BYTES_MAX 4096
 
 #define LOAD_LOG "PROG LOAD LOG" /* in the message that has what the verifier says */
 
@@ -129,6 +132,39 @@ int objects_write_types(const struct objects *o, const struct bpf_object *object
 	}
 	vec_release(&structs);
 	return r;
+}
+
+/* Bytes, of /proc/self/fdinfo; 0: not known. */
+static unsigned long long map_memory(int fd)
+{
+	_cleanup_(freep) char *text = NULL;
+	const char *line;
+	char path[64];
+	size_t len;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	if (file_read(path, FDINFO_BYTES_MAX, &text, &len) < 0) {
+		err_clear();
+		return 0;
+	}
+	line = strstr(text, "memlock:");
+	return line ? strtoull(line + strlen("memlock:"), NULL, 10) : 0;
+}
+
+void objects_log_maps(const struct bpf_object *object)
+{
+	struct bpf_map *map;
+
+	if (log_level() < LOG_LEVEL_DEBUG)
+		return;
+	bpf_object__for_each_map(map, object)
+	{
+		int fd = bpf_map__fd(map);
+
+		if (fd >= 0)
+			log_debug("map %s: %u entries, %llu bytes", bpf_map__name(map),
+				  bpf_map__max_entries(map), map_memory(fd));
+	}
 }
 
 /* Sections of programs that belong to a function or a tracepoint of the kernel's. */

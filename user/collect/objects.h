@@ -37,4 +37,7 @@ void objects_bind_tasks(const struct objects *o, struct bpf_object *object);
 /* Likewise: writes the types of all structs that its programs name. 0 or a negative errno. */
 int objects_write_types(const struct objects *o, const struct bpf_object *object);
 
+/* Logs the memory of each map of a loaded object (-vv), as the kernel accounts for it. */
+void objects_log_maps(const struct bpf_object *object);
+
 #endif

@@ -80,6 +80,14 @@ static int give_place(struct session_config *c)
 	return 0;
 }
 
+/* Threads in system calls hold entries of spans that are handed over until they come back. */
+static uint32_t task_works_needed(const struct session_config *c)
+{
+	if (!c->has_task_work)
+		return 1; /* the kernel verifies what uses it all the same */
+	return c->has_spans && c->has_exit_work ? TASK_WORKS_MAX : TASK_WORKS_OF_PAGES;
+}
+
 static int configure(struct pyebpf *skel, const struct session_opts *opts, int cpus,
 		     const struct feature_probe *probe, bool is_old)
 {
@@ -121,15 +129,13 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 					    "bpf_copy_from_user_task: boot Linux 5.18 or newer");
 	c->has_exit_hook = feature_exit_hook(probe) && !opts->no_exit_hook;
 	c->has_exit_work = c->has_exit_hook && c->has_task_work;
-	c->has_slots =
-		c->has_exit_work && probe->functions[KERNEL_SCHED_FREE].id && !opts->no_slots;
+	c->has_slots = c->has_spans && c->has_exit_work && probe->functions[KERNEL_SCHED_FREE].id &&
+		       !opts->no_slots;
 	if (c->has_exit_work && feature_rdonly_cast(probe)) {
 		c->regs_type = probe->functions[KERNEL_PT_REGS].id;
 		c->task_type = probe->functions[KERNEL_TASK].id;
 	}
-	/* Threads in system calls hold entries of spans that are handed over until they come back.
-	 */
-	c->task_works = c->has_exit_work ? TASK_WORKS_MAX : TASK_WORKS_OF_PAGES;
+	c->task_works = task_works_needed(c);
 	give_scratch(c, opts);
 	give_labels(skel, opts->labels);
 	c->has_async = opts->has_async;
@@ -151,17 +157,42 @@ static int set_cgroup(struct pyebpf *skel, const struct cgroup *cgroup)
 	return 0;
 }
 
-/* What the session's modes do without is not loaded. */
+/* Maps that the session's modes do without are not made. */
+static int choose_maps(struct pyebpf *skel, const struct session_opts *opts)
+{
+	const struct session_config *c = &skel->rodata->session;
+	const struct {
+		struct bpf_map *map;
+		bool is_needed;
+	} rows[] = {
+		{ skel->maps.cpu_ticks, session_opts_have_source(opts, SOURCE_TICKS) },
+		{ skel->maps.cgroups, c->has_cgroup },
+		{ skel->maps.asyncio_rows, c->has_async },
+		{ skel->maps.thread_contexts, c->has_thread_contexts },
+		{ skel->maps.thread_times, c->has_spans },
+		{ skel->maps.gil_counts, c->has_spans },
+		{ skel->maps.times_slots, c->has_slots },
+		{ skel->maps.walked_tasks, opts->btf },
+	};
+	int r = 0;
+
+	for (size_t i = 0; !r && i < sizeof(rows) / sizeof(*rows); i++)
+		r = bpf_map__set_autocreate(rows[i].map, rows[i].is_needed);
+	return r < 0 ? err_set(r, "choose the BPF maps: %s", strerror(-r)) : 0;
+}
+
+/* Programs that the session's modes do without are not loaded. */
 static int choose_programs(struct pyebpf *skel, const struct session_opts *opts,
 			   const struct feature_probe *probe, bool is_old)
 {
 	const struct session_config *c = &skel->rodata->session;
+	bool has_ticks = session_opts_have_source(opts, SOURCE_TICKS);
 	const struct {
 		struct bpf_program *program;
 		bool is_needed;
 	} rows[] = {
-		{ skel->progs.sample, !is_old },
-		{ skel->progs.sample_old, is_old },
+		{ skel->progs.sample, has_ticks && !is_old },
+		{ skel->progs.sample_old, has_ticks && is_old },
 		{ skel->progs.list_tasks, !opts->btf },
 		{ skel->progs.list_cpu_time, !opts->btf },
 		{ skel->progs.walk_tasks, opts->btf },
@@ -176,15 +207,8 @@ static int choose_programs(struct pyebpf *skel, const struct session_opts *opts,
 		{ skel->progs.note_waited, c->has_spans },
 		{ skel->progs.visit_thread, c->has_spans },
 	};
-	int r = bpf_map__set_autocreate(skel->maps.thread_times, c->has_spans);
+	int r = 0;
 
-	if (!r)
-		r = bpf_map__set_autocreate(skel->maps.gil_counts, c->has_spans);
-
-	if (!r)
-		r = bpf_map__set_autocreate(skel->maps.times_slots, c->has_slots);
-	if (!r)
-		r = bpf_map__set_autocreate(skel->maps.walked_tasks, opts->btf);
 	for (size_t i = 0; !r && i < sizeof(rows) / sizeof(*rows); i++)
 		r = bpf_program__set_autoload(rows[i].program, rows[i].is_needed);
 	if (!r)
@@ -234,6 +258,7 @@ static int size_maps(struct pyebpf *skel, const struct session_opts *opts,
 					  c->scratch_rows * cpus + TASK_SCRATCHES +
 						  c->has_spans * REMOTE_SCRATCHES + spare)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.task_samples, c->task_works)) < 0 ||
+	    (r = bpf_map__set_max_entries(skel->maps.task_slots, c->task_works)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.walked_tasks, WALKED_TASKS_MAX)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.cpu_ticks, cpus)) < 0)
 		return err_set(r, "size the BPF maps: %s", strerror(-r));
@@ -261,6 +286,7 @@ static int load_programs(struct pyebpf *skel, const struct session_opts *opts)
 	if (r < 0)
 		return err_set(r, "the kernel refused the BPF programs: %s (-vv shows its log)",
 			       strerror(-r));
+	objects_log_maps(skel->obj);
 	if (opts->cgroup && opts->cgroup->is_v2 && (r = set_cgroup(skel, opts->cgroup)) < 0)
 		return r;
 	r = attach(skel, opts);
@@ -279,6 +305,7 @@ static int start_programs(const struct session_opts *opts, struct feature_probe 
 	if ((r = objects_begin(&o, probe)) < 0 ||
 	    (r = open_programs(&o, kernel_log_level, &skel)) < 0 ||
 	    (r = configure(skel, opts, cpus, probe, is_old)) < 0 ||
+	    (r = choose_maps(skel, opts)) < 0 ||
 	    (r = choose_programs(skel, opts, probe, is_old)) < 0 ||
 	    (r = event_links_configure(skel, opts->events ? opts->events : &no_events, cpus)) < 0)
 		return r;

@@ -36,12 +36,12 @@ struct session {
 	struct ring_buffer *ring;
 	uint32_t layouts; /* how many; read by another thread than adds them */
 	struct session_opts opts;
-	struct cpu_ticks *ticks; /* of each CPU; mapped */
-	size_t ticks_bytes;
-	struct ticker *ticker;         /* NULL: not attached, or no source */
-	struct event_links *events;    /* likewise */
-	struct walked_tasks *walked;   /* NULL: there are iterators */
-	struct spans *spans;           /* NULL: none are recorded, or not yet */
+	struct cpu_ticks *ticks;            /* of each CPU; mapped */
+	const struct task_slot *task_slots; /* mapped; NULL: there is no task work */
+	struct ticker *ticker;              /* NULL: not attached, or no source */
+	struct event_links *events;         /* likewise */
+	struct walked_tasks *walked;        /* NULL: there are iterators */
+	struct spans *spans;                /* NULL: none are recorded, or not yet */
 	int switches[SWITCH_PROGRAMS]; /* the programs that the scheduler runs, attached; -1: not */
 	bool is_stopped;
 	uint64_t cpu_time_base_ns; /* of the targets, before the session's start */
@@ -73,6 +73,30 @@ static int on_ring_record(void *arg, void *record, size_t size)
 	return s->is_cut_short ? -ECANCELED : 0;
 }
 
+static size_t array_bytes(const struct bpf_map *map)
+{
+	return (size_t)bpf_map__max_entries(map) * bpf_map__value_size(map);
+}
+
+/* The values of an array, whose size is a multiple of 8, in memory that the programs see. */
+static int map_array(const struct bpf_map *map, void **out)
+{
+	void *at = mmap(NULL, array_bytes(map), PROT_READ | PROT_WRITE, MAP_SHARED,
+			bpf_map__fd(map), 0);
+
+	if (at == MAP_FAILED)
+		return err_set(-errno, "map the BPF map %s: %s", bpf_map__name(map),
+			       strerror(errno));
+	*out = at;
+	return 0;
+}
+
+static void unmap_array(const struct bpf_map *map, const void *at)
+{
+	if (at)
+		munmap((void *)at, array_bytes(map));
+}
+
 int session_open(const struct session_opts *opts, struct session **out)
 {
 	_cleanup_(session_freep) struct session *s = calloc(1, sizeof(*s));
@@ -88,6 +112,9 @@ int session_open(const struct session_opts *opts, struct session **out)
 	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.events), on_ring_record, s, NULL);
 	if (!s->ring)
 		return err_set(-errno, "map the ring buffer: %s", strerror(errno));
+	if (s->skel->rodata->session.has_task_work &&
+	    (r = map_array(s->skel->maps.task_slots, (void **)&s->task_slots)) < 0)
+		return r;
 	*out = take_ptr(s);
 	return 0;
 }
@@ -132,26 +159,14 @@ void session_free(struct session *s)
 	spans_free(s->spans);
 	walked_tasks_free(s->walked);
 	detach_switches(s);
-	if (s->ticks)
-		munmap(s->ticks, s->ticks_bytes);
 	ring_buffer__free(s->ring);
+	if (s->skel) {
+		unmap_array(s->skel->maps.cpu_ticks, s->ticks);
+		unmap_array(s->skel->maps.task_slots, s->task_slots);
+	}
 	pyebpf__destroy(s->skel);
 	free(s);
 	let_go(hold, NULL, 0);
-}
-
-/* The periods of all CPUs, in memory that the sampler reads. */
-static int map_ticks(struct session *s, int cpus)
-{
-	size_t bytes = (size_t)cpus * sizeof(struct cpu_ticks);
-	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-			bpf_map__fd(s->skel->maps.cpu_ticks), 0);
-
-	if (at == MAP_FAILED)
-		return err_set(-errno, "map the BPF map cpu_ticks: %s", strerror(errno));
-	s->ticks = at;
-	s->ticks_bytes = bytes;
-	return 0;
 }
 
 /* The one of the two that is loaded. */
@@ -167,7 +182,7 @@ static int attach_ticker(struct session *s)
 	struct ticker_opts opts = { .freq_hz = s->opts.freq_hz,
 				    .program_fd = sampler_fd(s->skel),
 				    .cpus = libbpf_num_possible_cpus() };
-	int r = map_ticks(s, opts.cpus);
+	int r = map_array(s->skel->maps.cpu_ticks, (void **)&s->ticks);
 
 	if (r < 0)
 		return r;
@@ -828,8 +843,10 @@ uint64_t session_pending(const struct session *s, enum sample_source source)
 {
 	uint64_t pending = 0;
 
-	for (size_t i = 0; s->is_stopped && i < s->skel->rodata->session.task_works; i++) {
-		const struct task_slot *slot = &s->skel->bss->task_slots[i];
+	if (!s->is_stopped || !s->task_slots)
+		return 0;
+	for (size_t i = 0; i < s->skel->rodata->session.task_works; i++) {
+		const struct task_slot *slot = &s->task_slots[i];
 
 		if (slot->owner && (uint8_t)(slot->owner >> TASK_OWNER_SOURCE) == source)
 			pending += slot->value + slot->joined;
