@@ -13,8 +13,7 @@
 
 #include "bpf/stats.h"
 
-#define BUDGET_SHARE 4        /* of a CPU: a quarter, */
-#define BUDGET_SHARE_SMALL 16 /* and for what any program does all the time */
+#define BUDGET_SHARE_SMALL 16 /* as BUDGET_SHARE, for what any program does all the time */
 #define BUDGET_MAX_NS 25000000
 #define SPENT_MAX_NS                                                                            \
 	5000000            /* by one sample; what took longer is a hypervisor's, or interrupts' \

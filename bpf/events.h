@@ -36,6 +36,7 @@
 #define TIMES_SLOTS_SHIFT 13      /* 8,192: see bpf/times_slot.h */
 #define OFF_NONE 0xffff           /* a field this interpreter does not have */
 #define OPCODE_NONE 0xffff        /* not asked for, or not known */
+#define BUDGET_SHARE 4            /* of a CPU, that the sampler may take: a quarter */
 #define EVENTS_MAX 16             /* perf events that the user may name */
 #define EVENT_SPARE_SLOTS 16      /* see bpf/event.bpf.c */
 #define CONTEXT_LABELS_MAX 8      /* labels that a session may ask for */

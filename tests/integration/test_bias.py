@@ -2,12 +2,14 @@
 """No moment of a thread's life is out of sight, and no loop is in step with the timer: halves of
 the CPU time are halves of the samples, in lives shorter than a period and in loops as long as one,
 whatever is recorded."""
+import collections
 import json
 import os
+import re
 
 import harness
 import pytest
-from harness import Recorder, Workload, export, frames
+from harness import Recorder, Workload, export, frames, record_to
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
 HOWS = ("pid", "command", "all", "cgroup")
@@ -145,25 +147,41 @@ def test_loops_of_every_python(python, how, tmp_path):
         check_loop(how, python, tmp_path / "x.pyebpf", hz, milliseconds, FEWER)
 
 
-@pytest.mark.few_pythons(3)
-def test_stacks_that_cost_more_than_a_period(python, tmp_path):
-    """A walk of 4,096 frames takes longer than the 0.2 ms to the next tick: the ticks that it holds up count, and the
-    samples that the time budget leaves out are not those of deep stacks. All frames have names, none is cut for time."""
-    if python.minor < 7:
-        return  # no time.thread_time()
-    output = tmp_path / "deep.pyebpf"
+# The rate is drawn anew 20 times a second, 0.7 to 1.3 times the one that is asked for, so that the number of samples in
+# a turn of deep_and_flat.py scatters by 17 %, and the share of 25 turns each of deep() and flat() by 1.2 points (20 runs at
+# load 20: 1.2). Of four recordings together it is 0.6: 2 points are 3.3 times that.
+RECORDINGS = 4
+SHARE_NEAR = 0.01  # one that is as near needs no further one
+SHARE_OFF = 0.02
+
+
+def record_costly(python, output):
+    """(true seconds, counts of samples, both of "deep" and "flat"; summary)."""
     with Workload(python, "deep_and_flat.py", 5000, 1.5) as workload:
-        with Recorder(output, "-p", workload.pid, "-F", 4999) as recorder:
-            recorder.wait_attached()
-            workload.go()
-            truth = workload.truth()
-            recorder.finish()
-            text = recorder.text()
+        truth, text = record_to(output, workload, 4999)
     counts = dict.fromkeys(truth, 0)
     for path, value in frames(export(output)).items():
         assert "<unknown>" not in {frame[0] for frame in path}, path[-8:]
         if len(path) > 1 and path[-1][0] == "compute":
             counts[path[-2][0]] += value
             assert path[-2][0] == "flat" or len(path) == 1 + FRAMES_MAX, len(path)
-    share = counts["deep"] / sum(counts.values())
-    assert abs(share - truth["deep"] / sum(truth.values())) < 0.05, (share, truth, text)
+    return truth, counts, text
+
+
+@pytest.mark.few_pythons(3)
+def test_stacks_that_cost_more_than_a_period(python, tmp_path):
+    """A walk of 4,096 frames takes longer than the 0.2 ms to the next tick: the ticks that it holds up count, and the
+    samples that the time budget leaves out are not those of deep stacks. All frames have names, none is cut for time. The
+    summary says what to do for more samples."""
+    if python.minor < 7:
+        return  # no time.thread_time()
+    seconds, samples = collections.Counter(), collections.Counter()
+    for _ in range(RECORDINGS):
+        truth, counts, text = record_costly(python, tmp_path / "deep.pyebpf")
+        seconds.update(truth)
+        samples.update(counts)
+        off = abs(samples["deep"] / sum(samples.values()) - seconds["deep"] / sum(seconds.values()))
+        if off < SHARE_NEAR:
+            break
+    assert off < SHARE_OFF, (samples, seconds, text)
+    assert re.search(r"one sample represents [\d.]+ ticks: it takes .*, too long for 4999 Hz; try: -F \d+\n", text), text

@@ -173,6 +173,19 @@ static void put_lost(struct line *l, const struct load *loaded)
 	line_end(l);
 }
 
+/* Samples represent the ticks between them: what to do for more samples. */
+static void put_thinned(struct line *l, const struct load *loaded)
+{
+	struct thinned_ticks t;
+
+	if (!source_find_thinned(loaded->profile, &t))
+		return;
+	line_putf(l, STYLE_PLAIN,
+		  "one sample represents %.1f ticks: it takes %s, too long for %u Hz; try: -F %u",
+		  t.ticks, units_ns(t.sample_ns).s, t.rate_hz, t.rate_fit_hz);
+	line_end(l);
+}
+
 #define PLACE_SHARE 0.1 /* of task time, of the place whose error is told */
 
 /*
@@ -286,6 +299,7 @@ int summary_print(FILE *out, const struct load *loaded, const struct summary_ext
 	if (x->tasks)
 		put_tasks(&l, x->tasks, x->wall_ns);
 	put_lost(&l, loaded);
+	put_thinned(&l, loaded);
 	put_cost(&l, x);
 	if (x->is_system_wide)
 		put_python_share(&l, loaded);

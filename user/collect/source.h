@@ -30,4 +30,15 @@ extern const struct source sources[SOURCE_COUNT_];
 /* One of its counters in a profile. */
 uint64_t source_counter(const struct source *source, const struct profile *p, const char *name);
 
+/* Ticks that were too many for the sampler's share of a CPU. */
+struct thinned_ticks {
+	uint64_t sample_ns;   /* that a sample takes, on average */
+	double ticks;         /* that it represents, on average */
+	uint32_t rate_hz;     /* of the recording */
+	uint32_t rate_fit_hz; /* usual, at which each tick would be sampled */
+};
+
+/* False: of nearly all ticks there are samples, or what samples take is not why there are fewer. */
+bool source_find_thinned(const struct profile *p, struct thinned_ticks *out);
+
 #endif

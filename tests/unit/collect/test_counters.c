@@ -149,6 +149,41 @@ static void test_sources_have_names_of_their_own(void **state)
 	assert_string_equal(sources[SOURCE_TICKS].events, "ticks");
 }
 
+static void test_source_find_thinned(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t interval_ns, recorded, task_work, skipped, run_ns;
+		uint32_t rate_fit_hz; /* 0: not thinned */
+	} cases[] = {
+		{ "nothing recorded", 200000, 0, 0, 100, 0, 0 },
+		{ "an event without time", 0, 100, 0, 100, 100000000, 0 },
+		{ "nearly each tick has its sample", 200000, 1000, 0, 49, 1000000000, 0 },
+		{ "a quarter of a CPU at a usual rate", 200000, 0, 1000, 1000, 250250250, 999 },
+		{ "a bit more is the next lower one", 200000, 500, 500, 1000, 250500000, 499 },
+		{ "samples are cheap: the ring was full", 200000, 1000, 0, 1000, 5000000, 0 },
+		{ "the rate is low already", 10101010, 1000, 0, 3000, 1000000000, 0 },
+		{ "no usual rate is low enough", 10101010, 10, 0, 300, 1000000000, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		_cleanup_(profile_freep) struct profile *p = NULL;
+		struct thinned_ticks got = { 0 };
+
+		assert_int_equal(profile_new(&p), 0);
+		profile_recording(p)->interval_ns = cases[i].interval_ns;
+		assert_int_equal(profile_set_counter(p, "recorded", cases[i].recorded), 0);
+		assert_int_equal(profile_set_counter(p, "task_work_recorded", cases[i].task_work),
+				 0);
+		assert_int_equal(profile_set_counter(p, "skipped", cases[i].skipped), 0);
+		assert_int_equal(profile_set_counter(p, "run_ns", cases[i].run_ns), 0);
+		if (source_find_thinned(p, &got) != (cases[i].rate_fit_hz > 0) ||
+		    got.rate_fit_hz != cases[i].rate_fit_hz)
+			fail_msg("%s: got %u Hz", cases[i].name, got.rate_fit_hz);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -156,6 +191,7 @@ int main(void)
 		cmocka_unit_test(test_counters_store_subtracts_what_was_before),
 		cmocka_unit_test(test_counters_of_targets_leaves_others_out),
 		cmocka_unit_test(test_sources_have_names_of_their_own),
+		cmocka_unit_test(test_source_find_thinned),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
