@@ -425,3 +425,59 @@ def test_workers_of_a_server(shared_python, name, tmp_path):
             for asker in filter(threading.Thread.is_alive, askers):
                 asker.join()
     assert_spins(samples, text, at_least=100)
+
+
+@pytest.fixture
+def packaged_python(request):
+    """The newest that runs in place and that PyPI has packages with C for."""
+    found = [p for p in request.config.all_pythons
+             if p.via == "direct" and p.minor in range(9, 14) and not p.free_threaded]
+    if not found:
+        say_skipped("no interpreter of Python 3.9 to 3.13 that runs in place")
+    return found[-1]
+
+
+def titles_of(pid):
+    """{PID: what it calls itself}, of a process and its children."""
+    titles = {}
+    for member in family(pid):
+        with open("/proc/%d/cmdline" % member, "rb") as f:
+            titles[member] = f.read().rstrip(b"\0").replace(b"\0", b" ").decode()
+    return titles
+
+
+def names_in(recording):
+    """{PID: its name in report --by process}."""
+    said = harness.run("report", "--by", "process", "-n", "0", recording).stdout
+    lines = re.sub(r"^.* m?s  ", "  ", said, flags=re.M)
+    return {int(pid): name for name, pid in re.findall(r"^  (\S.*) \((\d+)\)$", lines, re.M)}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("targets", ["-p", "-a"])
+def test_titles_of_celery(targets, packaged_python, tmp_path):
+    """Its pool's processes are forked, and give themselves titles; the main one has one that tells what it does."""
+    with unavailable_is_skipped():
+        folder = packages.folder_of(packaged_python, "celery")
+    (tmp_path / "queue").mkdir()
+    output = tmp_path / "x.pyebpf"
+    env = dict(os.environ, CELERY_FOLDER=str(tmp_path / "queue"), PYTHONPATH=folder + ":" + WORKLOADS,
+               PYTHONDONTWRITEBYTECODE="1")
+    command = [*packaged_python.command, "-m", "celery", "-A", "celeryapp", "worker", "-c", "2", "-n", "w1@here"]
+    with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as worker:
+        try:
+            wait_until(lambda: len([t for t in titles_of(worker.pid).values() if "ForkPoolWorker" in t]) == 2, 60,
+                       "its pool is there")
+            with Recorder(output, *(["-p", worker.pid] if targets == "-p" else ["-a"]), "--mode", "wall") as recorder:
+                recorder.wait_attached()
+                time.sleep(3)
+                titles = titles_of(worker.pid)
+                recorder.finish()
+        finally:
+            worker.terminate()
+    names = names_in(output)
+    assert {pid: names.get(pid) for pid in titles} == titles, names
+    spinning = {sample["process"] for sample in map(json.loads, harness.run(
+        "export", "-f", "jsonl", "-o", "-", "--kind", "cpu", output).stdout.splitlines())
+        if any(frame[0] == "spins_in_celery" for frame in sample["stack"])}
+    assert spinning and all("ForkPoolWorker" in name for name in spinning), spinning

@@ -12,6 +12,7 @@ PURE = {name + "_NO_EXTENSIONS": "1"
         for name in ("AIOHTTP", "MULTIDICT", "YARL", "FROZENLIST", "PROPCACHE")}
 PACKAGES = {
     "servers": ["gunicorn>=20,<24", "uvicorn>=0.20,<1"],
+    "celery": ["--prefer-binary", "celery>=5,<6", "setproctitle"],
     "otlp": ["opentelemetry-proto>=1.43,<2", "protobuf"],
     "austin": ["austin-dist==3.7.0"],
     # Tagged as for any libc, it wants 2.38: pythons.sid_command().
