@@ -164,15 +164,29 @@ bool finder_saw_nothing(struct finder *f, uint64_t process, uint64_t at_ns)
 	return saw_nothing;
 }
 
+/* The row that there is of a program: -ENOENT: none. */
+static int find_row(struct finder *f, uint32_t pid, uint64_t start_ns, uint32_t exec_id,
+		    struct proc_row *row)
+{
+	if (session_find_process(f->session, pid, row) < 0 || row->start_ns != start_ns ||
+	    row->exec_id != exec_id)
+		return -ENOENT;
+	return 0;
+}
+
+/* None, where the kernel has met its Python since: who looks in the midst of an exec sees none. */
 static int add_row_without_python(struct finder *f, const struct task_record *task,
 				  uint32_t exec_id, uint64_t recheck_ns)
 {
-	struct proc_row row = { .start_ns = task->start_ns,
-				.exec_id = exec_id,
-				.layout = LAYOUT_NONE,
-				.is_target = 1,
-				.recheck_ns = recheck_ns };
+	struct proc_row known, row = { .start_ns = task->start_ns,
+				       .exec_id = exec_id,
+				       .layout = LAYOUT_NONE,
+				       .is_target = 1,
+				       .recheck_ns = recheck_ns };
 
+	if (!find_row(f, task->pid, task->start_ns, task->exec_id, &known) &&
+	    known.layout != LAYOUT_NONE)
+		return 0;
 	return session_add_process(f->session, task->pid, &row);
 }
 
@@ -547,8 +561,7 @@ static bool is_answered(struct finder *f, const struct who_event *who)
 {
 	struct proc_row row;
 
-	return !session_find_process(f->session, who->pid, &row) && row.start_ns == who->start_ns &&
-	       row.exec_id == who->exec_id &&
+	return !find_row(f, who->pid, who->start_ns, who->exec_id, &row) &&
 	       (row.layout != LAYOUT_NONE || finder_saw_nothing(f, who->process, who->ktime_ns));
 }
 
