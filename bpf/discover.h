@@ -324,7 +324,8 @@ static __always_inline bool is_unidentified(const struct task_facts *f)
 
 	if (!proc_row_read(f, &row))
 		return !session.has_filter;
-	return row.exec_id < f->exec_id && (!session.has_filter || row.is_target);
+	return (row.exec_id < f->exec_id || row.exec_id == ANY_PROGRAM) &&
+	       (!session.has_filter || row.is_target);
 }
 
 /* Returns false if the task's program is known to run no Python. */

@@ -65,6 +65,8 @@ def test_waits_of_processes_that_begin(python, at_once, tmp_path, staged):
 
 COMPUTES = "import time\nwhile time.process_time() < 0.2: pass"
 WAITS = "import time; time.sleep(0.3)"
+# A Python that is known, as soon as it waits, and executes another program.
+KNOWN = "import os, sys, time; time.sleep(0.01); os.execv(sys.argv[1], sys.argv[1:])"
 # Programs, and how many of their threads wait 300 ms.
 ENDS = {
     "exit": (WAITS, 1),
@@ -76,23 +78,25 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize("ends", ENDS)
-def test_waits_of_a_new_binary_that_ends_before_a_look(ends, cgroup_v2, request, tmp_path):  # noqa: F811
-    """The first processes of a program, while the recorder is kept from looking at them."""
+@pytest.mark.parametrize("ends, is_known_before", [*((ends, False) for ends in ENDS), ("fork", True), ("fork_exec", True)])
+def test_waits_of_a_new_binary_that_ends_before_a_look(ends, is_known_before, cgroup_v2, request, tmp_path):  # noqa: F811
+    """The first processes of a program, while the recorder is kept from looking at them. is_known_before: they ran a known
+    Python before."""
     python = next(p for p in request.config.all_pythons if p.via == "direct" and p.linkage == "static")
     output, count = tmp_path / "x.pyebpf", 3
     code, waiters = ENDS[ends]
 
-    def run_inside(program, program_code):
-        subprocess.run([program, "-c", program_code], env=dict(os.environ, PYTHONHOME=python.prefix), check=True,
+    def run_inside(*command):
+        subprocess.run(command, env=dict(os.environ, PYTHONHOME=python.prefix), check=True,
                        preexec_fn=lambda: move(os.getpid(), cgroup_v2), timeout=PATIENCE)
     with Recorder(output, "--cgroup", cgroup_v2, "--mode", "wall") as recorder:
         recorder.wait_attached()
         begin = time.monotonic()
-        run_inside(python.runtime, COMPUTES)  # a recording of nothing is an error
+        run_inside(python.runtime, "-c", COMPUTES)  # a recording of nothing is an error
         recorder.process.send_signal(signal.SIGSTOP)
         for i in range(count):
-            run_inside(shutil.copy(python.runtime, tmp_path / ("python%d" % i)), code)
+            before = [python.runtime, "-c", KNOWN] if is_known_before else []
+            run_inside(*before, shutil.copy(python.runtime, tmp_path / ("python%d" % i)), "-c", code)
         lived = time.monotonic() - begin
         recorder.process.send_signal(signal.SIGCONT)
         recorder.finish()
