@@ -40,12 +40,16 @@ def said_waits(text):
     return said
 
 
+def samples_of(recording, *options):
+    done = run("export", "-f", "jsonl", "-o", "-", *options, recording)
+    assert done.returncode == 0, done.stderr
+    return map(json.loads, done.stdout.splitlines())
+
+
 def recorded_waits(recording, names):
     """({(PID, function): ms}, {PID: ms of which no sample was taken})."""
-    done = run("export", "-f", "jsonl", "-o", "-", "--kind", "off-cpu", recording)
-    assert done.returncode == 0, done.stderr
     waited, unsampled = collections.Counter(), collections.Counter()
-    for sample in map(json.loads, done.stdout.splitlines()):
+    for sample in samples_of(recording, "--kind", "off-cpu"):
         functions = {frame[0] for frame in sample["stack"]}
         for name in functions & names:
             waited[sample["pid"], name] += sample["value"] / 1e6
@@ -63,7 +67,7 @@ class Account:
     """Compares what processes said with what was recorded of them."""
 
     def __init__(self, said, recording, pids_are_said):
-        self.said = said
+        self.said, self.recording = said, recording
         self.waited, self.unsampled = recorded_waits(recording, set(said))
         self.lost_ms = lost_ms(recording)
         if not pids_are_said:  # they are those of a PID namespace
@@ -93,6 +97,16 @@ class Account:
         pid, ms = line
         got = self.waited[pid, name]
         return ms - got if got < WHOLE * ms else 0
+
+    def found_instead(self):
+        """For a person: {PID: {what was recorded of it: ms}}, where a wait is not whole."""
+        short = {line[0] for name, lines in self.said.items() for line in lines if self.short_of(name, line)}
+        found = {pid: collections.Counter() for pid in short}
+        for sample in samples_of(self.recording):
+            if sample["pid"] in found:
+                what = " ".join([sample["kind"], *(frame[0] for frame in sample["stack"])])
+                found[sample["pid"]][what] += round(sample["value"] / 1e6, 1)
+        return found
 
     def facts(self):
         """For a person."""
@@ -208,6 +222,6 @@ def test_waits_of_processes_that_begin(python, way, tmp_path, staged, cgroup_v2,
     account = Account(said_waits(said), scene.output, way != "container")
     record_property("begins", account.facts())
     print(python.name, way, account.facts())
-    assert account.missing_ms <= account.lost_ms, (account.facts(), summary)
+    assert account.missing_ms <= account.lost_ms, (account.facts(), account.found_instead(), summary)
     if way != "all":  # beside many threads of others only a part of the short waits is sampled
-        assert account.whole >= SHARE * account.count, (account.facts(), summary)
+        assert account.whole >= SHARE * account.count, (account.facts(), account.found_instead(), summary)
