@@ -73,13 +73,14 @@ def family(pid):
 
 
 FEWEST = 10  # samples that tell something
+ENOUGH = 40  # of which one may be elsewhere
 
 
 def record(folder, *arguments, seconds=0.3, **options):
     """(samples as {frames: count}, what record said) of a recording of this length, or of a longer
     one where others have the CPUs."""
     samples, text = record_once(folder, *arguments, seconds=seconds, **options)
-    while 0 < sum(samples.values()) < FEWEST and seconds < 8:
+    while 0 < sum(samples.values()) < ENOUGH and seconds < 8:
         seconds *= 4
         samples, text = record_once(folder, *arguments, seconds=seconds, **options)
     return samples, text

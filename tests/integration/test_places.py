@@ -112,7 +112,7 @@ def test_pid_namespace(some_python, tmp_path, levels):
 
 INSIDE_OUT = """
 pyebpf=$1 output=$2 python=$3 script=$4 deeper=$5
-$deeper $python $script 8 > $output.ready &
+$deeper $python $script 8 always > $output.ready &
 while ! grep -q READY $output.ready; do sleep 0.02; done
 pid=$!
 [ -z "$deeper" ] || pid=$(cat /proc/$!/task/$!/children)

@@ -21,11 +21,12 @@ from spinning import cpu_seconds, say_skipped
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
 HZ = 997
+PART = 0.2  # of its time that a target spins which only has to be there
 
 
 @contextlib.contextmanager
-def spinning(python):
-    with Workload(python, "family.py", 600, "idle") as workload:
+def spinning(python, share=PART):
+    with Workload(python, "family.py", 600, "idle", *[share] * bool(share)) as workload:
         workload.ahead()
         workload.go()
         yield workload
@@ -92,7 +93,7 @@ def test_signal_writes_all(number, some_python, tmp_path, fault):
 def test_sigusr1_writes_what_there_is(some_python, tmp_path, fault):
     """At once, and not at the next flush, which comes each second."""
     output = tmp_path / "x.pyebpf"
-    with spinning(some_python) as workload:
+    with spinning(some_python, share=None) as workload:
         with Recorder(output, "-p", workload.pid, "-F", HZ) as recorder:
             recorder.wait_attached()
             recorder.ahead()
@@ -163,7 +164,7 @@ def wait_until_full(process):
 
 @pytest.mark.parametrize("more", [(), ("-d", "1s")], ids=["while it records", "at its end"])
 def test_reader_that_takes_nothing(more, some_python, fault):
-    with spinning(some_python) as workload, piped("-p", workload.pid, "-F", 4999, *more) as (process, _):
+    with spinning(some_python, share=None) as workload, piped("-p", workload.pid, "-F", 4999, *more) as (process, _):
         wait_until_full(process)
         start = time.monotonic()
         process.terminate()
@@ -177,7 +178,7 @@ def test_reader_that_takes_nothing(more, some_python, fault):
 
 def test_reader_that_is_slow_has_all(some_python, tmp_path):
     """Slower than a second for all of it, though it takes something all the time."""
-    with spinning(some_python) as workload, piped("-p", workload.pid, "-F", 4999) as (process, pipe):
+    with spinning(some_python, share=None) as workload, piped("-p", workload.pid, "-F", 4999) as (process, pipe):
         wait_until_full(process)
         process.terminate()
         taken = b""
@@ -226,7 +227,7 @@ def test_killed_at_any_moment(some_python, tmp_path, is_full, fault):
     """Readable up to the last second each time."""
     chance = random.Random(1)
     killed = []
-    with spinning(some_python) as workload:
+    with spinning(some_python, share=None) as workload:
         for batch in range(20 if is_full else 1):
             folder = tmp_path / str(batch)
             folder.mkdir()
@@ -297,7 +298,7 @@ def test_full_ring(some_python, tmp_path, fault):
 def test_stopped_for_3_seconds(some_python, tmp_path, fault):
     """At an ordinary rate the ring holds what comes meanwhile."""
     output = tmp_path / "x.pyebpf"
-    with spinning(some_python) as workload:
+    with spinning(some_python, share=None) as workload:
         with Recorder(output, "-p", workload.pid, "-F", HZ) as recorder:
             recorder.wait_attached()
             before = cpu_seconds(workload.pid)

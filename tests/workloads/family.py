@@ -3,7 +3,7 @@
 
     family.py SECONDS CASE [ARGUMENT...]
 
-  idle                    spins in one function, spin_idle()
+  idle [SHARE]            spins in one function, spin_idle(), for this share of each 20 ms (else all the time)
   fork                    forks without exec; parent and child spin in functions of their own
   exec PYTHON SCRIPT      spins in before_exec(), then becomes `PYTHON SCRIPT SECONDS idle`
   subprocess              starts itself as a child (case idle), spins meanwhile
@@ -47,8 +47,8 @@ def add(truth):
             TRUTH[key][name] = number + (TRUTH[key].get(name, 0) if key == "cpu" else 0)
 
 
-def spin_idle(end):
-    while clock() < end: pass
+def spin_idle(end, busy=0, rest=0):  # spins in C where it rests: no other line has a sample
+    while clock() < end and not (busy and any(map((clock() + busy).__le__, iter(clock, None))) and time.sleep(rest)): pass
 
 
 def fork_parent(end):
@@ -87,8 +87,11 @@ def before_exit(end):
     while clock() < end: pass
 
 
-def case_idle(seconds):
-    spend(spin_idle, seconds)
+def case_idle(seconds, share=None):
+    if not share:
+        spend(spin_idle, seconds)
+    else:
+        spin_idle(clock() + seconds, 0.02 * float(share), 0.02 * (1 - float(share)))
 
 
 def case_fork(seconds):
