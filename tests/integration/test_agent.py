@@ -30,6 +30,7 @@ from spinning import cpu_seconds
 pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.xdist_group("agent")]
 SERVICE = "under-test-%d" % os.getpid()  # others on this machine may run the same
 ONE_BY_ONE = "  connections: 1\n"  # requests, so that they have an order
+RATE = 199
 
 
 class Agent:
@@ -57,8 +58,8 @@ class Agent:
         # It looks at other tests' programs too, which may cost it more than 1 %.
         budget = "" if "cpu_budget" in self.more else "cpu_budget: 100%\n"
         with open(self.config + ".new", "w") as f:
-            f.write("rate: 199\nwindow: %s\n%soutput:\n%sspool:\n  directory: %s\nhttp:\n  port: %d\n%s" % (
-                self.window, budget, output, self.spool, self.port, self.more))
+            f.write("rate: %d\nwindow: %s\n%soutput:\n%sspool:\n  directory: %s\nhttp:\n  port: %d\n%s" % (
+                RATE, self.window, budget, output, self.spool, self.port, self.more))
         os.replace(self.config + ".new", self.config)
 
     def start(self):
@@ -120,12 +121,12 @@ class Agent:
 
 
 @contextlib.contextmanager
-def spinning(python, seconds=600, name=SERVICE, first=None):
-    """A service that burns CPU in one function, a third of its time: its process. first: what it calls before its
-    exec."""
-    code = ("import time\ndef hot():\n while time.time() < end: sum(range(100000)), time.sleep(0.004)\n"
+def spinning(python, seconds=600, name=SERVICE, first=None, rest=0.008):
+    """A service that burns CPU in one function, for about 2 ms, and rests for so many seconds, again and again: its
+    process. first: what it calls before its exec."""
+    code = ("import time\ndef hot():\n while time.time() < end: sum(range(100000)), time.sleep(%g)\n"
             "end = time.time() + %d\nhot()")
-    process = subprocess.Popen([*python.command, "-c", code % seconds],
+    process = subprocess.Popen([*python.command, "-c", code % (rest, seconds)],
                                env=dict(os.environ, OTEL_SERVICE_NAME=name), preexec_fn=first)
     try:
         yield process
@@ -300,7 +301,7 @@ def test_rules_change_and_drop_what_is_sent(some_python, tmp_path):
 @contextlib.contextmanager
 def in_pid_namespaces(python):
     """Services "inside" a PID namespace and "deeper" in one of its own there: unshare's process."""
-    spin = "%s -c 'while True: sum(range(1000))'" % " ".join(python.command)
+    spin = "%s -c 'import time\nwhile True: sum(range(100000)), time.sleep(0.008)'" % " ".join(python.command)
     script = ("OTEL_SERVICE_NAME=inside %s & OTEL_SERVICE_NAME=deeper "
               "unshare --pid --fork --kill-child %s" % (spin, spin))
     process = subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", "sh", "-c", script])
@@ -338,8 +339,8 @@ def test_pid_namespace_that_is_none(tmp_path):
 
 def test_totals_hold_across_a_change_of_rate(some_python, tmp_path):
     """Over its CPU budget the agent samples a tenth as often, and each sample stands for ten."""
-    rate, rate_min = 199, 19
-    with Engine("pyroscope") as engine, spinning(some_python) as spinner:
+    rate, rate_min = RATE, 19
+    with Engine("pyroscope") as engine, spinning(some_python, rest=0.004) as spinner:
         wait_until(lambda: cpu_seconds(spinner.pid) > 0.3, PATIENCE, "it spins")
         agent = Agent(tmp_path, "pyroscope", engine.url,
                       more="rate_min: %d\ncpu_budget: 0.01%%\n" % rate_min)

@@ -4,11 +4,10 @@ import pytest
 from engine_server import Engine
 from harness import PATIENCE, wait_until
 from spinning import cpu_seconds
-from test_agent import Agent, spinning
+from test_agent import RATE, Agent, spinning
 from test_places import cgroup_v1, cgroup_v2, move  # noqa: F401; fixtures
 
 pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.xdist_group("agent")]
-RATE = 199  # the Agent's
 
 
 @pytest.mark.parametrize("version", ["cgroup_v2", "cgroup_v1"])

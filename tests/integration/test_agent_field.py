@@ -69,7 +69,7 @@ def test_token_over_http_is_warned_of(tmp_path):
 def test_folder_that_is_run_names_its_service(some_python, tmp_path):
     folder = tmp_path / "shop"
     folder.mkdir()
-    (folder / "__main__.py").write_text("while True: sum(range(1000))\n")
+    (folder / "__main__.py").write_text("import time\nwhile True: sum(range(100000)), time.sleep(0.008)\n")
     process = subprocess.Popen([*some_python.command, str(folder / "__main__.py")],
                                env={"PATH": "/usr/bin"})
     try:

@@ -146,7 +146,7 @@ def test_list_of_failures_that_is_cut(tmp_path):
 
 def test_services_in_one_window(some_python, tmp_path):
     """Recorded, not made up: a window's services come in few requests, and all of it once."""
-    code = "while True: sum(range(1000))"
+    code = "import time\nwhile True: sum(range(20000)), time.sleep(0.05)"
     spinners = [subprocess.Popen([*some_python.command, "-c", code],
                                  env={"OTEL_SERVICE_NAME": "svc-%d" % i}) for i in range(20)]
     try:

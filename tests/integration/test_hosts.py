@@ -15,7 +15,7 @@ from test_agent import Agent
 pytestmark = [pytest.mark.usefixtures("pyebpf"), pytest.mark.xdist_group("agent")]
 # name, service
 HOSTS = [("alder", "shop"), ("birch", "shop"), ("cedar", "cron")]
-SPINS = "while True: sum(range(1000))"
+SPINS = "import time\nwhile True: sum(range(100000)), time.sleep(0.008)"
 START = """
 hostname "$1"
 ip link set lo up
