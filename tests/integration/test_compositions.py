@@ -11,7 +11,7 @@ from judge import Judge
 from test_places import cgroup_v2  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
-COUNTS = {"test": 40, "all": 2000}  # else PYEBPF_COMPOSITIONS, as make compositions says
+COUNTS = {"test": 20, "all": 2000}  # else PYEBPF_COMPOSITIONS, as make compositions says
 
 
 def pytest_generate_tests(metafunc):

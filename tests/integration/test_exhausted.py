@@ -105,6 +105,9 @@ LIMITS = {  # what is limited, to how much, what is said then, and what to try
 }
 
 
+TARGET = "import time\nwhile True: sum(range(10000)), time.sleep(0.002)"
+
+
 def limited_commands(recording, pid, folder):
     (folder / "agent.yaml").write_text("output:\n  engine: files\n  directory: %s/out\nspool:\n  directory: %s/spool\nhttp:\n  port: %d\n" % (
         folder, folder, engines.free_port()))
@@ -144,10 +147,10 @@ def test_too_few_say_so(name, what, recording, is_full, tmp_path):
     """At each limit a command does its work, or says what is too few and what to try; it does not hang or crash."""
     resource_, amounts, words, hint = LIMITS[what]
     wrong = {}
-    with subprocess.Popen([sys.executable, "-c", "import time\nwhile True: sum(range(10000)), time.sleep(0.002)"]) as target:
+    with subprocess.Popen([sys.executable, "-c", TARGET]) as target:
         command = list(map(str, limited_commands(recording, target.pid, tmp_path)[name]))
         try:
-            for amount in amounts if is_full else draw(list(amounts), 6, name + what):
+            for amount in amounts if is_full else draw(list(amounts), 4, name + what):
                 status, said = run_limited(command, lambda: resource.setrlimit(resource_, (amount, amount)), tmp_path)
                 if status == 127 and "loading shared libraries" in said:
                     continue  # it has not begun
@@ -191,7 +194,7 @@ http:
 def test_a_cgroup_s_limit_of_processes(name, recording, pids_cgroup, tmp_path):
     """Whatever the limit, the command does its work, or says which limit it met, and never that memory is short."""
     ended = set()
-    with subprocess.Popen([sys.executable, "-c", "while True: sum(range(1000))"]) as target:
+    with subprocess.Popen([sys.executable, "-c", TARGET]) as target:
         commands = limited_commands(recording, target.pid, tmp_path)
         commands["command"] = ["record", "-o", "c.pyebpf", "--", sys.executable, "-c", WORK % 3000]
         commands["agent that sends"] = ["agent", "--config", "sends.yaml"]

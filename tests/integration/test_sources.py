@@ -95,7 +95,7 @@ def places():
 def shown_everywhere(pid, folder, *more):
     """Each output that has source text, of one recording and of one dump: name -> text."""
     recording = folder / "x.pyebpf"
-    done = run("record", "-p", pid, "-d", "1s", "-F", 499, "-o", recording, "-o", folder / "r.html")
+    done = run("record", "-p", pid, "-d", "500ms", "-F", 997, "-o", recording, "-o", folder / "r.html")
     assert done.returncode == 0, done.stderr
     shown = {"record's page": str(Page(folder / "r.html").source)}
     for name, arguments in {"report's page": ["report", "-o", folder / "p.html", recording],

@@ -91,4 +91,4 @@ def check(python, tmp_path, hz, requests):
 
 @pytest.mark.parametrize("hz", [pytest.param(99, marks=pytest.mark.full), 999])
 def test_flask(some_python, hz, is_full, tmp_path):
-    check(some_python, tmp_path, hz, 3000 if is_full else 200)
+    check(some_python, tmp_path, hz, 3000 if is_full else 100)

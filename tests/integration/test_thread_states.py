@@ -12,18 +12,19 @@ from spinning import say_skipped
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
 SOURCE = os.path.join(os.path.dirname(__file__), "..", "workloads", "lend.c")
+SHORT = ("-d", "400ms", "-F", 499)  # 200 samples of who computes
 
 
 def pytest_generate_tests(metafunc):
     """direct: interpreters that run in place, as a library is loaded into them; with_ids: of these those
     that number interpreters; with_stack: those whose thread states lead to the stack of who runs them;
-    with_interpreters: of all those with a module for other interpreters. With --tier=test five of each are drawn."""
+    with_interpreters: of all those with a module for other interpreters. With --tier=test three of each are drawn."""
     for name, minor in (("direct", 6), ("with_ids", 7), ("with_interpreters", 8), ("with_stack", 10)):
         if name in metafunc.fixturenames:
             found = [p for p in metafunc.config.pythons
                      if (p.via == "direct" or name == "with_interpreters") and p.minor >= minor]
             if metafunc.config.draws:
-                found = draw(found, 5, metafunc.definition.nodeid)
+                found = draw(found, 3, metafunc.definition.nodeid)
             metafunc.parametrize(name, found, ids=[p.name for p in found])
 
 
@@ -57,9 +58,9 @@ def settle(pid, count, *leaves):
 
 
 def leaves_of(pid, folder, *arguments):
-    """{thread: its innermost functions} of a recording of one second."""
+    """{thread: its innermost functions} of a recording."""
     output = os.path.join(str(folder), "thread_states.pyebpf")
-    with Recorder(output, "-p", pid, "-d", "1s", "-F", 199, *arguments) as recorder:
+    with Recorder(output, "-p", pid, *SHORT, *arguments) as recorder:
         recorder.wait()
     leaves = {}
     for stack in export(output, "--threads"):
@@ -94,7 +95,7 @@ def check_callers(workload, what, folder, is_guess):
     assert thread["is_guess"] == is_guess
     for mode in (["cpu"] if what == "spins" else []) + ["wall"]:
         output = os.path.join(str(folder), mode + ".pyebpf")
-        with Recorder(output, "-p", workload.pid, "-d", "1s", "-F", 199, "--mode", mode) as recorder:
+        with Recorder(output, "-p", workload.pid, *SHORT, "--mode", mode) as recorder:
             recorder.wait()
         met = {}
         for stack, value in export(output).items():
