@@ -84,11 +84,11 @@ def make_elf(path):
 
 
 @pytest.fixture
-def mapper():
+def mapper(is_full):
     """Its words, but for the number of files; of a folder that any user may read."""
     folder = tempfile.mkdtemp(prefix="pyebpf-test-")
     os.chmod(folder, 0o755)
-    for i in range(MANY[0]):
+    for i in range(MANY[0] if is_full else FEW[0]):
         make_elf(os.path.join(folder, "%d.so" % i))
     program = os.path.join(folder, "mapper")
     subprocess.run(["cc", "-O1", "-xc", "-", "-o", program], input=MAPPER, text=True, check=True)
