@@ -132,9 +132,14 @@ class Program:
     def __init__(self, command, environment, folder):
         words = [*(enter(folder) if folder else []), *command]
         self.process = subprocess.Popen(words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.timer = threading.Timer(harness.PATIENCE, self.process.kill)
+        self.is_late = False
+        self.timer = threading.Timer(harness.PATIENCE, self.give_up)
         self.timer.start()
         assert self.process.stdout.readline() == b"READY\n", command
+
+    def give_up(self):
+        self.is_late = True
+        self.process.kill()
 
     def go(self):
         self.process.stdin.write(b"GO\n")
@@ -145,6 +150,7 @@ class Program:
         with self.process:
             text = self.process.stdout.read().decode()
         self.timer.cancel()
+        assert not self.is_late, "it does not end within %d s" % harness.PATIENCE
         return lines_said(text)
 
 
