@@ -273,8 +273,23 @@ static __always_inline int proc_discover(struct cpu_state *c, __u64 now, bool ma
 }
 
 extern __u64 rows_refused; /* as the table of processes was full */
-extern __u64
-	pythons_begun; /* processes that have got a row with a Python; user space adds its own */
+/* Processes that have got a row with a Python; user space adds its own. */
+extern __u64 pythons_begun;
+
+/* The latest of them, each at its PID modulo BEGUN_SLOTS until user space has taken it, and how
+ * often a place was another's. */
+extern __u32 begun_pids[BEGUN_SLOTS];
+extern __u64 begun_missed;
+
+static __always_inline void python_begins(__u32 pid)
+{
+	__u32 *slot = &begun_pids[pid % BEGUN_SLOTS];
+
+	if (*slot && *slot != pid)
+		__sync_fetch_and_add(&begun_missed, 1);
+	*slot = pid;
+	__sync_fetch_and_add(&pythons_begun, 1);
+}
 
 /* Without a filter nobody is missed: who has no row is met anew at each sample. */
 static __always_inline void row_add(__u32 pid, const struct proc_row *row)
@@ -284,7 +299,7 @@ static __always_inline void row_add(__u32 pid, const struct proc_row *row)
 	if (is_full && session.has_filter)
 		__sync_fetch_and_add(&rows_refused, 1);
 	if (!is_full && row->layout < LAYOUT_UNSURE)
-		__sync_fetch_and_add(&pythons_begun, 1);
+		python_begins(pid);
 }
 
 /* A process without a row, whose parent is a target: it would have one if there had been room. */

@@ -78,7 +78,7 @@ static bool finish(struct workers *ws, struct work *w)
 {
 	if (w->state != WORK_LATE) {
 		w->state = WORK_DONE;
-		ws->has_idle = ws->kind.files == APART_NO_FILES;
+		ws->has_idle = ws->kind.files == APART_NO_FILES || ws->kind.has_same_file;
 		pthread_cond_broadcast(&ws->changed);
 		return ws->has_idle;
 	}

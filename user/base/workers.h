@@ -13,7 +13,8 @@
  * Work that may never end, such as a read of memory whose page is on a network mount that hangs. It
  * is done by a process of its own (base/apart.h), that can be left behind. One process does all
  * work as long as it comes back in time; each that does not is replaced by another, up to
- * WORKERS_MAX at once. Where works need descriptors of ours, each has a new process.
+ * WORKERS_MAX at once. Where works need descriptors of ours, each has a new process, unless all
+ * need the same one.
  */
 struct workers;
 
@@ -43,7 +44,8 @@ struct workers_kind {
 	 * it. */
 	int (*context_new)(void **context);
 	void (*context_free)(void *context);
-	enum apart_files files; /* with another than APART_NO_FILES each work has a new process */
+	enum apart_files files; /* with another than APART_NO_FILES each work has a new process, */
+	bool has_same_file;     /* but for APART_ONE_FILE that is the same one for all works */
 	bool is_urgent;         /* base/priority.h */
 };
 

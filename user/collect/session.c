@@ -362,6 +362,18 @@ static int set_row(struct session *s, uint32_t pid, const struct proc_row *row)
 	return errno == ENOMEM ? -E2BIG : -errno;
 }
 
+/* As python_begins() of bpf/discover.h. */
+static void python_begins(struct session *s, uint32_t pid)
+{
+	struct pyebpf__bss *bss = s->skel->bss;
+	uint32_t *slot = &bss->begun_pids[pid % BEGUN_SLOTS];
+	uint32_t before = __atomic_exchange_n(slot, pid, __ATOMIC_RELAXED);
+
+	if (before && before != pid)
+		__atomic_fetch_add(&bss->begun_missed, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&bss->pythons_begun, 1, __ATOMIC_RELEASE);
+}
+
 int session_add_process(struct session *s, uint32_t pid, const struct proc_row *row)
 {
 	struct spans *sp;
@@ -377,7 +389,7 @@ int session_add_process(struct session *s, uint32_t pid, const struct proc_row *
 	if (r < 0)
 		return r;
 	if (row->layout < LAYOUT_UNSURE)
-		__atomic_fetch_add(&s->skel->bss->pythons_begun, 1, __ATOMIC_RELAXED);
+		python_begins(s, pid);
 	sp = __atomic_load_n(&s->spans, __ATOMIC_ACQUIRE);
 	if (sp && row->layout < LAYOUTS_MAX)
 		spans_open(sp, pid);

@@ -16,16 +16,19 @@
 #include "base/log.h"
 #include "base/workers.h"
 #include "bpf/events.h"
+#include "collect/thread_name.h"
 #include "pyebpf.skel.h"
 
 #define PASS_NS (3 * NS_PER_SECOND / 2) /* 60,000 threads, if their pages are there */
 #define SILENT_NS NS_PER_SECOND         /* of one visit: the page that it waits for does not come */
 #define AHEAD_EVERY_NS \
 	(NS_PER_SECOND / 10) /* a pass looks ahead, at spans that have lasted that long */
-/* And more often for a while after a process has begun, which may be short. */
+/* And more often for a while at a process that has begun, which may be short. */
+#define NS_PER_MS (NS_PER_SECOND / 1000)
 #define AHEAD_YOUNG_MS 20
-#define AHEAD_YOUNG_NS (NS_PER_SECOND / 1000 * AHEAD_YOUNG_MS)
+#define AHEAD_YOUNG_NS (AHEAD_YOUNG_MS * NS_PER_MS)
 #define YOUNG_NS NS_PER_SECOND
+#define YOUNG_MAX 8 /* of which each has its own passes; of more one pass over all */
 #define AHEAD_REST \
 	100 /* between two passes: at least so many times the CPU time of the one before */
 #define AHEAD_CPU_NS \
@@ -36,7 +39,12 @@
 #define OPENS_MAX \
 	8 /* processes of which one pass each opens the spans; of more one pass over all */
 
-DEFINE_CLEANUP(struct bpf_link *, bpf_link__destroy)
+/* A process that has just begun. */
+struct young {
+	uint32_t pid;
+	uint64_t begun_ns;
+	uint64_t next_ns; /* when a pass looks at it */
+};
 
 struct spans {
 	struct pyebpf *skel;
@@ -54,15 +62,18 @@ struct spans {
 	bool is_cut_short; /* the last pass was left behind: others have to see the rest */
 	bool has_given_up; /* no work space is left, which was said */
 	uint64_t cut_ns;   /* when spans were last closed; 0: not yet */
-	uint64_t ahead_ns; /* the last pass that looked ahead has ended, and its rest is over */
-	uint64_t begun;    /* processes, so far, */
-	uint64_t young_ns; /* and until then one of them is young */
+	uint64_t ahead_ns; /* when the last pass over all that looked ahead has ended */
+	uint64_t rest_ns;  /* until then none looks ahead */
+	uint64_t begun;    /* processes, so far: pythons_begun, */
+	uint64_t missed;   /* and begun_missed */
+	struct young young[YOUNG_MAX];
+	size_t young_len;
+	uint64_t crowd_ns; /* until then there are young ones that are not among these */
 };
 
 /* One reading of the iterator. */
 struct pass {
 	struct work work;
-	int fd;
 	int result;
 	uint32_t pid;     /* 0: over all */
 	bool opens;       /* spans */
@@ -71,6 +82,28 @@ struct pass {
 	uint64_t begin_ns;
 	uint64_t cpu_ns; /* that it took */
 };
+
+/*
+ * Over the threads of a process (before Linux 6.1: over all), 0: over all. libbpf wants the padding
+ * of the options to be zero, too.
+ */
+static int iterate(int prog_fd, uint32_t pid)
+{
+	union bpf_iter_link_info one = { .task = { .pid = pid } };
+	struct bpf_link_create_opts opts;
+	_cleanup_(closep) int link = -1;
+	int fd;
+
+	memset(&opts, 0, sizeof(opts));
+	opts.sz = sizeof(opts);
+	if (pid) {
+		opts.iter_info = &one;
+		opts.iter_info_len = sizeof(one);
+	}
+	link = bpf_link_create(prog_fd, 0, BPF_TRACE_ITER, &opts);
+	fd = link < 0 ? link : bpf_iter_create(link);
+	return fd < 0 ? -errno : fd;
+}
 
 /* Of one that writes nothing. */
 static int read_through(int fd)
@@ -84,30 +117,32 @@ static int read_through(int fd)
 	return n < 0 ? -errno : 0;
 }
 
+/* A process that is gone has no threads. */
+static int visit(int prog_fd, uint32_t pid)
+{
+	_cleanup_(closep) int fd = iterate(prog_fd, pid);
+
+	return fd == -ESRCH ? 0 : fd < 0 ? fd : read_through(fd);
+}
+
 static void pass_run(struct work *w, void *context)
 {
 	struct pass *p = (struct pass *)w;
 
 	(void)context;
 	p->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	p->result = read_through(p->fd);
+	p->result = visit(p->work.fd, p->pid);
 	p->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - p->cpu_ns;
 }
 
 static void pass_free(struct work *w)
 {
-	struct pass *p = (struct pass *)w;
-
-	if (!p)
-		return;
-	if (p->fd >= 0)
-		close(p->fd);
-	free(p);
+	free(w);
 }
 
 int spans_new(struct pyebpf *skel, struct spans **out)
 {
-	const struct workers_kind kind = { .files = APART_ONE_FILE };
+	const struct workers_kind kind = { .files = APART_ONE_FILE, .has_same_file = true };
 	struct spans *sp = calloc(1, sizeof(*sp));
 	int r;
 
@@ -122,28 +157,6 @@ int spans_new(struct pyebpf *skel, struct spans **out)
 	pthread_mutex_init(&sp->lock, NULL);
 	*out = sp;
 	return 0;
-}
-
-/*
- * Over the threads of a process (before Linux 6.1: over all), 0: over all. libbpf wants the padding
- * of the options to be zero, too.
- */
-static int iterate(const struct bpf_program *prog, uint32_t pid)
-{
-	union bpf_iter_link_info one = { .task = { .pid = pid } };
-	_cleanup_(bpf_link__destroyp) struct bpf_link *link = NULL;
-	struct bpf_iter_attach_opts opts;
-	int fd;
-
-	memset(&opts, 0, sizeof(opts));
-	opts.sz = sizeof(opts);
-	if (pid) {
-		opts.link_info = &one;
-		opts.link_info_len = sizeof(one);
-	}
-	link = bpf_program__attach_iter(prog, &opts);
-	fd = link ? bpf_iter_create(bpf_link__fd(link)) : -1;
-	return fd < 0 ? -errno : fd;
 }
 
 /* What a pass is to do. */
@@ -175,8 +188,7 @@ static void give_errand(struct spans *sp, const struct pass *p, const struct err
 	bss->remote_scratch = p->scratch;
 }
 
-/* -EBUSY: all work spaces are those of passes that were left behind. -ESRCH: the process is gone.
- */
+/* -EBUSY: all work spaces are those of passes that were left behind. */
 static int pass_begin(struct spans *sp, const struct errand *e)
 {
 	struct pass *p;
@@ -194,7 +206,9 @@ static int pass_begin(struct spans *sp, const struct errand *e)
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
-	*p = (struct pass){ .work = { .run = pass_run, .free = pass_free },
+	*p = (struct pass){ .work = { .run = pass_run,
+				      .free = pass_free,
+				      .fd = bpf_program__fd(sp->skel->progs.visit_thread) },
 			    .pid = e->pid,
 			    .opens = !e->closed_ns && !e->lasting_ns,
 			    .is_ahead = e->lasting_ns > 0,
@@ -202,8 +216,7 @@ static int pass_begin(struct spans *sp, const struct errand *e)
 			    .begin_ns = monotonic_ns() };
 	sp->is_cut_short = false;
 	give_errand(sp, p, e);
-	p->fd = p->work.fd = iterate(sp->skel->progs.visit_thread, e->pid);
-	r = p->fd < 0 ? p->fd : workers_start(sp->workers, &p->work);
+	r = workers_start(sp->workers, &p->work);
 	if (r < 0)
 		pass_free(&p->work);
 	else
@@ -256,9 +269,14 @@ void spans_free(struct spans *sp)
 /* This one waits for nothing. */
 static int note_waited(struct spans *sp, uint32_t pid)
 {
-	_cleanup_(closep) int fd = iterate(sp->skel->progs.note_waited, pid);
+	return visit(bpf_program__fd(sp->skel->progs.note_waited), pid);
+}
 
-	return fd == -ESRCH ? 0 : fd < 0 ? fd : read_through(fd);
+static void note_ahead(struct spans *sp, const struct pass *p, uint64_t now)
+{
+	sp->rest_ns = now + AHEAD_REST * p->cpu_ns;
+	if (!p->pid)
+		sp->ahead_ns = now;
 }
 
 /* Waits up to ns for the pass to end. */
@@ -274,7 +292,7 @@ static int pass_wait(struct spans *sp, uint64_t ns)
 		r = note_waited(sp, p->pid);
 	sp->running = NULL;
 	if (p->is_ahead)
-		sp->ahead_ns = monotonic_ns() + AHEAD_REST * p->cpu_ns;
+		note_ahead(sp, p, monotonic_ns());
 	pass_free(&p->work);
 	return r;
 }
@@ -290,7 +308,7 @@ static int finish(struct spans *sp)
 
 static int say(int r)
 {
-	if (r == -ESRCH || r == -EBUSY)
+	if (r == -EBUSY)
 		return 0;
 	if (r == -EAGAIN || r == -EUSERS)
 		return workers_say(r);
@@ -340,7 +358,7 @@ static int open_all(struct spans *sp)
 	int r = finish(sp);
 
 	while (!r && next_open(sp, &e))
-		if (!(r = pass_begin(sp, &e)) || r == -ESRCH)
+		if (!(r = pass_begin(sp, &e)))
 			r = finish(sp);
 	return r;
 }
@@ -360,27 +378,102 @@ int spans_close(struct spans *sp, uint64_t at_ns)
 	return r ? say(r) : sp->is_cut_short || bss->spans_left;
 }
 
-static bool has_young(struct spans *sp, uint64_t now)
+static void add_young(struct spans *sp, uint32_t pid, uint64_t now)
 {
-	uint64_t begun = __atomic_load_n(&sp->skel->bss->pythons_begun, __ATOMIC_RELAXED);
+	const struct young new = { .pid = pid, .begun_ns = now, .next_ns = now + AHEAD_YOUNG_NS };
+	size_t i = 0;
 
-	if (begun != sp->begun)
-		sp->young_ns = now + YOUNG_NS;
+	while (i < sp->young_len && sp->young[i].pid != pid)
+		i++;
+	if (i == YOUNG_MAX) {
+		sp->crowd_ns = now + YOUNG_NS;
+		return;
+	}
+	sp->young[i] = new;
+	sp->young_len += i == sp->young_len;
+}
+
+/* Takes those that have begun, as bpf/discover.h tells of them. */
+static void take_begun(struct spans *sp, uint64_t now)
+{
+	struct pyebpf__bss *bss = sp->skel->bss;
+	uint64_t begun = __atomic_load_n(&bss->pythons_begun, __ATOMIC_ACQUIRE);
+	uint64_t missed = __atomic_load_n(&bss->begun_missed, __ATOMIC_RELAXED);
+
+	if (begun == sp->begun)
+		return;
+	if (missed != sp->missed)
+		sp->crowd_ns = now + YOUNG_NS;
 	sp->begun = begun;
-	return now < sp->young_ns;
+	sp->missed = missed;
+	for (size_t i = 0; i < BEGUN_SLOTS; i++) {
+		uint32_t pid = __atomic_exchange_n(&bss->begun_pids[i], 0, __ATOMIC_RELAXED);
+
+		if (pid)
+			add_young(sp, pid, now);
+	}
+}
+
+/* One that is to be looked at; NULL: there is none. Those that are young no more go. */
+static struct young *due_young(struct spans *sp, uint64_t now)
+{
+	size_t i = 0;
+
+	while (i < sp->young_len) {
+		struct young *y = &sp->young[i];
+		bool is_due = now >= y->next_ns;
+
+		if (now - y->begun_ns >= YOUNG_NS ||
+		    (is_due && thread_has_ended((pid_t)y->pid, (pid_t)y->pid)))
+			*y = sp->young[--sp->young_len];
+		else if (is_due)
+			return y;
+		else
+			i++;
+	}
+	return NULL;
 }
 
 int spans_patience(struct spans *sp, int max_ms)
 {
-	return max_ms > AHEAD_YOUNG_MS && has_young(sp, monotonic_ns()) ? AHEAD_YOUNG_MS : max_ms;
+	uint64_t now = monotonic_ns(), least = now + (uint64_t)max_ms * NS_PER_MS;
+
+	take_begun(sp, now);
+	if (now < sp->crowd_ns && least > now + AHEAD_YOUNG_NS)
+		least = now + AHEAD_YOUNG_NS;
+	for (size_t i = 0; i < sp->young_len; i++)
+		if (sp->young[i].next_ns < least)
+			least = sp->young[i].next_ns;
+	if (least < sp->rest_ns)
+		least = sp->rest_ns;
+	least = (difference(least, now) + NS_PER_MS - 1) / NS_PER_MS;
+	return least < (uint64_t)max_ms ? (int)least : max_ms;
+}
+
+static bool next_ahead(struct spans *sp, uint64_t now, struct errand *e)
+{
+	uint64_t every_ns = now < sp->crowd_ns ? AHEAD_YOUNG_NS : AHEAD_EVERY_NS;
+	struct young *y;
+
+	if (now < sp->rest_ns)
+		return false;
+	*e = (struct errand){ .lasting_ns = every_ns };
+	if (now >= sp->ahead_ns + every_ns)
+		return true;
+	y = due_young(sp, now);
+	if (!y)
+		return false;
+	y->next_ns = now + AHEAD_YOUNG_NS;
+	*e = (struct errand){ .pid = y->pid, .lasting_ns = AHEAD_YOUNG_NS };
+	return true;
 }
 
 static bool next_errand(struct spans *sp, uint64_t now, bool may_look_ahead, struct errand *e)
 {
 	if (next_open(sp, e))
 		return true;
-	*e = (struct errand){ .lasting_ns = has_young(sp, now) ? AHEAD_YOUNG_NS : AHEAD_EVERY_NS };
-	return may_look_ahead && now >= sp->ahead_ns + e->lasting_ns;
+	take_begun(sp, now);
+	return may_look_ahead && next_ahead(sp, now, e);
 }
 
 int spans_step(struct spans *sp, bool may_look_ahead)

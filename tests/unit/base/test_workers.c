@@ -386,6 +386,37 @@ static void test_workers_run_in_a_process_with_few_files(void **state)
 		close(fds[i]);
 }
 
+static void test_workers_with_the_same_file_have_one_process(void **state)
+{
+	static const struct {
+		const char *name;
+		bool has_same_file;
+	} cases[] = { { "a file each", false }, { "the same file", true } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct workers_kind kind = { .files = APART_ONE_FILE,
+						   .has_same_file = cases[i].has_same_file };
+		struct seeing s = { .work = { .run = see, .fd = dup(STDIN_FILENO) } };
+		struct workers *ws;
+		pid_t first;
+
+		s.asked = s.work.fd;
+		assert_int_equal(fstat(s.asked, &s.file), 0);
+		assert_int_equal(workers_new(&kind, &ws), 0);
+		assert_int_equal(workers_run(ws, &s.work, LONG_NS), 0);
+		first = s.pid;
+		assert_int_equal(workers_run(ws, &s.work, LONG_NS), 0);
+		workers_free(ws);
+		assert_true(s.has_it);
+#ifndef __SANITIZE_THREAD__
+		if ((s.pid == first) != cases[i].has_same_file)
+			fail_msg("%s: processes %d and %d", cases[i].name, first, s.pid);
+#endif
+		close(s.asked);
+	}
+}
+
 static void test_workers_renew_ends_the_idle_process(void **state)
 {
 	struct seeing s = { .work = { .run = see } };
@@ -418,6 +449,7 @@ int main(void)
 		cmocka_unit_test(test_workers_call_waits_longer_for_what_computes),
 		cmocka_unit_test(test_workers_run_without_a_context),
 		cmocka_unit_test(test_workers_run_in_a_process_with_few_files),
+		cmocka_unit_test(test_workers_with_the_same_file_have_one_process),
 		cmocka_unit_test(test_workers_renew_ends_the_idle_process),
 	};
 
